@@ -1,0 +1,139 @@
+// Package safetext holds text that came from a Redis server: keys, tokens,
+// client names, error messages. Whoever can write a key can write escape
+// codes into it, so such text is untrusted until it is rendered, and this
+// package is the only renderer.
+//
+// A [Text] is made at the boundary where data enters and kept as it came;
+// [Text.String] makes every character visible that could move the cursor,
+// hide, reorder or imitate. Raw bytes leave only through [Text.Raw], for
+// sending them back to a server, and inside the escapes of JSON.
+package safetext
+
+import (
+	"encoding/json"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// Text is a string from outside. The zero value is the empty text.
+type Text struct{ raw string }
+
+// New marks raw as untrusted.
+func New(raw string) Text { return Text{raw} }
+
+// Raw is the text as it came, for sending to a server or comparing; never for
+// a terminal or a log.
+func (t Text) Raw() string { return t.raw }
+
+// Empty tells if the text has no bytes.
+func (t Text) Empty() bool { return t.raw == "" }
+
+// String renders the text so that a terminal shows each character and obeys
+// none: C0, C1, DEL, bidi controls, zero-width and other non-printing
+// characters become \x1b or \u202e, bytes that are no UTF-8 become \xff, and a
+// backslash is doubled, so that two different texts never look the same
+// through an escape. Ordinary letters of any script stay as they are.
+func (t Text) String() string { return Escape(t.raw) }
+
+// Escape is the renderer behind [Text.String], for text that has no need of
+// the type, such as an error that a server sent.
+func Escape(s string) string {
+	if plain(s) {
+		return s
+	}
+	var b strings.Builder
+	b.Grow(len(s) + 16)
+	for len(s) > 0 {
+		r, size := utf8.DecodeRuneInString(s)
+		switch {
+		case r == utf8.RuneError && size == 1:
+			b.WriteString(`\x`)
+			b.WriteByte(hex[s[0]>>4])
+			b.WriteByte(hex[s[0]&15])
+		case r == '\\':
+			b.WriteString(`\\`)
+		case visible(r):
+			b.WriteRune(r)
+		default:
+			q := strconv.QuoteRuneToASCII(r)
+			b.WriteString(q[1 : len(q)-1])
+		}
+		s = s[size:]
+	}
+	return b.String()
+}
+
+// Clean tells if rendering leaves the text as it is.
+func (t Text) Clean() bool { return plain(t.raw) }
+
+// MarshalJSON writes the text as a JSON string that a terminal may show too:
+// what [Text.String] would escape is written as a JSON escape, so a reader gets
+// the raw characters back. Bytes that are no UTF-8 have no JSON form and
+// become U+FFFD; print them with an extra base64 field where they matter.
+func (t Text) MarshalJSON() ([]byte, error) {
+	out, err := json.Marshal(t.raw)
+	if err != nil {
+		return nil, err
+	}
+	return EscapeJSON(out), nil
+}
+
+// EscapeJSON makes a JSON document safe for a terminal and a log: each
+// character that [Escape] would escape becomes a JSON escape. Such characters
+// can stand only in its strings, so the document stays the same one. Line ends
+// between its parts are kept.
+func EscapeJSON(doc []byte) []byte {
+	out := make([]byte, 0, len(doc))
+	for _, r := range string(doc) {
+		switch {
+		case r == '\n' || visible(r):
+			out = utf8.AppendRune(out, r)
+		case r > 0xffff:
+			high, low := utf16.EncodeRune(r)
+			out = appendU(appendU(out, high), low)
+		default:
+			out = appendU(out, r)
+		}
+	}
+	return out
+}
+
+const hex = "0123456789abcdef"
+
+func appendU(out []byte, r rune) []byte {
+	return append(out, '\\', 'u', hex[r>>12&15], hex[r>>8&15], hex[r>>4&15], hex[r&15])
+}
+
+// visible tells if a terminal draws r as itself, in its place. Combining
+// marks are drawn over their neighbour, so they are not: a thousand of them
+// fit into one cell. The private use area is drawn as anything, and some
+// characters that count as letters or symbols are blank: the Hangul fillers,
+// the empty Braille pattern, the null notehead.
+func visible(r rune) bool {
+	if r < utf8.RuneSelf {
+		return r >= ' ' && r != 0x7f
+	}
+	return r != utf8.RuneError && r != '\u2800' && r != '\U0001d159' && unicode.IsPrint(r) &&
+		!unicode.In(r, unicode.M, unicode.Co, unicode.Other_Default_Ignorable_Code_Point)
+}
+
+func plain(s string) bool {
+	for i := 0; i < len(s); i++ {
+		if c := s[i]; c < ' ' || c == '\\' || c >= 0x7f {
+			return plainRunes(s)
+		}
+	}
+	return true
+}
+
+func plainRunes(s string) bool {
+	for _, r := range s {
+		if r == '\\' || !visible(r) {
+			return false
+		}
+	}
+	return true
+}
