@@ -1,0 +1,42 @@
+package lab
+
+import (
+	"sync"
+	"time"
+)
+
+// clock is the wall clock of one embedded master: it has an offset to the clock
+// of this process and runs at a rate of its own. It goes on through a crash, as
+// the clock of a machine does.
+type clock struct {
+	mu     sync.Mutex
+	anchor time.Time     // a moment of the local clock, with its monotonic reading
+	offset time.Duration // to the local clock at the anchor
+	ppm    float64       // by how much it is faster
+}
+
+// newClock is the clock of master i: for each i < 71 a different offset within
+// ±3.5 ms, and a rate within ±10 ppm.
+func newClock(i int, now time.Time) *clock {
+	return &clock{
+		anchor: now,
+		offset: time.Duration(i*37%71-35) * 100 * time.Microsecond,
+		ppm:    float64(i*29%41-20) / 2,
+	}
+}
+
+// at is what the clock shows at the local moment now.
+func (c *clock) at(now time.Time) time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	elapsed := now.Sub(c.anchor)
+	drift := time.Duration(float64(elapsed) * c.ppm / 1e6)
+	return c.anchor.Round(0).Add(elapsed + drift + c.offset)
+}
+
+// set makes the clock show now + offset at the local moment now; the rate stays.
+func (c *clock) set(now time.Time, offset time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.anchor, c.offset = now, offset
+}

@@ -1,0 +1,340 @@
+package lab
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/redis/go-redis/v9"
+
+	"redlockctl/redlock"
+)
+
+// daemon is one server of [Up]: a directory, a port, and perhaps a process.
+type daemon struct {
+	name string
+	dir  string
+	port int
+	pid  int // of the process that was found or started; 0: none
+}
+
+func (d *daemon) addr() string    { return loopback(d.port) }
+func (d *daemon) conf() string    { return filepath.Join(d.dir, "redis.conf") }
+func (d *daemon) fence() string   { return filepath.Join(d.dir, "fence.conf") }
+func (d *daemon) pidfile() string { return filepath.Join(d.dir, "redis.pid") }
+func (d *daemon) log() string     { return filepath.Join(d.dir, "redis.log") }
+
+// header is the first line of a redis.conf of the lab, by which Down knows it.
+const header = "# A master of redlockctl's lab."
+
+// write writes the two files of configuration.
+func (d *daemon) write() error {
+	fence := strings.Join([]string{
+		"# The boot fence: this server comes up refusing writes, until a guard lifts it with",
+		"# CONFIG SET min-replicas-to-write 0. It is a file of its own, included at the end,",
+		"# because the last setting wins and CONFIG REWRITE changes redis.conf only.",
+		"min-replicas-to-write 2147483647",
+		"min-replicas-max-lag 10",
+		"",
+	}, "\n")
+	conf := strings.Join([]string{
+		header + " It forgets everything when it ends, and comes up closed.",
+		"bind 127.0.0.1",
+		"port " + strconv.Itoa(d.port),
+		"daemonize yes",
+		"dir " + confQuote(d.dir),
+		"pidfile " + confQuote(d.pidfile()),
+		"logfile " + confQuote(d.log()),
+		`save ""`,
+		"appendonly no",
+		"maxmemory-policy noeviction",
+		"# CONFIG REWRITE changes a line where it stands, and adds one at the end if there is",
+		"# none: these two are here so that it finds them before the include.",
+		"min-replicas-to-write 2147483647",
+		"min-replicas-max-lag 10",
+		"include " + confQuote(d.fence()),
+		"",
+	}, "\n")
+	if err := os.MkdirAll(d.dir, 0o700); err != nil {
+		return err
+	}
+	if err := os.WriteFile(d.fence(), []byte(fence), 0o600); err != nil {
+		return err
+	}
+	return os.WriteFile(d.conf(), []byte(conf), 0o600)
+}
+
+// readPort takes the port from the redis.conf of the directory. It fails with
+// fs.ErrNotExist if Up has not made the directory.
+func (d *daemon) readPort() error {
+	f, err := os.Open(d.conf())
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	lines := bufio.NewScanner(f)
+	if !lines.Scan() || !strings.HasPrefix(lines.Text(), header) {
+		return fs.ErrNotExist
+	}
+	for lines.Scan() {
+		if value, ok := strings.CutPrefix(lines.Text(), "port "); ok {
+			d.port, err = strconv.Atoi(strings.TrimSpace(value))
+			return err
+		}
+	}
+	return errors.Join(fs.ErrNotExist, lines.Err())
+}
+
+// look finds the running process of this server, and fails if something else
+// is in its place.
+func (d *daemon) look(ctx context.Context) error {
+	was := daemon{dir: d.dir}
+	if err := was.readPort(); err == nil && was.port != d.port {
+		return fmt.Errorf("%w: %s in %s has port %d, not %d; lab down ends it", ErrOtherLab, d.name, d.dir, was.port, d.port)
+	}
+	c, pid, who, err := d.ask(ctx)
+	if err == nil {
+		_ = c.Close()
+		d.pid = pid
+		return nil
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	l, err := net.Listen("tcp", d.addr())
+	if err != nil {
+		if who == "" {
+			who = "something else"
+		}
+		return fmt.Errorf("%s: %w: %s has %s (%w)", d.name, ErrPortTaken, who, d.addr(), err)
+	}
+	return l.Close()
+}
+
+// errNotOurs is returned when no server answers at the port, or another one.
+var errNotOurs = errors.New("not a server of this lab")
+
+// ask asks the server at the port who it is. If it is the one of this
+// directory, the answer is its pid and the one connection on which it said so. If
+// it is another, who is a word about it.
+func (d *daemon) ask(ctx context.Context) (c *redis.Client, pid int, who string, err error) {
+	// Dialled here, since a client of go-redis that cannot dial writes about it to
+	// stderr, and goes on trying.
+	conn, err := (&net.Dialer{Timeout: daemonAnswers}).DialContext(ctx, "tcp", d.addr())
+	if err != nil {
+		return nil, 0, "", fmt.Errorf("%w: %w", errNotOurs, err)
+	}
+	dialer := func(context.Context, string, string) (net.Conn, error) { return conn, nil }
+	node, err := redlock.NewNode(d.name, &redis.Options{Addr: d.addr(), Dialer: dialer})
+	if err != nil {
+		_ = conn.Close()
+		return nil, 0, "", err
+	}
+	c = node.OneLife(daemonAnswers)
+	text, err := c.Info(ctx, "server").Result()
+	if err != nil {
+		_ = c.Close()
+		_ = conn.Close() // if it was never handed over
+		return nil, 0, "", fmt.Errorf("%w: %w", errNotOurs, err)
+	}
+	conf := ""
+	for line := range strings.SplitSeq(text, "\r\n") {
+		switch k, v, _ := strings.Cut(line, ":"); k {
+		case "process_id":
+			pid, _ = strconv.Atoi(v)
+		case "config_file":
+			conf = v
+		}
+	}
+	if pid <= 1 || !sameFile(conf, d.conf()) {
+		_ = c.Close()
+		return nil, 0, fmt.Sprintf("a redis-server with pid %d", pid), errNotOurs
+	}
+	return c, pid, "", nil
+}
+
+func sameFile(a, b string) bool {
+	x, err := os.Stat(a)
+	if err != nil {
+		return false
+	}
+	y, err := os.Stat(b)
+	return err == nil && os.SameFile(x, y)
+}
+
+// start runs the server and returns when it answers, closed.
+func (d *daemon) start(ctx context.Context, path string) error {
+	if err := d.write(); err != nil {
+		return err
+	}
+	logged := int64(0)
+	if st, err := os.Stat(d.log()); err == nil {
+		logged = st.Size()
+	}
+	// The server leaves our session and process group by itself.
+	cmd := exec.CommandContext(ctx, path, d.conf())
+	cmd.Dir = d.dir
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("%w: %s", err, strings.TrimSpace(string(out)))
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, daemonStarts, errors.New("it does not answer"))
+	defer cancel()
+	for {
+		c, pid, _, err := d.ask(ctx)
+		if err == nil {
+			d.pid = pid
+			defer c.Close()
+			return d.closed(ctx, c)
+		}
+		if err := sleep(ctx, daemonPoll); err != nil {
+			return fmt.Errorf("%w; its log ends: %s", err, d.lastLog(logged))
+		}
+	}
+}
+
+// closed checks that the server has come up with its fence.
+func (d *daemon) closed(ctx context.Context, c *redis.Client) error {
+	set, err := c.ConfigGet(ctx, "min-replicas-*").Result()
+	if err != nil {
+		return err
+	}
+	if set[paramFence] != "2147483647" || set[paramLag] != "10" {
+		return fmt.Errorf("it came up open: %s %q, %s %q", paramFence, set[paramFence], paramLag, set[paramLag])
+	}
+	return nil
+}
+
+// open lifts the fence of the process that start has seen, and of no later one.
+func (d *daemon) open(ctx context.Context) error {
+	c, pid, _, err := d.ask(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	if pid != d.pid {
+		return fmt.Errorf("%w: process %d has followed on %d", ErrNotFirstLife, pid, d.pid)
+	}
+	return c.ConfigSet(ctx, paramFence, "0").Err()
+}
+
+func (d *daemon) lastLog(skip int64) string {
+	b, err := os.ReadFile(d.log())
+	if err != nil {
+		return err.Error()
+	}
+	lines := strings.Split(strings.TrimSpace(string(b[min(skip, int64(len(b))):])), "\n")
+	return strings.Join(lines[max(0, len(lines)-3):], " / ")
+}
+
+// stop ends the server and tells if there was one to end.
+func (d *daemon) stop(ctx context.Context) (bool, error) {
+	c, pid, _, err := d.ask(ctx)
+	if err != nil {
+		return d.stopDeaf(ctx)
+	}
+	defer c.Close()
+	proc, err := os.FindProcess(pid)
+	if err != nil {
+		return false, err
+	}
+	defer proc.Release()
+	// Asked again on the same connection, the server proves that it has lived the
+	// whole time, so that proc is this process and not a later one with its number.
+	if err := c.Ping(ctx).Err(); err != nil {
+		return d.stopDeaf(ctx)
+	}
+	_ = c.Do(ctx, "SHUTDOWN", "NOSAVE").Err() // its answer is the end of the connection
+	if gone(ctx, proc) {
+		return true, nil
+	}
+	return kill(ctx, proc)
+}
+
+// stopDeaf ends a server that does not answer, if there is one: its pid file
+// names a process that works in its directory.
+func (d *daemon) stopDeaf(ctx context.Context) (bool, error) {
+	if ctx.Err() != nil {
+		return false, context.Cause(ctx)
+	}
+	b, err := os.ReadFile(d.pidfile())
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(b)))
+	if err != nil || pid <= 1 {
+		return false, fmt.Errorf("%s names no process", d.pidfile())
+	}
+	proc, err := os.FindProcess(pid)
+	if err != nil {
+		return false, nil // there is none
+	}
+	defer proc.Release()
+	if !alive(proc) {
+		return false, nil
+	}
+	// proc stays this very process; what /proc says of the number now is of it, or
+	// of nobody of ours.
+	cwd, err := os.Readlink(fmt.Sprintf("/proc/%d/cwd", pid))
+	switch {
+	case err != nil && !alive(proc):
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("process %d may be a server that does not answer: end it by hand if it is (%w)", pid, err)
+	case !sameFile(cwd, d.dir):
+		return false, nil // the number belongs to somebody else by now
+	}
+	return kill(ctx, proc)
+}
+
+// kill ends the process with SIGKILL, and tells if it was alive.
+func kill(ctx context.Context, proc *os.Process) (bool, error) {
+	err := proc.Signal(syscall.SIGKILL)
+	if errors.Is(err, os.ErrProcessDone) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	if !gone(ctx, proc) {
+		return false, fmt.Errorf("process %d does not end", proc.Pid)
+	}
+	return true, nil
+}
+
+// gone waits until the process has ended, and tells if it has.
+func gone(ctx context.Context, proc *os.Process) bool {
+	ctx, cancel := context.WithTimeout(ctx, daemonEnds)
+	defer cancel()
+	for alive(proc) {
+		if sleep(ctx, daemonPoll) != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// alive tells if the process runs. One that has ended, and whose parent has not
+// asked yet, does not.
+func alive(proc *os.Process) bool {
+	if err := proc.Signal(syscall.Signal(0)); errors.Is(err, os.ErrProcessDone) {
+		return false
+	}
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", proc.Pid))
+	if err != nil {
+		return true
+	}
+	_, state, _ := strings.Cut(string(stat[strings.LastIndexByte(string(stat), ')')+1:]), " ")
+	return !strings.HasPrefix(state, "Z")
+}

@@ -1,0 +1,151 @@
+package lab
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"redlockctl/redlock"
+)
+
+// EmbeddedCluster is a [Cluster] of masters in this process.
+type EmbeddedCluster struct {
+	nodes   []*redlock.Node
+	masters []*master
+}
+
+// Embedded starts n masters named n1, n2, … in this process, closed by their
+// boot fence (see [Open]); the cluster is an [*EmbeddedCluster]. Clients reach them by TCP; they speak what a console
+// and lock clients need of Redis 7.0, obey the fence as a real server does, and
+// each has a wall clock of its own, by which its copies expire, a few
+// milliseconds and a few ppm beside the others.
+//
+// They differ from a real server in this: SCAN returns everything at once,
+// CLIENT TRACKING is denied, INFO and CONFIG are not allowed inside MULTI, and a
+// clock that is set back does not prolong the TTLs.
+func Embedded(n int) (Cluster, error) {
+	if n < 1 {
+		return nil, fmt.Errorf("a cluster of %d masters", n)
+	}
+	c := &EmbeddedCluster{}
+	now := time.Now()
+	for i := range n {
+		m := &master{name: "n" + strconv.Itoa(i+1), clock: newClock(i, now)}
+		if err := m.startFirst(); err != nil {
+			return nil, errors.Join(err, c.Close())
+		}
+		c.masters = append(c.masters, m)
+		node, err := redlock.NewNode(m.name, &redis.Options{Addr: m.addr})
+		if err != nil {
+			return nil, errors.Join(err, c.Close())
+		}
+		c.nodes = append(c.nodes, node)
+	}
+	return c, nil
+}
+
+// Nodes are the masters as the lock core knows them.
+func (c *EmbeddedCluster) Nodes() []*redlock.Node { return slices.Clone(c.nodes) }
+
+// Crash resets all connections of master i at once; its port refuses, and its
+// data is gone.
+func (c *EmbeddedCluster) Crash(i int) error { return c.masters[i].crash() }
+
+// Restart starts master i at the same port, empty, with a new run_id, and
+// closed from its first accepted connection on.
+func (c *EmbeddedCluster) Restart(i int) error { return c.masters[i].restart() }
+
+// Up tells if master i runs.
+func (c *EmbeddedCluster) Up(i int) bool {
+	m := c.masters[i]
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.inst != nil
+}
+
+func (c *EmbeddedCluster) life(i int) int {
+	m := c.masters[i]
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.starts
+}
+
+// Skew sets the wall clock of master i, from now on, to offset after (negative:
+// before) that of this process; it keeps its rate. A step forward expires copies
+// early, as on a real server.
+func (c *EmbeddedCluster) Skew(i int, offset time.Duration) {
+	c.masters[i].clock.set(time.Now(), offset)
+}
+
+// Close ends all masters.
+func (c *EmbeddedCluster) Close() error {
+	var errs []error
+	for _, m := range c.masters {
+		errs = append(errs, m.crash())
+		m.mu.Lock()
+		m.closed = true
+		m.mu.Unlock()
+	}
+	return errors.Join(errs...)
+}
+
+// master is one embedded master over all its lives.
+type master struct {
+	name  string
+	addr  string
+	clock *clock
+
+	mu     sync.Mutex
+	inst   *instance // nil while down
+	starts int
+	closed bool
+}
+
+// startFirst starts the first life on a free port.
+func (m *master) startFirst() error {
+	for try := 1; ; try++ {
+		port, err := FreePort()
+		if err != nil {
+			return fmt.Errorf("start %s: %w", m.name, err)
+		}
+		m.addr = net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+		// Somebody else may have been faster to take the port.
+		if err = m.restart(); err == nil || try == portTries {
+			return err
+		}
+	}
+}
+
+func (m *master) restart() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	switch {
+	case m.closed:
+		return fmt.Errorf("start %s: %w", m.name, ErrClosed)
+	case m.inst != nil:
+		return fmt.Errorf("start %s: it runs already", m.name)
+	}
+	inst, err := startInstance(m.addr, m.clock)
+	if err != nil {
+		return fmt.Errorf("start %s: %w", m.name, err)
+	}
+	m.inst = inst
+	m.starts++
+	return nil
+}
+
+func (m *master) crash() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.inst != nil {
+		m.inst.kill()
+		m.inst = nil
+	}
+	return nil
+}

@@ -1,0 +1,420 @@
+package lab
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/rand"
+	"crypto/sha1"
+	"encoding/hex"
+	"errors"
+	"net"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/alicebob/miniredis/v2/server"
+)
+
+// instance is one life of an embedded master: a miniredis behind a listener of
+// our own, with a hook before each command that adds what miniredis lacks.
+// Nothing of it survives into the next life.
+type instance struct {
+	redis    *miniredis.Miniredis
+	srv      *server.Server
+	clock    *clock
+	listener *net.TCPListener
+	accepted chan struct{} // closed when the accept loop has ended
+
+	connMu sync.Mutex
+	conns  map[*conn]struct{}
+
+	// gate lets one command through at a time, as the one thread of a real server
+	// does: no write that passed the fence runs after the CONFIG SET that closed
+	// it has been answered. It guards all below.
+	gate     sync.Mutex
+	config   settings
+	stats    stats
+	readOnly bool // a read-only script runs
+
+	peerMu sync.Mutex
+	peers  map[*server.Peer]*peer
+	lastID int
+}
+
+// peer is what the hook knows of a connection.
+type peer struct {
+	id     int
+	inside bool // its command has been let in: nested calls are not let in again
+	// Of a MULTI that is open on this connection:
+	multi bool
+	dirty bool // a command was refused
+	wrote bool // a write was queued
+}
+
+// conn is a connection that knows where it is listed.
+type conn struct {
+	*net.TCPConn
+	in *instance
+}
+
+func (c *conn) Close() error {
+	c.in.connMu.Lock()
+	delete(c.in.conns, c)
+	c.in.connMu.Unlock()
+	return c.TCPConn.Close()
+}
+
+func startInstance(addr string, clock *clock) (*instance, error) {
+	in := &instance{
+		redis:    miniredis.NewMiniRedis(),
+		clock:    clock,
+		accepted: make(chan struct{}),
+		conns:    map[*conn]struct{}{},
+		peers:    map[*server.Peer]*peer{},
+	}
+	// Dialling in memory is the way to start a miniredis without a listener: the
+	// hook, and with it the fence, must stand before the first connection.
+	pipe, err := in.redis.Dial()
+	if err != nil {
+		return nil, err
+	}
+	in.srv = in.redis.Server()
+	in.srv.SetPreHook(in.hook)
+	_ = pipe.Close()
+	in.redis.SetTime(clock.at(time.Now()))
+	in.redis.ClockTTL(true)
+
+	l, err := net.Listen("tcp", addr)
+	if err != nil {
+		in.redis.Close()
+		return nil, err
+	}
+	in.listener = l.(*net.TCPListener)
+	port := in.listener.Addr().(*net.TCPAddr).Port
+	in.config = bootSettings(port)
+	in.stats = newStats(clock.at(time.Now()), port)
+	go in.accept()
+	return in, nil
+}
+
+func (in *instance) accept() {
+	defer close(in.accepted)
+	for {
+		tcp, err := in.listener.AcceptTCP()
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil { // out of file descriptors, or the client has gone again
+			time.Sleep(5 * time.Millisecond)
+			continue
+		}
+		c := &conn{TCPConn: tcp, in: in}
+		in.connMu.Lock()
+		in.conns[c] = struct{}{}
+		in.connMu.Unlock()
+		in.srv.ServeConn(c)
+	}
+}
+
+// kill ends the life and waits for its goroutines.
+func (in *instance) kill() {
+	_ = in.listener.Close()
+	<-in.accepted
+	in.connMu.Lock()
+	for c := range in.conns {
+		_ = c.SetLinger(0) // closing sends a reset
+	}
+	in.connMu.Unlock()
+	in.redis.Close()
+}
+
+// hook runs before each command, also before those that a script calls, which
+// run while miniredis holds its lock. It tells if the command has been answered.
+func (in *instance) hook(c *server.Peer, cmd string, args ...string) bool {
+	p := in.peer(c)
+	if p == nil || p.inside {
+		return in.called(c, cmd, args, p == nil)
+	}
+	in.gate.Lock()
+	defer in.gate.Unlock()
+	in.redis.SetTime(in.clock.at(time.Now()))
+	refusal := in.refuse(p, cmd, args)
+	in.stats.count(cmd, args, refusal != "")
+	if refusal != "" {
+		p.dirty = p.multi
+		c.WriteError(refusal)
+		return true
+	}
+	switch own, ok := ownCommands[cmd]; {
+	case ok && p.multi:
+		p.dirty = true
+		c.WriteError("ERR Command not allowed inside a transaction")
+		return true
+	case ok && own(in, p, c, args):
+		return true
+	}
+	switch cmd {
+	case "EVAL", "EVALSHA", "EVAL_RO", "EVALSHA_RO":
+		if !p.multi && len(args) > 0 {
+			in.script(c, cmd, args)
+			return true
+		}
+	case "MULTI":
+		p.multi, p.dirty, p.wrote = true, false, false
+	case "EXEC":
+		if p.multi && in.abort(p, c) {
+			return true
+		}
+		p.multi = false
+	case "DISCARD":
+		p.multi = false
+	}
+	if blocking[cmd] {
+		return false // outside the gate, which it would hold while it waits
+	}
+	if p.multi && in.writes(cmd) {
+		p.wrote = true
+	}
+	in.dispatch(c, p, cmd, args)
+	return true
+}
+
+// dispatch runs a command in miniredis, through the hook.
+func (in *instance) dispatch(c *server.Peer, p *peer, cmd string, args []string) {
+	p.inside = true
+	in.srv.Dispatch(c, append([]string{cmd}, args...))
+	p.inside = false
+}
+
+// peer is the state of the connection c; nil for one that is not a connection,
+// but made by miniredis for a command in a script. Such a one is told by having
+// a context before its first command.
+func (in *instance) peer(c *server.Peer) *peer {
+	in.peerMu.Lock()
+	defer in.peerMu.Unlock()
+	if p := in.peers[c]; p != nil {
+		return p
+	}
+	if c.Ctx != nil {
+		return nil
+	}
+	in.lastID++
+	p := &peer{id: in.lastID}
+	in.peers[c] = p
+	c.OnDisconnect(func() { in.forget(c) })
+	return p
+}
+
+func (in *instance) forget(c *server.Peer) {
+	in.peerMu.Lock()
+	defer in.peerMu.Unlock()
+	delete(in.peers, c)
+}
+
+// called is the hook of a command that is already inside: one that a script
+// calls, where the fence holds for each write, or one that dispatch repeats.
+func (in *instance) called(c *server.Peer, cmd string, args []string, byScript bool) bool {
+	if !byScript {
+		return false
+	}
+	write := in.writes(cmd)
+	var refusal string
+	switch {
+	case ownCommands[cmd] != nil:
+		refusal = "ERR This Redis command is not allowed from script"
+	case write && in.readOnly:
+		refusal = "ERR Write commands are not allowed from read-only scripts."
+	case write && in.config.fenced():
+		refusal = msgNoReplicas
+	}
+	in.stats.count(cmd, args, refusal != "")
+	if refusal == "" {
+		return false
+	}
+	c.WriteError(refusal)
+	return true
+}
+
+// msgNoReplicas is the answer of a closed server to a write.
+const msgNoReplicas = "NOREPLICAS Not enough good replicas to write."
+
+// refuse is the error that the fence answers to a command of a client, if any.
+func (in *instance) refuse(p *peer, cmd string, args []string) string {
+	switch {
+	case !in.config.fenced():
+		return ""
+	case in.writes(cmd):
+		return msgNoReplicas
+	}
+	return ""
+}
+
+// abort ends a transaction that must not run, and tells if it did.
+func (in *instance) abort(p *peer, c *server.Peer) bool {
+	var why string
+	switch {
+	case p.dirty:
+		why = "EXECABORT Transaction discarded because of previous errors."
+	case p.wrote && in.config.fenced():
+		why = "EXECABORT Transaction discarded because of: " + msgNoReplicas
+	default:
+		return false
+	}
+	p.multi = false
+	in.capture(c, "DISCARD", nil)
+	c.WriteError(why)
+	return true
+}
+
+// capture runs a command for the connection c and returns its raw reply.
+func (in *instance) capture(c *server.Peer, cmd string, args []string) string {
+	var buf bytes.Buffer
+	inner := server.NewPeer(bufio.NewWriter(&buf))
+	inner.Ctx, inner.Resp3 = c.Ctx, c.Resp3
+	p := &peer{}
+	in.peerMu.Lock()
+	in.peers[inner] = p
+	in.peerMu.Unlock()
+	defer in.forget(inner)
+	in.dispatch(inner, p, cmd, args)
+	inner.Flush()
+	c.Ctx = inner.Ctx
+	return buf.String()
+}
+
+// scriptError is how miniredis words an error that ended a script: line, text.
+var scriptError = regexp.MustCompile(`^-ERR Error compiling script \(new function\): (?:<string>)?:(\d+): ?(.*?) +stack traceback:`)
+
+// script runs a script and words its errors as a real server does.
+func (in *instance) script(c *server.Peer, cmd string, args []string) {
+	if name, ok := strings.CutSuffix(cmd, "_RO"); ok {
+		// The read-only mode of miniredis refuses TIME and others too.
+		cmd, in.readOnly = name, true
+		defer func() { in.readOnly = false }()
+	}
+	reply := in.capture(c, cmd, args)
+	if m := scriptError.FindStringSubmatch(reply); m != nil {
+		sha := strings.ToLower(args[0])
+		if cmd == "EVAL" {
+			sum := sha1.Sum([]byte(args[0]))
+			sha = hex.EncodeToString(sum[:])
+		}
+		text, _, _ := strings.Cut(m[2], " script: ")
+		switch word, _, _ := strings.Cut(text, " "); {
+		case word == "Unknown": // command
+			text = "ERR " + text
+		case word == "" || strings.ToUpper(word) != word: // the script's own
+			text = "ERR user_script:" + m[1] + ": " + text
+		}
+		c.WriteError(text + " script: " + sha + ", on @user_script:" + m[1] + ".")
+		return
+	}
+	c.Block(func(w *server.Writer) { w.WriteRaw(reply) })
+}
+
+// writes tells if a real server counts cmd as a write.
+func (in *instance) writes(cmd string) bool {
+	return !harmless[cmd] && in.srv.IsRegisteredCommand(cmd) && !in.srv.IsReadOnlyCommand(cmd)
+}
+
+// harmless are the commands that miniredis does not mark as read-only, and that
+// are no writes either. Of a script each command counts by itself.
+var harmless = set("AUTH", "CLIENT", "CLUSTER", "COMMAND", "CONFIG", "DISCARD", "ECHO", "EVAL", "EVALSHA", "EXEC", "HELLO",
+	"INFO", "MEMORY", "MULTI", "OBJECT", "PING", "PSUBSCRIBE", "PUBLISH", "PUBSUB", "PUNSUBSCRIBE", "QUIT", "ROLE", "SCRIPT",
+	"SELECT", "SUBSCRIBE", "TIME", "UNSUBSCRIBE", "UNWATCH", "WAIT", "WATCH", "XINFO")
+
+// blocking are the commands that may wait.
+var blocking = set("BLMOVE", "BLPOP", "BRPOP", "BRPOPLPUSH", "BZMPOP", "BZPOPMAX", "BZPOPMIN", "WAIT", "XREAD", "XREADGROUP")
+
+func set(words ...string) map[string]bool {
+	m := make(map[string]bool, len(words))
+	for _, w := range words {
+		m[w] = true
+	}
+	return m
+}
+
+// randomID is a fresh name for a life, 40 hex digits.
+func randomID() string {
+	b := make([]byte, 20)
+	_, _ = rand.Read(b) // never fails
+	return hex.EncodeToString(b)
+}
+
+// ownCommands are answered here. A handler that returns false leaves the
+// command to miniredis.
+var ownCommands = map[string]func(in *instance, p *peer, c *server.Peer, args []string) bool{
+	"CLIENT":  (*instance).client,
+	"CLUSTER": (*instance).cluster,
+	"CONFIG":  (*instance).configure,
+	"HELLO":   (*instance).hello,
+	"INFO":    (*instance).info,
+	"ROLE":    (*instance).role,
+}
+
+func (in *instance) client(p *peer, c *server.Peer, args []string) bool {
+	if len(args) == 0 {
+		return false
+	}
+	switch strings.ToUpper(args[0]) {
+	case "ID":
+		c.WriteInt(p.id)
+	case "NO-EVICT", "SETINFO":
+		c.WriteOK()
+	default:
+		return false
+	}
+	return true
+}
+
+func (in *instance) cluster(_ *peer, c *server.Peer, _ []string) bool {
+	c.WriteError("ERR This instance has cluster support disabled")
+	return true
+}
+
+// role is that of a master without replicas, at replication offset 0.
+func (in *instance) role(_ *peer, c *server.Peer, _ []string) bool {
+	c.Block(func(w *server.Writer) {
+		w.WriteLen(3)
+		w.WriteBulk("master")
+		w.WriteInt(0)
+		w.WriteLen(0)
+	})
+	return true
+}
+
+// hello switches the protocol as miniredis does, and says what a server of the
+// version in INFO says.
+func (in *instance) hello(p *peer, c *server.Peer, args []string) bool {
+	proto := 2
+	if c.Resp3 {
+		proto = 3
+	}
+	if len(args) > 0 {
+		if reply := in.capture(c, "HELLO", args); strings.HasPrefix(reply, "-") {
+			c.Block(func(w *server.Writer) { w.WriteRaw(reply) })
+			return true
+		}
+		proto, _ = strconv.Atoi(args[0]) // it was accepted
+	}
+	c.Resp3 = proto == 3
+	c.WriteMapLen(7)
+	c.WriteBulk("server")
+	c.WriteBulk("redis")
+	c.WriteBulk("version")
+	c.WriteBulk(embeddedVersion)
+	c.WriteBulk("proto")
+	c.WriteInt(proto)
+	c.WriteBulk("id")
+	c.WriteInt(p.id)
+	c.WriteBulk("mode")
+	c.WriteBulk("standalone")
+	c.WriteBulk("role")
+	c.WriteBulk("master")
+	c.WriteBulk("modules")
+	c.WriteLen(0)
+	return true
+}

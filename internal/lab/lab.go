@@ -1,0 +1,75 @@
+// Package lab runs masters for trying out and for testing: embedded ones in
+// this process ([Embedded]), real redis-server processes that end with this
+// process ([Processes]), and real ones that outlive it ([Up] and [Down]). All
+// listen on 127.0.0.1 only, keep nothing on disk, and come up closed by the
+// boot fence: a master that crashed and comes back refuses writes until a
+// guard, or [Open] in the first life of a cluster, lifts the fence.
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"redlockctl/redlock"
+)
+
+// Cluster is a set of masters that may be crashed at will. It is safe for use
+// by many goroutines.
+type Cluster interface {
+	Nodes() []*redlock.Node
+	// Crash ends master i at once, as SIGKILL does, and forgets its data.
+	// Crashing a master that is down does nothing.
+	Crash(i int) error
+	// Restart brings master i back at the same address, empty and with its boot
+	// fence. It fails if the master runs.
+	Restart(i int) error
+	// Up tells if master i runs.
+	Up(i int) bool
+	// Close ends all masters. They cannot be restarted.
+	Close() error
+}
+
+// ErrNotFirstLife is returned by [Open] when a master has been restarted: the
+// votes of its earlier life are lost, and only a guard that has waited may open
+// it.
+var ErrNotFirstLife = errors.New("not in its first life")
+
+// ErrClosed is returned by a cluster after its Close.
+var ErrClosed = errors.New("the lab is closed")
+
+// openTimeout bounds each command to a master of our own on loopback.
+const openTimeout = 2 * time.Second
+
+// lives is how often each master was started; the clusters of this package
+// know it.
+type lives interface{ life(i int) int }
+
+// Open lifts the boot fence of all nodes: right only in the first life of a
+// new cluster, which has no votes to forget. It fails with [ErrNotFirstLife] if
+// a master of a cluster of this package has been restarted, and lifts the fence
+// of no later life.
+func Open(ctx context.Context, c Cluster) error {
+	for i, node := range c.Nodes() {
+		if err := openFirstLife(ctx, c, i, node); err != nil {
+			return fmt.Errorf("open %s: %w", node.Name(), err)
+		}
+	}
+	return nil
+}
+
+func openFirstLife(ctx context.Context, c Cluster, i int, node *redlock.Node) error {
+	// The one connection of this client is made by the PING. If the master is
+	// still in its first life after that, the connection belongs to this life, and
+	// so does everything sent through it.
+	client := node.OneLife(openTimeout)
+	defer client.Close()
+	if err := client.Ping(ctx).Err(); err != nil {
+		return err
+	}
+	if l, ok := c.(lives); ok && l.life(i) != 1 {
+		return ErrNotFirstLife
+	}
+	return client.ConfigSet(ctx, "min-replicas-to-write", "0").Err()
+}

@@ -1,0 +1,53 @@
+// Package labtest starts real redis-servers for tests.
+package labtest
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"testing"
+
+	"redlockctl/internal/lab"
+	"redlockctl/redlock"
+)
+
+// RedisServer is the path of redis-server. Without one the test is skipped,
+// but fails in CI and under scripts/test, where there must be one.
+func RedisServer(tb testing.TB) string {
+	tb.Helper()
+	path, err := exec.LookPath("redis-server")
+	if err == nil {
+		return path
+	}
+	if os.Getenv("CI") != "" || os.Getenv("REDLOCKCTL_TEST_ALL") != "" {
+		tb.Fatal("no redis-server: apt-get install redis-server")
+	}
+	tb.Skip("no redis-server: apt-get install redis-server")
+	return ""
+}
+
+// Servers starts n real redis-servers named n1, n2, …, open, with more
+// arguments args, and ends them with the test.
+func Servers(tb testing.TB, n int, args ...string) []*lab.Server {
+	tb.Helper()
+	bin, dir := RedisServer(tb), tb.TempDir()
+	servers := make([]*lab.Server, n)
+	for i := range servers {
+		s, err := lab.StartServer(bin, fmt.Sprintf("n%d", i+1), dir, args...)
+		if err != nil {
+			tb.Fatal(err)
+		}
+		tb.Cleanup(func() { _ = s.Kill() })
+		servers[i] = s
+	}
+	return servers
+}
+
+// Nodes are the servers as masters of one cluster.
+func Nodes(servers []*lab.Server) []*redlock.Node {
+	nodes := make([]*redlock.Node, len(servers))
+	for i, s := range servers {
+		nodes[i] = s.Node()
+	}
+	return nodes
+}

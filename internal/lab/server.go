@@ -1,0 +1,253 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"redlockctl/redlock"
+)
+
+// Server is a real redis-server process on a loopback port, without
+// persistence. It can be killed, stopped, continued and started again; it is
+// ended by its own pid, and dies with this process.
+type Server struct {
+	bin  string
+	name string
+	addr string
+	dir  string
+	args []string
+
+	mu   sync.Mutex
+	cmd  *exec.Cmd
+	done chan struct{} // closed when cmd has been waited for
+}
+
+// BootFence are the arguments that let a server come up closed.
+var BootFence = []string{"--min-replicas-to-write", strconv.Itoa(2147483647), "--min-replicas-max-lag", "10"}
+
+// ErrPortTaken is returned when something else listens on the port of a server.
+var ErrPortTaken = errors.New("port is taken")
+
+// portTries is how many ports are tried when others are faster to take a free
+// one.
+const portTries = 10
+
+// FreePort is a loopback port that was free a moment ago. It lies below the
+// range from which the kernel gives ports to outgoing connections: in there, a
+// client that dials the port of a crashed server can be given that very port,
+// is then connected to itself, and the server cannot come back.
+func FreePort() (int, error) {
+	const low, high = 15000, 32000
+	var last error
+	for range 100 {
+		l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(low+rand.IntN(high-low))))
+		if err != nil {
+			last = err
+			continue
+		}
+		port := l.Addr().(*net.TCPAddr).Port
+		return port, l.Close()
+	}
+	return 0, fmt.Errorf("no free port: %w", last)
+}
+
+// NewServer describes a server named name with its files in dir; port 0 takes a
+// free one. Start it with [Server.Start]. Further args go to redis-server.
+func NewServer(bin, name, dir string, port int, args ...string) (*Server, error) {
+	if port == 0 {
+		var err error
+		if port, err = FreePort(); err != nil {
+			return nil, err
+		}
+	}
+	return &Server{bin: bin, name: name, dir: dir, args: args, addr: net.JoinHostPort("127.0.0.1", strconv.Itoa(port))}, nil
+}
+
+// StartServer is [NewServer] and [Server.Start] on a free port. It takes
+// another port if somebody was faster.
+func StartServer(bin, name, dir string, args ...string) (*Server, error) {
+	for try := 1; ; try++ {
+		s, err := NewServer(bin, name, dir, 0, args...)
+		if err != nil {
+			return nil, err
+		}
+		if err = s.Start(); err == nil || try == portTries || !errors.Is(err, ErrPortTaken) {
+			return s, err
+		}
+	}
+}
+
+// Node is the server as a master of the cluster.
+func (s *Server) Node() *redlock.Node {
+	n, err := redlock.NewNode(s.name, &redis.Options{Addr: s.addr})
+	if err != nil {
+		panic(err) // the name and address are ours
+	}
+	return n
+}
+
+// Addr is host:port.
+func (s *Server) Addr() string { return s.addr }
+
+// Start runs the process and returns as soon as it accepts connections. More
+// args go to this life of the server only. It fails with [ErrPortTaken] if
+// something else listens there.
+func (s *Server) Start(args ...string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.running() {
+		return fmt.Errorf("%s runs already", s.name)
+	}
+	_, port, _ := net.SplitHostPort(s.addr)
+	pidfile := filepath.Join(s.dir, s.name+".pid")
+	base := []string{"--port", port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--pidfile", pidfile,
+		"--dir", s.dir, "--logfile", s.log(), "--enable-debug-command", "yes"}
+	cmd := exec.Command(s.bin, append(append(base, s.args...), args...)...)
+	cmd.SysProcAttr = childAttr()
+	// What this life logs begins here.
+	logged := int64(0)
+	if st, err := os.Stat(s.log()); err == nil {
+		logged = st.Size()
+	}
+	started, done := make(chan error, 1), make(chan struct{})
+	go func() {
+		defer close(done)
+		// Where the kernel ends the child with its parent, the parent is the thread
+		// that started it: this one, which stays as long as the child.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := cmd.Start()
+		started <- err
+		if err == nil {
+			_ = cmd.Wait()
+		}
+	}()
+	if err := <-started; err != nil {
+		return fmt.Errorf("start %s: %w", s.name, err)
+	}
+	s.cmd, s.done = cmd, done
+	pid := strconv.Itoa(cmd.Process.Pid)
+	deadline := time.Now().Add(10 * time.Second)
+	for {
+		// The server writes its pid when it listens. Without that, it could be
+		// another one that accepts connections.
+		if b, err := os.ReadFile(pidfile); err == nil && strings.TrimSpace(string(b)) == pid {
+			if c, err := net.DialTimeout("tcp", s.addr, 100*time.Millisecond); err == nil {
+				return c.Close()
+			}
+		}
+		select {
+		case <-done:
+			s.cmd = nil
+			last := s.lastLog(logged)
+			if strings.Contains(last, "Address already in use") {
+				return fmt.Errorf("start %s on %s: %w: %s", s.name, s.addr, ErrPortTaken, last)
+			}
+			return fmt.Errorf("%s ended at once: %s", s.name, last)
+		case <-time.After(time.Millisecond):
+		}
+		if time.Now().After(deadline) {
+			err := fmt.Errorf("%s does not listen on %s", s.name, s.addr)
+			return errors.Join(err, s.kill())
+		}
+	}
+}
+
+func (s *Server) log() string { return filepath.Join(s.dir, s.name+".log") }
+
+// lastLog is the end of what was logged after the first skip bytes.
+func (s *Server) lastLog(skip int64) string {
+	b, err := os.ReadFile(s.log())
+	if err != nil {
+		return err.Error()
+	}
+	lines := strings.Split(strings.TrimSpace(string(b[min(skip, int64(len(b))):])), "\n")
+	return strings.Join(lines[max(0, len(lines)-3):], " / ")
+}
+
+// running tells if there is a process that has not ended by itself.
+func (s *Server) running() bool {
+	if s.cmd == nil {
+		return false
+	}
+	select {
+	case <-s.done:
+		s.cmd = nil
+		return false
+	default:
+		return true
+	}
+}
+
+// Up tells if the process runs.
+func (s *Server) Up() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.running()
+}
+
+// Pid is that of the process; 0 if it does not run.
+func (s *Server) Pid() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.running() {
+		return 0
+	}
+	return s.cmd.Process.Pid
+}
+
+// Kill ends the process with SIGKILL and waits for it.
+func (s *Server) Kill() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.kill()
+}
+
+func (s *Server) kill() error {
+	if !s.running() {
+		return nil
+	}
+	err := s.cmd.Process.Signal(syscall.SIGKILL)
+	<-s.done
+	s.cmd = nil
+	if errors.Is(err, os.ErrProcessDone) {
+		return nil
+	}
+	return err
+}
+
+// Pause stops the process (SIGSTOP): it stays connected and does not answer.
+func (s *Server) Pause() error { return s.signal(syscall.SIGSTOP) }
+
+// Resume continues a paused process.
+func (s *Server) Resume() error { return s.signal(syscall.SIGCONT) }
+
+func (s *Server) signal(sig syscall.Signal) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.running() {
+		return fmt.Errorf("%s does not run", s.name)
+	}
+	return s.cmd.Process.Signal(sig)
+}
+
+// Do sends one command on a connection of its own, for tests and the lab.
+func (s *Server) Do(ctx context.Context, args ...any) (any, error) {
+	c := s.Node().Client(1, time.Second)
+	defer c.Close()
+	return c.Do(ctx, args...).Result()
+}

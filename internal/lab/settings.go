@@ -1,0 +1,150 @@
+package lab
+
+import (
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/alicebob/miniredis/v2/server"
+)
+
+// settings are the parameters that CONFIG of an embedded master knows.
+type settings map[string]string
+
+// The parameters of the fence.
+const (
+	paramFence = "min-replicas-to-write"
+	paramLag   = "min-replicas-max-lag"
+)
+
+// bootSettings are those of a fresh process: closed, without persistence.
+func bootSettings(port int) settings {
+	return settings{
+		paramFence: "2147483647", paramLag: "10",
+		"maxmemory": "0", "maxmemory-policy": "noeviction",
+		"appendonly": "no", "appendfsync": "everysec", "save": "", "dir": "/",
+		"port": strconv.Itoa(port), "bind": "127.0.0.1", "databases": "16", "cluster-enabled": "no",
+		"maxclients": "10000", "timeout": "0", "notify-keyspace-events": "", "tracking-table-max-keys": "1000000",
+	}
+}
+
+// fenced tells if writes are refused. There are never replicas, so any value
+// above 0 closes; a lag of 0 switches the check off.
+func (s settings) fenced() bool { return s[paramFence] != "0" && s[paramLag] != "0" }
+
+// aliases are the older names of parameters.
+var aliases = map[string]string{"min-slaves-to-write": paramFence, "min-slaves-max-lag": paramLag}
+
+// fixed are the parameters of a real server that cannot be changed here.
+var fixed = set("appendonly", "appendfsync", "bind", "cluster-enabled", "databases", "dir", "port", "save")
+
+var evictionPolicies = []string{"volatile-lru", "volatile-lfu", "volatile-random", "volatile-ttl",
+	"allkeys-lru", "allkeys-lfu", "allkeys-random", "noeviction"}
+
+// get returns the parameters that match any of the glob patterns.
+func (s settings) get(patterns []string) map[string]string {
+	found := map[string]string{}
+	for _, pattern := range patterns {
+		pattern = strings.ToLower(pattern)
+		for k, v := range s {
+			if ok, _ := path.Match(pattern, k); ok {
+				found[k] = v
+			}
+		}
+		for alias, k := range aliases {
+			if ok, _ := path.Match(pattern, alias); ok {
+				found[alias] = s[k]
+			}
+		}
+	}
+	return found
+}
+
+// set changes all of the pairs, or none and returns the server's error.
+func (s settings) set(pairs []string) string {
+	changed := settings{}
+	for i := 0; i < len(pairs); i += 2 {
+		given, value := pairs[i], pairs[i+1]
+		key := strings.ToLower(given)
+		if k, ok := aliases[key]; ok {
+			key = k
+		}
+		if _, ok := s[key]; !ok {
+			return "ERR Unknown option or number of arguments for CONFIG SET - '" + given + "'"
+		}
+		value, why := checkSetting(key, value)
+		if why != "" {
+			return "ERR CONFIG SET failed (possibly related to argument '" + given + "') - " + why
+		}
+		changed[key] = value
+	}
+	for k, v := range changed {
+		s[k] = v
+	}
+	return ""
+}
+
+func checkSetting(key, value string) (string, string) {
+	switch {
+	case fixed[key]:
+		return "", "an embedded master cannot change it"
+	case key == "maxmemory-policy":
+		if !slices.Contains(evictionPolicies, value) {
+			return "", "argument(s) must be one of the following: " + strings.Join(evictionPolicies, ", ")
+		}
+	case key != "notify-keyspace-events":
+		n, err := strconv.ParseInt(value, 10, 64)
+		switch {
+		case err != nil:
+			return "", "argument couldn't be parsed into an integer"
+		case n < 0 || (n > 2147483647 && key != "maxmemory"):
+			return "", "argument must be between 0 and 2147483647 inclusive"
+		}
+		value = strconv.FormatInt(n, 10)
+	}
+	return value, ""
+}
+
+// configure answers CONFIG.
+func (in *instance) configure(_ *peer, c *server.Peer, args []string) bool {
+	if len(args) == 0 {
+		c.WriteError("ERR wrong number of arguments for 'config' command")
+		return true
+	}
+	sub, args := strings.ToLower(args[0]), args[1:]
+	wrong := "ERR wrong number of arguments for 'config|" + sub + "' command"
+	switch sub {
+	case "get":
+		if len(args) == 0 {
+			c.WriteError(wrong)
+			return true
+		}
+		found := in.config.get(args)
+		c.Block(func(w *server.Writer) {
+			w.WriteMapLen(len(found))
+			for k, v := range found {
+				w.WriteBulk(k)
+				w.WriteBulk(v)
+			}
+		})
+	case "set":
+		if len(args) < 2 {
+			c.WriteError(wrong)
+		} else if len(args)%2 != 0 {
+			c.WriteError("ERR syntax error")
+		} else if why := in.config.set(args); why != "" {
+			c.WriteError(why)
+		} else {
+			c.WriteOK()
+		}
+	case "resetstat":
+		in.stats.reset()
+		c.WriteOK()
+	case "rewrite":
+		c.WriteError("ERR The server is running without a config file")
+	default:
+		c.WriteError("ERR unknown subcommand '" + sub + "'. Try CONFIG HELP.")
+	}
+	return true
+}

@@ -1,0 +1,267 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// ErrNoServer is returned when there is no redis-server to run.
+var ErrNoServer = errors.New("no redis-server")
+
+// ErrOtherLab is returned by [Up] when dir holds a lab with other ports.
+var ErrOtherLab = errors.New("another lab is there")
+
+// lookServer finds the redis-server at, or named, bin.
+func lookServer(bin string) (string, error) {
+	path, err := exec.LookPath(bin)
+	if err != nil {
+		return "", fmt.Errorf("%w at %q: on Debian and Ubuntu, sudo apt-get install redis-server (%w)", ErrNoServer, bin, err)
+	}
+	return filepath.Abs(path)
+}
+
+// Started is one server that lab up left running.
+type Started struct {
+	Name, Addr string
+	Pid        int
+	RestartCmd string // what a person types to start it again after a crash
+	// Already tells that it ran before; Up left it as it was.
+	Already bool
+	// Opened tells that Up lifted its fence. A server that Up started and did not
+	// open stays closed until a guard has waited.
+	Opened bool
+}
+
+// DefaultDir is where the lab of a user keeps its files:
+// $XDG_STATE_HOME/redlockctl/lab, or ~/.local/state/redlockctl/lab. It is empty
+// if neither variable names an absolute directory.
+func DefaultDir(getenv func(string) string) string {
+	state := getenv("XDG_STATE_HOME")
+	if !filepath.IsAbs(state) {
+		home := getenv("HOME")
+		if !filepath.IsAbs(home) {
+			return ""
+		}
+		state = filepath.Join(home, ".local", "state")
+	}
+	return filepath.Join(state, "redlockctl", "lab")
+}
+
+// Up starts n real redis-servers named n1, n2, … in the background on 127.0.0.1:
+// firstPort and following. They keep their files in dir/NAME and outlive this
+// process. A server that runs already is left as it is and reported. Up fails
+// with [ErrNoServer], [ErrPortTaken] or [ErrOtherLab] before it has started
+// anything.
+//
+// Each server comes up closed, whoever starts it, and however: the boot fence is
+// in an included file, where CONFIG REWRITE does not reach it. Up opens the
+// servers only if it has made dir, which is the first life of a new cluster, with
+// no vote to forget. Where dir was there before, a server that is not running has
+// ended, and with it went the votes that it had cast: Up starts it, and leaves
+// it closed. Up cannot know when the loss was, so the wait is for a guard to keep;
+// so it is after a reboot of the host, when all of them start closed. [Down] and
+// Up again make a new cluster at once, which is right when the clients of the
+// old one have ended too.
+func Up(ctx context.Context, dir, bin string, n, firstPort int) ([]Started, error) {
+	if n < 1 || firstPort < 1 || firstPort+n-1 > 65535 {
+		return nil, fmt.Errorf("%d servers from port %d on: the ports must be in 1–65535", n, firstPort)
+	}
+	path, err := lookServer(bin)
+	if err != nil {
+		return nil, err
+	}
+	if dir, err = labDir(dir); err != nil {
+		return nil, err
+	}
+	if !strings.ContainsRune(bin, filepath.Separator) {
+		bin = filepath.Base(path) // found by name, and so it will be by a person
+	} else {
+		bin = path
+	}
+	nodes := make([]*daemon, n)
+	for i := range nodes {
+		name := "n" + strconv.Itoa(i+1)
+		nodes[i] = &daemon{name: name, dir: filepath.Join(dir, name), port: firstPort + i}
+	}
+	// Look at all before touching any.
+	for _, d := range nodes {
+		if err := d.look(ctx); err != nil {
+			return nil, err
+		}
+	}
+	fresh, err := makeDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	started, err := upAll(ctx, nodes, path, bin, fresh)
+	if err != nil && fresh {
+		// Nobody has been told of this cluster: leave nothing behind.
+		_, down := Down(context.WithoutCancel(ctx), dir)
+		return nil, errors.Join(err, down)
+	}
+	return started, err
+}
+
+func upAll(ctx context.Context, nodes []*daemon, path, bin string, fresh bool) ([]Started, error) {
+	var started []Started
+	for _, d := range nodes {
+		s := Started{Name: d.name, Addr: d.addr(), Pid: d.pid, Already: d.pid != 0}
+		s.RestartCmd = shellQuote(bin) + " " + shellQuote(d.conf())
+		if !s.Already {
+			if err := d.start(ctx, path); err != nil {
+				return started, fmt.Errorf("start %s: %w", d.name, err)
+			}
+			s.Pid = d.pid
+		}
+		started = append(started, s)
+	}
+	if !fresh {
+		return started, nil
+	}
+	for i, d := range nodes {
+		if err := d.open(ctx); err != nil {
+			return started, fmt.Errorf("open %s: %w", d.name, err)
+		}
+		started[i].Opened = true
+	}
+	return started, nil
+}
+
+// Down ends the servers that [Up] started in dir, and names those that it
+// ended; servers that are dead already are no error. It removes their files, so
+// that the next Up makes a new cluster: end the clients of the old one too. A
+// process is ended only when it is certain that it is the server of that
+// directory: the server says so itself, or where it does not answer any more,
+// its pid file and working directory do.
+func Down(ctx context.Context, dir string) ([]string, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, err
+	}
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var stopped []string
+	var errs []error
+	for _, e := range entries {
+		d := &daemon{name: e.Name(), dir: filepath.Join(dir, e.Name())}
+		if err := d.readPort(); err != nil {
+			continue // not made by Up: not ours to touch
+		}
+		ended, err := d.stop(ctx)
+		if ended {
+			stopped = append(stopped, d.name)
+		}
+		if err == nil {
+			err = os.RemoveAll(d.dir)
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("stop %s: %w", d.name, err))
+		}
+	}
+	slices.SortFunc(stopped, func(a, b string) int { // n2 before n10
+		return 2*(len(a)-len(b)) + strings.Compare(a, b)
+	})
+	if len(errs) == 0 {
+		// Fails if somebody has put files of their own there.
+		errs = append(errs, os.Remove(dir))
+	}
+	return stopped, errors.Join(errs...)
+}
+
+// labDir is dir as an absolute path that can stand in a redis.conf.
+func labDir(dir string) (string, error) {
+	if dir == "" {
+		return "", errors.New("no directory for the lab: neither XDG_STATE_HOME nor HOME is set")
+	}
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return "", err
+	}
+	if strings.ContainsAny(dir, "*?[]\n\r\x00") {
+		// An include with wildcards that matches nothing is no error to the server:
+		// it would come up open.
+		return "", fmt.Errorf("the directory %q of the lab must not contain any of *?[] or line ends", dir)
+	}
+	return dir, nil
+}
+
+// makeDir makes dir and tells if it was not there before: of two at the same
+// time, one is told so.
+func makeDir(dir string) (fresh bool, err error) {
+	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
+		return false, err
+	}
+	err = os.Mkdir(dir, 0o700)
+	if errors.Is(err, fs.ErrExist) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// shellQuote is s as one word of a POSIX shell.
+func shellQuote(s string) string {
+	plain := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("/._-+,:@%", r)
+	}
+	if s != "" && strings.IndexFunc(s, func(r rune) bool { return !plain(r) }) < 0 {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
+
+// confQuote is s as one word of a redis.conf.
+func confQuote(s string) string {
+	var b strings.Builder
+	b.WriteByte('"')
+	for i := range len(s) {
+		switch c := s[i]; {
+		case c == '"' || c == '\\':
+			b.WriteByte('\\')
+			b.WriteByte(c)
+		case c < ' ' || c == 0x7f:
+			fmt.Fprintf(&b, `\x%02x`, c)
+		default:
+			b.WriteByte(c)
+		}
+	}
+	b.WriteByte('"')
+	return b.String()
+}
+
+// How long Up and Down wait for a server to answer, to come up, and to end.
+const (
+	daemonAnswers = time.Second
+	daemonStarts  = 10 * time.Second
+	daemonEnds    = 5 * time.Second
+	daemonPoll    = 10 * time.Millisecond
+)
+
+// loopback is host:port of a server of the lab.
+func loopback(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
+
+// sleep waits for d, or less if ctx ends.
+func sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-t.C:
+		return nil
+	}
+}

@@ -1,0 +1,263 @@
+package redlock
+
+import (
+	"context"
+	crand "crypto/rand"
+	"encoding/base64"
+	"errors"
+	"math/rand/v2"
+	"sync/atomic"
+	"time"
+)
+
+// newToken draws the name of one grant: 20 random bytes as 27 characters. It
+// names one attempt: a retry draws anew, since a release of the attempt before
+// it that comes late would otherwise delete its copies.
+func newToken() string {
+	var b [20]byte
+	_, _ = crand.Read(b[:]) // never fails
+	return base64.RawURLEncoding.EncodeToString(b[:])
+}
+
+// Acquire takes the lock, with retries (see [Options]). TTLs are rounded down
+// to milliseconds.
+//
+// It fails with an [*Error] of the kind [ErrContended], [ErrNoQuorum] or
+// [ErrExpired] when the last attempt did; of the cause of ctx's end when that
+// came first; of [ErrInvalid] or [ErrClosed]. Whatever a failed attempt may
+// have left on any node is released, also when ctx is over; that goes on in the
+// background, and [Client.Close] waits for it.
+func (c *Client) Acquire(ctx context.Context, resource string, ttl time.Duration) (*Lock, error) {
+	return c.acquire(ctx, resource, ttl, 1+max(c.opt.Retries, 0))
+}
+
+// TryAcquire makes a single attempt. It fails as [Client.Acquire] does.
+func (c *Client) TryAcquire(ctx context.Context, resource string, ttl time.Duration) (*Lock, error) {
+	return c.acquire(ctx, resource, ttl, 1)
+}
+
+func (c *Client) acquire(ctx context.Context, resource string, ttl time.Duration, attempts int) (*Lock, error) {
+	const op = "acquire"
+	ttl = ttl.Truncate(time.Millisecond)
+	if resource == "" {
+		return nil, &Error{Op: op, Resource: resource, Kind: ErrInvalid, detail: "the name of the resource is empty"}
+	}
+	if err := c.checkTTL(op, resource, ttl); err != nil {
+		return nil, err
+	}
+	if err := c.enter(op, resource); err != nil {
+		return nil, err
+	}
+	defer c.ops.Done()
+	if err := c.warm.wait(ctx, c.closing, c.opt); err != nil {
+		return nil, c.endedBy(ctx, op, resource, err, nil)
+	}
+	var last *Error
+	for made := 1; ; made++ {
+		run := c.attempt(ctx, resource, c.token(), ttl, Terms{})
+		if run.machine.Verdict() == VerdictGranted {
+			return run.lock(), nil
+		}
+		last = run.failure(ctx, op)
+		last.Attempts = made
+		if last.ended != nil || errors.Is(last.Kind, ErrClosed) {
+			return nil, last
+		}
+		if made >= attempts {
+			break
+		}
+		if err := c.sleep(ctx, c.opt.pause(made+1, rand.Float64())); err != nil {
+			given := c.endedBy(ctx, op, resource, err, last.Nodes).(*Error)
+			given.Attempts = made
+			return nil, given
+		}
+	}
+	if errors.Is(last.Kind, ErrContended) {
+		c.identify(ctx, last)
+	}
+	return nil, last
+}
+
+// sleep waits between attempts.
+func (c *Client) sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-c.closing:
+		return ErrClosed
+	}
+}
+
+// identify looks who holds the resource, for the message.
+func (c *Client) identify(ctx context.Context, e *Error) {
+	for i, r := range c.look(ctx, e.Resource) {
+		at := &e.Nodes[i]
+		if r.Type != "" && (at.Status == StatusHeld || at.Status == StatusUnanswered) {
+			at.Status, at.Token, at.Len, at.Type, at.TTL = StatusHeld, r.Token, r.Len, r.Type, r.TTL
+		}
+	}
+}
+
+// run is an [Attempt] that was driven to its verdict.
+type run struct {
+	client          *Client
+	resource, token string
+	machine         *Attempt
+	results         []NodeResult
+	copies          []remnant
+	answers         chan answer // of the nodes that had not answered yet
+}
+
+// attempt drives an [Attempt] of which terms says whether it extends, and not
+// after when.
+func (c *Client) attempt(ctx context.Context, resource, token string, ttl time.Duration, terms Terms) *run {
+	r := &run{
+		client: c, resource: resource, token: token, results: c.blank(),
+		copies: make([]remnant, len(c.nodes)), answers: make(chan answer, len(c.nodes)),
+	}
+	terms.N, terms.TTL, terms.Drift, terms.Wait = len(c.nodes), ttl, c.opt.Drift(ttl), c.opt.wait(ttl)
+	terms.Start = time.Now()
+	machine, send := Begin(terms)
+	r.machine = machine
+	over := new(atomic.Bool)
+	proto := call{key: resource, token: token, ttl: ttl, notAfter: machine.Deadline(), over: over, to: r.answers}
+	switch send {
+	case SendSet:
+		proto.op = opSet
+		c.send(proto)
+	case SendExtend:
+		proto.op = opExtend
+		c.send(proto)
+	default:
+		return r
+	}
+	timer := time.NewTimer(time.Until(machine.Deadline()))
+	defer timer.Stop()
+	for machine.Verdict() == VerdictPending {
+		select {
+		case a := <-r.answers:
+			send, _ = r.take(a)
+		case <-timer.C:
+			// Answers that have come already count before the silence of the others.
+			for more := true; more && machine.Verdict() == VerdictPending; {
+				select {
+				case a := <-r.answers:
+					send, _ = r.take(a)
+				default:
+					more = false
+				}
+			}
+			if machine.Verdict() == VerdictPending {
+				send, _ = machine.Tick(time.Now())
+			}
+		case <-ctx.Done():
+			send, _ = machine.Cancel()
+		case <-c.closing:
+			send, _ = machine.Cancel()
+		}
+	}
+	if machine.Verdict() != VerdictGranted {
+		over.Store(true)
+	}
+	if send == SendRelease {
+		c.send(call{op: opRelease, key: resource, token: token})
+	}
+	return r
+}
+
+// take gives an answer to the machine, and keeps what it says.
+func (r *run) take(a answer) (Send, Verdict) {
+	status := a.Status
+	if wrongType(a.NodeResult) {
+		status = StatusHeld
+	}
+	pending := r.machine.Verdict() == VerdictPending
+	send, verdict := r.machine.Answer(a.node, status, time.Now())
+	if pending {
+		r.client.keep(r.results, a)
+	}
+	r.copies[a.node].learn(a, r.machine.terms)
+	return send, verdict
+}
+
+// late takes in the answers that came after the verdict.
+func (r *run) late() {
+	for {
+		select {
+		case a := <-r.answers:
+			r.copies[a.node].learn(a, r.machine.terms)
+		default:
+			return
+		}
+	}
+}
+
+func (r *run) lock() *Lock {
+	return &Lock{
+		client: r.client, resource: r.resource, token: r.token, ttl: r.machine.terms.TTL,
+		until: r.machine.Until(), results: r.results, runs: []*run{r},
+		copies: make([]remnant, len(r.copies)),
+	}
+}
+
+// failure is the error for a verdict other than granted.
+func (r *run) failure(ctx context.Context, op string) *Error {
+	e := &Error{Op: op, Resource: r.resource, Nodes: r.results, Attempts: 1}
+	for i := range e.Nodes {
+		if e.Nodes[i].Status == StatusUnanswered && r.machine.Status(i) == StatusSlow {
+			e.Nodes[i].Status = StatusSlow
+		}
+		if !r.machine.terms.Extend {
+			e.Nodes[i].MayLiveUntil = r.copies[i].until
+		}
+	}
+	switch r.machine.Verdict() {
+	case VerdictContended:
+		e.Kind = ErrContended
+	case VerdictNotHeld:
+		e.Kind = ErrNotHeld
+	case VerdictNoQuorum:
+		e.Kind = ErrNoQuorum
+	case VerdictExpired:
+		e.Kind = ErrExpired
+	case VerdictCancelled:
+		if ctx.Err() == nil {
+			e.Kind = ErrClosed
+			break
+		}
+		e.Kind, e.ended = context.Cause(ctx), ctx.Err()
+	}
+	return e
+}
+
+// remnant is what is known of the copy that a request may have left on a node.
+type remnant struct {
+	heard   bool      // the request was answered, or has failed
+	until   time.Time // the latest end that a known copy can have; zero: none known
+	unknown bool      // a copy may be there, or still come, of which no end is known
+}
+
+// learn takes in what became of a SET or an extension.
+func (m *remnant) learn(a answer, t Terms) {
+	m.heard = true
+	switch {
+	case a.Status == StatusOK:
+		// The node began to count between sending and answering, on a clock that may
+		// be slower than ours by the drift allowance.
+		m.until = a.at.Add(t.TTL + t.Drift)
+	case a.sent && !answered(a.NodeResult):
+		m.unknown = true
+	}
+}
+
+// merge takes in what is known of another request to the same node.
+func (m *remnant) merge(o remnant) {
+	if o.until.After(m.until) {
+		m.until = o.until
+	}
+	m.unknown = m.unknown || o.unknown || !o.heard
+}

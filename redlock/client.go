@@ -1,0 +1,381 @@
+package redlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Client runs the Redlock algorithm over a fixed set of masters. It is safe
+// for use by many goroutines. It has one connection and one goroutine for each
+// node, whatever the number of requests.
+type Client struct {
+	nodes   []*Node
+	opt     Options
+	streams []*stream
+	warm    *warmth
+	token   func() string // draws one
+	closing chan struct{} // closed when Close is called
+
+	mu     sync.Mutex
+	closed bool
+	ops    sync.WaitGroup
+}
+
+// New opens a client; it does not wait for any node to answer. Connections
+// are opened in the background at once, and again whenever one was lost. It
+// fails for options that contradict themselves, for no nodes, and for two
+// nodes of the same name.
+func New(nodes []*Node, opt Options) (*Client, error) {
+	opt, err := opt.withDefaults()
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
+	}
+	if len(nodes) == 0 {
+		return nil, fmt.Errorf("%w: no nodes", ErrInvalid)
+	}
+	seen := make(map[string]bool)
+	for _, n := range nodes {
+		switch {
+		case n == nil:
+			return nil, fmt.Errorf("%w: a node is nil", ErrInvalid)
+		case seen[n.Name()]:
+			return nil, fmt.Errorf("%w: two nodes are named %s", ErrInvalid, quote(n.Name()))
+		}
+		seen[n.Name()] = true
+	}
+	return newClient(nodes, opt, func(n *Node) wire {
+		return newRedisWire(n, opt.NodeTimeout, opt.ConnectTimeout)
+	}), nil
+}
+
+// newClient opens a client over any kind of wire.
+func newClient(nodes []*Node, opt Options, to func(*Node) wire) *Client {
+	c := &Client{
+		nodes: slices.Clone(nodes), opt: opt, token: newToken,
+		streams: make([]*stream, len(nodes)), closing: make(chan struct{}),
+		warm: newWarmth(len(nodes)),
+	}
+	for i, n := range c.nodes {
+		c.streams[i] = newStream(to(n), opt.ConnectTimeout, c.warm.tried)
+	}
+	return c
+}
+
+// Close ends all connections. Locks that are held stay until their TTL ends.
+// Operations under way are given up with [ErrClosed]; releases that they left
+// behind are still sent, for which Close waits no longer than twice the node
+// timeout. The error is always nil.
+func (c *Client) Close() error {
+	c.mu.Lock()
+	if c.closed {
+		c.mu.Unlock()
+		return nil
+	}
+	c.closed = true
+	close(c.closing)
+	c.mu.Unlock()
+	c.ops.Wait()
+	var wg sync.WaitGroup
+	for _, s := range c.streams {
+		wg.Go(func() { s.close(2 * c.opt.NodeTimeout) })
+	}
+	wg.Wait()
+	return nil
+}
+
+// Nodes are the N masters, in the order they were configured.
+func (c *Client) Nodes() []*Node { return slices.Clone(c.nodes) }
+
+// Quorum is ⌊N/2⌋ + 1.
+func (c *Client) Quorum() int { return Quorum(len(c.nodes)) }
+
+// enter begins an operation, which Close waits for.
+func (c *Client) enter(op, resource string) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return &Error{Op: op, Resource: resource, Kind: ErrClosed}
+	}
+	c.ops.Add(1)
+	return nil
+}
+
+// blank are the results of nodes that have not answered.
+func (c *Client) blank() []NodeResult {
+	results := make([]NodeResult, len(c.nodes))
+	for i, n := range c.nodes {
+		results[i].Node = n.Name()
+	}
+	return results
+}
+
+// keep puts an answer in its place.
+func (c *Client) keep(results []NodeResult, a answer) {
+	a.NodeResult.Node = c.nodes[a.node].Name()
+	results[a.node] = a.NodeResult
+}
+
+// send enqueues a call to all nodes.
+func (c *Client) send(proto call) {
+	calls := make([]call, len(c.streams))
+	for i, s := range c.streams {
+		calls[i] = proto
+		calls[i].node = i
+		s.enqueue(&calls[i])
+	}
+}
+
+// ask sends a call to all nodes and waits for the answers, but for no node
+// longer than its timeout, and not after stop is closed. heard gets each answer.
+func (c *Client) ask(proto call, stop <-chan struct{}, heard func(answer)) []NodeResult {
+	answers := make(chan answer, len(c.streams))
+	proto.to = answers
+	c.send(proto)
+	results := c.blank()
+	timer := time.NewTimer(c.opt.NodeTimeout)
+	defer timer.Stop()
+	take := func(a answer) {
+		c.keep(results, a)
+		if heard != nil {
+			heard(a)
+		}
+	}
+	for range c.streams {
+		select {
+		case a := <-answers:
+			take(a)
+			continue
+		case <-timer.C:
+		case <-stop:
+		}
+		for {
+			select {
+			case a := <-answers:
+				take(a)
+				continue
+			default:
+			}
+			break
+		}
+		for i := range results {
+			if results[i].Status == StatusUnanswered {
+				results[i].Status = StatusSlow
+				results[i].Err = fmt.Errorf("no answer within %s", c.opt.NodeTimeout)
+			}
+		}
+		break
+	}
+	return results
+}
+
+// Inspect reads the copies of a resource on all nodes, and changes nothing. Of
+// each node it tells:
+//
+//   - [StatusHeld]: a string is there; Token is its value, of which at most the
+//     first 256 bytes are read, Len its whole length, TTL what is left;
+//   - [StatusAbsent]: nothing is there;
+//   - [StatusProtocol] with a Type: something that is no token is there;
+//   - else: why the node did not tell.
+//
+// A node that does not answer does not fail it. It fails with [ErrNoQuorum]
+// when no node answered at all, with [ErrInvalid], [ErrClosed], or the cause of
+// the context's end.
+func (c *Client) Inspect(ctx context.Context, resource string) ([]NodeResult, error) {
+	const op = "inspect"
+	if resource == "" {
+		return nil, &Error{Op: op, Resource: resource, Kind: ErrInvalid, detail: "the name of the resource is empty"}
+	}
+	if err := c.enter(op, resource); err != nil {
+		return nil, err
+	}
+	defer c.ops.Done()
+	if err := c.warm.wait(ctx, c.closing, c.opt); err != nil {
+		return nil, c.endedBy(ctx, op, resource, err, nil)
+	}
+	results := c.look(ctx, resource)
+	if ctx.Err() != nil {
+		return results, c.endedBy(ctx, op, resource, ctx.Err(), results)
+	}
+	for _, r := range results {
+		if answered(r) {
+			return results, nil
+		}
+	}
+	return results, &Error{Op: op, Resource: resource, Kind: ErrNoQuorum, Nodes: results}
+}
+
+func (c *Client) look(ctx context.Context, resource string) []NodeResult {
+	return c.ask(call{op: opInspect, key: resource, notAfter: time.Now().Add(c.opt.NodeTimeout)}, ctx.Done(), nil)
+}
+
+// answered tells if a node was there.
+func answered(r NodeResult) bool {
+	switch r.Status {
+	case StatusUnanswered, StatusDown, StatusSlow, StatusSkipped:
+		return false
+	}
+	return true
+}
+
+// Release deletes the copies of token on all N nodes, and only those: each
+// node compares. It is sent although ctx is over, and waits for no node longer
+// than the node timeout. A node that is down does not fail it, and is told as
+// soon as it answers again while the client is open.
+//
+// Clean is a node that deleted the copy, has nothing there or has another
+// value there. The error is nil when a quorum is clean and a copy was
+// deleted: the token holds no quorum any more. It is [ErrNotHeld] when a quorum
+// is clean and none of it had the token, and [ErrNoQuorum] when less than a
+// quorum is clean: the token may go on holding the lock until its copies
+// expire. The results tell of each node if a copy may be left on it.
+func (c *Client) Release(ctx context.Context, resource, token string) ([]NodeResult, error) {
+	const op = "release"
+	if err := checkNames(op, resource, token); err != nil {
+		return nil, err
+	}
+	if err := c.enter(op, resource); err != nil {
+		return nil, err
+	}
+	defer c.ops.Done()
+	// Without ctx: a release is sent all the same.
+	_ = c.warm.wait(context.WithoutCancel(ctx), nil, c.opt)
+	results := c.ask(call{op: opRelease, key: resource, token: token}, nil, nil)
+	clean, deleted := 0, 0
+	for i := range results {
+		if isClean(results[i]) {
+			clean++
+		}
+		if results[i].Status == StatusOK {
+			deleted++
+		}
+	}
+	switch {
+	case clean < c.Quorum():
+		return results, &Error{Op: op, Resource: resource, Kind: ErrNoQuorum, Nodes: results}
+	case deleted == 0:
+		return results, &Error{Op: op, Resource: resource, Kind: ErrNotHeld, Nodes: results}
+	}
+	return results, nil
+}
+
+// isClean tells of a node's part in a release if no copy of the token is left
+// there.
+func isClean(r NodeResult) bool {
+	switch r.Status {
+	case StatusOK, StatusAbsent, StatusHeld:
+		return true
+	}
+	return wrongType(r)
+}
+
+// wrongType tells that the key holds something that is no string, hence not
+// the token.
+func wrongType(r NodeResult) bool {
+	return r.Status == StatusProtocol && r.Err != nil && says(r.Err, "WRONGTYPE")
+}
+
+// endedBy is the error of an operation that was given up.
+func (c *Client) endedBy(ctx context.Context, op, resource string, err error, results []NodeResult) error {
+	if errors.Is(err, ErrClosed) {
+		return &Error{Op: op, Resource: resource, Kind: ErrClosed, Nodes: results}
+	}
+	return &Error{Op: op, Resource: resource, Kind: context.Cause(ctx), Nodes: results, ended: ctx.Err()}
+}
+
+func checkNames(op, resource, token string) error {
+	switch {
+	case resource == "":
+		return &Error{Op: op, Resource: resource, Kind: ErrInvalid, detail: "the name of the resource is empty"}
+	case token == "":
+		return &Error{Op: op, Resource: resource, Kind: ErrInvalid, detail: "the token is empty"}
+	}
+	return nil
+}
+
+// maxTTL keeps the arithmetic of times far from its limits.
+const maxTTL = 10 * 365 * 24 * time.Hour
+
+func (c *Client) checkTTL(op, resource string, ttl time.Duration) error {
+	detail := ""
+	switch drift := c.opt.Drift(ttl); {
+	case ttl < time.Millisecond:
+		detail = fmt.Sprintf("TTL %s is below 1ms, the unit of Redis", ttl)
+	case ttl > maxTTL:
+		detail = fmt.Sprintf("TTL %s is above %s", ttl, maxTTL)
+	case drift >= ttl:
+		detail = fmt.Sprintf("TTL %s leaves no validity: the drift allowance is %s", ttl, drift)
+	default:
+		return nil
+	}
+	return &Error{Op: op, Resource: resource, Kind: ErrInvalid, detail: detail}
+}
+
+// warmth lets the first operations of a client wait for connections that are
+// being opened, so that opening them does not use up their node timeout. It is
+// over for good when all nodes have been tried, or when a node has held an
+// operation up once.
+type warmth struct {
+	mu      sync.Mutex
+	untried int
+	up      int
+	need    int
+	ready   chan struct{} // closed when a quorum is up
+	over    chan struct{}
+	end     func() // closes over
+}
+
+func newWarmth(n int) *warmth {
+	w := &warmth{untried: n, need: Quorum(n), ready: make(chan struct{}), over: make(chan struct{})}
+	w.end = sync.OnceFunc(func() { close(w.over) })
+	return w
+}
+
+// tried is told the end of each node's first try to connect.
+func (w *warmth) tried(up bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if up {
+		if w.up++; w.up == w.need {
+			close(w.ready)
+		}
+	}
+	if w.untried--; w.untried == 0 {
+		w.end()
+	}
+}
+
+// wait waits until all nodes have been tried, but no longer than it may take
+// to connect, and once a quorum is up no longer than a node timeout.
+func (w *warmth) wait(ctx context.Context, closing <-chan struct{}, opt Options) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	select {
+	case <-w.over:
+		return nil
+	default:
+	}
+	timer := time.NewTimer(opt.ConnectTimeout)
+	defer timer.Stop()
+	ready := w.ready
+	for {
+		select {
+		case <-w.over:
+			return nil
+		case <-ready:
+			ready = nil
+			timer.Reset(opt.NodeTimeout)
+		case <-timer.C:
+			w.end()
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-closing:
+			return ErrClosed
+		}
+	}
+}

@@ -1,0 +1,200 @@
+package redlock
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Lock is one grant. Its methods may be called by many goroutines.
+type Lock struct {
+	client          *Client
+	resource, token string
+
+	mu       sync.Mutex
+	ttl      time.Duration
+	until    time.Time
+	results  []NodeResult
+	released bool
+	lost     bool
+	copies   []remnant // what is known to be left on the nodes
+	runs     []*run    // of which some nodes have not answered yet
+}
+
+// Resource is what is locked.
+func (l *Lock) Resource() string { return l.resource }
+
+// Token names the grant.
+func (l *Lock) Token() string { return l.token }
+
+// TTL is what was asked for, at last.
+func (l *Lock) TTL() time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.ttl
+}
+
+// Until is the end of validity, on the monotonic clock: start of the attempt +
+// TTL − drift allowance. Nothing must be done in the name of the lock from
+// then on.
+func (l *Lock) Until() time.Time {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.until
+}
+
+// Valid tells if the lock may be relied upon at now: it was not released, no
+// extension has found it lost, and its validity runs.
+func (l *Lock) Valid(now time.Time) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return !l.released && !l.lost && now.Before(l.until)
+}
+
+// Nodes are the results of the nodes when the lock was decided, by the
+// acquisition or by the last extension that succeeded. Nodes that had not
+// answered by then are [StatusUnanswered]; their copies may have come later.
+func (l *Lock) Nodes() []NodeResult {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.results)
+}
+
+// Extend is [Client.Extend] within the validity of this grant: it counts only
+// when a quorum has confirmed it before the validity so far has ended, and the
+// validity never becomes shorter by it. After [ErrNotHeld] the lock is lost: a
+// quorum of nodes cannot be had for this token any more. After [ErrExpired] its
+// validity is over. After any other failure the validity is what it was, and
+// while it lasts the extension may be tried again.
+func (l *Lock) Extend(ctx context.Context, ttl time.Duration) error {
+	const op = "extend"
+	l.mu.Lock()
+	until, gone := l.until, l.released || l.lost
+	l.mu.Unlock()
+	if gone {
+		return &Error{Op: op, Resource: l.resource, Kind: ErrNotHeld}
+	}
+	r, err := l.client.extend(ctx, l.resource, l.token, ttl, until)
+	if r == nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.runs = append(l.runs, r)
+	l.settle()
+	switch {
+	case err != nil:
+		l.lost = l.lost || errors.Is(err, ErrNotHeld)
+		return err
+	case l.released || l.lost:
+		// Meanwhile. The release is behind the extension on every node.
+		return &Error{Op: op, Resource: l.resource, Kind: ErrNotHeld, Nodes: r.results}
+	}
+	if u := r.machine.Until(); u.After(l.until) {
+		l.until = u
+	}
+	l.ttl, l.results = r.machine.terms.TTL, r.results
+	return nil
+}
+
+// settle takes in late answers, and forgets the runs that have nothing more to
+// tell. l.mu is held.
+func (l *Lock) settle() {
+	l.runs = slices.DeleteFunc(l.runs, func(r *run) bool {
+		r.late()
+		if slices.ContainsFunc(r.copies, func(m remnant) bool { return !m.heard }) {
+			return false
+		}
+		for i, m := range r.copies {
+			l.copies[i].merge(m)
+		}
+		return true
+	})
+}
+
+// Release is [Client.Release], which see for its errors. The lock is not valid
+// any more from its beginning on, whatever becomes of it. MayLiveUntil is set
+// where a copy may be left and its end is known; it is zero where a request
+// that was never answered may still be on its way.
+func (l *Lock) Release(ctx context.Context) ([]NodeResult, error) {
+	l.mu.Lock()
+	l.released = true
+	l.mu.Unlock()
+	results, err := l.client.Release(ctx, l.resource, l.token)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.settle()
+	for i := range results {
+		if !isClean(results[i]) {
+			results[i].MayLiveUntil = l.mayLive(i)
+		}
+	}
+	return results, err
+}
+
+// mayLive is when the copy on a node ends at the latest, if that is known.
+func (l *Lock) mayLive(node int) time.Time {
+	m := l.copies[node]
+	for _, r := range l.runs {
+		m.merge(r.copies[node])
+	}
+	if m.unknown {
+		return time.Time{}
+	}
+	return m.until
+}
+
+// Extend sets the TTL of a grant anew, by its token: on each node where the
+// token is, its copy then lives for at least ttl. A copy that is not there is
+// never made anew, and none is shortened.
+//
+// It is held again only when a quorum had the token. That a quorum of copies
+// suffices, without knowing when the grant was made: a token names one attempt
+// and its SET is sent at most once to a node, so that a copy, once gone, never
+// comes back. Each node that has the token now has had it without a break since
+// the attempt, and nobody else can have held a quorum meanwhile; nor can anybody
+// before the new copies expire. The caller must be the holder or act for it: an
+// extension does not make an attempt good that has failed, since its release is
+// on the way.
+//
+// It fails with an [*Error] of the kind [ErrNotHeld] when so many nodes do not
+// have the token that it cannot hold a quorum, [ErrNoQuorum] when too many did
+// not tell, [ErrExpired] when the answers came too late, the cause of ctx's end,
+// [ErrInvalid] or [ErrClosed]. There is no retry. Nothing is released: the copies
+// belong to a grant that may be valid.
+func (c *Client) Extend(ctx context.Context, resource, token string, ttl time.Duration) (*Lock, error) {
+	r, err := c.extend(ctx, resource, token, ttl, time.Time{})
+	if err != nil {
+		return nil, err
+	}
+	l := r.lock()
+	for i := range l.copies {
+		l.copies[i].unknown = true // its TTL may have been longer than this one
+	}
+	return l, nil
+}
+
+func (c *Client) extend(ctx context.Context, resource, token string, ttl time.Duration, notAfter time.Time) (*run, error) {
+	const op = "extend"
+	ttl = ttl.Truncate(time.Millisecond)
+	if err := checkNames(op, resource, token); err != nil {
+		return nil, err
+	}
+	if err := c.checkTTL(op, resource, ttl); err != nil {
+		return nil, err
+	}
+	if err := c.enter(op, resource); err != nil {
+		return nil, err
+	}
+	defer c.ops.Done()
+	if err := c.warm.wait(ctx, c.closing, c.opt); err != nil {
+		return nil, c.endedBy(ctx, op, resource, err, nil)
+	}
+	r := c.attempt(ctx, resource, token, ttl, Terms{Extend: true, NotAfter: notAfter})
+	if r.machine.Verdict() != VerdictGranted {
+		return r, r.failure(ctx, op)
+	}
+	return r, nil
+}

@@ -1,0 +1,262 @@
+package redlock
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// inMemory runs a test of a client over n masters in virtual time.
+func inMemory(t *testing.T, n int, test func(t *testing.T, nodes []*memNode, c *Client)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		nodes := newMemNodes(n)
+		c := newMemClient(t, nodes, Options{Retries: -1}, nil)
+		defer c.Close()
+		synctest.Wait()
+		test(t, nodes, c)
+	})
+}
+
+// away puts a node so far away that a round trip takes ms milliseconds.
+func (n *memNode) away(ms int) {
+	d := time.Duration(ms) * time.Millisecond / 2
+	n.set(func(n *memNode) { n.delay = func() (time.Duration, time.Duration) { return d, d } })
+}
+
+func mustAcquire(t *testing.T, c *Client, ttl time.Duration) *Lock {
+	t.Helper()
+	l, err := c.TryAcquire(t.Context(), "a", ttl)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+func TestValidityCountsFromBeforeTheFirstRequest(t *testing.T) {
+	inMemory(t, 3, func(t *testing.T, nodes []*memNode, c *Client) {
+		for _, n := range nodes {
+			n.away(40)
+		}
+		start := time.Now()
+		l := mustAcquire(t, c, 10*time.Second)
+		if took := time.Since(start); took != 40*time.Millisecond {
+			t.Errorf("took %s", took)
+		}
+		if got, want := l.Until().Sub(start), 10*time.Second-102*time.Millisecond; got != want {
+			t.Errorf("valid for %s, want %s", got, want)
+		}
+	})
+}
+
+func TestNobodyWaitsForHungNodes(t *testing.T) {
+	inMemory(t, 5, func(t *testing.T, nodes []*memNode, c *Client) {
+		nodes[0].hang()
+		nodes[1].hang()
+		start := time.Now()
+		l := mustAcquire(t, c, 100*time.Second)
+		if took := time.Since(start); took != 0 {
+			t.Errorf("acquired after %s", took)
+		}
+		if err := l.Extend(t.Context(), 200*time.Second); err != nil || time.Since(start) != 0 {
+			t.Errorf("extended after %s: %v", time.Since(start), err)
+		}
+		results, err := l.Release(t.Context())
+		if took := time.Since(start); err != nil || took != DefaultNodeTimeout {
+			t.Errorf("released after %s: %v", took, err)
+		}
+		if results[0].Status != StatusSlow || results[0].Err == nil || !results[0].MayLiveUntil.IsZero() {
+			t.Errorf("%+v", results[0])
+		}
+	})
+	inMemory(t, 3, func(t *testing.T, nodes []*memNode, c *Client) {
+		nodes[0].hang()
+		nodes[1].hang()
+		start := time.Now()
+		_, err := c.TryAcquire(t.Context(), "a", 100*time.Millisecond)
+		if took := time.Since(start); !errors.Is(err, ErrNoQuorum) || took != 10*time.Millisecond {
+			t.Errorf("failed after %s, want a tenth of the TTL: %v", took, err)
+		}
+	})
+}
+
+// TestFirstOperationWaitsForConnections: opening a connection may take longer
+// than a node timeout, and must not use it up.
+func TestFirstOperationWaitsForConnections(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		nodes := newMemNodes(3)
+		for _, n := range nodes {
+			n.connect = 300 * time.Millisecond
+		}
+		c := newMemClient(t, nodes, Options{}, nil)
+		defer c.Close()
+		start := time.Now()
+		if _, err := c.TryAcquire(t.Context(), "a", 10*time.Second); err != nil || time.Since(start) != 300*time.Millisecond {
+			t.Errorf("after %s: %v", time.Since(start), err)
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		nodes := newMemNodes(3)
+		nodes[0].hang()
+		c := newMemClient(t, nodes, Options{}, nil)
+		defer c.Close()
+		start := time.Now()
+		if _, err := c.TryAcquire(t.Context(), "a", 10*time.Second); err != nil || time.Since(start) != DefaultNodeTimeout {
+			t.Errorf("with a hung node after %s: %v", time.Since(start), err)
+		}
+		start = time.Now()
+		if _, err := c.TryAcquire(t.Context(), "b", 10*time.Second); err != nil || time.Since(start) != 0 {
+			t.Errorf("the second after %s: %v", time.Since(start), err)
+		}
+	})
+}
+
+// TestExtendAfterTheValidity: the copies are there still, for the drift
+// allowance, but the holder has been told that the lock is over.
+func TestExtendAfterTheValidity(t *testing.T) {
+	inMemory(t, 3, func(t *testing.T, nodes []*memNode, c *Client) {
+		l := mustAcquire(t, c, 10*time.Second)
+		time.Sleep(time.Until(l.Until()) - 1)
+		if err := l.Extend(t.Context(), 10*time.Second); err != nil {
+			t.Fatalf("in the last moment: %v", err)
+		}
+		time.Sleep(time.Until(l.Until()))
+		if err := l.Extend(t.Context(), 10*time.Second); !errors.Is(err, ErrExpired) {
+			t.Errorf("at its end: %v", err)
+		}
+	})
+	inMemory(t, 3, func(t *testing.T, nodes []*memNode, c *Client) {
+		l := mustAcquire(t, c, 10*time.Second)
+		for _, n := range nodes {
+			n.away(40)
+		}
+		time.Sleep(time.Until(l.Until()) - 30*time.Millisecond)
+		until := l.Until()
+		if err := l.Extend(t.Context(), 10*time.Second); !errors.Is(err, ErrExpired) {
+			t.Errorf("confirmed after its end: %v", err)
+		}
+		if !l.Until().Equal(until) || l.Valid(time.Now()) {
+			t.Errorf("valid until %s later", l.Until().Sub(until))
+		}
+	})
+}
+
+func TestReleaseDuringAnExtension(t *testing.T) {
+	inMemory(t, 3, func(t *testing.T, nodes []*memNode, c *Client) {
+		l := mustAcquire(t, c, 10*time.Second)
+		for _, n := range nodes {
+			n.away(40)
+		}
+		extended := make(chan error)
+		go func() { extended <- l.Extend(t.Context(), 20*time.Second) }()
+		time.Sleep(20 * time.Millisecond)
+		go func() { _, _ = l.Release(t.Context()) }()
+		if err := <-extended; !errors.Is(err, ErrNotHeld) {
+			t.Errorf("extended while it was released: %v", err)
+		}
+		if l.Valid(time.Now()) {
+			t.Error("valid")
+		}
+		time.Sleep(time.Second)
+		for i, n := range nodes {
+			if n.live() != 0 {
+				t.Errorf("n%d keeps a copy", i+1)
+			}
+		}
+	})
+}
+
+func TestExtensionThatNobodyAnswersIsUncertain(t *testing.T) {
+	inMemory(t, 3, func(t *testing.T, nodes []*memNode, c *Client) {
+		l := mustAcquire(t, c, 10*time.Second)
+		until := l.Until()
+		nodes[0].hang()
+		nodes[1].hang()
+		if err := l.Extend(t.Context(), 10*time.Second); !errors.Is(err, ErrNoQuorum) {
+			t.Fatal(err)
+		}
+		if !l.Valid(time.Now()) || !l.Until().Equal(until) {
+			t.Error("the validity so far changed")
+		}
+		nodes[0].resume()
+		time.Sleep(time.Second)
+		if err := l.Extend(t.Context(), 10*time.Second); err != nil {
+			t.Errorf("tried again: %v", err)
+		}
+	})
+}
+
+func TestMayLiveUntil(t *testing.T) {
+	inMemory(t, 5, func(t *testing.T, nodes []*memNode, c *Client) {
+		nodes[0].away(30) // answers after the lock is decided
+		nodes[1].hang()   // never answers
+		l := mustAcquire(t, c, 100*time.Second)
+		if l.Nodes()[0].Status != StatusUnanswered {
+			t.Fatalf("%+v", l.Nodes())
+		}
+		time.Sleep(time.Second)
+		for _, n := range nodes[:3] {
+			n.set(func(n *memNode) { n.down = true })
+		}
+		results, err := l.Release(t.Context())
+		if !errors.Is(err, ErrNoQuorum) {
+			t.Fatal(err)
+		}
+		start := l.Until().Add(-100*time.Second + c.opt.Drift(100*time.Second))
+		longest := 100*time.Second + c.opt.Drift(100*time.Second)
+		for i, want := range []time.Time{start.Add(30*time.Millisecond + longest), {}, start.Add(longest), {}, {}} {
+			if got := results[i].MayLiveUntil; !got.Equal(want) {
+				t.Errorf("n%d: until %s, want %s", i+1, got, want)
+			}
+		}
+	})
+}
+
+func TestFailedAttemptTellsWhatMayBeLeft(t *testing.T) {
+	inMemory(t, 3, func(t *testing.T, nodes []*memNode, c *Client) {
+		nodes[0].set(func(n *memNode) { n.down = true })
+		nodes[1].set(func(n *memNode) { n.fenced = true })
+		nodes[2].away(10)
+		_, err := c.TryAcquire(t.Context(), "a", 10*time.Second)
+		var e *Error
+		if !errors.As(err, &e) || !errors.Is(err, ErrNoQuorum) || len(e.Nodes) != 3 {
+			t.Fatal(err)
+		}
+		want := `acquire "a": no quorum of 2 in 3 nodes; n1 down (connection reset by peer), n2 fenced`
+		if err.Error() != want {
+			t.Errorf("%s\nwant %s", err, want)
+		}
+	})
+}
+
+func TestCloseGivesUpWhatIsUnderWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		nodes := newMemNodes(3)
+		c := newMemClient(t, nodes, Options{RetryDelay: time.Hour, Retries: 100}, nil)
+		synctest.Wait()
+		mustAcquire(t, c, 10*time.Hour)
+		failed := make(chan error)
+		go func() {
+			_, err := c.Acquire(context.Background(), "a", time.Second)
+			failed <- err
+		}()
+		time.Sleep(time.Minute)
+		go c.Close()
+		if err := <-failed; !errors.Is(err, ErrClosed) {
+			t.Error(err)
+		}
+		synctest.Wait()
+	})
+}
+
+func TestNodesErrorsAreNotTheOperations(t *testing.T) {
+	e := &Error{Op: "acquire", Resource: "a", Kind: ErrNoQuorum, Nodes: []NodeResult{
+		{Node: "n1", Status: StatusSlow, Err: context.DeadlineExceeded},
+		{Node: "n2", Status: StatusSkipped, Err: ErrClosed},
+	}}
+	if !errors.Is(e, ErrNoQuorum) || errors.Is(e, context.DeadlineExceeded) || errors.Is(e, ErrClosed) {
+		t.Error("what a node failed of is taken for what the operation failed of")
+	}
+}

@@ -1,0 +1,97 @@
+package redlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
+)
+
+// Node is one of the N independent masters: a name, and how to reach it. A
+// Node holds no connection; every part of the program opens clients of its
+// own from it, so that a slow scan never stands in front of a lock.
+type Node struct {
+	name string
+	opt  redis.Options
+}
+
+// NewNode describes a master. Of opt the address, network, dialer,
+// credentials, database, TLS and protocol are used; retries and timeouts are
+// the algorithm's business and are set by [Node.Client]. It fails if the name
+// or the address is empty.
+func NewNode(name string, opt *redis.Options) (*Node, error) {
+	if name == "" {
+		return nil, errors.New("a node needs a name")
+	}
+	if opt == nil || opt.Addr == "" {
+		return nil, fmt.Errorf("node %q: address is empty", name)
+	}
+	return &Node{name: name, opt: *opt}, nil
+}
+
+// Name is the operator's word for the node.
+func (n *Node) Name() string { return n.name }
+
+// Addr is host:port, or the path of a unix socket.
+func (n *Node) Addr() string { return n.opt.Addr }
+
+// DB is the number of the database that holds the locks.
+func (n *Node) DB() int { return n.opt.DB }
+
+// Client opens a client of its own with at most conns connections, in which
+// nothing happens behind the caller's back: no retry (a second SET is a second
+// vote; NOREPLICAS is an answer, not a hiccup), no second dial, timeout bounds
+// dialling and every read and write, the context's deadline is obeyed, and a
+// connection is thrown away after a timeout, so that a late reply is never
+// read as the answer to something else.
+func (n *Node) Client(conns int, timeout time.Duration, with ...func(*redis.Options)) *redis.Client {
+	opt := n.opt
+	opt.MaxRetries = -1
+	opt.DialerRetries = 1
+	opt.DialTimeout = timeout
+	opt.ReadTimeout = timeout
+	opt.WriteTimeout = timeout
+	opt.PoolTimeout = timeout
+	opt.ContextTimeoutEnabled = true
+	opt.PoolSize = conns
+	opt.PipelinePoolSize = -1 // pipelines share the connections, and so their order
+	opt.MinIdleConns = 0
+	opt.ConnMaxIdleTime = -1
+	opt.DisableIdentity = true
+	opt.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
+	for _, f := range with {
+		f(&opt)
+	}
+	return redis.NewClient(&opt)
+}
+
+// errSpent is what a one-life client answers after its connection has ended.
+var errSpent = errors.New("the connection of this client has ended")
+
+// OneLife opens a client that dials exactly once. When its connection breaks,
+// every later command fails; nothing sent through it can reach a later life
+// of the server. The guard sends fence and lift through it, on the connection
+// that read the run_id; the lock core knows by it that a request and the one
+// behind it went the same way.
+func (n *Node) OneLife(timeout time.Duration, with ...func(*redis.Options)) *redis.Client {
+	dialed := make(chan struct{}, 1)
+	once := func(opt *redis.Options) {
+		dial := opt.Dialer
+		opt.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
+			select {
+			case dialed <- struct{}{}:
+			default:
+				return nil, errSpent
+			}
+			if dial == nil {
+				dial = redis.NewDialer(opt)
+			}
+			return dial(ctx, network, addr)
+		}
+	}
+	return n.Client(1, timeout, append(with[:len(with):len(with)], once)...)
+}

@@ -1,0 +1,99 @@
+package redlock
+
+import (
+	"fmt"
+	"time"
+)
+
+// Options are the settings of the lock algorithm. The zero value of a field
+// means its default.
+type Options struct {
+	// NodeTimeout bounds what one node may take to answer in one attempt, so that
+	// a dead node does not hold up the rest. It must stay a small part of the
+	// TTL: at most a tenth of it is used. Default 50 ms.
+	NodeTimeout time.Duration
+	// ConnectTimeout bounds what dialling a node, and its greeting (TLS, login),
+	// may take, each. It costs an attempt nothing, since connections are opened
+	// ahead; only the first operation of a client waits for them. Default 500 ms.
+	ConnectTimeout time.Duration
+	// DriftFactor and DriftMargin make the drift allowance, TTL × factor +
+	// margin, by which validity is shortened: clocks of client and masters may
+	// differ in rate by the factor, and a Redis expiry is exact to about a
+	// millisecond. Default 0.01 and 2 ms.
+	DriftFactor float64
+	DriftMargin time.Duration
+	// Retries is how many attempts follow a failed first one; negative means
+	// none. Default 3.
+	Retries int
+	// RetryDelay is the base of the random pause between attempts: attempt k
+	// waits for a random time in [d/2, d], d = RetryDelay × 1.5^(k-1), at most
+	// 8 × RetryDelay. Default 200 ms.
+	RetryDelay time.Duration
+}
+
+// Defaults of [Options].
+const (
+	DefaultNodeTimeout    = 50 * time.Millisecond
+	DefaultConnectTimeout = 500 * time.Millisecond
+	DefaultDriftFactor    = 0.01
+	DefaultDriftMargin    = 2 * time.Millisecond
+	DefaultRetries        = 3
+	DefaultRetryDelay     = 200 * time.Millisecond
+)
+
+func (o Options) withDefaults() (Options, error) {
+	if o.NodeTimeout == 0 {
+		o.NodeTimeout = DefaultNodeTimeout
+	}
+	if o.ConnectTimeout == 0 {
+		o.ConnectTimeout = DefaultConnectTimeout
+	}
+	if o.DriftFactor == 0 {
+		o.DriftFactor = DefaultDriftFactor
+	}
+	if o.DriftMargin == 0 {
+		o.DriftMargin = DefaultDriftMargin
+	}
+	if o.Retries == 0 {
+		o.Retries = DefaultRetries
+	}
+	if o.RetryDelay == 0 {
+		o.RetryDelay = DefaultRetryDelay
+	}
+	switch {
+	case o.NodeTimeout < 0:
+		return o, fmt.Errorf("node timeout %s is negative", o.NodeTimeout)
+	case o.ConnectTimeout < 0:
+		return o, fmt.Errorf("connect timeout %s is negative", o.ConnectTimeout)
+	case !(o.DriftFactor >= 0 && o.DriftFactor < 1):
+		return o, fmt.Errorf("drift factor %g is not in [0, 1)", o.DriftFactor)
+	case o.DriftMargin < 0:
+		return o, fmt.Errorf("drift margin %s is negative", o.DriftMargin)
+	case o.RetryDelay < 0:
+		return o, fmt.Errorf("retry delay %s is negative", o.RetryDelay)
+	}
+	return o, nil
+}
+
+// Quorum is ⌊n/2⌋ + 1 of the configured n, whatever is up.
+func Quorum(n int) int { return n/2 + 1 }
+
+// Drift is the drift allowance of a TTL: TTL × DriftFactor + DriftMargin.
+func (o Options) Drift(ttl time.Duration) time.Duration {
+	return time.Duration(float64(ttl)*o.DriftFactor) + o.DriftMargin
+}
+
+// pause is how long to wait before attempt number attempt (the second is 2);
+// random is uniform in [0, 1), so that clients that collided once do not do so
+// again.
+func (o Options) pause(attempt int, random float64) time.Duration {
+	d := float64(o.RetryDelay)
+	for k := 2; k < attempt && d < 8*float64(o.RetryDelay); k++ {
+		d *= 1.5
+	}
+	d = min(d, 8*float64(o.RetryDelay))
+	return time.Duration(d/2 + d/2*random)
+}
+
+// wait is how long an attempt waits for any node.
+func (o Options) wait(ttl time.Duration) time.Duration { return min(o.NodeTimeout, ttl/10) }

@@ -1,0 +1,211 @@
+package redlock
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"time"
+
+	"redlockctl/internal/safetext"
+)
+
+// Errors that tell apart how an operation ended; all are wrapped, test with
+// errors.Is. The wrapping error is an [*Error] with the result of each node.
+var (
+	// ErrContended is returned when another token holds enough copies.
+	ErrContended = errors.New("held by another")
+	// ErrNoQuorum is returned when too few nodes answered to reach a quorum:
+	// they are down, fenced, slow or skipped.
+	ErrNoQuorum = errors.New("no quorum")
+	// ErrExpired is returned when the answers of a quorum came too late for any
+	// validity to be left.
+	ErrExpired = errors.New("validity used up")
+	// ErrNotHeld is returned when a token does not hold a quorum any more: it
+	// expired, was released, revoked or never was.
+	ErrNotHeld = errors.New("not held by this token")
+	// ErrInvalid is returned for arguments that can never work: an empty name, a
+	// TTL that the drift allowance uses up.
+	ErrInvalid = errors.New("invalid argument")
+	// ErrClosed is returned after [Client.Close].
+	ErrClosed = errors.New("client is closed")
+)
+
+// Status is what one node said or did in one operation.
+type Status uint8
+
+const (
+	StatusUnanswered Status = iota // sent, no answer by the time the operation was decided
+	StatusOK                       // done as asked
+	StatusHeld                     // refused: another value is there
+	StatusAbsent                   // the copy is not there (release, extend, inspect)
+	StatusDown                     // no connection
+	StatusSlow                     // no answer within the node timeout
+	StatusFenced                   // refused: NOREPLICAS, or the right to write was taken away
+	StatusSkipped                  // not asked: it failed repeatedly, or its queue is full
+	StatusProtocol                 // an answer that means none of these (wrong type, READONLY, LOADING, denied)
+)
+
+var statusNames = [...]string{"unanswered", "ok", "held", "absent", "down", "slow", "fenced", "skipped", "error"}
+
+// String is the status in one lower-case word, stable for machines to read.
+func (s Status) String() string { return statusNames[s] }
+
+// NodeResult is one node's part in an operation.
+type NodeResult struct {
+	Node   string
+	Status Status
+	// Token is the value found on the node, where the operation learnt it.
+	Token string
+	// Type is the Redis type of the key found, where the operation learnt it
+	// ("string", "hash", …); empty otherwise.
+	Type string
+	// Len is the length of that value in bytes, where Token is the beginning of a
+	// longer one (see [Client.Inspect]).
+	Len int64
+	// TTL is the remaining time of the copy found when the answer came; negative:
+	// it has none.
+	TTL time.Duration
+	// MayLiveUntil, of a release or of a failed attempt: a copy may be left on
+	// this node until then at the latest. Zero: it is gone for certain, or has no
+	// known end (see Status).
+	MayLiveUntil time.Time
+	// Err is why, for the statuses down, slow, fenced, skipped and error. It may
+	// hold text of the server: untrusted.
+	Err error
+}
+
+// Error is how an operation on a quorum failed.
+type Error struct {
+	Op       string // "acquire", "extend", "release", …
+	Resource string
+	Kind     error // one of the sentinels, or the cause of the context's end
+	Attempts int   // attempts made, of an acquire
+	Nodes    []NodeResult
+
+	detail string // of Kind, where it is ErrInvalid
+	ended  error  // ctx.Err(), where Kind is the context's cause
+}
+
+// Unwrap gives errors.Is the kind of failure, and for a context that ended both
+// its cause and context.Canceled or context.DeadlineExceeded. What single nodes
+// failed of is not among them: the timeout of one node must not look like the
+// end of the caller's context. See Nodes.
+func (e *Error) Unwrap() []error {
+	if e.ended != nil && !errors.Is(e.Kind, e.ended) {
+		return []error{e.Kind, e.ended}
+	}
+	return []error{e.Kind}
+}
+
+// Error is one sentence that is safe to show: names and texts of servers are
+// escaped in it.
+func (e *Error) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s %s: ", e.Op, quote(e.Resource))
+	switch {
+	case e.detail != "":
+		b.WriteString(e.detail)
+		return b.String()
+	case e.ended != nil:
+		fmt.Fprintf(&b, "given up: %s", clip(safetext.Escape(e.Kind.Error())))
+	case errors.Is(e.Kind, ErrContended):
+		if holders := e.holders(); holders != "" {
+			b.WriteString("held by " + holders)
+		} else {
+			b.WriteString(e.Kind.Error())
+		}
+	case errors.Is(e.Kind, ErrNoQuorum):
+		fmt.Fprintf(&b, "no quorum of %d in %d nodes", Quorum(len(e.Nodes)), len(e.Nodes))
+	default:
+		b.WriteString(e.Kind.Error())
+	}
+	if e.Attempts > 1 {
+		fmt.Fprintf(&b, " (%d attempts)", e.Attempts)
+	}
+	if troubles := e.troubles(); troubles != "" {
+		b.WriteString("; " + troubles)
+	}
+	return b.String()
+}
+
+// holders says who is there instead: "abc" on n1, n2 for another 12.3s.
+func (e *Error) holders() string {
+	type holding struct {
+		nodes   []string
+		longest time.Duration
+		endless bool
+	}
+	var order []string
+	by := make(map[string]*holding)
+	for _, r := range e.Nodes {
+		if r.Type == "" {
+			continue
+		}
+		who := "a " + safetext.Escape(r.Type)
+		if r.Type == "string" {
+			who = quote(r.Token)
+		}
+		h := by[who]
+		if h == nil {
+			h = new(holding)
+			by[who], order = h, append(order, who)
+		}
+		h.nodes = append(h.nodes, safetext.Escape(r.Node))
+		h.longest = max(h.longest, r.TTL)
+		h.endless = h.endless || r.TTL < 0
+	}
+	parts := make([]string, len(order))
+	for i, who := range order {
+		h := by[who]
+		until := "for another " + h.longest.Round(100*time.Millisecond).String()
+		if h.longest < time.Second {
+			until = "for another " + h.longest.String()
+		}
+		if h.endless {
+			until = "without end"
+		}
+		parts[i] = fmt.Sprintf("%s on %s %s", who, strings.Join(h.nodes, ", "), until)
+	}
+	return strings.Join(parts, " and ")
+}
+
+// troubles says which nodes could not be counted on, and why.
+func (e *Error) troubles() string {
+	var parts []string
+	for _, r := range e.Nodes {
+		switch r.Status {
+		case StatusDown, StatusSlow, StatusFenced, StatusSkipped, StatusProtocol:
+		default:
+			continue
+		}
+		part := safetext.Escape(r.Node) + " " + r.Status.String()
+		if r.Err != nil && r.Status != StatusFenced {
+			part += " (" + reason(r.Err) + ")"
+		}
+		parts = append(parts, part)
+	}
+	return strings.Join(parts, ", ")
+}
+
+// reason is the shortest true text of a node's error.
+func reason(err error) string {
+	var op *net.OpError
+	if errors.As(err, &op) && op.Err != nil {
+		err = op.Err
+	}
+	return clip(safetext.Escape(err.Error()))
+}
+
+// quote renders untrusted text between quotation marks.
+func quote(s string) string { return `"` + clip(safetext.Escape(s)) + `"` }
+
+// clip keeps a sentence readable when a name in it is not.
+func clip(s string) string {
+	const most = 120
+	r := []rune(s)
+	if len(r) <= most {
+		return s
+	}
+	return string(r[:most]) + "…"
+}
