@@ -1,0 +1,120 @@
+package restartguard
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"redlockctl/redlock"
+)
+
+// Errors of [Hold] and [Open]; all are wrapped, test with errors.Is.
+var (
+	// ErrUnreachable is returned when the node does not answer. What was sent may
+	// have been carried out or not: look again.
+	ErrUnreachable = errors.New("node does not answer")
+	// ErrDenied is returned when the node does not let us: wrong password, or no
+	// right to CONFIG or INFO.
+	ErrDenied = errors.New("node does not allow it")
+	// ErrNotClosed is returned by Hold when the fence does not hold: it reads back
+	// otherwise, or a canary write got through.
+	ErrNotClosed = errors.New("node is not closed")
+	// ErrNotOpen is returned by Open when the node still refuses writes.
+	ErrNotOpen = errors.New("node is not open")
+)
+
+// handTimeout bounds each round of commands, where the context does not end
+// sooner.
+const handTimeout = 2 * time.Second
+
+// Hold closes a node by an operator's hand: no guard lifts it. It returns after
+// the fence was read back and a canary write was refused. What another setting
+// of min-replicas-to-write was there before is overwritten. The hold lives in the
+// server's memory: a restart forgets it, and a guard that saw it puts it up again.
+func Hold(ctx context.Context, node *redlock.Node) error {
+	l := dial(node, handTimeout)
+	defer l.close()
+	before, err := l.params(ctx) // what cannot be read back is not set
+	if err != nil {
+		return handError(node, err, ErrNotClosed)
+	}
+	set, err := l.set(ctx, FenceHold, before.MaxLag <= 0)
+	switch {
+	case err != nil:
+		return handError(node, err, ErrNotClosed)
+	case set.blind != nil:
+		return handError(node, set.blind, ErrNotClosed)
+	case !set.after.held():
+		return fmt.Errorf("node %q: %w: %s", node.Name(), ErrNotClosed, readBack(set.after))
+	}
+	canary, after, err := l.prove(ctx)
+	if err != nil {
+		return handError(node, err, ErrNotClosed)
+	}
+	if got, _ := canaryResult(canary); got == CanaryAccepted {
+		return fmt.Errorf("node %q: %w: a canary write got through", node.Name(), ErrNotClosed)
+	}
+	p, err := after.result()
+	switch {
+	case err != nil:
+		return handError(node, err, ErrNotClosed)
+	case !p.held():
+		// A guard's lift crossed it, and that guard is about to put it back, or
+		// another hand opened it.
+		return fmt.Errorf("node %q: %w: changed by another at the same time: %s", node.Name(), ErrNotClosed, readBack(p))
+	}
+	return nil
+}
+
+// Open opens a node by an operator's hand, whoever closed it and before any
+// deadline. It returns after the fence was read back and a canary write got
+// through; where the server does not let us write the canary, the reading has to
+// do. A guard accepts it, unless it never saw the node closed since its last
+// loss.
+func Open(ctx context.Context, node *redlock.Node) error {
+	l := dial(node, handTimeout)
+	defer l.close()
+	if _, err := l.params(ctx); err != nil {
+		return handError(node, err, ErrNotOpen)
+	}
+	set, err := l.set(ctx, FenceOpen, false)
+	switch {
+	case err != nil:
+		return handError(node, err, ErrNotOpen)
+	case set.blind != nil:
+		return handError(node, set.blind, ErrNotOpen)
+	case set.after.MinReplicas != FenceOpen:
+		return fmt.Errorf("node %q: %w: %s", node.Name(), ErrNotOpen, readBack(set.after))
+	}
+	canary, after, err := l.prove(ctx)
+	if err != nil {
+		return handError(node, err, ErrNotOpen)
+	}
+	got, why := canaryResult(canary)
+	switch {
+	case got == CanaryAccepted || isDenied(why):
+		return nil
+	case got == CanaryFenced:
+		p, _ := after.result()
+		return fmt.Errorf("node %q: %w: a canary write was refused with NOREPLICAS: %s", node.Name(), ErrNotOpen, readBack(p))
+	}
+	return handError(node, why, ErrNotOpen)
+}
+
+func readBack(p Params) string {
+	return fmt.Sprintf("read back %s %d, %s %d", paramMinReplicas, p.MinReplicas, paramMaxLag, p.MaxLag)
+}
+
+// handError names the node and the kind of failure. The text of a server in it
+// is rendered.
+func handError(node *redlock.Node, err, otherwise error) error {
+	kind := otherwise
+	switch {
+	case isDenied(err):
+		kind = ErrDenied
+	case errors.Is(err, errBroken):
+		kind = ErrUnreachable
+	}
+	return fmt.Errorf("node %q: %w: %s", node.Name(), kind, show(err))
+}

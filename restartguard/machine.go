@@ -1,0 +1,607 @@
+package restartguard
+
+import (
+	"fmt"
+	"math"
+	"time"
+)
+
+// Values of min-replicas-to-write with a meaning. A node is only closed while
+// min-replicas-max-lag is above 0 as well: 0 switches the check off.
+const (
+	FenceClosed = math.MaxInt32     // 2147483647: closed by the boot fence or a guard
+	FenceHold   = math.MaxInt32 - 1 // 2147483646: held by an operator, never lifted by a guard
+	FenceOpen   = 0
+)
+
+// Phase is what the guard makes of a node.
+type Phase uint8
+
+const (
+	PhaseUnknown     Phase = iota // not seen yet
+	PhaseActive                   // open, votes
+	PhaseClosed                   // closed, waiting for its deadline
+	PhaseHeld                     // held by an operator
+	PhaseExposed                  // must be closed, and is not
+	PhaseUnreachable              // does not answer
+)
+
+// String is the phase as the screen and JSON show it.
+func (p Phase) String() string {
+	return [...]string{"unknown", "active", "closed", "held", "exposed", "unreachable"}[p]
+}
+
+// FirstContact is what to do with an open node that is seen for the first time.
+type FirstContact uint8
+
+const (
+	Adopt FirstContact = iota // take it as it is, show it as unverified
+	Fence                     // close it and wait D
+)
+
+// Policy is what [Step] decides by.
+type Policy struct {
+	Delay        time.Duration // D, see [Delay]
+	FirstContact FirstContact
+}
+
+// Params are the two parameters of a server that make the fence.
+type Params struct {
+	MinReplicas int64 // min-replicas-to-write
+	MaxLag      int64 // min-replicas-max-lag, seconds; 0 switches the check off
+}
+
+// closed tells if a server with these parameters refuses each write because of
+// a fence. Any other number is the operator's own setting for real replicas,
+// and no fence: with a replica attached it lets writes through.
+func (p Params) closed() bool { return p.MinReplicas == FenceClosed && p.MaxLag > 0 }
+
+func (p Params) held() bool { return p.MinReplicas == FenceHold && p.MaxLag > 0 }
+
+func (p Params) are(value int64) bool {
+	if value == FenceClosed || value == FenceHold {
+		return p.MinReplicas == value && p.MaxLag > 0
+	}
+	return p.MinReplicas == value
+}
+
+// About says what an [Observation] tells of.
+type About uint8
+
+const (
+	Seen      About = iota // the node was read
+	Unreached              // the node could not be read
+	Closing                // the outcome of a Close
+	Proving                // the outcome of a Prove
+	Lifting                // the outcome of a Lift
+)
+
+// Canary is what became of a canary write.
+type Canary uint8
+
+const (
+	CanaryFenced   Canary = iota // refused with NOREPLICAS: the fence holds
+	CanaryRefused                // refused for another reason, which may pass: no proof
+	CanaryAccepted               // it got through: there is no fence
+)
+
+// Observation is what was learnt of a node, by one connection to it. An action
+// whose connection broke has no outcome: nobody knows if it was carried out,
+// and the next Seen tells.
+type Observation struct {
+	About About
+	RunID string // of the server at the end of the connection; all but Unreached
+	// Asked is when the question was sent; zero stands for now. It makes the
+	// time that a node was open an upper bound, and decides nothing.
+	Asked time.Time
+	// Err is why something failed, fit to be shown. A Seen has one where the
+	// parameters could not be read.
+	Err string
+
+	// Of Seen.
+	Role  string // "master", "slave"
+	Wipes int64  // calls of FLUSHALL, FLUSHDB and SWAPDB in this life
+	// Configured: parameters were changed at run time in this life, so how it
+	// came up cannot be told by how it is.
+	Configured bool
+
+	// Params of Seen, and read back after each action; Blind: they could not be
+	// read.
+	Params Params
+	Blind  bool
+
+	// Before, of Closing and Lifting, is what the action found.
+	Before Params
+	// Canary, of Proving.
+	Canary Canary
+	// Refused, of Unreached: nobody listens at the address.
+	Refused bool
+}
+
+// ActionKind says what to do.
+type ActionKind uint8
+
+const (
+	Close ActionKind = iota // set the fence to Value, read it back
+	Prove                   // try a canary write, then read the fence
+	Lift                    // set min-replicas-to-write to Value, read it back
+)
+
+// Action is a thing to do to one life of a server. It must travel on the
+// connection whose observation led to it, or not at all.
+type Action struct {
+	Kind  ActionKind
+	RunID string
+	Value int64 // of min-replicas-to-write
+	// SetLag: min-replicas-max-lag switches the check off, and is set first.
+	SetLag bool
+}
+
+// State is what the guard remembers of a node. The zero State knows nothing.
+type State struct {
+	Phase  Phase
+	Since  time.Time // of Phase
+	Reason string    // why it is in this phase
+	Cause  string    // why it waits, or waited last; outlives an unreachable phase
+	Err    string    // of the last observation
+	// Failing is why the phase does not get on: a closing or a lift that fails
+	// again and again.
+	Failing string
+
+	RunID string
+	Role  string
+	Wipes int64
+	Blind bool
+
+	// Deadline is when the node may rejoin: D after the first sight of its last
+	// loss. Zero: it need not wait.
+	Deadline time.Time
+	// Owed is the fence that must be put up and is not yet seen to hold: 0,
+	// FenceClosed or FenceHold.
+	Owed int64
+	// Leaked: a canary got through although the parameters read closed, so they
+	// prove nothing here.
+	Leaked bool
+	Hold   bool  // held by an operator, also over restarts
+	Proven bool  // a canary was refused with NOREPLICAS since it was closed
+	Revert int64 // what a lift sets: the operator's own value before closing
+
+	Known    bool // Verified means something
+	Verified bool // its last life came up closed
+	// OpenSince is a moment at which the loss had not happened yet, or at which
+	// nobody listened: what was open after it was open for less than that.
+	OpenSince time.Time
+	Open      bool          // it was seen open after the loss
+	Exposed   time.Duration // how long, at most
+
+	LastSeen, LastRefused time.Time
+	announced             time.Time // deadline of the last "waiting" event
+}
+
+// Step decides. It has no clock and does no I/O: now is the moment at which the
+// observation was complete, on the monotonic clock. It returns what is
+// remembered from here on, what is to be done, and what there is to tell; Node
+// is empty in the events.
+func Step(p Policy, s State, o Observation, now time.Time) (State, []Action, []Event) {
+	m := machine{Policy: p, State: s, now: now}
+	if o.Asked.IsZero() {
+		o.Asked = now
+	}
+	switch {
+	case o.About == Unreached:
+		m.unreached(o)
+	case o.About == Seen:
+		m.seen(o)
+	case o.RunID != s.RunID:
+		// The outcome of something done to an earlier life.
+	case o.About == Closing:
+		m.closing(o)
+	case o.About == Proving:
+		m.proving(o)
+	case o.About == Lifting:
+		m.lifting(o)
+	}
+	return m.State, m.actions, m.events
+}
+
+type machine struct {
+	Policy
+	State
+	now     time.Time
+	actions []Action
+	events  []Event
+}
+
+func (m *machine) do(kind ActionKind, value int64, lag bool) {
+	m.actions = append(m.actions, Action{Kind: kind, RunID: m.RunID, Value: value, SetLag: lag})
+}
+
+func (m *machine) tell(kind, format string, args ...any) {
+	m.events = append(m.events, Event{At: m.now, Kind: kind, Text: fmt.Sprintf(format, args...)})
+}
+
+func (m *machine) enter(p Phase, reason string) {
+	if m.Phase != p {
+		m.Phase, m.Since, m.Failing = p, m.now, ""
+	}
+	m.Reason = reason
+}
+
+// failing tells of a failure once, however often it comes again.
+func (m *machine) failing(kind, why string) {
+	if m.Failing != why {
+		m.Failing = why
+		m.tell(kind, "%s", why)
+	}
+}
+
+func (m *machine) due() bool {
+	return !m.Deadline.IsZero() && !m.now.Before(m.Deadline)
+}
+
+func (m *machine) unreached(o Observation) {
+	if o.Refused {
+		m.LastRefused = o.Asked
+	}
+	if m.Phase != PhaseUnreachable {
+		m.tell("unreachable", "%s", o.Err)
+	}
+	m.enter(PhaseUnreachable, "does not answer the guard")
+	m.Err = o.Err
+}
+
+func (m *machine) seen(o Observation) {
+	back := m.Phase == PhaseUnreachable && m.RunID == o.RunID
+	old := m.State
+	m.RunID, m.Role, m.Wipes, m.Blind, m.Err = o.RunID, o.Role, o.Wipes, o.Blind, o.Err
+	switch {
+	case old.RunID == "":
+		m.firstContact(o)
+	case old.RunID != o.RunID:
+		m.Known = !o.Configured && !o.Blind
+		m.Verified = m.Known && (o.Params.closed() || o.Params.held())
+		m.lose()
+		m.tell("restart", "restarted (run %s → %s), %s", short(old.RunID), short(o.RunID), m.cameUp(o))
+		m.Cause = "restarted"
+	case old.Role != o.Role:
+		m.lose()
+		m.tell("role", "role changed from %s to %s", old.Role, o.Role)
+		m.Cause = "its role changed"
+	case wiped(old.Wipes, o.Wipes):
+		m.lose()
+		m.tell("wiped", "its data were wiped by FLUSHALL, FLUSHDB or SWAPDB")
+		m.Cause = "its data were wiped"
+	case back:
+		m.tell("reachable", "answers again, in the same life")
+	}
+	m.LastSeen = o.Asked
+	m.settle(o)
+}
+
+// wiped tells if data were wiped between two readings of the counter. One that
+// went back was reset (CONFIG RESETSTAT); what it counts now came after that,
+// and so after the last reading.
+func wiped(before, now int64) bool {
+	return now > before || now < before && now > 0
+}
+
+func (m *machine) cameUp(o Observation) string {
+	switch shut := o.Params.closed() || o.Params.held(); {
+	case o.Blind:
+		return "and whether it came up closed cannot be read"
+	case shut && m.Known:
+		return "came up closed"
+	case shut:
+		return "is closed, but was configured before it was first seen: whether it came up closed is not known"
+	default:
+		return "is OPEN"
+	}
+}
+
+func (m *machine) firstContact(o Observation) {
+	m.OpenSince = o.Asked
+	switch {
+	case o.Blind:
+		m.tell("first contact", "seen for the first time; its fence cannot be read")
+		if m.FirstContact == Fence {
+			m.Owed, m.Deadline = FenceClosed, m.now.Add(m.Delay)
+		} else {
+			m.do(Prove, 0, false)
+		}
+		m.Cause = "first contact"
+	case o.Params.held():
+		m.tell("first contact", "seen for the first time, held by an operator")
+	case o.Params.closed():
+		m.tell("first contact", "seen for the first time, closed: what it may have lost is not known, so D counts from now")
+		m.Deadline = m.now.Add(m.Delay)
+		m.Cause = "first contact"
+	case m.FirstContact == Fence:
+		m.tell("first contact", "seen for the first time, open: to be closed")
+		m.Owed, m.Deadline = FenceClosed, m.now.Add(m.Delay)
+		m.Cause = "first contact"
+	default:
+		m.tell("first contact", "seen for the first time, open: taken as it is, not verified")
+		m.Cause = "adopted, not verified"
+	}
+}
+
+// lose takes note that votes may have been lost, at or before now.
+func (m *machine) lose() {
+	m.Deadline = m.now.Add(m.Delay)
+	m.Owed = FenceClosed
+	if m.Hold {
+		// A restart forgets the hold; the operator did not.
+		m.Owed = FenceHold
+	}
+	m.Proven, m.Leaked, m.Revert = false, false, FenceOpen
+	m.Open, m.Exposed, m.OpenSince = false, 0, m.LastSeen
+	if m.LastRefused.After(m.OpenSince) {
+		m.OpenSince = m.LastRefused
+	}
+}
+
+// settle brings together what must be and what is.
+func (m *machine) settle(o Observation) {
+	if m.Owed == FenceClosed && m.due() && !o.Params.closed() {
+		if o.Blind || !o.Params.held() {
+			m.giveUp()
+			return
+		}
+	}
+	switch {
+	case o.Blind:
+		m.settleBlind()
+	case m.Leaked && m.Owed == FenceHold, m.Leaked && m.Owed == FenceClosed && !m.due() && !o.Params.held():
+		m.expose()
+		m.do(Close, m.Owed, o.Params.MaxLag <= 0)
+	case o.Params.held():
+		m.confirm(FenceHold)
+		if !m.Proven {
+			m.do(Prove, 0, false)
+		}
+	case o.Params.closed() && m.Owed == FenceHold:
+		m.enter(PhaseClosed, "held by an operator before: to be held again")
+		m.do(Close, FenceHold, false)
+	case o.Params.closed():
+		m.settleClosed()
+	case m.Owed != FenceOpen:
+		m.expose()
+		m.do(Close, m.Owed, o.Params.MaxLag <= 0)
+	default:
+		m.settleOpen(o)
+	}
+}
+
+// giveUp ends an exposure that lasted until the deadline: by now nobody
+// believes in a lost vote any more, and to close the node would protect no one.
+func (m *machine) giveUp() {
+	m.Exposed = m.now.Sub(m.OpenSince)
+	m.Owed, m.Deadline, m.Revert = FenceOpen, time.Time{}, FenceOpen
+	m.Open, m.Leaked, m.Proven = false, false, false
+	m.tell("opened", "could not be closed for the whole of D; what it lost has run out by now")
+	m.Cause = "was exposed for the whole of D"
+	m.enter(PhaseActive, m.Cause)
+}
+
+func (m *machine) expose() {
+	m.Open = true
+	m.enter(PhaseExposed, m.Cause)
+}
+
+// settleClosed: the parameters say closed.
+func (m *machine) settleClosed() {
+	switch {
+	case m.Hold:
+		m.Hold, m.Proven = false, false
+		m.Deadline = m.now.Add(m.Delay)
+		m.Cause = "its hold was handed back to the guards"
+	case m.Owed == FenceOpen && m.Deadline.IsZero():
+		// Not by us: whoever closed it may know of a loss that we did not see.
+		m.Proven, m.Open, m.Exposed, m.OpenSince = false, false, 0, m.now
+		m.Deadline = m.now.Add(m.Delay)
+		m.Cause = "closed by another"
+	}
+	m.confirm(FenceClosed)
+	switch {
+	case m.due():
+		m.do(Lift, m.Revert, false)
+	case !m.Proven:
+		m.do(Prove, 0, false)
+	}
+}
+
+// settleOpen: open, and nothing says that it must not be. If it was closed
+// before, then another guard's own moment came, or a person opened it; both
+// know what they do, and this life has forgotten nothing since.
+func (m *machine) settleOpen(o Observation) {
+	switch {
+	case m.Hold:
+		m.tell("opened", "its hold was ended by hand")
+		m.Cause = "opened by hand"
+	case m.due():
+		m.tell("opened", "rejoined")
+		m.Cause = "rejoined"
+	case !m.Deadline.IsZero():
+		m.tell("opened", "opened by another %s before this guard would have", round(m.Deadline.Sub(m.now)))
+		m.Cause = "opened by another"
+	}
+	m.Hold, m.Proven, m.Deadline, m.Revert = false, false, time.Time{}, FenceOpen
+	reason := m.Cause
+	switch {
+	case o.Params.MinReplicas != FenceOpen && o.Params.MaxLag > 0:
+		reason = fmt.Sprintf("min-replicas-to-write is %d: no fence", o.Params.MinReplicas)
+	case o.Params.MinReplicas != FenceOpen:
+		reason = fmt.Sprintf("min-replicas-to-write is %d, switched off by min-replicas-max-lag 0", o.Params.MinReplicas)
+	}
+	m.enter(PhaseActive, reason)
+}
+
+// Reasons of a node whose fence cannot be read.
+const (
+	blindlyClosed = "refuses writes; what closed it cannot be read, so it must be opened by hand"
+	blindlyOpen   = "its fence cannot be read: not guarded"
+)
+
+// settleBlind: CONFIG is denied. What is left is to see if writes are refused.
+func (m *machine) settleBlind() {
+	switch {
+	case m.Owed != FenceOpen:
+		m.expose()
+		m.do(Close, m.Owed, false)
+	case m.Hold:
+		m.enter(PhaseHeld, "held by an operator")
+	case !m.Deadline.IsZero():
+		m.enter(PhaseClosed, blindlyClosed)
+		m.do(Prove, 0, false)
+	default:
+		m.enter(PhaseActive, blindlyOpen)
+	}
+}
+
+// confirm takes note that the fence holds.
+func (m *machine) confirm(value int64) {
+	again := m.Hold && m.Owed == FenceHold
+	m.Owed, m.Leaked = FenceOpen, false
+	if m.Open {
+		m.Open = false
+		m.Exposed = m.now.Sub(m.OpenSince)
+		m.tell("closed", "closed; it was open for at most %s", round(m.Exposed))
+	}
+	if value == FenceHold {
+		switch {
+		case again:
+			m.tell("held", "held again, as an operator wanted it")
+		case !m.Hold:
+			m.tell("held", "held by an operator: no guard opens it")
+		}
+		m.Hold, m.Deadline = true, time.Time{}
+		m.enter(PhaseHeld, "held by an operator")
+		return
+	}
+	m.enter(PhaseClosed, m.Cause)
+	if m.announced != m.Deadline {
+		m.announced = m.Deadline
+		m.tell("waiting", "closed, may rejoin in %s", round(m.Deadline.Sub(m.now)))
+	}
+}
+
+func (m *machine) closing(o Observation) {
+	if o.Before.held() && m.Owed == FenceClosed {
+		// An operator's hold came in between the look and the closing.
+		m.Owed = FenceHold
+		m.do(Close, FenceHold, false)
+		return
+	}
+	if m.Owed == FenceOpen {
+		return
+	}
+	if b := o.Before; b.MaxLag > 0 && b.MinReplicas > 0 && b.MinReplicas < FenceHold {
+		m.Revert = b.MinReplicas
+	}
+	if !o.Blind && o.Params.are(m.Owed) {
+		m.do(Prove, 0, false)
+		return
+	}
+	why := o.Err
+	if why == "" {
+		why = readBack(o.Params)
+	}
+	if o.Params.closed() {
+		m.failing("waiting", "cannot be held again: "+why)
+		return
+	}
+	m.expose()
+	m.failing("exposed", "cannot be closed: "+why)
+	if m.Blind {
+		m.do(Prove, 0, false)
+	}
+}
+
+func (m *machine) proving(o Observation) {
+	switch {
+	case m.Blind:
+		m.provingBlind(o)
+	case o.Canary == CanaryAccepted && (o.Params.closed() || o.Params.held()):
+		m.Leaked, m.Verified, m.Proven = true, false, false
+		if m.Owed == FenceOpen {
+			m.Owed = FenceClosed
+			if m.Hold {
+				m.Owed = FenceHold
+			}
+		}
+		m.expose()
+		m.failing("exposed", "a canary write got through although the parameters read closed")
+	case o.Blind:
+		m.Err = o.Err
+	case o.Canary == CanaryAccepted:
+		m.settle(o)
+	case o.Params.held():
+		m.proved(o)
+		m.confirm(FenceHold)
+	case o.Params.closed() && m.Owed != FenceHold && !m.Deadline.IsZero():
+		m.proved(o)
+		m.confirm(FenceClosed)
+	}
+	// Otherwise somebody changed the fence in between, and the next look tells.
+}
+
+// proved: writes are refused, and the parameters say why. A refusal for another
+// reason than NOREPLICAS does not speak against the fence, but hides it: the
+// node counts as closed, and the canary is tried again at each look.
+func (m *machine) proved(o Observation) {
+	m.Proven = o.Canary == CanaryFenced
+	if !m.Proven {
+		m.Err = o.Err
+	}
+}
+
+// provingBlind judges by the canary alone. A node that refuses it is closed,
+// and stays so: what put up its fence cannot be read, so it may be a hold.
+func (m *machine) provingBlind(o Observation) {
+	switch {
+	case o.Canary == CanaryFenced && m.Owed == FenceHold:
+		m.Open = false
+		m.confirm(FenceHold)
+	case o.Canary == CanaryFenced:
+		if m.Deadline.IsZero() {
+			m.Deadline = m.now.Add(m.Delay)
+		}
+		m.Proven, m.Open = true, false
+		m.confirm(FenceClosed)
+		m.Reason = blindlyClosed
+	case o.Canary == CanaryAccepted && m.Owed == FenceOpen:
+		if !m.Deadline.IsZero() {
+			m.tell("opened", "accepts writes: opened by another")
+		}
+		m.Deadline = time.Time{}
+		m.enter(PhaseActive, blindlyOpen)
+	}
+}
+
+func (m *machine) lifting(o Observation) {
+	switch {
+	case o.Before.held() && !o.Params.held():
+		// An operator's hold came in between the look and the lift.
+		m.Hold, m.Owed = true, FenceHold
+		m.Open, m.OpenSince = true, o.Asked
+		m.tell("held", "an operator's hold was met while it was being opened, and is put back")
+		m.do(Close, FenceHold, false)
+	case o.Err != "" || o.Blind:
+		m.failing("waiting", "cannot be opened: "+o.Err)
+	case o.Params.held() || o.Params.closed():
+		// Closed again by another at the same moment; the next look tells.
+	default:
+		m.settle(o)
+	}
+}
+
+// short is enough of a run_id to tell two apart.
+func short(id string) string { return id[:min(4, len(id))] }
+
+// round drops digits that nobody reads.
+func round(d time.Duration) time.Duration {
+	if d < time.Second {
+		return d.Round(time.Millisecond)
+	}
+	return d.Round(10 * time.Millisecond)
+}
