@@ -1,0 +1,238 @@
+package monitor
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+
+	"redlockctl/internal/safetext"
+)
+
+// Values of min-replicas-to-write that the guard and its operators use.
+const (
+	fenceClosed = 2147483647
+	fenceHold   = 2147483646
+)
+
+// sight is what one probe of a node brought home.
+type sight struct {
+	sent, received time.Time
+	server         time.Time // the node's clock; zero where TIME is denied
+	// info and config are nil where this probe did not ask, empty where it was
+	// refused.
+	info   map[string]string
+	config map[string]string // always has the fence, other parameters once a second
+	notes  map[string]string // shortcomings by topic; "" takes a note back
+}
+
+// watch follows one node: a pure step machine over sights and failures.
+type watch struct {
+	Node
+	probed bool
+	base   NodeState // as the probe says
+	denied error     // why the scan may not look; nil: it may
+	fails  int       // failed scans in a row
+	tried  bool      // a scan has ended, well or not
+	clock  clock
+	good   int64 // replicas that keep up; -1: unknown
+	maxLag int64
+	// From INFO: min-replicas-to-write is in force; the server reads its data;
+	// what it is instead of a master.
+	inForce bool
+	loading bool
+	foreign string
+	notes   map[string]string
+}
+
+func newWatch(name, addr string, now time.Time) *watch {
+	return &watch{
+		Node:  Node{Name: name, Addr: addr, Since: now, MinReplicasToWrite: -1},
+		good:  -1,
+		notes: map[string]string{},
+	}
+}
+
+// readable tells if the locks of a node in this state can be read and count:
+// what a replica or a cluster shard holds is no vote.
+func readable(s NodeState) bool { return s == NodeServing || s == NodeFenced || s == NodeHeld }
+
+// answered takes in a sight; restarted tells that another life of the server
+// answered than the last time.
+func (w *watch) answered(s sight) (restarted bool) {
+	w.probed = true
+	w.RTT = s.received.Sub(s.sent)
+	if len(w.RTTs) >= rttsKept {
+		w.RTTs = w.RTTs[1:]
+	}
+	w.RTTs = append(w.RTTs, w.RTT)
+	for topic, note := range s.notes {
+		w.note(topic, note)
+	}
+	if s.info != nil {
+		restarted = w.readInfo(s.info)
+	}
+	if s.config != nil {
+		w.readConfig(s.config)
+	}
+	w.base, w.Err = w.judge()
+	return restarted
+}
+
+// failed takes in a probe that brought nothing.
+func (w *watch) failed(state NodeState, err error) {
+	w.probed = true
+	w.base = state
+	w.Err = safetext.New(sentence(err))
+}
+
+func (w *watch) note(topic, text string) {
+	if text == "" {
+		delete(w.notes, topic)
+	} else {
+		w.notes[topic] = text
+	}
+}
+
+func (w *watch) noteList() []string {
+	if len(w.notes) == 0 {
+		return nil
+	}
+	var out []string
+	for _, topic := range slices.Sorted(maps.Keys(w.notes)) {
+		out = append(out, w.notes[topic])
+	}
+	return out
+}
+
+const rttsKept = 60
+
+func (w *watch) readInfo(info map[string]string) (restarted bool) {
+	if id := info["run_id"]; id != "" {
+		restarted = w.RunID != "" && w.RunID != id
+		w.RunID = id
+	}
+	if restarted {
+		w.Restarts++
+	}
+	set := func(to *string, field string) {
+		if v, ok := info[field]; ok {
+			*to = v
+		}
+	}
+	set(&w.Version, "redis_version")
+	set(&w.Version, "valkey_version")
+	set(&w.Role, "role")
+	w.Uptime = time.Duration(number(info, "uptime_in_seconds", int64(w.Uptime/time.Second))) * time.Second
+	w.Replicas = int(number(info, "connected_slaves", int64(w.Replicas)))
+	w.UsedMemory = number(info, "used_memory", w.UsedMemory)
+	w.Clients = int(number(info, "connected_clients", int64(w.Clients)))
+	if _, ok := info["role"]; ok {
+		// The field is there only while min-replicas-to-write is in force.
+		_, w.inForce = info["min_slaves_good_slaves"]
+		w.good = number(info, "min_slaves_good_slaves", int64(w.Replicas))
+	}
+	w.loading = info["loading"] == "1"
+	w.foreign = ""
+	switch {
+	case info["redis_mode"] == "sentinel":
+		w.foreign = "a sentinel, not a master"
+	case info["redis_mode"] == "cluster", info["cluster_enabled"] == "1":
+		w.foreign = "a node in cluster mode, not an independent master"
+	case info["role"] == "slave", info["role"] == "replica":
+		w.foreign = fmt.Sprintf("a replica of %s:%s, not a master", info["master_host"], info["master_port"])
+	}
+	return restarted
+}
+
+func (w *watch) readConfig(config map[string]string) {
+	w.MinReplicasToWrite = number(config, "min-replicas-to-write", -1)
+	w.maxLag = number(config, "min-replicas-max-lag", -1)
+	if v, ok := config["maxmemory-policy"]; ok {
+		w.Eviction = safetext.Escape(v)
+	}
+	if v, ok := config["appendonly"]; ok {
+		w.Persistent = v == "yes" && config["appendfsync"] == "always"
+	}
+	switch {
+	case w.MinReplicasToWrite < 0:
+		w.note("fence", "CONFIG unreadable: a fence is inferred from INFO, a hold cannot be told from it")
+	case w.MinReplicasToWrite >= fenceHold && w.maxLag == 0:
+		w.note("fence", "min-replicas-max-lag 0 switches the fence off")
+	default:
+		w.note("fence", "")
+	}
+}
+
+// judge is the state that the last sights amount to.
+func (w *watch) judge() (NodeState, safetext.Text) {
+	switch {
+	case w.foreign != "":
+		return NodeWrongRole, safetext.New(w.foreign)
+	case w.loading:
+		return NodeLoading, safetext.Text{}
+	case w.MinReplicasToWrite < 0:
+		if w.inForce && w.good == 0 {
+			return NodeFenced, safetext.Text{}
+		}
+	case w.maxLag == 0:
+	case w.MinReplicasToWrite == fenceHold:
+		return NodeHeld, safetext.Text{}
+	case w.MinReplicasToWrite > max(w.good, 0):
+		return NodeFenced, safetext.Text{}
+	}
+	return NodeServing, safetext.Text{}
+}
+
+// shown is the state that the probe and the scan make together.
+func (w *watch) shown() NodeState {
+	if w.denied != nil && readable(w.base) {
+		return NodeDenied
+	}
+	return w.base
+}
+
+// settled tells if all is known of the node that a first view needs.
+func (w *watch) settled() bool { return w.probed && (!readable(w.base) || w.tried) }
+
+// snapshot is the node to publish.
+func (w *watch) snapshot(at time.Duration, locks int) Node {
+	n := w.Node
+	n.Locks = locks
+	n.RTTs = slices.Clone(w.RTTs)
+	n.Notes = w.noteList()
+	n.Offset = w.clock.estimate(at)
+	n.Drift = w.clock.drift()
+	return n
+}
+
+// stateEvent is the sentence for a change of state; false: not worth one.
+func (w *watch) stateEvent(was NodeState, now time.Time) (Event, bool) {
+	level, kind, text := LevelNotice, w.State.String(), ""
+	switch w.State {
+	case NodeServing:
+		switch was {
+		case NodeUnknown:
+			return Event{}, false
+		case NodeFenced, NodeHeld:
+			kind, text = "opened", "accepts writes again"
+		default:
+			kind, text = "up", "is up and accepts writes"
+		}
+	case NodeFenced:
+		text = "is fenced: it refuses writes (min-replicas-to-write " + strconv.FormatInt(w.MinReplicasToWrite, 10) + ")"
+		if w.MinReplicasToWrite < 0 {
+			text = "is fenced: it refuses writes"
+		}
+	case NodeHeld:
+		text = "is held by an operator: it refuses writes, and no guard opens it"
+	case NodeLoading:
+		text = "is loading its data"
+	case NodeUnknown:
+		return Event{}, false
+	default:
+		level, text = LevelAlarm, "is "+kind+": "+w.Err.Raw()
+	}
+	return nodeEvent(now, level, kind, w.Name, "%s %s", w.Name, text), true
+}

@@ -1,0 +1,202 @@
+package monitor
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"redlockctl/internal/safetext"
+)
+
+// infoSections are asked for one by one: not every server knows several at
+// once, and one that does not know a section answers with nothing.
+var infoSections = [...]string{"server", "replication", "memory", "persistence", "clients", "stats", "keyspace", "cluster"}
+
+// fenceParameters are read with every probe, so that a fence shows at once.
+var fenceParameters = [...]string{"min-replicas-to-write", "min-replicas-max-lag"}
+
+var otherParameters = [...]string{"maxmemory-policy", "appendonly", "appendfsync"}
+
+// soonAgain is the pause before the sample that tells a step of a clock from a
+// hiccup.
+const soonAgain = 20 * time.Millisecond
+
+// probe watches node i until ctx ends: one session after the other.
+func (m *Monitor) probe(ctx context.Context, i int) {
+	for ctx.Err() == nil {
+		err := m.probeSession(ctx, i)
+		if ctx.Err() != nil {
+			return
+		}
+		m.failed(i, err)
+		pause := m.opt.ProbeEvery
+		if stateOf(err) == NodeDenied {
+			pause = max(pause, m.opt.InfoEvery) // a refusal is written down by the server each time
+		}
+		sleep(ctx, pause, nil)
+	}
+}
+
+// probeSession probes on one connection until it breaks. The first probe asks
+// for everything: a server that was restarted is known by its run_id before
+// anything else of it is believed.
+func (m *Monitor) probeSession(ctx context.Context, i int) error {
+	s, err := dial(ctx, m.nodes[i], m.opt.Timeout)
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	p := prober{session: s}
+	var full time.Time
+	for {
+		begun := time.Now()
+		whole := full.IsZero() || begun.Sub(full) >= m.opt.InfoEvery
+		if whole {
+			full = begun
+		}
+		v, err := p.look(ctx, whole)
+		if err != nil {
+			return err
+		}
+		pause := m.opt.ProbeEvery
+		if m.answered(i, v) {
+			pause = min(pause, soonAgain)
+		}
+		sleep(ctx, pause-time.Since(begun), nil)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
+}
+
+// prober remembers what this server refuses.
+type prober struct {
+	*session
+	ready            bool // the connection is set up
+	noTime, noConfig bool
+}
+
+// look probes once.
+func (p *prober) look(ctx context.Context, whole bool) (sight, error) {
+	v := sight{notes: map[string]string{}}
+	if whole {
+		p.noTime, p.noConfig = false, false // a right may have been given meanwhile
+	}
+	if err := p.time(ctx, &v); err != nil {
+		return v, err
+	}
+	infos := []string{}
+	switch {
+	case whole:
+		infos = infoSections[:]
+	case p.noConfig:
+		infos = []string{"server", "replication", "persistence"}
+	}
+	if err := p.ask(ctx, &v, infos, whole); err != nil {
+		return v, err
+	}
+	return v, nil
+}
+
+// time takes the round trip and the node's clock.
+func (p *prober) time(ctx context.Context, v *sight) error {
+	ctx, cancel := context.WithTimeout(ctx, p.timeout)
+	defer cancel()
+	if !p.noTime {
+		// The first command of a connection sets it up; that is no part of the
+		// round trip.
+		if !p.ready {
+			if err := p.conn.Ping(ctx).Err(); err != nil && !refused(err) {
+				return err
+			}
+			p.ready = true
+		}
+		v.sent = time.Now()
+		server, err := p.conn.Time(ctx).Result()
+		v.received = time.Now()
+		switch {
+		case err == nil:
+			v.server = server
+			v.notes["time"] = ""
+			return nil
+		case !refused(err):
+			return err
+		}
+		p.noTime = true
+		v.notes["time"] = "TIME denied: its clock is not seen"
+	}
+	v.sent = time.Now()
+	err := p.conn.Ping(ctx).Err()
+	v.received = time.Now()
+	return err
+}
+
+// ask reads INFO and CONFIG in one pipeline.
+func (p *prober) ask(ctx context.Context, v *sight, sections []string, whole bool) error {
+	infos := make([]*redis.StringCmd, len(sections))
+	var params []string
+	if !p.noConfig {
+		params = append(params, fenceParameters[:]...)
+		if whole {
+			params = append(params, otherParameters[:]...)
+		}
+	}
+	configs := make([]*redis.MapStringStringCmd, len(params))
+	err := p.pipeline(ctx, func(pipe redis.Pipeliner) {
+		for k, section := range sections {
+			infos[k] = pipe.Info(ctx, section)
+		}
+		for k, param := range params {
+			configs[k] = pipe.ConfigGet(ctx, param)
+		}
+	})
+	if err != nil {
+		return err
+	}
+	if len(infos) > 0 {
+		v.info = map[string]string{}
+		denied := false
+		for _, cmd := range infos {
+			switch err := cmd.Err(); {
+			case err == nil:
+				parseInfo(cmd.Val(), v.info)
+			case says(err, "NOPERM"):
+				denied = true
+			case says(err, "NOAUTH", "LOADING", "BUSY", "MASTERDOWN"), !isAnswer(err):
+				return err
+			}
+		}
+		v.notes["info"] = ""
+		if denied {
+			v.notes["info"] = "INFO denied: restarts and roles are not seen"
+		}
+	}
+	if whole || !p.noConfig {
+		v.config = map[string]string{}
+	}
+	for _, cmd := range configs {
+		switch err := cmd.Err(); {
+		case err == nil:
+			for k, value := range cmd.Val() {
+				v.config[strings.ToLower(k)] = value
+			}
+		case says(err, "NOAUTH", "LOADING", "BUSY"), !isAnswer(err):
+			return err
+		default:
+			p.noConfig = true
+		}
+	}
+	return nil
+}
+
+// parseInfo adds the fields of an INFO answer to fields, made safe to show.
+func parseInfo(text string, fields map[string]string) {
+	for line := range strings.Lines(text) {
+		line = strings.TrimRight(line, "\r\n")
+		if name, value, ok := strings.Cut(line, ":"); ok && !strings.HasPrefix(line, "#") {
+			fields[name] = safetext.Escape(value)
+		}
+	}
+}

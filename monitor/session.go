@@ -1,0 +1,177 @@
+package monitor
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"redlockctl/redlock"
+)
+
+// session is one connection to one life of a server. When it breaks, the
+// session is over: a scan that began before a restart can never go on after
+// it with a cursor of the old life.
+type session struct {
+	client  *redis.Client
+	conn    *redis.Conn
+	timeout time.Duration
+}
+
+// errSessionOver is what a session answers when something asks it to dial a
+// second time.
+var errSessionOver = errors.New("the connection of this session has ended")
+
+// dialError is a failure to connect at all, to be told apart from a failure of
+// an established connection.
+type dialError struct{ err error }
+
+func (e dialError) Error() string { return e.err.Error() }
+func (e dialError) Unwrap() error { return e.err }
+
+// dial connects to node. It dials by itself, before the client library gets to
+// see the connection: the library answers a failed dial with a goroutine that
+// goes on dialling and a line on stderr, which is the screen.
+func dial(ctx context.Context, node *redlock.Node, timeout time.Duration) (*session, error) {
+	var first net.Conn
+	var dialErr error
+	client := node.Client(1, timeout, func(opt *redis.Options) {
+		connect := opt.Dialer
+		if connect == nil {
+			connect = redis.NewDialer(opt)
+		}
+		network := opt.Network
+		if network == "" {
+			network = "tcp"
+			if strings.HasPrefix(opt.Addr, "/") {
+				network = "unix"
+			}
+		}
+		ctx, cancel := context.WithTimeout(ctx, timeout)
+		defer cancel()
+		first, dialErr = connect(ctx, network, opt.Addr)
+		opt.Dialer = func(context.Context, string, string) (net.Conn, error) {
+			if first == nil {
+				return nil, errSessionOver
+			}
+			conn := first
+			first = nil
+			return conn, nil
+		}
+	})
+	if dialErr != nil {
+		_ = client.Close()
+		return nil, dialError{dialErr}
+	}
+	return &session{client: client, conn: client.Conn(), timeout: timeout}, nil
+}
+
+// close ends the connection.
+func (s *session) close() {
+	_ = s.conn.Close()
+	_ = s.client.Close()
+}
+
+// pipeline sends what fill queues in one write, within the session's timeout.
+// Answers that are errors of single commands are left in the commands; only
+// a failure of the connection is returned.
+func (s *session) pipeline(ctx context.Context, fill func(redis.Pipeliner)) error {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	_, err := s.conn.Pipelined(ctx, func(p redis.Pipeliner) error { fill(p); return nil })
+	if err == nil || (isAnswer(err) && !isSetup(err)) {
+		return nil
+	}
+	return err
+}
+
+// isAnswer tells if err is what the server said, rather than a failure to talk
+// to it.
+func isAnswer(err error) bool {
+	var answer redis.Error
+	return errors.As(err, &answer)
+}
+
+// isSetup tells if err comes from setting the connection up (authentication,
+// choice of the database), so that no command was sent at all.
+func isSetup(err error) bool {
+	var answer redis.Error
+	return errors.As(err, &answer) && answer.Error() != err.Error()
+}
+
+// says tells if err is an answer of the server that begins with one of the
+// words.
+func says(err error, words ...string) bool {
+	var answer redis.Error
+	if !errors.As(err, &answer) {
+		return false
+	}
+	text := answer.Error()
+	for _, w := range words {
+		if strings.HasPrefix(text, w) {
+			return true
+		}
+	}
+	return false
+}
+
+// refused tells if the server knows no such command, or allows it to nobody
+// like us.
+func refused(err error) bool { return says(err, "NOPERM", "ERR unknown command") }
+
+// stateOf is the state of a node whose probe failed with err.
+func stateOf(err error) NodeState {
+	var failed dialError
+	var timeout net.Error
+	switch {
+	case errors.As(err, &failed):
+		return NodeDown
+	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
+		return NodeSlow
+	case says(err, "LOADING"):
+		return NodeLoading
+	case says(err, "BUSY"):
+		return NodeSlow
+	case says(err, "ERR max number of clients"):
+		return NodeDown
+	case isAnswer(err):
+		return NodeDenied
+	}
+	return NodeDown // the connection broke
+}
+
+// sentence is err for people.
+func sentence(err error) string {
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		return "no answer in time"
+	case errors.Is(err, io.EOF):
+		return "the server closed the connection"
+	}
+	return err.Error()
+}
+
+// sleep waits for d, or until wake or ctx.
+func sleep(ctx context.Context, d time.Duration, wake <-chan struct{}) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-wake:
+	case <-ctx.Done():
+	}
+}
+
+// number reads an integer field that may be missing.
+func number(fields map[string]string, name string, missing int64) int64 {
+	n, err := strconv.ParseInt(fields[name], 10, 64)
+	if err != nil {
+		return missing
+	}
+	return n
+}

@@ -1,0 +1,190 @@
+package monitor
+
+import (
+	"time"
+
+	"redlockctl/internal/safetext"
+)
+
+// Snapshot is everything the monitor knows at one moment. It is immutable: a
+// consumer may keep it, and must not change it.
+type Snapshot struct {
+	At      time.Time // monotonic: ages and remaining times are differences to it
+	Version uint64    // grows with each snapshot
+	Cluster Cluster
+	Nodes   []Node
+	Locks   []Lock  // sorted by key
+	Events  []Event // the latest, oldest first; bounded
+}
+
+// Cluster is what holds for all nodes together.
+type Cluster struct {
+	Name    string
+	N       int
+	Quorum  int
+	MaxTTL  time.Duration
+	Serving int // nodes that accept writes now
+	Verdict Verdict
+	// Reason says in a few words why the verdict is not safe: "n2 fenced, n4
+	// down".
+	Reason string
+	// CanLose is how many more nodes may fail before nothing can be locked;
+	// negative: already so.
+	CanLose int
+}
+
+// Verdict is the state of the cluster in a word.
+type Verdict uint8
+
+const (
+	VerdictUnknown     Verdict = iota // not all nodes have been heard of yet
+	VerdictSafe                       // all nodes serve
+	VerdictDegraded                   // a quorum serves, not all
+	VerdictUnavailable                // no quorum serves: nothing can be locked
+)
+
+// String is the verdict as the screen and JSON show it.
+func (v Verdict) String() string {
+	return [...]string{"unknown", "safe", "degraded", "unavailable"}[v]
+}
+
+// NodeState tells apart why a node does or does not serve.
+type NodeState uint8
+
+const (
+	NodeUnknown   NodeState = iota // not probed yet
+	NodeServing                    // a master that accepts writes
+	NodeFenced                     // up, refuses writes: closed by a guard or its boot fence
+	NodeHeld                       // up, refuses writes: held by an operator
+	NodeLoading                    // up, reading its data
+	NodeWrongRole                  // a replica, or a node in cluster mode
+	NodeDenied                     // wrong password, or no right to look
+	NodeSlow                       // connected, does not answer in time
+	NodeDown                       // no connection
+)
+
+var nodeStateNames = [...]string{"unknown", "serving", "fenced", "held", "loading", "wrong role", "denied", "slow", "down"}
+
+// String is the state as the screen and JSON show it.
+func (s NodeState) String() string { return nodeStateNames[s] }
+
+// Node is one master as seen from here.
+type Node struct {
+	Name  string
+	Addr  string
+	State NodeState
+	Since time.Time // of State
+	// Err is the last failure, while State is denied, slow, down or wrong role.
+	Err safetext.Text
+
+	RunID              string
+	Version            string        // of the server, e.g. "7.0.15"
+	Uptime             time.Duration // as the server says, whole seconds
+	Restarts           int           // changes of RunID seen since the start
+	Role               string        // "master", "slave"
+	Persistent         bool          // appendonly with appendfsync always
+	Eviction           string        // maxmemory-policy
+	Replicas           int           // attached ones
+	UsedMemory         int64         // bytes
+	Clients            int
+	MinReplicasToWrite int64 // -1 where it could not be read
+
+	Locks int // copies of locks on this node
+
+	RTT    time.Duration   // last round trip
+	RTTs   []time.Duration // the latest, oldest first, at most 60
+	Offset Estimate        // of its clock to ours
+	Drift  Drift
+
+	// Notes are shortcomings of what can be seen of this node: "scripts denied:
+	// reading by MULTI".
+	Notes []string
+}
+
+// Estimate is a clock offset with the bound that the round trip leaves.
+type Estimate struct {
+	Valid  bool
+	Offset time.Duration
+	Bound  time.Duration // ±
+}
+
+// Drift is the rate of a node's clock to ours.
+type Drift struct {
+	Valid bool
+	PPM   float64
+	Bound float64 // ± ppm
+}
+
+// LockState is the state of a resource over all nodes, in a word. The order is
+// that of urgency: what needs a person first is greatest.
+type LockState uint8
+
+const (
+	LockHeld     LockState = iota // a token has a quorum and copies to lose
+	LockExpiring                  // held, ends within a second
+	LockBare                      // held with crash margin 0: one restart lets another in
+	LockPartial                   // copies, no majority, younger than an attempt takes
+	LockNotALock                  // a key under the pattern that cannot be a lock
+	LockOrphan                    // a minority that nobody completed
+	LockOverTTL                   // held for longer than the cluster's max TTL allows
+	LockSplit                     // several tokens
+	LockImmortal                  // a copy without TTL
+)
+
+var lockStateNames = [...]string{"held", "expiring", "bare", "partial", "not a lock", "orphan", "over-TTL", "split", "immortal"}
+
+// String is the state as the screen and JSON show it.
+func (s LockState) String() string { return lockStateNames[s] }
+
+// Lock is one resource over all nodes.
+type Lock struct {
+	Key    safetext.Text
+	State  LockState
+	Copies []Copy // one for each node, in the nodes' order
+	// Holder is the token with most copies; Held is how many it has.
+	Holder safetext.Text
+	Held   int
+	Tokens int // different tokens
+	// MajorityEnd is when Holder falls below a quorum; zero without a majority.
+	MajorityEnd time.Time
+	// Margin is how many copies may be lost before another client can reach a
+	// quorum; meaningful while Held ≥ quorum.
+	Margin int
+	Since  time.Time // when this holder was first seen
+}
+
+// CopyState tells apart what is known of a key on a node.
+type CopyState uint8
+
+const (
+	CopyAbsent  CopyState = iota // the node answered, the key is not there
+	CopyPresent                  // it is there
+	CopyUnknown                  // the node does not answer: the last sight is kept in Token and Expires
+)
+
+// Copy is a key on one node.
+type Copy struct {
+	State CopyState
+	Type  string        // of the key: "string", "hash", …
+	Token safetext.Text // value of a string, or its first bytes
+	Len   int64         // length of the value in bytes, or number of elements
+	// Expires is computed from PTTL on the local monotonic clock; zero: the copy
+	// has no TTL.
+	Expires time.Time
+	ReadAt  time.Time
+}
+
+// Event is something that happened, for people to read.
+type Event struct {
+	Seq   uint64 // grows by one with each event: tells which ones a reader has seen
+	At    time.Time
+	Level Level
+	// Kind is the event in a word. Of nodes: "up", "down", "slow", "loading",
+	// "denied", "wrong role", "fenced", "held", "opened", "restart", "clock step",
+	// "own clock". Of locks: "acquired", "extended", "released", "expired",
+	// "lost majority", and the states "orphan", "over-TTL", "split", "immortal".
+	Kind string
+	Node string        // where it concerns one node
+	Key  safetext.Text // where it concerns one lock
+	Text safetext.Text // the sentence
+}

@@ -1,0 +1,268 @@
+package monitor
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"redlockctl/internal/safetext"
+	"redlockctl/redlock"
+)
+
+// world is everything the monitor knows: nodes, locks, clocks, events. It is
+// pure; the goroutines tell it what they saw, under one lock.
+type world struct {
+	opt    Options
+	quorum int
+	base   time.Time // start of the monitor
+	wall   time.Time // our wall clock at base, as we know it now
+	nodes  []*watch
+	table  *table
+	events eventLog
+	own    ownClock
+	steps  []step    // the latest step of each node
+	done   bool      // settled
+	second time.Time // when a second read of all nodes was found to be needed for that
+	hasten bool      // the scans shall not wait for their turn
+}
+
+type step struct {
+	at time.Time
+	by time.Duration
+}
+
+func newWorld(nodes []*redlock.Node, opt Options, now time.Time) *world {
+	w := &world{opt: opt, quorum: redlock.Quorum(len(nodes)), base: now, wall: now.Round(0), steps: make([]step, len(nodes))}
+	w.events.keep = opt.EventsKept
+	for _, n := range nodes {
+		w.nodes = append(w.nodes, newWatch(n.Name(), n.Addr(), now))
+	}
+	// An attempt ends within the node timeout; its release takes as long again.
+	attempt := max(time.Second, 2*opt.Redlock.NodeTimeout)
+	w.table = newTable(len(nodes), w.quorum, opt.MaxTTL, attempt, w.events.add)
+	return w
+}
+
+// answered takes in a sight of node i. again asks for another one soon; changed
+// tells if more than the everyday numbers changed.
+func (w *world) answered(i int, s sight, now time.Time) (again, changed bool) {
+	n := w.nodes[i]
+	restarted := n.answered(s)
+	if restarted {
+		w.restarted(i, now)
+		changed = true
+	}
+	if !s.server.IsZero() {
+		by, stepped, suspect := n.clock.observe(sampleClock(w.base, w.wall, s.sent, s.received, s.server))
+		again = suspect
+		if stepped {
+			w.stepped(i, by, now)
+			changed = true
+		}
+	}
+	return again, w.restate(i, now) || changed
+}
+
+// failed takes in a failed probe of node i.
+func (w *world) failed(i int, err error, now time.Time) (changed bool) {
+	w.nodes[i].failed(stateOf(err), err)
+	return w.restate(i, now)
+}
+
+func (w *world) restarted(i int, now time.Time) {
+	n := w.nodes[i]
+	n.tried = false
+	copies, bare := w.table.restarted(i, now)
+	text := fmt.Sprintf("%s lost, %s now bare", count(copies, "copy", "copies"), count(bare, "lock", "locks"))
+	if n.Persistent {
+		text = fmt.Sprintf("%s to be read again from its files", count(copies, "copy", "copies"))
+	}
+	w.events.add(nodeEvent(now, LevelAlarm, "restart", n.Name, "%s restarted: %s", n.Name, text))
+}
+
+func count(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
+
+// restate brings the state of node i up to what its probe and scan say.
+func (w *world) restate(i int, now time.Time) (changed bool) {
+	n := w.nodes[i]
+	ok := readable(n.base)
+	changed = ok != w.table.nodes[i].reachable
+	if ok {
+		w.table.reachable(i, n.base != NodeServing)
+	} else if changed {
+		w.table.unreachable(i, now)
+	}
+	if n.denied != nil && n.shown() == NodeDenied {
+		n.Err = safetext.New("locks unread: " + sentence(n.denied))
+	}
+	was := n.State
+	if n.State = n.shown(); n.State != was {
+		n.Since = now
+		changed = true
+		if e, ok := n.stateEvent(was, now); ok {
+			w.events.add(e)
+		}
+	}
+	if !w.done && w.allSettled(now) {
+		w.done = true
+		w.table.settle(now)
+		changed = true
+	}
+	return changed
+}
+
+// allSettled tells if the first view is complete: each node was heard of and,
+// where it can be read, read once, and once more if the first reads do not agree.
+func (w *world) allSettled(now time.Time) bool {
+	for i, n := range w.nodes {
+		again := !w.second.IsZero() && readable(n.base) && n.fails == 0 && w.table.nodes[i].began.Before(w.second)
+		if !n.settled() || again {
+			return false
+		}
+	}
+	if w.second.IsZero() && w.table.doubtful(now) {
+		w.second, w.hasten = now, true
+		return false
+	}
+	return true
+}
+
+func (w *world) stepped(i int, by time.Duration, now time.Time) {
+	n := w.nodes[i]
+	w.steps[i] = step{now, by}
+	w.events.add(nodeEvent(now, LevelAlarm, "clock step", n.Name, "%s's clock was stepped by %s", n.Name, signed(by)))
+	together := 0
+	for k, other := range w.nodes {
+		switch {
+		case len(other.clock.recent) == 0 || !readable(other.base):
+		case w.steps[k].at.IsZero() || now.Sub(w.steps[k].at) > 2*time.Second || abs(w.steps[k].by-by) > 2*stepMargin:
+			return
+		default:
+			together++
+		}
+	}
+	if together > 1 {
+		w.events.add(nodeEvent(now, LevelAlarm, "own clock", "",
+			"all clocks were stepped by %s at once: rather ours than theirs, or the time server that they share", signed(by)))
+	}
+}
+
+func signed(d time.Duration) string {
+	s := d.Round(time.Millisecond).String()
+	if d >= 0 {
+		s = "+" + s
+	}
+	return s
+}
+
+// scanStarts tells if node i is to be scanned now, in this life of its server
+// (any: ""), and the table's epoch, which the end of the scan has to quote.
+func (w *world) scanStarts(i int, runID string) (epoch uint64, ok bool) {
+	return w.table.nodes[i].epoch, w.lives(i, runID)
+}
+
+// lives tells if node i can be read and is in this life of its server, as far
+// as the run_id is known.
+func (w *world) lives(i int, runID string) bool {
+	n := w.nodes[i]
+	return readable(n.base) && (runID == "" || runID == n.RunID)
+}
+
+// read takes in rows of a scan of node i in this life of its server; false: the
+// life is over, or the node out of sight.
+func (w *world) read(i int, runID string, sent, received time.Time, rows []row) bool {
+	if !w.lives(i, runID) {
+		return false
+	}
+	w.table.read(i, sent, received, rows)
+	return true
+}
+
+// scanned takes in the end of a full scan.
+func (w *world) scanned(i int, runID string, epoch uint64, began, now time.Time) bool {
+	if !w.lives(i, runID) {
+		return false
+	}
+	n := w.nodes[i]
+	n.denied, n.fails, n.tried = nil, 0, true
+	n.note("scan", "")
+	n.Err = safetext.Text{}
+	w.table.scanned(i, epoch, began, now)
+	w.restate(i, now)
+	return true
+}
+
+// scanFailed takes in a scan that did not get to its end.
+func (w *world) scanFailed(i int, err error, now time.Time) {
+	n := w.nodes[i]
+	n.fails++
+	n.tried = true
+	switch {
+	case isAnswer(err) && stateOf(err) == NodeDenied:
+		n.denied = err
+		w.table.doubt(i)
+	case n.fails >= 2 && readable(n.base):
+		n.note("scan", "locks unread: "+safetext.Escape(sentence(err)))
+		w.table.doubt(i)
+	}
+	w.restate(i, now)
+}
+
+// tick brings what depends on time alone up to now, and looks at our own clock.
+func (w *world) tick(now time.Time) {
+	mono := now.Sub(w.base)
+	if jump, ok := w.own.check(now.Round(0).Sub(w.base.Round(0)), mono); ok {
+		w.hasten = true
+		// The nodes' clocks did not move; ours did, and the expiries of a
+		// suspended machine are too late: everything is read again.
+		w.wall = w.wall.Add(jump)
+		for i, n := range w.nodes {
+			n.clock.shift(-jump)
+			w.table.doubt(i)
+		}
+		w.events.add(nodeEvent(now, LevelAlarm, "own clock", "",
+			"the clock of this machine moved by %s: it was set, or the machine was suspended", signed(jump)))
+	}
+	w.table.refresh(now)
+}
+
+// snapshot is what is known now.
+func (w *world) snapshot(now time.Time, version uint64) *Snapshot {
+	s := &Snapshot{
+		At: now, Version: version, Locks: w.table.view(), Events: w.events.latest(),
+		Nodes: make([]Node, len(w.nodes)),
+		Cluster: Cluster{
+			Name: w.opt.ClusterName, N: len(w.nodes), Quorum: w.quorum, MaxTTL: w.opt.MaxTTL,
+		},
+	}
+	heard := true
+	var wrong []string
+	for i, n := range w.nodes {
+		s.Nodes[i] = n.snapshot(now.Sub(w.base), w.table.nodes[i].present)
+		heard = heard && n.probed
+		if n.State == NodeServing {
+			s.Cluster.Serving++
+		} else {
+			wrong = append(wrong, n.Name+" "+n.State.String())
+		}
+	}
+	c := &s.Cluster
+	c.CanLose = c.Serving - c.Quorum
+	c.Reason = strings.Join(wrong, ", ")
+	switch {
+	case !heard:
+		c.Verdict = VerdictUnknown
+	case c.Serving == c.N:
+		c.Verdict = VerdictSafe
+	case c.CanLose >= 0:
+		c.Verdict = VerdictDegraded
+	default:
+		c.Verdict = VerdictUnavailable
+	}
+	return s
+}

@@ -1,0 +1,297 @@
+package monitor
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"redlockctl/internal/safetext"
+	"redlockctl/redlock"
+)
+
+func nodes(t *testing.T, names ...string) []*redlock.Node {
+	t.Helper()
+	var out []*redlock.Node
+	for _, name := range names {
+		n, err := redlock.NewNode(name, &redis.Options{Addr: "127.0.0.1:1"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, n)
+	}
+	return out
+}
+
+func newTestWorld(t *testing.T, now time.Time, names ...string) *world {
+	opt, err := Options{}.withDefaults()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return newWorld(nodes(t, names...), opt, now)
+}
+
+func master(more ...string) map[string]string {
+	info := map[string]string{"run_id": "one", "role": "master", "redis_mode": "standalone", "loading": "0"}
+	for i := 0; i < len(more); i += 2 {
+		info[more[i]] = more[i+1]
+	}
+	return info
+}
+
+func fence(value string) map[string]string {
+	return map[string]string{"min-replicas-to-write": value, "min-replicas-max-lag": "10"}
+}
+
+func TestStatesOfANode(t *testing.T) {
+	now := time.Now()
+	for name, c := range map[string]struct {
+		info, config map[string]string
+		want         NodeState
+	}{
+		"an open master serves":            {master(), fence("0"), NodeServing},
+		"closed":                           {master(), fence("2147483647"), NodeFenced},
+		"held":                             {master(), fence("2147483646"), NodeHeld},
+		"the fence is switched off":        {master(), map[string]string{"min-replicas-to-write": "2147483647", "min-replicas-max-lag": "0"}, NodeServing},
+		"replicas are asked for and there": {master("connected_slaves", "2", "min_slaves_good_slaves", "2"), fence("2"), NodeServing},
+		"replicas are asked for, too few":  {master("connected_slaves", "2", "min_slaves_good_slaves", "1"), fence("2"), NodeFenced},
+		"loading":                          {master("loading", "1"), fence("0"), NodeLoading},
+		"a replica":                        {master("role", "slave"), fence("0"), NodeWrongRole},
+		"a shard":                          {master("redis_mode", "cluster"), fence("0"), NodeWrongRole},
+		"a shard by its other mark":        {master("cluster_enabled", "1"), fence("0"), NodeWrongRole},
+		"a sentinel":                       {master("redis_mode", "sentinel"), fence("0"), NodeWrongRole},
+		"CONFIG denied, no fence in force": {master(), map[string]string{}, NodeServing},
+		"CONFIG denied, a fence in force":  {master("min_slaves_good_slaves", "0"), map[string]string{}, NodeFenced},
+		"a fence that is no number":        {master(), fence("many"), NodeServing},
+		"INFO denied, closed":              {map[string]string{}, fence("2147483647"), NodeFenced},
+		"a replica that is closed":         {master("role", "slave"), fence("2147483647"), NodeWrongRole},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newTestWorld(t, now, "n1")
+			w.answered(0, sight{sent: now, received: now.Add(time.Millisecond), info: c.info, config: c.config}, now)
+			if got := w.nodes[0].State; got != c.want {
+				t.Error(got)
+			}
+		})
+	}
+}
+
+func TestVerdict(t *testing.T) {
+	now := time.Now()
+	w := newTestWorld(t, now, "n1", "n2", "n3")
+	up := func(i int, value string) {
+		w.answered(i, sight{sent: now, received: now, info: master(), config: fence(value)}, now)
+	}
+	is := func(want Verdict, lose int, reason string) {
+		t.Helper()
+		if c := w.snapshot(now, 1).Cluster; c.Verdict != want || c.CanLose != lose || c.Reason != reason {
+			t.Errorf("%+v", c)
+		}
+	}
+	is(VerdictUnknown, -2, "n1 unknown, n2 unknown, n3 unknown")
+	up(0, "0")
+	up(1, "0")
+	is(VerdictUnknown, 0, "n3 unknown")
+	w.failed(2, dialError{errors.New("refused")}, now)
+	is(VerdictDegraded, 0, "n3 down")
+	up(2, "0")
+	is(VerdictSafe, 1, "")
+	up(1, "2147483647")
+	w.failed(2, dialError{errors.New("refused")}, now)
+	is(VerdictUnavailable, -1, "n2 fenced, n3 down")
+}
+
+func TestAScanOfAnEarlierLifeIsNotBelieved(t *testing.T) {
+	now := time.Now()
+	w := newTestWorld(t, now, "n1")
+	w.answered(0, sight{sent: now, received: now, info: master(), config: fence("0")}, now)
+	rows := []row{{key: "k", typ: "string", pttl: time.Minute, length: 1, prefix: "a"}}
+	if !w.read(0, "one", now, now, rows) || !w.scanned(0, "one", 1, now, now) {
+		t.Fatal("not believed")
+	}
+	w.answered(0, sight{sent: now, received: now, info: master("run_id", "two"), config: fence("0")}, now)
+	if w.read(0, "one", now, now, rows) || w.scanned(0, "one", w.table.nodes[0].epoch, now, now) {
+		t.Error("believed")
+	}
+	w.tick(now)
+	if n := len(w.table.view()); n != 0 || w.nodes[0].Restarts != 1 {
+		t.Errorf("%d locks", n)
+	}
+	// A node that cannot be read has no scans either.
+	w.failed(0, dialError{errors.New("refused")}, now)
+	if w.read(0, "two", now, now, rows) {
+		t.Error("believed while down")
+	}
+}
+
+// Where the first reads of the nodes do not agree, the first view waits for a
+// second look: a lock may have passed on in between.
+func TestTheFirstViewDoesNotMistakeChangeForSplit(t *testing.T) {
+	for name, c := range map[string]struct {
+		second string // what the first node says at the second look
+		want   LockState
+		events int
+	}{
+		"it passed on":   {"b", LockHeld, 0},
+		"it stays split": {"a", LockSplit, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			now := time.Now()
+			w := newTestWorld(t, now, "n1", "n2", "n3")
+			for i := range w.nodes {
+				w.answered(i, sight{sent: now, received: now, info: master(), config: fence("0")}, now)
+			}
+			scan := func(i int, token string) {
+				now = now.Add(time.Millisecond)
+				began := now
+				now = now.Add(time.Millisecond)
+				w.read(i, "one", now, now, []row{{key: "k", typ: "string", pttl: time.Minute, length: 1, prefix: token}})
+				w.scanned(i, "one", w.table.nodes[i].epoch, began, now)
+			}
+			scan(0, "a")
+			scan(1, "b")
+			scan(2, "b")
+			if w.done || !w.hasten {
+				t.Fatal("the first view is taken for complete")
+			}
+			scan(0, c.second)
+			scan(1, "b")
+			scan(2, "b")
+			s := w.snapshot(now, 1)
+			if !w.done || s.Locks[0].State != c.want || len(s.Events) != c.events {
+				t.Errorf("%t %+v %+v", w.done, s.Locks, s.Events)
+			}
+		})
+	}
+}
+
+func TestNodesThatStepTogether(t *testing.T) {
+	base := time.Now()
+	w := newTestWorld(t, base, "n1", "n2")
+	offset := []time.Duration{time.Second, -time.Second}
+	at := base
+	probe := func() {
+		at = at.Add(200 * time.Millisecond)
+		for i := range offset {
+			w.answered(i, sight{sent: at, received: at, server: at.Round(0).Add(offset[i]), info: master(), config: fence("0")}, at)
+		}
+	}
+	kinds := func() map[string]int {
+		k := map[string]int{}
+		for _, e := range w.events.latest() {
+			k[e.Kind]++
+		}
+		return k
+	}
+	for range 10 {
+		probe()
+	}
+	offset[0] += time.Second
+	for range 20 {
+		probe()
+	}
+	if k := kinds(); k["clock step"] != 1 || k["own clock"] != 0 {
+		t.Error(k)
+	}
+	offset[0] += time.Second
+	offset[1] += time.Second
+	for range 20 {
+		probe()
+	}
+	if k := kinds(); k["clock step"] != 3 || k["own clock"] != 1 {
+		t.Error(k)
+	}
+}
+
+func TestEverydayEventsDoNotPushOutWhatMatters(t *testing.T) {
+	l := eventLog{keep: 10}
+	l.add(Event{Kind: "down", Level: LevelAlarm})
+	for range 1000 {
+		l.add(Event{Kind: "acquired"})
+	}
+	l.add(Event{Kind: "up", Level: LevelNotice})
+	got := l.latest()
+	if len(got) != 7 || got[0].Kind != "down" || got[6].Kind != "up" || got[6].Seq != 1002 {
+		t.Errorf("%+v", got)
+	}
+	for range 1000 {
+		l.add(Event{Kind: "down", Level: LevelAlarm})
+	}
+	if got := l.latest(); len(got) != 10 || got[9].Seq != 2002 {
+		t.Errorf("%+v", got)
+	}
+}
+
+// Changes are collected: many of them make few snapshots, the last one is never
+// missing, and nobody has to read them.
+func TestSnapshotsAreCollected(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, err := New(nodes(t, "n1"), Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		first := m.Snapshot()
+		if first == nil || first.Nodes[0].State != NodeUnknown || first.Cluster.Verdict != VerdictUnknown {
+			t.Fatalf("%+v", first)
+		}
+		done := make(chan struct{})
+		ctx := t.Context()
+		go func() { defer close(done); m.publishUntil(ctx) }()
+		time.Sleep(time.Second)
+		begun := m.Snapshot().Version
+		for range 1000 {
+			m.Note(Event{Kind: "noted", Text: safetext.New("x")})
+			time.Sleep(time.Millisecond)
+		}
+		m.Note(Event{Kind: "last"})
+		time.Sleep(publishEvery + time.Millisecond)
+		s := m.Snapshot()
+		if n := s.Version - begun; n < 15 || n > 23 {
+			t.Errorf("%d snapshots in a second", n)
+		}
+		if e := s.Events[len(s.Events)-1]; e.Kind != "last" || e.At.IsZero() {
+			t.Errorf("%+v", e)
+		}
+		select {
+		case <-m.Changed(s.Version - 1):
+		default:
+			t.Error("an older version has not changed")
+		}
+		changed := m.Changed(s.Version)
+		select {
+		case <-changed:
+			t.Error("the latest version has changed")
+		default:
+		}
+		time.Sleep(2 * refreshEvery)
+		<-changed
+	})
+}
+
+// An expired copy goes from the screen by the clock alone.
+func TestAnExpiredLockGoesWithoutAScan(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, err := New(nodes(t, "n1"), Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx := t.Context()
+		go m.publishUntil(ctx)
+		now := time.Now()
+		m.answered(0, sight{sent: now, received: now, info: master(), config: fence("0")})
+		m.read(0, "one", now, now, []row{{key: "k", typ: "string", pttl: 1500 * time.Millisecond, length: 1, prefix: "a"}})
+		m.scanned(0, "one", 1, now, "")
+		if err := m.Settled(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if s := m.Snapshot(); len(s.Locks) != 1 || s.Locks[0].State != LockBare {
+			t.Fatalf("%+v", s.Locks)
+		}
+		time.Sleep(1500*time.Millisecond - time.Since(now) + publishEvery + time.Millisecond)
+		if s := m.Snapshot(); len(s.Locks) != 0 || s.Events[len(s.Events)-1].Kind != "expired" {
+			t.Errorf("%+v %+v", s.Locks, s.Events)
+		}
+	})
+}
