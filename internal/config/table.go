@@ -1,0 +1,468 @@
+package config
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"sort"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// file is a configuration while it is read: its tables, where their keys
+// stand, and all that is wrong so far.
+type file struct {
+	path     string
+	lines    lines
+	problems []Problem
+	// sections are the tables that were asked for, with the keys that were asked
+	// for in them: what the program knows is what it asks for, so that there is
+	// no second list of keys to keep in step.
+	sections []*table
+}
+
+// table is one table of the file, or one that could be there.
+type table struct {
+	file  *file
+	path  string // "redlock", "nodes[1].tls"
+	label string // "[redlock]", `[nodes.tls] of "n2"`
+	// values is nil if the table is not there.
+	values map[string]any
+	known  []string
+}
+
+// setting is a key of a table, with its value if it has one.
+type setting struct {
+	table  *table
+	key    string
+	raw    any
+	set    bool // it stands in the file
+	secret bool // its value is never shown
+}
+
+// name is the key with its section.
+func (s setting) name() string {
+	if s.table.label == "" {
+		return s.key
+	}
+	return s.table.label + " " + s.key
+}
+
+func (s setting) line() int { return s.table.file.lines.at(join(s.table.path, s.key)) }
+
+// value is what the file says, as TOML.
+func (s setting) value() string {
+	if !s.set || s.secret {
+		return ""
+	}
+	return literal(s.raw)
+}
+
+// problem reports what is wrong with the setting, and what would be right.
+func (s setting) problem(format string, args ...any) {
+	s.table.file.report(s.line(), s.name(), s.value(), format, args...)
+}
+
+// refer names the setting in a sentence about another one: key, value, line.
+func (s setting) refer(effective string) string {
+	if !s.set {
+		return fmt.Sprintf("%s = %s (the default)", s.name(), effective)
+	}
+	return fmt.Sprintf("%s = %s (line %d)", s.name(), s.value(), s.line())
+}
+
+func (f *file) report(line int, key, value, format string, args ...any) {
+	f.problems = append(f.problems, Problem{File: f.path, Line: line, Key: key, Value: value, Text: fmt.Sprintf(format, args...)})
+}
+
+// section is a table of the file; it is there, empty, if the file lacks it.
+func (f *file) section(path, label string, values map[string]any) *table {
+	t := &table{file: f, path: path, label: label, values: values}
+	f.sections = append(f.sections, t)
+	return t
+}
+
+// get is the setting of a key.
+func (t *table) get(key string) setting {
+	t.known = append(t.known, key)
+	raw, ok := t.values[key]
+	return setting{table: t, key: key, raw: raw, set: ok, secret: strings.HasPrefix(key, "password")}
+}
+
+func (s setting) wrongType(want string) {
+	s.problem("is %s; it must be %s", kind(s.raw), want)
+}
+
+// sub is the table that is the value of key, with the label given to it.
+func (t *table) sub(key, label string) *table {
+	s := t.get(key)
+	values, ok := s.raw.(map[string]any)
+	if s.set && !ok {
+		s.wrongType("a table: " + label)
+	}
+	return t.file.section(join(t.path, key), label, values)
+}
+
+// subs are the tables of an array of tables.
+func (t *table) subs(key, label string) []*table {
+	s := t.get(key)
+	var out []*table
+	add := func(v any) {
+		values, ok := v.(map[string]any)
+		if !ok {
+			s.wrongType("a list of tables: " + label)
+			return
+		}
+		out = append(out, t.file.section(element(join(t.path, key), len(out)), label, values))
+	}
+	switch v := s.raw.(type) {
+	case nil:
+	case []map[string]any:
+		for _, m := range v {
+			add(m)
+		}
+	case []any:
+		for _, m := range v {
+			add(m)
+		}
+	default:
+		s.wrongType("a list of tables: write " + label + " with two brackets")
+	}
+	return out
+}
+
+// text is a string; def if it is not set or of another type.
+func (t *table) text(key, def string) (string, setting) {
+	s := t.get(key)
+	if !s.set {
+		return def, s
+	}
+	v, ok := s.raw.(string)
+	switch {
+	case !ok:
+		s.wrongType("text in quotes")
+	case strings.TrimSpace(v) == "":
+		s.problem("is empty; give a value or leave the key out")
+	default:
+		return v, s
+	}
+	s.set = false // there is nothing to go on with
+	return def, s
+}
+
+// choice is one of several words.
+func (t *table) choice(key, def string, words ...string) string {
+	v, s := t.text(key, def)
+	for _, w := range words {
+		if v == w {
+			return v
+		}
+	}
+	if s.set {
+		s.problem("is none of %s", quoteAll(words))
+	}
+	return def
+}
+
+// texts is a list of strings, none of them empty or there twice.
+func (t *table) texts(key string, def ...string) []string {
+	s := t.get(key)
+	if !s.set {
+		return def
+	}
+	list, ok := s.raw.([]any)
+	if !ok {
+		s.wrongType(`a list of texts, such as ["lock:*"]`)
+		return def
+	}
+	if len(list) == 0 {
+		s.problem("is an empty list; give at least one pattern, or leave the key out for %s", quoteAll(def))
+		return def
+	}
+	var out []string
+	seen := map[string]bool{}
+	for _, e := range list {
+		v, ok := e.(string)
+		switch {
+		case !ok:
+			s.problem("%s is %s; each element must be text in quotes", literal(e), kind(e))
+		case v == "":
+			s.problem("an element is empty; remove it")
+		case seen[v]:
+			s.problem("%q is there twice; remove one", v)
+		}
+		seen[v] = true
+		out = append(out, v)
+	}
+	return out
+}
+
+func (t *table) boolean(key string, def bool) bool {
+	s := t.get(key)
+	if !s.set {
+		return def
+	}
+	v, ok := s.raw.(bool)
+	if !ok {
+		s.wrongType("true or false, without quotes")
+		return def
+	}
+	return v
+}
+
+// integer is a whole number of least to most.
+func (t *table) integer(key string, def, least, most int) int {
+	s := t.get(key)
+	if !s.set {
+		return def
+	}
+	v, ok := s.raw.(int64)
+	switch {
+	case !ok:
+		s.wrongType(fmt.Sprintf("a whole number from %d to %d", least, most))
+		return def
+	case v < int64(least) || v > int64(most):
+		s.problem("is out of range; it must be from %d to %d", least, most)
+		return def
+	}
+	return int(v)
+}
+
+// number is a number between least and most, both excluded.
+func (t *table) number(key string, def, least, most float64) (float64, setting) {
+	s := t.get(key)
+	if !s.set {
+		return def, s
+	}
+	var v float64
+	switch raw := s.raw.(type) {
+	case float64:
+		v = raw
+	case int64:
+		v = float64(raw)
+	default:
+		s.wrongType(fmt.Sprintf("a number greater than %g and less than %g", least, most))
+		return def, s
+	}
+	if math.IsNaN(v) || v <= least || v >= most {
+		s.problem("is out of range; it must be greater than %g and less than %g", least, most)
+		return def, s
+	}
+	return v, s
+}
+
+// Bounds of all durations: Redis counts milliseconds, and a year is longer
+// than any lock.
+const (
+	leastDuration = time.Millisecond
+	mostDuration  = 365 * 24 * time.Hour
+)
+
+// span is a duration, with its setting for checks against others.
+type span struct {
+	setting
+	time.Duration
+	ok bool // false if what the file says cannot be used
+}
+
+// refer names the duration in a sentence about another one.
+func (s span) refer() string { return s.setting.refer(show(s.Duration)) }
+
+// duration is a length of time such as "30s", at least least.
+func (t *table) duration(key string, def, least time.Duration) span {
+	s := t.get(key)
+	if !s.set {
+		return span{s, def, true}
+	}
+	bad := span{setting: s, Duration: def}
+	text, ok := s.raw.(string)
+	if !ok {
+		want := `a duration in quotes with its unit, such as "30s" or "500ms"`
+		if n, isInt := s.raw.(int64); isInt {
+			want = fmt.Sprintf(`a duration in quotes with its unit: "%ds" or "%dms"?`, n, n)
+		}
+		s.wrongType(want)
+		return bad
+	}
+	v, err := time.ParseDuration(text)
+	switch {
+	case err != nil:
+		s.problem(`is not a duration; write a number with its unit (ms, s, m, h), such as "30s" or "1m30s"`)
+	case v < 0:
+		s.problem("is negative; it must be at least %s", show(least))
+	case v == 0:
+		s.problem("is zero; it must be at least %s", show(least))
+	case v < least:
+		s.problem("is too short; it must be at least %s", show(least))
+	case v > mostDuration:
+		s.problem("is too long; it must be at most %s", show(mostDuration))
+	case v%time.Millisecond != 0 && v < time.Second:
+		s.problem("is finer than a millisecond, which is what Redis counts; %s would be right", show(v.Round(time.Millisecond)))
+	default:
+		return span{s, v, true}
+	}
+	return bad
+}
+
+// unknown reports each key of the file that nothing asked for.
+func (f *file) unknown() {
+	home := map[string][]string{}
+	for _, t := range f.sections {
+		for _, k := range t.known {
+			home[k] = append(home[k], t.label)
+		}
+	}
+	for _, t := range f.sections {
+		known := map[string]bool{}
+		for _, k := range t.known {
+			known[k] = true
+		}
+		keys := make([]string, 0, len(t.values))
+		for k := range t.values {
+			if !known[k] {
+				keys = append(keys, k)
+			}
+		}
+		sort.Strings(keys)
+		for _, k := range keys {
+			// The value is left out: an unknown key may well be a secret in the wrong
+			// place, "passwd" or "requirepass".
+			s := setting{table: t, key: k, raw: t.values[k], set: true, secret: true}
+			shown := setting{table: t, key: bare(k)}
+			f.report(s.line(), shown.name(), "", "unknown key%s", hint(k, t, home[k]))
+		}
+	}
+}
+
+// hint is what may have been meant by an unknown key.
+func hint(key string, t *table, homes []string) string {
+	if slices.Contains(t.known, "password_env") && strings.Contains(strings.ToLower(key), "pass") {
+		return "; did you mean password_env or password_file?"
+	}
+	if best := nearest(key, t.known); best != "" {
+		return fmt.Sprintf("; did you mean %s?", best)
+	}
+	if len(homes) > 0 {
+		if homes[0] == "" {
+			return "; it stands at the top of the file, before any section"
+		}
+		return "; it belongs in " + homes[0]
+	}
+	if t.label == "" {
+		return "; the sections are [cluster], [[nodes]], [redlock], [monitor], [guard], [tui] and [audit]"
+	}
+	sorted := slices.DeleteFunc(slices.Clone(t.known), func(k string) bool { return k == "password" })
+	sort.Strings(sorted)
+	return fmt.Sprintf("; %s knows %s", t.label, strings.Join(sorted, ", "))
+}
+
+// nearest is the known word that a person may have meant by a misspelt one.
+func nearest(word string, known []string) string {
+	plain := func(s string) string { return strings.ToLower(strings.NewReplacer("-", "", "_", "").Replace(s)) }
+	best, least := "", 1+max(1, len(word)/4)
+	for _, k := range known {
+		if d := distance(plain(word), plain(k)); d < least {
+			best, least = k, d
+		}
+		if p, w := plain(k), plain(word); best == "" && len(w) > 1 && (strings.HasPrefix(w, p) || strings.HasPrefix(p, w)) {
+			best = k
+		}
+	}
+	return best
+}
+
+// distance is the number of letters to insert, remove, replace or swap with
+// their neighbour to make b of a.
+func distance(a, b string) int {
+	rows := make([][]int, len(a)+1)
+	for i := range rows {
+		rows[i] = make([]int, len(b)+1)
+		rows[i][0] = i
+	}
+	for j := range rows[0] {
+		rows[0][j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		for j := 1; j <= len(b); j++ {
+			cost := 1
+			if a[i-1] == b[j-1] {
+				cost = 0
+			}
+			rows[i][j] = min(rows[i-1][j]+1, rows[i][j-1]+1, rows[i-1][j-1]+cost)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				rows[i][j] = min(rows[i][j], rows[i-2][j-2]+1)
+			}
+		}
+	}
+	return rows[len(a)][len(b)]
+}
+
+// bare is a key as it would be written.
+func bare(key string) string {
+	for _, r := range key {
+		if r != '_' && r != '-' && (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z') {
+			return strconv.Quote(key)
+		}
+	}
+	if key == "" {
+		return `""`
+	}
+	return key
+}
+
+// kind is the type of a value in words.
+func kind(v any) string {
+	switch v.(type) {
+	case string:
+		return "text"
+	case int64:
+		return "a whole number"
+	case float64:
+		return "a number"
+	case bool:
+		return "true or false"
+	case time.Time:
+		return "a date"
+	case []any, []map[string]any:
+		return "a list"
+	default:
+		return "a table"
+	}
+}
+
+// literal is a value as TOML, in short. Tables are not shown: a secret may
+// stand in one.
+func literal(v any) string {
+	switch v := v.(type) {
+	case string:
+		return strconv.Quote(v)
+	case int64, bool:
+		return fmt.Sprint(v)
+	case float64:
+		return strconv.FormatFloat(v, 'g', -1, 64)
+	case time.Time:
+		return v.Format(time.RFC3339)
+	case []any:
+		parts := make([]string, len(v))
+		for i, e := range v {
+			parts[i] = literal(e)
+		}
+		return "[" + strings.Join(parts, ", ") + "]"
+	case []map[string]any:
+		return "[{…}]"
+	default:
+		return "{…}"
+	}
+}
+
+// show is a duration as it would be written in the file.
+func show(d time.Duration) string { return strconv.Quote(d.String()) }
+
+func quoteAll(words []string) string {
+	q := make([]string, len(words))
+	for i, w := range words {
+		q[i] = strconv.Quote(w)
+	}
+	return strings.Join(q, ", ")
+}

@@ -1,0 +1,454 @@
+// Package operator carries out what a person asks for, by command line or
+// screen: it refuses in read-only mode, writes the audit log before and after,
+// and sends. It is the only door through which a person changes anything.
+//
+// The order of an act is fixed: may it be done at all, then the intent, on
+// disk, then the first byte to a server, then the outcome in the log. What
+// cannot be logged is not done.
+package operator
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/user"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"redlockctl/internal/audit"
+	"redlockctl/internal/safetext"
+	"redlockctl/redlock"
+	"redlockctl/restartguard"
+)
+
+// ErrReadOnly is returned for each act while the operator is read-only.
+var ErrReadOnly = errors.New("refused: read-only")
+
+// ErrRefused is returned when an act must not be carried out as asked: no
+// reason given, the value is not a lock, the audit log cannot be written.
+var ErrRefused = errors.New("refused")
+
+// ErrChanged is returned when the holder is not the one that was confirmed.
+var ErrChanged = errors.New("the holder changed since it was shown")
+
+// ErrUnlogged is returned when an act was carried out, and its outcome could
+// not be written to the audit log; the intent is in it.
+var ErrUnlogged = errors.New("done, but the outcome is missing from the audit log")
+
+// locks is what an operator needs of *[redlock.Client].
+type locks interface {
+	Nodes() []*redlock.Node
+	Acquire(ctx context.Context, resource string, ttl time.Duration) (*redlock.Lock, error)
+	Extend(ctx context.Context, resource, token string, ttl time.Duration) (*redlock.Lock, error)
+	Release(ctx context.Context, resource, token string) ([]redlock.NodeResult, error)
+	Inspect(ctx context.Context, resource string) ([]redlock.NodeResult, error)
+}
+
+// hand is one of restartguard's functions that close or open a node.
+type hand func(context.Context, *redlock.Node) error
+
+// Operator acts on one cluster. It is safe for use by many goroutines.
+type Operator struct {
+	locks      locks
+	hold, open hand
+	opt        Options
+}
+
+// Options of an Operator.
+type Options struct {
+	Cluster  string
+	ReadOnly bool
+	Log      *audit.Log // nil only while ReadOnly
+	// MaxTTL is the longest TTL that may be asked for; 0 is no limit.
+	MaxTTL time.Duration
+	// Actor is who acts, for the audit log; default user@host of the process,
+	// with the user behind sudo.
+	Actor string
+}
+
+// New makes an operator on the client's nodes. It sends nothing.
+func New(client *redlock.Client, opt Options) *Operator {
+	return build(client, restartguard.Hold, restartguard.Open, opt)
+}
+
+func build(l locks, hold, open hand, opt Options) *Operator {
+	opt.Actor = cmp.Or(opt.Actor, self(os.Getenv))
+	return &Operator{locks: l, hold: hold, open: open, opt: opt}
+}
+
+// self is user@host of this process.
+func self(getenv func(string) string) string {
+	name := ""
+	if u, err := user.Current(); err == nil {
+		name = u.Username
+	}
+	host, _ := os.Hostname()
+	actor := cmp.Or(name, getenv("USER"), fmt.Sprintf("uid %d", os.Getuid())) + "@" + cmp.Or(host, "unknown")
+	if by := getenv("SUDO_USER"); by != "" && by != name {
+		actor += " (sudo of " + by + ")"
+	}
+	return actor
+}
+
+// ReadOnly tells if acts are refused.
+func (o *Operator) ReadOnly() bool { return o.opt.ReadOnly }
+
+// act is an act whose intent is in the log.
+type act struct {
+	o      *Operator
+	record audit.Record
+}
+
+// begin writes the intent. When it fails nothing may be sent.
+func (o *Operator) begin(r audit.Record) (*act, error) {
+	if o.opt.Log == nil {
+		return nil, fmt.Errorf("%w: there is no audit log", ErrRefused)
+	}
+	r.ID, r.Actor, r.Cluster = audit.NewID(), o.opt.Actor, o.opt.Cluster
+	a := &act{o, r}
+	if err := a.write(audit.Intent, r.Detail); err != nil {
+		return nil, unlogged(err)
+	}
+	return a, nil
+}
+
+// unlogged is the refusal of an act because of the log's error.
+func unlogged(err error) error {
+	return fmt.Errorf("%w: an act that cannot be logged is not done: %w", ErrRefused, err)
+}
+
+func (a *act) write(phase, detail string) error {
+	r := a.record
+	r.Time, r.Phase, r.Detail = time.Now().UTC(), phase, detail
+	return a.o.opt.Log.Write(r)
+}
+
+// end writes the outcome; detail says what became of it, where err does not.
+// It returns err, joined with [ErrUnlogged] if the log failed meanwhile.
+func (a *act) end(detail string, err error) error {
+	phase := audit.Done
+	if err != nil {
+		phase = audit.Failed
+		detail = joined("; ", logText(err), detail)
+	}
+	logErr := a.write(phase, detail)
+	switch {
+	case logErr == nil:
+		return err
+	case err != nil:
+		return fmt.Errorf("%w (and the outcome is missing from the audit log: %w)", err, logErr)
+	}
+	return fmt.Errorf("%w: %w", ErrUnlogged, logErr)
+}
+
+// Acquire takes a lock by hand. A TTL above the cluster's max is refused. A
+// lock whose taking cannot be logged is released again.
+func (o *Operator) Acquire(ctx context.Context, resource string, ttl time.Duration) (*redlock.Lock, error) {
+	if err := o.mayUse(resource, ttl); err != nil {
+		return nil, err
+	}
+	a, err := o.begin(audit.Record{Act: "acquire", Target: target(resource), Detail: "ttl " + ttl.String()})
+	if err != nil {
+		return nil, err
+	}
+	lock, err := o.locks.Acquire(ctx, resource, ttl)
+	if err != nil {
+		return nil, a.end(summary(nodesOf(err)), err)
+	}
+	a.record.TokenSHA = audit.TokenSHA(lock.Token())
+	if err := a.end(summary(lock.Nodes()), nil); err != nil {
+		// Nobody would know the token, so nobody could release it.
+		_, releaseErr := o.locks.Release(context.WithoutCancel(ctx), resource, lock.Token())
+		return nil, errors.Join(fmt.Errorf("%w: the lock was taken, could not be logged, and was released again: %w", ErrRefused, err), releaseErr)
+	}
+	return lock, nil
+}
+
+// Extend extends a grant by its token. A TTL above the cluster's max is
+// refused.
+func (o *Operator) Extend(ctx context.Context, resource, token string, ttl time.Duration) (*redlock.Lock, error) {
+	if err := o.mayUse(resource, ttl); err != nil {
+		return nil, err
+	}
+	a, err := o.begin(audit.Record{Act: "extend", Target: target(resource), TokenSHA: audit.TokenSHA(token), Detail: "ttl " + ttl.String()})
+	if err != nil {
+		return nil, err
+	}
+	lock, err := o.locks.Extend(ctx, resource, token, ttl)
+	if err != nil {
+		return nil, a.end(summary(nodesOf(err)), err)
+	}
+	return lock, a.end(summary(lock.Nodes()), nil)
+}
+
+// mayUse checks what all acts on a lock's life have in common.
+func (o *Operator) mayUse(resource string, ttl time.Duration) error {
+	switch {
+	case o.opt.ReadOnly:
+		return ErrReadOnly
+	case resource == "":
+		return fmt.Errorf("%w: the lock needs a name", redlock.ErrInvalid)
+	case ttl <= 0:
+		return fmt.Errorf("%w: the TTL %s is not positive", redlock.ErrInvalid, ttl)
+	case o.opt.MaxTTL > 0 && ttl > o.opt.MaxTTL:
+		return fmt.Errorf("%w: the TTL %s is longer than the cluster's max_ttl %s, on which the restart guard relies", ErrRefused, ttl, o.opt.MaxTTL)
+	}
+	return nil
+}
+
+// Release releases a grant by its token.
+func (o *Operator) Release(ctx context.Context, resource, token string) ([]redlock.NodeResult, error) {
+	switch {
+	case o.opt.ReadOnly:
+		return nil, ErrReadOnly
+	case resource == "" || token == "":
+		return nil, fmt.Errorf("%w: a release needs the name of the lock and its token", redlock.ErrInvalid)
+	}
+	a, err := o.begin(audit.Record{Act: "release", Target: target(resource), TokenSHA: audit.TokenSHA(token)})
+	if err != nil {
+		return nil, err
+	}
+	results, err := o.locks.Release(ctx, resource, token)
+	return results, a.end(summary(results), err)
+}
+
+// ForceRelease deletes the copies of the token that was shown, compared again
+// on each node when it runs. An empty token means: whatever a fresh look finds,
+// each node's own. Values that are no tokens are refused.
+//
+// It fails with [redlock.ErrNotHeld] if no copy is there, with [ErrChanged] if
+// the token is on no node that answered, but another is, and with
+// [redlock.ErrNoQuorum] if so few nodes took part that the lock may go on. A
+// node that is down does not fail it otherwise; the results, one for each node
+// in the nodes' order, say where a copy may be left. They are there also with
+// an error, once something was sent.
+func (o *Operator) ForceRelease(ctx context.Context, resource, token, reason string) ([]redlock.NodeResult, error) {
+	if err := o.mayAct(reason); err != nil {
+		return nil, err
+	}
+	if resource == "" {
+		return nil, fmt.Errorf("%w: the lock needs a name", redlock.ErrInvalid)
+	}
+	a, err := o.begin(audit.Record{Act: "force-release", Target: target(resource), Reason: reason, TokenSHA: audit.TokenSHA(token)})
+	if err != nil {
+		return nil, err
+	}
+	found, err := o.locks.Inspect(ctx, resource)
+	if ctxErr := context.Cause(ctx); ctxErr != nil {
+		// A release is sent although the context is over, so it must not begin then.
+		return nil, a.end(summary(found), ctxErr)
+	}
+	tokens, err := choose(resource, token, found, err)
+	if err != nil {
+		return nil, a.end(joined("; ", summary(found), hashes(found)), err)
+	}
+	if token == "" {
+		// Only now it is known whose copies will go: that too is on disk before
+		// they do.
+		if err := a.write(audit.Intent, hashes(found)); err != nil {
+			return nil, unlogged(err)
+		}
+	}
+	results, err := o.take(ctx, resource, tokens, found)
+	return results, a.end(summary(results), err)
+}
+
+// take deletes the copies of tokens, which a look has found.
+func (o *Operator) take(ctx context.Context, resource string, tokens []string, found []redlock.NodeResult) ([]redlock.NodeResult, error) {
+	results := slices.Clone(found)
+	var failed error
+	deleted, changed := 0, false
+	for i, t := range tokens {
+		released, err := o.locks.Release(ctx, resource, t)
+		// That this token is gone by now is no failure as long as another was found
+		// and deleted.
+		if err != nil && !errors.Is(err, redlock.ErrNotHeld) && failed == nil {
+			failed = err
+		}
+		for _, r := range released {
+			j := slices.IndexFunc(results, func(f redlock.NodeResult) bool { return f.Node == r.Node })
+			if r.Status == redlock.StatusOK {
+				deleted++
+			}
+			// What is said of a node is the answer to its own token; of a node on
+			// which none was found, the answer to the first.
+			if j >= 0 && (copyOf(found[j]) && found[j].Token == t || !copyOf(found[j]) && i == 0) {
+				changed = changed || r.Status == redlock.StatusHeld
+				results[j] = r
+			}
+		}
+	}
+	switch {
+	case failed != nil:
+		return results, failed
+	case deleted == 0 && changed:
+		return results, fmt.Errorf("%q: %w, a moment ago", resource, ErrChanged)
+	case deleted == 0:
+		return results, fmt.Errorf("%q: %w: its copies ended a moment ago", resource, redlock.ErrNotHeld)
+	}
+	return results, nil
+}
+
+// choose is which tokens' copies to delete, from a look at all nodes that ended
+// with lookErr.
+func choose(resource, token string, found []redlock.NodeResult, lookErr error) ([]string, error) {
+	var tokens, silent []string
+	for _, r := range found {
+		switch {
+		case r.Type != "" && r.Type != "string" && r.Type != "none":
+			return nil, fmt.Errorf("%w: %q on %s is a %s, not a string as a Redlock lock is: another kind of lock, or none", ErrRefused, resource, r.Node, safetext.Escape(r.Type))
+		case copyOf(r) && (r.Token == "" || r.Len > int64(len(r.Token))):
+			return nil, fmt.Errorf("%w: the value of %q on %s is a string of %d bytes, which is no token", ErrRefused, resource, r.Node, r.Len)
+		case copyOf(r):
+			if !slices.Contains(tokens, r.Token) {
+				tokens = append(tokens, r.Token)
+			}
+		case r.Status != redlock.StatusAbsent:
+			silent = append(silent, r.Node)
+		}
+	}
+	unheard := ""
+	if len(silent) > 0 {
+		unheard = " (not heard of: " + strings.Join(silent, ", ") + ")"
+	}
+	switch {
+	case len(tokens) == 0 && len(silent) == len(found): // nobody knows anything
+		return nil, cmp.Or(lookErr, fmt.Errorf("%q: %w%s", resource, redlock.ErrNoQuorum, unheard))
+	case len(tokens) == 0:
+		return nil, fmt.Errorf("%q: %w: no node that answered has a copy%s", resource, redlock.ErrNotHeld, unheard)
+	case token == "":
+		return tokens, nil
+	case slices.Contains(tokens, token):
+		return []string{token}, nil
+	}
+	there := make([]string, len(tokens))
+	for i, t := range tokens {
+		there[i] = fmt.Sprintf("%q on %s", t, strings.Join(holding(found, t), ", "))
+	}
+	return nil, fmt.Errorf("%q: %w: now there is %s%s", resource, ErrChanged, strings.Join(there, "; "), unheard)
+}
+
+// copyOf tells if a look found a string on the node.
+func copyOf(r redlock.NodeResult) bool {
+	return r.Status == redlock.StatusHeld || r.Status == redlock.StatusOK
+}
+
+// holding are the nodes that hold a copy of token.
+func holding(found []redlock.NodeResult, token string) []string {
+	var nodes []string
+	for _, r := range found {
+		if copyOf(r) && r.Token == token {
+			nodes = append(nodes, r.Node)
+		}
+	}
+	return nodes
+}
+
+// FenceNode holds a node closed until it is opened by hand.
+func (o *Operator) FenceNode(ctx context.Context, node, reason string) error {
+	return o.node(ctx, "node fence", o.hold, node, reason)
+}
+
+// OpenNode opens a node, whoever closed it.
+func (o *Operator) OpenNode(ctx context.Context, node, reason string) error {
+	return o.node(ctx, "node open", o.open, node, reason)
+}
+
+func (o *Operator) node(ctx context.Context, what string, do hand, name, reason string) error {
+	if err := o.mayAct(reason); err != nil {
+		return err
+	}
+	var names []string
+	for _, n := range o.locks.Nodes() {
+		names = append(names, n.Name())
+		if n.Name() != name {
+			continue
+		}
+		a, err := o.begin(audit.Record{Act: what, Target: name, Reason: reason})
+		if err != nil {
+			return err
+		}
+		if err := do(ctx, n); err != nil {
+			return a.end("", fmt.Errorf("%s %s: %w", what, name, err))
+		}
+		return a.end("", nil)
+	}
+	return fmt.Errorf("%w: there is no node %q; the nodes are %s", ErrRefused, name, strings.Join(names, ", "))
+}
+
+// mayAct checks what all dangerous acts have in common.
+func (o *Operator) mayAct(reason string) error {
+	switch {
+	case o.opt.ReadOnly:
+		return ErrReadOnly
+	case strings.TrimSpace(reason) == "":
+		return fmt.Errorf("%w: it needs a reason, which the audit log keeps", ErrRefused)
+	}
+	return nil
+}
+
+// nodesOf are the results of the nodes in an error of the lock core.
+func nodesOf(err error) []redlock.NodeResult {
+	var e *redlock.Error
+	if errors.As(err, &e) {
+		return e.Nodes
+	}
+	return nil
+}
+
+// target is the name of a lock for the log, which escapes by itself what JSON
+// can hold.
+func target(resource string) string {
+	if utf8.ValidString(resource) {
+		return resource
+	}
+	return safetext.Escape(resource)
+}
+
+// logText is an error for the log. Messages for people name tokens where they
+// say who is there instead; the log must not.
+func logText(err error) string {
+	var e *redlock.Error
+	switch {
+	case errors.Is(err, ErrChanged):
+		return ErrChanged.Error()
+	case errors.As(err, &e) && e.Kind != nil:
+		return e.Op + ": " + e.Kind.Error()
+	}
+	return err.Error()
+}
+
+// summary is the part of each node in a few words, for the log.
+func summary(results []redlock.NodeResult) string {
+	parts := make([]string, len(results))
+	for i, r := range results {
+		parts[i] = r.Node + " " + r.Status.String()
+		if r.Err != nil {
+			parts[i] += " (" + r.Err.Error() + ")"
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// hashes is who holds copies, for the log.
+func hashes(found []redlock.NodeResult) string {
+	var parts []string
+	for _, r := range found {
+		if copyOf(r) && r.Token != "" {
+			parts = append(parts, r.Node+" "+audit.TokenSHA(r.Token))
+		}
+	}
+	if parts == nil {
+		return ""
+	}
+	return "found " + strings.Join(parts, ", ")
+}
+
+// joined is parts that are not empty with sep between them.
+func joined(sep string, parts ...string) string {
+	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), sep)
+}

@@ -1,0 +1,221 @@
+package operator_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"redlockctl/internal/audit"
+	"redlockctl/internal/lab"
+	"redlockctl/internal/lab/labtest"
+	"redlockctl/internal/operator"
+	"redlockctl/redlock"
+)
+
+// bench is an operator on real servers.
+type bench struct {
+	*operator.Operator
+	t       *testing.T
+	servers []*lab.Server
+	client  *redlock.Client
+	log     string
+}
+
+func start(t *testing.T, n int, change func(*operator.Options)) *bench {
+	t.Helper()
+	b := &bench{t: t, servers: labtest.Servers(t, n), log: filepath.Join(t.TempDir(), "audit.jsonl")}
+	log, err := audit.Open(b.log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = log.Close() })
+	// A slow machine must not make a node look slow.
+	b.client, err = redlock.New(labtest.Nodes(b.servers), redlock.Options{NodeTimeout: 2 * time.Second, Retries: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = b.client.Close() })
+	opt := operator.Options{Cluster: "test", Log: log, MaxTTL: time.Minute}
+	if change != nil {
+		change(&opt)
+	}
+	b.Operator = operator.New(b.client, opt)
+	return b
+}
+
+func (b *bench) do(i int, args ...any) any {
+	b.t.Helper()
+	v, err := b.servers[i].Do(b.t.Context(), args...)
+	if err != nil {
+		b.t.Fatalf("n%d: %v: %v", i+1, args, err)
+	}
+	return v
+}
+
+// copies is what each node holds under key; "" is nothing.
+func (b *bench) copies(key string) string {
+	b.t.Helper()
+	var all []string
+	for i := range b.servers {
+		if b.do(i, "EXISTS", key) == int64(0) {
+			all = append(all, "-")
+			continue
+		}
+		all = append(all, fmt.Sprint(b.do(i, "GET", key)))
+	}
+	return strings.Join(all, " ")
+}
+
+func (b *bench) phases() string {
+	b.t.Helper()
+	f, err := os.Open(b.log)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	defer f.Close()
+	var out []string
+	for s := bufio.NewScanner(f); s.Scan(); {
+		var r audit.Record
+		if err := json.Unmarshal(s.Bytes(), &r); err != nil {
+			b.t.Fatal(err)
+		}
+		out = append(out, r.Act+":"+r.Phase)
+	}
+	return strings.Join(out, " ")
+}
+
+func TestLifeOfALockByHand(t *testing.T) {
+	b := start(t, 3, nil)
+	lock, err := b.Acquire(t.Context(), "job", 30*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.Acquire(t.Context(), "job", 30*time.Second); !errors.Is(err, redlock.ErrContended) {
+		t.Errorf("a second acquire: %v; want ErrContended", err)
+	}
+	if _, err := b.Extend(t.Context(), "job", lock.Token(), 50*time.Second); err != nil {
+		t.Error(err)
+	}
+	if ms := b.do(0, "PTTL", "job").(int64); ms <= 30_000 {
+		t.Errorf("after the extension %d ms are left on n1", ms)
+	}
+	results, err := b.Release(t.Context(), "job", lock.Token())
+	if err != nil || len(results) != 3 || b.copies("job") != "- - -" {
+		t.Errorf("release: %v, %v, left: %s", results, err, b.copies("job"))
+	}
+	if got, want := b.phases(), "acquire:intent acquire:done acquire:intent acquire:failed extend:intent extend:done release:intent release:done"; got != want {
+		t.Errorf("the log is\n%s; want\n%s", got, want)
+	}
+	if raw, _ := os.ReadFile(b.log); strings.Contains(string(raw), lock.Token()) || !strings.Contains(string(raw), audit.TokenSHA(lock.Token())) {
+		t.Error("the log must hold the hash of the token, and not the token")
+	}
+}
+
+func TestForceReleaseOnServers(t *testing.T) {
+	b := start(t, 5, nil)
+	set := func(key string, tokens ...string) {
+		for i, token := range tokens {
+			if token != "" {
+				b.do(i, "SET", key, token, "PX", 60_000)
+			}
+		}
+	}
+
+	set("split", "aaa", "aaa", "bbb", "", "bbb")
+	if _, err := b.ForceRelease(t.Context(), "split", "aaa", "test"); err != nil || b.copies("split") != "- - bbb - bbb" {
+		t.Errorf("only the token shown: %v, left %s", err, b.copies("split"))
+	}
+	_, err := b.ForceRelease(t.Context(), "split", "aaa", "test")
+	if !errors.Is(err, operator.ErrChanged) || !strings.Contains(err.Error(), "bbb") || b.copies("split") != "- - bbb - bbb" {
+		t.Errorf("a token that is gone: %v, left %s; want ErrChanged and nothing deleted", err, b.copies("split"))
+	}
+	set("split", "aaa")
+	if r, err := b.ForceRelease(t.Context(), "split", "", "test"); err != nil || b.copies("split") != "- - - - -" ||
+		r[0].Status != redlock.StatusOK || r[2].Status != redlock.StatusOK || r[3].Status != redlock.StatusAbsent {
+		t.Errorf("whatever is there: %v, %v, left %s", r, err, b.copies("split"))
+	}
+	if _, err := b.ForceRelease(t.Context(), "split", "", "test"); !errors.Is(err, redlock.ErrNotHeld) {
+		t.Errorf("nothing there: %v; want ErrNotHeld", err)
+	}
+
+	b.do(1, "RPUSH", "list", "x")
+	b.do(0, "SET", "list", "aaa", "PX", 60_000)
+	if _, err := b.ForceRelease(t.Context(), "list", "", "test"); !errors.Is(err, operator.ErrRefused) || !strings.Contains(err.Error(), "list") || b.do(0, "EXISTS", "list") != int64(1) {
+		t.Errorf("a list on one node: %v; want ErrRefused and nothing deleted", err)
+	}
+	set("long", strings.Repeat("x", 100_000))
+	if _, err := b.ForceRelease(t.Context(), "long", "", "test"); !errors.Is(err, operator.ErrRefused) || b.do(0, "EXISTS", "long") != int64(1) {
+		t.Errorf("a long value: %v; want ErrRefused and nothing deleted", err)
+	}
+	hostile := "k\x1b[2J\xff"
+	set(hostile, "tok\x1b\xff")
+	if _, err := b.ForceRelease(t.Context(), hostile, "tok\x1b\xff", "test"); err != nil || b.do(0, "EXISTS", hostile) != int64(0) {
+		t.Errorf("hostile bytes: %v", err)
+	}
+
+	set("minority down", "aaa", "aaa", "aaa", "aaa", "aaa")
+	for _, i := range []int{3, 4} {
+		if err := b.servers[i].Kill(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r, err := b.ForceRelease(t.Context(), "minority down", "aaa", "test")
+	if err != nil || len(r) != 5 || r[2].Status != redlock.StatusOK || r[4].Status == redlock.StatusOK {
+		t.Errorf("with a minority down: %v, %v", r, err)
+	}
+}
+
+func TestReadOnlyChangesNothingOnServers(t *testing.T) {
+	b := start(t, 3, func(o *operator.Options) { o.ReadOnly, o.Log = true, nil })
+	for i := range b.servers {
+		b.do(i, "SET", "job", "aaa", "PX", 60_000)
+		b.do(i, "CONFIG", "RESETSTAT")
+	}
+	_, acquire := b.Acquire(t.Context(), "other", time.Second)
+	_, extend := b.Extend(t.Context(), "job", "aaa", time.Second)
+	_, release := b.Release(t.Context(), "job", "aaa")
+	_, force := b.ForceRelease(t.Context(), "job", "aaa", "test")
+	for _, err := range []error{acquire, extend, release, force, b.FenceNode(t.Context(), "n1", "test"), b.OpenNode(t.Context(), "n1", "test")} {
+		if !errors.Is(err, operator.ErrReadOnly) {
+			t.Errorf("got %v; want ErrReadOnly", err)
+		}
+	}
+	for i := range b.servers {
+		stats := fmt.Sprint(b.do(i, "INFO", "commandstats"))
+		for _, sent := range []string{"cmdstat_set", "cmdstat_eval", "cmdstat_get", "cmdstat_pexpire", "cmdstat_config|set"} {
+			if strings.Contains(stats, sent) {
+				t.Errorf("n%d got something: %s", i+1, stats)
+			}
+		}
+	}
+}
+
+func TestNodeIsFencedAndOpened(t *testing.T) {
+	b := start(t, 3, nil)
+	if err := b.FenceNode(t.Context(), "n2", "test"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.servers[1].Do(context.Background(), "SET", "x", "y"); err == nil || !strings.Contains(err.Error(), "NOREPLICAS") {
+		t.Errorf("a write to the fenced node: %v; want NOREPLICAS", err)
+	}
+	if err := b.OpenNode(t.Context(), "n2", "test"); err != nil {
+		t.Fatal(err)
+	}
+	b.do(1, "SET", "x", "y")
+	if err := b.servers[1].Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.FenceNode(t.Context(), "n2", "test"); err == nil {
+		t.Error("fencing a node that is down succeeded")
+	}
+	if got, want := b.phases(), "node fence:intent node fence:done node open:intent node open:done node fence:intent node fence:failed"; got != want {
+		t.Errorf("the log is\n%s; want\n%s", got, want)
+	}
+}
