@@ -1,0 +1,340 @@
+package tui
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"redlockctl/redlock"
+)
+
+// settleTime is how long a dialog stands on the screen, with no key pressed,
+// before it listens: what was typed for the screen before it must not answer a
+// question that nobody has read.
+const settleTime = 300 * time.Millisecond
+
+// field is one line to fill in.
+type field struct {
+	label string
+	lineEdit
+}
+
+// dialog asks before an act, runs it, and tells how it ended. It is about what
+// was on the screen when it opened: lock, token, node are kept in it and do not
+// follow the cursor.
+type dialog struct {
+	id     int
+	title  string
+	verb   string // what enter does
+	danger bool
+	facts  func(w int) []string // what is known, and what the act will do
+	fields []*field
+	focus  int
+	check  func() string // what is still missing or in the way; "": nothing
+	// start makes the act out of what was filled in. It runs in the model's
+	// goroutine; what it returns does not, and touches nothing of the model.
+	start func() func(context.Context) outcome
+
+	scroll  int
+	pressed bool      // enter was pressed while something was missing
+	drawn   time.Time // since when it is on the screen; zero: not yet
+	early   time.Time // the last key that came too early
+	began   time.Time // of the act; zero: it asks
+	end     *outcome  // of the act
+}
+
+// outcome is how an act ended.
+type outcome struct {
+	id    int
+	what  string // "force-release orders:42", safe to show
+	words map[redlock.Status]string
+	nodes []redlock.NodeResult
+	err   error
+	done  string // what to say where there is no error
+	grant *grant // what was acquired
+	freed *grant // what was released
+}
+
+// grant is a lock that was acquired by hand on this screen.
+type grant struct {
+	key, token string
+	ttl        time.Duration
+	until      time.Time // end of validity
+}
+
+func (d *dialog) mode() mode {
+	switch {
+	case d.end != nil:
+		return modeResult
+	case !d.began.IsZero():
+		return modeWorking
+	default:
+		return modeDialog
+	}
+}
+
+// listens tells if a key pressed now was pressed at this dialog.
+func (d *dialog) listens(now time.Time) bool {
+	if d.drawn.IsZero() {
+		return false
+	}
+	return now.Sub(d.drawn) >= settleTime && now.Sub(d.early) >= settleTime
+}
+
+// lines draws the dialog in at most h lines. The fields and what is missing are
+// always in sight; facts that do not fit are scrolled.
+func (d *dialog) lines(st *styles, w, h int, now time.Time) []string {
+	title := st.title.of(" " + st.cut(d.title, w-2))
+	var body, foot []string
+	switch d.mode() {
+	case modeResult:
+		title, body = d.result(st, w, now)
+	default:
+		for _, f := range d.facts(w - 2) {
+			for _, l := range wrap(f, w-2, factIndent) {
+				body = append(body, " "+l)
+			}
+		}
+		label := 0
+		for _, f := range d.fields {
+			label = max(label, width(f.label))
+		}
+		label = min(label, w/2)
+		for i, f := range d.fields {
+			mark := "  "
+			if i == d.focus && d.began.IsZero() {
+				mark = "> "
+			}
+			line := " " + st.pad(f.label, label) + " " + mark
+			if i == d.focus && d.began.IsZero() {
+				line += f.view(st, w-width(line)-1)
+			} else {
+				line += st.cut(st.whole(f.String()), w-width(line)-1)
+			}
+			foot = append(foot, line)
+		}
+		foot = append(foot, " "+d.hint(st, w-2, now))
+	}
+	// The most that facts may take: blanks go first, then they scroll.
+	room := h - 1 - len(foot)
+	if len(body)+1 > room {
+		body = dropBlank(body)
+	}
+	out := []string{title}
+	if len(body) > room {
+		room = max(0, room-1)
+		d.scroll = max(0, min(d.scroll, len(body)-room))
+		left := len(body) - d.scroll - room
+		body = body[d.scroll:min(len(body), d.scroll+room)]
+		out = append(out, body...)
+		more := " pgup"
+		if left > 0 {
+			more = " " + count(left) + " more lines: pgdn"
+		}
+		out = append(out, st.warn.of(more))
+	} else {
+		d.scroll = 0
+		spare := room - len(body)
+		if spare > 0 && len(body) > 0 {
+			out = append(out, "")
+			spare--
+		}
+		out = append(out, body...)
+		if spare > 0 && len(foot) > 1 {
+			out = append(out, "")
+		}
+	}
+	return append(out, foot...)
+}
+
+// factIndent is where the text of a fact begins: after a label of one word.
+const factIndent = 10
+
+// fact is a line of facts: a label and its text.
+func fact(st *styles, label, text string) string {
+	return st.label.of(st.pad(label, factIndent)) + text
+}
+
+func (d *dialog) hint(st *styles, w int, now time.Time) string {
+	if !d.began.IsZero() {
+		return st.info.of("working" + st.ellipsis + " " + age(now.Sub(d.began)))
+	}
+	missing := d.check()
+	switch {
+	case missing == "":
+		return st.strong.of(st.cut("enter: "+d.verb, w))
+	case d.pressed:
+		return st.bad.of(st.cut("! "+missing, w))
+	default:
+		return st.warn.of(st.cut(missing, w))
+	}
+}
+
+func dropBlank(lines []string) []string {
+	var out []string
+	for _, l := range lines {
+		if strings.TrimSpace(l) != "" {
+			out = append(out, l)
+		}
+	}
+	return out
+}
+
+// result tells what happened, on each node.
+func (d *dialog) result(st *styles, w int, now time.Time) (title string, body []string) {
+	o := d.end
+	nodes := o.nodes
+	if o.err != nil {
+		title = st.bad.of(" " + st.off + " " + st.cut(o.what+": failed", w-4))
+		for _, l := range wrap(st.whole(o.err.Error()), w-2, 2) {
+			body = append(body, " "+l)
+		}
+		if len(nodes) == 0 {
+			nodes = failedNodes(o.err)
+		}
+	} else {
+		p, glyph := st.good, st.on
+		for _, n := range nodes {
+			if !n.MayLiveUntil.IsZero() {
+				p, glyph = st.warn, st.half
+			}
+		}
+		title = p.of(" " + glyph + " " + st.cut(o.what+": done", w-4))
+		if o.done != "" {
+			for _, l := range wrap(o.done, w-2, 2) {
+				body = append(body, " "+l)
+			}
+		}
+	}
+	if len(nodes) > 0 && len(body) > 0 {
+		body = append(body, "")
+	}
+	name := 4
+	for _, n := range nodes {
+		name = max(name, min(12, width(st.whole(n.Node))))
+	}
+	for _, n := range nodes {
+		body = append(body, nodeResult(st, n, o.words, name, w, now))
+	}
+	return title, body
+}
+
+// nodeResult is one node's part in an act, in a line.
+func nodeResult(st *styles, n redlock.NodeResult, words map[redlock.Status]string, name, w int, now time.Time) string {
+	glyph, p := st.off, st.bad
+	switch n.Status {
+	case redlock.StatusOK:
+		glyph, p = st.on, st.good
+	case redlock.StatusAbsent:
+		glyph, p = st.bare, paint{}
+	case redlock.StatusUnanswered, redlock.StatusSkipped, redlock.StatusSlow:
+		glyph, p = st.wait, st.warn
+	case redlock.StatusFenced:
+		glyph, p = st.half, st.warn
+	}
+	line := " " + st.pad(st.escape(n.Node, name), name) + "  " + p.of(st.pad(glyph+" "+n.Status.String(), stateWidth)) + "  "
+	var parts []string
+	if s := words[n.Status]; s != "" {
+		parts = append(parts, s)
+	}
+	if !n.MayLiveUntil.IsZero() {
+		left := n.MayLiveUntil.Sub(now)
+		if left > 0 {
+			parts = append(parts, "a copy may live there until "+clock(n.MayLiveUntil)+" ("+remaining(left)+")")
+		}
+	}
+	if n.Err != nil {
+		parts = append(parts, st.whole(n.Err.Error()))
+	}
+	return line + st.cut(strings.Join(parts, "; "), max(4, w-width(line)-1))
+}
+
+// failedNodes are the nodes' results in an error of the lock algorithm.
+func failedNodes(err error) []redlock.NodeResult {
+	var e *redlock.Error
+	if errors.As(err, &e) {
+		return e.Nodes
+	}
+	return nil
+}
+
+// openDialog shows d. The order of the table stands still until it is closed.
+func (m *model) openDialog(d *dialog) tea.Cmd {
+	m.lastID++
+	d.id = m.lastID
+	m.dialog = d
+	m.locks.pin(true)
+	return nil
+}
+
+func (m *model) closeDialog() tea.Cmd {
+	m.dialog = nil
+	m.locks.pin(false)
+	return nil
+}
+
+// submit is enter in a dialog: the act, if nothing is missing.
+func (m *model) submit() tea.Cmd {
+	d := m.dialog
+	if d.check() != "" {
+		d.pressed = true
+		return nil
+	}
+	d.began = m.now()
+	m.busy++
+	run, act, ctx, id := m.running, d.start(), m.ctx, d.id
+	return func() tea.Msg {
+		if !run.begin() {
+			return nil
+		}
+		defer run.end()
+		ctx, cancel := context.WithTimeout(ctx, actTimeout)
+		defer cancel()
+		o := act(ctx)
+		o.id = id
+		return o
+	}
+}
+
+// finish takes the outcome of an act.
+func (m *model) finish(o outcome) {
+	m.busy--
+	if o.grant != nil {
+		m.mine[o.grant.key] = *o.grant
+	}
+	if f := o.freed; f != nil && o.err == nil && m.mine[f.key].token == f.token {
+		delete(m.mine, f.key)
+	}
+	if d := m.dialog; d != nil && d.id == o.id {
+		d.end = &o
+		d.drawn = time.Time{}
+		d.scroll = 0
+		return
+	}
+	// It was sent to the background: a line must do.
+	if o.err != nil {
+		m.say(m.st.bad, o.what+": failed: "+m.st.whole(o.err.Error()))
+		return
+	}
+	m.say(m.st.good, o.what+": done")
+}
+
+func (m *model) nextField() tea.Cmd { return m.turnField(1) }
+func (m *model) prevField() tea.Cmd { return m.turnField(-1) }
+
+func (m *model) turnField(d int) tea.Cmd {
+	if n := len(m.dialog.fields); n > 0 {
+		m.dialog.focus = (m.dialog.focus + d + n) % n
+	}
+	return nil
+}
+
+func (m *model) whyOneField() string {
+	if len(m.dialog.fields) < 2 {
+		return "there is no other field"
+	}
+	return ""
+}

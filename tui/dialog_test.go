@@ -1,0 +1,461 @@
+package tui
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"redlockctl/internal/safetext"
+	"redlockctl/monitor"
+	"redlockctl/redlock"
+)
+
+const token42 = "web-7_811_" + tokenA
+
+// asking opens the dialog of force-release on orders:42.
+func asking(t *testing.T) *rig {
+	t.Helper()
+	r := newRig(t, picture(epoch), 120, 40)
+	r.under("orders:42")
+	r.press("X")
+	if r.m.dialog == nil {
+		t.Fatal("no dialog opened")
+	}
+	return r
+}
+
+func nothingSent(t *testing.T, r *rig) {
+	t.Helper()
+	r.run()
+	if got := r.acts.sent(); len(got) != 0 {
+		t.Errorf("sent %q", got)
+	}
+}
+
+func TestForceRelease(t *testing.T) {
+	r := asking(t)
+	r.sees("Force-release orders:42 ?", "n1 9s · n3 9s · n5 9s", "n2 fenced: holds none",
+		"n4 down: a copy there, if any, ended by 12:03:00, unless it was extended", "two clients will work on orders:42")
+	r.settle()
+	r.typed("web-7 is dead")
+	r.press("tab")
+	r.typed("orders:42")
+	r.sees("enter: force-release")
+	r.press("enter")
+	r.sees("working…")
+	if len(r.acts.sent()) != 0 {
+		t.Error("the act ran in Update")
+	}
+	r.acts.results = []redlock.NodeResult{
+		{Node: "n1", Status: redlock.StatusOK},
+		{Node: "n2", Status: redlock.StatusAbsent},
+		{Node: "n3", Status: redlock.StatusOK},
+		{Node: "n4", Status: redlock.StatusDown, Err: errFake, MayLiveUntil: r.clock.Add(9500 * time.Millisecond)},
+		{Node: "n5", Status: redlock.StatusHeld},
+	}
+	r.run()
+	want := fmt.Sprintf("force-release %q %q because %q", "orders:42", token42, "web-7 is dead")
+	if got := r.acts.sent(); !slices.Equal(got, []string{want}) {
+		t.Errorf("sent %q, not %q", got, want)
+	}
+	r.sees("force-release orders:42: done", "2 copies deleted", "n1 ● ok copy deleted", "n2 ○ absent held no copy",
+		"n4 ✗ down a copy may live there until 12:03:19 (9s); NOPERM \\x1b[31mthis user", "n5 ✗ held another token's copy, left alone")
+	r.press("enter") // came too early to have been read
+	if r.m.dialog == nil {
+		t.Error("the result was closed by a key that came before it was drawn")
+	}
+	r.settle()
+	r.press("enter")
+	if r.m.dialog != nil {
+		t.Error("enter does not close the result")
+	}
+}
+
+func TestForceReleaseRefuses(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		do   func(*rig)
+		says string
+	}{
+		{"an empty reason", func(r *rig) { r.press("tab"); r.typed("orders:42") }, "! a reason is missing"},
+		{"a reason of blanks", func(r *rig) { r.press("space", "space", "tab"); r.typed("orders:42") }, "! a reason is missing"},
+		{"no name", func(r *rig) { r.typed("dead") }, "! the name is missing: type orders:42"},
+		{"another name", func(r *rig) { r.typed("dead"); r.press("tab"); r.typed("orders:43") }, "! that is not the name: type orders:42"},
+		{"a part of the name", func(r *rig) { r.typed("dead"); r.press("tab"); r.typed("orders:4") }, "! that is not the name"},
+		{"another case", func(r *rig) { r.typed("dead"); r.press("tab"); r.typed("Orders:42") }, "! that is not the name"},
+		{"a holder that changed", func(r *rig) {
+			r.typed("dead")
+			r.press("tab")
+			r.typed("orders:42")
+			s := picture(epoch)
+			for i := range s.Locks {
+				if s.Locks[i].Key.Raw() == "orders:42" {
+					s.Locks[i] = lockOf(epoch, "orders:42", monitor.LockHeld, tokenC, "30 - 30 ? 30")
+				}
+			}
+			r.push(s)
+		}, "! the holder changed since this was opened"},
+		{"a lock that is gone", func(r *rig) {
+			r.typed("dead")
+			r.press("tab")
+			r.typed("orders:42")
+			s := picture(epoch)
+			s.Locks = slices.DeleteFunc(s.Locks, func(l monitor.Lock) bool { return l.Key.Raw() == "orders:42" })
+			r.push(s)
+		}, "! the lock is gone"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := asking(t)
+			r.settle()
+			c.do(r)
+			r.press("enter", "enter")
+			r.sees(c.says)
+			nothingSent(t, r)
+		})
+	}
+}
+
+// A token that cannot be compared is not taken away, or anybody's would be.
+func TestForceReleaseNeedsAToken(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		change func(*monitor.Lock)
+		says   string
+	}{
+		{"empty", func(l *monitor.Lock) {
+			l.Holder = safetext.New("")
+			for i := range l.Copies {
+				l.Copies[i].Token = l.Holder
+				l.Copies[i].Len = 0
+			}
+		}, "its value is empty"},
+		{"longer than what was read", func(l *monitor.Lock) { l.Copies[0].Len = 512 << 20 }, "only the first are known"},
+		{"a list", func(l *monitor.Lock) { l.Copies[2].Type = "list" }, "a list, not a string"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := picture(epoch)
+			l := lockOf(epoch, "one", monitor.LockHeld, tokenA, "9 9 9 9 9")
+			c.change(&l)
+			s.Locks = []monitor.Lock{l}
+			r := newRig(t, s, 120, 40)
+			r.press("X")
+			r.sees(c.says)
+			if r.m.dialog != nil {
+				t.Error("the dialog opened")
+			}
+		})
+	}
+}
+
+func TestDialogIgnoresKeysTypedBeforeItWasDrawn(t *testing.T) {
+	r := newRig(t, picture(epoch), 120, 40)
+	r.under("orders:42")
+	// All in one burst, before a frame is drawn: X, then an answer for something else.
+	for _, k := range []string{"X", "x", "enter", "tab", "y"} {
+		r.m.Update(keyPress(k))
+	}
+	r.m.View()
+	d := r.m.dialog
+	if d == nil || d.fields[0].String() != "" || d.focus != 0 {
+		t.Fatalf("keys typed before it was drawn were taken: %+v", d)
+	}
+	r.wait(200 * time.Millisecond)
+	r.m.Update(tea.PasteMsg{Content: "pasted"})
+	r.press("a")
+	r.wait(200 * time.Millisecond) // 400 ms after it was drawn, 200 ms after the last key
+	r.press("b")
+	if s := d.fields[0].String(); s != "" {
+		t.Errorf("the end of a burst was taken: %q", s)
+	}
+	r.settle()
+	r.press("c")
+	if s := d.fields[0].String(); s != "c" {
+		t.Errorf("a key pressed at the dialog gave %q", s)
+	}
+}
+
+func TestEscLeavesEverything(t *testing.T) {
+	r := asking(t)
+	r.press("esc") // at once: this one is always safe
+	if r.m.dialog != nil {
+		t.Error("esc does not close the dialog")
+	}
+	nothingSent(t, r)
+	if r.cursor() != "orders:42" {
+		t.Errorf("the cursor is on %s", r.cursor())
+	}
+}
+
+func TestReadOnlyRefusesEachAct(t *testing.T) {
+	r := newRig(t, picture(epoch), 120, 40)
+	r.acts.readOnly = true
+	r.under("orders:42")
+	for _, k := range []string{"a", "r", "X"} {
+		r.press(k)
+		r.sees("read-only: acts are refused")
+	}
+	r.press("tab", "down")
+	for _, k := range []string{"f", "o"} {
+		r.press(k)
+		r.sees("read-only: acts are refused")
+	}
+	if r.m.dialog != nil {
+		t.Error("a dialog opened")
+	}
+	nothingSent(t, r)
+}
+
+func TestOrderStandsWhileADialogIsOpen(t *testing.T) {
+	r := asking(t)
+	before := keysOf(r.m)
+	s := picture(epoch)
+	for i := range s.Locks {
+		if s.Locks[i].Key.Raw() == "job:020" {
+			s.Locks[i].State = monitor.LockImmortal
+		}
+	}
+	s.Locks = append(s.Locks, lockOf(epoch, "aaa", monitor.LockSplit, tokenA, "9 9 9 9 9"))
+	sortLocks(s)
+	r.push(s)
+	if after := keysOf(r.m); !slices.Equal(after, append(before, "aaa")) {
+		t.Errorf("the order changed:\n%q\n%q", before, after)
+	}
+	r.press("esc")
+	if after := keysOf(r.m); after[0] != "job:020" || r.cursor() != "orders:42" {
+		t.Errorf("not sorted again: %q, cursor on %s", after, r.cursor())
+	}
+}
+
+func keysOf(m *model) (keys []string) {
+	for _, r := range m.locks.rows {
+		keys = append(keys, m.locks.all[r].Key.Raw())
+	}
+	return keys
+}
+
+func TestFailureIsShownEscaped(t *testing.T) {
+	r := asking(t)
+	r.acts.err = fmt.Errorf("refused: %w", errFake)
+	r.settle()
+	r.typed("dead")
+	r.press("tab")
+	r.typed("orders:42")
+	r.press("enter")
+	r.run()
+	r.sees("force-release orders:42: failed", `refused: NOPERM \x1b[31mthis user\x1b[0m has no permissions`)
+	checkFrame(t, r.m.View().Content, 120, 40, false)
+}
+
+func TestFailureTellsTheNodes(t *testing.T) {
+	r := newRig(t, picture(epoch), 120, 40)
+	r.press("a")
+	r.settle()
+	r.typed("new:lock")
+	r.press("enter")
+	r.acts.err = &redlock.Error{Op: "acquire", Resource: "new:lock", Kind: redlock.ErrNoQuorum, Attempts: 4, Nodes: []redlock.NodeResult{
+		{Node: "n1", Status: redlock.StatusOK}, {Node: "n2", Status: redlock.StatusFenced}, {Node: "n4", Status: redlock.StatusDown},
+	}}
+	r.run()
+	r.sees("acquire new:lock: failed", "n1 ● ok", "n2 ◐ fenced", "n4 ✗ down")
+}
+
+func TestAcquire(t *testing.T) {
+	r := newRig(t, picture(epoch), 120, 40)
+	r.press("a")
+	r.settle()
+	r.press("enter")
+	r.sees("! the name of the lock is missing")
+	r.typed("maintenance 宽")
+	r.press("tab", "ctrl+u")
+	for _, c := range []struct{ ttl, says string }{
+		{"", "the TTL is a number with a unit"},
+		{"abc", "the TTL is a number with a unit"},
+		{"-3s", "the TTL must be a millisecond or more"},
+		{"0s", "the TTL must be a millisecond or more"},
+		{"31s", "a TTL of 31s is above the cluster's max TTL of 30s"},
+	} {
+		r.press("ctrl+u")
+		r.typed(c.ttl)
+		r.press("enter")
+		r.sees("! " + c.says)
+	}
+	nothingSent(t, r)
+	r.press("ctrl+u")
+	r.typed("20s")
+	r.press("enter")
+	r.run()
+	if got := r.acts.sent(); !slices.Equal(got, []string{`acquire "maintenance 宽" 20s`}) {
+		t.Errorf("sent %q", got)
+	}
+}
+
+func TestAcquireSaysWhoHasTheName(t *testing.T) {
+	r := newRig(t, picture(epoch), 120, 40)
+	r.press("a")
+	r.settle()
+	r.typed("orders:42")
+	r.sees("held by web-7_")
+}
+
+func TestReleaseOfWhatWasAcquiredHere(t *testing.T) {
+	r := newRig(t, picture(epoch), 120, 40)
+	g := grant{key: "orders:43", token: tokenB, ttl: 20 * time.Second, until: epoch.Add(10 * time.Second)}
+	r.m.busy++
+	r.m.Update(outcome{what: "acquire orders:43", grant: &g})
+	r.under("orders:43")
+	r.sees("here 5d2aQ8")
+	r.press("r")
+	r.settle()
+	r.sees("Release orders:43 ?")
+	r.press("enter")
+	r.run()
+	if got := r.acts.sent(); !slices.Equal(got, []string{fmt.Sprintf("release %q %q", "orders:43", tokenB)}) {
+		t.Errorf("sent %q", got)
+	}
+	r.settle()
+	r.press("enter", "r")
+	r.sees("not acquired here")
+}
+
+func TestGrantIsForgottenWhenItEnds(t *testing.T) {
+	r := newRig(t, picture(epoch), 120, 40)
+	r.m.mine["orders:42"] = grant{key: "orders:42", token: "another", until: epoch.Add(2 * time.Second)}
+	r.wait(time.Second)
+	if len(r.m.mine) != 1 {
+		t.Error("forgotten too early")
+	}
+	r.wait(2 * time.Second)
+	if len(r.m.mine) != 0 {
+		t.Error("not forgotten")
+	}
+}
+
+func TestFenceAndOpen(t *testing.T) {
+	r := newRig(t, picture(epoch), 120, 40)
+	r.press("tab", "f")
+	r.sees("Fence n1 ?", "2 of 5 nodes go on serving, the quorum is 3: NOTHING can be locked")
+	r.settle()
+	r.typed("disk")
+	r.press("tab")
+	r.typed("n2")
+	r.press("enter")
+	r.sees("! that is not the name: type n1")
+	r.press("backspace", "1", "enter")
+	r.run()
+	r.sees("fence n1: done", "it refuses writes now")
+	r.settle()
+	r.press("enter", "down", "o")
+	r.sees("Open n2 ?", "safe only in 17s", "granted a second time")
+	r.settle()
+	r.press("tab")
+	r.typed("n2")
+	r.press("enter")
+	r.sees("! a reason is missing")
+	r.press("tab")
+	r.typed("new cluster")
+	r.press("enter")
+	r.run()
+	if got := r.acts.sent(); !slices.Equal(got, []string{`fence "n1" because "disk"`, `open "n2" because "new cluster"`}) {
+		t.Errorf("sent %q", got)
+	}
+}
+
+func TestCrash(t *testing.T) {
+	r := newRig(t, picture(epoch), 120, 40)
+	r.press("tab", "c")
+	r.sees("Crash n1 ?", "rejoin after D = 30.4s")
+	r.settle()
+	r.press("enter")
+	r.run()
+	if got := <-r.lab.crashed; got != "n1" {
+		t.Errorf("crashed %s", got)
+	}
+}
+
+func TestDialogIsAboutWhatItWasOpenedOn(t *testing.T) {
+	r := asking(t)
+	r.settle()
+	r.typed("dead")
+	r.press("tab")
+	r.typed("orders:42")
+	// Whatever happens to the cursor meanwhile.
+	r.m.locks.move(3)
+	r.press("enter")
+	r.run()
+	if got := r.acts.sent(); len(got) != 1 || !strings.Contains(got[0], `"orders:42" `) {
+		t.Errorf("sent %q", got)
+	}
+}
+
+func TestActInTheBackground(t *testing.T) {
+	r := asking(t)
+	r.settle()
+	r.typed("dead")
+	r.press("tab")
+	r.typed("orders:42")
+	r.press("enter")
+	r.press("esc")
+	if r.m.dialog != nil {
+		t.Fatal("esc does not send it to the background")
+	}
+	r.press("a")
+	r.sees("an act is still running")
+	r.press("q")
+	r.sees("wait for it, or ctrl+c")
+	if r.ended {
+		t.Error("q quits in the middle of an act")
+	}
+	r.run()
+	r.sees("force-release orders:42: done")
+	r.press("q")
+	if !r.ended {
+		t.Error("q does not quit")
+	}
+}
+
+func TestNoActBeginsAfterTheEnd(t *testing.T) {
+	r := asking(t)
+	r.settle()
+	r.typed("dead")
+	r.press("tab")
+	r.typed("orders:42")
+	r.press("enter")
+	r.m.running.close(0)
+	if msg := r.pending[0](); msg != nil {
+		t.Errorf("an act ran: %v", msg)
+	}
+	if got := r.acts.sent(); len(got) != 0 {
+		t.Errorf("sent %q", got)
+	}
+}
+
+func TestCtrlCAlwaysQuits(t *testing.T) {
+	for _, way := range ways {
+		r := newRig(t, picture(epoch), 120, 40)
+		r.press(way.keys...)
+		r.press("ctrl+c")
+		if !r.ended {
+			t.Errorf("not from %s", way.name)
+		}
+	}
+}
+
+func TestLettersInADialogAreText(t *testing.T) {
+	r := asking(t)
+	r.settle()
+	r.typed("q/?sXr jk")
+	if s := r.m.dialog.fields[0].String(); s != "q/?sXr jk" {
+		t.Errorf("typed %q", s)
+	}
+}
+
+func TestErrFakeIsUntrusted(t *testing.T) {
+	if !errors.Is(fmt.Errorf("x: %w", errFake), errFake) || safetext.New(errFake.Error()).Clean() {
+		t.Error("the fake error does not test anything")
+	}
+}

@@ -1,0 +1,299 @@
+package tui
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"redlockctl/internal/safetext"
+	"redlockctl/monitor"
+	"redlockctl/redlock"
+	"redlockctl/restartguard"
+)
+
+// fakeSource is a Source whose pictures are pushed by hand.
+type fakeSource struct {
+	mu      sync.Mutex
+	snap    *monitor.Snapshot
+	changed chan struct{}
+}
+
+func newFakeSource(s *monitor.Snapshot) *fakeSource {
+	return &fakeSource{snap: s, changed: make(chan struct{})}
+}
+
+func (f *fakeSource) Snapshot() *monitor.Snapshot {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.snap
+}
+
+func (f *fakeSource) Changed(version uint64) <-chan struct{} {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.snap.Version > version {
+		c := make(chan struct{})
+		close(c)
+		return c
+	}
+	return f.changed
+}
+
+func (f *fakeSource) push(s *monitor.Snapshot) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	s.Version = f.snap.Version + 1
+	f.snap = s
+	close(f.changed)
+	f.changed = make(chan struct{})
+}
+
+type fakeGuard []restartguard.NodeStatus
+
+func (g fakeGuard) Status() []restartguard.NodeStatus { return g }
+
+// fakeActions records what was sent.
+type fakeActions struct {
+	mu       sync.Mutex
+	readOnly bool
+	err      error
+	results  []redlock.NodeResult
+	calls    []string
+	block    chan struct{} // acts wait for it, if there is one
+}
+
+func (a *fakeActions) ReadOnly() bool { return a.readOnly }
+
+func (a *fakeActions) call(ctx context.Context, format string, args ...any) error {
+	a.mu.Lock()
+	a.calls = append(a.calls, fmt.Sprintf(format, args...))
+	a.mu.Unlock()
+	if a.block != nil {
+		select {
+		case <-a.block:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return a.err
+}
+
+func (a *fakeActions) sent() []string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return slices.Clone(a.calls)
+}
+
+func (a *fakeActions) Acquire(ctx context.Context, resource string, ttl time.Duration) (*redlock.Lock, error) {
+	if err := a.call(ctx, "acquire %q %s", resource, ttl); err != nil {
+		return nil, err
+	}
+	return &redlock.Lock{}, nil
+}
+
+func (a *fakeActions) Release(ctx context.Context, resource, token string) ([]redlock.NodeResult, error) {
+	err := a.call(ctx, "release %q %q", resource, token)
+	return a.results, err
+}
+
+func (a *fakeActions) ForceRelease(ctx context.Context, resource, token, reason string) ([]redlock.NodeResult, error) {
+	err := a.call(ctx, "force-release %q %q because %q", resource, token, reason)
+	return a.results, err
+}
+
+func (a *fakeActions) FenceNode(ctx context.Context, node, reason string) error {
+	return a.call(ctx, "fence %q because %q", node, reason)
+}
+
+func (a *fakeActions) OpenNode(ctx context.Context, node, reason string) error {
+	return a.call(ctx, "open %q because %q", node, reason)
+}
+
+type fakeLab struct{ crashed chan string }
+
+func (l fakeLab) CrashNode(name string) error {
+	l.crashed <- name
+	return nil
+}
+
+var errFake = errors.New("NOPERM \x1b[31mthis user\x1b[0m has no permissions")
+
+// epoch is the moment that the pictures of the tests show.
+var epoch = time.Date(2026, 11, 21, 12, 3, 10, 0, time.UTC)
+
+// tokens as several libraries draw them.
+const (
+	tokenA = "77c0aa3f-0d61-4b0c-9a1c-5a5c3b7b2d1e"
+	tokenB = "5d2aQ8kz0v1yTb3mXw7rLA=="
+	tokenC = "a91f00b5c2d84e7fa91f00b5c2d84ec2"
+)
+
+// lockOf makes a lock from the seconds that each copy has left: "12 12 - ? 5b"
+// where - is absent, ? unknown, i without an end and a letter another token.
+func lockOf(now time.Time, key string, state monitor.LockState, token, copies string) monitor.Lock {
+	l := monitor.Lock{Key: safetext.New(key), State: state, Holder: safetext.New(token), Since: now.Add(-2 * time.Minute), Tokens: 1}
+	var ends []time.Time
+	for _, f := range strings.Fields(copies) {
+		c := monitor.Copy{State: monitor.CopyPresent, Type: "string", Token: l.Holder, Len: int64(len(token)), ReadAt: now}
+		switch f {
+		case "-":
+			c = monitor.Copy{State: monitor.CopyAbsent}
+		case "?":
+			c = monitor.Copy{State: monitor.CopyUnknown}
+		case "i":
+			l.Held++
+		default:
+			own := !strings.HasSuffix(f, "b")
+			var sec float64
+			if _, err := fmt.Sscanf(strings.TrimSuffix(f, "b"), "%g", &sec); err != nil {
+				panic(err)
+			}
+			c.Expires = now.Add(time.Duration(sec * float64(time.Second)))
+			if own {
+				l.Held++
+				ends = append(ends, c.Expires)
+			} else {
+				c.Token = safetext.New(tokenC)
+				c.Len = int64(len(tokenC))
+				l.Tokens = 2
+			}
+		}
+		l.Copies = append(l.Copies, c)
+	}
+	q := redlock.Quorum(len(l.Copies))
+	if l.Held >= q && len(ends) >= q {
+		slices.SortFunc(ends, func(a, b time.Time) int { return b.Compare(a) })
+		l.MajorityEnd = ends[q-1]
+	}
+	l.Margin = l.Held - (len(l.Copies) - q + 1)
+	return l
+}
+
+func fakeNodes(now time.Time) []monitor.Node {
+	ms := func(f float64) time.Duration { return time.Duration(f * float64(time.Millisecond)) }
+	rtts := func(fs ...float64) (out []time.Duration) {
+		for _, f := range fs {
+			out = append(out, ms(f))
+		}
+		return out
+	}
+	node := func(name string, state monitor.NodeState, up time.Duration, locks int) monitor.Node {
+		return monitor.Node{
+			Name: name, Addr: "127.0.0.1:700" + name[1:], State: state, Since: now.Add(-up), Uptime: up, Locks: locks,
+			RunID: "8f2c19aa6d0e4b7c8f2c19aa6d0e4b7c8f2c19aa", Version: "7.0.15", Role: "master", Eviction: "noeviction", Clients: 12,
+			RTT: ms(0.3), RTTs: rtts(0.3, 0.3, 0.4, 0.3, 0.3, 0.9, 0.3, 0.3),
+			Offset: monitor.Estimate{Valid: true, Offset: ms(0.2), Bound: ms(0.1)},
+			Drift:  monitor.Drift{Valid: true, PPM: 4, Bound: 0.6},
+		}
+	}
+	day := 24 * time.Hour
+	n := []monitor.Node{
+		node("n1", monitor.NodeServing, 3*day+4*time.Hour, 1204),
+		node("n2", monitor.NodeFenced, 12*time.Second, 0),
+		node("n3", monitor.NodeServing, 9*day+time.Hour, 1198),
+		node("n4", monitor.NodeDown, 0, 0),
+		node("n5", monitor.NodeServing, 3*day+4*time.Hour, 1201),
+	}
+	n[1].Drift.Valid = false
+	n[1].Offset.Offset = ms(-1.1)
+	n[1].Restarts = 1
+	n[2].Drift.PPM = -2
+	n[3].Since = now.Add(-40 * time.Second)
+	n[3].Err = safetext.New("dial tcp 127.0.0.1:7004: connect: connection refused")
+	return n
+}
+
+func fakeGuardStatus(now time.Time) fakeGuard {
+	return fakeGuard{
+		{Node: "n1", Phase: restartguard.PhaseActive, Known: true, Verified: true},
+		{Node: "n2", Phase: restartguard.PhaseClosed, Known: true, Verified: true, Since: now.Add(-12 * time.Second), Until: now.Add(18500 * time.Millisecond), Reason: "restarted, 1,180 copies lost"},
+		{Node: "n3", Phase: restartguard.PhaseActive, Known: true, Exposed: 288 * time.Millisecond},
+		{Node: "n4", Phase: restartguard.PhaseUnreachable, Err: "connection refused"},
+		{Node: "n5", Phase: restartguard.PhaseActive},
+	}
+}
+
+// picture is the degraded cluster of the sketches: locks in every state.
+func picture(now time.Time) *monitor.Snapshot {
+	lock := func(key string, state monitor.LockState, token, copies string) monitor.Lock {
+		return lockOf(now, key, state, token, copies)
+	}
+	hash := lock("session:cache", monitor.LockNotALock, "", "- - - ? -")
+	hash.Copies[0] = monitor.Copy{State: monitor.CopyPresent, Type: "hash", Len: 3}
+	s := &monitor.Snapshot{
+		At: now, Version: 1,
+		Cluster: monitor.Cluster{Name: "prod-locks", N: 5, Quorum: 3, MaxTTL: 30 * time.Second, Serving: 3,
+			Verdict: monitor.VerdictDegraded, Reason: "n2 fenced, n4 down", CanLose: 0},
+		Nodes: fakeNodes(now),
+		Locks: []monitor.Lock{
+			lock("invoices:2026-11", monitor.LockOrphan, tokenA, "- - - ? 8.4"),
+			lock("import", monitor.LockSplit, tokenC, "4.4 - 4.3 ? 4.1b"),
+			lock("orders:42", monitor.LockBare, "web-7_811_"+tokenA, "9.8 - 9.7 ? 9.6"),
+			lock("orders:43", monitor.LockHeld, tokenB, "12.9 - 12.8 ? 12.7"),
+			lock("orders:44", monitor.LockExpiring, tokenB, "0.8 - 0.7 ? 0.6"),
+			lock("report", monitor.LockOverTTL, tokenC, "7200 - 7200 ? 7200"),
+			lock("stuck", monitor.LockImmortal, tokenA, "i - i ? i"),
+			lock("new", monitor.LockPartial, tokenB, "30 - - ? -"),
+			hash,
+		},
+	}
+	for i := range 30 {
+		s.Locks = append(s.Locks, lock(fmt.Sprintf("job:%03d", i), monitor.LockHeld, tokenB, "20.5 - 20.4 ? 20.3"))
+	}
+	sortLocks(s)
+	event := func(ago time.Duration, level monitor.Level, kind, node, key, text string) {
+		s.Events = append(s.Events, monitor.Event{Seq: uint64(len(s.Events) + 1), At: now.Add(-ago), Level: level, Kind: kind, Node: node, Key: safetext.New(key), Text: safetext.New(text)})
+	}
+	event(19*time.Second, monitor.LevelAlarm, "down", "n4", "", "n4 unreachable: connection refused")
+	event(12*time.Second, monitor.LevelNotice, "restart", "n2", "", "n2 restarted (run 8f2c… → 19aa…): 1,180 copies lost, 14 locks now bare")
+	event(12*time.Second, monitor.LevelNotice, "fenced", "n2", "", "n2 came up closed")
+	for i := range 20 {
+		event(time.Duration(20-i)*100*time.Millisecond, monitor.LevelInfo, "acquired", "", fmt.Sprintf("job:%03d", i), fmt.Sprintf("job:%03d acquired, 3 of 5", i))
+	}
+	return s
+}
+
+func sortLocks(s *monitor.Snapshot) {
+	slices.SortFunc(s.Locks, func(a, b monitor.Lock) int { return strings.Compare(a.Key.Raw(), b.Key.Raw()) })
+}
+
+// hostileNames are keys that whoever can write to a master can make.
+var hostileNames = []string{
+	"\x1b[2J\x1b]0;owned\x07clear",
+	"rtl-\u202e\u2066drow\u2069",
+	"zero\u200bwidth\u200djoiner\ufeff",
+	"日本語のロック名前はとても長い場合があります",
+	"한글 \u1100\u1161\u11a8 parts",
+	"flag 🇩🇪 👩‍👩‍👧 👍🏽",
+	"bad\xff\xfe\xc3utf8",
+	"new\nline\r\ttab\x00nul\x7fdel\u0085nel",
+	"c1 \u009b31m \xc2\x9b",
+	"combining e\u0301\u0301\u0301\u0301",
+	strings.Repeat("long-", 205),
+	strings.Repeat("宽", 400),
+	" leading and trailing ",
+	"\\x1b[2J as text",
+	"",
+}
+
+// hostilePicture is a cluster of hostile names, tokens and errors.
+func hostilePicture(now time.Time) *monitor.Snapshot {
+	s := picture(now)
+	s.Cluster.Name = "prod \x1b[31m\u202e" + strings.Repeat("名", 40)
+	for i, name := range hostileNames {
+		l := lockOf(now, name, monitor.LockState(i%9), hostileNames[(i+3)%len(hostileNames)]+"x", "9.8 - 9.7 ? 9.6")
+		s.Locks = append(s.Locks, l)
+		s.Events = append(s.Events, monitor.Event{Seq: uint64(100 + i), At: now, Level: monitor.LevelAlarm, Kind: name, Key: l.Key, Text: safetext.New("the lock " + name + " is odd")})
+		s.Nodes[i%5].Err = safetext.New("ERR " + name)
+		s.Nodes[i%5].Notes = append(s.Nodes[i%5].Notes, name)
+	}
+	s.Nodes[3].Version, s.Nodes[3].Role, s.Nodes[3].Eviction, s.Nodes[3].RunID = hostileNames[0], hostileNames[1], hostileNames[7], hostileNames[6]
+	s.Nodes[0].Name = "日本-\x1b[5mblink"
+	s.Nodes[4].State = monitor.NodeDenied
+	sortLocks(s)
+	return s
+}

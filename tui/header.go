@@ -1,0 +1,90 @@
+package tui
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"redlockctl/monitor"
+)
+
+// header draws the first line: which cluster, and its verdict in words.
+type header struct{ st *styles }
+
+func (h *header) line(s *monitor.Snapshot, w int, now time.Time, f *fenceView) string {
+	st, c := h.st, &s.Cluster
+	glyph, word, p := st.verdict(c.Verdict)
+	name := st.escape(c.Name, max(8, w/4))
+	reason := h.reason(s, now, f)
+	lose := ""
+	switch {
+	case c.Verdict == monitor.VerdictUnknown:
+	case c.Verdict == monitor.VerdictUnavailable || c.CanLose < 0:
+		lose = "nothing can be locked"
+	default:
+		lose = fmt.Sprintf("can lose %d", c.CanLose)
+	}
+	sep := " " + st.sep + " "
+	facts := []string{fmt.Sprintf("%d masters", c.N), fmt.Sprintf("quorum %d", c.Quorum)}
+	if c.MaxTTL > 0 {
+		facts = append(facts, "max TTL "+span(c.MaxTTL))
+	}
+	verdict := p.of(glyph + " " + word)
+	join := func(parts ...string) string {
+		var in []string
+		for _, s := range parts {
+			if s != "" {
+				in = append(in, s)
+			}
+		}
+		return strings.Join(in, "  ")
+	}
+	tail := func(reason, lose string) string {
+		switch {
+		case reason == "":
+			return join(verdict, lose)
+		case lose == "":
+			return join(verdict, reason)
+		default:
+			return join(verdict, reason+sep+lose)
+		}
+	}
+	up := fmt.Sprintf("%s %d/%d up", name, c.Serving, c.N)
+	// From the widest that fits: what is said last goes first.
+	for _, try := range [][2]string{
+		{st.strong.of(" redlockctl") + "  " + name + sep + strings.Join(facts, sep), tail(reason, lose)},
+		{" " + st.strong.of(name) + sep + strings.Join(facts, sep), tail(reason, lose)},
+		{" " + st.strong.of(name) + sep + strings.Join(facts, sep), tail(reason, "")},
+		{" " + st.strong.of(up), tail(reason, lose)},
+	} {
+		if gap := w - width(try[0]) - width(try[1]) - 1; gap >= 2 {
+			return try[0] + blanks(gap) + try[1] + " "
+		}
+	}
+	left := " " + st.strong.of(up) + "  "
+	return st.cut(left+tail(st.cut(reason, max(4, w-width(left)-width(verdict)-3)), ""), w)
+}
+
+// reason says which nodes do not serve, with the countdown of a fence that is
+// known here; where all of them do, what the monitor says.
+func (h *header) reason(s *monitor.Snapshot, now time.Time, f *fenceView) string {
+	if s.Cluster.Verdict == monitor.VerdictUnknown {
+		return h.st.sentence(s.Cluster.Reason, 200)
+	}
+	var parts []string
+	for i := range s.Nodes {
+		n := &s.Nodes[i]
+		if n.State == monitor.NodeServing {
+			continue
+		}
+		t := h.st.escape(n.Name, 12) + " " + n.State.String()
+		if left, ok := f.countdown(n, now); ok {
+			t += " " + remaining(left)
+		}
+		parts = append(parts, t)
+	}
+	if len(parts) == 0 {
+		return h.st.sentence(s.Cluster.Reason, 200)
+	}
+	return strings.Join(parts, ", ")
+}

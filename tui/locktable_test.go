@@ -1,0 +1,215 @@
+package tui
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"redlockctl/monitor"
+)
+
+func tableOf(locks ...monitor.Lock) *lockTable {
+	t := newLockTable()
+	t.set(locks, fakeNodes(epoch))
+	return &t
+}
+
+func held(keys ...string) (locks []monitor.Lock) {
+	for _, k := range keys {
+		locks = append(locks, lockOf(epoch, k, monitor.LockHeld, tokenA, "9 9 9 9 9"))
+	}
+	return locks
+}
+
+func (t *lockTable) listed() (keys []string) {
+	for _, r := range t.rows {
+		keys = append(keys, t.all[r].Key.Raw())
+	}
+	return keys
+}
+
+func TestCursorStaysOnItsLock(t *testing.T) {
+	tb := tableOf(held("a", "b", "c", "d")...)
+	tb.move(2)
+	on := func(want string) {
+		t.Helper()
+		if l := tb.selected(); l == nil || l.Key.Raw() != want || tb.key != want {
+			t.Errorf("the cursor is on %v, not on %s, of %q", l, want, tb.listed())
+		}
+	}
+	on("c")
+	tb.set(held("0", "1", "a", "b", "c", "d"), nil) // others come before it
+	on("c")
+	locks := held("a", "b", "c", "d")
+	locks[3].State = monitor.LockImmortal // another one rises above it
+	tb.set(locks, nil)
+	on("c")
+	tb.setOrder(orderName)
+	on("c")
+	tb.set(held("a", "b", "d"), nil) // it is gone: the next one
+	on("d")
+	tb.set(held("a", "b"), nil) // there is no next one: the one before
+	on("b")
+	tb.set(nil, nil)
+	if tb.selected() != nil {
+		t.Error("a lock is selected in an empty table")
+	}
+	tb.set(held("x"), nil)
+	on("x")
+}
+
+// Many things change at once: the cursor stays if its lock does, and else moves
+// to the nearest of its neighbours that does.
+func TestCursorOverRandomChanges(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	tb := tableOf()
+	for range 3000 {
+		var locks []monitor.Lock
+		for i := range 12 {
+			if rng.IntN(3) > 0 {
+				l := lockOf(epoch, fmt.Sprintf("k%02d", i), monitor.LockState(rng.IntN(9)), tokenA, "9 9 9 9 9")
+				l.MajorityEnd = epoch.Add(time.Duration(rng.IntN(20)) * time.Second)
+				locks = append(locks, l)
+			}
+		}
+		before, pos, key := tb.listed(), tb.pos, tb.key
+		if rng.IntN(5) == 0 {
+			tb.order = order(rng.IntN(int(orders)))
+		}
+		tb.set(locks, nil)
+		now := tb.listed()
+		want := ""
+		switch {
+		case len(now) == 0:
+		case slices.Contains(now, key):
+			want = key
+		case pos >= 0:
+			for _, k := range before[pos+1:] {
+				if want == "" && slices.Contains(now, k) {
+					want = k
+				}
+			}
+			for i := pos - 1; i >= 0 && want == ""; i-- {
+				if slices.Contains(now, before[i]) {
+					want = before[i]
+				}
+			}
+		}
+		got := ""
+		if l := tb.selected(); l != nil {
+			got = l.Key.Raw()
+		}
+		if want != "" && got != want || len(now) > 0 && got == "" {
+			t.Fatalf("the cursor went from %s to %q, not to %q: %q → %q", key, got, want, before, now)
+		}
+		tb.move(rng.IntN(5) - 2)
+		if w := tb.window(4); len(now) > 0 && !slices.Contains(w, tb.rows[tb.pos]) {
+			t.Fatal("the cursor is out of sight")
+		}
+	}
+}
+
+func TestOrders(t *testing.T) {
+	s := picture(epoch)
+	tb := tableOf(s.Locks...)
+	states := func() (out []monitor.LockState) {
+		for _, r := range tb.rows {
+			out = append(out, tb.all[r].State)
+		}
+		return out
+	}
+	if got := states()[:6]; !slices.Equal(got, []monitor.LockState{monitor.LockImmortal, monitor.LockSplit, monitor.LockOverTTL, monitor.LockOrphan, monitor.LockNotALock, monitor.LockBare}) {
+		t.Errorf("needs you first: %v", got)
+	}
+	tb.setOrder(orderEnds)
+	if got := tb.listed(); got[0] != "orders:44" || got[1] != "import" || !slices.Equal(got[len(got)-2:], []string{"session:cache", "stuck"}) {
+		t.Errorf("ends soonest: %q", got)
+	}
+	tb.setOrder(orderCopies)
+	if got := tb.listed()[:4]; !slices.Equal(got, []string{"session:cache", "invoices:2026-11", "new", "import"}) {
+		t.Errorf("fewest copies: %q", got)
+	}
+	tb.setOrder(orderName)
+	if got := tb.listed(); !slices.IsSorted(got) {
+		t.Errorf("name: %q", got)
+	}
+}
+
+// Locks that are acquired, run out and are acquired again many times a second
+// do not make the rows dance.
+func TestCalmStatesDoNotDance(t *testing.T) {
+	locks := held("a", "b", "c")
+	tb := tableOf(locks...)
+	for _, s := range []monitor.LockState{monitor.LockExpiring, monitor.LockPartial, monitor.LockHeld} {
+		next := held("a", "b", "c")
+		next[1].State = s
+		tb.set(next, nil)
+		if got := tb.listed(); !slices.Equal(got, []string{"a", "b", "c"}) {
+			t.Errorf("%s: %q", s, got)
+		}
+	}
+}
+
+func TestUnsortedLocksAreFound(t *testing.T) {
+	tb := tableOf(held("c", "a", "b")...)
+	if tb.find("a") < 0 || tb.find("c") < 0 || tb.find("x") >= 0 {
+		t.Error("not found")
+	}
+}
+
+func TestFilter(t *testing.T) {
+	s := picture(epoch)
+	for _, c := range []struct {
+		filter string
+		want   []string
+	}{
+		{"orders", []string{"orders:42", "orders:43", "orders:44"}},
+		{"ORDERS 43", []string{"orders:43"}},
+		{"!job !orders", []string{"stuck", "import", "report", "invoices:2026-11", "session:cache", "new"}},
+		{"state:orphan", []string{"invoices:2026-11"}},
+		{"state:or", []string{"invoices:2026-11"}},
+		{"state:over", []string{"report"}},
+		{"holder:web-7", []string{"orders:42"}},
+		{"!node:n1 !job", []string{"invoices:2026-11"}},
+		{"node:n2", nil},
+		{"node:n5 holder:77c0 ", []string{"stuck", "invoices:2026-11", "orders:42"}},
+		{"orders:4 !42 state:", []string{"orders:43", "orders:44"}},
+		{"nothing-like-it", nil},
+	} {
+		tb := tableOf(s.Locks...)
+		tb.setFilter(parseFilter(c.filter))
+		if got := tb.listed(); !slices.Equal(got, c.want) {
+			t.Errorf("%q lists %q, not %q", c.filter, got, c.want)
+		}
+	}
+}
+
+func TestFilterKeys(t *testing.T) {
+	r := newRig(t, picture(epoch), 100, 30)
+	r.press("/")
+	r.typed("q")
+	r.sees("/ q")
+	if r.ended {
+		t.Fatal("a letter in the filter quit")
+	}
+	r.press("backspace")
+	r.typed("state:orph")
+	r.sees("1 of 39", "invoices:2026-11") // live, before enter
+	r.press("enter")
+	r.sees("/state:orph 1")
+	r.press("/", "esc")
+	r.seesNot("/state:orph")
+	if len(r.m.locks.rows) != 39 {
+		t.Error("esc does not clear the filter")
+	}
+	r.press("/")
+	r.typed("zzz")
+	r.press("enter")
+	r.sees("no lock matches the filter: esc clears it")
+	r.press("esc")
+	if len(r.m.locks.rows) != 39 {
+		t.Error("esc does not clear a kept filter")
+	}
+}

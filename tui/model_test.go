@@ -1,0 +1,535 @@
+package tui
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/x/ansi"
+	"github.com/charmbracelet/x/exp/golden"
+
+	"redlockctl/monitor"
+)
+
+// rig is a model on a screen, with a clock that stands until it is moved.
+type rig struct {
+	t     *testing.T
+	m     *model
+	src   *fakeSource
+	acts  *fakeActions
+	lab   fakeLab
+	clock time.Time
+	ended bool
+	// pending are acts that were started; settle runs them.
+	pending []tea.Cmd
+}
+
+func newRig(t *testing.T, s *monitor.Snapshot, w, h int, with ...func(*Options)) *rig {
+	t.Helper()
+	r := &rig{t: t, clock: epoch, src: newFakeSource(s), acts: &fakeActions{}, lab: fakeLab{make(chan string, 9)}}
+	opt := Options{Source: r.src, Guard: fakeGuardStatus(epoch), Actions: r.acts, Lab: r.lab, Delay: 30350 * time.Millisecond}
+	for _, f := range with {
+		f(&opt)
+	}
+	r.m = newModel(t.Context(), opt, func() time.Time { return r.clock })
+	r.m.Update(tea.WindowSizeMsg{Width: w, Height: h})
+	r.m.View()
+	return r
+}
+
+var specialKeys = map[string]rune{
+	"enter": tea.KeyEnter, "esc": tea.KeyEscape, "tab": tea.KeyTab, "up": tea.KeyUp, "down": tea.KeyDown, "backspace": tea.KeyBackspace,
+	"pgdown": tea.KeyPgDown, "pgup": tea.KeyPgUp, "home": tea.KeyHome, "end": tea.KeyEnd, "left": tea.KeyLeft, "right": tea.KeyRight,
+}
+
+func keyPress(k string) tea.KeyPressMsg {
+	switch code, ok := specialKeys[k]; {
+	case ok:
+		return tea.KeyPressMsg{Code: code}
+	case k == "space":
+		return tea.KeyPressMsg{Code: ' ', Text: " "}
+	case strings.HasPrefix(k, "ctrl+"):
+		return tea.KeyPressMsg{Code: rune(k[5]), Mod: tea.ModCtrl}
+	default:
+		return tea.KeyPressMsg{Code: []rune(k)[0], Text: k}
+	}
+}
+
+// press presses keys one by one; each is drawn before the next.
+func (r *rig) press(keys ...string) {
+	r.t.Helper()
+	for _, k := range keys {
+		_, cmd := r.m.Update(keyPress(k))
+		if cmd != nil {
+			switch k {
+			case "enter":
+				r.pending = append(r.pending, cmd)
+			default:
+				if _, ok := cmd().(tea.QuitMsg); ok {
+					r.ended = true
+				}
+			}
+		}
+		r.m.View()
+	}
+}
+
+// typed types a text, letter by letter.
+func (r *rig) typed(s string) {
+	r.t.Helper()
+	for _, c := range s {
+		r.press(string(c))
+	}
+}
+
+// wait lets time pass, with a tick each second.
+func (r *rig) wait(d time.Duration) {
+	for d > 0 {
+		step := min(d, time.Second)
+		r.clock = r.clock.Add(step)
+		d -= step
+		if step == time.Second {
+			r.m.Update(tickMsg{r.m.feed.status()})
+		}
+		r.m.View()
+	}
+}
+
+// settle lets a dialog stand until it listens.
+func (r *rig) settle() { r.wait(settleTime) }
+
+// run runs the acts that were started.
+func (r *rig) run() {
+	for _, cmd := range r.pending {
+		r.m.Update(cmd())
+	}
+	r.pending = nil
+	r.m.View()
+}
+
+func (r *rig) push(s *monitor.Snapshot) {
+	r.src.push(s)
+	r.m.Update(snapshotMsg{r.src.Snapshot(), r.m.feed.status()})
+	r.m.View()
+}
+
+func (r *rig) screen() string { return ansi.Strip(r.m.View().Content) }
+
+// sees fails unless all of texts are on the screen.
+func (r *rig) sees(texts ...string) {
+	r.t.Helper()
+	s := flat(r.screen())
+	for _, text := range texts {
+		if !strings.Contains(s, flat(text)) {
+			r.t.Errorf("the screen does not say %q:\n%s", text, r.screen())
+		}
+	}
+}
+
+func (r *rig) seesNot(texts ...string) {
+	r.t.Helper()
+	s := flat(r.screen())
+	for _, text := range texts {
+		if strings.Contains(s, flat(text)) {
+			r.t.Errorf("the screen says %q:\n%s", text, r.screen())
+		}
+	}
+}
+
+// flat makes a text independent of where it was wrapped.
+func flat(s string) string { return strings.Join(strings.Fields(s), " ") }
+
+// under puts the cursor on a lock.
+func (r *rig) under(key string) {
+	r.t.Helper()
+	for pos, i := range r.m.locks.rows {
+		if r.m.locks.all[i].Key.Raw() == key {
+			r.m.locks.place(pos)
+			r.m.dirty = true
+			r.m.View()
+			return
+		}
+	}
+	r.t.Fatalf("no lock %q is listed", key)
+}
+
+func (r *rig) cursor() string {
+	if l := r.m.locks.selected(); l != nil {
+		return l.Key.Raw()
+	}
+	return "none"
+}
+
+func withASCII(o *Options)   { o.ASCII, o.NoColor = true, true }
+func withNoColor(o *Options) { o.NoColor = true }
+
+// ways are the looks of the screen that the sweep goes through.
+var ways = []struct {
+	name string
+	keys []string
+}{
+	{"overview", nil},
+	{"nodes", []string{"tab", "down"}},
+	{"help", []string{"?"}},
+	{"lock detail", []string{"enter"}},
+	{"node detail", []string{"tab", "down", "down", "down", "enter"}},
+	{"filter", []string{"/", "o", "r"}},
+	{"frozen", []string{"space"}},
+	{"acquire", []string{"a"}},
+	{"force-release", []string{"X"}},
+	{"fence", []string{"tab", "f"}},
+	{"open", []string{"tab", "down", "o"}},
+	{"crash", []string{"tab", "c"}},
+}
+
+func TestGolden(t *testing.T) {
+	sizes := [][2]int{{60, 15}, {80, 24}, {120, 40}}
+	for _, size := range sizes {
+		name := fmt.Sprintf("%dx%d", size[0], size[1])
+		t.Run("overview-"+name, func(t *testing.T) {
+			golden.RequireEqual(t, newRig(t, picture(epoch), size[0], size[1]).m.View().Content)
+		})
+		t.Run("overview-plain-"+name, func(t *testing.T) {
+			golden.RequireEqual(t, newRig(t, picture(epoch), size[0], size[1], withNoColor).screen())
+		})
+		t.Run("overview-ascii-"+name, func(t *testing.T) {
+			golden.RequireEqual(t, newRig(t, picture(epoch), size[0], size[1], withASCII).screen())
+		})
+		t.Run("force-release-"+name, func(t *testing.T) {
+			r := newRig(t, picture(epoch), size[0], size[1])
+			r.under("orders:42")
+			r.press("X")
+			r.settle()
+			r.typed("it is dead")
+			golden.RequireEqual(t, r.screen())
+		})
+	}
+	t.Run("hostile-120x40", func(t *testing.T) {
+		golden.RequireEqual(t, newRig(t, hostilePicture(epoch), 120, 40).screen())
+	})
+	t.Run("lock-detail-120x40", func(t *testing.T) {
+		r := newRig(t, picture(epoch), 120, 40)
+		r.under("import")
+		r.press("enter")
+		golden.RequireEqual(t, r.screen())
+	})
+	t.Run("node-detail-120x40", func(t *testing.T) {
+		r := newRig(t, picture(epoch), 120, 40)
+		r.press("tab", "down", "enter")
+		golden.RequireEqual(t, r.screen())
+	})
+	t.Run("help-120x60", func(t *testing.T) {
+		r := newRig(t, picture(epoch), 120, 100, func(o *Options) { o.Lab = nil })
+		r.press("?")
+		golden.RequireEqual(t, r.screen())
+	})
+}
+
+// sgr is the only escape sequence that a frame may hold.
+var sgr = regexp.MustCompile("\x1b\\[[0-9;]*m")
+
+// checkFrame asserts what holds for every frame.
+func checkFrame(t *testing.T, frame string, w, h int, ascii bool) {
+	t.Helper()
+	lines := strings.Split(frame, "\n")
+	if len(lines) > h {
+		t.Errorf("%d lines on a screen of %d", len(lines), h)
+	}
+	for i, l := range lines {
+		if n := ansi.StringWidth(l); n > w {
+			t.Errorf("line %d is %d cells wide, the screen %d: %q", i, n, w, l)
+		}
+		if n := ansi.StringWidthWc(l); n > w {
+			t.Errorf("line %d is %d cells wide by wcwidth, the screen %d: %q", i, n, w, l)
+		}
+		for _, c := range sgr.ReplaceAllString(l, "") {
+			switch {
+			case c < ' ', c >= 0x7f && c < 0xa0, c >= 0x200b && c <= 0x200f, c >= 0x202a && c <= 0x202e, c >= 0x2060 && c <= 0x206f, c == 0xfeff, c == 0xfffd:
+				t.Errorf("line %d holds %U: %q", i, c, l)
+			case ascii && c > 0x7e:
+				t.Errorf("line %d holds %U on an ASCII screen: %q", i, c, l)
+			}
+		}
+	}
+}
+
+// Every view fits every screen, whatever the servers send.
+func TestFits(t *testing.T) {
+	pictures := map[string]*monitor.Snapshot{
+		"usual":   picture(epoch),
+		"hostile": hostilePicture(epoch),
+		"empty":   {At: epoch, Version: 1, Cluster: monitor.Cluster{Name: "new", N: 3, Quorum: 2}},
+		"many": func() *monitor.Snapshot {
+			s := picture(epoch)
+			for i := range 8 {
+				n := s.Nodes[i%5]
+				n.Name = fmt.Sprintf("redis-master-%d.example.net", i)
+				s.Nodes = append(s.Nodes, n)
+			}
+			for i := range s.Locks {
+				for range 8 {
+					s.Locks[i].Copies = append(s.Locks[i].Copies, s.Locks[i].Copies[i%5])
+				}
+			}
+			return s
+		}(),
+	}
+	for name, s := range pictures {
+		for _, way := range ways {
+			t.Run(name+"/"+way.name, func(t *testing.T) {
+				for _, ascii := range []bool{false, true} {
+					with := func(o *Options) { o.ASCII = ascii }
+					for _, w := range []int{1, 59, 60, 76, 80, 120, 200} {
+						for _, h := range []int{14, 15, 20, 24, 40, 60} {
+							if ascii && h != 24 {
+								continue
+							}
+							r := newRig(t, s, w, h, with)
+							r.press(way.keys...)
+							checkFrame(t, r.m.View().Content, w, h, ascii)
+						}
+					}
+					// One screen through all the sizes, as when a window is dragged.
+					r := newRig(t, s, 200, 60, with)
+					r.press(way.keys...)
+					for w := 210; w > 0; w -= 13 {
+						r.m.Update(tea.WindowSizeMsg{Width: w, Height: max(1, w/4)})
+						checkFrame(t, r.m.View().Content, w, max(1, w/4), ascii)
+					}
+				}
+			})
+		}
+	}
+}
+
+// What a row shows takes no more cells than its column, whatever the lock.
+func TestEachHostileLockCanBeAskedAbout(t *testing.T) {
+	for i, name := range hostileNames {
+		t.Run(fmt.Sprint(i), func(t *testing.T) {
+			s := picture(epoch)
+			s.Locks = []monitor.Lock{lockOf(epoch, name, monitor.LockHeld, name+"token", "9 9 9 9 9")}
+			r := newRig(t, s, 80, 40)
+			r.press("X")
+			r.settle()
+			r.typed("because")
+			r.press("tab")
+			want, _ := r.m.confirmation(name)
+			if strings.TrimSpace(want) == "" || width(want) > 40 {
+				t.Fatalf("%q is to be typed", want)
+			}
+			r.m.Update(tea.PasteMsg{Content: want})
+			checkFrame(t, r.m.View().Content, 80, 40, false)
+			r.press("enter")
+			r.run()
+			if got := r.acts.sent(); len(got) != 1 || got[0] != fmt.Sprintf("force-release %q %q because %q", name, name+"token", "because") {
+				t.Errorf("sent %q", got)
+			}
+			checkFrame(t, r.m.View().Content, 80, 40, false)
+		})
+	}
+}
+
+func TestTooSmallTakesNoKeys(t *testing.T) {
+	r := newRig(t, picture(epoch), 59, 15)
+	r.sees("terminal too small: 59×15 of at least 60×15")
+	r.press("X", "a", "?")
+	if r.m.dialog != nil || r.m.help {
+		t.Error("a key did something that cannot be seen")
+	}
+	r.press("q")
+	if !r.ended {
+		t.Error("q does not quit")
+	}
+}
+
+func TestNothingIsDrawnAgainUnlessSomethingChanged(t *testing.T) {
+	r := newRig(t, picture(epoch), 120, 40)
+	if r.m.dirty {
+		t.Fatal("dirty after a frame")
+	}
+	for _, msg := range []tea.Msg{tea.EnvMsg{}, tea.FocusMsg{}, tea.KeyReleaseMsg{}, nil} {
+		r.m.Update(msg)
+		if r.m.dirty {
+			t.Errorf("%T draws the frame again", msg)
+		}
+	}
+}
+
+func TestRowsAreKeptUntilTheyChange(t *testing.T) {
+	s := picture(epoch)
+	s.Locks = nil
+	for i := range 20 {
+		s.Locks = append(s.Locks, lockOf(epoch, fmt.Sprintf("job:%02d", i), monitor.LockHeld, tokenA, "9.5 9.5 9.5 9.5 9.5"))
+	}
+	r := newRig(t, s, 120, 40)
+	before := r.m.lockView.cached
+	if len(before) == 0 {
+		t.Fatal("no row is kept")
+	}
+	drawn := func() (n int) {
+		r.m.dirty = true
+		r.m.View()
+		for k := range r.m.lockView.cached {
+			if _, ok := before[k]; !ok {
+				n++
+			}
+		}
+		before = r.m.lockView.cached
+		return n
+	}
+	all := len(before)
+	r.clock = r.clock.Add(50 * time.Millisecond)
+	if n := drawn(); n != 0 {
+		t.Errorf("%d rows were drawn again within the same second", n)
+	}
+	r.clock = r.clock.Add(time.Second)
+	if n := drawn(); n != all {
+		t.Errorf("%d of %d rows were drawn again after a second", n, all)
+	}
+	r.m.moveCursor(1)
+	if n := drawn(); n != 2 {
+		t.Errorf("%d rows were drawn again when the cursor moved by one", n)
+	}
+	s = picture(epoch)
+	s.Locks = slices.Clone(r.m.snap.Locks)
+	s.Locks[3] = lockOf(epoch, "job:03", monitor.LockBare, tokenA, "9.5 9.5 9.5 - -")
+	r.m.setSnapshot(s)
+	if n := drawn(); n != 1 {
+		t.Errorf("%d rows were drawn again when one changed", n)
+	}
+}
+
+func TestFreeze(t *testing.T) {
+	r := newRig(t, picture(epoch), 120, 40)
+	r.under("orders:42")
+	r.press("space")
+	r.wait(3 * time.Second)
+	s := picture(r.clock)
+	s.Locks = s.Locks[:1]
+	r.push(s)
+	r.sees("FROZEN at 12:03:10 (3s)", "orders:42")
+	if l := r.m.latestLock("orders:42"); l != nil {
+		t.Error("collecting stopped")
+	}
+	r.press("X")
+	r.sees("the lock is gone") // nobody acts on an old picture
+	r.press("space")
+	r.seesNot("FROZEN", "orders:42")
+}
+
+func TestDisabledKeysSayWhy(t *testing.T) {
+	gone := func(o *Options) { o.Actions, o.Lab = nil, nil }
+	for _, c := range []struct {
+		name string
+		with func(*Options)
+		on   string
+		keys []string
+		says string
+	}{
+		{"release of another's", nil, "orders:42", []string{"r"}, "not acquired here"},
+		{"fence with the locks in focus", nil, "orders:42", []string{"f"}, "tab to the nodes first"},
+		{"force-release with the nodes in focus", nil, "orders:42", []string{"tab", "X"}, "tab to the locks first"},
+		{"open of a node that serves", nil, "orders:42", []string{"tab", "o"}, "n1 is open already"},
+		{"fence of a node that is down", nil, "orders:42", []string{"tab", "down", "down", "down", "f"}, "n4 cannot be fenced: down"},
+		{"crash without a lab", gone, "orders:42", []string{"tab", "c"}, "no lab here"},
+		{"acquire without actions", gone, "orders:42", []string{"a"}, "nothing here to act with"},
+		{"force-release of a hash", nil, "session:cache", []string{"X"}, "a hash, not a string"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var with []func(*Options)
+			if c.with != nil {
+				with = append(with, c.with)
+			}
+			r := newRig(t, picture(epoch), 120, 40, with...)
+			r.under(c.on)
+			r.press(c.keys...)
+			r.sees(c.says)
+			if r.m.dialog != nil {
+				t.Error("a dialog opened")
+			}
+		})
+	}
+}
+
+func TestHelpIsMadeFromTheKeyMap(t *testing.T) {
+	r := newRig(t, picture(epoch), 120, 150)
+	r.press("?")
+	for i := range r.m.keys {
+		if b := &r.m.keys[i]; b.group != "" {
+			r.sees(b.Help().Key)
+			if b.says == nil {
+				r.sees(b.Help().Desc)
+			}
+		}
+	}
+	r.sees("now off: not acquired here")
+	r.press("q")
+	if r.ended || r.m.help {
+		t.Error("q in the help does not just close it")
+	}
+}
+
+// No key means two things in one mode.
+func TestKeysAreUnambiguous(t *testing.T) {
+	for bit := modeOverview; bit <= modeHelp; bit <<= 1 {
+		seen := map[string]string{}
+		for _, b := range newKeyMap() {
+			if b.in&bit == 0 {
+				continue
+			}
+			for _, k := range b.Keys() {
+				if other, ok := seen[k]; ok {
+					t.Errorf("mode %b: %q is %q and %q", bit, k, other, b.Help().Desc)
+				}
+				seen[k] = b.Help().Desc
+			}
+		}
+	}
+}
+
+func TestMonitorAloneInventsNoDeadline(t *testing.T) {
+	r := newRig(t, picture(epoch), 120, 40, func(o *Options) { o.Guard, o.Delay = nil, 10100*time.Millisecond })
+	r.sees("n2 fenced, n4 down", "waits for a guard, D = 10.1s", "no guard here", "connection refused since")
+	r = newRig(t, picture(epoch), 140, 40, func(o *Options) { o.Guard, o.Delay = nil, 10100*time.Millisecond })
+	r.sees("fenced, waits for a guard, D = 10.1s")
+	r = newRig(t, picture(epoch), 120, 40, func(o *Options) { o.Guard, o.Delay = nil, 0 })
+	r.sees("fenced, waits for a guard")
+	r.seesNot("D =")
+}
+
+func TestCountdown(t *testing.T) {
+	r := newRig(t, picture(epoch), 120, 40)
+	r.sees("n2 fenced 18s", "18s restarted")
+	r.wait(10 * time.Second)
+	r.sees("n2 fenced 8s", "8s restarted")
+	r.wait(20 * time.Second)
+	r.sees("rejoining")
+}
+
+func TestRemainingTimesTick(t *testing.T) {
+	s := picture(epoch)
+	s.Locks = []monitor.Lock{lockOf(epoch, "a", monitor.LockHeld, tokenA, "9.8 8.8 7.8 6.8 5.8")}
+	r := newRig(t, s, 120, 40)
+	r.sees("5/5 9s 8s 7s 6s 5s 7s")
+	r.wait(7 * time.Second)
+	r.sees("5/5 2s 1s <1s 0s 0s <1s")
+}
+
+func TestRunIsOverWithItsContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	var out strings.Builder
+	in, _ := newPipe(t)
+	done := make(chan error, 1)
+	go func() {
+		done <- Run(ctx, Options{Source: newFakeSource(picture(epoch)), In: in, Out: &out})
+	}()
+	cancel()
+	if err := <-done; err != nil {
+		t.Errorf("the end of the context is an error: %v", err)
+	}
+}

@@ -1,0 +1,365 @@
+package tui
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"redlockctl/monitor"
+	"redlockctl/restartguard"
+)
+
+// nodeTable is the masters and which one is under the cursor, by its name.
+type nodeTable struct {
+	nodes []monitor.Node
+	// figures are the nodes as they were at the last tick: round trips and clock
+	// offsets change many times a second, which nobody can read, so what is shown
+	// of them changes once a second. What a node's state tells is never old.
+	figures map[string]monitor.Node
+	name    string
+	top     int
+}
+
+func (t *nodeTable) set(nodes []monitor.Node, tick bool) {
+	if t.figures == nil {
+		t.figures = map[string]monitor.Node{}
+	}
+	t.nodes = nodes
+	for _, n := range nodes {
+		old, ok := t.figures[n.Name]
+		if tick || !ok || old.State != n.State || old.RunID != n.RunID || !old.Offset.Valid && n.Offset.Valid {
+			t.figures[n.Name] = n
+		}
+	}
+	if t.pos() < 0 && len(nodes) > 0 {
+		t.name = nodes[0].Name
+	}
+}
+
+func (t *nodeTable) pos() int {
+	for i := range t.nodes {
+		if t.nodes[i].Name == t.name {
+			return i
+		}
+	}
+	return -1
+}
+
+func (t *nodeTable) move(d int) {
+	if len(t.nodes) > 0 {
+		t.name = t.nodes[max(0, min(len(t.nodes)-1, max(t.pos(), 0)+d))].Name
+	}
+}
+
+func (t *nodeTable) selected() *monitor.Node {
+	if i := t.pos(); i >= 0 {
+		return &t.nodes[i]
+	}
+	return nil
+}
+
+// window is the range of nodes in sight when h fit; the cursor is in it.
+func (t *nodeTable) window(h int) (from, to int) {
+	pos := max(t.pos(), 0)
+	if pos < t.top {
+		t.top = pos
+	}
+	if pos >= t.top+h {
+		t.top = pos - h + 1
+	}
+	t.top = max(0, min(t.top, len(t.nodes)-h))
+	return t.top, min(len(t.nodes), t.top+h)
+}
+
+// fenceView is what there is to say about fences beyond the snapshot.
+type fenceView struct {
+	guarded bool // there is a guard in this process
+	status  map[string]restartguard.NodeStatus
+	delay   time.Duration // D; zero: not known
+}
+
+// countdown is the time until the guard here lifts the node's fence.
+func (f *fenceView) countdown(n *monitor.Node, now time.Time) (time.Duration, bool) {
+	s, ok := f.status[n.Name]
+	if !ok || s.Phase != restartguard.PhaseClosed || s.Until.IsZero() || n.State != monitor.NodeFenced {
+		return 0, false
+	}
+	return max(0, s.Until.Sub(now)), true
+}
+
+// nodeView draws the node table, and the strip that stands for it on a small
+// screen.
+type nodeView struct{ st *styles }
+
+// nodeLayout is the widths of the columns; zero: not shown.
+type nodeLayout struct {
+	name, state, up, locks, rtt, spark, offset, drift, guard int
+}
+
+const guardMin = 26
+
+func (v *nodeView) arrange(w int, nodes []monitor.Node) nodeLayout {
+	l := nodeLayout{name: 4, state: stateWidth, up: 6, locks: 6, rtt: 6, spark: 8, offset: 14, drift: 9}
+	for i := range nodes {
+		l.name = max(l.name, min(12, width(v.st.whole(nodes[i].Name))))
+	}
+	for _, drop := range []*int{nil, &l.spark, &l.drift, &l.offset, &l.up, &l.rtt} {
+		if drop != nil {
+			*drop = 0
+		}
+		room := w - lockLead
+		for _, col := range []int{l.name, l.state, l.up, l.locks, l.rtt, l.spark, l.offset, l.drift} {
+			if col > 0 {
+				room -= col + gap
+			}
+		}
+		l.guard = max(0, room-1)
+		if l.guard >= guardMin {
+			break
+		}
+	}
+	return l
+}
+
+func (v *nodeView) header(l nodeLayout, focused bool) string {
+	st := v.st
+	row := newRow()
+	row.add(l.name, st.pad("NODE", l.name))
+	row.add(l.state, st.pad("STATE", l.state))
+	row.add(l.up, st.padLeft("UP", l.up))
+	row.add(l.locks, st.padLeft("LOCKS", l.locks))
+	row.add(l.rtt, st.padLeft("RTT", l.rtt))
+	row.add(l.spark, st.pad("", l.spark))
+	row.add(l.offset, st.padLeft("CLOCK OFFSET", l.offset))
+	row.add(l.drift, st.padLeft("DRIFT", l.drift))
+	row.add(l.guard, st.cut("GUARD", l.guard))
+	if focused {
+		return st.title.of(row.String())
+	}
+	return st.label.of(row.String())
+}
+
+// row joins cells with the gap between them.
+type row struct{ strings.Builder }
+
+func newRow() *row {
+	r := new(row)
+	r.WriteString(blanks(lockLead))
+	return r
+}
+
+func (r *row) add(w int, s string) {
+	if w == 0 {
+		return
+	}
+	if r.Len() > lockLead {
+		r.WriteString(blanks(gap))
+	}
+	r.WriteString(s)
+}
+
+func (v *nodeView) rows(t *nodeTable, h, w int, now time.Time, f *fenceView, at cursorState) []string {
+	l := v.arrange(w, t.nodes)
+	var out []string
+	from, to := t.window(h)
+	for i := from; i < to; i++ {
+		n := &t.nodes[i]
+		fig := t.figures[n.Name]
+		out = append(out, v.row(n, &fig, l, w, now, f, n.Name == t.name && at != cursorAway, at == cursorHere))
+	}
+	return out
+}
+
+func (v *nodeView) row(n, fig *monitor.Node, l nodeLayout, w int, now time.Time, f *fenceView, under, block bool) string {
+	st := v.st
+	plain := under && block
+	paintIf := func(p paint, s string) string {
+		if plain {
+			return s
+		}
+		return p.of(s)
+	}
+	glyph, p := st.node(n.State)
+	answers := n.State == monitor.NodeServing || n.State == monitor.NodeFenced || n.State == monitor.NodeHeld ||
+		n.State == monitor.NodeLoading || n.State == monitor.NodeWrongRole
+	none := func(w int) string { return paintIf(st.dim, st.padLeft(st.none, w)) }
+	cell := func(w int, ok bool, s func() string) string {
+		switch {
+		case w == 0:
+			return ""
+		case !ok:
+			return none(w)
+		}
+		return st.padLeft(s(), w)
+	}
+	r := newRow()
+	r.add(l.name, paintIf(st.strong, st.pad(st.escape(n.Name, l.name), l.name)))
+	r.add(l.state, paintIf(p, st.pad(glyph+" "+n.State.String(), l.state)))
+	r.add(l.up, cell(l.up, answers, func() string { return age(fig.Uptime) }))
+	r.add(l.locks, cell(l.locks, answers, func() string { return count(fig.Locks) }))
+	r.add(l.rtt, cell(l.rtt, answers && fig.RTT > 0, func() string { return milliseconds(fig.RTT) }))
+	if l.spark > 0 && !answers {
+		r.add(l.spark, blanks(l.spark))
+	} else if l.spark > 0 {
+		r.add(l.spark, paintIf(st.info, st.sparkline(fig.RTTs, l.spark)))
+	}
+	r.add(l.offset, cell(l.offset, answers && fig.Offset.Valid, func() string { return v.offset(fig.Offset) }))
+	if l.drift > 0 && answers && !fig.Drift.Valid {
+		r.add(l.drift, paintIf(st.dim, st.padLeft(st.ellipsis, l.drift)))
+	} else {
+		r.add(l.drift, cell(l.drift, answers, func() string { return v.drift(fig.Drift) }))
+	}
+	if l.guard > 0 {
+		text, gp := v.guard(n, now, f, l.guard)
+		r.add(l.guard, paintIf(gp, st.cut(text, l.guard)))
+	}
+	s := r.String()
+	if under {
+		s = " " + st.pointer + s[2:] // over the blanks that a row begins with
+	}
+	if plain {
+		return st.cursor.of(st.pad(s, w))
+	}
+	return s
+}
+
+func (v *nodeView) offset(e monitor.Estimate) string {
+	if e.Offset.Abs() >= 10*time.Second {
+		return v.st.signed(e.Offset.Seconds(), 1) + " s"
+	}
+	ms := func(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+	return v.st.signed(ms(e.Offset), 1) + " " + v.st.pm + strconv.FormatFloat(ms(e.Bound), 'f', 1, 64) + " ms"
+}
+
+func (v *nodeView) drift(d monitor.Drift) string { return v.st.signed(d.PPM, 0) + " ppm" }
+
+// guard says what keeps the node out of the quorum or lets it in.
+func (v *nodeView) guard(n *monitor.Node, now time.Time, f *fenceView, w int) (string, paint) {
+	st := v.st
+	since := ""
+	if !n.Since.IsZero() {
+		since = " since " + clock(n.Since) + " (" + age(now.Sub(n.Since)) + ")"
+	}
+	switch n.State {
+	case monitor.NodeDown, monitor.NodeSlow, monitor.NodeDenied, monitor.NodeWrongRole:
+		why := n.State.String()
+		if !n.Err.Empty() {
+			why = st.sentence(lastClause(n.Err.Raw()), w)
+			if width(why)+width(since) > w && !n.Since.IsZero() {
+				since = " since " + clock(n.Since)
+			}
+			why = st.cut(why, max(8, w-width(since)))
+		}
+		_, p := st.node(n.State)
+		return why + since, p
+	case monitor.NodeLoading:
+		return "reading its data" + since, st.warn
+	}
+	s, ok := f.status[n.Name]
+	switch {
+	case ok && s.Phase == restartguard.PhaseClosed && !s.Until.IsZero():
+		left := max(0, s.Until.Sub(now))
+		whole := f.delay
+		if whole <= 0 {
+			whole = s.Until.Sub(s.Since)
+		}
+		share := 0.0
+		if whole > 0 {
+			share = float64(left) / float64(whole)
+		}
+		bar := 8
+		if w >= 34 {
+			bar = 18
+		}
+		text := st.bar(share, bar) + " " + remaining(left)
+		if left == 0 {
+			text = st.bar(0, bar) + " rejoining"
+		}
+		if s.Reason != "" {
+			text += "  " + st.sentence(s.Reason, max(1, w-width(text)-gap))
+		}
+		return text, st.warn
+	case n.State == monitor.NodeHeld, ok && s.Phase == restartguard.PhaseHeld:
+		return "held by an operator: o opens it", st.warn
+	case ok && s.Phase == restartguard.PhaseClosed:
+		return "closed by the guard", st.warn
+	case ok && s.Phase == restartguard.PhaseExposed:
+		return "EXPOSED: must be closed, and is open !", st.bad
+	case n.State == monitor.NodeFenced && f.guarded:
+		return "fenced, the guard is looking" + st.ellipsis, st.warn
+	case n.State == monitor.NodeFenced:
+		if f.delay > 0 {
+			text := "waits for a guard, D = " + span(f.delay)
+			if w >= width(text)+8 {
+				text = "fenced, " + text
+			}
+			return text, st.warn
+		}
+		return "fenced, waits for a guard", st.warn
+	case ok && s.Phase == restartguard.PhaseActive && s.Known && s.Verified:
+		return "boot fence verified", paint{}
+	case ok && s.Phase == restartguard.PhaseActive && s.Known:
+		if s.Exposed > 0 && w >= 44 {
+			return "boot fence not verified ! open " + span(s.Exposed), st.warn
+		}
+		return "boot fence not verified !", st.warn
+	case ok && s.Phase == restartguard.PhaseActive:
+		return "unverified: no start seen yet", st.dim
+	case ok && s.Phase == restartguard.PhaseUnreachable:
+		return st.sentence("guard: "+s.Err, w), st.warn
+	case n.State == monitor.NodeUnknown:
+		return st.ellipsis, st.dim
+	case f.guarded:
+		return st.ellipsis, st.dim
+	default:
+		return "no guard here", st.dim
+	}
+}
+
+// lastClause is the end of an error, which says what went wrong; what is before
+// it says where, and that is known here.
+func lastClause(s string) string {
+	if i := strings.LastIndex(s, ": "); i >= 0 && i+2 < len(s) {
+		return s[i+2:]
+	}
+	return s
+}
+
+// strip is the nodes in one line: those that do not serve first where not all
+// fit.
+func (v *nodeView) strip(t *nodeTable, w int, now time.Time, f *fenceView, focused bool) string {
+	st := v.st
+	cells := make([]string, len(t.nodes))
+	total := 1
+	for i := range t.nodes {
+		n := &t.nodes[i]
+		glyph, p := st.node(n.State)
+		s := st.escape(n.Name, 10) + " " + glyph
+		if left, ok := f.countdown(n, now); ok {
+			s += remaining(left)
+		} else if n.State != monitor.NodeServing && n.State != monitor.NodeDown && n.State != monitor.NodeFenced {
+			s += n.State.String()
+		}
+		total += width(s) + gap
+		if focused && n.Name == t.name {
+			cells[i] = st.cursor.of(s)
+		} else {
+			cells[i] = p.of(s)
+		}
+	}
+	if total > w {
+		var trouble, calm []string
+		for i := range t.nodes {
+			switch {
+			case focused && t.nodes[i].Name == t.name:
+				trouble = append([]string{cells[i]}, trouble...)
+			case t.nodes[i].State != monitor.NodeServing:
+				trouble = append(trouble, cells[i])
+			default:
+				calm = append(calm, cells[i])
+			}
+		}
+		cells = append(trouble, calm...)
+	}
+	return st.cut(" "+strings.Join(cells, blanks(gap)), w)
+}

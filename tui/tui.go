@@ -1,0 +1,114 @@
+// Package tui is the terminal UI. It draws snapshots and reaches acts through
+// the interfaces that it declares here.
+//
+// One [tea.Model] (model.go) routes messages and owns focus and layout; its
+// parts are plain structs that are given data and draw lines: header, node
+// table, lock table, events, and a dock at the foot for details and dialogs.
+// Pictures and the passing of seconds come in as messages (feed.go); acts run as
+// commands on values that were copied out of the model, and come back as an
+// outcome. Every key is a binding of the one key map (keymap.go), which also
+// makes the help and the key line.
+//
+// Text from servers reaches the screen through glyphs.escape and its kin
+// (cell.go) and in no other way.
+package tui
+
+import (
+	"context"
+	"errors"
+	"io"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/colorprofile"
+
+	"redlockctl/monitor"
+	"redlockctl/redlock"
+	"redlockctl/restartguard"
+)
+
+// Source is where the picture comes from; *monitor.Monitor is one.
+type Source interface {
+	Snapshot() *monitor.Snapshot
+	Changed(version uint64) <-chan struct{}
+}
+
+// Guard tells what the guard in this process thinks; nil where there is none.
+type Guard interface {
+	Status() []restartguard.NodeStatus
+}
+
+// Actions is what an operator may do; each call blocks until it is done.
+type Actions interface {
+	ReadOnly() bool
+	Acquire(ctx context.Context, resource string, ttl time.Duration) (*redlock.Lock, error)
+	Release(ctx context.Context, resource, token string) ([]redlock.NodeResult, error)
+	ForceRelease(ctx context.Context, resource, token, reason string) ([]redlock.NodeResult, error)
+	FenceNode(ctx context.Context, node, reason string) error
+	OpenNode(ctx context.Context, node, reason string) error
+}
+
+// Lab is what a demo adds: masters to crash. Nil outside a demo.
+type Lab interface {
+	// CrashNode crashes a node and brings it back empty a moment later.
+	CrashNode(name string) error
+}
+
+// Options of the UI.
+type Options struct {
+	Source  Source        // must not be nil
+	Guard   Guard         // nil: no guard runs in this process
+	Actions Actions       // nil: the screen only shows
+	Lab     Lab           // nil: nothing to crash
+	Delay   time.Duration // D: the length of a fence's countdown; where no guard is, it is only named
+	ASCII   bool          // no character beyond ASCII
+	NoColor bool          // attributes such as bold and reverse stay
+	FPS     int           // most frames a second; default 15
+	In      io.Reader     // default: the terminal
+	Out     io.Writer     // default: standard output
+}
+
+const defaultFPS = 15
+
+// Run shows the UI until the person quits or ctx ends, and leaves the terminal
+// as it found it; then it returns nil. Acts that are on their way are given a
+// moment to end, so that their outcome is recorded.
+func Run(ctx context.Context, opt Options) error {
+	ctx, cancel := context.WithCancel(ctx)
+	m := newModel(ctx, opt, time.Now)
+	defer m.running.close(goodbye)
+	defer cancel()
+	_, err := newProgram(m).Run()
+	switch {
+	case errors.Is(err, tea.ErrInterrupted): // SIGINT is a way to quit
+		return nil
+	case ctx.Err() != nil && errors.Is(err, tea.ErrProgramKilled) && !errors.Is(err, tea.ErrProgramPanic):
+		return nil
+	}
+	return err
+}
+
+// goodbye is how long Run waits for acts whose context it has ended.
+const goodbye = 3 * time.Second
+
+// newProgram makes the program around a model. The terminal is not asked for
+// its colours: sixteen and the attributes are known everywhere, and an answer
+// that never comes must not hold up the first screen.
+func newProgram(m *model, more ...tea.ProgramOption) *tea.Program {
+	profile := colorprofile.ANSI
+	if m.opt.NoColor {
+		profile = colorprofile.ASCII
+	}
+	opts := []tea.ProgramOption{
+		tea.WithContext(m.ctx),
+		tea.WithFPS(m.opt.FPS),
+		tea.WithColorProfile(profile),
+	}
+	if m.opt.In != nil {
+		opts = append(opts, tea.WithInput(m.opt.In))
+	}
+	if m.opt.Out != nil {
+		opts = append(opts, tea.WithOutput(m.opt.Out))
+	}
+	return tea.NewProgram(m, append(opts, more...)...)
+}

@@ -1,0 +1,263 @@
+package tui
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"regexp"
+	"runtime"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+	"unicode/utf8"
+
+	tea "charm.land/bubbletea/v2"
+
+	"redlockctl/monitor"
+)
+
+func newPipe(t *testing.T) (*os.File, *os.File) {
+	t.Helper()
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = r.Close(); _ = w.Close() })
+	return r, w
+}
+
+// terminal takes what the program writes.
+type terminal struct {
+	mu   sync.Mutex
+	last bytes.Buffer
+	n    int
+	odd  []byte
+}
+
+func (w *terminal) Write(b []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.n += len(b)
+	w.last.Reset()
+	w.last.Write(b)
+	if w.odd == nil {
+		w.odd = oddBytes(b)
+	}
+	return len(b), nil
+}
+
+func (w *terminal) written() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.n
+}
+
+// sequences are what the renderer itself sends: cursor, colour, modes.
+var sequences = regexp.MustCompile("\x1b(\\[[0-9;:?>=<]*[ -/]*[@-~]|[78=>M])")
+
+// oddBytes is the first part of b that is neither text nor a sequence of the
+// renderer.
+func oddBytes(b []byte) []byte {
+	rest := sequences.ReplaceAll(b, nil)
+	for i := 0; i < len(rest); {
+		r, n := utf8.DecodeRune(rest[i:])
+		if r == utf8.RuneError || r < ' ' && r != '\r' && r != '\n' && r != '\b' && r != '\t' || r >= 0x7f && r < 0xa0 || r == 0x202e || r == 0x200b {
+			return bytes.Clone(rest[max(0, i-20):min(len(rest), i+20)])
+		}
+		i += n
+	}
+	return nil
+}
+
+// The real program runs for an hour on a cluster that never rests, with keys
+// pressed and hostile names on the screen: nothing of it leaks, no raw control
+// byte leaves it, and it ends when it is told to.
+func TestAnHour(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		src := newFakeSource(hostilePicture(time.Now()))
+		out := &terminal{}
+		acts := &fakeActions{err: errFake}
+		m := newModel(ctx, Options{Source: src, Guard: fakeGuardStatus(time.Now()), Actions: acts, Out: out, FPS: 4}, time.Now)
+		p := newProgram(m, tea.WithInput(nil), tea.WithoutSignals(), tea.WithoutSignalHandler(), tea.WithWindowSize(80, 24),
+			tea.WithEnvironment([]string{"TERM=xterm-256color"}))
+		done := make(chan error, 1)
+		go func() { _, err := p.Run(); done <- err }()
+
+		keys := []string{"j", "j", "enter", "k", "s", "tab", "down", "tab", "X", "a", "b", "esc", "?", "esc", "/", "o", "r", "enter", "esc", "space", "space", "G", "g", "esc"}
+		var after runtime.MemStats
+		grown := func() uint64 {
+			runtime.GC()
+			runtime.ReadMemStats(&after)
+			return after.HeapAlloc
+		}
+		start := time.Now()
+		var early uint64
+		for i := 0; time.Since(start) < time.Hour; i++ {
+			time.Sleep(10 * time.Second)
+			s := hostilePicture(time.Now())
+			s.Locks = append(s.Locks, lockOf(time.Now(), fmt.Sprintf("z-%d", i), monitor.LockState(i%9), tokenA, "9 9 9 9 9"))
+			sortLocks(s)
+			src.push(s)
+			p.Send(keyPress(keys[i%len(keys)]))
+			if i == 90 {
+				early = grown()
+			}
+		}
+		synctest.Wait()
+		late := grown()
+		if late > early+8<<20 {
+			t.Errorf("the heap grew from %d to %d bytes", early, late)
+		}
+		if out.odd != nil {
+			t.Errorf("raw bytes left the program: %q", out.odd)
+		}
+		if out.written() == 0 {
+			t.Error("nothing was drawn")
+		}
+		p.Send(keyPress("ctrl+c"))
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		cancel()
+		m.running.close(time.Second)
+		// The bubble ends only when every goroutine of it has.
+	})
+}
+
+// At rest the program writes whole seconds and nothing else.
+func TestBytesAtRest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		s := picture(time.Now())
+		for i := range s.Locks {
+			for j := range s.Locks[i].Copies {
+				if c := &s.Locks[i].Copies[j]; !c.Expires.IsZero() {
+					c.Expires = time.Now().Add(90 * time.Second)
+				}
+			}
+			s.Locks[i].MajorityEnd = time.Now().Add(90 * time.Second)
+		}
+		out := &terminal{}
+		m := newModel(ctx, Options{Source: newFakeSource(s), Guard: fakeGuardStatus(time.Now()), Out: out}, time.Now)
+		p := newProgram(m, tea.WithInput(nil), tea.WithoutSignals(), tea.WithoutSignalHandler(), tea.WithWindowSize(120, 40),
+			tea.WithEnvironment([]string{"TERM=xterm-256color"}))
+		done := make(chan error, 1)
+		go func() { _, err := p.Run(); done <- err }()
+		time.Sleep(5 * time.Second)
+		before := out.written()
+		time.Sleep(60 * time.Second)
+		perSecond := (out.written() - before) / 60
+		t.Logf("%d bytes a second", perSecond)
+		if perSecond > 2048 {
+			t.Errorf("%d bytes a second at rest", perSecond)
+		}
+		p.Quit()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		cancel()
+	})
+}
+
+// An act that is running when the program ends is given its end, and a moment.
+func TestRunWaitsForActs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRunning()
+		if !r.begin() {
+			t.Fatal("an act may not begin")
+		}
+		go func() {
+			time.Sleep(time.Second)
+			r.end()
+		}()
+		start := time.Now()
+		r.close(time.Minute)
+		if d := time.Since(start); d != time.Second {
+			t.Errorf("waited %s", d)
+		}
+		if r.begin() {
+			t.Error("an act began after the end")
+		}
+		r = newRunning()
+		r.begin()
+		start = time.Now()
+		r.close(3 * time.Second) // one that never ends
+		if d := time.Since(start); d != 3*time.Second {
+			t.Errorf("waited %s", d)
+		}
+	})
+}
+
+// The terminal is left as it was found, also when the context ends.
+func TestTerminalIsRestored(t *testing.T) {
+	for _, how := range []string{"context", "quit", "panic"} {
+		t.Run(how, func(t *testing.T) {
+			if how == "panic" {
+				old := os.Stderr
+				null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
+				if err != nil {
+					t.Fatal(err)
+				}
+				os.Stderr = null // Bubble Tea prints the stack there
+				defer func() { os.Stderr = old; _ = null.Close() }()
+			}
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				var all lockedBuffer
+				m := newModel(ctx, Options{Source: newFakeSource(picture(time.Now())), Out: &all}, time.Now)
+				if how == "panic" {
+					m.keys = keyMap{{Binding: m.keys[0].Binding, in: modeAny, do: func(*model) tea.Cmd { panic("on purpose") }}}
+				}
+				p := newProgram(m, tea.WithInput(nil), tea.WithoutSignals(), tea.WithoutSignalHandler(), tea.WithWindowSize(80, 24))
+				done := make(chan error, 1)
+				go func() { _, err := p.Run(); done <- err }()
+				time.Sleep(3 * time.Second)
+				switch how {
+				case "context":
+					cancel()
+				case "quit":
+					p.Quit()
+				case "panic":
+					p.Send(keyPress("?"))
+				}
+				err := <-done
+				if (err == nil) != (how == "quit") {
+					t.Errorf("ended with %v", err)
+				}
+				got := all.String()
+				for _, want := range []string{"\x1b[?1049h", "\x1b[?1049l", "\x1b[?25h"} {
+					if !bytes.Contains([]byte(got), []byte(want)) {
+						t.Errorf("%q was not written", want)
+					}
+				}
+				cancel()
+			})
+		})
+	}
+}
+
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(b)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+var _ io.Writer = (*lockedBuffer)(nil)
