@@ -1,0 +1,246 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"redlockctl/internal/config"
+	"redlockctl/internal/safetext"
+	"redlockctl/redlock"
+)
+
+// grantJSON is the document of acquire and extend.
+type grantJSON struct {
+	Schema  string        `json:"schema"`
+	Name    safetext.Text `json:"name"`
+	Token   safetext.Text `json:"token"`
+	TTLms   int64         `json:"ttl_ms"`
+	ValidMs int64         `json:"valid_ms"`
+	Copies  int           `json:"copies"`
+	N       int           `json:"n"`
+	Quorum  int           `json:"quorum"`
+	Nodes   []resultJSON  `json:"nodes"`
+}
+
+// failureJSON is the document of an act on a lock that failed. Error is
+// contended, no quorum, not held, expired or failed.
+type failureJSON struct {
+	Schema   string        `json:"schema"`
+	Name     safetext.Text `json:"name"`
+	Error    string        `json:"error"`
+	Message  safetext.Text `json:"message"`
+	Attempts int           `json:"attempts,omitempty"`
+	Nodes    []resultJSON  `json:"nodes,omitempty"`
+}
+
+// defaultTTL is the TTL of a lock taken by hand where none is given.
+const defaultTTL = 30 * time.Second
+
+// ttlFor is the TTL asked for, or the default within the cluster's max.
+func ttlFor(given time.Duration, cfg *config.Config) time.Duration {
+	if given != 0 {
+		return given
+	}
+	if cfg.Cluster.MaxTTL > 0 {
+		return min(defaultTTL, cfg.Cluster.MaxTTL)
+	}
+	return defaultTTL
+}
+
+const ttlUsage = "time to live, e.g. 20s (default 30s, or max_ttl where that is less)"
+
+func (a *app) acquireCommand() *cobra.Command {
+	var ttl, wait time.Duration
+	cmd := &cobra.Command{
+		Use:   "acquire NAME",
+		Short: "Take a lock by hand",
+		Long: `Takes the lock NAME and prints its token, how long it may be relied on, and what
+each node said. Nothing extends it: it is gone when its TTL is over, unless
+extend is called before. The token is the proof of ownership: keep it for extend
+and release.
+
+Exit code 3 when another token holds the lock, 4 when too few nodes serve.`,
+		Example: "redlockctl acquire job:1 --ttl 20s\nredlockctl acquire job:1 --wait 1m -o json",
+		Args:    oneName("lock"),
+		RunE: a.run(func(ctx context.Context, args []string) error {
+			if wait < 0 {
+				return usageError{fmt.Errorf("--wait %s is negative", wait)}
+			}
+			return a.act(func(cfg *config.Config, s *spec) error {
+				if wait > 0 {
+					s.redlock.Retries = math.MaxInt32
+				}
+				return nil
+			}, func(cfg *config.Config, h *hand) error {
+				name, want := args[0], ttlFor(ttl, cfg)
+				try := ctx
+				if wait > 0 {
+					var cancel context.CancelFunc
+					try, cancel = context.WithTimeout(ctx, wait)
+					defer cancel()
+				}
+				lock, err := h.op.Acquire(try, name, want)
+				if err != nil && wait > 0 && ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
+					err = waited(ctx, h, name, wait, err)
+				}
+				if err != nil {
+					return a.failed(name, nil, err)
+				}
+				return a.printGrant(ctx, "acquired", h, lock)
+			})
+		}),
+	}
+	cmd.Flags().DurationVar(&ttl, "ttl", 0, ttlUsage)
+	cmd.Flags().DurationVar(&wait, "wait", 0, "keep trying for so long (0: as often as [redlock] retries says)")
+	return cmd
+}
+
+// act runs f with what an act needs: the configuration, with prepare's changes
+// to the spec, a client and the operator. A read-only run is refused first.
+func (a *app) act(prepare func(*config.Config, *spec) error, f func(*config.Config, *hand) error) error {
+	cfg, err := a.load()
+	if err != nil {
+		return err
+	}
+	if err := mayAct(cfg); err != nil {
+		return err
+	}
+	s, err := specOf(cfg, false)
+	if err != nil {
+		return err
+	}
+	if prepare != nil {
+		if err := prepare(cfg, &s); err != nil {
+			return err
+		}
+	}
+	h, err := openHand(s)
+	if err != nil {
+		return err
+	}
+	defer h.close()
+	return f(cfg, h)
+}
+
+// printGrant prints a lock that was acquired or extended. The lock was decided
+// by the first quorum of answers; those that had not come by then are looked up
+// behind what was sent, so that the copies are there when the program ends and
+// the count is the whole truth.
+func (a *app) printGrant(ctx context.Context, did string, h *hand, lock *redlock.Lock) error {
+	results := lock.Nodes()
+	if seen, err := h.client.Inspect(ctx, lock.Resource()); err == nil {
+		for i, r := range seen {
+			// Of a refusal the look tells who is there instead; the other answers stand:
+			// a replica shows a copy that is no vote of its own.
+			if s := results[i].Status; s != redlock.StatusUnanswered && s != redlock.StatusHeld {
+				continue
+			}
+			results[i] = r
+			if r.Status == redlock.StatusHeld && r.Token == lock.Token() {
+				results[i] = redlock.NodeResult{Node: r.Node, Status: redlock.StatusOK}
+			}
+		}
+	}
+	var on, off []redlock.NodeResult
+	for _, r := range results {
+		if r.Status == redlock.StatusOK {
+			on = append(on, r)
+		} else {
+			off = append(off, r)
+		}
+	}
+	now := time.Now()
+	valid := max(0, lock.Until().Sub(now))
+	n := len(h.client.Nodes())
+	if a.output == "json" {
+		return printJSON(a.out, grantJSON{
+			Schema: Schema, Name: text(lock.Resource()), Token: text(lock.Token()), TTLms: ms(lock.TTL()), ValidMs: ms(valid),
+			Copies: len(on), N: n, Quorum: h.client.Quorum(), Nodes: resultDocs(results, now),
+		})
+	}
+	names := make([]string, len(on))
+	for i, r := range on {
+		names[i] = r.Node
+	}
+	copies := fmt.Sprintf("%d/%d on %s", len(on), n, strings.Join(names, " "))
+	if len(off) > 0 {
+		copies += "; " + describe(off)
+	}
+	fmt.Fprintf(a.out, "%s %s\n", did, safetext.Escape(lock.Resource()))
+	fmt.Fprintf(a.out, "token   %s\n", safetext.Escape(lock.Token()))
+	fmt.Fprintf(a.out, "valid   %s of %s\n", left(valid), lock.TTL())
+	fmt.Fprintf(a.out, "copies  %s\n", safetext.Escape(copies))
+	return nil
+}
+
+// failed is the error of an act on a lock; for --output json its document is
+// printed too, so that a script need not read sentences. Without results those
+// that the error carries are printed.
+func (a *app) failed(name string, results []redlock.NodeResult, err error) error {
+	e, carried := resultsOf(err)
+	if results == nil {
+		results = carried
+	}
+	if a.output == "json" {
+		doc := failureJSON{Schema: Schema, Name: text(name), Error: failureWord(err), Message: text(err.Error()), Nodes: resultDocs(results, time.Now())}
+		if e != nil {
+			doc.Attempts = e.Attempts
+		}
+		if perr := printJSON(a.out, doc); perr != nil {
+			return perr
+		}
+	}
+	return err
+}
+
+// waited says what stood in the way of a wait that ran out. The last attempt was
+// given up in the middle, so its nodes are asked once more who is there.
+func waited(ctx context.Context, h *hand, name string, wait time.Duration, err error) error {
+	last, results := resultsOf(err)
+	seen, ierr := h.client.Inspect(ctx, name)
+	if last == nil || ierr != nil && len(seen) == 0 {
+		return fmt.Errorf("%w: %w", redlock.ErrNoQuorum, err)
+	}
+	can := 0
+	for i := range seen {
+		// A node that refused for itself did so to the attempt: reading still works
+		// on one that is fenced.
+		if i < len(results) && results[i].Status == redlock.StatusFenced {
+			seen[i] = results[i]
+		}
+		if seen[i].Status == redlock.StatusHeld || seen[i].Status == redlock.StatusAbsent || seen[i].Type != "" {
+			can++
+		}
+	}
+	kind := redlock.ErrContended
+	if can < h.client.Quorum() {
+		kind = redlock.ErrNoQuorum
+	}
+	e := &redlock.Error{Op: last.Op, Resource: name, Kind: kind, Attempts: last.Attempts, Nodes: seen}
+	return fmt.Errorf("%w (waited %s)", e, wait)
+}
+
+func failureWord(err error) string {
+	switch exitOf(err) {
+	case ExitContended:
+		return "contended"
+	case ExitNoQuorum:
+		return "no quorum"
+	case ExitNotOwner:
+		if errors.Is(err, redlock.ErrExpired) {
+			return "expired"
+		}
+		return "not held"
+	case ExitRefused:
+		return "refused"
+	case ExitUsage:
+		return "invalid"
+	}
+	return "failed"
+}

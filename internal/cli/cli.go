@@ -1,0 +1,298 @@
+// Package cli is the command line: the console, the demo, and one command for
+// each thing that an operator looks at or does. One file per command.
+//
+// What is asked for goes to standard output, as a plain table or, with
+// --output json, as one document of the schema [Schema]. What went wrong goes
+// to standard error as a line that begins with "redlockctl: ", and into the
+// exit code (see [Exit]). Escape codes are written to terminals only.
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+
+	"charm.land/fang/v2"
+	"github.com/charmbracelet/x/term"
+	"github.com/redis/go-redis/v9"
+	"github.com/spf13/cobra"
+
+	"redlockctl/internal/config"
+	"redlockctl/internal/operator"
+	"redlockctl/internal/safetext"
+)
+
+// Main runs the command line with the arguments after the program's name, and
+// returns the exit code. The first SIGINT or SIGTERM ends what runs in good
+// order; a second one ends the process at once.
+func Main(args []string, in io.Reader, out, errOut io.Writer) int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(ctx, stop)
+	// go-redis would write lines of its own to standard error, into the middle of
+	// the screen; each failure is an error of a command, or a state of a node.
+	redis.SetLogger(noLog{})
+	a := &app{
+		in: in, out: out, errOut: errOut, getenv: os.Getenv,
+		inTTY: isTerminal(in), outTTY: isTerminal(out), errTTY: isTerminal(errOut),
+	}
+	return int(a.main(ctx, args))
+}
+
+// noLog drops what a library would log.
+type noLog struct{}
+
+func (noLog) Printf(context.Context, string, ...any) {}
+
+// app is one run of the command line: its streams and its global flags.
+type app struct {
+	in          io.Reader
+	out, errOut io.Writer
+	getenv      func(string) string
+
+	inTTY, outTTY, errTTY bool
+
+	configPath string
+	output     string
+	readOnly   bool
+	noColor    bool
+	ascii      bool
+
+	// began is set when a command's own code starts: an error before that is one
+	// of usage, whatever cobra calls it.
+	began bool
+}
+
+func isTerminal(stream any) bool {
+	f, ok := stream.(*os.File)
+	return ok && term.IsTerminal(f.Fd())
+}
+
+func (a *app) main(ctx context.Context, args []string) Exit {
+	root := a.rootCommand()
+	root.SetArgs(append([]string{}, args...)) // nil would mean os.Args
+	root.SetIn(a.in)
+	root.SetOut(a.out)
+	root.SetErr(a.errOut)
+
+	var err error
+	if a.styledHelp(args) {
+		// fang asks the terminal for its background colour, and waits for the
+		// answer. That is worth it for a page to read, never for an act or an error.
+		err = fang.Execute(ctx, root, fang.WithoutVersion(),
+			fang.WithErrorHandler(func(io.Writer, fang.Styles, error) {}))
+	} else {
+		err = root.ExecuteContext(ctx)
+	}
+	if err != nil && !a.began {
+		err = usageError{err}
+	}
+	if err != nil && a.began && ctx.Err() != nil && errors.Is(err, context.Canceled) {
+		err = fmt.Errorf("%w: %w", errInterrupted, err)
+	}
+	a.report(err)
+	return exitOf(err)
+}
+
+// styledHelp tells if this run is for a page of help on a terminal, or for the
+// man page: what fang is for.
+func (a *app) styledHelp(args []string) bool {
+	if len(args) > 0 && args[0] == "man" {
+		return true
+	}
+	if !a.outTTY || a.getenv("NO_COLOR") != "" || slices.Contains(args, "--no-color") {
+		return false
+	}
+	if end := slices.Index(args, "--"); end >= 0 {
+		args = args[:end]
+	}
+	return slices.Contains(args, "--help") || slices.Contains(args, "-h") || len(args) > 0 && args[0] == "help"
+}
+
+// report writes what went wrong to standard error, a line for each problem.
+func (a *app) report(err error) {
+	if err == nil || errors.Is(err, errSilent) {
+		return
+	}
+	var several *config.Error
+	if !errors.As(err, &several) {
+		fmt.Fprintf(a.errOut, "redlockctl: %s\n", printable(err.Error()))
+		return
+	}
+	for _, p := range several.Problems {
+		// The advice of a problem may have an example of several lines.
+		for i, line := range strings.Split(p.String(), "\n") {
+			if i == 0 {
+				fmt.Fprintf(a.errOut, "redlockctl: %s\n", printable(line))
+			} else {
+				fmt.Fprintf(a.errOut, "    %s\n", printable(strings.TrimLeft(line, "\t")))
+			}
+		}
+	}
+}
+
+// printable is one line of text that a terminal shows and does not obey. What
+// is harmless already stays as it is, so that a name which was escaped by
+// whoever made the message is not escaped twice.
+func printable(s string) string {
+	if safetext.New(strings.ReplaceAll(s, `\`, "")).Clean() {
+		return s
+	}
+	return safetext.Escape(s)
+}
+
+func (a *app) rootCommand() *cobra.Command {
+	var noGuard bool
+	root := &cobra.Command{
+		Use:   "redlockctl",
+		Short: "Operations console for Redis locks held by the Redlock algorithm",
+		Long: `redlockctl watches the masters that hold Redlock locks, shows each lock on each
+of them, takes and releases locks by hand, and keeps a crashed master out of the
+quorum until no lock that it may have forgotten can still be believed in.
+
+Without a command it opens the console on the masters of the configuration,
+with the guard running inside. Where standard input or output is not a terminal
+it prints the nodes and locks as plain text instead.
+
+The configuration is the first of: --config, $REDLOCKCTL_CONFIG, ./config.toml,
+$XDG_CONFIG_HOME/redlockctl/config.toml, /etc/redlockctl/config.toml.
+
+Exit codes: 0 done, 1 failed, 2 wrong usage or configuration, 3 contended,
+4 no quorum, 5 not the owner, or lost, 6 refused (read-only, not confirmed).`,
+		Example: `# five masters in this process, simulated clients, the console on them
+redlockctl demo
+
+# five real masters on 127.0.0.1:7001-7005, and a lock on them
+redlockctl lab up
+redlockctl acquire job:1 --ttl 20s
+redlockctl locks`,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return nil
+			}
+			hint := ""
+			if s := cmd.SuggestionsFor(args[0]); len(s) > 0 {
+				hint = fmt.Sprintf(" (did you mean %s?)", strings.Join(s, ", "))
+			}
+			return fmt.Errorf("unknown command %q%s; see redlockctl --help", args[0], hint)
+		},
+		PersistentPreRunE: func(*cobra.Command, []string) error {
+			if a.output != "table" && a.output != "json" {
+				return fmt.Errorf("--output %q: it is table or json", a.output)
+			}
+			return nil
+		},
+		RunE: a.run(func(ctx context.Context, _ []string) error { return a.console(ctx, noGuard) }),
+	}
+	root.SuggestionsMinimumDistance = 2
+	pf := root.PersistentFlags()
+	pf.StringVar(&a.configPath, "config", "", "configuration file")
+	pf.StringVarP(&a.output, "output", "o", "table", "what to print: table or json")
+	pf.BoolVar(&a.readOnly, "read-only", false, "refuse every act that changes anything")
+	pf.BoolVar(&a.noColor, "no-color", false, "no colours (also $NO_COLOR)")
+	pf.BoolVar(&a.ascii, "ascii", false, "no character beyond ASCII")
+	root.Flags().BoolVar(&noGuard, "no-guard", false, "do not run the guard inside the console")
+	_ = root.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"table", "json"}, cobra.ShellCompDirectiveNoFileComp))
+
+	root.AddCommand(
+		a.demoCommand(), a.labCommand(),
+		a.statusCommand(), a.nodesCommand(), a.locksCommand(),
+		a.acquireCommand(), a.extendCommand(), a.releaseCommand(), a.forceReleaseCommand(),
+		a.nodeCommand(), a.guardCommand(), a.configCommand(), a.versionCommand(),
+	)
+	return root
+}
+
+// run wraps the code of a command: from here on an error is not one of usage.
+func (a *app) run(f func(ctx context.Context, args []string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		a.began = true
+		return f(cmd.Context(), args)
+	}
+}
+
+// group is the code of a command that has only subcommands.
+func group(cmd *cobra.Command, args []string) error {
+	var names []string
+	for _, sub := range cmd.Commands() {
+		if sub.IsAvailableCommand() {
+			names = append(names, sub.Name())
+		}
+	}
+	what := "a command is missing"
+	if len(args) > 0 {
+		what = fmt.Sprintf("unknown command %q", args[0])
+	}
+	return fmt.Errorf("%s: %s; there is %s", cmd.CommandPath(), what, strings.Join(names, ", "))
+}
+
+// oneName accepts exactly one argument, which is not empty.
+func oneName(what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		switch {
+		case len(args) == 0:
+			return fmt.Errorf("%s: the name of the %s is missing", cmd.CommandPath(), what)
+		case len(args) > 1:
+			return fmt.Errorf("%s: one name, not %d", cmd.CommandPath(), len(args))
+		case args[0] == "":
+			return fmt.Errorf("%s: the name of the %s is empty", cmd.CommandPath(), what)
+		}
+		return nil
+	}
+}
+
+// noArgs accepts no argument.
+func noArgs(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return fmt.Errorf("%s takes no argument, not %q", cmd.CommandPath(), args[0])
+	}
+	return nil
+}
+
+// load finds and reads the configuration, and lays the global flags over it.
+func (a *app) load() (*config.Config, error) {
+	path, _, err := config.Find(a.configPath, a.getenv)
+	if err != nil {
+		return nil, configError{err}
+	}
+	cfg, err := config.Load(path, a.getenv)
+	if err != nil {
+		return nil, configError{err}
+	}
+	cfg.Cluster.ReadOnly = cfg.Cluster.ReadOnly || a.readOnly
+	cfg.TUI.ASCII = cfg.TUI.ASCII || a.ascii
+	cfg.TUI.Color = cfg.TUI.Color && !a.noColor && a.getenv("NO_COLOR") == ""
+	a.ascii = cfg.TUI.ASCII
+	return cfg, nil
+}
+
+// mayAct is the early refusal of a read-only run, before anything is asked or
+// contacted. The one that counts is in [operator.Operator], where commands are
+// sent.
+func mayAct(cfg *config.Config) error {
+	if cfg.Cluster.ReadOnly {
+		return operator.ErrReadOnly
+	}
+	return nil
+}
+
+// color tells if standard output may be coloured.
+func (a *app) color() bool {
+	return a.outTTY && !a.noColor && a.getenv("NO_COLOR") == "" && a.getenv("TERM") != "dumb"
+}
+
+// tableOnly refuses --output json for a command that prints no document.
+func (a *app) tableOnly(instead string) error {
+	if a.output == "json" {
+		return usageError{fmt.Errorf("there is no JSON here; %s", instead)}
+	}
+	return nil
+}

@@ -1,0 +1,59 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"redlockctl/internal/safetext"
+)
+
+// confirm asks a person to type the name of what a dangerous act is about,
+// after what it will do has been printed. Without a person at a terminal it
+// refuses, and says how to confirm beforehand.
+func (a *app) confirm(ctx context.Context, name string, effect func(io.Writer) error) error {
+	if !a.inTTY || !a.errTTY {
+		return fmt.Errorf("%w: add --yes to do it without being asked", errNotConfirmed)
+	}
+	if err := effect(a.errOut); err != nil {
+		return err
+	}
+	shown := safetext.Escape(name)
+	fmt.Fprintf(a.errOut, "Type the name (%s) to go on: ", shown)
+	typed, err := readLine(ctx, a.in)
+	if err != nil {
+		fmt.Fprintln(a.errOut)
+		return fmt.Errorf("%w: %w", errNotConfirmed, err)
+	}
+	// A name with characters that nobody can type is typed as it is shown.
+	if typed != name && typed != shown {
+		return fmt.Errorf("%w: %q is not the name", errNotConfirmed, typed)
+	}
+	return nil
+}
+
+// readLine reads one line, or gives up when ctx ends. A read of a terminal
+// cannot be interrupted; the goroutine ends with the process.
+func readLine(ctx context.Context, r io.Reader) (string, error) {
+	type result struct {
+		line string
+		err  error
+	}
+	done := make(chan result, 1)
+	go func() {
+		line, err := bufio.NewReader(r).ReadString('\n')
+		if errors.Is(err, io.EOF) && line != "" {
+			err = nil
+		}
+		done <- result{strings.TrimRight(line, "\r\n"), err}
+	}()
+	select {
+	case <-ctx.Done():
+		return "", errInterrupted
+	case res := <-done:
+		return res.line, res.err
+	}
+}

@@ -1,0 +1,69 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+)
+
+func TestConfirm(t *testing.T) {
+	for _, test := range []struct {
+		name, lock, typed string
+		inTTY, errTTY     bool
+		want              bool
+	}{
+		{"the name typed is a yes", "job:1", "job:1\n", true, true, true},
+		{"another name is a no", "job:1", "job:2\n", true, true, false},
+		{"yes is a no", "job:1", "yes\n", true, true, false},
+		{"nothing is a no", "job:1", "\n", true, true, false},
+		{"the end of the input is a no", "job:1", "", true, true, false},
+		{"a name that cannot be typed is typed as shown", "a\x1bb", "a\\x1bb\n", true, true, true},
+		{"a pipe is nobody", "job:1", "job:1\n", false, true, false},
+		{"nobody reads a question in a file", "job:1", "job:1\n", true, false, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			var w strings.Builder
+			shown := false
+			a := &app{in: strings.NewReader(test.typed), errOut: &w, inTTY: test.inTTY, errTTY: test.errTTY}
+			err := a.confirm(t.Context(), test.lock, func(w io.Writer) error {
+				shown = true
+				_, err := fmt.Fprintln(w, "the effect")
+				return err
+			})
+			if (err == nil) != test.want {
+				t.Fatalf("error %v", err)
+			}
+			if err != nil && !errors.Is(err, errNotConfirmed) {
+				t.Errorf("error %v is not errNotConfirmed", err)
+			}
+			if asked := test.inTTY && test.errTTY; shown != asked {
+				t.Errorf("effect shown: %t, want %t", shown, asked)
+			}
+			if strings.ContainsRune(w.String(), '\x1b') {
+				t.Errorf("raw escape in %q", w.String())
+			}
+		})
+	}
+}
+
+func TestConfirmStopsWhereTheEffectCannotBeShown(t *testing.T) {
+	a := &app{in: strings.NewReader("job:1\n"), errOut: io.Discard, inTTY: true, errTTY: true}
+	boom := errors.New("boom")
+	if err := a.confirm(t.Context(), "job:1", func(io.Writer) error { return boom }); !errors.Is(err, boom) {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestConfirmEndsWithASignal(t *testing.T) {
+	r, w := io.Pipe()
+	defer w.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	a := &app{in: r, errOut: io.Discard, inTTY: true, errTTY: true}
+	if err := a.confirm(ctx, "job:1", func(io.Writer) error { return nil }); !errors.Is(err, errNotConfirmed) {
+		t.Errorf("error %v", err)
+	}
+}

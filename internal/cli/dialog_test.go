@@ -1,0 +1,147 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"redlockctl/internal/lab"
+	"redlockctl/internal/lab/labtest"
+)
+
+// person runs the command line as somebody at a terminal does who types text.
+func person(t *testing.T, servers []*lab.Server, typed string, args ...string) (code Exit, out, asked string) {
+	t.Helper()
+	return at(t.Context(), t, servers, strings.NewReader(typed), args...)
+}
+
+// at runs the command line at a terminal with the input in.
+func at(ctx context.Context, t *testing.T, servers []*lab.Server, in io.Reader, args ...string) (code Exit, out, asked string) {
+	t.Helper()
+	dir := t.TempDir()
+	var cfg strings.Builder
+	fmt.Fprint(&cfg, "[cluster]\nmax_ttl = \"30s\"\n[redlock]\nnode_timeout = \"1s\"\n")
+	for i, s := range servers {
+		fmt.Fprintf(&cfg, "[[nodes]]\nname = \"n%d\"\naddr = %q\n", i+1, s.Addr())
+	}
+	path := filepath.Join(dir, "config.toml")
+	if err := os.WriteFile(path, []byte(cfg.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	env := map[string]string{"HOME": dir, "XDG_STATE_HOME": filepath.Join(dir, "state"), "REDLOCKCTL_CONFIG": path}
+	var w, e strings.Builder
+	a := &app{
+		in: in, out: &w, errOut: &e, inTTY: true, errTTY: true,
+		getenv: func(k string) string { return env[k] },
+	}
+	code = a.main(ctx, args)
+	return code, w.String(), e.String()
+}
+
+func get(t *testing.T, s *lab.Server, args ...any) any {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	defer cancel()
+	v, err := s.Do(ctx, args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+func TestForceReleaseDialog(t *testing.T) {
+	servers := labtest.Servers(t, 3)
+	const name, token = "job:\x1b[2J", "tok\u202een"
+	for _, s := range servers {
+		get(t, s, "SET", name, token, "PX", "20000")
+	}
+
+	code, _, asked := person(t, servers, "yes\n", "force-release", name, "--reason", "dead")
+	if code != ExitRefused {
+		t.Errorf("exit code %d for another word than the name, want %d", code, ExitRefused)
+	}
+	for _, want := range []string{"n1", "n2", "n3", "s  tok", `tok\u202een`, `job:\x1b[2J`, "TOKEN", "not told"} {
+		if !strings.Contains(asked, want) {
+			t.Errorf("%q is not shown in\n%s", want, asked)
+		}
+	}
+	if strings.ContainsAny(asked, "\x1b\u202e") {
+		t.Errorf("a raw control character in %q", asked)
+	}
+	if got := get(t, servers[0], "EXISTS", name); got != int64(1) {
+		t.Fatal("deleted without confirmation")
+	}
+
+	code, out, asked := person(t, servers, `job:\x1b[2J`+"\n", "force-release", name, "--reason", "dead")
+	if code != ExitDone || !strings.Contains(out, "gone on n1 n2 n3") {
+		t.Errorf("exit code %d, %q\n%s", code, out, asked)
+	}
+	if got := get(t, servers[0], "EXISTS", name); got != int64(0) {
+		t.Error("not deleted")
+	}
+	if code, _, asked := person(t, servers, "gone\n", "force-release", "gone", "--reason", "dead"); code != ExitNotOwner {
+		t.Errorf("exit code %d for a lock that is not there, want %d\n%s", code, ExitNotOwner, asked)
+	}
+}
+
+// What is deleted is what was shown: another holder that came in between stays.
+func TestForceReleaseDialogComparesAgain(t *testing.T) {
+	servers := labtest.Servers(t, 3)
+	for _, s := range servers {
+		get(t, s, "SET", "job:1", "first", "PX", "20000")
+	}
+	// The answer is typed only after the holder has changed.
+	in := readerFunc(func(p []byte) (int, error) {
+		for _, s := range servers {
+			get(t, s, "SET", "job:1", "second", "PX", "20000")
+		}
+		return copy(p, "job:1\n"), nil
+	})
+	if code, _, asked := at(t.Context(), t, servers, in, "force-release", "job:1", "--reason", "dead"); code != ExitNotOwner {
+		t.Errorf("exit code %d, want %d\n%s", code, ExitNotOwner, asked)
+	}
+	if got := get(t, servers[0], "GET", "job:1"); got != "second" {
+		t.Errorf("the new holder's copy is %v", got)
+	}
+}
+
+type readerFunc func([]byte) (int, error)
+
+func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
+
+func TestNodeDialogs(t *testing.T) {
+	servers := labtest.Servers(t, 3)
+	code, _, asked := person(t, servers, "n1\n", "node", "fence", "n2", "--reason", "r")
+	if code != ExitRefused || !strings.Contains(asked, "n2") || !strings.Contains(asked, "Then 2 of 3 nodes serve; a quorum is 2") {
+		t.Errorf("exit code %d\n%s", code, asked)
+	}
+	if code, out, asked := person(t, servers, "n2\n", "node", "fence", "n2", "--reason", "r"); code != ExitDone || out != "fenced n2\n" {
+		t.Errorf("exit code %d, %q\n%s", code, out, asked)
+	}
+	code, _, asked = person(t, servers, "no\n", "node", "fence", "n3", "--reason", "r")
+	if code != ExitRefused || !strings.Contains(asked, "NOTHING CAN BE LOCKED") {
+		t.Errorf("exit code %d\n%s", code, asked)
+	}
+	code, _, asked = person(t, servers, "n2\n", "node", "open", "n2", "--reason", "r")
+	if code != ExitDone || !strings.Contains(asked, "TWO HOLDERS") || !strings.Contains(asked, "now held") {
+		t.Errorf("exit code %d\n%s", code, asked)
+	}
+}
+
+func TestASignalEndsAWait(t *testing.T) {
+	servers := labtest.Servers(t, 3)
+	for _, s := range servers {
+		get(t, s, "SET", "job:1", "another", "PX", "20000")
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	time.AfterFunc(300*time.Millisecond, cancel)
+	code, out, asked := at(ctx, t, servers, strings.NewReader(""), "acquire", "job:1", "--wait", "1h")
+	if code != ExitFailed || out != "" || !strings.HasPrefix(asked, "redlockctl: interrupted: ") {
+		t.Errorf("exit code %d, %q\n%s", code, out, asked)
+	}
+}

@@ -1,0 +1,77 @@
+package cli
+
+import (
+	"errors"
+
+	"redlockctl/internal/operator"
+	"redlockctl/redlock"
+)
+
+// Exit is how a command ended, for scripts to tell apart.
+type Exit int
+
+// The exit codes.
+const (
+	ExitDone      Exit = 0
+	ExitFailed    Exit = 1 // anything that has no code of its own
+	ExitUsage     Exit = 2 // wrong usage or configuration; nothing was contacted
+	ExitContended Exit = 3 // another token holds the lock
+	ExitNoQuorum  Exit = 4 // too few nodes serve
+	ExitNotOwner  Exit = 5 // the token does not hold the lock, or its validity ended
+	ExitRefused   Exit = 6 // read-only, not confirmed, or not as asked
+)
+
+// usageError is a command line that cannot be meant.
+type usageError struct{ error }
+
+func (e usageError) Unwrap() error { return e.error }
+
+// configError is a configuration that cannot be used; its text may have
+// several lines.
+type configError struct{ error }
+
+func (e configError) Unwrap() error { return e.error }
+
+var (
+	// errNotConfirmed is returned when a dangerous act was not confirmed.
+	errNotConfirmed = errors.New("refused: not confirmed")
+	// errInterrupted is returned when a signal ended a command before its end.
+	errInterrupted = errors.New("interrupted")
+	// errSilent marks an error whose message is on standard output already.
+	errSilent = errors.New("")
+)
+
+// silent is err without a message of its own.
+type silent struct{ error }
+
+func (e silent) Unwrap() error        { return e.error }
+func (e silent) Is(target error) bool { return target == errSilent }
+
+// exitOf is the exit code of an error: the one place that decides it.
+func exitOf(err error) Exit {
+	is := func(targets ...error) bool {
+		for _, t := range targets {
+			if errors.Is(err, t) {
+				return true
+			}
+		}
+		return false
+	}
+	switch {
+	case err == nil:
+		return ExitDone
+	case errors.As(err, new(usageError)), errors.As(err, new(configError)), is(redlock.ErrInvalid):
+		return ExitUsage
+	case is(operator.ErrReadOnly, errNotConfirmed):
+		return ExitRefused
+	case is(redlock.ErrContended):
+		return ExitContended
+	case is(redlock.ErrNoQuorum):
+		return ExitNoQuorum
+	case is(redlock.ErrNotHeld, redlock.ErrExpired, operator.ErrChanged):
+		return ExitNotOwner
+	case is(operator.ErrRefused):
+		return ExitRefused
+	}
+	return ExitFailed
+}

@@ -1,0 +1,217 @@
+package cli
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"io"
+	"time"
+	"unicode/utf8"
+
+	"redlockctl/internal/safetext"
+	"redlockctl/monitor"
+	"redlockctl/redlock"
+)
+
+// Schema names the form of the JSON documents. Within a version fields are
+// added, never renamed, retyped or removed. Durations are integer milliseconds
+// with the suffix _ms; a field that does not apply is left out. Text that came
+// from a server keeps its characters by JSON escapes; where its bytes are no
+// UTF-8, a second field with the suffix _base64 holds them exactly.
+const Schema = "redlockctl/v1"
+
+// printJSON writes one document.
+func printJSON(w io.Writer, doc any) error {
+	enc := json.NewEncoder(w)
+	enc.SetIndent("", "  ")
+	enc.SetEscapeHTML(false)
+	return enc.Encode(doc)
+}
+
+// text makes any string safe inside JSON: encoding/json leaves C1 controls and
+// bidi characters as they are.
+func text(s string) safetext.Text { return safetext.New(s) }
+
+// base64Of is the exact bytes of a text that JSON cannot hold; else empty.
+func base64Of(raw string) string {
+	if utf8.ValidString(raw) {
+		return ""
+	}
+	return base64.StdEncoding.EncodeToString([]byte(raw))
+}
+
+func ms(d time.Duration) int64 { return d.Milliseconds() }
+
+// msUntil is the time from now until t, not negative; nil for a zero t.
+func msUntil(t, now time.Time) *int64 {
+	if t.IsZero() {
+		return nil
+	}
+	v := max(0, t.Sub(now).Milliseconds())
+	return &v
+}
+
+// clusterJSON is the state of the cluster.
+type clusterJSON struct {
+	Cluster  safetext.Text `json:"cluster"`
+	Verdict  string        `json:"verdict"`
+	Reason   safetext.Text `json:"reason"`
+	N        int           `json:"n"`
+	Quorum   int           `json:"quorum"`
+	Serving  int           `json:"serving"`
+	CanLose  int           `json:"can_lose"`
+	MaxTTLms int64         `json:"max_ttl_ms"`
+}
+
+func clusterDoc(c monitor.Cluster) clusterJSON {
+	return clusterJSON{
+		Cluster: text(c.Name), Verdict: c.Verdict.String(), Reason: text(c.Reason), N: c.N, Quorum: c.Quorum,
+		Serving: c.Serving, CanLose: c.CanLose, MaxTTLms: ms(c.MaxTTL),
+	}
+}
+
+// nodeJSON is one master.
+type nodeJSON struct {
+	Name               safetext.Text   `json:"name"`
+	Addr               safetext.Text   `json:"addr"`
+	State              string          `json:"state"`
+	StateForMs         *int64          `json:"state_for_ms,omitempty"`
+	Error              *safetext.Text  `json:"error,omitempty"`
+	RunID              *safetext.Text  `json:"run_id,omitempty"`
+	Version            *safetext.Text  `json:"version,omitempty"`
+	Role               *safetext.Text  `json:"role,omitempty"`
+	UptimeMs           int64           `json:"uptime_ms"`
+	Locks              int             `json:"locks"`
+	RTTus              int64           `json:"rtt_us"`
+	ClockOffsetUs      *int64          `json:"clock_offset_us,omitempty"`
+	ClockBoundUs       *int64          `json:"clock_offset_bound_us,omitempty"`
+	DriftPPM           *float64        `json:"drift_ppm,omitempty"`
+	DriftBoundPPM      *float64        `json:"drift_bound_ppm,omitempty"`
+	MinReplicasToWrite *int64          `json:"min_replicas_to_write,omitempty"`
+	Persistent         bool            `json:"persistent"`
+	MaxmemoryPolicy    *safetext.Text  `json:"maxmemory_policy,omitempty"`
+	Replicas           int             `json:"replicas"`
+	Clients            int             `json:"clients"`
+	UsedMemory         int64           `json:"used_memory_bytes"`
+	Notes              []safetext.Text `json:"notes,omitempty"`
+}
+
+func optional(s string) *safetext.Text {
+	if s == "" {
+		return nil
+	}
+	t := text(s)
+	return &t
+}
+
+func nodeDoc(n monitor.Node, now time.Time) nodeJSON {
+	doc := nodeJSON{
+		Name: text(n.Name), Addr: text(n.Addr), State: n.State.String(), Error: optional(n.Err.Raw()),
+		RunID: optional(n.RunID), Version: optional(n.Version), Role: optional(n.Role), UptimeMs: ms(n.Uptime),
+		Locks: n.Locks, RTTus: n.RTT.Microseconds(), Persistent: n.Persistent, MaxmemoryPolicy: optional(n.Eviction),
+		Replicas: n.Replicas, Clients: n.Clients, UsedMemory: n.UsedMemory,
+	}
+	if !n.Since.IsZero() {
+		v := ms(max(0, now.Sub(n.Since)))
+		doc.StateForMs = &v
+	}
+	if n.Offset.Valid {
+		off, bound := n.Offset.Offset.Microseconds(), n.Offset.Bound.Microseconds()
+		doc.ClockOffsetUs, doc.ClockBoundUs = &off, &bound
+	}
+	if n.Drift.Valid {
+		doc.DriftPPM, doc.DriftBoundPPM = &n.Drift.PPM, &n.Drift.Bound
+	}
+	if n.MinReplicasToWrite >= 0 && n.RunID != "" {
+		doc.MinReplicasToWrite = &n.MinReplicasToWrite
+	}
+	for _, note := range n.Notes {
+		doc.Notes = append(doc.Notes, text(note))
+	}
+	return doc
+}
+
+// lockJSON is one resource over all nodes.
+type lockJSON struct {
+	Key          safetext.Text  `json:"key"`
+	KeyBase64    string         `json:"key_base64,omitempty"`
+	State        string         `json:"state"`
+	Holder       *safetext.Text `json:"holder,omitempty"`
+	HolderBase64 string         `json:"holder_base64,omitempty"`
+	Held         int            `json:"copies"`
+	N            int            `json:"n"`
+	Quorum       int            `json:"quorum"`
+	Tokens       int            `json:"tokens"`
+	EndsMs       *int64         `json:"majority_ends_ms,omitempty"`
+	Margin       *int           `json:"margin,omitempty"`
+	Nodes        []copyJSON     `json:"nodes"`
+}
+
+// copyJSON is a key on one node.
+type copyJSON struct {
+	Node        safetext.Text  `json:"node"`
+	State       string         `json:"state"` // present, absent, unknown
+	Type        *safetext.Text `json:"type,omitempty"`
+	Token       *safetext.Text `json:"token,omitempty"`
+	TokenBase64 string         `json:"token_base64,omitempty"`
+	Length      int64          `json:"length,omitempty"`
+	TTLms       *int64         `json:"ttl_ms,omitempty"` // absent where the copy has none
+	Immortal    bool           `json:"immortal,omitempty"`
+}
+
+func lockDoc(l monitor.Lock, s *monitor.Snapshot) lockJSON {
+	doc := lockJSON{
+		Key: l.Key, KeyBase64: base64Of(l.Key.Raw()), State: l.State.String(),
+		Holder: optional(l.Holder.Raw()), HolderBase64: base64Of(l.Holder.Raw()),
+		Held: l.Held, N: s.Cluster.N, Quorum: s.Cluster.Quorum, Tokens: l.Tokens, EndsMs: msUntil(l.MajorityEnd, s.At),
+	}
+	if l.Held >= s.Cluster.Quorum {
+		doc.Margin = &l.Margin
+	}
+	for i, c := range l.Copies {
+		cp := copyJSON{State: copyStateNames[c.State]}
+		if i < len(s.Nodes) {
+			cp.Node = text(s.Nodes[i].Name)
+		}
+		if c.State != monitor.CopyAbsent && !(c.State == monitor.CopyUnknown && c.ReadAt.IsZero()) {
+			cp.Type, cp.Length = optional(c.Type), c.Len
+			cp.Token, cp.TokenBase64 = optional(c.Token.Raw()), base64Of(c.Token.Raw())
+			cp.TTLms = msUntil(c.Expires, s.At)
+			cp.Immortal = c.State == monitor.CopyPresent && c.Expires.IsZero()
+		}
+		doc.Nodes = append(doc.Nodes, cp)
+	}
+	return doc
+}
+
+var copyStateNames = [...]string{monitor.CopyAbsent: "absent", monitor.CopyPresent: "present", monitor.CopyUnknown: "unknown"}
+
+// resultJSON is one node's part in an act.
+type resultJSON struct {
+	Node        safetext.Text  `json:"node"`
+	Status      string         `json:"status"`
+	Token       *safetext.Text `json:"token,omitempty"`
+	TokenBase64 string         `json:"token_base64,omitempty"`
+	Type        *safetext.Text `json:"type,omitempty"`
+	TTLms       *int64         `json:"ttl_ms,omitempty"`
+	MayLiveMs   *int64         `json:"may_live_ms,omitempty"`
+	Error       *safetext.Text `json:"error,omitempty"`
+}
+
+func resultDocs(results []redlock.NodeResult, now time.Time) []resultJSON {
+	docs := make([]resultJSON, 0, len(results))
+	for _, r := range results {
+		doc := resultJSON{
+			Node: text(r.Node), Status: r.Status.String(), Token: optional(r.Token), TokenBase64: base64Of(r.Token),
+			Type: optional(r.Type), MayLiveMs: msUntil(r.MayLiveUntil, now),
+		}
+		if r.TTL > 0 {
+			v := ms(r.TTL)
+			doc.TTLms = &v
+		}
+		if r.Err != nil {
+			doc.Error = optional(r.Err.Error())
+		}
+		docs = append(docs, doc)
+	}
+	return docs
+}

@@ -1,0 +1,145 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"redlockctl/internal/lab"
+	"redlockctl/internal/safetext"
+)
+
+// labJSON is the document of lab up and lab down.
+type labJSON struct {
+	Schema string          `json:"schema"`
+	Dir    safetext.Text   `json:"dir"`
+	Nodes  []labNodeJSON   `json:"nodes,omitempty"`
+	Ended  []safetext.Text `json:"ended,omitempty"`
+}
+
+type labNodeJSON struct {
+	Name    safetext.Text `json:"name"`
+	Addr    safetext.Text `json:"addr"`
+	Pid     int           `json:"pid"`
+	State   string        `json:"state"` // opened, closed, or ran before
+	Restart safetext.Text `json:"restart"`
+}
+
+func (a *app) labCommand() *cobra.Command {
+	cmd := &cobra.Command{Use: "lab", Short: "Real masters on this machine, to try things out on", RunE: group, Args: cobra.ArbitraryArgs}
+	cmd.AddCommand(a.labUpCommand(), a.labDownCommand())
+	return cmd
+}
+
+// labDir is where the lab keeps its files.
+func (a *app) labDir(flag string) (string, error) {
+	if flag != "" {
+		return filepath.Abs(flag)
+	}
+	if dir := lab.DefaultDir(a.getenv); dir != "" {
+		return dir, nil
+	}
+	return "", usageError{errors.New("no place for the lab: $XDG_STATE_HOME and $HOME are not set; use --dir")}
+}
+
+const labDirUsage = "where its files are (default $XDG_STATE_HOME/redlockctl/lab)"
+
+func (a *app) labUpCommand() *cobra.Command {
+	var dir, bin string
+	var nodes, port int
+	cmd := &cobra.Command{
+		Use:   "up",
+		Short: "Start real redis-servers on loopback ports and leave them running",
+		Long: `Starts redis-servers on 127.0.0.1:7001 and the ports after it, without
+persistence, with the boot fence in an included file, and opens them: a new
+cluster's first life has no votes to forget. They run on in the background until
+"lab down". The command that starts a node again after a crash is printed; every
+such restart comes up closed, until a guard opens it. So does a node that "lab
+up" finds ended and starts again.`,
+		Args: noArgs,
+		RunE: a.run(func(ctx context.Context, _ []string) error {
+			switch {
+			case nodes < 1 || nodes > demoMaxNodes:
+				return usageError{fmt.Errorf("--nodes %d is not in 1..%d", nodes, demoMaxNodes)}
+			case port < 1024 || port+nodes-1 > 65535:
+				return usageError{fmt.Errorf("--port %d: the ports of %d nodes are not in 1024..65535", port, nodes)}
+			}
+			dir, err := a.labDir(dir)
+			if err != nil {
+				return err
+			}
+			started, err := lab.Up(ctx, dir, bin, nodes, port)
+			if err != nil {
+				return err
+			}
+			if a.output == "json" {
+				doc := labJSON{Schema: Schema, Dir: text(dir)}
+				for _, s := range started {
+					doc.Nodes = append(doc.Nodes, labNodeJSON{text(s.Name), text(s.Addr), s.Pid, startedAs(s), text(s.RestartCmd)})
+				}
+				return printJSON(a.out, doc)
+			}
+			t := &table{head: []string{"NODE", "ADDR", "PID", "STATE", "START IT AGAIN WITH"}}
+			for _, s := range started {
+				t.add(plain(s.Name), plain(s.Addr), cell{text: fmt.Sprint(s.Pid)}, cell{text: startedAs(s)}, plain(s.RestartCmd))
+			}
+			t.write(a.out, a.color())
+			return nil
+		}),
+	}
+	f := cmd.Flags()
+	f.StringVar(&dir, "dir", "", labDirUsage)
+	f.IntVar(&nodes, "nodes", 5, "how many masters")
+	f.IntVar(&port, "port", 7001, "port of the first one")
+	f.StringVar(&bin, "redis-server", "redis-server", "the server, a path or a name in $PATH")
+	return cmd
+}
+
+// startedAs is what lab up made of a node, in a word or two.
+func startedAs(s lab.Started) string {
+	switch {
+	case s.Already:
+		return "ran before"
+	case s.Opened:
+		return "opened"
+	}
+	return "closed"
+}
+
+func (a *app) labDownCommand() *cobra.Command {
+	var dir string
+	cmd := &cobra.Command{
+		Use:   "down",
+		Short: "End the servers that lab up left running",
+		Args:  noArgs,
+		RunE: a.run(func(ctx context.Context, _ []string) error {
+			dir, err := a.labDir(dir)
+			if err != nil {
+				return err
+			}
+			ended, err := lab.Down(ctx, dir)
+			if err != nil {
+				return err
+			}
+			if a.output == "json" {
+				doc := labJSON{Schema: Schema, Dir: text(dir)}
+				for _, name := range ended {
+					doc.Ended = append(doc.Ended, text(name))
+				}
+				return printJSON(a.out, doc)
+			}
+			if len(ended) == 0 {
+				fmt.Fprintf(a.out, "nothing runs in %s\n", safetext.Escape(dir))
+			}
+			for _, name := range ended {
+				fmt.Fprintf(a.out, "ended %s\n", safetext.Escape(name))
+			}
+			return nil
+		}),
+	}
+	cmd.Flags().StringVar(&dir, "dir", "", labDirUsage)
+	return cmd
+}

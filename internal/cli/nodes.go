@@ -1,0 +1,148 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"redlockctl/internal/safetext"
+	"redlockctl/monitor"
+	"redlockctl/restartguard"
+)
+
+// nodesJSON is the document of nodes.
+type nodesJSON struct {
+	Schema string `json:"schema"`
+	clusterJSON
+	Nodes []nodeJSON `json:"nodes"`
+}
+
+func (a *app) nodesCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "nodes",
+		Short: "The masters: state, clock, fence, what is wrong",
+		Long: `Looks at every master once and prints a row for each. OFFSET is how far the
+node's clock is ahead of this machine's, with the bound that the round trip
+leaves. FENCE is open, closed (by a boot fence or a guard), held (by an
+operator), or the number of replicas that a write needs there.`,
+		Args: noArgs,
+		RunE: a.run(func(ctx context.Context, _ []string) error {
+			cfg, err := a.load()
+			if err != nil {
+				return err
+			}
+			s, err := look(ctx, cfg)
+			if err != nil {
+				return err
+			}
+			if a.output == "json" {
+				return printJSON(a.out, nodesJSON{Schema: Schema, clusterJSON: clusterDoc(s.Cluster), Nodes: nodeDocs(s)})
+			}
+			a.printNodes(a.out, s, nil)
+			return nil
+		}),
+	}
+}
+
+func nodeDocs(s *monitor.Snapshot) []nodeJSON {
+	docs := make([]nodeJSON, 0, len(s.Nodes))
+	for _, n := range s.Nodes {
+		docs = append(docs, nodeDoc(n, s.At))
+	}
+	return docs
+}
+
+// printNodes prints the table of nodes. Where a guard runs in this process,
+// guard is what it knows: how long a closed node still waits.
+func (a *app) printNodes(w io.Writer, s *monitor.Snapshot, guard []restartguard.NodeStatus) {
+	waits := map[string]restartguard.NodeStatus{}
+	for _, g := range guard {
+		waits[g.Node] = g
+	}
+	t := &table{head: []string{"NODE", "ADDR", "STATE", "UPTIME", "LOCKS", "RTT", "OFFSET", "FENCE", "RESTARTS", "VERSION", "NOTE"}}
+	for _, n := range s.Nodes {
+		row := nodeCells(n)
+		fence := fenceCell(n)
+		if g, ok := waits[n.Name]; ok && g.Phase == restartguard.PhaseClosed && !g.Until.IsZero() {
+			fence.text += ", rejoins in " + left(time.Until(g.Until))
+		}
+		offset := "-"
+		if n.Offset.Valid {
+			offset = span(n.Offset.Offset) + a.plusMinus() + span(n.Offset.Bound)
+		}
+		version := "-"
+		if n.Version != "" {
+			version = n.Version
+		}
+		t.add(plain(n.Name), plain(n.Addr), row.state, row.uptime, row.locks, row.rtt, cell{text: offset}, fence,
+			cell{text: strconv.Itoa(n.Restarts)}, plain(version), cell{text: a.clip(row.note, 100)})
+	}
+	t.write(w, a.color())
+}
+
+// nodeRow is what both tables of nodes show.
+type nodeRow struct {
+	state, uptime, locks, rtt cell
+	note                      string
+}
+
+func nodeCells(n monitor.Node) nodeRow {
+	r := nodeRow{
+		state:  cell{text: n.State.String(), tone: toneBad},
+		uptime: cell{text: "-"}, locks: cell{text: "-"}, rtt: cell{text: "-"},
+	}
+	answers := false
+	switch n.State {
+	case monitor.NodeServing:
+		r.state.tone, answers = toneGood, true
+	case monitor.NodeFenced, monitor.NodeHeld, monitor.NodeLoading:
+		r.state.tone, answers = toneWarn, true
+	case monitor.NodeWrongRole:
+		answers = true
+	}
+	if answers {
+		r.uptime.text, r.locks.text = uptime(n.Uptime), strconv.Itoa(n.Locks)
+		if n.RTT > 0 {
+			r.rtt.text = span(n.RTT)
+		}
+	}
+	var notes []string
+	if !n.Err.Empty() {
+		notes = append(notes, n.Err.String())
+	}
+	if n.State == monitor.NodeFenced {
+		notes = append(notes, "refuses writes until a guard or an operator opens it")
+	}
+	for _, note := range n.Notes {
+		notes = append(notes, safetext.Escape(note))
+	}
+	r.note = strings.Join(notes, "; ")
+	return r
+}
+
+// uptime is known in whole seconds only.
+func uptime(d time.Duration) string {
+	if d < time.Minute {
+		return fmt.Sprintf("%ds", int(d.Seconds()))
+	}
+	return span(d)
+}
+
+func fenceCell(n monitor.Node) cell {
+	switch {
+	case n.RunID == "" || n.MinReplicasToWrite < 0:
+		return cell{text: "?", tone: toneWarn}
+	case n.MinReplicasToWrite == restartguard.FenceOpen:
+		return cell{text: "open"}
+	case n.MinReplicasToWrite == restartguard.FenceClosed:
+		return cell{text: "closed", tone: toneWarn}
+	case n.MinReplicasToWrite == restartguard.FenceHold:
+		return cell{text: "held", tone: toneWarn}
+	}
+	return cell{text: "needs " + plural(int(n.MinReplicasToWrite), "replica", "replicas"), tone: toneWarn}
+}

@@ -1,0 +1,276 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"redlockctl/internal/audit"
+	"redlockctl/internal/config"
+	"redlockctl/internal/operator"
+	"redlockctl/internal/safetext"
+	"redlockctl/monitor"
+	"redlockctl/redlock"
+	"redlockctl/restartguard"
+)
+
+// settleTime bounds how long a one-shot command waits for the nodes to be
+// seen, so that a dead one does not hang it.
+const settleTime = 2 * time.Second
+
+// spec is what a session is opened on.
+type spec struct {
+	nodes    []*redlock.Node
+	redlock  redlock.Options
+	monitor  monitor.Options
+	guarded  []*redlock.Node // those with a fence; empty: no guard
+	guard    restartguard.Config
+	readOnly bool
+	audit    string // path of the audit log
+}
+
+// specOf is the session of a configuration, with a guard if one is wanted.
+func specOf(cfg *config.Config, withGuard bool) (spec, error) {
+	nodes, err := cfg.Masters()
+	if err != nil {
+		return spec{}, configError{err}
+	}
+	s := spec{
+		nodes:    nodes,
+		redlock:  cfg.Redlock,
+		readOnly: cfg.Cluster.ReadOnly,
+		audit:    cfg.Audit.Path,
+		monitor: monitor.Options{
+			ClusterName:  cfg.Cluster.Name,
+			LockPatterns: cfg.Cluster.LockPatterns,
+			MaxTTL:       cfg.Cluster.MaxTTL,
+			Redlock:      cfg.Redlock,
+			Timeout:      cfg.Monitor.Timeout,
+			ProbeEvery:   cfg.Monitor.ProbeEvery,
+			InfoEvery:    cfg.Monitor.InfoEvery,
+			ScanEvery:    cfg.Monitor.ScanEvery,
+			ScanCount:    cfg.Monitor.ScanCount,
+		},
+		guard: restartguard.Config{
+			Delay:        cfg.Guard.Delay,
+			FirstContact: cfg.Guard.FirstContact,
+			Poll:         cfg.Guard.Poll,
+			Timeout:      cfg.Guard.Timeout,
+		},
+	}
+	if withGuard && !s.readOnly {
+		for i, n := range cfg.Nodes {
+			if n.Fence != "none" {
+				s.guarded = append(s.guarded, nodes[i])
+			}
+		}
+	}
+	return s, nil
+}
+
+// look is the picture of the cluster once every node has been seen, or
+// [settleTime] is over.
+func look(ctx context.Context, cfg *config.Config) (*monitor.Snapshot, error) {
+	s, err := specOf(cfg, false)
+	if err != nil {
+		return nil, err
+	}
+	mon, err := monitor.New(s.nodes, s.monitor)
+	if err != nil {
+		return nil, err
+	}
+	run, stop := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	wg.Go(func() { mon.Run(run) })
+	defer wg.Wait()
+	defer stop()
+	return settled(ctx, mon)
+}
+
+// settled waits for the first full picture, at most [settleTime]. What is
+// missing then is shown as unknown; only the end of ctx is an error.
+func settled(ctx context.Context, mon *monitor.Monitor) (*monitor.Snapshot, error) {
+	bounded, cancel := context.WithTimeout(ctx, settleTime)
+	defer cancel()
+	_ = mon.Settled(bounded)
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	return mon.Snapshot(), nil
+}
+
+// hand is what a one-shot act needs: the lock core, and the operator that
+// acts on it.
+type hand struct {
+	client *redlock.Client
+	op     *operator.Operator
+	log    *audit.Log
+}
+
+func openHand(s spec) (*hand, error) {
+	h := &hand{}
+	if !s.readOnly {
+		log, err := audit.Open(s.audit)
+		if err != nil {
+			return nil, fmt.Errorf("%w: the audit log cannot be written: %w", operator.ErrRefused, err)
+		}
+		h.log = log
+	}
+	client, err := redlock.New(s.nodes, s.redlock)
+	if err != nil {
+		if h.log != nil {
+			_ = h.log.Close()
+		}
+		return nil, configError{err}
+	}
+	h.client = client
+	h.op = operator.New(client, operator.Options{
+		Cluster: s.monitor.ClusterName, ReadOnly: s.readOnly, Log: h.log, MaxTTL: s.monitor.MaxTTL,
+	})
+	return h, nil
+}
+
+func (h *hand) close() {
+	_ = h.client.Close()
+	if h.log != nil {
+		_ = h.log.Close()
+	}
+}
+
+// session is a cluster that is watched, guarded and acted on: what stands
+// behind the console and the demo.
+type session struct {
+	*hand
+	mon   *monitor.Monitor
+	guard *restartguard.Guard // nil without one
+	delay time.Duration
+	stop  context.CancelFunc
+	wg    sync.WaitGroup
+}
+
+// openSession starts the parts; they run until ctx ends or the session is
+// closed.
+func openSession(ctx context.Context, s spec) (*session, error) {
+	mon, err := monitor.New(s.nodes, s.monitor)
+	if err != nil {
+		return nil, err
+	}
+	h, err := openHand(s)
+	if err != nil {
+		return nil, err
+	}
+	ses := &session{hand: h, mon: mon, delay: s.guard.Delay}
+	if len(s.guarded) > 0 {
+		cfg := s.guard
+		cfg.OnEvent = func(e restartguard.Event) {
+			level := monitor.LevelNotice
+			if alarming(e) {
+				level = monitor.LevelAlarm
+			}
+			mon.Note(monitor.Event{
+				At: e.At, Level: level, Kind: "guard " + e.Kind, Node: e.Node,
+				Text: safetext.New("guard: " + e.Node + " " + e.Text),
+			})
+		}
+		if ses.guard, err = restartguard.New(s.guarded, cfg); err != nil {
+			h.close()
+			return nil, err
+		}
+	}
+	run, stop := context.WithCancel(ctx)
+	ses.stop = stop
+	ses.wg.Go(func() { mon.Run(run) })
+	if ses.guard != nil {
+		ses.wg.Go(func() { _ = ses.guard.Run(run) })
+	}
+	return ses, nil
+}
+
+// alarming tells if a person should look at an event of the guard.
+func alarming(e restartguard.Event) bool { return e.Kind == "exposed" || e.Kind == "unreachable" }
+
+// close ends all parts and waits for them. No node is opened on the way out.
+func (s *session) close() {
+	s.stop()
+	s.wg.Wait()
+	s.hand.close()
+}
+
+// actions are the operator's acts, each noted in the stream of events once it
+// is over.
+type actions struct{ *session }
+
+func (a actions) ReadOnly() bool { return a.op.ReadOnly() }
+
+func (a actions) note(node, key, done string, err error) {
+	if err != nil {
+		done += ": " + err.Error()
+	}
+	a.mon.Note(monitor.Event{
+		At: time.Now(), Level: monitor.LevelNotice, Kind: "operator", Node: node,
+		Key: safetext.New(key), Text: safetext.New(done),
+	})
+}
+
+func (a actions) Acquire(ctx context.Context, resource string, ttl time.Duration) (*redlock.Lock, error) {
+	l, err := a.op.Acquire(ctx, resource, ttl)
+	a.note("", resource, "operator: acquire "+resource, err)
+	return l, err
+}
+
+func (a actions) Release(ctx context.Context, resource, token string) ([]redlock.NodeResult, error) {
+	r, err := a.op.Release(ctx, resource, token)
+	a.note("", resource, "operator: release "+resource, err)
+	return r, err
+}
+
+func (a actions) ForceRelease(ctx context.Context, resource, token, reason string) ([]redlock.NodeResult, error) {
+	r, err := a.op.ForceRelease(ctx, resource, token, reason)
+	a.note("", resource, fmt.Sprintf("operator: force-release %s (%s)", resource, reason), err)
+	return r, err
+}
+
+func (a actions) FenceNode(ctx context.Context, node, reason string) error {
+	err := a.op.FenceNode(ctx, node, reason)
+	a.note(node, "", fmt.Sprintf("operator: fence %s (%s)", node, reason), err)
+	return err
+}
+
+func (a actions) OpenNode(ctx context.Context, node, reason string) error {
+	err := a.op.OpenNode(ctx, node, reason)
+	a.note(node, "", fmt.Sprintf("operator: open %s (%s)", node, reason), err)
+	return err
+}
+
+// describe says per node what came of an act, in groups: "ok: n1 n2, down: n3".
+func describe(results []redlock.NodeResult) string {
+	var order []string
+	names := map[string][]string{}
+	for _, r := range results {
+		word := r.Status.String()
+		if r.Status == redlock.StatusProtocol && r.Type != "" && r.Type != "string" {
+			word = "a " + r.Type
+		}
+		if names[word] == nil {
+			order = append(order, word)
+		}
+		names[word] = append(names[word], r.Node)
+	}
+	parts := make([]string, 0, len(order))
+	for _, word := range order {
+		parts = append(parts, word+": "+strings.Join(names[word], " "))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// resultsOf are the nodes' results that an error of the lock core carries.
+func resultsOf(err error) (*redlock.Error, []redlock.NodeResult) {
+	var e *redlock.Error
+	if errors.As(err, &e) {
+		return e, e.Nodes
+	}
+	return nil, nil
+}

@@ -1,0 +1,55 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"runtime/debug"
+
+	"github.com/spf13/cobra"
+)
+
+// versionJSON is the document of version.
+type versionJSON struct {
+	Schema   string `json:"schema"`
+	Version  string `json:"version"`
+	Go       string `json:"go"`
+	Revision string `json:"revision,omitempty"`
+	Modified bool   `json:"modified,omitempty"` // built from a tree with changes
+}
+
+func (a *app) versionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "The version of this program",
+		Args:  noArgs,
+		RunE: a.run(func(context.Context, []string) error {
+			doc := versionJSON{Schema: Schema, Version: "(devel)", Go: runtime.Version()}
+			if info, ok := debug.ReadBuildInfo(); ok {
+				if info.Main.Version != "" {
+					doc.Version = info.Main.Version
+				}
+				for _, s := range info.Settings {
+					switch s.Key {
+					case "vcs.revision":
+						doc.Revision = s.Value
+					case "vcs.modified":
+						doc.Modified = s.Value == "true"
+					}
+				}
+			}
+			if a.output == "json" {
+				return printJSON(a.out, doc)
+			}
+			line := fmt.Sprintf("redlockctl %s, %s", doc.Version, doc.Go)
+			if doc.Revision != "" {
+				line += ", revision " + doc.Revision
+				if doc.Modified {
+					line += " with changes"
+				}
+			}
+			fmt.Fprintln(a.out, line)
+			return nil
+		}),
+	}
+}
