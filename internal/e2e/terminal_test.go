@@ -1,0 +1,168 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"redlockctl/internal/lab"
+	"redlockctl/internal/lab/labtest"
+)
+
+// build makes the program once for a test.
+func build(t *testing.T) string {
+	t.Helper()
+	bin := filepath.Join(t.TempDir(), "redlockctl")
+	out, err := exec.Command("go", "build", "-o", bin, "redlockctl").CombinedOutput()
+	if err != nil {
+		t.Fatalf("go build: %v\n%s", err, out)
+	}
+	return bin
+}
+
+// cluster is five real masters and a configuration that names them.
+type cluster struct {
+	bin     string
+	dir     string
+	config  string
+	servers []*lab.Server
+}
+
+func newCluster(t *testing.T, maxTTL string) *cluster {
+	t.Helper()
+	c := &cluster{bin: build(t), dir: t.TempDir(), servers: labtest.Servers(t, 5)}
+	var b strings.Builder
+	fmt.Fprintf(&b, "[cluster]\nname = \"e2e\"\nmax_ttl = %q\n", maxTTL)
+	for i, s := range c.servers {
+		fmt.Fprintf(&b, "[[nodes]]\nname = \"n%d\"\naddr = %q\n", i+1, s.Addr())
+	}
+	c.config = filepath.Join(c.dir, "config.toml")
+	if err := os.WriteFile(c.config, []byte(b.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// env keeps the program away from the home of whoever runs the test.
+func (c *cluster) env() []string {
+	return []string{"REDLOCKCTL_CONFIG=" + c.config, "XDG_STATE_HOME=" + c.dir, "LANG=C.UTF-8", "TERM=xterm-256color"}
+}
+
+// run runs the program as another process would.
+func (c *cluster) run(t *testing.T, args ...string) string {
+	t.Helper()
+	cmd := exec.Command(c.bin, args...)
+	cmd.Env = append(os.Environ(), c.env()...)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("redlockctl %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+	return string(out)
+}
+
+// exists counts the masters that have the key.
+func (c *cluster) exists(t *testing.T, key string) int {
+	t.Helper()
+	n := 0
+	for _, s := range c.servers {
+		v, err := s.Do(context.Background(), "EXISTS", key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n += int(v.(int64))
+	}
+	return n
+}
+
+// terminal is a program in a tmux pane of a tmux server of its own.
+type terminal struct {
+	t      *testing.T
+	socket string
+}
+
+func (c *cluster) terminal(t *testing.T, width, height int, args ...string) *terminal {
+	t.Helper()
+	if _, err := exec.LookPath("tmux"); err != nil {
+		if os.Getenv("CI") != "" || os.Getenv("REDLOCKCTL_TEST_ALL") != "" {
+			t.Fatal("no tmux: apt-get install tmux")
+		}
+		t.Skip("no tmux: apt-get install tmux")
+	}
+	term := &terminal{t, filepath.Join(t.TempDir(), "tmux")}
+	// The shell stays when the program ends, so that one sees what it left.
+	line := strings.Join(append(append([]string{"env"}, c.env()...), append([]string{c.bin}, args...)...), " ") +
+		`; echo "exit code $?"; exec sleep 600`
+	term.tmux("-f", "/dev/null", "new-session", "-d", "-x", fmt.Sprint(width), "-y", fmt.Sprint(height), line)
+	t.Cleanup(func() { _ = exec.Command("tmux", "-S", term.socket, "kill-server").Run() })
+	return term
+}
+
+func (m *terminal) tmux(args ...string) string {
+	m.t.Helper()
+	cmd := exec.Command("tmux", append([]string{"-u", "-S", m.socket}, args...)...)
+	cmd.Env = append(os.Environ(), "LANG=C.UTF-8")
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		m.t.Fatalf("tmux %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+	return string(out)
+}
+
+// screen is what a person sees now.
+func (m *terminal) screen() string {
+	m.t.Helper()
+	return m.tmux("capture-pane", "-p")
+}
+
+// keys presses named keys (Enter, Tab, X …).
+func (m *terminal) keys(keys ...string) {
+	m.t.Helper()
+	m.tmux(append([]string{"send-keys"}, keys...)...)
+}
+
+// text types text.
+func (m *terminal) text(s string) {
+	m.t.Helper()
+	m.tmux("send-keys", "-l", s)
+}
+
+// until waits for the screen to look as ok says.
+func (m *terminal) until(what string, ok func(screen string) bool) string {
+	m.t.Helper()
+	end := time.Now().Add(20 * time.Second)
+	for {
+		s := m.screen()
+		if ok(s) {
+			return s
+		}
+		if time.Now().After(end) {
+			m.t.Fatalf("never saw %s; the screen is:\n%s", what, s)
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+// shows waits for a line that has all of the words.
+func (m *terminal) shows(words ...string) string {
+	m.t.Helper()
+	return m.until(fmt.Sprintf("a line with %q", words), func(s string) bool { return lineWith(s, words...) != "" })
+}
+
+// lineWith is the first line that has all of the words.
+func lineWith(screen string, words ...string) string {
+next:
+	for line := range strings.Lines(screen) {
+		for _, w := range words {
+			if !strings.Contains(line, w) {
+				continue next
+			}
+		}
+		return line
+	}
+	return ""
+}
