@@ -6,6 +6,8 @@ import (
 	"encoding/base64"
 	"errors"
 	"math/rand/v2"
+	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -55,7 +57,7 @@ func (c *Client) acquire(ctx context.Context, resource string, ttl time.Duration
 	var last *Error
 	for made := 1; ; made++ {
 		run := c.attempt(ctx, resource, c.token(), ttl, Terms{})
-		if run.machine.Verdict() == VerdictGranted {
+		if run.verdict() == VerdictGranted {
 			return run.lock(), nil
 		}
 		last = run.failure(ctx, op)
@@ -102,29 +104,34 @@ func (c *Client) identify(ctx context.Context, e *Error) {
 	}
 }
 
-// run is an [Attempt] that was driven to its verdict.
+// run is an [Attempt] that is driven over the streams of a client: the answers
+// step it as they come, and whoever waits for it is woken once, by the verdict.
 type run struct {
 	client          *Client
 	resource, token string
-	machine         *Attempt
-	results         []NodeResult
-	copies          []remnant
-	answers         chan answer // of the nodes that had not answered yet
+	over            atomic.Bool   // failed: what was not sent yet need not be
+	decided         chan struct{} // has room for one
+
+	mu      sync.Mutex
+	machine *Attempt
+	next    Send // what the verdict asks to be sent
+	results []NodeResult
+	copies  []remnant
 }
 
 // attempt drives an [Attempt] of which terms says whether it extends, and not
-// after when.
+// after when, to its verdict.
 func (c *Client) attempt(ctx context.Context, resource, token string, ttl time.Duration, terms Terms) *run {
 	r := &run{
 		client: c, resource: resource, token: token, results: c.blank(),
-		copies: make([]remnant, len(c.nodes)), answers: make(chan answer, len(c.nodes)),
+		copies: make([]remnant, len(c.nodes)), decided: make(chan struct{}, 1),
 	}
 	terms.N, terms.TTL, terms.Drift, terms.Wait = len(c.nodes), ttl, c.opt.Drift(ttl), c.opt.wait(ttl)
 	terms.Start = time.Now()
 	machine, send := Begin(terms)
 	r.machine = machine
-	over := new(atomic.Bool)
-	proto := call{key: resource, token: token, ttl: ttl, notAfter: machine.Deadline(), over: over, to: r.answers}
+	deadline := machine.Deadline()
+	proto := call{key: resource, token: token, ttl: ttl, notAfter: deadline, over: &r.over, to: r}
 	switch send {
 	case SendSet:
 		proto.op = opSet
@@ -135,65 +142,79 @@ func (c *Client) attempt(ctx context.Context, resource, token string, ttl time.D
 	default:
 		return r
 	}
-	timer := time.NewTimer(time.Until(machine.Deadline()))
+	timer := time.NewTimer(time.Until(deadline))
 	defer timer.Stop()
-	for machine.Verdict() == VerdictPending {
+	for waiting := true; waiting; {
 		select {
-		case a := <-r.answers:
-			send, _ = r.take(a)
+		case <-r.decided:
+			waiting = false
 		case <-timer.C:
-			// Answers that have come already count before the silence of the others.
-			for more := true; more && machine.Verdict() == VerdictPending; {
-				select {
-				case a := <-r.answers:
-					send, _ = r.take(a)
-				default:
-					more = false
-				}
-			}
-			if machine.Verdict() == VerdictPending {
-				send, _ = machine.Tick(time.Now())
+			// A step ahead of its deadline, by the grain of the clock, decides nothing.
+			if !r.step(func(m *Attempt) (Send, Verdict) { return m.Tick(time.Now()) }) {
+				timer.Reset(max(time.Until(deadline), time.Millisecond))
 			}
 		case <-ctx.Done():
-			send, _ = machine.Cancel()
+			r.step((*Attempt).Cancel)
 		case <-c.closing:
-			send, _ = machine.Cancel()
+			r.step((*Attempt).Cancel)
 		}
 	}
-	if machine.Verdict() != VerdictGranted {
-		over.Store(true)
+	if r.verdict() != VerdictGranted {
+		r.over.Store(true)
 	}
-	if send == SendRelease {
+	if r.next == SendRelease { // final since the verdict
 		c.send(call{op: opRelease, key: resource, token: token})
 	}
 	return r
 }
 
-// take gives an answer to the machine, and keeps what it says.
-func (r *run) take(a answer) (Send, Verdict) {
+// step steps the machine, and tells if the verdict is there.
+func (r *run) step(f func(*Attempt) (Send, Verdict)) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.stepLocked(f)
+}
+
+func (r *run) stepLocked(f func(*Attempt) (Send, Verdict)) bool {
+	if r.machine.Verdict() != VerdictPending {
+		return true
+	}
+	send, verdict := f(r.machine)
+	if verdict == VerdictPending {
+		return false
+	}
+	r.next = send
+	r.decided <- struct{}{}
+	return true
+}
+
+// answered gives the answer of a node to the machine, and keeps what it says.
+// Answers also come after the verdict: they tell what copies there are.
+func (r *run) answered(a answer) {
 	status := a.Status
 	if wrongType(a.NodeResult) {
 		status = StatusHeld
 	}
-	pending := r.machine.Verdict() == VerdictPending
-	send, verdict := r.machine.Answer(a.node, status, time.Now())
-	if pending {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.machine.Verdict() == VerdictPending {
 		r.client.keep(r.results, a)
+		r.stepLocked(func(m *Attempt) (Send, Verdict) { return m.Answer(a.node, status, a.at) })
 	}
 	r.copies[a.node].learn(a, r.machine.terms)
-	return send, verdict
 }
 
-// late takes in the answers that came after the verdict.
-func (r *run) late() {
-	for {
-		select {
-		case a := <-r.answers:
-			r.copies[a.node].learn(a, r.machine.terms)
-		default:
-			return
-		}
-	}
+func (r *run) verdict() Verdict {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.machine.Verdict()
+}
+
+// remnants is what is known of the copies by now, and whether that is all.
+func (r *run) remnants() (copies []remnant, all bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.copies), !slices.ContainsFunc(r.copies, func(m remnant) bool { return !m.heard })
 }
 
 func (r *run) lock() *Lock {
@@ -206,6 +227,8 @@ func (r *run) lock() *Lock {
 
 // failure is the error for a verdict other than granted.
 func (r *run) failure(ctx context.Context, op string) *Error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	e := &Error{Op: op, Resource: r.resource, Nodes: r.results, Attempts: 1}
 	for i := range e.Nodes {
 		if e.Nodes[i].Status == StatusUnanswered && r.machine.Status(i) == StatusSlow {

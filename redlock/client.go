@@ -48,7 +48,7 @@ func New(nodes []*Node, opt Options) (*Client, error) {
 		seen[n.Name()] = true
 	}
 	return newClient(nodes, opt, func(n *Node) wire {
-		return newRedisWire(n, opt.NodeTimeout, opt.ConnectTimeout)
+		return redisWire{n, opt.NodeTimeout, opt.ConnectTimeout}
 	}), nil
 }
 
@@ -60,7 +60,7 @@ func newClient(nodes []*Node, opt Options, to func(*Node) wire) *Client {
 		warm: newWarmth(len(nodes)),
 	}
 	for i, n := range c.nodes {
-		c.streams[i] = newStream(to(n), opt.ConnectTimeout, c.warm.tried)
+		c.streams[i] = newStream(to(n), opt.NodeTimeout, opt.ConnectTimeout, c.warm.tried)
 	}
 	return c
 }
@@ -129,47 +129,55 @@ func (c *Client) send(proto call) {
 	}
 }
 
-// ask sends a call to all nodes and waits for the answers, but for no node
-// longer than its timeout, and not after stop is closed. heard gets each answer.
-func (c *Client) ask(proto call, stop <-chan struct{}, heard func(answer)) []NodeResult {
-	answers := make(chan answer, len(c.streams))
-	proto.to = answers
+// gather collects the answers of all nodes to one call.
+type gather struct {
+	client *Client
+	enough func(results []NodeResult) bool // nil: all
+	done   chan struct{}                   // has room for one
+
+	mu      sync.Mutex
+	results []NodeResult
+	left    int // answers that are still to come
+	ended   bool
+}
+
+func (g *gather) answered(a answer) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.ended {
+		return
+	}
+	g.client.keep(g.results, a)
+	g.left--
+	if g.left == 0 || g.enough != nil && g.enough(g.results) {
+		g.ended = true
+		g.done <- struct{}{}
+	}
+}
+
+// ask sends a call to all nodes and waits for the answers, until they are
+// enough, but for no node longer than its timeout, and not after stop is closed.
+func (c *Client) ask(proto call, stop <-chan struct{}, enough func([]NodeResult) bool) []NodeResult {
+	g := &gather{client: c, enough: enough, done: make(chan struct{}, 1), results: c.blank(), left: len(c.nodes)}
+	proto.to = g
 	c.send(proto)
-	results := c.blank()
 	timer := time.NewTimer(c.opt.NodeTimeout)
 	defer timer.Stop()
-	take := func(a answer) {
-		c.keep(results, a)
-		if heard != nil {
-			heard(a)
+	select {
+	case <-g.done:
+	case <-timer.C:
+	case <-stop:
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	decided := g.ended
+	g.ended = true // later answers do not count
+	for i := range g.results {
+		if r := &g.results[i]; r.Status == StatusUnanswered && !decided {
+			r.Status, r.Err = StatusSlow, fmt.Errorf("no answer within %s", c.opt.NodeTimeout)
 		}
 	}
-	for range c.streams {
-		select {
-		case a := <-answers:
-			take(a)
-			continue
-		case <-timer.C:
-		case <-stop:
-		}
-		for {
-			select {
-			case a := <-answers:
-				take(a)
-				continue
-			default:
-			}
-			break
-		}
-		for i := range results {
-			if results[i].Status == StatusUnanswered {
-				results[i].Status = StatusSlow
-				results[i].Err = fmt.Errorf("no answer within %s", c.opt.NodeTimeout)
-			}
-		}
-		break
-	}
-	return results
+	return g.results
 }
 
 // Inspect reads the copies of a resource on all nodes, and changes nothing. Of
@@ -233,6 +241,11 @@ func answered(r NodeResult) bool {
 // quorum is clean: the token may go on holding the lock until its copies
 // expire. The results tell of each node if a copy may be left on it.
 func (c *Client) Release(ctx context.Context, resource, token string) ([]NodeResult, error) {
+	return c.release(ctx, resource, token, nil)
+}
+
+// release is Release; enough ends the waiting before all nodes have answered.
+func (c *Client) release(ctx context.Context, resource, token string, enough func([]NodeResult) bool) ([]NodeResult, error) {
 	const op = "release"
 	if err := checkNames(op, resource, token); err != nil {
 		return nil, err
@@ -243,8 +256,25 @@ func (c *Client) Release(ctx context.Context, resource, token string) ([]NodeRes
 	defer c.ops.Done()
 	// Without ctx: a release is sent all the same.
 	_ = c.warm.wait(context.WithoutCancel(ctx), nil, c.opt)
-	results := c.ask(call{op: opRelease, key: resource, token: token}, nil, nil)
-	clean, deleted := 0, 0
+	results := c.ask(call{op: opRelease, key: resource, token: token}, nil, enough)
+	clean, deleted := tally(results)
+	switch {
+	case clean < c.Quorum():
+		return results, &Error{Op: op, Resource: resource, Kind: ErrNoQuorum, Nodes: results}
+	case deleted == 0:
+		return results, &Error{Op: op, Resource: resource, Kind: ErrNotHeld, Nodes: results}
+	}
+	return results, nil
+}
+
+// released tells if a token holds no quorum any more, whatever the nodes say
+// that have not answered.
+func (c *Client) released(results []NodeResult) bool {
+	clean, deleted := tally(results)
+	return clean >= c.Quorum() && deleted > 0
+}
+
+func tally(results []NodeResult) (clean, deleted int) {
 	for i := range results {
 		if isClean(results[i]) {
 			clean++
@@ -253,13 +283,7 @@ func (c *Client) Release(ctx context.Context, resource, token string) ([]NodeRes
 			deleted++
 		}
 	}
-	switch {
-	case clean < c.Quorum():
-		return results, &Error{Op: op, Resource: resource, Kind: ErrNoQuorum, Nodes: results}
-	case deleted == 0:
-		return results, &Error{Op: op, Resource: resource, Kind: ErrNotHeld, Nodes: results}
-	}
-	return results, nil
+	return clean, deleted
 }
 
 // isClean tells of a node's part in a release if no copy of the token is left

@@ -138,9 +138,10 @@ func TestAcquireInspectExtendRelease(t *testing.T) {
 	}
 
 	results, err := l.Release(context.Background())
-	if err != nil || count(results, redlock.StatusOK) != 5 {
+	if err != nil || count(results, redlock.StatusOK) < 3 {
 		t.Errorf("released: %s, %v", statuses(results), err)
 	}
+	settled(t, servers)
 	if l.Valid(time.Now()) {
 		t.Error("valid after its release")
 	}
@@ -257,7 +258,13 @@ func TestMinorityDownOrHung(t *testing.T) {
 	}
 	for i := range 20 {
 		l := acquire(t, c, fmt.Sprint("a", i), 100*time.Second)
-		results, err := l.Release(t.Context())
+		if i%2 == 0 { // does not wait for the others
+			if results, err := l.Release(t.Context()); err != nil || count(results, redlock.StatusOK) != 3 {
+				t.Fatalf("released: %s, %v", statuses(results), err)
+			}
+			continue
+		}
+		results, err := c.Release(t.Context(), l.Resource(), l.Token())
 		if err != nil || count(results, redlock.StatusOK) != 3 {
 			t.Fatalf("released: %s, %v", statuses(results), err)
 		}
@@ -432,7 +439,7 @@ func TestScriptsLostByTheServer(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		results, err := l.Release(t.Context())
+		results, err := c.Release(t.Context(), l.Resource(), l.Token())
 		if err != nil || count(results, redlock.StatusOK) != 3 {
 			t.Fatalf("round %d: %s, %v", i, statuses(results), err)
 		}

@@ -103,18 +103,20 @@ func (l *Lock) Extend(ctx context.Context, ttl time.Duration) error {
 // tell. l.mu is held.
 func (l *Lock) settle() {
 	l.runs = slices.DeleteFunc(l.runs, func(r *run) bool {
-		r.late()
-		if slices.ContainsFunc(r.copies, func(m remnant) bool { return !m.heard }) {
+		copies, all := r.remnants()
+		if !all {
 			return false
 		}
-		for i, m := range r.copies {
+		for i, m := range copies {
 			l.copies[i].merge(m)
 		}
 		return true
 	})
 }
 
-// Release is [Client.Release], which see for its errors. The lock is not valid
+// Release is [Client.Release], which see for its errors, but returns as soon as
+// the token holds no quorum any more: nodes that have not answered by then are
+// [StatusUnanswered], and hear of it all the same. The lock is not valid
 // any more from its beginning on, whatever becomes of it. MayLiveUntil is set
 // where a copy may be left and its end is known; it is zero where a request
 // that was never answered may still be on its way.
@@ -122,7 +124,7 @@ func (l *Lock) Release(ctx context.Context) ([]NodeResult, error) {
 	l.mu.Lock()
 	l.released = true
 	l.mu.Unlock()
-	results, err := l.client.Release(ctx, l.resource, l.token)
+	results, err := l.client.release(ctx, l.resource, l.token, l.client.released)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.settle()
@@ -138,7 +140,8 @@ func (l *Lock) Release(ctx context.Context) ([]NodeResult, error) {
 func (l *Lock) mayLive(node int) time.Time {
 	m := l.copies[node]
 	for _, r := range l.runs {
-		m.merge(r.copies[node])
+		copies, _ := r.remnants()
+		m.merge(copies[node])
 	}
 	if m.unknown {
 		return time.Time{}
@@ -193,7 +196,7 @@ func (c *Client) extend(ctx context.Context, resource, token string, ttl time.Du
 		return nil, c.endedBy(ctx, op, resource, err, nil)
 	}
 	r := c.attempt(ctx, resource, token, ttl, Terms{Extend: true, NotAfter: notAfter})
-	if r.machine.Verdict() != VerdictGranted {
+	if r.verdict() != VerdictGranted {
 		return r, r.failure(ctx, op)
 	}
 	return r, nil

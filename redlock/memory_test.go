@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"sync"
 	"syscall"
 	"testing"
@@ -124,124 +125,167 @@ func (n *memNode) apply(c *call) NodeResult {
 	return NodeResult{Status: StatusOK}
 }
 
+// inbox is a sink that keeps the answers.
+type inbox chan answer
+
+func (b inbox) answered(a answer) { b <- a }
+
 // memWire is a wire to a memNode. Twins break a rule on the way.
 type memWire struct {
-	node    *memNode
-	timeout time.Duration
-	twist   func(batch []*call) []*call // what arrives instead
-
-	mu     sync.Mutex
-	up     bool
-	ended  chan struct{}
-	ending bool
+	node  *memNode
+	twist func(batch []*call) []*call // what arrives instead
 }
 
-func newMemWire(n *memNode, timeout time.Duration) *memWire {
-	return &memWire{node: n, timeout: timeout, ended: make(chan struct{})}
-}
-
-func (w *memWire) open(ctx context.Context) error {
+func (w memWire) open(ctx context.Context) (link, error) {
 	w.node.mu.Lock()
 	down, hung, resumed, connect := w.node.down, w.node.hung, w.node.resumed, w.node.connect
 	w.node.mu.Unlock()
 	time.Sleep(connect)
 	if down {
-		return &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}
+		return nil, &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}
 	}
 	if hung {
 		select {
 		case <-resumed:
 		case <-ctx.Done():
-			return ctx.Err()
-		case <-w.ended:
-			return ErrClosed
+			return nil, ctx.Err()
 		}
 	}
-	w.mu.Lock()
-	w.up = true
-	w.mu.Unlock()
-	return nil
+	return &memLink{memWire: w, kick: make(chan struct{}, 1)}, nil
 }
 
-func (w *memWire) send(ctx context.Context, batch []*call) ([]answer, error) {
-	fail := func(s Status, err error, sent bool) ([]answer, error) {
-		answers := make([]answer, len(batch))
-		for i := range answers {
-			answers[i] = answer{NodeResult: NodeResult{Status: s, Err: err}, sent: sent}
-		}
-		w.mu.Lock()
-		w.up = false
-		w.mu.Unlock()
-		return answers, err
-	}
-	w.mu.Lock()
-	up := w.up
-	w.mu.Unlock()
-	if !up {
-		return fail(StatusDown, errSpent, false)
-	}
-	n := w.node
+// memLink is a connection to a memNode. Whatever the delays, requests arrive
+// in order, and so do replies.
+type memLink struct {
+	memWire
+	kick chan struct{}
+
+	mu         sync.Mutex
+	replies    []NodeResult
+	deadline   time.Time
+	closed     bool
+	going      []func() // requests on their way, and replies
+	coming     []func()
+	there, had time.Time // when the last of them arrive
+}
+
+func (l *memLink) send(batch []*call) error {
+	n := l.node
 	n.mu.Lock()
+	defer n.mu.Unlock()
 	if n.down {
-		n.mu.Unlock()
-		return fail(StatusDown, syscall.ECONNRESET, true)
+		return syscall.ECONNRESET
 	}
-	arriving := batch
-	if w.twist != nil {
-		arriving = w.twist(append([]*call(nil), batch...))
-	}
-	results := make(map[*call]NodeResult)
-	run := func() {
-		n.sent++
-		for _, c := range arriving {
-			results[c] = n.apply(c)
-		}
-	}
-	if n.hung {
-		n.buffer = append(n.buffer, run)
-		n.mu.Unlock()
-		select {
-		case <-time.After(w.timeout):
-		case <-w.ended:
-		}
-		return fail(StatusSlow, context.DeadlineExceeded, true)
+	sent := append([]*call(nil), batch...)
+	arriving := sent
+	if l.twist != nil {
+		arriving = l.twist(append([]*call(nil), batch...))
 	}
 	var to, back time.Duration
 	if n.delay != nil {
 		to, back = n.delay()
 	}
-	if to == 0 {
-		run()
-		n.mu.Unlock()
-	} else {
-		n.mu.Unlock()
-		if to >= w.timeout { // it arrives after the connection was given up
-			time.AfterFunc(to, func() { n.set(func(*memNode) { run() }) })
-			time.Sleep(w.timeout)
-			return fail(StatusSlow, context.DeadlineExceeded, true)
+	run := func() { // n.mu is held
+		n.sent++
+		results := make(map[*call]NodeResult)
+		for _, c := range arriving {
+			results[c] = n.apply(c)
 		}
-		time.Sleep(to)
-		n.set(func(*memNode) { run() })
+		l.later(&l.coming, &l.had, back, func() {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			for _, c := range sent {
+				l.replies = append(l.replies, results[c])
+			}
+			l.poke()
+		})
 	}
-	if to+back >= w.timeout {
-		time.Sleep(w.timeout - to)
-		return fail(StatusSlow, context.DeadlineExceeded, true)
+	if n.hung {
+		n.buffer = append(n.buffer, run)
+		return nil
 	}
-	time.Sleep(back)
-	answers := make([]answer, len(batch))
-	for i, c := range batch {
-		answers[i] = answer{NodeResult: results[c], sent: true}
-	}
-	return answers, nil
+	l.later(&l.going, &l.there, to, func() {
+		switch {
+		case n.hung:
+			n.buffer = append(n.buffer, run)
+		case !n.down: // also after this connection was given up
+			run()
+		}
+	})
+	return nil
 }
 
-func (w *memWire) close() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if !w.ending {
-		w.ending = true
-		close(w.ended)
+// later does f in d, but behind what is in the queue; n.mu is held, now and then.
+func (l *memLink) later(queue *[]func(), last *time.Time, d time.Duration, f func()) {
+	at := time.Now().Add(d)
+	if at.Before(*last) {
+		at = *last
 	}
+	*last = at
+	wait := time.Until(at)
+	if wait == 0 && len(*queue) == 0 {
+		f()
+		return
+	}
+	*queue = append(*queue, f)
+	time.AfterFunc(wait, func() {
+		l.node.mu.Lock()
+		defer l.node.mu.Unlock()
+		first := (*queue)[0] // timers of one instant fire in any order
+		*queue = (*queue)[1:]
+		first()
+	})
+}
+
+func (l *memLink) poke() {
+	select {
+	case l.kick <- struct{}{}:
+	default:
+	}
+}
+
+func (l *memLink) receive(oldest func() *call) (*call, answer, error) {
+	for {
+		l.mu.Lock()
+		if l.closed {
+			l.mu.Unlock()
+			return nil, answer{}, net.ErrClosed
+		}
+		if len(l.replies) > 0 {
+			r := l.replies[0]
+			l.replies = l.replies[1:]
+			l.mu.Unlock()
+			return oldest(), answer{NodeResult: r}, nil
+		}
+		wait := time.Until(l.deadline)
+		bounded := !l.deadline.IsZero()
+		l.mu.Unlock()
+		if !bounded {
+			<-l.kick
+			continue
+		}
+		if wait <= 0 {
+			return nil, answer{}, os.ErrDeadlineExceeded
+		}
+		select {
+		case <-l.kick:
+		case <-time.After(wait):
+		}
+	}
+}
+
+func (l *memLink) expect(by time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.deadline = by
+	l.poke()
+}
+
+func (l *memLink) close() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.closed = true
+	l.poke()
 }
 
 // newMemClient is a client over masters in memory.
@@ -259,7 +303,7 @@ func newMemClient(t testing.TB, nodes []*memNode, opt Options, twist func(*memNo
 		by[named[i]] = nodes[i]
 	}
 	return newClient(named, opt, func(n *Node) wire {
-		w := newMemWire(by[n], opt.NodeTimeout)
+		w := memWire{node: by[n]}
 		if twist != nil {
 			w.twist = twist(by[n])
 		}

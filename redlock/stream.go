@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -19,22 +21,27 @@ const (
 	opInspect
 )
 
-// call is one request to one node. Its answer comes on a channel that has
-// room for it, so that a stream never waits for a caller.
+// call is one request to one node.
 type call struct {
 	op         operation
+	eval       bool // send the script as text: the server has lost it
 	node       int
 	key, token string
 	ttl        time.Duration
-	notAfter   time.Time     // dropped unsent from then on; zero: never
-	over       *atomic.Bool  // dropped unsent once it is true; may be nil
-	to         chan<- answer // nil: nobody waits
+	notAfter   time.Time    // dropped unsent from then on; zero: never
+	over       *atomic.Bool // dropped unsent once it is true; may be nil
+	to         sink         // nil: nobody waits
+	sentAt     time.Time    // when it was handed to the connection
 }
+
+// sink takes the answer to a call. It is called once for each call, by the
+// goroutines of a stream or within enqueue, and must not block.
+type sink interface{ answered(answer) }
 
 func (c *call) reply(a answer) {
 	if c.to != nil {
 		a.node = c.node
-		c.to <- a
+		c.to.answered(a)
 	}
 }
 
@@ -48,22 +55,35 @@ type answer struct {
 	sent bool
 }
 
-// wire carries calls to a node, in order, on one connection.
+// wire is how to connect to a node.
 type wire interface {
-	// open makes sure of a connection on which the node answers.
-	open(ctx context.Context) error
-	// send sends the calls as one pipeline and returns their answers. A non-nil
-	// error says that the connection is of no use any more.
-	send(ctx context.Context, batch []*call) ([]answer, error)
-	// close ends the connection, at once and for good; it may be called while
-	// open or send run.
+	// open connects, and makes sure that the node answers.
+	open(ctx context.Context) (link, error)
+}
+
+// link is one connection. One goroutine sends and another receives; expect and
+// close may be called by any.
+type link interface {
+	// send hands the requests to the connection, in order.
+	send(batch []*call) error
+	// receive waits for a reply and makes it the answer to the oldest request
+	// that has none, which it asks for when the reply is there. An error says that
+	// the connection is of no use any more.
+	receive(oldest func() *call) (*call, answer, error)
+	// expect bounds the waiting of receive; zero: no bound.
+	expect(by time.Time)
+	// close ends the connection, and a receive that waits.
 	close()
 }
+
+// errAgain, of a receive, is for a request that has to be sent once more.
+var errAgain = errors.New("to be sent again")
 
 const (
 	queueSize    = 1024 // calls waiting for one node
 	queueReserve = 1024 // further room that only releases may use
-	batchSize    = 128  // calls in one pipeline
+	batchSize    = 256  // calls in one write
+	flightSize   = 4096 // calls sent and not answered
 	debtSize     = 1024 // releases kept for a node that does not answer
 	breakAfter   = 3    // consecutive failures
 	backoffMin   = 100 * time.Millisecond
@@ -81,44 +101,63 @@ type debt struct{ key, token string }
 
 // stream is the way to one node: first in, first out, on one connection, so
 // that a SET and the release that follows it arrive in that order. One
-// goroutine sends what is queued as a pipeline, waits for the answers and
-// takes what was queued meanwhile.
+// goroutine writes what is queued, all of it at once, and does not wait for the
+// replies; another reads them, and knows by their order whose they are.
 //
-// Admission never blocks: a full queue is a failed node. After a few
-// consecutive failures the node is skipped, which answers at once, and is
-// tried again in the background. Releases that a node did not answer are owed
-// to it, and are sent before anything else when it answers again: a SET that a
-// hung node finds in its buffer would otherwise stand there for a whole TTL.
-// A release compares the token, and a token is never used again, so that it
-// does no harm however late.
+// Admission never blocks: a full queue is a failed node. A node that leaves a
+// request unanswered for the node timeout loses its connection, so that no late
+// reply is ever read as the answer to something else. After a few consecutive
+// failures the node is skipped, which answers at once, and is tried again in
+// the background. Releases that a node did not answer are owed to it, and are
+// sent before anything else when it answers again: a SET that a hung node finds
+// in its buffer would otherwise stand there for a whole TTL. A release compares
+// the token, and a token is never used again, so that it does no harm however
+// late.
 type stream struct {
 	wire    wire
-	timeout time.Duration // to open a connection
+	reply   time.Duration // that a node has to answer a request
+	connect time.Duration // to open a connection
 	ctx     context.Context
 	cancel  context.CancelFunc
 	wake    chan struct{}
-	done    chan struct{} // closed when the worker has ended
+	done    chan struct{} // closed when the writer has ended
 	first   func(up bool) // called once, when the first try to connect has ended
 
 	mu     sync.Mutex
 	queue  []*call
+	spare  []*call // of the writer: the queue before
 	owed   []debt
 	broken error // why the node is skipped; nil while it is not
 	closed bool
 
-	// Of the worker alone:
-	up       bool
-	failures int    // in a row
-	failedAs Status // the last of them
+	// Of the writer alone:
+	life     *life // nil: not connected
+	failures int   // in a row
+	failedAs Status
 	why      error
 	backoff  time.Duration
 }
 
-// newStream starts the worker, which opens the connection ahead of the first
+// life is one connection, with what was sent on it and has no answer yet.
+type life struct {
+	link  link
+	reply time.Duration
+	dead  chan struct{} // closed when the connection is of no use any more
+	ended chan struct{} // closed when the reader has ended
+	quiet bool          // it ended while nothing was under way; set before dead is closed
+
+	mu     sync.Mutex
+	flight []*call // oldest at head
+	head   int
+	armed  time.Time // until when the reader waits; zero: for ever
+	err    error     // why it is dead
+}
+
+// newStream starts the writer, which opens the connection ahead of the first
 // call.
-func newStream(w wire, timeout time.Duration, first func(up bool)) *stream {
+func newStream(w wire, reply, connect time.Duration, first func(up bool)) *stream {
 	s := &stream{
-		wire: w, timeout: timeout, first: first, backoff: backoffMin,
+		wire: w, reply: reply, connect: connect, first: first, backoff: backoffMin,
 		wake: make(chan struct{}, 1), done: make(chan struct{}),
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
@@ -133,6 +172,10 @@ func (s *stream) enqueue(c *call) {
 		c.reply(answer{NodeResult: NodeResult{Status: StatusSkipped, Err: err}, at: time.Now()})
 		return
 	}
+	s.poke()
+}
+
+func (s *stream) poke() {
 	select {
 	case s.wake <- struct{}{}:
 	default:
@@ -168,49 +211,74 @@ func (s *stream) owe(c *call) {
 		return
 	}
 	if len(s.owed) == debtSize {
-		s.owed = s.owed[1:]
+		s.owed = append(s.owed[:0], s.owed[1:]...)
 	}
 	s.owed = append(s.owed, debt{c.key, c.token})
 }
 
-// close admits no more calls, gives those that are queued the time grace to be
-// answered, and ends the worker.
+// close admits no more calls, gives those that are queued or under way the
+// time grace to be answered, and ends the goroutines.
 func (s *stream) close(grace time.Duration) {
 	s.mu.Lock()
 	s.closed = true
 	s.mu.Unlock()
-	select {
-	case s.wake <- struct{}{}:
-	default:
-	}
+	s.poke()
 	timer := time.NewTimer(grace)
 	defer timer.Stop()
 	select {
 	case <-s.done:
 	case <-timer.C:
+		s.cancel()
+		<-s.done
 	}
 	s.cancel()
-	s.wire.close()
-	<-s.done
 }
 
 func (s *stream) run() {
 	defer close(s.done)
 	s.first(s.open())
 	for {
+		if s.life != nil {
+			select {
+			case <-s.life.dead:
+				s.lose()
+			default:
+			}
+		}
 		batch, closed := s.take()
 		switch {
 		case len(batch) > 0 && s.ctx.Err() == nil:
 			s.turn(batch)
+			clear(batch)
 		case len(batch) > 0:
 			s.fail(batch, StatusSkipped, ErrClosed)
-		case closed:
+		case closed && s.idle():
+			s.hangUp()
 			return
-		case s.up:
-			<-s.wake
+		case s.life != nil:
+			s.watch(closed)
 		default:
 			s.await()
 		}
+	}
+}
+
+// watch waits for work, or for the end of the connection.
+func (s *stream) watch(closed bool) {
+	var answered <-chan time.Time
+	if closed { // the last answers are still to come
+		answered = time.After(time.Millisecond)
+	}
+	select {
+	case <-s.wake:
+		// Whoever is about to send gets to do so first: requests that go out in one
+		// write cost one system call on each side.
+		runtime.Gosched()
+	case <-s.life.dead:
+	case <-answered:
+	case <-s.ctx.Done():
+		s.life.link.close()
+		<-s.life.dead
 	}
 }
 
@@ -220,113 +288,270 @@ func (s *stream) await() {
 	defer timer.Stop()
 	select {
 	case <-s.wake:
+	case <-s.ctx.Done():
 	case <-timer.C:
 		s.backoff = min(2*s.backoff, backoffMax)
 		s.open()
 	}
 }
 
+// take gives the writer what is queued. The batch is the writer's until it
+// takes the next.
 func (s *stream) take() (batch []*call, closed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	n := min(len(s.queue), batchSize)
-	if n == len(s.queue) {
-		batch, s.queue = s.queue, nil
+	if len(s.queue) <= batchSize {
+		batch, s.queue = s.queue, s.spare[:0]
+		s.spare = batch
 	} else {
-		batch, s.queue = s.queue[:n:n], s.queue[n:]
+		batch = s.queue[:batchSize:batchSize]
+		s.queue = append([]*call(nil), s.queue[batchSize:]...)
 	}
 	return batch, s.closed
 }
 
-// turn sends one batch.
+// turn writes one batch.
 func (s *stream) turn(batch []*call) {
-	for again := false; ; again = true {
-		batch = s.wanted(batch)
-		if len(batch) == 0 {
-			return
-		}
-		if !s.up && !s.open() {
-			s.fail(batch, s.failedAs, s.why)
-			return
-		}
-		if batch = s.wanted(batch); len(batch) == 0 {
-			return
-		}
-		answers, err := s.wire.send(s.ctx, batch)
-		if err != nil {
-			s.down(err)
-			if errors.Is(err, errSpent) && !again {
-				// The server has closed the idle connection; nothing was sent.
-				s.failures = 0
-				continue
-			}
-		} else {
-			s.failures = 0
-		}
-		now := time.Now()
-		for i, c := range batch {
-			answers[i].at = now
-			s.settle(c, answers[i])
-		}
-		s.skip()
+	if batch = s.wanted(batch); len(batch) == 0 {
 		return
 	}
+	if s.life == nil && !s.open() {
+		s.fail(batch, s.failedAs, s.why)
+		return
+	}
+	if batch = s.wanted(batch); len(batch) == 0 {
+		return
+	}
+	if !s.send(batch) {
+		// The connection had ended before: nothing was written on it.
+		s.lose()
+		if !s.open() {
+			s.fail(batch, s.failedAs, s.why)
+		} else if batch = s.wanted(batch); !s.send(batch) {
+			s.fail(batch, StatusDown, s.life.cause())
+		}
+	}
+}
+
+// send writes the calls, or returns false if the connection had ended before.
+// What becomes of a call that was written, also of one that was written in
+// vain, is the reader's to say.
+func (s *stream) send(batch []*call) bool {
+	l := s.life
+	now := time.Now()
+	l.mu.Lock()
+	if l.err != nil {
+		l.mu.Unlock()
+		return false
+	}
+	if l.head == len(l.flight) {
+		l.arm(now.Add(l.reply))
+	}
+	for _, c := range batch {
+		c.sentAt = now
+	}
+	l.flight = append(l.flight, batch...)
+	full := len(l.flight)-l.head > flightSize
+	l.mu.Unlock()
+	if err := l.link.send(batch); err != nil {
+		l.end(err)
+		l.link.close() // the reader answers what was under way
+	}
+	if full { // cannot be unless a node answers slower than it is asked
+		select {
+		case <-l.dead:
+		case <-time.After(l.reply):
+		}
+	}
+	return true
+}
+
+// listen reads replies until the connection ends, and then answers all that
+// was under way.
+func (s *stream) listen(l *life) {
+	defer close(l.ended)
+	for {
+		c, a, err := l.link.receive(l.pop)
+		if errors.Is(err, os.ErrDeadlineExceeded) && c == nil && l.idle() {
+			continue // nothing was waited for
+		}
+		if errors.Is(err, errAgain) {
+			s.again(c)
+			continue
+		}
+		if err != nil {
+			l.end(err)
+			l.link.close()
+			now := time.Now()
+			left := l.rest()
+			if c != nil {
+				left = append([]*call{c}, left...)
+			}
+			why := l.cause()
+			l.quiet = len(left) == 0
+			for _, c := range left {
+				s.settle(c, answer{NodeResult: NodeResult{Status: classifyTransport(why), Err: why}, at: now, sent: true})
+			}
+			close(l.dead)
+			return
+		}
+		a.at, a.sent = time.Now(), true
+		s.settle(c, a)
+		l.look()
+	}
+}
+
+// again puts a call that the server could not carry out for want of a script
+// into the queue once more.
+func (s *stream) again(c *call) {
+	c.eval = true
+	s.mu.Lock()
+	s.queue = append(s.queue, c)
+	s.mu.Unlock()
+	s.poke()
+}
+
+// pop takes the oldest call that has no answer; nil if there is none.
+func (l *life) pop() *call {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.head == len(l.flight) {
+		return nil
+	}
+	c := l.flight[l.head]
+	l.flight[l.head] = nil
+	l.head++
+	if l.head == len(l.flight) {
+		l.flight, l.head = l.flight[:0], 0
+	} else if l.head > 1024 {
+		l.flight = append(l.flight[:0], l.flight[l.head:]...)
+		l.head = 0
+	}
+	return c
+}
+
+// look sets how long the reader waits for the reply to the call that is the
+// oldest now.
+func (l *life) look() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.head < len(l.flight) {
+		l.arm(l.flight[l.head].sentAt.Add(l.reply))
+	}
+}
+
+// arm lets the reader wait until by, or up to a quarter of the node timeout
+// longer: moving a deadline with each reply would cost more than the reply.
+func (l *life) arm(by time.Time) {
+	slack := l.reply / 4
+	if l.armed.Before(by) || l.armed.After(by.Add(slack)) {
+		l.armed = by.Add(slack)
+		l.link.expect(l.armed)
+	}
+}
+
+// idle tells if nothing is under way; if so, nothing is waited for.
+func (l *life) idle() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.head < len(l.flight) {
+		return false
+	}
+	l.armed = time.Time{}
+	l.link.expect(l.armed)
+	return true
+}
+
+// end marks the connection as of no use, for the first reason given.
+func (l *life) end(err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.err == nil {
+		l.err = err
+	}
+}
+
+func (l *life) cause() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.err
+}
+
+// rest takes all calls that have no answer.
+func (l *life) rest() []*call {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	rest := l.flight[l.head:]
+	l.flight, l.head = nil, 0
+	return rest
+}
+
+// idle tells if nothing is under way.
+func (s *stream) idle() bool { return s.life == nil || s.life.idle() }
+
+// lose takes note of a connection that has ended. One that ended while nothing
+// was under way is no failure of the node: servers close idle connections.
+func (s *stream) lose() {
+	l := s.life
+	<-l.ended
+	s.life = nil
+	if l.quiet {
+		return
+	}
+	s.down(l.cause())
+	s.skip()
+}
+
+// hangUp ends the connection for good.
+func (s *stream) hangUp() {
+	if s.life == nil {
+		return
+	}
+	s.life.link.close()
+	<-s.life.ended
+	s.life = nil
 }
 
 // open connects, and pays what is owed to the node. It tells if the node can
 // be used.
 func (s *stream) open() bool {
-	ctx, cancel := context.WithTimeout(s.ctx, 2*s.timeout) // to dial, and to be greeted
-	err := s.wire.open(ctx)
+	ctx, cancel := context.WithTimeout(s.ctx, 2*s.connect) // to dial, and to be greeted
+	link, err := s.wire.open(ctx)
 	cancel()
-	if err == nil {
-		err = s.pay()
-	}
 	if err != nil {
 		s.down(err)
 		s.skip()
 		return false
 	}
-	s.up, s.failures, s.backoff = true, 0, backoffMin
+	s.life = &life{link: link, reply: s.reply, dead: make(chan struct{}), ended: make(chan struct{})}
+	s.failures, s.backoff = 0, backoffMin
 	s.mu.Lock()
 	s.broken = nil
-	s.mu.Unlock()
-	return true
-}
-
-// pay sends the releases that are owed, before anything that was queued after
-// them.
-func (s *stream) pay() error {
-	s.mu.Lock()
 	owed := s.owed
 	s.owed = nil
 	s.mu.Unlock()
+	go s.listen(s.life)
 	for len(owed) > 0 {
 		n := min(len(owed), batchSize)
 		batch := make([]*call, n)
 		for i, d := range owed[:n] {
 			batch[i] = &call{op: opRelease, key: d.key, token: d.token}
 		}
+		if !s.send(batch) {
+			break
+		}
 		owed = owed[n:]
-		answers, err := s.wire.send(s.ctx, batch)
-		for i, c := range batch {
-			s.settle(c, answers[i])
-		}
-		if err != nil {
-			s.mu.Lock()
-			for _, d := range owed {
-				s.owe(&call{op: opRelease, key: d.key, token: d.token})
-			}
-			s.mu.Unlock()
-			return err
-		}
 	}
-	return nil
+	if len(owed) > 0 {
+		s.mu.Lock()
+		s.owed = append(s.owed, owed...)
+		s.mu.Unlock()
+	}
+	return true
 }
 
 // down takes note of a failure.
 func (s *stream) down(err error) {
-	s.up = false
 	s.failures++
 	s.failedAs, s.why = classifyTransport(err), err
 }

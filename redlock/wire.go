@@ -1,12 +1,15 @@
 package redlock
 
 import (
+	"bufio"
 	"context"
+	"crypto/sha1"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"net"
+	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -37,223 +40,219 @@ return 1`
 // under the key may have 512 MB.
 const inspectPrefix = 256
 
-// redisWire is a wire to a Redis server: one connection at a time, dialled
-// only by open, so that what is sent after a failure never goes out on a
-// connection that nobody knows of.
+// redisWire connects to a Redis server. The client library dials, encrypts,
+// authenticates and greets; then the connection is taken from it.
 type redisWire struct {
-	node           *Node
-	timeout        time.Duration // of one pipeline
-	connectTimeout time.Duration // to dial
-	release        *redis.Script
-	extend         *redis.Script
-
-	mu     sync.Mutex    // close may come from another goroutine
-	client *redis.Client // nil: not connected
-	closed bool
+	node    *Node
+	reply   time.Duration // to write, and to go on with a reply that has begun
+	connect time.Duration // to dial, and for each step of the greeting
 }
 
-func newRedisWire(n *Node, timeout, connectTimeout time.Duration) *redisWire {
-	return &redisWire{
-		node: n, timeout: timeout, connectTimeout: connectTimeout,
-		release: redis.NewScript(releaseScript), extend: redis.NewScript(extendScript),
-	}
-}
-
-func (w *redisWire) open(ctx context.Context) error {
-	w.drop()
-	var greeted atomic.Bool
-	client := w.node.OneLife(w.connectTimeout, func(opt *redis.Options) {
+func (w redisWire) open(ctx context.Context) (link, error) {
+	var conn *tappedConn
+	client := w.node.OneLife(w.connect, func(opt *redis.Options) {
 		// RESP2 has no messages out of turn: the n-th reply is that of the n-th request.
 		opt.Protocol = 2
 		// With one, go-redis would go on dialling in the background after a failure.
 		opt.PoolSize = 2
-		then := opt.OnConnect
-		opt.OnConnect = func(ctx context.Context, cn *redis.Conn) error {
-			greeted.Store(true)
-			if then == nil {
-				return nil
+		dial := opt.Dialer
+		opt.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
+			if dial == nil {
+				dial = redis.NewDialer(opt)
 			}
-			return then(ctx, cn)
+			c, err := dial(ctx, network, addr)
+			if err != nil {
+				return nil, err
+			}
+			conn = &tappedConn{Conn: c}
+			return conn, nil
 		}
 	})
-	if !w.use(client) {
-		return errors.Join(ErrClosed, client.Close())
+	err := client.Ping(ctx).Err()
+	// To the PING any reply will do: a server that says LOADING or NOPERM is there.
+	// One that refused the greeting before it has closed the connection.
+	if err != nil && (!isReply(err) || conn == nil || conn.closed.Load()) {
+		_ = client.Close()
+		return nil, err
 	}
-	// Any reply will do after the greeting: a server that says LOADING or NOPERM
-	// is there.
-	if err := client.Ping(ctx).Err(); err != nil && !(greeted.Load() && isReply(err)) {
-		w.drop()
-		return err
+	if err := conn.SetDeadline(time.Time{}); err != nil {
+		_ = client.Close()
+		return nil, err
 	}
-	return nil
+	return &redisLink{client: client, conn: conn, in: bufio.NewReaderSize(conn, 16<<10), reply: w.reply}, nil
 }
 
-// use makes client the current one, unless the wire is closed.
-func (w *redisWire) use(client *redis.Client) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if !w.closed {
-		w.client = client
+// tappedConn tells if the client library has closed it.
+type tappedConn struct {
+	net.Conn
+	closed atomic.Bool
+}
+
+func (c *tappedConn) Close() error {
+	c.closed.Store(true)
+	return c.Conn.Close()
+}
+
+// redisLink is a connection to a Redis server.
+type redisLink struct {
+	client *redis.Client // owns the connection, and does not use it any more
+	conn   net.Conn
+	in     *bufio.Reader
+	out    []byte
+	reply  time.Duration
+
+	writeBy time.Time // how long a write may take
+}
+
+func (l *redisLink) close() { _ = l.client.Close(); _ = l.conn.Close() }
+
+func (l *redisLink) expect(by time.Time) { _ = l.conn.SetReadDeadline(by) }
+
+func (l *redisLink) send(batch []*call) error {
+	b := l.out[:0]
+	for _, c := range batch {
+		b = c.appendTo(b)
 	}
-	return !w.closed
-}
-
-func (w *redisWire) drop() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.client != nil {
-		_ = w.client.Close()
-		w.client = nil
+	if cap(b) <= 1<<20 {
+		l.out = b
 	}
-}
-
-func (w *redisWire) close() {
-	w.mu.Lock()
-	w.closed = true
-	w.mu.Unlock()
-	w.drop()
-}
-
-func (w *redisWire) send(ctx context.Context, batch []*call) ([]answer, error) {
-	answers := make([]answer, len(batch))
-	w.mu.Lock()
-	client := w.client
-	w.mu.Unlock()
-	if client == nil {
-		for i := range answers {
-			answers[i] = answer{NodeResult: NodeResult{Status: StatusDown, Err: errSpent}}
+	// Between one and two node timeouts: moving the deadline with each write would
+	// cost more than the write.
+	if now := time.Now(); now.Add(l.reply).After(l.writeBy) {
+		l.writeBy = now.Add(2 * l.reply)
+		if err := l.conn.SetWriteDeadline(l.writeBy); err != nil {
+			return err
 		}
-		return answers, errSpent
 	}
-	err := w.exec(ctx, client, batch, answers, false)
-	if err == nil {
-		// A server that has lost its scripts gets them anew before anything else.
-		var again []*call
-		var at []int
-		for i, a := range answers {
-			if a.Err != nil && redis.HasErrorPrefix(a.Err, "NOSCRIPT") {
-				again, at = append(again, batch[i]), append(at, i)
+	_, err := l.conn.Write(b)
+	return err
+}
+
+var (
+	releaseSHA = sha(releaseScript)
+	extendSHA  = sha(extendScript)
+)
+
+func sha(script string) string {
+	sum := sha1.Sum([]byte(script))
+	return hex.EncodeToString(sum[:])
+}
+
+// inspectReplies is how many replies an inspection has; the last one tells.
+const inspectReplies = 6
+
+func (c *call) appendTo(b []byte) []byte {
+	switch c.op {
+	case opSet:
+		return appendCommand(b, "SET", c.key, c.token, "NX", "PX", strconv.FormatInt(c.ttl.Milliseconds(), 10))
+	case opExtend:
+		cmd, script := c.script(extendScript, extendSHA)
+		return appendCommand(b, cmd, script, "1", c.key, c.token, strconv.FormatInt(c.ttl.Milliseconds(), 10))
+	case opRelease:
+		cmd, script := c.script(releaseScript, releaseSHA)
+		return appendCommand(b, cmd, script, "1", c.key, c.token)
+	case opInspect:
+		// A transaction, and no script: it works on every version, for users
+		// without the right to scripts, and on a fenced node.
+		b = appendCommand(b, "MULTI")
+		b = appendCommand(b, "TYPE", c.key)
+		b = appendCommand(b, "PTTL", c.key)
+		b = appendCommand(b, "STRLEN", c.key)
+		b = appendCommand(b, "GETRANGE", c.key, "0", strconv.Itoa(inspectPrefix-1))
+		return appendCommand(b, "EXEC")
+	}
+	panic("unknown operation")
+}
+
+func (c *call) script(text, sha string) (cmd, script string) {
+	if c.eval {
+		return "EVAL", text
+	}
+	return "EVALSHA", sha
+}
+
+func (l *redisLink) receive(oldest func() *call) (*call, answer, error) {
+	if l.in.Buffered() == 0 {
+		if _, err := l.in.Peek(1); err != nil {
+			return nil, answer{}, err
+		}
+	}
+	c := oldest()
+	if c == nil {
+		return nil, answer{}, fmt.Errorf("%w: nothing was asked", errBadReply)
+	}
+	r, err := readReply(l.in, 0)
+	if c.op == opInspect {
+		for range inspectReplies - 1 {
+			if err == nil {
+				r, err = readReply(l.in, 0)
 			}
 		}
-		if len(again) > 0 {
-			second := make([]answer, len(again))
-			err = w.exec(ctx, client, again, second, true)
-			for k, i := range at {
-				answers[i] = second[k]
-			}
-		}
 	}
-	if err != nil {
-		w.drop()
+	switch {
+	case err != nil:
+		return c, answer{}, err
+	case r.kind == '-' && strings.HasPrefix(r.text, "NOSCRIPT") && !c.eval:
+		return c, answer{}, errAgain
 	}
-	return answers, err
-}
-
-// exec sends one pipeline; with eval, scripts go as text and not as their hash.
-func (w *redisWire) exec(ctx context.Context, client *redis.Client, batch []*call, answers []answer, eval bool) error {
-	ctx, cancel := context.WithTimeout(ctx, w.timeout)
-	defer cancel()
-	pipe := client.Pipeline()
-	cmds := make([]*redis.Cmd, len(batch)) // the one whose reply decides
-	for i, c := range batch {
-		switch c.op {
-		case opSet:
-			cmds[i] = pipe.Do(ctx, "set", c.key, c.token, "nx", "px", c.ttl.Milliseconds())
-		case opExtend:
-			cmds[i] = script(ctx, pipe, w.extend, eval, c.key, c.token, c.ttl.Milliseconds())
-		case opRelease:
-			cmds[i] = script(ctx, pipe, w.release, eval, c.key, c.token)
-		case opInspect:
-			// A transaction, and no script: it works on every version, for users
-			// without the right to scripts, and on a fenced node.
-			pipe.Do(ctx, "multi")
-			pipe.Do(ctx, "type", c.key)
-			pipe.Do(ctx, "pttl", c.key)
-			pipe.Do(ctx, "strlen", c.key)
-			pipe.Do(ctx, "getrange", c.key, 0, inspectPrefix-1)
-			cmds[i] = pipe.Do(ctx, "exec")
-		}
-	}
-	_, _ = pipe.Exec(ctx) // each command has its own error
-	var broken error
-	for i, c := range batch {
-		err := cmds[i].Err()
-		if err != nil && !errors.Is(err, redis.Nil) && !isReply(err) {
-			broken = err
-			answers[i] = answer{NodeResult: NodeResult{Status: classifyTransport(err), Err: err}, sent: !unsent(err)}
-			continue
-		}
-		answers[i] = answer{NodeResult: c.read(cmds[i]), sent: true}
-	}
-	return broken
-}
-
-func script(ctx context.Context, pipe redis.Pipeliner, s *redis.Script, eval bool, key string, args ...any) *redis.Cmd {
-	if eval {
-		return s.Eval(ctx, pipe, []string{key}, args...)
-	}
-	return s.EvalSha(ctx, pipe, []string{key}, args...)
+	return c, answer{NodeResult: c.read(r)}, nil
 }
 
 // read makes a result of a reply.
-func (c *call) read(cmd *redis.Cmd) NodeResult {
-	val, err := cmd.Result()
-	switch {
-	case c.op == opSet && errors.Is(err, redis.Nil):
-		return NodeResult{Status: StatusHeld}
-	case err != nil:
+func (c *call) read(r reply) NodeResult {
+	if r.kind == '-' {
+		err := ServerError(r.text)
 		return NodeResult{Status: c.classifyReply(err), Err: err}
 	}
 	switch c.op {
 	case opSet:
-		if val == "OK" {
+		switch {
+		case r.kind == '_':
+			return NodeResult{Status: StatusHeld}
+		case r.kind == '+' && r.text == "OK":
 			return NodeResult{Status: StatusOK}
 		}
 	case opExtend, opRelease:
-		switch val {
-		case int64(1):
+		switch {
+		case r.kind != ':':
+		case r.n == 1:
 			return NodeResult{Status: StatusOK}
-		case int64(0):
+		case r.n == 0:
 			return NodeResult{Status: StatusAbsent}
-		case int64(-1):
+		case r.n == -1:
 			return NodeResult{Status: StatusHeld}
 		}
 	case opInspect:
-		if r, ok := readInspect(val); ok {
-			return r
+		if res, ok := readInspect(r); ok {
+			return res
 		}
 	}
-	return NodeResult{Status: StatusProtocol, Err: fmt.Errorf("unexpected reply of type %T", val)}
+	return NodeResult{Status: StatusProtocol, Err: fmt.Errorf("%w: unexpected %q", errBadReply, r.kind)}
 }
 
-func readInspect(val any) (NodeResult, bool) {
-	v, ok := val.([]any)
-	if !ok || len(v) != 4 {
+func readInspect(r reply) (NodeResult, bool) {
+	if r.kind != '*' || len(r.items) != 4 {
 		return NodeResult{}, false
 	}
-	if err, ok := v[0].(error); ok {
-		return NodeResult{Status: StatusProtocol, Err: err}, true
-	}
-	kind, ok := v[0].(string)
-	pttl, ok2 := v[1].(int64)
-	if !ok || !ok2 {
+	kind, pttl, length, prefix := r.items[0], r.items[1], r.items[2], r.items[3]
+	switch {
+	case kind.kind == '-':
+		return NodeResult{Status: StatusProtocol, Err: ServerError(kind.text)}, true
+	case kind.kind != '+' || pttl.kind != ':':
 		return NodeResult{}, false
-	}
-	if kind == "none" {
+	case kind.text == "none":
 		return NodeResult{Status: StatusAbsent}, true
 	}
-	r := NodeResult{Type: kind, TTL: time.Duration(pttl) * time.Millisecond}
-	if pttl < 0 {
-		r.TTL = -1
+	res := NodeResult{Type: kind.text, TTL: time.Duration(pttl.n) * time.Millisecond}
+	if pttl.n < 0 {
+		res.TTL = -1
 	}
-	if kind != "string" {
-		r.Status, r.Err = StatusProtocol, fmt.Errorf("the key holds a %s, not a token", kind)
-		return r, true
+	if kind.text != "string" {
+		res.Status, res.Err = StatusProtocol, fmt.Errorf("the key holds a %s, not a token", kind.text)
+		return res, true
 	}
-	r.Len, ok = v[2].(int64)
-	r.Token, ok2 = v[3].(string)
-	r.Status = StatusHeld
-	return r, ok && ok2
+	res.Status, res.Len, res.Token = StatusHeld, length.n, prefix.text
+	return res, length.kind == ':' && prefix.kind == '$'
 }
 
 // isReply tells if an error is one that the server sent.

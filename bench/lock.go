@@ -1,0 +1,363 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"runtime"
+	"runtime/pprof"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"redlockctl/internal/lab"
+)
+
+type lockBench struct {
+	quick  bool
+	json   string
+	only   string
+	server string
+
+	profile string // a file for a CPU profile of redlockctl's slices alone
+}
+
+// figure is one measured number of one contender in one round.
+type figure struct {
+	Scenario  string  `json:"scenario"`
+	Contender string  `json:"contender"`
+	Round     int     `json:"round"`
+	Unit      string  `json:"unit"`
+	Value     float64 `json:"value"`
+	Note      string  `json:"note,omitempty"`
+}
+
+func runLock(b lockBench) error {
+	servers, stop, err := start(b.server, 5)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	makers := makers()
+	if b.profile != "" {
+		f, err := os.Create(b.profile)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		if err := pprof.StartCPUProfile(f); err != nil {
+			return err
+		}
+		defer pprof.StopCPUProfile()
+		makers = makers[:1]
+	}
+	rounds, slice := 7, 2*time.Second
+	if b.quick {
+		rounds, slice = 3, 700*time.Millisecond
+	}
+	r := &report{}
+	want := func(s string) bool { return b.only == "" || b.only == s }
+	for round := range rounds {
+		fmt.Fprintf(os.Stderr, "round %d of %d\n", round+1, rounds)
+		order := slices.Clone(makers)
+		rand.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
+		if want("sequential") {
+			for _, m := range order {
+				if err := throughput(r, servers, m, round, "sequential", 1, slice); err != nil {
+					return err
+				}
+			}
+		}
+		if want("parallel") {
+			for _, g := range []int{16, 64} {
+				for _, m := range order {
+					if err := throughput(r, servers, m, round, fmt.Sprintf("parallel %d", g), g, slice); err != nil {
+						return err
+					}
+				}
+			}
+		}
+		if want("contended") {
+			for _, m := range order {
+				if m.floor {
+					continue
+				}
+				if err := contended(r, servers, m, round, 3*slice); err != nil {
+					return err
+				}
+			}
+		}
+		if want("fault") {
+			for _, m := range order {
+				if m.floor || m.oneServer {
+					continue
+				}
+				if err := fault(r, servers, m, round, slice); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	r.print(os.Stdout, header(b.server))
+	if b.json != "" {
+		return r.write(b.json, header(b.server))
+	}
+	return nil
+}
+
+func header(server string) map[string]string {
+	version, _ := exec.Command(server, "--version").Output()
+	return map[string]string{
+		"date": time.Now().UTC().Format(time.DateOnly), "go": runtime.Version(),
+		"redis": strings.TrimSpace(string(version)), "cpus": fmt.Sprint(runtime.NumCPU()),
+		"redsync": "v4.18.1", "rueidislock": "v1.0.79", "go-redis": "v9.23.0",
+	}
+}
+
+func start(bin string, n int) ([]*lab.Server, func(), error) {
+	dir, err := os.MkdirTemp("", "redlockctl-bench-")
+	if err != nil {
+		return nil, nil, err
+	}
+	var servers []*lab.Server
+	stop := func() {
+		for _, s := range servers {
+			_ = s.Kill()
+		}
+		_ = os.RemoveAll(dir)
+	}
+	for i := range n {
+		s, err := lab.NewServer(bin, fmt.Sprintf("n%d", i+1), dir, 0)
+		if err == nil {
+			err = s.Start()
+		}
+		if err != nil {
+			stop()
+			return nil, nil, err
+		}
+		servers = append(servers, s)
+	}
+	return servers, stop, nil
+}
+
+// sample is the time of one lock and of one unlock.
+type sample struct{ lock, unlock time.Duration }
+
+// drive lets g goroutines lock and unlock keys of their own for d.
+func drive(c contender, g int, d time.Duration, prefix string) ([]sample, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), d+30*time.Second)
+	defer cancel()
+	var (
+		wg  sync.WaitGroup
+		mu  sync.Mutex
+		all []sample
+		bad error
+	)
+	end := time.Now().Add(d)
+	for i := range g {
+		wg.Go(func() {
+			key := fmt.Sprintf("%s:%d", prefix, i)
+			mine := make([]sample, 0, 1<<14)
+			for n := 0; time.Now().Before(end); n++ {
+				t0 := time.Now()
+				unlock, err := c.lock(ctx, key)
+				t1 := time.Now()
+				if err == nil {
+					err = unlock()
+				}
+				if err != nil {
+					mu.Lock()
+					bad = err
+					mu.Unlock()
+				}
+				mine = append(mine, sample{t1.Sub(t0), time.Since(t1)})
+			}
+			mu.Lock()
+			all = append(all, mine...)
+			mu.Unlock()
+		})
+	}
+	wg.Wait()
+	if len(all) == 0 {
+		return nil, fmt.Errorf("nothing was locked: %w", bad)
+	}
+	return all, nil
+}
+
+func throughput(r *report, servers []*lab.Server, m maker, round int, scenario string, g int, d time.Duration) error {
+	c, err := m.make(servers)
+	if err != nil {
+		return err
+	}
+	defer c.close()
+	if _, err := drive(c, g, d/5, "warm"); err != nil { // connections, scripts
+		return fmt.Errorf("%s: %w", m.name, err)
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	cpu, t := cpuTime(), time.Now()
+	all, err := drive(c, g, d, "bench")
+	if err != nil {
+		return fmt.Errorf("%s: %w", m.name, err)
+	}
+	took, used := time.Since(t), cpuTime()-cpu
+	runtime.ReadMemStats(&after)
+	n := float64(len(all))
+	total := make([]time.Duration, len(all))
+	for i, s := range all {
+		total[i] = s.lock + s.unlock
+	}
+	r.add(scenario+": lock+unlock p50", m.name, round, "µs", us(percentile(total, 50)))
+	r.add(scenario+": lock+unlock p99", m.name, round, "µs", us(percentile(total, 99)))
+	r.add(scenario+": throughput", m.name, round, "/s", n/took.Seconds())
+	r.add(scenario+": client CPU", m.name, round, "µs", us(used)/n)
+	r.add(scenario+": allocations", m.name, round, "", float64(after.Mallocs-before.Mallocs)/n)
+	return nil
+}
+
+// fault measures lock and unlock with all nodes healthy, with one stopped, and
+// with one that refuses, and what is left over on any node afterwards.
+func fault(r *report, servers []*lab.Server, m maker, round int, d time.Duration) error {
+	c, err := m.make(servers)
+	if err != nil {
+		return err
+	}
+	defer c.close()
+	const g = 4
+	measure := func(name string) error {
+		all, err := drive(c, g, d, fmt.Sprintf("fault%d", round))
+		if err != nil {
+			return fmt.Errorf("%s, %s: %w", m.name, name, err)
+		}
+		lock, unlock := make([]time.Duration, len(all)), make([]time.Duration, len(all))
+		for i, s := range all {
+			lock[i], unlock[i] = s.lock, s.unlock
+		}
+		r.add("fault: lock p99, "+name, m.name, round, "µs", us(percentile(lock, 99)))
+		r.add("fault: unlock p99, "+name, m.name, round, "µs", us(percentile(unlock, 99)))
+		return nil
+	}
+	if _, err := drive(c, g, d/5, "warm"); err != nil {
+		return err
+	}
+	if err := measure("all healthy"); err != nil {
+		return err
+	}
+	victim := servers[1+round%(len(servers)-1)]
+	if err := victim.Pause(); err != nil {
+		return err
+	}
+	err = measure("one stopped")
+	if e := victim.Resume(); err == nil {
+		err = e
+	}
+	if err != nil {
+		return err
+	}
+	// What the stopped node found in its buffers must be gone, too.
+	time.Sleep(500 * time.Millisecond)
+	r.add("fault: left over after one stopped", m.name, round, "keys", leftOver(servers))
+	if err := victim.Kill(); err != nil {
+		return err
+	}
+	err = measure("one refused")
+	if e := victim.Start(); err == nil {
+		err = e
+	}
+	time.Sleep(500 * time.Millisecond)
+	r.add("fault: left over after one refused", m.name, round, "keys", leftOver(servers))
+	flush(servers)
+	return err
+}
+
+// contended lets eight clients, each with connections of its own, fight for
+// one key and hold it for 5 ms.
+func contended(r *report, servers []*lab.Server, m maker, round int, d time.Duration) error {
+	const clients, hold = 8, 5 * time.Millisecond
+	all := make([]contender, clients)
+	for i := range all {
+		c, err := m.make(servers)
+		if err != nil {
+			return err
+		}
+		defer c.close()
+		if _, err := drive(c, 1, d/60, fmt.Sprintf("warm%d", i)); err != nil {
+			return err
+		}
+		all[i] = c
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), d+10*time.Second)
+	defer cancel()
+	var (
+		wg      sync.WaitGroup
+		mu      sync.Mutex
+		grants  int
+		longest time.Duration
+	)
+	begin := time.Now()
+	end := begin.Add(d)
+	for _, c := range all {
+		wg.Go(func() {
+			for time.Now().Before(end) {
+				t := time.Now()
+				unlock, err := c.lock(ctx, "one")
+				got := time.Now()
+				if err != nil {
+					continue
+				}
+				time.Sleep(hold)
+				_ = unlock()
+				mu.Lock()
+				if got.Before(end) {
+					grants++
+				}
+				longest = max(longest, got.Sub(t))
+				mu.Unlock()
+			}
+		})
+	}
+	wg.Wait()
+	time.Sleep(100 * time.Millisecond)
+	r.add("one key, 8 clients, hold 5 ms: grants", m.name, round, "/s", float64(grants)/d.Seconds())
+	r.add("one key, 8 clients, hold 5 ms: longest wait", m.name, round, "ms", us(longest)/1000)
+	r.add("one key, 8 clients, hold 5 ms: left over", m.name, round, "keys", leftOver(servers))
+	flush(servers)
+	return nil
+}
+
+// leftOver counts the keys on all servers.
+func leftOver(servers []*lab.Server) float64 {
+	var n float64
+	for _, s := range servers {
+		v, err := s.Do(context.Background(), "DBSIZE")
+		if size, ok := v.(int64); ok && err == nil {
+			n += float64(size)
+		}
+	}
+	return n
+}
+
+func flush(servers []*lab.Server) {
+	for _, s := range servers {
+		_, _ = s.Do(context.Background(), "FLUSHALL")
+	}
+}
+
+func cpuTime() time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+func us(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1000 }
+
+func percentile(d []time.Duration, p int) time.Duration {
+	slices.Sort(d)
+	return d[min(len(d)-1, len(d)*p/100)]
+}

@@ -1,0 +1,112 @@
+package redlock
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+)
+
+// The lock commands need a handful of RESP2 types, and their replies are short.
+// Reading and writing them here, instead of through the client library, is what
+// lets requests of many goroutines go out in one write, in order, and their
+// replies come back without a goroutine or a pipeline object each.
+
+// reply is one answer of a server.
+type reply struct {
+	kind  byte    // '+', '$', ':', '-', '*', or '_' for nil
+	text  string  // of '+', '$' and '-'
+	n     int64   // of ':'
+	items []reply // of '*'
+}
+
+// ServerError is an error that a server sent: its text is untrusted.
+type ServerError string
+
+// Error is the text as the server sent it.
+func (e ServerError) Error() string { return string(e) }
+
+// RedisError marks it for the client library.
+func (ServerError) RedisError() {}
+
+var errBadReply = errors.New("not a reply of a Redis server")
+
+const (
+	maxBulk  = 64 << 10 // no reply to a lock command is longer
+	maxItems = 64
+	maxDepth = 4
+)
+
+// readReply reads one reply. What is longer or deeper than any reply to a lock
+// command is an error, so that a server that is none cannot fill the memory.
+func readReply(r *bufio.Reader, depth int) (reply, error) {
+	line, err := r.ReadSlice('\n')
+	if err != nil {
+		if errors.Is(err, bufio.ErrBufferFull) {
+			err = fmt.Errorf("%w: a line without end", errBadReply)
+		}
+		return reply{}, err
+	}
+	if len(line) < 3 || line[len(line)-2] != '\r' {
+		return reply{}, fmt.Errorf("%w: %q", errBadReply, line)
+	}
+	kind, rest := line[0], line[1:len(line)-2]
+	switch kind {
+	case '+':
+		if string(rest) == "OK" { // without an allocation
+			return reply{kind: '+', text: "OK"}, nil
+		}
+		return reply{kind: '+', text: string(rest)}, nil
+	case '-':
+		return reply{kind: '-', text: string(rest)}, nil
+	case ':':
+		n, err := strconv.ParseInt(string(rest), 10, 64)
+		if err != nil {
+			return reply{}, fmt.Errorf("%w: integer %q", errBadReply, rest)
+		}
+		return reply{kind: ':', n: n}, nil
+	case '$', '*':
+		n, err := strconv.Atoi(string(rest))
+		switch {
+		case err != nil || n < -1 || kind == '$' && n > maxBulk || kind == '*' && (n > maxItems || depth == maxDepth):
+			return reply{}, fmt.Errorf("%w: length %q", errBadReply, rest)
+		case n == -1:
+			return reply{kind: '_'}, nil
+		case kind == '$':
+			return readBulk(r, n)
+		}
+		items := make([]reply, n)
+		for i := range items {
+			if items[i], err = readReply(r, depth+1); err != nil {
+				return reply{}, err
+			}
+		}
+		return reply{kind: '*', items: items}, nil
+	}
+	return reply{}, fmt.Errorf("%w: it begins with %q", errBadReply, kind)
+}
+
+func readBulk(r *bufio.Reader, n int) (reply, error) {
+	b := make([]byte, n+2)
+	if _, err := io.ReadFull(r, b); err != nil {
+		return reply{}, err
+	}
+	if b[n] != '\r' || b[n+1] != '\n' {
+		return reply{}, fmt.Errorf("%w: a string longer than it says", errBadReply)
+	}
+	return reply{kind: '$', text: string(b[:n])}, nil
+}
+
+// appendCommand appends a command as servers read it.
+func appendCommand(b []byte, args ...string) []byte {
+	b = append(b, '*')
+	b = strconv.AppendInt(b, int64(len(args)), 10)
+	for _, a := range args {
+		b = append(b, "\r\n$"...)
+		b = strconv.AppendInt(b, int64(len(a)), 10)
+		b = append(b, "\r\n"...)
+		b = append(b, a...)
+	}
+	return append(b, "\r\n"...)
+}
