@@ -5,7 +5,6 @@ import (
 	crand "crypto/rand"
 	"encoding/base64"
 	"errors"
-	"math/rand/v2"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -22,7 +21,9 @@ func newToken() string {
 }
 
 // Acquire takes the lock, with retries (see [Options]). TTLs are rounded down
-// to milliseconds.
+// to milliseconds. Who has to wait is woken when the lock is released or its
+// time is over, and makes further attempts then; those of one client get it in
+// the order in which they came.
 //
 // It fails with an [*Error] of the kind [ErrContended], [ErrNoQuorum] or
 // [ErrExpired] when the last attempt did; of the cause of ctx's end when that
@@ -30,15 +31,15 @@ func newToken() string {
 // have left on any node is released, also when ctx is over; that goes on in the
 // background, and [Client.Close] waits for it.
 func (c *Client) Acquire(ctx context.Context, resource string, ttl time.Duration) (*Lock, error) {
-	return c.acquire(ctx, resource, ttl, 1+max(c.opt.Retries, 0))
+	return c.acquire(ctx, resource, ttl, 1+max(c.opt.Retries, 0), false)
 }
 
 // TryAcquire makes a single attempt. It fails as [Client.Acquire] does.
 func (c *Client) TryAcquire(ctx context.Context, resource string, ttl time.Duration) (*Lock, error) {
-	return c.acquire(ctx, resource, ttl, 1)
+	return c.acquire(ctx, resource, ttl, 1, false)
 }
 
-func (c *Client) acquire(ctx context.Context, resource string, ttl time.Duration, attempts int) (*Lock, error) {
+func (c *Client) acquire(ctx context.Context, resource string, ttl time.Duration, attempts int, fenced bool) (*Lock, error) {
 	const op = "acquire"
 	ttl = ttl.Truncate(time.Millisecond)
 	if resource == "" {
@@ -54,44 +55,43 @@ func (c *Client) acquire(ctx context.Context, resource string, ttl time.Duration
 	if err := c.warm.wait(ctx, c.closing, c.opt); err != nil {
 		return nil, c.endedBy(ctx, op, resource, err, nil)
 	}
+	spot := spot{client: c, resource: resource, attempts: attempts}
+	defer spot.leave()
 	var last *Error
-	for made := 1; ; made++ {
-		run := c.attempt(ctx, resource, c.token(), ttl, Terms{})
+	for made := 1; spot.next(ctx, last); made++ {
+		run := c.attempt(ctx, resource, c.token(), ttl, Terms{}, fenced)
 		if run.verdict() == VerdictGranted {
-			return run.lock(), nil
+			lock := run.lock()
+			if !fenced {
+				spot.granted = true
+				return lock, nil
+			}
+			if lock.fencing, run.unfenced = run.draw(); run.unfenced == nil {
+				spot.granted = true
+				return lock, nil
+			}
+			c.send(call{op: opRelease, key: resource, token: run.token, unsent: run.unsent()})
 		}
 		last = run.failure(ctx, op)
 		last.Attempts = made
 		if last.ended != nil || errors.Is(last.Kind, ErrClosed) {
 			return nil, last
 		}
-		if made >= attempts {
-			break
-		}
-		if err := c.sleep(ctx, c.opt.pause(made+1, rand.Float64())); err != nil {
-			given := c.endedBy(ctx, op, resource, err, last.Nodes).(*Error)
-			given.Attempts = made
-			return nil, given
-		}
 	}
-	if errors.Is(last.Kind, ErrContended) {
+	switch {
+	case spot.err != nil:
+		given := &Error{Nodes: c.blank()}
+		if last != nil {
+			given = last
+		}
+		made := given.Attempts
+		given = c.endedBy(ctx, op, resource, spot.err, given.Nodes).(*Error)
+		given.Attempts = made
+		return nil, given
+	case errors.Is(last.Kind, ErrContended):
 		c.identify(ctx, last)
 	}
 	return nil, last
-}
-
-// sleep waits between attempts.
-func (c *Client) sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-c.closing:
-		return ErrClosed
-	}
 }
 
 // identify looks who holds the resource, for the message.
@@ -110,6 +110,8 @@ type run struct {
 	client          *Client
 	resource, token string
 	over            atomic.Bool   // failed: what was not sent yet need not be
+	reads           *numbers      // of fencing; nil where none are wanted
+	unfenced        error         // why it was granted in vain: it got no fencing token
 	decided         chan struct{} // has room for one
 
 	mu      sync.Mutex
@@ -121,7 +123,7 @@ type run struct {
 
 // attempt drives an [Attempt] of which terms says whether it extends, and not
 // after when, to its verdict.
-func (c *Client) attempt(ctx context.Context, resource, token string, ttl time.Duration, terms Terms) *run {
+func (c *Client) attempt(ctx context.Context, resource, token string, ttl time.Duration, terms Terms, fenced bool) *run {
 	r := &run{
 		client: c, resource: resource, token: token, results: c.blank(),
 		copies: make([]remnant, len(c.nodes)), decided: make(chan struct{}, 1),
@@ -136,6 +138,9 @@ func (c *Client) attempt(ctx context.Context, resource, token string, ttl time.D
 	case SendSet:
 		proto.op = opSet
 		c.send(proto)
+		if fenced {
+			r.askNumbers(proto)
+		}
 	case SendExtend:
 		proto.op = opExtend
 		c.send(proto)
@@ -163,7 +168,7 @@ func (c *Client) attempt(ctx context.Context, resource, token string, ttl time.D
 		r.over.Store(true)
 	}
 	if r.next == SendRelease { // final since the verdict
-		c.send(call{op: opRelease, key: resource, token: token})
+		c.send(call{op: opRelease, key: resource, token: token, unsent: r.unsent()})
 	}
 	return r
 }
@@ -210,6 +215,20 @@ func (r *run) verdict() Verdict {
 	return r.machine.Verdict()
 }
 
+// unsent tells of each node if it is known that nothing was sent to it.
+func (r *run) unsent() []bool {
+	copies, _ := r.remnants()
+	return untouched(copies)
+}
+
+func untouched(copies []remnant) []bool {
+	none := make([]bool, len(copies))
+	for i, m := range copies {
+		none[i] = m.heard && !m.sent
+	}
+	return none
+}
+
 // remnants is what is known of the copies by now, and whether that is all.
 func (r *run) remnants() (copies []remnant, all bool) {
 	r.mu.Lock()
@@ -239,6 +258,11 @@ func (r *run) failure(ctx context.Context, op string) *Error {
 		}
 	}
 	switch r.machine.Verdict() {
+	case VerdictGranted:
+		e.Kind, e.why = ErrNoQuorum, r.unfenced
+		if errors.Is(r.unfenced, ErrExpired) {
+			e.Kind = ErrExpired
+		}
 	case VerdictContended:
 		e.Kind = ErrContended
 	case VerdictNotHeld:
@@ -260,6 +284,8 @@ func (r *run) failure(ctx context.Context, op string) *Error {
 // remnant is what is known of the copy that a request may have left on a node.
 type remnant struct {
 	heard   bool      // the request was answered, or has failed
+	voted   bool      // with yes
+	sent    bool      // it may have reached the node
 	until   time.Time // the latest end that a known copy can have; zero: none known
 	unknown bool      // a copy may be there, or still come, of which no end is known
 }
@@ -267,8 +293,10 @@ type remnant struct {
 // learn takes in what became of a SET or an extension.
 func (m *remnant) learn(a answer, t Terms) {
 	m.heard = true
+	m.sent = m.sent || a.sent
 	switch {
 	case a.Status == StatusOK:
+		m.voted = true
 		// The node began to count between sending and answering, on a clock that may
 		// be slower than ours by the drift allowance.
 		m.until = a.at.Add(t.TTL + t.Drift)
@@ -283,4 +311,6 @@ func (m *remnant) merge(o remnant) {
 		m.until = o.until
 	}
 	m.unknown = m.unknown || o.unknown || !o.heard
+	m.heard = true
+	m.sent = m.sent || o.sent || !o.heard
 }

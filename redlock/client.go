@@ -10,13 +10,14 @@ import (
 )
 
 // Client runs the Redlock algorithm over a fixed set of masters. It is safe
-// for use by many goroutines. It has one connection and one goroutine for each
-// node, whatever the number of requests.
+// for use by many goroutines. It has one connection for each node, whatever the
+// number of requests, and one more while somebody waits for a lock.
 type Client struct {
 	nodes   []*Node
 	opt     Options
 	streams []*stream
 	warm    *warmth
+	watcher *watcher
 	token   func() string // draws one
 	closing chan struct{} // closed when Close is called
 
@@ -49,16 +50,17 @@ func New(nodes []*Node, opt Options) (*Client, error) {
 	}
 	return newClient(nodes, opt, func(n *Node) wire {
 		return redisWire{n, opt.NodeTimeout, opt.ConnectTimeout}
-	}), nil
+	}, func(n *Node) tap { return newRedisTap(n, opt.ConnectTimeout) }), nil
 }
 
-// newClient opens a client over any kind of wire.
-func newClient(nodes []*Node, opt Options, to func(*Node) wire) *Client {
+// newClient opens a client over any kind of wire and tap.
+func newClient(nodes []*Node, opt Options, to func(*Node) wire, tapTo func(*Node) tap) *Client {
 	c := &Client{
 		nodes: slices.Clone(nodes), opt: opt, token: newToken,
 		streams: make([]*stream, len(nodes)), closing: make(chan struct{}),
 		warm: newWarmth(len(nodes)),
 	}
+	c.watcher = newWatcher(c.nodes, opt, tapTo)
 	for i, n := range c.nodes {
 		c.streams[i] = newStream(to(n), opt.NodeTimeout, opt.ConnectTimeout, c.warm.tried)
 	}
@@ -80,6 +82,7 @@ func (c *Client) Close() error {
 	c.mu.Unlock()
 	c.ops.Wait()
 	var wg sync.WaitGroup
+	wg.Go(c.watcher.close)
 	for _, s := range c.streams {
 		wg.Go(func() { s.close(2 * c.opt.NodeTimeout) })
 	}
@@ -241,11 +244,12 @@ func answered(r NodeResult) bool {
 // quorum is clean: the token may go on holding the lock until its copies
 // expire. The results tell of each node if a copy may be left on it.
 func (c *Client) Release(ctx context.Context, resource, token string) ([]NodeResult, error) {
-	return c.release(ctx, resource, token, nil)
+	return c.release(ctx, resource, token, nil, nil)
 }
 
-// release is Release; enough ends the waiting before all nodes have answered.
-func (c *Client) release(ctx context.Context, resource, token string, enough func([]NodeResult) bool) ([]NodeResult, error) {
+// release is Release; enough ends the waiting before all nodes have answered,
+// and unsent tells of nodes that there is nothing to release.
+func (c *Client) release(ctx context.Context, resource, token string, unsent []bool, enough func([]NodeResult) bool) ([]NodeResult, error) {
 	const op = "release"
 	if err := checkNames(op, resource, token); err != nil {
 		return nil, err
@@ -256,15 +260,24 @@ func (c *Client) release(ctx context.Context, resource, token string, enough fun
 	defer c.ops.Done()
 	// Without ctx: a release is sent all the same.
 	_ = c.warm.wait(context.WithoutCancel(ctx), nil, c.opt)
-	results := c.ask(call{op: opRelease, key: resource, token: token}, nil, enough)
+	results := c.ask(call{op: opRelease, key: resource, token: token, unsent: unsent}, nil, enough)
+	err := c.judgeRelease(op, resource, results)
+	if err == nil {
+		c.watcher.released(resource)
+	}
+	return results, err
+}
+
+// judgeRelease says what the answers to a release mean.
+func (c *Client) judgeRelease(op, resource string, results []NodeResult) error {
 	clean, deleted := tally(results)
 	switch {
 	case clean < c.Quorum():
-		return results, &Error{Op: op, Resource: resource, Kind: ErrNoQuorum, Nodes: results}
+		return &Error{Op: op, Resource: resource, Kind: ErrNoQuorum, Nodes: results}
 	case deleted == 0:
-		return results, &Error{Op: op, Resource: resource, Kind: ErrNotHeld, Nodes: results}
+		return &Error{Op: op, Resource: resource, Kind: ErrNotHeld, Nodes: results}
 	}
-	return results, nil
+	return nil
 }
 
 // released tells if a token holds no quorum any more, whatever the nodes say

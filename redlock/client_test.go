@@ -376,8 +376,11 @@ func TestFencedNodes(t *testing.T) {
 	if err := l.Extend(t.Context(), 60*time.Second); err != nil {
 		t.Errorf("extended beside a fenced minority: %v", err)
 	}
-	results, err := l.Release(t.Context())
-	if err != nil || statuses(results) != "ok ok fenced" {
+	if _, err := c.Inspect(t.Context(), "a"); err != nil { // the third has refused by then
+		t.Fatal(err)
+	}
+	results, err := l.Release(t.Context()) // does not wait for the third
+	if said := statuses(results); err != nil || said != "ok ok fenced" && said != "ok ok unanswered" {
 		t.Fatalf("%s, %v", statuses(results), err)
 	}
 	if results[0].MayLiveUntil != (time.Time{}) {
@@ -566,13 +569,11 @@ func TestExtendByToken(t *testing.T) {
 	if !m.Valid(time.Now().Add(30 * time.Second)) {
 		t.Error("the validity became shorter")
 	}
-	// Both extensions have been carried out where an inspection behind them has.
-	results, err := other.Inspect(t.Context(), "a")
-	for _, r := range results {
-		if err != nil || r.TTL < 30*time.Second {
-			t.Errorf("the copy became shorter: %+v, %v", r, err)
-		}
-	}
+	// A node that did not know the script yet carries it out behind what came after.
+	eventually(t, "a copy is shorter", func() bool {
+		results, err := other.Inspect(t.Context(), "a")
+		return err == nil && !slices.ContainsFunc(results, func(r redlock.NodeResult) bool { return r.TTL < 30*time.Second })
+	})
 	if _, err := m.Release(t.Context()); err != nil {
 		t.Error(err)
 	}

@@ -12,6 +12,7 @@ import (
 type Lock struct {
 	client          *Client
 	resource, token string
+	fencing         uint64
 
 	mu       sync.Mutex
 	ttl      time.Duration
@@ -123,8 +124,12 @@ func (l *Lock) settle() {
 func (l *Lock) Release(ctx context.Context) ([]NodeResult, error) {
 	l.mu.Lock()
 	l.released = true
+	copies := make([]remnant, len(l.copies))
+	for i := range copies {
+		copies[i] = l.known(i)
+	}
 	l.mu.Unlock()
-	results, err := l.client.release(ctx, l.resource, l.token, l.client.released)
+	results, err := l.client.release(ctx, l.resource, l.token, untouched(copies), l.client.released)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.settle()
@@ -138,15 +143,21 @@ func (l *Lock) Release(ctx context.Context) ([]NodeResult, error) {
 
 // mayLive is when the copy on a node ends at the latest, if that is known.
 func (l *Lock) mayLive(node int) time.Time {
+	m := l.known(node)
+	if m.unknown {
+		return time.Time{}
+	}
+	return m.until
+}
+
+// known is what is known of the copy on a node; l.mu is held.
+func (l *Lock) known(node int) remnant {
 	m := l.copies[node]
 	for _, r := range l.runs {
 		copies, _ := r.remnants()
 		m.merge(copies[node])
 	}
-	if m.unknown {
-		return time.Time{}
-	}
-	return m.until
+	return m
 }
 
 // Extend sets the TTL of a grant anew, by its token: on each node where the
@@ -154,13 +165,15 @@ func (l *Lock) mayLive(node int) time.Time {
 // never made anew, and none is shortened.
 //
 // It is held again only when a quorum had the token. That a quorum of copies
-// suffices, without knowing when the grant was made: a token names one attempt
-// and its SET is sent at most once to a node, so that a copy, once gone, never
-// comes back. Each node that has the token now has had it without a break since
-// the attempt, and nobody else can have held a quorum meanwhile; nor can anybody
-// before the new copies expire. The caller must be the holder or act for it: an
-// extension does not make an attempt good that has failed, since its release is
-// on the way.
+// suffices, without knowing when the grant was made: while a quorum of nodes has
+// this token nobody else can hold one, and nobody can get one before the new
+// copies expire. It does not say that nobody had one in between: a token names
+// one attempt and its SET is sent at most once to a node, so that a copy, once
+// gone, never comes back, but a SET that the network held up may make a copy
+// that was not there before. A holder that must know asks [Lock.Extend], which
+// is bounded by the validity before. The caller must be the holder or act for
+// it: an extension does not make an attempt good that has failed, since its
+// release is on the way.
 //
 // It fails with an [*Error] of the kind [ErrNotHeld] when so many nodes do not
 // have the token that it cannot hold a quorum, [ErrNoQuorum] when too many did
@@ -175,6 +188,7 @@ func (c *Client) Extend(ctx context.Context, resource, token string, ttl time.Du
 	l := r.lock()
 	for i := range l.copies {
 		l.copies[i].unknown = true // its TTL may have been longer than this one
+		l.copies[i].sent = true    // by whoever acquired it
 	}
 	return l, nil
 }
@@ -195,7 +209,7 @@ func (c *Client) extend(ctx context.Context, resource, token string, ttl time.Du
 	if err := c.warm.wait(ctx, c.closing, c.opt); err != nil {
 		return nil, c.endedBy(ctx, op, resource, err, nil)
 	}
-	r := c.attempt(ctx, resource, token, ttl, Terms{Extend: true, NotAfter: notAfter})
+	r := c.attempt(ctx, resource, token, ttl, Terms{Extend: true, NotAfter: notAfter}, false)
 	if r.verdict() != VerdictGranted {
 		return r, r.failure(ctx, op)
 	}

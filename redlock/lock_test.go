@@ -3,6 +3,7 @@ package redlock
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -266,4 +267,32 @@ func TestNodesErrorsAreNotTheOperations(t *testing.T) {
 	if !errors.Is(e, ErrNoQuorum) || errors.Is(e, context.DeadlineExceeded) || errors.Is(e, ErrClosed) {
 		t.Error("what a node failed of is taken for what the operation failed of")
 	}
+}
+
+// TestLongHangKeepsDebts: a node that hung while other locks came and went is
+// still told of the release whose SET lies in its buffer.
+func TestLongHangKeepsDebts(t *testing.T) {
+	inMemory(t, 3, func(t *testing.T, nodes []*memNode, c *Client) {
+		first := mustAcquire(t, c, time.Hour)
+		nodes[0].hang()
+		for i := range 2 * debtSize {
+			l, err := c.TryAcquire(t.Context(), fmt.Sprint("b", i), time.Hour)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if i == 4 {
+				time.Sleep(time.Minute)
+				_, _ = first.Release(t.Context())
+			}
+			_, _ = l.Release(t.Context())
+		}
+		nodes[0].resume()
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		for i, n := range nodes {
+			if left := n.live(); left > 0 {
+				t.Errorf("n%d keeps %d copies", i+1, left)
+			}
+		}
+	})
 }

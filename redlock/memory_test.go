@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"strconv"
 	"sync"
 	"syscall"
 	"testing"
@@ -20,16 +21,24 @@ import (
 type memNode struct {
 	rate float64 // how much faster than true its clock runs: 0.004 is 0.4 %
 
-	mu      sync.Mutex
-	keys    map[string]memCopy
-	down    bool
-	fenced  bool
-	hung    bool
-	resumed chan struct{}                   // closed at the end of a hang
-	buffer  []func()                        // what came meanwhile
-	delay   func() (to, back time.Duration) // of a pipeline; nil: none
-	connect time.Duration                   // that dialling and greeting take
-	sent    int                             // pipelines that arrived
+	mu       sync.Mutex
+	keys     map[string]memCopy
+	numbers  map[string]uint64 // of fencing
+	still    uint64            // what the clock shows for ever; zero: it runs
+	down     bool
+	fenced   bool
+	hung     bool
+	resumed  chan struct{}                   // closed at the end of a hang
+	buffer   []func()                        // what came meanwhile
+	delay    func() (to, back time.Duration) // of a pipeline; nil: none
+	connect  time.Duration                   // that dialling and greeting take
+	sent     int                             // pipelines that arrived
+	taps     map[*memTap]bool
+	deaf     bool // it denies tracking
+	tapsDown bool // it refuses taps
+	sets     int  // SETs that arrived
+	reads    int  // that arrived over taps
+	opened   int  // taps
 }
 
 type memCopy struct {
@@ -40,7 +49,7 @@ type memCopy struct {
 func newMemNodes(n int) []*memNode {
 	nodes := make([]*memNode, n)
 	for i := range nodes {
-		nodes[i] = &memNode{keys: make(map[string]memCopy)}
+		nodes[i] = &memNode{keys: make(map[string]memCopy), numbers: make(map[string]uint64)}
 	}
 	return nodes
 }
@@ -98,31 +107,64 @@ func (n *memNode) expiry(ttl time.Duration) time.Time {
 }
 
 // apply carries out one call; n.mu is held.
-func (n *memNode) apply(c *call) NodeResult {
+func (n *memNode) apply(c *call) answer {
+	says := func(s Status) answer { return answer{NodeResult: NodeResult{Status: s}} }
 	at := n.get(c.key)
+	if c.op == opSet {
+		n.sets++
+	}
 	switch {
+	case c.op == opFenceRead:
+		a := says(StatusOK)
+		clock := n.still
+		if clock == 0 {
+			clock = uint64(time.Now().UnixMicro())
+		}
+		a.number = max(n.numbers[c.key], clock)
+		return a
 	case c.op == opInspect && at.token != "":
-		return NodeResult{Status: StatusHeld, Type: "string", Token: at.token, TTL: time.Until(at.expires)}
+		return answer{NodeResult: NodeResult{Status: StatusHeld, Type: "string", Token: at.token, TTL: time.Until(at.expires)}}
 	case c.op == opInspect:
-		return NodeResult{Status: StatusAbsent}
+		return says(StatusAbsent)
 	case n.fenced:
-		return NodeResult{Status: StatusFenced, Err: errors.New("NOREPLICAS")}
+		return answer{NodeResult: NodeResult{Status: StatusFenced, Err: errors.New("NOREPLICAS")}}
 	case c.op == opSet && at.token != "":
-		return NodeResult{Status: StatusHeld}
+		return says(StatusHeld)
 	case c.op == opSet:
 		n.keys[c.key] = memCopy{c.token, n.expiry(c.ttl)}
 	case at.token == "":
-		return NodeResult{Status: StatusAbsent}
+		return says(StatusAbsent)
+	case c.op == opFence && at.token != c.token:
+		return says(StatusAbsent)
+	case c.op == opFence:
+		want, _ := strconv.ParseUint(c.value, 10, 64)
+		n.numbers[c.key] = max(n.numbers[c.key], want)
+		a := says(StatusOK)
+		a.number = n.numbers[c.key]
+		return a
 	case at.token != c.token:
-		return NodeResult{Status: StatusHeld}
+		return says(StatusHeld)
 	case c.op == opRelease:
 		delete(n.keys, c.key)
+	case c.op == opRevoke:
+		n.keys[c.key] = memCopy{c.value, at.expires}
 	case c.op == opExtend:
 		if e := n.expiry(c.ttl); e.After(at.expires) {
 			n.keys[c.key] = memCopy{c.token, e}
 		}
 	}
-	return NodeResult{Status: StatusOK}
+	n.changed(c.key)
+	return says(StatusOK)
+}
+
+// changed tells those who have read the key; n.mu is held.
+func (n *memNode) changed(key string) {
+	for t := range n.taps {
+		if t.tracked[key] {
+			delete(t.tracked, key)
+			t.say(message{changed: true, keys: []string{key}})
+		}
+	}
 }
 
 // inbox is a sink that keeps the answers.
@@ -161,12 +203,13 @@ type memLink struct {
 	kick chan struct{}
 
 	mu         sync.Mutex
-	replies    []NodeResult
+	replies    []answer
 	deadline   time.Time
 	closed     bool
 	going      []func() // requests on their way, and replies
 	coming     []func()
 	there, had time.Time // when the last of them arrive
+	reset      bool      // under node.mu: the node was down when a request came
 }
 
 func (l *memLink) send(batch []*call) error {
@@ -187,7 +230,7 @@ func (l *memLink) send(batch []*call) error {
 	}
 	run := func() { // n.mu is held
 		n.sent++
-		results := make(map[*call]NodeResult)
+		results := make(map[*call]answer)
 		for _, c := range arriving {
 			results[c] = n.apply(c)
 		}
@@ -200,15 +243,18 @@ func (l *memLink) send(batch []*call) error {
 			l.poke()
 		})
 	}
-	if n.hung {
-		n.buffer = append(n.buffer, run)
-		return nil
-	}
+	// Also to a hung node by way of what is going there, to arrive behind it.
 	l.later(&l.going, &l.there, to, func() {
 		switch {
+		case l.reset:
 		case n.hung:
 			n.buffer = append(n.buffer, run)
-		case !n.down: // also after this connection was given up
+		case n.down:
+			// Nothing arrives on this connection any more, since a request would then
+			// get the reply to another.
+			l.reset = true
+			l.close()
+		default: // also after this connection was given up
 			run()
 		}
 	})
@@ -255,7 +301,7 @@ func (l *memLink) receive(oldest func() *call) (*call, answer, error) {
 			r := l.replies[0]
 			l.replies = l.replies[1:]
 			l.mu.Unlock()
-			return oldest(), answer{NodeResult: r}, nil
+			return oldest(), r, nil
 		}
 		wait := time.Until(l.deadline)
 		bounded := !l.deadline.IsZero()
@@ -308,5 +354,134 @@ func newMemClient(t testing.TB, nodes []*memNode, opt Options, twist func(*memNo
 			w.twist = twist(by[n])
 		}
 		return w
+	}, func(n *Node) tap { return &memTap{node: by[n], heard: make(chan message, 10_000)} })
+}
+
+// memTap is a tap on a memNode. As with Redis, an expiry is not told of.
+type memTap struct {
+	node    *memNode
+	heard   chan message
+	tracked map[string]bool // under node.mu, nil: not open
+
+	mu    sync.Mutex
+	by    time.Time
+	moved chan struct{} // closed when by has changed
+	ended chan struct{} // closed when the connection is
+	gone  bool          // for good
+}
+
+func (t *memTap) open(ctx context.Context) (bool, error) {
+	n := t.node
+	n.mu.Lock()
+	down, hung, resumed, connect, tapsDown := n.down, n.hung, n.resumed, n.connect, n.tapsDown
+	n.mu.Unlock()
+	time.Sleep(connect)
+	if down || tapsDown {
+		return false, syscall.ECONNREFUSED
+	}
+	if hung {
+		select {
+		case <-resumed:
+		case <-ctx.Done():
+			return false, ctx.Err()
+		}
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.gone {
+		return false, ErrClosed
+	}
+	for len(t.heard) > 0 {
+		<-t.heard
+	}
+	t.by, t.moved, t.ended = time.Time{}, make(chan struct{}), make(chan struct{})
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.taps == nil {
+		n.taps = make(map[*memTap]bool)
+	}
+	n.taps[t], t.tracked = true, make(map[string]bool)
+	n.opened++
+	return !n.deaf, nil
+}
+
+func (t *memTap) say(m message) { t.heard <- m }
+
+func (t *memTap) ask(key string) error {
+	n := t.node
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if t.tracked == nil {
+		return errSpent
+	}
+	tracked := t.tracked
+	f := func() {
+		n.reads++
+		at := n.get(key)
+		if n.taps[t] {
+			t.say(message{there: at.token != "", token: at.token, ttl: time.Until(at.expires)})
+			tracked[key] = !n.deaf
+		}
+	}
+	switch {
+	case n.down:
+		return syscall.ECONNRESET
+	case n.hung:
+		n.buffer = append(n.buffer, f)
+	default:
+		f()
+	}
+	return nil
+}
+
+func (t *memTap) hear() (message, error) {
+	for {
+		t.mu.Lock()
+		by, moved, ended := t.by, t.moved, t.ended
+		t.mu.Unlock()
+		var late <-chan time.Time
+		if !by.IsZero() {
+			late = time.After(time.Until(by))
+		}
+		select {
+		case m := <-t.heard:
+			return m, nil
+		case <-late:
+			return message{}, os.ErrDeadlineExceeded
+		case <-moved:
+		case <-ended:
+			return message{}, net.ErrClosed
+		}
+	}
+}
+
+func (t *memTap) deadline(by time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.moved != nil {
+		t.by = by
+		close(t.moved)
+		t.moved = make(chan struct{})
+	}
+}
+
+func (t *memTap) close() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.ended == nil {
+		return
+	}
+	close(t.ended)
+	t.ended, t.moved = nil, nil
+	t.node.set(func(n *memNode) {
+		delete(n.taps, t)
+		t.tracked = nil
 	})
+}
+
+func (t *memTap) end() {
+	t.mu.Lock()
+	t.gone = true
+	t.mu.Unlock()
+	t.close()
 }

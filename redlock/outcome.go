@@ -85,6 +85,7 @@ type Error struct {
 
 	detail string // of Kind, where it is ErrInvalid
 	ended  error  // ctx.Err(), where Kind is the context's cause
+	why    error  // further to Kind
 }
 
 // Unwrap gives errors.Is the kind of failure, and for a context that ended both
@@ -119,6 +120,9 @@ func (e *Error) Error() string {
 		fmt.Fprintf(&b, "no quorum of %d in %d nodes", Quorum(len(e.Nodes)), len(e.Nodes))
 	default:
 		b.WriteString(e.Kind.Error())
+	}
+	if e.why != nil {
+		b.WriteString(": " + e.why.Error())
 	}
 	if e.Attempts > 1 {
 		fmt.Fprintf(&b, " (%d attempts)", e.Attempts)

@@ -19,6 +19,10 @@ const (
 	opExtend
 	opRelease
 	opInspect
+	opRevoke    // value: the tombstone; ttl: of a copy that has none
+	opTakeHash  // token: the only field of the hash
+	opFenceRead // key: the counter
+	opFence     // value: the fencing token; ttl: of the counter
 )
 
 // call is one request to one node.
@@ -27,11 +31,15 @@ type call struct {
 	eval       bool // send the script as text: the server has lost it
 	node       int
 	key, token string
+	value      string
 	ttl        time.Duration
 	notAfter   time.Time    // dropped unsent from then on; zero: never
 	over       *atomic.Bool // dropped unsent once it is true; may be nil
 	to         sink         // nil: nobody waits
 	sentAt     time.Time    // when it was handed to the connection
+	// unsent, of a release, tells of each node if nothing was ever sent to it that
+	// there could be to release; nil: not known.
+	unsent []bool
 }
 
 // sink takes the answer to a call. It is called once for each call, by the
@@ -48,8 +56,9 @@ func (c *call) reply(a answer) {
 // answer is what became of a call.
 type answer struct {
 	NodeResult
-	node int
-	at   time.Time
+	node   int
+	at     time.Time
+	number uint64 // of opFenceRead and opFence: what the node answered
 	// sent: the request may have reached the node, so that its effect must be
 	// reckoned with.
 	sent bool
@@ -84,7 +93,7 @@ const (
 	queueReserve = 1024 // further room that only releases may use
 	batchSize    = 256  // calls in one write
 	flightSize   = 4096 // calls sent and not answered
-	debtSize     = 1024 // releases kept for a node that does not answer
+	debtSize     = 8192 // releases kept for a node that does not answer
 	breakAfter   = 3    // consecutive failures
 	backoffMin   = 100 * time.Millisecond
 	backoffMax   = 2 * time.Second
@@ -205,9 +214,11 @@ func (s *stream) admit(c *call) error {
 	return err
 }
 
-// owe keeps a release for later; s.mu is held.
+// owe keeps a release for later, if there may be something to release; s.mu is
+// held. A node that hangs for long would otherwise be owed the releases of all
+// that it was not even asked, and those that matter would be lost among them.
 func (s *stream) owe(c *call) {
-	if c.op != opRelease {
+	if c.op != opRelease || c.unsent != nil && c.unsent[c.node] {
 		return
 	}
 	if len(s.owed) == debtSize {

@@ -36,6 +36,37 @@ if n ~= #ARGV[1] or redis.call('get', KEYS[1]) ~= ARGV[1] then return -1 end
 if redis.call('pttl', KEYS[1]) < tonumber(ARGV[2]) then redis.call('pexpire', KEYS[1], ARGV[2]) end
 return 1`
 
+// revokeScript puts a tombstone in the place of a token. The TTL stays; a copy
+// that has none gets one, since its tombstone would otherwise stand for ever.
+const revokeScript = `
+local n = redis.call('strlen', KEYS[1])
+if n == 0 then return 0 end
+if n ~= #ARGV[1] or redis.call('get', KEYS[1]) ~= ARGV[1] then return -1 end
+if redis.call('pttl', KEYS[1]) < 0 then
+  redis.call('set', KEYS[1], ARGV[2], 'px', ARGV[3])
+else
+  redis.call('set', KEYS[1], ARGV[2], 'xx', 'keepttl')
+end
+return 1`
+
+// takeHashScript deletes a plain Redisson lock, a hash whose only field is the
+// holder, and wakes those who wait for it as Redisson's own unlock does.
+const takeHashScript = `
+if redis.call('exists', KEYS[1]) == 0 then return 0 end
+if redis.call('hlen', KEYS[1]) ~= 1 or redis.call('hexists', KEYS[1], ARGV[1]) == 0 then return -1 end
+redis.call('del', KEYS[1])
+redis.call('publish', ARGV[2], '0')
+return 1`
+
+// fenceScript writes a fencing token where the lock's own token is: it answers
+// the number that stands there afterwards, or -1 where the lock is not held.
+const fenceScript = `
+if redis.call('get', KEYS[1]) ~= ARGV[1] then return -1 end
+local now = tonumber(redis.call('get', KEYS[2]) or '0') or 0
+if now >= tonumber(ARGV[2]) then return now end
+redis.call('set', KEYS[2], ARGV[2], 'px', ARGV[3])
+return tonumber(ARGV[2])`
+
 // inspectPrefix is how much of a value is read: tokens are short, and a value
 // under the key may have 512 MB.
 const inspectPrefix = 256
@@ -128,29 +159,50 @@ func (l *redisLink) send(batch []*call) error {
 	return err
 }
 
-var (
-	releaseSHA = sha(releaseScript)
-	extendSHA  = sha(extendScript)
-)
+// script is a script and the hash that servers know it by.
+type script struct{ text, sha string }
 
-func sha(script string) string {
-	sum := sha1.Sum([]byte(script))
-	return hex.EncodeToString(sum[:])
+func newScript(text string) script {
+	sum := sha1.Sum([]byte(text))
+	return script{text, hex.EncodeToString(sum[:])}
 }
 
-// inspectReplies is how many replies an inspection has; the last one tells.
-const inspectReplies = 6
+var (
+	releaseLua  = newScript(releaseScript)
+	extendLua   = newScript(extendScript)
+	revokeLua   = newScript(revokeScript)
+	takeHashLua = newScript(takeHashScript)
+	fenceLua    = newScript(fenceScript)
+)
+
+// replies is how many replies a call has; the last one tells.
+func (c *call) replies() int {
+	switch c.op {
+	case opInspect:
+		return 6
+	case opFenceRead:
+		return 2
+	}
+	return 1
+}
 
 func (c *call) appendTo(b []byte) []byte {
 	switch c.op {
 	case opSet:
-		return appendCommand(b, "SET", c.key, c.token, "NX", "PX", strconv.FormatInt(c.ttl.Milliseconds(), 10))
+		return appendCommand(b, "SET", c.key, c.token, "NX", "PX", millis(c.ttl))
 	case opExtend:
-		cmd, script := c.script(extendScript, extendSHA)
-		return appendCommand(b, cmd, script, "1", c.key, c.token, strconv.FormatInt(c.ttl.Milliseconds(), 10))
+		return c.appendScript(b, extendLua, []string{c.key}, c.token, millis(c.ttl))
 	case opRelease:
-		cmd, script := c.script(releaseScript, releaseSHA)
-		return appendCommand(b, cmd, script, "1", c.key, c.token)
+		return c.appendScript(b, releaseLua, []string{c.key}, c.token)
+	case opRevoke:
+		return c.appendScript(b, revokeLua, []string{c.key}, c.token, c.value, millis(c.ttl))
+	case opTakeHash:
+		return c.appendScript(b, takeHashLua, []string{c.key}, c.token, c.value)
+	case opFence:
+		return c.appendScript(b, fenceLua, []string{c.key, fencingKey(c.key)}, c.token, c.value, millis(c.ttl))
+	case opFenceRead:
+		b = appendCommand(b, "GET", fencingKey(c.key))
+		return appendCommand(b, "TIME")
 	case opInspect:
 		// A transaction, and no script: it works on every version, for users
 		// without the right to scripts, and on a fenced node.
@@ -164,12 +216,15 @@ func (c *call) appendTo(b []byte) []byte {
 	panic("unknown operation")
 }
 
-func (c *call) script(text, sha string) (cmd, script string) {
+func (c *call) appendScript(b []byte, s script, keys []string, args ...string) []byte {
+	cmd := []string{"EVALSHA", s.sha, strconv.Itoa(len(keys))}
 	if c.eval {
-		return "EVAL", text
+		cmd[0], cmd[1] = "EVAL", s.text
 	}
-	return "EVALSHA", sha
+	return appendCommand(b, append(append(cmd, keys...), args...)...)
 }
+
+func millis(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
 
 func (l *redisLink) receive(oldest func() *call) (*call, answer, error) {
 	if l.in.Buffered() == 0 {
@@ -181,13 +236,10 @@ func (l *redisLink) receive(oldest func() *call) (*call, answer, error) {
 	if c == nil {
 		return nil, answer{}, fmt.Errorf("%w: nothing was asked", errBadReply)
 	}
-	r, err := readReply(l.in, 0)
-	if c.op == opInspect {
-		for range inspectReplies - 1 {
-			if err == nil {
-				r, err = readReply(l.in, 0)
-			}
-		}
+	first, err := readReply(l.in, 0)
+	r := first
+	for n := c.replies(); n > 1 && err == nil; n-- {
+		r, err = readReply(l.in, 0)
 	}
 	switch {
 	case err != nil:
@@ -195,39 +247,78 @@ func (l *redisLink) receive(oldest func() *call) (*call, answer, error) {
 	case r.kind == '-' && strings.HasPrefix(r.text, "NOSCRIPT") && !c.eval:
 		return c, answer{}, errAgain
 	}
-	return c, answer{NodeResult: c.read(r)}, nil
+	return c, c.read(first, r), nil
 }
 
-// read makes a result of a reply.
-func (c *call) read(r reply) NodeResult {
+// read makes an answer of the first and the last reply to the call.
+func (c *call) read(first, r reply) answer {
 	if r.kind == '-' {
 		err := ServerError(r.text)
-		return NodeResult{Status: c.classifyReply(err), Err: err}
+		return answer{NodeResult: NodeResult{Status: c.classifyReply(err), Err: err}}
 	}
+	says := func(s Status) answer { return answer{NodeResult: NodeResult{Status: s}} }
 	switch c.op {
 	case opSet:
 		switch {
 		case r.kind == '_':
-			return NodeResult{Status: StatusHeld}
+			return says(StatusHeld)
 		case r.kind == '+' && r.text == "OK":
-			return NodeResult{Status: StatusOK}
+			return says(StatusOK)
 		}
-	case opExtend, opRelease:
+	case opExtend, opRelease, opRevoke, opTakeHash:
 		switch {
 		case r.kind != ':':
 		case r.n == 1:
-			return NodeResult{Status: StatusOK}
+			return says(StatusOK)
 		case r.n == 0:
-			return NodeResult{Status: StatusAbsent}
+			return says(StatusAbsent)
 		case r.n == -1:
-			return NodeResult{Status: StatusHeld}
+			return says(StatusHeld)
 		}
 	case opInspect:
 		if res, ok := readInspect(r); ok {
-			return res
+			return answer{NodeResult: res}
+		}
+	case opFenceRead:
+		if n, ok := readCounter(first, r); ok {
+			a := says(StatusOK)
+			a.number = n
+			return a
+		}
+	case opFence:
+		switch {
+		case r.kind != ':':
+		case r.n < 0: // the lock's token is not there
+			return says(StatusAbsent)
+		default:
+			a := says(StatusOK)
+			a.number = uint64(r.n)
+			return a
 		}
 	}
-	return NodeResult{Status: StatusProtocol, Err: fmt.Errorf("%w: unexpected %q", errBadReply, r.kind)}
+	return answer{NodeResult: NodeResult{Status: StatusProtocol, Err: fmt.Errorf("%w: unexpected %q", errBadReply, r.kind)}}
+}
+
+// readCounter takes the greater of a counter, if there is one, and the time of
+// the node in microseconds.
+func readCounter(counter, clock reply) (uint64, bool) {
+	if clock.kind != '*' || len(clock.items) != 2 {
+		return 0, false
+	}
+	sec, err := strconv.ParseUint(clock.items[0].text, 10, 42)
+	usec, err2 := strconv.ParseUint(clock.items[1].text, 10, 32)
+	if err != nil || err2 != nil {
+		return 0, false
+	}
+	n := sec*1e6 + usec
+	switch counter.kind {
+	case '_':
+		return n, true
+	case '$':
+		c, err := strconv.ParseUint(counter.text, 10, 53)
+		return max(n, c), err == nil
+	}
+	return 0, false
 }
 
 func readInspect(r reply) (NodeResult, bool) {

@@ -1,0 +1,382 @@
+package redlock
+
+import (
+	"math"
+	"slices"
+	"time"
+)
+
+// lookout decides when the one who waits for a resource should make the next
+// attempt. It is a pure step machine like [Attempt]: no clock, no goroutine, no
+// connection. It is told what is seen of the key on each node, and says which
+// nodes to read, when to look again, and when to make an attempt. It decides
+// nothing but the moment: whether the lock is granted is the attempt's business
+// alone, so that nothing in here can make a lock unsafe, only late.
+//
+// It wakes when a quorum of the nodes that it can see looks free: the copies
+// were deleted, or their time is over. Who is to go first then is not agreed
+// between clients, but learnt: each counts how often the lock changed hands
+// since it began to wait. Among C clients that take turns, that is C-1 times.
+// Who has seen as many as the last times goes at once; who has seen fewer holds
+// back by one slot for each, then reads before it writes, and finds the lock
+// taken without having cost anybody a vote. Attempts that clash all the same are
+// spread over a random time that doubles. While its turn is far away it watches
+// one node only, to count by: with all, the messages about each change would grow
+// with clients × nodes, and come just when the next holder needs the nodes.
+type lookout struct {
+	quorum int
+	sights []sight
+	post   int            // the node that one far from its turn watches
+	most   time.Duration  // what a clash may hold back at most
+	random func() float64 // uniform in [0, 1)
+	habit  habit
+
+	phase   phase
+	at      time.Time // when the phase ends
+	polite  bool      // has just had the lock, and seen nobody have it since
+	fresh   bool      // nothing has been looked at yet
+	eager   bool      // if nothing can be seen, an attempt shall tell
+	holder  string    // the token that had most copies when last looked
+	losses  int       // how often the lock has changed hands since
+	clashes int       // failed attempts in a row
+	prompt  bool      // the attempt is one without holding back
+	wide    bool      // all nodes are watched, though the turn is far away
+	wary    bool      // this holder extends its lock: a change is not yet a release
+	told    bool      // a release is known of without having seen it
+}
+
+// habit is what is remembered of a resource from one grant to the next.
+type habit struct {
+	known    bool
+	expected float64 // times that the lock changes hands between two grants
+}
+
+type phase uint8
+
+const (
+	asleep      phase = iota // not begun
+	watching                 // for a quorum to look free
+	holdingBack              // until at, then reading
+	checking                 // waiting for the answers to the reads
+	attempting               // told to make an attempt
+)
+
+// sight is what is known of the key on one node.
+type sight struct {
+	state vision
+	armed bool      // the node will tell of the next change
+	asked bool      // a read is under way, or the connection for it
+	token string    // of a copy
+	until time.Time // of a copy: its end, by its TTL; zero: it has none
+}
+
+type vision uint8
+
+const (
+	gone  vision = iota // no connection
+	dark                // not read yet, or not since it must have changed
+	held                // a copy is there
+	free                // no copy is there
+	stale               // a copy was there and has changed: deleted, most likely
+)
+
+const (
+	slotMin    = 500 * time.Microsecond // finer than that, timers are not
+	slotMax    = 50 * time.Millisecond
+	slotsMost  = 16 // that a turn is held back for
+	slotsPrior = 4  // among which those choose who know nothing yet
+	lossesMost = 1000
+	habitDecay = 0.25
+	near       = 1 // so few slots from its turn, one watches all nodes
+)
+
+func newLookout(n int, most time.Duration, random func() float64) *lookout {
+	return &lookout{quorum: Quorum(n), sights: make([]sight, n), most: most, random: random, post: int(random() * float64(n))}
+}
+
+// todo is what a step asks for.
+type todo struct {
+	attempt bool
+	ask     []int     // nodes to read
+	at      time.Time // when to step again if nothing happens before; zero: never
+}
+
+// begin starts a wait. Nodes of which the connection is there, or is being
+// opened, have been told by up and opening. eager is for who has made no attempt
+// yet.
+func (m *lookout) begin(eager bool, now time.Time) {
+	m.eager, m.losses, m.clashes, m.wide, m.wary, m.told, m.holder = eager, 0, 0, false, false, false, ""
+	m.fresh, m.polite, m.prompt = true, eager, false
+	m.phase, m.at = holdingBack, now
+}
+
+// opening: the connection to a node is being opened.
+func (m *lookout) opening(node int) { m.sights[node] = sight{state: gone, asked: true} }
+
+// up: the node can be read.
+func (m *lookout) up(node int) { m.sights[node] = sight{state: dark} }
+
+// down: the node cannot be seen.
+func (m *lookout) down(node int) { m.sights[node] = sight{state: gone} }
+
+// changed: the node says that the key is not what was read.
+func (m *lookout) changed(node int) {
+	s := &m.sights[node]
+	switch s.state {
+	case held:
+		s.state, s.armed = stale, false
+	case free:
+		*s = sight{state: dark, asked: s.asked}
+	}
+}
+
+// read: the answer to a read. A TTL below zero is none.
+func (m *lookout) read(node int, there, armed bool, token string, ttl time.Duration, now time.Time) {
+	s := sight{state: free, armed: armed}
+	if there {
+		s.state, s.token = held, token
+		if ttl >= 0 {
+			// A millisecond is as exact as Redis tells it.
+			s.until = now.Add(ttl + time.Millisecond)
+		}
+	}
+	m.sights[node] = s
+}
+
+// released: this client itself has released the lock.
+func (m *lookout) released() { m.told = true }
+
+// failed: an attempt was made and was contended.
+func (m *lookout) failed(slot time.Duration, now time.Time) {
+	m.told, m.eager = false, false
+	if m.prompt && m.clashes == 0 && m.habit.known {
+		// Another thought it was his turn. Both shall believe in a longer round.
+		m.habit.expected = min(m.habit.expected+0.5, lossesMost)
+	}
+	m.prompt = false
+	m.clashes++
+	d := min(float64(clampSlot(slot))*math.Exp2(float64(min(m.clashes, 30))), float64(m.most))
+	m.phase, m.at = holdingBack, now.Add(time.Duration(m.random()*d))
+}
+
+// granted: the wait is over.
+func (m *lookout) granted() {
+	switch h := &m.habit; {
+	case !h.known:
+		h.known, h.expected = true, float64(m.losses)
+	default:
+		// A little less each time: who expects too many would hold back until that
+		// many have gone before, and so never learn.
+		h.expected = max(0, (h.expected+float64(m.losses))/2-habitDecay)
+	}
+	m.phase = asleep
+}
+
+// step does what is due at now. slot is the time after which one client's
+// attempt can be seen by another.
+func (m *lookout) step(slot time.Duration, now time.Time) todo {
+	slot = clampSlot(slot)
+	for {
+		switch m.phase {
+		case watching:
+			if !m.told && !m.looksFree(now) {
+				return todo{ask: m.readDark(), at: m.freeAt(now)}
+			}
+			d := m.turn(slot)
+			if d == 0 && !m.wary {
+				m.phase, m.prompt = attempting, true
+				continue
+			}
+			m.phase, m.at = holdingBack, now.Add(d)
+		case holdingBack:
+			if now.Before(m.at) {
+				return todo{at: m.at}
+			}
+			m.phase, m.at = checking, now.Add(4*slot+checkMin)
+			for i := range m.sights {
+				if s := &m.sights[i]; s.state > dark && (s.state == stale || !s.armed || s.ended(now)) {
+					*s = sight{state: dark, asked: s.asked}
+				}
+			}
+		case checking:
+			ask := m.readDark()
+			if !m.answered(now) {
+				return todo{ask: ask, at: m.at}
+			}
+			if m.far() && m.looksFree(now) {
+				m.wide = true
+				m.at = now.Add(4*slot + checkMin)
+				continue
+			}
+			m.judge(now)
+		case attempting:
+			return todo{attempt: true}
+		default:
+			return todo{}
+		}
+	}
+}
+
+func clampSlot(d time.Duration) time.Duration { return min(max(d, slotMin), slotMax) }
+
+// checkMin is for how long answers to reads are waited for at least.
+const checkMin = 10 * time.Millisecond
+
+// judge ends a check.
+func (m *lookout) judge(now time.Time) {
+	seen, fresh := m.seen(), m.fresh
+	m.fresh = false
+	if m.sights[m.post].asked { // hung, perhaps
+		m.post = (m.post + 1) % len(m.sights)
+	}
+	switch {
+	case seen > 0 && m.looksFree(now) && fresh:
+		// Somebody may be about to take it, whose turn it is.
+		m.phase = watching
+		return
+	case seen > 0 && m.looksFree(now), seen == 0 && (m.told || m.eager):
+		m.phase = attempting
+		return
+	case seen > 0:
+		m.told, m.clashes = false, 0
+		if who := m.majority(); who != "" {
+			m.wary = who == m.holder
+			if m.holder != "" && !m.wary {
+				m.losses = min(m.losses+1, lossesMost)
+			}
+			m.holder, m.polite = who, false
+		}
+	}
+	m.eager, m.wide = false, seen == 0
+	m.phase = watching
+}
+
+// turn is for how long to hold back from a lock that looks free.
+func (m *lookout) turn(slot time.Duration) time.Duration {
+	if !m.habit.known {
+		return time.Duration(m.random() * float64(max(0, slotsPrior-m.losses)) * float64(slot))
+	}
+	slots := min(math.Round(m.habit.expected)-float64(m.losses), slotsMost)
+	if m.polite {
+		slots = max(slots, 1)
+	}
+	if slots <= 0 {
+		return 0
+	}
+	return time.Duration(slots * float64(slot))
+}
+
+// far tells if the turn is so far away that it is enough to watch one node.
+func (m *lookout) far() bool {
+	return !m.wide && m.habit.known && math.Round(m.habit.expected)-float64(m.losses) > near
+}
+
+// readDark marks the nodes that are to be read.
+func (m *lookout) readDark() (ask []int) {
+	far := m.far()
+	for k := range m.sights {
+		i := (k + m.post) % len(m.sights)
+		s := &m.sights[i]
+		if s.state == dark && !s.asked {
+			s.asked = true
+			ask = append(ask, i)
+		}
+		if far && s.state != gone {
+			break
+		}
+	}
+	return ask
+}
+
+// answered tells if a check has its answers, or enough of them, or has waited
+// for long enough.
+func (m *lookout) answered(now time.Time) bool {
+	asked, vacant, taken := 0, 0, 0
+	for _, s := range m.sights {
+		switch {
+		case s.asked:
+			asked++
+		case s.state == free:
+			vacant++
+		case s.state == held && !s.ended(now):
+			taken++
+		}
+	}
+	return asked == 0 || !now.Before(m.at) || vacant >= m.quorum || taken > len(m.sights)-m.quorum
+}
+
+func (s sight) known() bool { return s.state > dark && !s.asked }
+
+// ended tells of a copy whose time is over. Redis may tell of that much later.
+func (s sight) ended(now time.Time) bool {
+	return s.state == held && !s.until.IsZero() && !now.Before(s.until)
+}
+
+// seen is how many nodes can be judged by.
+func (m *lookout) seen() (n int) {
+	for _, s := range m.sights {
+		if s.known() {
+			n++
+		}
+	}
+	return n
+}
+
+// looksFree tells if as many nodes look free as an attempt needs; if less than
+// that can be seen, all of those.
+func (m *lookout) looksFree(now time.Time) bool {
+	vacant, seen := 0, 0
+	for _, s := range m.sights {
+		if !s.known() {
+			continue
+		}
+		seen++
+		if s.state != held || s.ended(now) {
+			vacant++
+		}
+	}
+	return seen > 0 && vacant >= min(m.quorum, seen)
+}
+
+// freeAt is when so many copies will have ended that it looks free; zero: never.
+func (m *lookout) freeAt(now time.Time) time.Time {
+	var ends []time.Time
+	vacant, seen := 0, 0
+	for _, s := range m.sights {
+		switch {
+		case !s.known():
+			continue
+		case s.state != held:
+			vacant++
+		case !s.until.IsZero():
+			ends = append(ends, s.until)
+		}
+		seen++
+	}
+	missing := min(m.quorum, seen) - vacant
+	if seen == 0 || missing <= 0 || missing > len(ends) {
+		return time.Time{}
+	}
+	slices.SortFunc(ends, time.Time.Compare)
+	return ends[missing-1]
+}
+
+// majority is the token with most copies.
+func (m *lookout) majority() (who string) {
+	most := 0
+	for i, s := range m.sights {
+		if !s.known() || s.state != held {
+			continue
+		}
+		n := 0
+		for _, o := range m.sights[i:] {
+			if o.known() && o.state == held && o.token == s.token {
+				n++
+			}
+		}
+		if n > most {
+			who, most = s.token, n
+		}
+	}
+	return who
+}
