@@ -1,0 +1,675 @@
+package redlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// awake is a machine that never slept.
+func awake() time.Duration { return 0 }
+
+// kept runs a test of a keeper over 3 masters in virtual time. The bubble fails
+// it if a goroutine is left behind.
+func kept(t *testing.T, ttl time.Duration, opt KeepOptions, test func(t *testing.T, nodes []*memNode, l *Lock, k *Keeper)) {
+	t.Helper()
+	inMemory(t, 3, func(t *testing.T, nodes []*memNode, c *Client) {
+		l := mustAcquire(t, c, ttl)
+		synctest.Wait() // for the nodes beyond the quorum
+		k := l.keep(opt, awake)
+		defer k.Stop()
+		test(t, nodes, l, k)
+	})
+}
+
+// due is when the next extension begins.
+func (k *Keeper) due() time.Time {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.machine.due
+}
+
+func (n *memNode) forget() { n.set(func(n *memNode) { clear(n.keys) }) }
+
+// ended waits for the end of a keeper's context, and returns when it was told.
+func ended(k *Keeper) time.Time {
+	<-k.Context().Done()
+	return time.Now()
+}
+
+func TestKeeperExtendsAtAThird(t *testing.T) {
+	kept(t, 30*time.Second, KeepOptions{}, func(t *testing.T, nodes []*memNode, l *Lock, k *Keeper) {
+		began := l.Until()
+		var pauses []time.Duration
+		for last := began; len(pauses) < 50; time.Sleep(time.Millisecond) {
+			if u := k.Until(); !u.Equal(last) {
+				pauses, last = append(pauses, u.Sub(last)), u
+			}
+		}
+		if low, high := slices.Min(pauses), slices.Max(pauses); low < 8*time.Second || high > 10*time.Second || high-low < time.Second {
+			t.Errorf("extended every %s to %s: want chance within the last fifth of 10s", low, high)
+		}
+		if k.State() != Held || k.Err() != nil || k.Context().Err() != nil || !l.Valid(time.Now()) || !k.Until().Equal(l.Until()) {
+			t.Errorf("%s: %v", k.State(), k.Err())
+		}
+	})
+}
+
+func TestKeeperOfALockWithAnotherTTL(t *testing.T) {
+	kept(t, 5*time.Second, KeepOptions{TTL: 30 * time.Second, Every: time.Hour}, func(t *testing.T, nodes []*memNode, l *Lock, k *Keeper) {
+		synctest.Wait()
+		if left := time.Until(k.Until()); left < 29*time.Second {
+			t.Errorf("a shorter TTL is extended at once, but %s are left", left)
+		}
+		if wait := time.Until(k.due()); wait > 15*time.Second {
+			t.Errorf("extended after %s: there is no time left for a second try", wait)
+		}
+	})
+	kept(t, time.Hour, KeepOptions{TTL: 30 * time.Second}, func(t *testing.T, nodes []*memNode, l *Lock, k *Keeper) {
+		if wait := time.Until(k.due()); wait < 59*time.Minute-time.Hour/100 {
+			t.Errorf("a longer TTL is extended after %s", wait)
+		}
+	})
+}
+
+func TestKeeperUncertainThenHeldAgain(t *testing.T) {
+	kept(t, 30*time.Second, KeepOptions{}, func(t *testing.T, nodes []*memNode, l *Lock, k *Keeper) {
+		until := k.Until()
+		nodes[0].hang()
+		nodes[1].hang()
+		if s := <-k.Changes(); s != Uncertain {
+			t.Fatalf("told %s", s)
+		}
+		if waited := time.Until(until); waited < 19*time.Second {
+			t.Errorf("told with %s of validity left", waited)
+		}
+		if k.State() != Uncertain || !errors.Is(k.Err(), ErrNoQuorum) || k.Context().Err() != nil || !k.Until().Equal(until) {
+			t.Errorf("%s: %v", k.State(), k.Err())
+		}
+		time.Sleep(5 * time.Second)
+		nodes[0].resume()
+		resumed := time.Now()
+		if s := <-k.Changes(); s != Held {
+			t.Fatalf("told %s", s)
+		}
+		// The node is tried again within 2 s, and the extension within one.
+		if took := time.Since(resumed); took > 3100*time.Millisecond {
+			t.Errorf("held again %s after the node was back", took)
+		}
+		if k.Err() != nil || k.Context().Err() != nil || !k.Until().After(until) {
+			t.Errorf("%s: %v", k.State(), k.Err())
+		}
+	})
+}
+
+func TestKeeperIsToldAtOnceThatTheTokenIsGone(t *testing.T) {
+	kept(t, 30*time.Second, KeepOptions{}, func(t *testing.T, nodes []*memNode, l *Lock, k *Keeper) {
+		due := k.due()
+		nodes[1].forget()
+		nodes[2].forget()
+		if at := ended(k); !at.Equal(due) {
+			t.Errorf("told %s after the extension", at.Sub(due))
+		}
+		cause := context.Cause(k.Context())
+		if !errors.Is(cause, ErrLost) || !errors.Is(cause, ErrNotHeld) || errors.Is(cause, ErrExpired) {
+			t.Error(cause)
+		}
+		if want := `keep "a": lost: not held by this token`; cause.Error() != want {
+			t.Errorf("%s, want %s", cause, want)
+		}
+		if k.State() != Lost || k.Err() != cause || l.Valid(time.Now()) {
+			t.Errorf("%s: %v", k.State(), k.Err())
+		}
+		var told []KeeperState
+		for s := range k.Changes() {
+			told = append(told, s)
+		}
+		if !slices.Equal(told, []KeeperState{Lost}) {
+			t.Errorf("told %v", told)
+		}
+	})
+}
+
+// endsWithTheValidity checks that the context of a keeper of which no
+// extension succeeds ends at the end of validity and no later.
+func endsWithTheValidity(t *testing.T, keep func(*Lock) *Keeper) (err error) {
+	inMemory(t, 3, func(t *testing.T, nodes []*memNode, c *Client) {
+		l := mustAcquire(t, c, 30*time.Second)
+		until := l.Until()
+		k := keep(l)
+		defer k.Stop()
+		derived, cancel := context.WithCancel(k.Context())
+		defer cancel()
+		for _, n := range nodes {
+			n.hang()
+		}
+		if at := ended(k); at.After(until) {
+			err = fmt.Errorf("told %s after the end of validity", at.Sub(until))
+			return
+		} else if at.Before(until) {
+			t.Errorf("told %s before the end of validity", until.Sub(at))
+		}
+		synctest.Wait()
+		if derived.Err() == nil || k.State() != Lost {
+			t.Errorf("%s; derived: %v", k.State(), derived.Err())
+		}
+		if cause := context.Cause(derived); !errors.Is(cause, ErrLost) || !errors.Is(cause, ErrExpired) || errors.Is(cause, ErrNoQuorum) {
+			t.Error(cause)
+		}
+		var e *Error
+		if !errors.As(k.Err(), &e) || len(e.Nodes) != 3 {
+			t.Errorf("it does not tell what was in the way: %v", k.Err())
+		}
+	})
+	return err
+}
+
+func TestKeeperEndsWithTheValidity(t *testing.T) {
+	if err := endsWithTheValidity(t, func(l *Lock) *Keeper { return l.keep(KeepOptions{}, awake) }); err != nil {
+		t.Error(err)
+	}
+	for name, twin := range map[string]func(*Lock) *Keeper{
+		"a context that ends with the TTL": func(l *Lock) *Keeper {
+			l.until = l.until.Add(l.client.opt.Drift(l.ttl))
+			return l.keep(KeepOptions{}, awake)
+		},
+		"nobody but the extension looks at the clock": func(l *Lock) *Keeper {
+			k := l.keep(KeepOptions{}, awake)
+			k.mu.Lock()
+			defer k.mu.Unlock()
+			k.timer.Stop()
+			k.machine.until = k.machine.until.Add(time.Minute)
+			return k
+		},
+	} {
+		if endsWithTheValidity(t, twin) == nil {
+			t.Errorf("not noticed: %s", name)
+		}
+	}
+}
+
+// TestKeeperDoesNotWaitForAnExtension: the end of validity is told by a timer,
+// whatever an extension does meanwhile.
+func TestKeeperDoesNotWaitForAnExtension(t *testing.T) {
+	kept(t, 30*time.Second, KeepOptions{}, func(t *testing.T, nodes []*memNode, l *Lock, k *Keeper) {
+		for _, n := range nodes {
+			n.away(20)
+		}
+		due := k.due()
+		time.Sleep(time.Until(due) - 1)
+		k.mu.Lock()
+		k.machine.until = due.Add(10 * time.Millisecond) // in the middle of it
+		k.timer.Reset(time.Until(k.machine.until))
+		k.mu.Unlock()
+		if at := ended(k); at.Sub(due) != 10*time.Millisecond {
+			t.Errorf("told %s after the extension had begun", at.Sub(due))
+		}
+		time.Sleep(time.Second)
+		if k.State() != Lost || k.Context().Err() == nil {
+			t.Errorf("the extension that was confirmed too late made it %s", k.State())
+		}
+	})
+}
+
+func TestKeeperReleaseDuringAnExtension(t *testing.T) {
+	kept(t, 30*time.Second, KeepOptions{}, func(t *testing.T, nodes []*memNode, l *Lock, k *Keeper) {
+		for _, n := range nodes {
+			n.away(40)
+		}
+		copies := make(chan int, 1) // when the context ended
+		context.AfterFunc(k.Context(), func() {
+			live := 0
+			for _, n := range nodes {
+				live += n.live()
+			}
+			copies <- live
+		})
+		time.Sleep(time.Until(k.due()) + 10*time.Millisecond)
+		if results, err := k.Release(t.Context()); err != nil || len(results) != 3 {
+			t.Errorf("%v: %v", results, err)
+		}
+		if n := <-copies; n != 3 {
+			t.Errorf("the work went on until %d copies were left", n)
+		}
+		if cause := context.Cause(k.Context()); k.State() != Released || cause != context.Canceled || k.Err() != nil || l.Valid(time.Now()) {
+			t.Errorf("%s: %v, %v", k.State(), cause, k.Err())
+		}
+		if s, open := <-k.Changes(); s != Released || !open {
+			t.Errorf("told %s", s)
+		}
+		if _, open := <-k.Changes(); open {
+			t.Error("there are more changes")
+		}
+		time.Sleep(time.Minute)
+		for i, n := range nodes {
+			if n.live() != 0 {
+				t.Errorf("n%d keeps a copy", i+1)
+			}
+		}
+		if _, err := k.Release(t.Context()); !errors.Is(err, ErrNotHeld) || k.State() != Released {
+			t.Errorf("a second release: %v, %s", err, k.State())
+		}
+	})
+}
+
+func TestKeeperReleaseOfALostLock(t *testing.T) {
+	kept(t, 30*time.Second, KeepOptions{}, func(t *testing.T, nodes []*memNode, l *Lock, k *Keeper) {
+		nodes[0].forget()
+		nodes[1].forget()
+		ended(k)
+		_, err := k.Release(t.Context())
+		if err != nil || nodes[2].live() != 0 {
+			t.Errorf("%d copies are left: %v", nodes[2].live(), err)
+		}
+		if k.State() != Lost || !errors.Is(context.Cause(k.Context()), ErrLost) {
+			t.Errorf("the loss is forgotten: %s", k.State())
+		}
+	})
+}
+
+func TestKeeperStop(t *testing.T) {
+	kept(t, 30*time.Second, KeepOptions{}, func(t *testing.T, nodes []*memNode, l *Lock, k *Keeper) {
+		for _, n := range nodes {
+			n.away(40)
+		}
+		until := k.Until()
+		time.Sleep(time.Until(k.due()) + 10*time.Millisecond) // in the middle of an extension
+		before := time.Now()
+		k.Stop()
+		k.Stop()
+		if took := time.Since(before); took != 0 {
+			t.Errorf("stopped after %s", took)
+		}
+		if k.State() != Held || k.Context().Err() != nil || !l.Valid(time.Now()) || nodes[0].live() != 1 {
+			t.Errorf("the lock is not held any more: %s", k.State())
+		}
+		if at := ended(k); !at.Equal(until) {
+			t.Errorf("told %s after the end of validity", at.Sub(until))
+		}
+		if s := <-k.Changes(); s != Lost {
+			t.Errorf("told %s", s)
+		}
+	})
+}
+
+func TestKeeperMaxExtensions(t *testing.T) {
+	kept(t, 30*time.Second, KeepOptions{MaxExtensions: 3}, func(t *testing.T, nodes []*memNode, l *Lock, k *Keeper) {
+		start := time.Now()
+		at := ended(k)
+		if held := at.Sub(start); held < 53*time.Second || held > 60*time.Second || !at.Equal(l.Until()) {
+			t.Errorf("held for %s after three extensions", held)
+		}
+		cause := context.Cause(k.Context())
+		if want := `keep "a": lost: validity used up after 3 extensions, the limit`; !errors.Is(cause, ErrExpired) || cause.Error() != want {
+			t.Errorf("%s, want %s", cause, want)
+		}
+	})
+}
+
+// TestKeeperAfterASleep: the monotonic clock stands still while the machine
+// sleeps; the masters' clocks do not.
+func TestKeeperAfterASleep(t *testing.T) {
+	asleep := func(t *testing.T, test func(t *testing.T, nodes []*memNode, l *Lock, k *Keeper, sleep func(time.Duration))) {
+		inMemory(t, 3, func(t *testing.T, nodes []*memNode, c *Client) {
+			var mu sync.Mutex
+			slept := time.Hour // before all this
+			l := mustAcquire(t, c, 30*time.Second)
+			k := l.keep(KeepOptions{}, func() time.Duration {
+				mu.Lock()
+				defer mu.Unlock()
+				return slept
+			})
+			defer k.Stop()
+			test(t, nodes, l, k, func(d time.Duration) {
+				mu.Lock()
+				defer mu.Unlock()
+				slept += d
+			})
+		})
+	}
+	asleep(t, func(t *testing.T, nodes []*memNode, l *Lock, k *Keeper, sleep func(time.Duration)) {
+		time.Sleep(5 * time.Second)
+		ctx := k.Context()
+		sleep(29700*time.Millisecond - 5*time.Second - 2*time.Millisecond - 1)
+		if ctx.Err() != nil || k.State() != Held {
+			t.Fatalf("a moment before the end: %v", k.Err())
+		}
+		sleep(1)
+		if ctx.Err() == nil || !errors.Is(context.Cause(ctx), ErrExpired) || k.State() != Lost {
+			t.Errorf("after a sleep beyond the validity: %s, %v", k.State(), context.Cause(ctx))
+		}
+	})
+	asleep(t, func(t *testing.T, nodes []*memNode, l *Lock, k *Keeper, sleep func(time.Duration)) {
+		time.Sleep(3500 * time.Millisecond)
+		done := k.Context().Done()
+		sleep(time.Minute)
+		woke := time.Now()
+		<-done
+		if took := time.Since(woke); took > keepLook {
+			t.Errorf("who only waits was told after %s", took)
+		}
+	})
+	asleep(t, func(t *testing.T, nodes []*memNode, l *Lock, k *Keeper, sleep func(time.Duration)) {
+		time.Sleep(time.Second)
+		until := l.Until()
+		sleep(15 * time.Second)
+		if got := until.Sub(k.Until()); got != 15*time.Second {
+			t.Errorf("a sleep of 15s made the validity %s shorter", got)
+		}
+		time.Sleep(keepLook + 1) // it is extended as soon as the keeper has noticed
+		if !l.Until().After(until) || !k.Until().Equal(l.Until()) || k.State() != Held {
+			t.Errorf("%s until %s before the end of the extended validity", k.State(), l.Until().Sub(k.Until()))
+		}
+		time.Sleep(time.Hour)
+		if k.State() != Held {
+			t.Error(k.Err())
+		}
+	})
+}
+
+func TestKeeperIsNotHeldUpByNobodyListening(t *testing.T) {
+	kept(t, 3*time.Second, KeepOptions{}, func(t *testing.T, nodes []*memNode, l *Lock, k *Keeper) {
+		for range 5 {
+			for _, want := range []KeeperState{Uncertain, Held} {
+				for _, n := range nodes {
+					n.set(func(n *memNode) { n.fenced = want == Uncertain })
+				}
+				for k.State() != want {
+					time.Sleep(10 * time.Millisecond)
+				}
+			}
+		}
+		if s := <-k.Changes(); s != Held {
+			t.Errorf("the latest state is told as %s", s)
+		}
+	})
+}
+
+func TestKeeperOfALockThatIsOver(t *testing.T) {
+	check := func(t *testing.T, l *Lock, kind error) {
+		k := l.keep(KeepOptions{}, awake)
+		defer k.Stop()
+		cause := context.Cause(k.Context())
+		if k.State() != Lost || !errors.Is(cause, ErrLost) || !errors.Is(cause, kind) {
+			t.Errorf("%s: %v, want %v", k.State(), cause, kind)
+		}
+		if s, open := <-k.Changes(); s != Lost || !open {
+			t.Errorf("told %s", s)
+		}
+	}
+	inMemory(t, 3, func(t *testing.T, nodes []*memNode, c *Client) {
+		l := mustAcquire(t, c, 10*time.Second)
+		time.Sleep(10 * time.Second)
+		check(t, l, ErrExpired)
+		l = mustAcquire(t, c, 10*time.Second)
+		if _, err := l.Release(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		check(t, l, ErrNotHeld)
+	})
+}
+
+func TestKeeperKeepsTheLockWhenTheWorkIsCancelled(t *testing.T) {
+	type key struct{}
+	inMemory(t, 3, func(t *testing.T, nodes []*memNode, c *Client) {
+		l := mustAcquire(t, c, 30*time.Second)
+		stop := errors.New("enough")
+		parent, cancel := context.WithCancelCause(context.WithValue(t.Context(), key{}, 7))
+		k := l.keep(KeepOptions{Context: parent}, awake)
+		defer k.Stop()
+		if _, bounded := k.Context().Deadline(); bounded || k.Context().Value(key{}) != 7 {
+			t.Error("the context is not the parent's")
+		}
+		cancel(stop)
+		if cause := context.Cause(k.Context()); cause != stop {
+			t.Error(cause)
+		}
+		time.Sleep(time.Hour)
+		if k.State() != Held || !l.Valid(time.Now()) {
+			t.Error(k.Err())
+		}
+	})
+}
+
+func TestKeeperThatCanNeverExtend(t *testing.T) {
+	kept(t, 30*time.Second, KeepOptions{}, func(t *testing.T, nodes []*memNode, l *Lock, k *Keeper) {
+		until := k.Until()
+		if err := l.client.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if s := <-k.Changes(); s != Uncertain || !errors.Is(k.Err(), ErrClosed) {
+			t.Errorf("%s: %v", s, k.Err())
+		}
+		if at := ended(k); !at.Equal(until) {
+			t.Errorf("lost %s before the end of validity", until.Sub(at))
+		}
+	})
+	kept(t, 30*time.Second, KeepOptions{TTL: 2 * time.Millisecond}, func(t *testing.T, nodes []*memNode, l *Lock, k *Keeper) {
+		if s := <-k.Changes(); s != Uncertain || !errors.Is(k.Err(), ErrInvalid) {
+			t.Errorf("%s: %v", s, k.Err())
+		}
+		if at := ended(k); !at.Equal(l.Until()) {
+			t.Errorf("lost %s before the end of validity", l.Until().Sub(at))
+		}
+	})
+}
+
+// keepMachine is what a driver needs of a [keeping]; twins override it.
+type keepMachine interface {
+	next(now time.Time) (keepAct, time.Time)
+	expire(now time.Time)
+	extended(now, until time.Time, random float64)
+	failed(now time.Time, err error, random float64)
+	sees() *keeping
+}
+
+func (k *keeping) sees() *keeping { return k }
+
+// Twins of the machine, each of which breaks a rule.
+type (
+	endsWithTTL     struct{ *keeping }
+	ignoresNotHeld  struct{ *keeping }
+	revives         struct{ *keeping }
+	countsNothing   struct{ *keeping }
+	sleepsPastEnd   struct{ *keeping }
+	neverTriesAgain struct{ *keeping }
+	triesAgainLate  struct{ *keeping }
+	forgetsTrouble  struct{ *keeping }
+	extendsLate     struct{ *keeping }
+)
+
+func (k endsWithTTL) extended(now, until time.Time, random float64) {
+	k.keeping.extended(now, until.Add(k.allowance), random)
+}
+
+func (k ignoresNotHeld) failed(now time.Time, err error, random float64) {
+	k.keeping.failed(now, ErrNoQuorum, random)
+}
+
+func (k revives) extended(now, until time.Time, random float64) {
+	k.keeping.extended(now, until, random)
+	k.state, k.until = Held, until
+}
+
+func (k countsNothing) extended(now, until time.Time, random float64) {
+	k.keeping.extended(now, until, random)
+	k.made = 0
+}
+
+func (k sleepsPastEnd) next(now time.Time) (keepAct, time.Time) {
+	act, wake := k.keeping.next(now)
+	return act, wake.Add(time.Second)
+}
+
+func (k neverTriesAgain) failed(now time.Time, err error, random float64) {
+	k.keeping.failed(now, err, random)
+	k.due = time.Time{}
+}
+
+func (k triesAgainLate) failed(now time.Time, err error, random float64) {
+	k.keeping.failed(now, err, random)
+	k.due = now.Add(k.every)
+}
+
+func (k forgetsTrouble) failed(now time.Time, err error, random float64) {
+	k.keeping.failed(now, err, random)
+	if k.state == Uncertain {
+		k.state = Held
+	}
+}
+
+func (k extendsLate) extended(now, until time.Time, random float64) {
+	k.keeping.extended(now, until, random)
+	k.due = k.due.Add(k.every)
+}
+
+// driveKeeping drives a machine through random outcomes, and compares what it
+// says with what is so.
+func driveKeeping(seed uint64, twin func(*keeping) keepMachine) error {
+	rnd := rand.New(rand.NewPCG(seed, 3))
+	ttl := time.Duration(1+rnd.IntN(60)) * time.Second
+	allowance := ttl/100 + 2*time.Millisecond
+	now := time.Unix(1e9, 0)
+	limit := rnd.IntN(3) * 5
+	until := now.Add(ttl - allowance)
+	k := &keeping{ttl: ttl, allowance: allowance, every: ttl / 3, extensions: limit, until: until}
+	k.plan(rnd.Float64())
+	m := twin(k)
+	// What is so: until, and these.
+	lost, uncertain := false, false
+	made := 0
+	last, failed := now, now // the beginning of the last extension, and the end of the last one that failed
+	trouble := rnd.Float64()
+	for step := range 400 {
+		act, wake := m.next(now)
+		over := lost || !now.Before(until)
+		want := Held
+		switch {
+		case over:
+			want = Lost
+		case uncertain:
+			want = Uncertain
+		}
+		if k.state != want {
+			return fmt.Errorf("step %d: it says %s, it is %s", step, k.state, want)
+		}
+		switch {
+		case over || limit > 0 && made >= limit:
+		case !uncertain && now.Sub(last) > ttl/3, uncertain && now.Sub(failed) > min(ttl/30, time.Second):
+			return fmt.Errorf("step %d: it is %s after the last extension, and %s after the last failure", step, now.Sub(last), now.Sub(failed))
+		}
+		switch {
+		case act == keepEnd:
+			if !over {
+				return fmt.Errorf("step %d: ended while it is held", step)
+			}
+			return nil
+		case act == keepWait:
+			if wake.After(until) || !wake.After(now) {
+				return fmt.Errorf("step %d: waits until %s after the end of validity", step, wake.Sub(until))
+			}
+			now = wake
+			continue
+		case limit > 0 && made >= limit:
+			return fmt.Errorf("step %d: one extension more than %d", step, limit)
+		}
+		start := now
+		now = now.Add(time.Duration(rnd.Int64N(int64(ttl / 10))))
+		if rnd.IntN(3) == 0 {
+			m.expire(now)
+		}
+		inTime := now.Before(until)
+		switch r := rnd.Float64(); {
+		case r > trouble: // the core takes care that it is in time, but a machine must not rely on it
+			last = start
+			m.extended(now, start.Add(ttl-allowance), rnd.Float64())
+			if inTime {
+				made, uncertain, until = made+1, false, start.Add(ttl-allowance)
+			}
+		case rnd.IntN(20) == 0:
+			m.failed(now, &Error{Kind: ErrNotHeld}, rnd.Float64())
+			lost = true
+		default:
+			m.failed(now, &Error{Kind: []error{ErrNoQuorum, ErrExpired}[rnd.IntN(2)]}, rnd.Float64())
+			failed, uncertain = now, true
+		}
+		if !inTime {
+			lost = true
+		}
+	}
+	return nil
+}
+
+func TestKeepingMachine(t *testing.T) {
+	const seeds = 2000
+	for seed := range uint64(seeds) {
+		if err := driveKeeping(seed, func(k *keeping) keepMachine { return k }); err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+	}
+	for name, twin := range map[string]func(*keeping) keepMachine{
+		"ends with the TTL":           func(k *keeping) keepMachine { return endsWithTTL{k} },
+		"a token that is gone may be": func(k *keeping) keepMachine { return ignoresNotHeld{k} },
+		"an extension revives":        func(k *keeping) keepMachine { return revives{k} },
+		"counts no extension":         func(k *keeping) keepMachine { return countsNothing{k} },
+		"sleeps past the end":         func(k *keeping) keepMachine { return sleepsPastEnd{k} },
+		"never tries again":           func(k *keeping) keepMachine { return neverTriesAgain{k} },
+		"tries again as usual":        func(k *keeping) keepMachine { return triesAgainLate{k} },
+		"a failure is not told":       func(k *keeping) keepMachine { return forgetsTrouble{k} },
+		"extends at two thirds":       func(k *keeping) keepMachine { return extendsLate{k} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			for seed := range uint64(seeds) {
+				if err := driveKeeping(seed, twin); err != nil {
+					t.Logf("seed %d: %v", seed, err)
+					return
+				}
+			}
+			t.Error("not noticed")
+		})
+	}
+}
+
+// TestKeepersExclude: the safety check of all beliefs, with holders that work
+// under the keeper's context.
+func TestKeepersExclude(t *testing.T) {
+	working := func(twin func(*Lock)) schedule {
+		s := contenders()
+		s.hold = func(l *Lock, rnd *rand.Rand) {
+			if twin != nil {
+				twin(l)
+			}
+			k := l.keep(KeepOptions{}, awake)
+			defer k.Stop()
+			select {
+			case <-k.Context().Done():
+			case <-time.After(time.Duration(rnd.Int64N(int64(time.Second)))):
+			}
+		}
+		return s
+	}
+	grants := 0
+	for seed := range uint64(safetySeeds / 5) {
+		beliefs, _ := working(nil).run(t, seed)
+		grants += len(beliefs)
+		if err := overlap(beliefs); err != nil {
+			t.Fatalf("seed %d: two holders: %v", seed, err)
+		}
+	}
+	if grants < safetySeeds/2 {
+		t.Errorf("only %d grants in all: this shows nothing", grants)
+	}
+	for seed := range uint64(10 * safetySeeds) {
+		beliefs, _ := working(func(l *Lock) { l.until = l.until.Add(time.Second) }).run(t, seed)
+		if overlap(beliefs) != nil {
+			return
+		}
+	}
+	t.Error("not noticed: a context that outlives the validity")
+}
