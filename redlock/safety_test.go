@@ -79,10 +79,16 @@ type schedule struct {
 	forget bool // nodes lose their memory when they go down
 	twist  func(*memNode) func([]*call) []*call
 	hold   func(l *Lock, rnd *rand.Rand) // what a holder does
+	// client makes a client, as newMemClient does, which is the default.
+	client func(testing.TB, []*memNode, Options, func(*memNode) func([]*call) []*call) *Client
 }
 
 func (s schedule) run(t *testing.T, seed uint64) (beliefs []belief, left int) {
 	synctest.Test(t, func(t *testing.T) {
+		client := s.client
+		if client == nil {
+			client = newMemClient
+		}
 		rnd := rand.New(rand.NewPCG(seed, 1))
 		nodes := newMemNodes([]int{1, 2, 3, 3, 4, 5, 5, 9}[rnd.IntN(8)])
 		for _, n := range nodes {
@@ -94,7 +100,7 @@ func (s schedule) run(t *testing.T, seed uint64) (beliefs []belief, left int) {
 		var wg, playing sync.WaitGroup
 		var clients []*Client
 		for i := range 2 + rnd.IntN(3) {
-			c := newMemClient(t, nodes, s.opt, s.twist)
+			c := client(t, nodes, s.opt, s.twist)
 			clients = append(clients, c)
 			mine := rand.New(rand.NewPCG(seed, uint64(i)+2))
 			wg.Go(func() {
@@ -227,90 +233,6 @@ func tidyHung() schedule {
 		}
 	}
 	return s
-}
-
-// TestSafetyTwins breaks rules around the attempt, and expects the checks of
-// TestExclusion or TestNothingLeftBehind to notice.
-func TestSafetyTwins(t *testing.T) {
-	both := func(a, b func(*memNode) func([]*call) []*call) func(*memNode) func([]*call) []*call {
-		return func(n *memNode) func([]*call) []*call {
-			first, second := a(n), b(n)
-			return func(batch []*call) []*call { return second(first(batch)) }
-		}
-	}
-	twins := map[string]func(seed uint64) error{
-		"nodes forget, and no guard": func(seed uint64) error {
-			s := contenders()
-			s.forget = true
-			beliefs, _ := s.run(t, seed)
-			return overlap(beliefs)
-		},
-		"no drift allowance": func(seed uint64) error {
-			s := contenders()
-			s.opt.DriftFactor, s.opt.DriftMargin = 1e-12, 1
-			s.faulty = false
-			beliefs, _ := s.run(t, seed)
-			return overlap(beliefs)
-		},
-		"a holder that ignores the validity": func(seed uint64) error {
-			s := contenders()
-			s.hold = func(l *Lock, rnd *rand.Rand) {
-				l.until = l.until.Add(time.Hour)
-				time.Sleep(time.Duration(rnd.Int64N(int64(time.Second))))
-			}
-			beliefs, _ := s.run(t, seed)
-			return overlap(beliefs)
-		},
-		"releases overtake": func(seed uint64) error {
-			s := tidyHung()
-			s.twist = both(s.twist, func(*memNode) func([]*call) []*call {
-				return func(batch []*call) []*call {
-					var first, rest []*call
-					for _, c := range batch {
-						if c.op == opRelease {
-							first = append(first, c)
-						} else {
-							rest = append(rest, c)
-						}
-					}
-					return append(first, rest...)
-				}
-			})
-			_, left := s.run(t, seed)
-			return leftover(left)
-		},
-		"no release where the SET was not answered": func(seed uint64) error {
-			s := tidyHung()
-			s.twist = both(s.twist, func(n *memNode) func([]*call) []*call {
-				unanswered := make(map[string]bool)
-				return func(batch []*call) []*call {
-					var kept []*call
-					for _, c := range batch {
-						if c.op == opSet && n.hung {
-							unanswered[c.token] = true
-						}
-						if c.op != opRelease || !unanswered[c.token] {
-							kept = append(kept, c)
-						}
-					}
-					return kept
-				}
-			})
-			_, left := s.run(t, seed)
-			return leftover(left)
-		},
-	}
-	for name, twin := range twins {
-		t.Run(name, func(t *testing.T) {
-			for seed := range uint64(10 * safetySeeds) {
-				if err := twin(seed); err != nil {
-					t.Logf("seed %d: %v", seed, err)
-					return
-				}
-			}
-			t.Error("not noticed")
-		})
-	}
 }
 
 func leftover(n int) error {

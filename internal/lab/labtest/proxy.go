@@ -1,0 +1,399 @@
+package labtest
+
+import (
+	"errors"
+	"io"
+	"math/rand/v2"
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"redlockctl/internal/lab"
+	"redlockctl/redlock"
+)
+
+// Direction is a way through a [Proxy].
+type Direction int
+
+const (
+	ToServer Direction = iota
+	ToClient
+)
+
+const (
+	proxyChunk = 4 << 10 // bytes that travel together
+	proxyQueue = 64      // chunks on their way, of one connection in one direction
+)
+
+// Proxy is the network between the clients of a test and one server, and does
+// to it what a test asks for. Bytes of one connection in one direction always
+// arrive in order, as TCP has it; what one connection sends may arrive long
+// after what a later one sent, as networks have it. What a client sent before
+// it hung up still arrives. Memory is bounded: a sender that goes on while its
+// bytes are held back is stopped by TCP.
+//
+// It is safe for use by many goroutines.
+type Proxy struct {
+	name, target string
+	listener     net.Listener
+	work         sync.WaitGroup
+
+	mu       sync.Mutex
+	closed   bool
+	conns    map[*proxied]struct{}
+	accepted int
+	least    [2]time.Duration
+	most     [2]time.Duration
+	held     [2]chan struct{} // closed by Resume; nil: not held back
+	cut      [2]int           // bytes to let through before a reset; negative: none
+	swallow  bool
+}
+
+// NewProxy puts a proxy in front of a server, for as long as the test.
+func NewProxy(tb testing.TB, s *lab.Server) *Proxy {
+	tb.Helper()
+	return newProxy(tb, s.Node().Name(), s.Addr())
+}
+
+func newProxy(tb testing.TB, name, target string) *Proxy {
+	tb.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	p := &Proxy{
+		name: name, target: target, listener: l,
+		conns: make(map[*proxied]struct{}), cut: [2]int{-1, -1},
+	}
+	p.work.Go(p.accept)
+	tb.Cleanup(p.close)
+	return p
+}
+
+// Proxies puts a proxy in front of each server.
+func Proxies(tb testing.TB, servers []*lab.Server) []*Proxy {
+	tb.Helper()
+	proxies := make([]*Proxy, len(servers))
+	for i, s := range servers {
+		proxies[i] = NewProxy(tb, s)
+	}
+	return proxies
+}
+
+// Node is the server, by its own name, as it is reached through the proxy.
+func (p *Proxy) Node() *redlock.Node {
+	n, err := redlock.NewNode(p.name, &redis.Options{Addr: p.listener.Addr().String()})
+	if err != nil {
+		panic(err) // the name and address are ours
+	}
+	return n
+}
+
+// Conns is how many connections have been accepted.
+func (p *Proxy) Conns() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.accepted
+}
+
+// Delay lets bytes travel for a random time in [least, most], also on the
+// connections that there are.
+func (p *Proxy) Delay(d Direction, least, most time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.least[d], p.most[d] = least, max(least, most)
+}
+
+// Hold keeps back all bytes in a direction until [Proxy.Resume].
+func (p *Proxy) Hold(d Direction) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.held[d] == nil {
+		p.held[d] = make(chan struct{})
+	}
+}
+
+// Resume lets go of what [Proxy.Hold] keeps back, in both directions.
+func (p *Proxy) Resume() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for d, held := range p.held {
+		if held != nil {
+			close(held)
+			p.held[d] = nil
+		}
+	}
+}
+
+// Strand keeps back what the connections that there are send in a direction,
+// until release is called. Connections made later overtake them.
+func (p *Proxy) Strand(d Direction) (release func()) {
+	gate := make(chan struct{})
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for c := range p.conns {
+		c.stranded[d] = append(c.stranded[d], gate)
+	}
+	return sync.OnceFunc(func() { close(gate) })
+}
+
+// Cut lets n more bytes through in a direction, and resets the connection to
+// which the last of them belongs: a reply is cut off in the middle. It does so
+// once.
+func (p *Proxy) Cut(d Direction, n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.cut[d] = n
+}
+
+// Swallow makes a half-open network: connections are accepted, and whatever is
+// sent on them, or on those that there are, disappears. A connection of which
+// bytes have disappeared never gets well again.
+func (p *Proxy) Swallow(on bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.swallow = on
+	for c := range p.conns {
+		c.lossy = c.lossy || on
+	}
+}
+
+// Drop resets all connections, and loses what is on its way.
+func (p *Proxy) Drop() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for c := range p.conns {
+		c.reset()
+	}
+}
+
+// Heal makes the network a good one again. It does not bring back what was
+// lost, and does not release what is stranded.
+func (p *Proxy) Heal() {
+	p.Resume()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.least, p.most, p.cut, p.swallow = [2]time.Duration{}, [2]time.Duration{}, [2]int{-1, -1}, false
+}
+
+// close ends all, and waits for it.
+func (p *Proxy) close() {
+	p.mu.Lock()
+	p.closed = true
+	_ = p.listener.Close()
+	for c := range p.conns {
+		c.reset()
+	}
+	p.mu.Unlock()
+	p.work.Wait()
+}
+
+func (p *Proxy) accept() {
+	for {
+		client, err := p.listener.Accept()
+		if err != nil {
+			return
+		}
+		p.work.Go(func() { p.serve(client) })
+	}
+}
+
+// serve carries one connection to the server.
+func (p *Proxy) serve(client net.Conn) {
+	c := &proxied{proxy: p, ends: [2]net.Conn{ToClient: client}, dead: make(chan struct{})}
+	p.mu.Lock()
+	if p.closed {
+		p.mu.Unlock()
+		_ = client.Close()
+		return
+	}
+	p.conns[c] = struct{}{}
+	p.accepted++
+	c.lossy = p.swallow
+	p.mu.Unlock()
+	defer func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		delete(p.conns, c)
+		c.reset()
+	}()
+	server, err := net.DialTimeout("tcp", p.target, time.Second)
+	if err != nil {
+		return
+	}
+	p.mu.Lock()
+	c.ends[ToServer] = server
+	select {
+	case <-c.dead: // meanwhile
+		_ = server.Close()
+	default:
+	}
+	p.mu.Unlock()
+	var work sync.WaitGroup
+	for _, d := range []Direction{ToServer, ToClient} {
+		queue := make(chan chunk, proxyQueue)
+		work.Go(func() { c.read(d, queue) })
+		work.Go(func() { c.write(d, queue) })
+	}
+	work.Wait()
+}
+
+// proxied is one connection through a proxy.
+type proxied struct {
+	proxy *Proxy
+	dead  chan struct{} // closed by reset
+
+	// Under the mutex of the proxy; ends does not change any more once bytes flow.
+	ends     [2]net.Conn // by the direction that leads there
+	stranded [2][]chan struct{}
+	lossy    bool
+	gone     bool
+}
+
+type chunk struct {
+	bytes []byte
+	due   time.Time
+}
+
+// reset ends the connection on both sides at once. The mutex of the proxy is
+// held.
+func (c *proxied) reset() {
+	if c.gone {
+		return
+	}
+	c.gone = true
+	close(c.dead)
+	for _, end := range c.ends {
+		if tcp, ok := end.(*net.TCPConn); ok {
+			_ = tcp.SetLinger(0) // a reset, not a goodbye
+			_ = tcp.Close()
+		}
+	}
+}
+
+// read takes in what one side sends, until it hangs up.
+func (c *proxied) read(d Direction, queue chan<- chunk) {
+	defer close(queue)
+	last := time.Now()
+	for {
+		buf := make([]byte, proxyChunk)
+		n, err := c.ends[1-d].Read(buf)
+		if n > 0 {
+			due := time.Now().Add(c.delay(d))
+			if due.Before(last) {
+				due = last // bytes do not overtake each other
+			}
+			last = due
+			select {
+			case queue <- chunk{buf[:n], due}:
+			case <-c.dead:
+				return
+			}
+		}
+		if err != nil { // also a reset: what was sent before it arrives all the same
+			return
+		}
+	}
+}
+
+func (c *proxied) delay(d Direction) time.Duration {
+	c.proxy.mu.Lock()
+	defer c.proxy.mu.Unlock()
+	least, most := c.proxy.least[d], c.proxy.most[d]
+	return least + rand.N(most-least+1)
+}
+
+// write hands on what has travelled long enough, and then the end. The other
+// direction goes on without this one.
+func (c *proxied) write(d Direction, queue <-chan chunk) {
+	end := c.ends[d].(*net.TCPConn)
+	for next := range queue {
+		if !c.travel(d, next.due) {
+			return
+		}
+		pass, cut, lost := c.allow(d, len(next.bytes))
+		if lost {
+			continue
+		}
+		if _, err := end.Write(next.bytes[:pass]); err != nil && !errors.Is(err, io.ErrClosedPipe) {
+			for range queue { // nobody is there to take it
+			}
+			return
+		}
+		if cut {
+			c.proxy.mu.Lock()
+			c.reset()
+			c.proxy.mu.Unlock()
+			return
+		}
+	}
+	if c.travel(d, time.Time{}) && !c.isLossy() {
+		_ = end.CloseWrite()
+	}
+}
+
+// travel waits until bytes may arrive, and tells if they ever do.
+func (c *proxied) travel(d Direction, due time.Time) bool {
+	if wait := time.Until(due); wait > 0 {
+		timer := time.NewTimer(wait)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-c.dead:
+			return false
+		}
+	}
+	for gate := c.gate(d); gate != nil; gate = c.gate(d) {
+		select {
+		case <-gate:
+		case <-c.dead:
+			return false
+		}
+	}
+	return true
+}
+
+// gate is what keeps bytes back; nil: nothing does.
+func (c *proxied) gate(d Direction) <-chan struct{} {
+	c.proxy.mu.Lock()
+	defer c.proxy.mu.Unlock()
+	for len(c.stranded[d]) > 0 {
+		select {
+		case <-c.stranded[d][0]:
+			c.stranded[d] = c.stranded[d][1:]
+		default:
+			return c.stranded[d][0]
+		}
+	}
+	return c.proxy.held[d]
+}
+
+func (c *proxied) isLossy() bool {
+	c.proxy.mu.Lock()
+	defer c.proxy.mu.Unlock()
+	return c.lossy
+}
+
+// allow tells how many of n bytes get through, whether the connection ends with
+// them, and whether they disappear.
+func (c *proxied) allow(d Direction, n int) (pass int, cut, lost bool) {
+	p := c.proxy
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case c.lossy:
+		return 0, false, true
+	case p.cut[d] < 0:
+		return n, false, false
+	case p.cut[d] <= n:
+		pass = p.cut[d]
+		p.cut[d] = -1
+		return pass, true, false
+	default:
+		p.cut[d] -= n
+		return n, false, false
+	}
+}

@@ -1,0 +1,755 @@
+package redlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"text/tabwriter"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"pgregory.net/rapid"
+)
+
+// brokenRule is a deliberately broken twin of the algorithm, which breaks one
+// rule, and the check that has to notice. The same check passes on the whole
+// algorithm, in the test that check names.
+type brokenRule struct {
+	rule   string
+	broken string // what the twin does instead
+	check  string
+	twin   finder
+}
+
+// finder plays a schedule of a twin; an error says that its check has noticed.
+type finder func(t *testing.T, seed uint64) error
+
+// Where the whole algorithm passes the checks.
+const (
+	byAttempt   = "TestAttemptProperties"
+	byExclusion = "TestExclusion"
+	byLeftover  = "TestNothingLeftBehind"
+	byExtension = "TestExtendsWhatIsThere"
+	byDebts     = "TestSkippedNodeIsToldOfReleases"
+	byAdmission = "TestAdmission"
+)
+
+// brokenRules are all rules of the lock core that safety rests on. What the
+// keeper and the fencing tokens add has its twins beside their tests.
+func brokenRules() []brokenRule {
+	return []brokenRule{
+		// Quorum.
+		{"quorum of the configured N", "a node that is down does not count in N", byAttempt, attemptTwin(quorumOfTheConnected(StatusDown))},
+		{"a skipped node counts in N", "a node that the breaker skips does not count in N", byAttempt, attemptTwin(quorumOfTheConnected(StatusSkipped))},
+		{"more than half, of even N too", "N/2 is a quorum", byAttempt, attemptTwin(halfIsAQuorum)},
+		{"a node has one vote", "it counts as often as it answers", byAttempt, attemptTwin(countsTwice)},
+		{"granted at quorum", "waits for all nodes", byAttempt, attemptTwin(waitsForAll)},
+		{"the transport sends nothing twice", "a SET is sent again: a second vote", byLeftover, sendsAgain},
+
+		// Validity.
+		{"no grant without validity", "the time that an attempt took is not looked at", byAttempt, attemptTwin(validityIgnored)},
+		{"the monotonic clock decides", "the wall clock does, and is set back meanwhile", byAttempt, attemptTwin(wallClock)},
+		{"validity from before the first request", "counted from the end of the attempt", byExclusion, validityFromTheEnd},
+		{"less the drift allowance", "the whole TTL is relied upon", byExclusion, noDrift},
+		{"no act after the validity", "the holder goes on", byExclusion, holderGoesOn},
+		{"expiry is left to the nodes", "PXAT by the client's wall clock, which is late", byExclusion, absoluteExpiry},
+
+		// One attempt, one token, one verdict.
+		{"a token names one attempt", "reused by the attempts of one call", byExclusion, tokenReused},
+		{"a verdict is final", "a yes that comes late makes a failure good", byAttempt, attemptTwin(lateYes)},
+		{"a reply belongs to its request", "a connection is kept after a timeout", byExclusion, connectionKept},
+
+		// Release.
+		{"a release compares", "it deletes whatever is there", byExclusion, releaseWithoutComparing},
+		{"a failed attempt is released", "it is left to expire", byAttempt, attemptTwin(noRelease)},
+		{"released on unanswered nodes too", "only where the SET was answered", byLeftover, notWhereUnanswered},
+		{"released where the answer was no", "only where it was yes", byLeftover, onlyWhereYes},
+		{"a SET and its DEL in order", "releases overtake", byLeftover, releasesOvertake},
+		{"an unheard release is sent again", "what is owed to a node is forgotten", byDebts, debtsForgotten},
+		{"released after the context's end", "nothing is sent any more", byLeftover, noReleaseAfterTheEnd},
+
+		// Extension.
+		{"an extension needs a quorum", "one copy less will do", byAttempt, attemptTwin(minorityExtends)},
+		{"an extension comes before the old end", "it may come later", byAttempt, attemptTwin(lateExtension)},
+		{"an extension makes no copy", "it makes a missing one anew", byExtension, extensionRevives},
+		{"an extension takes no copy", "it does not compare", byExtension, extensionTakes},
+		{"an extension never shortens", "a shorter one that comes late cuts a longer one", byExclusion, extensionShortens},
+		{"a failed extension is no release", "it releases", byAttempt, attemptTwin(extensionReleases)},
+		{"uncertain is not lost", "an extension that fails is a loss", byAttempt, attemptTwin(lostAtOnce)},
+
+		// Nothing blocks, nothing grows.
+		{"admission does not block", "the caller waits for room", byAdmission, admissionTwin(waitsForRoom)},
+		{"queues are bounded", "there is always room", byAdmission, admissionTwin(alwaysRoom)},
+		{"no goroutine for each request", "each waits for its answer in its own", byAdmission, admissionTwin(goroutineEach)},
+
+		// What the restart guard is for.
+		{"a node keeps what it was told", "it forgets, and votes again at once", byExclusion, nodesForget},
+	}
+}
+
+// twinSchedules bounds the search for a schedule on which a twin fails, and
+// twinSearch the time that it takes: whole schedules of clients are slow.
+const (
+	twinSchedules = 20_000
+	twinSearch    = time.Minute
+)
+
+// TestTwins expects that each twin is noticed, and prints how many schedules
+// that took.
+func TestTwins(t *testing.T) {
+	var table strings.Builder
+	w := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "rule\tbroken\tnoticed by\tschedules")
+	seen := make(map[string]bool)
+	for _, b := range brokenRules() {
+		if seen[b.rule] {
+			t.Errorf("two rows for: %s", b.rule)
+		}
+		seen[b.rule] = true
+		t.Run(b.rule, func(t *testing.T) {
+			begin, seed := time.Now(), uint64(0)
+			for ; seed < twinSchedules && time.Since(begin) < twinSearch; seed++ {
+				if err := b.twin(t, seed); err != nil {
+					t.Logf("schedule %d: %v", seed, err)
+					fmt.Fprintf(w, "%s\t%s\t%s\t%d\n", b.rule, b.broken, b.check, seed+1)
+					return
+				}
+			}
+			t.Errorf("%s: not noticed in %d schedules", b.broken, seed)
+		})
+	}
+	_ = w.Flush()
+	t.Log("\n" + table.String())
+}
+
+// twin is an attempt with one rule broken.
+type twin struct {
+	*Attempt
+	answer func(a *Attempt, node int, s Status, now time.Time) (Send, Verdict)
+}
+
+func (b twin) Answer(node int, s Status, now time.Time) (Send, Verdict) {
+	return b.answer(b.Attempt, node, s, now)
+}
+
+func attemptTwin(begin func(Terms) stepper) finder {
+	gen := rapid.Custom(func(t *rapid.T) error { return checkAttempt(t, begin) })
+	return func(_ *testing.T, seed uint64) error { return gen.Example(int(seed)) }
+}
+
+func answers(f func(a *Attempt, node int, s Status, now time.Time) (Send, Verdict)) func(Terms) stepper {
+	return func(terms Terms) stepper {
+		a, _ := Begin(terms)
+		return twin{a, f}
+	}
+}
+
+func quorumOfTheConnected(missing Status) func(Terms) stepper {
+	return answers(func(a *Attempt, node int, s Status, now time.Time) (Send, Verdict) {
+		if s == missing && a.statuses[node] == StatusUnanswered && a.verdict == VerdictPending {
+			a.quorum = min(a.quorum, Quorum(a.terms.N-a.failed-1))
+		}
+		return a.Answer(node, s, now)
+	})
+}
+
+func halfIsAQuorum(terms Terms) stepper {
+	a, _ := Begin(terms)
+	a.quorum = max(1, (terms.N+1)/2)
+	return a
+}
+
+func waitsForAll(terms Terms) stepper {
+	a, _ := Begin(terms)
+	a.quorum = terms.N
+	return a
+}
+
+func minorityExtends(terms Terms) stepper {
+	a, _ := Begin(terms)
+	if terms.Extend {
+		a.quorum = max(1, a.quorum-1)
+	}
+	return a
+}
+
+func lateExtension(terms Terms) stepper {
+	terms.NotAfter = time.Time{}
+	a, _ := Begin(terms)
+	return a
+}
+
+func countsTwice(terms Terms) stepper {
+	return answers(func(a *Attempt, node int, s Status, now time.Time) (Send, Verdict) {
+		a.statuses[node] = StatusUnanswered
+		return a.Answer(node, s, now)
+	})(terms)
+}
+
+func validityIgnored(terms Terms) stepper {
+	return answers(func(a *Attempt, node int, s Status, _ time.Time) (Send, Verdict) {
+		return a.Answer(node, s, a.terms.Start)
+	})(terms)
+}
+
+func wallClock(terms Terms) stepper {
+	return answers(func(a *Attempt, node int, s Status, now time.Time) (Send, Verdict) {
+		if now.Sub(a.terms.Start) > time.Second {
+			now = now.Add(-time.Hour)
+		}
+		return a.Answer(node, s, now)
+	})(terms)
+}
+
+func lateYes(terms Terms) stepper {
+	return answers(func(a *Attempt, node int, s Status, now time.Time) (Send, Verdict) {
+		if a.verdict > VerdictGranted && s == StatusOK {
+			a.verdict = VerdictPending
+		}
+		return a.Answer(node, s, now)
+	})(terms)
+}
+
+func noRelease(terms Terms) stepper {
+	return answers(func(a *Attempt, node int, s Status, now time.Time) (Send, Verdict) {
+		_, v := a.Answer(node, s, now)
+		return SendNothing, v
+	})(terms)
+}
+
+func extensionReleases(terms Terms) stepper {
+	return answers(func(a *Attempt, node int, s Status, now time.Time) (Send, Verdict) {
+		before := a.verdict
+		send, v := a.Answer(node, s, now)
+		if a.terms.Extend && before == VerdictPending && v > VerdictGranted {
+			send = SendRelease
+		}
+		return send, v
+	})(terms)
+}
+
+func lostAtOnce(terms Terms) stepper {
+	return answers(func(a *Attempt, node int, s Status, now time.Time) (Send, Verdict) {
+		send, v := a.Answer(node, s, now)
+		if a.terms.Extend && v == VerdictNoQuorum {
+			a.verdict = VerdictNotHeld
+		}
+		return send, a.verdict
+	})(terms)
+}
+
+// excludes plays a schedule in which two holders at once are looked for.
+func excludes(t *testing.T, seed uint64, s schedule) error {
+	beliefs, _ := s.run(t, seed)
+	return overlap(beliefs)
+}
+
+// tidies plays a schedule after which nothing must be left. On the way to each
+// node, twist changes what arrives.
+func tidies(t *testing.T, seed uint64, s schedule, twist func(*memNode) func([]*call) []*call) error {
+	if hangs := s.twist; twist != nil {
+		s.twist = func(n *memNode) func([]*call) []*call {
+			first, second := hangs(n), twist(n)
+			return func(batch []*call) []*call { return second(first(batch)) }
+		}
+	}
+	_, left := s.run(t, seed)
+	return leftover(left)
+}
+
+// without leaves out some calls.
+func without(batch []*call, drop func(*call) bool) (kept []*call) {
+	for _, c := range batch {
+		if !drop(c) {
+			kept = append(kept, c)
+		}
+	}
+	return kept
+}
+
+func noDrift(t *testing.T, seed uint64) error {
+	s := contenders()
+	s.opt.DriftFactor, s.opt.DriftMargin = 1e-12, 1
+	s.faulty = false
+	return excludes(t, seed, s)
+}
+
+func holderGoesOn(t *testing.T, seed uint64) error {
+	s := contenders()
+	s.hold = func(l *Lock, rnd *rand.Rand) {
+		l.until = l.until.Add(time.Hour)
+		time.Sleep(time.Duration(rnd.Int64N(int64(time.Second))))
+	}
+	return excludes(t, seed, s)
+}
+
+func validityFromTheEnd(t *testing.T, seed uint64) error {
+	s := contenders()
+	hold := s.hold
+	s.hold = func(l *Lock, rnd *rand.Rand) {
+		l.until = time.Now().Add(l.ttl - l.client.opt.Drift(l.ttl))
+		hold(l, rnd)
+	}
+	return excludes(t, seed, s)
+}
+
+func absoluteExpiry(t *testing.T, seed uint64) error {
+	s := contenders()
+	s.twist = func(*memNode) func([]*call) []*call {
+		return func(batch []*call) []*call {
+			for _, c := range batch {
+				if c.op == opSet {
+					c.ttl -= 100 * time.Millisecond
+				}
+			}
+			return batch
+		}
+	}
+	return excludes(t, seed, s)
+}
+
+func nodesForget(t *testing.T, seed uint64) error {
+	s := contenders()
+	s.forget = true
+	return excludes(t, seed, s)
+}
+
+func tokenReused(t *testing.T, seed uint64) error {
+	s := contenders()
+	draw := func(c *Client) {
+		token := newToken()
+		c.token = func() string { return token }
+	}
+	hold := s.hold
+	s.hold = func(l *Lock, rnd *rand.Rand) {
+		draw(l.client) // for the next call
+		hold(l, rnd)
+	}
+	s.client = func(t testing.TB, nodes []*memNode, opt Options, twist func(*memNode) func([]*call) []*call) *Client {
+		c := newMemClient(t, nodes, opt, twist)
+		draw(c)
+		return c
+	}
+	return excludes(t, seed, s)
+}
+
+func releaseWithoutComparing(t *testing.T, seed uint64) error {
+	s := contenders()
+	s.twist = func(n *memNode) func([]*call) []*call {
+		return func(batch []*call) []*call {
+			for _, c := range batch {
+				if at := n.get(c.key); c.op == opRelease && at.token != "" {
+					n.keys[c.key] = memCopy{c.token, at.expires} // as if it were the caller's
+				}
+			}
+			return batch
+		}
+	}
+	return excludes(t, seed, s)
+}
+
+func extensionShortens(t *testing.T, seed uint64) error {
+	s := contenders()
+	s.twist = func(n *memNode) func([]*call) []*call {
+		return func(batch []*call) []*call {
+			for _, c := range batch {
+				if at := n.get(c.key); c.op == opExtend && at.token == c.token {
+					if e := n.expiry(c.ttl); e.Before(at.expires) {
+						n.keys[c.key] = memCopy{at.token, e}
+					}
+				}
+			}
+			return batch
+		}
+	}
+	return excludes(t, seed, s)
+}
+
+// wired makes clients with wires of another kind.
+func wired(t testing.TB, nodes []*memNode, opt Options, twist func(*memNode) func([]*call) []*call, to func(memWire) wire) *Client {
+	t.Helper()
+	opt, err := opt.withDefaults()
+	if err != nil {
+		t.Fatal(err)
+	}
+	named, by := make([]*Node, len(nodes)), make(map[*Node]*memNode)
+	for i := range nodes {
+		if named[i], err = NewNode(fmt.Sprint("n", i+1), &redis.Options{Addr: "memory"}); err != nil {
+			t.Fatal(err)
+		}
+		by[named[i]] = nodes[i]
+	}
+	return newClient(named, opt, func(n *Node) wire {
+		w := memWire{node: by[n]}
+		if twist != nil {
+			w.twist = twist(by[n])
+		}
+		return to(w)
+	}, func(n *Node) tap { return &memTap{node: by[n], heard: make(chan message, 10_000)} })
+}
+
+// keptWire gives out the same connection again after it was closed, with the
+// replies that come late on it.
+type keptWire struct {
+	memWire
+	kept *keptLink
+}
+
+// keptLink drops a reply only while nothing is asked.
+type keptLink struct{ *memLink }
+
+func (l *keptLink) receive(oldest func() *call) (*call, answer, error) {
+	for {
+		c, a, err := l.memLink.receive(oldest)
+		if c != nil || err != nil {
+			return c, a, err
+		}
+	}
+}
+
+func (w *keptWire) open(ctx context.Context) (link, error) {
+	l, err := w.memWire.open(ctx)
+	if err != nil {
+		w.kept = nil
+		return nil, err
+	}
+	if w.kept == nil {
+		w.kept = &keptLink{l.(*memLink)}
+		return w.kept, nil
+	}
+	w.kept.mu.Lock()
+	defer w.kept.mu.Unlock()
+	w.kept.closed, w.kept.deadline = false, time.Time{}
+	return w.kept, nil
+}
+
+func connectionKept(t *testing.T, seed uint64) error {
+	s := contenders()
+	s.client = func(t testing.TB, nodes []*memNode, opt Options, twist func(*memNode) func([]*call) []*call) *Client {
+		return wired(t, nodes, opt, twist, func(w memWire) wire { return &keptWire{memWire: w} })
+	}
+	return excludes(t, seed, s)
+}
+
+func sendsAgain(t *testing.T, seed uint64) error {
+	return tidies(t, seed, tidyHung(), func(n *memNode) func([]*call) []*call {
+		return func(batch []*call) []*call {
+			for _, c := range batch {
+				if c.op == opSet && n.hung { // it was not answered in time
+					again := *c
+					time.AfterFunc(500*time.Millisecond, func() {
+						n.set(func(n *memNode) { n.apply(&again) })
+					})
+				}
+			}
+			return batch
+		}
+	})
+}
+
+func releasesOvertake(t *testing.T, seed uint64) error {
+	return tidies(t, seed, tidyHung(), func(*memNode) func([]*call) []*call {
+		return func(batch []*call) []*call {
+			isRelease := func(c *call) bool { return c.op == opRelease }
+			isNot := func(c *call) bool { return c.op != opRelease }
+			return append(without(batch, isNot), without(batch, isRelease)...)
+		}
+	})
+}
+
+func notWhereUnanswered(t *testing.T, seed uint64) error {
+	return tidies(t, seed, tidyHung(), func(n *memNode) func([]*call) []*call {
+		unanswered := make(map[string]bool)
+		return func(batch []*call) []*call {
+			return without(batch, func(c *call) bool {
+				if c.op == opSet && n.hung {
+					unanswered[c.token] = true
+				}
+				return c.op == opRelease && unanswered[c.token]
+			})
+		}
+	})
+}
+
+// onlyWhereYes takes an answer that the client did not wait for as a no.
+func onlyWhereYes(t *testing.T, seed uint64) error {
+	s := tidyHung()
+	s.client = func(t testing.TB, nodes []*memNode, opt Options, twist func(*memNode) func([]*call) []*call) *Client {
+		return wired(t, nodes, opt, twist, func(w memWire) wire { return yesWire{w, make(map[string]bool)} })
+	}
+	return tidies(t, seed, s, nil)
+}
+
+// yesWire releases only what it has seen a yes for.
+type yesWire struct {
+	memWire
+	yes map[string]bool
+}
+
+func (w yesWire) open(ctx context.Context) (link, error) {
+	l, err := w.memWire.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	inner := l.(*memLink)
+	hangs := inner.twist
+	inner.twist = func(batch []*call) []*call {
+		return without(hangs(batch), func(c *call) bool { return c.op == opRelease && !w.yes[c.token] })
+	}
+	return yesLink{inner, w}, nil
+}
+
+type yesLink struct {
+	*memLink
+	wire yesWire
+}
+
+func (l yesLink) receive(oldest func() *call) (*call, answer, error) {
+	c, a, err := l.memLink.receive(oldest)
+	if c != nil && c.op == opSet && a.Status == StatusOK {
+		l.node.set(func(*memNode) { l.wire.yes[c.token] = true })
+	}
+	return c, a, err
+}
+
+// forgetful is a wire with whose opening the debts of its stream are forgotten.
+type forgetful struct {
+	memWire
+	on     bool
+	stream atomic.Pointer[stream]
+}
+
+func (w *forgetful) open(ctx context.Context) (link, error) {
+	l, err := w.memWire.open(ctx)
+	if s := w.stream.Load(); s != nil {
+		s.mu.Lock()
+		s.owed = nil
+		s.mu.Unlock()
+	}
+	return l, err
+}
+
+// checkDebts lets a node hang with a SET in its buffer until it is skipped, and
+// releases only then.
+func checkDebts(t *testing.T, w func(memWire) *forgetful) (err error) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newMemNodes(1)[0]
+		wire := w(memWire{node: n})
+		s := newStream(wire, 50*time.Millisecond, 500*time.Millisecond, func(bool) {})
+		defer s.close(time.Second)
+		synctest.Wait()
+		wire.forget(s)
+		n.hang()
+		s.enqueue(set("a", "t", nil))
+		time.Sleep(time.Minute)
+		answers := make(inbox, 1)
+		s.enqueue(del("a", "t", answers))
+		if a := <-answers; a.Status != StatusSkipped {
+			t.Errorf("released: %s", a.Status)
+		}
+		n.resume()
+		time.Sleep(2 * backoffMax)
+		synctest.Wait()
+		err = leftover(n.live())
+	})
+	return err
+}
+
+func (w *forgetful) forget(s *stream) {
+	if w.on {
+		w.stream.Store(s)
+	}
+}
+
+func TestSkippedNodeIsToldOfReleases(t *testing.T) {
+	if err := checkDebts(t, func(w memWire) *forgetful { return &forgetful{memWire: w} }); err != nil {
+		t.Error(err)
+	}
+}
+
+func debtsForgotten(t *testing.T, _ uint64) error {
+	return checkDebts(t, func(w memWire) *forgetful { return &forgetful{memWire: w, on: true} })
+}
+
+func noReleaseAfterTheEnd(t *testing.T, seed uint64) error {
+	s := tidyHung()
+	var end atomic.Pointer[time.Time]
+	s.client = func(t testing.TB, nodes []*memNode, opt Options, twist func(*memNode) func([]*call) []*call) *Client {
+		if len(nodes) > 0 {
+			at := time.Now().Add(3 * time.Second) // as the schedule has it
+			end.Store(&at)
+		}
+		return newMemClient(t, nodes, opt, twist)
+	}
+	return tidies(t, seed, s, func(*memNode) func([]*call) []*call {
+		return func(batch []*call) []*call {
+			return without(batch, func(c *call) bool { return c.op == opRelease && !time.Now().Before(*end.Load()) })
+		}
+	})
+}
+
+// checkExtension extends a grant of which each copy may be gone, or another's,
+// and looks at what there is then.
+func checkExtension(t *testing.T, seed uint64, twist func(*memNode) func([]*call) []*call) (err error) {
+	synctest.Test(t, func(t *testing.T) {
+		rnd := rand.New(rand.NewPCG(seed, 5))
+		nodes := newMemNodes(1 + rnd.IntN(7))
+		c := newMemClient(t, nodes, Options{Retries: -1}, twist)
+		defer c.Close()
+		l := mustAcquire(t, c, 10*time.Second)
+		synctest.Wait()
+		there, want := 0, make([]string, len(nodes))
+		for i, n := range nodes {
+			switch rnd.IntN(3) {
+			case 0:
+			case 1:
+				want[i] = "another"
+			default:
+				want[i] = l.Token()
+				there++
+			}
+			n.set(func(n *memNode) {
+				delete(n.keys, "a")
+				if want[i] != "" {
+					n.keys["a"] = memCopy{want[i], time.Now().Add(5 * time.Second)}
+				}
+			})
+		}
+		var failed error
+		if rnd.IntN(2) == 0 {
+			failed = l.Extend(t.Context(), 20*time.Second)
+		} else {
+			_, failed = c.Extend(t.Context(), "a", l.Token(), 20*time.Second)
+		}
+		synctest.Wait()
+		switch {
+		case there >= c.Quorum() && failed != nil:
+			err = fmt.Errorf("%d of %d copies are there: %w", there, len(nodes), failed)
+		case there < c.Quorum() && !errors.Is(failed, ErrNotHeld):
+			err = fmt.Errorf("%d of %d copies are there, and it says %w", there, len(nodes), failed)
+		}
+		for i, n := range nodes {
+			n.set(func(n *memNode) {
+				if got := n.get("a").token; got != want[i] {
+					err = fmt.Errorf("n%d has %q, and had %q", i+1, got, want[i])
+				}
+			})
+		}
+	})
+	return err
+}
+
+func TestExtendsWhatIsThere(t *testing.T) {
+	for seed := range uint64(200) {
+		if err := checkExtension(t, seed, nil); err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+	}
+}
+
+// onExtension does something to a node before an extension gets there.
+func onExtension(do func(n *memNode, c *call, at memCopy)) finder {
+	return func(t *testing.T, seed uint64) error {
+		return checkExtension(t, seed, func(n *memNode) func([]*call) []*call {
+			return func(batch []*call) []*call {
+				for _, c := range batch {
+					if c.op == opExtend {
+						do(n, c, n.get(c.key))
+					}
+				}
+				return batch
+			}
+		})
+	}
+}
+
+func extensionRevives(t *testing.T, seed uint64) error {
+	return onExtension(func(n *memNode, c *call, at memCopy) {
+		if at.token == "" {
+			n.keys[c.key] = memCopy{c.token, n.expiry(c.ttl)}
+		}
+	})(t, seed)
+}
+
+func extensionTakes(t *testing.T, seed uint64) error {
+	return onExtension(func(n *memNode, c *call, at memCopy) {
+		if at.token != "" {
+			n.keys[c.key] = memCopy{c.token, at.expires}
+		}
+	})(t, seed)
+}
+
+// checkAdmission sends a storm of calls to a hung node, and looks what that
+// costs.
+func checkAdmission(t *testing.T, admit func(s *stream, c *call, end <-chan struct{})) (err error) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newMemNodes(1)[0]
+		s := newStream(memWire{node: n}, 50*time.Millisecond, 500*time.Millisecond, func(bool) {})
+		end := make(chan struct{})
+		defer s.close(time.Second)
+		defer close(end)
+		synctest.Wait()
+		n.hang()
+		const many = 20_000
+		start, before := time.Now(), runtime.NumGoroutine()
+		for i := range many {
+			admit(s, &call{op: []operation{opSet, opRelease}[i%2], key: "a", token: "t", ttl: time.Hour}, end)
+		}
+		s.mu.Lock()
+		queued, owed := len(s.queue), len(s.owed)
+		s.mu.Unlock()
+		switch grown := runtime.NumGoroutine() - before; {
+		case grown > 0:
+			err = fmt.Errorf("%d goroutines more", grown)
+		case queued > queueSize+queueReserve:
+			err = fmt.Errorf("%d are queued", queued)
+		case owed > debtSize:
+			err = fmt.Errorf("%d are owed", owed)
+		case !time.Now().Equal(start):
+			err = fmt.Errorf("blocked for %s", time.Since(start))
+		}
+	})
+	return err
+}
+
+func TestAdmission(t *testing.T) {
+	if err := checkAdmission(t, func(s *stream, c *call, _ <-chan struct{}) { s.enqueue(c) }); err != nil {
+		t.Error(err)
+	}
+}
+
+func admissionTwin(admit func(s *stream, c *call, end <-chan struct{})) finder {
+	return func(t *testing.T, _ uint64) error { return checkAdmission(t, admit) }
+}
+
+func waitsForRoom(s *stream, c *call, _ <-chan struct{}) {
+	for errors.Is(s.admit(c), errQueueFull) {
+		time.Sleep(time.Millisecond)
+	}
+	s.poke()
+}
+
+func alwaysRoom(s *stream, c *call, _ <-chan struct{}) {
+	s.mu.Lock()
+	s.queue = append(s.queue, c)
+	s.mu.Unlock()
+	s.poke()
+}
+
+func goroutineEach(s *stream, c *call, end <-chan struct{}) {
+	answered := make(inbox, 1)
+	c.to = answered
+	go func() {
+		s.enqueue(c)
+		select {
+		case <-answered:
+		case <-end:
+		}
+	}()
+}
