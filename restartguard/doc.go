@@ -30,16 +30,40 @@
 //
 // # What counts as a loss
 //
-// A new run_id, whatever the cause; FLUSHALL, FLUSHDB or SWAPDB, counted by INFO
-// commandstats (the server refuses them while it is closed); a change between
-// master and replica. Each loss starts D anew, also inside the fence. A counter
-// that went back to 0 (CONFIG RESETSTAT) is a new base line; one that went back
-// and is above 0 has counted a wipe since.
+// A new run_id, whatever the cause; FLUSHALL, FLUSHDB, SWAPDB and DEBUG, counted
+// by INFO commandstats (the server refuses the first three while it is closed by
+// [MinReplicas]); evicted keys; a change between master and replica; a forward step
+// of the node's wall clock, since expiry is decided by it; a counter key that went
+// back or is gone, which shows memory that was put back to an earlier state. Each
+// loss starts D anew, also inside the fence. A counter of INFO that went back to 0
+// (CONFIG RESETSTAT) is a new base line; one that went back and is above 0 has
+// counted since.
+//
+// The wall clock is read by TIME, on the guard's own connection, and compared
+// with [BootTime], which nobody sets. A reading is exact to half its round trip; a
+// step is one that two readings in a row show beyond the error of both, 5 ms, what
+// is configured, and what a clock may gain by its rate. A step back is told and is
+// no loss, since locks live longer by it. A drift is not a step.
+//
+// # The guard's own time
+//
+// Deadlines are on the monotonic clock of this process. A guard that is suspended,
+// with its machine or alone, waits longer, never shorter. A virtual machine that is
+// paused while its clocks stand still sees the clocks of all nodes step forward
+// when it goes on, and closes them: it cannot tell that from a step of all clocks.
+//
+// # Memory
+//
+// What a guard must not forget is in a file ([Memory]), written before anything is
+// done because of it: the run_id, so that a restart while no guard ran is noticed;
+// the deadline, on the clock of the machine's boot; an operator's hold. In another
+// boot, and without a file or with a damaged one, a node that waits waits for D from
+// now. A reading of a clock is of use to a guard that was away for no longer than D.
 //
 // # First contact, other guards, people
 //
-// A guard that starts has no memory: a node that it finds closed waits D from
-// then. An open one is adopted, not verified, or closed if [Fence] is asked for.
+// A node that a guard does not know and finds closed waits D from then. An open
+// one is adopted, not verified, or closed if [Fence] is asked for.
 //
 // Several guards may watch the same nodes, each by its own clock. A node that
 // was seen closed and is then open in the same life was opened by a guard whose
@@ -63,13 +87,21 @@
 // never again ([redlock.Node.OneLife]). This needs a direct connection: a proxy
 // that shares its connections among clients breaks it.
 //
+// # Methods
+//
+// [Step] knows a fence by the numbers of min-replicas-to-write alone. The method
+// [ACL] translates: a user that may not write reads as [FenceClosed], one that
+// carries the mark of a hold as well as [FenceHold]. [Advice] decides like the
+// others, and drops what would be sent.
+//
 // # The proof
 //
 // After closing, the parameters are read back and a canary write is tried. Only
 // NOREPLICAS proves the fence. Another refusal (OOM, READONLY, NOPERM, …) says that
 // nothing was written now, not that nothing will be: the node counts as closed
 // since its parameters read so, is not proven, and the canary is tried again. A
-// canary that gets through leaves a key that is gone after 1 ms.
+// canary that gets through leaves a key that is gone after 1 ms. By [ACL] the canary
+// is ACL DRYRUN, which writes nothing: the server's word on what the user could do.
 //
 // [Step] is the whole decision, pure; [Guard] is a thin shell around it.
 package restartguard

@@ -11,15 +11,19 @@ import (
 )
 
 // LookAt reads the node at the end of a client.
-func LookAt(ctx context.Context, c *redis.Client) (Observation, error) { return life{c}.look(ctx) }
+func LookAt(ctx context.Context, c *redis.Client) (Observation, error) {
+	return life{client: c}.look(ctx)
+}
 
 // Carry carries out an action through a client.
 func Carry(ctx context.Context, c *redis.Client, a Action) (Observation, error) {
-	return life{c}.do(ctx, a)
+	return life{client: c}.do(ctx, a)
 }
 
 // Broken tells if an action's outcome is not known.
 func Broken(err error) bool { return errors.Is(err, errBroken) }
 
 // Dial is the client that the guard uses for one life.
-func Dial(node *redlock.Node, timeout time.Duration) *redis.Client { return dial(node, timeout).client }
+func Dial(node *redlock.Node, timeout time.Duration) *redis.Client {
+	return dial(node, Method{}, timeout).client
+}

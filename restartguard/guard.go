@@ -19,6 +19,10 @@ const (
 	DefaultTimeout = 500 * time.Millisecond
 
 	reconnect = 25 * time.Millisecond
+
+	// DefaultCount is a good [Config] CountEvery: a snapshot that was taken longer
+	// ago is told by the counter.
+	DefaultCount = time.Second
 )
 
 // maxActions bounds what follows one look, whatever a server answers.
@@ -62,6 +66,22 @@ type Config struct {
 	// Timeout bounds dialling and the answer to one round of commands. Default
 	// 500 ms.
 	Timeout time.Duration
+	// Methods are how nodes are closed, by name; a node that is not in it is closed
+	// by MinReplicas.
+	Methods map[string]Method
+	// ClockStep is the least forward step of a node's wall clock that is a loss. 0:
+	// as little as can be told; negative: none.
+	ClockStep time.Duration
+	// CountEvery is how often the counter key of an open node is raised, which
+	// shows a server whose memory was put back to an earlier state. 0: there is no
+	// such key.
+	CountEvery time.Duration
+	// Memory is what the guard remembers beyond its own end; nil: nothing. It must
+	// stay open while the guard runs.
+	Memory *Memory
+	// N is how many nodes the cluster has, of which a guard may watch fewer.
+	// Default: those that it watches.
+	N int
 	// OnEvent is called for each event, one at a time; it must not block.
 	OnEvent func(Event)
 }
@@ -70,9 +90,10 @@ type Config struct {
 type Event struct {
 	At   time.Time
 	Node string
-	// Kind is a word for machines: "first contact", "restart", "wiped", "role",
-	// "waiting", "closed", "opened", "held", "exposed", "unreachable",
-	// "reachable".
+	// Kind is a word for machines. Of a loss: "restart", "wiped", "role", "clock",
+	// "evicted", "restored". Of the node: "first contact", "waiting", "closed",
+	// "opened", "held", "exposed", "unreachable", "reachable", "clock back". Of the
+	// cluster, without a node: "no quorum", "quorum". Of the guard: "memory".
 	Kind string
 	// Text is the sentence, without the node's name. Text of a server in it is
 	// rendered already, as safetext does.
@@ -92,6 +113,8 @@ type NodeStatus struct {
 	Exposed  time.Duration // how long its last life was open before it was closed, at most
 	Reason   string        // why it is in this phase, in a few words
 	Err      string        // last failure to talk to it, or to close or open it
+	Out      time.Time     // since when it has no vote; zero while it has one
+	Method   Method        // how it is closed
 }
 
 // Guard watches nodes, closes those that may have lost votes and opens them
@@ -101,6 +124,9 @@ type Guard struct {
 	watches []*watch
 
 	telling sync.Mutex // one event at a time
+
+	outlooking sync.Mutex
+	noQuorum   bool // what was told last
 }
 
 // New makes a guard; nothing is contacted before Run.
@@ -124,10 +150,50 @@ func New(nodes []*redlock.Node, cfg Config) (*Guard, error) {
 		return nil, fmt.Errorf("restart guard: first contact %d is not known", cfg.FirstContact)
 	}
 	g := &Guard{cfg: cfg}
+	names := map[string]bool{}
 	for _, n := range nodes {
-		g.watches = append(g.watches, &watch{guard: g, node: n})
+		w := &watch{guard: g, node: n, method: cfg.Methods[n.Name()], beat: time.Now()}
+		if err := w.method.check(); err != nil {
+			return nil, fmt.Errorf("restart guard: node %q: %w", n.Name(), err)
+		}
+		if cfg.Memory != nil {
+			if s, ok := cfg.Memory.recall(n.Name(), n.Addr(), w.method, cfg.Delay); ok {
+				w.state = s
+			}
+		}
+		names[n.Name()] = true
+		g.watches = append(g.watches, w)
+	}
+	if g.cfg.N == 0 {
+		g.cfg.N = len(nodes)
+	}
+	if cfg.Memory != nil {
+		cfg.Memory.keep(names)
 	}
 	return g, nil
+}
+
+// Successor makes a guard with another configuration that goes on where g, whose
+// Run has returned, has ended. Nodes are the same if name and address are. A node
+// that waits never waits for less than before.
+func (g *Guard) Successor(nodes []*redlock.Node, cfg Config) (*Guard, error) {
+	next, err := New(nodes, cfg)
+	if err != nil {
+		return nil, err
+	}
+	for _, w := range next.watches {
+		for _, old := range g.watches {
+			if old.node.Name() != w.node.Name() || old.node.Addr() != w.node.Addr() {
+				continue
+			}
+			w.state = old.state
+			if old.method.id() != w.method.id() {
+				w.state = w.state.moved()
+			}
+		}
+	}
+	next.noQuorum = g.noQuorum
+	return next, nil
 }
 
 // Run guards until ctx ends, and returns after all that it started has ended. It
@@ -139,7 +205,59 @@ func (g *Guard) Run(ctx context.Context) error {
 		wg.Go(func() { w.run(ctx) })
 	}
 	wg.Wait()
+	for _, w := range g.watches {
+		w.remember(true)
+	}
 	return nil
+}
+
+// Healthy fails, and names the node, if the watch of a node has not come round
+// for longer than any answer may take.
+func (g *Guard) Healthy() error {
+	limit := g.cfg.Poll + 2*maxActions*g.cfg.Timeout + 2*time.Second
+	for _, w := range g.watches {
+		w.mu.Lock()
+		since := time.Since(w.beat)
+		w.mu.Unlock()
+		if since > limit {
+			return fmt.Errorf("the watch of node %q has not come round for %s", w.node.Name(), round(since))
+		}
+	}
+	return nil
+}
+
+// Met tells if every node was met, or tried, at least once.
+func (g *Guard) Met() bool {
+	for _, s := range g.Status() {
+		if s.Phase == PhaseUnknown {
+			return false
+		}
+	}
+	return true
+}
+
+// Outlook is what the fences mean for the cluster.
+func (g *Guard) Outlook() Outlook {
+	return OutlookOf(g.Status(), g.cfg.N, redlock.Quorum(g.cfg.N))
+}
+
+// lookOut tells when a quorum is lost, and when it is back.
+func (g *Guard) lookOut() {
+	if !g.Met() {
+		return
+	}
+	g.outlooking.Lock()
+	defer g.outlooking.Unlock()
+	o := g.Outlook()
+	if o.Possible() != g.noQuorum {
+		return
+	}
+	g.noQuorum = !o.Possible()
+	kind, now := "quorum", time.Now()
+	if g.noQuorum {
+		kind = "no quorum"
+	}
+	g.tell("", []Event{{At: now, Kind: kind, Text: o.Text(now)}})
 }
 
 // Status is the state of each node, in the order of nodes. Its times carry the
@@ -167,11 +285,18 @@ func (g *Guard) tell(node string, events []Event) {
 
 // watch is the guard of one node.
 type watch struct {
-	guard *Guard
-	node  *redlock.Node
+	guard  *Guard
+	node   *redlock.Node
+	method Method
 
 	mu    sync.Mutex
 	state State
+	beat  time.Time // when it last came round
+
+	// Of the watch's own goroutine: what was written last, and when.
+	written   State
+	writtenAt time.Time
+	unwritten string // why not
 }
 
 func (w *watch) status(now time.Time) NodeStatus {
@@ -181,6 +306,7 @@ func (w *watch) status(now time.Time) NodeStatus {
 	st := NodeStatus{
 		Node: w.node.Name(), Phase: s.Phase, Verified: s.Verified, Known: s.Known, Proven: s.Proven,
 		RunID: s.RunID, Since: s.Since, Exposed: s.Exposed, Reason: s.Reason, Err: s.Failing,
+		Out: s.Out, Method: w.method,
 	}
 	if st.Err == "" {
 		st.Err = s.Err
@@ -188,7 +314,9 @@ func (w *watch) status(now time.Time) NodeStatus {
 	switch s.Phase {
 	case PhaseExposed:
 		st.Until = s.Deadline
-		st.Exposed = now.Sub(s.OpenSince)
+		if st.Exposed = 0; !s.OpenSince.IsZero() {
+			st.Exposed = now.Sub(s.OpenSince)
+		}
 	case PhaseClosed:
 		st.Until = s.Deadline
 	}
@@ -206,9 +334,13 @@ func (w *watch) run(ctx context.Context) {
 // live watches the node by one connection until that breaks, and tells how
 // long to wait before the next is tried.
 func (w *watch) live(ctx context.Context) (pause time.Duration) {
-	l := dial(w.node, w.guard.cfg.Timeout)
+	l := dial(w.node, w.method, w.guard.cfg.Timeout)
+	l.counter = w.guard.cfg.CountEvery > 0 && w.method.Kind != Advice
 	defer l.close()
 	for first := true; ; first = false {
+		w.mu.Lock()
+		w.beat = time.Now()
+		w.mu.Unlock()
 		asked := time.Now()
 		o, err := l.look(ctx)
 		switch {
@@ -264,14 +396,48 @@ func (w *watch) follow(ctx context.Context, l life, o Observation) bool {
 	return true
 }
 
+// step decides. What follows from it is written down before it is done, so
+// that a guard that is killed in between has not forgotten a loss.
 func (w *watch) step(o Observation) []Action {
-	p := Policy{Delay: w.guard.cfg.Delay, FirstContact: w.guard.cfg.FirstContact}
+	cfg := w.guard.cfg
+	p := Policy{
+		Delay: cfg.Delay, FirstContact: cfg.FirstContact, ClockStep: cfg.ClockStep, CountEvery: cfg.CountEvery,
+		Advice: w.method.Kind == Advice,
+	}
 	w.mu.Lock()
 	next, actions, events := Step(p, w.state, o, time.Now())
 	w.state = next
 	w.mu.Unlock()
+	w.remember(false)
 	w.guard.tell(w.node.Name(), events)
+	w.guard.lookOut()
 	return actions
+}
+
+// remember writes the state down if it changed, or if it is time, or in any
+// case.
+func (w *watch) remember(always bool) {
+	m := w.guard.cfg.Memory
+	if m == nil || w.state.RunID == "" {
+		return
+	}
+	// The boot clock last: what comes in between makes a deadline later, never
+	// sooner.
+	now := time.Now()
+	boot := BootTime()
+	durable := w.state.durable()
+	if !always && durable == w.written && now.Sub(w.writtenAt) < memoryEvery {
+		return
+	}
+	why := ""
+	if err := m.put(w.node.Name(), w.state.record(w.node.Addr(), w.method, now, boot), boot); err != nil {
+		why = show(err)
+	}
+	w.written, w.writtenAt = durable, now
+	if why != w.unwritten && why != "" {
+		w.guard.tell(w.node.Name(), []Event{{At: now, Kind: "memory", Text: why}})
+	}
+	w.unwritten = why
 }
 
 // pause is the time until the next look: the poll, or less when the node may

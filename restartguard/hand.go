@@ -32,8 +32,15 @@ const handTimeout = 2 * time.Second
 // the fence was read back and a canary write was refused. What another setting
 // of min-replicas-to-write was there before is overwritten. The hold lives in the
 // server's memory: a restart forgets it, and a guard that saw it puts it up again.
-func Hold(ctx context.Context, node *redlock.Node) error {
-	l := dial(node, handTimeout)
+func Hold(ctx context.Context, node *redlock.Node) error { return HoldBy(ctx, node, Method{}) }
+
+// HoldBy is Hold by another method. By [ACL] it is a mark on the user that says
+// so. It does nothing by [Advice] but to fail with ErrDenied.
+func HoldBy(ctx context.Context, node *redlock.Node, method Method) error {
+	if method.Kind == Advice {
+		return adviceError(node)
+	}
+	l := dial(node, method, handTimeout)
 	defer l.close()
 	before, err := l.params(ctx) // what cannot be read back is not set
 	if err != nil {
@@ -46,13 +53,13 @@ func Hold(ctx context.Context, node *redlock.Node) error {
 	case set.blind != nil:
 		return handError(node, set.blind, ErrNotClosed)
 	case !set.after.held():
-		return fmt.Errorf("node %q: %w: %s", node.Name(), ErrNotClosed, readBack(set.after))
+		return fmt.Errorf("node %q: %w: %s", node.Name(), ErrNotClosed, method.readBack(set.after))
 	}
 	canary, after, err := l.prove(ctx)
 	if err != nil {
 		return handError(node, err, ErrNotClosed)
 	}
-	if got, _ := canaryResult(canary); got == CanaryAccepted {
+	if got, _ := canary(); got == CanaryAccepted {
 		return fmt.Errorf("node %q: %w: a canary write got through", node.Name(), ErrNotClosed)
 	}
 	p, err := after.result()
@@ -62,7 +69,7 @@ func Hold(ctx context.Context, node *redlock.Node) error {
 	case !p.held():
 		// A guard's lift crossed it, and that guard is about to put it back, or
 		// another hand opened it.
-		return fmt.Errorf("node %q: %w: changed by another at the same time: %s", node.Name(), ErrNotClosed, readBack(p))
+		return fmt.Errorf("node %q: %w: changed by another at the same time: %s", node.Name(), ErrNotClosed, method.readBack(p))
 	}
 	return nil
 }
@@ -72,8 +79,14 @@ func Hold(ctx context.Context, node *redlock.Node) error {
 // through; where the server does not let us write the canary, the reading has to
 // do. A guard accepts it, unless it never saw the node closed since its last
 // loss.
-func Open(ctx context.Context, node *redlock.Node) error {
-	l := dial(node, handTimeout)
+func Open(ctx context.Context, node *redlock.Node) error { return OpenBy(ctx, node, Method{}) }
+
+// OpenBy is Open by another method; see HoldBy.
+func OpenBy(ctx context.Context, node *redlock.Node, method Method) error {
+	if method.Kind == Advice {
+		return adviceError(node)
+	}
+	l := dial(node, method, handTimeout)
 	defer l.close()
 	if _, err := l.params(ctx); err != nil {
 		return handError(node, err, ErrNotOpen)
@@ -85,21 +98,25 @@ func Open(ctx context.Context, node *redlock.Node) error {
 	case set.blind != nil:
 		return handError(node, set.blind, ErrNotOpen)
 	case set.after.MinReplicas != FenceOpen:
-		return fmt.Errorf("node %q: %w: %s", node.Name(), ErrNotOpen, readBack(set.after))
+		return fmt.Errorf("node %q: %w: %s", node.Name(), ErrNotOpen, method.readBack(set.after))
 	}
 	canary, after, err := l.prove(ctx)
 	if err != nil {
 		return handError(node, err, ErrNotOpen)
 	}
-	got, why := canaryResult(canary)
+	got, why := canary()
 	switch {
 	case got == CanaryAccepted || isDenied(why):
 		return nil
 	case got == CanaryFenced:
 		p, _ := after.result()
-		return fmt.Errorf("node %q: %w: a canary write was refused with NOREPLICAS: %s", node.Name(), ErrNotOpen, readBack(p))
+		return fmt.Errorf("node %q: %w: a canary write was refused with %s: %s", node.Name(), ErrNotOpen, method.refusal(), method.readBack(p))
 	}
 	return handError(node, why, ErrNotOpen)
+}
+
+func adviceError(node *redlock.Node) error {
+	return fmt.Errorf("node %q: %w: its fence is \"none\"", node.Name(), ErrDenied)
 }
 
 func readBack(p Params) string {

@@ -2,7 +2,6 @@ package restartguard
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"strconv"
@@ -16,14 +15,6 @@ import (
 	"redlockctl/redlock"
 )
 
-const (
-	paramMinReplicas = "min-replicas-to-write"
-	paramMaxLag      = "min-replicas-max-lag"
-
-	// setLag is the server's own default of min-replicas-max-lag, in seconds.
-	setLag = 10
-)
-
 // errBroken is returned when a connection failed: what was sent through it may
 // have been carried out or not, and nothing more may be sent.
 var errBroken = errors.New("no connection")
@@ -32,11 +23,14 @@ var errBroken = errors.New("no connection")
 // again.
 type life struct {
 	client *redis.Client
+	method Method
+	// counter: the counter key is read with each look.
+	counter bool
 }
 
 // dial makes a life; it connects with the first command.
-func dial(node *redlock.Node, timeout time.Duration) life {
-	return life{node.OneLife(timeout, func(opt *redis.Options) {
+func dial(node *redlock.Node, method Method, timeout time.Duration) life {
+	return life{method: method, client: node.OneLife(timeout, func(opt *redis.Options) {
 		// A pool in which as many dials failed as it has places goes on trying in
 		// the background, for a second after it was closed. There is one connection
 		// all the same.
@@ -76,48 +70,10 @@ func (l life) send(ctx context.Context, add func(redis.Pipeliner)) error {
 	return nil
 }
 
-// paramsCmd is a pending reading of the parameters. Each is asked for by itself,
-// since a server before 7.0 takes a single name.
-type paramsCmd struct {
-	minReplicas, maxLag *redis.MapStringStringCmd
-}
-
-func askParams(ctx context.Context, p redis.Pipeliner) paramsCmd {
-	return paramsCmd{p.ConfigGet(ctx, paramMinReplicas), p.ConfigGet(ctx, paramMaxLag)}
-}
-
-func (c paramsCmd) result() (Params, error) {
-	minReplicas, err := paramValue(c.minReplicas, paramMinReplicas)
-	if err != nil {
-		return Params{}, err
-	}
-	maxLag, err := paramValue(c.maxLag, paramMaxLag)
-	if err != nil {
-		return Params{}, err
-	}
-	return Params{MinReplicas: minReplicas, MaxLag: maxLag}, nil
-}
-
-func paramValue(c *redis.MapStringStringCmd, name string) (int64, error) {
-	m, err := c.Result()
-	if err != nil {
-		return 0, fmt.Errorf("CONFIG GET %s: %w", name, err)
-	}
-	v, ok := m[name]
-	if !ok {
-		return 0, fmt.Errorf("the server knows no %s", name)
-	}
-	n, err := strconv.ParseInt(v, 10, 64)
-	if err != nil {
-		return 0, fmt.Errorf("CONFIG GET %s: %q is no number", name, v)
-	}
-	return n, nil
-}
-
 // params reads the fence alone.
 func (l life) params(ctx context.Context) (Params, error) {
-	var params paramsCmd
-	if err := l.send(ctx, func(p redis.Pipeliner) { params = askParams(ctx, p) }); err != nil {
+	var params reading
+	if err := l.send(ctx, func(p redis.Pipeliner) { params = l.method.ask(ctx, p) }); err != nil {
 		return Params{}, err
 	}
 	return params.result()
@@ -126,19 +82,28 @@ func (l life) params(ctx context.Context) (Params, error) {
 // look reads the node: a Seen, or an error that says why it could not be read.
 func (l life) look(ctx context.Context) (Observation, error) {
 	o := Observation{About: Seen, Asked: time.Now()}
+	clock, err := l.clock(ctx)
+	if err != nil {
+		return o, err
+	}
+	o.Clock = clock
 	// One section each: a server before 7.0 takes a single name.
-	var server, replication, stats *redis.StringCmd
-	var params paramsCmd
-	err := l.send(ctx, func(p redis.Pipeliner) {
+	var server, replication, stats, commands, counter *redis.StringCmd
+	var params reading
+	err = l.send(ctx, func(p redis.Pipeliner) {
 		server = p.Info(ctx, "server")
 		replication = p.Info(ctx, "replication")
-		stats = p.Info(ctx, "commandstats")
-		params = askParams(ctx, p)
+		stats = p.Info(ctx, "stats")
+		commands = p.Info(ctx, "commandstats")
+		if l.counter {
+			counter = p.Get(ctx, CounterKey)
+		}
+		params = l.method.ask(ctx, p)
 	})
 	if err != nil {
 		return o, err
 	}
-	for _, c := range []*redis.StringCmd{server, replication, stats} {
+	for _, c := range []*redis.StringCmd{server, replication, stats, commands} {
 		if err := c.Err(); err != nil {
 			return o, fmt.Errorf("INFO: %w", err)
 		}
@@ -151,19 +116,49 @@ func (l life) look(ctx context.Context) (Observation, error) {
 	if !isWord(o.Role) {
 		return o, errors.New("INFO replication tells no role")
 	}
-	if o.Wipes, o.Configured, err = commandStats(stats.Val()); err != nil {
+	// A server that does not count evictions has none to tell of.
+	o.Evicted, _ = strconv.ParseInt(infoField(stats.Val(), "evicted_keys"), 10, 64)
+	n, err := commandStats(commands.Val())
+	if err != nil {
 		return o, err
+	}
+	o.Wipes, o.Configured = n.wipes, n.configured
+	if l.method.Kind == ACL {
+		o.Configured = n.aclChanged
+	}
+	if counter != nil {
+		o.Counter, err = counter.Int64()
+		o.Counted = err == nil || errors.Is(err, redis.Nil)
 	}
 	if o.Params, err = params.result(); err != nil {
 		o.Blind, o.Err = true, show(err)
 	}
+	o.Reads = l.method.words(o.Params)
 	return o, nil
+}
+
+// clock reads the node's wall clock, in a round trip of its own: the shorter it
+// is, the more it says. A server that does not let us has no clock for us.
+func (l life) clock(ctx context.Context) (Reading, error) {
+	var now *redis.TimeCmd
+	sent := BootTime()
+	if err := l.send(ctx, func(p redis.Pipeliner) { now = p.Time(ctx) }); err != nil {
+		return Reading{}, err
+	}
+	got := BootTime()
+	if now.Err() != nil {
+		return Reading{}, nil
+	}
+	return Reading{Sent: sent, Got: got, Wall: time.Duration(now.Val().UnixNano())}, nil
 }
 
 // do carries out an action and tells its outcome. Its error is errBroken: then
 // the outcome is not known, and the connection is of no more use.
 func (l life) do(ctx context.Context, a Action) (Observation, error) {
 	o := Observation{RunID: a.RunID, Asked: time.Now()}
+	if a.Kind == Count {
+		return l.count(ctx, o)
+	}
 	if a.Kind == Prove {
 		o.About = Proving
 		canary, after, err := l.prove(ctx)
@@ -171,11 +166,12 @@ func (l life) do(ctx context.Context, a Action) (Observation, error) {
 			return o, err
 		}
 		var why error
-		o.Canary, why = canaryResult(canary)
+		o.Canary, why = canary()
 		o.Err = show(why)
 		if o.Params, err = after.result(); err != nil {
 			o.Blind, o.Err = true, show(err)
 		}
+		o.Reads = l.method.words(o.Params)
 		return o, nil
 	}
 
@@ -188,6 +184,7 @@ func (l life) do(ctx context.Context, a Action) (Observation, error) {
 		return o, err
 	}
 	o.Before, o.Params, o.Err = set.before, set.after, show(err)
+	o.Reads = l.method.words(o.Params)
 	if set.blind != nil {
 		o.Blind = true
 		if o.Err == "" {
@@ -197,25 +194,37 @@ func (l life) do(ctx context.Context, a Action) (Observation, error) {
 	return o, nil
 }
 
+// count raises the counter key. A server that refuses it says nothing by that:
+// the node may have been closed a moment ago.
+func (l life) count(ctx context.Context, o Observation) (Observation, error) {
+	o.About = Counting
+	var counter *redis.IntCmd
+	err := l.send(ctx, func(p redis.Pipeliner) {
+		counter = p.Incr(ctx, CounterKey)
+		p.PExpire(ctx, CounterKey, CounterTTL)
+	})
+	if err != nil {
+		return o, err
+	}
+	o.Counter, err = counter.Result()
+	o.Counted, o.Err = err == nil, show(err)
+	return o, nil
+}
+
 type setResult struct {
 	before, after Params
 	blind         error // why after could not be read
 }
 
 // set reads the fence, sets it, and reads it back, in one pipeline, so that
-// nothing but a command between two of ours comes in between. Where
-// min-replicas-max-lag is to be set, it comes first: the fence must not be up in
-// name only.
+// nothing but a command between two of ours comes in between.
 func (l life) set(ctx context.Context, value int64, lag bool) (setResult, error) {
-	var before, after paramsCmd
-	var sets []*redis.StatusCmd
+	var before, after reading
+	var sets []redis.Cmder
 	err := l.send(ctx, func(p redis.Pipeliner) {
-		before = askParams(ctx, p)
-		if lag {
-			sets = append(sets, p.ConfigSet(ctx, paramMaxLag, strconv.Itoa(setLag)))
-		}
-		sets = append(sets, p.ConfigSet(ctx, paramMinReplicas, strconv.FormatInt(value, 10)))
-		after = askParams(ctx, p)
+		before = l.method.ask(ctx, p)
+		sets = l.method.set(ctx, p, value, lag)
+		after = l.method.ask(ctx, p)
 	})
 	if err != nil {
 		return setResult{}, err
@@ -225,57 +234,56 @@ func (l life) set(ctx context.Context, value int64, lag bool) (setResult, error)
 	r.after, r.blind = after.result()
 	for _, c := range sets {
 		if err := c.Err(); err != nil {
-			return r, fmt.Errorf("CONFIG SET: %w", err)
+			return r, fmt.Errorf("%s SET: %w", l.method.command(), err)
 		}
 	}
 	return r, nil
 }
 
-// prove tries a write that leaves nothing, a key that nobody else has for 1 ms,
-// and reads the fence after it.
-func (l life) prove(ctx context.Context) (canary *redis.StatusCmd, after paramsCmd, err error) {
+// prove tries a write, and reads the fence after it.
+func (l life) prove(ctx context.Context) (canary func() (Canary, error), after reading, err error) {
 	err = l.send(ctx, func(p redis.Pipeliner) {
-		canary = p.SetArgs(ctx, "redlockctl:canary:"+rand.Text(), "1", redis.SetArgs{Mode: "NX", TTL: time.Millisecond})
-		after = askParams(ctx, p)
+		canary = l.method.canary(ctx, p)
+		after = l.method.ask(ctx, p)
 	})
 	return canary, after, err
 }
 
-func canaryResult(c *redis.StatusCmd) (Canary, error) {
-	err := c.Err()
-	switch {
-	case err == nil, errors.Is(err, redis.Nil):
-		return CanaryAccepted, nil
-	case redis.IsNoReplicasError(err):
-		return CanaryFenced, nil
-	default:
-		return CanaryRefused, fmt.Errorf("canary write: %w", err)
-	}
+// counts are what INFO commandstats tells of a life.
+type counts struct {
+	wipes      int64 // how often data were, or may have been, wiped
+	configured bool  // parameters were changed
+	aclChanged bool  // users were changed
 }
 
-// commandStats reads how often data were wiped in this life, and if parameters
-// were changed. Before 7.0 the counter of CONFIG does not tell SET from GET, so
-// there it is taken to be a GET.
-func commandStats(info string) (wipes int64, configured bool, err error) {
+// commandStats reads how often data were wiped in this life, and what was
+// changed. DEBUG counts as a wipe, since its RELOAD is not counted apart. Before
+// 7.0 the counter of CONFIG does not tell SET from GET, so there it is taken to
+// be a GET.
+func commandStats(info string) (c counts, err error) {
 	for line := range strings.Lines(info) {
 		name, stats, _ := strings.Cut(strings.TrimSpace(line), ":")
 		switch name {
-		case "cmdstat_flushall", "cmdstat_flushdb", "cmdstat_swapdb", "cmdstat_config|set":
+		case "cmdstat_flushall", "cmdstat_flushdb", "cmdstat_swapdb", "cmdstat_debug", "cmdstat_config|set",
+			"cmdstat_acl|setuser", "cmdstat_acl|deluser":
 		default:
 			continue
 		}
 		calls, _, _ := strings.Cut(strings.TrimPrefix(stats, "calls="), ",")
 		n, err := strconv.ParseInt(calls, 10, 64)
 		if err != nil || n < 0 {
-			return 0, false, fmt.Errorf("INFO commandstats: %s has no count of calls", name)
+			return counts{}, fmt.Errorf("INFO commandstats: %s has no count of calls", name)
 		}
-		if name == "cmdstat_config|set" {
-			configured = n > 0
-		} else {
-			wipes += n
+		switch name {
+		case "cmdstat_config|set":
+			c.configured = n > 0
+		case "cmdstat_acl|setuser", "cmdstat_acl|deluser":
+			c.aclChanged = c.aclChanged || n > 0
+		default:
+			c.wipes += n
 		}
 	}
-	return wipes, configured, nil
+	return c, nil
 }
 
 func infoField(info, name string) string {

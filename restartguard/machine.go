@@ -43,7 +43,21 @@ const (
 type Policy struct {
 	Delay        time.Duration // D, see [Delay]
 	FirstContact FirstContact
+	// Advice: nothing is ever sent. A node that must not vote is shown as
+	// exposed until D is over, and one that may vote again as closed.
+	Advice bool
+	// ClockStep is the least forward step of a node's wall clock that is a loss;
+	// it never goes below what can be told from the error of the reading. 0: as
+	// little as can be told. Negative: steps are reported, and no loss.
+	ClockStep time.Duration
+	// CountEvery is how often the counter key of an open node is raised; 0: there
+	// is none. See [CounterTTL].
+	CountEvery time.Duration
 }
+
+// CounterTTL is how long the counter key lives that shows a restored snapshot:
+// a guard that went away leaves nothing behind. It is renewed with each count.
+const CounterTTL = 24 * time.Hour
 
 // Params are the two parameters of a server that make the fence.
 type Params struct {
@@ -74,6 +88,7 @@ const (
 	Closing                // the outcome of a Close
 	Proving                // the outcome of a Prove
 	Lifting                // the outcome of a Lift
+	Counting               // the outcome of a Count
 )
 
 // Canary is what became of a canary write.
@@ -100,7 +115,15 @@ type Observation struct {
 
 	// Of Seen.
 	Role  string // "master", "slave"
-	Wipes int64  // calls of FLUSHALL, FLUSHDB and SWAPDB in this life
+	Wipes int64  // calls of FLUSHALL, FLUSHDB, SWAPDB and DEBUG in this life
+	// Evicted is how many keys were evicted for lack of memory in this life.
+	Evicted int64
+	// Clock is the node's wall clock; its zero value says nothing.
+	Clock Reading
+	// Counter is the value of the counter key, 0 if there is none; also of
+	// Counting. It means something where Counted is set.
+	Counter int64
+	Counted bool
 	// Configured: parameters were changed at run time in this life, so how it
 	// came up cannot be told by how it is.
 	Configured bool
@@ -109,6 +132,9 @@ type Observation struct {
 	// read.
 	Params Params
 	Blind  bool
+	// Reads is Params in words for people, where the numbers are not what the
+	// server has: another method stands behind them.
+	Reads string
 
 	// Before, of Closing and Lifting, is what the action found.
 	Before Params
@@ -125,6 +151,7 @@ const (
 	Close ActionKind = iota // set the fence to Value, read it back
 	Prove                   // try a canary write, then read the fence
 	Lift                    // set min-replicas-to-write to Value, read it back
+	Count                   // raise the counter key
 )
 
 // Action is a thing to do to one life of a server. It must travel on the
@@ -148,14 +175,29 @@ type State struct {
 	// again and again.
 	Failing string
 
-	RunID string
-	Role  string
-	Wipes int64
-	Blind bool
+	// Out is since when the node has no vote; zero while it has one.
+	Out time.Time
+
+	RunID   string
+	Role    string
+	Wipes   int64
+	Evicted int64
+	Blind   bool
+
+	// Clock is the reading of the node's wall clock that later ones are compared
+	// with; Ahead and Behind count how often in a row it was off.
+	Clock         Reading
+	Ahead, Behind int
+
+	// Counter is the highest value that the counter key was seen with, 0: none.
+	// CounterUntil is when the server may expire it, CountedAt when it was raised.
+	Counter                 int64
+	CounterUntil, CountedAt time.Time
 
 	// Deadline is when the node may rejoin: D after the first sight of its last
-	// loss. Zero: it need not wait.
+	// loss. Zero: it need not wait. Delay is the D that it was made with.
 	Deadline time.Time
+	Delay    time.Duration
 	// Owed is the fence that must be put up and is not yet seen to hold: 0,
 	// FenceClosed or FenceHold.
 	Owed int64
@@ -168,6 +210,10 @@ type State struct {
 
 	Known    bool // Verified means something
 	Verified bool // its last life came up closed
+	// Lives is how many lives of the node were seen; Opened: it was seen open in
+	// one of them.
+	Lives  int
+	Opened bool
 	// OpenSince is a moment at which the loss had not happened yet, or at which
 	// nobody listened: what was open after it was open for less than that.
 	OpenSince time.Time
@@ -200,7 +246,10 @@ func Step(p Policy, s State, o Observation, now time.Time) (State, []Action, []E
 		m.proving(o)
 	case o.About == Lifting:
 		m.lifting(o)
+	case o.About == Counting:
+		m.counting(o)
 	}
+	m.vote()
 	return m.State, m.actions, m.events
 }
 
@@ -212,7 +261,23 @@ type machine struct {
 	events  []Event
 }
 
+// vote keeps account of since when the node has no vote. One that is exposed
+// should have none, and has.
+func (m *machine) vote() {
+	switch {
+	case m.Phase == PhaseActive:
+		m.Out, m.Opened = time.Time{}, true
+	case m.Phase == PhaseExposed:
+		m.Out = time.Time{}
+	case m.Out.IsZero():
+		m.Out = m.now
+	}
+}
+
 func (m *machine) do(kind ActionKind, value int64, lag bool) {
+	if m.Advice {
+		return
+	}
 	m.actions = append(m.actions, Action{Kind: kind, RunID: m.RunID, Value: value, SetLag: lag})
 }
 
@@ -253,7 +318,15 @@ func (m *machine) unreached(o Observation) {
 func (m *machine) seen(o Observation) {
 	back := m.Phase == PhaseUnreachable && m.RunID == o.RunID
 	old := m.State
-	m.RunID, m.Role, m.Wipes, m.Blind, m.Err = o.RunID, o.Role, o.Wipes, o.Blind, o.Err
+	m.RunID, m.Role, m.Wipes, m.Evicted, m.Blind, m.Err = o.RunID, o.Role, o.Wipes, o.Evicted, o.Blind, o.Err
+	if old.RunID != o.RunID {
+		m.Clock, m.Ahead, m.Behind = Reading{}, 0, 0
+		m.Counter, m.CounterUntil, m.CountedAt = 0, time.Time{}, time.Time{}
+		m.Lives++
+	}
+	m.lengthen()
+	stepped := m.readClock(o.Clock)
+	restored := m.readCounter(o)
 	switch {
 	case old.RunID == "":
 		m.firstContact(o)
@@ -269,13 +342,39 @@ func (m *machine) seen(o Observation) {
 		m.Cause = "its role changed"
 	case wiped(old.Wipes, o.Wipes):
 		m.lose()
-		m.tell("wiped", "its data were wiped by FLUSHALL, FLUSHDB or SWAPDB")
+		m.tell("wiped", "its data were wiped, by FLUSHALL, FLUSHDB, SWAPDB or DEBUG")
 		m.Cause = "its data were wiped"
+	case wiped(old.Evicted, o.Evicted):
+		m.lose()
+		m.tell("evicted", "it evicted keys for lack of memory; set maxmemory-policy noeviction")
+		m.Cause = "it evicted keys"
+	case restored:
+		m.restored(old.Counter, o.Counter)
+	case stepped > 0:
+		m.lose()
+		m.tell("clock", "its wall clock stepped forward by %s: its locks end too early", round(stepped))
+		m.Cause = "its clock stepped forward"
 	case back:
 		m.tell("reachable", "answers again, in the same life")
 	}
+	if stepped < 0 {
+		m.tell("clock back", "its wall clock stepped back by %s: its locks live longer", round(-stepped))
+	}
 	m.LastSeen = o.Asked
 	m.settle(o)
+}
+
+// lengthen lets a node wait for longer if D grew meanwhile. It is never
+// shortened: what was lost may have been lost under the longer TTL.
+func (m *machine) lengthen() {
+	if more := m.Policy.Delay - m.State.Delay; !m.Deadline.IsZero() && more > 0 {
+		m.Deadline, m.State.Delay = m.Deadline.Add(more), m.Policy.Delay
+	}
+}
+
+// waitFrom sets the deadline: D from now.
+func (m *machine) waitFrom() {
+	m.Deadline, m.State.Delay = m.now.Add(m.Policy.Delay), m.Policy.Delay
 }
 
 // wiped tells if data were wiped between two readings of the counter. One that
@@ -304,7 +403,8 @@ func (m *machine) firstContact(o Observation) {
 	case o.Blind:
 		m.tell("first contact", "seen for the first time; its fence cannot be read")
 		if m.FirstContact == Fence {
-			m.Owed, m.Deadline = FenceClosed, m.now.Add(m.Delay)
+			m.Owed = FenceClosed
+			m.waitFrom()
 		} else {
 			m.do(Prove, 0, false)
 		}
@@ -313,11 +413,12 @@ func (m *machine) firstContact(o Observation) {
 		m.tell("first contact", "seen for the first time, held by an operator")
 	case o.Params.closed():
 		m.tell("first contact", "seen for the first time, closed: what it may have lost is not known, so D counts from now")
-		m.Deadline = m.now.Add(m.Delay)
+		m.waitFrom()
 		m.Cause = "first contact"
 	case m.FirstContact == Fence:
 		m.tell("first contact", "seen for the first time, open: to be closed")
-		m.Owed, m.Deadline = FenceClosed, m.now.Add(m.Delay)
+		m.Owed = FenceClosed
+		m.waitFrom()
 		m.Cause = "first contact"
 	default:
 		m.tell("first contact", "seen for the first time, open: taken as it is, not verified")
@@ -327,13 +428,14 @@ func (m *machine) firstContact(o Observation) {
 
 // lose takes note that votes may have been lost, at or before now.
 func (m *machine) lose() {
-	m.Deadline = m.now.Add(m.Delay)
+	m.waitFrom()
 	m.Owed = FenceClosed
 	if m.Hold {
 		// A restart forgets the hold; the operator did not.
 		m.Owed = FenceHold
 	}
 	m.Proven, m.Leaked, m.Revert = false, false, FenceOpen
+	m.CountedAt = time.Time{}
 	m.Open, m.Exposed, m.OpenSince = false, 0, m.LastSeen
 	if m.LastRefused.After(m.OpenSince) {
 		m.OpenSince = m.LastRefused
@@ -375,17 +477,34 @@ func (m *machine) settle(o Observation) {
 // giveUp ends an exposure that lasted until the deadline: by now nobody
 // believes in a lost vote any more, and to close the node would protect no one.
 func (m *machine) giveUp() {
-	m.Exposed = m.now.Sub(m.OpenSince)
+	m.Exposed = m.exposure()
 	m.Owed, m.Deadline, m.Revert = FenceOpen, time.Time{}, FenceOpen
 	m.Open, m.Leaked, m.Proven = false, false, false
-	m.tell("opened", "could not be closed for the whole of D; what it lost has run out by now")
+	if m.Advice {
+		m.tell("opened", "was open for the whole of D, since nothing may close it; what it lost has run out by now")
+	} else {
+		m.tell("opened", "could not be closed for the whole of D; what it lost has run out by now")
+	}
 	m.Cause = "was exposed for the whole of D"
 	m.enter(PhaseActive, m.Cause)
 }
 
 func (m *machine) expose() {
 	m.Open = true
+	if m.Advice && m.Phase != PhaseExposed {
+		m.enter(PhaseExposed, m.Cause)
+		m.tell("exposed", "should be closed for %s, and its fence is \"none\": it may give away locks that are still held", round(m.Deadline.Sub(m.now)))
+	}
 	m.enter(PhaseExposed, m.Cause)
+}
+
+// exposure is how long the node was open, at most; 0 where that is not known,
+// since it was not seen before by this guard.
+func (m *machine) exposure() time.Duration {
+	if m.OpenSince.IsZero() {
+		return 0
+	}
+	return m.now.Sub(m.OpenSince)
 }
 
 // settleClosed: the parameters say closed.
@@ -393,16 +512,18 @@ func (m *machine) settleClosed() {
 	switch {
 	case m.Hold:
 		m.Hold, m.Proven = false, false
-		m.Deadline = m.now.Add(m.Delay)
+		m.waitFrom()
 		m.Cause = "its hold was handed back to the guards"
 	case m.Owed == FenceOpen && m.Deadline.IsZero():
 		// Not by us: whoever closed it may know of a loss that we did not see.
 		m.Proven, m.Open, m.Exposed, m.OpenSince = false, false, 0, m.now
-		m.Deadline = m.now.Add(m.Delay)
+		m.waitFrom()
 		m.Cause = "closed by another"
 	}
 	m.confirm(FenceClosed)
 	switch {
+	case m.due() && m.Advice:
+		m.Reason = "may be opened: its time is over, and no guard opens it"
 	case m.due():
 		m.do(Lift, m.Revert, false)
 	case !m.Proven:
@@ -434,6 +555,12 @@ func (m *machine) settleOpen(o Observation) {
 		reason = fmt.Sprintf("min-replicas-to-write is %d, switched off by min-replicas-max-lag 0", o.Params.MinReplicas)
 	}
 	m.enter(PhaseActive, reason)
+	if m.CountEvery > 0 && (m.CountedAt.IsZero() || m.now.Sub(m.CountedAt) >= m.CountEvery) {
+		// Only here: the node is open, and nothing says that it should not be. Also
+		// a count that fails waits for its next turn.
+		m.CountedAt = m.now
+		m.do(Count, 0, false)
+	}
 }
 
 // Reasons of a node whose fence cannot be read.
@@ -464,8 +591,11 @@ func (m *machine) confirm(value int64) {
 	m.Owed, m.Leaked = FenceOpen, false
 	if m.Open {
 		m.Open = false
-		m.Exposed = m.now.Sub(m.OpenSince)
-		m.tell("closed", "closed; it was open for at most %s", round(m.Exposed))
+		if m.Exposed = m.exposure(); m.Exposed > 0 {
+			m.tell("closed", "closed; it was open for at most %s", round(m.Exposed))
+		} else {
+			m.tell("closed", "closed; for how long it was open is not known")
+		}
 	}
 	if value == FenceHold {
 		switch {
@@ -503,6 +633,9 @@ func (m *machine) closing(o Observation) {
 		return
 	}
 	why := o.Err
+	if why == "" {
+		why = o.Reads
+	}
 	if why == "" {
 		why = readBack(o.Params)
 	}
@@ -564,7 +697,7 @@ func (m *machine) provingBlind(o Observation) {
 		m.confirm(FenceHold)
 	case o.Canary == CanaryFenced:
 		if m.Deadline.IsZero() {
-			m.Deadline = m.now.Add(m.Delay)
+			m.waitFrom()
 		}
 		m.Proven, m.Open = true, false
 		m.confirm(FenceClosed)

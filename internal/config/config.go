@@ -71,6 +71,11 @@ type Guard struct {
 	DelayMargin   time.Duration
 	Delay         time.Duration // D, computed or given
 	Poll, Timeout time.Duration
+	// ClockStep is the least forward step of a node's clock that is a loss.
+	ClockStep time.Duration
+	Counter   bool // a counter key shows a restored snapshot
+	// StateDir is what the daemon remembers in; "" without a home.
+	StateDir string
 }
 
 // TUI is [tui].
@@ -95,6 +100,7 @@ const (
 	defaultDelayMargin    = 50 * time.Millisecond
 	defaultGuardPoll      = 200 * time.Millisecond
 	defaultGuardTimeout   = 500 * time.Millisecond
+	defaultClockStep      = 5 * time.Millisecond
 	defaultFPS            = 15
 )
 
@@ -211,7 +217,7 @@ func (f *file) config(values map[string]any, getenv func(string) string) *Config
 	f.nodes(c, root, getenv)
 	drift := f.redlock(c, root.sub("redlock", "[redlock]"), maxTTL)
 	f.monitor(c, root.sub("monitor", "[monitor]"))
-	f.guard(c, root.sub("guard", "[guard]"), maxTTL, drift)
+	f.guard(c, root.sub("guard", "[guard]"), maxTTL, drift, getenv)
 
 	tui := root.sub("tui", "[tui]")
 	c.TUI.Color = tui.choice("color", "auto", "auto", "never") == "auto" && getenv("NO_COLOR") == ""
@@ -296,8 +302,16 @@ func (f *file) monitor(c *Config, t *table) {
 	}
 }
 
-func (f *file) guard(c *Config, t *table, maxTTL span, drift setting) {
+func (f *file) guard(c *Config, t *table, maxTTL span, drift setting, getenv func(string) string) {
 	g := &c.Guard
+	if dir, s := t.text("state_dir", ""); s.set {
+		g.StateDir = f.resolve(dir, getenv)
+	} else if dir := userDir(getenv, "XDG_STATE_HOME", ".local/state"); dir != "" {
+		g.StateDir = filepath.Join(dir, "redlockctl", "guard")
+	}
+	g.Counter = t.boolean("counter", false)
+	step := t.duration("clock_step", defaultClockStep, leastDuration)
+	g.ClockStep = step.Duration
 	if t.choice("first_contact", "adopt", "adopt", "fence") == "fence" {
 		g.FirstContact = restartguard.Fence
 	}
@@ -322,6 +336,9 @@ func (f *file) guard(c *Config, t *table, maxTTL span, drift setting) {
 		}
 		delay.problem("is too short for %s: a node could vote again while a client believes in the vote that it forgot; "+
 			"max_ttl × %g + delay_margin = %s is the least (%s%s)", maxTTL.refer(), 1+factor, show(least), margin.refer(), why)
+	}
+	if step.set && step.ok && step.Duration >= maxTTL.Duration {
+		step.problem("is not below %s: a clock that steps forward by so much ends every lock at once", maxTTL.refer())
 	}
 	for _, s := range []span{poll, timeout} {
 		if s.set && s.ok && s.Duration >= maxTTL.Duration {

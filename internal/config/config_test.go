@@ -164,7 +164,8 @@ func TestGoodConfigurationsAreTaken(t *testing.T) {
 			Redlock: redlock.Options{NodeTimeout: 50 * time.Millisecond, ConnectTimeout: 500 * time.Millisecond, DriftFactor: 0.01, DriftMargin: 2 * time.Millisecond, Retries: 3, RetryDelay: 200 * time.Millisecond},
 			Monitor: Monitor{Timeout: 500 * time.Millisecond, ProbeEvery: 200 * time.Millisecond, InfoEvery: time.Second, ScanEvery: 250 * time.Millisecond, ScanCount: 250},
 			Guard: Guard{FirstContact: restartguard.Adopt, DelayMargin: 50 * time.Millisecond, Delay: 30350 * time.Millisecond,
-				Poll: 200 * time.Millisecond, Timeout: 500 * time.Millisecond},
+				Poll: 200 * time.Millisecond, Timeout: 500 * time.Millisecond, ClockStep: 5 * time.Millisecond,
+				StateDir: "/home/ops/.local/state/redlockctl/guard"},
 			TUI:      TUI{Color: true, FPS: 15},
 			Audit:    Audit{Path: "/home/ops/.local/state/redlockctl/audit.jsonl"},
 			Warnings: c.Warnings,
@@ -182,13 +183,14 @@ func TestGoodConfigurationsAreTaken(t *testing.T) {
 			Cluster: Cluster{Name: "prod: eu/west", LockPatterns: []string{"lock:*", "redlock:*"}, MaxTTL: 2 * time.Minute, ReadOnly: true},
 			Nodes: []Node{
 				{Name: "v4", Addr: "10.0.0.1:6379", DB: 2, Fence: "none", Line: 7},
-				{Name: "v6", Addr: "[2001:db8::1]:6379", TLS: true, Fence: "min-replicas", Line: 15},
-				{Name: "unix", Addr: "/run/redis.sock", Fence: "min-replicas", Line: 27},
+				{Name: "v6", Addr: "[2001:db8::1]:6379", TLS: true, Fence: "acl", FenceUser: "locks", FenceAllow: []string{"+set", "+pexpire", "+del"}, Line: 15},
+				{Name: "unix", Addr: "/run/redis.sock", Fence: "min-replicas", Line: 31},
 			},
 			Redlock: redlock.Options{NodeTimeout: 80 * time.Millisecond, ConnectTimeout: time.Second, DriftFactor: 0.05, DriftMargin: 5 * time.Millisecond, Retries: -1, RetryDelay: time.Second},
 			Monitor: Monitor{Timeout: time.Second, ProbeEvery: 100 * time.Millisecond, InfoEvery: 2 * time.Second, ScanEvery: time.Second, ScanCount: 500},
 			Guard: Guard{FirstContact: restartguard.Fence, DelayMargin: 100 * time.Millisecond, Delay: 3 * time.Minute,
-				Poll: 100 * time.Millisecond, Timeout: 250 * time.Millisecond},
+				Poll: 100 * time.Millisecond, Timeout: 250 * time.Millisecond, ClockStep: 20 * time.Millisecond, Counter: true,
+				StateDir: filepath.Join(dir, "state")},
 			TUI:      TUI{ASCII: true, FPS: 30},
 			Audit:    Audit{Path: filepath.Join(dir, "etc", "audit.jsonl")},
 			Warnings: c.Warnings,
@@ -240,6 +242,22 @@ func TestMastersHaveWhatTheFileSays(t *testing.T) {
 	}
 	if unix.Network != "unix" || unix.Addr != "/run/redis.sock" || unix.Password != "" {
 		t.Error("unix: network, address or password is wrong")
+	}
+}
+
+func TestTheMethodOfANode(t *testing.T) {
+	for _, tt := range []struct {
+		keys string
+		want restartguard.Method
+	}{
+		{"", restartguard.Method{}},
+		{`fence = "none"`, restartguard.Method{Kind: restartguard.Advice}},
+		{"fence = \"acl\"\nfence_user = \"locks\"", restartguard.Method{Kind: restartguard.ACL, User: "locks", Allow: restartguard.DefaultAllow()}},
+	} {
+		c, err := loadText(t, least+tt.keys, env())
+		if err != nil || !reflect.DeepEqual(c.Nodes[0].Method(), tt.want) {
+			t.Errorf("%q: %+v, %v; want %+v", tt.keys, c, err, tt.want)
+		}
 	}
 }
 

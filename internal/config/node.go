@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
@@ -14,6 +15,8 @@ import (
 	"strings"
 
 	"github.com/redis/go-redis/v9"
+
+	"redlockctl/restartguard"
 )
 
 // Node is one of [[nodes]].
@@ -22,7 +25,11 @@ type Node struct {
 	Addr  string // host:port, or the absolute path of a unix socket
 	DB    int
 	TLS   bool
-	Fence string // method: "min-replicas" or "none"
+	Fence string // method: "min-replicas", "acl" or "none"
+	// FenceUser is the user of the lock clients, and FenceAllow the rules that give
+	// it back its commands; both of "acl" alone.
+	FenceUser  string
+	FenceAllow []string
 	// Line is where the node stands in the file.
 	Line int
 
@@ -128,9 +135,13 @@ func (f *file) node(t *table, getenv func(string) string) (n Node, server string
 	}
 
 	n.DB = t.integer("db", 0, 0, math.MaxInt32)
-	n.Fence = t.choice("fence", "min-replicas", "min-replicas", "none")
+	n.Fence = t.choice("fence", "min-replicas", "min-replicas", "acl", "none")
+	fenceUser := f.fence(t, &n)
 	protocol := t.integer("protocol", 3, 2, 3)
 	username, usernameSetting := t.text("username", "")
+	if n.Fence == "acl" && fenceUser.set && n.FenceUser == cmp.Or(username, "default") {
+		fenceUser.problem("is also the user as whom this program logs in: it would take its own rights away; give it a user of its own by username")
+	}
 	password := f.password(t, getenv)
 	if usernameSetting.set && password == "" && t.values["password_env"] == nil && t.values["password_file"] == nil {
 		usernameSetting.problem("stands without a password; add password_env or password_file")
@@ -156,6 +167,46 @@ func (f *file) node(t *table, getenv func(string) string) (n Node, server string
 		return &o
 	}
 	return n, server, name, addr
+}
+
+// fence reads what goes with the method of closing a node.
+func (f *file) fence(t *table, n *Node) (user setting) {
+	n.FenceUser, user = t.text("fence_user", "")
+	allow := t.get("fence_allow")
+	n.FenceAllow = t.texts("fence_allow")
+	switch {
+	case n.Fence != "acl":
+		for _, s := range []setting{user, allow} {
+			if s.set {
+				s.problem("goes with fence = \"acl\" alone, and fence is %q", n.Fence)
+			}
+		}
+		return user
+	case !user.set && t.values["fence_user"] == nil:
+		user.problem("is missing; fence = \"acl\" needs the ACL user as whom the lock clients log in, such as \"locks\"")
+	case strings.ContainsAny(n.FenceUser, " \t\r\n\x00"):
+		user.problem("has a space, which no ACL user has")
+	}
+	for _, r := range n.FenceAllow {
+		if !restartguard.CommandRule(r) {
+			allow.problem("%q neither gives nor takes a command; write rules such as \"+@write\" or \"-flushall\"", r)
+		}
+	}
+	if n.FenceAllow == nil {
+		n.FenceAllow = restartguard.DefaultAllow()
+	}
+	return user
+}
+
+// Method is how the guard closes the node.
+func (n Node) Method() restartguard.Method {
+	switch n.Fence {
+	case "acl":
+		return restartguard.Method{Kind: restartguard.ACL, User: n.FenceUser, Allow: n.FenceAllow}
+	case "none":
+		return restartguard.Method{Kind: restartguard.Advice}
+	}
+	return restartguard.Method{}
 }
 
 func quotedOr(s, def string) string {

@@ -1,0 +1,115 @@
+package restartguard
+
+import (
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+// wall lets a script see the node's clock: at is our boot clock, ahead how far
+// the node's is ahead of it, rtt the round trip.
+func (s *script) wall(at, ahead, rtt time.Duration) *script {
+	s.t.Helper()
+	s.now = epoch.Add(at)
+	return s.step(Observation{
+		About: Seen, RunID: "a", Role: "master", Params: openParams,
+		Clock: Reading{Sent: time.Hour + at - rtt, Got: time.Hour + at, Wall: 1000*time.Hour + at - rtt/2 + ahead},
+	})
+}
+
+func TestClock(t *testing.T) {
+	const rtt = time.Millisecond
+	t.Run("a forward step is a loss at its second sight, and D counts from there", func(t *testing.T) {
+		newScript(t).wall(tick, 0, rtt).wall(2*tick, 0, rtt).
+			wall(3*tick, time.Second, rtt).phase(PhaseActive).does().
+			wall(4*tick, time.Second, rtt).phase(PhaseExposed).does(closeIt("a")).until(4*tick+testDelay).told("clock", "forward by 1s").
+			wall(5*tick, time.Second, rtt).until(4*tick + testDelay)
+	})
+	t.Run("a single odd reading is none", func(t *testing.T) {
+		newScript(t).wall(tick, 0, rtt).wall(2*tick, time.Second, rtt).wall(3*tick, 0, rtt).wall(4*tick, time.Second, rtt).wall(5*tick, 0, rtt).
+			phase(PhaseActive).does()
+	})
+	t.Run("a backward step is told and no loss", func(t *testing.T) {
+		s := newScript(t).wall(tick, 0, rtt).wall(2*tick, -time.Second, rtt).wall(3*tick, -time.Second, rtt).phase(PhaseActive).does().
+			told("clock back", "back by 1s").wall(4*tick, -time.Second, rtt)
+		if s.count("clock back") != 1 {
+			t.Fatalf("%+v", s.events)
+		}
+	})
+	t.Run("what the round trip leaves uncertain is no step", func(t *testing.T) {
+		newScript(t).wall(tick, 0, rtt).wall(2*tick, 100*time.Millisecond, 200*time.Millisecond).wall(3*tick, 100*time.Millisecond, 200*time.Millisecond).
+			phase(PhaseActive).does()
+	})
+	t.Run("a slow reading does not hide a step that came in its time", func(t *testing.T) {
+		newScript(t).wall(tick, 0, rtt).wall(2*tick, 50*time.Millisecond, 200*time.Millisecond).
+			wall(3*tick, 50*time.Millisecond, rtt).wall(4*tick, 50*time.Millisecond, rtt).phase(PhaseExposed)
+	})
+	t.Run("a long time of slow readings does not make a step of a drift", func(t *testing.T) {
+		s := newScript(t)
+		drift := func(at, rtt time.Duration) { s.wall(at, at/250, rtt) } // 0.4 %
+		drift(tick, 0)
+		for at := 2 * time.Second; at <= 2*testDelay; at += 2 * time.Second {
+			drift(at, time.Second)
+		}
+		drift(2*testDelay+tick, 0)
+		drift(2*testDelay+2*tick, 0)
+		s.phase(PhaseActive).does()
+	})
+	t.Run("a step below the threshold is none", func(t *testing.T) {
+		s := newScript(t)
+		s.policy.ClockStep = 100 * time.Millisecond
+		s.wall(tick, 0, rtt).wall(2*tick, 90*time.Millisecond, rtt).wall(3*tick, 90*time.Millisecond, rtt).phase(PhaseActive).
+			wall(4*tick, 200*time.Millisecond, rtt).wall(5*tick, 200*time.Millisecond, rtt).phase(PhaseExposed)
+	})
+	t.Run("where steps are no loss they are told", func(t *testing.T) {
+		s := newScript(t)
+		s.policy.ClockStep = -1
+		s.wall(tick, 0, rtt).wall(2*tick, time.Second, rtt).wall(3*tick, time.Second, rtt).phase(PhaseActive).told("clock", "no loss")
+	})
+	t.Run("a step while the node is out of reach is seen at its return", func(t *testing.T) {
+		newScript(t).wall(tick, 0, rtt).wall(100*time.Second, time.Second, rtt).wall(100*time.Second+tick, time.Second, rtt).phase(PhaseExposed)
+	})
+	t.Run("the clock of another life is not compared", func(t *testing.T) {
+		s := newScript(t).wall(tick, 0, rtt)
+		s.state.RunID = "before"
+		s.wall(2*tick, time.Second, rtt).wall(3*tick, time.Second, rtt)
+		if s.has("clock", "") {
+			t.Fatalf("%+v", s.events)
+		}
+	})
+	t.Run("while closed it starts D again", func(t *testing.T) {
+		s := newScript(t).sees("a", shut).canary(CanaryFenced, shut)
+		see := func(at, ahead time.Duration) {
+			s.now = epoch.Add(at)
+			s.step(Observation{About: Seen, RunID: "a", Role: "master", Params: shut,
+				Clock: Reading{Sent: time.Hour + at, Got: time.Hour + at, Wall: 1000*time.Hour + at + ahead}})
+		}
+		see(tick, 0)
+		see(2*tick, time.Second)
+		see(3*tick, time.Second)
+		s.phase(PhaseClosed).until(3*tick + testDelay)
+	})
+}
+
+// TestDriftIsNoStep lets a clock run at up to 0.4 % off, with any round trips
+// and gaps in between.
+func TestDriftIsNoStep(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		rate := float64(rapid.IntRange(-4000, 4000).Draw(rt, "ppm")) / 1e6
+		s := newScript(t)
+		at := time.Duration(0)
+		for range rapid.IntRange(2, 50).Draw(rt, "readings") {
+			rtt := time.Duration(rapid.IntRange(0, 1000).Draw(rt, "rtt")) * time.Millisecond
+			at += rtt + time.Duration(rapid.IntRange(1, 5000).Draw(rt, "pass"))*time.Millisecond
+			// The server reads its clock at any moment of the round trip.
+			read := at - time.Duration(rapid.Float64Range(0, 1).Draw(rt, "read")*float64(rtt))
+			s.now = epoch.Add(at)
+			s.step(Observation{About: Seen, RunID: "a", Role: "master", Params: openParams,
+				Clock: Reading{Sent: time.Hour + at - rtt, Got: time.Hour + at, Wall: 1000*time.Hour + read + time.Duration(rate*float64(read))}})
+		}
+		if s.state.Phase != PhaseActive || s.has("clock", "") || s.has("clock back", "") {
+			rt.Fatalf("%s: %+v", s.state.Phase, s.events)
+		}
+	})
+}

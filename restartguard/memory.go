@@ -1,0 +1,353 @@
+package restartguard
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// ErrInUse is returned by OpenMemory when another guard uses the directory.
+var ErrInUse = errors.New("another guard uses this state directory")
+
+// ErrDamaged is returned by ReadMemory, and reported by [Memory.Damaged], when
+// the file is not what a guard wrote.
+var ErrDamaged = errors.New("the guard's memory is damaged")
+
+const (
+	memoryFile = "guard.json"
+	lockFile   = "lock"
+	// memoryHead begins the file; behind it stands the SHA-256 of what follows the
+	// first line.
+	memoryHead = "redlockctl-guard-1 "
+	// memoryMost bounds what is read.
+	memoryMost = 16 << 20
+	// memoryEvery is how often what only tells more precisely is written.
+	memoryEvery = 30 * time.Second
+)
+
+// Memory is what a guard knows of its nodes, on disk, so that it survives the
+// guard's own end. One guard at a time has it. Nothing in it makes a node
+// open sooner than a guard without memory would, counted from the moment at which
+// the loss was first seen: a moment is kept on the clock of the machine's boot
+// ([BootTime]), and is worth nothing in another boot.
+type Memory struct {
+	dir     string
+	lock    *os.File
+	damaged error
+
+	mu    sync.Mutex
+	boot  string // of what was read
+	saved time.Duration
+	nodes map[string]record
+}
+
+// document is the file.
+type document struct {
+	Boot  string            `json:"boot_id"`
+	Saved time.Duration     `json:"saved_ns"` // in Boot
+	Nodes map[string]record `json:"nodes"`
+}
+
+// record is one node. Moments are nanoseconds of BootTime; 0 is none.
+type record struct {
+	Addr     string        `json:"addr"`
+	Fence    string        `json:"fence"`
+	RunID    string        `json:"run_id"`
+	Role     string        `json:"role"`
+	Wipes    int64         `json:"wipes"`
+	Evicted  int64         `json:"evicted"`
+	Cause    string        `json:"cause,omitempty"`
+	Hold     bool          `json:"hold,omitempty"`
+	Owed     int64         `json:"owed,omitempty"`
+	Revert   int64         `json:"revert,omitempty"`
+	Known    bool          `json:"known,omitempty"`
+	Verified bool          `json:"verified,omitempty"`
+	Lives    int           `json:"lives"`
+	Opened   bool          `json:"opened,omitempty"`
+	Leaked   bool          `json:"leaked,omitempty"`
+	Open     bool          `json:"open,omitempty"`
+	Exposed  time.Duration `json:"exposed_ns,omitempty"`
+	Deadline time.Duration `json:"deadline_ns,omitempty"`
+	Delay    time.Duration `json:"delay_ns,omitempty"`
+
+	OpenSince    time.Duration `json:"open_since_ns,omitempty"`
+	LastSeen     time.Duration `json:"last_seen_ns,omitempty"`
+	Clock        Reading       `json:"clock"`
+	Counter      int64         `json:"counter,omitempty"`
+	CounterUntil time.Duration `json:"counter_until_ns,omitempty"`
+}
+
+// OpenMemory takes a state directory for one guard: it is made with mode 0700 if
+// it is not there, and locked until Close. It fails with [ErrInUse] if another
+// process has it. A file that is damaged is no error: it is as good as none, see
+// [Memory.Damaged].
+func OpenMemory(dir string) (*Memory, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("state directory: %w", err)
+	}
+	if err := os.Chmod(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("state directory: %w", err)
+	}
+	lock, err := os.OpenFile(filepath.Join(dir, lockFile), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("state directory: %w", err)
+	}
+	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		_ = lock.Close()
+		if errors.Is(err, unix.EWOULDBLOCK) {
+			return nil, fmt.Errorf("%w: %s", ErrInUse, dir)
+		}
+		return nil, fmt.Errorf("state directory %s: flock: %w", dir, err)
+	}
+	m := &Memory{dir: dir, lock: lock, nodes: map[string]record{}}
+	switch doc, err := readDocument(dir); {
+	case err == nil:
+		m.boot, m.saved, m.nodes = doc.Boot, doc.Saved, doc.Nodes
+	case !errors.Is(err, fs.ErrNotExist):
+		m.damaged = err
+	}
+	return m, nil
+}
+
+// Damaged tells what is wrong with the file that was found, nil if nothing is.
+// The guard then begins as one without memory.
+func (m *Memory) Damaged() error { return m.damaged }
+
+// Dir is the state directory.
+func (m *Memory) Dir() string { return m.dir }
+
+// Close gives the directory free. What was remembered stays.
+func (m *Memory) Close() error { return m.lock.Close() }
+
+func readDocument(dir string) (document, error) {
+	var doc document
+	path := filepath.Join(dir, memoryFile)
+	st, err := os.Lstat(path)
+	switch {
+	case err != nil:
+		return doc, err
+	case !st.Mode().IsRegular() || st.Size() > memoryMost:
+		return doc, fmt.Errorf("%w: %s is not a file of ours", ErrDamaged, path)
+	}
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		return doc, err
+	}
+	head, body, _ := bytes.Cut(raw, []byte("\n"))
+	if string(head) != memoryHead+sumOf(body) {
+		return doc, fmt.Errorf("%w: %s does not have the sum that it names", ErrDamaged, path)
+	}
+	if err := json.Unmarshal(body, &doc); err != nil {
+		return doc, fmt.Errorf("%w: %s: %w", ErrDamaged, path, err)
+	}
+	return doc, nil
+}
+
+func sumOf(b []byte) string {
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:])
+}
+
+// put remembers a node and writes the file. When that fails nothing may be left
+// that says less than is known now, so the file is removed: without it a guard
+// counts from now.
+func (m *Memory) put(name string, r record, boot time.Duration) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.nodes[name] = r
+	err := m.write(document{Boot: BootID(), Saved: boot, Nodes: m.nodes})
+	if err == nil {
+		return nil
+	}
+	if e := os.Remove(filepath.Join(m.dir, memoryFile)); e != nil && !errors.Is(e, fs.ErrNotExist) {
+		err = errors.Join(err, e)
+	}
+	return fmt.Errorf("the guard's memory cannot be written: %w", err)
+}
+
+// keep forgets all nodes but these.
+func (m *Memory) keep(names map[string]bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for name := range m.nodes {
+		if !names[name] {
+			delete(m.nodes, name)
+		}
+	}
+}
+
+// write replaces the file as a whole: at any moment, also after a loss of power,
+// there is the old one or the new one.
+func (m *Memory) write(doc document) (err error) {
+	body, err := json.MarshalIndent(doc, "", " ")
+	if err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(m.dir, memoryFile+".*") // mode 0600
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			_ = os.Remove(f.Name())
+		}
+	}()
+	_, err = f.Write(append([]byte(memoryHead+sumOf(body)+"\n"), body...))
+	if err == nil {
+		err = f.Sync()
+	}
+	if e := f.Close(); err == nil {
+		err = e
+	}
+	if err != nil {
+		return err
+	}
+	if err = os.Rename(f.Name(), filepath.Join(m.dir, memoryFile)); err != nil {
+		return err
+	}
+	d, err := os.Open(m.dir)
+	if err != nil {
+		return err
+	}
+	err = d.Sync()
+	if e := d.Close(); err == nil {
+		err = e
+	}
+	return err
+}
+
+// recall is the state of a node as it was remembered, and false if it was not.
+func (m *Memory) recall(name, addr string, method Method, delay time.Duration) (State, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	r, ok := m.nodes[name]
+	if !ok || r.Addr != addr || r.RunID == "" {
+		return State{}, false
+	}
+	// The moment on the boot clock first: what comes in between makes a deadline
+	// later, never sooner.
+	boot := BootTime()
+	now := time.Now()
+	id := BootID()
+	s := r.state(now, boot, delay, id != "" && m.boot == id && m.saved <= boot, boot-m.saved <= delay)
+	if r.Fence != method.id() {
+		s = s.moved()
+	}
+	return s, true
+}
+
+// id tells two methods of a node apart.
+func (m Method) id() string { return strings.TrimSpace(m.Kind.String() + " " + m.User) }
+
+// moved is the state of a node whose method was changed: what the former one
+// put up says nothing of the new one, which has to close what is waiting.
+func (s State) moved() State {
+	if !s.Deadline.IsZero() {
+		s.Owed = FenceClosed
+	}
+	if s.Hold {
+		s.Owed = FenceHold
+	}
+	s.Proven, s.Leaked, s.Known, s.Verified, s.Revert = false, false, false, false, FenceOpen
+	return s
+}
+
+// durable is what of a state is written as soon as it changes; the rest only
+// makes it more precise.
+func (s State) durable() State {
+	return State{
+		RunID: s.RunID, Role: s.Role, Wipes: s.Wipes, Evicted: s.Evicted, Cause: s.Cause, Hold: s.Hold, Owed: s.Owed,
+		Revert: s.Revert, Known: s.Known, Verified: s.Verified, Lives: s.Lives, Opened: s.Opened, Leaked: s.Leaked,
+		Open: s.Open, Exposed: s.Exposed, Deadline: s.Deadline, Delay: s.Delay,
+	}
+}
+
+// record is the state as it is written; now and boot are the same moment, or
+// boot a little later.
+func (s State) record(addr string, method Method, now time.Time, boot time.Duration) record {
+	at := func(t time.Time) time.Duration {
+		if t.IsZero() {
+			return 0
+		}
+		return max(1, boot+t.Sub(now))
+	}
+	return record{
+		Addr: addr, Fence: method.id(), RunID: s.RunID, Role: s.Role, Wipes: s.Wipes, Evicted: s.Evicted, Cause: s.Cause,
+		Hold: s.Hold, Owed: s.Owed, Revert: s.Revert, Known: s.Known, Verified: s.Verified, Lives: s.Lives, Opened: s.Opened,
+		Leaked: s.Leaked, Open: s.Open, Exposed: s.Exposed, Deadline: at(s.Deadline), Delay: s.Delay,
+		OpenSince: at(s.OpenSince), LastSeen: at(s.LastSeen), Clock: s.Clock,
+		Counter: s.Counter, CounterUntil: at(s.CounterUntil),
+	}
+}
+
+// state is what a record means at a moment. Where its clock is that of another
+// boot, a node that waits waits D from now. A clock's reading is worth something
+// while the guard was away for no longer than D (recent): who was away for
+// longer knows no more than a guard that is new.
+func (r record) state(now time.Time, boot, delay time.Duration, sameBoot, recent bool) State {
+	at := func(d time.Duration) time.Time {
+		if d == 0 || !sameBoot {
+			return time.Time{}
+		}
+		return now.Add(d - boot)
+	}
+	s := State{
+		RunID: r.RunID, Role: r.Role, Wipes: r.Wipes, Evicted: r.Evicted, Cause: r.Cause, Hold: r.Hold, Owed: r.Owed,
+		Revert: r.Revert, Known: r.Known, Verified: r.Verified, Lives: r.Lives, Opened: r.Opened, Leaked: r.Leaked,
+		Open: r.Open, Exposed: r.Exposed, Deadline: at(r.Deadline), Delay: r.Delay,
+		OpenSince: at(r.OpenSince), LastSeen: at(r.LastSeen),
+		Counter: r.Counter, CounterUntil: at(r.CounterUntil), Since: now, Out: now,
+	}
+	if sameBoot && recent {
+		s.Clock = r.Clock
+	}
+	longest := max(delay, r.Delay)
+	if r.Deadline != 0 && (!sameBoot || s.Deadline.Sub(now) > longest) {
+		s.Deadline, s.Delay = now.Add(longest), longest
+	}
+	return s
+}
+
+// Remembered is what the memory of a guard says of a node.
+type Remembered struct {
+	Addr     string
+	RunID    string        // of the life that was seen last
+	Known    bool          // Verified means something
+	Verified bool          // that life came up closed
+	Lives    int           // how many lives were seen
+	Opened   bool          // it was open once
+	Hold     bool          // an operator holds it
+	Wait     time.Duration // how long it still waits, from now; 0 if it need not
+}
+
+// ReadMemory reads what a guard remembers, without disturbing it: by the name
+// of the node. A directory without a memory is fs.ErrNotExist; a file that is
+// damaged is [ErrDamaged].
+func ReadMemory(dir string) (map[string]Remembered, error) {
+	doc, err := readDocument(dir)
+	if err != nil {
+		return nil, err
+	}
+	id, boot, now := BootID(), BootTime(), time.Now()
+	out := make(map[string]Remembered, len(doc.Nodes))
+	for name, r := range doc.Nodes {
+		s := r.state(now, boot, r.Delay, id != "" && doc.Boot == id && doc.Saved <= boot, true)
+		known := Remembered{Addr: r.Addr, RunID: r.RunID, Known: r.Known, Verified: r.Verified, Lives: r.Lives, Opened: r.Opened, Hold: r.Hold}
+		if !s.Deadline.IsZero() {
+			known.Wait = max(0, s.Deadline.Sub(now))
+		}
+		out[name] = known
+	}
+	return out, nil
+}

@@ -1,0 +1,254 @@
+package restartguard
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"reflect"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+const bootNow = 5 * time.Hour
+
+// waiting is the state of a node that waits, one second into D.
+func waiting(t *testing.T) State {
+	return newScript(t).sees("a", openParams).sees("b", shut).canary(CanaryFenced, shut).state
+}
+
+func TestAGuardGoesOnWhereTheLastOneEnded(t *testing.T) {
+	old := waiting(t)
+	r := old.record("addr", Method{}, epoch.Add(time.Second), bootNow)
+	t.Run("in the same boot the deadline stays where it was", func(t *testing.T) {
+		// 3 s later by the boot clock, on another process' monotonic clock.
+		now := epoch.Add(777 * time.Hour)
+		s := &script{t: t, policy: Policy{Delay: testDelay}, state: r.state(now, bootNow+3*time.Second, testDelay, true, true), now: now}
+		s.sees("b", shut).phase(PhaseClosed).does(proveIt("b"))
+		if wait := s.state.Deadline.Sub(now); wait != testDelay-4*time.Second {
+			t.Fatalf("waits for %s", wait)
+		}
+		s.after(testDelay-4*time.Second-1).sees("b", shut).does(proveIt("b")).after(1).sees("b", shut).does(liftIt("b"))
+	})
+	t.Run("in another boot D counts from now", func(t *testing.T) {
+		now := epoch.Add(777 * time.Hour)
+		s := &script{t: t, policy: Policy{Delay: testDelay}, state: r.state(now, time.Minute, testDelay, false, false), now: now}
+		if s.state.Deadline != now.Add(testDelay) {
+			t.Fatalf("deadline %s from now", s.state.Deadline.Sub(now))
+		}
+		s.sees("b", shut).phase(PhaseClosed)
+		if wait := s.state.Deadline.Sub(now); wait != testDelay {
+			t.Fatalf("waits for %s", wait)
+		}
+	})
+	t.Run("a node that restarted meanwhile waits D from now", func(t *testing.T) {
+		now := epoch.Add(777 * time.Hour)
+		s := &script{t: t, policy: Policy{Delay: testDelay}, state: r.state(now, bootNow+time.Second, testDelay, true, true), now: now}
+		s.sees("c", openParams).phase(PhaseExposed).does(closeIt("c")).told("restart", "b → c")
+		if wait := s.state.Deadline.Sub(now); wait != testDelay {
+			t.Fatalf("waits for %s", wait)
+		}
+	})
+	t.Run("a node that was open and restarted meanwhile is closed, also in another boot", func(t *testing.T) {
+		open := newScript(t).sees("a", openParams).state.record("addr", Method{}, epoch, bootNow)
+		for _, same := range []bool{true, false} {
+			s := &script{t: t, policy: Policy{Delay: testDelay}, state: open.state(epoch, bootNow, testDelay, same, same), now: epoch}
+			s.sees("b", openParams).phase(PhaseExposed).does(closeIt("b")).until(testDelay)
+		}
+	})
+	t.Run("a node that was being closed is closed", func(t *testing.T) {
+		exposed := newScript(t).sees("a", openParams).sees("b", openParams).state.record("addr", Method{}, epoch, bootNow)
+		s := &script{t: t, policy: Policy{Delay: testDelay}, state: exposed.state(epoch, bootNow, testDelay, true, true), now: epoch}
+		s.sees("b", openParams).phase(PhaseExposed).does(closeIt("b"))
+	})
+	t.Run("a hold outlives guard and server", func(t *testing.T) {
+		r := newScript(t).sees("a", held).state.record("addr", Method{}, epoch, bootNow)
+		s := &script{t: t, policy: Policy{Delay: testDelay}, state: r.state(epoch, 1, testDelay, false, false), now: epoch}
+		s.sees("b", shut).does(holdIt("b"))
+	})
+	t.Run("a step of the clock meanwhile is a loss, if the guard was not away for long", func(t *testing.T) {
+		for _, recent := range []bool{true, false} {
+			r := newScript(t).wall(tick, 0, time.Millisecond).state.record("addr", Method{}, epoch, bootNow)
+			s := &script{t: t, policy: Policy{Delay: testDelay}, state: r.state(epoch, bootNow, testDelay, true, recent)}
+			s.wall(2*time.Second, time.Second, time.Millisecond).wall(2*time.Second+tick, time.Second, time.Millisecond)
+			if s.has("clock", "forward") != recent {
+				t.Fatalf("recent %v: %+v", recent, s.events)
+			}
+		}
+	})
+	t.Run("a deadline that is further away than D counts as none", func(t *testing.T) {
+		r := r
+		r.Deadline = bootNow + 1000*time.Hour
+		if got := r.state(epoch, bootNow, testDelay, true, true).Deadline.Sub(epoch); got != testDelay {
+			t.Fatalf("waits for %s", got)
+		}
+	})
+	t.Run("another method has to close what waits", func(t *testing.T) {
+		s := &script{t: t, policy: Policy{Delay: testDelay}, state: r.state(epoch, bootNow, testDelay, true, true).moved(), now: epoch}
+		s.sees("b", openParams).phase(PhaseExposed).does(closeIt("b"))
+	})
+}
+
+// TestMemoryNeverHurries kills the guard at any moment, and lets any time pass,
+// on a boot clock that goes on while the monotonic one stands still.
+func TestMemoryNeverHurries(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		delay := time.Duration(rapid.IntRange(1, 1000).Draw(t, "delay"))
+		p := Policy{Delay: delay}
+		now, boot := epoch, bootNow
+		var s State
+		var seen string
+		var lost time.Duration // on the boot clock
+		bootOK := true
+		for range rapid.IntRange(1, 40).Draw(t, "steps") {
+			d := time.Duration(rapid.IntRange(0, 600).Draw(t, "pass"))
+			now, boot = now.Add(d), boot+d
+			switch rapid.IntRange(0, 4).Draw(t, "what") {
+			case 0: // the guard is killed and starts again, after a while
+				r := s.record("addr", Method{}, now, boot)
+				away := time.Duration(rapid.IntRange(0, 600).Draw(t, "away"))
+				boot += away
+				now = epoch.Add(time.Duration(rapid.Int64Range(0, int64(time.Hour)).Draw(t, "clock")))
+				if bootOK = rapid.Bool().Draw(t, "same boot"); !bootOK {
+					boot = time.Duration(rapid.Int64Range(1, int64(time.Hour)).Draw(t, "boot"))
+					lost = boot // what the other boot said means nothing
+				}
+				if s.RunID != "" {
+					s = r.state(now, boot, delay, bootOK, true)
+				}
+			default:
+				run := rapid.SampledFrom([]string{"a", "a", "a", "b"}).Draw(t, "run")
+				if run != seen {
+					seen, lost = run, boot
+				}
+				var actions []Action
+				s, actions, _ = Step(p, s, Observation{About: Seen, RunID: run, Role: "master", Params: shut}, now)
+				for _, a := range actions {
+					if a.Kind == Lift && boot-lost < delay {
+						t.Fatalf("a lift %s after the loss, D is %s", boot-lost, delay)
+					}
+				}
+			}
+		}
+	})
+}
+
+func TestRecordKeepsWhatIsDurable(t *testing.T) {
+	old := waiting(t)
+	old.Wipes, old.Evicted, old.Revert, old.Lives, old.Exposed = 3, 4, 1, 5, time.Second
+	back := old.record("addr", Method{}, epoch, bootNow).state(epoch, bootNow, testDelay, true, true)
+	if got, want := back.durable(), old.durable(); !got.Deadline.Equal(want.Deadline) {
+		t.Fatalf("deadline %s, want %s", got.Deadline, want.Deadline)
+	} else if got.Deadline = want.Deadline; !reflect.DeepEqual(got, want) {
+		t.Fatalf("got  %+v\nwant %+v", got, want)
+	}
+}
+
+func openMemory(t *testing.T, dir string) *Memory {
+	t.Helper()
+	m, err := OpenMemory(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = m.Close() })
+	return m
+}
+
+func TestMemoryOnDisk(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "a", "guard")
+	path := filepath.Join(dir, memoryFile)
+	m := openMemory(t, dir)
+	if _, err := ReadMemory(dir); !errors.Is(err, fs.ErrNotExist) {
+		t.Fatalf("an empty directory: %v", err)
+	}
+	now, boot := time.Now(), BootTime()
+	s := waiting(t)
+	s.Deadline, s.Delay = now.Add(testDelay), testDelay
+	if err := m.put("n1", s.record("h:1", Method{}, now, boot), boot); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		path string
+		mode fs.FileMode
+	}{{dir, 0o700}, {path, 0o600}} {
+		if st, err := os.Stat(c.path); err != nil || st.Mode().Perm() != c.mode {
+			t.Errorf("%s: %v, %v", c.path, st.Mode(), err)
+		}
+	}
+	if files, _ := os.ReadDir(dir); len(files) != 2 { // and the lock
+		t.Errorf("%v", files)
+	}
+	if _, err := OpenMemory(dir); !errors.Is(err, ErrInUse) {
+		t.Fatalf("a second guard: %v", err)
+	}
+	known, err := ReadMemory(dir)
+	if err != nil || known["n1"].RunID != "b" || known["n1"].Wait <= 0 || known["n1"].Wait > testDelay {
+		t.Fatalf("%+v, %v", known, err)
+	}
+	if err := m.Close(); err != nil {
+		t.Fatal(err)
+	}
+	t.Run("is read again", func(t *testing.T) {
+		m := openMemory(t, dir)
+		defer m.Close()
+		got, ok := m.recall("n1", "h:1", Method{}, testDelay)
+		if wait := time.Until(got.Deadline); !ok || m.Damaged() != nil || wait <= 0 || wait > testDelay {
+			t.Fatalf("%v, %+v", ok, got)
+		}
+		if got.Owed != FenceOpen {
+			t.Fatalf("owes a fence that is up: %+v", got)
+		}
+		if got, _ := m.recall("n1", "h:1", Method{Kind: ACL, User: "locks"}, testDelay); got.Owed != FenceClosed {
+			t.Fatalf("believes that another method has closed it: %+v", got)
+		}
+		if _, ok := m.recall("n1", "h:2", Method{}, testDelay); ok {
+			t.Fatal("knows a node at another address")
+		}
+	})
+	good, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	damages := map[string]func() error{
+		"cut off":     func() error { return os.WriteFile(path, good[:len(good)-10], 0o600) },
+		"one bit off": func() error { b := append([]byte{}, good...); b[len(b)/2] ^= 1; return os.WriteFile(path, b, 0o600) },
+		"empty":       func() error { return os.WriteFile(path, nil, 0o600) },
+		"a link":      func() error { _ = os.Remove(path); return os.Symlink("/dev/zero", path) },
+	}
+	for name, damage := range damages {
+		t.Run("is as good as none if it is "+name, func(t *testing.T) {
+			if err := damage(); err != nil {
+				t.Fatal(err)
+			}
+			m := openMemory(t, dir)
+			defer m.Close()
+			if _, ok := m.recall("n1", "h:1", Method{}, testDelay); ok || !errors.Is(m.Damaged(), ErrDamaged) {
+				t.Fatalf("%v, %v", ok, m.Damaged())
+			}
+			if _, err := ReadMemory(dir); !errors.Is(err, ErrDamaged) {
+				t.Fatalf("%v", err)
+			}
+		})
+	}
+	t.Run("that cannot be written is removed, so that nothing old is believed", func(t *testing.T) {
+		if err := os.RemoveAll(path); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Mkdir(path, 0o700); err != nil { // no file replaces a directory
+			t.Fatal(err)
+		}
+		m := openMemory(t, dir)
+		defer m.Close()
+		if err := m.put("n1", s.record("h:1", Method{}, now, boot), boot); err == nil {
+			t.Fatal("no error")
+		}
+		if files, _ := os.ReadDir(dir); len(files) != 1 { // the lock
+			t.Fatalf("left: %v", files)
+		}
+		if err := m.put("n1", s.record("h:1", Method{}, now, boot), boot); err != nil {
+			t.Fatal(err)
+		}
+	})
+}

@@ -1,0 +1,95 @@
+package restartguard
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Outlook is what the fences mean for the cluster as a whole.
+type Outlook struct {
+	N, Quorum int
+	Voting    int // nodes that accept votes
+	// Since is when the quorum was lost; zero while there is one.
+	Since time.Time
+	// First is the node that comes back first, at FirstAt; empty if none is known
+	// to come back by itself.
+	First   string
+	FirstAt time.Time
+	// Until is when there is a quorum again; zero if that is not known: too many
+	// nodes do not answer, or are held.
+	Until time.Time
+	// Down and Held are the nodes on which somebody has to act.
+	Down, Held []string
+}
+
+// OutlookOf makes the outlook of a cluster of n nodes with a quorum. Nodes that are
+// not among status are taken to vote. A node that is exposed should not vote, and
+// does.
+func OutlookOf(status []NodeStatus, n, quorum int) Outlook {
+	o := Outlook{N: n, Quorum: quorum, Voting: n}
+	var out []time.Time // since when nodes have no vote
+	var back []NodeStatus
+	for _, s := range status {
+		if s.Phase == PhaseActive || s.Phase == PhaseExposed {
+			continue
+		}
+		o.Voting--
+		out = append(out, s.Out)
+		switch {
+		case s.Phase == PhaseClosed && !s.Until.IsZero():
+			back = append(back, s)
+		case s.Phase == PhaseHeld:
+			o.Held = append(o.Held, s.Node)
+		default:
+			o.Down = append(o.Down, s.Node)
+		}
+	}
+	slices.SortStableFunc(back, func(a, b NodeStatus) int { return a.Until.Compare(b.Until) })
+	if len(back) > 0 {
+		o.First, o.FirstAt = back[0].Node, back[0].Until
+	}
+	if o.Voting >= o.Quorum {
+		return o
+	}
+	slices.SortFunc(out, time.Time.Compare)
+	// With so many nodes out the quorum was lost.
+	if lost := n - quorum; lost >= 0 && lost < len(out) {
+		o.Since = out[lost]
+	}
+	if missing := o.Quorum - o.Voting; missing <= len(back) {
+		o.Until = back[missing-1].Until
+	}
+	return o
+}
+
+// Possible tells if a lock can be taken.
+func (o Outlook) Possible() bool { return o.Voting >= o.Quorum }
+
+// Text is the outlook in a sentence, for people.
+func (o Outlook) Text(now time.Time) string {
+	if o.Possible() {
+		return fmt.Sprintf("%d of %d nodes vote, a quorum is %d", o.Voting, o.N, o.Quorum)
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "NOTHING CAN BE LOCKED: %d of %d nodes vote, a quorum is %d", o.Voting, o.N, o.Quorum)
+	if !o.Since.IsZero() {
+		fmt.Fprintf(&b, "; since %s", round(now.Sub(o.Since)))
+	}
+	if o.First != "" {
+		fmt.Fprintf(&b, "; %s comes back first, in %s", o.First, round(max(0, o.FirstAt.Sub(now))))
+	}
+	if !o.Until.IsZero() {
+		fmt.Fprintf(&b, "; a quorum is back in %s", round(max(0, o.Until.Sub(now))))
+		return b.String()
+	}
+	b.WriteString("; a quorum does not come back by itself")
+	if len(o.Down) > 0 {
+		fmt.Fprintf(&b, ": down %s", strings.Join(o.Down, ", "))
+	}
+	if len(o.Held) > 0 {
+		fmt.Fprintf(&b, ": held by an operator %s", strings.Join(o.Held, ", "))
+	}
+	return b.String()
+}

@@ -1,0 +1,65 @@
+package restartguard
+
+import (
+	"testing"
+	"time"
+)
+
+func TestOutlook(t *testing.T) {
+	at := func(s time.Duration) time.Time { return epoch.Add(s * time.Second) }
+	active := NodeStatus{Phase: PhaseActive}
+	closed := func(name string, out, until time.Duration) NodeStatus {
+		return NodeStatus{Node: name, Phase: PhaseClosed, Out: at(out), Until: at(until)}
+	}
+	down := NodeStatus{Node: "d", Phase: PhaseUnreachable, Out: at(-9)}
+	held := NodeStatus{Node: "h", Phase: PhaseHeld, Out: at(-8)}
+	for name, c := range map[string]struct {
+		nodes    []NodeStatus
+		n        int
+		possible bool
+		text     string
+	}{
+		"all vote":                        {[]NodeStatus{active, active, active}, 3, true, "3 of 3 nodes vote, a quorum is 2"},
+		"one may be missing":              {[]NodeStatus{active, active, down}, 3, true, "2 of 3 nodes vote, a quorum is 2"},
+		"an exposed node votes":           {[]NodeStatus{active, {Phase: PhaseExposed}, down}, 3, true, "2 of 3 nodes vote, a quorum is 2"},
+		"nodes that are not watched vote": {[]NodeStatus{down, held}, 5, true, "3 of 5 nodes vote, a quorum is 3"},
+		"who comes back first, and when there is a quorum": {
+			[]NodeStatus{closed("a", -1, 30), closed("b", -5, 10), closed("c", -3, 20), closed("e", -2, 40), active}, 5, false,
+			"NOTHING CAN BE LOCKED: 1 of 5 nodes vote, a quorum is 3; since 2s; b comes back first, in 10s; a quorum is back in 20s",
+		},
+		"a quorum that needs somebody": {
+			[]NodeStatus{closed("a", -1, 30), down, held}, 3, false,
+			"NOTHING CAN BE LOCKED: 0 of 3 nodes vote, a quorum is 2; since 8s; a comes back first, in 30s; " +
+				"a quorum does not come back by itself: down d: held by an operator h",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := OutlookOf(c.nodes, c.n, c.n/2+1)
+			if o.Possible() != c.possible || o.Text(epoch) != c.text {
+				t.Fatalf("%v, %q", o.Possible(), o.Text(epoch))
+			}
+		})
+	}
+}
+
+func TestSinceWhenANodeHasNoVote(t *testing.T) {
+	s := newScript(t).sees("a", openParams)
+	out := func(want time.Duration) {
+		t.Helper()
+		if got := s.state.Out.Sub(epoch); got != want {
+			t.Fatalf("out since %s, want %s", got, want)
+		}
+	}
+	if !s.state.Out.IsZero() {
+		t.Fatal("an active node is out")
+	}
+	s.after(tick).lost("refused")
+	out(tick)
+	s.after(tick).sees("b", shut)
+	out(tick)
+	s.after(tick).sees("b", held)
+	out(tick)
+	if s.after(tick).sees("b", openParams); !s.state.Out.IsZero() {
+		t.Fatal("an opened node is out")
+	}
+}
