@@ -31,9 +31,11 @@ type Server struct {
 	dir  string
 	args []string
 
-	mu   sync.Mutex
-	cmd  *exec.Cmd
-	done chan struct{} // closed when cmd has been waited for
+	mu    sync.Mutex
+	cmd   *exec.Cmd
+	done  chan struct{} // closed when cmd has been waited for
+	env   []string      // more of it for the process
+	clock *ownClock     // nil: the one of the machine
 }
 
 // BootFence are the arguments that let a server come up closed.
@@ -118,6 +120,9 @@ func (s *Server) Start(args ...string) error {
 		"--dir", s.dir, "--logfile", s.log(), "--enable-debug-command", "yes"}
 	cmd := exec.Command(s.bin, append(append(base, s.args...), args...)...)
 	cmd.SysProcAttr = childAttr()
+	if len(s.env) > 0 {
+		cmd.Env = append(cmd.Environ(), s.env...)
+	}
 	// What this life logs begins here.
 	logged := int64(0)
 	if st, err := os.Stat(s.log()); err == nil {
