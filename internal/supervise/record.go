@@ -1,0 +1,147 @@
+package supervise
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+// ErrState is returned when the state directory cannot be used.
+var ErrState = errors.New("state directory")
+
+// store is the state directory of a supervisor.
+type store struct {
+	dir, node string
+}
+
+// openStore makes the directory, with mode 0700, where it is missing. One that
+// others may write to is refused: they could let a server start too early.
+func openStore(dir, node string) (store, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return store{}, fmt.Errorf("%w: %w", ErrState, err)
+	}
+	info, err := os.Stat(dir)
+	if err != nil {
+		return store{}, fmt.Errorf("%w: %w", ErrState, err)
+	}
+	if info.Mode().Perm()&0o077 != 0 {
+		return store{}, fmt.Errorf("%w %s has mode %04o, so that others can use it: chmod 700", ErrState, dir, info.Mode().Perm())
+	}
+	if st, ok := info.Sys().(*syscall.Stat_t); ok && int(st.Uid) != os.Geteuid() {
+		return store{}, fmt.Errorf("%w %s belongs to user %d, not to %d", ErrState, dir, st.Uid, os.Geteuid())
+	}
+	return store{dir: dir, node: node}, nil
+}
+
+func (s store) path(ext string) string { return filepath.Join(s.dir, s.node+ext) }
+
+// load reads the record. The file is a line of JSON and a line with its
+// SHA-256: what cannot be read, or was changed by a failing disk, is damaged.
+func (s store) load() Memory {
+	b, err := os.ReadFile(s.path(".json"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return Memory{}
+	}
+	if err != nil {
+		return Memory{Damaged: err.Error()}
+	}
+	text, sum, ok := bytes.Cut(b, []byte("\n"))
+	if !ok || string(bytes.TrimRight(sum, "\n")) != digest(text) {
+		return Memory{Damaged: "its checksum is wrong"}
+	}
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	var r Record
+	if err := d.Decode(&r); err != nil {
+		return Memory{Damaged: "it is not of this version"}
+	}
+	return Memory{Record: &r}
+}
+
+func digest(b []byte) string {
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:])
+}
+
+// save replaces the record; when it returns without an error, a crash of the
+// host does not bring the old one back.
+func (s store) save(r Record) error {
+	text, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(s.dir, s.node+".*.tmp") // of mode 0600
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrState, err)
+	}
+	defer os.Remove(f.Name()) // fails once it has been renamed
+	_, err = fmt.Fprintf(f, "%s\n%s\n", text, digest(text))
+	err = errors.Join(err, f.Sync(), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), s.path(".json"))
+	}
+	if err == nil {
+		err = s.sync()
+	}
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrState, err)
+	}
+	return nil
+}
+
+// erase removes the record.
+func (s store) erase() error {
+	err := os.Remove(s.path(".json"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err == nil {
+		err = s.sync()
+	}
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrState, err)
+	}
+	return nil
+}
+
+// sync makes a rename or removal durable.
+func (s store) sync() error {
+	d, err := os.Open(s.dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+// errLocked is returned by lock when another holds the file.
+var errLocked = errors.New("locked")
+
+// lock takes the lock on a file, which the kernel keeps until the last process
+// that has inherited it has ended, or fails at once with errLocked.
+func (s store) lock(ext string) (*os.File, error) {
+	f, err := os.OpenFile(s.path(ext), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrState, err)
+	}
+	for {
+		err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		if err != syscall.EINTR {
+			break
+		}
+	}
+	if err == nil {
+		return f, nil
+	}
+	_ = f.Close()
+	if err == syscall.EWOULDBLOCK {
+		return nil, errLocked
+	}
+	return nil, fmt.Errorf("%w: lock %s: %w", ErrState, s.path(ext), err)
+}
