@@ -1,0 +1,528 @@
+package sim
+
+import (
+	"math/bits"
+	"time"
+
+	"redlockctl/redlock"
+)
+
+// operations that a client asks of a master.
+const (
+	opSet uint8 = iota
+	opExtend
+	opRelease
+)
+
+// codes of an event, beside the numbers of redlock.Status.
+const (
+	lostOnTheWay uint8 = 1 // of a request: its connection breaks before it arrives
+	lostOnReturn uint8 = 2 // its connection breaks before the answer is back
+)
+
+type clientState uint8
+
+const (
+	clientWaiting clientState = iota // for its next attempt
+	clientAsking                     // an attempt to acquire is under way
+	clientHolding                    // it has the lock, and maybe an extension under way
+	clientDone
+)
+
+// client is one user of the lock: it drives redlock.Attempt as the product's
+// client does, over one connection to each master.
+type client struct {
+	index  int
+	clock  clock
+	paused time.Duration
+	state  clientState
+	waits  trigger
+	turn   uint16 // of waiting; makes an event of an earlier waiting void
+
+	attempt int // index in the plan
+	extends int // extensions begun
+	token   uint8
+	run     uint16 // of the machine; tells its answers from those to earlier ones
+	machine *redlock.Attempt
+	terms   redlock.Terms
+	extend  bool
+	pending bool
+	until   time.Time // end of validity, by its own clock
+	conns   [maxNodes]conn
+	setGen  [maxNodes]uint16 // of the connection that the last SET went by
+	yes     uint8            // nodes that said yes in this run
+	dead    uint8            // nodes that were down in this run
+
+	believes time.Duration // true time until which it believes in the lock
+}
+
+// conn is one connection: first in, first out, in both directions, to one life of
+// a master. What was sent by it may arrive after it was given up.
+type conn struct {
+	gen       uint16
+	life      uint16 // 0: not there yet
+	out, back time.Duration
+	asked     uint16 // the run whose request is not answered; 0: none
+}
+
+func (w *world) drop(cn *conn) {
+	cn.gen++
+	cn.life, cn.asked = 0, 0
+	cn.out, cn.back = w.now, w.now
+}
+
+func (c *client) reset(i int, p *plan) {
+	machine := c.machine
+	*c = client{index: i, machine: machine, clock: clock{ppm: p.client[i].ppm}, attempt: -1, state: clientHolding}
+}
+
+func (c *client) plan(w *world) *attemptPlan { return &w.plan.client[c.index].attempt[c.attempt] }
+
+// next waits for the next attempt.
+func (w *world) next(c *client) {
+	c.attempt++
+	c.turn++
+	c.pending = false
+	if c.attempt >= w.plan.client[c.index].attempts {
+		c.state = clientDone
+		return
+	}
+	c.state = clientWaiting
+	a := c.plan(w)
+	c.waits = a.on
+	if a.on == onTime {
+		w.beginSoon(c)
+		return
+	}
+	w.push(event{at: w.now + w.plan.patience, kind: evBegin, who: uint8(c.index), run: c.turn})
+	if a.on == onFree {
+		w.free()
+	}
+}
+
+// beginSoon ends the waiting.
+func (w *world) beginSoon(c *client) {
+	c.turn++
+	c.waits = onTime
+	w.push(event{at: w.now + c.plan(w).pause, kind: evBegin, who: uint8(c.index), run: c.turn})
+}
+
+func (w *world) clientEvent(c *client, e *event) {
+	switch e.kind {
+	case evBegin:
+		if e.run == c.turn && c.state == clientWaiting {
+			w.begin(c)
+		}
+	case evAnswer:
+		w.answer(c, e)
+	case evTick:
+		w.tick(c, e.run)
+	case evHoldEnd:
+		if e.run == c.run && c.state == clientHolding {
+			w.holdEnd(c)
+		}
+	}
+}
+
+// begin begins an attempt: a fresh token, the clock, the SETs.
+func (w *world) begin(c *client) {
+	a := c.plan(w)
+	c.token = tokenOf(c.index, c.attempt)
+	if w.rules.sameToken {
+		c.token = tokenOf(c.index, 0)
+	}
+	w.grants[c.token] = grant{}
+	c.state, c.extends = clientAsking, 0
+	ttl := time.Duration(float64(a.ttl) * w.rules.ttl).Truncate(ms)
+	w.ask(c, redlock.Terms{TTL: ttl, Wait: a.wait})
+	if !c.pending {
+		w.abandon(c)
+		w.next(c)
+		return
+	}
+	if w.trace != nil {
+		w.say("c", c.index, "begins attempt %d: SET with token %s, TTL %s, on %s", c.attempt+1, tokenName(c.token), span(ttl), nodesOf(1<<w.plan.n-1))
+	}
+	for i := range w.plan.n {
+		t := a.set[i]
+		if a.deaf>>i&1 != 0 {
+			w.push(event{at: w.now + t.out, kind: evAnswer, who: uint8(c.index), node: uint8(i), op: opSet, run: c.run,
+				gen: c.conns[i].gen, code: uint8(redlock.StatusDown)})
+			c.conns[i].asked = c.run
+			continue
+		}
+		var code uint8
+		switch {
+		case a.lost>>i&1 != 0:
+			code = lostOnTheWay
+		case a.mute>>i&1 != 0:
+			code = lostOnReturn
+		}
+		c.setGen[i] = c.conns[i].gen
+		w.send(c, i, opSet, ttl, t, code)
+	}
+}
+
+// ask begins a run of the machine.
+func (w *world) ask(c *client, t redlock.Terms) {
+	t.N = w.plan.n
+	t.Start = c.clock.time(w.now)
+	t.Drift = w.opt.Drift(t.TTL)
+	if w.rules.noDrift {
+		t.Drift = 0
+	}
+	c.run++
+	c.terms, c.extend = t, t.Extend
+	c.yes, c.dead = 0, 0
+	var send redlock.Send
+	c.machine, send = redlock.Begin(t)
+	c.pending = send != redlock.SendNothing
+	if c.pending {
+		w.push(event{at: c.clock.whenTime(c.machine.Deadline()) + 1, kind: evTick, who: uint8(c.index), run: c.run})
+	}
+}
+
+// send sends a request to a node, behind all that was sent there before.
+func (w *world) send(c *client, node int, op uint8, ttl time.Duration, t trip, code uint8) {
+	cn := &c.conns[node]
+	cn.out = max(w.now+t.out, cn.out+1)
+	if op != opRelease {
+		cn.asked = c.run
+	}
+	arrives := cn.out
+	if op == opRelease && w.rules.unordered {
+		arrives = w.now + t.out/2
+	}
+	w.push(event{at: arrives, kind: evRequest, who: uint8(c.index), node: uint8(node), op: op, tok: c.token, code: code,
+		run: c.run, gen: cn.gen, life: cn.life, x: ttl, y: t.back})
+}
+
+// request reaches a master, or finds it gone.
+func (w *world) request(e *event) {
+	c, m := &w.clients[e.who], &w.masters[e.node]
+	cn := &c.conns[e.node]
+	current := cn.gen == e.gen
+	life := e.life
+	if life == 0 && current {
+		if cn.life == 0 && m.up && e.code != lostOnTheWay {
+			cn.life = m.life // a new connection
+		}
+		life = cn.life
+	}
+	if !m.up || life != m.life || e.code == lostOnTheWay {
+		if e.op == opRelease {
+			w.grants[e.tok].release[e.node] |= relLost
+		}
+		if current && !(m.silent && !m.up) {
+			w.reply(c, cn, e, redlock.StatusDown)
+		}
+		return
+	}
+	status := w.carryOut(m, e)
+	switch {
+	case !current:
+	case e.code == lostOnReturn:
+		w.reply(c, cn, e, redlock.StatusDown)
+	default:
+		w.reply(c, cn, e, status)
+	}
+}
+
+func (w *world) reply(c *client, cn *conn, e *event, status redlock.Status) {
+	cn.back = max(w.now+e.y, cn.back+1)
+	w.push(event{at: cn.back, kind: evAnswer, who: e.who, node: e.node, op: e.op, tok: e.tok, run: e.run, gen: e.gen, code: uint8(status)})
+}
+
+// carryOut is the server's side: SET NX PX, and the scripts of the product.
+func (w *world) carryOut(m *master, e *event) redlock.Status {
+	node := int(e.node)
+	if m.token != 0 && !m.live(w.now) {
+		m.token = 0
+	}
+	g := &w.grants[e.tok]
+	switch e.op {
+	case opSet:
+		switch {
+		case m.refuses():
+			return redlock.StatusFenced
+		case m.token != 0 && !w.rules.overwrite:
+			return redlock.StatusHeld
+		}
+		if m.released>>e.tok&1 != 0 && g.release[node]&relStray == 0 {
+			w.breach(LeftBehind, "the SET of %s reaches %s after its own release, and blocks others for its whole TTL", tokenName(e.tok), nodeName(node))
+		}
+		m.token, m.made = e.tok, opSet
+		w.setExpiry(m, e, e.x)
+		if w.rules.absoluteExpiry {
+			c := &w.clients[e.who]
+			w.setExpiry(m, e, c.terms.Start.Sub(epoch)+w.plan.client[c.index].skew+time.Hour+e.x-m.clock.at(w.now))
+		}
+		g.votes |= 1 << node
+		g.exposed &^= 1 << node
+		if m.excused {
+			if w.inTime(node) {
+				g.exposed |= 1 << node
+			} else {
+				m.excused = false
+			}
+		}
+		w.say("n", node, "votes for %s", tokenName(e.tok))
+		return redlock.StatusOK
+	case opExtend:
+		switch {
+		case m.token == 0 && w.rules.extendCreates && !m.refuses():
+			m.token, m.made = e.tok, opExtend
+			w.setExpiry(m, e, e.x)
+			if m.released>>e.tok&1 != 0 {
+				w.breach(LeftBehind, "an extension makes the copy of %s on %s anew after its release", tokenName(e.tok), nodeName(node))
+			}
+			return redlock.StatusOK
+		case m.token == 0:
+			return redlock.StatusAbsent
+		case m.token != e.tok && !w.rules.extendAnyones:
+			return redlock.StatusHeld
+		case m.expires-m.clock.at(w.now) >= e.x && !w.rules.extendShortens:
+			return redlock.StatusOK
+		case m.refuses():
+			return redlock.StatusFenced
+		}
+		w.setExpiry(m, e, e.x)
+		return redlock.StatusOK
+	default:
+		switch {
+		case m.token != e.tok && !(w.rules.releaseAnyones && m.token != 0):
+			g.release[node] |= relDone
+			m.released |= 1 << e.tok
+			if m.token == 0 {
+				return redlock.StatusAbsent
+			}
+			return redlock.StatusHeld
+		case m.refuses():
+			g.release[node] |= relRefused
+			return redlock.StatusFenced
+		}
+		g.release[node] |= relDone
+		m.released |= 1 << e.tok
+		w.say("n", node, "releases %s", tokenName(m.token))
+		m.token = 0
+		w.free()
+		return redlock.StatusOK
+	}
+}
+
+func (w *world) setExpiry(m *master, e *event, ttl time.Duration) {
+	m.expires = m.clock.at(w.now) + ttl
+	w.push(event{at: w.now + m.clock.lasts(ttl) + 2, kind: evExpiry, node: e.node, tok: m.token, life: m.life})
+}
+
+// answer reaches the client.
+func (w *world) answer(c *client, e *event) {
+	cn := &c.conns[e.node]
+	if e.gen != cn.gen {
+		return
+	}
+	status := redlock.Status(e.code)
+	if status == redlock.StatusDown {
+		w.drop(cn)
+	} else if e.op != opRelease && e.run >= cn.asked {
+		cn.asked = 0
+	}
+	if e.op == opRelease || e.run != c.run {
+		return
+	}
+	switch {
+	case status == redlock.StatusDown:
+		c.dead |= 1 << e.node
+	case status == redlock.StatusOK,
+		status == redlock.StatusHeld && w.rules.heldIsYes,
+		status == redlock.StatusFenced && w.rules.fencedIsYes:
+		c.yes |= 1 << e.node
+		status = redlock.StatusOK
+	}
+	if !c.pending && !w.rules.lateAnswers {
+		return
+	}
+	now := c.clock.time(w.now)
+	send, verdict := c.machine.Answer(int(e.node), status, now)
+	if w.rules.grants(w.plan.n, c) && now.Before(c.machine.Until()) {
+		send, verdict = redlock.SendNothing, redlock.VerdictGranted
+		if !c.pending && c.state != clientHolding { // a late answer brings it back
+			c.pending = true
+			c.attempt--
+			c.turn++
+		}
+	}
+	w.decide(c, send, verdict)
+}
+
+// tick is the deadline of a run: the connections of nodes that have not
+// answered are given up, as after a timeout.
+func (w *world) tick(c *client, run uint16) {
+	for i := range w.plan.n {
+		if cn := &c.conns[i]; cn.asked != 0 && cn.asked <= run {
+			w.drop(cn)
+		}
+	}
+	if run != c.run || !c.pending {
+		return
+	}
+	send, verdict := c.machine.Tick(c.clock.time(w.now))
+	w.decide(c, send, verdict)
+}
+
+// decide does what a verdict asks for.
+func (w *world) decide(c *client, send redlock.Send, verdict redlock.Verdict) {
+	if !c.pending || verdict == redlock.VerdictPending {
+		return
+	}
+	c.pending = false
+	if verdict == redlock.VerdictGranted {
+		w.granted(c)
+		return
+	}
+	if c.extend {
+		w.notExtended(c, verdict)
+		return
+	}
+	w.say("c", c.index, "gives up attempt %d: %s", c.attempt+1, verdict)
+	if send == redlock.SendRelease {
+		w.release(c)
+	}
+	w.next(c)
+}
+
+// granted: the client has the lock, or has it for longer.
+func (w *world) granted(c *client) {
+	a := c.plan(w)
+	until := c.machine.Until()
+	if w.rules.validityFromEnd {
+		until = c.clock.time(w.now).Add(c.terms.TTL - c.terms.Drift)
+	}
+	if c.extend {
+		w.stats.Extensions++
+		if until.Before(c.until) {
+			until = c.until
+		}
+	} else {
+		w.stats.Grants++
+		c.state = clientHolding
+		w.lastGrant = c.token
+	}
+	c.until = until
+	ends := c.clock.whenTime(until)
+	if w.rules.neverEnds {
+		ends += c.terms.TTL / 2
+	}
+	if w.trace != nil {
+		verb := "is granted the lock"
+		if c.extend {
+			verb = "has extended the lock"
+		}
+		w.say("c", c.index, "%s, and believes in it until %s (token %s, votes of %s)", verb, at(ends), tokenName(c.token), nodesOf(w.grants[c.token].votes))
+	}
+	w.believe(c, ends)
+	hold := a.hold
+	if c.extends > 0 {
+		hold = a.ext[c.extends-1].hold
+	}
+	if c.extends >= a.extends && a.keep {
+		hold = ends - w.now
+	}
+	w.push(event{at: min(w.now+hold, max(ends, w.now)), kind: evHoldEnd, who: uint8(c.index), run: c.run})
+	if !c.extend {
+		w.emit(onGrant, bits.TrailingZeros8(w.grants[c.token].votes|1<<7)%w.plan.n)
+	}
+}
+
+// notExtended: an extension failed. The validity is what it was, unless the
+// lock is known to be lost.
+func (w *world) notExtended(c *client, v redlock.Verdict) {
+	w.say("c", c.index, "cannot extend the lock: %s", v)
+	ends := c.clock.whenTime(c.until)
+	if v == redlock.VerdictNotHeld {
+		c.believes = w.now
+		ends = w.now
+	}
+	if w.rules.optimistic {
+		return // it has counted it already, and its hold ends in its own time
+	}
+	w.push(event{at: max(ends, w.now), kind: evHoldEnd, who: uint8(c.index), run: c.run})
+}
+
+// holdEnd: the client extends, releases, or lets the lock run out.
+func (w *world) holdEnd(c *client) {
+	a := c.plan(w)
+	now := c.clock.time(w.now)
+	late := w.rules.extendAnyones // and so it does not look how late it is
+	if c.extends < a.extends && (late || now.Before(c.until)) {
+		e := &a.ext[c.extends]
+		c.extends++
+		ttl := time.Duration(float64(e.ttl) * w.rules.ttl).Truncate(ms)
+		terms := redlock.Terms{Extend: true, TTL: ttl, Wait: e.wait, NotAfter: c.until}
+		if late {
+			terms.NotAfter = time.Time{}
+		}
+		w.ask(c, terms)
+		if c.pending {
+			w.say("c", c.index, "asks for an extension by %s", span(ttl))
+			for i := range w.plan.n {
+				var code uint8
+				if e.mute>>i&1 != 0 {
+					code = lostOnReturn
+				}
+				w.send(c, i, opExtend, ttl, e.trips[i], code)
+			}
+			if w.rules.optimistic {
+				c.until = c.machine.Until()
+				ends := c.clock.whenTime(c.until)
+				w.say("c", c.index, "believes in the lock until %s, without waiting for answers", at(ends))
+				w.believe(c, ends)
+				w.push(event{at: ends, kind: evHoldEnd, who: uint8(c.index), run: c.run})
+			}
+			return
+		}
+	}
+	if a.keep {
+		if w.rules.neverEnds && c.believes > w.now {
+			w.push(event{at: c.believes, kind: evHoldEnd, who: uint8(c.index), run: c.run})
+			return
+		}
+		c.believes = min(c.believes, w.now)
+		w.next(c)
+		return
+	}
+	c.believes = min(c.believes, w.now)
+	w.say("c", c.index, "releases the lock")
+	w.release(c)
+	w.next(c)
+}
+
+// abandon takes note that a token is given up.
+func (w *world) abandon(c *client) {
+	g := &w.grants[c.token]
+	if !g.abandoned {
+		g.abandoned, g.abandonedAt = true, w.now
+	}
+}
+
+// release is sent to all nodes, behind the SET where its connection is still
+// good.
+func (w *world) release(c *client) {
+	a := c.plan(w)
+	w.abandon(c)
+	g := &w.grants[c.token]
+	for i := range w.plan.n {
+		if w.rules.releaseYesOnly && c.yes>>i&1 == 0 {
+			continue
+		}
+		g.release[i] |= relSent
+		if a.deaf>>i&1 != 0 {
+			g.release[i] |= relLost
+			continue
+		}
+		if c.setGen[i] != c.conns[i].gen {
+			g.release[i] |= relStray
+		}
+		w.send(c, i, opRelease, 0, a.rel[i], 0)
+	}
+}

@@ -1,0 +1,214 @@
+package sim
+
+import (
+	"time"
+
+	"redlockctl/restartguard"
+)
+
+// master is one Redis server, as far as locks on one key and the guard's
+// commands see of it. Resources do not know of each other in Redlock, so one
+// key is all that is needed.
+type master struct {
+	clock clock // its wall clock, which decides expiry
+	up    bool
+	// silent: it is down and so is its host.
+	silent bool
+	life   uint16        // counts its processes from 1: the run_id
+	booted time.Duration // what its wall clock showed then
+
+	token   uint8         // whose copy is there; 0: nobody's
+	expires time.Duration // by its wall clock
+	made    uint8         // the operation that made the copy
+
+	minReplicas, maxLag, replicas int64
+	heldSince                     time.Duration
+
+	wipes      int64
+	evicted    int64
+	configured bool
+
+	// answered is the latest connection of each guard on which it has read
+	// anything. It reads nothing more from an earlier one: a guard that has given up
+	// a connection ends it on the server's side before it goes on.
+	answered [maxGuards]uint16
+
+	// Of the witness:
+	ghosts uint64        // tokens whose copies it has forgotten
+	lostAt time.Duration // the last crash
+	losses uint16        // that a guard can see
+	// excused: it is open after a loss, and no guard has had the time to close it
+	// yet. What it votes now may be a second vote that nobody can prevent.
+	excused  bool
+	released uint64 // tokens of which a release was carried out here
+}
+
+func (m *master) reset(i int, p *plan) {
+	*m = master{clock: clock{ppm: p.nodePPM[i], offset: time.Hour}, up: true, life: 1, maxLag: 10, configured: true}
+	if p.replicas {
+		m.replicas = 1
+	}
+}
+
+// refuses tells if it answers writes with NOREPLICAS.
+func (m *master) refuses() bool { return m.maxLag > 0 && m.minReplicas > m.replicas }
+
+func (m *master) held() bool { return m.minReplicas == restartguard.FenceHold && m.maxLag > 0 }
+
+// live tells if a copy is there.
+func (m *master) live(now time.Duration) bool { return m.token != 0 && m.clock.at(now) < m.expires }
+
+// forget loses the copy that is there before it expires.
+func (w *world) forget(m *master) {
+	if m.live(w.now) {
+		m.ghosts |= 1 << m.token
+		w.stats.LostVotes++
+	}
+}
+
+// crash ends a master's process; it is back at the time given.
+func (w *world) crash(i int, back time.Duration, silent bool) {
+	m := &w.masters[i]
+	if !m.up {
+		return
+	}
+	w.stats.Crashes++
+	if w.trace != nil {
+		what := "crashes"
+		if m.live(w.now) {
+			what += " and forgets the vote for " + tokenName(m.token)
+		}
+		if silent {
+			what += "; its host is gone too"
+		}
+		w.say("n", i, "%s", what)
+	}
+	w.forget(m)
+	m.up, m.silent, m.token, m.lostAt = false, silent, 0, w.now
+	m.losses++
+	w.push(event{at: max(back, w.now+1), kind: evUp, node: uint8(i), life: m.life})
+	w.emit(onCrash, i)
+}
+
+// boot starts a master anew.
+func (w *world) boot(i int, life uint16) {
+	m := &w.masters[i]
+	if m.up || m.life != life {
+		return
+	}
+	m.up, m.silent = true, false
+	m.life++
+	m.booted = m.clock.at(w.now)
+	m.minReplicas, m.maxLag, m.wipes, m.evicted, m.configured = restartguard.FenceClosed, 10, 0, 0, false
+	if !w.plan.fenced {
+		m.minReplicas = restartguard.FenceOpen
+	}
+	if w.plan.lagZero {
+		m.maxLag = 0
+	}
+	m.excused = !m.refuses()
+	for g := range w.plan.guards {
+		w.guards[g].watches[i].graceUntil = never
+	}
+	if m.refuses() {
+		w.say("n", i, "is back, empty and closed (run %d)", m.life)
+	} else {
+		w.say("n", i, "is back, empty and OPEN (run %d)", m.life)
+	}
+	w.wakeGuards(i)
+	w.emit(onUp, i)
+	if !m.refuses() {
+		w.free()
+	}
+}
+
+// flush is FLUSHALL by somebody. A closed server refuses it.
+func (w *world) flush(i int) {
+	m := &w.masters[i]
+	if !m.up || m.refuses() {
+		return
+	}
+	w.say("n", i, "is flushed (FLUSHALL)")
+	w.forget(m)
+	m.token = 0
+	m.wipes++
+	w.lose(m, i, true)
+	w.emit(onCrash, i)
+	w.free()
+}
+
+// evict drops the copy for want of memory, as maxmemory-policy volatile-lru does
+// with live locks.
+func (w *world) evict(i int) {
+	m := &w.masters[i]
+	if !m.up || !m.live(w.now) {
+		return
+	}
+	w.say("n", i, "evicts the vote for %s", tokenName(m.token))
+	w.forget(m)
+	m.token = 0
+	m.evicted++
+	w.lose(m, i, true)
+	w.emit(onCrash, i)
+	w.free()
+}
+
+// stepClock moves a master's wall clock.
+func (w *world) stepClock(i int, by time.Duration) {
+	m := &w.masters[i]
+	if by > 0 {
+		w.forget(m)
+	}
+	m.clock.offset += by
+	w.say("n", i, "has its wall clock set by %+.3f s", by.Seconds())
+	if by > 0 {
+		w.lose(m, i, false) // what the guard sees of it is reckoned from its looks
+		w.free()
+	}
+}
+
+// lose takes note of a loss other than by a crash.
+func (w *world) lose(m *master, i int, seen bool) {
+	if seen {
+		m.losses++
+	}
+	m.excused = true
+	for g := range w.plan.guards {
+		w.guards[g].watches[i].graceUntil = never
+	}
+}
+
+// hold closes a master by an operator's hand.
+func (w *world) hold(i int, length time.Duration) {
+	m := &w.masters[i]
+	if !m.up || m.held() {
+		return
+	}
+	w.say("n", i, "is held closed by an operator")
+	m.minReplicas, m.maxLag, m.configured, m.heldSince = restartguard.FenceHold, max(m.maxLag, 10), true, w.now
+	w.push(event{at: w.now + length, kind: evHoldOver, node: uint8(i), life: m.life})
+}
+
+// handBack ends a hold: the guards may open the node when it is safe.
+func (w *world) handBack(i int, life uint16) {
+	m := &w.masters[i]
+	if !m.up || m.life != life || !m.held() {
+		return
+	}
+	w.say("n", i, "is handed back to the guards, still closed")
+	m.minReplicas = restartguard.FenceClosed
+}
+
+// expired looks at a copy when it may have run out.
+func (w *world) expired(e *event) {
+	m := &w.masters[e.node]
+	if m.token != e.tok || m.token == 0 || m.life != e.life || m.clock.at(w.now) < m.expires {
+		return
+	}
+	if g := &w.grants[m.token]; g.abandoned && g.release[e.node] == 0 {
+		w.breach(LeftBehind, "%s on %s was given up at %s, was never released there, and blocked others for its whole TTL",
+			tokenName(m.token), nodeName(int(e.node)), at(g.abandonedAt))
+	}
+	m.token = 0
+	w.free()
+}

@@ -1,0 +1,203 @@
+package sim
+
+import (
+	"time"
+
+	"redlockctl/redlock"
+	"redlockctl/restartguard"
+)
+
+// Mutant is a deliberate weakening of the guard, of the lock algorithm, or of
+// the scripts that clients send. The simulator must find each of them.
+type Mutant struct {
+	Name     string   // one word, for --mutant
+	What     string   // what it does wrong
+	Property Property // what it breaks
+	weaken   func(r *rules)
+	force    func(p *plan) // what a schedule needs for it to matter; may be nil
+}
+
+// rules are those of the mutant: one is broken, and only the property that it
+// breaks is checked, so that it is not found by something weaker.
+func (m Mutant) rules() rules {
+	r := right()
+	r.checks = 1 << m.Property
+	r.guardBroken = true
+	m.weaken(&r)
+	return r
+}
+
+// Mutants are all that there are, those of the guard first.
+func Mutants() []Mutant {
+	open := func(p *plan) { p.fenced = false }
+	return []Mutant{
+		{"no-guard", "no guard: a crashed master votes as soon as it is back", Exclusion,
+			func(r *rules) { r.noGuard, r.noExcuse = true, true }, open},
+		{"delay-0.9", "waits for 0.9 × D", Exclusion, func(r *rules) { r.delay = 0.9 }, nil},
+		{"delay-0.98", "waits for 0.98 × D", Exclusion, func(r *rules) { r.delay = 0.98 }, nil},
+		{"from-last-seen", "counts D from when the master was last seen alive", Exclusion, func(r *rules) { r.from = fromLastSeen }, nil},
+		{"from-uptime", "counts D by the server's uptime_in_seconds", Exclusion, func(r *rules) { r.from = fromUptime }, nil},
+		{"from-failed-ping", "counts D from the first failed ping", Exclusion, func(r *rules) { r.from = fromFailedPing }, nil},
+		{"wall-clock", "measures D on the wall clock of the guard's host", Exclusion, func(r *rules) { r.from = fromWallClock }, nil},
+		{"lift-retried", "sends a lift without answer again, to the next life of the server", Exclusion, func(r *rules) { r.liftRetried = true }, nil},
+		{"stray-lift", "a lift that is under way on a connection given up is not stopped, and opens what was closed again since", Exclusion,
+			func(r *rules) { r.strayLifts = true }, strays},
+		{"amnesia", "after its own restart takes a closed master as free to open", Exclusion, func(r *rules) { r.amnesia = true }, nil},
+		{"half-for-second", "a second guard trusts the first to have waited for half of D", Exclusion, func(r *rules) { r.halfForSecond = true },
+			func(p *plan) { p.guards = 2 }},
+		{"hold-is-fence", "takes an operator's hold for a fence of its own", HoldLifted, func(r *rules) { r.holdIsFence = true }, nil},
+		{"fence-not-restarted", "a restart inside the fence does not start D again", Exclusion, func(r *rules) { r.fenceNotRestarted = true }, open},
+		{"no-boot-fence", "masters without a boot fence, and a guard that closes what it sees", Exclusion, func(r *rules) { r.noExcuse = true }, open},
+		{"lag-ignored", "believes in a fence although min-replicas-max-lag 0 switches it off", Exclusion, func(r *rules) { r.lagIgnored = true },
+			func(p *plan) { p.lagZero = true }},
+		{"fence-of-one", "closes with min-replicas-to-write 1, and a replica is attached", Exclusion, func(r *rules) { r.fenceOfOne = true },
+			func(p *plan) { p.fenced, p.replicas = false, true }},
+		{"close-once", "does not close again when a closing was lost on its way", Exclusion, func(r *rules) { r.closeOnce = true }, open},
+		{"forgets-unreachable", "forgets a master that it cannot reach, and adopts what comes back", Exclusion, func(r *rules) { r.forgetsUnreachable = true }, open},
+		{"restart-by-refusal", "sees a restart only if a connection was refused meanwhile", Exclusion, func(r *rules) { r.restartByRefusal = true }, open},
+		{"opens-on-exit", "opens what it has closed when it ends", Exclusion, func(r *rules) { r.opensOnExit = true }, nil},
+		{"avoids-outage", "does not wait when too few masters would be left for a quorum", Exclusion, func(r *rules) { r.avoidsOutage = true }, nil},
+		{"cluster-deadline", "one deadline for all masters, that of the first", Exclusion, func(r *rules) { r.clusterDeadline = true }, nil},
+		{"wipes-ignored", "does not notice FLUSHALL", Exclusion, func(r *rules) { r.wipesIgnored = true }, nil},
+		{"evictions-ignored", "does not notice that locks are evicted", Exclusion, func(r *rules) { r.evictionsIgnored = true }, nil},
+		{"steps-ignored", "does not notice that a master's wall clock stepped forward", Exclusion, func(r *rules) { r.stepsIgnored = true }, nil},
+
+		{"ttl-above-max", "TTLs of 1.3 × max TTL", Exclusion, func(r *rules) { r.ttl = 1.3 }, nil},
+		{"token-reused", "the retries of a client use one token", Exclusion, func(r *rules) { r.sameToken = true }, nil},
+		{"unordered-release", "a release goes by another connection than its SET", LeftBehind, func(r *rules) { r.unordered = true }, nil},
+		{"release-yes-only", "a release is sent only to nodes that said yes", LeftBehind, func(r *rules) { r.releaseYesOnly = true }, nil},
+		{"quorum-of-connected", "a quorum of the masters that can be reached", Exclusion, func(r *rules) { r.quorumOfConnected = true }, nil},
+		{"quorum-of-half", "half of an even number of masters is a quorum", Exclusion, func(r *rules) { r.quorumOfHalf = true }, nil},
+		{"no-drift-allowance", "validity without drift allowance", Exclusion, func(r *rules) { r.noDrift = true }, nil},
+		{"validity-ignored", "a holder goes on after the end of its validity", Exclusion, func(r *rules) { r.neverEnds = true }, nil},
+		{"validity-from-end", "validity counted from the grant and not from the first request", Exclusion, func(r *rules) { r.validityFromEnd = true }, nil},
+		{"late-answers", "answers count after the attempt was given up", Exclusion, func(r *rules) { r.lateAnswers = true }, nil},
+		{"held-is-yes", "a master that has another token counts as a vote", Exclusion, func(r *rules) { r.heldIsYes = true }, nil},
+		{"fenced-is-yes", "a master that refuses writes counts as a vote", Exclusion, func(r *rules) { r.fencedIsYes = true }, nil},
+		{"absolute-expiry", "expiry as a time of the client's clock (PXAT)", Exclusion, func(r *rules) { r.absoluteExpiry = true }, nil},
+		{"extension-optimistic", "an extension counts before a quorum has confirmed it", Exclusion, func(r *rules) { r.optimistic = true }, nil},
+		{"extension-of-minority", "one answer is enough for an extension", Exclusion, func(r *rules) { r.extendMinority = true }, nil},
+		{"extension-creates", "an extension makes a copy that is gone anew", LeftBehind, func(r *rules) { r.extendCreates = true }, nil},
+		{"extension-of-anyone", "an extension does not compare the token, and may come late", Exclusion,
+			func(r *rules) { r.extendAnyones = true }, nil},
+		{"extension-shortens", "an extension that was overtaken by a longer one cuts it down", Exclusion, func(r *rules) { r.extendShortens = true }, nil},
+		{"release-of-anyone", "a release does not compare the token", Exclusion, func(r *rules) { r.releaseAnyones = true }, nil},
+		{"set-overwrites", "SET without NX", Exclusion, func(r *rules) { r.overwrite = true }, nil},
+	}
+}
+
+// strays makes plans of the rare kind in which a lift strays: some of the guard's
+// commands are held up for long, and what was opened is flushed.
+func strays(p *plan) {
+	g := &p.guard[0]
+	for k := 3; k < guardTrips; k += 5 {
+		g.trips[k].out = MaxTTL/2 + g.trips[k].back*10_000
+	}
+	crash := faultPlan{kind: faultCrash, on: onGrant, nth: 1, choice: theHolders, count: uint8(p.n), length: ms}
+	flush := faultPlan{kind: faultFlush, on: onGrant, nth: 2, choice: theHolders, count: uint8(p.n), after: ms}
+	p.fault[0], p.fault[1], p.faults = crash, flush, 2
+}
+
+// twistObservation is what a broken guard makes of what it is told.
+func (w *world) twistObservation(g *guard, node int, o restartguard.Observation, s *restartguard.State) restartguard.Observation {
+	r, x := &w.rules, &g.watches[node]
+	twist := func(p *restartguard.Params) {
+		switch {
+		case r.holdIsFence && p.MinReplicas == restartguard.FenceHold:
+			p.MinReplicas = restartguard.FenceClosed
+		case r.lagIgnored && p.MaxLag == 0:
+			p.MaxLag = 10
+		case r.fenceOfOne && p.MinReplicas == 1:
+			p.MinReplicas = restartguard.FenceClosed
+		}
+	}
+	twist(&o.Params)
+	twist(&o.Before)
+	if o.About == restartguard.Proving && (r.lagIgnored || r.fenceOfOne) && o.Params.MinReplicas == restartguard.FenceClosed {
+		o.Canary = restartguard.CanaryFenced
+	}
+	if r.wipesIgnored {
+		o.Wipes = 0
+	}
+	if r.evictionsIgnored {
+		o.Evicted = 0
+	}
+	if r.stepsIgnored {
+		o.Clock = restartguard.Reading{}
+	}
+	switch o.About {
+	case restartguard.Unreached:
+		if x.failed == 0 {
+			x.failed = w.now
+		}
+		x.refused = x.refused || o.Refused
+	case restartguard.Seen:
+		if r.restartByRefusal && s.RunID != "" && s.RunID != o.RunID && !x.refused {
+			s.RunID, s.Wipes, s.Evicted = o.RunID, o.Wipes, o.Evicted
+		}
+	}
+	return o
+}
+
+// twistState is what a broken guard makes of what the step machine has decided.
+func (w *world) twistState(g *guard, node int, o restartguard.Observation, old *restartguard.State, now time.Time) {
+	r, x := &w.rules, &g.watches[node]
+	s := &x.state
+	if o.About == restartguard.Unreached {
+		if r.forgetsUnreachable {
+			*s = restartguard.State{}
+		}
+		return
+	}
+	if o.About != restartguard.Seen {
+		return
+	}
+	restarted := old.RunID != "" && old.RunID != s.RunID
+	if !s.Deadline.IsZero() && !s.Deadline.Equal(old.Deadline) {
+		switch {
+		case r.from == fromLastSeen && !old.LastSeen.IsZero():
+			s.Deadline = old.LastSeen.Add(w.delay)
+		case r.from == fromFailedPing && x.failed > 0:
+			s.Deadline = g.clock.time(x.failed).Add(w.delay)
+		case r.from == fromUptime && restarted:
+			m := &w.masters[node]
+			up := m.clock.at(w.now).Truncate(time.Second) - m.booted.Truncate(time.Second)
+			s.Deadline = now.Add(w.delay - up)
+		case r.amnesia && old.RunID == "":
+			s.Deadline = now
+		case r.halfForSecond && g.index == 1:
+			s.Deadline = now.Add(w.delay / 2)
+		case r.fenceNotRestarted && restarted && !old.Deadline.IsZero():
+			s.Deadline = old.Deadline
+		case r.clusterDeadline:
+			for k := range w.plan.n {
+				if d := g.watches[k].state.Deadline; !d.IsZero() && d.Before(s.Deadline) {
+					s.Deadline = d
+				}
+			}
+		case r.avoidsOutage:
+			voting := 0
+			for k := range w.plan.n {
+				if g.watches[k].state.Phase == restartguard.PhaseActive {
+					voting++
+				}
+			}
+			if voting < redlock.Quorum(w.plan.n) {
+				s.Deadline = now
+			}
+		}
+	}
+	x.failed, x.refused = 0, false
+	if r.closeOnce && x.n > 0 && x.todo[0].Kind == restartguard.Close {
+		if x.closedRun == s.RunID {
+			x.n = 0
+			s.Owed, s.Deadline = restartguard.FenceOpen, time.Time{}
+		}
+		x.closedRun = s.RunID
+	}
+	if x.liftAgain {
+		x.liftAgain = false
+		x.todo[0] = restartguard.Action{Kind: restartguard.Lift, RunID: s.RunID}
+		x.n = 1
+	}
+}

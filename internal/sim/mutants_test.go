@@ -1,0 +1,86 @@
+package sim
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+)
+
+// mutantSchedules is how many schedules a mutant may take to be found.
+const mutantSchedules = 30_000
+
+// raceSchedules is the same under the race detector, where one that takes more is
+// left to the run without.
+const raceSchedules = 500
+
+// TestMutants breaks one rule after the other and expects each to be found. With
+// -v it prints how many schedules that took, and the score.
+func TestMutants(t *testing.T) {
+	began := time.Now()
+	mutants, limit := Mutants(), int64(mutantSchedules)
+	if raceOn {
+		limit = raceSchedules
+	}
+	if len(mutants) < 30 {
+		t.Errorf("only %d mutants", len(mutants))
+	}
+	killed, left := 0, 0 // left: to the run without the race detector
+	var total int64
+	for _, m := range mutants {
+		cfg := Config{Seed: 1, Schedules: limit, Faults: AllFaults, Mutant: m.Name}
+		r, force, err := cfg.rules()
+		if err != nil {
+			t.Fatal(err)
+		}
+		stats, found := search(context.Background(), cfg, r, force)
+		total += stats.Schedules
+		if found < 0 && raceOn {
+			left++
+			t.Logf("%-22s not yet found in %d schedules; the run without the race detector has more", m.Name, limit)
+			continue
+		}
+		if found < 0 {
+			t.Errorf("%-22s SURVIVED %d schedules: %s", m.Name, limit, m.What)
+			continue
+		}
+		killed++
+		t.Logf("%-22s killed by schedule %5d: %s (%s)", m.Name, found+1, m.Property, m.What)
+	}
+	decided := len(mutants) - left
+	t.Logf("score: %d of %d killed (%d %%), %d schedules in %s",
+		killed, decided, 100*killed/decided, total, time.Since(began).Round(100*time.Millisecond))
+}
+
+// TestMutantsDieOfTheirWeakness plays what is forced upon the schedules of a
+// mutant with the right rules: that alone must break nothing.
+func TestMutantsDieOfTheirWeakness(t *testing.T) {
+	n := 1500
+	if raceOn {
+		n = 150
+	}
+	for _, m := range Mutants() {
+		if m.force == nil || m.rules().noExcuse {
+			continue
+		}
+		w, p := newWorld(), new(plan)
+		for seed := range uint64(n) {
+			p.draw(1+seed, AllFaults)
+			m.force(p)
+			if w.run(p, right()); w.broken != nil {
+				t.Errorf("%s: seed %d breaks without the mutant: %s", m.Name, 1+seed, w.broken.text)
+				break
+			}
+		}
+	}
+}
+
+func TestMutantsHaveNamesOfTheirOwn(t *testing.T) {
+	seen := map[string]bool{}
+	for _, m := range Mutants() {
+		if seen[m.Name] || m.Name == "" || strings.ContainsAny(m.Name, " _") || m.What == "" {
+			t.Errorf("%q: %q", m.Name, m.What)
+		}
+		seen[m.Name] = true
+	}
+}

@@ -1,0 +1,116 @@
+package sim
+
+import (
+	"fmt"
+	"math/bits"
+	"time"
+
+	"redlockctl/redlock"
+)
+
+// Property is what must hold in every schedule.
+type Property uint8
+
+const (
+	// Exclusion: no two clients believe in the lock at the same true time.
+	Exclusion Property = iota
+	// LeftBehind: a copy of an attempt that failed, or of a lock that was
+	// released, does not outlive its release; but for what no client can help (a
+	// connection that broke, a master that refused).
+	LeftBehind
+	// EarlyLift: a guard opens a master no earlier than D after its last loss,
+	// less what its clock may be wrong.
+	EarlyLift
+	// HoldLifted: no guard opens a master that it has seen held by an operator.
+	HoldLifted
+)
+
+// String is the property as a sentence says it.
+func (p Property) String() string {
+	return [...]string{"two clients hold one lock", "a copy is left behind", "a master is opened too early", "a hold is lifted"}[p]
+}
+
+// ID is the property as one word for machines.
+func (p Property) ID() string {
+	return [...]string{"exclusion", "left-behind", "early-lift", "hold-lifted"}[p]
+}
+
+// tokens is one more than the greatest token: the number of a client's attempt,
+// see tokenOf. 0 is none.
+const tokens = maxClients*8 + 1
+
+// tokenOf draws the token of a client's attempt, from 0.
+func tokenOf(client, attempt int) uint8 { return uint8(client*8 + attempt + 1) }
+
+func tokenName(t uint8) string { return fmt.Sprintf("c%d/%d", (t-1)/8+1, (t-1)%8+1) }
+
+// What became of a release on a node.
+const (
+	relSent    uint8 = 1 << iota // it is, or was, on its way
+	relDone                      // it was carried out
+	relRefused                   // the master refuses writes
+	relLost                      // its connection was gone
+	relStray                     // it went by another connection than the SET
+)
+
+// grant is what the witness knows of one token.
+type grant struct {
+	votes       uint8 // nodes that accepted it
+	exposed     uint8 // those of them that were open for want of a boot fence
+	abandoned   bool  // failed or released
+	abandonedAt time.Duration
+	release     [maxNodes]uint8
+}
+
+// breach is a violation.
+type breach struct {
+	property Property
+	text     string
+}
+
+func (w *world) breach(p Property, format string, args ...any) {
+	if w.broken == nil && w.rules.checks&(1<<p) != 0 {
+		w.broken = &breach{property: p, text: fmt.Sprintf(format, args...)}
+		if w.trace != nil {
+			w.trace.add(w.now, "!!", w.broken.text)
+		}
+	}
+}
+
+// believe takes note that from now until a true time a client believes in its
+// lock, and looks if another does.
+func (w *world) believe(c *client, until time.Duration) {
+	c.believes = until
+	if until <= w.now {
+		return
+	}
+	for i := range w.plan.clients {
+		o := &w.clients[i]
+		if o == c || o.believes <= w.now {
+			continue
+		}
+		if w.excusable(c.token, o.token) || w.excusable(o.token, c.token) {
+			w.exposed = true
+			return
+		}
+		w.breach(Exclusion, "c%d believes in the lock until %s, and c%d until %s", o.index+1, at(o.believes), c.index+1, at(until))
+		return
+	}
+}
+
+// excusable tells if a grant stands on votes that masters gave a second time,
+// after one for another, while they were open after a loss and before any guard
+// could close them.
+func (w *world) excusable(second, first uint8) bool {
+	if w.rules.noExcuse {
+		return false
+	}
+	g := &w.grants[second]
+	votes := g.votes
+	for i := range w.plan.n {
+		if g.exposed>>i&1 != 0 && w.masters[i].ghosts>>first&1 != 0 {
+			votes &^= 1 << i
+		}
+	}
+	return votes != g.votes && bits.OnesCount8(votes) < redlock.Quorum(w.plan.n)
+}
