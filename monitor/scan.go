@@ -4,15 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 )
 
 const (
-	batchKeys  = 200     // keys of one read
-	batchBytes = 1 << 20 // of key names in one read
-	prefixLen  = 128     // bytes of a value that are read
+	batchKeys  = 200           // keys of one read
+	ownPrefix  = "redlockctl:" // of counters and canaries of this program: no locks
+	batchBytes = 1 << 20       // of key names in one read
+	prefixLen  = 128           // bytes of a value that are read
 )
 
 // readScript reads type, PTTL, length and the first bytes of each key, in one
@@ -166,6 +168,9 @@ func (r *reader) scan(ctx context.Context, patterns []string, count int64, take 
 				return err
 			}
 			for _, key := range keys {
+				if strings.HasPrefix(key, ownPrefix) {
+					continue
+				}
 				if seen != nil {
 					if _, ok := seen[key]; ok {
 						continue
