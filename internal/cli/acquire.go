@@ -17,15 +17,16 @@ import (
 
 // grantJSON is the document of acquire and extend.
 type grantJSON struct {
-	Schema  string        `json:"schema"`
-	Name    safetext.Text `json:"name"`
-	Token   safetext.Text `json:"token"`
-	TTLms   int64         `json:"ttl_ms"`
-	ValidMs int64         `json:"valid_ms"`
-	Copies  int           `json:"copies"`
-	N       int           `json:"n"`
-	Quorum  int           `json:"quorum"`
-	Nodes   []resultJSON  `json:"nodes"`
+	Schema       string        `json:"schema"`
+	Name         safetext.Text `json:"name"`
+	Token        safetext.Text `json:"token"`
+	FencingToken uint64        `json:"fencing_token,omitempty"`
+	TTLms        int64         `json:"ttl_ms"`
+	ValidMs      int64         `json:"valid_ms"`
+	Copies       int           `json:"copies"`
+	N            int           `json:"n"`
+	Quorum       int           `json:"quorum"`
+	Nodes        []resultJSON  `json:"nodes"`
 }
 
 // failureJSON is the document of an act on a lock that failed. Error is
@@ -57,6 +58,7 @@ const ttlUsage = "time to live, e.g. 20s (default 30s, or max_ttl where that is 
 
 func (a *app) acquireCommand() *cobra.Command {
 	var ttl, wait time.Duration
+	var fencing bool
 	cmd := &cobra.Command{
 		Use:   "acquire NAME",
 		Short: "Take a lock by hand",
@@ -85,7 +87,11 @@ Exit code 3 when another token holds the lock, 4 when too few nodes serve.`,
 					try, cancel = context.WithTimeout(ctx, wait)
 					defer cancel()
 				}
-				lock, err := h.op.Acquire(try, name, want)
+				acquire := h.op.Acquire
+				if fencing {
+					acquire = h.op.AcquireFenced
+				}
+				lock, err := acquire(try, name, want)
 				if err != nil && wait > 0 && ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
 					err = waited(ctx, h, name, wait, err)
 				}
@@ -97,6 +103,7 @@ Exit code 3 when another token holds the lock, 4 when too few nodes serve.`,
 		}),
 	}
 	cmd.Flags().DurationVar(&ttl, "ttl", 0, ttlUsage)
+	cmd.Flags().BoolVar(&fencing, "fencing", false, "draw a fencing token too: a number that grows with each grant")
 	cmd.Flags().DurationVar(&wait, "wait", 0, "keep trying for so long (0: as often as [redlock] retries says)")
 	return cmd
 }
@@ -160,7 +167,7 @@ func (a *app) printGrant(ctx context.Context, did string, h *hand, lock *redlock
 	n := len(h.client.Nodes())
 	if a.output == "json" {
 		return printJSON(a.out, grantJSON{
-			Schema: Schema, Name: text(lock.Resource()), Token: text(lock.Token()), TTLms: ms(lock.TTL()), ValidMs: ms(valid),
+			Schema: Schema, Name: text(lock.Resource()), Token: text(lock.Token()), FencingToken: lock.FencingToken(), TTLms: ms(lock.TTL()), ValidMs: ms(valid),
 			Copies: len(on), N: n, Quorum: h.client.Quorum(), Nodes: resultDocs(results, now),
 		})
 	}
@@ -174,6 +181,9 @@ func (a *app) printGrant(ctx context.Context, did string, h *hand, lock *redlock
 	}
 	fmt.Fprintf(a.out, "%s %s\n", did, safetext.Escape(lock.Resource()))
 	fmt.Fprintf(a.out, "token   %s\n", safetext.Escape(lock.Token()))
+	if n := lock.FencingToken(); n > 0 {
+		fmt.Fprintf(a.out, "fencing %d\n", n)
+	}
 	fmt.Fprintf(a.out, "valid   %s of %s\n", left(valid), lock.TTL())
 	fmt.Fprintf(a.out, "copies  %s\n", safetext.Escape(copies))
 	return nil

@@ -205,8 +205,9 @@ redlockctl locks`,
 	root.AddCommand(
 		a.demoCommand(), a.labCommand(),
 		a.statusCommand(), a.nodesCommand(), a.locksCommand(),
-		a.acquireCommand(), a.extendCommand(), a.releaseCommand(), a.forceReleaseCommand(),
-		a.nodeCommand(), a.guardCommand(), a.configCommand(), a.versionCommand(),
+		a.acquireCommand(), a.extendCommand(), a.releaseCommand(), a.forceReleaseCommand(), a.revokeCommand(),
+		a.superviseCommand(), a.runCommand(),
+		a.nodeCommand(), a.guardCommand(), a.configCommand(), a.simulateCommand(), a.versionCommand(),
 	)
 	return root
 }

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"errors"
+	"fmt"
 
 	"redlockctl/internal/operator"
 	"redlockctl/redlock"
@@ -47,6 +48,11 @@ type silent struct{ error }
 func (e silent) Unwrap() error        { return e.error }
 func (e silent) Is(target error) bool { return target == errSilent }
 
+// serverExit is the exit code of a program that was run for somebody.
+type serverExit int
+
+func (e serverExit) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
+
 // exitOf is the exit code of an error: the one place that decides it.
 func exitOf(err error) Exit {
 	is := func(targets ...error) bool {
@@ -57,9 +63,12 @@ func exitOf(err error) Exit {
 		}
 		return false
 	}
+	var server serverExit
 	switch {
 	case err == nil:
 		return ExitDone
+	case errors.As(err, &server):
+		return Exit(server)
 	case errors.As(err, new(usageError)), errors.As(err, new(configError)), is(redlock.ErrInvalid):
 		return ExitUsage
 	case is(operator.ErrReadOnly, errNotConfirmed):
@@ -70,7 +79,7 @@ func exitOf(err error) Exit {
 		return ExitNoQuorum
 	case is(redlock.ErrNotHeld, redlock.ErrExpired, operator.ErrChanged):
 		return ExitNotOwner
-	case is(operator.ErrRefused):
+	case is(operator.ErrRefused, redlock.ErrUnsupported):
 		return ExitRefused
 	}
 	return ExitFailed

@@ -5,64 +5,289 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
 
+	"github.com/coreos/go-systemd/v22/daemon"
 	"github.com/spf13/cobra"
 
+	"redlockctl/internal/config"
+	"redlockctl/internal/operator"
 	"redlockctl/internal/safetext"
 	"redlockctl/redlock"
 	"redlockctl/restartguard"
 )
 
 func (a *app) guardCommand() *cobra.Command {
-	return &cobra.Command{
+	var format string
+	cmd := &cobra.Command{
 		Use:   "guard",
 		Short: "Run the restart guard without a screen",
-		Long: `Watches every master whose fence is not "none". A master that has restarted may
-have forgotten votes: it stays closed until no lock that it may have forgotten
-can still be believed in (the delay D after it was first seen again), and is
-opened then. Each event is a line on standard error.
+		Long: `Watches every master. One that has restarted, or has lost its locks in another
+way, may have forgotten votes: it stays closed until no lock that it may have
+forgotten can still be believed in (the delay D after it was first seen again),
+and is opened then. A master whose fence is "none" is only watched. Each event
+is a line on standard error.
 
-It runs until SIGINT or SIGTERM, and opens no node on its way out. Several guards
-may watch one cluster.`,
-		Args: noArgs,
+It runs until SIGINT or SIGTERM, and opens no node on its way out. SIGHUP reads
+the configuration again; one that is invalid is refused, and the old one stays. A
+node that waits never waits for less because of it.
+
+What it must not forget is kept in [guard] state_dir, which one guard at a time
+may use (exit code 6). Several guards with directories of their own may watch one
+cluster. systemd is told READY, STOPPING and, if it asks, WATCHDOG.`,
+		Example: `redlockctl guard --log-format json`,
+		Args:    noArgs,
 		RunE: a.run(func(ctx context.Context, _ []string) error {
-			if err := a.tableOnly("the guard writes a log to standard error"); err != nil {
+			if err := a.tableOnly("the guard writes a log to standard error, with --log-format json as JSON"); err != nil {
 				return err
 			}
-			cfg, err := a.load()
+			log, err := a.guardLog(format)
 			if err != nil {
 				return err
 			}
-			if err := mayAct(cfg); err != nil {
-				return err
-			}
-			s, err := specOf(cfg, true)
-			if err != nil {
-				return err
-			}
-			if len(s.guarded) == 0 {
-				return configError{errors.New(`there is nothing to guard: the fence of every node is "none"`)}
-			}
-			log := slog.New(slog.NewTextHandler(a.errOut, nil))
-			s.guard.OnEvent = func(e restartguard.Event) {
-				level := slog.LevelInfo
-				if alarming(e) {
-					level = slog.LevelWarn
-				}
-				log.Log(ctx, level, printable(e.Text), "node", safetext.Escape(e.Node), "kind", safetext.Escape(e.Kind))
-			}
-			guard, err := restartguard.New(s.guarded, s.guard)
-			if err != nil {
-				return configError{err}
-			}
-			log.Info("guard started", "cluster", safetext.Escape(cfg.Cluster.Name), "nodes", len(s.guarded), "n", len(s.nodes),
-				"quorum", redlock.Quorum(len(s.nodes)), "max_ttl", cfg.Cluster.MaxTTL, "delay", cfg.Guard.Delay)
-			err = guard.Run(ctx)
-			if ctx.Err() != nil {
-				log.Info("guard stopped; closed nodes stay closed")
-				return nil
-			}
-			return fmt.Errorf("guard: %w", err)
+			return a.guard(ctx, log)
 		}),
 	}
+	cmd.Flags().StringVar(&format, "log-format", "text", "form of the log: text or json")
+	_ = cmd.RegisterFlagCompletionFunc("log-format", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp))
+	return cmd
+}
+
+func (a *app) guardLog(format string) (*slog.Logger, error) {
+	switch format {
+	case "text":
+		return slog.New(slog.NewTextHandler(a.errOut, nil)), nil
+	case "json":
+		return slog.New(slog.NewJSONHandler(a.errOut, nil)), nil
+	}
+	return nil, usageError{fmt.Errorf("--log-format %q: it is text or json", format)}
+}
+
+// guardPlan is what a configuration asks of a guard.
+type guardPlan struct {
+	cluster  string
+	nodes    []*redlock.Node
+	guard    restartguard.Config
+	stateDir string
+	maxTTL   time.Duration
+}
+
+// methodsOf are how the nodes of a configuration are closed, by name.
+func methodsOf(cfg *config.Config) map[string]restartguard.Method {
+	methods := make(map[string]restartguard.Method, len(cfg.Nodes))
+	for _, n := range cfg.Nodes {
+		methods[n.Name] = n.Method()
+	}
+	return methods
+}
+
+// planGuard loads the configuration and checks that a guard can run by it;
+// nothing is contacted.
+func (a *app) planGuard() (guardPlan, error) {
+	cfg, err := a.load()
+	if err != nil {
+		return guardPlan{}, err
+	}
+	if err := mayAct(cfg); err != nil {
+		return guardPlan{}, err
+	}
+	s, err := specOf(cfg, true)
+	if err != nil {
+		return guardPlan{}, err
+	}
+	if len(s.guarded) == 0 {
+		return guardPlan{}, configError{errors.New(`there is nothing to guard: the fence of every node is "none"`)}
+	}
+	if cfg.Guard.StateDir == "" {
+		return guardPlan{}, configError{errors.New("[guard] state_dir is missing, and neither XDG_STATE_HOME nor HOME gives a default; name a directory")}
+	}
+	p := guardPlan{cluster: cfg.Cluster.Name, nodes: s.nodes, guard: s.guard, stateDir: cfg.Guard.StateDir, maxTTL: cfg.Cluster.MaxTTL}
+	p.guard.Methods, p.guard.N = methodsOf(cfg), len(s.nodes)
+	p.guard.ClockStep = cfg.Guard.ClockStep
+	if cfg.Guard.Counter {
+		p.guard.CountEvery = restartguard.DefaultCount
+	}
+	if _, err := restartguard.New(p.nodes, p.guard); err != nil {
+		return guardPlan{}, configError{err}
+	}
+	return p, nil
+}
+
+// guard runs the daemon until ctx ends.
+func (a *app) guard(ctx context.Context, log *slog.Logger) error {
+	hangup := make(chan os.Signal, 1)
+	signal.Notify(hangup, syscall.SIGHUP)
+	defer signal.Stop(hangup)
+
+	plan, err := a.planGuard()
+	if err != nil {
+		return err
+	}
+	memory, err := restartguard.OpenMemory(plan.stateDir)
+	if errors.Is(err, restartguard.ErrInUse) {
+		return fmt.Errorf("%w: %w; give this one a [guard] state_dir of its own, or end the other", operator.ErrRefused, err)
+	} else if err != nil {
+		return err
+	}
+	defer memory.Close()
+	if err := memory.Damaged(); err != nil {
+		log.Warn("nothing is remembered: closed nodes wait for all of D", "error", printable(err.Error()))
+	}
+	d := &guardDaemon{app: a, log: log, memory: memory, dir: plan.stateDir}
+	guard, err := restartguard.New(plan.nodes, d.config(plan))
+	if err != nil {
+		return configError{err}
+	}
+	d.started("guard started", plan)
+	for {
+		next, err := d.life(ctx, guard, plan, hangup)
+		if err != nil || next == nil {
+			return err
+		}
+		plan = *next
+		// It was checked while the former guard still ran, so that it cannot fail now.
+		if guard, err = guard.Successor(plan.nodes, d.config(plan)); err != nil {
+			return err
+		}
+		d.started("configuration reloaded", plan)
+	}
+}
+
+// guardDaemon is what stays the same over a change of the configuration.
+type guardDaemon struct {
+	app    *app
+	log    *slog.Logger
+	memory *restartguard.Memory
+	dir    string
+	ready  bool
+}
+
+func (d *guardDaemon) config(p guardPlan) restartguard.Config {
+	cfg := p.guard
+	cfg.Memory = d.memory
+	cfg.OnEvent = func(e restartguard.Event) {
+		level := slog.LevelInfo
+		switch e.Kind {
+		case "exposed", "unreachable", "wiped", "clock", "evicted", "restored", "no quorum", "memory":
+			level = slog.LevelWarn
+		}
+		args := []any{"kind", safetext.Escape(e.Kind)}
+		if e.Node != "" {
+			args = append([]any{"node", safetext.Escape(e.Node)}, args...)
+		}
+		d.log.Log(context.Background(), level, printable(e.Text), args...)
+	}
+	return cfg
+}
+
+func (d *guardDaemon) started(what string, p guardPlan) {
+	d.log.Info(what, "cluster", safetext.Escape(p.cluster), "n", len(p.nodes), "quorum", redlock.Quorum(len(p.nodes)),
+		"max_ttl", p.maxTTL, "delay", p.guard.Delay, "state_dir", safetext.Escape(d.dir))
+}
+
+// life runs one guard until ctx ends, or until there is another configuration,
+// which it returns. Either way the guard has ended.
+func (d *guardDaemon) life(ctx context.Context, guard *restartguard.Guard, plan guardPlan, hangup <-chan os.Signal) (*guardPlan, error) {
+	run, stop := context.WithCancel(ctx)
+	defer stop()
+	ended := make(chan error, 1)
+	go func() { ended <- guard.Run(run) }()
+
+	every := time.Second
+	if watchdog, err := daemon.SdWatchdogEnabled(false); err == nil && watchdog > 0 {
+		every = min(every, watchdog/3)
+	}
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	sick := false
+	for {
+		select {
+		case err := <-ended:
+			if err == nil && ctx.Err() == nil {
+				err = errors.New("the guard ended by itself")
+			}
+			notify(daemon.SdNotifyStopping)
+			if err != nil {
+				return nil, fmt.Errorf("guard: %w", err)
+			}
+			d.log.Info("guard stopped; closed nodes stay closed")
+			return nil, nil
+		case <-tick.C:
+			if !d.ready && guard.Met() {
+				d.ready = true
+				notify(daemon.SdNotifyReady)
+			}
+			err := guard.Healthy()
+			if err == nil {
+				notify(daemon.SdNotifyWatchdog + "\nSTATUS=" + guardStatus(guard))
+			} else if !sick {
+				d.log.Error("the guard hangs", "error", printable(err.Error()))
+			}
+			sick = err != nil
+		case <-hangup:
+			next, err := d.reload(plan)
+			if err != nil {
+				d.log.Error("the new configuration is refused; the old one stays", "error", printable(err.Error()))
+				continue
+			}
+			stop()
+			if err := <-ended; err != nil {
+				return nil, err
+			}
+			if ctx.Err() != nil {
+				notify(daemon.SdNotifyStopping)
+				d.log.Info("guard stopped; closed nodes stay closed")
+				return nil, nil
+			}
+			return &next, nil
+		}
+	}
+}
+
+// reload reads the configuration again.
+func (d *guardDaemon) reload(old guardPlan) (guardPlan, error) {
+	next, err := d.app.planGuard()
+	if err != nil {
+		return next, err
+	}
+	if next.stateDir != d.dir {
+		d.log.Warn("state_dir is changed by a restart of the guard only", "state_dir", safetext.Escape(d.dir))
+	}
+	there := map[string]string{}
+	for _, n := range next.nodes {
+		there[n.Name()] = n.Addr()
+	}
+	for _, n := range old.nodes {
+		if there[n.Name()] != n.Addr() {
+			d.log.Warn("no longer watched; if it is closed, it stays so", "node", safetext.Escape(n.Name()), "addr", safetext.Escape(n.Addr()))
+		}
+	}
+	return next, nil
+}
+
+// notify tells systemd, if that is what started us.
+func notify(state string) { _, _ = daemon.SdNotify(false, state) }
+
+// guardStatus is the guard in one line: how many nodes are in which phase, and
+// the outlook where there is no quorum.
+func guardStatus(g *restartguard.Guard) string {
+	var count [restartguard.PhaseUnreachable + 1]int
+	for _, s := range g.Status() {
+		count[s.Phase]++
+	}
+	var parts []string
+	for p, n := range count {
+		if n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, restartguard.Phase(p)))
+		}
+	}
+	line := strings.Join(parts, ", ")
+	if o := g.Outlook(); !o.Possible() && g.Met() {
+		line += ": " + o.Text(time.Now())
+	}
+	return line
 }

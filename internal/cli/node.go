@@ -2,16 +2,24 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"redlockctl/internal/config"
+	"redlockctl/internal/operator"
 	"redlockctl/internal/safetext"
 	"redlockctl/monitor"
+	"redlockctl/redlock"
+	"redlockctl/restartguard"
 )
 
 // nodeActJSON is the document of node fence and node open.
@@ -22,10 +30,10 @@ type nodeActJSON struct {
 }
 
 func (a *app) nodeCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "node", Short: "Close or open a master by hand", RunE: group, Args: cobra.ArbitraryArgs}
+	cmd := &cobra.Command{Use: "node", Short: "Close, open or wait for a master; make it come up closed", RunE: group, Args: cobra.ArbitraryArgs}
 	cmd.AddCommand(
 		a.nodeActCommand(nodeAct{
-			verb: "fence", done: "fenced",
+			verb: "fence", done: "fenced", alias: "hold",
 			short: "Hold a master closed until it is opened by hand",
 			long: `Closes the node: it refuses writes, and its vote is missing in every quorum until
 "node open". No guard lifts it. The copies it has stay readable and run out.`,
@@ -43,7 +51,7 @@ func (a *app) nodeCommand() *cobra.Command {
 				return h.op.FenceNode(ctx, node, reason)
 			},
 		}),
-		a.nodeActCommand(nodeAct{
+		a.openable(a.nodeActCommand(nodeAct{
 			verb: "open", done: "opened",
 			short: "Open a master, whoever closed it",
 			long: `Opens the node at once, whoever closed it. Before its delay is over that may give
@@ -54,16 +62,17 @@ in. A guard opens it by itself when that is safe.`,
 				fmt.Fprintln(w, "give away locks that are still held: TWO HOLDERS. A guard opens it when that is safe.")
 			},
 			run: func(ctx context.Context, h *hand, node, reason string) error { return h.op.OpenNode(ctx, node, reason) },
-		}),
+		})),
+		a.waitCommand(), a.bootFenceCommand(),
 	)
 	return cmd
 }
 
 // nodeAct is what fence and open differ in.
 type nodeAct struct {
-	verb, done, short, long string
-	effect                  func(io.Writer, monitor.Node, monitor.Cluster)
-	run                     func(ctx context.Context, h *hand, node, reason string) error
+	verb, done, short, long, alias string
+	effect                         func(io.Writer, monitor.Node, monitor.Cluster)
+	run                            func(ctx context.Context, h *hand, node, reason string) error
 }
 
 func (a *app) nodeActCommand(act nodeAct) *cobra.Command {
@@ -110,10 +119,394 @@ audit log.`,
 			})
 		}),
 	}
+	if act.alias != "" {
+		cmd.Aliases = []string{act.alias}
+	}
 	cmd.Flags().StringVar(&reason, "reason", "", "why, for the audit log")
 	cmd.Flags().BoolVar(&yes, "yes", false, "do it without being asked")
 	_ = cmd.MarkFlagRequired("reason")
 	return cmd
+}
+
+// openable adds to node open the case of a cluster that never was in use.
+func (a *app) openable(cmd *cobra.Command) *cobra.Command {
+	var fresh bool
+	var cluster string
+	one, oneArgs := cmd.RunE, cmd.Args
+	cmd.Use = "open NAME | --new-cluster"
+	cmd.Long += `
+
+--new-cluster opens all nodes of a cluster that was never in use, which come up
+closed in their very first life, without waiting for D. It wants the name of the
+cluster typed, or --cluster NAME with --yes. It is refused, and D must be waited
+out, unless every node answers, is a closed master that nobody has opened since
+it started, and holds no key under the lock patterns, and no guard has known any
+of them to be open or to restart.`
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		if fresh {
+			return noArgs(cmd, args)
+		}
+		if cluster != "" {
+			return errors.New("--cluster goes with --new-cluster")
+		}
+		return oneArgs(cmd, args)
+	}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if !fresh {
+			return one(cmd, args)
+		}
+		return a.run(func(ctx context.Context, _ []string) error {
+			reason, _ := cmd.Flags().GetString("reason")
+			yes, _ := cmd.Flags().GetBool("yes")
+			return a.openNewCluster(ctx, cluster, reason, yes)
+		})(cmd, args)
+	}
+	cmd.Flags().BoolVar(&fresh, "new-cluster", false, "open all nodes of a cluster that was never in use")
+	cmd.Flags().StringVar(&cluster, "cluster", "", "name of the cluster, to confirm --new-cluster with --yes")
+	return cmd
+}
+
+// openedJSON is the document of node open --new-cluster.
+type openedJSON struct {
+	Schema  string          `json:"schema"`
+	Cluster safetext.Text   `json:"cluster"`
+	Opened  []safetext.Text `json:"opened"`
+}
+
+func (a *app) openNewCluster(ctx context.Context, cluster, reason string, yes bool) error {
+	return a.act(func(cfg *config.Config, _ *spec) error {
+		if yes && cluster != cfg.Cluster.Name {
+			return fmt.Errorf("%w: --yes needs --cluster %q, the name of the cluster in %s", errNotConfirmed, cfg.Cluster.Name, cfg.Path)
+		}
+		return nil
+	}, func(cfg *config.Config, h *hand) error {
+		if err := isNew(ctx, cfg, h.client.Nodes()); err != nil {
+			return fmt.Errorf("%w: this is no new cluster: %w; a guard opens its nodes %s after it has met them", operator.ErrRefused, err, cfg.Guard.Delay)
+		}
+		if !yes {
+			err := a.confirm(ctx, cfg.Cluster.Name, func(w io.Writer) error {
+				fmt.Fprintf(w, "Cluster %s: %s will vote at once. If one of them was in use before, and lost its\ndata less than %s ago, it may give away locks that are still held: TWO HOLDERS.\n",
+					safetext.Escape(cfg.Cluster.Name), strings.Join(nodeNames(cfg), ", "), cfg.Guard.Delay)
+				return nil
+			})
+			if err != nil {
+				return err
+			}
+		}
+		doc := openedJSON{Schema: Schema, Cluster: text(cfg.Cluster.Name)}
+		for _, name := range nodeNames(cfg) {
+			if err := h.op.OpenNode(ctx, name, "new cluster: "+reason); err != nil {
+				return err
+			}
+			doc.Opened = append(doc.Opened, text(name))
+		}
+		if a.output == "json" {
+			return printJSON(a.out, doc)
+		}
+		fmt.Fprintf(a.out, "opened %s\n", strings.Join(nodeNames(cfg), " "))
+		return nil
+	})
+}
+
+// isNew tells why a cluster may have been in use before.
+func isNew(ctx context.Context, cfg *config.Config, nodes []*redlock.Node) error {
+	memory, err := remembered(cfg)
+	if err != nil {
+		return err
+	}
+	methods := methodsOf(cfg)
+	for _, n := range nodes {
+		if m, ok := memory[n.Name()]; ok && (m.Opened || m.Lives > 1) {
+			return fmt.Errorf("a guard has known node %q before", n.Name())
+		}
+		o, err := restartguard.Inspect(ctx, n, methods[n.Name()])
+		if err != nil {
+			return err
+		}
+		shut, hold := o.Shut()
+		switch {
+		case o.Role != "master":
+			return fmt.Errorf("the role of node %q is %s", n.Name(), o.Role)
+		case hold:
+			return fmt.Errorf("node %q is held by an operator", n.Name())
+		case !shut:
+			return fmt.Errorf("node %q is not closed", n.Name())
+		case o.Configured:
+			return fmt.Errorf("node %q was configured since it started, so that it may have been open", n.Name())
+		}
+		keys, err := restartguard.Keys(ctx, n, cfg.Cluster.LockPatterns)
+		switch {
+		case err != nil:
+			return err
+		case keys > 0:
+			return fmt.Errorf("node %q holds keys under the lock patterns", n.Name())
+		}
+	}
+	return nil
+}
+
+// remembered is what the guard's daemon remembers, nothing if it never ran. A
+// memory that cannot be read is an error: it may say what must be known.
+func remembered(cfg *config.Config) (map[string]restartguard.Remembered, error) {
+	if cfg.Guard.StateDir == "" {
+		return nil, nil
+	}
+	m, err := restartguard.ReadMemory(cfg.Guard.StateDir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("what the guard remembers cannot be read: %w", err)
+	}
+	return m, nil
+}
+
+// nodeOf is a configured node.
+func nodeOf(cfg *config.Config, name string) (*redlock.Node, restartguard.Method, error) {
+	if err := known(cfg, name); err != nil {
+		return nil, restartguard.Method{}, err
+	}
+	nodes, err := cfg.Masters()
+	if err != nil {
+		return nil, restartguard.Method{}, configError{err}
+	}
+	i := slices.IndexFunc(cfg.Nodes, func(n config.Node) bool { return n.Name == name })
+	return nodes[i], cfg.Nodes[i].Method(), nil
+}
+
+func (a *app) waitCommand() *cobra.Command {
+	var timeout time.Duration
+	var before bool
+	cmd := &cobra.Command{
+		Use:   "wait NAME",
+		Short: "Wait until a master serves, or until it may be started",
+		Long: `Waits until the node answers as a master that is open, and so votes. Nothing is
+changed. Exit code 1, and what it is waiting for, when --timeout is over before.
+
+With --before-start it waits for the delay D from now, while the server is down,
+so that its next life begins after the last one's votes have run out: for
+ExecStartPre= of a server that cannot come up closed (fence = "none"). systemd
+runs that after the former process has ended. TimeoutStartSec= must be longer than
+D. It is refused if something answers at the address.`,
+		Example: `redlockctl node wait n2 --timeout 1m
+ExecStartPre=/usr/bin/redlockctl node wait n2 --before-start`,
+		Args:              oneName("node"),
+		ValidArgsFunction: a.completeNodes,
+		RunE: a.run(func(ctx context.Context, args []string) error {
+			cfg, err := a.load()
+			if err != nil {
+				return err
+			}
+			node, method, err := nodeOf(cfg, args[0])
+			if err != nil {
+				return err
+			}
+			if timeout < 0 {
+				return usageError{fmt.Errorf("--timeout %s is negative", timeout)}
+			}
+			done := "serves"
+			if before {
+				done = "may start"
+				err = a.waitBeforeStart(ctx, cfg, node, timeout)
+			} else {
+				wait, cancel := ctx, context.CancelFunc(func() {})
+				if timeout > 0 {
+					wait, cancel = context.WithTimeout(ctx, timeout)
+				}
+				defer cancel()
+				err = restartguard.Wait(wait, node, method)
+				if m, e := remembered(cfg); err != nil && e == nil && m[node.Name()].Wait > 0 {
+					err = fmt.Errorf("%w; the guard opens it in %s", err, left(m[node.Name()].Wait))
+				}
+			}
+			switch {
+			case ctx.Err() != nil:
+				return ctx.Err()
+			case err != nil:
+				return err
+			case a.output == "json":
+				return printJSON(a.out, nodeActJSON{Schema: Schema, Node: text(node.Name()), Done: done})
+			}
+			fmt.Fprintf(a.out, "%s %s\n", safetext.Escape(node.Name()), done)
+			return nil
+		}),
+	}
+	cmd.Flags().DurationVar(&timeout, "timeout", 0, "give up after this time; 0 is never")
+	cmd.Flags().BoolVar(&before, "before-start", false, "wait for D from now, before the server is started")
+	return cmd
+}
+
+// waitBeforeStart waits for D from a moment at which the former process has
+// ended.
+func (a *app) waitBeforeStart(ctx context.Context, cfg *config.Config, node *redlock.Node, timeout time.Duration) error {
+	if err := restartguard.Unused(ctx, node); err != nil {
+		return fmt.Errorf("%w: %w", operator.ErrRefused, err)
+	}
+	from := time.Now()
+	if timeout > 0 && timeout < cfg.Guard.Delay {
+		return usageError{fmt.Errorf("--timeout %s is shorter than the delay %s", timeout, cfg.Guard.Delay)}
+	}
+	fmt.Fprintf(a.errOut, "redlockctl: %s may start in %s\n", safetext.Escape(node.Name()), cfg.Guard.Delay)
+	t := time.NewTimer(time.Until(from.Add(cfg.Guard.Delay)))
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-t.C:
+		return nil
+	}
+}
+
+// bootFenceJSON is the document of node boot-fence.
+type bootFenceJSON struct {
+	Schema     string          `json:"schema"`
+	Node       safetext.Text   `json:"node"`
+	Method     string          `json:"method"`
+	ConfigFile *safetext.Text  `json:"config_file,omitempty"`
+	Lines      []string        `json:"lines,omitempty"`
+	Include    *safetext.Text  `json:"include,omitempty"`
+	Args       []string        `json:"args,omitempty"`
+	Boot       string          `json:"boot,omitempty"` // with --verify: closed, fragile, open, unknown
+	Because    []safetext.Text `json:"because,omitempty"`
+}
+
+func (a *app) bootFenceCommand() *cobra.Command {
+	var word string
+	var verify bool
+	cmd := &cobra.Command{
+		Use:   "boot-fence NAME",
+		Short: "What makes a master come up closed, and whether it would",
+		Long: `Prints what to put into which file of the server, so that it refuses to vote from
+the first moment of its process on, until a guard opens it. Nothing is changed.
+
+--verify says whether a restart would come up closed, without restarting it. The
+server's settings cannot tell, since they are those of now; what can is its file,
+where that is on this machine and readable, and what was seen of its present
+life's beginning. Exit code 0 if it would come up closed; 1 if it would not, if
+the server may drop the setting by itself, or if it cannot be verified from here.`,
+		Example:           `redlockctl node boot-fence n2 --verify`,
+		Args:              oneName("node"),
+		ValidArgsFunction: a.completeNodes,
+		RunE: a.run(func(ctx context.Context, args []string) error {
+			cfg, err := a.load()
+			if err != nil {
+				return err
+			}
+			node, method, err := nodeOf(cfg, args[0])
+			if err != nil {
+				return err
+			}
+			if word != "" {
+				if method, err = methodOf(word, method); err != nil {
+					return usageError{err}
+				}
+			}
+			var known *restartguard.Remembered
+			memory, memoryErr := remembered(cfg)
+			if m, ok := memory[node.Name()]; ok && m.Addr == node.Addr() {
+				known = &m
+			}
+			check, err := restartguard.CheckBoot(ctx, node, method, known)
+			if verify {
+				if err != nil {
+					return fmt.Errorf("cannot be verified from here: %w", err)
+				}
+				if memoryErr != nil {
+					check.Because = append(check.Because, printable(memoryErr.Error()))
+				}
+				return a.printBootCheck(node, method, check)
+			}
+			return a.printBootFence(node, method, check.File)
+		}),
+	}
+	cmd.Flags().StringVar(&word, "method", "", "min-replicas or acl, instead of the configured one")
+	cmd.Flags().BoolVar(&verify, "verify", false, "say whether a restart would come up closed")
+	_ = cmd.RegisterFlagCompletionFunc("method", cobra.FixedCompletions([]string{"min-replicas", "acl"}, cobra.ShellCompDirectiveNoFileComp))
+	return cmd
+}
+
+// methodOf is the method of a word, with the user of the configured one.
+func methodOf(word string, configured restartguard.Method) (restartguard.Method, error) {
+	switch {
+	case word == restartguard.MinReplicas.String():
+		return restartguard.Method{}, nil
+	case word == restartguard.ACL.String() && configured.Kind == restartguard.ACL:
+		return configured, nil
+	case word == restartguard.ACL.String():
+		return restartguard.Method{Kind: restartguard.ACL, User: "locks"}, nil
+	}
+	return restartguard.Method{}, fmt.Errorf("--method %q: it is min-replicas or acl", word)
+}
+
+func (a *app) printBootCheck(node *redlock.Node, method restartguard.Method, c restartguard.BootCheck) error {
+	var failed error
+	if c.Boot != restartguard.BootClosed {
+		failed = silent{fmt.Errorf("%s would not come up closed for sure", node.Name())}
+	}
+	if a.output == "json" {
+		doc := bootFenceJSON{Schema: Schema, Node: text(node.Name()), Method: method.Kind.String(), ConfigFile: optional(c.File), Boot: c.Boot.String()}
+		for _, b := range c.Because {
+			doc.Because = append(doc.Because, text(b))
+		}
+		return errors.Join(printJSON(a.out, doc), failed)
+	}
+	verdict := map[restartguard.Boot]string{
+		restartguard.BootClosed:  "a restart comes up closed",
+		restartguard.BootFragile: "a restart comes up closed, but not for long",
+		restartguard.BootOpen:    "A RESTART COMES UP OPEN",
+		restartguard.BootUnknown: "cannot be verified from here",
+	}[c.Boot]
+	fmt.Fprintf(a.out, "%s: %s\n", safetext.Escape(node.Name()), verdict)
+	for _, b := range c.Because {
+		fmt.Fprintf(a.out, "  %s\n", printable(b))
+	}
+	return failed
+}
+
+// Paths that are shown where the server does not tell its own.
+const (
+	anyConfigFile = "/etc/redis/redis.conf"
+	fenceFile     = "redlockctl-fence.conf"
+)
+
+func (a *app) printBootFence(node *redlock.Node, method restartguard.Method, file string) error {
+	doc := bootFenceJSON{Schema: Schema, Node: text(node.Name()), Method: method.Kind.String(), ConfigFile: optional(file)}
+	shown := safetext.Escape(file)
+	if file == "" {
+		shown = anyConfigFile
+	}
+	include := filepath.Join(filepath.Dir(shown), fenceFile)
+	switch method.Kind {
+	case restartguard.MinReplicas:
+		doc.Lines = []string{fmt.Sprintf("min-replicas-to-write %d", restartguard.FenceClosed), "min-replicas-max-lag 10"}
+		doc.Include = optional(include)
+		doc.Args = []string{"--min-replicas-to-write", strconv.Itoa(restartguard.FenceClosed), "--min-replicas-max-lag", "10"}
+	case restartguard.ACL:
+		doc.Lines = []string{
+			"user " + method.User + " on >PASSWORD ~* &* -@all +@read +@connection +@transaction +@scripting +@pubsub -@write",
+			"user default off",
+		}
+	}
+	if a.output == "json" {
+		return printJSON(a.out, doc)
+	}
+	w := a.out
+	fmt.Fprintf(w, "%s (%s), method %s\n\n", safetext.Escape(node.Name()), safetext.Escape(node.Addr()), doc.Method)
+	switch method.Kind {
+	case restartguard.MinReplicas:
+		fmt.Fprintf(w, "1. Make the file %s with these lines:\n\n    %s\n\n", include, strings.Join(doc.Lines, "\n    "))
+		fmt.Fprintf(w, "2. Make this the last line of %s:\n\n    include %s\n\n", shown, include)
+		fmt.Fprintf(w, "The first two must not stand in %s itself, where a CONFIG\nREWRITE would replace them by what is set at that time.\n\n", shown)
+		fmt.Fprintf(w, "Or, where you start the server by a command line of your own, add to it:\n\n    %s\n\n", strings.Join(doc.Args, " "))
+	case restartguard.ACL:
+		fmt.Fprintf(w, "1. In the server's ACL file (aclfile), or in %s where it has none, start the\nuser of the lock clients without the commands that write; its keys and its\npassword as they are now:\n\n    %s\n\n", shown, doc.Lines[0])
+		fmt.Fprintf(w, "2. Let nobody else write. A user that is not fenced gets by the fence, the\ndefault user too:\n\n    %s\n\n", doc.Lines[1])
+		fmt.Fprintf(w, "3. In the configuration of redlockctl, for this node:\n\n    fence = \"acl\"\n    fence_user = %q\n\n", method.User)
+		fmt.Fprintln(w, "Never send ACL SAVE or CONFIG REWRITE while the node is open: they would write\nthe open user into the file.")
+		fmt.Fprintln(w)
+	default:
+		fmt.Fprintf(w, "Its fence is \"none\": nothing closes it. See --method, `redlockctl supervise`, and\n`redlockctl node wait --before-start`.\n")
+		return nil
+	}
+	fmt.Fprintf(w, "Then: redlockctl node boot-fence %s --verify\n", safetext.Escape(node.Name()))
+	return nil
 }
 
 func nodeNames(cfg *config.Config) []string {

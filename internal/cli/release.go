@@ -84,7 +84,11 @@ func (a *app) printReleased(did, name string, results []redlock.NodeResult) erro
 	if a.output == "json" {
 		return printJSON(a.out, releaseJSON{Schema: Schema, Name: text(name), Gone: left == 0, Nodes: resultDocs(results, now)})
 	}
-	fmt.Fprintf(a.out, "%s %s: gone on %s\n", did, safetext.Escape(name), safetext.Escape(strings.Join(names, " ")))
+	where := "gone on"
+	if did == "revoked" { // a tombstone is there
+		where = "on"
+	}
+	fmt.Fprintf(a.out, "%s %s: %s %s\n", did, safetext.Escape(name), where, safetext.Escape(strings.Join(names, " ")))
 	for _, o := range others {
 		fmt.Fprintf(a.out, "  %s\n", safetext.Escape(o))
 	}

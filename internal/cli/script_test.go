@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+	"golang.org/x/sys/unix"
 
 	"redlockctl/internal/lab"
 )
@@ -73,6 +74,8 @@ func TestScripts(t *testing.T) {
 			"start":     cmdStart,
 			"await":     cmdAwait,
 			"interrupt": cmdInterrupt,
+			"signal":    cmdSignal,
+			"ends":      cmdEnds,
 		},
 	})
 }
@@ -245,6 +248,36 @@ func cmdInterrupt(ts *testscript.TestScript, neg bool, args []string) {
 	fmt.Fprint(ts.Stdout(), j.output())
 	if code := j.cmd.ProcessState.ExitCode(); code != 0 {
 		ts.Fatalf("%s: %s", args[0], j.cmd.ProcessState)
+	}
+}
+
+// signal NAME SIGNAL: sends it to the job; INT, TERM, …
+func cmdSignal(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: signal NAME SIGNAL")
+	}
+	s := unix.SignalNum("SIG" + args[1])
+	if s == 0 {
+		ts.Fatalf("no signal %q", args[1])
+	}
+	ts.Check(bedOf(ts).jobs[args[0]].cmd.Process.Signal(s))
+}
+
+// ends NAME CODE: the job ends with this exit code, -1 for a signal; its output,
+// of both streams, is printed.
+func cmdEnds(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: ends NAME CODE")
+	}
+	j := bedOf(ts).jobs[args[0]]
+	select {
+	case <-j.done:
+	case <-time.After(30 * time.Second):
+		ts.Fatalf("%s does not end:\n%s", args[0], j.output())
+	}
+	fmt.Fprint(ts.Stdout(), j.output())
+	if code := j.cmd.ProcessState.ExitCode(); strconv.Itoa(code) != args[1] {
+		ts.Fatalf("%s: %s, not %s", args[0], j.cmd.ProcessState, args[1])
 	}
 }
 

@@ -59,6 +59,9 @@ func specOf(cfg *config.Config, withGuard bool) (spec, error) {
 			FirstContact: cfg.Guard.FirstContact,
 			Poll:         cfg.Guard.Poll,
 			Timeout:      cfg.Guard.Timeout,
+			Methods:      methodsOf(cfg),
+			ClockStep:    cfg.Guard.ClockStep,
+			N:            len(nodes),
 		},
 	}
 	if withGuard && !s.readOnly {
@@ -129,6 +132,7 @@ func openHand(s spec) (*hand, error) {
 	h.client = client
 	h.op = operator.New(client, operator.Options{
 		Cluster: s.monitor.ClusterName, ReadOnly: s.readOnly, Log: h.log, MaxTTL: s.monitor.MaxTTL,
+		Methods: s.guard.Methods,
 	})
 	return h, nil
 }
@@ -190,7 +194,13 @@ func openSession(ctx context.Context, s spec) (*session, error) {
 }
 
 // alarming tells if a person should look at an event of the guard.
-func alarming(e restartguard.Event) bool { return e.Kind == "exposed" || e.Kind == "unreachable" }
+func alarming(e restartguard.Event) bool {
+	switch e.Kind {
+	case "exposed", "unreachable", "no quorum", "clock", "wiped", "evicted", "restored", "memory":
+		return true
+	}
+	return false
+}
 
 // close ends all parts and waits for them. No node is opened on the way out.
 func (s *session) close() {

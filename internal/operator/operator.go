@@ -43,8 +43,12 @@ var ErrUnlogged = errors.New("done, but the outcome is missing from the audit lo
 type locks interface {
 	Nodes() []*redlock.Node
 	Acquire(ctx context.Context, resource string, ttl time.Duration) (*redlock.Lock, error)
+	AcquireFenced(ctx context.Context, resource string, ttl time.Duration) (*redlock.Lock, error)
 	Extend(ctx context.Context, resource, token string, ttl time.Duration) (*redlock.Lock, error)
 	Release(ctx context.Context, resource, token string) ([]redlock.NodeResult, error)
+	Revoke(ctx context.Context, resource, token string, atMost time.Duration) ([]redlock.NodeResult, error)
+	ForceRelease(ctx context.Context, resource, token string) ([]redlock.NodeResult, error)
+	ForceReleaseHash(ctx context.Context, resource, holder string) ([]redlock.NodeResult, error)
 	Inspect(ctx context.Context, resource string) ([]redlock.NodeResult, error)
 }
 
@@ -65,6 +69,8 @@ type Options struct {
 	Log      *audit.Log // nil only while ReadOnly
 	// MaxTTL is the longest TTL that may be asked for; 0 is no limit.
 	MaxTTL time.Duration
+	// Methods are how nodes are closed, by name; default min-replicas.
+	Methods map[string]restartguard.Method
 	// Actor is who acts, for the audit log; default user@host of the process,
 	// with the user behind sudo.
 	Actor string
@@ -72,7 +78,16 @@ type Options struct {
 
 // New makes an operator on the client's nodes. It sends nothing.
 func New(client *redlock.Client, opt Options) *Operator {
-	return build(client, restartguard.Hold, restartguard.Open, opt)
+	by := func(do func(context.Context, *redlock.Node, restartguard.Method) error) hand {
+		return func(ctx context.Context, n *redlock.Node) error {
+			m := opt.Methods[n.Name()]
+			if m.Kind == restartguard.Advice {
+				m = restartguard.Method{} // by hand a person may, what no guard does
+			}
+			return do(ctx, n, m)
+		}
+	}
+	return build(client, by(restartguard.HoldBy), by(restartguard.OpenBy), opt)
 }
 
 func build(l locks, hold, open hand, opt Options) *Operator {
@@ -148,6 +163,15 @@ func (a *act) end(detail string, err error) error {
 // Acquire takes a lock by hand. A TTL above the cluster's max is refused. A
 // lock whose taking cannot be logged is released again.
 func (o *Operator) Acquire(ctx context.Context, resource string, ttl time.Duration) (*redlock.Lock, error) {
+	return o.acquire(ctx, resource, ttl, o.locks.Acquire)
+}
+
+// AcquireFenced is Acquire for a lock with a fencing token.
+func (o *Operator) AcquireFenced(ctx context.Context, resource string, ttl time.Duration) (*redlock.Lock, error) {
+	return o.acquire(ctx, resource, ttl, o.locks.AcquireFenced)
+}
+
+func (o *Operator) acquire(ctx context.Context, resource string, ttl time.Duration, do func(context.Context, string, time.Duration) (*redlock.Lock, error)) (*redlock.Lock, error) {
 	if err := o.mayUse(resource, ttl); err != nil {
 		return nil, err
 	}
@@ -155,7 +179,7 @@ func (o *Operator) Acquire(ctx context.Context, resource string, ttl time.Durati
 	if err != nil {
 		return nil, err
 	}
-	lock, err := o.locks.Acquire(ctx, resource, ttl)
+	lock, err := do(ctx, resource, ttl)
 	if err != nil {
 		return nil, a.end(summary(nodesOf(err)), err)
 	}
@@ -214,138 +238,6 @@ func (o *Operator) Release(ctx context.Context, resource, token string) ([]redlo
 	}
 	results, err := o.locks.Release(ctx, resource, token)
 	return results, a.end(summary(results), err)
-}
-
-// ForceRelease deletes the copies of the token that was shown, compared again
-// on each node when it runs. An empty token means: whatever a fresh look finds,
-// each node's own. Values that are no tokens are refused.
-//
-// It fails with [redlock.ErrNotHeld] if no copy is there, with [ErrChanged] if
-// the token is on no node that answered, but another is, and with
-// [redlock.ErrNoQuorum] if so few nodes took part that the lock may go on. A
-// node that is down does not fail it otherwise; the results, one for each node
-// in the nodes' order, say where a copy may be left. They are there also with
-// an error, once something was sent.
-func (o *Operator) ForceRelease(ctx context.Context, resource, token, reason string) ([]redlock.NodeResult, error) {
-	if err := o.mayAct(reason); err != nil {
-		return nil, err
-	}
-	if resource == "" {
-		return nil, fmt.Errorf("%w: the lock needs a name", redlock.ErrInvalid)
-	}
-	a, err := o.begin(audit.Record{Act: "force-release", Target: target(resource), Reason: reason, TokenSHA: audit.TokenSHA(token)})
-	if err != nil {
-		return nil, err
-	}
-	found, err := o.locks.Inspect(ctx, resource)
-	if ctxErr := context.Cause(ctx); ctxErr != nil {
-		// A release is sent although the context is over, so it must not begin then.
-		return nil, a.end(summary(found), ctxErr)
-	}
-	tokens, err := choose(resource, token, found, err)
-	if err != nil {
-		return nil, a.end(joined("; ", summary(found), hashes(found)), err)
-	}
-	if token == "" {
-		// Only now it is known whose copies will go: that too is on disk before
-		// they do.
-		if err := a.write(audit.Intent, hashes(found)); err != nil {
-			return nil, unlogged(err)
-		}
-	}
-	results, err := o.take(ctx, resource, tokens, found)
-	return results, a.end(summary(results), err)
-}
-
-// take deletes the copies of tokens, which a look has found.
-func (o *Operator) take(ctx context.Context, resource string, tokens []string, found []redlock.NodeResult) ([]redlock.NodeResult, error) {
-	results := slices.Clone(found)
-	var failed error
-	deleted, changed := 0, false
-	for i, t := range tokens {
-		released, err := o.locks.Release(ctx, resource, t)
-		// That this token is gone by now is no failure as long as another was found
-		// and deleted.
-		if err != nil && !errors.Is(err, redlock.ErrNotHeld) && failed == nil {
-			failed = err
-		}
-		for _, r := range released {
-			j := slices.IndexFunc(results, func(f redlock.NodeResult) bool { return f.Node == r.Node })
-			if r.Status == redlock.StatusOK {
-				deleted++
-			}
-			// What is said of a node is the answer to its own token; of a node on
-			// which none was found, the answer to the first.
-			if j >= 0 && (copyOf(found[j]) && found[j].Token == t || !copyOf(found[j]) && i == 0) {
-				changed = changed || r.Status == redlock.StatusHeld
-				results[j] = r
-			}
-		}
-	}
-	switch {
-	case failed != nil:
-		return results, failed
-	case deleted == 0 && changed:
-		return results, fmt.Errorf("%q: %w, a moment ago", resource, ErrChanged)
-	case deleted == 0:
-		return results, fmt.Errorf("%q: %w: its copies ended a moment ago", resource, redlock.ErrNotHeld)
-	}
-	return results, nil
-}
-
-// choose is which tokens' copies to delete, from a look at all nodes that ended
-// with lookErr.
-func choose(resource, token string, found []redlock.NodeResult, lookErr error) ([]string, error) {
-	var tokens, silent []string
-	for _, r := range found {
-		switch {
-		case r.Type != "" && r.Type != "string" && r.Type != "none":
-			return nil, fmt.Errorf("%w: %q on %s is a %s, not a string as a Redlock lock is: another kind of lock, or none", ErrRefused, resource, r.Node, safetext.Escape(r.Type))
-		case copyOf(r) && (r.Token == "" || r.Len > int64(len(r.Token))):
-			return nil, fmt.Errorf("%w: the value of %q on %s is a string of %d bytes, which is no token", ErrRefused, resource, r.Node, r.Len)
-		case copyOf(r):
-			if !slices.Contains(tokens, r.Token) {
-				tokens = append(tokens, r.Token)
-			}
-		case r.Status != redlock.StatusAbsent:
-			silent = append(silent, r.Node)
-		}
-	}
-	unheard := ""
-	if len(silent) > 0 {
-		unheard = " (not heard of: " + strings.Join(silent, ", ") + ")"
-	}
-	switch {
-	case len(tokens) == 0 && len(silent) == len(found): // nobody knows anything
-		return nil, cmp.Or(lookErr, fmt.Errorf("%q: %w%s", resource, redlock.ErrNoQuorum, unheard))
-	case len(tokens) == 0:
-		return nil, fmt.Errorf("%q: %w: no node that answered has a copy%s", resource, redlock.ErrNotHeld, unheard)
-	case token == "":
-		return tokens, nil
-	case slices.Contains(tokens, token):
-		return []string{token}, nil
-	}
-	there := make([]string, len(tokens))
-	for i, t := range tokens {
-		there[i] = fmt.Sprintf("%q on %s", t, strings.Join(holding(found, t), ", "))
-	}
-	return nil, fmt.Errorf("%q: %w: now there is %s%s", resource, ErrChanged, strings.Join(there, "; "), unheard)
-}
-
-// copyOf tells if a look found a string on the node.
-func copyOf(r redlock.NodeResult) bool {
-	return r.Status == redlock.StatusHeld || r.Status == redlock.StatusOK
-}
-
-// holding are the nodes that hold a copy of token.
-func holding(found []redlock.NodeResult, token string) []string {
-	var nodes []string
-	for _, r := range found {
-		if copyOf(r) && r.Token == token {
-			nodes = append(nodes, r.Node)
-		}
-	}
-	return nodes
 }
 
 // FenceNode holds a node closed until it is opened by hand.

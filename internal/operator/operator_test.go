@@ -67,6 +67,24 @@ func (c *cluster) Inspect(context.Context, string) ([]redlock.NodeResult, error)
 	return c.look, c.lookIs
 }
 
+func (c *cluster) AcquireFenced(ctx context.Context, resource string, ttl time.Duration) (*redlock.Lock, error) {
+	return c.Acquire(ctx, resource, ttl)
+}
+
+func (c *cluster) ForceRelease(ctx context.Context, resource, token string) ([]redlock.NodeResult, error) {
+	return c.Release(ctx, resource, token)
+}
+
+func (c *cluster) ForceReleaseHash(ctx context.Context, resource, holder string) ([]redlock.NodeResult, error) {
+	c.called("hash")
+	return c.Release(ctx, resource, holder)
+}
+
+func (c *cluster) Revoke(ctx context.Context, resource, token string, _ time.Duration) ([]redlock.NodeResult, error) {
+	c.called("revoke")
+	return c.Release(ctx, resource, token)
+}
+
 func (c *cluster) Release(_ context.Context, _, token string) ([]redlock.NodeResult, error) {
 	c.called("release " + token)
 	if c.release != nil {
@@ -327,7 +345,7 @@ func TestForceRelease(t *testing.T) {
 		{name: "nothing there of any", look: look("", "", ""), err: redlock.ErrNotHeld},
 		{name: "no node answers", look: look("!", "!", "!"), lookIs: redlock.ErrNoQuorum, token: "t1", err: redlock.ErrNoQuorum},
 		{name: "the client is closed", lookIs: redlock.ErrClosed, err: redlock.ErrClosed},
-		{name: "a hash", look: hash, token: "t1", err: ErrRefused, says: []string{"n2 is a hash"}},
+		{name: "a hash", look: hash, err: ErrRefused, says: []string{"n2 is a hash"}},
 		{name: "a long value", look: long, token: "t1", err: ErrRefused, says: []string{"1000 bytes"}},
 		{name: "an empty value", look: empty, err: ErrRefused},
 	} {

@@ -1,0 +1,8 @@
+//go:build !linux
+
+package cli
+
+import "syscall"
+
+// dieWithUs is not possible here.
+func dieWithUs(*syscall.SysProcAttr) {}

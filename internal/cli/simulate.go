@@ -1,0 +1,258 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"redlockctl/internal/safetext"
+	"redlockctl/internal/sim"
+)
+
+// errViolation is returned when the simulator found what must not be.
+var errViolation = errors.New("a property does not hold")
+
+// simulateOptions are the flags of simulate.
+type simulateOptions struct {
+	schedules    schedules
+	seed         uint64
+	withoutGuard bool
+	delay        float64
+	faults       string
+	mutant       string
+	list         bool
+	workers      int
+}
+
+// schedules is a number that may be written as 200000, 200_000 or 1e6.
+type schedules int64
+
+func (s *schedules) String() string { return strconv.FormatInt(int64(*s), 10) }
+
+func (s *schedules) Type() string { return "number" }
+
+func (s *schedules) Set(v string) error {
+	f, err := strconv.ParseFloat(strings.ReplaceAll(v, "_", ""), 64)
+	if err != nil || f != math.Trunc(f) || f < 1 || f > 1e12 {
+		return errors.New("it is a whole number from 1 to 1e12")
+	}
+	*s = schedules(f)
+	return nil
+}
+
+func (a *app) simulateCommand() *cobra.Command {
+	o := simulateOptions{schedules: 200_000}
+	cmd := &cobra.Command{
+		Use:   "simulate",
+		Short: "Play crashes against the guard and the lock algorithm, in simulated time",
+		Long: `Plays random schedules in simulated time against this program's own lock
+algorithm and its own guard: masters that crash at the worst moment and come back
+empty, guards that crash, clocks that are wrong, a network that delays and loses.
+An independent witness looks if two clients ever believe in one lock, if a copy is
+left behind, if a master is opened too early. Nothing is contacted, and one seed is
+one schedule, on every machine.
+
+With the guard it finds nothing. To see that it can find something, take the guard
+away, shorten its delay, or break a rule on purpose: --list-mutants lists the ways.
+What is found is shortened to the few events that matter and printed with the
+command that plays it again. The exit code is then 1.`,
+		Example: "redlockctl simulate --schedules 200000\nredlockctl simulate --without-guard\nredlockctl simulate --delay 0.9\nredlockctl simulate --mutant token-reused",
+		Args:    noArgs,
+		RunE: a.run(func(ctx context.Context, _ []string) error {
+			if o.list {
+				return a.listMutants()
+			}
+			return a.simulate(ctx, o)
+		}),
+	}
+	f := cmd.Flags()
+	f.Var(&o.schedules, "schedules", "how many to play at most, e.g. 200000 or 1e6")
+	f.Uint64Var(&o.seed, "seed", 1, "of the first schedule; each further one has the next")
+	f.BoolVar(&o.withoutGuard, "without-guard", false, "no guard, and masters that come up open")
+	f.Float64Var(&o.delay, "delay", 1, "factor on D, the time for which a crashed master stays closed")
+	f.StringVar(&o.faults, "faults", "all", "what may go wrong: all, none, or of "+strings.Join(sim.FaultNames(), ","))
+	f.StringVar(&o.mutant, "mutant", "", "break one rule on purpose")
+	f.BoolVar(&o.list, "list-mutants", false, "list the rules that can be broken")
+	f.IntVar(&o.workers, "workers", 0, "how many processors to use (0: all); changes nothing in what is found")
+	var names []string
+	for _, m := range sim.Mutants() {
+		names = append(names, m.Name)
+	}
+	_ = cmd.RegisterFlagCompletionFunc("mutant", cobra.FixedCompletions(names, cobra.ShellCompDirectiveNoFileComp))
+	return cmd
+}
+
+// config checks the flags.
+func (o simulateOptions) config() (sim.Config, error) {
+	faults, err := sim.ParseFaults(o.faults)
+	switch {
+	case err != nil:
+		return sim.Config{}, fmt.Errorf("--faults: %w", err)
+	case !(o.delay > 0 && o.delay <= 10):
+		return sim.Config{}, fmt.Errorf("--delay %g is not in (0, 10]", o.delay)
+	case o.withoutGuard && o.delay != 1:
+		return sim.Config{}, errors.New("--delay is the guard's, and there is none with --without-guard")
+	case o.withoutGuard && o.mutant != "":
+		return sim.Config{}, errors.New("--mutant and --without-guard: one at a time")
+	case o.workers < 0:
+		return sim.Config{}, fmt.Errorf("--workers %d is negative", o.workers)
+	}
+	return sim.Config{
+		Seed: o.seed, Schedules: int64(o.schedules), WithoutGuard: o.withoutGuard, Delay: o.delay, Faults: faults,
+		Mutant: o.mutant, Workers: o.workers,
+	}, nil
+}
+
+func (a *app) simulate(ctx context.Context, o simulateOptions) error {
+	cfg, err := o.config()
+	if err != nil {
+		return usageError{err}
+	}
+	if a.errTTY {
+		began, told := time.Now(), time.Now()
+		cfg.Progress = func(played int64) {
+			if now := time.Now(); now.Sub(told) >= 200*time.Millisecond {
+				told = now
+				fmt.Fprintf(a.errOut, "\r%d of %d schedules, %.0f a second ", played, cfg.Schedules, float64(played)/now.Sub(began).Seconds())
+			}
+		}
+		// The line is wiped with blanks, which any terminal knows.
+		defer fmt.Fprintf(a.errOut, "\r%60s\r", "")
+	}
+	r, err := sim.Run(ctx, cfg)
+	switch {
+	case errors.Is(err, sim.ErrUnknownMutant):
+		return usageError{fmt.Errorf("%w; see redlockctl simulate --list-mutants", err)}
+	case err != nil:
+		return err
+	}
+	if a.output == "json" {
+		err = printJSON(a.out, simulateDoc(o, cfg, r))
+	} else {
+		writeSimulation(a.out, cfg, r)
+	}
+	if err == nil && r.Violation != nil {
+		err = silent{errViolation}
+	}
+	return err
+}
+
+// replay is the command that plays a schedule again.
+func replay(cfg sim.Config, seed uint64) string {
+	b := fmt.Sprintf("redlockctl simulate --seed %d --schedules 1", seed)
+	if cfg.WithoutGuard {
+		b += " --without-guard"
+	}
+	if cfg.Delay != 1 {
+		b += fmt.Sprintf(" --delay %g", cfg.Delay)
+	}
+	if cfg.Faults != sim.AllFaults {
+		b += " --faults " + cfg.Faults.String()
+	}
+	if cfg.Mutant != "" {
+		b += " --mutant " + cfg.Mutant
+	}
+	return b
+}
+
+func writeSimulation(w io.Writer, cfg sim.Config, r sim.Report) {
+	perSecond := float64(r.Schedules) / max(r.Elapsed.Seconds(), 1e-6)
+	if v := r.Violation; v != nil {
+		fmt.Fprintf(w, "VIOLATION in schedule %d, seed %d: %s\n%s\n\n", v.Played, v.Seed, v.Property, v.About)
+		fmt.Fprintf(w, "%12s  %-3s  %s\n", "TIME", "WHO", "WHAT")
+		for _, l := range v.Trace {
+			fmt.Fprintf(w, "%10.4f s  %-3s  %s\n", l.At.Seconds(), l.Who, l.Text)
+		}
+		fmt.Fprintf(w, "\nc is a client, n a master, g a guard, !! the witness. This is the shortest form that was found,\nin %d tries. To play it again:\n\n    %s\n",
+			v.Tries, replay(cfg, v.Seed))
+		return
+	}
+	fmt.Fprintf(w, "%d schedules, no violation (%s, %.0f a second)\n", r.Schedules, r.Elapsed.Round(100*time.Millisecond), perSecond)
+	fmt.Fprintf(w, "%d grants, %d extensions, %d crashes, %d votes forgotten, %d lifts, %d crashes of guards\n",
+		r.Grants, r.Extensions, r.Crashes, r.LostVotes, r.Lifts, r.GuardCrashes)
+	if r.Exposed > 0 {
+		fmt.Fprintf(w, "In %d of them a master that was open after a loss (no boot fence, FLUSHALL, eviction, a step of its\nclock) voted again before a guard could close it, and two clients held the lock: only a boot fence, and nobody\nwho flushes, prevents that.\n", r.Exposed)
+	}
+}
+
+// simulateJSON is the document of simulate.
+type simulateJSON struct {
+	Schema    string         `json:"schema"`
+	Seed      uint64         `json:"seed"`
+	Limit     int64          `json:"limit"`
+	Guard     bool           `json:"guard"`
+	Delay     float64        `json:"delay"`
+	Faults    safetext.Text  `json:"faults"`
+	Mutant    *safetext.Text `json:"mutant,omitempty"`
+	ElapsedMs int64          `json:"elapsed_ms"`
+	sim.Stats
+	Violation *violationJSON `json:"violation,omitempty"`
+}
+
+type violationJSON struct {
+	Property safetext.Text `json:"property"`
+	What     safetext.Text `json:"what"`
+	Seed     uint64        `json:"seed"`
+	Schedule int64         `json:"schedule"` // which one it was, from 1
+	About    safetext.Text `json:"about"`
+	Trace    []lineJSON    `json:"trace"`
+	Replay   safetext.Text `json:"replay"`
+}
+
+type lineJSON struct {
+	AtUs int64         `json:"at_us"`
+	Who  safetext.Text `json:"who"`
+	Text safetext.Text `json:"text"`
+}
+
+func simulateDoc(o simulateOptions, cfg sim.Config, r sim.Report) simulateJSON {
+	doc := simulateJSON{
+		Schema: Schema, Seed: cfg.Seed, Limit: cfg.Schedules, Guard: !cfg.WithoutGuard, Delay: cfg.Delay,
+		Faults: text(cfg.Faults.String()), Mutant: optional(o.mutant), ElapsedMs: ms(r.Elapsed), Stats: r.Stats,
+	}
+	if v := r.Violation; v != nil {
+		doc.Violation = &violationJSON{
+			Property: text(v.Property.ID()), What: text(v.What), Seed: v.Seed, Schedule: v.Played,
+			About: text(v.About), Replay: text(replay(cfg, v.Seed)),
+		}
+		for _, l := range v.Trace {
+			doc.Violation.Trace = append(doc.Violation.Trace, lineJSON{l.At.Microseconds(), text(l.Who), text(l.Text)})
+		}
+	}
+	return doc
+}
+
+// mutantsJSON is the document of simulate --list-mutants.
+type mutantsJSON struct {
+	Schema  string       `json:"schema"`
+	Mutants []mutantJSON `json:"mutants"`
+}
+
+type mutantJSON struct {
+	Name     safetext.Text `json:"name"`
+	Property safetext.Text `json:"property"`
+	What     safetext.Text `json:"what"`
+}
+
+func (a *app) listMutants() error {
+	if a.output == "json" {
+		doc := mutantsJSON{Schema: Schema}
+		for _, m := range sim.Mutants() {
+			doc.Mutants = append(doc.Mutants, mutantJSON{text(m.Name), text(m.Property.ID()), text(m.What)})
+		}
+		return printJSON(a.out, doc)
+	}
+	t := &table{head: []string{"MUTANT", "BREAKS", "WHAT IT DOES WRONG"}}
+	for _, m := range sim.Mutants() {
+		t.add(plain(m.Name), plain(m.Property.ID()), plain(m.What))
+	}
+	t.write(a.out, a.color())
+	return nil
+}
