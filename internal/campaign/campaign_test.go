@@ -1,0 +1,125 @@
+package campaign_test
+
+import (
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9/logging"
+	"go.uber.org/goleak"
+
+	"redlockctl/internal/campaign"
+	"redlockctl/internal/lab/labtest"
+	"redlockctl/restartguard"
+)
+
+func TestMain(m *testing.M) {
+	if order := os.Getenv(campaign.GuardEnv); order != "" {
+		os.Exit(campaign.GuardMain(order))
+	}
+	logging.Disable() // go-redis writes each failed dial to stderr
+	goleak.VerifyTestMain(m)
+}
+
+// play runs a short campaign; the long ones are scripts/crash-campaign.
+func play(t *testing.T, cfg campaign.Config) *campaign.Report {
+	t.Helper()
+	cfg.RedisServer, cfg.Dir, cfg.Seed = labtest.RedisServer(t), t.TempDir(), uint64(time.Now().UnixNano())
+	report, err := campaign.Run(t.Context(), cfg)
+	if report != nil {
+		var text strings.Builder
+		report.Print(&text)
+		t.Log("\n" + text.String())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return report
+}
+
+// With a guard no lock is ever held by two, and no master accepts a SET between
+// its start and its rejoining, D or more after it.
+func TestWithGuard(t *testing.T) {
+	r := play(t, campaign.Config{Cycles: 15})
+	if !r.Clean() || r.Accepted > 0 {
+		t.Error("something was found")
+	}
+	if r.Kills < 15 || r.Voters == 0 || r.Grants == 0 || r.Rejoins == 0 {
+		t.Error("nothing was tried")
+	}
+}
+
+// The same campaign fails without a guard: it can fail.
+func TestWithoutGuard(t *testing.T) {
+	r := play(t, campaign.Config{Cycles: 1000, Guarding: campaign.Nothing})
+	if len(r.Violations) == 0 {
+		t.Errorf("no lock was held by two in %d kills", r.Kills)
+	}
+}
+
+// A guard that is killed at any moment never opens a master early.
+func TestGuardKilled(t *testing.T) {
+	r := play(t, campaign.Config{Cycles: 15, Guarding: campaign.Killed})
+	if !r.Clean() || r.Accepted > 0 {
+		t.Error("something was found")
+	}
+	if r.GuardKills < 15 || r.Rejoins == 0 {
+		t.Error("nothing was tried")
+	}
+}
+
+// A guard that waits too short is found out.
+func TestDelayTooShort(t *testing.T) {
+	if r := play(t, campaign.Config{Cycles: 1000, DelayShare: 0.5}); r.Clean() {
+		t.Errorf("half of D was not found in %d kills", r.Kills)
+	}
+}
+
+// A clock that jumps forward ends locks before their time: the guard closes that
+// node at once, and one that goes back costs nothing.
+func TestClockStep(t *testing.T) {
+	const poll = 20 * time.Millisecond
+	servers := labtest.ClockServers(t, 3)
+	g, err := restartguard.New(labtest.Nodes(servers), restartguard.Config{Delay: time.Second, Poll: poll})
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	go func() { defer close(done); _ = g.Run(t.Context()) }()
+	t.Cleanup(func() { <-done })
+	becomes := func(node int, phase restartguard.Phase) {
+		t.Helper()
+		for end := time.Now().Add(20 * time.Second); g.Status()[node].Phase != phase; time.Sleep(time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatalf("never %s: %+v", phase, g.Status()[node])
+			}
+		}
+	}
+	for i := range servers {
+		becomes(i, restartguard.PhaseActive)
+	}
+	closed := func(node int) bool {
+		_, err := servers[node].Do(t.Context(), "SET", "probe:clock", "x", "PX", "1")
+		return err != nil && strings.HasPrefix(err.Error(), "NOREPLICAS")
+	}
+	time.Sleep(10 * poll) // the guard of real servers has to see their clocks a few times
+	stepped := time.Now()
+	if err := servers[0].SetClock(30*time.Second, 1); err != nil {
+		t.Fatal(err)
+	}
+	if err := servers[1].SetClock(-time.Second, 1); err != nil {
+		t.Fatal(err)
+	}
+	becomes(0, restartguard.PhaseClosed)
+	if !closed(0) {
+		t.Error("the node whose clock jumped forward takes writes")
+	}
+	if closed(1) || closed(2) {
+		t.Error("a node whose clock did not jump forward is closed")
+	}
+	becomes(0, restartguard.PhaseActive)
+	if took := time.Since(stepped); took < time.Second {
+		t.Errorf("open again after %s", took)
+	}
+}

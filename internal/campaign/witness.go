@@ -1,0 +1,101 @@
+package campaign
+
+import (
+	"fmt"
+	"sync"
+	"time"
+)
+
+// keepFor is how long a belief that is over is remembered: longer than any
+// report of another one takes.
+const keepFor = 10 * time.Second
+
+// Belief is one client's belief that it holds a lock.
+type Belief struct {
+	Resource string
+	Client   int
+	Token    string
+	From     time.Time // when the client learnt of its grant
+	Until    time.Time // when it ceases to believe: the end of validity, or earlier if it says so
+}
+
+// Violation is two beliefs of one lock at one time.
+type Violation struct {
+	First, Second Belief
+}
+
+// Overlap is for how long both believed, as far as was known when it was
+// found.
+func (v Violation) Overlap() time.Duration {
+	return earlier(v.First.Until, v.Second.Until).Sub(later(v.First.From, v.Second.From))
+}
+
+func (v Violation) String() string {
+	start := v.First.From
+	one := func(b Belief) string {
+		return fmt.Sprintf("client %d (%.6s…) from %s to %s", b.Client, b.Token, b.From.Sub(start).Round(10*time.Microsecond), b.Until.Sub(start).Round(10*time.Microsecond))
+	}
+	return fmt.Sprintf("%s is held twice for %s: %s; %s", v.Resource(), v.Overlap().Round(10*time.Microsecond), one(v.First), one(v.Second))
+}
+
+// Resource is what was held twice.
+func (v Violation) Resource() string { return v.First.Resource }
+
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// Witness takes note of beliefs. It takes part in nothing and decides nothing.
+// The zero Witness is ready for use.
+type Witness struct {
+	mu         sync.Mutex
+	beliefs    map[string][]*Belief
+	grants     int
+	violations []Violation
+}
+
+// Believe takes note of a belief, and tells if it contradicts another. The
+// returned function is called when the client ceases to believe before Until,
+// before it tells anybody else.
+func (w *Witness) Believe(b Belief) (end func(), contradicts bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.beliefs == nil {
+		w.beliefs = map[string][]*Belief{}
+	}
+	w.grants++
+	kept := w.beliefs[b.Resource][:0]
+	for _, o := range w.beliefs[b.Resource] {
+		if b.From.Sub(o.Until) > keepFor {
+			continue
+		}
+		kept = append(kept, o)
+		if later(o.From, b.From).Before(earlier(o.Until, b.Until)) {
+			contradicts = true
+			w.violations = append(w.violations, Violation{First: *o, Second: b})
+		}
+	}
+	w.beliefs[b.Resource] = append(kept, &b)
+	return func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		b.Until = earlier(b.Until, time.Now())
+	}, contradicts
+}
+
+// Violations are what was found, and how many grants there were.
+func (w *Witness) Violations() (found []Violation, grants int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return append([]Violation(nil), w.violations...), w.grants
+}
