@@ -808,3 +808,58 @@ func TestInvalidArguments(t *testing.T) {
 		}
 	}
 }
+
+// TestWaitingWithoutPolling: who waits is woken by the release, although the
+// next pause would end in hours; where tracking is denied, by the pause.
+func TestWaitingWithoutPolling(t *testing.T) {
+	servers := labtest.Servers(t, 3)
+	for _, s := range servers {
+		if _, err := s.Do(t.Context(), "ACL", "SETUSER", "untold", "on", ">pw", "~*", "+@all", "-client"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, user := range []string{"", "untold"} {
+		t.Run("user "+user, func(t *testing.T) {
+			opt := patient()
+			opt.Retries, opt.RetryDelay = 1000, 10*time.Hour
+			var nodes []*redlock.Node
+			for _, s := range servers {
+				o := &redis.Options{Addr: s.Addr()}
+				if user != "" {
+					o.Username, o.Password = user, "pw"
+					opt.RetryDelay = 20 * time.Millisecond
+				}
+				n, err := redlock.NewNode(s.Addr(), o)
+				if err != nil {
+					t.Fatal(err)
+				}
+				nodes = append(nodes, n)
+			}
+			other, err := redlock.New(nodes, opt)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer other.Close()
+			c := open(t, servers, patient())
+			for _, ttl := range []time.Duration{time.Hour, 300 * time.Millisecond} { // released, and expired
+				l := acquire(t, c, "a", ttl)
+				go func() {
+					time.Sleep(100 * time.Millisecond)
+					if ttl == time.Hour {
+						_, _ = l.Release(context.Background())
+					}
+				}()
+				ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+				got, err := other.Acquire(ctx, "a", time.Hour)
+				cancel()
+				if err != nil {
+					t.Fatalf("TTL %s: %v", ttl, err)
+				}
+				if _, err := got.Release(t.Context()); err != nil {
+					t.Error(err)
+				}
+			}
+			settled(t, servers)
+		})
+	}
+}

@@ -86,8 +86,8 @@ const (
 	slotsMost  = 16 // that a turn is held back for
 	slotsPrior = 4  // among which those choose who know nothing yet
 	lossesMost = 1000
-	habitDecay = 0.25
-	near       = 1 // so few slots from its turn, one watches all nodes
+	habitDecay = 0.3 // more than a quarter: half of a half is what rounding would keep
+	near       = 1   // so few slots from its turn, one watches all nodes
 )
 
 func newLookout(n int, most time.Duration, random func() float64) *lookout {
