@@ -439,6 +439,9 @@ func (t *memTap) hear() (message, error) {
 		t.mu.Lock()
 		by, moved, ended := t.by, t.moved, t.ended
 		t.mu.Unlock()
+		if ended == nil { // closed before it was heard
+			return message{}, net.ErrClosed
+		}
 		var late <-chan time.Time
 		if !by.IsZero() {
 			late = time.After(time.Until(by))
