@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"runtime/debug"
 	"runtime/pprof"
 	"slices"
 	"strings"
@@ -18,10 +19,11 @@ import (
 )
 
 type lockBench struct {
-	quick  bool
-	json   string
-	only   string
-	server string
+	quick    bool
+	json     string
+	markdown string
+	only     string
+	server   string
 
 	profile string // a file for a CPU profile of redlockctl's slices alone
 }
@@ -82,11 +84,15 @@ func runLock(b lockBench) error {
 			}
 		}
 		if want("contended") {
+			ceiling(r, round, slice)
 			for _, m := range order {
-				if m.floor {
+				if err := contended(r, servers, m, round, 1, slice); err != nil {
+					return err
+				}
+				if m.floor { // it cannot wait
 					continue
 				}
-				if err := contended(r, servers, m, round, 3*slice); err != nil {
+				if err := contended(r, servers, m, round, fighters, 3*slice); err != nil {
 					return err
 				}
 			}
@@ -102,20 +108,74 @@ func runLock(b lockBench) error {
 			}
 		}
 	}
-	r.print(os.Stdout, header(b.server))
+	about := about(b, rounds)
+	r.print(os.Stdout, about)
 	if b.json != "" {
-		return r.write(b.json, header(b.server))
+		if err := r.writeJSON(b.json, about); err != nil {
+			return err
+		}
+	}
+	if b.markdown != "" {
+		return r.writeMarkdown(b.markdown, about)
 	}
 	return nil
 }
 
-func header(server string) map[string]string {
-	version, _ := exec.Command(server, "--version").Output()
-	return map[string]string{
-		"date": time.Now().UTC().Format(time.DateOnly), "go": runtime.Version(),
-		"redis": strings.TrimSpace(string(version)), "cpus": fmt.Sprint(runtime.NumCPU()),
-		"redsync": "v4.18.1", "rueidislock": "v1.0.79", "go-redis": "v9.23.0",
+// fact is a line of what has to be known about a run to compare it.
+type fact struct{ Name, Value string }
+
+func about(b lockBench, rounds int) []fact {
+	version, _ := exec.Command(b.server, "--version").Output()
+	command := "go run . lock"
+	for _, arg := range os.Args[2:] {
+		command += " " + arg
 	}
+	facts := []fact{
+		{"date", time.Now().UTC().Format(time.DateOnly)},
+		{"command", "cd bench && " + command},
+		{"rounds", fmt.Sprint(rounds)},
+		{"CPU", fmt.Sprintf("%d × %s", runtime.NumCPU(), cpuModel())},
+		{"system", runtime.GOOS + "/" + runtime.GOARCH + ", load " + load() + " at the end"},
+		{"Go", strings.TrimPrefix(runtime.Version(), "go")},
+		{"redis-server", redisVersion(string(version))},
+	}
+	info, _ := debug.ReadBuildInfo()
+	for _, path := range []string{"github.com/redis/go-redis/v9", "github.com/go-redsync/redsync/v4", "github.com/redis/rueidis/rueidislock"} {
+		for _, m := range info.Deps {
+			if path == m.Path || strings.HasPrefix(path, m.Path+"/") {
+				facts = append(facts, fact{path, m.Version})
+			}
+		}
+	}
+	return facts
+}
+
+func redisVersion(text string) string {
+	for _, word := range strings.Fields(text) {
+		if v, ok := strings.CutPrefix(word, "v="); ok {
+			return v
+		}
+	}
+	return strings.TrimSpace(text)
+}
+
+// cpuModel is the name of the processor, where the system tells it.
+func cpuModel() string {
+	text, _ := os.ReadFile("/proc/cpuinfo")
+	for line := range strings.Lines(string(text)) {
+		if name, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(name) == "model name" {
+			return strings.TrimSpace(value)
+		}
+	}
+	return runtime.GOARCH
+}
+
+// load tells how busy the machine is: about as much as the benchmark itself
+// makes it, unless others run on it.
+func load() string {
+	text, _ := os.ReadFile("/proc/loadavg")
+	first, _, _ := strings.Cut(string(text), " ")
+	return first
 }
 
 func start(bin string, n int) ([]*lab.Server, func(), error) {
@@ -274,10 +334,50 @@ func fault(r *report, servers []*lab.Server, m maker, round int, d time.Duration
 	return err
 }
 
-// contended lets eight clients, each with connections of its own, fight for
-// one key and hold it for 5 ms.
-func contended(r *report, servers []*lab.Server, m maker, round int, d time.Duration) error {
-	const clients, hold = 8, 5 * time.Millisecond
+// What is held for how long by how many in the fight for one key.
+const (
+	fighters = 8
+	hold     = 5 * time.Millisecond
+)
+
+// sleep holds a lock for exactly as long as it says. A timer of Go's runtime
+// comes up to a millisecond late on an idle machine, and the loss would be
+// counted as the locks'; so the kernel's own timer brings it near the end, and
+// the rest is spent looking at the clock. All contenders get the same.
+func sleep(d time.Duration) {
+	const rest = 250 * time.Microsecond
+	end := time.Now().Add(d)
+	t := syscall.NsecToTimespec(int64(d - rest))
+	_ = syscall.Nanosleep(&t, nil)
+	for time.Now().Before(end) {
+	}
+}
+
+// ceiling measures how often one can hold nothing at all for 5 ms: no lock can
+// be handed on more often than that.
+func ceiling(r *report, round int, d time.Duration) {
+	n, begin := 0, time.Now()
+	for time.Since(begin) < d {
+		sleep(hold)
+		n++
+	}
+	rate := float64(n) / time.Since(begin).Seconds()
+	r.add(oneKey(1)+": grants", ceilRow, round, "/s", rate)
+	r.add(oneKey(fighters)+": grants", ceilRow, round, "/s", rate)
+}
+
+func oneKey(clients int) string {
+	if clients == 1 {
+		return "one key, 1 client, hold 5 ms"
+	}
+	return fmt.Sprintf("one key, %d clients, hold 5 ms", clients)
+}
+
+// contended lets clients, each with connections of its own as if it were a
+// process of its own, fight for one key and hold it for 5 ms. The handover is
+// from the moment at which a holder calls unlock to the moment at which the next
+// one's lock returns. With one client alone it is an unlock and a lock.
+func contended(r *report, servers []*lab.Server, m maker, round, clients int, d time.Duration) error {
 	all := make([]contender, clients)
 	for i := range all {
 		c, err := m.make(servers)
@@ -293,10 +393,12 @@ func contended(r *report, servers []*lab.Server, m maker, round int, d time.Dura
 	ctx, cancel := context.WithTimeout(context.Background(), d+10*time.Second)
 	defer cancel()
 	var (
-		wg      sync.WaitGroup
-		mu      sync.Mutex
-		grants  int
-		longest time.Duration
+		wg       sync.WaitGroup
+		mu       sync.Mutex
+		grants   int
+		waits    []time.Duration
+		gaps     []time.Duration
+		released time.Time
 	)
 	begin := time.Now()
 	end := begin.Add(d)
@@ -309,22 +411,38 @@ func contended(r *report, servers []*lab.Server, m maker, round int, d time.Dura
 				if err != nil {
 					continue
 				}
-				time.Sleep(hold)
-				_ = unlock()
 				mu.Lock()
 				if got.Before(end) {
 					grants++
 				}
-				longest = max(longest, got.Sub(t))
+				waits = append(waits, got.Sub(t))
+				if !released.IsZero() {
+					gaps = append(gaps, got.Sub(released))
+				}
 				mu.Unlock()
+				sleep(hold)
+				mu.Lock()
+				released = time.Now()
+				mu.Unlock()
+				_ = unlock()
 			}
 		})
 	}
 	wg.Wait()
 	time.Sleep(100 * time.Millisecond)
-	r.add("one key, 8 clients, hold 5 ms: grants", m.name, round, "/s", float64(grants)/d.Seconds())
-	r.add("one key, 8 clients, hold 5 ms: longest wait", m.name, round, "ms", us(longest)/1000)
-	r.add("one key, 8 clients, hold 5 ms: left over", m.name, round, "keys", leftOver(servers))
+	if len(gaps) == 0 {
+		return fmt.Errorf("%s: nobody got the key", m.name)
+	}
+	name := oneKey(clients)
+	r.add(name+": grants", m.name, round, "/s", float64(grants)/d.Seconds())
+	r.add(name+": handover p50", m.name, round, "µs", us(percentile(gaps, 50)))
+	r.add(name+": handover p99", m.name, round, "µs", us(percentile(gaps, 99)))
+	if clients > 1 {
+		r.add(name+": longest wait", m.name, round, "ms", us(slices.Max(waits))/1000)
+		if !m.floor {
+			r.add(name+": left over", m.name, round, "keys", leftOver(servers))
+		}
+	}
 	flush(servers)
 	return nil
 }

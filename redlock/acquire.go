@@ -11,13 +11,39 @@ import (
 	"time"
 )
 
-// newToken draws the name of one grant: 20 random bytes as 27 characters. It
-// names one attempt: a retry draws anew, since a release of the attempt before
-// it that comes late would otherwise delete its copies.
-func newToken() string {
-	var b [20]byte
+// newToken draws the name of one grant: 18 random bytes, and two with a note to
+// those who wait for the resource, as 27 characters. It names one attempt: a
+// retry draws anew, since a release of the attempt before it that comes late
+// would otherwise delete its copies.
+func newToken(n note) string {
+	var b [tokenBytes]byte
 	_, _ = crand.Read(b[:]) // never fails
+	b[tokenBytes-2], b[tokenBytes-1] = n.serial, n.waited
 	return base64.RawURLEncoding.EncodeToString(b[:])
+}
+
+const tokenBytes = 20
+
+// note is what a token tells of the wait for it; see [lookout]. Of another's
+// token that looks like one of ours it is two numbers that mean nothing, which
+// costs somebody a little time at most.
+type note struct {
+	serial uint8 // of the grant: one more than that of the holder before
+	waited uint8 // how often the lock changed hands meanwhile; unwaited: not known
+}
+
+const unwaited = 255
+
+// noteOf reads the note in a token.
+func noteOf(token string) note {
+	var b [tokenBytes]byte
+	if base64.RawURLEncoding.DecodedLen(len(token)) != tokenBytes {
+		return note{waited: unwaited}
+	}
+	if _, err := base64.RawURLEncoding.Decode(b[:], []byte(token)); err != nil {
+		return note{waited: unwaited}
+	}
+	return note{b[tokenBytes-2], b[tokenBytes-1]}
 }
 
 // Acquire takes the lock, with retries (see [Options]). TTLs are rounded down
@@ -59,7 +85,7 @@ func (c *Client) acquire(ctx context.Context, resource string, ttl time.Duration
 	defer spot.leave()
 	var last *Error
 	for made := 1; spot.next(ctx, last); made++ {
-		run := c.attempt(ctx, resource, c.token(), ttl, Terms{}, fenced)
+		run := c.attempt(ctx, resource, c.token(spot.note()), ttl, Terms{}, fenced)
 		if run.verdict() == VerdictGranted {
 			lock := run.lock()
 			if !fenced {

@@ -74,10 +74,10 @@ func (v Verdict) String() string {
 type Send uint8
 
 const (
-	SendNothing Send = iota
-	SendSet          // SET resource token NX PX ttl
-	SendExtend       // compare and PEXPIRE
-	SendRelease      // compare and delete, on each node behind the SET
+	SendNothing Send = iota // this step asks for nothing
+	SendSet                 // SET resource token NX PX ttl
+	SendExtend              // compare and PEXPIRE
+	SendRelease             // compare and delete, on each node behind the SET
 )
 
 // Begin starts an attempt. Of terms that leave no validity to begin with

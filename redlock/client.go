@@ -18,8 +18,8 @@ type Client struct {
 	streams []*stream
 	warm    *warmth
 	watcher *watcher
-	token   func() string // draws one
-	closing chan struct{} // closed when Close is called
+	token   func(note) string // draws one
+	closing chan struct{}     // closed when Close is called
 
 	mu     sync.Mutex
 	closed bool

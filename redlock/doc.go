@@ -19,11 +19,30 @@
 // yes the lock is held for ttl − time spent − drift allowance; the attempt does
 // not wait for the other nodes. As soon as a quorum cannot be reached any more,
 // or validity is used up, it has failed, and a release is sent to all N nodes.
-// Attempts are repeated after a random pause that grows.
+// Attempts are repeated after a random pause that grows, and in between whenever
+// the lock looks free.
 //
 // A release compares the token and deletes, an extension compares the token and
 // sets the TTL anew, each as a script on every node. Neither needs to know
 // anything but the resource and the token.
+//
+// # Waiting
+//
+// Who finds a lock held does not poll. Those of one client stand in a line, first
+// in, first out, and only the first makes attempts. It reads the copies over one
+// more connection for each node, which tells of their next change (CLIENT
+// TRACKING), and is woken by the release, or by the end of their TTL, of which nodes
+// do not tell. That connection is opened when somebody has to wait, and closed when
+// nobody has for two seconds. Where a node cannot tell (it is down, denies
+// tracking, or knows no RESP3) the pauses are left.
+//
+// Clients take turns without having to know of each other: a token carries, besides
+// 18 random bytes, how often the lock had changed hands while its owner waited, and
+// who has waited as long goes next, at once; the others hold back, and look before
+// they try. This is fair among clients of this package, as far as they can see the
+// nodes; other libraries that lock the same resource go whenever they like. All of it
+// decides when an attempt is made and never whether the lock is granted: no message
+// that is lost, late or false can make two holders.
 //
 // # The rules
 //

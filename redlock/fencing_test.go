@@ -169,6 +169,7 @@ func ascending(numbers []uint64) bool {
 }
 
 func TestFencingUnderFaults(t *testing.T) {
+	t.Parallel()
 	total := 0
 	for seed := range uint64(40) {
 		granted := fencedRun(t, seed, nil)

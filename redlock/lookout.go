@@ -15,12 +15,14 @@ import (
 //
 // It wakes when a quorum of the nodes that it can see looks free: the copies
 // were deleted, or their time is over. Who is to go first then is not agreed
-// between clients, but learnt: each counts how often the lock changed hands
-// since it began to wait. Among C clients that take turns, that is C-1 times.
-// Who has seen as many as the last times goes at once; who has seen fewer holds
-// back by one slot for each, then reads before it writes, and finds the lock
-// taken without having cost anybody a vote. Attempts that clash all the same are
-// spread over a random time that doubles. While its turn is far away it watches
+// between clients; it is who has waited longest, and each can tell if it is
+// that one. It counts how often the lock changed hands since it began to wait, and
+// each token says how far the winner had counted: among C clients that take
+// turns, to C-1. Who has counted as far as the last winner goes at once. Who has
+// not holds back by one slot for each that is missing, then reads before it
+// writes, and finds the lock taken without having cost anybody a vote.
+// Those who have waited equally long clash; then they draw lots, and do so again
+// next time among as many slots as it took. While its turn is far away it watches
 // one node only, to count by: with all, the messages about each change would grow
 // with clients × nodes, and come just when the next holder needs the nodes.
 type lookout struct {
@@ -33,11 +35,14 @@ type lookout struct {
 
 	phase   phase
 	at      time.Time // when the phase ends
+	until   time.Time // for how long to hold back, with a look in between
 	polite  bool      // has just had the lock, and seen nobody have it since
 	fresh   bool      // nothing has been looked at yet
 	eager   bool      // if nothing can be seen, an attempt shall tell
 	holder  string    // the token that had most copies when last looked
-	losses  int       // how often the lock has changed hands since
+	serial  uint8     // of the holder
+	losses  int       // how often the lock has changed hands since the wait began
+	lots    float64   // slots among which those draw who have waited equally long
 	clashes int       // failed attempts in a row
 	prompt  bool      // the attempt is one without holding back
 	wide    bool      // all nodes are watched, though the turn is far away
@@ -47,8 +52,8 @@ type lookout struct {
 
 // habit is what is remembered of a resource from one grant to the next.
 type habit struct {
-	known    bool
-	expected float64 // times that the lock changes hands between two grants
+	known bool
+	round int // how often the lock changes hands between two grants, by the last winner
 }
 
 type phase uint8
@@ -81,13 +86,15 @@ const (
 )
 
 const (
-	slotMin    = 500 * time.Microsecond // finer than that, timers are not
-	slotMax    = 50 * time.Millisecond
-	slotsMost  = 16 // that a turn is held back for
-	slotsPrior = 4  // among which those choose who know nothing yet
-	lossesMost = 1000
-	habitDecay = 0.3 // more than a quarter: half of a half is what rounding would keep
-	near       = 1   // so few slots from its turn, one watches all nodes
+	slotMin     = 500 * time.Microsecond // finer than that, timers are not
+	slotMax     = 50 * time.Millisecond
+	slotsMost   = 16 // that a turn is held back for
+	slotsPrior  = 4  // among which those choose who know nothing yet
+	lossesMost  = 1000
+	serialsMost = 64  // that are believed to have been missed
+	lotsDecay   = 0.7 // with each change of hands
+	lookAfter   = 2   // slots after which one who holds back for longer looks who has it
+	near        = 1   // so few slots from its turn, one watches all nodes
 )
 
 func newLookout(n int, most time.Duration, random func() float64) *lookout {
@@ -107,7 +114,7 @@ type todo struct {
 func (m *lookout) begin(eager bool, now time.Time) {
 	m.eager, m.losses, m.clashes, m.wide, m.wary, m.told, m.holder = eager, 0, 0, false, false, false, ""
 	m.fresh, m.polite, m.prompt = true, eager, false
-	m.phase, m.at = holdingBack, now
+	m.phase, m.at, m.until = holdingBack, now, now
 }
 
 // opening: the connection to a node is being opened.
@@ -149,27 +156,50 @@ func (m *lookout) released() { m.told = true }
 // failed: an attempt was made and was contended.
 func (m *lookout) failed(slot time.Duration, now time.Time) {
 	m.told, m.eager = false, false
-	if m.prompt && m.clashes == 0 && m.habit.known {
-		// Another thought it was his turn. Both shall believe in a longer round.
-		m.habit.expected = min(m.habit.expected+0.5, lossesMost)
+	if m.prompt && m.clashes == 0 {
+		m.lots = min(2*m.lots+1, slotsMost)
 	}
 	m.prompt = false
 	m.clashes++
 	d := min(float64(clampSlot(slot))*math.Exp2(float64(min(m.clashes, 30))), float64(m.most))
-	m.phase, m.at = holdingBack, now.Add(time.Duration(m.random()*d))
+	m.at = now.Add(time.Duration(m.random() * d))
+	m.phase, m.until = holdingBack, m.at
 }
 
 // granted: the wait is over.
 func (m *lookout) granted() {
-	switch h := &m.habit; {
-	case !h.known:
-		h.known, h.expected = true, float64(m.losses)
-	default:
-		// A little less each time: who expects too many would hold back until that
-		// many have gone before, and so never learn.
-		h.expected = max(0, (h.expected+float64(m.losses))/2-habitDecay)
+	if m.holder != "" {
+		m.habit = habit{known: true, round: m.losses}
 	}
 	m.phase = asleep
+}
+
+// note is what a token tells of this wait.
+func (m *lookout) note() note {
+	if m.holder == "" {
+		return note{waited: unwaited}
+	}
+	return note{serial: m.serial + 1, waited: uint8(min(m.losses, unwaited-1))}
+}
+
+// handedOn takes in that another token has the lock. The notes tell how often it
+// has changed hands since the last look, also if that was long ago, and who has
+// lost a clash for it has the same number as who has won.
+func (m *lookout) handedOn(to string) {
+	n := noteOf(to)
+	times := n.serial - m.serial
+	if n.waited == unwaited || m.holder == "" || times > serialsMost {
+		times = 1
+	}
+	if m.serial += times; n.waited != unwaited {
+		m.serial = n.serial
+		m.habit = habit{known: true, round: int(n.waited)}
+	}
+	if m.holder != "" {
+		m.losses = min(m.losses+int(times), lossesMost)
+		m.lots *= math.Pow(lotsDecay, float64(times))
+	}
+	m.holder, m.polite = to, false
 }
 
 // step does what is due at now. slot is the time after which one client's
@@ -187,7 +217,8 @@ func (m *lookout) step(slot time.Duration, now time.Time) todo {
 				m.phase, m.prompt = attempting, true
 				continue
 			}
-			m.phase, m.at = holdingBack, now.Add(d)
+			m.phase, m.until = holdingBack, now.Add(d)
+			m.at = now.Add(min(d, lookAfter*slot))
 		case holdingBack:
 			if now.Before(m.at) {
 				return todo{at: m.at}
@@ -202,6 +233,10 @@ func (m *lookout) step(slot time.Duration, now time.Time) todo {
 			ask := m.readDark()
 			if !m.answered(now) {
 				return todo{ask: ask, at: m.at}
+			}
+			if m.looksFree(now) && now.Before(m.until) {
+				m.phase, m.at = holdingBack, m.until
+				continue
 			}
 			if m.far() && m.looksFree(now) {
 				m.wide = true
@@ -240,11 +275,9 @@ func (m *lookout) judge(now time.Time) {
 	case seen > 0:
 		m.told, m.clashes = false, 0
 		if who := m.majority(); who != "" {
-			m.wary = who == m.holder
-			if m.holder != "" && !m.wary {
-				m.losses = min(m.losses+1, lossesMost)
+			if m.wary = who == m.holder; !m.wary {
+				m.handedOn(who)
 			}
-			m.holder, m.polite = who, false
 		}
 	}
 	m.eager, m.wide = false, seen == 0
@@ -256,19 +289,20 @@ func (m *lookout) turn(slot time.Duration) time.Duration {
 	if !m.habit.known {
 		return time.Duration(m.random() * float64(max(0, slotsPrior-m.losses)) * float64(slot))
 	}
-	slots := min(math.Round(m.habit.expected)-float64(m.losses), slotsMost)
+	slots := min(max(0, m.habit.round-m.losses), slotsMost)
 	if m.polite {
 		slots = max(slots, 1)
 	}
-	if slots <= 0 {
-		return 0
+	d := float64(slots)
+	if m.lots >= 0.5 {
+		d += m.random() * m.lots
 	}
-	return time.Duration(slots * float64(slot))
+	return time.Duration(d * float64(slot))
 }
 
 // far tells if the turn is so far away that it is enough to watch one node.
 func (m *lookout) far() bool {
-	return !m.wide && m.habit.known && math.Round(m.habit.expected)-float64(m.losses) > near
+	return !m.wide && m.habit.known && m.habit.round-m.losses > near
 }
 
 // readDark marks the nodes that are to be read.

@@ -57,16 +57,16 @@ func TestLookoutKnowsTheMajorityEnd(t *testing.T) {
 	}
 }
 
-// TestLookoutHoldsBack: who has seen fewer changes of hands than usual waits a
-// slot for each, and finds the lock taken.
+// TestLookoutHoldsBack: who has seen fewer changes of hands than the last winner
+// waits a slot for each, and finds the lock taken.
 func TestLookoutHoldsBack(t *testing.T) {
 	m, now := newTestLookout(5, heldBy("t", time.Hour))
-	m.habit.expected = 3
+	m.habit.round = 3
 	for i := range 5 {
 		m.changed(i)
 	}
 	do := m.step(slotMin, now)
-	if do.attempt || do.at.Sub(now) != 3*slotMin {
+	if do.attempt || do.at.Sub(now) != lookAfter*slotMin {
 		t.Fatalf("%+v in %s", do, do.at.Sub(now))
 	}
 	now = do.at
@@ -78,19 +78,49 @@ func TestLookoutHoldsBack(t *testing.T) {
 	if m.step(slotMin, now).attempt || m.losses != 1 || m.phase != watching {
 		t.Errorf("%d losses, phase %d", m.losses, m.phase)
 	}
-	// Had it been free there, all nodes would have been looked at.
+	// Had it been free there, it would have gone on holding back, and looked at all
+	// nodes then.
+	m.losses = 0
 	m.changed(do.ask[0])
+	since := now
 	now = m.step(slotMin, now).at
 	do = m.step(slotMin, now)
 	m.read(do.ask[0], false, true, "", 0, now)
+	if do = m.step(slotMin, now); do.attempt || do.at.Sub(since) != 3*slotMin {
+		t.Fatalf("%+v in %s", do, do.at.Sub(since))
+	}
+	now = do.at
 	if do = m.step(slotMin, now); do.attempt || len(do.ask) != 4 {
-		t.Errorf("%+v", do)
+		t.Fatalf("%+v", do)
 	}
 	for _, i := range do.ask {
 		m.read(i, false, true, "", 0, now)
 	}
 	if !m.step(slotMin, now).attempt {
 		t.Error("free everywhere, and no attempt")
+	}
+}
+
+// TestLookoutLearnsFromTheWinner: its token says how long it has waited.
+func TestLookoutLearnsFromTheWinner(t *testing.T) {
+	m, now := newTestLookout(5, heldBy(newToken(note{waited: 7}), time.Hour))
+	if want := (habit{known: true, round: 7}); m.habit != want {
+		t.Errorf("%+v", m.habit)
+	}
+	for _, token := range []string{newToken(note{waited: unwaited}), "a foreign one", ""} {
+		for i := range 5 {
+			m.changed(i)
+			m.read(i, true, true, token, time.Hour, now)
+		}
+		if m.step(slotMin, now); m.habit.round != 7 {
+			t.Errorf("%q: %+v", token, m.habit)
+		}
+	}
+	for _, losses := range []int{0, 3, 254, 255, 1000} {
+		m.losses, m.holder = losses, "t"
+		if got := noteOf(newToken(m.note())); int(got.waited) != min(losses, 254) || got.serial != m.serial+1 {
+			t.Errorf("%d are told as %+v", losses, got)
+		}
 	}
 }
 

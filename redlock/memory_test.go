@@ -337,6 +337,12 @@ func (l *memLink) close() {
 // newMemClient is a client over masters in memory.
 func newMemClient(t testing.TB, nodes []*memNode, opt Options, twist func(*memNode) func([]*call) []*call) *Client {
 	t.Helper()
+	return wired(t, nodes, opt, twist, nil, nil)
+}
+
+// wired makes clients with wires and taps of another kind; nil: as they are.
+func wired(t testing.TB, nodes []*memNode, opt Options, twist func(*memNode) func([]*call) []*call, to func(memWire) wire, tapTo func(*memTap) tap) *Client {
+	t.Helper()
 	opt, err := opt.withDefaults()
 	if err != nil {
 		t.Fatal(err)
@@ -353,8 +359,17 @@ func newMemClient(t testing.TB, nodes []*memNode, opt Options, twist func(*memNo
 		if twist != nil {
 			w.twist = twist(by[n])
 		}
+		if to != nil {
+			return to(w)
+		}
 		return w
-	}, func(n *Node) tap { return &memTap{node: by[n], heard: make(chan message, 10_000)} })
+	}, func(n *Node) tap {
+		m := &memTap{node: by[n], heard: make(chan message, 10_000)}
+		if tapTo != nil {
+			return tapTo(m)
+		}
+		return m
+	})
 }
 
 // memTap is a tap on a memNode. As with Redis, an expiry is not told of.

@@ -22,12 +22,19 @@ type Options struct {
 	// millisecond. Default 0.01 and 2 ms.
 	DriftFactor float64
 	DriftMargin time.Duration
-	// Retries is how many attempts follow a failed first one; negative means
-	// none. Default 3.
+	// Retries is how many pauses follow a failed first attempt, each with an
+	// attempt at its end; negative means none. Who is woken within a pause, because
+	// the lock looks free, makes an attempt of its own that is not counted, so that
+	// Retries and RetryDelay say how long somebody waits for a lock that others
+	// hold: with the defaults for 0.5 to 1 s. A context with an end and a large
+	// number wait for as long as one likes. Default 3.
 	Retries int
-	// RetryDelay is the base of the random pause between attempts: attempt k
-	// waits for a random time in [d/2, d], d = RetryDelay × 1.5^(k-1), at most
-	// 8 × RetryDelay. Default 200 ms.
+	// RetryDelay is the base of these pauses: the k-th lasts for a random time in
+	// [d/2, d], d = RetryDelay × 1.5^(k-1), at most 8 × RetryDelay, so that clients
+	// that have collided do not do so again. A pause is what is left to a waiter
+	// that no node can wake: tracking is denied, RESP3 is not known, the node is down. It
+	// is not cut short when too few nodes answer. Shorter pauses cost the nodes more
+	// then, longer ones let a free lock stand idle. Default 200 ms.
 	RetryDelay time.Duration
 }
 

@@ -53,8 +53,8 @@ func (s Status) String() string { return statusNames[s] }
 
 // NodeResult is one node's part in an operation.
 type NodeResult struct {
-	Node   string
-	Status Status
+	Node   string // its name
+	Status Status // what it did, or why it did nothing
 	// Token is the value found on the node, where the operation learnt it.
 	Token string
 	// Type is the Redis type of the key found, where the operation learnt it
@@ -78,10 +78,12 @@ type NodeResult struct {
 // Error is how an operation on a quorum failed.
 type Error struct {
 	Op       string // "acquire", "extend", "release", …
-	Resource string
-	Kind     error // one of the sentinels, or the cause of the context's end
-	Attempts int   // attempts made, of an acquire
-	Nodes    []NodeResult
+	Resource string // what was to be locked, as the caller named it: untrusted
+	Kind     error  // one of the sentinels, or the cause of the context's end
+	Attempts int    // attempts made, of an acquire
+	// Nodes are the parts of the nodes in the last attempt, in the order in which
+	// they were configured; nil where none was asked.
+	Nodes []NodeResult
 
 	detail string // of Kind, where it is ErrInvalid
 	ended  error  // ctx.Err(), where Kind is the context's cause

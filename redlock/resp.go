@@ -15,10 +15,10 @@ import (
 
 // reply is one answer of a server.
 type reply struct {
-	kind  byte    // '+', '$', ':', '-', '*', or '_' for nil
+	kind  byte    // '+', '$', ':', '-', '*', '%' of RESP3, or '_' for nil
 	text  string  // of '+', '$' and '-'
 	n     int64   // of ':'
-	items []reply // of '*'
+	items []reply // of '*', and of '%' keys and values in turn
 }
 
 // ServerError is an error that a server sent: its text is untrusted.
@@ -66,15 +66,18 @@ func readReply(r *bufio.Reader, depth int) (reply, error) {
 			return reply{}, fmt.Errorf("%w: integer %q", errBadReply, rest)
 		}
 		return reply{kind: ':', n: n}, nil
-	case '$', '*':
+	case '$', '*', '%':
 		n, err := strconv.Atoi(string(rest))
 		switch {
-		case err != nil || n < -1 || kind == '$' && n > maxBulk || kind == '*' && (n > maxItems || depth == maxDepth):
+		case err != nil || n < -1 || kind == '$' && n > maxBulk || kind != '$' && (n > maxItems || depth == maxDepth):
 			return reply{}, fmt.Errorf("%w: length %q", errBadReply, rest)
 		case n == -1:
 			return reply{kind: '_'}, nil
 		case kind == '$':
 			return readBulk(r, n)
+		}
+		if kind == '%' {
+			n = max(0, 2*n)
 		}
 		items := make([]reply, n)
 		for i := range items {
@@ -82,7 +85,7 @@ func readReply(r *bufio.Reader, depth int) (reply, error) {
 				return reply{}, err
 			}
 		}
-		return reply{kind: '*', items: items}, nil
+		return reply{kind: kind, items: items}, nil
 	}
 	return reply{}, fmt.Errorf("%w: it begins with %q", errBadReply, kind)
 }

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"math/rand/v2"
+	"os"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -183,11 +185,38 @@ func tidy() schedule {
 	return s
 }
 
-const safetySeeds = 100
+// safetySeeds is how many schedules are played at least; the environment
+// variable says for how long to go on, for a campaign.
+const (
+	safetySeeds    = 60
+	safetyVariable = "REDLOCKCTL_SAFETY"
+)
+
+// seeds are the schedules to play.
+func seeds(t *testing.T) iter.Seq[uint64] {
+	t.Helper()
+	var long time.Duration
+	if text := os.Getenv(safetyVariable); text != "" {
+		var err error
+		if long, err = time.ParseDuration(text); err != nil || long <= 0 {
+			t.Fatalf("%s=%q is not a positive duration", safetyVariable, text)
+		}
+	}
+	return func(yield func(uint64) bool) {
+		begin, seed := time.Now(), uint64(0)
+		for ; seed < safetySeeds || time.Since(begin) < long; seed++ {
+			if !yield(seed) {
+				return
+			}
+		}
+		t.Logf("%d schedules", seed)
+	}
+}
 
 func TestExclusion(t *testing.T) {
+	t.Parallel()
 	grants := 0
-	for seed := range uint64(safetySeeds) {
+	for seed := range seeds(t) {
 		beliefs, _ := contenders().run(t, seed)
 		grants += len(beliefs)
 		if err := overlap(beliefs); err != nil {
@@ -200,8 +229,9 @@ func TestExclusion(t *testing.T) {
 }
 
 func TestNothingLeftBehind(t *testing.T) {
+	t.Parallel()
 	grants := 0
-	for seed := range uint64(safetySeeds) {
+	for seed := range seeds(t) {
 		beliefs, left := tidyHung().run(t, seed)
 		if err := overlap(beliefs); err != nil {
 			t.Fatalf("seed %d: two holders: %v", seed, err)

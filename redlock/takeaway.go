@@ -42,7 +42,7 @@ func (c *Client) Revoke(ctx context.Context, resource, token string, atMost time
 	case IsTombstone(token):
 		return nil, &Error{Op: op, Resource: resource, Kind: ErrInvalid, detail: "it is revoked already"}
 	}
-	return c.takeAway(ctx, op, call{op: opRevoke, key: resource, token: token, value: tombstonePrefix + newToken(), ttl: atMost})
+	return c.takeAway(ctx, op, call{op: opRevoke, key: resource, token: token, value: tombstonePrefix + newToken(note{waited: unwaited}), ttl: atMost})
 }
 
 // ForceRelease deletes the copies of token on all nodes, compared on each when

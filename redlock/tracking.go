@@ -329,44 +329,33 @@ func newRedisTap(n *Node, timeout time.Duration) *redisTap {
 }
 
 func (t *redisTap) open(ctx context.Context) (tracking bool, err error) {
-	var conn *tappedConn
-	client := t.node.OneLife(t.timeout, func(opt *redis.Options) {
-		opt.Protocol = 3
-		// With one, go-redis would go on dialling in the background after a failure.
-		opt.PoolSize = 2
-		dial := opt.Dialer
-		opt.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
-			if dial == nil {
-				dial = redis.NewDialer(opt)
-			}
-			c, err := dial(ctx, network, addr)
-			if err != nil {
-				return nil, err
-			}
-			conn = &tappedConn{Conn: c}
-			return conn, nil
-		}
-	})
-	if !t.use(client, nil) {
-		return false, errors.Join(ErrClosed, client.Close())
+	b := borrow(t.node, 3, t.timeout)
+	if !t.use(b.client, nil) {
+		return false, errors.Join(ErrClosed, b.client.Close())
 	}
 	defer func() {
 		if err != nil {
 			t.close()
 		}
 	}()
-	// Any reply will do: what the user may not do shows when it is done.
-	err = client.Ping(ctx).Err()
-	if err != nil && (!isReply(err) || conn == nil || conn.closed.Load()) {
+	if err := b.greet(ctx); err != nil {
 		return false, err
 	}
+	conn := b.conn
 	if err := conn.SetDeadline(time.Now().Add(t.timeout)); err != nil {
 		return false, err
 	}
-	if _, err := conn.Write(appendCommand(nil, "CLIENT", "TRACKING", "ON")); err != nil {
+	// A server that knows no RESP3, or denies it, would accept the tracking all the
+	// same, and have no way to tell of anything.
+	out := appendCommand(nil, "HELLO", "3")
+	if _, err := conn.Write(appendCommand(out, "CLIENT", "TRACKING", "ON")); err != nil {
 		return false, err
 	}
 	t.in, t.later = bufio.NewReader(conn), nil
+	hello, err := t.reply()
+	if err != nil {
+		return false, err
+	}
 	r, err := t.reply()
 	if err != nil {
 		return false, err
@@ -374,10 +363,10 @@ func (t *redisTap) open(ctx context.Context) (tracking bool, err error) {
 	if err := conn.SetDeadline(time.Time{}); err != nil {
 		return false, err
 	}
-	if !t.use(client, conn) {
+	if !t.use(b.client, conn) {
 		return false, ErrClosed
 	}
-	return r.kind == '+', nil
+	return hello.kind == '%' && r.kind == '+', nil
 }
 
 // use makes a connection the current one, unless the tap has ended.

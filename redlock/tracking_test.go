@@ -2,10 +2,14 @@ package redlock
 
 import (
 	"bufio"
+	"context"
+	"net"
 	"reflect"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 )
 
 // TestTapReadsPushes: messages come between answers and in the midst of them.
@@ -42,5 +46,62 @@ func TestTapRefusesBadPushes(t *testing.T) {
 		if m, err := tap.hear(); err == nil {
 			t.Errorf("%q: %+v", in, m)
 		}
+	}
+}
+
+// TestTapKnowsIfItWillBeTold: a server without RESP3 accepts the tracking, and
+// then has no way to tell of anything.
+func TestTapKnowsIfItWillBeTold(t *testing.T) {
+	const (
+		hello  = "%3\r\n$6\r\nserver\r\n$5\r\nredis\r\n$5\r\nproto\r\n:3\r\n$7\r\nmodules\r\n*0\r\n"
+		refuse = "-ERR unknown command\r\n"
+	)
+	for what, c := range map[string]struct {
+		hello, tracking string
+		want            bool
+	}{
+		"a server of today":  {hello, "+OK\r\n", true},
+		"no RESP3":           {refuse, "+OK\r\n", false},
+		"tracking is denied": {hello, "-NOPERM no\r\n", false},
+		"neither":            {refuse, refuse, false},
+	} {
+		t.Run(what, func(t *testing.T) {
+			node, err := NewNode("n", &redis.Options{Addr: "memory", Dialer: func(context.Context, string, string) (net.Conn, error) {
+				ours, theirs := net.Pipe()
+				go serve(theirs, map[string]string{"HELLO": c.hello, "CLIENT": c.tracking, "PING": "+PONG\r\n"})
+				return ours, nil
+			}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			tap := newRedisTap(node, 10*time.Second)
+			defer tap.end()
+			if got, err := tap.open(t.Context()); got != c.want || err != nil {
+				t.Errorf("it will tell: %v, %v", got, err)
+			}
+		})
+	}
+}
+
+// serve answers each command by its name.
+func serve(conn net.Conn, replies map[string]string) {
+	defer conn.Close()
+	// The two ends of a pipe wait for each other, also when both write.
+	out := make(chan string, 100)
+	defer close(out)
+	go func() {
+		for r := range out {
+			if _, err := conn.Write([]byte(r)); err != nil {
+				return
+			}
+		}
+	}()
+	in := bufio.NewReader(conn)
+	for {
+		command, err := readReply(in, 0)
+		if err != nil || len(command.items) == 0 {
+			return
+		}
+		out <- replies[strings.ToUpper(command.items[0].text)]
 	}
 }

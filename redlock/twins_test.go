@@ -13,7 +13,6 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/redis/go-redis/v9"
 	"pgregory.net/rapid"
 )
 
@@ -323,8 +322,8 @@ func nodesForget(t *testing.T, seed uint64) error {
 func tokenReused(t *testing.T, seed uint64) error {
 	s := contenders()
 	draw := func(c *Client) {
-		token := newToken()
-		c.token = func() string { return token }
+		token := newToken(note{})
+		c.token = func(note) string { return token }
 	}
 	hold := s.hold
 	s.hold = func(l *Lock, rnd *rand.Rand) {
@@ -371,29 +370,6 @@ func extensionShortens(t *testing.T, seed uint64) error {
 	return excludes(t, seed, s)
 }
 
-// wired makes clients with wires of another kind.
-func wired(t testing.TB, nodes []*memNode, opt Options, twist func(*memNode) func([]*call) []*call, to func(memWire) wire) *Client {
-	t.Helper()
-	opt, err := opt.withDefaults()
-	if err != nil {
-		t.Fatal(err)
-	}
-	named, by := make([]*Node, len(nodes)), make(map[*Node]*memNode)
-	for i := range nodes {
-		if named[i], err = NewNode(fmt.Sprint("n", i+1), &redis.Options{Addr: "memory"}); err != nil {
-			t.Fatal(err)
-		}
-		by[named[i]] = nodes[i]
-	}
-	return newClient(named, opt, func(n *Node) wire {
-		w := memWire{node: by[n]}
-		if twist != nil {
-			w.twist = twist(by[n])
-		}
-		return to(w)
-	}, func(n *Node) tap { return &memTap{node: by[n], heard: make(chan message, 10_000)} })
-}
-
 // keptWire gives out the same connection again after it was closed, with the
 // replies that come late on it.
 type keptWire struct {
@@ -432,7 +408,7 @@ func (w *keptWire) open(ctx context.Context) (link, error) {
 func connectionKept(t *testing.T, seed uint64) error {
 	s := contenders()
 	s.client = func(t testing.TB, nodes []*memNode, opt Options, twist func(*memNode) func([]*call) []*call) *Client {
-		return wired(t, nodes, opt, twist, func(w memWire) wire { return &keptWire{memWire: w} })
+		return wired(t, nodes, opt, twist, func(w memWire) wire { return &keptWire{memWire: w} }, nil)
 	}
 	return excludes(t, seed, s)
 }
@@ -481,7 +457,7 @@ func notWhereUnanswered(t *testing.T, seed uint64) error {
 func onlyWhereYes(t *testing.T, seed uint64) error {
 	s := tidyHung()
 	s.client = func(t testing.TB, nodes []*memNode, opt Options, twist func(*memNode) func([]*call) []*call) *Client {
-		return wired(t, nodes, opt, twist, func(w memWire) wire { return yesWire{w, make(map[string]bool)} })
+		return wired(t, nodes, opt, twist, func(w memWire) wire { return yesWire{w, make(map[string]bool)} }, nil)
 	}
 	return tidies(t, seed, s, nil)
 }

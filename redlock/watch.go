@@ -165,6 +165,20 @@ func (s *spot) pause(ctx context.Context) bool {
 	return false
 }
 
+// note is what the token of the next attempt tells of the wait before it.
+func (s *spot) note() note {
+	if s.place == nil {
+		return note{waited: unwaited}
+	}
+	l := s.place.line
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.queue[0] != s.place || !l.begun {
+		return note{waited: unwaited}
+	}
+	return l.look.note()
+}
+
 func (s *spot) leave() {
 	if s.timer != nil {
 		s.timer.Stop()

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"sync"
 	"testing"
@@ -319,81 +318,12 @@ func TestPatienceEndsInTheLine(t *testing.T) {
 	})
 }
 
-// TestHerd: many clients take turns. Attempts stay few, nobody starves, and
-// the lock does not stand idle.
-func TestHerd(t *testing.T) {
-	for _, clients := range []int{2, 8, 50} {
-		t.Run(fmt.Sprint(clients), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				nodes := newMemNodes(5)
-				for _, n := range nodes {
-					r := rand.New(rand.NewPCG(1, uint64(clients)))
-					n.delay = func() (to, back time.Duration) {
-						return time.Duration(r.IntN(2e5)), time.Duration(r.IntN(2e5))
-					}
-				}
-				const hold = 5 * time.Millisecond
-				long := 10 * time.Second
-				if clients == 50 {
-					long = 4 * time.Second
-				}
-				begin := time.Now()
-				var mu sync.Mutex
-				var wg sync.WaitGroup
-				var waits []time.Duration
-				per := make([]int, clients)
-				for i := range clients {
-					c := newMemClient(t, nodes, Options{Retries: 1 << 20}, nil)
-					wg.Go(func() {
-						defer func() { _ = c.Close() }()
-						for time.Since(begin) < long {
-							asked := time.Now()
-							l, err := c.Acquire(t.Context(), "a", time.Minute)
-							if err != nil {
-								t.Error(err)
-								return
-							}
-							mu.Lock()
-							waits, per[i] = append(waits, time.Since(asked)), per[i]+1
-							mu.Unlock()
-							time.Sleep(hold)
-							_, _ = l.Release(t.Context())
-						}
-					})
-				}
-				wg.Wait()
-				grants, sets := len(waits), 0
-				for _, n := range nodes {
-					sets += n.sets
-				}
-				perGrant := float64(sets) / float64(grants*len(nodes))
-				longest := slices.Max(waits)
-				t.Logf("%d grants, %.2f attempts per grant, longest wait %s, between %d and %d each",
-					grants, perGrant, longest, slices.Min(per), slices.Max(per))
-				if rate := float64(grants) / long.Seconds(); rate < 150 {
-					t.Errorf("%.0f grants/s", rate)
-				}
-				// With fifty, the order of turns is not learnt in so short a time.
-				attempts, wait, share := 3.0, 500*time.Millisecond, 10
-				if clients == 50 {
-					attempts, wait, share = 10, 3*time.Second, 50
-				}
-				if perGrant > attempts {
-					t.Errorf("%.2f attempts per grant", perGrant)
-				}
-				if longest > wait {
-					t.Errorf("somebody waited for %s", longest)
-				}
-				if low, high := slices.Min(per), slices.Max(per); low*share < high {
-					t.Errorf("between %d and %d grants each", low, high)
-				}
-				time.Sleep(time.Second)
-				for _, n := range nodes {
-					if n.live() > 0 {
-						t.Error("copies are left")
-					}
-				}
-			})
-		})
+// TestTwoTakeTurns: the smallest round; those of eight and fifty are with the
+// twins.
+func TestTwoTakeTurns(t *testing.T) {
+	t.Parallel()
+	is, err := take(t, waiting{}, 2, 2*time.Second)
+	if err != nil || is.attempts > 1.2 || is.longest > 100*time.Millisecond || 10*slices.Min(is.per) < 9*slices.Max(is.per) {
+		t.Errorf("%+v, %v", is, err)
 	}
 }

@@ -71,8 +71,7 @@ return tonumber(ARGV[2])`
 // under the key may have 512 MB.
 const inspectPrefix = 256
 
-// redisWire connects to a Redis server. The client library dials, encrypts,
-// authenticates and greets; then the connection is taken from it.
+// redisWire connects to a Redis server.
 type redisWire struct {
 	node    *Node
 	reply   time.Duration // to write, and to go on with a reply that has begun
@@ -80,10 +79,28 @@ type redisWire struct {
 }
 
 func (w redisWire) open(ctx context.Context) (link, error) {
-	var conn *tappedConn
-	client := w.node.OneLife(w.connect, func(opt *redis.Options) {
-		// RESP2 has no messages out of turn: the n-th reply is that of the n-th request.
-		opt.Protocol = 2
+	// RESP2 has no messages out of turn: the n-th reply is that of the n-th request.
+	b := borrow(w.node, 2, w.connect)
+	if err := b.greet(ctx); err != nil {
+		_ = b.client.Close()
+		return nil, err
+	}
+	return &redisLink{client: b.client, conn: b.conn, in: bufio.NewReaderSize(b.conn, 16<<10), reply: w.reply}, nil
+}
+
+// borrowed is a connection that go-redis dials, encrypts, authenticates and
+// greets, and that is then used without it.
+type borrowed struct {
+	client *redis.Client // owns the connection, and does not use it after greet
+	conn   *tappedConn   // nil: not dialled yet
+}
+
+// borrow makes a connection that is not dialled yet. timeout is to dial, and for
+// each step of the greeting. Whoever borrows closes the client.
+func borrow(n *Node, protocol int, timeout time.Duration) *borrowed {
+	b := &borrowed{}
+	b.client = n.OneLife(timeout, func(opt *redis.Options) {
+		opt.Protocol = protocol
 		// With one, go-redis would go on dialling in the background after a failure.
 		opt.PoolSize = 2
 		dial := opt.Dialer
@@ -95,22 +112,22 @@ func (w redisWire) open(ctx context.Context) (link, error) {
 			if err != nil {
 				return nil, err
 			}
-			conn = &tappedConn{Conn: c}
-			return conn, nil
+			b.conn = &tappedConn{Conn: c}
+			return b.conn, nil
 		}
 	})
-	err := client.Ping(ctx).Err()
+	return b
+}
+
+// greet connects, and makes sure that the node answers.
+func (b *borrowed) greet(ctx context.Context) error {
+	err := b.client.Ping(ctx).Err()
 	// To the PING any reply will do: a server that says LOADING or NOPERM is there.
 	// One that refused the greeting before it has closed the connection.
-	if err != nil && (!isReply(err) || conn == nil || conn.closed.Load()) {
-		_ = client.Close()
-		return nil, err
+	if err != nil && (!isReply(err) || b.conn == nil || b.conn.closed.Load()) {
+		return err
 	}
-	if err := conn.SetDeadline(time.Time{}); err != nil {
-		_ = client.Close()
-		return nil, err
-	}
-	return &redisLink{client: client, conn: conn, in: bufio.NewReaderSize(conn, 16<<10), reply: w.reply}, nil
+	return b.conn.SetDeadline(time.Time{})
 }
 
 // tappedConn tells if the client library has closed it.
