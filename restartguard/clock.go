@@ -5,10 +5,11 @@ import "time"
 const (
 	// clockNoise is what a step must have beyond the error of its readings.
 	clockNoise = 5 * time.Millisecond
-	// clockRate is by how much a node's clock may run faster than ours without
-	// that being a step: half of the least drift allowance, the other half of which
-	// is the clients'.
-	clockRate = 0.005
+	// clockRate is by how much a node's clock may run faster than ours without that
+	// being a step: two clocks that are each wrong by up to 0.4 % differ by
+	// 1.004/0.996. A client's drift allowance of 1 % covers the same difference
+	// between a node's clock and the client's.
+	clockRate = 1.004/0.996 - 1 + 0.00002
 )
 
 // Reading is one reading of a node's wall clock, on which the server decides
@@ -26,50 +27,59 @@ func (r Reading) middle() time.Duration { return r.Sent + (r.Got-r.Sent)/2 }
 
 func (r Reading) bound() time.Duration { return (r.Got - r.Sent) / 2 }
 
-// allowance is by how much a clock may have gone ahead in a time, by its rate
-// alone. No lock lives longer than D, so over a longer time no more is allowed:
-// a step could hide behind it.
+// allowance is by how much a clock may go ahead between two readings, by its rate
+// alone. No lock lives longer than D, so for a longer gap no more is allowed: a
+// step could hide behind it.
 func (m *machine) allowance(passed time.Duration) time.Duration {
-	return time.Duration(clockRate * float64(min(passed, m.Policy.Delay)))
+	return time.Duration(clockRate * float64(min(max(passed, 0), m.Policy.Delay)))
 }
 
-// readClock compares a reading with the one before, and returns by how much the
-// node's clock has stepped: more than 0 is a loss, less is only told, 0 is no
-// step. It takes two readings in a row to make a step.
-func (m *machine) readClock(r Reading) time.Duration {
+// readClock compares a reading with an earlier one, and returns by how much the
+// node's clock has stepped within which time: more than 0 is a loss, less is only
+// told, 0 is no step. It takes two readings in a row to make a step forward.
+//
+// The earlier one is that which shows the clock least far ahead of the greatest
+// rate that is allowed: so what the clock gains beyond that rate adds up, over
+// however many readings it comes, until it is more than the error of two of
+// them. Between any two moments no more than that goes unnoticed.
+func (m *machine) readClock(r Reading) (stepped, within time.Duration) {
 	base := m.Clock
 	switch {
 	case r.Wall == 0 || r.Got < r.Sent:
-		return 0
-	case base.Wall == 0 || r.Sent < base.Got:
-		m.Clock, m.Ahead, m.Behind = r, 0, 0
-		return 0
+		return 0, 0
+	case base.Wall == 0 || r.Sent < base.Got || r.middle() < m.ClockAt:
+		m.measureFrom(r)
+		return 0, 0
 	}
+	m.ClockDrift += m.allowance(r.middle() - m.ClockAt)
+	m.ClockAt = r.middle()
 	passed := r.middle() - base.middle()
 	off := r.Wall - base.Wall - passed
-	drift := m.allowance(passed)
-	limit := max(base.bound()+r.bound()+clockNoise, m.ClockStep) + drift
+	limit := max(base.bound()+r.bound()+clockNoise, m.ClockStep)
 	switch {
-	case off > limit:
-		m.Ahead, m.Behind = m.Ahead+1, 0
-	case off < -limit:
-		m.Ahead, m.Behind = 0, m.Behind+1
-	default:
-		m.Ahead, m.Behind = 0, 0
-		// A reading that took long says little: the older one is the better measure
-		// then, as long as its age leaves room for a clock's rate.
-		if r.bound() <= base.bound()+drift || passed > m.Policy.Delay/2 {
-			m.Clock = r
+	case off < -limit-m.ClockDrift:
+		// At once: what is measured from here on must not be hidden by it.
+		m.measureFrom(r)
+		return off, passed
+	case off <= limit+m.ClockDrift:
+		m.Ahead = 0
+		if off+r.bound() <= m.ClockDrift+base.bound() {
+			m.measureFrom(r)
 		}
-		return 0
+		return 0, 0
 	}
-	if m.Ahead < 2 && m.Behind < 2 {
-		return 0
+	if m.Ahead++; m.Ahead < 2 {
+		return 0, 0
 	}
-	m.Clock, m.Ahead, m.Behind = r, 0, 0
-	if off > 0 && m.ClockStep < 0 {
-		m.tell("clock", "its wall clock stepped forward by %s; by the configuration that is no loss", round(off))
-		return 0
+	m.measureFrom(r)
+	if m.ClockStep < 0 {
+		m.tell("clock", "its wall clock went ahead by %s in %s; by the configuration that is no loss", round(off), round(passed))
+		return 0, 0
 	}
-	return off
+	return off, passed
+}
+
+// measureFrom makes a reading the one that later ones are compared with.
+func (m *machine) measureFrom(r Reading) {
+	m.Clock, m.ClockAt, m.ClockDrift, m.Ahead = r, r.middle(), 0, 0
 }

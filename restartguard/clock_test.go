@@ -47,7 +47,7 @@ func TestClock(t *testing.T) {
 	})
 	t.Run("a long time of slow readings does not make a step of a drift", func(t *testing.T) {
 		s := newScript(t)
-		drift := func(at, rtt time.Duration) { s.wall(at, at/250, rtt) } // 0.4 %
+		drift := func(at, rtt time.Duration) { s.wall(at, at/125, rtt) } // 0.8 %
 		drift(tick, 0)
 		for at := 2 * time.Second; at <= 2*testDelay; at += 2 * time.Second {
 			drift(at, time.Second)
@@ -55,6 +55,55 @@ func TestClock(t *testing.T) {
 		drift(2*testDelay+tick, 0)
 		drift(2*testDelay+2*tick, 0)
 		s.phase(PhaseActive).does()
+	})
+	t.Run("small steps add up", func(t *testing.T) {
+		s := newScript(t).wall(tick, 0, rtt)
+		at, ahead := tick, time.Duration(0)
+		for range 20 {
+			at, ahead = at+tick, ahead+4*time.Millisecond
+			s.wall(at, ahead, rtt)
+			if ahead > 20*time.Millisecond && s.state.Phase == PhaseActive {
+				t.Fatalf("ahead by %s, and nothing was noticed", ahead)
+			}
+			if s.state.Phase != PhaseActive {
+				return
+			}
+		}
+	})
+	t.Run("what is gained beyond the rate between any two moments is bounded", func(t *testing.T) {
+		// 5 ms, and the error of two readings.
+		const most = 5*time.Millisecond + 2*rtt
+		rapid.Check(t, func(rt *rapid.T) {
+			s := newScript(t).wall(tick, 0, rtt)
+			at, ahead, least := tick, time.Duration(0), time.Duration(0) // what is ahead of the greatest rate
+			for range 100 {
+				pass := time.Duration(rapid.IntRange(1, 500).Draw(rt, "pass")) * time.Millisecond
+				at += pass
+				ahead += time.Duration(rapid.IntRange(-10, 20).Draw(rt, "gain")) * time.Millisecond
+				gained := ahead - time.Duration(clockRate*float64(at-tick))
+				s.wall(at, ahead, rtt)
+				if s.state.Phase != PhaseActive {
+					return
+				}
+				if s.state.Ahead == 0 && gained-least > most {
+					rt.Fatalf("gained %s", gained-least)
+				}
+				least = min(least, gained)
+			}
+		})
+	})
+	t.Run("a step forward right after one back is noticed", func(t *testing.T) {
+		newScript(t).wall(tick, 0, rtt).wall(2*tick, -10*time.Second, rtt).told("clock back", "by 10s").
+			wall(3*tick, -5*time.Second, rtt).wall(4*tick, -5*time.Second, rtt).phase(PhaseExposed)
+	})
+	t.Run("a clock that is 1 % fast is fenced", func(t *testing.T) {
+		s := newScript(t)
+		for at := tick; at < 10*time.Second; at += tick {
+			if s.wall(at, at/100, rtt); s.state.Phase == PhaseExposed {
+				return
+			}
+		}
+		t.Fatal("never noticed")
 	})
 	t.Run("a step below the threshold is none", func(t *testing.T) {
 		s := newScript(t)
@@ -92,11 +141,12 @@ func TestClock(t *testing.T) {
 	})
 }
 
-// TestDriftIsNoStep lets a clock run at up to 0.4 % off, with any round trips
-// and gaps in between.
+// TestDriftIsNoStep lets two clocks run at up to 0.4 % off, each its own way, with
+// any round trips and gaps in between.
 func TestDriftIsNoStep(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		rate := float64(rapid.IntRange(-4000, 4000).Draw(rt, "ppm")) / 1e6
+		node := 1 + float64(rapid.IntRange(-4000, 4000).Draw(rt, "node ppm"))/1e6
+		rate := node/(1+float64(rapid.IntRange(-4000, 4000).Draw(rt, "guard ppm"))/1e6) - 1
 		s := newScript(t)
 		at := time.Duration(0)
 		for range rapid.IntRange(2, 50).Draw(rt, "readings") {

@@ -82,6 +82,9 @@ type Config struct {
 	// N is how many nodes the cluster has, of which a guard may watch fewer.
 	// Default: those that it watches.
 	N int
+	// Early lets nodes rejoin before D, where the others prove that no lock needs
+	// their votes.
+	Early Early
 	// OnEvent is called for each event, one at a time; it must not block.
 	OnEvent func(Event)
 }
@@ -93,7 +96,8 @@ type Event struct {
 	// Kind is a word for machines. Of a loss: "restart", "wiped", "role", "clock",
 	// "evicted", "restored". Of the node: "first contact", "waiting", "closed",
 	// "opened", "held", "exposed", "unreachable", "reachable", "clock back". Of the
-	// cluster, without a node: "no quorum", "quorum". Of the guard: "memory".
+	// cluster, without a node: "no quorum", "quorum". Of the guard: "memory", and
+	// "stray", of orders that may still be on their way.
 	Kind string
 	// Text is the sentence, without the node's name. Text of a server in it is
 	// rendered already, as safetext does.
@@ -125,6 +129,9 @@ type Guard struct {
 
 	telling sync.Mutex // one event at a time
 
+	asking  sync.Mutex
+	inquest *Inquest // nil: no early rejoin
+
 	outlooking sync.Mutex
 	noQuorum   bool // what was told last
 }
@@ -149,6 +156,9 @@ func New(nodes []*redlock.Node, cfg Config) (*Guard, error) {
 	case cfg.FirstContact > Fence:
 		return nil, fmt.Errorf("restart guard: first contact %d is not known", cfg.FirstContact)
 	}
+	if err := cfg.Early.check(cfg.Delay); err != nil {
+		return nil, fmt.Errorf("restart guard: %w", err)
+	}
 	g := &Guard{cfg: cfg}
 	names := map[string]bool{}
 	for _, n := range nodes {
@@ -166,6 +176,9 @@ func New(nodes []*redlock.Node, cfg Config) (*Guard, error) {
 	}
 	if g.cfg.N == 0 {
 		g.cfg.N = len(nodes)
+	}
+	if b := cfg.Early.AttemptBound; b > 0 {
+		g.inquest = &Inquest{N: g.cfg.N, Quorum: redlock.Quorum(g.cfg.N), After: EarlyAfter(b)}
 	}
 	if cfg.Memory != nil {
 		cfg.Memory.keep(names)
@@ -187,6 +200,7 @@ func (g *Guard) Successor(nodes []*redlock.Node, cfg Config) (*Guard, error) {
 				continue
 			}
 			w.state = old.state
+			w.state.Trusted = time.Time{} // D may be another
 			if old.method.id() != w.method.id() {
 				w.state = w.state.moved()
 			}
@@ -319,6 +333,9 @@ func (w *watch) status(now time.Time) NodeStatus {
 		}
 	case PhaseClosed:
 		st.Until = s.Deadline
+		if s.Doubt != "" {
+			st.Reason += "; " + s.Doubt
+		}
 	}
 	return st
 }
@@ -336,7 +353,11 @@ func (w *watch) run(ctx context.Context) {
 func (w *watch) live(ctx context.Context) (pause time.Duration) {
 	l := dial(w.node, w.method, w.guard.cfg.Timeout)
 	l.counter = w.guard.cfg.CountEvery > 0 && w.method.Kind != Advice
+	if m := w.guard.cfg.Memory; m != nil {
+		l.name += ":" + m.ID()
+	}
 	defer l.close()
+	var reading scan
 	for first := true; ; first = false {
 		w.mu.Lock()
 		w.beat = time.Now()
@@ -365,17 +386,21 @@ func (w *watch) live(ctx context.Context) (pause time.Duration) {
 			// It answers, but not what we need.
 			w.step(Observation{About: Unreached, Asked: asked, Err: show(err)})
 		default:
-			if !w.follow(ctx, l, o) {
+			if !w.follow(ctx, &l, o) {
 				return min(reconnect, w.guard.cfg.Poll)
 			}
 		}
-		sleep(ctx, w.pause())
+		if err != nil {
+			sleep(ctx, w.pause())
+		} else if !w.inquire(ctx, &l, &reading) {
+			return min(reconnect, w.guard.cfg.Poll)
+		}
 	}
 }
 
 // follow steps with a look and carries out what follows from it, on the same
 // connection. It tells if that is still good.
-func (w *watch) follow(ctx context.Context, l life, o Observation) bool {
+func (w *watch) follow(ctx context.Context, l *life, o Observation) bool {
 	todo := w.step(o)
 	for n := 0; len(todo) > 0 && n < maxActions; n++ {
 		a := todo[0]
@@ -402,13 +427,20 @@ func (w *watch) step(o Observation) []Action {
 	cfg := w.guard.cfg
 	p := Policy{
 		Delay: cfg.Delay, FirstContact: cfg.FirstContact, ClockStep: cfg.ClockStep, CountEvery: cfg.CountEvery,
-		Advice: w.method.Kind == Advice,
+		Advice: w.method.Kind == Advice, Sweep: cfg.Memory != nil,
+	}
+	if w.guard.inquest != nil {
+		p.EarlyAfter = EarlyAfter(cfg.Early.AttemptBound)
+		if o.About == Seen {
+			o.Evidence = w.guard.evidence(w)
+		}
 	}
 	w.mu.Lock()
 	next, actions, events := Step(p, w.state, o, time.Now())
 	w.state = next
 	w.mu.Unlock()
 	w.remember(false)
+	w.guard.looked(w, o)
 	w.guard.tell(w.node.Name(), events)
 	w.guard.lookOut()
 	return actions

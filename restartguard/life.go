@@ -24,18 +24,23 @@ var errBroken = errors.New("no connection")
 type life struct {
 	client *redis.Client
 	method Method
+	// name is what the connection is called at the server, conn the id that it has
+	// there, once it was told; met: it was asked.
+	name string
+	conn int64
+	met  bool
 	// counter: the counter key is read with each look.
 	counter bool
 }
 
 // dial makes a life; it connects with the first command.
 func dial(node *redlock.Node, method Method, timeout time.Duration) life {
-	return life{method: method, client: node.OneLife(timeout, func(opt *redis.Options) {
+	return life{method: method, name: guardName, client: node.OneLife(timeout, func(opt *redis.Options) {
 		// A pool in which as many dials failed as it has places goes on trying in
 		// the background, for a second after it was closed. There is one connection
 		// all the same.
 		opt.PoolSize = 2
-	})}
+	}, abrupt)}
 }
 
 func (l life) close() { _ = l.client.Close() }
@@ -80,7 +85,7 @@ func (l life) params(ctx context.Context) (Params, error) {
 }
 
 // look reads the node: a Seen, or an error that says why it could not be read.
-func (l life) look(ctx context.Context) (Observation, error) {
+func (l *life) look(ctx context.Context) (Observation, error) {
 	o := Observation{About: Seen, Asked: time.Now()}
 	clock, err := l.clock(ctx)
 	if err != nil {
@@ -89,8 +94,13 @@ func (l life) look(ctx context.Context) (Observation, error) {
 	o.Clock = clock
 	// One section each: a server before 7.0 takes a single name.
 	var server, replication, stats, commands, counter *redis.StringCmd
+	var id *redis.IntCmd
 	var params reading
 	err = l.send(ctx, func(p redis.Pipeliner) {
+		if !l.met {
+			id = p.ClientID(ctx)
+			p.Do(ctx, "CLIENT", "SETNAME", l.name)
+		}
 		server = p.Info(ctx, "server")
 		replication = p.Info(ctx, "replication")
 		stats = p.Info(ctx, "stats")
@@ -103,6 +113,10 @@ func (l life) look(ctx context.Context) (Observation, error) {
 	if err != nil {
 		return o, err
 	}
+	if id != nil {
+		l.conn, l.met = id.Val(), true // 0 where it is denied
+	}
+	o.Conn = l.conn
 	for _, c := range []*redis.StringCmd{server, replication, stats, commands} {
 		if err := c.Err(); err != nil {
 			return o, fmt.Errorf("INFO: %w", err)
@@ -116,6 +130,10 @@ func (l life) look(ctx context.Context) (Observation, error) {
 	if !isWord(o.Role) {
 		return o, errors.New("INFO replication tells no role")
 	}
+	if f := infoField(replication.Val(), "master_replid2"); isWord(f) {
+		o.Former = f
+	}
+	o.Commands, _ = strconv.ParseInt(infoField(stats.Val(), "total_commands_processed"), 10, 64)
 	// A server that does not count evictions has none to tell of.
 	o.Evicted, _ = strconv.ParseInt(infoField(stats.Val(), "evicted_keys"), 10, 64)
 	n, err := commandStats(commands.Val())
@@ -154,8 +172,11 @@ func (l life) clock(ctx context.Context) (Reading, error) {
 
 // do carries out an action and tells its outcome. Its error is errBroken: then
 // the outcome is not known, and the connection is of no more use.
-func (l life) do(ctx context.Context, a Action) (Observation, error) {
-	o := Observation{RunID: a.RunID, Asked: time.Now()}
+func (l *life) do(ctx context.Context, a Action) (Observation, error) {
+	o := Observation{RunID: a.RunID, Conn: l.conn, Asked: time.Now()}
+	if a.Kind == Kill {
+		return l.kill(ctx, a, o)
+	}
 	if a.Kind == Count {
 		return l.count(ctx, o)
 	}

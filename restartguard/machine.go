@@ -3,6 +3,7 @@ package restartguard
 import (
 	"fmt"
 	"math"
+	"strings"
 	"time"
 )
 
@@ -53,6 +54,12 @@ type Policy struct {
 	// CountEvery is how often the counter key of an open node is raised; 0: there
 	// is none. See [CounterTTL].
 	CountEvery time.Duration
+	// Sweep: at the first look at a node the connections of the guard that had
+	// this one's state directory before are ended.
+	Sweep bool
+	// EarlyAfter is how long after the first sight of a loss a node may be opened
+	// by [Evidence], see the function of this name; 0: never before D.
+	EarlyAfter time.Duration
 }
 
 // CounterTTL is how long the counter key lives that shows a restored snapshot:
@@ -89,6 +96,7 @@ const (
 	Proving                // the outcome of a Prove
 	Lifting                // the outcome of a Lift
 	Counting               // the outcome of a Count
+	Killing                // the outcome of a Kill
 )
 
 // Canary is what became of a canary write.
@@ -105,6 +113,8 @@ const (
 // and the next Seen tells.
 type Observation struct {
 	About About
+	// Conn is the id that the server gave to the connection, 0 if it does not tell.
+	Conn  int64
 	RunID string // of the server at the end of the connection; all but Unreached
 	// Asked is when the question was sent; zero stands for now. It makes the
 	// time that a node was open an upper bound, and decides nothing.
@@ -114,10 +124,16 @@ type Observation struct {
 	Err string
 
 	// Of Seen.
-	Role  string // "master", "slave"
-	Wipes int64  // calls of FLUSHALL, FLUSHDB, SWAPDB and DEBUG in this life
+	Role string // "master", "slave"
+	// Former is the replication id that the server had before its last promotion;
+	// only zeros if there was none, empty if it does not tell.
+	Former string
+	Wipes  int64 // calls of FLUSHALL, FLUSHDB, SWAPDB and DEBUG in this life
 	// Evicted is how many keys were evicted for lack of memory in this life.
 	Evicted int64
+	// Commands is how many commands the server has carried out; when it goes back,
+	// the counters were reset.
+	Commands int64
 	// Clock is the node's wall clock; its zero value says nothing.
 	Clock Reading
 	// Counter is the value of the counter key, 0 if there is none; also of
@@ -140,8 +156,15 @@ type Observation struct {
 	Before Params
 	// Canary, of Proving.
 	Canary Canary
+	// Gone, of Killing: the connection that was named is ended. Swept: all those of
+	// earlier runs of this guard are.
+	Gone, Swept bool
 	// Refused, of Unreached: nobody listens at the address.
 	Refused bool
+
+	// Evidence, of Seen, is what the other nodes have told of their locks; nil:
+	// they were not asked.
+	Evidence *Evidence
 }
 
 // ActionKind says what to do.
@@ -152,6 +175,7 @@ const (
 	Prove                   // try a canary write, then read the fence
 	Lift                    // set min-replicas-to-write to Value, read it back
 	Count                   // raise the counter key
+	Kill                    // end connections of ours, then read the fence
 )
 
 // Action is a thing to do to one life of a server. It must travel on the
@@ -162,6 +186,10 @@ type Action struct {
 	Value int64 // of min-replicas-to-write
 	// SetLag: min-replicas-max-lag switches the check off, and is set first.
 	SetLag bool
+	// Of Kill: Conn is the id of a connection, 0 for none; All are those of earlier
+	// runs of this guard.
+	Conn int64
+	All  bool
 }
 
 // State is what the guard remembers of a node. The zero State knows nothing.
@@ -182,12 +210,24 @@ type State struct {
 	Role    string
 	Wipes   int64
 	Evicted int64
-	Blind   bool
+	// Commands and Former, see [Observation].
+	Commands int64
+	Former   string
+	Blind    bool
+
+	// Astray is the order that was sent last and has no answer yet. Swept: there is
+	// none of an earlier run of this guard.
+	Astray Stray
+	Swept  bool
 
 	// Clock is the reading of the node's wall clock that later ones are compared
-	// with; Ahead and Behind count how often in a row it was off.
-	Clock         Reading
-	Ahead, Behind int
+	// with, ClockAt the middle of the last one, and ClockDrift by how much the clock
+	// may have gone ahead in between by its rate. Ahead counts how often in a row it
+	// was further ahead.
+	Clock      Reading
+	ClockAt    time.Duration
+	ClockDrift time.Duration
+	Ahead      int
 
 	// Counter is the highest value that the counter key was seen with, 0: none.
 	// CounterUntil is when the server may expire it, CountedAt when it was raised.
@@ -222,6 +262,15 @@ type State struct {
 
 	LastSeen, LastRefused time.Time
 	announced             time.Time // deadline of the last "waiting" event
+
+	// Trusted is from when on the node's word counts in an [Inquest] for another:
+	// D after its last loss, and after its first contact. Zero: not seen yet. Blur
+	// is how closely its clock was read last.
+	Trusted time.Time
+	Blur    time.Duration
+	// Doubt is why the node is not opened early, for people; Early that it was, and
+	// why.
+	Doubt, Early string
 }
 
 // Step decides. It has no clock and does no I/O: now is the moment at which the
@@ -229,7 +278,7 @@ type State struct {
 // remembered from here on, what is to be done, and what there is to tell; Node
 // is empty in the events.
 func Step(p Policy, s State, o Observation, now time.Time) (State, []Action, []Event) {
-	m := machine{Policy: p, State: s, now: now}
+	m := machine{Policy: p, State: s, now: now, conn: o.Conn, before: s.LastSeen, evidence: o.Evidence}
 	if o.Asked.IsZero() {
 		o.Asked = now
 	}
@@ -240,11 +289,15 @@ func Step(p Policy, s State, o Observation, now time.Time) (State, []Action, []E
 		m.seen(o)
 	case o.RunID != s.RunID:
 		// The outcome of something done to an earlier life.
+	case o.About == Killing:
+		m.killing(o)
 	case o.About == Closing:
+		m.answeredBy(o.Conn)
 		m.closing(o)
 	case o.About == Proving:
 		m.proving(o)
 	case o.About == Lifting:
+		m.answeredBy(o.Conn)
 		m.lifting(o)
 	case o.About == Counting:
 		m.counting(o)
@@ -257,8 +310,12 @@ type machine struct {
 	Policy
 	State
 	now     time.Time
+	conn    int64     // of the observation
+	before  time.Time // of the look before this one
 	actions []Action
 	events  []Event
+
+	evidence *Evidence // of the observation
 }
 
 // vote keeps account of since when the node has no vote. One that is exposed
@@ -278,6 +335,7 @@ func (m *machine) do(kind ActionKind, value int64, lag bool) {
 	if m.Advice {
 		return
 	}
+	m.sending(kind)
 	m.actions = append(m.actions, Action{Kind: kind, RunID: m.RunID, Value: value, SetLag: lag})
 }
 
@@ -319,13 +377,16 @@ func (m *machine) seen(o Observation) {
 	back := m.Phase == PhaseUnreachable && m.RunID == o.RunID
 	old := m.State
 	m.RunID, m.Role, m.Wipes, m.Evicted, m.Blind, m.Err = o.RunID, o.Role, o.Wipes, o.Evicted, o.Blind, o.Err
+	m.Commands, m.Former = o.Commands, o.Former
+	reset := o.Commands < old.Commands
 	if old.RunID != o.RunID {
-		m.Clock, m.Ahead, m.Behind = Reading{}, 0, 0
+		m.Astray = Stray{} // its connection has ended with the former life
+		m.Clock, m.ClockAt, m.ClockDrift, m.Ahead = Reading{}, 0, 0, 0
 		m.Counter, m.CounterUntil, m.CountedAt = 0, time.Time{}, time.Time{}
 		m.Lives++
 	}
 	m.lengthen()
-	stepped := m.readClock(o.Clock)
+	stepped, within := m.readClock(o.Clock)
 	restored := m.readCounter(o)
 	switch {
 	case old.RunID == "":
@@ -340,11 +401,15 @@ func (m *machine) seen(o Observation) {
 		m.lose()
 		m.tell("role", "role changed from %s to %s", old.Role, o.Role)
 		m.Cause = "its role changed"
-	case wiped(old.Wipes, o.Wipes):
+	case promoted(old.Former, o.Former):
+		m.lose()
+		m.tell("role", "was a replica of another server meanwhile, which replaced its data")
+		m.Cause = "its role changed"
+	case wiped(old.Wipes, o.Wipes, reset):
 		m.lose()
 		m.tell("wiped", "its data were wiped, by FLUSHALL, FLUSHDB, SWAPDB or DEBUG")
 		m.Cause = "its data were wiped"
-	case wiped(old.Evicted, o.Evicted):
+	case wiped(old.Evicted, o.Evicted, reset):
 		m.lose()
 		m.tell("evicted", "it evicted keys for lack of memory; set maxmemory-policy noeviction")
 		m.Cause = "it evicted keys"
@@ -352,16 +417,19 @@ func (m *machine) seen(o Observation) {
 		m.restored(old.Counter, o.Counter)
 	case stepped > 0:
 		m.lose()
-		m.tell("clock", "its wall clock stepped forward by %s: its locks end too early", round(stepped))
+		m.tell("clock", "its wall clock stepped forward by %s in %s: its locks end too early", round(stepped), round(within))
 		m.Cause = "its clock stepped forward"
 	case back:
 		m.tell("reachable", "answers again, in the same life")
 	}
 	if stepped < 0 {
-		m.tell("clock back", "its wall clock stepped back by %s: its locks live longer", round(-stepped))
+		m.tell("clock back", "its wall clock stepped back by %s in %s: its locks live longer", round(-stepped), round(within))
 	}
+	m.trust(old.Clock, o.Clock)
 	m.LastSeen = o.Asked
-	m.settle(o)
+	if !m.sweep(o) {
+		m.settle(o)
+	}
 }
 
 // lengthen lets a node wait for longer if D grew meanwhile. It is never
@@ -369,19 +437,29 @@ func (m *machine) seen(o Observation) {
 func (m *machine) lengthen() {
 	if more := m.Policy.Delay - m.State.Delay; !m.Deadline.IsZero() && more > 0 {
 		m.Deadline, m.State.Delay = m.Deadline.Add(more), m.Policy.Delay
+		m.Trusted = m.Deadline
 	}
 }
 
 // waitFrom sets the deadline: D from now.
 func (m *machine) waitFrom() {
 	m.Deadline, m.State.Delay = m.now.Add(m.Policy.Delay), m.Policy.Delay
+	m.Trusted, m.Doubt, m.Early = m.Deadline, "", ""
 }
 
 // wiped tells if data were wiped between two readings of the counter. One that
-// went back was reset (CONFIG RESETSTAT); what it counts now came after that,
-// and so after the last reading.
-func wiped(before, now int64) bool {
-	return now > before || now < before && now > 0
+// went back was reset (CONFIG RESETSTAT), as was one that is where it was while
+// the count of all commands went back; what it counts now came after that, and
+// so after the last reading.
+func wiped(before, now int64, reset bool) bool {
+	return now > before || (now < before || reset) && now > 0
+}
+
+// promoted tells if a server was made a replica and a master again between two
+// looks: then the replication id before the last promotion is another one. A
+// server that only lets go of its backlog has none any more.
+func promoted(before, now string) bool {
+	return before != "" && now != "" && before != now && strings.Trim(now, "0") != ""
 }
 
 func (m *machine) cameUp(o Observation) string {
@@ -449,6 +527,11 @@ func (m *machine) settle(o Observation) {
 			m.giveUp()
 			return
 		}
+	}
+	if !o.Blind && !o.Params.held() && !o.Params.closed() && m.Owed == FenceOpen && m.strayed() {
+		m.Owed, m.Proven = FenceClosed, false
+		m.OpenSince = m.before
+		m.tell("stray", "was opened before its time, it seems by an order of ours that had no answer: to be closed again")
 	}
 	switch {
 	case o.Blind:
@@ -528,6 +611,8 @@ func (m *machine) settleClosed() {
 		m.do(Lift, m.Revert, false)
 	case !m.Proven:
 		m.do(Prove, 0, false)
+	case m.early(m.evidence):
+		m.do(Lift, m.Revert, false)
 	}
 }
 
@@ -542,11 +627,15 @@ func (m *machine) settleOpen(o Observation) {
 	case m.due():
 		m.tell("opened", "rejoined")
 		m.Cause = "rejoined"
+	case !m.Deadline.IsZero() && m.Early != "":
+		m.tell("opened", "%s; D would have ended %s later", m.Early, round(m.Deadline.Sub(m.now)))
+		m.Cause, m.Trusted = m.Early, m.now
 	case !m.Deadline.IsZero():
 		m.tell("opened", "opened by another %s before this guard would have", round(m.Deadline.Sub(m.now)))
 		m.Cause = "opened by another"
 	}
 	m.Hold, m.Proven, m.Deadline, m.Revert = false, false, time.Time{}, FenceOpen
+	m.Doubt, m.Early = "", ""
 	reason := m.Cause
 	switch {
 	case o.Params.MinReplicas != FenceOpen && o.Params.MaxLag > 0:

@@ -24,6 +24,7 @@ type script struct {
 	policy  Policy
 	state   State
 	now     time.Time
+	conn    int64 // of the connections since the first
 	actions []Action
 	events  []Event // all so far
 }
@@ -34,6 +35,9 @@ func newScript(t *testing.T) *script {
 
 func (s *script) step(o Observation) *script {
 	s.t.Helper()
+	if o.About != Unreached {
+		o.Conn = 1 + s.conn
+	}
 	var events []Event
 	s.state, s.actions, events = Step(s.policy, s.state, o, s.now)
 	s.events = append(s.events, events...)

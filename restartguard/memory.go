@@ -2,6 +2,7 @@ package restartguard
 
 import (
 	"bytes"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -27,6 +28,7 @@ var ErrDamaged = errors.New("the guard's memory is damaged")
 const (
 	memoryFile = "guard.json"
 	lockFile   = "lock"
+	idFile     = "id"
 	// memoryHead begins the file; behind it stands the SHA-256 of what follows the
 	// first line.
 	memoryHead = "redlockctl-guard-1 "
@@ -43,6 +45,7 @@ const (
 // ([BootTime]), and is worth nothing in another boot.
 type Memory struct {
 	dir     string
+	id      string
 	lock    *os.File
 	damaged error
 
@@ -84,6 +87,14 @@ type record struct {
 	OpenSince    time.Duration `json:"open_since_ns,omitempty"`
 	LastSeen     time.Duration `json:"last_seen_ns,omitempty"`
 	Clock        Reading       `json:"clock"`
+	ClockAt      time.Duration `json:"clock_at_ns,omitempty"`
+	ClockDrift   time.Duration `json:"clock_drift_ns,omitempty"`
+	Astray       bool          `json:"astray,omitempty"` // an order that was sent has no answer
+	AstrayLift   bool          `json:"astray_lift,omitempty"`
+	AstrayConn   int64         `json:"astray_conn,omitempty"`
+	AstrayUntil  time.Duration `json:"astray_until_ns,omitempty"`
+	Commands     int64         `json:"commands,omitempty"`
+	Former       string        `json:"former,omitempty"`
 	Counter      int64         `json:"counter,omitempty"`
 	CounterUntil time.Duration `json:"counter_until_ns,omitempty"`
 }
@@ -110,7 +121,12 @@ func OpenMemory(dir string) (*Memory, error) {
 		}
 		return nil, fmt.Errorf("state directory %s: flock: %w", dir, err)
 	}
-	m := &Memory{dir: dir, lock: lock, nodes: map[string]record{}}
+	id, err := guardID(dir)
+	if err != nil {
+		_ = lock.Close()
+		return nil, fmt.Errorf("state directory: %w", err)
+	}
+	m := &Memory{dir: dir, id: id, lock: lock, nodes: map[string]record{}}
 	switch doc, err := readDocument(dir); {
 	case err == nil:
 		m.boot, m.saved, m.nodes = doc.Boot, doc.Saved, doc.Nodes
@@ -123,6 +139,21 @@ func OpenMemory(dir string) (*Memory, error) {
 // Damaged tells what is wrong with the file that was found, nil if nothing is.
 // The guard then begins as one without memory.
 func (m *Memory) Damaged() error { return m.damaged }
+
+// ID tells the guards of this state directory, one after the other, from all
+// others. It is no part of what can be damaged or forgotten with the nodes.
+func (m *Memory) ID() string { return m.id }
+
+// guardID reads the id of a directory, and makes one where there is none.
+func guardID(dir string) (string, error) {
+	path := filepath.Join(dir, idFile)
+	raw, err := os.ReadFile(path)
+	if id := strings.TrimSpace(string(raw)); err == nil && isWord(id) {
+		return id, nil
+	}
+	id := rand.Text()
+	return id, os.WriteFile(path, []byte(id+"\n"), 0o600)
+}
 
 // Dir is the state directory.
 func (m *Memory) Dir() string { return m.dir }
@@ -269,7 +300,7 @@ func (s State) durable() State {
 	return State{
 		RunID: s.RunID, Role: s.Role, Wipes: s.Wipes, Evicted: s.Evicted, Cause: s.Cause, Hold: s.Hold, Owed: s.Owed,
 		Revert: s.Revert, Known: s.Known, Verified: s.Verified, Lives: s.Lives, Opened: s.Opened, Leaked: s.Leaked,
-		Open: s.Open, Exposed: s.Exposed, Deadline: s.Deadline, Delay: s.Delay,
+		Open: s.Open, Exposed: s.Exposed, Deadline: s.Deadline, Delay: s.Delay, Astray: s.Astray, Former: s.Former,
 	}
 }
 
@@ -287,7 +318,9 @@ func (s State) record(addr string, method Method, now time.Time, boot time.Durat
 		Hold: s.Hold, Owed: s.Owed, Revert: s.Revert, Known: s.Known, Verified: s.Verified, Lives: s.Lives, Opened: s.Opened,
 		Leaked: s.Leaked, Open: s.Open, Exposed: s.Exposed, Deadline: at(s.Deadline), Delay: s.Delay,
 		OpenSince: at(s.OpenSince), LastSeen: at(s.LastSeen), Clock: s.Clock,
-		Counter: s.Counter, CounterUntil: at(s.CounterUntil),
+		Counter: s.Counter, CounterUntil: at(s.CounterUntil), ClockAt: s.ClockAt, ClockDrift: s.ClockDrift,
+		Astray: s.Astray.Sent, AstrayLift: s.Astray.Lift, AstrayConn: s.Astray.Conn, AstrayUntil: at(s.Astray.Until),
+		Commands: s.Commands, Former: s.Former,
 	}
 }
 
@@ -307,16 +340,24 @@ func (r record) state(now time.Time, boot, delay time.Duration, sameBoot, recent
 		Revert: r.Revert, Known: r.Known, Verified: r.Verified, Lives: r.Lives, Opened: r.Opened, Leaked: r.Leaked,
 		Open: r.Open, Exposed: r.Exposed, Deadline: at(r.Deadline), Delay: r.Delay,
 		OpenSince: at(r.OpenSince), LastSeen: at(r.LastSeen),
-		Counter: r.Counter, CounterUntil: at(r.CounterUntil), Since: now, Out: now,
+		Counter: r.Counter, CounterUntil: at(r.CounterUntil), Since: now, Out: now, Commands: r.Commands, Former: r.Former,
+		Astray: Stray{Sent: r.Astray, Lift: r.AstrayLift, Conn: r.AstrayConn, Until: at(r.AstrayUntil)},
 	}
 	if sameBoot && recent {
-		s.Clock = r.Clock
+		s.Clock, s.ClockAt, s.ClockDrift = r.Clock, r.ClockAt, r.ClockDrift
 	}
 	longest := max(delay, r.Delay)
 	if r.Deadline != 0 && (!sameBoot || s.Deadline.Sub(now) > longest) {
 		s.Deadline, s.Delay = now.Add(longest), longest
 	}
 	return s
+}
+
+// Remembered is what a guard that starts now finds in its memory of a state, in the
+// same boot of its machine, whose clock shows boot. Recent tells if the guard was
+// away for no longer than D.
+func (s State) Remembered(now time.Time, boot, delay time.Duration, recent bool) State {
+	return s.record("", Method{}, now, boot).state(now, boot, delay, true, recent)
 }
 
 // Remembered is what the memory of a guard says of a node.

@@ -138,6 +138,7 @@ func TestMemoryNeverHurries(t *testing.T) {
 func TestRecordKeepsWhatIsDurable(t *testing.T) {
 	old := waiting(t)
 	old.Wipes, old.Evicted, old.Revert, old.Lives, old.Exposed = 3, 4, 1, 5, time.Second
+	old.Astray, old.Former = Stray{Sent: true, Lift: true, Conn: 7}, "f"
 	back := old.record("addr", Method{}, epoch, bootNow).state(epoch, bootNow, testDelay, true, true)
 	if got, want := back.durable(), old.durable(); !got.Deadline.Equal(want.Deadline) {
 		t.Fatalf("deadline %s, want %s", got.Deadline, want.Deadline)
@@ -177,7 +178,7 @@ func TestMemoryOnDisk(t *testing.T) {
 			t.Errorf("%s: %v, %v", c.path, st.Mode(), err)
 		}
 	}
-	if files, _ := os.ReadDir(dir); len(files) != 2 { // and the lock
+	if files, _ := os.ReadDir(dir); len(files) != 3 { // and the lock, and the id
 		t.Errorf("%v", files)
 	}
 	if _, err := OpenMemory(dir); !errors.Is(err, ErrInUse) {
@@ -244,7 +245,7 @@ func TestMemoryOnDisk(t *testing.T) {
 		if err := m.put("n1", s.record("h:1", Method{}, now, boot), boot); err == nil {
 			t.Fatal("no error")
 		}
-		if files, _ := os.ReadDir(dir); len(files) != 1 { // the lock
+		if files, _ := os.ReadDir(dir); len(files) != 2 { // the lock and the id
 			t.Fatalf("left: %v", files)
 		}
 		if err := m.put("n1", s.record("h:1", Method{}, now, boot), boot); err != nil {

@@ -152,6 +152,9 @@ func TestLosses(t *testing.T) {
 			_, _ = s.Do(context.Background(), "SET", "one", "more")
 			do(t, s, "CONFIG", "SET", "maxmemory", "0")
 		}},
+		"a replica between two looks": {nil, func(t *testing.T, s *lab.Server) {
+			atOnce(t, s, []any{"REPLICAOF", "127.0.0.1", "1"}, []any{"REPLICAOF", "NO", "ONE"})
+		}},
 		"a counter that went back": {nil, func(t *testing.T, s *lab.Server) {
 			if !wait(func() bool { return fmt.Sprint(do(t, s, "EXISTS", restartguard.CounterKey)) == "1" }) {
 				t.Fatal("nobody counts")
@@ -170,6 +173,19 @@ func TestLosses(t *testing.T) {
 			}
 		})
 	}
+	t.Run("a reset and a wipe between two looks, where the count is what it was", func(t *testing.T) {
+		t.Parallel()
+		s := labtest.Servers(t, 1)[0]
+		g := guard(t, restartguard.Config{}, s.Node())
+		g.reaches(restartguard.PhaseActive)
+		do(t, s, "FLUSHALL")
+		g.reaches(restartguard.PhaseClosed)
+		g.reaches(restartguard.PhaseActive)
+		atOnce(t, s, []any{"CONFIG", "RESETSTAT"}, []any{"FLUSHALL"})
+		if g.reaches(restartguard.PhaseClosed); writes(t, s) {
+			t.Fatal("accepts writes")
+		}
+	})
 	t.Run("a node that loses nothing stays open, and has no counter unless asked for", func(t *testing.T) {
 		s := labtest.Servers(t, 1)[0]
 		g := guard(t, restartguard.Config{Delay: time.Minute}, s.Node())
@@ -181,6 +197,22 @@ func TestLosses(t *testing.T) {
 			t.Fatal("a key is left")
 		}
 	})
+}
+
+// atOnce sends commands in one transaction, so that no look comes in between.
+func atOnce(t *testing.T, s *lab.Server, commands ...[]any) {
+	t.Helper()
+	c := s.Node().Client(1, time.Second)
+	defer c.Close()
+	_, err := c.TxPipelined(t.Context(), func(p redis.Pipeliner) error {
+		for _, args := range commands {
+			p.Do(t.Context(), args...)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 func memory(t *testing.T, dir string) *restartguard.Memory {

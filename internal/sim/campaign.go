@@ -24,6 +24,8 @@ type Config struct {
 	WithoutGuard bool
 	// Delay is a factor on D; default 1, which is right.
 	Delay float64
+	// EarlyRejoin lets guards open masters before D, by evidence.
+	EarlyRejoin bool
 	// Faults are the kinds of faults that may happen. It has no default: zero is
 	// [NoFaults].
 	Faults Faults
@@ -163,6 +165,7 @@ func (cfg Config) rules() (rules, func(*plan), error) {
 		before := force
 		force = func(p *plan) { before(p); p.fenced = false }
 	}
+	r.early.on = r.early.on || cfg.EarlyRejoin
 	if cfg.Delay != 0 {
 		r.delay *= cfg.Delay
 		if cfg.Delay < 1 {

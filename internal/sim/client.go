@@ -166,6 +166,9 @@ func (w *world) begin(c *client) {
 // ask begins a run of the machine.
 func (w *world) ask(c *client, t redlock.Terms) {
 	t.N = w.plan.n
+	if w.rules.early.on && !w.rules.early.longAttempts {
+		t.Wait = min(t.Wait, attemptBound)
+	}
 	t.Start = c.clock.time(w.now)
 	t.Drift = w.opt.Drift(t.TTL)
 	if w.rules.noDrift {
@@ -343,6 +346,13 @@ func (w *world) answer(c *client, e *event) {
 		return
 	}
 	now := c.clock.time(w.now)
+	if w.rules.early.on && !w.rules.early.longAttempts && c.pending {
+		// The bound of an attempt holds for a client that was suspended too.
+		if send, verdict := c.machine.Tick(now); verdict != redlock.VerdictPending {
+			w.decide(c, send, verdict)
+			return
+		}
+	}
 	send, verdict := c.machine.Answer(int(e.node), status, now)
 	if w.rules.grants(w.plan.n, c) && now.Before(c.machine.Until()) {
 		send, verdict = redlock.SendNothing, redlock.VerdictGranted

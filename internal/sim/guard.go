@@ -23,9 +23,12 @@ const (
 	askClose
 	askProve
 	askLift
+	askScan
+	askKill
+	askCount
 )
 
-var askNames = [...]string{"a look", "to close", "a canary write", "to open"}
+var askNames = [...]string{"a look", "to close", "a canary write", "to open", "its locks", "to end an earlier connection", "to count"}
 
 // codes of what came of an exchange.
 const (
@@ -45,6 +48,7 @@ type guard struct {
 	cut      [maxNodes]time.Duration
 	trip     int // index of the next trip
 	watches  [maxNodes]watch
+	inquest  restartguard.Inquest
 }
 
 // watch is a guard's watch over one master: one connection at a time.
@@ -70,17 +74,27 @@ type watch struct {
 	inOpen     bool
 	inOffset   time.Duration // of the master's wall clock
 	inLife     uint16
-	offset     time.Duration // of inLife offsetLife, at the last good reading
+	inBlind    bool
+	counter    int64         // it was told last
+	offset     time.Duration // of inLife offsetLife, at the last good reading, offsetAt
+	offsetAt   time.Duration
 	offsetLife uint16
+	gained     time.Duration // by steps, beyond what may hide behind the rates of clocks
 	ahead      int
 	telling    bool
 	graceUntil time.Duration
+
+	// Of early rejoin:
+	question        restartguard.Question
+	inCopy, oldCopy restartguard.Copy
+	inWhole         bool // the master has never forgotten anything
 
 	// Of mutants:
 	failed    time.Duration // first failed ping of this outage; 0: none
 	liftAgain bool
 	closedRun string
 	refused   bool
+	reading   restartguard.Reading
 }
 
 func (g *guard) reset(i int) {
@@ -95,6 +109,7 @@ func (w *world) startGuard(g *guard, at time.Duration) {
 	g.up = true
 	g.clock = clock{ppm: w.plan.guard[g.index].ppm, offset: time.Hour}
 	g.memory = false
+	g.inquest = w.inquest()
 	for i := range w.plan.n {
 		x := &g.watches[i]
 		turn, gen := x.turn+1, x.gen+1
@@ -114,7 +129,7 @@ func (w *world) restartGuard(g *guard) {
 	w.say("g", g.index, "starts again, with its memory")
 	var states [maxNodes]restartguard.State
 	for i := range w.plan.n {
-		states[i] = remembered(g.watches[i].state, g.clock.time(w.now))
+		states[i] = w.remembered(g, g.watches[i].state)
 	}
 	w.startGuard(g, w.now)
 	for i := range w.plan.n {
@@ -124,17 +139,17 @@ func (w *world) restartGuard(g *guard) {
 
 // remembered is what the product's guard finds in its memory on disk: a state is
 // written before anything is done that follows from it.
-func remembered(s restartguard.State, now time.Time) restartguard.State {
-	r := restartguard.State{
-		RunID: s.RunID, Role: s.Role, Wipes: s.Wipes, Evicted: s.Evicted, Cause: s.Cause, Hold: s.Hold, Owed: s.Owed,
-		Revert: s.Revert, Known: s.Known, Verified: s.Verified, Lives: s.Lives, Opened: s.Opened, Leaked: s.Leaked,
-		Open: s.Open, Exposed: s.Exposed, Deadline: s.Deadline, Delay: s.Delay, OpenSince: s.OpenSince, LastSeen: s.LastSeen,
-		Clock: s.Clock, Counter: s.Counter, CounterUntil: s.CounterUntil, Since: now, Out: now,
+func (w *world) remembered(g *guard, s restartguard.State) restartguard.State {
+	boot := g.clock.at(w.now)
+	saved := boot
+	if !s.LastSeen.IsZero() {
+		saved = s.LastSeen.Sub(epoch)
 	}
-	if !s.LastSeen.IsZero() && now.Sub(s.LastSeen) > s.Delay {
-		r.Clock = restartguard.Reading{}
+	s = s.Remembered(g.clock.time(w.now), boot, w.delay, boot-saved <= w.delay)
+	if w.rules.straysForgotten {
+		s.Astray, s.Swept = restartguard.Stray{}, true
 	}
-	return r
+	return s
 }
 
 // crashGuard ends a guard; it starts again after a while.
@@ -207,6 +222,11 @@ func (w *world) guardSend(g *guard, node int, a restartguard.Action) {
 		op = askClose
 	case restartguard.Lift:
 		op = askLift
+	case restartguard.Kill:
+		w.exchange(g, node, askKill, a.Conn, a.All)
+		return
+	case restartguard.Count:
+		op = askCount
 	}
 	w.exchange(g, node, op, a.Value, a.SetLag)
 }
@@ -261,13 +281,14 @@ func (w *world) asked(e *event) {
 		}
 		return
 	}
-	if e.gen < m.answered[e.who] && !w.rules.strayLifts {
-		return // its connection was killed by a later one
+	if !m.hears(e.who, e.gen) {
+		return // its connection was ended by a later one
 	}
-	m.answered[e.who] = max(m.answered[e.who], e.gen)
+	m.commands++
 	o := w.obey(g, m, e)
 	if answers {
-		x.inbox, x.inLosses, x.inOpen, x.inOffset, x.inLife = o, m.losses, !m.refuses(), m.clock.offset, m.life
+		x.inbox, x.inLosses, x.inOpen, x.inOffset, x.inLife, x.inBlind =
+			o, m.losses, !m.refuses(), m.clock.offset, m.life, m.blind
 		if e.op == askLook {
 			x.looked = w.now
 		}
@@ -278,20 +299,63 @@ func (w *world) asked(e *event) {
 // obey is the server's side of a guard's command.
 func (w *world) obey(g *guard, m *master, e *event) restartguard.Observation {
 	node := int(e.node)
-	o := restartguard.Observation{RunID: w.runIDs[node][m.life%lives]}
+	o := restartguard.Observation{RunID: w.runIDs[node][m.life%lives], Conn: int64(e.gen) + 1}
 	before := restartguard.Params{MinReplicas: m.minReplicas, MaxLag: m.maxLag}
 	switch e.op {
 	case askLook:
+		if w.rules.early.oldScans {
+			w.seenBefore(g, node, m)
+		}
+		g.watches[node].inWhole = m.ghosts == 0 && m.life == 1
 		o.About, o.Role, o.Wipes, o.Evicted, o.Configured = restartguard.Seen, "master", m.wipes, m.evicted, m.configured
+		if m.slave {
+			o.Role = "slave"
+		}
+		o.Former, o.Commands = "0", m.commands
+		if m.promotions > 0 {
+			o.Former = w.runIDs[node][m.promotions%lives]
+		}
 		o.Clock.Wall = m.clock.at(w.now)
+		o.Counter, o.Counted = m.counter, w.plan.counter
+	case askCount:
+		o.About = restartguard.Counting
+		if m.refuses() {
+			o.Err = "refused"
+			break
+		}
+		m.counter++
+		o.Counter, o.Counted = m.counter, true
+	case askKill:
+		o.About, o.Gone, o.Swept = restartguard.Killing, e.x != 0, e.code != 0
+		if w.rules.strayLifts {
+			break
+		}
+		if o.Gone {
+			m.kill(e.who, uint16(e.x-1))
+		}
+		if o.Swept {
+			m.swept[e.who] = max(m.swept[e.who], e.gen)
+		}
+	case askScan:
+		g.watches[node].inCopy = w.copyOn(m)
 	case askProve:
 		o.About = restartguard.Proving
 		o.Canary = restartguard.CanaryAccepted
-		if m.refuses() {
+		switch {
+		case m.slave:
+			o.Canary = restartguard.CanaryRefused // READONLY
+		case m.fenced():
 			o.Canary = restartguard.CanaryFenced
 		}
 	case askClose:
 		o.About, o.Before = restartguard.Closing, before
+		if m.blind {
+			o.Err = "denied"
+			break
+		}
+		if w.plan.faults == 0 && !m.harmed && int64(e.x) == restartguard.FenceClosed {
+			w.breach(NeedlessClose, "g%d closes %s, which has lost nothing", g.index+1, nodeName(node))
+		}
 		if e.code != 0 {
 			m.maxLag = 10
 		}
@@ -300,6 +364,10 @@ func (w *world) obey(g *guard, m *master, e *event) restartguard.Observation {
 		w.say("n", node, "is closed by g%d", e.who+1)
 	case askLift:
 		o.About, o.Before = restartguard.Lifting, before
+		if m.blind {
+			o.Err = "denied"
+			break
+		}
 		w.stats.Lifts++
 		if w.trace != nil {
 			stray := ""
@@ -309,11 +377,18 @@ func (w *world) obey(g *guard, m *master, e *event) restartguard.Observation {
 			w.say("n", node, "is opened by g%d%s", e.who+1, stray)
 		}
 		w.mayLift(g, m, node, e)
+		m.excused = m.excused && !m.refuses()
 		w.setFence(m, int64(e.x))
 		w.emit(onLift, node)
 		w.free()
 	}
 	o.Params = restartguard.Params{MinReplicas: m.minReplicas, MaxLag: m.maxLag}
+	if m.acl {
+		o.Params.MaxLag = 1
+	}
+	if m.blind {
+		o.Params, o.Before, o.Blind = restartguard.Params{}, restartguard.Params{}, true
+	}
 	return o
 }
 
@@ -333,9 +408,13 @@ func (w *world) mayLift(g *guard, m *master, node int, e *event) {
 		w.breach(HoldLifted, "g%d opens %s, which it has seen held by an operator", g.index+1, nodeName(node))
 		return
 	}
-	since, least := w.now-m.lostAt, g.clock.lasts(w.right)
+	right := w.right
+	if w.rules.early.on {
+		right = w.earlyAfter()
+	}
+	since, least := w.now-m.lostAt, g.clock.lasts(right)
 	if m.lostAt > 0 && m.refuses() && since < least {
-		w.breach(EarlyLift, "g%d opens %s %s after its last crash, and D is %s", g.index+1, nodeName(node), span(since), span(w.right))
+		w.breach(EarlyLift, "g%d opens %s %s after its last crash, and D is %s", g.index+1, nodeName(node), span(since), span(right))
 	}
 }
 
@@ -390,9 +469,17 @@ func (w *world) told(g *guard, node int, code uint8) {
 		return
 	}
 	x.first = false
+	if op == askScan {
+		w.testify(g, node)
+		w.look(g, node)
+		return
+	}
 	if op == askLook {
 		x.n, x.do = 0, 0
 		w.reckon(g, x)
+	}
+	if x.inbox.Counted {
+		x.counter = x.inbox.Counter
 	}
 	x.inbox.Asked = g.clock.time(x.asked)
 	x.inbox.Clock.Sent, x.inbox.Clock.Got = g.clock.at(x.asked), g.clock.at(w.now)
@@ -400,10 +487,19 @@ func (w *world) told(g *guard, node int, code uint8) {
 	if x.do < min(x.n, maxActions) {
 		a := x.todo[x.do]
 		x.do++
+		if x.telling && x.inOpen && a.Kind != restartguard.Kill && g.cut[node] <= w.now {
+			x.graceUntil = w.now + w.plan.guard[g.index].trips[g.trip%guardTrips].out
+		}
 		w.guardSend(g, node, a)
 		return
 	}
+	if x.telling && x.inOpen {
+		x.graceUntil = w.now // it does nothing about it
+	}
 	x.n, x.do = 0, 0
+	if w.rules.early.on && w.inquire(g, node) {
+		return
+	}
 	w.pauseWatch(g, node, w.until(g, x))
 }
 
@@ -415,30 +511,32 @@ func (w *world) reckon(g *guard, x *watch) {
 	}
 	x.knows, x.losses = true, x.inLosses
 	w.reckonClock(x)
-	switch {
-	case !x.inOpen:
+	if !x.inOpen || x.inBlind { // one that it may not close is its to tell of, and no more
 		x.telling = false
-	case x.telling:
-		next := w.plan.guard[g.index].trips[g.trip%guardTrips].out
-		x.graceUntil = w.now + next
 	}
 }
 
-// reckonClock: a step of a second or more shows in any two readings in a row
-// that were answered quickly, if the one before the step was too.
+// reckonClock: what a clock gains by steps shows in any two readings in a row
+// that were answered quickly, if one before the steps was too, and if it is more
+// than what may hide behind the error of these readings and the rates of clocks: a
+// fast guard gives a slow master that much.
 func (w *world) reckonClock(x *watch) {
-	const quick, large = 50 * ms, time.Second
+	const quick, large, hidden = 50 * ms, 200 * ms, 1.65e-2
 	switch {
 	case w.now-x.asked > quick:
+		x.ahead = 0
+		return
 	case x.inLife != x.offsetLife:
-		x.offset, x.offsetLife, x.ahead = x.inOffset, x.inLife, 0
-	case x.inOffset-x.offset < large:
-		x.offset, x.ahead = x.inOffset, 0
+		x.offsetLife, x.gained, x.ahead = x.inLife, 0, 0
 	default:
-		if x.ahead++; x.ahead == 2 {
-			x.offset, x.ahead, x.telling = x.inOffset, 0, true
+		x.gained += x.inOffset - x.offset - time.Duration(hidden*float64(w.now-x.offsetAt))
+		if x.gained = max(x.gained, 0); x.gained < large {
+			x.ahead = 0
+		} else if x.ahead++; x.ahead == 2 {
+			x.gained, x.ahead, x.telling = 0, 0, true
 		}
 	}
+	x.offset, x.offsetAt = x.inOffset, w.now
 }
 
 // inTime tells if no guard could have closed a node yet.
@@ -470,7 +568,10 @@ func (w *world) until(g *guard, x *watch) time.Duration {
 func (w *world) step(g *guard, node int, o restartguard.Observation) {
 	x := &g.watches[node]
 	old := x.state
-	policy := restartguard.Policy{Delay: w.delay}
+	policy := restartguard.Policy{Delay: w.delay, Sweep: true}
+	if w.plan.counter {
+		policy.CountEvery = time.Second
+	}
 	now := g.clock.time(w.now)
 	if w.rules.guardBroken {
 		if w.rules.from == fromWallClock {
@@ -478,8 +579,20 @@ func (w *world) step(g *guard, node int, o restartguard.Observation) {
 		}
 		o = w.twistObservation(g, node, o, &x.state)
 	}
+	if w.rules.early.on {
+		policy.EarlyAfter = w.earlyAfter()
+		if o.About == restartguard.Seen {
+			o.Evidence = w.evidence(g, node, now)
+		}
+	}
 	next, actions, _ := restartguard.Step(policy, x.state, o, now)
+	if w.rules.early.on && old.RunID == "" && x.inWhole && o.About == restartguard.Seen {
+		next.Trusted = now // as if the guard had known it for long
+	}
 	x.state = next
+	if w.rules.killUnanswered && len(actions) > 0 && actions[0].Kind == restartguard.Kill {
+		x.state.Astray, x.state.Swept = restartguard.Stray{}, true
+	}
 	for _, a := range actions {
 		if x.n < maxActions {
 			x.todo[x.n] = a
@@ -488,6 +601,13 @@ func (w *world) step(g *guard, node int, o restartguard.Observation) {
 	}
 	if w.rules.guardBroken {
 		w.twistState(g, node, o, &old, now)
+	}
+	if w.rules.early.on {
+		if old.Early == "" && next.Early != "" {
+			w.stats.Early++
+			w.say("g", g.index, "needs not wait for D before it opens %s: every lock elsewhere has a quorum", nodeName(node))
+		}
+		w.looked(g, node, &o, now)
 	}
 	if w.trace != nil && old.RunID != next.RunID && next.RunID != "" && o.About == restartguard.Seen {
 		if next.Deadline.IsZero() {

@@ -24,18 +24,27 @@ type master struct {
 	minReplicas, maxLag, replicas int64
 	heldSince                     time.Duration
 
+	acl        bool // closed by an ACL user
+	blind      bool // nobody may read or set its fence
+	slave      bool // it is a replica of another server
+	promotions int  // in this life
 	wipes      int64
 	evicted    int64
+	commands   int64 // carried out since the counters were reset
+	counter    int64 // the guard's counter key
 	configured bool
 
-	// answered is the latest connection of each guard on which it has read
-	// anything. It reads nothing more from an earlier one: a guard that has given up
-	// a connection ends it on the server's side before it goes on.
-	answered [maxGuards]uint16
+	// killed are the connections of each guard that were ended on the server's side
+	// (the last few), and swept is the first of which that is not so of all before
+	// it: nothing more is read from them.
+	killed [maxGuards][killedMost]uint16
+	kills  [maxGuards]int
+	swept  [maxGuards]uint16
 
 	// Of the witness:
 	ghosts uint64        // tokens whose copies it has forgotten
 	lostAt time.Duration // the last crash
+	harmed bool          // it has lost something, ever
 	losses uint16        // that a guard can see
 	// excused: it is open after a loss, and no guard has had the time to close it
 	// yet. What it votes now may be a second vote that nobody can prevent.
@@ -44,14 +53,46 @@ type master struct {
 }
 
 func (m *master) reset(i int, p *plan) {
-	*m = master{clock: clock{ppm: p.nodePPM[i], offset: time.Hour}, up: true, life: 1, maxLag: 10, configured: true}
+	*m = master{clock: clock{ppm: p.nodePPM[i], offset: time.Hour}, up: true, life: 1, maxLag: 10, configured: true,
+		acl: p.acl, blind: p.blind>>i&1 != 0}
 	if p.replicas {
 		m.replicas = 1
 	}
 }
 
 // refuses tells if it answers writes with NOREPLICAS.
-func (m *master) refuses() bool { return m.maxLag > 0 && m.minReplicas > m.replicas }
+func (m *master) refuses() bool { return m.slave || m.fenced() }
+
+// fenced tells if it does so because of a fence.
+func (m *master) fenced() bool {
+	if m.acl {
+		return m.minReplicas >= restartguard.FenceHold
+	}
+	return m.maxLag > 0 && m.minReplicas > m.replicas
+}
+
+// killedMost is how many killed connections a master remembers; more are never
+// under way at a time.
+const killedMost = 16
+
+// kill ends a guard's connection. Its number is one less than its id.
+func (m *master) kill(guard uint8, gen uint16) {
+	m.killed[guard][m.kills[guard]%killedMost] = gen + 1
+	m.kills[guard]++
+}
+
+// hears tells if it still reads from a guard's connection.
+func (m *master) hears(guard uint8, gen uint16) bool {
+	if gen < m.swept[guard] {
+		return false
+	}
+	for _, k := range m.killed[guard] {
+		if k == gen+1 {
+			return false
+		}
+	}
+	return true
+}
 
 func (m *master) held() bool { return m.minReplicas == restartguard.FenceHold && m.maxLag > 0 }
 
@@ -84,7 +125,7 @@ func (w *world) crash(i int, back time.Duration, silent bool) {
 		w.say("n", i, "%s", what)
 	}
 	w.forget(m)
-	m.up, m.silent, m.token, m.lostAt = false, silent, 0, w.now
+	m.up, m.silent, m.token, m.lostAt, m.harmed = false, silent, 0, w.now, true
 	m.losses++
 	w.push(event{at: max(back, w.now+1), kind: evUp, node: uint8(i), life: m.life})
 	w.emit(onCrash, i)
@@ -100,6 +141,8 @@ func (w *world) boot(i int, life uint16) {
 	m.life++
 	m.booted = m.clock.at(w.now)
 	m.minReplicas, m.maxLag, m.wipes, m.evicted, m.configured = restartguard.FenceClosed, 10, 0, 0, false
+	m.slave, m.promotions, m.commands, m.counter = false, 0, 0, 0
+	m.killed, m.swept = [maxGuards][killedMost]uint16{}, [maxGuards]uint16{}
 	if !w.plan.fenced {
 		m.minReplicas = restartguard.FenceOpen
 	}
@@ -125,12 +168,12 @@ func (w *world) boot(i int, life uint16) {
 // flush is FLUSHALL by somebody. A closed server refuses it.
 func (w *world) flush(i int) {
 	m := &w.masters[i]
-	if !m.up || m.refuses() {
+	if !m.up || m.slave || m.fenced() && !m.acl {
 		return
 	}
 	w.say("n", i, "is flushed (FLUSHALL)")
 	w.forget(m)
-	m.token = 0
+	m.token, m.counter = 0, 0
 	m.wipes++
 	w.lose(m, i, true)
 	w.emit(onCrash, i)
@@ -141,7 +184,7 @@ func (w *world) flush(i int) {
 // with live locks.
 func (w *world) evict(i int) {
 	m := &w.masters[i]
-	if !m.up || !m.live(w.now) {
+	if !m.up || m.slave || !m.live(w.now) {
 		return
 	}
 	w.say("n", i, "evicts the vote for %s", tokenName(m.token))
@@ -172,16 +215,92 @@ func (w *world) lose(m *master, i int, seen bool) {
 	if seen {
 		m.losses++
 	}
-	m.excused = true
+	m.excused, m.harmed = !m.refuses(), true
 	for g := range w.plan.guards {
 		w.guards[g].watches[i].graceUntil = never
+	}
+}
+
+// creep moves a master's wall clock by one of many small steps.
+func (w *world) creep(i int, e *event) {
+	m := &w.masters[i]
+	w.forget(m)
+	m.clock.offset += e.x
+	m.harmed = true
+	if e.kind != evCreep {
+		w.say("n", i, "has its wall clock set ahead by %s every %s, %d times", span(e.x), span(e.y), e.tok)
+		w.lose(m, i, false)
+	} else {
+		// From the first on the guards have their time.
+		m.excused = m.excused || !m.refuses()
+	}
+	if e.tok > 1 {
+		w.push(event{at: w.now + e.y, kind: evCreep, node: uint8(i), tok: e.tok - 1, x: e.x, y: e.y})
+	}
+	w.free()
+}
+
+// demote makes a master a replica of another server, which replaces its data.
+func (w *world) demote(i int, length time.Duration) {
+	m := &w.masters[i]
+	if !m.up || m.slave {
+		return
+	}
+	w.say("n", i, "is made a replica of another server, and forgets all for it")
+	w.forget(m)
+	m.slave, m.token, m.counter = true, 0, 0
+	w.lose(m, i, true)
+	w.emit(onCrash, i)
+	w.push(event{at: w.now + max(length, 1), kind: evPromoted, node: uint8(i), life: m.life})
+}
+
+// promote makes a replica a master again.
+func (w *world) promote(i int, life uint16) {
+	m := &w.masters[i]
+	if !m.up || m.life != life || !m.slave {
+		return
+	}
+	w.say("n", i, "is a master again")
+	m.slave = false
+	m.promotions++
+	w.lose(m, i, true)
+	if !m.refuses() {
+		w.free()
+	}
+}
+
+// restore puts a master's memory back to an earlier state, as the snapshot of a
+// virtual machine does. It is done where a guard can see it: the snapshot is
+// older than a few counts.
+func (w *world) restore(i int) {
+	m := &w.masters[i]
+	if w.plan.guards != 1 || !w.plan.counter || m.slave || !m.up {
+		return
+	}
+	c := w.guards[0].watches[i].counter
+	if c < 3 || m.counter < c {
+		return
+	}
+	w.say("n", i, "has its memory put back to an earlier state")
+	w.forget(m)
+	m.token, m.counter = 0, max(0, c-6)
+	w.lose(m, i, true)
+	w.emit(onCrash, i)
+	w.free()
+}
+
+// resetStats resets the counters of a master.
+func (w *world) resetStats(i int) {
+	if m := &w.masters[i]; m.up {
+		w.say("n", i, "has its counters reset (CONFIG RESETSTAT)")
+		m.wipes, m.evicted, m.commands = 0, 0, 0
 	}
 }
 
 // hold closes a master by an operator's hand.
 func (w *world) hold(i int, length time.Duration) {
 	m := &w.masters[i]
-	if !m.up || m.held() {
+	if !m.up || m.held() || m.blind {
 		return
 	}
 	w.say("n", i, "is held closed by an operator")

@@ -42,6 +42,20 @@ func Mutants() []Mutant {
 		{"lift-retried", "sends a lift without answer again, to the next life of the server", Exclusion, func(r *rules) { r.liftRetried = true }, nil},
 		{"stray-lift", "a lift that is under way on a connection given up is not stopped, and opens what was closed again since", Exclusion,
 			func(r *rules) { r.strayLifts = true }, strays},
+		{"kill-unanswered", "does not end a connection again when the order to do so was lost on its way", Exclusion,
+			func(r *rules) { r.killUnanswered = true }, lostKills},
+		{"strays-forgotten", "forgets with its own restart that a lift may be under way", Exclusion,
+			func(r *rules) { r.straysForgotten = true }, forgottenStrays},
+		{"small-steps-ignored", "compares a clock with its last reading only, so that small steps do not add up", Exclusion,
+			func(r *rules) { r.smallStepsIgnored = true }, creeps},
+		{"tight-rate", "takes a clock that is fast within its bounds for one that steps", NeedlessClose, func(r *rules) { r.tightRate = true }, nil},
+		{"role-ignored", "does not notice that a master was made a replica", Exclusion, func(r *rules) { r.roleIgnored = true }, nil},
+		{"brief-role-ignored", "does not notice that a master was a replica between two looks", Exclusion,
+			func(r *rules) { r.briefRoleIgnored = true }, nil},
+		{"counter-ignored", "does not notice that a master's memory was put back", Exclusion, func(r *rules) { r.counterIgnored = true },
+			restores},
+		{"reset-ignored", "does not notice a wipe behind CONFIG RESETSTAT, where the count is what it was", Exclusion,
+			func(r *rules) { r.resetIgnored = true }, resets},
 		{"amnesia", "after its own restart takes a closed master as free to open", Exclusion, func(r *rules) { r.amnesia = true }, nil},
 		{"half-for-second", "a second guard trusts the first to have waited for half of D", Exclusion, func(r *rules) { r.halfForSecond = true },
 			func(p *plan) { p.guards = 2 }},
@@ -61,6 +75,21 @@ func Mutants() []Mutant {
 		{"wipes-ignored", "does not notice FLUSHALL", Exclusion, func(r *rules) { r.wipesIgnored = true }, nil},
 		{"evictions-ignored", "does not notice that locks are evicted", Exclusion, func(r *rules) { r.evictionsIgnored = true }, nil},
 		{"steps-ignored", "does not notice that a master's wall clock stepped forward", Exclusion, func(r *rules) { r.stepsIgnored = true }, nil},
+
+		{"early-without-bound", "early rejoin that does not wait until attempts from before the loss are over", Exclusion,
+			func(r *rules) { r.early.on, r.early.atOnce = true, true }, lateVotes},
+		{"early-long-attempts", "early rejoin, and clients whose attempts take longer than the bound", Exclusion,
+			func(r *rules) { r.early.on, r.early.longAttempts = true, true }, lateVotes},
+		{"early-old-scan", "early rejoin by what was seen of the others before the bound was over", Exclusion,
+			func(r *rules) { r.early.on, r.early.oldScans = true, true }, lateVotes},
+		{"early-ignores-unreachable", "early rejoin without the word of masters that do not answer", Exclusion,
+			func(r *rules) { r.early.on, r.early.unreachableIsFine = true, true }, nil},
+		{"early-counts-lost-node", "early rejoin that counts the lost copy for one of the quorum", Exclusion,
+			func(r *rules) { r.early.on, r.early.lostNodeCounts = true, true }, nil},
+		{"early-ignores-ends", "early rejoin that does not look when the copies end", Exclusion,
+			func(r *rules) { r.early.on, r.early.endsIgnored = true, true }, unevenEnds},
+		{"early-ignores-losses", "early rejoin by the word of masters that have lost votes themselves", Exclusion,
+			func(r *rules) { r.early.on, r.early.lossesIgnored = true, true }, nil},
 
 		{"ttl-above-max", "TTLs of 1.3 × max TTL", Exclusion, func(r *rules) { r.ttl = 1.3 }, nil},
 		{"token-reused", "the retries of a client use one token", Exclusion, func(r *rules) { r.sameToken = true }, nil},
@@ -98,6 +127,54 @@ func strays(p *plan) {
 	p.fault[0], p.fault[1], p.faults = crash, flush, 2
 }
 
+// lostKills makes plans in which the order to end a connection is held up, too.
+func lostKills(p *plan) {
+	strays(p)
+	g := &p.guard[0]
+	for k := 4; k < guardTrips; k += 5 {
+		g.trips[k].out = g.trips[k-1].out * 2
+	}
+}
+
+// forgottenStrays makes plans in which the guard crashes when its first lift may
+// be under way, and starts again with its memory.
+func forgottenStrays(p *plan) {
+	strays(p)
+	p.guard[0].poll, p.guards = MaxTTL/30, 1
+	p.fault[2] = faultPlan{kind: faultGuardCrash, on: onCrash, nth: 1, after: rightDelay() + p.guard[0].trips[0].back*250, length: ms, memory: true}
+	p.faults = 3
+}
+
+// creeps makes plans in which readings of clocks are slow, and clocks are set ahead
+// by small steps while locks are held.
+func creeps(p *plan) {
+	p.guards, p.fenced = 1, true
+	g := &p.guard[0]
+	g.poll = MaxTTL / 30
+	for k := range g.trips {
+		g.trips[k] = trip{20 * ms, 20 * ms}
+	}
+	p.fault[0] = faultPlan{kind: faultCreep, on: onGrant, nth: 1, choice: theHolders, count: 60, after: ms, length: 60 * 35 * ms, stagger: time.Second}
+	p.faults = 1
+}
+
+// restores makes plans in which masters' memory is put back while locks are held.
+func restores(p *plan) {
+	p.guards, p.counter = 1, true
+	p.guard[0].poll = MaxTTL / 30
+	p.fault[0] = faultPlan{kind: faultRestore, on: onGrant, nth: 1, choice: theHolders, count: uint8(p.n), after: MaxTTL / 3}
+	p.faults = 1
+}
+
+// resets makes plans in which a master is flushed, and flushed again behind a
+// reset of its counters.
+func resets(p *plan) {
+	p.counter = false
+	first := faultPlan{kind: faultFlush, on: onGrant, nth: 1, choice: theHolders, count: uint8(p.n), after: ms}
+	again := faultPlan{kind: faultReset, on: onGrant, nth: 2, choice: theHolders, count: uint8(p.n), after: ms}
+	p.fault[0], p.fault[1], p.faults = first, again, 2
+}
+
 // twistObservation is what a broken guard makes of what it is told.
 func (w *world) twistObservation(g *guard, node int, o restartguard.Observation, s *restartguard.State) restartguard.Observation {
 	r, x := &w.rules, &g.watches[node]
@@ -124,6 +201,27 @@ func (w *world) twistObservation(g *guard, node int, o restartguard.Observation,
 	}
 	if r.stepsIgnored {
 		o.Clock = restartguard.Reading{}
+	}
+	if o.About == restartguard.Seen {
+		if r.smallStepsIgnored && s.Ahead == 0 && s.RunID == o.RunID {
+			s.Clock, s.ClockAt, s.ClockDrift = x.reading, x.reading.Sent+(x.reading.Got-x.reading.Sent)/2, 0
+		}
+		x.reading = o.Clock
+		if r.tightRate {
+			o.Clock.Wall += time.Duration(0.0031 * float64(o.Clock.Sent))
+		}
+		if r.roleIgnored {
+			o.Role, o.Former = "master", ""
+		}
+		if r.briefRoleIgnored {
+			o.Former = ""
+		}
+		if r.resetIgnored {
+			o.Commands = s.Commands
+		}
+	}
+	if r.counterIgnored {
+		o.Counter, o.Counted = 0, false
 	}
 	switch o.About {
 	case restartguard.Unreached:

@@ -102,6 +102,10 @@ const (
 	faultGuardStep                    // the wall clock of a guard's host steps by length
 	faultCut                          // a guard cannot reach masters for length
 	faultClientPause                  // a client is suspended for length
+	faultCreep                        // a master's wall clock is set ahead by length, in many small steps
+	faultRole                         // a master is made a replica of another server for length
+	faultRestore                      // a master's memory is put back to an earlier state
+	faultReset                        // the counters of a master are reset (CONFIG RESETSTAT), and it is flushed
 )
 
 // choice is which nodes a fault strikes.
@@ -134,9 +138,12 @@ type faultPlan struct {
 // values, so that shrinking is dropping and lowering them.
 type plan struct {
 	n        int
-	fenced   bool // masters come up closed
-	lagZero  bool // they come up with min-replicas-max-lag 0
-	replicas bool // each has a replica attached
+	fenced   bool  // masters come up closed
+	lagZero  bool  // they come up with min-replicas-max-lag 0
+	replicas bool  // each has a replica attached
+	acl      bool  // masters are closed by an ACL user, and administrators still may do all
+	counter  bool  // guards raise the counter key
+	blind    uint8 // nodes whose fence the guards may neither read nor set
 	nodePPM  [maxNodes]int64
 	clients  int
 	client   [maxClients]clientPlan
@@ -239,6 +246,12 @@ func (p *plan) draw(seed uint64, faults Faults) {
 		p.guard[i].draw(d, i, bad && d.oneIn(3))
 	}
 	p.drawFaults(d, faults)
+	p.acl = d.oneIn(8)
+	p.counter = d.oneIn(3)
+	p.blind = 0
+	if faults.Has(FaultBoot) && d.oneIn(16) {
+		p.blind = 1 << d.n(p.n)
+	}
 }
 
 func (c *clientPlan) draw(d *dice, n, index int, bad bool) {
@@ -342,7 +355,7 @@ func (g *guardPlan) draw(d *dice, index int, bad bool) {
 // hold votes, at the moment when these were given, back at once.
 func (p *plan) drawFaults(d *dice, faults Faults) {
 	p.faults = 0
-	var kinds [16]faultKind
+	var kinds [24]faultKind
 	m := 0
 	add := func(f Faults, times int, k ...faultKind) {
 		if !faults.Has(f) {
@@ -353,10 +366,10 @@ func (p *plan) drawFaults(d *dice, faults Faults) {
 		}
 	}
 	add(FaultCrash, 3, faultCrash)
-	add(FaultFlush, 1, faultFlush, faultEvict)
-	add(FaultStep, 1, faultStep)
+	add(FaultFlush, 1, faultFlush, faultEvict, faultRestore, faultReset)
+	add(FaultStep, 1, faultStep, faultCreep)
 	add(FaultGuard, 1, faultGuardCrash, faultGuardPause, faultGuardStep, faultCut)
-	add(FaultOperator, 1, faultHold)
+	add(FaultOperator, 1, faultHold, faultRole)
 	add(FaultPause, 1, faultClientPause)
 	if m == 0 {
 		return
@@ -430,6 +443,15 @@ func (p *plan) any(d *dice, kind faultKind) faultPlan {
 	case faultGuardStep:
 		f.length = d.within(-MaxTTL, 2*MaxTTL)
 		f.who = uint8(d.n(p.guards))
+	case faultCreep:
+		f.length = d.within(time.Second, MaxTTL/5)
+		f.stagger = d.within(200*ms, 2*time.Second)
+		f.count = uint8(10 + d.n(20)) // steps
+	case faultRole:
+		f.length = d.within(ms, 2*MaxTTL)
+		if d.oneIn(2) {
+			f.length = d.within(ms, 100*ms) // over before a guard looks
+		}
 	case faultHold:
 		f.length = d.within(0, 2*MaxTTL)
 	case faultCut:

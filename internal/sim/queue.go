@@ -10,6 +10,8 @@ const (
 	evUp                          // a crashed master runs again
 	evExpiry                      // a copy may have reached its expiry
 	evHoldOver                    // an operator hands a held master back
+	evPromoted                    // a master that was made a replica is one again
+	evCreep                       // a clock that is set in many small steps is set again
 	evGuardUp                     // a crashed guard runs again
 	evBegin                       // a client begins its next attempt
 	evRequest                     // a client's request reaches a master

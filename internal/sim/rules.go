@@ -25,6 +25,14 @@ type rules struct {
 	from               from
 	liftRetried        bool
 	strayLifts         bool
+	killUnanswered     bool
+	straysForgotten    bool
+	smallStepsIgnored  bool
+	tightRate          bool
+	roleIgnored        bool
+	briefRoleIgnored   bool
+	counterIgnored     bool
+	resetIgnored       bool
 	amnesia            bool
 	halfForSecond      bool
 	holdIsFence        bool
@@ -40,6 +48,8 @@ type rules struct {
 	wipesIgnored       bool
 	evictionsIgnored   bool
 	stepsIgnored       bool
+
+	early earlyRules
 
 	// Clients.
 	sameToken         bool
@@ -78,7 +88,7 @@ const (
 
 // right are the product's own rules, with every check.
 func right() rules {
-	return rules{delay: 1, ttl: 1, checks: 1<<Exclusion | 1<<LeftBehind | 1<<EarlyLift | 1<<HoldLifted}
+	return rules{delay: 1, ttl: 1, checks: 1<<Exclusion | 1<<LeftBehind | 1<<EarlyLift | 1<<HoldLifted | 1<<NeedlessClose}
 }
 
 // grants tells if a broken way to count votes would grant.

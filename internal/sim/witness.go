@@ -23,16 +23,20 @@ const (
 	EarlyLift
 	// HoldLifted: no guard opens a master that it has seen held by an operator.
 	HoldLifted
+	// NeedlessClose: where nothing goes wrong no guard closes a master, however far
+	// clocks differ within their bounds.
+	NeedlessClose
 )
 
 // String is the property as a sentence says it.
 func (p Property) String() string {
-	return [...]string{"two clients hold one lock", "a copy is left behind", "a master is opened too early", "a hold is lifted"}[p]
+	return [...]string{"two clients hold one lock", "a copy is left behind", "a master is opened too early", "a hold is lifted",
+		"a master that lost nothing is closed"}[p]
 }
 
 // ID is the property as one word for machines.
 func (p Property) ID() string {
-	return [...]string{"exclusion", "left-behind", "early-lift", "hold-lifted"}[p]
+	return [...]string{"exclusion", "left-behind", "early-lift", "hold-lifted", "needless-close"}[p]
 }
 
 // tokens is one more than the greatest token: the number of a client's attempt,

@@ -44,6 +44,8 @@ type world struct {
 	exposed bool    // two believers, for want of a boot fence
 	trace   *trace  // nil: nobody reads
 
+	others [maxNodes]restartguard.Other // room for one inquest
+
 	// The run_ids of all lives of all masters, made once.
 	runIDs [maxNodes][lives]string
 }
@@ -71,6 +73,8 @@ type Stats struct {
 	LostVotes    int64 `json:"lost_votes"`
 	Lifts        int64 `json:"lifts"`
 	GuardCrashes int64 `json:"guard_crashes"`
+	// Early is how often a guard found that a master may rejoin before D.
+	Early int64 `json:"early_rejoins,omitempty"`
 	// Exposed are the schedules in which a master that had no boot fence, or was
 	// flushed, gave a vote a second time before any guard could close it. No guard
 	// can prevent that; it can only show for how long the master was open.
@@ -85,6 +89,7 @@ func (s *Stats) add(o Stats) {
 	s.LostVotes += o.LostVotes
 	s.Lifts += o.Lifts
 	s.GuardCrashes += o.GuardCrashes
+	s.Early += o.Early
 	s.Exposed += o.Exposed
 }
 
@@ -162,6 +167,10 @@ func (w *world) happen(e *event) {
 		w.expired(e)
 	case evHoldOver:
 		w.handBack(int(e.node), e.life)
+	case evPromoted:
+		w.promote(int(e.node), e.life)
+	case evCreep:
+		w.creep(int(e.node), e)
 	case evGuardUp:
 		if g := &w.guards[e.who]; !g.up {
 			w.restartGuard(g)
@@ -270,6 +279,16 @@ func (w *world) strike(f *faultPlan) {
 			w.evict(i)
 		case faultStep:
 			w.stepClock(i, f.length)
+		case faultCreep:
+			steps := max(f.count, 1)
+			w.creep(i, &event{tok: steps, x: f.length / time.Duration(steps), y: max(f.stagger, ms)})
+		case faultRole:
+			w.demote(i, f.length)
+		case faultRestore:
+			w.restore(i)
+		case faultReset:
+			w.resetStats(i)
+			w.flush(i)
 		case faultHold:
 			w.hold(i, f.length)
 		}

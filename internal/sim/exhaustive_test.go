@@ -1,0 +1,68 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"testing"
+)
+
+func explore(t *testing.T, cfg Small) Exploration {
+	t.Helper()
+	r, err := Explore(context.Background(), cfg)
+	if err != nil {
+		t.Errorf("%+v: %v", cfg, err)
+	}
+	t.Logf("%+v: %d states, %d steps in %s", cfg, r.States, r.Steps, r.Elapsed)
+	return r
+}
+
+func TestNoOrderOfEventsBreaksTheSmallModel(t *testing.T) {
+	models := []Small{{Crashes: 1}, {Flushes: 1, GuardCrashes: 1}, {Crashes: 1, Flushes: 1}, {Crashes: 1, EarlyRejoin: true}}
+	least := 10_000
+	if raceOn {
+		models, least = models[:2], 1000
+	} else if !testing.Short() {
+		models = append(models, Small{Crashes: 2})
+	}
+	for _, cfg := range models {
+		r := explore(t, cfg)
+		if r.Trace != nil {
+			t.Errorf("%v", r.Trace)
+		}
+		if r.States < least {
+			t.Errorf("%+v: only %d states", cfg, r.States)
+		}
+	}
+}
+
+// The model finds what it must.
+func TestTheSmallModelFindsEachWeakness(t *testing.T) {
+	for _, w := range Weaknesses() {
+		t.Run(w.Name, func(t *testing.T) {
+			r := explore(t, w.Model())
+			if r.Trace == nil {
+				t.Fatalf("survives %d states: %s", r.States, w.What)
+			}
+			if len(r.Trace) > 40 {
+				t.Errorf("a trace of %d lines is not for people", len(r.Trace))
+			}
+			for _, l := range r.Trace {
+				t.Logf("%s %s %s", at(l.At), l.Who, l.Text)
+			}
+		})
+	}
+}
+
+func TestExploreEnds(t *testing.T) {
+	if _, err := Explore(context.Background(), Small{Weakness: "x"}); !errors.Is(err, ErrUnknownMutant) {
+		t.Errorf("%v", err)
+	}
+	if r, err := Explore(context.Background(), Small{Crashes: 1, States: 100}); !errors.Is(err, ErrTooManyStates) || r.States > 101 {
+		t.Errorf("%d states, %v", r.States, err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if _, err := Explore(ctx, Small{Crashes: 1}); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v", err)
+	}
+}

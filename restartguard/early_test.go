@@ -1,0 +1,396 @@
+package restartguard
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+// left is a copy that has so much left, read at a moment after the beginning.
+func left(token string, at, left time.Duration) Copy {
+	return Copy{Key: "k", Token: token, Sent: epoch.Add(at), Got: epoch.Add(at + time.Millisecond), Left: left}
+}
+
+func TestCovered(t *testing.T) {
+	const s = time.Second
+	odd := left("a", 0, 20*s)
+	odd.Odd = "a hash"
+	for name, c := range map[string]struct {
+		quorum int
+		copies []Copy
+		want   bool
+	}{
+		"a quorum of one token":                       {3, []Copy{left("a", 0, 20*s), left("a", 0, 20*s), left("a", 0, 20*s)}, true},
+		"one more that ends sooner":                   {3, []Copy{left("a", 0, 20*s), left("a", 0, 20*s), left("a", 0, 20*s), left("a", 0, s)}, true},
+		"one less than a quorum":                      {3, []Copy{left("a", 0, 20*s), left("a", 0, 20*s)}, false},
+		"less than that, of a lock that nobody holds": {3, []Copy{left("a", 0, 20*s)}, false},
+		"two tokens":                                  {2, []Copy{left("a", 0, 20*s), left("b", 0, 20*s)}, false},
+		"a quorum beside another token":               {2, []Copy{left("a", 0, 20*s), left("a", 0, 20*s), left("b", 0, s)}, true},
+		"one copy ends sooner":                        {2, []Copy{left("a", 0, 20*s), left("a", 0, 19*s)}, false},
+		"it was extended on all but one":              {3, []Copy{left("a", 0, 20*s), left("a", 0, 20*s), left("a", 0, 10*s)}, false},
+		"the copies are some milliseconds apart":      {2, []Copy{left("a", 0, 20*s), left("a", 0, 20*s-20*time.Millisecond)}, true},
+		"read one after the other":                    {2, []Copy{left("a", 0, 20*s), left("a", s, 19*s)}, true},
+		"read so far apart that rates matter":         {2, []Copy{left("a", 0, 20*s), left("a", 15*s, 5*s)}, false},
+		"without a TTL":                               {2, []Copy{left("a", 0, -1), left("a", 0, -1)}, true},
+		"one of two without a TTL":                    {2, []Copy{left("a", 0, -1), left("a", 0, 20*s)}, false},
+		"not a string":                                {2, []Copy{left("a", 0, 20*s), left("a", 0, 20*s), odd}, false},
+		"a quorum of one":                             {1, []Copy{left("a", 0, 20*s)}, false},
+		"no copy":                                     {2, nil, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := covered(c.copies, c.quorum); got != c.want {
+				t.Errorf("covered: %t", got)
+			}
+			slices.Reverse(c.copies)
+			if got := covered(c.copies, c.quorum); got != c.want {
+				t.Errorf("in the other order: %t", got)
+			}
+		})
+	}
+}
+
+// Whoever counts a vote that was lost, and all but one of a quorum among the copies
+// that are found, stops believing before the copies fall below a quorum: with
+// clocks that are all wrong by up to 0.4 %, and readings at any time.
+func TestCoveredOutlastsEveryBelief(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.IntRange(2, 7).Draw(t, "n")
+		quorum := n/2 + 1
+		ppm := func(what string) float64 { return 1 + rapid.Float64Range(-clockError, clockError).Draw(t, what) }
+		ttl := time.Duration(rapid.IntRange(20, 60_000).Draw(t, "ttl")) * time.Millisecond
+		client, guard := ppm("client"), ppm("guard")
+		// True time; the request is sent at 0.
+		belief := time.Duration(float64(ttl-ttl/100-2*time.Millisecond) / client)
+		if belief <= 0 {
+			return
+		}
+		var copies []Copy
+		var ends []time.Duration
+		for i := range n - 1 {
+			rate := ppm("node")
+			var end time.Duration
+			if i < quorum-1 { // one that is counted
+				end = time.Duration(rapid.Int64Range(0, int64(belief)/4).Draw(t, "trip")) + time.Duration(float64(ttl)/rate)
+			} else {
+				end = time.Duration(rapid.Int64Range(0, int64(2*ttl)).Draw(t, "end"))
+			}
+			at := time.Duration(rapid.Int64Range(int64(belief/4), int64(belief)).Draw(t, "read"))
+			if end <= at {
+				if i < quorum-1 {
+					t.Fatalf("a copy that is counted is gone at %s, and the belief ends at %s", at, belief)
+				}
+				continue
+			}
+			// To the millisecond, this way or that.
+			pttl := time.Duration(float64(end-at) * rate).Truncate(time.Millisecond)
+			if rapid.Bool().Draw(t, "up") {
+				pttl += time.Millisecond
+			}
+			trip := time.Duration(rapid.Int64Range(0, int64(20*time.Millisecond)).Draw(t, "rtt"))
+			local := func(d time.Duration) time.Time { return epoch.Add(time.Duration(float64(d) * guard)) }
+			copies = append(copies, Copy{Key: "k", Token: "a", Sent: local(at - trip), Got: local(at + trip), Left: pttl})
+			ends = append(ends, end)
+		}
+		if !covered(copies, quorum) {
+			return
+		}
+		slices.Sort(ends)
+		if least := ends[len(ends)-quorum]; least < belief {
+			t.Fatalf("covered, and a quorum is there until %s only; the belief ends at %s", least, belief)
+		}
+	})
+}
+
+// bench is an inquest about n1 of five, with the others in good order.
+type bench struct {
+	*Inquest
+	t      *testing.T
+	state  State
+	others []Other
+	now    time.Time
+}
+
+const testBound = 2 * time.Second
+
+func newBench(t *testing.T, n int) *bench {
+	b := &bench{t: t, now: epoch, Inquest: &Inquest{N: n, Quorum: n/2 + 1, After: testBound}}
+	b.state = State{Phase: PhaseClosed, RunID: "run1", Deadline: epoch.Add(testDelay), Delay: testDelay}
+	for i := 2; i <= n; i++ {
+		s := State{Phase: PhaseActive, RunID: fmt.Sprintf("run%d", i), Role: "master", Trusted: epoch.Add(-time.Hour)}
+		b.others = append(b.others, Other{Name: fmt.Sprintf("n%d", i), State: s})
+	}
+	return b
+}
+
+func (b *bench) doubts(part string) {
+	b.t.Helper()
+	if e := b.Evidence("n1", b.state, b.others, b.now); e.Doubt == "" || !strings.Contains(e.Doubt, part) {
+		b.t.Fatalf("%+v, want a doubt about %q", e, part)
+	}
+}
+
+func (b *bench) proves(locks int) {
+	b.t.Helper()
+	e := b.Evidence("n1", b.state, b.others, b.now)
+	if e.Doubt != "" || e.Locks != locks || e.RunID != "run1" || e.Began.Before(epoch.Add(testBound)) {
+		b.t.Fatalf("%+v, want %d locks", e, locks)
+	}
+}
+
+// all answers the question that there is, for each other node with the copies that
+// it has now.
+func (b *bench) all(copies func(node int) []Copy) {
+	b.t.Helper()
+	for i, o := range b.others {
+		q, ok := b.Question(o.Name, b.now)
+		if !ok {
+			b.t.Fatalf("%s is not asked", o.Name)
+		}
+		t := Testimony{Round: q.Round, RunID: o.State.RunID, Began: b.now}
+		b.now = b.now.Add(time.Millisecond)
+		t.Ended = b.now
+		for _, c := range copies(i + 2) {
+			if q.Keys == nil || slices.Contains(q.Keys, c.Key) {
+				c.Sent, c.Got = t.Began, t.Ended
+				t.Copies = append(t.Copies, c)
+			}
+		}
+		b.Testify(o.Name, t)
+		b.now = b.now.Add(time.Millisecond)
+		b.Confirm(o.Name, o.State, b.now, b.now)
+	}
+}
+
+func key(name, token string) Copy { return Copy{Key: name, Token: token, Left: 20 * time.Second} }
+
+func TestEarlyWhenEveryLockHasAQuorumElsewhere(t *testing.T) {
+	b := newBench(t, 5)
+	b.doubts("no attempt from before its loss")
+	if _, ok := b.Question("n2", b.now.Add(testBound-1)); ok {
+		t.Fatal("asked before the bound is over")
+	}
+	b.now = epoch.Add(testBound)
+	b.doubts("asking the others")
+	b.all(func(node int) []Copy {
+		if node == 5 {
+			return []Copy{key("a", "1")}
+		}
+		return []Copy{key("a", "1"), key("b", "2")}
+	})
+	b.proves(2)
+}
+
+func TestEarlyWithoutLocks(t *testing.T) {
+	b := newBench(t, 3)
+	b.doubts("")
+	b.now = epoch.Add(testBound)
+	b.all(func(int) []Copy { return nil })
+	b.proves(0)
+}
+
+func TestALockInDoubtIsReadAgain(t *testing.T) {
+	b := newBench(t, 5)
+	b.doubts("")
+	b.now = epoch.Add(testBound)
+	b.all(func(node int) []Copy {
+		if node <= 3 {
+			return []Copy{key("a", "1"), key("x\x1b[31m", "2")}
+		}
+		return []Copy{key("a", "1")}
+	})
+	b.doubts(`lock x\x1b[31m has 2 of 3 copies elsewhere`)
+	if _, ok := b.Question("n2", b.now); ok {
+		t.Fatal("asked again at once")
+	}
+	b.now = b.now.Add(roundPause)
+	q, ok := b.Question("n2", b.now)
+	if !ok || !slices.Equal(q.Keys, []string{"x\x1b[31m"}) {
+		t.Fatalf("asked for %q", q.Keys)
+	}
+	b.all(func(node int) []Copy {
+		if node <= 3 {
+			return []Copy{key("x\x1b[31m", "2")}
+		}
+		return nil
+	})
+	b.doubts("2 of 3")
+	b.now = b.now.Add(roundPause)
+	b.all(func(int) []Copy { return nil }) // released
+	b.proves(1)
+}
+
+func TestDoubtsThatMeanWaiting(t *testing.T) {
+	for name, c := range map[string]struct {
+		spoil func(*State)
+		part  string
+	}{
+		"unreachable":        {func(s *State) { s.Phase = PhaseUnreachable }, "n3 unreachable"},
+		"closed":             {func(s *State) { s.Phase = PhaseClosed }, "n3 closed"},
+		"held":               {func(s *State) { s.Phase = PhaseHeld }, "n3 held"},
+		"exposed":            {func(s *State) { s.Phase = PhaseExposed }, "n3 exposed"},
+		"not seen":           {func(s *State) { *s = State{} }, "n3 not seen yet"},
+		"lost votes lately":  {func(s *State) { s.Trusted = epoch.Add(time.Minute) }, "less than D ago"},
+		"never known":        {func(s *State) { s.Trusted = time.Time{} }, "less than D ago"},
+		"a replica":          {func(s *State) { s.Role = "slave" }, "not a master"},
+		"fence not readable": {func(s *State) { s.Blind = true }, "fence"},
+		"its clock is ahead": {func(s *State) { s.Ahead = 1 }, "stepped"},
+		"its clock is far":   {func(s *State) { s.Blur = time.Second }, "closely"},
+		"the same server":    {func(s *State) { s.RunID = "run2" }, "same server"},
+		"it is the lost one": {func(s *State) { s.RunID = "run1" }, "same server"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, 5)
+			b.now = epoch.Add(testBound)
+			b.doubts("asking")
+			b.all(func(int) []Copy { return nil })
+			b.proves(0)
+			good := b.others[1].State
+			c.spoil(&b.others[1].State)
+			b.doubts(c.part)
+			b.others[1].State = good
+			b.doubts("asking") // all over again
+		})
+	}
+	t.Run("a node that is not watched", func(t *testing.T) {
+		b := newBench(t, 5)
+		b.others = b.others[:3]
+		b.doubts("watches only 3 of the 4")
+	})
+	t.Run("one node", func(t *testing.T) { newBench(t, 1).doubts("no other node") })
+}
+
+// What was told counts after a look that was begun later has found nothing lost.
+func TestTestimonyNeedsALaterLook(t *testing.T) {
+	for name, spoil := range map[string]func(*Testimony, *State, *time.Time){
+		"a look from before":   func(t *Testimony, _ *State, asked *time.Time) { *asked = t.Ended.Add(-1) },
+		"another life":         func(_ *Testimony, s *State, _ *time.Time) { s.RunID = "other" },
+		"a loss":               func(t *Testimony, s *State, _ *time.Time) { s.Trusted = t.Ended.Add(time.Hour) },
+		"an earlier loss":      func(t *Testimony, s *State, _ *time.Time) { s.Trusted = t.Began.Add(1) },
+		"closed":               func(_ *Testimony, s *State, _ *time.Time) { s.Phase = PhaseClosed },
+		"an earlier question":  func(t *Testimony, _ *State, _ *time.Time) { t.Round-- },
+		"begun before it":      func(t *Testimony, _ *State, _ *time.Time) { t.Began = epoch.Add(testBound - 1) },
+		"a scan that was hurt": func(t *Testimony, _ *State, _ *time.Time) { t.Doubt = "cannot be read" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, 2)
+			b.now = epoch.Add(testBound)
+			b.doubts("")
+			q, ok := b.Question("n2", b.now)
+			if !ok {
+				t.Fatal("not asked")
+			}
+			told := Testimony{Round: q.Round, RunID: "run2", Began: b.now, Ended: b.now.Add(time.Millisecond)}
+			asked, s := told.Ended.Add(time.Millisecond), b.others[0].State
+			b.now = asked.Add(time.Millisecond)
+			spoil(&told, &s, &asked)
+			b.Testify("n2", told)
+			b.Confirm("n2", s, asked, b.now)
+			if e := b.Evidence("n1", b.state, b.others, b.now); e.Doubt == "" {
+				t.Fatalf("%+v", e)
+			}
+		})
+	}
+}
+
+func TestEvidenceIsForOneLoss(t *testing.T) {
+	b := newBench(t, 3)
+	b.now = epoch.Add(testBound)
+	b.doubts("")
+	b.all(func(int) []Copy { return nil })
+	b.proves(0)
+	b.state.Deadline = b.now.Add(testDelay) // it has lost something again
+	b.doubts("no attempt from before")
+	if _, ok := b.Question("n2", b.now); ok {
+		t.Fatal("asked before the bound of the new loss is over")
+	}
+}
+
+// The step machine.
+
+func early(run string, began time.Time) *Evidence {
+	return &Evidence{RunID: run, Began: began, Locks: 412}
+}
+
+func (s *script) looks(run string, e *Evidence) *script {
+	s.t.Helper()
+	return s.step(Observation{About: Seen, RunID: run, Role: "master", Params: shut, Evidence: e})
+}
+
+func shutAfterLoss(t *testing.T) *script {
+	s := newScript(t)
+	s.policy.EarlyAfter = testBound
+	s.sees("a", openParams).after(tick).sees("b", shut).canary(CanaryFenced, shut)
+	return s.phase(PhaseClosed)
+}
+
+func TestEarlyLift(t *testing.T) {
+	s := shutAfterLoss(t)
+	lost := s.now
+	s.after(testBound).looks("b", early("b", lost.Add(testBound))).does(liftIt("b"))
+	s.lifted(shut, openParams).phase(PhaseActive).told("opened", "opened early: 412 locks, each with a quorum of copies elsewhere; D would have ended 8s later")
+	if !s.state.Trusted.Equal(s.now) || s.state.Early != "" {
+		t.Errorf("%+v", s.state)
+	}
+}
+
+func TestNoEarlyLift(t *testing.T) {
+	for name, c := range map[string]func(s *script, lost time.Time) *Evidence{
+		"no evidence": func(*script, time.Time) *Evidence { return nil },
+		"a doubt": func(_ *script, l time.Time) *Evidence {
+			return &Evidence{RunID: "b", Began: l.Add(time.Hour), Doubt: "x"}
+		},
+		"asked too early":         func(_ *script, l time.Time) *Evidence { return early("b", l.Add(testBound-1)) },
+		"of an earlier life":      func(_ *script, l time.Time) *Evidence { return early("a", l.Add(testBound)) },
+		"not switched on":         func(s *script, l time.Time) *Evidence { s.policy.EarlyAfter = 0; return early("b", l.Add(testBound)) },
+		"advice only":             func(s *script, l time.Time) *Evidence { s.policy.Advice = true; return early("b", l.Add(testBound)) },
+		"not proven to be closed": func(s *script, l time.Time) *Evidence { s.state.Proven = false; return early("b", l.Add(testBound)) },
+		"an earlier lift is astray": func(s *script, l time.Time) *Evidence {
+			s.state.Astray = Stray{Sent: true, Lift: true, Until: s.now.Add(time.Hour)}
+			return early("b", l.Add(testBound))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := shutAfterLoss(t)
+			lost := s.now
+			s.after(testBound)
+			s.looks("b", c(s, lost)).phase(PhaseClosed)
+			for _, a := range s.actions {
+				if a.Kind == Lift {
+					t.Errorf("lifted: %+v", s.actions)
+				}
+			}
+		})
+	}
+	t.Run("a loss in the same look", func(t *testing.T) {
+		s := shutAfterLoss(t)
+		lost := s.now
+		s.after(testBound)
+		s.step(Observation{About: Seen, RunID: "b", Role: "master", Params: shut, Wipes: 1, Evidence: early("b", lost.Add(testBound))})
+		s.phase(PhaseClosed).until(tick + testBound + testDelay)
+		for _, a := range s.actions {
+			if a.Kind == Lift {
+				t.Errorf("lifted: %+v", s.actions)
+			}
+		}
+	})
+}
+
+func TestOnlyWhoIsKnownForLongMayTestify(t *testing.T) {
+	s := newScript(t).sees("a", openParams).phase(PhaseActive)
+	if s.state.unsound(s.now.Add(testDelay-1)) == "" {
+		t.Error("one that was just adopted")
+	}
+	s.state.Blur = 0
+	if why := s.state.unsound(s.now.Add(testDelay)); why != "" {
+		t.Errorf("known for D: %s", why)
+	}
+	s.after(2*testDelay).sees("b", shut).canary(CanaryFenced, shut).after(tick).sees("b", openParams).phase(PhaseActive)
+	s.state.Blur = 0
+	if s.state.unsound(s.now) == "" {
+		t.Error("one that another opened within D of its loss")
+	}
+}

@@ -1,0 +1,232 @@
+package restartguard
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+const (
+	ownPrefix  = "redlockctl:" // of counters and canaries of this program: no locks
+	scanCount  = 250           // keys that one step of a scan looks at
+	scanBatch  = 64            // keys that are read in one transaction
+	scanMost   = 1 << 20       // keys that are kept of one node
+	tokenMost  = 256           // bytes; what is longer is no token
+	scanShares = 4             // a scan takes one part in so many of a node's time
+)
+
+// Early is how nodes may rejoin before D, see [Inquest]. The zero value: never.
+type Early struct {
+	// AttemptBound is the longest time from the moment at which any client of the
+	// cluster sends the first request of an attempt, or of an extension, to the
+	// moment at which it may still be granted. 0: there is no early rejoin.
+	AttemptBound time.Duration
+	// Patterns are those under which all locks of the cluster are, as of SCAN.
+	Patterns []string
+}
+
+func (e Early) check(delay time.Duration) error {
+	switch {
+	case e.AttemptBound < 0:
+		return fmt.Errorf("attempt bound %s is negative", e.AttemptBound)
+	case e.AttemptBound > 0 && len(e.Patterns) == 0:
+		return errors.New("early rejoin needs the patterns of the locks")
+	case e.AttemptBound > 0 && EarlyAfter(e.AttemptBound) >= delay:
+		return fmt.Errorf("early rejoin is of no use: the attempt bound %s is not below the delay %s", e.AttemptBound, delay)
+	}
+	return nil
+}
+
+// scan reads the copies that one life of a node has, step by step.
+type scan struct {
+	Testimony
+	question Question
+	begun    bool
+	done     bool
+	pattern  int // index of the one that is scanned
+	cursor   uint64
+	read     int // of the question's keys
+	seen     map[string]struct{}
+}
+
+func (s *scan) begin(q Question, runID string) {
+	*s = scan{question: q, begun: true, seen: map[string]struct{}{}}
+	s.Testimony = Testimony{Round: q.Round, RunID: runID, Began: time.Now()}
+}
+
+// step goes on for a little. It fails with errBroken.
+func (s *scan) step(ctx context.Context, l *life, patterns []string) error {
+	keys, err := s.some(ctx, l, patterns)
+	for len(keys) > 0 && err == nil {
+		n := min(len(keys), scanBatch)
+		err = s.take(ctx, l, keys[:n])
+		keys = keys[n:]
+	}
+	switch {
+	case errors.Is(err, errBroken):
+		return err
+	case err != nil:
+		s.Doubt, s.done = "cannot be read: "+show(err), true
+	case len(s.Copies) > scanMost:
+		s.Doubt, s.done = fmt.Sprintf("has more than %d keys under the lock patterns", scanMost), true
+	}
+	s.Ended = time.Now()
+	return nil
+}
+
+// some are the next keys.
+func (s *scan) some(ctx context.Context, l *life, patterns []string) ([]string, error) {
+	if q := s.question.Keys; q != nil {
+		from := s.read
+		s.read = min(len(q), from+scanBatch)
+		s.done = s.read == len(q)
+		return q[from:s.read], nil
+	}
+	var page *redis.ScanCmd
+	err := l.send(ctx, func(p redis.Pipeliner) { page = p.Scan(ctx, s.cursor, patterns[s.pattern], scanCount) })
+	if err == nil {
+		err = page.Err()
+	}
+	if err != nil {
+		return nil, err
+	}
+	keys, cursor := page.Val()
+	if s.cursor = cursor; cursor == 0 {
+		s.pattern++
+		s.done = s.pattern == len(patterns)
+	}
+	fresh := keys[:0]
+	for _, k := range keys {
+		if _, ok := s.seen[k]; ok || strings.HasPrefix(k, ownPrefix) {
+			continue
+		}
+		s.seen[k] = struct{}{}
+		fresh = append(fresh, k)
+	}
+	return fresh, nil
+}
+
+// take reads keys in one transaction, so that token and TTL belong together.
+// Values are never fetched whole.
+func (s *scan) take(ctx context.Context, l *life, keys []string) error {
+	kinds := make([]*redis.StatusCmd, len(keys))
+	values := make([]*redis.StringCmd, len(keys))
+	lefts := make([]*redis.DurationCmd, len(keys))
+	sent := time.Now()
+	pipe := l.client.TxPipeline()
+	for i, k := range keys {
+		kinds[i], values[i], lefts[i] = pipe.Type(ctx, k), pipe.GetRange(ctx, k, 0, tokenMost), pipe.PTTL(ctx, k)
+	}
+	if _, err := pipe.Exec(ctx); !answered(err) {
+		return fmt.Errorf("%w: %w", errBroken, err)
+	}
+	got := time.Now()
+	for i, k := range keys {
+		kind, err := kinds[i].Result()
+		if err != nil {
+			return err
+		}
+		c := Copy{Key: k, Sent: sent, Got: got}
+		switch kind {
+		case "none":
+			continue
+		case "string":
+			if c.Token, err = values[i].Result(); err != nil {
+				return err
+			}
+			if len(c.Token) > tokenMost {
+				c.Odd = "too long for a token"
+			}
+		default:
+			c.Odd = "a " + show(errors.New(kind)) + " and not a string"
+		}
+		if c.Left, err = lefts[i].Result(); err != nil {
+			return err
+		}
+		s.Copies = append(s.Copies, c)
+	}
+	return nil
+}
+
+// evidence is what there is for a node that is closed.
+func (g *Guard) evidence(of *watch) *Evidence {
+	if g.inquest == nil || of.state.Phase != PhaseClosed {
+		return nil
+	}
+	others := make([]Other, 0, len(g.watches))
+	for _, w := range g.watches {
+		if w != of {
+			w.mu.Lock()
+			others = append(others, Other{Name: w.node.Name(), State: w.state})
+			w.mu.Unlock()
+		}
+	}
+	g.asking.Lock()
+	defer g.asking.Unlock()
+	return g.inquest.Evidence(of.node.Name(), of.state, others, time.Now())
+}
+
+// looked tells the inquest what a step has made of a node.
+func (g *Guard) looked(w *watch, o Observation) {
+	if g.inquest == nil {
+		return
+	}
+	g.asking.Lock()
+	defer g.asking.Unlock()
+	if w.state.Phase != PhaseClosed {
+		g.inquest.Drop(w.node.Name())
+	}
+	if o.About == Seen {
+		g.inquest.Confirm(w.node.Name(), w.state, o.Asked, time.Now())
+	}
+}
+
+func (g *Guard) question(node string) (Question, bool) {
+	if g.inquest == nil {
+		return Question{}, false
+	}
+	g.asking.Lock()
+	defer g.asking.Unlock()
+	return g.inquest.Question(node, time.Now())
+}
+
+func (g *Guard) testify(node string, t Testimony) {
+	g.asking.Lock()
+	defer g.asking.Unlock()
+	g.inquest.Testify(node, t)
+}
+
+// inquire spends the time until the next look, or a part of it, on what is asked
+// of the node. It tells if the connection is still good. What has been answered
+// counts only after a look, which is therefore the next thing to do.
+func (w *watch) inquire(ctx context.Context, l *life, s *scan) bool {
+	until := time.Now().Add(w.pause())
+	for ctx.Err() == nil {
+		q, ok := w.guard.question(w.node.Name())
+		if !ok {
+			sleep(ctx, time.Until(until))
+			return true
+		}
+		if !s.begun || s.Round != q.Round {
+			s.begin(q, w.state.RunID)
+		}
+		began := time.Now()
+		if s.step(ctx, l, w.guard.cfg.Early.Patterns) != nil {
+			return false
+		}
+		if s.done {
+			w.guard.testify(w.node.Name(), s.Testimony)
+			s.begun = false
+			return true
+		}
+		sleep(ctx, (scanShares-1)*time.Since(began))
+		if !time.Now().Before(until) {
+			return true
+		}
+	}
+	return true
+}

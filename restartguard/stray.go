@@ -1,0 +1,212 @@
+package restartguard
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// guardName is what guards call their connections (CLIENT SETNAME); behind it and
+// a colon stands the guard's own id, if it has a state directory.
+const guardName = "redlockctl:guard"
+
+// Stray is an order that was sent and has no answer. It may still be on its way:
+// what was written to a connection is delivered after its sender gave it up, and a
+// lift that comes late opens what was closed again meanwhile. The zero Stray is
+// none.
+type Stray struct {
+	Sent bool
+	Lift bool  // it opens; an order to close that comes late does no harm
+	Conn int64 // CLIENT ID of its connection, 0 if that is not known
+	// Until is when it is taken to be gone, where the server does not let us end
+	// its connection; zero: that was not tried yet.
+	Until time.Time
+}
+
+// sending takes note of an order before it is sent.
+func (m *machine) sending(kind ActionKind) {
+	if kind != Close && kind != Lift || !m.Astray.Until.IsZero() {
+		return
+	}
+	m.Astray = Stray{Sent: true, Lift: kind == Lift, Conn: m.conn}
+}
+
+// answeredBy takes note that the order that was sent by a connection has its
+// answer, or was never sent: what it is asked next comes behind.
+func (m *machine) answeredBy(conn int64) {
+	if m.Astray.Until.IsZero() && m.Astray.Conn == conn {
+		m.Astray = Stray{}
+	}
+}
+
+// sweep ends connections that may still deliver something, and tells if that is
+// to be done before anything else: the one of an order without answer, and at the
+// guard's first look those of the guard that had its state directory before it.
+func (m *machine) sweep(o Observation) bool {
+	if o.Conn != 0 {
+		m.answeredBy(o.Conn)
+	}
+	if m.Advice {
+		return false
+	}
+	if u := m.Astray.Until; !u.IsZero() && !m.now.Before(u) {
+		m.Astray = Stray{}
+	}
+	all := m.Sweep && !m.Swept
+	if !m.Astray.Sent && !all {
+		return false
+	}
+	m.actions = append(m.actions, Action{Kind: Kill, RunID: m.RunID, Conn: m.Astray.Conn, All: all})
+	return true
+}
+
+// killing: the server has ended what may deliver something, or does not let us.
+func (m *machine) killing(o Observation) {
+	if m.Sweep && !m.Swept {
+		m.Swept = true
+		if !o.Swept {
+			m.tell("stray", "cannot see if an earlier run of this guard has left connections: %s", o.Err)
+		}
+	}
+	switch {
+	case !m.Astray.Sent:
+	case o.Gone || !m.Astray.Lift:
+		if !m.Astray.Until.IsZero() {
+			m.tell("stray", "the connection of the order to open it that had no answer is ended")
+		}
+		m.Astray = Stray{}
+	case m.Astray.Until.IsZero():
+		// Nobody sends it again by now, but the network may hold it. For D no other
+		// lift is sent, so that it finds nothing that was closed again.
+		m.Astray.Until = m.now.Add(m.Policy.Delay)
+		m.tell("stray", "stray commands cannot be ruled out: an order to open it has no answer, and its connection cannot be ended: %s", o.Err)
+		if m.due() && o.Params.closed() {
+			m.waitFrom()
+			m.Cause = "an order to open it may still be on its way"
+		}
+	}
+	m.settle(o)
+}
+
+// strayed: the node is open before its time, and a lift of ours may have done it.
+func (m *machine) strayed() bool {
+	return m.Astray.Lift && !m.Astray.Until.IsZero() && !m.Deadline.IsZero() && !m.due() && !m.Hold
+}
+
+// kill ends connections, and reads the fence after it. Ids of connections begin
+// anew with each life of a server: it is sent on the connection that has read
+// the run_id.
+func (l *life) kill(ctx context.Context, a Action, o Observation) (Observation, error) {
+	o.About = Killing
+	var one, list *redis.Cmd
+	all := a.All && l.conn != 0 // or it would end itself
+	if a.Conn != 0 || all {
+		err := l.send(ctx, func(p redis.Pipeliner) {
+			if a.Conn != 0 {
+				one = p.Do(ctx, "CLIENT", "KILL", "ID", a.Conn)
+			}
+			if all {
+				list = p.Do(ctx, "CLIENT", "LIST")
+			}
+		})
+		if err != nil {
+			return o, err
+		}
+	}
+	var why []error
+	switch {
+	case one == nil:
+		why = append(why, errors.New("the server does not tell CLIENT ID"))
+	case one.Err() != nil:
+		why = append(why, fmt.Errorf("CLIENT KILL: %w", one.Err()))
+	default:
+		o.Gone = true // also if there was none any more
+	}
+	var others []int64
+	if list != nil {
+		text, err := list.Text()
+		if err != nil {
+			why = append(why, fmt.Errorf("CLIENT LIST: %w", err))
+		} else {
+			others, o.Swept = namesakes(text, l.name, l.conn), true
+		}
+	}
+	var after reading
+	kills := make([]*redis.Cmd, len(others))
+	err := l.send(ctx, func(p redis.Pipeliner) {
+		for i, id := range others {
+			kills[i] = p.Do(ctx, "CLIENT", "KILL", "ID", id)
+		}
+		after = l.method.ask(ctx, p)
+	})
+	if err != nil {
+		return o, err
+	}
+	for _, c := range kills {
+		if c.Err() != nil {
+			o.Swept = false
+			why = append(why, fmt.Errorf("CLIENT KILL: %w", c.Err()))
+		}
+	}
+	if a.Conn == 0 && o.Swept {
+		why = why[1:] // nothing was named
+	}
+	o.Err = show(errors.Join(why...))
+	if o.Params, err = after.result(); err != nil {
+		o.Blind = true
+		if o.Err == "" {
+			o.Err = show(err)
+		}
+	}
+	o.Reads = l.method.words(o.Params)
+	return o, nil
+}
+
+// namesakes are the ids in an answer to CLIENT LIST of connections that bear a
+// name, but for one's own.
+func namesakes(list, name string, own int64) (ids []int64) {
+	for line := range strings.Lines(list) {
+		var id int64
+		same := false
+		for field := range strings.FieldsSeq(line) {
+			if v, ok := strings.CutPrefix(field, "id="); ok {
+				id, _ = strconv.ParseInt(v, 10, 64)
+			}
+			same = same || field == "name="+name
+		}
+		if same && id > 0 && id != own {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+// abrupt makes the end of a connection, also by the death of this process, a
+// reset: the kernel drops what it has not delivered yet, which it would go on
+// sending for minutes otherwise.
+func abrupt(opt *redis.Options) {
+	dial := opt.Dialer
+	if dial == nil {
+		dial = redis.NewDialer(opt)
+	}
+	opt.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		c, err := dial(ctx, network, addr)
+		if err != nil {
+			return nil, err
+		}
+		below := c
+		if tls, ok := c.(interface{ NetConn() net.Conn }); ok {
+			below = tls.NetConn()
+		}
+		if tcp, ok := below.(interface{ SetLinger(sec int) error }); ok {
+			_ = tcp.SetLinger(0) // a belt only
+		}
+		return c, nil
+	}
+}
