@@ -1,14 +1,19 @@
 // Package monitor watches the masters: their health, clocks and locks.
 //
-// Each node has two goroutines, each with a connection of its own. The probe
+// Each node has three goroutines, each with a connection of its own. The probe
 // asks for the time and the fence several times a second, and for the rest of
 // the node's health once a second; a deadline decides that a node does not
-// answer. The scan reads all locks, again and again, and leaves the node alone
-// for at least four fifths of the time. Neither ever writes.
+// answer. The feed is told by the node which keys have changed (CLIENT
+// TRACKING); it says only that a key is to be read again. The reader reads those,
+// a few milliseconds' worth at a time, and everything at the start, after a gap
+// and seldom in between. Where a node tells of nothing, the reader reads
+// everything again and again, and leaves the node alone for at least four fifths
+// of the time. None of them ever writes.
 //
 // What they see goes into a pure state (nodes, lock table, clocks, events), from
 // which immutable snapshots are published: as soon as something changes, but not
-// more often than twenty times a second, and without ever waiting for a reader.
+// more often than a hundred times a second, and without ever waiting for a
+// reader.
 package monitor
 
 import (
@@ -31,7 +36,7 @@ type Options struct {
 	Timeout      time.Duration // of one command to a node; default 500 ms
 	ProbeEvery   time.Duration // TIME probes; default 200 ms
 	InfoEvery    time.Duration // INFO and CONFIG; default 1 s
-	ScanEvery    time.Duration // least pause between full scans of a node; default 250 ms
+	ScanEvery    time.Duration // least pause between full reads of a node that does not tell of changes; default 250 ms
 	ScanCount    int           // COUNT of SCAN; default 250
 	EventsKept   int           // default 500
 }
@@ -77,23 +82,32 @@ func (o Options) withDefaults() (Options, error) {
 }
 
 const (
-	publishEvery = 50 * time.Millisecond  // changes are collected for so long
+	publishEvery = 10 * time.Millisecond  // changes are collected for so long
 	refreshEvery = 250 * time.Millisecond // round trips, clocks: the numbers that always change
+	workMost     = 50 * time.Millisecond  // before a snapshot
+	nudgeEvery   = 50 * time.Millisecond
+	loadEvery    = 100 * time.Millisecond // snapshots before the first view is complete, but the first ones
+	seedMost     = 200                    // locks that the first screen may show
 )
 
 // Monitor watches a set of masters until its context ends. It is safe for use
 // by many goroutines; a slow reader of snapshots holds up nobody.
 type Monitor struct {
-	nodes    []*redlock.Node
-	opt      Options
-	wake     chan struct{}   // the publisher has to look at urgent
-	wakeScan []chan struct{} // one for each node
-	settled  chan struct{}
+	nodes   []*redlock.Node
+	opt     Options
+	globs   globs
+	wake    chan struct{} // the publisher has to look at urgent
+	changes []*changes    // of each node, to be read
+	settled chan struct{}
 
-	mu     sync.Mutex
-	world  *world
-	urgent bool          // something changed that a snapshot should show soon
-	fresh  chan struct{} // closed with the next snapshot
+	mu      sync.Mutex
+	world   *world
+	urgent  bool          // something changed that a snapshot should show soon
+	fresh   chan struct{} // closed with the next snapshot
+	seeds   int           // keys that one node found and the others were asked for at once
+	hurried []bool        // nodes whose full read should not wait for its turn
+	nudged  time.Time     // when all followers were last woken to confirm something
+	log     changeLog
 
 	snapshot atomic.Pointer[Snapshot]
 }
@@ -110,13 +124,15 @@ func New(nodes []*redlock.Node, opt Options) (*Monitor, error) {
 	}
 	m := &Monitor{
 		nodes: nodes, opt: opt,
+		globs:   newGlobs(opt.LockPatterns),
 		wake:    make(chan struct{}, 1),
+		hurried: make([]bool, len(nodes)),
 		settled: make(chan struct{}),
 		fresh:   make(chan struct{}),
 		world:   newWorld(nodes, opt, time.Now()),
 	}
 	for range nodes {
-		m.wakeScan = append(m.wakeScan, make(chan struct{}, 1))
+		m.changes = append(m.changes, newChanges())
 	}
 	m.snapshot.Store(m.world.snapshot(time.Now(), 1))
 	return m, nil
@@ -163,6 +179,33 @@ func (m *Monitor) Settled(ctx context.Context) error {
 	}
 }
 
+// ChangedSince are the keys of the locks that came, went or changed after the
+// snapshot with this version, for a consumer that keeps an order of its own: each
+// once, in no order. ok is false if that is too long ago, or too much: then all
+// locks are to be looked at. It costs time in the number of those keys.
+func (m *Monitor) ChangedSince(version uint64) (keys []string, ok bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.log.since(version)
+}
+
+// EventsSince are the events after the one with this Seq, oldest first. missed is
+// how many more there were that are not kept any longer. A consumer that asks
+// after each snapshot misses none but in a storm.
+func (m *Monitor) EventsSince(seq uint64) (events []Event, missed uint64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.world.events.since(seq)
+}
+
+// History are the latest events of the lock with this key, oldest first: 16 at
+// most, and of the locks that changed last.
+func (m *Monitor) History(key string) []Event {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.world.events.history.of(key)
+}
+
 // Note adds an event of others (the guard, the operator) to the stream. Its Seq
 // is given here; a zero At means now.
 func (m *Monitor) Note(e Event) {
@@ -187,8 +230,9 @@ func (m *Monitor) hurry() {
 func (m *Monitor) hasten() {
 	if m.world.hasten {
 		m.world.hasten = false
-		for _, wake := range m.wakeScan {
-			poke(wake)
+		for i, c := range m.changes {
+			m.hurried[i] = true
+			poke(c.wake)
 		}
 	}
 }
@@ -221,8 +265,11 @@ func (m *Monitor) publishUntil(ctx context.Context) {
 		}
 		last = now
 		m.publish()
-		// A snapshot of very many locks takes its time: a tenth of it at most.
-		least = max(publishEvery, 9*time.Since(now))
+		// A snapshot of very many locks takes its time: half of it at most.
+		least = max(publishEvery, time.Since(now))
+		if m.loading() {
+			least = max(least, loadEvery)
+		}
 		timer.Reset(time.Until(m.due(last, least)))
 	}
 }
@@ -244,14 +291,46 @@ func (m *Monitor) due(last time.Time, least time.Duration) time.Time {
 	return due
 }
 
+// work brings the states up to now, in slices: what comes from the nodes does
+// not wait for all of it. It tells if it stopped before the end, so that
+// a snapshot is not held up for long.
+func (m *Monitor) work() (more bool) {
+	begun := time.Now()
+	for {
+		m.mu.Lock()
+		now := time.Now()
+		more = m.world.tick(now)
+		loading := m.world.loading()
+		m.hasten()
+		m.mu.Unlock()
+		// Before the first view is complete each lock changes with each node that is
+		// read: to judge it once in the end is enough.
+		if !more || loading || now.Sub(begun) >= workMost {
+			return more && !loading
+		}
+	}
+}
+
+func (m *Monitor) loading() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.world.loading() && m.world.table.locks.Len() >= seedMost
+}
+
 func (m *Monitor) publish() {
+	more := m.work()
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.urgent = false
 	now := time.Now()
-	m.world.tick(now)
-	m.hasten()
-	m.snapshot.Store(m.world.snapshot(now, m.snapshot.Load().Version+1))
+	version := m.snapshot.Load().Version + 1
+	s := m.world.snapshot(now, version)
+	m.log.add(version, m.world.table.fresh)
+	m.world.table.fresh = nil
+	m.snapshot.Store(s)
+	if more {
+		m.hurry()
+	}
 	close(m.fresh)
 	m.fresh = make(chan struct{})
 	if m.world.done {
@@ -282,11 +361,12 @@ func (m *Monitor) failed(i int, err error) {
 func (m *Monitor) after(i int, changed bool) {
 	if changed {
 		m.hurry()
-		poke(m.wakeScan[i])
+		m.hurried[i] = true
+		poke(m.changes[i].wake)
 	}
 }
 
-func (m *Monitor) scanStarts(i int, runID string) (epoch uint64, ok bool) {
+func (m *Monitor) scanStarts(i int, runID string) (epoch uint32, ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.world.scanStarts(i, runID)
@@ -296,24 +376,74 @@ func (m *Monitor) read(i int, runID string, sent, received time.Time, rows []row
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	ok := m.world.read(i, runID, sent, received, rows)
+	if ok && !m.world.done && m.seeds < seedMost {
+		m.seed(i, rows)
+	}
 	m.table()
 	return ok
 }
 
-// table asks for a snapshot if locks changed; m.mu is held.
-func (m *Monitor) table() {
-	if len(m.world.table.dirty) > 0 {
-		m.hurry()
+// seed asks the other nodes for the first locks that one of them has found, so
+// that the first screen shows all of their copies; m.mu is held.
+func (m *Monitor) seed(i int, rows []row) {
+	rows = rows[:min(len(rows), seedMost-m.seeds)]
+	m.seeds += len(rows)
+	keys := make([]string, len(rows))
+	for k := range rows {
+		keys[k] = rows[k].key
+	}
+	for k, c := range m.changes {
+		if k != i {
+			c.add(keys...)
+		}
 	}
 }
 
-func (m *Monitor) scanned(i int, runID string, epoch uint64, began time.Time, note string) bool {
+// table asks for a snapshot if locks changed, and the nodes to confirm it if it
+// is not certain; m.mu is held.
+func (m *Monitor) table() {
+	if !m.world.table.pending() {
+		return
+	}
+	m.hurry()
+	if now := time.Now(); now.Sub(m.nudged) >= nudgeEvery {
+		m.nudged = now
+		for _, c := range m.changes {
+			poke(c.wake)
+		}
+	}
+}
+
+// task is what there is to do for the follower of node i in this life of its
+// server; false: nothing more.
+func (m *Monitor) task(i int, runID string) (task, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	n := &m.world.table.nodes[i]
+	t := task{epoch: n.epoch, gap: n.scanned != n.epoch, hasten: m.hurried[i], unconfirmed: m.world.table.unconfirmed()}
+	m.hurried[i] = false
+	return t, m.world.lives(i, runID)
+}
+
+// told says that all changes of node i until then have been read.
+func (m *Monitor) told(i int, runID string, until time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.world.told(i, runID, until, time.Now()) {
+		m.hasten()
+	}
+	m.table()
+}
+
+func (m *Monitor) scanned(i int, runID string, epoch uint32, began time.Time, notes map[string]string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	was := m.world.done
 	ok := m.world.scanned(i, runID, epoch, began, time.Now())
 	if ok {
-		m.world.nodes[i].note("read", note)
+		for topic, note := range notes {
+			m.world.nodes[i].note(topic, note)
+		}
 	}
 	m.table()
 	if m.world.done != was {

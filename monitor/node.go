@@ -48,7 +48,7 @@ type watch struct {
 
 func newWatch(name, addr string, now time.Time) *watch {
 	return &watch{
-		Node:  Node{Name: name, Addr: addr, Since: now, MinReplicasToWrite: -1},
+		Node:  Node{Name: name, Addr: addr, Since: now, MinReplicasToWrite: -1, Facts: unknownFacts()},
 		good:  -1,
 		notes: map[string]string{},
 	}
@@ -77,6 +77,9 @@ func (w *watch) answered(s sight) (restarted bool) {
 		w.readConfig(s.config)
 	}
 	w.base, w.Err = w.judge()
+	if restarted {
+		w.Facts.born(w.base, w.Uptime, s.received)
+	}
 	return restarted
 }
 
@@ -128,6 +131,7 @@ func (w *watch) readInfo(info map[string]string) (restarted bool) {
 	w.Replicas = int(number(info, "connected_slaves", int64(w.Replicas)))
 	w.UsedMemory = number(info, "used_memory", w.UsedMemory)
 	w.Clients = int(number(info, "connected_clients", int64(w.Clients)))
+	w.Facts.readInfo(info)
 	if _, ok := info["role"]; ok {
 		// The field is there only while min-replicas-to-write is in force.
 		_, w.inForce = info["min_slaves_good_slaves"]
@@ -149,6 +153,7 @@ func (w *watch) readInfo(info map[string]string) (restarted bool) {
 func (w *watch) readConfig(config map[string]string) {
 	w.MinReplicasToWrite = number(config, "min-replicas-to-write", -1)
 	w.maxLag = number(config, "min-replicas-max-lag", -1)
+	w.Facts.readConfig(config)
 	if v, ok := config["maxmemory-policy"]; ok {
 		w.Eviction = safetext.Escape(v)
 	}

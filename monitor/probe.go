@@ -12,7 +12,7 @@ import (
 
 // infoSections are asked for one by one: not every server knows several at
 // once, and one that does not know a section answers with nothing.
-var infoSections = [...]string{"server", "replication", "memory", "persistence", "clients", "stats", "keyspace", "cluster"}
+var infoSections = [...]string{"server", "replication", "memory", "persistence", "clients", "stats", "keyspace", "cluster", infoCommands}
 
 // fenceParameters are read with every probe, so that a fence shows at once.
 var fenceParameters = [...]string{"min-replicas-to-write", "min-replicas-max-lag"}
@@ -141,6 +141,7 @@ func (p *prober) ask(ctx context.Context, v *sight, sections []string, whole boo
 		params = append(params, fenceParameters[:]...)
 		if whole {
 			params = append(params, otherParameters[:]...)
+			params = append(params, findingParameters[:]...)
 		}
 	}
 	configs := make([]*redis.MapStringStringCmd, len(params))

@@ -60,7 +60,7 @@ func describe(s *monitor.Snapshot) string {
 	for _, n := range s.Nodes {
 		out += fmt.Sprintf("%s %s locks=%d restarts=%d notes=%q err=%s\n", n.Name, n.State, n.Locks, n.Restarts, n.Notes, n.Err)
 	}
-	for _, l := range s.Locks {
+	for l := range s.Locks.All() {
 		out += fmt.Sprintf("%s %s held=%d tokens=%d margin=%d holder=%s", l.Key, l.State, l.Held, l.Tokens, l.Margin, l.Holder)
 		for _, c := range l.Copies {
 			out += fmt.Sprintf(" [%d %s %s]", c.State, c.Type, c.Token)
@@ -93,12 +93,7 @@ func do(t *testing.T, s *lab.Server, args ...any) any {
 }
 
 func lock(s *monitor.Snapshot, key string) *monitor.Lock {
-	for i := range s.Locks {
-		if s.Locks[i].Key.Raw() == key {
-			return &s.Locks[i]
-		}
-	}
-	return nil
+	return s.Locks.Get(key)
 }
 
 func event(s *monitor.Snapshot, kind string) *monitor.Event {
@@ -339,7 +334,7 @@ func TestWhatIsNoLockIsShownAsSuch(t *testing.T) {
 		if l := lock(s, hostile); l.Holder.Raw() != "to\x1bken\xfe" || strings.ContainsAny(describe(s), "\x1b\x00") || !utf8.ValidString(describe(s)) {
 			t.Error("raw bytes on the way to the screen")
 		}
-		if len(s.Locks) != 8 || s.Nodes[0].Locks != 3 {
+		if s.Locks.Len() != 8 || s.Nodes[0].Locks != 3 {
 			t.Error(describe(s))
 		}
 	}
@@ -357,7 +352,7 @@ func TestWhatIsNoLockIsShownAsSuch(t *testing.T) {
 		t.Errorf("%q", n)
 	}
 	// And with EVAL_RO missing.
-	do(t, s1, "acl", "setuser", "old", "on", ">p", "~*", "+@all", "-eval_ro")
+	do(t, s1, "acl", "setuser", "old", "on", ">p", "~*", "+@all", "-eval_ro", "-evalsha_ro")
 	m = watch(t, []*redlock.Node{node(t, "n1", &redis.Options{Addr: s1.Addr(), Username: "old", Password: "p"})}, opt)
 	check(m)
 	if n := m.Snapshot().Nodes[0].Notes; len(n) != 1 || n[0] != "EVAL_RO refused: reading by EVAL" {
@@ -454,7 +449,7 @@ func TestALifeOfALockIsTold(t *testing.T) {
 		do(t, s, "del", "a")
 	}
 	s := until(t, m, "released and expired", func(s *monitor.Snapshot) bool {
-		return event(s, "released") != nil && event(s, "expired") != nil && len(s.Locks) == 0
+		return event(s, "released") != nil && event(s, "expired") != nil && s.Locks.Len() == 0
 	})
 	if event(s, "released").Key.Raw() != "a" || event(s, "expired").Key.Raw() != "b" {
 		t.Error(describe(s))
@@ -524,7 +519,7 @@ func TestTheTableEqualsADirectReadAfterAStorm(t *testing.T) {
 		}
 		until(t, m, "what a direct read says", func(s *monitor.Snapshot) bool {
 			got := map[string]string{}
-			for _, l := range s.Locks {
+			for l := range s.Locks.All() {
 				for i, c := range l.Copies {
 					if c.State == monitor.CopyPresent {
 						got[fmt.Sprint(i, l.Key.Raw())] = fmt.Sprint(c.Type, c.Token.Raw(), !c.Expires.IsZero())
@@ -598,7 +593,8 @@ func TestEmbeddedMasters(t *testing.T) {
 	}
 	m := watch(t, c.Nodes(), monitor.Options{})
 	s := settled(t, m)
-	if l := lock(s, "job:1"); s.Cluster.Verdict != monitor.VerdictSafe || l == nil || l.Held != 3 || len(s.Nodes[0].Notes) != 0 {
+	if l := lock(s, "job:1"); s.Cluster.Verdict != monitor.VerdictSafe || l == nil || l.Held != 3 ||
+		len(s.Nodes[0].Notes) != 1 || !strings.Contains(s.Nodes[0].Notes[0], "scanning alone: no CLIENT TRACKING") {
 		t.Fatal(describe(s))
 	}
 	if err := errors.Join(c.Crash(0), c.Restart(0)); err != nil {

@@ -7,334 +7,406 @@ import (
 	"strings"
 	"time"
 
-	"github.com/redis/go-redis/v9"
+	"redlockctl/internal/safetext"
 )
 
 const (
-	batchKeys  = 200           // keys of one read
-	ownPrefix  = "redlockctl:" // of counters and canaries of this program: no locks
-	batchBytes = 1 << 20       // of key names in one read
-	prefixLen  = 128           // bytes of a value that are read
+	// A change is read at once, and then no more than one batch in this time.
+	coalesce = 5 * time.Millisecond
+	// A feed is asked for a sign of life once in a while, and often while a lock
+	// waits for the nodes to confirm what it looks like.
+	pingSeldom = time.Second
+	pingOften  = 50 * time.Millisecond
+	// Where a node tells of its changes, all is read again now and then, slowly:
+	// with pauses of paceShare times each page, and so seldom that it takes a
+	// reconcileShare-th of the time.
+	paceShare      = 9
+	reconcileShare = 150
+	reconcileLeast = 10 * time.Second
+	reconcileMost  = 15 * time.Minute
+	// A node that tells of no changes is asked again after that time.
+	feedRetry     = time.Minute
+	feedRetryMost = 15 * time.Minute
 )
 
-// readScript reads type, PTTL, length and the first bytes of each key, in one
-// go, so that token and TTL belong together. It writes nothing, and never
-// fetches a whole value.
-const readScript = `
-local measures = {hash = 'HLEN', list = 'LLEN', set = 'SCARD', zset = 'ZCARD', stream = 'XLEN'}
-local out = {}
-for i = 1, #KEYS do
-  local key = KEYS[i]
-  local kind = redis.call('TYPE', key)
-  if type(kind) == 'table' then kind = kind['ok'] end
-  local size, prefix = 0, ''
-  if kind == 'string' then
-    size = redis.call('STRLEN', key)
-    prefix = redis.call('GETRANGE', key, 0, 127)
-  elseif measures[kind] then
-    local n = redis.pcall(measures[kind], key)
-    if type(n) == 'number' then size = n end
-  end
-  out[4 * i - 3] = kind
-  out[4 * i - 2] = redis.call('PTTL', key)
-  out[4 * i - 1] = size
-  out[4 * i] = prefix
-end
-return out`
-
-// errSuperseded ends a scan whose server is in another life by now, or out of
+// errSuperseded ends a session whose server is in another life by now, or out of
 // sight.
 var errSuperseded = errors.New("the node restarted or is out of sight")
 
-// scan reads the locks of node i until ctx ends.
+// errMute ends a session whose feed gives no sign of life.
+var errMute = errors.New("no sign of life from the connection that tells of changes")
+
+// errRetryFeed ends a session without a feed, to ask whether there is one now.
+var errRetryFeed = errors.New("time to ask for changes again")
+
+// scan keeps the table in step with node i until ctx ends: one session after
+// the other.
 func (m *Monitor) scan(ctx context.Context, i int) {
+	wake := m.changes[i].wake
+	var plan feedPlan
 	for ctx.Err() == nil {
 		if _, ok := m.scanStarts(i, ""); !ok {
-			sleep(ctx, time.Second, m.wakeScan[i])
+			sleep(ctx, time.Second, wake)
 			continue
 		}
-		err := m.scanSession(ctx, i)
+		err := m.readSession(ctx, i, &plan)
 		if ctx.Err() != nil {
 			return
 		}
-		pause := m.opt.ScanEvery
-		switch {
-		case errors.Is(err, errSuperseded):
-		case stateOf(err) == NodeDenied:
-			pause = max(pause, m.opt.InfoEvery)
-			fallthrough
-		default:
-			m.scanFailed(i, err)
+		if plan.failed(err, time.Now()) {
+			continue
 		}
-		sleep(ctx, pause, m.wakeScan[i])
+		pause := m.opt.ScanEvery
+		if !errors.Is(err, errSuperseded) {
+			m.scanFailed(i, err)
+			if stateOf(err) == NodeDenied {
+				pause = max(pause, m.opt.InfoEvery) // a refusal is written down by the server each time
+			}
+		}
+		sleep(ctx, pause, wake)
 	}
 }
 
-// scanSession scans on one connection again and again until it breaks.
-func (m *Monitor) scanSession(ctx context.Context, i int) error {
+// feedPlan remembers when a node is to be asked to tell of its changes again,
+// and why it does not.
+type feedPlan struct {
+	why   string
+	next  time.Time
+	pause time.Duration
+	muted time.Time
+}
+
+func (p *feedPlan) putOff(why string, now time.Time) {
+	p.why = why
+	p.pause = min(max(2*p.pause, feedRetry), feedRetryMost)
+	p.next = now.Add(p.pause)
+}
+
+// failed takes in the end of a session. It tells if the next one may begin at
+// once: what ended was the feed, not the node.
+func (p *feedPlan) failed(err error, now time.Time) bool {
+	switch {
+	case errors.Is(err, errRetryFeed):
+		return true
+	case errors.Is(err, errFlood), errors.Is(err, errBadPush):
+		p.putOff(safetext.Escape(err.Error()), now)
+		return true
+	case errors.Is(err, errMute):
+		if !p.muted.IsZero() && now.Sub(p.muted) < feedRetry {
+			p.putOff(err.Error(), now)
+			return true
+		}
+		p.muted = now
+	}
+	return false
+}
+
+// readSession reads on one connection, and listens on another one to what has
+// changed, until one of them breaks. It begins with a full read.
+func (m *Monitor) readSession(ctx context.Context, i int, plan *feedPlan) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	queue := m.changes[i]
+	queue.reset()
+	f, err := m.feed(ctx, i, plan)
+	if err != nil {
+		return err
+	}
+	if f != nil {
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			cancel(f.listen(queue, m.globs))
+		}()
+		defer func() { f.close(); <-done }()
+	}
 	s, err := dial(ctx, m.nodes[i], m.opt.Timeout)
 	if err != nil {
 		return err
 	}
 	defer s.close()
-	r := reader{session: s}
-	life, err := r.runID(ctx)
-	if err != nil {
+	follower := follower{monitor: m, node: i, reader: newReader(s), feed: f, plan: plan, began: time.Now()}
+	err = follower.run(ctx)
+	if broken := context.Cause(ctx); broken != nil {
+		return broken
+	}
+	return err
+}
+
+// feed opens the feed of node i; nil: there is none, and the plan says why.
+func (m *Monitor) feed(ctx context.Context, i int, plan *feedPlan) (*feed, error) {
+	if time.Now().Before(plan.next) {
+		return nil, nil
+	}
+	f, err := openFeed(ctx, m.nodes[i], m.globs.prefixes(), m.opt.Timeout)
+	var none errNoFeed
+	if errors.As(err, &none) {
+		plan.putOff(safetext.Escape(none.why), time.Now())
+		return nil, nil
+	}
+	return f, err
+}
+
+// listen puts what the feed brings into the queue, until it breaks.
+func (f *feed) listen(queue *changes, keep globs) error {
+	for {
+		p, err := f.next(keep.match)
+		if err != nil {
+			return err
+		}
+		switch {
+		case p.pong:
+			if until := f.ponged(); !until.IsZero() {
+				queue.told(until)
+			}
+		case p.all:
+			queue.flush()
+		default:
+			queue.add(p.keys...)
+			if p.other > 0 && queue.flooded(p, time.Now()) {
+				return errFlood
+			}
+		}
+	}
+}
+
+// follower keeps the table in step with one node for one session: what the node
+// tells of is read at once; everything is read at the start, after a gap, and
+// now and then, between the changes. Where the node tells of nothing,
+// everything is read again and again.
+type follower struct {
+	monitor *Monitor
+	node    int
+	life    string // of the server; empty: not known
+	reader  *reader
+	feed    *feed // nil: the node tells of nothing
+	plan    *feedPlan
+	began   time.Time
+
+	full      *fullRead     // under way
+	missing   bool          // anything may have changed since the last full read began
+	due       time.Time     // of the next full read
+	ended     time.Time     // of the last one
+	busy      time.Duration // that it took
+	pinged    time.Time
+	readAgain time.Time // changes are not read before
+}
+
+// task is what the state of all wants of a follower.
+type task struct {
+	epoch       uint32
+	gap         bool // there was no full read in this epoch
+	hasten      bool // a full read should not wait for its turn
+	unconfirmed bool // a lock waits for the nodes to confirm it
+}
+
+func (l *follower) run(ctx context.Context) (err error) {
+	if l.life, err = l.reader.runID(ctx); err != nil {
 		return err
 	}
-	for {
-		began := time.Now()
-		epoch, ok := m.scanStarts(i, life)
+	queue := l.monitor.changes[l.node]
+	for ctx.Err() == nil {
+		t, ok := l.monitor.task(l.node, l.life)
 		if !ok {
 			return errSuperseded
 		}
-		err := r.scan(ctx, m.opt.LockPatterns, int64(m.opt.ScanCount), func(sent, received time.Time, rows []row) error {
-			if !m.read(i, life, sent, received, rows) {
-				return errSuperseded
-			}
-			return nil
-		})
-		if err != nil {
-			return err
-		}
-		if !m.scanned(i, life, epoch, began, r.note) {
-			return errSuperseded
-		}
-		// A fifth of the time at most: the masters have other work.
-		sleep(ctx, max(m.opt.ScanEvery, 4*time.Since(began)), m.wakeScan[i])
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-	}
-}
-
-// reader reads locks on one connection, in the best way that the server
-// allows.
-type reader struct {
-	*session
-	mode readMode
-	note string // what is missing in this mode
-}
-
-type readMode uint8
-
-const (
-	readByEvalRO readMode = iota // a script that cannot write; Redis 7
-	readByEval                   // the same script on older servers
-	readByMulti                  // a transaction, where scripts are denied
-)
-
-// runID is the life of the server behind the connection; empty where INFO is
-// denied.
-func (r *reader) runID(ctx context.Context) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, r.timeout)
-	defer cancel()
-	text, err := r.conn.Info(ctx, "server").Result()
-	if err != nil && !says(err, "NOPERM") {
-		return "", err
-	}
-	fields := map[string]string{}
-	parseInfo(text, fields)
-	return fields["run_id"], nil
-}
-
-// scan reads all keys under the patterns once, and hands them to take in
-// batches.
-func (r *reader) scan(ctx context.Context, patterns []string, count int64, take func(sent, received time.Time, rows []row) error) error {
-	// A key under two patterns is read once. Within one pattern SCAN may bring a
-	// key twice, which does no harm.
-	var seen map[string]struct{}
-	if len(patterns) > 1 {
-		seen = map[string]struct{}{}
-	}
-	var batch []string
-	size := 0
-	flush := func() error {
-		if len(batch) == 0 {
-			return nil
-		}
-		rows, sent, received, err := r.read(ctx, batch)
-		if err != nil {
-			return err
-		}
-		batch, size = batch[:0], 0
-		return take(sent, received, rows)
-	}
-	for _, pattern := range patterns {
-		cursor := uint64(0)
-		for {
-			keys, next, err := r.page(ctx, cursor, pattern, count)
-			if err != nil {
+		now := time.Now()
+		wait := time.Second
+		if l.feed != nil {
+			if wait, err = l.ping(t, now); err != nil {
 				return err
 			}
-			for _, key := range keys {
-				if strings.HasPrefix(key, ownPrefix) {
-					continue
-				}
-				if seen != nil {
-					if _, ok := seen[key]; ok {
-						continue
-					}
-					seen[key] = struct{}{}
-				}
-				if len(batch) == batchKeys || (size > 0 && size+len(key) > batchBytes) {
-					if err := flush(); err != nil {
-						return err
-					}
-				}
-				batch = append(batch, key)
-				size += len(key)
-			}
-			if cursor = next; cursor == 0 {
-				break
-			}
+		} else if l.full == nil && now.Sub(l.began) >= feedRetry && now.After(l.plan.next) {
+			return errRetryFeed
 		}
-	}
-	return flush()
-}
-
-func (r *reader) page(ctx context.Context, cursor uint64, pattern string, count int64) ([]string, uint64, error) {
-	ctx, cancel := context.WithTimeout(ctx, r.timeout)
-	defer cancel()
-	return r.conn.Scan(ctx, cursor, pattern, count).Result()
-}
-
-// read reads some keys, and falls back to a lesser way for good when the
-// server refuses the better one.
-func (r *reader) read(ctx context.Context, keys []string) (rows []row, sent, received time.Time, err error) {
-	for {
-		sent = time.Now()
-		switch r.mode {
-		case readByMulti:
-			rows, err = r.readMulti(ctx, keys)
+		// What has changed goes first.
+		if left := l.readAgain.Sub(now); left <= 0 {
+			keys, until := queue.take(batchKeys, batchBytes)
+			if len(keys) > 0 {
+				if err := l.read(ctx, keys, !queue.empty()); err != nil {
+					return err
+				}
+				continue
+			}
+			if !until.IsZero() && !l.missing && (l.full == nil || l.full.gentle) {
+				l.monitor.told(l.node, l.life, until)
+				continue
+			}
+		} else if !queue.empty() {
+			wait = min(wait, left)
+		}
+		l.schedule(t, queue.everything(), now)
+		switch {
+		case l.full == nil && l.due.After(now):
+			wait = min(wait, l.due.Sub(now))
+		case l.full == nil:
+			l.full = newFullRead(t.epoch, now, l.feed != nil && !t.gap && !l.missing)
+			l.missing = false
+			continue
+		case l.full.next.After(now):
+			wait = min(wait, l.full.next.Sub(now))
 		default:
-			rows, err = r.readScript(ctx, keys)
+			if err := l.step(ctx); err != nil {
+				return err
+			}
+			continue
 		}
-		received = time.Now()
-		// A script that fails for any reason of its own ("ERR …") is one that this
-		// server does not run; being busy or loading is not.
-		if err == nil || r.mode == readByMulti || !says(err, "NOPERM", "ERR") {
-			return rows, sent, received, err
-		}
-		r.mode++
-		r.note = "EVAL_RO refused: reading by EVAL"
-		if r.mode == readByMulti {
-			r.note = "scripts denied: reading by MULTI"
-		}
+		sleep(ctx, wait, queue.wake)
 	}
+	return context.Cause(ctx)
 }
 
-func (r *reader) readScript(ctx context.Context, keys []string) ([]row, error) {
-	ctx, cancel := context.WithTimeout(ctx, r.timeout)
-	defer cancel()
-	var cmd *redis.Cmd
-	if r.mode == readByEvalRO {
-		cmd = r.conn.EvalRO(ctx, readScript, keys)
-	} else {
-		cmd = r.conn.Eval(ctx, readScript, keys)
-	}
-	values, err := cmd.Slice()
-	if err != nil {
-		return nil, err
-	}
-	return parseRows(keys, values)
-}
-
-// parseRows takes the script's answer apart, trusting nothing.
-func parseRows(keys []string, values []any) ([]row, error) {
-	if len(values) != 4*len(keys) {
-		return nil, fmt.Errorf("a read of %d keys brought %d values", len(keys), len(values))
-	}
-	rows := make([]row, len(keys))
-	for i, key := range keys {
-		typ, ok1 := values[4*i].(string)
-		pttl, ok2 := values[4*i+1].(int64)
-		length, ok3 := values[4*i+2].(int64)
-		prefix, ok4 := values[4*i+3].(string)
-		if !ok1 || !ok2 || !ok3 || !ok4 {
-			return nil, fmt.Errorf("a read of %d keys brought values of other types", len(keys))
-		}
-		rows[i] = makeRow(key, typ, pttl, length, prefix)
-	}
-	return rows, nil
-}
-
-// makeRow keeps within bounds what a server may say: −2 is a key that is not
-// there, and a TTL beyond a hundred years would overflow.
-func makeRow(key, typ string, pttl, length int64, prefix string) row {
-	const most = 100 * 365 * 24 * int64(time.Hour/time.Millisecond)
-	r := row{key: key, typ: typ, pttl: -1, length: length, prefix: prefix[:min(len(prefix), prefixLen)]}
+// schedule works out when the next full read is due.
+func (l *follower) schedule(t task, everything bool, now time.Time) {
+	l.missing = l.missing || everything || (t.hasten && l.feed == nil)
 	switch {
-	case pttl == -2:
-		r.typ = "none"
-	case pttl >= 0:
-		r.pttl = time.Duration(min(pttl, most)) * time.Millisecond
+	case l.full != nil && l.full.epoch != t.epoch:
+		l.full, l.due = nil, now // sight was lost meanwhile
+	case l.full != nil:
+	case t.gap, t.hasten && l.feed == nil:
+		l.due = now
+	case l.missing:
+		// The node has other work, however often it is flushed.
+		if soon := l.ended.Add(4 * l.busy); soon.Before(l.due) {
+			l.due = soon
+		}
 	}
-	return r
 }
 
-// readMulti reads within a transaction. The length of what is no string is
-// asked for afterwards: it is for show only.
-func (r *reader) readMulti(ctx context.Context, keys []string) ([]row, error) {
-	ctx, cancel := context.WithTimeout(ctx, r.timeout)
-	defer cancel()
-	types := make([]*redis.StatusCmd, len(keys))
-	pttls := make([]*redis.Cmd, len(keys))
-	lengths := make([]*redis.IntCmd, len(keys))
-	prefixes := make([]*redis.StringCmd, len(keys))
-	_, err := r.conn.TxPipelined(ctx, func(p redis.Pipeliner) error {
-		for i, key := range keys {
-			types[i] = p.Type(ctx, key)
-			pttls[i] = p.Do(ctx, "pttl", key)
-			lengths[i] = p.StrLen(ctx, key)
-			prefixes[i] = p.GetRange(ctx, key, 0, prefixLen-1)
+// ping asks the feed for a sign of life when it is time to, and tells when it is
+// next.
+func (l *follower) ping(t task, now time.Time) (wait time.Duration, err error) {
+	if l.feed.silent(now) {
+		return 0, errMute
+	}
+	every := pingSeldom
+	if t.unconfirmed {
+		every = pingOften
+	}
+	if now.Sub(l.pinged) >= every {
+		l.pinged = now
+		if err := l.feed.ping(now); err != nil {
+			return 0, err
+		}
+	}
+	return l.pinged.Add(every).Sub(now), nil
+}
+
+// read reads some keys. What changes next is read after a while; if more has
+// changed already, after a shorter one.
+func (l *follower) read(ctx context.Context, keys []string, more bool) error {
+	rows, sent, received, err := l.reader.read(ctx, keys)
+	if err != nil {
+		return err
+	}
+	if !l.monitor.read(l.node, l.life, sent, received, rows) {
+		return errSuperseded
+	}
+	rest := received.Sub(sent)
+	if !more {
+		rest = max(rest, coalesce)
+	}
+	l.readAgain = received.Add(rest)
+	return nil
+}
+
+// step goes on with the full read.
+func (l *follower) step(ctx context.Context) error {
+	m, f := l.monitor, l.full
+	done, err := f.step(ctx, l.reader, m.globs, int64(m.opt.ScanCount), func(sent, received time.Time, rows []row) error {
+		if !m.read(l.node, l.life, sent, received, rows) {
+			return errSuperseded
 		}
 		return nil
 	})
-	// STRLEN of a list is an error of its own; the rest of the answers counts.
-	if err != nil && !says(err, "WRONGTYPE") {
-		return nil, err
+	if err != nil || !done {
+		return err
 	}
-	rows := make([]row, len(keys))
-	others := map[int]*redis.IntCmd{}
-	for i, key := range keys {
-		pttl, err := pttls[i].Int64()
-		if err = errors.Join(err, types[i].Err()); err != nil {
-			return nil, err
+	notes := map[string]string{"read": l.reader.note, "changes": "", "names": ""}
+	if l.feed == nil {
+		notes["changes"] = "changes are seen by scanning alone: " + l.plan.why
+	}
+	if f.long > 0 {
+		notes["names"] = fmt.Sprintf("%s with names longer than %d KiB left out", count(f.long, "key", "keys"), longestKey>>10)
+	}
+	if !m.scanned(l.node, l.life, f.epoch, f.began, notes) {
+		return errSuperseded
+	}
+	l.full, l.ended, l.busy = nil, time.Now(), f.busy
+	switch {
+	case l.missing:
+		l.due = l.ended.Add(4 * l.busy)
+	case l.feed != nil:
+		l.due = l.ended.Add(min(max(reconcileShare*l.busy, reconcileLeast), reconcileMost))
+	default:
+		// A fifth of the time at most: the masters have other work.
+		l.due = l.ended.Add(max(m.opt.ScanEvery, 4*l.busy))
+	}
+	return nil
+}
+
+// fullRead reads all keys under the patterns once, a page at a time.
+type fullRead struct {
+	epoch  uint32
+	began  time.Time
+	next   time.Time // when to go on
+	busy   time.Duration
+	gentle bool // with pauses
+
+	pattern int
+	cursor  uint64
+	batch   []string // found and not read yet
+	long    int      // keys whose names are too long
+}
+
+func newFullRead(epoch uint32, now time.Time, gentle bool) *fullRead {
+	return &fullRead{epoch: epoch, began: now, next: now, gentle: gentle}
+}
+
+// step finds some keys, or reads some that it found. done: all have been.
+func (f *fullRead) step(ctx context.Context, r *reader, patterns globs, count int64, take func(sent, received time.Time, rows []row) error) (done bool, err error) {
+	begun := time.Now()
+	switch {
+	case len(f.batch) >= batchKeys, f.pattern == len(patterns) && len(f.batch) > 0:
+		n, size := 0, 0
+		for n < min(len(f.batch), batchKeys) && (n == 0 || size+len(f.batch[n]) <= batchBytes) {
+			size += len(f.batch[n])
+			n++
 		}
-		rows[i] = makeRow(key, types[i].Val(), pttl, lengths[i].Val(), prefixes[i].Val())
-		if typ := rows[i].typ; typ != "string" && typ != "none" {
-			rows[i].length, rows[i].prefix = 0, ""
-			others[i] = nil
+		rows, sent, received, err := r.read(ctx, f.batch[:n])
+		if err != nil {
+			return false, err
 		}
-	}
-	if len(others) == 0 {
-		return rows, nil
-	}
-	_, err = r.conn.Pipelined(ctx, func(p redis.Pipeliner) error {
-		for i := range others {
-			switch key := keys[i]; rows[i].typ {
-			case "hash":
-				others[i] = p.HLen(ctx, key)
-			case "list":
-				others[i] = p.LLen(ctx, key)
-			case "set":
-				others[i] = p.SCard(ctx, key)
-			case "zset":
-				others[i] = p.ZCard(ctx, key)
-			case "stream":
-				others[i] = p.XLen(ctx, key)
+		f.batch = f.batch[:copy(f.batch, f.batch[n:])]
+		if err := take(sent, received, rows); err != nil {
+			return false, err
+		}
+	case f.pattern == len(patterns):
+		return true, nil
+	default:
+		keys, next, err := r.page(ctx, f.cursor, string(patterns[f.pattern]), count)
+		if err != nil {
+			return false, err
+		}
+		for _, key := range keys {
+			switch {
+			case len(key) > longestKey:
+				f.long++
+			// A key under two patterns is read once. Within one pattern SCAN may bring a
+			// key twice, which does no harm.
+			case strings.HasPrefix(key, ownPrefix), f.pattern > 0 && patterns[:f.pattern].match([]byte(key)):
+			default:
+				f.batch = append(f.batch, key)
 			}
 		}
-		return nil
-	})
-	if err != nil && !isAnswer(err) {
-		return nil, err
-	}
-	for i, cmd := range others {
-		if cmd != nil {
-			rows[i].length = cmd.Val()
+		if f.cursor = next; next == 0 {
+			f.pattern++
 		}
 	}
-	return rows, nil
+	now := time.Now()
+	f.busy += now.Sub(begun)
+	if f.gentle {
+		f.next = now.Add(paceShare * now.Sub(begun))
+	}
+	return false, nil
 }

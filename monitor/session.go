@@ -20,6 +20,7 @@ import (
 type session struct {
 	client  *redis.Client
 	conn    *redis.Conn
+	raw     net.Conn // beneath them
 	timeout time.Duration
 }
 
@@ -37,10 +38,10 @@ func (e dialError) Unwrap() error { return e.err }
 // dial connects to node. It dials by itself, before the client library gets to
 // see the connection: the library answers a failed dial with a goroutine that
 // goes on dialling and a line on stderr, which is the screen.
-func dial(ctx context.Context, node *redlock.Node, timeout time.Duration) (*session, error) {
-	var first net.Conn
+func dial(ctx context.Context, node *redlock.Node, timeout time.Duration, with ...func(*redis.Options)) (*session, error) {
+	var first, raw net.Conn
 	var dialErr error
-	client := node.Client(1, timeout, func(opt *redis.Options) {
+	client := node.Client(1, timeout, append(with[:len(with):len(with)], func(opt *redis.Options) {
 		connect := opt.Dialer
 		if connect == nil {
 			connect = redis.NewDialer(opt)
@@ -55,6 +56,7 @@ func dial(ctx context.Context, node *redlock.Node, timeout time.Duration) (*sess
 		ctx, cancel := context.WithTimeout(ctx, timeout)
 		defer cancel()
 		first, dialErr = connect(ctx, network, opt.Addr)
+		raw = first
 		opt.Dialer = func(context.Context, string, string) (net.Conn, error) {
 			if first == nil {
 				return nil, errSessionOver
@@ -63,12 +65,12 @@ func dial(ctx context.Context, node *redlock.Node, timeout time.Duration) (*sess
 			first = nil
 			return conn, nil
 		}
-	})
+	})...)
 	if dialErr != nil {
 		_ = client.Close()
 		return nil, dialError{dialErr}
 	}
-	return &session{client: client, conn: client.Conn(), timeout: timeout}, nil
+	return &session{client: client, conn: client.Conn(), raw: raw, timeout: timeout}, nil
 }
 
 // close ends the connection.

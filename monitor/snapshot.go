@@ -1,8 +1,10 @@
 package monitor
 
 import (
+	"iter"
 	"time"
 
+	"redlockctl/internal/lockform"
 	"redlockctl/internal/safetext"
 )
 
@@ -13,8 +15,24 @@ type Snapshot struct {
 	Version uint64    // grows with each snapshot
 	Cluster Cluster
 	Nodes   []Node
-	Locks   []Lock  // sorted by key
-	Events  []Event // the latest, oldest first; bounded
+	Locks   Locks
+	Counts  Counts
+	// Findings are the assumptions of Redlock that do not hold now, the gravest
+	// first.
+	Findings []Finding
+	Events   []Event // the latest, oldest first; bounded
+}
+
+// Counts are the numbers of locks by their state.
+type Counts [numLockStates]int
+
+// Total is the number of all locks.
+func (c Counts) Total() int {
+	n := 0
+	for _, k := range c {
+		n += k
+	}
+	return n
 }
 
 // Cluster is what holds for all nodes together.
@@ -99,6 +117,8 @@ type Node struct {
 	// Notes are shortcomings of what can be seen of this node: "scripts denied:
 	// reading by MULTI".
 	Notes []string
+
+	Facts Facts // what the server says of its settings and its past
 }
 
 // Estimate is a clock offset with the bound that the round trip leaves.
@@ -123,15 +143,28 @@ const (
 	LockHeld     LockState = iota // a token has a quorum and copies to lose
 	LockExpiring                  // held, ends within a second
 	LockBare                      // held with crash margin 0: one restart lets another in
+	LockRevoked                   // taken from its holder: kept until the TTL ends
 	LockPartial                   // copies, no majority, younger than an attempt takes
 	LockNotALock                  // a key under the pattern that cannot be a lock
 	LockOrphan                    // a minority that nobody completed
 	LockOverTTL                   // held for longer than the cluster's max TTL allows
 	LockSplit                     // several tokens
 	LockImmortal                  // a copy without TTL
+	numLockStates
 )
 
-var lockStateNames = [...]string{"held", "expiring", "bare", "partial", "not a lock", "orphan", "over-TTL", "split", "immortal"}
+// LockStates are all states, the most urgent last.
+func LockStates() iter.Seq[LockState] {
+	return func(yield func(LockState) bool) {
+		for s := range numLockStates {
+			if !yield(s) {
+				return
+			}
+		}
+	}
+}
+
+var lockStateNames = [...]string{"held", "expiring", "bare", "revoked", "partial", "not a lock", "orphan", "over-TTL", "split", "immortal"}
 
 // String is the state as the screen and JSON show it.
 func (s LockState) String() string { return lockStateNames[s] }
@@ -151,6 +184,11 @@ type Lock struct {
 	// quorum; meaningful while Held ≥ quorum.
 	Margin int
 	Since  time.Time // when this holder was first seen
+	// Form is what the form of the lock tells; nil: nobody knows it.
+	Form *lockform.Form
+	// Keys are all keys of a lock that is several keys, Key being the first of
+	// them; nil: it is Key alone.
+	Keys []safetext.Text
 }
 
 // CopyState tells apart what is known of a key on a node.
@@ -171,7 +209,24 @@ type Copy struct {
 	// Expires is computed from PTTL on the local monotonic clock; zero: the copy
 	// has no TTL.
 	Expires time.Time
-	ReadAt  time.Time
+	// ReadAt is when this was read first; that later reads found the same does not
+	// change it. Zero: it was never read.
+	ReadAt Instant
+}
+
+// Instant is a time for people to read: nanoseconds since 1970, on the wall
+// clock of this machine; 0: none.
+type Instant int64
+
+// IsZero tells if it is none.
+func (i Instant) IsZero() bool { return i == 0 }
+
+// Time is the instant as a time without a monotonic clock.
+func (i Instant) Time() time.Time {
+	if i == 0 {
+		return time.Time{}
+	}
+	return time.Unix(0, int64(i))
 }
 
 // Event is something that happened, for people to read.

@@ -6,7 +6,11 @@ import (
 	"slices"
 	"time"
 
+	"github.com/tidwall/btree"
+
+	"redlockctl/internal/lockform"
 	"redlockctl/internal/safetext"
+	"redlockctl/redlock"
 )
 
 // row is what one read says of a key on a node.
@@ -15,34 +19,64 @@ type row struct {
 	typ    string        // "none": not there
 	pttl   time.Duration // negative: it has no TTL, unless typ is "none"
 	length int64
-	prefix string // of a string: its first bytes
+	prefix string // of a string: its first bytes; of a small hash: the names of its fields, one a line
 }
 
 // table is the lock table: resource → copies on each node. It is pure: what was
 // read and what time it is come from outside. A change costs time in the number
-// of copies that it touches; only a change of a whole node looks at all locks.
+// of copies that it touches. What concerns all locks (a node went, came back,
+// was restarted or read whole) is done by a sweep, in slices between which
+// others have their turn; see work.
 //
 // The nodes are read one after the other, so for a moment the table mixes
 // times: a lock that is being taken shows on two nodes of five, one that passed
 // from hand to hand shows both tokens. Numbers say what was read. States that
-// raise an alarm (bare, orphan, split) wait until every node that answers has
-// been read again after the last change of that lock.
+// raise an alarm (bare, orphan, split) wait until every node that answers is
+// known to show no later change, or has been read again.
 type table struct {
+	base    time.Time // of all moments
 	quorum  int
 	maxTTL  time.Duration // 0: unknown
 	attempt time.Duration // how long an attempt to lock takes at most
 	nodes   []tableNode
 
 	records map[string]*record
-	order   []*record // sorted by key; may hold dead ones and lack added ones
-	added   []*record
-	dirty   map[*record]struct{}
-	waiting map[*record]struct{} // not confirmed by all nodes
+	all     []*record // in no order
+	dirty   []*record // to be judged
+	waiting []*record // perhaps not confirmed by all nodes; those without the mark are to be left out
+	sweep   int       // all[:sweep] is still to be looked at
+	whole   bool      // the sweep judges all of them, not only those that a full scan did not meet
 	timers  timerQueue
+	scratch []Copy
+	types   []string // by their number in a copy
+	groups  map[string]*group
 
-	locks   []Lock // as last published; nil when something changed
-	settled bool   // all nodes had their first scan: changes are news
+	locks   *btree.BTreeG[*Lock]
+	counts  Counts
+	fresh   []string // keys whose lock changed since the last snapshot
+	settled bool     // all nodes had their first scan: changes are news
 	emit    func(Event)
+	// restart is told what a restart of node i cost, when all locks have been
+	// looked at; nil: nobody listens.
+	restart func(i, copies, bare int, now time.Time)
+}
+
+// moment is a time as it is kept a million times: nanoseconds on the monotonic
+// clock since the base of the table; 0: none.
+type moment int64
+
+func (t *table) moment(at time.Time) moment {
+	if at.IsZero() {
+		return 0
+	}
+	return moment(at.Sub(t.base))
+}
+
+func (t *table) time(m moment) time.Time {
+	if m == 0 {
+		return time.Time{}
+	}
+	return t.base.Add(time.Duration(m))
 }
 
 type tableNode struct {
@@ -50,35 +84,53 @@ type tableNode struct {
 	closed    bool // refuses writes: a release leaves its copies there
 	// epoch counts how often sight of the node was lost. A copy read in an
 	// earlier one is not known to be there still.
-	epoch     uint64
-	scanned   uint64    // epoch of the last complete scan; 0: never
-	began     time.Time // when that scan began
-	lostSight time.Time // while not reachable: since when
-	present   int       // copies of strings seen there
+	epoch   uint32
+	life    uint32 // epoch in which this life of the server began: copies of earlier ones are lost
+	scanned uint32 // epoch of the last complete scan; 0: never
+	began   moment // when that scan began
+	ended   moment // and ended
+	// synced is a time up to which all changes on this node have been read, since
+	// the node tells of them.
+	synced    moment
+	lostSight moment // while not reachable: since when
+	present   int    // copies of locks seen there
+	restart   *cost  // of a restart, being counted
 }
 
+// cost is what a restart cost.
+type cost struct{ copies, bare int }
+
+// looked is when the node was last known to be read whole: a copy that is not
+// there was not there then.
+func (n *tableNode) looked() moment { return max(n.began, n.synced) }
+
 type record struct {
-	key    string
+	lock   *Lock // as published: never written again
+	form   *lockform.Form
+	group  *group
 	copies []copyOf
+	tokens []token // that copies, holder and grant refer to
 	// changed is when a copy came, went or changed its token. The first sights of
 	// the first view are no change, unless they differ.
-	changed time.Time
-	early   bool // was there when the monitor came; holder has not changed since
-	dead    bool
-	lost    int       // copies of the grant that went with restarts since it last had a majority
-	lostAt  time.Time // the last of them
+	changed  moment
+	lostAt   moment // the last copy of the grant that went with a restart
+	since    moment // of holder
+	minority moment // since when holder has no majority; zero while it has
+	end      moment // of the grant's majority; zero: never
+	extended moment // when the last extension was told
+	timer    moment // when to look again; zero: no need
 
-	holder   token
-	since    time.Time // of holder
-	minority time.Time // since when holder has no majority; zero while it has
-	grant    token     // what last reached a majority, until its end was told
-	granted  bool
-	end      time.Time // of the grant's majority; zero: never
-	extended time.Time // when the last extension was told
-
-	lock  Lock
-	timer time.Time // when to look again; zero: no need
-	at    int       // place in the timer queue; -1: none
+	at, pos int32 // place in the timer queue, −1: none; and in all
+	lost    uint8 // copies of the grant that went with restarts since it last had a majority
+	holder  int8  // token; −1: none yet
+	grant   int8  // token that last reached a majority, until its end was told; −1: none
+	early   bool  // was there when the monitor came; holder has not changed since
+	known   bool  // judged once
+	dirty   bool
+	waits   bool // not confirmed by all nodes
+	listed  bool // in waiting
+	buried  bool
+	struck  bool // lost a copy by a restart since it was last judged
 }
 
 // token tells values apart by what was read of them.
@@ -88,27 +140,44 @@ type token struct {
 }
 
 type copyOf struct {
+	sent    moment // when the read was sent
+	expires moment // zero: no TTL
+	epoch   uint32
+	typ     uint8
+	token   uint8
 	have    bool
-	epoch   uint64
-	typ     string
-	token   token
-	expires time.Time // zero: no TTL
-	sent    time.Time // when the read was sent
-	readAt  time.Time
+	lock    bool // by its type and form
 }
 
-func newTable(n, quorum int, maxTTL, attempt time.Duration, emit func(Event)) *table {
+func newTable(n, quorum int, maxTTL, attempt time.Duration, now time.Time, emit func(Event)) *table {
 	t := &table{
+		base:   now.Add(-time.Hour), // so that no time that matters is zero
 		quorum: quorum, maxTTL: maxTTL, attempt: attempt, emit: emit,
 		nodes:   make([]tableNode, n),
 		records: map[string]*record{},
-		dirty:   map[*record]struct{}{},
-		waiting: map[*record]struct{}{},
+		scratch: make([]Copy, n),
+		types:   []string{"string", "list", "set", "zset", "hash", "stream"},
+		groups:  map[string]*group{},
+		locks:   newLockTree(),
 	}
 	for i := range t.nodes {
-		t.nodes[i].epoch = 1
+		t.nodes[i].epoch, t.nodes[i].life = 1, 1
 	}
 	return t
+}
+
+const typeString = 0
+
+// kind is the number of a type; more types than a byte counts are one.
+func (t *table) kind(typ string) uint8 {
+	if k := slices.Index(t.types, typ); k >= 0 {
+		return uint8(k)
+	}
+	if len(t.types) > 200 {
+		return uint8(len(t.types) - 1)
+	}
+	t.types = append(t.types, typ)
+	return uint8(len(t.types) - 1)
 }
 
 // reachable says that node i answers (again), and if it refuses writes. Its
@@ -121,65 +190,87 @@ func (t *table) reachable(i int, closed bool) {
 func (t *table) unreachable(i int, now time.Time) {
 	n := &t.nodes[i]
 	if n.reachable {
-		n.lostSight = now
+		n.lostSight = t.moment(now)
 	}
 	n.reachable = false
 	n.epoch++
-	t.touchAll()
+	t.sweepAll()
 }
 
 // doubt forgets that the copies of node i were seen, without their being
 // gone: they have to be read again.
 func (t *table) doubt(i int) {
 	t.nodes[i].epoch++
-	t.touchAll()
+	t.sweepAll()
 }
 
 // restarted drops the copies of node i: another life of the server begins with
-// none, or with what the next scan finds. It returns how many locks' copies
-// were dropped, and how many locks have a majority left but no copy to lose.
-func (t *table) restarted(i int, now time.Time) (copies, bare int) {
+// none, or with what the next scan finds. What that cost is told to t.restart
+// when all locks have been looked at: at once, where they are few.
+func (t *table) restarted(i int, now time.Time) {
 	n := &t.nodes[i]
 	n.epoch++
-	n.scanned, n.began = 0, time.Time{}
-	var hit []*record
-	for _, r := range t.records {
-		c := &r.copies[i]
-		if !c.have {
-			continue
-		}
-		if c.typ == "string" && (c.expires.IsZero() || c.expires.After(now)) {
-			copies++
-			hit = append(hit, r)
-			if r.granted && c.token == r.grant {
+	n.life = n.epoch
+	n.scanned, n.began, n.synced = 0, 0, 0
+	if n.restart == nil {
+		n.restart = &cost{}
+	}
+	t.sweepAll()
+	t.work(now, sweepSlice)
+}
+
+// strike drops the copy of r on node i if it belongs to an earlier life, or if
+// the last full scan did not meet it.
+func (t *table) strike(r *record, i int, now moment) {
+	n, c := &t.nodes[i], &r.copies[i]
+	switch {
+	case !c.have:
+	case c.epoch < n.life:
+		if c.lock && (c.expires == 0 || c.expires > now) {
+			if n.restart != nil {
+				n.restart.copies++
+			}
+			r.struck = true
+			if r.grant >= 0 && int8(c.token) == r.grant {
 				r.lost, r.lostAt = r.lost+1, now
 			}
 		}
 		*c = copyOf{} // no change for the other nodes to confirm: this one is certain
+	case n.scanned == n.epoch && c.sent < n.began:
+		*c = copyOf{}
+		r.changed = max(r.changed, n.ended)
 	}
-	t.touchAll()
-	t.refresh(now)
-	for _, r := range hit {
-		if r.lock.Held >= t.quorum && r.lock.Margin <= 0 {
-			bare++
+}
+
+// stale tells if strike would drop anything of r.
+func (t *table) stale(r *record) bool {
+	for i := range r.copies {
+		n, c := &t.nodes[i], &r.copies[i]
+		if c.have && (c.epoch < n.life || (n.scanned == n.epoch && c.sent < n.began)) {
+			return true
 		}
 	}
-	return copies, bare
+	return false
 }
 
 // read takes in what a read of some keys of node i said, that was sent and
 // received at these times. An expiry is counted from the sending: PTTL was
 // taken later, so the copy lives at least that long, and a round trip longer at
 // most.
-func (t *table) read(i int, sent, received time.Time, rows []row) {
-	for _, w := range rows {
+func (t *table) read(i int, sentAt, receivedAt time.Time, rows []row) {
+	sent, received := t.moment(sentAt), t.moment(receivedAt)
+	for k := range rows {
+		w := &rows[k]
 		r := t.records[w.key]
-		var expires time.Time
+		var expires moment
 		if w.pttl >= 0 {
-			expires = sent.Add(w.pttl)
+			expires = sent + moment(w.pttl)
 		}
-		if w.typ == "none" || (w.pttl >= 0 && !expires.After(received)) {
-			if r != nil && r.copies[i].have {
+		if r != nil {
+			t.strike(r, i, received)
+		}
+		if w.typ == "none" || (w.pttl >= 0 && expires <= received) {
+			if r != nil && r.copies[i].have && r.copies[i].sent <= sent {
 				r.copies[i] = copyOf{}
 				r.changed = received
 				t.touch(r)
@@ -187,46 +278,100 @@ func (t *table) read(i int, sent, received time.Time, rows []row) {
 			continue
 		}
 		if r == nil {
-			r = &record{key: w.key, copies: make([]copyOf, len(t.nodes)), early: !t.settled, at: -1}
-			r.lock.Key = safetext.New(w.key)
-			t.records[w.key] = r
-			t.added = append(t.added, r)
+			r = t.newRecord(w.key)
 		}
 		c := &r.copies[i]
-		tok := token{w.prefix, w.length}
-		if w.typ != "string" {
-			tok = token{length: w.length}
+		if c.have && c.sent > sent {
+			continue // a later read was faster
 		}
-		same := c.have && c.typ == w.typ && (c.token == tok || w.typ != "string")
+		typ, isLock := t.kind(w.typ), w.typ == "string"
+		tok := token{w.prefix, w.length}
+		if !isLock {
+			// Some libraries keep a lock in a hash.
+			if w.prefix != "" {
+				f := lockform.Recognize(w.key, w.typ, w.prefix, w.length, receivedAt)
+				isLock = f != nil && !f.Companion
+			}
+			if !isLock {
+				tok = token{length: w.length}
+			}
+		}
+		same := c.have && c.typ == typ && (r.tokens[c.token] == tok || !isLock)
 		if !same {
-			if t.settled || r.differs(i, w.typ, tok) {
+			if t.settled || t.differs(r, i, typ, tok) {
 				r.changed = received
 			}
-		} else if t.quiet(r) && c.epoch == t.nodes[i].epoch &&
-			c.expires.IsZero() == expires.IsZero() && abs(expires.Sub(c.expires)) < jitter &&
-			received.Sub(r.lock.Copies[i].ReadAt) < time.Second {
-			c.expires, c.sent, c.readAt = expires, sent, received
+		} else if !r.dirty && !r.waits && c.epoch == t.nodes[i].epoch &&
+			(c.expires == 0) == (expires == 0) && abs(time.Duration(expires-c.expires)) < jitter {
+			c.expires, c.sent = expires, sent
 			continue // nothing that a person would see
 		}
 		*c = copyOf{
-			have: true, epoch: t.nodes[i].epoch, typ: w.typ, token: tok,
-			expires: expires, sent: sent, readAt: received,
+			sent: sent, expires: expires, epoch: t.nodes[i].epoch, typ: typ, have: true, lock: isLock,
+			token: t.token(r, i, tok),
 		}
 		t.touch(r)
 	}
 }
 
-// quiet tells if r was judged since it was last read, and by all nodes.
-func (t *table) quiet(r *record) bool {
-	_, dirty := t.dirty[r]
-	_, waits := t.waiting[r]
-	return !dirty && !waits
+func (t *table) newRecord(key string) *record {
+	r := &record{
+		lock: lockAt(key), copies: make([]copyOf, len(t.nodes)),
+		early: !t.settled, at: -1, pos: int32(len(t.all)), holder: -1, grant: -1,
+	}
+	t.records[key] = r
+	t.all = append(t.all, r)
+	return r
+}
+
+func (r *record) key() string { return r.lock.Key.Raw() }
+
+// token is the number of tok among the tokens of r, for a copy on node i.
+func (t *table) token(r *record, i int, tok token) uint8 {
+	if k := slices.Index(r.tokens, tok); k >= 0 {
+		return uint8(k)
+	}
+	if len(r.tokens) > len(t.nodes)+2 {
+		r.copies[i].have = false // its token is the one that goes
+		r.compact()
+	}
+	if r.tokens == nil {
+		r.tokens = make([]token, 0, 1)
+	}
+	r.tokens = append(r.tokens, tok)
+	return uint8(len(r.tokens) - 1)
+}
+
+// compact forgets the tokens that nothing refers to any more.
+func (r *record) compact() {
+	var kept []token
+	moved := make([]int8, len(r.tokens))
+	for k := range moved {
+		moved[k] = -1
+	}
+	keep := func(k int8) int8 {
+		if k < 0 {
+			return k
+		}
+		if moved[k] < 0 {
+			moved[k] = int8(len(kept))
+			kept = append(kept, r.tokens[k])
+		}
+		return moved[k]
+	}
+	for i := range r.copies {
+		if c := &r.copies[i]; c.have {
+			c.token = uint8(keep(int8(c.token)))
+		}
+	}
+	r.holder, r.grant = keep(r.holder), keep(r.grant)
+	r.tokens = slices.Clip(kept)
 }
 
 // differs tells if another node than i has another value than this.
-func (r *record) differs(i int, typ string, tok token) bool {
+func (t *table) differs(r *record, i int, typ uint8, tok token) bool {
 	for k := range r.copies {
-		if c := &r.copies[k]; k != i && c.have && (c.typ != typ || (typ == "string" && c.token != tok)) {
+		if c := &r.copies[k]; k != i && c.have && (c.typ != typ || (c.lock && r.tokens[c.token] != tok)) {
 			return true
 		}
 	}
@@ -235,10 +380,9 @@ func (r *record) differs(i int, typ string, tok token) bool {
 
 // doubtful tells if the first view has locks whose state another read of all
 // nodes may change: several tokens, or one that passed on meanwhile.
-func (t *table) doubtful(now time.Time) bool {
-	t.refresh(now)
-	for r := range t.waiting {
-		if !r.changed.IsZero() {
+func (t *table) doubtful() bool {
+	for _, r := range t.waiting {
+		if r.waits && r.changed != 0 {
 			return true
 		}
 	}
@@ -247,82 +391,177 @@ func (t *table) doubtful(now time.Time) bool {
 
 // scanned says that a full scan of node i, begun at began in this epoch, is
 // complete: a copy that it did not meet is gone.
-func (t *table) scanned(i int, epoch uint64, began, now time.Time) {
+func (t *table) scanned(i int, epoch uint32, began, now time.Time) {
 	n := &t.nodes[i]
 	if epoch != n.epoch || !n.reachable {
 		return
 	}
 	first := n.scanned != epoch
-	n.scanned, n.began = epoch, began
-	for _, r := range t.records {
-		if c := &r.copies[i]; c.have && c.sent.Before(began) {
-			*c = copyOf{}
-			r.changed = now
+	n.scanned, n.began, n.ended = epoch, t.moment(began), t.moment(now)
+	if first {
+		t.sweepAll() // what was unknown is absent now
+	} else {
+		t.sweep = len(t.all)
+	}
+	t.ask(0)
+}
+
+// sync says that all changes that node i made until then have been read.
+func (t *table) sync(i int, until time.Time) {
+	n := &t.nodes[i]
+	if m := t.moment(until); m > n.synced && n.reachable && n.scanned == n.epoch {
+		n.synced = m
+		t.ask(m)
+	}
+}
+
+// ask judges anew what waits to be confirmed and last changed until then (0:
+// whenever).
+func (t *table) ask(until moment) {
+	kept := t.waiting[:0]
+	for _, r := range t.waiting {
+		if !r.waits {
+			r.listed = false
+			continue
+		}
+		kept = append(kept, r)
+		if until == 0 || r.changed <= until {
 			t.touch(r)
 		}
 	}
-	if first {
-		t.touchAll() // what was unknown is absent now
+	clear(t.waiting[len(kept):])
+	if t.waiting = kept; cap(kept) > 1024 && cap(kept) > 4*len(kept) {
+		t.waiting = slices.Clone(kept)
 	}
-	for r := range t.waiting {
-		t.touch(r)
+}
+
+// unconfirmed tells if anything waits for the nodes to confirm it.
+func (t *table) unconfirmed() bool {
+	for k := len(t.waiting) - 1; k >= 0; k-- {
+		if t.waiting[k].waits {
+			return true
+		}
+		t.waiting[k].listed = false
+		t.waiting = t.waiting[:k]
 	}
+	return false
 }
 
 // settle says that the first view is complete. What is wrong from the start is
 // told in one sentence for each kind.
-func (t *table) settle(now time.Time) {
-	t.refresh(now)
-	counts := map[LockState]int{}
-	example := map[LockState]*record{}
-	for _, r := range t.records {
-		s := r.lock.State
-		counts[s]++
-		if e := example[s]; e == nil || r.key < e.key {
-			example[s] = r
-		}
-	}
+func (t *table) settle(at time.Time) {
+	t.refresh(at)
 	for _, s := range []LockState{LockOverTTL, LockSplit, LockImmortal} {
-		switch n := counts[s]; {
+		switch n := t.counts[s]; {
 		case n == 1:
-			t.emit(lockEvent(now, LevelAlarm, s.String(), example[s].key, "%s", stateSentence(s, example[s].lock.Tokens)))
+			for l := range (Locks{t.locks}).All() {
+				if l.State == s {
+					t.emit(lockEvent(at, LevelAlarm, s.String(), l.Key.Raw(), "%s", stateSentence(s, l.Tokens)))
+					break
+				}
+			}
 		case n > 1:
-			t.emit(nodeEvent(now, LevelAlarm, s.String(), "", "%d locks: %s", n, stateSentence(s, 2)))
+			t.emit(nodeEvent(at, LevelAlarm, s.String(), "", "%d locks: %s", n, stateSentence(s, 2)))
 		}
 	}
 	t.settled = true
 }
 
-func (t *table) touch(r *record) { t.dirty[r] = struct{}{} }
-
-func (t *table) touchAll() {
-	for _, r := range t.records {
-		t.dirty[r] = struct{}{}
+func (t *table) touch(r *record) {
+	if !r.dirty {
+		r.dirty = true
+		t.dirty = append(t.dirty, r)
 	}
 }
 
-// refresh brings the states up to now.
+func (t *table) sweepAll() { t.sweep, t.whole = len(t.all), true }
+
+// sweepSlice is how many locks are judged in one go: a few milliseconds.
+const sweepSlice = 2000
+
+// refresh brings the states up to now, whatever time it takes.
 func (t *table) refresh(now time.Time) {
-	for len(t.timers) > 0 && !t.timers[0].timer.After(now) {
-		r := heap.Pop(&t.timers).(*record)
-		t.touch(r)
+	for t.work(now, sweepSlice) {
 	}
-	if len(t.dirty) == 0 {
-		return
-	}
-	t.locks = nil
-	for r := range t.dirty {
-		t.judge(r, now)
-	}
-	clear(t.dirty)
 }
+
+// work brings the states of at most budget locks up to now. It tells if there
+// is more to do.
+func (t *table) work(at time.Time, budget int) (more bool) {
+	now := t.moment(at)
+	for budget > 0 && len(t.timers) > 0 && t.timers[0].timer <= now {
+		t.touch(heap.Pop(&t.timers).(*record))
+		budget--
+	}
+	for budget > 0 && len(t.dirty) > 0 {
+		last := len(t.dirty) - 1
+		r := t.dirty[last]
+		t.dirty[last] = nil
+		t.dirty = t.dirty[:last]
+		if !r.dirty {
+			continue // its turn came before
+		}
+		r.dirty = false
+		if !r.buried {
+			t.judge(r, now)
+			budget--
+		}
+	}
+	if len(t.dirty) == 0 && cap(t.dirty) > 4*sweepSlice {
+		t.dirty = nil
+	}
+	// From the end on: whoever is buried has its place taken by the last, who has
+	// been looked at.
+	t.sweep = min(t.sweep, len(t.all))
+	for budget > 0 && t.sweep > 0 {
+		t.sweep--
+		r := t.all[t.sweep]
+		switch {
+		case r.dirty:
+		case t.whole:
+			t.judge(r, now)
+			budget--
+		case t.stale(r):
+			t.judge(r, now)
+			budget--
+		}
+		t.sweep = min(t.sweep, len(t.all))
+	}
+	if t.sweep == 0 && len(t.dirty) == 0 {
+		t.whole = false
+		for i := range t.nodes {
+			if n := &t.nodes[i]; n.restart != nil {
+				lost := *n.restart
+				n.restart = nil
+				if t.restart != nil {
+					t.restart(i, lost.copies, lost.bare, at)
+				}
+			}
+		}
+	}
+	return t.sweep > 0 || len(t.dirty) > 0 || (len(t.timers) > 0 && t.timers[0].timer <= now)
+}
+
+// first judges those of the first n locks that have changed before all others.
+func (t *table) first(at time.Time, n int) {
+	now := t.moment(at)
+	for k := min(n, len(t.all)) - 1; k >= 0; k-- {
+		if r := t.all[min(k, len(t.all)-1)]; r.dirty {
+			r.dirty = false
+			t.judge(r, now)
+		}
+	}
+}
+
+// pending tells if there is something to do now.
+func (t *table) pending() bool { return t.sweep > 0 || len(t.dirty) > 0 }
 
 // next is when refresh has something to do at the latest; zero: nothing is due.
 func (t *table) next() time.Time {
 	if len(t.timers) == 0 {
 		return time.Time{}
 	}
-	return t.timers[0].timer
+	return t.time(t.timers[0].timer)
 }
 
 // seen tells if copy i of r is known to be there.
@@ -336,37 +575,48 @@ func (t *table) absent(r *record, i int) bool {
 	return !r.copies[i].have && n.reachable && n.scanned == n.epoch
 }
 
-// confirmed tells if node i was read after the last change of r.
+// confirmed tells if node i was read after the last change of r, or is known
+// to have changed nothing since.
 func (t *table) confirmed(r *record, i int) bool {
+	n := &t.nodes[i]
 	if t.seen(r, i) {
-		return !r.copies[i].sent.Before(r.changed)
+		return max(r.copies[i].sent, n.synced) >= r.changed
 	}
-	return t.absent(r, i) && !t.nodes[i].began.Before(r.changed)
+	return t.absent(r, i) && n.looked() >= r.changed
+}
+
+// tally is how many copies a token has.
+type tally struct {
+	present int // known to be there
+	last    int // at last sight, of nodes that do not answer
 }
 
 // judge works out what the copies of r mean now: numbers, state, the next time
 // to look, and what happened since the last look.
-func (t *table) judge(r *record, now time.Time) {
+func (t *table) judge(r *record, now moment) {
 	n := len(t.nodes)
 	for i := range r.copies {
-		if c := &r.copies[i]; c.have && !c.expires.IsZero() && !c.expires.After(now) {
+		t.strike(r, i, now)
+		if c := &r.copies[i]; c.have && c.expires != 0 && c.expires <= now {
 			*c = copyOf{}
 		}
 	}
-	// One pass over the copies.
-	type tally struct {
-		token   token
-		present int // known to be there
-		last    int // at last sight, of nodes that do not answer
+	if len(r.tokens) > 1 {
+		r.compact()
 	}
-	var tallies []tally
-	var strings, others, present, unread int
+	// One pass over the copies.
+	var few [8]tally
+	tallies := few[:]
+	if len(r.tokens) > len(few) {
+		tallies = make([]tally, len(r.tokens))
+	}
+	var locks, others, present, unread int
 	all := true // every node that answers was read since the last change
 	var immortal, over bool
-	copies := make([]Copy, n)
-	var timer time.Time
-	soon := func(at time.Time) {
-		if at.After(now) && (timer.IsZero() || at.Before(timer)) {
+	copies := t.scratch
+	var timer moment
+	soon := func(at moment) {
+		if at > now && (timer == 0 || at < timer) {
 			timer = at
 		}
 	}
@@ -375,16 +625,19 @@ func (t *table) judge(r *record, now time.Time) {
 		seen := t.seen(r, i)
 		switch {
 		case c.have:
-			copies[i] = Copy{State: CopyUnknown, Type: c.typ, Len: c.token.length, Expires: c.expires, ReadAt: c.readAt}
+			copies[i] = Copy{
+				State: CopyUnknown, Type: t.types[c.typ], Len: r.tokens[c.token].length,
+				Expires: t.time(c.expires), ReadAt: Instant(t.time(c.sent).UnixNano()),
+			}
 			if seen {
 				copies[i].State = CopyPresent
 				present++
 			}
 			soon(c.expires)
 		case t.absent(r, i):
-			copies[i].State = CopyAbsent
+			copies[i] = Copy{State: CopyAbsent}
 		default:
-			copies[i].State = CopyUnknown
+			copies[i] = Copy{State: CopyUnknown}
 		}
 		if t.nodes[i].reachable && !t.confirmed(r, i) {
 			all = false
@@ -395,55 +648,71 @@ func (t *table) judge(r *record, now time.Time) {
 		if !c.have {
 			continue
 		}
-		if c.typ != "string" {
+		if !c.lock {
 			others++
 			continue
 		}
-		strings++
-		copies[i].Token = safetext.New(c.token.prefix)
-		if c.expires.IsZero() {
+		locks++
+		copies[i].Token = safetext.New(r.tokens[c.token].prefix)
+		if c.expires == 0 {
 			immortal = true
-		} else if t.maxTTL > 0 && c.expires.Sub(now) > t.maxTTL {
+		} else if t.maxTTL > 0 && time.Duration(c.expires-now) > t.maxTTL {
 			over = true
-			soon(c.expires.Add(-t.maxTTL))
-		}
-		k := slices.IndexFunc(tallies, func(y tally) bool { return y.token == c.token })
-		if k < 0 {
-			k = len(tallies)
-			tallies = append(tallies, tally{token: c.token})
+			soon(c.expires - moment(t.maxTTL))
 		}
 		if seen {
-			tallies[k].present++
+			tallies[c.token].present++
 		} else {
-			tallies[k].last++
+			tallies[c.token].last++
 		}
 	}
-	if strings+others == 0 {
+	if locks+others == 0 {
 		t.end(r, now, true)
 		t.bury(r)
 		return
 	}
 
 	// The holder: the token with most copies; among equals the one that had the
-	// majority, so that the screen does not swap them.
+	// majority, so that the screen does not swap them. What a revocation left
+	// holds nothing.
 	var best tally
-	for _, y := range tallies {
+	holder, tokens, holders := int8(-1), 0, 0
+	revoked := false
+	for k := range r.tokens {
+		y := tallies[k]
+		if y.present+y.last == 0 {
+			continue
+		}
+		tokens++
+		if redlock.IsTombstone(r.tokens[k].prefix) {
+			revoked = true
+		} else {
+			holders++
+		}
 		if d := cmp.Or(cmp.Compare(y.present, best.present), cmp.Compare(y.last, best.last)); d > 0 ||
-			(d == 0 && y.token == r.holder) {
-			best = y
+			(d == 0 && int8(k) == r.holder) {
+			best, holder = y, int8(k)
 		}
 	}
-	if len(tallies) > 0 && (best.token != r.holder || r.since.IsZero()) {
-		r.holder, r.since = best.token, now
-		r.minority = time.Time{}
+	if holder >= 0 && (holder != r.holder || r.since == 0) {
+		r.holder, r.since = holder, now
+		r.minority = 0
 		if t.settled {
 			r.early = false
 		}
+		r.form = t.recognize(r, holder, now)
 	}
-	if r.since.IsZero() {
+	if r.since == 0 {
 		r.since = now
 	}
-	end, never := t.majorityEnd(r, best.token)
+	tombstone := holder >= 0 && redlock.IsTombstone(r.tokens[holder].prefix)
+	companion := r.form != nil && r.form.Companion
+	var deadline moment
+	if r.form != nil && !r.form.Deadline.IsZero() {
+		deadline = t.moment(r.form.Deadline)
+		soon(deadline)
+	}
+	end, never := t.majorityEnd(r, holder, deadline)
 	majority := best.present >= t.quorum
 	// A node that does not answer may have kept its copy, and the holder counts
 	// on it.
@@ -455,87 +724,130 @@ func (t *table) judge(r *record, now time.Time) {
 	// 3 copies none.
 	margin := present - (n - t.quorum + 1)
 
-	tokens := len(tallies)
-	if others > 0 && strings > 0 {
-		tokens++
+	kinds := holders
+	if others > 0 && locks > 0 {
+		kinds++
 	}
 	state := LockHeld
 	worse := func(s LockState) { state = max(state, s) }
 	switch {
-	case strings == 0:
+	case locks == 0 || companion:
 		worse(LockNotALock)
+	case revoked && (tombstone || (!majority && !perhaps)):
+		r.minority = 0
+		worse(LockRevoked)
 	case majority:
-		r.minority = time.Time{}
+		r.minority = 0
 		if margin+unread <= 0 {
 			worse(LockBare)
 		}
-		if !never && end.Sub(now) <= time.Second {
+		if !never && time.Duration(end-now) <= time.Second {
 			worse(LockExpiring)
 		} else if !never {
-			soon(end.Add(-time.Second))
+			soon(end - moment(time.Second))
 		}
 	case perhaps:
-		r.minority = time.Time{}
+		r.minority = 0
 		worse(LockBare)
 	default:
-		if r.minority.IsZero() {
+		if r.minority == 0 {
 			r.minority = now
 		}
-		ripe := r.minority.Add(t.attempt)
+		ripe := r.minority + moment(t.attempt)
 		soon(ripe)
-		if !ripe.After(now) && all && best.present+t.possible(r, best.token) < t.quorum {
+		if ripe <= now && all && best.present+t.possible(r, holder) < t.quorum {
 			worse(LockOrphan)
 		} else {
 			worse(LockPartial)
 		}
 	}
-	if strings > 0 {
-		if immortal {
+	if locks > 0 && !companion {
+		switch {
+		case !immortal:
+		case deadline == 0:
 			worse(LockImmortal)
+		case deadline <= now:
+			worse(LockOrphan) // nobody holds it, and it stays until somebody takes it
 		}
 		if over {
 			worse(LockOverTTL)
 		}
-		if tokens > 1 && all {
+		if kinds > 1 && all {
 			worse(LockSplit)
 		}
 	}
 
-	was := r.lock.State
-	known := r.lock.Copies != nil
-	t.count(r, copies)
-	r.lock = Lock{
-		Key: r.lock.Key, State: state, Copies: copies, Held: best.present, Tokens: len(tallies),
-		MajorityEnd: end, Margin: margin, Since: r.since,
-		Holder: safetext.New(best.token.prefix),
+	was, known := r.lock.State, r.known
+	next := Lock{
+		Key: r.lock.Key, State: state, Held: best.present, Tokens: tokens,
+		MajorityEnd: t.time(end), Margin: margin, Since: t.time(r.since), Form: r.form,
 	}
+	if holder >= 0 {
+		next.Holder = safetext.New(r.tokens[holder].prefix)
+	}
+	if !known || !same(r.lock, &next, copies) {
+		next.Copies = slices.Clone(copies)
+		t.count(r, next.Copies)
+		shown := next
+		t.publish(r, &shown)
+	}
+	r.known = true
 	t.schedule(r, timer)
-	t.tell(r, best.token, majority, end, was, known, now, all)
-	if all && r.lost == 0 {
-		delete(t.waiting, r)
-	} else {
-		t.waiting[r] = struct{}{}
+	t.tell(r, holder, majority && !tombstone && !companion, end, was, known, now, all)
+	if r.struck {
+		r.struck = false
+		for i := range t.nodes {
+			if c := t.nodes[i].restart; c != nil && r.lock.Held >= t.quorum && r.lock.Margin <= 0 {
+				c.bare++
+			}
+		}
 	}
+	r.waits = !all || r.lost > 0
+	if r.waits && !r.listed {
+		r.listed = true
+		t.waiting = append(t.waiting, r)
+	}
+}
+
+// same tells if a lock with these copies would look like the old one.
+func same(old, next *Lock, copies []Copy) bool {
+	if old.State != next.State || old.Held != next.Held || old.Tokens != next.Tokens || old.Margin != next.Margin ||
+		old.Holder != next.Holder || old.Form != next.Form || !old.Since.Equal(next.Since) ||
+		!alike(old.MajorityEnd, next.MajorityEnd) || len(old.Copies) != len(copies) {
+		return false
+	}
+	for i := range copies {
+		a, b := &old.Copies[i], &copies[i]
+		if a.State != b.State || a.Type != b.Type || a.Len != b.Len || a.Token != b.Token || !alike(a.Expires, b.Expires) {
+			return false
+		}
+	}
+	return true
+}
+
+// alike tells if two ends differ by less than a person would see.
+func alike(a, b time.Time) bool {
+	return a.IsZero() == b.IsZero() && (a.IsZero() || abs(a.Sub(b)) < jitter)
 }
 
 // possible is how many more copies of tok there may be on nodes that do not
 // answer: where it was last seen there, or where nobody looked between its
 // first sight and the node's silence.
-func (t *table) possible(r *record, tok token) int {
+func (t *table) possible(r *record, tok int8) int {
 	k := 0
 	for i := range t.nodes {
 		n := &t.nodes[i]
 		switch c := &r.copies[i]; {
 		case n.reachable:
 		case c.have:
-			if c.token == tok && c.typ == "string" {
+			if c.lock && int8(c.token) == tok {
 				k++
 			}
-		case n.lostSight.IsZero(): // never seen at all
+		case n.lostSight == 0: // never seen at all
 			if r.early {
 				k++
 			}
-		case r.since.Before(n.lostSight) && n.began.Before(r.since):
+		case r.since < n.lostSight && n.looked() < r.since:
 			k++
 		}
 	}
@@ -543,55 +855,59 @@ func (t *table) possible(r *record, tok token) int {
 }
 
 // majorityEnd is the quorum-th latest expiry of the copies of tok. never: a
-// quorum of them has no TTL. Both zero: there is no majority.
-func (t *table) majorityEnd(r *record, tok token) (end time.Time, never bool) {
-	var ends []time.Time
+// quorum of them has no TTL. Both zero: there is no majority. A copy without
+// TTL whose value tells its deadline ends then.
+func (t *table) majorityEnd(r *record, tok int8, deadline moment) (end moment, never bool) {
+	var few [8]moment
+	ends := few[:0]
 	forever := 0
 	for i := range r.copies {
 		c := &r.copies[i]
 		switch {
-		case !c.have || c.typ != "string" || c.token != tok:
-		case c.expires.IsZero():
-			forever++
-		default:
+		case !c.have || !c.lock || int8(c.token) != tok:
+		case c.expires != 0:
 			ends = append(ends, c.expires)
+		case deadline != 0:
+			ends = append(ends, deadline)
+		default:
+			forever++
 		}
 	}
 	switch {
 	case forever >= t.quorum:
-		return time.Time{}, true
+		return 0, true
 	case forever+len(ends) < t.quorum:
-		return time.Time{}, false
+		return 0, false
 	}
-	slices.SortFunc(ends, func(a, b time.Time) int { return b.Compare(a) })
-	return ends[t.quorum-forever-1], false
+	slices.Sort(ends)
+	return ends[len(ends)-(t.quorum-forever)], false
 }
 
 // tell makes events of what changed since the last look.
-func (t *table) tell(r *record, best token, majority bool, end time.Time, was LockState, known bool, now time.Time, all bool) {
-	if r.granted && (!majority || best != r.grant) {
+func (t *table) tell(r *record, holder int8, majority bool, end moment, was LockState, known bool, now moment, all bool) {
+	if r.grant >= 0 && (!majority || holder != r.grant) {
 		t.end(r, now, all)
 	}
-	if majority && !r.granted {
-		r.grant, r.granted, r.end, r.lost = best, true, end, 0
+	if majority && r.grant < 0 {
+		r.grant, r.end, r.lost = holder, end, 0
 		r.extended = now
 		if t.settled && !r.early {
-			t.emit(lockEvent(now, LevelInfo, "acquired", r.key, "acquired by %s for %s", best.prefix, left(end, now)))
+			t.emit(lockEvent(t.time(now), LevelInfo, "acquired", r.key(), "acquired by %s for %s", r.tokens[holder].prefix, left(end, now)))
 		}
 		r.early = false
-	} else if majority && best == r.grant {
-		if t.settled && !r.end.IsZero() && end.Sub(r.end) > extendedBy && now.Sub(r.extended) >= extendedEvery {
+	} else if majority && holder == r.grant {
+		if t.settled && r.end != 0 && time.Duration(end-r.end) > extendedBy && time.Duration(now-r.extended) >= extendedEvery {
 			r.extended = now
-			t.emit(lockEvent(now, LevelInfo, "extended", r.key, "extended by %s: ends in %s", best.prefix, left(end, now)))
+			t.emit(lockEvent(t.time(now), LevelInfo, "extended", r.key(), "extended by %s: ends in %s", r.tokens[holder].prefix, left(end, now)))
 		}
 		r.end, r.lost = end, 0
 	}
 	if s := r.lock.State; t.settled && (s != was || !known) {
 		switch s {
 		case LockOrphan:
-			t.emit(lockEvent(now, LevelNotice, s.String(), r.key, "%s", stateSentence(s, 1)))
+			t.emit(lockEvent(t.time(now), LevelNotice, s.String(), r.key(), "%s", stateSentence(s, 1)))
 		case LockOverTTL, LockSplit, LockImmortal:
-			t.emit(lockEvent(now, LevelAlarm, s.String(), r.key, "%s", stateSentence(s, r.lock.Tokens)))
+			t.emit(lockEvent(t.time(now), LevelAlarm, s.String(), r.key(), "%s", stateSentence(s, r.lock.Tokens)))
 		}
 	}
 }
@@ -603,25 +919,31 @@ const (
 )
 
 // end tells how the grant of r ended, as soon as that is certain.
-func (t *table) end(r *record, now time.Time, all bool) {
-	if !r.granted {
+func (t *table) end(r *record, now moment, all bool) {
+	if r.grant < 0 {
 		return
 	}
 	// Copies that are there; that may be there; and that are there because the
 	// node takes no DEL either.
-	there, unknown, stuck := 0, 0, 0
+	there, unknown, stuck, tombstones := 0, 0, 0, 0
 	for i := range r.copies {
-		if c := &r.copies[i]; c.have && c.typ == "string" && c.token == r.grant {
-			switch {
-			case t.seen(r, i) && t.nodes[i].closed:
-				stuck++
-			case t.seen(r, i):
-				there++
-				// After a restart a lock may just be on its way out: look again.
-				all = all && (r.lost == 0 || !c.sent.Before(r.lostAt))
-			default:
-				unknown++
+		c := &r.copies[i]
+		if !c.have || !c.lock {
+			continue
+		}
+		switch seen := t.seen(r, i); {
+		case int8(c.token) != r.grant:
+			if redlock.IsTombstone(r.tokens[c.token].prefix) {
+				tombstones++
 			}
+		case seen && t.nodes[i].closed:
+			stuck++
+		case seen:
+			there++
+			// After a restart a lock may just be on its way out: look again.
+			all = all && (r.lost == 0 || max(c.sent, t.nodes[i].synced) >= r.lostAt)
+		default:
+			unknown++
 		}
 	}
 	var kind, text string
@@ -629,11 +951,13 @@ func (t *table) end(r *record, now time.Time, all bool) {
 	switch {
 	case there+stuck+unknown >= t.quorum:
 		return // it may still be held
-	case !r.end.IsZero() && !now.Before(r.end):
+	case r.end != 0 && now >= r.end:
 		kind, text = "expired", "its time ran out"
 	case !all && (there+stuck+unknown > 0 || r.lost > 0):
 		return // the other nodes will say
-	case there+stuck+r.lost >= t.quorum:
+	case tombstones > 0:
+		kind, text, level = "revoked", "taken from its holder: nobody gets in before its TTL ends", LevelNotice
+	case there+stuck+int(r.lost) >= t.quorum:
 		kind, text, level = "lost majority", "lost its majority by a restart", LevelAlarm
 	case there == 0:
 		kind, text = "released", "released" // wherever that could be seen and done
@@ -641,16 +965,16 @@ func (t *table) end(r *record, now time.Time, all bool) {
 		kind, text, level = "lost majority", "copies are missing: no majority, and not released", LevelAlarm
 	}
 	if t.settled {
-		t.emit(lockEvent(now, level, kind, r.key, "%s (%s)", text, r.grant.prefix))
+		t.emit(lockEvent(t.time(now), level, kind, r.key(), "%s (%s)", text, r.tokens[r.grant].prefix))
 	}
-	r.granted, r.lost = false, 0
+	r.grant, r.lost = -1, 0
 }
 
-func left(end, now time.Time) string {
-	if end.IsZero() {
+func left(end, now moment) string {
+	if end == 0 {
 		return "ever"
 	}
-	return end.Sub(now).Round(100 * time.Millisecond).String()
+	return time.Duration(end - now).Round(100 * time.Millisecond).String()
 }
 
 func stateSentence(s LockState, tokens int) string {
@@ -670,15 +994,32 @@ func stateSentence(s LockState, tokens int) string {
 	return s.String()
 }
 
+// recognize is the form of the lock with this holder.
+func (t *table) recognize(r *record, holder int8, now moment) *lockform.Form {
+	typ := uint8(typeString)
+	for i := range r.copies {
+		if c := &r.copies[i]; c.have && c.lock && int8(c.token) == holder {
+			typ = c.typ
+		}
+	}
+	tok := r.tokens[holder]
+	return lockform.Recognize(r.key(), t.types[typ], tok.prefix, tok.length, t.time(now))
+}
+
+// ofLock tells if a copy is there and counts as one of a lock.
+func (c *Copy) ofLock() bool {
+	return c.State == CopyPresent && (c.Type == "string" || !c.Token.Empty())
+}
+
 // count keeps the nodes' numbers of copies in step when r's copies become next.
 func (t *table) count(r *record, next []Copy) {
-	for i, c := range r.lock.Copies {
-		if c.State == CopyPresent && c.Type == "string" {
+	for i := range r.lock.Copies {
+		if r.lock.Copies[i].ofLock() {
 			t.nodes[i].present--
 		}
 	}
-	for i, c := range next {
-		if c.State == CopyPresent && c.Type == "string" {
+	for i := range next {
+		if next[i].ofLock() {
 			t.nodes[i].present++
 		}
 	}
@@ -686,65 +1027,51 @@ func (t *table) count(r *record, next []Copy) {
 
 func (t *table) bury(r *record) {
 	t.count(r, nil)
-	t.schedule(r, time.Time{})
-	delete(t.waiting, r)
-	delete(t.records, r.key)
-	r.dead = true
+	t.schedule(r, 0)
+	r.waits, r.buried = false, true
+	delete(t.records, r.key())
+	last := len(t.all) - 1
+	t.all[r.pos] = t.all[last]
+	t.all[r.pos].pos = r.pos
+	t.all[last] = nil
+	t.all = t.all[:last]
+	if r.known {
+		t.publish(r, nil)
+	}
 }
 
-func (t *table) schedule(r *record, at time.Time) {
+func (t *table) schedule(r *record, at moment) {
 	switch {
-	case r.at >= 0 && at.IsZero():
-		heap.Remove(&t.timers, r.at)
+	case r.at >= 0 && at == 0:
+		heap.Remove(&t.timers, int(r.at))
 	case r.at >= 0:
-		r.timer = at
-		heap.Fix(&t.timers, r.at)
-	case !at.IsZero():
+		if r.timer != at {
+			r.timer = at
+			heap.Fix(&t.timers, int(r.at))
+		}
+	case at != 0:
 		r.timer = at
 		heap.Push(&t.timers, r)
 	}
 }
 
-// view is all locks, sorted by key, in a slice that is never written again.
-func (t *table) view() []Lock {
-	if t.locks != nil {
-		return t.locks
-	}
-	byKey := func(a, b *record) int { return cmp.Compare(a.key, b.key) }
-	slices.SortFunc(t.added, byKey)
-	merged := make([]*record, 0, len(t.records))
-	old, young := t.order, t.added
-	for len(old) > 0 || len(young) > 0 {
-		var r *record
-		if len(young) == 0 || (len(old) > 0 && old[0].key <= young[0].key) {
-			r, old = old[0], old[1:]
-		} else {
-			r, young = young[0], young[1:]
-		}
-		if !r.dead {
-			merged = append(merged, r)
-		}
-	}
-	t.order, t.added = merged, nil
-	t.locks = make([]Lock, len(merged))
-	for i, r := range merged {
-		t.locks[i] = r.lock
-	}
-	return t.locks
+// view is all locks, as they are now for good.
+func (t *table) view() Locks {
+	return Locks{t.locks.Copy()}
 }
 
 // timerQueue is a heap of records by the time to look at them again.
 type timerQueue []*record
 
 func (q timerQueue) Len() int           { return len(q) }
-func (q timerQueue) Less(i, j int) bool { return q[i].timer.Before(q[j].timer) }
+func (q timerQueue) Less(i, j int) bool { return q[i].timer < q[j].timer }
 func (q timerQueue) Swap(i, j int) {
 	q[i], q[j] = q[j], q[i]
-	q[i].at, q[j].at = i, j
+	q[i].at, q[j].at = int32(i), int32(j)
 }
 func (q *timerQueue) Push(x any) {
 	r := x.(*record)
-	r.at = len(*q)
+	r.at = int32(len(*q))
 	*q = append(*q, r)
 }
 func (q *timerQueue) Pop() any {

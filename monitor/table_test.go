@@ -25,7 +25,7 @@ type held struct {
 
 func newRig(n int, maxTTL time.Duration) *rig {
 	r := &rig{now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
-	r.table = newTable(n, n/2+1, maxTTL, time.Second, func(e Event) { r.events = append(r.events, e) })
+	r.table = newTable(n, n/2+1, maxTTL, time.Second, r.now, func(e Event) { r.events = append(r.events, e) })
 	for i := range n {
 		r.servers = append(r.servers, map[string]held{})
 		r.reachable(i, false)
@@ -92,10 +92,8 @@ func (r *rig) pass(d time.Duration) {
 }
 
 func (r *rig) lock(key string) Lock {
-	for _, l := range r.view() {
-		if l.Key.Raw() == key {
-			return l
-		}
+	if l := r.view().Get(key); l != nil {
+		return *l
 	}
 	return Lock{}
 }
@@ -141,7 +139,7 @@ func TestStatesOfALock(t *testing.T) {
 			c.make(r)
 			begun := r.now
 			r.scanAll()
-			if r.doubtful(r.now) {
+			if r.doubtful() {
 				r.scanAll()
 			}
 			l := r.lock("k")
@@ -363,7 +361,9 @@ func TestARestartDropsCopiesAtOnce(t *testing.T) {
 	r.unreachable(0, r.now)
 	r.pass(2 * time.Second)
 	r.reachable(0, false)
-	copies, bare := r.restarted(0, r.now)
+	var copies, bare int
+	r.restart = func(_, c, b int, _ time.Time) { copies, bare = c, b }
+	r.restarted(0, r.now)
 	if copies != 2 || bare != 1 {
 		t.Errorf("%d copies, %d locks", copies, bare)
 	}
@@ -394,7 +394,7 @@ func TestACopyOfANodeThatIsDownIsKeptUntilItExpires(t *testing.T) {
 		t.Error(r.nodes)
 	}
 	r.pass(10 * time.Second)
-	if len(r.view()) != 0 || len(r.records) != 0 || len(r.timers) != 0 || len(r.waiting) != 0 {
+	if r.view().Len() != 0 || len(r.records) != 0 || len(r.timers) != 0 || len(r.all) != 0 || r.unconfirmed() {
 		t.Error("something is left of an expired lock")
 	}
 }
@@ -479,7 +479,7 @@ func TestTheTableFollowsTheNodes(t *testing.T) {
 		token := rapid.SampledFrom([]string{"a", "b", "ccc"})
 		fresh := func() {
 			r.refresh(r.now)
-			for _, l := range r.view() {
+			for l := range r.view().All() {
 				for _, c := range l.Copies {
 					if c.Type != "" && !c.Expires.IsZero() && !c.Expires.After(r.now) {
 						t.Fatalf("%s shows an expired copy", l.Key)
@@ -531,9 +531,9 @@ func TestTheTableFollowsTheNodes(t *testing.T) {
 			}
 		}
 		var got []string
-		for _, l := range r.view() {
+		for l := range r.view().All() {
 			got = append(got, l.Key.Raw())
-			check(t, r, l)
+			checkLock(t, r, *l)
 		}
 		if !slices.Equal(got, slices.Sorted(maps.Keys(keys))) {
 			t.Fatalf("%v, not %v", got, keys)
@@ -541,8 +541,8 @@ func TestTheTableFollowsTheNodes(t *testing.T) {
 	})
 }
 
-// check compares l with what the servers hold, by the plainest reckoning.
-func check(t *rapid.T, r *rig, l Lock) {
+// checkLock compares l with what the servers hold, by the plainest reckoning.
+func checkLock(t *rapid.T, r *rig, l Lock) {
 	q, tokens, present, lists := len(r.servers)/2+1, map[string][]time.Time{}, 0, 0
 	immortal := false
 	for i, s := range r.servers {

@@ -2,6 +2,7 @@ package monitor
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -12,18 +13,19 @@ import (
 // world is everything the monitor knows: nodes, locks, clocks, events. It is
 // pure; the goroutines tell it what they saw, under one lock.
 type world struct {
-	opt    Options
-	quorum int
-	base   time.Time // start of the monitor
-	wall   time.Time // our wall clock at base, as we know it now
-	nodes  []*watch
-	table  *table
-	events eventLog
-	own    ownClock
-	steps  []step    // the latest step of each node
-	done   bool      // settled
-	second time.Time // when a second read of all nodes was found to be needed for that
-	hasten bool      // the scans shall not wait for their turn
+	opt      Options
+	quorum   int
+	base     time.Time // start of the monitor
+	wall     time.Time // our wall clock at base, as we know it now
+	nodes    []*watch
+	table    *table
+	events   eventLog
+	own      ownClock
+	findings *findings
+	steps    []step    // the latest step of each node
+	done     bool      // settled
+	second   time.Time // when a second read of all nodes was found to be needed for that
+	hasten   bool      // the scans shall not wait for their turn
 }
 
 type step struct {
@@ -34,18 +36,21 @@ type step struct {
 func newWorld(nodes []*redlock.Node, opt Options, now time.Time) *world {
 	w := &world{opt: opt, quorum: redlock.Quorum(len(nodes)), base: now, wall: now.Round(0), steps: make([]step, len(nodes))}
 	w.events.keep = opt.EventsKept
+	w.findings = newFindings()
 	for _, n := range nodes {
 		w.nodes = append(w.nodes, newWatch(n.Name(), n.Addr(), now))
 	}
 	// An attempt ends within the node timeout; its release takes as long again.
 	attempt := max(time.Second, 2*opt.Redlock.NodeTimeout)
-	w.table = newTable(len(nodes), w.quorum, opt.MaxTTL, attempt, w.events.add)
+	w.table = newTable(len(nodes), w.quorum, opt.MaxTTL, attempt, now, w.events.add)
+	w.table.restart = w.toldRestart
 	return w
 }
 
 // answered takes in a sight of node i. again asks for another one soon; changed
 // tells if more than the everyday numbers changed.
 func (w *world) answered(i int, s sight, now time.Time) (again, changed bool) {
+	w.awake(now)
 	n := w.nodes[i]
 	restarted := n.answered(s)
 	if restarted {
@@ -65,6 +70,9 @@ func (w *world) answered(i int, s sight, now time.Time) (again, changed bool) {
 
 // failed takes in a failed probe of node i.
 func (w *world) failed(i int, err error, now time.Time) (changed bool) {
+	if w.excused(err, now) {
+		return false
+	}
 	w.nodes[i].failed(stateOf(err), err)
 	return w.restate(i, now)
 }
@@ -72,7 +80,12 @@ func (w *world) failed(i int, err error, now time.Time) (changed bool) {
 func (w *world) restarted(i int, now time.Time) {
 	n := w.nodes[i]
 	n.tried = false
-	copies, bare := w.table.restarted(i, now)
+	w.table.restarted(i, now)
+}
+
+// toldRestart tells what a restart of node i cost.
+func (w *world) toldRestart(i, copies, bare int, now time.Time) {
+	n := w.nodes[i]
 	text := fmt.Sprintf("%s lost, %s now bare", count(copies, "copy", "copies"), count(bare, "lock", "locks"))
 	if n.Persistent {
 		text = fmt.Sprintf("%s to be read again from its files", count(copies, "copy", "copies"))
@@ -108,24 +121,37 @@ func (w *world) restate(i int, now time.Time) (changed bool) {
 			w.events.add(e)
 		}
 	}
-	if !w.done && w.allSettled(now) {
-		w.done = true
-		w.table.settle(now)
-		changed = true
+	return w.settle(now) || changed
+}
+
+// loading tells if nodes are still being read for the first view.
+func (w *world) loading() bool {
+	return !w.done && slices.ContainsFunc(w.nodes, func(n *watch) bool { return !n.settled() })
+}
+
+// settle ends the first view when it is complete. It tells if it did so now.
+func (w *world) settle(now time.Time) bool {
+	if w.done || !w.allSettled(now) {
+		return false
 	}
-	return changed
+	w.done = true
+	w.table.settle(now)
+	return true
 }
 
 // allSettled tells if the first view is complete: each node was heard of and,
 // where it can be read, read once, and once more if the first reads do not agree.
 func (w *world) allSettled(now time.Time) bool {
 	for i, n := range w.nodes {
-		again := !w.second.IsZero() && readable(n.base) && n.fails == 0 && w.table.nodes[i].began.Before(w.second)
+		again := !w.second.IsZero() && readable(n.base) && n.fails == 0 && w.table.nodes[i].looked() < w.table.moment(w.second)
 		if !n.settled() || again {
 			return false
 		}
 	}
-	if w.second.IsZero() && w.table.doubtful(now) {
+	if w.table.pending() && w.table.work(now, sweepSlice) {
+		return false // the next tick will know
+	}
+	if w.second.IsZero() && w.table.doubtful() {
 		w.second, w.hasten = now, true
 		return false
 	}
@@ -135,6 +161,7 @@ func (w *world) allSettled(now time.Time) bool {
 func (w *world) stepped(i int, by time.Duration, now time.Time) {
 	n := w.nodes[i]
 	w.steps[i] = step{now, by}
+	n.Facts.StepAt, n.Facts.StepBy = now, by
 	w.events.add(nodeEvent(now, LevelAlarm, "clock step", n.Name, "%s's clock was stepped by %s", n.Name, signed(by)))
 	together := 0
 	for k, other := range w.nodes {
@@ -162,7 +189,7 @@ func signed(d time.Duration) string {
 
 // scanStarts tells if node i is to be scanned now, in this life of its server
 // (any: ""), and the table's epoch, which the end of the scan has to quote.
-func (w *world) scanStarts(i int, runID string) (epoch uint64, ok bool) {
+func (w *world) scanStarts(i int, runID string) (epoch uint32, ok bool) {
 	return w.table.nodes[i].epoch, w.lives(i, runID)
 }
 
@@ -183,8 +210,18 @@ func (w *world) read(i int, runID string, sent, received time.Time, rows []row) 
 	return true
 }
 
+// told takes in that all changes of node i until then have been read. It tells
+// if that ended the first view.
+func (w *world) told(i int, runID string, until, now time.Time) bool {
+	if !w.lives(i, runID) {
+		return false
+	}
+	w.table.sync(i, until)
+	return !w.done && w.settle(now)
+}
+
 // scanned takes in the end of a full scan.
-func (w *world) scanned(i int, runID string, epoch uint64, began, now time.Time) bool {
+func (w *world) scanned(i int, runID string, epoch uint32, began, now time.Time) bool {
 	if !w.lives(i, runID) {
 		return false
 	}
@@ -214,27 +251,24 @@ func (w *world) scanFailed(i int, err error, now time.Time) {
 }
 
 // tick brings what depends on time alone up to now, and looks at our own clock.
-func (w *world) tick(now time.Time) {
-	mono := now.Sub(w.base)
-	if jump, ok := w.own.check(now.Round(0).Sub(w.base.Round(0)), mono); ok {
-		w.hasten = true
-		// The nodes' clocks did not move; ours did, and the expiries of a
-		// suspended machine are too late: everything is read again.
-		w.wall = w.wall.Add(jump)
-		for i, n := range w.nodes {
-			n.clock.shift(-jump)
-			w.table.doubt(i)
-		}
-		w.events.add(nodeEvent(now, LevelAlarm, "own clock", "",
-			"the clock of this machine moved by %s: it was set, or the machine was suspended", signed(jump)))
+// It does a bounded part of that, and tells if there is more to do.
+func (w *world) tick(now time.Time) (more bool) {
+	w.lookAtOwnClock(now)
+	budget := sweepSlice
+	if w.loading() {
+		budget /= 4
+		w.table.first(now, seedMost)
 	}
-	w.table.refresh(now)
+	if more = w.table.work(now, budget); !more {
+		w.settle(now)
+	}
+	return more
 }
 
 // snapshot is what is known now.
 func (w *world) snapshot(now time.Time, version uint64) *Snapshot {
 	s := &Snapshot{
-		At: now, Version: version, Locks: w.table.view(), Events: w.events.latest(),
+		At: now, Version: version, Locks: w.table.view(), Counts: w.table.counts, Events: w.events.latest(),
 		Nodes: make([]Node, len(w.nodes)),
 		Cluster: Cluster{
 			Name: w.opt.ClusterName, N: len(w.nodes), Quorum: w.quorum, MaxTTL: w.opt.MaxTTL,
@@ -263,6 +297,10 @@ func (w *world) snapshot(now time.Time, version uint64) *Snapshot {
 		c.Verdict = VerdictDegraded
 	default:
 		c.Verdict = VerdictUnavailable
+	}
+	if w.done {
+		s.Findings = w.findings.look(s, w.opt, w.events.add)
+		s.Events = w.events.latest()
 	}
 	return s
 }

@@ -2,6 +2,7 @@ package monitor
 
 import (
 	"errors"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -116,7 +117,7 @@ func TestAScanOfAnEarlierLifeIsNotBelieved(t *testing.T) {
 		t.Error("believed")
 	}
 	w.tick(now)
-	if n := len(w.table.view()); n != 0 || w.nodes[0].Restarts != 1 {
+	if n := w.table.view().Len(); n != 0 || w.nodes[0].Restarts != 1 {
 		t.Errorf("%d locks", n)
 	}
 	// A node that cannot be read has no scans either.
@@ -160,7 +161,8 @@ func TestTheFirstViewDoesNotMistakeChangeForSplit(t *testing.T) {
 			scan(1, "b")
 			scan(2, "b")
 			s := w.snapshot(now, 1)
-			if !w.done || s.Locks[0].State != c.want || len(s.Events) != c.events {
+			told := slices.DeleteFunc(slices.Clone(s.Events), func(e Event) bool { return e.Key.Empty() })
+			if !w.done || s.Locks.Get("k").State != c.want || len(told) != c.events {
 				t.Errorf("%t %+v %+v", w.done, s.Locks, s.Events)
 			}
 		})
@@ -248,7 +250,7 @@ func TestSnapshotsAreCollected(t *testing.T) {
 		m.Note(Event{Kind: "last"})
 		time.Sleep(publishEvery + time.Millisecond)
 		s := m.Snapshot()
-		if n := s.Version - begun; n < 15 || n > 23 {
+		if n := s.Version - begun; n < 80 || n > 110 {
 			t.Errorf("%d snapshots in a second", n)
 		}
 		if e := s.Events[len(s.Events)-1]; e.Kind != "last" || e.At.IsZero() {
@@ -282,15 +284,15 @@ func TestAnExpiredLockGoesWithoutAScan(t *testing.T) {
 		now := time.Now()
 		m.answered(0, sight{sent: now, received: now, info: master(), config: fence("0")})
 		m.read(0, "one", now, now, []row{{key: "k", typ: "string", pttl: 1500 * time.Millisecond, length: 1, prefix: "a"}})
-		m.scanned(0, "one", 1, now, "")
+		m.scanned(0, "one", 1, now, nil)
 		if err := m.Settled(ctx); err != nil {
 			t.Fatal(err)
 		}
-		if s := m.Snapshot(); len(s.Locks) != 1 || s.Locks[0].State != LockBare {
+		if s := m.Snapshot(); s.Locks.Len() != 1 || s.Locks.Get("k").State != LockBare {
 			t.Fatalf("%+v", s.Locks)
 		}
 		time.Sleep(1500*time.Millisecond - time.Since(now) + publishEvery + time.Millisecond)
-		if s := m.Snapshot(); len(s.Locks) != 0 || s.Events[len(s.Events)-1].Kind != "expired" {
+		if s := m.Snapshot(); s.Locks.Len() != 0 || s.Events[len(s.Events)-1].Kind != "expired" {
 			t.Errorf("%+v %+v", s.Locks, s.Events)
 		}
 	})

@@ -2,7 +2,6 @@ package tui
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -87,10 +86,10 @@ func (m *model) whyNoLock() string {
 	if why := m.whyNoAct(); why != "" {
 		return why
 	}
-	if m.focus != focusLocks {
-		return "tab to the locks first"
+	if m.mode()&modeOnLock == 0 {
+		return "go to the locks first: tab, or 2"
 	}
-	if m.locks.selected() == nil {
+	if m.picked() == nil {
 		return "no lock under the cursor"
 	}
 	return ""
@@ -100,10 +99,14 @@ func (m *model) whyNoNode() string {
 	if why := m.whyNoAct(); why != "" {
 		return why
 	}
-	if m.focus != focusNodes {
-		return "tab to the nodes first"
+	return m.whyNoPickedNode()
+}
+
+func (m *model) whyNoPickedNode() string {
+	if m.mode()&modeOnNode == 0 {
+		return "go to the nodes first: tab, or 3"
 	}
-	if m.nodes.selected() == nil {
+	if m.pickedNode() == nil {
 		return "no node under the cursor"
 	}
 	return ""
@@ -113,7 +116,7 @@ func (m *model) whyNoRelease() string {
 	if why := m.whyNoLock(); why != "" {
 		return why
 	}
-	if _, ok := m.mine[m.locks.selected().Key.Raw()]; !ok {
+	if _, ok := m.mine[m.picked().Key.Raw()]; !ok {
 		return "not acquired here: r releases only what this screen acquired"
 	}
 	return ""
@@ -123,7 +126,7 @@ func (m *model) whyNoForce() string {
 	if why := m.whyNoLock(); why != "" {
 		return why
 	}
-	l := m.latestLock(m.locks.selected().Key.Raw())
+	l := m.latestLock(m.picked().Key.Raw())
 	if l == nil {
 		return "the lock is gone"
 	}
@@ -155,7 +158,7 @@ func (m *model) whyNoFence() string {
 	if why := m.whyNoNode(); why != "" {
 		return why
 	}
-	n := m.latestNode(m.nodes.name)
+	n := m.latestNode(m.pickedNode().Name)
 	switch {
 	case n == nil:
 		return "the node is gone"
@@ -171,7 +174,7 @@ func (m *model) whyNoOpen() string {
 	if why := m.whyNoNode(); why != "" {
 		return why
 	}
-	n := m.latestNode(m.nodes.name)
+	n := m.latestNode(m.pickedNode().Name)
 	switch {
 	case n == nil:
 		return "the node is gone"
@@ -181,22 +184,6 @@ func (m *model) whyNoOpen() string {
 		return ""
 	}
 	return m.st.whole(n.Name) + " cannot be opened: " + n.State.String()
-}
-
-func (m *model) whyNoCrash() string {
-	if m.opt.Lab == nil {
-		return "no lab here: c crashes a node of the demo"
-	}
-	if m.busy > 0 {
-		return "an act is still running"
-	}
-	if m.focus != focusNodes {
-		return "tab to the nodes first"
-	}
-	if m.nodes.selected() == nil {
-		return "no node under the cursor"
-	}
-	return ""
 }
 
 func (m *model) whyNoQuit() string {
@@ -209,12 +196,7 @@ func (m *model) whyNoQuit() string {
 // latestLock and latestNode look into the latest snapshot, also while the
 // screen is frozen: nobody acts on an old picture.
 func (m *model) latestLock(key string) *monitor.Lock {
-	for i := range m.snap.Locks {
-		if m.snap.Locks[i].Key.Raw() == key {
-			return &m.snap.Locks[i]
-		}
-	}
-	return nil
+	return m.snap.Locks.Get(key)
 }
 
 func (m *model) latestNode(name string) *monitor.Node {
@@ -324,7 +306,7 @@ var releaseWords = map[redlock.Status]string{
 }
 
 func (m *model) askRelease() tea.Cmd {
-	g := m.mine[m.locks.selected().Key.Raw()]
+	g := m.mine[m.picked().Key.Raw()]
 	name := m.st.escape(g.key, 60)
 	return m.openDialog(&dialog{
 		title: "Release " + name + " ?",
@@ -347,7 +329,7 @@ func (m *model) askRelease() tea.Cmd {
 }
 
 func (m *model) askForce() tea.Cmd {
-	l := m.latestLock(m.locks.selected().Key.Raw())
+	l := m.latestLock(m.picked().Key.Raw())
 	key, token := l.Key.Raw(), l.Holder.Raw()
 	name := m.st.escape(key, 60)
 	want, label := m.confirmation(key)
@@ -481,7 +463,7 @@ func (m *model) unknownCopy(n *monitor.Node, c *monitor.Copy) string {
 }
 
 func (m *model) askFence() tea.Cmd {
-	name := m.nodes.name
+	name := m.pickedNode().Name
 	return m.askNode(name, "Fence", "fence", func() []string {
 		c := &m.snap.Cluster
 		out := []string{fact(m.st, "Effect", "it refuses writes until a person opens it: no guard lifts this fence")}
@@ -495,11 +477,11 @@ func (m *model) askFence() tea.Cmd {
 		}
 		return append(out, fact(m.st, "", left))
 	}, func(ctx context.Context, a Actions, reason string) error { return a.FenceNode(ctx, name, reason) },
-		"it refuses writes now; o opens it again")
+		"it refuses writes now; O opens it again")
 }
 
 func (m *model) askOpen() tea.Cmd {
-	name := m.nodes.name
+	name := m.pickedNode().Name
 	return m.askNode(name, "Open", "open", func() []string {
 		out := []string{fact(m.st, "Effect", "it accepts writes and votes at once")}
 		s, ok := m.fences.status[name]
@@ -553,37 +535,6 @@ func (m *model) askNode(node, title, verb string, effect func() []string, do fun
 			acts, why := m.opt.Actions, strings.TrimSpace(reason.String())
 			return func(ctx context.Context) outcome {
 				return outcome{what: verb + " " + shown, err: do(ctx, acts, why), done: done}
-			}
-		},
-	})
-}
-
-func (m *model) askCrash() tea.Cmd {
-	node, lab := m.nodes.name, m.opt.Lab
-	shown := m.st.escape(node, 40)
-	return m.openDialog(&dialog{
-		title: "Crash " + shown + " ?",
-		verb:  "crash it",
-		facts: func(int) []string {
-			out := []string{fact(m.st, "Effect", "it dies as by SIGKILL, forgets its locks, and comes back empty and fenced a moment later")}
-			if m.opt.Delay > 0 && m.fences.guarded {
-				out = append(out, fact(m.st, "", "the guard lets it rejoin after D = "+span(m.opt.Delay)))
-			}
-			return out
-		},
-		check: func() string { return "" },
-		start: func() func(context.Context) outcome {
-			return func(ctx context.Context) outcome {
-				o := outcome{what: "crash " + shown, done: "watch it come back fenced"}
-				// A lab knows no context: it is waited for no longer than that lasts.
-				end := make(chan error, 1)
-				go func() { end <- lab.CrashNode(node) }()
-				select {
-				case o.err = <-end:
-				case <-ctx.Done():
-					o.err = errors.New("the lab did not answer in time")
-				}
-				return o
 			}
 		},
 	})

@@ -105,6 +105,9 @@ func (g *glyphs) middle(s string, w int) string {
 	return ansi.Truncate(s, head, "") + g.ellipsis + cutLeft(s, tail)
 }
 
+// bare is s without its colours: for a row that is a block of one.
+func bare(s string) string { return ansi.Strip(s) }
+
 func blanks(n int) string {
 	if n <= 0 {
 		return ""
@@ -341,6 +344,14 @@ func cutLeft(s string, w int) string {
 // onlyASCII replaces the few characters of our own sentences that ASCII lacks.
 func (g *glyphs) onlyASCII(s string) string {
 	return strings.NewReplacer("…", "..", "×", "x", "–", "-", "−", "-", "→", "->", "·", "|", "±", "+-").Replace(s)
+}
+
+// our is a sentence of the program itself.
+func (g *glyphs) our(s string) string {
+	if g.ascii {
+		return g.onlyASCII(s)
+	}
+	return s
 }
 
 // plural is n and its noun.

@@ -107,7 +107,7 @@ func TestSparkline(t *testing.T) {
 }
 
 func TestLineEdit(t *testing.T) {
-	st := newStyles(false, true)
+	st := newStyles(false, ThemeNone)
 	e := newLineEdit("ab")
 	e.insert("c\x1b\n宽")
 	if e.String() != "abc宽" {

@@ -8,14 +8,100 @@ import (
 	"redlockctl/monitor"
 )
 
-// lockDetail draws one lock: what each node knows of it, on one axis of time.
+// lockDetail is the lock under the cursor at the foot of the overview.
 func (m *model) lockDetail(w int) []string {
-	st, now := m.st, m.shownNow()
 	l := m.locks.selected()
 	if l == nil {
-		return []string{st.dim.of(" no lock under the cursor")}
+		return []string{m.st.dim.of(" no lock under the cursor")}
 	}
-	quorum := m.shown.Cluster.Quorum
+	if m.watched.key != l.Key.Raw() || !m.watched.on {
+		m.watchLock()
+	}
+	return m.lockFacts(l, w, 3)
+}
+
+// lockPage is all that is known of a lock, and what became of it since it is
+// looked at.
+func (m *model) lockPage(w, h int, now time.Time) []string {
+	st := m.st
+	l := m.shown.Locks.Get(m.at.lock)
+	if l == nil {
+		out := []string{" " + st.strong.of(st.escape(m.at.lock, max(8, w/2))) + "  " + st.dim.of(st.off+" gone: no node has a copy of it"), ""}
+		return append(out, m.lockEvents(w, h-2)...)
+	}
+	return m.lockFacts(l, w, h)
+}
+
+// lockFacts draws one lock: what each node knows of it, on one axis of time, and
+// at most n of its events.
+func (m *model) lockFacts(l *monitor.Lock, w, n int) []string {
+	st, now := m.st, m.shownNow()
+	out := m.lockHead(l, w, now)
+	out = append(out, "")
+	out = append(out, m.lockBars(l, w, now)...)
+	out = append(out, "")
+	add := func(label, text string) {
+		for _, line := range wrap(fact(st, label, text), w-2, factIndent) {
+			out = append(out, " "+line)
+		}
+	}
+	holder := st.token(l.Holder, max(16, w-40))
+	if l.Form != nil {
+		by := "made by " + st.whole(l.Form.Library)
+		if !l.Form.Owner.Empty() {
+			by = st.whole(l.Form.Owner.Raw()) + ", " + by
+		}
+		if !l.Form.Created.IsZero() {
+			by += ", drawn " + clock(l.Form.Created) + " by its clock"
+		}
+		if !l.Form.Deadline.IsZero() {
+			by += ", ends by its value at " + clock(l.Form.Deadline)
+		}
+		add("Holder", holder)
+		add("", by)
+	} else {
+		add("Holder", holder+", of a form that is not known")
+	}
+	if !l.Since.IsZero() {
+		add("Since", clock(l.Since)+" ("+age(now.Sub(l.Since))+" ago), as far as it was seen")
+	}
+	if len(l.Keys) > 1 {
+		names := make([]string, 0, len(l.Keys))
+		for _, k := range l.Keys {
+			names = append(names, st.text(k, 40))
+		}
+		add("Keys", strings.Join(names, ", "))
+	}
+	if l.Form != nil {
+		switch {
+		case l.Form.Refused != "":
+			add("Take away", st.bad.of("refused: "+st.whole(l.Form.Refused)))
+		case l.Form.TakingAway != "":
+			add("Take away", st.whole(l.Form.TakingAway))
+		}
+	}
+	if means := meaning(l.State); means != "" && need(l.State) > 0 {
+		_, p := st.lock(l.State)
+		add("Means", p.of(l.State.String())+": "+st.our(means))
+	}
+	if log := m.lockEvents(w, n); len(log) > 0 {
+		out = append(out, "")
+		out = append(out, log...)
+	}
+	return out
+}
+
+// lockEvents are the last n events of the lock that is looked at.
+func (m *model) lockEvents(w, n int) (out []string) {
+	for _, e := range lastEvents(m.watched.events, n, func(e *monitor.Event) bool { return m.events.until == 0 || e.Seq <= m.events.until }) {
+		out = append(out, m.eventView.row(e, w, false))
+	}
+	return out
+}
+
+// lockHead is the lock in a line or two.
+func (m *model) lockHead(l *monitor.Lock, w int, now time.Time) []string {
+	st := m.st
 	glyph, p := st.lock(l.State)
 	right := ""
 	switch {
@@ -25,7 +111,7 @@ func (m *model) lockDetail(w int) []string {
 		right = "no majority"
 	default:
 		right = "ends in " + remaining(l.MajorityEnd.Sub(now))
-		if l.Held >= quorum {
+		if l.Held >= m.shown.Cluster.Quorum {
 			right += fmt.Sprintf(" %s can lose %d", st.sep, l.Margin)
 			if l.Margin <= 0 {
 				right += ": one more restart lets another in"
@@ -34,13 +120,16 @@ func (m *model) lockDetail(w int) []string {
 	}
 	state := p.of(glyph+" "+l.State.String()) + ", " + copies(l) + ", by " + m.lockView.holder(l, m.isMine(l.Key.Raw(), l.Holder.Raw()), 24)
 	left := " " + st.strong.of(st.text(l.Key, max(8, w/3))) + "  " + state
-	head := []string{st.cut(left, w)}
 	if n := w - width(left) - width(right) - 1; n >= 2 {
-		head[0] = left + blanks(n) + right
-	} else {
-		head = append(head, " "+st.cut(right, w-2))
+		return []string{left + blanks(n) + right}
 	}
+	return []string{st.cut(left, w), " " + st.cut(right, w-2)}
+}
 
+// lockBars is the time that each copy has left, on one axis.
+func (m *model) lockBars(l *monitor.Lock, w int, now time.Time) []string {
+	st := m.st
+	_, p := st.lock(l.State)
 	name := 2
 	for i := range m.shown.Nodes {
 		name = max(name, min(10, width(st.whole(m.shown.Nodes[i].Name))))
@@ -59,7 +148,7 @@ func (m *model) lockDetail(w int) []string {
 	}
 	m.axis = max(m.axis, axisLength(axis))
 	axis = m.axis
-	out := append(head, "", blanks(lead)+st.label.of(axisLabels(axis, barW)))
+	out := []string{blanks(lead) + st.label.of(axisLabels(axis, barW))}
 	marked := false
 	for i := range l.Copies {
 		if i >= len(m.shown.Nodes) {
@@ -98,14 +187,6 @@ func (m *model) lockDetail(w int) []string {
 			line += st.warn.of("? " + n.State.String() + ": " + m.unknownCopy(n, c))
 		}
 		out = append(out, st.cut(line, w))
-	}
-	since := ""
-	if !l.Since.IsZero() {
-		since = " this holder is seen since " + clock(l.Since) + " (" + age(now.Sub(l.Since)) + ")"
-	}
-	out = append(out, "", st.label.of(st.cut(since, w)))
-	for _, e := range lastEvents(m.shown.Events, 3, func(e *monitor.Event) bool { return e.Key == l.Key }) {
-		out = append(out, m.eventView.row(e, w, false))
 	}
 	return out
 }
@@ -148,58 +229,4 @@ func axisLabels(d time.Duration, w int) string {
 	s := "now"
 	s += blanks(w/2-len(s)) + half
 	return s + blanks(w-len(s)-len(end)) + end
-}
-
-// nodeDetail draws what else is known of the node under the cursor.
-func (m *model) nodeDetail(w int) []string {
-	st, now := m.st, m.shownNow()
-	n := m.nodes.selected()
-	if n == nil {
-		return []string{st.dim.of(" no node under the cursor")}
-	}
-	glyph, p := st.node(n.State)
-	head := " " + st.strong.of(st.escape(n.Name, 20)) + "  " + p.of(glyph+" "+n.State.String())
-	if !n.Since.IsZero() {
-		head += " since " + clock(n.Since) + " (" + age(now.Sub(n.Since)) + ")"
-	}
-	head += "  " + st.sentence(n.Addr, max(8, w-width(head)-3))
-	out := []string{head, ""}
-	add := func(label, text string) {
-		for _, l := range wrap(fact(st, label, text), w-2, factIndent) {
-			out = append(out, " "+l)
-		}
-	}
-	if !n.Err.Empty() {
-		add("Error", st.whole(n.Err.Raw()))
-	}
-	guard, gp := m.nodeView.guard(n, now, &m.drawn, 200)
-	add("Guard", gp.of(guard))
-	if s := m.drawn.status[n.Name]; s.Reason != "" && !strings.Contains(guard, st.whole(s.Reason)) {
-		add("", st.whole(s.Reason))
-	}
-	server := "version " + st.whole(n.Version) + ", role " + st.whole(n.Role) + ", run " + st.escape(n.RunID, 12) + ", up " + age(n.Uptime)
-	if n.Restarts > 0 {
-		server += ", " + plural(n.Restarts, "restart") + " seen"
-	}
-	add("Server", server)
-	keeps := "not persistent: a restart forgets every lock"
-	if n.Persistent {
-		keeps = "persistent (every write is synced)"
-	}
-	add("Memory", keeps+", eviction "+st.whole(n.Eviction)+", "+plural(n.Replicas, "replica")+", "+plural(n.Clients, "client"))
-	clockText := st.none
-	if n.Offset.Valid {
-		clockText = m.nodeView.offset(n.Offset)
-		if n.Drift.Valid {
-			clockText += fmt.Sprintf(", drift %s %s%.1f ppm", st.signed(n.Drift.PPM, 1), st.pm, n.Drift.Bound)
-		}
-	}
-	add("Clock", clockText)
-	for _, note := range n.Notes {
-		add("Note", st.warn.of(st.whole(note)))
-	}
-	for _, e := range lastEvents(m.shown.Events, 3, func(e *monitor.Event) bool { return e.Node == n.Name }) {
-		out = append(out, m.eventView.row(e, w, false))
-	}
-	return out
 }

@@ -93,11 +93,7 @@ func TestForceReleaseRefuses(t *testing.T) {
 			r.press("tab")
 			r.typed("orders:42")
 			s := picture(epoch)
-			for i := range s.Locks {
-				if s.Locks[i].Key.Raw() == "orders:42" {
-					s.Locks[i] = lockOf(epoch, "orders:42", monitor.LockHeld, tokenC, "30 - 30 ? 30")
-				}
-			}
+			put(s, lockOf(epoch, "orders:42", monitor.LockHeld, tokenC, "30 - 30 ? 30"))
 			r.push(s)
 		}, "! the holder changed since this was opened"},
 		{"a lock that is gone", func(r *rig) {
@@ -105,7 +101,7 @@ func TestForceReleaseRefuses(t *testing.T) {
 			r.press("tab")
 			r.typed("orders:42")
 			s := picture(epoch)
-			s.Locks = slices.DeleteFunc(s.Locks, func(l monitor.Lock) bool { return l.Key.Raw() == "orders:42" })
+			drop(s, "orders:42")
 			r.push(s)
 		}, "! the lock is gone"},
 	} {
@@ -141,7 +137,7 @@ func TestForceReleaseNeedsAToken(t *testing.T) {
 			s := picture(epoch)
 			l := lockOf(epoch, "one", monitor.LockHeld, tokenA, "9 9 9 9 9")
 			c.change(&l)
-			s.Locks = []monitor.Lock{l}
+			s.Locks = monitor.NewLocks(l)
 			r := newRig(t, s, 120, 40)
 			r.press("X")
 			r.sees(c.says)
@@ -200,7 +196,7 @@ func TestReadOnlyRefusesEachAct(t *testing.T) {
 		r.sees("read-only: acts are refused")
 	}
 	r.press("tab", "down")
-	for _, k := range []string{"f", "o"} {
+	for _, k := range []string{"f", "O"} {
 		r.press(k)
 		r.sees("read-only: acts are refused")
 	}
@@ -214,17 +210,23 @@ func TestOrderStandsWhileADialogIsOpen(t *testing.T) {
 	r := asking(t)
 	before := keysOf(r.m)
 	s := picture(epoch)
-	for i := range s.Locks {
-		if s.Locks[i].Key.Raw() == "job:020" {
-			s.Locks[i].State = monitor.LockImmortal
-		}
-	}
-	s.Locks = append(s.Locks, lockOf(epoch, "aaa", monitor.LockSplit, tokenA, "9 9 9 9 9"))
-	sortLocks(s)
+	risen := *s.Locks.Get("job:020")
+	risen.State = monitor.LockImmortal
+	put(s, risen, lockOf(epoch, "aaa", monitor.LockSplit, tokenA, "9 9 9 9 9"))
 	r.push(s)
-	if after := keysOf(r.m); !slices.Equal(after, append(before, "aaa")) {
+	if after := keysOf(r.m); !slices.Equal(after, before) {
 		t.Errorf("the order changed:\n%q\n%q", before, after)
 	}
+	s = picture(epoch)
+	drop(s, "report")
+	r.push(s)
+	if after := keysOf(r.m); !slices.Equal(after, before) {
+		t.Errorf("a row that is gone moved the others:\n%q\n%q", before, after)
+	}
+	r.sees("report ✗ gone")
+	s = picture(epoch)
+	put(s, risen, lockOf(epoch, "aaa", monitor.LockSplit, tokenA, "9 9 9 9 9"))
+	r.push(s)
 	r.press("esc")
 	if after := keysOf(r.m); after[0] != "job:020" || r.cursor() != "orders:42" {
 		t.Errorf("not sorted again: %q, cursor on %s", after, r.cursor())
@@ -232,10 +234,7 @@ func TestOrderStandsWhileADialogIsOpen(t *testing.T) {
 }
 
 func keysOf(m *model) (keys []string) {
-	for _, r := range m.locks.rows {
-		keys = append(keys, m.locks.all[r].Key.Raw())
-	}
-	return keys
+	return m.locks.listed()
 }
 
 func TestFailureIsShownEscaped(t *testing.T) {
@@ -349,7 +348,7 @@ func TestFenceAndOpen(t *testing.T) {
 	r.run()
 	r.sees("fence n1: done", "it refuses writes now")
 	r.settle()
-	r.press("enter", "down", "o")
+	r.press("enter", "down", "O")
 	r.sees("Open n2 ?", "safe only in 17s", "granted a second time")
 	r.settle()
 	r.press("tab")

@@ -3,9 +3,306 @@ package tui
 import (
 	"slices"
 	"strings"
+	"time"
 
 	"redlockctl/monitor"
 )
+
+// mostEvents bounds the events that are kept since the start: those of weight,
+// and as many everyday ones.
+const mostEvents = 2000
+
+// eventTable is the events since the console began, and which one is under the
+// cursor.
+type eventTable struct {
+	all    []monitor.Event // oldest first
+	weighs int             // how many of them are more than everyday
+	seq    uint64          // of the latest
+	until  uint64          // the latest that is shown, while frozen; 0: all are
+	line   lineEdit        // the filter that is typed
+	source string
+	terms  []eventTerm
+	follow bool
+	at     uint64 // seq of the one under the cursor
+	top    int
+	listed []int // what the filter chooses: indexes into all, newest first
+	stale  bool
+}
+
+func newEventTable() eventTable { return eventTable{follow: true, stale: true} }
+
+// add takes in those events of a picture that are new.
+func (t *eventTable) add(events []monitor.Event) {
+	for i := range events {
+		if events[i].Seq <= t.seq {
+			continue
+		}
+		t.all = append(t.all, events[i])
+		t.seq = events[i].Seq
+		if events[i].Level > monitor.LevelInfo {
+			t.weighs++
+		}
+		t.stale = true
+	}
+	if len(t.all) > 3*mostEvents {
+		t.trim()
+	}
+}
+
+// trim forgets the oldest: the everyday ones never push out what matters.
+func (t *eventTable) trim() {
+	dropWeighty, dropChurn := max(0, t.weighs-mostEvents), max(0, len(t.all)-t.weighs-mostEvents)
+	t.all = slices.DeleteFunc(t.all, func(e monitor.Event) bool {
+		if e.Level > monitor.LevelInfo {
+			if dropWeighty > 0 {
+				dropWeighty--
+				t.weighs--
+				return true
+			}
+			return false
+		}
+		if dropChurn > 0 {
+			dropChurn--
+			return true
+		}
+		return false
+	})
+	t.stale = true
+}
+
+// eventTerm is one condition of a filter of events.
+type eventTerm struct {
+	not         bool
+	field, text string
+}
+
+// setFilter chooses events: words that must be in them, kind:, node:, level:,
+// and ! for the opposite.
+func (t *eventTable) setFilter(s string) {
+	t.source, t.terms, t.stale = s, nil, true
+	for _, w := range strings.Fields(strings.ToLower(s)) {
+		var e eventTerm
+		w, e.not = strings.CutPrefix(w, "!")
+		e.text = w
+		if field, text, ok := strings.Cut(w, ":"); ok && slices.Contains([]string{"kind", "node", "level"}, field) {
+			e.field, e.text = field, text
+		}
+		if e.text != "" {
+			t.terms = append(t.terms, e)
+		}
+	}
+}
+
+func (t *eventTable) match(e *monitor.Event) bool {
+	has := func(s, part string) bool { return strings.Contains(strings.ToLower(s), part) }
+	for _, c := range t.terms {
+		var ok bool
+		switch c.field {
+		case "kind":
+			ok = has(e.Kind, c.text)
+		case "node":
+			ok = strings.ToLower(e.Node) == c.text
+		case "level":
+			ok = strings.HasPrefix(e.Level.String(), c.text)
+		default:
+			ok = has(e.Text.String(), c.text) || has(e.Key.String(), c.text) || has(e.Kind, c.text) || has(e.Node, c.text)
+		}
+		if ok == c.not {
+			return false
+		}
+	}
+	return true
+}
+
+// list is what is chosen, newest first.
+func (t *eventTable) list() []int {
+	if t.stale || t.until > 0 {
+		t.stale = t.until > 0
+		t.listed = t.listed[:0]
+		for i := len(t.all) - 1; i >= 0; i-- {
+			if (t.until == 0 || t.all[i].Seq <= t.until) && t.match(&t.all[i]) {
+				t.listed = append(t.listed, i)
+			}
+		}
+	}
+	return t.listed
+}
+
+// pos is the place of the cursor in the list: its event's, or that of the next
+// older one that is left.
+func (t *eventTable) pos() int {
+	list := t.list()
+	if len(list) == 0 {
+		return -1
+	}
+	if t.follow || t.at == 0 {
+		return 0
+	}
+	for i, e := range list {
+		if t.all[e].Seq <= t.at {
+			return i
+		}
+	}
+	return len(list) - 1
+}
+
+func (t *eventTable) move(d int) { t.goTo(t.pos() + d) }
+
+// goTo puts the cursor on a place of the list; away from the newest, it follows
+// no more.
+func (t *eventTable) goTo(i int) {
+	list := t.list()
+	if len(list) == 0 {
+		return
+	}
+	i = max(0, min(len(list)-1, i))
+	t.at = t.all[list[i]].Seq
+	t.follow = t.follow && i == 0
+}
+
+func (t *eventTable) click(row int) { t.goTo(t.top + row) }
+
+func (t *eventTable) selected() *monitor.Event {
+	if i := t.pos(); i >= 0 {
+		return &t.all[t.listed[i]]
+	}
+	return nil
+}
+
+// eventsPage is the events, newest first, and the one under the cursor in full
+// where it was asked for.
+func (m *model) eventsPage(h int) []string {
+	st, t := m.st, &m.events
+	list := t.list()
+	left := " " + st.title.of("EVENTS "+count(len(t.all))) + "   " + st.dim.of("newest first")
+	right := ""
+	if t.source != "" {
+		right = st.info.of("/"+st.escape(t.source, 24)) + " " + count(len(list)) + "  "
+	}
+	if t.follow {
+		right += st.good.of(st.mark + " following")
+	} else {
+		right += st.dim.of("f: follow")
+	}
+	lines := []string{left + blanks(m.w-width(left)-width(right)-1) + right}
+	var dock []string
+	if e := t.selected(); m.detail && e != nil {
+		dock = append(dock, m.ruler())
+		head := " " + e.At.Format("2006-01-02 15:04:05.000") + "  " + e.Level.String() + ", " + st.whole(e.Kind)
+		if e.Node != "" {
+			head += ", node " + st.escape(e.Node, 20)
+		}
+		dock = append(dock, head)
+		for _, l := range wrap(st.whole(e.Text.Raw()), m.w-2, 0) {
+			dock = append(dock, " "+l)
+		}
+		if !e.Key.Empty() {
+			for _, l := range wrap("lock "+st.name(e.Key.Raw()), m.w-2, 0) {
+				dock = append(dock, " "+l)
+			}
+		}
+		dock = dock[:min(len(dock), max(0, h/2))]
+	}
+	room := max(0, h-1-len(dock))
+	m.pageRows = room
+	m.hits.events.from = m.hits.base + 1
+	pos := max(0, t.pos())
+	if pos < t.top || t.follow {
+		t.top = pos
+	}
+	if pos >= t.top+room {
+		t.top = pos - room + 1
+	}
+	t.top = max(0, min(t.top, len(list)-room))
+	for i := t.top; i < min(len(list), t.top+room); i++ {
+		line := m.eventView.row(&t.all[list[i]], m.w-2, true)
+		if i == pos {
+			line = "  " + st.pad(bare(line), m.w-2)
+			line = st.cursor.of(" " + st.pointer + line[2:])
+		} else {
+			line = "  " + line
+		}
+		lines = append(lines, line)
+		m.hits.events.n++
+	}
+	if len(list) == 0 {
+		why := "nothing has happened yet"
+		if t.source != "" {
+			why = "no event matches the filter: esc clears it"
+		}
+		lines = append(lines, blanks(lockLead)+st.dim.of(why))
+	}
+	return append(fill(lines, h-len(dock)), dock...)
+}
+
+// mostWatched bounds the history of the lock that is looked at.
+const mostWatched = 200
+
+// lockLog is what happened to one lock since it is looked at: of a busy cluster
+// the latest events are over in a moment.
+type lockLog struct {
+	key    string
+	on     bool
+	wants  string // the key of which the history before is wanted; "": it is here
+	seq    uint64
+	events []monitor.Event
+}
+
+func (l *lockLog) add(events []monitor.Event) {
+	if !l.on {
+		return
+	}
+	for i := range events {
+		if e := &events[i]; e.Seq > l.seq {
+			l.seq = e.Seq
+			if e.Key.Raw() == l.key {
+				l.events = append(l.events, *e)
+			}
+		}
+	}
+	if len(l.events) > 2*mostWatched {
+		l.events = slices.Clone(l.events[len(l.events)-mostWatched:])
+	}
+}
+
+// before puts what happened before in front of what is known.
+func (l *lockLog) before(msg historyMsg) {
+	if !l.on || l.key != msg.key {
+		return
+	}
+	first := uint64(1<<64 - 1)
+	if len(l.events) > 0 {
+		first = l.events[0].Seq
+	}
+	older := slices.DeleteFunc(slices.Clone(msg.events), func(e monitor.Event) bool { return e.Seq >= first })
+	l.events = append(older, l.events...)
+}
+
+// watchLock begins the history of the lock that is looked at.
+func (m *model) watchLock() {
+	key, on := m.at.lock, m.at.view == viewLock
+	if !on && m.detail {
+		if l := m.picked(); l != nil {
+			key, on = l.Key.Raw(), true
+		}
+	}
+	if m.watched.on && on && m.watched.key == key {
+		return
+	}
+	m.watched = lockLog{key: key, on: on}
+	if on {
+		m.watched.wants = key
+	}
+	m.watched.add(m.events.all)
+}
+
+// since is a moment and how long ago it was.
+func since(t, now time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return " since " + clock(t) + " (" + age(now.Sub(t)) + ")"
+}
 
 // eventView draws the latest events, newest first.
 type eventView struct{ st *styles }

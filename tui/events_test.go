@@ -10,7 +10,7 @@ import (
 )
 
 func TestEventsSayWhatTheyAreAbout(t *testing.T) {
-	st := newStyles(false, true)
+	st := newStyles(false, ThemeNone)
 	v := eventView{&st}
 	event := func(level monitor.Level, node, key, text string) monitor.Event {
 		return monitor.Event{At: epoch, Level: level, Node: node, Key: safetext.New(key), Text: safetext.New(text)}

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"redlockctl/internal/lockform"
 	"redlockctl/internal/safetext"
 	"redlockctl/monitor"
 	"redlockctl/redlock"
@@ -113,10 +114,45 @@ func (a *fakeActions) OpenNode(ctx context.Context, node, reason string) error {
 	return a.call(ctx, "open %q because %q", node, reason)
 }
 
+// fakeLab records what was done to its nodes.
 type fakeLab struct{ crashed chan string }
 
-func (l fakeLab) CrashNode(name string) error {
-	l.crashed <- name
+func (l fakeLab) did(what string, name string) error {
+	l.crashed <- what + name
+	return nil
+}
+
+func (l fakeLab) CrashNode(name string) error    { return l.did("", name) }
+func (l fakeLab) StopNode(name string) error     { return l.did("stop ", name) }
+func (l fakeLab) ContinueNode(name string) error { return l.did("continue ", name) }
+func (l fakeLab) FlushNode(name string) error    { return l.did("flush ", name) }
+func (l fakeLab) SkewNode(name string, by time.Duration) error {
+	return l.did(fmt.Sprintf("skew %s ", by), name)
+}
+func (l fakeLab) StartClients(kind string, n int) error {
+	return l.did(fmt.Sprintf("start %d ", n), kind)
+}
+func (l fakeLab) ClientKinds() []ClientKind {
+	return []ClientKind{{"leak", "take a lock and never release it", 2}, {"overstay", "work on after their lock has ended", 0}}
+}
+
+// fakeStore keeps preferences in memory.
+type fakeStore struct {
+	mu    sync.Mutex
+	p     Preferences
+	saves int
+	err   error
+}
+
+func (s *fakeStore) Load() (Preferences, error) { return s.p, s.err }
+
+func (s *fakeStore) Save(p Preferences) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.err != nil {
+		return s.err
+	}
+	s.p, s.saves = p, s.saves+1
 	return nil
 }
 
@@ -138,7 +174,7 @@ func lockOf(now time.Time, key string, state monitor.LockState, token, copies st
 	l := monitor.Lock{Key: safetext.New(key), State: state, Holder: safetext.New(token), Since: now.Add(-2 * time.Minute), Tokens: 1}
 	var ends []time.Time
 	for _, f := range strings.Fields(copies) {
-		c := monitor.Copy{State: monitor.CopyPresent, Type: "string", Token: l.Holder, Len: int64(len(token)), ReadAt: now}
+		c := monitor.Copy{State: monitor.CopyPresent, Type: "string", Token: l.Holder, Len: int64(len(token)), ReadAt: monitor.Instant(now.UnixNano())}
 		switch f {
 		case "-":
 			c = monitor.Copy{State: monitor.CopyAbsent}
@@ -229,7 +265,7 @@ func picture(now time.Time) *monitor.Snapshot {
 		Cluster: monitor.Cluster{Name: "prod-locks", N: 5, Quorum: 3, MaxTTL: 30 * time.Second, Serving: 3,
 			Verdict: monitor.VerdictDegraded, Reason: "n2 fenced, n4 down", CanLose: 0},
 		Nodes: fakeNodes(now),
-		Locks: []monitor.Lock{
+		Locks: monitor.NewLocks(
 			lock("invoices:2026-11", monitor.LockOrphan, tokenA, "- - - ? 8.4"),
 			lock("import", monitor.LockSplit, tokenC, "4.4 - 4.3 ? 4.1b"),
 			lock("orders:42", monitor.LockBare, "web-7_811_"+tokenA, "9.8 - 9.7 ? 9.6"),
@@ -239,12 +275,17 @@ func picture(now time.Time) *monitor.Snapshot {
 			lock("stuck", monitor.LockImmortal, tokenA, "i - i ? i"),
 			lock("new", monitor.LockPartial, tokenB, "30 - - ? -"),
 			hash,
-		},
+		),
 	}
+	owned := *s.Locks.Get("orders:42")
+	owned.Form = &lockform.Form{Library: "DistributedLock", Owner: safetext.New("web-7 (pid 811)"), TakingAway: "its thread works on until it asks again"}
+	split := *s.Locks.Get("import")
+	split.Form = &lockform.Form{Library: "redsync"}
+	put(s, owned, split)
 	for i := range 30 {
-		s.Locks = append(s.Locks, lock(fmt.Sprintf("job:%03d", i), monitor.LockHeld, tokenB, "20.5 - 20.4 ? 20.3"))
+		put(s, lock(fmt.Sprintf("job:%03d", i), monitor.LockHeld, tokenB, "20.5 - 20.4 ? 20.3"))
 	}
-	sortLocks(s)
+	s.Findings = fakeFindings(now)
 	event := func(ago time.Duration, level monitor.Level, kind, node, key, text string) {
 		s.Events = append(s.Events, monitor.Event{Seq: uint64(len(s.Events) + 1), At: now.Add(-ago), Level: level, Kind: kind, Node: node, Key: safetext.New(key), Text: safetext.New(text)})
 	}
@@ -257,8 +298,69 @@ func picture(now time.Time) *monitor.Snapshot {
 	return s
 }
 
-func sortLocks(s *monitor.Snapshot) {
-	slices.SortFunc(s.Locks, func(a, b monitor.Lock) int { return strings.Compare(a.Key.Raw(), b.Key.Raw()) })
+// listOf are the locks of a set, each a value of its own.
+func listOf(set monitor.Locks) (locks []monitor.Lock) {
+	for l := range set.All() {
+		locks = append(locks, *l)
+	}
+	return locks
+}
+
+// put sets locks of a picture, and drop takes them out of it.
+func put(s *monitor.Snapshot, locks ...monitor.Lock) {
+	s.Locks = monitor.NewLocks(append(listOf(s.Locks), locks...)...)
+	recount(s)
+}
+
+func drop(s *monitor.Snapshot, keys ...string) {
+	s.Locks = monitor.NewLocks(slices.DeleteFunc(listOf(s.Locks), func(l monitor.Lock) bool { return slices.Contains(keys, l.Key.Raw()) })...)
+	recount(s)
+}
+
+// safePicture is a cluster in which all is well.
+func safePicture(now time.Time) *monitor.Snapshot {
+	s := picture(now)
+	s.Cluster.Verdict, s.Cluster.Serving, s.Cluster.CanLose, s.Cluster.Reason = monitor.VerdictSafe, 5, 2, ""
+	s.Locks = monitor.NewLocks(
+		lockOf(now, "orders:42", monitor.LockHeld, tokenB, "12.9 12.8 12.8 12.7 12.7"),
+		lockOf(now, "leader:billing", monitor.LockHeld, tokenA, "4.9 4.8 4.8 4.7 4.7"),
+	)
+	recount(s)
+	s.Findings = nil
+	for i := range s.Nodes {
+		n := &s.Nodes[i]
+		n.State, n.Err, n.Since, n.Uptime = monitor.NodeServing, safetext.Text{}, now.Add(-77*time.Hour), 77*time.Hour
+		n.Drift.Valid, n.Restarts, n.Locks = true, 0, 2
+	}
+	s.Events = s.Events[:0:0]
+	return s
+}
+
+func safeGuard() (g fakeGuard) {
+	for i := range 5 {
+		g = append(g, restartguard.NodeStatus{Node: fmt.Sprintf("n%d", i+1), Phase: restartguard.PhaseActive, Known: true, Verified: true})
+	}
+	return g
+}
+
+func fakeFindings(now time.Time) []monitor.Finding {
+	return []monitor.Finding{
+		{ID: "immortal-lock", Severity: monitor.SeverityDanger, Key: safetext.New("stuck"), Count: 1, Since: now.Add(-time.Hour),
+			Title: "a lock that never ends", Evidence: safetext.New("stuck has copies without a TTL on n1, n3, n5"),
+			Consequence: "if its holder is dead nobody can take it any more", Remedy: "find who sets it without PX; force-release it when its holder is known to be dead"},
+		{ID: "eviction", Severity: monitor.SeverityWarning, Node: "n3", Since: now.Add(-3 * time.Hour),
+			Title: "keys may be evicted", Evidence: safetext.New("maxmemory-policy allkeys-lru"),
+			Consequence: "a lock can vanish before its time, and a second client gets in", Remedy: "CONFIG SET maxmemory-policy noeviction"},
+		{ID: "even", Severity: monitor.SeverityInfo, Title: "all masters have one address", Evidence: safetext.New("127.0.0.1"),
+			Consequence: "they die together", Remedy: "put each on a machine of its own"},
+	}
+}
+
+func recount(s *monitor.Snapshot) {
+	s.Counts = monitor.Counts{}
+	for l := range s.Locks.All() {
+		s.Counts[l.State]++
+	}
 }
 
 // hostileNames are keys that whoever can write to a master can make.
@@ -286,14 +388,16 @@ func hostilePicture(now time.Time) *monitor.Snapshot {
 	s.Cluster.Name = "prod \x1b[31m\u202e" + strings.Repeat("名", 40)
 	for i, name := range hostileNames {
 		l := lockOf(now, name, monitor.LockState(i%9), hostileNames[(i+3)%len(hostileNames)]+"x", "9.8 - 9.7 ? 9.6")
-		s.Locks = append(s.Locks, l)
+		put(s, l)
 		s.Events = append(s.Events, monitor.Event{Seq: uint64(100 + i), At: now, Level: monitor.LevelAlarm, Kind: name, Key: l.Key, Text: safetext.New("the lock " + name + " is odd")})
+		s.Findings = append(s.Findings, monitor.Finding{ID: name, Key: l.Key, Node: name, Title: name, Evidence: l.Key, Consequence: name, Remedy: name})
+		l.Form = &lockform.Form{Library: name, Owner: l.Key, Group: l.Key, TakingAway: name, Refused: name}
+		put(s, l)
 		s.Nodes[i%5].Err = safetext.New("ERR " + name)
 		s.Nodes[i%5].Notes = append(s.Nodes[i%5].Notes, name)
 	}
 	s.Nodes[3].Version, s.Nodes[3].Role, s.Nodes[3].Eviction, s.Nodes[3].RunID = hostileNames[0], hostileNames[1], hostileNames[7], hostileNames[6]
 	s.Nodes[0].Name = "日本-\x1b[5mblink"
 	s.Nodes[4].State = monitor.NodeDenied
-	sortLocks(s)
 	return s
 }

@@ -12,19 +12,36 @@ import (
 
 // snapshotMsg is a new picture.
 type snapshotMsg struct {
-	snap  *monitor.Snapshot
-	guard []restartguard.NodeStatus
+	cluster int // the feed that it is from
+	snap    *monitor.Snapshot
+	guard   []restartguard.NodeStatus
+	// changed are the keys of the locks in which it differs from the picture before,
+	// if known.
+	changed []string
+	known   bool
+	// events are those after the last one that was shown; nil: what the picture has.
+	events []monitor.Event
+}
+
+// historyMsg is what happened to a lock before it was looked at.
+type historyMsg struct {
+	key    string
+	events []monitor.Event
 }
 
 // tickMsg comes once a second: times that run down are whole seconds.
-type tickMsg struct{ guard []restartguard.NodeStatus }
+type tickMsg struct {
+	cluster int
+	guard   []restartguard.NodeStatus
+}
 
 // feed brings the outside into the program as messages.
 type feed struct {
-	ctx    context.Context
-	source Source
-	guard  Guard
-	pace   time.Duration // least time between two pictures
+	ctx     context.Context
+	cluster int // grows when another cluster is shown: what the old feed still brings is not shown
+	source  Source
+	guard   Guard
+	pace    time.Duration // least time between two pictures
 }
 
 func (f feed) status() []restartguard.NodeStatus {
@@ -34,9 +51,9 @@ func (f feed) status() []restartguard.NodeStatus {
 	return f.guard.Status()
 }
 
-// next waits for a picture newer than version. The pause before it lets the
-// pictures of a busy cluster be skipped rather than queued.
-func (f feed) next(version uint64, pause time.Duration) tea.Cmd {
+// next waits for a picture newer than last; seq is of the last event. The pause
+// before it lets the pictures of a busy cluster be skipped rather than queued.
+func (f feed) next(last *monitor.Snapshot, seq uint64, pause time.Duration) tea.Cmd {
 	return func() tea.Msg {
 		if !f.sleep(pause) {
 			return nil
@@ -44,10 +61,36 @@ func (f feed) next(version uint64, pause time.Duration) tea.Cmd {
 		select {
 		case <-f.ctx.Done():
 			return nil
-		case <-f.source.Changed(version):
+		case <-f.source.Changed(last.Version):
 		}
-		return snapshotMsg{f.source.Snapshot(), f.status()}
+		msg := snapshotMsg{cluster: f.cluster, snap: f.source.Snapshot(), guard: f.status()}
+		msg.changed, msg.known = f.changed(last, msg.snap)
+		if log, ok := f.source.(EventLog); ok {
+			msg.events, _ = log.EventsSince(seq)
+		}
+		return msg
 	}
+}
+
+// changed is the keys of the locks that changed between two pictures. The source
+// may name some that did not, or that did only after the second one.
+func (f feed) changed(last, now *monitor.Snapshot) (keys []string, known bool) {
+	if c, ok := f.source.(Changes); ok {
+		if keys, known = c.ChangedSince(last.Version); known {
+			return keys, true
+		}
+	}
+	keys, more := difference(last.Locks, now.Locks, mostChanges)
+	return keys, !more
+}
+
+// history brings what happened to a lock, where the source knows.
+func (f feed) history(key string) tea.Cmd {
+	log, ok := f.source.(EventLog)
+	if !ok {
+		return nil
+	}
+	return func() tea.Msg { return historyMsg{key, log.History(key)} }
 }
 
 func (f feed) tick() tea.Cmd {
@@ -55,7 +98,7 @@ func (f feed) tick() tea.Cmd {
 		if !f.sleep(time.Second) {
 			return nil
 		}
-		return tickMsg{f.status()}
+		return tickMsg{f.cluster, f.status()}
 	}
 }
 

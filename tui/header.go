@@ -8,10 +8,11 @@ import (
 	"redlockctl/monitor"
 )
 
-// header draws the first line: which cluster, and its verdict in words.
+// header draws the first line: which cluster, and its verdict; in words where
+// no line below says it in full.
 type header struct{ st *styles }
 
-func (h *header) line(s *monitor.Snapshot, w int, now time.Time, f *fenceView) string {
+func (h *header) line(s *monitor.Snapshot, w int, now time.Time, f *fenceView, brief bool) string {
 	st, c := h.st, &s.Cluster
 	glyph, word, p := st.verdict(c.Verdict)
 	name := st.escape(c.Name, max(8, w/4))
@@ -23,6 +24,9 @@ func (h *header) line(s *monitor.Snapshot, w int, now time.Time, f *fenceView) s
 		lose = "nothing can be locked"
 	default:
 		lose = fmt.Sprintf("can lose %d", c.CanLose)
+	}
+	if brief {
+		reason, lose = "", ""
 	}
 	sep := " " + st.sep + " "
 	facts := []string{fmt.Sprintf("%d masters", c.N), fmt.Sprintf("quorum %d", c.Quorum)}

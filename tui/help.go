@@ -1,6 +1,8 @@
 package tui
 
 import (
+	"strings"
+
 	"redlockctl/monitor"
 )
 
@@ -12,6 +14,7 @@ var legend = []struct {
 	{monitor.LockHeld, "a quorum of copies, and some to lose"},
 	{monitor.LockExpiring, "held, ends within a second"},
 	{monitor.LockBare, "held with margin 0: one more restart lets another client in"},
+	{monitor.LockRevoked, "taken from its holder: nobody gets in before its time is over"},
 	{monitor.LockPartial, "copies but no majority: being acquired or released"},
 	{monitor.LockNotALock, "a key under the lock pattern that cannot be a lock"},
 	{monitor.LockOrphan, "a minority that nobody completes: blocks others until it ends"},
@@ -26,7 +29,31 @@ var columns = [][2]string{
 	{"ENDS", "time until the holder falls below a quorum"},
 	{"MARGIN", "copies that may be lost before another client can reach a quorum"},
 	{"OFFSET", "a node's clock to ours, with the bound that the round trip leaves"},
+	{"MADE BY", "the library, as far as the form of key and value tells"},
 	{"GUARD", "did the node come up closed, and when may it vote again"},
+}
+
+// meaning is what a state of a lock means.
+func meaning(s monitor.LockState) string {
+	for _, l := range legend {
+		if l.state == s {
+			return l.means
+		}
+	}
+	return ""
+}
+
+// filterHelp is the language of the filter.
+var filterHelp = [][2]string{
+	{"text", "names with this in them; several words must all match; \"a b\" has blanks"},
+	{"state:orphan", "locks in this state: held, bare, split, over-ttl, not-a-lock …"},
+	{"node:n2", "with a copy on this node"},
+	{"holder:web", "whose token, or the owner that it names, has this in it"},
+	{"lib:redsync", "made by this library; lib:unknown by none that is known"},
+	{"ttl<5s  ttl>1m", "that end within, or later; age<1h of this holder, too"},
+	{"margin:0  copies<3", "by number: also <, <=, >, >="},
+	{"!…", "the opposite: !state:held"},
+	{"events", "words, kind:restart, node:n2, level:alarm, and ! before them"},
 }
 
 // helpLines is the help, made from the key map.
@@ -34,11 +61,17 @@ func (m *model) helpLines(w int) []string {
 	st := m.st
 	var out []string
 	add := func(s string) { out = append(out, st.cut(s, w)) }
-	for _, g := range []string{groupLook, groupMove, groupAct, groupDialog, groupEdit} {
+	head := func(s string) {
 		if len(out) > 0 {
 			add("")
 		}
-		add(" " + st.title.of(g))
+		add(" " + st.title.of(s))
+	}
+	for _, g := range []string{groupLook, groupMove, groupAct, groupLab, groupDialog, groupEdit} {
+		if g == groupLab && m.opt.Lab == nil {
+			continue
+		}
+		head(g)
 		for i := range m.keys {
 			b := &m.keys[i]
 			if b.group != g {
@@ -53,30 +86,30 @@ func (m *model) helpLines(w int) []string {
 			if b.danger {
 				line += "  (asks first)"
 			}
-			// Only what can be pressed behind the help is known to be off or on.
-			if why := ""; b.in == modeOverview {
-				if why = b.disabled(m); why != "" {
-					line += "  " + st.dim.of("now off: "+why)
-				}
+			if where := places(b.in); where != "" && (g == groupAct || g == groupLook || g == groupLab) {
+				line += st.dim.of("  " + where)
+			}
+			// What can be pressed behind the help is off or on there.
+			if why := m.behind(b); why != "" {
+				line += "  " + st.dim.of("now off: "+why)
 			}
 			add(line)
 		}
 	}
-	add("")
-	add(" " + st.title.of("Filter"))
-	add("   " + st.pad("text", 20) + "names with this in them; several words must all match")
-	add("   " + st.pad("state:orphan", 20) + "locks in this state")
-	add("   " + st.pad("node:n2", 20) + "locks with a copy on this node")
-	add("   " + st.pad("holder:web", 20) + "locks whose token has this in it")
-	add("   " + st.pad("!…", 20) + "the opposite: !state:held")
-	add("")
-	add(" " + st.title.of("States of a lock"))
+	head("Commands: after a colon, completed by tab")
+	for _, c := range m.commands() {
+		add("   " + st.pad(strings.TrimSpace(c.name+" "+c.takes), 24) + c.help)
+	}
+	head("Filter")
+	for _, f := range filterHelp {
+		add("   " + st.pad(f[0], 24) + f[1])
+	}
+	head("States of a lock")
 	for _, l := range legend {
 		g, p := st.lock(l.state)
 		add("   " + p.of(st.pad(g+" "+l.state.String(), 14)) + l.means)
 	}
-	add("")
-	add(" " + st.title.of("Columns"))
+	head("Columns")
 	for _, c := range columns {
 		add("   " + st.pad(c[0], 14) + c[1])
 	}
@@ -86,4 +119,29 @@ func (m *model) helpLines(w int) []string {
 		}
 	}
 	return out
+}
+
+// places is where a key is known that is not known everywhere.
+func places(in mode) string {
+	switch {
+	case in == modeLab:
+		return "(7 lab)"
+	case in == modeOnNode:
+		return "(on a node)"
+	}
+	return ""
+}
+
+// behind is why a key is off on the page that the help was opened from.
+func (m *model) behind(b *binding) string {
+	if b.why == nil || b.in&modeMain == 0 || len(m.trail) == 0 || m.at.view != viewHelp {
+		return ""
+	}
+	here := m.at
+	m.at = m.trail[len(m.trail)-1]
+	defer func() { m.at = here }()
+	if b.in&m.mode() == 0 {
+		return ""
+	}
+	return b.disabled(m)
 }

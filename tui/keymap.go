@@ -1,6 +1,7 @@
 package tui
 
 import (
+	"strconv"
 	"strings"
 
 	"charm.land/bubbles/v2/key"
@@ -8,18 +9,30 @@ import (
 )
 
 // mode is which keys are listened to now.
-type mode uint8
+type mode uint16
 
 const (
-	modeOverview mode = 1 << iota
-	modeFilter        // a filter is being typed
-	modeDialog        // a dialog asks
-	modeWorking       // its act runs
-	modeResult        // it tells how the act ended
+	modeLocks mode = 1 << iota // a list of locks has the cursor
+	modeNodes                  // a list of nodes has it
+	modeLock                   // one lock
+	modeNode                   // one node
+	modeEvents
+	modeFindings
+	modeGuard
+	modeLab
 	modeHelp
+	modeFilter  // a filter is being typed
+	modeCommand // a command is
+	modeDialog  // a dialog asks
+	modeWorking // its act runs
+	modeResult  // it tells how the act ended
 
-	modeEdit = modeFilter | modeDialog
-	modeAny  = modeOverview | modeEdit | modeWorking | modeResult | modeHelp
+	modeOnNode = modeNodes | modeNode | modeGuard | modeLab // a node can be picked
+	modeOnLock = modeLocks | modeLock
+	modeList   = modeLocks | modeOnNode | modeEvents | modeFindings
+	modeMain   = modeList | modeLock | modeHelp
+	modeEdit   = modeFilter | modeCommand | modeDialog
+	modeAny    = modeMain | modeEdit | modeWorking | modeResult
 )
 
 // binding is one key and all that is known of it.
@@ -27,21 +40,24 @@ type binding struct {
 	key.Binding
 	in     mode
 	group  string
-	brief  bool                // in the key line
+	brief  mode                // where it is in the key line
 	danger bool                // changes something on a server
+	name   string              // as a command; "": it is none
+	takes  mode                // what its command may be told to be about: a lock or a node
 	why    func(*model) string // why it is disabled now; nil or "": it is not
 	says   func(*model) string // help that depends on what is open; nil: Binding.Help
 	do     func(*model) tea.Cmd
 }
 
-// keyMap is every key of the program. The keys that are obeyed, the help screen
-// and the key line are all made from it.
+// keyMap is every key of the program. The keys that are obeyed, the help page,
+// the key line and many commands are all made from it.
 type keyMap []binding
 
 const (
 	groupMove   = "Moving"
 	groupLook   = "Looking"
 	groupAct    = "Acting"
+	groupLab    = "In the lab"
 	groupDialog = "In a dialog"
 	groupEdit   = "Typing"
 )
@@ -63,65 +79,109 @@ func newKeyMap() keyMap {
 			return nil
 		}
 	}
-	brief := func(b binding) binding { b.brief = true; return b }
+	to := func(v view) binding {
+		n := strconv.Itoa(int(v) + 1)
+		b := k(modeMain, groupMove, n, v.String(), func(m *model) tea.Cmd { return m.goTo(v) }, n)
+		b.why = func(m *model) string { return m.whyNoView(v) }
+		return b
+	}
+	brief := func(in mode, b binding) binding { b.brief = in; return b }
 	when := func(b binding, why func(*model) string) binding { b.why = why; return b }
-	danger := func(b binding) binding { b.danger = true; b.brief = true; return b }
+	// An act is a command too, by the name that its help gives it; on is what it
+	// may be told to be about. Its key is known on all pages, and says where it
+	// belongs.
+	act := func(on mode, b binding, why func(*model) string) binding {
+		b.danger, b.brief, b.takes, b.why = true, on, on, why
+		b.name = b.Help().Desc
+		return b
+	}
+	named := func(name string, b binding) binding { b.name = name; return b }
 
-	dialogEnter := brief(k(modeDialog, groupDialog, "enter", "do it, once nothing is missing", (*model).submit, "enter"))
+	dialogEnter := brief(modeDialog, k(modeDialog, groupDialog, "enter", "do it, once nothing is missing", (*model).submit, "enter"))
 	dialogEnter.says = func(m *model) string { return m.dialog.verb }
 
-	tab := brief(k(modeOverview, groupMove, "tab", "nodes or locks", (*model).switchFocus, "tab", "shift+tab"))
+	tab := brief(modeLocks|modeNodes, k(modeMain, groupMove, "tab", "the other table of the overview, or the next page", (*model).tab, "tab"))
 	tab.says = func(m *model) string {
-		if m.focus == focusNodes {
+		switch {
+		case m.at.view != viewOverview:
+			return "next page"
+		case m.focus == focusNodes:
 			return "locks"
+		default:
+			return "nodes"
 		}
-		return "nodes"
 	}
-
-	detail := brief(k(modeOverview, groupLook, "enter", "detail", (*model).toggleDetail, "enter"))
+	detail := brief(modeList, k(modeList, groupLook, "enter", "a look at it, below", (*model).enter, "enter"))
 	detail.says = func(m *model) string {
-		if m.detail {
+		switch {
+		case m.at.view != viewOverview && m.at.view != viewFindings && m.at.view != viewEvents:
+			return "look"
+		case m.detail:
 			return "close detail"
+		default:
+			return "detail"
 		}
-		return "detail"
 	}
 
 	return keyMap{
-		brief(k(modeOverview, groupLook, "?", "help", (*model).openHelp, "?")),
-		brief(k(modeOverview, groupLook, "/", "filter", (*model).openFilter, "/")),
-		k(modeOverview, groupMove, "↑ k", "up", move(by(-1)), "up", "k"),
-		k(modeOverview, groupMove, "↓ j", "down", move(by(1)), "down", "j"),
-		k(modeOverview, groupMove, "pgup", "a page up", move(func(m *model) int { return -m.page() }), "pgup", "ctrl+b"),
-		k(modeOverview, groupMove, "pgdn", "a page down", move(func(m *model) int { return m.page() }), "pgdown", "ctrl+f"),
-		k(modeOverview, groupMove, "home g", "to the first", move(by(-1<<30)), "home", "g"),
-		k(modeOverview, groupMove, "end G", "to the last", move(by(1<<30)), "end", "G"),
+		brief(modeMain, k(modeMain&^modeHelp, groupLook, "?", "help", func(m *model) tea.Cmd { return m.goTo(viewHelp) }, "?")),
+		brief(modeLocks|modeEvents, when(k(modeMain, groupLook, "/", "filter", (*model).openFilter, "/"), (*model).whyNoFilter)),
+		brief(modeList, k(modeMain, groupLook, ":", "command", (*model).openLine, ":")),
+		k(modeMain, groupMove, "↑ k", "up", move(by(-1)), "up", "k"),
+		k(modeMain, groupMove, "↓ j", "down", move(by(1)), "down", "j"),
+		k(modeMain, groupMove, "pgup", "a page up", move(func(m *model) int { return -m.page() }), "pgup", "ctrl+b"),
+		k(modeMain, groupMove, "pgdn", "a page down", move(func(m *model) int { return m.page() }), "pgdown", "ctrl+f"),
+		k(modeMain, groupMove, "home g", "to the first", move(by(-1<<30)), "home", "g"),
+		k(modeMain, groupMove, "end G", "to the last", move(by(1<<30)), "end", "G"),
 		tab,
+		k(modeMain, groupMove, "→ l ]", "the next page", func(m *model) tea.Cmd { return m.turn(1) }, "right", "l", "]"),
+		k(modeMain, groupMove, "← h [", "the page before", func(m *model) tea.Cmd { return m.turn(-1) }, "left", "h", "[", "shift+tab"),
+		to(viewOverview), to(viewLocks), to(viewNodes), to(viewEvents), to(viewFindings), to(viewGuard), to(viewLab), to(viewHelp),
 		detail,
+		when(k(modeMain, groupLook, "o", "open it on a page of its own", (*model).openPicked, "o"), (*model).whyNoOpenPicked),
 
-		danger(when(k(modeOverview, groupAct, "a", "acquire", (*model).askAcquire, "a"), (*model).whyNoAct)),
-		danger(when(k(modeOverview, groupAct, "r", "release", (*model).askRelease, "r"), (*model).whyNoRelease)),
-		danger(when(k(modeOverview, groupAct, "X", "force-release", (*model).askForce, "X"), (*model).whyNoForce)),
-		danger(when(k(modeOverview, groupAct, "f", "fence", (*model).askFence, "f"), (*model).whyNoFence)),
-		danger(when(k(modeOverview, groupAct, "o", "open", (*model).askOpen, "o"), (*model).whyNoOpen)),
-		danger(when(k(modeOverview, groupAct, "c", "crash", (*model).askCrash, "c"), (*model).whyNoCrash)),
+		act(modeOnLock, k(modeMain, groupAct, "a", "acquire", (*model).askAcquire, "a"), (*model).whyNoAct),
+		act(modeOnLock, k(modeMain, groupAct, "r", "release", (*model).askRelease, "r"), (*model).whyNoRelease),
+		act(modeOnLock, k(modeMain, groupAct, "X", "force-release", (*model).askForce, "X"), (*model).whyNoForce),
+		act(modeOnNode, k(modeOnNode, groupAct, "f", "fence", (*model).askFence, "f"), (*model).whyNoFence),
+		act(modeOnNode, k(modeMain, groupAct, "O", "open", (*model).askOpen, "O"), (*model).whyNoOpen),
 
-		brief(k(modeOverview, groupLook, "s", "sort", (*model).nextOrder, "s")),
-		brief(k(modeOverview, groupLook, "space", "freeze", (*model).toggleFreeze, "space")),
-		k(modeOverview, groupLook, "esc", "close the detail, clear the filter", (*model).back, "esc"),
-		brief(when(k(modeOverview, groupLook, "q", "quit", (*model).quit, "q"), (*model).whyNoQuit)),
+		act(modeOnNode, k(modeMain, groupLab, "c", "crash", (*model).askCrash, "c"), (*model).whyNoCrash),
+		act(modeOnNode, k(modeLab, groupLab, "z", "stop", (*model).askStop, "z"), (*model).whyNoStop),
+		act(modeOnNode, k(modeLab, groupLab, "Z", "continue", (*model).askContinue, "Z"), (*model).whyNoStop),
+		act(modeOnNode, k(modeLab, groupLab, "t", "skew", (*model).askSkew, "t"), (*model).whyNoSkew),
+		act(modeOnNode, k(modeLab, groupLab, "F", "flush", (*model).askFlush, "F"), (*model).whyNoFlush),
+		act(modeLab, k(modeLab, groupLab, "n", "clients", (*model).askClients, "n"), (*model).whyNoClients),
+
+		brief(modeLocks, when(k(modeMain, groupLook, "s", "sort", (*model).nextOrder, "s"), (*model).whyNoSort)),
+		brief(modeMain&^modeHelp, named("freeze", k(modeMain&^modeHelp, groupLook, "space", "freeze", (*model).toggleFreeze, "space"))),
+		brief(modeEvents, named("follow", when(k(modeMain&^modeOnNode, groupLook, "f", "follow the newest", (*model).toggleFollow, "f"), (*model).whyNoFollow))),
+		brief(modeLocks, when(k(modeMain, groupLook, "m", "mark", (*model).toggleMark, "m"), (*model).whyNoMark)),
+		when(k(modeMain, groupLook, "M", "unmark all", (*model).clearMarks, "M"), (*model).whyNoMarks),
+		named("wide", when(k(modeMain, groupLook, "w", "wide: every column", (*model).toggleWide, "w"), (*model).whyNoSort)),
+		named("copy", when(k(modeMain, groupLook, "y", "copy its name to the clipboard", (*model).copyPicked, "y"), (*model).whyNoCopy)),
+		k(modeMain, groupLook, "esc", "back: close the detail or the page, clear the filter", (*model).back, "esc"),
+		brief(modeMain&^modeHelp, named("quit", when(k(modeMain&^modeHelp, groupLook, "q", "quit", (*model).quit, "q"), (*model).whyNoQuit))),
+		brief(modeHelp, k(modeHelp, "", "q", "close", (*model).back, "q", "?", "enter")),
 		k(modeAny, groupLook, "ctrl+c", "quit at once", (*model).quit, "ctrl+c"),
 
 		dialogEnter,
-		brief(when(k(modeDialog, groupDialog, "tab", "next field", (*model).nextField, "tab", "down"), (*model).whyOneField)),
+		brief(modeDialog, when(k(modeDialog, groupDialog, "tab", "next field", (*model).nextField, "tab", "down"), (*model).whyOneField)),
 		k(modeDialog, groupDialog, "shift+tab", "field before", (*model).prevField, "shift+tab", "up"),
 		k(modeDialog, groupDialog, "pgdn", "read on", func(m *model) tea.Cmd { m.dialog.scroll += 3; return nil }, "pgdown"),
 		k(modeDialog, groupDialog, "pgup", "read back", func(m *model) tea.Cmd { m.dialog.scroll -= 3; return nil }, "pgup"),
-		brief(k(modeDialog, groupDialog, "esc", "leave everything as it is", (*model).closeDialog, "esc")),
-		brief(k(modeWorking, groupDialog, "esc", "let it work in the background", (*model).closeDialog, "esc")),
-		brief(k(modeResult, groupDialog, "enter", "close", (*model).closeDialog, "enter", "esc", "q")),
+		brief(modeDialog, k(modeDialog, groupDialog, "esc", "leave everything as it is", (*model).closeDialog, "esc")),
+		brief(modeWorking, k(modeWorking, groupDialog, "esc", "let it work in the background", (*model).closeDialog, "esc")),
+		brief(modeResult, k(modeResult, groupDialog, "enter", "close", (*model).closeDialog, "enter", "esc", "q")),
 
-		brief(k(modeFilter, groupEdit, "enter", "keep the filter", (*model).keepFilter, "enter")),
-		brief(k(modeFilter, groupEdit, "esc", "clear it", (*model).clearFilter, "esc")),
+		brief(modeFilter, k(modeFilter, groupEdit, "enter", "keep the filter", (*model).keepFilter, "enter")),
+		brief(modeFilter, k(modeFilter, groupEdit, "esc", "clear it", (*model).clearFilter, "esc")),
+		brief(modeCommand, k(modeCommand, groupEdit, "enter", "do the command", (*model).doLine, "enter")),
+		brief(modeCommand, k(modeCommand, groupEdit, "tab", "complete it", func(m *model) tea.Cmd { m.line.complete(m, 1); return nil }, "tab")),
+		k(modeCommand, groupEdit, "shift+tab", "the completion before", func(m *model) tea.Cmd { m.line.complete(m, -1); return nil }, "shift+tab"),
+		k(modeCommand, groupEdit, "↑", "the command before", func(m *model) tea.Cmd { m.line.recall(-1); return nil }, "up", "ctrl+p"),
+		k(modeCommand, groupEdit, "↓", "the command after", func(m *model) tea.Cmd { m.line.recall(1); return nil }, "down", "ctrl+n"),
+		brief(modeCommand, k(modeCommand, groupEdit, "esc", "leave it", (*model).closeLine, "esc")),
 		k(modeEdit, groupEdit, "←", "left", edit(func(e *lineEdit) { e.move(-1) }), "left", "ctrl+b"),
 		k(modeEdit, groupEdit, "→", "right", edit(func(e *lineEdit) { e.move(1) }), "right", "ctrl+f"),
 		k(modeEdit, groupEdit, "home", "to the start", edit(func(e *lineEdit) { e.move(-longestLine) }), "home", "ctrl+a"),
@@ -130,14 +190,6 @@ func newKeyMap() keyMap {
 		k(modeEdit, groupEdit, "delete", "delete", edit((*lineEdit).del), "delete", "ctrl+d"),
 		k(modeEdit, groupEdit, "ctrl+w", "delete the word before", edit((*lineEdit).killWord), "ctrl+w"),
 		k(modeEdit, groupEdit, "ctrl+u", "delete all before", edit((*lineEdit).killStart), "ctrl+u"),
-
-		k(modeHelp, "", "↑ k", "up", func(m *model) tea.Cmd { m.helpTop--; return nil }, "up", "k"),
-		brief(k(modeHelp, "", "↓ j", "read on", func(m *model) tea.Cmd { m.helpTop++; return nil }, "down", "j")),
-		k(modeHelp, "", "pgup", "a page up", func(m *model) tea.Cmd { m.helpTop -= max(1, m.h-4); return nil }, "pgup"),
-		k(modeHelp, "", "pgdn", "a page down", func(m *model) tea.Cmd { m.helpTop += max(1, m.h-4); return nil }, "pgdown", "space"),
-		k(modeHelp, "", "home g", "to the top", func(m *model) tea.Cmd { m.helpTop = 0; return nil }, "home", "g"),
-		k(modeHelp, "", "end G", "to the end", func(m *model) tea.Cmd { m.helpTop = 1 << 20; return nil }, "end", "G"),
-		brief(k(modeHelp, "", "esc", "close", (*model).closeHelp, "esc", "q", "?", "enter")),
 	}
 }
 
@@ -166,14 +218,15 @@ func (b *binding) help(m *model) (keys, text string) {
 // last that is offered (the way out), are always there.
 func (m *model) keyLine(w int) string {
 	var items []string
+	mode := m.mode()
 	for i := range m.keys {
 		b := &m.keys[i]
-		if !b.brief || b.in&m.mode() == 0 {
+		if b.brief&mode == 0 || b.in&mode == 0 {
 			continue
 		}
 		k, text := b.help(m)
 		if b.disabled(m) != "" {
-			if b.in == modeOverview && b.danger || b.in == modeDialog {
+			if b.danger || b.in&(modeDialog|modeMain) != 0 && b.name != "" {
 				continue // its reason is in the help, and is shown when it is pressed
 			}
 			items = append(items, m.st.dim.of(k+" "+text))

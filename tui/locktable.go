@@ -1,239 +1,271 @@
 package tui
 
 import (
-	"maps"
-	"slices"
-	"strings"
-	"time"
-
 	"redlockctl/monitor"
 )
-
-// order is how the locks are sorted.
-type order uint8
-
-const (
-	orderNeeds order = iota
-	orderName
-	orderEnds
-	orderCopies
-	orders
-)
-
-func (o order) String() string {
-	return [...]string{"needs you first", "name", "ends soonest", "fewest copies"}[o]
-}
 
 // lockTable is which locks are listed, in which order, and which one is under
 // the cursor. The cursor stands on a lock, known by its key: whatever is sorted,
 // filtered or expires, it never slides to another one that happens to take the
 // row.
+//
+// Nothing in it looks at all locks, but a build: of few locks at once, of many
+// in a command of its own (see [lockTable.build]) while the old listing stands.
 type lockTable struct {
-	all    []monitor.Lock // sorted by key
+	set    monitor.Locks // the latest
 	nodes  []monitor.Node
-	states [monitor.LockImmortal + 1]int // how many locks are in each state
-	rows   []int                         // what is listed: indexes into all
+	index  *lockIndex
+	fixed  *lockIndex // the listing as it was when a dialog opened; nil: none is open
 	order  order
-	filter filter
-	pinned bool // the order stays as it is
+	filter monitor.Filter
+	source string // the filter as it was typed
+
+	generation int      // of what is wanted; a build of an older one is too late
+	building   bool     // a build is on its way
+	missed     []string // keys that changed since it began
+	lost       bool     // too many of them to keep
+	stale      bool     // what is listed is not what is wanted
 
 	key string // of the lock under the cursor
-	pos int    // its index in rows; -1: there is none
+	pos int    // its place; -1: there is none
 	top int    // first row in sight
 }
 
-func newLockTable() lockTable { return lockTable{pos: -1} }
+const (
+	// atOnce is the most locks that are sorted in the program's goroutine.
+	atOnce = 4096
+	// mostChanges is the most changes that are taken in one by one; a build is
+	// cheaper than more of them.
+	mostChanges = 4096
+)
 
-// listing is rows as they were, with the locks that they point at.
-type listing struct {
-	all  []monitor.Lock
-	rows []int
+func newLockTable() lockTable {
+	return lockTable{pos: -1, index: newLockIndex(monitor.Locks{}, nil, orderNeeds, monitor.Filter{})}
 }
 
-func (l listing) key(i int) string { return l.all[l.rows[i]].Key.Raw() }
+// show lists another set of locks. keys are those in which it differs from the
+// one before, if that is known.
+func (t *lockTable) show(set monitor.Locks, nodes []monitor.Node, keys []string, known bool) {
+	before, same := t.set, sameNames(t.nodes, nodes)
+	t.set, t.nodes = set, nodes
+	if !known && before.Len() <= atOnce && set.Len() <= atOnce {
+		keys, _ = difference(before, set, 2*atOnce)
+		known = true
+	}
+	much := !known || len(keys) > mostChanges
+	switch {
+	case !same || !t.building && (t.stale || much):
+		t.invalidate()
+	case t.building && (much || len(t.missed) > mostChanges):
+		t.missed, t.lost = nil, true
+	case t.building:
+		// The listing stands as it is until the build is done.
+		t.missed = append(t.missed, keys...)
+	default:
+		old := t.index.copy()
+		t.index.nodes = nodes
+		t.index.update(set, keys)
+		t.settle(old)
+	}
+}
 
-func (t *lockTable) set(locks []monitor.Lock, nodes []monitor.Node) {
-	same := len(locks) == len(t.all) && len(locks) > 0 && &locks[0] == &t.all[0]
-	t.nodes = nodes
-	if same {
-		return
+func sameNames(a, b []monitor.Node) bool {
+	if len(a) != len(b) {
+		return false
 	}
-	byKey := func(a, b monitor.Lock) int { return strings.Compare(a.Key.Raw(), b.Key.Raw()) }
-	if !slices.IsSortedFunc(locks, byKey) {
-		locks = slices.SortedFunc(slices.Values(locks), byKey)
-	}
-	before := t.listing()
-	t.all = locks
-	t.states = [len(t.states)]int{}
-	for i := range locks {
-		if s := int(locks[i].State); s < len(t.states) {
-			t.states[s]++
+	for i := range a {
+		if a[i].Name != b[i].Name {
+			return false
 		}
 	}
-	t.arrange(before)
+	return true
 }
 
-func (t *lockTable) listing() listing { return listing{t.all, t.rows} }
+// invalidate has the listing made anew: at once if that is quick.
+func (t *lockTable) invalidate() {
+	t.generation++
+	t.building, t.missed, t.lost = false, nil, false
+	if t.set.Len() <= atOnce {
+		t.stale = false
+		t.use(newLockIndex(t.set, t.nodes, t.order, t.filter))
+		return
+	}
+	t.stale = true
+}
+
+// built is an index that was made aside.
+type built struct {
+	generation int
+	index      *lockIndex
+}
+
+// build is what has to be run aside to make the listing anew; nil: nothing has.
+func (t *lockTable) build() func() built {
+	if !t.stale || t.building {
+		return nil
+	}
+	t.building = true
+	g, set, nodes, o, f := t.generation, t.set, t.nodes, t.order, t.filter
+	return func() built { return built{g, newLockIndex(set, nodes, o, f)} }
+}
+
+// take uses an index that was made aside.
+func (t *lockTable) take(b built) {
+	if b.generation != t.generation || !t.building {
+		return // something else is wanted by now
+	}
+	missed, lost := t.missed, t.lost
+	t.building, t.stale, t.missed, t.lost = false, false, nil, false
+	if lost {
+		// It is used all the same, and the next one made: so much changes that the
+		// latest is never caught up with.
+		var more bool
+		if missed, more = difference(b.index.set, t.set, mostChanges); more {
+			t.use(b.index)
+			t.generation++
+			t.stale = true
+			return
+		}
+	}
+	b.index.update(t.set, missed)
+	t.use(b.index)
+}
+
+func (t *lockTable) use(x *lockIndex) {
+	old := t.index
+	t.index = x
+	t.settle(old)
+}
 
 func (t *lockTable) setOrder(o order) {
-	before := t.listing()
-	t.order = o
-	t.arrange(before)
+	if t.order != o {
+		t.order = o
+		t.invalidate()
+	}
 }
 
-func (t *lockTable) setFilter(f filter) {
-	before := t.listing()
-	t.filter = f
-	t.arrange(before)
+func (t *lockTable) setFilter(f monitor.Filter, source string) {
+	t.source, t.filter = source, f
+	t.invalidate()
 }
 
+// tick brings what depends on time alone up to now.
+func (t *lockTable) tick(f monitor.Filter) {
+	if f.Timed() && !t.building {
+		t.filter = f
+		t.invalidate()
+	}
+}
+
+// pin has the rows stand still, whatever becomes of the locks in them.
 func (t *lockTable) pin(on bool) {
-	if t.pinned == on {
-		return
+	switch {
+	case on && t.fixed == nil:
+		t.fixed = t.index.copy()
+	case !on && t.fixed != nil:
+		old := t.fixed
+		t.fixed = nil
+		t.settle(old)
 	}
-	before := t.listing()
-	t.pinned = on
-	t.arrange(before)
 }
 
-// find is the index in all of a key, or -1.
-func (t *lockTable) find(key string) int {
-	i, ok := slices.BinarySearchFunc(t.all, key, func(l monitor.Lock, k string) int {
-		return strings.Compare(l.Key.Raw(), k)
-	})
-	if !ok {
-		return -1
+// listing is what the rows are made of.
+func (t *lockTable) listing() *lockIndex {
+	if t.fixed != nil {
+		return t.fixed
 	}
-	return i
+	return t.index
 }
 
-// arrange lists all locks anew; before is the listing until now.
-func (t *lockTable) arrange(before listing) {
-	rows := make([]int, 0, len(t.all))
-	for i := range t.all {
-		if t.filter.match(&t.all[i], t.nodes) {
-			rows = append(rows, i)
-		}
-	}
-	switch t.order {
-	case orderNeeds:
-		rows = buckets(rows, func(i int) int { return -need(t.all[i].State) })
-	case orderEnds:
-		slices.SortStableFunc(rows, func(a, b int) int {
-			return ends(&t.all[a]).Compare(ends(&t.all[b]))
-		})
-	case orderCopies:
-		rows = buckets(rows, func(i int) int { return t.all[i].Held })
-	}
-	if t.pinned {
-		rows = t.keepOrder(rows, before)
-	}
-	t.rows = rows
-	t.settle(before)
-}
+func (t *lockTable) len() int { return t.listing().len() }
 
-// buckets sorts rows by a rank of few values, lowest first, and within it by
-// the order they had, which is by key.
-func buckets(rows []int, rank func(int) int) []int {
-	in := map[int][]int{}
-	for _, r := range rows {
-		k := rank(r)
-		in[k] = append(in[k], r)
-	}
-	if len(in) < 2 {
-		return rows
-	}
-	sorted := make([]int, 0, len(rows))
-	for _, k := range slices.Sorted(maps.Keys(in)) {
-		sorted = append(sorted, in[k]...)
-	}
-	return sorted
-}
-
-// keepOrder lists those of rows that were listed before in their old order, and
-// what is new after them.
-func (t *lockTable) keepOrder(rows []int, before listing) []int {
-	listed := make(map[int]bool, len(rows))
-	for _, r := range rows {
-		listed[r] = true
-	}
-	kept := make([]int, 0, len(rows))
-	for i := range before.rows {
-		if r := t.find(before.key(i)); r >= 0 && listed[r] {
-			kept = append(kept, r)
-			delete(listed, r)
-		}
-	}
-	for _, r := range rows {
-		if listed[r] {
-			kept = append(kept, r)
-		}
-	}
-	return kept
-}
+// mostSteps bounds how far a neighbour is looked for.
+const mostSteps = 2000
 
 // settle puts the cursor back on its lock; where that is gone, on the nearest
 // of its former neighbours that is left: the next one, else the one before.
-func (t *lockTable) settle(before listing) {
+func (t *lockTable) settle(before *lockIndex) {
+	if t.fixed != nil {
+		return // the rows stand
+	}
 	was := max(t.pos, 0)
 	t.pos = -1
-	if len(t.rows) == 0 {
+	if t.index.len() == 0 {
 		return
 	}
-	if r := t.find(t.key); r >= 0 {
-		if pos := slices.Index(t.rows, r); pos >= 0 {
-			t.place(pos)
-			return
-		}
-	}
-	at := make(map[int]int, len(t.rows))
-	for pos, r := range t.rows {
-		at[r] = pos
+	if l := t.index.find(t.key); l != nil {
+		t.place(t.index.place(l))
+		return
 	}
 	left := func(i int) bool {
-		r := t.find(before.key(i))
-		pos, ok := at[r]
-		if ok && r >= 0 {
-			t.place(pos)
+		l := before.at(i)
+		if l == nil {
+			return false
 		}
-		return ok && r >= 0
+		if l = t.index.find(l.Key.Raw()); l == nil {
+			return false
+		}
+		t.place(t.index.place(l))
+		return true
 	}
-	for i := was + 1; i < len(before.rows); i++ {
+	for i := was + 1; i < before.len() && i <= was+mostSteps; i++ {
 		if left(i) {
 			return
 		}
 	}
-	for i := min(was, len(before.rows)) - 1; i >= 0; i-- {
+	for i := min(was, before.len()) - 1; i >= 0 && i >= was-mostSteps; i-- {
 		if left(i) {
 			return
 		}
 	}
-	t.place(min(was, len(t.rows)-1))
+	t.place(min(was, t.index.len()-1))
 }
 
 func (t *lockTable) place(pos int) {
 	t.pos = pos
-	t.key = t.all[t.rows[pos]].Key.Raw()
+	t.key = t.listing().at(pos).Key.Raw()
 }
 
 // move moves the cursor by d rows.
 func (t *lockTable) move(d int) {
-	if len(t.rows) > 0 {
-		t.place(max(0, min(len(t.rows)-1, max(t.pos, 0)+d)))
+	if n := t.len(); n > 0 {
+		t.place(max(0, min(n-1, max(t.pos, 0)+d)))
 	}
+}
+
+// jump puts the cursor on the lock with this key, if it is listed.
+func (t *lockTable) jump(key string) bool {
+	x := t.listing()
+	l := x.find(key)
+	if l != nil {
+		t.place(x.place(l))
+	}
+	return l != nil
 }
 
 // selected is the lock under the cursor; nil where there is none.
 func (t *lockTable) selected() *monitor.Lock {
-	if t.pos < 0 || t.pos >= len(t.rows) {
+	l := t.listing().at(t.pos)
+	if l == nil {
 		return nil
 	}
-	return &t.all[t.rows[t.pos]]
+	return t.latest(l)
 }
 
-// window is the rows in sight when h fit; the cursor is among them.
-func (t *lockTable) window(h int) []int {
-	if h <= 0 || len(t.rows) == 0 {
+// latest is a listed lock as it is now; the rows of a listing that stands still,
+// or is about to be made anew, are older. It is nil where it is gone.
+func (t *lockTable) latest(l *monitor.Lock) *monitor.Lock {
+	if t.fixed == nil && !t.stale {
+		return l
+	}
+	return t.set.Get(l.Key.Raw())
+}
+
+// window is the rows in sight when h fit, from t.top on; the cursor is among
+// them.
+func (t *lockTable) window(h int) []*monitor.Lock {
+	n := t.len()
+	if h <= 0 || n == 0 {
 		return nil
 	}
 	pos := max(t.pos, 0)
@@ -243,38 +275,11 @@ func (t *lockTable) window(h int) []int {
 	if pos >= t.top+h {
 		t.top = pos - h + 1
 	}
-	t.top = max(0, min(t.top, len(t.rows)-h))
-	return t.rows[t.top:min(len(t.rows), t.top+h)]
-}
-
-// need is how much a state needs a person. States that come and go by
-// themselves many times a second are one, so that the rows stand still.
-func need(s monitor.LockState) int {
-	switch s {
-	case monitor.LockHeld, monitor.LockExpiring, monitor.LockPartial:
-		return 0
-	default:
-		return int(s)
+	t.top = max(0, min(t.top, n-h))
+	x := t.listing()
+	rows := make([]*monitor.Lock, 0, min(h, n))
+	for i := t.top; i < min(n, t.top+h); i++ {
+		rows = append(rows, x.at(i))
 	}
-}
-
-// ends is when the lock ends: its majority, or without one its last copy; far
-// away for a copy that never ends.
-func ends(l *monitor.Lock) time.Time {
-	if !l.MajorityEnd.IsZero() {
-		return l.MajorityEnd
-	}
-	var last time.Time
-	for _, c := range l.Copies {
-		if c.State != monitor.CopyPresent {
-			continue
-		}
-		if c.Expires.IsZero() {
-			return time.Unix(1<<40, 0)
-		}
-		if c.Expires.After(last) {
-			last = c.Expires
-		}
-	}
-	return last
+	return rows
 }

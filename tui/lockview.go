@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"hash/maphash"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -18,9 +19,13 @@ type lockView struct {
 	seed   maphash.Seed
 	cached map[uint64]string // rows of the last frame, by what they show
 	layout lockLayout
+	chosen columnSet
+	wide   bool
 }
 
-func newLockView(st *styles) lockView { return lockView{st: st, seed: maphash.MakeSeed()} }
+func newLockView(st *styles) lockView {
+	return lockView{st: st, seed: maphash.MakeSeed(), chosen: defaultColumns}
+}
 
 // cursorState is how a table draws its cursor.
 type cursorState uint8
@@ -31,26 +36,98 @@ const (
 	cursorKept // a dialog is about what it points at
 )
 
+// column is one that may be chosen; the name is always there.
+type column uint8
+
+const (
+	columnState column = iota
+	columnCopies
+	columnNodes // one for each node
+	columnEnds
+	columnMargin
+	columnHolder
+	columnLib
+	columnSince
+	numColumns
+)
+
+var columnNames = [...]string{"state", "copies", "nodes", "ends", "margin", "holder", "lib", "since"}
+
+// String is the column as the command names it.
+func (c column) String() string { return columnNames[c] }
+
+type columnSet uint16
+
+func (s columnSet) has(c column) bool { return s&(1<<c) != 0 }
+
+const (
+	allColumns     columnSet = 1<<numColumns - 1
+	defaultColumns           = allColumns &^ (1 << columnSince)
+)
+
+// names are the columns of a set.
+func (s columnSet) names() (names []string) {
+	for c := range numColumns {
+		if s.has(c) {
+			names = append(names, c.String())
+		}
+	}
+	return names
+}
+
+// columnsOf is the set of these names; one that is unknown is told.
+func columnsOf(names []string) (s columnSet, unknown string) {
+	for _, n := range names {
+		i := slices.Index(columnNames[:], n)
+		if i < 0 {
+			return s, n
+		}
+		s |= 1 << i
+	}
+	return s, ""
+}
+
+// choose has these columns shown as far as they fit; none: the default ones.
+func (v *lockView) choose(names []string, wide bool) {
+	set, unknown := columnsOf(names)
+	if len(names) == 0 || unknown != "" {
+		set = defaultColumns
+	}
+	if wide {
+		set = allColumns
+	}
+	v.chosen, v.wide = set, wide
+	v.layout = lockLayout{}
+}
+
 // lockLayout is the widths of the columns; zero: not shown.
 type lockLayout struct {
-	width, name, holder int
-	node                int // of each node's column
-	nodes               string
+	width, name, state, copies, ends, margin, holder, lib, since int
+	node                                                         int // of each node's column
+	nodes                                                        string
+	ascii                                                        bool
 }
 
 const (
-	lockLead   = 3  // blank, cursor, blank
+	lockLead   = 3  // mark, cursor, blank
 	stateWidth = 12 // "◇ over-TTL", "◌ wrong role"
 	copyWidth  = 6
 	endsWidth  = 4
 	marginCol  = 6
 	holderMin  = 11
 	holderMost = 24
+	holderWide = 48
+	libMin     = 10
+	libMost    = 22
+	sinceWidth = 6
+	nameMin    = 18
+	nameMost   = 60
 	gap        = 2
 )
 
-// arrange decides which columns fit: first the name, state, copies, end and
-// margin; then the copies node by node; then the holder.
+// arrange decides which of the chosen columns fit: first the state, copies, end
+// and margin; then the copies node by node; then the holder, by whom it was made,
+// and since when.
 func (v *lockView) arrange(w int, nodes []monitor.Node) {
 	var names strings.Builder
 	node := 4
@@ -59,17 +136,42 @@ func (v *lockView) arrange(w int, nodes []monitor.Node) {
 		names.WriteString(nodes[i].Name)
 		names.WriteByte(0)
 	}
-	l := lockLayout{width: w, nodes: names.String()}
-	room := w - lockLead - stateWidth - copyWidth - endsWidth - marginCol - 4*gap - 1
-	if all := len(nodes)*(node+1) + 1; room-all >= 14 {
+	l := lockLayout{width: w, nodes: names.String(), ascii: v.st.ascii}
+	room := w - lockLead - 1
+	take := func(c column, to *int, n int) {
+		if v.chosen.has(c) {
+			*to = n
+			room -= n + gap
+		}
+	}
+	take(columnState, &l.state, stateWidth)
+	take(columnCopies, &l.copies, copyWidth)
+	take(columnEnds, &l.ends, endsWidth)
+	take(columnMargin, &l.margin, marginCol)
+	if all := len(nodes)*(node+1) + 1; v.chosen.has(columnNodes) && room-all >= 14 {
 		l.node = node
 		room -= all
 	}
-	if room-holderMin-gap >= 18 {
-		l.holder = min(holderMost, max(holderMin, (room-gap)/3))
+	most := holderMost
+	if v.wide {
+		most = holderWide
+	}
+	if v.chosen.has(columnHolder) && room-holderMin-gap >= nameMin {
+		l.holder = min(most, max(holderMin, (room-gap)/3))
+		if v.chosen.has(columnLib) {
+			l.holder = min(l.holder, max(holderMin, (room-2*gap)/4))
+		}
 		room -= l.holder + gap
 	}
-	l.name = max(4, min(room, 60))
+	if v.chosen.has(columnLib) && room-libMin-gap >= nameMin+4 {
+		l.lib = min(libMost, max(libMin, (room-gap)/4))
+		room -= l.lib + gap
+	}
+	if v.chosen.has(columnSince) && room-sinceWidth-gap >= nameMin+4 {
+		l.since = sinceWidth
+		room -= l.since + gap
+	}
+	l.name = max(4, min(room, nameMost))
 	if l != v.layout {
 		v.layout = l
 		v.cached = nil
@@ -78,37 +180,54 @@ func (v *lockView) arrange(w int, nodes []monitor.Node) {
 
 func (v *lockView) header(nodes []monitor.Node, focused bool) string {
 	st, l := v.st, v.layout
-	var b strings.Builder
-	b.WriteString(blanks(lockLead) + st.pad("NAME", l.name) + blanks(gap) + st.pad("STATE", stateWidth) +
-		blanks(gap) + st.padLeft("COPIES", copyWidth) + blanks(gap))
+	r := newRow()
+	r.add(l.name, st.pad("NAME", l.name))
+	r.add(l.state, st.pad("STATE", l.state))
+	r.add(l.copies, st.padLeft("COPIES", l.copies))
 	if l.node > 0 {
+		cells := make([]string, len(nodes))
 		for i := range nodes {
-			b.WriteString(st.padLeft(st.escape(nodes[i].Name, l.node), l.node) + " ")
+			cells[i] = st.padLeft(st.escape(nodes[i].Name, l.node), l.node)
 		}
-		b.WriteByte(' ')
+		r.add(1, strings.Join(cells, " "))
 	}
-	b.WriteString(st.padLeft("ENDS", endsWidth) + blanks(gap) + st.padLeft("MARGIN", marginCol))
-	if l.holder > 0 {
-		b.WriteString(blanks(gap) + "HOLDER")
-	}
+	r.add(l.ends, st.padLeft("ENDS", l.ends))
+	r.add(l.margin, st.padLeft("MARGIN", l.margin))
+	r.add(l.holder, st.pad("HOLDER", l.holder))
+	r.add(l.lib, st.pad("MADE BY", l.lib))
+	r.add(l.since, st.padLeft("SINCE", l.since))
+	line := strings.TrimRight(r.String(), " ")
 	if focused {
-		return st.title.of(b.String())
+		return st.title.of(line)
 	}
-	return st.label.of(b.String())
+	return st.label.of(line)
+}
+
+// rowLook is how a row is drawn besides what its lock says.
+type rowLook struct {
+	under  bool // the cursor is on it
+	block  bool // and is a block
+	own    bool // acquired here
+	marked bool
+	gone   bool // it was there when the rows began to stand still
 }
 
 // rows draws h rows. mine tells if a token was acquired here.
-func (v *lockView) rows(t *lockTable, h int, now time.Time, quorum int, at cursorState, mine func(key, token string) bool) []string {
+func (v *lockView) rows(t *lockTable, h int, now time.Time, quorum int, at cursorState, mine func(key, token string) bool, marked marks) []string {
 	out := make([]string, 0, h)
 	fresh := make(map[uint64]string, h)
-	for i, r := range t.window(h) {
-		l := &t.all[r]
-		under := t.top+i == t.pos && at != cursorAway
-		own := mine(l.Key.Raw(), l.Holder.Raw())
-		key := v.fingerprint(l, now, quorum, under, at == cursorHere, own)
+	for i, listed := range t.window(h) {
+		l := t.latest(listed)
+		look := rowLook{under: t.top+i == t.pos && at != cursorAway, block: at == cursorHere, gone: l == nil}
+		if l == nil {
+			l = listed
+		}
+		look.own = mine(l.Key.Raw(), l.Holder.Raw())
+		look.marked = marked[l.Key.Raw()]
+		key := v.fingerprint(l, now, quorum, look)
 		line, ok := v.cached[key]
 		if !ok {
-			line = v.row(l, now, quorum, under, at == cursorHere, own)
+			line = v.row(l, now, quorum, look)
 		}
 		fresh[key] = line
 		out = append(out, line)
@@ -119,7 +238,7 @@ func (v *lockView) rows(t *lockTable, h int, now time.Time, quorum int, at curso
 
 // fingerprint is a hash of all that a row shows, so that it is drawn again only
 // when something in it changed.
-func (v *lockView) fingerprint(l *monitor.Lock, now time.Time, quorum int, under, block, own bool) uint64 {
+func (v *lockView) fingerprint(l *monitor.Lock, now time.Time, quorum int, look rowLook) uint64 {
 	var h maphash.Hash
 	h.SetSeed(v.seed)
 	buf := make([]byte, 0, 256)
@@ -148,11 +267,15 @@ func (v *lockView) fingerprint(l *monitor.Lock, now time.Time, quorum int, under
 	num(int64(l.State))
 	num(int64(l.Held))
 	num(int64(l.Margin))
+	num(int64(l.Tokens))
 	num(int64(quorum))
-	flag(under)
-	flag(block)
-	flag(own)
+	for _, b := range []bool{look.under, look.block, look.own, look.marked, look.gone} {
+		flag(b)
+	}
 	left(l.MajorityEnd)
+	if v.layout.since > 0 && !l.Since.IsZero() {
+		num(int64(now.Sub(l.Since) / time.Second))
+	}
 	for i := range l.Copies {
 		c := &l.Copies[i]
 		num(int64(c.State))
@@ -163,51 +286,90 @@ func (v *lockView) fingerprint(l *monitor.Lock, now time.Time, quorum int, under
 	h.WriteString(l.Key.Raw())
 	h.WriteByte(0)
 	h.WriteString(l.Holder.Raw())
+	if l.Form != nil {
+		h.WriteByte(0)
+		h.WriteString(l.Form.Library)
+		h.WriteByte(0)
+		h.WriteString(l.Form.Owner.Raw())
+	}
 	return h.Sum64()
 }
 
-func (v *lockView) row(l *monitor.Lock, now time.Time, quorum int, under, block, own bool) string {
+func (v *lockView) row(l *monitor.Lock, now time.Time, quorum int, look rowLook) string {
 	st, lay := v.st, v.layout
 	glyph, p := st.lock(l.State)
-	plain := under && block // the cursor's row is one block: glyphs and words say the rest
+	plain := look.under && look.block // the cursor's row is one block: glyphs and words say the rest
 	paintIf := func(p paint, s string) string {
 		if plain {
 			return s
 		}
 		return p.of(s)
 	}
-	var b strings.Builder
-	if under {
-		b.WriteString(" " + st.pointer + " ")
-	} else {
-		b.WriteString(blanks(lockLead))
-	}
+	r := newRow()
 	name := st.pad(st.text(l.Key, lay.name), lay.name)
 	if l.State > monitor.LockExpiring {
 		name = paintIf(st.strong, name)
 	}
-	b.WriteString(name + blanks(gap))
-	b.WriteString(paintIf(p, st.pad(glyph+" "+l.State.String(), stateWidth)) + blanks(gap))
-	b.WriteString(st.padLeft(copies(l), copyWidth) + blanks(gap))
-	if lay.node > 0 {
-		for i := range l.Copies {
-			b.WriteString(v.copyCell(&l.Copies[i], l, now, plain) + " ")
+	r.add(lay.name, name)
+	if look.gone {
+		r.add(1, paintIf(st.dim, st.off+" gone"))
+	} else {
+		r.add(lay.state, paintIf(p, st.pad(glyph+" "+l.State.String(), lay.state)))
+		r.add(lay.copies, st.padLeft(copies(l), lay.copies))
+		if lay.node > 0 {
+			cells := make([]string, len(l.Copies))
+			for i := range l.Copies {
+				cells[i] = v.copyCell(&l.Copies[i], l, now, plain)
+			}
+			r.add(1, strings.Join(cells, " "))
 		}
-		b.WriteByte(' ')
+		r.add(lay.ends, st.padLeft(v.ends(l, now), lay.ends))
+		r.add(lay.margin, v.margin(l, quorum, lay.margin, paintIf))
+		if lay.holder > 0 {
+			r.add(lay.holder, st.pad(v.holder(l, look.own, lay.holder), lay.holder))
+		}
+		if lay.lib > 0 {
+			lib := paintIf(st.dim, st.pad(st.none, lay.lib))
+			if l.Form != nil {
+				lib = st.pad(st.sentence(l.Form.Library, lay.lib), lay.lib)
+			}
+			r.add(lay.lib, lib)
+		}
+		if lay.since > 0 {
+			since := st.none
+			if !l.Since.IsZero() {
+				since = age(now.Sub(l.Since))
+			}
+			r.add(lay.since, st.padLeft(since, lay.since))
+		}
 	}
-	b.WriteString(st.padLeft(v.ends(l, now), endsWidth) + blanks(gap))
-	margin := st.none
-	if l.Held >= quorum && l.Held > 0 {
-		margin = strconv.Itoa(l.Margin)
+	s := strings.TrimRight(r.String(), " ")
+	lead := " "
+	if look.marked {
+		lead = st.marked
 	}
-	b.WriteString(st.padLeft(margin, marginCol))
-	if lay.holder > 0 {
-		b.WriteString(blanks(gap) + st.pad(v.holder(l, own, lay.holder), lay.holder))
+	if look.under {
+		lead += st.pointer
+	} else {
+		lead += " "
 	}
+	s = lead + s[2:] // over the blanks that a row begins with
 	if plain {
-		return st.cursor.of(st.pad(b.String(), lay.width))
+		return st.cursor.of(st.pad(s, lay.width))
 	}
-	return b.String()
+	return s
+}
+
+// margin is how many copies may be lost, where that means something.
+func (v *lockView) margin(l *monitor.Lock, quorum, w int, paintIf func(paint, string) string) string {
+	if l.Held < quorum || l.Held == 0 {
+		return v.st.padLeft(v.st.none, w)
+	}
+	s := v.st.padLeft(strconv.Itoa(l.Margin), w)
+	if l.Margin <= 0 {
+		return paintIf(v.st.warn, s)
+	}
+	return s
 }
 
 // copies is k/N, with the copies of other tokens apart: 2+1/5.
@@ -261,7 +423,10 @@ func (v *lockView) copyCell(c *monitor.Copy, l *monitor.Lock, now time.Time, pla
 }
 
 func (v *lockView) holder(l *monitor.Lock, own bool, w int) string {
-	s := v.st.token(l.Holder, min(w, 16))
+	s := v.st.token(l.Holder, min(w, max(16, w-16)))
+	if l.Form != nil && !l.Form.Owner.Empty() {
+		s = v.st.text(l.Form.Owner, w)
+	}
 	if own {
 		return v.st.cut("here "+s, w)
 	}

@@ -3,6 +3,7 @@ package tui
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -19,6 +20,7 @@ const (
 	minHeight = 15
 )
 
+// focus is which table of the overview has the cursor.
 type focus uint8
 
 const (
@@ -42,12 +44,25 @@ type model struct {
 	snap  *monitor.Snapshot // the latest
 	shown *monitor.Snapshot // the one on the screen: the latest, unless frozen
 	froze time.Time         // since when the screen is frozen; zero: it is not
+	// missed are the locks that changed since then; lost: so many that they were
+	// not kept.
+	missed []string
+	lost   bool
 
-	fences    fenceView // the latest
-	drawn     fenceView // the one on the screen
-	focus     focus
-	nodes     nodeTable
-	locks     lockTable
+	fences fenceView // the latest
+	drawn  fenceView // the one on the screen
+	at     place
+	trail  []place // where esc leads back to
+	focus  focus   // on the overview
+
+	nodes    nodeTable
+	locks    lockTable
+	events   eventTable
+	findings findingTable
+	past     nodePasts
+	began    time.Time // of what is in it
+	watched  lockLog
+
 	header    header
 	nodeView  nodeView
 	lockView  lockView
@@ -56,18 +71,24 @@ type model struct {
 	detail    bool
 	axisKey   string        // the lock that the detail shows
 	axis      time.Duration // the length of its axis
-	help      bool
-	helpTop   int
 	filtering bool
-	filter    lineEdit
+	filter    lineEdit // of the locks
+	line      *commandLine
 	dialog    *dialog
 	lastID    int
 	busy      int              // acts on their way
 	mine      map[string]grant // locks acquired by hand, by key
+	marks     marks
+	prefs     Preferences
+	saver     *saver
+	stopped   map[string]bool // nodes that the lab stopped
+	moving    bool            // another cluster is being opened
 
 	status   string // painted
 	statusAt time.Time
-	lockRows int // rows of locks in the last frame
+	lockRows int // rows in the last frame
+	pageRows int
+	hits     hits
 	dirty    bool
 	view     tea.View
 }
@@ -79,67 +100,143 @@ func newModel(ctx context.Context, opt Options, now func() time.Time) *model {
 	if opt.FPS <= 0 {
 		opt.FPS = defaultFPS
 	}
-	st := newStyles(opt.ASCII, opt.NoColor)
+	saver, prefs, loadErr := newSaver(opt.Store)
+	theme := opt.Theme
+	switch {
+	case opt.NoColor:
+		theme = ThemeNone
+	case theme == "":
+		theme = prefs.Theme
+	}
+	st := newStyles(opt.ASCII, theme)
 	m := &model{
 		opt:       opt,
 		ctx:       ctx,
 		now:       now,
-		feed:      feed{ctx, opt.Source, opt.Guard, time.Second / time.Duration(opt.FPS)},
+		feed:      feed{ctx: ctx, source: opt.Source, guard: opt.Guard, pace: time.Second / time.Duration(opt.FPS)},
 		running:   newRunning(),
 		st:        &st,
 		keys:      newKeyMap(),
 		locks:     newLockTable(),
+		events:    newEventTable(),
+		past:      nodePasts{},
+		began:     now(),
 		header:    header{&st},
 		nodeView:  nodeView{&st},
 		lockView:  newLockView(&st),
 		eventView: eventView{&st},
 		mine:      map[string]grant{},
+		marks:     marks{},
+		prefs:     prefs,
+		saver:     saver,
+		stopped:   map[string]bool{},
 		dirty:     true,
 	}
+	m.opt.Mouse = opt.Mouse || prefs.Mouse
+	m.lockView.choose(prefs.Columns, prefs.Wide)
+	m.locks.order = orderOf(prefs.Sort)
 	m.fences = fenceView{guarded: opt.Guard != nil, delay: opt.Delay}
 	m.setGuard(m.feed.status())
-	m.setSnapshot(opt.Source.Snapshot())
+	m.setSnapshot(opt.Source.Snapshot(), nil, false, nil)
+	if loadErr != nil {
+		m.say(m.st.warn, "what was chosen last time cannot be read: "+m.st.whole(loadErr.Error()))
+	}
 	return m
 }
 
 // Init implements [tea.Model].
 func (m *model) Init() tea.Cmd {
-	return tea.Batch(m.feed.next(m.snap.Version, 0), m.feed.tick())
+	return tea.Batch(m.feed.next(m.snap, m.events.seq, 0), m.feed.tick(), m.sorting())
 }
 
 // Update implements [tea.Model].
 func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
+	cmd := m.update(msg)
+	if s := m.sorting(); s != nil {
+		cmd = tea.Batch(cmd, s)
+	}
+	if key := m.watched.wants; key != "" {
+		m.watched.wants = ""
+		if h := m.feed.history(key); h != nil {
+			cmd = tea.Batch(cmd, h)
+		}
+	}
+	return m, cmd
+}
+
+// sorting is the command that sorts many locks anew, where that is wanted.
+func (m *model) sorting() tea.Cmd {
+	build := m.locks.build()
+	if build == nil {
+		return nil
+	}
+	return func() tea.Msg { return build() }
+}
+
+func (m *model) update(msg tea.Msg) tea.Cmd {
 	switch msg := msg.(type) {
 	case tea.WindowSizeMsg:
 		m.w, m.h = msg.Width, msg.Height
 		m.dirty = true
 	case tea.KeyPressMsg:
 		m.dirty = true
-		return m, m.press(msg)
+		return m.press(msg)
+	case tea.MouseMsg:
+		m.dirty = true
+		return m.mouse(msg)
 	case tea.PasteMsg:
 		m.dirty = true
 		m.paste(msg.Content)
 	case snapshotMsg:
+		if msg.cluster != m.feed.cluster {
+			return nil
+		}
 		m.dirty = true
 		m.setGuard(msg.guard)
-		m.setSnapshot(msg.snap)
-		return m, m.feed.next(msg.snap.Version, m.feed.pace)
+		m.setSnapshot(msg.snap, msg.changed, msg.known, msg.events)
+		return m.feed.next(msg.snap, m.events.seq, m.feed.pace)
+	case historyMsg:
+		m.dirty = true
+		m.watched.before(msg)
+	case built:
+		m.dirty = true
+		m.locks.take(msg)
 	case tickMsg:
+		if msg.cluster != m.feed.cluster {
+			return nil
+		}
 		m.dirty = true
-		m.setGuard(msg.guard)
-		if m.froze.IsZero() {
-			m.nodes.set(m.shown.Nodes, true)
-		}
-		if m.status != "" && m.now().Sub(m.statusAt) >= statusTime {
-			m.status = ""
-		}
-		m.forgetEnded()
-		return m, m.feed.tick()
+		m.tick(msg)
+		return m.feed.tick()
 	case outcome:
 		m.dirty = true
 		m.finish(msg)
+	case clusterMsg:
+		m.dirty = true
+		return m.moved(msg)
+	case savedMsg:
+		m.dirty = true
+		m.say(m.st.warn, "your choice is not remembered: "+m.st.whole(msg.err.Error()))
+	case copiedMsg:
+		m.dirty = true
+		m.copied(msg)
 	}
-	return m, nil
+	return nil
+}
+
+// tick is a second that has passed.
+func (m *model) tick(msg tickMsg) {
+	m.setGuard(msg.guard)
+	m.past.sample(m.snap)
+	if m.froze.IsZero() {
+		m.nodes.set(m.shown.Nodes, true)
+		m.locks.tick(m.locks.filter.At(m.now()))
+	}
+	if m.status != "" && m.now().Sub(m.statusAt) >= statusTime {
+		m.status = ""
+	}
+	m.forgetEnded()
+	m.marks.keep(m.snap.Locks)
 }
 
 // View implements [tea.Model]. The frame is made only when something changed.
@@ -150,6 +247,9 @@ func (m *model) View() tea.View {
 	m.dirty = false
 	m.view = tea.NewView(m.frame())
 	m.view.AltScreen = true
+	if m.opt.Mouse {
+		m.view.MouseMode = tea.MouseModeCellMotion
+	}
 	if d := m.dialog; d != nil && d.drawn.IsZero() {
 		d.drawn = m.now()
 	}
@@ -161,23 +261,34 @@ func (m *model) setGuard(status []restartguard.NodeStatus) {
 	for _, s := range status {
 		by[s.Node] = s
 	}
-	m.fences.status = by
+	m.fences.status, m.fences.list = by, status
 	if m.froze.IsZero() {
 		m.drawn = m.fences
 	}
 }
 
-func (m *model) setSnapshot(s *monitor.Snapshot) {
+func (m *model) setSnapshot(s *monitor.Snapshot, changed []string, known bool, events []monitor.Event) {
 	m.snap = s
+	m.past.see(s)
+	if events == nil {
+		events = s.Events
+	}
+	m.events.add(events)
+	m.watched.add(events)
 	if m.froze.IsZero() {
-		m.show(s)
+		m.show(s, changed, known)
+		return
+	}
+	if m.missed = append(m.missed, changed...); !known || len(m.missed) > mostChanges {
+		m.missed, m.lost = nil, true
 	}
 }
 
-func (m *model) show(s *monitor.Snapshot) {
+func (m *model) show(s *monitor.Snapshot, changed []string, known bool) {
 	m.shown = s
 	m.nodes.set(s.Nodes, false)
-	m.locks.set(s.Locks, s.Nodes)
+	m.locks.show(s.Locks, s.Nodes, changed, known)
+	m.findings.set(s.Findings)
 }
 
 // shownNow is the moment that the screen shows.
@@ -206,17 +317,31 @@ func (m *model) forgetEnded() {
 	}
 }
 
-func (m *model) mode() mode {
-	switch {
-	case m.dialog != nil:
-		return m.dialog.mode()
-	case m.help:
-		return modeHelp
-	case m.filtering:
-		return modeFilter
-	default:
-		return modeOverview
+// picked is the lock that a key is about: the page's, or the one under the
+// cursor; nil: there is none.
+func (m *model) picked() *monitor.Lock {
+	switch m.mode() {
+	case modeLock:
+		return m.shown.Locks.Get(m.at.lock)
+	case modeLocks:
+		return m.locks.selected()
 	}
+	return nil
+}
+
+// pickedNode is the same for a node.
+func (m *model) pickedNode() *monitor.Node {
+	switch {
+	case m.mode() == modeNode:
+		for i := range m.shown.Nodes {
+			if m.shown.Nodes[i].Name == m.at.node {
+				return &m.shown.Nodes[i]
+			}
+		}
+	case m.mode()&modeOnNode != 0:
+		return m.nodes.selected()
+	}
+	return nil
 }
 
 // press is a key.
@@ -235,18 +360,23 @@ func (m *model) press(msg tea.KeyPressMsg) tea.Cmd {
 		if b.in&mode == 0 || !key.Matches(msg, b.Binding) {
 			continue
 		}
-		if why := b.disabled(m); why != "" {
-			k, text := b.help(m)
-			m.say(m.st.warn, k+" "+text+": "+why)
-			return nil
-		}
-		return b.do(m)
+		return m.try(b)
 	}
 	if e := m.editor(); e != nil && msg.Text != "" {
 		e.insert(msg.Text)
 		m.edited()
 	}
 	return nil
+}
+
+// try does what a binding does, or says why not.
+func (m *model) try(b *binding) tea.Cmd {
+	if why := b.disabled(m); why != "" {
+		k, text := b.help(m)
+		m.say(m.st.warn, k+" "+text+": "+why)
+		return nil
+	}
+	return b.do(m)
 }
 
 func (m *model) paste(s string) {
@@ -267,7 +397,9 @@ func (m *model) paste(s string) {
 func (m *model) editor() *lineEdit {
 	switch m.mode() {
 	case modeFilter:
-		return &m.filter
+		return m.filterLine()
+	case modeCommand:
+		return &m.line.lineEdit
 	case modeDialog:
 		if d := m.dialog; d.focus < len(d.fields) {
 			return &d.fields[d.focus].lineEdit
@@ -278,8 +410,11 @@ func (m *model) editor() *lineEdit {
 
 // edited is called after the editor's text has changed.
 func (m *model) edited() {
-	if m.mode() == modeFilter {
-		m.locks.setFilter(parseFilter(m.filter.String()))
+	switch m.mode() {
+	case modeFilter:
+		m.applyFilter()
+	case modeCommand:
+		m.line.typed()
 	}
 	if m.dialog != nil {
 		m.dialog.pressed = false
@@ -288,39 +423,137 @@ func (m *model) edited() {
 
 // say puts a message into the last line; s is safe to show.
 func (m *model) say(p paint, s string) {
-	m.status = p.of(m.st.cut(s, max(1, m.w-2)))
+	if m.w > 0 { // before the first frame the width is not known, and frame cuts it
+		s = m.st.cut(s, max(1, m.w-2))
+	}
+	m.status = p.of(s)
 	m.statusAt = m.now()
 }
 
 func (m *model) moveCursor(d int) {
-	if m.focus == focusNodes {
+	switch mode := m.mode(); {
+	case mode == modeLocks:
+		m.locks.move(d)
+	case mode == modeEvents:
+		m.events.move(d)
+	case mode == modeFindings:
+		m.findings.move(d)
+	case mode&(modeNodes|modeGuard|modeLab) != 0:
 		m.nodes.move(d)
-		return
+	default: // a page that is read
+		m.at.top = max(0, min(m.at.top, 1<<20)+d)
 	}
-	m.locks.move(d)
 }
 
+// page is how many rows a page has.
 func (m *model) page() int {
-	if m.focus == focusNodes {
+	switch mode := m.mode(); {
+	case mode == modeLocks:
+		return max(1, m.lockRows-1)
+	case mode&(modeNodes|modeGuard|modeLab) != 0:
 		return max(1, len(m.nodes.nodes))
+	default:
+		return max(1, m.pageRows-1)
 	}
-	return max(1, m.lockRows-1)
 }
 
-func (m *model) switchFocus() tea.Cmd {
+func (m *model) tab() tea.Cmd {
+	if m.at.view != viewOverview {
+		return m.turn(1)
+	}
 	m.focus = focusLocks + focusNodes - m.focus
 	return nil
 }
 
-func (m *model) toggleDetail() tea.Cmd { m.detail = !m.detail; return nil }
+// enter opens what is under the cursor: below it where there is a place for it,
+// else on a page of its own.
+func (m *model) enter() tea.Cmd {
+	switch m.at.view {
+	case viewOverview, viewEvents, viewFindings:
+		m.detail = !m.detail
+		m.watchLock()
+		return nil
+	default:
+		return m.openPicked()
+	}
+}
 
-func (m *model) openHelp() tea.Cmd  { m.help, m.helpTop = true, 0; return nil }
-func (m *model) closeHelp() tea.Cmd { m.help = false; return nil }
+func (m *model) whyNoOpenPicked() string {
+	switch mode := m.mode(); {
+	case mode == modeLock || mode == modeNode || mode == modeHelp:
+		return "it is open"
+	case mode == modeLocks && m.picked() == nil:
+		return "no lock under the cursor"
+	case mode&modeOnNode != 0 && m.pickedNode() == nil:
+		return "no node under the cursor"
+	case mode == modeEvents:
+		if e := m.events.selected(); e == nil || e.Key.Empty() && e.Node == "" {
+			return "it is about no lock and no node"
+		}
+	case mode == modeFindings:
+		if f := m.findings.selected(); f == nil || f.Key.Empty() && f.Node == "" {
+			return "it is about no lock and no node"
+		}
+	}
+	return ""
+}
+
+// openPicked opens what is under the cursor on a page of its own.
+func (m *model) openPicked() tea.Cmd {
+	if m.whyNoOpenPicked() != "" {
+		return nil
+	}
+	about := func(key, node string) tea.Cmd {
+		if key != "" {
+			return m.open(place{view: viewLock, lock: key})
+		}
+		return m.open(place{view: viewNode, node: node})
+	}
+	switch mode := m.mode(); {
+	case mode == modeLocks:
+		return about(m.picked().Key.Raw(), "")
+	case mode&modeOnNode != 0:
+		return about("", m.pickedNode().Name)
+	case mode == modeEvents:
+		e := m.events.selected()
+		return about(e.Key.Raw(), e.Node)
+	case mode == modeFindings:
+		f := m.findings.selected()
+		return about(f.Key.Raw(), f.Node)
+	}
+	return nil
+}
+
+// filterHere tells if what is on the page is filtered.
+func (m *model) filterHere() bool {
+	if m.at.view == viewEvents {
+		return m.events.source != ""
+	}
+	return (m.at.view == viewOverview || m.at.view == viewLocks) && m.locks.source != ""
+}
+
+func (m *model) whyNoFilter() string {
+	switch m.at.view {
+	case viewOverview, viewLocks, viewEvents:
+		return ""
+	}
+	return "there is nothing to filter on this page: 2 are the locks, 4 the events"
+}
+
+// filterLine is the line in which the filter of the page is typed.
+func (m *model) filterLine() *lineEdit {
+	if m.at.view == viewEvents {
+		return &m.events.line
+	}
+	return &m.filter
+}
 
 func (m *model) openFilter() tea.Cmd {
 	m.filtering = true
-	m.focus = focusLocks
-	m.filter.move(longestLine)
+	if m.at.view == viewOverview {
+		m.focus = focusLocks
+	}
+	m.filterLine().move(longestLine)
 	return nil
 }
 
@@ -328,36 +561,93 @@ func (m *model) keepFilter() tea.Cmd { m.filtering = false; return nil }
 
 func (m *model) clearFilter() tea.Cmd {
 	m.filtering = false
-	m.filter = lineEdit{}
-	m.locks.setFilter(filter{})
+	*m.filterLine() = lineEdit{}
+	m.applyFilter()
 	return nil
 }
 
-func (m *model) back() tea.Cmd {
-	switch {
-	case m.detail:
-		m.detail = false
-	case !m.locks.filter.empty():
-		return m.clearFilter()
+// applyFilter lists what the filter chooses as far as it is typed.
+func (m *model) applyFilter() {
+	if m.at.view == viewEvents {
+		m.events.setFilter(m.events.line.String())
+		return
 	}
-	return nil
+	s := m.filter.String()
+	m.locks.setFilter(monitor.ParseFilter(s).At(m.now()), s)
 }
 
-func (m *model) nextOrder() tea.Cmd {
-	m.locks.setOrder((m.locks.order + 1) % orders)
-	m.say(m.st.info, "sorted: "+m.locks.order.String())
-	return nil
+// filterProblem is what is wrong with the filter of the page, safe to show.
+func (m *model) filterProblem() string {
+	if m.at.view == viewEvents {
+		return ""
+	}
+	err := m.locks.filter.Check(m.shown.Nodes)
+	if err == nil {
+		return ""
+	}
+	first, _, _ := strings.Cut(err.Error(), "\n")
+	return m.st.whole(strings.TrimPrefix(first, monitor.ErrFilter.Error()+": "))
+}
+
+func (m *model) whyNoSort() string {
+	if m.mode()&modeLocks == 0 {
+		return "it is for the table of locks"
+	}
+	return ""
+}
+
+func (m *model) nextOrder() tea.Cmd { return m.sortBy((m.locks.order + 1) % orders) }
+
+func (m *model) sortBy(o order) tea.Cmd {
+	m.locks.setOrder(o)
+	m.say(m.st.info, "sorted: "+o.String())
+	m.prefs.Sort = o.word()
+	return m.save()
+}
+
+func orderOf(word string) order {
+	for o := range orders {
+		if o.word() == word {
+			return o
+		}
+	}
+	return orderNeeds
 }
 
 func (m *model) toggleFreeze() tea.Cmd {
 	if m.froze.IsZero() {
 		m.froze = m.now()
+		m.events.until = m.events.seq
 		return nil
 	}
 	m.froze = time.Time{}
+	m.events.until = 0
 	m.drawn = m.fences
-	m.show(m.snap)
+	missed, lost := m.missed, m.lost
+	m.missed, m.lost = nil, false
+	m.show(m.snap, missed, !lost)
 	return nil
+}
+
+func (m *model) toggleFollow() tea.Cmd {
+	m.events.follow = !m.events.follow
+	if m.events.follow {
+		m.say(m.st.info, "following the newest event")
+	}
+	return nil
+}
+
+func (m *model) whyNoFollow() string {
+	if m.at.view != viewEvents {
+		return "events are followed (4); a node is fenced (tab, 3); the cursor follows its lock by itself"
+	}
+	return ""
+}
+
+func (m *model) toggleWide() tea.Cmd {
+	m.prefs.Wide = !m.prefs.Wide
+	m.lockView.choose(m.prefs.Columns, m.prefs.Wide)
+	return m.save()
 }
 
 func (m *model) quit() tea.Cmd { return tea.Quit }
@@ -369,15 +659,13 @@ func (m *model) frame() string {
 	if m.w <= 0 || m.h <= 0 {
 		return ""
 	}
+	m.hits.reset()
 	var lines []string
 	if m.tooSmall() {
-		lines = wrap(fmt.Sprintf("terminal too small: %d×%d of at least %d×%d", m.w, m.h, minWidth, minHeight), m.w, 0)
-		if m.st.ascii {
-			lines = wrap(fmt.Sprintf("terminal too small: %dx%d of at least %dx%d", m.w, m.h, minWidth, minHeight), m.w, 0)
-		}
+		text := fmt.Sprintf("terminal too small: %d%s%d of at least %d%s%d", m.w, m.st.times, m.h, minWidth, m.st.times, minHeight)
+		lines = wrap(text, m.w, 0)
 	} else {
-		lines = m.body()
-		lines = append(lines[:min(len(lines), m.h-1)], make([]string, max(0, m.h-1-len(lines)))...)
+		lines = fill(m.body(), m.h-1)
 		lines = append(lines, m.lastLine())
 	}
 	lines = lines[:min(len(lines), m.h)]
@@ -389,190 +677,117 @@ func (m *model) frame() string {
 	return strings.Join(lines, "\n")
 }
 
-// lastLine is a message, the filter being typed, or the keys.
+// fill makes lines exactly h lines.
+func fill(lines []string, h int) []string {
+	h = max(h, 0)
+	return append(lines[:min(len(lines), h)], make([]string, max(0, h-len(lines)))...)
+}
+
+// lastLine is a message, what is being typed, or the keys.
 func (m *model) lastLine() string {
-	switch {
+	st := m.st
+	switch mode := m.mode(); {
 	case m.status != "":
 		return " " + m.status
-	case m.mode() == modeFilter:
-		found := fmt.Sprintf("%s of %s", count(len(m.locks.rows)), count(len(m.locks.all)))
+	case mode == modeFilter:
+		found := m.found()
+		if why := m.filterProblem(); why != "" {
+			found = st.bad.of(st.cut("! "+why, m.w/2))
+		} else {
+			found = st.dim.of(found)
+		}
 		left := " / "
-		return left + m.filter.view(m.st, m.w-width(left)-width(found)-3) + "  " + m.st.dim.of(found)
+		return left + m.filterLine().view(st, m.w-width(left)-width(found)-3) + "  " + found
+	case mode == modeCommand:
+		return m.line.view(m, m.w)
 	default:
 		return m.keyLine(m.w)
 	}
 }
 
+// found is how many of how many the filter chooses.
+func (m *model) found() string {
+	if m.at.view == viewEvents {
+		return fmt.Sprintf("%s of %s", count(len(m.events.list())), count(len(m.events.all)))
+	}
+	if m.locks.stale {
+		return "looking" + m.st.ellipsis
+	}
+	return fmt.Sprintf("%s of %s", count(m.locks.len()), count(m.shown.Locks.Len()))
+}
+
+func (m *model) ruler() string { return " " + m.st.dim.of(strings.Repeat(m.st.rule, m.w-2)) }
+
 // body is everything above the last line.
 func (m *model) body() []string {
 	st, now := m.st, m.shownNow()
 	roomy := m.h >= 20
-	lines := []string{m.header.line(m.shown, m.w, now, &m.drawn)}
-	switch {
-	case !m.froze.IsZero():
+	lines := []string{m.header.line(m.shown, m.w, now, &m.drawn, m.spelt())}
+	if !m.froze.IsZero() {
 		s := " FROZEN at " + clock(m.froze) + " (" + age(m.now().Sub(m.froze)) + ") " + st.sep + " still collecting " + st.sep + " space: resume"
 		lines = append(lines, st.banner.of(st.pad(s, m.w)))
-	case roomy:
-		lines = append(lines, " "+st.dim.of(strings.Repeat(st.rule, m.w-2)))
 	}
-	if m.mode() == modeHelp {
-		return append(lines, m.helpPage(m.h-1-len(lines))...)
+	if roomy {
+		m.hits.tabRow = len(lines)
+		lines = append(lines, m.tabs(m.w))
 	}
-
 	room := m.h - 1 - len(lines)
-	nodes := m.nodeLines(room, roomy, now)
-	dock := m.dock(room)
-	if dock != nil && len(dock)+len(nodes) > room {
-		// Not even the nodes fit beside it.
-		return append(lines, m.dock(room)...)
+	if m.dialog == nil {
+		m.hits.base = len(lines)
+		return append(lines, m.draw(room, now)...)
 	}
-	lines = append(lines, nodes...)
-	room -= len(nodes)
-	const least = 2 + 4 // title, columns, rows
-	if dock != nil {
-		if len(dock)+1+least > room {
-			return append(lines, dock...)
-		}
-		lines = append(lines, m.lockLines(room-len(dock)-1, now)...)
-		lines = append(lines, " "+st.dim.of(strings.Repeat(st.rule, m.w-2)))
+	dock := m.dialog.lines(st, m.w, room, m.now())
+	const least = 1 + 2 + 4 // rule, title, columns, rows
+	if len(dock)+least <= room {
+		lines = append(lines, fill(m.draw(room-len(dock)-1, now), room-len(dock)-1)...)
+		lines = append(lines, m.ruler())
 		return append(lines, dock...)
 	}
-	events := m.eventView.rows(m.shown.Events, eventRows(m.h), m.w)
-	space := 0
-	if roomy {
-		space = 1
+	if len(dock)+1 <= room { // at least the nodes
+		lines = append(lines, m.nodeView.strip(&m.nodes, m.w, now, &m.drawn, false))
+		room--
 	}
-	lines = append(lines, m.lockLines(room-eventRows(m.h)-space, now)...)
-	if roomy {
-		lines = append(lines, "")
-	}
-	return append(lines, events...)
+	return append(lines, m.dialog.lines(st, m.w, room, m.now())...)
 }
 
-// eventRows is how many events a screen of h lines shows.
-func eventRows(h int) int {
-	switch {
-	case h >= 50:
-		return 10
-	case h >= 40:
-		return 7
-	case h >= 30:
-		return 5
-	case h >= 24:
-		return 3
+// draw draws the page in at most h lines.
+func (m *model) draw(h int, now time.Time) []string {
+	switch m.at.view {
+	case viewOverview:
+		return m.overview(h, now)
+	case viewLocks:
+		return m.lockLines(h, now)
+	case viewNodes:
+		return m.nodesPage(h, now)
+	case viewEvents:
+		return m.eventsPage(h)
+	case viewFindings:
+		return m.findingsPage(h, now)
+	case viewGuard:
+		return m.guardPage(h, now)
+	case viewLab:
+		return m.labPage(h, now)
+	case viewLock:
+		return m.read(m.lockPage(m.w, h, now), h)
+	case viewNode:
+		return m.read(m.nodePage(m.w, now), h)
 	default:
-		return 1
+		return m.read(m.helpLines(m.w), h)
 	}
 }
 
-// dock is what stands at the foot of the screen: a dialog, or a detail; nil:
-// nothing does.
-func (m *model) dock(h int) []string {
-	switch {
-	case m.dialog != nil:
-		return m.dialog.lines(m.st, m.w, h, m.now())
-	case !m.detail:
-		return nil
-	case m.focus == focusNodes:
-		d := m.nodeDetail(m.w)
-		return d[:min(len(d), h)]
-	default:
-		d := m.lockDetail(m.w)
-		if len(d) > h {
-			d = dropBlank(d)
-		}
-		return d[:min(len(d), h)]
+// read is the part in sight of a page that is read.
+func (m *model) read(all []string, h int) []string {
+	m.pageRows = h
+	if len(all) <= h {
+		m.at.top = 0
+		return all
 	}
-}
-
-func (m *model) cursorOf(f focus) cursorState {
-	switch {
-	case m.focus != f:
-		return cursorAway
-	case m.dialog != nil:
-		return cursorKept
-	default:
-		return cursorHere
+	m.at.top = max(0, min(m.at.top, len(all)-h+1))
+	out := slices.Clone(all[m.at.top:min(len(all), m.at.top+h-1)])
+	more := " pgup"
+	if n := len(all) - m.at.top - h + 1; n > 0 {
+		more = " " + plural(n, "more line") + ": pgdn"
 	}
-}
-
-// nodeLines is the table of nodes, or one line for all of them on a small
-// screen.
-func (m *model) nodeLines(room int, roomy bool, now time.Time) []string {
-	at := m.cursorOf(focusNodes)
-	if m.w < 76 || m.h < 20 {
-		return []string{m.nodeView.strip(&m.nodes, m.w, now, &m.drawn, at != cursorAway)}
-	}
-	rows := min(len(m.nodes.nodes), max(3, room/3))
-	lines := []string{m.nodeView.header(m.nodeView.arrange(m.w, m.nodes.nodes), m.focus == focusNodes)}
-	lines = append(lines, m.nodeView.rows(&m.nodes, rows, m.w, now, &m.drawn, at)...)
-	if roomy {
-		lines = append(lines, "")
-	}
-	return lines
-}
-
-// lockLines is the title, columns and rows of the lock table in h lines.
-func (m *model) lockLines(h int, now time.Time) []string {
-	at := m.cursorOf(focusLocks)
-	m.lockView.arrange(m.w, m.shown.Nodes)
-	lines := []string{m.lockTitle(), m.lockView.header(m.shown.Nodes, m.focus == focusLocks)}
-	m.lockRows = max(0, h-len(lines))
-	rows := m.lockView.rows(&m.locks, m.lockRows, now, m.shown.Cluster.Quorum, at, m.isMine)
-	if len(rows) == 0 {
-		why := "no locks"
-		switch {
-		case !m.locks.filter.empty() && len(m.locks.all) > 0:
-			why = "no lock matches the filter: esc clears it"
-		case m.shown.Cluster.Verdict == monitor.VerdictUnknown:
-			why = "waiting for the first look at the nodes" + m.st.ellipsis
-		}
-		rows = []string{blanks(lockLead) + m.st.dim.of(why)}
-	}
-	lines = append(lines, rows...)
-	return append(lines, make([]string, max(0, h-len(lines)))...)[:max(h, 0)]
-}
-
-// lockTitle counts the locks by state and says what is listed and how.
-func (m *model) lockTitle() string {
-	st := m.st
-	left := " " + st.title.of("LOCKS "+count(len(m.locks.all)))
-	var parts []string
-	// Those that are well first, then what needs a person most.
-	for i := range m.locks.states {
-		s := monitor.LockHeld
-		if i > 0 {
-			s = monitor.LockState(len(m.locks.states) - i)
-		}
-		if n := m.locks.states[s]; n > 0 {
-			_, p := st.lock(s)
-			if need(s) == 0 {
-				p = paint{}
-			}
-			parts = append(parts, p.of(count(n)+" "+s.String()))
-		}
-	}
-	if len(parts) > 0 {
-		left += "   " + strings.Join(parts, " "+st.sep+" ")
-	}
-	var right string
-	if f := m.locks.filter; !f.empty() {
-		right = st.info.of("/"+st.escape(f.source, 24)) + " " + count(len(m.locks.rows)) + "  "
-	}
-	long := right + st.dim.of("sort: "+m.locks.order.String())
-	for _, r := range []string{long, right} {
-		if n := m.w - width(left) - width(r) - 1; n >= 2 {
-			return left + blanks(n) + r
-		}
-	}
-	if right == "" {
-		return st.cut(left, m.w)
-	}
-	return st.cut(left, max(8, m.w-width(right)-2)) + "  " + right
-}
-
-func (m *model) helpPage(h int) []string {
-	all := m.helpLines(m.w)
-	m.helpTop = max(0, min(m.helpTop, len(all)-h))
-	return all[m.helpTop:min(len(all), m.helpTop+h)]
+	return append(out, m.st.dim.of(more))
 }

@@ -75,7 +75,8 @@ func (t *nodeTable) window(h int) (from, to int) {
 type fenceView struct {
 	guarded bool // there is a guard in this process
 	status  map[string]restartguard.NodeStatus
-	delay   time.Duration // D; zero: not known
+	list    []restartguard.NodeStatus // the same, in the nodes' order
+	delay   time.Duration             // D; zero: not known
 }
 
 // countdown is the time until the guard here lifts the node's fence.
@@ -231,6 +232,10 @@ func (v *nodeView) offset(e monitor.Estimate) string {
 	return v.st.signed(ms(e.Offset), 1) + " " + v.st.pm + strconv.FormatFloat(ms(e.Bound), 'f', 1, 64) + " ms"
 }
 
+func (v *nodeView) signedMS(d time.Duration) string {
+	return v.st.signed(float64(d)/float64(time.Millisecond), 1) + " ms"
+}
+
 func (v *nodeView) drift(d monitor.Drift) string { return v.st.signed(d.PPM, 0) + " ppm" }
 
 // guard says what keeps the node out of the quorum or lets it in.
@@ -280,7 +285,7 @@ func (v *nodeView) guard(n *monitor.Node, now time.Time, f *fenceView, w int) (s
 		}
 		return text, st.warn
 	case n.State == monitor.NodeHeld, ok && s.Phase == restartguard.PhaseHeld:
-		return "held by an operator: o opens it", st.warn
+		return "held by an operator: O opens it", st.warn
 	case ok && s.Phase == restartguard.PhaseClosed:
 		return "closed by the guard", st.warn
 	case ok && s.Phase == restartguard.PhaseExposed:

@@ -67,7 +67,7 @@ func TestAcquireAndReleaseOnRealServers(t *testing.T) {
 	r.press("enter")
 
 	s := picture(epoch)
-	s.Locks = []monitor.Lock{lockOf(epoch, "by hand", monitor.LockHeld, g.token, "9 9 9 9 9")}
+	s.Locks = monitor.NewLocks(lockOf(epoch, "by hand", monitor.LockHeld, g.token, "9 9 9 9 9"))
 	r.push(s)
 	r.press("r")
 	r.settle()

@@ -29,36 +29,64 @@ func (p paint) of(s string) string {
 // styles is all that a part of the screen needs to draw: colours and glyphs.
 type styles struct {
 	glyphs
+	theme              Theme
 	strong, dim        paint
 	good, warn, bad    paint
 	info, title, label paint
 	cursor, banner     paint
 }
 
-// newStyles is the palette. Only the sixteen ANSI colours are used, so that
-// the terminal's own theme decides what they look like, and no state is told
-// by its colour alone: each has a glyph and a word.
-func newStyles(ascii, noColor bool) styles {
-	s := lipgloss.NewStyle
+// Theme is which colours the screen uses.
+type Theme string
+
+// Themes. Only the sixteen ANSI colours are used, so that the terminal's own
+// scheme decides what they look like.
+const (
+	ThemeDark  Theme = "dark"  // for a dark background; the default
+	ThemeLight Theme = "light" // for a light one: without yellow and cyan, which nobody can read there
+	ThemeNone  Theme = "none"  // no colour; bold, faint and reverse stay
+)
+
+// Themes are all themes.
+func Themes() []Theme { return []Theme{ThemeDark, ThemeLight, ThemeNone} }
+
+// palette is the colours of a theme; nil is the terminal's own.
+type palette struct{ good, warn, bad, info color.Color }
+
+func (t Theme) palette() palette {
+	switch t {
+	case ThemeNone:
+		return palette{}
+	case ThemeLight:
+		return palette{good: lipgloss.Green, warn: lipgloss.Magenta, bad: lipgloss.Red, info: lipgloss.Blue}
+	default:
+		return palette{good: lipgloss.Green, warn: lipgloss.Yellow, bad: lipgloss.Red, info: lipgloss.Cyan}
+	}
+}
+
+// newStyles makes all styles out of a palette. No state is told by its colour
+// alone: each has a glyph and a word.
+func newStyles(ascii bool, theme Theme) styles {
+	s, p := lipgloss.NewStyle, theme.palette()
 	colored := func(c lipgloss.Style, col color.Color) lipgloss.Style {
-		if noColor {
+		if col == nil {
 			return c
 		}
 		return c.Foreground(col)
 	}
-	red, green, yellow, cyan := lipgloss.Red, lipgloss.Green, lipgloss.Yellow, lipgloss.Cyan
 	st := styles{
 		glyphs: unicodeGlyphs,
+		theme:  theme,
 		strong: newPaint(s().Bold(true)),
 		dim:    newPaint(s().Faint(true)),
-		good:   newPaint(colored(s(), green)),
-		warn:   newPaint(colored(s().Bold(true), yellow)),
-		bad:    newPaint(colored(s().Bold(true), red)),
-		info:   newPaint(colored(s(), cyan)),
+		good:   newPaint(colored(s(), p.good)),
+		warn:   newPaint(colored(s().Bold(true), p.warn)),
+		bad:    newPaint(colored(s().Bold(true), p.bad)),
+		info:   newPaint(colored(s(), p.info)),
 		title:  newPaint(s().Bold(true)),
 		label:  newPaint(s().Faint(true)),
 		cursor: newPaint(s().Reverse(true)),
-		banner: newPaint(colored(s().Reverse(true).Bold(true), yellow)),
+		banner: newPaint(colored(s().Reverse(true).Bold(true), p.warn)),
 	}
 	if ascii {
 		st.glyphs = asciiGlyphs
@@ -83,6 +111,10 @@ type glyphs struct {
 	mark     string // points at something to its left
 	times    string
 	here     string // a place on an axis
+	marked   string // a row that was marked
+	closed   string // a time in which a node had no vote
+	gone     string // a time in which a node was down
+	open     string // a time in which a node served
 
 	on, half, off, wait, stop, odd, unknown  string // states of nodes
 	soon, bare, partial, orphan, over, split string // states of locks
@@ -92,6 +124,7 @@ var unicodeGlyphs = glyphs{
 	spark:   []string{"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"},
 	barFull: "█", barEmpty: "░",
 	pointer: "▸", rule: "─", sep: "·", ellipsis: "…", none: "–", minus: "−", pm: "±", infinity: "∞", mark: "◂", times: "×", here: "│",
+	marked: "■", closed: "▒", gone: "×", open: "─",
 	on: "●", half: "◐", off: "✗", wait: "◌", stop: "■", odd: "▲", unknown: "?",
 	soon: "◔", bare: "○", partial: "◌", orphan: "◆", over: "▲", split: "◇",
 }
@@ -101,6 +134,7 @@ var asciiGlyphs = glyphs{
 	spark:   []string{"_", ".", "-", "~", "=", "+", "*", "#"},
 	barFull: "#", barEmpty: ".",
 	pointer: ">", rule: "-", sep: "|", ellipsis: "..", none: "-", minus: "-", pm: "+-", infinity: "inf", mark: "<", times: "x", here: "|",
+	marked: "*", closed: "%", gone: "x", open: "-",
 	on: "*", half: "%", off: "x", wait: "~", stop: "H", odd: "!", unknown: "?",
 	soon: ",", bare: "o", partial: "~", orphan: "#", over: "^", split: "Y",
 }
@@ -140,6 +174,18 @@ func (st *styles) node(s monitor.NodeState) (string, paint) {
 	}
 }
 
+// severity is the glyph, word and colour of a finding.
+func (st *styles) severity(s monitor.Severity) (glyph, word string, p paint) {
+	switch s {
+	case monitor.SeverityDanger:
+		return st.off, s.String(), st.bad
+	case monitor.SeverityWarning:
+		return st.odd, s.String(), st.warn
+	default:
+		return st.sep, s.String(), paint{}
+	}
+}
+
 // lock is the glyph and colour of a lock's state; the word is its String.
 func (st *styles) lock(s monitor.LockState) (string, paint) {
 	switch s {
@@ -149,6 +195,8 @@ func (st *styles) lock(s monitor.LockState) (string, paint) {
 		return st.soon, st.good
 	case monitor.LockBare:
 		return st.bare, st.warn
+	case monitor.LockRevoked:
+		return st.stop, st.warn
 	case monitor.LockPartial:
 		return st.partial, st.info
 	case monitor.LockNotALock:

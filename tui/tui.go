@@ -48,10 +48,82 @@ type Actions interface {
 	OpenNode(ctx context.Context, node, reason string) error
 }
 
-// Lab is what a demo adds: masters to crash. Nil outside a demo.
+// Lab is what a demo adds: masters to crash. Nil outside a demo. What else a
+// demo can do, it tells by the interfaces that follow.
 type Lab interface {
 	// CrashNode crashes a node and brings it back empty a moment later.
 	CrashNode(name string) error
+}
+
+// LabStopper is a Lab that can stop a node for a while, as SIGSTOP does: it
+// keeps its data and its connections, and answers nothing.
+type LabStopper interface {
+	StopNode(name string) error
+	ContinueNode(name string) error
+}
+
+// LabClock is a Lab that can move the clock of a node.
+type LabClock interface {
+	// SkewNode puts the node's wall clock off by this much from what it is.
+	SkewNode(name string, by time.Duration) error
+}
+
+// LabFlusher is a Lab that can make a node forget its data while it runs.
+type LabFlusher interface{ FlushNode(name string) error }
+
+// LabClients is a Lab that can start clients that do something wrong.
+type LabClients interface {
+	// ClientKinds are what kinds of them there are.
+	ClientKinds() []ClientKind
+	// StartClients starts n more of a kind; 0 ends all of that kind.
+	StartClients(kind string, n int) error
+}
+
+// ClientKind is a kind of client of a lab.
+type ClientKind struct {
+	Name    string // "leak"
+	Does    string // what it does, in a sentence
+	Running int
+}
+
+// Changes is a Source that knows which locks changed; *monitor.Monitor is one.
+// Another one's pictures are compared.
+type Changes interface {
+	// ChangedSince is the keys of the locks that may have changed since the picture
+	// of this version; false: it is too long ago to know.
+	ChangedSince(version uint64) (keys []string, ok bool)
+}
+
+// EventLog is a Source that keeps more events than a picture has;
+// *monitor.Monitor is one.
+type EventLog interface {
+	// EventsSince is the events after the one with this Seq, oldest first, and how
+	// many more there were that are not kept any longer.
+	EventsSince(seq uint64) (events []monitor.Event, missed uint64)
+	// History is the latest events of one lock, oldest first.
+	History(key string) []monitor.Event
+}
+
+// Store keeps what a person has chosen until the next time.
+type Store interface {
+	Load() (Preferences, error)
+	Save(Preferences) error
+}
+
+// Clusters are those that a person may change to.
+type Clusters interface {
+	Names() []string
+	// Open opens another cluster and ends with the one before; it may take as long
+	// as the first look at it.
+	Open(ctx context.Context, name string) (Cluster, error)
+}
+
+// Cluster is all that is shown of one cluster.
+type Cluster struct {
+	Source  Source
+	Guard   Guard
+	Actions Actions
+	Delay   time.Duration
 }
 
 // Options of the UI.
@@ -62,13 +134,26 @@ type Options struct {
 	Lab     Lab           // nil: nothing to crash
 	Delay   time.Duration // D: the length of a fence's countdown; where no guard is, it is only named
 	ASCII   bool          // no character beyond ASCII
-	NoColor bool          // attributes such as bold and reverse stay
-	FPS     int           // most frames a second; default 15
+	NoColor bool          // attributes such as bold and reverse stay; Theme does not count
+	Theme   Theme         // default: what was chosen last, else ThemeDark
+	Mouse   bool          // also where it was not chosen: clicks and the wheel are taken; the terminal's own selection needs shift then
+	FPS     int           // most pictures a second; default 15
 	In      io.Reader     // default: the terminal
 	Out     io.Writer     // default: standard output
+
+	Store    Store    // nil: nothing is remembered
+	Clusters Clusters // nil: there is one
+	// Clipboard puts text into the clipboard of this machine; nil: the terminal is
+	// asked to, which is right over SSH.
+	Clipboard func(ctx context.Context, text string) error
 }
 
-const defaultFPS = 15
+const (
+	defaultFPS = 15
+	// frameRate is how often what was drawn is sent: a key's answer must not wait
+	// for the next picture.
+	frameRate = 60
+)
 
 // Run shows the UI until the person quits or ctx ends, and leaves the terminal
 // as it found it; then it returns nil. Acts that are on their way are given a
@@ -101,7 +186,7 @@ func newProgram(m *model, more ...tea.ProgramOption) *tea.Program {
 	}
 	opts := []tea.ProgramOption{
 		tea.WithContext(m.ctx),
-		tea.WithFPS(m.opt.FPS),
+		tea.WithFPS(frameRate),
 		tea.WithColorProfile(profile),
 	}
 	if m.opt.In != nil {

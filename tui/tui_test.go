@@ -101,8 +101,7 @@ func TestAnHour(t *testing.T) {
 		for i := 0; time.Since(start) < time.Hour; i++ {
 			time.Sleep(10 * time.Second)
 			s := hostilePicture(time.Now())
-			s.Locks = append(s.Locks, lockOf(time.Now(), fmt.Sprintf("z-%d", i), monitor.LockState(i%9), tokenA, "9 9 9 9 9"))
-			sortLocks(s)
+			put(s, lockOf(time.Now(), fmt.Sprintf("z-%d", i), monitor.LockState(i%9), tokenA, "9 9 9 9 9"))
 			src.push(s)
 			p.Send(keyPress(keys[i%len(keys)]))
 			if i == 90 {
@@ -136,13 +135,14 @@ func TestBytesAtRest(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		s := picture(time.Now())
-		for i := range s.Locks {
-			for j := range s.Locks[i].Copies {
-				if c := &s.Locks[i].Copies[j]; !c.Expires.IsZero() {
+		for _, l := range listOf(s.Locks) {
+			for j := range l.Copies {
+				if c := &l.Copies[j]; !c.Expires.IsZero() {
 					c.Expires = time.Now().Add(90 * time.Second)
 				}
 			}
-			s.Locks[i].MajorityEnd = time.Now().Add(90 * time.Second)
+			l.MajorityEnd = time.Now().Add(90 * time.Second)
+			put(s, l)
 		}
 		out := &terminal{}
 		m := newModel(ctx, Options{Source: newFakeSource(s), Guard: fakeGuardStatus(time.Now()), Out: out}, time.Now)

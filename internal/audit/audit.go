@@ -2,25 +2,26 @@
 // object for each line. Each act leaves an intent, on disk before anything is
 // sent, and an outcome with the same id. A line never holds a token, only its
 // hash, and no character that a terminal would obey.
+//
+// The lines are a chain: each has its number and the SHA-256 of the line before.
+// The end of the chain, its number and hash, also stands in a small file beside
+// the log ([HeadPath]), without which a cut tail could not be seen. Its lock
+// makes several processes take turns. [Verify] says what follows from all that,
+// and what does not.
 package audit
 
 import (
-	"bytes"
+	"cmp"
 	"crypto/rand"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
+	"os/user"
 	"path/filepath"
 	"sync"
 	"syscall"
 	"time"
-
-	"redlockctl/internal/safetext"
 )
 
 // The phases of an act.
@@ -53,9 +54,34 @@ func TokenSHA(token string) string {
 	if token == "" {
 		return ""
 	}
-	sum := sha256.Sum256([]byte(token))
-	return hex.EncodeToString(sum[:])
+	return sumOf([]byte(token))
 }
+
+// Actor is user@host of this process, with the user behind sudo: who stands in a
+// record.
+func Actor(getenv func(string) string) string {
+	name := ""
+	if u, err := user.Current(); err == nil {
+		name = u.Username
+	}
+	host, _ := os.Hostname()
+	actor := cmp.Or(name, getenv("USER"), fmt.Sprintf("uid %d", os.Getuid())) + "@" + cmp.Or(host, "unknown")
+	if by := getenv("SUDO_USER"); by != "" && by != name {
+		actor += " (sudo of " + by + ")"
+	}
+	return actor
+}
+
+// HeadPath is the file beside a log that holds the end of its chain.
+func HeadPath(path string) string { return path + ".head" }
+
+// lockWait bounds how long a writer waits for its turn. Writing a line takes
+// milliseconds; a process that was stopped in the middle of it must not hold up
+// those that want to act.
+const lockWait = 5 * time.Second
+
+// ErrBusy is returned when another process does not give the log free.
+var ErrBusy = errors.New("another process is writing to it, and does not come to an end")
 
 // Log is an open audit log. It is safe for use by many goroutines, and several
 // processes may append to the same file.
@@ -64,9 +90,7 @@ type Log struct {
 
 	mu   sync.Mutex
 	file *os.File // nil after Close
-	// torn says that the file may end in the middle of a line: the next one must
-	// not be glued to it.
-	torn bool
+	head *os.File // the side file, and the lock
 }
 
 // Open opens the log for appending, creating it with mode 0600 in a directory
@@ -82,41 +106,51 @@ func Open(path string) (*Log, error) {
 func (l *Log) open() error {
 	dir := filepath.Dir(l.path)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return l.fail("make its directory", err)
+		return l.fail("make the directory of", err)
 	}
+	f, err := openFile(l.path, os.O_APPEND, 0o600)
+	if err != nil {
+		return l.fail("open", err)
+	}
+	// Who may write the one must be able to write the other.
+	mode := fs.FileMode(0o600)
+	if info, err := f.Stat(); err == nil {
+		mode = info.Mode().Perm()
+	}
+	h, err := openFile(HeadPath(l.path), 0, mode)
+	if err != nil {
+		_ = f.Close()
+		return l.fail("open the end of the chain of", err)
+	}
+	l.file, l.head = f, h
+	return nil
+}
+
+// openFile opens an ordinary file for reading and writing, and makes it if it is
+// not there.
+func openFile(path string, flags int, mode fs.FileMode) (*os.File, error) {
 	// Not blocking: a pipe without a reader must fail, not hang.
-	const flags = os.O_APPEND | os.O_RDWR | syscall.O_NONBLOCK
-	f, err := os.OpenFile(l.path, flags, 0)
+	flags |= os.O_RDWR | syscall.O_NONBLOCK
+	f, err := os.OpenFile(path, flags, 0)
 	if errors.Is(err, fs.ErrNotExist) {
-		if f, err = os.OpenFile(l.path, flags|os.O_CREATE, 0o600); err == nil {
-			err = syncDir(dir) // else a crash could forget the file with its lines
+		if f, err = os.OpenFile(path, flags|os.O_CREATE, mode); err == nil {
+			// Else a crash could forget the file with its lines.
+			err = syncDir(filepath.Dir(path))
+		}
+	}
+	if err == nil {
+		var info fs.FileInfo
+		if info, err = f.Stat(); err == nil && !info.Mode().IsRegular() {
+			err = errors.New("it is not an ordinary file")
 		}
 	}
 	if err != nil {
 		if f != nil {
 			_ = f.Close()
 		}
-		return l.fail("open", err)
+		return nil, err
 	}
-	info, err := f.Stat()
-	if err == nil && !info.Mode().IsRegular() {
-		err = errors.New("it is not an ordinary file")
-	}
-	torn := false
-	if err == nil && info.Size() > 0 {
-		last := make([]byte, 1)
-		// Another process may append meanwhile; its lines are whole.
-		if _, err = f.ReadAt(last, info.Size()-1); errors.Is(err, io.EOF) {
-			err = nil
-		}
-		torn = last[0] != '\n'
-	}
-	if err != nil {
-		_ = f.Close()
-		return l.fail("open", err)
-	}
-	l.file, l.torn = f, torn
-	return nil
+	return f, nil
 }
 
 func syncDir(dir string) error {
@@ -131,61 +165,119 @@ func syncDir(dir string) error {
 // Write appends one record and syncs it to disk. If it fails, the record must
 // be taken as not written.
 func (l *Log) Write(r Record) error {
-	line, err := encode(r)
-	if err != nil {
-		return l.fail("encode a record for", err)
-	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.file == nil {
 		return l.fail("write", fs.ErrClosed)
 	}
-	if err := l.follow(); err != nil {
-		return err
+	for range rotations {
+		if err := l.follow(); err != nil {
+			return err
+		}
+		unlock, err := lock(l.head, syscall.LOCK_EX, lockWait)
+		if err != nil {
+			return l.fail("write", err)
+		}
+		// While we waited for our turn they may have been rotated away.
+		if same(l.file, l.path) && same(l.head, HeadPath(l.path)) {
+			defer unlock()
+			return l.append(r)
+		}
+		unlock()
 	}
-	if l.torn {
+	return l.fail("write", errors.New("it is replaced again and again"))
+}
+
+// rotations bounds how often a writer finds the files replaced in its turn.
+const rotations = 10
+
+// append writes the record behind the last one. The lock is ours.
+func (l *Log) append(r Record) error {
+	t, err := readTail(l.file)
+	if err != nil {
+		return l.fail("read the end of", err)
+	}
+	h, headErr := readHead(l.head)
+	place, err := next(l.file, t, h, headErr)
+	if err != nil {
+		return l.fail("read", err)
+	}
+	if errors.Is(headErr, errNoHead) && place.Chain == "" {
+		// It is there before the first link, so that it can only be missing later if
+		// somebody took it away.
+		if err := l.setHead(head{0, noHash}); err != nil {
+			return err
+		}
+	}
+	place.Record = r
+	line, sum, err := place.encode()
+	if err != nil {
+		return l.fail("encode a record for", err)
+	}
+	if t.torn { // a crash cut the last line short: this one must not be glued to it
 		line = append([]byte{'\n'}, line...)
 	}
-	// One write call: with O_APPEND, lines of several writers do not mix.
-	n, err := l.file.Write(line)
-	if err != nil {
-		l.torn = l.torn || n > 0
+	if _, err := l.file.Write(line); err != nil {
 		return l.fail("write", err)
 	}
-	l.torn = false
 	if err := l.file.Sync(); err != nil {
 		return l.fail("sync", err)
+	}
+	// Behind by one after a crash between the two is what Verify accepts; ahead
+	// would be a line that is missing.
+	return l.setHead(head{place.Seq, sum})
+}
+
+func (l *Log) setHead(h head) error {
+	_, err := l.head.WriteAt(h.encode(), 0)
+	if err == nil {
+		err = l.head.Truncate(int64(headLen))
+	}
+	if err == nil {
+		err = l.head.Sync()
+	}
+	if err != nil {
+		return l.fail("write the end of the chain of", err)
 	}
 	return nil
 }
 
-// follow opens the file anew if the one at the path is another by now: a log
+// lock takes the lock of the side file, shared or not.
+func lock(f *os.File, how int, wait time.Duration) (unlock func(), err error) {
+	for deadline := time.Now().Add(wait); ; time.Sleep(2 * time.Millisecond) {
+		err := syscall.Flock(int(f.Fd()), how|syscall.LOCK_NB)
+		switch {
+		case err == nil:
+			return func() { _ = syscall.Flock(int(f.Fd()), syscall.LOCK_UN) }, nil
+		case !errors.Is(err, syscall.EWOULDBLOCK) && !errors.Is(err, syscall.EINTR):
+			return nil, err
+		case time.Now().After(deadline):
+			return nil, ErrBusy
+		}
+	}
+}
+
+// follow opens both files anew if those at the paths are others by now: a log
 // that was rotated away is one thing, writing to a deleted one would be another.
 func (l *Log) follow() error {
-	have, err := l.file.Stat()
-	if err != nil {
-		return l.fail("write", err)
-	}
-	there, err := os.Stat(l.path)
-	if err == nil && os.SameFile(have, there) {
+	if same(l.file, l.path) && same(l.head, HeadPath(l.path)) {
 		return nil
 	}
-	old := l.file
+	file, head := l.file, l.head
 	if err := l.open(); err != nil {
 		return err
 	}
-	return old.Close()
+	return errors.Join(file.Close(), head.Close())
 }
 
-// encode is the record as one line.
-func encode(r Record) ([]byte, error) {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(r); err != nil {
-		return nil, err
+// same tells if an open file is the one at path.
+func same(f *os.File, path string) bool {
+	have, err := f.Stat()
+	if err != nil {
+		return false
 	}
-	return safetext.EscapeJSON(b.Bytes()), nil
+	there, err := os.Stat(path)
+	return err == nil && os.SameFile(have, there)
 }
 
 func (l *Log) fail(what string, err error) error {
@@ -203,7 +295,7 @@ func (l *Log) Close() error {
 	if l.file == nil {
 		return nil
 	}
-	err := l.file.Close()
-	l.file = nil
+	err := errors.Join(l.file.Close(), l.head.Close())
+	l.file, l.head = nil, nil
 	return err
 }

@@ -39,11 +39,14 @@ func records(t *testing.T, path string) []Record {
 	for s := bufio.NewScanner(bytes.NewReader(b)); s.Scan(); {
 		d := json.NewDecoder(strings.NewReader(s.Text()))
 		d.DisallowUnknownFields()
-		var r Record
-		if err := d.Decode(&r); err != nil {
+		var l struct {
+			link
+			Hash string `json:"hash"`
+		}
+		if err := d.Decode(&l); err != nil {
 			t.Fatalf("line %d is no record: %v: %q", len(out)+1, err, s.Text())
 		}
-		out = append(out, r)
+		out = append(out, l.Record)
 	}
 	return out
 }
@@ -73,7 +76,7 @@ func TestLogIsPrivate(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state", "redlockctl")
 	path := filepath.Join(dir, "audit.jsonl")
 	open(t, path)
-	for p, want := range map[string]fs.FileMode{path: 0o600, dir: 0o700 | fs.ModeDir, filepath.Dir(dir): 0o700 | fs.ModeDir} {
+	for p, want := range map[string]fs.FileMode{path: 0o600, HeadPath(path): 0o600, dir: 0o700 | fs.ModeDir, filepath.Dir(dir): 0o700 | fs.ModeDir} {
 		if info, err := os.Stat(p); err != nil || info.Mode() != want {
 			t.Errorf("%s: %v, %v; want mode %v", p, info.Mode(), err, want)
 		}
@@ -152,8 +155,17 @@ func TestFailedWriteIsAnError(t *testing.T) {
 		if err != nil {
 			t.Skip(err)
 		}
-		l := &Log{path: "/dev/full", file: full}
-		if err := l.Write(Record{ID: "x"}); !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), "/dev/full") {
+		link := filepath.Join(t.TempDir(), "full")
+		if err := os.Symlink("/dev/full", link); err != nil {
+			t.Fatal(err)
+		}
+		l := open(t, filepath.Join(t.TempDir(), "audit.jsonl"))
+		_ = l.file.Close()
+		l.path, l.file = link, full
+		if err := os.Rename(l.head.Name(), HeadPath(link)); err != nil {
+			t.Fatal(err)
+		}
+		if err := l.Write(Record{ID: "x"}); !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), link) {
 			t.Errorf("got %v; want ENOSPC and the path", err)
 		}
 	})
@@ -197,6 +209,9 @@ func TestShortWriteIsAnErrorAndTorn(t *testing.T) {
 			t.Fatalf("%v\n%s", err, out)
 		}
 		b, _ := os.ReadFile(path)
+		if r, err := Verify([]string{path}, VerifyOptions{}); err != nil || !r.Intact() || r.Links != 1 {
+			t.Errorf("after a full disk: %+v, %v; want one link, intact", r, err)
+		}
 		if lines := strings.Split(string(b), "\n"); len(lines) != 3 || !strings.Contains(lines[1], `"after"`) {
 			t.Errorf("the file is %q", b)
 		}
@@ -208,7 +223,7 @@ func TestShortWriteIsAnErrorAndTorn(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	limit(60)
+	limit(150) // enough for the side file
 	if err := l.Write(Record{ID: "before", Detail: strings.Repeat("x", 100)}); !errors.Is(err, syscall.EFBIG) {
 		t.Fatalf("a short write gave %v; want EFBIG", err)
 	}

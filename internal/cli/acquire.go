@@ -68,8 +68,9 @@ extend is called before. The token is the proof of ownership: keep it for extend
 and release.
 
 Exit code 3 when another token holds the lock, 4 when too few nodes serve.`,
-		Example: "redlockctl acquire job:1 --ttl 20s\nredlockctl acquire job:1 --wait 1m -o json",
-		Args:    oneName("lock"),
+		Example:           "redlockctl acquire job:1 --ttl 20s\nredlockctl acquire job:1 --wait 1m -o json",
+		Args:              oneName("lock"),
+		ValidArgsFunction: a.completeLocks,
 		RunE: a.run(func(ctx context.Context, args []string) error {
 			if wait < 0 {
 				return usageError{fmt.Errorf("--wait %s is negative", wait)}
@@ -91,7 +92,9 @@ Exit code 3 when another token holds the lock, 4 when too few nodes serve.`,
 				if fencing {
 					acquire = h.op.AcquireFenced
 				}
+				done := a.progress("trying to get the lock")
 				lock, err := acquire(try, name, want)
+				done()
 				if err != nil && wait > 0 && ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
 					err = waited(ctx, h, name, wait, err)
 				}

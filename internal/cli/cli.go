@@ -58,11 +58,12 @@ type app struct {
 
 	inTTY, outTTY, errTTY bool
 
-	configPath string
-	output     string
-	readOnly   bool
-	noColor    bool
-	ascii      bool
+	configPaths []string
+	cluster     string
+	output      string
+	readOnly    bool
+	noColor     bool
+	ascii       bool
 
 	// began is set when a command's own code starts: an error before that is one
 	// of usage, whatever cobra calls it.
@@ -149,6 +150,7 @@ func printable(s string) string {
 
 func (a *app) rootCommand() *cobra.Command {
 	var noGuard bool
+	var addr string
 	root := &cobra.Command{
 		Use:   "redlockctl",
 		Short: "Operations console for Redis locks held by the Redlock algorithm",
@@ -184,30 +186,36 @@ redlockctl locks`,
 			}
 			return fmt.Errorf("unknown command %q%s; see redlockctl --help", args[0], hint)
 		},
-		PersistentPreRunE: func(*cobra.Command, []string) error {
-			if a.output != "table" && a.output != "json" {
-				return fmt.Errorf("--output %q: it is table or json", a.output)
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			words := outputsOf(cmd)
+			if !slices.Contains(words, a.output) {
+				return fmt.Errorf("--output %q: it is %s", a.output, either(words))
 			}
 			return nil
 		},
-		RunE: a.run(func(ctx context.Context, _ []string) error { return a.console(ctx, noGuard) }),
+		RunE: a.run(func(ctx context.Context, _ []string) error { return a.console(ctx, noGuard, addr) }),
 	}
 	root.SuggestionsMinimumDistance = 2
 	pf := root.PersistentFlags()
-	pf.StringVar(&a.configPath, "config", "", "configuration file")
-	pf.StringVarP(&a.output, "output", "o", "table", "what to print: table or json")
+	pf.StringArrayVar(&a.configPaths, "config", nil, "configuration file; several for the clusters of all of them")
+	pf.StringVar(&a.cluster, "cluster", "", "which cluster of the configuration, where it has several (also $REDLOCKCTL_CLUSTER)")
+	pf.StringVarP(&a.output, "output", "o", "table", "what to print: table or json; of some commands also wide or jsonl")
 	pf.BoolVar(&a.readOnly, "read-only", false, "refuse every act that changes anything")
 	pf.BoolVar(&a.noColor, "no-color", false, "no colours (also $NO_COLOR)")
 	pf.BoolVar(&a.ascii, "ascii", false, "no character beyond ASCII")
 	root.Flags().BoolVar(&noGuard, "no-guard", false, "do not run the guard inside the console")
-	_ = root.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"table", "json"}, cobra.ShellCompDirectiveNoFileComp))
+	root.Flags().StringVar(&addr, "listen", "", listenUsage)
+	_ = root.RegisterFlagCompletionFunc("output", func(cmd *cobra.Command, _ []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		return outputsOf(cmd), cobra.ShellCompDirectiveNoFileComp
+	})
+	_ = root.RegisterFlagCompletionFunc("cluster", a.completeClusters)
 
 	root.AddCommand(
 		a.demoCommand(), a.labCommand(),
 		a.statusCommand(), a.nodesCommand(), a.locksCommand(),
 		a.acquireCommand(), a.extendCommand(), a.releaseCommand(), a.forceReleaseCommand(), a.revokeCommand(),
 		a.superviseCommand(), a.runCommand(),
-		a.nodeCommand(), a.guardCommand(), a.configCommand(), a.simulateCommand(), a.versionCommand(),
+		a.nodeCommand(), a.guardCommand(), a.configCommand(), a.auditCommand(), a.infoCommand(), a.doctorCommand(), a.watchCommand(), a.simulateCommand(), a.versionCommand(),
 	)
 	return root
 }
@@ -250,6 +258,34 @@ func oneName(what string) cobra.PositionalArgs {
 	}
 }
 
+// outputsKey is where a command says what --output may be.
+const outputsKey = "outputs"
+
+// outputs says what --output may be for a command that knows more than table and
+// json.
+func outputs(cmd *cobra.Command, words ...string) *cobra.Command {
+	if cmd.Annotations == nil {
+		cmd.Annotations = map[string]string{}
+	}
+	cmd.Annotations[outputsKey] = strings.Join(words, " ")
+	return cmd
+}
+
+func outputsOf(cmd *cobra.Command) []string {
+	if words := cmd.Annotations[outputsKey]; words != "" {
+		return strings.Fields(words)
+	}
+	return []string{"table", "json"}
+}
+
+// either is "a, b or c".
+func either(words []string) string {
+	if len(words) < 2 {
+		return strings.Join(words, "")
+	}
+	return strings.Join(words[:len(words)-1], ", ") + " or " + words[len(words)-1]
+}
+
 // noArgs accepts no argument.
 func noArgs(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
@@ -260,19 +296,50 @@ func noArgs(cmd *cobra.Command, args []string) error {
 
 // load finds and reads the configuration, and lays the global flags over it.
 func (a *app) load() (*config.Config, error) {
-	path, _, err := config.Find(a.configPath, a.getenv)
+	set, _, err := a.loadAll()
+	if err != nil {
+		return nil, err
+	}
+	name, _ := a.wanted(set)
+	cfg, err := set.Choose(name)
 	if err != nil {
 		return nil, configError{err}
 	}
-	cfg, err := config.Load(path, a.getenv)
-	if err != nil {
-		return nil, configError{err}
-	}
-	cfg.Cluster.ReadOnly = cfg.Cluster.ReadOnly || a.readOnly
-	cfg.TUI.ASCII = cfg.TUI.ASCII || a.ascii
-	cfg.TUI.Color = cfg.TUI.Color && !a.noColor && a.getenv("NO_COLOR") == ""
 	a.ascii = cfg.TUI.ASCII
 	return cfg, nil
+}
+
+// loadAll finds and reads all clusters, and lays the global flags over each of
+// them; source is where the files were named.
+func (a *app) loadAll() (set *config.Set, source string, err error) {
+	paths, source, err := config.Find(a.configPaths, a.getenv)
+	if err != nil {
+		return nil, source, configError{err}
+	}
+	set, err = config.LoadAll(paths, a.getenv)
+	if err != nil {
+		return nil, source, configError{err}
+	}
+	for _, cfg := range set.Clusters {
+		cfg.Cluster.ReadOnly = cfg.Cluster.ReadOnly || a.readOnly
+		cfg.TUI.ASCII = cfg.TUI.ASCII || a.ascii
+		cfg.TUI.Color = cfg.TUI.Color && !a.noColor && a.getenv("NO_COLOR") == ""
+	}
+	return set, source, nil
+}
+
+// wanted is the name of the cluster that is asked for, "" for the default, and
+// who asks.
+func (a *app) wanted(set *config.Set) (name, source string) {
+	switch env := a.getenv("REDLOCKCTL_CLUSTER"); {
+	case a.cluster != "":
+		return a.cluster, "--cluster"
+	case env != "":
+		return env, "REDLOCKCTL_CLUSTER"
+	case set.Default != "":
+		return "", "default_cluster"
+	}
+	return "", "default"
 }
 
 // mayAct is the early refusal of a read-only run, before anything is asked or

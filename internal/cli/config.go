@@ -14,7 +14,7 @@ import (
 
 // configJSON is the document of config check on a valid configuration.
 type configJSON struct {
-	Schema       string           `json:"schema"`
+	Schema       string           `json:"schema,omitempty"`
 	Valid        bool             `json:"valid"` // true
 	Path         safetext.Text    `json:"path"`
 	Cluster      safetext.Text    `json:"cluster"`
@@ -25,8 +25,12 @@ type configJSON struct {
 	LockPatterns []safetext.Text  `json:"lock_patterns"`
 	ReadOnly     bool             `json:"read_only"`
 	Audit        safetext.Text    `json:"audit_path"`
+	StateDir     safetext.Text    `json:"guard_state_dir"`
 	Nodes        []configNodeJSON `json:"nodes"`
 	Warnings     []safetext.Text  `json:"warnings,omitempty"`
+	// Clusters are all of them, where there are several; the fields above are those
+	// of the one that is chosen, or of the first.
+	Clusters []configJSON `json:"clusters,omitempty"`
 }
 
 type configNodeJSON struct {
@@ -71,14 +75,20 @@ func (a *app) configCommand() *cobra.Command {
 		Use:   "check",
 		Short: "Check the configuration; nothing is contacted",
 		Long: `Reads the configuration, secrets included, and prints what follows from it, or
-every problem with its line, the value and what would be right. No node is
-contacted. Exit code 2 when it cannot be used.`,
+every problem with its line, the value and what would be right; of all clusters, if
+there are several. No node is contacted. Exit code 2 when it cannot be used.`,
 		Args: noArgs,
 		RunE: a.run(func(context.Context, []string) error {
-			cfg, err := a.load()
+			set, _, err := a.loadAll()
 			if err == nil {
-				if _, merr := cfg.Masters(); merr != nil {
-					err = configError{merr}
+				err = usable(set)
+			}
+			if err == nil {
+				// Without a default none need be chosen here; one that is named must be there.
+				if name, _ := a.wanted(set); name != "" {
+					if _, cerr := set.Choose(name); cerr != nil {
+						err = configError{cerr}
+					}
 				}
 			}
 			if err != nil {
@@ -89,36 +99,91 @@ contacted. Exit code 2 when it cannot be used.`,
 				}
 				return err
 			}
-			n := len(cfg.Nodes)
 			if a.output == "json" {
-				doc := configJSON{
-					Schema: Schema, Valid: true, Path: text(cfg.Path), Cluster: text(cfg.Cluster.Name), N: n, Quorum: redlock.Quorum(n),
-					MaxTTLms: ms(cfg.Cluster.MaxTTL), DelayMs: ms(cfg.Guard.Delay), ReadOnly: cfg.Cluster.ReadOnly, Audit: text(cfg.Audit.Path),
-				}
-				for _, p := range cfg.Cluster.LockPatterns {
-					doc.LockPatterns = append(doc.LockPatterns, text(p))
-				}
-				for _, node := range cfg.Nodes {
-					doc.Nodes = append(doc.Nodes, configNodeJSON{text(node.Name), text(node.Addr), node.Fence})
-				}
-				for _, w := range cfg.Warnings {
-					doc.Warnings = append(doc.Warnings, text(w))
-				}
-				return printJSON(a.out, doc)
+				return printJSON(a.out, a.configDoc(set))
 			}
-			fmt.Fprintf(a.out, "%s is valid\n", safetext.Escape(cfg.Path))
-			fmt.Fprintf(a.out, "cluster %s: %s, quorum %d, max TTL %s; a restarted node waits %s\n\n", safetext.Escape(cfg.Cluster.Name),
-				plural(n, "node", "nodes"), redlock.Quorum(n), cfg.Cluster.MaxTTL, cfg.Guard.Delay)
-			t := &table{head: []string{"NODE", "ADDR", "FENCE"}}
-			for _, node := range cfg.Nodes {
-				t.add(plain(node.Name), plain(node.Addr), plain(node.Fence))
-			}
-			t.write(a.out, a.color())
-			for _, w := range cfg.Warnings {
-				fmt.Fprintf(a.errOut, "redlockctl: warning: %s\n", printable(w))
-			}
+			a.printConfig(set)
 			return nil
 		}),
 	})
+	cmd.AddCommand(a.configACLCommand())
 	return cmd
+}
+
+// usable finds out if the nodes of each cluster can be made.
+func usable(set *config.Set) error {
+	for _, cfg := range set.Clusters {
+		if _, err := cfg.Masters(); err != nil {
+			return configError{err}
+		}
+	}
+	return nil
+}
+
+func (a *app) configDoc(set *config.Set) configJSON {
+	name, _ := a.wanted(set)
+	chosen, err := set.Choose(name)
+	if err != nil {
+		chosen = set.Clusters[0]
+	}
+	doc := clusterConfigDoc(chosen)
+	doc.Schema = Schema
+	if len(set.Clusters) > 1 {
+		for _, cfg := range set.Clusters {
+			doc.Clusters = append(doc.Clusters, clusterConfigDoc(cfg))
+		}
+	}
+	return doc
+}
+
+func clusterConfigDoc(cfg *config.Config) configJSON {
+	n := len(cfg.Nodes)
+	doc := configJSON{
+		Valid: true, Path: text(cfg.Path), Cluster: text(cfg.Cluster.Name), N: n, Quorum: redlock.Quorum(n),
+		MaxTTLms: ms(cfg.Cluster.MaxTTL), DelayMs: ms(cfg.Guard.Delay), ReadOnly: cfg.Cluster.ReadOnly, Audit: text(cfg.Audit.Path),
+		StateDir: text(cfg.Guard.StateDir),
+	}
+	for _, p := range cfg.Cluster.LockPatterns {
+		doc.LockPatterns = append(doc.LockPatterns, text(p))
+	}
+	for _, node := range cfg.Nodes {
+		doc.Nodes = append(doc.Nodes, configNodeJSON{text(node.Name), text(node.Addr), node.Fence})
+	}
+	for _, w := range cfg.Warnings {
+		doc.Warnings = append(doc.Warnings, text(w))
+	}
+	return doc
+}
+
+func (a *app) printConfig(set *config.Set) {
+	path := ""
+	for _, cfg := range set.Clusters {
+		if cfg.Path != path {
+			path = cfg.Path
+			fmt.Fprintf(a.out, "%s is valid\n", safetext.Escape(path))
+		}
+	}
+	for i, cfg := range set.Clusters {
+		if i > 0 {
+			fmt.Fprintln(a.out)
+		}
+		n := len(cfg.Nodes)
+		more := ""
+		if cfg.Cluster.ReadOnly {
+			more = "; read-only"
+		}
+		if len(set.Clusters) > 1 && cfg.Cluster.Name == set.Default {
+			more += "; the default"
+		}
+		fmt.Fprintf(a.out, "cluster %s: %s, quorum %d, max TTL %s; a restarted node waits %s%s\n\n", safetext.Escape(cfg.Cluster.Name),
+			plural(n, "node", "nodes"), redlock.Quorum(n), cfg.Cluster.MaxTTL, cfg.Guard.Delay, more)
+		t := &table{head: []string{"NODE", "ADDR", "FENCE"}}
+		for _, node := range cfg.Nodes {
+			t.add(plain(node.Name), plain(node.Addr), plain(node.Fence))
+		}
+		t.write(a.out, a.color())
+		for _, w := range cfg.Warnings {
+			fmt.Fprintf(a.errOut, "redlockctl: warning: %s\n", printable(w))
+		}
+	}
 }

@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -155,7 +154,7 @@ func (a *app) demo(ctx context.Context, o demoOptions) (err error) {
 	}
 	defer clients.Close()
 
-	if _, err := settled(ctx, ses.mon); err != nil {
+	if _, err := settled(ctx, ses.mon, settleTime); err != nil {
 		return nil // a signal: nothing has begun
 	}
 	if o.stop > 0 {
@@ -178,11 +177,16 @@ func (a *app) demo(ctx context.Context, o demoOptions) (err error) {
 	if o.crashEvery > 0 {
 		wg.Go(func() { crash.run(work, o.crashEvery) })
 	}
+	wrong := lab.NewWrong(nodes, o.maxTTL)
+	defer wrong.Close()
 	if o.plain || !a.inTTY || !a.outTTY {
 		return a.plainDemo(ctx, ses, o, tally)
 	}
-	noColor := a.noColor || a.getenv("NO_COLOR") != ""
-	return a.screen(ctx, ses, crash, noColor, 0)
+	shown := ses.shown()
+	return a.screen(ctx, tui.Options{
+		Source: shown.Source, Guard: shown.Guard, Actions: shown.Actions, Delay: shown.Delay, Lab: labOf(crash, wrong),
+		NoColor: a.noColor || a.getenv("NO_COLOR") != "",
+	})
 }
 
 // demoMargin is the margin of D in the demo; the default of the configuration.
@@ -210,7 +214,12 @@ func (a *app) plainDemo(ctx context.Context, ses *session, o demoOptions, tally 
 		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTime)
 		defer cancel()
 		follow(bounded, func() bool {
-			return slices.ContainsFunc(last.Locks, func(l monitor.Lock) bool { return l.Held >= last.Cluster.Quorum })
+			for l := range last.Locks.All() {
+				if l.Held >= last.Cluster.Quorum {
+					return true
+				}
+			}
+			return false
 		})
 	}
 	var guard []restartguard.NodeStatus
@@ -220,7 +229,7 @@ func (a *app) plainDemo(ctx context.Context, ses *session, o demoOptions, tally 
 	fmt.Fprintln(a.out)
 	a.printNodes(a.out, last, guard)
 	fmt.Fprintln(a.out)
-	a.printLocks(a.out, last, last.Locks)
+	a.printLocks(a.out, last, matching(last, monitor.Filter{}))
 	n := tally.Counts()
 	fmt.Fprintf(a.out, "\nlocks taken %d, contended %d, extended %d, released %d, left to expire %d, lost %d; attempts that failed otherwise %d\n",
 		n.Acquired, n.Contended, n.Extended, n.Released, n.Abandoned, n.Lost, n.Failed)
@@ -273,9 +282,9 @@ var _ tui.Lab = (*crasher)(nil)
 
 // CrashNode crashes a node by name; it returns as soon as the node is gone.
 func (c *crasher) CrashNode(name string) error {
-	i := slices.IndexFunc(c.cluster.Nodes(), func(n *redlock.Node) bool { return n.Name() == name })
-	if i < 0 {
-		return fmt.Errorf("there is no node %q", name)
+	i, err := c.find(name)
+	if err != nil {
+		return err
 	}
 	return c.crash(i)
 }

@@ -20,8 +20,9 @@ func (a *app) extendCommand() *cobra.Command {
 copy that is missing is not made again.
 
 Exit code 5 when the token does not hold a quorum any more: the lock is lost.`,
-		Example: "redlockctl extend job:1 --token-file job.token --ttl 20s",
-		Args:    oneName("lock"),
+		Example:           "redlockctl extend job:1 --token-file job.token --ttl 20s",
+		Args:              oneName("lock"),
+		ValidArgsFunction: a.completeLocks,
 		RunE: a.run(func(ctx context.Context, args []string) error {
 			token, err := tok.need(a.in)
 			if err != nil {

@@ -15,14 +15,17 @@ import (
 	"github.com/spf13/cobra"
 
 	"redlockctl/internal/config"
+	"redlockctl/internal/metrics"
 	"redlockctl/internal/operator"
 	"redlockctl/internal/safetext"
+	"redlockctl/monitor"
 	"redlockctl/redlock"
 	"redlockctl/restartguard"
 )
 
 func (a *app) guardCommand() *cobra.Command {
-	var format string
+	var format, addr string
+	var locks bool
 	cmd := &cobra.Command{
 		Use:   "guard",
 		Short: "Run the restart guard without a screen",
@@ -38,9 +41,16 @@ node that waits never waits for less because of it.
 
 What it must not forget is kept in [guard] state_dir, which one guard at a time
 may use (exit code 6). Several guards with directories of their own may watch one
-cluster. systemd is told READY, STOPPING and, if it asks, WATCHDOG.`,
-		Example: `redlockctl guard --log-format json`,
-		Args:    noArgs,
+cluster. systemd is told READY, STOPPING and, if it asks, WATCHDOG.
+
+With --listen it answers /metrics (Prometheus), /healthz (does the guard get on?)
+and /readyz (has it met all nodes?) at that address and nowhere else. There is no
+password: keep it on loopback, or behind something that has one. With --watch-locks
+too it reads the locks and the clocks of the masters as the console does, for the
+metrics of those.`,
+		Example: `redlockctl guard --log-format json
+redlockctl guard --listen 127.0.0.1:9622 --watch-locks`,
+		Args: noArgs,
 		RunE: a.run(func(ctx context.Context, _ []string) error {
 			if err := a.tableOnly("the guard writes a log to standard error, with --log-format json as JSON"); err != nil {
 				return err
@@ -49,9 +59,14 @@ cluster. systemd is told READY, STOPPING and, if it asks, WATCHDOG.`,
 			if err != nil {
 				return err
 			}
-			return a.guard(ctx, log)
+			if locks && addr == "" {
+				return usageError{errors.New("--watch-locks is for the metrics: give --listen too")}
+			}
+			return a.guard(ctx, log, addr, locks)
 		}),
 	}
+	cmd.Flags().StringVar(&addr, "listen", "", listenUsage)
+	cmd.Flags().BoolVar(&locks, "watch-locks", false, "read locks and clocks of the masters, for the metrics")
 	cmd.Flags().StringVar(&format, "log-format", "text", "form of the log: text or json")
 	_ = cmd.RegisterFlagCompletionFunc("log-format", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
@@ -74,6 +89,7 @@ type guardPlan struct {
 	guard    restartguard.Config
 	stateDir string
 	maxTTL   time.Duration
+	monitor  monitor.Options
 }
 
 // methodsOf are how the nodes of a configuration are closed, by name.
@@ -105,7 +121,7 @@ func (a *app) planGuard() (guardPlan, error) {
 	if cfg.Guard.StateDir == "" {
 		return guardPlan{}, configError{errors.New("[guard] state_dir is missing, and neither XDG_STATE_HOME nor HOME gives a default; name a directory")}
 	}
-	p := guardPlan{cluster: cfg.Cluster.Name, nodes: s.nodes, guard: s.guard, stateDir: cfg.Guard.StateDir, maxTTL: cfg.Cluster.MaxTTL}
+	p := guardPlan{cluster: cfg.Cluster.Name, nodes: s.nodes, guard: s.guard, stateDir: cfg.Guard.StateDir, maxTTL: cfg.Cluster.MaxTTL, monitor: s.monitor}
 	p.guard.Methods, p.guard.N = methodsOf(cfg), len(s.nodes)
 	p.guard.ClockStep = cfg.Guard.ClockStep
 	if cfg.Guard.Counter {
@@ -117,8 +133,9 @@ func (a *app) planGuard() (guardPlan, error) {
 	return p, nil
 }
 
-// guard runs the daemon until ctx ends.
-func (a *app) guard(ctx context.Context, log *slog.Logger) error {
+// guard runs the daemon until ctx ends. It tells metrics at addr, if that is not
+// empty; those of the locks too, if they are to be watched.
+func (a *app) guard(ctx context.Context, log *slog.Logger, addr string, locks bool) error {
 	hangup := make(chan os.Signal, 1)
 	signal.Notify(hangup, syscall.SIGHUP)
 	defer signal.Stop(hangup)
@@ -137,12 +154,22 @@ func (a *app) guard(ctx context.Context, log *slog.Logger) error {
 	if err := memory.Damaged(); err != nil {
 		log.Warn("nothing is remembered: closed nodes wait for all of D", "error", printable(err.Error()))
 	}
-	d := &guardDaemon{app: a, log: log, memory: memory, dir: plan.stateDir}
+	told, err := listen(addr)
+	if err != nil {
+		return err
+	}
+	d := &guardDaemon{app: a, log: log, memory: memory, dir: plan.stateDir, told: told, locks: locks}
 	guard, err := restartguard.New(plan.nodes, d.config(plan))
 	if err != nil {
 		return configError{err}
 	}
 	d.started("guard started", plan)
+	serving, stop := context.WithCancel(ctx)
+	defer told.serve(serving, func(err error) {
+		// To guard is what it is here for.
+		log.Error("the metrics are not told any more", "error", printable(err.Error()))
+	})()
+	defer stop()
 	for {
 		next, err := d.life(ctx, guard, plan, hangup)
 		if err != nil || next == nil {
@@ -164,6 +191,8 @@ type guardDaemon struct {
 	memory *restartguard.Memory
 	dir    string
 	ready  bool
+	told   *listening // nil: no metrics
+	locks  bool       // are watched, for the metrics
 }
 
 func (d *guardDaemon) config(p guardPlan) restartguard.Config {
@@ -196,6 +225,12 @@ func (d *guardDaemon) life(ctx context.Context, guard *restartguard.Guard, plan 
 	defer stop()
 	ended := make(chan error, 1)
 	go func() { ended <- guard.Run(run) }()
+	watched, err := d.watch(run, guard, plan)
+	if err != nil {
+		return nil, err
+	}
+	defer watched()
+	defer stop()
 
 	every := time.Second
 	if watchdog, err := daemon.SdWatchdogEnabled(false); err == nil && watchdog > 0 {
@@ -246,6 +281,25 @@ func (d *guardDaemon) life(ctx context.Context, guard *restartguard.Guard, plan 
 			return &next, nil
 		}
 	}
+}
+
+// watch tells the metrics of a new life of the guard, and watches the locks for
+// them if that is wanted, until ctx ends; wait returns when that is over.
+func (d *guardDaemon) watch(ctx context.Context, guard *restartguard.Guard, plan guardPlan) (wait func(), err error) {
+	c := metrics.Cluster{Name: plan.cluster, Guard: guard}
+	wait = func() {}
+	if d.told != nil && d.locks {
+		mon, err := monitor.New(plan.nodes, plan.monitor)
+		if err != nil {
+			return nil, err
+		}
+		mon.Guarded(func() monitor.GuardSight { return sightOf(guard) })
+		done := make(chan struct{})
+		go func() { defer close(done); mon.Run(ctx) }()
+		c.Monitor, wait = mon, func() { <-done }
+	}
+	d.told.show(c)
+	return wait, nil
 }
 
 // reload reads the configuration again.

@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"io"
+	"slices"
 	"time"
 	"unicode/utf8"
 
@@ -14,7 +15,7 @@ import (
 
 // Schema names the form of the JSON documents. Within a version fields are
 // added, never renamed, retyped or removed. Durations are integer milliseconds
-// with the suffix _ms; a field that does not apply is left out. Text that came
+// with the suffix _ms, times of day RFC 3339; a field that does not apply is left out. Text that came
 // from a server keeps its characters by JSON escapes; where its bytes are no
 // UTF-8, a second field with the suffix _base64 holds them exactly.
 const Schema = "redlockctl/v1"
@@ -143,7 +144,42 @@ type lockJSON struct {
 	Tokens       int            `json:"tokens"`
 	EndsMs       *int64         `json:"majority_ends_ms,omitempty"`
 	Margin       *int           `json:"margin,omitempty"`
-	Nodes        []copyJSON     `json:"nodes"`
+	formJSON
+	Nodes []copyJSON `json:"nodes"`
+}
+
+// formJSON is what the form of a lock tells; nothing where nobody knows it.
+type formJSON struct {
+	Library     string          `json:"library,omitempty"` // several names where they cannot be told apart
+	Owner       *safetext.Text  `json:"owner,omitempty"`
+	OwnerBase64 string          `json:"owner_base64,omitempty"`
+	Created     time.Time       `json:"created,omitzero"`  // by the clock of its maker
+	Deadline    time.Time       `json:"deadline,omitzero"` // of a lock that ends by its value
+	Group       *safetext.Text  `json:"group,omitempty"`   // the lock whose part or companion the key is
+	GroupBase64 string          `json:"group_base64,omitempty"`
+	Companion   bool            `json:"companion,omitempty"`
+	TakingAway  string          `json:"taking_away,omitempty"`
+	Refused     string          `json:"refused,omitempty"`
+	Keys        []safetext.Text `json:"keys,omitempty"`        // of a lock that is several keys
+	KeysBase64  []string        `json:"keys_base64,omitempty"` // all of them, if one is no UTF-8
+}
+
+func formDoc(l *monitor.Lock) formJSON {
+	var doc formJSON
+	if f := l.Form; f != nil {
+		doc = formJSON{
+			Library: f.Library, Owner: optional(f.Owner.Raw()), OwnerBase64: base64Of(f.Owner.Raw()),
+			Created: f.Created, Deadline: deadline(l), Group: optional(f.Group.Raw()), GroupBase64: base64Of(f.Group.Raw()),
+			Companion: f.Companion, TakingAway: f.TakingAway, Refused: f.Refused,
+		}
+	}
+	doc.Keys = l.Keys
+	if slices.ContainsFunc(l.Keys, func(k safetext.Text) bool { return !utf8.ValidString(k.Raw()) }) {
+		for _, k := range l.Keys {
+			doc.KeysBase64 = append(doc.KeysBase64, base64.StdEncoding.EncodeToString([]byte(k.Raw())))
+		}
+	}
+	return doc
 }
 
 // copyJSON is a key on one node.
@@ -158,11 +194,12 @@ type copyJSON struct {
 	Immortal    bool           `json:"immortal,omitempty"`
 }
 
-func lockDoc(l monitor.Lock, s *monitor.Snapshot) lockJSON {
+func lockDoc(l *monitor.Lock, s *monitor.Snapshot) lockJSON {
 	doc := lockJSON{
 		Key: l.Key, KeyBase64: base64Of(l.Key.Raw()), State: l.State.String(),
 		Holder: optional(l.Holder.Raw()), HolderBase64: base64Of(l.Holder.Raw()),
 		Held: l.Held, N: s.Cluster.N, Quorum: s.Cluster.Quorum, Tokens: l.Tokens, EndsMs: msUntil(l.MajorityEnd, s.At),
+		formJSON: formDoc(l),
 	}
 	if l.Held >= s.Cluster.Quorum {
 		doc.Margin = &l.Margin

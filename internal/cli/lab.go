@@ -17,6 +17,7 @@ type labJSON struct {
 	Schema string          `json:"schema"`
 	Dir    safetext.Text   `json:"dir"`
 	Nodes  []labNodeJSON   `json:"nodes,omitempty"`
+	Faults []string        `json:"faults,omitempty"` // of lab up --bad
 	Ended  []safetext.Text `json:"ended,omitempty"`
 }
 
@@ -50,6 +51,7 @@ const labDirUsage = "where its files are (default $XDG_STATE_HOME/redlockctl/lab
 func (a *app) labUpCommand() *cobra.Command {
 	var dir, bin string
 	var nodes, port int
+	var bad bool
 	cmd := &cobra.Command{
 		Use:   "up",
 		Short: "Start real redis-servers on loopback ports and leave them running",
@@ -58,7 +60,11 @@ persistence, with the boot fence in an included file, and opens them: a new
 cluster's first life has no votes to forget. They run on in the background until
 "lab down". The command that starts a node again after a crash is printed; every
 such restart comes up closed, until a guard opens it. So does a node that "lab
-up" finds ended and starts again.`,
+up" finds ended and starts again.
+
+With --bad almost everything is wrong with them that can be wrong: wrong
+settings, a replica, locks that are stuck. It is for trying out what the console
+and "redlockctl doctor" say to that.`,
 		Args: noArgs,
 		RunE: a.run(func(ctx context.Context, _ []string) error {
 			switch {
@@ -66,17 +72,25 @@ up" finds ended and starts again.`,
 				return usageError{fmt.Errorf("--nodes %d is not in 1..%d", nodes, demoMaxNodes)}
 			case port < 1024 || port+nodes-1 > 65535:
 				return usageError{fmt.Errorf("--port %d: the ports of %d nodes are not in 1024..65535", port, nodes)}
+			case bad && (nodes < lab.BadNodes || port+nodes > 65535):
+				return usageError{fmt.Errorf("--bad needs %d nodes at least, not %d, and a port for a replica after theirs", lab.BadNodes, nodes)}
 			}
 			dir, err := a.labDir(dir)
 			if err != nil {
 				return err
 			}
-			started, err := lab.Up(ctx, dir, bin, nodes, port)
+			var started []lab.Started
+			var faults []string
+			if bad {
+				started, faults, err = lab.UpBad(ctx, dir, bin, nodes, port)
+			} else {
+				started, err = lab.Up(ctx, dir, bin, nodes, port)
+			}
 			if err != nil {
 				return err
 			}
 			if a.output == "json" {
-				doc := labJSON{Schema: Schema, Dir: text(dir)}
+				doc := labJSON{Schema: Schema, Dir: text(dir), Faults: faults}
 				for _, s := range started {
 					doc.Nodes = append(doc.Nodes, labNodeJSON{text(s.Name), text(s.Addr), s.Pid, startedAs(s), text(s.RestartCmd)})
 				}
@@ -87,10 +101,17 @@ up" finds ended and starts again.`,
 				t.add(plain(s.Name), plain(s.Addr), cell{text: fmt.Sprint(s.Pid)}, cell{text: startedAs(s)}, plain(s.RestartCmd))
 			}
 			t.write(a.out, a.color())
+			for i, fault := range faults {
+				if i == 0 {
+					fmt.Fprintln(a.out, "\nwhat is wrong with it, as redlockctl doctor will say:")
+				}
+				fmt.Fprintf(a.out, "  %s\n", fault)
+			}
 			return nil
 		}),
 	}
 	f := cmd.Flags()
+	f.BoolVar(&bad, "bad", false, "with faults of all kinds, to see what they look like")
 	f.StringVar(&dir, "dir", "", labDirUsage)
 	f.IntVar(&nodes, "nodes", 5, "how many masters")
 	f.IntVar(&port, "port", 7001, "port of the first one")

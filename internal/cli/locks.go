@@ -4,8 +4,10 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -22,58 +24,79 @@ type locksJSON struct {
 
 func (a *app) locksCommand() *cobra.Command {
 	var filter string
-	cmd := &cobra.Command{
+	var again live
+	cmd := again.add(&cobra.Command{
 		Use:   "locks",
 		Short: "The locks on every master: holder, copies, remaining TTLs",
 		Long: `Looks at every master once and prints a row for each lock. The column of a node
 is the remaining TTL of the copy there: - no copy, ? the node does not answer
 (~ its copy as last seen), ! another token than the holder's; a copy that never
-ends says so, and a value that is no string is named by its type. ENDS is when
+ends says so, and a value that is no lock is named by its type. ENDS is when
 the holder falls below a quorum, MARGIN how many copies may be lost before
-another client can reach one: 0 is a lock one restart away from two holders.`,
-		Args: noArgs,
+another client can reach one: 0 is a lock one restart away from two holders.
+MADE BY is the library whose locks look so, where another than this program is
+known, with what the lock tells: that it is several keys, or ends by its value
+and not by a TTL. JSON has more: owner, time of creation, what to know before
+the lock is taken away.
+
+A filter chooses by its terms, all of which must hold: a part of the name;
+state:WORD, node:NAME (has a copy there), holder:PART, lib:PART (who made it,
+lib:unknown for nobody known), ttl<5s, age>1h, margin:0, copies<3; with ! before
+a term, the opposite.`,
+		Args:    noArgs,
+		Example: `redlockctl locks --filter "state:orphan lib:redsync"`,
 		RunE: a.run(func(ctx context.Context, _ []string) error {
+			f := monitor.ParseFilter(filter)
+			if err := f.Check(nil); err != nil {
+				return usageError{err}
+			}
 			cfg, err := a.load()
 			if err != nil {
 				return err
 			}
-			s, err := look(ctx, cfg)
-			if err != nil {
-				return err
-			}
-			locks := filterLocks(s.Locks, filter)
-			if a.output == "json" {
-				doc := locksJSON{Schema: Schema, clusterJSON: clusterDoc(s.Cluster), Locks: make([]lockJSON, 0, len(locks))}
-				for _, l := range locks {
-					doc.Locks = append(doc.Locks, lockDoc(l, s))
+			return a.pictures(ctx, cfg, &again, func(s *monitor.Snapshot) error {
+				if err := f.Check(s.Nodes); err != nil {
+					return usageError{err}
 				}
-				if err := printJSON(a.out, doc); err != nil {
+				locks := matching(s, f.At(s.At))
+				printed, err := a.document(func() any { return locksDoc(locks, s) })
+				if err != nil {
 					return err
 				}
-			} else {
-				a.printLocks(a.out, s, locks)
-			}
-			for _, n := range s.Nodes {
-				switch n.State {
-				case monitor.NodeServing, monitor.NodeFenced, monitor.NodeHeld:
-				default:
-					fmt.Fprintf(a.errOut, "redlockctl: %s is %s: its copies are unknown\n", printable(n.Name), n.State)
+				if !printed {
+					a.printLocks(a.out, s, locks)
 				}
-			}
-			return nil
+				if again.set() {
+					return nil // the copies are marked, and once is enough to say why
+				}
+				for _, n := range s.Nodes {
+					switch n.State {
+					case monitor.NodeServing, monitor.NodeFenced, monitor.NodeHeld:
+					default:
+						fmt.Fprintf(a.errOut, "redlockctl: %s is %s: its copies are unknown\n", printable(n.Name), n.State)
+					}
+				}
+				return nil
+			})
 		}),
-	}
-	cmd.Flags().StringVar(&filter, "filter", "", "only locks whose name holds this text")
+	})
+	cmd.Flags().StringVar(&filter, "filter", "", "only locks that these terms choose: a part of the name, state:WORD, lib:PART, …")
 	return cmd
 }
 
-func filterLocks(locks []monitor.Lock, filter string) []monitor.Lock {
-	if filter == "" {
-		return locks
-	}
-	var kept []monitor.Lock
+func locksDoc(locks []*monitor.Lock, s *monitor.Snapshot) locksJSON {
+	doc := locksJSON{Schema: Schema, clusterJSON: clusterDoc(s.Cluster), Locks: make([]lockJSON, 0, len(locks))}
 	for _, l := range locks {
-		if strings.Contains(l.Key.Raw(), filter) || strings.Contains(l.Key.String(), filter) {
+		doc.Locks = append(doc.Locks, lockDoc(l, s))
+	}
+	return doc
+}
+
+// matching are the locks that a filter chooses, sorted by key.
+func matching(s *monitor.Snapshot, f monitor.Filter) []*monitor.Lock {
+	var kept []*monitor.Lock
+	for l := range s.Locks.All() {
+		if f.Match(l, s.Nodes) {
 			kept = append(kept, l)
 		}
 	}
@@ -81,19 +104,32 @@ func filterLocks(locks []monitor.Lock, filter string) []monitor.Lock {
 }
 
 // printLocks prints the table of locks.
-func (a *app) printLocks(w io.Writer, s *monitor.Snapshot, locks []monitor.Lock) {
+func (a *app) printLocks(w io.Writer, s *monitor.Snapshot, locks []*monitor.Lock) {
 	if len(locks) == 0 {
 		fmt.Fprintln(w, "no locks")
 		return
 	}
+	// A column that is empty, or names only this program, would be in the way.
+	wide := a.output == "wide"
+	forms := wide || slices.ContainsFunc(locks, func(l *monitor.Lock) bool {
+		by := madeBy(l, s.At)
+		return by != "" && by != ownLibrary
+	})
 	t := &table{head: []string{"NAME", "STATE", "COPIES"}}
 	for _, n := range s.Nodes {
 		t.head = append(t.head, safetext.Escape(n.Name))
 	}
-	t.head = append(t.head, "ENDS", "MARGIN", "HOLDER")
+	t.head = append(t.head, "ENDS", "MARGIN")
+	if forms {
+		t.head = append(t.head, "MADE BY")
+	}
+	if wide {
+		t.head = append(t.head, "OWNER", "TOKENS", "KEYS", "SEEN FOR")
+	}
+	t.head = append(t.head, "HOLDER")
 	for _, l := range locks {
 		row := []cell{
-			{text: a.clip(l.Key.String(), 60)},
+			{text: a.cut(l.Key.String(), 60)},
 			{text: l.State.String(), tone: lockTone(l.State)},
 			{text: fmt.Sprintf("%d/%d", l.Held, s.Cluster.N)},
 		}
@@ -111,10 +147,76 @@ func (a *app) printLocks(w io.Writer, s *monitor.Snapshot, locks []monitor.Lock)
 		if l.Held >= s.Cluster.Quorum {
 			margin = strconv.Itoa(l.Margin)
 		}
-		row = append(row, cell{text: ends}, cell{text: margin}, cell{text: a.clip(l.Holder.String(), 48)})
+		row = append(row, cell{text: ends}, cell{text: margin})
+		if forms {
+			row = append(row, cell{text: a.cut(madeBy(l, s.At), 48)})
+		}
+		if wide {
+			row = append(row, wideLock(l, s)...)
+		}
+		row = append(row, cell{text: a.cut(l.Holder.String(), 48)})
 		t.add(row...)
 	}
 	t.write(w, a.color())
+}
+
+// wideLock are the columns that there is no room for in most terminals.
+func wideLock(l *monitor.Lock, s *monitor.Snapshot) []cell {
+	owner, keys, seen := "-", "-", "-"
+	if l.Form != nil && !l.Form.Owner.Empty() {
+		owner = l.Form.Owner.String()
+	}
+	if len(l.Keys) > 1 {
+		names := make([]string, len(l.Keys))
+		for i, k := range l.Keys {
+			names[i] = k.String()
+		}
+		keys = strings.Join(names, " ")
+	}
+	if !l.Since.IsZero() {
+		seen = span(max(0, s.At.Sub(l.Since)))
+	}
+	return []cell{{text: owner}, {text: strconv.Itoa(l.Tokens)}, {text: keys}, {text: seen}}
+}
+
+// ownLibrary is the name of the form of this program's own locks.
+const ownLibrary = "redlockctl"
+
+// deadline is when a lock ends by its value; zero where that is not what ends
+// it. A value that looks like a time means that only where there is no TTL: else
+// it may as well say when the lock was made.
+func deadline(l *monitor.Lock) time.Time {
+	endless := func(c monitor.Copy) bool {
+		return c.State != monitor.CopyAbsent && !c.Token.Empty() && c.Expires.IsZero()
+	}
+	if l.Form == nil || !slices.ContainsFunc(l.Copies, endless) {
+		return time.Time{}
+	}
+	return l.Form.Deadline
+}
+
+// madeBy is who made a lock, and what its form tells that the other columns do
+// not; empty where nobody knows.
+func madeBy(l *monitor.Lock, now time.Time) string {
+	var parts []string
+	if l.Form != nil {
+		parts = append(parts, l.Form.Library)
+		if d := deadline(l); !d.IsZero() {
+			// A time on another's wall clock: compared with ours, by whole seconds.
+			if over := now.Sub(d).Truncate(time.Second); over > 0 {
+				parts = append(parts, "stale for "+span(over))
+			} else {
+				parts = append(parts, "ends in "+span(-over))
+			}
+		}
+		if l.Form.Companion {
+			parts = append(parts, "kept beside a lock")
+		}
+	}
+	if len(l.Keys) > 1 {
+		parts = append(parts, plural(len(l.Keys), "key", "keys"))
+	}
+	return strings.Join(parts, ", ")
 }
 
 func lockTone(st monitor.LockState) tone {
@@ -129,14 +231,14 @@ func lockTone(st monitor.LockState) tone {
 	return toneBad
 }
 
-func copyCell(c monitor.Copy, l monitor.Lock, s *monitor.Snapshot) cell {
+func copyCell(c monitor.Copy, l *monitor.Lock, s *monitor.Snapshot) cell {
 	var text string
 	switch {
 	case c.State == monitor.CopyAbsent:
 		return cell{text: "-", tone: toneDim}
 	case c.State == monitor.CopyUnknown && c.Token.Empty():
 		return cell{text: "?", tone: toneWarn}
-	case c.Type != "" && c.Type != "string":
+	case c.Type != "" && c.Type != "string" && c.Token.Empty():
 		text = safetext.Escape(c.Type)
 	case c.Expires.IsZero():
 		text = "no TTL"
@@ -146,7 +248,7 @@ func copyCell(c monitor.Copy, l monitor.Lock, s *monitor.Snapshot) cell {
 	if c.State == monitor.CopyUnknown {
 		return cell{text: "?~" + text, tone: toneWarn}
 	}
-	if c.Token != l.Holder && (c.Type == "" || c.Type == "string") {
+	if c.Token != l.Holder && (c.Type == "" || c.Type == "string" || !c.Token.Empty()) {
 		return cell{text: text + "!", tone: toneBad}
 	}
 	return cell{text: text}

@@ -23,30 +23,32 @@ type nodesJSON struct {
 }
 
 func (a *app) nodesCommand() *cobra.Command {
-	return &cobra.Command{
+	var again live
+	return again.add(&cobra.Command{
 		Use:   "nodes",
 		Short: "The masters: state, clock, fence, what is wrong",
 		Long: `Looks at every master once and prints a row for each. OFFSET is how far the
 node's clock is ahead of this machine's, with the bound that the round trip
 leaves. FENCE is open, closed (by a boot fence or a guard), held (by an
-operator), or the number of replicas that a write needs there.`,
+operator), or the number of replicas that a write needs there. With -o wide also
+the drift of the clock, what is persisted and evicted, clients, memory, run id.`,
 		Args: noArgs,
 		RunE: a.run(func(ctx context.Context, _ []string) error {
 			cfg, err := a.load()
 			if err != nil {
 				return err
 			}
-			s, err := look(ctx, cfg)
-			if err != nil {
+			return a.pictures(ctx, cfg, &again, func(s *monitor.Snapshot) error {
+				printed, err := a.document(func() any {
+					return nodesJSON{Schema: Schema, clusterJSON: clusterDoc(s.Cluster), Nodes: nodeDocs(s)}
+				})
+				if err == nil && !printed {
+					a.printNodes(a.out, s, nil)
+				}
 				return err
-			}
-			if a.output == "json" {
-				return printJSON(a.out, nodesJSON{Schema: Schema, clusterJSON: clusterDoc(s.Cluster), Nodes: nodeDocs(s)})
-			}
-			a.printNodes(a.out, s, nil)
-			return nil
+			})
 		}),
-	}
+	})
 }
 
 func nodeDocs(s *monitor.Snapshot) []nodeJSON {
@@ -64,7 +66,12 @@ func (a *app) printNodes(w io.Writer, s *monitor.Snapshot, guard []restartguard.
 	for _, g := range guard {
 		waits[g.Node] = g
 	}
-	t := &table{head: []string{"NODE", "ADDR", "STATE", "UPTIME", "LOCKS", "RTT", "OFFSET", "FENCE", "RESTARTS", "VERSION", "NOTE"}}
+	t := &table{head: []string{"NODE", "ADDR", "STATE", "UPTIME", "LOCKS", "RTT", "OFFSET", "FENCE", "RESTARTS", "VERSION"}}
+	wide := a.output == "wide"
+	if wide {
+		t.head = append(t.head, "DRIFT", "ROLE", "PERSISTENT", "EVICTION", "REPLICAS", "CLIENTS", "MEMORY", "RUN ID")
+	}
+	t.head = append(t.head, "NOTE")
 	for _, n := range s.Nodes {
 		row := nodeCells(n)
 		fence := fenceCell(n)
@@ -79,10 +86,38 @@ func (a *app) printNodes(w io.Writer, s *monitor.Snapshot, guard []restartguard.
 		if n.Version != "" {
 			version = n.Version
 		}
-		t.add(plain(n.Name), plain(n.Addr), row.state, row.uptime, row.locks, row.rtt, cell{text: offset}, fence,
-			cell{text: strconv.Itoa(n.Restarts)}, plain(version), cell{text: a.clip(row.note, 100)})
+		cells := []cell{plain(n.Name), plain(n.Addr), row.state, row.uptime, row.locks, row.rtt, {text: offset}, fence,
+			{text: strconv.Itoa(n.Restarts)}, plain(version)}
+		if wide {
+			cells = append(cells, a.wideCells(n)...)
+		}
+		t.add(append(cells, cell{text: a.cut(row.note, 100)})...)
 	}
 	t.write(w, a.color())
+}
+
+// wideCells are what there is no room for in most terminals.
+func (a *app) wideCells(n monitor.Node) []cell {
+	or := func(s string) cell {
+		if s == "" {
+			s = "-"
+		}
+		return plain(s)
+	}
+	drift, persistent := "-", "no"
+	if n.Drift.Valid {
+		drift = fmt.Sprintf("%+.1f%s%.1fppm", n.Drift.PPM, a.plusMinus(), n.Drift.Bound)
+	}
+	if n.Persistent {
+		persistent = "yes"
+	}
+	if n.RunID == "" {
+		persistent = "-"
+	}
+	return []cell{
+		{text: drift}, or(n.Role), {text: persistent}, or(n.Eviction), {text: strconv.Itoa(n.Replicas)}, {text: strconv.Itoa(n.Clients)},
+		{text: fmt.Sprintf("%.1fMiB", float64(n.UsedMemory)/(1<<20))}, or(n.RunID),
+	}
 }
 
 // nodeRow is what both tables of nodes show.

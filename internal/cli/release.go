@@ -33,8 +33,9 @@ func (a *app) releaseCommand() *cobra.Command {
 the release; its copy may live on until its TTL is over, and that is said.
 
 Exit code 5 when no node holds the token.`,
-		Example: "redlockctl release job:1 --token-file job.token",
-		Args:    oneName("lock"),
+		Example:           "redlockctl release job:1 --token-file job.token",
+		Args:              oneName("lock"),
+		ValidArgsFunction: a.completeLocks,
 		RunE: a.run(func(ctx context.Context, args []string) error {
 			token, err := tok.need(a.in)
 			if err != nil {

@@ -12,10 +12,13 @@ import (
 	"strconv"
 	"syscall"
 	"time"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
+	"redlockctl/internal/audit"
 	"redlockctl/internal/config"
+	"redlockctl/internal/operator"
 	"redlockctl/internal/safetext"
 	"redlockctl/redlock"
 )
@@ -96,6 +99,9 @@ the group gets SIGTERM and after --kill-after SIGKILL, so that it is dead before
 the validity ends. Where the system can do that (Linux) the command dies with
 redlockctl, should that be killed.
 
+The audit log has the acquisition, the start of the command (its first word), how
+it ended, and the release; what cannot be logged is not begun.
+
 What is beyond its power: processes that leave the group, a redlockctl that is
 stopped (SIGSTOP) while the command goes on, and a request that the command sent
 before it was ended. Against those only a fencing token helps that the resource
@@ -107,6 +113,7 @@ was lost and the command ended for that, 6 refused, 126 and 127 when the command
 cannot be executed or found.`,
 		Example: `redlockctl run backup:nightly --ttl 30s -- /usr/local/bin/backup --full
 redlockctl run job:1 --wait 1m --kill-after 2s -- sh -c 'work; more-work'`,
+		ValidArgsFunction: beforeCommand(a.completeLocks),
 		Args: func(cmd *cobra.Command, args []string) error {
 			dash := cmd.ArgsLenAtDash()
 			switch {
@@ -146,7 +153,7 @@ redlockctl run job:1 --wait 1m --kill-after 2s -- sh -c 'work; more-work'`,
 		}, func(cfg *config.Config, h *hand) error {
 			r := &running{
 				app: a, hand: h, name: args[0], argv: args[1:],
-				ttl: ttlFor(ttl, cfg), wait: wait, extensions: extensions, fencing: fencing,
+				ttl: ttlFor(ttl, cfg), wait: wait, extensions: extensions, fencing: fencing, clusterName: cfg.Cluster.Name,
 				ending: ending{killAfter: killAfter, margin: endMargin(ttlFor(ttl, cfg))},
 			}
 			return r.run(ctx)
@@ -189,8 +196,11 @@ type running struct {
 	extensions int
 	fencing    bool
 	ending     ending
+	// clusterName is for the audit log.
+	clusterName string
 
-	interrupted bool // by the terminal, which told nobody but the command
+	interrupted bool   // by the terminal, which told nobody but the command
+	why         string // the command was ended before its time
 }
 
 func (r *running) run(ctx context.Context) error {
@@ -210,7 +220,7 @@ func (r *running) run(ctx context.Context) error {
 	defer signal.Stop(signals)
 	// What came before that has ended the context.
 	if err = ctx.Err(); err == nil {
-		err = r.under(lock, keeper, signals)
+		err = r.logged(lock, func() error { return r.under(lock, keeper, signals) })
 	}
 	keeper.Stop()
 	// Now the end of the context was meant for the command, and must not hinder
@@ -224,6 +234,37 @@ func (r *running) run(ctx context.Context) error {
 		r.hand.close()
 		signal.Reset(syscall.SIGINT)
 		_ = syscall.Kill(0, syscall.SIGINT)
+	}
+	return err
+}
+
+// logged runs the command between two lines of the audit log. The second one is
+// written when nothing can be held up by it any more: a command whose lock is lost
+// must be dead in time, whatever the disk does.
+func (r *running) logged(lock *redlock.Lock, under func() error) error {
+	record := audit.Record{
+		Time: time.Now().UTC(), ID: audit.NewID(), Phase: audit.Intent, Actor: audit.Actor(r.getenv), Cluster: r.clusterName,
+		Act: "run", Target: safetext.Escape(r.name), TokenSHA: audit.TokenSHA(lock.Token()), Detail: "command " + r.argv[0],
+	}
+	if utf8.ValidString(r.name) { // as the acts on a lock have it
+		record.Target = r.name
+	}
+	if err := r.log.Write(record); err != nil {
+		return fmt.Errorf("%w: a command whose run cannot be logged is not run: %w", operator.ErrRefused, err)
+	}
+	err := under()
+	record.Time, record.Phase, record.Detail = time.Now().UTC(), audit.Done, "the command ended: exit code 0"
+	var code serverExit
+	switch {
+	case errors.As(err, new(lostError)):
+		record.Phase, record.Detail = audit.Failed, "lock lost: "+r.why+"; the command was ended"
+	case errors.As(err, &code):
+		record.Detail = fmt.Sprintf("the command ended: exit code %d", int(code))
+	case err != nil:
+		record.Phase, record.Detail = audit.Failed, err.Error()
+	}
+	if lerr := r.log.Write(record); lerr != nil {
+		fmt.Fprintf(r.errOut, "redlockctl: run \"%s\": %s\n", safetext.Escape(r.name), printable(lerr.Error()))
 	}
 	return err
 }
@@ -321,11 +362,27 @@ func (r *running) under(lock *redlock.Lock, keeper *redlock.Keeper, signals <-ch
 	}
 }
 
+// lossFor is why a lock cannot be kept, for the audit log: the message for people
+// may name the token of who holds it now.
+func lossFor(err error) string {
+	var e *redlock.Error
+	switch {
+	case err == nil:
+		return "it could not be extended any more"
+	case errors.As(err, &e) && e.Kind != nil:
+		return e.Op + ": " + e.Kind.Error()
+	}
+	return err.Error()
+}
+
 // tell says why the command is being ended.
 func (r *running) tell(err error, left time.Duration) {
 	why := "it cannot be extended any more"
 	if err != nil {
 		why = printable(err.Error())
+	}
+	if r.why == "" {
+		r.why = lossFor(err)
 	}
 	when := span(left) + " before the validity ends"
 	if left <= 0 {

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"maps"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -34,7 +36,19 @@ func TestMain(m *testing.M) {
 	}
 	testscript.Main(m, map[string]func(){
 		"redlockctl": func() { os.Exit(Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) },
+		"fetch":      fetch,
 	})
+}
+
+// fetch URL: prints what is there; exit code 1 if there is no answer.
+func fetch() {
+	answer, err := http.Get(os.Args[1])
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	_, _ = io.Copy(os.Stdout, answer.Body)
+	_ = answer.Body.Close()
 }
 
 // TestScripts runs the scenarios in testdata/script, each on masters of its
@@ -48,6 +62,9 @@ func TestScripts(t *testing.T) {
 			b := &bed{t: env.T(), dir: filepath.Join(env.WorkDir, ".redis"), servers: map[string]*lab.Server{}, started: map[string]time.Time{}, jobs: map[string]*job{}}
 			env.Values[bedKey{}] = b
 			env.Defer(b.close)
+			// A program built with the race detector would wait for a second at each of
+			// its ends, for reports that were still to come.
+			env.Setenv("GORACE", "atexit_sleep_ms=0")
 			for name, dir := range map[string]string{"HOME": "home", "XDG_STATE_HOME": "state", "XDG_CONFIG_HOME": "xdg"} {
 				env.Setenv(name, filepath.Join(env.WorkDir, dir))
 			}

@@ -61,6 +61,7 @@ func specOf(cfg *config.Config, withGuard bool) (spec, error) {
 			Timeout:      cfg.Guard.Timeout,
 			Methods:      methodsOf(cfg),
 			ClockStep:    cfg.Guard.ClockStep,
+			Early:        cfg.Guard.Early,
 			N:            len(nodes),
 		},
 	}
@@ -77,6 +78,11 @@ func specOf(cfg *config.Config, withGuard bool) (spec, error) {
 // look is the picture of the cluster once every node has been seen, or
 // [settleTime] is over.
 func look(ctx context.Context, cfg *config.Config) (*monitor.Snapshot, error) {
+	return lookFor(ctx, cfg, settleTime)
+}
+
+// lookFor is look with a bound of its own.
+func lookFor(ctx context.Context, cfg *config.Config, most time.Duration) (*monitor.Snapshot, error) {
 	s, err := specOf(cfg, false)
 	if err != nil {
 		return nil, err
@@ -90,13 +96,13 @@ func look(ctx context.Context, cfg *config.Config) (*monitor.Snapshot, error) {
 	wg.Go(func() { mon.Run(run) })
 	defer wg.Wait()
 	defer stop()
-	return settled(ctx, mon)
+	return settled(ctx, mon, most)
 }
 
-// settled waits for the first full picture, at most [settleTime]. What is
+// settled waits for the first full picture, for so long at most. What is
 // missing then is shown as unknown; only the end of ctx is an error.
-func settled(ctx context.Context, mon *monitor.Monitor) (*monitor.Snapshot, error) {
-	bounded, cancel := context.WithTimeout(ctx, settleTime)
+func settled(ctx context.Context, mon *monitor.Monitor, most time.Duration) (*monitor.Snapshot, error) {
+	bounded, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
 	_ = mon.Settled(bounded)
 	if err := ctx.Err(); err != nil {
@@ -153,6 +159,9 @@ type session struct {
 	delay time.Duration
 	stop  context.CancelFunc
 	wg    sync.WaitGroup
+	// cluster is its name; told are the metrics, nil if there are none.
+	cluster string
+	told    *listening
 }
 
 // openSession starts the parts; they run until ctx ends or the session is
@@ -166,7 +175,7 @@ func openSession(ctx context.Context, s spec) (*session, error) {
 	if err != nil {
 		return nil, err
 	}
-	ses := &session{hand: h, mon: mon, delay: s.guard.Delay}
+	ses := &session{hand: h, mon: mon, delay: s.guard.Delay, cluster: s.monitor.ClusterName}
 	if len(s.guarded) > 0 {
 		cfg := s.guard
 		cfg.OnEvent = func(e restartguard.Event) {
@@ -183,6 +192,7 @@ func openSession(ctx context.Context, s spec) (*session, error) {
 			h.close()
 			return nil, err
 		}
+		mon.Guarded(func() monitor.GuardSight { return guardSight(ses.guard) })
 	}
 	run, stop := context.WithCancel(ctx)
 	ses.stop = stop
@@ -191,6 +201,23 @@ func openSession(ctx context.Context, s spec) (*session, error) {
 		ses.wg.Go(func() { _ = ses.guard.Run(run) })
 	}
 	return ses, nil
+}
+
+// sightOf is what findings know of a guard.
+func sightOf(g *restartguard.Guard) monitor.GuardSight {
+	sight := monitor.GuardSight{Nodes: map[string]monitor.GuardedNode{}}
+	for _, s := range g.Status() {
+		if s.Method.Kind == restartguard.Advice {
+			continue // it closes nothing
+		}
+		sight.Nodes[s.Node] = monitor.GuardedNode{
+			Known: s.Known, Verified: s.Verified, Exposed: s.Phase == restartguard.PhaseExposed, OpenFor: s.Exposed, Err: s.Err,
+		}
+	}
+	if o := g.Outlook(); !o.Possible() && g.Met() {
+		sight.Outlook = o.Text(time.Now())
+	}
+	return sight
 }
 
 // alarming tells if a person should look at an event of the guard.
@@ -226,7 +253,11 @@ func (a actions) note(node, key, done string, err error) {
 }
 
 func (a actions) Acquire(ctx context.Context, resource string, ttl time.Duration) (*redlock.Lock, error) {
+	began := time.Now()
 	l, err := a.op.Acquire(ctx, resource, ttl)
+	if a.told != nil {
+		a.told.Acquired(a.cluster, time.Since(began), err)
+	}
 	a.note("", resource, "operator: acquire "+resource, err)
 	return l, err
 }

@@ -4,10 +4,12 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"redlockctl/internal/config"
 	"redlockctl/internal/safetext"
 	"redlockctl/monitor"
 	"redlockctl/redlock"
@@ -19,40 +21,72 @@ type statusJSON struct {
 	clusterJSON
 	Nodes []nodeJSON     `json:"nodes"`
 	Locks map[string]int `json:"locks"` // by state, and "total"
+	// Where a guard on this machine keeps what it knows: the node that it opens
+	// first, and when there is a quorum again.
+	FirstNode    *safetext.Text `json:"first_rejoin_node,omitempty"`
+	FirstMs      *int64         `json:"first_rejoin_ms,omitempty"`
+	QuorumBackMs *int64         `json:"quorum_back_ms,omitempty"`
 }
 
 func (a *app) statusCommand() *cobra.Command {
-	return &cobra.Command{
+	var again live
+	return again.add(&cobra.Command{
 		Use:   "status",
 		Short: "The state of the cluster in a few lines",
 		Long: `Looks at every master once and prints the verdict, the nodes and a count of the
 locks by state. A node that does not answer within two seconds is shown as such.
+Where a guard on this machine keeps what it knows in [guard] state_dir, it is said
+which closed node is back first, and when there is a quorum again.
 
 Exit code 0 when a quorum of the masters serves, also when the cluster is
-degraded; 4 when none does, and so nothing can be locked.`,
-		Args: noArgs,
+degraded; 4 when none does, and so nothing can be locked. With --watch it is 0.`,
+		Example: "redlockctl status --watch\nredlockctl status -o jsonl --watch=10s | jq --unbuffered .verdict",
+		Args:    noArgs,
 		RunE: a.run(func(ctx context.Context, _ []string) error {
 			cfg, err := a.load()
 			if err != nil {
 				return err
 			}
-			s, err := look(ctx, cfg)
-			if err != nil {
-				return err
-			}
-			if a.output == "json" {
-				doc := statusJSON{Schema: Schema, clusterJSON: clusterDoc(s.Cluster), Nodes: nodeDocs(s), Locks: map[string]int{"total": len(s.Locks)}}
-				for _, l := range s.Locks {
-					doc.Locks[l.State.String()]++
-				}
-				if err := printJSON(a.out, doc); err != nil {
+			return a.pictures(ctx, cfg, &again, func(s *monitor.Snapshot) error {
+				printed, err := a.document(func() any { return statusDoc(cfg, s) })
+				if err != nil {
 					return err
 				}
-			} else {
-				a.printStatus(a.out, s)
-			}
-			return unavailable(s)
+				if !printed {
+					a.printStatus(a.out, s)
+					a.printOutlook(a.out, cfg, s)
+				}
+				return unavailable(s)
+			})
 		}),
+	})
+}
+
+func statusDoc(cfg *config.Config, s *monitor.Snapshot) statusJSON {
+	doc := statusJSON{Schema: Schema, clusterJSON: clusterDoc(s.Cluster), Nodes: nodeDocs(s), Locks: map[string]int{"total": s.Locks.Len()}}
+	for st := range monitor.LockStates() {
+		if n := s.Counts[st]; n > 0 {
+			doc.Locks[st.String()] = n
+		}
+	}
+	if o, known := outlookOf(cfg, s); known {
+		if o.First != "" {
+			doc.FirstNode, doc.FirstMs = optional(o.First), msUntil(o.FirstAt, s.At)
+		}
+		doc.QuorumBackMs = msUntil(o.Until, s.At)
+	}
+	return doc
+}
+
+// printOutlook says what the guard on this machine is waiting for.
+func (a *app) printOutlook(w io.Writer, cfg *config.Config, s *monitor.Snapshot) {
+	o, known := outlookOf(cfg, s)
+	switch {
+	case !known:
+	case !o.Possible():
+		fmt.Fprintf(w, "\n%s\n", safetext.Escape(o.Text(s.At)))
+	case o.First != "":
+		fmt.Fprintf(w, "\nguard: opens %s in %s\n", safetext.Escape(o.First), left(o.FirstAt.Sub(s.At)))
 	}
 }
 
@@ -90,34 +124,28 @@ func (a *app) printStatus(w io.Writer, s *monitor.Snapshot) {
 		more = fmt.Sprintf("%d more may fail", c.CanLose)
 	}
 	fmt.Fprintf(w, "%s: %s%s: %d of %d nodes serve, quorum %d, %s\n", name, word, reason, c.Serving, c.N, c.Quorum, more)
-	fmt.Fprintf(w, "locks: %s\n\n", lockCount(s.Locks))
+	fmt.Fprintf(w, "locks: %s\n\n", lockCount(s.Counts))
 
 	t := &table{head: []string{"NODE", "STATE", "UPTIME", "LOCKS", "RTT", "NOTE"}}
 	for _, n := range s.Nodes {
 		row := nodeCells(n)
-		t.add(plain(n.Name), row.state, row.uptime, row.locks, row.rtt, cell{text: a.clip(row.note, 80)})
+		t.add(plain(n.Name), row.state, row.uptime, row.locks, row.rtt, cell{text: a.cut(row.note, 80)})
 	}
 	t.write(w, a.color())
 }
 
 // lockCount is the number of locks, and how many are in which state, the most
 // urgent first.
-func lockCount(locks []monitor.Lock) string {
-	if len(locks) == 0 {
-		return "none"
-	}
-	var by [monitor.LockImmortal + 1]int
-	for _, l := range locks {
-		by[l.State]++
-	}
+func lockCount(by monitor.Counts) string {
 	var parts []string
-	for st := monitor.LockImmortal; ; st-- {
+	for st := range monitor.LockStates() {
 		if by[st] > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", by[st], st))
 		}
-		if st == 0 {
-			break
-		}
 	}
-	return fmt.Sprintf("%d (%s)", len(locks), strings.Join(parts, ", "))
+	if len(parts) == 0 {
+		return "none"
+	}
+	slices.Reverse(parts)
+	return fmt.Sprintf("%d (%s)", by.Total(), strings.Join(parts, ", "))
 }

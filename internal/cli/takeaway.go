@@ -74,8 +74,9 @@ Without --yes the holder, the TTLs and the effect are shown, and the name must b
 typed; where nobody can be asked, the act is refused with exit code 6. Each node
 compares the token again when the act runs; with --token only copies of that
 token are touched. Intent and outcome are written to the audit log.`,
-		Example: way.example,
-		Args:    oneName("lock"),
+		Example:           way.example,
+		Args:              oneName("lock"),
+		ValidArgsFunction: a.completeLocks,
 		RunE: a.run(func(ctx context.Context, args []string) error {
 			name := args[0]
 			token, err := tok.read(a.in)

@@ -24,20 +24,7 @@ func (a *app) versionCommand() *cobra.Command {
 		Short: "The version of this program",
 		Args:  noArgs,
 		RunE: a.run(func(context.Context, []string) error {
-			doc := versionJSON{Schema: Schema, Version: "(devel)", Go: runtime.Version()}
-			if info, ok := debug.ReadBuildInfo(); ok {
-				if info.Main.Version != "" {
-					doc.Version = info.Main.Version
-				}
-				for _, s := range info.Settings {
-					switch s.Key {
-					case "vcs.revision":
-						doc.Revision = s.Value
-					case "vcs.modified":
-						doc.Modified = s.Value == "true"
-					}
-				}
-			}
+			doc := build()
 			if a.output == "json" {
 				return printJSON(a.out, doc)
 			}
@@ -52,4 +39,25 @@ func (a *app) versionCommand() *cobra.Command {
 			return nil
 		}),
 	}
+}
+
+// build is what this program was built from.
+func build() versionJSON {
+	doc := versionJSON{Schema: Schema, Version: "(devel)", Go: runtime.Version()}
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return doc
+	}
+	if info.Main.Version != "" {
+		doc.Version = info.Main.Version
+	}
+	for _, s := range info.Settings {
+		switch s.Key {
+		case "vcs.revision":
+			doc.Revision = s.Value
+		case "vcs.modified":
+			doc.Modified = s.Value == "true"
+		}
+	}
+	return doc
 }

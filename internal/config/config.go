@@ -1,10 +1,12 @@
 // Package config reads config.toml: defaults, then the file, then the
-// environment, then flags, validated whole before anything is contacted.
+// environment, then flags, validated whole before anything is contacted. A file
+// has one cluster, or several in tables of their own; several files make one
+// [Set].
 //
 // All that is wrong is reported at once, each with file, line, key and value,
 // the other value where two contradict each other, and what would be right.
 // What the program knows of keys is what it asks for while it builds a
-// [Config]: see [Load]. The commented example config.toml at the root of the
+// [Config]: see [LoadAll]. The commented example config.toml at the root of the
 // project documents every key.
 //
 // The environment can only take rights away: REDLOCKCTL_READ_ONLY=1 makes the
@@ -20,10 +22,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
-	"sort"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -45,6 +45,9 @@ type Config struct {
 	Guard   Guard
 	TUI     TUI
 	Audit   Audit
+	// Settings are all keys that are known, with what each came to and from where:
+	// those of this cluster and those of the whole file.
+	Settings []Setting
 	// Warnings are what is allowed and yet seldom meant, such as an even number
 	// of masters; each a sentence that begins with file and line.
 	Warnings []string
@@ -74,6 +77,9 @@ type Guard struct {
 	// ClockStep is the least forward step of a node's clock that is a loss.
 	ClockStep time.Duration
 	Counter   bool // a counter key shows a restored snapshot
+	// Early is how nodes may rejoin before D; the zero value if early_rejoin is not
+	// set.
+	Early restartguard.Early
 	// StateDir is what the daemon remembers in; "" without a home.
 	StateDir string
 }
@@ -111,39 +117,6 @@ const (
 	// lead anywhere.
 	mostBytes = 1 << 18
 )
-
-// Load reads and validates the file at path. What is wrong with it is an
-// [*Error] that lists every problem with file, line, key, the offending values
-// and what would be right; a file that is not there is [ErrNotFound]. Nothing
-// is contacted. Files that the configuration names are found from its own
-// directory.
-func Load(path string, getenv func(string) string) (*Config, error) {
-	f := &file{path: path}
-	text, err := read(path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil, fmt.Errorf("%w: %q does not exist", ErrNotFound, path)
-	case err != nil:
-		f.report(0, "", "", "cannot be read: %v", cause(err))
-		return nil, f.err()
-	}
-	values := map[string]any{}
-	if _, err := toml.Decode(text, &values); err != nil {
-		f.syntax(text, err)
-		return nil, f.err()
-	}
-	if len(values) == 0 {
-		f.report(0, "", "", "is empty; it needs at least max_ttl in [cluster] and one [[nodes]] with name and addr "+
-			"(`redlockctl demo` runs without a configuration)")
-		return nil, f.err()
-	}
-	f.lines = scanLines(text)
-	c := f.config(values, getenv)
-	if len(f.problems) > 0 {
-		return nil, f.err()
-	}
-	return c, nil
-}
 
 func read(path string) (string, error) {
 	r, err := os.Open(path)
@@ -184,66 +157,32 @@ func (f *file) syntax(text string, err error) {
 	f.report(pe.Position.Line, "", "", "is not TOML: %s", safetext.Escape(message))
 }
 
-// err is what was reported, in the order of the file.
-func (f *file) err() error {
-	order := func(line int) int {
-		if line == 0 {
-			return int(^uint(0) >> 1)
+// cluster reads [cluster], or the same keys in [clusters.NAME]. The setting is
+// the one that gives the name, also where that is the header of the table.
+func (f *file) cluster(c *Config, of form, readOnly bool) (span, setting) {
+	t := of.keys
+	var named setting
+	if c.Cluster.Name = of.name; of.name == "" {
+		c.Cluster.Name, named = t.text("name", defaultClusterName)
+		if why := badName(c.Cluster.Name, 64, true); why != "" {
+			named.problem("%s", why)
 		}
-		return line
+	} else if named = t.get("name"); named.set {
+		named.problem("the name of this cluster is %q, that of its table; remove it", of.name)
 	}
-	sort.SliceStable(f.problems, func(i, j int) bool {
-		return order(f.problems[i].Line) < order(f.problems[j].Line)
-	})
-	return &Error{Problems: f.problems}
-}
-
-// config builds the configuration and reports what is wrong on the way.
-func (f *file) config(values map[string]any, getenv func(string) string) *Config {
-	c := &Config{Path: f.path}
-	root := f.section("", "", values)
-
-	cluster := root.sub("cluster", "[cluster]")
-	maxTTL := f.cluster(c, cluster)
-	if v := getenv("REDLOCKCTL_READ_ONLY"); v != "" {
-		switch strings.ToLower(v) {
-		case "1", "true", "yes":
-			c.Cluster.ReadOnly = true
-		case "0", "false", "no":
-		default:
-			f.report(0, "REDLOCKCTL_READ_ONLY", fmt.Sprintf("%q", v), "environment variable is neither 1 nor 0")
-		}
-	}
-	f.nodes(c, root, getenv)
-	drift := f.redlock(c, root.sub("redlock", "[redlock]"), maxTTL)
-	f.monitor(c, root.sub("monitor", "[monitor]"))
-	f.guard(c, root.sub("guard", "[guard]"), maxTTL, drift, getenv)
-
-	tui := root.sub("tui", "[tui]")
-	c.TUI.Color = tui.choice("color", "auto", "auto", "never") == "auto" && getenv("NO_COLOR") == ""
-	c.TUI.ASCII = tui.boolean("ascii", false)
-	c.TUI.FPS = tui.integer("fps", defaultFPS, 1, 60)
-
-	f.audit(c, root.sub("audit", "[audit]"), getenv)
-	f.unknown()
-	return c
-}
-
-func (f *file) cluster(c *Config, t *table) span {
-	name, s := t.text("name", defaultClusterName)
-	if why := badName(name, 64, true); why != "" {
-		s.problem("%s", why)
-	}
-	c.Cluster.Name = name
 	c.Cluster.LockPatterns = t.texts("lock_patterns", "*")
-	c.Cluster.ReadOnly = t.boolean("read_only", false)
+	var s setting
+	if c.Cluster.ReadOnly, s = t.boolean("read_only", false); readOnly {
+		c.Cluster.ReadOnly = true
+		s.came("true", "REDLOCKCTL_READ_ONLY")
+	}
 	maxTTL := t.duration("max_ttl", 0, 10*time.Millisecond)
 	if !maxTTL.set {
 		maxTTL.ok = false
 		maxTTL.problem(`is missing; set it to the longest TTL that any client of this cluster uses, such as "30s"`)
 	}
 	c.Cluster.MaxTTL = maxTTL.Duration
-	return maxTTL
+	return maxTTL, named
 }
 
 // redlock reads [redlock] and returns its drift factor.
@@ -302,14 +241,9 @@ func (f *file) monitor(c *Config, t *table) {
 	}
 }
 
-func (f *file) guard(c *Config, t *table, maxTTL span, drift setting, getenv func(string) string) {
+func (f *file) guard(c *Config, t *table, maxTTL span, drift setting) {
 	g := &c.Guard
-	if dir, s := t.text("state_dir", ""); s.set {
-		g.StateDir = f.resolve(dir, getenv)
-	} else if dir := userDir(getenv, "XDG_STATE_HOME", ".local/state"); dir != "" {
-		g.StateDir = filepath.Join(dir, "redlockctl", "guard")
-	}
-	g.Counter = t.boolean("counter", false)
+	g.Counter, _ = t.boolean("counter", false)
 	step := t.duration("clock_step", defaultClockStep, leastDuration)
 	g.ClockStep = step.Duration
 	if t.choice("first_contact", "adopt", "adopt", "fence") == "fence" {
@@ -326,6 +260,7 @@ func (f *file) guard(c *Config, t *table, maxTTL span, drift setting, getenv fun
 	poll := t.duration("poll", defaultGuardPoll, 10*time.Millisecond)
 	timeout := t.duration("timeout", defaultGuardTimeout, 5*time.Millisecond)
 	g.Poll, g.Timeout = poll.Duration, timeout.Duration
+	f.early(c, t, delay)
 	if !maxTTL.ok {
 		return
 	}
@@ -348,20 +283,36 @@ func (f *file) guard(c *Config, t *table, maxTTL span, drift setting, getenv fun
 	}
 }
 
-func (f *file) audit(c *Config, t *table, getenv func(string) string) {
+// audit reads [audit]. The setting is one to complain about where something is
+// to be logged: there is no path.
+// early reads how nodes may rejoin before D.
+func (f *file) early(c *Config, t *table, delay span) {
+	on, _ := t.boolean("early_rejoin", false)
+	bound := t.duration("attempt_bound", 0, leastDuration)
+	switch node := c.Redlock.NodeTimeout; {
+	case on && !bound.set:
+		bound.problem("is missing, and early_rejoin needs it: the longest time in which an attempt of any client of this cluster, " +
+			"or an extension, may still be granted after its first request was sent; it has no default, since only you know the clients")
+	case bound.set && bound.ok && bound.Duration < node:
+		bound.problem("is less than [redlock] node_timeout = %s, so that not even this program keeps to it", show(node))
+	case on && bound.ok && delay.ok && restartguard.EarlyAfter(bound.Duration) >= delay.Duration:
+		bound.problem("is not below %s: early_rejoin would never be early", delay.refer())
+	case on && bound.ok:
+		c.Guard.Early = restartguard.Early{AttemptBound: bound.Duration, Patterns: c.Cluster.LockPatterns}
+	}
+}
+
+func (f *file) audit(c *Config, t *table, getenv func(string) string) (missing setting) {
 	path, s := t.text("path", "")
 	if s.set {
 		c.Audit.Path = f.resolve(path, getenv)
-		return
+	} else if dir := userDir(getenv, "XDG_STATE_HOME", ".local/state"); dir != "" {
+		c.Audit.Path = filepath.Join(dir, "redlockctl", "audit.jsonl")
+	} else {
+		return s
 	}
-	dir := userDir(getenv, "XDG_STATE_HOME", ".local/state")
-	if dir == "" {
-		if !c.Cluster.ReadOnly {
-			s.problem("is missing, and neither XDG_STATE_HOME nor HOME gives a default; name a file for the audit log")
-		}
-		return
-	}
-	c.Audit.Path = filepath.Join(dir, "redlockctl", "audit.jsonl")
+	s.came(c.Audit.Path, "")
+	return setting{}
 }
 
 // resolve is a path of the configuration: absolute, below the home directory
@@ -413,7 +364,7 @@ func (c *Config) Masters() ([]*redlock.Node, error) {
 		opt := n.options()
 		m, err := redlock.NewNode(n.Name, opt)
 		if err != nil {
-			return nil, fmt.Errorf("%s:%d: [[nodes]] %q: %w", c.Path, n.Line, n.Name, err)
+			return nil, fmt.Errorf("%s:%d: node %q: %w", c.Path, n.Line, n.Name, err)
 		}
 		masters[i] = m
 	}

@@ -150,7 +150,7 @@ func TestGoodConfigurationsAreTaken(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c.Path = ""
+		c.Path, c.Settings = "", nil
 		for i := range c.Nodes {
 			c.Nodes[i].options = nil
 		}
@@ -189,7 +189,7 @@ func TestGoodConfigurationsAreTaken(t *testing.T) {
 			Redlock: redlock.Options{NodeTimeout: 80 * time.Millisecond, ConnectTimeout: time.Second, DriftFactor: 0.05, DriftMargin: 5 * time.Millisecond, Retries: -1, RetryDelay: time.Second},
 			Monitor: Monitor{Timeout: time.Second, ProbeEvery: 100 * time.Millisecond, InfoEvery: 2 * time.Second, ScanEvery: time.Second, ScanCount: 500},
 			Guard: Guard{FirstContact: restartguard.Fence, DelayMargin: 100 * time.Millisecond, Delay: 3 * time.Minute,
-				Poll: 100 * time.Millisecond, Timeout: 250 * time.Millisecond, ClockStep: 20 * time.Millisecond, Counter: true,
+				Poll: 100 * time.Millisecond, Timeout: 250 * time.Millisecond, ClockStep: 20 * time.Millisecond, Counter: true, Early: restartguard.Early{AttemptBound: 1500 * time.Millisecond, Patterns: []string{"lock:*", "redlock:*"}},
 				StateDir: filepath.Join(dir, "state")},
 			TUI:      TUI{ASCII: true, FPS: 30},
 			Audit:    Audit{Path: filepath.Join(dir, "etc", "audit.jsonl")},
@@ -406,7 +406,7 @@ func TestShippedConfigurationShowsTheDefaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range []*Config{plain, spelt} {
-		c.Path = ""
+		c.Path, c.Settings = "", nil
 		for i := range c.Nodes {
 			o := c.Nodes[i].options()
 			if o.Protocol != 3 || o.DB != 0 {
@@ -420,11 +420,11 @@ func TestShippedConfigurationShowsTheDefaults(t *testing.T) {
 	}
 
 	f := &file{path: shipped, lines: lines{}}
-	f.config(map[string]any{"nodes": []any{map[string]any{}}}, env())
+	f.configs(map[string]any{"nodes": []any{map[string]any{}}}, env())
 	keys := 0
 	for _, s := range f.sections {
 		for _, k := range s.known {
-			if v := s.path + "." + k; s.label == "" || k == "tls" || strings.HasSuffix(v, "].password") {
+			if v := s.path + "." + k; s.label == "" && k != "default_cluster" || k == "tls" || strings.HasSuffix(v, "].password") {
 				continue // a section; the one that is always refused
 			}
 			keys++

@@ -6,27 +6,36 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 )
 
-// Find is the path of the configuration to use, and where it was named:
-// "--config", "REDLOCKCTL_CONFIG" or "default". What was named must be there.
-// Otherwise the first of ./config.toml, $XDG_CONFIG_HOME/redlockctl/config.toml
-// (or ~/.config/redlockctl/config.toml) and /etc/redlockctl/config.toml that
-// exists is taken; the error, [ErrNotFound], lists the places.
-func Find(flag string, getenv func(string) string) (path, source string, err error) {
-	for _, named := range []struct{ path, source string }{
-		{flag, "--config"},
-		{getenv("REDLOCKCTL_CONFIG"), "REDLOCKCTL_CONFIG"},
+// Find are the paths of the configuration to use, one for most people, and where
+// they were named: "--config", "REDLOCKCTL_CONFIG" or "default". The variable may
+// name several with ":" between them. What was named must be there. Otherwise the
+// first of ./config.toml, $XDG_CONFIG_HOME/redlockctl/config.toml (or
+// ~/.config/redlockctl/config.toml) and /etc/redlockctl/config.toml that exists is
+// taken; the error, [ErrNotFound], lists the places.
+func Find(flags []string, getenv func(string) string) (paths []string, source string, err error) {
+	for _, named := range []struct {
+		paths  []string
+		source string
+	}{
+		{flags, "--config"},
+		{fromVariable(getenv("REDLOCKCTL_CONFIG")), "REDLOCKCTL_CONFIG"},
 	} {
-		if named.path == "" {
-			continue
+		for _, path := range named.paths {
+			if _, err := os.Stat(path); err != nil {
+				return nil, named.source, fmt.Errorf("%w: %s names %q: %w", ErrNotFound, named.source, path, cause(err))
+			}
+			if !slices.Contains(paths, path) { // to name one twice changes nothing
+				paths = append(paths, path)
+			}
 		}
-		if _, err := os.Stat(named.path); err != nil {
-			return "", named.source, fmt.Errorf("%w: %s names %q: %w", ErrNotFound, named.source, named.path, cause(err))
+		if len(paths) > 0 {
+			return paths, named.source, nil
 		}
-		return named.path, named.source, nil
 	}
 	places := []string{"config.toml"}
 	if dir := userDir(getenv, "XDG_CONFIG_HOME", ".config"); dir != "" {
@@ -38,13 +47,31 @@ func Find(flag string, getenv func(string) string) (path, source string, err err
 		// for another cluster's.
 		_, err := os.Stat(place)
 		if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) {
-			return place, "default", nil
+			return []string{place}, "default", nil
 		}
 	}
 	places[0] = "./config.toml"
-	return "", "default", fmt.Errorf("%w: there is none at %s. Name one with --config or REDLOCKCTL_CONFIG, "+
+	return nil, "default", fmt.Errorf("%w: there is none at %s. Name one with --config or REDLOCKCTL_CONFIG, "+
 		"try the console without any by `redlockctl demo`, or start five local masters by `redlockctl lab up`",
 		ErrNotFound, strings.Join(places, ", "))
+}
+
+// fromVariable are the paths in a variable. A path that holds the separator is
+// taken as a whole if it is there.
+func fromVariable(value string) []string {
+	if value == "" {
+		return nil
+	}
+	if _, err := os.Stat(value); err == nil {
+		return []string{value}
+	}
+	var paths []string
+	for _, path := range filepath.SplitList(value) {
+		if path != "" {
+			paths = append(paths, path)
+		}
+	}
+	return paths
 }
 
 // userDir is a directory of the XDG base directory specification, which says

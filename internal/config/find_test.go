@@ -19,7 +19,7 @@ func TestFindTakesTheFirstThatIsThere(t *testing.T) {
 	xdg := env("HOME", at("home"), "XDG_CONFIG_HOME", at("xdg"))
 	named := env("HOME", at("home"), "REDLOCKCTL_CONFIG", at("named.toml"))
 
-	_, source, err := Find("", getenv)
+	_, source, err := Find(nil, getenv)
 	if !errors.Is(err, ErrNotFound) || source != "default" {
 		t.Fatalf("nothing there: %q, %v; want ErrNotFound", source, err)
 	}
@@ -28,15 +28,19 @@ func TestFindTakesTheFirstThatIsThere(t *testing.T) {
 			t.Errorf("the error does not name %s: %v", want, err)
 		}
 	}
-	if _, _, err := Find("", env("HOME", "/dev/null")); !errors.Is(err, ErrNotFound) {
+	if _, _, err := Find(nil, env("HOME", "/dev/null")); !errors.Is(err, ErrNotFound) {
 		t.Errorf("a home that is no directory: %v; want ErrNotFound", err)
 	}
 
 	check := func(flag string, getenv func(string) string, wantPath, wantSource string) {
 		t.Helper()
-		path, source, err := Find(flag, getenv)
-		if path != wantPath || source != wantSource || err != nil {
-			t.Errorf("Find(%q) = %q, %q, %v; want %q, %q", flag, path, source, err, wantPath, wantSource)
+		var flags []string
+		if flag != "" {
+			flags = []string{flag}
+		}
+		paths, source, err := Find(flags, getenv)
+		if strings.Join(paths, " and ") != wantPath || source != wantSource || err != nil {
+			t.Errorf("Find(%q) = %q, %q, %v; want %q, %q", flag, paths, source, err, wantPath, wantSource)
 		}
 	}
 	write(t, at("home", ".config", "redlockctl", "config.toml"), nil, 0o644)
@@ -47,6 +51,12 @@ func TestFindTakesTheFirstThatIsThere(t *testing.T) {
 	check("", xdg, "config.toml", "default")
 	write(t, at("named.toml"), nil, 0o644)
 	check("", named, at("named.toml"), "REDLOCKCTL_CONFIG")
+	both := env("REDLOCKCTL_CONFIG", at("config.toml")+":"+at("named.toml"))
+	check("", both, at("config.toml")+" and "+at("named.toml"), "REDLOCKCTL_CONFIG")
+	twice := env("REDLOCKCTL_CONFIG", at("config.toml")+"::"+at("config.toml"))
+	check("", twice, at("config.toml"), "REDLOCKCTL_CONFIG")
+	write(t, at("a:b.toml"), nil, 0o644)
+	check("", env("REDLOCKCTL_CONFIG", at("a:b.toml")), at("a:b.toml"), "REDLOCKCTL_CONFIG")
 	write(t, at("flag.toml"), nil, 0o644)
 	check(at("flag.toml"), named, at("flag.toml"), "--config")
 }
@@ -55,11 +65,11 @@ func TestFindTakesTheFirstThatIsThere(t *testing.T) {
 func TestFindDoesNotPassOverWhatWasNamed(t *testing.T) {
 	t.Chdir(t.TempDir())
 	write(t, "config.toml", nil, 0o644)
-	_, source, err := Find("no\x1b[2J.toml", env())
+	_, source, err := Find([]string{"no\x1b[2J.toml"}, env())
 	if !errors.Is(err, ErrNotFound) || source != "--config" || !strings.Contains(err.Error(), "--config") || strings.Contains(err.Error(), "\x1b") {
 		t.Errorf("--config: %q, %q; want ErrNotFound that names it", source, err)
 	}
-	_, source, err = Find("", env("REDLOCKCTL_CONFIG", "none.toml"))
+	_, source, err = Find(nil, env("REDLOCKCTL_CONFIG", "none.toml"))
 	if !errors.Is(err, ErrNotFound) || source != "REDLOCKCTL_CONFIG" || !strings.Contains(err.Error(), "REDLOCKCTL_CONFIG") {
 		t.Errorf("REDLOCKCTL_CONFIG: %q, %v; want ErrNotFound that names it", source, err)
 	}

@@ -42,13 +42,13 @@ type Node struct {
 // String is the name and the address.
 func (n Node) String() string { return n.Name + " (" + n.Addr + ")" }
 
-// nodes reads [[nodes]].
-func (f *file) nodes(c *Config, root *table, getenv func(string) string) {
-	tables := root.subs("nodes", "[[nodes]]")
+// nodes reads [[nodes]]; label is what they are called.
+func (f *file) nodes(c *Config, root *table, label string, getenv func(string) string) {
+	tables := root.subs("nodes", label)
 	if len(tables) == 0 {
 		// A [nodes] in place of [[nodes]] has been reported as that.
 		if _, ok := root.values["nodes"]; !ok {
-			f.report(0, "[[nodes]]", "", "is missing; name at least one master, such as\n\t[[nodes]]\n\tname = \"n1\"\n\taddr = \"127.0.0.1:7001\"")
+			f.report(f.lines.at(root.path), label, "", "is missing; name at least one master, such as\n\t%s\n\tname = \"n1\"\n\taddr = \"127.0.0.1:7001\"", label)
 		}
 		return
 	}
@@ -73,26 +73,26 @@ func (f *file) nodes(c *Config, root *table, getenv func(string) string) {
 		}
 		dbs[n.DB] = true
 		c.Nodes = append(c.Nodes, n)
-		c.Warnings = append(c.Warnings, f.nodeWarnings(n)...)
+		c.Warnings = append(c.Warnings, f.nodeWarnings(n, label)...)
 	}
 	line := c.Nodes[0].Line
 	switch n := len(c.Nodes); {
 	case n%2 == 0:
-		c.Warnings = append(c.Warnings, fmt.Sprintf("%s:%d: [[nodes]] are %d, an even number: a quorum is %d, so that no more may fail than of %d; an odd number is better",
-			f.path, line, n, n/2+1, n-1))
+		c.Warnings = append(c.Warnings, fmt.Sprintf("%s:%d: %s are %d, an even number: a quorum is %d, so that no more may fail than of %d; an odd number is better",
+			f.path, line, label, n, n/2+1, n-1))
 	case n == 1:
-		c.Warnings = append(c.Warnings, fmt.Sprintf("%s:%d: [[nodes]] is a single master: when it fails, nothing can be locked; 3 or 5 are usual", f.path, line))
+		c.Warnings = append(c.Warnings, fmt.Sprintf("%s:%d: %s is a single master: when it fails, nothing can be locked; 3 or 5 are usual", f.path, line, label))
 	}
 	if len(dbs) > 1 {
-		c.Warnings = append(c.Warnings, fmt.Sprintf("%s:%d: [[nodes]] differ in db: clients of one cluster use the same database on each master", f.path, line))
+		c.Warnings = append(c.Warnings, fmt.Sprintf("%s:%d: %s differ in db: clients of one cluster use the same database on each master", f.path, line, label))
 	}
 }
 
-func (f *file) nodeWarnings(n Node) []string {
+func (f *file) nodeWarnings(n Node, label string) []string {
 	if n.options == nil || n.TLS || n.options().Password == "" || !remote(n.Addr) {
 		return nil
 	}
-	return []string{fmt.Sprintf("%s:%d: [[nodes]] %q: the password goes over the network to %s in the clear; add [nodes.tls]", f.path, n.Line, n.Name, n.Addr)}
+	return []string{fmt.Sprintf("%s:%d: %s %q: the password goes over the network to %s in the clear; add [%s.tls]", f.path, n.Line, label, n.Name, n.Addr, strings.Trim(label, "[]"))}
 }
 
 // remote tells if an address is on another host.
@@ -111,13 +111,15 @@ func remote(addr string) bool {
 // node reads one of [[nodes]]; server identifies the server that it names.
 func (f *file) node(t *table, getenv func(string) string) (n Node, server string, name, addr setting) {
 	n.Line = f.lines.at(t.path)
+	label := t.label
 	n.Name, name = t.text("name", "")
 	switch {
 	case n.Name != "":
 		if why := badName(n.Name, 32, false); why != "" {
 			name.problem("%s", why)
 		}
-		t.label = fmt.Sprintf("[[nodes]] %q", n.Name)
+		t.label = fmt.Sprintf("%s %q", label, n.Name)
+		f.settings[len(f.settings)-1].Key = name.name()
 	case t.values["name"] == nil:
 		name.problem(`is missing; give the node a short name, such as "n1"`)
 	}
@@ -148,7 +150,7 @@ func (f *file) node(t *table, getenv func(string) string) (n Node, server string
 	}
 
 	// Its keys are asked for in any case, so that hints can name them.
-	secure := f.tls(t.sub("tls", "[nodes.tls] of "+quotedOr(n.Name, "a node")), getenv)
+	secure := f.tls(t.sub("tls", "["+strings.Trim(label, "[]")+".tls] of "+quotedOr(n.Name, "a node")), getenv)
 	if _, n.TLS = t.values["tls"]; !n.TLS {
 		secure = nil
 	} else if network == "unix" {
@@ -326,6 +328,7 @@ func (f *file) password(t *table, getenv func(string) string) string {
 		if v == "" {
 			env.problem("the environment variable %s is not set, or empty; export it before starting, or use password_file", variable)
 		}
+		env.came("$"+variable, "")
 		return v
 	case in.set:
 		path = f.resolve(path, getenv)
@@ -342,6 +345,7 @@ func (f *file) password(t *table, getenv func(string) string) string {
 			in.problem("the file %q has more than one line; it must hold the password alone", path)
 			return ""
 		}
+		in.came(path, "")
 		return secret
 	}
 	return ""

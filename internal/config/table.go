@@ -16,6 +16,7 @@ type file struct {
 	path     string
 	lines    lines
 	problems []Problem
+	settings []*Setting
 	// sections are the tables that were asked for, with the keys that were asked
 	// for in them: what the program knows is what it asks for, so that there is
 	// no second list of keys to keep in step.
@@ -74,6 +75,31 @@ func (s setting) refer(effective string) string {
 
 func (f *file) report(line int, key, value, format string, args ...any) {
 	f.problems = append(f.problems, Problem{File: f.path, Line: line, Key: key, Value: value, Text: fmt.Sprintf(format, args...)})
+}
+
+// takes records what a setting came to, and from where.
+func (s setting) takes(value string) {
+	f := s.table.file
+	made := &Setting{Key: s.name(), Value: value, Source: FromDefault, File: f.path}
+	if s.set {
+		made.Source, made.Line = FromFile, s.line()
+	}
+	f.settings = append(f.settings, made)
+}
+
+// came corrects what was recorded of a setting last: its value was found out
+// later, or something overrides it.
+func (s setting) came(value, source string) {
+	f := s.table.file
+	for i := len(f.settings) - 1; i >= 0; i-- {
+		if made := f.settings[i]; made.Key == s.name() {
+			made.Value = value
+			if source != "" {
+				made.Source, made.Line = source, 0
+			}
+			return
+		}
+	}
 }
 
 // section is a table of the file; it is there, empty, if the file lacks it.
@@ -136,9 +162,15 @@ func (t *table) subs(key, label string) []*table {
 func (t *table) text(key, def string) (string, setting) {
 	s := t.get(key)
 	if !s.set {
+		s.takes(def)
 		return def, s
 	}
 	v, ok := s.raw.(string)
+	if s.secret {
+		s.takes("")
+	} else {
+		s.takes(v)
+	}
 	switch {
 	case !ok:
 		s.wrongType("text in quotes")
@@ -169,6 +201,7 @@ func (t *table) choice(key, def string, words ...string) string {
 func (t *table) texts(key string, def ...string) []string {
 	s := t.get(key)
 	if !s.set {
+		s.takes(strings.Join(def, " "))
 		return def
 	}
 	list, ok := s.raw.([]any)
@@ -195,29 +228,34 @@ func (t *table) texts(key string, def ...string) []string {
 		seen[v] = true
 		out = append(out, v)
 	}
+	s.takes(strings.Join(out, " "))
 	return out
 }
 
-func (t *table) boolean(key string, def bool) bool {
+func (t *table) boolean(key string, def bool) (bool, setting) {
 	s := t.get(key)
 	if !s.set {
-		return def
+		s.takes(fmt.Sprint(def))
+		return def, s
 	}
 	v, ok := s.raw.(bool)
+	s.takes(fmt.Sprint(v))
 	if !ok {
 		s.wrongType("true or false, without quotes")
-		return def
+		return def, s
 	}
-	return v
+	return v, s
 }
 
 // integer is a whole number of least to most.
 func (t *table) integer(key string, def, least, most int) int {
 	s := t.get(key)
 	if !s.set {
+		s.takes(fmt.Sprint(def))
 		return def
 	}
 	v, ok := s.raw.(int64)
+	s.takes(fmt.Sprint(v))
 	switch {
 	case !ok:
 		s.wrongType(fmt.Sprintf("a whole number from %d to %d", least, most))
@@ -233,8 +271,10 @@ func (t *table) integer(key string, def, least, most int) int {
 func (t *table) number(key string, def, least, most float64) (float64, setting) {
 	s := t.get(key)
 	if !s.set {
+		s.takes(fmt.Sprint(def))
 		return def, s
 	}
+	s.takes(s.value())
 	var v float64
 	switch raw := s.raw.(type) {
 	case float64:
@@ -273,6 +313,7 @@ func (s span) refer() string { return s.setting.refer(show(s.Duration)) }
 func (t *table) duration(key string, def, least time.Duration) span {
 	s := t.get(key)
 	if !s.set {
+		s.takes(def.String())
 		return span{s, def, true}
 	}
 	bad := span{setting: s, Duration: def}
@@ -300,6 +341,7 @@ func (t *table) duration(key string, def, least time.Duration) span {
 	case v%time.Millisecond != 0 && v < time.Second:
 		s.problem("is finer than a millisecond, which is what Redis counts; %s would be right", show(v.Round(time.Millisecond)))
 	default:
+		s.takes(v.String())
 		return span{s, v, true}
 	}
 	return bad
@@ -350,7 +392,7 @@ func hint(key string, t *table, homes []string) string {
 		return "; it belongs in " + homes[0]
 	}
 	if t.label == "" {
-		return "; the sections are [cluster], [[nodes]], [redlock], [monitor], [guard], [tui] and [audit]"
+		return "; the sections are [cluster], [[nodes]], [redlock], [monitor], [guard], [tui] and [audit], or [clusters.NAME] for several clusters"
 	}
 	sorted := slices.DeleteFunc(slices.Clone(t.known), func(k string) bool { return k == "password" })
 	sort.Strings(sorted)

@@ -83,6 +83,20 @@ func (c *EmbeddedCluster) Skew(i int, offset time.Duration) {
 	c.masters[i].clock.set(time.Now(), offset)
 }
 
+// Shift moves the wall clock of master i by this much; it keeps its rate.
+func (c *EmbeddedCluster) Shift(i int, by time.Duration) error {
+	now := time.Now()
+	clock := c.masters[i].clock
+	clock.set(now, clock.at(now).Sub(now.Round(0))+by)
+	return nil
+}
+
+// Pause has master i answer nothing until Resume.
+func (c *EmbeddedCluster) Pause(i int) error { return c.masters[i].stand(true) }
+
+// Resume has master i go on.
+func (c *EmbeddedCluster) Resume(i int) error { return c.masters[i].stand(false) }
+
 // Close ends all masters.
 func (c *EmbeddedCluster) Close() error {
 	var errs []error
@@ -137,6 +151,16 @@ func (m *master) restart() error {
 	}
 	m.inst = inst
 	m.starts++
+	return nil
+}
+
+func (m *master) stand(still bool) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.inst == nil {
+		return fmt.Errorf("%s is down", m.name)
+	}
+	m.inst.stand(still)
 	return nil
 }
 

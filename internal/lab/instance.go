@@ -39,6 +39,9 @@ type instance struct {
 	stats    stats
 	readOnly bool // a read-only script runs
 
+	stillMu sync.Mutex
+	still   chan struct{} // closed when the instance goes on; nil: it does not stand still
+
 	peerMu sync.Mutex
 	peers  map[*server.Peer]*peer
 	lastID int
@@ -119,6 +122,29 @@ func (in *instance) accept() {
 	}
 }
 
+// stand has the instance answer nothing, or go on.
+func (in *instance) stand(still bool) {
+	in.stillMu.Lock()
+	defer in.stillMu.Unlock()
+	switch {
+	case still && in.still == nil:
+		in.still = make(chan struct{})
+	case !still && in.still != nil:
+		close(in.still)
+		in.still = nil
+	}
+}
+
+// standing waits while the instance stands still.
+func (in *instance) standing() {
+	in.stillMu.Lock()
+	still := in.still
+	in.stillMu.Unlock()
+	if still != nil {
+		<-still
+	}
+}
+
 // kill ends the life and waits for its goroutines.
 func (in *instance) kill() {
 	_ = in.listener.Close()
@@ -128,6 +154,7 @@ func (in *instance) kill() {
 		_ = c.SetLinger(0) // closing sends a reset
 	}
 	in.connMu.Unlock()
+	in.stand(false) // what waits for an answer gets none: its connection is gone
 	in.redis.Close()
 }
 
@@ -138,6 +165,7 @@ func (in *instance) hook(c *server.Peer, cmd string, args ...string) bool {
 	if p == nil || p.inside {
 		return in.called(c, cmd, args, p == nil)
 	}
+	in.standing()
 	in.gate.Lock()
 	defer in.gate.Unlock()
 	in.redis.SetTime(in.clock.at(time.Now()))

@@ -31,6 +31,22 @@ type Cluster interface {
 	Close() error
 }
 
+// Pauser is a [Cluster] whose masters can be made to hang; those of this package
+// are.
+type Pauser interface {
+	// Pause stops master i, as SIGSTOP does: it keeps its data and connections and
+	// answers nothing until Resume. It fails if the master is down.
+	Pause(i int) error
+	Resume(i int) error
+}
+
+// Shifter is a [Cluster] whose masters have clocks that can be moved; an embedded
+// one is.
+type Shifter interface {
+	// Shift moves the wall clock of master i by this much; it keeps its rate.
+	Shift(i int, by time.Duration) error
+}
+
 // ErrNotFirstLife is returned by [Open] when a master has been restarted: the
 // votes of its earlier life are lost, and only a guard that has waited may open
 // it.

@@ -55,6 +55,9 @@ func (c *processes) Nodes() []*redlock.Node { return slices.Clone(c.nodes) }
 func (c *processes) Crash(i int) error      { return c.servers[i].Kill() }
 func (c *processes) Up(i int) bool          { return c.servers[i].Up() }
 
+func (c *processes) Pause(i int) error  { return c.servers[i].Pause() }
+func (c *processes) Resume(i int) error { return c.servers[i].Resume() }
+
 func (c *processes) Restart(i int) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

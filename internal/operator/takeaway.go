@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"redlockctl/internal/audit"
+	"redlockctl/internal/lockform"
 	"redlockctl/internal/safetext"
 	"redlockctl/redlock"
 )
@@ -19,7 +20,8 @@ type taking func(ctx context.Context, resource, token string) ([]redlock.NodeRes
 
 // ForceRelease deletes the copies of the token that was shown, compared again
 // on each node when it runs. An empty token means: whatever a fresh look finds,
-// each node's own. Values that are no tokens are refused; a hash is taken for a
+// each node's own. Values that are no tokens are refused, and so are keys that a
+// library keeps beside its locks, such as counters; a hash is taken for a
 // Redisson lock if the token, its holder, is named. Further keys of the same
 // lock go with it (see [redlock.Siblings]).
 //
@@ -96,11 +98,15 @@ func (o *Operator) takeAway(ctx context.Context, what, resource, token, reason s
 // siblings takes the further keys of the same lock: those that bear the same
 // token.
 func siblings(ctx context.Context, do taking, resource string, tokens []string, detail string) (string, error) {
-	for _, key := range redlock.Siblings(resource) {
-		if key == resource {
-			continue
+	for _, t := range tokens {
+		keys := redlock.Siblings(resource)
+		if len(keys) == 1 { // not by its name: perhaps by the form of its token
+			keys = lockform.Siblings(resource, t)
 		}
-		for _, t := range tokens {
+		for _, key := range keys {
+			if key == resource {
+				continue
+			}
 			switch _, err := do(ctx, key, t); {
 			case err == nil:
 				detail = joined("; ", detail, target(key)+" too")
@@ -153,6 +159,10 @@ func take(ctx context.Context, do taking, resource string, tokens []string, foun
 func choose(resource, token string, hash bool, found []redlock.NodeResult, lookErr error) ([]string, error) {
 	var tokens, silent []string
 	for _, r := range found {
+		// What some libraries keep beside their locks looks like one.
+		if f := lockform.Recognize(resource, r.Type, r.Token, r.Len, time.Now()); f != nil && f.Refused != "" {
+			return nil, fmt.Errorf("%w: %q on %s: %s", ErrRefused, resource, r.Node, f.Refused)
+		}
 		switch {
 		case hash && r.Type == "hash":
 			if !slices.Contains(tokens, token) {

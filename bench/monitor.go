@@ -1,0 +1,652 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"os"
+	"os/exec"
+	"runtime"
+	"runtime/debug"
+	"runtime/pprof"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"text/tabwriter"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"redlockctl/internal/lab"
+	"redlockctl/monitor"
+	"redlockctl/redlock"
+)
+
+// monitorBench measures the monitor: how fast it sees, what it costs the masters
+// and this machine. Where a figure is a ratio, both sides are measured in turns
+// in the same run.
+type monitorBench struct {
+	quick  bool
+	only   string
+	server string
+	locks  int // 0: by quick
+	others int
+
+	profile string // a file for a CPU profile, of all but the filling
+}
+
+func runMonitor(b monitorBench) error {
+	if b.locks == 0 {
+		b.locks, b.others = 100_000, 1_000_000
+		if b.quick {
+			b.locks, b.others = 20_000, 200_000
+		}
+	}
+	servers, stop, err := start(b.server, 5)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	mb := &monitorRun{monitorBench: b, servers: servers}
+	for _, s := range servers {
+		mb.nodes = append(mb.nodes, s.Node())
+	}
+	fmt.Fprintf(os.Stderr, "filling five servers: %d locks among %d keys each\n", b.locks, b.locks+b.others)
+	if err := mb.fill(); err != nil {
+		return err
+	}
+	if b.profile != "" {
+		f, err := os.Create(b.profile)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		if err := pprof.StartCPUProfile(f); err != nil {
+			return err
+		}
+		defer pprof.StopCPUProfile()
+	}
+	var failed error
+	for _, part := range []struct {
+		name string
+		run  func() error
+	}{
+		{"view", mb.view}, {"memory", mb.memory}, {"changes", mb.changes}, {"cost", mb.cost}, {"clock", mb.clock},
+	} {
+		if b.only != "" && b.only != part.name {
+			continue
+		}
+		fmt.Fprintln(os.Stderr, part.name)
+		if err := part.run(); err != nil {
+			failed = errors.Join(failed, fmt.Errorf("%s: %w", part.name, err))
+		}
+	}
+	version, _ := exec.Command(b.server, "--version").Output()
+	load, _ := os.ReadFile("/proc/loadavg")
+	fmt.Printf("%s, Go %s, %d CPUs, load at the end %s%s", time.Now().UTC().Format(time.DateOnly), runtime.Version(), runtime.NumCPU(), load, version)
+	fmt.Printf("locks: %d on each of five servers, among %d keys\n\n", b.locks, b.locks+b.others)
+	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "WHAT\tMEASURED\tTO REACH\t")
+	for _, l := range mb.lines {
+		verdict := "reached"
+		if !l.ok {
+			verdict = "NOT REACHED"
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", l.what, l.got, l.want, verdict)
+	}
+	return errors.Join(failed, w.Flush())
+}
+
+type monitorRun struct {
+	monitorBench
+	servers []*lab.Server
+	nodes   []*redlock.Node
+	lines   []benchLine
+}
+
+type benchLine struct {
+	what, got, want string
+	ok              bool
+}
+
+func (b *monitorRun) line(what string, ok bool, want, format string, args ...any) {
+	b.lines = append(b.lines, benchLine{what, fmt.Sprintf(format, args...), want, ok})
+}
+
+// options are those of a cluster whose locks have a name of their own.
+func (b *monitorRun) options() monitor.Options {
+	return monitor.Options{LockPatterns: []string{"lock:*"}}
+}
+
+func (b *monitorRun) each(f func(i int, c *redis.Client) error) error {
+	errs := make([]error, len(b.nodes))
+	var wg sync.WaitGroup
+	for i, n := range b.nodes {
+		wg.Go(func() {
+			c := n.Client(1, time.Minute)
+			defer c.Close()
+			errs[i] = f(i, c)
+		})
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+func (b *monitorRun) fill() error {
+	const script = `for i = ARGV[1], ARGV[2] do
+  if ARGV[3] == '1' then redis.call('SET', string.format('lock:%08d', i), string.format('token%019d', i), 'PX', 7200000)
+  else redis.call('SET', string.format('app:%08d', i), 'x') end
+end`
+	ctx := context.Background()
+	return b.each(func(_ int, c *redis.Client) error {
+		for _, part := range []struct {
+			n    int
+			lock int
+		}{{b.others, 0}, {b.locks, 1}} {
+			for from := 1; from <= part.n; from += 50_000 {
+				if err := c.Eval(ctx, script, nil, from, min(part.n, from+49_999), part.lock).Err(); err != nil && !errors.Is(err, redis.Nil) {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+}
+
+const bareScript = `local out = {}
+for i = 1, #KEYS do
+  out[4*i-3] = redis.call('TYPE', KEYS[i])['ok']
+  out[4*i-2] = redis.call('PTTL', KEYS[i])
+  out[4*i-1] = redis.call('STRLEN', KEYS[i])
+  out[4*i] = redis.call('GETRANGE', KEYS[i], 0, 127)
+end
+return out`
+
+// bare scans all servers and reads what it finds, and does nothing with it.
+func (b *monitorRun) bare() (time.Duration, error) {
+	begun := time.Now()
+	ctx := context.Background()
+	err := b.each(func(_ int, c *redis.Client) error {
+		sha, err := c.ScriptLoad(ctx, bareScript).Result()
+		if err != nil {
+			return err
+		}
+		var cursor uint64
+		var batch []string
+		for {
+			keys, next, err := c.Scan(ctx, cursor, "lock:*", 250).Result()
+			if err != nil {
+				return err
+			}
+			batch = append(batch, keys...)
+			for len(batch) >= 200 || next == 0 && len(batch) > 0 {
+				n := min(200, len(batch))
+				if _, err := c.EvalShaRO(ctx, sha, batch[:n]).Slice(); err != nil {
+					return err
+				}
+				batch = batch[:copy(batch, batch[n:])]
+			}
+			if cursor = next; cursor == 0 {
+				return nil
+			}
+		}
+	})
+	return time.Since(begun), err
+}
+
+// watched runs f beside a monitor.
+func (b *monitorRun) watched(f func(ctx context.Context, m *monitor.Monitor) error) error {
+	m, err := monitor.New(b.nodes, b.options())
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() { defer close(done); m.Run(ctx) }()
+	defer func() { cancel(); <-done }()
+	return f(ctx, m)
+}
+
+func (b *monitorRun) rounds(few, many int) int {
+	if b.quick {
+		return few
+	}
+	return many
+}
+
+func (b *monitorRun) view() error {
+	var ratios, firsts, wholes, bares []float64
+	for range b.rounds(3, 5) {
+		bare, err := b.bare()
+		if err != nil {
+			return err
+		}
+		runtime.GC()
+		begun := time.Now()
+		var first, whole time.Duration
+		err = b.watched(func(ctx context.Context, m *monitor.Monitor) error {
+			settled := make(chan error, 1)
+			go func() { err := m.Settled(ctx); whole = time.Since(begun); settled <- err }()
+			for {
+				s := m.Snapshot()
+				full := 0
+				for l := range s.Locks.All() {
+					if l.Held == len(b.nodes) && l.State == monitor.LockHeld {
+						full++
+					}
+					if full == 40 {
+						break
+					}
+				}
+				if first == 0 && full == 40 {
+					first = time.Since(begun)
+				}
+				select {
+				case err := <-settled:
+					if n := m.Snapshot().Locks.Len(); n != b.locks {
+						return fmt.Errorf("%d locks, not %d", n, b.locks)
+					}
+					return err
+				case <-m.Changed(s.Version):
+				}
+			}
+		})
+		if err != nil {
+			return err
+		}
+		again, err := b.bare()
+		if err != nil {
+			return err
+		}
+		ratios = append(ratios, whole.Seconds()/((bare+again).Seconds()/2))
+		firsts, wholes, bares = append(firsts, float64(first.Milliseconds())), append(wholes, whole.Seconds()), append(bares, bare.Seconds(), again.Seconds())
+	}
+	r := median(ratios)
+	b.line("first full view, to a bare SCAN and read", r <= 1.3, "≤ 1.3", "%.2f (%.2f s to %.2f s)", r, median(wholes), median(bares))
+	f := median(firsts)
+	b.line("first screen: 40 locks with all copies", f <= 300, "≤ 300 ms", "%.0f ms", f)
+	return nil
+}
+
+// memory watches at rest: what is allocated, and how much CPU is used.
+func (b *monitorRun) memory() error {
+	heap := func() float64 {
+		debug.FreeOSMemory()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return float64(m.HeapAlloc) / (1 << 20)
+	}
+	before, rssBefore := heap(), rss()
+	return b.watched(func(ctx context.Context, m *monitor.Monitor) error {
+		if err := m.Settled(ctx); err != nil {
+			return err
+		}
+		peak := rss() - rssBefore
+		time.Sleep(2 * time.Second)
+		live := heap() - before
+		per := live * (1 << 20) / float64(b.locks)
+		limit := 200.0
+		if b.locks > 200_000 {
+			limit = 1600
+		} else if b.locks < 100_000 {
+			limit = 200 * float64(b.locks) / 100_000
+		}
+		b.line("memory", peak <= limit, fmt.Sprintf("≤ %.0f MB", limit),
+			"%.0f MB resident at the end of the first view, %.0f MB live (%.0f bytes a lock)", peak, live, per)
+		rest := 30 * time.Second
+		if b.quick {
+			rest = 12 * time.Second
+		}
+		from, begun := cpu(), time.Now()
+		time.Sleep(rest)
+		share := 100 * (cpu() - from).Seconds() / time.Since(begun).Seconds()
+		b.line("CPU at rest", share <= 3, "≤ 3 % of a core", "%.1f %% over %s, one reconciliation of all nodes included", share, rest)
+		return nil
+	})
+}
+
+func cpu() time.Duration {
+	var u syscall.Rusage
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u)
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// rss is the resident memory of this process in MiB.
+func rss() float64 {
+	text, err := os.ReadFile("/proc/self/statm")
+	if err != nil {
+		return math.NaN()
+	}
+	var size, resident float64
+	_, _ = fmt.Sscan(string(text), &size, &resident)
+	return resident * float64(os.Getpagesize()) / (1 << 20)
+}
+
+// changes changes locks at a steady rate and waits for each change to be in a
+// snapshot; then the last snapshot has to equal what the servers say.
+func (b *monitorRun) changes() error {
+	const rate = 1000
+	total := 60 * rate
+	if b.quick {
+		total = 10 * rate
+	}
+	return b.watched(func(ctx context.Context, m *monitor.Monitor) error {
+		if err := m.Settled(ctx); err != nil {
+			return err
+		}
+		type change struct {
+			node  int
+			token string
+			at    time.Time
+		}
+		var mu sync.Mutex
+		pending := map[string]change{}
+		var took []float64
+		overtaken := 0
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			version := m.Snapshot().Version
+			for {
+				select {
+				case <-ctx.Done():
+					return
+				case <-m.Changed(version):
+				}
+				s := m.Snapshot()
+				now := time.Now()
+				keys, ok := m.ChangedSince(version)
+				version = s.Version
+				mu.Lock()
+				if !ok {
+					keys = slices.Collect(maps.Keys(pending))
+				}
+				for _, k := range keys {
+					c, waits := pending[k]
+					if l := s.Locks.Get(k); waits && l != nil && l.Copies[c.node].Token.Raw() == c.token {
+						took = append(took, float64(now.Sub(c.at).Microseconds())/1000)
+						delete(pending, k)
+					}
+				}
+				mu.Unlock()
+			}
+		})
+		clients := make([]*redis.Client, len(b.nodes))
+		for i, n := range b.nodes {
+			clients[i] = n.Client(4, 5*time.Second)
+			defer clients[i].Close()
+		}
+		begun := time.Now()
+		for n := range total {
+			if wait := time.Until(begun.Add(time.Duration(n) * time.Second / rate)); wait > 0 {
+				time.Sleep(wait)
+			}
+			i := n % len(clients)
+			key, token := fmt.Sprintf("lock:%08d", 1+(n*7919)%b.locks), fmt.Sprintf("change%018d", n)
+			mu.Lock()
+			if _, waits := pending[key]; waits {
+				overtaken++
+			}
+			pending[key] = change{i, token, time.Now()}
+			mu.Unlock()
+			if err := clients[i].Set(ctx, key, token, 2*time.Hour).Err(); err != nil {
+				return err
+			}
+		}
+		spent := time.Since(begun)
+		deadline := time.Now().Add(10 * time.Second)
+		left := func() int { mu.Lock(); defer mu.Unlock(); return len(pending) }
+		for left() > 0 && time.Now().Before(deadline) {
+			time.Sleep(10 * time.Millisecond)
+		}
+		lost := left()
+		cancel()
+		wg.Wait()
+		slices.Sort(took)
+		p50, p99 := took[len(took)/2], took[len(took)*99/100]
+		b.line("change to snapshot, p50", p50 <= 10, "≤ 10 ms", "%.1f ms at %.0f changes/s", p50, float64(total)/spent.Seconds())
+		b.line("change to snapshot, p99", p99 <= 40, "≤ 40 ms", "%.1f ms", p99)
+		different, err := b.compare(m)
+		if err != nil {
+			return err
+		}
+		b.line("changes lost", lost == 0 && different == 0, "none", "%d of %d not seen (%d overtaken by the next), %d copies differ at the end", lost, total, overtaken, different)
+		return nil
+	})
+}
+
+// compare counts the copies that differ from what the servers say.
+func (b *monitorRun) compare(m *monitor.Monitor) (int, error) {
+	s := m.Snapshot()
+	different := make([]int, len(b.nodes))
+	err := b.each(func(i int, c *redis.Client) error {
+		var keys []string
+		flush := func() error {
+			if len(keys) == 0 {
+				return nil
+			}
+			values, err := c.MGet(context.Background(), keys...).Result()
+			if err != nil {
+				return err
+			}
+			for k, key := range keys {
+				if l := s.Locks.Get(key); values[k] != any(l.Copies[i].Token.Raw()) {
+					different[i]++
+				}
+			}
+			keys = keys[:0]
+			return nil
+		}
+		for l := range s.Locks.All() {
+			if keys = append(keys, l.Key.Raw()); len(keys) == 1000 {
+				if err := flush(); err != nil {
+					return err
+				}
+			}
+		}
+		return flush()
+	})
+	sum := 0
+	for _, d := range different {
+		sum += d
+	}
+	return sum, err
+}
+
+// cost is what those who lock feel: the p99 of SET NX at a steady rate.
+func (b *monitorRun) cost() error {
+	slice := 4 * time.Second
+	if b.quick {
+		slice = 2 * time.Second
+	}
+	var steady, scanning []float64
+	for range b.rounds(4, 8) {
+		alone, err := b.setNX(slice)
+		if err != nil {
+			return err
+		}
+		var first, watching float64
+		err = b.watched(func(ctx context.Context, m *monitor.Monitor) error {
+			var err error
+			first, err = b.setNXUntil(func() bool { return m.Snapshot().Cluster.Verdict == monitor.VerdictSafe && settled(m) }, time.Minute)
+			if err != nil {
+				return err
+			}
+			if err := m.Settled(ctx); err != nil {
+				return err
+			}
+			time.Sleep(500 * time.Millisecond)
+			watching, err = b.setNX(slice)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		again, err := b.setNX(slice)
+		if err != nil {
+			return err
+		}
+		base := (alone + again) / 2
+		steady, scanning = append(steady, watching/base), append(scanning, first/base)
+	}
+	b.line("SET NX p99 while watching, to not watching", median(steady) <= 1.25, "≤ 1.25", "%.2f (%s)", median(steady), list(steady))
+	b.line("SET NX p99 during the first scan, to not watching", median(scanning) <= 3, "≤ 3", "%.2f (%s)", median(scanning), list(scanning))
+	return nil
+}
+
+func settled(m *monitor.Monitor) bool {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return m.Settled(ctx) == nil
+}
+
+func list(v []float64) string {
+	var out []string
+	for _, x := range v {
+		out = append(out, fmt.Sprintf("%.2f", x))
+	}
+	return strings.Join(out, " ")
+}
+
+func (b *monitorRun) setNX(d time.Duration) (float64, error) {
+	end := time.Now().Add(d)
+	return b.setNXUntil(func() bool { return time.Now().After(end) }, 2*d)
+}
+
+// setNXUntil takes and releases locks on all servers, 200 times a second each,
+// and returns the p99 of SET NX in milliseconds.
+func (b *monitorRun) setNXUntil(done func() bool, most time.Duration) (float64, error) {
+	var mu sync.Mutex
+	var took []float64
+	end := time.Now().Add(most)
+	err := b.each(func(i int, c *redis.Client) error {
+		ctx := context.Background()
+		for n := 0; !done() && time.Now().Before(end); n++ {
+			key := fmt.Sprintf("lock:new:%d:%d", i, n)
+			begun := time.Now()
+			if err := c.SetNX(ctx, key, "token", time.Minute).Err(); err != nil {
+				return err
+			}
+			d := time.Since(begun)
+			mu.Lock()
+			took = append(took, d.Seconds()*1000)
+			mu.Unlock()
+			if err := c.Del(ctx, key).Err(); err != nil {
+				return err
+			}
+			time.Sleep(time.Until(begun.Add(5 * time.Millisecond)))
+		}
+		return nil
+	})
+	if err != nil || len(took) == 0 {
+		return 0, err
+	}
+	slices.Sort(took)
+	return took[len(took)*99/100], nil
+}
+
+// clock measures drift under load: all clocks are one, so the truth is 0; and
+// how soon a step is seen, on a server with a clock of its own.
+func (b *monitorRun) clock() error {
+	span := 60 * time.Second
+	if b.quick {
+		span = 20 * time.Second
+	}
+	err := b.watched(func(ctx context.Context, m *monitor.Monitor) error {
+		if err := m.Settled(ctx); err != nil {
+			return err
+		}
+		if _, err := b.setNX(span); err != nil {
+			return err
+		}
+		sum, n := 0.0, 0
+		for _, node := range m.Snapshot().Nodes {
+			if node.Drift.Valid {
+				sum += node.Drift.PPM * node.Drift.PPM
+				n++
+			}
+		}
+		rms := math.Sqrt(sum / float64(n))
+		steps := 0
+		for _, e := range m.Snapshot().Events {
+			if strings.Contains(e.Kind, "clock") {
+				steps++
+			}
+		}
+		b.line("drift under load, rms", n == len(b.nodes) && rms <= 1, "≤ 1 ppm after 60 s", "%.2f ppm after %s", rms, span)
+		b.line("false steps of clocks", steps == 0, "none in an hour", "%d in %s", steps, span)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return b.step()
+}
+
+func (b *monitorRun) step() error {
+	dir, err := os.MkdirTemp("", "redlockctl-bench-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	shim, err := lab.BuildClockShim(dir)
+	if err != nil {
+		return err
+	}
+	s, err := lab.NewServer(b.server, "clock", dir, 0)
+	if err != nil {
+		return err
+	}
+	if err := s.UseClock(shim); err != nil {
+		return err
+	}
+	if err := s.Start(); err != nil {
+		return err
+	}
+	defer func() { _ = s.Kill() }()
+	m, err := monitor.New([]*redlock.Node{s.Node()}, monitor.Options{})
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() { defer close(done); m.Run(ctx) }()
+	defer func() { cancel(); <-done }()
+	if err := m.Settled(ctx); err != nil {
+		return err
+	}
+	time.Sleep(6 * time.Second)
+	var took []float64
+	offset := time.Duration(0)
+	for range 8 {
+		seen := m.Snapshot()
+		offset += 20 * time.Millisecond
+		begun := time.Now()
+		if err := s.SetClock(offset, 1); err != nil {
+			return err
+		}
+		last := uint64(0)
+		if n := len(seen.Events); n > 0 {
+			last = seen.Events[n-1].Seq
+		}
+		for version := seen.Version; ; {
+			if time.Since(begun) > 5*time.Second {
+				return errors.New("a step was not seen")
+			}
+			<-m.Changed(version)
+			version = m.Snapshot().Version
+			events, _ := m.EventsSince(last)
+			if slices.ContainsFunc(events, func(e monitor.Event) bool { return e.Kind == "clock step" }) {
+				break
+			}
+		}
+		took = append(took, float64(time.Since(begun).Milliseconds()))
+		time.Sleep(2500 * time.Millisecond)
+	}
+	b.line("a step of 20 ms seen", slices.Max(took) <= 300, "≤ 300 ms", "%.0f ms in the middle, %.0f at most of %d", median(took), slices.Max(took), len(took))
+	return nil
+}

@@ -1,0 +1,340 @@
+package audit
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strings"
+	"syscall"
+)
+
+// Remark is something about one line of a log.
+type Remark struct {
+	File string
+	Line int // from 1; 0: about the file
+	Text string
+}
+
+// String is "file:line: text".
+func (r Remark) String() string {
+	if r.Line == 0 {
+		return r.File + ": " + r.Text
+	}
+	return fmt.Sprintf("%s:%d: %s", r.File, r.Line, r.Text)
+}
+
+// Report is what a look at the chain of a log has shown.
+type Report struct {
+	Lines  int // of all files
+	Links  int // lines of the chain
+	Before int // lines from before there was a chain
+	// First and Last are the numbers of the first and the last link, 0 if there is
+	// none; Head is the hash of the last.
+	First, Last uint64
+	Head        string
+	// Broken is what must not be: a line that was changed, moved or inserted, or
+	// lines that are missing. Empty: the chain is intact.
+	Broken []Remark
+	// Remarks are what a crash can leave behind, and what could not be looked at.
+	Remarks []Remark
+}
+
+// Intact tells if the chain is what was written.
+func (r Report) Intact() bool { return len(r.Broken) == 0 }
+
+// VerifyOptions say what is expected of a log.
+type VerifyOptions struct {
+	// Rotated: the lines before those of the first file were rotated away, and
+	// their absence breaks nothing.
+	Rotated bool
+	// Known is the hash of a link, or its first 16 digits at least, that was noted
+	// down earlier: it must be in the chain.
+	Known string
+}
+
+// leastKnown is how much of a hash must be given.
+const leastKnown = 16
+
+// mostBroken bounds a report.
+const mostBroken = 100
+
+// ErrHash is returned for what cannot be the hash of a line.
+var ErrHash = errors.New("it is no hash of a line: 16 to 64 hexadecimal digits")
+
+// Verify looks at the chain of a log: the file at the last path, and those that
+// were rotated away before it, the oldest first. It is [fs.ErrNotExist] where
+// there never was a log.
+//
+// An intact chain says that no line was changed, inserted, moved or removed by
+// whoever did not compute the chain anew from there on. Who can write the log can
+// also do that, with the side file: against it only a hash that was noted down
+// elsewhere helps, see [VerifyOptions]. A first line has the hash of all that
+// stood in its file before it.
+//
+// Lines that are cut off the end are missed by the side file alone, and only as
+// long as it is not put back too. Lines cut off the front look as after a
+// rotation. A line cut short by a crash stands in the log and breaks nothing, as
+// long as the chain goes on around it.
+func Verify(paths []string, opt VerifyOptions) (Report, error) {
+	v := verifier{opt: opt, prev: noHash}
+	if opt.Known != "" && (len(opt.Known) < leastKnown || len(opt.Known) > hashLen || strings.Trim(opt.Known, "0123456789abcdef") != "") {
+		return v.Report, fmt.Errorf("%q: %w", opt.Known, ErrHash)
+	}
+	if len(paths) == 0 {
+		return v.Report, errors.New("no audit log is named")
+	}
+	for _, path := range paths[:len(paths)-1] {
+		f, err := os.Open(path)
+		if err != nil {
+			return v.Report, failed("open", path, err)
+		}
+		err = v.read(path, f, 1<<62)
+		_ = f.Close()
+		if err != nil {
+			return v.Report, failed("read", path, err)
+		}
+	}
+	path := paths[len(paths)-1]
+	end, err := glance(path)
+	if err != nil {
+		return v.Report, err
+	}
+	if end.file != nil {
+		defer end.file.Close()
+		if end.err == nil {
+			v.want = end.head.seq
+		}
+		if err := v.read(path, end.file, end.size); err != nil {
+			return v.Report, failed("read", path, err)
+		}
+	}
+	v.end(path, end)
+	if opt.Known != "" && !v.known {
+		v.broken(path, 0, "no line has the hash %s that was noted down", opt.Known)
+	}
+	return v.Report, nil
+}
+
+// glimpse is a log and its side file as they were at one moment.
+type glimpse struct {
+	file *os.File // nil: the log is gone
+	size int64
+	head head
+	err  error // errNoHead, errBadHead
+}
+
+func glance(path string) (glimpse, error) {
+	g := glimpse{err: errNoHead}
+	side, err := os.Open(HeadPath(path))
+	switch {
+	case err == nil:
+		defer side.Close()
+		unlock, err := lock(side, syscall.LOCK_SH, lockWait)
+		if err != nil {
+			return g, failed("read", path, err)
+		}
+		defer unlock()
+		if g.head, g.err = readHead(side); g.err != nil && !errors.Is(g.err, errNoHead) && !errors.Is(g.err, errBadHead) {
+			return g, failed("read the end of the chain of", path, g.err)
+		}
+	case !errors.Is(err, fs.ErrNotExist):
+		return g, failed("read the end of the chain of", path, err)
+	}
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) && g.err == nil && g.head.seq > 0 {
+		return g, nil
+	} else if err != nil {
+		return g, failed("open", path, err)
+	}
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = errors.New("it is not an ordinary file")
+	}
+	if err != nil {
+		_ = f.Close()
+		return g, failed("read", path, err)
+	}
+	g.file, g.size = f, info.Size()
+	return g, nil
+}
+
+func failed(what, path string, err error) error { return (&Log{path: path}).fail(what, err) }
+
+// verifier goes along a chain.
+type verifier struct {
+	Report
+	opt  VerifyOptions
+	prev string // the hash of the last link
+
+	want  uint64 // the number that the side file knows
+	sum   string // the hash of the link with that number
+	known bool   // the hash that was noted down was seen
+}
+
+func (v *verifier) broken(file string, line int, format string, args ...any) {
+	if len(v.Broken) < mostBroken {
+		v.Broken = append(v.Broken, Remark{file, line, fmt.Sprintf(format, args...)})
+	}
+}
+
+func (v *verifier) remark(file string, line int, format string, args ...any) {
+	if len(v.Remarks) < mostBroken {
+		v.Remarks = append(v.Remarks, Remark{file, line, fmt.Sprintf(format, args...)})
+	}
+}
+
+func (v *verifier) read(path string, f io.ReaderAt, size int64) error {
+	r := bufio.NewReaderSize(io.NewSectionReader(f, 0, size), 64<<10)
+	before, above := sha256.New(), 0 // what stands above the first link of this file
+	begun := false
+	for n := 1; ; n++ {
+		line, err := r.ReadBytes('\n')
+		if len(line) == 0 && errors.Is(err, io.EOF) {
+			break
+		} else if err != nil && !errors.Is(err, io.EOF) {
+			return err
+		}
+		v.Lines++
+		l, sum, perr := parse(bytes.TrimSuffix(line, []byte("\n")))
+		switch {
+		case errors.Is(perr, errNoRecord) && (begun || v.Links > 0):
+			v.remark(path, n, "no record: a write that a crash or a full disk cut short")
+		case perr == nil && l.Seq == 0 && (begun || v.Links > 0):
+			v.broken(path, n, "it stands in the chain and has no hash: another program wrote it, or an older redlockctl")
+		case l.Seq == 0: // from before the chain, or no record
+			above++
+		default:
+			v.link(path, n, l, sum, perr, hexOf(before), above)
+			begun = true
+		}
+		if !begun {
+			before.Write(line)
+		}
+	}
+	if !begun {
+		v.Before += above
+	}
+	return nil
+}
+
+// link takes the next link; above is how many lines stand before it in its file
+// without being links, and before their hash.
+func (v *verifier) link(path string, n int, l link, sum string, err error, before string, above int) {
+	if err != nil {
+		v.broken(path, n, "%v: it was changed", err)
+	}
+	switch first := v.Links == 0; {
+	case l.Chain != "":
+		v.broken(path, n, "the chain could not simply go on here: %s", l.Chain)
+	case first && l.Seq == 1, l.Seq == 1 && v.Last == 0:
+		if l.Prev != before {
+			v.broken(path, n, "what stands above it, from before there was a chain, is not what stood there when it was written")
+		}
+		v.Before += above
+	case first:
+		const gone = "the chain begins with number %d here: the lines before it were rotated away, or cut off"
+		if v.opt.Rotated {
+			v.remark(path, n, gone, l.Seq)
+		} else {
+			v.broken(path, n, gone, l.Seq)
+		}
+		if above > 0 {
+			v.broken(path, 1, "lines without a hash stand above the chain, which did not begin here")
+		}
+	case l.Seq > v.Last+1:
+		v.broken(path, n, "it is number %d: %s missing before it", l.Seq, numbers(v.Last+1, l.Seq-1))
+	case l.Seq <= v.Last:
+		v.broken(path, n, "it is number %d, and number %d is due here: it was moved or repeated", l.Seq, v.Last+1)
+	case l.Prev != v.prev:
+		v.broken(path, n, "it does not go on from the line before it, number %d, which was replaced", v.Last)
+	}
+	if v.Links == 0 {
+		v.First = l.Seq
+	}
+	v.Links++
+	v.Last, v.Head, v.prev = l.Seq, sum, sum
+	if l.Seq == v.want {
+		v.sum = sum
+	}
+	if v.opt.Known != "" && strings.HasPrefix(sum, v.opt.Known) {
+		v.known = true
+	}
+}
+
+// end compares the end of the chain with the side file.
+func (v *verifier) end(path string, g glimpse) {
+	side := HeadPath(path)
+	if g.err != nil {
+		if v.Links > 0 {
+			v.broken(side, 0, "%v: whether lines are missing at the end cannot be told", g.err)
+		}
+		return
+	}
+	switch {
+	case g.head.seq > v.Last:
+		what := "at the end of the log"
+		if g.file == nil {
+			what = "the log is gone"
+		}
+		v.broken(path, 0, "%s: %s missing", what, numbers(v.Last+1, g.head.seq))
+	case g.head.seq == 0:
+		if v.Last > 0 {
+			v.remark(side, 0, "it knows of no line yet: a crash came between the first line and it")
+		}
+	case g.head.seq < v.First:
+		v.broken(side, 0, "it knows of number %d as the last, and the log begins with number %d", g.head.seq, v.First)
+	case v.sum != g.head.sum:
+		v.broken(path, 0, "number %d is not the line that was written last: it was replaced", g.head.seq)
+	case g.head.seq < v.Last:
+		v.remark(side, 0, "it knows of number %d as the last, of %d: a crash came between a line and it", g.head.seq, v.Last)
+	}
+}
+
+func numbers(from, to uint64) string {
+	if from == to {
+		return fmt.Sprintf("number %d is", from)
+	}
+	return fmt.Sprintf("numbers %d to %d are", from, to)
+}
+
+// Entry is a line of a log as it stands there, whatever that is worth.
+type Entry struct {
+	Line int
+	Record
+	Seq  uint64 // 0: it has no place in the chain
+	Hash string
+	// Doubt says why the line cannot be trusted by itself; nil: its hash is its
+	// own, or it is from before there was a chain.
+	Doubt error
+}
+
+// Read calls each with every record of a log, the oldest first, until one of the
+// calls fails. Lines that are no records are left out.
+func Read(path string, each func(Entry) error) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return failed("open", path, err)
+	}
+	defer f.Close()
+	r := bufio.NewReaderSize(f, 64<<10)
+	for n := 1; ; n++ {
+		line, err := r.ReadBytes('\n')
+		if len(line) == 0 && errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil && !errors.Is(err, io.EOF) {
+			return failed("read", path, err)
+		}
+		l, sum, perr := parse(bytes.TrimSuffix(line, []byte("\n")))
+		if errors.Is(perr, errNoRecord) {
+			continue
+		}
+		if err := each(Entry{Line: n, Record: l.Record, Seq: l.Seq, Hash: sum, Doubt: perr}); err != nil {
+			return err
+		}
+	}
+}

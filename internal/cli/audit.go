@@ -1,0 +1,354 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"redlockctl/internal/audit"
+	"redlockctl/internal/config"
+	"redlockctl/internal/safetext"
+)
+
+// auditJSON is the document of audit show.
+type auditJSON struct {
+	Schema  string           `json:"schema"`
+	Path    safetext.Text    `json:"path"`
+	Records []auditEntryJSON `json:"records"`
+}
+
+// auditEntryJSON is one line of the log. Seq is left out for a line from before
+// there was a chain.
+type auditEntryJSON struct {
+	Schema   string         `json:"schema,omitempty"` // where each is a document
+	Line     int            `json:"line"`
+	Seq      uint64         `json:"seq,omitempty"`
+	Time     time.Time      `json:"time"`
+	ID       safetext.Text  `json:"id"`
+	Phase    safetext.Text  `json:"phase"`
+	Actor    safetext.Text  `json:"actor"`
+	Cluster  safetext.Text  `json:"cluster"`
+	Act      safetext.Text  `json:"act"`
+	Target   safetext.Text  `json:"target"`
+	Reason   *safetext.Text `json:"reason,omitempty"`
+	TokenSHA *safetext.Text `json:"token_sha256,omitempty"`
+	Detail   *safetext.Text `json:"detail,omitempty"`
+	Hash     string         `json:"hash,omitempty"`
+	Doubt    *safetext.Text `json:"doubt,omitempty"`
+}
+
+// verifyJSON is the document of audit verify.
+type verifyJSON struct {
+	Schema  string        `json:"schema"`
+	Intact  bool          `json:"intact"`
+	Path    safetext.Text `json:"path"`
+	Lines   int           `json:"lines"`
+	Links   int           `json:"links"`
+	Before  int           `json:"before_chain"`
+	First   uint64        `json:"first_seq,omitempty"`
+	Last    uint64        `json:"last_seq,omitempty"`
+	Head    string        `json:"head,omitempty"`
+	Broken  []remarkJSON  `json:"broken,omitempty"`
+	Remarks []remarkJSON  `json:"remarks,omitempty"`
+}
+
+type remarkJSON struct {
+	File safetext.Text `json:"file"`
+	Line int           `json:"line,omitempty"`
+	Text safetext.Text `json:"text"`
+}
+
+func remarkDocs(remarks []audit.Remark) []remarkJSON {
+	var docs []remarkJSON
+	for _, r := range remarks {
+		docs = append(docs, remarkJSON{text(r.File), r.Line, text(r.Text)})
+	}
+	return docs
+}
+
+func (a *app) auditCommand() *cobra.Command {
+	cmd := &cobra.Command{Use: "audit", Short: "The log of what people did with this program", RunE: group, Args: cobra.ArbitraryArgs}
+	cmd.AddCommand(a.auditShowCommand(), a.auditVerifyCommand())
+	return cmd
+}
+
+// errNotIntact is returned when the audit log is not what was written.
+var errNotIntact = errors.New("the audit log is not intact")
+
+// auditPath is the log of the configuration.
+func (a *app) auditPath() (string, error) {
+	cfg, err := a.load()
+	if errors.Is(err, config.ErrNoCluster) { // it is the same for all of a file
+		set, _, serr := a.loadAll()
+		if serr != nil {
+			return "", serr
+		}
+		cfg, err = set.Clusters[0], nil
+	}
+	if err != nil {
+		return "", err
+	}
+	if cfg.Audit.Path == "" {
+		return "", configError{errors.New("[audit] path is missing, and neither XDG_STATE_HOME nor HOME gives a default")}
+	}
+	return cfg.Audit.Path, nil
+}
+
+// auditFilter chooses lines of the log.
+type auditFilter struct {
+	since    time.Time
+	resource string
+	act      string
+	cluster  string
+	tokenSHA string
+}
+
+func (f auditFilter) match(e audit.Entry) bool {
+	switch {
+	case !f.since.IsZero() && e.Time.Before(f.since):
+		return false
+	case f.resource != "" && e.Target != f.resource && safetext.Escape(e.Target) != f.resource:
+		return false
+	case f.act != "" && !strings.EqualFold(e.Act, f.act):
+		return false
+	case f.cluster != "" && e.Cluster != f.cluster:
+		return false
+	}
+	return f.tokenSHA == "" || e.TokenSHA == f.tokenSHA
+}
+
+// since reads a moment: how long ago, or when. Wall-clock time is what stands in
+// the log.
+func since(text string, now time.Time) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	if d, err := time.ParseDuration(text); err == nil && d >= 0 {
+		return now.Add(-d), nil
+	}
+	for _, form := range []string{time.RFC3339, "2006-01-02T15:04:05", "2006-01-02T15:04", time.DateOnly} {
+		if t, err := time.ParseInLocation(form, text, now.Location()); err == nil {
+			return t, nil
+		}
+	}
+	return time.Time{}, usageError{fmt.Errorf(`--since %q: write how long ago ("1h30m"), or when ("2026-01-31T15:04")`, text)}
+}
+
+func (a *app) auditShowCommand() *cobra.Command {
+	var from string
+	var f auditFilter
+	var last int
+	var tok tokenFlags
+	cmd := &cobra.Command{
+		Use:   "show",
+		Short: "What was done: when, by whom, with what outcome",
+		Long: `Prints the audit log, the oldest line first. Each act has two lines of one id: the
+intent, which was on disk before anything was sent, and the outcome, done or
+failed. An intent alone was cut short: by a crash, or because it still goes on.
+
+A token is never in the log, only its hash; with --token the lines of one that is
+known are found. Whether the log is what was written says "audit verify".`,
+		Example: `redlockctl audit show --since 1h
+redlockctl audit show --act force-release -o jsonl`,
+		Args: noArgs,
+		RunE: a.run(func(context.Context, []string) error {
+			var err error
+			if f.since, err = since(from, time.Now()); err != nil {
+				return err
+			}
+			if last < 0 {
+				return usageError{fmt.Errorf("--last %d is negative", last)}
+			}
+			token, err := tok.read(a.in)
+			if err != nil {
+				return err
+			}
+			f.tokenSHA, f.cluster = audit.TokenSHA(token), a.cluster
+			path, err := a.auditPath()
+			if err != nil {
+				return err
+			}
+			return a.showAudit(path, f, last)
+		}),
+	}
+	fl := cmd.Flags()
+	fl.StringVar(&from, "since", "", `only what is not older: "1h30m" ago, or a time such as "2026-01-31T15:04"`)
+	fl.StringVar(&f.resource, "resource", "", "only acts on this lock or node")
+	fl.StringVar(&f.act, "act", "", "only this act: acquire, release, revoke, force-release, node fence, run, …")
+	fl.IntVar(&last, "last", 0, "only so many lines, the latest (0: all)")
+	tok.add(cmd)
+	return outputs(cmd, "table", "json", "jsonl")
+}
+
+// showAudit prints the lines that a filter chooses.
+func (a *app) showAudit(path string, f auditFilter, last int) error {
+	var kept []audit.Entry
+	err := audit.Read(path, func(e audit.Entry) error {
+		if f.match(e) {
+			kept = append(kept, e)
+			if last > 0 && len(kept) > 2*last { // a log may be long
+				kept = append(kept[:0], kept[len(kept)-last:]...)
+			}
+		}
+		return nil
+	})
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if last > 0 {
+		kept = kept[max(0, len(kept)-last):]
+	}
+	switch a.output {
+	case "jsonl":
+		for _, e := range kept {
+			doc := auditDoc(e)
+			doc.Schema = Schema
+			if err := printLine(a.out, doc); err != nil {
+				return err
+			}
+		}
+		return nil
+	case "json":
+		doc := auditJSON{Schema: Schema, Path: text(path), Records: make([]auditEntryJSON, 0, len(kept))}
+		for _, e := range kept {
+			doc.Records = append(doc.Records, auditDoc(e))
+		}
+		return printJSON(a.out, doc)
+	}
+	if len(kept) == 0 {
+		fmt.Fprintln(a.out, "nothing is logged")
+		return nil
+	}
+	t := &table{head: []string{"TIME", "ACTOR", "CLUSTER", "ACT", "TARGET", "PHASE", "REASON", "DETAIL"}}
+	for _, e := range kept {
+		phase := cell{text: safetext.Escape(e.Phase)}
+		switch {
+		case e.Doubt != nil:
+			phase = cell{text: phase.text + " (CHANGED)", tone: toneBad}
+		case e.Phase == audit.Failed:
+			phase.tone = toneWarn
+		case e.Phase == audit.Intent:
+			phase.tone = toneDim
+		}
+		t.add(cell{text: e.Time.Local().Format("2006-01-02 15:04:05")}, cell{text: a.clip(safetext.Escape(e.Actor), 40)},
+			cell{text: a.clip(safetext.Escape(e.Cluster), 24)}, plain(e.Act), cell{text: a.clip(safetext.Escape(e.Target), 60)}, phase,
+			cell{text: a.clip(safetext.Escape(e.Reason), 60)}, cell{text: a.clip(safetext.Escape(e.Detail), 100)})
+	}
+	t.write(a.out, a.color())
+	return nil
+}
+
+func auditDoc(e audit.Entry) auditEntryJSON {
+	doc := auditEntryJSON{
+		Line: e.Line, Seq: e.Seq, Time: e.Time, ID: text(e.ID), Phase: text(e.Phase), Actor: text(e.Actor), Cluster: text(e.Cluster),
+		Act: text(e.Act), Target: text(e.Target), Reason: optional(e.Reason), TokenSHA: optional(e.TokenSHA), Detail: optional(e.Detail), Hash: e.Hash,
+	}
+	if e.Doubt != nil {
+		doc.Doubt = optional(e.Doubt.Error())
+	}
+	return doc
+}
+
+// printLine writes one document on one line.
+func printLine(w io.Writer, doc any) error {
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	return enc.Encode(doc)
+}
+
+func (a *app) auditVerifyCommand() *cobra.Command {
+	var opt audit.VerifyOptions
+	cmd := &cobra.Command{
+		Use:   "verify [FILE...]",
+		Short: "Is the audit log what was written?",
+		Long: `Each line of the log has the SHA-256 of the line before, and the end of this chain
+stands in a file beside it (".head"). So it is seen when a line was changed,
+inserted, moved or removed, and when the end is missing. Exit code 0 when the chain
+is intact, 1 when it is broken; the lines are named.
+
+What it cannot prove: whoever may write both files can compute the chain anew. Note
+the hash that is printed somewhere else, and give it to a later run by --contains:
+then everything up to that line is what it was. Lines from before there was a chain
+are protected from its first line on. A half line that a crash left behind breaks
+nothing.
+
+Where the log is rotated, name all files, the oldest first; or say --rotated if the
+older ones are gone, and with them what they could prove.`,
+		Example: `redlockctl audit verify
+redlockctl audit verify audit.jsonl.1 audit.jsonl
+redlockctl audit verify --contains 5f70bf18a0860070`,
+		Args: cobra.ArbitraryArgs,
+		RunE: a.run(func(_ context.Context, files []string) error {
+			if len(files) == 0 {
+				path, err := a.auditPath()
+				if err != nil {
+					return err
+				}
+				files = []string{path}
+			}
+			done := a.progress("reading the audit log")
+			r, err := audit.Verify(files, opt)
+			done()
+			if errors.Is(err, audit.ErrHash) {
+				return usageError{fmt.Errorf("--contains: %w", err)}
+			} else if err != nil {
+				return err
+			}
+			return a.printVerified(files[len(files)-1], r)
+		}),
+	}
+	cmd.Flags().StringVar(&opt.Known, "contains", "", "hash of a line, or the first 16 digits of it, that must be in the chain")
+	cmd.Flags().BoolVar(&opt.Rotated, "rotated", false, "the lines before the first file were rotated away")
+	return cmd
+}
+
+func (a *app) printVerified(path string, r audit.Report) error {
+	if a.output == "json" {
+		doc := verifyJSON{
+			Schema: Schema, Intact: r.Intact(), Path: text(path), Lines: r.Lines, Links: r.Links, Before: r.Before,
+			First: r.First, Last: r.Last, Head: r.Head, Broken: remarkDocs(r.Broken), Remarks: remarkDocs(r.Remarks),
+		}
+		if err := printJSON(a.out, doc); err != nil {
+			return err
+		}
+	} else {
+		word, tone := "intact", toneGood
+		if !r.Intact() {
+			word, tone = "BROKEN", toneBad
+		}
+		if a.color() {
+			word = tones[tone].Styled(word)
+		}
+		fmt.Fprintf(a.out, "%s: %s\n", safetext.Escape(path), word)
+		if r.Links > 0 {
+			fmt.Fprintf(a.out, "%s in the chain, numbers %d to %d\n", plural(r.Links, "line", "lines"), r.First, r.Last)
+		}
+		if r.Before > 0 {
+			fmt.Fprintf(a.out, "%s from before it\n", plural(r.Before, "line", "lines"))
+		}
+		if r.Links > 0 {
+			fmt.Fprintf(a.out, "number %d has the hash %s\n", r.Last, r.Head)
+		}
+		for _, b := range r.Broken {
+			fmt.Fprintf(a.out, "  %s\n", safetext.Escape(b.String()))
+		}
+		for _, m := range r.Remarks {
+			fmt.Fprintf(a.errOut, "redlockctl: note: %s\n", printable(m.String()))
+		}
+	}
+	if !r.Intact() {
+		first := r.Broken[0]
+		if n := len(r.Broken); n > 1 {
+			return fmt.Errorf("%w, at %d places; the first: %s", errNotIntact, n, first)
+		}
+		return fmt.Errorf("%w: %s", errNotIntact, first)
+	}
+	return nil
+}

@@ -1,0 +1,126 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"redlockctl/internal/lab"
+	"redlockctl/internal/safetext"
+	"redlockctl/monitor"
+	"redlockctl/redlock"
+	"redlockctl/tui"
+)
+
+// demoLab is what the screen of the demo can do to its masters besides crashing
+// them.
+type demoLab struct {
+	*crasher
+	wrong *lab.Wrong
+}
+
+// skewingLab is one whose masters have clocks that can be moved.
+type skewingLab struct {
+	demoLab
+	clocks lab.Shifter
+}
+
+var (
+	_ tui.LabStopper = demoLab{}
+	_ tui.LabFlusher = demoLab{}
+	_ tui.LabClients = demoLab{}
+	_ tui.LabClock   = skewingLab{}
+)
+
+// labOf is the lab for the screen.
+func labOf(c *crasher, wrong *lab.Wrong) tui.Lab {
+	l := demoLab{c, wrong}
+	if clocks, ok := c.cluster.(lab.Shifter); ok {
+		return skewingLab{l, clocks}
+	}
+	return l
+}
+
+func (c *crasher) find(name string) (int, error) {
+	i := slices.IndexFunc(c.cluster.Nodes(), func(n *redlock.Node) bool { return n.Name() == name })
+	if i < 0 {
+		return 0, fmt.Errorf("there is no node %q", name)
+	}
+	return i, nil
+}
+
+// tell notes what the demo did to a node.
+func (c *crasher) tell(name, format string, args ...any) {
+	c.note(monitor.Event{At: time.Now(), Level: monitor.LevelNotice, Kind: "lab", Node: name, Text: safetext.New(name + " " + fmt.Sprintf(format, args...))})
+}
+
+// StopNode implements [tui.LabStopper].
+func (l demoLab) StopNode(name string) error { return l.pause(name, true) }
+
+// ContinueNode implements [tui.LabStopper].
+func (l demoLab) ContinueNode(name string) error { return l.pause(name, false) }
+
+func (l demoLab) pause(name string, still bool) error {
+	i, err := l.find(name)
+	if err != nil {
+		return err
+	}
+	p, ok := l.cluster.(lab.Pauser)
+	if !ok {
+		return fmt.Errorf("%s cannot be stopped", name)
+	}
+	if !still {
+		l.tell(name, "goes on")
+		return p.Resume(i)
+	}
+	if err := p.Pause(i); err != nil {
+		return err
+	}
+	l.tell(name, "was stopped by the demo: it answers nothing")
+	return nil
+}
+
+// flushTimeout bounds a FLUSHALL of a node that may hang.
+const flushTimeout = 2 * time.Second
+
+// FlushNode implements [tui.LabFlusher].
+func (l demoLab) FlushNode(name string) error {
+	i, err := l.find(name)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), flushTimeout)
+	defer cancel()
+	client := l.cluster.Nodes()[i].Client(1, flushTimeout)
+	defer client.Close()
+	if err := client.FlushAll(ctx).Err(); err != nil {
+		return err
+	}
+	l.tell(name, "was flushed by the demo: its locks are gone")
+	return nil
+}
+
+// SkewNode implements [tui.LabClock].
+func (l skewingLab) SkewNode(name string, by time.Duration) error {
+	i, err := l.find(name)
+	if err != nil {
+		return err
+	}
+	if err := l.clocks.Shift(i, by); err != nil {
+		return err
+	}
+	l.tell(name, "had its clock moved by %s by the demo", by)
+	return nil
+}
+
+// ClientKinds implements [tui.LabClients].
+func (l demoLab) ClientKinds() (kinds []tui.ClientKind) {
+	for _, k := range lab.WrongKinds() {
+		kinds = append(kinds, tui.ClientKind{Name: k.Name, Does: k.Does, Running: l.wrong.Running(k.Name)})
+	}
+	return kinds
+}
+
+// StartClients implements [tui.LabClients].
+func (l demoLab) StartClients(kind string, n int) error { return l.wrong.Start(kind, n) }

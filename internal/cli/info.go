@@ -1,0 +1,209 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"redlockctl/internal/audit"
+	"redlockctl/internal/config"
+	"redlockctl/internal/safetext"
+)
+
+// infoJSON is the document of info. Source is "default", "file", a variable of
+// the environment or a flag.
+type infoJSON struct {
+	Schema      string            `json:"schema"`
+	Version     string            `json:"version"`
+	Config      []infoPathJSON    `json:"config"`
+	Cluster     infoNameJSON      `json:"cluster"`
+	Clusters    []safetext.Text   `json:"clusters"`
+	Paths       []infoPathJSON    `json:"paths"`
+	Settings    []infoSettingJSON `json:"settings"`
+	Environment []infoEnvJSON     `json:"environment"`
+}
+
+type infoNameJSON struct {
+	Name   safetext.Text `json:"name"`
+	Source string        `json:"source"`
+}
+
+type infoPathJSON struct {
+	What   string        `json:"what"`
+	Path   safetext.Text `json:"path"`
+	There  bool          `json:"exists"`
+	Source string        `json:"source"`
+}
+
+// infoSettingJSON is a key of the configuration. The value of a secret is never
+// here: it is the name of its variable or file.
+type infoSettingJSON struct {
+	Key    safetext.Text  `json:"key"`
+	Value  safetext.Text  `json:"value"`
+	Source string         `json:"source"`
+	File   *safetext.Text `json:"file,omitempty"`
+	Line   int            `json:"line,omitempty"`
+}
+
+type infoEnvJSON struct {
+	Name   string         `json:"name"`
+	Value  *safetext.Text `json:"value,omitempty"` // left out: not set
+	Effect string         `json:"effect"`
+}
+
+// environment is what the program heeds, beside the variables that the
+// configuration names.
+var environment = []struct{ name, effect string }{
+	{"REDLOCKCTL_CONFIG", "which configuration, where --config does not say"},
+	{"REDLOCKCTL_CLUSTER", "which cluster of it, where --cluster does not say"},
+	{"REDLOCKCTL_READ_ONLY", "1: every act is refused"},
+	{"NO_COLOR", "not empty: no colours"},
+	{"TERM", "dumb: no colours"},
+	{"XDG_CONFIG_HOME", "where the configuration is looked for; $HOME/.config otherwise"},
+	{"XDG_STATE_HOME", "where audit log and guard remember; $HOME/.local/state otherwise"},
+	{"HOME", "behind ~/ in paths"},
+}
+
+func (a *app) infoCommand() *cobra.Command {
+	var all bool
+	cmd := &cobra.Command{
+		Use:   "info",
+		Short: "Every path and setting in use, and where each came from",
+		Long: `Prints which configuration and which cluster are used and why, the files that are
+written, each setting with its value and its source (the default, a line of the
+file, a variable of the environment, a flag), and the variables that matter. No
+node is contacted. Of a secret only the place is shown, never the value.
+
+Settings of nodes that have their defaults are left out; --all shows them too.`,
+		Example: "redlockctl info\nredlockctl info -o json | jq '.settings[] | select(.source != \"default\")'",
+		Args:    noArgs,
+		RunE: a.run(func(context.Context, []string) error {
+			set, source, err := a.loadAll()
+			if err != nil {
+				return err
+			}
+			name, by := a.wanted(set)
+			cfg, err := set.Choose(name)
+			if err != nil {
+				return configError{err}
+			}
+			doc := a.infoDoc(set, cfg, source, by, all || a.output == "json")
+			if a.output == "json" {
+				return printJSON(a.out, doc)
+			}
+			a.printInfo(doc)
+			return nil
+		}),
+	}
+	cmd.Flags().BoolVar(&all, "all", false, "the defaults of nodes too")
+	return cmd
+}
+
+func (a *app) infoDoc(set *config.Set, cfg *config.Config, source, by string, all bool) infoJSON {
+	doc := infoJSON{
+		Schema: Schema, Version: build().Version, Cluster: infoNameJSON{text(cfg.Cluster.Name), by},
+	}
+	seen := map[string]bool{}
+	for _, c := range set.Clusters {
+		doc.Clusters = append(doc.Clusters, text(c.Cluster.Name))
+		if !seen[c.Path] {
+			seen[c.Path] = true
+			doc.Config = append(doc.Config, infoPathJSON{"configuration", text(c.Path), true, source})
+		}
+	}
+	from := map[string]string{}
+	for _, s := range cfg.Settings {
+		setting := infoSettingJSON{Key: text(s.Key), Value: text(s.Value), Source: s.Source}
+		if s.Line > 0 {
+			setting.File, setting.Line = optional(s.File), s.Line
+		}
+		key := s.Key[strings.LastIndex(s.Key, " ")+1:]
+		switch flag := map[string]bool{"read_only": a.readOnly, "ascii": a.ascii && s.Value != "true", "color": a.noColor}[key]; {
+		case flag && key == "color":
+			setting = infoSettingJSON{Key: text(s.Key), Value: text("never"), Source: "--no-color"}
+		case flag:
+			setting = infoSettingJSON{Key: text(s.Key), Value: text("true"), Source: "--" + strings.ReplaceAll(key, "_", "-")}
+		}
+		from[key] = setting.Source
+		if all || setting.Source != config.FromDefault || !strings.HasPrefix(s.Key, "[[") && !strings.Contains(s.Key, "nodes.tls]") {
+			doc.Settings = append(doc.Settings, setting)
+		}
+	}
+	path := func(what, path, source string) {
+		if path == "" {
+			return
+		}
+		_, err := os.Stat(path)
+		doc.Paths = append(doc.Paths, infoPathJSON{what, text(path), err == nil, source})
+	}
+	path("audit log", cfg.Audit.Path, from["path"])
+	if cfg.Audit.Path != "" {
+		path("end of its chain", audit.HeadPath(cfg.Audit.Path), from["path"])
+	}
+	path("guard's memory", cfg.Guard.StateDir, from["state_dir"])
+	for _, e := range environment {
+		env := infoEnvJSON{Name: e.name, Effect: e.effect}
+		if v := a.getenv(e.name); v != "" {
+			t := text(v)
+			env.Value = &t
+		}
+		doc.Environment = append(doc.Environment, env)
+	}
+	return doc
+}
+
+func (a *app) printInfo(doc infoJSON) {
+	fmt.Fprintf(a.out, "redlockctl %s\n\n", doc.Version)
+	t := &table{head: []string{"WHAT", "WHERE", "FROM"}}
+	for _, p := range append(doc.Config, doc.Paths...) {
+		where := cell{text: p.Path.String()}
+		if !p.There {
+			where.text += " (not there yet)"
+		}
+		t.add(cell{text: p.What}, where, cell{text: p.Source})
+	}
+	cluster := doc.Cluster.Name.String()
+	if len(doc.Clusters) > 1 {
+		names := make([]string, len(doc.Clusters))
+		for i, n := range doc.Clusters {
+			names[i] = n.String()
+		}
+		cluster += " (of " + strings.Join(names, ", ") + ")"
+	}
+	t.add(cell{text: "cluster"}, cell{text: cluster}, cell{text: doc.Cluster.Source})
+	t.write(a.out, a.color())
+
+	fmt.Fprintln(a.out)
+	t = &table{head: []string{"SETTING", "VALUE", "FROM"}}
+	for _, s := range doc.Settings {
+		source := cell{text: s.Source}
+		switch {
+		case s.Line > 0:
+			source.text = fmt.Sprintf("%s:%d", s.File, s.Line)
+		case s.Source == config.FromDefault:
+			source.tone = toneDim
+		case !strings.HasPrefix(s.Source, "--"):
+			source.text = "$" + s.Source
+		}
+		value := s.Value.String()
+		if value == "" {
+			value = "-"
+		}
+		t.add(cell{text: s.Key.String()}, cell{text: a.clip(value, 80)}, source)
+	}
+	t.write(a.out, a.color())
+
+	fmt.Fprintln(a.out)
+	t = &table{head: []string{"VARIABLE", "VALUE", "EFFECT"}}
+	for _, e := range doc.Environment {
+		value := "-"
+		if e.Value != nil {
+			value = a.clip(e.Value.String(), 60)
+		}
+		t.add(cell{text: "$" + e.Name}, cell{text: value}, cell{text: e.Effect})
+	}
+	t.write(a.out, a.color())
+}

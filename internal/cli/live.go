@@ -1,0 +1,159 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/charmbracelet/x/ansi"
+	"github.com/spf13/cobra"
+
+	"redlockctl/internal/config"
+	"redlockctl/monitor"
+	"redlockctl/redlock"
+	"redlockctl/restartguard"
+)
+
+// Bounds of --watch: oftener than the monitor makes pictures nothing is new.
+const (
+	defaultWatch = 2 * time.Second
+	leastWatch   = 100 * time.Millisecond
+)
+
+// live makes a command that shows one picture able to show them again and again.
+type live struct {
+	every time.Duration
+	set   func() bool
+}
+
+func (l *live) add(cmd *cobra.Command) *cobra.Command {
+	f := cmd.Flags()
+	f.DurationVar(&l.every, "watch", 0, "show it again and again, every two seconds or --watch=INTERVAL, until interrupted")
+	f.Lookup("watch").NoOptDefVal = defaultWatch.String()
+	l.set = func() bool { return f.Changed("watch") }
+	return outputs(cmd, "table", "wide", "json", "jsonl")
+}
+
+// check refuses an interval that cannot be meant.
+func (l *live) check() error {
+	if l.set() && l.every < leastWatch {
+		return usageError{fmt.Errorf("--watch=%s is too often: %s at least", l.every, leastWatch)}
+	}
+	return nil
+}
+
+// pictures calls show with a picture of the cluster; with --watch again and again,
+// until ctx ends or nobody reads any more. On a terminal one table takes the
+// place of the other; elsewhere an empty line stands between two.
+func (a *app) pictures(ctx context.Context, cfg *config.Config, l *live, show func(*monitor.Snapshot) error) error {
+	if err := l.check(); err != nil {
+		return err
+	}
+	if !l.set() {
+		done := a.progress("asking the nodes of " + cfg.Cluster.Name)
+		s, err := look(ctx, cfg)
+		done()
+		if err != nil {
+			return err
+		}
+		return show(s)
+	}
+	s, err := specOf(cfg, false)
+	if err != nil {
+		return err
+	}
+	mon, err := monitor.New(s.nodes, s.monitor)
+	if err != nil {
+		return err
+	}
+	run, stop := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	wg.Go(func() { mon.Run(run) })
+	defer wg.Wait()
+	defer stop()
+	picture, err := settled(ctx, mon, settleTime)
+	if err != nil {
+		return nil // interrupted before anything was to be shown
+	}
+	tick := time.NewTicker(l.every)
+	defer tick.Stop()
+	for first := true; ; first = false {
+		a.separate(first)
+		err := show(picture)
+		switch {
+		case errors.Is(err, syscall.EPIPE), errors.Is(err, os.ErrClosed):
+			return nil
+		case err != nil && !errors.Is(err, errSilent): // that there is no quorum is in the picture
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+			picture = mon.Snapshot()
+		}
+	}
+}
+
+// separate comes before each picture of several.
+func (a *app) separate(first bool) {
+	switch {
+	case a.output == "json" || a.output == "jsonl":
+	case a.outTTY && a.getenv("TERM") != "dumb":
+		fmt.Fprint(a.out, ansi.CursorHomePosition+ansi.EraseScreenBelow)
+	case !first:
+		fmt.Fprintln(a.out)
+	}
+}
+
+// document prints a document as --output asks for; false: a table is wanted.
+func (a *app) document(doc func() any) (printed bool, err error) {
+	switch a.output {
+	case "json":
+		return true, printJSON(a.out, doc())
+	case "jsonl":
+		return true, printLine(a.out, doc())
+	}
+	return false, nil
+}
+
+// cut shortens text to a width, unless everything is wanted.
+func (a *app) cut(s string, width int) string {
+	if a.output == "wide" {
+		return s
+	}
+	return a.clip(s, width)
+}
+
+// outlookOf is what the fences mean, as far as a guard on this machine has
+// written down what it knows; false where there is nothing to be read. A node
+// that is closed and of which nothing is known comes back nobody knows when.
+func outlookOf(cfg *config.Config, s *monitor.Snapshot) (restartguard.Outlook, bool) {
+	memory, err := remembered(cfg)
+	if err != nil || len(memory) == 0 {
+		return restartguard.Outlook{}, false
+	}
+	known := false
+	status := make([]restartguard.NodeStatus, 0, len(s.Nodes))
+	for _, n := range s.Nodes {
+		st := restartguard.NodeStatus{Node: n.Name, Phase: restartguard.PhaseUnreachable, Out: n.Since}
+		switch n.State {
+		case monitor.NodeServing:
+			st.Phase = restartguard.PhaseActive
+		case monitor.NodeHeld:
+			st.Phase = restartguard.PhaseHeld
+		case monitor.NodeFenced:
+			// What was remembered of another life or another server says nothing.
+			if m, ok := memory[n.Name]; ok && m.Addr == n.Addr && m.RunID == n.RunID && m.Wait > 0 {
+				st.Phase, st.Until = restartguard.PhaseClosed, s.At.Add(m.Wait)
+				known = true
+			}
+		}
+		status = append(status, st)
+	}
+	return restartguard.OutlookOf(status, len(s.Nodes), redlock.Quorum(len(s.Nodes))), known
+}

@@ -1,0 +1,124 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"redlockctl/tui"
+)
+
+// remembering adds to the options of the screen what a machine gives it: where it
+// keeps what was chosen, and a clipboard.
+func (a *app) remembering(opt tui.Options) tui.Options {
+	if path := uiPath(a.getenv); path != "" {
+		opt.Store = uiStore{path}
+	}
+	opt.Clipboard = clipboard(a.getenv)
+	return opt
+}
+
+// uiPath is where the screen's preferences are; "": nowhere.
+func uiPath(getenv func(string) string) string {
+	if dir := getenv("XDG_STATE_HOME"); filepath.IsAbs(dir) {
+		return filepath.Join(dir, "redlockctl", "ui.json")
+	}
+	if home := getenv("HOME"); filepath.IsAbs(home) {
+		return filepath.Join(home, ".local", "state", "redlockctl", "ui.json")
+	}
+	return ""
+}
+
+// uiStore keeps the screen's preferences in a file. It is nobody else's: a
+// filter in the history may name holders.
+type uiStore struct{ path string }
+
+// mostUI bounds what is read.
+const mostUI = 1 << 20
+
+// Load reads the file; one that is not there holds the defaults.
+func (s uiStore) Load() (p tui.Preferences, err error) {
+	f, err := os.Open(s.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return p, nil
+	}
+	if err != nil {
+		return p, err
+	}
+	defer f.Close()
+	doc, err := io.ReadAll(io.LimitReader(f, mostUI))
+	if err != nil {
+		return p, err
+	}
+	if err := json.Unmarshal(doc, &p); err != nil {
+		return tui.Preferences{}, fmt.Errorf("%s: %w", s.path, err)
+	}
+	return p, nil
+}
+
+// Save replaces the file as a whole: who reads it never sees a half.
+func (s uiStore) Save(p tui.Preferences) error {
+	doc, err := json.MarshalIndent(p, "", "  ")
+	if err != nil {
+		return err
+	}
+	dir := filepath.Dir(s.path)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(dir, ".ui-*") // mode 0600
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(append(doc, '\n'))
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = os.Rename(f.Name(), s.path)
+	}
+	if err != nil {
+		_ = os.Remove(f.Name())
+	}
+	return err
+}
+
+// clipboard is how text is put into the clipboard of this machine, beside what
+// the terminal is asked to; nil: there is no way.
+func clipboard(getenv func(string) string) func(context.Context, string) error {
+	var tries [][]string
+	switch {
+	case getenv("SSH_CONNECTION") != "": // the person sits at another machine
+	case runtime.GOOS == "darwin":
+		tries = [][]string{{"pbcopy"}}
+	default:
+		if getenv("WAYLAND_DISPLAY") != "" {
+			tries = append(tries, []string{"wl-copy"})
+		}
+		if getenv("DISPLAY") != "" {
+			tries = append(tries, []string{"xclip", "-selection", "clipboard"}, []string{"xsel", "--clipboard", "--input"})
+		}
+	}
+	for _, t := range tries {
+		path, err := exec.LookPath(t[0])
+		if err != nil {
+			continue
+		}
+		return func(ctx context.Context, text string) error {
+			var said bytes.Buffer
+			cmd := exec.CommandContext(ctx, path, t[1:]...)
+			cmd.Stdin, cmd.Stderr = strings.NewReader(text), &said
+			if err := cmd.Run(); err != nil {
+				return fmt.Errorf("%s: %w %s", t[0], err, strings.TrimSpace(said.String()))
+			}
+			return nil
+		}
+	}
+	return nil
+}

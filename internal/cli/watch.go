@@ -1,0 +1,277 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"redlockctl/internal/safetext"
+	"redlockctl/monitor"
+)
+
+// watchJSON is what all lines of watch have.
+type watchJSON struct {
+	Schema string    `json:"schema"`
+	Kind   string    `json:"kind"`
+	At     time.Time `json:"at"`
+}
+
+// watchStateJSON is the first line: how things stand when it begins.
+type watchStateJSON struct {
+	watchJSON
+	Seq uint64 `json:"seq"` // of the last event before; 0: there was none
+	clusterJSON
+	Nodes    []watchNodeJSON `json:"nodes"`
+	Locks    map[string]int  `json:"locks"` // by state, and "total"
+	Findings []findingJSON   `json:"findings"`
+}
+
+type watchNodeJSON struct {
+	Name  safetext.Text `json:"name"`
+	Addr  safetext.Text `json:"addr"`
+	State string        `json:"state"`
+	Locks int           `json:"locks"`
+}
+
+// watchEventJSON is one event.
+type watchEventJSON struct {
+	watchJSON
+	Seq       uint64         `json:"seq"`
+	Level     string         `json:"level"`
+	Node      *safetext.Text `json:"node,omitempty"`
+	Key       *safetext.Text `json:"key,omitempty"`
+	KeyBase64 string         `json:"key_base64,omitempty"`
+	Text      safetext.Text  `json:"text"`
+}
+
+// watchMissedJSON tells that the reader was too slow, or that too much happened
+// at once: so many events were never seen.
+type watchMissedJSON struct {
+	watchJSON
+	Count uint64 `json:"count"`
+}
+
+func (a *app) watchCommand() *cobra.Command {
+	var filter string
+	var span time.Duration
+	cmd := outputs(&cobra.Command{
+		Use:   "watch",
+		Short: "Events as they happen, a line for each, until interrupted",
+		Long: `Prints how things stand, and then a line for each event: what happens to locks,
+nodes, clocks and findings. Nothing is changed, and the masters feel it no more
+than the console.
+
+With --output jsonl (or json) each line is a JSON object with "schema", "kind",
+"at" (RFC 3339), "seq", "level" (info, notice, alarm), "text", and "node" or
+"key" where it concerns one. The kinds:
+
+  state     the first line: cluster, nodes, locks by state, findings
+  of locks  acquired, extended, released, expired, revoked, lost copy,
+            lost majority, orphan, split, over-TTL, immortal
+  of nodes  up, down, slow, loading, denied, wrong role, fenced, held, opened,
+            restart, clock step
+  others    own clock (this machine's was set, or it was stopped), finding
+            opened, finding closed; missed: "count" events could not be kept for
+            a reader that was too slow
+
+Further kinds may come. --filter chooses locks, as in "redlockctl locks"; what
+concerns no lock is shown in any case. It ends at SIGINT or SIGTERM, after --for,
+or when nobody reads any more; exit code 0 in each case.`,
+		Example: "redlockctl watch\nredlockctl watch -o jsonl --filter job: | jq -r 'select(.level == \"alarm\").text'",
+		Args:    noArgs,
+		RunE: a.run(func(ctx context.Context, _ []string) error {
+			if span < 0 {
+				return usageError{fmt.Errorf("--for %s is negative", span)}
+			}
+			cfg, err := a.load()
+			if err != nil {
+				return err
+			}
+			s, err := specOf(cfg, false)
+			if err != nil {
+				return err
+			}
+			f := monitor.ParseFilter(filter)
+			mon, err := monitor.New(s.nodes, s.monitor)
+			if err != nil {
+				return err
+			}
+			if err := f.Check(mon.Snapshot().Nodes); err != nil {
+				return usageError{err}
+			}
+			// A reader that has gone is the end of a pipe, no failure.
+			signal.Ignore(syscall.SIGPIPE)
+			defer signal.Reset(syscall.SIGPIPE)
+			end, cancel := context.WithCancel(ctx)
+			defer cancel()
+			if span > 0 {
+				end, cancel = context.WithTimeout(ctx, span)
+				defer cancel()
+			}
+			var wg sync.WaitGroup
+			wg.Go(func() { mon.Run(end) })
+			defer wg.Wait()
+			defer cancel()
+			first, err := settled(end, mon, settleTime)
+			if err != nil {
+				return nil // interrupted before anything was to be said
+			}
+			w := &watcher{out: a.out, json: a.output == "json" || a.output == "jsonl", filter: f}
+			w.begin(first)
+			gone := time.NewTicker(time.Second)
+			defer gone.Stop()
+			for w.err == nil && end.Err() == nil {
+				select {
+				case <-end.Done():
+				case <-gone.C:
+					if unread(a.out) {
+						return nil
+					}
+				case <-mon.Changed(w.last.Version):
+					s := mon.Snapshot()
+					events, missed := mon.EventsSince(w.seq)
+					w.take(s, events, missed)
+				}
+			}
+			if w.err != nil && !errors.Is(w.err, syscall.EPIPE) && !errors.Is(w.err, os.ErrClosed) {
+				return w.err
+			}
+			return nil
+		}),
+	}, "table", "text", "json", "jsonl")
+	f := cmd.Flags()
+	f.StringVar(&filter, "filter", "", "only these locks: a part of the name, state:WORD, lib:PART, …")
+	f.DurationVar(&span, "for", 0, "end after this time (0: never)")
+	return cmd
+}
+
+// watcher writes the events of snapshots, each once. Its writes may block; the
+// monitor does not wait for it.
+type watcher struct {
+	out    io.Writer
+	json   bool
+	filter monitor.Filter
+	last   *monitor.Snapshot
+	seq    uint64
+	err    error // of the last write: nobody reads any more
+}
+
+// begin tells how things stand.
+func (w *watcher) begin(s *monitor.Snapshot) {
+	w.last = s
+	if n := len(s.Events); n > 0 {
+		w.seq = s.Events[n-1].Seq
+	}
+	if !w.json {
+		c := s.Cluster
+		w.print("%s  watching cluster %s: %s, %d of %d nodes serve, locks: %s, findings: %d\n", s.At.Format("15:04:05"),
+			safetext.Escape(c.Name), c.Verdict, c.Serving, c.N, lockCount(s.Counts), len(s.Findings))
+		return
+	}
+	doc := watchStateJSON{
+		watchJSON: watchJSON{Schema, "state", s.At}, Seq: w.seq, clusterJSON: clusterDoc(s.Cluster),
+		Locks: map[string]int{"total": s.Locks.Len()}, Findings: []findingJSON{},
+	}
+	for _, n := range s.Nodes {
+		doc.Nodes = append(doc.Nodes, watchNodeJSON{text(n.Name), text(n.Addr), n.State.String(), n.Locks})
+	}
+	for st := range monitor.LockStates() {
+		if n := s.Counts[st]; n > 0 {
+			doc.Locks[st.String()] = n
+		}
+	}
+	for _, f := range s.Findings {
+		doc.Findings = append(doc.Findings, findingDoc(f, s.At))
+	}
+	w.line(doc)
+}
+
+// take writes events that are new with s, after those that nobody kept.
+func (w *watcher) take(s *monitor.Snapshot, events []monitor.Event, missed uint64) {
+	before := w.last
+	w.last = s
+	if missed > 0 {
+		w.seq += missed
+		w.missed(missed, s.At)
+	}
+	for _, e := range events {
+		if w.err != nil {
+			return
+		}
+		w.seq = e.Seq
+		if w.wants(e, before, s) {
+			w.event(e)
+		}
+	}
+}
+
+// wants tells if the filter chooses the event's lock, as it is, as it was just
+// before, or, if it was not seen at all, by its name.
+func (w *watcher) wants(e monitor.Event, before, s *monitor.Snapshot) bool {
+	if e.Key.Empty() || w.filter.Empty() {
+		return true
+	}
+	f := w.filter.At(s.At)
+	l := s.Locks.Get(e.Key.Raw())
+	if l == nil {
+		l = before.Locks.Get(e.Key.Raw())
+	}
+	if l == nil {
+		l = &monitor.Lock{Key: e.Key, Copies: make([]monitor.Copy, len(s.Nodes)), Since: e.At}
+	}
+	return f.Match(l, s.Nodes)
+}
+
+func (w *watcher) event(e monitor.Event) {
+	if !w.json {
+		about := e.Key.String()
+		if about == "" {
+			about = safetext.Escape(e.Node)
+		}
+		if about == "" {
+			about = "-"
+		}
+		w.print("%s  %-6s  %-14s  %s  %s\n", e.At.Format("15:04:05"), e.Level, e.Kind, about, e.Text)
+		return
+	}
+	w.line(watchEventJSON{
+		watchJSON: watchJSON{Schema, e.Kind, e.At}, Seq: e.Seq, Level: e.Level.String(), Node: optional(e.Node),
+		Key: optional(e.Key.Raw()), KeyBase64: base64Of(e.Key.Raw()), Text: e.Text,
+	})
+}
+
+func (w *watcher) missed(n uint64, at time.Time) {
+	if !w.json {
+		w.print("%s  %-6s  %-14s  -  %s not kept: too many at once\n", at.Format("15:04:05"), "notice", "missed", plural(int(n), "event was", "events were"))
+		return
+	}
+	w.line(watchMissedJSON{watchJSON{Schema, "missed", at}, n})
+}
+
+func (w *watcher) print(format string, args ...any) {
+	if w.err == nil {
+		_, w.err = fmt.Fprintf(w.out, format, args...)
+	}
+}
+
+// line writes a document on a line of its own.
+func (w *watcher) line(doc any) {
+	if w.err != nil {
+		return
+	}
+	b, err := json.Marshal(doc)
+	if err != nil {
+		w.err = err
+		return
+	}
+	_, w.err = w.out.Write(append(b, '\n'))
+}

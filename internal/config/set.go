@@ -1,0 +1,365 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"sort"
+	"strings"
+
+	"github.com/BurntSushi/toml"
+)
+
+// ErrNoCluster is returned when no cluster has the name that is asked for, or
+// when there are several and none is named.
+var ErrNoCluster = errors.New("no such cluster")
+
+// Set is all clusters of one or several files.
+type Set struct {
+	Clusters []*Config // in the order of the files; at least one
+	// Default is the cluster to take where none is named; "" if none is.
+	Default string
+}
+
+// Names are the names of the clusters, in their order.
+func (s *Set) Names() []string {
+	names := make([]string, len(s.Clusters))
+	for i, c := range s.Clusters {
+		names[i] = c.Cluster.Name
+	}
+	return names
+}
+
+// Choose is the cluster with this name; with none, the default, or the only one.
+// It fails with [ErrNoCluster].
+func (s *Set) Choose(name string) (*Config, error) {
+	names := s.Names()
+	if name == "" {
+		name = s.Default
+	}
+	if name == "" && len(names) == 1 {
+		return s.Clusters[0], nil
+	}
+	if i := slices.Index(names, name); i >= 0 {
+		return s.Clusters[i], nil
+	}
+	there := "there is " + strings.Join(names, ", ")
+	if name == "" {
+		return nil, fmt.Errorf("%w: there are several: name one of %s by --cluster, by REDLOCKCTL_CLUSTER, or by default_cluster in the configuration", ErrNoCluster, strings.Join(names, ", "))
+	}
+	if best := nearest(name, names); best != "" {
+		return nil, fmt.Errorf("%w: %q; did you mean %s? %s", ErrNoCluster, name, best, there)
+	}
+	return nil, fmt.Errorf("%w: %q; %s", ErrNoCluster, name, there)
+}
+
+// Setting is one key of the configuration, with what it came to.
+type Setting struct {
+	Key   string // with its section: "[redlock] node_timeout"
+	Value string // of a secret: the name of its variable or file
+	// Source is [FromDefault], [FromFile], or the variable of the environment that
+	// overrides both.
+	Source string
+	File   string
+	Line   int // where Source is FromFile
+}
+
+// Sources of a setting that are no variable.
+const (
+	FromDefault = "default"
+	FromFile    = "file"
+)
+
+// Load reads and validates the file at path, and takes its only or its default
+// cluster. See [LoadAll].
+func Load(path string, getenv func(string) string) (*Config, error) {
+	set, err := LoadAll([]string{path}, getenv)
+	if err != nil {
+		return nil, err
+	}
+	return set.Choose("")
+}
+
+// LoadAll reads and validates the files at paths. What is wrong with them is an
+// [*Error] that lists every problem with file, line, key, the offending values
+// and what would be right; a file that is not there is [ErrNotFound]. Nothing is
+// contacted. Files that a configuration names are found from its own directory.
+func LoadAll(paths []string, getenv func(string) string) (*Set, error) {
+	if len(paths) == 0 {
+		return nil, fmt.Errorf("%w: no file is named", ErrNotFound)
+	}
+	var files []*file
+	var all []loaded
+	set := &Set{}
+	var named setting // default_cluster
+	for _, path := range paths {
+		f := &file{path: path}
+		files = append(files, f)
+		made, def, err := f.load(getenv)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, made...)
+		if def.set && !named.set {
+			named = def
+		}
+	}
+	together(all)
+	for _, l := range all {
+		set.Clusters = append(set.Clusters, l.Config)
+	}
+	if named.set {
+		set.Default, _ = named.raw.(string)
+		if len(all) > 0 && !slices.Contains(set.Names(), set.Default) {
+			hint := ""
+			if best := nearest(set.Default, set.Names()); best != "" {
+				hint = fmt.Sprintf("; did you mean %s?", best)
+			}
+			named.problem("names no cluster; there is %s%s", strings.Join(set.Names(), ", "), hint)
+		}
+	}
+	var problems []Problem
+	for _, f := range files {
+		problems = append(problems, f.sorted()...)
+	}
+	if len(problems) > 0 {
+		return nil, &Error{Problems: problems}
+	}
+	return set, nil
+}
+
+// loaded is a cluster with the settings that must not be those of another one.
+type loaded struct {
+	*Config
+	name, stateDir setting
+}
+
+// where names the place of a setting of another cluster.
+func (s setting) where() string {
+	return fmt.Sprintf("%s:%d", s.table.file.path, max(1, s.line()))
+}
+
+// together checks what clusters must not have in common.
+func together(all []loaded) {
+	for i, l := range all {
+		for _, other := range all[:i] {
+			if l.Cluster.Name == other.Cluster.Name {
+				l.name.problem("%q is also the name of the cluster at %s; each needs a name of its own", l.Cluster.Name, other.name.where())
+			}
+			if l.Guard.StateDir == "" || l.Guard.StateDir != other.Guard.StateDir {
+				continue
+			}
+			switch which := l.stateDir; {
+			case which.set, other.stateDir.set:
+				if !which.set {
+					which = other.stateDir
+				}
+				which.problem("the clusters %q and %q use the same directory %q; the guard of each needs one of its own", other.Cluster.Name, l.Cluster.Name, l.Guard.StateDir)
+			default:
+				l.Warnings = append(l.Warnings, fmt.Sprintf("%s: [guard] state_dir is by default that of the cluster %q too, %q: give each a directory of its own before their guards run as daemons",
+					l.Path, other.Cluster.Name, l.Guard.StateDir))
+			}
+		}
+	}
+}
+
+// load reads one file: its clusters, and which of them is the default. Only what
+// hinders all else is an error; the rest is reported.
+func (f *file) load(getenv func(string) string) ([]loaded, setting, error) {
+	text, err := read(f.path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, setting{}, fmt.Errorf("%w: %q does not exist", ErrNotFound, f.path)
+	case err != nil:
+		f.report(0, "", "", "cannot be read: %v", cause(err))
+		return nil, setting{}, nil
+	}
+	values := map[string]any{}
+	if _, err := toml.Decode(text, &values); err != nil {
+		f.syntax(text, err)
+		return nil, setting{}, nil
+	}
+	if len(values) == 0 {
+		f.report(0, "", "", "is empty; it needs at least max_ttl in [cluster] and one [[nodes]] with name and addr "+
+			"(`redlockctl demo` runs without a configuration)")
+		return nil, setting{}, nil
+	}
+	f.lines = scanLines(text)
+	all, def := f.configs(values, getenv)
+	return all, def, nil
+}
+
+// sorted is what was reported, in the order of the file.
+func (f *file) sorted() []Problem {
+	order := func(line int) int {
+		if line == 0 {
+			return int(^uint(0) >> 1)
+		}
+		return line
+	}
+	sort.SliceStable(f.problems, func(i, j int) bool {
+		return order(f.problems[i].Line) < order(f.problems[j].Line)
+	})
+	return f.problems
+}
+
+// configs builds the clusters of a file, and reports what is wrong on the way.
+func (f *file) configs(values map[string]any, getenv func(string) string) (all []loaded, def setting) {
+	root := f.section("", "", values)
+	_, def = root.text("default_cluster", "")
+	shared := &Config{Path: f.path}
+	tui := root.sub("tui", "[tui]")
+	color := tui.choice("color", "auto", "auto", "never")
+	shared.TUI.Color = color == "auto"
+	if getenv("NO_COLOR") != "" {
+		shared.TUI.Color = false
+		setting{table: tui, key: "color"}.came("never", "NO_COLOR")
+	}
+	shared.TUI.ASCII, _ = tui.boolean("ascii", false)
+	shared.TUI.FPS = tui.integer("fps", defaultFPS, 1, 60)
+	auditTable := root.sub("audit", "[audit]")
+	audit := f.audit(shared, auditTable, getenv)
+	common := f.settings
+
+	var forms []form
+	if root.values["clusters"] == nil {
+		forms = []form{{keys: root.sub("cluster", "[cluster]"), root: root, label: func(name string) string { return "[" + name + "]" }}}
+	} else {
+		forms = f.several(root)
+	}
+	readOnly := f.readOnly(getenv)
+	for _, of := range forms {
+		c := *shared
+		f.settings = nil
+		all = append(all, f.one(&c, of, readOnly, getenv))
+		c.Settings = flat(f.settings, common)
+		all[len(all)-1].Config = &c
+	}
+	if audit.table != nil && slices.ContainsFunc(all, func(l loaded) bool { return !l.Cluster.ReadOnly }) {
+		audit.problem("is missing, and neither XDG_STATE_HOME nor HOME gives a default; name a file for the audit log")
+	}
+	f.unknown()
+	return all, def
+}
+
+func flat(parts ...[]*Setting) []Setting {
+	var out []Setting
+	for _, p := range parts {
+		for _, s := range p {
+			out = append(out, *s)
+		}
+	}
+	return out
+}
+
+// form is how a cluster is written: at the top of the file, or in a table of its
+// own.
+type form struct {
+	name  string // from the header; "": it is a key
+	keys  *table // max_ttl and its like
+	root  *table // in which its sections are
+	label func(section string) string
+}
+
+// several are the tables [clusters.NAME], in the order of the file.
+func (f *file) several(root *table) []form {
+	clusters := root.sub("clusters", "[clusters]")
+	for _, key := range []string{"cluster", "nodes", "redlock", "monitor", "guard"} {
+		if s := root.get(key); s.set {
+			section := "NAME." + key
+			if key == "cluster" {
+				section = "NAME"
+			}
+			s.secret = true // a table is not shown
+			s.problem("stands beside [clusters] (line %d); with several clusters each has sections of its own: write [clusters.%s]", f.lines.at("clusters"), section)
+		}
+	}
+	names := make([]string, 0, len(clusters.values))
+	for name := range clusters.values {
+		names = append(names, name)
+	}
+	line := func(name string) int { return f.lines.at(join("clusters", name)) }
+	sort.Slice(names, func(i, j int) bool {
+		if a, b := line(names[i]), line(names[j]); a != b {
+			return a < b
+		}
+		return names[i] < names[j]
+	})
+	if len(names) == 0 && clusters.values != nil {
+		f.report(f.lines.at("clusters"), "[clusters]", "", "is empty; write [clusters.NAME] with max_ttl, and [[clusters.NAME.nodes]]")
+	}
+	var forms []form
+	for _, name := range names {
+		label := "[clusters." + bare(name) + "]"
+		s := clusters.get(name)
+		if why := badCluster(name); why != "" {
+			f.report(line(name), label, "", "%s", why)
+			continue
+		}
+		if _, ok := s.raw.(map[string]any); !ok {
+			f.report(line(name), "[clusters] "+name, "", "is %s; a cluster is a table: write %s", kind(s.raw), label)
+			continue
+		}
+		t := clusters.sub(name, label)
+		forms = append(forms, form{name: name, keys: t, root: t, label: func(section string) string {
+			return "[clusters." + name + "." + section + "]"
+		}})
+	}
+	return forms
+}
+
+// badCluster says why a name of a table cannot be that of a cluster: it is typed,
+// and is the name of a directory.
+func badCluster(name string) string {
+	for _, r := range name {
+		if r != '_' && r != '-' && (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z') {
+			return "the name has characters other than letters, digits, _ and -; people must be able to type it"
+		}
+	}
+	if name == "" {
+		return "the name is empty"
+	}
+	return badName(name, 64, false)
+}
+
+// readOnly is what the environment says.
+func (f *file) readOnly(getenv func(string) string) bool {
+	v := getenv("REDLOCKCTL_READ_ONLY")
+	switch strings.ToLower(v) {
+	case "1", "true", "yes":
+		return true
+	case "", "0", "false", "no":
+	default:
+		f.report(0, "REDLOCKCTL_READ_ONLY", fmt.Sprintf("%q", v), "environment variable is neither 1 nor 0")
+	}
+	return false
+}
+
+// one builds one cluster.
+func (f *file) one(c *Config, of form, readOnly bool, getenv func(string) string) loaded {
+	l := loaded{Config: c}
+	maxTTL, name := f.cluster(c, of, readOnly)
+	l.name = name
+	f.nodes(c, of.root, "["+of.label("nodes")+"]", getenv)
+	drift := f.redlock(c, of.root.sub("redlock", of.label("redlock")), maxTTL)
+	f.monitor(c, of.root.sub("monitor", of.label("monitor")))
+	guard := of.root.sub("guard", of.label("guard"))
+	l.stateDir = f.stateDir(c, guard, of.name, getenv)
+	f.guard(c, guard, maxTTL, drift)
+	return l
+}
+
+// stateDir reads where the guard remembers. Clusters of one file have
+// directories of their own by default.
+func (f *file) stateDir(c *Config, t *table, cluster string, getenv func(string) string) setting {
+	dir, s := t.text("state_dir", "")
+	if s.set {
+		c.Guard.StateDir = f.resolve(dir, getenv)
+	} else if dir := userDir(getenv, "XDG_STATE_HOME", ".local/state"); dir != "" {
+		c.Guard.StateDir = filepath.Join(dir, "redlockctl", "guard", cluster)
+	}
+	s.came(c.Guard.StateDir, "")
+	return s
+}

@@ -1,0 +1,491 @@
+package lockform
+
+import (
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// row is one form: what it matches, and what it means.
+type row struct {
+	typ   string
+	size  int // of the whole value, in bytes; 0: of any size, known whole or not
+	match func(s sight) (telling, bool)
+	Form
+}
+
+// fits tells if type and size are the row's.
+func (r *row) fits(typ string, s sight) bool {
+	return r.typ == typ && (r.size == 0 || s.whole && r.size == len(s.value))
+}
+
+// Sentences that several rows share.
+const (
+	extendCreates = "its extend creates the copies that it misses anew"
+	allTogether   = "if node-redlock made it: one lock may be several keys with this token, which are to be taken away together"
+)
+
+// forms is the table, in the order in which it is tried: what has a mark of its
+// own first, what only has a length and an alphabet last. Libraries that cannot
+// be told apart share a row.
+var forms = [...]row{
+	// This program.
+	{"string", 46, ownTombstone, Form{
+		Library:    "redlockctl",
+		TakingAway: "it is revoked: nobody gets in until the TTL of its last holder is over, who may still be at work until then; a force-release lets the next in at once",
+	}},
+	{"string", 0, ownKey("fencing:"), Form{
+		Library: "redlockctl", Companion: true,
+		Refused: "it counts the fencing tokens of a lock, and must never go back",
+	}},
+	{"string", 0, ownKey(""), Form{
+		Library: "redlockctl", Companion: true,
+		Refused: "it is a key of this program's own, not a lock",
+	}},
+
+	// Forms with a mark in key or value.
+	{"string", 0, shedLock, Form{
+		Library:    "ShedLock",
+		TakingAway: "unless made with safeUpdate its unlock is a bare DEL: a holder that is alive then deletes the lock of the next one when its job ends",
+	}},
+	{"string", rueidisLen, rueidisLock, Form{
+		Library:    "rueidislock",
+		TakingAway: "it is several keys, PREFIX:0:NAME, PREFIX:1:NAME and so on: all of them go together",
+	}},
+	{"string", 0, distributedLock, Form{
+		Library:    "DistributedLock (.NET)",
+		TakingAway: "its holder is told of the loss by a handle that is watched in the background, if its program listens",
+	}},
+	{"string", 0, distributedLockWaiting, Form{
+		Library:    "DistributedLock (.NET)",
+		TakingAway: "it is a writer that waits for the readers of a read-write lock to end: without it new readers get in before it",
+	}},
+	{"string", 0, redissonToken, Form{
+		Library: "Redisson", Companion: true,
+		Refused: "it counts the fencing tokens of a Redisson lock, and must never go back",
+	}},
+	{"string", 1, redissonLatch, Form{
+		Library: "Redisson", Companion: true,
+		Refused: "it is the answer to an unlock of a Redisson lock, kept for retries: it ends by itself",
+	}},
+	{"string", 1, redissonReader, Form{
+		Library: "Redisson", Companion: true,
+		Refused: "it is the time limit of one reader of a Redisson read-write lock, and ends with it",
+	}},
+	{"hash", 0, redissonReadWrite, Form{
+		Library: "Redisson",
+		Refused: "a Redisson read-write lock keeps its mode, its readers and its writer in one hash, and a time limit of each reader beside it",
+	}},
+	{"hash", 0, redissonLock, Form{
+		Library:    "Redisson",
+		TakingAway: "its waiters are told by a message on redisson_lock__channel:{NAME}, which force-release sends; a fair lock, which has a queue beside it, is refused",
+	}},
+	{"list", 0, redissonCompanion("redisson_lock_queue:"), Form{
+		Library: "Redisson", Companion: true,
+		Refused: "it is the queue of those who wait for a Redisson fair lock",
+	}},
+	{"zset", 0, redissonCompanion("redisson_lock_timeout:"), Form{
+		Library: "Redisson", Companion: true,
+		Refused: "it is the time limits of those who wait for a Redisson fair lock",
+	}},
+
+	// UUIDs as text.
+	{"string", 36, uuidUnder("redlock:"), Form{
+		Library:    "RedLock.net or pottery",
+		TakingAway: "if RedLock.net made it: " + extendCreates + ", so a holder that is alive gets it back within half its TTL; revoke it instead",
+	}},
+	{"string", 36, uuidUnderPath, Form{
+		Library:    "redlock-rb, aioredlock or Spring Integration",
+		TakingAway: "if redlock-rb made it: " + extendCreates + ", unless told extend_only_if_locked; if Spring made it: those who wait for its message on REGISTRY-channel:PATH are not told, and come when they next look",
+	}},
+	{"string", 36, uuid, Form{
+		Library:    "redlock-rb or aioredlock",
+		TakingAway: "if redlock-rb made it: " + extendCreates + ", unless told extend_only_if_locked",
+	}},
+
+	// Lengths and alphabets.
+	{"string", 32, hexUUIDv1, Form{
+		Library:    "redis-py",
+		TakingAway: "it may have been made without a TTL: then nothing but its holder or taking it away ends it",
+	}},
+	{"string", 32, hexUnder("lock_"), Form{
+		Library: "php-lock, node-redlock or redlock-universal", SharedToken: true,
+		TakingAway: allTogether,
+	}},
+	{"string", 32, hexDigits, Form{
+		Library: "node-redlock or redlock-universal", SharedToken: true,
+		TakingAway: allTogether,
+	}},
+	{"string", 64, hexUnder("php-malkusch-lock:"), Form{Library: "php-lock"}},
+	{"string", 40, upperHex40, Form{Library: "redlock-cpp"}},
+	{"string", 13, uniqid, Form{Library: "redlock-php"}},
+	{"string", 24, redsync, Form{
+		Library:    "redsync",
+		TakingAway: extendCreates + ", if it was made with WithSetNXOnExtend",
+	}},
+	{"string", 24, pythonRedisLock, Form{
+		Library:    "python-redis-lock",
+		TakingAway: "those who wait for it are woken by a push to lock-signal:NAME, which does not come: they go on waiting until their time limit",
+	}},
+	{"string", 27, ownTokens, Form{Library: "redlockctl"}},
+	{"string", 32, redisDistLock, Form{
+		Library:    "Redis::DistLock",
+		TakingAway: extendCreates + ", if asked to",
+	}},
+	{"string", 22, bsmOrPy, Form{Library: "bsm/redislock or redlock-py"}},
+	{"string", 0, bsmRedislock, Form{Library: "bsm/redislock"}},
+	{"string", 22, redlockPy, Form{Library: "redlock-py"}},
+	{"string", 20, redisPlusPlus, Form{Library: "redis-plus-plus"}},
+
+	// Raw bytes.
+	{"string", 16, rawGUID, Form{Library: "redlock-cs"}},
+	{"string", 20, raw20, Form{Library: "redlock-rs or rslock"}},
+
+	// Times.
+	{"string", 0, timestamp, Form{
+		Library:    "SETNX with a time stamp",
+		TakingAway: "without a TTL its value says when it ends, and whoever comes after that takes it over by GETSET; its holder does not look whether it still has it",
+	}},
+}
+
+// ownPrefix begins the keys and tombstones of this program.
+const ownPrefix = "redlockctl:"
+
+func ownTombstone(s sight) (telling, bool) {
+	rest, ok := strings.CutPrefix(s.value, ownPrefix+"revoked:")
+	return telling{}, ok && all(rest, base64URL)
+}
+
+// ownTokens are 20 bytes as base64url; the last character has 4 bits of them.
+func ownTokens(s sight) (telling, bool) {
+	return telling{}, all(s.value, base64URL) && last(s.value, base64URL4) && mixed(s.value)
+}
+
+func ownKey(kind string) func(s sight) (telling, bool) {
+	return func(s sight) (telling, bool) {
+		rest, ok := strings.CutPrefix(s.key, ownPrefix)
+		if !ok {
+			return telling{}, false
+		}
+		name, ok := strings.CutPrefix(rest, kind)
+		if kind == "" {
+			name = ""
+		}
+		return telling{group: name}, ok
+	}
+}
+
+// shedLock is ADDED:TIME@HOST:UUID, in old versions without the UUID.
+func shedLock(s sight) (telling, bool) {
+	rest, ok := strings.CutPrefix(s.value, "ADDED:")
+	at, host, ok2 := strings.Cut(rest, "@")
+	if !ok || !ok2 || s.length > 512 {
+		return telling{}, false
+	}
+	created, err := time.Parse("2006-01-02T15:04:05.999999999Z", at)
+	if err != nil || !plausible(created, since2010, s.now.Add(day)) {
+		return telling{}, false
+	}
+	if n := len(host) - 37; s.whole && n >= 0 && host[n] == ':' && isUUID(host[n+1:], '4') {
+		host = host[:n]
+	} else if !s.whole || strings.Contains(host, ":") && strings.Contains(host, "-") {
+		host = "" // cut off
+	}
+	return telling{owner: host, created: created}, true
+}
+
+const rueidisLen = 24
+
+// rueidisLock is 24 random bytes under PREFIX:INDEX:NAME. Under its own prefix
+// any 24 bytes are; under another one those that are no text.
+func rueidisLock(s sight) (telling, bool) {
+	prefix, rest, ok := strings.Cut(s.key, ":")
+	if prefix != "rueidislock" && text(s.value) {
+		return telling{}, false
+	}
+	index, name, ok2 := strings.Cut(rest, ":")
+	if !ok || !ok2 || len(index) == 0 || len(index) > 3 || !all(index, digits) {
+		return telling{}, false
+	}
+	return telling{group: prefix + ":" + name}, true
+}
+
+// distributedLock is MACHINE_PID_GUID, the last without hyphens.
+func distributedLock(s sight) (telling, bool) {
+	if !s.whole {
+		return telling{}, false
+	}
+	owner, ok := machineAndPID(s.value)
+	return telling{owner: owner}, ok
+}
+
+func distributedLockWaiting(s sight) (telling, bool) {
+	value, ok := strings.CutSuffix(s.value, "_WRITERWAITING")
+	if !ok || !s.whole {
+		return telling{}, false
+	}
+	owner, ok := machineAndPID(value)
+	return telling{owner: owner}, ok
+}
+
+func machineAndPID(value string) (owner string, ok bool) {
+	n := len(value) - 32
+	if n < len("m_1_") || value[n-1] != '_' || !all(value[n:], lowerHex) {
+		return "", false
+	}
+	value = value[:n-1]
+	n = strings.LastIndexByte(value, '_')
+	if n < 1 || len(value)-n > 11 || n == len(value)-1 || !all(value[n+1:], digits) {
+		return "", false
+	}
+	return value[:n] + " (pid " + value[n+1:] + ")", true
+}
+
+// named cuts the name of a lock out of a key that is kept beside it: PREFIX:{NAME},
+// or PREFIX:NAME where NAME has a brace of its own.
+func named(key, prefix string) (name string, ok bool) {
+	name, ok = strings.CutPrefix(key, prefix)
+	if inner, braces := strings.CutPrefix(name, "{"); braces && strings.HasSuffix(inner, "}") && !strings.Contains(inner[:len(inner)-1], "{") {
+		return inner[:len(inner)-1], ok
+	}
+	return name, ok && strings.Contains(name, "{")
+}
+
+func redissonCompanion(prefix string) func(s sight) (telling, bool) {
+	return func(s sight) (telling, bool) {
+		name, ok := named(s.key, prefix)
+		return telling{group: name}, ok
+	}
+}
+
+func redissonToken(s sight) (telling, bool) {
+	name, ok := named(s.key, "redisson_lock_token:")
+	return telling{group: name}, ok && s.whole && all(s.value, digits)
+}
+
+// redissonLatch is redisson_unlock_latch:{NAME}:REQUEST → 0 or 1.
+func redissonLatch(s sight) (telling, bool) {
+	const prefix = "redisson_unlock_latch:"
+	n := strings.LastIndexByte(s.key, ':')
+	if n < len(prefix) || !strings.HasPrefix(s.key, prefix) || len(s.key)-n != 33 || !all(s.key[n+1:], lowerHex) {
+		return telling{}, false
+	}
+	name, ok := named(s.key[:n], prefix)
+	return telling{group: name}, ok && all(s.value, digits)
+}
+
+// redissonReader is {NAME}:UUID:THREAD:rwlock_timeout:N → 1.
+func redissonReader(s sight) (telling, bool) {
+	const mark = ":rwlock_timeout:"
+	n := strings.LastIndex(s.key, mark)
+	if n < 0 || !all(s.key[n+len(mark):], digits) || s.value != "1" {
+		return telling{}, false
+	}
+	key := s.key[:n]
+	if n = strings.LastIndexByte(key, ':'); n < 37 || !redissonHolder(key[n-36:]) {
+		return telling{}, false
+	}
+	owner, name := key[n-36:], strings.TrimSuffix(key[:n-36], ":")
+	if inner, ok := strings.CutPrefix(name, "{"); ok && strings.HasSuffix(inner, "}") {
+		name = inner[:len(inner)-1]
+	}
+	return telling{owner: owner, group: name}, true
+}
+
+// redissonHolder tells if a field is UUID:THREAD.
+func redissonHolder(field string) bool {
+	return len(field) > 37 && len(field) <= 37+20 && field[36] == ':' && isUUID(field[:36], '4') && all(field[37:], digits)
+}
+
+func redissonLock(s sight) (telling, bool) {
+	// Not re-entrant ones have one field too: the count is its value.
+	if s.length != 1 || !redissonHolder(s.value) {
+		return telling{}, false
+	}
+	return telling{owner: s.value}, true
+}
+
+// redissonReadWrite has a field "mode", and one for the writer or each reader.
+func redissonReadWrite(s sight) (telling, bool) {
+	if s.length < 2 || s.length > 1<<20 {
+		return telling{}, false
+	}
+	owner, mode, holders := "", false, 0
+	for rest := s.value; rest != ""; {
+		var field string
+		field, rest, _ = strings.Cut(rest, "\n")
+		switch holder, _ := strings.CutSuffix(field, ":write"); {
+		case field == "mode":
+			mode = true
+		case redissonHolder(holder):
+			owner = holder
+			holders++
+		case rest != "": // the last one may be cut off
+			return telling{}, false
+		}
+	}
+	if holders != 1 || s.length != 2 {
+		owner = ""
+	}
+	return telling{owner: owner}, mode && holders > 0
+}
+
+func uuid(s sight) (telling, bool) { return telling{}, isUUID(s.value, '4') }
+
+func uuidUnder(prefix string) func(s sight) (telling, bool) {
+	return func(s sight) (telling, bool) {
+		return telling{}, strings.HasPrefix(s.key, prefix) && isUUID(s.value, '4')
+	}
+}
+
+func uuidUnderPath(s sight) (telling, bool) {
+	return telling{}, isUUID(s.value, '4') && strings.IndexByte(s.key, ':') > 0
+}
+
+func hexDigits(s sight) (telling, bool) {
+	return telling{}, all(s.value, lowerHex) && !all(s.value, digits)
+}
+
+func hexUnder(prefix string) func(s sight) (telling, bool) {
+	return func(s sight) (telling, bool) {
+		if !strings.HasPrefix(s.key, prefix) {
+			return telling{}, false
+		}
+		return hexDigits(s)
+	}
+}
+
+func upperHex40(s sight) (telling, bool) {
+	return telling{}, all(s.value, upperHex) && !all(s.value, digits)
+}
+
+// hexUUIDv1 is a UUID with a time in it, without hyphens. One in 64 of random
+// hex values has its marks, and one in 30,000 of all a plausible time too.
+func hexUUIDv1(s sight) (telling, bool) {
+	v := s.value
+	if v[12] != '1' || strings.IndexByte("89ab", v[16]) < 0 || !all(v, lowerHex) {
+		return telling{}, false
+	}
+	// 60 bits: the low, middle and high part, from the lowest on.
+	ticks := parseHex(v[13:16])<<48 | parseHex(v[8:12])<<32 | parseHex(v[:8])
+	const gregorian = 122_192_928_000_000_000 // hundreds of nanoseconds from 1582-10-15 to 1970
+	if ticks < gregorian {
+		return telling{}, false
+	}
+	ticks -= gregorian
+	created := time.Unix(ticks/1e7, ticks%1e7*100).UTC()
+	return telling{created: created}, plausible(created, since2020, s.now.Add(day))
+}
+
+// uniqid is the time in PHP: 8 hex digits of seconds, 5 of microseconds.
+func uniqid(s sight) (telling, bool) {
+	v := s.value
+	if !all(v, lowerHex) {
+		return telling{}, false
+	}
+	sec, usec := parseHex(v[:8]), parseHex(v[8:])
+	created := time.Unix(sec, usec*1000).UTC()
+	return telling{created: created}, usec < 1e6 && plausible(created, since2010, s.now.Add(day))
+}
+
+// redsync is 16 bytes as base64; the character before the padding has 2 bits of
+// them.
+func redsync(s sight) (telling, bool) {
+	v := s.value
+	return telling{}, v[22:] == "==" && all(v[:22], base64Std) && last(v[:22], base64Std2)
+}
+
+// pythonRedisLock is 18 bytes as base64 under lock:NAME.
+func pythonRedisLock(s sight) (telling, bool) {
+	return telling{}, strings.HasPrefix(s.key, "lock:") && all(s.value, base64Std) && mixed(s.value)
+}
+
+// redisDistLock is 24 bytes as base64.
+func redisDistLock(s sight) (telling, bool) {
+	return telling{}, all(s.value, base64Std) && mixed(s.value)
+}
+
+// bsmRedislock is 16 bytes as base64url, the last character having 2 bits of
+// them, and behind it whatever the caller adds.
+func bsmRedislock(s sight) (telling, bool) {
+	if len(s.value) < 22 || s.length > most {
+		return telling{}, false
+	}
+	token := s.value[:22]
+	return telling{}, all(token, base64URL) && last(token, base64URL2) && mixed(token)
+}
+
+// redlockPy is 22 letters and digits.
+func redlockPy(s sight) (telling, bool) {
+	return telling{}, all(s.value, letters) && mixed(s.value)
+}
+
+// bsmOrPy could be either.
+func bsmOrPy(s sight) (telling, bool) {
+	if _, ok := redlockPy(s); !ok {
+		return telling{}, false
+	}
+	return bsmRedislock(s)
+}
+
+// redisPlusPlus is 20 letters and digits.
+func redisPlusPlus(s sight) (telling, bool) {
+	return telling{}, all(s.value, letters) && mixed(s.value)
+}
+
+// rawGUID is the 16 bytes of a random GUID as .NET lays them out.
+func rawGUID(s sight) (telling, bool) {
+	v := s.value
+	return telling{}, v[7]>>4 == 4 && v[8]>>6 == 2 && !utf8.ValidString(v)
+}
+
+// raw20 is 20 random bytes.
+func raw20(s sight) (telling, bool) {
+	return telling{}, !utf8.ValidString(s.value)
+}
+
+// plausible tells if t lies between the two.
+func plausible(t, first, last time.Time) bool { return t.After(first) && t.Before(last) }
+
+// timestamp is a UNIX time in seconds, with or without a fraction, or in
+// milliseconds, under a key whose name says that it is a lock: any counter
+// might be one.
+func timestamp(s sight) (telling, bool) {
+	if !s.whole || len(s.value) < 10 || len(s.value) > 25 || !lockName(s.key) {
+		return telling{}, false
+	}
+	whole, fraction, point := strings.Cut(s.value, ".")
+	if !all(whole, digits) || point && (fraction == "" || !all(fraction, digits)) || whole[0] == '0' {
+		return telling{}, false
+	}
+	var deadline time.Time
+	switch {
+	case len(whole) == 10:
+		var nsec int64
+		for i := range min(len(fraction), 9) {
+			nsec += int64(fraction[i]-'0') * pow10(8-i)
+		}
+		deadline = time.Unix(parseInt(whole), nsec)
+	case len(whole) == 13 && !point:
+		deadline = time.UnixMilli(parseInt(whole))
+	default:
+		return telling{}, false
+	}
+	deadline = deadline.UTC()
+	return telling{deadline: deadline}, plausible(deadline, since2010, s.now.Add(year))
+}
+
+// lockName tells if a key calls itself a lock, in any case of letters.
+func lockName(key string) bool {
+	for i := range key {
+		for _, word := range [...]string{"lock", "mutex"} {
+			if len(key)-i >= len(word) && strings.EqualFold(key[i:i+len(word)], word) {
+				return true
+			}
+		}
+		if i >= 1024 {
+			break // a name is no longer than that
+		}
+	}
+	return false
+}

@@ -1,0 +1,100 @@
+package lockform
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"redlockctl/internal/safetext"
+)
+
+// PrefixLen is how many bytes of a string are enough to recognise every form.
+// Owners whose names are longer than that leaves room for stay unknown.
+const PrefixLen = 128
+
+// most is the length of a value, in bytes, beyond which no string is taken for
+// a lock: the longest form is a token with metadata behind it.
+const most = 4096
+
+// Recognize tells what made the key: by its name, its type as TYPE says it, the
+// beginning of its value, and its length as STRLEN, HLEN and so on say it. now
+// is the wall clock, against which times in values are checked for being
+// plausible. It returns nil for what looks like no lock that is known.
+//
+// Of a hash, value is the names of its fields, one after the other with line
+// feeds between them, as far as they are known.
+//
+// Calls with the same arguments return equal forms, and forms that tell nothing
+// of one lock only are the same in memory. It is safe for concurrent use, and
+// takes time in the length of the key, and of the first [PrefixLen] bytes of a
+// string or the names of fields that are given.
+func Recognize(key, typ, value string, length int64, now time.Time) *Form {
+	s := sight{key: key, value: value, length: length, now: now}
+	if len(s.value) > PrefixLen && typ == "string" {
+		s.value = s.value[:PrefixLen]
+	}
+	s.whole = int64(len(s.value)) == length
+	for i := range forms {
+		row := &forms[i]
+		if !row.fits(typ, s) {
+			continue
+		}
+		if told, ok := row.match(s); ok {
+			return row.form(told)
+		}
+	}
+	return nil
+}
+
+// sight is what is seen of a key.
+type sight struct {
+	key    string
+	value  string
+	length int64
+	whole  bool // value is all of it
+	now    time.Time
+}
+
+// telling is what one key tells beyond the row that it matches.
+type telling struct {
+	owner    string
+	group    string
+	created  time.Time
+	deadline time.Time
+}
+
+// form is the row's form with what the key tells; where it tells nothing, the
+// row's own, shared by all.
+func (r *row) form(t telling) *Form {
+	if t == (telling{}) {
+		return &r.Form
+	}
+	f := r.Form
+	f.Owner, f.Group = safetext.New(t.owner), safetext.New(t.group)
+	f.Created, f.Deadline = t.created, t.deadline
+	return &f
+}
+
+// siblingKeys is how many keys of one rueidislock lock are looked for: twice
+// the greatest majority that anybody is likely to configure.
+const siblingKeys = 16
+
+// Siblings are the keys that may belong to the same lock as the key with this
+// whole value, and that must go together with it; of a key that is the whole
+// lock, or whose other keys do not follow from its name, it is the key alone.
+func Siblings(key, value string) []string {
+	s := sight{key: key, value: value, length: int64(len(value)), whole: true}
+	if len(value) != rueidisLen {
+		return []string{key}
+	}
+	if _, ok := rueidisLock(s); !ok {
+		return []string{key}
+	}
+	prefix, rest, _ := strings.Cut(key, ":")
+	_, name, _ := strings.Cut(rest, ":")
+	keys := make([]string, siblingKeys)
+	for i := range keys {
+		keys[i] = prefix + ":" + strconv.Itoa(i) + ":" + name
+	}
+	return keys
+}

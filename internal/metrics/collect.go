@@ -1,0 +1,227 @@
+package metrics
+
+import (
+	"math"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"redlockctl/monitor"
+	"redlockctl/restartguard"
+)
+
+const namespace = "redlockctl_"
+
+// series is one metric that is made when it is asked for.
+type series struct {
+	desc *prometheus.Desc
+	kind prometheus.ValueType
+}
+
+func gauge(name, help string, labels ...string) series {
+	return series{prometheus.NewDesc(namespace+name, help, append([]string{"cluster"}, labels...), nil), prometheus.GaugeValue}
+}
+
+func counter(name, help string, labels ...string) series {
+	s := gauge(name, help, labels...)
+	s.kind = prometheus.CounterValue
+	return s
+}
+
+// catalogue is all that is collected of a cluster.
+type catalogue struct {
+	nodes, quorum, serving, spare, lockable, returns series
+
+	up, nodeServing, fenced, held, rtt, offset, bound, drift, driftBound, copies, restarts series
+
+	locks, findings series
+
+	guardUp, phase, rejoin, verified, proven, exposed series
+}
+
+// newCatalogue makes the catalogue; it is small, and made anew for each collector
+// rather than kept in a variable of the package.
+func newCatalogue() catalogue {
+	return catalogue{
+		nodes:    gauge("cluster_nodes", "How many nodes are configured."),
+		quorum:   gauge("cluster_quorum", "How many nodes make a quorum."),
+		serving:  gauge("cluster_serving_nodes", "How many nodes accept writes now."),
+		spare:    gauge("cluster_spare_nodes", "How many more nodes may fail before nothing can be locked; below 0 it is already so."),
+		lockable: gauge("cluster_lockable", "1 while a quorum of nodes serves, 0 while nothing can be locked."),
+		returns:  gauge("cluster_quorum_return_seconds", "In how long the guard gives the cluster a quorum back: 0 while there is one, +Inf where it does not come back by itself."),
+
+		up:          gauge("node_up", "1 while the node answers.", "node"),
+		nodeServing: gauge("node_serving", "1 while the node accepts writes.", "node"),
+		fenced:      gauge("node_fenced", "1 while the node is kept out of the quorum by a fence, be it a guard's or an operator's.", "node"),
+		held:        gauge("node_held", "1 while an operator holds the node closed.", "node"),
+		rtt:         gauge("node_rtt_seconds", "The last round trip to the node.", "node"),
+		offset:      gauge("node_clock_offset_seconds", "How far the node's clock is ahead of this machine's.", "node"),
+		bound:       gauge("node_clock_offset_bound_seconds", "How exactly the offset is known, plus or minus.", "node"),
+		drift:       gauge("node_clock_drift_ratio", "By how much the node's clock runs faster than this machine's.", "node"),
+		driftBound:  gauge("node_clock_drift_bound_ratio", "How exactly the drift is known, plus or minus.", "node"),
+		copies:      gauge("node_locks", "How many copies of locks the node has.", "node"),
+		restarts:    counter("node_restarts_total", "How many restarts of the node were seen by this process.", "node"),
+
+		locks:    gauge("locks", "How many locks are in this state.", "state"),
+		findings: gauge("findings", "How many assumptions of Redlock of this kind do not hold now.", "severity", "id"),
+
+		guardUp:  gauge("guard_healthy", "1 while the guard in this process gets on with each node."),
+		phase:    gauge("guard_node_phase", "1 for the phase that the guard sees the node in, 0 for the others.", "node", "phase"),
+		rejoin:   gauge("node_rejoin_seconds", "In how long the guard opens the node; 0 if it does not wait.", "node"),
+		verified: gauge("node_boot_fence_verified", "1 if the last start of the node came up closed, 0 if it came up open; missing until a start was seen.", "node"),
+		proven:   gauge("node_fence_proven", "1 if a canary write was refused since the node was closed.", "node"),
+		exposed:  counter("node_exposed_seconds_total", "For how long at most the node was open after a loss, before it was closed.", "node"),
+	}
+}
+
+func (c catalogue) all() []series {
+	return []series{
+		c.nodes, c.quorum, c.serving, c.spare, c.lockable, c.returns,
+		c.up, c.nodeServing, c.fenced, c.held, c.rtt, c.offset, c.bound, c.drift, c.driftBound, c.copies, c.restarts,
+		c.locks, c.findings,
+		c.guardUp, c.phase, c.rejoin, c.verified, c.proven, c.exposed,
+	}
+}
+
+// collector makes the series of the cluster that is shown.
+type collector struct{ m *Metrics }
+
+// Describe tells Prometheus what may be collected.
+func (c collector) Describe(out chan<- *prometheus.Desc) {
+	for _, s := range newCatalogue().all() {
+		out <- s.desc
+	}
+}
+
+// Collect makes the series, from what is known already.
+func (c collector) Collect(out chan<- prometheus.Metric) {
+	c.m.look()
+	shown := c.m.shown()
+	o := sink{newCatalogue(), label(shown.Name), out}
+	if shown.Monitor != nil {
+		o.snapshot(shown.Monitor.Snapshot())
+	}
+	if shown.Guard != nil {
+		o.guard(shown.Guard, shown.Monitor == nil, time.Now())
+		c.m.mu.Lock()
+		defer c.m.mu.Unlock()
+		for node, l := range c.m.lives {
+			o.put(o.exposed, l.total.Seconds(), label(node))
+			if shown.Monitor == nil {
+				o.put(o.restarts, float64(l.restarts), label(node))
+			}
+		}
+	}
+}
+
+// sink puts series of one cluster out.
+type sink struct {
+	catalogue
+	cluster string
+	out     chan<- prometheus.Metric
+}
+
+func (o sink) put(s series, value float64, labels ...string) {
+	o.out <- prometheus.MustNewConstMetric(s.desc, s.kind, value, append([]string{o.cluster}, labels...)...)
+}
+
+func one(yes bool) float64 {
+	if yes {
+		return 1
+	}
+	return 0
+}
+
+func (o sink) snapshot(s *monitor.Snapshot) {
+	o.put(o.nodes, float64(s.Cluster.N))
+	o.put(o.quorum, float64(s.Cluster.Quorum))
+	o.put(o.serving, float64(s.Cluster.Serving))
+	o.put(o.spare, float64(s.Cluster.CanLose))
+	o.put(o.lockable, one(s.Cluster.Serving >= s.Cluster.Quorum))
+	for _, n := range s.Nodes {
+		name := label(n.Name)
+		up := true
+		switch n.State {
+		case monitor.NodeUnknown, monitor.NodeSlow, monitor.NodeDown:
+			up = false
+		}
+		o.put(o.up, one(up), name)
+		o.put(o.nodeServing, one(n.State == monitor.NodeServing), name)
+		o.put(o.fenced, one(n.State == monitor.NodeFenced || n.State == monitor.NodeHeld), name)
+		o.put(o.held, one(n.State == monitor.NodeHeld), name)
+		o.put(o.restarts, float64(n.Restarts), name)
+		o.put(o.copies, float64(n.Locks), name)
+		if up && n.RTT > 0 {
+			o.put(o.rtt, n.RTT.Seconds(), name)
+		}
+		if up && n.Offset.Valid {
+			o.put(o.offset, n.Offset.Offset.Seconds(), name)
+			o.put(o.bound, n.Offset.Bound.Seconds(), name)
+		}
+		if up && n.Drift.Valid {
+			o.put(o.drift, n.Drift.PPM/1e6, name)
+			o.put(o.driftBound, n.Drift.Bound/1e6, name)
+		}
+	}
+	for st := range monitor.LockStates() {
+		o.put(o.locks, float64(s.Counts[st]), word(st.String()))
+	}
+	type kind struct{ severity, id string }
+	count := map[kind]int{}
+	for _, f := range s.Findings {
+		count[kind{f.Severity.String(), label(f.ID)}]++
+	}
+	for k, n := range count {
+		o.put(o.findings, float64(n), k.severity, k.id)
+	}
+}
+
+// guard puts out what the guard knows; alone where there is no monitor.
+func (o sink) guard(g Guard, alone bool, now time.Time) {
+	o.put(o.guardUp, one(g.Healthy() == nil))
+	outlook := g.Outlook()
+	returns := 0.0
+	if !outlook.Possible() {
+		returns = math.Inf(1)
+		if !outlook.Until.IsZero() {
+			returns = max(0, outlook.Until.Sub(now).Seconds())
+		}
+	}
+	o.put(o.returns, returns)
+	if alone {
+		o.put(o.nodes, float64(outlook.N))
+		o.put(o.quorum, float64(outlook.Quorum))
+		o.put(o.serving, float64(outlook.Voting))
+		o.put(o.spare, float64(outlook.Voting-outlook.Quorum))
+		o.put(o.lockable, one(outlook.Possible()))
+	}
+	for _, s := range g.Status() {
+		name := label(s.Node)
+		for p := restartguard.PhaseUnknown; p <= restartguard.PhaseUnreachable; p++ {
+			o.put(o.phase, one(s.Phase == p), name, word(p.String()))
+		}
+		wait := 0.0
+		if s.Phase == restartguard.PhaseClosed && !s.Until.IsZero() {
+			wait = max(0, s.Until.Sub(now).Seconds())
+		}
+		o.put(o.rejoin, wait, name)
+		if s.Known {
+			o.put(o.verified, one(s.Verified), name)
+		}
+		if s.Phase == restartguard.PhaseClosed || s.Phase == restartguard.PhaseHeld {
+			o.put(o.proven, one(s.Proven), name)
+		}
+		if alone {
+			o.put(o.up, one(s.Phase != restartguard.PhaseUnknown && s.Phase != restartguard.PhaseUnreachable), name)
+			o.put(o.nodeServing, one(s.Phase == restartguard.PhaseActive || s.Phase == restartguard.PhaseExposed), name)
+			o.put(o.fenced, one(s.Phase == restartguard.PhaseClosed || s.Phase == restartguard.PhaseHeld), name)
+			o.put(o.held, one(s.Phase == restartguard.PhaseHeld), name)
+		}
+	}
+}
+
+// word is a state as a label: "not_a_lock".
+func word(s string) string {
+	return strings.ToLower(strings.NewReplacer(" ", "_", "-", "_").Replace(s))
+}

@@ -1,0 +1,116 @@
+package metrics
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+const (
+	rules     = "../../deploy/prometheus/redlockctl.rules.yml"
+	dashboard = "../../deploy/grafana/redlockctl.json"
+)
+
+// told are the names of all metrics that there can be.
+func told() map[string]bool {
+	names := map[string]bool{namespace + "build_info": true}
+	for _, suffix := range []string{"", "_bucket", "_sum", "_count"} {
+		names[namespace+"acquire_duration_seconds"+suffix] = true
+	}
+	name := regexp.MustCompile(`fqName: "([^"]+)"`)
+	for _, s := range newCatalogue().all() {
+		names[name.FindStringSubmatch(s.desc.String())[1]] = true
+	}
+	return names
+}
+
+// Alerts and dashboard name no metric that does not exist, and the dashboard
+// leaves none out.
+func TestDeployedNamesExist(t *testing.T) {
+	known := told()
+	if len(known) < 28 {
+		t.Fatalf("only %d names", len(known))
+	}
+	metric := regexp.MustCompile(`redlockctl_[a-z_]+`)
+	shown := map[string]bool{}
+	for _, file := range []string{rules, dashboard} {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := metric.FindAllString(string(text), -1)
+		if len(found) < 10 {
+			t.Errorf("%s names %d metrics only", file, len(found))
+		}
+		for _, name := range found {
+			if !known[name] {
+				t.Errorf("%s names %s, which does not exist", file, name)
+			}
+			shown[strings.TrimSuffix(name, "_bucket")] = true
+		}
+	}
+	for name := range known {
+		if base := strings.TrimSuffix(strings.TrimSuffix(strings.TrimSuffix(name, "_bucket"), "_sum"), "_count"); !shown[base] {
+			t.Errorf("neither alerts nor dashboard show %s", name)
+		}
+	}
+}
+
+// The phases, states and severities that alerts choose exist too.
+func TestDeployedLabelsExist(t *testing.T) {
+	m := full()
+	out := scrape(t, m)
+	for _, state := range []string{"split", "immortal", "over_ttl", "orphan"} {
+		if !strings.Contains(out, `redlockctl_locks{cluster="shop",state="`+state+`"}`) {
+			t.Errorf("there is no state %s", state)
+		}
+	}
+	if !strings.Contains(out, `severity="danger"`) || !strings.Contains(out, `phase="active"`) {
+		t.Error("severity danger or phase active is missing")
+	}
+}
+
+func TestDashboardIsOne(t *testing.T) {
+	text, err := os.ReadFile(dashboard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var doc struct {
+		Title  string `json:"title"`
+		Panels []struct {
+			ID      int    `json:"id"`
+			Title   string `json:"title"`
+			GridPos struct{ X, Y, W, H int }
+			Targets []struct {
+				Expr string `json:"expr"`
+			} `json:"targets"`
+		} `json:"panels"`
+	}
+	if err := json.Unmarshal(text, &doc); err != nil {
+		t.Fatal(err)
+	}
+	ids := map[int]bool{}
+	for _, p := range doc.Panels {
+		if ids[p.ID] || p.Title == "" || len(p.Targets) == 0 || p.GridPos.X+p.GridPos.W > 24 {
+			t.Errorf("panel %d %q: its id twice, no title, nothing shown, or too wide", p.ID, p.Title)
+		}
+		ids[p.ID] = true
+	}
+	if doc.Title == "" || len(doc.Panels) < 15 {
+		t.Errorf("%q has %d panels", doc.Title, len(doc.Panels))
+	}
+}
+
+// promtool knows better than we do, where it is there.
+func TestRulesArePromtools(t *testing.T) {
+	promtool, err := exec.LookPath("promtool")
+	if err != nil {
+		t.Skip("no promtool: apt-get install prometheus")
+	}
+	if out, err := exec.Command(promtool, "check", "rules", rules).CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}

@@ -1,0 +1,263 @@
+// Package metrics tells Prometheus what monitor and guard know, and a supervisor
+// of processes whether they live.
+//
+// The numbers are made when they are asked for, from the latest snapshot and the
+// guard's status: nothing is sent to a node because of a scrape. What must be
+// counted between two scrapes (lives of a server, the time that it was exposed) is
+// looked at once a second while [Metrics.Serve] runs. Names and labels are listed
+// in collect.go, and by deploy/prometheus.
+package metrics
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"redlockctl/internal/safetext"
+	"redlockctl/monitor"
+	"redlockctl/redlock"
+	"redlockctl/restartguard"
+)
+
+// Monitor is what is there; *monitor.Monitor is one.
+type Monitor interface {
+	Snapshot() *monitor.Snapshot
+}
+
+// Guard is what must not happen; *restartguard.Guard is one.
+type Guard interface {
+	Status() []restartguard.NodeStatus
+	Outlook() restartguard.Outlook
+	Healthy() error
+	Met() bool
+}
+
+// Cluster is what is told of.
+type Cluster struct {
+	Name    string
+	Monitor Monitor // nil: the locks and the clocks are not looked at
+	Guard   Guard   // nil: there is none in this process
+}
+
+// Build is what the program was made of.
+type Build struct{ Version, Go, Revision string }
+
+// Metrics are the numbers of one process. It is safe for use by many goroutines.
+type Metrics struct {
+	registry *prometheus.Registry
+	acquires *prometheus.HistogramVec
+
+	mu      sync.Mutex
+	cluster Cluster
+	lives   map[string]*lives // by the name of the node; of cluster
+}
+
+// New makes metrics of nothing but the process itself, with a registry of its own.
+func New(build Build) *Metrics {
+	m := &Metrics{registry: prometheus.NewPedanticRegistry(), lives: map[string]*lives{}}
+	info := prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: namespace + "build_info", Help: "What the program was built from; always 1.",
+	}, []string{"version", "goversion", "revision"})
+	info.WithLabelValues(build.Version, build.Go, build.Revision).Set(1)
+	m.acquires = prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name: namespace + "acquire_duration_seconds",
+		Help: "How long acquisitions took that were made by this process, waiting included, by outcome.",
+		// From a round trip on loopback to the wait of a person.
+		Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 10, 60},
+	}, []string{"cluster", "outcome"})
+	m.registry.MustRegister(info, m.acquires, collector{m},
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return m
+}
+
+// Show tells of this cluster from now on. What was counted goes on where the name
+// is the same.
+func (m *Metrics) Show(c Cluster) {
+	m.mu.Lock()
+	if c.Name != m.cluster.Name {
+		m.lives = map[string]*lives{}
+	}
+	m.cluster = c
+	m.mu.Unlock()
+	m.look()
+}
+
+// Acquired counts an acquisition that was made here.
+func (m *Metrics) Acquired(cluster string, took time.Duration, err error) {
+	outcome := "failed"
+	switch {
+	case err == nil:
+		outcome = "acquired"
+	case errors.Is(err, redlock.ErrContended):
+		outcome = "contended"
+	case errors.Is(err, redlock.ErrNoQuorum):
+		outcome = "no_quorum"
+	case errors.Is(err, redlock.ErrExpired):
+		outcome = "expired"
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		outcome = "cancelled"
+	}
+	m.acquires.WithLabelValues(label(cluster), outcome).Observe(took.Seconds())
+}
+
+// label makes any text fit for a label: valid UTF-8 without what a terminal would
+// obey.
+func label(s string) string { return safetext.Escape(s) }
+
+// lives counts what is gone when the next scrape comes.
+type lives struct {
+	runID    string
+	exposed  time.Duration // of that life
+	restarts uint64
+	total    time.Duration // exposed, of all lives
+}
+
+// look takes in what the guard sees of the nodes' lives.
+func (m *Metrics) look() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.cluster.Guard == nil {
+		return
+	}
+	for _, s := range m.cluster.Guard.Status() {
+		l := m.lives[s.Node]
+		if l == nil {
+			l = &lives{}
+			m.lives[s.Node] = l
+		}
+		l.saw(s.RunID, s.Exposed)
+	}
+}
+
+func (l *lives) saw(runID string, exposed time.Duration) {
+	if runID != "" && runID != l.runID {
+		if l.runID != "" {
+			l.restarts++
+		}
+		l.runID, l.exposed = runID, 0
+	}
+	if exposed < l.exposed { // another loss of the same life
+		l.exposed = 0
+	}
+	l.total += exposed - l.exposed
+	l.exposed = exposed
+}
+
+// healthy is why the process should be started again; nil if it should not.
+func (m *Metrics) healthy() error {
+	if g := m.shown().Guard; g != nil {
+		return g.Healthy()
+	}
+	return nil
+}
+
+// ready is what is not known yet; nil: all that can be known is.
+func (m *Metrics) ready() error {
+	c := m.shown()
+	switch {
+	case c.Guard != nil && !c.Guard.Met():
+		return errors.New("the guard has not met all nodes yet")
+	case c.Monitor != nil && c.Monitor.Snapshot().Cluster.Verdict == monitor.VerdictUnknown:
+		return errors.New("not all nodes have been looked at yet")
+	}
+	return nil
+}
+
+func (m *Metrics) shown() Cluster {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.cluster
+}
+
+// Bounds of the server: a scraper is quick, and whoever is not must not hold
+// anything up.
+const (
+	headerTime  = 5 * time.Second
+	requestTime = 10 * time.Second
+	idleTime    = 2 * time.Minute
+	mostHeader  = 16 << 10
+	mostAtOnce  = 4
+	endTime     = 2 * time.Second
+)
+
+// Handler answers /metrics, /healthz and /readyz.
+func (m *Metrics) Handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{
+		MaxRequestsInFlight: mostAtOnce, Timeout: requestTime / 2,
+	}))
+	mux.HandleFunc("GET /healthz", answer(m.healthy))
+	mux.HandleFunc("GET /readyz", answer(m.ready))
+	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		fmt.Fprintln(w, "redlockctl\n/metrics\n/healthz\n/readyz")
+	})
+	return mux
+}
+
+func answer(what func() error) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		w.Header().Set("Cache-Control", "no-store")
+		if err := what(); err != nil {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			fmt.Fprintln(w, safetext.Escape(err.Error()))
+			return
+		}
+		fmt.Fprintln(w, "ok")
+	}
+}
+
+// ErrAddress is returned for an address that says too little or too much.
+var ErrAddress = errors.New("it is no address to listen on: write host:port, such as 127.0.0.1:9622")
+
+// Listen listens at host:port. The host must be named: nothing listens to the
+// whole world by leaving it out.
+func Listen(addr string) (net.Listener, error) {
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil || host == "" || port == "" {
+		return nil, fmt.Errorf("%q: %w", addr, ErrAddress)
+	}
+	return net.Listen("tcp", addr)
+}
+
+// Serve answers on l until ctx ends.
+func (m *Metrics) Serve(ctx context.Context, l net.Listener) error {
+	server := &http.Server{
+		Handler: m.Handler(), ReadHeaderTimeout: headerTime, ReadTimeout: requestTime, WriteTimeout: requestTime,
+		IdleTimeout: idleTime, MaxHeaderBytes: mostHeader,
+	}
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	wg.Go(func() {
+		tick := time.NewTicker(time.Second)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				end, stop := context.WithTimeout(context.WithoutCancel(ctx), endTime)
+				defer stop()
+				if server.Shutdown(end) != nil {
+					_ = server.Close()
+				}
+				return
+			case <-tick.C:
+				m.look()
+			}
+		}
+	})
+	if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,288 @@
+package metrics
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/prometheus/common/expfmt"
+
+	"redlockctl/monitor"
+	"redlockctl/redlock"
+	"redlockctl/restartguard"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden file")
+
+// fakeGuard is a guard that says what it is told.
+type fakeGuard struct {
+	status  []restartguard.NodeStatus
+	outlook restartguard.Outlook
+	sick    error
+	met     bool
+}
+
+func (g *fakeGuard) Status() []restartguard.NodeStatus { return g.status }
+func (g *fakeGuard) Outlook() restartguard.Outlook     { return g.outlook }
+func (g *fakeGuard) Healthy() error                    { return g.sick }
+func (g *fakeGuard) Met() bool                         { return g.met }
+
+type fakeMonitor struct{ s *monitor.Snapshot }
+
+func (m fakeMonitor) Snapshot() *monitor.Snapshot { return m.s }
+
+func picture() *monitor.Snapshot {
+	s := &monitor.Snapshot{
+		Cluster: monitor.Cluster{Name: "shop", N: 3, Quorum: 2, Serving: 1, Verdict: monitor.VerdictUnavailable, CanLose: -1},
+		Nodes: []monitor.Node{
+			{Name: "n1", State: monitor.NodeServing, RTT: 250 * time.Microsecond, Locks: 7, Restarts: 2,
+				Offset: monitor.Estimate{Valid: true, Offset: -4 * time.Millisecond, Bound: 100 * time.Microsecond},
+				Drift:  monitor.Drift{Valid: true, PPM: 12.5, Bound: .5}},
+			{Name: "n2", State: monitor.NodeFenced, RTT: time.Millisecond},
+			{Name: "n3", State: monitor.NodeDown, RTT: time.Millisecond, Offset: monitor.Estimate{Valid: true}},
+		},
+		Findings: []monitor.Finding{
+			{ID: "immortal-lock", Severity: monitor.SeverityDanger},
+			{ID: "even-n", Severity: monitor.SeverityWarning}, {ID: "even-n", Severity: monitor.SeverityWarning, Node: "n2"},
+		},
+	}
+	s.Counts[monitor.LockHeld], s.Counts[monitor.LockNotALock] = 6, 1
+	return s
+}
+
+func guard() *fakeGuard {
+	return &fakeGuard{
+		status: []restartguard.NodeStatus{
+			{Node: "n1", Phase: restartguard.PhaseActive, RunID: "a"},
+			{Node: "n2", Phase: restartguard.PhaseHeld, RunID: "b", Known: true, Verified: true, Proven: true},
+			{Node: "n3", Phase: restartguard.PhaseUnreachable, RunID: "c", Known: true, Exposed: 1500 * time.Millisecond},
+		},
+		outlook: restartguard.Outlook{N: 3, Quorum: 2, Voting: 1},
+		met:     true,
+	}
+}
+
+// own are the names that are ours, without those of the runtime.
+func own(t *testing.T, m *Metrics) []string {
+	t.Helper()
+	var names []string
+	families, err := m.registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		if strings.HasPrefix(f.GetName(), namespace) {
+			names = append(names, f.GetName())
+		}
+	}
+	return names
+}
+
+func full() *Metrics {
+	m := New(Build{"v1.2.3", "go1.26", "abc"})
+	m.Show(Cluster{Name: "shop", Monitor: fakeMonitor{picture()}, Guard: guard()})
+	m.Acquired("shop", 3*time.Millisecond, nil)
+	m.Acquired("shop", 700*time.Millisecond, &redlock.Error{Kind: redlock.ErrContended})
+	return m
+}
+
+// The exposition as Prometheus reads it.
+func TestExposition(t *testing.T) {
+	m := full()
+	const golden = "testdata/exposition.golden"
+	got, err := testutil.GatherAndFormat(m.registry, expfmt.TypeTextPlain, own(t, m)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if *update {
+		if err := os.WriteFile(golden, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(got) != string(want) {
+		t.Errorf("it is\n%s\nwant\n%s", got, want)
+	}
+}
+
+func TestNamesAreByConvention(t *testing.T) {
+	problems, err := testutil.GatherAndLint(full().registry)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range problems {
+		t.Errorf("%s: %s", p.Metric, p.Text)
+	}
+}
+
+// A guard without a monitor tells of the nodes too, by what it sees itself.
+func TestAGuardAlone(t *testing.T) {
+	m := New(Build{})
+	g := guard()
+	g.status[1] = restartguard.NodeStatus{Node: "n2", Phase: restartguard.PhaseClosed, RunID: "b", Until: time.Now().Add(time.Hour)}
+	g.outlook.Until = time.Now().Add(time.Hour)
+	m.Show(Cluster{Name: "shop", Guard: g})
+	out := scrape(t, m)
+	for _, want := range []string{
+		`redlockctl_node_up{cluster="shop",node="n1"} 1`,
+		`redlockctl_node_up{cluster="shop",node="n3"} 0`,
+		`redlockctl_node_fenced{cluster="shop",node="n2"} 1`,
+		`redlockctl_cluster_lockable{cluster="shop"} 0`,
+		`redlockctl_cluster_spare_nodes{cluster="shop"} -1`,
+		`redlockctl_guard_node_phase{cluster="shop",node="n2",phase="closed"} 1`,
+		`redlockctl_node_rejoin_seconds{cluster="shop",node="n2"} 35`,
+		`redlockctl_cluster_quorum_return_seconds{cluster="shop"} 35`,
+	} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %s in\n%s", want, out)
+		}
+	}
+	if strings.Contains(out, "redlockctl_locks{") {
+		t.Error("locks are told of, and nobody looks at them")
+	}
+}
+
+func scrape(t *testing.T, m *Metrics) string {
+	t.Helper()
+	out, err := testutil.GatherAndFormat(m.registry, expfmt.TypeTextPlain, own(t, m)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(out)
+}
+
+// Lives of a server that come and go between two scrapes are counted.
+func TestLivesAreCounted(t *testing.T) {
+	var l lives
+	for _, s := range []struct {
+		runID   string
+		exposed time.Duration
+	}{
+		{"", 0}, {"a", 0}, {"a", 0}, {"b", 2 * time.Second}, {"b", 3 * time.Second}, {"", 3 * time.Second}, {"b", 3 * time.Second},
+		{"c", time.Second}, {"c", 0}, {"c", 500 * time.Millisecond},
+	} {
+		l.saw(s.runID, s.exposed)
+	}
+	if l.restarts != 2 || l.total != 4500*time.Millisecond {
+		t.Errorf("%d restarts, %s exposed; want 2 and 4.5s", l.restarts, l.total)
+	}
+}
+
+// With another cluster nothing of the former one is told any more.
+func TestAnotherClusterIsShown(t *testing.T) {
+	m := full()
+	m.Show(Cluster{Name: "bank\x1b", Monitor: fakeMonitor{picture()}})
+	out := scrape(t, m)
+	if strings.Contains(out, `redlockctl_node_up{cluster="shop"`) || strings.Contains(out, "redlockctl_guard_healthy") ||
+		strings.Contains(out, "\x1b") || !strings.Contains(out, `redlockctl_node_up{cluster="bank\\x1b"`) {
+		t.Errorf("got\n%s", out)
+	}
+}
+
+func TestHealthAndReadiness(t *testing.T) {
+	g := guard()
+	m := New(Build{})
+	m.Show(Cluster{Name: "shop", Guard: g, Monitor: fakeMonitor{picture()}})
+	h := m.Handler()
+	get := func(method, path string) (int, string) {
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequest(method, path, nil))
+		return w.Code, w.Body.String()
+	}
+	for _, path := range []string{"/healthz", "/readyz", "/metrics", "/"} {
+		if code, body := get("GET", path); code != 200 {
+			t.Errorf("%s: %d %s", path, code, body)
+		}
+	}
+	if code, _ := get("POST", "/metrics"); code != http.StatusMethodNotAllowed {
+		t.Errorf("POST: %d", code)
+	}
+	if code, _ := get("GET", "/nothing"); code != http.StatusNotFound {
+		t.Errorf("/nothing: %d", code)
+	}
+	g.met = false
+	if code, body := get("GET", "/readyz"); code != 503 || !strings.Contains(body, "not met") {
+		t.Errorf("not met: %d %s", code, body)
+	}
+	if code, _ := get("GET", "/healthz"); code != 200 {
+		t.Errorf("not met, and so not healthy: %d", code)
+	}
+	g.sick = errors.New("n1 hangs\x1b[2J")
+	if code, body := get("GET", "/healthz"); code != 503 || !strings.Contains(body, "n1 hangs") || strings.Contains(body, "\x1b") {
+		t.Errorf("sick: %d %q", code, body)
+	}
+	s := picture()
+	s.Cluster.Verdict = monitor.VerdictUnknown
+	m.Show(Cluster{Name: "shop", Monitor: fakeMonitor{s}})
+	if code, _ := get("GET", "/readyz"); code != 503 {
+		t.Errorf("nothing seen yet: %d", code)
+	}
+}
+
+func TestListenWantsAHost(t *testing.T) {
+	for _, addr := range []string{"", ":9622", "9622", "localhost", "127.0.0.1:", "http://127.0.0.1:9622"} {
+		if l, err := Listen(addr); !errors.Is(err, ErrAddress) {
+			t.Errorf("Listen(%q) = %v, %v; want ErrAddress", addr, l, err)
+		}
+	}
+}
+
+func TestServeEndsWithItsContext(t *testing.T) {
+	l, err := Listen("127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- full().Serve(ctx, l) }()
+	answer, err := http.Get("http://" + l.Addr().String() + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, _ := io.ReadAll(answer.Body)
+	_ = answer.Body.Close()
+	if !strings.Contains(string(body), "redlockctl_build_info") || !strings.Contains(string(body), "go_goroutines") {
+		t.Errorf("got %s", body)
+	}
+	// Somebody who says nothing holds nothing up.
+	idle, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer idle.Close()
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	if _, err := net.Dial("tcp", l.Addr().String()); err == nil {
+		t.Error("it still listens")
+	}
+}
+
+func TestOutcomesOfAnAcquisition(t *testing.T) {
+	m := New(Build{})
+	for _, err := range []error{
+		nil, redlock.ErrContended, redlock.ErrNoQuorum, redlock.ErrExpired, context.Canceled, context.DeadlineExceeded, errors.New("else"),
+	} {
+		m.Acquired("shop", time.Millisecond, err)
+	}
+	out := scrape(t, m)
+	for outcome, n := range map[string]int{"acquired": 1, "contended": 1, "no_quorum": 1, "expired": 1, "cancelled": 2, "failed": 1} {
+		if want := fmt.Sprintf(`redlockctl_acquire_duration_seconds_count{cluster="shop",outcome=%q} %d`, outcome, n); !strings.Contains(out, want) {
+			t.Errorf("no %s in\n%s", want, out)
+		}
+	}
+}

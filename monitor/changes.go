@@ -1,0 +1,166 @@
+package monitor
+
+import (
+	"errors"
+	"sync"
+	"time"
+)
+
+// changes are the keys of one node that have to be read again: each once,
+// however often it changes meanwhile, in the order in which it first did. It is
+// bounded: of more than it keeps, a full read has to find out. The feed fills
+// it, the reader empties it.
+type changes struct {
+	wake chan struct{} // there is something to do
+
+	mu     sync.Mutex
+	queue  []string
+	queued map[string]struct{}
+	bytes  int
+	all    bool      // any key may have changed
+	until  time.Time // all changes before have been put in here
+	rate   flood
+}
+
+const (
+	changesKept  = 100_000  // keys
+	changesBytes = 32 << 20 // of their names
+)
+
+func newChanges() *changes {
+	return &changes{wake: make(chan struct{}, 1), queued: map[string]struct{}{}}
+}
+
+// add takes in keys that have changed.
+func (c *changes) add(keys ...string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, key := range keys {
+		if _, ok := c.queued[key]; ok {
+			continue
+		}
+		if len(c.queue) >= changesKept || c.bytes+len(key) > changesBytes {
+			c.drop()
+			c.all = true
+			break
+		}
+		c.queued[key] = struct{}{}
+		c.queue = append(c.queue, key)
+		c.bytes += len(key)
+	}
+	if len(keys) > 0 {
+		poke(c.wake)
+	}
+}
+
+func (c *changes) drop() {
+	c.queue, c.queued, c.bytes = nil, map[string]struct{}{}, 0
+}
+
+// reset forgets everything: all is going to be read.
+func (c *changes) reset() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.drop()
+	c.all, c.until, c.rate = false, time.Time{}, flood{}
+}
+
+// flush says that any key may have changed.
+func (c *changes) flush() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.all = true
+	poke(c.wake)
+}
+
+// told says that all changes before until are in here or have been taken.
+func (c *changes) told(until time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.until = until
+	poke(c.wake)
+}
+
+// take removes up to n keys with not too long names. Where none is left, until
+// is the time before which nothing is missing, once.
+func (c *changes) take(n, bytes int) (keys []string, until time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.queue) == 0 {
+		if !c.all {
+			until = c.until
+			c.until = time.Time{}
+		}
+		return nil, until
+	}
+	k := 0
+	for size := 0; k < len(c.queue) && k < n; k++ {
+		if size += len(c.queue[k]); k > 0 && size > bytes {
+			break
+		}
+		c.bytes -= len(c.queue[k])
+		delete(c.queued, c.queue[k])
+	}
+	keys, c.queue = c.queue[:k:k], c.queue[k:]
+	if len(c.queue) == 0 {
+		c.queue = nil
+		if k >= 10_000 {
+			c.queued = map[string]struct{}{}
+		}
+	}
+	return keys, time.Time{}
+}
+
+// flooded takes note of what was told in vain, and tells if it is too much.
+func (c *changes) flooded(p push, now time.Time) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.rate.count(p, now)
+}
+
+// everything tells, once, if any key may have changed.
+func (c *changes) everything() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	all := c.all
+	c.all = false
+	return all
+}
+
+func (c *changes) empty() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.queue) == 0
+}
+
+// errFlood is returned when a node tells of so many changes of other keys that
+// listening costs more than it brings.
+var errFlood = errors.New("too many changes of other keys")
+
+const (
+	floodKeys  = 20_000  // other keys in a second
+	floodBytes = 4 << 20 // of their names
+	floodLasts = 3       // seconds in a row
+)
+
+// flood counts what is told in vain, second by second.
+type flood struct {
+	since       time.Time
+	keys, bytes int
+	seconds     int
+}
+
+// count tells if it has been too much for too long.
+func (f *flood) count(p push, now time.Time) bool {
+	if d := now.Sub(f.since); d >= time.Second {
+		if d < 2*time.Second && (f.keys > floodKeys || f.bytes > floodBytes) {
+			f.seconds++
+		} else {
+			f.seconds = 0
+		}
+		f.since, f.keys, f.bytes = now, 0, 0
+	}
+	f.keys += p.other
+	f.bytes += p.bytes
+	return f.seconds >= floodLasts
+}

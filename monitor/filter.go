@@ -1,0 +1,313 @@
+package monitor
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"redlockctl/internal/safetext"
+	"redlockctl/redlock"
+)
+
+// Filter chooses locks; it is the one language for that, of the screen and of
+// the commands. All of its terms must hold:
+//
+//	orders          the name has this in it
+//	"a b"           the same, with blanks; what is quoted is never a field
+//	state:orphan    in a state that begins so: state:over, state:not-a-lock
+//	node:n2         has a copy on this node
+//	holder:web-7    its token, or the owner that the token names, has this in it
+//	lib:redsync     made by this library; lib:unknown by none that is known
+//	ttl<5s ttl>1m   time until it ends, also <= and >=; what never ends is longer
+//	age>1h          time since this holder was first seen
+//	margin:0        copies that may be lost; also margin<2, margin>=1
+//	copies<3        copies that the holder has
+//	!…              the opposite
+//
+// Letters match without regard to their case. The zero value chooses all.
+type Filter struct {
+	terms    []term
+	problems []error
+	at       time.Time
+}
+
+// ErrFilter is returned by [Filter.Check] for a filter with a term that cannot
+// be understood.
+var ErrFilter = errors.New("bad filter")
+
+// FilterFields are the beginnings of the terms that are more than a part of the
+// name, for completion.
+func FilterFields() []string {
+	return []string{"state:", "node:", "holder:", "lib:", "ttl<", "ttl>", "age<", "age>", "margin:", "copies:"}
+}
+
+// term is one condition.
+type term struct {
+	not   bool
+	field string // "" is the name
+	text  string // lower case
+	op    string // of ttl, age, margin, copies: ":", "<", "<=", ">", ">="
+	span  time.Duration
+	n     int
+}
+
+// ParseFilter reads a filter. A term that cannot be understood chooses nothing
+// out and is told by [Filter.Check]: while it is typed it is only half there.
+func ParseFilter(s string) Filter {
+	var f Filter
+	for _, w := range filterWords(s) {
+		t, err := parseTerm(w)
+		switch {
+		case err != nil:
+			f.problems = append(f.problems, fmt.Errorf("%w: %s: %w", ErrFilter, safetext.Escape(w.text), err))
+		case t.field != "" || t.text != "":
+			f.terms = append(f.terms, t)
+		}
+	}
+	return f
+}
+
+// At is the filter with now as the moment from which ttl and age are counted;
+// without it that is the moment of each Match.
+func (f Filter) At(now time.Time) Filter {
+	f.at = now
+	return f
+}
+
+// Empty tells if it chooses all.
+func (f Filter) Empty() bool { return len(f.terms) == 0 }
+
+// Timed tells if what it chooses changes with time alone.
+func (f Filter) Timed() bool {
+	return slices.ContainsFunc(f.terms, func(t term) bool { return t.field == "ttl" || t.field == "age" })
+}
+
+// Check is what is wrong with the filter for a cluster of these nodes: an error
+// that is [ErrFilter], a sentence for each bad term. Without nodes their names
+// are not checked.
+func (f Filter) Check(nodes []Node) error {
+	problems := slices.Clone(f.problems)
+	for _, t := range f.terms {
+		if t.field != "node" || len(nodes) == 0 {
+			continue
+		}
+		if !slices.ContainsFunc(nodes, func(n Node) bool { return strings.EqualFold(n.Name, t.text) }) {
+			problems = append(problems, fmt.Errorf("%w: node:%s: there is no such node", ErrFilter, safetext.Escape(t.text)))
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// Match tells if the lock is chosen; nodes are those that its copies belong to.
+func (f Filter) Match(l *Lock, nodes []Node) bool {
+	if len(f.terms) == 0 {
+		return true
+	}
+	now := f.at
+	if now.IsZero() && f.Timed() {
+		now = time.Now()
+	}
+	for i := range f.terms {
+		if f.terms[i].match(l, nodes, now) == f.terms[i].not {
+			return false
+		}
+	}
+	return true
+}
+
+// word is a word of a filter as it was typed.
+type word struct {
+	text   string
+	not    bool
+	quoted bool
+}
+
+// filterWords splits a filter at blanks outside of double quotes. A quote that
+// is not closed yet reaches to the end.
+func filterWords(s string) []word {
+	var out []word
+	for {
+		s = strings.TrimLeft(s, " \t\r\n")
+		if s == "" {
+			return out
+		}
+		var w word
+		s, w.not = strings.CutPrefix(s, "!")
+		if rest, ok := strings.CutPrefix(s, `"`); ok {
+			w.quoted = true
+			w.text, s, _ = strings.Cut(rest, `"`)
+		} else if i := strings.IndexAny(s, " \t\r\n"); i >= 0 {
+			w.text, s = s[:i], s[i:]
+		} else {
+			w.text, s = s, ""
+		}
+		out = append(out, w)
+	}
+}
+
+func parseTerm(w word) (term, error) {
+	t := term{not: w.not, text: strings.ToLower(w.text)}
+	if w.quoted {
+		return t, nil
+	}
+	i := strings.IndexAny(t.text, ":<>=")
+	if i <= 0 {
+		return t, nil
+	}
+	field, rest := t.text[:i], t.text[i:]
+	op := rest[:1]
+	if len(rest) > 1 && rest[1] == '=' && op != ":" {
+		op = rest[:2]
+	}
+	value := rest[len(op):]
+	switch field {
+	case "state", "node", "holder", "lib":
+		if op != ":" {
+			return t, fmt.Errorf("%s takes a colon: %s:…", field, field)
+		}
+		if value == "" {
+			return t, errors.New("what follows the colon?")
+		}
+		t.field, t.text = field, value
+		if field == "state" {
+			t.text = plainState(value)
+			for s := range LockStates() {
+				if strings.HasPrefix(plainState(s.String()), t.text) {
+					return t, nil
+				}
+			}
+			return t, errors.New("no state begins so")
+		}
+	case "ttl", "age":
+		if op == ":" || op == "=" {
+			return t, fmt.Errorf("%s is compared: %s<5s, %s>1m", field, field, field)
+		}
+		d, err := time.ParseDuration(value)
+		if err != nil || d < 0 {
+			return t, errors.New("a number with a unit is wanted: 500ms, 5s, 1m30s")
+		}
+		t.field, t.op, t.span = field, op, d
+	case "margin", "copies":
+		n, err := strconv.Atoi(value)
+		if err != nil {
+			return t, errors.New("a number is wanted")
+		}
+		t.field, t.op, t.n = field, op, n
+	}
+	return t, nil
+}
+
+// plainState is the name of a state as it may be typed: without blanks, hyphens
+// and capitals.
+func plainState(s string) string {
+	return strings.NewReplacer(" ", "", "-", "", "_", "").Replace(strings.ToLower(s))
+}
+
+func (t *term) match(l *Lock, nodes []Node, now time.Time) bool {
+	switch t.field {
+	case "state":
+		return strings.HasPrefix(plainState(l.State.String()), t.text)
+	case "holder":
+		return hasFold(l.Holder, t.text) || l.Form != nil && hasFold(l.Form.Owner, t.text)
+	case "lib":
+		if l.Form == nil {
+			return strings.HasPrefix("unknown", t.text)
+		}
+		return strings.Contains(strings.ToLower(l.Form.Library), t.text)
+	case "node":
+		for i := range l.Copies {
+			if i < len(nodes) && l.Copies[i].State == CopyPresent && strings.EqualFold(nodes[i].Name, t.text) {
+				return true
+			}
+		}
+		return false
+	case "ttl":
+		end, forever := l.End()
+		if forever {
+			return t.op[0] == '>'
+		}
+		return !end.IsZero() && compare(int64(end.Sub(now)), t.op, int64(t.span))
+	case "age":
+		return !l.Since.IsZero() && compare(int64(now.Sub(l.Since)), t.op, int64(t.span))
+	case "margin":
+		return l.Held >= redlock.Quorum(len(l.Copies)) && compare(int64(l.Margin), t.op, int64(t.n))
+	case "copies":
+		return compare(int64(l.Held), t.op, int64(t.n))
+	default:
+		if hasFold(l.Key, t.text) {
+			return true
+		}
+		return slices.ContainsFunc(l.Keys, func(k safetext.Text) bool { return hasFold(k, t.text) })
+	}
+}
+
+// End is when the lock ends: its majority or, without one, its last known copy;
+// zero where no copy is known. forever: a copy of it never ends.
+func (l *Lock) End() (end time.Time, forever bool) {
+	if !l.MajorityEnd.IsZero() {
+		return l.MajorityEnd, false
+	}
+	for i := range l.Copies {
+		c := &l.Copies[i]
+		switch {
+		case c.State != CopyPresent:
+		case c.Expires.IsZero():
+			return time.Time{}, true
+		case c.Expires.After(end):
+			end = c.Expires
+		}
+	}
+	return end, false
+}
+
+func compare(a int64, op string, b int64) bool {
+	switch op {
+	case "<":
+		return a < b
+	case "<=":
+		return a <= b
+	case ">":
+		return a > b
+	case ">=":
+		return a >= b
+	default:
+		return a == b
+	}
+}
+
+// hasFold tells if the text as it is shown has a lower-case part in it. Most
+// text is plain ASCII, and is searched without a copy of it.
+func hasFold(t safetext.Text, part string) bool {
+	raw := t.Raw()
+	for i := range len(raw) {
+		if raw[i] < ' ' || raw[i] >= 0x7f || raw[i] == '\\' {
+			return strings.Contains(strings.ToLower(t.String()), part)
+		}
+	}
+	for i := range len(part) {
+		if part[i] >= utf8.RuneSelf {
+			return false
+		}
+	}
+	for i := 0; i+len(part) <= len(raw); i++ {
+		k := 0
+		for k < len(part) && lower(raw[i+k]) == part[k] {
+			k++
+		}
+		if k == len(part) {
+			return true
+		}
+	}
+	return false
+}
+
+func lower(c byte) byte {
+	if c >= 'A' && c <= 'Z' {
+		return c + 'a' - 'A'
+	}
+	return c
+}

@@ -1,0 +1,145 @@
+package monitor
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"redlockctl/internal/lockform"
+	"redlockctl/internal/safetext"
+)
+
+func TestFilterMatches(t *testing.T) {
+	now := time.Now()
+	nodes := []Node{{Name: "n1"}, {Name: "n2"}, {Name: "n3"}}
+	lock := func(key string, state LockState, held int, left time.Duration) Lock {
+		l := Lock{Key: safetext.New(key), State: state, Held: held, Margin: held - 2, Holder: safetext.New("Tok-" + key), Since: now.Add(-time.Hour)}
+		for i := range nodes {
+			c := Copy{State: CopyAbsent}
+			if i < held {
+				c = Copy{State: CopyPresent, Type: "string", Token: l.Holder}
+				if left > 0 {
+					c.Expires = now.Add(left)
+				}
+			}
+			l.Copies = append(l.Copies, c)
+		}
+		if held >= 2 && left > 0 {
+			l.MajorityEnd = now.Add(left)
+		}
+		return l
+	}
+	full, bare := lock("Orders:42", LockHeld, 3, 4*time.Second), lock("orders:43", LockBare, 2, 2*time.Minute)
+	orphan, forever := lock("import job", LockOrphan, 1, 30*time.Second), lock("stuck", LockImmortal, 3, 0)
+	odd := lock("näher\x1b[2J", LockOverTTL, 3, time.Hour)
+	none := lock("state:held", LockNotALock, 0, 0)
+	full.Form = &lockform.Form{Library: "redsync"}
+	bare.Form = &lockform.Form{Library: "DistributedLock", Owner: safetext.New("web-7 (pid 811)")}
+	bare.Since = now.Add(-time.Minute)
+	several := []*Lock{&full, &bare, &orphan, &forever, &odd, &none}
+	for _, c := range []struct{ filter, want string }{
+		{"", "Orders:42|orders:43|import job|stuck|näher|state:held"},
+		{"ORDERS", "Orders:42|orders:43"},
+		{"orders:4 !42", "orders:43"},
+		{`"import job"`, "import job"},
+		{`"state:held"`, "state:held"},
+		{`!"import job" !stuck !orders !"state:"`, "näher"},
+		{"NÄHER", "näher"},
+		{`\x1b`, "näher"},
+		{"state:held", "Orders:42"},
+		{"state:not-a", "state:held"},
+		{"state:overttl", "näher"},
+		{"holder:tok-orders:42", "Orders:42"},
+		{"holder:web-7", "orders:43"},
+		{"lib:redsync", "Orders:42"},
+		{"lib:unknown state:orphan", "import job"},
+		{"!lib:unknown", "Orders:42|orders:43"},
+		{"node:N3", "Orders:42|stuck|näher"},
+		{"ttl<5s", "Orders:42"},
+		{"ttl<=4s", "Orders:42"},
+		{"ttl>1m", "orders:43|stuck|näher"},
+		{"!ttl>1m", "Orders:42|import job|state:held"},
+		{"age<=1m", "orders:43"},
+		{"margin:0", "orders:43"},
+		{"margin>=1", "Orders:42|stuck|näher"},
+		{"copies:0", "state:held"},
+		{"copies<2", "import job|state:held"},
+		{"orders state:bare node:n1 ttl>5s", "orders:43"},
+		// What cannot be understood chooses nothing out.
+		{"state: orders:42", "Orders:42"},
+		{"ttl< orders:42", "Orders:42"},
+	} {
+		f := ParseFilter(c.filter).At(now)
+		var got []string
+		for _, l := range several {
+			if f.Match(l, nodes) {
+				got = append(got, strings.TrimSuffix(l.Key.Raw(), "\x1b[2J"))
+			}
+		}
+		if strings.Join(got, "|") != c.want {
+			t.Errorf("%q chooses %q, not %q", c.filter, got, c.want)
+		}
+	}
+}
+
+func TestFilterTellsItsBadTerms(t *testing.T) {
+	nodes := []Node{{Name: "n1"}, {Name: "n2"}}
+	for _, c := range []struct{ filter, says string }{
+		{"orders !x state:held node:n2 ttl<5s margin:0", ""},
+		{"orders:42 a<b x>5", ""}, // no field of ours: a part of a name
+		{"state:", "state:: what follows the colon?"},
+		{"state:hold", "state:hold: no state begins so"},
+		{"state<5", "state takes a colon"},
+		{"ttl:5s", "ttl is compared"},
+		{"ttl<5", "a number with a unit is wanted"},
+		{"ttl>-5s", "a number with a unit is wanted"},
+		{"margin:x", "a number is wanted"},
+		{"node:n9", "there is no such node"},
+		{"!node:\x1b[2J", `node:\x1b[2j: there is no such node`},
+	} {
+		err := ParseFilter(c.filter).Check(nodes)
+		if c.says == "" && err != nil || c.says != "" && (!errors.Is(err, ErrFilter) || !strings.Contains(err.Error(), c.says)) {
+			t.Errorf("%q: %v, not %q", c.filter, err, c.says)
+		}
+	}
+	if err := ParseFilter("node:n9").Check(nil); err != nil {
+		t.Errorf("without nodes: %v", err)
+	}
+	if err := ParseFilter("state:x ttl:1").Check(nil); err == nil || strings.Count(err.Error(), "\n") != 1 {
+		t.Errorf("two bad terms are told as %v", err)
+	}
+}
+
+func TestFilterProperties(t *testing.T) {
+	for f, timed := range map[string]bool{"": false, "a": false, "ttl<5s": true, "!age>1m x": true, "margin:0": false} {
+		if ParseFilter(f).Timed() != timed {
+			t.Errorf("%q is timed: %v", f, !timed)
+		}
+	}
+	if !ParseFilter("  ").Empty() || !ParseFilter("state:").Empty() || ParseFilter("x").Empty() {
+		t.Error("which filters are empty?")
+	}
+	for _, field := range FilterFields() {
+		// Each is understood as a field: half typed it is told, not taken for a name.
+		if err := ParseFilter(field).Check(nil); !errors.Is(err, ErrFilter) {
+			t.Errorf("%q is offered, and is no field: %v", field, err)
+		}
+	}
+	if fields := FilterFields(); !slices.Contains(fields, "state:") {
+		t.Errorf("%q", fields)
+	}
+	var zero Filter
+	if !zero.Match(&Lock{}, nil) || zero.Check(nil) != nil {
+		t.Error("the zero filter does not choose all")
+	}
+}
+
+func BenchmarkFilter(b *testing.B) {
+	l := &Lock{Key: safetext.New("orders:invoice:2026-11:0000042"), Copies: make([]Copy, 5)}
+	f := ParseFilter("zzz state:held")
+	for b.Loop() {
+		f.Match(l, nil)
+	}
+}

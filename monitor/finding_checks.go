@@ -1,0 +1,709 @@
+package monitor
+
+import (
+	"cmp"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"redlockctl/internal/safetext"
+	"redlockctl/redlock"
+)
+
+// GuardSight is what findings know of a restart guard in this process.
+type GuardSight struct {
+	// Nodes are those that the guard closes after a loss, by name.
+	Nodes map[string]GuardedNode
+	// Outlook says when a quorum is back, while there is none; empty: not known.
+	Outlook string
+}
+
+// GuardedNode is one node as its guard sees it.
+type GuardedNode struct {
+	Known    bool // a start of it was seen, so that Verified means something
+	Verified bool // its last start came up closed
+	Exposed  bool // it accepts writes though it should be closed
+	// OpenFor is how long its last life was open before it was closed.
+	OpenFor time.Duration
+	Err     string // why it could not be closed or opened, or talked to
+}
+
+// Guarded tells the monitor of the guard in this process: sight is called with
+// each look for findings, and must answer at once. Without one, what only a
+// guard can know is not told.
+func (m *Monitor) Guarded(sight func() GuardSight) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.world.findings.guard = sight
+}
+
+// allChecks are the checks in the order in which findings of one severity are
+// listed.
+func allChecks() []check {
+	return []check{
+		{"no-quorum", agreed, settles, noQuorum},
+		{"split-lock", certain, settles, ofLocks(badSplit, SeverityDanger,
+			"locks with several tokens",
+			"Where a vote was given twice, two clients believe in one lock. Where a crashed client left copies behind, they keep others out until they expire.",
+			"Look at the lock's copies: who has a quorum holds it. Find out if a node was restarted, flushed or promoted; release what a dead client left.")},
+		{"same-server", agreed, settles, sameServer},
+		{"eviction-policy", certain, settles, evictionPolicy},
+		{"evictions", certain, settles, evictions},
+		{"fence-off", certain, settles, fenceOff},
+		{"boot-fence", certain, settles, bootFence},
+		{"wrong-role", certain, settles, wrongRole},
+		{"immortal-lock", certain, settles, ofLocks(badImmortal, SeverityDanger,
+			"locks without a TTL",
+			"Such a lock never ends by itself: if its holder dies, nobody gets it again.",
+			"Set the TTL in the same command as the value (SET … NX PX). If the holder is dead, take the lock away: redlockctl force-release NAME.")},
+		{"over-ttl", certain, settles, ofLocks(badOverTTL, SeverityDanger,
+			"locks with a TTL above the cluster's maximum",
+			"A node that was restarted is kept closed for the maximum only. A client with a longer lock still believes in it when the node votes again.",
+			"Raise max_ttl in the configuration of every guard, or shorten the TTL in the client.")},
+		{"clock-step", certain, settles, clockStep},
+		{"clock-rate", measured, calms, clockRate},
+		{"slow-attempts", measured, calms, slowAttempts},
+		{"node-down", settles, settles, nodeDown},
+		{"stays-closed", certain, settles, staysClosed},
+		{"orphan-lock", certain, settles, ofLocks(badOrphan, SeverityWarning,
+			"copies of locks that nobody completes",
+			"A minority of copies keeps others out of those nodes until it expires: a client died, or does not release a failed attempt on all nodes.",
+			"Let the client release on all nodes when an attempt fails. They go when their TTL ends, or by redlockctl force-release NAME.")},
+		{"unsafe-persistence", agreed, settles, unsafePersistence},
+		{"replicas", certain, settles, replicas},
+		{"same-host", agreed, settles, sameHost},
+		{"memory-full", measured, calms, memoryFull},
+		{"disk-fails", certain, settles, diskFails},
+		{"save-by-hand", certain, settles, savedByHand},
+		{"hostile-content", certain, settles, ofLocks(badHuge, SeverityWarning,
+			"huge values or names among the locks",
+			"A token has some twenty bytes. A client that reads such a value whole holds up the server for everybody, the lock clients too.",
+			"Find out who writes it, and give other data names that lock_patterns do not match.")},
+		{"console-stopped", certain, settles, consoleStopped},
+		{"foreign-keys", certain, settles, ofLocks(badForeign, SeverityInfo,
+			"keys under the lock patterns that are no locks",
+			"Nobody can take a lock of that name, and they make the list longer.",
+			"Narrow lock_patterns, or give them other names.")},
+		{"limited-sight", settles, settles, limitedSight},
+		{"even-nodes", agreed, settles, evenNodes},
+		{"single-node", agreed, settles, singleNode},
+		{"boot-fence-unverified", agreed, settles, bootFenceUnverified},
+	}
+}
+
+// ofLocks is the check for one kind of bad locks.
+func ofLocks(kind int, severity Severity, title, consequence, remedy string) func(known, func(Finding)) {
+	return func(k known, tell func(Finding)) {
+		these := k.locks[kind]
+		if these.count == 0 || these.sample == nil {
+			return
+		}
+		evidence := exampleOf(these.sample, k.Nodes)
+		if these.count > 1 {
+			evidence = safetext.New(fmt.Sprintf("%d; the first: %s", these.count, evidence.Raw()))
+		}
+		tell(Finding{
+			Severity: severity, Key: these.sample.Key, Count: these.count,
+			Title: title, Evidence: evidence, Consequence: consequence, Remedy: remedy,
+		})
+	}
+}
+
+// each tells of the nodes that find finds something about.
+func each(k known, tell func(Finding), find func(i int, n *Node) (Finding, bool)) {
+	for i := range k.Nodes {
+		if f, ok := find(i, &k.Nodes[i]); ok {
+			f.Node = k.Nodes[i].Name
+			tell(f)
+		}
+	}
+}
+
+func noQuorum(k known, tell func(Finding)) {
+	if k.Cluster.Verdict != VerdictUnavailable {
+		return
+	}
+	evidence := fmt.Sprintf("%d of %d nodes serve, a quorum is %d: %s", k.Cluster.Serving, k.Cluster.N, k.Cluster.Quorum, k.Cluster.Reason)
+	if k.guard != nil && k.guard.Outlook != "" {
+		evidence += "; " + k.guard.Outlook
+	} else if closed := inState(k, NodeFenced); closed != "" && k.Cluster.MaxTTL > 0 {
+		evidence += "; a guard opens " + closed + " when each has waited for a bit more than " + k.Cluster.MaxTTL.String()
+	}
+	tell(Finding{
+		Severity: SeverityDanger, Title: "nothing can be locked", Evidence: safetext.New(evidence),
+		Consequence: "No client can reach a quorum, neither for a new lock nor to extend one.",
+		Remedy:      "Start the nodes that are down. Let a guard open those that are fenced: opening them by hand is only safe if no lock that they held can still be believed in.",
+	})
+}
+
+func inState(k known, states ...NodeState) string {
+	var names []string
+	for i := range k.Nodes {
+		if slices.Contains(states, k.Nodes[i].State) {
+			names = append(names, k.Nodes[i].Name)
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
+func sameServer(k known, tell func(Finding)) {
+	byID := map[string][]string{}
+	for i := range k.Nodes {
+		if n := &k.Nodes[i]; n.RunID != "" && (readable(n.State) || n.State == NodeLoading || n.State == NodeWrongRole) {
+			byID[n.RunID] = append(byID[n.RunID], n.Name+" ("+n.Addr+")")
+		}
+	}
+	var same []string
+	for _, names := range byID {
+		if len(names) > 1 {
+			same = append(same, strings.Join(names, " and "))
+		}
+	}
+	if len(same) == 0 {
+		return
+	}
+	slices.Sort(same)
+	tell(Finding{
+		Severity: SeverityDanger, Title: "two addresses are one server",
+		Evidence:    safetext.New(strings.Join(same, "; ") + " have the same run_id"),
+		Consequence: "One server has several votes: when it is lost, so are all of them, and the quorum is not what it seems. The second SET of an attempt there always fails.",
+		Remedy:      "Give each node the address of a server of its own.",
+	})
+}
+
+// sameHost: loopback addresses are those of a lab, where it is meant.
+func sameHost(k known, tell func(Finding)) {
+	byHost := map[string][]string{}
+	for i := range k.Nodes {
+		host := hostOf(k.Nodes[i].Addr)
+		byHost[host] = append(byHost[host], k.Nodes[i].Name)
+	}
+	severity := SeverityInfo
+	var same []string
+	for host, names := range byHost {
+		if len(names) < 2 {
+			continue
+		}
+		if host != thisMachine {
+			severity = SeverityWarning
+		}
+		same = append(same, strings.Join(names, ", ")+" on "+host)
+	}
+	if len(same) == 0 {
+		return
+	}
+	slices.Sort(same)
+	tell(Finding{
+		Severity: severity, Title: "several nodes on one host", Evidence: safetext.New(strings.Join(same, "; ")),
+		Consequence: "They are not independent: one crash, one reboot, one clock is theirs together.",
+		Remedy:      "For more than a first try, put each node on a machine of its own, with its own power and clock.",
+	})
+}
+
+const thisMachine = "this machine"
+
+func hostOf(addr string) string {
+	if strings.HasPrefix(addr, "/") {
+		return thisMachine
+	}
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		host = addr
+	}
+	if ip, err := netip.ParseAddr(host); strings.EqualFold(host, "localhost") || err == nil && ip.IsLoopback() {
+		return thisMachine
+	}
+	return strings.ToLower(strings.TrimSuffix(host, "."))
+}
+
+func evictionPolicy(k known, tell func(Finding)) {
+	each(k, tell, func(_ int, n *Node) (Finding, bool) {
+		if n.Eviction == "" || n.Eviction == "noeviction" {
+			return Finding{}, false
+		}
+		f := Finding{
+			Severity:    SeverityInfo,
+			Title:       "memory pressure may remove locks",
+			Evidence:    safetext.New("maxmemory-policy " + n.Eviction + ", maxmemory 0 (no limit)"),
+			Consequence: "When memory runs short the server drops keys with a TTL, and locks are such keys: their votes are given a second time.",
+			Remedy:      "Set maxmemory-policy noeviction, in the server's file too.",
+		}
+		switch {
+		case n.Facts.MaxMemory < 0:
+			f.Severity, f.Evidence = SeverityWarning, safetext.New("maxmemory-policy "+n.Eviction+"; maxmemory cannot be read")
+		case n.Facts.MaxMemory > 0:
+			f.Severity = SeverityDanger
+			f.Evidence = safetext.New(fmt.Sprintf("maxmemory-policy %s, %s of maxmemory %s used", n.Eviction, bytesOf(n.UsedMemory), bytesOf(n.Facts.MaxMemory)))
+		}
+		return f, true
+	})
+}
+
+func bytesOf(n int64) string {
+	switch {
+	case n >= 1<<30:
+		return fmt.Sprintf("%.1f GB", float64(n)/(1<<30))
+	case n >= 1<<20:
+		return fmt.Sprintf("%.1f MB", float64(n)/(1<<20))
+	case n >= 1<<10:
+		return fmt.Sprintf("%.1f kB", float64(n)/(1<<10))
+	}
+	return fmt.Sprintf("%d bytes", n)
+}
+
+// lately is how long an act or an accident that leaves no state is told.
+const lately = 10 * time.Minute
+
+func ago(at, now time.Time) string {
+	return now.Sub(at).Round(time.Second).String() + " ago"
+}
+
+func evictions(k known, tell func(Finding)) {
+	each(k, tell, func(i int, n *Node) (Finding, bool) {
+		f := Finding{
+			Title:       "keys were evicted",
+			Consequence: "A lock that was evicted has lost a vote while its holder believes in it.",
+			Remedy:      "Set maxmemory-policy noeviction and leave enough memory. Keep the node out of the quorum for the longest TTL: redlockctl node hold, then node open.",
+		}
+		switch c := k.since[i].evicted; {
+		case c.n > 0 && k.At.Sub(c.at) < lately:
+			f.Severity, f.Evidence = SeverityDanger, safetext.New(fmt.Sprintf("%d evicted while it was watched, the last %s", c.n, ago(c.at, k.At)))
+		case n.Facts.Evicted > 0:
+			f.Severity, f.Evidence = SeverityWarning, safetext.New(fmt.Sprintf("evicted_keys %d since its start", n.Facts.Evicted))
+		default:
+			return f, false
+		}
+		return f, true
+	})
+}
+
+func fenceOff(k known, tell func(Finding)) {
+	each(k, tell, func(_ int, n *Node) (Finding, bool) {
+		return Finding{
+			Severity: SeverityDanger, Title: "its fence cannot close",
+			Evidence:    safetext.New("min-replicas-max-lag 0 switches min-replicas-to-write off"),
+			Consequence: "After a crash this node votes again at once, with its votes forgotten, whatever the boot fence and the guard set.",
+			Remedy:      "Set min-replicas-max-lag 10, in the included file of the boot fence too (redlockctl node boot-fence prints it).",
+		}, n.Facts.MaxLag == 0 && (k.guard == nil || guardedBy(k, n.Name))
+	})
+}
+
+func guardedBy(k known, node string) bool {
+	_, ok := k.guard.Nodes[node]
+	return ok
+}
+
+func bootFence(k known, tell func(Finding)) {
+	each(k, tell, func(_ int, n *Node) (Finding, bool) {
+		f := Finding{
+			Severity:    SeverityWarning,
+			Title:       "no boot fence",
+			Consequence: "From its start until it is closed such a node takes votes a second time: milliseconds are enough for an eager client.",
+			Remedy:      "Put the boot fence into a file that the server's own file includes: redlockctl node boot-fence prints it.",
+		}
+		if k.guard != nil {
+			if g, ok := k.guard.Nodes[n.Name]; ok {
+				switch {
+				case g.Exposed:
+					f.Severity = SeverityDanger
+					f.Evidence = safetext.New("it accepts writes though it should be closed; " + cmp.Or(g.Err, "the guard is closing it"))
+				case g.Known && !g.Verified:
+					f.Evidence = safetext.New(fmt.Sprintf("its last start came up open, for %s at most", g.OpenFor.Round(time.Millisecond)))
+				default:
+					return f, false
+				}
+				return f, true
+			}
+		}
+		if n.Facts.OpenAt.IsZero() || n.Persistent {
+			return f, false
+		}
+		// While a lock that it forgot may still be believed in.
+		if k.At.Sub(n.Facts.OpenAt) < max(k.Cluster.MaxTTL, time.Second) {
+			f.Severity = SeverityDanger
+		}
+		f.Evidence = safetext.New("it accepted writes right after its restart, " + ago(n.Facts.OpenAt, k.At))
+		return f, true
+	})
+}
+
+func bootFenceUnverified(k known, tell func(Finding)) {
+	if k.guard == nil {
+		return
+	}
+	var names []string
+	for i := range k.Nodes {
+		if g, ok := k.guard.Nodes[k.Nodes[i].Name]; ok && !g.Known {
+			names = append(names, k.Nodes[i].Name)
+		}
+	}
+	if len(names) == 0 {
+		return
+	}
+	tell(Finding{
+		Severity: SeverityInfo, Title: "boot fences not verified yet",
+		Evidence:    safetext.New("no start of " + strings.Join(names, ", ") + " has been seen"),
+		Consequence: "If one of them has no boot fence, it shows with its first crash.",
+		Remedy:      "Restart one node after the other while the guard watches, and wait for each to rejoin.",
+	})
+}
+
+func wrongRole(k known, tell func(Finding)) {
+	each(k, tell, func(_ int, n *Node) (Finding, bool) {
+		return Finding{
+			Severity: SeverityDanger, Title: "not an independent master", Evidence: n.Err,
+			Consequence: "Its copies are no votes of their own: replication is asynchronous, and a promoted replica has forgotten what its master promised.",
+			Remedy:      "Point this node at a master of its own, without replicas, sentinel or cluster mode. After a promotion keep it closed for the longest TTL.",
+		}, n.State == NodeWrongRole
+	})
+}
+
+func replicas(k known, tell func(Finding)) {
+	each(k, tell, func(_ int, n *Node) (Finding, bool) {
+		return Finding{
+			Severity: SeverityWarning, Title: "replicas attached",
+			Evidence:    safetext.New(fmt.Sprintf("connected_slaves %d", n.Replicas)),
+			Consequence: "A failover to a replica forgets the votes of the last moments, and nobody waits for the longest TTL. With a replica, min-replicas-to-write 1 is no fence either.",
+			Remedy:      "Use masters without replicas for locks, or make sure that nothing ever promotes them.",
+		}, n.Replicas > 0 && n.Role == "master"
+	})
+}
+
+// stepHold is for how long the step of a clock is told, at least.
+const stepHold = time.Minute
+
+func clockStep(k known, tell func(Finding)) {
+	each(k, tell, func(_ int, n *Node) (Finding, bool) {
+		by := n.Facts.StepBy
+		f := Finding{
+			Severity: SeverityDanger, Title: "its clock was stepped",
+			Evidence:    safetext.New(fmt.Sprintf("by %s, %s", signed(by), ago(n.Facts.StepAt, k.At))),
+			Consequence: "All locks on it end sooner than their holders believe: another client may get in.",
+			Remedy:      "Let the time daemon slew (chrony: makestep only at the start; ntpd -x). A node whose clock went forward has to stay closed for the longest TTL.",
+		}
+		if by < 0 {
+			f.Severity, f.Consequence = SeverityWarning, "All locks on it live longer than they should: they block, but do not let anybody in."
+		}
+		return f, !n.Facts.StepAt.IsZero() && k.At.Sub(n.Facts.StepAt) < max(k.Cluster.MaxTTL, stepHold)
+	})
+}
+
+// clockRate compares the drift allowance of the lock algorithm with what is
+// measured: how much faster the fastest clock runs than the slowest, ours among
+// them.
+func clockRate(k known, tell func(Finding)) {
+	allowance := k.opt.Redlock.DriftFactor
+	if allowance == 0 {
+		allowance = redlock.DefaultDriftFactor
+	}
+	s := RateSpread(k.Nodes)
+	least := s.PPM - s.Bound // certainly that much
+	f := Finding{
+		Title: "clocks run at different rates",
+		Evidence: safetext.New(fmt.Sprintf("%s runs %.0f ± %.0f ppm faster than %s; the drift allowance is %.0f ppm (drift_factor %g)",
+			s.Fastest, s.PPM, s.Bound, s.Slowest, allowance*1e6, allowance)),
+		Consequence: "A node whose clock runs fast lets go of a lock before its holder does, by more than the holder allows for.",
+		Remedy:      "Mend the time daemon of that node, or raise drift_factor in every client and every guard.",
+	}
+	switch {
+	case least > allowance*1e6:
+		f.Severity = SeverityDanger
+	case least > min(allowance*1e6/2, mostSlew):
+		f.Severity = SeverityWarning
+		f.Consequence = "Time daemons slew by 500 ppm at most; this clock is broken or being set, and a good part of the drift allowance is used up."
+	default:
+		return
+	}
+	tell(f)
+}
+
+// mostSlew is the rate, in ppm, at which two clocks that are slewed part at most.
+const mostSlew = 1000
+
+// Spread is how much the rates of clocks differ.
+type Spread struct {
+	Fastest, Slowest string // names of nodes; "this machine" for our own
+	PPM, Bound       float64
+}
+
+// RateSpread is the difference between the fastest and the slowest of the
+// nodes' clocks and our own, that is the surest to be large. Its bound is a hard
+// one: the difference is at least PPM − Bound.
+func RateSpread(nodes []Node) Spread {
+	best := Spread{Fastest: thisMachine, Slowest: thisMachine}
+	rates := []Node{{Name: thisMachine, Drift: Drift{Valid: true}}}
+	for i := range nodes {
+		if nodes[i].Drift.Valid && readable(nodes[i].State) {
+			rates = append(rates, nodes[i])
+		}
+	}
+	first := true
+	for i := range rates {
+		for j := range rates {
+			a, b := rates[i], rates[j]
+			s := Spread{a.Name, b.Name, a.Drift.PPM - b.Drift.PPM, a.Drift.Bound + b.Drift.Bound}
+			if i != j && s.PPM >= 0 && (first || s.PPM-s.Bound > best.PPM-best.Bound) {
+				best, first = s, false
+			}
+		}
+	}
+	return best
+}
+
+// slowAttempts: an attempt waits for the quorum-th fastest node; what it waits
+// is taken from the validity.
+func slowAttempts(k known, tell func(Finding)) {
+	ttl := k.shortest
+	which := "the smallest TTL in use"
+	if ttl == 0 {
+		ttl, which = k.Cluster.MaxTTL, "the max TTL"
+	}
+	var slow []time.Duration
+	for i := range k.Nodes {
+		n := &k.Nodes[i]
+		if !readable(n.State) || len(n.RTTs) < leastRTTs {
+			continue
+		}
+		slow = append(slow, tailOf(n.RTTs))
+	}
+	if ttl == 0 || len(slow) < k.Cluster.Quorum {
+		return
+	}
+	slices.Sort(slow)
+	attempt := slow[k.Cluster.Quorum-1]
+	if attempt < leastSlow || attempt < ttl/4 {
+		return
+	}
+	f := Finding{
+		Severity: SeverityWarning, Title: "the round trip is a large part of the TTL",
+		Evidence: safetext.New(fmt.Sprintf("a quorum answers within %s at p99; %s is %s",
+			attempt.Round(time.Millisecond), which, ttl.Round(time.Millisecond))),
+		Consequence: "What an attempt takes is gone from the validity: holders have little time, and more attempts fail.",
+		Remedy:      "Use longer TTLs, bring clients and nodes nearer to each other, or find out what holds the nodes up (SLOWLOG, latency doctor).",
+	}
+	if attempt > ttl/2 {
+		f.Severity = SeverityDanger
+	}
+	tell(f)
+}
+
+const (
+	leastRTTs = 30
+	leastSlow = 20 * time.Millisecond
+)
+
+// tailOf is the round trip that all but one stay below: of sixty the nearest
+// that there is to p99, without the one that a busy machine always has.
+func tailOf(rtts []time.Duration) time.Duration {
+	sorted := slices.Sorted(slices.Values(rtts))
+	return sorted[len(sorted)-2]
+}
+
+func nodeDown(k known, tell func(Finding)) {
+	if k.Cluster.Verdict == VerdictUnavailable {
+		return // told as that
+	}
+	each(k, tell, func(_ int, n *Node) (Finding, bool) {
+		f := Finding{
+			Severity:    SeverityWarning,
+			Title:       "the node is " + n.State.String(),
+			Evidence:    n.Err,
+			Consequence: fmt.Sprintf("%d more may fail before nothing can be locked.", max(0, k.Cluster.CanLose)),
+			Remedy:      "Start it, or mend the way there. It comes back closed, and a guard opens it after the longest TTL.",
+		}
+		switch n.State {
+		case NodeDown, NodeSlow:
+		case NodeLoading:
+			f.Evidence = safetext.New("LOADING: it reads its data")
+			f.Remedy = "Wait. Lock masters without persistence have nothing to load."
+		case NodeDenied:
+			f.Consequence = "It is not known if it serves, and its locks are not seen."
+			f.Remedy = "Give this user the rights that redlockctl config acl prints, or mend its password."
+		default:
+			return f, false
+		}
+		if f.Evidence.Empty() {
+			f.Evidence = safetext.New(n.State.String())
+		}
+		return f, true
+	})
+}
+
+// staysClosed: a guard opens a node after D. One that stays closed for longer
+// has nobody who does.
+func staysClosed(k known, tell func(Finding)) {
+	each(k, tell, func(_ int, n *Node) (Finding, bool) {
+		long := 2*k.Cluster.MaxTTL + 10*time.Second
+		switch {
+		case n.State == NodeHeld:
+			return Finding{
+				Severity: SeverityInfo, Title: "held by an operator",
+				Evidence:    safetext.New("closed by hand " + ago(n.Since, k.At)),
+				Consequence: "It has no vote, and no guard opens it.",
+				Remedy:      "redlockctl node open " + n.Name + " when the work on it is done.",
+			}, true
+		case n.State != NodeFenced || k.Cluster.MaxTTL == 0 || k.At.Sub(n.Since) < long:
+			return Finding{}, false
+		}
+		return Finding{
+			Severity: SeverityWarning, Title: "nobody opens it",
+			Evidence:    safetext.New("closed since " + k.At.Sub(n.Since).Round(time.Second).String() + ", far longer than a guard waits"),
+			Consequence: "It has no vote: the cluster can lose fewer other nodes.",
+			Remedy:      "Run a guard (redlockctl guard), or open it by hand: redlockctl node open " + n.Name + ".",
+		}, true
+	})
+}
+
+// unsafePersistence: without a guard, what a server forgets is a vote to give
+// again. One that keeps its data by halves looks safe, and is not.
+func unsafePersistence(k known, tell func(Finding)) {
+	var bare []string
+	each(k, tell, func(_ int, n *Node) (Finding, bool) {
+		if n.Persistent || n.Facts.AppendOnly == "" || !readable(n.State) {
+			return Finding{}, false
+		}
+		if k.guard != nil && guardedBy(k, n.Name) {
+			return Finding{}, false
+		}
+		f := Finding{
+			Severity: SeverityWarning, Title: "a crash forgets votes",
+			Consequence: "It comes back without the locks of its last moments, and gives those votes again: two clients may hold one lock.",
+			Remedy:      "Let a guard keep it closed after each start (redlockctl guard), or set appendonly yes with appendfsync always and live with its cost.",
+		}
+		switch {
+		case n.Facts.AppendOnly == "yes":
+			f.Evidence = safetext.New("appendonly yes, but appendfsync " + cmp.Or(n.Facts.AppendFsync, "unknown"))
+		case n.Facts.SaveKnown && n.Facts.Save != "":
+			f.Evidence = safetext.New(`snapshots only: save "` + n.Facts.Save + `", appendonly no`)
+		case k.guard != nil:
+			f.Evidence = safetext.New("no persistence, and the guard here does not close this node")
+		default:
+			bare = append(bare, n.Name)
+			return f, false
+		}
+		return f, true
+	})
+	if len(bare) > 0 {
+		tell(Finding{
+			Severity: SeverityInfo, Title: "a crash forgets votes",
+			Evidence:    safetext.New("no persistence: " + strings.Join(bare, ", ") + "; no guard runs in this program"),
+			Consequence: "That is right for lock masters as long as a guard keeps each of them closed after a start for the longest TTL.",
+			Remedy:      "Make sure that redlockctl guard runs somewhere, and that the boot fence is in the servers' files (redlockctl node boot-fence).",
+		})
+	}
+}
+
+func memoryFull(k known, tell func(Finding)) {
+	each(k, tell, func(_ int, n *Node) (Finding, bool) {
+		limit := n.Facts.MaxMemory
+		return Finding{
+			Severity: SeverityWarning, Title: "memory is nearly used up",
+			Evidence:    safetext.New(fmt.Sprintf("%s of maxmemory %s used", bytesOf(n.UsedMemory), bytesOf(limit))),
+			Consequence: "At the limit it refuses every new lock, or evicts locks if its policy lets it.",
+			Remedy:      "Raise maxmemory, or take other data off the lock masters.",
+		}, limit > 0 && float64(n.UsedMemory) > 0.9*float64(limit)
+	})
+}
+
+func diskFails(k known, tell func(Finding)) {
+	each(k, tell, func(_ int, n *Node) (Finding, bool) {
+		return Finding{
+			Severity: SeverityWarning, Title: "it cannot write its data to disk",
+			Evidence:    safetext.New(n.Facts.DiskFails),
+			Consequence: "It may refuse all writes (MISCONF), and what it saved is not what it promised.",
+			Remedy:      "Look at the server's log and its disk; lock masters need no snapshots: save \"\".",
+		}, n.Facts.DiskFails != ""
+	})
+}
+
+// savedByHand: commands that no lock client sends.
+func savedByHand(k known, tell func(Finding)) {
+	each(k, tell, func(i int, n *Node) (Finding, bool) {
+		var what []string
+		f := Finding{
+			Severity: SeverityInfo, Title: "somebody saved or rewrote by hand",
+			Consequence: "BGSAVE and BGREWRITEAOF fork: the server stands still for a moment, and needs memory.",
+			Remedy:      "Find out who does it (a cron job, a backup), and let it leave the lock masters alone.",
+		}
+		note := func(c count64, total int64, name string, s Severity, consequence string) {
+			switch {
+			case c.n > 0 && k.At.Sub(c.at) < lately:
+				what = append(what, fmt.Sprintf("%s %d × while it was watched, the last %s", name, c.n, ago(c.at, k.At)))
+			case total > 0:
+				what = append(what, fmt.Sprintf("%s %d × since its start", name, total))
+				s = min(s, SeverityInfo)
+			default:
+				return
+			}
+			f.Severity = max(f.Severity, s)
+			if consequence != "" {
+				f.Consequence = consequence
+			}
+		}
+		h := k.since[i]
+		note(h.backgroundSaves, max(0, n.Facts.BackgroundSaves)+max(0, n.Facts.Rewrites), "BGSAVE or BGREWRITEAOF", SeverityInfo, "")
+		note(h.saves, n.Facts.Saves, "SAVE", SeverityWarning, "SAVE stops the server for as long as it takes: attempts fail, validity runs out.")
+		note(h.configRewrites, n.Facts.ConfigRewrites, "CONFIG REWRITE", SeverityWarning,
+			"CONFIG REWRITE writes the open fence (min-replicas-to-write 0) into the server's file: if the boot fence is not in an included file, the next start comes up open.")
+		f.Evidence = safetext.New(strings.Join(what, "; "))
+		return f, len(what) > 0
+	})
+}
+
+func consoleStopped(k known, tell func(Finding)) {
+	if !k.tilt.recent(k.At, tiltHold) {
+		return
+	}
+	f := Finding{
+		Severity: SeverityInfo, Title: "this console was stopped, or its clock moved",
+		Evidence:    safetext.New(k.tilt.text + ", " + ago(k.tilt.at, k.At)),
+		Consequence: "What it measured before is not believed: clocks and round trips begin anew. A guard on this machine waits longer, never shorter.",
+		Remedy:      "Do not suspend this machine or process while it watches, and let its clock be slewed, not stepped.",
+	}
+	if k.tilt.jump != 0 || k.tilt.gap >= longGap {
+		f.Severity = SeverityWarning
+	}
+	tell(f)
+}
+
+func evenNodes(k known, tell func(Finding)) {
+	if n := k.Cluster.N; n > 1 && n%2 == 0 {
+		tell(Finding{
+			Severity: SeverityInfo, Title: "an even number of nodes",
+			Evidence:    safetext.New(fmt.Sprintf("%d nodes, quorum %d", n, k.Cluster.Quorum)),
+			Consequence: fmt.Sprintf("It tolerates the loss of %d, no more than %d nodes do, and contenders split the votes more often.", n-k.Cluster.Quorum, n-1),
+			Remedy:      "Use one node more, or one less.",
+		})
+	}
+}
+
+func singleNode(k known, tell func(Finding)) {
+	if k.Cluster.N == 1 {
+		tell(Finding{
+			Severity: SeverityInfo, Title: "a single node", Evidence: safetext.New("1 node, quorum 1"),
+			Consequence: "When it is down nothing can be locked, and its crash forgets every lock.",
+			Remedy:      "Use three or five independent masters.",
+		})
+	}
+}
+
+// limitedSight: what this user may not see cannot be found.
+func limitedSight(k known, tell func(Finding)) {
+	each(k, tell, func(_ int, n *Node) (Finding, bool) {
+		var notes []string
+		for _, note := range n.Notes {
+			if !strings.HasPrefix(note, "min-replicas-max-lag 0") { // a finding of its own
+				notes = append(notes, note)
+			}
+		}
+		return Finding{
+			Severity: SeverityInfo, Title: "not everything can be seen",
+			Evidence:    safetext.New(strings.Join(notes, "; ")),
+			Consequence: "What cannot be read cannot be warned of.",
+			Remedy:      "Give this user the rights that redlockctl config acl --role observer prints.",
+		}, len(notes) > 0 && readable(n.State)
+	})
+}

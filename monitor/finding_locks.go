@@ -1,0 +1,344 @@
+package monitor
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"redlockctl/internal/safetext"
+)
+
+// The kinds of locks that findings are about.
+const (
+	badImmortal = iota
+	badSplit
+	badOverTTL
+	badOrphan
+	badHuge
+	badForeign
+	badKinds
+)
+
+// ripens is how long a lock must have been in a bad state: an attempt to lock
+// that fails leaves copies for a moment, and the old SETNX pattern sets the TTL
+// with a second command.
+var ripens = [badKinds]time.Duration{
+	badImmortal: 1500 * time.Millisecond,
+	badSplit:    2 * time.Second,
+	badOverTTL:  time.Second,
+	badOrphan:   2 * time.Second,
+	badHuge:     time.Second,
+	badForeign:  time.Second,
+}
+
+const (
+	hugeValue   = 1 << 20 // bytes or elements: no token
+	hugeName    = 4 << 10 // bytes of a key
+	lookAtLocks = 20_000  // in one look, in the order of their keys, and on from there in the next
+	badKept     = 1000    // of one kind; more are counted by their state
+)
+
+// badLocks are the locks of one kind.
+type badLocks struct {
+	count  int
+	sample *Lock // the first by its key
+}
+
+// badLock is one lock in a bad state.
+type badLock struct {
+	since [badKinds]time.Time
+	marks string // of which tokens it was: other ones are another case
+}
+
+// lockWatch looks for bad locks: at those that it knows each time, at all others
+// in turn, so that a look costs the same however many there are.
+type lockWatch struct {
+	cursor string
+	bad    map[string]*badLock
+	kept   [badKinds]int
+	ttls   ttlWatch
+}
+
+// kindsOf are the kinds of bad locks that l is of.
+func kindsOf(l *Lock) (kinds [badKinds]bool, any bool) {
+	switch l.State {
+	case LockImmortal:
+		kinds[badImmortal], any = true, true
+		kinds[badSplit] = l.Tokens > 1
+	case LockSplit:
+		kinds[badSplit], any = true, true
+	case LockOverTTL:
+		kinds[badOverTTL], any = true, true
+	case LockOrphan:
+		kinds[badOrphan], any = true, true
+	case LockNotALock:
+		kinds[badForeign], any = true, true
+	}
+	if len(l.Key.Raw()) > hugeName {
+		kinds[badHuge], any = true, true
+	}
+	for i := range l.Copies {
+		if l.Copies[i].Len > hugeValue {
+			kinds[badHuge], any = true, true
+		}
+	}
+	return kinds, any
+}
+
+// look brings the watch up to the snapshot, and returns the locks that are
+// ripe, by kind, and the smallest TTL in use.
+func (w *lockWatch) look(s *Snapshot, opt Options) (map[int]badLocks, time.Duration) {
+	if w.bad == nil {
+		w.bad = map[string]*badLock{}
+	}
+	now := s.At
+	for key := range w.bad {
+		w.take(key, s.Locks.Get(key), now)
+	}
+	// All nodes seen since: a lock that is new since then is new.
+	var sighted time.Time
+	whole := true
+	for i := range s.Nodes {
+		whole = whole && readable(s.Nodes[i].State)
+		if since := s.Nodes[i].Since; since.After(sighted) {
+			sighted = since
+		}
+	}
+	w.ttls.begin(now)
+	n, next := 0, ""
+	for l := range s.Locks.From(w.cursor) {
+		key := l.Key.Raw()
+		if n++; n > lookAtLocks {
+			next = key
+			break
+		}
+		if _, any := kindsOf(l); any && w.bad[key] == nil {
+			w.take(key, l, now)
+		}
+		if whole && l.Since.After(sighted) {
+			w.ttls.saw(l, now)
+		}
+	}
+	w.cursor = next
+
+	ripe := map[int]badLocks{}
+	for key, b := range w.bad {
+		for k := range badKinds {
+			wait := ripens[k]
+			if k == badSplit || k == badOrphan {
+				wait = max(wait, 2*opt.Redlock.NodeTimeout)
+			}
+			if b.since[k].IsZero() || now.Sub(b.since[k]) < wait {
+				continue
+			}
+			these := ripe[k]
+			these.count++
+			if these.sample == nil || key < these.sample.Key.Raw() {
+				these.sample = s.Locks.Get(key)
+			}
+			ripe[k] = these
+		}
+	}
+	for k, state := range map[int]LockState{badImmortal: LockImmortal, badSplit: LockSplit, badOverTTL: LockOverTTL, badOrphan: LockOrphan, badForeign: LockNotALock} {
+		if these := ripe[k]; these.count > 0 && w.kept[k] >= badKept {
+			these.count = max(these.count, s.Counts[state])
+			ripe[k] = these
+		}
+	}
+	return ripe, w.ttls.shortest()
+}
+
+// take takes note of how the lock under key is now; nil: it is gone.
+func (w *lockWatch) take(key string, l *Lock, now time.Time) {
+	var kinds [badKinds]bool
+	any := false
+	if l != nil {
+		kinds, any = kindsOf(l)
+	}
+	b := w.bad[key]
+	if b == nil {
+		if !any {
+			return
+		}
+		b = &badLock{}
+	}
+	if any {
+		if marks := tokensOf(l); marks != b.marks {
+			b.marks = marks
+			w.set(b, badSplit, time.Time{})
+			w.set(b, badOrphan, time.Time{})
+		}
+	}
+	keep := false
+	for k := range badKinds {
+		switch {
+		case !kinds[k]:
+			w.set(b, k, time.Time{})
+		case b.since[k].IsZero() && w.kept[k] < badKept:
+			w.set(b, k, now)
+		}
+		keep = keep || !b.since[k].IsZero()
+	}
+	if keep {
+		w.bad[key] = b
+	} else {
+		delete(w.bad, key)
+	}
+}
+
+func (w *lockWatch) set(b *badLock, kind int, at time.Time) {
+	if was, is := !b.since[kind].IsZero(), !at.IsZero(); was && !is {
+		w.kept[kind]--
+	} else if !was && is {
+		w.kept[kind]++
+	}
+	b.since[kind] = at
+}
+
+// tokensOf are the different tokens of the copies of l.
+func tokensOf(l *Lock) string {
+	var tokens []string
+	for i := range l.Copies {
+		if t := l.Copies[i].Token; !t.Empty() {
+			tokens = append(tokens, t.Raw())
+		}
+	}
+	slices.Sort(tokens)
+	return strings.Join(slices.Compact(tokens), "\x00")
+}
+
+// ttlWatch finds out with which TTLs locks are taken: from the remaining time
+// of new ones. A lock that is seen late shows less than it was taken with, so a
+// few short ones prove nothing: what counts is what a tenth of them stays below.
+type ttlWatch struct {
+	seen  map[string]time.Time // key → Since of the lock that was counted
+	now   ttlCounts
+	last  ttlCounts
+	begun time.Time
+}
+
+// ttlCounts counts TTLs in steps of a quarter of an octave, from a millisecond.
+type ttlCounts struct {
+	total int
+	steps [128]int
+}
+
+const (
+	ttlWindow = time.Minute // of which the last and the present one count
+	ttlLeast  = 20          // locks, before something is said
+	ttlKept   = 10_000      // locks whose sight is remembered
+)
+
+func (w *ttlWatch) begin(now time.Time) {
+	if w.begun.IsZero() {
+		w.begun = now
+	}
+	if now.Sub(w.begun) >= ttlWindow {
+		w.last, w.now, w.begun = w.now, ttlCounts{}, now
+		clear(w.seen)
+	}
+	if w.seen == nil {
+		w.seen = map[string]time.Time{}
+	}
+}
+
+func (w *ttlWatch) saw(l *Lock, now time.Time) {
+	if now.Sub(l.Since) > ttlWindow || len(w.seen) >= ttlKept || w.seen[l.Key.Raw()].Equal(l.Since) {
+		return
+	}
+	var longest time.Duration
+	for i := range l.Copies {
+		if c := &l.Copies[i]; c.State == CopyPresent && c.Type == "string" && !c.Expires.IsZero() {
+			longest = max(longest, c.Expires.Sub(l.Since))
+		}
+	}
+	if longest <= 0 {
+		return
+	}
+	w.seen[l.Key.Raw()] = l.Since
+	w.now.total++
+	w.now.steps[ttlStep(longest)]++
+}
+
+func ttlStep(d time.Duration) int {
+	step := 0
+	for at := time.Millisecond; at < d && step < 127; at += at / 4 {
+		step++
+	}
+	return step
+}
+
+// shortest is the TTL that a tenth of the locks stay below; 0: not known.
+func (w *ttlWatch) shortest() time.Duration {
+	total := w.now.total + w.last.total
+	if total < ttlLeast {
+		return 0
+	}
+	below, at := 0, time.Millisecond
+	for step := range w.now.steps {
+		below += w.now.steps[step] + w.last.steps[step]
+		if 10*below >= total {
+			return at
+		}
+		at += at / 4
+	}
+	return 0
+}
+
+// exampleOf is the lock's key with what there is of it on which node.
+func exampleOf(l *Lock, nodes []Node) safetext.Text {
+	var b strings.Builder
+	b.WriteString(clip(l.Key.Raw(), 60))
+	if len(l.Key.Raw()) > 60 {
+		fmt.Fprintf(&b, " (a name of %d bytes)", len(l.Key.Raw()))
+	}
+	type group struct {
+		what  string
+		nodes []string
+	}
+	var groups []group
+	for i := range l.Copies {
+		c := &l.Copies[i]
+		if c.State != CopyPresent || i >= len(nodes) {
+			continue
+		}
+		what := clip(c.Token.Raw(), 24)
+		switch {
+		case c.Type != "string":
+			what = fmt.Sprintf("a %s of %d", c.Type, c.Len)
+		case c.Len > hugeValue:
+			what = fmt.Sprintf("a value of %d bytes", c.Len)
+		case c.Expires.IsZero():
+			what += " without TTL"
+		}
+		k := slices.IndexFunc(groups, func(g group) bool { return g.what == what })
+		if k < 0 {
+			k = len(groups)
+			groups = append(groups, group{what: what})
+		}
+		groups[k].nodes = append(groups[k].nodes, nodes[i].Name)
+	}
+	slices.SortStableFunc(groups, func(a, b group) int { return cmp.Compare(len(b.nodes), len(a.nodes)) })
+	for i, g := range groups {
+		if i == 3 {
+			fmt.Fprintf(&b, " and %d more", len(groups)-3)
+			break
+		}
+		sep := ", "
+		if i == 0 {
+			sep = ": "
+		}
+		fmt.Fprintf(&b, "%s%s on %s", sep, g.what, strings.Join(g.nodes, " "))
+	}
+	return safetext.New(b.String())
+}
+
+// clip is at most n bytes of s.
+func clip(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	return s[:n] + "…"
+}

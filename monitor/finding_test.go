@@ -1,0 +1,515 @@
+package monitor
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"redlockctl/internal/safetext"
+)
+
+var findingEpoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// scene is a cluster in good order, for a test to put something wrong into.
+type scene struct {
+	*Snapshot
+	opt   Options
+	guard *GuardSight
+	tilt  tilt
+}
+
+func goodScene() *scene {
+	s := &scene{Snapshot: &Snapshot{At: findingEpoch, Cluster: Cluster{
+		Name: "test", N: 5, Quorum: 3, MaxTTL: 30 * time.Second, Serving: 5, Verdict: VerdictSafe, CanLose: 2,
+	}}}
+	s.opt, _ = Options{MaxTTL: 30 * time.Second}.withDefaults()
+	s.guard = &GuardSight{Nodes: map[string]GuardedNode{}}
+	for i := range 5 {
+		f := unknownFacts()
+		f.AppendOnly, f.AppendFsync, f.SaveKnown, f.MaxMemory, f.MaxLag = "no", "everysec", true, 0, 10
+		f.Evicted, f.Saves, f.BackgroundSaves, f.Rewrites, f.ConfigRewrites = 0, 0, 0, 0, 0
+		n := Node{
+			Name: fmt.Sprintf("n%d", i+1), Addr: fmt.Sprintf("10.0.0.%d:6379", i+1), State: NodeServing, Since: findingEpoch,
+			RunID: fmt.Sprintf("run%d", i+1), Role: "master", Eviction: "noeviction", UsedMemory: 1 << 20, Facts: f,
+			Drift: Drift{Valid: true, PPM: float64(20 * i), Bound: 2},
+		}
+		for range 60 {
+			n.RTTs = append(n.RTTs, time.Millisecond)
+		}
+		s.Nodes = append(s.Nodes, n)
+		s.guard.Nodes[n.Name] = GuardedNode{Known: true, Verified: true}
+	}
+	s.Locks = NewLocks(lockOf("job:1", LockHeld, "a", "a", "a", "a", "a"))
+	return s
+}
+
+// lockOf is a lock with these tokens on the nodes; "" is no copy.
+func lockOf(key string, state LockState, tokens ...string) Lock {
+	l := Lock{Key: safetext.New(key), State: state, Since: findingEpoch}
+	seen := map[string]int{}
+	for _, t := range tokens {
+		c := Copy{State: CopyAbsent}
+		if t != "" {
+			c = Copy{State: CopyPresent, Type: "string", Token: safetext.New(t), Len: int64(len(t)), Expires: findingEpoch.Add(20 * time.Second)}
+			if state == LockImmortal {
+				c.Expires = time.Time{}
+			}
+			seen[t]++
+			l.Held = max(l.Held, seen[t])
+			if l.Held == seen[t] {
+				l.Holder = c.Token
+			}
+		}
+		l.Copies = append(l.Copies, c)
+	}
+	l.Tokens = len(seen)
+	return l
+}
+
+// film is the scene, looked at again and again; change is called before each
+// look with the time since its beginning.
+func film(t *testing.T, s *scene, d time.Duration, change func(s *scene, at time.Duration)) (events []Event, last []Finding) {
+	t.Helper()
+	f := newFindings()
+	for at := time.Duration(0); at <= d; at += 250 * time.Millisecond {
+		if change != nil {
+			change(s, at)
+		}
+		now := *s.Snapshot
+		now.At = findingEpoch.Add(at)
+		now.Counts = Counts{}
+		for l := range now.Locks.All() {
+			now.Counts[l.State]++
+		}
+		f.tilt = s.tilt
+		f.guard = nil
+		if g := s.guard; g != nil {
+			f.guard = func() GuardSight { return *g }
+		}
+		last = f.look(&now, s.opt, func(e Event) { events = append(events, e) })
+	}
+	return events, last
+}
+
+func names(fs []Finding) (out []string) {
+	for _, f := range fs {
+		out = append(out, strings.TrimSpace(fmt.Sprintf("%s %s %s", f.Severity, f.ID, f.Node)))
+	}
+	return out
+}
+
+func TestFindings(t *testing.T) {
+	node := func(i int, f func(*Node)) func(*scene, time.Duration) {
+		return func(s *scene, _ time.Duration) { f(&s.Nodes[i]) }
+	}
+	locks := func(l ...Lock) func(*scene, time.Duration) {
+		return func(s *scene, _ time.Duration) { s.Locks = NewLocks(l...) }
+	}
+	at := func(when time.Duration, f func(s *scene)) func(*scene, time.Duration) {
+		return func(s *scene, at time.Duration) {
+			if at == when {
+				f(s)
+			}
+		}
+	}
+	down := func(s *scene, lost ...int) {
+		for _, i := range lost {
+			s.Nodes[i].State, s.Nodes[i].Err = NodeDown, safetext.New("connection refused")
+			s.Cluster.Serving--
+			s.Cluster.CanLose--
+		}
+		s.Cluster.Verdict = VerdictDegraded
+		if s.Cluster.CanLose < 0 {
+			s.Cluster.Verdict = VerdictUnavailable
+		}
+	}
+	for name, c := range map[string]struct {
+		change func(s *scene, at time.Duration)
+		want   []string
+		says   string // in the evidence of the first
+	}{
+		"a cluster in good order": {nil, nil, ""},
+		"eviction with a limit": {node(0, func(n *Node) { n.Eviction, n.Facts.MaxMemory = "volatile-lru", 100<<20 }),
+			[]string{"danger eviction-policy n1"}, "volatile-lru, 1.0 MB of maxmemory 100.0 MB used"},
+		"eviction without a limit": {node(0, func(n *Node) { n.Eviction = "allkeys-lru" }), []string{"info eviction-policy n1"}, "maxmemory 0"},
+		"eviction, the limit is not known": {node(0, func(n *Node) { n.Eviction, n.Facts.MaxMemory = "allkeys-lru", -1 }),
+			[]string{"warning eviction-policy n1"}, ""},
+		"keys were evicted before": {node(1, func(n *Node) { n.Facts.Evicted = 7 }), []string{"warning evictions n2"}, "evicted_keys 7 since its start"},
+		"keys are evicted": {at(5*time.Second, func(s *scene) { s.Nodes[1].Facts.Evicted = 3 }),
+			[]string{"danger evictions n2"}, "3 evicted while it was watched, the last 15s ago"},
+		"no limit of lag": {node(2, func(n *Node) { n.Facts.MaxLag = 0 }), []string{"danger fence-off n3"}, "min-replicas-max-lag 0"},
+		"its last start came up open": {func(s *scene, _ time.Duration) {
+			s.guard.Nodes["n2"] = GuardedNode{Known: true, OpenFor: 180 * time.Millisecond}
+		}, []string{"warning boot-fence n2"}, "for 180ms"},
+		"open though it should be closed": {func(s *scene, _ time.Duration) {
+			s.guard.Nodes["n2"] = GuardedNode{Known: true, Exposed: true, Err: "CONFIG denied"}
+		}, []string{"danger boot-fence n2"}, "CONFIG denied"},
+		"open right after a restart, seen without a guard": {func(s *scene, at time.Duration) {
+			s.guard.Nodes = map[string]GuardedNode{"n1": {Known: true, Verified: true}}
+			for i := range s.Nodes {
+				s.Nodes[i].Persistent = i > 0 && i != 1
+			}
+			s.Nodes[1].Facts.OpenAt = findingEpoch
+		}, []string{"danger boot-fence n2", "warning unsafe-persistence n2"}, "right after its restart, 20s ago"},
+		"no start has been seen": {func(s *scene, _ time.Duration) { s.guard.Nodes["n4"] = GuardedNode{} },
+			[]string{"info boot-fence-unverified"}, "n4"},
+		"a replica in place of a master": {node(0, func(n *Node) { n.State, n.Role, n.Err = NodeWrongRole, "slave", safetext.New("a replica of h:1") }),
+			[]string{"danger wrong-role n1"}, "a replica of"},
+		"replicas":         {node(0, func(n *Node) { n.Replicas = 2 }), []string{"warning replicas n1"}, "connected_slaves 2"},
+		"one server twice": {node(0, func(n *Node) { n.RunID = "run2" }), []string{"danger same-server"}, "n1 (10.0.0.1:6379) and n2 (10.0.0.2:6379)"},
+		"one host twice":   {node(0, func(n *Node) { n.Addr = "10.0.0.2:7000" }), []string{"warning same-host"}, "n1, n2 on 10.0.0.2"},
+		"all on this machine": {func(s *scene, _ time.Duration) {
+			for i, a := range []string{"127.0.0.1:1", "localhost:2", "[::1]:3", "/run/redis.sock", "127.0.0.9:1"} {
+				s.Nodes[i].Addr = a
+			}
+		}, []string{"info same-host"}, "on this machine"},
+		"an even number": {func(s *scene, _ time.Duration) {
+			s.Nodes, s.Cluster.N, s.Cluster.Serving, s.Cluster.CanLose = s.Nodes[:4], 4, 4, 1
+		}, []string{"info even-nodes"}, "4 nodes, quorum 3"},
+		"one node": {func(s *scene, _ time.Duration) {
+			s.Nodes, s.Cluster.N, s.Cluster.Serving, s.Cluster.CanLose, s.Cluster.Quorum = s.Nodes[:1], 1, 1, 0, 1
+		}, []string{"info single-node"}, ""},
+		"nothing persists, and no guard in this process": {func(s *scene, _ time.Duration) { s.guard = nil },
+			[]string{"info unsafe-persistence"}, "n1, n2, n3, n4, n5"},
+		"persistence by halves, and no guard": {func(s *scene, _ time.Duration) {
+			s.guard = nil
+			for i := range s.Nodes {
+				s.Nodes[i].Persistent = true
+			}
+			s.Nodes[3].Persistent, s.Nodes[3].Facts.AppendOnly = false, "yes"
+			s.Nodes[4].Persistent, s.Nodes[4].Facts.Save = false, "3600 1"
+		}, []string{"warning unsafe-persistence n4", "warning unsafe-persistence n5"}, "appendfsync everysec"},
+		"a node that the guard here leaves out": {func(s *scene, _ time.Duration) { delete(s.guard.Nodes, "n5") },
+			[]string{"warning unsafe-persistence n5"}, "does not close this node"},
+		"a lock without TTL": {locks(lockOf("job:2", LockImmortal, "a", "a", "a", "", "")), []string{"danger immortal-lock"},
+			"job:2: a without TTL on n1 n2 n3"},
+		"a lock without TTL with another token": {locks(lockOf("job:2", LockImmortal, "a", "a", "a", "b", "")),
+			[]string{"danger split-lock", "danger immortal-lock"}, ""},
+		"locks that are split": {locks(lockOf("job:2", LockSplit, "a", "a", "a", "b", "c"), lockOf("job:3", LockSplit, "a", "b", "", "", "")),
+			[]string{"danger split-lock"}, "2; the first: job:2: a on n1 n2 n3, b on n4, c on n5"},
+		"contenders that take turns": {func(s *scene, at time.Duration) {
+			s.Locks = NewLocks(lockOf("job:2", LockSplit, "a", "a", "a", fmt.Sprint(at/time.Second), ""))
+		}, nil, ""},
+		"an orphan":  {locks(lockOf("job:2", LockOrphan, "a", "a", "", "", "")), []string{"warning orphan-lock"}, ""},
+		"a long TTL": {locks(lockOf("job:2", LockOverTTL, "a", "a", "a", "a", "a")), []string{"danger over-ttl"}, ""},
+		"a key that is no lock": {func(s *scene, _ time.Duration) {
+			l := lockOf("list", LockNotALock, "", "a")
+			l.Copies[1].Type, l.Copies[1].Len = "list", 3
+			s.Locks = NewLocks(l)
+		}, []string{"info foreign-keys"}, "list: a list of 3 on n2"},
+		"a huge value": {func(s *scene, _ time.Duration) {
+			l := lockOf("job:1", LockHeld, "a", "a", "a", "a", "a")
+			l.Copies[2].Len = 512 << 20
+			s.Locks = NewLocks(l)
+		}, []string{"warning hostile-content"}, "a value of 536870912 bytes on n3"},
+		"a huge name": {locks(lockOf(strings.Repeat("x", 1<<20), LockHeld, "a", "a", "a", "a", "a")), []string{"warning hostile-content"},
+			"a name of 1048576 bytes"},
+		"a clock went forward": {node(1, func(n *Node) { n.Facts.StepAt, n.Facts.StepBy = findingEpoch, time.Second }),
+			[]string{"danger clock-step n2"}, "by +1s, 20s ago"},
+		"a clock went back": {node(1, func(n *Node) { n.Facts.StepAt, n.Facts.StepBy = findingEpoch, -time.Second }),
+			[]string{"warning clock-step n2"}, "by -1s"},
+		"a clock went forward long ago": {node(1, func(n *Node) { n.Facts.StepAt, n.Facts.StepBy = findingEpoch.Add(-2*time.Minute), time.Second }), nil, ""},
+		"a clock beyond the allowance": {node(1, func(n *Node) { n.Drift = Drift{true, -10_100, 10} }),
+			[]string{"danger clock-rate"}, "n5 runs 10180 ± 12 ppm faster than n2; the drift allowance is 10000 ppm (drift_factor 0.01)"},
+		"a clock that may be beyond the allowance": {node(1, func(n *Node) { n.Drift = Drift{true, -10_100, 9_500} }), nil, ""},
+		"a clock that is broken":                   {node(1, func(n *Node) { n.Drift = Drift{true, 2_000, 10} }), []string{"warning clock-rate"}, "2000 ± 10 ppm"},
+		"two clocks that are slewed": {func(s *scene, _ time.Duration) {
+			s.Nodes[0].Drift.PPM, s.Nodes[1].Drift.PPM = 499, -499
+		}, nil, ""},
+		"a smaller allowance": {func(s *scene, _ time.Duration) { s.opt.Redlock.DriftFactor = 0.0001 },
+			[]string{"warning clock-rate"}, "allowance is 100 ppm"},
+		"a slow network": {func(s *scene, _ time.Duration) {
+			for i := range s.Nodes[:3] {
+				s.Nodes[i].RTTs = slices.Repeat([]time.Duration{8 * time.Second}, 60)
+			}
+		}, []string{"warning slow-attempts"}, "8s at p99; the max TTL is 30s"},
+		"slow minority": {func(s *scene, _ time.Duration) {
+			for i := range s.Nodes[:2] {
+				s.Nodes[i].RTTs = slices.Repeat([]time.Duration{20 * time.Second}, 60)
+			}
+		}, nil, ""},
+		"one hiccup": {func(s *scene, _ time.Duration) {
+			for i := range s.Nodes {
+				s.Nodes[i].RTTs = slices.Repeat([]time.Duration{time.Millisecond}, 60)
+				s.Nodes[i].RTTs[7] = 20 * time.Second
+			}
+		}, nil, ""},
+		"one node is down":   {at(0, func(s *scene) { down(s, 1) }), []string{"warning node-down n2"}, "connection refused"},
+		"a majority is down": {at(0, func(s *scene) { down(s, 1, 2, 3); s.Cluster.Reason = "n2 down" }), []string{"danger no-quorum"}, "2 of 5 nodes serve, a quorum is 3: n2 down"},
+		"until when, says the guard": {at(0, func(s *scene) { down(s, 1, 2, 3); s.guard.Outlook = "a quorum is back in 20s" }),
+			[]string{"danger no-quorum"}, "a quorum is back in 20s"},
+		"a short absence": {func(s *scene, at time.Duration) {
+			switch at {
+			case 5 * time.Second:
+				down(s, 1)
+			case 6 * time.Second:
+				*s.Snapshot = *goodScene().Snapshot
+			}
+		}, nil, ""},
+		"a node that reads its data": {node(0, func(n *Node) { n.State = NodeLoading }), []string{"warning node-down n1"}, "LOADING"},
+		"a node that lets nobody look": {node(0, func(n *Node) { n.State, n.Err = NodeDenied, safetext.New("NOAUTH") }),
+			[]string{"warning node-down n1"}, "NOAUTH"},
+		"a node that was just fenced":  {node(0, func(n *Node) { n.State = NodeFenced }), nil, ""},
+		"a node that nobody opens":     {node(0, func(n *Node) { n.State, n.Since = NodeFenced, findingEpoch.Add(-time.Hour) }), []string{"warning stays-closed n1"}, "1h0m20s"},
+		"a node that is held":          {node(0, func(n *Node) { n.State = NodeHeld }), []string{"info stays-closed n1"}, "by hand"},
+		"memory is used up":            {node(0, func(n *Node) { n.Facts.MaxMemory, n.UsedMemory = 100, 95 }), []string{"warning memory-full n1"}, ""},
+		"the disk fails":               {node(0, func(n *Node) { n.Facts.DiskFails = "aof_last_write_status:err" }), []string{"warning disk-fails n1"}, "err"},
+		"saved by hand, before":        {node(0, func(n *Node) { n.Facts.Saves = 2 }), []string{"info save-by-hand n1"}, "SAVE 2 × since its start"},
+		"saved by hand, seen":          {at(time.Second, func(s *scene) { s.Nodes[0].Facts.Saves = 2 }), []string{"warning save-by-hand n1"}, "SAVE 2 × while it was watched"},
+		"a snapshot in the background": {at(time.Second, func(s *scene) { s.Nodes[0].Facts.BackgroundSaves = 1 }), []string{"info save-by-hand n1"}, "BGSAVE"},
+		"its file was rewritten":       {at(time.Second, func(s *scene) { s.Nodes[0].Facts.ConfigRewrites = 1 }), []string{"warning save-by-hand n1"}, "CONFIG REWRITE 1 ×"},
+		"counters of another life": {at(time.Second, func(s *scene) {
+			s.Nodes[0].RunID, s.Nodes[0].Facts.Saves = "other", -1
+		}), nil, ""},
+		"some of it is denied": {node(0, func(n *Node) { n.Notes = []string{"TIME denied", "scripts denied"} }),
+			[]string{"info limited-sight n1"}, "TIME denied; scripts denied"},
+		"this process was stopped": {func(s *scene, _ time.Duration) {
+			s.tilt = tilt{at: findingEpoch, gap: 3 * time.Second, text: "this process was stopped for 3s"}
+		}, []string{"info console-stopped"}, "stopped for 3s, 20s ago"},
+		"our clock moved": {func(s *scene, _ time.Duration) {
+			s.tilt = tilt{at: findingEpoch, jump: time.Hour, text: "the clock moved"}
+		}, []string{"warning console-stopped"}, ""},
+		"stopped a while ago": {func(s *scene, _ time.Duration) { s.tilt = tilt{at: findingEpoch.Add(-2 * tiltHold), gap: time.Hour} }, nil, ""},
+		"gravest first": {func(s *scene, _ time.Duration) {
+			s.Nodes[4].Replicas = 1
+			s.Nodes[3].Facts.MaxLag = 0
+			s.Nodes[0].Notes = []string{"x"}
+			s.Nodes[1].Replicas = 1
+			s.Locks = NewLocks(lockOf("job:2", LockSplit, "a", "a", "a", "b", ""))
+		}, []string{"danger split-lock", "danger fence-off n4", "warning replicas n2", "warning replicas n5", "info limited-sight n1"}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			events, got := film(t, goodScene(), 20*time.Second, c.change)
+			if !slices.Equal(names(got), c.want) {
+				t.Fatalf("%q, not %q: %v", names(got), c.want, events)
+			}
+			if len(events) != len(c.want) {
+				t.Errorf("%d events: %v", len(events), events)
+			}
+			for _, f := range got {
+				if f.Title == "" || f.Evidence.Empty() || f.Consequence == "" || f.Remedy == "" || f.Since.IsZero() {
+					t.Errorf("something is missing: %+v", f)
+				}
+			}
+			if len(got) > 0 && !strings.Contains(got[0].Evidence.Raw(), c.says) {
+				t.Errorf("evidence %q", got[0].Evidence)
+			}
+		})
+	}
+}
+
+// What opens is told once, and so is what closes; a finding that comes and goes
+// stays until it has been gone for some time.
+func TestAFindingDoesNotFlicker(t *testing.T) {
+	for name, c := range map[string]struct {
+		on   func(at time.Duration) bool
+		want string // the events in seconds
+	}{
+		"opens and closes": {func(at time.Duration) bool { return at >= 5*time.Second && at < 10*time.Second }, "opened 5, closed 11.75"},
+		"every other look": {func(at time.Duration) bool { return at%(500*time.Millisecond) == 0 && at < 20*time.Second }, "opened 0, closed 21.5"},
+		"every five seconds, for a second: it stays for longer and longer": {
+			func(at time.Duration) bool { return at%(5*time.Second) < time.Second && at < 40*time.Second }, "opened 0, closed 2.75, opened 5, closed 9.75, opened 10, closed 43.75"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			events, _ := film(t, goodScene(), time.Minute, func(s *scene, at time.Duration) {
+				s.Nodes[0].Replicas = 0
+				if c.on(at) {
+					s.Nodes[0].Replicas = 1
+				}
+			})
+			var got []string
+			for _, e := range events {
+				got = append(got, fmt.Sprintf("%s %v", strings.TrimPrefix(e.Kind, "finding "), e.At.Sub(findingEpoch).Seconds()))
+				if e.Node != "n1" || e.Level != LevelNotice || !strings.Contains(e.Text.Raw(), "n1: ") {
+					t.Errorf("%+v", e)
+				}
+			}
+			if s := strings.Join(got, ", "); s != c.want {
+				t.Error(s)
+			}
+		})
+	}
+}
+
+// A finding that turns graver says so at once, and calms down slowly.
+func TestSeverityDoesNotFlicker(t *testing.T) {
+	var seen []Severity
+	f := newFindings()
+	s := goodScene()
+	for at := time.Duration(0); at < 10*time.Second; at += 250 * time.Millisecond {
+		s.Nodes[0].Eviction, s.Nodes[0].Facts.MaxMemory = "volatile-lru", 0
+		if at%(500*time.Millisecond) == 0 && at < 5*time.Second {
+			s.Nodes[0].Facts.MaxMemory = 1 << 30
+		}
+		now := *s.Snapshot
+		now.At = findingEpoch.Add(at)
+		for _, x := range f.look(&now, s.opt, func(Event) {}) {
+			if x.ID == "eviction-policy" && (len(seen) == 0 || seen[len(seen)-1] != x.Severity) {
+				seen = append(seen, x.Severity)
+			}
+		}
+	}
+	if !slices.Equal(seen, []Severity{SeverityDanger, SeverityInfo}) {
+		t.Error(seen)
+	}
+}
+
+// A look costs the same however many locks there are: it looks at all of them
+// in turn, and finds the last one too.
+func TestBadLocksAreFoundAmongMany(t *testing.T) {
+	many := make([]Lock, 0, 3*lookAtLocks)
+	for i := range 3 * lookAtLocks {
+		many = append(many, lockOf(fmt.Sprintf("k%09d", i), LockHeld, "a", "a", "a", "a", "a"))
+	}
+	bad := lockOf("z", LockOrphan, "a", "", "", "", "")
+	locks := NewLocks(append(many, bad)...)
+	_, got := film(t, goodScene(), 6*time.Second, func(s *scene, _ time.Duration) { s.Locks = locks })
+	if len(got) != 1 || got[0].Key.Raw() != "z" || got[0].Count != 1 {
+		t.Errorf("%+v", got)
+	}
+	// More bad ones than are kept are counted all the same.
+	for i := range many {
+		many[i].State = LockOrphan
+	}
+	locks = NewLocks(many...)
+	_, got = film(t, goodScene(), 6*time.Second, func(s *scene, _ time.Duration) { s.Locks = locks })
+	if len(got) != 1 || got[0].Count != len(many) {
+		t.Errorf("%+v", got)
+	}
+}
+
+// The smallest TTL is that of a tenth of the new locks: those that were seen
+// late, or were there before, do not count.
+func TestTheSmallestTTLInUse(t *testing.T) {
+	s := goodScene()
+	for i := range s.Nodes {
+		s.Nodes[i].RTTs = slices.Repeat([]time.Duration{60 * time.Millisecond}, 60)
+	}
+	var locks []Lock
+	_, got := film(t, s, 40*time.Second, func(s *scene, at time.Duration) {
+		now := findingEpoch.Add(at)
+		for k := range 3 {
+			l := lockOf(fmt.Sprint("job:", at, k), LockHeld, "a", "a", "a", "a", "a")
+			ttl := 10 * time.Second
+			if k == 0 && at < 20*time.Second {
+				ttl = 200 * time.Millisecond
+			}
+			l.Since = now.Add(-10 * time.Millisecond)
+			for i := range l.Copies {
+				l.Copies[i].Expires = l.Since.Add(ttl)
+			}
+			locks = append(locks, l)
+		}
+		locks = slices.DeleteFunc(locks, func(l Lock) bool { return l.Copies[0].Expires.Before(now) })
+		s.Locks = NewLocks(locks...)
+	})
+	if len(got) != 1 || got[0].ID != "slow-attempts" || !strings.Contains(got[0].Evidence.Raw(), "the smallest TTL in use is 2") {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestFactsOfInfo(t *testing.T) {
+	fields := map[string]string{}
+	parseInfo("# Server\r\nprocess_id:77\r\ntcp_port:6379\r\n# Memory\r\nmaxmemory:100\r\n# Stats\r\nevicted_keys:5\r\n"+
+		"# Persistence\r\naof_enabled:1\r\nrdb_last_bgsave_status:ok\r\naof_last_write_status:err\r\n"+
+		"# Commandstats\r\ncmdstat_info:calls=1,usec=2\r\ncmdstat_save:calls=3,usec=4,rejected_calls=0\r\ncmdstat_config|rewrite:calls=99999999999999999999,usec=1\r\n"+
+		"cmdstat_bgsave:usec=1\r\n", fields)
+	f := unknownFacts()
+	f.readInfo(fields)
+	if f.PID != 77 || f.Port != 6379 || f.MaxMemory != 100 || f.Evicted != 5 || f.AppendOnly != "yes" || f.DiskFails != "aof_last_write_status:err" ||
+		f.Saves != 3 || f.ConfigRewrites <= 0 || f.BackgroundSaves != -1 || f.Rewrites != 0 {
+		t.Errorf("%+v", f)
+	}
+	// Where INFO was refused nothing is known, and what was known stays.
+	was := f
+	f.readInfo(map[string]string{})
+	if f != was {
+		t.Errorf("%+v", f)
+	}
+	f.readConfig(map[string]string{"save": "3600 1", "appendonly": "yes", "appendfsync": "always", "min-replicas-max-lag": "0"})
+	if f.Save != "3600 1" || !f.SaveKnown || f.AppendFsync != "always" || f.MaxLag != 0 {
+		t.Errorf("%+v", f)
+	}
+}
+
+// A node that accepts writes right after its restart has no boot fence; one
+// that was out of sight may have waited.
+func TestARestartThatComesUpOpen(t *testing.T) {
+	for name, c := range map[string]struct {
+		fence  string
+		uptime string
+		want   bool
+	}{
+		"open at once":          {"0", "0", true},
+		"closed":                {"2147483647", "0", false},
+		"out of sight for long": {"0", "31", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			now := time.Now()
+			w := newTestWorld(t, now, "n1")
+			w.answered(0, sight{sent: now, received: now, info: master("uptime_in_seconds", "100"), config: fence("0")}, now)
+			if !w.nodes[0].Facts.OpenAt.IsZero() {
+				t.Fatal("the first sight is no restart")
+			}
+			w.answered(0, sight{sent: now, received: now, info: master("run_id", "two", "uptime_in_seconds", c.uptime), config: fence(c.fence)}, now)
+			if got := !w.nodes[0].Facts.OpenAt.IsZero(); got != c.want {
+				t.Error(got)
+			}
+		})
+	}
+}
+
+// After this process was stopped, or its clock moved, nothing that was measured
+// before is believed, and a node that could not be heard is not down for that.
+func TestTilt(t *testing.T) {
+	base := time.Now()
+	w := newTestWorld(t, base, "n1", "n2", "n3")
+	at := base
+	probe := func(n int) {
+		for range n {
+			at = at.Add(200 * time.Millisecond)
+			for i := range w.nodes {
+				w.answered(i, sight{sent: at, received: at.Add(time.Millisecond), server: at.Round(0), info: master("run_id", fmt.Sprint(i)), config: fence("0")}, at)
+			}
+			w.tick(at)
+		}
+	}
+	probe(50)
+	if !w.nodes[0].clock.drift().Valid || !w.findings.tilt.at.IsZero() {
+		t.Fatal("no start")
+	}
+	at = at.Add(10 * time.Second) // stopped
+	if w.failed(1, timeoutError{}, at) || w.nodes[1].State != NodeServing {
+		t.Errorf("%s because we were stopped", w.nodes[1].State)
+	}
+	if w.findings.tilt.gap < 10*time.Second || w.nodes[0].clock.drift().Valid || len(w.nodes[0].clock.recent) > 0 || !w.hasten {
+		t.Errorf("%+v", w.findings.tilt)
+	}
+	// What is really gone is said all the same.
+	if w.failed(2, dialError{errors.New("refused")}, at); w.nodes[2].State != NodeDown {
+		t.Error(w.nodes[2].State)
+	}
+	at = at.Add(w.opt.Timeout + time.Millisecond)
+	if w.failed(1, timeoutError{}, at); w.nodes[1].State != NodeSlow {
+		t.Error(w.nodes[1].State)
+	}
+	probe(50)
+	tilts := 0
+	for _, e := range w.events.latest() {
+		if e.Kind == "own clock" {
+			tilts++
+		}
+	}
+	if tilts != 1 {
+		t.Errorf("told %d times", tilts)
+	}
+}
+
+type timeoutError struct{}
+
+func (timeoutError) Error() string   { return "timeout" }
+func (timeoutError) Timeout() bool   { return true }
+func (timeoutError) Temporary() bool { return true }

@@ -1,0 +1,70 @@
+package monitor
+
+import (
+	"path"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+func TestPatternsMatchAsServersMatch(t *testing.T) {
+	for _, c := range []struct {
+		pattern, key string
+		want         bool
+	}{
+		{"*", "", true}, {"*", "a", true}, {"", "", true}, {"", "a", false},
+		{"lock:*", "lock:", true}, {"lock:*", "lock", false}, {"lock:*", "xlock:1", false},
+		{"*:lock", "a:lock", true}, {"*:lock", "a:lock:b", false}, {"*a*b*", "xxaxxbxx", true}, {"*a*b*", "xxbxxaxx", false},
+		{"h?llo", "hello", true}, {"h?llo", "hllo", false}, {"h[ae]llo", "hallo", true}, {"h[ae]llo", "hillo", false},
+		{"h[^e]llo", "hallo", true}, {"h[^e]llo", "hello", false}, {"h[a-c]llo", "hbllo", true}, {"h[c-a]llo", "hbllo", true},
+		{`a\*b`, "a*b", true}, {`a\*b`, "axb", false}, {`a[\]]b`, "a]b", true}, {`a\`, `a\`, true},
+		{"a[bc", "ab", true}, {"a[bc", "ad", false}, {"**a", "ba", true}, {"a*", "a\x00\xff", true},
+	} {
+		if got := glob(c.pattern).match([]byte(c.key)); got != c.want {
+			t.Errorf("%q %q: %t", c.pattern, c.key, got)
+		}
+	}
+	if glob(strings.Repeat("*a", 30) + "b").match([]byte(strings.Repeat("a", 2000))) {
+		t.Error("it matches")
+	}
+}
+
+// Where both know what a pattern means, path.Match is the judge.
+func TestPatternsMatchAsPathsMatch(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		letters := rapid.StringOfN(rapid.RuneFrom([]rune("ab*?")), 0, 8, -1)
+		pattern, key := letters.Draw(t, "pattern"), rapid.StringOfN(rapid.RuneFrom([]rune("ab")), 0, 8, -1).Draw(t, "key")
+		want, err := path.Match(pattern, key)
+		if got := glob(pattern).match([]byte(key)); err != nil || got != want {
+			t.Errorf("%q %q: %t", pattern, key, got)
+		}
+		if want && !strings.HasPrefix(key, glob(pattern).literal()) {
+			t.Errorf("%q does not begin with %q", key, glob(pattern).literal())
+		}
+	})
+}
+
+func TestPrefixesDoNotOverlap(t *testing.T) {
+	for _, c := range []struct{ patterns, want []string }{
+		{[]string{"*"}, []string{""}},
+		{[]string{"lock:*", "*:lock"}, []string{""}},
+		{[]string{"lock:*", "lock:a*", "job:*"}, []string{"lock:", "job:"}},
+		{[]string{"lock:ab*", "lock:cd*", "lock:*"}, []string{"lock:"}},
+		{[]string{"a?", "ab*", "a"}, []string{"a"}},
+		{[]string{`x\*y*`, "x[ab]"}, []string{"x"}},
+		{[]string{"one", "one"}, []string{"one"}},
+	} {
+		if got := newGlobs(c.patterns).prefixes(); !slices.Equal(got, c.want) {
+			t.Errorf("%q: %q", c.patterns, got)
+		}
+	}
+}
+
+func TestOwnKeysAreNoLocks(t *testing.T) {
+	g := newGlobs([]string{"*"})
+	if g.match([]byte("redlockctl:canary")) || !g.match([]byte("redlockct")) {
+		t.Error("wrong keys")
+	}
+}

@@ -1,0 +1,103 @@
+package monitor
+
+import (
+	"slices"
+	"strings"
+
+	"redlockctl/internal/safetext"
+)
+
+// group is a lock that is several keys. Each of them is judged by itself; what
+// is shown is one lock.
+type group struct {
+	name    string
+	members []*record // by their keys
+	shown   *Lock
+}
+
+// groupOf names the lock that l is a key of; empty: l is all of it.
+func groupOf(l *Lock) string {
+	switch f := l.Form; {
+	case f == nil || l.Holder.Empty() || f.Companion:
+	case f.SharedToken:
+		return l.Holder.Raw()
+	case !f.Group.Empty():
+		return f.Library + "\x00" + f.Group.Raw() + "\x00" + l.Holder.Raw()
+	}
+	return ""
+}
+
+// publish shows what became of r: another lock, or none.
+func (t *table) publish(r *record, next *Lock) {
+	old := r.lock
+	name := ""
+	if next != nil {
+		r.lock = next
+		name = groupOf(next)
+	}
+	if g := r.group; g != nil && g.name != name {
+		r.group = nil
+		g.members = slices.DeleteFunc(g.members, func(m *record) bool { return m == r })
+		t.regroup(g)
+	} else if g == nil && r.known {
+		t.counts[old.State]--
+		if next == nil || name != "" {
+			t.locks.Delete(old)
+		}
+	}
+	switch {
+	case next == nil:
+		t.fresh = append(t.fresh, old.Key.Raw())
+	case name == "":
+		t.show(next)
+	default:
+		g := t.groups[name]
+		if g == nil {
+			g = &group{name: name}
+			t.groups[name] = g
+		}
+		if r.group == nil {
+			r.group = g
+			at, _ := slices.BinarySearchFunc(g.members, r, func(a, b *record) int { return strings.Compare(a.key(), b.key()) })
+			g.members = slices.Insert(g.members, at, r)
+		}
+		t.regroup(g)
+	}
+}
+
+// regroup shows what the members of a group amount to: the first key, all keys,
+// and what the member says that needs a person most.
+func (t *table) regroup(g *group) {
+	if g.shown != nil {
+		t.counts[g.shown.State]--
+		t.locks.Delete(g.shown)
+		t.fresh = append(t.fresh, g.shown.Key.Raw())
+		g.shown = nil
+	}
+	switch len(g.members) {
+	case 0:
+		delete(t.groups, g.name)
+		return
+	case 1:
+		g.shown = g.members[0].lock
+	default:
+		worst := g.members[0].lock
+		keys := make([]safetext.Text, len(g.members))
+		for i, m := range g.members {
+			keys[i] = m.lock.Key
+			if m.lock.State > worst.State {
+				worst = m.lock
+			}
+		}
+		one := *worst
+		one.Key, one.Keys = keys[0], keys
+		g.shown = &one
+	}
+	t.show(g.shown)
+}
+
+func (t *table) show(l *Lock) {
+	t.counts[l.State]++
+	t.locks.Set(l)
+	t.fresh = append(t.fresh, l.Key.Raw())
+}

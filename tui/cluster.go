@@ -1,0 +1,79 @@
+package tui
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+)
+
+// clusterTime bounds the change to another cluster.
+const clusterTime = 20 * time.Second
+
+// clusterMsg is another cluster that was opened.
+type clusterMsg struct {
+	name    string
+	cluster Cluster
+	err     error
+}
+
+func (m *model) severalClusters() bool {
+	return m.opt.Clusters != nil && len(m.opt.Clusters.Names()) > 1
+}
+
+func (m *model) clusterNames() []string { return m.opt.Clusters.Names() }
+
+// changeCluster opens another cluster. Locks that were acquired here are
+// released first: nothing but this screen knows their tokens.
+func (m *model) changeCluster(name string) tea.Cmd {
+	names := m.opt.Clusters.Names()
+	switch {
+	case !slices.Contains(names, name):
+		m.say(m.st.bad, "a cluster is one of "+m.st.whole(strings.Join(names, ", ")))
+		return nil
+	case m.busy > 0 || m.moving:
+		m.say(m.st.warn, "something is still running")
+		return nil
+	case len(m.mine) > 0:
+		m.say(m.st.warn, plural(len(m.mine), "lock")+" acquired here: release them first, or let them end")
+		return nil
+	}
+	m.moving = true
+	m.say(m.st.info, "opening "+m.st.escape(name, 40)+m.st.ellipsis)
+	all, ctx := m.opt.Clusters, m.ctx
+	return func() tea.Msg {
+		ctx, cancel := context.WithTimeout(ctx, clusterTime)
+		defer cancel()
+		c, err := all.Open(ctx, name)
+		return clusterMsg{name, c, err}
+	}
+}
+
+// moved shows the other cluster.
+func (m *model) moved(msg clusterMsg) tea.Cmd {
+	m.moving = false
+	if msg.err != nil {
+		m.say(m.st.bad, m.st.escape(msg.name, 40)+" cannot be opened: "+m.st.whole(msg.err.Error()))
+		return nil
+	}
+	c := msg.cluster
+	m.opt.Source, m.opt.Guard, m.opt.Actions, m.opt.Delay = c.Source, c.Guard, c.Actions, c.Delay
+	m.feed.source, m.feed.guard = c.Source, c.Guard
+	m.feed.cluster++
+	order := m.locks.order
+	m.locks = newLockTable()
+	m.locks.order = order
+	m.nodes, m.findings = nodeTable{}, findingTable{}
+	m.events, m.past, m.watched = newEventTable(), nodePasts{}, lockLog{}
+	m.began = m.now()
+	m.filter, m.marks, m.trail, m.at, m.detail = lineEdit{}, marks{}, nil, place{}, false
+	m.froze, m.missed, m.lost = time.Time{}, nil, false
+	m.dialog, m.line, m.filtering = nil, nil, false
+	m.fences = fenceView{guarded: c.Guard != nil, delay: c.Delay}
+	m.setGuard(m.feed.status())
+	m.setSnapshot(c.Source.Snapshot(), nil, false, nil)
+	m.say(m.st.good, "this is "+m.st.escape(msg.name, 40))
+	return tea.Batch(m.feed.next(m.snap, m.events.seq, 0), m.feed.tick())
+}

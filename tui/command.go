@@ -1,0 +1,529 @@
+package tui
+
+import (
+	"slices"
+	"strings"
+
+	tea "charm.land/bubbletea/v2"
+
+	"redlockctl/internal/safetext"
+	"redlockctl/monitor"
+)
+
+// commandLine is the line after a colon.
+type commandLine struct {
+	lineEdit
+	history []string
+	at      int    // in the history; len(history): the line that was typed
+	draft   string // that line, while another is recalled
+
+	offers []string // what the word may become
+	offer  int      // which one stands there; -1: what was typed
+}
+
+func newCommandLine(history []string) *commandLine {
+	return &commandLine{history: history, at: len(history), offer: -1}
+}
+
+// typed forgets what hung on the line before the last letter.
+func (l *commandLine) typed() { l.offers, l.offer = nil, -1 }
+
+// recall goes d lines along the history.
+func (l *commandLine) recall(d int) {
+	to := max(0, min(len(l.history), l.at+d))
+	if to == l.at {
+		return
+	}
+	if l.at == len(l.history) {
+		l.draft = l.String()
+	}
+	l.at = to
+	text := l.draft
+	if to < len(l.history) {
+		text = l.history[to]
+	}
+	l.lineEdit = newLineEdit(text)
+	l.typed()
+}
+
+// complete puts the next of what the last word may become into the line.
+func (l *commandLine) complete(m *model, d int) {
+	if l.offers == nil {
+		l.offers, l.offer = m.offers(l.String()), -1
+	}
+	n := len(l.offers)
+	if n == 0 {
+		return
+	}
+	if l.offer < 0 && d < 0 {
+		l.offer = 0
+	}
+	l.offer = (l.offer + d + n) % n
+	l.lineEdit = newLineEdit(l.offers[l.offer])
+	if n == 1 { // it is done: a blank, and what comes next can be asked for
+		if !strings.HasSuffix(l.offers[0], ":") && !strings.HasSuffix(l.offers[0], "<") && !strings.HasSuffix(l.offers[0], ">") {
+			l.insert(" ")
+		}
+		l.typed()
+	}
+}
+
+// view draws the line, and what it may become.
+func (l *commandLine) view(m *model, w int) string {
+	st := m.st
+	left := " : "
+	offers := l.offers
+	if offers == nil {
+		offers = m.offers(l.String())
+	}
+	hint := ""
+	if len(offers) > 0 && l.String() != "" || l.String() == "" {
+		var words []string
+		for i, o := range offers {
+			word := o[strings.LastIndexByte(o, ' ')+1:]
+			word = st.whole(word)
+			if i == l.offer {
+				word = st.cursor.of(word)
+			}
+			words = append(words, word)
+			if len(words) >= 12 {
+				break
+			}
+		}
+		hint = strings.Join(words, " ")
+	}
+	room := max(w/2, w-width(left)-width(hint)-4)
+	text := l.lineEdit.view(st, min(room, max(16, width(st.whole(l.String()))+2)))
+	line := left + text
+	if hint != "" {
+		line += "  " + st.dim.of(st.cut(hint, max(0, w-width(line)-3)))
+	}
+	return line
+}
+
+// command is one of the command line.
+type command struct {
+	name  string
+	takes string // what may follow, for help; "": nothing
+	help  string
+	when  func(*model) bool            // whether it exists here; nil: it does
+	next  func(*model) []string        // what may follow
+	do    func(*model, string) tea.Cmd // with what follows
+}
+
+// commands are all of the command line: the pages, the acts and switches of the
+// key map, and those that take a word.
+func (m *model) commands() []command {
+	var out []command
+	for v := range numTabs {
+		if m.whyNoView(v) == "" {
+			out = append(out, command{name: v.String(), help: "go to this page", do: func(m *model, _ string) tea.Cmd { return m.goTo(v) }})
+		}
+	}
+	out = append(out,
+		command{name: "lock", takes: "NAME", help: "the page of a lock", next: (*model).lockNames, do: (*model).openLock},
+		command{name: "node", takes: "NAME", help: "the page of a node", next: (*model).nodeNames, do: (*model).openNode},
+		command{name: "filter", takes: "TERMS", help: "list only these locks; alone: all", next: (*model).filterWords, do: (*model).filterBy},
+		command{name: "sort", takes: "ORDER", help: "needs, name, ends, copies", next: sortWords, do: (*model).sortWord},
+		command{name: "columns", takes: "NAMES", help: "those of the locks: a b c, or +a -b, or default", next: (*model).columnWords, do: (*model).columnsBy},
+		command{name: "mark", takes: "all", help: "mark the lock under the cursor, or all that are listed; none unmarks", next: func(*model) []string { return []string{"all", "none"} }, do: (*model).markBy},
+		command{name: "theme", takes: "NAME", help: "dark, light, none", next: themeWords, do: (*model).themeBy},
+		command{name: "ascii", help: "no character beyond ASCII, or all of them again", do: (*model).toggleASCII},
+		command{name: "mouse", help: "clicks and the wheel, or the terminal's own selection again", do: (*model).toggleMouse},
+		command{name: "cluster", takes: "NAME", help: "change to another cluster", when: (*model).severalClusters, next: (*model).clusterNames, do: (*model).changeCluster},
+	)
+	for i := range m.keys {
+		b := &m.keys[i]
+		if b.name == "" || b.group == groupLab && m.opt.Lab == nil {
+			continue
+		}
+		c := command{name: b.name, help: "as the key " + b.Help().Key, do: func(m *model, what string) tea.Cmd { return m.doBinding(b, what) }}
+		switch {
+		case b.takes&modeOnLock != 0 && b.name != "acquire":
+			c.takes, c.next = "[NAME]", (*model).lockNames
+		case b.takes&modeOnNode != 0 && b.takes != modeLab:
+			c.takes, c.next = "[NODE]", (*model).nodeNames
+		}
+		out = append(out, c)
+	}
+	return slices.DeleteFunc(out, func(c command) bool { return c.when != nil && !c.when(m) })
+}
+
+// command is the one with this name, or the only one that begins so.
+func (m *model) command(name string) (command, string) {
+	var found []command
+	for _, c := range m.commands() {
+		if c.name == name || name == "q" && c.name == "quit" {
+			return c, ""
+		}
+		if strings.HasPrefix(c.name, name) {
+			found = append(found, c)
+		}
+	}
+	switch len(found) {
+	case 1:
+		return found[0], ""
+	case 0:
+		return command{}, "there is no command " + safetext.Escape(name)
+	}
+	var names []string
+	for _, c := range found {
+		names = append(names, c.name)
+	}
+	return command{}, safetext.Escape(name) + " may be " + strings.Join(names, ", ")
+}
+
+// offers are whole lines that the line may become.
+func (m *model) offers(line string) []string {
+	name, rest, several := strings.Cut(strings.TrimLeft(line, " "), " ")
+	var out []string
+	if !several {
+		for _, c := range m.commands() {
+			if strings.HasPrefix(c.name, name) {
+				out = append(out, c.name)
+			}
+		}
+		slices.Sort(out)
+		return out
+	}
+	c, why := m.command(name)
+	if why != "" || c.next == nil {
+		return nil
+	}
+	// The last word is completed; what takes a name takes all of the rest.
+	head, word := name+" ", rest
+	if c.takes == "TERMS" || c.takes == "NAMES" {
+		if i := strings.LastIndexByte(rest, ' '); i >= 0 {
+			head, word = head+rest[:i+1], rest[i+1:]
+		}
+	}
+	for _, o := range c.next(m) {
+		if strings.HasPrefix(strings.ToLower(o), strings.ToLower(word)) {
+			out = append(out, head+o)
+		}
+	}
+	return out
+}
+
+func (m *model) openLine() tea.Cmd {
+	m.line = newCommandLine(m.prefs.History)
+	return nil
+}
+
+func (m *model) closeLine() tea.Cmd { m.line = nil; return nil }
+
+// doLine does what was typed, and keeps it.
+func (m *model) doLine() tea.Cmd {
+	line := strings.TrimSpace(m.line.String())
+	m.line = nil
+	if line == "" {
+		return nil
+	}
+	history := slices.DeleteFunc(slices.Clone(m.prefs.History), func(s string) bool { return s == line })
+	history = append(history, line)
+	m.prefs.History = history[max(0, len(history)-mostHistory):]
+	save := m.save()
+	name, rest, _ := strings.Cut(line, " ")
+	c, why := m.command(name)
+	if why != "" {
+		m.say(m.st.bad, why)
+		return save
+	}
+	cmd := c.do(m, strings.TrimSpace(rest))
+	switch {
+	case save == nil:
+		return cmd
+	case cmd == nil:
+		return save
+	}
+	return tea.Batch(save, cmd)
+}
+
+// doBinding does what a key does, to a lock or node that may be named.
+func (m *model) doBinding(b *binding, what string) tea.Cmd {
+	if what != "" {
+		var why string
+		switch {
+		case b.takes&modeOnLock != 0:
+			why = m.pickLock(what)
+		case b.takes&modeOnNode != 0:
+			why = m.pickNode(what)
+		default:
+			why = "it takes no name"
+		}
+		if why != "" {
+			m.say(m.st.bad, b.name+": "+why)
+			return nil
+		}
+	}
+	if b.in&m.mode() == 0 { // its key is known on one page only
+		if b.in&modeLab != 0 {
+			m.goTo(viewLab)
+		} else if b.in&modeOnNode != 0 {
+			m.goTo(viewNodes)
+		}
+	}
+	return m.try(b)
+}
+
+// pickLock puts the cursor on a lock.
+func (m *model) pickLock(name string) string {
+	if m.mode() == modeLock && m.at.lock == name {
+		return ""
+	}
+	if m.at.view != viewOverview && m.at.view != viewLocks {
+		m.goTo(viewLocks)
+	}
+	m.focus = focusLocks
+	switch {
+	case m.locks.jump(name):
+		return ""
+	case m.shown.Locks.Get(name) != nil:
+		return "the filter hides it: esc clears the filter"
+	}
+	return "there is no lock " + m.st.escape(name, 40)
+}
+
+// pickNode puts the cursor on a node.
+func (m *model) pickNode(name string) string {
+	for i := range m.shown.Nodes {
+		if strings.EqualFold(m.shown.Nodes[i].Name, name) {
+			if m.mode()&modeOnNode == 0 || m.mode() == modeNode {
+				m.goTo(viewNodes)
+			}
+			m.nodes.name = m.shown.Nodes[i].Name
+			return ""
+		}
+	}
+	return "there is no node " + m.st.escape(name, 40)
+}
+
+func (m *model) openLock(name string) tea.Cmd {
+	if name == "" {
+		if l := m.picked(); l != nil {
+			name = l.Key.Raw()
+		}
+	}
+	if m.shown.Locks.Get(name) == nil {
+		m.say(m.st.bad, "there is no lock "+m.st.escape(name, 40))
+		return nil
+	}
+	return m.open(place{view: viewLock, lock: name})
+}
+
+func (m *model) openNode(name string) tea.Cmd {
+	if name == "" && m.nodes.selected() != nil {
+		name = m.nodes.name
+	}
+	for i := range m.shown.Nodes {
+		if n := m.shown.Nodes[i].Name; strings.EqualFold(n, name) {
+			return m.open(place{view: viewNode, node: n})
+		}
+	}
+	m.say(m.st.bad, "there is no node "+m.st.escape(name, 40))
+	return nil
+}
+
+// mostNames bounds what is offered of names.
+const mostNames = 200
+
+// lockNames are names of locks for the last word of the line.
+func (m *model) lockNames() (names []string) {
+	_, word, _ := strings.Cut(strings.TrimLeft(m.line.String(), " "), " ")
+	for l := range m.shown.Locks.From(word) {
+		key := l.Key.Raw()
+		if !strings.HasPrefix(key, word) || len(names) >= mostNames {
+			break
+		}
+		if safetext.Escape(key) == key { // what cannot be typed is picked with the cursor
+			names = append(names, key)
+		}
+	}
+	return names
+}
+
+func (m *model) nodeNames() (names []string) {
+	for i := range m.shown.Nodes {
+		names = append(names, m.shown.Nodes[i].Name)
+	}
+	return names
+}
+
+// filterWords are the terms of a filter, and what may follow the field that is
+// being typed.
+func (m *model) filterWords() []string {
+	line := m.line.String()
+	word := strings.ToLower(line[strings.LastIndexByte(line, ' ')+1:])
+	word, not := strings.CutPrefix(word, "!")
+	var out []string
+	switch field, _, _ := strings.Cut(word, ":"); {
+	case strings.HasPrefix(word, "state:"):
+		for s := range monitor.LockStates() {
+			out = append(out, "state:"+strings.ReplaceAll(s.String(), " ", "-"))
+		}
+	case field == "node":
+		for _, n := range m.nodeNames() {
+			out = append(out, "node:"+n)
+		}
+	default:
+		out = monitor.FilterFields()
+	}
+	if not {
+		for i := range out {
+			out[i] = "!" + out[i]
+		}
+	}
+	return out
+}
+
+func (m *model) filterBy(text string) tea.Cmd {
+	if m.at.view != viewOverview && m.at.view != viewLocks {
+		m.goTo(viewLocks)
+	}
+	m.filter = newLineEdit(text)
+	m.applyFilter()
+	if why := m.filterProblem(); why != "" {
+		m.say(m.st.bad, why)
+	}
+	return nil
+}
+
+func sortWords(*model) (words []string) {
+	for o := range orders {
+		words = append(words, o.word())
+	}
+	return words
+}
+
+func (m *model) sortWord(word string) tea.Cmd {
+	for o := range orders {
+		if o.word() == word {
+			return m.sortBy(o)
+		}
+	}
+	m.say(m.st.bad, "sort by one of "+strings.Join(sortWords(m), ", "))
+	return nil
+}
+
+func (m *model) columnWords() []string {
+	words := append([]string{"default"}, allColumns.names()...)
+	for _, c := range allColumns.names() {
+		words = append(words, "+"+c, "-"+c)
+	}
+	return words
+}
+
+// columnsBy chooses columns: these, or those until now with some more or less.
+func (m *model) columnsBy(text string) tea.Cmd {
+	words := strings.Fields(strings.ReplaceAll(text, ",", " "))
+	set := m.lockView.chosen
+	if m.prefs.Wide {
+		set, _ = columnsOf(m.prefs.Columns)
+		if set == 0 {
+			set = defaultColumns
+		}
+	}
+	var whole columnSet
+	for _, w := range words {
+		sign, name := byte(0), w
+		if w[0] == '+' || w[0] == '-' {
+			sign, name = w[0], w[1:]
+		}
+		if w == "default" {
+			set, whole = defaultColumns, 0
+			continue
+		}
+		c, unknown := columnsOf([]string{name})
+		if unknown != "" || name == "" {
+			m.say(m.st.bad, "there is no column "+safetext.Escape(name)+": "+strings.Join(allColumns.names(), ", "))
+			return nil
+		}
+		switch sign {
+		case '+':
+			set |= c
+		case '-':
+			set &^= c
+		default:
+			whole |= c
+		}
+	}
+	if whole != 0 {
+		set = whole
+	}
+	if len(words) == 0 {
+		m.say(m.st.info, "columns: "+strings.Join(set.names(), " "))
+		return nil
+	}
+	m.prefs.Columns = set.names()
+	if set == defaultColumns {
+		m.prefs.Columns = nil
+	}
+	m.prefs.Wide = false
+	m.lockView.choose(set.names(), false)
+	return m.save()
+}
+
+func (m *model) markBy(what string) tea.Cmd {
+	switch what {
+	case "":
+		if why := m.whyNoMark(); why != "" {
+			m.say(m.st.warn, why)
+			return nil
+		}
+		return m.toggleMark()
+	case "all":
+		n := m.markAll()
+		m.say(m.st.info, plural(n, "lock")+" more marked")
+	case "none":
+		return m.clearMarks()
+	default:
+		m.say(m.st.bad, "mark what? all, none, or nothing for the one under the cursor")
+	}
+	return nil
+}
+
+func themeWords(*model) (words []string) {
+	for _, t := range Themes() {
+		words = append(words, string(t))
+	}
+	return words
+}
+
+func (m *model) themeBy(word string) tea.Cmd {
+	t := Theme(word)
+	switch {
+	case !slices.Contains(Themes(), t):
+		m.say(m.st.bad, "a theme is one of "+strings.Join(themeWords(m), ", "))
+		return nil
+	case m.opt.NoColor && t != ThemeNone:
+		m.say(m.st.warn, "no colours here: NO_COLOR or the configuration says so")
+		return nil
+	}
+	m.prefs.Theme = t
+	m.restyle(m.st.ascii, t)
+	return m.save()
+}
+
+func (m *model) toggleASCII(string) tea.Cmd {
+	theme := m.st.theme
+	m.restyle(!m.st.ascii, theme)
+	return nil
+}
+
+func (m *model) toggleMouse(string) tea.Cmd {
+	m.prefs.Mouse = !m.prefs.Mouse
+	m.opt.Mouse = m.prefs.Mouse
+	if m.opt.Mouse {
+		m.say(m.st.info, "the mouse is taken: shift selects text")
+	} else {
+		m.say(m.st.info, "the mouse is the terminal's own")
+	}
+	return m.save()
+}
+
+// restyle draws everything in other colours or characters.
+func (m *model) restyle(ascii bool, t Theme) {
+	*m.st = newStyles(ascii, t)
+	m.lockView.cached = nil
+	m.lockView.layout = lockLayout{}
+}

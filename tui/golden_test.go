@@ -1,0 +1,177 @@
+package tui
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/txtar"
+
+	"redlockctl/monitor"
+)
+
+// way is a look of the screen, and how to get there.
+type way struct {
+	name string
+	keys []string
+	rest time.Duration // to let pass then
+	with func(*Options)
+	of   func(time.Time) *monitor.Snapshot // default: picture
+}
+
+// ways are the looks of the screen: every page, every state of it.
+var ways = []way{
+	{name: "overview"},
+	{name: "overview-nodes", keys: []string{"tab", "down"}},
+	{name: "overview-detail", keys: []string{"down", "enter"}},
+	{name: "overview-node-detail", keys: []string{"tab", "down", "down", "down", "enter"}},
+	{name: "overview-unavailable", of: func(now time.Time) *monitor.Snapshot {
+		s := picture(now)
+		s.Cluster.Verdict, s.Cluster.Serving, s.Cluster.CanLose = monitor.VerdictUnavailable, 2, -1
+		s.Nodes[0].State, s.Nodes[0].Since = monitor.NodeDown, now.Add(-5*time.Second)
+		return s
+	}, with: func(o *Options) {
+		g := fakeGuardStatus(epoch)
+		g[0].Phase, g[0].Out = 5, epoch.Add(-5*time.Second) // unreachable
+		g[1].Out, g[3].Out = epoch.Add(-12*time.Second), epoch.Add(-19*time.Second)
+		o.Guard = g
+	}},
+	{name: "overview-safe", of: safePicture, with: func(o *Options) { o.Guard = safeGuard() }},
+	{name: "locks", keys: []string{"2", "m", "down"}},
+	{name: "locks-wide", keys: []string{"2", "w"}},
+	{name: "locks-filtered", keys: []string{"2", "/", "s", "t", "a", "t", "e", ":", "o", "r"}},
+	{name: "locks-bad-filter", keys: []string{"2", "/", "t", "t", "l", "<", "5"}},
+	{name: "lock", keys: []string{"2", "down", "o"}},
+	{name: "nodes", keys: []string{"3", "down"}},
+	{name: "node", keys: []string{"3", "down", "o"}, rest: 5 * time.Second},
+	{name: "events", keys: []string{"4"}},
+	{name: "events-detail", keys: []string{"4", "/", "l", "e", "v", "e", "l", ":", "a", "enter", "enter"}},
+	{name: "findings", keys: []string{"5", "down"}},
+	{name: "guard", keys: []string{"6"}, rest: 3 * time.Second},
+	{name: "lab", keys: []string{"7", "down"}},
+	{name: "help", keys: []string{"?"}},
+	{name: "command", keys: []string{":", "f", "o"}},
+	{name: "command-filter", keys: []string{":", "f", "i", "l", "t", "e", "r", " ", "s", "t", "a", "t", "e", ":"}},
+	{name: "frozen", keys: []string{"space"}, rest: 3 * time.Second},
+	{name: "acquire", keys: []string{"a"}},
+	{name: "force-release", keys: []string{"/", "4", "2", "enter", "X"}, rest: settleTime},
+	{name: "fence", keys: []string{"tab", "f"}},
+	{name: "open", keys: []string{"tab", "down", "O"}},
+	{name: "crash", keys: []string{"tab", "c"}},
+	{name: "skew", keys: []string{"7", "t"}},
+	{name: "clients", keys: []string{"7", "n"}},
+	{name: "hostile", of: hostilePicture},
+}
+
+// at is a screen of this size on which a way was gone.
+func (way way) at(t *testing.T, w, h int, with ...func(*Options)) *rig {
+	t.Helper()
+	of := way.of
+	if of == nil {
+		of = picture
+	}
+	if way.with != nil {
+		with = append(with, way.with)
+	}
+	r := newRig(t, of(epoch), w, h, with...)
+	r.press(way.keys...)
+	r.wait(way.rest)
+	return r
+}
+
+func withASCII(o *Options)   { o.ASCII, o.NoColor = true, true }
+func withNoColor(o *Options) { o.NoColor = true }
+func withLight(o *Options)   { o.Theme = ThemeLight }
+
+var updateScreens = flag.Bool("update", false, "write the golden screens anew")
+
+// looks are the sizes and kinds of screens that are kept of each way.
+var looks = []struct {
+	name    string
+	w, h    int
+	colours bool // its escape codes are kept too, with ␛ for the first character
+	with    []func(*Options)
+}{
+	{name: "60x15", w: 60, h: 15},
+	{name: "80x24", w: 80, h: 24},
+	{name: "120x40", w: 120, h: 40},
+	{name: "200x60", w: 200, h: 60},
+	{name: "80x24 ascii", w: 80, h: 24, with: []func(*Options){withASCII}},
+	{name: "80x24 dark", w: 80, h: 24, colours: true},
+	{name: "80x24 light", w: 80, h: 24, colours: true, with: []func(*Options){withLight}},
+	{name: "80x24 none", w: 80, h: 24, colours: true, with: []func(*Options){withNoColor}},
+}
+
+// coloured are the ways of which the colours are kept: the others have the same.
+var coloured = map[string]bool{"overview": true, "findings": true, "guard": true, "lock": true}
+
+// The screens are as they were when somebody last looked at them.
+func TestGolden(t *testing.T) {
+	for _, way := range ways {
+		t.Run(way.name, func(t *testing.T) {
+			var got txtar.Archive
+			for _, look := range looks {
+				if look.colours && !coloured[way.name] {
+					continue
+				}
+				r := way.at(t, look.w, look.h, look.with...)
+				checkFrame(t, r.m.View().Content, look.w, look.h, strings.Contains(look.name, "ascii"))
+				text := r.screen()
+				if look.colours {
+					text = strings.ReplaceAll(r.m.View().Content, "\x1b", "␛")
+				}
+				lines := strings.Split(text, "\n")
+				for i, l := range lines {
+					if !look.colours {
+						lines[i] = strings.TrimRight(l, " ")
+					}
+				}
+				got.Files = append(got.Files, txtar.File{Name: look.name, Data: []byte(strings.Join(lines, "\n") + "\n")})
+			}
+			path := filepath.Join("testdata", "screens", way.name+".txtar")
+			if *updateScreens {
+				if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+					t.Fatal(err)
+				}
+				if err := os.WriteFile(path, txtar.Format(&got), 0o644); err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			want, err := txtar.ParseFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(want.Files) != len(got.Files) {
+				t.Fatalf("%d screens are kept, there are %d", len(want.Files), len(got.Files))
+			}
+			for i, f := range want.Files {
+				if f.Name != got.Files[i].Name || !bytes.Equal(f.Data, got.Files[i].Data) {
+					t.Errorf("%s is not as it was (go test ./tui -run TestGolden -update, and read the difference):\n%s", f.Name, firstDifference(f.Data, got.Files[i].Data))
+				}
+			}
+		})
+	}
+}
+
+func firstDifference(want, got []byte) string {
+	a, b := strings.Split(string(want), "\n"), strings.Split(string(got), "\n")
+	for i := range max(len(a), len(b)) {
+		x, y := "(no line)", "(no line)"
+		if i < len(a) {
+			x = a[i]
+		}
+		if i < len(b) {
+			y = b[i]
+		}
+		if x != y {
+			return fmt.Sprintf("line %d\nwant %q\ngot  %q", i+1, x, y)
+		}
+	}
+	return ""
+}

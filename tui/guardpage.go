@@ -1,0 +1,131 @@
+package tui
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"redlockctl/monitor"
+	"redlockctl/restartguard"
+)
+
+// timelineMost and timelineLeast bound the time that the guard's page shows.
+const (
+	timelineMost  = 30 * time.Minute
+	timelineLeast = 2 * time.Minute
+)
+
+// guardKinds are the kinds of events that a fence or a restart makes.
+var guardKinds = []string{"fenced", "held", "opened", "restart", "up", "down", "crash", "no quorum", "quorum", "closed", "rejoin", "exposed"}
+
+// guardPage is what became of the nodes over time, what keeps them out now, and
+// the events of fences and rejoins.
+func (m *model) guardPage(h int, now time.Time) []string {
+	st := m.st
+	state := "a guard runs in this program"
+	if !m.drawn.guarded {
+		state = "no guard runs in this program: fences are seen, and not lifted"
+	}
+	if m.drawn.delay > 0 {
+		state += ", D = " + span(m.drawn.delay)
+	}
+	lines := []string{" " + st.title.of("GUARD") + "   " + st.dim.of(st.cut(state, max(8, m.w-10)))}
+	if o := restartguard.OutlookOf(m.drawn.list, m.shown.Cluster.N, m.shown.Cluster.Quorum); len(m.drawn.list) > 0 {
+		p := st.good
+		if !o.Possible() {
+			p = st.bad
+		}
+		for _, l := range wrap(p.of(st.whole(o.Text(now))), m.w-2, 2) {
+			lines = append(lines, " "+l)
+		}
+	}
+
+	name := 4
+	for i := range m.shown.Nodes {
+		name = max(name, min(10, width(st.whole(m.shown.Nodes[i].Name))))
+	}
+	lead := lockLead + name + gap
+	w := m.w - lead - 1
+	length := timelineLeast
+	if first := m.began; !first.IsZero() {
+		for length < now.Sub(first) && length < timelineMost {
+			length *= 2
+		}
+		length = min(length, timelineMost)
+	}
+	from := now.Add(-length)
+	rows := len(m.shown.Nodes)
+	room := h - len(lines)
+	drawLine := room >= 2*rows+6
+	if drawLine {
+		ago := age(length) + " ago"
+		lines = append(lines, "", blanks(lead)+st.label.of(ago+blanks(w-width(ago)-3)+"now"))
+		for i := range m.shown.Nodes {
+			n := &m.shown.Nodes[i]
+			past := m.past[n.Name]
+			if past == nil {
+				past = &nodePast{}
+			}
+			lines = append(lines, blanks(lockLead)+st.pad(st.escape(n.Name, name), name)+blanks(gap)+past.timeline(st, from, now, w))
+		}
+		lines = append(lines, blanks(lead)+st.dim.of(st.cut(st.open+" serves  "+st.closed+" fenced or held  "+st.gone+" down  R restarted  ? otherwise", w)), "")
+	}
+	at := m.cursorOf(focusNodes)
+	m.hits.nodes.from = m.hits.base + len(lines)
+	rows = min(rows, max(1, h-len(lines)-2))
+	from2, to := m.nodes.window(rows)
+	for i := from2; i < to; i++ {
+		lines = append(lines, m.guardRow(&m.nodes.nodes[i], now, name, at))
+		m.hits.nodes.n++
+	}
+	if room := h - len(lines) - 1; room > 0 {
+		lines = append(lines, "")
+		var told []string
+		for i := len(m.events.all) - 1; i >= 0 && len(told) < room; i-- {
+			e := &m.events.all[i]
+			if e.Node != "" && e.Level > monitor.LevelInfo && slices.Contains(guardKinds, e.Kind) && (m.events.until == 0 || e.Seq <= m.events.until) {
+				told = append(told, m.eventView.row(e, m.w, true))
+			}
+		}
+		lines = append(lines, told...)
+	}
+	return lines[:min(len(lines), max(h, 0))]
+}
+
+// guardRow is what the guard makes of one node.
+func (m *model) guardRow(n *monitor.Node, now time.Time, name int, at cursorState) string {
+	st := m.st
+	under := n.Name == m.nodes.name
+	plain := under && at == cursorHere
+	paintIf := func(p paint, s string) string {
+		if plain {
+			return s
+		}
+		return p.of(s)
+	}
+	glyph, p := st.node(n.State)
+	line := st.pad(st.escape(n.Name, name), name) + blanks(gap) + paintIf(p, st.pad(glyph+" "+n.State.String(), stateWidth)) + blanks(gap)
+	room := m.w - lockLead - width(line) - 1
+	text, gp := m.nodeView.guard(n, now, &m.drawn, room)
+	if s, ok := m.drawn.status[n.Name]; ok {
+		var more []string
+		if s.Phase == restartguard.PhaseClosed && s.Proven {
+			more = append(more, "a write was refused")
+		}
+		if !s.Out.IsZero() {
+			more = append(more, "out for "+age(now.Sub(s.Out)))
+		}
+		if len(more) > 0 && width(text)+2 < room {
+			text = st.cut(text+"  "+strings.Join(more, ", "), room)
+		}
+	}
+	line += paintIf(gp, text)
+	lead := "  "
+	if under {
+		lead = " " + st.pointer
+	}
+	if plain {
+		return st.cursor.of(st.pad(lead+" "+line, m.w))
+	}
+	return lead + " " + line
+}

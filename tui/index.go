@@ -1,0 +1,232 @@
+package tui
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/tidwall/btree"
+
+	"redlockctl/monitor"
+)
+
+// order is how the locks are sorted.
+type order uint8
+
+const (
+	orderNeeds order = iota
+	orderName
+	orderEnds
+	orderCopies
+	orders
+)
+
+func (o order) String() string {
+	return [...]string{"needs you first", "name", "ends soonest", "fewest copies"}[o]
+}
+
+// word is the order as a command names it.
+func (o order) word() string { return [...]string{"needs", "name", "ends", "copies"}[o] }
+
+// rank is what an order sorts by before the name.
+func (o order) rank(l *monitor.Lock) int64 {
+	switch o {
+	case orderNeeds:
+		return -int64(need(l.State))
+	case orderEnds:
+		end, forever := l.End()
+		switch {
+		case forever:
+			return 1<<63 - 1
+		case end.IsZero():
+			return -1 << 63
+		}
+		return end.UnixNano()
+	case orderCopies:
+		return int64(l.Held)
+	default:
+		return 0
+	}
+}
+
+func (o order) less(a, b *monitor.Lock) bool {
+	if ra, rb := o.rank(a), o.rank(b); ra != rb {
+		return ra < rb
+	}
+	return a.Key.Raw() < b.Key.Raw()
+}
+
+// need is how much a state needs a person. States that come and go by
+// themselves many times a second are one, so that the rows stand still.
+func need(s monitor.LockState) int {
+	switch s {
+	case monitor.LockHeld, monitor.LockExpiring, monitor.LockPartial:
+		return 0
+	default:
+		return int(s)
+	}
+}
+
+// lockIndex is the locks that are listed, in their order: a counted B-tree, so
+// that a place and a rank are found, and a lock is moved, without a look at the
+// others. A lock's rank is a function of the lock alone, and locks are
+// immutable; so where a lock stands is known from the set that it came from.
+type lockIndex struct {
+	order  order
+	filter monitor.Filter // at the moment when it was built
+	nodes  []monitor.Node
+	set    monitor.Locks // what tree was made of
+	tree   *btree.BTreeG[*monitor.Lock]
+}
+
+// newLockIndex sorts all locks that the filter chooses. It touches nothing else,
+// and may take long.
+func newLockIndex(set monitor.Locks, nodes []monitor.Node, o order, f monitor.Filter) *lockIndex {
+	x := &lockIndex{order: o, filter: f, nodes: nodes, set: set,
+		tree: btree.NewBTreeGOptions(o.less, btree.Options{NoLocks: true})}
+	type ranked struct {
+		rank int64
+		lock *monitor.Lock
+	}
+	listed := make([]ranked, 0, set.Len())
+	for l := range set.All() {
+		if f.Match(l, nodes) {
+			listed = append(listed, ranked{o.rank(l), l})
+		}
+	}
+	// They come sorted by key, and a stable sort keeps that within a rank.
+	slices.SortStableFunc(listed, func(a, b ranked) int {
+		switch {
+		case a.rank < b.rank:
+			return -1
+		case a.rank > b.rank:
+			return 1
+		}
+		return 0
+	})
+	for _, r := range listed {
+		x.tree.Load(r.lock)
+	}
+	return x
+}
+
+// update brings the index to another set, which differs from its own in these
+// keys at most.
+func (x *lockIndex) update(set monitor.Locks, keys []string) {
+	for _, k := range keys {
+		old, now := x.set.Get(k), set.Get(k)
+		if old == now {
+			continue
+		}
+		if old != nil {
+			x.tree.Delete(old)
+		}
+		if now != nil && x.filter.Match(now, x.nodes) {
+			x.tree.Set(now)
+		}
+	}
+	x.set = set
+}
+
+// copy is the index as it is now; what becomes of x does not change it.
+func (x *lockIndex) copy() *lockIndex {
+	c := *x
+	c.tree = x.tree.Copy()
+	return &c
+}
+
+func (x *lockIndex) len() int { return x.tree.Len() }
+
+// at is the lock at a place, or nil.
+func (x *lockIndex) at(i int) *monitor.Lock {
+	if i < 0 || i >= x.tree.Len() {
+		return nil
+	}
+	l, _ := x.tree.GetAt(i)
+	return l
+}
+
+// find is the lock with this key, if it is listed.
+func (x *lockIndex) find(key string) *monitor.Lock {
+	l := x.set.Get(key)
+	if l == nil {
+		return nil
+	}
+	listed, _ := x.tree.Get(l)
+	return listed
+}
+
+// place is how many locks are listed before l.
+func (x *lockIndex) place(l *monitor.Lock) int {
+	low, high := 0, x.tree.Len()
+	for low < high {
+		mid := int(uint(low+high) >> 1)
+		if at, _ := x.tree.GetAt(mid); x.order.less(at, l) {
+			low = mid + 1
+		} else {
+			high = mid
+		}
+	}
+	return low
+}
+
+// difference is the keys in which two sets differ, at most most of them; more:
+// there are more. Locks that two sets have in common are the same in memory, so
+// it takes a walk and no comparison of what is in them.
+func difference(a, b monitor.Locks, most int) (keys []string, more bool) {
+	if a == b {
+		return nil, false
+	}
+	nextA, nextB := pieces(a), pieces(b)
+	x, y := nextA(), nextB()
+	for x != nil || y != nil {
+		switch {
+		case x == y:
+			x, y = nextA(), nextB()
+			continue
+		case y == nil || x != nil && strings.Compare(x.Key.Raw(), y.Key.Raw()) < 0:
+			keys = append(keys, x.Key.Raw())
+			x = nextA()
+		case x == nil || strings.Compare(x.Key.Raw(), y.Key.Raw()) > 0:
+			keys = append(keys, y.Key.Raw())
+			y = nextB()
+		default:
+			keys = append(keys, x.Key.Raw())
+			x, y = nextA(), nextB()
+		}
+		if len(keys) > most {
+			return nil, true
+		}
+	}
+	return keys, false
+}
+
+// pieces hands out the locks of a set one by one, nil at their end. It reads
+// them in pieces, so that two sets can be walked side by side.
+func pieces(set monitor.Locks) func() *monitor.Lock {
+	const piece = 512
+	var buf []*monitor.Lock
+	i, done := 0, set.Len() == 0
+	from, skip := "", false
+	return func() *monitor.Lock {
+		if i == len(buf) && !done {
+			buf, i = buf[:0], 0
+			for l := range set.From(from) {
+				if skip {
+					skip = false
+					continue
+				}
+				if buf = append(buf, l); len(buf) == piece {
+					break
+				}
+			}
+			if done = len(buf) < piece; !done {
+				from, skip = buf[len(buf)-1].Key.Raw(), true
+			}
+		}
+		if i == len(buf) {
+			return nil
+		}
+		i++
+		return buf[i-1]
+	}
+}

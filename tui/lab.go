@@ -1,0 +1,245 @@
+package tui
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+)
+
+// whyNoLabNode is why nothing can be done to a node of the lab now.
+func (m *model) whyNoLabNode() string {
+	switch {
+	case m.opt.Lab == nil:
+		return "there is a lab only in redlockctl demo"
+	case m.busy > 0:
+		return "an act is still running"
+	}
+	return m.whyNoPickedNode()
+}
+
+func (m *model) whyNoCrash() string { return m.whyNoLabNode() }
+
+const notThisLab = "this lab cannot: "
+
+func (m *model) whyNoStop() string {
+	if why := m.whyNoLabNode(); why != "" {
+		return why
+	}
+	if _, ok := m.opt.Lab.(LabStopper); !ok {
+		return notThisLab + "start it with --redis-server"
+	}
+	return ""
+}
+
+func (m *model) whyNoSkew() string {
+	if why := m.whyNoLabNode(); why != "" {
+		return why
+	}
+	if _, ok := m.opt.Lab.(LabClock); !ok {
+		return notThisLab + "its masters have no clock of their own"
+	}
+	return ""
+}
+
+func (m *model) whyNoFlush() string {
+	if why := m.whyNoLabNode(); why != "" {
+		return why
+	}
+	if _, ok := m.opt.Lab.(LabFlusher); !ok {
+		return notThisLab + "its masters cannot be flushed"
+	}
+	return ""
+}
+
+func (m *model) whyNoClients() string {
+	if m.opt.Lab == nil {
+		return "there is a lab only in redlockctl demo"
+	}
+	if c, ok := m.opt.Lab.(LabClients); !ok || len(c.ClientKinds()) == 0 {
+		return notThisLab + "it starts no clients"
+	}
+	if m.busy > 0 {
+		return "an act is still running"
+	}
+	return ""
+}
+
+// aside runs something that knows no context: it is waited for no longer than
+// ctx lasts.
+func aside(what, done string, do func() error) func(context.Context) outcome {
+	return func(ctx context.Context) outcome {
+		o := outcome{what: what, done: done}
+		end := make(chan error, 1)
+		go func() { end <- do() }()
+		select {
+		case o.err = <-end:
+		case <-ctx.Done():
+			o.err = errors.New("the lab did not answer in time")
+		}
+		return o
+	}
+}
+
+// askLab asks before something is done to the node under the cursor.
+func (m *model) askLab(verb, done string, effect []string, do func(node string) error) tea.Cmd {
+	node := m.pickedNode().Name
+	shown := m.st.escape(node, 40)
+	return m.openDialog(&dialog{
+		title: strings.ToUpper(verb[:1]) + verb[1:] + " " + shown + " ?",
+		verb:  verb + " it",
+		facts: func(int) []string {
+			out := []string{fact(m.st, "Effect", effect[0])}
+			for _, more := range effect[1:] {
+				out = append(out, fact(m.st, "", more))
+			}
+			return out
+		},
+		check: func() string { return "" },
+		start: func() func(context.Context) outcome {
+			return aside(verb+" "+shown, done, func() error { return do(node) })
+		},
+	})
+}
+
+func (m *model) askCrash() tea.Cmd {
+	effect := []string{"it dies as by SIGKILL, forgets its locks, and comes back empty and fenced a moment later"}
+	if m.opt.Delay > 0 && m.fences.guarded {
+		effect = append(effect, "the guard lets it rejoin after D = "+span(m.opt.Delay))
+	}
+	return m.askLab("crash", "watch it come back fenced", effect, m.opt.Lab.CrashNode)
+}
+
+func (m *model) askStop() tea.Cmd {
+	return m.askLab("stop", "it answers nothing until it is continued: Z",
+		[]string{"as by SIGSTOP: it keeps its data and connections, and answers nothing until it is continued"},
+		func(node string) error { return m.opt.Lab.(LabStopper).StopNode(node) })
+}
+
+func (m *model) askContinue() tea.Cmd {
+	return m.askLab("continue", "its clock went on while it stood still: what has expired is gone",
+		[]string{"it goes on where it was stopped"},
+		func(node string) error { return m.opt.Lab.(LabStopper).ContinueNode(node) })
+}
+
+func (m *model) askFlush() tea.Cmd {
+	return m.askLab("flush", "its locks are gone, and nothing closed it",
+		[]string{"it forgets every lock while it runs, as by FLUSHALL: unlike a restart no boot fence closes it"},
+		func(node string) error { return m.opt.Lab.(LabFlusher).FlushNode(node) })
+}
+
+func (m *model) askSkew() tea.Cmd {
+	node, clocks := m.pickedNode().Name, m.opt.Lab.(LabClock)
+	shown := m.st.escape(node, 40)
+	by := &field{label: "By", lineEdit: newLineEdit("+2s")}
+	parse := func() (time.Duration, error) {
+		return time.ParseDuration(strings.TrimPrefix(strings.TrimSpace(by.String()), "+"))
+	}
+	return m.openDialog(&dialog{
+		title:  "Skew the clock of " + shown + " ?",
+		verb:   "move its clock",
+		fields: []*field{by},
+		facts: func(int) []string {
+			return []string{fact(m.st, "Effect", "its clock jumps: forward, and its copies end too early; backward, and they live too long")}
+		},
+		check: func() string {
+			if d, err := parse(); err != nil || d == 0 {
+				return "how far: +2s, -500ms"
+			}
+			return ""
+		},
+		start: func() func(context.Context) outcome {
+			d, _ := parse()
+			return aside(fmt.Sprintf("skew %s by %s", shown, d), "watch its offset, and the TTLs of its copies", func() error { return clocks.SkewNode(node, d) })
+		},
+	})
+}
+
+// mostClients bounds the clients that are started at once.
+const mostClients = 50
+
+func (m *model) askClients() tea.Cmd {
+	lab := m.opt.Lab.(LabClients)
+	kinds := lab.ClientKinds()
+	names := make([]string, len(kinds))
+	for i, k := range kinds {
+		names[i] = k.Name
+	}
+	kind := &field{label: "Kind", lineEdit: newLineEdit(names[0])}
+	number := &field{label: "How many", lineEdit: newLineEdit("1")}
+	return m.openDialog(&dialog{
+		title:  "Start clients that do it wrong",
+		verb:   "start them",
+		fields: []*field{kind, number},
+		facts: func(int) []string {
+			var out []string
+			for _, k := range kinds {
+				text := k.Does
+				if k.Running > 0 {
+					text += fmt.Sprintf(" (%d at work)", k.Running)
+				}
+				out = append(out, fact(m.st, k.Name, text))
+			}
+			return append(out, fact(m.st, "", "0 ends those of a kind"))
+		},
+		check: func() string {
+			if !slices.Contains(names, strings.TrimSpace(kind.String())) {
+				return "a kind is one of " + strings.Join(names, ", ")
+			}
+			if n, err := strconv.Atoi(strings.TrimSpace(number.String())); err != nil || n < 0 || n > mostClients {
+				return fmt.Sprintf("a number from 0 to %d", mostClients)
+			}
+			return ""
+		},
+		start: func() func(context.Context) outcome {
+			what := strings.TrimSpace(kind.String())
+			n, _ := strconv.Atoi(strings.TrimSpace(number.String()))
+			return aside(fmt.Sprintf("%d clients that %s", n, what), "watch the locks and the findings", func() error { return lab.StartClients(what, n) })
+		},
+	})
+}
+
+// labPage is the demo's masters, and what can be done to them.
+func (m *model) labPage(h int, now time.Time) []string {
+	st := m.st
+	lines := []string{" " + st.title.of("THE LAB") + "   " + st.dim.of("masters of your own: nothing here can hurt anybody"), ""}
+	m.hits.nodes.from = m.hits.base + len(lines)
+	lines = append(lines, m.nodeTableLines(min(len(m.nodes.nodes), max(3, h-14)), now, m.cursorOf(focusNodes))...)
+	lines = append(lines, "")
+	for i := range m.keys {
+		b := &m.keys[i]
+		if b.group != groupLab {
+			continue
+		}
+		k, text := b.help(m)
+		line := "   " + st.strong.of(st.pad(k, 4)) + st.pad(text, 12)
+		if why := b.disabled(m); why != "" {
+			line += st.dim.of("off: " + why)
+		} else {
+			line += labWords[b.Help().Desc]
+		}
+		lines = append(lines, line)
+	}
+	if c, ok := m.opt.Lab.(LabClients); ok {
+		lines = append(lines, "")
+		for _, k := range c.ClientKinds() {
+			lines = append(lines, "   "+st.pad(count(k.Running), 4)+st.pad(k.Name, 12)+st.dim.of(k.Does))
+		}
+	}
+	return lines[:min(len(lines), max(h, 0))]
+}
+
+// labWords says what each act of the lab shows.
+var labWords = map[string]string{
+	"crash":    "a restart that forgets every vote; the boot fence and the guard answer it",
+	"stop":     "a node that hangs: the lock algorithm goes on with the others",
+	"continue": "and comes back",
+	"skew":     "a clock that jumps: copies that end too early or too late",
+	"flush":    "lost votes without a restart",
+	"clients":  "that leak, overstay or split locks",
+}

@@ -1,0 +1,152 @@
+package tui
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"redlockctl/internal/safetext"
+	"redlockctl/monitor"
+)
+
+// marks are the keys of the locks that a person has marked, to act on several.
+type marks map[string]bool
+
+// mostMarks bounds them: nobody reads the results of more.
+const mostMarks = 1000
+
+// sorted are the marked keys in order.
+func (k marks) sorted() []string {
+	keys := make([]string, 0, len(k))
+	for key := range k {
+		keys = append(keys, key)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// keep forgets the marks of locks that are gone: one that comes again under the
+// same name is another one.
+func (k marks) keep(locks monitor.Locks) {
+	for key := range k {
+		if locks.Get(key) == nil {
+			delete(k, key)
+		}
+	}
+}
+
+func (m *model) whyNoMark() string {
+	switch {
+	case m.mode()&modeOnLock == 0:
+		return "only locks are marked"
+	case m.picked() == nil:
+		return "no lock under the cursor"
+	case len(m.marks) >= mostMarks && !m.marks[m.picked().Key.Raw()]:
+		return count(mostMarks) + " are marked: that is the most"
+	}
+	return ""
+}
+
+func (m *model) toggleMark() tea.Cmd {
+	key := m.picked().Key.Raw()
+	if m.marks[key] {
+		delete(m.marks, key)
+	} else {
+		m.marks[key] = true
+	}
+	if m.mode() == modeLocks {
+		m.locks.move(1)
+	}
+	return nil
+}
+
+func (m *model) whyNoMarks() string {
+	if len(m.marks) == 0 {
+		return "none is marked"
+	}
+	return ""
+}
+
+func (m *model) clearMarks() tea.Cmd {
+	clear(m.marks)
+	return nil
+}
+
+// markAll marks what is listed, as far as it may; it tells how many it marked.
+func (m *model) markAll() int {
+	n := 0
+	for i := 0; i < m.locks.len() && len(m.marks) < mostMarks; i++ {
+		if key := m.locks.listing().at(i).Key.Raw(); !m.marks[key] {
+			m.marks[key] = true
+			n++
+		}
+	}
+	return n
+}
+
+// copiedMsg tells that the clipboard of this machine was tried.
+type copiedMsg struct {
+	what string
+	err  error
+}
+
+// clipboardTime bounds a program that puts text into the clipboard.
+const clipboardTime = 2 * time.Second
+
+func (m *model) whyNoCopy() string {
+	if text, _ := m.copyText(); text == "" {
+		return "there is nothing here to copy"
+	}
+	return ""
+}
+
+// copyText is what y copies here, and what to call it. What a server sent is
+// copied as it is shown, when it has characters that a terminal obeys: a paste
+// into a shell must not do what a name says.
+func (m *model) copyText() (text, what string) {
+	mode := m.mode()
+	if mode&modeOnLock != 0 {
+		if l := m.picked(); l != nil {
+			return safetext.Escape(l.Key.Raw()), "the name"
+		}
+	}
+	if mode&modeOnNode != 0 {
+		if n := m.pickedNode(); n != nil {
+			return safetext.Escape(n.Addr), "the address of " + m.st.escape(n.Name, 20)
+		}
+	}
+	if e := m.events.selected(); mode == modeEvents && e != nil {
+		return e.At.Format(time.RFC3339) + " " + e.Text.String(), "the event"
+	}
+	if f := m.findings.selected(); mode == modeFindings && f != nil {
+		return strings.Join([]string{f.Title, f.Evidence.String(), f.Consequence, f.Remedy}, "\n"), "the finding"
+	}
+	return "", ""
+}
+
+// copyPicked puts what is under the cursor into the clipboard: it asks the
+// terminal, which works over SSH, and the machine where there is a way.
+func (m *model) copyPicked() tea.Cmd {
+	text, what := m.copyText()
+	m.say(m.st.info, "copied "+what+": "+m.st.sentence(strings.ReplaceAll(text, "\n", " "), max(10, m.w-30)))
+	osc := tea.SetClipboard(text)
+	put := m.opt.Clipboard
+	if put == nil {
+		return osc
+	}
+	ctx := m.ctx
+	return tea.Batch(osc, func() tea.Msg {
+		ctx, cancel := context.WithTimeout(ctx, clipboardTime)
+		defer cancel()
+		return copiedMsg{what, put(ctx, text)}
+	})
+}
+
+func (m *model) copied(msg copiedMsg) {
+	if msg.err != nil {
+		m.say(m.st.warn, msg.what+" went to the terminal only: "+m.st.whole(msg.err.Error()))
+	}
+}

@@ -1,0 +1,144 @@
+package tui
+
+import (
+	"time"
+
+	"redlockctl/monitor"
+)
+
+// Bounds of what is remembered of a node.
+const (
+	mostTurns   = 200
+	mostOffsets = 120 // one a second
+)
+
+// turn is when a node came into a state.
+type turn struct {
+	at    time.Time
+	state monitor.NodeState
+	run   string // of its server
+}
+
+// nodePast is what became of one node since the console began.
+type nodePast struct {
+	turns   []turn          // oldest first
+	offsets []time.Duration // of its clock, one a second
+}
+
+// nodePasts is the same of all, by name.
+type nodePasts map[string]*nodePast
+
+// see takes in a picture.
+func (p nodePasts) see(s *monitor.Snapshot) {
+	for i := range s.Nodes {
+		n := &s.Nodes[i]
+		past := p[n.Name]
+		if past == nil {
+			past = &nodePast{}
+			p[n.Name] = past
+		}
+		at := n.Since
+		if at.IsZero() || len(past.turns) > 0 && at.Before(past.turns[len(past.turns)-1].at) {
+			at = s.At
+		}
+		if k := len(past.turns); k > 0 && past.turns[k-1].state == n.State && (past.turns[k-1].run == n.RunID || n.RunID == "") {
+			continue
+		}
+		if k := len(past.turns); k > 0 && past.turns[k-1].state == n.State {
+			at = s.At // another life in the same state
+		}
+		past.turns = append(past.turns, turn{at, n.State, n.RunID})
+		if len(past.turns) > mostTurns {
+			past.turns = append(past.turns[:0:0], past.turns[len(past.turns)-mostTurns/2:]...)
+		}
+	}
+}
+
+// sample takes in what is sampled once a second.
+func (p nodePasts) sample(s *monitor.Snapshot) {
+	for i := range s.Nodes {
+		n := &s.Nodes[i]
+		past := p[n.Name]
+		if past == nil || !n.Offset.Valid {
+			continue
+		}
+		past.offsets = append(past.offsets, n.Offset.Offset)
+		if len(past.offsets) > 2*mostOffsets {
+			past.offsets = append(past.offsets[:0:0], past.offsets[len(past.offsets)-mostOffsets:]...)
+		}
+	}
+}
+
+// state is the node's state at a moment, and whether it restarted within the
+// time before.
+func (p *nodePast) state(from, to time.Time) (worst monitor.NodeState, known, restarted bool) {
+	for i := range p.turns {
+		t := &p.turns[i]
+		if t.at.After(to) {
+			break
+		}
+		if i+1 < len(p.turns) && p.turns[i+1].at.Before(from) {
+			continue
+		}
+		if !known || heavier(t.state, worst) {
+			worst, known = t.state, true
+		}
+		if i > 0 && t.at.After(from) && t.run != "" && p.turns[i-1].run != "" && t.run != p.turns[i-1].run {
+			restarted = true
+		}
+	}
+	return worst, known, restarted
+}
+
+// heavier tells which of two states within one cell of a time line is shown.
+func heavier(a, b monitor.NodeState) bool {
+	weight := func(s monitor.NodeState) int {
+		switch s {
+		case monitor.NodeServing:
+			return 0
+		case monitor.NodeFenced, monitor.NodeHeld:
+			return 2
+		case monitor.NodeDown:
+			return 3
+		default:
+			return 1
+		}
+	}
+	return weight(a) > weight(b)
+}
+
+// timeline draws the node's states from a moment to another in w cells.
+func (p *nodePast) timeline(st *styles, from, to time.Time, w int) string {
+	if w <= 0 || !to.After(from) {
+		return ""
+	}
+	cell := to.Sub(from) / time.Duration(w)
+	out, run := "", ""
+	var with paint
+	flush := func() { out, run = out+with.of(run), "" }
+	for i := range w {
+		a := from.Add(time.Duration(i) * cell)
+		state, known, restarted := p.state(a, a.Add(cell))
+		glyph, paint := " ", st.dim
+		switch {
+		case restarted:
+			glyph, paint = "R", st.bad
+		case !known || state == monitor.NodeUnknown:
+		case state == monitor.NodeServing:
+			glyph, paint = st.open, st.good
+		case state == monitor.NodeFenced, state == monitor.NodeHeld:
+			glyph, paint = st.closed, st.warn
+		case state == monitor.NodeDown:
+			glyph, paint = st.gone, st.bad
+		default:
+			glyph, paint = "?", st.warn
+		}
+		if paint != with {
+			flush()
+			with = paint
+		}
+		run += glyph
+	}
+	flush()
+	return out
+}

@@ -1,0 +1,83 @@
+package tui
+
+import (
+	"slices"
+	"sync"
+
+	tea "charm.land/bubbletea/v2"
+)
+
+// Preferences are what a person has chosen and finds again the next time. The
+// zero value is the defaults.
+type Preferences struct {
+	Columns []string `json:"columns,omitempty"` // of the lock table; empty: the default ones
+	Wide    bool     `json:"wide,omitempty"`
+	Sort    string   `json:"sort,omitempty"`
+	Theme   Theme    `json:"theme,omitempty"`
+	Mouse   bool     `json:"mouse,omitempty"`
+	History []string `json:"history,omitempty"` // of the command line, the latest last
+}
+
+// mostHistory bounds what is kept of the command line.
+const mostHistory = 100
+
+// saver writes preferences, one at a time, and always the latest: two commands
+// may run in any order.
+type saver struct {
+	store Store
+
+	mu     sync.Mutex
+	latest Preferences
+
+	writing sync.Mutex
+}
+
+func newSaver(store Store) (*saver, Preferences, error) {
+	s := &saver{store: store}
+	if store == nil {
+		return s, Preferences{}, nil
+	}
+	p, err := store.Load()
+	if err != nil {
+		p = Preferences{}
+	}
+	if !slices.Contains(Themes(), p.Theme) {
+		p.Theme = ""
+	}
+	if n := len(p.History); n > mostHistory {
+		p.History = p.History[n-mostHistory:]
+	}
+	return s, p, err
+}
+
+// savedMsg tells that preferences could not be kept.
+type savedMsg struct{ err error }
+
+// save keeps the preferences as they are now.
+func (m *model) save() tea.Cmd {
+	s := m.saver
+	if s.store == nil {
+		return nil
+	}
+	p := m.prefs
+	p.Columns, p.History = slices.Clone(p.Columns), slices.Clone(p.History)
+	s.mu.Lock()
+	s.latest = p
+	s.mu.Unlock()
+	run := m.running
+	return func() tea.Msg {
+		if !run.begin() { // Run waits for it
+			return nil
+		}
+		defer run.end()
+		s.writing.Lock()
+		defer s.writing.Unlock()
+		s.mu.Lock()
+		p := s.latest
+		s.mu.Unlock()
+		if err := s.store.Save(p); err != nil {
+			return savedMsg{err}
+		}
+		return nil
+	}
+}

@@ -1,0 +1,657 @@
+package tui
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"redlockctl/internal/safetext"
+	"redlockctl/monitor"
+)
+
+// where is the page that is shown.
+func (r *rig) where(want view) {
+	r.t.Helper()
+	if r.m.at.view != want {
+		r.t.Errorf("the page is %s, not %s:\n%s", r.m.at.view, want, r.screen())
+	}
+}
+
+func TestPages(t *testing.T) {
+	r := newRig(t, picture(epoch), 120, 40)
+	for i, c := range []struct {
+		view view
+		says string
+	}{
+		{viewOverview, "degraded: n2 fenced 18s, n4 down; one more loss stops all locks"}, {viewLocks, "LOCKS 39"}, {viewNodes, "NODES 5 3 serve, a quorum is 3"},
+		{viewEvents, "EVENTS 23"}, {viewFindings, "FINDINGS 3"}, {viewGuard, "D = 30.4s"}, {viewLab, "THE LAB"}, {viewHelp, "Looking"},
+	} {
+		r.press(fmt.Sprint(i + 1))
+		r.where(c.view)
+		r.sees(c.says)
+	}
+	r.press("esc")
+	r.where(viewLab)
+	r.press("1", "esc", "esc")
+	r.where(viewOverview)
+	for range numTabs {
+		r.press("l")
+	}
+	r.where(viewOverview)
+	r.press("left")
+	r.where(viewHelp)
+	r.press("h", "]", "[", "h", "h", "tab")
+	r.where(viewGuard)
+}
+
+// esc leads back step by step, and never in a circle.
+func TestEscGoesBack(t *testing.T) {
+	r := newRig(t, picture(epoch), 120, 40)
+	r.press("2")
+	r.under("orders:42")
+	r.press("o")
+	r.where(viewLock)
+	r.sees("orders:42 ○ bare, 3/5, by web-7 (pid 811)", "made by DistributedLock", "the majority ends here", "Take away its thread works on until it asks again")
+	r.press("3", "down", "enter")
+	r.where(viewNode)
+	r.sees("n2 ◐ fenced", "restarted, 1,180 copies lost")
+	r.press("2", "esc") // the locks are one step back from the lock, however one came
+	r.where(viewOverview)
+	r.press("2")
+	r.under("orders:42")
+	r.press("enter", "3", "esc")
+	r.where(viewLock)
+	r.press("esc")
+	r.where(viewLocks)
+	if r.cursor() != "orders:42" {
+		t.Errorf("the cursor is on %s", r.cursor())
+	}
+	r.press("left") // from a list to the page before it
+	r.where(viewOverview)
+}
+
+// The page of a lock is about that lock, also when it is gone.
+func TestLockPageStaysOnItsLock(t *testing.T) {
+	r := newRig(t, picture(epoch), 120, 40)
+	r.under("orders:42")
+	r.press("o")
+	s := picture(epoch)
+	drop(s, "orders:42")
+	s.Events = append(s.Events, monitor.Event{Seq: 99, At: epoch, Kind: "released", Key: safetext.New("orders:42"), Text: safetext.New("orders:42 released")})
+	r.push(s)
+	r.sees("orders:42 ✗ gone", "released")
+	r.press("X")
+	r.sees("no lock under the cursor")
+	nothingSent(t, r)
+	s = picture(epoch)
+	r.push(s)
+	r.press("X")
+	r.settle()
+	r.sees("Force-release orders:42 ?")
+	r.press("esc")
+	r.where(viewLock)
+}
+
+// A node can be acted on from each page that shows one.
+func TestActsOnPages(t *testing.T) {
+	for _, keys := range [][]string{{"3"}, {"6"}, {"7"}, {"3", "enter"}} {
+		r := newRig(t, picture(epoch), 120, 40)
+		r.press(keys...)
+		r.press("f")
+		r.sees("Fence n1 ?")
+		r.press("esc")
+		if keys[0] == "7" {
+			r.press("z")
+			r.settle()
+			r.press("enter")
+			r.run()
+			if got := <-r.lab.crashed; got != "stop n1" {
+				t.Errorf("the lab did %q", got)
+			}
+		}
+	}
+	for _, c := range []struct{ keys, does string }{
+		{"7 down Z", "continue n2"}, {"7 F", "flush n1"}, {"7 t", "skew 2s n1"}, {"7 n", "start 1 leak"}, {"7 c", "n1"},
+	} {
+		r := newRig(t, picture(epoch), 120, 40)
+		r.press(strings.Fields(c.keys)...)
+		r.settle()
+		r.press("enter")
+		r.run()
+		if len(r.lab.crashed) != 1 {
+			t.Fatalf("%s: the lab did nothing:\n%s", c.keys, r.screen())
+		}
+		if got := <-r.lab.crashed; got != c.does {
+			t.Errorf("%s: the lab did %q, not %q", c.keys, got, c.does)
+		}
+	}
+	r := newRig(t, picture(epoch), 120, 40, func(o *Options) { o.Lab = justCrash{} })
+	r.press("7", "z")
+	r.sees("this lab cannot")
+	r.press("t")
+	r.sees("no clock of their own")
+	r = newRig(t, picture(epoch), 120, 40, func(o *Options) { o.Lab = nil })
+	r.press("7")
+	r.where(viewOverview)
+	r.sees("there is a lab only in redlockctl demo")
+}
+
+type justCrash struct{}
+
+func (justCrash) CrashNode(string) error { return nil }
+
+func TestEventsFollow(t *testing.T) {
+	r := newRig(t, picture(epoch), 80, 24)
+	r.press("4")
+	r.sees("following")
+	more := func(n int) {
+		s := picture(epoch)
+		for i := range n {
+			s.Events = append(s.Events, monitor.Event{Seq: r.m.events.seq + 1 + uint64(i), At: epoch, Level: monitor.LevelInfo, Kind: "acquired", Key: safetext.New("x"), Text: safetext.New("x acquired")})
+		}
+		r.push(s)
+	}
+	r.press("down", "down")
+	r.seesNot("following")
+	at := r.m.events.selected().Seq
+	more(5)
+	if got := r.m.events.selected().Seq; got != at {
+		t.Errorf("the cursor slid from event %d to %d", at, got)
+	}
+	r.press("f")
+	more(5)
+	if got := r.m.events.selected().Seq; got != r.m.events.seq {
+		t.Errorf("the newest is not followed: %d of %d", got, r.m.events.seq)
+	}
+	r.press("space") // frozen: what comes is kept, and not shown
+	before := len(r.m.events.list())
+	more(7)
+	if n := len(r.m.events.list()); n != before {
+		t.Errorf("%d events are listed in a frozen screen, not %d", n, before)
+	}
+	r.press("space")
+	if n := len(r.m.events.list()); n != before+7 {
+		t.Errorf("%d events after it, not %d", n, before+7)
+	}
+	r.press("/")
+	r.typed("kind:restart")
+	r.sees("1 of ")
+	r.press("enter", "enter")
+	r.sees("restart, node n2")
+	r.press("o")
+	r.where(viewNode)
+}
+
+// What weighs is kept however much else happens, and there is an end to it.
+func TestEventsAreBounded(t *testing.T) {
+	et := newEventTable()
+	et.add([]monitor.Event{{Seq: 1, Level: monitor.LevelAlarm, Text: safetext.New("the one that matters")}})
+	for i := range 20 {
+		var batch []monitor.Event
+		for k := range 1000 {
+			batch = append(batch, monitor.Event{Seq: uint64(2 + i*1000 + k)})
+		}
+		et.add(batch)
+		et.add(batch) // what was seen is not taken twice
+	}
+	if n := len(et.all); n > 3*mostEvents || et.all[0].Seq != 1 || et.seq != 20001 {
+		t.Errorf("%d events, the first is %d, the last %d", n, et.all[0].Seq, et.seq)
+	}
+}
+
+func TestCommands(t *testing.T) {
+	for _, c := range []struct {
+		line  string
+		check func(*rig)
+	}{
+		{"guard", func(r *rig) { r.where(viewGuard) }},
+		{"ev", func(r *rig) { r.where(viewEvents) }},
+		{"lock orders:42", func(r *rig) { r.where(viewLock); r.sees("web-7") }},
+		{"lock nowhere", func(r *rig) { r.where(viewOverview); r.sees("there is no lock nowhere") }},
+		{"node N2", func(r *rig) { r.where(viewNode); r.sees("n2 ◐ fenced") }},
+		{"filter state:orphan", func(r *rig) { r.sees("/state:orphan 1") }},
+		{"filter ttl<5", func(r *rig) { r.sees("a number with a unit is wanted") }},
+		{"sort name", func(r *rig) { r.sees("sorted: name"); r.sameOrder(orderName) }},
+		{"sort upside-down", func(r *rig) { r.sees("sort by one of needs, name, ends, copies") }},
+		{"force-release orders:42", func(r *rig) { r.sees("Force-release orders:42 ?") }},
+		{"force-release", func(r *rig) { r.sees("Force-release stuck ?") }},
+		{"fence n3", func(r *rig) { r.sees("Fence n3 ?") }},
+		{"fence n9", func(r *rig) { r.sees("fence: there is no node n9"); nothingSent(r.t, r) }},
+		{"open n1", func(r *rig) { r.sees("n1 is open already") }},
+		{"skew n2", func(r *rig) { r.sees("Skew the clock of n2 ?") }},
+		{"acquire", func(r *rig) { r.sees("Acquire a lock by hand") }},
+		{"freeze", func(r *rig) { r.sees("FROZEN") }},
+		{"columns name", func(r *rig) { r.sees("there is no column name") }},
+		{"columns ends holder", func(r *rig) { r.seesNot("STATE COPIES"); r.sees("NAME ENDS HOLDER") }},
+		{"columns -nodes +since", func(r *rig) { r.sees("COPIES ENDS", "SINCE") }},
+		{"theme light", func(r *rig) { r.theme(ThemeLight) }},
+		{"theme pink", func(r *rig) { r.sees("dark, light, none"); r.theme("") }},
+		{"ascii", func(r *rig) { checkFrame(r.t, r.m.View().Content, 120, 40, true) }},
+		{"mark all", func(r *rig) { r.sees("39 locks more marked", "39 marked") }},
+		{"mouse", func(r *rig) {
+			if r.m.View().MouseMode != tea.MouseModeCellMotion {
+				r.t.Error("the mouse is not taken")
+			}
+		}},
+		{"cluster other", func(r *rig) { r.sees("there is no command cluster") }},
+		{"f", func(r *rig) { r.sees("f may be") }},
+		{"\x1b[31m", func(r *rig) { r.sees("there is no command [31m") }},
+		{"quit", nil},
+		{"q", nil},
+	} {
+		t.Run(c.line, func(t *testing.T) {
+			r := newRig(t, picture(epoch), 120, 40)
+			r.press(":")
+			r.m.Update(tea.PasteMsg{Content: c.line})
+			checkFrame(t, r.m.View().Content, 120, 40, false)
+			_, cmd := r.m.Update(keyPress("enter"))
+			r.m.View()
+			if c.check == nil {
+				if _, ok := cmd().(tea.QuitMsg); !ok {
+					t.Error("it does not quit")
+				}
+				return
+			}
+			c.check(r)
+		})
+	}
+}
+
+func (r *rig) sameOrder(o order) {
+	r.t.Helper()
+	if r.m.locks.order != o {
+		r.t.Errorf("the order is %s", r.m.locks.order)
+	}
+}
+
+func (r *rig) theme(want Theme) {
+	r.t.Helper()
+	if r.m.st.theme != want {
+		r.t.Errorf("the theme is %q", r.m.st.theme)
+	}
+}
+
+func TestCompletion(t *testing.T) {
+	r := newRig(t, picture(epoch), 120, 40)
+	line := func(want string) {
+		t.Helper()
+		if got := r.m.line.String(); got != want {
+			t.Errorf("the line is %q, not %q", got, want)
+		}
+	}
+	r.press(":")
+	r.typed("fi")
+	r.press("tab")
+	line("filter")
+	r.press("tab")
+	line("findings")
+	r.press("tab")
+	line("filter")
+	r.typed(" state:im")
+	r.sees("state:immortal")
+	r.press("tab")
+	line("filter state:immortal ")
+	r.typed("node:n")
+	r.press("tab", "tab")
+	line("filter state:immortal node:n2")
+	r.press("enter")
+	r.sees("/state:immortal node:n2")
+	r.press("esc", ":")
+	r.typed("lock ord")
+	r.press("tab", "tab")
+	line("lock orders:43")
+	r.press("enter", ":", "up", "up")
+	line("filter state:immortal node:n2")
+	r.press("down", "down", "down")
+	line("")
+	r.typed("zz")
+	r.press("up", "down")
+	line("zz")
+	r.press("tab")
+	line("zz")
+	r.press("esc")
+	r.where(viewLock)
+}
+
+// What is chosen is kept, and found again.
+func TestPreferences(t *testing.T) {
+	store := &fakeStore{}
+	with := func(o *Options) { o.Store = store }
+	do := func(r *rig, line string) {
+		r.press(":")
+		r.m.Update(tea.PasteMsg{Content: line})
+		r.press("enter")
+		for _, cmd := range r.pending {
+			runAll(r.m, cmd)
+		}
+		r.pending = nil
+	}
+	r := newRig(t, picture(epoch), 120, 40, with)
+	do(r, "columns state ends")
+	do(r, "sort ends")
+	do(r, "theme light")
+	if store.saves < 3 {
+		t.Fatalf("kept %d times", store.saves)
+	}
+	r = newRig(t, picture(epoch), 120, 40, with)
+	r.sameOrder(orderEnds)
+	r.theme(ThemeLight)
+	r.sees("NAME STATE ENDS LOCKS"[:15])
+	r.seesNot("COPIES")
+	r.press(":", "up")
+	if got := r.m.line.String(); got != "theme light" {
+		t.Errorf("the history ends with %q", got)
+	}
+	r = newRig(t, picture(epoch), 120, 40, with, func(o *Options) { o.Theme = ThemeDark })
+	r.theme(ThemeDark) // what is asked for counts more
+	r = newRig(t, picture(epoch), 120, 40, with, withNoColor)
+	r.theme(ThemeNone)
+	do(r, "theme dark")
+	r.sees("no colours here")
+	r.theme(ThemeNone)
+
+	store.err = errors.New("disk \x1b[31m full")
+	r = newRig(t, picture(epoch), 120, 40, with)
+	r.sees("what was chosen last time cannot be read: disk \\x1b[31m full")
+	do(r, "sort name")
+	r.m.dirty = true
+	r.sees("your choice is not remembered")
+}
+
+// runAll runs a command and those that it is made of, and gives the program what
+// they bring.
+func runAll(m *model, cmd tea.Cmd) {
+	if cmd == nil {
+		return
+	}
+	switch msg := cmd().(type) {
+	case nil:
+	case tea.BatchMsg:
+		for _, c := range msg {
+			runAll(m, c)
+		}
+	default:
+		m.Update(msg)
+	}
+}
+
+func TestMarks(t *testing.T) {
+	r := newRig(t, picture(epoch), 120, 40)
+	r.under("orders:42")
+	r.press("m")
+	r.under("orders:44")
+	r.press("m")
+	r.sees("2 marked")
+	if got := r.m.marks.sorted(); !slices.Equal(got, []string{"orders:42", "orders:44"}) {
+		t.Errorf("%q", got)
+	}
+	s := picture(epoch)
+	drop(s, "orders:42")
+	r.push(s)
+	r.wait(time.Second)
+	if got := r.m.marks.sorted(); !slices.Equal(got, []string{"orders:44"}) {
+		t.Errorf("a lock that is gone is marked still: %q", got)
+	}
+	r.under("orders:44")
+	r.press("m")
+	r.seesNot("marked")
+	r.press("M")
+	r.sees("none is marked")
+	r.press("tab", "m")
+	r.sees("only locks are marked")
+}
+
+func TestCopy(t *testing.T) {
+	var put []string
+	r := newRig(t, hostilePicture(epoch), 120, 40, func(o *Options) {
+		o.Clipboard = func(_ context.Context, text string) error { put = append(put, text); return errFake }
+	})
+	r.under(hostileNames[0])
+	_, cmd := r.m.Update(keyPress("y"))
+	runAll(r.m, cmd)
+	if len(put) != 1 || put[0] != `\x1b[2J\x1b]0;owned\aclear` && put[0] != safetext.Escape(hostileNames[0]) || strings.ContainsRune(put[0], 0x1b) {
+		t.Errorf("copied %q", put)
+	}
+	r.m.dirty = true
+	r.sees("the name went to the terminal only: NOPERM")
+	r.press("6")
+	if text, _ := r.m.copyText(); !strings.HasPrefix(text, "127.0.0.1:") {
+		t.Errorf("of a node %q is copied", text)
+	}
+	r.press("5")
+	if text, _ := r.m.copyText(); !strings.Contains(text, "known to be dead") {
+		t.Errorf("of a finding %q is copied", text)
+	}
+	r.press("?", "y")
+	r.where(viewHelp)
+	r.sees("there is nothing here to copy")
+}
+
+func TestMouse(t *testing.T) {
+	r := newRig(t, picture(epoch), 120, 40, func(o *Options) { o.Mouse = true })
+	if r.m.View().MouseMode != tea.MouseModeCellMotion {
+		t.Error("the mouse is not asked for")
+	}
+	click := func(text string) {
+		t.Helper()
+		for y, line := range strings.Split(r.screen(), "\n") {
+			if i := strings.Index(line, text); i >= 0 {
+				r.m.Update(tea.MouseClickMsg{X: width(line[:i]), Y: y, Button: tea.MouseLeft})
+				r.m.View()
+				return
+			}
+		}
+		t.Fatalf("%q is not on the screen", text)
+	}
+	click("orders:42")
+	if r.cursor() != "orders:42" {
+		t.Errorf("the cursor is on %s", r.cursor())
+	}
+	click("n3 ")
+	if r.m.focus != focusNodes || r.m.nodes.name != "n3" {
+		t.Errorf("the cursor is on %s", r.m.nodes.name)
+	}
+	click("job:003")
+	click("job:003") // again: enter
+	r.sees("job:003 ● held, 3/5")
+	click("2 locks")
+	r.where(viewLocks)
+	before := r.m.locks.pos
+	r.m.Update(tea.MouseWheelMsg{Button: tea.MouseWheelDown})
+	if r.m.locks.pos != before+wheelStep {
+		t.Errorf("the wheel moved to %d", r.m.locks.pos)
+	}
+	click("invoices")
+	if r.cursor() != "invoices:2026-11" {
+		t.Errorf("the cursor is on %s", r.cursor())
+	}
+	click("5 findings")
+	click("keys may be evicted")
+	if f := r.m.findings.selected(); f.ID != "eviction" {
+		t.Errorf("the cursor is on %s", f.ID)
+	}
+	click("4 events")
+	click("job:015 acquired")
+	if e := r.m.events.selected(); !strings.HasPrefix(e.Text.Raw(), "job:015") {
+		t.Errorf("the cursor is on %s", e.Text)
+	}
+	click("3 nodes")
+	r.press("X")
+	r.press("f")
+	r.settle()
+	d := r.m.dialog
+	click("2 locks")
+	if r.m.dialog != d || d == nil || r.m.at.view != viewNodes {
+		t.Error("a click went past a dialog")
+	}
+}
+
+// A lock's page shows what happened before it was looked at, where somebody
+// knows.
+func TestHistoryOfALock(t *testing.T) {
+	src := &knowingSource{fakeSource: newFakeSource(picture(epoch))}
+	r := newRig(t, picture(epoch), 120, 40, func(o *Options) { o.Source = src })
+	r.under("orders:42")
+	_, cmd := r.m.Update(keyPress("o"))
+	runAll(r.m, cmd)
+	r.m.dirty = true
+	r.sees("acquired long ago")
+	if src.asked != "orders:42" {
+		t.Errorf("asked for %q", src.asked)
+	}
+	msg := r.m.feed.next(&monitor.Snapshot{}, 23, 0)().(snapshotMsg)
+	if !msg.known || !slices.Equal(msg.changed, []string{"a"}) || len(msg.events) != 1 {
+		t.Errorf("%+v", msg)
+	}
+}
+
+type knowingSource struct {
+	*fakeSource
+	asked string
+}
+
+func (s *knowingSource) ChangedSince(uint64) ([]string, bool) { return []string{"a"}, true }
+
+func (s *knowingSource) EventsSince(seq uint64) ([]monitor.Event, uint64) {
+	return []monitor.Event{{Seq: seq + 1, At: epoch, Text: safetext.New("one more")}}, 0
+}
+
+func (s *knowingSource) History(key string) []monitor.Event {
+	s.asked = key
+	return []monitor.Event{{Seq: 0, At: epoch.Add(-time.Hour), Key: safetext.New(key), Text: safetext.New("acquired long ago")}}
+}
+
+type fakeClusters struct {
+	err  error
+	next Cluster
+}
+
+func (c *fakeClusters) Names() []string { return []string{"prod", "test"} }
+func (c *fakeClusters) Open(_ context.Context, name string) (Cluster, error) {
+	return c.next, c.err
+}
+
+func TestAnotherCluster(t *testing.T) {
+	other := safePicture(epoch)
+	other.Cluster.Name = "the-other"
+	all := &fakeClusters{next: Cluster{Source: newFakeSource(other), Actions: &fakeActions{readOnly: true}}}
+	r := newRig(t, picture(epoch), 120, 40, func(o *Options) { o.Clusters = all })
+	change := func() {
+		r.press(":")
+		r.typed("cluster test")
+		_, cmd := r.m.Update(keyPress("enter"))
+		if cmd != nil {
+			r.m.Update(cmd())
+		}
+		r.m.View()
+	}
+	r.m.mine["job:001"] = grant{key: "job:001", token: tokenB, until: epoch.Add(time.Minute)}
+	change()
+	r.sees("prod-locks", "1 lock acquired here: release them first")
+	clear(r.m.mine)
+	all.err = errFake
+	change()
+	r.sees("prod-locks", "test cannot be opened: NOPERM")
+	all.err = nil
+	r.press("3")
+	old := r.m.feed
+	change()
+	r.where(viewOverview)
+	r.sees("the-other", "this is test", "orders:42")
+	r.seesNot("stuck", "n2 fenced")
+	r.press("a")
+	r.sees("read-only")
+	// What the old cluster still brings is not shown.
+	r.m.Update(snapshotMsg{cluster: old.cluster, snap: picture(epoch)})
+	r.m.Update(tickMsg{cluster: old.cluster, guard: fakeGuardStatus(epoch)})
+	r.m.dirty = true
+	r.seesNot("stuck")
+}
+
+func TestGuardTimeline(t *testing.T) {
+	r := newRig(t, safePicture(epoch), 120, 40, func(o *Options) { o.Guard = safeGuard() })
+	turnTo := func(state monitor.NodeState, run string, after time.Duration) {
+		r.wait(after)
+		s := safePicture(epoch)
+		s.At = r.clock
+		s.Nodes[1].State, s.Nodes[1].Since, s.Nodes[1].RunID = state, r.clock, s.Nodes[1].RunID+run
+		r.push(s)
+	}
+	turnTo(monitor.NodeDown, "", 40*time.Second)
+	turnTo(monitor.NodeFenced, "two", 20*time.Second)
+	turnTo(monitor.NodeServing, "two", 20*time.Second)
+	r.wait(20 * time.Second)
+	r.press("6")
+	var line string
+	for _, l := range strings.Split(r.screen(), "\n") {
+		if strings.Contains(l, "n2") && strings.Contains(l, "×") {
+			line = l
+		}
+	}
+	down, restart, closed, open := strings.Index(line, "××"), strings.Index(line, "R"), strings.Index(line, "▒▒"), strings.LastIndex(line, "──")
+	if down < 0 || restart < down || closed < restart || open < closed {
+		t.Errorf("the time line is %q:\n%s", line, r.screen())
+	}
+}
+
+// Whatever is pressed, clicked and sent, at whatever size: a frame fits.
+func TestRandomUse(t *testing.T) {
+	keys := []string{"1", "2", "3", "4", "5", "6", "7", "8", "?", "esc", "esc", "enter", "o", "tab", "j", "k", "down", "up", "pgdown", "pgup", "g", "G", "home",
+		"end", "left", "right", "s", "w", "m", "M", "space", "f", "y", "/", ":", "a", "r", "X", "O", "c", "z", "t", "n", "F", "ctrl+u", "x", "日", "q"}
+	for seed := range 12 {
+		rng := rand.New(rand.NewPCG(uint64(seed), 7))
+		r := newRig(t, hostilePicture(epoch), 100, 30, func(o *Options) {
+			o.ASCII = seed%4 == 3
+			o.Mouse = true
+		})
+		w, h := 100, 30
+		for range 250 {
+			switch rng.IntN(12) {
+			case 0:
+				w, h = 1+rng.IntN(220), 1+rng.IntN(70)
+				r.m.Update(tea.WindowSizeMsg{Width: w, Height: h})
+			case 1:
+				s := hostilePicture(r.clock)
+				for i := range s.Nodes {
+					s.Nodes[i].State = monitor.NodeState(rng.IntN(9))
+				}
+				put(s, lockOf(r.clock, hostileNames[rng.IntN(len(hostileNames))], monitor.LockState(rng.IntN(10)), tokenA, "9 - ? i 4b"))
+				if rng.IntN(4) == 0 {
+					s.Locks, s.Findings = monitor.Locks{}, nil
+				}
+				r.push(s)
+			case 2:
+				r.wait(time.Duration(rng.IntN(3000)) * time.Millisecond)
+			case 3:
+				r.m.Update(tea.MouseClickMsg{X: rng.IntN(w), Y: rng.IntN(h), Button: tea.MouseLeft})
+			case 4:
+				r.m.Update(tea.PasteMsg{Content: hostileNames[rng.IntN(len(hostileNames))]})
+			default:
+				_, cmd := r.m.Update(keyPress(keys[rng.IntN(len(keys))]))
+				if o, ok := first(cmd).(outcome); ok {
+					r.m.Update(o)
+				}
+			}
+			checkFrame(t, r.m.View().Content, w, h, seed%4 == 3)
+			if t.Failed() {
+				t.Fatalf("seed %d, page %s, %d×%d", seed, r.m.at.view, w, h)
+			}
+		}
+	}
+}
+
+// first is what a single command brings; the others of a batch wait for what
+// does not come.
+func first(cmd tea.Cmd) tea.Msg {
+	if cmd == nil {
+		return nil
+	}
+	return cmd()
+}
