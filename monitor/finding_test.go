@@ -74,16 +74,21 @@ func lockOf(key string, state LockState, tokens ...string) Lock {
 func film(t *testing.T, s *scene, d time.Duration, change func(s *scene, at time.Duration)) (events []Event, last []Finding) {
 	t.Helper()
 	f := newFindings()
+	var counted Locks
+	var counts Counts
 	for at := time.Duration(0); at <= d; at += 250 * time.Millisecond {
 		if change != nil {
 			change(s, at)
 		}
 		now := *s.Snapshot
 		now.At = findingEpoch.Add(at)
-		now.Counts = Counts{}
-		for l := range now.Locks.All() {
-			now.Counts[l.State]++
+		if now.Locks != counted {
+			counted, counts = now.Locks, Counts{}
+			for l := range now.Locks.All() {
+				counts[l.State]++
+			}
 		}
+		now.Counts = counts
 		f.tilt = s.tilt
 		f.guard = nil
 		if g := s.guard; g != nil {

@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"math"
-	"math/rand/v2"
 	"net"
 	"strconv"
 	"strings"
@@ -459,102 +457,6 @@ func TestALifeOfALockIsTold(t *testing.T) {
 			t.Errorf("an ordinary life of a lock raised %s: %s", e.Kind, e.Text)
 		}
 	}
-}
-
-// After a storm the table says what a direct read of all masters says.
-func TestTheTableEqualsADirectReadAfterAStorm(t *testing.T) {
-	servers := labtest.Servers(t, 3)
-	m := watch(t, labtest.Nodes(servers), monitor.Options{ScanEvery: 20 * time.Millisecond})
-	settled(t, m)
-	clients := make([]*redis.Client, len(servers))
-	for i, s := range servers {
-		clients[i] = s.Node().Client(1, 5*time.Second)
-	}
-	defer func() {
-		for _, c := range clients {
-			_ = c.Close()
-		}
-	}()
-	ctx := t.Context()
-	rnd := rand.New(rand.NewPCG(1, 2))
-	for round := range 4 {
-		for range 400 {
-			i, key := rnd.IntN(3), fmt.Sprintf("k%d", rnd.IntN(40))
-			var err error
-			switch rnd.IntN(8) {
-			case 0:
-				err = clients[i].Del(ctx, key).Err()
-			case 1:
-				err = clients[i].Set(ctx, key, fmt.Sprint("t", rnd.IntN(3)), 5*time.Millisecond).Err()
-			case 2:
-				_, err = clients[i].Pipelined(ctx, func(p redis.Pipeliner) error {
-					p.Del(ctx, key)
-					p.RPush(ctx, key, "x")
-					return nil
-				})
-			case 3:
-				err = clients[i].Persist(ctx, key).Err()
-			default:
-				err = clients[i].Set(ctx, key, fmt.Sprint("t", rnd.IntN(3)), time.Hour).Err()
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-		}
-		switch i := rnd.IntN(3); round % 4 {
-		case 0:
-			if err := clients[i].FlushAll(ctx).Err(); err != nil {
-				t.Fatal(err)
-			}
-		case 1:
-			if err := errors.Join(servers[i].Kill(), servers[i].Start()); err != nil {
-				t.Fatal(err)
-			}
-		case 2:
-			for _, c := range clients {
-				if err := c.ClientKillByFilter(ctx, "type", "normal", "skipme", "yes").Err(); err != nil {
-					t.Fatal(err)
-				}
-			}
-		}
-		until(t, m, "what a direct read says", func(s *monitor.Snapshot) bool {
-			got := map[string]string{}
-			for l := range s.Locks.All() {
-				for i, c := range l.Copies {
-					if c.State == monitor.CopyPresent {
-						got[fmt.Sprint(i, l.Key.Raw())] = fmt.Sprint(c.Type, c.Token.Raw(), !c.Expires.IsZero())
-					}
-				}
-			}
-			return maps.Equal(got, direct(t, servers))
-		})
-	}
-}
-
-// direct is what all masters have, read one by one.
-func direct(t *testing.T, servers []*lab.Server) map[string]string {
-	t.Helper()
-	ctx := t.Context()
-	want := map[string]string{}
-	for i, s := range servers {
-		c := s.Node().Client(1, 5*time.Second)
-		keys, err := c.Keys(ctx, "*").Result()
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, key := range keys {
-			typ := c.Type(ctx, key).Val()
-			token := ""
-			if typ == "string" {
-				token = c.Get(ctx, key).Val()
-			}
-			if typ != "none" {
-				want[fmt.Sprint(i, key)] = fmt.Sprint(typ, token, c.PTTL(ctx, key).Val() > 0)
-			}
-		}
-		_ = c.Close()
-	}
-	return want
 }
 
 func TestTheClockOfANodeIsMeasured(t *testing.T) {

@@ -545,10 +545,11 @@ func (t *table) work(at time.Time, budget int) (more bool) {
 // first judges those of the first n locks that have changed before all others.
 func (t *table) first(at time.Time, n int) {
 	now := t.moment(at)
+	// From the end on: who is buried gives its place to one that is later.
 	for k := min(n, len(t.all)) - 1; k >= 0; k-- {
-		if r := t.all[min(k, len(t.all)-1)]; r.dirty {
-			r.dirty = false
-			t.judge(r, now)
+		if k < len(t.all) && t.all[k].dirty {
+			t.all[k].dirty = false
+			t.judge(t.all[k], now)
 		}
 	}
 }

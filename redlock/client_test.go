@@ -814,11 +814,13 @@ func TestInvalidArguments(t *testing.T) {
 func TestWaitingWithoutPolling(t *testing.T) {
 	servers := labtest.Servers(t, 3)
 	for _, s := range servers {
-		if _, err := s.Do(t.Context(), "ACL", "SETUSER", "untold", "on", ">pw", "~*", "+@all", "-client"); err != nil {
-			t.Fatal(err)
+		for user, denied := range map[string]string{"untold": "-client", "old": "-hello"} {
+			if _, err := s.Do(t.Context(), "ACL", "SETUSER", user, "on", ">pw", "~*", "+@all", denied); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
-	for _, user := range []string{"", "untold"} {
+	for _, user := range []string{"", "untold", "old"} {
 		t.Run("user "+user, func(t *testing.T) {
 			opt := patient()
 			opt.Retries, opt.RetryDelay = 1000, 10*time.Hour

@@ -281,10 +281,11 @@ func picture(now time.Time) *monitor.Snapshot {
 	owned.Form = &lockform.Form{Library: "DistributedLock", Owner: safetext.New("web-7 (pid 811)"), TakingAway: "its thread works on until it asks again"}
 	split := *s.Locks.Get("import")
 	split.Form = &lockform.Form{Library: "redsync"}
-	put(s, owned, split)
+	more := []monitor.Lock{owned, split}
 	for i := range 30 {
-		put(s, lock(fmt.Sprintf("job:%03d", i), monitor.LockHeld, tokenB, "20.5 - 20.4 ? 20.3"))
+		more = append(more, lock(fmt.Sprintf("job:%03d", i), monitor.LockHeld, tokenB, "20.5 - 20.4 ? 20.3"))
 	}
+	put(s, more...)
 	s.Findings = fakeFindings(now)
 	event := func(ago time.Duration, level monitor.Level, kind, node, key, text string) {
 		s.Events = append(s.Events, monitor.Event{Seq: uint64(len(s.Events) + 1), At: now.Add(-ago), Level: level, Kind: kind, Node: node, Key: safetext.New(key), Text: safetext.New(text)})
@@ -386,16 +387,17 @@ var hostileNames = []string{
 func hostilePicture(now time.Time) *monitor.Snapshot {
 	s := picture(now)
 	s.Cluster.Name = "prod \x1b[31m\u202e" + strings.Repeat("名", 40)
+	var odd []monitor.Lock
 	for i, name := range hostileNames {
 		l := lockOf(now, name, monitor.LockState(i%9), hostileNames[(i+3)%len(hostileNames)]+"x", "9.8 - 9.7 ? 9.6")
-		put(s, l)
 		s.Events = append(s.Events, monitor.Event{Seq: uint64(100 + i), At: now, Level: monitor.LevelAlarm, Kind: name, Key: l.Key, Text: safetext.New("the lock " + name + " is odd")})
 		s.Findings = append(s.Findings, monitor.Finding{ID: name, Key: l.Key, Node: name, Title: name, Evidence: l.Key, Consequence: name, Remedy: name})
 		l.Form = &lockform.Form{Library: name, Owner: l.Key, Group: l.Key, TakingAway: name, Refused: name}
-		put(s, l)
+		odd = append(odd, l)
 		s.Nodes[i%5].Err = safetext.New("ERR " + name)
 		s.Nodes[i%5].Notes = append(s.Nodes[i%5].Notes, name)
 	}
+	put(s, odd...)
 	s.Nodes[3].Version, s.Nodes[3].Role, s.Nodes[3].Eviction, s.Nodes[3].RunID = hostileNames[0], hostileNames[1], hostileNames[7], hostileNames[6]
 	s.Nodes[0].Name = "日本-\x1b[5mblink"
 	s.Nodes[4].State = monitor.NodeDenied

@@ -3,7 +3,9 @@ package tui
 import (
 	"context"
 	"fmt"
+	"io"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -200,12 +202,13 @@ func TestFits(t *testing.T) {
 				n.Name = fmt.Sprintf("redis-master-%d.example.net", i)
 				s.Nodes = append(s.Nodes, n)
 			}
-			for i, l := range listOf(s.Locks) {
+			all := listOf(s.Locks)
+			for i := range all {
 				for range 8 {
-					l.Copies = append(l.Copies, l.Copies[i%5])
+					all[i].Copies = append(slices.Clip(all[i].Copies), all[i].Copies[i%5])
 				}
-				put(s, l)
 			}
+			put(s, all...)
 			return s
 		}(),
 	}
@@ -219,14 +222,14 @@ func TestFits(t *testing.T) {
 						r.m.Update(tea.WindowSizeMsg{Width: w, Height: h})
 						checkFrame(t, r.m.View().Content, w, h, ascii)
 					}
-					for _, w := range []int{1, 59, 60, 76, 80, 120, 200} {
-						for _, h := range []int{14, 15, 20, 24, 40, 60} {
+					for _, w := range []int{1, 60, 80, 120, 200} {
+						for _, h := range []int{15, 24, 60} {
 							if !ascii || h == 24 {
 								size(w, h)
 							}
 						}
 					}
-					for w := 210; w > 0; w -= 13 { // as when a window is dragged
+					for w := 210; w > 0; w -= 31 { // as when a window is dragged
 						size(w, max(1, w/4))
 					}
 				}
@@ -451,7 +454,10 @@ func TestRemainingTimesTick(t *testing.T) {
 func TestRunIsOverWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var out strings.Builder
-	in, _ := newPipe(t)
+	// Not a file: a terminal that is closed while the library begins to wait for it
+	// is a race of its own.
+	in, end := io.Pipe()
+	defer end.Close()
 	done := make(chan error, 1)
 	go func() {
 		done <- Run(ctx, Options{Source: newFakeSource(picture(epoch)), In: in, Out: &out})

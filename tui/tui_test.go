@@ -19,17 +19,6 @@ import (
 	"redlockctl/monitor"
 )
 
-func newPipe(t *testing.T) (*os.File, *os.File) {
-	t.Helper()
-	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	// The library may still be reading when a test ends, so its end stays open.
-	t.Cleanup(func() { _ = w.Close() })
-	return r, w
-}
-
 // terminal takes what the program writes.
 type terminal struct {
 	mu   sync.Mutex
@@ -84,12 +73,13 @@ func TestAnHour(t *testing.T) {
 		out := &terminal{}
 		acts := &fakeActions{err: errFake}
 		m := newModel(ctx, Options{Source: src, Guard: fakeGuardStatus(time.Now()), Actions: acts, Out: out, FPS: 4}, time.Now)
-		p := newProgram(m, tea.WithInput(nil), tea.WithoutSignals(), tea.WithoutSignalHandler(), tea.WithWindowSize(80, 24),
+		p := newProgram(m, tea.WithFPS(4), tea.WithInput(nil), tea.WithoutSignals(), tea.WithoutSignalHandler(), tea.WithWindowSize(80, 24),
 			tea.WithEnvironment([]string{"TERM=xterm-256color"}))
 		done := make(chan error, 1)
 		go func() { _, err := p.Run(); done <- err }()
 
-		keys := []string{"j", "j", "enter", "k", "s", "tab", "down", "tab", "X", "a", "b", "esc", "?", "esc", "/", "o", "r", "enter", "esc", "space", "space", "G", "g", "esc"}
+		keys := []string{"j", "j", "enter", "k", "s", "tab", "down", "tab", "X", "a", "b", "esc", "?", "esc", "/", "o", "r", "enter", "esc", "space", "space", "G", "g", "esc",
+			"2", "m", "w", "o", "esc", "3", "o", "esc", "4", "j", "f", "5", "j", "6", "7", ":", "g", "tab", "enter", "1", "w", "M"}
 		var after runtime.MemStats
 		grown := func() uint64 {
 			runtime.GC()

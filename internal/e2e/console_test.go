@@ -41,8 +41,12 @@ func TestForceReleaseThroughTheDialog(t *testing.T) {
 	term.text("1")
 	term.keys("Enter")
 	term.until("the lock to be gone", func(string) bool { return c.exists(t, "job:1") == 0 })
+	term.shows("5 copies deleted")
+	time.Sleep(500 * time.Millisecond)
 	term.keys("Escape")
-	term.until("no row of job:1", func(s string) bool { return lineWith(s, "job:1", "5/5") == "" })
+	term.until("no row of job:1", func(s string) bool {
+		return lineWith(s, "job:1", "5/5") == "" && lineWith(s, "copies deleted") == ""
+	})
 
 	phases := auditPhases(t, c.dir, "force-release", "job:1")
 	if strings.Join(phases, " ") != "intent done" {
@@ -61,7 +65,7 @@ func TestCrashFenceRejoin(t *testing.T) {
 	if err := c.servers[1].Kill(); err != nil {
 		t.Fatal(err)
 	}
-	term.shows("DEGRADED", "n2")
+	term.shows("degraded", "n2 down")
 	if err := c.servers[1].Start(lab.BootFence...); err != nil {
 		t.Fatal(err)
 	}

@@ -651,9 +651,6 @@ func (x *explorer) others(s *small, i int) []restartguard.Other {
 // inquest is the one about a node that is closed, with all that was read so far.
 func (x *explorer) inquest(s *small, i int) (*restartguard.Inquest, *restartguard.Evidence) {
 	q := &restartguard.Inquest{N: smallNodes, Quorum: redlock.Quorum(smallNodes), After: x.after}
-	if x.is("early-counts-lost-node") {
-		q.Quorum--
-	}
 	others, st, now := x.others(s, i), s.node[i].state, s.time()
 	if e := q.Evidence(nodeNames[i], st, others, now); now.Before(st.Deadline.Add(x.after - st.Delay)) {
 		return q, e
@@ -669,6 +666,9 @@ func (x *explorer) inquest(s *small, i int) (*restartguard.Inquest, *restartguar
 			t := restartguard.Testimony{Round: question.Round, RunID: smallRuns[k][n.readLife%8], Began: read, Ended: read}
 			if n.readToken != 0 {
 				t.Copies = []restartguard.Copy{{Key: "k", Token: tokenName(n.readToken), Sent: read, Got: read, Left: n.readLeft}}
+				if x.is("early-counts-lost-node") {
+					t.Copies = append(t.Copies, t.Copies[0])
+				}
 			}
 			q.Testify(nodeNames[k], t)
 			q.Confirm(nodeNames[k], others[o].State, read, now)

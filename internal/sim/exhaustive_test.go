@@ -17,7 +17,7 @@ func explore(t *testing.T, cfg Small) Exploration {
 }
 
 func TestNoOrderOfEventsBreaksTheSmallModel(t *testing.T) {
-	models := []Small{{Crashes: 1}, {Flushes: 1, GuardCrashes: 1}, {Crashes: 1, Flushes: 1}, {Crashes: 1, EarlyRejoin: true}}
+	models := []Small{{Crashes: 1}, {Flushes: 1, GuardCrashes: 1}, {Crashes: 1, Flushes: 1}, {Crashes: 1, EarlyRejoin: true}, {Crashes: 2, EarlyRejoin: true}}
 	least := 10_000
 	if raceOn {
 		models, least = models[:2], 1000
@@ -39,6 +39,9 @@ func TestNoOrderOfEventsBreaksTheSmallModel(t *testing.T) {
 func TestTheSmallModelFindsEachWeakness(t *testing.T) {
 	for _, w := range Weaknesses() {
 		t.Run(w.Name, func(t *testing.T) {
+			if raceOn && (w.Name == "from-last-seen" || w.Name == "lift-retried") {
+				t.Skip("takes too many states; the run without the race detector has it")
+			}
 			r := explore(t, w.Model())
 			if r.Trace == nil {
 				t.Fatalf("survives %d states: %s", r.States, w.What)
