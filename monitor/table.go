@@ -301,7 +301,7 @@ func (t *table) read(i int, sentAt, receivedAt time.Time, rows []row) {
 			if t.settled || t.differs(r, i, typ, tok) {
 				r.changed = received
 			}
-		} else if !r.dirty && !r.waits && c.epoch == t.nodes[i].epoch &&
+		} else if !r.dirty && !r.waits && r.tokens[c.token] == tok && c.epoch == t.nodes[i].epoch &&
 			(c.expires == 0) == (expires == 0) && abs(time.Duration(expires-c.expires)) < jitter {
 			c.expires, c.sent = expires, sent
 			continue // nothing that a person would see

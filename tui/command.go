@@ -274,7 +274,7 @@ func (m *model) pickLock(name string) string {
 	if m.at.view != viewOverview && m.at.view != viewLocks {
 		m.goTo(viewLocks)
 	}
-	m.focus = focusLocks
+	m.focusOn(focusLocks)
 	switch {
 	case m.locks.jump(name):
 		return ""

@@ -1,7 +1,6 @@
 package tui
 
 import (
-	"slices"
 	"strings"
 	"time"
 
@@ -14,9 +13,6 @@ const (
 	timelineMost  = 30 * time.Minute
 	timelineLeast = 2 * time.Minute
 )
-
-// guardKinds are the kinds of events that a fence or a restart makes.
-var guardKinds = []string{"fenced", "held", "opened", "restart", "up", "down", "crash", "no quorum", "quorum", "closed", "rejoin", "exposed"}
 
 // guardPage is what became of the nodes over time, what keeps them out now, and
 // the events of fences and rejoins.
@@ -83,7 +79,8 @@ func (m *model) guardPage(h int, now time.Time) []string {
 		var told []string
 		for i := len(m.events.all) - 1; i >= 0 && len(told) < room; i-- {
 			e := &m.events.all[i]
-			if e.Node != "" && e.Level > monitor.LevelInfo && slices.Contains(guardKinds, e.Kind) && (m.events.until == 0 || e.Seq <= m.events.until) {
+			// What is told of a node is of its restarts and fences, but for its clock.
+			if e.Node != "" && e.Level > monitor.LevelInfo && e.Kind != "clock step" && (m.events.until == 0 || e.Seq <= m.events.until) {
 				told = append(told, m.eventView.row(e, m.w, true))
 			}
 		}

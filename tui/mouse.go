@@ -48,6 +48,13 @@ func (m *model) mouse(msg tea.MouseMsg) tea.Cmd {
 	return nil
 }
 
+// focusOn puts the focus of the overview on a table; the other pages have one.
+func (m *model) focusOn(f focus) {
+	if m.at.view == viewOverview {
+		m.focus = f
+	}
+}
+
 func (m *model) click(x, y int) tea.Cmd {
 	if y == m.hits.tabRow {
 		for _, t := range m.hits.tabs {
@@ -58,8 +65,8 @@ func (m *model) click(x, y int) tea.Cmd {
 		return nil
 	}
 	if i, ok := m.hits.locks.at(y); ok && m.locks.top+i < m.locks.len() {
-		again := m.locks.pos == m.locks.top+i && m.focus == focusLocks
-		m.focus = focusLocks
+		again := m.locks.pos == m.locks.top+i && m.mode() == modeLocks
+		m.focusOn(focusLocks)
 		m.locks.place(m.locks.top + i)
 		if again { // a second click is enter
 			return m.enter()
@@ -67,8 +74,8 @@ func (m *model) click(x, y int) tea.Cmd {
 	}
 	if i, ok := m.hits.nodes.at(y); ok && m.nodes.top+i < len(m.nodes.nodes) {
 		name := m.nodes.nodes[m.nodes.top+i].Name
-		again := m.nodes.name == name && m.focus == focusNodes
-		m.focus = focusNodes
+		again := m.nodes.name == name && m.mode()&modeOnNode != 0
+		m.focusOn(focusNodes)
 		m.nodes.name = name
 		if again {
 			return m.enter()

@@ -98,7 +98,10 @@ func (m *model) nodeFacts(n *monitor.Node, w int, now time.Time, events int) []s
 	if n.Persistent {
 		keeps = "persistent (every write is synced)"
 	}
-	add("Data", keeps+", "+count(n.Locks)+" copies of locks")
+	if answers(n.State) {
+		keeps += ", " + count(n.Locks) + " copies of locks"
+	}
+	add("Data", keeps)
 	memory := "eviction " + st.whole(n.Eviction)
 	if n.UsedMemory > 0 {
 		memory = bytesOf(n.UsedMemory) + " used, " + memory

@@ -171,6 +171,15 @@ func (v *nodeView) rows(t *nodeTable, h, w int, now time.Time, f *fenceView, at 
 	return out
 }
 
+// answers tells if what a node said last is of now.
+func answers(s monitor.NodeState) bool {
+	switch s {
+	case monitor.NodeServing, monitor.NodeFenced, monitor.NodeHeld, monitor.NodeLoading, monitor.NodeWrongRole:
+		return true
+	}
+	return false
+}
+
 func (v *nodeView) row(n, fig *monitor.Node, l nodeLayout, w int, now time.Time, f *fenceView, under, block bool) string {
 	st := v.st
 	plain := under && block
@@ -181,8 +190,7 @@ func (v *nodeView) row(n, fig *monitor.Node, l nodeLayout, w int, now time.Time,
 		return p.of(s)
 	}
 	glyph, p := st.node(n.State)
-	answers := n.State == monitor.NodeServing || n.State == monitor.NodeFenced || n.State == monitor.NodeHeld ||
-		n.State == monitor.NodeLoading || n.State == monitor.NodeWrongRole
+	answers := answers(n.State)
 	none := func(w int) string { return paintIf(st.dim, st.padLeft(st.none, w)) }
 	cell := func(w int, ok bool, s func() string) string {
 		switch {

@@ -67,11 +67,8 @@ func (m *model) arrived() tea.Cmd {
 	m.filtering = false
 	m.detail = false
 	m.watchLock()
-	switch m.at.view {
-	case viewLocks:
-		m.focus = focusLocks
-	case viewNodes, viewGuard, viewLab:
-		m.focus = focusNodes
+	if m.at.view == viewFindings {
+		m.findings.goTo(0) // the gravest
 	}
 	return nil
 }

@@ -75,6 +75,9 @@ func TestEscGoesBack(t *testing.T) {
 	}
 	r.press("left") // from a list to the page before it
 	r.where(viewOverview)
+	r.press("7", "1", "X") // the overview's focus is its own
+	r.settle()
+	r.sees("Force-release orders:42 ?")
 }
 
 // The page of a lock is about that lock, also when it is gone.

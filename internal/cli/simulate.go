@@ -29,6 +29,8 @@ type simulateOptions struct {
 	mutant       string
 	list         bool
 	workers      int
+	early        bool
+	exhaustive   bool
 }
 
 // schedules is a number that may be written as 200000, 200_000 or 1e6.
@@ -62,12 +64,19 @@ one schedule, on every machine.
 With the guard it finds nothing. To see that it can find something, take the guard
 away, shorten its delay, or break a rule on purpose: --list-mutants lists the ways.
 What is found is shortened to the few events that matter and printed with the
-command that plays it again. The exit code is then 1.`,
-		Example: "redlockctl simulate --schedules 200000\nredlockctl simulate --without-guard\nredlockctl simulate --delay 0.9\nredlockctl simulate --mutant token-reused",
+command that plays it again. The exit code is then 1.
+
+--exhaustive plays no random schedules but all orders of events of a small model:
+three masters, two clients, two crashes, and variants with FLUSHALL, restarts of the
+guard and early rejoin. It takes a minute or so.`,
+		Example: "redlockctl simulate --schedules 200000\nredlockctl simulate --without-guard\nredlockctl simulate --delay 0.9\nredlockctl simulate --mutant token-reused\nredlockctl simulate --exhaustive",
 		Args:    noArgs,
 		RunE: a.run(func(ctx context.Context, _ []string) error {
 			if o.list {
 				return a.listMutants()
+			}
+			if o.exhaustive {
+				return a.explore(ctx, o)
 			}
 			return a.simulate(ctx, o)
 		}),
@@ -80,6 +89,8 @@ command that plays it again. The exit code is then 1.`,
 	f.StringVar(&o.faults, "faults", "all", "what may go wrong: all, none, or of "+strings.Join(sim.FaultNames(), ","))
 	f.StringVar(&o.mutant, "mutant", "", "break one rule on purpose")
 	f.BoolVar(&o.list, "list-mutants", false, "list the rules that can be broken")
+	f.BoolVar(&o.early, "early-rejoin", false, "guards may open masters before D, where the others prove that no lock needs their votes")
+	f.BoolVar(&o.exhaustive, "exhaustive", false, "visit all states of a small model instead")
 	f.IntVar(&o.workers, "workers", 0, "how many processors to use (0: all); changes nothing in what is found")
 	var names []string
 	for _, m := range sim.Mutants() {
@@ -101,12 +112,14 @@ func (o simulateOptions) config() (sim.Config, error) {
 		return sim.Config{}, errors.New("--delay is the guard's, and there is none with --without-guard")
 	case o.withoutGuard && o.mutant != "":
 		return sim.Config{}, errors.New("--mutant and --without-guard: one at a time")
+	case o.withoutGuard && o.early:
+		return sim.Config{}, errors.New("--early-rejoin is the guard's, and there is none with --without-guard")
 	case o.workers < 0:
 		return sim.Config{}, fmt.Errorf("--workers %d is negative", o.workers)
 	}
 	return sim.Config{
 		Seed: o.seed, Schedules: int64(o.schedules), WithoutGuard: o.withoutGuard, Delay: o.delay, Faults: faults,
-		Mutant: o.mutant, Workers: o.workers,
+		Mutant: o.mutant, Workers: o.workers, EarlyRejoin: o.early,
 	}, nil
 }
 
@@ -159,6 +172,9 @@ func replay(cfg sim.Config, seed uint64) string {
 	if cfg.Mutant != "" {
 		b += " --mutant " + cfg.Mutant
 	}
+	if cfg.EarlyRejoin {
+		b += " --early-rejoin"
+	}
 	return b
 }
 
@@ -166,10 +182,7 @@ func writeSimulation(w io.Writer, cfg sim.Config, r sim.Report) {
 	perSecond := float64(r.Schedules) / max(r.Elapsed.Seconds(), 1e-6)
 	if v := r.Violation; v != nil {
 		fmt.Fprintf(w, "VIOLATION in schedule %d, seed %d: %s\n%s\n\n", v.Played, v.Seed, v.Property, v.About)
-		fmt.Fprintf(w, "%12s  %-3s  %s\n", "TIME", "WHO", "WHAT")
-		for _, l := range v.Trace {
-			fmt.Fprintf(w, "%10.4f s  %-3s  %s\n", l.At.Seconds(), l.Who, l.Text)
-		}
+		writeTrace(w, v.Trace)
 		fmt.Fprintf(w, "\nc is a client, n a master, g a guard, !! the witness. This is the shortest form that was found,\nin %d tries. To play it again:\n\n    %s\n",
 			v.Tries, replay(cfg, v.Seed))
 		return
@@ -177,8 +190,19 @@ func writeSimulation(w io.Writer, cfg sim.Config, r sim.Report) {
 	fmt.Fprintf(w, "%d schedules, no violation (%s, %.0f a second)\n", r.Schedules, r.Elapsed.Round(100*time.Millisecond), perSecond)
 	fmt.Fprintf(w, "%d grants, %d extensions, %d crashes, %d votes forgotten, %d lifts, %d crashes of guards\n",
 		r.Grants, r.Extensions, r.Crashes, r.LostVotes, r.Lifts, r.GuardCrashes)
+	if cfg.EarlyRejoin {
+		fmt.Fprintf(w, "%d lifts were allowed before D\n", r.Early)
+	}
 	if r.Exposed > 0 {
 		fmt.Fprintf(w, "In %d of them a master that was open after a loss (no boot fence, FLUSHALL, eviction, a step of its\nclock) voted again before a guard could close it, and two clients held the lock: only a boot fence, and nobody\nwho flushes, prevents that.\n", r.Exposed)
+	}
+}
+
+// writeTrace writes what happened, for people.
+func writeTrace(w io.Writer, trace []sim.Line) {
+	fmt.Fprintf(w, "%12s  %-3s  %s\n", "TIME", "WHO", "WHAT")
+	for _, l := range trace {
+		fmt.Fprintf(w, "%10.4f s  %-3s  %s\n", l.At.Seconds(), l.Who, l.Text)
 	}
 }
 
@@ -189,6 +213,7 @@ type simulateJSON struct {
 	Limit     int64          `json:"limit"`
 	Guard     bool           `json:"guard"`
 	Delay     float64        `json:"delay"`
+	Early     bool           `json:"early_rejoin,omitempty"`
 	Faults    safetext.Text  `json:"faults"`
 	Mutant    *safetext.Text `json:"mutant,omitempty"`
 	ElapsedMs int64          `json:"elapsed_ms"`
@@ -214,7 +239,7 @@ type lineJSON struct {
 
 func simulateDoc(o simulateOptions, cfg sim.Config, r sim.Report) simulateJSON {
 	doc := simulateJSON{
-		Schema: Schema, Seed: cfg.Seed, Limit: cfg.Schedules, Guard: !cfg.WithoutGuard, Delay: cfg.Delay,
+		Schema: Schema, Seed: cfg.Seed, Limit: cfg.Schedules, Guard: !cfg.WithoutGuard, Delay: cfg.Delay, Early: cfg.EarlyRejoin,
 		Faults: text(cfg.Faults.String()), Mutant: optional(o.mutant), ElapsedMs: ms(r.Elapsed), Stats: r.Stats,
 	}
 	if v := r.Violation; v != nil {

@@ -14,3 +14,28 @@ func TestEarlyRejoinLetsNothingHappen(t *testing.T) {
 		t.Errorf("only %d early rejoins in %d schedules: %+v", r.Early, n, r.Stats)
 	}
 }
+
+// What is forced upon the schedules of a mutant of early rejoin breaks nothing by
+// itself, with early rejoin as it is.
+func TestMutantsOfEarlyRejoinDieOfTheirWeakness(t *testing.T) {
+	n := uint64(few(1500))
+	r := right()
+	r.early.on = true
+	for _, m := range Mutants() {
+		if !m.rules().early.on || m.force == nil {
+			continue
+		}
+		w, p := newWorld(), new(plan)
+		for seed := range n {
+			p.draw(1+seed, AllFaults)
+			m.force(p)
+			if w.run(p, r); w.broken != nil {
+				t.Errorf("%s: seed %d breaks without the mutant: %s", m.Name, 1+seed, w.broken.text)
+				break
+			}
+		}
+		if w.stats.Early == 0 {
+			t.Errorf("%s: no master rejoins early in %d schedules", m.Name, n)
+		}
+	}
+}

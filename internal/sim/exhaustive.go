@@ -40,6 +40,31 @@ type Small struct {
 	States int
 }
 
+// SmallModels are those that can be visited whole within a minute on one core.
+func SmallModels() []Small {
+	return []Small{
+		{Crashes: 1, Flushes: 1}, {Crashes: 1, GuardCrashes: 1}, {Crashes: 2}, {Crashes: 2, EarlyRejoin: true},
+	}
+}
+
+// String says what may happen in the model.
+func (m Small) String() string {
+	s := fmt.Sprintf("%d crashes", m.Crashes)
+	if m.Crashes == 1 {
+		s = "1 crash"
+	}
+	if m.Flushes > 0 {
+		s += fmt.Sprintf(", %d FLUSHALL", m.Flushes)
+	}
+	if m.GuardCrashes > 0 {
+		s += fmt.Sprintf(", %d restart of the guard", m.GuardCrashes)
+	}
+	if m.EarlyRejoin {
+		s += ", early rejoin"
+	}
+	return s
+}
+
 // Exploration is what came of it.
 type Exploration struct {
 	States, Steps int
