@@ -30,7 +30,9 @@ func holds(t *testing.T, models ...Small) {
 }
 
 func TestNoOrderOfEventsBreaksTheSmallModel(t *testing.T) {
-	holds(t, Small{Flushes: 1, GuardCrashes: 1}, Small{Crashes: 1, EarlyRejoin: true})
+	// Not both a flush and a guard that starts again without its memory: whoever
+	// first sees the node after the flush cannot tell that there was one.
+	holds(t, Small{Crashes: 1, EarlyRejoin: true})
 	if !raceOn {
 		holds(t, Small{Crashes: 1})
 	}
