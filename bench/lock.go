@@ -59,7 +59,7 @@ func runLock(b lockBench) error {
 	}
 	rounds, slice := 7, 2*time.Second
 	if b.quick {
-		rounds, slice = 3, 700*time.Millisecond
+		rounds, slice = 3, 550*time.Millisecond
 	}
 	r := &report{}
 	want := func(s string) bool { return b.only == "" || b.only == s }
