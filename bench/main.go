@@ -4,6 +4,7 @@
 //
 //	go run . lock [--quick] [--markdown FILE] [--json FILE] [--only SCENARIO]
 //	go run . monitor [--quick] [--only PART] [--locks N --others N]
+//	go run . screen [--quick] [--locks N]
 //
 // Rounds are interleaved, so that drift of the machine hits all alike; what is
 // printed are medians over the rounds and ratios within a round. Absolute
@@ -21,9 +22,14 @@ func main() {
 		watch(os.Args[2:])
 		return
 	}
+	if len(os.Args) > 1 && os.Args[1] == "screen" {
+		screen(os.Args[2:])
+		return
+	}
 	if len(os.Args) < 2 || os.Args[1] != "lock" {
 		fmt.Fprintln(os.Stderr, "usage: go run . lock [--quick] [--markdown FILE] [--json FILE] [--only SCENARIO]")
 		fmt.Fprintln(os.Stderr, "       go run . monitor [--quick] [--only PART] [--locks N --others N]")
+		fmt.Fprintln(os.Stderr, "       go run . screen [--quick] [--locks N]")
 		os.Exit(2)
 	}
 	fs := flag.NewFlagSet("lock", flag.ExitOnError)

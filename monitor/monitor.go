@@ -12,7 +12,7 @@
 //
 // What they see goes into a pure state (nodes, lock table, clocks, events), from
 // which immutable snapshots are published: as soon as something changes, but not
-// more often than a hundred times a second, and without ever waiting for a
+// more often than two hundred times a second, and without ever waiting for a
 // reader.
 package monitor
 
@@ -82,7 +82,7 @@ func (o Options) withDefaults() (Options, error) {
 }
 
 const (
-	publishEvery = 10 * time.Millisecond  // changes are collected for so long
+	publishEvery = 5 * time.Millisecond   // changes are collected for so long
 	refreshEvery = 250 * time.Millisecond // round trips, clocks: the numbers that always change
 	workMost     = 50 * time.Millisecond  // before a snapshot
 	nudgeEvery   = 50 * time.Millisecond

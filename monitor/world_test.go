@@ -250,7 +250,7 @@ func TestSnapshotsAreCollected(t *testing.T) {
 		m.Note(Event{Kind: "last"})
 		time.Sleep(publishEvery + time.Millisecond)
 		s := m.Snapshot()
-		if n := s.Version - begun; n < 80 || n > 110 {
+		if n := s.Version - begun; n < 150 || n > 210 {
 			t.Errorf("%d snapshots in a second", n)
 		}
 		if e := s.Events[len(s.Events)-1]; e.Kind != "last" || e.At.IsZero() {
