@@ -44,6 +44,7 @@ type watch struct {
 	loading bool
 	foreign string
 	notes   map[string]string
+	minute  Minute // the present one
 }
 
 func newWatch(name, addr string, now time.Time) *watch {
@@ -63,10 +64,9 @@ func readable(s NodeState) bool { return s == NodeServing || s == NodeFenced || 
 func (w *watch) answered(s sight) (restarted bool) {
 	w.probed = true
 	w.RTT = s.received.Sub(s.sent)
-	if len(w.RTTs) >= rttsKept {
-		w.RTTs = w.RTTs[1:]
-	}
-	w.RTTs = append(w.RTTs, w.RTT)
+	// Snapshots share the slice: it is never written again.
+	w.RTTs = append(slices.Clone(w.RTTs[max(0, len(w.RTTs)-rttsKept+1):]), w.RTT)
+	w.measured(s.received, w.RTT, true)
 	for topic, note := range s.notes {
 		w.note(topic, note)
 	}
@@ -84,10 +84,39 @@ func (w *watch) answered(s sight) (restarted bool) {
 }
 
 // failed takes in a probe that brought nothing.
-func (w *watch) failed(state NodeState, err error) {
+func (w *watch) failed(state NodeState, err error, now time.Time) {
 	w.probed = true
+	w.measured(now, 0, false)
 	w.base = state
 	w.Err = safetext.New(sentence(err))
+}
+
+// measured takes a probe into the present minute.
+func (w *watch) measured(now time.Time, rtt time.Duration, answered bool) {
+	m := &w.minute
+	if m.At.IsZero() {
+		m.At = now
+	}
+	for ; now.Sub(m.At) >= time.Minute; w.minute = (Minute{At: m.At.Add(time.Minute)}) {
+		if gap := now.Sub(m.At); gap >= (minutesKept+1)*time.Minute { // nothing was measured for so long
+			w.Minutes, m.At = nil, m.At.Add(gap.Truncate(time.Minute)-time.Minute)
+			*m = Minute{At: m.At}
+			continue
+		}
+		m.Offset = w.clock.estimate(0)
+		w.Minutes = append(slices.Clone(w.Minutes[max(0, len(w.Minutes)-minutesKept+1):]), *m)
+	}
+	if !answered {
+		m.Failed++
+		return
+	}
+	if m.Answered == 0 || rtt < m.Least {
+		m.Least = rtt
+	}
+	m.Answered++
+	m.Most = max(m.Most, rtt)
+	m.sum += rtt
+	m.Mean = m.sum / time.Duration(m.Answered)
 }
 
 func (w *watch) note(topic, text string) {
@@ -109,7 +138,10 @@ func (w *watch) noteList() []string {
 	return out
 }
 
-const rttsKept = 60
+const (
+	rttsKept    = 60
+	minutesKept = 60
+)
 
 func (w *watch) readInfo(info map[string]string) (restarted bool) {
 	if id := info["run_id"]; id != "" {
@@ -205,7 +237,6 @@ func (w *watch) settled() bool { return w.probed && (!readable(w.base) || w.trie
 func (w *watch) snapshot(at time.Duration, locks int) Node {
 	n := w.Node
 	n.Locks = locks
-	n.RTTs = slices.Clone(w.RTTs)
 	n.Notes = w.noteList()
 	n.Offset = w.clock.estimate(at)
 	n.Drift = w.clock.drift()

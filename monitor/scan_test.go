@@ -1,6 +1,7 @@
 package monitor
 
 import (
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -35,6 +36,50 @@ func TestAnAnswerOfAnotherShapeIsRefused(t *testing.T) {
 			t.Errorf("%v: %v", values, rows)
 		}
 	}
+}
+
+// FuzzRows feeds the script's answer with values of any shape and number.
+func FuzzRows(f *testing.F) {
+	f.Add("siisk", "string", int64(1500), int64(3), "abc")
+	f.Add("siis", "none", int64(-2), int64(0), "")
+	f.Add("sii", "hash", int64(math.MaxInt64), int64(math.MinInt64), strings.Repeat("f", 2000))
+	f.Add("nsab", "", int64(0), int64(0), "x")
+	f.Fuzz(func(t *testing.T, shape, typ string, pttl, length int64, prefix string) {
+		var values []any
+		ints, texts := 0, 0
+		for _, c := range shape {
+			switch c {
+			case 'i':
+				values = append(values, []int64{pttl, length}[ints%2])
+				ints++
+			case 's':
+				values = append(values, []string{typ, prefix}[texts%2])
+				texts++
+			case 'a':
+				values = append(values, []any{typ})
+			case 'b':
+				values = append(values, true)
+			default:
+				values = append(values, nil)
+			}
+		}
+		keys := make([]string, max(1, len(values)/4))
+		for i := range keys {
+			keys[i] = prefix
+		}
+		rows, err := parseRows(keys, values)
+		if err != nil {
+			return
+		}
+		r := newRig(1, time.Minute)
+		r.table.read(0, r.now, r.now, rows)
+		r.refresh(r.now)
+		for l := range r.view().All() {
+			if len(l.Copies[0].Token.Raw()) > fieldsLen || l.Copies[0].Expires.After(r.now.Add(101*365*24*time.Hour)) {
+				t.Errorf("%+v", l)
+			}
+		}
+	})
 }
 
 func FuzzParseInfo(f *testing.F) {

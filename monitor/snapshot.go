@@ -109,16 +109,27 @@ type Node struct {
 
 	Locks int // copies of locks on this node
 
-	RTT    time.Duration   // last round trip
-	RTTs   []time.Duration // the latest, oldest first, at most 60
-	Offset Estimate        // of its clock to ours
-	Drift  Drift
+	RTT  time.Duration   // last round trip
+	RTTs []time.Duration // the latest, oldest first, at most 60
+	// Minutes are the last whole minutes, oldest first, at most 60.
+	Minutes []Minute
+	Offset  Estimate // of its clock to ours
+	Drift   Drift
 
 	// Notes are shortcomings of what can be seen of this node: "scripts denied:
 	// reading by MULTI".
 	Notes []string
 
 	Facts Facts // what the server says of its settings and its past
+}
+
+// Minute is what was measured of a node in one minute.
+type Minute struct {
+	At                time.Time     // its beginning
+	Answered, Failed  int           // probes
+	Least, Mean, Most time.Duration // of the round trips
+	Offset            Estimate      // of its clock to ours, at the end
+	sum               time.Duration
 }
 
 // Estimate is a clock offset with the bound that the round trip leaves.

@@ -73,7 +73,7 @@ func (w *world) failed(i int, err error, now time.Time) (changed bool) {
 	if w.excused(err, now) {
 		return false
 	}
-	w.nodes[i].failed(stateOf(err), err)
+	w.nodes[i].failed(stateOf(err), err, now)
 	return w.restate(i, now)
 }
 
