@@ -103,8 +103,14 @@ func TestLifeOfALockByHand(t *testing.T) {
 	if _, err := b.Extend(t.Context(), "job", lock.Token(), 50*time.Second); err != nil {
 		t.Error(err)
 	}
-	if ms := b.do(0, "PTTL", "job").(int64); ms <= 30_000 {
-		t.Errorf("after the extension %d ms are left on n1", ms)
+	extended := 0 // on a quorum at least: an extension does not wait for the last node
+	for i := range b.servers {
+		if b.do(i, "PTTL", "job").(int64) > 30_000 {
+			extended++
+		}
+	}
+	if extended < 2 {
+		t.Errorf("the extension reached %d of 3 nodes", extended)
 	}
 	results, err := b.Release(t.Context(), "job", lock.Token())
 	if err != nil || len(results) != 3 || b.copies("job") != "- - -" {
