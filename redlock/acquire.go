@@ -12,9 +12,10 @@ import (
 )
 
 // newToken draws the name of one grant: 18 random bytes, and two with a note to
-// those who wait for the resource, as 27 characters. It names one attempt: a
-// retry draws anew, since a release of the attempt before it that comes late
-// would otherwise delete its copies.
+// those who wait for the resource, as 27 characters; the package documentation
+// says why so many are enough. It names one attempt: a retry draws anew, since a
+// release of the attempt before it that comes late would otherwise delete its
+// copies.
 func newToken(n note) string {
 	var b [tokenBytes]byte
 	_, _ = crand.Read(b[:]) // never fails
@@ -138,6 +139,7 @@ type run struct {
 	over            atomic.Bool   // failed: what was not sent yet need not be
 	reads           *numbers      // of fencing; nil where none are wanted
 	unfenced        error         // why it was granted in vain: it got no fencing token
+	slept           time.Duration // what the client's suspended said before the start
 	decided         chan struct{} // has room for one
 
 	mu      sync.Mutex
@@ -155,6 +157,7 @@ func (c *Client) attempt(ctx context.Context, resource, token string, ttl time.D
 		copies: make([]remnant, len(c.nodes)), decided: make(chan struct{}, 1),
 	}
 	terms.N, terms.TTL, terms.Drift, terms.Wait = len(c.nodes), ttl, c.opt.Drift(ttl), c.opt.wait(ttl)
+	r.slept = c.suspended()
 	terms.Start = time.Now()
 	machine, send := Begin(terms)
 	r.machine = machine
@@ -265,7 +268,7 @@ func (r *run) remnants() (copies []remnant, all bool) {
 func (r *run) lock() *Lock {
 	return &Lock{
 		client: r.client, resource: r.resource, token: r.token, ttl: r.machine.terms.TTL,
-		until: r.machine.Until(), results: r.results, runs: []*run{r},
+		until: r.machine.Until(), slept: r.slept, results: r.results, runs: []*run{r},
 		copies: make([]remnant, len(r.copies)),
 	}
 }

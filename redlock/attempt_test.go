@@ -195,7 +195,7 @@ func checkAttempt(t *rapid.T, begin func(Terms) stepper) error {
 			send, _ = a.Cancel()
 		default:
 			node := rapid.IntRange(0, terms.N-1).Draw(t, "node")
-			status := rapid.SampledFrom([]Status{StatusOK, StatusOK, StatusHeld, StatusAbsent, StatusDown, StatusSlow, StatusFenced, StatusSkipped, StatusProtocol}).Draw(t, "status")
+			status := rapid.SampledFrom([]Status{StatusOK, StatusOK, StatusHeld, StatusAbsent, StatusDown, StatusSlow, StatusFenced, StatusSkipped, StatusProtocol, StatusDenied}).Draw(t, "status")
 			send, _ = a.Answer(node, status, now)
 			if before == VerdictPending && first[node] == StatusUnanswered {
 				first[node] = status

@@ -20,6 +20,8 @@ type Client struct {
 	watcher *watcher
 	token   func(note) string // draws one
 	closing chan struct{}     // closed when Close is called
+	// suspended is for how long the machine has slept since it was started.
+	suspended func() time.Duration
 
 	mu     sync.Mutex
 	closed bool
@@ -56,7 +58,7 @@ func New(nodes []*Node, opt Options) (*Client, error) {
 // newClient opens a client over any kind of wire and tap.
 func newClient(nodes []*Node, opt Options, to func(*Node) wire, tapTo func(*Node) tap) *Client {
 	c := &Client{
-		nodes: slices.Clone(nodes), opt: opt, token: newToken,
+		nodes: slices.Clone(nodes), opt: opt, token: newToken, suspended: suspended,
 		streams: make([]*stream, len(nodes)), closing: make(chan struct{}),
 		warm: newWarmth(len(nodes)),
 	}
@@ -166,17 +168,19 @@ func (c *Client) ask(proto call, stop <-chan struct{}, enough func([]NodeResult)
 	c.send(proto)
 	timer := time.NewTimer(c.opt.NodeTimeout)
 	defer timer.Stop()
+	late := false
 	select {
 	case <-g.done:
 	case <-timer.C:
+		late = true
 	case <-stop:
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	decided := g.ended
+	late = late && !g.ended
 	g.ended = true // later answers do not count
 	for i := range g.results {
-		if r := &g.results[i]; r.Status == StatusUnanswered && !decided {
+		if r := &g.results[i]; r.Status == StatusUnanswered && late {
 			r.Status, r.Err = StatusSlow, fmt.Errorf("no answer within %s", c.opt.NodeTimeout)
 		}
 	}

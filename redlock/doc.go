@@ -12,6 +12,10 @@
 //	defer lock.Release(ctx)
 //	… work, as long as lock.Valid(time.Now()) …
 //
+// Work of unknown length is done under [Lock.Keep], which extends the lock and has
+// a context that ends with it. Work on something that can check a number is done
+// with [Client.AcquireFenced]. Whatever fails says why of each node: see [Error].
+//
 // # The algorithm
 //
 // An attempt draws a fresh token, reads the monotonic clock, and sends
@@ -25,6 +29,23 @@
 // A release compares the token and deletes, an extension compares the token and
 // sets the TTL anew, each as a script on every node. Neither needs to know
 // anything but the resource and the token.
+//
+// The names and the commands are those of the Redlock specification, so that a
+// lock of this package and one of another library on the same key exclude each
+// other.
+//
+// # Tokens
+//
+// A token is 27 characters: 18 bytes from crypto/rand and two that are a note to
+// those who wait (see below), in base64url. Each attempt draws one, just before
+// its SET, so that no late message of one attempt can touch the copies of another.
+// Only two tokens of the same resource that are about at the same time must
+// differ. Of n drawn, 144 random bits give two that are the same with a
+// probability below n²/2^145: after a thousand million attempts on one resource in
+// each second for a century (n < 2^62) less than one in two million, whichever of
+// them were about together. The note is no part of that argument. It is not
+// believed in either: what it says can only make a waiter early or late. The 20
+// bytes of other clients spend these 16 bits on chance, where they buy nothing.
 //
 // # Waiting
 //
@@ -49,9 +70,11 @@
 //   - A token names one attempt. A retry draws a new one.
 //   - On a node, requests travel in order on one connection, so that no SET
 //     arrives behind its own release. A connection on which a reply failed to
-//     come is thrown away, and nothing is ever sent twice.
-//   - A node that does not answer within its timeout counts as failed, one that
-//     keeps failing is not asked for a while; both count in N.
+//     come is thrown away, by a reset, so that the operating system does not
+//     deliver later what the network has lost; and nothing is ever sent twice.
+//   - A node that does not answer within its timeout counts as failed, as does one
+//     that refuses (it is fenced, it is loading, the user lacks a right), and one
+//     that keeps failing is not asked for a while; all count in N.
 //   - No request blocks its caller longer than its timeouts, however many nodes
 //     hang, and none costs a goroutine. A full queue is a failed node.
 //   - An extension counts only with a quorum, and before the validity that it
@@ -60,10 +83,51 @@
 //   - A release is sent although the caller's context is over, and one that a
 //     node did not hear of is sent again when the node answers.
 //   - Validity is counted on the monotonic clock from before the first request,
-//     and expiry is left to the nodes (PX); no wall clock decides anything.
+//     and expiry is left to the nodes (PX); no wall clock decides anything. On
+//     Linux a sleep of the machine, for which that clock stands still, counts too.
 //
 // The decision itself, [Attempt], is a pure step machine without clock,
 // goroutine or connection.
+//
+// # Fencing tokens
+//
+// A fencing token is a number that grows with each grant of a resource. The
+// holder sends it along with whatever it does to the resource, which refuses a
+// number lower than the highest it has seen: so it turns away a holder that was
+// paused and does not know yet that its lock has ended. It is what Redlock
+// lacks by itself, and costs one round trip more: see [Client.AcquireFenced].
+//
+// Behind the SET of each node goes a read of the counter that the node keeps
+// for the resource, and of the node's clock in microseconds. When the attempt
+// is granted, and a quorum of nodes that gave their vote have also told their
+// numbers, the token is the greatest of all those numbers plus one. It is then
+// written to all nodes, each of which takes it only where the lock's own token
+// still is and no higher number stands. With a quorum of those the grant is
+// confirmed; without, it is released.
+//
+// Let grant 1 be confirmed before grant 2, with tokens t1 and t2. The nodes W
+// that took t1 and the nodes R whose vote and number grant 2 counts are quorums,
+// so they share a node x. On x the copy of grant 1 was there when t1 was
+// written, and the SET of grant 2 found no copy. If the SET of grant 2 came
+// later, then its read, behind it on the same connection, came after t1 was
+// written: t2 > t1. If it came earlier, the copy of grant 2 had gone again
+// before grant 1 voted on x, so grant 2 had ended or expired before grant 1 was
+// confirmed, and was not confirmed after it. (Who deletes copies by force ends this
+// argument, as exclusion itself.)
+//
+// That x must have kept its memory. A node that lost it while the restart guard
+// watches votes again only after every grant that it knew of has ended. Two
+// things carry the numbers over such a loss. The write goes to all nodes, and
+// waits for one more than a quorum where that many answer, so that W and R share
+// a second node. And a token is never below the clock of any node in R: tokens
+// run with the time, a grant adds one microsecond and takes longer than that, so
+// after a loss of the memory of all masters the numbers still grow, as long as
+// the clocks of the masters agree better than the time that has passed since
+// the last grant before (for a loss of which the guard knows: better than D).
+// For the same reason a counter that nobody has used for a day may expire.
+//
+// Tokens stay below 2^53 until the year 2255, so that every language can hold
+// them in a float.
 //
 // # What it cannot promise
 //
@@ -74,5 +138,5 @@
 // that is paused after its last look at the clock, or that ignores the validity,
 // acts on a lock that it no longer has: only the resource itself can turn it
 // away then, by checking a fencing token. A copy on a node that could not be
-// reached for its release stays there until its TTL ends.
+// reached for its release, or refused it, stays there until its TTL ends.
 package redlock

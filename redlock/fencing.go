@@ -8,47 +8,8 @@ import (
 	"time"
 )
 
-// A fencing token is a number that grows with each grant of a resource. The
-// holder sends it along with whatever it does to the resource, which refuses a
-// number lower than the highest it has seen: so it turns away a holder that was
-// paused and does not know yet that its lock has ended. It is what Redlock
-// lacks by itself.
-//
-// # How it is drawn
-//
-// Behind the SET of each node goes a read of the counter that the node keeps
-// for the resource, and of the node's clock in microseconds. When the attempt
-// is granted, and a quorum of nodes that gave their vote have also told their
-// numbers, the token is the greatest of all those numbers plus one. It is then
-// written to all nodes, each of which takes it only where the lock's own token
-// still is and no higher number stands. With a quorum of those the grant is
-// confirmed; without, it is released. That is one round trip more than a lock
-// without it.
-//
-// # Why it grows
-//
-// Let grant 1 be confirmed before grant 2, with tokens t1 and t2. The nodes W
-// that took t1 and the nodes R whose vote and number grant 2 counts are quorums,
-// so they share a node x. On x the copy of grant 1 was there when t1 was
-// written, and the SET of grant 2 found no copy. If the SET of grant 2 came
-// later, then its read, behind it on the same connection, came after t1 was
-// written: t2 > t1. If it came earlier, the copy of grant 2 had gone again
-// before grant 1 voted on x, so grant 2 had ended or expired before grant 1 was
-// confirmed, and was not confirmed after it.
-//
-// That x must have kept its memory. A node that lost it while the restart guard
-// watches votes again only after every grant that it knew of has ended. Two
-// things carry the numbers over such a loss. The write goes to all nodes, and
-// waits for one more than a quorum where that many answer, so that W and R share
-// a second node. And a token is never below the clock of any node in R: tokens
-// run with the time, a grant adds one microsecond and takes longer than that, so
-// after a loss of the memory of all masters the numbers still grow, as long as
-// the clocks of the masters agree better than the time that has passed since
-// the last grant before (for a loss of which the guard knows: better than D).
-// For the same reason a counter that nobody has used for a day may expire.
-//
-// Tokens stay below 2^53 until the year 2255, so that every language can hold
-// them in a float.
+// How fencing tokens are drawn, and why they grow, is in the package
+// documentation.
 
 // fencingTTL is how long a counter outlives the last grant of its resource.
 const fencingTTL = 24 * time.Hour
@@ -80,16 +41,18 @@ type numbers struct {
 	need   int                 // numbers that are enough
 	counts func(node int) bool // tells if a node's number counts; nil: all do
 
-	mu     sync.Mutex
-	ok     []bool
-	values []uint64
-	left   int
-	done   bool
+	mu      sync.Mutex
+	ok      []bool
+	values  []uint64
+	results []NodeResult
+	left    int
+	done    bool
 }
 
 func newNumbers(n, need int, counts func(node int) bool) *numbers {
 	return &numbers{
-		ready: make(chan struct{}, 1), need: need, counts: counts, ok: make([]bool, n), values: make([]uint64, n), left: n,
+		ready: make(chan struct{}, 1), need: need, counts: counts, left: n,
+		ok: make([]bool, n), values: make([]uint64, n), results: make([]NodeResult, n),
 	}
 }
 
@@ -97,6 +60,9 @@ func (f *numbers) answered(a answer) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.left--
+	if !f.done {
+		f.results[a.node] = a.NodeResult
+	}
 	if a.Status == StatusOK && (f.counts == nil || f.counts(a.node)) {
 		f.ok[a.node], f.values[a.node] = true, a.number
 	}
@@ -139,6 +105,25 @@ func (r *run) voted(node int) bool {
 	return r.copies[node].voted
 }
 
+// blame puts what nodes answered to the reading or writing of numbers in the
+// place of the yes that they gave to the lock.
+func (r *run) blame(f *numbers) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for i, said := range f.results {
+		at := &r.results[i]
+		switch {
+		case at.Status != StatusOK || said.Status == StatusOK:
+		case said.Status == StatusUnanswered:
+			at.Status = StatusSlow
+		default:
+			at.Status, at.Err = said.Status, said.Err
+		}
+	}
+}
+
 // askNumbers sends the reads of the fencing numbers behind the SETs of a run.
 // On each node the answer to the SET comes first, so that it is known then if
 // the number counts.
@@ -155,6 +140,7 @@ func (r *run) draw() (uint64, error) {
 	by := time.Now().Add(c.opt.wait(r.machine.terms.TTL))
 	ok, values := r.reads.wait(by)
 	if count(ok) < quorum {
+		r.blame(r.reads)
 		return 0, errFencing
 	}
 	var token uint64
@@ -181,11 +167,12 @@ func (r *run) draw() (uint64, error) {
 			highest = max(highest, v)
 		}
 		switch {
-		case !time.Now().Before(r.machine.Until()):
+		case !time.Now().Add(sleptSince(r.slept, c.suspended)).Before(r.machine.Until()):
 			return 0, ErrExpired
 		case taken >= quorum:
 			return token, nil
 		case highest == token:
+			r.blame(writes)
 			return 0, errFencing
 		}
 		token = highest

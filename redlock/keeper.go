@@ -69,8 +69,6 @@ const (
 	// keepLook is how often a keeper looks at the clock at least: a timer does not
 	// run while the machine sleeps.
 	keepLook = time.Second
-	// keepSlept is the shortest sleep of the machine that is taken for one.
-	keepSlept = time.Millisecond
 )
 
 // keeping is what a [Keeper] decides, as a pure step machine: no clock, no
@@ -228,20 +226,19 @@ func (e lostError) Error() string {
 // answers after a look at the clocks, so that a holder that was stopped and asks
 // before it acts is told the truth at once. A holder that only waits for Done is
 // told by a timer, at the end of validity, or within a second after a sleep of
-// the machine. Sleeps between the lock's acquisition and [Lock.Keep], the pause
-// of a virtual machine, and sleeps on other systems than Linux are not noticed.
+// the machine. The pause of a virtual machine, and sleeps on other systems than
+// Linux, are not noticed.
 type Keeper struct {
-	lock      *Lock
-	suspended func() time.Duration // for how long the machine has slept since it was started
-	ctx       context.Context
-	cancel    context.CancelCauseFunc // of ctx
-	halt      context.CancelFunc      // of the goroutine, and of its extension
-	done      chan struct{}           // closed when the goroutine has ended
-	changes   chan KeeperState
+	lock    *Lock
+	ctx     context.Context
+	cancel  context.CancelCauseFunc // of ctx
+	halt    context.CancelFunc      // of the goroutine, and of its extension
+	done    chan struct{}           // closed when the goroutine has ended
+	changes chan KeeperState
 
 	mu      sync.Mutex
 	machine keeping
-	slept   time.Duration // what suspended said before the validity began
+	slept   time.Duration // by the machine, before the validity was known
 	timer   *time.Timer   // for the end of validity
 }
 
@@ -249,9 +246,7 @@ type Keeper struct {
 // [Keeper.Release] or the loss of the lock; one of the two must be called. Only
 // one keeper should keep a lock, and nobody else should extend or release it
 // meanwhile. A lock that is not valid any more is [Lost] from the beginning.
-func (l *Lock) Keep(opt KeepOptions) *Keeper { return l.keep(opt, suspended) }
-
-func (l *Lock) keep(opt KeepOptions, suspended func() time.Duration) *Keeper {
+func (l *Lock) Keep(opt KeepOptions) *Keeper {
 	if opt.TTL == 0 {
 		opt.TTL = l.TTL()
 	}
@@ -262,7 +257,7 @@ func (l *Lock) keep(opt KeepOptions, suspended func() time.Duration) *Keeper {
 		opt.Context = context.Background()
 	}
 	k := &Keeper{
-		lock: l, suspended: suspended, slept: suspended(),
+		lock: l, slept: l.client.suspended(), // before Until
 		done: make(chan struct{}), changes: make(chan KeeperState, 1),
 		machine: keeping{
 			resource: l.Resource(), ttl: opt.TTL, allowance: l.client.opt.Drift(opt.TTL),
@@ -369,12 +364,7 @@ func (k *Keeper) look() { k.update(k.machine.expire) }
 // has missed since the validity began. k.mu is held.
 func (k *Keeper) now() time.Time { return time.Now().Add(k.asleep()) }
 
-func (k *Keeper) asleep() time.Duration {
-	if d := k.suspended() - k.slept; d >= keepSlept {
-		return d
-	}
-	return 0
-}
+func (k *Keeper) asleep() time.Duration { return sleptSince(k.slept, k.lock.client.suspended) }
 
 // update lets the machine take a step, and tells whoever has to know.
 func (k *Keeper) update(step func(now time.Time)) {
@@ -438,7 +428,7 @@ func (k *Keeper) run(halted context.Context) {
 // extend makes one extension. The end of validity does not wait for it: there is
 // a timer for that, which gives it up.
 func (k *Keeper) extend(halted context.Context) {
-	slept := k.suspended() // before the first request, as the validity is counted
+	slept := k.lock.client.suspended() // before the first request, as the validity is counted
 	err := k.lock.Extend(halted, k.machine.ttl)
 	until := k.lock.Until()
 	k.update(func(now time.Time) {

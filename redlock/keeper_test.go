@@ -6,14 +6,10 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 )
-
-// awake is a machine that never slept.
-func awake() time.Duration { return 0 }
 
 // kept runs a test of a keeper over 3 masters in virtual time. The bubble fails
 // it if a goroutine is left behind.
@@ -22,7 +18,7 @@ func kept(t *testing.T, ttl time.Duration, opt KeepOptions, test func(t *testing
 	inMemory(t, 3, func(t *testing.T, nodes []*memNode, c *Client) {
 		l := mustAcquire(t, c, ttl)
 		synctest.Wait() // for the nodes beyond the quorum
-		k := l.keep(opt, awake)
+		k := l.Keep(opt)
 		defer k.Stop()
 		test(t, nodes, l, k)
 	})
@@ -171,16 +167,16 @@ func endsWithTheValidity(t *testing.T, keep func(*Lock) *Keeper) (err error) {
 }
 
 func TestKeeperEndsWithTheValidity(t *testing.T) {
-	if err := endsWithTheValidity(t, func(l *Lock) *Keeper { return l.keep(KeepOptions{}, awake) }); err != nil {
+	if err := endsWithTheValidity(t, func(l *Lock) *Keeper { return l.Keep(KeepOptions{}) }); err != nil {
 		t.Error(err)
 	}
 	for name, twin := range map[string]func(*Lock) *Keeper{
 		"a context that ends with the TTL": func(l *Lock) *Keeper {
 			l.until = l.until.Add(l.client.opt.Drift(l.ttl))
-			return l.keep(KeepOptions{}, awake)
+			return l.Keep(KeepOptions{})
 		},
 		"nobody but the extension looks at the clock": func(l *Lock) *Keeper {
-			k := l.keep(KeepOptions{}, awake)
+			k := l.Keep(KeepOptions{})
 			k.mu.Lock()
 			defer k.mu.Unlock()
 			k.timer.Stop()
@@ -317,20 +313,11 @@ func TestKeeperMaxExtensions(t *testing.T) {
 func TestKeeperAfterASleep(t *testing.T) {
 	asleep := func(t *testing.T, test func(t *testing.T, nodes []*memNode, l *Lock, k *Keeper, sleep func(time.Duration))) {
 		inMemory(t, 3, func(t *testing.T, nodes []*memNode, c *Client) {
-			var mu sync.Mutex
-			slept := time.Hour // before all this
+			sleep := sleepy(c)
 			l := mustAcquire(t, c, 30*time.Second)
-			k := l.keep(KeepOptions{}, func() time.Duration {
-				mu.Lock()
-				defer mu.Unlock()
-				return slept
-			})
+			k := l.Keep(KeepOptions{})
 			defer k.Stop()
-			test(t, nodes, l, k, func(d time.Duration) {
-				mu.Lock()
-				defer mu.Unlock()
-				slept += d
-			})
+			test(t, nodes, l, k, sleep)
 		})
 	}
 	asleep(t, func(t *testing.T, nodes []*memNode, l *Lock, k *Keeper, sleep func(time.Duration)) {
@@ -359,8 +346,8 @@ func TestKeeperAfterASleep(t *testing.T) {
 		time.Sleep(time.Second)
 		until := l.Until()
 		sleep(15 * time.Second)
-		if got := until.Sub(k.Until()); got != 15*time.Second {
-			t.Errorf("a sleep of 15s made the validity %s shorter", got)
+		if got := until.Sub(k.Until()); got != 15*time.Second || !l.Until().Equal(k.Until()) {
+			t.Errorf("a sleep of 15s made the validity %s shorter, and that of the lock %s", got, until.Sub(l.Until()))
 		}
 		time.Sleep(keepLook + 1) // it is extended as soon as the keeper has noticed
 		if !l.Until().After(until) || !k.Until().Equal(l.Until()) || k.State() != Held {
@@ -393,7 +380,7 @@ func TestKeeperIsNotHeldUpByNobodyListening(t *testing.T) {
 
 func TestKeeperOfALockThatIsOver(t *testing.T) {
 	check := func(t *testing.T, l *Lock, kind error) {
-		k := l.keep(KeepOptions{}, awake)
+		k := l.Keep(KeepOptions{})
 		defer k.Stop()
 		cause := context.Cause(k.Context())
 		if k.State() != Lost || !errors.Is(cause, ErrLost) || !errors.Is(cause, kind) {
@@ -421,7 +408,7 @@ func TestKeeperKeepsTheLockWhenTheWorkIsCancelled(t *testing.T) {
 		l := mustAcquire(t, c, 30*time.Second)
 		stop := errors.New("enough")
 		parent, cancel := context.WithCancelCause(context.WithValue(t.Context(), key{}, 7))
-		k := l.keep(KeepOptions{Context: parent}, awake)
+		k := l.Keep(KeepOptions{Context: parent})
 		defer k.Stop()
 		if _, bounded := k.Context().Deadline(); bounded || k.Context().Value(key{}) != 7 {
 			t.Error("the context is not the parent's")
@@ -645,7 +632,7 @@ func TestKeepersExclude(t *testing.T) {
 			if twin != nil {
 				twin(l)
 			}
-			k := l.keep(KeepOptions{}, awake)
+			k := l.Keep(KeepOptions{})
 			defer k.Stop()
 			select {
 			case <-k.Context().Done():

@@ -16,7 +16,8 @@ type Lock struct {
 
 	mu       sync.Mutex
 	ttl      time.Duration
-	until    time.Time
+	until    time.Time     // the machine has not slept since
+	slept    time.Duration // this, in all
 	results  []NodeResult
 	released bool
 	lost     bool
@@ -39,19 +40,23 @@ func (l *Lock) TTL() time.Duration {
 
 // Until is the end of validity, on the monotonic clock: start of the attempt +
 // TTL − drift allowance. Nothing must be done in the name of the lock from
-// then on.
+// then on. While the machine sleeps that clock stands still on Linux, and those
+// of the masters do not: when it has slept, the end is earlier by as much.
 func (l *Lock) Until() time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.until
+	return l.end()
 }
+
+// end is Until; l.mu is held.
+func (l *Lock) end() time.Time { return l.until.Add(-sleptSince(l.slept, l.client.suspended)) }
 
 // Valid tells if the lock may be relied upon at now: it was not released, no
 // extension has found it lost, and its validity runs.
 func (l *Lock) Valid(now time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return !l.released && !l.lost && now.Before(l.until)
+	return !l.released && !l.lost && now.Before(l.end())
 }
 
 // Nodes are the results of the nodes when the lock was decided, by the
@@ -72,7 +77,7 @@ func (l *Lock) Nodes() []NodeResult {
 func (l *Lock) Extend(ctx context.Context, ttl time.Duration) error {
 	const op = "extend"
 	l.mu.Lock()
-	until, gone := l.until, l.released || l.lost
+	until, gone := l.end(), l.released || l.lost
 	l.mu.Unlock()
 	if gone {
 		return &Error{Op: op, Resource: l.resource, Kind: ErrNotHeld}
@@ -93,8 +98,8 @@ func (l *Lock) Extend(ctx context.Context, ttl time.Duration) error {
 		// Meanwhile. The release is behind the extension on every node.
 		return &Error{Op: op, Resource: l.resource, Kind: ErrNotHeld, Nodes: r.results}
 	}
-	if u := r.machine.Until(); u.After(l.until) {
-		l.until = u
+	if u := r.machine.Until(); u.After(l.end()) {
+		l.until, l.slept = u, r.slept
 	}
 	l.ttl, l.results = r.machine.terms.TTL, r.results
 	return nil

@@ -52,6 +52,40 @@ func TestValidityCountsFromBeforeTheFirstRequest(t *testing.T) {
 	})
 }
 
+// TestSleepOfTheMachine: the monotonic clock stands still meanwhile, and the
+// copies expire all the same.
+func TestSleepOfTheMachine(t *testing.T) {
+	inMemory(t, 3, func(t *testing.T, nodes []*memNode, c *Client) {
+		sleep := sleepy(c)
+		l := mustAcquire(t, c, 10*time.Second)
+		until := l.Until()
+		sleep(shortestSleep - 1) // by the grain of the clocks
+		if !l.Until().Equal(until) {
+			t.Error("a sleep that was none")
+		}
+		sleep(6 * time.Second)
+		if got := until.Sub(l.Until()).Round(time.Millisecond); got != 6001*time.Millisecond || !l.Valid(time.Now()) {
+			t.Errorf("the validity is %s shorter, valid %t", got, l.Valid(time.Now()))
+		}
+		if err := l.Extend(t.Context(), 10*time.Second); err != nil || !l.Until().Equal(until) {
+			t.Errorf("extended until %s after the end before: %v", l.Until().Sub(until), err)
+		}
+		sleep(9 * time.Second)
+		k := l.Keep(KeepOptions{}) // that was slept before counts too
+		defer k.Stop()
+		if !k.Until().Equal(until.Add(-9 * time.Second)) {
+			t.Errorf("kept until %s before the end", until.Sub(k.Until()))
+		}
+		sleep(898 * time.Millisecond)
+		if l.Valid(time.Now()) || k.State() != Lost {
+			t.Errorf("valid after a sleep beyond the validity, and %s", k.State())
+		}
+		if err := l.Extend(t.Context(), 10*time.Second); !errors.Is(err, ErrExpired) {
+			t.Errorf("extended after it: %v", err)
+		}
+	})
+}
+
 func TestNobodyWaitsForHungNodes(t *testing.T) {
 	inMemory(t, 5, func(t *testing.T, nodes []*memNode, c *Client) {
 		nodes[0].hang()

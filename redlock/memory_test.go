@@ -8,6 +8,7 @@ import (
 	"os"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -327,6 +328,8 @@ func (l *memLink) expect(by time.Time) {
 	l.poke()
 }
 
+func (l *memLink) abort() { l.close() }
+
 func (l *memLink) close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -354,7 +357,7 @@ func wired(t testing.TB, nodes []*memNode, opt Options, twist func(*memNode) fun
 		}
 		by[named[i]] = nodes[i]
 	}
-	return newClient(named, opt, func(n *Node) wire {
+	c := newClient(named, opt, func(n *Node) wire {
 		w := memWire{node: by[n]}
 		if twist != nil {
 			w.twist = twist(by[n])
@@ -370,6 +373,16 @@ func wired(t testing.TB, nodes []*memNode, opt Options, twist func(*memNode) fun
 		}
 		return m
 	})
+	c.suspended = func() time.Duration { return 0 } // the machine never slept
+	return c
+}
+
+// sleepy lets the machine of a client sleep.
+func sleepy(c *Client) (sleep func(time.Duration)) {
+	var slept atomic.Int64
+	slept.Store(int64(time.Hour)) // before all this
+	c.suspended = func() time.Duration { return time.Duration(slept.Load()) }
+	return func(d time.Duration) { slept.Add(int64(d)) }
 }
 
 // memTap is a tap on a memNode. As with Redis, an expiry is not told of.

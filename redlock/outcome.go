@@ -16,7 +16,7 @@ var (
 	// ErrContended is returned when another token holds enough copies.
 	ErrContended = errors.New("held by another")
 	// ErrNoQuorum is returned when too few nodes answered to reach a quorum:
-	// they are down, fenced, slow or skipped.
+	// they are down, fenced, slow, skipped, or deny the right to what was asked.
 	ErrNoQuorum = errors.New("no quorum")
 	// ErrExpired is returned when the answers of a quorum came too late for any
 	// validity to be left.
@@ -41,12 +41,17 @@ const (
 	StatusAbsent                   // the copy is not there (release, extend, inspect)
 	StatusDown                     // no connection
 	StatusSlow                     // no answer within the node timeout
-	StatusFenced                   // refused: NOREPLICAS, or the right to write was taken away
+	StatusFenced                   // refused: NOREPLICAS
 	StatusSkipped                  // not asked: it failed repeatedly, or its queue is full
-	StatusProtocol                 // an answer that means none of these (wrong type, READONLY, LOADING, denied)
+	StatusProtocol                 // an answer that means none of these (wrong type, READONLY, LOADING)
+	// StatusDenied is a node that refused for want of a right: the user must not run
+	// the command or touch the key (NOPERM), or must not log in. Err says which right.
+	// A node that its guard has closed by taking the rights of the user away looks
+	// the same.
+	StatusDenied
 )
 
-var statusNames = [...]string{"unanswered", "ok", "held", "absent", "down", "slow", "fenced", "skipped", "error"}
+var statusNames = [...]string{"unanswered", "ok", "held", "absent", "down", "slow", "fenced", "skipped", "error", "denied"}
 
 // String is the status in one lower-case word, stable for machines to read.
 func (s Status) String() string { return statusNames[s] }
@@ -70,8 +75,8 @@ type NodeResult struct {
 	// this node until then at the latest. Zero: it is gone for certain, or has no
 	// known end (see Status).
 	MayLiveUntil time.Time
-	// Err is why, for the statuses down, slow, fenced, skipped and error. It may
-	// hold text of the server: untrusted.
+	// Err is why, for the statuses down, slow, fenced, skipped, error and denied. It
+	// may hold text of the server: untrusted.
 	Err error
 }
 
@@ -181,7 +186,7 @@ func (e *Error) troubles() string {
 	var parts []string
 	for _, r := range e.Nodes {
 		switch r.Status {
-		case StatusDown, StatusSlow, StatusFenced, StatusSkipped, StatusProtocol:
+		case StatusDown, StatusSlow, StatusFenced, StatusSkipped, StatusProtocol, StatusDenied:
 		default:
 			continue
 		}

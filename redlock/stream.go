@@ -83,6 +83,9 @@ type link interface {
 	expect(by time.Time)
 	// close ends the connection, and a receive that waits.
 	close()
+	// abort is close, and sees to it that nothing is sent any more: what the
+	// network has lost on the way is not repeated.
+	abort()
 }
 
 // errAgain, of a receive, is for a request that has to be sent once more.
@@ -115,13 +118,16 @@ type debt struct{ key, token string }
 //
 // Admission never blocks: a full queue is a failed node. A node that leaves a
 // request unanswered for the node timeout loses its connection, so that no late
-// reply is ever read as the answer to something else. After a few consecutive
-// failures the node is skipped, which answers at once, and is tried again in
-// the background. Releases that a node did not answer are owed to it, and are
-// sent before anything else when it answers again: a SET that a hung node finds
-// in its buffer would otherwise stand there for a whole TTL. A release compares
-// the token, and a token is never used again, so that it does no harm however
-// late.
+// reply is ever read as the answer to something else. It loses it by a reset: the
+// operating system would otherwise go on delivering what a bad network has lost,
+// and a SET would arrive behind the release that the next connection brings. After
+// a few consecutive failures the node is skipped, which answers at once, and is
+// tried again in the background; the failures are consecutive until a request is
+// answered, since a node may greet and do nothing else. Releases that a node did
+// not answer are owed to it, and are sent before anything else when it answers
+// again: a SET that a hung node finds in its buffer would otherwise stand there
+// for a whole TTL. A release compares the token, and a token is never used again,
+// so that it does no harm however late.
 type stream struct {
 	wire    wire
 	reply   time.Duration // that a node has to answer a request
@@ -158,6 +164,8 @@ type life struct {
 	mu     sync.Mutex
 	flight []*call // oldest at head
 	head   int
+	busy   bool      // the reader has taken a call of which it has not disposed yet
+	served bool      // a call was answered
 	armed  time.Time // until when the reader waits; zero: for ever
 	err    error     // why it is dead
 }
@@ -366,7 +374,7 @@ func (s *stream) send(batch []*call) bool {
 	l.mu.Unlock()
 	if err := l.link.send(batch); err != nil {
 		l.end(err)
-		l.link.close() // the reader answers what was under way
+		s.abort(l) // the reader answers what was under way
 	}
 	if full { // cannot be unless a node answers slower than it is asked
 		select {
@@ -383,16 +391,17 @@ func (s *stream) listen(l *life) {
 	defer close(l.ended)
 	for {
 		c, a, err := l.link.receive(l.pop)
-		if errors.Is(err, os.ErrDeadlineExceeded) && c == nil && l.idle() {
-			continue // nothing was waited for
+		if errors.Is(err, os.ErrDeadlineExceeded) && c == nil && l.early(time.Now()) {
+			continue
 		}
 		if errors.Is(err, errAgain) {
 			s.again(c)
+			l.look()
 			continue
 		}
 		if err != nil {
 			l.end(err)
-			l.link.close()
+			s.abort(l)
 			now := time.Now()
 			left := l.rest()
 			if c != nil {
@@ -432,6 +441,7 @@ func (l *life) pop() *call {
 	c := l.flight[l.head]
 	l.flight[l.head] = nil
 	l.head++
+	l.busy = true
 	if l.head == len(l.flight) {
 		l.flight, l.head = l.flight[:0], 0
 	} else if l.head > 1024 {
@@ -441,11 +451,12 @@ func (l *life) pop() *call {
 	return c
 }
 
-// look sets how long the reader waits for the reply to the call that is the
-// oldest now.
+// look is told that the reader has disposed of a call, and sets how long it waits
+// for the reply to the one that is the oldest now.
 func (l *life) look() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.busy, l.served = false, true
 	if l.head < len(l.flight) {
 		l.arm(l.flight[l.head].sentAt.Add(l.reply))
 	}
@@ -461,16 +472,29 @@ func (l *life) arm(by time.Time) {
 	}
 }
 
-// idle tells if nothing is under way; if so, nothing is waited for.
+// early tells that the waiting was over by a deadline of calls that are answered,
+// and sets that of the oldest call there is: it may have been sent just now.
+func (l *life) early(now time.Time) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.head == len(l.flight) {
+		l.armed = time.Time{}
+		l.link.expect(l.armed)
+		return true
+	}
+	by := l.flight[l.head].sentAt.Add(l.reply)
+	if !now.Before(by) {
+		return false
+	}
+	l.arm(by)
+	return true
+}
+
+// idle tells if nothing is under way.
 func (l *life) idle() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.head < len(l.flight) {
-		return false
-	}
-	l.armed = time.Time{}
-	l.link.expect(l.armed)
-	return true
+	return l.head == len(l.flight) && !l.busy
 }
 
 // end marks the connection as of no use, for the first reason given.
@@ -500,12 +524,28 @@ func (l *life) rest() []*call {
 // idle tells if nothing is under way.
 func (s *stream) idle() bool { return s.life == nil || s.life.idle() }
 
+// abort ends a connection that has failed. When the stream is being closed there
+// will be no other, and what was sent on this one shall still arrive, in order.
+func (s *stream) abort(l *life) {
+	s.mu.Lock()
+	closed := s.closed
+	s.mu.Unlock()
+	if closed {
+		l.link.close()
+		return
+	}
+	l.link.abort()
+}
+
 // lose takes note of a connection that has ended. One that ended while nothing
 // was under way is no failure of the node: servers close idle connections.
 func (s *stream) lose() {
 	l := s.life
 	<-l.ended
 	s.life = nil
+	if l.served {
+		s.failures, s.backoff = 0, backoffMin
+	}
 	if l.quiet {
 		return
 	}
@@ -535,7 +575,7 @@ func (s *stream) open() bool {
 		return false
 	}
 	s.life = &life{link: link, reply: s.reply, dead: make(chan struct{}), ended: make(chan struct{})}
-	s.failures, s.backoff = 0, backoffMin
+	s.failures = min(s.failures, breakAfter-1) // one more, if it does no more than greet
 	s.mu.Lock()
 	s.broken = nil
 	owed := s.owed
@@ -592,8 +632,7 @@ func (s *stream) fail(calls []*call, status Status, err error) {
 // settle hands out an answer, and keeps a release that the node did not hear
 // of.
 func (s *stream) settle(c *call, a answer) {
-	switch a.Status {
-	case StatusDown, StatusSlow, StatusSkipped:
+	if !a.sent || !answered(a.NodeResult) {
 		s.mu.Lock()
 		s.owe(c)
 		s.mu.Unlock()

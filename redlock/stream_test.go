@@ -1,13 +1,21 @@
 package redlock
 
 import (
+	"bytes"
+	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"runtime"
+	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 )
 
 // inStream runs a test of one stream to one node in virtual time.
@@ -266,4 +274,213 @@ func TestMemLinkKeepsOrder(t *testing.T) {
 			}
 		})
 	})
+}
+
+// greeter is a wire to a node that greets whatever its state is, as a server
+// does whose disk is stuck, or a proxy in front of a dead one.
+type greeter struct {
+	memWire
+	refusal *atomic.Pointer[ServerError] // of the greeting; nil within: none
+	opened  *atomic.Int64
+}
+
+func (w greeter) open(context.Context) (link, error) {
+	w.opened.Add(1)
+	if err := w.refusal.Load(); err != nil {
+		return nil, *err
+	}
+	return &memLink{memWire: w.memWire, kick: make(chan struct{}, 1)}, nil
+}
+
+func newGreeter(n *memNode) greeter {
+	return greeter{memWire{node: n}, new(atomic.Pointer[ServerError]), new(atomic.Int64)}
+}
+
+// TestBreakerIsNotFooledByAGreeting: a node that lets itself be connected to, and
+// answers nothing else, is skipped and is not besieged.
+func TestBreakerIsNotFooledByAGreeting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newMemNodes(1)[0]
+		w := newGreeter(n)
+		s := newStream(w, 50*time.Millisecond, 500*time.Millisecond, func(bool) {})
+		defer s.close(time.Second)
+		n.hang()
+		skipped := 0
+		const asked = 1000
+		for range asked {
+			answers := make(inbox, 1)
+			s.enqueue(set("a", "t", answers))
+			if a := <-answers; a.Status == StatusSkipped {
+				skipped++
+			}
+			time.Sleep(60 * time.Millisecond)
+		}
+		if skipped < asked*9/10 || w.opened.Load() > 60 {
+			t.Errorf("%d of %d skipped, %d connections in a minute", skipped, asked, w.opened.Load())
+		}
+		n.resume()
+		time.Sleep(2 * backoffMax)
+		for range 10 {
+			answers := make(inbox, 1)
+			s.enqueue(&call{op: opInspect, key: "b", to: answers})
+			if a := <-answers; a.Status != StatusAbsent {
+				t.Fatalf("not asked again: %s %v", a.Status, a.Err)
+			}
+		}
+	})
+}
+
+// TestRefusedLoginKeepsDebts: a release that could not be sent, since the node
+// refused the greeting, is owed to it like any other.
+func TestRefusedLoginKeepsDebts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newMemNodes(1)[0]
+		w := newGreeter(n)
+		s := newStream(w, 50*time.Millisecond, 500*time.Millisecond, func(bool) {})
+		defer s.close(time.Second)
+		answers := make(inbox, 2)
+		s.enqueue(set("a", "t", answers))
+		if a := <-answers; a.Status != StatusOK {
+			t.Fatal(a.Status)
+		}
+		refusal := ServerError("WRONGPASS invalid username-password pair or user is disabled.")
+		w.refusal.Store(&refusal)
+		s.life.link.close() // as the server does with a user that is switched off
+		synctest.Wait()
+		s.enqueue(del("a", "t", answers))
+		if a := <-answers; a.Status != StatusDenied || a.sent {
+			t.Errorf("%s, sent %t: %v", a.Status, a.sent, a.Err)
+		}
+		w.refusal.Store(nil)
+		time.Sleep(2 * backoffMax)
+		synctest.Wait()
+		if n.live() != 0 {
+			t.Error("the copy is left")
+		}
+	})
+}
+
+// armedLink notes until when its reader waits.
+type armedLink struct {
+	memLink
+	until time.Time
+}
+
+func (l *armedLink) expect(by time.Time) { l.until = by }
+
+// TestDeadlineOfAnOlderCall: a deadline that was set for calls before is no
+// failure of one that was sent as it passed.
+func TestDeadlineOfAnOlderCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		at := new(armedLink)
+		l := &life{link: at, reply: 50 * time.Millisecond}
+		if now := time.Now(); !l.early(now) || !at.until.IsZero() {
+			t.Errorf("nothing is under way, and it waits until %s", at.until)
+		}
+		now := time.Now()
+		l.flight = []*call{{sentAt: now}}
+		if !l.early(now) || at.until.Before(now.Add(l.reply)) {
+			t.Errorf("a call that was just sent gets %s", at.until.Sub(now))
+		}
+		if l.early(now.Add(l.reply)) {
+			t.Error("a call that is overdue is waited for")
+		}
+		// While the reader disposes of a call, which may have to be sent again, a
+		// closing stream is not idle.
+		l.pop()
+		if l.idle() {
+			t.Error("idle with a call in hand")
+		}
+		if l.look(); !l.idle() {
+			t.Error("not idle after it")
+		}
+	})
+}
+
+// deafServer accepts connections, refuses whatever is asked with the words of
+// answer, but answers no SET, and tells how each connection ended.
+func deafServer(t *testing.T, answer string) (*Node, <-chan error) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ends := make(chan error, 100)
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			wg.Go(func() {
+				defer c.Close()
+				for b := make([]byte, 4096); ; {
+					n, err := c.Read(b)
+					if err != nil {
+						ends <- err
+						return
+					}
+					if !bytes.Contains(b[:n], []byte("SET")) {
+						_, _ = io.WriteString(c, answer+"\r\n")
+					}
+				}
+			})
+		}
+	})
+	t.Cleanup(func() { _ = l.Close(); wg.Wait() })
+	n, err := NewNode("deaf", &redis.Options{Addr: l.Addr().String()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n, ends
+}
+
+// TestUnansweredConnectionIsReset: the operating system must not go on delivering
+// a SET that was given up, since its release goes over the next connection.
+func TestUnansweredConnectionIsReset(t *testing.T) {
+	n, ends := deafServer(t, "-NOPERM nothing")
+	s := newStream(redisWire{n, 50 * time.Millisecond, time.Second}, 50*time.Millisecond, time.Second, func(bool) {})
+	answers := make(inbox, 1)
+	s.enqueue(set("a", "t", answers))
+	if a := <-answers; a.Status != StatusSlow || !a.sent {
+		t.Errorf("%s, sent %t: %v", a.Status, a.sent, a.Err)
+	}
+	if err := <-ends; !errors.Is(err, syscall.ECONNRESET) {
+		t.Errorf("it ended with %v", err)
+	}
+	s.close(time.Second)
+	for len(ends) > 0 {
+		<-ends
+	}
+	// What is under way when the client is closed may still arrive, in order.
+	s = newStream(redisWire{n, 50 * time.Millisecond, time.Second}, 50*time.Millisecond, time.Second, func(bool) {})
+	s.enqueue(set("a", "t", nil))
+	s.enqueue(del("a", "t", nil))
+	s.close(time.Second)
+	if err := <-ends; !errors.Is(err, io.EOF) {
+		t.Errorf("closed, it ended with %v", err)
+	}
+}
+
+// TestLoadingIsNotReady: a server that loads its data would refuse the releases
+// that are owed to it.
+func TestLoadingIsNotReady(t *testing.T) {
+	for answer, ready := range map[string]bool{
+		"-LOADING Redis is loading the dataset in memory": false,
+		"-BUSY Redis is busy running a script":            false,
+		"-NOPERM this user has no permissions":            true,
+		"-NOREPLICAS not enough":                          true,
+	} {
+		n, _ := deafServer(t, answer)
+		l, err := redisWire{n, time.Second, time.Second}.open(t.Context())
+		if (err == nil) != ready {
+			t.Errorf("%s: %v", answer, err)
+		}
+		if err == nil {
+			l.close()
+		} else if got := classifyTransport(err); got != StatusProtocol {
+			t.Errorf("%s: %s", answer, got)
+		}
+	}
 }

@@ -122,9 +122,9 @@ func borrow(n *Node, protocol int, timeout time.Duration) *borrowed {
 // greet connects, and makes sure that the node answers.
 func (b *borrowed) greet(ctx context.Context) error {
 	err := b.client.Ping(ctx).Err()
-	// To the PING any reply will do: a server that says LOADING or NOPERM is there.
-	// One that refused the greeting before it has closed the connection.
-	if err != nil && (!isReply(err) || b.conn == nil || b.conn.closed.Load()) {
+	// To the PING any reply will do, NOPERM too, of a server that is ready. One that
+	// refused the greeting before it has closed the connection.
+	if err != nil && (!isReply(err) || b.conn == nil || b.conn.closed.Load() || says(err, "LOADING") || says(err, "BUSY")) {
 		return err
 	}
 	return b.conn.SetDeadline(time.Time{})
@@ -141,10 +141,24 @@ func (c *tappedConn) Close() error {
 	return c.Conn.Close()
 }
 
+// abort closes the connection with a reset, and what lies underneath TLS without
+// its goodbye, which a hung server may hold up.
+func (c *tappedConn) abort() {
+	c.closed.Store(true)
+	below := c.Conn
+	if enc, ok := below.(interface{ NetConn() net.Conn }); ok {
+		below = enc.NetConn()
+	}
+	if tcp, ok := below.(interface{ SetLinger(sec int) error }); ok {
+		_ = tcp.SetLinger(0) // drops what is not acknowledged
+	}
+	_ = below.Close()
+}
+
 // redisLink is a connection to a Redis server.
 type redisLink struct {
 	client *redis.Client // owns the connection, and does not use it any more
-	conn   net.Conn
+	conn   *tappedConn
 	in     *bufio.Reader
 	out    []byte
 	reply  time.Duration
@@ -153,6 +167,8 @@ type redisLink struct {
 }
 
 func (l *redisLink) close() { _ = l.client.Close(); _ = l.conn.Close() }
+
+func (l *redisLink) abort() { l.conn.abort(); _ = l.client.Close() }
 
 func (l *redisLink) expect(by time.Time) { _ = l.conn.SetReadDeadline(by) }
 
@@ -254,25 +270,27 @@ func (l *redisLink) receive(oldest func() *call) (*call, answer, error) {
 		return nil, answer{}, fmt.Errorf("%w: nothing was asked", errBadReply)
 	}
 	first, err := readReply(l.in, 0)
-	r := first
+	r, refused := first, first
 	for n := c.replies(); n > 1 && err == nil; n-- {
-		r, err = readReply(l.in, 0)
+		if r, err = readReply(l.in, 0); refused.kind != '-' {
+			refused = r
+		}
 	}
 	switch {
 	case err != nil:
 		return c, answer{}, err
-	case r.kind == '-' && strings.HasPrefix(r.text, "NOSCRIPT") && !c.eval:
+	case refused.kind != '-':
+		return c, c.read(first, r), nil
+	case strings.HasPrefix(refused.text, "NOSCRIPT") && !c.eval:
 		return c, answer{}, errAgain
 	}
-	return c, c.read(first, r), nil
+	// Of several the first: the end of a transaction does not say what spoilt it.
+	return c, c.refusal(refused.text), nil
 }
 
-// read makes an answer of the first and the last reply to the call.
+// read makes an answer of the first and the last reply to the call, none of
+// which is an error.
 func (c *call) read(first, r reply) answer {
-	if r.kind == '-' {
-		err := ServerError(r.text)
-		return answer{NodeResult: NodeResult{Status: c.classifyReply(err), Err: err}}
-	}
 	says := func(s Status) answer { return answer{NodeResult: NodeResult{Status: s}} }
 	switch c.op {
 	case opSet:
@@ -293,7 +311,7 @@ func (c *call) read(first, r reply) answer {
 			return says(StatusHeld)
 		}
 	case opInspect:
-		if res, ok := readInspect(r); ok {
+		if res, ok := c.readInspect(r); ok {
 			return answer{NodeResult: res}
 		}
 	case opFenceRead:
@@ -338,14 +356,14 @@ func readCounter(counter, clock reply) (uint64, bool) {
 	return 0, false
 }
 
-func readInspect(r reply) (NodeResult, bool) {
+func (c *call) readInspect(r reply) (NodeResult, bool) {
 	if r.kind != '*' || len(r.items) != 4 {
 		return NodeResult{}, false
 	}
 	kind, pttl, length, prefix := r.items[0], r.items[1], r.items[2], r.items[3]
 	switch {
 	case kind.kind == '-':
-		return NodeResult{Status: StatusProtocol, Err: ServerError(kind.text)}, true
+		return c.refusal(kind.text).NodeResult, true
 	case kind.kind != '+' || pttl.kind != ':':
 		return NodeResult{}, false
 	case kind.text == "none":
@@ -376,12 +394,48 @@ func says(err error, kind string) bool {
 	return strings.HasPrefix(text, kind+" ") || strings.Contains(text, ": -"+kind+" ") || strings.Contains(text, ": "+kind+" ")
 }
 
-// classifyReply is the status for an error that the server sent.
-func (c *call) classifyReply(err error) Status {
-	if c.op != opInspect && (says(err, "NOREPLICAS") || says(err, "NOPERM")) {
-		return StatusFenced
+// refusal makes an answer of an error that the server sent.
+func (c *call) refusal(text string) answer {
+	err := error(ServerError(text))
+	status := StatusProtocol
+	switch {
+	case deniedInScript(text):
+		// The server does not say what it was that the user must not do.
+		status, err = StatusDenied, fmt.Errorf("it needs %s: %w", c.rights(), err)
+	case isDenied(err):
+		status = StatusDenied
+	case c.op != opInspect && says(err, "NOREPLICAS"):
+		status = StatusFenced
 	}
-	return StatusProtocol
+	return answer{NodeResult: NodeResult{Status: status, Err: err}}
+}
+
+// isDenied tells if a server refused for want of a right.
+func isDenied(err error) bool {
+	return says(err, "NOPERM") || says(err, "NOAUTH") || says(err, "WRONGPASS")
+}
+
+// deniedInScript tells if a server refused a command of a script, or one of its
+// keys, for want of a right. Of such a refusal only Redis 7.2 and later name
+// the command.
+func deniedInScript(text string) bool {
+	return strings.Contains(text, "The user executing the script can't ")
+}
+
+// rights is what a user must be allowed for the script of a call.
+func (c *call) rights() string {
+	switch c.op {
+	case opExtend:
+		return "strlen, get, pttl and pexpire on the key"
+	case opRevoke:
+		return "strlen, get, pttl and set on the key"
+	case opTakeHash:
+		return "exists, hlen, hexists and del on the key, and publish on its channel"
+	case opFence:
+		return "get on the key, and get and set on " + fencingKey(c.key)
+	default:
+		return "strlen, get and del on the key"
+	}
 }
 
 // classifyTransport is the status for a failure to get any reply.
@@ -391,6 +445,9 @@ func classifyTransport(err error) Status {
 	case unsent(err):
 		return StatusDown
 	case isReply(err): // to the greeting
+		if isDenied(err) {
+			return StatusDenied
+		}
 		return StatusProtocol
 	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
 		return StatusSlow
