@@ -276,6 +276,7 @@ func throughput(r *report, servers []*lab.Server, m maker, round int, scenario s
 	r.add(scenario+": throughput", m.name, round, "/s", n/took.Seconds())
 	r.add(scenario+": client CPU", m.name, round, "µs", us(used)/n)
 	r.add(scenario+": allocations", m.name, round, "", float64(after.Mallocs-before.Mallocs)/n)
+	r.add(scenario+": allocated", m.name, round, "B", float64(after.TotalAlloc-before.TotalAlloc)/n)
 	return nil
 }
 
@@ -288,6 +289,7 @@ func fault(r *report, servers []*lab.Server, m maker, round int, d time.Duration
 	}
 	defer c.close()
 	const g = 4
+	healthy := make(map[string]float64)
 	measure := func(name string) error {
 		all, err := drive(c, g, d, fmt.Sprintf("fault%d", round))
 		if err != nil {
@@ -297,8 +299,15 @@ func fault(r *report, servers []*lab.Server, m maker, round int, d time.Duration
 		for i, s := range all {
 			lock[i], unlock[i] = s.lock, s.unlock
 		}
-		r.add("fault: lock p99, "+name, m.name, round, "µs", us(percentile(lock, 99)))
-		r.add("fault: unlock p99, "+name, m.name, round, "µs", us(percentile(unlock, 99)))
+		for what, times := range map[string][]time.Duration{"lock": lock, "unlock": unlock} {
+			p99 := us(percentile(times, 99))
+			r.add("fault: "+what+" p99, "+name, m.name, round, "µs", p99)
+			if before, ok := healthy[what]; ok {
+				r.add("fault: "+what+" p99, "+name+", to all healthy", m.name, round, "×", p99/before)
+			} else {
+				healthy[what] = p99
+			}
+		}
 		return nil
 	}
 	if _, err := drive(c, g, d/5, "warm"); err != nil {
@@ -435,6 +444,9 @@ func contended(r *report, servers []*lab.Server, m maker, round, clients int, d 
 	}
 	name := oneKey(clients)
 	r.add(name+": grants", m.name, round, "/s", float64(grants)/d.Seconds())
+	if m.floor { // what one alone can do is a bound for many that take turns
+		r.add(oneKey(fighters)+": grants", m.name, round, "/s", float64(grants)/d.Seconds())
+	}
 	r.add(name+": handover p50", m.name, round, "µs", us(percentile(gaps, 50)))
 	r.add(name+": handover p99", m.name, round, "µs", us(percentile(gaps, 99)))
 	if clients > 1 {

@@ -111,7 +111,8 @@ to hold for 5 ms and to lock nothing. A *handover* is from the moment at which a
 holder calls unlock to the moment at which the next lock returns; with one
 client it is an unlock and a lock. redsync and its FailFast let the client that
 has just unlocked lock again, so that their handover with eight clients is mostly that of
-one; the longest wait tells what the others pay for it. rueidislock locks five keys
+one; the longest wait tells what the others pay for it. The floor beside eight clients
+is that of one alone, which has nobody to wait for. rueidislock locks five keys
 on one server, the others one key on each of five.
 `)
 	for _, t := range r.tables() {

@@ -13,7 +13,15 @@ type group struct {
 	name    string
 	members []*record // by their keys
 	shown   *Lock
+	// crowd: there are or were so many that what they share is no token but a
+	// constant. Each is shown by itself then, and only their number is kept.
+	crowd bool
+	size  int
 }
+
+// groupMost is how many keys one lock has at most: to show a change of one of
+// them costs time in their number.
+const groupMost = 64
 
 // groupOf names the lock that l is a key of; empty: l is all of it.
 func groupOf(l *Lock) string {
@@ -35,32 +43,60 @@ func (t *table) publish(r *record, next *Lock) {
 		r.lock = next
 		name = groupOf(next)
 	}
+	wasAlone := r.known && (r.group == nil || r.group.crowd)
 	if g := r.group; g != nil && g.name != name {
-		r.group = nil
-		g.members = slices.DeleteFunc(g.members, func(m *record) bool { return m == r })
-		t.regroup(g)
-	} else if g == nil && r.known {
+		t.leave(g, r)
+	}
+	if name != "" && r.group == nil {
+		t.join(name, r)
+	}
+	alone := next != nil && (r.group == nil || r.group.crowd)
+	if wasAlone {
 		t.counts[old.State]--
-		if next == nil || name != "" {
+		if !alone {
 			t.locks.Delete(old)
 		}
 	}
 	switch {
 	case next == nil:
 		t.fresh = append(t.fresh, old.Key.Raw())
-	case name == "":
+	case alone:
 		t.show(next)
 	default:
-		g := t.groups[name]
-		if g == nil {
-			g = &group{name: name}
-			t.groups[name] = g
+		t.regroup(r.group)
+	}
+}
+
+// join makes r one of a group.
+func (t *table) join(name string, r *record) {
+	g := t.groups[name]
+	if g == nil {
+		g = &group{name: name}
+		t.groups[name] = g
+	}
+	r.group = g
+	if g.size++; g.size > groupMost && !g.crowd {
+		g.crowd = true
+		t.hide(g)
+		for _, m := range g.members {
+			t.show(m.lock)
 		}
-		if r.group == nil {
-			r.group = g
-			at, _ := slices.BinarySearchFunc(g.members, r, func(a, b *record) int { return strings.Compare(a.key(), b.key()) })
-			g.members = slices.Insert(g.members, at, r)
-		}
+		g.members = nil
+	}
+	if !g.crowd {
+		at, _ := slices.BinarySearchFunc(g.members, r, func(a, b *record) int { return strings.Compare(a.key(), b.key()) })
+		g.members = slices.Insert(g.members, at, r)
+	}
+}
+
+// leave takes r out of its group.
+func (t *table) leave(g *group, r *record) {
+	r.group = nil
+	if g.size--; g.size == 0 {
+		delete(t.groups, g.name)
+	}
+	if !g.crowd {
+		g.members = slices.DeleteFunc(g.members, func(m *record) bool { return m == r })
 		t.regroup(g)
 	}
 }
@@ -68,15 +104,9 @@ func (t *table) publish(r *record, next *Lock) {
 // regroup shows what the members of a group amount to: the first key, all keys,
 // and what the member says that needs a person most.
 func (t *table) regroup(g *group) {
-	if g.shown != nil {
-		t.counts[g.shown.State]--
-		t.locks.Delete(g.shown)
-		t.fresh = append(t.fresh, g.shown.Key.Raw())
-		g.shown = nil
-	}
+	t.hide(g)
 	switch len(g.members) {
 	case 0:
-		delete(t.groups, g.name)
 		return
 	case 1:
 		g.shown = g.members[0].lock
@@ -94,6 +124,16 @@ func (t *table) regroup(g *group) {
 		g.shown = &one
 	}
 	t.show(g.shown)
+}
+
+// hide shows no lock of the group any more.
+func (t *table) hide(g *group) {
+	if g.shown != nil {
+		t.counts[g.shown.State]--
+		t.locks.Delete(g.shown)
+		t.fresh = append(t.fresh, g.shown.Key.Raw())
+		g.shown = nil
+	}
 }
 
 func (t *table) show(l *Lock) {

@@ -88,6 +88,51 @@ func TestSeveralKeysAreOneLock(t *testing.T) {
 	}
 }
 
+// A value that many keys have is no token: each key is shown by itself, so that
+// the change of one costs no time in their number.
+func TestAConstantMakesNoLockOfManyKeys(t *testing.T) {
+	token := strings.Repeat("0123456789abcdef", 2)
+	key := func(k int) string { return fmt.Sprintf("k%05d", k) }
+	r := newRig(3, 0)
+	for k := range groupMost {
+		r.set(key(k), token, time.Minute, 0, 1, 2)
+	}
+	r.first()
+	if r.view().Len() != 1 || len(r.lock(key(0)).Keys) != groupMost {
+		t.Fatalf("%d locks", r.view().Len())
+	}
+	for k := groupMost; k < 20_000; k++ {
+		r.set(key(k), token, time.Minute, 0, 1, 2)
+	}
+	r.scanAll()
+	if r.view().Len() != 20_000 || r.counts[LockHeld] != 20_000 || r.lock(key(0)).Keys != nil {
+		t.Errorf("%d locks, %d held", r.view().Len(), r.counts[LockHeld])
+	}
+	total(t, r)
+	r.set(key(7), "another", time.Minute, 0, 1, 2)
+	r.del(key(8), 0, 1, 2)
+	r.del(key(9), 0)
+	r.scanAll()
+	r.scanAll()
+	if r.view().Len() != 19_999 || r.lock(key(7)).Holder.Raw() != "another" || r.lock(key(9)).State != LockBare {
+		t.Errorf("%d locks", r.view().Len())
+	}
+	total(t, r)
+	// The group ends with the last of them, and may begin anew.
+	r.pass(2 * time.Minute)
+	if r.view().Len() != 0 || len(r.groups) != 0 {
+		t.Error("something is left")
+	}
+	total(t, r)
+	r.set(key(1), token, time.Minute, 0, 1, 2)
+	r.set(key(2), token, time.Minute, 0, 1, 2)
+	r.scanAll()
+	if r.view().Len() != 1 || len(r.lock(key(1)).Keys) != 2 {
+		t.Error("two keys are one lock again")
+	}
+	total(t, r)
+}
+
 // The old SETNX pattern has no TTL: the value says when the lock ends.
 func TestADeadlineInTheValue(t *testing.T) {
 	r := newRig(3, 0)

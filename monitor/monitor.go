@@ -36,7 +36,7 @@ type Options struct {
 	Timeout      time.Duration // of one command to a node; default 500 ms
 	ProbeEvery   time.Duration // TIME probes; default 200 ms
 	InfoEvery    time.Duration // INFO and CONFIG; default 1 s
-	ScanEvery    time.Duration // least pause between full reads of a node that does not tell of changes; default 250 ms
+	ScanEvery    time.Duration // least pause between full reads, where no gap asks for one; default 250 ms, 10 s for a node that tells of its changes
 	ScanCount    int           // COUNT of SCAN; default 250
 	EventsKept   int           // default 500
 }

@@ -346,7 +346,7 @@ func TestWhatIsNoLockIsShownAsSuch(t *testing.T) {
 	do(t, s1, "acl", "setuser", "plain", "on", ">p", "~*", "+@all", "-@scripting")
 	m = watch(t, []*redlock.Node{node(t, "n1", &redis.Options{Addr: s1.Addr(), Username: "plain", Password: "p"})}, opt)
 	check(m)
-	if n := m.Snapshot().Nodes[0].Notes; len(n) != 1 || n[0] != "scripts denied: reading by MULTI" {
+	if n := m.Snapshot().Nodes[0].Notes; len(n) != 1 || n[0] != "scripts denied: reading by MULTI, locks in hashes are not seen" {
 		t.Errorf("%q", n)
 	}
 	// And with EVAL_RO missing.

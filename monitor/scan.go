@@ -337,7 +337,7 @@ func (l *follower) step(ctx context.Context) error {
 	case l.missing:
 		l.due = l.ended.Add(4 * l.busy)
 	case l.feed != nil:
-		l.due = l.ended.Add(min(max(reconcileShare*l.busy, reconcileLeast), reconcileMost))
+		l.due = l.ended.Add(max(m.opt.ScanEvery, min(max(reconcileShare*l.busy, reconcileLeast), reconcileMost)))
 	default:
 		// A fifth of the time at most: the masters have other work.
 		l.due = l.ended.Add(max(m.opt.ScanEvery, 4*l.busy))

@@ -116,8 +116,8 @@ type Node struct {
 	Offset  Estimate // of its clock to ours
 	Drift   Drift
 
-	// Notes are shortcomings of what can be seen of this node: "scripts denied:
-	// reading by MULTI".
+	// Notes are shortcomings of what can be seen of this node: "EVAL_RO refused:
+	// reading by EVAL".
 	Notes []string
 
 	Facts Facts // what the server says of its settings and its past
@@ -248,7 +248,9 @@ type Event struct {
 	// Kind is the event in a word. Of nodes: "up", "down", "slow", "loading",
 	// "denied", "wrong role", "fenced", "held", "opened", "restart", "clock step",
 	// "own clock". Of locks: "acquired", "extended", "released", "expired",
-	// "lost majority", and the states "orphan", "over-TTL", "split", "immortal".
+	// "revoked", "lost copy" (of many at once the node tells), "lost majority", and
+	// the states "orphan", "over-TTL", "split", "immortal". Of findings: "finding
+	// opened", "finding closed".
 	Kind string
 	Node string        // where it concerns one node
 	Key  safetext.Text // where it concerns one lock

@@ -39,6 +39,7 @@ type table struct {
 	maxTTL  time.Duration // 0: unknown
 	attempt time.Duration // how long an attempt to lock takes at most
 	nodes   []tableNode
+	names   []string // of the nodes
 
 	records map[string]*record
 	all     []*record // in no order
@@ -95,7 +96,19 @@ type tableNode struct {
 	lostSight moment // while not reachable: since when
 	present   int    // copies of locks seen there
 	restart   *cost  // of a restart, being counted
+	lost      lostCopies
 }
+
+// lostCopies counts, for a node, the copies of locks that are held on without
+// them.
+type lostCopies struct {
+	since  moment // begin of the present second
+	told   int    // one by one, in that second
+	untold int    // beyond those, to be told in one sentence
+}
+
+// lostTold is how many lost copies of a node are told one by one in a second.
+const lostTold = 20
 
 // cost is what a restart cost.
 type cost struct{ copies, bare int }
@@ -121,16 +134,19 @@ type record struct {
 	timer    moment // when to look again; zero: no need
 
 	at, pos int32 // place in the timer queue, −1: none; and in all
-	lost    uint8 // copies of the grant that went with restarts since it last had a majority
-	holder  int8  // token; −1: none yet
-	grant   int8  // token that last reached a majority, until its end was told; −1: none
-	early   bool  // was there when the monitor came; holder has not changed since
-	known   bool  // judged once
-	dirty   bool
-	waits   bool // not confirmed by all nodes
-	listed  bool // in waiting
-	buried  bool
-	struck  bool // lost a copy by a restart since it was last judged
+	// went is on which nodes a copy of the grant went before its time, since that
+	// was last told; a bit for each of the first 32 nodes.
+	went   uint32
+	lost   uint8 // copies of the grant that went with restarts since it last had a majority
+	holder int8  // token; −1: none yet
+	grant  int8  // token that last reached a majority, until its end was told; −1: none
+	early  bool  // was there when the monitor came; holder has not changed since
+	known  bool  // judged once
+	dirty  bool
+	waits  bool // not confirmed by all nodes
+	listed bool // in waiting
+	buried bool
+	struck bool // lost a copy by a restart since it was last judged
 }
 
 // token tells values apart by what was read of them.
@@ -149,11 +165,13 @@ type copyOf struct {
 	lock    bool // by its type and form
 }
 
-func newTable(n, quorum int, maxTTL, attempt time.Duration, now time.Time, emit func(Event)) *table {
+func newTable(names []string, quorum int, maxTTL, attempt time.Duration, now time.Time, emit func(Event)) *table {
+	n := len(names)
 	t := &table{
 		base:   now.Add(-time.Hour), // so that no time that matters is zero
 		quorum: quorum, maxTTL: maxTTL, attempt: attempt, emit: emit,
 		nodes:   make([]tableNode, n),
+		names:   names,
 		records: map[string]*record{},
 		scratch: make([]Copy, n),
 		types:   []string{"string", "list", "set", "zset", "hash", "stream"},
@@ -234,11 +252,21 @@ func (t *table) strike(r *record, i int, now moment) {
 			if r.grant >= 0 && int8(c.token) == r.grant {
 				r.lost, r.lostAt = r.lost+1, now
 			}
+			r.goes(i, now)
 		}
 		*c = copyOf{} // no change for the other nodes to confirm: this one is certain
 	case n.scanned == n.epoch && c.sent < n.began:
+		r.goes(i, n.ended)
 		*c = copyOf{}
 		r.changed = max(r.changed, n.ended)
+	}
+}
+
+// goes takes note that copy i of r goes, if it is one of the grant whose time
+// is not over.
+func (r *record) goes(i int, now moment) {
+	if c := &r.copies[i]; i < 32 && c.lock && r.grant >= 0 && int8(c.token) == r.grant && (c.expires == 0 || c.expires > now) {
+		r.went |= 1 << i
 	}
 }
 
@@ -271,6 +299,7 @@ func (t *table) read(i int, sentAt, receivedAt time.Time, rows []row) {
 		}
 		if w.typ == "none" || (w.pttl >= 0 && expires <= received) {
 			if r != nil && r.copies[i].have && r.copies[i].sent <= sent {
+				r.goes(i, received)
 				r.copies[i] = copyOf{}
 				r.changed = received
 				t.touch(r)
@@ -298,6 +327,9 @@ func (t *table) read(i int, sentAt, receivedAt time.Time, rows []row) {
 		}
 		same := c.have && c.typ == typ && (r.tokens[c.token] == tok || !isLock)
 		if !same {
+			if c.have {
+				r.goes(i, received)
+			}
 			if t.settled || t.differs(r, i, typ, tok) {
 				r.changed = received
 			}
@@ -527,6 +559,7 @@ func (t *table) work(at time.Time, budget int) (more bool) {
 		}
 		t.sweep = min(t.sweep, len(t.all))
 	}
+	t.tellUntold(at)
 	if t.sweep == 0 && len(t.dirty) == 0 {
 		t.whole = false
 		for i := range t.nodes {
@@ -793,6 +826,9 @@ func (t *table) judge(r *record, now moment) {
 		t.publish(r, &shown)
 	}
 	r.known = true
+	if r.went != 0 {
+		soon(r.changed + moment(t.attempt))
+	}
 	t.schedule(r, timer)
 	t.tell(r, holder, majority && !tombstone && !companion, end, was, known, now, all)
 	if r.struck {
@@ -890,7 +926,7 @@ func (t *table) tell(r *record, holder int8, majority bool, end moment, was Lock
 		t.end(r, now, all)
 	}
 	if majority && r.grant < 0 {
-		r.grant, r.end, r.lost = holder, end, 0
+		r.grant, r.end, r.lost, r.went = holder, end, 0, 0
 		r.extended = now
 		if t.settled && !r.early {
 			t.emit(lockEvent(t.time(now), LevelInfo, "acquired", r.key(), "acquired by %s for %s", r.tokens[holder].prefix, left(end, now)))
@@ -902,6 +938,7 @@ func (t *table) tell(r *record, holder int8, majority bool, end moment, was Lock
 			t.emit(lockEvent(t.time(now), LevelInfo, "extended", r.key(), "extended by %s: ends in %s", r.tokens[holder].prefix, left(end, now)))
 		}
 		r.end, r.lost = end, 0
+		t.tellLost(r, now, all)
 	}
 	if s := r.lock.State; t.settled && (s != was || !known) {
 		switch s {
@@ -912,6 +949,51 @@ func (t *table) tell(r *record, holder int8, majority bool, end moment, was Lock
 		}
 	}
 }
+
+// tellLost tells of the copies that a lock has lost which is held on without
+// them: when all nodes have confirmed it, and when a release would have come to
+// its end.
+func (t *table) tellLost(r *record, now moment, all bool) {
+	if r.went == 0 || !all || !t.settled || now < r.changed+moment(t.attempt) {
+		return
+	}
+	for i := range r.copies {
+		c := &r.copies[i]
+		if i >= 32 || r.went&(1<<i) == 0 || c.have && c.lock && int8(c.token) == r.grant {
+			continue // it is back
+		}
+		l := &t.nodes[i].lost
+		if now-l.since >= moment(time.Second) {
+			l.since, l.told = now, 0
+		}
+		if l.told++; l.told > lostTold {
+			l.untold++
+			continue
+		}
+		why := "gone before its time, and not released"
+		if c.have {
+			why = "something else is there"
+		}
+		e := lockEvent(t.time(now), LevelNotice, lostCopy, r.key(), "lost its copy on %s (%s): %d left", t.names[i], why, r.lock.Held)
+		e.Node = t.names[i]
+		t.emit(e)
+	}
+	r.went = 0
+}
+
+// tellUntold tells how many more copies a node has lost than were told one by
+// one.
+func (t *table) tellUntold(at time.Time) {
+	for i := range t.nodes {
+		if l := &t.nodes[i].lost; l.untold > 0 && t.moment(at)-l.since >= moment(time.Second) {
+			t.emit(nodeEvent(at, LevelNotice, lostCopy, t.names[i], "%s: %s of held locks gone before their time, and not released",
+				t.names[i], count(l.untold, "more copy", "more copies")))
+			l.untold = 0
+		}
+	}
+}
+
+const lostCopy = "lost copy"
 
 const (
 	jitter        = 2 * time.Millisecond   // of an expiry, from read to read
@@ -968,7 +1050,7 @@ func (t *table) end(r *record, now moment, all bool) {
 	if t.settled {
 		t.emit(lockEvent(t.time(now), level, kind, r.key(), "%s (%s)", text, r.tokens[r.grant].prefix))
 	}
-	r.grant, r.lost = -1, 0
+	r.grant, r.lost, r.went = -1, 0, 0
 }
 
 func left(end, now moment) string {

@@ -25,7 +25,11 @@ type held struct {
 
 func newRig(n int, maxTTL time.Duration) *rig {
 	r := &rig{now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
-	r.table = newTable(n, n/2+1, maxTTL, time.Second, r.now, func(e Event) { r.events = append(r.events, e) })
+	names := make([]string, n)
+	for i := range names {
+		names[i] = fmt.Sprint("n", i+1)
+	}
+	r.table = newTable(names, n/2+1, maxTTL, time.Second, r.now, func(e Event) { r.events = append(r.events, e) })
 	for i := range n {
 		r.servers = append(r.servers, map[string]held{})
 		r.reachable(i, false)
@@ -328,7 +332,47 @@ func TestHowAGrantEnds(t *testing.T) {
 				r.restarted(i, r.now)
 			}
 			r.scanAll()
+		}, []string{"lost copy", "lost copy"}},
+		"two copies are deleted by somebody": {func(r *rig) {
+			r.del("k", 0, 1)
+			r.scanAll()
+			r.scanAll() // all agree, but a release may be under way
+			if k := r.kinds(); len(k) != 0 {
+				r.emit(Event{Kind: "too early"})
+			}
+			r.pass(time.Second)
+		}, []string{"lost copy", "lost copy"}},
+		"a copy goes and comes back": {func(r *rig) {
+			r.del("k", 0)
+			r.scanAll()
+			r.set("k", "a", 30*time.Second, 0)
+			r.scanAll()
+			r.pass(2 * time.Second)
+			r.scanAll()
 		}, nil},
+		"a copy is overwritten": {func(r *rig) {
+			r.set("k", "b", 30*time.Second, 4)
+			r.scanAll()
+			r.scanAll()
+			r.pass(time.Second)
+		}, []string{"split", "lost copy"}},
+		"a slow release": {func(r *rig) {
+			r.del("k", 0)
+			r.scanAll()
+			r.scanAll()
+			r.pass(900 * time.Millisecond)
+			r.del("k", 1, 2, 3, 4)
+			r.scanAll()
+			r.pass(2 * time.Second)
+		}, []string{"released"}},
+		"a copy that was not extended runs out": {func(r *rig) {
+			r.pass(20 * time.Second)
+			r.set("k", "a", 30*time.Second, 0, 1, 2, 3)
+			r.scanAll()
+			r.pass(15 * time.Second)
+			r.scanAll()
+			r.pass(2 * time.Second)
+		}, []string{"extended"}},
 		"three nodes are down": {func(r *rig) {
 			for i := range 3 {
 				r.unreachable(i, r.now)
@@ -349,6 +393,29 @@ func TestHowAGrantEnds(t *testing.T) {
 				t.Error(r.kinds())
 			}
 		})
+	}
+}
+
+// Many copies that a node loses at once are told in one sentence.
+func TestLostCopiesAreToldWithinBounds(t *testing.T) {
+	r := newRig(5, 0)
+	for k := range 5000 {
+		r.set(fmt.Sprint("k", k), "a", 30*time.Second, 0, 1, 2, 3, 4)
+	}
+	r.first()
+	clear(r.servers[1])
+	r.scanAll()
+	r.scanAll()
+	for range 3 {
+		r.pass(time.Second)
+	}
+	last := r.events[len(r.events)-1]
+	if len(r.events) != lostTold+1 || last.Node != "n2" || last.Text.Raw() != "n2: 4980 more copies of held locks gone before their time, and not released" {
+		t.Errorf("%d: %+v", len(r.events), last)
+	}
+	if e := r.events[0]; e.Kind != "lost copy" || e.Node != "n2" || e.Level != LevelNotice ||
+		e.Text.Raw() != "lost its copy on n2 (gone before its time, and not released): 4 left" {
+		t.Errorf("%+v", e)
 	}
 }
 

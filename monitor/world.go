@@ -37,12 +37,14 @@ func newWorld(nodes []*redlock.Node, opt Options, now time.Time) *world {
 	w := &world{opt: opt, quorum: redlock.Quorum(len(nodes)), base: now, wall: now.Round(0), steps: make([]step, len(nodes))}
 	w.events.keep = opt.EventsKept
 	w.findings = newFindings()
-	for _, n := range nodes {
+	names := make([]string, len(nodes))
+	for i, n := range nodes {
+		names[i] = n.Name()
 		w.nodes = append(w.nodes, newWatch(n.Name(), n.Addr(), now))
 	}
 	// An attempt ends within the node timeout; its release takes as long again.
 	attempt := max(time.Second, 2*opt.Redlock.NodeTimeout)
-	w.table = newTable(len(nodes), w.quorum, opt.MaxTTL, attempt, now, w.events.add)
+	w.table = newTable(names, w.quorum, opt.MaxTTL, attempt, now, w.events.add)
 	w.table.restart = w.toldRestart
 	return w
 }

@@ -9,9 +9,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"redlockctl/internal/safetext"
 	"redlockctl/monitor"
-	"redlockctl/redlock"
 	"redlockctl/restartguard"
 )
 
@@ -19,12 +17,13 @@ import (
 const actTimeout = 15 * time.Second
 
 // running counts the acts on their way, so that the program does not end
-// between an act and the record of its outcome.
+// between an act and the record of its outcome, and the locks that are kept.
 type running struct {
 	mu     sync.Mutex
 	n      int
 	closed bool
 	idle   chan struct{} // closed when n is 0 after closed
+	kept   []Kept
 }
 
 func newRunning() *running { return &running{idle: make(chan struct{})} }
@@ -112,48 +111,6 @@ func (m *model) whyNoPickedNode() string {
 	return ""
 }
 
-func (m *model) whyNoRelease() string {
-	if why := m.whyNoLock(); why != "" {
-		return why
-	}
-	if _, ok := m.mine[m.picked().Key.Raw()]; !ok {
-		return "not acquired here: r releases only what this screen acquired"
-	}
-	return ""
-}
-
-func (m *model) whyNoForce() string {
-	if why := m.whyNoLock(); why != "" {
-		return why
-	}
-	l := m.latestLock(m.picked().Key.Raw())
-	if l == nil {
-		return "the lock is gone"
-	}
-	return whyNotComparable(l)
-}
-
-// whyNotComparable is why the holder's token cannot be compared when the lock is
-// taken away; what cannot be compared is not deleted.
-func whyNotComparable(l *monitor.Lock) string {
-	for i := range l.Copies {
-		c := &l.Copies[i]
-		if c.State == monitor.CopyAbsent {
-			continue
-		}
-		switch {
-		case c.Type != "" && c.Type != "string":
-			return "a " + safetext.Escape(c.Type) + ", not a string: it cannot be compared, so it is not taken away"
-		case c.Token == l.Holder && c.Len > int64(len(c.Token.Raw())):
-			return fmt.Sprintf("its value has %d bytes, of which only the first are known: it is not taken away", c.Len)
-		}
-	}
-	if l.Holder.Empty() {
-		return "its value is empty: there is no token to compare"
-	}
-	return ""
-}
-
 func (m *model) whyNoFence() string {
 	if why := m.whyNoNode(); why != "" {
 		return why
@@ -184,13 +141,6 @@ func (m *model) whyNoOpen() string {
 		return ""
 	}
 	return m.st.whole(n.Name) + " cannot be opened: " + n.State.String()
-}
-
-func (m *model) whyNoQuit() string {
-	if m.busy > 0 {
-		return "an act is still running: wait for it, or ctrl+c"
-	}
-	return ""
 }
 
 // latestLock and latestNode look into the latest snapshot, also while the
@@ -237,236 +187,11 @@ func missingReason(reason string) string {
 	return ""
 }
 
-func (m *model) askAcquire() tea.Cmd {
-	ttl := 30 * time.Second
-	if most := m.snap.Cluster.MaxTTL; most > 0 {
-		ttl = min(ttl, most)
-	}
-	name := &field{label: "Name"}
-	span := &field{label: "TTL", lineEdit: newLineEdit(ttl.String())}
-	most := func() time.Duration { return m.snap.Cluster.MaxTTL }
-	parse := func() (time.Duration, string) {
-		d, err := time.ParseDuration(strings.TrimSpace(span.String()))
-		switch {
-		case err != nil:
-			return 0, "the TTL is a number with a unit: 30s, 1m30s"
-		case d < time.Millisecond:
-			return 0, "the TTL must be a millisecond or more"
-		case most() > 0 && d > most():
-			return 0, fmt.Sprintf("a TTL of %s is above the cluster's max TTL of %s", d, most())
-		}
-		return d, ""
-	}
-	return m.openDialog(&dialog{
-		title: "Acquire a lock by hand",
-		verb:  "acquire",
-		facts: func(int) []string {
-			c := &m.snap.Cluster
-			out := []string{fact(m.st, "Effect", "the name is held for the TTL, on a quorum of "+fmt.Sprintf("%d of %d nodes; nothing extends it", c.Quorum, c.N))}
-			if c.Serving < c.Quorum && c.Verdict != monitor.VerdictUnknown {
-				out = append(out, fact(m.st, "", m.st.bad.of(fmt.Sprintf("only %d of %d nodes accept writes: this will fail", c.Serving, c.N))))
-			}
-			if l := m.latestLock(name.String()); l != nil && name.String() != "" {
-				out = append(out, fact(m.st, "Now", m.st.warn.of("held by "+m.st.token(l.Holder, 24)+", "+copies(l))))
-			}
-			return out
-		},
-		fields: []*field{name, span},
-		check: func() string {
-			if name.String() == "" {
-				return "the name of the lock is missing"
-			}
-			_, why := parse()
-			return why
-		},
-		start: func() func(context.Context) outcome {
-			key, acts := name.String(), m.opt.Actions
-			ttl, _ := parse()
-			what := "acquire " + m.st.escape(key, 60)
-			words := map[redlock.Status]string{redlock.StatusOK: "copy written", redlock.StatusHeld: "held by another"}
-			return func(ctx context.Context) outcome {
-				l, err := acts.Acquire(ctx, key, ttl)
-				if err != nil || l == nil {
-					return outcome{what: what, words: words, err: err}
-				}
-				return outcome{
-					what: what, words: words, nodes: l.Nodes(),
-					done:  "valid until " + clock(l.Until()) + "; r releases it",
-					grant: &grant{l.Resource(), l.Token(), ttl, l.Until()},
-				}
-			}
-		},
-	})
-}
-
-var releaseWords = map[redlock.Status]string{
-	redlock.StatusOK:     "copy deleted",
-	redlock.StatusAbsent: "held no copy",
-	redlock.StatusHeld:   "another token's copy, left alone",
-}
-
-func (m *model) askRelease() tea.Cmd {
-	g := m.mine[m.picked().Key.Raw()]
-	name := m.st.escape(g.key, 60)
-	return m.openDialog(&dialog{
-		title: "Release " + name + " ?",
-		verb:  "release",
-		facts: func(int) []string {
-			return []string{
-				fact(m.st, "Held by", "this screen, "+m.st.token(safetext.New(g.token), 24)+", valid until "+clock(g.until)),
-				fact(m.st, "Effect", "its copies are deleted on all nodes: the name is free at once"),
-			}
-		},
-		check: func() string { return "" },
-		start: func() func(context.Context) outcome {
-			acts := m.opt.Actions
-			return func(ctx context.Context) outcome {
-				nodes, err := acts.Release(ctx, g.key, g.token)
-				return outcome{what: "release " + name, words: releaseWords, nodes: nodes, err: err, freed: &g}
-			}
-		},
-	})
-}
-
-func (m *model) askForce() tea.Cmd {
-	l := m.latestLock(m.picked().Key.Raw())
-	key, token := l.Key.Raw(), l.Holder.Raw()
-	name := m.st.escape(key, 60)
-	want, label := m.confirmation(key)
-	reason, typed := &field{label: "Reason"}, &field{label: label}
-	return m.openDialog(&dialog{
-		title:  "Force-release " + name + " ?",
-		verb:   "force-release",
-		danger: true,
-		facts:  func(int) []string { return m.forceFacts(key, token) },
-		fields: []*field{reason, typed},
-		check: func() string {
-			now := m.latestLock(key)
-			switch {
-			case now == nil:
-				return "the lock is gone: there is nothing to take away"
-			case now.Holder.Raw() != token:
-				return "the holder changed since this was opened: esc, and look again"
-			}
-			if why := whyNotComparable(now); why != "" {
-				return why
-			}
-			if why := missingReason(reason.String()); why != "" {
-				return why
-			}
-			return missingName(typed.String(), want)
-		},
-		start: func() func(context.Context) outcome {
-			acts, why := m.opt.Actions, strings.TrimSpace(reason.String())
-			return func(ctx context.Context) outcome {
-				nodes, err := acts.ForceRelease(ctx, key, token, why)
-				o := outcome{what: "force-release " + name, words: releaseWords, nodes: nodes, err: err}
-				if err == nil {
-					o.done = deletedWords(nodes)
-				}
-				return o
-			}
-		},
-	})
-}
-
-func deletedWords(nodes []redlock.NodeResult) string {
-	n := 0
-	for _, r := range nodes {
-		if r.Status == redlock.StatusOK {
-			n++
-		}
-	}
-	switch n {
-	case 0:
-		return "no copy of this token was there to delete"
-	case 1:
-		return "1 copy deleted"
-	default:
-		return fmt.Sprintf("%d copies deleted", n)
-	}
-}
-
-// forceFacts says who holds the lock, where, and what taking it away does.
-func (m *model) forceFacts(key, token string) []string {
-	st, now := m.st, m.now()
-	held := st.token(safetext.New(token), 40)
-	l := m.latestLock(key)
-	if l == nil {
-		return []string{fact(st, "Held by", held), fact(st, "Copies", "gone")}
-	}
-	if !l.Since.IsZero() {
-		held += ", first seen " + clock(l.Since) + " (" + age(now.Sub(l.Since)) + " ago)"
-	}
-	if g, ok := m.mine[key]; ok && g.token == token {
-		held += ", acquired here: r releases it"
-	}
-	var has, lacks []string
-	for i := range l.Copies {
-		if i >= len(m.snap.Nodes) {
-			break
-		}
-		n, c := &m.snap.Nodes[i], &l.Copies[i]
-		node := st.escape(n.Name, 12)
-		state := ""
-		if n.State != monitor.NodeServing {
-			state = " " + n.State.String()
-		}
-		switch c.State {
-		case monitor.CopyPresent:
-			left := "no end"
-			if !c.Expires.IsZero() {
-				left = remaining(c.Expires.Sub(now))
-			}
-			if c.Token.Raw() != token {
-				lacks = append(lacks, node+state+": a copy of "+st.token(c.Token, 16)+", "+left+", stays")
-				continue
-			}
-			has = append(has, node+state+" "+left)
-		case monitor.CopyAbsent:
-			lacks = append(lacks, node+state+": holds none")
-		default:
-			lacks = append(lacks, node+state+": "+m.unknownCopy(n, c))
-		}
-	}
-	copyLine := st.none
-	if len(has) > 0 {
-		copyLine = strings.Join(has, " "+st.sep+" ")
-	}
-	out := []string{
-		fact(st, "Held by", held),
-		fact(st, "Copies", copyLine),
-	}
-	if len(lacks) > 0 {
-		out = append(out, fact(st, "", strings.Join(lacks, ";  ")))
-	}
-	return append(out, fact(st, "Effect", st.warn.of("the name is free at once; if the holder still works, two clients will work on "+st.escape(key, 40))))
-}
-
-// unknownCopy says what may be on a node that does not answer.
-func (m *model) unknownCopy(n *monitor.Node, c *monitor.Copy) string {
-	end := c.Expires
-	if end.IsZero() {
-		if !c.Token.Empty() {
-			return "the copy that was seen there has no end"
-		}
-		most := m.snap.Cluster.MaxTTL
-		if most <= 0 || n.Since.IsZero() {
-			return "a copy may be there"
-		}
-		end = n.Since.Add(most) // of a copy set just before we lost sight of the node
-	}
-	if end.Before(m.now()) {
-		return "a copy there, if any, ended by " + clock(end) + ", unless it was extended"
-	}
-	return "a copy there, if any, ends by " + clock(end) + ", unless it is extended"
-}
-
 func (m *model) askFence() tea.Cmd {
 	name := m.pickedNode().Name
 	return m.askNode(name, "Fence", "fence", func() []string {
 		c := &m.snap.Cluster
-		out := []string{fact(m.st, "Effect", "it refuses writes until a person opens it: no guard lifts this fence")}
+		out := []string{fact(m.st, "Effect", "it is held: it refuses writes until a person opens it, and no guard lifts that; its copies run out, and are not extended")}
 		serving := c.Serving
 		if n := m.latestNode(name); n != nil && n.State == monitor.NodeServing {
 			serving--

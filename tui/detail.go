@@ -149,6 +149,13 @@ func (m *model) lockBars(l *monitor.Lock, w int, now time.Time) []string {
 	m.axis = max(m.axis, axisLength(axis))
 	axis = m.axis
 	out := []string{blanks(lead) + st.label.of(axisLabels(axis, barW))}
+	cells := func(end time.Time) int {
+		return min(barW, int(float64(barW)*float64(max(0, end.Sub(now)))/float64(axis)))
+	}
+	majority := barW
+	if !l.MajorityEnd.IsZero() {
+		majority = cells(l.MajorityEnd)
+	}
 	marked := false
 	for i := range l.Copies {
 		if i >= len(m.shown.Nodes) {
@@ -164,8 +171,11 @@ func (m *model) lockBars(l *monitor.Lock, w int, now time.Time) []string {
 				break
 			}
 			leftover := c.Expires.Sub(now)
-			full := int(float64(barW) * float64(max(0, leftover)) / float64(axis))
-			bar := strings.Repeat(st.barFull, min(barW, max(0, full)))
+			full := cells(c.Expires)
+			bar := strings.Repeat(st.barFull, full)
+			if full > majority { // a copy that outlives the majority shows where that ends
+				bar = strings.Repeat(st.barFull, majority) + st.here + strings.Repeat(st.barFull, full-majority-1)
+			}
 			cell := p
 			if c.Token != l.Holder {
 				cell = st.bad

@@ -3,6 +3,7 @@ package tui
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -16,10 +17,41 @@ import (
 // question that nobody has read.
 const settleTime = 300 * time.Millisecond
 
-// field is one line to fill in.
+// field is one line to fill in, or a choice.
 type field struct {
 	label string
 	lineEdit
+	choices []string // nil: a line of text
+	chosen  int      // of the choices
+}
+
+// choose takes a key pressed at a choice: a blank is the next one, a letter the
+// one that begins with it.
+func (f *field) choose(text string) {
+	if text == " " {
+		f.chosen = (f.chosen + 1) % len(f.choices)
+		return
+	}
+	for i, c := range f.choices {
+		if strings.HasPrefix(c, text) {
+			f.chosen = i
+			return
+		}
+	}
+}
+
+// line draws what stands in the field in at most w cells.
+func (f *field) line(st *styles, w int, focused bool) string {
+	switch {
+	case f.choices == nil && focused:
+		return f.view(st, w)
+	case f.choices == nil:
+		return st.cut(st.whole(f.String()), w)
+	case focused:
+		return st.cut(st.cursor.of(f.choices[f.chosen])+st.dim.of("  space: change"), w)
+	default:
+		return st.cut(f.choices[f.chosen], w)
+	}
 }
 
 // dialog asks before an act, runs it, and tells how it ended. It is about what
@@ -37,6 +69,10 @@ type dialog struct {
 	// start makes the act out of what was filled in. It runs in the model's
 	// goroutine; what it returns does not, and touches nothing of the model.
 	start func() func(context.Context) outcome
+	// many is an act on several locks, one after the other, which prepare fills;
+	// start is nil then.
+	many    *batch
+	prepare func()
 
 	scroll  int
 	pressed bool      // enter was pressed while something was missing
@@ -53,16 +89,16 @@ type outcome struct {
 	words map[redlock.Status]string
 	nodes []redlock.NodeResult
 	err   error
-	done  string // what to say where there is no error
-	grant *grant // what was acquired
-	freed *grant // what was released
+	done  string   // what to say where there is no error
+	also  []string // what became of further keys of the lock, safe to show
+	grant *grant   // what was acquired or extended
+	freed *grant   // what was released
+	quit  bool     // the program ends, if there is no error
 }
 
-// grant is a lock that was acquired by hand on this screen.
-type grant struct {
-	key, token string
-	ttl        time.Duration
-	until      time.Time // end of validity
+// partly tells of an act that failed if something was done all the same.
+func (o *outcome) partly() bool {
+	return slices.ContainsFunc(o.nodes, func(n redlock.NodeResult) bool { return n.Status == redlock.StatusOK })
 }
 
 func (d *dialog) mode() mode {
@@ -89,9 +125,13 @@ func (d *dialog) listens(now time.Time) bool {
 func (d *dialog) lines(st *styles, w, h int, now time.Time) []string {
 	title := st.title.of(" " + st.cut(d.title, w-2))
 	var body, foot []string
-	switch d.mode() {
-	case modeResult:
+	switch mode := d.mode(); {
+	case mode == modeResult:
 		title, body = d.result(st, w, now)
+	case mode == modeWorking && d.many != nil:
+		body = d.many.lines(st, w)
+		d.scroll = len(body) // the latest
+		foot = append(foot, " "+d.hint(st, w-2, now))
 	default:
 		for _, f := range d.facts(w - 2) {
 			for _, l := range wrap(f, w-2, factIndent) {
@@ -109,12 +149,7 @@ func (d *dialog) lines(st *styles, w, h int, now time.Time) []string {
 				mark = "> "
 			}
 			line := " " + st.pad(f.label, label) + " " + mark
-			if i == d.focus && d.began.IsZero() {
-				line += f.view(st, w-width(line)-1)
-			} else {
-				line += st.cut(st.whole(f.String()), w-width(line)-1)
-			}
-			foot = append(foot, line)
+			foot = append(foot, line+f.line(st, w-width(line)-1, i == d.focus && d.began.IsZero()))
 		}
 		foot = append(foot, " "+d.hint(st, w-2, now))
 	}
@@ -160,7 +195,11 @@ func fact(st *styles, label, text string) string {
 
 func (d *dialog) hint(st *styles, w int, now time.Time) string {
 	if !d.began.IsZero() {
-		return st.info.of("working" + st.ellipsis + " " + age(now.Sub(d.began)))
+		since := " " + age(now.Sub(d.began))
+		if d.many != nil {
+			return d.many.progress(st, w-width(since)) + since
+		}
+		return st.info.of("working" + st.ellipsis + since)
 	}
 	missing := d.check()
 	switch {
@@ -185,10 +224,17 @@ func dropBlank(lines []string) []string {
 
 // result tells what happened, on each node.
 func (d *dialog) result(st *styles, w int, now time.Time) (title string, body []string) {
+	if d.many != nil {
+		return d.many.title(st, w), d.many.lines(st, w)
+	}
 	o := d.end
 	nodes := o.nodes
 	if o.err != nil {
-		title = st.bad.of(" " + st.off + " " + st.cut(o.what+": failed", w-4))
+		how := ": failed"
+		if o.partly() {
+			how = ": done in part"
+		}
+		title = st.bad.of(" " + st.off + " " + st.cut(o.what, w-4-width(how)) + how)
 		for _, l := range wrap(st.whole(o.err.Error()), w-2, 2) {
 			body = append(body, " "+l)
 		}
@@ -202,11 +248,16 @@ func (d *dialog) result(st *styles, w int, now time.Time) (title string, body []
 				p, glyph = st.warn, st.half
 			}
 		}
-		title = p.of(" " + glyph + " " + st.cut(o.what+": done", w-4))
+		title = p.of(" " + glyph + " " + st.cut(o.what, w-10) + ": done")
 		if o.done != "" {
 			for _, l := range wrap(o.done, w-2, 2) {
 				body = append(body, " "+l)
 			}
+		}
+	}
+	for _, more := range o.also {
+		for _, l := range wrap(more, w-2, 2) {
+			body = append(body, " "+l)
 		}
 	}
 	if len(nodes) > 0 && len(body) > 0 {
@@ -217,13 +268,14 @@ func (d *dialog) result(st *styles, w int, now time.Time) (title string, body []
 		name = max(name, min(12, width(st.whole(n.Node))))
 	}
 	for _, n := range nodes {
-		body = append(body, nodeResult(st, n, o.words, name, w, now))
+		body = append(body, nodeResult(st, n, o.words, name, w, now)...)
 	}
 	return title, body
 }
 
-// nodeResult is one node's part in an act, in a line.
-func nodeResult(st *styles, n redlock.NodeResult, words map[redlock.Status]string, name, w int, now time.Time) string {
+// nodeResult is one node's part in an act: a line, or several where there is
+// trouble to tell of.
+func nodeResult(st *styles, n redlock.NodeResult, words map[redlock.Status]string, name, w int, now time.Time) []string {
 	glyph, p := st.off, st.bad
 	switch n.Status {
 	case redlock.StatusOK:
@@ -234,6 +286,8 @@ func nodeResult(st *styles, n redlock.NodeResult, words map[redlock.Status]strin
 		glyph, p = st.wait, st.warn
 	case redlock.StatusFenced:
 		glyph, p = st.half, st.warn
+	case redlock.StatusDenied:
+		glyph, p = st.odd, st.bad
 	}
 	line := " " + st.pad(st.escape(n.Node, name), name) + "  " + p.of(st.pad(glyph+" "+n.Status.String(), stateWidth)) + "  "
 	var parts []string
@@ -249,8 +303,21 @@ func nodeResult(st *styles, n redlock.NodeResult, words map[redlock.Status]strin
 	if n.Err != nil {
 		parts = append(parts, st.whole(n.Err.Error()))
 	}
-	return line + st.cut(strings.Join(parts, "; "), max(4, w-width(line)-1))
+	if n.Status == redlock.StatusDenied {
+		parts = append(parts, missingRight)
+	}
+	var lines []string
+	for i, l := range wrap(strings.Join(parts, "; "), max(4, w-width(line)-1), 0) {
+		if i > 0 {
+			line = blanks(width(line))
+		}
+		lines = append(lines, line+l)
+	}
+	return lines
 }
+
+// missingRight is what to do about a user that must not do what was asked.
+const missingRight = "redlockctl config acl operator prints the rights that its user needs, unless its guard has closed it"
 
 // failedNodes are the nodes' results in an error of the lock algorithm.
 func failedNodes(err error) []redlock.NodeResult {
@@ -284,8 +351,17 @@ func (m *model) submit() tea.Cmd {
 		return nil
 	}
 	d.began = m.now()
+	if d.many != nil {
+		d.prepare()
+		return m.carryOut(d, d.many.next())
+	}
+	return m.carryOut(d, d.start())
+}
+
+// carryOut runs an act of a dialog.
+func (m *model) carryOut(d *dialog, act func(context.Context) outcome) tea.Cmd {
 	m.busy++
-	run, act, ctx, id := m.running, d.start(), m.ctx, d.id
+	run, ctx, id := m.running, m.ctx, d.id
 	return func() tea.Msg {
 		if !run.begin() {
 			return nil
@@ -300,7 +376,7 @@ func (m *model) submit() tea.Cmd {
 }
 
 // finish takes the outcome of an act.
-func (m *model) finish(o outcome) {
+func (m *model) finish(o outcome) tea.Cmd {
 	m.busy--
 	if o.grant != nil {
 		m.mine[o.grant.key] = *o.grant
@@ -308,18 +384,42 @@ func (m *model) finish(o outcome) {
 	if f := o.freed; f != nil && o.err == nil && m.mine[f.key].token == f.token {
 		delete(m.mine, f.key)
 	}
-	if d := m.dialog; d != nil && d.id == o.id {
-		d.end = &o
-		d.drawn = time.Time{}
-		d.scroll = 0
-		return
+	if o.quit && o.err == nil {
+		return m.quit()
 	}
-	// It was sent to the background: a line must do.
-	if o.err != nil {
-		m.say(m.st.bad, o.what+": failed: "+m.st.whole(o.err.Error()))
-		return
+	d := m.dialog
+	if d == nil || d.id != o.id {
+		// It was sent to the background: a line must do.
+		if o.err != nil {
+			m.say(m.st.bad, o.what+": failed: "+m.st.whole(o.err.Error()))
+		} else {
+			m.say(m.st.good, o.what+": done")
+		}
+		return nil
 	}
-	m.say(m.st.good, o.what+": done")
+	if d.many != nil && d.many.took(o) {
+		return m.carryOut(d, d.many.next())
+	}
+	d.end = &o
+	d.drawn = time.Time{}
+	d.scroll = 0
+	return nil
+}
+
+// leaveWork is esc while an act runs: one act goes on in the background, of
+// several the one that runs is the last.
+func (m *model) leaveWork() tea.Cmd {
+	if d := m.dialog; d.many != nil {
+		d.many.stopped = true
+		return nil
+	}
+	return m.closeDialog()
+}
+
+// readOn turns the lines of a dialog that do not fit.
+func (m *model) readOn(lines int) tea.Cmd {
+	m.dialog.scroll = max(0, m.dialog.scroll+lines)
+	return nil
 }
 
 func (m *model) nextField() tea.Cmd { return m.turnField(1) }

@@ -191,7 +191,7 @@ func TestReadOnlyRefusesEachAct(t *testing.T) {
 	r := newRig(t, picture(epoch), 120, 40)
 	r.acts.readOnly = true
 	r.under("orders:42")
-	for _, k := range []string{"a", "r", "X"} {
+	for _, k := range []string{"a", "e", "r", "R", "X"} {
 		r.press(k)
 		r.sees("read-only: acts are refused")
 	}
@@ -200,6 +200,8 @@ func TestReadOnlyRefusesEachAct(t *testing.T) {
 		r.press(k)
 		r.sees("read-only: acts are refused")
 	}
+	r.press("tab", "m", "down", "m", "R")
+	r.sees("read-only: acts are refused")
 	if r.m.dialog != nil {
 		t.Error("a dialog opened")
 	}

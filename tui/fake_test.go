@@ -1,6 +1,7 @@
 package tui
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -64,6 +65,8 @@ type fakeActions struct {
 	err      error
 	results  []redlock.NodeResult
 	calls    []string
+	failing  map[string]error // of acts on single locks
+	kept     []*fakeKept
 	block    chan struct{} // acts wait for it, if there is one
 }
 
@@ -98,12 +101,91 @@ func (a *fakeActions) Acquire(ctx context.Context, resource string, ttl time.Dur
 
 func (a *fakeActions) Release(ctx context.Context, resource, token string) ([]redlock.NodeResult, error) {
 	err := a.call(ctx, "release %q %q", resource, token)
-	return a.results, err
+	return a.results, cmp.Or(a.failing[resource], err)
 }
 
 func (a *fakeActions) ForceRelease(ctx context.Context, resource, token, reason string) ([]redlock.NodeResult, error) {
 	err := a.call(ctx, "force-release %q %q because %q", resource, token, reason)
-	return a.results, err
+	return a.results, cmp.Or(a.failing[resource], err)
+}
+
+func (a *fakeActions) Extend(ctx context.Context, resource, token string, ttl time.Duration) (*redlock.Lock, error) {
+	if err := a.call(ctx, "extend %q %q %s", resource, token, ttl); err != nil {
+		return nil, err
+	}
+	return &redlock.Lock{}, nil
+}
+
+func (a *fakeActions) Revoke(ctx context.Context, resource, token, reason string) ([]redlock.NodeResult, error) {
+	err := a.call(ctx, "revoke %q %q because %q", resource, token, reason)
+	return a.results, cmp.Or(a.failing[resource], err)
+}
+
+func (a *fakeActions) Keep(ctx context.Context, resource string, ttl time.Duration) (Kept, error) {
+	if err := a.call(ctx, "keep %q %s", resource, ttl); err != nil {
+		return nil, err
+	}
+	k := &fakeKept{acts: a, key: resource, token: tokenB}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.kept = append(a.kept, k)
+	return k, nil
+}
+
+// fakeKept is a lock that is kept as its test says.
+type fakeKept struct {
+	acts       *fakeActions
+	key, token string
+
+	mu      sync.Mutex
+	state   redlock.KeeperState
+	until   time.Time
+	err     error
+	stopped bool
+}
+
+func (k *fakeKept) is(state redlock.KeeperState, until time.Time, err error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.state, k.until, k.err = state, until, err
+}
+
+func (k *fakeKept) Resource() string            { return k.key }
+func (k *fakeKept) Token() string               { return k.token }
+func (k *fakeKept) Nodes() []redlock.NodeResult { return nil }
+
+func (k *fakeKept) State() redlock.KeeperState {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.state
+}
+
+func (k *fakeKept) Until() time.Time {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.until
+}
+
+func (k *fakeKept) Err() error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.err
+}
+
+func (k *fakeKept) Stop() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.stopped = true
+}
+
+func (k *fakeKept) Release(ctx context.Context) ([]redlock.NodeResult, error) {
+	if err := k.acts.call(ctx, "release kept %q", k.key); err != nil {
+		return nil, err
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.state = redlock.Released
+	return k.acts.results, nil
 }
 
 func (a *fakeActions) FenceNode(ctx context.Context, node, reason string) error {

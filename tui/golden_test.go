@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
 
+	tea "charm.land/bubbletea/v2"
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"redlockctl/monitor"
@@ -48,7 +50,11 @@ var ways = []way{
 	{name: "locks-bad-filter", keys: []string{"2", "/", "t", "t", "l", "<", "5"}},
 	{name: "lock", keys: []string{"2", "down", "o"}},
 	{name: "nodes", keys: []string{"3", "down"}},
-	{name: "node", keys: []string{"3", "down", "o"}, rest: 5 * time.Second},
+	{name: "node", keys: []string{"3", "down", "o"}, rest: 5 * time.Second, of: func(now time.Time) *monitor.Snapshot {
+		s := picture(now)
+		s.Nodes[1].Minutes = anHour(now)
+		return s
+	}},
 	{name: "events", keys: []string{"4"}},
 	{name: "events-detail", keys: []string{"4", "/", "l", "e", "v", "e", "l", ":", "a", "enter", "enter"}},
 	{name: "findings", keys: []string{"5", "down"}},
@@ -158,6 +164,54 @@ func TestGolden(t *testing.T) {
 		})
 	}
 }
+
+// Every look fits every size from the smallest up, in every theme and in ASCII:
+// no line is wider than the screen, and there are not more of them. A sweep by
+// sevens takes all widths in each look, and all heights over looks and themes; the
+// frame is as large as the screen, so that nothing of the frame before stays.
+func TestSweep(t *testing.T) {
+	themes := []struct {
+		name  string
+		ascii bool
+		with  func(*Options)
+	}{
+		{"dark", false, func(*Options) {}}, {"light", false, withLight}, {"no colour", false, withNoColor}, {"ascii", true, withASCII},
+	}
+	step := 7
+	if testing.Short() {
+		step = 21
+	}
+	seen := map[[2]int]bool{}
+	for i, way := range ways {
+		t.Run(way.name, func(t *testing.T) {
+			for j, theme := range themes {
+				r := way.at(t, 120, 40, theme.with)
+				for w := minWidth; w <= 200; w += step {
+					h := minHeight + (i+2*j+(w-minWidth)/step)*7%49
+					r.m.Update(tea.WindowSizeMsg{Width: w, Height: h})
+					frame := r.m.View().Content
+					seen[[2]int{w, h}] = true
+					if n := strings.Count(frame, "\n") + 1; n != h {
+						t.Errorf("%s, %d×%d: %d lines", theme.name, w, h, n)
+					}
+					checkFrame(t, frame, w, h, theme.ascii)
+					if coloured := foreground.MatchString(frame); theme.name == "no colour" && coloured || theme.ascii && coloured {
+						t.Errorf("%s, %d×%d: a colour is drawn", theme.name, w, h)
+					}
+					if t.Failed() {
+						t.Fatalf("%s, %d×%d:\n%s", theme.name, w, h, r.screen())
+					}
+				}
+			}
+		})
+	}
+	if want := 7 * ((200-minWidth)/step + 1); len(seen) != want && !t.Failed() {
+		t.Errorf("%d sizes were drawn, not %d", len(seen), want)
+	}
+}
+
+// foreground is a sequence that sets a colour.
+var foreground = regexp.MustCompile("\x1b\\[[0-9;]*[34][0-7][0-9;]*m")
 
 func firstDifference(want, got []byte) string {
 	a, b := strings.Split(string(want), "\n"), strings.Split(string(got), "\n")

@@ -95,10 +95,28 @@ func newKeyMap() keyMap {
 		b.name = b.Help().Desc
 		return b
 	}
+	marked := func(b binding) binding {
+		verb := b.Help().Desc
+		b.says = func(m *model) string {
+			if n := len(m.marks); n > 0 {
+				return verb + " (" + count(n) + ")"
+			}
+			return verb
+		}
+		return b
+	}
 	named := func(name string, b binding) binding { b.name = name; return b }
 
 	dialogEnter := brief(modeDialog, k(modeDialog, groupDialog, "enter", "do it, once nothing is missing", (*model).submit, "enter"))
 	dialogEnter.says = func(m *model) string { return m.dialog.verb }
+
+	leave := brief(modeWorking, k(modeWorking, groupDialog, "esc", "let it work in the background; of several: stop after this one", (*model).leaveWork, "esc"))
+	leave.says = func(m *model) string {
+		if m.dialog.many != nil {
+			return "stop after this one"
+		}
+		return "let it work in the background"
+	}
 
 	tab := brief(modeLocks|modeNodes, k(modeMain, groupMove, "tab", "the other table of the overview, or the next page", (*model).tab, "tab"))
 	tab.says = func(m *model) string {
@@ -141,8 +159,10 @@ func newKeyMap() keyMap {
 		when(k(modeMain, groupLook, "o", "open it on a page of its own", (*model).openPicked, "o"), (*model).whyNoOpenPicked),
 
 		act(modeOnLock, k(modeMain, groupAct, "a", "acquire", (*model).askAcquire, "a"), (*model).whyNoAct),
-		act(modeOnLock, k(modeMain, groupAct, "r", "release", (*model).askRelease, "r"), (*model).whyNoRelease),
-		act(modeOnLock, k(modeMain, groupAct, "X", "force-release", (*model).askForce, "X"), (*model).whyNoForce),
+		act(modeOnLock, k(modeMain, groupAct, "e", "extend", (*model).askExtend, "e"), (*model).whyNoExtend),
+		marked(act(modeOnLock, k(modeMain, groupAct, "r", "release", (*model).askRelease, "r"), (*model).whyNoRelease)),
+		marked(act(modeOnLock, k(modeMain, groupAct, "R", "revoke", (*model).askRevoke, "R"), (*model).whyNoRevoke)),
+		marked(act(modeOnLock, k(modeMain, groupAct, "X", "force-release", (*model).askForce, "X"), (*model).whyNoForce)),
 		act(modeOnNode, k(modeOnNode, groupAct, "f", "fence", (*model).askFence, "f"), (*model).whyNoFence),
 		act(modeOnNode, k(modeMain, groupAct, "O", "open", (*model).askOpen, "O"), (*model).whyNoOpen),
 
@@ -160,18 +180,20 @@ func newKeyMap() keyMap {
 		when(k(modeMain, groupLook, "M", "unmark all", (*model).clearMarks, "M"), (*model).whyNoMarks),
 		named("wide", when(k(modeMain, groupLook, "w", "wide: every column", (*model).toggleWide, "w"), (*model).whyNoSort)),
 		named("copy", when(k(modeMain, groupLook, "y", "copy its name to the clipboard", (*model).copyPicked, "y"), (*model).whyNoCopy)),
-		k(modeMain, groupLook, "esc", "back: close the detail or the page, clear the filter", (*model).back, "esc"),
-		brief(modeMain&^modeHelp, named("quit", when(k(modeMain&^modeHelp, groupLook, "q", "quit", (*model).quit, "q"), (*model).whyNoQuit))),
+		k(modeMain, groupLook, "esc", "back: close the detail or the page, clear the filter", (*model).escape, "esc"),
+		brief(modeMain&^modeHelp, named("quit", when(k(modeMain&^modeHelp, groupLook, "q", "quit", (*model).askQuit, "q"), (*model).whyNoQuit))),
 		brief(modeHelp, k(modeHelp, "", "q", "close", (*model).back, "q", "?", "enter")),
 		k(modeAny, groupLook, "ctrl+c", "quit at once", (*model).quit, "ctrl+c"),
 
 		dialogEnter,
 		brief(modeDialog, when(k(modeDialog, groupDialog, "tab", "next field", (*model).nextField, "tab", "down"), (*model).whyOneField)),
 		k(modeDialog, groupDialog, "shift+tab", "field before", (*model).prevField, "shift+tab", "up"),
-		k(modeDialog, groupDialog, "pgdn", "read on", func(m *model) tea.Cmd { m.dialog.scroll += 3; return nil }, "pgdown"),
-		k(modeDialog, groupDialog, "pgup", "read back", func(m *model) tea.Cmd { m.dialog.scroll -= 3; return nil }, "pgup"),
+		k(modeDialog|modeResult, groupDialog, "pgdn", "read on", func(m *model) tea.Cmd { return m.readOn(3) }, "pgdown"),
+		k(modeDialog|modeResult, groupDialog, "pgup", "read back", func(m *model) tea.Cmd { return m.readOn(-3) }, "pgup"),
+		k(modeResult, groupDialog, "↓ j", "a line on", func(m *model) tea.Cmd { return m.readOn(1) }, "down", "j"),
+		k(modeResult, groupDialog, "↑ k", "a line back", func(m *model) tea.Cmd { return m.readOn(-1) }, "up", "k"),
 		brief(modeDialog, k(modeDialog, groupDialog, "esc", "leave everything as it is", (*model).closeDialog, "esc")),
-		brief(modeWorking, k(modeWorking, groupDialog, "esc", "let it work in the background", (*model).closeDialog, "esc")),
+		leave,
 		brief(modeResult, k(modeResult, groupDialog, "enter", "close", (*model).closeDialog, "enter", "esc", "q")),
 
 		brief(modeFilter, k(modeFilter, groupEdit, "enter", "keep the filter", (*model).keepFilter, "enter")),

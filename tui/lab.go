@@ -218,7 +218,8 @@ func (m *model) labPage(h int, now time.Time) []string {
 		}
 		k, text := b.help(m)
 		line := "   " + st.strong.of(st.pad(k, 4)) + st.pad(text, 12)
-		if why := b.disabled(m); why != "" {
+		// While a dialog stands over the page, it alone is why no key acts.
+		if why := b.disabled(m); why != "" && m.dialog == nil {
 			line += st.dim.of("off: " + why)
 		} else {
 			line += labWords[b.Help().Desc]

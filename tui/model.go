@@ -78,6 +78,9 @@ type model struct {
 	lastID    int
 	busy      int              // acts on their way
 	mine      map[string]grant // locks acquired by hand, by key
+	losses    []loss           // of those that were kept, and that nobody has seen yet
+	keyed     *binding         // whose key was pressed
+	single    bool             // an act is about one lock, also where some are marked
 	marks     marks
 	prefs     Preferences
 	saver     *saver
@@ -210,7 +213,7 @@ func (m *model) update(msg tea.Msg) tea.Cmd {
 		return m.feed.tick()
 	case outcome:
 		m.dirty = true
-		m.finish(msg)
+		return m.finish(msg)
 	case clusterMsg:
 		m.dirty = true
 		return m.moved(msg)
@@ -228,6 +231,7 @@ func (m *model) update(msg tea.Msg) tea.Cmd {
 func (m *model) tick(msg tickMsg) {
 	m.setGuard(msg.guard)
 	m.past.sample(m.snap)
+	m.lookAfter()
 	if m.froze.IsZero() {
 		m.nodes.set(m.shown.Nodes, true)
 		m.locks.tick(m.locks.filter.At(m.now()))
@@ -308,7 +312,7 @@ func (m *model) isMine(key, token string) bool {
 // any more: there is nothing left to release.
 func (m *model) forgetEnded() {
 	for k, g := range m.mine {
-		if m.now().Before(g.until) {
+		if g.kept != nil || m.now().Before(g.until) {
 			continue
 		}
 		if l := m.latestLock(k); l == nil || l.Holder.Raw() != g.token {
@@ -360,17 +364,27 @@ func (m *model) press(msg tea.KeyPressMsg) tea.Cmd {
 		if b.in&mode == 0 || !key.Matches(msg, b.Binding) {
 			continue
 		}
+		m.keyed = b
 		return m.try(b)
 	}
-	if e := m.editor(); e != nil && msg.Text != "" {
+	if msg.Text == "" {
+		return nil
+	}
+	if e := m.editor(); e != nil {
 		e.insert(msg.Text)
+		m.edited()
+	} else if mode == modeDialog && len(m.dialog.fields) > 0 {
+		m.dialog.fields[m.dialog.focus].choose(msg.Text)
 		m.edited()
 	}
 	return nil
 }
 
-// try does what a binding does, or says why not.
+// try does what a binding does, or says why not. A command that is typed is
+// about one lock, its key about those that are marked.
 func (m *model) try(b *binding) tea.Cmd {
+	m.single = b != m.keyed
+	defer func() { m.single = false }()
 	if why := b.disabled(m); why != "" {
 		k, text := b.help(m)
 		m.say(m.st.warn, k+" "+text+": "+why)
@@ -401,7 +415,7 @@ func (m *model) editor() *lineEdit {
 	case modeCommand:
 		return &m.line.lineEdit
 	case modeDialog:
-		if d := m.dialog; d.focus < len(d.fields) {
+		if d := m.dialog; d.focus < len(d.fields) && d.fields[d.focus].choices == nil {
 			return &d.fields[d.focus].lineEdit
 		}
 	}
@@ -727,6 +741,7 @@ func (m *model) body() []string {
 		s := " FROZEN at " + clock(m.froze) + " (" + age(m.now().Sub(m.froze)) + ") " + st.sep + " still collecting " + st.sep + " space: resume"
 		lines = append(lines, st.banner.of(st.pad(s, m.w)))
 	}
+	lines = append(lines, m.keptLines(m.w)...)
 	if roomy {
 		m.hits.tabRow = len(lines)
 		lines = append(lines, m.tabs(m.w))

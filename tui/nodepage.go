@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"redlockctl/monitor"
+	"redlockctl/restartguard"
 )
 
 // nodesPage is the table of nodes, and the one under the cursor below it.
@@ -79,7 +80,7 @@ func (m *model) nodeFacts(n *monitor.Node, w int, now time.Time, events int) []s
 	guard, gp := m.nodeView.guard(n, now, &m.drawn, 200)
 	add("Guard", gp.of(guard))
 	if s, ok := m.drawn.status[n.Name]; ok {
-		if s.Reason != "" && s.Until.IsZero() {
+		if s.Reason != "" && s.Until.IsZero() && s.Phase != restartguard.PhaseActive {
 			add("", st.whole(s.Reason))
 		}
 		if !s.Out.IsZero() {
@@ -127,6 +128,13 @@ func (m *model) nodeFacts(n *monitor.Node, w int, now time.Time, events int) []s
 		low, high := bounds(n.RTTs[max(0, len(n.RTTs)-sparks):])
 		add("RTT", milliseconds(n.RTT)+"  "+st.info.of(st.sparkline(n.RTTs, min(sparks, len(n.RTTs))))+" "+milliseconds(low)+" to "+milliseconds(high))
 	}
+	for i, line := range m.hour(n.Minutes, w-factIndent-2) {
+		label := ""
+		if i == 0 {
+			label = "Hour"
+		}
+		add(label, line)
+	}
 	for _, note := range n.Notes {
 		add("Note", st.warn.of(st.whole(note)))
 	}
@@ -143,6 +151,55 @@ func (m *model) nodeFacts(n *monitor.Node, w int, now time.Time, events int) []s
 		for _, e := range log {
 			out = append(out, m.eventView.row(e, w, false))
 		}
+	}
+	return out
+}
+
+// hour is what was measured of a node in the whole minutes that are kept: round
+// trips and clock, each as a line of one cell a minute in at most w cells, with
+// what it was at the beginning; and the minutes in which probes were lost.
+func (m *model) hour(minutes []monitor.Minute, w int) (out []string) {
+	if len(minutes) < 2 {
+		return nil
+	}
+	st := m.st
+	var means, offsets []time.Duration
+	var lost, probes int
+	var worst, first, measured, lossy *monitor.Minute
+	for i := range minutes {
+		one := &minutes[i]
+		probes += one.Answered + one.Failed
+		if one.Failed > 0 {
+			lost += one.Failed
+			lossy = one
+		}
+		if one.Answered > 0 {
+			means = append(means, one.Mean)
+			if first == nil {
+				first = one
+			}
+			if worst == nil || one.Most > worst.Most {
+				worst = one
+			}
+		}
+		if one.Offset.Valid {
+			offsets = append(offsets, one.Offset.Offset)
+			if measured == nil {
+				measured = one
+			}
+		}
+	}
+	at := func(one *monitor.Minute) string { return one.At.Format("15:04") }
+	draw := func(ds []time.Duration) string { return st.info.of(st.sparkline(ds, min(w, len(ds)))) }
+	if first != nil {
+		out = append(out, draw(means)+" RTT at "+at(first)+" "+milliseconds(first.Least)+" to "+milliseconds(first.Most)+", mean "+milliseconds(first.Mean)+
+			"; the longest "+milliseconds(worst.Most)+" at "+at(worst))
+	}
+	if measured != nil {
+		out = append(out, draw(offsets)+" clock at "+at(measured)+" "+m.nodeView.offset(measured.Offset))
+	}
+	if lost > 0 {
+		out = append(out, st.warn.of(fmt.Sprintf("%s of %s probes unanswered, the last at %s", count(lost), count(probes), at(lossy))))
 	}
 	return out
 }

@@ -22,6 +22,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/colorprofile"
 
+	"redlockctl/internal/safetext"
 	"redlockctl/monitor"
 	"redlockctl/redlock"
 	"redlockctl/restartguard"
@@ -38,14 +39,42 @@ type Guard interface {
 	Status() []restartguard.NodeStatus
 }
 
-// Actions is what an operator may do; each call blocks until it is done.
+// Actions is what an operator may do; each call blocks until it is done. What
+// is taken from a holder is compared with the token once more when it is sent.
 type Actions interface {
 	ReadOnly() bool
 	Acquire(ctx context.Context, resource string, ttl time.Duration) (*redlock.Lock, error)
+	// Keep is Acquire for a lock that is extended until it is released.
+	Keep(ctx context.Context, resource string, ttl time.Duration) (Kept, error)
+	// Extend sets the TTL of a grant anew. The lock is there also with an error,
+	// where the extension was made and could not be recorded.
+	Extend(ctx context.Context, resource, token string, ttl time.Duration) (*redlock.Lock, error)
 	Release(ctx context.Context, resource, token string) ([]redlock.NodeResult, error)
+	Revoke(ctx context.Context, resource, token, reason string) ([]redlock.NodeResult, error)
 	ForceRelease(ctx context.Context, resource, token, reason string) ([]redlock.NodeResult, error)
 	FenceNode(ctx context.Context, node, reason string) error
 	OpenNode(ctx context.Context, node, reason string) error
+}
+
+// Kept is a lock that is extended until it is released.
+type Kept interface {
+	Resource() string
+	Token() string
+	Nodes() []redlock.NodeResult // of the grant
+	State() redlock.KeeperState
+	Until() time.Time // the end of validity as it is known now
+	Err() error       // why it is uncertain or lost
+	// Release gives the lock back. Where it cannot be recorded, nothing is sent,
+	// and the lock is kept on.
+	Release(ctx context.Context) ([]redlock.NodeResult, error)
+	// Stop ends the extensions; the lock ends by itself.
+	Stop()
+}
+
+// Left is a lock that was acquired on the screen and outlives it.
+type Left struct {
+	Key   safetext.Text
+	Until time.Time // the end of its validity: nothing extends it any more
 }
 
 // Lab is what a demo adds: masters to crash. Nil outside a demo. What else a
@@ -146,6 +175,9 @@ type Options struct {
 	// Clipboard puts text into the clipboard of this machine; nil: the terminal is
 	// asked to, which is right over SSH.
 	Clipboard func(ctx context.Context, text string) error
+	// Tell is told of the locks that outlive the screen, once the terminal is as it
+	// was; nil: nobody is.
+	Tell func([]Left)
 }
 
 const (
@@ -157,12 +189,17 @@ const (
 
 // Run shows the UI until the person quits or ctx ends, and leaves the terminal
 // as it found it; then it returns nil. Acts that are on their way are given a
-// moment to end, so that their outcome is recorded.
+// moment to end, so that their outcome is recorded. Nothing is extended any more.
 func Run(ctx context.Context, opt Options) error {
 	ctx, cancel := context.WithCancel(ctx)
 	m := newModel(ctx, opt, time.Now)
-	defer m.running.close(goodbye)
-	defer cancel()
+	defer func() {
+		cancel()
+		m.running.close(goodbye)
+		if left := m.letGo(); len(left) > 0 && opt.Tell != nil {
+			opt.Tell(left)
+		}
+	}()
 	_, err := newProgram(m).Run()
 	switch {
 	case errors.Is(err, tea.ErrInterrupted): // SIGINT is a way to quit

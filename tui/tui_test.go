@@ -6,13 +6,11 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"regexp"
 	"runtime"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
-	"unicode/utf8"
 
 	tea "charm.land/bubbletea/v2"
 
@@ -43,23 +41,6 @@ func (w *terminal) written() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.n
-}
-
-// sequences are what the renderer itself sends: cursor, colour, modes.
-var sequences = regexp.MustCompile("\x1b(\\[[0-9;:?>=<]*[ -/]*[@-~]|[78=>M])")
-
-// oddBytes is the first part of b that is neither text nor a sequence of the
-// renderer.
-func oddBytes(b []byte) []byte {
-	rest := sequences.ReplaceAll(b, nil)
-	for i := 0; i < len(rest); {
-		r, n := utf8.DecodeRune(rest[i:])
-		if r == utf8.RuneError || r < ' ' && r != '\r' && r != '\n' && r != '\b' && r != '\t' || r >= 0x7f && r < 0xa0 || r == 0x202e || r == 0x200b {
-			return bytes.Clone(rest[max(0, i-20):min(len(rest), i+20)])
-		}
-		i += n
-	}
-	return nil
 }
 
 // The real program runs for an hour on a cluster that never rests, with keys

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,8 +18,8 @@ import (
 
 // grantJSON is the document of acquire and extend.
 type grantJSON struct {
-	Schema       string        `json:"schema"`
 	Name         safetext.Text `json:"name"`
+	NameBase64   string        `json:"name_base64,omitempty"`
 	Token        safetext.Text `json:"token"`
 	FencingToken uint64        `json:"fencing_token,omitempty"`
 	TTLms        int64         `json:"ttl_ms"`
@@ -30,14 +31,16 @@ type grantJSON struct {
 }
 
 // failureJSON is the document of an act on a lock that failed. Error is
-// contended, no quorum, not held, expired or failed.
+// contended, no quorum, not held, expired, refused, denied, invalid or failed.
 type failureJSON struct {
-	Schema   string        `json:"schema"`
-	Name     safetext.Text `json:"name"`
-	Error    string        `json:"error"`
-	Message  safetext.Text `json:"message"`
-	Attempts int           `json:"attempts,omitempty"`
-	Nodes    []resultJSON  `json:"nodes,omitempty"`
+	Name       safetext.Text `json:"name"`
+	NameBase64 string        `json:"name_base64,omitempty"`
+	Error      string        `json:"error"`
+	ExitCode   int           `json:"exit_code"`
+	Message    safetext.Text `json:"message"`
+	Attempts   int           `json:"attempts,omitempty"`
+	Nodes      []resultJSON  `json:"nodes,omitempty"`
+	Keys       []keyJSON     `json:"keys,omitempty"` // further ones of the same lock
 }
 
 // defaultTTL is the TTL of a lock taken by hand where none is given.
@@ -58,8 +61,8 @@ const ttlUsage = "time to live, e.g. 20s (default 30s, or max_ttl where that is 
 
 func (a *app) acquireCommand() *cobra.Command {
 	var ttl, wait time.Duration
-	var fencing bool
-	cmd := &cobra.Command{
+	var fencing, keep bool
+	cmd := outputs(&cobra.Command{
 		Use:   "acquire NAME",
 		Short: "Take a lock by hand",
 		Long: `Takes the lock NAME and prints its token, how long it may be relied on, and what
@@ -67,8 +70,12 @@ each node said. Nothing extends it: it is gone when its TTL is over, unless
 extend is called before. The token is the proof of ownership: keep it for extend
 and release.
 
+With --keep it is extended until redlockctl is interrupted, and released then; what
+becomes of it meanwhile is told on standard error. Exit code 5 when it was lost.
+"run" does the same around a command.
+
 Exit code 3 when another token holds the lock, 4 when too few nodes serve.`,
-		Example:           "redlockctl acquire job:1 --ttl 20s\nredlockctl acquire job:1 --wait 1m -o json",
+		Example:           "redlockctl acquire job:1 --ttl 20s\nredlockctl acquire job:1 --wait 1m -o json\nredlockctl acquire deploy --keep",
 		Args:              oneName("lock"),
 		ValidArgsFunction: a.completeLocks,
 		RunE: a.run(func(ctx context.Context, args []string) error {
@@ -93,19 +100,36 @@ Exit code 3 when another token holds the lock, 4 when too few nodes serve.`,
 					acquire = h.op.AcquireFenced
 				}
 				done := a.progress("trying to get the lock")
+				if wait > 0 {
+					done()
+					done = a.progressFor("trying to get the lock", wait)
+				}
 				lock, err := acquire(try, name, want)
 				done()
 				if err != nil && wait > 0 && ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
 					err = waited(ctx, h, name, wait, err)
 				}
 				if err != nil {
-					return a.failed(name, nil, err)
+					return a.failed(name, err)
 				}
-				return a.printGrant(ctx, "acquired", h, lock)
+				if !keep {
+					return a.printGrant(ctx, "acquired", h, lock)
+				}
+				k := lock.Keep(redlock.KeepOptions{})
+				defer k.Stop()
+				if err := a.printGrant(ctx, "acquired", h, lock); err != nil {
+					return err
+				}
+				return a.keep(ctx, name, k, func(ctx context.Context) error {
+					k.Stop()
+					_, err := h.op.Release(ctx, name, lock.Token())
+					return err
+				})
 			})
 		}),
-	}
+	}, "table", "json", "jsonl")
 	cmd.Flags().DurationVar(&ttl, "ttl", 0, ttlUsage)
+	cmd.Flags().BoolVar(&keep, "keep", false, "extend it until interrupted, and release it then")
 	cmd.Flags().BoolVar(&fencing, "fencing", false, "draw a fencing token too: a number that grows with each grant")
 	cmd.Flags().DurationVar(&wait, "wait", 0, "keep trying for so long (0: as often as [redlock] retries says)")
 	return cmd
@@ -118,6 +142,7 @@ func (a *app) act(prepare func(*config.Config, *spec) error, f func(*config.Conf
 	if err != nil {
 		return err
 	}
+	a.fencedByRights = rightsFenced(cfg)
 	if err := mayAct(cfg); err != nil {
 		return err
 	}
@@ -135,7 +160,7 @@ func (a *app) act(prepare func(*config.Config, *spec) error, f func(*config.Conf
 		return err
 	}
 	defer h.close()
-	return f(cfg, h)
+	return a.explained(f(cfg, h))
 }
 
 // printGrant prints a lock that was acquired or extended. The lock was decided
@@ -168,11 +193,13 @@ func (a *app) printGrant(ctx context.Context, did string, h *hand, lock *redlock
 	now := time.Now()
 	valid := max(0, lock.Until().Sub(now))
 	n := len(h.client.Nodes())
-	if a.output == "json" {
-		return printJSON(a.out, grantJSON{
-			Schema: Schema, Name: text(lock.Resource()), Token: text(lock.Token()), FencingToken: lock.FencingToken(), TTLms: ms(lock.TTL()), ValidMs: ms(valid),
+	if printed, err := a.document(func() document {
+		return grantJSON{
+			Name: text(lock.Resource()), NameBase64: base64Of(lock.Resource()), Token: text(lock.Token()), FencingToken: lock.FencingToken(), TTLms: ms(lock.TTL()), ValidMs: ms(valid),
 			Copies: len(on), N: n, Quorum: h.client.Quorum(), Nodes: resultDocs(results, now),
-		})
+		}
+	}); printed {
+		return err
 	}
 	names := make([]string, len(on))
 	for i, r := range on {
@@ -193,23 +220,35 @@ func (a *app) printGrant(ctx context.Context, did string, h *hand, lock *redlock
 }
 
 // failed is the error of an act on a lock; for --output json its document is
-// printed too, so that a script need not read sentences. Without results those
-// that the error carries are printed.
-func (a *app) failed(name string, results []redlock.NodeResult, err error) error {
+// printed too, so that a script need not read sentences.
+func (a *app) failed(name string, err error) error {
+	err = a.explained(err)
+	var perr error
+	switch a.output {
+	case "json":
+		perr = printJSON(a.out, a.failureDoc(name, nil, err))
+	case "jsonl":
+		perr = printLine(a.out, a.failureDoc(name, nil, err))
+	}
+	return cmp.Or(perr, err)
+}
+
+// failureDoc is the document of a failure. Without results those that the error
+// carries are told.
+func (a *app) failureDoc(name string, results []redlock.NodeResult, err error) failureJSON {
+	err = a.explained(err)
 	e, carried := resultsOf(err)
 	if results == nil {
 		results = carried
 	}
-	if a.output == "json" {
-		doc := failureJSON{Schema: Schema, Name: text(name), Error: failureWord(err), Message: text(err.Error()), Nodes: resultDocs(results, time.Now())}
-		if e != nil {
-			doc.Attempts = e.Attempts
-		}
-		if perr := printJSON(a.out, doc); perr != nil {
-			return perr
-		}
+	doc := failureJSON{
+		Name: text(name), NameBase64: base64Of(name), Error: failureWord(err), ExitCode: int(exitOf(err)),
+		Message: text(err.Error()), Nodes: resultDocs(results, time.Now()),
 	}
-	return err
+	if e != nil {
+		doc.Attempts = e.Attempts
+	}
+	return doc
 }
 
 // waited says what stood in the way of a wait that ran out. The last attempt was
@@ -240,6 +279,9 @@ func waited(ctx context.Context, h *hand, name string, wait time.Duration, err e
 }
 
 func failureWord(err error) string {
+	if errors.As(err, new(deniedError)) {
+		return "denied"
+	}
 	switch exitOf(err) {
 	case ExitContended:
 		return "contended"

@@ -2,10 +2,8 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"strings"
 	"time"
@@ -19,7 +17,6 @@ import (
 
 // auditJSON is the document of audit show.
 type auditJSON struct {
-	Schema  string           `json:"schema"`
 	Path    safetext.Text    `json:"path"`
 	Records []auditEntryJSON `json:"records"`
 }
@@ -27,7 +24,6 @@ type auditJSON struct {
 // auditEntryJSON is one line of the log. Seq is left out for a line from before
 // there was a chain.
 type auditEntryJSON struct {
-	Schema   string         `json:"schema,omitempty"` // where each is a document
 	Line     int            `json:"line"`
 	Seq      uint64         `json:"seq,omitempty"`
 	Time     time.Time      `json:"time"`
@@ -46,7 +42,6 @@ type auditEntryJSON struct {
 
 // verifyJSON is the document of audit verify.
 type verifyJSON struct {
-	Schema  string        `json:"schema"`
 	Intact  bool          `json:"intact"`
 	Path    safetext.Text `json:"path"`
 	Lines   int           `json:"lines"`
@@ -209,14 +204,13 @@ func (a *app) showAudit(path string, f auditFilter, last int) error {
 	case "jsonl":
 		for _, e := range kept {
 			doc := auditDoc(e)
-			doc.Schema = Schema
 			if err := printLine(a.out, doc); err != nil {
 				return err
 			}
 		}
 		return nil
 	case "json":
-		doc := auditJSON{Schema: Schema, Path: text(path), Records: make([]auditEntryJSON, 0, len(kept))}
+		doc := auditJSON{Path: text(path), Records: make([]auditEntryJSON, 0, len(kept))}
 		for _, e := range kept {
 			doc.Records = append(doc.Records, auditDoc(e))
 		}
@@ -254,13 +248,6 @@ func auditDoc(e audit.Entry) auditEntryJSON {
 		doc.Doubt = optional(e.Doubt.Error())
 	}
 	return doc
-}
-
-// printLine writes one document on one line.
-func printLine(w io.Writer, doc any) error {
-	enc := json.NewEncoder(w)
-	enc.SetEscapeHTML(false)
-	return enc.Encode(doc)
 }
 
 func (a *app) auditVerifyCommand() *cobra.Command {
@@ -312,7 +299,7 @@ redlockctl audit verify --contains 5f70bf18a0860070`,
 func (a *app) printVerified(path string, r audit.Report) error {
 	if a.output == "json" {
 		doc := verifyJSON{
-			Schema: Schema, Intact: r.Intact(), Path: text(path), Lines: r.Lines, Links: r.Links, Before: r.Before,
+			Intact: r.Intact(), Path: text(path), Lines: r.Lines, Links: r.Links, Before: r.Before,
 			First: r.First, Last: r.Last, Head: r.Head, Broken: remarkDocs(r.Broken), Remarks: remarkDocs(r.Remarks),
 		}
 		if err := printJSON(a.out, doc); err != nil {

@@ -68,6 +68,10 @@ type app struct {
 	// began is set when a command's own code starts: an error before that is one
 	// of usage, whatever cobra calls it.
 	began bool
+	// fencedByRights are the nodes that look as if they denied rights while they are
+	// fenced; of the configuration that is in use.
+	fencedByRights map[string]bool
+	drawn          *bar // the last one
 }
 
 func isTerminal(stream any) bool {
@@ -255,6 +259,16 @@ func oneName(what string) cobra.PositionalArgs {
 			return fmt.Errorf("%s: the name of the %s is empty", cmd.CommandPath(), what)
 		}
 		return nil
+	}
+}
+
+// optionalName accepts one argument, which is not empty, or none.
+func optionalName(what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return nil
+		}
+		return oneName(what)(cmd, args)
 	}
 }
 

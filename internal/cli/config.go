@@ -14,7 +14,6 @@ import (
 
 // configJSON is the document of config check on a valid configuration.
 type configJSON struct {
-	Schema       string           `json:"schema,omitempty"`
 	Valid        bool             `json:"valid"` // true
 	Path         safetext.Text    `json:"path"`
 	Cluster      safetext.Text    `json:"cluster"`
@@ -41,7 +40,6 @@ type configNodeJSON struct {
 
 // badConfigJSON is the document of config check on one that cannot be used.
 type badConfigJSON struct {
-	Schema   string        `json:"schema"`
 	Valid    bool          `json:"valid"` // false
 	Problems []problemJSON `json:"problems"`
 }
@@ -55,7 +53,7 @@ type problemJSON struct {
 }
 
 func badConfigDoc(err error) badConfigJSON {
-	doc := badConfigJSON{Schema: Schema}
+	doc := badConfigJSON{}
 	var several *config.Error
 	if !errors.As(err, &several) {
 		doc.Problems = []problemJSON{{Text: text(err.Error())}}
@@ -127,7 +125,6 @@ func (a *app) configDoc(set *config.Set) configJSON {
 		chosen = set.Clusters[0]
 	}
 	doc := clusterConfigDoc(chosen)
-	doc.Schema = Schema
 	if len(set.Clusters) > 1 {
 		for _, cfg := range set.Clusters {
 			doc.Clusters = append(doc.Clusters, clusterConfigDoc(cfg))

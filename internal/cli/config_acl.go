@@ -58,7 +58,7 @@ func grantsOf(role string, cfg *config.Config) grants {
 		return grants{read: patterns, commands: []string{
 			"ping", "time", "info", "config|get", "client|tracking",
 			"scan", "eval_ro", "type", "pttl", "strlen", "getrange",
-			"hlen", "llen", "scard", "zcard", "xlen", "object|encoding", "hkeys",
+			"hlen", "llen", "scard", "zcard", "xlen", "memory|usage", "hkeys",
 			"multi", "exec", // where scripts are not to be had
 		}}
 	case roleClient: // package redlock: take, extend, release, wait, look

@@ -4,8 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
+	"redlockctl/internal/operator"
+	"redlockctl/internal/safetext"
 	"redlockctl/monitor"
+	"redlockctl/redlock"
 	"redlockctl/tui"
 )
 
@@ -60,9 +64,65 @@ func (a *app) console(ctx context.Context, noGuard bool, addr string) error {
 func (a *app) screen(ctx context.Context, opt tui.Options) error {
 	opt.ASCII, opt.In, opt.Out = a.ascii, a.in, a.out
 	opt = a.remembering(opt)
+	opt.Tell = a.tellLeft
 	err := tui.Run(ctx, opt)
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		return nil // SIGTERM is a way to quit
 	}
 	return err
+}
+
+// tellLeft says which locks outlive the screen on which they were acquired.
+func (a *app) tellLeft(left []tui.Left) {
+	for _, l := range left {
+		fmt.Fprintf(a.errOut, "redlockctl: %s stays locked until %s; nothing extends it any more\n", safetext.Escape(l.Key.Raw()), l.Until.Format("15:04:05"))
+	}
+}
+
+// Keep acquires a lock that is extended until it is released, and notes in the
+// stream of events what becomes of it.
+func (a actions) Keep(ctx context.Context, resource string, ttl time.Duration) (tui.Kept, error) {
+	began := time.Now()
+	k, err := a.op.Keep(ctx, resource, ttl)
+	if a.told != nil {
+		a.told.Acquired(a.cluster, time.Since(began), err)
+	}
+	a.note("", resource, "operator: acquire "+resource+", to be kept", err)
+	if err != nil {
+		return nil, err // a nil *Kept in the interface would not be nil
+	}
+	go func() {
+		for s := range k.Changes() {
+			a.noteKept(k, s)
+		}
+	}()
+	return k, nil
+}
+
+func (a actions) noteKept(k *operator.Kept, s redlock.KeeperState) {
+	e := monitor.Event{At: time.Now(), Level: monitor.LevelNotice, Kind: "operator", Key: safetext.New(k.Resource())}
+	text := "operator: " + k.Resource() + ", kept here, is " + s.String()
+	switch s {
+	case redlock.Released:
+		return // which is noted as an act
+	case redlock.Uncertain, redlock.Lost:
+		e.Level = monitor.LevelAlarm
+		if err := k.Err(); err != nil {
+			text += ": " + err.Error()
+		}
+	}
+	e.Text = safetext.New(text)
+	a.mon.Note(e)
+}
+
+func (a actions) Extend(ctx context.Context, resource, token string, ttl time.Duration) (*redlock.Lock, error) {
+	l, err := a.op.Extend(ctx, resource, token, ttl)
+	a.note("", resource, fmt.Sprintf("operator: extend %s to %s", resource, ttl), err)
+	return l, err
+}
+
+func (a actions) Revoke(ctx context.Context, resource, token, reason string) ([]redlock.NodeResult, error) {
+	r, err := a.op.Revoke(ctx, resource, token, reason)
+	a.note("", resource, fmt.Sprintf("operator: revoke %s (%s)", resource, reason), err)
+	return r, err
 }

@@ -73,6 +73,8 @@ func exitOf(err error) Exit {
 		return ExitUsage
 	case is(operator.ErrReadOnly, errNotConfirmed):
 		return ExitRefused
+	case errors.As(err, new(deniedError)):
+		return ExitFailed
 	case is(redlock.ErrContended):
 		return ExitContended
 	case is(redlock.ErrNoQuorum):

@@ -8,16 +8,21 @@ import (
 	"github.com/spf13/cobra"
 
 	"redlockctl/internal/config"
+	"redlockctl/redlock"
 )
 
 func (a *app) extendCommand() *cobra.Command {
 	var ttl time.Duration
+	var keep bool
 	var tok tokenFlags
-	cmd := &cobra.Command{
+	cmd := outputs(&cobra.Command{
 		Use:   "extend NAME",
 		Short: "Set the TTL of a lock anew, by its token",
 		Long: `Sets the TTL of the lock NAME anew on every node that still holds the token. A
 copy that is missing is not made again.
+
+With --keep that goes on until redlockctl is interrupted; then the lock runs out by
+itself, unless it is released. The first extension is in the audit log.
 
 Exit code 5 when the token does not hold a quorum any more: the lock is lost.`,
 		Example:           "redlockctl extend job:1 --token-file job.token --ttl 20s",
@@ -29,16 +34,27 @@ Exit code 5 when the token does not hold a quorum any more: the lock is lost.`,
 				return err
 			}
 			return a.act(nil, func(cfg *config.Config, h *hand) error {
+				done := a.progress("extending")
 				lock, err := h.op.Extend(ctx, args[0], token, ttlFor(ttl, cfg))
+				done()
 				if lock == nil {
-					return a.failed(args[0], nil, err)
+					return a.failed(args[0], err)
 				}
 				// An outcome that could not be logged is one all the same.
-				return errors.Join(err, a.printGrant(ctx, "extended", h, lock))
+				if !keep {
+					return errors.Join(err, a.printGrant(ctx, "extended", h, lock))
+				}
+				k := lock.Keep(redlock.KeepOptions{})
+				defer k.Stop()
+				if err := errors.Join(err, a.printGrant(ctx, "extended", h, lock)); err != nil {
+					return err
+				}
+				return a.keep(ctx, args[0], k, nil)
 			})
 		}),
-	}
+	}, "table", "json", "jsonl")
 	cmd.Flags().DurationVar(&ttl, "ttl", 0, ttlUsage)
+	cmd.Flags().BoolVar(&keep, "keep", false, "go on extending it until interrupted")
 	tok.add(cmd)
 	return cmd
 }

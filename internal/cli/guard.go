@@ -40,7 +40,9 @@ the configuration again; one that is invalid is refused, and the old one stays. 
 node that waits never waits for less because of it.
 
 What it must not forget is kept in [guard] state_dir, which one guard at a time
-may use (exit code 6). Several guards with directories of their own may watch one
+may use (exit code 6). What closes and opens nodes goes into the audit log too, as
+done by guard@HOST; it never waits for that: where the log cannot be written, it
+says so, goes on, and writes the lines when it can. Several guards with directories of their own may watch one
 cluster. systemd is told READY, STOPPING and, if it asks, WATCHDOG.
 
 With --listen it answers /metrics (Prometheus), /healthz (does the guard get on?)
@@ -65,6 +67,7 @@ redlockctl guard --listen 127.0.0.1:9622 --watch-locks`,
 			return a.guard(ctx, log, addr, locks)
 		}),
 	}
+	cmd.AddCommand(a.guardStatusCommand())
 	cmd.Flags().StringVar(&addr, "listen", "", listenUsage)
 	cmd.Flags().BoolVar(&locks, "watch-locks", false, "read locks and clocks of the masters, for the metrics")
 	cmd.Flags().StringVar(&format, "log-format", "text", "form of the log: text or json")
@@ -90,6 +93,7 @@ type guardPlan struct {
 	stateDir string
 	maxTTL   time.Duration
 	monitor  monitor.Options
+	audit    string // path of the audit log
 }
 
 // methodsOf are how the nodes of a configuration are closed, by name.
@@ -121,7 +125,7 @@ func (a *app) planGuard() (guardPlan, error) {
 	if cfg.Guard.StateDir == "" {
 		return guardPlan{}, configError{errors.New("[guard] state_dir is missing, and neither XDG_STATE_HOME nor HOME gives a default; name a directory")}
 	}
-	p := guardPlan{cluster: cfg.Cluster.Name, nodes: s.nodes, guard: s.guard, stateDir: cfg.Guard.StateDir, maxTTL: cfg.Cluster.MaxTTL, monitor: s.monitor}
+	p := guardPlan{cluster: cfg.Cluster.Name, nodes: s.nodes, guard: s.guard, stateDir: cfg.Guard.StateDir, maxTTL: cfg.Cluster.MaxTTL, monitor: s.monitor, audit: s.audit}
 	p.guard.Methods, p.guard.N = methodsOf(cfg), len(s.nodes)
 	p.guard.ClockStep = cfg.Guard.ClockStep
 	if cfg.Guard.Counter {
@@ -158,7 +162,17 @@ func (a *app) guard(ctx context.Context, log *slog.Logger, addr string, locks bo
 	if err != nil {
 		return err
 	}
-	d := &guardDaemon{app: a, log: log, memory: memory, dir: plan.stateDir, told: told, locks: locks}
+	lazy := &lazyLog{path: plan.audit}
+	defer lazy.close()
+	record := newRecorder(lazy.write, func(err error) {
+		if err == nil {
+			log.Info("the audit log can be written again")
+			return
+		}
+		log.Error("the audit log cannot be written; the guard goes on", "error", printable(err.Error()))
+	})
+	defer record.close()
+	d := &guardDaemon{app: a, log: log, memory: memory, dir: plan.stateDir, audit: plan.audit, record: record, told: told, locks: locks}
 	guard, err := restartguard.New(plan.nodes, d.config(plan))
 	if err != nil {
 		return configError{err}
@@ -190,6 +204,8 @@ type guardDaemon struct {
 	log    *slog.Logger
 	memory *restartguard.Memory
 	dir    string
+	audit  string // path of the log
+	record *recorder
 	ready  bool
 	told   *listening // nil: no metrics
 	locks  bool       // are watched, for the metrics
@@ -209,6 +225,7 @@ func (d *guardDaemon) config(p guardPlan) restartguard.Config {
 			args = append([]any{"node", safetext.Escape(e.Node)}, args...)
 		}
 		d.log.Log(context.Background(), level, printable(e.Text), args...)
+		d.record.saw(p.cluster, e)
 	}
 	return cfg
 }
@@ -310,6 +327,9 @@ func (d *guardDaemon) reload(old guardPlan) (guardPlan, error) {
 	}
 	if next.stateDir != d.dir {
 		d.log.Warn("state_dir is changed by a restart of the guard only", "state_dir", safetext.Escape(d.dir))
+	}
+	if next.audit != d.audit {
+		d.log.Warn("the path of the audit log is changed by a restart of the guard only", "path", safetext.Escape(d.audit))
 	}
 	there := map[string]string{}
 	for _, n := range next.nodes {

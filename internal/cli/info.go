@@ -16,7 +16,6 @@ import (
 // infoJSON is the document of info. Source is "default", "file", a variable of
 // the environment or a flag.
 type infoJSON struct {
-	Schema      string            `json:"schema"`
 	Version     string            `json:"version"`
 	Config      []infoPathJSON    `json:"config"`
 	Cluster     infoNameJSON      `json:"cluster"`
@@ -104,7 +103,7 @@ Settings of nodes that have their defaults are left out; --all shows them too.`,
 
 func (a *app) infoDoc(set *config.Set, cfg *config.Config, source, by string, all bool) infoJSON {
 	doc := infoJSON{
-		Schema: Schema, Version: build().Version, Cluster: infoNameJSON{text(cfg.Cluster.Name), by},
+		Version: build().Version, Cluster: infoNameJSON{text(cfg.Cluster.Name), by},
 	}
 	seen := map[string]bool{}
 	for _, c := range set.Clusters {

@@ -1,8 +1,10 @@
 package cli
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"io"
 	"slices"
 	"time"
@@ -13,19 +15,86 @@ import (
 	"redlockctl/redlock"
 )
 
-// Schema names the form of the JSON documents. Within a version fields are
-// added, never renamed, retyped or removed. Durations are integer milliseconds
-// with the suffix _ms, times of day RFC 3339; a field that does not apply is left out. Text that came
-// from a server keeps its characters by JSON escapes; where its bytes are no
-// UTF-8, a second field with the suffix _base64 holds them exactly.
+// Schema names the form of the JSON documents; docs/json.md describes them.
+// Within a version fields are added, never renamed, retyped or removed.
+// Durations are integer milliseconds with the suffix _ms, times of day RFC 3339;
+// a field that does not apply is left out. Text that came from a server keeps its
+// characters by JSON escapes; where its bytes are no UTF-8, a second field with
+// the suffix _base64 holds them exactly.
 const Schema = "redlockctl/v1"
 
+// document is what --output json prints. kind says which one it is, in a word:
+// "schema" and "kind" come first in each.
+type document interface{ kind() string }
+
+func (statusJSON) kind() string     { return "status" }
+func (locksJSON) kind() string      { return "locks" }
+func (lockPageJSON) kind() string   { return "lock" }
+func (nodesJSON) kind() string      { return "nodes" }
+func (nodePageJSON) kind() string   { return "node" }
+func (guardPageJSON) kind() string  { return "guard" }
+func (doctorJSON) kind() string     { return "doctor" }
+func (grantJSON) kind() string      { return "grant" }
+func (keptJSON) kind() string       { return "kept" }
+func (releaseJSON) kind() string    { return "release" }
+func (actsJSON) kind() string       { return "acts" }
+func (failureJSON) kind() string    { return "failure" }
+func (nodeActJSON) kind() string    { return "node act" }
+func (openedJSON) kind() string     { return "new cluster" }
+func (bootFenceJSON) kind() string  { return "boot fence" }
+func (auditJSON) kind() string      { return "audit" }
+func (auditEntryJSON) kind() string { return "audit line" }
+func (verifyJSON) kind() string     { return "audit verify" }
+func (configJSON) kind() string     { return "config" }
+func (badConfigJSON) kind() string  { return "config" }
+func (aclJSON) kind() string        { return "acl" }
+func (infoJSON) kind() string       { return "info" }
+func (versionJSON) kind() string    { return "version" }
+func (labJSON) kind() string        { return "lab" }
+func (simulateJSON) kind() string   { return "simulation" }
+func (mutantsJSON) kind() string    { return "mutants" }
+func (exploreJSON) kind() string    { return "exploration" }
+
 // printJSON writes one document.
-func printJSON(w io.Writer, doc any) error {
-	enc := json.NewEncoder(w)
-	enc.SetIndent("", "  ")
+func printJSON(w io.Writer, doc document) error {
+	line, err := encoded(doc)
+	if err != nil {
+		return err
+	}
+	var b bytes.Buffer
+	if err := json.Indent(&b, line, "", "  "); err != nil {
+		return err
+	}
+	_, err = b.WriteTo(w)
+	return err
+}
+
+// printLine writes one document on one line.
+func printLine(w io.Writer, doc document) error {
+	line, err := encoded(doc)
+	if err != nil {
+		return err
+	}
+	_, err = w.Write(line)
+	return err
+}
+
+// encoded is a document on one line, which it ends.
+func encoded(doc document) ([]byte, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
-	return enc.Encode(doc)
+	if err := enc.Encode(doc); err != nil {
+		return nil, err
+	}
+	// Some say the schema themselves.
+	body := bytes.TrimPrefix(b.Bytes(), fmt.Appendf(nil, `{"schema":%q`, Schema))
+	body = bytes.TrimLeft(body, "{,")
+	head := fmt.Appendf(nil, `{"schema":%q,"kind":%q`, Schema, doc.kind())
+	if body[0] != '}' {
+		head = append(head, ',')
+	}
+	return append(head, body...), nil
 }
 
 // text makes any string safe inside JSON: encoding/json leaves C1 controls and
@@ -144,6 +213,7 @@ type lockJSON struct {
 	Tokens       int            `json:"tokens"`
 	EndsMs       *int64         `json:"majority_ends_ms,omitempty"`
 	Margin       *int           `json:"margin,omitempty"`
+	SeenForMs    *int64         `json:"seen_for_ms,omitempty"` // this holder
 	formJSON
 	Nodes []copyJSON `json:"nodes"`
 }
@@ -203,6 +273,10 @@ func lockDoc(l *monitor.Lock, s *monitor.Snapshot) lockJSON {
 	}
 	if l.Held >= s.Cluster.Quorum {
 		doc.Margin = &l.Margin
+	}
+	if !l.Since.IsZero() {
+		v := ms(max(0, s.At.Sub(l.Since)))
+		doc.SeenForMs = &v
 	}
 	for i, c := range l.Copies {
 		cp := copyJSON{State: copyStateNames[c.State]}

@@ -14,7 +14,6 @@ import (
 
 // labJSON is the document of lab up and lab down.
 type labJSON struct {
-	Schema string          `json:"schema"`
 	Dir    safetext.Text   `json:"dir"`
 	Nodes  []labNodeJSON   `json:"nodes,omitempty"`
 	Faults []string        `json:"faults,omitempty"` // of lab up --bad
@@ -90,7 +89,7 @@ and "redlockctl doctor" say to that.`,
 				return err
 			}
 			if a.output == "json" {
-				doc := labJSON{Schema: Schema, Dir: text(dir), Faults: faults}
+				doc := labJSON{Dir: text(dir), Faults: faults}
 				for _, s := range started {
 					doc.Nodes = append(doc.Nodes, labNodeJSON{text(s.Name), text(s.Addr), s.Pid, startedAs(s), text(s.RestartCmd)})
 				}
@@ -146,7 +145,7 @@ func (a *app) labDownCommand() *cobra.Command {
 				return err
 			}
 			if a.output == "json" {
-				doc := labJSON{Schema: Schema, Dir: text(dir)}
+				doc := labJSON{Dir: text(dir)}
 				for _, name := range ended {
 					doc.Ended = append(doc.Ended, text(name))
 				}

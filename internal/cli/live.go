@@ -111,7 +111,7 @@ func (a *app) separate(first bool) {
 }
 
 // document prints a document as --output asks for; false: a table is wanted.
-func (a *app) document(doc func() any) (printed bool, err error) {
+func (a *app) document(doc func() document) (printed bool, err error) {
 	switch a.output {
 	case "json":
 		return true, printJSON(a.out, doc())

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -17,7 +18,6 @@ import (
 
 // locksJSON is the document of locks.
 type locksJSON struct {
-	Schema string `json:"schema"`
 	clusterJSON
 	Locks []lockJSON `json:"locks"`
 }
@@ -26,7 +26,7 @@ func (a *app) locksCommand() *cobra.Command {
 	var filter string
 	var again live
 	cmd := again.add(&cobra.Command{
-		Use:   "locks",
+		Use:   "locks [NAME]",
 		Short: "The locks on every master: holder, copies, remaining TTLs",
 		Long: `Looks at every master once and prints a row for each lock. The column of a node
 is the remaining TTL of the copy there: - no copy, ? the node does not answer
@@ -42,10 +42,20 @@ the lock is taken away.
 A filter chooses by its terms, all of which must hold: a part of the name;
 state:WORD, node:NAME (has a copy there), holder:PART, lib:PART (who made it,
 lib:unknown for nobody known), ttl<5s, age>1h, margin:0, copies<3; with ! before
-a term, the opposite.`,
-		Args:    noArgs,
-		Example: `redlockctl locks --filter "state:orphan lib:redsync"`,
-		RunE: a.run(func(ctx context.Context, _ []string) error {
+a term, the opposite.
+
+With a NAME it prints all that is known of that lock: holder, who made it and what
+to know before it is taken away, its keys, the findings about it, and what is left
+of each copy on one axis of time. Exit code 5 if no node that answers has a copy,
+4 if too few answer to say so.`,
+		Args:              optionalName("lock"),
+		ValidArgsFunction: a.completeLocks,
+		Example: `redlockctl locks --filter "state:orphan lib:redsync"
+redlockctl locks job:1 --watch`,
+		RunE: a.run(func(ctx context.Context, args []string) error {
+			if len(args) > 0 && filter != "" {
+				return usageError{errors.New("--filter chooses among all locks: leave the name out")}
+			}
 			f := monitor.ParseFilter(filter)
 			if err := f.Check(nil); err != nil {
 				return usageError{err}
@@ -55,11 +65,14 @@ a term, the opposite.`,
 				return err
 			}
 			return a.pictures(ctx, cfg, &again, func(s *monitor.Snapshot) error {
+				if len(args) > 0 {
+					return a.showLock(s, args[0], again.set())
+				}
 				if err := f.Check(s.Nodes); err != nil {
 					return usageError{err}
 				}
 				locks := matching(s, f.At(s.At))
-				printed, err := a.document(func() any { return locksDoc(locks, s) })
+				printed, err := a.document(func() document { return locksDoc(locks, s) })
 				if err != nil {
 					return err
 				}
@@ -85,7 +98,7 @@ a term, the opposite.`,
 }
 
 func locksDoc(locks []*monitor.Lock, s *monitor.Snapshot) locksJSON {
-	doc := locksJSON{Schema: Schema, clusterJSON: clusterDoc(s.Cluster), Locks: make([]lockJSON, 0, len(locks))}
+	doc := locksJSON{clusterJSON: clusterDoc(s.Cluster), Locks: make([]lockJSON, 0, len(locks))}
 	for _, l := range locks {
 		doc.Locks = append(doc.Locks, lockDoc(l, s))
 	}

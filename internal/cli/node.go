@@ -24,9 +24,8 @@ import (
 
 // nodeActJSON is the document of node fence and node open.
 type nodeActJSON struct {
-	Schema string        `json:"schema"`
-	Node   safetext.Text `json:"node"`
-	Done   string        `json:"done"` // fenced or opened
+	Node safetext.Text `json:"node"`
+	Done string        `json:"done"` // fenced or opened
 }
 
 func (a *app) nodeCommand() *cobra.Command {
@@ -112,7 +111,7 @@ audit log.`,
 					return err
 				}
 				if a.output == "json" {
-					return printJSON(a.out, nodeActJSON{Schema: Schema, Node: text(name), Done: act.done})
+					return printJSON(a.out, nodeActJSON{Node: text(name), Done: act.done})
 				}
 				fmt.Fprintf(a.out, "%s %s\n", act.done, safetext.Escape(name))
 				return nil
@@ -168,7 +167,6 @@ of them to be open or to restart.`
 
 // openedJSON is the document of node open --new-cluster.
 type openedJSON struct {
-	Schema  string          `json:"schema"`
 	Cluster safetext.Text   `json:"cluster"`
 	Opened  []safetext.Text `json:"opened"`
 }
@@ -193,7 +191,7 @@ func (a *app) openNewCluster(ctx context.Context, cluster, reason string, yes bo
 				return err
 			}
 		}
-		doc := openedJSON{Schema: Schema, Cluster: text(cfg.Cluster.Name)}
+		doc := openedJSON{Cluster: text(cfg.Cluster.Name)}
 		for _, name := range nodeNames(cfg) {
 			if err := h.op.OpenNode(ctx, name, "new cluster: "+reason); err != nil {
 				return err
@@ -322,7 +320,7 @@ ExecStartPre=/usr/bin/redlockctl node wait n2 --before-start`,
 			case err != nil:
 				return err
 			case a.output == "json":
-				return printJSON(a.out, nodeActJSON{Schema: Schema, Node: text(node.Name()), Done: done})
+				return printJSON(a.out, nodeActJSON{Node: text(node.Name()), Done: done})
 			}
 			fmt.Fprintf(a.out, "%s %s\n", safetext.Escape(node.Name()), done)
 			return nil
@@ -356,7 +354,6 @@ func (a *app) waitBeforeStart(ctx context.Context, cfg *config.Config, node *red
 
 // bootFenceJSON is the document of node boot-fence.
 type bootFenceJSON struct {
-	Schema     string          `json:"schema"`
 	Node       safetext.Text   `json:"node"`
 	Method     string          `json:"method"`
 	ConfigFile *safetext.Text  `json:"config_file,omitempty"`
@@ -441,7 +438,7 @@ func (a *app) printBootCheck(node *redlock.Node, method restartguard.Method, c r
 		failed = silent{fmt.Errorf("%s would not come up closed for sure", node.Name())}
 	}
 	if a.output == "json" {
-		doc := bootFenceJSON{Schema: Schema, Node: text(node.Name()), Method: method.Kind.String(), ConfigFile: optional(c.File), Boot: c.Boot.String()}
+		doc := bootFenceJSON{Node: text(node.Name()), Method: method.Kind.String(), ConfigFile: optional(c.File), Boot: c.Boot.String()}
 		for _, b := range c.Because {
 			doc.Because = append(doc.Because, text(b))
 		}
@@ -467,7 +464,7 @@ const (
 )
 
 func (a *app) printBootFence(node *redlock.Node, method restartguard.Method, file string) error {
-	doc := bootFenceJSON{Schema: Schema, Node: text(node.Name()), Method: method.Kind.String(), ConfigFile: optional(file)}
+	doc := bootFenceJSON{Node: text(node.Name()), Method: method.Kind.String(), ConfigFile: optional(file)}
 	shown := safetext.Escape(file)
 	if file == "" {
 		shown = anyConfigFile

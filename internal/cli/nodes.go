@@ -17,7 +17,6 @@ import (
 
 // nodesJSON is the document of nodes.
 type nodesJSON struct {
-	Schema string `json:"schema"`
 	clusterJSON
 	Nodes []nodeJSON `json:"nodes"`
 }
@@ -25,22 +24,35 @@ type nodesJSON struct {
 func (a *app) nodesCommand() *cobra.Command {
 	var again live
 	return again.add(&cobra.Command{
-		Use:   "nodes",
+		Use:   "nodes [NAME]",
 		Short: "The masters: state, clock, fence, what is wrong",
 		Long: `Looks at every master once and prints a row for each. OFFSET is how far the
 node's clock is ahead of this machine's, with the bound that the round trip
 leaves. FENCE is open, closed (by a boot fence or a guard), held (by an
 operator), or the number of replicas that a write needs there. With -o wide also
-the drift of the clock, what is persisted and evicted, clients, memory, run id.`,
-		Args: noArgs,
-		RunE: a.run(func(ctx context.Context, _ []string) error {
+the drift of the clock, what is persisted and evicted, clients, memory, run id.
+
+With a NAME it prints all that is known of that node, what the guard on this
+machine remembers of it, and the findings about it.`,
+		Example:           "redlockctl nodes -o wide\nredlockctl nodes n2 --watch",
+		Args:              optionalName("node"),
+		ValidArgsFunction: a.completeNodes,
+		RunE: a.run(func(ctx context.Context, args []string) error {
 			cfg, err := a.load()
 			if err != nil {
 				return err
 			}
+			if len(args) > 0 {
+				if err := known(cfg, args[0]); err != nil {
+					return err
+				}
+			}
 			return a.pictures(ctx, cfg, &again, func(s *monitor.Snapshot) error {
-				printed, err := a.document(func() any {
-					return nodesJSON{Schema: Schema, clusterJSON: clusterDoc(s.Cluster), Nodes: nodeDocs(s)}
+				if len(args) > 0 {
+					return a.showNode(cfg, s, args[0])
+				}
+				printed, err := a.document(func() document {
+					return nodesJSON{clusterJSON: clusterDoc(s.Cluster), Nodes: nodeDocs(s)}
 				})
 				if err == nil && !printed {
 					a.printNodes(a.out, s, nil)

@@ -2,6 +2,8 @@ package cli
 
 import (
 	"fmt"
+	"io"
+	"strings"
 	"sync"
 	"time"
 
@@ -11,36 +13,143 @@ import (
 // progressAfter is how long a command may take before it says what it does.
 const progressAfter = time.Second
 
+// barWidth is how many cells a bar has.
+const barWidth = 24
+
 // progress says on standard error what is being waited for, from the second
 // second on and on a terminal only, and wipes it away when done is called. What
 // is told never reaches a pipe.
 func (a *app) progress(what string) (done func()) {
-	if !a.errTTY || a.getenv("TERM") == "dumb" {
-		return func() {}
+	return a.bar(func(took time.Duration) string {
+		return fmt.Sprintf("%s, %ds", a.clip(printable(what), 60), int(took.Seconds()))
+	}).end
+}
+
+// progressFor is progress of something that takes so long.
+func (a *app) progressFor(what string, all time.Duration) (done func()) {
+	return a.bar(func(took time.Duration) string {
+		took = min(took, all)
+		return fmt.Sprintf("%s %s %s left", a.clip(printable(what), 60), a.barOf(float64(took)/float64(all)), left(all-took))
+	}).end
+}
+
+// progressOf is progress of n things, one by one. step says how many are done;
+// other text is written by [bar.aside].
+func (a *app) progressOf(what string, n int) (step func(int), b *bar) {
+	var mu sync.Mutex
+	reached := 0
+	b = a.bar(func(time.Duration) string {
+		mu.Lock()
+		defer mu.Unlock()
+		return fmt.Sprintf("%s %s %d of %d", a.clip(printable(what), 60), a.barOf(float64(reached)/float64(n)), reached, n)
+	})
+	return func(i int) {
+		mu.Lock()
+		reached = i
+		mu.Unlock()
+		b.redraw()
+	}, b
+}
+
+// barOf is a part of 1 as a bar.
+func (a *app) barOf(part float64) string {
+	full, empty := "█", "░"
+	if a.ascii {
+		full, empty = "#", "."
 	}
-	stop := make(chan struct{})
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		start := time.Now()
+	n := int(min(max(part, 0), 1) * barWidth)
+	return "[" + strings.Repeat(full, n) + strings.Repeat(empty, barWidth-n) + "]"
+}
+
+// bar is a line on a terminal that says how far something is; a nil one says
+// nothing.
+type bar struct {
+	w    io.Writer
+	text func(took time.Duration) string
+
+	mu       sync.Mutex
+	began    time.Time
+	shown    bool
+	stop     chan struct{}
+	finished sync.WaitGroup
+	once     sync.Once
+}
+
+// bar begins one. There is one at a time: within it another says nothing.
+func (a *app) bar(text func(took time.Duration) string) *bar {
+	if !a.errTTY || a.getenv("TERM") == "dumb" || a.drawn != nil && !a.drawn.over() {
+		return nil
+	}
+	b := &bar{w: a.errOut, text: text, began: time.Now(), stop: make(chan struct{})}
+	a.drawn = b
+	b.finished.Go(func() {
 		wait := time.NewTimer(progressAfter)
 		defer wait.Stop()
-		shown := false
 		for {
 			select {
-			case <-stop:
-				if shown {
-					fmt.Fprint(a.errOut, "\r"+ansi.EraseLineRight)
-				}
+			case <-b.stop:
 				return
 			case <-wait.C:
-				shown = true
-				fmt.Fprintf(a.errOut, "\r%s, %ds%s", a.clip(printable(what), 60), int(time.Since(start).Seconds()), ansi.EraseLineRight)
+				b.mu.Lock()
+				b.shown = true
+				b.draw()
+				b.mu.Unlock()
 				wait.Reset(time.Second)
 			}
 		}
 	})
-	return sync.OnceFunc(func() {
-		close(stop)
-		wg.Wait()
+	return b
+}
+
+func (b *bar) draw() {
+	fmt.Fprintf(b.w, "\r%s%s", b.text(time.Since(b.began)), ansi.EraseLineRight)
+}
+
+func (b *bar) over() bool {
+	select {
+	case <-b.stop:
+		return true
+	default:
+		return false
+	}
+}
+
+// redraw draws what is shown anew, at once.
+func (b *bar) redraw() {
+	if b == nil {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.shown {
+		b.draw()
+	}
+}
+
+// aside wipes the line away for what f writes; it comes back by itself.
+func (b *bar) aside(f func()) {
+	if b == nil {
+		f()
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.shown {
+		fmt.Fprint(b.w, "\r"+ansi.EraseLineRight)
+	}
+	f()
+}
+
+// end wipes the line away for good; further calls do nothing.
+func (b *bar) end() {
+	if b == nil {
+		return
+	}
+	b.once.Do(func() {
+		close(b.stop)
+		b.finished.Wait()
+		if b.shown {
+			fmt.Fprint(b.w, "\r"+ansi.EraseLineRight)
+		}
 	})
 }

@@ -82,21 +82,42 @@ func look(ctx context.Context, cfg *config.Config) (*monitor.Snapshot, error) {
 }
 
 // lookFor is look with a bound of its own.
-func lookFor(ctx context.Context, cfg *config.Config, most time.Duration) (*monitor.Snapshot, error) {
+func lookFor(ctx context.Context, cfg *config.Config, most time.Duration) (s *monitor.Snapshot, err error) {
+	err = watching(ctx, cfg, func(mon *monitor.Monitor) error {
+		s, err = settled(ctx, mon, most)
+		return err
+	})
+	return s, err
+}
+
+// lookWhole is look; whole tells if every key of every node that answers was read.
+func lookWhole(ctx context.Context, cfg *config.Config) (s *monitor.Snapshot, whole bool, err error) {
+	err = watching(ctx, cfg, func(mon *monitor.Monitor) error {
+		bounded, cancel := context.WithTimeout(ctx, settleTime)
+		defer cancel()
+		whole = mon.Settled(bounded) == nil
+		s = mon.Snapshot()
+		return ctx.Err()
+	})
+	return s, whole, err
+}
+
+// watching runs f beside a monitor of the cluster.
+func watching(ctx context.Context, cfg *config.Config, f func(*monitor.Monitor) error) error {
 	s, err := specOf(cfg, false)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	mon, err := monitor.New(s.nodes, s.monitor)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	run, stop := context.WithCancel(ctx)
 	var wg sync.WaitGroup
 	wg.Go(func() { mon.Run(run) })
 	defer wg.Wait()
 	defer stop()
-	return settled(ctx, mon, most)
+	return f(mon)
 }
 
 // settled waits for the first full picture, for so long at most. What is
@@ -156,6 +177,8 @@ type session struct {
 	*hand
 	mon   *monitor.Monitor
 	guard *restartguard.Guard // nil without one
+	// record is of what the guard does; nil without one.
+	record *recorder
 	delay time.Duration
 	stop  context.CancelFunc
 	wg    sync.WaitGroup
@@ -187,8 +210,18 @@ func openSession(ctx context.Context, s spec) (*session, error) {
 				At: e.At, Level: level, Kind: "guard " + e.Kind, Node: e.Node,
 				Text: safetext.New("guard: " + e.Node + " " + e.Text),
 			})
+			ses.record.saw(ses.cluster, e)
 		}
+		ses.record = newRecorder(h.log.Write, func(err error) {
+			text := "guard: the audit log can be written again"
+			level := monitor.LevelNotice
+			if err != nil {
+				text, level = "guard: the audit log cannot be written; the guard goes on: "+err.Error(), monitor.LevelAlarm
+			}
+			mon.Note(monitor.Event{At: time.Now(), Level: level, Kind: "guard memory", Text: safetext.New(text)})
+		})
 		if ses.guard, err = restartguard.New(s.guarded, cfg); err != nil {
+			ses.record.close()
 			h.close()
 			return nil, err
 		}
@@ -233,6 +266,9 @@ func alarming(e restartguard.Event) bool {
 func (s *session) close() {
 	s.stop()
 	s.wg.Wait()
+	if s.record != nil {
+		s.record.close()
+	}
 	s.hand.close()
 }
 
@@ -268,8 +304,20 @@ func (a actions) Release(ctx context.Context, resource, token string) ([]redlock
 	return r, err
 }
 
+// together is a way to take a lock with all of its keys.
+func (a actions) together(do taking) taking {
+	return func(ctx context.Context, resource, token, reason string) ([]redlock.NodeResult, error) {
+		more := boundKeys(a.mon.Snapshot(), resource, token)
+		r, err := do(ctx, resource, token, reason)
+		if err == nil {
+			_, err = takeFurther(ctx, do, more, token, reason)
+		}
+		return r, err
+	}
+}
+
 func (a actions) ForceRelease(ctx context.Context, resource, token, reason string) ([]redlock.NodeResult, error) {
-	r, err := a.op.ForceRelease(ctx, resource, token, reason)
+	r, err := a.together(a.op.ForceRelease)(ctx, resource, token, reason)
 	a.note("", resource, fmt.Sprintf("operator: force-release %s (%s)", resource, reason), err)
 	return r, err
 }

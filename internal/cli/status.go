@@ -17,7 +17,6 @@ import (
 
 // statusJSON is the document of status.
 type statusJSON struct {
-	Schema string `json:"schema"`
 	clusterJSON
 	Nodes []nodeJSON     `json:"nodes"`
 	Locks map[string]int `json:"locks"` // by state, and "total"
@@ -48,7 +47,7 @@ degraded; 4 when none does, and so nothing can be locked. With --watch it is 0.`
 				return err
 			}
 			return a.pictures(ctx, cfg, &again, func(s *monitor.Snapshot) error {
-				printed, err := a.document(func() any { return statusDoc(cfg, s) })
+				printed, err := a.document(func() document { return statusDoc(cfg, s) })
 				if err != nil {
 					return err
 				}
@@ -63,7 +62,7 @@ degraded; 4 when none does, and so nothing can be locked. With --watch it is 0.`
 }
 
 func statusDoc(cfg *config.Config, s *monitor.Snapshot) statusJSON {
-	doc := statusJSON{Schema: Schema, clusterJSON: clusterDoc(s.Cluster), Nodes: nodeDocs(s), Locks: map[string]int{"total": s.Locks.Len()}}
+	doc := statusJSON{clusterJSON: clusterDoc(s.Cluster), Nodes: nodeDocs(s), Locks: map[string]int{"total": s.Locks.Len()}}
 	for st := range monitor.LockStates() {
 		if n := s.Counts[st]; n > 0 {
 			doc.Locks[st.String()] = n

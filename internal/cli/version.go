@@ -11,7 +11,6 @@ import (
 
 // versionJSON is the document of version.
 type versionJSON struct {
-	Schema   string `json:"schema"`
 	Version  string `json:"version"`
 	Go       string `json:"go"`
 	Revision string `json:"revision,omitempty"`
@@ -43,7 +42,7 @@ func (a *app) versionCommand() *cobra.Command {
 
 // build is what this program was built from.
 func build() versionJSON {
-	doc := versionJSON{Schema: Schema, Version: "(devel)", Go: runtime.Version()}
+	doc := versionJSON{Version: "(devel)", Go: runtime.Version()}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return doc

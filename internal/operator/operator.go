@@ -13,7 +13,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/user"
 	"slices"
 	"strings"
 	"time"
@@ -58,6 +57,7 @@ type hand func(context.Context, *redlock.Node) error
 // Operator acts on one cluster. It is safe for use by many goroutines.
 type Operator struct {
 	locks      locks
+	keep       func(*redlock.Lock) keeper
 	hold, open hand
 	opt        Options
 }
@@ -87,26 +87,12 @@ func New(client *redlock.Client, opt Options) *Operator {
 			return do(ctx, n, m)
 		}
 	}
-	return build(client, by(restartguard.HoldBy), by(restartguard.OpenBy), opt)
+	return build(client, keepLock, by(restartguard.HoldBy), by(restartguard.OpenBy), opt)
 }
 
-func build(l locks, hold, open hand, opt Options) *Operator {
-	opt.Actor = cmp.Or(opt.Actor, self(os.Getenv))
-	return &Operator{locks: l, hold: hold, open: open, opt: opt}
-}
-
-// self is user@host of this process.
-func self(getenv func(string) string) string {
-	name := ""
-	if u, err := user.Current(); err == nil {
-		name = u.Username
-	}
-	host, _ := os.Hostname()
-	actor := cmp.Or(name, getenv("USER"), fmt.Sprintf("uid %d", os.Getuid())) + "@" + cmp.Or(host, "unknown")
-	if by := getenv("SUDO_USER"); by != "" && by != name {
-		actor += " (sudo of " + by + ")"
-	}
-	return actor
+func build(l locks, keep func(*redlock.Lock) keeper, hold, open hand, opt Options) *Operator {
+	opt.Actor = cmp.Or(opt.Actor, audit.Actor(os.Getenv))
+	return &Operator{locks: l, keep: keep, hold: hold, open: open, opt: opt}
 }
 
 // ReadOnly tells if acts are refused.
@@ -163,19 +149,21 @@ func (a *act) end(detail string, err error) error {
 // Acquire takes a lock by hand. A TTL above the cluster's max is refused. A
 // lock whose taking cannot be logged is released again.
 func (o *Operator) Acquire(ctx context.Context, resource string, ttl time.Duration) (*redlock.Lock, error) {
-	return o.acquire(ctx, resource, ttl, o.locks.Acquire)
+	return o.acquire(ctx, resource, ttl, "", o.locks.Acquire)
 }
 
 // AcquireFenced is Acquire for a lock with a fencing token.
 func (o *Operator) AcquireFenced(ctx context.Context, resource string, ttl time.Duration) (*redlock.Lock, error) {
-	return o.acquire(ctx, resource, ttl, o.locks.AcquireFenced)
+	return o.acquire(ctx, resource, ttl, "", o.locks.AcquireFenced)
 }
 
-func (o *Operator) acquire(ctx context.Context, resource string, ttl time.Duration, do func(context.Context, string, time.Duration) (*redlock.Lock, error)) (*redlock.Lock, error) {
+// acquire takes a lock by way of do; more is what the log says of it besides the
+// TTL.
+func (o *Operator) acquire(ctx context.Context, resource string, ttl time.Duration, more string, do func(context.Context, string, time.Duration) (*redlock.Lock, error)) (*redlock.Lock, error) {
 	if err := o.mayUse(resource, ttl); err != nil {
 		return nil, err
 	}
-	a, err := o.begin(audit.Record{Act: "acquire", Target: target(resource), Detail: "ttl " + ttl.String()})
+	a, err := o.begin(audit.Record{Act: "acquire", Target: target(resource), Detail: joined(", ", "ttl "+ttl.String(), more)})
 	if err != nil {
 		return nil, err
 	}

@@ -100,6 +100,23 @@ func (c *cluster) Release(_ context.Context, _, token string) ([]redlock.NodeRes
 	return out, nil
 }
 
+func (c *cluster) keep(*redlock.Lock) keeper {
+	c.called("keep")
+	return kept{c: c}
+}
+
+// kept is a keeper of a lock on the cluster; what a test does not ask for it has
+// not.
+type kept struct {
+	keeper
+	c *cluster
+}
+
+func (k kept) Release(ctx context.Context) ([]redlock.NodeResult, error) {
+	k.c.called("end of keep")
+	return k.c.Release(ctx, "job", "t1")
+}
+
 func (c *cluster) hold(_ context.Context, n *redlock.Node) error {
 	c.called("hold " + n.Name())
 	return c.handErr
@@ -124,7 +141,7 @@ func start(t *testing.T, change func(*Options)) (*Operator, *cluster) {
 	if change != nil {
 		change(&opt)
 	}
-	return build(c, c.hold, c.open, opt), c
+	return build(c, c.keep, c.hold, c.open, opt), c
 }
 
 // look is what three nodes say when they are asked for a lock: "" has none,
@@ -178,6 +195,12 @@ var acts = []struct {
 }{
 	{"acquire", func(ctx context.Context, o *Operator) error { _, err := o.Acquire(ctx, "job", time.Second); return err },
 		audit.Record{Act: "acquire", Target: "job", Detail: "ttl 1s"}, []string{"acquire"}},
+	{"acquire fenced", func(ctx context.Context, o *Operator) error {
+		_, err := o.AcquireFenced(ctx, "job", time.Second)
+		return err
+	}, audit.Record{Act: "acquire", Target: "job", Detail: "ttl 1s"}, []string{"acquire"}},
+	{"keep", func(ctx context.Context, o *Operator) error { _, err := o.Keep(ctx, "job", time.Second); return err },
+		audit.Record{Act: "acquire", Target: "job", Detail: "ttl 1s, extended until it is released"}, []string{"acquire", "keep"}},
 	{"extend", func(ctx context.Context, o *Operator) error {
 		_, err := o.Extend(ctx, "job", "t1", time.Second)
 		return err
@@ -192,6 +215,10 @@ var acts = []struct {
 		_, err := o.ForceRelease(ctx, "job", "", "dead")
 		return err
 	}, audit.Record{Act: "force-release", Target: "job", Reason: "dead"}, []string{"inspect", "release t1"}},
+	{"revoke", func(ctx context.Context, o *Operator) error {
+		_, err := o.Revoke(ctx, "job", "t1", "runs for hours")
+		return err
+	}, audit.Record{Act: "revoke", Target: "job", TokenSHA: audit.TokenSHA("t1"), Reason: "runs for hours"}, []string{"inspect", "revoke", "release t1"}},
 	{"fence", func(ctx context.Context, o *Operator) error { return o.FenceNode(ctx, "n2", "disk") },
 		audit.Record{Act: "node fence", Target: "n2", Reason: "disk"}, []string{"hold n2"}},
 	{"open", func(ctx context.Context, o *Operator) error { return o.OpenNode(ctx, "n2", "done") },
@@ -269,9 +296,11 @@ func TestIntentIsOnDiskBeforeTheAct(t *testing.T) {
 func TestDangerousActsNeedAReason(t *testing.T) {
 	for _, reason := range []string{"", " \t\n"} {
 		o, c := start(t, nil)
-		_, err := o.ForceRelease(t.Context(), "job", "t1", reason)
+		_, force := o.ForceRelease(t.Context(), "job", "t1", reason)
+		_, revoke := o.Revoke(t.Context(), "job", "t1", reason)
 		for name, err := range map[string]error{
-			"force-release": err,
+			"force-release": force,
+			"revoke":        revoke,
 			"fence":         o.FenceNode(t.Context(), "n1", reason),
 			"open":          o.OpenNode(t.Context(), "n1", reason),
 		} {
@@ -293,6 +322,10 @@ func TestTTLIsBounded(t *testing.T) {
 		if !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), "31s") || !strings.Contains(err.Error(), "30s") {
 			t.Errorf("got %v; want ErrRefused with both values", err)
 		}
+	}
+	_, keep := o.Keep(t.Context(), "job", 31*time.Second)
+	if !errors.Is(keep, ErrRefused) {
+		t.Errorf("keep: %v; want ErrRefused", keep)
 	}
 	_, zero := o.Acquire(t.Context(), "job", 0)
 	_, nameless := o.Acquire(t.Context(), "", time.Second)
@@ -453,7 +486,7 @@ func TestOutcomeThatCannotBeLoggedIsSaid(t *testing.T) {
 				}
 			}
 			err := act.do(t.Context(), o)
-			if act.name == "acquire" {
+			if strings.HasPrefix(act.name, "acquire") || act.name == "keep" {
 				// Nobody would have the token: the lock must not stay.
 				if !errors.Is(err, ErrRefused) || !slices.Equal(c.calls, []string{"acquire", "release "}) {
 					t.Errorf("got %v, sent %q; want ErrRefused, and the lock released", err, c.calls)
@@ -482,12 +515,12 @@ func TestFailureIsLogged(t *testing.T) {
 	}
 }
 
-func TestSelfNamesTheUserBehindSudo(t *testing.T) {
-	got := self(func(k string) string { return map[string]string{"SUDO_USER": "alice"}[k] })
+func TestActorNamesTheUserBehindSudo(t *testing.T) {
+	got := audit.Actor(func(k string) string { return map[string]string{"SUDO_USER": "alice"}[k] })
 	if !strings.Contains(got, "@") || !strings.HasSuffix(got, " (sudo of alice)") {
 		t.Errorf("got %q", got)
 	}
-	if got := self(func(string) string { return "" }); strings.Contains(got, "sudo") || strings.HasPrefix(got, "@") || strings.HasSuffix(got, "@") {
+	if got := audit.Actor(func(string) string { return "" }); strings.Contains(got, "sudo") || strings.HasPrefix(got, "@") || strings.HasSuffix(got, "@") {
 		t.Errorf("got %q", got)
 	}
 }

@@ -124,6 +124,30 @@ func TestLifeOfALockByHand(t *testing.T) {
 	}
 }
 
+// A lock that is kept outlives its TTL, and is free once it is released.
+func TestKeepOnServers(t *testing.T) {
+	b := start(t, 3, nil)
+	k, err := b.Keep(t.Context(), "job", 3*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := k.Until()
+	for end := time.Now().Add(20 * time.Second); !k.Until().After(first.Add(500 * time.Millisecond)); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("not extended: %s, %v", k.State(), k.Err())
+		}
+	}
+	if got, want := b.copies("job"), strings.Join([]string{k.Token(), k.Token(), k.Token()}, " "); got != want {
+		t.Errorf("the copies are %s; want %s", got, want)
+	}
+	if _, err := k.Release(t.Context()); err != nil || b.copies("job") != "- - -" || k.State() != redlock.Released {
+		t.Errorf("release: %v, %s, left %s", err, k.State(), b.copies("job"))
+	}
+	if got, want := b.phases(), "acquire:intent acquire:done release:intent release:done"; got != want {
+		t.Errorf("the log is\n%s; want\n%s", got, want)
+	}
+}
+
 func TestForceReleaseOnServers(t *testing.T) {
 	b := start(t, 5, nil)
 	set := func(key string, tokens ...string) {
@@ -185,10 +209,12 @@ func TestReadOnlyChangesNothingOnServers(t *testing.T) {
 		b.do(i, "CONFIG", "RESETSTAT")
 	}
 	_, acquire := b.Acquire(t.Context(), "other", time.Second)
+	_, keep := b.Keep(t.Context(), "other", time.Second)
+	_, revoke := b.Revoke(t.Context(), "job", "aaa", "test")
 	_, extend := b.Extend(t.Context(), "job", "aaa", time.Second)
 	_, release := b.Release(t.Context(), "job", "aaa")
 	_, force := b.ForceRelease(t.Context(), "job", "aaa", "test")
-	for _, err := range []error{acquire, extend, release, force, b.FenceNode(t.Context(), "n1", "test"), b.OpenNode(t.Context(), "n1", "test")} {
+	for _, err := range []error{acquire, keep, extend, release, revoke, force, b.FenceNode(t.Context(), "n1", "test"), b.OpenNode(t.Context(), "n1", "test")} {
 		if !errors.Is(err, operator.ErrReadOnly) {
 			t.Errorf("got %v; want ErrReadOnly", err)
 		}

@@ -1,0 +1,278 @@
+// Command svg draws a screen as a picture: it reads what `tmux capture-pane -e -p`
+// prints and writes an SVG of it in a window's frame. scripts/pictures makes the
+// pictures of the documentation with it.
+//
+//	tmux capture-pane -e -p | go run ./docs/pictures/svg "the title" >picture.svg
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"html"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/charmbracelet/x/ansi"
+)
+
+func main() {
+	title := strings.Join(os.Args[1:], " ")
+	if err := draw(os.Stdout, os.Stdin, title); err != nil {
+		fmt.Fprintln(os.Stderr, "svg:", err)
+		os.Exit(1)
+	}
+}
+
+// Sizes in the picture's units. A cell is as wide as a letter of the usual
+// monospaced fonts, 0.602 of their size.
+const (
+	fontSize = 14.0
+	cellW    = 8.43
+	cellH    = 18.0
+	margin   = 16.0
+	barH     = 34.0 // the window's title
+	baseline = 13.5
+)
+
+const (
+	paper = "#10151c"
+	frame = "#1b222c"
+	ink   = "#c6d0db"
+)
+
+// ansiColors are the sixteen colours, for a dark paper.
+var ansiColors = [16]string{
+	"#39424e", "#f47067", "#7ccf7c", "#e6b450", "#6cb6ff", "#dcbdfb", "#56d4dd", "#c6d0db",
+	"#6b7683", "#ff938a", "#9be59b", "#ffd479", "#96d0ff", "#eedcff", "#8ae8ef", "#f0f4f8",
+}
+
+// pen is how a cell is written.
+type pen struct {
+	fg, bg               string // "": ink and paper
+	bold, faint, reverse bool
+}
+
+// cell is one character at its column.
+type cell struct {
+	pen
+	text string
+	col  int
+}
+
+// draw reads a screen and writes it as a picture.
+func draw(w io.Writer, r io.Reader, title string) error {
+	var rows [][]cell
+	cols := 0
+	in := bufio.NewScanner(r)
+	var p pen
+	for in.Scan() {
+		row, end := parse(in.Text(), &p)
+		rows, cols = append(rows, row), max(cols, end)
+	}
+	if err := in.Err(); err != nil {
+		return err
+	}
+	for len(rows) > 0 && len(rows[len(rows)-1]) == 0 {
+		rows = rows[:len(rows)-1]
+	}
+	width, height := float64(cols)*cellW+2*margin, barH+float64(len(rows))*cellH+margin+6
+	out := bufio.NewWriter(w)
+	fmt.Fprintf(out, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %.0f %.0f" width="%.0f" height="%.0f" role="img" `+
+		`font-family="ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans Mono','Liberation Mono',monospace" font-size="%.0f" fill="%s">`+"\n",
+		width, height, width, height, fontSize, ink)
+	fmt.Fprintf(out, "<title>%s</title>\n", html.EscapeString(title))
+	fmt.Fprintf(out, `<rect x="0.5" y="0.5" width="%.0f" height="%.0f" rx="9" fill="%s" stroke="#313b48"/>`+"\n", width-1, height-1, paper)
+	fmt.Fprintf(out, `<path d="M1 %.0fV10a9 9 0 0 1 9-9H%.0fa9 9 0 0 1 9 9V%.0fz" fill="%s"/>`+"\n", barH-6, width-10, barH-6, frame)
+	for i, dot := range []string{"#ed6a5e", "#f5bf4f", "#61c554"} {
+		fmt.Fprintf(out, `<circle cx="%d" cy="14.5" r="5.5" fill="%s"/>`+"\n", 20+i*19, dot)
+	}
+	fmt.Fprintf(out, `<text x="%.1f" y="19" text-anchor="middle" font-size="12.5" fill="#8b97a5">%s</text>`+"\n", width/2, html.EscapeString(title))
+	for i, row := range rows {
+		drawRow(out, row, barH+float64(i)*cellH)
+	}
+	fmt.Fprintln(out, "</svg>")
+	return out.Flush()
+}
+
+// parse is the cells of a line, blanks without a background left out, and the
+// column behind the last.
+func parse(line string, p *pen) (row []cell, col int) {
+	for len(line) > 0 {
+		if rest, ok := strings.CutPrefix(line, "\x1b["); ok {
+			end := strings.IndexFunc(rest, func(r rune) bool { return r >= '@' && r <= '~' })
+			if end < 0 {
+				return row, col
+			}
+			if rest[end] == 'm' {
+				p.set(strings.Split(rest[:end], ";"))
+			}
+			line = rest[end+1:]
+			continue
+		}
+		cluster, n := ansi.FirstGraphemeCluster(line, ansi.GraphemeWidth)
+		if cluster == "" {
+			break
+		}
+		line = line[len(cluster):]
+		if n == 0 {
+			continue
+		}
+		if cluster != " " || p.background() != "" {
+			row = append(row, cell{*p, cluster, col})
+		}
+		col += n
+	}
+	return row, col
+}
+
+// set obeys the numbers of one SGR sequence.
+func (p *pen) set(codes []string) {
+	for i := 0; i < len(codes); i++ {
+		n, _ := strconv.Atoi(codes[i])
+		switch {
+		case n == 0:
+			*p = pen{}
+		case n == 1:
+			p.bold = true
+		case n == 2:
+			p.faint = true
+		case n == 7:
+			p.reverse = true
+		case n == 22:
+			p.bold, p.faint = false, false
+		case n == 27:
+			p.reverse = false
+		case n >= 30 && n <= 37:
+			p.fg = ansiColors[n-30]
+		case n == 39:
+			p.fg = ""
+		case n >= 40 && n <= 47:
+			p.bg = ansiColors[n-40]
+		case n == 49:
+			p.bg = ""
+		case n >= 90 && n <= 97:
+			p.fg = ansiColors[n-82]
+		case n >= 100 && n <= 107:
+			p.bg = ansiColors[n-92]
+		}
+	}
+}
+
+// color is what the cell is written in.
+func (p pen) color() string {
+	if p.reverse {
+		if p.bg != "" {
+			return p.bg
+		}
+		return paper
+	}
+	if p.fg != "" {
+		return p.fg
+	}
+	if p.bold {
+		return "#f0f4f8"
+	}
+	return ink
+}
+
+// background is what stands behind the cell; "" is the paper.
+func (p pen) background() string {
+	if !p.reverse {
+		return p.bg
+	}
+	if p.fg != "" {
+		return p.fg
+	}
+	return "#a9b8c8"
+}
+
+// drawRow draws runs of cells of one look: their background, then their text.
+func drawRow(w io.Writer, row []cell, y float64) {
+	for i := 0; i < len(row); {
+		j := i + 1
+		for j < len(row) && row[j].pen == row[i].pen && row[j].col == row[j-1].col+ansi.StringWidth(row[j-1].text) {
+			j++
+		}
+		last := row[j-1]
+		if bg := row[i].background(); bg != "" {
+			width := float64(last.col+ansi.StringWidth(last.text)-row[i].col) * cellW
+			fmt.Fprintf(w, `<rect x="%.2f" y="%.1f" width="%.2f" height="%.1f" fill="%s"/>`+"\n", at(row[i].col), y, width, cellH, bg)
+		}
+		drawRun(w, row[i:j], y)
+		i = j
+	}
+}
+
+func at(col int) float64 { return margin + float64(col)*cellW }
+
+// drawRun draws letters as text. Blocks and rules are shapes, and signs stand in
+// the middle of their cell: fonts do not agree on how wide they are.
+func drawRun(w io.Writer, run []cell, y float64) {
+	p := run[0].pen
+	look := fmt.Sprintf(` fill="%s"`, p.color())
+	if p.faint {
+		look += ` opacity="0.6"`
+	}
+	weight := ""
+	if p.bold {
+		weight = ` font-weight="700"`
+	}
+	for i := 0; i < len(run); {
+		c := run[i]
+		if shape := block(c.text, at(c.col), y); shape != "" {
+			j := i + 1
+			for j < len(run) && run[j].text == c.text && wide(c.text) {
+				j++
+			}
+			fmt.Fprintf(w, shape+"\n", float64(j-i)*cellW, look)
+			i = j
+			continue
+		}
+		if c.text[0] >= 0x80 {
+			x := at(c.col) + float64(ansi.StringWidth(c.text))*cellW/2
+			fmt.Fprintf(w, `<text x="%.2f" y="%.1f" text-anchor="middle"%s%s>%s</text>`+"\n", x, y+baseline, look, weight, html.EscapeString(c.text))
+			i++
+			continue
+		}
+		j := i
+		var b strings.Builder
+		for j < len(run) && run[j].text[0] < 0x80 {
+			b.WriteString(run[j].text)
+			j++
+		}
+		if text := b.String(); strings.TrimSpace(text) != "" {
+			fmt.Fprintf(w, `<text x="%.2f" y="%.1f" textLength="%.2f" xml:space="preserve"%s%s>%s</text>`+"\n",
+				at(c.col), y+baseline, float64(len(text))*cellW, look, weight, html.EscapeString(text))
+		}
+		i = j
+	}
+}
+
+// wide tells if equal neighbours are one shape.
+func wide(s string) bool { return s == "█" || s == "░" || s == "▒" || s == "─" }
+
+// block is a block or rule as a shape, with its width and look left open.
+func block(s string, x, y float64) string {
+	box := func(top, height float64, more string) string {
+		return fmt.Sprintf(`<rect x="%.2f" y="%.2f" height="%.2f" width="%%.2f"%%s%s/>`, x, top, height, more)
+	}
+	const gap = 3 // between bars of two rows
+	const full = cellH - 2*gap
+	switch s {
+	case "█":
+		return box(y+gap, full, "")
+	case "▒":
+		return box(y+gap, full, ` fill-opacity="0.45"`)
+	case "░":
+		return box(y+gap, full, ` fill-opacity="0.22"`)
+	case "─":
+		return box(y+cellH/2-0.5, 1, "")
+	}
+	if i := strings.Index("▁▂▃▄▅▆▇", s); i >= 0 && len(s) == len("▁") {
+		height := full * float64(i/len("▁")+1) / 8
+		return box(y+gap+full-height, height, "")
+	}
+	return ""
+}

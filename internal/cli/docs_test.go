@@ -1,0 +1,354 @@
+package cli
+
+import (
+	"bytes"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+
+	"redlockctl/internal/safetext"
+	"redlockctl/monitor"
+)
+
+const house = "../.."
+
+// manuals are all pages that people read, by their path in the repository.
+func manuals(t *testing.T) map[string]string {
+	t.Helper()
+	var paths []string
+	for _, pattern := range []string{"*.md", "docs/*.md", "deploy/systemd/*", "deploy/prometheus/*"} {
+		found, err := filepath.Glob(filepath.Join(house, pattern))
+		if err != nil {
+			t.Fatal(err)
+		}
+		paths = append(paths, found...)
+	}
+	pages := map[string]string{}
+	for _, path := range paths {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		name, err := filepath.Rel(house, path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pages[name] = string(text)
+	}
+	if len(pages) < 10 {
+		t.Fatalf("only %d pages", len(pages))
+	}
+	return pages
+}
+
+// example is a command as a page gives it.
+type example struct {
+	line  int
+	words []string
+	whole bool // all of it is there, its arguments too: not just named in a sentence
+}
+
+var (
+	prompt  = regexp.MustCompile(`^\s*\$ `)
+	inline  = regexp.MustCompile("`([^`]*)`")
+	program = regexp.MustCompile(`(?:^|[\s=(|])(?:(?:\S*/)?redlockctl|go run \.) +(.*)`)
+	// elsewhere: `go run .` in a line that goes into another module first.
+	elsewhere = regexp.MustCompile(`\bcd bench\b`)
+)
+
+// examples finds the commands of this program in a page: in blocks of code, where
+// lines with a prompt are the commands if there are any, and in `backquotes`.
+func examples(page string, unit bool) (found []example) {
+	lines := strings.Split(page, "\n")
+	take := func(n int, text string, whole bool) {
+		if elsewhere.MatchString(text) {
+			return
+		}
+		if m := program.FindStringSubmatch(text); m != nil {
+			if words := shellWords(m[1]); len(words) > 0 {
+				found = append(found, example{n + 1, words, whole})
+			}
+		}
+	}
+	for i := 0; i < len(lines); i++ {
+		if unit {
+			if strings.Contains(lines[i], "Exec") {
+				take(i, lines[i], true)
+			}
+			continue
+		}
+		fence := strings.HasPrefix(strings.TrimSpace(lines[i]), "```")
+		if !fence && !strings.HasPrefix(lines[i], "    ") {
+			for _, m := range inline.FindAllStringSubmatch(lines[i], -1) {
+				if strings.HasPrefix(m[1], "redlockctl ") {
+					take(i, m[1], false)
+				}
+			}
+			continue
+		}
+		end := i + 1
+		for end < len(lines) && (fence && !strings.HasPrefix(strings.TrimSpace(lines[end]), "```") || !fence && strings.HasPrefix(lines[end], "    ")) {
+			end++
+		}
+		block := lines[i:end]
+		prompted := slices.ContainsFunc(block, prompt.MatchString)
+		for j, l := range block {
+			if fence && j == 0 || prompted && !prompt.MatchString(l) {
+				continue
+			}
+			l = prompt.ReplaceAllString(l, "")
+			if l = strings.TrimSpace(l); prompted || commands(l) {
+				take(i+j, l, true)
+			}
+		}
+		i = end
+		if !fence {
+			i-- // the line after an indented block is a line as any other
+		}
+	}
+	return found
+}
+
+// commands tells if a line of a block without prompts is one to type, and not
+// something that was printed.
+func commands(line string) bool {
+	for _, w := range strings.Fields(line) {
+		if w == "redlockctl" || strings.HasSuffix(w, "/redlockctl") || strings.HasPrefix(line, "go run . ") || strings.HasPrefix(line, "Exec") {
+			return !strings.HasPrefix(line, "redlockctl (") && !strings.Contains(line, " · ") // a version, a screen
+		}
+		if !strings.Contains(w, "=") && w != "sudo" && w != "env" {
+			return false
+		}
+	}
+	return false
+}
+
+// shellWords splits a command as a shell would, up to its end: a pipe, a
+// redirection, a comment.
+func shellWords(s string) (words []string) {
+	var word strings.Builder
+	in, quote := false, rune(0)
+	flush := func() {
+		if in {
+			words = append(words, word.String())
+		}
+		word.Reset()
+		in = false
+	}
+	for _, r := range s {
+		switch {
+		case quote != 0 && r == quote:
+			quote = 0
+		case quote != 0:
+			word.WriteRune(r)
+		case r == '\'' || r == '"':
+			quote, in = r, true
+		case r == ' ':
+			flush()
+		case !in && r == '#', r == '|', r == '>', r == ';', r == '&', r == ')':
+			flush()
+			return words
+		default:
+			in = true
+			word.WriteRune(r)
+		}
+	}
+	flush()
+	return words
+}
+
+// check says what is wrong with a command; "" is nothing.
+func (e example) check() string {
+	a := &app{in: strings.NewReader(""), out: io.Discard, errOut: io.Discard, getenv: func(string) string { return "" }}
+	root := a.rootCommand()
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd()
+	words := slices.Clone(e.words)
+	for i := range words {
+		if strings.HasPrefix(words[i], "${") { // systemd's
+			words[i] = "30s"
+		}
+	}
+	if words[0] == "man" { // fang's own
+		return ""
+	}
+	cmd, rest, err := root.Find(words)
+	if err != nil {
+		return err.Error()
+	}
+	cmd.InitDefaultHelpFlag()
+	if !e.whole && len(rest) > 0 && strings.HasPrefix(rest[len(rest)-1], "--") {
+		// A flag that is just named: its value is left out.
+		if f := cmd.Flag(strings.TrimPrefix(rest[len(rest)-1], "--")); f != nil && f.NoOptDefVal == "" {
+			rest = rest[:len(rest)-1]
+		}
+	}
+	if err := cmd.ParseFlags(rest); err != nil {
+		return err.Error()
+	}
+	args := cmd.Flags().Args()
+	switch {
+	case cmd.HasSubCommands() && len(args) > 0:
+		return "there is no command " + strings.Join(args, " ")
+	case e.whole && cmd.Args != nil:
+		if err := cmd.ValidateArgs(args); err != nil {
+			return err.Error()
+		}
+	}
+	return ""
+}
+
+// Each command in the documentation exists, with these flags and as many
+// arguments.
+func TestDocumentedCommandsExist(t *testing.T) {
+	n := 0
+	for name, page := range manuals(t) {
+		if name == "CHANGELOG.md" {
+			continue // what was true once
+		}
+		for _, e := range examples(page, strings.HasSuffix(name, ".service")) {
+			n++
+			if why := e.check(); why != "" {
+				t.Errorf("%s:%d: redlockctl %s: %s", name, e.line, strings.Join(e.words, " "), why)
+			}
+		}
+	}
+	if n < 50 {
+		t.Errorf("only %d commands were found in the documentation", n)
+	}
+}
+
+// A check must be able to fail.
+func TestDocumentedCommandsAreChecked(t *testing.T) {
+	for _, page := range []string{
+		"`redlockctl lokcs`",
+		"```\nredlockctl locks --fliter x\n```",
+		"    redlockctl acquire --ttl soon job:1",
+		"```\n$ redlockctl acquire a b\nno more\n```",
+		"    redlockctl node opn n2",
+		"    ExecStart=/usr/bin/redlockctl --config x gaurd",
+	} {
+		found := examples(page, false)
+		if len(found) != 1 || found[0].check() == "" {
+			t.Errorf("%q: nothing wrong was found in %v", page, found)
+		}
+	}
+	if found := examples("```\n$ redlockctl locks\nredlockctl (devel) is what it prints\n```", false); len(found) != 1 {
+		t.Errorf("%v: what is printed was taken for a command, or the other way", found)
+	}
+}
+
+// Each command stands on the page of commands, with its first sentence.
+func TestEveryCommandIsDocumented(t *testing.T) {
+	page := manuals(t)["docs/commands.md"]
+	var visit func(cmd *cobra.Command)
+	visit = func(cmd *cobra.Command) {
+		for _, sub := range cmd.Commands() {
+			if sub.Hidden || sub.Name() == "help" || sub.Name() == "completion" {
+				continue
+			}
+			if !sub.HasSubCommands() && !strings.Contains(page, "| `"+sub.CommandPath()) {
+				t.Errorf("docs/commands.md has no row that begins with `%s", sub.CommandPath())
+			}
+			visit(sub)
+		}
+	}
+	visit((&app{}).rootCommand())
+}
+
+// The columns of the tables are explained.
+func TestColumnsAreDocumented(t *testing.T) {
+	page := manuals(t)["docs/columns.md"]
+	a := &app{output: "wide"}
+	key, token := safetext.New("job:1"), safetext.New("t")
+	s := &monitor.Snapshot{
+		Nodes: []monitor.Node{{Name: "n1"}},
+		Locks: monitor.NewLocks(monitor.Lock{Key: key, Holder: token, Copies: []monitor.Copy{{}}}),
+	}
+	for name, print := range map[string]func(io.Writer){
+		"nodes": func(w io.Writer) { a.printNodes(w, s, nil) },
+		"locks": func(w io.Writer) { a.printLocks(w, s, matching(s, monitor.Filter{})) },
+	} {
+		var out bytes.Buffer
+		print(&out)
+		head, _, _ := strings.Cut(out.String(), "\n")
+		for _, column := range regexp.MustCompile(`\s{2,}`).Split(strings.TrimSpace(head), -1) {
+			if column != "n1" && !regexp.MustCompile(`(?m)^\| [^|]*\b`+column+`\b`).MatchString(page) {
+				t.Errorf("docs/columns.md does not explain column %s of %s", column, name)
+			}
+		}
+	}
+}
+
+// Links and pictures are there.
+func TestDocumentationLinksLeadSomewhere(t *testing.T) {
+	link := regexp.MustCompile(`\]\(([^)#\s]+)(#[^)\s]*)?\)|src="([^"]+)"`)
+	for name, page := range manuals(t) {
+		for _, m := range link.FindAllStringSubmatch(page, -1) {
+			target := m[1] + m[3]
+			if strings.Contains(target, "://") {
+				continue
+			}
+			if _, err := os.Stat(filepath.Join(house, filepath.Dir(name), target)); err != nil {
+				t.Errorf("%s leads to %s, which is not there", name, target)
+			}
+		}
+	}
+}
+
+// The settings in blocks of TOML are ones that the commented example knows.
+func TestDocumentedSettingsExist(t *testing.T) {
+	known, err := os.ReadFile(filepath.Join(house, "config.toml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	block := regexp.MustCompile("(?ms)^```toml\n(.*?)^```")
+	setting := regexp.MustCompile(`(?m)^#? ?([a-z_]+) = `)
+	n := 0
+	for name, page := range manuals(t) {
+		for _, b := range block.FindAllStringSubmatch(page, -1) {
+			for _, s := range setting.FindAllStringSubmatch(b[1], -1) {
+				n++
+				if !regexp.MustCompile(`(?m)^(# ?)?` + s[1] + ` = `).Match(known) {
+					t.Errorf("%s: there is no setting %s", name, s[1])
+				}
+			}
+		}
+	}
+	if n == 0 {
+		t.Error("no block of TOML was found")
+	}
+}
+
+// systemd understands the guard's unit, where there is a systemd to ask.
+func TestGuardUnit(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(house, "deploy/systemd/redlockctl-guard.service"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range []string{"Type=notify", "Restart=always", "StartLimitIntervalSec=0", "StateDirectoryMode=0700", "ExecReload=/bin/kill -HUP $MAINPID"} {
+		if !strings.Contains(string(text), "\n"+line+"\n") {
+			t.Errorf("%s is missing", line)
+		}
+	}
+	analyze, err := exec.LookPath("systemd-analyze")
+	if err != nil {
+		t.Skip("no systemd-analyze to verify the unit file with")
+	}
+	// It looks for the program: give it one that is there.
+	unit := strings.ReplaceAll(string(text), "/usr/local/bin/redlockctl", "/bin/sh")
+	path := filepath.Join(t.TempDir(), "redlockctl-guard.service")
+	if err := os.WriteFile(path, []byte(unit), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command(analyze, "verify", "--man=no", path).CombinedOutput(); err != nil || strings.Contains(string(out), "redlockctl-guard") {
+		t.Errorf("systemd-analyze verify: %v\n%s", err, out)
+	}
+}

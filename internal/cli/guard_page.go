@@ -1,0 +1,230 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"redlockctl/internal/audit"
+	"redlockctl/internal/config"
+	"redlockctl/internal/safetext"
+	"redlockctl/monitor"
+)
+
+// guardPageJSON is the document of guard status.
+type guardPageJSON struct {
+	clusterJSON
+	guardsJSON
+	History []auditEntryJSON `json:"history"` // of fences and rejoins, the latest last
+}
+
+// guardsJSON is what a guard on this machine has written down, beside what is
+// seen of the nodes now.
+type guardsJSON struct {
+	DelayMs  int64           `json:"delay_ms"`
+	StateDir safetext.Text   `json:"state_dir"`
+	Memory   string          `json:"memory"` // there, none or unreadable
+	Error    *safetext.Text  `json:"error,omitempty"`
+	Nodes    []guardNodeJSON `json:"nodes"`
+	// As in the document of status.
+	FirstNode    *safetext.Text `json:"first_rejoin_node,omitempty"`
+	FirstMs      *int64         `json:"first_rejoin_ms,omitempty"`
+	QuorumBackMs *int64         `json:"quorum_back_ms,omitempty"`
+	Outlook      *safetext.Text `json:"outlook,omitempty"`
+}
+
+// guardNodeJSON is one node as the guard knows it. What was remembered of
+// another life, or of another server, is left out.
+type guardNodeJSON struct {
+	Name      safetext.Text `json:"name"`
+	Addr      safetext.Text `json:"addr"`
+	State     string        `json:"state"` // as it is seen now
+	Method    string        `json:"method"`
+	Known     bool          `json:"known"`      // the guard has met this life of it
+	BootFence string        `json:"boot_fence"` // verified, not verified, or unknown
+	Lives     int           `json:"lives,omitempty"`
+	Held      bool          `json:"held,omitempty"`
+	RejoinMs  *int64        `json:"rejoin_ms,omitempty"`
+	StateMs   *int64        `json:"state_for_ms,omitempty"`
+}
+
+// sentence is what the guard adds to the fence of a node.
+func (g guardNodeJSON) sentence() string {
+	if g.RejoinMs == nil {
+		return ""
+	}
+	return ", the guard opens it in " + left(time.Duration(*g.RejoinMs)*time.Millisecond)
+}
+
+// guardsOf is what is known of the guard on this machine.
+func (a *app) guardsOf(cfg *config.Config, s *monitor.Snapshot) guardsJSON {
+	doc := guardsJSON{DelayMs: ms(cfg.Guard.Delay), StateDir: text(cfg.Guard.StateDir), Memory: "none"}
+	memory, err := remembered(cfg)
+	switch {
+	case err != nil:
+		doc.Memory, doc.Error = "unreadable", optional(err.Error())
+	case memory != nil:
+		doc.Memory = "there"
+	}
+	methods := methodsOf(cfg)
+	for _, n := range s.Nodes {
+		one := guardNodeJSON{Name: text(n.Name), Addr: text(n.Addr), State: n.State.String(), Method: methods[n.Name].Kind.String(), BootFence: "unknown"}
+		if !n.Since.IsZero() {
+			v := ms(max(0, s.At.Sub(n.Since)))
+			one.StateMs = &v
+		}
+		// Of a node that does not answer it is not known whose life comes next.
+		if m, ok := memory[n.Name]; ok && m.Addr == n.Addr {
+			one.Lives, one.Held = m.Lives, m.Hold
+			if one.Known = m.RunID == n.RunID && n.RunID != ""; one.Known {
+				if m.Known {
+					one.BootFence = "not verified"
+					if m.Verified {
+						one.BootFence = "verified"
+					}
+				}
+				if m.Wait > 0 && n.State == monitor.NodeFenced {
+					v := ms(m.Wait)
+					one.RejoinMs = &v
+				}
+			}
+		}
+		doc.Nodes = append(doc.Nodes, one)
+	}
+	if o, known := outlookOf(cfg, s); known || err == nil && memory != nil && !o.Possible() {
+		doc.Outlook = optional(o.Text(s.At))
+		if o.First != "" {
+			doc.FirstNode, doc.FirstMs = optional(o.First), msUntil(o.FirstAt, s.At)
+		}
+		doc.QuorumBackMs = msUntil(o.Until, s.At)
+	}
+	return doc
+}
+
+func (a *app) guardStatusCommand() *cobra.Command {
+	var again live
+	var last int
+	cmd := again.add(&cobra.Command{
+		Use:   "status",
+		Short: "Which nodes are closed, for how long still, and what fenced and opened them",
+		Long: `Looks at every master once, and prints beside it what the guard on this machine has
+written into [guard] state_dir: which nodes wait, when they rejoin, whether their
+last start came up closed. Below are the fences and rejoins of the audit log, by
+guards and by people, the latest last.
+
+The memory of a guard on another machine cannot be read from here: then the nodes
+and the log are shown, without countdowns. Exit code 4 when there is no quorum.`,
+		Example: "redlockctl guard status --watch\nredlockctl guard status -o json | jq '.nodes[] | select(.rejoin_ms)'",
+		Args:    noArgs,
+		RunE: a.run(func(ctx context.Context, _ []string) error {
+			if last < 0 {
+				return usageError{fmt.Errorf("--last %d is negative", last)}
+			}
+			cfg, err := a.load()
+			if err != nil {
+				return err
+			}
+			return a.pictures(ctx, cfg, &again, func(s *monitor.Snapshot) error {
+				guards := a.guardsOf(cfg, s)
+				history, err := fenceHistory(cfg, last)
+				if err != nil {
+					return err
+				}
+				printed, err := a.document(func() document {
+					doc := guardPageJSON{clusterJSON: clusterDoc(s.Cluster), guardsJSON: guards, History: []auditEntryJSON{}}
+					for _, e := range history {
+						doc.History = append(doc.History, auditDoc(e))
+					}
+					return doc
+				})
+				if err != nil {
+					return err
+				}
+				if !printed {
+					a.printGuards(guards, history)
+				}
+				return unavailable(s)
+			})
+		}),
+	})
+	cmd.Flags().IntVar(&last, "last", 20, "how many lines of the audit log")
+	return cmd
+}
+
+// fenceHistory are the latest lines of the audit log that are about fences of
+// this cluster.
+func fenceHistory(cfg *config.Config, last int) (kept []audit.Entry, err error) {
+	if cfg.Audit.Path == "" || last == 0 {
+		return nil, nil
+	}
+	err = audit.Read(cfg.Audit.Path, func(e audit.Entry) error {
+		// Intents are followed by what came of them.
+		if e.Cluster == cfg.Cluster.Name && strings.HasPrefix(e.Act, "node ") && e.Phase != audit.Intent {
+			if kept = append(kept, e); len(kept) > 2*last {
+				kept = slices.Delete(kept, 0, len(kept)-last)
+			}
+		}
+		return nil
+	})
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	return kept[max(0, len(kept)-last):], err
+}
+
+func (a *app) printGuards(g guardsJSON, history []audit.Entry) {
+	w := a.out
+	switch g.Memory {
+	case "there":
+		fmt.Fprintf(w, "guard: D is %s, memory in %s\n", time.Duration(g.DelayMs)*time.Millisecond, g.StateDir)
+	case "none":
+		fmt.Fprintf(w, "guard: D is %s; no guard on this machine has written to %s\n", time.Duration(g.DelayMs)*time.Millisecond, g.StateDir)
+	default:
+		fmt.Fprintf(w, "guard: D is %s; %s\n", time.Duration(g.DelayMs)*time.Millisecond, g.Error)
+	}
+	if g.Outlook != nil {
+		fmt.Fprintf(w, "%s\n", g.Outlook)
+	}
+	fmt.Fprintln(w)
+	t := &table{head: []string{"NODE", "STATE", "FOR", "REJOINS IN", "BOOT FENCE", "LIVES", "METHOD"}}
+	for _, n := range g.Nodes {
+		since, rejoin, lives := "-", "-", "-"
+		if n.StateMs != nil {
+			since = span(time.Duration(*n.StateMs) * time.Millisecond)
+		}
+		switch {
+		case n.RejoinMs != nil:
+			rejoin = left(time.Duration(*n.RejoinMs) * time.Millisecond)
+		case n.Held || n.State == monitor.NodeHeld.String():
+			rejoin = "held"
+		case n.State == monitor.NodeFenced.String():
+			rejoin = "not known here"
+		}
+		if n.Lives > 0 {
+			lives = fmt.Sprint(n.Lives)
+		}
+		tone := toneWarn
+		if n.State == monitor.NodeServing.String() {
+			tone = toneGood
+		}
+		t.add(cell{text: n.Name.String()}, cell{text: n.State, tone: tone}, cell{text: since}, cell{text: rejoin},
+			cell{text: n.BootFence}, cell{text: lives}, cell{text: n.Method})
+	}
+	t.write(w, a.color())
+	if len(history) == 0 {
+		return
+	}
+	fmt.Fprintln(w)
+	t = &table{head: []string{"TIME", "ACTOR", "NODE", "WHAT", "WHY", "DETAIL"}}
+	for _, e := range history {
+		t.add(cell{text: e.Time.Local().Format("2006-01-02 15:04:05")}, cell{text: a.cut(safetext.Escape(e.Actor), 24)}, plain(e.Target), plain(e.Act),
+			cell{text: a.cut(safetext.Escape(e.Reason), 60)}, cell{text: a.cut(safetext.Escape(e.Detail), 60)})
+	}
+	t.write(w, a.color())
+}

@@ -1,0 +1,208 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"redlockctl/internal/operator"
+	"redlockctl/internal/safetext"
+	"redlockctl/redlock"
+)
+
+// releaseJSON is the document of release, revoke and force-release. Gone is true
+// when no node can hold a copy of the token any more.
+type releaseJSON struct {
+	Name       safetext.Text `json:"name"`
+	NameBase64 string        `json:"name_base64,omitempty"`
+	Gone       bool          `json:"gone"`
+	Nodes      []resultJSON  `json:"nodes"`
+	Keys       []keyJSON     `json:"keys,omitempty"` // further ones of the same lock
+}
+
+// keyJSON is what became of a further key of a lock.
+type keyJSON struct {
+	Key       safetext.Text  `json:"key"`
+	KeyBase64 string         `json:"key_base64,omitempty"`
+	Gone      bool           `json:"gone"`
+	Error     *safetext.Text `json:"error,omitempty"`
+	Nodes     []resultJSON   `json:"nodes,omitempty"`
+}
+
+// actsJSON is the document of an act on several locks: one of theirs for each, in
+// the order in which they were named.
+type actsJSON struct {
+	Act     string            `json:"act"`
+	Done    int               `json:"done"`
+	Failed  int               `json:"failed"`
+	Results []json.RawMessage `json:"results"` // documents of kind release or failure
+}
+
+// outcome is what became of taking one lock away, or of releasing it.
+type outcome struct {
+	did, name string
+	results   []redlock.NodeResult
+	further   []keyOutcome
+	err       error
+}
+
+// done tells if it was done, be it without a record.
+func (o outcome) done() bool { return o.err == nil || errors.Is(o.err, operator.ErrUnlogged) }
+
+// tell prints what became of one lock; of a failure only the document, its
+// sentence is the error that is returned.
+func (a *app) tell(o outcome) error {
+	switch {
+	case a.output == "json":
+		return errors.Join(o.err, printJSON(a.out, a.docOf(o)))
+	case a.output == "jsonl":
+		return errors.Join(o.err, printLine(a.out, a.docOf(o)))
+	case o.done() || len(o.further) > 0:
+		o.print(a.out, time.Now())
+	}
+	return o.err
+}
+
+func (a *app) docOf(o outcome) document {
+	now := time.Now()
+	if !o.done() {
+		doc := a.failureDoc(o.name, o.results, o.err)
+		doc.Keys = keyDocs(o.further, now)
+		return doc
+	}
+	return releaseJSON{
+		Name: text(o.name), NameBase64: base64Of(o.name), Gone: gone(o.results), Nodes: resultDocs(o.results, now), Keys: keyDocs(o.further, now),
+	}
+}
+
+func keyDocs(further []keyOutcome, now time.Time) (docs []keyJSON) {
+	for _, f := range further {
+		doc := keyJSON{Key: text(f.key), KeyBase64: base64Of(f.key), Gone: f.err == nil && gone(f.results), Nodes: resultDocs(f.results, now)}
+		if f.err != nil {
+			doc.Error = optional(f.err.Error())
+		}
+		docs = append(docs, doc)
+	}
+	return docs
+}
+
+// gone tells if no node can hold a copy any more.
+func gone(results []redlock.NodeResult) bool {
+	for _, r := range results {
+		switch r.Status {
+		case redlock.StatusOK, redlock.StatusAbsent, redlock.StatusHeld:
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// print says where the copies are gone, and where one may live on.
+func (o outcome) print(w io.Writer, now time.Time) {
+	what := o.did
+	if !o.done() {
+		what = "only partly " + o.did
+	}
+	printGone(w, what+" "+safetext.Escape(o.name), o.did, o.results, now)
+	for _, f := range o.further {
+		if f.err == nil {
+			printGone(w, "  "+safetext.Escape(f.key)+", a key of the same lock", o.did, f.results, now)
+		} else {
+			fmt.Fprintf(w, "  %s, a key of the same lock: %s\n", safetext.Escape(f.key), printable(f.err.Error()))
+		}
+	}
+}
+
+func printGone(w io.Writer, what, did string, results []redlock.NodeResult, now time.Time) {
+	var names, others []string
+	for _, r := range results {
+		switch {
+		case r.Status == redlock.StatusOK || r.Status == redlock.StatusAbsent:
+			names = append(names, r.Node)
+		case r.Status == redlock.StatusHeld:
+			others = append(others, r.Node+" holds another token, which stays")
+		case !r.MayLiveUntil.IsZero():
+			others = append(others, fmt.Sprintf("%s is %s: a copy may live on there for %s", r.Node, r.Status, span(r.MayLiveUntil.Sub(now))))
+		default:
+			others = append(others, fmt.Sprintf("%s is %s: a copy may live on there until its TTL is over", r.Node, r.Status))
+		}
+	}
+	where := "gone on"
+	if did == "revoked" { // a tombstone is there
+		where = "on"
+	}
+	fmt.Fprintf(w, "%s: %s %s\n", what, where, safetext.Escape(strings.Join(names, " ")))
+	for _, o := range others {
+		fmt.Fprintf(w, "  %s\n", safetext.Escape(o))
+	}
+}
+
+// oneByOne does an act to each of several locks and tells of each by itself.
+// quiet says that nobody is asked meanwhile, so that there is room for a bar.
+func (a *app) oneByOne(ctx context.Context, act string, names []string, quiet bool, do func(context.Context, string) outcome) error {
+	doc := actsJSON{Act: act, Results: []json.RawMessage{}}
+	step := func(int) {}
+	var b *bar
+	if quiet {
+		step, b = a.progressOf(act, len(names))
+		defer b.end()
+	}
+	code := ExitDone
+	for i, name := range names {
+		if ctx.Err() != nil {
+			fmt.Fprintf(a.errOut, "redlockctl: interrupted: %s not done\n", plural(len(names)-i, "lock is", "locks are"))
+			code = ExitFailed
+			break
+		}
+		step(i)
+		o := do(ctx, name)
+		o.err = a.explained(o.err)
+		switch {
+		case o.err == nil:
+			doc.Done++
+		default:
+			if doc.Failed++; code == ExitDone {
+				code = exitOf(o.err)
+			} else if code != exitOf(o.err) {
+				code = ExitFailed
+			}
+		}
+		var err error
+		b.aside(func() { err = a.tellOne(o, &doc) })
+		if err != nil {
+			return err
+		}
+	}
+	if a.output == "json" {
+		if err := printJSON(a.out, doc); err != nil {
+			return err
+		}
+	}
+	if code != ExitDone {
+		return silent{serverExit(code)}
+	}
+	return nil
+}
+
+// tellOne tells what became of one of several locks.
+func (a *app) tellOne(o outcome, doc *actsJSON) error {
+	if o.err != nil {
+		defer fmt.Fprintf(a.errOut, "redlockctl: %s\n", printable(o.err.Error()))
+	}
+	switch {
+	case a.output == "json":
+		line, err := encoded(a.docOf(o))
+		doc.Results = append(doc.Results, line)
+		return err
+	case a.output == "jsonl":
+		return printLine(a.out, a.docOf(o))
+	case o.done() || len(o.further) > 0:
+		o.print(a.out, time.Now())
+	}
+	return nil
+}

@@ -1,0 +1,246 @@
+package tui
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	tea "charm.land/bubbletea/v2"
+
+	"redlockctl/internal/safetext"
+)
+
+// batch is an act on several locks, one after the other: each is compared, sent
+// and recorded by itself.
+type batch struct {
+	did     string // "force-released"
+	items   []item
+	at      int  // the one that runs, or is next
+	stopped bool // no further one begins
+}
+
+// item is one of them.
+type item struct {
+	name string // safe to show
+	act  func(context.Context) outcome
+	end  *outcome // nil: not yet
+}
+
+func (b *batch) next() func(context.Context) outcome { return b.items[b.at].act }
+
+// took takes the outcome of the one that ran, and tells if another one follows.
+func (b *batch) took(o outcome) bool {
+	b.items[b.at].end = &o
+	b.at++
+	return !b.stopped && b.at < len(b.items)
+}
+
+func (b *batch) running() bool { return !b.stopped && b.at < len(b.items) }
+
+func (b *batch) failed() (n int) {
+	for _, it := range b.items {
+		if it.end != nil && it.end.err != nil {
+			n++
+		}
+	}
+	return n
+}
+
+// progress is a bar and what runs now.
+func (b *batch) progress(st *styles, w int) string {
+	n := len(b.items)
+	text := fmt.Sprintf(" %s of %s", count(b.at), count(n))
+	if b.stopped {
+		text += "  stopping after this one"
+	} else {
+		text += "  esc: stop after this one"
+	}
+	bar := max(4, min(30, w-width(text)-2))
+	return st.info.of(st.bar(float64(b.at)/float64(n), bar)) + st.cut(text, w-bar)
+}
+
+// title sums the results up.
+func (b *batch) title(st *styles, w int) string {
+	failed := b.failed()
+	text := plural(b.at-failed, "lock") + " " + b.did
+	p, glyph := st.good, st.on
+	if failed > 0 {
+		text += ", " + count(failed) + " failed"
+		p, glyph = st.bad, st.off
+	}
+	if left := len(b.items) - b.at; left > 0 {
+		text += ", " + count(left) + " left as they are"
+		if failed == 0 {
+			p, glyph = st.warn, st.half
+		}
+	}
+	return p.of(" " + glyph + " " + st.cut(text, w-4))
+}
+
+// lines are the results so far, in the order of the names.
+func (b *batch) lines(st *styles, w int) (out []string) {
+	name := 4
+	for _, it := range b.items {
+		name = max(name, min(w/3, width(it.name)))
+	}
+	for i, it := range b.items {
+		glyph, p, text := st.bare, paint{}, "not begun"
+		switch {
+		case it.end == nil && i == b.at && b.running():
+			glyph, p, text = st.wait, st.info, "working"+st.ellipsis
+		case it.end == nil && b.running():
+			return out // what is still to come has nothing to tell
+		case it.end == nil:
+		case it.end.err != nil:
+			glyph, p, text = st.off, st.bad, st.whole(it.end.err.Error())
+		default:
+			glyph, p, text = st.on, st.good, it.end.done
+			if silent := it.end.silent(st); silent != "" {
+				glyph, p, text = st.half, st.warn, text+"; "+silent
+			}
+		}
+		if it.end != nil {
+			text = strings.Join(append([]string{text}, it.end.also...), "; ")
+		}
+		line := " " + p.of(glyph) + " " + st.pad(it.name, name) + "  "
+		for i, l := range wrap(text, w-width(line)-1, 0) {
+			if i > 0 {
+				line = blanks(name + 5)
+			}
+			out = append(out, line+l)
+		}
+	}
+	return out
+}
+
+// silent names the nodes on which a copy may be left, with its end; "": none.
+func (o *outcome) silent(st *styles) string {
+	var names []string
+	for _, n := range o.nodes {
+		if !n.MayLiveUntil.IsZero() {
+			names = append(names, st.escape(n.Node, 12)+" until "+clock(n.MayLiveUntil))
+		}
+	}
+	if names == nil {
+		return ""
+	}
+	return "a copy may live on " + strings.Join(names, ", ")
+}
+
+// several are the marked locks that an act is about; nil: it is about the one
+// under the cursor. A command that is typed is about the one that it names.
+func (m *model) several() []string {
+	if m.single || len(m.marks) == 0 {
+		return nil
+	}
+	return m.marks.sorted()
+}
+
+// bounded is how many names a dialog lists.
+const bounded = 12
+
+// askSeveral asks once before an act on several locks. Those that it cannot be
+// done to are left out.
+func (m *model) askSeveral(a lockAct, keys []string) tea.Cmd {
+	var all []target
+	var out []string // those that are left out, and why
+	for _, key := range keys {
+		l := m.latestLock(key)
+		if l == nil {
+			continue
+		}
+		if why := a.why(l); why != "" {
+			out = append(out, m.st.escape(key, 40)+": "+why)
+			continue
+		}
+		all = append(all, targetOf(l))
+	}
+	n := len(all)
+	want := plural(n, "lock")
+	reason, typed := &field{label: "Reason"}, &field{label: "Type " + want}
+	fields := []*field{reason, typed}
+	if !a.reasoned {
+		fields = fields[1:]
+	}
+	d := &dialog{
+		title:  fmt.Sprintf("%s %s marked %s ?", capital(a.verb), count(n), strings.TrimPrefix(want, count(n)+" ")),
+		verb:   a.verb + " all",
+		danger: true,
+		fields: fields,
+		many:   &batch{did: a.did},
+	}
+	d.facts = func(int) []string {
+		st := m.st
+		facts := []string{fact(st, "Effect", "of each: "+a.effect)}
+		if a.risk != nil {
+			facts = append(facts, fact(st, "Risk", st.warn.of(a.risk("it"))))
+		}
+		if len(out) > 0 {
+			facts = append(facts, fact(st, "Left out", st.warn.of(plural(len(out), "lock")+" that cannot be: "+m.someOf(out, 3))))
+		}
+		gone, changed := 0, 0
+		var names []string
+		for _, t := range all {
+			text := m.st.escape(t.keys[0], 40)
+			switch l := m.latestLock(t.keys[0]); {
+			case l == nil:
+				gone++
+				text += " (gone)"
+			case !t.same(l):
+				changed++
+				text += " (another holder by now: left alone)"
+			default:
+				text += " of " + st.token(safetext.New(t.token), 16) + ", " + copies(l)
+			}
+			names = append(names, text)
+		}
+		if gone+changed > 0 {
+			facts = append(facts, fact(st, "Changed", st.warn.of(fmt.Sprintf("since this was opened %s ended and %s passed to another: those are left alone", count(gone), count(changed)))))
+		}
+		label := "Locks"
+		for _, s := range names[:min(len(names), bounded)] {
+			facts = append(facts, fact(st, label, s))
+			label = ""
+		}
+		if more := len(names) - bounded; more > 0 {
+			facts = append(facts, fact(st, "", "and "+count(more)+" more"))
+		}
+		return facts
+	}
+	d.check = func() string {
+		if n == 0 {
+			return "none of them can be: see why above"
+		}
+		if a.reasoned {
+			if why := missingReason(reason.String()); why != "" {
+				return why
+			}
+		}
+		switch typed.String() {
+		case want:
+			return ""
+		case "":
+			return "how many are they? type " + want
+		default:
+			return "that is not how many they are: type " + want
+		}
+	}
+	d.prepare = func() {
+		why := strings.TrimSpace(reason.String())
+		for _, t := range all {
+			d.many.items = append(d.many.items, item{name: m.st.escape(t.keys[0], 40), act: a.act(t, why)})
+		}
+	}
+	return m.openDialog(d)
+}
+
+// someOf are the first of texts, and how many more there are.
+func (m *model) someOf(texts []string, most int) string {
+	s := strings.Join(texts[:min(len(texts), most)], "; ")
+	if more := len(texts) - most; more > 0 {
+		s += "; and " + count(more) + " more"
+	}
+	return s
+}
+
+func capital(s string) string { return strings.ToUpper(s[:1]) + s[1:] }

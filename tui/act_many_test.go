@@ -1,0 +1,197 @@
+package tui
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"redlockctl/monitor"
+	"redlockctl/redlock"
+)
+
+// marking marks these locks on a screen, and leaves the cursor on orders:44.
+func marking(t *testing.T, keys ...string) *rig {
+	t.Helper()
+	r := newRig(t, picture(epoch), 120, 40)
+	for _, key := range keys {
+		r.under(key)
+		r.press("m")
+	}
+	r.under("orders:44")
+	return r
+}
+
+// step runs the act that was started, and takes note of the one that it starts.
+func (r *rig) step() {
+	r.t.Helper()
+	if len(r.pending) != 1 {
+		r.t.Fatalf("%d acts wait, not one", len(r.pending))
+	}
+	_, next := r.m.Update(r.pending[0]())
+	r.pending = nil
+	if next != nil {
+		r.pending = append(r.pending, next)
+	}
+	r.m.View()
+}
+
+func forced(key, token string) string {
+	return fmt.Sprintf("force-release %q %q because %q", key, token, "host gone")
+}
+
+// Marked locks are asked about once, and taken one by one, each with the token
+// that was shown.
+func TestForceReleaseOfMarked(t *testing.T) {
+	r := marking(t, "orders:42", "job:003", "stuck")
+	r.press("X")
+	r.sees("Force-release 3 marked locks ?", "of each: all copies deleted now", "two clients will work on it",
+		"job:003 of 5d2aQ8…LA==, 3/5", "orders:42 of web-7_…2d1e, 3/5", "stuck of 77c0aa…2d1e, 3/5")
+	r.settle()
+	r.press("enter")
+	r.sees("! a reason is missing")
+	r.typed("host gone")
+	r.press("tab", "enter")
+	r.sees("! how many are they? type 3 locks")
+	for _, wrong := range []string{"2 locks", "3", "stuck", "3 Locks"} {
+		r.press("ctrl+u")
+		r.typed(wrong)
+		r.press("enter")
+		r.sees("! that is not how many they are: type 3 locks")
+	}
+	nothingSent(t, r)
+	r.press("ctrl+u")
+	r.typed("3 locks")
+	r.press("enter")
+	r.sees("0 of 3", "esc: stop after this one", "◌ job:003 working…")
+	r.acts.results = []redlock.NodeResult{{Node: "n1", Status: redlock.StatusOK}, {Node: "n4", Status: redlock.StatusDown, MayLiveUntil: epoch.Add(9e9)}}
+	r.acts.failing = map[string]error{"orders:42": errFake}
+	r.step()
+	r.sent(forced("job:003", tokenB))
+	r.sees("1 of 3", "◐ job:003 1 copy deleted; a copy may live on n4 until 12:03:19", "◌ orders:42 working…")
+	r.seesNot("stuck working")
+	r.press("q", "X", "enter") // none of them is for a dialog that works
+	r.pending = r.pending[:1]
+	r.step()
+	r.step()
+	r.sent(forced("job:003", tokenB), forced("orders:42", token42), forced("stuck", tokenA))
+	r.sees("✗ 2 locks force-released, 1 failed", `✗ orders:42 NOPERM \x1b[31mthis user`, "◐ stuck 1 copy deleted")
+	if len(r.pending) != 0 || r.m.busy != 0 {
+		t.Errorf("%d acts wait, %d are busy after the end", len(r.pending), r.m.busy)
+	}
+	r.settle()
+	r.press("enter")
+	if r.m.dialog != nil {
+		t.Error("the result is still open")
+	}
+}
+
+func TestMarkedStopsBetweenTwo(t *testing.T) {
+	r := marking(t, "orders:42", "job:003", "stuck")
+	r.press("R")
+	r.confirm("host gone", "3 locks")
+	r.press("esc")
+	if r.m.dialog == nil {
+		t.Fatal("esc closed the dialog while it works")
+	}
+	r.sees("stopping after this one")
+	r.step()
+	r.sees("◐ 1 lock revoked, 2 left as they are", "● job:003", "○ orders:42 not begun", "○ stuck not begun")
+	if n := len(r.acts.sent()); n != 1 || len(r.pending) != 0 {
+		t.Errorf("%d were sent, %d wait", n, len(r.pending))
+	}
+}
+
+// What has changed since the dialog opened is said, and compared when it is
+// sent; what cannot be taken is left out.
+func TestMarkedThatChanged(t *testing.T) {
+	r := marking(t, "orders:42", "job:003", "session:cache", "stuck")
+	r.press("X")
+	r.sees("Force-release 3 marked locks ?", "Left out 1 lock that cannot be: session:cache: a hash, not a string")
+	s := picture(epoch)
+	put(s, lockOf(epoch, "orders:42", monitor.LockHeld, tokenC, "30 - 30 ? 30"))
+	drop(s, "stuck")
+	r.push(s)
+	r.sees("since this was opened 1 ended and 1 passed to another: those are left alone", "orders:42 (another holder by now: left alone)", "stuck (gone)")
+	r.confirm("host gone", "3 locks")
+	for range 3 {
+		r.step()
+	}
+	r.sent(forced("job:003", tokenB), forced("orders:42", token42), forced("stuck", tokenA))
+}
+
+func TestNoneOfTheMarkedCanBe(t *testing.T) {
+	r := marking(t, "session:cache", "stuck")
+	r.press("r")
+	r.sees("none of the 2 locks marked: not acquired here")
+	r.under("stuck")
+	r.press("m")
+	r.under("orders:44")
+	r.press("X") // one is marked: it is about that one, not about the cursor's
+	r.sees("none of the 1 lock marked: a hash, not a string")
+	if r.m.dialog != nil {
+		t.Error("a dialog opened")
+	}
+}
+
+func TestOneMarkedIsAskedByItsName(t *testing.T) {
+	r := marking(t, "stuck")
+	r.press("X")
+	r.sees("Force-release stuck ?", "Type the name to confirm")
+}
+
+// A command that names a lock is about that one.
+func TestACommandIsAboutOneLock(t *testing.T) {
+	r := marking(t, "orders:42", "job:003", "stuck")
+	r.press(":")
+	r.typed("revoke job:005")
+	_, cmd := r.m.Update(keyPress("enter"))
+	_ = cmd // the history is saved
+	r.m.View()
+	r.sees("Revoke job:005 ?")
+	r.press("esc", "R")
+	r.sees("Revoke 3 marked locks ?")
+}
+
+// Many results can be read to their end.
+func TestResultsOfManyScroll(t *testing.T) {
+	s := picture(epoch)
+	r := newRig(t, s, 60, 15)
+	r.press(":")
+	r.typed("mark all")
+	r.m.Update(keyPress("enter"))
+	r.m.View()
+	r.acts.failing = map[string]error{"job:000": fmt.Errorf("n1: %s", strings.Repeat("long ", 40))}
+	r.press("X")
+	var want string
+	for line := range strings.Lines(r.screen()) {
+		if i := strings.Index(line, "Type "); i >= 0 && strings.Contains(line, "locks") {
+			want = strings.TrimSpace(line[i+len("Type "):])
+		}
+	}
+	r.confirm("host gone", strings.TrimSpace(strings.TrimSuffix(want, ">")))
+	steps := 0
+	for len(r.pending) > 0 {
+		r.step()
+		checkFrame(t, r.m.View().Content, 60, 15, false)
+		if steps++; steps > 100 {
+			t.Fatal("no end")
+		}
+	}
+	if got := r.acts.sent(); len(got) != steps || !slices.IsSorted(got) {
+		t.Errorf("%d steps sent %d", steps, len(got))
+	}
+	r.sees(fmt.Sprintf("✗ %d locks force-released, 1 failed", steps-1), "import", "more lines: pgdn")
+	r.seesNot("stuck")
+	r.settle()
+	for range 40 {
+		r.press("pgdown")
+	}
+	r.sees("stuck", "pgup")
+	r.press("k", "up", "j")
+	r.sees("more lines: pgdn")
+	for range 60 {
+		r.press("pgup")
+	}
+	r.sees("import")
+}

@@ -1,0 +1,428 @@
+package tui
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"redlockctl/internal/safetext"
+	"redlockctl/monitor"
+	"redlockctl/redlock"
+)
+
+// grant is a lock that was acquired by hand on this screen.
+type grant struct {
+	key, token string
+	ttl        time.Duration
+	until      time.Time // end of validity, as far as it is known
+	// kept extends it; nil: nothing does. state is how it stood when somebody last
+	// looked.
+	kept  Kept
+	state redlock.KeeperState
+}
+
+// loss is a lock that was kept here and is lost.
+type loss struct {
+	key, why string
+	at       time.Time
+}
+
+// keep remembers a lock that is kept, until the program ends.
+func (r *running) keep(k Kept) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.kept = append(slices.DeleteFunc(r.kept, ended), k)
+}
+
+func ended(k Kept) bool {
+	s := k.State()
+	return s == redlock.Lost || s == redlock.Released
+}
+
+// letGo ends all extensions and tells of the locks that go on without them. The
+// program has ended.
+func (m *model) letGo() (left []Left) {
+	m.running.mu.Lock()
+	kept := m.running.kept
+	m.running.mu.Unlock()
+	for _, k := range kept {
+		k.Stop()
+		if !ended(k) {
+			left = append(left, Left{safetext.New(k.Resource()), k.Until()})
+		}
+	}
+	for _, g := range m.mine {
+		if g.kept == nil && m.now().Before(g.until) {
+			left = append(left, Left{safetext.New(g.key), g.until})
+		}
+	}
+	slices.SortFunc(left, func(a, b Left) int { return cmp.Compare(a.Key.Raw(), b.Key.Raw()) })
+	return left
+}
+
+// keptGrants are the grants that are kept, by their keys.
+func (m *model) keptGrants() (all []grant) {
+	for _, g := range m.mine {
+		if g.kept != nil {
+			all = append(all, g)
+		}
+	}
+	slices.SortFunc(all, func(a, b grant) int {
+		return cmp.Or(cmp.Compare(b.state, a.state), cmp.Compare(a.key, b.key)) // what is in danger first
+	})
+	return all
+}
+
+// lookAfter asks how the locks stand that are kept, and tells what changed for
+// the worse.
+func (m *model) lookAfter() {
+	for key, g := range m.mine {
+		if g.kept == nil {
+			continue
+		}
+		before := g.state
+		g.state, g.until = g.kept.State(), g.kept.Until()
+		name := m.st.escape(key, 40)
+		switch {
+		case g.state == redlock.Lost:
+			why := "its validity is over"
+			if err := g.kept.Err(); err != nil {
+				why = err.Error()
+			}
+			m.losses = append(m.losses, loss{key, why, m.now()})
+			g.kept = nil
+		case g.state == redlock.Released:
+			g.kept = nil
+		case g.state != before && g.state == redlock.Uncertain:
+			m.say(m.st.warn, name+", kept here, is uncertain: an extension failed, and it is tried again until "+clock(g.until))
+		case g.state != before:
+			m.say(m.st.good, name+", kept here, is held again")
+		}
+		m.mine[key] = g
+	}
+}
+
+// mostLosses bounds what is told of locks that were lost.
+const mostLosses = 20
+
+// keptLines are a line of what is kept here, and one of what was lost, which
+// stays until somebody has seen it.
+func (m *model) keptLines(w int) (lines []string) {
+	st := m.st
+	if m.losses = m.losses[max(0, len(m.losses)-mostLosses):]; len(m.losses) > 0 {
+		l := m.losses[len(m.losses)-1]
+		text := " " + st.off + " LOST at " + clock(l.at) + ": " + st.escape(l.key, 40)
+		if more := len(m.losses) - 1; more > 0 {
+			text += " and " + count(more) + " before"
+		}
+		text += ", kept here: whatever was done under it must stop " + st.sep + " esc: seen " + st.sep + " " + st.whole(l.why)
+		lines = append(lines, st.bad.of(st.pad(text, w)))
+	}
+	kept := m.keptGrants()
+	if len(kept) == 0 {
+		return lines
+	}
+	text := " KEPT HERE"
+	if n := len(kept); n > 1 {
+		text += " (" + count(n) + ")"
+	}
+	for _, g := range kept {
+		glyph, p, more := st.on, st.good, ""
+		if g.state == redlock.Uncertain {
+			glyph, p = st.half, st.warn
+			if err := g.kept.Err(); err != nil {
+				more = ": " + st.whole(err.Error())
+			}
+		}
+		one := "  " + p.of(glyph+" "+st.escape(g.key, 30)) + " " + g.state.String() + " " + remaining(g.until.Sub(m.now())) + p.of(more)
+		if text += one; width(text) > w {
+			break
+		}
+	}
+	return append(lines, st.cut(text, w))
+}
+
+// escape is esc on a page: first of all what was lost has been seen.
+func (m *model) escape() tea.Cmd {
+	if len(m.losses) > 0 {
+		m.losses = nil
+		return nil
+	}
+	return m.back()
+}
+
+// ttlField is a field for a TTL that the cluster allows.
+func (m *model) ttlField(ttl time.Duration) (f *field, parse func() (time.Duration, string)) {
+	f = &field{label: "TTL", lineEdit: newLineEdit(ttl.String())}
+	return f, func() (time.Duration, string) {
+		d, err := time.ParseDuration(strings.TrimSpace(f.String()))
+		switch most := m.snap.Cluster.MaxTTL; {
+		case err != nil:
+			return 0, "the TTL is a number with a unit: 30s, 1m30s"
+		case d < time.Millisecond:
+			return 0, "the TTL must be a millisecond or more"
+		case most > 0 && d > most:
+			return 0, fmt.Sprintf("a TTL of %s is above the cluster's max TTL of %s", d, most)
+		}
+		return d, ""
+	}
+}
+
+var acquireWords = map[redlock.Status]string{redlock.StatusOK: "copy written", redlock.StatusHeld: "held by another"}
+
+func (m *model) askAcquire() tea.Cmd {
+	ttl := 30 * time.Second
+	if most := m.snap.Cluster.MaxTTL; most > 0 {
+		ttl = min(ttl, most)
+	}
+	name := &field{label: "Name"}
+	span, parse := m.ttlField(ttl)
+	keep := &field{label: "Keep", choices: []string{"no", "yes"}}
+	kept := func() bool { return keep.chosen == 1 }
+	return m.openDialog(&dialog{
+		title: "Acquire a lock by hand",
+		verb:  "acquire",
+		facts: func(int) []string {
+			c := &m.snap.Cluster
+			effect := "for the TTL; nothing extends it but e"
+			if kept() {
+				effect = "and extended until r releases it; when the console ends, it ends with its TTL"
+			}
+			out := []string{fact(m.st, "Effect", fmt.Sprintf("the name is held on a quorum of %d of %d nodes, %s", c.Quorum, c.N, effect))}
+			if c.Serving < c.Quorum && c.Verdict != monitor.VerdictUnknown {
+				out = append(out, fact(m.st, "", m.st.bad.of(fmt.Sprintf("only %d of %d nodes accept writes: this will fail", c.Serving, c.N))))
+			}
+			if l := m.latestLock(name.String()); l != nil && name.String() != "" {
+				out = append(out, fact(m.st, "Now", m.st.warn.of("held by "+m.st.token(l.Holder, 24)+", "+copies(l))))
+			}
+			return out
+		},
+		fields: []*field{name, span, keep},
+		check: func() string {
+			if name.String() == "" {
+				return "the name of the lock is missing"
+			}
+			_, why := parse()
+			return why
+		},
+		start: func() func(context.Context) outcome {
+			key, acts, run := name.String(), m.opt.Actions, m.running
+			ttl, _ := parse()
+			o := outcome{what: "acquire " + m.st.escape(key, 60), words: acquireWords}
+			if kept() {
+				return func(ctx context.Context) outcome {
+					k, err := acts.Keep(ctx, key, ttl)
+					if err != nil {
+						o.err = err
+						return o
+					}
+					run.keep(k)
+					o.nodes, o.done = k.Nodes(), "kept: it is extended until r releases it"
+					o.grant = &grant{key: key, token: k.Token(), ttl: ttl, until: k.Until(), kept: k}
+					return o
+				}
+			}
+			return func(ctx context.Context) outcome {
+				l, err := acts.Acquire(ctx, key, ttl)
+				if err != nil || l == nil {
+					o.err = err
+					return o
+				}
+				o.nodes, o.done = l.Nodes(), "valid until "+clock(l.Until())+"; e extends it, r releases it"
+				o.grant = &grant{key: key, token: l.Token(), ttl: ttl, until: l.Until()}
+				return o
+			}
+		},
+	})
+}
+
+// own is the grant of the lock under the cursor, if it was acquired here.
+func (m *model) own() (grant, bool) {
+	l := m.picked()
+	if l == nil {
+		return grant{}, false
+	}
+	g, ok := m.mine[l.Key.Raw()]
+	return g, ok
+}
+
+func (m *model) whyNoExtend() string {
+	if why := m.whyNoLock(); why != "" {
+		return why
+	}
+	switch g, ok := m.own(); {
+	case !ok:
+		return "not acquired here: e extends only what this screen acquired"
+	case g.kept != nil:
+		return "it is kept: it is extended until r releases it"
+	case !m.now().Before(g.until):
+		return "its validity is over: release it, and acquire it anew"
+	}
+	return ""
+}
+
+var extendWords = map[redlock.Status]string{
+	redlock.StatusOK:     "copy extended",
+	redlock.StatusAbsent: "held no copy; an extension makes none",
+	redlock.StatusHeld:   "another token's copy, left alone",
+}
+
+func (m *model) askExtend() tea.Cmd {
+	g, _ := m.own()
+	name := m.st.escape(g.key, 60)
+	span, parse := m.ttlField(g.ttl)
+	return m.openDialog(&dialog{
+		title: "Extend " + name + " ?",
+		verb:  "extend",
+		facts: func(int) []string {
+			return []string{
+				fact(m.st, "Held by", "this screen, "+m.st.token(safetext.New(g.token), 24)+", valid until "+clock(g.until)+" ("+remaining(g.until.Sub(m.now()))+")"),
+				fact(m.st, "Effect", "its copies live for this long from now on; none is made anew, and none is shortened"),
+			}
+		},
+		fields: []*field{span},
+		check: func() string {
+			if !m.now().Before(g.until) {
+				return "its validity is over: esc, release it, and acquire it anew"
+			}
+			_, why := parse()
+			return why
+		},
+		start: func() func(context.Context) outcome {
+			acts := m.opt.Actions
+			ttl, _ := parse()
+			return func(ctx context.Context) outcome {
+				o := outcome{what: "extend " + name, words: extendWords}
+				var l *redlock.Lock
+				if l, o.err = acts.Extend(ctx, g.key, g.token, ttl); l != nil {
+					now := g
+					now.ttl = ttl
+					if u := l.Until(); u.After(g.until) {
+						now.until = u
+					}
+					o.nodes, o.done, o.grant = l.Nodes(), "valid until "+clock(now.until), &now
+				}
+				return o
+			}
+		},
+	})
+}
+
+// release gives back what was acquired here.
+func (m *model) release() lockAct {
+	return lockAct{
+		verb: "release", did: "released",
+		effect: "its copies are deleted on all nodes: the name is free at once",
+		why: func(l *monitor.Lock) string {
+			if _, ok := m.mine[l.Key.Raw()]; !ok {
+				return "not acquired here: r releases only what this screen acquired"
+			}
+			return ""
+		},
+		act: func(t target, _ string) func(context.Context) outcome { return m.giveBack(m.mine[t.keys[0]]) },
+	}
+}
+
+// giveBack releases a grant; one that is kept is extended no more.
+func (m *model) giveBack(g grant) func(context.Context) outcome {
+	name, acts := m.st.escape(g.key, 60), m.opt.Actions
+	return func(ctx context.Context) outcome {
+		o := outcome{what: "release " + name, words: releaseWords, freed: &g}
+		if g.kept != nil {
+			o.nodes, o.err = g.kept.Release(ctx)
+		} else {
+			o.nodes, o.err = acts.Release(ctx, g.key, g.token)
+		}
+		if o.err == nil {
+			o.done = deletedWords(o.nodes)
+		}
+		return o
+	}
+}
+
+func (m *model) whyNoRelease() string { return m.whyNotAct(m.release()) }
+
+func (m *model) askRelease() tea.Cmd {
+	a := m.release()
+	keys := m.several()
+	if len(keys) > 1 {
+		return m.askSeveral(a, keys)
+	}
+	g := m.mine[m.one(keys).Key.Raw()]
+	return m.openDialog(&dialog{
+		title: "Release " + m.st.escape(g.key, 60) + " ?",
+		verb:  "release",
+		facts: func(int) []string {
+			held := "this screen, " + m.st.token(safetext.New(g.token), 24)
+			if g.kept != nil {
+				held += ", kept: extended until it is released"
+			} else {
+				held += ", valid until " + clock(g.until)
+			}
+			return []string{fact(m.st, "Held by", held), fact(m.st, "Effect", a.effect)}
+		},
+		check: func() string { return "" },
+		start: func() func(context.Context) outcome { return m.giveBack(g) },
+	})
+}
+
+func (m *model) whyNoQuit() string {
+	if m.busy > 0 {
+		return "an act is still running: wait for it, or ctrl+c"
+	}
+	return ""
+}
+
+// askQuit quits, after a question about the locks that are kept here.
+func (m *model) askQuit() tea.Cmd {
+	if len(m.keptGrants()) == 0 {
+		return m.quit()
+	}
+	then := &field{label: "Then", choices: []string{"release them", "leave them"}}
+	return m.openDialog(&dialog{
+		title: "Quit ?",
+		verb:  "quit",
+		facts: func(int) []string {
+			var names []string
+			kept := m.keptGrants()
+			last := m.now()
+			for _, g := range kept {
+				names = append(names, m.st.escape(g.key, 40)+" ("+g.state.String()+")")
+				if g.until.After(last) {
+					last = g.until
+				}
+			}
+			effect := "their copies are deleted on all nodes: the names are free at once"
+			if then.chosen == 1 {
+				effect = "nothing extends them any more: they end by themselves, the last at " + clock(last)
+			}
+			return []string{
+				fact(m.st, "Kept here", plural(len(kept), "lock")+": "+m.someOf(names, bounded)),
+				fact(m.st, "Effect", effect),
+			}
+		},
+		fields: []*field{then},
+		check:  func() string { return "" },
+		start: func() func(context.Context) outcome {
+			o := outcome{what: "release what is kept here, and quit", words: releaseWords, quit: true}
+			if then.chosen == 1 {
+				return func(context.Context) outcome { return o }
+			}
+			kept, st := m.keptGrants(), m.st
+			return func(ctx context.Context) outcome {
+				for _, g := range kept {
+					if _, err := g.kept.Release(ctx); err != nil && !errors.Is(err, redlock.ErrNotHeld) {
+						o.err = errors.Join(o.err, fmt.Errorf("%s: %w", st.escape(g.key, 40), err))
+					}
+				}
+				return o
+			}
+		},
+	})
+}

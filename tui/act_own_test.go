@@ -1,0 +1,277 @@
+package tui
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"redlockctl/redlock"
+)
+
+// owning is a screen that acquired orders:43 and has the cursor on it.
+func owning(t *testing.T) *rig {
+	t.Helper()
+	r := newRig(t, picture(epoch), 120, 40)
+	g := grant{key: "orders:43", token: tokenB, ttl: 20 * time.Second, until: epoch.Add(10 * time.Second)}
+	r.m.busy++
+	r.m.Update(outcome{what: "acquire orders:43", grant: &g})
+	r.under("orders:43")
+	return r
+}
+
+func TestExtend(t *testing.T) {
+	r := owning(t)
+	r.press("e")
+	r.sees("Extend orders:43 ?", "valid until 12:03:20 (10s)", "none is made anew", "TTL > 20s")
+	r.settle()
+	r.press("ctrl+u", "enter")
+	r.sees("! the TTL is a number with a unit")
+	r.typed("31s")
+	r.press("enter")
+	r.sees("! a TTL of 31s is above the cluster's max TTL of 30s")
+	nothingSent(t, r)
+	r.press("ctrl+u")
+	r.typed("25s")
+	r.press("enter")
+	r.run()
+	r.sent(fmt.Sprintf("extend %q %q 25s", "orders:43", tokenB))
+	r.sees("extend orders:43: done")
+	if g := r.m.mine["orders:43"]; g.ttl != 25*time.Second || g.token != tokenB {
+		t.Errorf("the grant is %+v", g)
+	}
+}
+
+func TestExtendRefuses(t *testing.T) {
+	r := owning(t)
+	r.under("orders:42")
+	r.press("e")
+	r.sees("e extends only what this screen acquired")
+	r.under("orders:43")
+	r.press("e")
+	r.settle()
+	r.clock = r.clock.Add(10 * time.Second) // the validity ends while it is asked
+	r.press("enter")
+	r.sees("! its validity is over")
+	nothingSent(t, r)
+	r.press("esc", "e")
+	r.sees("its validity is over: release it, and acquire it anew")
+	if r.m.dialog != nil {
+		t.Error("a dialog opened")
+	}
+}
+
+// keeping is a screen that keeps orders:43.
+func keeping(t *testing.T, with ...func(*Options)) (*rig, *fakeKept) {
+	t.Helper()
+	r := newRig(t, picture(epoch), 120, 40, with...)
+	r.press("a")
+	r.settle()
+	r.typed("orders:43")
+	r.press("tab", "ctrl+u")
+	r.typed("20s")
+	r.press("tab")
+	r.sees("Keep > no")
+	r.press("space")
+	r.sees("Keep > yes", "extended until r releases it; when the console ends, it ends with its TTL")
+	r.press("n", "y") // or by its letter
+	r.press("enter")
+	r.run()
+	r.sent(`keep "orders:43" 20s`)
+	r.sees("acquire orders:43: done", "kept: it is extended until r releases it")
+	r.settle()
+	r.press("enter")
+	k := r.acts.kept[0]
+	k.is(redlock.Held, r.clock.Add(18*time.Second), nil)
+	r.wait(time.Second)
+	r.under("orders:43")
+	return r, k
+}
+
+// A lock that is kept is on the screen with its state, until it is given back.
+func TestKeep(t *testing.T) {
+	r, k := keeping(t)
+	r.sees("KEPT HERE ● orders:43 held 17s")
+	r.press("e")
+	r.sees("it is kept: it is extended until r releases it")
+	k.is(redlock.Uncertain, r.clock.Add(9*time.Second), errFake)
+	r.wait(time.Second)
+	r.sees("◐ orders:43 uncertain 8s", `NOPERM \x1b[31mthis user`)
+	k.is(redlock.Held, r.clock.Add(18*time.Second), nil)
+	r.wait(time.Second)
+	r.sees("● orders:43 held 17s", "held again")
+	r.wait(time.Minute) // its validity moves on: the grant is not forgotten
+	r.press("r")
+	r.sees("Release orders:43 ?", "kept: extended until it is released")
+	r.settle()
+	r.press("enter")
+	r.run()
+	r.sent(`keep "orders:43" 20s`, `release kept "orders:43"`)
+	r.sees("release orders:43: done")
+	r.settle()
+	r.press("enter")
+	r.seesNot("KEPT HERE")
+	r.press("q")
+	if !r.ended {
+		t.Error("q asks although nothing is kept")
+	}
+}
+
+// A release that cannot be recorded leaves the lock kept.
+func TestKeptStaysWhenItsReleaseFails(t *testing.T) {
+	r, _ := keeping(t)
+	r.press("r")
+	r.settle()
+	r.acts.err = errors.New("refused: an act that cannot be logged is not done")
+	r.press("enter")
+	r.run()
+	r.sees("release orders:43: failed", "cannot be logged")
+	r.settle()
+	r.press("enter")
+	r.sees("KEPT HERE ● orders:43 held")
+}
+
+// That a lock is lost stays on the screen until somebody has seen it.
+func TestLostIsTold(t *testing.T) {
+	r, k := keeping(t)
+	k.is(redlock.Lost, r.clock, fmt.Errorf("keep %q: lost: %w", "orders:43", errFake))
+	r.wait(time.Second)
+	for _, keys := range [][]string{nil, {"2"}, {"?"}, {"4"}} {
+		r.press(keys...)
+		r.sees("✗ LOST at 12:03:12: orders:43, kept here: whatever was done under it must stop")
+		r.seesNot("KEPT HERE")
+	}
+	r.wait(time.Hour)
+	r.sees("LOST at 12:03:12")
+	r.press("esc")
+	r.seesNot("LOST at")
+	r.where(viewEvents) // it was for the message alone
+	r.press("q")
+	if !r.ended {
+		t.Error("q asks although nothing is kept")
+	}
+}
+
+func TestQuitAsksAboutWhatIsKept(t *testing.T) {
+	r, k := keeping(t)
+	r.press("q")
+	if r.ended {
+		t.Fatal("q quits and says nothing")
+	}
+	r.sees("Quit ?", "Kept here 1 lock: orders:43 (held)", "deleted on all nodes", "Then > release them")
+	r.press("esc")
+	if r.m.dialog != nil || r.ended {
+		t.Error("esc does not stay")
+	}
+	r.press("q")
+	r.settle()
+	r.acts.err = errFake
+	r.press("enter")
+	r.run()
+	if r.ended || k.State() != redlock.Held {
+		t.Error("it quits although a release failed")
+	}
+	r.sees("and quit: failed", `orders:43: NOPERM \x1b[31mthis user`)
+	r.acts.err = nil
+	r.settle()
+	r.press("enter", "q")
+	r.settle()
+	r.press("enter")
+	_, cmd := r.m.Update(r.pending[0]())
+	if cmd == nil {
+		t.Fatal("it does not quit")
+	}
+	if _, ok := cmd().(tea.QuitMsg); !ok || k.State() != redlock.Released {
+		t.Error("not released, or not quit")
+	}
+	if left := r.m.letGo(); len(left) != 0 {
+		t.Errorf("%v is left", left)
+	}
+}
+
+// Locks that outlive the screen are extended no more, and told of.
+func TestWhatOutlivesTheScreen(t *testing.T) {
+	for _, how := range []string{"leave", "at once"} {
+		r, k := keeping(t)
+		r.m.mine["by hand"] = grant{key: "by hand", token: tokenA, until: r.clock.Add(5 * time.Second)}
+		r.m.mine["over"] = grant{key: "over", token: tokenA, until: r.clock}
+		if how == "leave" {
+			r.press("q")
+			r.settle()
+			r.press("space")
+			r.sees("nothing extends them any more: they end by themselves, the last at 12:03:28")
+			r.press("enter")
+			_, cmd := r.m.Update(r.pending[0]())
+			if _, ok := cmd().(tea.QuitMsg); !ok {
+				t.Error("it does not quit")
+			}
+		} else {
+			r.press("ctrl+c")
+		}
+		left := r.m.letGo()
+		if len(left) != 2 || left[0].Key.Raw() != "by hand" || left[1].Key.Raw() != "orders:43" || left[1].Until != k.Until() {
+			t.Errorf("%s: %v is left", how, left)
+		}
+		if !k.stopped || k.State() != redlock.Held {
+			t.Errorf("%s: stopped %v, %s", how, k.stopped, k.State())
+		}
+		r.sent(`keep "orders:43" 20s`)
+	}
+}
+
+// A lock whose keeping began when the program had ended is let go too.
+func TestKeptTooLateIsLetGo(t *testing.T) {
+	r := newRig(t, picture(epoch), 120, 40)
+	r.press("a")
+	r.settle()
+	r.typed("late")
+	r.press("tab", "tab", "y", "enter")
+	_ = r.pending[0]() // its outcome reaches nobody
+	if left := r.m.letGo(); len(left) != 1 || left[0].Key.Raw() != "late" || !r.acts.kept[0].stopped {
+		t.Errorf("%v is left", left)
+	}
+}
+
+func TestReleaseOfMarked(t *testing.T) {
+	r, _ := keeping(t)
+	r.m.mine["job:003"] = grant{key: "job:003", token: tokenB, until: r.clock.Add(time.Hour)}
+	for _, key := range []string{"orders:43", "job:003", "stuck"} {
+		r.under(key)
+		r.press("m")
+	}
+	r.press("r")
+	r.sees("Release 2 marked locks ?", "stuck: not acquired here")
+	r.settle()
+	r.typed("2 locks")
+	r.press("enter")
+	r.step()
+	r.step()
+	r.sent(`keep "orders:43" 20s`, fmt.Sprintf("release %q %q", "job:003", tokenB), `release kept "orders:43"`)
+	r.sees("● 2 locks released")
+	if len(r.m.mine) != 0 {
+		t.Errorf("%v is still held to be ours", r.m.mine)
+	}
+}
+
+// What is kept fits the smallest screen, however much it is.
+func TestManyKept(t *testing.T) {
+	for _, w := range []int{60, 80, 200} {
+		r, _ := keeping(t)
+		r.m.Update(tea.WindowSizeMsg{Width: w, Height: 15})
+		for i := range 30 {
+			k := &fakeKept{acts: r.acts, key: fmt.Sprintf("%s %d", hostileNames[i%len(hostileNames)], i), until: r.clock.Add(time.Hour)}
+			if i == 7 {
+				k.state, k.err = redlock.Uncertain, errFake
+			}
+			r.m.mine[k.key] = grant{key: k.key, kept: k}
+		}
+		r.wait(time.Second)
+		checkFrame(t, r.m.View().Content, w, 15, false)
+		r.sees("KEPT HERE (31) ◐")
+		r.press("q")
+		r.sees("Quit ?", "31 locks")
+		checkFrame(t, r.m.View().Content, w, 15, false)
+	}
+}

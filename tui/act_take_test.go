@@ -1,0 +1,243 @@
+package tui
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"redlockctl/internal/lockform"
+	"redlockctl/internal/safetext"
+	"redlockctl/monitor"
+	"redlockctl/redlock"
+)
+
+// only is a screen with this one lock.
+func only(t *testing.T, l monitor.Lock) *rig {
+	t.Helper()
+	s := picture(epoch)
+	s.Locks = monitor.NewLocks(l)
+	return newRig(t, s, 120, 40)
+}
+
+// confirm fills in a dialog that wants a reason and something typed, and sends it.
+func (r *rig) confirm(reason, typed string) {
+	r.t.Helper()
+	r.settle()
+	r.typed(reason)
+	r.press("tab")
+	r.typed(typed)
+	r.press("enter")
+}
+
+// sent fails unless exactly this was sent.
+func (r *rig) sent(want ...string) {
+	r.t.Helper()
+	if got := r.acts.sent(); !slices.Equal(got, want) {
+		r.t.Errorf("sent %q, not %q", got, want)
+	}
+}
+
+func TestRevoke(t *testing.T) {
+	r := newRig(t, picture(epoch), 120, 40)
+	r.under("orders:42")
+	r.press("R")
+	r.sees("Revoke orders:42 ?", "n1 9s · n3 9s · n5 9s; margin 0", "no extension any more, and nobody else gets in before",
+		"a copy without an end is given 30s", "Made by DistributedLock, web-7 (pid 811): its thread works on until it asks again")
+	r.settle()
+	r.press("enter")
+	r.sees("! a reason is missing")
+	r.typed("runs for hours")
+	r.press("tab", "enter")
+	r.sees("! the name is missing: type orders:42")
+	nothingSent(t, r)
+	r.typed("orders:42")
+	r.press("enter")
+	r.acts.results = []redlock.NodeResult{{Node: "n1", Status: redlock.StatusOK}, {Node: "n2", Status: redlock.StatusAbsent}}
+	r.run()
+	r.sent(fmt.Sprintf("revoke %q %q because %q", "orders:42", token42, "runs for hours"))
+	r.sees("revoke orders:42: done", "1 copy revoked: it ends by itself", "n1 ● ok a tombstone in its place", "n2 ○ absent held no copy")
+}
+
+func TestRevokeRefusesAChangedHolder(t *testing.T) {
+	r := newRig(t, picture(epoch), 120, 40)
+	r.under("orders:42")
+	r.press("R")
+	s := picture(epoch)
+	put(s, lockOf(epoch, "orders:42", monitor.LockHeld, tokenC, "30 - 30 ? 30"))
+	r.push(s)
+	r.confirm("dead", "orders:42")
+	r.sees("! the holder changed since this was opened")
+	nothingSent(t, r)
+}
+
+const holder = "6f1c3a52-9d0e-4b7f-8a21-c4d5e6f70819:54"
+
+// redisson is a lock of Redisson on three nodes of five: a hash.
+func redisson(form *lockform.Form) monitor.Lock {
+	l := lockOf(epoch, "job:redisson", monitor.LockNotALock, "", "9 - 9 ? 9")
+	for i := range l.Copies {
+		if c := &l.Copies[i]; c.State == monitor.CopyPresent {
+			c.Type, c.Token, c.Len = "hash", safetext.Text{}, 1
+		}
+	}
+	l.Form = form
+	return l
+}
+
+// The plain lock of Redisson is taken by the field that names its holder, as the
+// command line takes it, and the dialog says what its form means.
+func TestForceReleaseOfAHash(t *testing.T) {
+	form := lockform.Recognize("job:redisson", "hash", holder, 1, epoch)
+	r := only(t, redisson(form))
+	r.press("R")
+	r.sees("it is a hash, in whose place no tombstone can be put: X takes it away")
+	r.press("X")
+	r.sees("Force-release job:redisson ?", "n1 9s · n3 9s · n5 9s", "Made by Redisson: its waiters are told by a message")
+	r.confirm("host burnt down", "job:redisson")
+	r.run()
+	r.sent(fmt.Sprintf("force-release %q %q because %q", "job:redisson", holder, "host burnt down"))
+}
+
+// What a form says is not to be taken away is not, by any key.
+func TestFormsThatAreRefused(t *testing.T) {
+	list := redisson(nil)
+	for i := range list.Copies {
+		list.Copies[i].Type = "list"
+	}
+	mixed := redisson(lockform.Recognize("job:redisson", "hash", holder, 1, epoch))
+	mixed.Copies[0].Type = "zset"
+	fencing := lockOf(epoch, "redlockctl:fencing:job", monitor.LockNotALock, "17", "i i i i i")
+	fencing.Form = lockform.Recognize("redlockctl:fencing:job", "string", "17", 2, epoch)
+	revoked := "redlockctl:revoked:" + strings.Repeat("a", 27)
+	for _, c := range []struct {
+		name   string
+		lock   monitor.Lock
+		revoke string
+		force  string // "": it may
+	}{
+		{"a read-write lock of Redisson", redisson(lockform.Recognize("job:redisson", "hash", "mode\n"+holder, 2, epoch)), "keeps its mode, its readers", "keeps its mode, its readers"},
+		{"a hash that nobody knows", redisson(nil), "a hash, not a string", "a hash, not a string"},
+		{"a list", list, "a list, not a string", "a list, not a string"},
+		{"a hash on one node, a set on another", mixed, "not a string", "not a string"},
+		{"a counter beside a lock", fencing, "must never go back", "must never go back"},
+		{"what is revoked already", lockOf(epoch, "job", monitor.LockRevoked, revoked, "9 9 9 9 9"), "it is revoked already", ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := only(t, c.lock)
+			r.press("R")
+			r.sees(c.revoke)
+			if r.m.dialog != nil {
+				t.Fatal("a dialog opened for revoke")
+			}
+			r.press("X")
+			if (r.m.dialog == nil) != (c.force != "") {
+				t.Errorf("the dialog of force-release: %v", r.m.dialog)
+			}
+			r.sees(c.force)
+		})
+	}
+}
+
+// threeKeys is one lock of node-redlock over three resources.
+func threeKeys(token string, keys ...string) monitor.Lock {
+	l := lockOf(epoch, keys[0], monitor.LockHeld, token, "9 9 9 9 9")
+	for _, k := range keys {
+		l.Keys = append(l.Keys, safetext.New(k))
+	}
+	l.Form = lockform.Recognize(keys[0], "string", token, int64(len(token)), epoch)
+	return l
+}
+
+// The keys of one lock go together, with one token.
+func TestSeveralKeysOfOneLock(t *testing.T) {
+	for _, verb := range []string{"force-release", "revoke"} {
+		t.Run(verb, func(t *testing.T) {
+			r := only(t, threeKeys(tokenC, "a", "b", "c\x1b"))
+			r.press(map[string]string{"force-release": "X", "revoke": "R"}[verb])
+			r.sees(`3 keys with this token are one lock and go together: a; b; c\x1b`)
+			r.confirm("dead", "a")
+			r.acts.failing = map[string]error{"b": &redlock.Error{Op: verb, Resource: "b", Kind: redlock.ErrNotHeld}}
+			r.acts.results = []redlock.NodeResult{{Node: "n1", Status: redlock.StatusOK}}
+			r.run()
+			var want []string
+			for _, key := range []string{"a", "b", "c\x1b"} {
+				want = append(want, fmt.Sprintf("%s %q %q because %q", verb, key, tokenC, "dead"))
+			}
+			r.sent(want...)
+			r.sees(verb+" a: done", "b: nothing of this token was left", `c\x1b: 1 copy`)
+		})
+	}
+}
+
+// One key that fails is told, and the others go all the same; what is gone on
+// all keys is a failure.
+func TestAKeyThatFails(t *testing.T) {
+	gone := &redlock.Error{Op: "force-release", Resource: "x", Kind: redlock.ErrNotHeld}
+	for _, c := range []struct {
+		failing map[string]error
+		says    []string
+	}{
+		{map[string]error{"b": errFake}, []string{"force-release a: done in part", `b: NOPERM \x1b[31mthis user`, "c: 1 copy deleted"}},
+		{map[string]error{"a": gone, "b": gone, "c": gone}, []string{"force-release a: ", "not held by this token"}},
+	} {
+		r := only(t, threeKeys(tokenC, "a", "b", "c"))
+		r.press("X")
+		r.confirm("dead", "a")
+		r.acts.failing = c.failing
+		r.acts.results = []redlock.NodeResult{{Node: "n1", Status: redlock.StatusOK}}
+		r.run()
+		if len(r.acts.sent()) != 3 {
+			t.Errorf("sent %q", r.acts.sent())
+		}
+		r.sees(c.says...)
+	}
+}
+
+func TestKeysThatChangedAreRefused(t *testing.T) {
+	r := only(t, threeKeys(tokenC, "a", "b", "c"))
+	r.press("X")
+	s := picture(epoch)
+	s.Locks = monitor.NewLocks(threeKeys(tokenC, "a", "b"))
+	r.push(s)
+	r.confirm("dead", "a")
+	r.sees("! its keys changed since this was opened")
+	nothingSent(t, r)
+}
+
+// A right that is missing is no fence, and the result says how to get it.
+func TestDeniedIsNotFenced(t *testing.T) {
+	r := newRig(t, picture(epoch), 120, 40)
+	r.under("orders:42")
+	r.press("X")
+	r.confirm("dead", "orders:42")
+	r.acts.err = &redlock.Error{Op: "force-release", Resource: "orders:42", Kind: redlock.ErrNoQuorum, Nodes: []redlock.NodeResult{
+		{Node: "n1", Status: redlock.StatusDenied, Err: errFake}, {Node: "n2", Status: redlock.StatusFenced}}}
+	r.run()
+	r.sees("force-release orders:42: failed", "n1 ▲ denied", `NOPERM \x1b[31mthis user`, "redlockctl config acl operator prints the rights that its user needs", "n2 ◐ fenced")
+}
+
+// On the smallest screen the effect, the risk, the fields and the verb of each
+// dialog are in sight.
+func TestDialogsOnTheSmallestScreen(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		keys []string
+		sees []string
+	}{
+		{"force-release", []string{"X"}, []string{"Effect all copies deleted now", "two clients will work on orders:42", "Reason >", "Type the name", "a reason is missing", "esc leave"}},
+		{"revoke", []string{"R"}, []string{"Effect no extension any more", "works on after that shares it", "Reason >", "Type the name", "a reason is missing", "esc leave"}},
+		{"marked", []string{"m", "m", "X"}, []string{"Force-release 2 marked locks ?", "Effect of each: all copies deleted", "two clients", "Reason >", "Type 2 locks", "a reason is missing", "esc leave"}},
+		{"fence", []string{"tab", "f"}, []string{"Effect", "NOTHING can be locked", "Reason >", "Type the name", "a reason is missing", "esc leave"}},
+		{"open", []string{"tab", "down", "O"}, []string{"Effect it accepts writes", "granted a second time", "Reason >", "Type the name", "a reason is missing", "esc leave"}},
+		{"acquire", []string{"a"}, []string{"Effect the name is held", "Name >", "TTL 30s", "Keep no", "the name of the lock is missing", "enter acquire", "esc leave"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := newRig(t, picture(epoch), minWidth, minHeight)
+			r.under("orders:42")
+			r.press(c.keys...)
+			r.settle()
+			r.sees(c.sees...)
+		})
+	}
+}

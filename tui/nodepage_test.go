@@ -1,0 +1,81 @@
+package tui
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"redlockctl/monitor"
+)
+
+// anHour is what was measured in an hour that began well, had a slow minute and
+// one without answers.
+func anHour(end time.Time) (minutes []monitor.Minute) {
+	ms := time.Millisecond
+	for i := range 60 {
+		one := monitor.Minute{At: end.Add(time.Duration(i-60) * time.Minute), Answered: 600, Least: ms / 5, Mean: ms / 2, Most: ms,
+			Offset: monitor.Estimate{Valid: true, Offset: time.Duration(i) * ms, Bound: ms / 10}}
+		switch i {
+		case 20:
+			one.Most = 42 * ms
+		case 40:
+			one = monitor.Minute{At: one.At, Failed: 7}
+		}
+		minutes = append(minutes, one)
+	}
+	return minutes
+}
+
+// The page of a node says what it was an hour ago, and when it was worst.
+func TestNodePageTellsOfAnHourAgo(t *testing.T) {
+	for _, w := range []int{60, 80, 200} {
+		s := picture(epoch)
+		s.Nodes[0].Minutes = anHour(epoch)
+		r := newRig(t, s, w, 60)
+		r.press("3", "o")
+		r.sees("RTT at 11:03 0.2ms to 1.0ms, mean 0.5ms; the longest 42.0ms at 11:23",
+			"clock at 11:03 +0.0 ±0.1 ms", "7 of 35,407 probes unanswered, the last at 11:43")
+		checkFrame(t, r.m.View().Content, w, 60, false)
+		r.press("3", "down", "down", "o") // n3 has been watched for too short a time
+		r.seesNot("probes unanswered", "Hour")
+	}
+}
+
+// One time axis: a copy that outlives the majority shows where that ends.
+func TestMajorityEndIsMarkedOnTheAxis(t *testing.T) {
+	s := picture(epoch)
+	put(s, lockOf(epoch, "uneven", monitor.LockHeld, tokenA, "30 20 10 5 -"))
+	r := newRig(t, s, 100, 40)
+	r.press(":")
+	r.typed("lock uneven")
+	r.press("enter")
+	r.sees("the majority ends here")
+	var at []int
+	for _, l := range strings.Split(r.screen(), "\n") {
+		if i := strings.Index(l, r.m.st.here); i >= 0 {
+			at = append(at, width(l[:i]))
+		}
+	}
+	var end int
+	for _, l := range strings.Split(r.screen(), "\n") {
+		if before, _, ok := strings.Cut(l, " 10s "+r.m.st.mark); ok {
+			end = width(before)
+		}
+	}
+	if len(at) != 2 || at[0] != end || at[1] != end {
+		t.Errorf("the two longer copies are marked at %v, the majority ends at %d:\n%s", at, end, r.screen())
+	}
+}
+
+// What can be done in the lab is said of the node under the cursor, also while
+// the answer to the last act is on the screen.
+func TestLabPageUnderADialog(t *testing.T) {
+	r := newRig(t, picture(epoch), 120, 40)
+	r.press("7", "c")
+	r.seesNot("off: go to the nodes")
+	r.settle()
+	r.press("enter")
+	r.run()
+	r.sees("crash n1: done", "lost votes without a restart")
+	r.seesNot("off: go to the nodes")
+}

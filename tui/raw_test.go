@@ -1,0 +1,271 @@
+package tui
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/colorprofile"
+
+	"redlockctl/internal/lockform"
+	"redlockctl/internal/safetext"
+	"redlockctl/monitor"
+	"redlockctl/restartguard"
+)
+
+// sequences are what the renderer itself sends: the cursor, erasing, scrolling
+// and its margins, repetition, colours, modes, what the keyboard tells, and text
+// for the clipboard. No title, no link, no question, no bell.
+var sequences = regexp.MustCompile("\x1b(\\[[0-9;]*[ABCDEFGHdf`ae@JKXPLMSTbrm]|\\[\\?[0-9;]*([hlu]|\\$p)|\\[[>=<][0-9;]*[mu]|[78M]|\\]52;c;[A-Za-z0-9+/=]*\a)")
+
+// oddBytes is the first part of b, which the program wrote, that is neither text
+// nor a sequence of the renderer.
+func oddBytes(b []byte) []byte {
+	rest := sequences.ReplaceAll(b, nil)
+	for i := 0; i < len(rest); {
+		r, n := utf8.DecodeRune(rest[i:])
+		if !shows(r) && r != '\r' && r != '\n' && r != '\b' {
+			return bytes.Clone(rest[max(0, i-20):min(len(rest), i+20)])
+		}
+		i += n
+	}
+	return nil
+}
+
+// shows tells if a terminal shows r, and does not obey it.
+func shows(r rune) bool {
+	return r != utf8.RuneError && !unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Co, unicode.Cs, unicode.Variation_Selector)
+}
+
+// watchedFrames is the program's model; it keeps what it finds in a frame that
+// no style of the program put there.
+type watchedFrames struct {
+	*model
+	own  *strings.Replacer
+	odd  string
+	twin func(frame string) string // a fault on purpose
+}
+
+func watchFrames(m *model) *watchedFrames {
+	var own []string
+	st := m.st
+	for _, p := range []paint{st.strong, st.dim, st.good, st.warn, st.bad, st.info, st.title, st.label, st.cursor, st.banner} {
+		for _, code := range []string{p.open, p.close} {
+			if code != "" {
+				own = append(own, code, "")
+			}
+		}
+	}
+	return &watchedFrames{model: m, own: strings.NewReplacer(own...)}
+}
+
+func (f *watchedFrames) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
+	_, cmd := f.model.Update(msg)
+	return f, cmd
+}
+
+func (f *watchedFrames) View() tea.View {
+	v := f.model.View()
+	if f.twin != nil {
+		v.Content = f.twin(v.Content)
+	}
+	if f.odd == "" {
+		rest := f.own.Replace(v.Content)
+		for i, r := range rest {
+			if !shows(r) && r != '\n' {
+				f.odd = rest[max(0, i-20):min(len(rest), i+20)]
+				break
+			}
+		}
+	}
+	return v
+}
+
+var textType = reflect.TypeFor[safetext.Text]()
+
+// poison puts s into every text of v, however deep, also into those that some
+// later version of the monitor will have.
+func poison(v reflect.Value, s string) {
+	switch {
+	case v.Type() == textType && v.CanSet():
+		v.Set(reflect.ValueOf(safetext.New(s)))
+	case v.Kind() == reflect.String && v.CanSet():
+		v.SetString(s)
+	case v.Kind() == reflect.Struct:
+		for i := range v.NumField() {
+			poison(v.Field(i), s)
+		}
+	case v.Kind() == reflect.Slice:
+		for i := range v.Len() {
+			poison(v.Index(i), s)
+		}
+	case v.Kind() == reflect.Pointer && !v.IsNil():
+		poison(v.Elem(), s)
+	}
+}
+
+// poisoned is a picture in which all that a server, or who can write to it, can
+// choose is s.
+func poisoned(now time.Time, s string) *monitor.Snapshot {
+	pic := picture(now)
+	for i := range pic.Nodes {
+		n := &pic.Nodes[i]
+		n.State = monitor.NodeState(1 + i%8)
+		n.Notes = []string{"", ""}
+		poison(reflect.ValueOf(n), s)
+		n.Name = s + strconv.Itoa(i)
+	}
+	locks := listOf(pic.Locks)
+	for i := range locks {
+		l := &locks[i]
+		l.Form = &lockform.Form{}
+		l.Keys = []safetext.Text{{}, {}}
+		poison(reflect.ValueOf(l), s)
+		l.Key = safetext.New(s + strconv.Itoa(i))
+	}
+	pic.Locks = monitor.NewLocks(locks...)
+	poison(reflect.ValueOf(&pic.Cluster), s)
+	for i := range pic.Findings {
+		poison(reflect.ValueOf(&pic.Findings[i]), s)
+		pic.Findings[i].ID += strconv.Itoa(i)
+	}
+	for i := range pic.Events {
+		poison(reflect.ValueOf(&pic.Events[i]), s)
+	}
+	return pic
+}
+
+// everywhere are the keys that lead over all pages, a filter, a command, dialogs
+// and the clipboard.
+var everywhere = []string{"enter", "tab", "enter", "2", "w", "o", "y", "3", "o", "4", "enter", "5", "y", "6", "7", "n", "esc", "1", "/", "esc", ":", "tab", "esc", "tab", "X", "esc", "space", "?"}
+
+// capture runs the real program on a screen full of s, and tells what it wrote
+// and what was odd about its frames.
+func capture(t *testing.T, s string, theme Theme, ascii bool, twin func(string) string) (out []byte, odd string) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		pic := poisoned(time.Now(), s)
+		var guard fakeGuard
+		for i := range pic.Nodes {
+			guard = append(guard, restartguard.NodeStatus{Node: pic.Nodes[i].Name, Phase: restartguard.Phase(i), Reason: s, Err: s, Until: time.Now().Add(time.Minute)})
+		}
+		var buf lockedBuffer
+		m := newModel(ctx, Options{
+			Source: newFakeSource(pic), Guard: guard, Actions: &fakeActions{err: errors.New(s)}, Lab: fakeLab{make(chan string, 9)},
+			Store: &fakeStore{err: errors.New(s)}, Theme: theme, ASCII: ascii, Out: &buf,
+			Clipboard: func(context.Context, string) error { return errors.New(s) },
+		}, time.Now)
+		frames := watchFrames(m)
+		frames.twin = twin
+		p := tea.NewProgram(frames, tea.WithContext(ctx), tea.WithOutput(&buf), tea.WithInput(nil), tea.WithoutSignals(), tea.WithoutSignalHandler(),
+			tea.WithFPS(frameRate), tea.WithWindowSize(120, 40), tea.WithColorProfile(colorprofile.ANSI), tea.WithEnvironment([]string{"TERM=xterm-256color"}))
+		done := make(chan error, 1)
+		go func() { _, err := p.Run(); done <- err }()
+		time.Sleep(time.Second)
+		for _, k := range everywhere {
+			p.Send(keyPress(k))
+			if k == "/" || k == ":" {
+				p.Send(tea.PasteMsg{Content: s})
+			}
+			time.Sleep(settleTime) // of the fake clock: a dialog listens, a frame is drawn
+		}
+		p.Quit()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		cancel()
+		m.running.close(time.Second)
+		out, odd = []byte(buf.String()), frames.odd
+	})
+	return out, odd
+}
+
+// hostileTexts are what somebody may write into a key to take over a terminal.
+var hostileTexts = []string{
+	"\x1b[31mred\x1b[2J\x1b[H", "\x1b]0;title\a\x1b]8;;http://example.com\x1b\\link", "\x1bP+q544e\x1b\\\x1b[6n\x1b[21t",
+	"c1 \u009b31m \u0090 \x9b31m", "bidi \u202e\u2066drow\u2069\u200f", "zero\u200bwidth\u200d\u2060\ufeff\u00ad", "new\nline\r\ttab\b\x00\x7f\v\f\a",
+	"not utf8 \xff\xfe\xc3\xed\xa0\x80", "para\u2028graph\u2029 \U000e0041\ufe0f \ue000 \U0001f469\u200d\U0001f467",
+}
+
+// Whatever stands in keys, tokens, owners, names, errors and events, no byte of
+// it reaches the terminal that a terminal would obey: all that the program
+// writes is text and what its renderer sends.
+func TestNoRawByteLeaves(t *testing.T) {
+	long := strings.Repeat(strings.Join(hostileTexts, ""), 1<<20/200) // about a megabyte
+	for i, s := range append(hostileTexts, long) {
+		t.Run(fmt.Sprint(i), func(t *testing.T) {
+			out, odd := capture(t, s, []Theme{ThemeDark, ThemeLight, ThemeNone}[i%3], i%4 == 3, nil)
+			if odd != "" {
+				t.Errorf("in a frame: %q", odd)
+			}
+			if b := oddBytes(out); b != nil {
+				t.Errorf("raw bytes left the program: %q", b)
+			}
+			if !bytes.Contains(out, []byte("LOCKS")) {
+				t.Error("nothing was drawn")
+			}
+		})
+	}
+}
+
+// A twin that shows names as they came is caught, by its frames and, where the
+// renderer does not swallow it, by the bytes that leave.
+func TestRawTwinIsCaught(t *testing.T) {
+	for i, leaves := range map[int]bool{0: false, 3: true, 4: true, 5: true, 6: false} {
+		s := hostileTexts[i]
+		shown := "name: " + safetext.Escape(s)
+		out, odd := capture(t, s, ThemeDark, false, func(frame string) string {
+			first, rest, _ := strings.Cut(frame, "\n")
+			return strings.Replace(shown+first, shown, "name: "+s, 1) + "\n" + rest
+		})
+		if odd == "" {
+			t.Errorf("%q in a frame was not noticed", s)
+		}
+		if b := oddBytes(out); leaves && b == nil {
+			t.Errorf("%q left the program, and nobody noticed", s)
+		}
+	}
+}
+
+// The rule by which bytes are judged lets pass what the renderer sends, and
+// nothing that a name could use.
+func TestOddBytes(t *testing.T) {
+	for _, s := range []string{"plain", "\x1b[2J\x1b[1;24r\x1b[m", "\x1b[?1049h\x1b[>4;2m\x1b[=1;1u\x1b[?2026$p", "\x1b]52;c;YQ==\a", "─ 日本 é\r\n\b"} {
+		if b := oddBytes([]byte(s)); b != nil {
+			t.Errorf("%q: %q is no renderer's", s, b)
+		}
+	}
+	for _, s := range append(hostileTexts[1:], "\x1b]52;c;?\a", "\x1b[6n", "\x1b[c", "\t", "\a", "\x1b[21t", "\x1bc") {
+		if oddBytes([]byte(s)) == nil {
+			t.Errorf("%q passes for the renderer's", s)
+		}
+	}
+}
+
+// FuzzNoRawByteLeaves is TestNoRawByteLeaves for what a fuzzer thinks of.
+func FuzzNoRawByteLeaves(f *testing.F) {
+	f.Add("an ordinary name", false)
+	f.Add(strings.Join(hostileTexts, "\x1b"), true)
+	f.Fuzz(func(t *testing.T, s string, ascii bool) {
+		out, odd := capture(t, s, ThemeNone, ascii, nil)
+		if odd != "" {
+			t.Errorf("%q in a frame: %q", s, odd)
+		}
+		if b := oddBytes(out); b != nil {
+			t.Errorf("%q: raw bytes left the program: %q", s, b)
+		}
+	})
+}
