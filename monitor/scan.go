@@ -56,7 +56,7 @@ func (m *Monitor) scan(ctx context.Context, i int) {
 		if plan.failed(err, time.Now()) {
 			continue
 		}
-		pause := m.opt.ScanEvery
+		pause := min(m.opt.ScanEvery, time.Second)
 		if !errors.Is(err, errSuperseded) {
 			m.scanFailed(i, err)
 			if stateOf(err) == NodeDenied {

@@ -246,8 +246,9 @@ func (r *run) verdict() Verdict {
 
 // unsent tells of each node if it is known that nothing was sent to it.
 func (r *run) unsent() []bool {
-	copies, _ := r.remnants()
-	return untouched(copies)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return untouched(r.copies)
 }
 
 func untouched(copies []remnant) []bool {
@@ -263,6 +264,13 @@ func (r *run) remnants() (copies []remnant, all bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.copies), !slices.ContainsFunc(r.copies, func(m remnant) bool { return !m.heard })
+}
+
+// remnant is what is known of the copy on a node by now.
+func (r *run) remnant(node int) remnant {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.copies[node]
 }
 
 func (r *run) lock() *Lock {

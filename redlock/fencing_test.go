@@ -171,7 +171,7 @@ func ascending(numbers []uint64) bool {
 func TestFencingUnderFaults(t *testing.T) {
 	t.Parallel()
 	total := 0
-	for seed := range uint64(40) {
+	for seed := range seeds(t, 12) {
 		granted := fencedRun(t, seed, nil)
 		total += len(granted)
 		if len(granted) > 0 && !ascending(granted) {
@@ -199,4 +199,32 @@ func TestFencingTwin(t *testing.T) {
 		}
 	}
 	t.Error("not noticed")
+}
+
+// TestNoFencingTokenAfterASleep: a grant is not confirmed when the machine has
+// slept beyond its validity, for which the monotonic clock stands still.
+func TestNoFencingTokenAfterASleep(t *testing.T) {
+	for slept, want := range map[time.Duration]error{time.Second: nil, 10 * time.Second: ErrExpired} {
+		synctest.Test(t, func(t *testing.T) {
+			var sleep func(time.Duration)
+			once := sync.OnceFunc(func() { sleep(slept) })
+			c := newMemClient(t, newMemNodes(3), Options{Retries: -1}, func(*memNode) func([]*call) []*call {
+				return func(batch []*call) []*call {
+					if batch[0].op == opFence {
+						once()
+					}
+					return batch
+				}
+			})
+			defer c.Close()
+			sleep = sleepy(c)
+			l, err := c.AcquireFenced(t.Context(), "a", 10*time.Second)
+			if !errors.Is(err, want) {
+				t.Errorf("slept for %s: %v", slept, err)
+			}
+			if err == nil && time.Until(l.Until()) > 9*time.Second {
+				t.Errorf("slept for %s, and it is valid for %s", slept, time.Until(l.Until()))
+			}
+		})
+	}
 }

@@ -159,8 +159,7 @@ func (l *Lock) mayLive(node int) time.Time {
 func (l *Lock) known(node int) remnant {
 	m := l.copies[node]
 	for _, r := range l.runs {
-		copies, _ := r.remnants()
-		m.merge(copies[node])
+		m.merge(r.remnant(node))
 	}
 	return m
 }

@@ -330,3 +330,18 @@ func TestLongHangKeepsDebts(t *testing.T) {
 		}
 	})
 }
+
+// TestLookThatIsGivenUp: a node that was not given its time is not called slow.
+func TestLookThatIsGivenUp(t *testing.T) {
+	inMemory(t, 3, func(t *testing.T, nodes []*memNode, c *Client) {
+		nodes[2].hang()
+		for wait, want := range map[time.Duration]Status{10 * time.Millisecond: StatusUnanswered, time.Minute: StatusSlow} {
+			ctx, cancel := context.WithTimeout(t.Context(), wait)
+			results, err := c.Inspect(ctx, "a")
+			cancel()
+			if (err != nil) != (want == StatusUnanswered) || results[2].Status != want || results[0].Status != StatusAbsent {
+				t.Errorf("after %s: %s, %v", wait, results[2].Status, err)
+			}
+		}
+	})
+}

@@ -149,8 +149,10 @@ func TestSoak(t *testing.T) {
 	begin, cpu := time.Now(), soakCPU()
 	every := max(length/40, 250*time.Millisecond)
 	var samples []soakSample
-	for ctx.Err() == nil {
-		pause(ctx, every)
+	for {
+		if pause(ctx, every); ctx.Err() != nil {
+			break // the workers are about to end, which would look like less
+		}
 		s := takeSoakSample(begin)
 		t.Logf("%6s  %7d grants  %5d failed  %3d goroutines  %5d KiB heap  %3d descriptors", s.at.Round(time.Second),
 			grants.Load(), failed.Load(), s.goroutines, s.heap>>10, s.files)
@@ -164,11 +166,16 @@ func TestSoak(t *testing.T) {
 		failed.Load(), stops, 100*used.Seconds()/time.Since(begin).Seconds())
 	if err := rises(samples); err != nil {
 		t.Error(err)
+	} else {
+		first, last := samples[0], samples[len(samples)-1]
+		t.Logf("flat from %s to %s: goroutines %d and %d, heap %d and %d KiB, descriptors %d and %d", first.at.Round(time.Second),
+			last.at.Round(time.Second), first.goroutines, last.goroutines, first.heap>>10, last.heap>>10, first.files, last.files)
 	}
 	if grants.Load() < 100 || stops < 2 {
 		t.Errorf("%d grants, %d stops: this shows nothing", grants.Load(), stops)
 	}
 	settled(t, servers)
+	t.Log("no copy is left on any node")
 }
 
 // stopAndContinue stops one node for 1–3 s, continues it, and goes on with the

@@ -2,12 +2,14 @@ package tui
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
 	tea "charm.land/bubbletea/v2"
 
 	"redlockctl/internal/safetext"
+	"redlockctl/redlock"
 )
 
 // batch is an act on several locks, one after the other: each is compared, sent
@@ -37,14 +39,22 @@ func (b *batch) took(o outcome) bool {
 
 func (b *batch) running() bool { return !b.stopped && b.at < len(b.items) }
 
-func (b *batch) failed() (n int) {
+// counts are how many failed, and how many had ended by themselves before: then
+// nobody holds what was to be taken.
+func (b *batch) counts() (failed, gone int) {
 	for _, it := range b.items {
-		if it.end != nil && it.end.err != nil {
-			n++
+		switch {
+		case it.end == nil || it.end.err == nil:
+		case it.end.gone():
+			gone++
+		default:
+			failed++
 		}
 	}
-	return n
+	return failed, gone
 }
+
+func (o *outcome) gone() bool { return errors.Is(o.err, redlock.ErrNotHeld) }
 
 // progress is a bar and what runs now.
 func (b *batch) progress(st *styles, w int) string {
@@ -61,9 +71,12 @@ func (b *batch) progress(st *styles, w int) string {
 
 // title sums the results up.
 func (b *batch) title(st *styles, w int) string {
-	failed := b.failed()
-	text := plural(b.at-failed, "lock") + " " + b.did
+	failed, gone := b.counts()
+	text := plural(b.at-failed-gone, "lock") + " " + b.did
 	p, glyph := st.good, st.on
+	if gone > 0 {
+		text += ", " + count(gone) + " had ended by then"
+	}
 	if failed > 0 {
 		text += ", " + count(failed) + " failed"
 		p, glyph = st.bad, st.off
@@ -91,6 +104,8 @@ func (b *batch) lines(st *styles, w int) (out []string) {
 		case it.end == nil && b.running():
 			return out // what is still to come has nothing to tell
 		case it.end == nil:
+		case it.end.gone():
+			text = "it had ended: nothing of this token was left"
 		case it.end.err != nil:
 			glyph, p, text = st.off, st.bad, st.whole(it.end.err.Error())
 		default:

@@ -114,9 +114,11 @@ func TestMarkedThatChanged(t *testing.T) {
 	r.push(s)
 	r.sees("since this was opened 1 ended and 1 passed to another: those are left alone", "orders:42 (another holder by now: left alone)", "stuck (gone)")
 	r.confirm("host gone", "3 locks")
+	r.acts.failing = map[string]error{"orders:42": errFake, "stuck": &redlock.Error{Op: "force-release", Resource: "stuck", Kind: redlock.ErrNotHeld}}
 	for range 3 {
 		r.step()
 	}
+	r.sees("1 lock force-released, 1 had ended by then, 1 failed", "○ stuck it had ended: nothing of this token was left")
 	r.sent(forced("job:003", tokenB), forced("orders:42", token42), forced("stuck", tokenA))
 }
 

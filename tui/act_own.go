@@ -27,6 +27,15 @@ type grant struct {
 	state redlock.KeeperState
 }
 
+// extended is the grant after an extension, which never makes it shorter.
+func (g grant) extended(ttl time.Duration, until time.Time) grant {
+	g.ttl = ttl
+	if until.After(g.until) {
+		g.until = until
+	}
+	return g
+}
+
 // loss is a lock that was kept here and is lost.
 type loss struct {
 	key, why string
@@ -301,11 +310,7 @@ func (m *model) askExtend() tea.Cmd {
 				o := outcome{what: "extend " + name, words: extendWords}
 				var l *redlock.Lock
 				if l, o.err = acts.Extend(ctx, g.key, g.token, ttl); l != nil {
-					now := g
-					now.ttl = ttl
-					if u := l.Until(); u.After(g.until) {
-						now.until = u
-					}
+					now := g.extended(ttl, l.Until())
 					o.nodes, o.done, o.grant = l.Nodes(), "valid until "+clock(now.until), &now
 				}
 				return o

@@ -39,8 +39,12 @@ func TestExtend(t *testing.T) {
 	r.run()
 	r.sent(fmt.Sprintf("extend %q %q 25s", "orders:43", tokenB))
 	r.sees("extend orders:43: done")
-	if g := r.m.mine["orders:43"]; g.ttl != 25*time.Second || g.token != tokenB {
-		t.Errorf("the grant is %+v", g)
+	g := grant{key: "orders:43", token: tokenB, ttl: 20 * time.Second, until: epoch.Add(10 * time.Second)}
+	if now := g.extended(25*time.Second, epoch.Add(24*time.Second)); now.ttl != 25*time.Second || now.until != epoch.Add(24*time.Second) || now.token != tokenB {
+		t.Errorf("the grant is %+v", now)
+	}
+	if now := g.extended(time.Second, epoch.Add(time.Second)); now.until != g.until {
+		t.Errorf("an extension made it shorter: %+v", now)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"redlockctl/internal/lockform"
 	"redlockctl/internal/safetext"
 	"redlockctl/monitor"
 	"redlockctl/redlock"
@@ -19,7 +20,7 @@ import (
 type target struct {
 	keys  []string // all keys of the lock; the first names it
 	token string   // of the holder, which each node compares again
-	hash  bool     // a plain lock of Redisson: the token is its field
+	hash  bool     // a lock of Redisson: the token is its field
 }
 
 func targetOf(l *monitor.Lock) target {
@@ -30,9 +31,7 @@ func targetOf(l *monitor.Lock) target {
 			t.keys = append(t.keys, k.Raw())
 		}
 	}
-	if f := l.Form; f != nil && t.token == "" && !f.Companion && isHash(l) {
-		t.token, t.hash = f.Owner.Raw(), true
-	}
+	t.hash = l.Form != nil && !l.Form.Companion && t.token != "" && isHash(l)
 	return t
 }
 
@@ -81,6 +80,7 @@ var revokeWords = map[redlock.Status]string{
 	redlock.StatusHeld:   "another token's copy, left alone",
 }
 
+// forceRelease deletes the copies of the holder now.
 func (m *model) forceRelease() lockAct {
 	return lockAct{
 		verb: "force-release", did: "force-released",
@@ -91,7 +91,7 @@ func (m *model) forceRelease() lockAct {
 		reasoned: true,
 		why:      func(l *monitor.Lock) string { return m.whyNotTaken(l, true) },
 		act: func(t target, reason string) func(context.Context) outcome {
-			do := m.opt.Actions.ForceRelease
+			do := m.opt.Actions.ForceReleaseKey
 			return m.take("force-release", t, releaseWords, deletedWords, func(ctx context.Context, key string) ([]redlock.NodeResult, error) {
 				return do(ctx, key, t.token, reason)
 			})
@@ -99,6 +99,7 @@ func (m *model) forceRelease() lockAct {
 	}
 }
 
+// revoke ends the holder's extensions, and lets nobody else in before its time.
 func (m *model) revoke() lockAct {
 	return lockAct{
 		verb: "revoke", did: "revoked",
@@ -118,7 +119,7 @@ func (m *model) revoke() lockAct {
 			return m.whyNotTaken(l, false)
 		},
 		act: func(t target, reason string) func(context.Context) outcome {
-			do := m.opt.Actions.Revoke
+			do := m.opt.Actions.RevokeKey
 			return m.take("revoke", t, revokeWords, revokedWords, func(ctx context.Context, key string) ([]redlock.NodeResult, error) {
 				return do(ctx, key, t.token, reason)
 			})
@@ -126,20 +127,28 @@ func (m *model) revoke() lockAct {
 	}
 }
 
-// take does an act to all keys of a lock, with the token that was shown. One
-// key that has nothing of the token any more is no failure while another one
-// had: several forms take their other keys along.
+// take does an act to all keys of a lock, with the token that was shown. Those
+// that follow from the name of the first go with it. One key that has nothing of
+// the token any more is no failure while another one had.
 func (m *model) take(verb string, t target, words map[redlock.Status]string, done func([]redlock.NodeResult) string, do func(ctx context.Context, key string) ([]redlock.NodeResult, error)) func(context.Context) outcome {
 	names := make([]string, len(t.keys))
 	for i, key := range t.keys {
 		names[i] = m.st.escape(key, 60)
 	}
 	whole := m.st.whole
+	along := redlock.Siblings(t.keys[0])
+	if len(along) == 1 {
+		along = lockform.Siblings(t.keys[0], t.token)
+	}
 	return func(ctx context.Context) outcome {
 		o := outcome{what: verb + " " + names[0], words: words}
 		took := false
 		var gone error
 		for i, key := range t.keys {
+			if i > 0 && took && o.err == nil && slices.Contains(along, key) {
+				o.also = append(o.also, names[i]+": went with the first")
+				continue
+			}
 			if ctx.Err() != nil {
 				o.err = errors.Join(o.err, context.Cause(ctx))
 				break
@@ -207,12 +216,12 @@ func (m *model) whyNotTaken(l *monitor.Lock, hashes bool) string {
 		return m.st.whole(f.Refused)
 	}
 	t := targetOf(l)
-	if t.hash && t.token != "" && !hashes {
+	if t.hash && !hashes {
 		return "it is a hash, in whose place no tombstone can be put: X takes it away"
 	}
 	for i := range l.Copies {
 		c := &l.Copies[i]
-		if c.State == monitor.CopyAbsent || t.hash && t.token != "" {
+		if c.State == monitor.CopyAbsent || t.hash {
 			continue
 		}
 		switch {
@@ -389,7 +398,7 @@ func (m *model) copyFacts(l *monitor.Lock, t target) (has, lacks string) {
 			if !c.Expires.IsZero() {
 				left = remaining(c.Expires.Sub(now))
 			}
-			if c.Token.Raw() != t.token && !(t.hash && c.Type == "hash") {
+			if c.Token.Raw() != t.token {
 				others = append(others, node+state+": a copy of "+st.token(c.Token, 16)+", "+left+", stays")
 				continue
 			}

@@ -75,10 +75,14 @@ const holder = "6f1c3a52-9d0e-4b7f-8a21-c4d5e6f70819:54"
 
 // redisson is a lock of Redisson on three nodes of five: a hash.
 func redisson(form *lockform.Form) monitor.Lock {
-	l := lockOf(epoch, "job:redisson", monitor.LockNotALock, "", "9 - 9 ? 9")
+	token := holder
+	if form == nil {
+		token = ""
+	}
+	l := lockOf(epoch, "job:redisson", monitor.LockHeld, token, "9 - 9 ? 9")
 	for i := range l.Copies {
 		if c := &l.Copies[i]; c.State == monitor.CopyPresent {
-			c.Type, c.Token, c.Len = "hash", safetext.Text{}, 1
+			c.Type, c.Len = "hash", 1
 		}
 	}
 	l.Form = form
@@ -168,6 +172,20 @@ func TestSeveralKeysOfOneLock(t *testing.T) {
 			r.sees(verb+" a: done", "b: nothing of this token was left", `c\x1b: 1 copy`)
 		})
 	}
+}
+
+// The keys of a rueidislock lock follow from the first: the act on that one takes
+// them along.
+func TestKeysThatGoAlong(t *testing.T) {
+	r := only(t, threeKeys(strings.Repeat("\xfe", 24), "rueidislock:0:job", "rueidislock:1:job", "rueidislock:2:job"))
+	r.press("X")
+	r.sees("3 keys with this token are one lock")
+	r.confirm("dead", "rueidislock:0:job")
+	r.run()
+	if got := r.acts.sent(); len(got) != 1 || !strings.HasPrefix(got[0], `force-release "rueidislock:0:job"`) {
+		t.Errorf("sent %q", got)
+	}
+	r.sees("rueidislock:1:job: went with the first", "rueidislock:2:job: went with the first")
 }
 
 // One key that fails is told, and the others go all the same; what is gone on

@@ -138,6 +138,9 @@ func (g *glyphs) name(raw string) string {
 	if raw == "" {
 		return "(empty)"
 	}
+	if half := longestWhole / 2; len(raw) > longestWhole { // names that begin alike tend to differ at their end
+		return g.name(raw[:half]) + g.ellipsis + g.name(raw[len(raw)-half:])
+	}
 	s := g.settle(safetext.Escape(raw))
 	body := strings.TrimLeft(s, " ")
 	lead := len(s) - len(body)
@@ -164,8 +167,18 @@ func (g *glyphs) sentence(raw string, w int) string {
 	return g.cut(g.settle(safetext.Escape(raw)), w)
 }
 
-// whole renders untrusted text without a limit.
-func (g *glyphs) whole(raw string) string { return g.settle(safetext.Escape(raw)) }
+// longestWhole is how many bytes of a text are rendered where it is shown in
+// full: more than any honest one has, and no more than a frame may take for it.
+const longestWhole = 4 << 10
+
+// whole renders untrusted text in full, but for the end of one that is longer
+// than anybody reads.
+func (g *glyphs) whole(raw string) string {
+	if len(raw) > longestWhole {
+		return g.settle(safetext.Escape(raw[:longestWhole])) + g.ellipsis
+	}
+	return g.settle(safetext.Escape(raw))
+}
 
 // settle makes text that was escaped take the same cells on every terminal:
 // clusters of several characters (flags, skin tones, Hangul in parts), about

@@ -59,6 +59,20 @@ func TestLongTextIsCutBeforeItIsRendered(t *testing.T) {
 	}
 }
 
+// Also where a text is shown in full, a megabyte of it is not: it would be
+// rendered with each frame. A name keeps its end, which is typed to confirm.
+func TestWholeTextHasAnEnd(t *testing.T) {
+	huge := "head" + strings.Repeat("\u202e", 1<<18) + "tail"
+	for _, g := range []*glyphs{&unicodeGlyphs, &asciiGlyphs} {
+		if got := g.whole(huge); len(got) > 8*longestWhole || !strings.HasPrefix(got, "head") || !strings.HasSuffix(got, g.ellipsis) {
+			t.Errorf("%d bytes, from %.20q to %q", len(got), got, got[len(got)-8:])
+		}
+		if got := g.name(huge); len(got) > 8*longestWhole || !strings.HasPrefix(got, "head") || !strings.HasSuffix(got, "tail") {
+			t.Errorf("%d bytes, from %.20q to %q", len(got), got, got[len(got)-8:])
+		}
+	}
+}
+
 func TestTimes(t *testing.T) {
 	for _, c := range []struct {
 		d         time.Duration

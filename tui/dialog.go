@@ -303,6 +303,9 @@ func nodeResult(st *styles, n redlock.NodeResult, words map[redlock.Status]strin
 	if n.Err != nil {
 		parts = append(parts, st.whole(n.Err.Error()))
 	}
+	if n.Status == redlock.StatusUnanswered && parts == nil {
+		parts = append(parts, "it was decided before this node answered")
+	}
 	if n.Status == redlock.StatusDenied {
 		parts = append(parts, missingRight)
 	}

@@ -93,10 +93,7 @@ func (a *fakeActions) sent() []string {
 }
 
 func (a *fakeActions) Acquire(ctx context.Context, resource string, ttl time.Duration) (*redlock.Lock, error) {
-	if err := a.call(ctx, "acquire %q %s", resource, ttl); err != nil {
-		return nil, err
-	}
-	return &redlock.Lock{}, nil
+	return nil, a.call(ctx, "acquire %q %s", resource, ttl) // a Lock is made by its client only
 }
 
 func (a *fakeActions) Release(ctx context.Context, resource, token string) ([]redlock.NodeResult, error) {
@@ -104,19 +101,16 @@ func (a *fakeActions) Release(ctx context.Context, resource, token string) ([]re
 	return a.results, cmp.Or(a.failing[resource], err)
 }
 
-func (a *fakeActions) ForceRelease(ctx context.Context, resource, token, reason string) ([]redlock.NodeResult, error) {
+func (a *fakeActions) ForceReleaseKey(ctx context.Context, resource, token, reason string) ([]redlock.NodeResult, error) {
 	err := a.call(ctx, "force-release %q %q because %q", resource, token, reason)
 	return a.results, cmp.Or(a.failing[resource], err)
 }
 
 func (a *fakeActions) Extend(ctx context.Context, resource, token string, ttl time.Duration) (*redlock.Lock, error) {
-	if err := a.call(ctx, "extend %q %q %s", resource, token, ttl); err != nil {
-		return nil, err
-	}
-	return &redlock.Lock{}, nil
+	return nil, a.call(ctx, "extend %q %q %s", resource, token, ttl)
 }
 
-func (a *fakeActions) Revoke(ctx context.Context, resource, token, reason string) ([]redlock.NodeResult, error) {
+func (a *fakeActions) RevokeKey(ctx context.Context, resource, token, reason string) ([]redlock.NodeResult, error) {
 	err := a.call(ctx, "revoke %q %q because %q", resource, token, reason)
 	return a.results, cmp.Or(a.failing[resource], err)
 }

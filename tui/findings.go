@@ -54,7 +54,8 @@ func (t *findingTable) selected() *monitor.Finding {
 // means; the one under the cursor in full.
 func (m *model) findingsPage(h int, now time.Time) []string {
 	st, t := m.st, &m.findings
-	lines := []string{" " + st.title.of("FINDINGS "+count(len(t.all))) + "   " + st.dim.of("what the safety of the locks rests on, and does not hold here")}
+	left := " " + st.title.of("FINDINGS "+count(len(t.all))) + "   "
+	lines := []string{left + st.dim.of(st.cut("what the safety of the locks rests on, and does not hold here", m.w-width(left)))}
 	if len(t.all) == 0 {
 		glyph, p := st.on, st.good
 		text := "nothing found"

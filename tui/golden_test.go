@@ -166,9 +166,9 @@ func TestGolden(t *testing.T) {
 }
 
 // Every look fits every size from the smallest up, in every theme and in ASCII:
-// no line is wider than the screen, and there are not more of them. A sweep by
-// sevens takes all widths in each look, and all heights over looks and themes; the
-// frame is as large as the screen, so that nothing of the frame before stays.
+// no line is wider than the screen, and there are as many lines as it has, so that
+// nothing of the frame before stays. All looks and themes together sweep all
+// widths with all heights by sevens.
 func TestSweep(t *testing.T) {
 	themes := []struct {
 		name  string
@@ -177,17 +177,14 @@ func TestSweep(t *testing.T) {
 	}{
 		{"dark", false, func(*Options) {}}, {"light", false, withLight}, {"no colour", false, withNoColor}, {"ascii", true, withASCII},
 	}
-	step := 7
-	if testing.Short() {
-		step = 21
-	}
+	const step = 7
 	seen := map[[2]int]bool{}
 	for i, way := range ways {
 		t.Run(way.name, func(t *testing.T) {
 			for j, theme := range themes {
 				r := way.at(t, 120, 40, theme.with)
-				for w := minWidth; w <= 200; w += step {
-					h := minHeight + (i+2*j+(w-minWidth)/step)*7%49
+				for k := j % 2; minWidth+k*step <= 200; k += 2 {
+					w, h := minWidth+k*step, minHeight+(i+j+k)%7*7
 					r.m.Update(tea.WindowSizeMsg{Width: w, Height: h})
 					frame := r.m.View().Content
 					seen[[2]int{w, h}] = true
@@ -195,6 +192,11 @@ func TestSweep(t *testing.T) {
 						t.Errorf("%s, %d×%d: %d lines", theme.name, w, h, n)
 					}
 					checkFrame(t, frame, w, h, theme.ascii)
+					for _, l := range r.m.body() { // before what is too long is cut
+						if n := width(l); n > w {
+							t.Errorf("%s, %d×%d: a part drew %d cells: %q", theme.name, w, h, n, l)
+						}
+					}
 					if coloured := foreground.MatchString(frame); theme.name == "no colour" && coloured || theme.ascii && coloured {
 						t.Errorf("%s, %d×%d: a colour is drawn", theme.name, w, h)
 					}
@@ -205,7 +207,7 @@ func TestSweep(t *testing.T) {
 			}
 		})
 	}
-	if want := 7 * ((200-minWidth)/step + 1); len(seen) != want && !t.Failed() {
+	if want := 7 * 21; len(seen) != want && !t.Failed() {
 		t.Errorf("%d sizes were drawn, not %d", len(seen), want)
 	}
 }

@@ -207,7 +207,7 @@ func (m *model) askClients() tea.Cmd {
 // labPage is the demo's masters, and what can be done to them.
 func (m *model) labPage(h int, now time.Time) []string {
 	st := m.st
-	lines := []string{" " + st.title.of("THE LAB") + "   " + st.dim.of("masters of your own: nothing here can hurt anybody"), ""}
+	lines := []string{" " + st.title.of("THE LAB") + "   " + st.dim.of(st.cut("masters of your own: nothing here can hurt anybody", m.w-11)), ""}
 	m.hits.nodes.from = m.hits.base + len(lines)
 	lines = append(lines, m.nodeTableLines(min(len(m.nodes.nodes), max(3, h-14)), now, m.cursorOf(focusNodes))...)
 	lines = append(lines, "")
@@ -224,12 +224,12 @@ func (m *model) labPage(h int, now time.Time) []string {
 		} else {
 			line += labWords[b.Help().Desc]
 		}
-		lines = append(lines, line)
+		lines = append(lines, st.cut(line, m.w))
 	}
 	if c, ok := m.opt.Lab.(LabClients); ok {
 		lines = append(lines, "")
 		for _, k := range c.ClientKinds() {
-			lines = append(lines, "   "+st.pad(count(k.Running), 4)+st.pad(k.Name, 12)+st.dim.of(k.Does))
+			lines = append(lines, "   "+st.pad(count(k.Running), 4)+st.pad(k.Name, 12)+st.dim.of(st.cut(k.Does, m.w-20)))
 		}
 	}
 	return lines[:min(len(lines), max(h, 0))]

@@ -155,15 +155,16 @@ func (m *model) nodeFacts(n *monitor.Node, w int, now time.Time, events int) []s
 	return out
 }
 
-// hour is what was measured of a node in the whole minutes that are kept: round
-// trips and clock, each as a line of one cell a minute in at most w cells, with
-// what it was at the beginning; and the minutes in which probes were lost.
+// hour is what was measured of a node in the whole minutes that are kept, in
+// lines of at most w cells: round trips and clock, each drawn with a cell for a
+// minute, and what it was at the beginning; and how many probes were lost.
 func (m *model) hour(minutes []monitor.Minute, w int) (out []string) {
 	if len(minutes) < 2 {
 		return nil
 	}
 	st := m.st
 	var means, offsets []time.Duration
+	var drawn, clocked []bool // which minutes have one
 	var lost, probes int
 	var worst, first, measured, lossy *monitor.Minute
 	for i := range minutes {
@@ -173,7 +174,8 @@ func (m *model) hour(minutes []monitor.Minute, w int) (out []string) {
 			lost += one.Failed
 			lossy = one
 		}
-		if one.Answered > 0 {
+		answered := one.Answered > 0
+		if drawn = append(drawn, answered); answered {
 			means = append(means, one.Mean)
 			if first == nil {
 				first = one
@@ -182,21 +184,37 @@ func (m *model) hour(minutes []monitor.Minute, w int) (out []string) {
 				worst = one
 			}
 		}
-		if one.Offset.Valid {
+		if clocked = append(clocked, one.Offset.Valid); one.Offset.Valid {
 			offsets = append(offsets, one.Offset.Offset)
 			if measured == nil {
 				measured = one
 			}
 		}
 	}
+	add := func(ds []time.Duration, known []bool, text string) {
+		cells := []rune(st.sparkline(ds, len(ds)))
+		line := ""
+		for _, ok := range known {
+			if ok {
+				line, cells = line+string(cells[0]), cells[1:]
+			} else {
+				line += st.none
+			}
+		}
+		line = cutLeft(line, min(w, len(known)))
+		if out = append(out, st.info.of(line)); width(line)+1+width(text) <= w {
+			out[len(out)-1] += " " + text
+		} else {
+			out = append(out, text)
+		}
+	}
 	at := func(one *monitor.Minute) string { return one.At.Format("15:04") }
-	draw := func(ds []time.Duration) string { return st.info.of(st.sparkline(ds, min(w, len(ds)))) }
 	if first != nil {
-		out = append(out, draw(means)+" RTT at "+at(first)+" "+milliseconds(first.Least)+" to "+milliseconds(first.Most)+", mean "+milliseconds(first.Mean)+
+		add(means, drawn, "RTT at "+at(first)+" "+milliseconds(first.Least)+" to "+milliseconds(first.Most)+", mean "+milliseconds(first.Mean)+
 			"; the longest "+milliseconds(worst.Most)+" at "+at(worst))
 	}
 	if measured != nil {
-		out = append(out, draw(offsets)+" clock at "+at(measured)+" "+m.nodeView.offset(measured.Offset))
+		add(offsets, clocked, "clock at "+at(measured)+" "+m.nodeView.offset(measured.Offset))
 	}
 	if lost > 0 {
 		out = append(out, st.warn.of(fmt.Sprintf("%s of %s probes unanswered, the last at %s", count(lost), count(probes), at(lossy))))

@@ -50,8 +50,10 @@ type Actions interface {
 	// where the extension was made and could not be recorded.
 	Extend(ctx context.Context, resource, token string, ttl time.Duration) (*redlock.Lock, error)
 	Release(ctx context.Context, resource, token string) ([]redlock.NodeResult, error)
-	Revoke(ctx context.Context, resource, token, reason string) ([]redlock.NodeResult, error)
-	ForceRelease(ctx context.Context, resource, token, reason string) ([]redlock.NodeResult, error)
+	// RevokeKey and ForceReleaseKey take one key from its holder: the screen goes
+	// through the keys of a lock that is several, and tells of each.
+	RevokeKey(ctx context.Context, key, token, reason string) ([]redlock.NodeResult, error)
+	ForceReleaseKey(ctx context.Context, key, token, reason string) ([]redlock.NodeResult, error)
 	FenceNode(ctx context.Context, node, reason string) error
 	OpenNode(ctx context.Context, node, reason string) error
 }

@@ -99,11 +99,11 @@ Exit code 3 when another token holds the lock, 4 when too few nodes serve.`,
 				if fencing {
 					acquire = h.op.AcquireFenced
 				}
-				done := a.progress("trying to get the lock")
+				progress := a.progress
 				if wait > 0 {
-					done()
-					done = a.progressFor("trying to get the lock", wait)
+					progress = func(what string) func() { return a.progressFor(what, wait) }
 				}
+				done := progress("trying to get the lock")
 				lock, err := acquire(try, name, want)
 				done()
 				if err != nil && wait > 0 && ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
@@ -142,7 +142,6 @@ func (a *app) act(prepare func(*config.Config, *spec) error, f func(*config.Conf
 	if err != nil {
 		return err
 	}
-	a.fencedByRights = rightsFenced(cfg)
 	if err := mayAct(cfg); err != nil {
 		return err
 	}
@@ -160,7 +159,7 @@ func (a *app) act(prepare func(*config.Config, *spec) error, f func(*config.Conf
 		return err
 	}
 	defer h.close()
-	return a.explained(f(cfg, h))
+	return explained(f(cfg, h))
 }
 
 // printGrant prints a lock that was acquired or extended. The lock was decided
@@ -222,21 +221,21 @@ func (a *app) printGrant(ctx context.Context, did string, h *hand, lock *redlock
 // failed is the error of an act on a lock; for --output json its document is
 // printed too, so that a script need not read sentences.
 func (a *app) failed(name string, err error) error {
-	err = a.explained(err)
+	err = explained(err)
 	var perr error
 	switch a.output {
 	case "json":
-		perr = printJSON(a.out, a.failureDoc(name, nil, err))
+		perr = printJSON(a.out, failureDoc(name, nil, err))
 	case "jsonl":
-		perr = printLine(a.out, a.failureDoc(name, nil, err))
+		perr = printLine(a.out, failureDoc(name, nil, err))
 	}
 	return cmp.Or(perr, err)
 }
 
 // failureDoc is the document of a failure. Without results those that the error
 // carries are told.
-func (a *app) failureDoc(name string, results []redlock.NodeResult, err error) failureJSON {
-	err = a.explained(err)
+func failureDoc(name string, results []redlock.NodeResult, err error) failureJSON {
+	err = explained(err)
 	e, carried := resultsOf(err)
 	if results == nil {
 		results = carried

@@ -68,10 +68,7 @@ type app struct {
 	// began is set when a command's own code starts: an error before that is one
 	// of usage, whatever cobra calls it.
 	began bool
-	// fencedByRights are the nodes that look as if they denied rights while they are
-	// fenced; of the configuration that is in use.
-	fencedByRights map[string]bool
-	drawn          *bar // the last one
+	drawn *bar // the last one
 }
 
 func isTerminal(stream any) bool {
@@ -90,7 +87,7 @@ func (a *app) main(ctx context.Context, args []string) Exit {
 	if a.styledHelp(args) {
 		// fang asks the terminal for its background colour, and waits for the
 		// answer. That is worth it for a page to read, never for an act or an error.
-		err = fang.Execute(ctx, root, fang.WithoutVersion(),
+		err = fang.Execute(ctx, root, fang.WithoutVersion(), fang.WithoutManpage(),
 			fang.WithErrorHandler(func(io.Writer, fang.Styles, error) {}))
 	} else {
 		err = root.ExecuteContext(ctx)
@@ -105,12 +102,9 @@ func (a *app) main(ctx context.Context, args []string) Exit {
 	return exitOf(err)
 }
 
-// styledHelp tells if this run is for a page of help on a terminal, or for the
-// man page: what fang is for.
+// styledHelp tells if this run is for a page of help on a terminal: what fang is
+// for.
 func (a *app) styledHelp(args []string) bool {
-	if len(args) > 0 && args[0] == "man" {
-		return true
-	}
 	if !a.outTTY || a.getenv("NO_COLOR") != "" || slices.Contains(args, "--no-color") {
 		return false
 	}
@@ -219,7 +213,7 @@ redlockctl locks`,
 		a.statusCommand(), a.nodesCommand(), a.locksCommand(),
 		a.acquireCommand(), a.extendCommand(), a.releaseCommand(), a.forceReleaseCommand(), a.revokeCommand(),
 		a.superviseCommand(), a.runCommand(),
-		a.nodeCommand(), a.guardCommand(), a.configCommand(), a.auditCommand(), a.infoCommand(), a.doctorCommand(), a.watchCommand(), a.simulateCommand(), a.versionCommand(),
+		a.nodeCommand(), a.guardCommand(), a.configCommand(), a.auditCommand(), a.infoCommand(), a.doctorCommand(), a.watchCommand(), a.simulateCommand(), a.manCommand(), a.versionCommand(),
 	)
 	return root
 }

@@ -121,8 +121,14 @@ func (a actions) Extend(ctx context.Context, resource, token string, ttl time.Du
 	return l, err
 }
 
-func (a actions) Revoke(ctx context.Context, resource, token, reason string) ([]redlock.NodeResult, error) {
-	r, err := a.op.Revoke(ctx, resource, token, reason)
-	a.note("", resource, fmt.Sprintf("operator: revoke %s (%s)", resource, reason), err)
+func (a actions) RevokeKey(ctx context.Context, key, token, reason string) ([]redlock.NodeResult, error) {
+	r, err := a.op.Revoke(ctx, key, token, reason)
+	a.note("", key, fmt.Sprintf("operator: revoke %s (%s)", key, reason), err)
+	return r, err
+}
+
+func (a actions) ForceReleaseKey(ctx context.Context, key, token, reason string) ([]redlock.NodeResult, error) {
+	r, err := a.op.ForceRelease(ctx, key, token, reason)
+	a.note("", key, fmt.Sprintf("operator: force-release %s (%s)", key, reason), err)
 	return r, err
 }

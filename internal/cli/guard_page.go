@@ -51,7 +51,6 @@ type guardNodeJSON struct {
 	Lives     int           `json:"lives,omitempty"`
 	Held      bool          `json:"held,omitempty"`
 	RejoinMs  *int64        `json:"rejoin_ms,omitempty"`
-	StateMs   *int64        `json:"state_for_ms,omitempty"`
 }
 
 // sentence is what the guard adds to the fence of a node.
@@ -75,10 +74,6 @@ func (a *app) guardsOf(cfg *config.Config, s *monitor.Snapshot) guardsJSON {
 	methods := methodsOf(cfg)
 	for _, n := range s.Nodes {
 		one := guardNodeJSON{Name: text(n.Name), Addr: text(n.Addr), State: n.State.String(), Method: methods[n.Name].Kind.String(), BootFence: "unknown"}
-		if !n.Since.IsZero() {
-			v := ms(max(0, s.At.Sub(n.Since)))
-			one.StateMs = &v
-		}
 		// Of a node that does not answer it is not known whose life comes next.
 		if m, ok := memory[n.Name]; ok && m.Addr == n.Addr {
 			one.Lives, one.Held = m.Lives, m.Hold
@@ -192,12 +187,9 @@ func (a *app) printGuards(g guardsJSON, history []audit.Entry) {
 		fmt.Fprintf(w, "%s\n", g.Outlook)
 	}
 	fmt.Fprintln(w)
-	t := &table{head: []string{"NODE", "STATE", "FOR", "REJOINS IN", "BOOT FENCE", "LIVES", "METHOD"}}
+	t := &table{head: []string{"NODE", "STATE", "REJOINS IN", "BOOT FENCE", "LIVES", "METHOD"}}
 	for _, n := range g.Nodes {
-		since, rejoin, lives := "-", "-", "-"
-		if n.StateMs != nil {
-			since = span(time.Duration(*n.StateMs) * time.Millisecond)
-		}
+		rejoin, lives := "-", "-"
 		switch {
 		case n.RejoinMs != nil:
 			rejoin = left(time.Duration(*n.RejoinMs) * time.Millisecond)
@@ -213,7 +205,7 @@ func (a *app) printGuards(g guardsJSON, history []audit.Entry) {
 		if n.State == monitor.NodeServing.String() {
 			tone = toneGood
 		}
-		t.add(cell{text: n.Name.String()}, cell{text: n.State, tone: tone}, cell{text: since}, cell{text: rejoin},
+		t.add(cell{text: n.Name.String()}, cell{text: n.State, tone: tone}, cell{text: rejoin},
 			cell{text: n.BootFence}, cell{text: lives}, cell{text: n.Method})
 	}
 	t.write(w, a.color())
@@ -223,7 +215,11 @@ func (a *app) printGuards(g guardsJSON, history []audit.Entry) {
 	fmt.Fprintln(w)
 	t = &table{head: []string{"TIME", "ACTOR", "NODE", "WHAT", "WHY", "DETAIL"}}
 	for _, e := range history {
-		t.add(cell{text: e.Time.Local().Format("2006-01-02 15:04:05")}, cell{text: a.cut(safetext.Escape(e.Actor), 24)}, plain(e.Target), plain(e.Act),
+		what := plain(e.Act)
+		if e.Phase == audit.Failed {
+			what = cell{text: what.text + ", failed", tone: toneWarn}
+		}
+		t.add(cell{text: e.Time.Local().Format("2006-01-02 15:04:05")}, cell{text: a.cut(safetext.Escape(e.Actor), 24)}, plain(e.Target), what,
 			cell{text: a.cut(safetext.Escape(e.Reason), 60)}, cell{text: a.cut(safetext.Escape(e.Detail), 60)})
 	}
 	t.write(w, a.color())

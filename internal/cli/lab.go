@@ -80,11 +80,13 @@ and "redlockctl doctor" say to that.`,
 			}
 			var started []lab.Started
 			var faults []string
+			done := a.progress("starting servers")
 			if bad {
 				started, faults, err = lab.UpBad(ctx, dir, bin, nodes, port)
 			} else {
 				started, err = lab.Up(ctx, dir, bin, nodes, port)
 			}
+			done()
 			if err != nil {
 				return err
 			}
@@ -140,7 +142,9 @@ func (a *app) labDownCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			done := a.progress("ending servers")
 			ended, err := lab.Down(ctx, dir)
+			done()
 			if err != nil {
 				return err
 			}

@@ -107,7 +107,10 @@ audit log.`,
 						return err
 					}
 				}
-				if err := act.run(ctx, h, name, reason); err != nil {
+				done := a.progress("node " + act.verb + " " + name)
+				err := act.run(ctx, h, name, reason)
+				done()
+				if err != nil {
 					return err
 				}
 				if a.output == "json" {
@@ -192,12 +195,16 @@ func (a *app) openNewCluster(ctx context.Context, cluster, reason string, yes bo
 			}
 		}
 		doc := openedJSON{Cluster: text(cfg.Cluster.Name)}
-		for _, name := range nodeNames(cfg) {
+		step, b := a.progressOf("opening", len(cfg.Nodes))
+		defer b.end()
+		for i, name := range nodeNames(cfg) {
+			step(i)
 			if err := h.op.OpenNode(ctx, name, "new cluster: "+reason); err != nil {
 				return err
 			}
 			doc.Opened = append(doc.Opened, text(name))
 		}
+		b.end()
 		if a.output == "json" {
 			return printJSON(a.out, doc)
 		}
@@ -309,7 +316,9 @@ ExecStartPre=/usr/bin/redlockctl node wait n2 --before-start`,
 					wait, cancel = context.WithTimeout(ctx, timeout)
 				}
 				defer cancel()
+				waiting := a.progress("waiting for " + node.Name() + " to serve")
 				err = restartguard.Wait(wait, node, method)
+				waiting()
 				if m, e := remembered(cfg); err != nil && e == nil && m[node.Name()].Wait > 0 {
 					err = fmt.Errorf("%w; the guard opens it in %s", err, left(m[node.Name()].Wait))
 				}
@@ -342,6 +351,7 @@ func (a *app) waitBeforeStart(ctx context.Context, cfg *config.Config, node *red
 		return usageError{fmt.Errorf("--timeout %s is shorter than the delay %s", timeout, cfg.Guard.Delay)}
 	}
 	fmt.Fprintf(a.errOut, "redlockctl: %s may start in %s\n", safetext.Escape(node.Name()), cfg.Guard.Delay)
+	defer a.progressFor("waiting for the votes of its last life to run out", cfg.Guard.Delay)()
 	t := time.NewTimer(time.Until(from.Add(cfg.Guard.Delay)))
 	defer t.Stop()
 	select {
@@ -400,7 +410,9 @@ the server may drop the setting by itself, or if it cannot be verified from here
 			if m, ok := memory[node.Name()]; ok && m.Addr == node.Addr() {
 				known = &m
 			}
+			done := a.progress("looking at " + node.Name())
 			check, err := restartguard.CheckBoot(ctx, node, method, known)
+			done()
 			if verify {
 				if err != nil {
 					return fmt.Errorf("cannot be verified from here: %w", err)

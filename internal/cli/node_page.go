@@ -57,13 +57,13 @@ func (a *app) printNode(w io.Writer, n monitor.Node, guard guardNodeJSON, now ti
 	if a.color() {
 		state = tones[row.state.tone].Styled(state)
 	}
-	if !n.Since.IsZero() {
-		state += " for " + span(max(0, now.Sub(n.Since)))
+	if seen := now.Sub(n.Since); !n.Since.IsZero() && seen > settleTime { // else it was before we looked
+		state += " for " + span(seen)
 	}
 	fmt.Fprintf(w, "%s %s: %s\n", safetext.Escape(n.Name), safetext.Escape(n.Addr), state)
 	fact := func(name, value string) {
 		if value != "" && value != "-" {
-			fmt.Fprintf(w, "  %-11s %s\n", name, value)
+			fmt.Fprintf(w, "  %-12s %s\n", name, value)
 		}
 	}
 	fact("note", row.note)

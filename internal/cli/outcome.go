@@ -58,19 +58,19 @@ func (o outcome) done() bool { return o.err == nil || errors.Is(o.err, operator.
 func (a *app) tell(o outcome) error {
 	switch {
 	case a.output == "json":
-		return errors.Join(o.err, printJSON(a.out, a.docOf(o)))
+		return errors.Join(o.err, printJSON(a.out, docOf(o)))
 	case a.output == "jsonl":
-		return errors.Join(o.err, printLine(a.out, a.docOf(o)))
+		return errors.Join(o.err, printLine(a.out, docOf(o)))
 	case o.done() || len(o.further) > 0:
 		o.print(a.out, time.Now())
 	}
 	return o.err
 }
 
-func (a *app) docOf(o outcome) document {
+func docOf(o outcome) document {
 	now := time.Now()
 	if !o.done() {
-		doc := a.failureDoc(o.name, o.results, o.err)
+		doc := failureDoc(o.name, o.results, o.err)
 		doc.Keys = keyDocs(o.further, now)
 		return doc
 	}
@@ -161,7 +161,7 @@ func (a *app) oneByOne(ctx context.Context, act string, names []string, quiet bo
 		}
 		step(i)
 		o := do(ctx, name)
-		o.err = a.explained(o.err)
+		o.err = explained(o.err)
 		switch {
 		case o.err == nil:
 			doc.Done++
@@ -196,11 +196,11 @@ func (a *app) tellOne(o outcome, doc *actsJSON) error {
 	}
 	switch {
 	case a.output == "json":
-		line, err := encoded(a.docOf(o))
+		line, err := encoded(docOf(o))
 		doc.Results = append(doc.Results, line)
 		return err
 	case a.output == "jsonl":
-		return printLine(a.out, a.docOf(o))
+		return printLine(a.out, docOf(o))
 	case o.done() || len(o.further) > 0:
 		o.print(a.out, time.Now())
 	}

@@ -5,10 +5,8 @@ import (
 	"fmt"
 	"strings"
 
-	"redlockctl/internal/config"
 	"redlockctl/internal/safetext"
 	"redlockctl/redlock"
-	"redlockctl/restartguard"
 )
 
 // deniedError is a failure that comes of rights which the servers deny: they
@@ -19,9 +17,9 @@ type deniedError struct{ error }
 func (e deniedError) Unwrap() error { return e.error }
 
 // explained says what to do about rights that are missing, where they are what an
-// act failed of. A node whose fence takes rights away is no such case: to the
-// client it looks the same.
-func (a *app) explained(err error) error {
+// act failed of. A fence that takes rights away is no such case: this program is
+// another user than the one who is fenced.
+func explained(err error) error {
 	e, _ := resultsOf(err)
 	if e == nil || errors.As(err, new(deniedError)) || !errors.Is(err, redlock.ErrNoQuorum) {
 		return err
@@ -34,9 +32,6 @@ func (a *app) explained(err error) error {
 		case redlock.StatusOK, redlock.StatusHeld, redlock.StatusAbsent:
 			answer++
 		case redlock.StatusDenied:
-			if a.fencedByRights[r.Node] {
-				continue
-			}
 			answer++
 			nodes = append(nodes, r.Node)
 			if r.Err != nil {
@@ -49,13 +44,4 @@ func (a *app) explained(err error) error {
 	}
 	return deniedError{fmt.Errorf("denied by %s: %s; the rights that are needed are printed by `redlockctl config acl operator`: %w",
 		safetext.Escape(strings.Join(nodes, ", ")), safetext.Escape(why), err)}
-}
-
-// rightsFenced are the nodes whose fence takes rights away, by name.
-func rightsFenced(cfg *config.Config) map[string]bool {
-	fenced := map[string]bool{}
-	for _, n := range cfg.Nodes {
-		fenced[n.Name] = n.Method().Kind == restartguard.ACL
-	}
-	return fenced
 }

@@ -281,7 +281,9 @@ func (r *running) acquire(ctx context.Context) (*redlock.Lock, error) {
 	if r.fencing {
 		acquire = r.op.AcquireFenced
 	}
+	done := r.progress("trying to get the lock")
 	lock, err := acquire(try, r.name, r.ttl)
+	done()
 	if err != nil && r.wait > 0 && ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
 		err = waited(ctx, r.hand, r.name, r.wait, err)
 	}

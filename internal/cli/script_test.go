@@ -68,6 +68,11 @@ func TestScripts(t *testing.T) {
 			for name, dir := range map[string]string{"HOME": "home", "XDG_STATE_HOME": "state", "XDG_CONFIG_HOME": "xdg"} {
 				env.Setenv(name, filepath.Join(env.WorkDir, dir))
 			}
+			page, err := filepath.Abs(jsonPage)
+			if err != nil {
+				return err
+			}
+			env.Setenv("JSONPAGE", page)
 			b.env = env.Vars
 			// A server opens its files in its own directory.
 			return os.Mkdir(b.dir, 0o700)
@@ -93,6 +98,7 @@ func TestScripts(t *testing.T) {
 			"interrupt": cmdInterrupt,
 			"signal":    cmdSignal,
 			"ends":      cmdEnds,
+			"examples":  cmdExamples,
 		},
 	})
 }
@@ -210,6 +216,7 @@ func cmdUntil(ts *testscript.TestScript, neg bool, args []string) {
 		if time.Now().After(deadline) {
 			ts.Fatalf("no match for %s within %s", args[1], args[0])
 		}
+		time.Sleep(20 * time.Millisecond) // a real server makes us wait, and processes cost
 	}
 }
 
@@ -324,7 +331,8 @@ func cmdServer(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 // config [KEY=VALUE...] [NODE.KEY=VALUE...]: writes config.toml for all servers
-// of the script; KEY is one of [cluster].
+// of the script, or where there are none for one that does not answer; KEY is one
+// of [cluster].
 func cmdConfig(ts *testscript.TestScript, neg bool, args []string) {
 	if neg {
 		ts.Fatalf("usage: config [KEY=VALUE...] [NODE.KEY=VALUE...]")
@@ -355,6 +363,9 @@ func cmdConfig(ts *testscript.TestScript, neg bool, args []string) {
 	// A busy machine is no reason to take a node for dead.
 	maxTTL := duration(ts, cluster["max_ttl"])
 	fmt.Fprintf(&w, "[redlock]\nnode_timeout = %q\n[monitor]\ntimeout = \"1s\"\n", min(time.Second, maxTTL/10))
+	if len(b.servers) == 0 {
+		fmt.Fprint(&w, "\n[[nodes]]\nname = \"n1\"\naddr = \"127.0.0.1:1\"\n") // nobody is there
+	}
 	for _, name := range slices.Sorted(maps.Keys(b.servers)) {
 		fmt.Fprintf(&w, "\n[[nodes]]\nname = %q\naddr = %q\n", name, b.servers[name].Addr())
 		for _, line := range node[name] {

@@ -179,9 +179,9 @@ type session struct {
 	guard *restartguard.Guard // nil without one
 	// record is of what the guard does; nil without one.
 	record *recorder
-	delay time.Duration
-	stop  context.CancelFunc
-	wg    sync.WaitGroup
+	delay  time.Duration
+	stop   context.CancelFunc
+	wg     sync.WaitGroup
 	// cluster is its name; told are the metrics, nil if there are none.
 	cluster string
 	told    *listening

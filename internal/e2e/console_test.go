@@ -11,10 +11,32 @@ import (
 	"redlockctl/internal/lab"
 )
 
+// TestConsole drives the real program by its keys: each dangerous act, and what
+// it must not do.
+func TestConsole(t *testing.T) {
+	bin := build(t)
+	for name, scenario := range map[string]func(*testing.T, string){
+		"ForceRelease":       forceRelease,
+		"Revoke":             revoke,
+		"MarkedForceRelease": markedForceRelease,
+		"Forms":              forms,
+		"HoldAndOpen":        holdAndOpen,
+		"Keep":               keep,
+		"ReadOnly":           readOnly,
+		"CrashFenceRejoin":   crashFenceRejoin,
+		"Resize":             resize,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			scenario(t, bin)
+		})
+	}
+}
+
 // A lock that another process took is seen, force-released through the
 // dialog, and gone from every master; and the act is on the record.
-func TestForceReleaseThroughTheDialog(t *testing.T) {
-	c := newCluster(t, "60s")
+func forceRelease(t *testing.T, bin string) {
+	c := newCluster(t, bin, "60s")
 	term := c.terminal(t, 120, 40)
 	for _, node := range []string{"n1", "n2", "n3", "n4", "n5"} {
 		term.shows(node, "serving")
@@ -26,8 +48,7 @@ func TestForceReleaseThroughTheDialog(t *testing.T) {
 
 	term.keys("X")
 	term.shows("Force-release job:1")
-	// A dialog ignores keys that were typed before it stood still.
-	time.Sleep(500 * time.Millisecond)
+	term.settle()
 	term.keys("Enter")
 	term.shows("a reason is missing")
 	term.text("the holder's host is gone")
@@ -42,24 +63,233 @@ func TestForceReleaseThroughTheDialog(t *testing.T) {
 	term.keys("Enter")
 	term.until("the lock to be gone", func(string) bool { return c.exists(t, "job:1") == 0 })
 	term.shows("5 copies deleted")
-	time.Sleep(500 * time.Millisecond)
+	term.settle()
 	term.keys("Escape")
 	term.until("no row of job:1", func(s string) bool {
 		return lineWith(s, "job:1", "5/5") == "" && lineWith(s, "copies deleted") == ""
 	})
 
-	phases := auditPhases(t, c.dir, "force-release", "job:1")
-	if strings.Join(phases, " ") != "intent done" {
-		t.Errorf("the audit log says %q of the act, want intent, then done", phases)
-	}
+	c.recorded(t, "force-release", "job:1", "intent done")
 	term.keys("q")
 	term.shows("exit code 0")
 }
 
+// A lock that is revoked stays locked with the TTL it has, and its holder cannot
+// extend it any more.
+func revoke(t *testing.T, bin string) {
+	c := newCluster(t, bin, "60s")
+	token := c.token(t, "job:1", "60s")
+	term := c.terminal(t, 100, 30)
+	term.shows("job:1", "held", "5/5")
+	term.keys("R")
+	term.confirm("Revoke job:1", "runs for hours", "job:1")
+	term.shows("5 copies revoked")
+	for i := range c.servers {
+		value, err := c.do(t, i, "GET", "job:1")
+		left, err2 := c.do(t, i, "PTTL", "job:1")
+		if s, _ := value.(string); err != nil || err2 != nil || !strings.HasPrefix(s, "redlockctl:revoked:") || left.(int64) < 20_000 {
+			t.Errorf("n%d has %v for %v ms (%v, %v)", i+1, value, left, err, err2)
+		}
+	}
+	if out, code := c.try(t, "extend", "job:1", "--token", token, "--ttl", "60s"); code != 5 {
+		t.Errorf("its holder extends it: exit code %d\n%s", code, out)
+	}
+	if out, code := c.try(t, "acquire", "job:1", "--ttl", "10s"); code != 3 {
+		t.Errorf("another one gets in: exit code %d\n%s", code, out)
+	}
+	c.recorded(t, "revoke", "job:1", "intent done")
+	term.settle()
+	term.keys("Enter")
+	term.shows("job:1", "revoked")
+	term.keys("R")
+	term.shows("it is revoked already")
+}
+
+// Marked locks are taken one by one after one question; the others stay.
+func markedForceRelease(t *testing.T, bin string) {
+	c := newCluster(t, bin, "60s")
+	for _, name := range []string{"job:1", "job:2", "job:3", "job:4"} {
+		c.run(t, "acquire", name, "--ttl", "60s")
+	}
+	term := c.terminal(t, 100, 30)
+	for _, name := range []string{"job:1", "job:2", "job:3", "job:4"} {
+		term.shows(name, "held", "5/5")
+	}
+	// The order of equals is that of their names, and each mark moves on.
+	term.keys("m")
+	term.shows("■", "job:1")
+	term.keys("m", "m", "X")
+	term.shows("Force-release 3 marked locks ?")
+	term.settle()
+	term.text("host gone")
+	term.keys("Tab")
+	term.text("4 locks")
+	term.keys("Enter")
+	term.shows("that is not how many they are: type 3 locks")
+	term.keys("C-u")
+	term.text("3 locks")
+	if n := c.exists(t, "job:1") + c.exists(t, "job:2") + c.exists(t, "job:3"); n != 15 {
+		t.Fatalf("%d of 15 copies are there before it was confirmed", n)
+	}
+	term.keys("Enter")
+	term.shows("3 locks force-released")
+	for name, want := range map[string]int{"job:1": 0, "job:2": 0, "job:3": 0, "job:4": 5} {
+		if n := c.exists(t, name); n != want {
+			t.Errorf("%d copies of %s are left; want %d", n, name, want)
+		}
+	}
+	for _, name := range []string{"job:1", "job:2", "job:3"} {
+		term.shows(name, "5 copies deleted")
+		c.recorded(t, "force-release", name, "intent done")
+	}
+	c.recorded(t, "force-release", "job:4", "")
+}
+
+// A lock of several keys goes as a whole, each key on record; so does a lock of
+// Redisson, which is a hash; and its read-write lock is refused.
+func forms(t *testing.T, bin string) {
+	c := newCluster(t, bin, "60s")
+	const token, holder = "9d929f533c431dc9d4778b26beffebf3", "6f1c3a52-9d0e-4b7f-8a21-c4d5e6f70819:54"
+	for i := range c.servers {
+		for _, cmd := range [][]any{
+			{"SET", "job:a", token, "PX", 60_000}, {"SET", "job:b", token, "PX", 60_000},
+			{"HSET", "job:hash", holder, 1}, {"PEXPIRE", "job:hash", 60_000},
+			{"HSET", "job:rw", "mode", "write", holder + ":write", 1}, {"PEXPIRE", "job:rw", 60_000},
+		} {
+			if _, err := c.do(t, i, cmd...); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	term := c.terminal(t, 120, 40)
+	term.shows("job:a", "5/5")
+	term.shows("job:hash", "5/5")
+	term.shows("job:rw")
+	take := func(name string) {
+		t.Helper()
+		term.keys(":")
+		term.text("force-release " + name)
+		term.keys("Enter")
+	}
+	take("job:a")
+	term.confirm("2 keys with this token", "holder is dead", "job:a")
+	term.shows("force-release job:a: done")
+	term.shows("job:b: 5 copies deleted")
+	if n := c.exists(t, "job:a") + c.exists(t, "job:b"); n != 0 {
+		t.Errorf("%d copies of the two keys are left", n)
+	}
+	c.recorded(t, "force-release", "job:a", "intent done")
+	c.recorded(t, "force-release", "job:b", "intent done")
+	term.settle()
+	term.keys("Enter")
+	take("job:hash")
+	term.confirm("Made by", "holder is dead", "job:hash")
+	term.shows("force-release job:hash: done")
+	if n := c.exists(t, "job:hash"); n != 0 {
+		t.Errorf("%d copies of the hash are left", n)
+	}
+	term.settle()
+	term.keys("Enter")
+	take("job:rw")
+	term.shows("a Redisson read-write lock keeps its mode")
+	if n := c.exists(t, "job:rw"); n != 5 {
+		t.Errorf("%d of 5 copies of the read-write lock are left", n)
+	}
+}
+
+// A master that is held refuses writes until it is opened, and the guard in the
+// console leaves it so.
+func holdAndOpen(t *testing.T, bin string) {
+	c := newCluster(t, bin, "1s") // the guard would open a fence of its own within about a second
+	term := c.terminal(t, 100, 30)
+	term.shows("n2", "serving")
+	term.keys("3", "Down", "f")
+	term.confirm("Fence n2", "disk is failing", "n2")
+	term.shows("it refuses writes now")
+	if _, err := c.do(t, 1, "SET", "x", "y"); err == nil || !strings.HasPrefix(err.Error(), "NOREPLICAS") {
+		t.Errorf("a write to the held node: %v; want NOREPLICAS", err)
+	}
+	term.settle()
+	term.keys("Enter")
+	term.shows("n2", "held")
+	time.Sleep(1500 * time.Millisecond) // longer than the guard's delay
+	if _, err := c.do(t, 1, "SET", "x", "y"); err == nil {
+		t.Error("the guard opened a node that an operator holds")
+	}
+	term.keys("O")
+	term.shows("Open n2")
+	term.settle()
+	term.keys("Tab")
+	term.text("n2")
+	term.keys("Enter")
+	term.shows("a reason is missing")
+	term.keys("Tab")
+	term.text("new disk")
+	term.keys("Enter")
+	term.shows("it accepts writes now")
+	if _, err := c.do(t, 1, "SET", "x", "y"); err != nil {
+		t.Error(err)
+	}
+	c.recorded(t, "node fence", "n2", "intent done")
+	c.recorded(t, "node open", "n2", "intent done")
+}
+
+// A lock that is kept outlives its TTL, and is released when its console ends.
+func keep(t *testing.T, bin string) {
+	c := newCluster(t, bin, "60s")
+	term := c.terminal(t, 100, 30)
+	term.shows("SAFE")
+	term.keys("a")
+	term.shows("Acquire a lock by hand")
+	term.settle()
+	term.text("migration")
+	term.keys("Tab", "C-u")
+	term.text("3s")
+	term.keys("Tab", "Space", "Enter")
+	term.shows("acquire migration: done")
+	taken := time.Now()
+	term.settle()
+	term.keys("Enter")
+	term.shows("KEPT HERE", "migration", "held")
+	time.Sleep(time.Until(taken.Add(4 * time.Second)))
+	if n := c.exists(t, "migration"); n < 3 {
+		t.Errorf("%d copies are left after the TTL", n)
+	}
+	term.keys("q")
+	term.shows("Kept here", "migration")
+	term.settle()
+	term.keys("Enter")
+	term.shows("exit code 0")
+	if n := c.exists(t, "migration"); n != 0 {
+		t.Errorf("%d copies are left after it was released", n)
+	}
+	c.recorded(t, "acquire", "migration", "intent done")
+	c.recorded(t, "release", "migration", "intent done")
+}
+
+// With --read-only no key changes anything.
+func readOnly(t *testing.T, bin string) {
+	c := newCluster(t, bin, "60s")
+	c.run(t, "acquire", "job:1", "--ttl", "60s")
+	term := c.terminal(t, 60, 15, "--read-only")
+	term.shows("job:1", "5/5")
+	for _, key := range []string{"a", "e", "r", "R", "X"} {
+		term.keys(key)
+		term.shows("read-only: acts are refused")
+		term.keys("g") // takes the message away
+		term.until("no message", func(s string) bool { return !strings.Contains(s, "read-only") })
+	}
+	term.keys("3", "f")
+	term.shows("read-only: acts are refused")
+	if n := c.exists(t, "job:1"); n != 5 {
+		t.Errorf("%d of 5 copies are left", n)
+	}
+}
+
 // A master that is killed and comes back closed is shown with its countdown
 // and rejoins by the guard in the console.
-func TestCrashFenceRejoin(t *testing.T) {
-	c := newCluster(t, "3s")
+func crashFenceRejoin(t *testing.T, bin string) {
+	c := newCluster(t, bin, "3s")
 	term := c.terminal(t, 120, 40)
 	term.shows("n2", "serving")
 	if err := c.servers[1].Kill(); err != nil {
@@ -79,8 +309,8 @@ func TestCrashFenceRejoin(t *testing.T) {
 }
 
 // The screen follows the terminal's size, and says so when there is no room.
-func TestResize(t *testing.T) {
-	c := newCluster(t, "60s")
+func resize(t *testing.T, bin string) {
+	c := newCluster(t, bin, "60s")
 	c.run(t, "acquire", "job:1", "--ttl", "60s")
 	term := c.terminal(t, 200, 60)
 	term.shows("job:1", "5/5")
@@ -94,10 +324,22 @@ func TestResize(t *testing.T) {
 	term.shows("job:1", "5/5")
 }
 
-// auditPhases are the phases that the audit log has of an act on a target.
-func auditPhases(t *testing.T, dir, act, target string) []string {
+// token acquires a lock as another process would, and tells its token.
+func (c *cluster) token(t *testing.T, name, ttl string) string {
 	t.Helper()
-	b, err := os.ReadFile(filepath.Join(dir, "redlockctl", "audit.jsonl"))
+	for line := range strings.Lines(c.run(t, "acquire", name, "--ttl", ttl)) {
+		if f := strings.Fields(line); len(f) == 2 && f[0] == "token" {
+			return f[1]
+		}
+	}
+	t.Fatal("acquire tells no token")
+	return ""
+}
+
+// recorded fails unless the audit log has these phases of an act on a target.
+func (c *cluster) recorded(t *testing.T, act, target, want string) {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join(c.dir, "redlockctl", "audit.jsonl"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,5 +353,7 @@ func auditPhases(t *testing.T, dir, act, target string) []string {
 			phases = append(phases, r.Phase)
 		}
 	}
-	return phases
+	if got := strings.Join(phases, " "); got != want {
+		t.Errorf("the audit log says %q of %s %s; want %q", got, act, target, want)
+	}
 }

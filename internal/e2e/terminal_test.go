@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -14,7 +15,7 @@ import (
 	"redlockctl/internal/lab/labtest"
 )
 
-// build makes the program once for a test.
+// build makes the program.
 func build(t *testing.T) string {
 	t.Helper()
 	bin := filepath.Join(t.TempDir(), "redlockctl")
@@ -33,9 +34,9 @@ type cluster struct {
 	servers []*lab.Server
 }
 
-func newCluster(t *testing.T, maxTTL string) *cluster {
+func newCluster(t *testing.T, bin, maxTTL string) *cluster {
 	t.Helper()
-	c := &cluster{bin: build(t), dir: t.TempDir(), servers: labtest.Servers(t, 5)}
+	c := &cluster{bin: bin, dir: t.TempDir(), servers: labtest.Servers(t, 5)}
 	var b strings.Builder
 	fmt.Fprintf(&b, "[cluster]\nname = \"e2e\"\nmax_ttl = %q\n", maxTTL)
 	for i, s := range c.servers {
@@ -56,21 +57,39 @@ func (c *cluster) env() []string {
 // run runs the program as another process would.
 func (c *cluster) run(t *testing.T, args ...string) string {
 	t.Helper()
+	out, code := c.try(t, args...)
+	if code != 0 {
+		t.Fatalf("redlockctl %s: exit code %d\n%s", strings.Join(args, " "), code, out)
+	}
+	return out
+}
+
+// try is run for what may fail: it tells the exit code too.
+func (c *cluster) try(t *testing.T, args ...string) (out string, code int) {
+	t.Helper()
 	cmd := exec.Command(c.bin, args...)
 	cmd.Env = append(os.Environ(), c.env()...)
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Fatalf("redlockctl %s: %v\n%s", strings.Join(args, " "), err, out)
+	b, err := cmd.CombinedOutput()
+	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
 	}
-	return string(out)
+	return string(b), cmd.ProcessState.ExitCode()
+}
+
+// do sends a command to the i-th master.
+func (c *cluster) do(t *testing.T, i int, args ...any) (any, error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	return c.servers[i].Do(ctx, args...)
 }
 
 // exists counts the masters that have the key.
 func (c *cluster) exists(t *testing.T, key string) int {
 	t.Helper()
 	n := 0
-	for _, s := range c.servers {
-		v, err := s.Do(context.Background(), "EXISTS", key)
+	for i := range c.servers {
+		v, err := c.do(t, i, "EXISTS", key)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -130,6 +149,21 @@ func (m *terminal) text(s string) {
 	m.t.Helper()
 	m.tmux("send-keys", "-l", s)
 }
+
+// confirm fills in a dialog that wants a reason and a name, once it listens, and
+// sends it.
+func (m *terminal) confirm(title, reason, name string) {
+	m.t.Helper()
+	m.shows(title)
+	m.settle()
+	m.text(reason)
+	m.keys("Tab")
+	m.text(name)
+	m.keys("Enter")
+}
+
+// settle lets a dialog stand until it listens: it ignores what was typed before.
+func (m *terminal) settle() { time.Sleep(500 * time.Millisecond) }
 
 // until waits for the screen to look as ok says.
 func (m *terminal) until(what string, ok func(screen string) bool) string {

@@ -1,8 +1,11 @@
 package metrics
 
 import (
+	"maps"
 	"os"
+	"os/exec"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -44,5 +47,39 @@ func TestMetricsAreDocumented(t *testing.T) {
 		if _, ok := want[name]; !ok {
 			t.Errorf("docs/metrics.md: there is no %s", name)
 		}
+	}
+}
+
+// The alerts fire when they should, and not when they should not.
+func TestAlertsFire(t *testing.T) {
+	promtool, err := exec.LookPath("promtool")
+	if err != nil {
+		t.Skip("no promtool: apt-get install prometheus")
+	}
+	if out, err := exec.Command(promtool, "test", "rules", "../../deploy/prometheus/redlockctl.rules.test.yml").CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// Each alert stands on the page, and no other does.
+func TestAlertsAreDocumented(t *testing.T) {
+	page, err := os.ReadFile("../../docs/metrics.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(rules)
+	if err != nil {
+		t.Fatal(err)
+	}
+	alerts := map[string]bool{}
+	for _, m := range regexp.MustCompile(`- alert: (\w+)`).FindAllStringSubmatch(string(text), -1) {
+		alerts[m[1]] = true
+	}
+	named := map[string]bool{}
+	for _, name := range regexp.MustCompile(`\bRedlock[A-Z]\w+`).FindAllString(string(page), -1) {
+		named[name] = true
+	}
+	if len(alerts) == 0 || !maps.Equal(alerts, named) {
+		t.Errorf("there are the alerts %v; docs/metrics.md has %v", slices.Sorted(maps.Keys(alerts)), slices.Sorted(maps.Keys(named)))
 	}
 }

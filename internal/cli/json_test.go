@@ -1,0 +1,137 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+const jsonPage = "../../docs/json.md"
+
+// documents are one of each kind of document that this package prints. Those of
+// the simulator are described elsewhere.
+var documents = []document{
+	statusJSON{}, nodesJSON{}, nodePageJSON{}, locksJSON{}, lockPageJSON{}, guardPageJSON{}, doctorJSON{Schema: Schema},
+	auditJSON{}, auditEntryJSON{}, verifyJSON{}, grantJSON{}, keptJSON{}, releaseJSON{}, actsJSON{}, failureJSON{},
+	nodeActJSON{}, openedJSON{}, bootFenceJSON{}, configJSON{}, badConfigJSON{}, aclJSON{Schema: Schema}, infoJSON{}, versionJSON{}, labJSON{},
+	simulateJSON{Schema: Schema}, mutantsJSON{Schema: Schema}, exploreJSON{Schema: Schema},
+}
+
+// Each kind of document has its part of docs/json.md, which names its fields; so
+// has each field that is found in it.
+func TestDocumentsAreDocumented(t *testing.T) {
+	text, err := os.ReadFile(jsonPage)
+	if err != nil {
+		t.Fatal(err)
+	}
+	quoted := map[string]bool{}
+	for _, m := range regexp.MustCompile("`([a-z_0-9]+)`").FindAllStringSubmatch(string(text), -1) {
+		quoted[m[1]] = true
+	}
+	var titles []string
+	for _, m := range regexp.MustCompile(`(?m)^### (.*)$`).FindAllStringSubmatch(string(text), -1) {
+		titles = append(titles, strings.Split(m[1], ", ")...)
+	}
+	described := []string{"simulation", "mutants", "exploration"}
+	for _, doc := range documents {
+		if !slices.Contains(titles, doc.kind()) {
+			t.Errorf("docs/json.md has no part about %q", doc.kind())
+		}
+		if slices.Contains(described, doc.kind()) {
+			continue
+		}
+		for _, name := range fieldsOf(reflect.TypeOf(doc)) {
+			if !quoted[name] && !strings.HasSuffix(name, "_base64") {
+				t.Errorf("docs/json.md does not name %q of %q", name, doc.kind())
+			}
+		}
+	}
+	source, err := os.ReadFile("json.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if kinds := regexp.MustCompile(`(?m)^func \(\w+JSON\) kind\(\)`).FindAll(source, -1); len(kinds) != len(documents) {
+		t.Errorf("%d documents have a kind, and %d are looked at here", len(kinds), len(documents))
+	}
+}
+
+// fieldsOf are the names of the fields of a document and of what is in it.
+func fieldsOf(typ reflect.Type) (names []string) {
+	switch typ.Kind() {
+	case reflect.Pointer, reflect.Slice:
+		return fieldsOf(typ.Elem())
+	case reflect.Struct:
+	default:
+		return nil
+	}
+	if typ.Implements(reflect.TypeFor[json.Marshaler]()) {
+		return nil
+	}
+	for i := range typ.NumField() {
+		f := typ.Field(i)
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if name != "" {
+			names = append(names, name)
+		}
+		if (name != "" || f.Anonymous) && f.Type != typ && f.Type != reflect.SliceOf(typ) {
+			names = append(names, fieldsOf(f.Type)...)
+		}
+	}
+	return names
+}
+
+// Every document begins with schema and kind, each of them once, also where a
+// document says its schema itself.
+func TestEnvelope(t *testing.T) {
+	for _, doc := range documents {
+		var line, page bytes.Buffer
+		if err := printLine(&line, doc); err != nil {
+			t.Fatal(err)
+		}
+		if err := printJSON(&page, doc); err != nil {
+			t.Fatal(err)
+		}
+		want := `{"schema":"redlockctl/v1","kind":"` + doc.kind() + `"`
+		if !strings.HasPrefix(line.String(), want) || strings.Count(line.String(), "\n") != 1 {
+			t.Errorf("%T: %s", doc, line.String())
+		}
+		if strings.Count(line.String(), `"kind":`) != 1 || strings.Count(line.String(), `"schema":`) != 1 || !json.Valid(line.Bytes()) || !json.Valid(page.Bytes()) {
+			t.Errorf("%T is no document: %s", doc, line.String())
+		}
+	}
+}
+
+// cmdExamples runs the examples of docs/json.md, as a shell does; each says
+// something, and none fails. What is no command of this program and of jq is
+// prose.
+func cmdExamples(ts *testscript.TestScript, neg bool, args []string) {
+	if _, err := exec.LookPath("jq"); err != nil {
+		const what = "no jq: apt-get install jq"
+		if os.Getenv("CI") != "" || os.Getenv("REDLOCKCTL_TEST_ALL") != "" {
+			ts.Fatalf(what)
+		}
+		bedOf(ts).t.Skip(what)
+	}
+	page, err := os.ReadFile(args[0])
+	ts.Check(err)
+	n := 0
+	for _, block := range regexp.MustCompile("(?ms)^```sh\n(.*?)^```$|^    (redlockctl [^\n]*)$").FindAllStringSubmatch(string(page), -1) {
+		n++
+		script := block[1] + block[2]
+		ts.Check(ts.Exec("sh", "-c", "set -e\n"+script))
+		if out := strings.TrimSpace(ts.ReadFile("stdout")); out == "" || out == "null" || strings.Contains(out, "\nnull") {
+			ts.Fatalf("%s\nsays %q", script, out)
+		}
+	}
+	if n < 15 {
+		ts.Fatalf("only %d examples were found", n)
+	}
+}
