@@ -3,15 +3,19 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -23,37 +27,82 @@ import (
 // screenBench measures the console as a person has it: the real program, on a
 // terminal of 120×40, on five real servers.
 type screenBench struct {
-	quick  bool
-	server string
-	locks  int
+	quick          bool
+	server         string
+	locks          int
+	json, markdown string
+
+	lines []screenLine
+}
+
+// screenLine is one line of the result. Value and Limit are in Unit; a limit of
+// zero is none.
+type screenLine struct {
+	What  string  `json:"what"`
+	Unit  string  `json:"unit"`
+	Value float64 `json:"value"`
+	Limit float64 `json:"limit,omitempty"`
+	More  string  `json:"more,omitempty"` // what else was seen of it
+}
+
+func (l *screenLine) reached() string {
+	switch {
+	case l.Limit == 0:
+		return ""
+	case l.Value <= l.Limit:
+		return "reached"
+	default:
+		return "NOT REACHED"
+	}
 }
 
 func screen(args []string) {
 	fs := flag.NewFlagSet("screen", flag.ExitOnError)
-	quick := fs.Bool("quick", false, "a tenth of the locks, short rounds")
-	locks := fs.Int("locks", 0, "locks on each server; default 100000")
+	quick := fs.Bool("quick", false, "few short rounds: under two minutes")
+	locks := fs.Int("locks", 100_000, "locks on each server")
 	server := fs.String("redis-server", "redis-server", "path of redis-server")
+	jsonPath := fs.String("json", "", "write the figures as JSON to this file too")
+	markdown := fs.String("markdown", "", "write the table as Markdown to this file too")
 	_ = fs.Parse(args)
-	b := screenBench{*quick, *server, *locks}
-	if b.locks == 0 {
-		b.locks = 100_000
-		if b.quick {
-			b.locks = 10_000
-		}
-	}
+	b := &screenBench{quick: *quick, server: *server, locks: *locks, json: *jsonPath, markdown: *markdown}
 	if err := b.run(); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
 }
 
-func (b screenBench) run() error {
+// line adds a line to the result, and prints it.
+func (b *screenBench) line(what, unit string, value, limit float64, format string, args ...any) {
+	l := screenLine{what, unit, value, limit, fmt.Sprintf(format, args...)}
+	b.lines = append(b.lines, l)
+	want := ""
+	if limit > 0 {
+		want = "≤ " + number(limit) + " " + unit
+	}
+	fmt.Printf("%-58s %-14s %-14s %-12s %s\n", what, want, number(value)+" "+unit, l.reached(), l.More)
+}
+
+// times adds a line about times, of which the p-th percentile counts; 100 is the
+// longest.
+func (b *screenBench) times(what string, all []time.Duration, p int, limit time.Duration) {
+	ms := func(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+	b.line(what, "ms", ms(percentile(all, p)), ms(limit), "p%d of %d; median %s, longest %s ms", p, len(all), number(ms(percentile(all, 50))), number(ms(percentile(all, 100))))
+}
+
+// usefulScreen is what the first line of the overview says once every node was
+// looked at, or given up.
+var usefulScreen = []string{"one more loss", "any 3 losses"}
+
+// secondsRows are rows of the table of locks at 120×40: all that have a place.
+const secondsRows = 35
+
+func (b *screenBench) run() error {
 	dir, err := os.MkdirTemp("", "redlockctl-screen-")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	bin := filepath.Join(dir, "redlockctl")
+	bin := filepath.Join(dir, "console")
 	if out, err := exec.Command("go", "build", "-C", "..", "-o", bin, ".").CombinedOutput(); err != nil {
 		return fmt.Errorf("go build: %w\n%s", err, out)
 	}
@@ -74,45 +123,15 @@ func (b screenBench) run() error {
 	open := func() (*terminal, error) {
 		return newTerminal(bin, []string{"--no-guard", "--config", config}, []string{"TERM=xterm-256color", "LANG=C.UTF-8", "HOME=" + dir, "XDG_STATE_HOME=" + dir, "PATH=" + os.Getenv("PATH")})
 	}
-	say := func(what, limit, format string, args ...any) {
-		fmt.Printf("%-44s %-16s %s\n", what, limit, fmt.Sprintf(format, args...))
+	about := b.about()
+	for _, f := range about {
+		fmt.Printf("%s: %s\n", f.Name, f.Value)
 	}
+	fmt.Println()
 
-	// The start, on servers that hold next to nothing.
-	starts := func(what, limit string) error {
-		var all []time.Duration
-		for range 5 {
-			t, err := open()
-			if err != nil {
-				return err
-			}
-			d, ok := t.until(10*time.Second, "one more loss", "any 3 losses")
-			t.close()
-			if !ok {
-				return fmt.Errorf("%s: no useful screen in ten seconds:\n%s", what, t.tail())
-			}
-			all = append(all, d)
-		}
-		say(what, limit, "median %s, worst %s", percentile(all, 50).Round(time.Millisecond), percentile(all, 100).Round(time.Millisecond))
-		return nil
-	}
-	if err := starts("start → first useful screen, five healthy", "≤ 300 ms"); err != nil {
+	if err := b.starts(open, servers); err != nil {
 		return err
 	}
-	for _, s := range servers[3:] {
-		if err := s.Kill(); err != nil {
-			return err
-		}
-	}
-	if err := starts("the same with two of them dead", "≤ 1 s"); err != nil {
-		return err
-	}
-	for _, s := range servers[3:] {
-		if err := s.Start(); err != nil {
-			return err
-		}
-	}
-
 	fill := monitorRun{monitorBench: monitorBench{locks: b.locks}}
 	for _, s := range servers {
 		fill.nodes = append(fill.nodes, s.Node())
@@ -125,84 +144,239 @@ func (b screenBench) run() error {
 		return err
 	}
 	defer t.close()
-	title := strconv.Itoa(b.locks)
-	if b.locks >= 1000 {
-		title = title[:len(title)-3] + "," + title[len(title)-3:]
-	}
-	if d, ok := t.until(2*time.Minute, title+" held"); ok {
-		say("start → all "+title+" locks", "", "%s", d.Round(10*time.Millisecond))
-	} else {
+	title := grouped(b.locks)
+	d, ok := t.until(2*time.Minute, title+" held")
+	if !ok {
 		return fmt.Errorf("not all locks are shown:\n%s", t.tail())
 	}
+	b.line("start → all "+title+" locks are listed", "ms", float64(d.Milliseconds()), 0, "")
 
-	rest := 20 * time.Second
-	if b.quick {
-		rest = 8 * time.Second
+	if err := b.rest(t, servers); err != nil {
+		return err
 	}
-	time.Sleep(3 * time.Second)
-	ticks, n := t.cpu(), t.bytes()
-	time.Sleep(rest)
-	say("CPU at rest", "≤ 3 % of a core", "%.1f %%", 100*(t.cpu()-ticks).Seconds()/rest.Seconds())
-	say("bytes to the terminal at rest", "≤ 2 kB/s", "%.0f B/s", float64(t.bytes()-n)/rest.Seconds())
-
 	ctx, cancel := context.WithCancel(context.Background())
 	var writers sync.WaitGroup
 	defer writers.Wait()
 	defer cancel()
-	writers.Go(func() { churn(ctx, servers, b.locks) })
-	keys := 300
-	if b.quick {
-		keys = 60
+	var changes atomic.Int64
+	begun := time.Now()
+	writers.Go(func() { churn(ctx, servers, b.locks, &changes) })
+	if err := b.keys(t); err != nil {
+		return err
 	}
-	// A cursor that moves is a row drawn in reverse.
-	var presses []time.Duration
-	for i := range keys {
-		time.Sleep(30*time.Millisecond + time.Duration(rand.IntN(70))*time.Millisecond)
-		d, ok := t.press([]byte{"jjkG"[i%4]}, 2*time.Second, "7m")
-		if !ok {
-			return fmt.Errorf("no frame after a key:\n%s", t.tail())
-		}
-		presses = append(presses, d)
-		if i%4 == 3 {
-			if _, ok := t.press([]byte("g"), 2*time.Second, "7m"); !ok {
-				return fmt.Errorf("no frame after a key:\n%s", t.tail())
-			}
-		}
+	if err := b.seen(t, servers); err != nil {
+		return err
 	}
-	say("key → bytes of the frame, 1,000 changes/s", "p99 ≤ 33 ms", "p50 %s, p99 %s, worst %s",
-		percentile(presses, 50).Round(100*time.Microsecond), percentile(presses, 99).Round(100*time.Microsecond), percentile(presses, 100).Round(100*time.Microsecond))
+	b.line("changes meanwhile", "/s", float64(changes.Load())/time.Since(begun).Seconds(), 0, "of 1000 that are wanted, each on five servers")
+	return b.write(about)
+}
 
-	// A lock that never ends stands above all others; the letters of each differ
-	// from those of the one before, so that its name is drawn as a whole.
-	var seen []time.Duration
-	for i := range keys / 3 {
-		name := "lock:" + strings.Repeat(string(rune('a'+i%20)), 12)
-		d, ok := t.after(func() error {
-			for _, s := range servers[:3] {
-				if _, err := s.Do(context.Background(), "SET", name, "probe"); err != nil {
-					return err
-				}
-			}
-			return nil
-		}, 5*time.Second, name[5:])
-		for _, s := range servers[:3] {
-			if _, err := s.Do(context.Background(), "DEL", name); err != nil {
+// starts measures how long the program takes to a first screen that is of use,
+// on servers that hold next to nothing.
+func (b *screenBench) starts(open func() (*terminal, error), servers []*lab.Server) error {
+	rounds := 15
+	if b.quick {
+		rounds = 5
+	}
+	measure := func(what string, limit time.Duration) error {
+		var all []time.Duration
+		for range rounds {
+			t, err := open()
+			if err != nil {
 				return err
 			}
+			d, ok := t.until(10*time.Second, usefulScreen...)
+			t.close()
+			if !ok {
+				return fmt.Errorf("%s: no useful screen in ten seconds:\n%s", what, t.tail())
+			}
+			all = append(all, d)
 		}
-		if !ok {
-			return fmt.Errorf("%s was never shown:\n%s", name, t.tail())
-		}
-		seen = append(seen, d)
-		time.Sleep(400 * time.Millisecond)
+		b.times(what, all, 100, limit)
+		return nil
 	}
-	say("change on a master → on the screen", "p99 ≤ 150 ms", "p50 %s, p99 %s, worst %s",
-		percentile(seen, 50).Round(time.Millisecond), percentile(seen, 99).Round(time.Millisecond), percentile(seen, 100).Round(time.Millisecond))
+	each := func(do func(*lab.Server) error) error {
+		return errors.Join(do(servers[3]), do(servers[4]))
+	}
+	if err := measure("start → first useful screen, five healthy masters", 300*time.Millisecond); err != nil {
+		return err
+	}
+	if err := each((*lab.Server).Kill); err != nil {
+		return err
+	}
+	if err := measure("the same, two of them dead: nobody listens", time.Second); err != nil {
+		return err
+	}
+	if err := each(func(s *lab.Server) error { return s.Start() }); err != nil {
+		return err
+	}
+	if err := each((*lab.Server).Pause); err != nil {
+		return err
+	}
+	err := measure("the same, two of them dead: nobody answers", time.Second)
+	return errors.Join(err, each((*lab.Server).Resume))
+}
+
+// rest measures the program while nothing happens but that seconds pass: all
+// rows in sight show whole seconds, in a column for each node.
+func (b *screenBench) rest(t *terminal, servers []*lab.Server) error {
+	length := 30 * time.Second
+	if b.quick {
+		length = 12 * time.Second
+	}
+	expire := func(ttl time.Duration) error {
+		const script = `for i = 1, ARGV[2] do redis.call('PEXPIRE', string.format('lock:%08d', i), ARGV[1]) end return 1`
+		var failed error
+		for _, s := range servers {
+			_, err := s.Do(context.Background(), "EVAL", script, 0, ttl.Milliseconds(), 2*secondsRows)
+			failed = errors.Join(failed, err)
+		}
+		return failed
+	}
+	if err := expire(98 * time.Second); err != nil {
+		return err
+	}
+	// The page of locks; what a row says of a lock that ends in a minute and a half.
+	if _, ok := t.press([]byte("2"), 5*time.Second, "9", "8"); !ok {
+		return fmt.Errorf("no page of locks:\n%s", t.tail())
+	}
+	time.Sleep(4 * time.Second)
+	ticks, n, begun := t.cpu(), t.bytes(), time.Now()
+	time.Sleep(length)
+	passed := time.Since(begun).Seconds()
+	b.line("CPU, "+grouped(b.locks)+" locks at rest", "% of a core", 100*(t.cpu()-ticks).Seconds()/passed, 3, "over %.0f s", passed)
+	b.line(fmt.Sprintf("bytes to the terminal, seconds tick on %d rows", secondsRows), "B/s", float64(t.bytes()-n)/passed, 2000, "")
+	if err := expire(2 * time.Hour); err != nil {
+		return err
+	}
+	time.Sleep(time.Second)
+	if _, ok := t.press([]byte("1"), 5*time.Second, "1 overview"); !ok {
+		return fmt.Errorf("no overview:\n%s", t.tail())
+	}
 	return nil
 }
 
+// keys measures the time from a key to the bytes that draw the cursor where it
+// moved: nothing else draws its pointer.
+func (b *screenBench) keys(t *terminal) error {
+	n := 400
+	if b.quick {
+		n = 150
+	}
+	var all []time.Duration
+	press := func(key string) error {
+		d, ok := t.press([]byte(key), 2*time.Second, "▸")
+		if !ok {
+			return fmt.Errorf("no frame after %s:\n%s", key, t.tail())
+		}
+		all = append(all, d)
+		return nil
+	}
+	for i := range n {
+		time.Sleep(30*time.Millisecond + time.Duration(rand.IntN(70))*time.Millisecond)
+		if err := press([...]string{"j", "j", "k", "G", "g"}[i%5]); err != nil {
+			return err
+		}
+	}
+	b.times("key → bytes of the new frame, "+grouped(b.locks)+" locks, 1,000 changes/s", all, 99, 33*time.Millisecond)
+	return nil
+}
+
+// seen measures the time from a write on the masters to the name on the screen:
+// a lock that never ends stands above all others. It counts from before the first
+// write, and a quorum of them has to be seen. A name has no letter twice in a
+// row, and none where the one before had it, so that it is drawn as a whole.
+func (b *screenBench) seen(t *terminal, servers []*lab.Server) error {
+	n := 120
+	if b.quick {
+		n = 40
+	}
+	var all []time.Duration
+	for i := range n {
+		var name strings.Builder
+		for j := range 12 {
+			name.WriteByte(byte('a' + (5*i+3*j)%26))
+		}
+		on := func(args ...any) error {
+			errs := make([]error, 3)
+			var wg sync.WaitGroup
+			for k, s := range servers[:3] {
+				wg.Go(func() { _, errs[k] = s.Do(context.Background(), args...) })
+			}
+			wg.Wait()
+			return errors.Join(errs...)
+		}
+		d, ok := t.after(func() error { return on("SET", "lock:"+name.String(), "probe") }, 5*time.Second, name.String())
+		if err := on("DEL", "lock:"+name.String()); err != nil {
+			return err
+		}
+		if !ok {
+			return fmt.Errorf("%s was never shown:\n%s", name.String(), t.tail())
+		}
+		all = append(all, d)
+		time.Sleep(300*time.Millisecond + time.Duration(rand.IntN(200))*time.Millisecond)
+	}
+	b.times("change on a master → on the screen, the same", all, 99, 150*time.Millisecond)
+	return nil
+}
+
+func (b *screenBench) about() []fact {
+	version, _ := exec.Command(b.server, "--version").Output()
+	load, _ := os.ReadFile("/proc/loadavg")
+	return []fact{
+		{"date", time.Now().UTC().Format(time.DateOnly)},
+		{"machine", fmt.Sprintf("%s/%s, %d CPUs, load at the start %s", runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), strings.TrimSpace(string(load)))},
+		{"Go", runtime.Version()},
+		{"server", strings.TrimSpace(string(version))},
+		{"locks", grouped(b.locks) + " on each of five servers"},
+		{"terminal", fmt.Sprintf("%d×%d", columns, rows)},
+	}
+}
+
+// write puts the result into the files that were asked for.
+func (b *screenBench) write(about []fact) error {
+	var failed error
+	if b.json != "" {
+		head := map[string]string{}
+		for _, f := range about {
+			head[f.Name] = f.Value
+		}
+		out, err := json.MarshalIndent(map[string]any{"about": head, "figures": b.lines}, "", " ")
+		if err == nil {
+			err = os.WriteFile(b.json, append(out, '\n'), 0o644)
+		}
+		failed = errors.Join(failed, err)
+	}
+	if b.markdown != "" {
+		var md strings.Builder
+		md.WriteString("# The screen\n\nThe real program on a terminal of its own, on five real redis-servers on loopback. A start is counted from the\nfork to the bytes of the first screen that names the verdict.\n\n")
+		for _, f := range about {
+			fmt.Fprintf(&md, "- %s: `%s`\n", f.Name, f.Value)
+		}
+		md.WriteString("\n| | to reach | measured | | |\n| --- | ---: | ---: | --- | --- |\n")
+		for _, l := range b.lines {
+			want := ""
+			if l.Limit > 0 {
+				want = "≤ " + number(l.Limit) + " " + l.Unit
+			}
+			fmt.Fprintf(&md, "| %s | %s | %s %s | %s | %s |\n", l.What, want, number(l.Value), l.Unit, l.reached(), l.More)
+		}
+		failed = errors.Join(failed, os.WriteFile(b.markdown, []byte(md.String()), 0o644))
+	}
+	return failed
+}
+
+// grouped writes n with a comma every three digits.
+func grouped(n int) string {
+	s := strconv.Itoa(n)
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
+
 // churn changes a thousand locks a second: each gets a new token on all servers.
-func churn(ctx context.Context, servers []*lab.Server, locks int) {
+func churn(ctx context.Context, servers []*lab.Server, locks int, changes *atomic.Int64) {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for n := 0; ; n++ {
@@ -222,6 +396,7 @@ func churn(ctx context.Context, servers []*lab.Server, locks int) {
 			wg.Go(func() { _, _ = s.Do(ctx, args...) })
 		}
 		wg.Wait()
+		changes.Add(20)
 	}
 }
 
@@ -325,18 +500,18 @@ func (t *terminal) until(most time.Duration, texts ...string) (time.Duration, bo
 	return time.Since(t.begun), ok
 }
 
-func (t *terminal) after(do func() error, most time.Duration, text string) (time.Duration, bool) {
+func (t *terminal) after(do func() error, most time.Duration, texts ...string) (time.Duration, bool) {
 	t.mark()
 	begun := time.Now()
 	if err := do(); err != nil {
 		return 0, false
 	}
-	ok := t.wait(most, []string{text})
+	ok := t.wait(most, texts)
 	return time.Since(begun), ok
 }
 
-func (t *terminal) press(key []byte, most time.Duration, text string) (time.Duration, bool) {
-	return t.after(func() error { _, err := t.master.Write(key); return err }, most, text)
+func (t *terminal) press(key []byte, most time.Duration, texts ...string) (time.Duration, bool) {
+	return t.after(func() error { _, err := t.master.Write(key); return err }, most, texts...)
 }
 
 func (t *terminal) bytes() int {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -227,4 +228,40 @@ func TestNoFencingTokenAfterASleep(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestFencingTokenIsWrittenWidely: one more than a quorum has the number when the
+// grant is confirmed, so that the next one meets it although a node has lost it.
+func TestFencingTokenIsWrittenWidely(t *testing.T) {
+	inMemory(t, 3, func(t *testing.T, nodes []*memNode, c *Client) {
+		nodes[2].away(10)
+		l, err := c.AcquireFenced(t.Context(), "a", 10*time.Second)
+		if err != nil {
+			t.Fatal(err)
+		}
+		nodes[2].set(func(n *memNode) {
+			if n.numbers["a"] != l.FencingToken() {
+				t.Errorf("n3 has %d, not %d", n.numbers["a"], l.FencingToken())
+			}
+		})
+	})
+}
+
+// TestFencingTokenThatNodesRefuse: a node that gave its vote and refuses the
+// number is told as what it is.
+func TestFencingTokenThatNodesRefuse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newMemClient(t, newMemNodes(3), Options{Retries: -1}, func(n *memNode) func([]*call) []*call {
+			return func(batch []*call) []*call { // under n.mu
+				n.fenced = batch[0].op == opFence
+				return batch
+			}
+		})
+		defer c.Close()
+		synctest.Wait()
+		_, err := c.AcquireFenced(t.Context(), "a", time.Minute)
+		if !errors.Is(err, ErrNoQuorum) || strings.Count(err.Error(), " fenced") < 2 {
+			t.Error(err)
+		}
+	})
 }

@@ -58,13 +58,11 @@ func (t target) same(l *monitor.Lock) bool {
 
 // lockAct is an act that ends the grant of a lock.
 type lockAct struct {
-	verb, did string
-	effect    string                   // of one lock or each of several
-	risk      func(name string) string // nil: none
-	words     map[redlock.Status]string
-	reasoned  bool                         // it needs a reason, and one lock's name typed
+	verb, did string                       // "revoke", "revoked"
+	effect    string                       // of one lock or each of several
+	risk      func(name string) string     // nil: none
+	reasoned  bool                         // it needs a reason, which the log keeps
 	why       func(l *monitor.Lock) string // why not; safe to show
-	facts     func(t target) []string      // of one lock
 	act       func(t target, reason string) func(context.Context) outcome
 }
 

@@ -198,7 +198,7 @@ func (m *model) hour(minutes []monitor.Minute, w int) (out []string) {
 			if ok {
 				line, cells = line+string(cells[0]), cells[1:]
 			} else {
-				line += st.none
+				line += " "
 			}
 		}
 		line = cutLeft(line, min(w, len(known)))

@@ -1,0 +1,80 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"redlockctl/internal/audit"
+	"redlockctl/restartguard"
+)
+
+// A guard never waits for the audit log, whatever becomes of that: not for one
+// that hangs, and not for one that fails. What it did is written when that can be
+// done, in order, with the loss as its reason.
+func TestRecorder(t *testing.T) {
+	closed := restartguard.Event{Node: "n1", Kind: "closed", Text: "closed"}
+	t.Run("a log that fails", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			var written []audit.Record
+			var told []string
+			full := true
+			r := newRecorder(func(rec audit.Record) error {
+				if full {
+					return errors.New("no space left")
+				}
+				written = append(written, rec)
+				return nil
+			}, func(err error) { told = append(told, fmt.Sprint(err)) })
+			r.saw("shop", restartguard.Event{Node: "n1", Kind: "restart", Text: "restarted"})
+			r.saw("shop", closed)
+			r.saw("shop", restartguard.Event{Node: "n2", Kind: "reachable", Text: "answers again"})
+			r.saw("shop", restartguard.Event{Node: "n1", Kind: "opened", Text: "rejoined"})
+			time.Sleep(10 * recordAgain)
+			synctest.Wait()
+			full = false
+			time.Sleep(2 * recordAgain)
+			synctest.Wait()
+			r.saw("shop", restartguard.Event{Node: "n1", Kind: "held", Text: "held"})
+			r.close()
+			var lines []string
+			for _, w := range written {
+				if !strings.HasPrefix(w.Actor, "guard@") || w.Cluster != "shop" || w.Phase != audit.Done || w.ID == "" {
+					t.Errorf("%+v", w)
+				}
+				lines = append(lines, w.Act+" "+w.Target+": "+w.Reason+": "+w.Detail)
+			}
+			want := "node closed n1: restarted: closed; node opened n1: restarted: rejoined; node held n1: : held"
+			if got := strings.Join(lines, "; "); got != want {
+				t.Errorf("written: %s", got)
+			}
+			if got := strings.Join(told, "; "); got != "no space left; <nil>" {
+				t.Errorf("told: %s", got)
+			}
+		})
+	})
+	t.Run("a log that hangs", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			hang, told := make(chan struct{}), ""
+			r := newRecorder(func(audit.Record) error { <-hang; return nil }, func(err error) { told = fmt.Sprint(err) })
+			began := time.Now()
+			for range 2 * mostUnwritten {
+				r.saw("shop", closed)
+			}
+			if took := time.Since(began); took != 0 {
+				t.Errorf("the guard waited for %s", took)
+			}
+			r.close()
+			if took := time.Since(began); took > recordEnd {
+				t.Errorf("the end took %s", took)
+			}
+			if want := fmt.Sprint(2 * mostUnwritten); !strings.Contains(told, want) {
+				t.Errorf("told: %s", told)
+			}
+			close(hang)
+		})
+	})
+}
