@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// Lock is one grant. Its methods may be called by many goroutines.
+// Lock is one grant. Its methods may be called by many goroutines. The zero Lock
+// is of no client, and is never valid.
 type Lock struct {
 	client          *Client
 	resource, token string
@@ -49,7 +50,12 @@ func (l *Lock) Until() time.Time {
 }
 
 // end is Until; l.mu is held.
-func (l *Lock) end() time.Time { return l.until.Add(-sleptSince(l.slept, l.client.suspended)) }
+func (l *Lock) end() time.Time {
+	if l.client == nil {
+		return l.until
+	}
+	return l.until.Add(-sleptSince(l.slept, l.client.suspended))
+}
 
 // Valid tells if the lock may be relied upon at now: it was not released, no
 // extension has found it lost, and its validity runs.

@@ -93,7 +93,7 @@ func (a *fakeActions) sent() []string {
 }
 
 func (a *fakeActions) Acquire(ctx context.Context, resource string, ttl time.Duration) (*redlock.Lock, error) {
-	return nil, a.call(ctx, "acquire %q %s", resource, ttl) // a Lock is made by its client only
+	return &redlock.Lock{}, a.call(ctx, "acquire %q %s", resource, ttl)
 }
 
 func (a *fakeActions) Release(ctx context.Context, resource, token string) ([]redlock.NodeResult, error) {
@@ -107,7 +107,7 @@ func (a *fakeActions) ForceReleaseKey(ctx context.Context, resource, token, reas
 }
 
 func (a *fakeActions) Extend(ctx context.Context, resource, token string, ttl time.Duration) (*redlock.Lock, error) {
-	return nil, a.call(ctx, "extend %q %q %s", resource, token, ttl)
+	return &redlock.Lock{}, a.call(ctx, "extend %q %q %s", resource, token, ttl)
 }
 
 func (a *fakeActions) RevokeKey(ctx context.Context, resource, token, reason string) ([]redlock.NodeResult, error) {
