@@ -73,10 +73,60 @@ func (m *machine) readClock(r Reading) (stepped, within time.Duration) {
 	}
 	m.measureFrom(r)
 	if m.ClockStep < 0 {
-		m.tell("clock", "its wall clock went ahead by %s in %s; by the configuration that is no loss", round(off), round(passed))
+		switch m.again(off) {
+		case 1:
+			m.tell("clock", "its wall clock went ahead by %s in %s; by the configuration that is no loss", round(off), round(passed))
+		case 2:
+			m.tell("clock", "its wall clock goes on getting ahead, by %s in %s; by the configuration that is no loss", round(off), round(passed))
+		}
 		return 0, 0
 	}
 	return off, passed
+}
+
+// largeStep is a step that is told whatever came before it.
+const largeStep = time.Second
+
+// again counts the steps in one direction that follow each other within D, and
+// tells which one this is: 1 for the first, 2 for the second and for a large one, 3
+// for what need not be told again. A clock that runs too fast or too slow makes one
+// every few seconds, for as long as it does.
+func (m *machine) again(step time.Duration) int {
+	forward := step > 0
+	if forward != m.StepsForward || m.now.Sub(m.Stepped) > m.Policy.Delay {
+		m.Steps = 0
+	}
+	m.Stepped, m.StepsForward = m.now, forward
+	m.Steps++
+	if m.Steps > 2 && step.Abs() >= largeStep {
+		return 2
+	}
+	return min(m.Steps, 3)
+}
+
+// ahead tells of a step forward, which is a loss.
+func (m *machine) ahead(step, within time.Duration) {
+	m.Cause = "its clock stepped forward"
+	switch m.again(step) {
+	case 1:
+		m.tell("clock", "its wall clock stepped forward by %s in %s: its locks end too early", round(step), round(within))
+		return
+	case 2:
+		m.tell("clock", "its wall clock goes on getting ahead, by %s in %s: its locks end too early, and D begins anew until that is over", round(step), round(within))
+	default:
+		m.announced = m.Deadline // nor is the new deadline told each time
+	}
+	m.Cause = "its clock runs ahead"
+}
+
+// behind tells of a step back, which is none.
+func (m *machine) behind(step, within time.Duration) {
+	switch m.again(step) {
+	case 1:
+		m.tell("clock back", "its wall clock stepped back by %s in %s: its locks live longer", round(-step), round(within))
+	case 2:
+		m.tell("clock back", "its wall clock goes on falling behind, by %s in %s: its locks live longer", round(-step), round(within))
+	}
 }
 
 // measureFrom makes a reading the one that later ones are compared with.

@@ -2,6 +2,7 @@ package restartguard_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -36,10 +37,11 @@ func TestClockOfARealServer(t *testing.T) {
 			if !wait(func() bool { return looks() > before }) {
 				t.Fatal("the guard does not look")
 			}
-			before = looks()
+			do(t, s, "CONFIG", "SET", "slowlog-log-slower-than", "0", "slowlog-max-len", "100000")
 			if err := s.SetClock(c.offset, c.rate); err != nil {
 				t.Fatal(err)
 			}
+			do(t, s, "ECHO", "from here on")
 			switch {
 			case c.closed:
 				g.becomes("closed and proven", func(st restartguard.NodeStatus) bool {
@@ -47,6 +49,10 @@ func TestClockOfARealServer(t *testing.T) {
 				})
 				if writes(t, s) {
 					t.Fatal("accepts writes")
+				}
+				// The server's own record of what it was asked, and in which order.
+				if n := readingsToClose(t, s); c.rate == 1 && n > 2 {
+					t.Errorf("closed after %d readings of its clock", n)
 				}
 			case c.told != "":
 				if !wait(func() bool { return g.told(c.told) != "" }) {
@@ -69,6 +75,30 @@ func TestClockOfARealServer(t *testing.T) {
 			}
 		})
 	}
+}
+
+// readingsToClose is how often the clock of a server was read between the mark that
+// its slow log has, and the closing.
+func readingsToClose(t *testing.T, s *lab.Server) int {
+	t.Helper()
+	entries, _ := do(t, s, "SLOWLOG", "GET", "-1").([]any)
+	n, marked := 0, false
+	for _, e := range slices.Backward(entries) { // the latest is the first
+		entry, _ := e.([]any)
+		if len(entry) < 4 {
+			t.Fatalf("an entry of the slow log: %v", e)
+		}
+		switch command := fmt.Sprint(entry[3]); {
+		case strings.HasPrefix(command, "[ECHO") || strings.HasPrefix(command, "[echo"):
+			marked = true
+		case marked && strings.EqualFold(command, "[time]"):
+			n++
+		case marked && strings.Contains(command, fmt.Sprint(restartguard.FenceClosed)):
+			return n
+		}
+	}
+	t.Fatalf("no mark (%t) or no closing in %d entries", marked, len(entries))
+	return 0
 }
 
 // commandCalls is how often a server has carried out a command.

@@ -105,6 +105,59 @@ func TestClock(t *testing.T) {
 		}
 		t.Fatal("never noticed")
 	})
+	t.Run("one that goes on running fast is told twice, and waited for to its end", func(t *testing.T) {
+		s := newScript(t)
+		see := func(at, ahead time.Duration, p Params) {
+			s.now = epoch.Add(at)
+			s.step(Observation{About: Seen, RunID: "a", Role: "master", Params: p,
+				Clock: Reading{Sent: time.Hour + at, Got: time.Hour + at, Wall: 1000*time.Hour + at + ahead}})
+		}
+		see(0, 0, openParams)
+		p, at, last := openParams, time.Duration(0), time.Duration(0)
+		for at = tick; at < 3*testDelay; at += tick {
+			before := s.state.Deadline
+			if see(at, at/100, p); s.state.Phase == PhaseExposed {
+				p = shut
+				s.step(Observation{About: Closing, RunID: "a", Params: shut})
+				s.canary(CanaryFenced, shut)
+			}
+			if !s.state.Deadline.Equal(before) {
+				last = at
+			}
+		}
+		if s.state.Phase != PhaseClosed || last < 2*testDelay {
+			t.Fatalf("%s, D last began at %s", s.state.Phase, last)
+		}
+		s.told("clock", "stepped forward").told("clock", "goes on getting ahead")
+		if n := s.count("clock"); n != 2 {
+			t.Errorf("told %d times: %+v", n, s.events)
+		}
+		if n := s.count("waiting"); n > 2 {
+			t.Errorf("the deadline is told %d times", n)
+		}
+		// A large step is told all the same, and after D so is a small one.
+		see(at, at/100+time.Minute, p)
+		see(at+tick, at/100+time.Minute, p)
+		if n := s.count("clock"); n != 3 {
+			t.Errorf("told %d times: %+v", n, s.events)
+		}
+	})
+	t.Run("one that is set back again and again is told twice", func(t *testing.T) {
+		s := newScript(t)
+		at := tick
+		for i := range 20 {
+			s.wall(at, -time.Duration(i)*20*time.Millisecond, rtt)
+			at += tick
+		}
+		if n := s.count("clock back"); n != 2 {
+			t.Errorf("told %d times: %+v", n, s.events)
+		}
+		s.told("clock back", "stepped back").told("clock back", "goes on falling behind").phase(PhaseActive).does()
+		s.wall(at+2*testDelay, -time.Second, rtt)
+		if n := s.count("clock back"); n != 3 {
+			t.Errorf("told %d times: %+v", n, s.events)
+		}
+	})
 	t.Run("a step below the threshold is none", func(t *testing.T) {
 		s := newScript(t)
 		s.policy.ClockStep = 100 * time.Millisecond

@@ -9,7 +9,7 @@ const CounterKey = "redlockctl:guard:counter"
 
 // readCounter takes note of the counter, and tells if it is not what it must
 // be: it only ever grows, whoever counts.
-func (m *machine) readCounter(o Observation) (restored bool) {
+func (m *machine) readCounter(o *Observation) (restored bool) {
 	if !o.Counted {
 		return false
 	}
@@ -39,14 +39,14 @@ func (m *machine) restored(before, now int64) {
 
 // counting: the counter was raised. One that is not above what it was before
 // had gone back in between.
-func (m *machine) counting(o Observation) {
+func (m *machine) counting(o *Observation) {
 	if !o.Counted {
 		return
 	}
 	before := m.Counter
 	m.Counter = o.Counter
 	expired := o.Counter == 1 && m.now.After(m.CounterUntil.Add(-time.Minute))
-	m.CounterUntil = o.Asked.Add(CounterTTL)
+	m.CounterUntil = m.asked.Add(CounterTTL)
 	if o.Counter <= before && !expired {
 		m.restored(before, o.Counter)
 	}

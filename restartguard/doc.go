@@ -99,16 +99,17 @@
 //
 // # Early rejoin
 //
-// D is the longest that anybody may believe in a vote that a node has lost. If [Early]
-// allows it, the node rejoins sooner, by [Evidence] that nobody's belief needs that
-// vote. The argument, for a node X whose loss was first seen at T:
+// D is the longest that anybody may believe in a vote that a node has lost. If
+// [Early] allows it, the node rejoins sooner, by [Evidence] that nobody's belief
+// needs that vote. The argument, for a node X whose loss was first seen at T:
 //
-// A grant, or an extension, that counts a vote of X from before the loss began before
-// T. So it is granted before T + A, where A is the bound of an attempt, stretched by
-// clock errors ([EarlyAfter]); nothing that is granted later counts such a vote. Who
-// was granted it before relies on a quorum Q of votes, of which X's is one. The other
-// Q − 1 copies are on other nodes, and stay there for as long as it believes: nobody
-// but the holder deletes or shortens them, and anything else is a loss of those
+// A grant, or an extension, that counts a vote of X from before the loss began
+// before T. So it is granted before T + A, where A is the bound of an attempt,
+// stretched by clock errors ([EarlyAfter]); nothing that is granted later counts
+// such a vote. Who was granted it before relies on a quorum Q of votes, of which X's
+// is one. The other Q − 1 copies are on other nodes, and stay there for as long as
+// it believes: nobody but the holder deletes or shortens them, a revoke leaves
+// something in their place that ends with them, and anything else is a loss of those
 // nodes. So a scan of each other node that begins after T + A meets them all: SCAN
 // brings what is there throughout. They need not be read at the same moment, since
 // each of them is there from T + A to the end of the belief.
@@ -117,31 +118,54 @@
 // than the copy with the (Q − 1)th latest end of all that are found under that key,
 // whatever their token. If Q copies of one token last for so long, no second client
 // gets a quorum before the belief is over, whether X votes or not: the lock is
-// covered. It is not enough to count copies: after an extension that a quorum
+// covered. That token is the holder's, if there is a holder, since all but Q − 1 of
+// the other nodes are too few for Q copies of another; so nobody takes its copies
+// away before. It is not enough to count copies: after an extension that a quorum
 // without one node has confirmed, the copy on that one is still there, and ends
-// sooner. Ends are compared with what clocks may be wrong by: a holder, who takes off
-// 1 % and 2 ms, stops before 0.994 of what is left of a copy that it counts, and the
+// sooner. Nor is it enough if two clients may write the same value: the copy of a
+// failed attempt, which goes away with its release, would pass for the holder's. So
+// the value must be of a form that a library draws for each attempt anew.
+//
+// Ends are compared with what clocks may be wrong by: a holder, who takes off 1 % at
+// least, stops before 0.994 of what is left of a copy that it counts, and the
 // slowest copy lives for 0.996 of what is left; readings that are far apart in time
 // cost more. A key that is not covered is read again until it is, or is gone: it may
 // be an attempt under way, or a lock that ends. What has fewer than Q − 1 copies
-// cannot be believed in, and is waited for all the same. If every key is covered, or
-// none is found, X may vote. N = 1 has nobody to ask, and with N = 2 any lock means
-// waiting.
+// cannot be believed in, and is waited for all the same; so is one without a TTL
+// that has no quorum of such copies. If every key is covered, or none is found, X
+// may vote. N = 1 has nobody to ask, and with N = 2 any lock means waiting.
 //
-// All that rests on the other nodes having forgotten nothing. So each of them must be
-// open, seen by this guard, a master, a server of its own, its clock read to 50 ms,
-// and without a loss or first contact within the last D, unless this guard itself
-// has opened it by evidence: then, too, each lock that anybody believes in has Q
-// copies that last. And what a node told counts only after a look, on the same
-// connection and begun later, has found no loss. A node that loses something after
-// that is closed by its own right, with a quorum less one of copies left beside it:
-// what Redlock with a guard has at any time.
+// What is sent but has not arrived changes nothing. A SET that lands on another node
+// behind the scan belongs to an attempt that began after T, or is over by T + A
+// without it; on X it is a vote of the new life, if X is open by then. An extension
+// that makes a copy anew where it misses one votes like any other: X remembers that.
+// And evidence does not age: while X is closed nobody gets its vote, so what was
+// covered stays so, however late X is opened, also by a guard that was suspended.
+//
+// All that rests on the other nodes having forgotten nothing. So each of them must
+// be open, seen by this guard, a master, a server of its own, its clock read to 50
+// ms, and without a loss or first contact within the last D, unless this guard
+// itself has opened it by evidence: then, too, each lock that anybody believes in
+// has Q copies that last, so that one node later Q − 1 of them are left, which is
+// all that the argument for that node asks for. Of two nodes that are closed at once
+// neither is helped. A guard takes nobody's word for it: what another guard, or an
+// earlier run of its own, has opened early it trusts D after the loss. And what a
+// node told counts only after a look, on the same connection and begun later, has
+// found no loss. A node that loses something after that is closed by its own right,
+// with a quorum less one of copies left beside it: what Redlock with a guard has at
+// any time.
+//
+// Fencing tokens (package redlock) go on growing over a loss as long as the clocks
+// of the masters differ by less than the time for which a node that lost its numbers
+// stays away. That is A instead of D, so no two clocks may differ by more than half
+// of A.
 //
 // Any doubt means waiting, for D at most: a node that does not answer or is not
-// watched, a key that is no string or whose value is too long for a token, a scan
-// that fails. The patterns must cover all locks, and A all clients. A client that
-// counts an answer which comes later than A, because it has no timeout of its own or
-// was suspended, breaks the argument. The state says why a node waits.
+// watched, a key that is no string or whose value is of no form that is known, a
+// scan that fails. The patterns must cover all locks, and A all clients. A client
+// that counts an answer which comes later than A, because it has no timeout of its
+// own or was suspended, breaks the argument, and so does one that takes off less
+// than 1 %. The state says why a node waits.
 //
 // # One connection, one life
 //

@@ -11,15 +11,20 @@ import (
 )
 
 const (
-	// A holder whose clock is wrong by no more than clockError, and who takes off
-	// the least drift allowance (1 % of the TTL and 2 ms), stops believing before
-	// believed × what is left of a copy that it counts. A node whose clock is wrong
-	// by as little keeps a copy for lives × what is left at least.
+	// A holder whose clock is wrong by no more than clockError, and who takes off 1 %
+	// of the TTL at least, stops believing before believed × what is left of a copy
+	// that it counts: 0.99/0.996. The 2 ms that many clients take off beside it are
+	// not counted on, since not all do. A node whose clock is wrong by as little
+	// keeps a copy for lives × what is left at least: 1/1.004. Two moments that are
+	// apart by our clock may be further apart by the part farther: 1/0.996 − 1.
 	clockError = 0.004
 	believed   = 0.994
 	lives      = 0.996
-	leastDrift = redlock.DefaultDriftMargin
+	farther    = 0.00402
 	grain      = time.Millisecond // to which a server tells what is left
+
+	// certain begins what is told of a doubt that may last.
+	certain = "waits D: "
 
 	// sharp is how closely a node's clock must be read for its word to count: a
 	// step that went by unseen is not much larger.
@@ -48,7 +53,7 @@ type Copy struct {
 	Sent, Got  time.Time     // the moments around the reading, on our clock
 	Left       time.Duration // until it expires, by the node's clock; negative: never
 	// Odd is why it cannot be judged as the copy of a lock: another type, a value
-	// that is too long for a token. "" if it can.
+	// that is no token as any library draws it. "" if it can.
 	Odd string
 }
 
@@ -61,7 +66,7 @@ func (c Copy) left() time.Duration {
 
 // believed is when the last belief that counts this copy is over, at the latest.
 func (c Copy) believed() time.Time {
-	return c.Got.Add(time.Duration(believed*float64(c.left()+grain)) - leastDrift)
+	return c.Got.Add(time.Duration(believed * float64(c.left()+grain)))
 }
 
 // lives is until when the copy is there, at least.
@@ -94,7 +99,7 @@ func covered(copies []Copy, quorum int) bool {
 	// Such a grant has a quorum less one of live copies here, so its belief ends no
 	// later than the earliest of so many.
 	slices.SortFunc(ends, func(a, b time.Time) int { return b.Compare(a) })
-	over := ends[quorum-2].Add(time.Duration(clockError * float64(last.Sub(first))))
+	over := ends[quorum-2].Add(time.Duration(farther * float64(last.Sub(first))))
 	for _, c := range copies {
 		same := 0
 		for _, d := range copies {
@@ -126,15 +131,17 @@ func (m *machine) early(e *Evidence) bool {
 	}
 	if m.Astray.Lift {
 		// Two lifts of ours must not be under way at once.
-		m.Doubt = "waits D: an order to open it may still be on its way"
+		m.Doubt = certain + "an order to open it may still be on its way"
+		m.doubts()
 		return false
 	}
 	lost := m.Deadline.Add(-m.State.Delay)
 	switch {
 	case e.Doubt != "":
 		m.Doubt = e.Doubt
+		m.doubts()
 	case e.RunID != m.RunID || e.Began.Before(lost.Add(m.EarlyAfter)):
-		m.Doubt = "waits D: what the others hold was read too soon after the loss"
+		m.Doubt = certain + "what the others hold was read too soon after the loss"
 	default:
 		m.Early = "opened early: no lock was found elsewhere"
 		if e.Locks > 0 {
@@ -145,6 +152,19 @@ func (m *machine) early(e *Evidence) bool {
 	return false
 }
 
+// mostDoubts is how many doubts are told of while a node waits: they may come and go
+// with each lock.
+const mostDoubts = 3
+
+// doubts tells of a doubt, once.
+func (m *machine) doubts() {
+	if strings.HasPrefix(m.Doubt, certain) && m.Doubt != m.doubted && m.told < mostDoubts {
+		m.doubted = m.Doubt
+		m.told++
+		m.tell("waiting", "%s", m.Doubt)
+	}
+}
+
 // trust takes note of a moment from which the node's word counts for others: by
 // then nobody believes in anything that it may have forgotten.
 func (m *machine) trust(old, now Reading) {
@@ -153,7 +173,7 @@ func (m *machine) trust(old, now Reading) {
 	}
 	m.Blur = forever
 	if now.Wall != 0 {
-		m.Blur = old.bound() + now.bound()
+		m.Blur, m.Offset = old.bound()+now.bound(), now.Wall-now.middle()
 	}
 }
 
@@ -212,6 +232,9 @@ type Inquest struct {
 	N, Quorum int
 	// After is how long after its loss the node can be helped, see [EarlyAfter].
 	After time.Duration
+	// Apart is the most by which the wall clocks of two nodes may differ: less than
+	// After, or fencing tokens could go back with a node that has lost its numbers.
+	Apart time.Duration
 
 	node, runID string // whom it is about; "": nobody
 	lost        time.Time
@@ -234,7 +257,7 @@ func (q *Inquest) Evidence(node string, s State, others []Other, now time.Time) 
 	e := &Evidence{RunID: s.RunID}
 	lost := s.Deadline.Add(-s.Delay)
 	if e.Doubt = q.doubtful(s, others, now); e.Doubt != "" {
-		e.Doubt = "waits D: " + e.Doubt
+		e.Doubt = certain + e.Doubt
 		q.Drop(node)
 		return e
 	}
@@ -252,7 +275,7 @@ func (q *Inquest) Evidence(node string, s State, others []Other, now time.Time) 
 	case now.Before(q.lost.Add(q.After)):
 		e.Doubt = "may rejoin early when no attempt from before its loss is under way any more"
 	case q.doubt != "":
-		e.Doubt = "waits D: " + q.doubt
+		e.Doubt = certain + q.doubt
 	default:
 		e.Doubt = "may rejoin early: asking the others for their locks"
 	}
@@ -262,7 +285,7 @@ func (q *Inquest) Evidence(node string, s State, others []Other, now time.Time) 
 // Drop ends what is under way for a node, if anything is.
 func (q *Inquest) Drop(node string) {
 	if q.node == node {
-		*q = Inquest{N: q.N, Quorum: q.Quorum, After: q.After, round: q.round + 1}
+		*q = Inquest{N: q.N, Quorum: q.Quorum, After: q.After, Apart: q.Apart, round: q.round + 1}
 	}
 }
 
@@ -273,16 +296,23 @@ func (q *Inquest) doubtful(s State, others []Other, now time.Time) string {
 		return "there is no other node"
 	case len(others) != q.N-1:
 		return fmt.Sprintf("this guard watches only %d of the %d other nodes", len(others), q.N-1)
+	case s.Blur > sharp:
+		return "its own clock cannot be read closely"
 	}
 	lives := map[string]bool{s.RunID: true}
 	var bad []string
+	behind, ahead := s.Offset, s.Offset
 	for _, o := range others {
+		behind, ahead = min(behind, o.State.Offset), max(ahead, o.State.Offset)
 		if why := o.State.unsound(now); why != "" {
 			bad = append(bad, fmt.Sprintf("%s %s", o.Name, why))
 		} else if lives[o.State.RunID] {
 			bad = append(bad, o.Name+" is the same server as another")
 		}
 		lives[o.State.RunID] = true
+	}
+	if apart := ahead - behind; len(bad) == 0 && apart > q.Apart {
+		return fmt.Sprintf("the clocks of the nodes differ by %s", round(apart))
 	}
 	return strings.Join(bad, ", ")
 }

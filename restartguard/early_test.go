@@ -66,7 +66,7 @@ func TestCoveredOutlastsEveryBelief(t *testing.T) {
 		ttl := time.Duration(rapid.IntRange(20, 60_000).Draw(t, "ttl")) * time.Millisecond
 		client, guard := ppm("client"), ppm("guard")
 		// True time; the request is sent at 0.
-		belief := time.Duration(float64(ttl-ttl/100-2*time.Millisecond) / client)
+		belief := time.Duration(float64(ttl-ttl/100) / client)
 		if belief <= 0 {
 			return
 		}
@@ -124,7 +124,7 @@ type bench struct {
 const testBound = 2 * time.Second
 
 func newBench(t *testing.T, n int) *bench {
-	b := &bench{t: t, now: epoch, Inquest: &Inquest{N: n, Quorum: n/2 + 1, After: testBound}}
+	b := &bench{t: t, now: epoch, Inquest: &Inquest{N: n, Quorum: n/2 + 1, After: testBound, Apart: testBound / 2}}
 	b.state = State{Phase: PhaseClosed, RunID: "run1", Deadline: epoch.Add(testDelay), Delay: testDelay}
 	for i := 2; i <= n; i++ {
 		s := State{Phase: PhaseActive, RunID: fmt.Sprintf("run%d", i), Role: "master", Trusted: epoch.Add(-time.Hour)}
@@ -262,6 +262,21 @@ func TestDoubtsThatMeanWaiting(t *testing.T) {
 			b.doubts("asking") // all over again
 		})
 	}
+	t.Run("clocks that differ by more than what the bound leaves for them", func(t *testing.T) {
+		b := newBench(t, 5)
+		b.now = epoch.Add(testBound)
+		b.others[0].State.Offset, b.others[3].State.Offset = testBound/4, -testBound/4
+		b.doubts("asking")
+		b.others[3].State.Offset--
+		b.doubts("the clocks of the nodes differ by 1s")
+		b.state.Offset = -testBound
+		b.doubts("differ")
+	})
+	t.Run("its own clock is far", func(t *testing.T) {
+		b := newBench(t, 5)
+		b.state.Blur = time.Second
+		b.doubts("its own clock")
+	})
 	t.Run("a node that is not watched", func(t *testing.T) {
 		b := newBench(t, 5)
 		b.others = b.others[:3]
@@ -384,6 +399,23 @@ func TestNoEarlyLift(t *testing.T) {
 			}
 		}
 	})
+}
+
+func TestDoubtsAreToldOnce(t *testing.T) {
+	s := shutAfterLoss(t)
+	s.after(testBound)
+	before := s.count("waiting")
+	for i := range 50 {
+		s.after(tick).looks("b", &Evidence{RunID: "b", Doubt: fmt.Sprintf("waits D: lock %d", i/10)})
+	}
+	if n := s.count("waiting") - before; n != mostDoubts {
+		t.Errorf("told %d times: %+v", n, s.events)
+	}
+	s.told("waiting", "waits D: lock 0")
+	s.looks("b", &Evidence{RunID: "b", Doubt: "may rejoin early: asking the others for their locks"}).phase(PhaseClosed)
+	if n := s.count("waiting") - before; n != mostDoubts {
+		t.Error("what passes by itself is told")
+	}
 }
 
 func TestOnlyWhoIsKnownForLongMayTestify(t *testing.T) {

@@ -178,7 +178,7 @@ func New(nodes []*redlock.Node, cfg Config) (*Guard, error) {
 		g.cfg.N = len(nodes)
 	}
 	if b := cfg.Early.AttemptBound; b > 0 {
-		g.inquest = &Inquest{N: g.cfg.N, Quorum: redlock.Quorum(g.cfg.N), After: EarlyAfter(b)}
+		g.inquest = &Inquest{N: g.cfg.N, Quorum: redlock.Quorum(g.cfg.N), After: EarlyAfter(b), Apart: b / 2}
 	}
 	if cfg.Memory != nil {
 		cfg.Memory.keep(names)

@@ -553,6 +553,61 @@ func TestLiftNeverReachesTheNextLife(t *testing.T) {
 	notBefore(t, delay, *born.Load(), firstWrite(t, s))
 }
 
+// The node is what answers at its address, not the address.
+func TestAnotherServerAtTheAddress(t *testing.T) {
+	first, second := fenced(t), fenced(t)
+	var at atomic.Pointer[lab.Server]
+	var conns sync.Map
+	at.Store(first)
+	node := named(t, redis.Options{Addr: first.Addr(), Dialer: func(ctx context.Context, network, _ string) (net.Conn, error) {
+		c, err := (&net.Dialer{}).DialContext(ctx, network, at.Load().Addr())
+		if err == nil {
+			conns.Store(c, nil)
+		}
+		return c, err
+	}})
+	g := guard(t, restartguard.Config{}, node)
+	g.reaches(restartguard.PhaseActive)
+	moved := time.Now()
+	at.Store(second)
+	conns.Range(func(c, _ any) bool { _ = c.(net.Conn).Close(); return true })
+	g.becomes("closed", func(st restartguard.NodeStatus) bool { return st.Phase == restartguard.PhaseClosed && st.Proven })
+	if writes(t, second) {
+		t.Error("the other server votes")
+	}
+	if !writes(t, first) {
+		t.Error("the order to close reached the former server")
+	}
+	notBefore(t, delay, moved, firstWrite(t, second))
+	if text := g.told("restart"); !strings.Contains(text, "is OPEN") {
+		t.Errorf("told %q", text)
+	}
+}
+
+// A server that restarts behind the look: the order to close that follows from it
+// fails, and the next life is judged by a look of its own.
+func TestARestartBetweenLookAndClosing(t *testing.T) {
+	s := labtest.Servers(t, 1)[0] // comes up open
+	var born atomic.Pointer[time.Time]
+	node := meddled(t, s, closeText, func() {
+		b := restart(t, s)
+		born.Store(&b)
+	})
+	g := guard(t, restartguard.Config{}, node)
+	first := g.reaches(restartguard.PhaseActive).RunID
+	restart(t, s)
+	g.becomes("closed in its third life", func(st restartguard.NodeStatus) bool {
+		return born.Load() != nil && st.Phase == restartguard.PhaseClosed && st.Proven
+	})
+	if writes(t, s) {
+		t.Fatal("accepts writes")
+	}
+	notBefore(t, delay, *born.Load(), firstWrite(t, s))
+	if g.reaches(restartguard.PhaseActive).RunID == first {
+		t.Fatal("no restart was seen")
+	}
+}
+
 func TestOneLifeNeverDialsAgain(t *testing.T) {
 	s := labtest.Servers(t, 1, lab.BootFence...)[0]
 	c := restartguard.Dial(s.Node(), time.Second)

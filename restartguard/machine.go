@@ -228,6 +228,15 @@ type State struct {
 	ClockAt    time.Duration
 	ClockDrift time.Duration
 	Ahead      int
+	// Stepped is when it was last found to have stepped, and Steps how often within D
+	// of each other, all in one direction; they decide what is told, and nothing else.
+	Stepped      time.Time
+	Steps        int
+	StepsForward bool
+	// Offset is by how much its wall clock is before ours that nobody sets
+	// ([BootTime]), by the last reading; only the difference between nodes means
+	// something.
+	Offset time.Duration
 
 	// Counter is the highest value that the counter key was seen with, 0: none.
 	// CounterUntil is when the server may expire it, CountedAt when it was raised.
@@ -271,6 +280,8 @@ type State struct {
 	// Doubt is why the node is not opened early, for people; Early that it was, and
 	// why.
 	Doubt, Early string
+	doubted      string // what was told last of it
+	told         int    // how often, since the deadline was set
 }
 
 // Step decides. It has no clock and does no I/O: now is the moment at which the
@@ -278,9 +289,16 @@ type State struct {
 // remembered from here on, what is to be done, and what there is to tell; Node
 // is empty in the events.
 func Step(p Policy, s State, o Observation, now time.Time) (State, []Action, []Event) {
-	m := machine{Policy: p, State: s, now: now, conn: o.Conn, before: s.LastSeen, evidence: o.Evidence}
+	actions, events := s.Step(&p, &o, now)
+	return s, actions, events
+}
+
+// Step is the function of this name in place: a simulator that makes millions of
+// steps need not copy states. It changes nothing but s, and keeps neither p nor o.
+func (s *State) Step(p *Policy, o *Observation, now time.Time) ([]Action, []Event) {
+	m := machine{Policy: p, State: s, now: now, asked: o.Asked, conn: o.Conn, before: s.LastSeen, evidence: o.Evidence}
 	if o.Asked.IsZero() {
-		o.Asked = now
+		m.asked = now
 	}
 	switch {
 	case o.About == Unreached:
@@ -303,13 +321,14 @@ func Step(p Policy, s State, o Observation, now time.Time) (State, []Action, []E
 		m.counting(o)
 	}
 	m.vote()
-	return m.State, m.actions, m.events
+	return m.actions, m.events
 }
 
 type machine struct {
-	Policy
-	State
+	*Policy
+	*State
 	now     time.Time
+	asked   time.Time // of the observation
 	conn    int64     // of the observation
 	before  time.Time // of the look before this one
 	actions []Action
@@ -362,9 +381,9 @@ func (m *machine) due() bool {
 	return !m.Deadline.IsZero() && !m.now.Before(m.Deadline)
 }
 
-func (m *machine) unreached(o Observation) {
+func (m *machine) unreached(o *Observation) {
 	if o.Refused {
-		m.LastRefused = o.Asked
+		m.LastRefused = m.asked
 	}
 	if m.Phase != PhaseUnreachable {
 		m.tell("unreachable", "%s", o.Err)
@@ -373,9 +392,13 @@ func (m *machine) unreached(o Observation) {
 	m.Err = o.Err
 }
 
-func (m *machine) seen(o Observation) {
+func (m *machine) seen(o *Observation) {
 	back := m.Phase == PhaseUnreachable && m.RunID == o.RunID
-	old := m.State
+	old := struct {
+		RunID, Role, Former               string
+		Wipes, Evicted, Commands, Counter int64
+		Clock                             Reading
+	}{m.RunID, m.Role, m.Former, m.Wipes, m.Evicted, m.Commands, m.Counter, m.Clock}
 	m.RunID, m.Role, m.Wipes, m.Evicted, m.Blind, m.Err = o.RunID, o.Role, o.Wipes, o.Evicted, o.Blind, o.Err
 	m.Commands, m.Former = o.Commands, o.Former
 	reset := o.Commands < old.Commands
@@ -417,16 +440,15 @@ func (m *machine) seen(o Observation) {
 		m.restored(old.Counter, o.Counter)
 	case stepped > 0:
 		m.lose()
-		m.tell("clock", "its wall clock stepped forward by %s in %s: its locks end too early", round(stepped), round(within))
-		m.Cause = "its clock stepped forward"
+		m.ahead(stepped, within)
 	case back:
 		m.tell("reachable", "answers again, in the same life")
 	}
 	if stepped < 0 {
-		m.tell("clock back", "its wall clock stepped back by %s in %s: its locks live longer", round(-stepped), round(within))
+		m.behind(stepped, within)
 	}
 	m.trust(old.Clock, o.Clock)
-	m.LastSeen = o.Asked
+	m.LastSeen = m.asked
 	if !m.sweep(o) {
 		m.settle(o)
 	}
@@ -445,6 +467,7 @@ func (m *machine) lengthen() {
 func (m *machine) waitFrom() {
 	m.Deadline, m.State.Delay = m.now.Add(m.Policy.Delay), m.Policy.Delay
 	m.Trusted, m.Doubt, m.Early = m.Deadline, "", ""
+	m.doubted, m.told = "", 0
 }
 
 // wiped tells if data were wiped between two readings of the counter. One that
@@ -462,7 +485,7 @@ func promoted(before, now string) bool {
 	return before != "" && now != "" && before != now && strings.Trim(now, "0") != ""
 }
 
-func (m *machine) cameUp(o Observation) string {
+func (m *machine) cameUp(o *Observation) string {
 	switch shut := o.Params.closed() || o.Params.held(); {
 	case o.Blind:
 		return "and whether it came up closed cannot be read"
@@ -475,8 +498,8 @@ func (m *machine) cameUp(o Observation) string {
 	}
 }
 
-func (m *machine) firstContact(o Observation) {
-	m.OpenSince = o.Asked
+func (m *machine) firstContact(o *Observation) {
+	m.OpenSince = m.asked
 	switch {
 	case o.Blind:
 		m.tell("first contact", "seen for the first time; its fence cannot be read")
@@ -521,7 +544,7 @@ func (m *machine) lose() {
 }
 
 // settle brings together what must be and what is.
-func (m *machine) settle(o Observation) {
+func (m *machine) settle(o *Observation) {
 	if m.Owed == FenceClosed && m.due() && !o.Params.closed() {
 		if o.Blind || !o.Params.held() {
 			m.giveUp()
@@ -619,7 +642,7 @@ func (m *machine) settleClosed() {
 // settleOpen: open, and nothing says that it must not be. If it was closed
 // before, then another guard's own moment came, or a person opened it; both
 // know what they do, and this life has forgotten nothing since.
-func (m *machine) settleOpen(o Observation) {
+func (m *machine) settleOpen(o *Observation) {
 	switch {
 	case m.Hold:
 		m.tell("opened", "its hold was ended by hand")
@@ -704,7 +727,7 @@ func (m *machine) confirm(value int64) {
 	}
 }
 
-func (m *machine) closing(o Observation) {
+func (m *machine) closing(o *Observation) {
 	if o.Before.held() && m.Owed == FenceClosed {
 		// An operator's hold came in between the look and the closing.
 		m.Owed = FenceHold
@@ -739,7 +762,7 @@ func (m *machine) closing(o Observation) {
 	}
 }
 
-func (m *machine) proving(o Observation) {
+func (m *machine) proving(o *Observation) {
 	switch {
 	case m.Blind:
 		m.provingBlind(o)
@@ -770,7 +793,7 @@ func (m *machine) proving(o Observation) {
 // proved: writes are refused, and the parameters say why. A refusal for another
 // reason than NOREPLICAS does not speak against the fence, but hides it: the
 // node counts as closed, and the canary is tried again at each look.
-func (m *machine) proved(o Observation) {
+func (m *machine) proved(o *Observation) {
 	m.Proven = o.Canary == CanaryFenced
 	if !m.Proven {
 		m.Err = o.Err
@@ -779,7 +802,7 @@ func (m *machine) proved(o Observation) {
 
 // provingBlind judges by the canary alone. A node that refuses it is closed,
 // and stays so: what put up its fence cannot be read, so it may be a hold.
-func (m *machine) provingBlind(o Observation) {
+func (m *machine) provingBlind(o *Observation) {
 	switch {
 	case o.Canary == CanaryFenced && m.Owed == FenceHold:
 		m.Open = false
@@ -800,12 +823,12 @@ func (m *machine) provingBlind(o Observation) {
 	}
 }
 
-func (m *machine) lifting(o Observation) {
+func (m *machine) lifting(o *Observation) {
 	switch {
 	case o.Before.held() && !o.Params.held():
 		// An operator's hold came in between the look and the lift.
 		m.Hold, m.Owed = true, FenceHold
-		m.Open, m.OpenSince = true, o.Asked
+		m.Open, m.OpenSince = true, m.asked
 		m.tell("held", "an operator's hold was met while it was being opened, and is put back")
 		m.do(Close, FenceHold, false)
 	case o.Err != "" || o.Blind:

@@ -203,6 +203,18 @@ func TestRestart(t *testing.T) {
 		newScript(t).sees("a", shut).canary(CanaryFenced, shut).
 			after(testDelay).sees("b", shut).phase(PhaseClosed).does(proveIt("b")).until(2 * testDelay)
 	})
+	t.Run("servers that take turns behind one address start D again and again", func(t *testing.T) {
+		s := newScript(t).sees("a", openParams)
+		for i := range 200 {
+			run := []string{"b", "a"}[i%2]
+			s.after(testDelay-1).sees(run, shut).phase(PhaseClosed)
+			for _, a := range s.actions {
+				if a.Kind == Lift {
+					t.Fatalf("lifted at turn %d", i)
+				}
+			}
+		}
+	})
 	t.Run("of a node whose parameters were changed before it was seen says nothing of its boot", func(t *testing.T) {
 		s := newScript(t).sees("a", openParams).after(tick).
 			step(Observation{About: Seen, RunID: "b", Role: "master", Params: shut, Configured: true}).

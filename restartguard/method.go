@@ -100,9 +100,12 @@ func (m Method) set(ctx context.Context, p redis.Pipeliner, value int64, lag boo
 	return append(sets, p.ConfigSet(ctx, paramMinReplicas, strconv.FormatInt(value, 10)))
 }
 
+// canaryPrefix begins the keys of canary writes.
+const canaryPrefix = "redlockctl:canary:"
+
 // canary tries a write that leaves nothing.
 func (m Method) canary(ctx context.Context, p redis.Pipeliner) func() (Canary, error) {
-	key := "redlockctl:canary:" + rand.Text()
+	key := canaryPrefix + rand.Text()
 	if m.Kind == ACL {
 		c := p.Do(ctx, "ACL", "DRYRUN", m.User, "SET", key, "1", "NX", "PX", "1")
 		return func() (Canary, error) { return dryRunResult(c) }

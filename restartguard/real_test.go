@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -383,7 +384,12 @@ func withFile(t *testing.T, lines string, more map[string]string) *lab.Server {
 	// A wrapper, since the path of the file must be the first argument.
 	bin := filepath.Join(dir, "redis-server")
 	script := fmt.Sprintf("#!/bin/sh\nexec %s %s \"$@\"\n", labtest.RedisServer(t), path)
-	if err := os.WriteFile(bin, []byte(script), 0o700); err != nil {
+	// A process that another test starts just now must not inherit it open for
+	// writing: it could not be executed.
+	syscall.ForkLock.RLock()
+	err := os.WriteFile(bin, []byte(script), 0o700)
+	syscall.ForkLock.RUnlock()
+	if err != nil {
 		t.Fatal(err)
 	}
 	s, err := lab.StartServer(bin, "n1", t.TempDir())

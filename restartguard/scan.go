@@ -8,15 +8,19 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"redlockctl/internal/lockform"
 )
 
 const (
-	ownPrefix  = "redlockctl:" // of counters and canaries of this program: no locks
-	scanCount  = 250           // keys that one step of a scan looks at
-	scanBatch  = 64            // keys that are read in one transaction
-	scanMost   = 1 << 20       // keys that are kept of one node
-	tokenMost  = 256           // bytes; what is longer is no token
-	scanShares = 4             // a scan takes one part in so many of a node's time
+	// fencingPrefix is that of the counters of package redlock.
+	fencingPrefix = "redlockctl:fencing:"
+
+	scanCount  = 250     // keys that one step of a scan looks at
+	scanBatch  = 64      // keys that are read in one transaction
+	scanMost   = 1 << 20 // keys that are kept of one node
+	tokenMost  = 256     // bytes; what is longer is no token
+	scanShares = 4       // a scan takes one part in so many of a node's time
 )
 
 // Early is how nodes may rejoin before D, see [Inquest]. The zero value: never.
@@ -101,13 +105,19 @@ func (s *scan) some(ctx context.Context, l *life, patterns []string) ([]string, 
 	}
 	fresh := keys[:0]
 	for _, k := range keys {
-		if _, ok := s.seen[k]; ok || strings.HasPrefix(k, ownPrefix) {
+		if _, ok := s.seen[k]; ok || own(k) {
 			continue
 		}
 		s.seen[k] = struct{}{}
 		fresh = append(fresh, k)
 	}
 	return fresh, nil
+}
+
+// own tells if a key is one that this program keeps beside locks. Any other is a
+// lock, also one that bears the program's name.
+func own(key string) bool {
+	return key == CounterKey || strings.HasPrefix(key, canaryPrefix) || strings.HasPrefix(key, fencingPrefix)
 }
 
 // take reads keys in one transaction, so that token and TTL belong together.
@@ -138,18 +148,40 @@ func (s *scan) take(ctx context.Context, l *life, keys []string) error {
 			if c.Token, err = values[i].Result(); err != nil {
 				return err
 			}
-			if len(c.Token) > tokenMost {
-				c.Odd = "too long for a token"
-			}
+			c.Odd = noToken(k, c.Token)
 		default:
 			c.Odd = "a " + show(errors.New(kind)) + " and not a string"
 		}
 		if c.Left, err = lefts[i].Result(); err != nil {
 			return err
 		}
+		if c.Left == ttlGone {
+			continue // it ended between the two
+		}
 		s.Copies = append(s.Copies, c)
 	}
 	return nil
+}
+
+// ttlGone is what PTTL says of a key that is not there; the client library does not
+// make milliseconds of it.
+const ttlGone = time.Duration(-2)
+
+// noToken is why a value names no attempt for sure, so that two copies with it may
+// be those of two clients; "" if it does.
+func noToken(key, value string) string {
+	if len(value) > tokenMost {
+		return "too long for a token"
+	}
+	switch form := lockform.Recognize(key, "string", value, int64(len(value)), time.Now()); {
+	case form == nil:
+		return "not made by any library that is known"
+	case form.Companion:
+		return "kept beside locks by " + form.Library
+	case !form.Deadline.IsZero():
+		return "a time, which two clients may have written"
+	}
+	return ""
 }
 
 // evidence is what there is for a node that is closed.

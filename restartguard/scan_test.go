@@ -47,6 +47,9 @@ func (g *guarded) phaseOf(node string) restartguard.Phase {
 	return restartguard.PhaseUnknown
 }
 
+// token is one as node-redlock draws it.
+func token(i int) string { return fmt.Sprintf("a%031x", i) }
+
 // lockOn puts copies of one lock on servers.
 func lockOn(t *testing.T, key, token string, ttl time.Duration, servers ...*lab.Server) {
 	t.Helper()
@@ -63,14 +66,14 @@ func TestEarlyRejoinOnRealServers(t *testing.T) {
 		c := s.Node().Client(1, time.Second)
 		pipe := c.Pipeline()
 		for i := range locks {
-			pipe.SetNX(context.Background(), fmt.Sprintf("lock:%d:b", i), fmt.Sprint("token", i), time.Minute)
+			pipe.SetNX(context.Background(), fmt.Sprintf("lock:%d:b", i), token(i), time.Minute)
 		}
 		if _, err := pipe.Exec(context.Background()); err != nil {
 			t.Fatal(err)
 		}
 		_ = c.Close()
-		do(t, s, "RPUSH", "other", "x")                     // not under a pattern
-		do(t, s, "SET", "redlockctl:mine", s.Node().Addr()) // of this program
+		do(t, s, "RPUSH", "other", "x")                          // not under a pattern
+		do(t, s, "SET", "redlockctl:fencing:x", s.Node().Addr()) // of this program
 	}
 	born := restart(t, servers[0])
 	got := firstWrite(t, servers[0])
@@ -89,9 +92,9 @@ func TestALockThatNeedsTheLostVoteIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	const ttl = 1500 * time.Millisecond
 	servers, g := five(t)
-	lockOn(t, "lock:all", "a", time.Minute, servers...)
+	lockOn(t, "lock:all", token(1), time.Minute, servers...)
 	began := time.Now()
-	lockOn(t, "lock:quorum", "b", ttl, servers[:3]...) // the first of which will be lost
+	lockOn(t, "lock:quorum", token(2), ttl, servers[:3]...) // the first of which will be lost
 	restart(t, servers[0])
 	g.becomes("in doubt", func(s restartguard.NodeStatus) bool {
 		return s.Phase == restartguard.PhaseClosed && strings.Contains(s.Reason, "waits D: lock lock:quorum has 2 of 3 copies elsewhere")
@@ -113,7 +116,11 @@ func TestDoubtsOnRealServersMeanD(t *testing.T) {
 		"a node is down":    {func(t *testing.T, s []*lab.Server) { _ = s[4].Kill() }, "unreachable"},
 		"a node was wiped":  {func(t *testing.T, s []*lab.Server) { do(t, s[4], "FLUSHALL") }, "closed"},
 		"a key is a hash":   {func(t *testing.T, s []*lab.Server) { do(t, s[4], "HSET", "lock:h", "uuid:1", "1") }, "lock:h is a hash"},
-		"a lock has no TTL": {func(t *testing.T, s []*lab.Server) { do(t, s[4], "SET", "lock:old", "1") }, "lock:old has 1 of 3"},
+		"a lock has no TTL": {func(t *testing.T, s []*lab.Server) { do(t, s[4], "SET", "lock:old", token(1)) }, "lock:old has 1 of 3"},
+		"nobody knows who made it": {func(t *testing.T, s []*lab.Server) { lockOn(t, "lock:x", "mine", time.Minute, s...) },
+			"lock:x is not made by any library"},
+		"a lock bears this program's name": {func(t *testing.T, s []*lab.Server) { lockOn(t, "redlockctl:mine", token(1), time.Minute, s[4]) },
+			"redlockctl:mine is kept beside locks"},
 		"a value is no token": {func(t *testing.T, s []*lab.Server) { do(t, s[4], "SET", "lock:x", strings.Repeat("x", 1000)) },
 			"too long"},
 	} {

@@ -48,7 +48,7 @@ func (m *machine) answeredBy(conn int64) {
 // sweep ends connections that may still deliver something, and tells if that is
 // to be done before anything else: the one of an order without answer, and at the
 // guard's first look those of the guard that had its state directory before it.
-func (m *machine) sweep(o Observation) bool {
+func (m *machine) sweep(o *Observation) bool {
 	if o.Conn != 0 {
 		m.answeredBy(o.Conn)
 	}
@@ -67,7 +67,7 @@ func (m *machine) sweep(o Observation) bool {
 }
 
 // killing: the server has ended what may deliver something, or does not let us.
-func (m *machine) killing(o Observation) {
+func (m *machine) killing(o *Observation) {
 	if m.Sweep && !m.Swept {
 		m.Swept = true
 		if !o.Swept {

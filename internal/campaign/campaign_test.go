@@ -1,8 +1,12 @@
 package campaign_test
 
 import (
+	"encoding/json"
+	"fmt"
 	"os"
+	"os/exec"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -10,6 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	"redlockctl/internal/campaign"
+	"redlockctl/internal/lab"
 	"redlockctl/internal/lab/labtest"
 	"redlockctl/restartguard"
 )
@@ -121,5 +126,78 @@ func TestClockStep(t *testing.T) {
 	becomes(0, restartguard.PhaseActive)
 	if took := time.Since(stepped); took < time.Second {
 		t.Errorf("open again after %s", took)
+	}
+}
+
+// A guard that was suspended over its deadline, and over a restart, opens nothing by
+// what it knew before: D counts from when it sees the new life.
+func TestGuardSuspended(t *testing.T) {
+	const delay = 300 * time.Millisecond
+	s := labtest.Servers(t, 1, lab.BootFence...)[0]
+	if _, err := s.Do(t.Context(), "CONFIG", "SET", "min-replicas-to-write", "0"); err != nil {
+		t.Fatal(err)
+	}
+	order, err := json.Marshal(map[string]any{"Addrs": []string{s.Addr()}, "Delay": delay, "Dir": t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	guard := exec.Command(os.Args[0])
+	guard.Env = append(os.Environ(), campaign.GuardEnv+"="+string(order), "GORACE=atexit_sleep_ms=0")
+	in, err := guard.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := guard.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		_ = guard.Process.Signal(syscall.SIGCONT)
+		_ = in.Close()
+		_ = guard.Wait()
+	}()
+	watched := func() bool {
+		list, err := s.Do(t.Context(), "CLIENT", "LIST")
+		return err == nil && strings.Contains(fmt.Sprint(list), "redlockctl:guard")
+	}
+	wait := func(what string, f func() bool) {
+		t.Helper()
+		for end := time.Now().Add(20 * time.Second); !f(); time.Sleep(time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatal("never " + what)
+			}
+		}
+	}
+	votes := func() bool {
+		_, err := s.Do(t.Context(), "SET", "probe", "x", "PX", "1")
+		return err == nil
+	}
+	restart := func() {
+		t.Helper()
+		if err := s.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Start(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wait("watched", watched)
+	time.Sleep(delay / 2) // it has looked
+	restart()
+	wait("watched in its second life", watched)
+	if err := guard.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	restart()
+	time.Sleep(2 * delay)
+	if votes() {
+		t.Fatal("it is open, and its guard stands still")
+	}
+	again := time.Now()
+	if err := guard.Process.Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	wait("open", votes)
+	if d := time.Since(again); d < delay {
+		t.Errorf("opened %s after its guard went on, and D is %s", d, delay)
 	}
 }

@@ -261,10 +261,10 @@ func (w *world) carryOut(m *master, e *event) redlock.Status {
 			w.setExpiry(m, e, c.terms.Start.Sub(epoch)+w.plan.client[c.index].skew+time.Hour+e.x-m.clock.at(w.now))
 		}
 		g.votes |= 1 << node
-		g.exposed &^= 1 << node
+		g.seconds[node] = 0
 		if m.excused {
 			if w.inTime(node) {
-				g.exposed |= 1 << node
+				g.seconds[node] = m.fresh
 			} else {
 				m.excused = false
 			}

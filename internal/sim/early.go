@@ -23,12 +23,13 @@ type earlyRules struct {
 	lossesIgnored     bool
 	// Clients.
 	longAttempts bool
+	sameTokens   bool
 }
 
 // inquest is a guard's, as the rules have it.
 func (w *world) inquest() restartguard.Inquest {
 	n := w.plan.n
-	q := restartguard.Inquest{N: n, Quorum: redlock.Quorum(n), After: w.earlyAfter()}
+	q := restartguard.Inquest{N: n, Quorum: redlock.Quorum(n), After: w.earlyAfter(), Apart: attemptBound / 2}
 	if w.rules.early.lostNodeCounts {
 		q.Quorum--
 	}
@@ -102,6 +103,9 @@ func (w *world) testify(g *guard, node int) {
 		if w.rules.early.endsIgnored {
 			c.Left = MaxTTL
 		}
+		if w.rules.early.sameTokens {
+			c.Token = "locked"
+		}
 		t.Copies = []restartguard.Copy{c}
 	}
 	w.say("g", g.index, "asks %s for its locks: %s", nodeName(node), copyText(c))
@@ -156,6 +160,26 @@ func lateVotes(p *plan) {
 	b.set[0], b.set[2] = trip{ms, ms}, trip{ms, ms}
 	p.patience = 2 * MaxTTL
 	p.fault[0] = faultPlan{kind: faultCrash, after: 5 * ms, mask: 1, length: ms}
+	p.faults = 1
+}
+
+// failedBeside makes plans in which an attempt has failed on the node that a holder has
+// not, and its release is under way for long.
+func failedBeside(p *plan) {
+	p.n, p.fenced, p.lagZero, p.acl = 3, true, false, false
+	a := &p.client[0].attempt[0]
+	a.on, a.pause, a.ttl, a.hold, a.keep, a.extends = onTime, ms, MaxTTL, MaxTTL, true, 0
+	a.set, a.deaf, a.lost, a.mute = quiet(), 1<<2, 0, 0
+	p.client[0].attempts = 1
+	b := &p.client[1].attempt[0]
+	b.on, b.pause, b.ttl, b.deaf, b.lost, b.mute = onTime, 20*ms, MaxTTL, 0, 0, 0
+	b.set, b.rel = quiet(), quiet()
+	b.rel[2].out = MaxTTL / 3
+	c := &p.client[1].attempt[1]
+	c.on, c.pause, c.ttl, c.deaf, c.lost, c.mute, c.keep, c.hold = onTime, MaxTTL/2, MaxTTL, 0, 0, 0, true, MaxTTL
+	c.set, c.extends = quiet(), 0
+	p.client[1].attempts = 2
+	p.fault[0] = faultPlan{kind: faultCrash, after: 10 * ms, mask: 1, length: ms}
 	p.faults = 1
 }
 

@@ -675,7 +675,7 @@ func (x *explorer) others(s *small, i int) []restartguard.Other {
 
 // inquest is the one about a node that is closed, with all that was read so far.
 func (x *explorer) inquest(s *small, i int) (*restartguard.Inquest, *restartguard.Evidence) {
-	q := &restartguard.Inquest{N: smallNodes, Quorum: redlock.Quorum(smallNodes), After: x.after}
+	q := &restartguard.Inquest{N: smallNodes, Quorum: redlock.Quorum(smallNodes), After: x.after, Apart: smallBound / 2}
 	others, st, now := x.others(s, i), s.node[i].state, s.time()
 	if e := q.Evidence(nodeNames[i], st, others, now); now.Before(st.Deadline.Add(x.after - st.Delay)) {
 		return q, e

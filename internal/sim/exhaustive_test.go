@@ -43,13 +43,19 @@ func TestSmallModelsWithoutMutants(t *testing.T) {
 	if raceOn || testing.Short() {
 		t.Skip("too many states for the race detector; the run of the mutants has them")
 	}
-	holds(t, SmallModels()...)
+	for _, m := range SmallModels() {
+		t.Run(m.String(), func(t *testing.T) {
+			t.Parallel()
+			holds(t, m)
+		})
+	}
 }
 
 // The model finds what it must.
 func TestMutantsOfTheSmallModel(t *testing.T) {
 	for _, w := range Weaknesses() {
 		t.Run(w.Name, func(t *testing.T) {
+			t.Parallel()
 			if raceOn && (w.Name == "from-last-seen" || w.Name == "lift-retried") {
 				t.Skip("takes too many states; the run without the race detector has it")
 			}

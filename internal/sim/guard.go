@@ -82,6 +82,7 @@ type watch struct {
 	gained     time.Duration // by steps, beyond what may hide behind the rates of clocks
 	ahead      int
 	telling    bool
+	killing    bool // it was told, and ends earlier connections before it closes
 	graceUntil time.Duration
 
 	// Of early rejoin:
@@ -93,6 +94,7 @@ type watch struct {
 	failed    time.Duration // first failed ping of this outage; 0: none
 	liftAgain bool
 	closedRun string
+	lateFor   time.Time // the deadline of a loss for which it has put off its closing
 	refused   bool
 	reading   restartguard.Reading
 }
@@ -127,13 +129,16 @@ func (w *world) restartGuard(g *guard) {
 		return
 	}
 	w.say("g", g.index, "starts again, with its memory")
-	var states [maxNodes]restartguard.State
-	for i := range w.plan.n {
-		states[i] = w.remembered(g, g.watches[i].state)
-	}
+	before := g.watches
 	w.startGuard(g, w.now)
 	for i := range w.plan.n {
-		g.watches[i].state = states[i]
+		x, old := &g.watches[i], &before[i]
+		x.state = w.remembered(g, old.state)
+		if w.rules.memoryUnread && x.state.Deadline.IsZero() {
+			x.state.RunID = ""
+		}
+		// What it knew it knows, and so it must see what was lost meanwhile.
+		x.knows, x.losses, x.telling = old.knows, old.losses, old.telling
 	}
 }
 
@@ -377,7 +382,7 @@ func (w *world) obey(g *guard, m *master, e *event) restartguard.Observation {
 			w.say("n", node, "is opened by g%d%s", e.who+1, stray)
 		}
 		w.mayLift(g, m, node, e)
-		m.excused = m.excused && !m.refuses()
+		m.excused, m.fresh = m.excused && !m.refuses(), 0
 		w.setFence(m, int64(e.x))
 		w.emit(onLift, node)
 		w.free()
@@ -445,7 +450,7 @@ func (w *world) shortly(g *guard) time.Duration {
 func (w *world) hangUp(g *guard, node int, op uint8) {
 	x := &g.watches[node]
 	x.gen++
-	x.life, x.first, x.n, x.do = 0, true, 0, 0
+	x.life, x.first, x.n, x.do, x.killing = 0, true, 0, 0, false
 	x.graceUntil = never
 	x.liftAgain = x.liftAgain || op == askLift && w.rules.liftRetried
 }
@@ -487,8 +492,11 @@ func (w *world) told(g *guard, node int, code uint8) {
 	if x.do < min(x.n, maxActions) {
 		a := x.todo[x.do]
 		x.do++
-		if x.telling && x.inOpen && a.Kind != restartguard.Kill && g.cut[node] <= w.now {
-			x.graceUntil = w.now + w.plan.guard[g.index].trips[g.trip%guardTrips].out
+		if x.telling && x.inOpen && g.cut[node] <= w.now {
+			if a.Kind != restartguard.Kill || x.killing {
+				x.graceUntil = w.now + w.plan.guard[g.index].trips[g.trip%guardTrips].out
+			}
+			x.killing = a.Kind == restartguard.Kill // once for each connection
 		}
 		w.guardSend(g, node, a)
 		return
@@ -567,8 +575,13 @@ func (w *world) until(g *guard, x *watch) time.Duration {
 // step is the one place that calls the product's step machine.
 func (w *world) step(g *guard, node int, o restartguard.Observation) {
 	x := &g.watches[node]
-	old := x.state
-	policy := restartguard.Policy{Delay: w.delay, Sweep: true}
+	oldRun, oldEarly := x.state.RunID, x.state.Early
+	var old restartguard.State // of mutants; a copy costs time
+	if w.rules.guardBroken {
+		old = x.state
+	}
+	policy := &w.policy // nothing is allocated for a step
+	*policy = restartguard.Policy{Delay: w.delay, Sweep: true}
 	if w.plan.counter {
 		policy.CountEvery = time.Second
 	}
@@ -585,11 +598,12 @@ func (w *world) step(g *guard, node int, o restartguard.Observation) {
 			o.Evidence = w.evidence(g, node, now)
 		}
 	}
-	next, actions, _ := restartguard.Step(policy, x.state, o, now)
-	if w.rules.early.on && old.RunID == "" && x.inWhole && o.About == restartguard.Seen {
+	next := &x.state
+	w.seen = o
+	actions, _ := next.Step(policy, &w.seen, now)
+	if w.rules.early.on && oldRun == "" && x.inWhole && o.About == restartguard.Seen {
 		next.Trusted = now // as if the guard had known it for long
 	}
-	x.state = next
 	if w.rules.killUnanswered && len(actions) > 0 && actions[0].Kind == restartguard.Kill {
 		x.state.Astray, x.state.Swept = restartguard.Stray{}, true
 	}
@@ -603,13 +617,13 @@ func (w *world) step(g *guard, node int, o restartguard.Observation) {
 		w.twistState(g, node, o, &old, now)
 	}
 	if w.rules.early.on {
-		if old.Early == "" && next.Early != "" {
+		if oldEarly == "" && next.Early != "" {
 			w.stats.Early++
 			w.say("g", g.index, "needs not wait for D before it opens %s: every lock elsewhere has a quorum", nodeName(node))
 		}
 		w.looked(g, node, &o, now)
 	}
-	if w.trace != nil && old.RunID != next.RunID && next.RunID != "" && o.About == restartguard.Seen {
+	if w.trace != nil && oldRun != next.RunID && next.RunID != "" && o.About == restartguard.Seen {
 		if next.Deadline.IsZero() {
 			w.say("g", g.index, "sees %s for the first time, open, and takes it as it is", nodeName(node))
 		} else {

@@ -43,6 +43,7 @@ type master struct {
 
 	// Of the witness:
 	ghosts uint64        // tokens whose copies it has forgotten
+	fresh  uint64        // those of them that it has forgotten since a guard opened it
 	lostAt time.Duration // the last crash
 	harmed bool          // it has lost something, ever
 	losses uint16        // that a guard can see
@@ -103,6 +104,7 @@ func (m *master) live(now time.Duration) bool { return m.token != 0 && m.clock.a
 func (w *world) forget(m *master) {
 	if m.live(w.now) {
 		m.ghosts |= 1 << m.token
+		m.fresh |= 1 << m.token
 		w.stats.LostVotes++
 	}
 }
@@ -215,10 +217,13 @@ func (w *world) lose(m *master, i int, seen bool) {
 	if seen {
 		m.losses++
 	}
-	m.excused, m.harmed = !m.refuses(), true
-	for g := range w.plan.guards {
-		w.guards[g].watches[i].graceUntil = never
+	if !m.excused {
+		for g := range w.plan.guards {
+			w.guards[g].watches[i].graceUntil = never
+		}
 	}
+	// A guard that is about to close it for an earlier loss has no more time for this.
+	m.excused, m.harmed = !m.refuses(), true
 }
 
 // creep moves a master's wall clock by one of many small steps.

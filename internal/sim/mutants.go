@@ -39,7 +39,7 @@ func Mutants() []Mutant {
 		{"from-uptime", "counts D by the server's uptime_in_seconds", Exclusion, func(r *rules) { r.from = fromUptime }, nil},
 		{"from-failed-ping", "counts D from the first failed ping", Exclusion, func(r *rules) { r.from = fromFailedPing }, nil},
 		{"wall-clock", "measures D on the wall clock of the guard's host", Exclusion, func(r *rules) { r.from = fromWallClock }, nil},
-		{"lift-retried", "sends a lift without answer again, to the next life of the server", Exclusion, func(r *rules) { r.liftRetried = true }, nil},
+		{"lift-retried", "sends a lift without answer again, to the next life of the server", Exclusion, func(r *rules) { r.liftRetried = true }, lostAnswers},
 		{"stray-lift", "a lift that is under way on a connection given up is not stopped, and opens what was closed again since", Exclusion,
 			func(r *rules) { r.strayLifts = true }, strays},
 		{"kill-unanswered", "does not end a connection again when the order to do so was lost on its way", Exclusion,
@@ -67,6 +67,11 @@ func Mutants() []Mutant {
 		{"fence-of-one", "closes with min-replicas-to-write 1, and a replica is attached", Exclusion, func(r *rules) { r.fenceOfOne = true },
 			func(p *plan) { p.fenced, p.replicas = false, true }},
 		{"close-once", "does not close again when a closing was lost on its way", Exclusion, func(r *rules) { r.closeOnce = true }, open},
+		{"close-late", "closes a master at the look after the one at which it learnt of the loss", Exclusion, func(r *rules) { r.closeLate = true }, open},
+		{"kills-forever", "ends its earlier connections at each look anew, and does not come to closing", Exclusion,
+			func(r *rules) { r.killsForever = true }, open},
+		{"memory-unread", "after its own restart does not see that an open master has restarted meanwhile", Exclusion,
+			func(r *rules) { r.memoryUnread = true }, awayAtCrash},
 		{"forgets-unreachable", "forgets a master that it cannot reach, and adopts what comes back", Exclusion, func(r *rules) { r.forgetsUnreachable = true }, open},
 		{"restart-by-refusal", "sees a restart only if a connection was refused meanwhile", Exclusion, func(r *rules) { r.restartByRefusal = true }, open},
 		{"opens-on-exit", "opens what it has closed when it ends", Exclusion, func(r *rules) { r.opensOnExit = true }, nil},
@@ -88,6 +93,8 @@ func Mutants() []Mutant {
 			func(r *rules) { r.early.on, r.early.lostNodeCounts = true, true }, nil},
 		{"early-ignores-ends", "early rejoin that does not look when the copies end", Exclusion,
 			func(r *rules) { r.early.on, r.early.endsIgnored = true, true }, unevenEnds},
+		{"early-equal-tokens", "early rejoin where all clients write the same value", Exclusion,
+			func(r *rules) { r.early.on, r.early.sameTokens = true, true }, failedBeside},
 		{"early-ignores-losses", "early rejoin by the word of masters that have lost votes themselves", Exclusion,
 			func(r *rules) { r.early.on, r.early.lossesIgnored = true, true }, nil},
 
@@ -127,6 +134,19 @@ func strays(p *plan) {
 	p.fault[0], p.fault[1], p.faults = crash, flush, 2
 }
 
+// lostAnswers makes plans in which the answer to many an order of the guard comes too
+// late, and what was granted after the first lift is lost.
+func lostAnswers(p *plan) {
+	p.fenced, p.lagZero, p.guards = true, false, 1
+	g := &p.guard[0]
+	for k := 2; k < guardTrips; k += 4 {
+		g.trips[k].back = 2*guardTimeout + g.trips[k].back
+	}
+	crash := faultPlan{kind: faultCrash, on: onGrant, nth: 1, choice: theHolders, count: uint8(p.n), length: ms}
+	p.fault[0], p.fault[1], p.faults = crash, crash, 2
+	p.fault[1].nth = 2
+}
+
 // lostKills makes plans in which the order to end a connection is held up, too.
 func lostKills(p *plan) {
 	strays(p)
@@ -143,6 +163,16 @@ func forgottenStrays(p *plan) {
 	p.guard[0].poll, p.guards = MaxTTL/30, 1
 	p.fault[2] = faultPlan{kind: faultGuardCrash, on: onCrash, nth: 1, after: rightDelay() + p.guard[0].trips[0].back*250, length: ms, memory: true}
 	p.faults = 3
+}
+
+// awayAtCrash makes plans in which a guard that keeps its memory is down when masters
+// crash that come up open.
+func awayAtCrash(p *plan) {
+	p.fenced, p.guards = false, 1
+	p.guard[0].poll = MaxTTL / 30
+	p.fault[0] = faultPlan{kind: faultGuardCrash, on: onGrant, nth: 1, after: 1, length: 20 * ms, memory: true}
+	p.fault[1] = faultPlan{kind: faultCrash, on: onGrant, nth: 1, choice: theHolders, count: uint8(p.n), after: 5 * ms, length: ms}
+	p.faults = 2
 }
 
 // creeps makes plans in which readings of clocks are slow, and clocks are set ahead
@@ -246,6 +276,13 @@ func (w *world) twistState(g *guard, node int, o restartguard.Observation, old *
 			*s = restartguard.State{}
 		}
 		return
+	}
+	if r.killsForever && o.About == restartguard.Killing {
+		s.Swept, x.n = false, 0
+		return
+	}
+	if r.closeLate && x.n > x.do && x.todo[x.do].Kind == restartguard.Close && !s.Deadline.Equal(x.lateFor) {
+		x.lateFor, x.n = s.Deadline, 0
 	}
 	if o.About != restartguard.Seen {
 		return

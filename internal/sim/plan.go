@@ -219,6 +219,9 @@ func (d *dice) mask(n, oneIn int) uint8 {
 
 // draw makes the plan of a seed.
 func (p *plan) draw(seed uint64, faults Faults) {
+	// What is forced upon a plan may use what was not drawn: it must not be what the
+	// plan before has left.
+	*p = plan{}
 	d := &dice{seed}
 	d.next()
 	sizes := [...]int{3, 3, 3, 3, 2, 4, 4, 5, 5, 1, 6, 7}

@@ -40,6 +40,9 @@ type rules struct {
 	lagIgnored         bool
 	fenceOfOne         bool
 	closeOnce          bool
+	closeLate          bool
+	killsForever       bool
+	memoryUnread       bool
 	forgetsUnreachable bool
 	restartByRefusal   bool
 	opensOnExit        bool

@@ -59,9 +59,11 @@ const (
 
 // grant is what the witness knows of one token.
 type grant struct {
-	votes       uint8 // nodes that accepted it
-	exposed     uint8 // those of them that were open for want of a boot fence
-	abandoned   bool  // failed or released
+	votes uint8 // nodes that accepted it
+	// seconds are the tokens for which a node had voted before, and forgotten it, and
+	// was open for no fault of a guard when it accepted this one.
+	seconds     [maxNodes]uint64
+	abandoned   bool // failed or released
 	abandonedAt time.Duration
 	release     [maxNodes]uint8
 }
@@ -112,7 +114,7 @@ func (w *world) excusable(second, first uint8) bool {
 	g := &w.grants[second]
 	votes := g.votes
 	for i := range w.plan.n {
-		if g.exposed>>i&1 != 0 && w.masters[i].ghosts>>first&1 != 0 {
+		if g.seconds[i]>>first&1 != 0 {
 			votes &^= 1 << i
 		}
 	}

@@ -45,6 +45,8 @@ type world struct {
 	trace   *trace  // nil: nobody reads
 
 	others [maxNodes]restartguard.Other // room for one inquest
+	policy restartguard.Policy          // and for one step
+	seen   restartguard.Observation
 
 	// The run_ids of all lives of all masters, made once.
 	runIDs [maxNodes][lives]string
