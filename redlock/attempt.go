@@ -124,13 +124,17 @@ func (a *Attempt) Verdict() Verdict { return a.verdict }
 func (a *Attempt) Status(node int) Status { return a.statuses[node] }
 
 // Answer is the answer, or the failure, of a node. Whatever comes after the
-// verdict, or a second time from the same node, changes nothing.
+// verdict, or a second time from the same node, changes nothing. What comes at the
+// deadline or later comes too late, though nobody may have called
+// [Attempt.Tick] yet: a process that was stopped reads its answers when it goes
+// on, and no grant may come later than the bound that a guard's early rejoin rests
+// on.
 func (a *Attempt) Answer(node int, s Status, now time.Time) (Send, Verdict) {
 	if a.verdict != VerdictPending || s == StatusUnanswered || a.statuses[node] != StatusUnanswered {
 		return SendNothing, a.verdict
 	}
-	if !now.Before(a.limit()) {
-		return a.end(VerdictExpired)
+	if !now.Before(a.Deadline()) {
+		return a.Tick(now)
 	}
 	a.count(node, s)
 	return a.judge()

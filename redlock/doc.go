@@ -123,7 +123,8 @@
 // run with the time, a grant adds one microsecond and takes longer than that, so
 // after a loss of the memory of all masters the numbers still grow, as long as
 // the clocks of the masters agree better than the time that has passed since
-// the last grant before (for a loss of which the guard knows: better than D).
+// the last grant before (for a loss of which the guard knows: better than D, or with early rejoin
+// better than half the longest attempt, which that guard makes sure of).
 // For the same reason a counter that nobody has used for a day may expire.
 //
 // Tokens stay below 2^53 until the year 2255, so that every language can hold

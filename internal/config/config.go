@@ -260,7 +260,7 @@ func (f *file) guard(c *Config, t *table, maxTTL span, drift setting) {
 	poll := t.duration("poll", defaultGuardPoll, 10*time.Millisecond)
 	timeout := t.duration("timeout", defaultGuardTimeout, 5*time.Millisecond)
 	g.Poll, g.Timeout = poll.Duration, timeout.Duration
-	f.early(c, t, delay)
+	f.early(c, t, delay, drift)
 	if !maxTTL.ok {
 		return
 	}
@@ -283,12 +283,14 @@ func (f *file) guard(c *Config, t *table, maxTTL span, drift setting) {
 	}
 }
 
-// audit reads [audit]. The setting is one to complain about where something is
-// to be logged: there is no path.
 // early reads how nodes may rejoin before D.
-func (f *file) early(c *Config, t *table, delay span) {
+func (f *file) early(c *Config, t *table, delay span, drift setting) {
 	on, _ := t.boolean("early_rejoin", false)
 	bound := t.duration("attempt_bound", 0, leastDuration)
+	if on && drift.set && c.Redlock.DriftFactor < redlock.DefaultDriftFactor {
+		drift.problem("is below %g, and early_rejoin rests on holders that take off that much: who counts on a longer validity "+
+			"may believe in a vote that a node forgot", redlock.DefaultDriftFactor)
+	}
 	switch node := c.Redlock.NodeTimeout; {
 	case on && !bound.set:
 		bound.problem("is missing, and early_rejoin needs it: the longest time in which an attempt of any client of this cluster, " +
@@ -302,6 +304,8 @@ func (f *file) early(c *Config, t *table, delay span) {
 	}
 }
 
+// audit reads [audit]. The setting is one to complain about where something is
+// to be logged: there is no path.
 func (f *file) audit(c *Config, t *table, getenv func(string) string) (missing setting) {
 	path, s := t.text("path", "")
 	if s.set {
