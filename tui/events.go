@@ -283,6 +283,7 @@ func (m *model) watchLock() {
 	key, on := m.at.lock, m.at.view == viewLock
 	if !on && m.detail {
 		if l := m.picked(); l != nil {
+			m.locks.chosen = true // what is looked at stays under the cursor
 			key, on = l.Key.Raw(), true
 		}
 	}

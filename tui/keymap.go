@@ -183,6 +183,7 @@ func newKeyMap() keyMap {
 		k(modeMain, groupLook, "esc", "back: close the detail or the page, clear the filter", (*model).escape, "esc"),
 		brief(modeMain&^modeHelp, named("quit", when(k(modeMain&^modeHelp, groupLook, "q", "quit", (*model).askQuit, "q"), (*model).whyNoQuit))),
 		brief(modeHelp, k(modeHelp, "", "q", "close", (*model).back, "q", "?", "enter")),
+		named("redraw", k(modeAny, groupLook, "ctrl+l", "draw the screen anew", func(*model) tea.Cmd { return redraw }, "ctrl+l")),
 		k(modeAny, groupLook, "ctrl+c", "quit at once", (*model).quit, "ctrl+c"),
 
 		dialogEnter,

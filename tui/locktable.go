@@ -5,9 +5,10 @@ import (
 )
 
 // lockTable is which locks are listed, in which order, and which one is under
-// the cursor. The cursor stands on a lock, known by its key: whatever is sorted,
-// filtered or expires, it never slides to another one that happens to take the
-// row.
+// the cursor. Until somebody moves it or looks at a lock, the cursor is at the
+// top, where what needs a person comes in. From then on it stands on a lock, known
+// by its key: whatever is sorted, filtered or expires, it never slides to another
+// one that happens to take the row.
 //
 // Nothing in it looks at all locks, but a build: of few locks at once, of many
 // in a command of its own (see [lockTable.build]) while the old listing stands.
@@ -26,9 +27,10 @@ type lockTable struct {
 	lost       bool     // too many of them to keep
 	stale      bool     // what is listed is not what is wanted
 
-	key string // of the lock under the cursor
-	pos int    // its place; -1: there is none
-	top int    // first row in sight
+	key    string // of the lock under the cursor
+	pos    int    // its place; -1: there is none
+	top    int    // first row in sight
+	chosen bool   // a person put the cursor there
 }
 
 const (
@@ -162,6 +164,7 @@ func (t *lockTable) pin(on bool) {
 	switch {
 	case on && t.fixed == nil:
 		t.fixed = t.index.copy()
+		t.chosen = true
 	case !on && t.fixed != nil:
 		old := t.fixed
 		t.fixed = nil
@@ -191,6 +194,10 @@ func (t *lockTable) settle(before *lockIndex) {
 	was := max(t.pos, 0)
 	t.pos = -1
 	if t.index.len() == 0 {
+		return
+	}
+	if !t.chosen {
+		t.place(0)
 		return
 	}
 	if l := t.index.find(t.key); l != nil {
@@ -229,6 +236,7 @@ func (t *lockTable) place(pos int) {
 // move moves the cursor by d rows.
 func (t *lockTable) move(d int) {
 	if n := t.len(); n > 0 {
+		t.chosen = true
 		t.place(max(0, min(n-1, max(t.pos, 0)+d)))
 	}
 }
@@ -238,6 +246,7 @@ func (t *lockTable) jump(key string) bool {
 	x := t.listing()
 	l := x.find(key)
 	if l != nil {
+		t.chosen = true
 		t.place(x.place(l))
 	}
 	return l != nil

@@ -65,6 +65,37 @@ func TestCursorStaysOnItsLock(t *testing.T) {
 	on("x")
 }
 
+// While a large cluster is read for the first time, locks come in any order: who
+// has chosen none sees the top of the list, and what rises to it.
+func TestCursorIsAtTheTopUntilItIsMoved(t *testing.T) {
+	tb := tableOf(held("m")...)
+	on := func(want string) {
+		t.Helper()
+		if l := tb.selected(); l == nil || l.Key.Raw() != want || tb.window(2)[0] != tb.index.at(0) {
+			t.Errorf("the cursor is on %v, not on %s at the top of %q", l, want, tb.listed())
+		}
+	}
+	tb.put(heldSet("b", "c", "d", "m"), nil)
+	on("b")
+	split := held("z")
+	split[0].State = monitor.LockSplit
+	tb.put(monitor.NewLocks(append(held("a", "b", "m"), split...)...), nil)
+	on("z")
+	for name, choose := range map[string]func(){
+		"moved": func() { tb.move(0) }, "jumped": func() { tb.jump("z") }, "asked about": func() { tb.pin(true); tb.pin(false) },
+	} {
+		tb.chosen = false
+		tb.put(monitor.NewLocks(split...), nil)
+		choose()
+		worse := append(split, held("a")...)
+		worse[1].State = monitor.LockImmortal
+		tb.put(monitor.NewLocks(worse...), nil)
+		if l := tb.selected(); l.Key.Raw() != "z" {
+			t.Errorf("%s: the cursor slid to %s", name, l.Key)
+		}
+	}
+}
+
 // Many things change at once: the cursor stays if its lock does, and else moves
 // to the nearest of its neighbours that does.
 func TestCursorOverRandomChanges(t *testing.T) {

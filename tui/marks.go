@@ -93,19 +93,27 @@ type copiedMsg struct {
 	err  error
 }
 
-// clipboardTime bounds a program that puts text into the clipboard.
-const clipboardTime = 2 * time.Second
+const (
+	// clipboardTime bounds a program that puts text into the clipboard.
+	clipboardTime = 2 * time.Second
+	// mostCopied is as many bytes as every common terminal takes for its clipboard.
+	mostCopied = 48 << 10
+)
 
 func (m *model) whyNoCopy() string {
-	if text, _ := m.copyText(); text == "" {
+	switch text, what := m.copyText(); {
+	case text == "":
 		return "there is nothing here to copy"
+	case len(text) > mostCopied:
+		return what + " has " + count(len(text)) + " bytes: too long for the clipboard of a terminal"
 	}
 	return ""
 }
 
 // copyText is what y copies here, and what to call it. What a server sent is
 // copied as it is shown, when it has characters that a terminal obeys: a paste
-// into a shell must not do what a name says.
+// into a shell must not do what a name says. What is too long for the clipboard
+// of a terminal is not copied at all: a part of a name is another name.
 func (m *model) copyText() (text, what string) {
 	mode := m.mode()
 	if mode&modeOnLock != 0 {

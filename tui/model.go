@@ -179,8 +179,12 @@ func (m *model) sorting() tea.Cmd {
 func (m *model) update(msg tea.Msg) tea.Cmd {
 	switch msg := msg.(type) {
 	case tea.WindowSizeMsg:
+		first := m.w == 0
 		m.w, m.h = msg.Width, msg.Height
 		m.dirty = true
+		if !first {
+			return redraw
+		}
 	case tea.KeyPressMsg:
 		m.dirty = true
 		return m.press(msg)

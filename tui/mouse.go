@@ -67,6 +67,7 @@ func (m *model) click(x, y int) tea.Cmd {
 	if i, ok := m.hits.locks.at(y); ok && m.locks.top+i < m.locks.len() {
 		again := m.locks.pos == m.locks.top+i && m.mode() == modeLocks
 		m.focusOn(focusLocks)
+		m.locks.chosen = true
 		m.locks.place(m.locks.top + i)
 		if again { // a second click is enter
 			return m.enter()

@@ -50,7 +50,7 @@ func TestAnHour(t *testing.T) {
 		out := &terminal{}
 		acts := &fakeActions{err: errFake}
 		m := newModel(ctx, Options{Source: src, Guard: fakeGuardStatus(time.Now()), Actions: acts, Out: out, FPS: 4}, time.Now)
-		p := newProgram(m, tea.WithFPS(4), tea.WithInput(nil), tea.WithoutSignals(), tea.WithoutSignalHandler(), tea.WithWindowSize(80, 24),
+		p := newProgram(m, tea.WithFPS(4), tea.WithInput(nil), tea.WithoutSignals(), tea.WithoutSignalHandler(), tea.WithWindowSize(60, 15),
 			tea.WithEnvironment([]string{"TERM=xterm-256color"}))
 		done := make(chan error, 1)
 		go func() { _, err := p.Run(); done <- err }()
@@ -112,7 +112,7 @@ func TestAnHour(t *testing.T) {
 		if a, b, c, d := len(m.watched.events), len(m.trail), len(m.prefs.History), len(m.missed); a > 2*mostWatched || b > mostTrail || c > mostHistory || d > mostChanges {
 			t.Errorf("kept: %d events of a lock, %d places, %d commands, %d changes", a, b, c, d)
 		}
-		if n := len(m.lockView.cached); n > 24 {
+		if n := len(m.lockView.cached); n > 15 {
 			t.Errorf("%d rows are kept", n)
 		}
 		// The bubble ends only when every goroutine of it has.

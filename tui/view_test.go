@@ -360,6 +360,15 @@ func TestPreferences(t *testing.T) {
 	r.sees("no colours here")
 	r.theme(ThemeNone)
 
+	r = newRig(t, picture(epoch), 120, 40, with) // by key, as by command
+	for _, k := range []string{"s", "w"} {
+		_, cmd := r.m.Update(keyPress(k))
+		runAll(r.m, cmd)
+	}
+	r = newRig(t, picture(epoch), 200, 40, with)
+	r.sameOrder((orderEnds + 1) % orders)
+	r.sees("SINCE")
+
 	store.err = errors.New("disk \x1b[31m full")
 	r = newRig(t, picture(epoch), 120, 40, with)
 	r.sees("what was chosen last time cannot be read: disk \\x1b[31m full")

@@ -1,0 +1,15 @@
+package tui
+
+import (
+	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/x/ansi"
+)
+
+// redraw draws the whole screen anew after a resize. To scroll, the renderer sets
+// margins as tall as the screen and leaves them; a frame that was on its way while
+// the terminal changed its size leaves those of the size before, and the full
+// frame that follows scrolls away inside them. Not for the first size, before which
+// there is no frame: taking margins back also moves the cursor of the shell.
+func redraw() tea.Msg {
+	return tea.Sequence(tea.Raw(ansi.SetTopBottomMargins(0, 0)), tea.ClearScreen)()
+}

@@ -1,0 +1,45 @@
+package tui
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+)
+
+// After a resize margins of the size before are taken back, and then the whole
+// screen is drawn; at the start they are left alone.
+func TestResizeTakesMarginsBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		var all lockedBuffer
+		m := newModel(ctx, Options{Source: newFakeSource(picture(time.Now())), Out: &all}, time.Now)
+		p := newProgram(m, tea.WithInput(nil), tea.WithoutSignals(), tea.WithoutSignalHandler(), tea.WithWindowSize(80, 24))
+		done := make(chan error, 1)
+		go func() { _, err := p.Run(); done <- err }()
+		time.Sleep(3 * time.Second)
+		const back = "\x1b[;r"
+		if strings.Contains(all.String(), back) {
+			t.Error("margins are taken back at the start")
+		}
+		for _, w := range []int{100, 100, 90} { // a terminal may tell the same size twice
+			before := len(all.String())
+			p.Send(tea.WindowSizeMsg{Width: w, Height: 30})
+			time.Sleep(time.Second)
+			wrote := all.String()[before:]
+			_, after, ok := strings.Cut(wrote, back)
+			if !ok || !strings.Contains(after, "\x1b[2J") || !strings.Contains(after, "LOCKS") {
+				t.Errorf("after a resize to %d: %q", w, wrote)
+			}
+		}
+		p.Quit()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		cancel()
+	})
+}
