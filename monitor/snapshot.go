@@ -51,6 +51,18 @@ type Cluster struct {
 	CanLose int
 }
 
+// Dangers is how many findings are [SeverityDanger]. The verdict speaks of the
+// nodes alone; with dangers, nobody should call the cluster safe.
+func (s *Snapshot) Dangers() int {
+	n := 0
+	for i := range s.Findings {
+		if s.Findings[i].Severity == SeverityDanger {
+			n++
+		}
+	}
+	return n
+}
+
 // Verdict is the state of the cluster in a word.
 type Verdict uint8
 

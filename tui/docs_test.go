@@ -49,9 +49,12 @@ func TestStatesAreDocumented(t *testing.T) {
 		row("a node", g, a, s.String(), "")
 	}
 	for _, v := range []monitor.Verdict{monitor.VerdictUnknown, monitor.VerdictSafe, monitor.VerdictDegraded, monitor.VerdictUnavailable} {
-		g, word, _ := full.verdict(v)
-		a, _, _ := plain.verdict(v)
-		row("a verdict", g, a, word, "")
+		for _, found := range [][]monitor.Finding{nil, {{Severity: monitor.SeverityDanger}}} {
+			s := &monitor.Snapshot{Cluster: monitor.Cluster{Verdict: v}, Findings: found}
+			g, word, _ := full.verdict(s)
+			a, _, _ := plain.verdict(s)
+			row("a verdict", g, a, word, "")
+		}
 	}
 	for _, s := range []monitor.Severity{monitor.SeverityInfo, monitor.SeverityWarning, monitor.SeverityDanger} {
 		g, word, _ := full.severity(s)

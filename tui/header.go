@@ -14,7 +14,7 @@ type header struct{ st *styles }
 
 func (h *header) line(s *monitor.Snapshot, w int, now time.Time, f *fenceView, brief bool) string {
 	st, c := h.st, &s.Cluster
-	glyph, word, p := st.verdict(c.Verdict)
+	glyph, word, p := st.verdict(s)
 	name := st.escape(c.Name, max(8, w/4))
 	reason := h.reason(s, now, f)
 	lose := ""
@@ -86,6 +86,9 @@ func (h *header) reason(s *monitor.Snapshot, now time.Time, f *fenceView) string
 			t += " " + remaining(left)
 		}
 		parts = append(parts, t)
+	}
+	if n := s.Dangers(); n > 0 {
+		parts = append(parts, plural(n, "danger"))
 	}
 	if len(parts) == 0 {
 		return h.st.sentence(s.Cluster.Reason, 200)

@@ -53,7 +53,7 @@ func (m *model) spelt() bool { return m.at.view == viewOverview && m.h >= 24 }
 // verdict is the state of the cluster as a sentence.
 func (m *model) verdict(now time.Time) string {
 	st, c := m.st, &m.shown.Cluster
-	glyph, word, p := st.verdict(c.Verdict)
+	glyph, word, p := st.verdict(m.shown)
 	word = strings.ToLower(word)
 	losses := func() string {
 		switch n := c.CanLose + 1; {
@@ -84,7 +84,11 @@ func (m *model) verdict(now time.Time) string {
 		text = "waiting for the first look at all masters" + st.ellipsis
 	}
 	if n := len(m.shown.Findings); n > 0 && width(text)+30 < m.w {
-		text += "; " + plural(n, "finding") + " (5)"
+		said := plural(n, "finding")
+		if d := m.shown.Dangers(); d > 0 && c.Verdict == monitor.VerdictSafe {
+			said += ", " + plural(d, "danger")
+		}
+		text += "; " + said + " (5)"
 	}
 	return p.of(st.cut(glyph+" "+text, m.w-2))
 }

@@ -140,10 +140,13 @@ var asciiGlyphs = glyphs{
 }
 
 // verdict is the glyph, word and colour of a verdict.
-func (st *styles) verdict(v monitor.Verdict) (glyph, word string, p paint) {
-	word = strings.ToUpper(v.String())
-	switch v {
+func (st *styles) verdict(s *monitor.Snapshot) (glyph, word string, p paint) {
+	word = strings.ToUpper(s.Cluster.Verdict.String())
+	switch s.Cluster.Verdict {
 	case monitor.VerdictSafe:
+		if s.Dangers() > 0 { // all nodes serve, and yet
+			return st.odd, "DANGER", st.bad
+		}
 		return st.on, word, st.good
 	case monitor.VerdictDegraded:
 		return st.half, word, st.warn
