@@ -183,9 +183,12 @@ func (e *Error) holders() string {
 
 // troubles says which nodes could not be counted on, and why.
 func (e *Error) troubles() string {
-	var parts []string
+	var parts, unheard []string
 	for _, r := range e.Nodes {
 		switch r.Status {
+		case StatusUnanswered:
+			unheard = append(unheard, safetext.Escape(r.Node))
+			continue
 		case StatusDown, StatusSlow, StatusFenced, StatusSkipped, StatusProtocol, StatusDenied:
 		default:
 			continue
@@ -195,6 +198,10 @@ func (e *Error) troubles() string {
 			part += " (" + reason(r.Err) + ")"
 		}
 		parts = append(parts, part)
+	}
+	// It was over before they could say: they may be in trouble, too.
+	if len(unheard) > 0 && errors.Is(e.Kind, ErrNoQuorum) {
+		parts = append(parts, "not heard: "+strings.Join(unheard, ", "))
 	}
 	return strings.Join(parts, ", ")
 }

@@ -361,31 +361,49 @@ var ErrWait = errors.New("the node does not serve yet")
 // fails with [ErrWait] when ctx ends before, and says how the node is. Nothing is
 // changed.
 func Wait(ctx context.Context, node *redlock.Node, method Method) error {
-	why := "it was not asked"
+	why := ""
 	for {
 		o, err := Inspect(ctx, node, method)
-		shut, hold := o.Shut()
-		switch {
-		case ctx.Err() != nil:
-			// What was seen before says more.
-		case err != nil:
-			why = err.Error()
-		case o.Role != "master":
-			why = "its role is " + o.Role
-		case o.Blind:
-			why = "its fence cannot be read: " + o.Err
-		case hold:
-			why = "an operator holds it closed"
-		case shut:
-			why = "it is closed"
-		default:
+		if err == nil && o.serves() {
 			return nil
 		}
-		sleep(ctx, 100*time.Millisecond)
-		if ctx.Err() != nil {
+		// An I/O deadline may be told before the context says that it is over.
+		end, bounded := ctx.Deadline()
+		over := ctx.Err() != nil || bounded && !time.Now().Before(end)
+		if why = whyWaiting(why, o, err, over); !over {
+			sleep(ctx, 100*time.Millisecond)
+			over = ctx.Err() != nil
+		}
+		if over {
 			return fmt.Errorf("node %q: %w: %s", node.Name(), ErrWait, why)
 		}
 	}
+}
+
+// serves tells if a node accepts votes.
+func (o Observation) serves() bool {
+	shut, _ := o.Shut()
+	return o.Role == "master" && !o.Blind && !shut
+}
+
+// whyWaiting is why a node does not serve, by a look at it; before is what was
+// known. A look that failed when the wait was over was cut short by that, and says
+// less than one before.
+func whyWaiting(before string, o Observation, err error, over bool) string {
+	_, hold := o.Shut()
+	switch {
+	case err != nil && over && before != "":
+		return before
+	case err != nil:
+		return err.Error()
+	case o.Role != "master":
+		return "its role is " + o.Role
+	case o.Blind:
+		return "its fence cannot be read: " + o.Err
+	case hold:
+		return "an operator holds it closed"
+	}
+	return "it is closed"
 }
 
 // Unused fails if something listens at the node's address.

@@ -102,6 +102,10 @@ type Event struct {
 	// Text is the sentence, without the node's name. Text of a server in it is
 	// rendered already, as safetext does.
 	Text string
+	// Alarm: a node that must not vote does or did, or the guard cannot do to it what
+	// it should. Kinds of bad news (losses but restarts, "exposed", "unreachable", "no
+	// quorum", "memory") are no less so without.
+	Alarm bool
 }
 
 // NodeStatus is one node as the guard sees it.

@@ -362,6 +362,12 @@ func (m *machine) tell(kind, format string, args ...any) {
 	m.events = append(m.events, Event{At: m.now, Kind: kind, Text: fmt.Sprintf(format, args...)})
 }
 
+// alarm is tell, for what somebody should look at.
+func (m *machine) alarm(kind, format string, args ...any) {
+	m.tell(kind, format, args...)
+	m.events[len(m.events)-1].Alarm = true
+}
+
 func (m *machine) enter(p Phase, reason string) {
 	if m.Phase != p {
 		m.Phase, m.Since, m.Failing = p, m.now, ""
@@ -373,7 +379,7 @@ func (m *machine) enter(p Phase, reason string) {
 func (m *machine) failing(kind, why string) {
 	if m.Failing != why {
 		m.Failing = why
-		m.tell(kind, "%s", why)
+		m.alarm(kind, "%s", why)
 	}
 }
 
@@ -418,7 +424,11 @@ func (m *machine) seen(o *Observation) {
 		m.Known = !o.Configured && !o.Blind
 		m.Verified = m.Known && (o.Params.closed() || o.Params.held())
 		m.lose()
-		m.tell("restart", "restarted (run %s → %s), %s", short(old.RunID), short(o.RunID), m.cameUp(o))
+		tell := m.tell
+		if !o.Blind && !o.Params.closed() && !o.Params.held() {
+			tell = m.alarm
+		}
+		tell("restart", "restarted (run %s → %s), %s", short(old.RunID), short(o.RunID), m.cameUp(o))
 		m.Cause = "restarted"
 	case old.Role != o.Role:
 		m.lose()
@@ -554,7 +564,7 @@ func (m *machine) settle(o *Observation) {
 	if !o.Blind && !o.Params.held() && !o.Params.closed() && m.Owed == FenceOpen && m.strayed() {
 		m.Owed, m.Proven = FenceClosed, false
 		m.OpenSince = m.before
-		m.tell("stray", "was opened before its time, it seems by an order of ours that had no answer: to be closed again")
+		m.alarm("stray", "was opened before its time, it seems by an order of ours that had no answer: to be closed again")
 	}
 	switch {
 	case o.Blind:
@@ -587,9 +597,9 @@ func (m *machine) giveUp() {
 	m.Owed, m.Deadline, m.Revert = FenceOpen, time.Time{}, FenceOpen
 	m.Open, m.Leaked, m.Proven = false, false, false
 	if m.Advice {
-		m.tell("opened", "was open for the whole of D, since nothing may close it; what it lost has run out by now")
+		m.alarm("opened", "was open for the whole of D, since nothing may close it; what it lost has run out by now")
 	} else {
-		m.tell("opened", "could not be closed for the whole of D; what it lost has run out by now")
+		m.alarm("opened", "could not be closed for the whole of D; what it lost has run out by now")
 	}
 	m.Cause = "was exposed for the whole of D"
 	m.enter(PhaseActive, m.Cause)
@@ -704,9 +714,9 @@ func (m *machine) confirm(value int64) {
 	if m.Open {
 		m.Open = false
 		if m.Exposed = m.exposure(); m.Exposed > 0 {
-			m.tell("closed", "closed; it was open for at most %s", round(m.Exposed))
+			m.alarm("closed", "closed; it was open for at most %s", round(m.Exposed))
 		} else {
-			m.tell("closed", "closed; for how long it was open is not known")
+			m.alarm("closed", "closed; for how long it was open is not known")
 		}
 	}
 	if value == FenceHold {

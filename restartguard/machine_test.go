@@ -603,3 +603,23 @@ func TestChainEnds(t *testing.T) {
 		}
 	})
 }
+
+// That a node was open which must not be is never told as a matter of course.
+func TestExposureIsAnAlarm(t *testing.T) {
+	alarm := func(s *script, kind, part string, want bool) {
+		t.Helper()
+		for _, e := range s.told(kind, part).events {
+			if e.Kind == kind && strings.Contains(e.Text, part) && e.Alarm != want {
+				t.Errorf("alarm is %v: %q", e.Alarm, e.Text)
+			}
+		}
+	}
+	s := newScript(t).sees("a", openParams)
+	s.after(tick).sees("b", openParams)
+	alarm(s, "restart", "is OPEN", true)
+	s.after(tick).sees("b", shut)
+	alarm(s, "closed", "it was open for at most", true)
+	alarm(s, "waiting", "may rejoin in", false)
+	s.after(tick).sees("c", shut)
+	alarm(s, "restart", "came up closed", false)
+}

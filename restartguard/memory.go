@@ -36,6 +36,10 @@ const (
 	memoryMost = 16 << 20
 	// memoryEvery is how often what only tells more precisely is written.
 	memoryEvery = 30 * time.Second
+	// A directory counts as in use when its lock was not to be had so often, with
+	// this pause between.
+	lockTries = 10
+	lockAgain = 20 * time.Millisecond
 )
 
 // Memory is what a guard knows of its nodes, on disk, so that it survives the
@@ -114,7 +118,12 @@ func OpenMemory(dir string) (*Memory, error) {
 	if err != nil {
 		return nil, fmt.Errorf("state directory: %w", err)
 	}
-	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+	err = unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	for try := 1; errors.Is(err, unix.EWOULDBLOCK) && try < lockTries; try++ {
+		time.Sleep(lockAgain) // it may be no guard, but a look at the lock: see Running
+		err = unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	}
+	if err != nil {
 		_ = lock.Close()
 		if errors.Is(err, unix.EWOULDBLOCK) {
 			return nil, fmt.Errorf("%w: %s", ErrInUse, dir)
@@ -153,6 +162,29 @@ func guardID(dir string) (string, error) {
 	}
 	id := rand.Text()
 	return id, os.WriteFile(path, []byte(id+"\n"), 0o600)
+}
+
+// Running tells if a guard has a state directory: without one nothing that is
+// remembered there will be done. A directory that is not there has none. It fails
+// where the lock cannot be looked at.
+func Running(dir string) (bool, error) {
+	lock, err := os.Open(filepath.Join(dir, lockFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	} else if err != nil {
+		return false, fmt.Errorf("state directory: %w", err)
+	}
+	defer lock.Close()
+	// Shared, so that two who look do not take each other for a guard; it is given
+	// back at once by the closing.
+	switch err := unix.Flock(int(lock.Fd()), unix.LOCK_SH|unix.LOCK_NB); {
+	case err == nil:
+		return false, nil
+	case errors.Is(err, unix.EWOULDBLOCK):
+		return true, nil
+	default:
+		return false, fmt.Errorf("state directory %s: flock: %w", dir, err)
+	}
 }
 
 // Dir is the state directory.

@@ -7,8 +7,10 @@ import (
 	"path/filepath"
 	"reflect"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"golang.org/x/sys/unix"
 	"pgregory.net/rapid"
 )
 
@@ -184,12 +186,20 @@ func TestMemoryOnDisk(t *testing.T) {
 	if _, err := OpenMemory(dir); !errors.Is(err, ErrInUse) {
 		t.Fatalf("a second guard: %v", err)
 	}
+	if running, err := Running(dir); err != nil || !running {
+		t.Errorf("a guard runs: %v, %v", running, err)
+	}
 	known, err := ReadMemory(dir)
 	if err != nil || known["n1"].RunID != "b" || known["n1"].Wait <= 0 || known["n1"].Wait > testDelay {
 		t.Fatalf("%+v, %v", known, err)
 	}
 	if err := m.Close(); err != nil {
 		t.Fatal(err)
+	}
+	for _, dir := range []string{dir, filepath.Join(dir, "none")} {
+		if running, err := Running(dir); err != nil || running {
+			t.Errorf("%s: no guard runs: %v, %v", dir, running, err)
+		}
 	}
 	t.Run("is read again", func(t *testing.T) {
 		m := openMemory(t, dir)
@@ -251,5 +261,29 @@ func TestMemoryOnDisk(t *testing.T) {
 		if err := m.put("n1", s.record("h:1", Method{}, now, boot), boot); err != nil {
 			t.Fatal(err)
 		}
+	})
+}
+
+// Who only looks whether a guard runs does not keep one from starting.
+func TestLookingAtTheLockIsNoGuard(t *testing.T) {
+	dir := t.TempDir()
+	openMemory(t, dir).Close()
+	synctest.Test(t, func(t *testing.T) {
+		look, err := os.Open(filepath.Join(dir, lockFile))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := unix.Flock(int(look.Fd()), unix.LOCK_SH|unix.LOCK_NB); err != nil {
+			t.Fatal(err)
+		}
+		if running, err := Running(dir); err != nil || running {
+			t.Errorf("another look is taken for a guard: %v, %v", running, err)
+		}
+		time.AfterFunc(lockAgain*3/2, func() { look.Close() })
+		m, err := OpenMemory(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.Close()
 	})
 }

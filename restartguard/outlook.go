@@ -20,8 +20,9 @@ type Outlook struct {
 	// Until is when there is a quorum again; zero if that is not known: too many
 	// nodes do not answer, or are held.
 	Until time.Time
-	// Down and Held are the nodes on which somebody has to act.
-	Down, Held []string
+	// Down, Held and Closed are the nodes on which somebody has to act. Those that
+	// are Closed wait for a moment that is not known.
+	Down, Held, Closed []string
 }
 
 // OutlookOf makes the outlook of a cluster of n nodes with a quorum. Nodes that are
@@ -40,6 +41,8 @@ func OutlookOf(status []NodeStatus, n, quorum int) Outlook {
 		switch {
 		case s.Phase == PhaseClosed && !s.Until.IsZero():
 			back = append(back, s)
+		case s.Phase == PhaseClosed:
+			o.Closed = append(o.Closed, s.Node)
 		case s.Phase == PhaseHeld:
 			o.Held = append(o.Held, s.Node)
 		default:
@@ -87,6 +90,9 @@ func (o Outlook) Text(now time.Time) string {
 	b.WriteString("; a quorum does not come back by itself")
 	if len(o.Down) > 0 {
 		fmt.Fprintf(&b, ": down %s", strings.Join(o.Down, ", "))
+	}
+	if len(o.Closed) > 0 {
+		fmt.Fprintf(&b, ": closed, and no guard is known to open them, %s", strings.Join(o.Closed, ", "))
 	}
 	if len(o.Held) > 0 {
 		fmt.Fprintf(&b, ": held by an operator %s", strings.Join(o.Held, ", "))

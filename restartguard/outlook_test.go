@@ -32,6 +32,11 @@ func TestOutlook(t *testing.T) {
 			"NOTHING CAN BE LOCKED: 0 of 3 nodes vote, a quorum is 2; since 8s; a comes back first, in 30s; " +
 				"a quorum does not come back by itself: down d: held by an operator h",
 		},
+		"a node that nobody is known to open is not down": {
+			[]NodeStatus{{Node: "x", Phase: PhaseClosed}, {Node: "y", Phase: PhaseClosed}, active}, 3, false,
+			"NOTHING CAN BE LOCKED: 1 of 3 nodes vote, a quorum is 2; a quorum does not come back by itself: " +
+				"closed, and no guard is known to open them, x, y",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := OutlookOf(c.nodes, c.n, c.n/2+1)

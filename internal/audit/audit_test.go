@@ -279,3 +279,13 @@ func TestNewIDsDiffer(t *testing.T) {
 		t.Errorf("got %q and %q", a, b)
 	}
 }
+
+func TestActorNamesTheUserBehindSudo(t *testing.T) {
+	got := Actor(func(k string) string { return map[string]string{"SUDO_USER": "alice"}[k] })
+	if !strings.Contains(got, "@") || !strings.HasSuffix(got, " (sudo of alice)") {
+		t.Errorf("got %q", got)
+	}
+	if got := Actor(func(string) string { return "" }); strings.Contains(got, "sudo") || strings.HasPrefix(got, "@") || strings.HasSuffix(got, "@") {
+		t.Errorf("got %q", got)
+	}
+}

@@ -40,6 +40,7 @@ type failureJSON struct {
 	Message    safetext.Text `json:"message"`
 	Attempts   int           `json:"attempts,omitempty"`
 	Nodes      []resultJSON  `json:"nodes,omitempty"`
+	Tokens     []tokenJSON   `json:"tokens,omitempty"`
 	Keys       []keyJSON     `json:"keys,omitempty"` // further ones of the same lock
 }
 
@@ -261,8 +262,8 @@ func waited(ctx context.Context, h *hand, name string, wait time.Duration, err e
 	can := 0
 	for i := range seen {
 		// A node that refused for itself did so to the attempt: reading still works
-		// on one that is fenced.
-		if i < len(results) && results[i].Status == redlock.StatusFenced {
+		// on one that is fenced, or that denies what writes.
+		if i < len(results) && (results[i].Status == redlock.StatusFenced || results[i].Status == redlock.StatusDenied) {
 			seen[i] = results[i]
 		}
 		if seen[i].Status == redlock.StatusHeld || seen[i].Status == redlock.StatusAbsent || seen[i].Type != "" {

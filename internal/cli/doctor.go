@@ -14,7 +14,6 @@ import (
 	"redlockctl/internal/config"
 	"redlockctl/internal/safetext"
 	"redlockctl/monitor"
-	"redlockctl/restartguard"
 )
 
 // doctorJSON is the document of doctor.
@@ -209,21 +208,4 @@ func (a *app) printDoctor(w io.Writer, s *monitor.Snapshot, result string, count
 			}
 		}
 	}
-}
-
-// guardSight is what findings may know of a guard in this process.
-func guardSight(g *restartguard.Guard) monitor.GuardSight {
-	sight := monitor.GuardSight{Nodes: map[string]monitor.GuardedNode{}}
-	for _, n := range g.Status() {
-		if n.Method.Kind == restartguard.Advice {
-			continue // it closes nothing
-		}
-		sight.Nodes[n.Node] = monitor.GuardedNode{
-			Known: n.Known, Verified: n.Verified, Exposed: n.Phase == restartguard.PhaseExposed, OpenFor: n.Exposed, Err: n.Err,
-		}
-	}
-	if o := g.Outlook(); !o.Possible() {
-		sight.Outlook = o.Text(time.Now())
-	}
-	return sight
 }

@@ -216,8 +216,7 @@ func (d *guardDaemon) config(p guardPlan) restartguard.Config {
 	cfg.Memory = d.memory
 	cfg.OnEvent = func(e restartguard.Event) {
 		level := slog.LevelInfo
-		switch e.Kind {
-		case "exposed", "unreachable", "wiped", "clock", "evicted", "restored", "no quorum", "memory":
+		if alarming(e) {
 			level = slog.LevelWarn
 		}
 		args := []any{"kind", safetext.Escape(e.Kind)}

@@ -3,7 +3,9 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -21,9 +23,10 @@ func TestRecorder(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			var written []audit.Record
 			var told []string
-			full := true
+			var full atomic.Bool
+			full.Store(true)
 			r := newRecorder(func(rec audit.Record) error {
-				if full {
+				if full.Load() {
 					return errors.New("no space left")
 				}
 				written = append(written, rec)
@@ -35,7 +38,7 @@ func TestRecorder(t *testing.T) {
 			r.saw("shop", restartguard.Event{Node: "n1", Kind: "opened", Text: "rejoined"})
 			time.Sleep(10 * recordAgain)
 			synctest.Wait()
-			full = false
+			full.Store(false)
 			time.Sleep(2 * recordAgain)
 			synctest.Wait()
 			r.saw("shop", restartguard.Event{Node: "n1", Kind: "held", Text: "held"})
@@ -77,4 +80,23 @@ func TestRecorder(t *testing.T) {
 			close(hang)
 		})
 	})
+}
+
+// What somebody should look at stands in the log as a warning.
+func TestGuardLogLevels(t *testing.T) {
+	var w strings.Builder
+	r := newRecorder(func(audit.Record) error { return nil }, func(error) {})
+	defer r.close()
+	d := &guardDaemon{log: slog.New(slog.NewTextHandler(&w, nil)), record: r}
+	tell := d.config(guardPlan{}).OnEvent
+	for want, e := range map[string]restartguard.Event{
+		"INFO":  {Kind: "restart", Text: "restarted, came up closed"},
+		"WARN":  {Kind: "restart", Text: "restarted, is OPEN", Alarm: true},
+		"WARN ": {Kind: "wiped", Text: "its data were wiped"},
+	} {
+		w.Reset()
+		if tell(e); !strings.Contains(w.String(), "level="+strings.TrimSpace(want)+" ") {
+			t.Errorf("not %s: %s", want, w.String())
+		}
+	}
 }

@@ -30,6 +30,7 @@ type guardsJSON struct {
 	DelayMs  int64           `json:"delay_ms"`
 	StateDir safetext.Text   `json:"state_dir"`
 	Memory   string          `json:"memory"` // there, none or unreadable
+	Running  *bool           `json:"guard_running,omitempty"`
 	Error    *safetext.Text  `json:"error,omitempty"`
 	Nodes    []guardNodeJSON `json:"nodes"`
 	// As in the document of status.
@@ -71,6 +72,8 @@ func (a *app) guardsOf(cfg *config.Config, s *monitor.Snapshot) guardsJSON {
 	case memory != nil:
 		doc.Memory = "there"
 	}
+	doc.Running = guardRunning(cfg)
+	running := doc.Running != nil && *doc.Running
 	methods := methodsOf(cfg)
 	for _, n := range s.Nodes {
 		one := guardNodeJSON{Name: text(n.Name), Addr: text(n.Addr), State: n.State.String(), Method: methods[n.Name].Kind.String(), BootFence: "unknown"}
@@ -84,7 +87,7 @@ func (a *app) guardsOf(cfg *config.Config, s *monitor.Snapshot) guardsJSON {
 						one.BootFence = "verified"
 					}
 				}
-				if m.Wait > 0 && n.State == monitor.NodeFenced {
+				if running && m.Wait > 0 && n.State == monitor.NodeFenced {
 					v := ms(m.Wait)
 					one.RejoinMs = &v
 				}
@@ -113,6 +116,7 @@ written into [guard] state_dir: which nodes wait, when they rejoin, whether thei
 last start came up closed. Below are the fences and rejoins of the audit log, by
 guards and by people, the latest last.
 
+A guard that has ended opens nothing: then there are no countdowns, and it is said.
 The memory of a guard on another machine cannot be read from here: then the nodes
 and the log are shown, without countdowns. Exit code 4 when there is no quorum.`,
 		Example: "redlockctl guard status --watch\nredlockctl guard status -o json | jq '.nodes[] | select(.rejoin_ms)'",
@@ -183,6 +187,10 @@ func (a *app) printGuards(g guardsJSON, history []audit.Entry) {
 	default:
 		fmt.Fprintf(w, "guard: D is %s; %s\n", time.Duration(g.DelayMs)*time.Millisecond, g.Error)
 	}
+	stopped := g.Running != nil && !*g.Running
+	if stopped {
+		fmt.Fprintln(w, "no guard runs on this state directory: unless there is one elsewhere, nothing opens a node that is closed")
+	}
 	if g.Outlook != nil {
 		fmt.Fprintf(w, "%s\n", g.Outlook)
 	}
@@ -195,6 +203,8 @@ func (a *app) printGuards(g guardsJSON, history []audit.Entry) {
 			rejoin = left(time.Duration(*n.RejoinMs) * time.Millisecond)
 		case n.Held || n.State == monitor.NodeHeld.String():
 			rejoin = "held"
+		case n.State == monitor.NodeFenced.String() && stopped:
+			rejoin = "no guard runs"
 		case n.State == monitor.NodeFenced.String():
 			rejoin = "not known here"
 		}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -18,6 +20,9 @@ type labJSON struct {
 	Nodes  []labNodeJSON   `json:"nodes,omitempty"`
 	Faults []string        `json:"faults,omitempty"` // of lab up --bad
 	Ended  []safetext.Text `json:"ended,omitempty"`
+	// Recalled is the directory of a guard that remembers former servers at these
+	// addresses.
+	Recalled *safetext.Text `json:"guard_remembers,omitempty"`
 }
 
 type labNodeJSON struct {
@@ -90,8 +95,9 @@ and "redlockctl doctor" say to that.`,
 			if err != nil {
 				return err
 			}
+			recalled, delay := a.recalled(started)
 			if a.output == "json" {
-				doc := labJSON{Dir: text(dir), Faults: faults}
+				doc := labJSON{Dir: text(dir), Faults: faults, Recalled: optional(recalled)}
 				for _, s := range started {
 					doc.Nodes = append(doc.Nodes, labNodeJSON{text(s.Name), text(s.Addr), s.Pid, startedAs(s), text(s.RestartCmd)})
 				}
@@ -108,6 +114,9 @@ and "redlockctl doctor" say to that.`,
 				}
 				fmt.Fprintf(a.out, "  %s\n", fault)
 			}
+			if recalled != "" {
+				fmt.Fprintf(a.out, "\nThe guard's memory in %s\nis of former servers at these addresses: a guard takes the new ones for restarts of those,\nand closes them all for %s. Where the clients of the former ones have ended too, and no\nguard runs, delete that directory first.\n", safetext.Escape(recalled), delay)
+			}
 			return nil
 		}),
 	}
@@ -118,6 +127,26 @@ and "redlockctl doctor" say to that.`,
 	f.IntVar(&port, "port", 7001, "port of the first one")
 	f.StringVar(&bin, "redis-server", "redis-server", "the server, a path or a name in $PATH")
 	return cmd
+}
+
+// recalled is the directory of the guard that remembers former servers at the
+// addresses of new ones, which are open, and for how long it will close those;
+// empty if there is none. Without a configuration there is no guard either.
+func (a *app) recalled(started []lab.Started) (dir string, delay time.Duration) {
+	cfg, err := a.load()
+	if err != nil {
+		return "", 0
+	}
+	memory, err := remembered(cfg)
+	if err != nil {
+		return "", 0
+	}
+	for _, m := range memory {
+		if slices.ContainsFunc(started, func(s lab.Started) bool { return s.Opened && s.Addr == m.Addr }) {
+			return cfg.Guard.StateDir, cfg.Guard.Delay
+		}
+	}
+	return "", 0
 }
 
 // startedAs is what lab up made of a node, in a word or two.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -130,30 +131,76 @@ func (a *app) cut(s string, width int) string {
 }
 
 // outlookOf is what the fences mean, as far as a guard on this machine has
-// written down what it knows; false where there is nothing to be read. A node
-// that is closed and of which nothing is known comes back nobody knows when.
+// written down what it knows, and runs; false where there is nothing to be read.
+// A node that is closed and of which nothing is known comes back nobody knows
+// when. Since when nothing can be locked is not known to one who has just come.
 func outlookOf(cfg *config.Config, s *monitor.Snapshot) (restartguard.Outlook, bool) {
 	memory, err := remembered(cfg)
 	if err != nil || len(memory) == 0 {
 		return restartguard.Outlook{}, false
 	}
+	running, err := guardRuns(cfg)
+	if err != nil {
+		return restartguard.Outlook{}, false
+	}
 	known := false
 	status := make([]restartguard.NodeStatus, 0, len(s.Nodes))
 	for _, n := range s.Nodes {
-		st := restartguard.NodeStatus{Node: n.Name, Phase: restartguard.PhaseUnreachable, Out: n.Since}
+		st := restartguard.NodeStatus{Node: n.Name, Phase: restartguard.PhaseUnreachable}
 		switch n.State {
 		case monitor.NodeServing:
 			st.Phase = restartguard.PhaseActive
 		case monitor.NodeHeld:
 			st.Phase = restartguard.PhaseHeld
 		case monitor.NodeFenced:
+			st.Phase = restartguard.PhaseClosed
 			// What was remembered of another life or another server says nothing.
-			if m, ok := memory[n.Name]; ok && m.Addr == n.Addr && m.RunID == n.RunID && m.Wait > 0 {
-				st.Phase, st.Until = restartguard.PhaseClosed, s.At.Add(m.Wait)
+			if m, ok := memory[n.Name]; ok && running && m.Addr == n.Addr && m.RunID == n.RunID && m.Wait > 0 {
+				st.Until = s.At.Add(m.Wait)
 				known = true
 			}
 		}
 		status = append(status, st)
 	}
 	return restartguard.OutlookOf(status, len(s.Nodes), redlock.Quorum(len(s.Nodes))), known
+}
+
+// guardRuns tells if a guard runs on the state directory of the configuration.
+func guardRuns(cfg *config.Config) (bool, error) {
+	if cfg.Guard.StateDir == "" {
+		return false, nil
+	}
+	return restartguard.Running(cfg.Guard.StateDir)
+}
+
+// guardRunning is guardRuns where a guard has written to the directory once, and
+// nil where none has, or where that cannot be told.
+func guardRunning(cfg *config.Config) *bool {
+	memory, err := remembered(cfg)
+	if err != nil || len(memory) == 0 {
+		return nil
+	}
+	running, err := guardRuns(cfg)
+	if err != nil {
+		return nil
+	}
+	return &running
+}
+
+// forsaken says which closed nodes nobody is known to open, since the guard that
+// has been on this machine does not run; empty where there are none.
+func forsaken(cfg *config.Config, s *monitor.Snapshot) string {
+	if running := guardRunning(cfg); running == nil || *running {
+		return ""
+	}
+	var closed []string
+	for _, n := range s.Nodes {
+		if n.State == monitor.NodeFenced {
+			closed = append(closed, n.Name)
+		}
+	}
+	if closed == nil {
+		return ""
+	}
+	return fmt.Sprintf("no guard runs on this state directory (%s): unless there is one elsewhere, nothing opens %s", cfg.Guard.StateDir, strings.Join(closed, ", "))
 }

@@ -102,7 +102,7 @@ func (a *app) printLock(w io.Writer, s *monitor.Snapshot, l *monitor.Lock, findi
 	if l.Held >= s.Cluster.Quorum {
 		ends += ", " + strconv.Itoa(l.Margin) + " more may be lost"
 	}
-	fmt.Fprintf(w, "%s: %s, %d/%d copies, %s\n", l.Key, state, l.Held, s.Cluster.N, ends)
+	fmt.Fprintf(w, "%s: %s, %s copies, %s\n", l.Key, state, copiesOf(l, s), ends)
 	fact := func(name, value string) {
 		if value != "" {
 			fmt.Fprintf(w, "  %-10s %s\n", name, value)
@@ -128,9 +128,7 @@ func (a *app) printLock(w io.Writer, s *monitor.Snapshot, l *monitor.Lock, findi
 	if l.Tokens > 1 {
 		fact("tokens", strconv.Itoa(l.Tokens)+" different ones")
 	}
-	if !l.Since.IsZero() {
-		fact("seen for", span(max(0, s.At.Sub(l.Since))))
-	}
+	fact("seen for", seenFor(l, s))
 	fmt.Fprintln(w)
 	a.printCopies(w, s, l)
 	a.printFindings(w, findings)

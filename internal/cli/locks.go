@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,8 +31,8 @@ func (a *app) locksCommand() *cobra.Command {
 		Short: "The locks on every master: holder, copies, remaining TTLs",
 		Long: `Looks at every master once and prints a row for each lock. The column of a node
 is the remaining TTL of the copy there: - no copy, ? the node does not answer
-(~ its copy as last seen), ! another token than the holder's; a copy that never
-ends says so, and a value that is no lock is named by its type. ENDS is when
+(~ its copy as last seen), ' another token than the holder's, which COPIES counts
+behind a +; a copy that never ends says so, and a value that is no lock is named by its type. ENDS is when
 the holder falls below a quorum, MARGIN how many copies may be lost before
 another client can reach one: 0 is a lock one restart away from two holders.
 MADE BY is the library whose locks look so, where another than this program is
@@ -144,7 +145,7 @@ func (a *app) printLocks(w io.Writer, s *monitor.Snapshot, locks []*monitor.Lock
 		row := []cell{
 			{text: a.cut(l.Key.String(), 60)},
 			{text: l.State.String(), tone: lockTone(l.State)},
-			{text: fmt.Sprintf("%d/%d", l.Held, s.Cluster.N)},
+			{text: copiesOf(l, s)},
 		}
 		for i := range s.Nodes {
 			c := cell{text: "?"}
@@ -175,7 +176,7 @@ func (a *app) printLocks(w io.Writer, s *monitor.Snapshot, locks []*monitor.Lock
 
 // wideLock are the columns that there is no room for in most terminals.
 func wideLock(l *monitor.Lock, s *monitor.Snapshot) []cell {
-	owner, keys, seen := "-", "-", "-"
+	owner, keys, seen := "-", "-", cmp.Or(seenFor(l, s), "-")
 	if l.Form != nil && !l.Form.Owner.Empty() {
 		owner = l.Form.Owner.String()
 	}
@@ -186,10 +187,31 @@ func wideLock(l *monitor.Lock, s *monitor.Snapshot) []cell {
 		}
 		keys = strings.Join(names, " ")
 	}
-	if !l.Since.IsZero() {
-		seen = span(max(0, s.At.Sub(l.Since)))
-	}
 	return []cell{{text: owner}, {text: strconv.Itoa(l.Tokens)}, {text: keys}, {text: seen}}
+}
+
+// copiesOf is how many of the nodes have a copy, those of other tokens apart:
+// 2+1/5.
+func copiesOf(l *monitor.Lock, s *monitor.Snapshot) string {
+	others := -l.Held
+	for i := range l.Copies {
+		if l.Copies[i].State == monitor.CopyPresent {
+			others++
+		}
+	}
+	if l.Tokens > 1 && others > 0 {
+		return fmt.Sprintf("%d+%d/%d", l.Held, others, s.Cluster.N)
+	}
+	return fmt.Sprintf("%d/%d", l.Held, s.Cluster.N)
+}
+
+// seenFor is for how long the holder was seen; empty where it was there when the
+// looking began.
+func seenFor(l *monitor.Lock, s *monitor.Snapshot) string {
+	if seen := s.At.Sub(l.Since); !l.Since.IsZero() && seen > settleTime {
+		return span(seen)
+	}
+	return ""
 }
 
 // ownLibrary is the name of the form of this program's own locks.
@@ -262,7 +284,7 @@ func copyCell(c monitor.Copy, l *monitor.Lock, s *monitor.Snapshot) cell {
 		return cell{text: "?~" + text, tone: toneWarn}
 	}
 	if c.Token != l.Holder && (c.Type == "" || c.Type == "string" || !c.Token.Empty()) {
-		return cell{text: text + "!", tone: toneBad}
+		return cell{text: text + "'", tone: toneBad}
 	}
 	return cell{text: text}
 }

@@ -15,9 +15,8 @@ import (
 func (a *app) manCommand() *cobra.Command {
 	var dir string
 	cmd := &cobra.Command{
-		Use:    "man [COMMAND...]",
-		Hidden: true, // packagers know it; in a list of commands it is in the way
-		Short:  "Manual pages, for man(1)",
+		Use:   "man [COMMAND...]",
+		Short: "Manual pages, for man(1)",
 		Long: `Prints the manual page of redlockctl, or of one of its commands, in the form that
 man(1) shows. With --dir it writes one page for each command into that directory,
 such as redlockctl-node-fence.1, which is made if it is not there.`,

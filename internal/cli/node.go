@@ -26,6 +26,8 @@ import (
 type nodeActJSON struct {
 	Node safetext.Text `json:"node"`
 	Done string        `json:"done"` // fenced or opened
+	// Of fence: a guard runs on this machine, and so remembers the hold.
+	GuardRunning *bool `json:"guard_running,omitempty"`
 }
 
 func (a *app) nodeCommand() *cobra.Command {
@@ -35,7 +37,10 @@ func (a *app) nodeCommand() *cobra.Command {
 			verb: "fence", done: "fenced", alias: "hold",
 			short: "Hold a master closed until it is opened by hand",
 			long: `Closes the node: it refuses writes, and its vote is missing in every quorum until
-"node open". No guard lifts it. The copies it has stay readable and run out.`,
+"node open". No guard lifts it, and one that saw it puts it up again after a
+restart of the server; before one has seen it, a restart forgets it. The copies
+that the node has stay readable and run out.`,
+			hold: true,
 			effect: func(w io.Writer, n monitor.Node, c monitor.Cluster) {
 				serving := c.Serving
 				if n.State == monitor.NodeServing {
@@ -70,6 +75,7 @@ in. A guard opens it by itself when that is safe.`,
 // nodeAct is what fence and open differ in.
 type nodeAct struct {
 	verb, done, short, long, alias string
+	hold                           bool // a guard has to remember it
 	effect                         func(io.Writer, monitor.Node, monitor.Cluster)
 	run                            func(ctx context.Context, h *hand, node, reason string) error
 }
@@ -78,49 +84,42 @@ func (a *app) nodeActCommand(act nodeAct) *cobra.Command {
 	var reason string
 	var yes bool
 	cmd := &cobra.Command{
-		Use:   act.verb + " NAME",
+		Use:   act.verb + " NAME...",
 		Short: act.short,
 		Long: act.long + `
 
 Without --yes the effect is shown and the name must be typed; where nobody can be
 asked, the act is refused with exit code 6. Intent and outcome are written to the
-audit log.`,
+audit log. Several names are done one by one, each by itself: one that fails holds
+up none of the others.`,
 		Example:           fmt.Sprintf(`redlockctl node %s n2 --reason "kernel update" --yes`, act.verb),
-		Args:              oneName("node"),
-		ValidArgsFunction: a.completeNodes,
+		Args:              names("node"),
+		ValidArgsFunction: a.completeSeveralNodes,
 		RunE: a.run(func(ctx context.Context, args []string) error {
-			name := args[0]
-			return a.act(func(cfg *config.Config, _ *spec) error { return known(cfg, name) }, func(cfg *config.Config, h *hand) error {
-				if !yes {
-					err := a.confirm(ctx, name, func(w io.Writer) error {
-						s, err := look(ctx, cfg)
-						if err != nil {
-							return err
-						}
-						i := slices.IndexFunc(s.Nodes, func(n monitor.Node) bool { return n.Name == name })
-						n := s.Nodes[i]
-						fmt.Fprintf(w, "%s %s: now %s, %s\n", safetext.Escape(n.Name), safetext.Escape(n.Addr), n.State, plural(n.Locks, "copy of a lock", "copies of locks"))
-						act.effect(w, n, s.Cluster)
-						return nil
-					})
-					if err != nil {
+			check := func(cfg *config.Config, _ *spec) error {
+				for _, name := range args {
+					if err := known(cfg, name); err != nil {
 						return err
 					}
 				}
-				done := a.progress("node " + act.verb + " " + name)
-				err := act.run(ctx, h, name, reason)
-				done()
-				if err != nil {
-					return err
-				}
-				if a.output == "json" {
-					return printJSON(a.out, nodeActJSON{Node: text(name), Done: act.done})
-				}
-				fmt.Fprintf(a.out, "%s %s\n", act.done, safetext.Escape(name))
 				return nil
+			}
+			return a.act(check, func(cfg *config.Config, h *hand) error {
+				do := func(ctx context.Context, name string) outcome {
+					return a.actOnNode(ctx, act, cfg, h, name, reason, yes)
+				}
+				if len(args) > 1 {
+					return a.oneByOne(ctx, "node "+act.verb, args, yes, do)
+				}
+				o := do(ctx, args[0])
+				if o.err != nil {
+					return o.err
+				}
+				return a.tell(o)
 			})
 		}),
 	}
+	outputs(cmd, "table", "json", "jsonl")
 	if act.alias != "" {
 		cmd.Aliases = []string{act.alias}
 	}
@@ -130,12 +129,45 @@ audit log.`,
 	return cmd
 }
 
+// actOnNode closes or opens one node, after a person has typed its name where
+// that is wanted.
+func (a *app) actOnNode(ctx context.Context, act nodeAct, cfg *config.Config, h *hand, name, reason string, yes bool) outcome {
+	o := outcome{did: act.done, name: name}
+	if !yes {
+		o.err = a.confirm(ctx, name, func(w io.Writer) error {
+			s, err := look(ctx, cfg)
+			if err != nil {
+				return err
+			}
+			i := slices.IndexFunc(s.Nodes, func(n monitor.Node) bool { return n.Name == name })
+			n := s.Nodes[i]
+			fmt.Fprintf(w, "%s %s: now %s, %s\n", safetext.Escape(n.Name), safetext.Escape(n.Addr), n.State, plural(n.Locks, "copy of a lock", "copies of locks"))
+			act.effect(w, n, s.Cluster)
+			return nil
+		})
+		if o.err != nil {
+			return o
+		}
+	}
+	done := a.progress("node " + act.verb + " " + name)
+	o.err = act.run(ctx, h, name, reason)
+	done()
+	if o.err != nil {
+		return o
+	}
+	o.node = &nodeActJSON{Node: text(name), Done: act.done}
+	if running, err := guardRuns(cfg); err == nil && act.hold {
+		o.node.GuardRunning = &running
+	}
+	return o
+}
+
 // openable adds to node open the case of a cluster that never was in use.
 func (a *app) openable(cmd *cobra.Command) *cobra.Command {
 	var fresh bool
 	var cluster string
 	one, oneArgs := cmd.RunE, cmd.Args
-	cmd.Use = "open NAME | --new-cluster"
+	cmd.Use = "open NAME... | --new-cluster"
 	cmd.Long += `
 
 --new-cluster opens all nodes of a cluster that was never in use, which come up
@@ -205,8 +237,8 @@ func (a *app) openNewCluster(ctx context.Context, cluster, reason string, yes bo
 			doc.Opened = append(doc.Opened, text(name))
 		}
 		b.end()
-		if a.output == "json" {
-			return printJSON(a.out, doc)
+		if printed, err := a.document(func() document { return doc }); printed {
+			return err
 		}
 		fmt.Fprintf(a.out, "opened %s\n", strings.Join(nodeNames(cfg), " "))
 		return nil
@@ -319,8 +351,8 @@ ExecStartPre=/usr/bin/redlockctl node wait n2 --before-start`,
 				waiting := a.progress("waiting for " + node.Name() + " to serve")
 				err = restartguard.Wait(wait, node, method)
 				waiting()
-				if m, e := remembered(cfg); err != nil && e == nil && m[node.Name()].Wait > 0 {
-					err = fmt.Errorf("%w; the guard opens it in %s", err, left(m[node.Name()].Wait))
+				if err != nil {
+					err = whoOpens(cfg, node, err)
 				}
 			}
 			switch {
@@ -338,6 +370,23 @@ ExecStartPre=/usr/bin/redlockctl node wait n2 --before-start`,
 	cmd.Flags().DurationVar(&timeout, "timeout", 0, "give up after this time; 0 is never")
 	cmd.Flags().BoolVar(&before, "before-start", false, "wait for D from now, before the server is started")
 	return cmd
+}
+
+// whoOpens adds to the error of a wait what the guard on this machine will do.
+func whoOpens(cfg *config.Config, node *redlock.Node, err error) error {
+	running := guardRunning(cfg)
+	if running == nil {
+		return err
+	}
+	memory, _ := remembered(cfg)
+	m := memory[node.Name()]
+	switch {
+	case !*running:
+		return fmt.Errorf("%w; no guard runs on its state directory %s", err, safetext.Escape(cfg.Guard.StateDir))
+	case m.Wait > 0:
+		return fmt.Errorf("%w; the guard opens it in %s", err, left(m.Wait))
+	}
+	return err
 }
 
 // waitBeforeStart waits for D from a moment at which the former process has
@@ -544,4 +593,11 @@ func (a *app) completeNodes(_ *cobra.Command, args []string, _ string) ([]string
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	return nodeNames(cfg), cobra.ShellCompDirectiveNoFileComp
+}
+
+// completeSeveralNodes offers nodes for each argument, but those that are there
+// already.
+func (a *app) completeSeveralNodes(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
+	offered, how := a.completeNodes(cmd, nil, begun)
+	return slices.DeleteFunc(offered, func(name string) bool { return slices.Contains(args, name) }), how
 }

@@ -21,7 +21,26 @@ type releaseJSON struct {
 	NameBase64 string        `json:"name_base64,omitempty"`
 	Gone       bool          `json:"gone"`
 	Nodes      []resultJSON  `json:"nodes"`
-	Keys       []keyJSON     `json:"keys,omitempty"` // further ones of the same lock
+	Tokens     []tokenJSON   `json:"tokens,omitempty"` // there were several, and all are taken away
+	Keys       []keyJSON     `json:"keys,omitempty"`   // further ones of the same lock
+}
+
+// tokenJSON is one of several tokens of a lock, and where its copies were.
+type tokenJSON struct {
+	Token       safetext.Text   `json:"token"`
+	TokenBase64 string          `json:"token_base64,omitempty"`
+	Nodes       []safetext.Text `json:"nodes"`
+}
+
+func tokenDocs(tokens []tokenCopies) (docs []tokenJSON) {
+	for _, t := range tokens {
+		doc := tokenJSON{Token: text(t.token), TokenBase64: base64Of(t.token)}
+		for _, n := range t.nodes {
+			doc.Nodes = append(doc.Nodes, text(n))
+		}
+		docs = append(docs, doc)
+	}
+	return docs
 }
 
 // keyJSON is what became of a further key of a lock.
@@ -39,14 +58,17 @@ type actsJSON struct {
 	Act     string            `json:"act"`
 	Done    int               `json:"done"`
 	Failed  int               `json:"failed"`
-	Results []json.RawMessage `json:"results"` // documents of kind release or failure
+	Results []json.RawMessage `json:"results"` // documents of kind release, node act or failure
 }
 
-// outcome is what became of taking one lock away, or of releasing it.
+// outcome is what became of taking one lock away, of releasing it, or of closing or
+// opening one node.
 type outcome struct {
 	did, name string
 	results   []redlock.NodeResult
+	tokens    []tokenCopies // that were there, if several were
 	further   []keyOutcome
+	node      *nodeActJSON // of a node that was closed or opened
 	err       error
 }
 
@@ -71,11 +93,14 @@ func docOf(o outcome) document {
 	now := time.Now()
 	if !o.done() {
 		doc := failureDoc(o.name, o.results, o.err)
-		doc.Keys = keyDocs(o.further, now)
+		doc.Keys, doc.Tokens = keyDocs(o.further, now), tokenDocs(o.tokens)
 		return doc
 	}
+	if o.node != nil {
+		return *o.node
+	}
 	return releaseJSON{
-		Name: text(o.name), NameBase64: base64Of(o.name), Gone: gone(o.results), Nodes: resultDocs(o.results, now), Keys: keyDocs(o.further, now),
+		Name: text(o.name), NameBase64: base64Of(o.name), Gone: gone(o.results), Nodes: resultDocs(o.results, now), Tokens: tokenDocs(o.tokens), Keys: keyDocs(o.further, now),
 	}
 }
 
@@ -104,11 +129,24 @@ func gone(results []redlock.NodeResult) bool {
 
 // print says where the copies are gone, and where one may live on.
 func (o outcome) print(w io.Writer, now time.Time) {
+	if o.node != nil {
+		fmt.Fprintf(w, "%s %s\n", o.did, safetext.Escape(o.name))
+		if running := o.node.GuardRunning; running != nil && !*running {
+			fmt.Fprint(w, "  no guard runs on this machine that would remember it: if the server restarts before a\n  guard has seen it held, it comes up as any other, and the next guard opens it after D\n")
+		}
+		return
+	}
 	what := o.did
 	if !o.done() {
 		what = "only partly " + o.did
 	}
 	printGone(w, what+" "+safetext.Escape(o.name), o.did, o.results, now)
+	for i, t := range o.tokens {
+		if i == 0 {
+			fmt.Fprintf(w, "  there were %d tokens, and all were taken away:\n", len(o.tokens))
+		}
+		fmt.Fprintf(w, "    %s\n", t)
+	}
 	for _, f := range o.further {
 		if f.err == nil {
 			printGone(w, "  "+safetext.Escape(f.key)+", a key of the same lock", o.did, f.results, now)
@@ -142,7 +180,7 @@ func printGone(w io.Writer, what, did string, results []redlock.NodeResult, now 
 	}
 }
 
-// oneByOne does an act to each of several locks and tells of each by itself.
+// oneByOne does an act to each of several locks or nodes and tells of each by itself.
 // quiet says that nobody is asked meanwhile, so that there is room for a bar.
 func (a *app) oneByOne(ctx context.Context, act string, names []string, quiet bool, do func(context.Context, string) outcome) error {
 	doc := actsJSON{Act: act, Results: []json.RawMessage{}}
@@ -155,7 +193,7 @@ func (a *app) oneByOne(ctx context.Context, act string, names []string, quiet bo
 	code := ExitDone
 	for i, name := range names {
 		if ctx.Err() != nil {
-			fmt.Fprintf(a.errOut, "redlockctl: interrupted: %s not done\n", plural(len(names)-i, "lock is", "locks are"))
+			fmt.Fprintf(a.errOut, "redlockctl: interrupted: %s not done\n", plural(len(names)-i, "name is", "names are"))
 			code = ExitFailed
 			break
 		}

@@ -225,7 +225,7 @@ func openSession(ctx context.Context, s spec) (*session, error) {
 			h.close()
 			return nil, err
 		}
-		mon.Guarded(func() monitor.GuardSight { return guardSight(ses.guard) })
+		mon.Guarded(func() monitor.GuardSight { return sightOf(ses.guard) })
 	}
 	run, stop := context.WithCancel(ctx)
 	ses.stop = stop
@@ -259,7 +259,7 @@ func alarming(e restartguard.Event) bool {
 	case "exposed", "unreachable", "no quorum", "clock", "wiped", "evicted", "restored", "memory":
 		return true
 	}
-	return false
+	return e.Alarm
 }
 
 // close ends all parts and waits for them. No node is opened on the way out.
@@ -301,24 +301,6 @@ func (a actions) Acquire(ctx context.Context, resource string, ttl time.Duration
 func (a actions) Release(ctx context.Context, resource, token string) ([]redlock.NodeResult, error) {
 	r, err := a.op.Release(ctx, resource, token)
 	a.note("", resource, "operator: release "+resource, err)
-	return r, err
-}
-
-// together is a way to take a lock with all of its keys.
-func (a actions) together(do taking) taking {
-	return func(ctx context.Context, resource, token, reason string) ([]redlock.NodeResult, error) {
-		more := boundKeys(a.mon.Snapshot(), resource, token)
-		r, err := do(ctx, resource, token, reason)
-		if err == nil {
-			_, err = takeFurther(ctx, do, more, token, reason)
-		}
-		return r, err
-	}
-}
-
-func (a actions) ForceRelease(ctx context.Context, resource, token, reason string) ([]redlock.NodeResult, error) {
-	r, err := a.together(a.op.ForceRelease)(ctx, resource, token, reason)
-	a.note("", resource, fmt.Sprintf("operator: force-release %s (%s)", resource, reason), err)
 	return r, err
 }
 

@@ -20,8 +20,9 @@ type statusJSON struct {
 	clusterJSON
 	Nodes []nodeJSON     `json:"nodes"`
 	Locks map[string]int `json:"locks"` // by state, and "total"
-	// Where a guard on this machine keeps what it knows: the node that it opens
-	// first, and when there is a quorum again.
+	// Where a guard on this machine keeps what it knows: whether it runs, the node
+	// that it opens first, and when there is a quorum again.
+	GuardRunning *bool          `json:"guard_running,omitempty"`
 	FirstNode    *safetext.Text `json:"first_rejoin_node,omitempty"`
 	FirstMs      *int64         `json:"first_rejoin_ms,omitempty"`
 	QuorumBackMs *int64         `json:"quorum_back_ms,omitempty"`
@@ -35,7 +36,8 @@ func (a *app) statusCommand() *cobra.Command {
 		Long: `Looks at every master once and prints the verdict, the nodes and a count of the
 locks by state. A node that does not answer within two seconds is shown as such.
 Where a guard on this machine keeps what it knows in [guard] state_dir, it is said
-which closed node is back first, and when there is a quorum again.
+which closed node is back first, and when there is a quorum again; if that guard
+does not run, that nothing is known to open them.
 
 Exit code 0 when a quorum of the masters serves, also when the cluster is
 degraded; 4 when none does, and so nothing can be locked. With --watch it is 0.`,
@@ -68,6 +70,7 @@ func statusDoc(cfg *config.Config, s *monitor.Snapshot) statusJSON {
 			doc.Locks[st.String()] = n
 		}
 	}
+	doc.GuardRunning = guardRunning(cfg)
 	if o, known := outlookOf(cfg, s); known {
 		if o.First != "" {
 			doc.FirstNode, doc.FirstMs = optional(o.First), msUntil(o.FirstAt, s.At)
@@ -80,6 +83,9 @@ func statusDoc(cfg *config.Config, s *monitor.Snapshot) statusJSON {
 // printOutlook says what the guard on this machine is waiting for.
 func (a *app) printOutlook(w io.Writer, cfg *config.Config, s *monitor.Snapshot) {
 	o, known := outlookOf(cfg, s)
+	if idle := forsaken(cfg, s); idle != "" {
+		fmt.Fprintf(w, "\n%s\n", safetext.Escape(idle))
+	}
 	switch {
 	case !known:
 	case !o.Possible():

@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 	"time"
 
@@ -102,11 +103,17 @@ func (a *app) plusMinus() string {
 
 // span is a duration for people: two figures are enough to decide by.
 func span(d time.Duration) string {
-	switch sign := ""; {
-	case d < 0:
+	switch {
+	case d <= -time.Microsecond/2:
 		return "-" + span(-d)
+	case d < time.Microsecond/2:
+		return "0ms"
 	case d < time.Millisecond:
-		return fmt.Sprintf("%s%.2gms", sign, float64(d)/float64(time.Millisecond))
+		d = d.Round(time.Microsecond)
+		if d >= 100*time.Microsecond {
+			d = d.Round(10 * time.Microsecond)
+		}
+		return strconv.FormatFloat(float64(d)/float64(time.Millisecond), 'f', -1, 64) + "ms"
 	case d < time.Second:
 		return fmt.Sprintf("%.1fms", float64(d)/float64(time.Millisecond))
 	case d < time.Minute:

@@ -27,6 +27,12 @@ func TestSpan(t *testing.T) {
 		0:                                    "0ms",
 		120 * time.Microsecond:               "0.12ms",
 		-1500 * time.Microsecond:             "-1.5ms",
+		44:                                   "0ms", // and not 4.4e-05ms
+		-44:                                  "0ms",
+		-600:                                 "-0.001ms",
+		20 * time.Microsecond:                "0.02ms",
+		44_100:                               "0.044ms",
+		999_900:                              "1ms",
 		42 * time.Second:                     "42.0s",
 		64 * time.Second:                     "1m04s",
 		2*time.Hour + 3*time.Minute:          "2h03m",

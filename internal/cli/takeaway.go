@@ -141,6 +141,9 @@ func (t *taker) take(ctx context.Context, name string) outcome {
 			return o
 		}
 	}
+	if found := tokensIn(copies); token == "" && len(found) > 1 {
+		o.tokens = found
+	}
 	do := t.way.do(t.op)
 	done := t.progress(t.way.verb + " " + safetext.Escape(name))
 	defer done()
@@ -150,6 +153,33 @@ func (t *taker) take(ctx context.Context, name string) outcome {
 	o.further, err = takeFurther(ctx, do, more, token, t.reason)
 	o.err = errors.Join(o.err, err)
 	return o
+}
+
+// tokenCopies is one of the tokens that a look found, and where.
+type tokenCopies struct {
+	token string
+	nodes []string
+}
+
+// String is safe to show.
+func (c tokenCopies) String() string {
+	return safetext.Escape(fmt.Sprintf("%s on %s", c.token, strings.Join(c.nodes, " ")))
+}
+
+// tokensIn are the tokens that a look found, in the order of the nodes.
+func tokensIn(copies []redlock.NodeResult) (found []tokenCopies) {
+	for _, r := range copies {
+		if r.Status != redlock.StatusHeld || r.Token == "" {
+			continue
+		}
+		i := slices.IndexFunc(found, func(c tokenCopies) bool { return c.token == r.Token })
+		if i < 0 {
+			i = len(found)
+			found = append(found, tokenCopies{token: r.Token})
+		}
+		found[i].nodes = append(found[i].nodes, r.Node)
+	}
+	return found
 }
 
 // boundKey is a further key of a lock, which bears the lock's token.
@@ -291,7 +321,10 @@ func (t *taker) confirmTakeAway(ctx context.Context, name string, copies []redlo
 			fmt.Fprintf(w, "%s\n", k)
 		}
 		if token == "" {
-			fmt.Fprintf(w, "There are %d tokens: it is done to the copies of all of them.\n", len(tokens))
+			fmt.Fprintf(w, "THERE ARE %d TOKENS, so several clients may believe that they hold it. It is done to\nthe copies of all of them; with --token to those of one:\n", len(tokens))
+			for _, one := range tokensIn(copies) {
+				fmt.Fprintf(w, "  %s\n", one)
+			}
 		} else if tokens[token] == 0 {
 			return fmt.Errorf("%s %s: %w: no copy has the token given", t.way.verb, name, redlock.ErrNotHeld)
 		}

@@ -368,6 +368,42 @@ func TestFilesThatCannotBeRead(t *testing.T) {
 	}
 }
 
+// systemd hands over a credential as a file that the group may read; elsewhere
+// that is a secret that others can get at.
+func TestTheGroupMayReadACredential(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "credentials", "redis")
+	if err := os.Mkdir(filepath.Dir(file), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	write(t, file, []byte("hunter2\n"), 0o600)
+	text := least + "password_file = " + fmt.Sprintf("%q", file) + "\n"
+	for name, c := range map[string]struct {
+		credentials string
+		mode        os.FileMode
+		taken       bool
+	}{
+		"of systemd":                     {filepath.Join(dir, "credentials"), 0o440, true},
+		"of its owner alone":             {"", 0o400, true},
+		"without systemd":                {"", 0o440, false},
+		"beside the directory":           {filepath.Join(dir, "cred"), 0o440, false},
+		"under a directory of no place":  {"credentials", 0o440, false},
+		"that everybody may read":        {filepath.Join(dir, "credentials"), 0o444, false},
+		"that the group may write":       {filepath.Join(dir, "credentials"), 0o460, false},
+		"above the directory, not below": {filepath.Join(dir, "credentials", "redis", "x"), 0o440, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if err := os.Chmod(file, c.mode); err != nil {
+				t.Fatal(err)
+			}
+			_, err := loadText(t, text, env("CREDENTIALS_DIRECTORY", c.credentials))
+			if taken := err == nil; taken != c.taken {
+				t.Errorf("taken is %v: %v", taken, err)
+			}
+		})
+	}
+}
+
 // shipped is the example at the root of the project.
 const shipped = "../../config.toml"
 

@@ -332,7 +332,7 @@ func (f *file) password(t *table, getenv func(string) string) string {
 		return v
 	case in.set:
 		path = f.resolve(path, getenv)
-		b, why := private(path)
+		b, why := private(path, getenv)
 		if why != "" {
 			in.problem("%s", why)
 			return ""
@@ -362,15 +362,29 @@ func variableName(s string) bool {
 	return s != ""
 }
 
+// othersMay are the rights on the file of a secret with which others could get at
+// it. In the directory in which systemd hands over credentials the group may read:
+// there it is how the unit's own user gets them from root.
+func othersMay(path string, getenv func(string) string) fs.FileMode {
+	dir := getenv("CREDENTIALS_DIRECTORY")
+	if !filepath.IsAbs(dir) {
+		return 0o077
+	}
+	if rel, err := filepath.Rel(dir, path); err != nil || !filepath.IsLocal(rel) {
+		return 0o077
+	}
+	return 0o037
+}
+
 // private reads a file that holds a secret, and says why it must not be used.
-func private(path string) (content []byte, why string) {
+func private(path string, getenv func(string) string) (content []byte, why string) {
 	info, err := os.Stat(path)
 	switch {
 	case err != nil:
 		return nil, fmt.Sprintf("the file %q cannot be read: %v", path, cause(err))
 	case !info.Mode().IsRegular():
 		return nil, fmt.Sprintf("%q is not a file", path)
-	case info.Mode().Perm()&0o077 != 0:
+	case info.Mode().Perm()&othersMay(path, getenv) != 0:
 		return nil, fmt.Sprintf("the file %q has mode %04o, so that others can get at the secret; chmod 600 it", path, info.Mode().Perm())
 	case info.Size() > 64<<10:
 		return nil, fmt.Sprintf("the file %q is too large to be a secret", path)
@@ -409,7 +423,7 @@ func (f *file) tls(t *table, getenv func(string) string) *tls.Config {
 		if err != nil {
 			certSetting.problem("the file %q cannot be read: %v", path, cause(err))
 		}
-		secret, why := private(f.resolve(key, getenv))
+		secret, why := private(f.resolve(key, getenv), getenv)
 		if why != "" {
 			keySetting.problem("%s", why)
 		}

@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 )
 
 const (
@@ -111,6 +112,21 @@ func TestRulesArePromtools(t *testing.T) {
 		t.Skip("no promtool: apt-get install prometheus")
 	}
 	if out, err := exec.Command(promtool, "check", "rules", rules).CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// Names, types and helps are as Prometheus wants them.
+func TestMetricsArePromtools(t *testing.T) {
+	promtool, err := exec.LookPath("promtool")
+	if err != nil {
+		t.Skip("no promtool: apt-get install prometheus")
+	}
+	m := full()
+	m.Acquired("shop", time.Millisecond, nil)
+	cmd := exec.Command(promtool, "check", "metrics")
+	cmd.Stdin = strings.NewReader(scrape(t, m))
+	if out, err := cmd.CombinedOutput(); err != nil || len(out) > 0 {
 		t.Errorf("%v\n%s", err, out)
 	}
 }

@@ -169,10 +169,10 @@ func (o *Operator) acquire(ctx context.Context, resource string, ttl time.Durati
 	}
 	lock, err := do(ctx, resource, ttl)
 	if err != nil {
-		return nil, a.end(summary(nodesOf(err)), err)
+		return nil, a.end(decided(nodesOf(err), err), err)
 	}
 	a.record.TokenSHA = audit.TokenSHA(lock.Token())
-	if err := a.end(summary(lock.Nodes()), nil); err != nil {
+	if err := a.end(decided(lock.Nodes(), nil), nil); err != nil {
 		// Nobody would know the token, so nobody could release it.
 		_, releaseErr := o.locks.Release(context.WithoutCancel(ctx), resource, lock.Token())
 		return nil, errors.Join(fmt.Errorf("%w: the lock was taken, could not be logged, and was released again: %w", ErrRefused, err), releaseErr)
@@ -192,9 +192,9 @@ func (o *Operator) Extend(ctx context.Context, resource, token string, ttl time.
 	}
 	lock, err := o.locks.Extend(ctx, resource, token, ttl)
 	if err != nil {
-		return nil, a.end(summary(nodesOf(err)), err)
+		return nil, a.end(decided(nodesOf(err), err), err)
 	}
-	return lock, a.end(summary(lock.Nodes()), nil)
+	return lock, a.end(decided(lock.Nodes(), nil), nil)
 }
 
 // mayUse checks what all acts on a lock's life have in common.
@@ -300,6 +300,24 @@ func logText(err error) string {
 		return e.Op + ": " + e.Kind.Error()
 	}
 	return err.Error()
+}
+
+// decided is the summary of what ended as soon as enough nodes had answered. The
+// others may be as well as those, and the log must not look as if they were not. An
+// end that somebody else put to it is none of that kind.
+func decided(results []redlock.NodeResult, err error) string {
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return summary(results)
+	}
+	parts := make([]string, 0, len(results))
+	for _, r := range results {
+		if r.Status == redlock.StatusUnanswered {
+			parts = append(parts, r.Node+" not waited for")
+		} else {
+			parts = append(parts, summary([]redlock.NodeResult{r}))
+		}
+	}
+	return strings.Join(parts, ", ")
 }
 
 // summary is the part of each node in a few words, for the log.
