@@ -114,6 +114,10 @@ func (a *app) printStatus(w io.Writer, s *monitor.Snapshot) {
 	case monitor.VerdictDegraded, monitor.VerdictUnknown:
 		tone = toneWarn
 	}
+	if n := s.Dangers(); n > 0 && c.Verdict == monitor.VerdictSafe {
+		// All nodes serve, and yet: nobody should read "safe" here.
+		word, tone = "DANGER", toneBad
+	}
 	if a.color() {
 		word = tones[tone].Styled(word)
 	}
@@ -129,7 +133,17 @@ func (a *app) printStatus(w io.Writer, s *monitor.Snapshot) {
 		more = fmt.Sprintf("%d more may fail", c.CanLose)
 	}
 	fmt.Fprintf(w, "%s: %s%s: %d of %d nodes serve, quorum %d, %s\n", name, word, reason, c.Serving, c.N, c.Quorum, more)
-	fmt.Fprintf(w, "locks: %s\n\n", lockCount(s.Counts))
+	fmt.Fprintf(w, "locks: %s\n", lockCount(s.Counts))
+	switch n := s.Dangers(); {
+	case n == 1:
+		fmt.Fprintln(w, "findings: 1 danger: redlockctl doctor tells it")
+	case n > 1:
+		fmt.Fprintf(w, "findings: %d dangers: redlockctl doctor tells them\n", n)
+	case s.Counts[monitor.LockSplit]+s.Counts[monitor.LockImmortal]+s.Counts[monitor.LockOverTTL] > 0:
+		// A look as short as this settles no finding.
+		fmt.Fprintln(w, "findings: redlockctl doctor tells what is wrong with some of them")
+	}
+	fmt.Fprintln(w)
 
 	t := &table{head: []string{"NODE", "STATE", "UPTIME", "LOCKS", "RTT", "NOTE"}}
 	for _, n := range s.Nodes {
