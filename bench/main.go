@@ -3,7 +3,7 @@
 // rival becomes a dependency of the program.
 //
 //	go run . lock [--quick] [--markdown FILE] [--json FILE] [--only SCENARIO]
-//	go run . monitor [--quick] [--only PART] [--locks N --others N]
+//	go run . monitor [--quick] [--markdown FILE] [--json FILE] [--only PART] [--locks N --others N]
 //	go run . screen [--quick] [--locks N]
 //
 // Rounds are interleaved, so that drift of the machine hits all alike; what is
@@ -28,7 +28,7 @@ func main() {
 	}
 	if len(os.Args) < 2 || os.Args[1] != "lock" {
 		fmt.Fprintln(os.Stderr, "usage: go run . lock [--quick] [--markdown FILE] [--json FILE] [--only SCENARIO]")
-		fmt.Fprintln(os.Stderr, "       go run . monitor [--quick] [--only PART] [--locks N --others N]")
+		fmt.Fprintln(os.Stderr, "       go run . monitor [--quick] [--markdown FILE] [--json FILE] [--only PART] [--locks N --others N]")
 		fmt.Fprintln(os.Stderr, "       go run . screen [--quick] [--locks N]")
 		os.Exit(2)
 	}
@@ -49,13 +49,17 @@ func main() {
 func watch(args []string) {
 	fs := flag.NewFlagSet("monitor", flag.ExitOnError)
 	quick := fs.Bool("quick", false, "a fifth of the locks, few short rounds")
-	only := fs.String("only", "", "one part: view, memory, changes, cost or clock")
+	only := fs.String("only", "", "one part: "+monitorPartNames())
+	jsonPath := fs.String("json", "", "write the figures as JSON to this file too")
+	markdown := fs.String("markdown", "", "write the table as Markdown to this file too")
 	locks := fs.Int("locks", 0, "locks on each server; default 100000")
 	others := fs.Int("others", 0, "other keys on each server, with --locks")
 	profile := fs.String("cpuprofile", "", "write a CPU profile to this file")
 	server := fs.String("redis-server", "redis-server", "path of redis-server")
 	_ = fs.Parse(args)
-	if err := runMonitor(monitorBench{quick: *quick, only: *only, server: *server, locks: *locks, others: *others, profile: *profile}); err != nil {
+	if err := runMonitor(monitorBench{
+		quick: *quick, only: *only, server: *server, locks: *locks, others: *others, profile: *profile, json: *jsonPath, markdown: *markdown,
+	}); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}

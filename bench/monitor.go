@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"math"
 	"os"
@@ -35,15 +37,55 @@ type monitorBench struct {
 	locks  int // 0: by quick
 	others int
 
-	profile string // a file for a CPU profile, of all but the filling
+	json, markdown string // files to write too
+	profile        string // a file for a CPU profile, of all but the filling
 }
 
+type monitorPart struct {
+	name string
+	run  func(*monitorRun) error
+}
+
+// monitorParts are what can be run alone, in the order in which they run.
+func monitorParts() []monitorPart {
+	return []monitorPart{
+		{"view", (*monitorRun).view}, {"memory", (*monitorRun).memory}, {"rest", (*monitorRun).rest},
+		{"changes", (*monitorRun).changes}, {"cost", (*monitorRun).cost}, {"clock", (*monitorRun).clock},
+		{"step", (*monitorRun).step}, {"burst", (*monitorRun).burst}, {"million", (*monitorRun).million},
+	}
+}
+
+// monitorPartNames is the list for people.
+func monitorPartNames() string {
+	var names []string
+	for _, p := range monitorParts() {
+		names = append(names, p.name)
+	}
+	return strings.Join(names, ", ")
+}
+
+// The time after which no further part begins. A part takes two minutes at most.
+const (
+	monitorMost      = 8 * time.Minute
+	monitorMostQuick = 100 * time.Second
+)
+
 func runMonitor(b monitorBench) error {
+	if addrs := os.Getenv(clientAddrs); b.only == clientPart && addrs != "" {
+		return runClients(strings.Split(addrs, ","))
+	}
+	if b.only != "" && !slices.ContainsFunc(monitorParts(), func(p monitorPart) bool { return p.name == b.only }) {
+		return fmt.Errorf("--only %q: it is one of %s", b.only, monitorPartNames())
+	}
 	if b.locks == 0 {
 		b.locks, b.others = 100_000, 1_000_000
 		if b.quick {
 			b.locks, b.others = 20_000, 200_000
 		}
+	}
+	begun, most := time.Now(), monitorMost
+	if b.quick {
+		most = monitorMostQuick
 	}
 	servers, stop, err := start(b.server, 5)
 	if err != nil {
@@ -70,34 +112,82 @@ func runMonitor(b monitorBench) error {
 		defer pprof.StopCPUProfile()
 	}
 	var failed error
-	for _, part := range []struct {
-		name string
-		run  func() error
-	}{
-		{"view", mb.view}, {"memory", mb.memory}, {"changes", mb.changes}, {"cost", mb.cost}, {"clock", mb.clock},
-	} {
+	for _, part := range monitorParts() {
 		if b.only != "" && b.only != part.name {
 			continue
 		}
-		fmt.Fprintln(os.Stderr, part.name)
-		if err := part.run(); err != nil {
+		if spent := time.Since(begun); spent > most && b.only == "" {
+			mb.line(part.name, false, "", "not measured: %s were spent on the others", spent.Round(time.Second))
+			continue
+		}
+		fmt.Fprintf(os.Stderr, "%s (%s)\n", part.name, time.Since(begun).Round(time.Second))
+		if err := part.run(mb); err != nil {
 			failed = errors.Join(failed, fmt.Errorf("%s: %w", part.name, err))
 		}
 	}
 	version, _ := exec.Command(b.server, "--version").Output()
 	load, _ := os.ReadFile("/proc/loadavg")
-	fmt.Printf("%s, Go %s, %d CPUs, load at the end %s%s", time.Now().UTC().Format(time.DateOnly), runtime.Version(), runtime.NumCPU(), load, version)
-	fmt.Printf("locks: %d on each of five servers, among %d keys\n\n", b.locks, b.locks+b.others)
-	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "WHAT\tMEASURED\tTO REACH\t")
-	for _, l := range mb.lines {
-		verdict := "reached"
-		if !l.ok {
-			verdict = "NOT REACHED"
-		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", l.what, l.got, l.want, verdict)
+	about := []fact{
+		{"date", time.Now().UTC().Format(time.DateOnly)},
+		{"Go", runtime.Version()},
+		{"CPUs", fmt.Sprint(runtime.NumCPU())},
+		{"load at the end", strings.TrimSpace(string(load))},
+		{"servers", strings.TrimSpace(string(version))},
+		{"keys", fmt.Sprintf("%d locks on each of five servers, among %d keys", b.locks, b.locks+b.others)},
+		{"took", time.Since(begun).Round(time.Second).String()},
 	}
-	return errors.Join(failed, w.Flush())
+	failed = errors.Join(failed, mb.print(os.Stdout, about))
+	if b.json != "" {
+		failed = errors.Join(failed, mb.writeJSON(b.json, about))
+	}
+	if b.markdown != "" {
+		failed = errors.Join(failed, mb.writeMarkdown(b.markdown, about))
+	}
+	return failed
+}
+
+func (b *monitorRun) print(to io.Writer, about []fact) error {
+	for _, f := range about {
+		fmt.Fprintf(to, "%s: %s\n", f.Name, f.Value)
+	}
+	w := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "\nWHAT\tMEASURED\tTO REACH\t")
+	for _, l := range b.lines {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", l.What, l.Measured, l.ToReach, l.verdict())
+	}
+	return w.Flush()
+}
+
+func (b *monitorRun) writeJSON(path string, about []fact) error {
+	head := map[string]string{}
+	for _, f := range about {
+		head[f.Name] = f.Value
+	}
+	text, err := json.MarshalIndent(map[string]any{"about": head, "figures": b.lines}, "", " ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path, append(text, '\n'), 0o644)
+}
+
+// writeMarkdown writes the table as a document of its own.
+func (b *monitorRun) writeMarkdown(path string, about []fact) error {
+	var text strings.Builder
+	text.WriteString(`# What the monitor takes
+
+Five real redis-servers on loopback, and the monitor in the program that measures.
+Ratios are medians over rounds in which both sides took turns. Absolute times
+are of one machine at one hour, on which the servers and the monitor share the CPUs.
+
+`)
+	for _, f := range about {
+		fmt.Fprintf(&text, "- %s: `%s`\n", f.Name, f.Value)
+	}
+	text.WriteString("\n| | measured | to reach | |\n| --- | --- | --- | --- |\n")
+	for _, l := range b.lines {
+		fmt.Fprintf(&text, "| %s | %s | %s | %s |\n", l.What, l.Measured, l.ToReach, l.verdict())
+	}
+	return os.WriteFile(path, []byte(text.String()), 0o644)
 }
 
 type monitorRun struct {
@@ -108,8 +198,17 @@ type monitorRun struct {
 }
 
 type benchLine struct {
-	what, got, want string
-	ok              bool
+	What     string `json:"what"`
+	Measured string `json:"measured"`
+	ToReach  string `json:"to_reach"`
+	Reached  bool   `json:"reached"`
+}
+
+func (l benchLine) verdict() string {
+	if l.Reached {
+		return "reached"
+	}
+	return "NOT REACHED"
 }
 
 func (b *monitorRun) line(what string, ok bool, want, format string, args ...any) {
@@ -136,20 +235,21 @@ func (b *monitorRun) each(f func(i int, c *redis.Client) error) error {
 }
 
 func (b *monitorRun) fill() error {
-	const script = `for i = ARGV[1], ARGV[2] do
-  if ARGV[3] == '1' then redis.call('SET', string.format('lock:%08d', i), string.format('token%019d', i), 'PX', 7200000)
-  else redis.call('SET', string.format('app:%08d', i), 'x') end
+	return errors.Join(b.fillWith("app", b.others), b.fillWith("lock", b.locks))
+}
+
+// fillWith sets n keys with this beginning on each server.
+func (b *monitorRun) fillWith(name string, n int) error {
+	const script = `local name = ARGV[3]
+for i = ARGV[1], ARGV[2] do
+  if name == 'app' then redis.call('SET', string.format('app:%08d', i), 'x')
+  else redis.call('SET', string.format('%s:%08d', name, i), string.format('token%019d', i), 'PX', 7200000) end
 end`
 	ctx := context.Background()
 	return b.each(func(_ int, c *redis.Client) error {
-		for _, part := range []struct {
-			n    int
-			lock int
-		}{{b.others, 0}, {b.locks, 1}} {
-			for from := 1; from <= part.n; from += 50_000 {
-				if err := c.Eval(ctx, script, nil, from, min(part.n, from+49_999), part.lock).Err(); err != nil && !errors.Is(err, redis.Nil) {
-					return err
-				}
+		for from := 1; from <= n; from += 50_000 {
+			if err := c.Eval(ctx, script, nil, from, min(n, from+49_999), name).Err(); err != nil && !errors.Is(err, redis.Nil) {
+				return err
 			}
 		}
 		return nil
@@ -199,7 +299,11 @@ func (b *monitorRun) bare() (time.Duration, error) {
 
 // watched runs f beside a monitor.
 func (b *monitorRun) watched(f func(ctx context.Context, m *monitor.Monitor) error) error {
-	m, err := monitor.New(b.nodes, b.options())
+	return b.watching(b.options(), f)
+}
+
+func (b *monitorRun) watching(opt monitor.Options, f func(ctx context.Context, m *monitor.Monitor) error) error {
+	m, err := monitor.New(b.nodes, opt)
 	if err != nil {
 		return err
 	}
@@ -271,8 +375,31 @@ func (b *monitorRun) view() error {
 	return nil
 }
 
-// memory watches at rest: what is allocated, and how much CPU is used.
+// memory is what all of them take.
 func (b *monitorRun) memory() error {
+	limit := 200.0
+	if b.locks > 200_000 {
+		limit = 1600
+	} else if b.locks < 100_000 {
+		limit = 200 * float64(b.locks) / 100_000
+	}
+	return b.weigh(b.options(), b.locks, limit)
+}
+
+// million is the same with a million locks.
+func (b *monitorRun) million() error {
+	const n = 1_000_000
+	if b.quick {
+		return nil
+	}
+	if err := b.fillWith("million", n); err != nil {
+		return err
+	}
+	return b.weigh(monitor.Options{LockPatterns: []string{"million:*"}}, n, 1600)
+}
+
+// weigh measures the memory of a monitor of n locks.
+func (b *monitorRun) weigh(opt monitor.Options, n int, limit float64) error {
 	heap := func() float64 {
 		debug.FreeOSMemory()
 		var m runtime.MemStats
@@ -280,22 +407,30 @@ func (b *monitorRun) memory() error {
 		return float64(m.HeapAlloc) / (1 << 20)
 	}
 	before, rssBefore := heap(), rss()
+	return b.watching(opt, func(ctx context.Context, m *monitor.Monitor) error {
+		begun := time.Now()
+		if err := m.Settled(ctx); err != nil {
+			return err
+		}
+		took, peak := time.Since(begun), rss()-rssBefore
+		if got := m.Snapshot().Locks.Len(); got != n {
+			return fmt.Errorf("%d locks, not %d", got, n)
+		}
+		time.Sleep(2 * time.Second)
+		live := heap() - before
+		b.line(fmt.Sprintf("memory, %d locks", n), peak <= limit, fmt.Sprintf("≤ %.0f MB", limit),
+			"%.0f MB resident at the end of the first view (after %.1f s), %.0f MB live (%.0f bytes a lock)", peak, took.Seconds(), live, live*(1<<20)/float64(n))
+		return nil
+	})
+}
+
+// rest is how much CPU is used while nothing changes.
+func (b *monitorRun) rest() error {
 	return b.watched(func(ctx context.Context, m *monitor.Monitor) error {
 		if err := m.Settled(ctx); err != nil {
 			return err
 		}
-		peak := rss() - rssBefore
 		time.Sleep(2 * time.Second)
-		live := heap() - before
-		per := live * (1 << 20) / float64(b.locks)
-		limit := 200.0
-		if b.locks > 200_000 {
-			limit = 1600
-		} else if b.locks < 100_000 {
-			limit = 200 * float64(b.locks) / 100_000
-		}
-		b.line("memory", peak <= limit, fmt.Sprintf("≤ %.0f MB", limit),
-			"%.0f MB resident at the end of the first view, %.0f MB live (%.0f bytes a lock)", peak, live, per)
 		rest := 30 * time.Second
 		if b.quick {
 			rest = 12 * time.Second
@@ -303,7 +438,7 @@ func (b *monitorRun) memory() error {
 		from, begun := cpu(), time.Now()
 		time.Sleep(rest)
 		share := 100 * (cpu() - from).Seconds() / time.Since(begun).Seconds()
-		b.line("CPU at rest", share <= 3, "≤ 3 % of a core", "%.1f %% over %s, one reconciliation of all nodes included", share, rest)
+		b.line("CPU at rest", share <= 3, "≤ 3 % of a core", "%.1f %% over %s, reconciliations of all nodes included", share, rest)
 		return nil
 	})
 }
@@ -461,10 +596,10 @@ func (b *monitorRun) compare(m *monitor.Monitor) (int, error) {
 func (b *monitorRun) cost() error {
 	slice := 4 * time.Second
 	if b.quick {
-		slice = 2 * time.Second
+		slice = 1500 * time.Millisecond
 	}
 	var steady, scanning []float64
-	for range b.rounds(4, 8) {
+	for range b.rounds(3, 7) {
 		alone, err := b.setNX(slice)
 		if err != nil {
 			return err
@@ -518,45 +653,103 @@ func (b *monitorRun) setNX(d time.Duration) (float64, error) {
 }
 
 // setNXUntil takes and releases locks on all servers, 200 times a second each,
-// and returns the p99 of SET NX in milliseconds.
+// and returns the p99 of SET NX in milliseconds. It does so in a process of its
+// own, as clients are: what they wait for is the server, not the monitor's
+// goroutines.
 func (b *monitorRun) setNXUntil(done func() bool, most time.Duration) (float64, error) {
-	var mu sync.Mutex
-	var took []float64
-	end := time.Now().Add(most)
-	err := b.each(func(i int, c *redis.Client) error {
-		ctx := context.Background()
-		for n := 0; !done() && time.Now().Before(end); n++ {
-			key := fmt.Sprintf("lock:new:%d:%d", i, n)
-			begun := time.Now()
-			if err := c.SetNX(ctx, key, "token", time.Minute).Err(); err != nil {
-				return err
-			}
-			d := time.Since(begun)
-			mu.Lock()
-			took = append(took, d.Seconds()*1000)
-			mu.Unlock()
-			if err := c.Del(ctx, key).Err(); err != nil {
-				return err
-			}
-			time.Sleep(time.Until(begun.Add(5 * time.Millisecond)))
-		}
-		return nil
-	})
-	if err != nil || len(took) == 0 {
+	self, err := os.Executable()
+	if err != nil {
 		return 0, err
 	}
-	slices.Sort(took)
-	return took[len(took)*99/100], nil
+	var addrs []string
+	for _, n := range b.nodes {
+		addrs = append(addrs, n.Addr())
+	}
+	cmd := exec.Command(self, "monitor", "--only", clientPart)
+	cmd.Env = append(os.Environ(), clientAddrs+"="+strings.Join(addrs, ","))
+	cmd.Stderr = os.Stderr
+	stop, err := cmd.StdinPipe()
+	if err != nil {
+		return 0, err
+	}
+	var out strings.Builder
+	cmd.Stdout = &out
+	if err := cmd.Start(); err != nil {
+		return 0, err
+	}
+	for end := time.Now().Add(most); !done() && time.Now().Before(end); {
+		time.Sleep(5 * time.Millisecond)
+	}
+	_ = stop.Close()
+	if err := cmd.Wait(); err != nil {
+		return 0, err
+	}
+	var p99 float64
+	_, err = fmt.Sscan(out.String(), &p99)
+	return p99, err
 }
 
-// clock measures drift under load: all clocks are one, so the truth is 0; and
-// how soon a step is seen, on a server with a clock of its own.
+// The process of the clients: what it is started with.
+const (
+	clientPart  = "client"
+	clientAddrs = "REDLOCKCTL_BENCH_ADDRS"
+)
+
+// runClients takes and releases locks until standard input ends, and prints the
+// p99 of SET NX in milliseconds.
+func runClients(addrs []string) error {
+	stop := make(chan struct{})
+	go func() { _, _ = io.Copy(io.Discard, os.Stdin); close(stop) }()
+	var mu sync.Mutex
+	var took []float64
+	errs := make([]error, len(addrs))
+	var work sync.WaitGroup
+	for i, addr := range addrs {
+		work.Go(func() {
+			c := redis.NewClient(&redis.Options{Addr: addr, PoolSize: 1})
+			defer c.Close()
+			ctx := context.Background()
+			for n := 0; ; n++ {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				key := fmt.Sprintf("lock:new:%d:%d", i, n)
+				begun := time.Now()
+				if errs[i] = c.SetNX(ctx, key, "token", time.Minute).Err(); errs[i] != nil {
+					return
+				}
+				d := time.Since(begun)
+				mu.Lock()
+				took = append(took, d.Seconds()*1000)
+				mu.Unlock()
+				if errs[i] = c.Del(ctx, key).Err(); errs[i] != nil {
+					return
+				}
+				time.Sleep(time.Until(begun.Add(5 * time.Millisecond)))
+			}
+		})
+	}
+	work.Wait()
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	if len(took) == 0 {
+		return errors.New("no SET NX at all")
+	}
+	slices.Sort(took)
+	fmt.Println(took[len(took)*99/100])
+	return nil
+}
+
+// clock measures drift under load: all clocks are one, so the truth is 0.
 func (b *monitorRun) clock() error {
 	span := 60 * time.Second
 	if b.quick {
 		span = 20 * time.Second
 	}
-	err := b.watched(func(ctx context.Context, m *monitor.Monitor) error {
+	return b.watched(func(ctx context.Context, m *monitor.Monitor) error {
 		if err := m.Settled(ctx); err != nil {
 			return err
 		}
@@ -581,12 +774,59 @@ func (b *monitorRun) clock() error {
 		b.line("false steps of clocks", steps == 0, "none in an hour", "%d in %s", steps, span)
 		return nil
 	})
-	if err != nil {
-		return err
-	}
-	return b.step()
 }
 
+// burst makes a million changes as fast as the servers take them; then the last
+// snapshot has to equal what the servers say.
+func (b *monitorRun) burst() error {
+	total := 1_000_000
+	if b.quick {
+		total /= 10
+	}
+	return b.watched(func(ctx context.Context, m *monitor.Monitor) error {
+		if err := m.Settled(ctx); err != nil {
+			return err
+		}
+		begun := time.Now()
+		err := b.each(func(i int, c *redis.Client) error {
+			for n := 0; n < total/len(b.nodes); n += 100 {
+				_, err := c.Pipelined(ctx, func(p redis.Pipeliner) error {
+					for k := range 100 {
+						p.Set(ctx, fmt.Sprintf("lock:%08d", 1+((n+k)*7919+i)%b.locks), fmt.Sprintf("burst%d%018d", i, n+k), 2*time.Hour)
+					}
+					return nil
+				})
+				if err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		spent := time.Since(begun)
+		// Until nothing changes any more; to compare takes much longer than that.
+		last, deadline := time.Now(), time.Now().Add(time.Minute)
+		for version := m.Snapshot().Version; time.Since(last) < time.Second && time.Now().Before(deadline); {
+			time.Sleep(50 * time.Millisecond)
+			s := m.Snapshot()
+			if keys, ok := m.ChangedSince(version); !ok || len(keys) > 0 {
+				last = time.Now()
+			}
+			version = s.Version
+		}
+		different, err := b.compare(m)
+		if err != nil {
+			return err
+		}
+		b.line(fmt.Sprintf("changes lost of %d in a burst", total), different == 0, "none",
+			"%d copies differ at the end; all was seen %s after the last change, at %.0f changes/s", different, (last.Sub(begun) - spent).Round(10*time.Millisecond), float64(total)/spent.Seconds())
+		return nil
+	})
+}
+
+// step is how soon a step of 20 ms is seen, of a server with a clock of its own.
 func (b *monitorRun) step() error {
 	dir, err := os.MkdirTemp("", "redlockctl-bench-")
 	if err != nil {
@@ -622,7 +862,7 @@ func (b *monitorRun) step() error {
 	time.Sleep(6 * time.Second)
 	var took []float64
 	offset := time.Duration(0)
-	for range 8 {
+	for range b.rounds(4, 8) {
 		seen := m.Snapshot()
 		offset += 20 * time.Millisecond
 		begun := time.Now()

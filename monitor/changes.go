@@ -17,8 +17,10 @@ type changes struct {
 	queue  []string
 	queued map[string]struct{}
 	bytes  int
+	taken  uint64    // how many keys have been, of all
 	all    bool      // any key may have changed
-	until  time.Time // all changes before have been put in here
+	until  time.Time // all changes before have been put in here,
+	mark   uint64    // and read when so many keys have been taken; zero until: nothing was told
 	rate   flood
 }
 
@@ -54,6 +56,7 @@ func (c *changes) add(keys ...string) {
 }
 
 func (c *changes) drop() {
+	c.taken += uint64(len(c.queue))
 	c.queue, c.queued, c.bytes = nil, map[string]struct{}{}, 0
 }
 
@@ -77,20 +80,21 @@ func (c *changes) flush() {
 func (c *changes) told(until time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.until = until
+	c.until, c.mark = until, c.taken+uint64(len(c.queue))
 	poke(c.wake)
 }
 
-// take removes up to n keys with not too long names. Where none is left, until
-// is the time before which nothing is missing, once.
+// take removes up to n keys with not too long names. It is asked for when all
+// that it gave before has been read: then until is the time before which
+// nothing is missing, once, however much has come since; zero: it is not known.
 func (c *changes) take(n, bytes int) (keys []string, until time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.taken >= c.mark && !c.all {
+		until = c.until
+		c.until = time.Time{}
+	}
 	if len(c.queue) == 0 {
-		if !c.all {
-			until = c.until
-			c.until = time.Time{}
-		}
 		return nil, until
 	}
 	k := 0
@@ -101,6 +105,7 @@ func (c *changes) take(n, bytes int) (keys []string, until time.Time) {
 		c.bytes -= len(c.queue[k])
 		delete(c.queued, c.queue[k])
 	}
+	c.taken += uint64(k)
 	keys, c.queue = c.queue[:k:k], c.queue[k:]
 	if len(c.queue) == 0 {
 		c.queue = nil
@@ -108,7 +113,7 @@ func (c *changes) take(n, bytes int) (keys []string, until time.Time) {
 			c.queued = map[string]struct{}{}
 		}
 	}
-	return keys, time.Time{}
+	return keys, until
 }
 
 // flooded takes note of what was told in vain, and tells if it is too much.

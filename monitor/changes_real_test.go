@@ -171,6 +171,7 @@ func TestTheLeastRightsDo(t *testing.T) {
 // Servers with other work: their changes are not copied, and where they are too
 // many, nobody listens any more.
 func TestAFloodOfOtherChangesEndsTheFeed(t *testing.T) {
+	t.Parallel()
 	servers := labtest.Servers(t, 1)
 	m := watch(t, labtest.Nodes(servers), monitor.Options{LockPatterns: []string{"*:lock"}})
 	settled(t, m)

@@ -37,6 +37,8 @@ const (
 	hugeValue   = 1 << 20 // bytes or elements: no token
 	hugeName    = 4 << 10 // bytes of a key
 	lookAtLocks = 20_000  // in one look, in the order of their keys, and on from there in the next
+	lookSlowly  = 500     // instead, when all have been looked at: those that change are looked at anyway
+	changesSeen = 100_000 // between two looks; of more, all are looked at
 	badKept     = 1000    // of one kind; more are counted by their state
 )
 
@@ -52,13 +54,16 @@ type badLock struct {
 	marks string // of which tokens it was: other ones are another case
 }
 
-// lockWatch looks for bad locks: at those that it knows each time, at all others
-// in turn, so that a look costs the same however many there are.
+// lockWatch looks for bad locks: at those that it knows and those that have
+// changed each time, at all others in turn, so that a look costs the same
+// however many there are.
 type lockWatch struct {
-	cursor string
-	bad    map[string]*badLock
-	kept   [badKinds]int
-	ttls   ttlWatch
+	changed []string // since the last look
+	cursor  string
+	slowly  bool // all have been looked at since the cursor was last at the beginning for that
+	bad     map[string]*badLock
+	kept    [badKinds]int
+	ttls    ttlWatch
 }
 
 // kindsOf are the kinds of bad locks that l is of.
@@ -74,7 +79,9 @@ func kindsOf(l *Lock) (kinds [badKinds]bool, any bool) {
 	case LockOrphan:
 		kinds[badOrphan], any = true, true
 	case LockNotALock:
-		kinds[badForeign], any = true, true
+		if l.Form == nil || !l.Form.Companion {
+			kinds[badForeign], any = true, true
+		}
 	}
 	if len(l.Key.Raw()) > hugeName {
 		kinds[badHuge], any = true, true
@@ -86,6 +93,18 @@ func kindsOf(l *Lock) (kinds [badKinds]bool, any bool) {
 	}
 	return kinds, any
 }
+
+// note takes in the keys of locks that have changed.
+func (w *lockWatch) note(keys []string) {
+	if len(w.changed)+len(keys) > changesSeen {
+		w.anew()
+		return
+	}
+	w.changed = append(w.changed, keys...)
+}
+
+// anew makes the next looks look at all locks.
+func (w *lockWatch) anew() { w.changed, w.cursor, w.slowly = nil, "", false }
 
 // look brings the watch up to the snapshot, and returns the locks that are
 // ripe, by kind, and the smallest TTL in use.
@@ -107,21 +126,34 @@ func (w *lockWatch) look(s *Snapshot, opt Options) (map[int]badLocks, time.Durat
 		}
 	}
 	w.ttls.begin(now)
-	n, next := 0, ""
-	for l := range s.Locks.From(w.cursor) {
-		key := l.Key.Raw()
-		if n++; n > lookAtLocks {
-			next = key
-			break
-		}
-		if _, any := kindsOf(l); any && w.bad[key] == nil {
-			w.take(key, l, now)
+	see := func(l *Lock) {
+		if _, any := kindsOf(l); any && w.bad[l.Key.Raw()] == nil {
+			w.take(l.Key.Raw(), l, now)
 		}
 		if whole && l.Since.After(sighted) {
 			w.ttls.saw(l, now)
 		}
 	}
+	for _, key := range w.changed {
+		if l := s.Locks.Get(key); l != nil {
+			see(l)
+		}
+	}
+	clear(w.changed) // nothing is kept alive by it
+	w.changed = w.changed[:0]
+	n, most, next := 0, lookAtLocks, ""
+	if w.slowly && slices.Max(w.kept[:]) < badKept {
+		most = lookSlowly
+	}
+	for l := range s.Locks.From(w.cursor) {
+		if n++; n > most {
+			next = l.Key.Raw()
+			break
+		}
+		see(l)
+	}
 	w.cursor = next
+	w.slowly = w.slowly || next == ""
 
 	ripe := map[int]badLocks{}
 	for key, b := range w.bad {

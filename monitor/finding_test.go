@@ -3,6 +3,7 @@ package monitor
 import (
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -83,6 +84,7 @@ func film(t *testing.T, s *scene, d time.Duration, change func(s *scene, at time
 		now := *s.Snapshot
 		now.At = findingEpoch.Add(at)
 		if now.Locks != counted {
+			f.locks.anew()
 			counted, counts = now.Locks, Counts{}
 			for l := range now.Locks.All() {
 				counts[l.State]++
@@ -306,6 +308,18 @@ func TestFindings(t *testing.T) {
 	}
 }
 
+func TestDocsExplainEachFinding(t *testing.T) {
+	text, err := os.ReadFile("../docs/findings.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range allChecks() {
+		if !strings.Contains(string(text), "**"+c.id+"**") {
+			t.Errorf("%s is not in docs/findings.md", c.id)
+		}
+	}
+}
+
 // What opens is told once, and so is what closes; a finding that comes and goes
 // stays until it has been gone for some time.
 func TestAFindingDoesNotFlicker(t *testing.T) {
@@ -383,6 +397,35 @@ func TestBadLocksAreFoundAmongMany(t *testing.T) {
 	_, got = film(t, goodScene(), 6*time.Second, func(s *scene, _ time.Duration) { s.Locks = locks })
 	if len(got) != 1 || got[0].Count != len(many) {
 		t.Errorf("%+v", got)
+	}
+}
+
+// When all have been looked at once, what changes is found at once all the same.
+func TestABadLockIsFoundWhenItChanges(t *testing.T) {
+	s := goodScene()
+	many := make([]Lock, 0, lookAtLocks+1)
+	for i := range lookAtLocks + 1 {
+		many = append(many, lockOf(fmt.Sprintf("k%09d", i), LockHeld, "a", "a", "a", "a", "a"))
+	}
+	var w lockWatch
+	s.Locks = NewLocks(many...)
+	w.look(s.Snapshot, s.opt)
+	w.look(s.Snapshot, s.opt)
+	many[lookAtLocks] = lockOf("z", LockOrphan, "a", "", "", "", "")
+	s.Locks = NewLocks(many...)
+	if w.look(s.Snapshot, s.opt); len(w.bad) != 0 {
+		t.Error("it looked at all of them again")
+	}
+	w.note([]string{"z", "gone"})
+	if w.look(s.Snapshot, s.opt); len(w.bad) != 1 {
+		t.Error("not found")
+	}
+	// Of too many changes it takes no note, and looks at all.
+	w = lockWatch{slowly: true, cursor: "y"}
+	w.note(make([]string, changesSeen+1))
+	w.look(s.Snapshot, s.opt)
+	if w.look(s.Snapshot, s.opt); len(w.bad) != 1 {
+		t.Error("not found among all")
 	}
 }
 

@@ -278,6 +278,9 @@ func (m *Monitor) publishUntil(ctx context.Context) {
 func (m *Monitor) due(last time.Time, least time.Duration) time.Time {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if m.world.done && !m.isSettled() {
+		least = publishEvery // the first whole view is waited for
+	}
 	soonest, due := last.Add(least), last.Add(max(least, refreshEvery))
 	if m.urgent {
 		return soonest
@@ -333,12 +336,18 @@ func (m *Monitor) publish() {
 	}
 	close(m.fresh)
 	m.fresh = make(chan struct{})
-	if m.world.done {
-		select {
-		case <-m.settled:
-		default:
-			close(m.settled)
-		}
+	if m.world.done && !m.isSettled() {
+		close(m.settled)
+	}
+}
+
+// isSettled tells if a snapshot of the first whole view is out.
+func (m *Monitor) isSettled() bool {
+	select {
+	case <-m.settled:
+		return true
+	default:
+		return false
 	}
 }
 
@@ -420,7 +429,7 @@ func (m *Monitor) task(i int, runID string) (task, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	n := &m.world.table.nodes[i]
-	t := task{epoch: n.epoch, gap: n.scanned != n.epoch, hasten: m.hurried[i], unconfirmed: m.world.table.unconfirmed()}
+	t := task{epoch: n.epoch, gap: n.scanned != n.epoch, hasten: m.hurried[i], unconfirmed: m.world.table.unconfirmed(), busy: m.world.nodes[i].ops >= busyOps}
 	m.hurried[i] = false
 	return t, m.world.lives(i, runID)
 }

@@ -41,6 +41,7 @@ type watch struct {
 	// From INFO: min-replicas-to-write is in force; the server reads its data;
 	// what it is instead of a master.
 	inForce bool
+	ops     int64 // commands a second, ours among them
 	loading bool
 	foreign string
 	notes   map[string]string
@@ -163,6 +164,7 @@ func (w *watch) readInfo(info map[string]string) (restarted bool) {
 	w.Replicas = int(number(info, "connected_slaves", int64(w.Replicas)))
 	w.UsedMemory = number(info, "used_memory", w.UsedMemory)
 	w.Clients = int(number(info, "connected_clients", int64(w.Clients)))
+	w.ops = number(info, "instantaneous_ops_per_sec", w.ops)
 	w.Facts.readInfo(info)
 	if _, ok := info["role"]; ok {
 		// The field is there only while min-replicas-to-write is in force.

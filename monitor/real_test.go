@@ -460,6 +460,7 @@ func TestALifeOfALockIsTold(t *testing.T) {
 }
 
 func TestTheClockOfANodeIsMeasured(t *testing.T) {
+	t.Parallel()
 	servers := labtest.Servers(t, 1)
 	m := watch(t, labtest.Nodes(servers), monitor.Options{ProbeEvery: 20 * time.Millisecond})
 	s := until(t, m, "a drift", func(s *monitor.Snapshot) bool { return s.Nodes[0].Drift.Valid })
@@ -510,44 +511,100 @@ func TestEmbeddedMasters(t *testing.T) {
 	}
 }
 
-// A server that answers nonsense, half a reply or nothing is no master, and
-// holds up nobody.
+// A server that answers nonsense, half a reply, too slowly or nothing is no
+// master, is found, costs no memory, and holds up nobody; from the beginning,
+// or in the middle of its work.
 func TestServersThatMisbehave(t *testing.T) {
-	good := labtest.Servers(t, 1)
-	do(t, good[0], "set", "job:1", "token", "px", 60000)
-	nodes := labtest.Nodes(good)
-	for name, answer := range map[string]string{
-		"garbage": "HTTP/1.1 400 Bad Request\r\n\r\n",
-		"half":    "*4\r\n$4\r\nhal",
-		"huge":    "$2147483647\r\nx",
-		"deep":    strings.Repeat("*1\r\n", 10000),
-		"silent":  "",
+	servers := labtest.Servers(t, 3)
+	good := servers[:2]
+	for _, s := range servers {
+		do(t, s, "set", "job:1", "token", "px", 60000)
+	}
+	lazy := labtest.NewProxy(t, servers[2])
+	lazy.Delay(labtest.ToClient, 300*time.Millisecond, 400*time.Millisecond)
+	bad := map[string]*redlock.Node{"slow": lazy.Node()}
+	for name, c := range map[string]struct{ to, answer string }{
+		"garbage":            {"", "HTTP/1.1 400 Bad Request\r\n\r\n"},
+		"half":               {"", "*4\r\n$4\r\nhal"},
+		"huge":               {"", "$2147483647\r\nx"},
+		"many":               {"", "*2147483647\r\n:1\r\n"},
+		"deep":               {"", strings.Repeat("*1\r\n", 1<<20)},
+		"silent":             {"", ""},
+		"huge to INFO":       {"info", "$536870912\r\nx"},
+		"garbage to TIME":    {"time", "\x00\xff\r\n"},
+		"many to SCAN":       {"scan", "*2147483647\r\n:1\r\n"},
+		"many to the script": {"evalsha_ro", "*536870912\r\n:1\r\n"},
+		"deep to the script": {"evalsha_ro", strings.Repeat("*1\r\n", 1<<20)},
+		"half to the script": {"evalsha_ro", "*4\r\n$6\r\nstri"},
 	} {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
+		bad[name] = node(t, name, &redis.Options{Addr: misbehaves(t, servers[2].Addr(), c.to, c.answer)})
+	}
+	peak := heapPeak(t)
+	monitors := map[string]*monitor.Monitor{}
+	for name, n := range bad {
+		monitors[name] = watch(t, append(labtest.Nodes(good), n), monitor.Options{Timeout: 200 * time.Millisecond})
+	}
+	for name, m := range monitors {
+		s := settled(t, m)
+		if l := lock(s, "job:1"); s.Nodes[0].State != monitor.NodeServing || l == nil || l.Held < 2 {
+			t.Error(describe(s))
+		}
+		until(t, m, "what is found of "+name, func(s *monitor.Snapshot) bool {
+			n := bad[name].Name()
+			return s.Nodes[2].State != monitor.NodeServing && found(s, "node-down", n) || s.Nodes[2].State == monitor.NodeServing && found(s, "limited-sight", n)
+		})
+	}
+	if n := peak(); n > 128<<20 {
+		t.Errorf("%d MB of memory in between", n>>20)
+	}
+}
+
+// misbehaves is the address of a server that answers to one command with
+// answer, and with nothing from then on, and else as the one at target does; to
+// is the command in small letters, empty: any.
+func misbehaves(t *testing.T, target, to, answer string) string {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	serve := func(client net.Conn) {
+		defer client.Close()
+		server, err := net.Dial("tcp", target)
 		if err != nil {
-			t.Fatal(err)
+			return
 		}
-		t.Cleanup(func() { _ = l.Close() })
-		go func() {
-			for {
-				c, err := l.Accept()
-				if err != nil {
-					return
-				}
-				_, _ = io.WriteString(c, answer)
-				go func() { _, _ = io.Copy(io.Discard, c); _ = c.Close() }()
+		defer server.Close()
+		if to == "" {
+			_, _ = io.WriteString(client, answer)
+			_, _ = io.Copy(io.Discard, client)
+			return
+		}
+		go func() { _, _ = io.Copy(client, server); _ = client.Close() }()
+		b := make([]byte, 64<<10)
+		for {
+			n, err := client.Read(b)
+			if err != nil {
+				return
 			}
-		}()
-		nodes = append(nodes, node(t, name, &redis.Options{Addr: l.Addr().String()}))
-	}
-	m := watch(t, nodes, monitor.Options{Timeout: 200 * time.Millisecond})
-	s := settled(t, m)
-	if s.Nodes[0].State != monitor.NodeServing || lock(s, "job:1") == nil {
-		t.Error(describe(s))
-	}
-	for _, n := range s.Nodes[1:] {
-		if n.State != monitor.NodeDown && n.State != monitor.NodeSlow && n.State != monitor.NodeDenied {
-			t.Errorf("%s is %s", n.Name, n.State)
+			if strings.Contains(strings.ToLower(string(b[:n])), "\r\n"+to+"\r\n") {
+				_, _ = io.WriteString(client, answer)
+				_, _ = io.Copy(io.Discard, client)
+				return
+			}
+			if _, err := server.Write(b[:n]); err != nil {
+				return
+			}
 		}
 	}
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go serve(c)
+		}
+	}()
+	return l.Addr().String()
 }

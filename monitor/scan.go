@@ -21,6 +21,8 @@ const (
 	// with pauses of paceShare times each page, and so seldom that it takes a
 	// reconcileShare-th of the time.
 	paceShare      = 9
+	paceBusy       = 3 // where a read is urgent, but clients are at work
+	busyOps        = 200
 	reconcileShare = 150
 	reconcileLeast = 10 * time.Second
 	reconcileMost  = 15 * time.Minute
@@ -198,6 +200,7 @@ type task struct {
 	gap         bool // there was no full read in this epoch
 	hasten      bool // a full read should not wait for its turn
 	unconfirmed bool // a lock waits for the nodes to confirm it
+	busy        bool // the node has clients at work
 }
 
 func (l *follower) run(ctx context.Context) (err error) {
@@ -222,14 +225,17 @@ func (l *follower) run(ctx context.Context) (err error) {
 		// What has changed goes first.
 		if left := l.readAgain.Sub(now); left <= 0 {
 			keys, until := queue.take(batchKeys, batchBytes)
+			told := !until.IsZero() && !l.missing && (l.full == nil || l.full.pace == paceShare)
+			if told {
+				l.monitor.told(l.node, l.life, until)
+			}
 			if len(keys) > 0 {
 				if err := l.read(ctx, keys, !queue.empty()); err != nil {
 					return err
 				}
 				continue
 			}
-			if !until.IsZero() && !l.missing && (l.full == nil || l.full.gentle) {
-				l.monitor.told(l.node, l.life, until)
+			if told {
 				continue
 			}
 		} else if !queue.empty() {
@@ -240,7 +246,7 @@ func (l *follower) run(ctx context.Context) (err error) {
 		case l.full == nil && l.due.After(now):
 			wait = min(wait, l.due.Sub(now))
 		case l.full == nil:
-			l.full = newFullRead(t.epoch, now, l.feed != nil && !t.gap && !l.missing)
+			l.full = newFullRead(t.epoch, now, l.pace(t))
 			l.missing = false
 			continue
 		case l.full.next.After(now):
@@ -254,6 +260,17 @@ func (l *follower) run(ctx context.Context) (err error) {
 		sleep(ctx, wait, queue.wake)
 	}
 	return context.Cause(ctx)
+}
+
+// pace is how many times as long as a page takes a full read pauses after it.
+func (l *follower) pace(t task) int {
+	switch {
+	case l.feed != nil && !t.gap && !l.missing:
+		return paceShare
+	case t.busy:
+		return paceBusy
+	}
+	return 0
 }
 
 // schedule works out when the next full read is due.
@@ -347,11 +364,11 @@ func (l *follower) step(ctx context.Context) error {
 
 // fullRead reads all keys under the patterns once, a page at a time.
 type fullRead struct {
-	epoch  uint32
-	began  time.Time
-	next   time.Time // when to go on
-	busy   time.Duration
-	gentle bool // with pauses
+	epoch uint32
+	began time.Time
+	next  time.Time // when to go on
+	busy  time.Duration
+	pace  int // with pauses of so many times as long as a page takes
 
 	pattern int
 	cursor  uint64
@@ -359,8 +376,8 @@ type fullRead struct {
 	long    int      // keys whose names are too long
 }
 
-func newFullRead(epoch uint32, now time.Time, gentle bool) *fullRead {
-	return &fullRead{epoch: epoch, began: now, next: now, gentle: gentle}
+func newFullRead(epoch uint32, now time.Time, pace int) *fullRead {
+	return &fullRead{epoch: epoch, began: now, next: now, pace: pace}
 }
 
 // step finds some keys, or reads some that it found. done: all have been.
@@ -405,8 +422,6 @@ func (f *fullRead) step(ctx context.Context, r *reader, patterns globs, count in
 	}
 	now := time.Now()
 	f.busy += now.Sub(begun)
-	if f.gentle {
-		f.next = now.Add(paceShare * now.Sub(begun))
-	}
+	f.next = now.Add(time.Duration(f.pace) * now.Sub(begun))
 	return false, nil
 }

@@ -10,11 +10,14 @@ import (
 	"maps"
 	"math/rand/v2"
 	"net"
+	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/redis/go-redis/v9"
 
@@ -223,6 +226,7 @@ func TestTheTableEqualsADirectReadAfterAStorm(t *testing.T) {
 // its connection over one that broke behind it, so that it does not read all
 // again.
 func TestStormTwins(t *testing.T) {
+	t.Parallel()
 	for name, deaf := range map[string]func(*deafProxy){
 		"whole":                         func(*deafProxy) {},
 		"a null push is ignored":        func(p *deafProxy) { p.noNull = true },
@@ -230,17 +234,19 @@ func TestStormTwins(t *testing.T) {
 		"a reconnect without full read": func(p *deafProxy) { p.mends = true },
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel() // they wait most of the time
 			servers := labtest.Servers(t, 1)
 			p := newDeafProxy(t, servers[0].Addr())
 			deaf(p)
 			m := watch(t, []*redlock.Node{node(t, "n1", &redis.Options{Addr: p.listener.Addr().String()})}, slow)
 			settled(t, m)
 			s := newStorm(t, servers, m, 3)
-			patience := 2 * time.Second // no full read comes later, however long one waits
+			// No full read comes later, however long one waits.
+			rounds, patience := 40, 2*time.Second
 			if name == "whole" {
-				patience = 15 * time.Second
+				rounds, patience = 10, 15*time.Second
 			}
-			switch round := s.differs(t, 10, patience); {
+			switch round := s.differs(t, rounds, patience); {
 			case name == "whole" && round >= 0:
 				t.Errorf("not what a direct read says after round %d", round)
 			case name != "whole" && round < 0:
@@ -256,7 +262,7 @@ type deafProxy struct {
 	listener net.Listener
 	target   string
 	noNull   bool // no null push
-	notAll   bool // not every third push
+	notAll   bool // only every other push
 	mends    bool // a feed goes on, though its server hung up
 
 	pushes atomic.Int64
@@ -325,7 +331,9 @@ func (p *deafProxy) serve(client net.Conn) {
 		if mend {
 			_ = server.Close()
 			time.Sleep(20 * time.Millisecond) // what changes now is told to nobody
-			if server, err = net.Dial("tcp", p.target); err == nil {
+			var next net.Conn
+			if next, err = net.Dial("tcp", p.target); err == nil {
+				server = next
 				_, err = server.Write(said)
 			}
 			if err == nil {
@@ -354,7 +362,7 @@ func (p *deafProxy) relay(client, server net.Conn) bool {
 		for n := 3; push && err == nil && n > 0; n-- { // $10, invalidate, and what it is of
 			line, err = in.ReadSlice('\n')
 			message = append(message, line...)
-			if n == 1 && line[0] == '*' {
+			if n == 1 && err == nil && line[0] == '*' {
 				var keys int
 				_, _ = fmt.Sscanf(string(line), "*%d", &keys)
 				for range 2 * keys {
@@ -364,7 +372,7 @@ func (p *deafProxy) relay(client, server net.Conn) bool {
 			}
 		}
 		null := push && bytes.HasSuffix(message, []byte("_\r\n"))
-		if !(push && p.pushes.Add(1)%3 == 0 && p.notAll) && !(null && p.noNull) {
+		if !(push && p.pushes.Add(1)%2 == 0 && p.notAll) && !(null && p.noNull) {
 			if _, err := client.Write(message); err != nil {
 				return false
 			}
@@ -444,44 +452,88 @@ return out`, keys).Slice()
 	return want
 }
 
-// Ten thousand copies that change at once, and content that is no lock.
+// Content that is no lock, and ten thousand copies that change at once: none of
+// it is fetched whole, and it is told.
 func TestHostileContent(t *testing.T) {
 	servers := labtest.Servers(t, 3)
-	m := watch(t, labtest.Nodes(servers), slow)
+	opt := slow
+	opt.MaxTTL = 2 * time.Hour
+	m := watch(t, labtest.Nodes(servers), opt)
 	settled(t, m)
+	peak := heapPeak(t)
 	name := strings.Repeat("n", 1<<20)
+	c := servers[0].Node().Client(1, time.Minute)
+	defer c.Close()
+	if err := c.SetRange(t.Context(), "job:huge", 512<<20-1, "x").Err(); err != nil {
+		t.Fatal(err)
+	}
 	for _, srv := range servers {
-		do(t, srv, "setrange", "job:huge", 128<<20-1, "x")
 		do(t, srv, "set", name, "token", "px", "3600000")
 		do(t, srv, "set", name[:60<<10], "token", "px", "3600000")
+		do(t, srv, "set", "job:\x1b[2J\xff\u202e", "\x1b]0;owned\a\xfe", "px", "3600000")
 		do(t, srv, "eval", "for i = 1, 10000 do redis.call('SET', 'job:' .. i, ARGV[1], 'PX', 3600000) end return 1", 0, "\xff\x1b[2J")
 		do(t, srv, "eval", "for i = 1, 64 do redis.call('HSET', 'job:hash', string.rep('f', 100000) .. i, 1) end return 1", 0)
 		do(t, srv, "hset", "job:hash2", strings.Repeat("f", 1<<20), "1")
+		do(t, srv, "rpush", "job:list", strings.Repeat("f", 1<<20))
+		do(t, srv, "sadd", "job:set", "a", "b")
 		do(t, srv, "zadd", "job:zset", "1", strings.Repeat("f", 1<<20))
 		do(t, srv, "xadd", "job:stream", "*", "f", "v")
 	}
-	all := 1 + 1 + 10_000 + 4
+	all := 1 + 1 + 1 + 10_000 + 6
 	s := until(t, m, "all of it", func(s *monitor.Snapshot) bool {
-		return s.Locks.Len() == all && s.Counts[monitor.LockHeld] == 10_001 && lock(s, "job:stream") != nil && lock(s, "job:stream").Copies[2].Type == "stream"
+		return s.Locks.Len() == all && s.Counts[monitor.LockHeld] == 10_002 && s.Counts[monitor.LockNotALock] == 6 && lock(s, "job:stream").Copies[2].Type == "stream"
 	})
-	if l := lock(s, "job:huge"); l.State != monitor.LockImmortal || l.Copies[0].Len != 128<<20 || len(l.Copies[0].Token.Raw()) != 128 {
+	if l := lock(s, "job:huge"); l.State != monitor.LockImmortal || l.Copies[0].Len != 512<<20 || len(l.Copies[0].Token.Raw()) != 128 {
 		t.Errorf("%+v", l)
 	}
 	if lock(s, name) != nil {
 		t.Error("a name of a megabyte is kept")
 	}
-	if strings.Contains(fmt.Sprint(lock(s, "job:1").Holder), "\x1b") {
+	if text := fmt.Sprint(lock(s, "job:1").Holder, lock(s, "job:\x1b[2J\xff\u202e").Key); strings.ContainsAny(text, "\x1b\a\u202e") || !utf8.ValidString(text) {
 		t.Error("an escape code on its way to the screen")
 	}
 	for _, srv := range servers {
 		do(t, srv, "eval", "for i = 1, 10000 do redis.call('DEL', 'job:' .. i) end return 1", 0)
 	}
-	until(t, m, "none of it", func(s *monitor.Snapshot) bool { return s.Locks.Len() == all-10_000 })
+	until(t, m, "none of it, and what is found", func(s *monitor.Snapshot) bool {
+		return s.Locks.Len() == all-10_000 && found(s, "hostile-content", "") && found(s, "foreign-keys", "") && found(s, "immortal-lock", "")
+	})
+	if s := m.Snapshot(); len(s.Nodes) != s.Cluster.Serving {
+		t.Error("the nodes were stalled")
+	}
 	// Who comes later finds the long name in a full read, and is told so.
 	late := watch(t, labtest.Nodes(servers), slow)
 	if s := settled(t, late); len(s.Nodes[0].Notes) != 1 || s.Nodes[0].Notes[0] != "1 key with names longer than 64 KiB left out" {
 		t.Error(s.Nodes[0].Notes)
 	}
+	if n := peak(); n > 160<<20 {
+		t.Errorf("%d MB of memory in between", n>>20)
+	}
+}
+
+// found tells if a finding is told.
+func found(s *monitor.Snapshot, id, node string) bool {
+	return slices.ContainsFunc(s.Findings, func(f monitor.Finding) bool { return f.ID == id && f.Node == node && !f.Evidence.Empty() })
+}
+
+// heapPeak begins to measure by how much the memory in use grows at most; what it
+// returns tells that.
+func heapPeak(t *testing.T) (bytes func() uint64) {
+	runtime.GC()
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	base, most := stats.HeapInuse, uint64(0)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	t.Cleanup(func() { cancel(); <-done })
+	go func() {
+		defer close(done)
+		for tick := time.NewTicker(20 * time.Millisecond); ctx.Err() == nil; <-tick.C {
+			runtime.ReadMemStats(&stats)
+			most = max(most, stats.HeapInuse)
+		}
+	}()
+	return func() uint64 { cancel(); <-done; return max(most, base) - base }
 }
 
 // A network that cuts replies in the middle, holds them back or delays them

@@ -45,6 +45,8 @@ type table struct {
 	all     []*record // in no order
 	dirty   []*record // to be judged
 	waiting []*record // perhaps not confirmed by all nodes; those without the mark are to be left out
+	asked   bool      // a node has confirmed something
+	askNext moment    // when to look which of them that makes certain
 	sweep   int       // all[:sweep] is still to be looked at
 	whole   bool      // the sweep judges all of them, not only those that a full scan did not meet
 	timers  timerQueue
@@ -295,7 +297,10 @@ func (t *table) read(i int, sentAt, receivedAt time.Time, rows []row) {
 			expires = sent + moment(w.pttl)
 		}
 		if r != nil {
-			t.strike(r, i, received)
+			had := r.copies[i].have
+			if t.strike(r, i, received); had && !r.copies[i].have {
+				t.touch(r) // the sweep finds nothing to do there any more
+			}
 		}
 		if w.typ == "none" || (w.pttl >= 0 && expires <= received) {
 			if r != nil && r.copies[i].have && r.copies[i].sent <= sent {
@@ -435,7 +440,7 @@ func (t *table) scanned(i int, epoch uint32, began, now time.Time) {
 	} else {
 		t.sweep = len(t.all)
 	}
-	t.ask(0)
+	t.asked = true
 }
 
 // sync says that all changes that node i made until then have been read.
@@ -443,13 +448,14 @@ func (t *table) sync(i int, until time.Time) {
 	n := &t.nodes[i]
 	if m := t.moment(until); m > n.synced && n.reachable && n.scanned == n.epoch {
 		n.synced = m
-		t.ask(m)
+		t.asked = true
 	}
 }
 
-// ask judges anew what waits to be confirmed and last changed until then (0:
-// whenever).
-func (t *table) ask(until moment) {
+// ask judges anew what waits to be confirmed, and is by now. Where very many
+// locks wait, it is some time before they are asked for again.
+func (t *table) ask(now moment) {
+	t.asked, t.askNext = false, now+moment(len(t.waiting))*moment(askPause)
 	kept := t.waiting[:0]
 	for _, r := range t.waiting {
 		if !r.waits {
@@ -457,7 +463,7 @@ func (t *table) ask(until moment) {
 			continue
 		}
 		kept = append(kept, r)
-		if until == 0 || r.changed <= until {
+		if t.ripe(r) {
 			t.touch(r)
 		}
 	}
@@ -465,6 +471,18 @@ func (t *table) ask(until moment) {
 	if t.waiting = kept; cap(kept) > 1024 && cap(kept) > 4*len(kept) {
 		t.waiting = slices.Clone(kept)
 	}
+}
+
+// ripe tells if what the nodes have confirmed by now may make another state of r.
+func (t *table) ripe(r *record) bool {
+	all, unread := true, false
+	for i := range r.copies {
+		if t.nodes[i].reachable && !t.confirmed(r, i) {
+			all = false
+			unread = unread || !t.seen(r, i)
+		}
+	}
+	return all || r.lost > 0 || !unread && r.lock.State == LockHeld
 }
 
 // unconfirmed tells if anything waits for the nodes to confirm it.
@@ -508,6 +526,10 @@ func (t *table) touch(r *record) {
 
 func (t *table) sweepAll() { t.sweep, t.whole = len(t.all), true }
 
+// askPause is how long asking is put off for each lock that waits: some ten
+// times what it takes.
+const askPause = 500 * time.Nanosecond
+
 // sweepSlice is how many locks are judged in one go: a few milliseconds.
 const sweepSlice = 2000
 
@@ -521,6 +543,9 @@ func (t *table) refresh(now time.Time) {
 // is more to do.
 func (t *table) work(at time.Time, budget int) (more bool) {
 	now := t.moment(at)
+	if t.asked && (now >= t.askNext || !t.settled) {
+		t.ask(now)
+	}
 	for budget > 0 && len(t.timers) > 0 && t.timers[0].timer <= now {
 		t.touch(heap.Pop(&t.timers).(*record))
 		budget--
@@ -588,7 +613,7 @@ func (t *table) first(at time.Time, n int) {
 }
 
 // pending tells if there is something to do now.
-func (t *table) pending() bool { return t.sweep > 0 || len(t.dirty) > 0 }
+func (t *table) pending() bool { return t.sweep > 0 || len(t.dirty) > 0 || t.asked }
 
 // next is when refresh has something to do at the latest; zero: nothing is due.
 func (t *table) next() time.Time {
@@ -727,6 +752,9 @@ func (t *table) judge(r *record, now moment) {
 			(d == 0 && int8(k) == r.holder) {
 			best, holder = y, int8(k)
 		}
+	}
+	if locks == 0 {
+		t.recognizeForeign(r, now)
 	}
 	if holder >= 0 && (holder != r.holder || r.since == 0) {
 		r.holder, r.since = holder, now
@@ -971,7 +999,10 @@ func (t *table) tellLost(r *record, now moment, all bool) {
 			continue
 		}
 		why := "gone before its time, and not released"
-		if c.have {
+		switch {
+		case c.have && c.lock && redlock.IsTombstone(r.tokens[c.token].prefix):
+			why = "revoked there"
+		case c.have:
 			why = "something else is there"
 		}
 		e := lockEvent(t.time(now), LevelNotice, lostCopy, r.key(), "lost its copy on %s (%s): %d left", t.names[i], why, r.lock.Held)
@@ -1087,6 +1118,23 @@ func (t *table) recognize(r *record, holder int8, now moment) *lockform.Form {
 	}
 	tok := r.tokens[holder]
 	return lockform.Recognize(r.key(), t.types[typ], tok.prefix, tok.length, t.time(now))
+}
+
+// recognizeForeign finds out what r is, which no copy makes a lock: something
+// that a library keeps beside its locks, maybe.
+func (t *table) recognizeForeign(r *record, now moment) {
+	i := slices.IndexFunc(r.copies, func(c copyOf) bool { return c.have })
+	typ, was := t.types[r.copies[i].typ], ""
+	for _, c := range r.lock.Copies {
+		if c.Type != "" {
+			was = c.Type
+			break
+		}
+	}
+	if r.form == nil || r.holder >= 0 || typ != was {
+		r.form = lockform.Recognize(r.key(), typ, "", r.tokens[r.copies[i].token].length, t.time(now))
+	}
+	r.holder = -1
 }
 
 // ofLock tells if a copy is there and counts as one of a lock.

@@ -467,6 +467,19 @@ func TestACopyOfANodeThatIsDownIsKeptUntilItExpires(t *testing.T) {
 }
 
 // A slow answer makes a lock look shorter than it is, never longer.
+// A read that was overtaken by a later one changes nothing.
+func TestALateReadChangesNothing(t *testing.T) {
+	r := newRig(1, 0)
+	early := r.now
+	r.pass(time.Second)
+	r.read(0, r.now, r.now, []row{makeRow("k", "string", 9000, 1, "b")})
+	r.read(0, early, r.now, []row{makeRow("k", "string", 9000, 1, "a"), makeRow("k", "none", -2, 0, "")})
+	r.refresh(r.now)
+	if l := r.lock("k"); l.Holder.Raw() != "b" || l.Tokens != 1 {
+		t.Errorf("%+v", l)
+	}
+}
+
 func TestAnExpiryIsNeverShownTooLate(t *testing.T) {
 	r := newRig(1, 0)
 	sent := r.now
@@ -529,6 +542,77 @@ func TestAReadThatChangesNothingCostsNoView(t *testing.T) {
 	r.scanAll()
 	if left := r.lock("k").MajorityEnd.Sub(r.now); left > time.Minute {
 		t.Error(left)
+	}
+}
+
+// crowd is a table of n locks on five nodes.
+func crowd(n int) *rig {
+	r := newRig(5, 0)
+	rows := make([]row, n)
+	for k := range rows {
+		rows[k] = makeRow(fmt.Sprintf("lock:%08d", k), "string", 3_600_000, 1, "a")
+	}
+	for i := range r.servers {
+		r.now = r.now.Add(time.Millisecond)
+		r.read(i, r.now, r.now, rows)
+		r.scanned(i, r.nodes[i].epoch, r.now, r.now)
+	}
+	r.refresh(r.now)
+	r.settle(r.now)
+	return r
+}
+
+// change lets one lock change hands on one node, and shows it.
+func (r *rig) change(key, token string) {
+	r.now = r.now.Add(time.Millisecond)
+	r.read(0, r.now, r.now, []row{makeRow(key, "string", 3_600_000, 1, token)})
+}
+
+// A change looks at the lock that changed, and so does the end of its time, and
+// the nodes' confirmation; at no other.
+func TestAChangeCostsItsCopies(t *testing.T) {
+	r := crowd(50_000)
+	r.fresh = nil
+	before := r.view()
+	r.change("lock:00000007", "b")
+	if len(r.dirty) != 1 || r.sweep != 0 {
+		t.Errorf("%d to be judged, %d to be swept", len(r.dirty), r.sweep)
+	}
+	r.refresh(r.now)
+	if len(r.fresh) != 1 || len(r.waiting) != 1 {
+		t.Errorf("%d shown anew, %d wait", len(r.fresh), len(r.waiting))
+	}
+	for i := range r.nodes {
+		r.sync(i, r.now)
+	}
+	r.fresh = nil
+	r.pass(time.Millisecond)
+	if len(r.fresh) != 1 || len(r.waiting) > 1 {
+		t.Errorf("%d confirmed", len(r.fresh))
+	}
+	if r.lock("lock:00000007").State != LockSplit || r.counts[LockHeld] != 49_999 {
+		t.Error(r.counts)
+	}
+	// Who keeps an old view has it as it was; what did not change is the same in
+	// memory.
+	if before.Get("lock:00000007").State != LockHeld || before.Get("lock:00000008") != r.view().Get("lock:00000008") {
+		t.Error("an old view has changed")
+	}
+}
+
+func BenchmarkAChange(b *testing.B) {
+	for _, n := range []int{1000, 100_000, 1_000_000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			r := crowd(n)
+			tokens := []string{"b", "a"}
+			b.ReportAllocs()
+			for i := 0; b.Loop(); i++ {
+				r.change(fmt.Sprintf("lock:%08d", i*7919%n), tokens[i/n%2])
+				r.refresh(r.now)
+				r.fresh = r.fresh[:0]
+				_ = r.view()
+			}
+		})
 	}
 }
 
@@ -661,5 +745,27 @@ func checkLock(t *rapid.T, r *rig, l Lock) {
 		most >= q && l.Margin <= 0 && l.State < LockBare,
 		l.Margin > 0 && l.State == LockBare:
 		t.Fatalf("%s is %s: %+v", l.Key, l.State, l)
+	}
+}
+
+// A change that is read between the end of a full scan and the sweep that follows
+// it: the copy that the scan did not meet goes, and the lock with it. After a
+// FLUSHALL all keys that had just changed are read again at that moment.
+func TestReadBetweenScanAndSweep(t *testing.T) {
+	r := newRig(1, time.Minute)
+	sent := r.now
+	r.table.read(0, sent, sent, []row{{key: "job", typ: "string", pttl: -1, length: 1, prefix: "a"}})
+	r.table.scanned(0, r.table.nodes[0].epoch, sent, sent)
+	r.refresh(r.now)
+	if r.view().Get("job") == nil {
+		t.Fatal("not there to begin with")
+	}
+	began := sent.Add(time.Millisecond)
+	r.table.scanned(0, r.table.nodes[0].epoch, began, began)
+	later := began.Add(time.Millisecond)
+	r.table.read(0, later, later, []row{{key: "job", typ: "none"}})
+	r.refresh(later)
+	if l := r.view().Get("job"); l != nil {
+		t.Errorf("still there: %+v", l)
 	}
 }

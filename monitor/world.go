@@ -300,6 +300,7 @@ func (w *world) snapshot(now time.Time, version uint64) *Snapshot {
 	default:
 		c.Verdict = VerdictUnavailable
 	}
+	w.findings.locks.note(w.table.fresh)
 	if w.done {
 		s.Findings = w.findings.look(s, w.opt, w.events.add)
 		s.Events = w.events.latest()

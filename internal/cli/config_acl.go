@@ -57,7 +57,7 @@ func grantsOf(role string, cfg *config.Config) grants {
 	case roleObserver: // package monitor
 		return grants{read: patterns, commands: []string{
 			"ping", "time", "info", "config|get", "client|tracking",
-			"scan", "eval_ro", "type", "pttl", "strlen", "getrange",
+			"scan", "eval_ro", "evalsha_ro", "type", "pttl", "strlen", "getrange",
 			"hlen", "llen", "scard", "zcard", "xlen", "memory|usage", "hkeys",
 			"multi", "exec", // where scripts are not to be had
 		}}
@@ -154,7 +154,7 @@ for each role, with no more rights than what the program sends:
 Several roles for one user: --role operator,guard is what the console with the
 guard inside needs. Put the hash of the password in its place: it is what
 printf %s PASSWORD | sha256sum prints. Nothing is contacted. The lines are for Redis
-7.0 and Valkey; Redis 6 wants ~ for %R~, and +eval for +eval_ro.`,
+7.0 and Valkey; Redis 6 wants ~ for %R~, and +eval and +evalsha for what ends in _ro.`,
 		Example: "redlockctl config acl\nredlockctl config acl --role operator,guard --user ops",
 		Args:    noArgs,
 		RunE: a.run(func(context.Context, []string) error {

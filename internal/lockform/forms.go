@@ -156,7 +156,8 @@ func ownTombstone(s sight) (telling, bool) {
 	return telling{}, ok && all(rest, base64URL)
 }
 
-// ownTokens are 20 bytes as base64url; the last character has 4 bits of them.
+// ownTokens are 18 random bytes, one that counts the grants and one that counts
+// the turns waited for it, as base64url; the last character has 4 bits of them.
 func ownTokens(s sight) (telling, bool) {
 	return telling{}, all(s.value, base64URL) && last(s.value, base64URL4) && mixed(s.value)
 }
