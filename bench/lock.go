@@ -60,9 +60,9 @@ func runLock(b lockBench) error {
 		defer pprof.StopCPUProfile()
 		makers = makers[:1]
 	}
-	rounds, slice := 7, 2*time.Second
+	rounds, slice := 5, 1500*time.Millisecond
 	if b.quick {
-		rounds, slice = 3, 450*time.Millisecond
+		rounds, slice = 3, 300*time.Millisecond
 	}
 	r := &report{}
 	want := func(s string) bool { return b.only == "" || b.only == s }

@@ -605,7 +605,9 @@ func (b *monitorRun) cost() error {
 			return err
 		}
 		var first, watching float64
-		err = b.watched(func(ctx context.Context, m *monitor.Monitor) error {
+		opt := b.options()
+		opt.Patient = true // as the console is
+		err = b.watching(opt, func(ctx context.Context, m *monitor.Monitor) error {
 			var err error
 			first, err = b.setNXUntil(func() bool { return m.Snapshot().Cluster.Verdict == monitor.VerdictSafe && settled(m) }, time.Minute)
 			if err != nil {

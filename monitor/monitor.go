@@ -39,6 +39,10 @@ type Options struct {
 	ScanEvery    time.Duration // least pause between full reads, where no gap asks for one; default 250 ms, 10 s for a node that tells of its changes
 	ScanCount    int           // COUNT of SCAN; default 250
 	EventsKept   int           // default 500
+	// Patient reads a node that has clients at work with pauses, the first time
+	// too, so that they feel less of it: the first view takes up to four times as
+	// long. It is for those who watch for long, not for a single look.
+	Patient bool
 }
 
 func (o Options) withDefaults() (Options, error) {
@@ -429,7 +433,7 @@ func (m *Monitor) task(i int, runID string) (task, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	n := &m.world.table.nodes[i]
-	t := task{epoch: n.epoch, gap: n.scanned != n.epoch, hasten: m.hurried[i], unconfirmed: m.world.table.unconfirmed(), busy: m.world.nodes[i].ops >= busyOps}
+	t := task{epoch: n.epoch, gap: n.scanned != n.epoch, hasten: m.hurried[i], unconfirmed: m.world.table.unconfirmed(), busy: m.opt.Patient && m.world.nodes[i].ops >= busyOps}
 	m.hurried[i] = false
 	return t, m.world.lives(i, runID)
 }

@@ -21,11 +21,15 @@ const (
 	// with pauses of paceShare times each page, and so seldom that it takes a
 	// reconcileShare-th of the time.
 	paceShare      = 9
-	paceBusy       = 3 // where a read is urgent, but clients are at work
-	busyOps        = 200
 	reconcileShare = 150
 	reconcileLeast = 10 * time.Second
 	reconcileMost  = 15 * time.Minute
+	// A read that is urgent goes on without a pause where nobody else is at work,
+	// and with pauses and fewer keys at once where the node answers so many
+	// commands a second: those wait behind each of ours.
+	paceBusy  = 3
+	batchBusy = 50
+	busyOps   = 200
 	// A node that tells of no changes is asked again after that time.
 	feedRetry     = time.Minute
 	feedRetryMost = 15 * time.Minute
@@ -369,6 +373,7 @@ type fullRead struct {
 	next  time.Time // when to go on
 	busy  time.Duration
 	pace  int // with pauses of so many times as long as a page takes
+	most  int // keys of a read
 
 	pattern int
 	cursor  uint64
@@ -377,16 +382,20 @@ type fullRead struct {
 }
 
 func newFullRead(epoch uint32, now time.Time, pace int) *fullRead {
-	return &fullRead{epoch: epoch, began: now, next: now, pace: pace}
+	f := &fullRead{epoch: epoch, began: now, next: now, pace: pace, most: batchKeys}
+	if pace > 0 {
+		f.most = batchBusy
+	}
+	return f
 }
 
 // step finds some keys, or reads some that it found. done: all have been.
 func (f *fullRead) step(ctx context.Context, r *reader, patterns globs, count int64, take func(sent, received time.Time, rows []row) error) (done bool, err error) {
 	begun := time.Now()
 	switch {
-	case len(f.batch) >= batchKeys, f.pattern == len(patterns) && len(f.batch) > 0:
+	case len(f.batch) >= f.most, f.pattern == len(patterns) && len(f.batch) > 0:
 		n, size := 0, 0
-		for n < min(len(f.batch), batchKeys) && (n == 0 || size+len(f.batch[n]) <= batchBytes) {
+		for n < min(len(f.batch), f.most) && (n == 0 || size+len(f.batch[n]) <= batchBytes) {
 			size += len(f.batch[n])
 			n++
 		}

@@ -38,6 +38,35 @@ func TestAnAnswerOfAnotherShapeIsRefused(t *testing.T) {
 	}
 }
 
+// A node is read at once where that hurts nobody, and else with pauses.
+func TestTheMastersWorkSetsThePace(t *testing.T) {
+	for name, c := range map[string]struct {
+		feed    bool
+		task    task
+		missing bool
+		want    int
+	}{
+		"the first read of an idle node":    {true, task{gap: true}, false, 0},
+		"the first read of a busy node":     {true, task{gap: true, busy: true}, false, paceBusy},
+		"after a flush":                     {true, task{busy: true}, true, paceBusy},
+		"now and then":                      {true, task{}, false, paceShare},
+		"where changes are seen by reading": {false, task{}, false, 0},
+	} {
+		l := follower{missing: c.missing}
+		if c.feed {
+			l.feed = &feed{}
+		}
+		if got := l.pace(c.task); got != c.want {
+			t.Errorf("%s: %d, not %d", name, got, c.want)
+		}
+	}
+	w := newWatch("n1", "addr", time.Time{})
+	w.answered(sight{info: map[string]string{"instantaneous_ops_per_sec": "250"}})
+	if w.ops != 250 {
+		t.Error(w.ops)
+	}
+}
+
 // FuzzRows feeds the script's answer with values of any shape and number.
 func FuzzRows(f *testing.F) {
 	f.Add("siisk", "string", int64(1500), int64(3), "abc")

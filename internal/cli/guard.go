@@ -305,6 +305,7 @@ func (d *guardDaemon) watch(ctx context.Context, guard *restartguard.Guard, plan
 	c := metrics.Cluster{Name: plan.cluster, Guard: guard}
 	wait = func() {}
 	if d.told != nil && d.locks {
+		plan.monitor.Patient = true
 		mon, err := monitor.New(plan.nodes, plan.monitor)
 		if err != nil {
 			return nil, err

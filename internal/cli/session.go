@@ -190,6 +190,7 @@ type session struct {
 // openSession starts the parts; they run until ctx ends or the session is
 // closed.
 func openSession(ctx context.Context, s spec) (*session, error) {
+	s.monitor.Patient = true // it stays: the masters have other work
 	mon, err := monitor.New(s.nodes, s.monitor)
 	if err != nil {
 		return nil, err
