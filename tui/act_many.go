@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	tea "charm.land/bubbletea/v2"
@@ -143,12 +144,28 @@ func (o *outcome) silent(st *styles) string {
 }
 
 // several are the marked locks that an act is about; nil: it is about the one
-// under the cursor. A command that is typed is about the one that it names.
+// under the cursor. A command that is typed is about the one that it names, and
+// what is done on a lock's own page is about that lock, whatever is marked.
 func (m *model) several() []string {
-	if m.single || len(m.marks) == 0 {
+	if m.single || len(m.marks) == 0 || m.mode()&modeLock != 0 {
 		return nil
 	}
 	return m.marks.sorted()
+}
+
+// hidden tells if the filter keeps a marked lock from the list that the act is
+// begun from.
+func (m *model) hidden(key string) bool {
+	x := m.locks.listing()
+	return !x.filter.Empty() && x.find(key) == nil
+}
+
+// hiddenMark says of a marked lock that it is not in the list; "": it is.
+func (m *model) hiddenMark(key string) string {
+	if m.hidden(key) {
+		return " (hidden by the filter)"
+	}
+	return ""
 }
 
 // bounded is how many names a dialog lists.
@@ -158,7 +175,8 @@ const bounded = 12
 // done to are left out.
 func (m *model) askSeveral(a lockAct, keys []string) tea.Cmd {
 	var all []target
-	var out []string // those that are left out, and why
+	var out []string  // those that are left out, and why
+	unseen := marks{} // by the filter, when the dialog opens
 	for _, key := range keys {
 		l := m.latestLock(key)
 		if l == nil {
@@ -169,16 +187,23 @@ func (m *model) askSeveral(a lockAct, keys []string) tea.Cmd {
 			continue
 		}
 		all = append(all, targetOf(l))
+		if m.hidden(key) {
+			unseen[key] = true
+		}
 	}
 	n := len(all)
 	want := plural(n, "lock")
+	title := fmt.Sprintf("%s %s marked %s", capital(a.verb), count(n), strings.TrimPrefix(want, count(n)+" "))
+	if len(unseen) > 0 {
+		title += ", " + count(len(unseen)) + " hidden by the filter"
+	}
 	reason, typed := &field{label: "Reason"}, &field{label: "Type " + want}
 	fields := []*field{reason, typed}
 	if !a.reasoned {
 		fields = fields[1:]
 	}
 	d := &dialog{
-		title:  fmt.Sprintf("%s %s marked %s ?", capital(a.verb), count(n), strings.TrimPrefix(want, count(n)+" ")),
+		title:  title + " ?",
 		verb:   a.verb + " all",
 		danger: true,
 		fields: fields,
@@ -188,7 +213,11 @@ func (m *model) askSeveral(a lockAct, keys []string) tea.Cmd {
 		st := m.st
 		facts := []string{fact(st, "Effect", "of each: "+a.effect)}
 		if a.risk != nil {
-			facts = append(facts, fact(st, "Risk", st.warn.of(a.risk("it"))))
+			revoked := n > 0 && !slices.ContainsFunc(all, func(t target) bool { return !redlock.IsTombstone(t.token) })
+			facts = append(facts, fact(st, "Risk", st.warn.of(a.risk("it", revoked))))
+		}
+		if len(unseen) > 0 {
+			facts = append(facts, fact(st, "Hidden", st.warn.of(count(len(unseen))+" of them are marked and not in the list: the filter hides them. M unmarks all")))
 		}
 		if len(out) > 0 {
 			facts = append(facts, fact(st, "Left out", st.warn.of(plural(len(out), "lock")+" that cannot be: "+m.someOf(out, 3))))
@@ -206,6 +235,12 @@ func (m *model) askSeveral(a lockAct, keys []string) tea.Cmd {
 				text += " (another holder by now: left alone)"
 			default:
 				text += " of " + st.token(safetext.New(t.token), 16) + ", " + copies(l)
+				if redlock.IsTombstone(t.token) {
+					text += ", revoked already"
+				}
+			}
+			if unseen[t.keys[0]] {
+				text += " (hidden)"
 			}
 			names = append(names, text)
 		}

@@ -197,3 +197,40 @@ func TestResultsOfManyScroll(t *testing.T) {
 	}
 	r.sees("import")
 }
+
+// On a lock's own page an act is about that lock, whatever is marked elsewhere.
+func TestAnActOnALocksPageIsAboutThatLock(t *testing.T) {
+	for _, marked := range [][]string{{"job:003"}, {"job:003", "stuck"}} {
+		for key, verb := range map[string]string{"X": "Force-release", "R": "Revoke"} {
+			r := marking(t, marked...)
+			r.press("o")
+			r.where(viewLock)
+			r.seesNot("revoke (")
+			r.press(key)
+			r.sees(verb + " orders:44 ?")
+			r.seesNot("marked")
+			r.confirm("host gone", "orders:44")
+			r.run()
+			if sent := r.acts.sent(); len(sent) != 1 || !strings.Contains(sent[0], `"orders:44"`) {
+				t.Errorf("%s with %q marked: sent %q", key, marked, sent)
+			}
+		}
+	}
+}
+
+// What is marked and not in the list is said to be.
+func TestMarkedThatTheFilterHides(t *testing.T) {
+	r := marking(t, "job:003", "orders:42", "stuck")
+	r.press("/")
+	r.typed("job:00")
+	r.press("enter", "X")
+	r.sees("Force-release 3 marked locks, 2 hidden by the filter ?", "Hidden 2 of them are marked and not in the list",
+		"orders:42 of web-7_…2d1e, 3/5 (hidden)", "stuck of 77c0aa…2d1e, 3/5 (hidden)")
+	r.seesNot("job:003 of 5d2aQ8…LA==, 3/5 (hidden)")
+
+	r = marking(t, "stuck")
+	r.press("/")
+	r.typed("job:00")
+	r.press("enter", "R")
+	r.sees("Revoke stuck (hidden by the filter) ?")
+}

@@ -360,8 +360,12 @@ func (m *model) askRelease() tea.Cmd {
 		return m.askSeveral(a, keys)
 	}
 	g := m.mine[m.one(keys).Key.Raw()]
+	hidden := ""
+	if keys != nil {
+		hidden = m.hiddenMark(g.key)
+	}
 	return m.openDialog(&dialog{
-		title: "Release " + m.st.escape(g.key, 60) + " ?",
+		title: "Release " + m.st.escape(g.key, 60) + hidden + " ?",
 		verb:  "release",
 		facts: func(int) []string {
 			held := "this screen, " + m.st.token(safetext.New(g.token), 24)

@@ -58,12 +58,13 @@ func (t target) same(l *monitor.Lock) bool {
 
 // lockAct is an act that ends the grant of a lock.
 type lockAct struct {
-	verb, did string                       // "revoke", "revoked"
-	effect    string                       // of one lock or each of several
-	risk      func(name string) string     // nil: none
-	reasoned  bool                         // it needs a reason, which the log keeps
-	why       func(l *monitor.Lock) string // why not; safe to show
-	act       func(t target, reason string) func(context.Context) outcome
+	verb, did string // "revoke", "revoked"
+	effect    string // of one lock or each of several
+	// risk is to whoever works on a lock that may be revoked already; nil: none.
+	risk     func(name string, revoked bool) string
+	reasoned bool                         // it needs a reason, which the log keeps
+	why      func(l *monitor.Lock) string // why not; safe to show
+	act      func(t target, reason string) func(context.Context) outcome
 }
 
 var releaseWords = map[redlock.Status]string{
@@ -83,7 +84,10 @@ func (m *model) forceRelease() lockAct {
 	return lockAct{
 		verb: "force-release", did: "force-released",
 		effect: "all copies deleted now: the name is free at once",
-		risk: func(name string) string {
+		risk: func(name string, revoked bool) string {
+			if revoked {
+				return "it is revoked already and ends by itself; a holder that still works is not told: two clients will work on " + name
+			}
 			return "a holder that still works is not told: two clients will work on " + name + ". Safer: revoke (R)"
 		},
 		reasoned: true,
@@ -102,7 +106,7 @@ func (m *model) revoke() lockAct {
 	return lockAct{
 		verb: "revoke", did: "revoked",
 		effect: "no extension any more, and nobody else gets in before the time that is left is over",
-		risk: func(string) string {
+		risk: func(string, bool) string {
 			risk := "a holder that works on after that shares it with the next one"
 			if most := m.snap.Cluster.MaxTTL; most > 0 {
 				risk += "; a copy without an end is given " + span(most)
@@ -214,6 +218,9 @@ func (m *model) whyNotTaken(l *monitor.Lock, hashes bool) string {
 		return m.st.whole(f.Refused)
 	}
 	t := targetOf(l)
+	if slices.Contains(t.keys, "") {
+		return "its name is empty, and a lock needs a name to be acted on: no act can be recorded of it"
+	}
 	if t.hash && !hashes {
 		return "it is a hash, in whose place no tombstone can be put: X takes it away"
 	}
@@ -298,8 +305,12 @@ func (m *model) askTake(a lockAct) tea.Cmd {
 	key := t.keys[0]
 	want, label := m.confirmation(key)
 	reason, typed := &field{label: "Reason"}, &field{label: label}
+	hidden := ""
+	if keys != nil {
+		hidden = m.hiddenMark(key)
+	}
 	return m.openDialog(&dialog{
-		title:  capital(a.verb) + " " + m.st.escape(key, 60) + " ?",
+		title:  capital(a.verb) + " " + m.st.escape(key, 60) + hidden + " ?",
 		verb:   a.verb,
 		danger: true,
 		facts:  func(int) []string { return m.takeFacts(a, t) },
@@ -339,6 +350,9 @@ func (m *model) takeFacts(a lockAct, t target) []string {
 	if g, ok := m.mine[key]; ok && g.token == t.token {
 		held += ", acquired here: r releases it"
 	}
+	if redlock.IsTombstone(t.token) {
+		held += ", revoked already"
+	}
 	has, lacks := "gone", ""
 	if l != nil {
 		has, lacks = m.copyFacts(l, t)
@@ -347,7 +361,7 @@ func (m *model) takeFacts(a lockAct, t target) []string {
 		fact(st, "Held by", held),
 		fact(st, "Copies", has),
 		fact(st, "Effect", a.effect),
-		fact(st, "Risk", st.warn.of(a.risk(st.escape(key, 40)))),
+		fact(st, "Risk", st.warn.of(a.risk(st.escape(key, 40), redlock.IsTombstone(t.token)))),
 	}
 	if lacks != "" {
 		out = append(out, fact(st, "Else", lacks))

@@ -259,3 +259,34 @@ func TestDialogsOnTheSmallestScreen(t *testing.T) {
 		})
 	}
 }
+
+// What is revoked already is not told to be revoked.
+func TestForceReleaseOfWhatIsRevoked(t *testing.T) {
+	const tombstone = "redlockctl:revoked:a91f00"
+	r := only(t, lockOf(epoch, "ov:1", monitor.LockOverTTL, tombstone, "7200 7200 7200 7200 7200"))
+	r.press("X")
+	r.sees("Force-release ov:1 ?", ", revoked already", "Risk it is revoked already and ends by itself", "two clients will work on ov:1")
+	r.seesNot("revoke (R)")
+	r.press("esc", "R")
+	r.sees("it is revoked already: nobody gets in before its time is over")
+	if r.m.dialog != nil {
+		t.Error("a dialog opened")
+	}
+}
+
+// A lock without a name cannot be acted on, which is said before anything is asked.
+func TestTheEmptyNameIsRefusedAtOnce(t *testing.T) {
+	for _, key := range []string{"R", "X"} {
+		for _, marked := range []bool{false, true} {
+			r := only(t, lockOf(epoch, "", monitor.LockHeld, tokenA, "9 9 9 9 9"))
+			if marked {
+				r.press("m")
+			}
+			r.press(key)
+			r.sees("its name is empty, and a lock needs a name")
+			if r.m.dialog != nil {
+				t.Errorf("%s, marked %v: a dialog opened", key, marked)
+			}
+		}
+	}
+}

@@ -145,6 +145,10 @@ func (m *model) commands() []command {
 			c.takes, c.next = "[NODE]", (*model).nodeNames
 		}
 		out = append(out, c)
+		if b.also != "" {
+			c.name = b.also
+			out = append(out, c)
+		}
 	}
 	return slices.DeleteFunc(out, func(c command) bool { return c.when != nil && !c.when(m) })
 }
@@ -153,7 +157,7 @@ func (m *model) commands() []command {
 func (m *model) command(name string) (command, string) {
 	var found []command
 	for _, c := range m.commands() {
-		if c.name == name || name == "q" && c.name == "quit" {
+		if c.name == name || name == "q" && c.name == "quit" || name == "h" && c.name == "help" {
 			return c, ""
 		}
 		if strings.HasPrefix(c.name, name) {

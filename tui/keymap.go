@@ -43,6 +43,7 @@ type binding struct {
 	brief  mode                // where it is in the key line
 	danger bool                // changes something on a server
 	name   string              // as a command; "": it is none
+	also   string              // another name of it
 	takes  mode                // what its command may be told to be about: a lock or a node
 	why    func(*model) string // why it is disabled now; nil or "": it is not
 	says   func(*model) string // help that depends on what is open; nil: Binding.Help
@@ -98,7 +99,7 @@ func newKeyMap() keyMap {
 	marked := func(b binding) binding {
 		verb := b.Help().Desc
 		b.says = func(m *model) string {
-			if n := len(m.marks); n > 0 {
+			if n := len(m.several()); n > 0 {
 				return verb + " (" + count(n) + ")"
 			}
 			return verb
@@ -141,6 +142,17 @@ func newKeyMap() keyMap {
 		}
 	}
 
+	// The key line is short, the help says the name that the shell has for it too.
+	hold := act(modeOnNode, k(modeOnNode, groupAct, "f", "fence", (*model).askFence, "f"), (*model).whyNoFence)
+	hold.also = "hold"
+	hold.SetHelp("f", "hold closed (fence)")
+	hold.says = func(m *model) string {
+		if m.at.view == viewHelp {
+			return "hold closed (fence)"
+		}
+		return "fence"
+	}
+
 	return keyMap{
 		brief(modeMain, k(modeMain&^modeHelp, groupLook, "?", "help", func(m *model) tea.Cmd { return m.goTo(viewHelp) }, "?")),
 		brief(modeLocks|modeEvents, when(k(modeMain, groupLook, "/", "filter", (*model).openFilter, "/"), (*model).whyNoFilter)),
@@ -163,7 +175,7 @@ func newKeyMap() keyMap {
 		marked(act(modeOnLock, k(modeMain, groupAct, "r", "release", (*model).askRelease, "r"), (*model).whyNoRelease)),
 		marked(act(modeOnLock, k(modeMain, groupAct, "R", "revoke", (*model).askRevoke, "R"), (*model).whyNoRevoke)),
 		marked(act(modeOnLock, k(modeMain, groupAct, "X", "force-release", (*model).askForce, "X"), (*model).whyNoForce)),
-		act(modeOnNode, k(modeOnNode, groupAct, "f", "fence", (*model).askFence, "f"), (*model).whyNoFence),
+		hold,
 		act(modeOnNode, k(modeMain, groupAct, "O", "open", (*model).askOpen, "O"), (*model).whyNoOpen),
 
 		act(modeOnNode, k(modeMain, groupLab, "c", "crash", (*model).askCrash, "c"), (*model).whyNoCrash),

@@ -264,6 +264,13 @@ func TestEachHostileLockCanBeAskedAbout(t *testing.T) {
 			s.Locks = monitor.NewLocks(lockOf(epoch, name, monitor.LockHeld, name+"token", "9 9 9 9 9"))
 			r := newRig(t, s, 80, 40)
 			r.press("X")
+			if name == "" {
+				r.sees("its name is empty")
+				if r.m.dialog != nil {
+					t.Error("a dialog opened for what cannot be done")
+				}
+				return
+			}
 			r.settle()
 			r.typed("because")
 			r.press("tab")
@@ -483,5 +490,91 @@ func TestRunIsOverWithItsContext(t *testing.T) {
 	cancel()
 	if err := <-done; err != nil {
 		t.Errorf("the end of the context is an error: %v", err)
+	}
+}
+
+// settlingSource is one whose first look is over when the test says so.
+type settlingSource struct {
+	*fakeSource
+	over chan struct{}
+}
+
+func (s settlingSource) Settled(ctx context.Context) error {
+	select {
+	case <-s.over:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// Before the first full look nothing is known to be amiss, and nothing is called
+// safe: also not by an older picture that is still on the screen.
+func TestNotSafeBeforeTheFirstFindings(t *testing.T) {
+	var src settlingSource
+	r := newRig(t, safePicture(epoch), 120, 40, func(o *Options) {
+		src = settlingSource{o.Source.(*fakeSource), make(chan struct{})}
+		o.Source = src
+	})
+	look := func() {
+		r.sees("waiting for the first findings", "? UNKNOWN", "leader:billing")
+		r.seesNot("safe", "SAFE")
+	}
+	look()
+	r.push(safePicture(epoch))
+	look()
+	r.press("2")
+	look()
+	r.press("1")
+
+	bad := safePicture(epoch)
+	bad.Findings = []monitor.Finding{{ID: "x", Severity: monitor.SeverityDanger, Title: "no boot fence"}}
+	r.src.push(bad) // the screen has not taken it yet
+	close(src.over)
+	msg := r.m.feed.settled()()
+	r.m.Update(msg)
+	look()
+	r.m.Update(snapshotMsg{snap: r.src.Snapshot(), guard: r.m.feed.status()})
+	r.sees("DANGER", "1 danger")
+	r.push(safePicture(epoch))
+	r.sees("● SAFE", "all 5 masters serve")
+
+	// What does not serve is known before.
+	r = newRig(t, picture(epoch), 120, 40, func(o *Options) {
+		o.Source = settlingSource{o.Source.(*fakeSource), make(chan struct{})}
+	})
+	r.sees("◐ DEGRADED")
+}
+
+// Two escapes in one burst are read by terminals as one with alt.
+func TestTwoEscapesInABurst(t *testing.T) {
+	r := newRig(t, picture(epoch), 120, 40)
+	r.press("2", "/")
+	r.typed("job")
+	r.press("enter", "o")
+	r.where(viewLock)
+	r.m.Update(tea.KeyPressMsg{Code: tea.KeyEscape, Mod: tea.ModAlt})
+	r.m.View()
+	r.where(viewLocks)
+	if r.m.locks.source != "" {
+		t.Errorf("the filter is still %q", r.m.locks.source)
+	}
+}
+
+// An order that is not the usual one is named on every screen.
+func TestTheOrderIsAlwaysNamed(t *testing.T) {
+	for _, w := range []int{60, 80, 120} {
+		for _, filter := range []string{"", "o state:held lib:unknown age>0s"} {
+			r := newRig(t, picture(epoch), w, 24, func(o *Options) { o.Store = &fakeStore{p: Preferences{Sort: "ends"}} })
+			r.press("m")
+			r.press(":")
+			r.typed("filter " + filter)
+			r.m.Update(keyPress("enter"))
+			r.m.View()
+			if !strings.Contains(r.screen(), "sort: ends") {
+				t.Errorf("%d columns, filter %q: no order is named:\n%s", w, filter, r.screen())
+			}
+			checkFrame(t, r.m.View().Content, w, 24, false)
+		}
 	}
 }

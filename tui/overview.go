@@ -15,7 +15,9 @@ func (m *model) overview(h int, now time.Time) []string {
 	roomy := m.h >= 20
 	var lines []string
 	if m.spelt() {
-		lines = append(lines, " "+m.verdict(now))
+		for _, l := range m.verdict(now) {
+			lines = append(lines, " "+l)
+		}
 	}
 	m.hits.nodes = lineSpan{m.hits.base + len(lines), 0}
 	lines = append(lines, m.nodeLines(h-len(lines), roomy, now)...)
@@ -50,8 +52,9 @@ func (m *model) overview(h int, now time.Time) []string {
 // spelt tells if the page has a line for the verdict.
 func (m *model) spelt() bool { return m.at.view == viewOverview && m.h >= 24 }
 
-// verdict is the state of the cluster as a sentence.
-func (m *model) verdict(now time.Time) string {
+// verdict is the state of the cluster as a sentence, in two lines where it does
+// not fit one.
+func (m *model) verdict(now time.Time) []string {
 	st, c := m.st, &m.shown.Cluster
 	glyph, word, p := st.verdict(m.shown)
 	word = strings.ToLower(word)
@@ -82,6 +85,9 @@ func (m *model) verdict(now time.Time) string {
 		text += ": " + m.header.reason(m.shown, now, &m.drawn) + fmt.Sprintf("; nothing can be locked: %d of %d accept writes, a quorum is %d", c.Serving, c.N, c.Quorum)
 	default:
 		text = "waiting for the first look at all masters" + st.ellipsis
+		if c.Reason == waitingForFindings {
+			text = waitingForFindings + st.ellipsis
+		}
 	}
 	if n := len(m.shown.Findings); n > 0 && width(text)+30 < m.w {
 		said := plural(n, "finding")
@@ -90,7 +96,14 @@ func (m *model) verdict(now time.Time) string {
 		}
 		text += "; " + said + " (5)"
 	}
-	return p.of(st.cut(glyph+" "+text, m.w-2))
+	lines := wrap(glyph+" "+text, m.w-2, 2)
+	if len(lines) > 2 {
+		lines = []string{lines[0], st.cut(blanks(2)+strings.TrimLeft(strings.TrimPrefix(glyph+" "+text, lines[0]), " "), m.w-2)}
+	}
+	for i := range lines {
+		lines[i] = p.of(lines[i])
+	}
+	return lines
 }
 
 // eventRows is how many events a screen of h lines shows.
@@ -176,7 +189,7 @@ func (m *model) lockLines(h int, now time.Time) []string {
 			why = "looking" + m.st.ellipsis
 		case !m.locks.filter.Empty() && m.shown.Locks.Len() > 0:
 			why = "no lock matches the filter: esc clears it"
-		case m.shown.Cluster.Verdict == monitor.VerdictUnknown:
+		case m.shown.Cluster.Verdict == monitor.VerdictUnknown && m.shown.Cluster.Reason != waitingForFindings:
 			why = "waiting for the first look at the nodes" + m.st.ellipsis
 		}
 		rows = []string{blanks(lockLead) + m.st.dim.of(why)}
@@ -207,6 +220,12 @@ func (m *model) lockTitle() string {
 	if len(parts) > 0 {
 		left += "   " + strings.Join(parts, " "+st.sep+" ")
 	}
+	long := st.dim.of("sort: " + m.locks.order.String())
+	short := ""
+	if m.locks.order != orderNeeds { // named wherever it is: it is remembered, and the usual one expected
+		long = st.info.of("sort: " + m.locks.order.String())
+		short = st.info.of("sort: "+m.locks.order.word()) + "  "
+	}
 	var right string
 	if n := len(m.marks); n > 0 {
 		right += st.info.of(count(n)+" marked") + "  "
@@ -220,9 +239,13 @@ func (m *model) lockTitle() string {
 		if m.locks.stale {
 			n = st.ellipsis
 		}
-		right += p.of("/"+st.escape(m.locks.source, 24)) + " " + n + "  "
+		most := 24
+		if short != "" {
+			most = min(most, max(8, m.w-48))
+		}
+		right += p.of("/"+st.escape(m.locks.source, most)) + " " + n + "  "
 	}
-	long := right + st.dim.of("sort: "+m.locks.order.String())
+	long, right = right+long, right+short
 	for _, r := range []string{long, right} {
 		if n := m.w - width(left) - width(r) - 1; n >= 2 {
 			return left + blanks(n) + r
@@ -231,5 +254,5 @@ func (m *model) lockTitle() string {
 	if right == "" {
 		return st.cut(left, m.w)
 	}
-	return st.cut(left, max(8, m.w-width(right)-2)) + "  " + right
+	return st.cut(st.cut(left, max(12, m.w-width(right)-2))+"  "+right, m.w)
 }

@@ -30,7 +30,7 @@ func TestPages(t *testing.T) {
 		view view
 		says string
 	}{
-		{viewOverview, "degraded: n2 fenced 18s, n4 down; one more loss stops all locks"}, {viewLocks, "LOCKS 39"}, {viewNodes, "NODES 5 3 serve, a quorum is 3"},
+		{viewOverview, "degraded: n2 fenced 18s, n4 down, 1 danger; one more loss stops all locks"}, {viewLocks, "LOCKS 39"}, {viewNodes, "NODES 5 3 serve, a quorum is 3"},
 		{viewEvents, "EVENTS 23"}, {viewFindings, "FINDINGS 3"}, {viewGuard, "D = 30.4s"}, {viewLab, "THE LAB"}, {viewHelp, "Looking"},
 	} {
 		r.press(fmt.Sprint(i + 1))
@@ -226,6 +226,7 @@ func TestCommands(t *testing.T) {
 		{"force-release orders:42", func(r *rig) { r.sees("Force-release orders:42 ?") }},
 		{"force-release", func(r *rig) { r.sees("Force-release stuck ?") }},
 		{"fence n3", func(r *rig) { r.sees("Fence n3 ?") }},
+		{"hold n3", func(r *rig) { r.sees("Fence n3 ?") }},
 		{"fence n9", func(r *rig) { r.sees("fence: there is no node n9"); nothingSent(r.t, r) }},
 		{"open n1", func(r *rig) { r.sees("n1 is open already") }},
 		{"skew n2", func(r *rig) { r.sees("Skew the clock of n2 ?") }},

@@ -118,7 +118,13 @@ func markedForceRelease(t *testing.T, bin string) {
 	// The order of equals is that of their names, and each mark moves on.
 	term.keys("m")
 	term.shows("■", "job:1")
-	term.keys("m", "m", "X")
+	term.keys("m", "m")
+	// The page of a lock is about that lock alone; two escapes at once lead back.
+	term.keys("o", "X")
+	term.shows("Force-release job:4 ?")
+	term.keys("Escape", "Escape")
+	term.until("the list of locks", func(s string) bool { return lineWith(s, "LOCKS", "3 marked") != "" })
+	term.keys("X")
 	term.shows("Force-release 3 marked locks ?")
 	term.settle()
 	term.text("host gone")
