@@ -134,10 +134,31 @@ func (e *Error) Error() string {
 	if e.Attempts > 1 {
 		fmt.Fprintf(&b, " (%d attempts)", e.Attempts)
 	}
+	if obeyed := e.obeyed(); obeyed != "" {
+		b.WriteString("; done in part: " + obeyed + " obeyed")
+	}
 	if troubles := e.troubles(); troubles != "" {
 		b.WriteString("; " + troubles)
 	}
 	return b.String()
+}
+
+// obeyed are the nodes that did as asked, of a release or what else takes copies
+// away: that is not undone where no quorum did. What an attempt to get a lock did
+// is.
+func (e *Error) obeyed() string {
+	switch e.Op {
+	case "release", "force-release", "revoke":
+	default:
+		return ""
+	}
+	var nodes []string
+	for _, r := range e.Nodes {
+		if r.Status == StatusOK && errors.Is(e.Kind, ErrNoQuorum) {
+			nodes = append(nodes, safetext.Escape(r.Node))
+		}
+	}
+	return strings.Join(nodes, ", ")
 }
 
 // holders says who is there instead: "abc" on n1, n2 for another 12.3s.

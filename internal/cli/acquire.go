@@ -104,6 +104,7 @@ Exit code 3 when another token holds the lock, 4 when too few nodes serve.`,
 				if wait > 0 {
 					progress = func(what string) func() { return a.progressFor(what, wait) }
 				}
+				var k *redlock.Keeper
 				done := progress("trying to get the lock")
 				lock, err := acquire(try, name, want)
 				done()
@@ -113,13 +114,15 @@ Exit code 3 when another token holds the lock, 4 when too few nodes serve.`,
 				if err != nil {
 					return a.failed(name, err)
 				}
-				if !keep {
-					return a.printGrant(ctx, "acquired", h, lock)
+				if keep {
+					k = lock.Keep(redlock.KeepOptions{})
+					defer k.Stop()
 				}
-				k := lock.Keep(redlock.KeepOptions{})
-				defer k.Stop()
 				if err := a.printGrant(ctx, "acquired", h, lock); err != nil {
-					return err
+					return fmt.Errorf("the token was lost, and \"%s\" stays locked until its TTL of %s is over: %w", safetext.Escape(name), lock.TTL(), err)
+				}
+				if !keep {
+					return nil
 				}
 				return a.keep(ctx, name, k, func(ctx context.Context) error {
 					k.Stop()
@@ -216,7 +219,7 @@ func (a *app) printGrant(ctx context.Context, did string, h *hand, lock *redlock
 	}
 	fmt.Fprintf(a.out, "valid   %s of %s\n", left(valid), lock.TTL())
 	fmt.Fprintf(a.out, "copies  %s\n", safetext.Escape(copies))
-	return nil
+	return a.unwritten()
 }
 
 // failed is the error of an act on a lock; for --output json its document is

@@ -32,9 +32,15 @@ import (
 // returns the exit code. The first SIGINT or SIGTERM ends what runs in good
 // order; a second one ends the process at once.
 func Main(args []string, in io.Reader, out, errOut io.Writer) int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	context.AfterFunc(ctx, stop)
+	ctx, end := context.WithCancelCause(context.Background())
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	defer signal.Stop(signals)
+	go func() {
+		s := <-signals
+		signal.Stop(signals)
+		end(interruption{s})
+	}()
 	// go-redis would write lines of its own to standard error, into the middle of
 	// the screen; each failure is an error of a command, or a state of a node.
 	redis.SetLogger(noLog{})
@@ -77,6 +83,9 @@ func isTerminal(stream any) bool {
 }
 
 func (a *app) main(ctx context.Context, args []string) Exit {
+	if !a.outTTY {
+		a.out = &remembering{to: a.out}
+	}
 	root := a.rootCommand()
 	root.SetArgs(append([]string{}, args...)) // nil would mean os.Args
 	root.SetIn(a.in)
@@ -96,9 +105,23 @@ func (a *app) main(ctx context.Context, args []string) Exit {
 		err = usageError{err}
 	}
 	if err != nil && a.began && ctx.Err() != nil && errors.Is(err, context.Canceled) {
-		err = fmt.Errorf("%w: %w", errInterrupted, err)
+		by := errInterrupted
+		if cause := context.Cause(ctx); errors.As(cause, new(interruption)) {
+			by = cause
+		}
+		if _, said := resultsOf(err); said == nil {
+			err = by
+		} else {
+			err = fmt.Errorf("%w: %w", by, err) // nodes have something to tell
+		}
 	}
 	a.report(err)
+	if lost := a.unwritten(); lost != nil && !errors.Is(err, lost) {
+		a.report(lost)
+		if err == nil {
+			return ExitFailed
+		}
+	}
 	return exitOf(err)
 }
 
@@ -208,6 +231,7 @@ redlockctl locks`,
 	})
 	_ = root.RegisterFlagCompletionFunc("cluster", a.completeClusters)
 
+	defer strict(root)
 	root.AddCommand(
 		a.demoCommand(), a.labCommand(),
 		a.statusCommand(), a.nodesCommand(), a.locksCommand(),
@@ -223,6 +247,26 @@ func (a *app) run(f func(ctx context.Context, args []string) error) func(*cobra.
 	return func(cmd *cobra.Command, args []string) error {
 		a.began = true
 		return f(cmd.Context(), args)
+	}
+}
+
+// strict makes cobra's own commands refuse what is none of their names.
+func strict(root *cobra.Command) {
+	root.InitDefaultCompletionCmd()
+	root.InitDefaultHelpCmd()
+	for _, cmd := range root.Commands() {
+		switch cmd.Name() {
+		case "completion":
+			cmd.Args, cmd.RunE = cobra.ArbitraryArgs, group
+		case "help":
+			cmd.Args = func(_ *cobra.Command, args []string) error {
+				found, rest, err := root.Find(args)
+				if err == nil && len(rest) > 0 {
+					err = fmt.Errorf("%s help: unknown command %q", found.CommandPath(), rest[0])
+				}
+				return err
+			}
+		}
 	}
 }
 
@@ -358,6 +402,18 @@ func mayAct(cfg *config.Config) error {
 		return operator.ErrReadOnly
 	}
 	return nil
+}
+
+// mayActAnywhere is [mayAct] for what is done without a configuration: what the
+// command line and the environment say.
+func (a *app) mayActAnywhere() error {
+	switch strings.ToLower(a.getenv("REDLOCKCTL_READ_ONLY")) {
+	case "", "0", "false", "no":
+		if !a.readOnly {
+			return nil
+		}
+	}
+	return operator.ErrReadOnly
 }
 
 // color tells if standard output may be coloured.

@@ -138,7 +138,7 @@ func TestNodeDialogs(t *testing.T) {
 	if code != ExitRefused || !strings.Contains(asked, "n2") || !strings.Contains(asked, "Then 2 of 3 nodes serve; a quorum is 2") {
 		t.Errorf("exit code %d\n%s", code, asked)
 	}
-	if code, out, asked := person(t, servers, "n2\n", "node", "fence", "n2", "--reason", "r"); code != ExitDone || !strings.HasPrefix(out, "fenced n2\n") {
+	if code, out, asked := person(t, servers, "n2\n", "node", "fence", "n2", "--reason", "r"); code != ExitDone || !strings.HasPrefix(out, "held n2\n") {
 		t.Errorf("exit code %d, %q\n%s", code, out, asked)
 	}
 	code, _, asked = person(t, servers, "no\n", "node", "fence", "n3", "--reason", "r")
@@ -159,7 +159,7 @@ func TestASignalEndsAWait(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	time.AfterFunc(300*time.Millisecond, cancel)
 	code, out, asked := at(ctx, t, servers, strings.NewReader(""), "acquire", "job:1", "--wait", "1h")
-	if code != ExitFailed || out != "" || !strings.HasPrefix(asked, "redlockctl: interrupted: ") {
+	if code != 130 || out != "" || !strings.HasPrefix(asked, "redlockctl: interrupted: ") {
 		t.Errorf("exit code %d, %q\n%s", code, out, asked)
 	}
 }

@@ -1,8 +1,11 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"os"
+	"syscall"
 
 	"redlockctl/internal/operator"
 	"redlockctl/redlock"
@@ -42,6 +45,20 @@ var (
 	errSilent = errors.New("")
 )
 
+// interruption is the cause of a context that a signal ended.
+type interruption struct{ by os.Signal }
+
+func (interruption) Error() string   { return errInterrupted.Error() }
+func (interruption) Unwrap() []error { return []error{errInterrupted, context.Canceled} }
+
+// exit is the number of the signal.
+func (i interruption) exit() Exit {
+	if s, ok := i.by.(syscall.Signal); ok {
+		return Exit(s)
+	}
+	return Exit(syscall.SIGINT)
+}
+
 // silent is err without a message of its own.
 type silent struct{ error }
 
@@ -64,6 +81,7 @@ func exitOf(err error) Exit {
 		return false
 	}
 	var server serverExit
+	var signalled interruption
 	switch {
 	case err == nil:
 		return ExitDone
@@ -83,6 +101,10 @@ func exitOf(err error) Exit {
 		return ExitNotOwner
 	case is(operator.ErrRefused, redlock.ErrUnsupported):
 		return ExitRefused
+	case errors.As(err, &signalled):
+		return exitSignal + signalled.exit()
+	case is(errInterrupted, context.Canceled):
+		return exitSignal + Exit(syscall.SIGINT)
 	}
 	return ExitFailed
 }

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"strings"
+	"syscall"
 	"testing"
 
 	"redlockctl/internal/config"
@@ -21,7 +23,9 @@ func TestExitCodes(t *testing.T) {
 	}{
 		{"no error is done", nil, 0},
 		{"an error without a code of its own is a failure", fs.ErrPermission, 1},
-		{"an interruption is a failure", errInterrupted, 1},
+		{"an interruption", errInterrupted, 130},
+		{"an interruption by a signal", interruption{syscall.SIGTERM}, 143},
+		{"an act that a signal ended", &redlock.Error{Kind: interruption{os.Interrupt}}, 130},
 		{"a usage error", usageError{errors.New("x")}, 2},
 		{"a bad configuration", configError{errors.New("x")}, 2},
 		{"an argument that can never work", &redlock.Error{Kind: redlock.ErrInvalid}, 2},
@@ -35,7 +39,7 @@ func TestExitCodes(t *testing.T) {
 		{"refused", operator.ErrRefused, 6},
 		{"not confirmed", errNotConfirmed, 6},
 		{"not confirmed, since nothing was typed", fmt.Errorf("%w: %w", errNotConfirmed, errors.New("EOF")), 6},
-		{"the end of one's own context", context.Canceled, 1},
+		{"the end of one's own context", context.Canceled, 130},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			if got := exitOf(test.err); got != test.want {

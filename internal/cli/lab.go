@@ -71,6 +71,9 @@ settings, a replica, locks that are stuck. It is for trying out what the console
 and "redlockctl doctor" say to that.`,
 		Args: noArgs,
 		RunE: a.run(func(ctx context.Context, _ []string) error {
+			if err := a.mayActAnywhere(); err != nil {
+				return err
+			}
 			switch {
 			case nodes < 1 || nodes > demoMaxNodes:
 				return usageError{fmt.Errorf("--nodes %d is not in 1..%d", nodes, demoMaxNodes)}
@@ -167,6 +170,9 @@ func (a *app) labDownCommand() *cobra.Command {
 		Short: "End the servers that lab up left running",
 		Args:  noArgs,
 		RunE: a.run(func(ctx context.Context, _ []string) error {
+			if err := a.mayActAnywhere(); err != nil {
+				return err
+			}
 			dir, err := a.labDir(dir)
 			if err != nil {
 				return err

@@ -90,6 +90,8 @@ func (a *app) pictures(ctx context.Context, cfg *config.Config, l *live, show fu
 			return nil
 		case err != nil && !errors.Is(err, errSilent): // that there is no quorum is in the picture
 			return err
+		case a.unwritten() != nil:
+			return a.unwritten()
 		}
 		select {
 		case <-ctx.Done():

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"redlockctl/internal/operator"
 	"redlockctl/internal/safetext"
 	"redlockctl/monitor"
 	"redlockctl/redlock"
@@ -36,19 +37,23 @@ func lockOf(s *monitor.Snapshot, name string) *monitor.Lock {
 
 // unseen is the error of a lock that is not there, or of which nobody can say.
 func unseen(s *monitor.Snapshot, name string) error {
-	answer := 0
-	for _, n := range s.Nodes {
-		switch n.State {
+	answer := answering(s)
+	if answer < s.Cluster.Quorum {
+		return fmt.Errorf("\"%s\": %w: none of the %d of %d nodes that answer has a copy under lock_patterns",
+			safetext.Escape(name), redlock.ErrNoQuorum, answer, s.Cluster.N)
+	}
+	return fmt.Errorf("%w under lock_patterns", operator.NotLocked(name, answer, s.Cluster.N))
+}
+
+// answering is how many nodes tell what is on them.
+func answering(s *monitor.Snapshot) (n int) {
+	for i := range s.Nodes {
+		switch s.Nodes[i].State {
 		case monitor.NodeServing, monitor.NodeFenced, monitor.NodeHeld:
-			answer++
+			n++
 		}
 	}
-	kind := redlock.ErrNotHeld
-	if answer < s.Cluster.Quorum {
-		kind = redlock.ErrNoQuorum
-	}
-	return fmt.Errorf("\"%s\": %w: none of the %d of %d nodes that answer has a copy under lock_patterns",
-		safetext.Escape(name), kind, answer, s.Cluster.N)
+	return n
 }
 
 // showLock prints one lock, and is an error where there is none; in a row of

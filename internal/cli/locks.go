@@ -15,6 +15,7 @@ import (
 
 	"redlockctl/internal/safetext"
 	"redlockctl/monitor"
+	"redlockctl/redlock"
 )
 
 // locksJSON is the document of locks.
@@ -47,8 +48,10 @@ a term, the opposite.
 
 With a NAME it prints all that is known of that lock: holder, who made it and what
 to know before it is taken away, its keys, the findings about it, and what is left
-of each copy on one axis of time. Exit code 5 if no node that answers has a copy,
-4 if too few answer to say so.`,
+of each copy on one axis of time. Exit code 5 if no node that answers has a copy.
+
+Exit code 4 if fewer than a quorum of the nodes answer, so that locks may be missing;
+what is known is printed all the same. With --watch it is 0.`,
 		Args:              optionalName("lock"),
 		ValidArgsFunction: a.completeLocks,
 		Example: `redlockctl locks --filter "state:orphan lib:redsync"
@@ -56,6 +59,9 @@ redlockctl locks job:1 --watch`,
 		RunE: a.run(func(ctx context.Context, args []string) error {
 			if len(args) > 0 && filter != "" {
 				return usageError{errors.New("--filter chooses among all locks: leave the name out")}
+			}
+			if openQuote(filter) {
+				return usageError{errors.New("--filter: a double quote is not closed")}
 			}
 			f := monitor.ParseFilter(filter)
 			if err := f.Check(nil); err != nil {
@@ -90,12 +96,36 @@ redlockctl locks job:1 --watch`,
 						fmt.Fprintf(a.errOut, "redlockctl: %s is %s: its copies are unknown\n", printable(n.Name), n.State)
 					}
 				}
+				if answering(s) < s.Cluster.Quorum {
+					return silent{redlock.ErrNoQuorum} // a lock may be there that nobody tells of
+				}
 				return nil
 			})
 		}),
 	})
 	cmd.Flags().StringVar(&filter, "filter", "", "only locks that these terms choose: a part of the name, state:WORD, lib:PART, …")
 	return cmd
+}
+
+// openQuote tells if a term of a filter begins with a double quote that is not
+// closed: in a screen it is still being typed, in a command it is a mistake.
+func openQuote(filter string) bool {
+	for {
+		filter = strings.TrimPrefix(strings.TrimLeft(filter, " \t\r\n"), "!")
+		if filter == "" {
+			return false
+		}
+		quoted, closed := strings.CutPrefix(filter, `"`)
+		if closed {
+			if _, filter, closed = strings.Cut(quoted, `"`); !closed {
+				return true
+			}
+		} else if i := strings.IndexAny(filter, " \t\r\n"); i >= 0 {
+			filter = filter[i:]
+		} else {
+			return false
+		}
+	}
 }
 
 func locksDoc(locks []*monitor.Lock, s *monitor.Snapshot) locksJSON {
@@ -120,7 +150,14 @@ func matching(s *monitor.Snapshot, f monitor.Filter) []*monitor.Lock {
 // printLocks prints the table of locks.
 func (a *app) printLocks(w io.Writer, s *monitor.Snapshot, locks []*monitor.Lock) {
 	if len(locks) == 0 {
-		fmt.Fprintln(w, "no locks")
+		switch n := answering(s); n {
+		case len(s.Nodes):
+			fmt.Fprintln(w, "no locks")
+		case 0:
+			fmt.Fprintln(w, "no node answers: what is locked is not known")
+		default:
+			fmt.Fprintf(w, "no locks on the %d of %d nodes that answer\n", n, len(s.Nodes))
+		}
 		return
 	}
 	// A column that is empty, or names only this program, would be in the way.

@@ -26,6 +26,8 @@ import (
 type nodeActJSON struct {
 	Node safetext.Text `json:"node"`
 	Done string        `json:"done"` // fenced or opened
+	// Already: it was so before, and nothing was done.
+	Already bool `json:"already,omitempty"`
 	// Of fence: a guard runs on this machine, and so remembers the hold.
 	GuardRunning *bool `json:"guard_running,omitempty"`
 }
@@ -34,7 +36,7 @@ func (a *app) nodeCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "node", Short: "Close, open or wait for a master; make it come up closed", RunE: group, Args: cobra.ArbitraryArgs}
 	cmd.AddCommand(
 		a.nodeActCommand(nodeAct{
-			verb: "fence", done: "fenced", alias: "hold",
+			verb: "hold", done: "fenced", did: "held", alias: "fence",
 			short: "Hold a master closed until it is opened by hand",
 			long: `Closes the node: it refuses writes, and its vote is missing in every quorum until
 "node open". No guard lifts it, and one that saw it puts it up again after a
@@ -56,7 +58,7 @@ that the node has stay readable and run out.`,
 			},
 		}),
 		a.openable(a.nodeActCommand(nodeAct{
-			verb: "open", done: "opened",
+			verb: "open", done: "opened", did: "opened",
 			short: "Open a master, whoever closed it",
 			long: `Opens the node at once, whoever closed it. Before its delay is over that may give
 two clients the same lock: it may have forgotten votes that are still believed
@@ -74,10 +76,11 @@ in. A guard opens it by itself when that is safe.`,
 
 // nodeAct is what fence and open differ in.
 type nodeAct struct {
-	verb, done, short, long, alias string
-	hold                           bool // a guard has to remember it
-	effect                         func(io.Writer, monitor.Node, monitor.Cluster)
-	run                            func(ctx context.Context, h *hand, node, reason string) error
+	verb, short, long, alias string
+	done, did                string // for JSON and for people
+	hold                     bool   // a guard has to remember it
+	effect                   func(io.Writer, monitor.Node, monitor.Cluster)
+	run                      func(ctx context.Context, h *hand, node, reason string) error
 }
 
 func (a *app) nodeActCommand(act nodeAct) *cobra.Command {
@@ -132,7 +135,12 @@ up none of the others.`,
 // actOnNode closes or opens one node, after a person has typed its name where
 // that is wanted.
 func (a *app) actOnNode(ctx context.Context, act nodeAct, cfg *config.Config, h *hand, name, reason string, yes bool) outcome {
-	o := outcome{did: act.done, name: name}
+	o := outcome{did: act.did, name: name}
+	if a.alreadySo(ctx, act, cfg, name) {
+		// No act, and so nothing for the log.
+		o.did, o.node = "already "+map[bool]string{true: "held", false: "open"}[act.hold]+", nothing done:", &nodeActJSON{Node: text(name), Done: act.done, Already: true}
+		return o
+	}
 	if !yes {
 		o.err = a.confirm(ctx, name, func(w io.Writer) error {
 			s, err := look(ctx, cfg)
@@ -160,6 +168,26 @@ func (a *app) actOnNode(ctx context.Context, act nodeAct, cfg *config.Config, h 
 		o.node.GuardRunning = &running
 	}
 	return o
+}
+
+// alreadySo tells if a node is held, or open, as the act would make it.
+func (a *app) alreadySo(ctx context.Context, act nodeAct, cfg *config.Config, name string) bool {
+	n, method, err := nodeOf(cfg, name)
+	if err != nil {
+		return false
+	}
+	if method.Kind == restartguard.Advice {
+		method = restartguard.Method{} // as the operator does
+	}
+	o, err := restartguard.Inspect(ctx, n, method)
+	if err != nil || o.Blind || o.Role != "master" {
+		return false // the act itself says what is wrong
+	}
+	if act.hold {
+		_, hold := o.Shut()
+		return hold
+	}
+	return o.Params.MinReplicas == 0 // with any other value it may refuse writes
 }
 
 // openable adds to node open the case of a cluster that never was in use.
@@ -312,10 +340,11 @@ func (a *app) waitCommand() *cobra.Command {
 	var timeout time.Duration
 	var before bool
 	cmd := &cobra.Command{
-		Use:   "wait NAME",
-		Short: "Wait until a master serves, or until it may be started",
-		Long: `Waits until the node answers as a master that is open, and so votes. Nothing is
-changed. Exit code 1, and what it is waiting for, when --timeout is over before.
+		Use:   "wait NAME...",
+		Short: "Wait until masters serve, or until one may be started",
+		Long: `Waits until each of the nodes answers as a master that is open, and so votes.
+Nothing is changed. Exit code 1, and what it is waiting for, when --timeout, which is
+for all of them, is over before.
 
 With --before-start it waits for the delay D from now, while the server is down,
 so that its next life begins after the last one's votes have run out: for
@@ -324,47 +353,72 @@ runs that after the former process has ended. TimeoutStartSec= must be longer th
 D. It is refused if something answers at the address.`,
 		Example: `redlockctl node wait n2 --timeout 1m
 ExecStartPre=/usr/bin/redlockctl node wait n2 --before-start`,
-		Args:              oneName("node"),
-		ValidArgsFunction: a.completeNodes,
+		Args:              names("node"),
+		ValidArgsFunction: a.completeSeveralNodes,
 		RunE: a.run(func(ctx context.Context, args []string) error {
 			cfg, err := a.load()
 			if err != nil {
 				return err
 			}
-			node, method, err := nodeOf(cfg, args[0])
-			if err != nil {
-				return err
-			}
-			if timeout < 0 {
+			switch {
+			case timeout < 0:
 				return usageError{fmt.Errorf("--timeout %s is negative", timeout)}
+			case before && len(args) > 1:
+				return usageError{errors.New("--before-start is for one node, which is about to be started")}
 			}
-			done := "serves"
+			for _, name := range args {
+				if err := known(cfg, name); err != nil {
+					return err
+				}
+			}
+			wait, done := ctx, "serves"
 			if before {
 				done = "may start"
-				err = a.waitBeforeStart(ctx, cfg, node, timeout)
-			} else {
-				wait, cancel := ctx, context.CancelFunc(func() {})
-				if timeout > 0 {
-					wait, cancel = context.WithTimeout(ctx, timeout)
-				}
+			} else if timeout > 0 {
+				var cancel context.CancelFunc
+				wait, cancel = context.WithTimeout(ctx, timeout)
 				defer cancel()
-				waiting := a.progress("waiting for " + node.Name() + " to serve")
-				err = restartguard.Wait(wait, node, method)
-				waiting()
+			}
+			all := actsJSON{Act: "node wait"}
+			for _, name := range args {
+				node, method, err := nodeOf(cfg, name)
 				if err != nil {
-					err = whoOpens(cfg, node, err)
+					return err
+				}
+				if before {
+					err = a.waitBeforeStart(ctx, cfg, node, timeout)
+				} else {
+					waiting := a.progress("waiting for " + name + " to serve")
+					err = restartguard.Wait(wait, node, method)
+					waiting()
+					if err != nil {
+						err = whoOpens(cfg, node, err)
+					}
+				}
+				if ctx.Err() != nil {
+					return ctx.Err()
+				}
+				if err != nil {
+					return err
+				}
+				doc := nodeActJSON{Node: text(name), Done: done}
+				switch {
+				case a.output == "table":
+					fmt.Fprintf(a.out, "%s %s\n", safetext.Escape(name), done)
+				case len(args) == 1:
+					return printJSON(a.out, doc)
+				default:
+					line, err := encoded(doc)
+					if err != nil {
+						return err
+					}
+					all.Done, all.Results = all.Done+1, append(all.Results, line)
 				}
 			}
-			switch {
-			case ctx.Err() != nil:
-				return ctx.Err()
-			case err != nil:
-				return err
-			case a.output == "json":
-				return printJSON(a.out, nodeActJSON{Node: text(node.Name()), Done: done})
+			if a.output == "table" {
+				return nil
 			}
-			fmt.Fprintf(a.out, "%s %s\n", safetext.Escape(node.Name()), done)
-			return nil
+			return printJSON(a.out, all)
 		}),
 	}
 	cmd.Flags().DurationVar(&timeout, "timeout", 0, "give up after this time; 0 is never")

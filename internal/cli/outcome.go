@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -75,15 +76,21 @@ type outcome struct {
 // done tells if it was done, be it without a record.
 func (o outcome) done() bool { return o.err == nil || errors.Is(o.err, operator.ErrUnlogged) }
 
-// tell prints what became of one lock; of a failure only the document, its
-// sentence is the error that is returned.
+// partly tells if something was changed although it was not done: copies on nodes
+// that obeyed, or further keys.
+func (o outcome) partly() bool {
+	return len(o.further) > 0 || slices.ContainsFunc(o.results, func(r redlock.NodeResult) bool { return r.Status == redlock.StatusOK })
+}
+
+// tell prints what became of one lock; of a failure by which nothing was changed
+// only the document, its sentence is the error that is returned.
 func (a *app) tell(o outcome) error {
 	switch {
 	case a.output == "json":
 		return errors.Join(o.err, printJSON(a.out, docOf(o)))
 	case a.output == "jsonl":
 		return errors.Join(o.err, printLine(a.out, docOf(o)))
-	case o.done() || len(o.further) > 0:
+	case o.done() || o.partly():
 		o.print(a.out, time.Now())
 	}
 	return o.err
@@ -194,7 +201,7 @@ func (a *app) oneByOne(ctx context.Context, act string, names []string, quiet bo
 	for i, name := range names {
 		if ctx.Err() != nil {
 			fmt.Fprintf(a.errOut, "redlockctl: interrupted: %s not done\n", plural(len(names)-i, "name is", "names are"))
-			code = ExitFailed
+			code = exitOf(context.Cause(ctx))
 			break
 		}
 		step(i)
@@ -239,7 +246,7 @@ func (a *app) tellOne(o outcome, doc *actsJSON) error {
 		return err
 	case a.output == "jsonl":
 		return printLine(a.out, docOf(o))
-	case o.done() || len(o.further) > 0:
+	case o.done() || o.partly():
 		o.print(a.out, time.Now())
 	}
 	return nil

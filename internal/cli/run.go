@@ -50,11 +50,11 @@ type lostError struct {
 }
 
 func (e lostError) Error() string {
-	when := span(e.left) + " before"
+	when := span(e.left) + " before its validity ended"
 	if e.left <= 0 {
-		when = span(-e.left) + " after"
+		when = span(-e.left) + " AFTER its validity had ended"
 	}
-	return fmt.Sprintf("run \"%s\": the command was ended, %s the validity of the lock", safetext.Escape(e.name), when)
+	return fmt.Sprintf("run \"%s\": the lock was lost, and the command was ended %s", safetext.Escape(e.name), when)
 }
 
 func (lostError) Unwrap() error { return redlock.ErrNotHeld }
@@ -306,7 +306,7 @@ func (r *running) warn(err, released error) {
 // under runs the command while the keeper holds the lock.
 func (r *running) under(lock *redlock.Lock, keeper *redlock.Keeper, signals <-chan os.Signal) error {
 	cmd := exec.Command(r.argv[0], r.argv[1:]...)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = r.in, r.out, r.app.errOut
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = r.in, bareOut(r.out), r.app.errOut
 	cmd.Env = append(os.Environ(),
 		"REDLOCKCTL_LOCK_NAME="+r.name,
 		"REDLOCKCTL_LOCK_TOKEN="+lock.Token(),

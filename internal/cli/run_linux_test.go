@@ -189,8 +189,8 @@ func TestJobControl(t *testing.T) {
 	p.await("Stopped")
 	time.Sleep(1100 * time.Millisecond)
 	p.continues("--ttl 1s")
-	p.await("the command was ended, ")
-	p.await("after the validity of the lock")
+	p.await("and the command was ended ")
+	p.await("AFTER its validity had ended")
 
 	// A script ends with the command that it ran, as it does without us.
 	p.types("bash script.sh\n")

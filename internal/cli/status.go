@@ -118,6 +118,11 @@ func (a *app) printStatus(w io.Writer, s *monitor.Snapshot) {
 		// All nodes serve, and yet: nobody should read "safe" here.
 		word, tone = "DANGER", toneBad
 	}
+	unsettled := s.Counts[monitor.LockSplit]+s.Counts[monitor.LockImmortal]+s.Counts[monitor.LockOverTTL] > 0
+	if c.Verdict == monitor.VerdictSafe && unsettled && s.Dangers() == 0 {
+		// A look as short as this settles no finding: only of the nodes it can be said.
+		word, tone = "safe by its nodes, not by its locks", toneWarn
+	}
 	if a.color() {
 		word = tones[tone].Styled(word)
 	}
@@ -139,8 +144,7 @@ func (a *app) printStatus(w io.Writer, s *monitor.Snapshot) {
 		fmt.Fprintln(w, "findings: 1 danger: redlockctl doctor tells it")
 	case n > 1:
 		fmt.Fprintf(w, "findings: %d dangers: redlockctl doctor tells them\n", n)
-	case s.Counts[monitor.LockSplit]+s.Counts[monitor.LockImmortal]+s.Counts[monitor.LockOverTTL] > 0:
-		// A look as short as this settles no finding.
+	case unsettled:
 		fmt.Fprintln(w, "findings: redlockctl doctor tells what is wrong with some of them")
 	}
 	fmt.Fprintln(w)

@@ -309,7 +309,13 @@ func (t *taker) confirmTakeAway(ctx context.Context, name string, copies []redlo
 			tab.add(plain(r.Node), status, cell{text: ttl}, cell{text: t.clip(safetext.Escape(r.Token), 48)})
 		}
 		if len(tokens) == 0 {
-			return fmt.Errorf("%s %s: %w: no node that answers holds a copy", t.way.verb, name, redlock.ErrNotHeld)
+			answered := 0
+			for _, r := range copies {
+				if r.Status == redlock.StatusAbsent {
+					answered++
+				}
+			}
+			return operator.NotLocked(name, answered, len(copies))
 		}
 		if token == "" && len(tokens) == 1 {
 			for token = range tokens {

@@ -101,6 +101,7 @@ or when nobody reads any more; exit code 0 in each case.`,
 				return err
 			}
 			f := monitor.ParseFilter(filter)
+			s.monitor.Patient = true
 			mon, err := monitor.New(s.nodes, s.monitor)
 			if err != nil {
 				return err

@@ -12,7 +12,7 @@ import (
 // unread tells if out is a pipe that nobody reads any more: while nothing
 // happens there is nothing to write, and so no failure to tell.
 func unread(out io.Writer) bool {
-	f, ok := out.(*os.File)
+	f, ok := bareOut(out).(*os.File)
 	if !ok {
 		return false
 	}

@@ -230,15 +230,17 @@ func (o *Operator) Release(ctx context.Context, resource, token string) ([]redlo
 
 // FenceNode holds a node closed until it is opened by hand.
 func (o *Operator) FenceNode(ctx context.Context, node, reason string) error {
-	return o.node(ctx, "node fence", o.hold, node, reason)
+	return o.node(ctx, "node fence", "node hold", o.hold, node, reason)
 }
 
 // OpenNode opens a node, whoever closed it.
 func (o *Operator) OpenNode(ctx context.Context, node, reason string) error {
-	return o.node(ctx, "node open", o.open, node, reason)
+	return o.node(ctx, "node open", "node open", o.open, node, reason)
 }
 
-func (o *Operator) node(ctx context.Context, what string, do hand, name, reason string) error {
+// node does an act to a node: what in the log, where it keeps its first name, and
+// said to people.
+func (o *Operator) node(ctx context.Context, what, said string, do hand, name, reason string) error {
 	if err := o.mayAct(reason); err != nil {
 		return err
 	}
@@ -253,7 +255,7 @@ func (o *Operator) node(ctx context.Context, what string, do hand, name, reason 
 			return err
 		}
 		if err := do(ctx, n); err != nil {
-			return a.end("", fmt.Errorf("%s %s: %w", what, name, err))
+			return a.end("", fmt.Errorf("%s %s: %w", said, name, err))
 		}
 		return a.end("", nil)
 	}

@@ -188,7 +188,7 @@ func choose(resource, token string, hash bool, found []redlock.NodeResult, lookE
 	case len(tokens) == 0 && len(silent) == len(found): // nobody knows anything
 		return nil, cmp.Or(lookErr, fmt.Errorf("%q: %w%s", resource, redlock.ErrNoQuorum, unheard))
 	case len(tokens) == 0:
-		return nil, fmt.Errorf("%q: %w: no node that answered has a copy%s", resource, redlock.ErrNotHeld, unheard)
+		return nil, fmt.Errorf("%w%s", NotLocked(resource, len(found)-len(silent), len(found)), unheard)
 	case token == "":
 		return tokens, nil
 	case slices.Contains(tokens, token):
@@ -200,6 +200,23 @@ func choose(resource, token string, hash bool, found []redlock.NodeResult, lookE
 	}
 	return nil, fmt.Errorf("%q: %w: now there is %s%s", resource, ErrChanged, strings.Join(there, "; "), unheard)
 }
+
+// notLocked is the error of [NotLocked].
+type notLocked struct {
+	resource     string
+	answered, of int
+}
+
+// NotLocked is the error of an act on a lock, or a look for one, of which no copy
+// was found on the nodes that answered, so many of so many: a [redlock.ErrNotHeld]
+// for an act in which no token was named. Its text is safe to show.
+func NotLocked(resource string, answered, of int) error { return notLocked{resource, answered, of} }
+
+func (e notLocked) Error() string {
+	return fmt.Sprintf("\"%s\" is not locked: no copy on the %d of %d nodes that answered", safetext.Escape(e.resource), e.answered, e.of)
+}
+
+func (notLocked) Unwrap() error { return redlock.ErrNotHeld }
 
 // copyOf tells if a look found a string on the node.
 func copyOf(r redlock.NodeResult) bool {
