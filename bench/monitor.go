@@ -205,7 +205,10 @@ type benchLine struct {
 }
 
 func (l benchLine) verdict() string {
-	if l.Reached {
+	switch {
+	case l.ToReach == "":
+		return "" // not measured
+	case l.Reached:
 		return "reached"
 	}
 	return "NOT REACHED"
