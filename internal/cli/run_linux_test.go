@@ -92,6 +92,14 @@ func (p *typist) types(text string) {
 // await waits for text behind what was awaited before.
 func (p *typist) await(text string) {
 	p.t.Helper()
+	p.awaitTyping(text, "")
+}
+
+// awaitTyping is await, and types again and again meanwhile: a shell tells of a job
+// in the background before its next prompt only.
+func (p *typist) awaitTyping(text, keys string) {
+	p.t.Helper()
+	typed := time.Now()
 	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(5 * time.Millisecond) {
 		p.mu.Lock()
 		all := p.seen.String()
@@ -102,6 +110,10 @@ func (p *typist) await(text string) {
 		p.mu.Unlock()
 		if at >= 0 {
 			return
+		}
+		if now := time.Now(); keys != "" && now.Sub(typed) >= handover {
+			typed = now
+			p.types(keys)
 		}
 		if time.Now().After(deadline) {
 			p.t.Fatalf("no %q behind byte %d of:\n%s", text, p.read, all)
@@ -211,8 +223,7 @@ func TestJobControl(t *testing.T) {
 	// In the background it goes on until it asks for the terminal.
 	p.types("redlockctl run job -- sh -c 'echo behi''nd; read a; echo got $a' &\n")
 	p.await("behind")
-	p.types("\n\n")
-	p.await("Stopped")
+	p.awaitTyping("Stopped", "\n")
 	p.continues("echo got $a")
 	p.types("four\n")
 	p.await("got four")
