@@ -114,7 +114,8 @@ func TestARevokedLockIsShownAsSuch(t *testing.T) {
 	}
 	// One copy that the revocation did not reach makes no split of it.
 	do(t, servers[4], "set", "job:1", "token", "px", 60000)
-	time.Sleep(200 * time.Millisecond)
+	until(t, m, "the copy that is left", func(s *monitor.Snapshot) bool { return lock(s, "job:1").Copies[4].Token.Raw() == "token" })
+	time.Sleep(200 * time.Millisecond) // the time in which all nodes would have confirmed a split
 	if s := m.Snapshot(); lock(s, "job:1").State != monitor.LockRevoked {
 		t.Error(describe(s))
 	}

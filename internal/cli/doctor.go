@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/charmbracelet/x/ansi"
@@ -132,36 +131,27 @@ clean, warnings or dangers.`,
 
 // examine watches the cluster for this long, and for as long as the first view
 // takes beyond it.
-func examine(ctx context.Context, cfg *config.Config, span time.Duration) (*monitor.Snapshot, error) {
-	s, err := specOf(cfg, false)
-	if err != nil {
-		return nil, err
-	}
-	mon, err := monitor.New(s.nodes, s.monitor)
-	if err != nil {
-		return nil, err
-	}
-	run, stop := context.WithCancel(ctx)
-	var wg sync.WaitGroup
-	wg.Go(func() { mon.Run(run) })
-	defer wg.Wait()
-	defer stop()
-	bounded, cancel := context.WithTimeout(ctx, span+settleTime)
-	defer cancel()
-	settled := mon.Settled(bounded) == nil
-	t := time.NewTimer(span)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-	case <-t.C:
-	}
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	if !settled {
-		return nil, fmt.Errorf("the locks could not all be read within %s: try a longer --for", span+settleTime)
-	}
-	return mon.Snapshot(), nil
+func examine(ctx context.Context, cfg *config.Config, span time.Duration) (s *monitor.Snapshot, err error) {
+	err = watching(ctx, cfg, func(mon *monitor.Monitor) error {
+		bounded, cancel := context.WithTimeout(ctx, span+settleTime)
+		defer cancel()
+		settled := mon.Settled(bounded) == nil
+		t := time.NewTimer(span)
+		defer t.Stop()
+		select {
+		case <-ctx.Done():
+		case <-t.C:
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if !settled {
+			return fmt.Errorf("the locks could not all be read within %s: try a longer --for", span+settleTime)
+		}
+		s = mon.Snapshot()
+		return nil
+	})
+	return s, err
 }
 
 // printDoctor prints the findings for people.

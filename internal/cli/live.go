@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
@@ -63,24 +62,17 @@ func (a *app) pictures(ctx context.Context, cfg *config.Config, l *live, show fu
 		}
 		return show(s)
 	}
-	s, err := specOf(cfg, false)
-	if err != nil {
-		return err
-	}
-	mon, err := monitor.New(s.nodes, s.monitor)
-	if err != nil {
-		return err
-	}
-	run, stop := context.WithCancel(ctx)
-	var wg sync.WaitGroup
-	wg.Go(func() { mon.Run(run) })
-	defer wg.Wait()
-	defer stop()
+	return watching(ctx, cfg, func(mon *monitor.Monitor) error { return a.again(ctx, mon, l.every, show) })
+}
+
+// again calls show with the first full picture, and with another after each
+// interval.
+func (a *app) again(ctx context.Context, mon *monitor.Monitor, every time.Duration, show func(*monitor.Snapshot) error) error {
 	picture, err := settled(ctx, mon, settleTime)
 	if err != nil {
 		return nil // interrupted before anything was to be shown
 	}
-	tick := time.NewTicker(l.every)
+	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for first := true; ; first = false {
 		a.separate(first)
