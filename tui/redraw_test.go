@@ -18,7 +18,7 @@ func TestResizeTakesMarginsBack(t *testing.T) {
 		defer cancel()
 		var all lockedBuffer
 		m := newModel(ctx, Options{Source: newFakeSource(picture(time.Now())), Out: &all}, time.Now)
-		p := newProgram(m, tea.WithInput(nil), tea.WithoutSignals(), tea.WithoutSignalHandler(), tea.WithWindowSize(80, 24))
+		p := newProgram(m, tea.WithInput(nil), tea.WithWindowSize(80, 24))
 		done := make(chan error, 1)
 		go func() { _, err := p.Run(); done <- err }()
 		time.Sleep(3 * time.Second)

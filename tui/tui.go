@@ -198,7 +198,8 @@ const (
 )
 
 // Run shows the UI until the person quits or ctx ends, and leaves the terminal
-// as it found it; then it returns nil. Acts that are on their way are given a
+// as it found it; then it returns nil. It handles no signal: whoever calls it ends
+// ctx on one. Acts that are on their way are given a
 // moment to end, so that their outcome is recorded. Nothing is extended any more.
 func Run(ctx context.Context, opt Options) error {
 	ctx, cancel := context.WithCancel(ctx)
@@ -211,10 +212,7 @@ func Run(ctx context.Context, opt Options) error {
 		}
 	}()
 	_, err := newProgram(m).Run()
-	switch {
-	case errors.Is(err, tea.ErrInterrupted): // SIGINT is a way to quit
-		return nil
-	case ctx.Err() != nil && errors.Is(err, tea.ErrProgramKilled) && !errors.Is(err, tea.ErrProgramPanic):
+	if ctx.Err() != nil && errors.Is(err, tea.ErrProgramKilled) && !errors.Is(err, tea.ErrProgramPanic) {
 		return nil
 	}
 	return err
@@ -225,7 +223,9 @@ const goodbye = 3 * time.Second
 
 // newProgram makes the program around a model. The terminal is not asked for
 // its colours: sixteen and the attributes are known everywhere, and an answer
-// that never comes must not hold up the first screen.
+// that never comes must not hold up the first screen. Signals end the context,
+// and that ends the program: the toolkit's own handler waits for a place in the
+// queue that nobody reads any more by then, and the program for the handler.
 func newProgram(m *model, more ...tea.ProgramOption) *tea.Program {
 	profile := colorprofile.ANSI
 	if m.opt.NoColor {
@@ -233,6 +233,7 @@ func newProgram(m *model, more ...tea.ProgramOption) *tea.Program {
 	}
 	opts := []tea.ProgramOption{
 		tea.WithContext(m.ctx),
+		tea.WithoutSignalHandler(),
 		tea.WithFPS(frameRate),
 		tea.WithColorProfile(profile),
 	}

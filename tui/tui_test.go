@@ -50,7 +50,7 @@ func TestAnHour(t *testing.T) {
 		out := &terminal{}
 		acts := &fakeActions{err: errFake}
 		m := newModel(ctx, Options{Source: src, Guard: fakeGuardStatus(time.Now()), Actions: acts, Out: out, FPS: 4}, time.Now)
-		p := newProgram(m, tea.WithFPS(4), tea.WithInput(nil), tea.WithoutSignals(), tea.WithoutSignalHandler(), tea.WithWindowSize(60, 15),
+		p := newProgram(m, tea.WithFPS(4), tea.WithInput(nil), tea.WithWindowSize(60, 15),
 			tea.WithEnvironment([]string{"TERM=xterm-256color"}))
 		done := make(chan error, 1)
 		go func() { _, err := p.Run(); done <- err }()
@@ -136,7 +136,7 @@ func TestBytesAtRest(t *testing.T) {
 		}
 		out := &terminal{}
 		m := newModel(ctx, Options{Source: newFakeSource(s), Guard: fakeGuardStatus(time.Now()), Out: out}, time.Now)
-		p := newProgram(m, tea.WithInput(nil), tea.WithoutSignals(), tea.WithoutSignalHandler(), tea.WithWindowSize(120, 40),
+		p := newProgram(m, tea.WithInput(nil), tea.WithWindowSize(120, 40),
 			tea.WithEnvironment([]string{"TERM=xterm-256color"}))
 		done := make(chan error, 1)
 		go func() { _, err := p.Run(); done <- err }()
@@ -206,7 +206,7 @@ func TestTerminalIsRestored(t *testing.T) {
 				if how == "panic" {
 					m.keys = keyMap{{Binding: m.keys[0].Binding, in: modeAny, do: func(*model) tea.Cmd { panic("on purpose") }}}
 				}
-				p := newProgram(m, tea.WithInput(nil), tea.WithoutSignals(), tea.WithoutSignalHandler(), tea.WithWindowSize(80, 24))
+				p := newProgram(m, tea.WithInput(nil), tea.WithWindowSize(80, 24))
 				done := make(chan error, 1)
 				go func() { _, err := p.Run(); done <- err }()
 				time.Sleep(3 * time.Second)

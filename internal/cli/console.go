@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os/signal"
+	"syscall"
 	"time"
 
 	"redlockctl/internal/operator"
@@ -60,8 +62,11 @@ func (a *app) console(ctx context.Context, noGuard bool, addr string) error {
 	})
 }
 
-// screen runs the terminal UI until the person quits.
+// screen runs the terminal UI until the person quits, or a signal comes: SIGHUP
+// too, which a terminal that is closed sends.
 func (a *app) screen(ctx context.Context, opt tui.Options) error {
+	ctx, stop := signal.NotifyContext(ctx, syscall.SIGHUP)
+	defer stop()
 	opt.ASCII, opt.In, opt.Out = a.ascii, a.in, a.out
 	opt = a.remembering(opt)
 	opt.Tell = a.tellLeft

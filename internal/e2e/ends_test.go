@@ -1,0 +1,144 @@
+//go:build linux
+
+package e2e
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"strconv"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/creack/pty"
+	"golang.org/x/sys/unix"
+)
+
+// hangs is after how long a console that was told to end counts as hung. It ends
+// within a second; a busy machine may need more, one that hangs never ends.
+const hangs = 15 * time.Second
+
+// TestConsoleEnds ends the real program in a terminal at random moments of its
+// first five seconds, by each signal that ends a program and by closing its
+// terminal. It must end, and leave the terminal as it was.
+// REDLOCKCTL_ENDS says how often (default 40).
+func TestConsoleEnds(t *testing.T) {
+	rounds := 40
+	if s := os.Getenv("REDLOCKCTL_ENDS"); s != "" {
+		n, err := strconv.Atoi(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rounds = n
+	}
+	c := newCluster(t, build(t), "60s")
+	var (
+		wg      sync.WaitGroup
+		mu      sync.Mutex
+		longest time.Duration
+		places  = make(chan struct{}, 8)
+	)
+	for i := range rounds {
+		wg.Go(func() {
+			places <- struct{}{}
+			defer func() { <-places }()
+			took := endConsole(t, c, ending(i%int(numEndings)), rand.N(5*time.Second))
+			mu.Lock()
+			longest = max(longest, took)
+			mu.Unlock()
+		})
+	}
+	wg.Wait()
+	t.Logf("%d consoles ended, the slowest after %v", rounds, longest.Round(time.Millisecond))
+}
+
+// ending is how a console is made to end.
+type ending int
+
+const (
+	bySIGTERM ending = iota
+	bySIGHUP
+	bySIGINT
+	byClosedTerminal
+	numEndings
+)
+
+func (e ending) String() string {
+	return [...]string{"SIGTERM", "SIGHUP", "SIGINT", "closed terminal"}[e]
+}
+
+// endConsole starts a console and ends it after a while, and returns how long
+// that took.
+func endConsole(t *testing.T, c *cluster, how ending, after time.Duration) time.Duration {
+	what := fmt.Sprintf("%s after %v", how, after.Round(time.Millisecond))
+	screen, tty, err := pty.Open()
+	if err != nil {
+		t.Error(err)
+		return 0
+	}
+	defer screen.Close()
+	defer tty.Close()
+	_ = pty.Setsize(screen, &pty.Winsize{Rows: 30, Cols: 100})
+	before, err := unix.IoctlGetTermios(int(tty.Fd()), unix.TCGETS)
+	if err != nil {
+		t.Error(err)
+		return 0
+	}
+	cmd := exec.Command(c.bin)
+	cmd.Env = append(append(os.Environ(), c.env()...), "XDG_STATE_HOME="+t.TempDir())
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = tty, tty, tty
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	if err := cmd.Start(); err != nil {
+		t.Error(err)
+		return 0
+	}
+	var written bytes.Buffer
+	read := make(chan struct{})
+	go func() {
+		defer close(read)
+		_, _ = io.Copy(&written, screen)
+	}()
+	time.Sleep(after) // the moment is what is tried
+
+	began := time.Now()
+	if how == byClosedTerminal {
+		tty.Close()
+		screen.Close()
+	} else {
+		_ = cmd.Process.Signal([]syscall.Signal{syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT}[how])
+	}
+	hung := time.AfterFunc(hangs, func() { _ = cmd.Process.Signal(syscall.SIGKILL) })
+	_ = cmd.Wait()
+	took := time.Since(began)
+	if !hung.Stop() {
+		t.Errorf("%s: the console hangs", what)
+		return took
+	}
+	if how == byClosedTerminal {
+		return took
+	}
+	now, err := unix.IoctlGetTermios(int(tty.Fd()), unix.TCGETS)
+	if err != nil {
+		t.Errorf("%s: %v", what, err)
+	} else if *now != *before {
+		t.Errorf("%s: the modes of the terminal are not what they were", what)
+	}
+	tty.Close()
+	<-read
+	last := func(s string) int { return bytes.LastIndex(written.Bytes(), []byte(s)) }
+	for on, off := range map[string]string{
+		"\x1b[?1049h": "\x1b[?1049l", // the other screen
+		"\x1b[?25l":   "\x1b[?25h",   // a hidden cursor
+		"\x1b[?2004h": "\x1b[?2004l", // bracketed paste
+	} {
+		if last(on) > last(off) {
+			t.Errorf("%s: %q is not undone", what, on)
+		}
+	}
+	return took
+}
