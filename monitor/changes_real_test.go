@@ -154,7 +154,7 @@ func TestTheLeastRightsDo(t *testing.T) {
 	do(t, servers[0], "acl", "setuser", "observer", "on", ">p", "resetkeys", "%R~job:*", "resetchannels", "-@all",
 		"+hello", "+auth", "+ping", "+select", "+client|tracking", "+time", "+info", "+config|get", "+scan", "+type", "+pttl",
 		"+strlen", "+getrange", "+hlen", "+llen", "+scard", "+zcard", "+xlen", "+hkeys", "+memory|usage",
-		"+evalsha_ro", "+eval_ro")
+		"+evalsha_ro", "+eval_ro", "+pubsub|channels")
 	n := node(t, "n1", &redis.Options{Addr: servers[0].Addr(), Username: "observer", Password: "p"})
 	m := watch(t, []*redlock.Node{n}, monitor.Options{LockPatterns: []string{"job:*"}, ScanEvery: time.Hour})
 	s := settled(t, m)

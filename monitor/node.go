@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"redlockctl/internal/announce"
 	"redlockctl/internal/safetext"
 )
 
@@ -24,7 +25,15 @@ type sight struct {
 	// refused.
 	info   map[string]string
 	config map[string]string // always has the fence, other parameters once a second
+	guards *guardsSight      // nil where this probe did not ask
 	notes  map[string]string // shortcomings by topic; "" takes a note back
+}
+
+// guardsSight are the guards that announce themselves on a node; not known: they
+// could not be read.
+type guardsSight struct {
+	known bool
+	all   []announce.Guard
 }
 
 // watch follows one node: a pure step machine over sights and failures.
@@ -77,6 +86,9 @@ func (w *watch) answered(s sight) (restarted bool) {
 	if s.config != nil {
 		w.readConfig(s.config)
 	}
+	if s.guards != nil {
+		w.Guards, w.GuardsKnown = s.guards.all, s.guards.known
+	}
 	w.base, w.Err = w.judge()
 	if restarted {
 		w.Facts.born(w.base, w.Uptime, s.received)
@@ -87,6 +99,7 @@ func (w *watch) answered(s sight) (restarted bool) {
 // failed takes in a probe that brought nothing.
 func (w *watch) failed(state NodeState, err error, now time.Time) {
 	w.probed = true
+	w.Guards, w.GuardsKnown = nil, false
 	w.measured(now, 0, false)
 	w.base = state
 	w.Err = safetext.New(sentence(err))

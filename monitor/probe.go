@@ -7,6 +7,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"redlockctl/internal/announce"
 	"redlockctl/internal/safetext"
 )
 
@@ -145,12 +146,16 @@ func (p *prober) ask(ctx context.Context, v *sight, sections []string, whole boo
 		}
 	}
 	configs := make([]*redis.MapStringStringCmd, len(params))
+	var guards *redis.StringSliceCmd
 	err := p.pipeline(ctx, func(pipe redis.Pipeliner) {
 		for k, section := range sections {
 			infos[k] = pipe.Info(ctx, section)
 		}
 		for k, param := range params {
 			configs[k] = pipe.ConfigGet(ctx, param)
+		}
+		if whole {
+			guards = pipe.PubSubChannels(ctx, announce.Pattern)
 		}
 	})
 	if err != nil {
@@ -172,6 +177,18 @@ func (p *prober) ask(ctx context.Context, v *sight, sections []string, whole boo
 		v.notes["info"] = ""
 		if denied {
 			v.notes["info"] = "INFO denied: restarts and roles are not seen"
+		}
+	}
+	if guards != nil {
+		switch err := guards.Err(); {
+		case err == nil:
+			v.guards = &guardsSight{known: true, all: announce.DecodeAll(guards.Val())}
+			v.notes["guards"] = ""
+		case says(err, "NOAUTH", "LOADING", "BUSY"), !isAnswer(err):
+			return err
+		default:
+			v.guards = &guardsSight{}
+			v.notes["guards"] = "PUBSUB denied: guards are not seen"
 		}
 	}
 	if whole || !p.noConfig {

@@ -4,6 +4,7 @@ import (
 	"iter"
 	"time"
 
+	"redlockctl/internal/announce"
 	"redlockctl/internal/lockform"
 	"redlockctl/internal/safetext"
 )
@@ -118,6 +119,12 @@ type Node struct {
 	UsedMemory         int64         // bytes
 	Clients            int
 	MinReplicasToWrite int64 // -1 where it could not be read
+
+	// Guards are the restart guards that announce themselves on this node, the one
+	// with the greatest D first. Where GuardsKnown is false they cannot be read: that
+	// is not the same as none.
+	Guards      []announce.Guard
+	GuardsKnown bool
 
 	Locks int // copies of locks on this node
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"redlockctl/internal/announce"
 	"redlockctl/internal/config"
 	"redlockctl/internal/safetext"
 )
@@ -56,7 +57,7 @@ func grantsOf(role string, cfg *config.Config) grants {
 	switch role {
 	case roleObserver: // package monitor
 		return grants{read: patterns, commands: []string{
-			"ping", "time", "info", "config|get", "client|tracking",
+			"ping", "time", "info", "config|get", "client|tracking", "pubsub|channels",
 			"scan", "eval_ro", "evalsha_ro", "type", "pttl", "strlen", "getrange",
 			"hlen", "llen", "scard", "zcard", "xlen", "memory|usage", "hkeys",
 			"multi", "exec", // where scripts are not to be had
@@ -72,8 +73,8 @@ func grantsOf(role string, cfg *config.Config) grants {
 		g.commands = append(g.commands, "exists", "hexists", "publish")
 		return g
 	case roleGuard: // package restartguard
-		g := grants{read: patterns, write: []string{own}, commands: []string{
-			"ping", "time", "info", "set", "get", "incr", "pexpire",
+		g := grants{read: patterns, write: []string{own}, channels: []string{announce.Pattern}, commands: []string{
+			"ping", "subscribe", "unsubscribe", "pubsub|channels", "time", "info", "set", "get", "incr", "pexpire",
 			"client|id", "client|setname", "client|list", "client|kill",
 			"scan", "type", "pttl", "getrange", "multi", "exec",
 		}}
