@@ -9,6 +9,16 @@ import (
 	"time"
 )
 
+// The order of locks. Whoever holds a mutex may lock one that stands further to
+// the right in the same line, and no other:
+//
+//	Keeper.mu → Lock.mu → run.mu
+//	watcher.mu → line.mu → ear.mu → redisTap.mu
+//
+// All the others are leaves: while Client.mu, warmth.mu, gather.mu, numbers.mu,
+// stream.mu or life.mu is held, no other mutex is locked and no sink is called. A
+// sink ([sink.answered]) is called with nothing held, and locks its own alone.
+
 // Client runs the Redlock algorithm over a fixed set of masters. It is safe
 // for use by many goroutines. It has one connection for each node, whatever the
 // number of requests, and one more while somebody waits for a lock.

@@ -3,6 +3,7 @@ package redlock
 import (
 	"context"
 	"errors"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -41,7 +42,7 @@ type numbers struct {
 	need   int                 // numbers that are enough
 	counts func(node int) bool // tells if a node's number counts; nil: all do
 
-	mu      sync.Mutex
+	mu      sync.Mutex // a leaf: see the package's order of locks in client.go
 	ok      []bool
 	values  []uint64
 	results []NodeResult
@@ -57,13 +58,15 @@ func newNumbers(n, need int, counts func(node int) bool) *numbers {
 }
 
 func (f *numbers) answered(a answer) {
+	// Before f.mu: it asks the run, which has a lock of its own.
+	counts := a.Status == StatusOK && (f.counts == nil || f.counts(a.node))
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.left--
 	if !f.done {
 		f.results[a.node] = a.NodeResult
 	}
-	if a.Status == StatusOK && (f.counts == nil || f.counts(a.node)) {
+	if counts {
 		f.ok[a.node], f.values[a.node] = true, a.number
 	}
 	if yes := count(f.ok); !f.done && (yes >= f.need || f.left == 0) {
@@ -108,11 +111,12 @@ func (r *run) voted(node int) bool {
 // blame puts what nodes answered to the reading or writing of numbers in the
 // place of the yes that they gave to the lock.
 func (r *run) blame(f *numbers) {
+	f.mu.Lock()
+	results := slices.Clone(f.results)
+	f.mu.Unlock()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for i, said := range f.results {
+	for i, said := range results {
 		at := &r.results[i]
 		switch {
 		case at.Status != StatusOK || said.Status == StatusOK:

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -264,4 +265,45 @@ func TestFencingTokenThatNodesRefuse(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// TestBlameWhileANumberComes: the number of a node may come at the very moment
+// when the attempt gives up for want of numbers. The one who counts it asks the
+// run, the one who gives up reads the numbers into the run: neither must wait for
+// the other with its own lock in hand. The window is held open until the two have met.
+func TestBlameWhileANumberComes(t *testing.T) {
+	r := &run{results: make([]NodeResult, 1), copies: make([]remnant, 1)}
+	r.results[0].Status = StatusOK
+	counting, blamed := make(chan struct{}), make(chan struct{})
+	f := newNumbers(1, 1, func(node int) bool {
+		close(counting)
+		for met := false; !met; runtime.Gosched() {
+			select {
+			case <-blamed:
+				met = true
+			default:
+				if met = !r.mu.TryLock(); !met {
+					r.mu.Unlock()
+				}
+			}
+		}
+		return r.voted(node)
+	})
+	counted := make(chan struct{})
+	go func() {
+		defer close(counted)
+		f.answered(answer{NodeResult: NodeResult{Status: StatusOK}, number: 1})
+	}()
+	<-counting
+	go func() {
+		defer close(blamed)
+		r.blame(f)
+	}()
+	for _, done := range []chan struct{}{blamed, counted} {
+		select {
+		case <-done:
+		case <-time.After(time.Minute):
+			t.Fatal("each waits for the other")
+		}
+	}
 }
