@@ -50,11 +50,12 @@ func TestANodeTellsOfItsChanges(t *testing.T) {
 	do(t, servers[2], "set", "job:1", "other", "px", 60000)
 	do(t, servers[1], "set", "job:1", "another", "px", 60000)
 	until(t, m, "a split", func(s *monitor.Snapshot) bool { return lock(s, "job:1").State == monitor.LockSplit })
+	until(t, m, "the alarm", func(s *monitor.Snapshot) bool { return event(s, "split") != nil })
 	var kinds []string
 	for _, e := range m.History("job:1") {
 		kinds = append(kinds, e.Kind)
 	}
-	if got := strings.Join(kinds, ","); got != "acquired,lost majority,orphan,split" {
+	if got := strings.Join(kinds, ","); got != "acquired,extended,lost majority,orphan,split" {
 		t.Error(got)
 	}
 	if all, missed := m.EventsSince(0); missed != 0 || len(all) != len(m.Snapshot().Events) {

@@ -121,7 +121,9 @@ func TestEachKindOfEventIsTold(t *testing.T) {
 		{func() { s.set("e", "t6", 20*time.Second, 3, 4) }, 3 * time.Second, []string{"split", "finding opened"}},
 		{func() { s.del("e", all...) }, 12 * time.Second, []string{"released", "finding closed"}},
 		{func() { s.set("f", "t7", 35*time.Second, all...) }, 500 * time.Millisecond, []string{"acquired", "over-TTL"}},
-		{func() { s.del("f", all...); s.set("g", "t8", 0, all...) }, 500 * time.Millisecond, []string{"released", "acquired", "immortal"}},
+		{func() { s.del("f", all...); s.set("g", "t8", 0, all...) }, 500 * time.Millisecond, []string{"released", "acquired"}},
+		{func() { s.set("g", "t8", 20*time.Second, all...) }, 3 * time.Second, []string{}}, // its EXPIRE: no alarm
+		{func() { s.del("g", all...); s.set("g", "t9", 0, all...) }, 3 * time.Second, []string{"released", "acquired", "immortal", "finding opened"}},
 		{func() { s.del("g", all...) }, time.Second, []string{"released"}},
 		{func() { s.fails[0] = dialError{errors.New("refused")} }, time.Second, []string{"down"}},
 		{func() { s.fails[0] = nil; s.lives[0] = "another" }, time.Second, []string{"up", "restart", "finding opened"}},

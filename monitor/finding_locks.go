@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"redlockctl/internal/lockform"
 	"redlockctl/internal/safetext"
 )
 
@@ -16,6 +17,8 @@ const (
 	badSplit
 	badOverTTL
 	badOrphan
+	badEndless // as immortal, and others can have the lock all the same
+	badNumber
 	badHuge
 	badForeign
 	badKinds
@@ -29,6 +32,8 @@ var ripens = [badKinds]time.Duration{
 	badSplit:    2 * time.Second,
 	badOverTTL:  time.Second,
 	badOrphan:   2 * time.Second,
+	badEndless:  1500 * time.Millisecond,
+	badNumber:   1500 * time.Millisecond,
 	badHuge:     time.Second,
 	badForeign:  time.Second,
 }
@@ -70,7 +75,11 @@ type lockWatch struct {
 func kindsOf(l *Lock) (kinds [badKinds]bool, any bool) {
 	switch l.State {
 	case LockImmortal:
-		kinds[badImmortal], any = true, true
+		kind := badEndless
+		if _, block := l.Endless(); block {
+			kind = badImmortal
+		}
+		kinds[kind], any = true, true
 		kinds[badSplit] = l.Tokens > 1
 	case LockSplit:
 		kinds[badSplit], any = true, true
@@ -79,7 +88,10 @@ func kindsOf(l *Lock) (kinds [badKinds]bool, any bool) {
 	case LockOrphan:
 		kinds[badOrphan], any = true, true
 	case LockNotALock:
-		if l.Form == nil || !l.Form.Companion {
+		switch {
+		case l.Form == lockform.Number():
+			kinds[badNumber], any = true, true
+		case l.Form == nil || !l.Form.Companion:
 			kinds[badForeign], any = true, true
 		}
 	}

@@ -43,6 +43,16 @@ type Options struct {
 	// too, so that they feel less of it: the first view takes up to four times as
 	// long. It is for those who watch for long, not for a single look.
 	Patient bool
+	// TakenBy tells who took a lock from the holder of this token, as far as that
+	// is on record here; nil: nobody knows. It is asked when a lock has ended, and
+	// must answer at once.
+	TakenBy func(key, token string) (Taking, bool)
+}
+
+// Taking is a lock that was taken from its holder, as it is on record.
+type Taking struct {
+	Act           string // "force-release", "revoke"
+	Actor, Reason string
 }
 
 func (o Options) withDefaults() (Options, error) {

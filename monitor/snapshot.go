@@ -208,10 +208,14 @@ type Lock struct {
 	Holder safetext.Text
 	Held   int
 	Tokens int // different tokens
+	// Nobody says that several tokens have copies and none can have a quorum:
+	// Holder then holds nothing.
+	Nobody bool
 	// MajorityEnd is when Holder falls below a quorum; zero without a majority.
 	MajorityEnd time.Time
-	// Margin is how many copies may be lost before another client can reach a
-	// quorum; meaningful while Held ≥ quorum.
+	// Margin is how many of its copies Holder may lose before another client can
+	// reach a quorum, whatever becomes of a rival's copies; meaningful while Held ≥
+	// quorum.
 	Margin int
 	Since  time.Time // when this holder was first seen
 	// Form is what the form of the lock tells; nil: nobody knows it.
@@ -267,7 +271,7 @@ type Event struct {
 	// Kind is the event in a word. Of nodes: "up", "down", "slow", "loading",
 	// "denied", "wrong role", "fenced", "held", "opened", "restart", "clock step",
 	// "own clock". Of locks: "acquired", "extended", "released", "expired",
-	// "revoked", "lost copy" (of many at once the node tells), "lost majority", and
+	// "force-released", "revoked", "lost copy" (of many at once the node tells), "lost majority", and
 	// the states "orphan", "over-TTL", "split", "immortal". Of findings: "finding
 	// opened", "finding closed".
 	Kind string

@@ -496,7 +496,7 @@ func TestHostileContent(t *testing.T) {
 		do(t, srv, "eval", "for i = 1, 10000 do redis.call('DEL', 'job:' .. i) end return 1", 0)
 	}
 	until(t, m, "none of it, and what is found", func(s *monitor.Snapshot) bool {
-		return s.Locks.Len() == all-10_000 && found(s, "hostile-content", "") && found(s, "foreign-keys", "") && found(s, "immortal-lock", "")
+		return s.Locks.Len() == all-10_000 && found(s, "hostile-content", "") && found(s, "foreign-keys", "") && found(s, "endless-copy", "")
 	})
 	if s := m.Snapshot(); len(s.Nodes) != s.Cluster.Serving {
 		t.Error("the nodes were stalled")

@@ -3,6 +3,7 @@ package monitor
 import (
 	"cmp"
 	"container/heap"
+	"fmt"
 	"slices"
 	"time"
 
@@ -58,7 +59,13 @@ type table struct {
 	counts  Counts
 	fresh   []string // keys whose lock changed since the last snapshot
 	settled bool     // all nodes had their first scan: changes are news
-	emit    func(Event)
+	// settledAt is when they had. What was wrong by then is told together, at
+	// firstAlarms.
+	settledAt, firstAlarms moment
+	emit                   func(Event)
+	// takenBy is who took a lock from the holder of this token, as far as it is
+	// known; nil: nobody knows.
+	takenBy func(key, token string) (Taking, bool)
 	// restart is told what a restart of node i cost, when all locks have been
 	// looked at; nil: nobody listens.
 	restart func(i, copies, bare int, now time.Time)
@@ -132,7 +139,8 @@ type record struct {
 	since    moment // of holder
 	minority moment // since when holder has no majority; zero while it has
 	end      moment // of the grant's majority; zero: never
-	extended moment // when the last extension was told
+	extended moment // when the last extension was told; zero: none of this grant's
+	alarmed  moment // since when alarm holds
 	timer    moment // when to look again; zero: no need
 
 	at, pos int32 // place in the timer queue, −1: none; and in all
@@ -149,6 +157,10 @@ type record struct {
 	listed bool // in waiting
 	buried bool
 	struck bool // lost a copy by a restart since it was last judged
+
+	extensions uint16    // of the grant, since one was last told
+	alarm      LockState // that is worth an event when it has lasted; LockHeld: none
+	alarmTold  bool
 }
 
 // token tells values apart by what was read of them.
@@ -501,20 +513,51 @@ func (t *table) unconfirmed() bool {
 // told in one sentence for each kind.
 func (t *table) settle(at time.Time) {
 	t.refresh(at)
-	for _, s := range []LockState{LockOverTTL, LockSplit, LockImmortal} {
-		switch n := t.counts[s]; {
-		case n == 1:
-			for l := range (Locks{t.locks}).All() {
-				if l.State == s {
-					t.emit(lockEvent(at, LevelAlarm, s.String(), l.Key.Raw(), "%s", stateSentence(s, l.Tokens)))
-					break
-				}
-			}
-		case n > 1:
-			t.emit(nodeEvent(at, LevelAlarm, s.String(), "", "%d locks: %s", n, stateSentence(s, 2)))
+	t.settled, t.settledAt = true, t.moment(at)
+	t.tellFirstAlarms(t.settledAt, LockOverTTL)
+	t.firstAlarms = t.settledAt + moment(alarmPatience)
+}
+
+// tellFirstAlarms tells what was wrong when the first view was complete and
+// still is, in one sentence for each of these states.
+func (t *table) tellFirstAlarms(now moment, states ...LockState) {
+	counts := map[LockState]int{}
+	first := map[LockState]*record{}
+	for _, r := range t.all {
+		if !slices.Contains(states, r.alarm) || r.alarmTold || r.alarmed > t.settledAt {
+			continue
+		}
+		r.alarmTold = true
+		counts[r.alarm]++
+		if f := first[r.alarm]; f == nil || r.key() < f.key() {
+			first[r.alarm] = r
 		}
 	}
-	t.settled = true
+	for _, s := range states {
+		switch n := counts[s]; {
+		case n == 1:
+			t.emit(lockEvent(t.time(now), LevelAlarm, s.String(), first[s].key(), "%s", first[s].lock.alarmText()))
+		case n > 1:
+			t.emit(nodeEvent(t.time(now), LevelAlarm, s.String(), "", "%d locks: %s", n, alarmTexts[s]))
+		}
+	}
+}
+
+// alarmPatience is how long a lock must have been split or without a TTL before
+// that is told as an alarm: a client that tries in vain leaves its copies for a
+// moment, and the old SETNX pattern sets the TTL with a second command.
+const alarmPatience = 1500 * time.Millisecond
+
+// patience is how long a state must have lasted to be told as an alarm; false: it
+// is none.
+func patience(s LockState) (time.Duration, bool) {
+	switch s {
+	case LockOverTTL:
+		return 0, true
+	case LockSplit, LockImmortal:
+		return alarmPatience, true
+	}
+	return 0, false
 }
 
 func (t *table) touch(r *record) {
@@ -584,6 +627,10 @@ func (t *table) work(at time.Time, budget int) (more bool) {
 		}
 		t.sweep = min(t.sweep, len(t.all))
 	}
+	if t.firstAlarms != 0 && now >= t.firstAlarms && t.sweep == 0 && len(t.dirty) == 0 {
+		t.firstAlarms = 0
+		t.tellFirstAlarms(now, LockSplit, LockImmortal)
+	}
 	t.tellUntold(at)
 	if t.sweep == 0 && len(t.dirty) == 0 {
 		t.whole = false
@@ -617,10 +664,11 @@ func (t *table) pending() bool { return t.sweep > 0 || len(t.dirty) > 0 || t.ask
 
 // next is when refresh has something to do at the latest; zero: nothing is due.
 func (t *table) next() time.Time {
-	if len(t.timers) == 0 {
-		return time.Time{}
+	due := t.firstAlarms
+	if len(t.timers) > 0 && (due == 0 || t.timers[0].timer < due) {
+		due = t.timers[0].timer
 	}
-	return t.time(t.timers[0].timer)
+	return t.time(due)
 }
 
 // seen tells if copy i of r is known to be there.
@@ -669,9 +717,10 @@ func (t *table) judge(r *record, now moment) {
 	if len(r.tokens) > len(few) {
 		tallies = make([]tally, len(r.tokens))
 	}
-	var locks, others, present, unread int
+	var locks, others int
 	all := true // every node that answers was read since the last change
 	var immortal, over bool
+	counters := 0 // copies that are numbers without a TTL
 	copies := t.scratch
 	var timer moment
 	soon := func(at moment) {
@@ -690,7 +739,6 @@ func (t *table) judge(r *record, now moment) {
 			}
 			if seen {
 				copies[i].State = CopyPresent
-				present++
 			}
 			soon(c.expires)
 		case t.absent(r, i):
@@ -700,9 +748,6 @@ func (t *table) judge(r *record, now moment) {
 		}
 		if t.nodes[i].reachable && !t.confirmed(r, i) {
 			all = false
-			if !seen {
-				unread++
-			}
 		}
 		if !c.have {
 			continue
@@ -715,7 +760,10 @@ func (t *table) judge(r *record, now moment) {
 		copies[i].Token = safetext.New(r.tokens[c.token].prefix)
 		if c.expires == 0 {
 			immortal = true
-		} else if t.maxTTL > 0 && time.Duration(c.expires-now) > t.maxTTL {
+			if c.typ == typeString && lockform.IsNumber(r.tokens[c.token].prefix, r.tokens[c.token].length) {
+				counters++
+			}
+		} else if t.maxTTL > 0 && !redlock.IsTombstone(r.tokens[c.token].prefix) && time.Duration(c.expires-now) > t.maxTTL {
 			over = true
 			soon(c.expires - moment(t.maxTTL))
 		}
@@ -768,7 +816,11 @@ func (t *table) judge(r *record, now moment) {
 		r.since = now
 	}
 	tombstone := holder >= 0 && redlock.IsTombstone(r.tokens[holder].prefix)
-	companion := r.form != nil && r.form.Companion
+	form := r.form
+	if counters > 0 && counters == locks && (form == nil || !form.Companion && form.Deadline.IsZero()) {
+		form = lockform.Number()
+	}
+	companion := form != nil && form.Companion
 	var deadline moment
 	if r.form != nil && !r.form.Deadline.IsZero() {
 		deadline = t.moment(r.form.Deadline)
@@ -779,12 +831,7 @@ func (t *table) judge(r *record, now moment) {
 	// A node that does not answer may have kept its copy, and the holder counts
 	// on it.
 	perhaps := !majority && best.present+best.last >= t.quorum
-	// The copies that a lock may lose before another client can reach a
-	// quorum: another needs quorum nodes that are free of any token. With c copies
-	// n − c are free, and after x losses n − c + x; the largest x that stays
-	// below the quorum is c − (n − quorum + 1). Five nodes: 5 copies may lose 2,
-	// 3 copies none.
-	margin := present - (n - t.quorum + 1)
+	margin := crashMargin(n, t.quorum, best.present)
 
 	kinds := holders
 	if others > 0 && locks > 0 {
@@ -800,7 +847,7 @@ func (t *table) judge(r *record, now moment) {
 		worse(LockRevoked)
 	case majority:
 		r.minority = 0
-		if margin+unread <= 0 {
+		if margin <= 0 && margin+t.possibleNews(r, holder) <= 0 {
 			worse(LockBare)
 		}
 		if !never && time.Duration(end-now) <= time.Second {
@@ -842,7 +889,15 @@ func (t *table) judge(r *record, now moment) {
 	was, known := r.lock.State, r.known
 	next := Lock{
 		Key: r.lock.Key, State: state, Held: best.present, Tokens: tokens,
-		MajorityEnd: t.time(end), Margin: margin, Since: t.time(r.since), Form: r.form,
+		MajorityEnd: t.time(end), Margin: margin, Since: t.time(r.since), Form: form,
+	}
+	if state == LockSplit && holders > 1 && !majority && !perhaps {
+		next.Nobody = true
+		for k := range r.tokens {
+			if tallies[k].present+t.possible(r, int8(k)) >= t.quorum {
+				next.Nobody = false
+			}
+		}
 	}
 	if holder >= 0 {
 		next.Holder = safetext.New(r.tokens[holder].prefix)
@@ -857,6 +912,7 @@ func (t *table) judge(r *record, now moment) {
 	if r.went != 0 {
 		soon(r.changed + moment(t.attempt))
 	}
+	soon(t.tellAlarm(r, now))
 	t.schedule(r, timer)
 	t.tell(r, holder, majority && !tombstone && !companion, end, was, known, now, all)
 	if r.struck {
@@ -877,7 +933,7 @@ func (t *table) judge(r *record, now moment) {
 // same tells if a lock with these copies would look like the old one.
 func same(old, next *Lock, copies []Copy) bool {
 	if old.State != next.State || old.Held != next.Held || old.Tokens != next.Tokens || old.Margin != next.Margin ||
-		old.Holder != next.Holder || old.Form != next.Form || !old.Since.Equal(next.Since) ||
+		old.Nobody != next.Nobody || old.Holder != next.Holder || old.Form != next.Form || !old.Since.Equal(next.Since) ||
 		!alike(old.MajorityEnd, next.MajorityEnd) || len(old.Copies) != len(copies) {
 		return false
 	}
@@ -913,6 +969,18 @@ func (t *table) possible(r *record, tok int8) int {
 				k++
 			}
 		case r.since < n.lostSight && n.looked() < r.since:
+			k++
+		}
+	}
+	return k
+}
+
+// possibleNews is how many more copies of tok there may be on nodes that answer
+// and have not confirmed the last change yet.
+func (t *table) possibleNews(r *record, tok int8) int {
+	k := 0
+	for i := range r.copies {
+		if c := &r.copies[i]; t.nodes[i].reachable && !t.confirmed(r, i) && !(t.seen(r, i) && c.lock && int8(c.token) == tok) {
 			k++
 		}
 	}
@@ -955,27 +1023,52 @@ func (t *table) tell(r *record, holder int8, majority bool, end moment, was Lock
 	}
 	if majority && r.grant < 0 {
 		r.grant, r.end, r.lost, r.went = holder, end, 0, 0
-		r.extended = now
+		r.extended, r.extensions = 0, 0
 		if t.settled && !r.early {
 			t.emit(lockEvent(t.time(now), LevelInfo, "acquired", r.key(), "acquired by %s for %s", r.tokens[holder].prefix, left(end, now)))
 		}
 		r.early = false
 	} else if majority && holder == r.grant {
-		if t.settled && r.end != 0 && time.Duration(end-r.end) > extendedBy && time.Duration(now-r.extended) >= extendedEvery {
-			r.extended = now
-			t.emit(lockEvent(t.time(now), LevelInfo, "extended", r.key(), "extended by %s: ends in %s", r.tokens[holder].prefix, left(end, now)))
+		if t.settled && r.end != 0 && time.Duration(end-r.end) > extendedBy {
+			r.extensions = min(r.extensions, 1<<15) + 1
+			if r.extended == 0 || time.Duration(now-r.extended) >= extendedEvery {
+				often := ""
+				if r.extensions > 1 {
+					often = fmt.Sprintf(" (%d times since that was last told)", r.extensions)
+				}
+				t.emit(lockEvent(t.time(now), LevelInfo, "extended", r.key(), "extended by %s: ends in %s%s", r.tokens[holder].prefix, left(end, now), often))
+				r.extended, r.extensions = now, 0
+			}
 		}
 		r.end, r.lost = end, 0
 		t.tellLost(r, now, all)
 	}
-	if s := r.lock.State; t.settled && (s != was || !known) {
-		switch s {
-		case LockOrphan:
-			t.emit(lockEvent(t.time(now), LevelNotice, s.String(), r.key(), "%s", stateSentence(s, 1)))
-		case LockOverTTL, LockSplit, LockImmortal:
-			t.emit(lockEvent(t.time(now), LevelAlarm, s.String(), r.key(), "%s", stateSentence(s, r.lock.Tokens)))
-		}
+	if s := r.lock.State; t.settled && (s != was || !known) && s == LockOrphan {
+		t.emit(lockEvent(t.time(now), LevelNotice, s.String(), r.key(), "%s", r.lock.alarmText()))
 	}
+}
+
+// tellAlarm tells of a state that needs a person when it has lasted, and returns
+// when to look again.
+func (t *table) tellAlarm(r *record, now moment) (again moment) {
+	s := r.lock.State
+	wait, ok := patience(s)
+	if !ok {
+		r.alarm, r.alarmTold = LockHeld, false
+		return 0
+	}
+	if r.alarm != s {
+		r.alarm, r.alarmed, r.alarmTold = s, now, false
+	}
+	if !t.settled || r.alarmTold || t.firstAlarms != 0 && r.alarmed <= t.settledAt {
+		return 0 // it was told, or will be with the others
+	}
+	if due := r.alarmed + moment(wait); now < due {
+		return due
+	}
+	r.alarmTold = true
+	t.emit(lockEvent(t.time(now), LevelAlarm, s.String(), r.key(), "%s", r.lock.alarmText()))
+	return 0
 }
 
 // tellLost tells of the copies that a lock has lost which is held on without
@@ -1029,7 +1122,7 @@ const lostCopy = "lost copy"
 const (
 	jitter        = 2 * time.Millisecond   // of an expiry, from read to read
 	extendedBy    = 100 * time.Millisecond // the majority end moved by more: not the jitter of a read
-	extendedEvery = 10 * time.Second       // a watched lock is extended all the time: told once in a while
+	extendedEvery = 10 * time.Second       // a watched lock is extended all the time: the first is told, then one once in a while
 )
 
 // end tells how the grant of r ended, as soon as that is certain.
@@ -1070,11 +1163,15 @@ func (t *table) end(r *record, now moment, all bool) {
 	case !all && (there+stuck+unknown > 0 || r.lost > 0):
 		return // the other nodes will say
 	case tombstones > 0:
-		kind, text, level = "revoked", "taken from its holder: nobody gets in before its TTL ends", LevelNotice
+		kind, level = "revoked", LevelNotice
+		text = "revoked" + t.by(r, r.grant, "revoke") + ": nobody gets in before its TTL ends"
 	case there+stuck+int(r.lost) >= t.quorum:
 		kind, text, level = "lost majority", "lost its majority by a restart", LevelAlarm
 	case there == 0:
 		kind, text = "released", "released" // wherever that could be seen and done
+		if by := t.by(r, r.grant, "force-release"); by != "" {
+			kind, text, level = "force-released", "force-released"+by, LevelNotice
+		}
 	default:
 		kind, text, level = "lost majority", "copies are missing: no majority, and not released", LevelAlarm
 	}
@@ -1091,21 +1188,45 @@ func left(end, now moment) string {
 	return time.Duration(end - now).Round(100 * time.Millisecond).String()
 }
 
-func stateSentence(s LockState, tokens int) string {
-	switch s {
-	case LockOrphan:
-		return "a minority of copies that nobody completes: it keeps others out until it expires"
-	case LockOverTTL:
-		return "a TTL longer than the cluster's maximum: a restart may forget it too early"
-	case LockSplit:
-		if tokens > 1 {
-			return "several tokens at once"
-		}
-		return "locks and other values at once"
-	case LockImmortal:
-		return "a copy without TTL: it never ends by itself"
+// by says by whom the lock was taken from the holder of a token in this way, and
+// why, where that is known: " by ops@host (host burnt down)".
+func (t *table) by(r *record, tok int8, act string) string {
+	if t.takenBy == nil || !r.tokens[tok].whole() {
+		return ""
 	}
-	return s.String()
+	taking, ok := t.takenBy(r.key(), r.tokens[tok].prefix)
+	if !ok || taking.Act != act {
+		return ""
+	}
+	by := " by " + taking.Actor
+	if taking.Reason != "" {
+		by += ": " + taking.Reason
+	}
+	return by
+}
+
+// whole tells if all of the value was read.
+func (t token) whole() bool { return int64(len(t.prefix)) >= t.length }
+
+// alarmTexts are what a state of several locks means.
+var alarmTexts = map[LockState]string{
+	LockOrphan:   "a minority of copies that nobody completes: it keeps others out of those nodes until it expires",
+	LockOverTTL:  "a TTL longer than the cluster's maximum: a restart may forget it too early",
+	LockSplit:    "several tokens at once",
+	LockImmortal: "a copy without TTL: it never ends by itself",
+}
+
+// alarmText is what the state of the lock means.
+func (l *Lock) alarmText() string {
+	switch {
+	case l.State == LockSplit && l.Tokens <= 1:
+		return "locks and other values at once"
+	case l.State == LockSplit && l.Nobody:
+		return "several tokens at once, and none has a majority: " + l.NobodyText()
+	case l.State == LockImmortal:
+		return l.EndlessText()
+	}
+	return alarmTexts[l.State]
 }
 
 // recognize is the form of the lock with this holder.

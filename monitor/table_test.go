@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -131,12 +132,15 @@ func TestStatesOfALock(t *testing.T) {
 		"a minority is partial at first":       {5, func(r *rig) { r.set("k", "a", 9*s, 0, 1) }, LockPartial, 2, -1, 1, 0},
 		"a copy without TTL is immortal":       {5, func(r *rig) { r.set("k", "a", 9*s, 0, 1, 2); r.set("k", "a", 0, 3) }, LockImmortal, 4, 1, 1, 9 * s},
 		"an immortal majority has no end":      {5, func(r *rig) { r.set("k", "a", 0, 0, 1, 2) }, LockImmortal, 3, 0, 1, 0},
-		"two tokens are a split":               {5, func(r *rig) { r.set("k", "a", 9*s, 0, 1, 2); r.set("k", "b", 9*s, 3) }, LockSplit, 3, 1, 2, 9 * s},
-		"another's copy guards the margin":     {5, func(r *rig) { r.set("k", "a", 9*s, 0, 1, 2); r.set("k", "b", 9*s, 3, 4) }, LockSplit, 3, 2, 2, 9 * s},
+		"two tokens are a split":               {5, func(r *rig) { r.set("k", "a", 9*s, 0, 1, 2); r.set("k", "b", 9*s, 3) }, LockSplit, 3, 0, 2, 9 * s},
+		"another's copies guard no margin":     {5, func(r *rig) { r.set("k", "a", 9*s, 0, 1, 2); r.set("k", "b", 9*s, 3, 4) }, LockSplit, 3, 0, 2, 9 * s},
+		"a number without TTL counts fences":   {5, func(r *rig) { r.set("k", "41", 0, 0, 1, 2); r.set("k", "42", 0, 3) }, LockNotALock, 3, 0, 2, 0},
+		"a number with a TTL is a lock":        {5, func(r *rig) { r.set("k", "1", 9*s, 0, 1, 2, 3, 4) }, LockHeld, 5, 2, 1, 9 * s},
+		"a long tombstone is revoked":          {5, func(r *rig) { r.set("k", "redlockctl:revoked:x", 11*s, 0, 1, 2, 3, 4) }, LockRevoked, 5, 2, 1, 11 * s},
 		"a TTL above the maximum":              {5, func(r *rig) { r.set("k", "a", 11*s, 0, 1, 2, 3, 4) }, LockOverTTL, 5, 2, 1, 11 * s},
-		"a list is no lock":                    {5, func(r *rig) { r.servers[1]["k"] = held{typ: "list"} }, LockNotALock, 0, -2, 0, 0},
-		"a list among the copies is a split":   {3, func(r *rig) { r.set("k", "a", 9*s, 0, 2); r.servers[1]["k"] = held{typ: "list"} }, LockSplit, 2, 1, 1, 9 * s},
-		"a token of another length is another": {3, func(r *rig) { r.set("k", "a", 9*s, 0, 2); r.set("k", "aa", 9*s, 1) }, LockSplit, 2, 1, 2, 9 * s},
+		"a list is no lock":                    {5, func(r *rig) { r.servers[1]["k"] = held{typ: "list"} }, LockNotALock, 0, -3, 0, 0},
+		"a list among the copies is a split":   {3, func(r *rig) { r.set("k", "a", 9*s, 0, 2); r.servers[1]["k"] = held{typ: "list"} }, LockSplit, 2, 0, 1, 9 * s},
+		"a token of another length is another": {3, func(r *rig) { r.set("k", "a", 9*s, 0, 2); r.set("k", "aa", 9*s, 1) }, LockSplit, 2, 0, 2, 9 * s},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(c.nodes, 10*s)
@@ -355,7 +359,8 @@ func TestHowAGrantEnds(t *testing.T) {
 			r.scanAll()
 			r.scanAll()
 			r.pass(time.Second)
-		}, []string{"split", "lost copy"}},
+			r.pass(alarmPatience)
+		}, []string{"lost copy", "split"}},
 		"a slow release": {func(r *rig) {
 			r.del("k", 0)
 			r.scanAll()
@@ -498,10 +503,15 @@ func TestTheFirstViewIsNoNews(t *testing.T) {
 	r := newRig(3, time.Minute)
 	r.set("held", "a", 10*time.Second, 0, 1, 2)
 	for i := range 20 {
-		r.set(fmt.Sprint("counter", i), "7", 0, 0)
+		r.set(fmt.Sprint("endless", i), "x", 0, 0)
+		r.set(fmt.Sprint("counter", i), "7", 0, 0) // no lock
 	}
 	r.set("long", "a", time.Hour, 0, 1, 2)
+	r.set("slow", "old pattern", 0, 0, 1, 2)
 	r.first()
+	r.set("slow", "old pattern", 10*time.Second, 0, 1, 2) // its EXPIRE comes later
+	r.scanAll()
+	r.pass(alarmPatience)
 	if want := []string{"over-TTL", "immortal"}; !slices.Equal(r.kinds(), want) {
 		t.Fatal(r.kinds())
 	}
@@ -510,6 +520,7 @@ func TestTheFirstViewIsNoNews(t *testing.T) {
 	}
 	r.set("more", "a", 0, 0)
 	r.scanAll()
+	r.pass(alarmPatience)
 	if len(r.events) != 3 || r.events[2].Key.Raw() != "more" {
 		t.Error(r.kinds())
 	}
@@ -522,8 +533,17 @@ func TestExtensionsAreToldOnceInAWhile(t *testing.T) {
 		r.scanAll()
 		r.pass(time.Second)
 	}
-	if k := r.kinds(); len(k) < 4 || len(k) > 8 || k[0] != "acquired" || k[1] != "extended" {
-		t.Error(k)
+	k := r.kinds()
+	if len(k) < 4 || len(k) > 8 || k[0] != "acquired" || k[1] != "extended" {
+		t.Fatal(k)
+	}
+	// The first is told at once, and none is swallowed: a line says for how many it
+	// stands.
+	if first := r.events[1].At.Sub(r.events[0].At); first > 2*time.Second {
+		t.Errorf("the first extension is told after %s", first)
+	}
+	if text := r.events[2].Text.Raw(); !strings.Contains(text, "(10 times since that was last told)") {
+		t.Error(text)
 	}
 }
 
@@ -694,7 +714,7 @@ func TestTheTableFollowsTheNodes(t *testing.T) {
 
 // checkLock compares l with what the servers hold, by the plainest reckoning.
 func checkLock(t *rapid.T, r *rig, l Lock) {
-	q, tokens, present, lists := len(r.servers)/2+1, map[string][]time.Time{}, 0, 0
+	q, tokens, lists := len(r.servers)/2+1, map[string][]time.Time{}, 0
 	immortal := false
 	for i, s := range r.servers {
 		h, ok := s[l.Key.Raw()]
@@ -706,7 +726,6 @@ func checkLock(t *rapid.T, r *rig, l Lock) {
 		if !ok {
 			continue
 		}
-		present++
 		if h.typ != "string" {
 			lists++
 			continue
@@ -721,7 +740,7 @@ func checkLock(t *rapid.T, r *rig, l Lock) {
 	for _, ends := range tokens {
 		most = max(most, len(ends))
 	}
-	if l.Held != most || len(tokens[l.Holder.Raw()]) != most || l.Tokens != len(tokens) || l.Margin != present-(len(r.servers)-q+1) {
+	if l.Held != most || len(tokens[l.Holder.Raw()]) != most || l.Tokens != len(tokens) || l.Margin != most-(len(r.servers)-q+1) {
 		t.Fatalf("%+v", l)
 	}
 	if most >= q {

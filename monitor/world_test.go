@@ -160,6 +160,8 @@ func TestTheFirstViewDoesNotMistakeChangeForSplit(t *testing.T) {
 			scan(0, c.second)
 			scan(1, "b")
 			scan(2, "b")
+			now = now.Add(alarmPatience)
+			w.tick(now)
 			s := w.snapshot(now, 1)
 			told := slices.DeleteFunc(slices.Clone(s.Events), func(e Event) bool { return e.Key.Empty() })
 			if !w.done || s.Locks.Get("k").State != c.want || len(told) != c.events {

@@ -2,6 +2,8 @@ package redlock
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"strings"
@@ -42,13 +44,20 @@ func (c *Client) Revoke(ctx context.Context, resource, token string, atMost time
 	case IsTombstone(token):
 		return nil, &Error{Op: op, Resource: resource, Kind: ErrInvalid, detail: "it is revoked already"}
 	}
-	return c.takeAway(ctx, op, call{op: opRevoke, key: resource, token: token, value: tombstonePrefix + newToken(note{waited: unwaited}), ttl: atMost})
+	return c.takeAway(ctx, op, call{op: opRevoke, key: resource, token: token, value: tombstoneOf(token), ttl: atMost})
+}
+
+// tombstoneOf is what takes the place of a token: the same on all nodes and
+// under all keys, so that a lock that is several keys is seen to be one. It does
+// not tell the token.
+func tombstoneOf(token string) string {
+	sum := sha256.Sum256([]byte(tombstonePrefix + token))
+	return tombstonePrefix + base64.RawURLEncoding.EncodeToString(sum[:])[:27]
 }
 
 // ForceRelease deletes the copies of token on all nodes, compared on each when
 // it runs, whoever holds them: [Client.Release] by another's hand. Locks that
-// are several keys with one token are taken key by key; see [Siblings] for
-// those whose other keys follow from one.
+// are several keys with one token are taken key by key.
 func (c *Client) ForceRelease(ctx context.Context, resource, token string) ([]NodeResult, error) {
 	return c.takeAway(ctx, "force-release", call{op: opRelease, key: resource, token: token})
 }
@@ -80,27 +89,6 @@ func (c *Client) ForceReleaseHash(ctx context.Context, resource, holder string) 
 	return c.takeAway(ctx, op, call{
 		op: opTakeHash, key: resource, token: holder, value: "redisson_lock__channel:{" + resource + "}",
 	})
-}
-
-// siblingKeys is how many keys of one rueidislock lock are looked for: twice
-// the greatest majority that anybody is likely to configure.
-const siblingKeys = 16
-
-// Siblings are the keys that may belong to the same lock as key, key included:
-// rueidislock spreads a lock over PREFIX:0:NAME, PREFIX:1:NAME, …, which bear one
-// token and must go together. Of any other key it is the key alone.
-func Siblings(key string) []string {
-	const prefix = "rueidislock:"
-	rest, ok := strings.CutPrefix(key, prefix)
-	index, name, ok2 := strings.Cut(rest, ":")
-	if !ok || !ok2 || index == "" || strings.Trim(index, "0123456789") != "" {
-		return []string{key}
-	}
-	keys := make([]string, siblingKeys)
-	for i := range keys {
-		keys[i] = fmt.Sprintf("%s%d:%s", prefix, i, name)
-	}
-	return keys
 }
 
 // takeAway asks all nodes and judges the answers as a release.

@@ -3,7 +3,6 @@ package redlock_test
 import (
 	"context"
 	"errors"
-	"slices"
 	"testing"
 	"time"
 
@@ -158,17 +157,6 @@ func TestForceReleaseHash(t *testing.T) {
 	for _, key := range []string{"fair", "rw"} {
 		if v, err := servers[0].Do(t.Context(), "EXISTS", key); err != nil || v != int64(1) {
 			t.Errorf("%s: %v, %v", key, v, err)
-		}
-	}
-}
-
-func TestSiblings(t *testing.T) {
-	if got := redlock.Siblings("rueidislock:1:job:7"); len(got) < 5 || got[0] != "rueidislock:0:job:7" || !slices.Contains(got, "rueidislock:1:job:7") {
-		t.Errorf("%q", got)
-	}
-	for _, key := range []string{"a", "rueidislock:", "rueidislock:x:job", "rueidislock::job", "other:1:job"} {
-		if got := redlock.Siblings(key); len(got) != 1 || got[0] != key {
-			t.Errorf("%s: %q", key, got)
 		}
 	}
 }

@@ -138,10 +138,7 @@ func (m *model) take(verb string, t target, words map[redlock.Status]string, don
 		names[i] = m.st.escape(key, 60)
 	}
 	whole := m.st.whole
-	along := redlock.Siblings(t.keys[0])
-	if len(along) == 1 {
-		along = lockform.Siblings(t.keys[0], t.token)
-	}
+	along := lockform.Siblings(t.keys[0], t.token)
 	return func(ctx context.Context) outcome {
 		o := outcome{what: verb + " " + names[0], words: words}
 		took := false

@@ -57,8 +57,15 @@ func (m *model) lockFacts(l *monitor.Lock, w, n int) []string {
 		if !l.Form.Deadline.IsZero() {
 			by += ", ends by its value at " + clock(l.Form.Deadline)
 		}
-		add("Holder", holder)
+		if l.Nobody {
+			add("Holder", l.NobodyText())
+			add("", "most copies have the token "+holder)
+		} else {
+			add("Holder", holder)
+		}
 		add("", by)
+	} else if l.Nobody {
+		add("Holder", l.NobodyText())
 	} else {
 		add("Holder", holder+", of a form that is not known")
 	}
@@ -82,6 +89,9 @@ func (m *model) lockFacts(l *monitor.Lock, w, n int) []string {
 	}
 	if means := meaning(l.State); means != "" && need(l.State) > 0 {
 		_, p := st.lock(l.State)
+		if l.State == monitor.LockImmortal {
+			means = l.EndlessText()
+		}
 		add("Means", p.of(l.State.String())+": "+st.our(means))
 	}
 	if log := m.lockEvents(w, n); len(log) > 0 {
@@ -105,8 +115,8 @@ func (m *model) lockHead(l *monitor.Lock, w int, now time.Time) []string {
 	glyph, p := st.lock(l.State)
 	right := ""
 	switch {
-	case l.State == monitor.LockImmortal:
-		right = "a copy has no end"
+	case l.State == monitor.LockImmortal && l.MajorityEnd.IsZero():
+		right = "no TTL"
 	case l.MajorityEnd.IsZero():
 		right = "no majority"
 	default:
@@ -167,7 +177,7 @@ func (m *model) lockBars(l *monitor.Lock, w int, now time.Time) []string {
 		switch c.State {
 		case monitor.CopyPresent:
 			if c.Expires.IsZero() {
-				line += st.bad.of(strings.Repeat(st.barFull, barW)) + " " + st.infinity + " never ends"
+				line += st.bad.of(strings.Repeat(st.barFull, barW)) + " " + st.infinity + " no TTL"
 				break
 			}
 			leftover := c.Expires.Sub(now)

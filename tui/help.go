@@ -20,7 +20,7 @@ var legend = []struct {
 	{monitor.LockOrphan, "a minority that nobody completes: blocks others until it ends"},
 	{monitor.LockOverTTL, "lives longer than the cluster's max TTL: the guard's delay does not cover it"},
 	{monitor.LockSplit, "copies of several tokens; ' marks those that are not the holder's"},
-	{monitor.LockImmortal, "a copy without an end: it blocks until it is taken away"},
+	{monitor.LockImmortal, "a copy without TTL: it never ends by itself"},
 }
 
 var columns = [][2]string{

@@ -269,7 +269,7 @@ func (v *lockView) fingerprint(l *monitor.Lock, now time.Time, quorum int, look 
 	num(int64(l.Margin))
 	num(int64(l.Tokens))
 	num(int64(quorum))
-	for _, b := range []bool{look.under, look.block, look.own, look.marked, look.gone} {
+	for _, b := range []bool{l.Nobody, look.under, look.block, look.own, look.marked, look.gone} {
 		flag(b)
 	}
 	left(l.MajorityEnd)
@@ -423,6 +423,9 @@ func (v *lockView) copyCell(c *monitor.Copy, l *monitor.Lock, now time.Time, pla
 }
 
 func (v *lockView) holder(l *monitor.Lock, own bool, w int) string {
+	if l.Nobody {
+		return v.st.cut(l.NobodyText(), w)
+	}
 	s := v.st.token(l.Holder, min(w, max(16, w-16)))
 	if l.Form != nil && !l.Form.Owner.Empty() {
 		s = v.st.text(l.Form.Owner, w)

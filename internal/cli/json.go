@@ -211,6 +211,7 @@ type lockJSON struct {
 	N            int            `json:"n"`
 	Quorum       int            `json:"quorum"`
 	Tokens       int            `json:"tokens"`
+	Nobody       bool           `json:"nobody,omitempty"` // none of the tokens can have a quorum
 	EndsMs       *int64         `json:"majority_ends_ms,omitempty"`
 	Margin       *int           `json:"margin,omitempty"`
 	SeenForMs    *int64         `json:"seen_for_ms,omitempty"` // this holder
@@ -270,6 +271,9 @@ func lockDoc(l *monitor.Lock, s *monitor.Snapshot) lockJSON {
 		Holder: optional(l.Holder.Raw()), HolderBase64: base64Of(l.Holder.Raw()),
 		Held: l.Held, N: s.Cluster.N, Quorum: s.Cluster.Quorum, Tokens: l.Tokens, EndsMs: msUntil(l.MajorityEnd, s.At),
 		formJSON: formDoc(l),
+	}
+	if l.Nobody {
+		doc.Nobody, doc.Holder, doc.HolderBase64 = true, nil, ""
 	}
 	if l.Held >= s.Cluster.Quorum {
 		doc.Margin = &l.Margin

@@ -100,7 +100,7 @@ func (a *app) printLock(w io.Writer, s *monitor.Snapshot, l *monitor.Lock, findi
 	ends := "no majority"
 	switch {
 	case l.State == monitor.LockImmortal:
-		ends = "a copy has no end"
+		ends = l.EndlessText()
 	case !l.MajorityEnd.IsZero():
 		ends = "ends in " + left(l.MajorityEnd.Sub(s.At))
 	}
@@ -113,7 +113,11 @@ func (a *app) printLock(w io.Writer, s *monitor.Snapshot, l *monitor.Lock, findi
 			fmt.Fprintf(w, "  %-10s %s\n", name, value)
 		}
 	}
-	fact("holder", l.Holder.String())
+	if l.Nobody {
+		fact("holder", l.NobodyText())
+	} else {
+		fact("holder", l.Holder.String())
+	}
 	if f := l.Form; f != nil {
 		fact("made by", madeBy(l, s.At))
 		fact("owner", f.Owner.String())

@@ -205,7 +205,11 @@ func (a *app) printLocks(w io.Writer, s *monitor.Snapshot, locks []*monitor.Lock
 		if wide {
 			row = append(row, wideLock(l, s)...)
 		}
-		row = append(row, cell{text: a.cut(l.Holder.String(), 48)})
+		holder := cell{text: a.cut(l.Holder.String(), 48)}
+		if l.Nobody {
+			holder = cell{text: l.NobodyText(), tone: toneBad}
+		}
+		row = append(row, holder)
 		t.add(row...)
 	}
 	t.write(w, a.color())

@@ -31,7 +31,7 @@ const (
 var forms = [...]row{
 	// This program.
 	{"string", 46, ownTombstone, Form{
-		Library:    "redlockctl",
+		Library: "redlockctl", SharedToken: true,
 		TakingAway: "it is revoked: nobody gets in until the TTL of its last holder is over, who may still be at work until then; a force-release lets the next in at once",
 	}},
 	{"string", 0, ownKey("fencing:"), Form{
@@ -195,13 +195,16 @@ func shedLock(s sight) (telling, bool) {
 	return telling{owner: host, created: created}, true
 }
 
-const rueidisLen = 24
+const (
+	rueidisLen    = 24
+	rueidisPrefix = "rueidislock"
+)
 
 // rueidisLock is 24 random bytes under PREFIX:INDEX:NAME. Under its own prefix
 // any 24 bytes are; under another one those that are no text.
 func rueidisLock(s sight) (telling, bool) {
 	prefix, rest, ok := strings.Cut(s.key, ":")
-	if prefix != "rueidislock" && text(s.value) {
+	if prefix != rueidisPrefix && text(s.value) {
 		return telling{}, false
 	}
 	index, name, ok2 := strings.Cut(rest, ":")

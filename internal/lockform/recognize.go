@@ -80,18 +80,23 @@ func (r *row) form(t telling) *Form {
 const siblingKeys = 16
 
 // Siblings are the keys that may belong to the same lock as the key with this
-// whole value, and that must go together with it; of a key that is the whole
-// lock, or whose other keys do not follow from its name, it is the key alone.
+// value, key included, and that must go together with it: rueidislock spreads a
+// lock over PREFIX:0:NAME, PREFIX:1:NAME, …, which bear one token. Under its own
+// prefix that does not depend on the value, which a revocation replaces. Of a key
+// that is the whole lock, or whose other keys do not follow from its name, it is
+// the key alone.
 func Siblings(key, value string) []string {
-	s := sight{key: key, value: value, length: int64(len(value)), whole: true}
-	if len(value) != rueidisLen {
+	prefix, rest, ok := strings.Cut(key, ":")
+	index, name, ok2 := strings.Cut(rest, ":")
+	if !ok || !ok2 || index == "" || len(index) > 3 || !all(index, digits) {
 		return []string{key}
 	}
-	if _, ok := rueidisLock(s); !ok {
-		return []string{key}
+	if prefix != rueidisPrefix {
+		s := sight{key: key, value: value, length: int64(len(value)), whole: true}
+		if _, ok := rueidisLock(s); !ok || len(value) != rueidisLen {
+			return []string{key}
+		}
 	}
-	prefix, rest, _ := strings.Cut(key, ":")
-	_, name, _ := strings.Cut(rest, ":")
 	keys := make([]string, siblingKeys)
 	for i := range keys {
 		keys[i] = prefix + ":" + strconv.Itoa(i) + ":" + name

@@ -338,6 +338,10 @@ func TestSiblings(t *testing.T) {
 		{"locks:3:cron", "aFgzVGx2ODc1czJOcmZEaw==", "locks:3:cron", "locks:3:cron", 1}, // redsync's
 		{"locks:cron", token, "locks:cron", "locks:cron", 1},
 		{"locks:1:cron", "", "locks:1:cron", "locks:1:cron", 1},
+		{"rueidislock:1:job:7", "redlockctl:revoked:x", "rueidislock:0:job:7", "rueidislock:15:job:7", 16},
+		{"rueidislock:", "", "rueidislock:", "rueidislock:", 1},
+		{"rueidislock:x:job", token, "rueidislock:x:job", "rueidislock:x:job", 1},
+		{"rueidislock::job", token, "rueidislock::job", "rueidislock::job", 1},
 	} {
 		got := Siblings(test.key, test.value)
 		if len(got) != test.n || got[0] != test.first || got[len(got)-1] != test.last {
@@ -404,5 +408,19 @@ func BenchmarkRecognize(b *testing.B) {
 				Recognize("lock:orders:17", "string", c.value, int64(len(c.value)), noon)
 			}
 		})
+	}
+}
+
+func TestNumbers(t *testing.T) {
+	for value, want := range map[string]bool{"1": true, "41": true, "18446744073709551615": true, "": false, "-1": false, "4a": false, "1.5": false, "123456789012345678901": false} {
+		if got := IsNumber(value, int64(len(value))); got != want {
+			t.Errorf("%q: %t", value, got)
+		}
+	}
+	if IsNumber("12", 30) {
+		t.Error("the beginning of a long value is taken for a number")
+	}
+	if f := Number(); !f.Companion || f.Refused == "" {
+		t.Errorf("%+v", f)
 	}
 }

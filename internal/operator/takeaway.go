@@ -23,7 +23,7 @@ type taking func(ctx context.Context, resource, token string) ([]redlock.NodeRes
 // each node's own. Values that are no tokens are refused, and so are keys that a
 // library keeps beside its locks, such as counters; a hash is taken for a
 // Redisson lock if the token, its holder, is named. Further keys of the same
-// lock go with it (see [redlock.Siblings]).
+// lock go with it (see [lockform.Siblings]).
 //
 // It fails with [redlock.ErrNotHeld] if no copy is there, with [ErrChanged] if
 // the token is on no node that answered, but another is, with
@@ -99,10 +99,7 @@ func (o *Operator) takeAway(ctx context.Context, what, resource, token, reason s
 // token.
 func siblings(ctx context.Context, do taking, resource string, tokens []string, detail string) (string, error) {
 	for _, t := range tokens {
-		keys := redlock.Siblings(resource)
-		if len(keys) == 1 { // not by its name: perhaps by the form of its token
-			keys = lockform.Siblings(resource, t)
-		}
+		keys := lockform.Siblings(resource, t)
 		for _, key := range keys {
 			if key == resource {
 				continue

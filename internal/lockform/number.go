@@ -1,0 +1,17 @@
+package lockform
+
+// IsNumber tells if a value is a whole number, as counters have it. length is
+// that of the whole value.
+func IsNumber(value string, length int64) bool {
+	return value != "" && len(value) <= 20 && int64(len(value)) == length && all(value, digits)
+}
+
+// Number is the form of a number without a TTL that nothing else tells of.
+// Whether it has a TTL is not part of what [Recognize] looks at, so whoever knows
+// asks for this form.
+func Number() *Form { return &number }
+
+var number = Form{
+	Library: "a counter, or a lock by SETNX with a number", Companion: true,
+	Refused: "a number without a TTL may count fencing tokens, and must then never go back; if it is known to be a lock, give it a TTL (PEXPIRE) and it ends by itself",
+}

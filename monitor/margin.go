@@ -1,0 +1,91 @@
+package monitor
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"redlockctl/internal/safetext"
+	"redlockctl/redlock"
+)
+
+// crashMargin is how many of its copies a token that has own of n may lose
+// before another client can reach a quorum, whatever the others do meanwhile.
+//
+// Another client wins with quorum nodes. It may come to have each node on which
+// the token has no copy: a free one at once, and one with a rival's copy as
+// soon as that is released or expires, or because that rival is the one who
+// wins. A rival's copies so protect nobody. With own copies n − own nodes are
+// to be had, and after x losses n − own + x; the largest x that stays below the
+// quorum is own − (n − quorum + 1). Five nodes: 5 copies may lose 2, 3 copies
+// none, whether the other two nodes are free or a rival's.
+//
+// With an odd n that is own − quorum: so many may be lost and the holder still
+// has a quorum. With an even n it is one more: the holder that has lost all of
+// its margin has no quorum any more, and nobody else can reach one.
+func crashMargin(n, quorum, own int) int { return own - (n - quorum + 1) }
+
+// Share is the copies that one token has of a lock.
+type Share struct {
+	Token safetext.Text
+	Nodes []int // by their index; those where the copy is known to be there
+}
+
+// Shares are the tokens that have copies of the lock, the one with most copies
+// first. Copies that are no lock's (of another type, without a value) count for
+// none.
+func (l *Lock) Shares() []Share {
+	var shares []Share
+	for i := range l.Copies {
+		c := &l.Copies[i]
+		if !c.ofLock() {
+			continue
+		}
+		k := slices.IndexFunc(shares, func(s Share) bool { return s.Token == c.Token })
+		if k < 0 {
+			k = len(shares)
+			shares = append(shares, Share{Token: c.Token})
+		}
+		shares[k].Nodes = append(shares[k].Nodes, i)
+	}
+	slices.SortStableFunc(shares, func(a, b Share) int { return cmp.Compare(len(b.Nodes), len(a.Nodes)) })
+	return shares
+}
+
+// NobodyText says that nobody holds the lock, and how many copies each token
+// has: "nobody: 2 + 2 of 5".
+func (l *Lock) NobodyText() string {
+	var parts []string
+	for _, s := range l.Shares() {
+		parts = append(parts, strconv.Itoa(len(s.Nodes)))
+	}
+	if parts == nil {
+		return "nobody"
+	}
+	return "nobody: " + strings.Join(parts, " + ") + " of " + strconv.Itoa(len(l.Copies))
+}
+
+// Endless is how many copies of the lock have no TTL, and whether they keep
+// everybody else from a quorum until they are deleted. Those on a minority of
+// the nodes do not.
+func (l *Lock) Endless() (copies int, block bool) {
+	for i := range l.Copies {
+		if c := &l.Copies[i]; c.ofLock() && c.Expires.IsZero() {
+			copies++
+		}
+	}
+	n := len(l.Copies)
+	return copies, n-copies < redlock.Quorum(n)
+}
+
+// EndlessText says what copies without a TTL mean: "no TTL on 1 of 5 nodes: …".
+func (l *Lock) EndlessText() string {
+	copies, block := l.Endless()
+	on := fmt.Sprintf("no TTL on %d of %s: ", copies, count(len(l.Copies), "node", "nodes"))
+	if block {
+		return on + "nobody else gets the lock until its holder or an operator removes it"
+	}
+	return on + "it never ends there by itself; the lock can be had on the others, with so many nodes fewer to lose"
+}
