@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -16,6 +17,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"redlockctl/internal/private"
 )
 
 // ErrInUse is returned by OpenMemory when another guard uses the directory.
@@ -105,16 +108,17 @@ type record struct {
 
 // OpenMemory takes a state directory for one guard: it is made with mode 0700 if
 // it is not there, and locked until Close. It fails with [ErrInUse] if another
-// process has it. A file that is damaged is no error: it is as good as none, see
-// [Memory.Damaged].
+// process has it, and where another user may write to it, since whoever can do that
+// can have a node rejoin too early. A file that is damaged, or that others may write,
+// is no error: it is as good as none, see [Memory.Damaged].
 func OpenMemory(dir string) (*Memory, error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err := private.Dir(dir, private.Nobody); err != nil {
 		return nil, fmt.Errorf("state directory: %w", err)
 	}
 	if err := os.Chmod(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("state directory: %w", err)
 	}
-	lock, err := os.OpenFile(filepath.Join(dir, lockFile), os.O_RDWR|os.O_CREATE, 0o600)
+	lock, err := private.Open(filepath.Join(dir, lockFile), os.O_RDWR|os.O_CREATE, 0o600, private.Nobody)
 	if err != nil {
 		return nil, fmt.Errorf("state directory: %w", err)
 	}
@@ -136,6 +140,7 @@ func OpenMemory(dir string) (*Memory, error) {
 		return nil, fmt.Errorf("state directory: %w", err)
 	}
 	m := &Memory{dir: dir, id: id, lock: lock, nodes: map[string]record{}}
+	private.Sweep(filepath.Join(dir, memoryFile))
 	switch doc, err := readDocument(dir); {
 	case err == nil:
 		m.boot, m.saved, m.nodes = doc.Boot, doc.Saved, doc.Nodes
@@ -156,12 +161,29 @@ func (m *Memory) ID() string { return m.id }
 // guardID reads the id of a directory, and makes one where there is none.
 func guardID(dir string) (string, error) {
 	path := filepath.Join(dir, idFile)
-	raw, err := os.ReadFile(path)
+	raw, err := readOwn(path)
 	if id := strings.TrimSpace(string(raw)); err == nil && isWord(id) {
 		return id, nil
 	}
+	if errors.Is(err, private.ErrUnsafe) {
+		return "", err
+	}
 	id := rand.Text()
-	return id, os.WriteFile(path, []byte(id+"\n"), 0o600)
+	return id, private.Replace(path, []byte(id+"\n"))
+}
+
+// readOwn reads a small file that nobody else may write.
+func readOwn(path string) ([]byte, error) {
+	f, err := private.Open(path, os.O_RDONLY, 0, private.Nobody)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	raw, err := io.ReadAll(io.LimitReader(f, memoryMost+1))
+	if err == nil && len(raw) > memoryMost {
+		err = fmt.Errorf("%s is too large to be ours", path)
+	}
+	return raw, err
 }
 
 // Running tells if a guard has a state directory: without one nothing that is
@@ -196,16 +218,11 @@ func (m *Memory) Close() error { return m.lock.Close() }
 func readDocument(dir string) (document, error) {
 	var doc document
 	path := filepath.Join(dir, memoryFile)
-	st, err := os.Lstat(path)
-	switch {
-	case err != nil:
+	raw, err := readOwn(path)
+	if errors.Is(err, fs.ErrNotExist) {
 		return doc, err
-	case !st.Mode().IsRegular() || st.Size() > memoryMost:
-		return doc, fmt.Errorf("%w: %s is not a file of ours", ErrDamaged, path)
-	}
-	raw, err := os.ReadFile(path)
-	if err != nil {
-		return doc, err
+	} else if err != nil {
+		return doc, fmt.Errorf("%w: %w", ErrDamaged, err)
 	}
 	head, body, _ := bytes.Cut(raw, []byte("\n"))
 	if string(head) != memoryHead+sumOf(body) {
@@ -250,44 +267,13 @@ func (m *Memory) keep(names map[string]bool) {
 	}
 }
 
-// write replaces the file as a whole: at any moment, also after a loss of power,
-// there is the old one or the new one.
-func (m *Memory) write(doc document) (err error) {
+// write replaces the file.
+func (m *Memory) write(doc document) error {
 	body, err := json.MarshalIndent(doc, "", " ")
 	if err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(m.dir, memoryFile+".*") // mode 0600
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			_ = os.Remove(f.Name())
-		}
-	}()
-	_, err = f.Write(append([]byte(memoryHead+sumOf(body)+"\n"), body...))
-	if err == nil {
-		err = f.Sync()
-	}
-	if e := f.Close(); err == nil {
-		err = e
-	}
-	if err != nil {
-		return err
-	}
-	if err = os.Rename(f.Name(), filepath.Join(m.dir, memoryFile)); err != nil {
-		return err
-	}
-	d, err := os.Open(m.dir)
-	if err != nil {
-		return err
-	}
-	err = d.Sync()
-	if e := d.Close(); err == nil {
-		err = e
-	}
-	return err
+	return private.Replace(filepath.Join(m.dir, memoryFile), append([]byte(memoryHead+sumOf(body)+"\n"), body...))
 }
 
 // recall is the state of a node as it was remembered, and false if it was not.

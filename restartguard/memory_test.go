@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -227,6 +228,10 @@ func TestMemoryOnDisk(t *testing.T) {
 		"one bit off": func() error { b := append([]byte{}, good...); b[len(b)/2] ^= 1; return os.WriteFile(path, b, 0o600) },
 		"empty":       func() error { return os.WriteFile(path, nil, 0o600) },
 		"a link":      func() error { _ = os.Remove(path); return os.Symlink("/dev/zero", path) },
+		"others' too": func() error {
+			_ = os.Remove(path)
+			return errors.Join(os.WriteFile(path, good, 0o600), os.Chmod(path, 0o666))
+		},
 	}
 	for name, damage := range damages {
 		t.Run("is as good as none if it is "+name, func(t *testing.T) {
@@ -243,6 +248,15 @@ func TestMemoryOnDisk(t *testing.T) {
 			}
 		})
 	}
+	t.Run("in a directory that others may write is refused", func(t *testing.T) {
+		open := filepath.Join(t.TempDir(), "state")
+		if err := errors.Join(os.Mkdir(open, 0o700), os.Chmod(open, 0o777)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := OpenMemory(open); err == nil || !strings.Contains(err.Error(), "mode 0777") {
+			t.Fatalf("error %v", err)
+		}
+	})
 	t.Run("that cannot be written is removed, so that nothing old is believed", func(t *testing.T) {
 		if err := os.RemoveAll(path); err != nil {
 			t.Fatal(err)

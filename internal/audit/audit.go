@@ -22,6 +22,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"redlockctl/internal/private"
 )
 
 // The phases of an act.
@@ -94,7 +96,8 @@ type Log struct {
 }
 
 // Open opens the log for appending, creating it with mode 0600 in a directory
-// of mode 0700. The path must lead to an ordinary file.
+// of mode 0700. The path must be an ordinary file, no symbolic link, which nobody but
+// its owner and its group may write: see [private.Open].
 func Open(path string) (*Log, error) {
 	l := &Log{path: path}
 	if err := l.open(); err != nil {
@@ -104,9 +107,9 @@ func Open(path string) (*Log, error) {
 }
 
 func (l *Log) open() error {
-	dir := filepath.Dir(l.path)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return l.fail("make the directory of", err)
+	// Operators may share a log by a group.
+	if err := private.Dir(filepath.Dir(l.path), private.Group); err != nil {
+		return l.fail("use the directory of", err)
 	}
 	f, err := openFile(l.path, os.O_APPEND, 0o600)
 	if err != nil {
@@ -129,37 +132,18 @@ func (l *Log) open() error {
 // openFile opens an ordinary file for reading and writing, and makes it if it is
 // not there.
 func openFile(path string, flags int, mode fs.FileMode) (*os.File, error) {
-	// Not blocking: a pipe without a reader must fail, not hang.
-	flags |= os.O_RDWR | syscall.O_NONBLOCK
-	f, err := os.OpenFile(path, flags, 0)
+	f, err := private.Open(path, flags|os.O_RDWR, 0, private.Group)
 	if errors.Is(err, fs.ErrNotExist) {
-		if f, err = os.OpenFile(path, flags|os.O_CREATE, mode); err == nil {
+		if f, err = private.Open(path, flags|os.O_RDWR|os.O_CREATE, mode, private.Group); err == nil {
 			// Else a crash could forget the file with its lines.
-			err = syncDir(filepath.Dir(path))
+			err = private.SyncDir(filepath.Dir(path))
 		}
 	}
-	if err == nil {
-		var info fs.FileInfo
-		if info, err = f.Stat(); err == nil && !info.Mode().IsRegular() {
-			err = errors.New("it is not an ordinary file")
-		}
+	if err != nil && f != nil {
+		_ = f.Close()
+		f = nil
 	}
-	if err != nil {
-		if f != nil {
-			_ = f.Close()
-		}
-		return nil, err
-	}
-	return f, nil
-}
-
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	return d.Sync()
+	return f, err
 }
 
 // Write appends one record and syncs it to disk. If it fails, the record must
@@ -206,6 +190,11 @@ func (l *Log) append(r Record) error {
 		// It is there before the first link, so that it can only be missing later if
 		// somebody took it away.
 		if err := l.setHead(head{0, noHash}); err != nil {
+			return err
+		}
+	}
+	if headErr == nil && behind(t, h) {
+		if err := l.setHead(head{t.last.Seq, t.sum}); err != nil {
 			return err
 		}
 	}

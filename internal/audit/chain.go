@@ -207,15 +207,22 @@ func hashFile(f *os.File, t tail) (string, error) {
 	return hexOf(h), nil
 }
 
-// next is the place of the line to come: behind the last one that was ever
-// written, by the log or by the side file, whichever knows more. If lines of the
-// log are gone or were changed, the chain goes on from the side file all the
-// same: then the gap can be seen for good.
+// behind reports whether the side file lacks one line of the log, as a crash between
+// the two leaves it. More than one it never lacks, since a writer brings it up to date
+// first: further lines were not written by us.
+func behind(t tail, h head) bool {
+	return t.last != nil && t.last.Seq == h.seq+1 && (h.seq == 0 || t.last.Prev == h.sum)
+}
+
+// next is the place of the line to come: behind the one that the side file knows as
+// the last, or one further if it is [behind]. If lines of the log are gone, were
+// changed or were added, the chain goes on from the side file all the same: then it
+// can be seen for good.
 func next(f *os.File, t tail, h head, headErr error) (link, error) {
 	var l link
 	known := headErr == nil
 	switch {
-	case known && t.last == nil && h.seq > 0, known && t.last != nil && (t.last.Seq < h.seq || t.last.Seq == h.seq && t.sum != h.sum):
+	case known && t.last == nil && h.seq > 0, known && t.last != nil && !behind(t, h) && (t.last.Seq != h.seq || t.sum != h.sum):
 		l.Seq, l.Prev = h.seq+1, h.sum
 		return l, nil
 	case t.last != nil:

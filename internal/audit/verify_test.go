@@ -200,14 +200,79 @@ func TestSideFile(t *testing.T) {
 			if r.Intact() || !strings.Contains(r.Broken[0].Text, tt.says) {
 				t.Fatalf("got %+v; want it broken: %s", r, tt.says)
 			}
-			if tt.name == "of another log" {
-				return // the next line repairs the side file: the log itself is whole
-			}
 			more(t, path, 1)
+			if tt.name == "of another log" {
+				// The chain goes on from there, so that it can be seen for good.
+				if verify(t, VerifyOptions{}, path).Intact() {
+					t.Error("after one more line it is intact")
+				}
+				return
+			}
 			if r := verify(t, VerifyOptions{}, path); r.Intact() || r.Broken[0].Line != 4 || !strings.Contains(r.Broken[0].Text, tt.says) {
 				t.Errorf("after one more line: %+v", r)
 			}
 		})
+	}
+}
+
+// Lines with a right chain that somebody added behind the last one are told, and
+// still are after the next line: a crash leaves one that the side file lacks, no more.
+func TestAddedLinesAreTold(t *testing.T) {
+	for _, was := range []int{0, 1, 3} {
+		path := written(t, was)
+		if was == 0 {
+			more(t, path, 1)
+			put(t, HeadPath(path), string(head{0, noHash}.encode()))
+		}
+		side, err := os.ReadFile(HeadPath(path))
+		if err != nil {
+			t.Fatal(err)
+		}
+		more(t, path, 20)
+		put(t, HeadPath(path), string(side))
+		if r := verify(t, VerifyOptions{}, path); r.Intact() || !strings.Contains(r.Broken[0].Text, "was added") {
+			t.Errorf("%d lines before: %+v", was, r)
+		}
+		more(t, path, 1)
+		if r := verify(t, VerifyOptions{}, path); r.Intact() {
+			t.Errorf("%d lines before, one after: %+v", was, r)
+		}
+	}
+}
+
+// The side file is brought up to date before the next line, so that two crashes in
+// a row do not look like added lines.
+func TestSideFileIsBroughtUpToDateFirst(t *testing.T) {
+	path := written(t, 2)
+	before, err := os.ReadFile(HeadPath(path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	more(t, path, 1)
+	put(t, HeadPath(path), string(before)) // a crash
+	if err := os.Chmod(path, 0o400); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.OpenFile(path, os.O_RDONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	side, err := os.OpenFile(HeadPath(path), os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer side.Close()
+	l := &Log{path: path, file: f, head: side}
+	if err := l.Write(Record{Phase: Intent}); err == nil {
+		t.Fatal("a line was written to a file that is open for reading only")
+	}
+	last, err := readTail(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if h, err := readHead(side); err != nil || h.seq != last.last.Seq {
+		t.Errorf("the side file knows of number %d (%v), the log of %d", h.seq, err, last.last.Seq)
 	}
 }
 

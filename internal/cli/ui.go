@@ -14,6 +14,7 @@ import (
 	"runtime"
 	"strings"
 
+	"redlockctl/internal/private"
 	"redlockctl/tui"
 )
 
@@ -75,18 +76,7 @@ func (s uiStore) Save(p tui.Preferences) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(dir, ".ui-*") // mode 0600
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(append(doc, '\n'))
-	if err = errors.Join(err, f.Close()); err == nil {
-		err = os.Rename(f.Name(), s.path)
-	}
-	if err != nil {
-		_ = os.Remove(f.Name())
-	}
-	return err
+	return private.Replace(s.path, append(doc, '\n'))
 }
 
 // clipboard is how text is put into the clipboard of this machine, beside what

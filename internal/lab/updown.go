@@ -13,6 +13,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"redlockctl/internal/private"
 )
 
 // ErrNoServer is returned when there is no redis-server to run.
@@ -200,15 +202,16 @@ func labDir(dir string) (string, error) {
 	return dir, nil
 }
 
-// makeDir makes dir and tells if it was not there before: of two at the same
-// time, one is told so.
+// makeDir makes dir and reports whether it was not there before: of two at the same
+// time, one is told so. One that others may write is refused.
 func makeDir(dir string) (fresh bool, err error) {
 	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
 		return false, err
 	}
 	err = os.Mkdir(dir, 0o700)
 	if errors.Is(err, fs.ErrExist) {
-		return false, nil
+		// What is executed and obeyed from there must be nobody else's.
+		return false, private.Dir(dir, private.Nobody)
 	}
 	return err == nil, err
 }

@@ -11,6 +11,8 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+
+	"redlockctl/internal/private"
 )
 
 // ErrState is returned when the state directory cannot be used.
@@ -24,18 +26,8 @@ type store struct {
 // openStore makes the directory, with mode 0700, where it is missing. One that
 // others may write to is refused: they could let a server start too early.
 func openStore(dir, node string) (store, error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err := private.Dir(dir, private.Nobody); err != nil {
 		return store{}, fmt.Errorf("%w: %w", ErrState, err)
-	}
-	info, err := os.Stat(dir)
-	if err != nil {
-		return store{}, fmt.Errorf("%w: %w", ErrState, err)
-	}
-	if info.Mode().Perm()&0o077 != 0 {
-		return store{}, fmt.Errorf("%w %s has mode %04o, so that others can use it: chmod 700", ErrState, dir, info.Mode().Perm())
-	}
-	if st, ok := info.Sys().(*syscall.Stat_t); ok && int(st.Uid) != os.Geteuid() {
-		return store{}, fmt.Errorf("%w %s belongs to user %d, not to %d", ErrState, dir, st.Uid, os.Geteuid())
 	}
 	return store{dir: dir, node: node}, nil
 }
@@ -77,20 +69,7 @@ func (s store) save(r Record) error {
 	if err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(s.dir, s.node+".*.tmp") // of mode 0600
-	if err != nil {
-		return fmt.Errorf("%w: %w", ErrState, err)
-	}
-	defer os.Remove(f.Name()) // fails once it has been renamed
-	_, err = fmt.Fprintf(f, "%s\n%s\n", text, digest(text))
-	err = errors.Join(err, f.Sync(), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), s.path(".json"))
-	}
-	if err == nil {
-		err = s.sync()
-	}
-	if err != nil {
+	if err := private.Replace(s.path(".json"), fmt.Appendf(nil, "%s\n%s\n", text, digest(text))); err != nil {
 		return fmt.Errorf("%w: %w", ErrState, err)
 	}
 	return nil
@@ -103,21 +82,12 @@ func (s store) erase() error {
 		return nil
 	}
 	if err == nil {
-		err = s.sync()
+		err = private.SyncDir(s.dir)
 	}
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrState, err)
 	}
 	return nil
-}
-
-// sync makes a rename or removal durable.
-func (s store) sync() error {
-	d, err := os.Open(s.dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }
 
 // errLocked is returned by lock when another holds the file.
@@ -126,7 +96,7 @@ var errLocked = errors.New("locked")
 // lock takes the lock on a file, which the kernel keeps until the last process
 // that has inherited it has ended, or fails at once with errLocked.
 func (s store) lock(ext string) (*os.File, error) {
-	f, err := os.OpenFile(s.path(ext), os.O_RDWR|os.O_CREATE, 0o600)
+	f, err := private.Open(s.path(ext), os.O_RDWR|os.O_CREATE, 0o600, private.Nobody)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrState, err)
 	}

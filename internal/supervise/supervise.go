@@ -10,6 +10,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"redlockctl/internal/private"
 )
 
 var (
@@ -87,6 +89,7 @@ func Run(cfg Config, signals <-chan os.Signal) (int, error) {
 		return 0, err
 	}
 	defer own.Close()
+	private.Sweep(st.path(".json"))
 	life, err := st.lock(".server.lock")
 	if errors.Is(err, errLocked) {
 		return 0, fmt.Errorf("%w, or something that it started: end it first (fuser %s)", ErrOutlived, st.path(".server.lock"))

@@ -1,0 +1,151 @@
+// Package private opens and replaces files that nobody else may prepare or change:
+// the memory of a guard, the record of a supervisor, the audit log. Whoever can put
+// a symbolic link or a file of their own in such a place could have another file
+// overwritten, or make a node rejoin too early.
+//
+// A directory may be reached by a link, as systemd's DynamicUser does it; the file
+// itself may not.
+package private
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+// ErrUnsafe is returned for a file or directory that others may have prepared or
+// can change.
+var ErrUnsafe = errors.New("not safe from other users")
+
+// Shared says who besides its owner may write a file or a directory.
+type Shared fs.FileMode
+
+const (
+	Nobody Shared = 0o022 // neither the group nor others
+	Group  Shared = 0o002 // the group, but no others
+)
+
+// Dir makes a directory with mode 0700 where it is missing. One that belongs to
+// another user than this one or root, or that more than shared may write, is
+// [ErrUnsafe]; with [Group] one with the sticky bit is not, since files there are
+// safe from others.
+func Dir(path string, shared Shared) error {
+	if err := os.MkdirAll(path, 0o700); err != nil {
+		return err
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	if !info.IsDir() {
+		return fmt.Errorf("%s: %w", path, syscall.ENOTDIR)
+	}
+	if shared == Group && info.Mode()&fs.ModeSticky != 0 {
+		return nil
+	}
+	if err := checkMode(path, info, shared); err != nil || shared == Group && info.Mode().Perm()&0o020 != 0 {
+		return err
+	}
+	return checkOwner(path, info)
+}
+
+// Open opens an ordinary file, and makes it with this mode if flags have
+// [os.O_CREATE]. It does not follow a symbolic link, and does not wait for the other
+// end of a pipe. A file that more than shared may write is [ErrUnsafe]; so is one that
+// is opened for writing and belongs to another user than this one or root, except
+// where the group may write it, with [Group].
+func Open(path string, flags int, mode fs.FileMode, shared Shared) (*os.File, error) {
+	f, err := os.OpenFile(path, flags|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, mode)
+	if errors.Is(err, syscall.ELOOP) {
+		return nil, fmt.Errorf("%s is a symbolic link, name the file itself: %w", path, ErrUnsafe)
+	} else if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%s is not an ordinary file", path)
+	}
+	if err == nil {
+		err = checkMode(path, info, shared)
+	}
+	if err == nil && flags&(os.O_WRONLY|os.O_RDWR) != 0 && !(shared == Group && info.Mode().Perm()&0o020 != 0) {
+		err = checkOwner(path, info)
+	}
+	if err != nil {
+		_ = f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+func checkMode(path string, info fs.FileInfo, shared Shared) error {
+	if perm := info.Mode().Perm(); perm&fs.FileMode(shared) != 0 {
+		return fmt.Errorf("%s has mode %04o, so that others can write it (chmod %04o): %w", path, perm, perm&^fs.FileMode(shared), ErrUnsafe)
+	}
+	return nil
+}
+
+func checkOwner(path string, info fs.FileInfo) error {
+	if st, ok := info.Sys().(*syscall.Stat_t); ok && int(st.Uid) != os.Geteuid() && st.Uid != 0 {
+		return fmt.Errorf("%s belongs to user %d, not to %d or root: %w", path, st.Uid, os.Geteuid(), ErrUnsafe)
+	}
+	return nil
+}
+
+// temporary is the pattern of the files in which [Replace] writes.
+const temporary = ".*.tmp"
+
+// Replace replaces a file as a whole, with mode 0600: at any moment, also after a
+// loss of power, there is the old one or the new one.
+func Replace(path string, b []byte) error {
+	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+temporary)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(b)
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		_ = os.Remove(f.Name())
+		return err
+	}
+	return SyncDir(filepath.Dir(path))
+}
+
+// Sweep removes what processes that were killed in [Replace] left beside path. The
+// caller must be the only one that replaces it.
+func Sweep(path string) {
+	left, _ := filepath.Glob(escape(path) + temporary)
+	for _, name := range left {
+		_ = os.Remove(name)
+	}
+}
+
+// escape is path as a pattern that only it matches.
+func escape(path string) string {
+	var b []byte
+	for i := range len(path) {
+		switch path[i] {
+		case '*', '?', '[', '\\':
+			b = append(b, '\\')
+		}
+		b = append(b, path[i])
+	}
+	return string(b)
+}
+
+// SyncDir makes it durable that files of a directory were made, renamed or removed.
+func SyncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
