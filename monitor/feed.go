@@ -47,7 +47,7 @@ const (
 // openFeed connects to a node and asks it to tell of keys with these prefixes.
 // The error is an errNoFeed if the node is there and will not.
 func openFeed(ctx context.Context, node *redlock.Node, prefixes []string, timeout time.Duration) (*feed, error) {
-	s, err := dial(ctx, node, timeout, func(opt *redis.Options) { opt.Protocol = 3 })
+	s, err := dial(ctx, node.Within(redlock.NewBudget(feedReply, 0)), timeout, func(opt *redis.Options) { opt.Protocol = 3 })
 	if err != nil {
 		return nil, err
 	}

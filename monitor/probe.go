@@ -9,6 +9,7 @@ import (
 
 	"redlockctl/internal/announce"
 	"redlockctl/internal/safetext"
+	"redlockctl/redlock"
 )
 
 // infoSections are asked for one by one: not every server knows several at
@@ -44,7 +45,7 @@ func (m *Monitor) probe(ctx context.Context, i int) {
 // for everything: a server that was restarted is known by its run_id before
 // anything else of it is believed.
 func (m *Monitor) probeSession(ctx context.Context, i int) error {
-	s, err := dial(ctx, m.nodes[i], m.opt.Timeout)
+	s, err := dial(ctx, m.nodes[i].Within(redlock.NewBudget(probeReply, probeExchange)), m.opt.Timeout)
 	if err != nil {
 		return err
 	}

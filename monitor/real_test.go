@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"math"
-	"net"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 	"unicode/utf8"
@@ -522,89 +522,40 @@ func TestServersThatMisbehave(t *testing.T) {
 	}
 	lazy := labtest.NewProxy(t, servers[2])
 	lazy.Delay(labtest.ToClient, 300*time.Millisecond, 400*time.Millisecond)
-	bad := map[string]*redlock.Node{"slow": lazy.Node()}
-	for name, c := range map[string]struct{ to, answer string }{
-		"garbage":            {"", "HTTP/1.1 400 Bad Request\r\n\r\n"},
-		"half":               {"", "*4\r\n$4\r\nhal"},
-		"huge":               {"", "$2147483647\r\nx"},
-		"many":               {"", "*2147483647\r\n:1\r\n"},
-		"deep":               {"", strings.Repeat("*1\r\n", 1<<20)},
-		"silent":             {"", ""},
-		"huge to INFO":       {"info", "$536870912\r\nx"},
-		"garbage to TIME":    {"time", "\x00\xff\r\n"},
-		"many to SCAN":       {"scan", "*2147483647\r\n:1\r\n"},
-		"many to the script": {"evalsha_ro", "*536870912\r\n:1\r\n"},
-		"deep to the script": {"evalsha_ro", strings.Repeat("*1\r\n", 1<<20)},
-		"half to the script": {"evalsha_ro", "*4\r\n$6\r\nstri"},
-	} {
-		bad[name] = node(t, name, &redis.Options{Addr: misbehaves(t, servers[2].Addr(), c.to, c.answer)})
-	}
-	peak := heapPeak(t)
-	monitors := map[string]*monitor.Monitor{}
-	for name, n := range bad {
-		monitors[name] = watch(t, append(labtest.Nodes(good), n), monitor.Options{Timeout: 200 * time.Millisecond})
-	}
-	for name, m := range monitors {
-		s := settled(t, m)
-		if l := lock(s, "job:1"); s.Nodes[0].State != monitor.NodeServing || l == nil || l.Held < 2 {
-			t.Error(describe(s))
+	bad := []*redlock.Node{lazy.Node()}
+	for _, m := range labtest.Mischiefs() {
+		switch m.To {
+		case "", "hello", "ping", "info", "time", "scan", "evalsha_ro":
+			bad = append(bad, labtest.Misbehaving(t, m.Name, servers[2].Addr(), m))
 		}
-		until(t, m, "what is found of "+name, func(s *monitor.Snapshot) bool {
-			n := bad[name].Name()
-			return s.Nodes[2].State != monitor.NodeServing && found(s, "node-down", n) || s.Nodes[2].State == monitor.NodeServing && found(s, "limited-sight", n)
-		})
+	}
+	peak := labtest.HeapPeak(t)
+	for some := range slices.Chunk(bad, 12) {
+		ctx, cancel := context.WithCancel(t.Context())
+		monitors := make([]*monitor.Monitor, len(some))
+		var ended sync.WaitGroup
+		for i, n := range some {
+			m, err := monitor.New(append(labtest.Nodes(good), n), monitor.Options{Timeout: 200 * time.Millisecond, ProbeEvery: 50 * time.Millisecond})
+			if err != nil {
+				t.Fatal(err)
+			}
+			monitors[i] = m
+			ended.Go(func() { m.Run(ctx) })
+		}
+		for i, m := range monitors {
+			s := settled(t, m)
+			if l := lock(s, "job:1"); s.Nodes[0].State != monitor.NodeServing || l == nil || l.Held < 2 {
+				t.Error(describe(s))
+			}
+			until(t, m, "what is found of "+some[i].Name(), func(s *monitor.Snapshot) bool {
+				n := some[i].Name()
+				return s.Nodes[2].State != monitor.NodeServing && found(s, "node-down", n) || s.Nodes[2].State == monitor.NodeServing && found(s, "limited-sight", n)
+			})
+		}
+		cancel()
+		ended.Wait()
 	}
 	if n := peak(); n > 128<<20 {
 		t.Errorf("%d MB of memory in between", n>>20)
 	}
-}
-
-// misbehaves is the address of a server that answers to one command with
-// answer, and with nothing from then on, and else as the one at target does; to
-// is the command in small letters, empty: any.
-func misbehaves(t *testing.T, target, to, answer string) string {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = l.Close() })
-	serve := func(client net.Conn) {
-		defer client.Close()
-		server, err := net.Dial("tcp", target)
-		if err != nil {
-			return
-		}
-		defer server.Close()
-		if to == "" {
-			_, _ = io.WriteString(client, answer)
-			_, _ = io.Copy(io.Discard, client)
-			return
-		}
-		go func() { _, _ = io.Copy(client, server); _ = client.Close() }()
-		b := make([]byte, 64<<10)
-		for {
-			n, err := client.Read(b)
-			if err != nil {
-				return
-			}
-			if strings.Contains(strings.ToLower(string(b[:n])), "\r\n"+to+"\r\n") {
-				_, _ = io.WriteString(client, answer)
-				_, _ = io.Copy(io.Discard, client)
-				return
-			}
-			if _, err := server.Write(b[:n]); err != nil {
-				return
-			}
-		}
-	}
-	go func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go serve(c)
-		}
-	}()
-	return l.Addr().String()
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"redlockctl/internal/safetext"
+	"redlockctl/redlock"
 )
 
 const (
@@ -73,13 +74,22 @@ func (m *Monitor) scan(ctx context.Context, i int) {
 	}
 }
 
-// feedPlan remembers when a node is to be asked to tell of its changes again,
-// and why it does not.
+// feedPlan remembers from one session with a node to the next when it is to be
+// asked to tell of its changes again, and why it does not, and how long its pages
+// of keys may be.
 type feedPlan struct {
 	why   string
 	next  time.Time
 	pause time.Duration
 	muted time.Time
+	// smaller is by how much pages of keys are smaller than configured: their names
+	// were more than a reply may bring.
+	smaller int64
+}
+
+// page is how many keys a step of a scan looks at.
+func (p *feedPlan) page(configured int) int64 {
+	return max(1, int64(configured)/max(1, p.smaller))
 }
 
 func (p *feedPlan) putOff(why string, now time.Time) {
@@ -94,6 +104,9 @@ func (p *feedPlan) failed(err error, now time.Time) bool {
 	switch {
 	case errors.Is(err, errRetryFeed):
 		return true
+	case errors.Is(err, redlock.ErrLongReply):
+		p.smaller = min(max(1, p.smaller)*8, 1<<20)
+		return false
 	case errors.Is(err, errFlood), errors.Is(err, errBadPush):
 		p.putOff(safetext.Escape(err.Error()), now)
 		return true
@@ -126,7 +139,7 @@ func (m *Monitor) readSession(ctx context.Context, i int, plan *feedPlan) error 
 		}()
 		defer func() { f.close(); <-done }()
 	}
-	s, err := dial(ctx, m.nodes[i], m.opt.Timeout)
+	s, err := dial(ctx, m.nodes[i].Within(readBudget(len(m.nodes))), m.opt.Timeout)
 	if err != nil {
 		return err
 	}
@@ -334,7 +347,7 @@ func (l *follower) read(ctx context.Context, keys []string, more bool) error {
 // step goes on with the full read.
 func (l *follower) step(ctx context.Context) error {
 	m, f := l.monitor, l.full
-	done, err := f.step(ctx, l.reader, m.globs, int64(m.opt.ScanCount), func(sent, received time.Time, rows []row) error {
+	done, err := f.step(ctx, l.reader, m.globs, l.plan.page(m.opt.ScanCount), func(sent, received time.Time, rows []row) error {
 		if !m.read(l.node, l.life, sent, received, rows) {
 			return errSuperseded
 		}

@@ -63,7 +63,7 @@ func dial(ctx context.Context, node *redlock.Node, timeout time.Duration, with .
 			}
 			conn := first
 			first = nil
-			return &framedConn{Conn: conn}, nil
+			return conn, nil
 		}
 	})...)
 	if dialErr != nil {

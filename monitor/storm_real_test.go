@@ -10,7 +10,6 @@ import (
 	"maps"
 	"math/rand/v2"
 	"net"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -460,7 +459,7 @@ func TestHostileContent(t *testing.T) {
 	opt.MaxTTL = 2 * time.Hour
 	m := watch(t, labtest.Nodes(servers), opt)
 	settled(t, m)
-	peak := heapPeak(t)
+	peak := labtest.HeapPeak(t)
 	name := strings.Repeat("n", 1<<20)
 	c := servers[0].Node().Client(1, time.Minute)
 	defer c.Close()
@@ -514,26 +513,6 @@ func TestHostileContent(t *testing.T) {
 // found tells if a finding is told.
 func found(s *monitor.Snapshot, id, node string) bool {
 	return slices.ContainsFunc(s.Findings, func(f monitor.Finding) bool { return f.ID == id && f.Node == node && !f.Evidence.Empty() })
-}
-
-// heapPeak begins to measure by how much the memory in use grows at most; what it
-// returns tells that.
-func heapPeak(t *testing.T) (bytes func() uint64) {
-	runtime.GC()
-	var stats runtime.MemStats
-	runtime.ReadMemStats(&stats)
-	base, most := stats.HeapInuse, uint64(0)
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan struct{})
-	t.Cleanup(func() { cancel(); <-done })
-	go func() {
-		defer close(done)
-		for tick := time.NewTicker(20 * time.Millisecond); ctx.Err() == nil; <-tick.C {
-			runtime.ReadMemStats(&stats)
-			most = max(most, stats.HeapInuse)
-		}
-	}()
-	return func() uint64 { cancel(); <-done; return max(most, base) - base }
 }
 
 // A network that cuts replies in the middle, holds them back or delays them

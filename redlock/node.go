@@ -15,8 +15,9 @@ import (
 // Node holds no connection; every part of the program opens clients of its
 // own from it, so that a slow scan never stands in front of a lock.
 type Node struct {
-	name string
-	opt  redis.Options
+	name   string
+	opt    redis.Options
+	budget *Budget // nil: the default
 }
 
 // NewNode describes a master. Of opt the address, network, dialer,
@@ -47,7 +48,8 @@ func (n *Node) DB() int { return n.opt.DB }
 // vote; NOREPLICAS is an answer, not a hiccup), no second dial, timeout bounds
 // dialling and every read and write, the context's deadline is obeyed, and a
 // connection is thrown away after a timeout, so that a late reply is never
-// read as the answer to something else.
+// read as the answer to something else. What comes in is checked before the client
+// library believes it, see [Budget].
 func (n *Node) Client(conns int, timeout time.Duration, with ...func(*redis.Options)) *redis.Client {
 	opt := n.opt
 	opt.MaxRetries = -1
@@ -65,6 +67,20 @@ func (n *Node) Client(conns int, timeout time.Duration, with ...func(*redis.Opti
 	opt.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 	for _, f := range with {
 		f(&opt)
+	}
+	dial, budget := opt.Dialer, n.budget
+	if dial == nil {
+		dial = redis.NewDialer(&opt)
+	}
+	if budget == nil {
+		budget = NewBudget(defaultReply, 0)
+	}
+	opt.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		c, err := dial(ctx, network, addr)
+		if err != nil {
+			return nil, err
+		}
+		return check(c, budget), nil
 	}
 	return redis.NewClient(&opt)
 }

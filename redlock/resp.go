@@ -41,6 +41,13 @@ const (
 // readReply reads one reply. What is longer or deeper than any reply to a lock
 // command is an error, so that a server that is none cannot fill the memory.
 func readReply(r *bufio.Reader, depth int) (reply, error) {
+	left := lockReply
+	return readValue(r, depth, &left)
+}
+
+// readValue reads a reply, or what is in one, of which no more than left bytes
+// are left.
+func readValue(r *bufio.Reader, depth int, left *int) (reply, error) {
 	line, err := r.ReadSlice('\n')
 	if err != nil {
 		if errors.Is(err, bufio.ErrBufferFull) {
@@ -74,14 +81,20 @@ func readReply(r *bufio.Reader, depth int) (reply, error) {
 		case n == -1:
 			return reply{kind: '_'}, nil
 		case kind == '$':
+			if *left -= n; *left < 0 {
+				return reply{}, ErrLongReply
+			}
 			return readBulk(r, n)
 		}
 		if kind == '%' {
-			n = max(0, 2*n)
+			n *= 2
+		}
+		if *left -= n * ItemCost; *left < 0 {
+			return reply{}, ErrLongReply
 		}
 		items := make([]reply, n)
 		for i := range items {
-			if items[i], err = readReply(r, depth+1); err != nil {
+			if items[i], err = readValue(r, depth+1, left); err != nil {
 				return reply{}, err
 			}
 		}

@@ -481,9 +481,9 @@ func readPush(r *bufio.Reader) (message, bool, error) {
 	if err != nil || n < 1 || n > maxItems {
 		return message{}, false, fmt.Errorf("%w: %q", errBadReply, line)
 	}
-	items := make([]reply, n)
+	items, left := make([]reply, n), lockReply
 	for i := range items {
-		if items[i], err = readPushed(r); err != nil {
+		if items[i], err = readPushed(r, &left); err != nil {
 			return message{}, false, err
 		}
 	}
@@ -498,12 +498,12 @@ func readPush(r *bufio.Reader) (message, bool, error) {
 }
 
 // readPushed reads an item of a pushed message, which may be the nil of RESP3.
-func readPushed(r *bufio.Reader) (reply, error) {
+func readPushed(r *bufio.Reader, left *int) (reply, error) {
 	if b, err := r.Peek(3); err == nil && string(b) == "_\r\n" {
 		_, err = r.Discard(3)
 		return reply{kind: '_'}, err
 	}
-	return readReply(r, 1)
+	return readValue(r, 1, left)
 }
 
 func (t *redisTap) deadline(at time.Time) {

@@ -99,7 +99,7 @@ type borrowed struct {
 // each step of the greeting. Whoever borrows closes the client.
 func borrow(n *Node, protocol int, timeout time.Duration) *borrowed {
 	b := &borrowed{}
-	b.client = n.OneLife(timeout, func(opt *redis.Options) {
+	b.client = n.Within(NewBudget(lockReply, 0)).OneLife(timeout, func(opt *redis.Options) {
 		opt.Protocol = protocol
 		// With one, go-redis would go on dialling in the background after a failure.
 		opt.PoolSize = 2

@@ -315,6 +315,7 @@ type watch struct {
 	written   State
 	writtenAt time.Time
 	unwritten string // why not
+	crowded   bool   // its list of clients is more than a guard reads
 }
 
 func (w *watch) status(now time.Time) NodeStatus {
@@ -357,6 +358,7 @@ func (w *watch) run(ctx context.Context) {
 func (w *watch) live(ctx context.Context) (pause time.Duration) {
 	l := dial(w.node, w.method, w.guard.cfg.Timeout)
 	l.counter = w.guard.cfg.CountEvery > 0 && w.method.Kind != Advice
+	l.crowded = w.crowded
 	if m := w.guard.cfg.Memory; m != nil {
 		l.name += ":" + m.ID()
 	}
@@ -418,6 +420,7 @@ func (w *watch) follow(ctx context.Context, l *life, o Observation) bool {
 		outcome, err := l.do(actx, a)
 		cancel()
 		if err != nil {
+			w.crowded = w.crowded || a.All && errors.Is(err, redlock.ErrLongReply)
 			return false
 		}
 		todo = append(todo, w.step(outcome)...)

@@ -31,11 +31,33 @@ type life struct {
 	met  bool
 	// counter: the counter key is read with each look.
 	counter bool
+	// budget is what the node may send; crowded: its list of clients is more than
+	// that.
+	budget  *redlock.Budget
+	crowded bool
+}
+
+// What a node may send to a guard, in bytes, see [redlock.Budget]: a section of
+// INFO is the most that a look asks for, and commandstats is long where all
+// commands were used. The list of clients is asked for once, and a page of SCAN
+// for early rejoin.
+const (
+	guardReply    = 128 << 10
+	guardExchange = 512 << 10
+	listReply     = 16 << 20
+	scanReply     = 2 << 20
+)
+
+// roomFor lets the next reply be longer, until the budget is put back.
+func (l *life) roomFor(reply int) (putBack func()) {
+	l.budget.Set(reply, 2*reply)
+	return func() { l.budget.Set(guardReply, guardExchange) }
 }
 
 // dial makes a life; it connects with the first command.
 func dial(node *redlock.Node, method Method, timeout time.Duration) life {
-	return life{method: method, name: guardName, client: node.OneLife(timeout, func(opt *redis.Options) {
+	budget := redlock.NewBudget(guardReply, guardExchange)
+	return life{method: method, name: guardName, budget: budget, client: node.Within(budget).OneLife(timeout, func(opt *redis.Options) {
 		// A pool in which as many dials failed as it has places goes on trying in
 		// the background, for a second after it was closed. There is one connection
 		// all the same.

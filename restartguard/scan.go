@@ -10,17 +10,19 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"redlockctl/internal/lockform"
+	"redlockctl/redlock"
 )
 
 const (
 	// fencingPrefix is that of the counters of package redlock.
 	fencingPrefix = "redlockctl:fencing:"
 
-	scanCount  = 250     // keys that one step of a scan looks at
-	scanBatch  = 64      // keys that are read in one transaction
-	scanMost   = 1 << 20 // keys that are kept of one node
-	tokenMost  = 256     // bytes; what is longer is no token
-	scanShares = 4       // a scan takes one part in so many of a node's time
+	scanCount  = 250      // keys that one step of a scan looks at
+	scanBatch  = 64       // keys that are read in one transaction
+	scanMost   = 1 << 20  // keys that are kept of one node
+	scanBytes  = 64 << 20 // of their names
+	tokenMost  = 256      // bytes; what is longer is no token
+	scanShares = 4        // a scan takes one part in so many of a node's time
 )
 
 // Early is how nodes may rejoin before D, see [Inquest]. The zero value: never.
@@ -54,6 +56,7 @@ type scan struct {
 	pattern  int // index of the one that is scanned
 	cursor   uint64
 	read     int // of the question's keys
+	bytes    int // of the names that were seen
 	seen     map[string]struct{}
 }
 
@@ -75,6 +78,8 @@ func (s *scan) step(ctx context.Context, l *life, patterns []string) error {
 		return err
 	case err != nil:
 		s.Doubt, s.done = "cannot be read: "+show(err), true
+	case s.bytes > scanBytes:
+		s.Doubt, s.done = fmt.Sprintf("has more than %d MiB of names under the lock patterns", scanBytes>>20), true
 	case len(s.Copies) > scanMost:
 		s.Doubt, s.done = fmt.Sprintf("has more than %d keys under the lock patterns", scanMost), true
 	}
@@ -91,7 +96,9 @@ func (s *scan) some(ctx context.Context, l *life, patterns []string) ([]string, 
 		return q[from:s.read], nil
 	}
 	var page *redis.ScanCmd
+	putBack := l.roomFor(scanReply)
 	err := l.send(ctx, func(p redis.Pipeliner) { page = p.Scan(ctx, s.cursor, patterns[s.pattern], scanCount) })
+	putBack()
 	if err == nil {
 		err = page.Err()
 	}
@@ -109,6 +116,7 @@ func (s *scan) some(ctx context.Context, l *life, patterns []string) ([]string, 
 			continue
 		}
 		s.seen[k] = struct{}{}
+		s.bytes += len(k)
 		fresh = append(fresh, k)
 	}
 	return fresh, nil
@@ -247,7 +255,11 @@ func (w *watch) inquire(ctx context.Context, l *life, s *scan) bool {
 			s.begin(q, w.state.RunID)
 		}
 		began := time.Now()
-		if s.step(ctx, l, w.guard.cfg.Early.Patterns) != nil {
+		if err := s.step(ctx, l, w.guard.cfg.Early.Patterns); err != nil {
+			if errors.Is(err, redlock.ErrLongReply) { // and would be again
+				s.Doubt, s.Ended = "has names too long to be read", time.Now()
+				w.guard.testify(w.node.Name(), s.Testimony)
+			}
 			return false
 		}
 		if s.done {

@@ -105,8 +105,9 @@ func (m *machine) strayed() bool {
 func (l *life) kill(ctx context.Context, a Action, o Observation) (Observation, error) {
 	o.About = Killing
 	var one, list *redis.Cmd
-	all := a.All && l.conn != 0 // or it would end itself
+	all := a.All && l.conn != 0 && !l.crowded // without its id it would end itself
 	if a.Conn != 0 || all {
+		putBack := l.roomFor(listReply)
 		err := l.send(ctx, func(p redis.Pipeliner) {
 			if a.Conn != 0 {
 				one = p.Do(ctx, "CLIENT", "KILL", "ID", a.Conn)
@@ -115,18 +116,23 @@ func (l *life) kill(ctx context.Context, a Action, o Observation) (Observation, 
 				list = p.Do(ctx, "CLIENT", "LIST")
 			}
 		})
+		putBack()
 		if err != nil {
 			return o, err
 		}
 	}
 	var why []error
 	switch {
+	case a.All && l.crowded && a.Conn == 0:
 	case one == nil:
 		why = append(why, errors.New("the server does not tell CLIENT ID"))
 	case one.Err() != nil:
 		why = append(why, fmt.Errorf("CLIENT KILL: %w", one.Err()))
 	default:
 		o.Gone = true // also if there was none any more
+	}
+	if a.All && l.crowded {
+		why = append(why, fmt.Errorf("CLIENT LIST is longer than %d MiB", listReply>>20))
 	}
 	var others []int64
 	if list != nil {

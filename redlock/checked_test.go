@@ -1,4 +1,4 @@
-package monitor
+package redlock
 
 import (
 	"errors"
@@ -7,12 +7,20 @@ import (
 	"testing"
 )
 
+const testReply = 128 << 10
+
+func newFrames(reply, exchange int) *frames {
+	f := &frames{}
+	f.allow(NewBudget(reply, exchange))
+	return f
+}
+
 const wellFormed = "+OK\r\n-ERR no\r\n:12\r\n$5\r\na\r\nb\n\r\n$-1\r\n*-1\r\n*0\r\n*2\r\n$0\r\n\r\n*2\r\n:1\r\n:2\r\n" +
 	"%1\r\n+a\r\n*1\r\n_\r\n>2\r\n+invalidate\r\n_\r\n#t\r\n,1.5\r\n(12\r\n=5\r\ntxt:x\r\n~1\r\n:1\r\n"
 
 func TestRepliesPassHoweverTheyAreCut(t *testing.T) {
 	for size := 1; size <= len(wellFormed); size++ {
-		var f frames
+		f := newFrames(testReply, 0)
 		for rest := wellFormed; rest != ""; {
 			n := min(size, len(rest))
 			if err := f.pass([]byte(rest[:n])); err != nil {
@@ -29,24 +37,25 @@ func TestRepliesPassHoweverTheyAreCut(t *testing.T) {
 func TestWhatIsNoReplyIsRefused(t *testing.T) {
 	for name, text := range map[string]string{
 		"another protocol":   "HTTP/1.1 400 Bad Request\r\n\r\n",
-		"a text too long":    fmt.Sprintf("$%d\r\n", mostBulk+1),
+		"a text too long":    fmt.Sprintf("$%d\r\n", testReply+1),
 		"a list too long":    "*2147483647\r\n",
-		"a map too long":     fmt.Sprintf("%%%d\r\n", mostItems+1),
+		"a map too long":     fmt.Sprintf("%%%d\r\n", testReply/ItemCost+1),
 		"a negative length":  "$-2\r\n",
 		"no length":          "*many\r\n",
 		"nested too deep":    strings.Repeat("*1\r\n", mostDepth+1),
 		"a line without end": "+" + strings.Repeat("x", mostLine+1),
+		"an attribute":       "|1\r\n+a\r\n:1\r\n:2\r\n",
 		"an empty line":      "\r\n",
 		"a bare line feed":   "+OK\n",
 		"behind a list":      "*2\r\n:1\r\n:2\r\nx\r\n",
 	} {
-		var f frames
+		f := newFrames(testReply, 0)
 		if err := f.pass([]byte(text)); !errors.Is(err, errBadReply) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	// As deep as that is allowed, and closes again.
-	var f frames
+	f := newFrames(testReply, 0)
 	if err := f.pass([]byte(strings.Repeat("*1\r\n", mostDepth) + ":1\r\n" + strings.Repeat("*1\r\n", mostDepth) + ":1\r\n")); err != nil {
 		t.Error(err)
 	}
@@ -59,7 +68,7 @@ func FuzzFrames(f *testing.F) {
 	f.Add("*3\r\n$1\r\na\r\n", 1)
 	f.Add("$99999999999999999999\r\n", 5)
 	f.Fuzz(func(t *testing.T, text string, size int) {
-		var whole, pieces frames
+		whole, pieces := newFrames(testReply, 0), newFrames(testReply, 0)
 		want := whole.pass([]byte(text))
 		var got error
 		for rest := text; rest != "" && got == nil; {
@@ -70,7 +79,7 @@ func FuzzFrames(f *testing.F) {
 		if (got == nil) != (want == nil) {
 			t.Fatalf("whole: %v, in pieces: %v", want, got)
 		}
-		if len(pieces.line) > mostLine || len(pieces.open) > mostDepth || pieces.skip > mostBulk+2 {
+		if len(pieces.line) > mostLine || len(pieces.open) > mostDepth || pieces.skip > testReply+2 {
 			t.Fatalf("%d %d %d", len(pieces.line), len(pieces.open), pieces.skip)
 		}
 	})

@@ -1,0 +1,137 @@
+package labtest
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"redlockctl/redlock"
+)
+
+// Mischief is a way in which a server is none.
+type Mischief struct {
+	Name string
+	// To is the command, in small letters, that is answered with it; "": the first.
+	To string
+	// Answer is what is said once, and Ever what is said from then on until the peer
+	// has enough; empty: nothing.
+	Answer, Ever string
+}
+
+// Mischiefs are all ways that are known, by which a client that believes what it
+// reads hangs, or ends for want of memory.
+func Mischiefs() []Mischief {
+	deep := strings.Repeat("*1\r\n", 1<<16)
+	all := []Mischief{
+		{"garbage", "", "HTTP/1.1 400 Bad Request\r\n\r\n", ""},
+		{"binary", "", "\x00\xff\x16\x03\x01\r\n", ""},
+		{"silence", "", "", ""},
+		{"half a reply", "", "*4\r\n$4\r\nhal", ""},
+		{"an endless line", "", "+", strings.Repeat("x", 1<<16)},
+		{"an endless text", "", "$536870912\r\n", strings.Repeat("x", 1<<16)},
+		{"endless attributes", "", "", strings.Repeat("|0\r\n", 1<<14)},
+		{"endless pushes", "", "", strings.Repeat(">2\r\n$10\r\ninvalidate\r\n*1\r\n$1\r\nk\r\n", 1<<10)},
+		{"endless replies", "", "", strings.Repeat("+OK\r\n", 1<<13)},
+	}
+	for _, to := range []string{"hello", "client", "ping", "info", "time", "config", "get", "set", "eval", "evalsha", "evalsha_ro", "scan", "pubsub"} {
+		all = append(all,
+			Mischief{"a huge text to " + to, to, "$32000000000\r\nx", ""},
+			Mischief{"a huge list to " + to, to, "*1000000000\r\n:1\r\n", ""},
+			Mischief{"lists in lists to " + to, to, "", deep},
+			Mischief{"an endless text to " + to, to, "$536870912\r\n", strings.Repeat("x", 1<<16)},
+			Mischief{"an endless list to " + to, to, "*100000000\r\n", strings.Repeat(":1\r\n", 1<<14)},
+			Mischief{"an endless map to " + to, to, "%100000000\r\n", strings.Repeat(":1\r\n", 1<<14)},
+		)
+	}
+	return all
+}
+
+// Misbehaving is a node that does as the server at target until it is asked for
+// what it has an answer of its own to, and nothing else from then on.
+func Misbehaving(tb testing.TB, name, target string, m Mischief) *redlock.Node {
+	tb.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { _ = l.Close() })
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go m.serve(c, target)
+		}
+	}()
+	node, err := redlock.NewNode(name, &redis.Options{Addr: l.Addr().String()})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return node
+}
+
+func (m Mischief) serve(client net.Conn, target string) {
+	defer client.Close()
+	if m.To == "" {
+		m.say(client)
+		return
+	}
+	server, err := net.Dial("tcp", target)
+	if err != nil {
+		return
+	}
+	defer server.Close()
+	ended := make(chan struct{})
+	defer func() { _ = server.Close(); <-ended }()
+	go func() { defer close(ended); _, _ = io.Copy(client, server) }()
+	b := make([]byte, 64<<10)
+	for {
+		n, err := client.Read(b)
+		if err != nil {
+			return
+		}
+		if bytes.Contains(bytes.ToLower(b[:n]), []byte("\r\n"+m.To+"\r\n")) {
+			m.say(client)
+			return
+		}
+		if _, err := server.Write(b[:n]); err != nil {
+			return
+		}
+	}
+}
+
+func (m Mischief) say(client net.Conn) {
+	_, err := io.WriteString(client, m.Answer)
+	for m.Ever != "" && err == nil {
+		_, err = io.WriteString(client, m.Ever)
+	}
+	_, _ = io.Copy(io.Discard, client)
+}
+
+// HeapPeak begins to measure by how much the memory in use grows at most; what it
+// returns tells that.
+func HeapPeak(tb testing.TB) (bytes func() uint64) {
+	runtime.GC()
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	base, most := stats.HeapInuse, uint64(0)
+	ctx, cancel := context.WithCancel(tb.Context())
+	done := make(chan struct{})
+	tb.Cleanup(func() { cancel(); <-done })
+	go func() {
+		defer close(done)
+		for tick := time.NewTicker(20 * time.Millisecond); ctx.Err() == nil; <-tick.C {
+			runtime.ReadMemStats(&stats)
+			most = max(most, stats.HeapInuse)
+		}
+	}()
+	return func() uint64 { cancel(); <-done; return max(most, base) - base }
+}

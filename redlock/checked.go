@@ -1,0 +1,241 @@
+package redlock
+
+import (
+	"bytes"
+	"fmt"
+	"net"
+	"strconv"
+	"sync/atomic"
+	"syscall"
+)
+
+// ErrLongReply is returned when a server sends more than was asked for, see
+// [Budget]. It wraps the error for what is no reply at all.
+var ErrLongReply = fmt.Errorf("%w: longer than any answer to what was asked", errBadReply)
+
+// Budget is how much memory the replies of one server may take: a reply, and all
+// that comes between one request and the next, as a pipeline brings it. An item
+// of a list costs [ItemCost] beside its text, a list is charged as soon as its
+// length is known. It may be changed while the connections are in use, and then
+// holds from the next request on. Each connection has all of it.
+type Budget struct{ reply, exchange atomic.Int64 }
+
+// ItemCost is what an item of a list is reckoned at, in bytes.
+const ItemCost = 64
+
+// Budgets, in bytes.
+const (
+	// defaultReply is for clients that nobody has set a budget for.
+	defaultReply = 1 << 20
+	// lockReply is for the greeting of the lock core's connections.
+	lockReply = 64 << 10
+)
+
+// NewBudget is a budget in bytes; an exchange of 0 has no bound but that of
+// each of its replies.
+func NewBudget(reply, exchange int) *Budget {
+	b := &Budget{}
+	b.Set(reply, exchange)
+	return b
+}
+
+// Set changes the budget.
+func (b *Budget) Set(reply, exchange int) {
+	b.reply.Store(int64(reply))
+	b.exchange.Store(int64(exchange))
+}
+
+// Within is the same node whose clients have a budget of their own.
+func (n *Node) Within(b *Budget) *Node {
+	m := *n
+	m.budget = b
+	return &m
+}
+
+// checkedConn is a connection whose peer may only send what a Redis server would,
+// and no more of it than the budget allows. The client library believes the
+// lengths that it reads and makes room for them at once, and reads what is nested
+// by recursion: a server that is none could end this program with a dozen bytes.
+// So they are looked at on their way, from the first byte of the greeting on.
+type checkedConn struct {
+	net.Conn
+	budget *Budget
+	asked  atomic.Bool // a request was sent since the last reading
+	frames frames
+	bad    error // what came that must not; the client library reads again after it
+}
+
+// check puts the check before a connection.
+func check(c net.Conn, b *Budget) net.Conn {
+	checked := &checkedConn{Conn: c, budget: b}
+	checked.frames.allow(b)
+	if raw, ok := c.(syscall.Conn); ok {
+		// The client library looks whether an idle connection was closed.
+		return &checkedSocket{checked, raw}
+	}
+	return checked
+}
+
+// checkedSocket is a checkedConn over a plain socket.
+type checkedSocket struct {
+	*checkedConn
+	syscall.Conn
+}
+
+// NetConn is the connection underneath.
+func (c *checkedConn) NetConn() net.Conn { return c.Conn }
+
+func (c *checkedConn) Write(b []byte) (int, error) {
+	c.asked.Store(true)
+	return c.Conn.Write(b)
+}
+
+func (c *checkedConn) Read(b []byte) (int, error) {
+	if c.bad != nil {
+		return 0, c.bad
+	}
+	n, err := c.Conn.Read(b)
+	if c.asked.Load() && c.asked.Swap(false) {
+		c.frames.allow(c.budget)
+	}
+	if c.bad = c.frames.pass(b[:n]); c.bad != nil {
+		_ = c.Conn.Close()
+		return 0, c.bad
+	}
+	return n, err
+}
+
+const (
+	mostDepth = 8        // of lists in lists
+	mostLine  = 64 << 10 // bytes of a line, an error mostly
+)
+
+// frames follows a stream of replies (RESP2 and RESP3), byte by byte but for
+// the texts: a pure step machine that keeps no more than a line.
+type frames struct {
+	skip int    // bytes of a text that are still to come
+	line []byte // the beginning of a line that was not whole
+	open []int  // how many values each list, from the outermost on, still lacks
+
+	reply    int64 // bytes that a reply may cost
+	left     int64 // what is left of them
+	exchange int64 // what is left for all until the next request; bounded: it is one
+	bounded  bool
+}
+
+// allow begins an exchange.
+func (f *frames) allow(b *Budget) {
+	f.reply = b.reply.Load()
+	f.exchange = b.exchange.Load()
+	f.bounded = f.exchange > 0
+	if len(f.open) == 0 && f.skip == 0 {
+		f.left = f.reply
+	}
+}
+
+// charge takes n bytes from what is left.
+func (f *frames) charge(n int64) error {
+	f.left -= n
+	if f.bounded {
+		f.exchange -= n
+	}
+	if f.left < 0 || f.bounded && f.exchange < 0 {
+		return ErrLongReply
+	}
+	return nil
+}
+
+// pass looks at the next bytes of the stream. Any error is an errBadReply.
+func (f *frames) pass(b []byte) error {
+	for len(b) > 0 {
+		if f.skip > 0 {
+			n := min(f.skip, len(b))
+			f.skip -= n
+			b = b[n:]
+			continue
+		}
+		end := bytes.IndexByte(b, '\n')
+		if end < 0 {
+			end = len(b)
+		}
+		if len(f.line) == 0 && len(f.open) == 0 {
+			f.left = f.reply
+		}
+		if n := len(f.line) + end; n > mostLine || int64(n) > f.left {
+			return fmt.Errorf("%w: a line without end", ErrLongReply)
+		}
+		if end == len(b) {
+			f.line = append(f.line, b...)
+			return nil
+		}
+		line := b[:end]
+		if len(f.line) > 0 {
+			line = append(f.line, line...)
+		}
+		if err := f.head(line); err != nil {
+			return err
+		}
+		f.line = f.line[:0]
+		b = b[end+1:]
+	}
+	return nil
+}
+
+// head takes in the line that begins a value.
+func (f *frames) head(line []byte) error {
+	if len(line) < 2 || line[len(line)-1] != '\r' {
+		return fmt.Errorf("%w: %.40q", errBadReply, line)
+	}
+	if err := f.charge(int64(len(line)) + 1); err != nil {
+		return err
+	}
+	each := int64(1)
+	switch kind := line[0]; kind {
+	case '+', '-', ':', ',', '#', '(', '_':
+		f.whole()
+		return nil
+	case '$', '=', '!':
+		each = 0
+	case '%':
+		each = 2
+	case '*', '~', '>':
+	default:
+		// Attributes ('|') too: no server sends them unasked, and the client library
+		// reads one after the other by recursion.
+		return fmt.Errorf("%w: it begins with %q", errBadReply, kind)
+	}
+	n, err := strconv.ParseInt(string(line[1:len(line)-1]), 10, 64)
+	switch {
+	case err != nil || n < -1:
+		return fmt.Errorf("%w: a length of %.40q", errBadReply, line[1:len(line)-1])
+	case n > f.left: // whatever it is: each byte, and each item, costs one at least
+		return fmt.Errorf("%w: a length of %.40q", ErrLongReply, line[1:len(line)-1])
+	case each == 0 && n >= 0:
+		if err := f.charge(n + 2); err != nil {
+			return err
+		}
+		f.skip = int(n) + 2
+		f.whole()
+	case n <= 0:
+		f.whole()
+	case len(f.open) == mostDepth:
+		return fmt.Errorf("%w: too deep", errBadReply)
+	default:
+		if err := f.charge(n * each * ItemCost); err != nil {
+			return err
+		}
+		f.open = append(f.open, int(n*each))
+	}
+	return nil
+}
+
+// whole says that a value is there, or as good as there: so may be the lists
+// that it was the last of.
+func (f *frames) whole() {
+	for k := len(f.open) - 1; k >= 0; k-- {
+		if f.open[k]--; f.open[k] > 0 {
+			return
+		}
+		f.open = f.open[:k]
+	}
+}
