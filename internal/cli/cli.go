@@ -347,8 +347,18 @@ func noArgs(cmd *cobra.Command, args []string) error {
 }
 
 // load finds and reads the configuration, and lays the global flags over it.
-func (a *app) load() (*config.Config, error) {
-	set, _, err := a.loadAll()
+func (a *app) load() (*config.Config, error) { return a.loadBy(config.LoadAll) }
+
+// loadWithoutSecrets is load for what contacts nothing.
+func (a *app) loadWithoutSecrets() (*config.Config, error) {
+	return a.loadBy(config.LoadWithoutSecrets)
+}
+
+// loading is how the files at paths are read.
+type loading func(paths []string, getenv func(string) string) (*config.Set, error)
+
+func (a *app) loadBy(read loading) (*config.Config, error) {
+	set, _, err := a.loadAllBy(read)
 	if err != nil {
 		return nil, err
 	}
@@ -364,11 +374,15 @@ func (a *app) load() (*config.Config, error) {
 // loadAll finds and reads all clusters, and lays the global flags over each of
 // them; source is where the files were named.
 func (a *app) loadAll() (set *config.Set, source string, err error) {
+	return a.loadAllBy(config.LoadAll)
+}
+
+func (a *app) loadAllBy(read loading) (set *config.Set, source string, err error) {
 	paths, source, err := config.Find(a.configPaths, a.getenv)
 	if err != nil {
 		return nil, source, configError{err}
 	}
-	set, err = config.LoadAll(paths, a.getenv)
+	set, err = read(paths, a.getenv)
 	if err != nil {
 		return nil, source, configError{err}
 	}

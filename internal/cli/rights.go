@@ -42,6 +42,6 @@ func explained(err error) error {
 	if len(nodes) == 0 || answer < redlock.Quorum(len(e.Nodes)) {
 		return err
 	}
-	return deniedError{fmt.Errorf("denied by %s: %s; the rights that are needed are printed by `redlockctl config acl operator`: %w",
+	return deniedError{fmt.Errorf("denied by %s: %s; the rights that are needed are printed by `redlockctl config acl --role operator`: %w",
 		safetext.Escape(strings.Join(nodes, ", ")), safetext.Escape(why), err)}
 }

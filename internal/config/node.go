@@ -324,13 +324,16 @@ func (f *file) password(t *table, getenv func(string) string) string {
 				"the password itself does not belong in this file")
 			return ""
 		}
+		if f.secretless {
+			return ""
+		}
 		v := getenv(variable)
 		if v == "" {
 			env.problem("the environment variable %s is not set, or empty; export it before starting, or use password_file", variable)
 		}
 		env.came("$"+variable, "")
 		return v
-	case in.set:
+	case in.set && !f.secretless:
 		path = f.resolve(path, getenv)
 		b, why := private(path, getenv)
 		if why != "" {
@@ -402,6 +405,9 @@ func (f *file) tls(t *table, getenv func(string) string) *tls.Config {
 	cert, certSetting := t.text("cert", "")
 	key, keySetting := t.text("key", "")
 	out.ServerName, _ = t.text("server_name", "")
+	if f.secretless {
+		return out
+	}
 
 	if caSetting.set {
 		path := f.resolve(ca, getenv)

@@ -87,6 +87,17 @@ func Load(path string, getenv func(string) string) (*Config, error) {
 // and what would be right; a file that is not there is [ErrNotFound]. Nothing is
 // contacted. Files that a configuration names are found from its own directory.
 func LoadAll(paths []string, getenv func(string) string) (*Set, error) {
+	return loadAll(paths, getenv, false)
+}
+
+// LoadWithoutSecrets is [LoadAll] for who contacts nothing: passwords and
+// certificates are not read, and need not be there. What it returns can reach
+// no node.
+func LoadWithoutSecrets(paths []string, getenv func(string) string) (*Set, error) {
+	return loadAll(paths, getenv, true)
+}
+
+func loadAll(paths []string, getenv func(string) string, secretless bool) (*Set, error) {
 	if len(paths) == 0 {
 		return nil, fmt.Errorf("%w: no file is named", ErrNotFound)
 	}
@@ -95,7 +106,7 @@ func LoadAll(paths []string, getenv func(string) string) (*Set, error) {
 	set := &Set{}
 	var named setting // default_cluster
 	for _, path := range paths {
-		f := &file{path: path}
+		f := &file{path: path, secretless: secretless}
 		files = append(files, f)
 		made, def, err := f.load(getenv)
 		if err != nil {

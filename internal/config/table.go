@@ -13,10 +13,12 @@ import (
 // file is a configuration while it is read: its tables, where their keys
 // stand, and all that is wrong so far.
 type file struct {
-	path     string
-	lines    lines
-	problems []Problem
-	settings []*Setting
+	path string
+	// secretless: passwords and certificates are not read.
+	secretless bool
+	lines      lines
+	problems   []Problem
+	settings   []*Setting
 	// sections are the tables that were asked for, with the keys that were asked
 	// for in them: what the program knows is what it asks for, so that there is
 	// no second list of keys to keep in step.

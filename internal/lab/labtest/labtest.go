@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"strings"
 	"testing"
 
 	"redlockctl/internal/lab"
@@ -50,4 +51,22 @@ func Nodes(servers []*lab.Server) []*redlock.Node {
 		nodes[i] = s.Node()
 	}
 	return nodes
+}
+
+// Generation is a server program, and the generation of its ACLs.
+type Generation struct{ Name, Bin string }
+
+// Generations are the installed redis-server, and those that the variable
+// REDLOCKCTL_TEST_SERVERS names, as scripts/servers prints them.
+func Generations(tb testing.TB) []Generation {
+	tb.Helper()
+	all := []Generation{{"7.0", RedisServer(tb)}}
+	for _, field := range strings.Fields(os.Getenv("REDLOCKCTL_TEST_SERVERS")) {
+		name, bin, ok := strings.Cut(field, "=")
+		if !ok {
+			tb.Fatalf("REDLOCKCTL_TEST_SERVERS: %q is not NAME=PROGRAM", field)
+		}
+		all = append(all, Generation{name, bin})
+	}
+	return all
 }
