@@ -165,11 +165,11 @@ func (c *Client) attempt(ctx context.Context, resource, token string, ttl time.D
 	proto := call{key: resource, token: token, ttl: ttl, notAfter: deadline, over: &r.over, to: r}
 	switch send {
 	case SendSet:
-		proto.op = opSet
-		c.send(proto)
+		proto.op, proto.numbered = opSet, fenced
 		if fenced {
-			r.askNumbers(proto)
+			r.reads = newNumbers(len(c.nodes), c.Quorum())
 		}
+		c.send(proto)
 	case SendExtend:
 		proto.op = opExtend
 		c.send(proto)
@@ -230,12 +230,15 @@ func (r *run) answered(a answer) {
 		status = StatusHeld
 	}
 	r.mu.Lock()
-	defer r.mu.Unlock()
 	if r.machine.Verdict() == VerdictPending {
 		r.client.keep(r.results, a)
 		r.stepLocked(func(m *Attempt) (Send, Verdict) { return m.Answer(a.node, status, a.at) })
 	}
 	r.copies[a.node].learn(a, r.machine.terms)
+	r.mu.Unlock()
+	if r.reads != nil {
+		r.counted(a)
+	}
 }
 
 func (r *run) verdict() Verdict {
@@ -321,7 +324,6 @@ func (r *run) failure(ctx context.Context, op string) *Error {
 // remnant is what is known of the copy that a request may have left on a node.
 type remnant struct {
 	heard   bool      // the request was answered, or has failed
-	voted   bool      // with yes
 	sent    bool      // it may have reached the node
 	until   time.Time // the latest end that a known copy can have; zero: none known
 	unknown bool      // a copy may be there, or still come, of which no end is known
@@ -333,7 +335,6 @@ func (m *remnant) learn(a answer, t Terms) {
 	m.sent = m.sent || a.sent
 	switch {
 	case a.Status == StatusOK:
-		m.voted = true
 		// The node began to count between sending and answering, on a clock that may
 		// be slower than ours by the drift allowance.
 		m.until = a.at.Add(t.TTL + t.Drift)

@@ -98,7 +98,9 @@
 // lacks by itself, and costs one round trip more: see [Client.AcquireFenced].
 //
 // Behind the SET of each node goes a read of the counter that the node keeps
-// for the resource, and of the node's clock in microseconds. When the attempt
+// for the resource, and of the node's clock in microseconds. All three are one
+// request on one connection: if that ends between their replies, the node has
+// given neither vote nor number. When the attempt
 // is granted, and a quorum of nodes that gave their vote have also told their
 // numbers, the token is the greatest of all those numbers plus one. It is then
 // written to all nodes, each of which takes it only where the lock's own token
@@ -125,7 +127,13 @@
 // the clocks of the masters agree better than the time that has passed since
 // the last grant before (for a loss of which the guard knows: better than D, or with early rejoin
 // better than half the longest attempt, which that guard makes sure of).
-// For the same reason a counter that nobody has used for a day may expire.
+//
+// For the same reason a counter may expire, but not before the clock of its own
+// node has passed the number by a day. A clock that was ahead for one grant makes
+// a number that lies in the future; all nodes that took it keep it until their
+// clocks have come as far. So of the nodes in both W and R each has the counter, or
+// has had a clock that was above it; only one that was set back by more than a day
+// since then would tell less.
 //
 // Tokens stay below 2^53 until the year 2255, so that every language can hold
 // them in a float.

@@ -12,7 +12,8 @@ import (
 // How fencing tokens are drawn, and why they grow, is in the package
 // documentation.
 
-// fencingTTL is how long a counter outlives the last grant of its resource.
+// fencingTTL is how long a counter outlives the moment at which its node's clock
+// has passed the number.
 const fencingTTL = 24 * time.Hour
 
 // fencingPrefix begins the keys of counters.
@@ -38,9 +39,8 @@ var errFencing = errors.New("the fencing token could not be written to a quorum"
 // numbers collects what nodes answer to the reading or writing of fencing
 // numbers.
 type numbers struct {
-	ready  chan struct{}       // has room for one
-	need   int                 // numbers that are enough
-	counts func(node int) bool // tells if a node's number counts; nil: all do
+	ready chan struct{} // has room for one
+	need  int           // numbers that are enough
 
 	mu      sync.Mutex // a leaf: see the package's order of locks in client.go
 	ok      []bool
@@ -50,23 +50,21 @@ type numbers struct {
 	done    bool
 }
 
-func newNumbers(n, need int, counts func(node int) bool) *numbers {
+func newNumbers(n, need int) *numbers {
 	return &numbers{
-		ready: make(chan struct{}, 1), need: need, counts: counts, left: n,
+		ready: make(chan struct{}, 1), need: need, left: n,
 		ok: make([]bool, n), values: make([]uint64, n), results: make([]NodeResult, n),
 	}
 }
 
 func (f *numbers) answered(a answer) {
-	// Before f.mu: it asks the run, which has a lock of its own.
-	counts := a.Status == StatusOK && (f.counts == nil || f.counts(a.node))
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.left--
 	if !f.done {
 		f.results[a.node] = a.NodeResult
 	}
-	if counts {
+	if a.Status == StatusOK {
 		f.ok[a.node], f.values[a.node] = true, a.number
 	}
 	if yes := count(f.ok); !f.done && (yes >= f.need || f.left == 0) {
@@ -100,23 +98,15 @@ func count(b []bool) int {
 	return n
 }
 
-// voted tells if the SET on a node was answered with yes, be it after the
-// verdict.
-func (r *run) voted(node int) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.copies[node].voted
-}
-
 // blame puts what nodes answered to the reading or writing of numbers in the
 // place of the yes that they gave to the lock.
 func (r *run) blame(f *numbers) {
 	f.mu.Lock()
-	results := slices.Clone(f.results)
+	answers := slices.Clone(f.results)
 	f.mu.Unlock()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for i, said := range results {
+	for i, said := range answers {
 		at := &r.results[i]
 		switch {
 		case at.Status != StatusOK || said.Status == StatusOK:
@@ -128,13 +118,13 @@ func (r *run) blame(f *numbers) {
 	}
 }
 
-// askNumbers sends the reads of the fencing numbers behind the SETs of a run.
-// On each node the answer to the SET comes first, so that it is known then if
-// the number counts.
-func (r *run) askNumbers(proto call) {
-	r.reads = newNumbers(len(r.client.nodes), r.client.Quorum(), r.voted)
-	proto.op, proto.to = opFenceRead, r.reads
-	r.client.send(proto)
+// counted takes in the number that a node read behind its SET, be it after the
+// verdict. It counts with a vote only.
+func (r *run) counted(a answer) {
+	if a.Status == StatusOK {
+		a.NodeResult = a.numbers
+	}
+	r.reads.answered(a)
 }
 
 // draw draws and writes the fencing token of a granted run.
@@ -157,7 +147,7 @@ func (r *run) draw() (uint64, error) {
 	// never confirmed. Then the token is drawn above that.
 	for range 3 {
 		token++
-		writes := newNumbers(n, min(n, n-quorum+2), nil)
+		writes := newNumbers(n, min(n, n-quorum+2))
 		c.send(call{
 			op: opFence, key: r.resource, token: r.token, value: strconv.FormatUint(token, 10), ttl: fencingTTL,
 			notAfter: by, to: writes,

@@ -1,12 +1,14 @@
 package redlock
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"math/rand/v2"
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -268,42 +270,90 @@ func TestFencingTokenThatNodesRefuse(t *testing.T) {
 }
 
 // TestBlameWhileANumberComes: the number of a node may come at the very moment
-// when the attempt gives up for want of numbers. The one who counts it asks the
-// run, the one who gives up reads the numbers into the run: neither must wait for
-// the other with its own lock in hand. The window is held open until the two have met.
+// when the attempt gives up for want of numbers. The one who counts it takes in
+// the vote first, the one who gives up reads the numbers into the run: neither must
+// wait for the other with its own lock in hand.
 func TestBlameWhileANumberComes(t *testing.T) {
-	r := &run{results: make([]NodeResult, 1), copies: make([]remnant, 1)}
-	r.results[0].Status = StatusOK
-	counting, blamed := make(chan struct{}), make(chan struct{})
-	f := newNumbers(1, 1, func(node int) bool {
-		close(counting)
-		for met := false; !met; runtime.Gosched() {
-			select {
-			case <-blamed:
-				met = true
-			default:
-				if met = !r.mu.TryLock(); !met {
-					r.mu.Unlock()
-				}
+	machine, _ := Begin(Terms{N: 1, Start: time.Now(), TTL: time.Minute, Wait: time.Minute})
+	r := &run{machine: machine, results: make([]NodeResult, 1), copies: make([]remnant, 1), decided: make(chan struct{}, 1)}
+	r.client = &Client{nodes: []*Node{{}}}
+	r.reads = newNumbers(1, 1)
+	waits := func(held, other *sync.Mutex, what func()) {
+		t.Helper()
+		done := make(chan struct{})
+		held.Lock()
+		go func() {
+			defer close(done)
+			what()
+		}()
+		time.Sleep(20 * time.Millisecond) // it is likely to wait for held by then
+		for began := time.Now(); !other.TryLock(); runtime.Gosched() {
+			if time.Since(began) > time.Minute {
+				t.Fatal("it waits with the other lock in hand")
 			}
 		}
-		return r.voted(node)
+		other.Unlock()
+		held.Unlock()
+		<-done
+	}
+	waits(&r.reads.mu, &r.mu, func() {
+		r.answered(answer{NodeResult: NodeResult{Status: StatusOK}, numbers: NodeResult{Status: StatusOK}, number: 1})
 	})
-	counted := make(chan struct{})
-	go func() {
-		defer close(counted)
-		f.answered(answer{NodeResult: NodeResult{Status: StatusOK}, number: 1})
-	}()
-	<-counting
-	go func() {
-		defer close(blamed)
-		r.blame(f)
-	}()
-	for _, done := range []chan struct{}{blamed, counted} {
-		select {
-		case <-done:
-		case <-time.After(time.Minute):
-			t.Fatal("each waits for the other")
+	waits(&r.mu, &r.reads.mu, func() { r.blame(r.reads) })
+	if ok, values := r.reads.wait(time.Now()); !ok[0] || values[0] != 1 || r.verdict() != VerdictGranted {
+		t.Errorf("%v %v %s", ok, values, r.verdict())
+	}
+}
+
+// TestFencingNumberIsReadBehindItsVote: the number is read behind the SET on the
+// very connection on which the SET was sent: they are one request, of which no
+// part is carried over to another connection. If the connection ends between
+// their replies, there is neither vote nor number.
+func TestFencingNumberIsReadBehindItsVote(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var requests atomic.Int32
+		c := newMemClient(t, newMemNodes(3), Options{Retries: -1}, func(*memNode) func([]*call) []*call {
+			return func(batch []*call) []*call {
+				for _, b := range batch {
+					if b.op == opSet && b.numbered {
+						requests.Add(1)
+					} else if b.op != opFence {
+						t.Errorf("a request of its own: %d", b.op)
+					}
+				}
+				return batch
+			}
+		})
+		defer c.Close()
+		mustFence(t, c)
+		if synctest.Wait(); requests.Load() != 3 {
+			t.Errorf("%d requests", requests.Load())
+		}
+	})
+	set := &call{op: opSet, numbered: true, key: "a", token: "t", ttl: time.Second}
+	sent := string(set.appendTo(nil))
+	for _, want := range []string{"SET", "GET", "TIME"} {
+		_, behind, ok := strings.Cut(sent, want+"\r\n")
+		if !ok {
+			t.Fatalf("%q: no %s behind the others", sent, want)
+		}
+		sent = behind
+	}
+	for replies, want := range map[string]Status{
+		"+OK\r\n$-1\r\n*2\r\n$1\r\n7\r\n$1\r\n5\r\n":            StatusOK,
+		"$-1\r\n$-1\r\n*2\r\n$1\r\n7\r\n$1\r\n5\r\n":            StatusHeld,
+		"-NOREPLICAS no\r\n$-1\r\n*2\r\n$1\r\n7\r\n$1\r\n5\r\n": StatusFenced,
+		"+OK\r\n-NOPERM no\r\n*2\r\n$1\r\n7\r\n$1\r\n5\r\n":     StatusOK,
+		"+OK\r\n$-1\r\n": StatusUnanswered,
+		"+OK\r\n":        StatusUnanswered,
+	} {
+		l := &redisLink{in: bufio.NewReader(strings.NewReader(replies))}
+		_, a, err := l.receive(func() *call { return set })
+		if (err != nil) != (want == StatusUnanswered) || a.Status != want {
+			t.Errorf("%q: %s, %v", replies, a.Status, err)
+		}
+		if counts := want == StatusOK && !strings.Contains(replies, "NOPERM"); (a.numbers.Status == StatusOK && a.Status == StatusOK) != counts || counts && a.number != 7_000_005 {
+			t.Errorf("%q: number %d, %s", replies, a.number, a.numbers.Status)
 		}
 	}
 }

@@ -115,14 +115,6 @@ func (n *memNode) apply(c *call) answer {
 		n.sets++
 	}
 	switch {
-	case c.op == opFenceRead:
-		a := says(StatusOK)
-		clock := n.still
-		if clock == 0 {
-			clock = uint64(time.Now().UnixMicro())
-		}
-		a.number = max(n.numbers[c.key], clock)
-		return a
 	case c.op == opInspect && at.token != "":
 		return answer{NodeResult: NodeResult{Status: StatusHeld, Type: "string", Token: at.token, TTL: time.Until(at.expires)}}
 	case c.op == opInspect:
@@ -133,6 +125,16 @@ func (n *memNode) apply(c *call) answer {
 		return says(StatusHeld)
 	case c.op == opSet:
 		n.keys[c.key] = memCopy{c.token, n.expiry(c.ttl)}
+		if c.numbered {
+			clock := n.still
+			if clock == 0 {
+				clock = uint64(time.Now().UnixMicro())
+			}
+			n.changed(c.key)
+			a := says(StatusOK)
+			a.numbers.Status, a.number = StatusOK, max(n.numbers[c.key], clock)
+			return a
+		}
 	case at.token == "":
 		return says(StatusAbsent)
 	case c.op == opFence && at.token != c.token:

@@ -19,10 +19,9 @@ const (
 	opExtend
 	opRelease
 	opInspect
-	opRevoke    // value: the tombstone; ttl: of a copy that has none
-	opTakeHash  // token: the only field of the hash
-	opFenceRead // key: the counter
-	opFence     // value: the fencing token; ttl: of the counter
+	opRevoke   // value: the tombstone; ttl: of a copy that has none
+	opTakeHash // token: the only field of the hash
+	opFence    // value: the fencing token; ttl: of the counter, beyond the time that the number stands for
 )
 
 // call is one request to one node.
@@ -32,6 +31,7 @@ type call struct {
 	node       int
 	key, token string
 	value      string
+	numbered   bool // of opSet: the fencing counter and the clock are read behind it, on the same connection
 	ttl        time.Duration
 	notAfter   time.Time    // dropped unsent from then on; zero: never
 	over       *atomic.Bool // dropped unsent once it is true; may be nil
@@ -58,7 +58,9 @@ type answer struct {
 	NodeResult
 	node   int
 	at     time.Time
-	number uint64 // of opFenceRead and opFence: what the node answered
+	number uint64 // of opFence and a numbered opSet: what the node answered
+	// numbers is how the reading behind a numbered opSet ended.
+	numbers NodeResult
 	// sent: the request may have reached the node, so that its effect must be
 	// reckoned with.
 	sent bool

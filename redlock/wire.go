@@ -59,12 +59,17 @@ redis.call('publish', ARGV[2], '0')
 return 1`
 
 // fenceScript writes a fencing token where the lock's own token is: it answers
-// the number that stands there afterwards, or -1 where the lock is not held.
+// the number that stands there afterwards, or -1 where the lock is not held. The
+// counter expires no sooner than its time to live after the node's own clock has
+// passed the number, which is a time in microseconds: a number that was drawn by
+// a clock that is ahead outlasts the correction of that clock.
 const fenceScript = `
 if redis.call('get', KEYS[1]) ~= ARGV[1] then return -1 end
 local now = tonumber(redis.call('get', KEYS[2]) or '0') or 0
 if now >= tonumber(ARGV[2]) then return now end
-redis.call('set', KEYS[2], ARGV[2], 'px', ARGV[3])
+local clock = redis.call('time')
+local ahead = math.ceil(tonumber(ARGV[2]) / 1000) - (tonumber(clock[1]) * 1000 + math.floor(tonumber(clock[2]) / 1000))
+redis.call('set', KEYS[2], ARGV[2], 'px', string.format('%.0f', tonumber(ARGV[3]) + math.max(ahead, 0)))
 return tonumber(ARGV[2])`
 
 // inspectPrefix is how much of a value is read: tokens are short, and a value
@@ -210,11 +215,11 @@ var (
 
 // replies is how many replies a call has; the last one tells.
 func (c *call) replies() int {
-	switch c.op {
-	case opInspect:
+	switch {
+	case c.op == opInspect:
 		return 6
-	case opFenceRead:
-		return 2
+	case c.numbered:
+		return 3
 	}
 	return 1
 }
@@ -222,7 +227,12 @@ func (c *call) replies() int {
 func (c *call) appendTo(b []byte) []byte {
 	switch c.op {
 	case opSet:
-		return appendCommand(b, "SET", c.key, c.token, "NX", "PX", millis(c.ttl))
+		b = appendCommand(b, "SET", c.key, c.token, "NX", "PX", millis(c.ttl))
+		if c.numbered {
+			b = appendCommand(b, "GET", fencingKey(c.key))
+			b = appendCommand(b, "TIME")
+		}
+		return b
 	case opExtend:
 		return c.appendScript(b, extendLua, []string{c.key}, c.token, millis(c.ttl))
 	case opRelease:
@@ -233,9 +243,6 @@ func (c *call) appendTo(b []byte) []byte {
 		return c.appendScript(b, takeHashLua, []string{c.key}, c.token, c.value)
 	case opFence:
 		return c.appendScript(b, fenceLua, []string{c.key, fencingKey(c.key)}, c.token, c.value, millis(c.ttl))
-	case opFenceRead:
-		b = appendCommand(b, "GET", fencingKey(c.key))
-		return appendCommand(b, "TIME")
 	case opInspect:
 		// A transaction, and no script: it works on every version, for users
 		// without the right to scripts, and on a fenced node.
@@ -269,8 +276,11 @@ func (l *redisLink) receive(oldest func() *call) (*call, answer, error) {
 	if c == nil {
 		return nil, answer{}, fmt.Errorf("%w: nothing was asked", errBadReply)
 	}
-	first, err := readReply(l.in, 0)
-	r, refused := first, first
+	if c.numbered {
+		return l.receiveNumbered(c)
+	}
+	r, err := readReply(l.in, 0)
+	refused := r
 	for n := c.replies(); n > 1 && err == nil; n-- {
 		if r, err = readReply(l.in, 0); refused.kind != '-' {
 			refused = r
@@ -280,7 +290,7 @@ func (l *redisLink) receive(oldest func() *call) (*call, answer, error) {
 	case err != nil:
 		return c, answer{}, err
 	case refused.kind != '-':
-		return c, c.read(first, r), nil
+		return c, c.read(r), nil
 	case strings.HasPrefix(refused.text, "NOSCRIPT") && !c.eval:
 		return c, answer{}, errAgain
 	}
@@ -288,9 +298,36 @@ func (l *redisLink) receive(oldest func() *call) (*call, answer, error) {
 	return c, c.refusal(refused.text), nil
 }
 
-// read makes an answer of the first and the last reply to the call, none of
-// which is an error.
-func (c *call) read(first, r reply) answer {
+// receiveNumbered reads the reply to a SET, and those to the reading of the
+// fencing number behind it. A refusal of the latter leaves the vote what it is.
+func (l *redisLink) receiveNumbered(c *call) (*call, answer, error) {
+	var r [3]reply
+	for i := range r {
+		var err error
+		if r[i], err = readReply(l.in, 0); err != nil {
+			return c, answer{}, err
+		}
+	}
+	set, counter, clock := r[0], r[1], r[2]
+	if set.kind == '-' {
+		return c, c.refusal(set.text), nil
+	}
+	a := c.read(set)
+	switch n, ok := readCounter(counter, clock); {
+	case counter.kind == '-':
+		a.numbers = c.refusal(counter.text).NodeResult
+	case clock.kind == '-':
+		a.numbers = c.refusal(clock.text).NodeResult
+	case !ok:
+		a.numbers = NodeResult{Status: StatusProtocol, Err: fmt.Errorf("%w: no number", errBadReply)}
+	default:
+		a.number, a.numbers.Status = n, StatusOK
+	}
+	return c, a, nil
+}
+
+// read makes an answer of the last reply to the call, when none was an error.
+func (c *call) read(r reply) answer {
 	says := func(s Status) answer { return answer{NodeResult: NodeResult{Status: s}} }
 	switch c.op {
 	case opSet:
@@ -313,12 +350,6 @@ func (c *call) read(first, r reply) answer {
 	case opInspect:
 		if res, ok := c.readInspect(r); ok {
 			return answer{NodeResult: res}
-		}
-	case opFenceRead:
-		if n, ok := readCounter(first, r); ok {
-			a := says(StatusOK)
-			a.number = n
-			return a
 		}
 	case opFence:
 		switch {
@@ -432,7 +463,7 @@ func (c *call) rights() string {
 	case opTakeHash:
 		return "exists, hlen, hexists and del on the key, and publish on its channel"
 	case opFence:
-		return "get on the key, and get and set on " + fencingKey(c.key)
+		return "time, get on the key, and get and set on " + fencingKey(c.key)
 	default:
 		return "strlen, get and del on the key"
 	}
