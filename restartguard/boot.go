@@ -1,14 +1,10 @@
 package restartguard
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
-	"net"
-	"net/netip"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -38,46 +34,32 @@ func (o Observation) Shut() (shut, hold bool) {
 	return !o.Blind && (o.Params.closed() || o.Params.held()), !o.Blind && o.Params.held()
 }
 
-// Boot says how a server comes up.
-type Boot uint8
-
-const (
-	BootUnknown Boot = iota // it cannot be told from here
-	BootClosed              // closed from its first moment
-	BootFragile             // closed, by a setting that the server may drop by itself
-	BootOpen                // open
-)
-
-// String is the verdict as JSON shows it.
-func (b Boot) String() string { return [...]string{"unknown", "closed", "fragile", "open"}[b] }
-
-// BootCheck is what can be told of how a server would come up, without
-// restarting it.
+// BootCheck is what can be told of how a server starts, without restarting it.
 type BootCheck struct {
-	Boot Boot
-	// Because are the reasons, each a sentence that is fit to be shown.
-	Because []string
-	// File is the server's configuration as it tells it, empty if it has none or
-	// does not say.
-	File string
+	BootVerdict
+	// File is the server's configuration and Program its executable, as it tells
+	// them; empty if it has none or does not say.
+	File, Program string
+	// Process is how it is started, where it runs on this host; Local says that it
+	// does.
+	Process BootProcess
+	Local   bool
+	// Rewrites is how often its present process was told to rewrite what its fence
+	// rests on: CONFIG REWRITE, and for [ACL] also ACL SAVE; −1 if it does not tell.
+	Rewrites int64
 }
 
-func (c *BootCheck) because(format string, args ...any) {
-	c.Because = append(c.Because, fmt.Sprintf(format, args...))
-}
-
-// CheckBoot tells if a server would come up closed by its method. CONFIG GET
-// cannot say that: it shows what is set now. The evidence, best first: the
-// server's file, if it is on this machine and can be read; and that the present
-// life came up closed, which was seen by a guard (remembered), or which the
-// server shows by being closed with nothing set since its start. A file that says
-// nothing is no proof that the server comes up open, since a command line, which
-// the server does not show, may close it.
+// CheckBoot says whether a server would start fenced by its method. CONFIG GET
+// cannot say that: it shows what is set at present. The evidence, best first: the
+// command line and the files, if the server runs on this host and they can be
+// read; and that the present process started fenced, which was seen by a guard
+// (remembered), or which the server shows by being fenced with nothing set since its
+// start. A file that says nothing is no proof that the server starts unfenced,
+// where the command line cannot be seen.
 func CheckBoot(ctx context.Context, node *redlock.Node, method Method, remembered *Remembered) (BootCheck, error) {
 	var c BootCheck
 	if method.Kind == Advice {
-		c.Boot = BootOpen
-		c.because(`its fence is "none": nothing closes it`)
+		c.BootVerdict = JudgeBoot(BootText{}, method)
 		return c, nil
 	}
 	l := dial(node, method, handTimeout)
@@ -86,272 +68,152 @@ func CheckBoot(ctx context.Context, node *redlock.Node, method Method, remembere
 	if err != nil {
 		return c, handError(node, err, ErrUnreachable)
 	}
-	var info *redis.StringCmd
+	var info, stats *redis.StringCmd
 	var write *redis.Cmd
 	err = l.send(ctx, func(p redis.Pipeliner) {
 		info = p.Info(ctx, "server")
+		stats = p.Info(ctx, "commandstats")
 		write = p.Do(ctx, "ACL", "CAT", "write")
 	})
 	if err != nil {
 		return c, handError(node, err, ErrUnreachable)
 	}
-	c.File = infoField(info.Val(), "config_file")
+	c.File, c.Program = infoField(info.Val(), "config_file"), infoField(info.Val(), "executable")
+	c.Rewrites = rewrites(stats.Val(), method)
 	names, _ := write.StringSlice()
 
-	fromFile := BootUnknown
-	switch pid, why := c.local(node, info.Val()); {
-	case why != "":
-		c.because("its file cannot be read from here: %s", show(errors.New(why)))
+	var why string
+	c.Process, why = findProcess(ctx, node.Addr(), info.Val())
+	c.Local = why == ""
+	filesRead := false // all that its files say is known
+	switch {
+	case c.Local && (c.File != "" || c.Process.ArgsKnown):
+		t := BootText{Args: c.Process.Args, ArgsKnown: c.Process.ArgsKnown, Main: c.File, Dir: c.Process.dir,
+			Read: readBootFiles, Write: names, Writes: writesACLFile(c.Process.PID)}
+		if t.Dir == "" && c.File != "" {
+			t.Dir = filepath.Dir(c.File)
+		}
+		if c.Process.ExecStart != "" && len(t.Args) > 0 && filepath.IsAbs(t.Args[0]) && !strings.Contains(t.Args[0], "%") {
+			t.Main = "" // the file that the unit names is the one of the next start
+		}
+		c.BootVerdict = JudgeBoot(t, method)
+		_, _, err := t.readAll()
+		filesRead = err == nil
 	case c.File == "":
 		c.because("it runs without a configuration file")
+		filesRead = true
 	default:
-		fromFile = c.file(method, names, pid)
+		c.because("its files cannot be read from here: %s", shown(why))
 	}
-
-	shut, _ := o.Shut()
-	seen := false // the present life came up closed
-	switch {
-	case remembered != nil && remembered.Known && remembered.RunID == o.RunID:
-		seen = remembered.Verified
-		if seen {
-			c.because("a guard saw its present life come up closed")
-		} else {
-			c.because("a guard saw its present life come up OPEN")
-		}
-		if !seen && fromFile == BootUnknown {
-			fromFile = BootOpen
-		}
-	case shut && !o.Configured:
-		seen = true
-		c.because("it is closed, and nothing was set in its present life: it came up closed")
-	}
-	switch {
-	case fromFile == BootUnknown && seen:
-		c.Boot = BootClosed
-	default:
-		c.Boot = fromFile
+	if c.Boot == BootUnknown {
+		c.byPresentProcess(o, remembered, filesRead)
+	} else if remembered != nil && remembered.Known && remembered.RunID == o.RunID && !remembered.Verified && c.Boot == BootFenced {
+		c.because("a guard saw its present process start UNFENCED: whatever fences it was not there then")
 	}
 	return c, nil
 }
 
-// local tells if the server's files are those of this machine: its address is
-// one of ours, and the process that it names runs here, under its name.
-func (c *BootCheck) local(node *redlock.Node, info string) (pid string, why string) {
-	pid = infoField(info, "process_id")
-	if n, err := strconv.Atoi(pid); err != nil || n <= 0 {
-		return "", "the server tells no process"
+// byPresentProcess judges by how the present process started, where its files and
+// command line do not tell.
+func (c *BootCheck) byPresentProcess(o Observation, remembered *Remembered, filesRead bool) {
+	const where = "run this command on the server's own host, or copy its file and use --file"
+	shut, _ := o.Shut()
+	switch {
+	case remembered != nil && remembered.Known && remembered.RunID == o.RunID && !remembered.Verified:
+		c.Boot = BootUnfenced
+		c.because("a guard saw its present process start UNFENCED")
+		return
+	case remembered != nil && remembered.Known && remembered.RunID == o.RunID:
+		c.because("a guard saw its present process start fenced")
+	case shut && !o.Configured:
+		c.because("it is fenced, and nothing was set since its start: it started fenced")
+	default:
+		c.do(where)
+		return
 	}
-	if !ours(node.Addr()) {
-		return "", "the server is on another machine"
+	switch {
+	case filesRead:
+		// Its files do not do it, so it was started by options.
+		c.Boot, c.Form = BootFenced, FormCommandLine
+		c.because("its files do not fence it, so its command line does")
+	case c.Rewrites > 0:
+		c.because("CONFIG REWRITE or ACL SAVE was sent to it %d times since then: whether it starts fenced again depends on its files", c.Rewrites)
+		c.do(where)
+	default:
+		c.Boot = BootFenced
+		c.because("whether CONFIG REWRITE or ACL SAVE can undo it depends on its files")
+		c.do(where)
 	}
-	title, err := os.ReadFile(filepath.Join("/proc", pid, "cmdline"))
-	if err != nil {
-		return "", "its process " + pid + " is not to be seen here (another machine, a container, another system)"
-	}
-	// A container may have a process of the same number.
-	words := strings.ReplaceAll(string(title), "\x00", " ")
-	if port := infoField(info, "tcp_port"); !strings.Contains(words, "redis") && !strings.Contains(words, "valkey") ||
-		port != "0" && !strings.Contains(words, port) {
-		return "", "process " + pid + " of this machine is another one"
-	}
-	return pid, ""
 }
 
-// ours tells if an address is one of this machine.
-func ours(addr string) bool {
-	if strings.HasPrefix(addr, "/") {
-		return true
+// rewrites is how often commandstats counts what changes the files on which the
+// fence rests; −1 if it does not tell.
+func rewrites(stats string, method Method) int64 {
+	if infoField(stats, "cmdstat_info") == "" {
+		return -1
 	}
-	host, _, err := net.SplitHostPort(addr)
+	n := callsOf(infoField(stats, "cmdstat_config|rewrite"))
+	if method.Kind == ACL {
+		n += callsOf(infoField(stats, "cmdstat_acl|save"))
+	}
+	return n
+}
+
+// callsOf is the number in "calls=3,usec=…".
+func callsOf(stat string) int64 {
+	number, _, _ := strings.Cut(strings.TrimPrefix(stat, "calls="), ",")
+	n, _ := strconv.ParseInt(number, 10, 64)
+	return n
+}
+
+// CheckBootFile is what a file says of how a server starts: its configuration,
+// or the unit that starts it. The server is asked only for the commands that write,
+// for [ACL]. Of a node of this host includes are read where they stand; otherwise
+// the file is a copy, and they are copies beside it.
+func CheckBootFile(ctx context.Context, node *redlock.Node, method Method, file string) (BootCheck, error) {
+	file, err := filepath.Abs(file)
 	if err != nil {
-		return false
+		return BootCheck{}, err
 	}
-	if host == "localhost" {
-		return true
-	}
-	ip, err := netip.ParseAddr(host)
+	f, err := readBootFile(file)
 	if err != nil {
-		return false // a name is not looked up
+		return BootCheck{}, err
 	}
-	if ip.Unmap().IsLoopback() {
-		return true
+	c := BootCheck{File: file, Rewrites: -1, Local: isOwnAddr(ctx, node.Addr())}
+	t := BootText{Main: file, Dir: filepath.Dir(file), Read: readCopies(file)}
+	if c.Local {
+		t.Read = readBootFiles
 	}
-	all, err := net.InterfaceAddrs()
-	if err != nil {
-		return false
+	if isUnit(f.Text) {
+		c.Process.ExecStart = execStartOf(f.Text)
+		args := serverArgs(c.Process.ExecStart)
+		if args == nil {
+			c.because("%s has no single ExecStart whose options of a server can be told", shown(file))
+			c.do("use the output of systemctl cat, and give the two options last")
+			return c, nil
+		}
+		t.Args, t.ArgsKnown, t.Main = args, true, ""
 	}
-	for _, a := range all {
-		if n, ok := a.(*net.IPNet); ok && n.IP.Equal(ip.AsSlice()) {
+	if method.Kind == ACL {
+		l := dial(node, method, handTimeout)
+		defer l.close()
+		var write *redis.Cmd
+		if err := l.send(ctx, func(p redis.Pipeliner) { write = p.Do(ctx, "ACL", "CAT", "write") }); err == nil {
+			t.Write, _ = write.StringSlice()
+		}
+	}
+	c.BootVerdict = JudgeBoot(t, method)
+	return c, nil
+}
+
+// isUnit reports whether a text is a systemd unit.
+func isUnit(text string) bool {
+	for line := range strings.Lines(text) {
+		if strings.TrimSpace(line) == "[Service]" {
 			return true
 		}
 	}
 	return false
-}
-
-// directive is a line of a server's configuration.
-type directive struct {
-	words []string
-	file  string
-	line  int
-	depth int // of includes
-}
-
-// mostDirectives bounds what is read of a server's configuration.
-const mostDirectives = 100_000
-
-// readDirectives reads a configuration with what it includes, in the order in
-// which the server does. Relative paths are those of the server's working
-// directory. Secrets in it go no further than this.
-func readDirectives(path, dir string, depth int, out []directive) ([]directive, error) {
-	if depth > 16 {
-		return out, fmt.Errorf("%s: too many includes in each other", path)
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return out, err
-	}
-	defer f.Close()
-	in := bufio.NewScanner(f)
-	in.Buffer(nil, 1<<20)
-	for n := 1; in.Scan(); n++ {
-		line := strings.TrimSpace(in.Text())
-		if line == "" || line[0] == '#' {
-			continue
-		}
-		words := strings.Fields(line)
-		for i := range words {
-			words[i] = strings.Trim(words[i], `"'`)
-		}
-		words[0] = strings.ToLower(words[0])
-		if words[0] != "include" || len(words) != 2 {
-			if len(out) >= mostDirectives {
-				return out, fmt.Errorf("%s: more than %d lines", path, mostDirectives)
-			}
-			out = append(out, directive{words, path, n, depth})
-			continue
-		}
-		pattern := words[1]
-		if !filepath.IsAbs(pattern) {
-			pattern = filepath.Join(dir, pattern)
-		}
-		paths := []string{pattern}
-		if strings.ContainsAny(pattern, "*?[") {
-			if paths, err = filepath.Glob(pattern); err != nil {
-				return out, err
-			}
-		}
-		for _, p := range paths {
-			if out, err = readDirectives(p, dir, depth+1, out); err != nil {
-				return out, err
-			}
-		}
-	}
-	return out, in.Err()
-}
-
-// file judges by the server's own files.
-func (c *BootCheck) file(method Method, write []string, pid string) Boot {
-	dir, err := os.Readlink(filepath.Join("/proc", pid, "cwd"))
-	if err != nil {
-		dir = filepath.Dir(c.File)
-	}
-	lines, err := readDirectives(c.File, dir, 0, nil)
-	if err != nil {
-		c.because("its file cannot be read from here: %s", show(err))
-		return BootUnknown
-	}
-	if method.Kind == ACL {
-		return c.userFile(method, write, lines, dir)
-	}
-	var value, lag *directive
-	p := Params{MaxLag: setLag}
-	for i, d := range lines {
-		if len(d.words) != 2 {
-			continue
-		}
-		n, err := strconv.ParseInt(d.words[1], 10, 64)
-		if err != nil {
-			continue
-		}
-		switch d.words[0] {
-		case paramMinReplicas, "min-slaves-to-write":
-			p.MinReplicas, value = n, &lines[i]
-		case paramMaxLag, "min-slaves-max-lag":
-			p.MaxLag, lag = n, &lines[i]
-		}
-	}
-	switch {
-	case value == nil:
-		c.because("%s sets no %s; whether its command line does cannot be seen", show(errors.New(c.File)), paramMinReplicas)
-		return BootUnknown
-	case p.MinReplicas != FenceClosed && p.MinReplicas != FenceHold:
-		c.because("%s sets %s %d: no fence", value.place(), paramMinReplicas, p.MinReplicas)
-		return BootOpen
-	case p.MaxLag <= 0:
-		c.because("%s sets %s 0, which switches the fence off", lag.place(), paramMaxLag)
-		return BootOpen
-	case value.depth == 0:
-		c.because("%s sets the fence in the main file, where the next CONFIG REWRITE replaces it; move it into a file that is included", value.place())
-		return BootFragile
-	}
-	c.because("%s sets the fence", value.place())
-	return BootClosed
-}
-
-// userFile judges by the rules of the user in the server's files.
-func (c *BootCheck) userFile(method Method, write []string, lines []directive, dir string) Boot {
-	aclFile := ""
-	var users []directive
-	for _, d := range lines {
-		switch {
-		case d.words[0] == "aclfile" && len(d.words) == 2:
-			aclFile = d.words[1]
-		case d.words[0] == "user":
-			users = append(users, d)
-		}
-	}
-	if aclFile != "" {
-		if !filepath.IsAbs(aclFile) {
-			aclFile = filepath.Join(dir, aclFile)
-		}
-		var err error
-		if users, err = readDirectives(aclFile, dir, 0, nil); err != nil {
-			c.because("its ACL file cannot be read from here: %s", show(err))
-			return BootUnknown
-		}
-	}
-	for _, d := range users {
-		if d.words[0] != "user" || len(d.words) < 2 || d.words[1] != method.User {
-			continue
-		}
-		if len(write) == 0 {
-			c.because("the server does not tell which commands write (ACL CAT)")
-			return BootUnknown
-		}
-		var rules []string
-		for _, w := range d.words[2:] {
-			if strings.HasPrefix(w, "(") {
-				c.because("%s gives the user a selector of its own, with which this method does not work", d.place())
-				return BootOpen
-			}
-			if CommandRule(w) || w == "allcommands" || w == "nocommands" || w == "reset" {
-				rules = append(rules, w)
-			}
-		}
-		if grantsWrite(strings.Join(rules, " "), write) {
-			c.because("%s starts the user with commands that write", d.place())
-			return BootOpen
-		}
-		c.because("%s starts the user without commands that write", d.place())
-		return BootClosed
-	}
-	c.because("no file of the server has the user %q; whether its command line does cannot be seen", method.User)
-	return BootUnknown
-}
-
-// place is where a line stands, fit to be shown.
-func (d directive) place() string {
-	return show(fmt.Errorf("%s:%d", d.file, d.line))
 }
 
 // ErrWait is returned by Wait when the node does not serve in time.

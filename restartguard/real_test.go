@@ -369,7 +369,7 @@ func TestNoQuorumIsTold(t *testing.T) {
 }
 
 // withFile starts a server with a configuration file of these lines.
-func withFile(t *testing.T, lines string, more map[string]string) *lab.Server {
+func withFile(t *testing.T, lines string, more map[string]string, args ...string) *lab.Server {
 	t.Helper()
 	dir := t.TempDir()
 	for name, text := range more {
@@ -381,18 +381,23 @@ func withFile(t *testing.T, lines string, more map[string]string) *lab.Server {
 	if err := os.WriteFile(path, []byte(strings.ReplaceAll(lines, "DIR", dir)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	// A wrapper, since the path of the file must be the first argument.
-	bin := filepath.Join(dir, "redis-server")
-	script := fmt.Sprintf("#!/bin/sh\nexec %s %s \"$@\"\n", labtest.RedisServer(t), path)
+	// The path of the file must be the first argument.
+	return startWrapped(t, fmt.Sprintf("exec %s %s \"$@\"", labtest.RedisServer(t), path), t.TempDir(), args...)
+}
+
+// startWrapped starts a server by a line of shell, with its other files in dir.
+func startWrapped(t *testing.T, line, dir string, args ...string) *lab.Server {
+	t.Helper()
+	bin := filepath.Join(t.TempDir(), "redis-server")
 	// A process that another test starts just now must not inherit it open for
 	// writing: it could not be executed.
 	syscall.ForkLock.RLock()
-	err := os.WriteFile(bin, []byte(script), 0o700)
+	err := os.WriteFile(bin, []byte("#!/bin/sh\n"+line+"\n"), 0o700)
 	syscall.ForkLock.RUnlock()
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := lab.StartServer(bin, "n1", t.TempDir())
+	s, err := lab.StartServer(bin, "n1", dir, args...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -409,23 +414,25 @@ func TestCheckBoot(t *testing.T) {
 		want   restartguard.Boot
 		part   string
 	}{
-		"an included file closes it": {"include DIR/f.conf\n", map[string]string{"f.conf": fence}, restartguard.Method{}, restartguard.BootClosed, "f.conf:1 sets the fence"},
-		"by a pattern too":           {"include DIR/*.inc\n", map[string]string{"f.inc": fence}, restartguard.Method{}, restartguard.BootClosed, "f.inc:1"},
-		"the main file is fragile":   {fence, nil, restartguard.Method{}, restartguard.BootFragile, "CONFIG REWRITE"},
+		"an included file with anchors": {fence + "include DIR/f.conf\n", map[string]string{"f.conf": fence}, restartguard.Method{}, restartguard.BootFenced, "f.conf:1 sets the fence"},
+		"by a pattern too":              {fence + "include DIR/*.inc\n", map[string]string{"f.inc": fence}, restartguard.Method{}, restartguard.BootFenced, "f.inc:1"},
+		"an included file alone":        {"include DIR/f.conf\n", map[string]string{"f.conf": fence}, restartguard.Method{}, restartguard.BootFragile, "CONFIG REWRITE adds one behind it"},
+		"the main file is fragile":      {fence, nil, restartguard.Method{}, restartguard.BootFragile, "CONFIG REWRITE"},
 		"the last line wins": {"include DIR/f.conf\nmin-slaves-to-write 0\n", map[string]string{"f.conf": fence},
-			restartguard.Method{}, restartguard.BootOpen, "redis.conf:2 sets min-replicas-to-write 0"},
+			restartguard.Method{}, restartguard.BootUnfenced, "redis.conf:2 sets min-replicas-to-write 0"},
 		"a lag of 0 switches it off": {"include DIR/f.conf\nmin-replicas-max-lag 0\n", map[string]string{"f.conf": fence},
-			restartguard.Method{}, restartguard.BootOpen, "switches the fence off"},
-		"1 is no fence":            {"include DIR/f.conf\n", map[string]string{"f.conf": "min-replicas-to-write 1\n"}, restartguard.Method{}, restartguard.BootOpen, "no fence"},
+			restartguard.Method{}, restartguard.BootUnfenced, "switches the fence off"},
+		"1 is no fence":            {"include DIR/f.conf\n", map[string]string{"f.conf": "min-replicas-to-write 1\n"}, restartguard.Method{}, restartguard.BootUnfenced, "no fence"},
 		"a file that says nothing": {"# nothing\n", nil, restartguard.Method{}, restartguard.BootUnknown, "command line"},
-		"a user of the file":       {"user locks on >hunter2 ~* +@all -@write\n", nil, aclMethod, restartguard.BootClosed, "without commands that write"},
-		"a user that may write":    {"user locks on >hunter2 ~* +@all\n", nil, aclMethod, restartguard.BootOpen, "with commands that write"},
+		"neither says anything":    {"set-proc-title no\n", nil, restartguard.Method{}, restartguard.BootUnfenced, "nor its command line"},
+		"a user of the file":       {"user locks on >hunter2 ~* +@all -@write\n", nil, aclMethod, restartguard.BootFragile, "without commands that write"},
+		"a user that may write":    {"user locks on >hunter2 ~* +@all\n", nil, aclMethod, restartguard.BootUnfenced, "with commands that write"},
 		"a user that gets one back": {"user locks on >hunter2 ~* -@write +set\n", nil,
-			aclMethod, restartguard.BootOpen, "with commands that write"},
+			aclMethod, restartguard.BootUnfenced, "with commands that write"},
 		"a user of the ACL file": {"aclfile DIR/users.acl\n", map[string]string{"users.acl": "user default on nopass ~* &* +@all\nuser locks on >hunter2 ~* -@all +@read +eval\n"},
-			aclMethod, restartguard.BootClosed, "users.acl:2"},
+			aclMethod, restartguard.BootFragile, "users.acl:2"},
 		"no such user": {"# nothing\n", nil, aclMethod, restartguard.BootUnknown, "has the user"},
-		"no fence":     {fence, nil, restartguard.Method{Kind: restartguard.Advice}, restartguard.BootOpen, "nothing closes it"},
+		"no fence":     {fence, nil, restartguard.Method{Kind: restartguard.Advice}, restartguard.BootUnfenced, "nothing starts it fenced"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -445,7 +452,7 @@ func TestCheckBoot(t *testing.T) {
 	t.Run("a life that came up closed by its command line is evidence", func(t *testing.T) {
 		s := labtest.Servers(t, 1, lab.BootFence...)[0]
 		got, err := restartguard.CheckBoot(t.Context(), s.Node(), restartguard.Method{}, nil)
-		if err != nil || got.Boot != restartguard.BootClosed {
+		if err != nil || got.Boot != restartguard.BootFenced {
 			t.Fatalf("%+v, %v", got, err)
 		}
 		do(t, s, "CONFIG", "SET", "min-replicas-to-write", "0")
@@ -456,7 +463,7 @@ func TestCheckBoot(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for verified, want := range map[bool]restartguard.Boot{true: restartguard.BootClosed, false: restartguard.BootOpen} {
+		for verified, want := range map[bool]restartguard.Boot{true: restartguard.BootFenced, false: restartguard.BootUnfenced} {
 			seen := &restartguard.Remembered{RunID: o.RunID, Known: true, Verified: verified}
 			if got, _ = restartguard.CheckBoot(t.Context(), s.Node(), restartguard.Method{}, seen); got.Boot != want {
 				t.Fatalf("%+v", got)

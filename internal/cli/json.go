@@ -42,6 +42,7 @@ func (failureJSON) kind() string    { return "failure" }
 func (nodeActJSON) kind() string    { return "node act" }
 func (openedJSON) kind() string     { return "new cluster" }
 func (bootFenceJSON) kind() string  { return "boot fence" }
+func (bootFencesJSON) kind() string { return "boot fences" }
 func (auditJSON) kind() string      { return "audit" }
 func (auditEntryJSON) kind() string { return "audit line" }
 func (verifyJSON) kind() string     { return "audit verify" }

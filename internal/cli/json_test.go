@@ -21,7 +21,7 @@ const jsonPage = "../../docs/json.md"
 var documents = []document{
 	statusJSON{}, nodesJSON{}, nodePageJSON{}, locksJSON{}, lockPageJSON{}, guardPageJSON{}, doctorJSON{Schema: Schema},
 	auditJSON{}, auditEntryJSON{}, verifyJSON{}, grantJSON{}, keptJSON{}, releaseJSON{}, actsJSON{}, failureJSON{},
-	nodeActJSON{}, openedJSON{}, bootFenceJSON{}, configJSON{}, badConfigJSON{}, aclJSON{Schema: Schema}, infoJSON{}, versionJSON{}, labJSON{},
+	nodeActJSON{}, openedJSON{}, bootFenceJSON{}, bootFencesJSON{}, configJSON{}, badConfigJSON{}, aclJSON{Schema: Schema}, infoJSON{}, versionJSON{}, labJSON{},
 	simulateJSON{Schema: Schema}, mutantsJSON{Schema: Schema}, exploreJSON{Schema: Schema},
 }
 

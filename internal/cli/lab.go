@@ -60,8 +60,8 @@ func (a *app) labUpCommand() *cobra.Command {
 		Use:   "up",
 		Short: "Start real redis-servers on loopback ports and leave them running",
 		Long: `Starts redis-servers on 127.0.0.1:7001 and the ports after it, without
-persistence, with the boot fence in an included file, and opens them: a new
-cluster's first life has no votes to forget. They run on in the background until
+persistence, with the boot fence as anchors and an included file, and opens them:
+a new cluster's first life has no votes to forget. They run on in the background until
 "lab down". The command that starts a node again after a crash is printed; every
 such restart comes up closed, until a guard opens it. So does a node that "lab
 up" finds ended and starts again.

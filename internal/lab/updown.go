@@ -65,8 +65,9 @@ func DefaultDir(getenv func(string) string) string {
 // with [ErrNoServer], [ErrPortTaken] or [ErrOtherLab] before it has started
 // anything.
 //
-// Each server comes up closed, whoever starts it, and however: the boot fence is
-// in an included file, where CONFIG REWRITE does not reach it. Up opens the
+// Each server starts fenced, whoever starts it, and however: the boot fence is
+// in an included file, with the same lines before the include, so that CONFIG
+// REWRITE adds none behind it. Up opens the
 // servers only if it has made dir, which is the first life of a new cluster, with
 // no vote to forget. Where dir was there before, a server that is not running has
 // ended, and with it went the votes that it had cast: Up starts it, and leaves
