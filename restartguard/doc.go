@@ -88,6 +88,35 @@
 // closed without our doing waits D from then, since whoever closed it may know
 // of a loss that we did not see.
 //
+// # One D for all guards
+//
+// Of several guards the one with the shortest D would decide, and a guard with an old
+// configuration would open a node while locks with a longer TTL are still believed
+// in. So guards see each other: each announces itself on every node that it can close
+// (package announce), reads there what others announce, and waits for the greatest D
+// that it sees, counted from its own safe moment as ever. Guards of other clusters on
+// the same servers count too: a fence is the server's.
+//
+// What was heard on one node counts for all, since a node that has just restarted
+// knows of nobody yet; and for [PeerKept] after it was last heard, since nodes and
+// guards may come back together. A D that is heard while a node waits lengthens its
+// fence, and what has counted once in a fence counts to its end, over restarts of node
+// and guard: that the other guard went away, or has a shorter D by now, does not mean
+// that the locks with long TTLs are gone.
+//
+// A guard that sees nobody, since there is none or since it may not look, waits for its
+// own D; the latter it says. So two guards agree as long as each has announced itself
+// before the other's D has passed, which takes one look.
+//
+// An absurd D must not keep nodes out for ever. The configuration refuses one of more
+// than a day ([announce.MostDelay]), so an announced D above it is no guard's, and
+// counts as a day. To ignore it would be wrong: who writes nonsense may be a guard that
+// means something. It is told as an alarm, and a person who knows better opens the
+// node. Whoever can announce anything is allowed the channels of the guards, and with
+// them no more than this: to keep nodes closed for a day.
+//
+// # A person's hold
+//
 // An operator's hold is never lifted by a guard. A restart makes the server
 // forget it, so a guard that saw it puts it up again in the new life. Redis has
 // no compare-and-set for parameters: a close or a lift reads the value in the same

@@ -2,13 +2,16 @@ package restartguard
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"math"
 	"net"
+	"os"
 	"sync"
 	"time"
 
+	"redlockctl/internal/safetext"
 	"redlockctl/redlock"
 )
 
@@ -55,8 +58,11 @@ func add(a, b time.Duration) time.Duration {
 // Config of a Guard.
 type Config struct {
 	// Delay is D, see the function of this name; it must be positive. Longer is
-	// always safe and costs availability: a node is out of the quorum for it.
+	// always safe and costs availability: a node is out of the quorum for it. Where
+	// another guard on the same nodes has a longer one, that one counts.
 	Delay time.Duration
+	// Cluster is the name under which the guard announces itself.
+	Cluster string
 	// FirstContact is what to do with an open node that is seen for the first
 	// time. Default Adopt: to close a whole live cluster is an outage.
 	FirstContact FirstContact
@@ -96,8 +102,9 @@ type Event struct {
 	// Kind is a word for machines. Of a loss: "restart", "wiped", "role", "clock",
 	// "evicted", "restored". Of the node: "first contact", "waiting", "closed",
 	// "opened", "held", "exposed", "unreachable", "reachable", "clock back". Of the
-	// cluster, without a node: "no quorum", "quorum". Of the guard: "memory", and
-	// "stray", of orders that may still be on their way.
+	// cluster, without a node: "no quorum", "quorum". Of the guard: "memory",
+	// "stray", of orders that may still be on their way, "delays", of another guard
+	// whose D is not this one's, and "announce", where guards cannot see each other.
 	Kind string
 	// Text is the sentence, without the node's name. Text of a server in it is
 	// rendered already, as safetext does.
@@ -123,6 +130,12 @@ type NodeStatus struct {
 	Err      string        // last failure to talk to it, or to close or open it
 	Out      time.Time     // since when it has no vote; zero while it has one
 	Method   Method        // how it is closed
+	// Delay is the D that counts for it: the guard's own, or the greatest that
+	// another guard announces.
+	Delay time.Duration
+	// BootExposed is how long it was open after its last start, at most; 0: it was
+	// not, or that is not known. Other than Exposed, it is not of a later loss.
+	BootExposed time.Duration
 }
 
 // Guard watches nodes, closes those that may have lost votes and opens them
@@ -130,6 +143,13 @@ type NodeStatus struct {
 type Guard struct {
 	cfg     Config
 	watches []*watch
+
+	id   string
+	host safetext.Text
+	pid  int
+
+	hearing sync.Mutex
+	peers   Peers
 
 	telling sync.Mutex // one event at a time
 
@@ -163,10 +183,15 @@ func New(nodes []*redlock.Node, cfg Config) (*Guard, error) {
 	if err := cfg.Early.check(cfg.Delay); err != nil {
 		return nil, fmt.Errorf("restart guard: %w", err)
 	}
-	g := &Guard{cfg: cfg}
+	g := &Guard{cfg: cfg, id: rand.Text(), pid: os.Getpid()}
+	if cfg.Memory != nil {
+		g.id = cfg.Memory.ID()
+	}
+	host, _ := os.Hostname()
+	g.host = safetext.New(host)
 	names := map[string]bool{}
 	for _, n := range nodes {
-		w := &watch{guard: g, node: n, method: cfg.Methods[n.Name()], beat: time.Now()}
+		w := &watch{guard: g, node: n, method: cfg.Methods[n.Name()], beat: time.Now(), changed: make(chan struct{}, 1)}
 		if err := w.method.check(); err != nil {
 			return nil, fmt.Errorf("restart guard: node %q: %w", n.Name(), err)
 		}
@@ -210,7 +235,10 @@ func (g *Guard) Successor(nodes []*redlock.Node, cfg Config) (*Guard, error) {
 			}
 		}
 	}
-	next.noQuorum = g.noQuorum
+	next.noQuorum, next.peers = g.noQuorum, g.peers
+	if cfg.Memory == nil {
+		next.id = g.id
+	}
 	return next, nil
 }
 
@@ -221,6 +249,9 @@ func (g *Guard) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	for _, w := range g.watches {
 		wg.Go(func() { w.run(ctx) })
+		if w.method.Kind != Advice { // it closes nothing there, and must not be taken for one that does
+			wg.Go(func() { w.announce(ctx) })
+		}
 	}
 	wg.Wait()
 	for _, w := range g.watches {
@@ -311,7 +342,13 @@ type watch struct {
 	state State
 	beat  time.Time // when it last came round
 
-	// Of the watch's own goroutine: what was written last, and when.
+	changed chan struct{} // what it announces may be another
+
+	// Of the watch's own goroutine: when it last read what other guards announce, and
+	// why it could not; what was written last, and when.
+	heardAt   time.Time
+	loudUntil time.Time // more was announced than a guard reads
+	deaf      string
 	written   State
 	writtenAt time.Time
 	unwritten string // why not
@@ -325,7 +362,10 @@ func (w *watch) status(now time.Time) NodeStatus {
 	st := NodeStatus{
 		Node: w.node.Name(), Phase: s.Phase, Verified: s.Verified, Known: s.Known, Proven: s.Proven,
 		RunID: s.RunID, Since: s.Since, Exposed: s.Exposed, Reason: s.Reason, Err: s.Failing,
-		Out: s.Out, Method: w.method,
+		Out: s.Out, Method: w.method, Delay: max(w.guard.cfg.Delay, s.Heard), BootExposed: s.BootExposed,
+	}
+	if !s.Deadline.IsZero() {
+		st.Delay = max(st.Delay, s.Delay)
 	}
 	if st.Err == "" {
 		st.Err = s.Err
@@ -369,7 +409,17 @@ func (w *watch) live(ctx context.Context) (pause time.Duration) {
 		w.beat = time.Now()
 		w.mu.Unlock()
 		asked := time.Now()
+		l.hear = first || asked.Sub(w.heardAt) >= hearEvery || !w.state.Deadline.IsZero()
+		l.hear = l.hear && !asked.Before(w.loudUntil)
 		o, err := l.look(ctx)
+		if l.hear && errors.Is(err, redlock.ErrLongReply) {
+			w.loudUntil = asked.Add(PeerKept)
+			w.say(&w.deaf, err, unheard)
+		}
+		if err == nil && l.hear {
+			w.heardAt = asked
+			w.listen(&l)
+		}
 		switch {
 		case ctx.Err() != nil:
 			return 0
@@ -383,7 +433,7 @@ func (w *watch) live(ctx context.Context) (pause time.Duration) {
 			switch {
 			case !first:
 				return 0
-			case answered(err):
+			case answered(err), errors.Is(err, errShutOut):
 				return w.guard.cfg.Poll // it is there and does not let us in: no reason to hurry
 			default:
 				return min(reconnect, w.guard.cfg.Poll)
@@ -442,10 +492,17 @@ func (w *watch) step(o Observation) []Action {
 			o.Evidence = w.guard.evidence(w)
 		}
 	}
+	if o.About == Seen {
+		o.Heard = w.guard.greatest()
+	}
 	w.mu.Lock()
 	next, actions, events := Step(p, w.state, o, time.Now())
+	renew := next.Known != w.state.Known || next.Verified != w.state.Verified || next.BootExposed != w.state.BootExposed
 	w.state = next
 	w.mu.Unlock()
+	if renew {
+		w.renew()
+	}
 	w.remember(false)
 	w.guard.looked(w, o)
 	w.guard.tell(w.node.Name(), events)

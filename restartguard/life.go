@@ -11,6 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"redlockctl/internal/announce"
 	"redlockctl/internal/safetext"
 	"redlockctl/redlock"
 )
@@ -35,6 +36,10 @@ type life struct {
 	// that.
 	budget  *redlock.Budget
 	crowded bool
+	// hear: the next look reads what guards announce: heard, or why it cannot.
+	hear  bool
+	heard []announce.Guard
+	deaf  error
 }
 
 // What a node may send to a guard, in bytes, see [redlock.Budget]: a section of
@@ -117,6 +122,7 @@ func (l *life) look(ctx context.Context) (Observation, error) {
 	// One section each: a server before 7.0 takes a single name.
 	var server, replication, stats, commands, counter *redis.StringCmd
 	var id *redis.IntCmd
+	var guards *redis.StringSliceCmd
 	var params reading
 	err = l.send(ctx, func(p redis.Pipeliner) {
 		if !l.met {
@@ -130,10 +136,16 @@ func (l *life) look(ctx context.Context) (Observation, error) {
 		if l.counter {
 			counter = p.Get(ctx, CounterKey)
 		}
+		if l.hear {
+			guards = p.PubSubChannels(ctx, announce.Pattern)
+		}
 		params = l.method.ask(ctx, p)
 	})
 	if err != nil {
 		return o, err
+	}
+	if guards != nil {
+		l.heard, l.deaf = announce.DecodeAll(guards.Val()), guards.Err()
 	}
 	if id != nil {
 		l.conn, l.met = id.Val(), true // 0 where it is denied

@@ -162,6 +162,10 @@ type Observation struct {
 	// Refused, of Unreached: nobody listens at the address.
 	Refused bool
 
+	// Heard, of Seen, is the greatest D that other guards announce; 0: none, or they
+	// cannot be read.
+	Heard time.Duration
+
 	// Evidence, of Seen, is what the other nodes have told of their locks; nil:
 	// they were not asked.
 	Evidence *Evidence
@@ -244,9 +248,11 @@ type State struct {
 	CounterUntil, CountedAt time.Time
 
 	// Deadline is when the node may rejoin: D after the first sight of its last
-	// loss. Zero: it need not wait. Delay is the D that it was made with.
+	// loss. Zero: it need not wait. Delay is the D that it was made with, and Heard
+	// the greatest that other guards announce at present.
 	Deadline time.Time
 	Delay    time.Duration
+	Heard    time.Duration
 	// Owed is the fence that must be put up and is not yet seen to hold: 0,
 	// FenceClosed or FenceHold.
 	Owed int64
@@ -268,6 +274,10 @@ type State struct {
 	OpenSince time.Time
 	Open      bool          // it was seen open after the loss
 	Exposed   time.Duration // how long, at most
+	// AtStart: the last loss was a start of the node. BootExposed is for how long, at
+	// most, it was open after its last start.
+	AtStart     bool
+	BootExposed time.Duration
 
 	LastSeen, LastRefused time.Time
 	announced             time.Time // deadline of the last "waiting" event
@@ -414,6 +424,7 @@ func (m *machine) seen(o *Observation) {
 		m.Counter, m.CounterUntil, m.CountedAt = 0, time.Time{}, time.Time{}
 		m.Lives++
 	}
+	m.Heard = o.Heard
 	m.lengthen()
 	stepped, within := m.readClock(o.Clock)
 	restored := m.readCounter(o)
@@ -424,6 +435,7 @@ func (m *machine) seen(o *Observation) {
 		m.Known = !o.Configured && !o.Blind
 		m.Verified = m.Known && (o.Params.closed() || o.Params.held())
 		m.lose()
+		m.AtStart, m.BootExposed = true, 0
 		tell := m.tell
 		if !o.Blind && !o.Params.closed() && !o.Params.held() {
 			tell = m.alarm
@@ -464,18 +476,29 @@ func (m *machine) seen(o *Observation) {
 	}
 }
 
+// delay is the D that counts: the greatest of one's own, of what other guards
+// announce, and of what has counted since the node was closed.
+func (m *machine) delay() time.Duration {
+	d := max(m.Policy.Delay, m.Heard)
+	if !m.Deadline.IsZero() {
+		d = max(d, m.State.Delay)
+	}
+	return d
+}
+
 // lengthen lets a node wait for longer if D grew meanwhile. It is never
 // shortened: what was lost may have been lost under the longer TTL.
 func (m *machine) lengthen() {
-	if more := m.Policy.Delay - m.State.Delay; !m.Deadline.IsZero() && more > 0 {
-		m.Deadline, m.State.Delay = m.Deadline.Add(more), m.Policy.Delay
+	if more := m.delay() - m.State.Delay; !m.Deadline.IsZero() && more > 0 {
+		m.Deadline, m.State.Delay = m.Deadline.Add(more), m.delay()
 		m.Trusted = m.Deadline
 	}
 }
 
 // waitFrom sets the deadline: D from now.
 func (m *machine) waitFrom() {
-	m.Deadline, m.State.Delay = m.now.Add(m.Policy.Delay), m.Policy.Delay
+	d := m.delay()
+	m.Deadline, m.State.Delay = m.now.Add(d), d
 	m.Trusted, m.Doubt, m.Early = m.Deadline, "", ""
 	m.doubted, m.told = "", 0
 }
@@ -547,7 +570,7 @@ func (m *machine) lose() {
 	}
 	m.Proven, m.Leaked, m.Revert = false, false, FenceOpen
 	m.CountedAt = time.Time{}
-	m.Open, m.Exposed, m.OpenSince = false, 0, m.LastSeen
+	m.Open, m.Exposed, m.OpenSince, m.AtStart = false, 0, m.LastSeen, false
 	if m.LastRefused.After(m.OpenSince) {
 		m.OpenSince = m.LastRefused
 	}
@@ -594,6 +617,9 @@ func (m *machine) settle(o *Observation) {
 // believes in a lost vote any more, and to close the node would protect no one.
 func (m *machine) giveUp() {
 	m.Exposed = m.exposure()
+	if m.AtStart {
+		m.BootExposed = m.Exposed
+	}
 	m.Owed, m.Deadline, m.Revert = FenceOpen, time.Time{}, FenceOpen
 	m.Open, m.Leaked, m.Proven = false, false, false
 	if m.Advice {
@@ -713,8 +739,12 @@ func (m *machine) confirm(value int64) {
 	m.Owed, m.Leaked = FenceOpen, false
 	if m.Open {
 		m.Open = false
-		if m.Exposed = m.exposure(); m.Exposed > 0 {
-			m.alarm("closed", "closed; it was open for at most %s", round(m.Exposed))
+		m.Exposed = m.exposure()
+		if m.AtStart {
+			m.BootExposed = m.Exposed
+		}
+		if m.Exposed > 0 {
+			m.alarm("closed", "closed; it was open for at most %s", atMost(m.Exposed))
 		} else {
 			m.alarm("closed", "closed; for how long it was open is not known")
 		}
@@ -733,7 +763,9 @@ func (m *machine) confirm(value int64) {
 	m.enter(PhaseClosed, m.Cause)
 	if m.announced != m.Deadline {
 		m.announced = m.Deadline
-		m.tell("waiting", "closed, may rejoin in %s", round(m.Deadline.Sub(m.now)))
+		if !m.due() { // then it rejoins at once, and there is nothing to wait for
+			m.tell("waiting", "closed, may rejoin in %s", round(m.Deadline.Sub(m.now)))
+		}
 	}
 }
 
@@ -852,6 +884,18 @@ func (m *machine) lifting(o *Observation) {
 
 // short is enough of a run_id to tell two apart.
 func short(id string) string { return id[:min(4, len(id))] }
+
+// atMost rounds an upper bound, up: what was not nothing is never shown as 0.
+func atMost(d time.Duration) time.Duration {
+	unit := time.Millisecond
+	if d >= time.Second {
+		unit = 10 * time.Millisecond
+	}
+	if r := d % unit; r > 0 {
+		d += unit - r
+	}
+	return d
+}
 
 // round drops digits that nobody reads.
 func round(d time.Duration) time.Duration {

@@ -88,6 +88,8 @@ type record struct {
 	Leaked   bool          `json:"leaked,omitempty"`
 	Open     bool          `json:"open,omitempty"`
 	Exposed  time.Duration `json:"exposed_ns,omitempty"`
+	AtStart  bool          `json:"at_start,omitempty"`
+	BootOpen time.Duration `json:"boot_exposed_ns,omitempty"`
 	Deadline time.Duration `json:"deadline_ns,omitempty"`
 	Delay    time.Duration `json:"delay_ns,omitempty"`
 
@@ -319,6 +321,7 @@ func (s State) durable() State {
 		RunID: s.RunID, Role: s.Role, Wipes: s.Wipes, Evicted: s.Evicted, Cause: s.Cause, Hold: s.Hold, Owed: s.Owed,
 		Revert: s.Revert, Known: s.Known, Verified: s.Verified, Lives: s.Lives, Opened: s.Opened, Leaked: s.Leaked,
 		Open: s.Open, Exposed: s.Exposed, Deadline: s.Deadline, Delay: s.Delay, Astray: s.Astray, Former: s.Former,
+		AtStart: s.AtStart, BootExposed: s.BootExposed,
 	}
 }
 
@@ -338,7 +341,7 @@ func (s State) record(addr string, method Method, now time.Time, boot time.Durat
 		OpenSince: at(s.OpenSince), LastSeen: at(s.LastSeen), Clock: s.Clock,
 		Counter: s.Counter, CounterUntil: at(s.CounterUntil), ClockAt: s.ClockAt, ClockDrift: s.ClockDrift,
 		Astray: s.Astray.Sent, AstrayLift: s.Astray.Lift, AstrayConn: s.Astray.Conn, AstrayUntil: at(s.Astray.Until),
-		Commands: s.Commands, Former: s.Former,
+		Commands: s.Commands, Former: s.Former, AtStart: s.AtStart, BootOpen: s.BootExposed,
 	}
 }
 
@@ -359,6 +362,7 @@ func (r record) state(now time.Time, boot, delay time.Duration, sameBoot, recent
 		Open: r.Open, Exposed: r.Exposed, Deadline: at(r.Deadline), Delay: r.Delay,
 		OpenSince: at(r.OpenSince), LastSeen: at(r.LastSeen),
 		Counter: r.Counter, CounterUntil: at(r.CounterUntil), Since: now, Out: now, Commands: r.Commands, Former: r.Former,
+		AtStart: r.AtStart, BootExposed: r.BootOpen,
 		Astray: Stray{Sent: r.Astray, Lift: r.AstrayLift, Conn: r.AstrayConn, Until: at(r.AstrayUntil)},
 	}
 	if sameBoot && recent {

@@ -1,12 +1,14 @@
 package restartguard
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"net"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -84,7 +86,7 @@ func (m *machine) killing(o *Observation) {
 	case m.Astray.Until.IsZero():
 		// Nobody sends it again by now, but the network may hold it. For D no other
 		// lift is sent, so that it finds nothing that was closed again.
-		m.Astray.Until = m.now.Add(m.Policy.Delay)
+		m.Astray.Until = m.now.Add(m.delay())
 		m.tell("stray", "stray commands cannot be ruled out: an order to open it has no answer, and its connection cannot be ended: %s", o.Err)
 		if m.due() && o.Params.closed() {
 			m.waitFrom()
@@ -213,6 +215,50 @@ func abrupt(opt *redis.Options) {
 		if tcp, ok := below.(interface{ SetLinger(sec int) error }); ok {
 			_ = tcp.SetLinger(0) // a belt only
 		}
-		return c, nil
+		word := &firstWord{Conn: c}
+		if raw, ok := c.(syscall.Conn); ok {
+			// The client library looks there if the connection has ended.
+			return wordRaw{word, raw}, nil
+		}
+		return word, nil
 	}
+}
+
+// errShutOut is what a connection fails with that a server ends at once, for it has
+// no room.
+var errShutOut = errors.New("shut out: other clients fill the node's maxclients")
+
+// firstWord is a connection that says why the server did not want it. The client
+// library takes the server's word for an answer to HELLO, goes on, and fails for
+// that it can write no more.
+type firstWord struct {
+	net.Conn
+	heard, shutOut bool
+}
+
+// wordRaw is one whose socket can be looked at.
+type wordRaw struct {
+	*firstWord
+	raw syscall.Conn
+}
+
+func (c wordRaw) SyscallConn() (syscall.RawConn, error) {
+	if c.shutOut {
+		return nil, errShutOut
+	}
+	return c.raw.SyscallConn()
+}
+
+func (c *firstWord) Read(b []byte) (int, error) {
+	if c.shutOut { // whatever comes of the connection then
+		return 0, errShutOut
+	}
+	n, err := c.Conn.Read(b)
+	if n > 0 && !c.heard {
+		c.heard = true
+		if c.shutOut = bytes.HasPrefix(b[:n], []byte("-ERR max number of clients")); c.shutOut {
+			return 0, errShutOut
+		}
+	}
+	return n, err
 }

@@ -56,6 +56,7 @@ func specOf(cfg *config.Config, withGuard bool) (spec, error) {
 		},
 		guard: restartguard.Config{
 			Delay:        cfg.Guard.Delay,
+			Cluster:      cfg.Cluster.Name,
 			FirstContact: cfg.Guard.FirstContact,
 			Poll:         cfg.Guard.Poll,
 			Timeout:      cfg.Guard.Timeout,

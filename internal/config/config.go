@@ -30,6 +30,7 @@ import (
 
 	"github.com/BurntSushi/toml"
 
+	"redlockctl/internal/announce"
 	"redlockctl/internal/safetext"
 	"redlockctl/redlock"
 	"redlockctl/restartguard"
@@ -261,6 +262,13 @@ func (f *file) guard(c *Config, t *table, maxTTL span, drift setting) {
 	timeout := t.duration("timeout", defaultGuardTimeout, 5*time.Millisecond)
 	g.Poll, g.Timeout = poll.Duration, timeout.Duration
 	f.early(c, t, delay, drift)
+	if g.Delay > announce.MostDelay && maxTTL.ok && delay.ok {
+		culprit := maxTTL.setting
+		if delay.set {
+			culprit = delay.setting
+		}
+		culprit.problem("makes a guard wait for %s; guards agree on %s at most, and a lock with such a TTL is better taken for less and extended", show(g.Delay), show(announce.MostDelay))
+	}
 	if !maxTTL.ok {
 		return
 	}

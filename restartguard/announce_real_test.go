@@ -1,0 +1,175 @@
+package restartguard_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"redlockctl/internal/announce"
+	"redlockctl/internal/lab"
+	"redlockctl/internal/lab/labtest"
+	"redlockctl/restartguard"
+)
+
+// guardsOn are the guards that announce themselves on a server.
+func guardsOn(t *testing.T, s *lab.Server) []announce.Guard {
+	t.Helper()
+	c := s.Node().Client(1, time.Second)
+	defer c.Close()
+	names, err := c.PubSubChannels(context.Background(), announce.Pattern).Result()
+	if err != nil {
+		return nil // it is restarting
+	}
+	return announce.DecodeAll(names)
+}
+
+// announces waits for what one guard says on a server.
+func announces(t *testing.T, s *lab.Server, what string, is func([]announce.Guard) bool) {
+	t.Helper()
+	var all []announce.Guard
+	if !wait(func() bool { all = guardsOn(t, s); return is(all) }) {
+		t.Fatalf("%s is not announced: %+v", what, all)
+	}
+}
+
+func TestAGuardIsSeenOnItsNodes(t *testing.T) {
+	s := labtest.Servers(t, 1, "--min-replicas-to-write", "2147483647", "--min-replicas-max-lag", "10")[0]
+	g := guard(t, restartguard.Config{Cluster: "billing", Delay: 400 * time.Millisecond}, s.Node())
+	announces(t, s, "a guard", func(all []announce.Guard) bool {
+		return len(all) == 1 && all[0].ID == g.ID() && all[0].Delay == 400*time.Millisecond && all[0].Cluster.Raw() == "billing" &&
+			all[0].PID > 0 && !all[0].Host.Empty() && all[0].Boot == announce.BootUnknown
+	})
+	g.reaches(restartguard.PhaseActive)
+	// Fenced from its start: it is seen while the node refuses writes.
+	restart(t, s)
+	announces(t, s, "a verified boot fence", func(all []announce.Guard) bool { return len(all) == 1 && all[0].Boot == announce.BootFenced })
+	g.reaches(restartguard.PhaseActive)
+	g.stop()
+	announces(t, s, "the end", func(all []announce.Guard) bool { return len(all) == 0 })
+}
+
+func TestAGuardTellsOfAnUnfencedStart(t *testing.T) {
+	s := labtest.Servers(t, 1)[0]
+	g := guard(t, restartguard.Config{Delay: 300 * time.Millisecond}, s.Node())
+	g.reaches(restartguard.PhaseActive)
+	restart(t, s)
+	announces(t, s, "an unfenced start", func(all []announce.Guard) bool {
+		return len(all) == 1 && all[0].Boot == announce.BootUnfenced && all[0].Exposed > 0
+	})
+}
+
+// A guard with an old configuration does not open a node before the one with the
+// right one would.
+func TestTheGuardWithTheGreatestDelayDecides(t *testing.T) {
+	s := labtest.Servers(t, 1)[0]
+	const long = 2 * time.Second
+	right := guard(t, restartguard.Config{Delay: long}, s.Node())
+	old := guard(t, restartguard.Config{Delay: 200 * time.Millisecond}, s.Node())
+	right.reaches(restartguard.PhaseActive)
+	old.reaches(restartguard.PhaseActive)
+	old.becomes("that it knows of the other", func(st restartguard.NodeStatus) bool { return st.Delay == long })
+	if text := old.told("delays"); !strings.Contains(text, "2s") || !strings.Contains(text, "200ms") {
+		t.Errorf("told: %q", text)
+	}
+	born := restart(t, s)
+	old.reaches(restartguard.PhaseClosed)
+	right.stop() // its D counts all the same
+	for !writes(t, s) {
+		time.Sleep(time.Millisecond)
+	}
+	notBefore(t, long, born, time.Now())
+}
+
+// An absurd D is bounded, and told.
+func TestAnAbsurdDelayIsBounded(t *testing.T) {
+	s := labtest.Servers(t, 1)[0]
+	c := s.Node().Client(1, time.Second)
+	defer c.Close()
+	sub := c.Subscribe(t.Context(), "redlockctl:guard:1:id=evil&d=9223372036854775807&host=%1b%5b2J")
+	defer sub.Close()
+	g := guard(t, restartguard.Config{}, s.Node())
+	g.becomes("bounded", func(st restartguard.NodeStatus) bool { return st.Delay == announce.MostDelay })
+	if text := g.told("delays"); !strings.Contains(text, "no configuration allows") || strings.Contains(text, "\x1b") {
+		t.Errorf("told: %q", text)
+	}
+}
+
+// Without the rights the guard guards by its own D, and says so.
+func TestAGuardThatMayNotAnnounceSaysSo(t *testing.T) {
+	s := labtest.Servers(t, 1)[0]
+	do(t, s, "ACL", "SETUSER", "guard", "on", ">pw", "~*", "+@all", "-@pubsub")
+	g := guard(t, restartguard.Config{}, named(t, redis.Options{Addr: s.Addr(), Username: "guard", Password: "pw"}))
+	g.reaches(restartguard.PhaseActive)
+	if !wait(func() bool { return strings.Contains(g.told("announce"), "NOPERM") }) {
+		t.Fatal("it says nothing")
+	}
+	born := restart(t, s)
+	do(t, s, "ACL", "SETUSER", "guard", "on", ">pw", "~*", "+@all", "-@pubsub")
+	g.becomes("closed by its own D", func(st restartguard.NodeStatus) bool { return st.Phase == restartguard.PhaseClosed })
+	if !wait(func() bool { return writes(t, s) }) {
+		t.Fatal("never opened")
+	}
+	notBefore(t, delay, born, time.Now())
+}
+
+// Whoever publishes on the channel of a guard does not end its announcement.
+func TestMessagesDoNotDisturbAnAnnouncement(t *testing.T) {
+	s := labtest.Servers(t, 1)[0]
+	guard(t, restartguard.Config{}, s.Node())
+	announces(t, s, "a guard", func(all []announce.Guard) bool { return len(all) == 1 })
+	channel := guardsOn(t, s)[0].Channel()
+	c := s.Node().Client(1, time.Second)
+	defer c.Close()
+	for range 1000 {
+		if n, err := c.Publish(t.Context(), channel, strings.Repeat("x", 1000)).Result(); err != nil || n != 1 {
+			t.Fatalf("%d listen: %v", n, err)
+		}
+	}
+}
+
+// When clients fill all places, that is what the guard says.
+func TestAGuardSaysThatItIsShutOut(t *testing.T) {
+	s := labtest.Servers(t, 1, "--maxclients", "2")[0]
+	var busy []*redis.Client
+	for range 2 {
+		c := s.Node().Client(1, time.Second)
+		defer c.Close()
+		if err := c.Ping(t.Context()).Err(); err != nil && len(busy) == 0 {
+			t.Fatal(err)
+		}
+		busy = append(busy, c)
+	}
+	g := guard(t, restartguard.Config{}, s.Node())
+	st := g.reaches(restartguard.PhaseUnreachable)
+	t.Logf("%s; %s", st.Reason, st.Err)
+	if !wait(func() bool { return strings.Contains(g.told("unreachable"), "shut out") }) {
+		t.Fatalf("it says %q", g.told("unreachable"))
+	}
+}
+
+// More announcements than a guard reads cost a connection, and not the guarding.
+func TestAFloodOfAnnouncementsDoesNotBlindAGuard(t *testing.T) {
+	s := labtest.Servers(t, 1)[0]
+	c := s.Node().Client(1, 5*time.Second)
+	defer c.Close()
+	var channels []string
+	for range 3000 {
+		channels = append(channels, announce.Prefix+strings.Repeat("x", 50)+time.Now().String())
+	}
+	sub := c.Subscribe(t.Context(), channels...)
+	defer sub.Close()
+	if _, err := sub.Receive(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	g := guard(t, restartguard.Config{}, s.Node())
+	if !wait(func() bool { return strings.Contains(g.told("announce"), "cannot be read") }) {
+		t.Fatal("it says nothing")
+	}
+	g.reaches(restartguard.PhaseActive)
+	do(t, s, "FLUSHALL")
+	g.reaches(restartguard.PhaseClosed)
+	g.reaches(restartguard.PhaseActive)
+}
