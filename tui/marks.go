@@ -110,15 +110,14 @@ func (m *model) whyNoCopy() string {
 	return ""
 }
 
-// copyText is what y copies here, and what to call it. What a server sent is
-// copied as it is shown, when it has characters that a terminal obeys: a paste
-// into a shell must not do what a name says. What is too long for the clipboard
+// copyText is what y copies here, and what to call it. A name is copied as a word of
+// a shell, so that a paste is the name of this lock and does nothing else. What is too long for the clipboard
 // of a terminal is not copied at all: a part of a name is another name.
 func (m *model) copyText() (text, what string) {
 	mode := m.mode()
 	if mode&modeOnLock != 0 {
 		if l := m.picked(); l != nil {
-			return safetext.Escape(l.Key.Raw()), "the name"
+			return l.Key.Word(), "the name"
 		}
 	}
 	if mode&modeOnNode != 0 {

@@ -61,6 +61,7 @@ type app struct {
 	in          io.Reader
 	out, errOut io.Writer
 	getenv      func(string) string
+	args        []string // behind the name of the program
 
 	inTTY, outTTY, errTTY bool
 
@@ -86,6 +87,7 @@ func (a *app) main(ctx context.Context, args []string) Exit {
 	if !a.outTTY {
 		a.out = &remembering{to: a.out}
 	}
+	a.args = args
 	root := a.rootCommand()
 	root.SetArgs(append([]string{}, args...)) // nil would mean os.Args
 	root.SetIn(a.in)

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -45,17 +46,21 @@ func (a *app) completeLocks(cmd *cobra.Command, args []string, begun string) ([]
 	if err != nil {
 		return nil, none
 	}
-	return lockNames(s, begun), none
+	return lockNames(s, begun, slices.Contains(a.args, "--")), none
 }
 
 // lockNames are the locks whose names begin so. Those that a shell cannot take in
 // as one word that is shown as it is are left out: nobody completes them blindly.
-func lockNames(s *monitor.Snapshot, begun string) []cobra.Completion {
+// Those that begin with - are offered behind -- alone, before which they are flags.
+func lockNames(s *monitor.Snapshot, begun string, dashed bool) []cobra.Completion {
 	var names []cobra.Completion
 	for l := range s.Locks.From(begun) {
 		name := l.Key.Raw()
 		if !strings.HasPrefix(name, begun) || len(names) == mostCompleted {
 			break
+		}
+		if strings.HasPrefix(name, "-") && !dashed {
+			continue
 		}
 		// Without what shows itself otherwise, or ends a word or a line.
 		if !safetext.New(name).Clean() || strings.ContainsAny(name, " \t\n\"'`$;&|<>(){}[]*?!#~") {

@@ -1,15 +1,19 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"redlockctl/internal/config"
 	"redlockctl/internal/lab"
 	"redlockctl/internal/safetext"
 )
@@ -60,8 +64,11 @@ func (a *app) labUpCommand() *cobra.Command {
 		Use:   "up",
 		Short: "Start real redis-servers on loopback ports and leave them running",
 		Long: `Starts redis-servers on 127.0.0.1:7001 and the ports after it, without
-persistence, with the boot fence as anchors and an included file, and opens them:
-a new cluster's first life has no votes to forget. They run on in the background until
+persistence and with the boot fence as anchors and an included file, and opens
+them: a new cluster's first
+incarnation has no votes to forget. Where the configuration names servers on
+loopback with one port after the other, it starts those. A configuration that
+names the servers is left in the lab's directory. They run on in the background until
 "lab down". The command that starts a node again after a crash is printed; every
 such restart comes up closed, until a guard opens it. So does a node that "lab
 up" finds ended and starts again.
@@ -74,6 +81,11 @@ and "redlockctl doctor" say to that.`,
 			if err := a.mayActAnywhere(); err != nil {
 				return err
 			}
+			cfg, _ := a.load() // nil: none, or one that another command complains of
+			if n, first := localPorts(cfg); nodes == 0 && port == 0 && n > 0 && n <= demoMaxNodes && (!bad || n >= lab.BadNodes) {
+				nodes, port = n, first
+			}
+			nodes, port = cmp.Or(nodes, 5), cmp.Or(port, 7001)
 			switch {
 			case nodes < 1 || nodes > demoMaxNodes:
 				return usageError{fmt.Errorf("--nodes %d is not in 1..%d", nodes, demoMaxNodes)}
@@ -98,6 +110,9 @@ and "redlockctl doctor" say to that.`,
 			if err != nil {
 				return err
 			}
+			if err := lab.WriteConfig(dir, started); err != nil {
+				return fmt.Errorf("the configuration for this lab: %w", err)
+			}
 			recalled, delay := a.recalled(started)
 			if a.output == "json" {
 				doc := labJSON{Dir: text(dir), Faults: faults, Recalled: optional(recalled)}
@@ -111,6 +126,9 @@ and "redlockctl doctor" say to that.`,
 				t.add(plain(s.Name), plain(s.Addr), cell{text: fmt.Sprint(s.Pid)}, cell{text: startedAs(s)}, plain(s.RestartCmd))
 			}
 			t.write(a.out, a.color())
+			if !namesAll(cfg, started) {
+				fmt.Fprintf(a.out, "\nto use it: redlockctl --config %s\n", safetext.New(lab.ConfigPath(dir)).Word())
+			}
 			for i, fault := range faults {
 				if i == 0 {
 					fmt.Fprintln(a.out, "\nwhat is wrong with it, as redlockctl doctor will say:")
@@ -126,10 +144,40 @@ and "redlockctl doctor" say to that.`,
 	f := cmd.Flags()
 	f.BoolVar(&bad, "bad", false, "with faults of all kinds, to see what they look like")
 	f.StringVar(&dir, "dir", "", labDirUsage)
-	f.IntVar(&nodes, "nodes", 5, "how many masters")
-	f.IntVar(&port, "port", 7001, "port of the first one")
+	f.IntVar(&nodes, "nodes", 0, "how many masters (default as the configuration names them, else 5)")
+	f.IntVar(&port, "port", 0, "port of the first one (default as the configuration names it, else 7001)")
 	f.StringVar(&bin, "redis-server", "redis-server", "the server, a path or a name in $PATH")
 	return cmd
+}
+
+// localPorts is how many servers a configuration names, and the port of the first
+// one, if all are on loopback with one port after the other; else 0.
+func localPorts(cfg *config.Config) (n, first int) {
+	if cfg == nil {
+		return 0, 0
+	}
+	for i, node := range cfg.Nodes {
+		host, text, err := net.SplitHostPort(node.Addr)
+		port, perr := strconv.Atoi(text)
+		if err != nil || perr != nil || host != "127.0.0.1" && host != "localhost" || i > 0 && port != first+i {
+			return 0, 0
+		}
+		if i == 0 {
+			first = port
+		}
+	}
+	return len(cfg.Nodes), first
+}
+
+// namesAll reports whether a configuration names each of these servers.
+func namesAll(cfg *config.Config, started []lab.Started) bool {
+	_, first := localPorts(cfg)
+	for i, s := range started {
+		if s.Addr != net.JoinHostPort("127.0.0.1", strconv.Itoa(first+i)) {
+			return false
+		}
+	}
+	return first > 0
 }
 
 // recalled is the directory of the guard that remembers former servers at the

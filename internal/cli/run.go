@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"slices"
 	"strconv"
 	"syscall"
 	"time"
@@ -154,6 +155,7 @@ redlockctl run job:1 --wait 1m --kill-after 2s -- sh -c 'work; more-work'`,
 			r := &running{
 				app: a, hand: h, name: args[0], argv: args[1:],
 				ttl: ttlFor(ttl, cfg), wait: wait, extensions: extensions, fencing: fencing, clusterName: cfg.Cluster.Name,
+				env:    cfg.ChildEnv(os.Environ()),
 				ending: ending{killAfter: killAfter, margin: endMargin(ttlFor(ttl, cfg))},
 			}
 			return r.run(ctx)
@@ -196,6 +198,7 @@ type running struct {
 	extensions int
 	fencing    bool
 	ending     ending
+	env        []string // of the command, before the lock's own variables
 	// clusterName is for the audit log.
 	clusterName string
 
@@ -307,7 +310,7 @@ func (r *running) warn(err, released error) {
 func (r *running) under(lock *redlock.Lock, keeper *redlock.Keeper, signals <-chan os.Signal) error {
 	cmd := exec.Command(r.argv[0], r.argv[1:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = r.in, bareOut(r.out), r.app.errOut
-	cmd.Env = append(os.Environ(),
+	cmd.Env = append(slices.Clone(r.env),
 		"REDLOCKCTL_LOCK_NAME="+r.name,
 		"REDLOCKCTL_LOCK_TOKEN="+lock.Token(),
 		"REDLOCKCTL_LOCK_TTL_MS="+strconv.FormatInt(lock.TTL().Milliseconds(), 10),

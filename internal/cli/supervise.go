@@ -101,7 +101,10 @@ func (a *app) supervise(ctx context.Context, o superviseOptions, command []strin
 	if err := supervise.CheckName(o.node); err != nil {
 		return usageError{err}
 	}
-	delay, err := a.superviseDelay(o)
+	if err := a.mayActAnywhere(); err != nil {
+		return err
+	}
+	delay, cfg, err := a.superviseDelay(o)
 	if err != nil {
 		return err
 	}
@@ -129,6 +132,7 @@ func (a *app) supervise(ctx context.Context, o superviseOptions, command []strin
 		Terms:   supervise.Terms{Node: o.node, Delay: delay, New: o.firstLife, Once: o.once},
 		Dir:     o.dir,
 		Command: append([]string{path}, command[1:]...),
+		Env:     cfg.ChildEnv(os.Environ()),
 		Log:     log,
 		Notify:  func(state string) { _, _ = daemon.SdNotify(false, state) },
 	}, signals)
@@ -141,22 +145,26 @@ func (a *app) supervise(ctx context.Context, o superviseOptions, command []strin
 	return nil
 }
 
-// superviseDelay is D.
-func (a *app) superviseDelay(o superviseOptions) (time.Duration, error) {
+// superviseDelay is D, and the configuration that it comes from, nil where
+// --max-ttl gives it.
+func (a *app) superviseDelay(o superviseOptions) (time.Duration, *config.Config, error) {
 	switch {
 	case o.maxTTL < 0 || o.maxTTL > 0 && o.maxTTL < time.Millisecond:
-		return 0, usageError{fmt.Errorf("--max-ttl %s is below 1ms", o.maxTTL)}
+		return 0, nil, usageError{fmt.Errorf("--max-ttl %s is below 1ms", o.maxTTL)}
 	case o.maxTTL > 0:
-		return restartguard.Delay(o.maxTTL, redlock.DefaultDriftFactor, superviseMargin), nil
+		return restartguard.Delay(o.maxTTL, redlock.DefaultDriftFactor, superviseMargin), nil, nil
 	}
 	cfg, err := a.load()
 	if err != nil {
-		return 0, err
+		return 0, nil, err
+	}
+	if err := mayAct(cfg); err != nil {
+		return 0, nil, err
 	}
 	if err := nodeExists(cfg, o.node); err != nil {
-		return 0, usageError{err}
+		return 0, nil, usageError{err}
 	}
-	return cfg.Guard.Delay, nil
+	return cfg.Guard.Delay, cfg, nil
 }
 
 func nodeExists(cfg *config.Config, name string) error {

@@ -24,6 +24,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -46,6 +47,9 @@ type Config struct {
 	Guard   Guard
 	TUI     TUI
 	Audit   Audit
+	// PasswordEnv are the environment variables from which passwords came, of all
+	// clusters of the file: a child process has no business with them.
+	PasswordEnv []string
 	// Settings are all keys that are known, with what each came to and from where:
 	// those of this cluster and those of the whole file.
 	Settings []Setting
@@ -94,6 +98,18 @@ type TUI struct {
 
 // Audit is [audit].
 type Audit struct{ Path string }
+
+// ChildEnv is an environment without the passwords of this program, for a process
+// that it starts. A nil Config takes nothing away.
+func (c *Config) ChildEnv(env []string) []string {
+	if c == nil {
+		return env
+	}
+	return slices.DeleteFunc(slices.Clone(env), func(v string) bool {
+		name, _, _ := strings.Cut(v, "=")
+		return slices.Contains(c.PasswordEnv, name)
+	})
+}
 
 // Defaults of the keys that are no option of the lock algorithm; those are in
 // package redlock.

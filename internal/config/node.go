@@ -332,6 +332,7 @@ func (f *file) password(t *table, getenv func(string) string) string {
 			env.problem("the environment variable %s is not set, or empty; export it before starting, or use password_file", variable)
 		}
 		env.came("$"+variable, "")
+		f.passwordEnv = append(f.passwordEnv, variable)
 		return v
 	case in.set && !f.secretless:
 		path = f.resolve(path, getenv)

@@ -248,6 +248,9 @@ func (f *file) configs(values map[string]any, getenv func(string) string) (all [
 		c.Settings = flat(f.settings, common)
 		all[len(all)-1].Config = &c
 	}
+	for _, l := range all {
+		l.PasswordEnv = f.passwordEnv
+	}
 	if audit.table != nil && slices.ContainsFunc(all, func(l loaded) bool { return !l.Cluster.ReadOnly }) {
 		audit.problem("is missing, and neither XDG_STATE_HOME nor HOME gives a default; name a file for the audit log")
 	}

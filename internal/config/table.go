@@ -23,6 +23,8 @@ type file struct {
 	// for in them: what the program knows is what it asks for, so that there is
 	// no second list of keys to keep in step.
 	sections []*table
+	// passwordEnv are the environment variables that hold passwords.
+	passwordEnv []string
 }
 
 // table is one table of the file, or one that could be there.

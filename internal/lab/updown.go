@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"redlockctl/internal/private"
+	"redlockctl/internal/safetext"
 )
 
 // ErrNoServer is returned when there is no redis-server to run.
@@ -119,7 +120,7 @@ func upAll(ctx context.Context, nodes []*daemon, path, bin string, fresh bool) (
 	var started []Started
 	for _, d := range nodes {
 		s := Started{Name: d.name, Addr: d.addr(), Pid: d.pid, Already: d.pid != 0}
-		s.RestartCmd = shellQuote(bin) + " " + shellQuote(d.conf())
+		s.RestartCmd = safetext.New(bin).Word() + " " + safetext.New(d.conf()).Word()
 		if !s.Already {
 			if err := d.start(ctx, path); err != nil {
 				return started, fmt.Errorf("start %s: %w", d.name, err)
@@ -138,6 +139,22 @@ func upAll(ctx context.Context, nodes []*daemon, path, bin string, fresh bool) (
 		started[i].Opened = true
 	}
 	return started, nil
+}
+
+// ConfigPath is the configuration that [WriteConfig] leaves in the directory of a lab.
+func ConfigPath(dir string) string { return filepath.Join(dir, "config.toml") }
+
+// configHead is the first line of a configuration that is ours to remove.
+const configHead = "# Written by redlockctl lab up, and removed by lab down.\n"
+
+// WriteConfig leaves a configuration in dir that names the servers of a lab.
+func WriteConfig(dir string, servers []Started) error {
+	var b strings.Builder
+	b.WriteString(configHead + "[cluster]\nname = \"lab\"\nmax_ttl = \"30s\"\n")
+	for _, s := range servers {
+		fmt.Fprintf(&b, "\n[[nodes]]\nname = %q\naddr = %q\n", s.Name, s.Addr)
+	}
+	return private.Replace(ConfigPath(dir), []byte(b.String()))
 }
 
 // Down ends the servers that [Up] started in dir, and names those that it
@@ -179,7 +196,10 @@ func Down(ctx context.Context, dir string) ([]string, error) {
 	slices.SortFunc(stopped, func(a, b string) int { // n2 before n10
 		return 2*(len(a)-len(b)) + strings.Compare(a, b)
 	})
-	if len(errs) == 0 {
+	if b, err := os.ReadFile(ConfigPath(dir)); err == nil && strings.HasPrefix(string(b), configHead) {
+		errs = append(errs, os.Remove(ConfigPath(dir)))
+	}
+	if errors.Join(errs...) == nil {
 		// Fails if somebody has put files of their own there.
 		errs = append(errs, os.Remove(dir))
 	}
@@ -215,17 +235,6 @@ func makeDir(dir string) (fresh bool, err error) {
 		return false, private.Dir(dir, private.Nobody)
 	}
 	return err == nil, err
-}
-
-// shellQuote is s as one word of a POSIX shell.
-func shellQuote(s string) string {
-	plain := func(r rune) bool {
-		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("/._-+,:@%", r)
-	}
-	if s != "" && strings.IndexFunc(s, func(r rune) bool { return !plain(r) }) < 0 {
-		return s
-	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
 
 // confQuote is s as one word of a redis.conf.

@@ -66,6 +66,41 @@ func Escape(s string) string {
 	return b.String()
 }
 
+// Word renders the text as one word of a shell, which stands for exactly this text:
+// as it is where a shell reads it so, else in quotes, and with $'…' of bash, ksh and
+// zsh where it has characters that a terminal would obey.
+func (t Text) Word() string {
+	ordinary := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("/._-+,:@%", r)
+	}
+	switch s := t.raw; {
+	case s != "" && strings.IndexFunc(s, func(r rune) bool { return !ordinary(r) }) < 0:
+		return s
+	case plain(strings.ReplaceAll(s, `\`, "")):
+		return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+	}
+	var b strings.Builder
+	b.WriteString("$'")
+	for s := t.raw; len(s) > 0; {
+		r, size := utf8.DecodeRuneInString(s)
+		switch {
+		case r == '\\' || r == '\'':
+			b.WriteByte('\\')
+			b.WriteRune(r)
+		case r != utf8.RuneError && visible(r):
+			b.WriteRune(r)
+		default:
+			for _, c := range []byte(s[:size]) {
+				// Three octal digits end by themselves, hexadecimal ones do not.
+				b.Write([]byte{'\\', '0' + c>>6, '0' + c>>3&7, '0' + c&7})
+			}
+		}
+		s = s[size:]
+	}
+	b.WriteByte('\'')
+	return b.String()
+}
+
 // Clean tells if rendering leaves the text as it is.
 func (t Text) Clean() bool { return plain(t.raw) }
 

@@ -3,6 +3,7 @@ package safetext
 import (
 	"bytes"
 	"encoding/json"
+	"os/exec"
 	"strings"
 	"testing"
 	"unicode"
@@ -191,5 +192,23 @@ func FuzzEscape(f *testing.F) {
 func BenchmarkEscapePlain(b *testing.B) {
 	for b.Loop() {
 		_ = Escape("lock:orders:12345")
+	}
+}
+
+// What Word renders is shown by a terminal and obeyed by none, and a shell reads
+// exactly the text from it.
+func TestWordIsReadBackByAShell(t *testing.T) {
+	for _, raw := range []string{
+		"job:1", "", "a b", "it's", `back\slash`, "$(touch /tmp/x)", "`id`", "a;b|c&d", "-rf", "~root", "*?[x]", "#no",
+		"new\nline", "\x1b[2Jclear", "\xff\xfe", "tab\there", "naïve 東京", "\u202ereversed", "mixed'\x07\\n", "!history",
+	} {
+		word := New(raw).Word()
+		if !plain(strings.ReplaceAll(word, `\`, "")) {
+			t.Errorf("%q: a terminal obeys %q", raw, word)
+		}
+		out, err := exec.Command("bash", "-c", "printf %s "+word).Output()
+		if err != nil || string(out) != raw {
+			t.Errorf("%q becomes %s, which bash reads as %q (%v)", raw, word, out, err)
+		}
 	}
 }

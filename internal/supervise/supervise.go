@@ -28,8 +28,10 @@ type Config struct {
 	// Dir keeps the record, in files named after the node. Other nodes may share
 	// it, other users not.
 	Dir string
-	// Command is the server's program and its arguments.
+	// Command is the server's program and its arguments. Env is its environment,
+	// nil for this process's; what the service manager tells us is left out.
 	Command []string
+	Env     []string
 	Log     *slog.Logger
 	// Notify tells the service manager, in the words of sd_notify. May be nil.
 	Notify func(state string)
@@ -285,7 +287,11 @@ func (sh *shell) launch() error {
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 	cmd.ExtraFiles = []*os.File{sh.life}
 	cmd.SysProcAttr = childAttr()
-	for _, v := range os.Environ() {
+	env := sh.Env
+	if env == nil {
+		env = os.Environ()
+	}
+	for _, v := range env {
 		// What the service manager is told is our business.
 		switch name, _, _ := strings.Cut(v, "="); name {
 		case "NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES":
