@@ -612,7 +612,7 @@ func (b *monitorRun) cost() error {
 		opt.Patient = true // as the console is
 		err = b.watching(opt, func(ctx context.Context, m *monitor.Monitor) error {
 			var err error
-			first, err = b.setNXUntil(func() bool { return m.Snapshot().Cluster.Verdict == monitor.VerdictSafe && settled(m) }, time.Minute)
+			first, err = b.setNXUntil(func() bool { return m.Snapshot().Cluster.Serving == len(m.Snapshot().Nodes) && settled(m) }, time.Minute)
 			if err != nil {
 				return err
 			}

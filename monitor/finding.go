@@ -89,6 +89,7 @@ type findings struct {
 	locks   lockWatch
 	nodes   []nodeWatch
 	guard   func() GuardSight
+	sight   *GuardSight // as last told by guard
 	tilt    tilt
 	looked  time.Time
 	current []Finding
@@ -124,7 +125,8 @@ func (f *findings) look(s *Snapshot, opt Options, emit func(Event)) []Finding {
 	k.locks, k.shortest = f.locks.look(s, opt)
 	if f.guard != nil {
 		g := f.guard()
-		k.guard = &g
+		f.sight = &g
+		k.guard = f.sight
 	}
 	for i := range f.checks {
 		c := &f.checks[i]

@@ -76,6 +76,7 @@ func allChecks() []check {
 			"copies of locks that nobody completes",
 			"A minority of copies keeps others out of those nodes until it expires: a client died, or does not release a failed attempt on all nodes.",
 			"Let the client release on all nodes when an attempt fails. They go when their TTL ends, or by redlockctl force-release NAME.")},
+		{"no-guard", settles, settles, notProtected},
 		{"unsafe-persistence", agreed, settles, unsafePersistence},
 		{"replicas", certain, settles, replicas},
 		{"same-host", agreed, settles, sameHost},
@@ -134,7 +135,7 @@ func noQuorum(k known, tell func(Finding)) {
 	if k.Cluster.Verdict != VerdictUnavailable {
 		return
 	}
-	evidence := fmt.Sprintf("%d of %d nodes serve, a quorum is %d: %s", k.Cluster.Serving, k.Cluster.N, k.Cluster.Quorum, k.Cluster.Reason)
+	evidence := fmt.Sprintf("%d of %d nodes serve, a quorum is %d: %s", k.Cluster.Serving, k.Cluster.N, k.Cluster.Quorum, k.Cluster.Absent)
 	if k.guard != nil && k.guard.Outlook != "" {
 		evidence += "; " + k.guard.Outlook
 	} else if closed := inState(k, NodeFenced); closed != "" && k.Cluster.MaxTTL > 0 {
@@ -338,25 +339,36 @@ func bootFence(k known, tell func(Finding)) {
 	})
 }
 
+// bootFenceUnverified: a guard watches, and has seen no start of them.
 func bootFenceUnverified(k known, tell func(Finding)) {
-	if k.guard == nil {
-		return
-	}
 	var names []string
+	severity := SeverityInfo
 	for i := range k.Nodes {
-		if g, ok := k.guard.Nodes[k.Nodes[i].Name]; ok && !g.Known {
-			names = append(names, k.Nodes[i].Name)
+		n := &k.Nodes[i]
+		if g, here := k.guardOf(n.Name); protectionOf(n, k.guard) == unverifiedNode && readable(n.State) {
+			severity = SeverityWarning
+		} else if !here || g.Known {
+			continue
 		}
+		names = append(names, n.Name)
 	}
 	if len(names) == 0 {
 		return
 	}
 	tell(Finding{
-		Severity: SeverityInfo, Title: "boot fences not verified yet",
+		Severity: severity, Title: "boot fences not verified yet",
 		Evidence:    safetext.New("no start of " + strings.Join(names, ", ") + " has been seen"),
 		Consequence: "If one of them has no boot fence, it shows with its first crash.",
 		Remedy:      "Restart one node after the other while the guard watches, and wait for each to rejoin.",
 	})
+}
+
+// guardOf is what the guard in this process sees of a node.
+func (k known) guardOf(node string) (g GuardedNode, ok bool) {
+	if k.guard != nil {
+		g, ok = k.guard.Nodes[node]
+	}
+	return g, ok
 }
 
 func wrongRole(k known, tell func(Finding)) {
@@ -568,12 +580,11 @@ func staysClosed(k known, tell func(Finding)) {
 // unsafePersistence: without a guard, what a server forgets is a vote to give
 // again. One that keeps its data by halves looks safe, and is not.
 func unsafePersistence(k known, tell func(Finding)) {
-	var bare []string
 	each(k, tell, func(_ int, n *Node) (Finding, bool) {
-		if n.Persistent || n.Facts.AppendOnly == "" || !readable(n.State) {
+		if n.Facts.AppendOnly == "" || !readable(n.State) {
 			return Finding{}, false
 		}
-		if k.guard != nil && guardedBy(k, n.Name) {
+		if p := protectionOf(n, k.guard); p != unguardedNode && p != hiddenNode {
 			return Finding{}, false
 		}
 		f := Finding{
@@ -588,20 +599,11 @@ func unsafePersistence(k known, tell func(Finding)) {
 			f.Evidence = safetext.New(`snapshots only: save "` + n.Facts.Save + `", appendonly no`)
 		case k.guard != nil:
 			f.Evidence = safetext.New("no persistence, and the guard here does not close this node")
-		default:
-			bare = append(bare, n.Name)
+		default: // right for lock masters, if a guard watches: see notProtected
 			return f, false
 		}
 		return f, true
 	})
-	if len(bare) > 0 {
-		tell(Finding{
-			Severity: SeverityInfo, Title: "a crash forgets votes",
-			Evidence:    safetext.New("no persistence: " + strings.Join(bare, ", ") + "; no guard runs in this program"),
-			Consequence: "That is right for lock masters as long as a guard keeps each of them closed after a start for the longest TTL.",
-			Remedy:      "Make sure that redlockctl guard runs somewhere, and that the boot fence is in the servers' files (redlockctl node boot-fence).",
-		})
-	}
 }
 
 func memoryFull(k known, tell func(Finding)) {

@@ -38,6 +38,10 @@ var ripens = [badKinds]time.Duration{
 	badForeign:  time.Second,
 }
 
+// youngView is how long after the first view all that was bad in it may not have
+// ripened yet.
+const youngView = 3 * time.Second
+
 const (
 	hugeValue   = 1 << 20 // bytes or elements: no token
 	hugeName    = 4 << 10 // bytes of a key
@@ -68,7 +72,10 @@ type lockWatch struct {
 	slowly  bool // all have been looked at since the cursor was last at the beginning for that
 	bad     map[string]*badLock
 	kept    [badKinds]int
-	ttls    ttlWatch
+	// ripening is how many are of a kind that is a danger, for too short a time to
+	// be told.
+	ripening int
+	ttls     ttlWatch
 }
 
 // kindsOf are the kinds of bad locks that l is of.
@@ -168,13 +175,20 @@ func (w *lockWatch) look(s *Snapshot, opt Options) (map[int]badLocks, time.Durat
 	w.slowly = w.slowly || next == ""
 
 	ripe := map[int]badLocks{}
+	w.ripening = 0
 	for key, b := range w.bad {
 		for k := range badKinds {
 			wait := ripens[k]
 			if k == badSplit || k == badOrphan {
 				wait = max(wait, 2*opt.Redlock.NodeTimeout)
 			}
-			if b.since[k].IsZero() || now.Sub(b.since[k]) < wait {
+			if b.since[k].IsZero() {
+				continue
+			}
+			if now.Sub(b.since[k]) < wait {
+				if k == badImmortal || k == badSplit || k == badOverTTL {
+					w.ripening++
+				}
 				continue
 			}
 			these := ripe[k]

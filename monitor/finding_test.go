@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"redlockctl/internal/announce"
 	"redlockctl/internal/safetext"
 )
 
@@ -33,7 +34,7 @@ func goodScene() *scene {
 		f.AppendOnly, f.AppendFsync, f.SaveKnown, f.MaxMemory, f.MaxLag = "no", "everysec", true, 0, 10
 		f.Evicted, f.Saves, f.BackgroundSaves, f.Rewrites, f.ConfigRewrites = 0, 0, 0, 0, 0
 		n := Node{
-			Name: fmt.Sprintf("n%d", i+1), Addr: fmt.Sprintf("10.0.0.%d:6379", i+1), State: NodeServing, Since: findingEpoch,
+			Name: fmt.Sprintf("n%d", i+1), Addr: fmt.Sprintf("10.0.0.%d:6379", i+1), State: NodeServing, Since: findingEpoch, GuardsKnown: true,
 			RunID: fmt.Sprintf("run%d", i+1), Role: "master", Eviction: "noeviction", UsedMemory: 1 << 20, Facts: f,
 			Drift: Drift{Valid: true, PPM: float64(20 * i), Bound: 2},
 		}
@@ -160,9 +161,9 @@ func TestFindings(t *testing.T) {
 				s.Nodes[i].Persistent = i > 0 && i != 1
 			}
 			s.Nodes[1].Facts.OpenAt = findingEpoch
-		}, []string{"danger boot-fence n2", "warning unsafe-persistence n2"}, "right after its restart, 20s ago"},
+		}, []string{"danger boot-fence n2", "warning no-guard", "warning unsafe-persistence n2"}, "right after its restart, 20s ago"},
 		"no start has been seen": {func(s *scene, _ time.Duration) { s.guard.Nodes["n4"] = GuardedNode{} },
-			[]string{"info boot-fence-unverified"}, "n4"},
+			[]string{"warning boot-fence-unverified"}, "n4"},
 		"a replica in place of a master": {node(0, func(n *Node) { n.State, n.Role, n.Err = NodeWrongRole, "slave", safetext.New("a replica of h:1") }),
 			[]string{"danger wrong-role n1"}, "a replica of"},
 		"replicas":         {node(0, func(n *Node) { n.Replicas = 2 }), []string{"warning replicas n1"}, "connected_slaves 2"},
@@ -179,8 +180,26 @@ func TestFindings(t *testing.T) {
 		"one node": {func(s *scene, _ time.Duration) {
 			s.Nodes, s.Cluster.N, s.Cluster.Serving, s.Cluster.CanLose, s.Cluster.Quorum = s.Nodes[:1], 1, 1, 0, 1
 		}, []string{"info single-node"}, ""},
-		"nothing persists, and no guard in this process": {func(s *scene, _ time.Duration) { s.guard = nil },
-			[]string{"info unsafe-persistence"}, "n1, n2, n3, n4, n5"},
+		"nothing persists, and no guard is seen": {func(s *scene, _ time.Duration) { s.guard = nil },
+			[]string{"warning no-guard"}, "no guard is seen on n1, n2, n3, n4, n5"},
+		"nothing persists, and guards cannot be seen": {func(s *scene, _ time.Duration) {
+			s.guard = nil
+			for i := range s.Nodes {
+				s.Nodes[i].GuardsKnown = false
+			}
+		}, []string{"warning no-guard"}, "guards cannot be seen on n1, n2, n3, n4, n5"},
+		"a guard elsewhere": {func(s *scene, _ time.Duration) {
+			s.guard = nil
+			for i := range s.Nodes {
+				s.Nodes[i].Guards = []announce.Guard{{ID: "g", Boot: announce.BootFenced}}
+			}
+		}, nil, ""},
+		"a guard elsewhere that has seen no start": {func(s *scene, _ time.Duration) {
+			s.guard = nil
+			for i := range s.Nodes {
+				s.Nodes[i].Guards = []announce.Guard{{ID: "g"}}
+			}
+		}, []string{"warning boot-fence-unverified"}, "n1, n2, n3, n4, n5"},
 		"persistence by halves, and no guard": {func(s *scene, _ time.Duration) {
 			s.guard = nil
 			for i := range s.Nodes {
@@ -188,9 +207,9 @@ func TestFindings(t *testing.T) {
 			}
 			s.Nodes[3].Persistent, s.Nodes[3].Facts.AppendOnly = false, "yes"
 			s.Nodes[4].Persistent, s.Nodes[4].Facts.Save = false, "3600 1"
-		}, []string{"warning unsafe-persistence n4", "warning unsafe-persistence n5"}, "appendfsync everysec"},
+		}, []string{"warning no-guard", "warning unsafe-persistence n4", "warning unsafe-persistence n5"}, "no guard is seen on n4, n5"},
 		"a node that the guard here leaves out": {func(s *scene, _ time.Duration) { delete(s.guard.Nodes, "n5") },
-			[]string{"warning unsafe-persistence n5"}, "does not close this node"},
+			[]string{"warning no-guard", "warning unsafe-persistence n5"}, "no guard is seen on n5"},
 		"a lock without TTL": {locks(lockOf("job:2", LockImmortal, "a", "a", "a", "", "")), []string{"danger immortal-lock"},
 			"job:2: a without TTL on n1 n2 n3"},
 		"a lock without TTL with another token": {locks(lockOf("job:2", LockImmortal, "a", "a", "a", "b", "")),
@@ -245,7 +264,7 @@ func TestFindings(t *testing.T) {
 			}
 		}, nil, ""},
 		"one node is down":   {at(0, func(s *scene) { down(s, 1) }), []string{"warning node-down n2"}, "connection refused"},
-		"a majority is down": {at(0, func(s *scene) { down(s, 1, 2, 3); s.Cluster.Reason = "n2 down" }), []string{"danger no-quorum"}, "2 of 5 nodes serve, a quorum is 3: n2 down"},
+		"a majority is down": {at(0, func(s *scene) { down(s, 1, 2, 3); s.Cluster.Absent = "n2 down" }), []string{"danger no-quorum"}, "2 of 5 nodes serve, a quorum is 3: n2 down"},
 		"until when, says the guard": {at(0, func(s *scene) { down(s, 1, 2, 3); s.guard.Outlook = "a quorum is back in 20s" }),
 			[]string{"danger no-quorum"}, "a quorum is back in 20s"},
 		"a short absence": {func(s *scene, at time.Duration) {

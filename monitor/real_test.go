@@ -121,7 +121,7 @@ func TestSeesALockOnAllNodes(t *testing.T) {
 			t.Errorf("expires in %s", time.Until(c.Expires))
 		}
 	}
-	if s.Cluster.Verdict != monitor.VerdictSafe || s.Cluster.CanLose != 2 {
+	if s.Cluster.Verdict != monitor.VerdictUnprotected || s.Cluster.CanLose != 2 {
 		t.Error(describe(s))
 	}
 }
@@ -142,7 +142,7 @@ func TestAKilledNodeIsDownAndItsCopiesUnknown(t *testing.T) {
 		l.State != monitor.LockBare || l.Margin != 0 {
 		t.Fatal(describe(s))
 	}
-	if s.Cluster.Verdict != monitor.VerdictDegraded || s.Cluster.CanLose != 0 || s.Cluster.Reason != "n2 down" {
+	if s.Cluster.Verdict != monitor.VerdictDegraded || s.Cluster.CanLose != 0 || s.Cluster.Absent != "n2 down" {
 		t.Error(describe(s))
 	}
 	if s.Nodes[1].Locks != 0 || s.Nodes[0].Locks != 1 || s.Nodes[1].Err.Empty() {

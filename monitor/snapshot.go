@@ -21,6 +21,12 @@ type Snapshot struct {
 	// Findings are the assumptions of Redlock that do not hold now, the gravest
 	// first.
 	Findings []Finding
+	// Ripening is how many locks are in a state that is a danger if it lasts and has
+	// not lasted long enough to be told. Young: the first of them cannot have, since
+	// the locks were read for the first time only just now. Whoever looks once waits
+	// until one of the two is over.
+	Ripening int
+	Young    bool
 	Events   []Event // the latest, oldest first; bounded
 }
 
@@ -43,40 +49,21 @@ type Cluster struct {
 	Quorum  int
 	MaxTTL  time.Duration
 	Serving int // nodes that accept writes now
+	// Verdict is made of the nodes, the findings and what protects from restarts;
+	// see Snapshot.assess.
 	Verdict Verdict
-	// Reason says in a few words why the verdict is not safe: "n2 fenced, n4
-	// down".
+	// Reason says in a few words why the verdict is not safe, the worst first: "n2
+	// fenced; not protected against restarts: no guard".
 	Reason string
+	// Absent are the nodes that do not serve: "n2 fenced, n4 down".
+	Absent string
+	// Protected says that no restart gives a vote twice, as far as can be seen;
+	// Missing is what is missing for that, in words.
+	Protected bool
+	Missing   string
 	// CanLose is how many more nodes may fail before nothing can be locked;
 	// negative: already so.
 	CanLose int
-}
-
-// Dangers is how many findings are [SeverityDanger]. The verdict speaks of the
-// nodes alone; with dangers, nobody should call the cluster safe.
-func (s *Snapshot) Dangers() int {
-	n := 0
-	for i := range s.Findings {
-		if s.Findings[i].Severity == SeverityDanger {
-			n++
-		}
-	}
-	return n
-}
-
-// Verdict is the state of the cluster in a word.
-type Verdict uint8
-
-const (
-	VerdictUnknown     Verdict = iota // not all nodes have been heard of yet
-	VerdictSafe                       // all nodes serve
-	VerdictDegraded                   // a quorum serves, not all
-	VerdictUnavailable                // no quorum serves: nothing can be locked
-)
-
-// String is the verdict as the screen and JSON show it.
-func (v Verdict) String() string {
-	return [...]string{"unknown", "safe", "degraded", "unavailable"}[v]
 }
 
 // NodeState tells apart why a node does or does not serve.

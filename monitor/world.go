@@ -3,7 +3,6 @@ package monitor
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"redlockctl/internal/safetext"
@@ -13,19 +12,20 @@ import (
 // world is everything the monitor knows: nodes, locks, clocks, events. It is
 // pure; the goroutines tell it what they saw, under one lock.
 type world struct {
-	opt      Options
-	quorum   int
-	base     time.Time // start of the monitor
-	wall     time.Time // our wall clock at base, as we know it now
-	nodes    []*watch
-	table    *table
-	events   eventLog
-	own      ownClock
-	findings *findings
-	steps    []step    // the latest step of each node
-	done     bool      // settled
-	second   time.Time // when a second read of all nodes was found to be needed for that
-	hasten   bool      // the scans shall not wait for their turn
+	opt       Options
+	quorum    int
+	base      time.Time // start of the monitor
+	wall      time.Time // our wall clock at base, as we know it now
+	nodes     []*watch
+	table     *table
+	events    eventLog
+	own       ownClock
+	findings  *findings
+	steps     []step    // the latest step of each node
+	done      bool      // settled
+	settledAt time.Time // when it was
+	second    time.Time // when a second read of all nodes was found to be needed for that
+	hasten    bool      // the scans shall not wait for their turn
 }
 
 type step struct {
@@ -136,7 +136,7 @@ func (w *world) settle(now time.Time) bool {
 	if w.done || !w.allSettled(now) {
 		return false
 	}
-	w.done = true
+	w.done, w.settledAt = true, now
 	w.table.settle(now)
 	return true
 }
@@ -277,33 +277,17 @@ func (w *world) snapshot(now time.Time, version uint64) *Snapshot {
 		},
 	}
 	heard := true
-	var wrong []string
 	for i, n := range w.nodes {
 		s.Nodes[i] = n.snapshot(now.Sub(w.base), w.table.nodes[i].present)
 		heard = heard && n.probed
-		if n.State == NodeServing {
-			s.Cluster.Serving++
-		} else {
-			wrong = append(wrong, n.Name+" "+n.State.String())
-		}
 	}
-	c := &s.Cluster
-	c.CanLose = c.Serving - c.Quorum
-	c.Reason = strings.Join(wrong, ", ")
-	switch {
-	case !heard:
-		c.Verdict = VerdictUnknown
-	case c.Serving == c.N:
-		c.Verdict = VerdictSafe
-	case c.CanLose >= 0:
-		c.Verdict = VerdictDegraded
-	default:
-		c.Verdict = VerdictUnavailable
-	}
+	s.assess(heard, w.done, nil) // the findings are made of it
 	w.findings.locks.note(w.table.fresh)
 	if w.done {
 		s.Findings = w.findings.look(s, w.opt, w.events.add)
 		s.Events = w.events.latest()
+		s.Ripening, s.Young = w.findings.locks.ripening, now.Sub(w.settledAt) < youngView
+		s.assess(heard, true, w.findings.sight)
 	}
 	return s
 }

@@ -87,7 +87,7 @@ func TestVerdict(t *testing.T) {
 	}
 	is := func(want Verdict, lose int, reason string) {
 		t.Helper()
-		if c := w.snapshot(now, 1).Cluster; c.Verdict != want || c.CanLose != lose || c.Reason != reason {
+		if c := w.snapshot(now, 1).Cluster; c.Verdict != want || c.CanLose != lose || c.Absent != reason {
 			t.Errorf("%+v", c)
 		}
 	}
@@ -98,7 +98,7 @@ func TestVerdict(t *testing.T) {
 	w.failed(2, dialError{errors.New("refused")}, now)
 	is(VerdictDegraded, 0, "n3 down")
 	up(2, "0")
-	is(VerdictSafe, 1, "")
+	is(VerdictUnknown, 1, "") // the locks were not read yet
 	up(1, "2147483647")
 	w.failed(2, dialError{errors.New("refused")}, now)
 	is(VerdictUnavailable, -1, "n2 fenced, n3 down")

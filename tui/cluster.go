@@ -73,8 +73,7 @@ func (m *model) moved(msg clusterMsg) tea.Cmd {
 	m.dialog, m.line, m.filtering = nil, nil, false
 	m.fences = fenceView{guarded: c.Guard != nil, delay: c.Delay}
 	m.setGuard(m.feed.status())
-	m.whole = m.feed.firstWhole()
 	m.setSnapshot(c.Source.Snapshot(), nil, false, nil)
 	m.say(m.st.good, "this is "+m.st.escape(msg.name, 40))
-	return tea.Batch(m.feed.next(m.snap, m.events.seq, 0), m.feed.tick(), m.feed.settled())
+	return tea.Batch(m.feed.next(m.snap, m.events.seq, 0), m.feed.tick())
 }

@@ -48,13 +48,11 @@ func TestStatesAreDocumented(t *testing.T) {
 		a, _ := plain.node(s)
 		row("a node", g, a, s.String(), "")
 	}
-	for _, v := range []monitor.Verdict{monitor.VerdictUnknown, monitor.VerdictSafe, monitor.VerdictDegraded, monitor.VerdictUnavailable} {
-		for _, found := range [][]monitor.Finding{nil, {{Severity: monitor.SeverityDanger}}} {
-			s := &monitor.Snapshot{Cluster: monitor.Cluster{Verdict: v}, Findings: found}
-			g, word, _ := full.verdict(s)
-			a, _, _ := plain.verdict(s)
-			row("a verdict", g, a, word, "")
-		}
+	for _, v := range []monitor.Verdict{monitor.VerdictUnknown, monitor.VerdictSafe, monitor.VerdictUnprotected, monitor.VerdictDegraded, monitor.VerdictDanger, monitor.VerdictUnavailable} {
+		s := &monitor.Snapshot{Cluster: monitor.Cluster{Verdict: v}}
+		g, word, _ := full.verdict(s)
+		a, _, _ := plain.verdict(s)
+		row("a verdict", g, a, word, "")
 	}
 	for _, s := range []monitor.Severity{monitor.SeverityInfo, monitor.SeverityWarning, monitor.SeverityDanger} {
 		g, word, _ := full.severity(s)

@@ -339,7 +339,7 @@ func picture(now time.Time) *monitor.Snapshot {
 	s := &monitor.Snapshot{
 		At: now, Version: 1,
 		Cluster: monitor.Cluster{Name: "prod-locks", N: 5, Quorum: 3, MaxTTL: 30 * time.Second, Serving: 3,
-			Verdict: monitor.VerdictDegraded, Reason: "n2 fenced, n4 down", CanLose: 0},
+			Verdict: monitor.VerdictDanger, Reason: "a lock that never ends; n2 fenced, n4 down", Absent: "n2 fenced, n4 down", CanLose: 0},
 		Nodes: fakeNodes(now),
 		Locks: monitor.NewLocks(
 			lock("invoices:2026-11", monitor.LockOrphan, tokenA, "- - - ? 8.4"),
@@ -398,6 +398,7 @@ func drop(s *monitor.Snapshot, keys ...string) {
 func safePicture(now time.Time) *monitor.Snapshot {
 	s := picture(now)
 	s.Cluster.Verdict, s.Cluster.Serving, s.Cluster.CanLose, s.Cluster.Reason = monitor.VerdictSafe, 5, 2, ""
+	s.Cluster.Protected, s.Cluster.Missing = true, ""
 	s.Locks = monitor.NewLocks(
 		lockOf(now, "orders:42", monitor.LockHeld, tokenB, "12.9 12.8 12.8 12.7 12.7"),
 		lockOf(now, "leader:billing", monitor.LockHeld, tokenA, "4.9 4.8 4.8 4.7 4.7"),

@@ -2,7 +2,6 @@ package tui
 
 import (
 	"context"
-	"math"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
@@ -22,12 +21,6 @@ type snapshotMsg struct {
 	known   bool
 	// events are those after the last one that was shown; nil: what the picture has.
 	events []monitor.Event
-}
-
-// settledMsg tells that the first full look is over.
-type settledMsg struct {
-	cluster int
-	version uint64 // of a picture after it
 }
 
 // historyMsg is what happened to a lock before it was looked at.
@@ -76,29 +69,6 @@ func (f feed) next(last *monitor.Snapshot, seq uint64, pause time.Duration) tea.
 			msg.events, _ = log.EventsSince(seq)
 		}
 		return msg
-	}
-}
-
-// firstWhole is the version from which pictures have findings as far as is known
-// now.
-func (f feed) firstWhole() uint64 {
-	if _, ok := f.source.(Settling); ok {
-		return math.MaxUint64
-	}
-	return 0
-}
-
-// settled waits for the end of the first full look, where the source tells it.
-func (f feed) settled() tea.Cmd {
-	s, ok := f.source.(Settling)
-	if !ok {
-		return nil
-	}
-	return func() tea.Msg {
-		if s.Settled(f.ctx) != nil {
-			return nil
-		}
-		return settledMsg{f.cluster, f.source.Snapshot().Version}
 	}
 }
 

@@ -16,7 +16,7 @@ func (h *header) line(s *monitor.Snapshot, w int, now time.Time, f *fenceView, b
 	st, c := h.st, &s.Cluster
 	glyph, word, p := st.verdict(s)
 	name := st.escape(c.Name, max(8, w/4))
-	reason := h.reason(s, now, f)
+	reason := h.reason(s, now, f, false)
 	lose := ""
 	switch {
 	case c.Verdict == monitor.VerdictUnknown:
@@ -69,13 +69,27 @@ func (h *header) line(s *monitor.Snapshot, w int, now time.Time, f *fenceView, b
 	return st.cut(left+tail(st.cut(reason, max(4, w-width(left)-width(verdict)-3)), ""), w)
 }
 
-// reason says which nodes do not serve, with the countdown of a fence that is
-// known here; where all of them do, what the monitor says.
-func (h *header) reason(s *monitor.Snapshot, now time.Time, f *fenceView) string {
-	if s.Cluster.Verdict == monitor.VerdictUnknown {
-		return h.st.sentence(s.Cluster.Reason, 200)
+// reason is why the verdict is not safe, the worst first, with the countdown of a
+// fence that is known here; named: with the first danger by its name.
+func (h *header) reason(s *monitor.Snapshot, now time.Time, f *fenceView, named bool) string {
+	c := &s.Cluster
+	if c.Verdict == monitor.VerdictUnknown {
+		return h.st.sentence(c.Reason, 200)
 	}
 	var parts []string
+	if n := s.Dangers(); n > 0 && c.Verdict == monitor.VerdictDanger {
+		said := plural(n, "danger")
+		if first := h.st.sentence(s.Findings[0].Title, 100); n == 1 && (named || c.Absent == "") {
+			said = first
+		} else if n == 1 {
+			said = "" // the word says it, and the rest wants the room
+		} else if named {
+			said += ", the first: " + first
+		}
+		if said != "" {
+			parts = append(parts, said)
+		}
+	}
 	for i := range s.Nodes {
 		n := &s.Nodes[i]
 		if n.State == monitor.NodeServing {
@@ -87,11 +101,12 @@ func (h *header) reason(s *monitor.Snapshot, now time.Time, f *fenceView) string
 		}
 		parts = append(parts, t)
 	}
-	if n := s.Dangers(); n > 0 {
-		parts = append(parts, plural(n, "danger"))
-	}
-	if len(parts) == 0 {
-		return h.st.sentence(s.Cluster.Reason, 200)
+	switch {
+	case c.Missing == "" || c.Verdict == monitor.VerdictUnavailable:
+	case len(parts) == 0:
+		return h.st.sentence(c.Missing, 200)
+	default: // there is no room for more
+		parts = append(parts, "not protected")
 	}
 	return strings.Join(parts, ", ")
 }

@@ -43,7 +43,6 @@ type model struct {
 	w, h  int
 	snap  *monitor.Snapshot // the latest
 	shown *monitor.Snapshot // the one on the screen: the latest, unless frozen
-	whole uint64            // the version of the first picture that is known to have findings
 	froze time.Time         // since when the screen is frozen; zero: it is not
 	// missed are the locks that changed since then; lost: so many that they were
 	// not kept.
@@ -141,7 +140,6 @@ func newModel(ctx context.Context, opt Options, now func() time.Time) *model {
 	m.locks.order = orderOf(prefs.Sort)
 	m.fences = fenceView{guarded: opt.Guard != nil, delay: opt.Delay}
 	m.setGuard(m.feed.status())
-	m.whole = m.feed.firstWhole()
 	m.setSnapshot(opt.Source.Snapshot(), nil, false, nil)
 	if loadErr != nil {
 		m.say(m.st.warn, "what was chosen last time cannot be read: "+m.st.whole(loadErr.Error()))
@@ -151,7 +149,7 @@ func newModel(ctx context.Context, opt Options, now func() time.Time) *model {
 
 // Init implements [tea.Model].
 func (m *model) Init() tea.Cmd {
-	return tea.Batch(m.feed.next(m.snap, m.events.seq, 0), m.feed.tick(), m.feed.settled(), m.sorting())
+	return tea.Batch(m.feed.next(m.snap, m.events.seq, 0), m.feed.tick(), m.sorting())
 }
 
 // Update implements [tea.Model].
@@ -210,15 +208,6 @@ func (m *model) update(msg tea.Msg) tea.Cmd {
 		m.setGuard(msg.guard)
 		m.setSnapshot(msg.snap, msg.changed, msg.known, msg.events)
 		return m.feed.next(msg.snap, m.events.seq, m.feed.pace)
-	case settledMsg:
-		if msg.cluster != m.feed.cluster {
-			return nil
-		}
-		m.dirty = true
-		m.whole = msg.version
-		if m.froze.IsZero() {
-			m.shown = m.judged(m.snap)
-		}
 	case historyMsg:
 		m.dirty = true
 		m.watched.before(msg)
@@ -309,23 +298,8 @@ func (m *model) setSnapshot(s *monitor.Snapshot, changed []string, known bool, e
 	}
 }
 
-// judged is a picture as it is shown: before the first full look there are no
-// findings, and a cluster in which all nodes serve is not called safe for that.
-func (m *model) judged(s *monitor.Snapshot) *monitor.Snapshot {
-	if s.Version >= m.whole || s.Cluster.Verdict != monitor.VerdictSafe {
-		return s
-	}
-	looking := *s
-	looking.Cluster.Verdict = monitor.VerdictUnknown
-	looking.Cluster.Reason = waitingForFindings
-	return &looking
-}
-
-// waitingForFindings is the reason of a verdict that is not made yet.
-const waitingForFindings = "waiting for the first findings"
-
 func (m *model) show(s *monitor.Snapshot, changed []string, known bool) {
-	m.shown = m.judged(s)
+	m.shown = s
 	m.nodes.set(s.Nodes, false)
 	m.locks.show(s.Locks, s.Nodes, changed, known)
 	m.findings.set(s.Findings)

@@ -493,57 +493,30 @@ func TestRunIsOverWithItsContext(t *testing.T) {
 	}
 }
 
-// settlingSource is one whose first look is over when the test says so.
-type settlingSource struct {
-	*fakeSource
-	over chan struct{}
-}
-
-func (s settlingSource) Settled(ctx context.Context) error {
-	select {
-	case <-s.over:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
-
-// Before the first full look nothing is known to be amiss, and nothing is called
-// safe: also not by an older picture that is still on the screen.
-func TestNotSafeBeforeTheFirstFindings(t *testing.T) {
-	var src settlingSource
-	r := newRig(t, safePicture(epoch), 120, 40, func(o *Options) {
-		src = settlingSource{o.Source.(*fakeSource), make(chan struct{})}
-		o.Source = src
-	})
-	look := func() {
-		r.sees("waiting for the first findings", "? UNKNOWN", "leader:billing")
-		r.seesNot("safe", "SAFE")
-	}
-	look()
-	r.push(safePicture(epoch))
-	look()
-	r.press("2")
-	look()
-	r.press("1")
+// A verdict that is not made yet says what is still looked at, and one that is not
+// safe says why.
+func TestTheVerdictSaysWhy(t *testing.T) {
+	s := safePicture(epoch)
+	s.Cluster.Verdict, s.Cluster.Reason = monitor.VerdictUnknown, "the locks are being read for the first time"
+	r := newRig(t, s, 120, 40)
+	r.sees("looking: the locks are being read for the first time", "? UNKNOWN", "leader:billing")
+	r.seesNot("safe", "SAFE")
 
 	bad := safePicture(epoch)
+	bad.Cluster.Verdict, bad.Cluster.Reason = monitor.VerdictDanger, "no boot fence"
 	bad.Findings = []monitor.Finding{{ID: "x", Severity: monitor.SeverityDanger, Title: "no boot fence"}}
-	r.src.push(bad) // the screen has not taken it yet
-	close(src.over)
-	msg := r.m.feed.settled()()
-	r.m.Update(msg)
-	look()
-	r.m.Update(snapshotMsg{snap: r.src.Snapshot(), guard: r.m.feed.status()})
-	r.sees("DANGER", "1 danger")
+	r.push(bad)
+	r.sees("DANGER", "danger: no boot fence; any 3 more losses")
+
+	plain := safePicture(epoch)
+	plain.Cluster.Verdict, plain.Cluster.Protected = monitor.VerdictUnprotected, false
+	plain.Cluster.Missing = "not protected against restarts: no guard, 5 boot fences not verified"
+	r.push(plain)
+	r.sees("UNPROTECTED", "unprotected: 5 of 5 masters serve; not protected against restarts: no guard, 5 boot fences not verified")
+	r.seesNot("SAFE")
+
 	r.push(safePicture(epoch))
 	r.sees("● SAFE", "all 5 masters serve")
-
-	// What does not serve is known before.
-	r = newRig(t, picture(epoch), 120, 40, func(o *Options) {
-		o.Source = settlingSource{o.Source.(*fakeSource), make(chan struct{})}
-	})
-	r.sees("◐ DEGRADED")
 }
 
 // Two escapes in one burst are read by terminals as one with alt.

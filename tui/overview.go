@@ -70,8 +70,10 @@ func (m *model) verdict(now time.Time) []string {
 	switch c.Verdict {
 	case monitor.VerdictSafe:
 		text = fmt.Sprintf("%s: all %d masters serve; %s", word, c.N, strings.Replace(losses(), "more ", "", 1))
-	case monitor.VerdictDegraded:
-		text = word + ": " + m.header.reason(m.shown, now, &m.drawn) + "; " + losses()
+	case monitor.VerdictUnprotected:
+		text = fmt.Sprintf("%s: %d of %d masters serve; %s; %s", word, c.Serving, c.N, st.sentence(c.Missing, 300), losses())
+	case monitor.VerdictDegraded, monitor.VerdictDanger:
+		text = word + ": " + m.header.reason(m.shown, now, &m.drawn, true) + "; " + losses()
 	case monitor.VerdictUnavailable:
 		text = word
 		o := restartguard.OutlookOf(m.drawn.list, c.N, c.Quorum)
@@ -82,19 +84,16 @@ func (m *model) verdict(now time.Time) []string {
 			text += ": " + strings.TrimPrefix(st.whole(o.Text(now)), "NOTHING CAN BE LOCKED: ")
 			break
 		}
-		text += ": " + m.header.reason(m.shown, now, &m.drawn) + fmt.Sprintf("; nothing can be locked: %d of %d accept writes, a quorum is %d", c.Serving, c.N, c.Quorum)
+		text += ": " + m.header.reason(m.shown, now, &m.drawn, true) + fmt.Sprintf("; nothing can be locked: %d of %d accept writes, a quorum is %d", c.Serving, c.N, c.Quorum)
 	default:
-		text = "waiting for the first look at all masters" + st.ellipsis
-		if c.Reason == waitingForFindings {
-			text = waitingForFindings + st.ellipsis
+		text = "looking"
+		if c.Reason != "" {
+			text += ": " + st.sentence(c.Reason, 300)
 		}
+		text += st.ellipsis
 	}
 	if n := len(m.shown.Findings); n > 0 && width(text)+30 < m.w {
-		said := plural(n, "finding")
-		if d := m.shown.Dangers(); d > 0 && c.Verdict == monitor.VerdictSafe {
-			said += ", " + plural(d, "danger")
-		}
-		text += "; " + said + " (5)"
+		text += "; " + plural(n, "finding") + " (5)"
 	}
 	lines := wrap(glyph+" "+text, m.w-2, 2)
 	if len(lines) > 2 {
@@ -189,7 +188,7 @@ func (m *model) lockLines(h int, now time.Time) []string {
 			why = "looking" + m.st.ellipsis
 		case !m.locks.filter.Empty() && m.shown.Locks.Len() > 0:
 			why = "no lock matches the filter: esc clears it"
-		case m.shown.Cluster.Verdict == monitor.VerdictUnknown && m.shown.Cluster.Reason != waitingForFindings:
+		case m.shown.Cluster.Verdict == monitor.VerdictUnknown && m.shown.Cluster.Serving < m.shown.Cluster.N:
 			why = "waiting for the first look at the nodes" + m.st.ellipsis
 		}
 		rows = []string{blanks(lockLead) + m.st.dim.of(why)}

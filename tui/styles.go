@@ -144,10 +144,11 @@ func (st *styles) verdict(s *monitor.Snapshot) (glyph, word string, p paint) {
 	word = strings.ToUpper(s.Cluster.Verdict.String())
 	switch s.Cluster.Verdict {
 	case monitor.VerdictSafe:
-		if s.Dangers() > 0 { // all nodes serve, and yet
-			return st.odd, "DANGER", st.bad
-		}
 		return st.on, word, st.good
+	case monitor.VerdictUnprotected:
+		return st.half, word, st.warn
+	case monitor.VerdictDanger:
+		return st.odd, word, st.bad
 	case monitor.VerdictDegraded:
 		return st.half, word, st.warn
 	case monitor.VerdictUnavailable:

@@ -135,14 +135,6 @@ type EventLog interface {
 	History(key string) []monitor.Event
 }
 
-// Settling is a Source whose first pictures have no findings yet;
-// *monitor.Monitor is one.
-type Settling interface {
-	// Settled waits until a picture of the first full look is out, or until ctx
-	// ends, with its cause.
-	Settled(ctx context.Context) error
-}
-
 // Store keeps what a person has chosen until the next time.
 type Store interface {
 	Load() (Preferences, error)

@@ -30,7 +30,7 @@ func TestPages(t *testing.T) {
 		view view
 		says string
 	}{
-		{viewOverview, "degraded: n2 fenced 18s, n4 down, 1 danger; one more loss stops all locks"}, {viewLocks, "LOCKS 39"}, {viewNodes, "NODES 5 3 serve, a quorum is 3"},
+		{viewOverview, "danger: a lock that never ends, n2 fenced 18s, n4 down; one more loss stops all locks"}, {viewLocks, "LOCKS 39"}, {viewNodes, "NODES 5 3 serve, a quorum is 3"},
 		{viewEvents, "EVENTS 23"}, {viewFindings, "FINDINGS 3"}, {viewGuard, "D = 30.4s"}, {viewLab, "THE LAB"}, {viewHelp, "Looking"},
 	} {
 		r.press(fmt.Sprint(i + 1))

@@ -76,7 +76,8 @@ compared too, the better the longer it looks. docs/findings.md explains each
 finding.
 
 Exit code 0 when there is nothing but advice (info), 1 with warnings, 2 with
-dangers: two clients may hold one lock, or nothing can be locked. Wrong usage
+dangers: two clients may hold one lock, or nothing can be locked. A cluster that
+is not protected against restarts has a warning at least. Wrong usage
 and a bad configuration have exit code 2 as well, and any other failure 1: then
 nothing is on standard output, and the reason is on standard error. Once it has
 looked, the first word of the output, and "result" in the JSON document, is
@@ -170,9 +171,12 @@ func (a *app) printDoctor(w io.Writer, s *monitor.Snapshot, result string, count
 			break
 		}
 	}
-	fmt.Fprintf(w, "%s: cluster %s, %d of %d nodes serve, %s: %s, %s, %d info\n", result, safetext.Escape(s.Cluster.Name),
+	fmt.Fprintf(w, "%s: cluster %s %s, %d of %d nodes serve, %s: %s, %s, %d info\n", result, safetext.Escape(s.Cluster.Name), a.verdict(s.Cluster.Verdict),
 		s.Cluster.Serving, s.Cluster.N, plural(s.Counts.Total(), "lock", "locks"),
 		plural(counts["danger"], "danger", "dangers"), plural(counts["warning"], "warning", "warnings"), counts["info"])
+	if s.Cluster.Reason != "" {
+		fmt.Fprintln(w, safetext.Escape(s.Cluster.Reason))
+	}
 	if r := monitor.RateSpread(s.Nodes); r.Fastest != r.Slowest {
 		fmt.Fprintf(w, "clocks: %s runs %.1f %s %.1f ppm faster than %s; the drift allowance is %.0f ppm\n",
 			safetext.Escape(r.Fastest), r.PPM, a.plusMinus(), r.Bound, safetext.Escape(r.Slowest), allowance*1e6)

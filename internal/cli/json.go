@@ -123,19 +123,23 @@ func msUntil(t, now time.Time) *int64 {
 
 // clusterJSON is the state of the cluster.
 type clusterJSON struct {
-	Cluster  safetext.Text `json:"cluster"`
-	Verdict  string        `json:"verdict"`
-	Reason   safetext.Text `json:"reason"`
-	N        int           `json:"n"`
-	Quorum   int           `json:"quorum"`
-	Serving  int           `json:"serving"`
-	CanLose  int           `json:"can_lose"`
-	MaxTTLms int64         `json:"max_ttl_ms"`
+	Cluster safetext.Text `json:"cluster"`
+	Verdict string        `json:"verdict"`
+	Reason  safetext.Text `json:"reason"`
+	// Protected says that no restart gives a vote twice; Missing, what is missing.
+	Protected bool          `json:"protected"`
+	Missing   safetext.Text `json:"missing"`
+	N         int           `json:"n"`
+	Quorum    int           `json:"quorum"`
+	Serving   int           `json:"serving"`
+	CanLose   int           `json:"can_lose"`
+	MaxTTLms  int64         `json:"max_ttl_ms"`
 }
 
 func clusterDoc(c monitor.Cluster) clusterJSON {
 	return clusterJSON{
-		Cluster: text(c.Name), Verdict: c.Verdict.String(), Reason: text(c.Reason), N: c.N, Quorum: c.Quorum,
+		Cluster: text(c.Name), Verdict: c.Verdict.String(), Reason: text(c.Reason),
+		Protected: c.Protected, Missing: text(c.Missing), N: c.N, Quorum: c.Quorum,
 		Serving: c.Serving, CanLose: c.CanLose, MaxTTLms: ms(c.MaxTTL),
 	}
 }

@@ -39,8 +39,14 @@ Where a guard on this machine keeps what it knows in [guard] state_dir, it is sa
 which closed node is back first, and when there is a quorum again; if that guard
 does not run, that nothing is known to open them.
 
-Exit code 0 when a quorum of the masters serves, also when the cluster is
-degraded; 4 when none does, and so nothing can be locked. With --watch it is 0.`,
+The verdict is the worst that holds: unavailable (no quorum serves), danger (two
+clients may hold one lock), degraded (not all masters serve), unprotected (a
+restart may give a vote twice: no guard is seen, or a boot fence is not verified),
+safe. What is missing is said behind it.
+
+The exit code says whether locks can be taken, not whether they are safe: 0 when a
+quorum of the masters serves, 4 when none does. With --watch it is 0. For one by
+the verdict use "doctor".`,
 		Example: "redlockctl status --watch\nredlockctl status -o jsonl --watch=10s | jq --unbuffered .verdict",
 		Args:    noArgs,
 		RunE: a.run(func(ctx context.Context, _ []string) error {
@@ -107,45 +113,21 @@ func unavailable(s *monitor.Snapshot) error {
 // printStatus prints verdict, nodes in short, and the number of locks.
 func (a *app) printStatus(w io.Writer, s *monitor.Snapshot) {
 	c := s.Cluster
-	word, tone := c.Verdict.String(), toneGood
-	switch c.Verdict {
-	case monitor.VerdictUnavailable:
-		tone = toneBad
-	case monitor.VerdictDegraded, monitor.VerdictUnknown:
-		tone = toneWarn
-	}
-	if n := s.Dangers(); n > 0 && c.Verdict == monitor.VerdictSafe {
-		// All nodes serve, and yet: nobody should read "safe" here.
-		word, tone = "DANGER", toneBad
-	}
-	unsettled := s.Counts[monitor.LockSplit]+s.Counts[monitor.LockImmortal]+s.Counts[monitor.LockOverTTL] > 0
-	if c.Verdict == monitor.VerdictSafe && unsettled && s.Dangers() == 0 {
-		// A look as short as this settles no finding: only of the nodes it can be said.
-		word, tone = "safe by its nodes, not by its locks", toneWarn
-	}
-	if a.color() {
-		word = tones[tone].Styled(word)
-	}
 	name, reason := "cluster", ""
 	if c.Name != "" {
 		name += " " + safetext.Escape(c.Name)
 	}
 	if c.Reason != "" {
-		reason = " (" + safetext.Escape(c.Reason) + ")"
+		reason = "; " + safetext.Escape(c.Reason)
 	}
 	more := "nothing can be locked"
 	if c.Serving >= c.Quorum {
 		more = fmt.Sprintf("%d more may fail", c.CanLose)
 	}
-	fmt.Fprintf(w, "%s: %s%s: %d of %d nodes serve, quorum %d, %s\n", name, word, reason, c.Serving, c.N, c.Quorum, more)
+	fmt.Fprintf(w, "%s: %s: %d of %d nodes serve, quorum %d, %s%s\n", name, a.verdict(c.Verdict), c.Serving, c.N, c.Quorum, more, reason)
 	fmt.Fprintf(w, "locks: %s\n", lockCount(s.Counts))
-	switch n := s.Dangers(); {
-	case n == 1:
-		fmt.Fprintln(w, "findings: 1 danger: redlockctl doctor tells it")
-	case n > 1:
-		fmt.Fprintf(w, "findings: %d dangers: redlockctl doctor tells them\n", n)
-	case unsettled:
-		fmt.Fprintln(w, "findings: redlockctl doctor tells what is wrong with some of them")
+	if n := s.Dangers(); n > 0 {
+		fmt.Fprintf(w, "findings: %s: redlockctl doctor says what to do\n", plural(n, "danger", "dangers"))
 	}
 	fmt.Fprintln(w)
 
@@ -171,4 +153,19 @@ func lockCount(by monitor.Counts) string {
 	}
 	slices.Reverse(parts)
 	return fmt.Sprintf("%d (%s)", by.Total(), strings.Join(parts, ", "))
+}
+
+// verdict is the word for a verdict, in its colour.
+func (a *app) verdict(v monitor.Verdict) string {
+	if !a.color() {
+		return v.String()
+	}
+	t := toneWarn
+	switch v {
+	case monitor.VerdictSafe:
+		t = toneGood
+	case monitor.VerdictDanger, monitor.VerdictUnavailable:
+		t = toneBad
+	}
+	return tones[t].Styled(v.String())
 }

@@ -31,7 +31,7 @@ func counter(name, help string, labels ...string) series {
 
 // catalogue is all that is collected of a cluster.
 type catalogue struct {
-	nodes, quorum, serving, spare, lockable, returns series
+	nodes, quorum, serving, spare, lockable, protected, returns series
 
 	up, nodeServing, fenced, held, rtt, offset, bound, drift, driftBound, copies, restarts series
 
@@ -44,12 +44,13 @@ type catalogue struct {
 // rather than kept in a variable of the package.
 func newCatalogue() catalogue {
 	return catalogue{
-		nodes:    gauge("cluster_nodes", "How many nodes are configured."),
-		quorum:   gauge("cluster_quorum", "How many nodes make a quorum."),
-		serving:  gauge("cluster_serving_nodes", "How many nodes accept writes now."),
-		spare:    gauge("cluster_spare_nodes", "How many more nodes may fail before nothing can be locked; below 0 it is already so."),
-		lockable: gauge("cluster_lockable", "1 while a quorum of nodes serves, 0 while nothing can be locked."),
-		returns:  gauge("cluster_quorum_return_seconds", "In how long the guard gives the cluster a quorum back: 0 while there is one, +Inf where it does not come back by itself."),
+		nodes:     gauge("cluster_nodes", "How many nodes are configured."),
+		quorum:    gauge("cluster_quorum", "How many nodes make a quorum."),
+		serving:   gauge("cluster_serving_nodes", "How many nodes accept writes now."),
+		spare:     gauge("cluster_spare_nodes", "How many more nodes may fail before nothing can be locked; below 0 it is already so."),
+		lockable:  gauge("cluster_lockable", "1 while a quorum of nodes serves, 0 while nothing can be locked."),
+		protected: gauge("cluster_protected", "1 while no restart of a node can give a vote twice, as far as can be seen: each node has a guard and started fenced, or forgets nothing."),
+		returns:   gauge("cluster_quorum_return_seconds", "In how long the guard gives the cluster a quorum back: 0 while there is one, +Inf where it does not come back by itself."),
 
 		up:          gauge("node_up", "1 while the node answers.", "node"),
 		nodeServing: gauge("node_serving", "1 while the node accepts writes.", "node"),
@@ -77,7 +78,7 @@ func newCatalogue() catalogue {
 
 func (c catalogue) all() []series {
 	return []series{
-		c.nodes, c.quorum, c.serving, c.spare, c.lockable, c.returns,
+		c.nodes, c.quorum, c.serving, c.spare, c.lockable, c.protected, c.returns,
 		c.up, c.nodeServing, c.fenced, c.held, c.rtt, c.offset, c.bound, c.drift, c.driftBound, c.copies, c.restarts,
 		c.locks, c.findings,
 		c.guardUp, c.phase, c.rejoin, c.verified, c.proven, c.exposed,
@@ -139,6 +140,7 @@ func (o sink) snapshot(s *monitor.Snapshot) {
 	o.put(o.serving, float64(s.Cluster.Serving))
 	o.put(o.spare, float64(s.Cluster.CanLose))
 	o.put(o.lockable, one(s.Cluster.Serving >= s.Cluster.Quorum))
+	o.put(o.protected, one(s.Cluster.Protected))
 	for _, n := range s.Nodes {
 		name := label(n.Name)
 		up := true

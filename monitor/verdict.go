@@ -1,0 +1,254 @@
+package monitor
+
+import (
+	"fmt"
+	"strings"
+
+	"redlockctl/internal/announce"
+	"redlockctl/internal/safetext"
+)
+
+// Verdict is the state of the cluster in a word. Of several that hold it is the
+// one that needs a person most.
+type Verdict uint8
+
+const (
+	VerdictUnknown     Verdict = iota // not everything has been looked at yet
+	VerdictSafe                       // all nodes serve, no danger is found, and no restart gives a vote twice
+	VerdictUnprotected                // all nodes serve, and a restart may give a vote twice, for all that is known
+	VerdictDegraded                   // a quorum serves, not all
+	VerdictDanger                     // a quorum serves, and two clients may hold one lock all the same
+	VerdictUnavailable                // no quorum serves: nothing can be locked
+)
+
+// String is the verdict as the screen and JSON show it.
+func (v Verdict) String() string {
+	return [...]string{"unknown", "safe", "unprotected", "degraded", "danger", "unavailable"}[v]
+}
+
+// Dangers is how many findings are [SeverityDanger].
+func (s *Snapshot) Dangers() int {
+	n := 0
+	for i := range s.Findings {
+		if s.Findings[i].Severity == SeverityDanger {
+			n++
+		}
+	}
+	return n
+}
+
+// countNodes says of the nodes alone how many serve, and which do not.
+func (s *Snapshot) countNodes() {
+	c := &s.Cluster
+	c.Serving = 0
+	var wrong []string
+	for i := range s.Nodes {
+		if n := &s.Nodes[i]; n.State == NodeServing {
+			c.Serving++
+		} else {
+			wrong = append(wrong, n.Name+" "+n.State.String())
+		}
+	}
+	c.CanLose = c.Serving - c.Quorum
+	c.Absent = strings.Join(wrong, ", ")
+}
+
+// assess makes the verdict, why it is so, and what is missing for a safe one:
+// the only place where that is decided. heard: each node was heard of; settled:
+// all locks were read once, so that there are findings; guard: the one in this
+// process, if any.
+//
+// Safe is said only where all nodes serve, no danger is found, and each node is
+// either kept out of the quorum after a restart (a guard is seen there, and its
+// last start came up fenced) or loses nothing by one (every write is on disk
+// before it is answered).
+func (s *Snapshot) assess(heard, settled bool, guard *GuardSight) {
+	c := &s.Cluster
+	s.countNodes()
+	c.Missing = missing(s.Nodes, guard)
+	c.Protected = heard && c.Missing == ""
+	dangers := s.Dangers()
+	switch {
+	case heard && c.CanLose < 0:
+		c.Verdict = VerdictUnavailable
+	case dangers > 0:
+		c.Verdict = VerdictDanger
+	case !heard:
+		c.Verdict = VerdictUnknown
+	case c.CanLose < c.N-c.Quorum:
+		c.Verdict = VerdictDegraded
+	case !settled:
+		c.Verdict = VerdictUnknown
+	case s.Ripening > 0 && s.Young:
+		c.Verdict = VerdictUnknown
+	case !c.Protected:
+		c.Verdict = VerdictUnprotected
+	default:
+		c.Verdict = VerdictSafe
+	}
+	// The worst first.
+	var why []string
+	say := func(text string) {
+		if text != "" {
+			why = append(why, text)
+		}
+	}
+	danger := ""
+	for i := range s.Findings {
+		if f := &s.Findings[i]; f.Severity == SeverityDanger && f.ID != "no-quorum" {
+			if danger = f.Title; f.Node != "" {
+				danger = f.Node + ": " + danger
+			}
+			if dangers > 1 {
+				danger = fmt.Sprintf("%d dangers, the first: %s", dangers, danger)
+			}
+			break
+		}
+	}
+	if c.Verdict == VerdictUnavailable {
+		say(c.Absent)
+		say(danger)
+	} else {
+		say(danger)
+		say(c.Absent)
+	}
+	if c.Verdict == VerdictUnknown {
+		switch {
+		case !heard: // Absent says it
+		case !settled:
+			say("the locks are being read for the first time")
+		default:
+			say("looking longer at " + count(s.Ripening, "lock", "locks"))
+		}
+	} else if c.Verdict != VerdictUnavailable {
+		say(c.Missing)
+	}
+	c.Reason = strings.Join(why, "; ")
+}
+
+// missing is what is missing for protection against restarts, in words; empty:
+// nothing. Of a node that does not answer nothing is said: it has no vote now.
+func missing(nodes []Node, guard *GuardSight) string {
+	var unguarded, hidden, unverified, unfenced []string
+	seen := 0
+	for i := range nodes {
+		n := &nodes[i]
+		if !readable(n.State) {
+			continue
+		}
+		seen++
+		switch p := protectionOf(n, guard); p {
+		case unguardedNode:
+			unguarded = append(unguarded, n.Name)
+			unverified = append(unverified, n.Name)
+		case hiddenNode:
+			hidden = append(hidden, n.Name)
+		case unverifiedNode:
+			unverified = append(unverified, n.Name)
+		case unfencedNode:
+			unfenced = append(unfenced, n.Name)
+		}
+	}
+	which := func(names []string) string {
+		if len(names) == seen && seen > 1 {
+			return ""
+		}
+		return " on " + strings.Join(names, ", ")
+	}
+	var parts []string
+	if len(unguarded) > 0 {
+		parts = append(parts, "no guard"+which(unguarded))
+	}
+	switch n := len(unverified); {
+	case n == 1:
+		parts = append(parts, "boot fence of "+unverified[0]+" not verified")
+	case n > 1:
+		parts = append(parts, fmt.Sprintf("%d boot fences not verified", n))
+	}
+	if len(unfenced) > 0 {
+		parts = append(parts, strings.Join(unfenced, ", ")+" started unfenced")
+	}
+	switch {
+	case len(parts) > 0 && len(hidden) > 0:
+		parts = append(parts, "guards cannot be seen"+which(hidden))
+	case len(hidden) > 0:
+		return "protection against restarts is not known: guards cannot be seen" + which(hidden)
+	case len(parts) == 0:
+		return ""
+	}
+	return "not protected against restarts: " + strings.Join(parts, ", ")
+}
+
+// protection is what keeps a node from giving a vote twice after a restart.
+type protection uint8
+
+const (
+	durableNode    protection = iota // it forgets nothing
+	verifiedNode                     // a guard watches it, and its last start came up fenced
+	unverifiedNode                   // a guard watches it, and has seen no start
+	unfencedNode                     // a guard watches it, and its last start came up unfenced
+	unguardedNode                    // no guard is seen
+	hiddenNode                       // guards cannot be seen there
+)
+
+// protectionOf is the protection of a node that answers.
+func protectionOf(n *Node, guard *GuardSight) protection {
+	if n.Persistent {
+		return durableNode
+	}
+	var watched, verified, unfenced bool
+	if guard != nil {
+		if g, ok := guard.Nodes[n.Name]; ok {
+			watched, verified, unfenced = true, g.Known && g.Verified, g.Known && !g.Verified
+		}
+	}
+	for _, g := range n.Guards {
+		watched = true
+		verified = verified || g.Boot == announce.BootFenced
+		unfenced = unfenced || g.Boot == announce.BootUnfenced
+	}
+	switch {
+	case unfenced:
+		return unfencedNode
+	case verified:
+		return verifiedNode
+	case watched:
+		return unverifiedNode
+	case !n.GuardsKnown:
+		return hiddenNode
+	}
+	return unguardedNode
+}
+
+// notProtected is the finding of nodes on which no guard is seen.
+func notProtected(k known, tell func(Finding)) {
+	var unguarded, hidden []string
+	for i := range k.Nodes {
+		n := &k.Nodes[i]
+		if !readable(n.State) {
+			continue
+		}
+		switch protectionOf(n, k.guard) {
+		case unguardedNode:
+			unguarded = append(unguarded, n.Name)
+		case hiddenNode:
+			hidden = append(hidden, n.Name)
+		}
+	}
+	f := Finding{
+		Severity: SeverityWarning, Title: "not protected against restarts",
+		Consequence: "A node that restarts comes back without its locks and gives those votes again: two clients may hold one lock.",
+		Remedy:      "Run redlockctl guard, and put the boot fence into the servers' files (redlockctl node boot-fence). Or set appendonly yes with appendfsync always, and live with its cost.",
+	}
+	switch {
+	case len(unguarded) > 0:
+		f.Evidence = safetext.New("no guard is seen on " + strings.Join(unguarded, ", "))
+	case len(hidden) > 0:
+		f.Title = "not known to be protected against restarts"
+		f.Evidence = safetext.New("guards cannot be seen on " + strings.Join(hidden, ", ") + ": this user may not call PUBSUB CHANNELS")
+		f.Remedy = "Give this user the rights that redlockctl config acl --role observer prints, so that a guard can be seen."
+	default:
+		return
+	}
+	tell(f)
+}

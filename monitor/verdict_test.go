@@ -1,0 +1,92 @@
+package monitor
+
+import (
+	"testing"
+	"time"
+
+	"redlockctl/internal/announce"
+)
+
+// What the verdict is, why, and what is missing for a safe one.
+func TestVerdicts(t *testing.T) {
+	fenced, unseen, unfenced := announce.Guard{ID: "a", Boot: announce.BootFenced}, announce.Guard{ID: "b"}, announce.Guard{ID: "c", Boot: announce.BootUnfenced}
+	guards := func(of ...announce.Guard) func(*Snapshot) {
+		return func(s *Snapshot) {
+			for i := range s.Nodes {
+				s.Nodes[i].Guards = of
+			}
+		}
+	}
+	all := func(fs ...func(*Snapshot)) func(*Snapshot) {
+		return func(s *Snapshot) {
+			for _, f := range fs {
+				f(s)
+			}
+		}
+	}
+	down := func(lost ...int) func(*Snapshot) {
+		return func(s *Snapshot) {
+			for _, i := range lost {
+				s.Nodes[i].State = NodeDown
+			}
+		}
+	}
+	danger := func(s *Snapshot) {
+		s.Findings = append(s.Findings, Finding{ID: "split-lock", Severity: SeverityDanger, Title: "locks with several tokens"})
+	}
+	const none = "not protected against restarts: no guard, 5 boot fences not verified"
+	for name, c := range map[string]struct {
+		change  func(*Snapshot)
+		want    Verdict
+		reason  string
+		missing string
+	}{
+		"plain servers are not safe":        {func(*Snapshot) {}, VerdictUnprotected, none, none},
+		"guarded, each started fenced":      {guards(fenced), VerdictSafe, "", ""},
+		"another guard has seen no start":   {guards(fenced, unseen), VerdictSafe, "", ""},
+		"another guard saw an unfenced one": {guards(fenced, unfenced), VerdictUnprotected, "not protected against restarts: n1, n2, n3, n4, n5 started unfenced", "not protected against restarts: n1, n2, n3, n4, n5 started unfenced"},
+		"guarded, and no start was seen": {guards(unseen), VerdictUnprotected, "not protected against restarts: 5 boot fences not verified",
+			"not protected against restarts: 5 boot fences not verified"},
+		"durable": {func(s *Snapshot) {
+			for i := range s.Nodes {
+				s.Nodes[i].Persistent = true
+			}
+		}, VerdictSafe, "", ""},
+		"one is left out": {all(guards(fenced), func(s *Snapshot) { s.Nodes[3].Guards = nil }), VerdictUnprotected,
+			"not protected against restarts: no guard on n4, boot fence of n4 not verified", "not protected against restarts: no guard on n4, boot fence of n4 not verified"},
+		"it cannot be seen": {func(s *Snapshot) {
+			for i := range s.Nodes {
+				s.Nodes[i].GuardsKnown = false
+			}
+		}, VerdictUnprotected, "protection against restarts is not known: guards cannot be seen", "protection against restarts is not known: guards cannot be seen"},
+		"degraded, and guarded":     {all(guards(fenced), down(1)), VerdictDegraded, "n2 down", ""},
+		"degraded, and not guarded": {down(1), VerdictDegraded, "n2 down; not protected against restarts: no guard, 4 boot fences not verified", "not protected against restarts: no guard, 4 boot fences not verified"},
+		"a danger outranks":         {all(guards(fenced), danger, down(1)), VerdictDanger, "locks with several tokens; n2 down", ""},
+		"two dangers":               {all(guards(fenced), danger, danger), VerdictDanger, "2 dangers, the first: locks with several tokens", ""},
+		"nothing can be locked":     {all(guards(fenced), danger, down(0, 1, 2)), VerdictUnavailable, "n1 down, n2 down, n3 down; locks with several tokens", ""},
+		"too early to tell":         {all(guards(fenced), func(s *Snapshot) { s.Ripening, s.Young = 2, true }), VerdictUnknown, "looking longer at 2 locks", ""},
+		"contenders, later":         {all(guards(fenced), func(s *Snapshot) { s.Ripening = 2 }), VerdictSafe, "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := *goodScene().Snapshot
+			c.change(&s)
+			s.assess(true, true, nil)
+			if got := s.Cluster; got.Verdict != c.want || got.Reason != c.reason || got.Missing != c.missing || got.Protected != (c.missing == "") {
+				t.Errorf("%s: %q, missing %q", got.Verdict, got.Reason, got.Missing)
+			}
+		})
+	}
+	s := *goodScene().Snapshot
+	s.assess(true, false, nil)
+	if s.Cluster.Verdict != VerdictUnknown {
+		t.Errorf("before the locks were read: %s", s.Cluster.Verdict)
+	}
+	s.assess(true, true, &GuardSight{Nodes: map[string]GuardedNode{}})
+	own := &GuardSight{Nodes: map[string]GuardedNode{}}
+	for i := range s.Nodes {
+		own.Nodes[s.Nodes[i].Name] = GuardedNode{Known: true, Verified: true, OpenFor: time.Second}
+	}
+	if s.assess(true, true, own); s.Cluster.Verdict != VerdictSafe {
+		t.Errorf("with a guard in this process: %s: %s", s.Cluster.Verdict, s.Cluster.Reason)
+	}
+}
