@@ -86,6 +86,10 @@ func (c *Client) acquire(ctx context.Context, resource string, ttl time.Duration
 	defer spot.leave()
 	var last *Error
 	for made := 1; spot.next(ctx, last); made++ {
+		if err := c.gate.enter(ctx, false, c.closing); err != nil {
+			spot.err = err
+			break
+		}
 		run := c.attempt(ctx, resource, c.token(spot.note()), ttl, Terms{}, fenced)
 		if run.verdict() == VerdictGranted {
 			lock := run.lock()
@@ -97,7 +101,7 @@ func (c *Client) acquire(ctx context.Context, resource string, ttl time.Duration
 				spot.granted = true
 				return lock, nil
 			}
-			c.send(call{op: opRelease, key: resource, token: run.token, unsent: run.unsent()})
+			run.giveUp()
 		}
 		last = run.failure(ctx, op)
 		last.Attempts = made
@@ -150,7 +154,7 @@ type run struct {
 }
 
 // attempt drives an [Attempt] of which terms says whether it extends, and not
-// after when, to its verdict.
+// after when, to its verdict. There must be room for its call, see [gate].
 func (c *Client) attempt(ctx context.Context, resource, token string, ttl time.Duration, terms Terms, fenced bool) *run {
 	r := &run{
 		client: c, resource: resource, token: token, results: c.blank(),
@@ -162,7 +166,7 @@ func (c *Client) attempt(ctx context.Context, resource, token string, ttl time.D
 	machine, send := Begin(terms)
 	r.machine = machine
 	deadline := machine.Deadline()
-	proto := call{key: resource, token: token, ttl: ttl, notAfter: deadline, over: &r.over, to: r}
+	proto := call{key: resource, token: token, ttl: ttl, notAfter: deadline, over: &r.over, to: r, queued: terms.Start, admitted: true}
 	switch send {
 	case SendSet:
 		proto.op, proto.numbered = opSet, fenced
@@ -174,6 +178,7 @@ func (c *Client) attempt(ctx context.Context, resource, token string, ttl time.D
 		proto.op = opExtend
 		c.send(proto)
 	default:
+		c.gate.leave()
 		return r
 	}
 	timer := time.NewTimer(time.Until(deadline))
@@ -197,9 +202,36 @@ func (c *Client) attempt(ctx context.Context, resource, token string, ttl time.D
 		r.over.Store(true)
 	}
 	if r.next == SendRelease { // final since the verdict
-		c.send(call{op: opRelease, key: resource, token: token, unsent: r.unsent()})
+		r.giveUp()
 	}
 	return r
+}
+
+// giveUp releases what the attempt may have left, on each node behind its SET, and
+// does not wait for it. It is not held up for want of room either: what does not
+// find any is owed.
+func (r *run) giveUp() {
+	r.over.Store(true)
+	copies, _ := r.remnants()
+	r.client.send(releaseOf(r.resource, r.token, copies, r))
+}
+
+// releaseOf is the release of copies of which this is known. from is the attempt
+// that made them, where it was one alone.
+func releaseOf(resource, token string, copies []remnant, from *run) call {
+	c := call{op: opRelease, key: resource, token: token, from: from, clean: make([]bool, len(copies))}
+	known := true
+	for i, m := range copies {
+		known = known && m.heard && !m.unknown
+		c.clean[i] = m.heard && !m.unknown && m.until.IsZero()
+		if m.until.After(c.until) {
+			c.until = m.until
+		}
+	}
+	if !known {
+		c.until = time.Time{}
+	}
+	return c
 }
 
 // step steps the machine, and tells if the verdict is there.
@@ -247,19 +279,10 @@ func (r *run) verdict() Verdict {
 	return r.machine.Verdict()
 }
 
-// unsent tells of each node if it is known that nothing was sent to it.
-func (r *run) unsent() []bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return untouched(r.copies)
-}
-
-func untouched(copies []remnant) []bool {
-	none := make([]bool, len(copies))
-	for i, m := range copies {
-		none[i] = m.heard && !m.sent
-	}
-	return none
+// neverSent tells if it is known that nothing was sent to a node.
+func (r *run) neverSent(node int) bool {
+	m := r.remnant(node)
+	return m.heard && !m.sent
 }
 
 // remnants is what is known of the copies by now, and whether that is all.
@@ -338,7 +361,7 @@ func (m *remnant) learn(a answer, t Terms) {
 		// The node began to count between sending and answering, on a clock that may
 		// be slower than ours by the drift allowance.
 		m.until = a.at.Add(t.TTL + t.Drift)
-	case a.sent && !answered(a.NodeResult):
+	case a.sent && (!answered(a.NodeResult) || errors.Is(a.Err, errBadReply)):
 		m.unknown = true
 	}
 }

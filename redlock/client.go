@@ -15,8 +15,8 @@ import (
 //	Keeper.mu → Lock.mu → run.mu
 //	watcher.mu → line.mu → ear.mu → redisTap.mu
 //
-// All the others are leaves: while Client.mu, warmth.mu, gather.mu, numbers.mu,
-// stream.mu or life.mu is held, no other mutex is locked and no sink is called. A
+// All the others are leaves: while Client.mu, warmth.mu, gate.mu, servers.mu,
+// gather.mu, numbers.mu, stream.mu or life.mu is held, no other mutex is locked and no sink is called. A
 // sink ([sink.answered]) is called with nothing held, and locks its own alone.
 
 // Client runs the Redlock algorithm over a fixed set of masters. It is safe
@@ -26,6 +26,7 @@ type Client struct {
 	nodes   []*Node
 	opt     Options
 	streams []*stream
+	gate    *gate
 	warm    *warmth
 	watcher *watcher
 	token   func(note) string // draws one
@@ -73,8 +74,16 @@ func newClient(nodes []*Node, opt Options, to func(*Node) wire, tapTo func(*Node
 		warm: newWarmth(len(nodes)),
 	}
 	c.watcher = newWatcher(c.nodes, opt, tapTo)
+	c.gate = &gate{streams: c.streams}
+	servers := newServers(c.nodes)
 	for i, n := range c.nodes {
-		c.streams[i] = newStream(to(n), opt.NodeTimeout, opt.ConnectTimeout, c.warm.tried)
+		c.streams[i] = newStream(to(n), opt.NodeTimeout, opt.ConnectTimeout, hooks{
+			first: c.warm.tried, freed: c.gate.poke,
+			claim: func(id string) error { return servers.claim(i, id) },
+		})
+	}
+	for _, s := range c.streams { // which may ask for the others' room
+		s.start()
 	}
 	return c
 }
@@ -136,6 +145,9 @@ func (c *Client) keep(results []NodeResult, a answer) {
 
 // send enqueues a call to all nodes.
 func (c *Client) send(proto call) {
+	if proto.queued.IsZero() {
+		proto.queued = time.Now()
+	}
 	calls := make([]call, len(c.streams))
 	for i, s := range c.streams {
 		calls[i] = proto
@@ -234,7 +246,10 @@ func (c *Client) Inspect(ctx context.Context, resource string) ([]NodeResult, er
 }
 
 func (c *Client) look(ctx context.Context, resource string) []NodeResult {
-	return c.ask(call{op: opInspect, key: resource, notAfter: time.Now().Add(c.opt.NodeTimeout)}, ctx.Done(), nil)
+	if c.gate.enter(ctx, false, c.closing) != nil {
+		return c.blank()
+	}
+	return c.ask(call{op: opInspect, key: resource, admitted: true, notAfter: time.Now().Add(c.opt.NodeTimeout)}, ctx.Done(), nil)
 }
 
 // answered tells if a node was there.
@@ -258,13 +273,14 @@ func answered(r NodeResult) bool {
 // quorum is clean: the token may go on holding the lock until its copies
 // expire. The results tell of each node if a copy may be left on it.
 func (c *Client) Release(ctx context.Context, resource, token string) ([]NodeResult, error) {
-	return c.release(ctx, resource, token, nil, nil)
+	return c.release(ctx, call{key: resource, token: token}, nil)
 }
 
-// release is Release; enough ends the waiting before all nodes have answered,
-// and unsent tells of nodes that there is nothing to release.
-func (c *Client) release(ctx context.Context, resource, token string, unsent []bool, enough func([]NodeResult) bool) ([]NodeResult, error) {
+// release is Release, of which more may be known (see [call]); enough ends the
+// waiting before all nodes have answered.
+func (c *Client) release(ctx context.Context, ask call, enough func([]NodeResult) bool) ([]NodeResult, error) {
 	const op = "release"
+	resource, token := ask.key, ask.token
 	if err := checkNames(op, resource, token); err != nil {
 		return nil, err
 	}
@@ -274,12 +290,24 @@ func (c *Client) release(ctx context.Context, resource, token string, unsent []b
 	defer c.ops.Done()
 	// Without ctx: a release is sent all the same.
 	_ = c.warm.wait(context.WithoutCancel(ctx), nil, c.opt)
-	results := c.ask(call{op: opRelease, key: resource, token: token, unsent: unsent}, nil, enough)
+	ask.op, ask.admitted = opRelease, c.enterRelease(ctx)
+	results := c.ask(ask, nil, enough)
 	err := c.judgeRelease(op, resource, results)
 	if err == nil {
 		c.watcher.released(resource)
 	}
 	return results, err
+}
+
+// enterRelease waits for room for a release, and tells if there is any: as long
+// as ctx runs, and after its end for no longer than a node may take to answer.
+func (c *Client) enterRelease(ctx context.Context) bool {
+	if ctx.Err() == nil && c.gate.enter(ctx, true, nil) == nil {
+		return true
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.opt.NodeTimeout)
+	defer cancel()
+	return c.gate.enter(ctx, true, nil) == nil
 }
 
 // judgeRelease says what the answers to a release mean.

@@ -75,13 +75,19 @@
 //   - A node that does not answer within its timeout counts as failed, as does one
 //     that refuses (it is fenced, it is loading, the user lacks a right), and one
 //     that keeps failing is not asked for a while; all count in N.
-//   - No request blocks its caller longer than its timeouts, however many nodes
-//     hang, and none costs a goroutine. A full queue is a failed node.
+//   - Only so much is under way to a node as it answers without delay. Beyond that
+//     callers wait, each within its context, before its attempt begins, so that a
+//     burst costs time and no failures: the slowest node that is well sets the pace.
+//     Extensions and releases go first. A node that is not well (not connected, or
+//     without any answer for the node timeout) is waited for by nobody: no caller is
+//     held up for longer than that, however many nodes hang. None costs a goroutine.
 //   - An extension counts only with a quorum, and before the validity that it
 //     extends has ended. It never makes a missing copy anew and never shortens
 //     one.
 //   - A release is sent although the caller's context is over, and one that a
-//     node did not hear of is sent again when the node answers.
+//     node did not hear of, or refused for now, is sent again when the node takes it.
+//   - A server that is reached by two addresses has one voice: by the second it is
+//     refused, as far as the user may ask for its run_id (INFO).
 //   - Validity is counted on the monotonic clock from before the first request,
 //     and expiry is left to the nodes (PX); no wall clock decides anything. On
 //     Linux a sleep of the machine, for which that clock stands still, counts too.

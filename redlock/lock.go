@@ -139,8 +139,11 @@ func (l *Lock) Release(ctx context.Context) ([]NodeResult, error) {
 	for i := range copies {
 		copies[i] = l.known(i)
 	}
+	for _, r := range l.runs {
+		r.over.Store(true) // what was not sent yet need not be
+	}
 	l.mu.Unlock()
-	results, err := l.client.release(ctx, l.resource, l.token, untouched(copies), l.client.released)
+	results, err := l.client.release(ctx, releaseOf(l.resource, l.token, copies, nil), l.client.released)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.settle()
@@ -217,6 +220,9 @@ func (c *Client) extend(ctx context.Context, resource, token string, ttl time.Du
 	}
 	defer c.ops.Done()
 	if err := c.warm.wait(ctx, c.closing, c.opt); err != nil {
+		return nil, c.endedBy(ctx, op, resource, err, nil)
+	}
+	if err := c.gate.enter(ctx, true, c.closing); err != nil {
 		return nil, c.endedBy(ctx, op, resource, err, nil)
 	}
 	r := c.attempt(ctx, resource, token, ttl, Terms{Extend: true, NotAfter: notAfter}, false)

@@ -332,6 +332,8 @@ func (l *memLink) expect(by time.Time) {
 
 func (l *memLink) abort() { l.close() }
 
+func (l *memLink) server() string { return "" }
+
 func (l *memLink) close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -36,10 +36,14 @@ type call struct {
 	notAfter   time.Time    // dropped unsent from then on; zero: never
 	over       *atomic.Bool // dropped unsent once it is true; may be nil
 	to         sink         // nil: nobody waits
+	queued     time.Time    // when it was handed to the stream
 	sentAt     time.Time    // when it was handed to the connection
-	// unsent, of a release, tells of each node if nothing was ever sent to it that
-	// there could be to release; nil: not known.
-	unsent []bool
+	admitted   bool         // room was taken for it; see gate
+
+	// Of a release:
+	clean []bool    // of each node, if it is known to have nothing to release; nil: not known
+	until time.Time // when no copy can be left any more; zero: not known
+	from  *run      // the attempt that it follows: where that sent nothing, nor is this; may be nil
 }
 
 // sink takes the answer to a call. It is called once for each call, by the
@@ -83,6 +87,8 @@ type link interface {
 	receive(oldest func() *call) (*call, answer, error)
 	// expect bounds the waiting of receive; zero: no bound.
 	expect(by time.Time)
+	// server names the process that answers; empty: it does not tell.
+	server() string
 	// close ends the connection, and a receive that waits.
 	close()
 	// abort is close, and sees to it that nothing is sent any more: what the
@@ -94,12 +100,13 @@ type link interface {
 var errAgain = errors.New("to be sent again")
 
 const (
-	queueSize    = 1024 // calls waiting for one node
-	queueReserve = 1024 // further room that only releases may use
-	batchSize    = 256  // calls in one write
-	flightSize   = 4096 // calls sent and not answered
-	debtSize     = 8192 // releases kept for a node that does not answer
-	breakAfter   = 3    // consecutive failures
+	queueSize    = 4 * roomMost // calls waiting for one node, more than the gate lets in
+	queueReserve = 1024         // further room that only releases may use
+	batchSize    = 256          // calls in one write
+	flightSize   = 4096         // calls sent and not answered
+	debtSize     = 8192         // releases kept for a node that does not take them
+	payAtOnce    = 64           // of those, that go with what is sent
+	breakAfter   = 3            // consecutive failures
 	backoffMin   = 100 * time.Millisecond
 	backoffMax   = 2 * time.Second
 )
@@ -111,25 +118,40 @@ var (
 )
 
 // debt is a release that a node still has to hear of.
-type debt struct{ key, token string }
+type debt struct {
+	key, token string
+	until      time.Time // as in call
+}
+
+// hooks is what a stream tells its client; each may be nil.
+type hooks struct {
+	first func(up bool)         // when the first try to connect has ended, once
+	freed func()                // there may be room
+	claim func(id string) error // who is connected; an error refuses it. Before it connects: ""
+}
 
 // stream is the way to one node: first in, first out, on one connection, so
 // that a SET and the release that follows it arrive in that order. One
 // goroutine writes what is queued, all of it at once, and does not wait for the
 // replies; another reads them, and knows by their order whose they are.
 //
-// Admission never blocks: a full queue is a failed node. A node that leaves a
+// A stream never blocks who sends: who must not fail for want of room waits for it
+// before ([gate]); a full queue is a failed node. A node that leaves a
 // request unanswered for the node timeout loses its connection, so that no late
 // reply is ever read as the answer to something else. It loses it by a reset: the
 // operating system would otherwise go on delivering what a bad network has lost,
 // and a SET would arrive behind the release that the next connection brings. After
 // a few consecutive failures the node is skipped, which answers at once, and is
 // tried again in the background; the failures are consecutive until a request is
-// answered, since a node may greet and do nothing else. Releases that a node did
-// not answer are owed to it, and are sent before anything else when it answers
-// again: a SET that a hung node finds in its buffer would otherwise stand there
-// for a whole TTL. A release compares the token, and a token is never used again,
-// so that it does no harm however late.
+// answered, since a node may greet and do nothing else. A node that is read-only
+// loses its connection too: behind its name there may be another by now.
+//
+// Releases that a node did not answer, that found no room, or that a node refused
+// for now (it is fenced, busy, loading, cannot write) are owed to it. They are sent
+// before anything else when it answers again, and with what is sent while it does;
+// to one that refused, one at a time until it takes it. A SET that a hung node finds
+// in its buffer would otherwise stand there for a whole TTL. A release compares the
+// token, and a token is never used again, so that it does no harm however late.
 type stream struct {
 	wire    wire
 	reply   time.Duration // that a node has to answer a request
@@ -138,14 +160,18 @@ type stream struct {
 	cancel  context.CancelFunc
 	wake    chan struct{}
 	done    chan struct{} // closed when the writer has ended
-	first   func(up bool) // called once, when the first try to connect has ended
+	hooks   hooks
+	room    *room
+	debts   atomic.Int32 // owed, also read without mu
 
-	mu     sync.Mutex
-	queue  []*call
-	spare  []*call // of the writer: the queue before
-	owed   []debt
-	broken error // why the node is skipped; nil while it is not
-	closed bool
+	mu      sync.Mutex
+	queue   []*call
+	spare   []*call // of the writer: the queue before
+	owed    []debt
+	refused int       // how often the node has refused a release, since it took one
+	payFrom time.Time // when it is asked again
+	broken  error     // why the node is skipped; nil while it is not
+	closed  bool
 
 	// Of the writer alone:
 	life     *life // nil: not connected
@@ -168,18 +194,22 @@ type life struct {
 	head   int
 	busy   bool      // the reader has taken a call of which it has not disposed yet
 	served bool      // a call was answered
+	lower  bool      // the node is read-only
 	armed  time.Time // until when the reader waits; zero: for ever
 	err    error     // why it is dead
 }
 
-// newStream starts the writer, which opens the connection ahead of the first
-// call.
-func newStream(w wire, reply, connect time.Duration, first func(up bool)) *stream {
+func newStream(w wire, reply, connect time.Duration, h hooks) *stream {
 	s := &stream{
-		wire: w, reply: reply, connect: connect, first: first, backoff: backoffMin,
+		wire: w, reply: reply, connect: connect, hooks: h, backoff: backoffMin, room: newRoom(reply),
 		wake: make(chan struct{}, 1), done: make(chan struct{}),
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
+	return s
+}
+
+// start starts the writer, which opens the connection ahead of the first call.
+func (s *stream) start() *stream {
 	go s.run()
 	return s
 }
@@ -187,11 +217,26 @@ func newStream(w wire, reply, connect time.Duration, first func(up bool)) *strea
 // enqueue puts c behind all calls before it, or answers it as skipped. It
 // never blocks.
 func (s *stream) enqueue(c *call) {
+	if !c.admitted {
+		s.room.used.Add(1)
+	}
 	if err := s.admit(c); err != nil {
-		c.reply(answer{NodeResult: NodeResult{Status: StatusSkipped, Err: err}, at: time.Now()})
+		s.hand(c, answer{NodeResult: NodeResult{Status: StatusSkipped, Err: err}, at: time.Now()})
 		return
 	}
 	s.poke()
+}
+
+// hand hands out the answer to a call that the stream has done with.
+func (s *stream) hand(c *call, a answer) {
+	s.room.give()
+	if s.debts.Load() > 0 && s.room.well.Load() {
+		s.poke() // there may be room for them
+	}
+	c.reply(a)
+	if s.hooks.freed != nil {
+		s.hooks.freed()
+	}
 }
 
 func (s *stream) poke() {
@@ -228,13 +273,56 @@ func (s *stream) admit(c *call) error {
 // held. A node that hangs for long would otherwise be owed the releases of all
 // that it was not even asked, and those that matter would be lost among them.
 func (s *stream) owe(c *call) {
-	if c.op != opRelease || c.unsent != nil && c.unsent[c.node] {
+	if c.op != opRelease || c.clean != nil && c.clean[c.node] {
 		return
 	}
 	if len(s.owed) == debtSize {
 		s.owed = append(s.owed[:0], s.owed[1:]...)
 	}
-	s.owed = append(s.owed, debt{c.key, c.token})
+	s.owed = append(s.owed, debt{c.key, c.token, c.until})
+	s.countDebts()
+}
+
+// countDebts makes known how much is owed; s.mu is held. What the node refuses for
+// now is not waited for.
+func (s *stream) countDebts() {
+	s.debts.Store(int32(len(s.owed)))
+	if s.refused > 0 {
+		s.room.owed.Store(0)
+		return
+	}
+	s.room.owed.Store(int32(len(s.owed)))
+}
+
+// pay puts so much of what is owed into the queue, behind all that is there; s.mu
+// is held.
+func (s *stream) pay(most int, now time.Time) {
+	if s.refused > 0 {
+		if now.Before(s.payFrom) {
+			return
+		}
+		most = 1
+		s.payFrom = now.Add(s.payPause())
+	}
+	paid := 0
+	for ; len(s.owed) > 0 && paid < most; s.owed = s.owed[1:] {
+		d := s.owed[0]
+		if !d.until.IsZero() && !now.Before(d.until) {
+			continue
+		}
+		paid++
+		s.queue = append(s.queue, &call{op: opRelease, key: d.key, token: d.token, until: d.until})
+	}
+	if len(s.owed) == 0 {
+		s.owed = nil
+	}
+	s.room.used.Add(int32(paid))
+	s.countDebts()
+}
+
+// payPause is for how long a node that refuses releases is left alone.
+func (s *stream) payPause() time.Duration {
+	return min(backoffMin<<min(s.refused-1, 10), backoffMax)
 }
 
 // close admits no more calls, gives those that are queued or under way the
@@ -257,7 +345,10 @@ func (s *stream) close(grace time.Duration) {
 
 func (s *stream) run() {
 	defer close(s.done)
-	s.first(s.open())
+	up := s.open()
+	if s.hooks.first != nil {
+		s.hooks.first(up)
+	}
 	for {
 		if s.life != nil {
 			select {
@@ -286,9 +377,17 @@ func (s *stream) run() {
 
 // watch waits for work, or for the end of the connection.
 func (s *stream) watch(closed bool) {
-	var answered <-chan time.Time
+	var answered, due <-chan time.Time
 	if closed { // the last answers are still to come
 		answered = time.After(time.Millisecond)
+	} else if s.debts.Load() > 0 {
+		s.mu.Lock()
+		if s.refused > 0 {
+			timer := time.NewTimer(time.Until(s.payFrom))
+			defer timer.Stop()
+			due = timer.C
+		}
+		s.mu.Unlock()
 	}
 	select {
 	case <-s.wake:
@@ -297,6 +396,7 @@ func (s *stream) watch(closed bool) {
 		runtime.Gosched()
 	case <-s.life.dead:
 	case <-answered:
+	case <-due:
 	case <-s.ctx.Done():
 		s.life.link.close()
 		<-s.life.dead
@@ -321,6 +421,9 @@ func (s *stream) await() {
 func (s *stream) take() (batch []*call, closed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if len(s.owed) > 0 && s.life != nil {
+		s.pay(min(payAtOnce, int(s.room.most.Load()-s.room.used.Load())), time.Now())
+	}
 	if len(s.queue) <= batchSize {
 		batch, s.queue = s.queue, s.spare[:0]
 		s.spare = batch
@@ -393,34 +496,49 @@ func (s *stream) listen(l *life) {
 	defer close(l.ended)
 	for {
 		c, a, err := l.link.receive(l.pop)
-		if errors.Is(err, os.ErrDeadlineExceeded) && c == nil && l.early(time.Now()) {
-			continue
-		}
-		if errors.Is(err, errAgain) {
+		switch {
+		case errors.Is(err, os.ErrDeadlineExceeded) && c == nil && l.early(time.Now()):
+		case errors.Is(err, errAgain):
 			s.again(c)
 			l.look()
-			continue
-		}
-		if err != nil {
-			l.end(err)
-			s.abort(l)
-			now := time.Now()
-			left := l.rest()
-			if c != nil {
-				left = append([]*call{c}, left...)
-			}
-			why := l.cause()
-			l.quiet = len(left) == 0
-			for _, c := range left {
-				s.settle(c, answer{NodeResult: NodeResult{Status: classifyTransport(why), Err: why}, at: now, sent: true})
-			}
-			close(l.dead)
+		case err != nil:
+			s.bury(l, c, err)
 			return
+		default:
+			a.at, a.sent = time.Now(), true
+			asked := c.queued
+			if asked.IsZero() {
+				asked = c.sentAt
+			}
+			s.room.answered(a.at.Sub(asked), a.at)
+			s.settle(c, a)
+			if isReadOnly(a.NodeResult) {
+				l.lower = true
+				s.bury(l, nil, a.Err)
+				return
+			}
+			l.look()
 		}
-		a.at, a.sent = time.Now(), true
-		s.settle(c, a)
-		l.look()
 	}
+}
+
+// bury ends a connection that is of no use any more, and answers what was under
+// way on it: c, which may be nil, and what came after.
+func (s *stream) bury(l *life, c *call, err error) {
+	l.end(err)
+	s.abort(l)
+	s.room.end()
+	now := time.Now()
+	left := l.rest()
+	if c != nil {
+		left = append([]*call{c}, left...)
+	}
+	why := l.cause()
+	l.quiet = len(left) == 0 && !l.lower
+	for _, c := range left {
+		s.settle(c, answer{NodeResult: NodeResult{Status: classifyTransport(why), Err: why}, at: now, sent: true})
+	}
+	close(l.dead)
 }
 
 // again puts a call that the server could not carry out for want of a script
@@ -545,7 +663,7 @@ func (s *stream) lose() {
 	l := s.life
 	<-l.ended
 	s.life = nil
-	if l.served {
+	if l.served && !l.lower {
 		s.failures, s.backoff = 0, backoffMin
 	}
 	if l.quiet {
@@ -569,8 +687,14 @@ func (s *stream) hangUp() {
 // be used.
 func (s *stream) open() bool {
 	ctx, cancel := context.WithTimeout(s.ctx, 2*s.connect) // to dial, and to be greeted
+	s.claim("")
 	link, err := s.wire.open(ctx)
 	cancel()
+	if err == nil {
+		if err = s.claim(link.server()); err != nil {
+			link.close()
+		}
+	}
 	if err != nil {
 		s.down(err)
 		s.skip()
@@ -580,27 +704,23 @@ func (s *stream) open() bool {
 	s.failures = min(s.failures, breakAfter-1) // one more, if it does no more than greet
 	s.mu.Lock()
 	s.broken = nil
-	owed := s.owed
-	s.owed = nil
+	s.refused = 0
+	s.room.begin()
+	queue := s.queue
+	s.queue = nil
+	s.pay(roomFirst, time.Now())
+	s.queue = append(s.queue, queue...)
 	s.mu.Unlock()
 	go s.listen(s.life)
-	for len(owed) > 0 {
-		n := min(len(owed), batchSize)
-		batch := make([]*call, n)
-		for i, d := range owed[:n] {
-			batch[i] = &call{op: opRelease, key: d.key, token: d.token}
-		}
-		if !s.send(batch) {
-			break
-		}
-		owed = owed[n:]
-	}
-	if len(owed) > 0 {
-		s.mu.Lock()
-		s.owed = append(s.owed, owed...)
-		s.mu.Unlock()
-	}
 	return true
+}
+
+// claim makes known which server this is a stream to.
+func (s *stream) claim(id string) error {
+	if s.hooks.claim == nil {
+		return nil
+	}
+	return s.hooks.claim(id)
 }
 
 // down takes note of a failure.
@@ -615,6 +735,7 @@ func (s *stream) skip() {
 	if s.failures < breakAfter {
 		return
 	}
+	s.room.end()
 	s.mu.Lock()
 	s.broken = fmt.Errorf("not asked after %d failures: %w", s.failures, s.why)
 	broken, left := s.broken, s.queue
@@ -632,26 +753,36 @@ func (s *stream) fail(calls []*call, status Status, err error) {
 }
 
 // settle hands out an answer, and keeps a release that the node did not hear
-// of.
+// of, or refused for now.
 func (s *stream) settle(c *call, a answer) {
-	if !a.sent || !answered(a.NodeResult) {
+	if c.op == opRelease {
 		s.mu.Lock()
-		s.owe(c)
+		switch {
+		case !a.sent || !answered(a.NodeResult):
+			s.owe(c)
+		case !isClean(a.NodeResult):
+			s.refused++
+			s.payFrom = a.at.Add(s.payPause())
+			s.owe(c)
+		case s.refused > 0:
+			s.refused = 0
+			s.countDebts()
+		}
 		s.mu.Unlock()
 	}
-	c.reply(a)
+	s.hand(c, a)
 }
 
 // wanted drops the calls that are not worth sending any more. Releases are
-// always wanted.
+// always wanted, but of what was never sent.
 func (s *stream) wanted(batch []*call) []*call {
 	now, kept := time.Now(), batch[:0]
 	for _, c := range batch {
 		switch {
-		case c.over != nil && c.over.Load():
-			c.reply(answer{NodeResult: NodeResult{Status: StatusSkipped, Err: errOver}, at: now})
+		case c.over != nil && c.over.Load(), c.from != nil && c.from.neverSent(c.node):
+			s.hand(c, answer{NodeResult: NodeResult{Status: StatusSkipped, Err: errOver}, at: now})
 		case !c.notAfter.IsZero() && !now.Before(c.notAfter):
-			c.reply(answer{NodeResult: NodeResult{Status: StatusSlow, Err: errTooLate}, at: now})
+			s.hand(c, answer{NodeResult: NodeResult{Status: StatusSlow, Err: errTooLate}, at: now})
 		default:
 			kept = append(kept, c)
 		}

@@ -23,7 +23,7 @@ func inStream(t *testing.T, test func(t *testing.T, n *memNode, s *stream)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		n := newMemNodes(1)[0]
-		s := newStream(memWire{node: n}, 50*time.Millisecond, 500*time.Millisecond, func(bool) {})
+		s := newStream(memWire{node: n}, 50*time.Millisecond, 500*time.Millisecond, hooks{}).start()
 		defer s.close(time.Second)
 		synctest.Wait()
 		test(t, n, s)
@@ -114,7 +114,7 @@ func TestStreamDropsWhatIsOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newMemNodes(1)[0]
 		n.connect = 20 * time.Millisecond // what is queued waits for so long
-		s := newStream(memWire{node: n}, 50*time.Millisecond, 500*time.Millisecond, func(bool) {})
+		s := newStream(memWire{node: n}, 50*time.Millisecond, 500*time.Millisecond, hooks{}).start()
 		defer s.close(time.Second)
 		answers := make(inbox, 3)
 		over := new(atomic.Bool)
@@ -202,7 +202,7 @@ func TestHungNodeIsToldOfReleases(t *testing.T) {
 func TestStreamClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newMemNodes(1)[0]
-		s := newStream(memWire{node: n}, 50*time.Millisecond, 500*time.Millisecond, func(bool) {})
+		s := newStream(memWire{node: n}, 50*time.Millisecond, 500*time.Millisecond, hooks{}).start()
 		synctest.Wait()
 		answers := make(inbox, 10)
 		s.enqueue(set("a", "t", answers))
@@ -219,7 +219,7 @@ func TestStreamClose(t *testing.T) {
 		}
 
 		n.hang()
-		s = newStream(memWire{node: n}, 50*time.Millisecond, 500*time.Millisecond, func(bool) {})
+		s = newStream(memWire{node: n}, 50*time.Millisecond, 500*time.Millisecond, hooks{}).start()
 		for range 5 {
 			s.enqueue(set("a", "t", answers))
 		}
@@ -302,7 +302,7 @@ func TestBreakerIsNotFooledByAGreeting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newMemNodes(1)[0]
 		w := newGreeter(n)
-		s := newStream(w, 50*time.Millisecond, 500*time.Millisecond, func(bool) {})
+		s := newStream(w, 50*time.Millisecond, 500*time.Millisecond, hooks{}).start()
 		defer s.close(time.Second)
 		n.hang()
 		skipped := 0
@@ -336,7 +336,7 @@ func TestRefusedLoginKeepsDebts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newMemNodes(1)[0]
 		w := newGreeter(n)
-		s := newStream(w, 50*time.Millisecond, 500*time.Millisecond, func(bool) {})
+		s := newStream(w, 50*time.Millisecond, 500*time.Millisecond, hooks{}).start()
 		defer s.close(time.Second)
 		answers := make(inbox, 2)
 		s.enqueue(set("a", "t", answers))
@@ -440,7 +440,7 @@ func deafServer(t *testing.T, answer string) (*Node, <-chan error) {
 // a SET that was given up, since its release goes over the next connection.
 func TestUnansweredConnectionIsReset(t *testing.T) {
 	n, ends := deafServer(t, "-NOPERM nothing")
-	s := newStream(redisWire{n, 50 * time.Millisecond, time.Second}, 50*time.Millisecond, time.Second, func(bool) {})
+	s := newStream(redisWire{n, 50 * time.Millisecond, time.Second}, 50*time.Millisecond, time.Second, hooks{}).start()
 	answers := make(inbox, 1)
 	s.enqueue(set("a", "t", answers))
 	if a := <-answers; a.Status != StatusSlow || !a.sent {
@@ -454,7 +454,7 @@ func TestUnansweredConnectionIsReset(t *testing.T) {
 		<-ends
 	}
 	// What is under way when the client is closed may still arrive, in order.
-	s = newStream(redisWire{n, 50 * time.Millisecond, time.Second}, 50*time.Millisecond, time.Second, func(bool) {})
+	s = newStream(redisWire{n, 50 * time.Millisecond, time.Second}, 50*time.Millisecond, time.Second, hooks{}).start()
 	s.enqueue(set("a", "t", nil))
 	s.enqueue(del("a", "t", nil))
 	s.close(time.Second)

@@ -103,6 +103,10 @@ func (c *Client) takeAway(ctx context.Context, op string, ask call) ([]NodeResul
 	if err := c.warm.wait(ctx, c.closing, c.opt); err != nil {
 		return nil, c.endedBy(ctx, op, ask.key, err, nil)
 	}
+	if err := c.gate.enter(ctx, true, c.closing); err != nil {
+		return nil, c.endedBy(ctx, op, ask.key, err, nil)
+	}
+	ask.admitted = true
 	results := c.ask(ask, nil, nil)
 	return results, c.judgeRelease(op, ask.key, results)
 }

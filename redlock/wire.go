@@ -90,7 +90,12 @@ func (w redisWire) open(ctx context.Context) (link, error) {
 		_ = b.client.Close()
 		return nil, err
 	}
-	return &redisLink{client: b.client, conn: b.conn, in: bufio.NewReaderSize(b.conn, 16<<10), reply: w.reply}, nil
+	id, err := b.identify(ctx)
+	if err != nil {
+		_ = b.client.Close()
+		return nil, err
+	}
+	return &redisLink{client: b.client, conn: b.conn, id: id, in: bufio.NewReaderSize(b.conn, 16<<10), reply: w.reply}, nil
 }
 
 // borrowed is a connection that go-redis dials, encrypts, authenticates and
@@ -135,6 +140,21 @@ func (b *borrowed) greet(ctx context.Context) error {
 	return b.conn.SetDeadline(time.Time{})
 }
 
+// identify asks which process answers: its run_id, or nothing where the user must
+// not know, or the server has none.
+func (b *borrowed) identify(ctx context.Context) (string, error) {
+	info, err := b.client.Info(ctx, "server").Result()
+	if err != nil && (!isReply(err) || b.conn.closed.Load()) {
+		return "", err
+	}
+	for line := range strings.Lines(info) {
+		if id, ok := strings.CutPrefix(line, "run_id:"); ok {
+			return strings.TrimSpace(id), b.conn.SetDeadline(time.Time{})
+		}
+	}
+	return "", b.conn.SetDeadline(time.Time{})
+}
+
 // tappedConn tells if the client library has closed it.
 type tappedConn struct {
 	net.Conn
@@ -164,12 +184,15 @@ func (c *tappedConn) abort() {
 type redisLink struct {
 	client *redis.Client // owns the connection, and does not use it any more
 	conn   *tappedConn
+	id     string // of the server
 	in     *bufio.Reader
 	out    []byte
 	reply  time.Duration
 
 	writeBy time.Time // how long a write may take
 }
+
+func (l *redisLink) server() string { return l.id }
 
 func (l *redisLink) close() { _ = l.client.Close(); _ = l.conn.Close() }
 
@@ -441,6 +464,11 @@ func (c *call) refusal(text string) answer {
 	return answer{NodeResult: NodeResult{Status: status, Err: err}}
 }
 
+// isReadOnly tells of an answer that the node is a replica, or has become one.
+func isReadOnly(r NodeResult) bool {
+	return r.Status == StatusProtocol && r.Err != nil && says(r.Err, "READONLY")
+}
+
 // isDenied tells if a server refused for want of a right.
 func isDenied(err error) bool {
 	return says(err, "NOPERM") || says(err, "NOAUTH") || says(err, "WRONGPASS")
@@ -473,6 +501,8 @@ func (c *call) rights() string {
 func classifyTransport(err error) Status {
 	var timeout net.Error
 	switch {
+	case errors.As(err, new(sameServerError)):
+		return StatusProtocol
 	case unsent(err):
 		return StatusDown
 	case isReply(err): // to the greeting

@@ -1,0 +1,218 @@
+package redlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// crowd lets many callers acquire at the same time, and returns how many failed,
+// and how long it took the slowest.
+func crowd(t *testing.T, c *Client, many int) (failed int, slowest time.Duration) {
+	t.Helper()
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	begin := time.Now()
+	for i := range many {
+		wg.Go(func() {
+			_, err := c.TryAcquire(t.Context(), fmt.Sprint(i), time.Hour)
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil {
+				failed++
+			}
+			slowest = max(slowest, time.Since(begin))
+		})
+	}
+	wg.Wait()
+	return failed, slowest
+}
+
+// TestCrowdWaitsForRoom: who finds no room on the way to nodes that are well waits,
+// and gets its copies on all of them.
+func TestCrowdWaitsForRoom(t *testing.T) {
+	inMemory(t, 5, func(t *testing.T, nodes []*memNode, c *Client) {
+		for _, n := range nodes {
+			n.away(10)
+		}
+		const many = 10 * roomMost
+		if failed, _ := crowd(t, c, many); failed > 0 {
+			t.Errorf("%d of %d failed", failed, many)
+		}
+		time.Sleep(time.Second)
+		for i, n := range nodes {
+			if n.live() != many {
+				t.Errorf("n%d has %d of %d copies", i+1, n.live(), many)
+			}
+		}
+		for _, s := range c.streams {
+			if used, owed := s.room.used.Load(), s.room.owed.Load(); used != 0 || owed != 0 {
+				t.Errorf("%d under way and %d owed when nothing is", used, owed)
+			}
+		}
+		if n := c.gate.waiting.Load(); n != 0 || c.gate.others.waits != nil {
+			t.Errorf("%d wait", n)
+		}
+	})
+}
+
+// besideHungNodes lets a crowd in while two of five nodes hang.
+func besideHungNodes(t *testing.T, spoil func(*Client)) (err error) {
+	inMemory(t, 5, func(t *testing.T, nodes []*memNode, c *Client) {
+		spoil(c)
+		nodes[1].hang()
+		nodes[4].hang()
+		const many = 5 * roomFirst
+		switch failed, slowest := crowd(t, c, many); {
+		case failed > 0:
+			err = fmt.Errorf("%d of %d failed", failed, many)
+		case slowest > c.opt.NodeTimeout+time.Millisecond:
+			err = fmt.Errorf("one waited for %s", slowest)
+		}
+	})
+	return err
+}
+
+// TestCrowdBesideHungNodes: nodes that hang hold nobody up beyond the node timeout.
+func TestCrowdBesideHungNodes(t *testing.T) {
+	if err := besideHungNodes(t, func(*Client) {}); err != nil {
+		t.Error(err)
+	}
+	if besideHungNodes(t, func(c *Client) {
+		for _, s := range c.streams {
+			s.room.patience = time.Hour
+			s.reply = time.Hour
+		}
+	}) == nil {
+		t.Error("not noticed: hung nodes are waited for")
+	}
+}
+
+// TestContextEndsTheWaitForRoom: it is the caller's.
+func TestContextEndsTheWaitForRoom(t *testing.T) {
+	inMemory(t, 3, func(t *testing.T, nodes []*memNode, c *Client) {
+		for _, n := range nodes {
+			n.away(10)
+		}
+		for _, s := range c.streams {
+			s.room.used.Add(2 * roomMost) // and no sign of the node: it is not waited for for ever
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+		defer cancel()
+		begin := time.Now()
+		if _, err := c.TryAcquire(ctx, "a", time.Hour); !errors.Is(err, context.DeadlineExceeded) || time.Since(begin) > 20*time.Millisecond {
+			t.Errorf("after %s: %v", time.Since(begin), err)
+		}
+		for _, s := range c.streams {
+			s.room.used.Add(-2 * roomMost)
+		}
+		if _, err := c.TryAcquire(t.Context(), "a", time.Hour); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestReleasesGoFirst: of those who wait for room, who keeps or gives back a lock
+// goes before who wants one.
+func TestReleasesGoFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStream(memWire{node: newMemNodes(1)[0]}, 50*time.Millisecond, time.Second, hooks{})
+		s.room.begin()
+		s.room.used.Add(roomFirst)
+		g := &gate{streams: []*stream{s}}
+		var mu sync.Mutex
+		var wg sync.WaitGroup
+		var order []string
+		for i := range 6 {
+			name, urgent := fmt.Sprint("acquire ", i), false
+			if i >= 3 {
+				name, urgent = fmt.Sprint("release ", i-3), true
+			}
+			wg.Go(func() {
+				if err := g.enter(t.Context(), urgent, nil); err != nil {
+					t.Error(err)
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				order = append(order, name)
+			})
+			synctest.Wait()
+		}
+		for range 6 {
+			s.room.give()
+			g.poke()
+			synctest.Wait()
+		}
+		wg.Wait()
+		if got, want := fmt.Sprint(order), "[release 0 release 1 release 2 acquire 0 acquire 1 acquire 2]"; got != want {
+			t.Error(got)
+		}
+	})
+}
+
+// TestDebtsArePaidWithoutAReconnect: what found the queue full is sent when there is
+// room, over the connection that there is.
+func TestDebtsArePaidWithoutAReconnect(t *testing.T) {
+	inStream(t, func(t *testing.T, n *memNode, s *stream) {
+		n.away(10)
+		before := s.life
+		const many = queueSize + queueReserve + flightSize + debtSize/2
+		for i := range many {
+			n.set(func(n *memNode) { n.keys[fmt.Sprint(i)] = memCopy{"t", time.Now().Add(time.Hour)} })
+		}
+		for i := range many {
+			s.enqueue(del(fmt.Sprint(i), "t", nil))
+		}
+		if owed := s.debts.Load(); owed == 0 {
+			t.Fatal("nothing is owed: this shows nothing")
+		}
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		if n.live() > 0 || s.debts.Load() > 0 {
+			t.Errorf("%d copies are left, %d releases owed", n.live(), s.debts.Load())
+		}
+		if s.life != before {
+			t.Error("over another connection")
+		}
+	})
+}
+
+// TestRoomFollowsTheNode: as much is under way as a node answers without delay.
+func TestRoomFollowsTheNode(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRoom(50 * time.Millisecond)
+		r.begin()
+		answer := func(n int, took time.Duration) {
+			for range n {
+				time.Sleep(100 * time.Microsecond)
+				r.answered(took, time.Now())
+			}
+		}
+		answer(10_000, time.Millisecond)
+		if got := r.most.Load(); got != roomFirst {
+			t.Errorf("%d although nobody wants more", got)
+		}
+		r.used.Store(roomMost)
+		answer(10_000, time.Millisecond)
+		if got := r.most.Load(); got != roomMost {
+			t.Errorf("%d for a node that is fast", got)
+		}
+		answer(10_000, 30*time.Millisecond)
+		if got := r.most.Load(); got != roomLeast {
+			t.Errorf("%d for a node that is late", got)
+		}
+		answer(10_000, time.Millisecond)
+		if got := r.most.Load(); got != roomMost {
+			t.Errorf("%d for a node that is fast again", got)
+		}
+		r.begin() // far away, and no slower for what is under way
+		answer(10_000, 40*time.Millisecond)
+		if got := r.most.Load(); got != roomMost {
+			t.Errorf("%d for a node that is far away", got)
+		}
+	})
+}

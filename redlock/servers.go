@@ -1,0 +1,46 @@
+package redlock
+
+import (
+	"fmt"
+	"sync"
+)
+
+// servers knows which process each node was last seen to be, by its run_id. One
+// that is reached by two addresses would have two voices where its copy of a lock
+// is one: an extension would count it twice. So it is refused by the second.
+type servers struct {
+	nodes []*Node
+
+	mu  sync.Mutex
+	ids []string
+}
+
+func newServers(nodes []*Node) *servers {
+	return &servers{nodes: nodes, ids: make([]string, len(nodes))}
+}
+
+// claim takes note that a node is this process, unless another node is. A node
+// that is about to be connected anew is none: id is empty. So is one that does not
+// tell.
+func (s *servers) claim(node int, id string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ids[node] = ""
+	if id == "" {
+		return nil
+	}
+	for i, other := range s.ids {
+		if other == id {
+			return sameServerError{s.nodes[i].Name()}
+		}
+	}
+	s.ids[node] = id
+	return nil
+}
+
+// sameServerError is why a node is refused that is another node.
+type sameServerError struct{ other string }
+
+func (e sameServerError) Error() string {
+	return fmt.Sprintf("refused: it is the same server as %s, by another address", quote(e.other))
+}
