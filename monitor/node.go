@@ -252,6 +252,7 @@ func (w *watch) settled() bool { return w.probed && (!readable(w.base) || w.trie
 func (w *watch) snapshot(at time.Duration, locks int) Node {
 	n := w.Node
 	n.Locks = locks
+	n.LocksHidden = w.State == NodeDenied && w.base == NodeServing && w.Role == "master" && w.notes["info"] == ""
 	n.Notes = w.noteList()
 	n.Offset = w.clock.estimate(at)
 	n.Drift = w.clock.drift()

@@ -48,7 +48,10 @@ type Cluster struct {
 	N       int
 	Quorum  int
 	MaxTTL  time.Duration
-	Serving int // nodes that accept writes now
+	Serving int // nodes that accept writes now, as far as is known
+	// Hidden is how many nodes answer and refuse this program, so that it is not
+	// known if they serve.
+	Hidden int
 	// Verdict is made of the nodes, the findings and what protects from restarts;
 	// see Snapshot.assess.
 	Verdict Verdict
@@ -62,7 +65,7 @@ type Cluster struct {
 	Protected bool
 	Missing   string
 	// CanLose is how many more nodes may fail before nothing can be locked;
-	// negative: already so.
+	// negative: already so, unless nodes are Hidden.
 	CanLose int
 }
 
@@ -92,6 +95,9 @@ type Node struct {
 	Addr  string
 	State NodeState
 	Since time.Time // of State
+	// LocksHidden: State is denied, and yet the node accepts writes: it is only its
+	// locks that this program may not read.
+	LocksHidden bool
 	// Err is the last failure, while State is denied, slow, down or wrong role.
 	Err safetext.Text
 

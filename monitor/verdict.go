@@ -13,7 +13,7 @@ import (
 type Verdict uint8
 
 const (
-	VerdictUnknown     Verdict = iota // not everything has been looked at yet
+	VerdictUnknown     Verdict = iota // not everything has been looked at yet, or may be
 	VerdictSafe                       // all nodes serve, no danger is found, and no restart gives a vote twice
 	VerdictUnprotected                // all nodes serve, and a restart may give a vote twice, for all that is known
 	VerdictDegraded                   // a quorum serves, not all
@@ -40,14 +40,20 @@ func (s *Snapshot) Dangers() int {
 // countNodes says of the nodes alone how many serve, and which do not.
 func (s *Snapshot) countNodes() {
 	c := &s.Cluster
-	c.Serving = 0
+	c.Serving, c.Hidden = 0, 0
 	var wrong []string
 	for i := range s.Nodes {
-		if n := &s.Nodes[i]; n.State == NodeServing {
+		n := &s.Nodes[i]
+		switch {
+		case n.State == NodeServing:
 			c.Serving++
-		} else {
-			wrong = append(wrong, n.Name+" "+n.State.String())
+			continue
+		case n.State == NodeDenied && n.LocksHidden:
+			c.Serving++
+		case n.State == NodeDenied:
+			c.Hidden++
 		}
+		wrong = append(wrong, n.Name+" "+n.State.String())
 	}
 	c.CanLose = c.Serving - c.Quorum
 	c.Absent = strings.Join(wrong, ", ")
@@ -69,16 +75,18 @@ func (s *Snapshot) assess(heard, settled bool, guard *GuardSight) {
 	c.Protected = heard && c.Missing == ""
 	dangers := s.Dangers()
 	switch {
-	case heard && c.CanLose < 0:
+	case heard && c.CanLose+c.Hidden < 0:
 		c.Verdict = VerdictUnavailable
+	case heard && c.CanLose < 0:
+		c.Verdict = VerdictUnknown // whoever is refused does not know
 	case dangers > 0:
 		c.Verdict = VerdictDanger
 	case !heard:
 		c.Verdict = VerdictUnknown
 	case c.CanLose < c.N-c.Quorum:
 		c.Verdict = VerdictDegraded
-	case !settled:
-		c.Verdict = VerdictUnknown
+	case !settled, c.Absent != "":
+		c.Verdict = VerdictUnknown // of nodes that serve, the locks are hidden
 	case s.Ripening > 0 && s.Young:
 		c.Verdict = VerdictUnknown
 	case !c.Protected:
@@ -115,6 +123,10 @@ func (s *Snapshot) assess(heard, settled bool, guard *GuardSight) {
 	if c.Verdict == VerdictUnknown {
 		switch {
 		case !heard: // Absent says it
+		case c.CanLose < 0:
+			say("not known if locks can be taken: " + count(c.Hidden, "node refuses", "nodes refuse") + " this program")
+		case settled && c.Absent != "":
+			say("their locks cannot be read")
 		case !settled:
 			say("the locks are being read for the first time")
 		default:

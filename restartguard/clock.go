@@ -20,6 +20,8 @@ type Reading struct {
 	Sent, Got time.Duration
 	// Wall is what the node said, since the UNIX epoch; 0: nothing.
 	Wall time.Duration
+	// Denied: TIME is refused, so that a step of the clock cannot be seen.
+	Denied bool
 }
 
 // middle is the moment for which Wall holds, give or take bound.

@@ -8,6 +8,7 @@ import (
 	"math"
 	"net"
 	"os"
+	"strings"
 	"sync"
 	"time"
 
@@ -136,6 +137,9 @@ type NodeStatus struct {
 	// BootExposed is how long it was open after its last start, at most; 0: it was
 	// not, or that is not known. Other than Exposed, it is not of a later loss.
 	BootExposed time.Duration
+	// Denied and Nobody, of a node that is unreachable: its server answers and
+	// refuses the guard; nobody listens there. Neither: silence.
+	Denied, Nobody bool
 }
 
 // Guard watches nodes, closes those that may have lost votes and opens them
@@ -275,6 +279,28 @@ func (g *Guard) Healthy() error {
 	return nil
 }
 
+// ErrBlind is returned by [Guard.Sees] while nodes refuse the guard.
+var ErrBlind = errors.New("the guard is blind")
+
+// Sees is an [ErrBlind] that names the nodes whose servers answer and refuse the
+// guard, by a wrong password or for want of rights: it protects none of them, and
+// cannot know if they serve. nil: there is none. A guard that is blind is healthy:
+// to start it again helps only where its password was changed.
+func (g *Guard) Sees() error {
+	var names []string
+	why := ""
+	for _, s := range g.Status() {
+		if s.Denied {
+			names = append(names, s.Node)
+			why = s.Err
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%w: refused by %s: %s", ErrBlind, strings.Join(names, ", "), why)
+}
+
 // Met tells if every node was met, or tried, at least once.
 func (g *Guard) Met() bool {
 	for _, s := range g.Status() {
@@ -298,8 +324,8 @@ func (g *Guard) lookOut() {
 	g.outlooking.Lock()
 	defer g.outlooking.Unlock()
 	o := g.Outlook()
-	if o.Possible() != g.noQuorum {
-		return
+	if o.Possible() != g.noQuorum || o.Unknown() {
+		return // what is not known is told of each node
 	}
 	g.noQuorum = !o.Possible()
 	kind, now := "quorum", time.Now()
@@ -363,12 +389,16 @@ func (w *watch) status(now time.Time) NodeStatus {
 		Node: w.node.Name(), Phase: s.Phase, Verified: s.Verified, Known: s.Known, Proven: s.Proven,
 		RunID: s.RunID, Since: s.Since, Exposed: s.Exposed, Reason: s.Reason, Err: s.Failing,
 		Out: s.Out, Method: w.method, Delay: max(w.guard.cfg.Delay, s.Heard), BootExposed: s.BootExposed,
+		Denied: s.Phase == PhaseUnreachable && s.Denied, Nobody: s.Phase == PhaseUnreachable && s.Nobody,
 	}
 	if !s.Deadline.IsZero() {
 		st.Delay = max(st.Delay, s.Delay)
 	}
 	if st.Err == "" {
 		st.Err = s.Err
+	}
+	if st.Err == "" && s.Clockless {
+		st.Err = clockless
 	}
 	switch s.Phase {
 	case PhaseExposed:
@@ -428,7 +458,7 @@ func (w *watch) live(ctx context.Context) (pause time.Duration) {
 			// tells at once if the node is there. Silence, or no connection to begin
 			// with, says that it is not.
 			if first || isTimeout(err) {
-				w.step(Observation{About: Unreached, Asked: asked, Refused: isRefused(err), Err: show(err)})
+				w.step(Observation{About: Unreached, Asked: asked, Refused: isRefused(err), Denied: isDenied(err), Err: show(err)})
 			}
 			switch {
 			case !first:
@@ -440,7 +470,7 @@ func (w *watch) live(ctx context.Context) (pause time.Duration) {
 			}
 		case err != nil:
 			// It answers, but not what we need.
-			w.step(Observation{About: Unreached, Asked: asked, Err: show(err)})
+			w.step(Observation{About: Unreached, Asked: asked, Denied: isDenied(err), Err: show(err)})
 		default:
 			if !w.follow(ctx, &l, o) {
 				return min(reconnect, w.guard.cfg.Poll)

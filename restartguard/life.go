@@ -190,7 +190,7 @@ func (l *life) look(ctx context.Context) (Observation, error) {
 }
 
 // clock reads the node's wall clock, in a round trip of its own: the shorter it
-// is, the more it says. A server that does not let us has no clock for us.
+// is, the more it says. A server that does not let us has no clock for us, which is told.
 func (l life) clock(ctx context.Context) (Reading, error) {
 	var now *redis.TimeCmd
 	sent := BootTime()
@@ -198,8 +198,8 @@ func (l life) clock(ctx context.Context) (Reading, error) {
 		return Reading{}, err
 	}
 	got := BootTime()
-	if now.Err() != nil {
-		return Reading{}, nil
+	if err := now.Err(); err != nil {
+		return Reading{Denied: isDenied(err)}, nil
 	}
 	return Reading{Sent: sent, Got: got, Wall: time.Duration(now.Val().UnixNano())}, nil
 }
@@ -361,10 +361,10 @@ func isWord(s string) bool {
 	return s != "" && len(s) <= 64
 }
 
-// isDenied tells if the server does not let us: no right, wrong password, or
-// CONFIG renamed away.
+// isDenied tells if the server does not let us: no right, wrong password, its
+// protected mode, or a command that is renamed away.
 func isDenied(err error) bool {
-	for _, p := range []string{"NOPERM", "NOAUTH", "WRONGPASS", "unknown command", "invalid password"} {
+	for _, p := range []string{"NOPERM", "NOAUTH", "WRONGPASS", "DENIED", "unknown command", "invalid password"} {
 		if redis.HasErrorPrefix(err, p) {
 			return true
 		}

@@ -159,8 +159,9 @@ type Observation struct {
 	// Gone, of Killing: the connection that was named is ended. Swept: all those of
 	// earlier runs of this guard are.
 	Gone, Swept bool
-	// Refused, of Unreached: nobody listens at the address.
-	Refused bool
+	// Refused, of Unreached: nobody listens at the address. Denied: the server
+	// answers, and does not let the guard in or look.
+	Refused, Denied bool
 
 	// Heard, of Seen, is the greatest D that other guards announce; 0: none, or they
 	// cannot be read.
@@ -203,6 +204,11 @@ type State struct {
 	Reason string    // why it is in this phase
 	Cause  string    // why it waits, or waited last; outlives an unreachable phase
 	Err    string    // of the last observation
+	// Denied and Nobody, of PhaseUnreachable: the server answers and refuses the
+	// guard; nobody listens there. Neither: silence.
+	Denied, Nobody bool
+	// Clockless: TIME is denied.
+	Clockless bool
 	// Failing is why the phase does not get on: a closing or a lift that fails
 	// again and again.
 	Failing string
@@ -401,12 +407,23 @@ func (m *machine) unreached(o *Observation) {
 	if o.Refused {
 		m.LastRefused = m.asked
 	}
-	if m.Phase != PhaseUnreachable {
-		m.tell("unreachable", "%s", o.Err)
+	if m.Phase != PhaseUnreachable || m.Denied != o.Denied {
+		if o.Denied {
+			m.tell("denied", "refuses the guard, which cannot protect it: %s", o.Err)
+		} else {
+			m.tell("unreachable", "%s", o.Err)
+		}
 	}
-	m.enter(PhaseUnreachable, "does not answer the guard")
-	m.Err = o.Err
+	why := "does not answer the guard"
+	if o.Denied {
+		why = "refuses the guard: it may well serve"
+	}
+	m.enter(PhaseUnreachable, why)
+	m.Err, m.Denied, m.Nobody = o.Err, o.Denied, o.Refused
 }
+
+// clockless is what a guard that may not send TIME misses.
+const clockless = "TIME is denied to the guard: a forward step of its clock ends locks too early, and would go unnoticed"
 
 func (m *machine) seen(o *Observation) {
 	back := m.Phase == PhaseUnreachable && m.RunID == o.RunID
@@ -416,6 +433,11 @@ func (m *machine) seen(o *Observation) {
 		Clock                             Reading
 	}{m.RunID, m.Role, m.Former, m.Wipes, m.Evicted, m.Commands, m.Counter, m.Clock}
 	m.RunID, m.Role, m.Wipes, m.Evicted, m.Blind, m.Err = o.RunID, o.Role, o.Wipes, o.Evicted, o.Blind, o.Err
+	m.Denied, m.Nobody = false, false
+	if o.Clock.Denied && !m.Clockless {
+		m.alarm("clock unseen", "%s", clockless)
+	}
+	m.Clockless = o.Clock.Denied
 	m.Commands, m.Former = o.Commands, o.Former
 	reset := o.Commands < old.Commands
 	if old.RunID != o.RunID {

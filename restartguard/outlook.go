@@ -20,6 +20,10 @@ type Outlook struct {
 	// Until is when there is a quorum again; zero if that is not known: too many
 	// nodes do not answer, or are held.
 	Until time.Time
+	// Denied are the nodes that refuse the guard, and Silent those of which it
+	// hears nothing, where that is all of them: then it is rather this host's
+	// network than every node. They may vote.
+	Denied, Silent []string
 	// Down, Held and Closed are the nodes on which somebody has to act. Those that
 	// are Closed wait for a moment that is not known.
 	Down, Held, Closed []string
@@ -32,11 +36,22 @@ func OutlookOf(status []NodeStatus, n, quorum int) Outlook {
 	o := Outlook{N: n, Quorum: quorum, Voting: n}
 	var out []time.Time // since when nodes have no vote
 	var back []NodeStatus
+	silent := n > 1 && len(status) == n && !slices.ContainsFunc(status, func(s NodeStatus) bool {
+		return s.Phase != PhaseUnreachable || s.Denied || s.Nobody
+	})
 	for _, s := range status {
 		if s.Phase == PhaseActive || s.Phase == PhaseExposed {
 			continue
 		}
 		o.Voting--
+		switch {
+		case s.Denied:
+			o.Denied = append(o.Denied, s.Node)
+			continue
+		case silent:
+			o.Silent = append(o.Silent, s.Node)
+			continue
+		}
 		out = append(out, s.Out)
 		switch {
 		case s.Phase == PhaseClosed && !s.Until.IsZero():
@@ -67,8 +82,15 @@ func OutlookOf(status []NodeStatus, n, quorum int) Outlook {
 	return o
 }
 
-// Possible tells if a lock can be taken.
+// Possible tells if a lock can be taken, as far as is known; see [Outlook.Unknown].
 func (o Outlook) Possible() bool { return o.Voting >= o.Quorum }
+
+// Unknown reports whether the guard cannot know if a lock can be taken: with the
+// nodes that refuse it, or that it may not hear for want of a network, there
+// would be a quorum.
+func (o Outlook) Unknown() bool {
+	return !o.Possible() && o.Voting+len(o.Denied)+len(o.Silent) >= o.Quorum
+}
 
 // Text is the outlook in a sentence, for people.
 func (o Outlook) Text(now time.Time) string {
@@ -76,6 +98,16 @@ func (o Outlook) Text(now time.Time) string {
 		return fmt.Sprintf("%d of %d nodes vote, a quorum is %d", o.Voting, o.N, o.Quorum)
 	}
 	var b strings.Builder
+	if o.Unknown() {
+		fmt.Fprintf(&b, "not known if locks can be taken: %d of %d nodes are seen to vote, a quorum is %d", o.Voting, o.N, o.Quorum)
+		if len(o.Denied) > 0 {
+			fmt.Fprintf(&b, "; %s refused the guard: its password or its rights are wrong", strings.Join(o.Denied, ", "))
+		}
+		if len(o.Silent) > 0 {
+			b.WriteString("; no node is heard of: they are all down, or this host's network is")
+		}
+		return b.String()
+	}
 	fmt.Fprintf(&b, "NOTHING CAN BE LOCKED: %d of %d nodes vote, a quorum is %d", o.Voting, o.N, o.Quorum)
 	if !o.Since.IsZero() {
 		fmt.Fprintf(&b, "; since %s", round(now.Sub(o.Since)))
@@ -90,6 +122,9 @@ func (o Outlook) Text(now time.Time) string {
 	b.WriteString("; a quorum does not come back by itself")
 	if len(o.Down) > 0 {
 		fmt.Fprintf(&b, ": down %s", strings.Join(o.Down, ", "))
+	}
+	if len(o.Denied) > 0 {
+		fmt.Fprintf(&b, ": refusing the guard %s", strings.Join(o.Denied, ", "))
 	}
 	if len(o.Closed) > 0 {
 		fmt.Fprintf(&b, ": closed, and no guard is known to open them, %s", strings.Join(o.Closed, ", "))

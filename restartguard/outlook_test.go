@@ -27,6 +27,22 @@ func TestOutlook(t *testing.T) {
 			[]NodeStatus{closed("a", -1, 30), closed("b", -5, 10), closed("c", -3, 20), closed("e", -2, 40), active}, 5, false,
 			"NOTHING CAN BE LOCKED: 1 of 5 nodes vote, a quorum is 3; since 2s; b comes back first, in 10s; a quorum is back in 20s",
 		},
+		"nodes that refuse the guard may vote": {
+			[]NodeStatus{{Node: "a", Phase: PhaseUnreachable, Denied: true}, {Node: "b", Phase: PhaseUnreachable, Denied: true}, active}, 3, false,
+			"not known if locks can be taken: 1 of 3 nodes are seen to vote, a quorum is 2; a, b refused the guard: its password or its rights are wrong",
+		},
+		"not so many that it would be enough": {
+			[]NodeStatus{{Node: "a", Phase: PhaseUnreachable, Denied: true}, down, down}, 3, false,
+			"NOTHING CAN BE LOCKED: 0 of 3 nodes vote, a quorum is 2; since 9s; a quorum does not come back by itself: down d, d: refusing the guard a",
+		},
+		"none is heard of": {
+			[]NodeStatus{{Node: "a", Phase: PhaseUnreachable}, {Node: "b", Phase: PhaseUnreachable}, {Node: "c", Phase: PhaseUnreachable}}, 3, false,
+			"not known if locks can be taken: 0 of 3 nodes are seen to vote, a quorum is 2; no node is heard of: they are all down, or this host's network is",
+		},
+		"nobody listens": {
+			[]NodeStatus{{Node: "a", Phase: PhaseUnreachable, Nobody: true}, {Node: "b", Phase: PhaseUnreachable}, {Node: "c", Phase: PhaseUnreachable}}, 3, false,
+			"NOTHING CAN BE LOCKED: 0 of 3 nodes vote, a quorum is 2; a quorum does not come back by itself: down a, b, c",
+		},
 		"a quorum that needs somebody": {
 			[]NodeStatus{closed("a", -1, 30), down, held}, 3, false,
 			"NOTHING CAN BE LOCKED: 0 of 3 nodes vote, a quorum is 2; since 8s; a comes back first, in 30s; " +

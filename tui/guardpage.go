@@ -28,7 +28,10 @@ func (m *model) guardPage(h int, now time.Time) []string {
 	lines := []string{" " + st.title.of("GUARD") + "   " + st.dim.of(st.cut(state, max(8, m.w-10)))}
 	if o := restartguard.OutlookOf(m.drawn.list, m.shown.Cluster.N, m.shown.Cluster.Quorum); len(m.drawn.list) > 0 {
 		p := st.good
-		if !o.Possible() {
+		switch {
+		case o.Unknown():
+			p = st.warn
+		case !o.Possible():
 			p = st.bad
 		}
 		for _, l := range wrap(p.of(st.whole(o.Text(now))), m.w-2, 2) {

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -104,6 +105,10 @@ func (a *app) printOutlook(w io.Writer, cfg *config.Config, s *monitor.Snapshot)
 // unavailable is the error of a cluster without a quorum; what it would say is
 // on the screen already.
 func unavailable(s *monitor.Snapshot) error {
+	if s.Cluster.Verdict == monitor.VerdictUnknown &&
+		slices.ContainsFunc(s.Nodes, func(n monitor.Node) bool { return n.State == monitor.NodeDenied }) {
+		return silent{deniedError{errors.New("what the nodes hide from this program is not known")}}
+	}
 	if s.Cluster.Serving < s.Cluster.Quorum {
 		return silent{redlock.ErrNoQuorum}
 	}
@@ -121,7 +126,10 @@ func (a *app) printStatus(w io.Writer, s *monitor.Snapshot) {
 		reason = "; " + safetext.Escape(c.Reason)
 	}
 	more := "nothing can be locked"
-	if c.Serving >= c.Quorum {
+	switch {
+	case c.Hidden > 0 && c.Verdict == monitor.VerdictUnknown:
+		more = "not known if locks can be taken"
+	case c.Serving >= c.Quorum:
 		more = fmt.Sprintf("%d more may fail", c.CanLose)
 	}
 	fmt.Fprintf(w, "%s: %s: %d of %d nodes serve, quorum %d, %s%s\n", name, a.verdict(c.Verdict), c.Serving, c.N, c.Quorum, more, reason)

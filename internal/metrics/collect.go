@@ -37,7 +37,7 @@ type catalogue struct {
 
 	locks, findings series
 
-	guardUp, phase, rejoin, verified, proven, exposed series
+	guardUp, guardDenied, phase, rejoin, verified, proven, exposed series
 }
 
 // newCatalogue makes the catalogue; it is small, and made anew for each collector
@@ -67,12 +67,13 @@ func newCatalogue() catalogue {
 		locks:    gauge("locks", "How many locks are in this state.", "state"),
 		findings: gauge("findings", "How many assumptions of Redlock of this kind do not hold now.", "severity", "id"),
 
-		guardUp:  gauge("guard_healthy", "1 while the guard in this process gets on with each node."),
-		phase:    gauge("guard_node_phase", "1 for the phase that the guard sees the node in, 0 for the others.", "node", "phase"),
-		rejoin:   gauge("node_rejoin_seconds", "In how long the guard opens the node; 0 if it does not wait.", "node"),
-		verified: gauge("node_boot_fence_verified", "1 if the last start of the node came up closed, 0 if it came up open; missing until a start was seen.", "node"),
-		proven:   gauge("node_fence_proven", "1 if a canary write was refused since the node was closed.", "node"),
-		exposed:  counter("node_exposed_seconds_total", "For how long at most the node was open after a loss, before it was closed.", "node"),
+		guardUp:     gauge("guard_healthy", "1 while the guard in this process gets on with each node."),
+		guardDenied: gauge("guard_node_denied", "1 while the node answers and refuses the guard in this process, which then cannot protect it.", "node"),
+		phase:       gauge("guard_node_phase", "1 for the phase that the guard sees the node in, 0 for the others.", "node", "phase"),
+		rejoin:      gauge("node_rejoin_seconds", "In how long the guard opens the node; 0 if it does not wait.", "node"),
+		verified:    gauge("node_boot_fence_verified", "1 if the last start of the node came up closed, 0 if it came up open; missing until a start was seen.", "node"),
+		proven:      gauge("node_fence_proven", "1 if a canary write was refused since the node was closed.", "node"),
+		exposed:     counter("node_exposed_seconds_total", "For how long at most the node was open after a loss, before it was closed.", "node"),
 	}
 }
 
@@ -81,7 +82,7 @@ func (c catalogue) all() []series {
 		c.nodes, c.quorum, c.serving, c.spare, c.lockable, c.protected, c.returns,
 		c.up, c.nodeServing, c.fenced, c.held, c.rtt, c.offset, c.bound, c.drift, c.driftBound, c.copies, c.restarts,
 		c.locks, c.findings,
-		c.guardUp, c.phase, c.rejoin, c.verified, c.proven, c.exposed,
+		c.guardUp, c.guardDenied, c.phase, c.rejoin, c.verified, c.proven, c.exposed,
 	}
 }
 
@@ -138,8 +139,11 @@ func (o sink) snapshot(s *monitor.Snapshot) {
 	o.put(o.nodes, float64(s.Cluster.N))
 	o.put(o.quorum, float64(s.Cluster.Quorum))
 	o.put(o.serving, float64(s.Cluster.Serving))
-	o.put(o.spare, float64(s.Cluster.CanLose))
-	o.put(o.lockable, one(s.Cluster.Serving >= s.Cluster.Quorum))
+	// What is not known is missing, not 0.
+	if c := &s.Cluster; c.Serving >= c.Quorum || c.Serving+c.Hidden < c.Quorum {
+		o.put(o.spare, float64(c.CanLose))
+		o.put(o.lockable, one(c.Serving >= c.Quorum))
+	}
 	o.put(o.protected, one(s.Cluster.Protected))
 	for _, n := range s.Nodes {
 		name := label(n.Name)
@@ -149,7 +153,9 @@ func (o sink) snapshot(s *monitor.Snapshot) {
 			up = false
 		}
 		o.put(o.up, one(up), name)
-		o.put(o.nodeServing, one(n.State == monitor.NodeServing), name)
+		if n.State != monitor.NodeDenied || n.LocksHidden {
+			o.put(o.nodeServing, one(n.State == monitor.NodeServing || n.LocksHidden), name)
+		}
 		o.put(o.fenced, one(n.State == monitor.NodeFenced || n.State == monitor.NodeHeld), name)
 		o.put(o.held, one(n.State == monitor.NodeHeld), name)
 		o.put(o.restarts, float64(n.Restarts), name)
@@ -183,6 +189,8 @@ func (o sink) snapshot(s *monitor.Snapshot) {
 func (o sink) guard(g Guard, alone bool, now time.Time) {
 	o.put(o.guardUp, one(g.Healthy() == nil))
 	outlook := g.Outlook()
+	// What is not known is missing, not 0.
+	known := !outlook.Unknown()
 	returns := 0.0
 	if !outlook.Possible() {
 		returns = math.Inf(1)
@@ -190,16 +198,21 @@ func (o sink) guard(g Guard, alone bool, now time.Time) {
 			returns = max(0, outlook.Until.Sub(now).Seconds())
 		}
 	}
-	o.put(o.returns, returns)
+	if known {
+		o.put(o.returns, returns)
+	}
 	if alone {
 		o.put(o.nodes, float64(outlook.N))
 		o.put(o.quorum, float64(outlook.Quorum))
 		o.put(o.serving, float64(outlook.Voting))
-		o.put(o.spare, float64(outlook.Voting-outlook.Quorum))
-		o.put(o.lockable, one(outlook.Possible()))
+		if known {
+			o.put(o.spare, float64(outlook.Voting-outlook.Quorum))
+			o.put(o.lockable, one(outlook.Possible()))
+		}
 	}
 	for _, s := range g.Status() {
 		name := label(s.Node)
+		o.put(o.guardDenied, one(s.Denied), name)
 		for p := restartguard.PhaseUnknown; p <= restartguard.PhaseUnreachable; p++ {
 			o.put(o.phase, one(s.Phase == p), name, word(p.String()))
 		}
@@ -215,8 +228,10 @@ func (o sink) guard(g Guard, alone bool, now time.Time) {
 			o.put(o.proven, one(s.Proven), name)
 		}
 		if alone {
-			o.put(o.up, one(s.Phase != restartguard.PhaseUnknown && s.Phase != restartguard.PhaseUnreachable), name)
-			o.put(o.nodeServing, one(s.Phase == restartguard.PhaseActive || s.Phase == restartguard.PhaseExposed), name)
+			o.put(o.up, one(s.Denied || s.Phase != restartguard.PhaseUnknown && s.Phase != restartguard.PhaseUnreachable), name)
+			if !s.Denied {
+				o.put(o.nodeServing, one(s.Phase == restartguard.PhaseActive || s.Phase == restartguard.PhaseExposed), name)
+			}
 			o.put(o.fenced, one(s.Phase == restartguard.PhaseClosed || s.Phase == restartguard.PhaseHeld), name)
 			o.put(o.held, one(s.Phase == restartguard.PhaseHeld), name)
 		}

@@ -37,6 +37,7 @@ type Guard interface {
 	Status() []restartguard.NodeStatus
 	Outlook() restartguard.Outlook
 	Healthy() error
+	Sees() error
 	Met() bool
 }
 
@@ -151,10 +152,14 @@ func (l *lives) saw(runID string, exposed time.Duration) {
 	l.exposed = exposed
 }
 
-// healthy is why the process should be started again; nil if it should not.
+// healthy is why the process does not do its work; nil if it does. A guard that
+// hangs should be started again; one that is blind needs its password or rights.
 func (m *Metrics) healthy() error {
 	if g := m.shown().Guard; g != nil {
-		return g.Healthy()
+		if err := g.Healthy(); err != nil {
+			return err
+		}
+		return g.Sees()
 	}
 	return nil
 }

@@ -29,13 +29,48 @@ type fakeGuard struct {
 	status  []restartguard.NodeStatus
 	outlook restartguard.Outlook
 	sick    error
+	blind   error
 	met     bool
 }
 
 func (g *fakeGuard) Status() []restartguard.NodeStatus { return g.status }
 func (g *fakeGuard) Outlook() restartguard.Outlook     { return g.outlook }
 func (g *fakeGuard) Healthy() error                    { return g.sick }
+func (g *fakeGuard) Sees() error                       { return g.blind }
 func (g *fakeGuard) Met() bool                         { return g.met }
+
+// What a guard that is refused cannot know is missing, not 0, and /healthz says
+// that it is blind.
+func TestAGuardThatIsRefused(t *testing.T) {
+	denied := restartguard.NodeStatus{Phase: restartguard.PhaseUnreachable, Denied: true}
+	a, b, c := denied, denied, denied
+	a.Node, b.Node, c.Node = "n1", "n2", "n3"
+	status := []restartguard.NodeStatus{a, b, c}
+	m := New(Build{})
+	m.Show(Cluster{Name: "orders", Guard: &fakeGuard{
+		status: status, outlook: restartguard.OutlookOf(status, 3, 2), met: true, blind: fmt.Errorf("%w: refused by n1", restartguard.ErrBlind),
+	}})
+	get := func(path string) (int, string) {
+		w := httptest.NewRecorder()
+		m.Handler().ServeHTTP(w, httptest.NewRequest("GET", path, nil))
+		return w.Code, w.Body.String()
+	}
+	code, text := get("/metrics")
+	if code != 200 {
+		t.Fatal(code, text)
+	}
+	for _, missing := range []string{"cluster_lockable", "cluster_spare_nodes", "cluster_quorum_return_seconds", "node_serving"} {
+		if strings.Contains(text, "\nredlockctl_"+missing+"{") {
+			t.Errorf("%s is told, though it is not known", missing)
+		}
+	}
+	if !strings.Contains(text, `redlockctl_guard_node_denied{cluster="orders",node="n2"} 1`) || !strings.Contains(text, `redlockctl_node_up{cluster="orders",node="n2"} 1`) {
+		t.Errorf("that it is denied is not told:\n%s", text)
+	}
+	if code, text := get("/healthz"); code != 503 || !strings.Contains(text, "blind") {
+		t.Errorf("healthz: %d %s", code, text)
+	}
+}
 
 type fakeMonitor struct{ s *monitor.Snapshot }
 
