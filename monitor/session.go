@@ -139,8 +139,6 @@ func stateOf(err error) NodeState {
 		return NodeLoading
 	case says(err, "BUSY"):
 		return NodeSlow
-	case says(err, "ERR max number of clients"):
-		return NodeDown
 	case isAnswer(err):
 		return NodeDenied
 	}

@@ -2,6 +2,7 @@ package redlock
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"net"
 	"strconv"
@@ -62,12 +63,29 @@ type checkedConn struct {
 	budget *Budget
 	asked  atomic.Bool // a request was sent since the last reading
 	frames frames
-	bad    error // what came that must not; the client library reads again after it
+	bad    error       // what came that must not; the client library reads again after it
+	heard  atomic.Bool // the peer has sent something
+	// uncertified is set when the server has asked for a client certificate, and there
+	// is none.
+	uncertified *atomic.Bool
 }
 
+var (
+	// ErrFull is returned where a server has as many clients as it may have.
+	ErrFull = errors.New("shut out: other clients fill the server's maxclients")
+	// ErrNoCertificate is returned where a server that asks for a client certificate,
+	// and was given none, ends the connection.
+	ErrNoCertificate = errors.New("the server asks for a client certificate, and none is configured")
+)
+
+// full is how the one line begins that a server without places sends before it
+// closes. The client library would take it for the answer to its greeting, go on,
+// and tell of a connection that was reset.
+var full = []byte("-ERR max number of clients")
+
 // check puts the check before a connection.
-func check(c net.Conn, b *Budget) net.Conn {
-	checked := &checkedConn{Conn: c, budget: b}
+func check(c net.Conn, b *Budget, uncertified *atomic.Bool) net.Conn {
+	checked := &checkedConn{Conn: c, budget: b, uncertified: uncertified}
 	checked.frames.allow(b)
 	if raw, ok := c.(syscall.Conn); ok {
 		// The client library looks whether an idle connection was closed.
@@ -87,7 +105,24 @@ func (c *checkedConn) NetConn() net.Conn { return c.Conn }
 
 func (c *checkedConn) Write(b []byte) (int, error) {
 	c.asked.Store(true)
-	return c.Conn.Write(b)
+	n, err := c.Conn.Write(b)
+	return n, c.explain(err)
+}
+
+// explain names the cause of a connection that ended before anything was heard.
+func (c *checkedConn) explain(err error) error {
+	if c.heard.Load() {
+		return err
+	}
+	return wantsCertificate(err, c.uncertified)
+}
+
+// wantsCertificate is err, or [ErrNoCertificate] where that may be the reason.
+func wantsCertificate(err error, uncertified *atomic.Bool) error {
+	if err != nil && uncertified.Load() {
+		return fmt.Errorf("%w: %w", ErrNoCertificate, err)
+	}
+	return err
 }
 
 func (c *checkedConn) Read(b []byte) (int, error) {
@@ -95,6 +130,13 @@ func (c *checkedConn) Read(b []byte) (int, error) {
 		return 0, c.bad
 	}
 	n, err := c.Conn.Read(b)
+	if err = c.explain(err); !c.heard.Load() && bytes.HasPrefix(b[:n], full) {
+		c.bad = ErrFull
+		return 0, c.bad
+	}
+	if n > 0 {
+		c.heard.Store(true)
+	}
 	if c.asked.Load() && c.asked.Swap(false) {
 		c.frames.allow(c.budget)
 	}

@@ -2,9 +2,11 @@ package redlock
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -68,6 +70,14 @@ func (n *Node) Client(conns int, timeout time.Duration, with ...func(*redis.Opti
 	for _, f := range with {
 		f(&opt)
 	}
+	var uncertified atomic.Bool
+	if opt.TLSConfig != nil && len(opt.TLSConfig.Certificates) == 0 && opt.TLSConfig.GetClientCertificate == nil {
+		opt.TLSConfig = opt.TLSConfig.Clone()
+		opt.TLSConfig.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+			uncertified.Store(true)
+			return &tls.Certificate{}, nil
+		}
+	}
 	dial, budget := opt.Dialer, n.budget
 	if dial == nil {
 		dial = redis.NewDialer(&opt)
@@ -78,9 +88,9 @@ func (n *Node) Client(conns int, timeout time.Duration, with ...func(*redis.Opti
 	opt.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
 		c, err := dial(ctx, network, addr)
 		if err != nil {
-			return nil, err
+			return nil, wantsCertificate(err, &uncertified)
 		}
-		return check(c, budget), nil
+		return check(c, budget, &uncertified), nil
 	}
 	return redis.NewClient(&opt)
 }

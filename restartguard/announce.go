@@ -197,7 +197,7 @@ func (w *watch) announce(ctx context.Context) {
 		if denied := answered(err) && !isSetup(err); denied {
 			w.say(&last, err, "cannot announce itself, so that nobody sees that it watches")
 			pause = announceLater
-		} else if answered(err) || errors.Is(err, errShutOut) {
+		} else if answered(err) || errors.Is(err, redlock.ErrFull) {
 			pause = announceLater // the watch itself has told it
 		}
 		sleep(ctx, pause)
@@ -206,7 +206,7 @@ func (w *watch) announce(ctx context.Context) {
 
 // isSetup reports whether the server refused the connection, and not the command.
 func isSetup(err error) bool {
-	return redis.IsAuthError(err) || redis.HasErrorPrefix(err, "ERR max number of clients") || redis.HasErrorPrefix(err, "LOADING")
+	return redis.IsAuthError(err) || redis.HasErrorPrefix(err, "LOADING")
 }
 
 // announced is one connection: subscribed until it breaks.

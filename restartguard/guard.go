@@ -463,7 +463,7 @@ func (w *watch) live(ctx context.Context) (pause time.Duration) {
 			switch {
 			case !first:
 				return 0
-			case answered(err), errors.Is(err, errShutOut):
+			case answered(err), errors.Is(err, redlock.ErrFull):
 				return w.guard.cfg.Poll // it is there and does not let us in: no reason to hurry
 			default:
 				return min(reconnect, w.guard.cfg.Poll)

@@ -1,14 +1,12 @@
 package restartguard
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"net"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -215,50 +213,6 @@ func abrupt(opt *redis.Options) {
 		if tcp, ok := below.(interface{ SetLinger(sec int) error }); ok {
 			_ = tcp.SetLinger(0) // a belt only
 		}
-		word := &firstWord{Conn: c}
-		if raw, ok := c.(syscall.Conn); ok {
-			// The client library looks there if the connection has ended.
-			return wordRaw{word, raw}, nil
-		}
-		return word, nil
+		return c, nil
 	}
-}
-
-// errShutOut is what a connection fails with that a server ends at once, for it has
-// no room.
-var errShutOut = errors.New("shut out: other clients fill the node's maxclients")
-
-// firstWord is a connection that says why the server did not want it. The client
-// library takes the server's word for an answer to HELLO, goes on, and fails for
-// that it can write no more.
-type firstWord struct {
-	net.Conn
-	heard, shutOut bool
-}
-
-// wordRaw is one whose socket can be looked at.
-type wordRaw struct {
-	*firstWord
-	raw syscall.Conn
-}
-
-func (c wordRaw) SyscallConn() (syscall.RawConn, error) {
-	if c.shutOut {
-		return nil, errShutOut
-	}
-	return c.raw.SyscallConn()
-}
-
-func (c *firstWord) Read(b []byte) (int, error) {
-	if c.shutOut { // whatever comes of the connection then
-		return 0, errShutOut
-	}
-	n, err := c.Conn.Read(b)
-	if n > 0 && !c.heard {
-		c.heard = true
-		if c.shutOut = bytes.HasPrefix(b[:n], []byte("-ERR max number of clients")); c.shutOut {
-			return 0, errShutOut
-		}
-	}
-	return n, err
 }

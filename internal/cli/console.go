@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os/signal"
 	"syscall"
 	"time"
@@ -50,7 +51,7 @@ func (a *app) console(ctx context.Context, noGuard bool, addr string) error {
 	serving, stop := context.WithCancel(ctx)
 	clusters := &clusterSwitch{set: set, noGuard: noGuard, told: told, ctx: ctx}
 	defer clusters.close()
-	defer told.serve(serving, func(error) {})() // the screen has the terminal
+	defer told.serve(serving, slog.New(slog.DiscardHandler))() // the screen has the terminal
 	defer stop()
 	shown, err := clusters.Open(ctx, cfg.Cluster.Name)
 	if err != nil {

@@ -179,10 +179,7 @@ func (a *app) guard(ctx context.Context, log *slog.Logger, addr string, locks bo
 	}
 	d.started("guard started", plan)
 	serving, stop := context.WithCancel(ctx)
-	defer told.serve(serving, func(err error) {
-		// To guard is what it is here for.
-		log.Error("the metrics are not told any more", "error", printable(err.Error()))
-	})()
+	defer told.serve(serving, log)() // to guard is what it is here for: it goes on without
 	defer stop()
 	for {
 		next, err := d.life(ctx, guard, plan, hangup)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 
 	"redlockctl/internal/metrics"
@@ -34,17 +35,20 @@ func listen(addr string) (*listening, error) {
 	return &listening{metrics.New(metrics.Build{Version: v.Version, Go: v.Go, Revision: v.Revision}), l}, nil
 }
 
-// serve answers until ctx ends, in the background; ended is called with what went
-// wrong, if anything did. wait returns when all is over.
-func (s *listening) serve(ctx context.Context, ended func(error)) (wait func()) {
+// serve answers until ctx ends, in the background, and tells log what goes wrong.
+// wait returns when all is over.
+func (s *listening) serve(ctx context.Context, log *slog.Logger) (wait func()) {
 	if s == nil {
 		return func() {}
+	}
+	if metrics.Exposed(s.l.Addr()) {
+		log.Warn("the metrics are for everybody who can reach this address: there is no TLS and no password", "addr", s.l.Addr().String())
 	}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		if err := s.Serve(ctx, s.l); err != nil && ctx.Err() == nil {
-			ended(err)
+		if err := s.Serve(ctx, s.l, slog.NewLogLogger(log.Handler(), slog.LevelWarn)); err != nil && ctx.Err() == nil {
+			log.Error("the metrics are not told any more", "error", printable(err.Error()))
 		}
 	}()
 	return func() { <-done }

@@ -12,14 +12,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log"
 	"net"
 	"net/http"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"golang.org/x/net/netutil"
 
 	"redlockctl/internal/safetext"
 	"redlockctl/monitor"
@@ -187,11 +190,31 @@ func (m *Metrics) shown() Cluster {
 const (
 	headerTime  = 5 * time.Second
 	requestTime = 10 * time.Second
-	idleTime    = 2 * time.Minute
+	idleTime    = 30 * time.Second
 	mostHeader  = 16 << 10
 	mostAtOnce  = 4
 	endTime     = 2 * time.Second
+	// mostConns is how many connections are kept at a time; it is less where the
+	// process may have few descriptors, of which the guard needs the others.
+	mostConns = 64
 )
+
+// connections is how many connections may be open at a time: a quarter of the
+// descriptors of this process at most.
+func connections() int {
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+		return mostConns
+	}
+	return int(min(mostConns, max(4, limit.Cur/4)))
+}
+
+// Exposed reports whether others than this host can reach an address of [Listen].
+// There is no password: whoever can reach it can read.
+func Exposed(addr net.Addr) bool {
+	tcp, ok := addr.(*net.TCPAddr)
+	return ok && !tcp.IP.IsLoopback()
+}
 
 // Handler answers /metrics, /healthz and /readyz.
 func (m *Metrics) Handler() http.Handler {
@@ -234,11 +257,13 @@ func Listen(addr string) (net.Listener, error) {
 	return net.Listen("tcp", addr)
 }
 
-// Serve answers on l until ctx ends.
-func (m *Metrics) Serve(ctx context.Context, l net.Listener) error {
+// Serve answers on l until ctx ends. What goes wrong with single connections is
+// told to log. Connections beyond a bound wait until others end.
+func (m *Metrics) Serve(ctx context.Context, l net.Listener, log *log.Logger) error {
+	l = netutil.LimitListener(l, connections())
 	server := &http.Server{
 		Handler: m.Handler(), ReadHeaderTimeout: headerTime, ReadTimeout: requestTime, WriteTimeout: requestTime,
-		IdleTimeout: idleTime, MaxHeaderBytes: mostHeader,
+		IdleTimeout: idleTime, MaxHeaderBytes: mostHeader, ErrorLog: log,
 	}
 	var wg sync.WaitGroup
 	defer wg.Wait()
