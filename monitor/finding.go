@@ -47,7 +47,8 @@ type known struct {
 	*Snapshot
 	opt   Options
 	guard *GuardSight // nil: no guard in this process
-	tilt  tilt        // the last of our own
+	boots map[string]BootSight
+	tilt  tilt // the last of our own
 	// locks are those that have been in a bad state for long enough to be told, by
 	// their kind.
 	locks map[int]badLocks
@@ -90,6 +91,7 @@ type findings struct {
 	nodes   []nodeWatch
 	guard   func() GuardSight
 	sight   *GuardSight // as last told by guard
+	boots   map[string]BootSight
 	tilt    tilt
 	looked  time.Time
 	current []Finding
@@ -121,7 +123,7 @@ func (f *findings) look(s *Snapshot, opt Options, emit func(Event)) []Finding {
 		return f.current
 	}
 	f.looked = now
-	k := known{Snapshot: s, opt: opt, tilt: f.tilt, since: f.happened(s)}
+	k := known{Snapshot: s, opt: opt, tilt: f.tilt, since: f.happened(s), boots: f.boots}
 	k.locks, k.shortest = f.locks.look(s, opt)
 	if f.guard != nil {
 		g := f.guard()

@@ -54,6 +54,7 @@ func allChecks() []check {
 		{"evictions", certain, settles, evictions},
 		{"fence-off", certain, settles, fenceOff},
 		{"boot-fence", certain, settles, bootFence},
+		{"fence-denied", certain, settles, fenceDenied},
 		{"wrong-role", certain, settles, wrongRole},
 		{"immortal-lock", certain, settles, ofLocks(badImmortal, SeverityDanger,
 			"locks without a TTL",
@@ -82,6 +83,7 @@ func allChecks() []check {
 		{"same-host", agreed, settles, sameHost},
 		{"memory-full", measured, calms, memoryFull},
 		{"disk-fails", certain, settles, diskFails},
+		{"boot-fence-rewritten", certain, settles, fenceRewritten},
 		{"save-by-hand", certain, settles, savedByHand},
 		{"hostile-content", certain, settles, ofLocks(badHuge, SeverityWarning,
 			"huge values or names among the locks",
@@ -295,7 +297,7 @@ func fenceOff(k known, tell func(Finding)) {
 			Severity: SeverityDanger, Title: "its fence cannot close",
 			Evidence:    safetext.New("min-replicas-max-lag 0 switches min-replicas-to-write off"),
 			Consequence: "After a crash this node votes again at once, with its votes forgotten, whatever the boot fence and the guard set.",
-			Remedy:      "Set min-replicas-max-lag 10, in the included file of the boot fence too (redlockctl node boot-fence prints it).",
+			Remedy:      "Set min-replicas-max-lag 10, with the boot fence too (redlockctl node boot-fence prints it).",
 		}, n.Facts.MaxLag == 0 && (k.guard == nil || guardedBy(k, n.Name))
 	})
 }
@@ -310,8 +312,11 @@ func bootFence(k known, tell func(Finding)) {
 		f := Finding{
 			Severity:    SeverityWarning,
 			Title:       "no boot fence",
-			Consequence: "From its start until it is closed such a node takes votes a second time: milliseconds are enough for an eager client.",
-			Remedy:      "Put the boot fence into a file that the server's own file includes: redlockctl node boot-fence prints it.",
+			Consequence: "From its start until it is fenced such a node votes a second time: milliseconds are enough for an eager client.",
+			Remedy:      bootRemedy,
+		}
+		if k.opt.Fences[n.Name] == fenceByUser {
+			f.Remedy = userRemedy
 		}
 		if k.guard != nil {
 			if g, ok := k.guard.Nodes[n.Name]; ok {
@@ -320,19 +325,18 @@ func bootFence(k known, tell func(Finding)) {
 					f.Severity = SeverityDanger
 					f.Evidence = safetext.New("it accepts writes though it should be closed; " + cmp.Or(g.Err, "the guard is closing it"))
 				case g.Known && !g.Verified:
-					f.Evidence = safetext.New(fmt.Sprintf("its last start came up open, for %s at most", g.OpenFor.Round(time.Millisecond)))
+					f.Evidence = safetext.New(fmt.Sprintf("its last start was unfenced, for at most %s", g.OpenFor.Round(time.Millisecond)))
 				default:
-					return f, false
+					return bootFinding(k, n, f)
 				}
 				return f, true
 			}
 		}
-		if n.Facts.OpenAt.IsZero() || n.Persistent {
-			return f, false
-		}
-		// While a lock that it forgot may still be believed in.
-		if k.At.Sub(n.Facts.OpenAt) < max(k.Cluster.MaxTTL, time.Second) {
-			f.Severity = SeverityDanger
+		seen := !n.Facts.OpenAt.IsZero() && !n.Persistent
+		if seen && k.At.Sub(n.Facts.OpenAt) < max(k.Cluster.MaxTTL, time.Second) {
+			f.Severity = SeverityDanger // while a lock that it forgot may still be believed in
+		} else if found, ok := bootFinding(k, n, f); ok || !seen {
+			return found, ok
 		}
 		f.Evidence = safetext.New("it accepted writes right after its restart, " + ago(n.Facts.OpenAt, k.At))
 		return f, true
@@ -656,8 +660,10 @@ func savedByHand(k known, tell func(Finding)) {
 		h := k.since[i]
 		note(h.backgroundSaves, max(0, n.Facts.BackgroundSaves)+max(0, n.Facts.Rewrites), "BGSAVE or BGREWRITEAOF", SeverityInfo, "")
 		note(h.saves, n.Facts.Saves, "SAVE", SeverityWarning, "SAVE stops the server for as long as it takes: attempts fail, validity runs out.")
-		note(h.configRewrites, n.Facts.ConfigRewrites, "CONFIG REWRITE", SeverityWarning,
-			"CONFIG REWRITE writes the open fence (min-replicas-to-write 0) into the server's file: if the boot fence is not in an included file, the next start comes up open.")
+		if !rewriteMatters(k, n) { // else it is a finding of its own
+			note(h.configRewrites, n.Facts.ConfigRewrites, "CONFIG REWRITE", SeverityInfo, "")
+			note(h.aclSaves, n.Facts.ACLSaves, "ACL SAVE", SeverityInfo, "")
+		}
 		f.Evidence = safetext.New(strings.Join(what, "; "))
 		return f, len(what) > 0
 	})

@@ -21,7 +21,12 @@ type Facts struct {
 	DiskFails               string // what the last attempt to save says, if it failed
 
 	// How often each was called since the server's start.
-	Saves, BackgroundSaves, Rewrites, ConfigRewrites int64
+	Saves, BackgroundSaves, Rewrites, ConfigRewrites, ACLSaves int64
+
+	// ConfigError is why CONFIG GET failed, empty if it did not; ConfigMissing: the
+	// server has no such command, for nobody.
+	ConfigError   string
+	ConfigMissing bool
 
 	// StepAt and StepBy are the last step of its clock that was seen; StepAt is
 	// zero if there was none.
@@ -33,7 +38,7 @@ type Facts struct {
 }
 
 func unknownFacts() Facts {
-	return Facts{MaxMemory: -1, MaxLag: -1, Evicted: -1, Saves: -1, BackgroundSaves: -1, Rewrites: -1, ConfigRewrites: -1}
+	return Facts{MaxMemory: -1, MaxLag: -1, Evicted: -1, Saves: -1, BackgroundSaves: -1, Rewrites: -1, ConfigRewrites: -1, ACLSaves: -1}
 }
 
 // infoCommands is the section of INFO that counts commands, beyond those that
@@ -68,7 +73,7 @@ func (f *Facts) readInfo(info map[string]string) {
 	_, listed := info["cmdstat_info"]
 	for field, to := range map[string]*int64{
 		"cmdstat_save": &f.Saves, "cmdstat_bgsave": &f.BackgroundSaves, "cmdstat_bgrewriteaof": &f.Rewrites,
-		"cmdstat_config|rewrite": &f.ConfigRewrites,
+		"cmdstat_config|rewrite": &f.ConfigRewrites, "cmdstat_acl|save": &f.ACLSaves,
 	} {
 		if v, ok := info[field]; ok {
 			*to = callsOf(v)
@@ -122,7 +127,7 @@ const youngLife = 2 * time.Second
 // happened is what has happened on a node since it was first looked at: how
 // often, and when the last time.
 type happened struct {
-	evicted, saves, backgroundSaves, configRewrites count64
+	evicted, saves, backgroundSaves, configRewrites, aclSaves count64
 }
 
 type count64 struct {
@@ -150,7 +155,7 @@ func (f *findings) happened(s *Snapshot) []happened {
 			*w = nodeWatch{runID: n.RunID, last: n.Facts}
 			if seen {
 				// It started under our eyes: all that it counts is news.
-				w.last.Evicted, w.last.Saves, w.last.BackgroundSaves, w.last.ConfigRewrites, w.last.Rewrites = 0, 0, 0, 0, 0
+				w.last.Evicted, w.last.Saves, w.last.BackgroundSaves, w.last.ConfigRewrites, w.last.Rewrites, w.last.ACLSaves = 0, 0, 0, 0, 0, 0
 			}
 		}
 		for _, c := range []struct {
@@ -161,6 +166,7 @@ func (f *findings) happened(s *Snapshot) []happened {
 			{w.last.Saves, n.Facts.Saves, &w.since.saves},
 			{w.last.BackgroundSaves + w.last.Rewrites, n.Facts.BackgroundSaves + n.Facts.Rewrites, &w.since.backgroundSaves},
 			{w.last.ConfigRewrites, n.Facts.ConfigRewrites, &w.since.configRewrites},
+			{w.last.ACLSaves, n.Facts.ACLSaves, &w.since.aclSaves},
 		} {
 			if c.was >= 0 && c.is > c.was {
 				c.to.n, c.to.at = c.to.n+c.is-c.was, s.At

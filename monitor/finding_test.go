@@ -20,6 +20,7 @@ type scene struct {
 	*Snapshot
 	opt   Options
 	guard *GuardSight
+	boots map[string]BootSight
 	tilt  tilt
 }
 
@@ -32,7 +33,7 @@ func goodScene() *scene {
 	for i := range 5 {
 		f := unknownFacts()
 		f.AppendOnly, f.AppendFsync, f.SaveKnown, f.MaxMemory, f.MaxLag = "no", "everysec", true, 0, 10
-		f.Evicted, f.Saves, f.BackgroundSaves, f.Rewrites, f.ConfigRewrites = 0, 0, 0, 0, 0
+		f.Evicted, f.Saves, f.BackgroundSaves, f.Rewrites, f.ConfigRewrites, f.ACLSaves = 0, 0, 0, 0, 0, 0
 		n := Node{
 			Name: fmt.Sprintf("n%d", i+1), Addr: fmt.Sprintf("10.0.0.%d:6379", i+1), State: NodeServing, Since: findingEpoch, GuardsKnown: true,
 			RunID: fmt.Sprintf("run%d", i+1), Role: "master", Eviction: "noeviction", UsedMemory: 1 << 20, Facts: f,
@@ -93,7 +94,7 @@ func film(t *testing.T, s *scene, d time.Duration, change func(s *scene, at time
 		}
 		now.Counts = counts
 		f.tilt = s.tilt
-		f.guard = nil
+		f.guard, f.boots = nil, s.boots
 		if g := s.guard; g != nil {
 			f.guard = func() GuardSight { return *g }
 		}
@@ -151,7 +152,7 @@ func TestFindings(t *testing.T) {
 		"no limit of lag": {node(2, func(n *Node) { n.Facts.MaxLag = 0 }), []string{"danger fence-off n3"}, "min-replicas-max-lag 0"},
 		"its last start came up open": {func(s *scene, _ time.Duration) {
 			s.guard.Nodes["n2"] = GuardedNode{Known: true, OpenFor: 180 * time.Millisecond}
-		}, []string{"warning boot-fence n2"}, "for 180ms"},
+		}, []string{"warning boot-fence n2"}, "for at most 180ms"},
 		"open though it should be closed": {func(s *scene, _ time.Duration) {
 			s.guard.Nodes["n2"] = GuardedNode{Known: true, Exposed: true, Err: "CONFIG denied"}
 		}, []string{"danger boot-fence n2"}, "CONFIG denied"},
@@ -162,6 +163,60 @@ func TestFindings(t *testing.T) {
 			}
 			s.Nodes[1].Facts.OpenAt = findingEpoch
 		}, []string{"danger boot-fence n2", "warning no-guard", "warning unsafe-persistence n2"}, "right after its restart, 20s ago"},
+		"it would start unfenced, under a guard": {func(s *scene, _ time.Duration) {
+			s.boots = map[string]BootSight{"n2": {Form: BootUnfenced, Evidence: "its file says 0"}}
+		}, []string{"danger boot-fence n2"}, "its file says 0"},
+		"it would start unfenced, under no guard": {func(s *scene, _ time.Duration) {
+			delete(s.guard.Nodes, "n2")
+			s.Nodes[1].Facts.AppendOnly = ""
+			s.boots = map[string]BootSight{"n2": {Form: BootUnfenced, Evidence: "its file says 0"}}
+		}, []string{"warning boot-fence n2", "warning no-guard"}, "its file says 0"},
+		"its boot fence does not last": {func(s *scene, _ time.Duration) {
+			s.boots = map[string]BootSight{"n2": {Form: BootFragile, Evidence: "an include without anchors"}}
+		}, []string{"warning boot-fence n2"}, "without anchors"},
+		"a guard remembers that it started unfenced": {func(s *scene, _ time.Duration) {
+			s.guard = nil
+			for i := range s.Nodes {
+				s.Nodes[i].Persistent = true
+			}
+			s.boots = map[string]BootSight{"n2": {Form: BootFirm, Guarded: true, StartedUnfenced: true}, "n1": {Form: BootFirm, Guarded: true}}
+		}, []string{"warning boot-fence n2"}, "as a guard remembers"},
+		"a guard elsewhere saw that it started unfenced": {func(s *scene, _ time.Duration) {
+			s.guard = nil
+			for i := range s.Nodes {
+				s.Nodes[i].Persistent = true
+			}
+			s.Nodes[0].Guards = []announce.Guard{{ID: "A", Boot: announce.BootFenced}}
+			s.Nodes[1].Guards = []announce.Guard{{ID: "A", Boot: announce.BootUnknown}, {ID: "B", Host: safetext.New("ops1"), Boot: announce.BootUnfenced, Exposed: 12 * time.Millisecond}}
+		}, []string{"warning boot-fence n2"}, "the guard on ops1 saw, for at most 12ms"},
+		"its users were saved, and it is fenced by one": {func(s *scene, _ time.Duration) {
+			s.opt.Fences = map[string]string{"n1": "acl"}
+			s.Nodes[0].Facts.ACLSaves = 2
+		}, []string{"warning boot-fence-rewritten n1"}, "ACL SAVE 2 × since its start"},
+		"its users were saved, and no fence is among them": {node(0, func(n *Node) { n.Facts.ACLSaves = 2 }), nil, ""},
+		"its file was rewritten, which its boot fence survives": {func(s *scene, _ time.Duration) {
+			s.Nodes[0].Facts.ConfigRewrites = 1
+			s.boots = map[string]BootSight{"n1": {Form: BootFirm}}
+		}, []string{"info save-by-hand n1"}, "CONFIG REWRITE 1 × since its start"},
+		"CONFIG has another name": {node(0, func(n *Node) {
+			n.Facts.ConfigError, n.Facts.ConfigMissing = "ERR unknown command 'CONFIG'", true
+		}), []string{"danger fence-denied n1"}, "unknown command"},
+		"CONFIG has another name, under no guard": {func(s *scene, _ time.Duration) {
+			s.guard = nil
+			for i := range s.Nodes {
+				s.Nodes[i].Persistent = true
+			}
+			s.Nodes[0].Facts.ConfigError, s.Nodes[0].Facts.ConfigMissing = "ERR unknown command 'CONFIG'", true
+		}, []string{"warning fence-denied n1"}, "unknown command"},
+		"CONFIG is denied": {node(0, func(n *Node) { n.Facts.ConfigError = "NOPERM" }), []string{"danger fence-denied n1"}, "NOPERM"},
+		"CONFIG is denied to this user, and not to the guard's": {node(0, func(n *Node) {
+			n.Facts.ConfigError = "NOPERM"
+			n.Guards = []announce.Guard{{ID: "A", Boot: announce.BootFenced}}
+		}), nil, ""},
+		"CONFIG is denied where the fence is a user": {func(s *scene, _ time.Duration) {
+			s.opt.Fences = map[string]string{"n1": "acl"}
+			s.Nodes[0].Facts.ConfigError = "NOPERM"
+		}, nil, ""},
 		"no start has been seen": {func(s *scene, _ time.Duration) { s.guard.Nodes["n4"] = GuardedNode{} },
 			[]string{"warning boot-fence-unverified"}, "n4"},
 		"a replica in place of a master": {node(0, func(n *Node) { n.State, n.Role, n.Err = NodeWrongRole, "slave", safetext.New("a replica of h:1") }),
@@ -286,7 +341,7 @@ func TestFindings(t *testing.T) {
 		"saved by hand, before":        {node(0, func(n *Node) { n.Facts.Saves = 2 }), []string{"info save-by-hand n1"}, "SAVE 2 × since its start"},
 		"saved by hand, seen":          {at(time.Second, func(s *scene) { s.Nodes[0].Facts.Saves = 2 }), []string{"warning save-by-hand n1"}, "SAVE 2 × while it was watched"},
 		"a snapshot in the background": {at(time.Second, func(s *scene) { s.Nodes[0].Facts.BackgroundSaves = 1 }), []string{"info save-by-hand n1"}, "BGSAVE"},
-		"its file was rewritten":       {at(time.Second, func(s *scene) { s.Nodes[0].Facts.ConfigRewrites = 1 }), []string{"warning save-by-hand n1"}, "CONFIG REWRITE 1 ×"},
+		"its file was rewritten":       {at(time.Second, func(s *scene) { s.Nodes[0].Facts.ConfigRewrites = 1 }), []string{"warning boot-fence-rewritten n1"}, "CONFIG REWRITE 1 ×"},
 		"counters of another life": {at(time.Second, func(s *scene) {
 			s.Nodes[0].RunID, s.Nodes[0].Facts.Saves = "other", -1
 		}), nil, ""},

@@ -43,6 +43,9 @@ type Options struct {
 	// too, so that they feel less of it: the first view takes up to four times as
 	// long. It is for those who watch for long, not for a single look.
 	Patient bool
+	// Fences is how nodes are fenced, by name, where it is not by
+	// min-replicas-to-write: "acl" or "none", as in the configuration.
+	Fences map[string]string
 	// TakenBy tells who took a lock from the holder of this token, as far as that
 	// is on record here; nil: nobody knows. It is asked when a lock has ended, and
 	// must answer at once.

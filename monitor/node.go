@@ -25,8 +25,12 @@ type sight struct {
 	// refused.
 	info   map[string]string
 	config map[string]string // always has the fence, other parameters once a second
-	guards *guardsSight      // nil where this probe did not ask
-	notes  map[string]string // shortcomings by topic; "" takes a note back
+	// configError is why CONFIG was refused, and configMissing that the server has
+	// none; of a sight that has config.
+	configError   string
+	configMissing bool
+	guards        *guardsSight      // nil where this probe did not ask
+	notes         map[string]string // shortcomings by topic; "" takes a note back
 }
 
 // guardsSight are the guards that announce themselves on a node; not known: they
@@ -85,6 +89,7 @@ func (w *watch) answered(s sight) (restarted bool) {
 	}
 	if s.config != nil {
 		w.readConfig(s.config)
+		w.Facts.ConfigError, w.Facts.ConfigMissing = s.configError, s.configMissing
 	}
 	if s.guards != nil {
 		w.Guards, w.GuardsKnown = s.guards.all, s.guards.known

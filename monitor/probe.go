@@ -205,6 +205,7 @@ func (p *prober) ask(ctx context.Context, v *sight, sections []string, whole boo
 			return err
 		default:
 			p.noConfig = true
+			v.configError, v.configMissing = safetext.Escape(err.Error()), says(err, "ERR unknown command")
 		}
 	}
 	return nil

@@ -44,6 +44,8 @@ type BootCheck struct {
 	// does.
 	Process BootProcess
 	Local   bool
+	// StartedUnfenced: a guard saw its present process start unfenced.
+	StartedUnfenced bool
 	// Rewrites is how often its present process was told to rewrite what its fence
 	// rests on: CONFIG REWRITE, and for [ACL] also ACL SAVE; −1 if it does not tell.
 	Rewrites int64
@@ -105,9 +107,11 @@ func CheckBoot(ctx context.Context, node *redlock.Node, method Method, remembere
 	default:
 		c.because("its files cannot be read from here: %s", shown(why))
 	}
+	known := remembered != nil && remembered.Known && remembered.RunID == o.RunID
+	c.StartedUnfenced = known && !remembered.Verified
 	if c.Boot == BootUnknown {
-		c.byPresentProcess(o, remembered, filesRead)
-	} else if remembered != nil && remembered.Known && remembered.RunID == o.RunID && !remembered.Verified && c.Boot == BootFenced {
+		c.byPresentProcess(o, known, filesRead)
+	} else if c.StartedUnfenced && c.Boot == BootFenced {
 		c.because("a guard saw its present process start UNFENCED: whatever fences it was not there then")
 	}
 	return c, nil
@@ -115,15 +119,15 @@ func CheckBoot(ctx context.Context, node *redlock.Node, method Method, remembere
 
 // byPresentProcess judges by how the present process started, where its files and
 // command line do not tell.
-func (c *BootCheck) byPresentProcess(o Observation, remembered *Remembered, filesRead bool) {
+func (c *BootCheck) byPresentProcess(o Observation, remembered, filesRead bool) {
 	const where = "run this command on the server's own host, or copy its file and use --file"
 	shut, _ := o.Shut()
 	switch {
-	case remembered != nil && remembered.Known && remembered.RunID == o.RunID && !remembered.Verified:
+	case c.StartedUnfenced:
 		c.Boot = BootUnfenced
 		c.because("a guard saw its present process start UNFENCED")
 		return
-	case remembered != nil && remembered.Known && remembered.RunID == o.RunID:
+	case remembered:
 		c.because("a guard saw its present process start fenced")
 	case shut && !o.Configured:
 		c.because("it is fenced, and nothing was set since its start: it started fenced")

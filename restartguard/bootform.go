@@ -498,7 +498,11 @@ func (v *BootVerdict) judgeParams(t BootText, lines []directive, main string) {
 	switch {
 	case value == nil && t.ArgsKnown:
 		v.Boot = BootUnfenced
-		v.because("neither %s nor its command line sets %s", nameOf(main), paramMinReplicas)
+		if main == "" {
+			v.because("its command line sets no %s, and it has no file", paramMinReplicas)
+		} else {
+			v.because("neither %s nor its command line sets %s", shown(main), paramMinReplicas)
+		}
 	case value == nil:
 		v.because("%s sets no %s; whether its command line does cannot be seen", nameOf(main), paramMinReplicas)
 	case value.value != FenceClosed && value.value != FenceHold:

@@ -15,6 +15,7 @@ import (
 
 	"redlockctl/internal/config"
 	"redlockctl/internal/safetext"
+	"redlockctl/monitor"
 	"redlockctl/redlock"
 	"redlockctl/restartguard"
 )
@@ -138,6 +139,43 @@ func bootLooks(ctx context.Context, cfg *config.Config, looks []bootLook, file s
 		})
 	}
 	all.Wait()
+}
+
+// bootSights are what findings need to know of how the nodes start. It looks at
+// them, and at the files of those of this host.
+func bootSights(ctx context.Context, cfg *config.Config) map[string]monitor.BootSight {
+	var looks []bootLook
+	for _, name := range nodeNames(cfg) {
+		if n, method, err := nodeOf(cfg, name); err == nil && method.Kind != restartguard.Advice {
+			looks = append(looks, bootLook{node: n, method: method})
+		}
+	}
+	bootLooks(ctx, cfg, looks, "")
+	memory, _ := remembered(cfg)
+	sights := make(map[string]monitor.BootSight, len(looks))
+	for _, l := range looks {
+		m, ok := memory[l.node.Name()]
+		s := monitor.BootSight{Guarded: ok && m.Addr == l.node.Addr(), StartedUnfenced: l.check.StartedUnfenced}
+		// Firm is only what the files or the command line show.
+		switch {
+		case l.err != nil:
+		case l.check.Boot == restartguard.BootFenced && l.check.Form != restartguard.FormUnknown:
+			s.Form = monitor.BootFirm
+		case l.check.Boot == restartguard.BootFragile:
+			s.Form = monitor.BootFragile
+		case l.check.Boot == restartguard.BootUnfenced && l.check.Form != restartguard.FormUnknown:
+			s.Form = monitor.BootUnfenced
+		}
+		if s.Form == monitor.BootFragile || s.Form == monitor.BootUnfenced {
+			s.Evidence = strings.Join(l.check.Because, "; ")
+			if len(l.check.Do) > 0 {
+				do := strings.Join(l.check.Do, "; ")
+				s.Remedy = strings.ToUpper(do[:1]) + do[1:] + ". redlockctl node boot-fence " + safetext.Escape(l.node.Name()) + " prints the lines."
+			}
+		}
+		sights[l.node.Name()] = s
+	}
+	return sights
 }
 
 // methodOf is the method of a word, with the user of the configured one.

@@ -134,6 +134,7 @@ clean, warnings or dangers.`,
 // takes beyond it.
 func examine(ctx context.Context, cfg *config.Config, span time.Duration) (s *monitor.Snapshot, err error) {
 	err = watching(ctx, cfg, func(mon *monitor.Monitor) error {
+		mon.Booted(bootSights(ctx, cfg))
 		bounded, cancel := context.WithTimeout(ctx, span+settleTime)
 		defer cancel()
 		settled := mon.Settled(bounded) == nil

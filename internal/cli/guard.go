@@ -105,6 +105,15 @@ func methodsOf(cfg *config.Config) map[string]restartguard.Method {
 	return methods
 }
 
+// fencesOf are the words for how nodes are fenced.
+func fencesOf(cfg *config.Config) map[string]string {
+	fences := make(map[string]string, len(cfg.Nodes))
+	for _, n := range cfg.Nodes {
+		fences[n.Name] = n.Method().Kind.String()
+	}
+	return fences
+}
+
 // planGuard loads the configuration and checks that a guard can run by it;
 // nothing is contacted.
 func (a *app) planGuard() (guardPlan, error) {

@@ -53,6 +53,7 @@ func specOf(cfg *config.Config, withGuard bool) (spec, error) {
 			InfoEvery:    cfg.Monitor.InfoEvery,
 			ScanEvery:    cfg.Monitor.ScanEvery,
 			ScanCount:    cfg.Monitor.ScanCount,
+			Fences:       fencesOf(cfg),
 		},
 		guard: restartguard.Config{
 			Delay:        cfg.Guard.Delay,
