@@ -12,13 +12,13 @@ import (
 
 // LookAt reads the node at the end of a client.
 func LookAt(ctx context.Context, c *redis.Client) (Observation, error) {
-	l := life{client: c, name: guardName}
+	l := life{client: c, name: guardName, budget: redlock.NewBudget(guardReply, guardExchange)}
 	return l.look(ctx)
 }
 
 // Carry carries out an action through a client.
 func Carry(ctx context.Context, c *redis.Client, a Action) (Observation, error) {
-	l := life{client: c, name: guardName}
+	l := life{client: c, name: guardName, budget: redlock.NewBudget(guardReply, guardExchange)}
 	return l.do(ctx, a)
 }
 

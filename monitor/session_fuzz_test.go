@@ -1,0 +1,73 @@
+package monitor
+
+import (
+	"context"
+	"io"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"redlockctl/redlock"
+)
+
+// scripted is a node whose server says what a string says, whatever it is asked,
+// and then ends.
+func scripted(tb testing.TB, text string) *redlock.Node {
+	tb.Helper()
+	n, err := redlock.NewNode("n1", &redis.Options{Addr: "scripted", Dialer: func(context.Context, string, string) (net.Conn, error) {
+		client, server := net.Pipe()
+		go func() { _, _ = io.Copy(io.Discard, server) }()
+		go func() { _, _ = io.WriteString(server, text); _ = server.Close() }()
+		return client, nil
+	}})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return n
+}
+
+// FuzzSession: whatever a server says from the first byte of the greeting on, each
+// of a monitor's sessions with it ends.
+func FuzzSession(f *testing.F) {
+	const greeting = "%2\r\n$6\r\nserver\r\n$5\r\nredis\r\n$5\r\nproto\r\n:3\r\n"
+	f.Add(greeting + "+PONG\r\n*2\r\n$10\r\n1700000000\r\n$1\r\n0\r\n$11\r\nrun_id:abc1\r\n")
+	f.Add(greeting + "$11\r\nrun_id:abc1\r\n*2\r\n$1\r\n0\r\n*1\r\n$1\r\nk\r\n*4\r\n$6\r\nstring\r\n:1000\r\n:1\r\n$1\r\nx\r\n")
+	f.Add(greeting + "+PONG\r\n" + greeting + "+OK\r\n>2\r\n$10\r\ninvalidate\r\n*1\r\n$1\r\nk\r\n+PONG\r\n")
+	f.Add("-ERR unknown command 'HELLO'\r\n+PONG\r\n$-1\r\n")
+	f.Add("$32000000000\r\n")
+	f.Add(greeting + "*1000000000\r\n")
+	f.Add(greeting + strings.Repeat("*1\r\n", 40))
+	f.Add(strings.Repeat("|0\r\n", 100))
+	f.Fuzz(func(t *testing.T, text string) {
+		ctx := t.Context()
+		if s, err := dial(ctx, scripted(t, text).Within(redlock.NewBudget(probeReply, probeExchange)), time.Second); err == nil {
+			p := prober{session: s}
+			for range 2 {
+				if _, err := p.look(ctx, true); err != nil {
+					break
+				}
+			}
+			s.close()
+		}
+		if s, err := dial(ctx, scripted(t, text).Within(readBudget(1)), time.Second); err == nil {
+			r := newReader(s)
+			if _, err := r.runID(ctx); err == nil {
+				if keys, _, err := r.page(ctx, 0, "*", 10); err == nil && len(keys) > 0 {
+					_, _, _, _ = r.read(ctx, keys[:min(len(keys), batchKeys)])
+				}
+			}
+			s.close()
+		}
+		if feed, err := openFeed(ctx, scripted(t, text), nil, time.Second); err == nil {
+			for range 8 {
+				if _, err := feed.next(func([]byte) bool { return true }); err != nil {
+					break
+				}
+			}
+			feed.close()
+		}
+	})
+}

@@ -1,0 +1,70 @@
+package restartguard
+
+import (
+	"context"
+	"io"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"redlockctl/redlock"
+)
+
+// scripted is a node whose server says what a string says, whatever it is asked,
+// and then ends.
+func scripted(tb testing.TB, text string) *redlock.Node {
+	tb.Helper()
+	n, err := redlock.NewNode("n1", &redis.Options{Addr: "scripted", Dialer: func(context.Context, string, string) (net.Conn, error) {
+		client, server := net.Pipe()
+		go func() { _, _ = io.Copy(io.Discard, server) }()
+		go func() { _, _ = io.WriteString(server, text); _ = server.Close() }()
+		return client, nil
+	}})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return n
+}
+
+// FuzzSession: whatever a server says from the first byte of the greeting on, a
+// guard's session ends, and what it saw takes the step machine through.
+func FuzzSession(f *testing.F) {
+	const (
+		greeting = "%2\r\n$6\r\nserver\r\n$5\r\nredis\r\n$5\r\nproto\r\n:3\r\n"
+		info     = "$11\r\nrun_id:abc1\r\n$11\r\nrole:master\r\n$12\r\nevicted_keys\r\n$1\r\n\r\n\r\n"
+		params   = "%1\r\n$21\r\nmin-replicas-to-write\r\n$1\r\n0\r\n%1\r\n$20\r\nmin-replicas-max-lag\r\n$2\r\n10\r\n"
+	)
+	f.Add(greeting + "*2\r\n$10\r\n1700000000\r\n$1\r\n0\r\n:7\r\n+OK\r\n" + info + params)
+	f.Add("-ERR unknown command 'HELLO'\r\n*2\r\n$10\r\n1700000000\r\n$1\r\n0\r\n:7\r\n+OK\r\n" + info)
+	f.Add(greeting + "$32000000000\r\n")
+	f.Add("*1000000000\r\n")
+	f.Add(greeting + strings.Repeat("*1\r\n", 40))
+	f.Add(strings.Repeat("|0\r\n", 100))
+	f.Fuzz(func(t *testing.T, text string) {
+		p := Policy{Delay: time.Second, Sweep: true, CountEvery: time.Second}
+		var s State
+		l := dial(scripted(t, text), Method{}, time.Second)
+		defer l.close()
+		l.counter = true
+		for range 3 {
+			o, err := l.look(t.Context())
+			if err != nil {
+				return
+			}
+			var todo []Action
+			s, todo, _ = Step(p, s, o, time.Now())
+			for n := 0; len(todo) > 0 && n < maxActions; n++ {
+				o, err := l.do(t.Context(), todo[0])
+				if err != nil {
+					return
+				}
+				var more []Action
+				s, more, _ = Step(p, s, o, time.Now())
+				todo = append(todo[1:], more...)
+			}
+		}
+	})
+}
