@@ -49,7 +49,7 @@ func TestARunningFenceIsNeverShortened(t *testing.T) {
 func TestTheGreatestDelayIsRemembered(t *testing.T) {
 	s := newScript(t)
 	s.sees("a", openParams).after(time.Second).hears("b", shut, 30*time.Second).until(31 * time.Second)
-	s.state = s.state.Remembered(s.now, time.Hour, testDelay, true)
+	s.state = s.state.Remembered(s.now, time.Hour, testDelay)
 	s.after(time.Second).hears("b", shut, 0).until(31 * time.Second)
 	s.after(time.Second).hears("c", shut, 0).until(33 * time.Second)
 }
@@ -57,7 +57,7 @@ func TestTheGreatestDelayIsRemembered(t *testing.T) {
 func TestNoTalkOfATimeThatIsOver(t *testing.T) {
 	s := newScript(t)
 	s.sees("a", openParams).after(time.Second).sees("b", shut)
-	s.state = s.state.Remembered(s.now, time.Hour, testDelay, true)
+	s.state = s.state.Remembered(s.now, time.Hour, testDelay)
 	s.events = nil
 	s.after(testDelay+4*time.Second).sees("b", shut)
 	if s.has("waiting", "may rejoin") {

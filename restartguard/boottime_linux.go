@@ -20,7 +20,8 @@ func BootTime() time.Duration {
 }
 
 // BootID names the boot in which BootTime means something, with the time
-// namespace, which may shift it; empty if that cannot be told.
+// namespace and by how much that shifts it, since the number of a namespace that has
+// ended is given to another; empty if that cannot be told.
 func BootID() string {
 	id, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
@@ -30,5 +31,9 @@ func BootID() string {
 	if err != nil {
 		space = "" // a kernel without time namespaces
 	}
-	return strings.TrimSpace(string(id)) + " " + space
+	shift, err := os.ReadFile("/proc/self/timens_offsets")
+	if err != nil {
+		shift = nil
+	}
+	return strings.TrimSpace(string(id)) + " " + space + " " + strings.Join(strings.Fields(string(shift)), " ")
 }

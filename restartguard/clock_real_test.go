@@ -2,6 +2,7 @@ package restartguard_test
 
 import (
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -113,4 +114,46 @@ func commandCalls(t *testing.T, s *lab.Server, name string) (n int) {
 		}
 	}
 	return n
+}
+
+// A guard that is killed and comes back compares each node's clock with what it was
+// before, however short the TTLs are: a step behind its back is a loss.
+func TestClockStepBehindTheBackOfAGuard(t *testing.T) {
+	s := labtest.ClockServers(t, 1)[0]
+	dir := t.TempDir()
+	m, err := restartguard.OpenMemory(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const delay = 2 * time.Second
+	g := guard(t, restartguard.Config{Delay: delay, Memory: m}, s.Node())
+	g.reaches(restartguard.PhaseActive)
+	time.Sleep(delay + delay/2) // calm, for longer than D: only the clock is written down
+	// What is on disk when it is killed.
+	left := t.TempDir()
+	if err := os.CopyFS(left, os.DirFS(dir)); err != nil {
+		t.Fatal(err)
+	}
+	g.stop()
+	if err := m.Close(); err != nil {
+		t.Fatal(err)
+	}
+	do(t, s, "SET", "lock", "a", "NX", "PX", 20000)
+	if err := s.SetClock(30*time.Second, 1); err != nil {
+		t.Fatal(err)
+	}
+	if m, err = restartguard.OpenMemory(left); err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	again := guard(t, restartguard.Config{Delay: time.Minute, Memory: m}, s.Node())
+	st := again.becomes("closed", func(st restartguard.NodeStatus) bool { return st.Phase == restartguard.PhaseClosed && st.Proven })
+	if writes(t, s) || !strings.Contains(again.told("clock"), "stepped forward by 30") {
+		t.Errorf("%+v, told %q", st, again.told("clock"))
+	}
+	// The step may have been at any moment since the last reading of the first guard.
+	if st.Exposed < 2*time.Millisecond || st.Exposed > time.Minute {
+		t.Errorf("open for at most %s", st.Exposed)
+	}
+	again.stop()
 }

@@ -20,6 +20,20 @@ func (s *script) wall(at, ahead, rtt time.Duration) *script {
 
 func TestClock(t *testing.T) {
 	const rtt = time.Millisecond
+	t.Run("what was open after a step was so since the last look without it, at most", func(t *testing.T) {
+		s := newScript(t).wall(tick, 0, rtt).wall(2*tick, 0, rtt).
+			// Nobody looked for two seconds; then it takes two looks to be sure.
+			wall(2*tick+2*time.Second, time.Second, rtt).wall(3*tick+2*time.Second+123*time.Microsecond, time.Second, rtt)
+		if !s.has("clock", "forward") {
+			t.Fatalf("%+v", s.events)
+		}
+		s.step(Observation{About: Closing, RunID: "a", Params: shut}).step(Observation{About: Proving, RunID: "a", Params: shut})
+		// From when the last reading without it was asked for, rounded up.
+		want := atMost(tick + 2*time.Second + rtt)
+		if s.state.Exposed < tick+2*time.Second+123*time.Microsecond || s.state.Exposed > want+10*time.Millisecond {
+			t.Fatalf("open for at most %s, %s is right", s.state.Exposed, want)
+		}
+	})
 	t.Run("a forward step is a loss at its second sight, and D counts from there", func(t *testing.T) {
 		newScript(t).wall(tick, 0, rtt).wall(2*tick, 0, rtt).
 			wall(3*tick, time.Second, rtt).phase(PhaseActive).does().

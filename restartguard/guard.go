@@ -404,7 +404,7 @@ func (w *watch) status(now time.Time) NodeStatus {
 	case PhaseExposed:
 		st.Until = s.Deadline
 		if st.Exposed = 0; !s.OpenSince.IsZero() {
-			st.Exposed = now.Sub(s.OpenSince)
+			st.Exposed = atMost(now.Sub(s.OpenSince))
 		}
 	case PhaseClosed:
 		st.Until = s.Deadline
@@ -552,7 +552,7 @@ func (w *watch) remember(always bool) {
 	now := time.Now()
 	boot := BootTime()
 	durable := w.state.durable()
-	if !always && durable == w.written && now.Sub(w.writtenAt) < memoryEvery {
+	if !always && durable == w.written && now.Sub(w.writtenAt) < MemoryEvery(w.guard.cfg.Delay) {
 		return
 	}
 	why := ""

@@ -276,7 +276,8 @@ type State struct {
 	Lives  int
 	Opened bool
 	// OpenSince is a moment at which the loss had not happened yet, or at which
-	// nobody listened: what was open after it was open for less than that.
+	// nobody listened: what was open after it was open for less than that. Of a step
+	// of the clock it is the reading with which the one was compared that shows it.
 	OpenSince time.Time
 	Open      bool          // it was seen open after the loss
 	Exposed   time.Duration // how long, at most
@@ -448,6 +449,7 @@ func (m *machine) seen(o *Observation) {
 	}
 	m.Heard = o.Heard
 	m.lengthen()
+	level := m.Clock // when no step had happened that the next reading shows
 	stepped, within := m.readClock(o.Clock)
 	restored := m.readCounter(o)
 	switch {
@@ -484,6 +486,7 @@ func (m *machine) seen(o *Observation) {
 		m.restored(old.Counter, o.Counter)
 	case stepped > 0:
 		m.lose()
+		m.OpenSince = m.asked.Add(level.Sent - o.Clock.Sent)
 		m.ahead(stepped, within)
 	case back:
 		m.tell("reachable", "answers again, in the same life")
@@ -668,7 +671,7 @@ func (m *machine) exposure() time.Duration {
 	if m.OpenSince.IsZero() {
 		return 0
 	}
-	return m.now.Sub(m.OpenSince)
+	return atMost(m.now.Sub(m.OpenSince))
 }
 
 // settleClosed: the parameters say closed.

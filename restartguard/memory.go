@@ -37,13 +37,19 @@ const (
 	memoryHead = "redlockctl-guard-1 "
 	// memoryMost bounds what is read.
 	memoryMost = 16 << 20
-	// memoryEvery is how often what only tells more precisely is written.
-	memoryEvery = 30 * time.Second
+	// memoryMostly is how often what only tells more precisely is written at least;
+	// see MemoryEvery.
+	memoryMostly = 30 * time.Second
 	// A directory counts as in use when its lock was not to be had so often, with
 	// this pause between.
 	lockTries = 10
 	lockAgain = 20 * time.Millisecond
 )
+
+// MemoryEvery is how often the readings of clocks are written, of a guard with a
+// delay: a step of a node's clock behind the back of a guard that has crashed is told
+// by the reading from before it, the better the younger that is.
+func MemoryEvery(delay time.Duration) time.Duration { return min(memoryMostly, delay/4) }
 
 // Memory is what a guard knows of its nodes, on disk, so that it survives the
 // guard's own end. One guard at a time has it. Nothing in it makes a node
@@ -291,7 +297,7 @@ func (m *Memory) recall(name, addr string, method Method, delay time.Duration) (
 	boot := BootTime()
 	now := time.Now()
 	id := BootID()
-	s := r.state(now, boot, delay, id != "" && m.boot == id && m.saved <= boot, boot-m.saved <= delay)
+	s := r.state(now, boot, delay, id != "" && m.boot == id && m.saved <= boot)
 	if r.Fence != method.id() {
 		s = s.moved()
 	}
@@ -345,11 +351,18 @@ func (s State) record(addr string, method Method, now time.Time, boot time.Durat
 	}
 }
 
+// awayRate is by how much a node's clock may run ahead of ours while no guard looks,
+// beyond what D allows: the most that operating systems correct a clock by is 0.05 %,
+// of both clocks. With less, a guard that was away for an hour would take it for a
+// step of all clocks, and close all nodes.
+const awayRate = 0.001
+
 // state is what a record means at a moment. Where its clock is that of another
-// boot, a node that waits waits D from now. A clock's reading is worth something
-// while the guard was away for no longer than D (recent): who was away for
-// longer knows no more than a guard that is new.
-func (r record) state(now time.Time, boot, delay time.Duration, sameBoot, recent bool) State {
+// boot, a node that waits waits D from now. A reading of a node's clock goes on
+// being what the next is compared with, and the first that shows a step is believed,
+// without a second one: what happened while no guard looked is a loss in case of
+// doubt.
+func (r record) state(now time.Time, boot, delay time.Duration, sameBoot bool) State {
 	at := func(d time.Duration) time.Time {
 		if d == 0 || !sameBoot {
 			return time.Time{}
@@ -365,8 +378,9 @@ func (r record) state(now time.Time, boot, delay time.Duration, sameBoot, recent
 		AtStart: r.AtStart, BootExposed: r.BootOpen,
 		Astray: Stray{Sent: r.Astray, Lift: r.AstrayLift, Conn: r.AstrayConn, Until: at(r.AstrayUntil)},
 	}
-	if sameBoot && recent {
-		s.Clock, s.ClockAt, s.ClockDrift = r.Clock, r.ClockAt, r.ClockDrift
+	if sameBoot && r.Clock.Wall != 0 {
+		s.Clock, s.ClockAt, s.ClockDrift, s.Ahead = r.Clock, r.ClockAt, r.ClockDrift, 1
+		s.ClockDrift += time.Duration(awayRate * float64(max(0, boot-r.ClockAt-delay)))
 	}
 	longest := max(delay, r.Delay)
 	if r.Deadline != 0 && (!sameBoot || s.Deadline.Sub(now) > longest) {
@@ -376,10 +390,9 @@ func (r record) state(now time.Time, boot, delay time.Duration, sameBoot, recent
 }
 
 // Remembered is what a guard that starts now finds in its memory of a state, in the
-// same boot of its machine, whose clock shows boot. Recent tells if the guard was
-// away for no longer than D.
-func (s State) Remembered(now time.Time, boot, delay time.Duration, recent bool) State {
-	return s.record("", Method{}, now, boot).state(now, boot, delay, true, recent)
+// same boot of its machine, whose clock shows boot.
+func (s State) Remembered(now time.Time, boot, delay time.Duration) State {
+	return s.record("", Method{}, now, boot).state(now, boot, delay, true)
 }
 
 // Remembered is what the memory of a guard says of a node.
@@ -405,7 +418,7 @@ func ReadMemory(dir string) (map[string]Remembered, error) {
 	id, boot, now := BootID(), BootTime(), time.Now()
 	out := make(map[string]Remembered, len(doc.Nodes))
 	for name, r := range doc.Nodes {
-		s := r.state(now, boot, r.Delay, id != "" && doc.Boot == id && doc.Saved <= boot, true)
+		s := r.state(now, boot, r.Delay, id != "" && doc.Boot == id && doc.Saved <= boot)
 		known := Remembered{Addr: r.Addr, RunID: r.RunID, Known: r.Known, Verified: r.Verified, Lives: r.Lives, Opened: r.Opened, Hold: r.Hold}
 		if !s.Deadline.IsZero() {
 			known.Wait = max(0, s.Deadline.Sub(now))

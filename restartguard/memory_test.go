@@ -28,7 +28,7 @@ func TestAGuardGoesOnWhereTheLastOneEnded(t *testing.T) {
 	t.Run("in the same boot the deadline stays where it was", func(t *testing.T) {
 		// 3 s later by the boot clock, on another process' monotonic clock.
 		now := epoch.Add(777 * time.Hour)
-		s := &script{t: t, policy: Policy{Delay: testDelay}, state: r.state(now, bootNow+3*time.Second, testDelay, true, true), now: now}
+		s := &script{t: t, policy: Policy{Delay: testDelay}, state: r.state(now, bootNow+3*time.Second, testDelay, true), now: now}
 		s.sees("b", shut).phase(PhaseClosed).does(proveIt("b"))
 		if wait := s.state.Deadline.Sub(now); wait != testDelay-4*time.Second {
 			t.Fatalf("waits for %s", wait)
@@ -37,7 +37,7 @@ func TestAGuardGoesOnWhereTheLastOneEnded(t *testing.T) {
 	})
 	t.Run("in another boot D counts from now", func(t *testing.T) {
 		now := epoch.Add(777 * time.Hour)
-		s := &script{t: t, policy: Policy{Delay: testDelay}, state: r.state(now, time.Minute, testDelay, false, false), now: now}
+		s := &script{t: t, policy: Policy{Delay: testDelay}, state: r.state(now, time.Minute, testDelay, false), now: now}
 		if s.state.Deadline != now.Add(testDelay) {
 			t.Fatalf("deadline %s from now", s.state.Deadline.Sub(now))
 		}
@@ -48,7 +48,7 @@ func TestAGuardGoesOnWhereTheLastOneEnded(t *testing.T) {
 	})
 	t.Run("a node that restarted meanwhile waits D from now", func(t *testing.T) {
 		now := epoch.Add(777 * time.Hour)
-		s := &script{t: t, policy: Policy{Delay: testDelay}, state: r.state(now, bootNow+time.Second, testDelay, true, true), now: now}
+		s := &script{t: t, policy: Policy{Delay: testDelay}, state: r.state(now, bootNow+time.Second, testDelay, true), now: now}
 		s.sees("c", openParams).phase(PhaseExposed).does(closeIt("c")).told("restart", "b → c")
 		if wait := s.state.Deadline.Sub(now); wait != testDelay {
 			t.Fatalf("waits for %s", wait)
@@ -57,39 +57,47 @@ func TestAGuardGoesOnWhereTheLastOneEnded(t *testing.T) {
 	t.Run("a node that was open and restarted meanwhile is closed, also in another boot", func(t *testing.T) {
 		open := newScript(t).sees("a", openParams).state.record("addr", Method{}, epoch, bootNow)
 		for _, same := range []bool{true, false} {
-			s := &script{t: t, policy: Policy{Delay: testDelay}, state: open.state(epoch, bootNow, testDelay, same, same), now: epoch}
+			s := &script{t: t, policy: Policy{Delay: testDelay}, state: open.state(epoch, bootNow, testDelay, same), now: epoch}
 			s.sees("b", openParams).phase(PhaseExposed).does(closeIt("b")).until(testDelay)
 		}
 	})
 	t.Run("a node that was being closed is closed", func(t *testing.T) {
 		exposed := newScript(t).sees("a", openParams).sees("b", openParams).state.record("addr", Method{}, epoch, bootNow)
-		s := &script{t: t, policy: Policy{Delay: testDelay}, state: exposed.state(epoch, bootNow, testDelay, true, true), now: epoch}
+		s := &script{t: t, policy: Policy{Delay: testDelay}, state: exposed.state(epoch, bootNow, testDelay, true), now: epoch}
 		s.sees("b", openParams).phase(PhaseExposed).does(closeIt("b"))
 	})
 	t.Run("a hold outlives guard and server", func(t *testing.T) {
 		r := newScript(t).sees("a", held).state.record("addr", Method{}, epoch, bootNow)
-		s := &script{t: t, policy: Policy{Delay: testDelay}, state: r.state(epoch, 1, testDelay, false, false), now: epoch}
+		s := &script{t: t, policy: Policy{Delay: testDelay}, state: r.state(epoch, 1, testDelay, false), now: epoch}
 		s.sees("b", shut).does(holdIt("b"))
 	})
-	t.Run("a step of the clock meanwhile is a loss, if the guard was not away for long", func(t *testing.T) {
-		for _, recent := range []bool{true, false} {
+	for name, c := range map[string]struct {
+		away, step time.Duration
+		loss       bool
+	}{
+		"a step of the clock behind its back is a loss":          {2 * time.Second, time.Second, true},
+		"also after it was away for long":                        {time.Hour, 30 * time.Second, true},
+		"a clock that went on is none":                           {2 * time.Second, 0, false},
+		"one that drifted apart while nobody looked for an hour": {time.Hour, time.Hour * 2 / 10_000, false},
+	} {
+		t.Run(name, func(t *testing.T) {
 			r := newScript(t).wall(tick, 0, time.Millisecond).state.record("addr", Method{}, epoch, bootNow)
-			s := &script{t: t, policy: Policy{Delay: testDelay}, state: r.state(epoch, bootNow, testDelay, true, recent)}
-			s.wall(2*time.Second, time.Second, time.Millisecond).wall(2*time.Second+tick, time.Second, time.Millisecond)
-			if s.has("clock", "forward") != recent {
-				t.Fatalf("recent %v: %+v", recent, s.events)
+			s := &script{t: t, policy: Policy{Delay: testDelay}, state: r.state(epoch, r.ClockAt+c.away, testDelay, true)}
+			s.wall(tick+c.away, c.step, time.Millisecond) // the first look tells
+			if s.has("clock", "forward") != c.loss {
+				t.Fatalf("%+v", s.events)
 			}
-		}
-	})
+		})
+	}
 	t.Run("a deadline that is further away than D counts as none", func(t *testing.T) {
 		r := r
 		r.Deadline = bootNow + 1000*time.Hour
-		if got := r.state(epoch, bootNow, testDelay, true, true).Deadline.Sub(epoch); got != testDelay {
+		if got := r.state(epoch, bootNow, testDelay, true).Deadline.Sub(epoch); got != testDelay {
 			t.Fatalf("waits for %s", got)
 		}
 	})
 	t.Run("another method has to close what waits", func(t *testing.T) {
-		s := &script{t: t, policy: Policy{Delay: testDelay}, state: r.state(epoch, bootNow, testDelay, true, true).moved(), now: epoch}
+		s := &script{t: t, policy: Policy{Delay: testDelay}, state: r.state(epoch, bootNow, testDelay, true).moved(), now: epoch}
 		s.sees("b", openParams).phase(PhaseExposed).does(closeIt("b"))
 	})
 }
@@ -119,7 +127,7 @@ func TestMemoryNeverHurries(t *testing.T) {
 					lost = boot // what the other boot said means nothing
 				}
 				if s.RunID != "" {
-					s = r.state(now, boot, delay, bootOK, true)
+					s = r.state(now, boot, delay, bootOK)
 				}
 			default:
 				run := rapid.SampledFrom([]string{"a", "a", "a", "b"}).Draw(t, "run")
@@ -142,7 +150,7 @@ func TestRecordKeepsWhatIsDurable(t *testing.T) {
 	old := waiting(t)
 	old.Wipes, old.Evicted, old.Revert, old.Lives, old.Exposed = 3, 4, 1, 5, time.Second
 	old.Astray, old.Former = Stray{Sent: true, Lift: true, Conn: 7}, "f"
-	back := old.record("addr", Method{}, epoch, bootNow).state(epoch, bootNow, testDelay, true, true)
+	back := old.record("addr", Method{}, epoch, bootNow).state(epoch, bootNow, testDelay, true)
 	if got, want := back.durable(), old.durable(); !got.Deadline.Equal(want.Deadline) {
 		t.Fatalf("deadline %s, want %s", got.Deadline, want.Deadline)
 	} else if got.Deadline = want.Deadline; !reflect.DeepEqual(got, want) {

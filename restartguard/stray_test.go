@@ -82,14 +82,14 @@ func TestStray(t *testing.T) {
 	})
 	t.Run("it survives the guard", func(t *testing.T) {
 		old := lifting(t)
-		s := &script{t: t, policy: Policy{Delay: testDelay}, now: old.now, conn: 8, state: old.state.Remembered(old.now, bootNow, testDelay, true)}
+		s := &script{t: t, policy: Policy{Delay: testDelay}, now: old.now, conn: 8, state: old.state.Remembered(old.now, bootNow, testDelay)}
 		s.sees("a", shut).does(killIt("a", 1)).killed(denied, shut).does(proveIt("a")).until(2*testDelay).told("stray", "cannot be ruled out")
 		for _, until := range []time.Duration{0, testDelay} {
 			if old.state.Astray.Until = (time.Time{}); until != 0 {
 				old.state.Astray.Until = old.now.Add(until)
 			}
 			s := &script{t: t, policy: Policy{Delay: testDelay, Sweep: true}, now: old.now, conn: 8,
-				state: old.state.Remembered(old.now, bootNow, testDelay, true)}
+				state: old.state.Remembered(old.now, bootNow, testDelay)}
 			s.sees("a", shut).does(Action{Kind: Kill, RunID: "a", Conn: 1, All: true}).killed(Observation{Gone: true, Swept: true}, shut).does(liftIt("a"))
 		}
 	})

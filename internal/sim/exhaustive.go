@@ -33,7 +33,10 @@ var ErrTooManyStates = errors.New("not all states were visited")
 // Small is what the exhaustive model plays.
 type Small struct {
 	Crashes, Flushes, GuardCrashes int
-	EarlyRejoin                    bool
+	// Steps are steps of a master's wall clock, by which it forgets its vote, while
+	// the guard is away for a moment: it crashes, and starts again with its memory.
+	Steps       int
+	EarlyRejoin bool
 	// Weakness is the name of one of [Weaknesses]; "": none.
 	Weakness string
 	// States bounds how many are visited; 0: no bound.
@@ -43,7 +46,7 @@ type Small struct {
 // SmallModels are those that can be visited whole within a minute on one core.
 func SmallModels() []Small {
 	return []Small{
-		{Crashes: 1, Flushes: 1}, {Crashes: 1, GuardCrashes: 1}, {Crashes: 2}, {Crashes: 2, EarlyRejoin: true},
+		{Crashes: 1, Flushes: 1}, {Crashes: 1, GuardCrashes: 1}, {Crashes: 1, Steps: 1}, {Crashes: 2}, {Crashes: 2, EarlyRejoin: true},
 	}
 }
 
@@ -58,6 +61,9 @@ func (m Small) String() string {
 	}
 	if m.GuardCrashes > 0 {
 		s += fmt.Sprintf(", %d restart of the guard", m.GuardCrashes)
+	}
+	if m.Steps > 0 {
+		s += fmt.Sprintf(", %d step of a clock while the guard restarts", m.Steps)
 	}
 	if m.EarlyRejoin {
 		s += ", early rejoin"
@@ -94,6 +100,7 @@ func Weaknesses() []Weakness {
 		{"lift-retried", "sends a lift without answer again, to the next life of the server", Small{Crashes: 2}},
 		{"amnesia", "after its own restart takes a closed master as free to open", Small{Crashes: 1, GuardCrashes: 1}},
 		{"wipes-ignored", "does not notice FLUSHALL", Small{Flushes: 1}},
+		{"clock-unread", "after its own restart does not compare a master's clock with what it was before", Small{Steps: 1}},
 		{"early-without-bound", "early rejoin that does not wait until attempts from before the loss are over", Small{Crashes: 1, EarlyRejoin: true}},
 		{"early-counts-lost-node", "early rejoin that counts the lost copy for one of the quorum", Small{Crashes: 1, EarlyRejoin: true}},
 		{"early-ignores-losses", "early rejoin by the word of masters that have lost votes themselves", Small{Crashes: 2, EarlyRejoin: true}},
@@ -138,7 +145,8 @@ type smallNode struct {
 	ends        time.Duration
 	set, to     [smallClients]uint8 // to: the life at the end of the connection, 0: none yet
 
-	conn     int64 // of the guard
+	ahead    time.Duration // of its wall clock, by steps
+	conn     int64         // of the guard
 	lift     uint8
 	liftConn int64
 	state    restartguard.State
@@ -156,6 +164,7 @@ func (n *smallNode) live(now time.Duration) bool { return n.token != 0 && n.ends
 type small struct {
 	now                            time.Duration
 	crashes, flushes, guardCrashes int
+	steps                          int
 	client                         [smallClients]smallClient
 	node                           [smallNodes]smallNode
 }
@@ -174,6 +183,7 @@ const (
 	moveCrash
 	moveBoot
 	moveFlush
+	moveStep
 	moveLook
 	moveRead
 	moveLift
@@ -229,7 +239,7 @@ func Explore(ctx context.Context, cfg Small) (Exploration, error) {
 
 // begin is the state in which the guard knows all masters for long.
 func (x *explorer) begin() small {
-	s := small{crashes: x.Crashes, flushes: x.Flushes, guardCrashes: x.GuardCrashes}
+	s := small{crashes: x.Crashes, flushes: x.Flushes, guardCrashes: x.GuardCrashes, steps: x.Steps}
 	for i := range s.node {
 		n := &s.node[i]
 		n.up, n.life, n.conn = true, 1, 1
@@ -322,6 +332,7 @@ func (x *explorer) moves(s *small, m []move) []move {
 		if x.is("no-guard") {
 			continue
 		}
+		add(n.up && !n.closed && s.steps > 0 && n.live(s.now), moveStep)
 		add(n.lift == liftNone || n.liftConn != n.conn, moveLook) // or its answer is waited for
 		add(x.EarlyRejoin && n.up && n.lift == liftNone && n.readAt < s.now, moveRead)
 		add(n.lift == liftSent && n.up, moveLift)
@@ -365,6 +376,12 @@ func (x *explorer) make(s *small, m move) bool {
 			}
 			x.look(s, int(m.at))
 		}
+	case moveStep:
+		s.steps--
+		x.say(s, "n", m.at, "has its wall clock set ahead by an hour%s, while the guard is away", n.forgets(s.now))
+		n.token, n.ahead = 0, n.ahead+time.Hour
+		x.crashGuard(s, true)
+		x.look(s, int(m.at)) // at once, as after a flush
 	case moveLook:
 		x.look(s, int(m.at))
 	case moveRead:
@@ -384,6 +401,7 @@ func (x *explorer) make(s *small, m move) bool {
 		}
 		x.say(s, "g", 0, "has no answer from %s, and gives the connection up", nodeNames[m.at])
 	case moveGuardCrash, moveGuardForgets:
+		s.guardCrashes--
 		x.crashGuard(s, m.kind == moveGuardCrash)
 	case moveTime:
 		return x.pass(s)
@@ -555,13 +573,15 @@ func (x *explorer) forget(s *small, c int, release bool) {
 // The guard.
 
 func (x *explorer) crashGuard(s *small, memory bool) {
-	s.guardCrashes--
 	for i := range s.node {
 		n := &s.node[i]
 		n.conn++
 		n.readAt = 0
 		if memory {
-			n.state = n.state.Remembered(s.time(), s.now, x.delay, true)
+			n.state = n.state.Remembered(s.time(), time.Hour+s.now, x.delay)
+			if x.is("clock-unread") {
+				n.state.Clock = restartguard.Reading{}
+			}
 		} else {
 			n.state, n.lift = restartguard.State{}, liftNone
 		}
@@ -593,7 +613,7 @@ func (x *explorer) look(s *small, i int) {
 	wall := time.Hour + s.now
 	o := restartguard.Observation{
 		About: restartguard.Seen, Role: "master", Wipes: int64(n.wipes), Configured: n.life == 1, Params: params(n.closed),
-		Clock: restartguard.Reading{Sent: wall, Got: wall, Wall: wall}, Asked: s.time(),
+		Clock: restartguard.Reading{Sent: wall, Got: wall, Wall: wall + n.ahead}, Asked: s.time(),
 	}
 	if x.is("wipes-ignored") {
 		o.Wipes = 0
@@ -769,7 +789,7 @@ func (m *mixer) moment(t time.Time) {
 func (x *explorer) hash(s *small) uint64 {
 	var m mixer
 	m.add(uint64(s.now))
-	m.add(uint64(s.crashes)<<16 | uint64(s.flushes)<<8 | uint64(s.guardCrashes))
+	m.add(uint64(s.steps)<<24 | uint64(s.crashes)<<16 | uint64(s.flushes)<<8 | uint64(s.guardCrashes))
 	for c := range s.client {
 		cl := &s.client[c]
 		m.add(uint64(cl.phase))
@@ -832,6 +852,7 @@ func (x *explorer) hashNode(s *small, i int, from time.Duration) uint64 {
 	m.add(uint64(g.Delay))
 	m.add(uint64(g.Wipes))
 	m.add(uint64(g.Owed))
+	m.bit(g.Ahead > 0)
 	m.bit(g.Proven)
 	m.bit(g.Hold)
 	m.bit(g.Swept)

@@ -85,6 +85,11 @@ type watch struct {
 	killing    bool // it was told, and ends earlier connections before it closes
 	graceUntil time.Duration
 
+	// Of its memory on disk: the reading of the clock that was written last, and
+	// when.
+	kept   clockMemory
+	keptAt time.Duration
+
 	// Of early rejoin:
 	question        restartguard.Question
 	inCopy, oldCopy restartguard.Copy
@@ -97,6 +102,21 @@ type watch struct {
 	lateFor   time.Time // the deadline of a loss for which it has put off its closing
 	refused   bool
 	reading   restartguard.Reading
+}
+
+// clockMemory is what a guard has written down of a master's clock.
+type clockMemory struct {
+	runID     string
+	clock     restartguard.Reading
+	at, drift time.Duration
+}
+
+// keepClock writes the reading of the clock down when it is time to, as late as the
+// product does; that of a new life at once.
+func (w *world) keepClock(x *watch) {
+	if s := &x.state; x.kept.runID != s.RunID || w.now-x.keptAt >= restartguard.MemoryEvery(w.delay) {
+		x.kept, x.keptAt = clockMemory{s.RunID, s.Clock, s.ClockAt, s.ClockDrift}, w.now
+	}
 }
 
 func (g *guard) reset(i int) {
@@ -133,24 +153,25 @@ func (w *world) restartGuard(g *guard) {
 	w.startGuard(g, w.now)
 	for i := range w.plan.n {
 		x, old := &g.watches[i], &before[i]
+		old.state.Clock, old.state.ClockAt, old.state.ClockDrift = old.kept.clock, old.kept.at, old.kept.drift
 		x.state = w.remembered(g, old.state)
+		x.kept, x.keptAt = old.kept, old.keptAt
 		if w.rules.memoryUnread && x.state.Deadline.IsZero() {
 			x.state.RunID = ""
 		}
 		// What it knew it knows, and so it must see what was lost meanwhile.
 		x.knows, x.losses, x.telling = old.knows, old.losses, old.telling
+		x.offset, x.offsetAt, x.offsetLife, x.gained = old.offset, old.offsetAt, old.offsetLife, old.gained
 	}
 }
 
 // remembered is what the product's guard finds in its memory on disk: a state is
 // written before anything is done that follows from it.
 func (w *world) remembered(g *guard, s restartguard.State) restartguard.State {
-	boot := g.clock.at(w.now)
-	saved := boot
-	if !s.LastSeen.IsZero() {
-		saved = s.LastSeen.Sub(epoch)
+	s = s.Remembered(g.clock.time(w.now), g.clock.at(w.now), w.delay)
+	if w.rules.clockUnread {
+		s.Clock = restartguard.Reading{}
 	}
-	s = s.Remembered(g.clock.time(w.now), boot, w.delay, boot-saved <= w.delay)
 	if w.rules.straysForgotten {
 		s.Astray, s.Swept = restartguard.Stray{}, true
 	}
@@ -601,6 +622,9 @@ func (w *world) step(g *guard, node int, o restartguard.Observation) {
 	next := &x.state
 	w.seen = o
 	actions, _ := next.Step(policy, &w.seen, now)
+	if o.About == restartguard.Seen {
+		w.keepClock(x)
+	}
 	if w.rules.early.on && oldRun == "" && x.inWhole && o.About == restartguard.Seen {
 		next.Trusted = now // as if the guard had known it for long
 	}

@@ -72,6 +72,8 @@ func Mutants() []Mutant {
 			func(r *rules) { r.killsForever = true }, open},
 		{"memory-unread", "after its own restart does not see that an open master has restarted meanwhile", Exclusion,
 			func(r *rules) { r.memoryUnread = true }, awayAtCrash},
+		{"clock-unread", "after its own restart does not compare a master's clock with what it was before", Exclusion,
+			func(r *rules) { r.clockUnread = true }, awayAtStep},
 		{"forgets-unreachable", "forgets a master that it cannot reach, and adopts what comes back", Exclusion, func(r *rules) { r.forgetsUnreachable = true }, open},
 		{"restart-by-refusal", "sees a restart only if a connection was refused meanwhile", Exclusion, func(r *rules) { r.restartByRefusal = true }, open},
 		{"opens-on-exit", "opens what it has closed when it ends", Exclusion, func(r *rules) { r.opensOnExit = true }, nil},
@@ -172,6 +174,16 @@ func awayAtCrash(p *plan) {
 	p.guard[0].poll = MaxTTL / 30
 	p.fault[0] = faultPlan{kind: faultGuardCrash, on: onGrant, nth: 1, after: 1, length: 20 * ms, memory: true}
 	p.fault[1] = faultPlan{kind: faultCrash, on: onGrant, nth: 1, choice: theHolders, count: uint8(p.n), after: 5 * ms, length: ms}
+	p.faults = 2
+}
+
+// awayAtStep makes plans in which the clocks of the masters that voted are set ahead
+// while the only guard is away for a moment, with its memory.
+func awayAtStep(p *plan) {
+	p.fenced, p.guards = true, 1
+	p.guard[0].poll = MaxTTL / 30
+	p.fault[0] = faultPlan{kind: faultGuardCrash, on: onGrant, nth: 1, after: 1, length: 20 * ms, memory: true}
+	p.fault[1] = faultPlan{kind: faultStep, on: onGrant, nth: 1, choice: theHolders, count: uint8(p.n), after: 5 * ms, length: 2 * MaxTTL}
 	p.faults = 2
 }
 

@@ -43,6 +43,7 @@ type rules struct {
 	closeLate          bool
 	killsForever       bool
 	memoryUnread       bool
+	clockUnread        bool
 	forgetsUnreachable bool
 	restartByRefusal   bool
 	opensOnExit        bool
