@@ -44,7 +44,7 @@ func FuzzSession(f *testing.F) {
 		ctx := t.Context()
 		link, err := redisWire{scripted(t, text), time.Second, time.Second}.open(ctx)
 		if err == nil {
-			calls := []*call{{op: opSet, key: "k", token: "t", ttl: time.Second}, {op: opFenceRead, key: "k"}, {op: opInspect, key: "k"}}
+			calls := []*call{{op: opSet, key: "k", token: "t", ttl: time.Second}, {op: opInspect, key: "k"}}
 			_ = link.send(calls)
 			for _, c := range calls {
 				if _, _, err := link.receive(func() *call { return c }); err != nil {
