@@ -176,17 +176,27 @@ const bounded = 12
 func (m *model) askSeveral(a lockAct, keys []string) tea.Cmd {
 	var all []target
 	var out []string  // those that are left out, and why
+	var bare []string // what libraries that unlock by a bare DEL do
 	unseen := marks{} // by the filter, when the dialog opens
 	for _, key := range keys {
 		l := m.latestLock(key)
 		if l == nil {
 			continue
 		}
-		if why := a.why(l); why != "" {
+		why := a.why(l)
+		if why == "" && a.way != nil && l.Tokens > 1 {
+			why = "several tokens have copies: take it away by itself, to choose whose go"
+		}
+		if why != "" {
 			out = append(out, m.st.escape(key, 40)+": "+why)
 			continue
 		}
 		all = append(all, targetOf(l))
+		if a.way != nil {
+			if plan, err := m.planOf(*a.way, l, l.Holder.Raw()); err == nil && plan.BareDel != "" && !slices.Contains(bare, plan.BareDel) {
+				bare = append(bare, plan.BareDel)
+			}
+		}
 		if m.hidden(key) {
 			unseen[key] = true
 		}
@@ -212,9 +222,13 @@ func (m *model) askSeveral(a lockAct, keys []string) tea.Cmd {
 	d.facts = func(int) []string {
 		st := m.st
 		facts := []string{fact(st, "Effect", "of each: "+a.effect)}
-		if a.risk != nil {
+		if a.way != nil {
 			revoked := n > 0 && !slices.ContainsFunc(all, func(t target) bool { return !redlock.IsTombstone(t.token) })
-			facts = append(facts, fact(st, "Risk", st.warn.of(a.risk("it", revoked))))
+			risk := a.way.Risk(revoked)
+			for _, more := range bare {
+				risk += ". " + more
+			}
+			facts = append(facts, fact(st, "Risk", st.warn.of(st.our(risk))))
 		}
 		if len(unseen) > 0 {
 			facts = append(facts, fact(st, "Hidden", st.warn.of(count(len(unseen))+" of them are marked and not in the list: the filter hides them. M unmarks all")))

@@ -107,7 +107,7 @@ func TestMarkedStopsBetweenTwo(t *testing.T) {
 func TestMarkedThatChanged(t *testing.T) {
 	r := marking(t, "orders:42", "job:003", "session:cache", "stuck")
 	r.press("X")
-	r.sees("Force-release 3 marked locks ?", "Left out 1 lock that cannot be: session:cache: a hash, not a string")
+	r.sees("Force-release 3 marked locks ?", "Left out 1 lock that cannot be: session:cache: \"session:cache\" on n1 is a hash")
 	s := picture(epoch)
 	put(s, lockOf(epoch, "orders:42", monitor.LockHeld, tokenC, "30 - 30 ? 30"))
 	drop(s, "stuck")
@@ -130,7 +130,7 @@ func TestNoneOfTheMarkedCanBe(t *testing.T) {
 	r.press("m")
 	r.under("orders:44")
 	r.press("X") // one is marked: it is about that one, not about the cursor's
-	r.sees("none of the 1 lock marked: a hash, not a string")
+	r.sees("none of the 1 lock marked: \"session:cache\" on n1 is a hash, not a string")
 	if r.m.dialog != nil {
 		t.Error("a dialog opened")
 	}
@@ -183,7 +183,7 @@ func TestResultsOfManyScroll(t *testing.T) {
 	if got := r.acts.sent(); len(got) != steps || !slices.IsSorted(got) {
 		t.Errorf("%d steps sent %d", steps, len(got))
 	}
-	r.sees(fmt.Sprintf("✗ %d locks force-released, 1 failed", steps-1), "import", "more lines: pgdn")
+	r.sees(fmt.Sprintf("✗ %d locks force-released, 1 failed", steps-1), "invoices:2026-11", "more lines: pgdn")
 	r.seesNot("stuck")
 	r.settle()
 	for range 40 {
@@ -195,7 +195,7 @@ func TestResultsOfManyScroll(t *testing.T) {
 	for range 60 {
 		r.press("pgup")
 	}
-	r.sees("import")
+	r.sees("invoices:2026-11")
 }
 
 // On a lock's own page an act is about that lock, whatever is marked elsewhere.

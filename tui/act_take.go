@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	tea "charm.land/bubbletea/v2"
 
 	"redlockctl/internal/lockform"
+	"redlockctl/internal/operator"
 	"redlockctl/internal/safetext"
 	"redlockctl/monitor"
 	"redlockctl/redlock"
@@ -18,9 +20,9 @@ import (
 // target is a lock as it was shown when a dialog opened: what its act is about,
 // whatever the cursor does.
 type target struct {
-	keys  []string // all keys of the lock; the first names it
-	token string   // of the holder, which each node compares again
-	hash  bool     // a lock of Redisson: the token is its field
+	keys   []string // all keys of the lock; the first names it
+	token  string   // of the holder
+	tokens []string // whose copies go, compared again on each node; nil: the holder's
 }
 
 func targetOf(l *monitor.Lock) target {
@@ -31,23 +33,7 @@ func targetOf(l *monitor.Lock) target {
 			t.keys = append(t.keys, k.Raw())
 		}
 	}
-	t.hash = l.Form != nil && !l.Form.Companion && t.token != "" && isHash(l)
 	return t
-}
-
-// isHash tells if every copy that is known is a hash.
-func isHash(l *monitor.Lock) bool {
-	found := false
-	for i := range l.Copies {
-		switch c := &l.Copies[i]; {
-		case c.State == monitor.CopyAbsent || c.Type == "":
-		case c.Type != "hash":
-			return false
-		default:
-			found = true
-		}
-	}
-	return found
 }
 
 // same tells if l is still what the target was.
@@ -56,15 +42,42 @@ func (t target) same(l *monitor.Lock) bool {
 	return now.token == t.token && slices.Equal(now.keys, t.keys)
 }
 
+// planOf is what taking a lock away means, as it is seen in the latest picture:
+// of one token, or of all.
+func (m *model) planOf(way operator.Way, l *monitor.Lock, token string) (operator.Plan, error) {
+	asked := operator.Asked{Keys: targetOf(l).keys, Token: token, Name: m.st.escape(l.Key.Raw(), 40), Form: l.Form, Quorum: m.snap.Cluster.Quorum, MaxTTL: m.snap.Cluster.MaxTTL}
+	now := m.now()
+	for i := range l.Copies {
+		c := &l.Copies[i]
+		r := redlock.NodeResult{Status: redlock.StatusUnanswered}
+		if i < len(m.snap.Nodes) {
+			r.Node = m.snap.Nodes[i].Name
+		}
+		switch c.State {
+		case monitor.CopyAbsent:
+			r.Status = redlock.StatusAbsent
+		case monitor.CopyPresent:
+			r.Status, r.Token, r.Type, r.Len = redlock.StatusHeld, c.Token.Raw(), c.Type, c.Len
+			if r.TTL = -1; !c.Expires.IsZero() {
+				r.TTL = max(0, c.Expires.Sub(now))
+			}
+			if c.Type != "string" {
+				r.Status = redlock.StatusProtocol
+			}
+		}
+		asked.Copies = append(asked.Copies, r)
+	}
+	return operator.MakePlan(way, asked)
+}
+
 // lockAct is an act that ends the grant of a lock.
 type lockAct struct {
-	verb, did string // "revoke", "revoked"
-	effect    string // of one lock or each of several
-	// risk is to whoever works on a lock that may be revoked already; nil: none.
-	risk     func(name string, revoked bool) string
-	reasoned bool                         // it needs a reason, which the log keeps
-	why      func(l *monitor.Lock) string // why not; safe to show
-	act      func(t target, reason string) func(context.Context) outcome
+	verb, did string                       // "revoke", "revoked"
+	way       *operator.Way                // of taking it from its holder; nil: it is given back
+	effect    string                       // of each of several
+	reasoned  bool                         // it needs a reason, which the log keeps
+	why       func(l *monitor.Lock) string // why not; safe to show
+	act       func(t target, reason string) func(context.Context) outcome
 }
 
 var releaseWords = map[redlock.Status]string{
@@ -79,101 +92,90 @@ var revokeWords = map[redlock.Status]string{
 	redlock.StatusHeld:   "another token's copy, left alone",
 }
 
-// forceRelease deletes the copies of the holder now.
+// forceRelease deletes copies now.
 func (m *model) forceRelease() lockAct {
-	return lockAct{
-		verb: "force-release", did: "force-released",
-		effect: "all copies deleted now: the name is free at once",
-		risk: func(name string, revoked bool) string {
-			if revoked {
-				return "it is revoked already and ends by itself; a holder that still works is not told: two clients will work on " + name
-			}
-			return "a holder that still works is not told: two clients will work on " + name + ". Safer: revoke (R)"
-		},
-		reasoned: true,
-		why:      func(l *monitor.Lock) string { return m.whyNotTaken(l, true) },
-		act: func(t target, reason string) func(context.Context) outcome {
-			do := m.opt.Actions.ForceReleaseKey
-			return m.take("force-release", t, releaseWords, deletedWords, func(ctx context.Context, key string) ([]redlock.NodeResult, error) {
-				return do(ctx, key, t.token, reason)
-			})
-		},
-	}
+	return m.taking(operator.ForceRelease, "force-released", releaseWords, deletedWords)
 }
 
 // revoke ends the holder's extensions, and lets nobody else in before its time.
 func (m *model) revoke() lockAct {
+	return m.taking(operator.Revoke, "revoked", revokeWords, revokedWords)
+}
+
+func (m *model) taking(way operator.Way, did string, words map[redlock.Status]string, done func([]redlock.NodeResult) string) lockAct {
 	return lockAct{
-		verb: "revoke", did: "revoked",
-		effect: "no extension any more, and nobody else gets in before the time that is left is over",
-		risk: func(string, bool) string {
-			risk := "a holder that works on after that shares it with the next one"
-			if most := m.snap.Cluster.MaxTTL; most > 0 {
-				risk += "; a copy without an end is given " + span(most)
-			}
-			return risk
-		},
-		reasoned: true,
-		why: func(l *monitor.Lock) string {
-			if redlock.IsTombstone(l.Holder.Raw()) {
-				return "it is revoked already: nobody gets in before its time is over"
-			}
-			return m.whyNotTaken(l, false)
-		},
+		verb: way.String(), did: did, way: &way, effect: way.Effect(), reasoned: true,
+		why: func(l *monitor.Lock) string { return m.whyNotTaken(way, l) },
 		act: func(t target, reason string) func(context.Context) outcome {
-			do := m.opt.Actions.RevokeKey
-			return m.take("revoke", t, revokeWords, revokedWords, func(ctx context.Context, key string) ([]redlock.NodeResult, error) {
-				return do(ctx, key, t.token, reason)
+			do := m.opt.Actions.ForceReleaseKey
+			if way == operator.Revoke {
+				do = m.opt.Actions.RevokeKey
+			}
+			return m.take(way.String(), t, words, done, func(ctx context.Context, key, token string) ([]redlock.NodeResult, error) {
+				return do(ctx, key, token, reason)
 			})
 		},
 	}
 }
 
-// take does an act to all keys of a lock, with the token that was shown. Those
-// that follow from the name of the first go with it. One key that has nothing of
-// the token any more is no failure while another one had.
-func (m *model) take(verb string, t target, words map[redlock.Status]string, done func([]redlock.NodeResult) string, do func(ctx context.Context, key string) ([]redlock.NodeResult, error)) func(context.Context) outcome {
+// take does an act to all keys of a lock, with each of the tokens that were
+// chosen. Those that follow from the name of the first go with it. One key that has
+// nothing of a token any more is no failure while another one had.
+func (m *model) take(verb string, t target, words map[redlock.Status]string, done func([]redlock.NodeResult) string, do func(ctx context.Context, key, token string) ([]redlock.NodeResult, error)) func(context.Context) outcome {
 	names := make([]string, len(t.keys))
 	for i, key := range t.keys {
 		names[i] = m.st.escape(key, 60)
 	}
+	tokens := t.tokens
+	if tokens == nil {
+		tokens = []string{t.token}
+	}
+	shown := make([]string, len(tokens))
+	for i, token := range tokens {
+		shown[i] = m.st.token(safetext.New(token), 16)
+	}
 	whole := m.st.whole
-	along := lockform.Siblings(t.keys[0], t.token)
 	return func(ctx context.Context) outcome {
 		o := outcome{what: verb + " " + names[0], words: words}
 		took := false
 		var gone error
-		for i, key := range t.keys {
-			if i > 0 && took && o.err == nil && slices.Contains(along, key) {
-				o.also = append(o.also, names[i]+": went with the first")
-				continue
-			}
-			if ctx.Err() != nil {
-				o.err = errors.Join(o.err, context.Cause(ctx))
-				break
-			}
-			nodes, err := do(ctx, key)
-			if i == 0 {
-				o.nodes = nodes
-			}
-			said := ""
-			switch {
-			case err == nil:
-				took = true
-				said = done(nodes)
-			case errors.Is(err, redlock.ErrNotHeld):
-				gone = err
-				said = "nothing of this token was left"
-			default:
-				if o.err == nil {
-					o.err = err
+		for k, token := range tokens {
+			along, tookThis := lockform.Siblings(t.keys[0], token), false
+			for i, key := range t.keys {
+				if i > 0 && tookThis && o.err == nil && slices.Contains(along, key) {
+					o.also = append(o.also, names[i]+": went with the first")
+					continue
 				}
-				said = whole(err.Error())
-			}
-			if i == 0 {
-				o.done = said
-			} else {
-				o.also = append(o.also, names[i]+": "+said)
+				if ctx.Err() != nil {
+					o.err = errors.Join(o.err, context.Cause(ctx))
+					break
+				}
+				nodes, err := do(ctx, key, token)
+				if i == 0 && k == 0 {
+					o.nodes = nodes
+				}
+				said := ""
+				switch {
+				case err == nil:
+					took, tookThis = true, true
+					said = done(nodes)
+				case errors.Is(err, redlock.ErrNotHeld):
+					gone = err
+					said = "nothing of this token was left"
+				default:
+					if o.err == nil {
+						o.err = err
+					}
+					said = whole(err.Error())
+				}
+				switch {
+				case i == 0 && len(tokens) > 1:
+					o.also = append(o.also, shown[k]+": "+said)
+				case i == 0:
+					o.done = said
+				default:
+					o.also = append(o.also, names[i]+": "+said)
+				}
 			}
 		}
 		if o.err == nil && !took {
@@ -208,35 +210,17 @@ func doneWords(nodes []redlock.NodeResult, none, some string) string {
 	}
 }
 
-// whyNotTaken is why a lock is not taken from its holder: what cannot be
-// compared is not touched, and some forms are not to be.
-func (m *model) whyNotTaken(l *monitor.Lock, hashes bool) string {
-	if f := l.Form; f != nil && f.Refused != "" {
-		return m.st.whole(f.Refused)
+// whyNotTaken is why a lock is not taken from its holder.
+func (m *model) whyNotTaken(way operator.Way, l *monitor.Lock) string {
+	token := ""
+	if l.Tokens <= 1 {
+		token = l.Holder.Raw()
 	}
-	t := targetOf(l)
-	if slices.Contains(t.keys, "") {
-		return "its name is empty, and a lock needs a name to be acted on: no act can be recorded of it"
+	_, err := m.planOf(way, l, token)
+	if err == nil {
+		return ""
 	}
-	if t.hash && !hashes {
-		return "it is a hash, in whose place no tombstone can be put: X takes it away"
-	}
-	for i := range l.Copies {
-		c := &l.Copies[i]
-		if c.State == monitor.CopyAbsent || t.hash {
-			continue
-		}
-		switch {
-		case c.Type != "" && c.Type != "string":
-			return "a " + safetext.Escape(c.Type) + ", not a string: it cannot be compared, so it is not taken away"
-		case c.Token == l.Holder && c.Len > int64(len(c.Token.Raw())):
-			return fmt.Sprintf("its value has %d bytes, of which only the first are known: it is not taken away", c.Len)
-		}
-	}
-	if t.token == "" {
-		return "its value is empty: there is no token to compare"
-	}
-	return ""
+	return m.st.whole(strings.TrimPrefix(err.Error(), operator.ErrRefused.Error()+": "))
 }
 
 // whyNotAct is why an act cannot be done to the lock under the cursor, or to
@@ -292,16 +276,45 @@ func (m *model) whyNoRevoke() string { return m.whyNotAct(m.revoke()) }
 func (m *model) askForce() tea.Cmd   { return m.askTake(m.forceRelease()) }
 func (m *model) askRevoke() tea.Cmd  { return m.askTake(m.revoke()) }
 
-// askTake asks before a lock is taken from its holder.
+// askTake asks before a lock is taken from its holder; where several tokens have
+// copies, whose copies go.
 func (m *model) askTake(a lockAct) tea.Cmd {
 	keys := m.several()
 	if len(keys) > 1 {
 		return m.askSeveral(a, keys)
 	}
-	t := targetOf(m.one(keys))
+	l := m.one(keys)
+	t := targetOf(l)
 	key := t.keys[0]
 	want, label := m.confirmation(key)
 	reason, typed := &field{label: "Reason"}, &field{label: label}
+	fields := []*field{reason, typed}
+	opened, _ := m.planOf(*a.way, l, "")
+	several := len(opened.Tokens) > 1
+	// Which token: the first choice is none, so that nobody confirms what was not
+	// chosen.
+	which := &field{label: "Copies of", choices: []string{"?", "all"}}
+	if several {
+		for i := range opened.Tokens {
+			which.choices = append(which.choices, strconv.Itoa(i+1))
+		}
+		fields = []*field{which, reason, typed}
+	}
+	chosen := func() []string {
+		switch {
+		case !several:
+			return []string{t.token}
+		case which.chosen == 0:
+			return nil
+		case which.chosen == 1:
+			all := make([]string, len(opened.Tokens))
+			for i, c := range opened.Tokens {
+				all[i] = c.Token
+			}
+			return all
+		}
+		return []string{opened.Tokens[which.chosen-2].Token}
+	}
 	hidden := ""
 	if keys != nil {
 		hidden = m.hiddenMark(key)
@@ -310,38 +323,66 @@ func (m *model) askTake(a lockAct) tea.Cmd {
 		title:  capital(a.verb) + " " + m.st.escape(key, 60) + hidden + " ?",
 		verb:   a.verb,
 		danger: true,
-		facts:  func(int) []string { return m.takeFacts(a, t) },
-		fields: []*field{reason, typed},
+		facts: func(int) []string {
+			u := t
+			u.tokens = chosen()
+			return m.takeFacts(*a.way, u, opened)
+		},
+		fields: fields,
 		check: func() string {
 			now := m.latestLock(key)
 			switch {
 			case now == nil:
 				return "the lock is gone: there is nothing to take away"
-			case targetOf(now).token != t.token:
+			case !several && targetOf(now).token != t.token:
 				return "the holder changed since this was opened: esc, and look again"
-			case !t.same(now):
+			case !slices.Equal(targetOf(now).keys, t.keys):
 				return "its keys changed since this was opened: esc, and look again"
 			}
 			if why := a.why(now); why != "" {
 				return why
+			}
+			if several {
+				plan, _ := m.planOf(*a.way, now, "")
+				if !sameTokens(plan.Tokens, opened.Tokens) {
+					return "its tokens changed since this was opened: esc, and look again"
+				}
+				if chosen() == nil {
+					return "whose copies? space chooses: all, or those of one token"
+				}
 			}
 			if why := missingReason(reason.String()); why != "" {
 				return why
 			}
 			return missingName(typed.String(), want)
 		},
-		start: func() func(context.Context) outcome { return a.act(t, strings.TrimSpace(reason.String())) },
+		start: func() func(context.Context) outcome {
+			u := t
+			u.tokens = chosen()
+			return a.act(u, strings.TrimSpace(reason.String()))
+		},
+	})
+}
+
+// sameTokens tells if both are copies of the same tokens.
+func sameTokens(a, b []operator.TokenCopies) bool {
+	return len(a) == len(b) && !slices.ContainsFunc(a, func(x operator.TokenCopies) bool {
+		return !slices.ContainsFunc(b, func(y operator.TokenCopies) bool { return x.Token == y.Token })
 	})
 }
 
 // takeFacts says who holds the lock, what taking it away does, and where its
 // copies are: what matters most first, since the rest may have to be scrolled.
-func (m *model) takeFacts(a lockAct, t target) []string {
+// opened is the plan for all tokens when the dialog opened.
+func (m *model) takeFacts(way operator.Way, t target, opened operator.Plan) []string {
 	st, now := m.st, m.now()
 	key := t.keys[0]
+	several := len(opened.Tokens) > 1
 	held := st.token(safetext.New(t.token), 40)
 	l := m.latestLock(key)
-	if l != nil && !l.Since.IsZero() {
+	if l != nil && l.Nobody {
+		held = l.NobodyText()
+	} else if l != nil && !l.Since.IsZero() {
 		held += ", first seen " + clock(l.Since) + " (" + age(now.Sub(l.Since)) + " ago)"
 	}
 	if g, ok := m.mine[key]; ok && g.token == t.token {
@@ -351,14 +392,43 @@ func (m *model) takeFacts(a lockAct, t target) []string {
 		held += ", revoked already"
 	}
 	has, lacks := "gone", ""
+	effect, risk := "", ""
 	if l != nil {
-		has, lacks = m.copyFacts(l, t)
+		one := t
+		if len(t.tokens) == 1 {
+			one.token = t.tokens[0]
+		}
+		has, lacks = m.copyFacts(l, one)
+		token := one.token
+		if len(t.tokens) != 1 {
+			token = ""
+		}
+		if several && t.tokens == nil {
+			effect = "choose below whose copies go: those of one token, or all"
+		} else if plan, err := m.planOf(way, l, token); err == nil {
+			effect, risk = plan.Effect, plan.Risk
+		}
 	}
-	out := []string{
-		fact(st, "Held by", held),
-		fact(st, "Copies", has),
-		fact(st, "Effect", a.effect),
-		fact(st, "Risk", st.warn.of(a.risk(st.escape(key, 40), redlock.IsTombstone(t.token)))),
+	out := []string{fact(st, "Held by", held)}
+	if several {
+		for i, c := range opened.Tokens {
+			label := ""
+			if i == 0 {
+				label = "Tokens"
+			}
+			out = append(out, fact(st, label, strconv.Itoa(i+1)+": "+st.token(safetext.New(c.Token), 24)+" on "+st.whole(strings.Join(c.Nodes, " "))))
+		}
+	} else {
+		out = append(out, fact(st, "Copies", has))
+	}
+	if effect != "" {
+		out = append(out, fact(st, "Effect", st.our(effect)))
+	}
+	if risk != "" {
+		out = append(out, fact(st, "Risk", st.warn.of(st.our(risk))))
+	}
+	if several {
+		lacks = ""
 	}
 	if lacks != "" {
 		out = append(out, fact(st, "Else", lacks))

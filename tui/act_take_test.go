@@ -43,7 +43,7 @@ func TestRevoke(t *testing.T) {
 	r.under("orders:42")
 	r.press("R")
 	r.sees("Revoke orders:42 ?", "n1 9s · n3 9s · n5 9s; margin 0", "no extension any more, and nobody else gets in before",
-		"a copy without an end is given 30s", "Made by DistributedLock, web-7 (pid 811): its thread works on until it asks again")
+		"works on after that shares it", "Made by DistributedLock, web-7 (pid 811): its thread works on until it asks again")
 	r.settle()
 	r.press("enter")
 	r.sees("! a reason is missing")
@@ -95,7 +95,7 @@ func TestForceReleaseOfAHash(t *testing.T) {
 	form := lockform.Recognize("job:redisson", "hash", holder, 1, epoch)
 	r := only(t, redisson(form))
 	r.press("R")
-	r.sees("it is a hash, in whose place no tombstone can be put: X takes it away")
+	r.sees("it is a hash, in whose place no tombstone can be put: force-release (X) takes it away")
 	r.press("X")
 	r.sees("Force-release job:redisson ?", "n1 9s · n3 9s · n5 9s", "Made by Redisson: its waiters are told by a message")
 	r.confirm("host burnt down", "job:redisson")
@@ -289,4 +289,65 @@ func TestTheEmptyNameIsRefusedAtOnce(t *testing.T) {
 			}
 		}
 	}
+}
+
+// Of a split lock those copies go that are chosen: of one token, or of all, each
+// compared by its own token. Nothing is chosen beforehand, and the text never
+// promises a free name while copies stay.
+func TestForceReleaseOfASplitLock(t *testing.T) {
+	for _, c := range []struct {
+		spaces int
+		says   []string
+		sent   []string
+	}{
+		{1, []string{"all copies deleted now: the name is free at once", "nobody holds job by these copies"}, []string{"aaaa", "bbbb"}},
+		{2, []string{"all copies of this token deleted now", "other copies stay, on a minority: others can have a quorum of the rest"}, []string{"aaaa"}},
+		{3, []string{"all copies of this token deleted now", "other copies stay"}, []string{"bbbb"}},
+	} {
+		l := lockOf(epoch, "job", monitor.LockSplit, "aaaa", "9 9 - - -")
+		for _, i := range []int{3, 4} {
+			l.Copies[i] = monitor.Copy{State: monitor.CopyPresent, Type: "string", Token: safetext.New("bbbb"), Len: 4, Expires: epoch.Add(9e9)}
+		}
+		l.Tokens, l.Nobody = 2, true
+		r := only(t, l)
+		r.press("X")
+		r.sees("Held by nobody: 2 + 2 of 5", "1: aaaa on n1 n2", "2: bbbb on n4 n5", "choose below whose copies go")
+		r.settle()
+		r.press("enter")
+		r.sees("! whose copies? space chooses")
+		for range c.spaces {
+			r.press("space")
+		}
+		r.sees(c.says...)
+		r.seesNot("two clients will work")
+		r.press("tab")
+		r.typed("both dead")
+		r.press("tab")
+		r.typed("job")
+		r.press("enter")
+		r.acts.results = []redlock.NodeResult{{Node: "n1", Status: redlock.StatusOK}}
+		r.run()
+		var want []string
+		for _, token := range c.sent {
+			want = append(want, fmt.Sprintf("force-release %q %q because %q", "job", token, "both dead"))
+		}
+		r.sent(want...)
+	}
+}
+
+// An orphaned copy has no holder that works on, and a library that unlocks by a
+// bare DEL is a risk that is named.
+func TestTheRiskFitsTheState(t *testing.T) {
+	r := only(t, lockOf(epoch, "job", monitor.LockOrphan, "aaaa", "9 - - - -"))
+	r.press("X")
+	r.sees("nobody holds job by these copies: no token has a quorum")
+	r.seesNot("two clients")
+	r.press("esc", "R")
+	r.sees("tombstones on 1 of 5 nodes, which keep others out of those until they end")
+	value := "ADDED:2026-01-01T00:00:00.000Z@host-7:0f8fad5b-d9cb-469f-a165-70867728950e"
+	shed := lockOf(epoch, "job-lock:prod:report", monitor.LockHeld, value, "9 9 9 9 9")
+	shed.Form = lockform.Recognize("job-lock:prod:report", "string", value, int64(len(value)), epoch)
+	r = only(t, shed)
+	r.press("X")
+	r.sees("ShedLock unlocks by a bare DEL")
 }

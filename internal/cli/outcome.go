@@ -33,10 +33,10 @@ type tokenJSON struct {
 	Nodes       []safetext.Text `json:"nodes"`
 }
 
-func tokenDocs(tokens []tokenCopies) (docs []tokenJSON) {
+func tokenDocs(tokens []operator.TokenCopies) (docs []tokenJSON) {
 	for _, t := range tokens {
-		doc := tokenJSON{Token: text(t.token), TokenBase64: base64Of(t.token)}
-		for _, n := range t.nodes {
+		doc := tokenJSON{Token: text(t.Token), TokenBase64: base64Of(t.Token)}
+		for _, n := range t.Nodes {
 			doc.Nodes = append(doc.Nodes, text(n))
 		}
 		docs = append(docs, doc)
@@ -67,7 +67,7 @@ type actsJSON struct {
 type outcome struct {
 	did, name string
 	results   []redlock.NodeResult
-	tokens    []tokenCopies // that were there, if several were
+	tokens    []operator.TokenCopies // that were there, if several were
 	further   []keyOutcome
 	node      *nodeActJSON // of a node that was closed or opened
 	err       error
@@ -164,11 +164,13 @@ func (o outcome) print(w io.Writer, now time.Time) {
 }
 
 func printGone(w io.Writer, what, did string, results []redlock.NodeResult, now time.Time) {
-	var names, others []string
+	var names, none, others []string
 	for _, r := range results {
 		switch {
-		case r.Status == redlock.StatusOK || r.Status == redlock.StatusAbsent:
+		case r.Status == redlock.StatusOK || r.Status == redlock.StatusAbsent && did != "revoked":
 			names = append(names, r.Node)
+		case r.Status == redlock.StatusAbsent:
+			none = append(none, r.Node)
 		case r.Status == redlock.StatusHeld:
 			others = append(others, r.Node+" holds another token, which stays")
 		case !r.MayLiveUntil.IsZero():
@@ -182,6 +184,12 @@ func printGone(w io.Writer, what, did string, results []redlock.NodeResult, now 
 		where = "on"
 	}
 	fmt.Fprintf(w, "%s: %s %s\n", what, where, safetext.Escape(strings.Join(names, " ")))
+	if did == "revoked" && len(none) > 0 {
+		fmt.Fprintf(w, "  no copy was on %s\n", safetext.Escape(strings.Join(none, " ")))
+	}
+	if n := len(results); did == "revoked" && len(names) < redlock.Quorum(n) {
+		fmt.Fprintf(w, "  %d of %d is no quorum: nobody held the lock by these copies, and it can be had on the other nodes\n", len(names), n)
+	}
 	for _, o := range others {
 		fmt.Fprintf(w, "  %s\n", safetext.Escape(o))
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/charmbracelet/x/ansi"
 	"github.com/spf13/cobra"
 
 	"redlockctl/internal/config"
@@ -23,7 +24,7 @@ import (
 type takeAway struct {
 	verb, short, long, example string
 	did                        string
-	effect                     string // for the person who is asked
+	way                        operator.Way
 	do                         func(op *operator.Operator) taking
 }
 
@@ -38,13 +39,13 @@ func (a *app) forceReleaseCommand() *cobra.Command {
 not told: if it is alive, it goes on working, and the next client may work at the
 same time. Use it for a holder that is known to be dead; "revoke" is safe for any.
 
-A hash is taken for a Redisson lock, of which --token names the holder
+A number without TTL is refused: it may count fencing tokens, and must then never go
+back. A hash is taken for a Redisson lock, of which --token names the holder
 ("uuid:threadId"); its fair and read-write locks are refused.`,
 		example: `redlockctl force-release job:1 --reason "host job-7 burnt down" --yes`,
 		did:     "force-released",
-		effect: "This deletes the copies now. A holder that is alive is not told, and works on\n" +
-			"while the next client takes the lock. Safer: revoke.\n",
-		do: func(op *operator.Operator) taking { return op.ForceRelease },
+		way:     operator.ForceRelease,
+		do:      func(op *operator.Operator) taking { return op.ForceRelease },
 	})
 }
 
@@ -57,9 +58,8 @@ TTL that is left. The holder cannot extend any more, and nobody else gets the lo
 before the TTL is over: a holder that is alive may finish in peace. Needs Redis 6.0.`,
 		example: `redlockctl revoke job:1 --reason "runs for hours" --yes`,
 		did:     "revoked",
-		effect: "The holder cannot extend any more. Nobody gets the lock before the TTLs above are\n" +
-			"over; a copy without TTL ends with the cluster's max TTL.\n",
-		do: func(op *operator.Operator) taking { return op.Revoke },
+		way:     operator.Revoke,
+		do:      func(op *operator.Operator) taking { return op.Revoke },
 	})
 }
 
@@ -141,8 +141,8 @@ func (t *taker) take(ctx context.Context, name string) outcome {
 			return o
 		}
 	}
-	if found := tokensIn(copies); token == "" && len(found) > 1 {
-		o.tokens = found
+	if plan, err := t.plan(name, token, copies); err == nil && token == "" && len(plan.Tokens) > 1 {
+		o.tokens = plan.Tokens
 	}
 	do := t.way.do(t.op)
 	done := t.progress(t.way.verb + " " + safetext.Escape(name))
@@ -153,33 +153,6 @@ func (t *taker) take(ctx context.Context, name string) outcome {
 	o.further, err = takeFurther(ctx, do, more, token, t.reason)
 	o.err = errors.Join(o.err, err)
 	return o
-}
-
-// tokenCopies is one of the tokens that a look found, and where.
-type tokenCopies struct {
-	token string
-	nodes []string
-}
-
-// String is safe to show.
-func (c tokenCopies) String() string {
-	return safetext.Escape(fmt.Sprintf("%s on %s", c.token, strings.Join(c.nodes, " ")))
-}
-
-// tokensIn are the tokens that a look found, in the order of the nodes.
-func tokensIn(copies []redlock.NodeResult) (found []tokenCopies) {
-	for _, r := range copies {
-		if r.Status != redlock.StatusHeld || r.Token == "" {
-			continue
-		}
-		i := slices.IndexFunc(found, func(c tokenCopies) bool { return c.token == r.Token })
-		if i < 0 {
-			i = len(found)
-			found = append(found, tokenCopies{token: r.Token})
-		}
-		found[i].nodes = append(found[i].nodes, r.Node)
-	}
-	return found
 }
 
 // boundKey is a further key of a lock, which bears the lock's token.
@@ -220,7 +193,8 @@ func (t *taker) further(ctx context.Context, name, token string, copies []redloc
 		if r.Status != redlock.StatusHeld || token != "" && r.Token != token || slices.Contains(tokens, r.Token) {
 			continue
 		}
-		if f := formOf(name, r); !t.onlyKey && f != nil && f.SharedToken {
+		f := lockform.Recognize(name, r.Type, r.Token, max(r.Len, int64(len(r.Token))), time.Now())
+		if !t.onlyKey && f != nil && f.SharedToken {
 			tokens = append(tokens, r.Token)
 		}
 	}
@@ -267,9 +241,11 @@ func boundKeys(s *monitor.Snapshot, name, token string) (more []boundKey) {
 	return more
 }
 
-// formOf is the form of what a look found on a node.
-func formOf(name string, r redlock.NodeResult) *lockform.Form {
-	return lockform.Recognize(name, r.Type, r.Token, max(r.Len, int64(len(r.Token))), time.Now())
+// plan is what taking a lock away means by what a look found.
+func (t *taker) plan(name, token string, copies []redlock.NodeResult) (operator.Plan, error) {
+	return operator.MakePlan(t.way.way, operator.Asked{
+		Keys: []string{name}, Copies: copies, Token: token, Quorum: redlock.Quorum(len(copies)), MaxTTL: t.cfg.Cluster.MaxTTL,
+	})
 }
 
 // confirmTakeAway shows what a look found and has the name typed. It returns the
@@ -281,58 +257,37 @@ func (t *taker) confirmTakeAway(ctx context.Context, name string, copies []redlo
 		if lookErr != nil && len(copies) == 0 {
 			return lookErr
 		}
-		tokens := map[string]int{}
-		var known []string // what is to be known, each once
+		plan, err := t.plan(name, token, copies)
+		if err != nil {
+			return err
+		}
 		tab := &table{head: []string{"NODE", "STATUS", "TTL", "TOKEN"}}
 		for _, r := range copies {
 			ttl := ""
 			if r.Status == redlock.StatusHeld {
-				tokens[r.Token]++
 				if ttl = left(r.TTL); r.TTL < 0 {
 					ttl = "no TTL"
 				}
 			}
 			status := cell{text: r.Status.String()}
 			if r.Type != "" && r.Type != "string" {
-				if status = plain(r.Type); r.Type == "hash" && token != "" {
-					tokens[token]++ // compared when it is taken
-				}
-			}
-			if f := formOf(name, r); f != nil {
-				if f.Refused != "" {
-					return fmt.Errorf("%w: %s is %s's: %s", operator.ErrRefused, safetext.Escape(name), f.Library, f.Refused)
-				}
-				if told := "made by " + f.Library + ": " + f.TakingAway; f.TakingAway != "" && !slices.Contains(known, told) {
-					known = append(known, told)
-				}
+				status = plain(r.Type)
 			}
 			tab.add(plain(r.Node), status, cell{text: ttl}, cell{text: t.clip(safetext.Escape(r.Token), 48)})
 		}
-		if len(tokens) == 0 {
-			answered := 0
-			for _, r := range copies {
-				if r.Status == redlock.StatusAbsent {
-					answered++
-				}
-			}
-			return operator.NotLocked(name, answered, len(copies))
-		}
-		if token == "" && len(tokens) == 1 {
-			for token = range tokens {
-			}
+		if token == "" && len(plan.Tokens) == 1 {
+			token = plan.Tokens[0].Token
 		}
 		tab.write(w, t.errTTY && t.color())
-		fmt.Fprint(w, "\n"+t.way.effect)
-		for _, k := range known {
-			fmt.Fprintf(w, "%s\n", k)
+		fmt.Fprintln(w)
+		for _, said := range append([]string{"effect: " + plan.Effect, "risk: " + plan.Risk}, plan.Known...) {
+			fmt.Fprintln(w, ansi.Wordwrap(said, 88, ""))
 		}
-		if token == "" {
-			fmt.Fprintf(w, "THERE ARE %d TOKENS, so several clients may believe that they hold it. It is done to\nthe copies of all of them; with --token to those of one:\n", len(tokens))
-			for _, one := range tokensIn(copies) {
+		if len(plan.Tokens) > 1 {
+			fmt.Fprintf(w, "THERE ARE %d TOKENS, so several clients may believe that they hold it. It is done to\nthe copies of all of them; with --token to those of one:\n", len(plan.Tokens))
+			for _, one := range plan.Tokens {
 				fmt.Fprintf(w, "  %s\n", one)
 			}
-		} else if tokens[token] == 0 {
-			return fmt.Errorf("%s %s: %w: no copy has the token given", t.way.verb, name, redlock.ErrNotHeld)
 		}
 		if len(more) > 0 {
 			fmt.Fprintf(w, "The token is on %s too, which go with it (--only-key: not):\n", plural(len(more), "further key", "further keys"))

@@ -41,6 +41,9 @@ type Form struct {
 	// Companion says that this key is no lock itself, but kept beside one: a
 	// queue, a counter, a timeout. Group names the lock.
 	Companion bool
+	// BareDel says that its library unlocks by a bare DEL, which does not look whose
+	// lock it deletes.
+	BareDel bool
 	// TakingAway is what to know before taking the lock from its holder, in a
 	// sentence; empty: nothing special.
 	TakingAway string

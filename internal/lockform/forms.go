@@ -45,7 +45,7 @@ var forms = [...]row{
 
 	// Forms with a mark in key or value.
 	{"string", 0, shedLock, Form{
-		Library:    "ShedLock",
+		Library: "ShedLock", BareDel: true,
 		TakingAway: "unless made with safeUpdate its unlock is a bare DEL: a holder that is alive then deletes the lock of the next one when its job ends",
 	}},
 	{"string", rueidisLen, rueidisLock, Form{
@@ -143,7 +143,7 @@ var forms = [...]row{
 
 	// Times.
 	{"string", 0, timestamp, Form{
-		Library:    "SETNX with a time stamp",
+		Library: "SETNX with a time stamp", BareDel: true,
 		TakingAway: "without a TTL its value says when it ends, and whoever comes after that takes it over by GETSET; its holder does not look whether it still has it",
 	}},
 }

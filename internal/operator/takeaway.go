@@ -33,7 +33,7 @@ type taking func(ctx context.Context, resource, token string) ([]redlock.NodeRes
 // in the nodes' order, say where a copy may be left. They are there also with
 // an error, once something was sent.
 func (o *Operator) ForceRelease(ctx context.Context, resource, token, reason string) ([]redlock.NodeResult, error) {
-	return o.takeAway(ctx, "force-release", resource, token, reason, o.locks.ForceRelease, o.locks.ForceReleaseHash)
+	return o.takeAway(ctx, ForceRelease, resource, token, reason, o.locks.ForceRelease, o.locks.ForceReleaseHash)
 }
 
 // Revoke puts a tombstone in the place of the token that was shown: its holder
@@ -44,7 +44,7 @@ func (o *Operator) Revoke(ctx context.Context, resource, token, reason string) (
 	revoke := func(ctx context.Context, resource, token string) ([]redlock.NodeResult, error) {
 		return o.locks.Revoke(ctx, resource, token, cmp.Or(o.opt.MaxTTL, defaultTombstone))
 	}
-	return o.takeAway(ctx, "revoke", resource, token, reason, revoke, nil)
+	return o.takeAway(ctx, Revoke, resource, token, reason, revoke, nil)
 }
 
 // defaultTombstone ends the tombstone of a copy without TTL where the cluster
@@ -53,14 +53,14 @@ const defaultTombstone = time.Hour
 
 // takeAway looks, chooses and takes. ofHash is the way for a hash; nil where
 // there is none.
-func (o *Operator) takeAway(ctx context.Context, what, resource, token, reason string, ofString, ofHash taking) ([]redlock.NodeResult, error) {
+func (o *Operator) takeAway(ctx context.Context, way Way, resource, token, reason string, ofString, ofHash taking) ([]redlock.NodeResult, error) {
 	if err := o.mayAct(reason); err != nil {
 		return nil, err
 	}
 	if resource == "" {
 		return nil, fmt.Errorf("%w: the lock needs a name", redlock.ErrInvalid)
 	}
-	a, err := o.begin(audit.Record{Act: what, Target: target(resource), Reason: reason, TokenSHA: audit.TokenSHA(token)})
+	a, err := o.begin(audit.Record{Act: way.String(), Target: target(resource), Reason: reason, TokenSHA: audit.TokenSHA(token)})
 	if err != nil {
 		return nil, err
 	}
@@ -73,7 +73,7 @@ func (o *Operator) takeAway(ctx context.Context, what, resource, token, reason s
 	if ofHash != nil && token != "" && slices.ContainsFunc(found, func(r redlock.NodeResult) bool { return r.Type == "hash" }) {
 		do, hash = ofHash, true
 	}
-	tokens, err := choose(resource, token, hash, found, err)
+	tokens, err := choose(way, resource, token, hash, found, err)
 	if err != nil {
 		return nil, a.end(joined("; ", summary(found), hashes(found)), err)
 	}
@@ -153,22 +153,17 @@ func take(ctx context.Context, do taking, resource string, tokens []string, foun
 
 // choose is which tokens' copies to delete, from a look at all nodes that ended
 // with lookErr.
-func choose(resource, token string, hash bool, found []redlock.NodeResult, lookErr error) ([]string, error) {
+func choose(way Way, resource, token string, hash bool, found []redlock.NodeResult, lookErr error) ([]string, error) {
 	var tokens, silent []string
 	for _, r := range found {
-		// What some libraries keep beside their locks looks like one.
-		if f := lockform.Recognize(resource, r.Type, r.Token, r.Len, time.Now()); f != nil && f.Refused != "" {
-			return nil, fmt.Errorf("%w: %q on %s: %s", ErrRefused, resource, r.Node, f.Refused)
+		if why := refusal(way, resource, r, hash); why != "" {
+			return nil, fmt.Errorf("%w: %s", ErrRefused, why)
 		}
 		switch {
 		case hash && r.Type == "hash":
 			if !slices.Contains(tokens, token) {
 				tokens = append(tokens, token)
 			}
-		case r.Type != "" && r.Type != "string" && r.Type != "none":
-			return nil, fmt.Errorf("%w: %q on %s is a %s, not a string as a Redlock lock is: another kind of lock, or none", ErrRefused, resource, r.Node, safetext.Escape(r.Type))
-		case copyOf(r) && (r.Token == "" || r.Len > int64(len(r.Token))):
-			return nil, fmt.Errorf("%w: the value of %q on %s is a string of %d bytes, which is no token", ErrRefused, resource, r.Node, r.Len)
 		case copyOf(r):
 			if !slices.Contains(tokens, r.Token) {
 				tokens = append(tokens, r.Token)

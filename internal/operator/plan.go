@@ -1,0 +1,253 @@
+package operator
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"redlockctl/internal/lockform"
+	"redlockctl/internal/safetext"
+	"redlockctl/redlock"
+)
+
+// Way is one of the two ways to take a lock from its holder.
+type Way uint8
+
+const (
+	ForceRelease Way = iota // delete the copies now
+	Revoke                  // put a tombstone in their place
+)
+
+// String is the verb.
+func (w Way) String() string { return [...]string{"force-release", "revoke"}[w] }
+
+// Effect is what it does to each of several locks.
+func (w Way) Effect() string {
+	return [...]string{
+		"all copies deleted now: the name is free at once",
+		"no extension any more, and nobody else gets in before the time that is left is over",
+	}[w]
+}
+
+// Risk is to whoever works under one of several locks, all of which are revoked
+// already or not.
+func (w Way) Risk(revoked bool) string {
+	switch {
+	case w == Revoke:
+		return "a holder that works on after that shares it with the next one"
+	case revoked:
+		return "they are revoked already and end by themselves; a holder that still works is not told: two clients will work on it"
+	}
+	return "a holder that still works is not told: two clients will work on it. Safer: revoke"
+}
+
+// bareDelRisk is what a library that unlocks by a bare DEL does to the next holder.
+func bareDelRisk(library string) string {
+	return library + " unlocks by a bare DEL: a holder that still works deletes the lock of the next one when it ends"
+}
+
+// Asked is a lock that somebody wants to take from its holder, as it was last
+// seen.
+type Asked struct {
+	Keys []string // all keys of the lock; the first names it
+	// Copies are what each node has under the first key: Held with token, type,
+	// length and TTL; Protocol with the type of what is no string; Absent; or why it
+	// is not known. A hash of Redisson has its holder as token.
+	Copies []redlock.NodeResult
+	Token  string         // only copies of this token; "": of all
+	Name   string         // how the lock is shown; default: the first key, escaped
+	Form   *lockform.Form // where it is known from more than the copies tell
+	Quorum int
+	MaxTTL time.Duration // of the cluster; 0: none
+}
+
+// TokenCopies is one of the tokens of a lock, and the nodes that have its copies.
+type TokenCopies struct {
+	Token string
+	Nodes []string
+}
+
+// String is safe to show.
+func (c TokenCopies) String() string {
+	return safetext.Escape(fmt.Sprintf("%s on %s", c.Token, strings.Join(c.Nodes, " ")))
+}
+
+// Plan is what taking a lock away will do: the same on the screen and by
+// command. Its texts are safe to show.
+type Plan struct {
+	Way    Way
+	Keys   []string
+	Tokens []TokenCopies // whose copies go, the one with most copies first
+	Stay   []TokenCopies // those of other tokens
+	Silent []string      // nodes that did not answer: copies may be there
+	Effect string        // what it does
+	Risk   string        // to whoever works under the lock
+	Known  []string      // what is to be known of its library, each once
+	// BareDel is what a library that unlocks by a bare DEL does; empty: it does not.
+	BareDel string
+}
+
+// MakePlan works out what taking a lock away means in the state that it is in, or
+// why it is refused.
+func MakePlan(way Way, a Asked) (Plan, error) {
+	p := Plan{Way: way, Keys: a.Keys}
+	name := a.Keys[0]
+	if slices.Contains(a.Keys, "") {
+		return p, fmt.Errorf("%w: its name is empty, and a lock needs a name to be acted on: no act can be recorded of it", ErrRefused)
+	}
+	if a.Form != nil && a.Form.Refused != "" {
+		return p, fmt.Errorf("%w: %s", ErrRefused, a.Form.Refused)
+	}
+	endless, revoked := false, false
+	for _, r := range a.Copies {
+		if why := refusal(way, name, r, a.Token != "" && (r.Token == a.Token || r.Token == "")); why != "" {
+			return p, fmt.Errorf("%w: %s", ErrRefused, why)
+		}
+		switch {
+		case r.Type == "hash" || copyOf(r):
+			token := r.Token
+			if token == "" {
+				token = a.Token
+			}
+			to := &p.Tokens
+			if a.Token != "" && token != a.Token {
+				to = &p.Stay
+			} else {
+				endless = endless || r.TTL < 0
+				revoked = revoked || redlock.IsTombstone(token)
+			}
+			*to = addCopy(*to, token, r.Node)
+			if f := formOf(name, r); f != nil {
+				if f.BareDel && way == ForceRelease {
+					p.BareDel = bareDelRisk(f.Library)
+				}
+				if told := "made by " + f.Library + ": " + f.TakingAway; f.TakingAway != "" && !slices.Contains(p.Known, told) {
+					p.Known = append(p.Known, told)
+				}
+			}
+		case r.Status != redlock.StatusAbsent:
+			p.Silent = append(p.Silent, r.Node)
+		}
+	}
+	for _, of := range [][]TokenCopies{p.Tokens, p.Stay} {
+		slices.SortStableFunc(of, func(x, y TokenCopies) int { return len(y.Nodes) - len(x.Nodes) })
+	}
+	if len(p.Tokens) == 0 {
+		if a.Token != "" && len(p.Stay) > 0 {
+			return p, fmt.Errorf("%q: %w: no copy has the token given", name, redlock.ErrNotHeld)
+		}
+		return p, NotLocked(name, len(a.Copies)-len(p.Silent), len(a.Copies))
+	}
+	if way == Revoke && len(p.Tokens) == 1 && revoked {
+		return p, fmt.Errorf("%w: it is revoked already: nobody gets in before its time is over", ErrRefused)
+	}
+	p.describe(a, endless, revoked)
+	return p, nil
+}
+
+// describe says what the plan does, in the state that the lock is in.
+func (p *Plan) describe(a Asked, endless, revoked bool) {
+	most := 0
+	for _, t := range p.Tokens {
+		most = max(most, len(t.Nodes))
+	}
+	majority := most >= a.Quorum
+	perhaps := !majority && most+len(p.Silent) >= a.Quorum
+	staying := 0
+	for _, t := range p.Stay {
+		staying += len(t.Nodes)
+	}
+	name := cmp.Or(a.Name, safetext.Escape(a.Keys[0]))
+	switch p.Way {
+	case ForceRelease:
+		p.Effect = "all copies deleted now"
+		if staying > 0 {
+			p.Effect = "all copies of this token deleted now"
+		}
+		switch free := len(a.Copies) - staying - len(p.Silent); {
+		case staying == 0 && len(p.Silent) == 0:
+			p.Effect += ": the name is free at once"
+		case staying > 0 && free < a.Quorum:
+			p.Effect += "; other copies stay, so the name is not free: only their owner, or who waits until they end, can get a quorum"
+		case staying > 0:
+			p.Effect += "; other copies stay, on a minority: others can have a quorum of the rest"
+		case free >= a.Quorum:
+			p.Effect += ": others can have a quorum at once; on " + strings.Join(p.Silent, ", ") + " a copy may be left"
+		default:
+			p.Effect += "; copies may be left on " + strings.Join(p.Silent, ", ") + ", so the name may not be free"
+		}
+		switch {
+		case revoked && len(p.Tokens) == 1:
+			p.Risk = "it is revoked already and ends by itself; a holder that still works is not told: two clients will work on " + name
+		case majority:
+			p.Risk = "a holder that still works is not told: two clients will work on " + name + ". Safer: revoke"
+		case perhaps:
+			p.Risk = "if the nodes that do not answer have the missing copies, somebody holds it and is not told: two clients will work on " + name
+		default:
+			p.Risk = "nobody holds " + name + " by these copies: no token has a quorum. An attempt that is still under way loses its votes"
+		}
+		if p.BareDel != "" {
+			p.Risk += ". " + p.BareDel
+		}
+	case Revoke:
+		switch {
+		case majority:
+			p.Effect = "no extension any more, and nobody else gets in before the time that is left is over"
+			p.Risk = "a holder that works on after that shares it with the next one"
+		case perhaps:
+			p.Effect = "no extension on the nodes that answer; whether a quorum is revoked is not known: " + strings.Join(p.Silent, ", ") + " may have more copies"
+			p.Risk = "a holder that works on after its time shares it with the next one"
+		default:
+			p.Effect = fmt.Sprintf("tombstones on %d of %d nodes, which keep others out of those until they end; the lock can be had on the rest", most, len(a.Copies))
+			p.Risk = "nobody holds " + name + " by these copies, so there is no holder to protect or to stop"
+		}
+		if endless {
+			p.Risk += "; a copy without TTL ends with the cluster's max TTL"
+			if a.MaxTTL > 0 {
+				p.Risk += ", " + a.MaxTTL.String()
+			}
+		}
+	}
+}
+
+// addCopy counts a copy of token on node.
+func addCopy(of []TokenCopies, token, node string) []TokenCopies {
+	i := slices.IndexFunc(of, func(c TokenCopies) bool { return c.Token == token })
+	if i < 0 {
+		i = len(of)
+		of = append(of, TokenCopies{Token: token})
+	}
+	of[i].Nodes = append(of[i].Nodes, node)
+	return of
+}
+
+// formOf is the form of what a look found on a node.
+func formOf(key string, r redlock.NodeResult) *lockform.Form {
+	return lockform.Recognize(key, r.Type, r.Token, max(r.Len, int64(len(r.Token))), time.Now())
+}
+
+// refusal is why what a node has under key is not taken away in this way; empty:
+// it may be. named: it has the token that was asked for, as the holder of a hash.
+func refusal(way Way, key string, r redlock.NodeResult, named bool) string {
+	// What some libraries keep beside their locks looks like one.
+	f := formOf(key, r)
+	switch {
+	case f != nil && f.Refused != "":
+		return fmt.Sprintf("%q on %s: made by %s: %s", key, r.Node, f.Library, f.Refused)
+	case r.Type == "hash" && named && way == ForceRelease:
+		return ""
+	case r.Type == "hash" && named:
+		return "it is a hash, in whose place no tombstone can be put: force-release (X) takes it away"
+	case r.Type != "" && r.Type != "string" && r.Type != "none":
+		return fmt.Sprintf("%q on %s is a %s, not a string as a Redlock lock is: another kind of lock, or none", key, r.Node, safetext.Escape(r.Type))
+	case copyOf(r) && r.Token == "":
+		return fmt.Sprintf("its value is empty on %s: there is no token to compare", r.Node)
+	case copyOf(r) && r.Len > int64(len(r.Token)):
+		return fmt.Sprintf("its value on %s has %d bytes, of which only the first are known: no token is that long", r.Node, r.Len)
+	case copyOf(r) && r.TTL < 0 && lockform.IsNumber(r.Token, int64(len(r.Token))) && (f == nil || f.Deadline.IsZero()):
+		return fmt.Sprintf("%q on %s: %s", key, r.Node, lockform.Number().Refused)
+	}
+	return ""
+}
