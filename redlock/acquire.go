@@ -151,6 +151,8 @@ type run struct {
 	next    Send // what the verdict asks to be sent
 	results []NodeResult
 	copies  []remnant
+	left    int           // nodes that have not answered
+	all     chan struct{} // closed when there are none
 }
 
 // attempt drives an [Attempt] of which terms says whether it extends, and not
@@ -159,6 +161,7 @@ func (c *Client) attempt(ctx context.Context, resource, token string, ttl time.D
 	r := &run{
 		client: c, resource: resource, token: token, results: c.blank(),
 		copies: make([]remnant, len(c.nodes)), decided: make(chan struct{}, 1),
+		left: len(c.nodes), all: make(chan struct{}),
 	}
 	terms.N, terms.TTL, terms.Drift, terms.Wait = len(c.nodes), ttl, c.opt.Drift(ttl), c.opt.wait(ttl)
 	r.slept = c.suspended()
@@ -267,6 +270,9 @@ func (r *run) answered(a answer) {
 		r.stepLocked(func(m *Attempt) (Send, Verdict) { return m.Answer(a.node, status, a.at) })
 	}
 	r.copies[a.node].learn(a, r.machine.terms)
+	if r.left--; r.left == 0 && r.all != nil {
+		close(r.all)
+	}
 	r.mu.Unlock()
 	if r.reads != nil {
 		r.counted(a)
@@ -350,12 +356,21 @@ type remnant struct {
 	sent    bool      // it may have reached the node
 	until   time.Time // the latest end that a known copy can have; zero: none known
 	unknown bool      // a copy may be there, or still come, of which no end is known
+	// where is the last incarnation in which a copy may have been, vague that there
+	// may have been one in an incarnation that is not known. See [Copies].
+	where string
+	vague bool
+	said  answer // the last one
 }
 
 // learn takes in what became of a SET or an extension.
 func (m *remnant) learn(a answer, t Terms) {
 	m.heard = true
 	m.sent = m.sent || a.sent
+	m.said = a
+	if a.Status == StatusOK || a.sent && !answered(a.NodeResult) {
+		m.where, m.vague = a.incarnation, a.incarnation == ""
+	}
 	switch {
 	case a.Status == StatusOK:
 		// The node began to count between sending and answering, on a clock that may
@@ -372,6 +387,12 @@ func (m *remnant) merge(o remnant) {
 		m.until = o.until
 	}
 	m.unknown = m.unknown || o.unknown || !o.heard
+	switch { // o is the later one
+	case !o.heard:
+		m.vague = true
+	case o.where != "" || o.vague:
+		m.where, m.vague = o.where, o.vague
+	}
 	m.heard = true
 	m.sent = m.sent || o.sent || !o.heard
 }

@@ -50,6 +50,9 @@ type Terms struct {
 	// NotAfter, if set, is when an extension comes too late: the end of the
 	// validity that it extends.
 	NotAfter time.Time
+	// Copies, if set, say which copies count for an extension. One that does not
+	// is as good as none.
+	Copies *Copies
 }
 
 // Verdict is how an [Attempt] stands.
@@ -168,10 +171,10 @@ func (a *Attempt) Cancel() (Send, Verdict) {
 
 func (a *Attempt) count(node int, s Status) {
 	a.statuses[node] = s
-	switch s {
-	case StatusOK:
+	switch {
+	case s == StatusOK && a.terms.Copies.Counts(node):
 		a.yes++
-	case StatusHeld, StatusAbsent:
+	case s == StatusOK, s == StatusHeld, s == StatusAbsent:
 		a.no++
 	default:
 		a.failed++

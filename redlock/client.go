@@ -161,6 +161,7 @@ type gather struct {
 	client *Client
 	enough func(results []NodeResult) bool // nil: all
 	done   chan struct{}                   // has room for one
+	by     time.Time                       // what comes later does not count
 
 	mu      sync.Mutex
 	results []NodeResult
@@ -171,7 +172,7 @@ type gather struct {
 func (g *gather) answered(a answer) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.ended {
+	if g.ended || a.at.After(g.by) {
 		return
 	}
 	g.client.keep(g.results, a)
@@ -185,10 +186,17 @@ func (g *gather) answered(a answer) {
 // ask sends a call to all nodes and waits for the answers, until they are
 // enough, but for no node longer than its timeout, and not after stop is closed.
 func (c *Client) ask(proto call, stop <-chan struct{}, enough func([]NodeResult) bool) []NodeResult {
-	g := &gather{client: c, enough: enough, done: make(chan struct{}, 1), results: c.blank(), left: len(c.nodes)}
+	timeout := c.opt.NodeTimeout
+	switch proto.op {
+	case opRelease, opRevoke, opTakeHash:
+		// What counts was done within this time, so that no keeper can have put a copy
+		// back, and have it settled, behind the back of it.
+		timeout = min(timeout, takeWindow)
+	}
+	g := &gather{client: c, enough: enough, done: make(chan struct{}, 1), results: c.blank(), left: len(c.nodes), by: time.Now().Add(timeout)}
 	proto.to = g
 	c.send(proto)
-	timer := time.NewTimer(c.opt.NodeTimeout)
+	timer := time.NewTimer(time.Until(g.by))
 	defer timer.Stop()
 	late := false
 	select {
@@ -203,7 +211,7 @@ func (c *Client) ask(proto call, stop <-chan struct{}, enough func([]NodeResult)
 	g.ended = true // later answers do not count
 	for i := range g.results {
 		if r := &g.results[i]; r.Status == StatusUnanswered && late {
-			r.Status, r.Err = StatusSlow, fmt.Errorf("no answer within %s", c.opt.NodeTimeout)
+			r.Status, r.Err = StatusSlow, fmt.Errorf("no answer within %s", timeout)
 		}
 	}
 	return g.results

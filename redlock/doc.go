@@ -83,7 +83,7 @@
 //     held up for longer than that, however many nodes hang. None costs a goroutine.
 //   - An extension counts only with a quorum, and before the validity that it
 //     extends has ended. It never makes a missing copy anew and never shortens
-//     one.
+//     one. Only a [Keeper] does, behind an extension; see below.
 //   - A release is sent although the caller's context is over, and one that a
 //     node did not hear of, or refused for now, is sent again when the node takes it.
 //   - A server that is reached by two addresses has one voice: by the second it is
@@ -94,6 +94,58 @@
 //
 // The decision itself, [Attempt], is a pure step machine without clock,
 // goroutine or connection.
+//
+// # Putting copies back
+//
+// A lock that is kept for long outlives the incarnations of its nodes: restarted
+// one by one, all of them forget it in the end. So a [Keeper] puts a copy back with
+// SET NX PX, with the same token and the TTL of the extension, on a node that lacks
+// it. The rules ([Copies]):
+//
+//   - It is sent behind an extension that was granted, within the validity, and
+//     before whatever releases the lock, on the same stream.
+//   - Only to a node that has just answered that it has no copy, in an incarnation
+//     (run_id) in which there can never have been one: it was restarted, or it was
+//     not reached or refused when the lock was acquired. A copy that is gone in the
+//     same incarnation was deleted, by a person, a flush or an eviction, and stays
+//     gone. A user who may not run INFO does not know the incarnation, and puts
+//     nothing back.
+//   - A node that is fenced refuses it, as it refuses any vote.
+//   - What was put back is no part of the quorum of the extension before it, and
+//     none of those after it until it has settled: until an extension was granted
+//     without it that began at least [SettleTime] after the copy was known to be
+//     there.
+//
+// Why two clients do not hold one lock by it: a belief is backed by a quorum of
+// nodes, each of which had the token's copy at some moment c after the belief's start,
+// with at least the TTL to go. Two beliefs of different tokens share a node x. Let
+// its moment for the first be the earlier one. At the second moment another token's
+// copy is there, so that of the first has expired or was released, and its
+// belief was over; or x has forgotten it, and a restart guard lets x take part again
+// only when that belief is over. So it was over before the second began. It does
+// not matter there how a copy came to be, by an acquisition or by being put back,
+// nor whether it was there before and gone in between.
+//
+// What rested on «a copy, once gone, never comes back» is the word of whoever takes a
+// lock from its holder. [Client.ForceRelease] has deleted the copies on a quorum C
+// of nodes, or found none there, and says that the lock is gone. A node of C that had
+// none might get one right behind that. But it does not count: let y be the first
+// node of C that is put back after its part in the force-release and settles. The
+// extension by which it settles was confirmed by a quorum of nodes that counted
+// before, so by one of C, which confirmed it before its own copy was deleted. That
+// was at least SettleTime after y's part in the force-release, which counts nothing
+// that comes later than half of that. So there is no such y: no extension that
+// begins when the force-release is done is granted, and the keeper says that the
+// lock is lost. A revoke is the same, with a tombstone in the place of the copy.
+// Copies that were deleted by other means, one after the other, stay gone by the
+// second rule, but for those on nodes that are restarted after that; delete with
+// this program, or look again.
+//
+// The argument for fencing tokens below is about copies that are there when a grant
+// is confirmed, and nothing is put back before that. With the copy a keeper writes
+// the fencing counter anew, so that a restart of all masters does not lose it. Early
+// rejoin (package restartguard) asks that the copies that somebody relies on stay
+// where they are; that there may come more of them makes it later, and never unsafe.
 //
 // # Fencing tokens
 //
@@ -120,7 +172,8 @@
 // later, then its read, behind it on the same connection, came after t1 was
 // written: t2 > t1. If it came earlier, the copy of grant 2 had gone again
 // before grant 1 voted on x, so grant 2 had ended or expired before grant 1 was
-// confirmed, and was not confirmed after it. (Who deletes copies by force ends this
+// confirmed, and was not confirmed after it. No copy of either was put back by then,
+// since only locks that are confirmed are kept. (Who deletes copies by force ends this
 // argument, as exclusion itself.)
 //
 // That x must have kept its memory. A node that lost it while the restart guard

@@ -57,6 +57,9 @@ type KeepOptions struct {
 	// the lock is kept all the same, for whatever is being wound up under it, until
 	// [Keeper.Stop] or [Keeper.Release]. Default [context.Background].
 	Context context.Context
+	// Repaired is told the names of nodes on which a copy that was missing was put
+	// back. It is called by the keeper's goroutine, and must not block.
+	Repaired func(nodes []string)
 }
 
 const (
@@ -66,6 +69,9 @@ const (
 	// again, and keepRetryMax how late that is at the latest.
 	keepRetries  = 10
 	keepRetryMax = time.Second
+	// keepHurry is how many times sooner than usual a lock is extended of which a
+	// copy is missing or does not count yet.
+	keepHurry = 3
 	// keepLook is how often a keeper looks at the clock at least: a timer does not
 	// run while the machine sleeps.
 	keepLook = time.Second
@@ -176,6 +182,17 @@ func (k *keeping) failed(now time.Time, err error, random float64) {
 	k.state, k.err = Uncertain, err
 }
 
+// hurry brings the next extension forward: a copy was put back that does not count
+// yet, or is still to be put back.
+func (k *keeping) hurry(now time.Time) {
+	if k.due.IsZero() || k.extensions > 0 {
+		return
+	}
+	if soon := now.Add(max(SettleTime, k.every/keepHurry)); soon.Before(k.due) {
+		k.due = soon
+	}
+}
+
 // stop ends the extensions.
 func (k *keeping) stop() { k.stopped = true }
 
@@ -215,8 +232,10 @@ func (e lostError) Error() string {
 }
 
 // Keeper extends a lock for as long as it is needed, and tells its holder how
-// it stands. It costs one goroutine and a timer. Its methods may be called by
-// many goroutines.
+// it stands. A copy that went with the restart of its node it puts back when the
+// node serves again, so that a lock outlives a restart of all masters one by one;
+// see the package documentation. It costs one goroutine and a timer. Its methods
+// may be called by many goroutines.
 //
 // The validity is measured on the monotonic clock, which goes on while the
 // process is stopped. On Linux it does not go on while the machine sleeps, but
@@ -230,6 +249,7 @@ func (e lostError) Error() string {
 // Linux, are not noticed.
 type Keeper struct {
 	lock    *Lock
+	repairs *repairs
 	ctx     context.Context
 	cancel  context.CancelCauseFunc // of ctx
 	halt    context.CancelFunc      // of the goroutine, and of its extension
@@ -258,7 +278,8 @@ func (l *Lock) Keep(opt KeepOptions) *Keeper {
 	}
 	k := &Keeper{
 		lock: l, slept: l.client.suspended(), // before Until
-		done: make(chan struct{}), changes: make(chan KeeperState, 1),
+		repairs: &repairs{lock: l, tell: opt.Repaired},
+		done:    make(chan struct{}), changes: make(chan KeeperState, 1),
 		machine: keeping{
 			resource: l.Resource(), ttl: opt.TTL, allowance: l.client.opt.Drift(opt.TTL),
 			extensions: opt.MaxExtensions, until: l.Until(),
@@ -429,7 +450,7 @@ func (k *Keeper) run(halted context.Context) {
 // a timer for that, which gives it up.
 func (k *Keeper) extend(halted context.Context) {
 	slept := k.lock.client.suspended() // before the first request, as the validity is counted
-	err := k.lock.Extend(halted, k.machine.ttl)
+	r, err := k.lock.extend(halted, k.machine.ttl, k.repairs.known())
 	until := k.lock.Until()
 	k.update(func(now time.Time) {
 		switch {
@@ -445,4 +466,11 @@ func (k *Keeper) extend(halted context.Context) {
 			}
 		}
 	})
+	if r == nil || halted.Err() != nil {
+		return
+	}
+	// The extension took its time from within the validity, and is over.
+	if k.repairs.round(halted, r, err == nil && k.State() == Held, until) {
+		k.update(k.machine.hurry)
+	}
 }

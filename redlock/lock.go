@@ -81,16 +81,23 @@ func (l *Lock) Nodes() []NodeResult {
 // validity is over. After any other failure the validity is what it was, and
 // while it lasts the extension may be tried again.
 func (l *Lock) Extend(ctx context.Context, ttl time.Duration) error {
+	_, err := l.extend(ctx, ttl, nil)
+	return err
+}
+
+// extend is Extend; copies say which of them count, nil: all do. The run is nil if
+// nothing was sent.
+func (l *Lock) extend(ctx context.Context, ttl time.Duration, copies *Copies) (*run, error) {
 	const op = "extend"
 	l.mu.Lock()
 	until, gone := l.end(), l.released || l.lost
 	l.mu.Unlock()
 	if gone {
-		return &Error{Op: op, Resource: l.resource, Kind: ErrNotHeld}
+		return nil, &Error{Op: op, Resource: l.resource, Kind: ErrNotHeld}
 	}
-	r, err := l.client.extend(ctx, l.resource, l.token, ttl, until)
+	r, err := l.client.extend(ctx, l.resource, l.token, ttl, Terms{NotAfter: until, Copies: copies})
 	if r == nil {
-		return err
+		return nil, err
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -99,16 +106,16 @@ func (l *Lock) Extend(ctx context.Context, ttl time.Duration) error {
 	switch {
 	case err != nil:
 		l.lost = l.lost || errors.Is(err, ErrNotHeld)
-		return err
+		return r, err
 	case l.released || l.lost:
 		// Meanwhile. The release is behind the extension on every node.
-		return &Error{Op: op, Resource: l.resource, Kind: ErrNotHeld, Nodes: r.results}
+		return r, &Error{Op: op, Resource: l.resource, Kind: ErrNotHeld, Nodes: r.results}
 	}
 	if u := r.machine.Until(); u.After(l.end()) {
 		l.until, l.slept = u, r.slept
 	}
 	l.ttl, l.results = r.machine.terms.TTL, r.results
-	return nil
+	return r, nil
 }
 
 // settle takes in late answers, and forgets the runs that have nothing more to
@@ -180,11 +187,10 @@ func (l *Lock) known(node int) remnant {
 // It is held again only when a quorum had the token. That a quorum of copies
 // suffices, without knowing when the grant was made: while a quorum of nodes has
 // this token nobody else can hold one, and nobody can get one before the new
-// copies expire. It does not say that nobody had one in between: a token names
-// one attempt and its SET is sent at most once to a node, so that a copy, once
-// gone, never comes back, but a SET that the network held up may make a copy
-// that was not there before. A holder that must know asks [Lock.Extend], which
-// is bounded by the validity before. The caller must be the holder or act for
+// copies expire. It does not say that nobody had one in between: a SET that the
+// network held up, or a [Keeper], may make a copy that was not there before. A
+// holder that must know asks [Lock.Extend], which is bounded by the validity
+// before. The caller must be the holder or act for
 // it: an extension does not make an attempt good that has failed, since its
 // release is on the way.
 //
@@ -194,7 +200,7 @@ func (l *Lock) known(node int) remnant {
 // [ErrInvalid] or [ErrClosed]. There is no retry. Nothing is released: the copies
 // belong to a grant that may be valid.
 func (c *Client) Extend(ctx context.Context, resource, token string, ttl time.Duration) (*Lock, error) {
-	r, err := c.extend(ctx, resource, token, ttl, time.Time{})
+	r, err := c.extend(ctx, resource, token, ttl, Terms{})
 	if err != nil {
 		return nil, err
 	}
@@ -202,11 +208,12 @@ func (c *Client) Extend(ctx context.Context, resource, token string, ttl time.Du
 	for i := range l.copies {
 		l.copies[i].unknown = true // its TTL may have been longer than this one
 		l.copies[i].sent = true    // by whoever acquired it
+		l.copies[i].vague = true
 	}
 	return l, nil
 }
 
-func (c *Client) extend(ctx context.Context, resource, token string, ttl time.Duration, notAfter time.Time) (*run, error) {
+func (c *Client) extend(ctx context.Context, resource, token string, ttl time.Duration, terms Terms) (*run, error) {
 	const op = "extend"
 	ttl = ttl.Truncate(time.Millisecond)
 	if err := checkNames(op, resource, token); err != nil {
@@ -225,7 +232,8 @@ func (c *Client) extend(ctx context.Context, resource, token string, ttl time.Du
 	if err := c.gate.enter(ctx, true, c.closing); err != nil {
 		return nil, c.endedBy(ctx, op, resource, err, nil)
 	}
-	r := c.attempt(ctx, resource, token, ttl, Terms{Extend: true, NotAfter: notAfter}, false)
+	terms.Extend = true
+	r := c.attempt(ctx, resource, token, ttl, terms, false)
 	if r.verdict() != VerdictGranted {
 		return r, r.failure(ctx, op)
 	}

@@ -38,8 +38,11 @@ type memNode struct {
 	deaf     bool // it denies tracking
 	tapsDown bool // it refuses taps
 	sets     int  // SETs that arrived
-	reads    int  // that arrived over taps
-	opened   int  // taps
+	life     int  // its incarnation
+	mute     bool // it does not tell its incarnation
+	links    []*memLink
+	reads    int // that arrived over taps
+	opened   int // taps
 }
 
 type memCopy struct {
@@ -119,6 +122,8 @@ func (n *memNode) apply(c *call) answer {
 		return answer{NodeResult: NodeResult{Status: StatusHeld, Type: "string", Token: at.token, TTL: time.Until(at.expires)}}
 	case c.op == opInspect:
 		return says(StatusAbsent)
+	case c.op == opExtend && at.token == "": // the script writes nothing there
+		return says(StatusAbsent)
 	case n.fenced:
 		return answer{NodeResult: NodeResult{Status: StatusFenced, Err: errors.New("NOREPLICAS")}}
 	case c.op == opSet && at.token != "":
@@ -196,14 +201,23 @@ func (w memWire) open(ctx context.Context) (link, error) {
 			return nil, ctx.Err()
 		}
 	}
-	return &memLink{memWire: w, kick: make(chan struct{}, 1)}, nil
+	l := &memLink{memWire: w, kick: make(chan struct{}, 1)}
+	w.node.set(func(n *memNode) {
+		if l.life = n.life; !n.mute {
+			l.runID = fmt.Sprintf("%p run %d", n, n.life)
+		}
+		n.links = append(n.links, l)
+	})
+	return l, nil
 }
 
 // memLink is a connection to a memNode. Whatever the delays, requests arrive
 // in order, and so do replies.
 type memLink struct {
 	memWire
-	kick chan struct{}
+	kick  chan struct{}
+	life  int
+	runID string
 
 	mu         sync.Mutex
 	replies    []answer
@@ -219,7 +233,7 @@ func (l *memLink) send(batch []*call) error {
 	n := l.node
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.down {
+	if n.down || l.life != n.life {
 		return syscall.ECONNRESET
 	}
 	sent := append([]*call(nil), batch...)
@@ -252,7 +266,7 @@ func (l *memLink) send(batch []*call) error {
 		case l.reset:
 		case n.hung:
 			n.buffer = append(n.buffer, run)
-		case n.down:
+		case n.down || l.life != n.life:
 			// Nothing arrives on this connection any more, since a request would then
 			// get the reply to another.
 			l.reset = true
@@ -332,7 +346,7 @@ func (l *memLink) expect(by time.Time) {
 
 func (l *memLink) abort() { l.close() }
 
-func (l *memLink) server() string { return "" }
+func (l *memLink) server() string { return l.runID }
 
 func (l *memLink) close() {
 	l.mu.Lock()

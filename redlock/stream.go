@@ -68,6 +68,8 @@ type answer struct {
 	// sent: the request may have reached the node, so that its effect must be
 	// reckoned with.
 	sent bool
+	// incarnation is the run_id of the server that it was sent to; "": not known.
+	incarnation string
 }
 
 // wire is how to connect to a node.
@@ -505,7 +507,7 @@ func (s *stream) listen(l *life) {
 			s.bury(l, c, err)
 			return
 		default:
-			a.at, a.sent = time.Now(), true
+			a.at, a.sent, a.incarnation = time.Now(), true, l.link.server()
 			asked := c.queued
 			if asked.IsZero() {
 				asked = c.sentAt
@@ -536,7 +538,7 @@ func (s *stream) bury(l *life, c *call, err error) {
 	why := l.cause()
 	l.quiet = len(left) == 0 && !l.lower
 	for _, c := range left {
-		s.settle(c, answer{NodeResult: NodeResult{Status: classifyTransport(why), Err: why}, at: now, sent: true})
+		s.settle(c, answer{NodeResult: NodeResult{Status: classifyTransport(why), Err: why}, at: now, sent: true, incarnation: l.link.server()})
 	}
 	close(l.dead)
 }

@@ -171,6 +171,12 @@
 // behind the scan belongs to an attempt that began after T, or is over by T + A
 // without it; on X it is a vote of the new life, if X is open by then. An extension
 // that makes a copy anew where it misses one votes like any other: X remembers that.
+//
+// A keeper of package redlock puts copies back on nodes that have restarted, behind
+// an extension that a quorum has confirmed. What is above asks that copies stay, and
+// nowhere that none come: no belief rests on a vote of X that is lost because of one.
+// One more copy under a key can only make the (Q − 1)th latest end later. And Q
+// copies of one token are the holder's, if there is a holder, whoever has made them.
 // And evidence does not age: while X is closed nobody gets its vote, so what was
 // covered stays so, however late X is opened, also by a guard that was suspended.
 //

@@ -115,7 +115,7 @@ Exit code 3 when another token holds the lock, 4 when too few nodes serve.`,
 					return a.failed(name, err)
 				}
 				if keep {
-					k = lock.Keep(redlock.KeepOptions{})
+					k = lock.Keep(redlock.KeepOptions{Repaired: a.repaired(name)})
 					defer k.Stop()
 				}
 				if err := a.printGrant(ctx, "acquired", h, lock); err != nil {

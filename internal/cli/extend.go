@@ -44,7 +44,7 @@ Exit code 5 when the token does not hold a quorum any more: the lock is lost.`,
 				if !keep {
 					return errors.Join(err, a.printGrant(ctx, "extended", h, lock))
 				}
-				k := lock.Keep(redlock.KeepOptions{})
+				k := lock.Keep(redlock.KeepOptions{Repaired: a.repaired(args[0])})
 				defer k.Stop()
 				if err := errors.Join(err, a.printGrant(ctx, "extended", h, lock)); err != nil {
 					return err

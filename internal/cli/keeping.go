@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"redlockctl/internal/safetext"
@@ -28,6 +29,14 @@ type keptLock interface {
 	Err() error
 	Changes() <-chan redlock.KeeperState
 	Stop()
+}
+
+// repaired tells that a copy of a lock that is kept was put back, on nodes that have
+// restarted.
+func (a *app) repaired(name string) func(nodes []string) {
+	return func(nodes []string) {
+		fmt.Fprintf(a.errOut, "redlockctl: \"%s\": its copy was put back on %s\n", safetext.Escape(name), printable(strings.Join(nodes, ", ")))
+	}
 }
 
 // keep waits while a lock is extended, until ctx ends or the lock is lost, and

@@ -211,7 +211,7 @@ func (r *running) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	keeper := lock.Keep(redlock.KeepOptions{MaxExtensions: r.extensions})
+	keeper := lock.Keep(redlock.KeepOptions{MaxExtensions: r.extensions, Repaired: r.repaired(r.name)})
 	// From here on a signal is for the command. Those that we were told to ignore,
 	// as by nohup, stay ignored, by us and by the command.
 	signals := make(chan os.Signal, 32)

@@ -43,7 +43,7 @@ const (
 // library itself on a real server; the others follow its source.
 func Libraries() []Needs {
 	all := []Needs{
-		{"redlockctl", words(onConnect + scripts + compareInScript + "time strlen getrange pttl type client|tracking multi exec"),
+		{"redlockctl", words(onConnect + scripts + compareInScript + "time info strlen getrange pttl type client|tracking multi exec"),
 			words("redlockctl:fencing:*"), nil},
 
 		// One string for each lock.
