@@ -102,6 +102,9 @@ func (c *Copies) Missing(node int) bool {
 	return m.missing && !m.vague && m.seen != "" && m.seen != m.where
 }
 
+// Absent reports whether the last extension found no copy on a node.
+func (c *Copies) Absent(node int) bool { return c.nodes[node].missing }
+
 // Repaired takes in what became of putting a copy back: the status that the node
 // answered, and whether it may have reached it, in which incarnation.
 func (c *Copies) Repaired(node int, s Status, sent bool, incarnation string, at time.Time) {

@@ -12,6 +12,7 @@ const (
 	opSet uint8 = iota
 	opExtend
 	opRelease
+	opRepair
 )
 
 // codes of an event, beside the numbers of redlock.Status.
@@ -50,8 +51,12 @@ type client struct {
 	until   time.Time // end of validity, by its own clock
 	conns   [maxNodes]conn
 	setGen  [maxNodes]uint16 // of the connection that the last SET went by
-	yes     uint8            // nodes that said yes in this run
-	dead    uint8            // nodes that were down in this run
+	copies  redlock.Copies
+	mending uint8         // nodes that were asked to take a copy back, and have not answered
+	asked   time.Duration // when the run began, in true time
+	repair  uint16        // the run whose answers may bring it to put copies back; 0: none
+	yes     uint8         // nodes that said yes in this run
+	dead    uint8         // nodes that were down in this run
 
 	believes time.Duration // true time until which it believes in the lock
 }
@@ -72,8 +77,8 @@ func (w *world) drop(cn *conn) {
 }
 
 func (c *client) reset(i int, p *plan) {
-	machine := c.machine
-	*c = client{index: i, machine: machine, clock: clock{ppm: p.client[i].ppm}, attempt: -1, state: clientHolding}
+	machine, copies := c.machine, c.copies
+	*c = client{index: i, machine: machine, copies: copies, clock: clock{ppm: p.client[i].ppm}, attempt: -1, state: clientHolding}
 }
 
 func (c *client) plan(w *world) *attemptPlan { return &w.plan.client[c.index].attempt[c.attempt] }
@@ -132,7 +137,8 @@ func (w *world) begin(c *client) {
 		c.token = tokenOf(c.index, 0)
 	}
 	w.grants[c.token] = grant{}
-	c.state, c.extends = clientAsking, 0
+	c.state, c.extends, c.repair, c.mending = clientAsking, 0, 0, 0
+	c.copies.Reset(w.plan.n)
 	ttl := time.Duration(float64(a.ttl) * w.rules.ttl).Truncate(ms)
 	w.ask(c, redlock.Terms{TTL: ttl, Wait: a.wait})
 	if !c.pending {
@@ -175,7 +181,7 @@ func (w *world) ask(c *client, t redlock.Terms) {
 		t.Drift = 0
 	}
 	c.run++
-	c.terms, c.extend = t, t.Extend
+	c.terms, c.extend, c.asked = t, t.Extend, w.now
 	c.yes, c.dead = 0, 0
 	var send redlock.Send
 	c.machine, send = redlock.Begin(t)
@@ -193,6 +199,9 @@ func (w *world) send(c *client, node int, op uint8, ttl time.Duration, t trip, c
 		cn.asked = c.run
 	}
 	arrives := cn.out
+	if op == opRepair && w.rules.repair.unordered {
+		arrives += MaxTTL / 10
+	}
 	if op == opRelease && w.rules.unordered {
 		arrives = w.now + t.out/2
 	}
@@ -212,6 +221,7 @@ func (w *world) request(e *event) {
 		}
 		life = cn.life
 	}
+	e.life = life
 	if !m.up || life != m.life || e.code == lostOnTheWay {
 		if e.op == opRelease {
 			w.grants[e.tok].release[e.node] |= relLost
@@ -233,7 +243,7 @@ func (w *world) request(e *event) {
 
 func (w *world) reply(c *client, cn *conn, e *event, status redlock.Status) {
 	cn.back = max(w.now+e.y, cn.back+1)
-	w.push(event{at: cn.back, kind: evAnswer, who: e.who, node: e.node, op: e.op, tok: e.tok, run: e.run, gen: e.gen, code: uint8(status)})
+	w.push(event{at: cn.back, kind: evAnswer, who: e.who, node: e.node, op: e.op, tok: e.tok, run: e.run, gen: e.gen, life: e.life, code: uint8(status)})
 }
 
 // carryOut is the server's side: SET NX PX, and the scripts of the product.
@@ -244,17 +254,24 @@ func (w *world) carryOut(m *master, e *event) redlock.Status {
 	}
 	g := &w.grants[e.tok]
 	switch e.op {
-	case opSet:
+	case opSet, opRepair:
+		repair := e.op == opRepair
 		switch {
-		case m.refuses():
+		case m.refuses() && !(repair && w.rules.repair.throughFence && !m.slave):
 			return redlock.StatusFenced
-		case m.token != 0 && !w.rules.overwrite:
+		case m.token != 0 && !w.rules.overwrite && !(repair && w.rules.repair.overwrites):
 			return redlock.StatusHeld
+		}
+		if repair {
+			g.repaired |= 1 << node
+			w.stats.Repairs++
+			w.outlives(&w.clients[e.who], e)
+			w.say("n", node, "gets a copy of %s back", tokenName(e.tok))
 		}
 		if m.released>>e.tok&1 != 0 && g.release[node]&relStray == 0 {
 			w.breach(LeftBehind, "the SET of %s reaches %s after its own release, and blocks others for its whole TTL", tokenName(e.tok), nodeName(node))
 		}
-		m.token, m.made = e.tok, opSet
+		m.token, m.made = e.tok, e.op
 		w.setExpiry(m, e, e.x)
 		if w.rules.absoluteExpiry {
 			c := &w.clients[e.who]
@@ -269,7 +286,9 @@ func (w *world) carryOut(m *master, e *event) redlock.Status {
 				m.excused = false
 			}
 		}
-		w.say("n", node, "votes for %s", tokenName(e.tok))
+		if !repair {
+			w.say("n", node, "votes for %s", tokenName(e.tok))
+		}
 		return redlock.StatusOK
 	case opExtend:
 		switch {
@@ -330,18 +349,23 @@ func (w *world) answer(c *client, e *event) {
 	} else if e.op != opRelease && e.run >= cn.asked {
 		cn.asked = 0
 	}
-	if e.op == opRelease || e.run != c.run {
+	if e.op == opRelease {
+		return
+	}
+	w.heard(c, e, status, cn)
+	if e.op == opRepair || e.run != c.run {
 		return
 	}
 	switch {
 	case status == redlock.StatusDown:
 		c.dead |= 1 << e.node
-	case status == redlock.StatusOK,
+	case status == redlock.StatusOK && (!c.extend || c.terms.Copies.Counts(int(e.node))),
 		status == redlock.StatusHeld && w.rules.heldIsYes,
 		status == redlock.StatusFenced && w.rules.fencedIsYes:
 		c.yes |= 1 << e.node
 		status = redlock.StatusOK
 	}
+	defer w.putBack(c)
 	if !c.pending && !w.rules.lateAnswers {
 		return
 	}
@@ -430,6 +454,11 @@ func (w *world) granted(c *client) {
 		}
 		w.say("c", c.index, "%s, and believes in it until %s (token %s, votes of %s)", verb, at(ends), tokenName(c.token), nodesOf(w.grants[c.token].votes))
 	}
+	w.grants[c.token].relied = c.yes
+	if c.extend {
+		w.resurrected(c)
+		c.repair = c.run
+	}
 	w.believe(c, ends)
 	hold := a.hold
 	if c.extends > 0 {
@@ -467,8 +496,12 @@ func (w *world) holdEnd(c *client) {
 	if c.extends < a.extends && (late || now.Before(c.until)) {
 		e := &a.ext[c.extends]
 		c.extends++
+		w.unheard(c)
 		ttl := time.Duration(float64(e.ttl) * w.rules.ttl).Truncate(ms)
-		terms := redlock.Terms{Extend: true, TTL: ttl, Wait: e.wait, NotAfter: c.until}
+		terms := redlock.Terms{Extend: true, TTL: ttl, Wait: e.wait, NotAfter: c.until, Copies: &c.copies}
+		if w.rules.repair.countsAtOnce {
+			terms.Copies = nil
+		}
 		if late {
 			terms.NotAfter = time.Time{}
 		}
@@ -520,6 +553,7 @@ func (w *world) abandon(c *client) {
 func (w *world) release(c *client) {
 	a := c.plan(w)
 	w.abandon(c)
+	c.repair = 0
 	g := &w.grants[c.token]
 	for i := range w.plan.n {
 		if w.rules.releaseYesOnly && c.yes>>i&1 == 0 {

@@ -116,6 +116,9 @@ func (w *world) crash(i int, back time.Duration, silent bool) {
 		return
 	}
 	w.stats.Crashes++
+	for k := range w.plan.clients { // what was deleted in this incarnation tells nothing of the next
+		w.grants[w.clients[k].token].deleted &^= 1 << i
+	}
 	if w.trace != nil {
 		what := "crashes"
 		if m.live(w.now) {

@@ -12,7 +12,7 @@ const (
 	maxNodes    = 7
 	maxClients  = 4
 	maxAttempts = 6
-	maxExtends  = 2
+	maxExtends  = 5 // two of them are drawn, all of a lock that is kept
 	maxGuards   = 2
 	maxFaults   = 6
 	guardTrips  = 16
@@ -30,12 +30,13 @@ const horizon = 150 * time.Second
 type trigger uint8
 
 const (
-	onTime  trigger = iota // a time since the beginning; of an attempt: since the one before it
-	onGrant                // a client was granted a lock
-	onLift                 // a guard opened a master
-	onCrash                // a master crashed
-	onUp                   // a master came back
-	onFree                 // so many masters would accept a SET that it would win
+	onTime   trigger = iota // a time since the beginning; of an attempt: since the one before it
+	onGrant                 // a client was granted a lock
+	onLift                  // a guard opened a master
+	onCrash                 // a master crashed
+	onUp                    // a master came back
+	onFree                  // so many masters would accept a SET that it would win
+	onRepair                // a client is about to put a copy back
 	triggers
 )
 
@@ -106,6 +107,7 @@ const (
 	faultRole                         // a master is made a replica of another server for length
 	faultRestore                      // a master's memory is put back to an earlier state
 	faultReset                        // the counters of a master are reset (CONFIG RESETSTAT), and it is flushed
+	faultTake                         // an operator takes the lock granted last away, node by node
 )
 
 // choice is which nodes a fault strikes.
@@ -255,6 +257,36 @@ func (p *plan) draw(seed uint64, faults Faults) {
 	if faults.Has(FaultBoot) && d.oneIn(16) {
 		p.blind = 1 << d.n(p.n)
 	}
+	if d.oneIn(6) {
+		p.drawKept(d, faults)
+	}
+}
+
+// drawKept lets the first client keep its lock for long, while masters restart one
+// after the other, and perhaps an operator take it away when copies are put back.
+func (p *plan) drawKept(d *dice, faults Faults) {
+	a := &p.client[0].attempt[0]
+	a.on, a.pause, a.ttl, a.hold, a.keep, a.extends = onTime, d.within(0, 100*ms), MaxTTL, d.within(MaxTTL/4, MaxTTL/2), d.oneIn(2), maxExtends
+	for i := range a.extends {
+		e := &a.ext[i]
+		e.hold, e.ttl, e.wait, e.mute = d.within(MaxTTL/4, MaxTTL*4/5), MaxTTL, d.wait(MaxTTL), d.mask(p.n, 8)
+		d.trips(&e.trips, p.n, d.oneIn(6))
+	}
+	if !faults.Has(FaultCrash) {
+		return
+	}
+	p.faults = 0
+	for i := range 1 + d.n(3) {
+		f := faultPlan{kind: faultCrash, choice: theMask, mask: 1 << d.n(p.n), after: d.within(0, MaxTTL) + time.Duration(i)*MaxTTL*6/5, length: d.within(ms, 100*ms)}
+		p.add(f)
+	}
+	if faults.Has(FaultOperator) {
+		p.add(faultPlan{kind: faultTake, on: onRepair, nth: uint8(1 + d.n(2)), after: d.within(0, 2*MaxTTL),
+			choice: theMask, mask: 1<<p.n - 1, stagger: d.within(0, 300*ms), length: d.within(0, time.Second)})
+		if d.oneIn(2) {
+			p.fault[p.faults-1].after = 0 // while it happens
+		}
+	}
 }
 
 func (c *clientPlan) draw(d *dice, n, index int, bad bool) {
@@ -304,7 +336,7 @@ func (a *attemptPlan) draw(d *dice, n int, first, bad bool) {
 	}
 	a.extends = 0
 	if d.oneIn(3) {
-		a.extends = 1 + d.n(maxExtends)
+		a.extends = 1 + d.n(2)
 	}
 	for i := range a.extends {
 		e := &a.ext[i]
@@ -429,7 +461,7 @@ func (p *plan) any(d *dice, kind faultKind) faultPlan {
 	f := p.dangerous(d)
 	f.kind = kind
 	if d.oneIn(2) {
-		f.on = trigger(d.n(int(triggers) - 1)) // not onFree
+		f.on = trigger(d.n(int(onFree))) // none of the later ones
 		f.nth = uint8(1 + d.n(4))
 	}
 	if f.on == onTime {

@@ -11,6 +11,7 @@ const (
 	evExpiry                      // a copy may have reached its expiry
 	evHoldOver                    // an operator hands a held master back
 	evPromoted                    // a master that was made a replica is one again
+	evTake                        // an operator's part in taking a lock away reaches a master
 	evCreep                       // a clock that is set in many small steps is set again
 	evGuardUp                     // a crashed guard runs again
 	evBegin                       // a client begins its next attempt

@@ -53,7 +53,8 @@ type rules struct {
 	evictionsIgnored   bool
 	stepsIgnored       bool
 
-	early earlyRules
+	early  earlyRules
+	repair repairRules
 
 	// Clients.
 	sameToken         bool
@@ -92,7 +93,7 @@ const (
 
 // right are the product's own rules, with every check.
 func right() rules {
-	return rules{delay: 1, ttl: 1, checks: 1<<Exclusion | 1<<LeftBehind | 1<<EarlyLift | 1<<HoldLifted | 1<<NeedlessClose}
+	return rules{delay: 1, ttl: 1, checks: 1<<Exclusion | 1<<LeftBehind | 1<<EarlyLift | 1<<HoldLifted | 1<<NeedlessClose | 1<<Resurrected}
 }
 
 // grants tells if a broken way to count votes would grant.

@@ -26,17 +26,20 @@ const (
 	// NeedlessClose: where nothing goes wrong no guard closes a master, however far
 	// clocks differ within their bounds.
 	NeedlessClose
+	// Resurrected: a lock that was taken away is not extended any more, and no copy of
+	// a lock is put back that has ended.
+	Resurrected
 )
 
 // String is the property as a sentence says it.
 func (p Property) String() string {
 	return [...]string{"two clients hold one lock", "a copy is left behind", "a master is opened too early", "a hold is lifted",
-		"a master that lost nothing is closed"}[p]
+		"a master that lost nothing is closed", "a lock is held on that was taken away or has ended"}[p]
 }
 
 // ID is the property as one word for machines.
 func (p Property) ID() string {
-	return [...]string{"exclusion", "left-behind", "early-lift", "hold-lifted", "needless-close"}[p]
+	return [...]string{"exclusion", "left-behind", "early-lift", "hold-lifted", "needless-close", "resurrected"}[p]
 }
 
 // tokens is one more than the greatest token: the number of a client's attempt,
@@ -66,6 +69,13 @@ type grant struct {
 	abandoned   bool // failed or released
 	abandonedAt time.Duration
 	release     [maxNodes]uint8
+	repaired    uint8 // nodes on which it was put back
+	relied      uint8 // the nodes that said yes to the last grant or extension
+
+	taking         bool // an operator takes it away
+	takeBegan      time.Duration
+	clean, deleted uint8
+	takenAt        time.Duration // when he was told that it is gone
 }
 
 // breach is a violation.
@@ -95,6 +105,9 @@ func (w *world) believe(c *client, until time.Duration) {
 		if o == c || o.believes <= w.now {
 			continue
 		}
+		if w.grants[o.token].taking || w.grants[c.token].taking {
+			continue // whoever takes a lock from a holder that is alive makes two
+		}
 		if w.excusable(c.token, o.token) || w.excusable(o.token, c.token) {
 			w.exposed = true
 			return
@@ -113,10 +126,14 @@ func (w *world) excusable(second, first uint8) bool {
 	}
 	g := &w.grants[second]
 	votes := g.votes
+	if g.repaired != 0 {
+		votes = g.relied // it has outlived others
+	}
+	relied := votes
 	for i := range w.plan.n {
 		if g.seconds[i]>>first&1 != 0 {
 			votes &^= 1 << i
 		}
 	}
-	return votes != g.votes && bits.OnesCount8(votes) < redlock.Quorum(w.plan.n)
+	return votes != relied && bits.OnesCount8(votes) < redlock.Quorum(w.plan.n)
 }

@@ -74,6 +74,7 @@ type Stats struct {
 	Crashes      int64 `json:"crashes"`
 	LostVotes    int64 `json:"lost_votes"`
 	Lifts        int64 `json:"lifts"`
+	Repairs      int64 `json:"repairs"`
 	GuardCrashes int64 `json:"guard_crashes"`
 	// Early is how often a guard found that a master may rejoin before D.
 	Early int64 `json:"early_rejoins,omitempty"`
@@ -90,6 +91,7 @@ func (s *Stats) add(o Stats) {
 	s.Crashes += o.Crashes
 	s.LostVotes += o.LostVotes
 	s.Lifts += o.Lifts
+	s.Repairs += o.Repairs
 	s.GuardCrashes += o.GuardCrashes
 	s.Early += o.Early
 	s.Exposed += o.Exposed
@@ -171,6 +173,8 @@ func (w *world) happen(e *event) {
 		w.handBack(int(e.node), e.life)
 	case evPromoted:
 		w.promote(int(e.node), e.life)
+	case evTake:
+		w.takeFrom(e)
 	case evCreep:
 		w.creep(int(e.node), e)
 	case evGuardUp:
@@ -253,6 +257,10 @@ func (w *world) strike(f *faultPlan) {
 		c := &w.clients[f.who]
 		c.paused = max(c.paused, w.now+f.length)
 		w.say("c", int(f.who), "is suspended for %s", span(f.length))
+		return
+	}
+	if f.kind == faultTake {
+		w.take(f)
 		return
 	}
 	struck := w.choose(f)
