@@ -76,7 +76,12 @@ up" finds ended and starts again.
 With --bad almost everything is wrong with them that can be wrong: wrong
 settings, a replica, locks that are stuck. It is for trying out what the console
 and "redlockctl doctor" say to that.`,
-		Args: noArgs,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if nodes == 0 && cmd.Flags().Changed("nodes") { // 0 stands for the default
+				return fmt.Errorf("--nodes 0 is not in 1..%d", demoMaxNodes)
+			}
+			return noArgs(cmd, args)
+		},
 		RunE: a.run(func(ctx context.Context, _ []string) error {
 			if err := a.mayActAnywhere(); err != nil {
 				return err
