@@ -192,7 +192,7 @@ func (c *Client) attempt(ctx context.Context, resource, token string, ttl time.D
 			waiting = false
 		case <-timer.C:
 			// A step ahead of its deadline, by the grain of the clock, decides nothing.
-			if !r.step(func(m *Attempt) (Send, Verdict) { return m.Tick(time.Now()) }) {
+			if !r.step(func(m *Attempt) (Send, Verdict) { return m.Tick(r.awake(time.Now())) }) {
 				timer.Reset(max(time.Until(deadline), time.Millisecond))
 			}
 		case <-ctx.Done():
@@ -267,7 +267,8 @@ func (r *run) answered(a answer) {
 	r.mu.Lock()
 	if r.machine.Verdict() == VerdictPending {
 		r.client.keep(r.results, a)
-		r.stepLocked(func(m *Attempt) (Send, Verdict) { return m.Answer(a.node, status, a.at) })
+		at := r.awake(a.at)
+		r.stepLocked(func(m *Attempt) (Send, Verdict) { return m.Answer(a.node, status, at) })
 	}
 	r.copies[a.node].learn(a, r.machine.terms)
 	if r.left--; r.left == 0 && r.all != nil {
@@ -278,6 +279,11 @@ func (r *run) answered(a answer) {
 		r.counted(a)
 	}
 }
+
+// awake is the time by which the attempt is judged: t, and for how long the machine
+// has slept since the start. A grant that spans a sleep would come later than it
+// seems, later perhaps than the bound on which early rejoin rests.
+func (r *run) awake(t time.Time) time.Time { return t.Add(sleptSince(r.slept, r.client.suspended)) }
 
 func (r *run) verdict() Verdict {
 	r.mu.Lock()

@@ -1,6 +1,9 @@
 package redlock
 
-import "time"
+import (
+	"sync/atomic"
+	"time"
+)
 
 // shortestSleep of the machine is what is taken for one: the clocks by which it
 // is measured are not read at the same moment.
@@ -12,4 +15,45 @@ func sleptSince(before time.Duration, suspended func() time.Duration) time.Durat
 		return d
 	}
 	return 0
+}
+
+// sleepClock reads for how long the machine has slept, which takes system calls,
+// no more often than once in sleepFresh. It misses no sleep by that: the wall
+// clock goes on while the machine sleeps and the monotonic one does not, and both are
+// read without a system call. When they disagree about the time since the last
+// reading, that one does not count. The wall clock decides nothing else.
+type sleepClock struct {
+	read func() time.Duration
+	born time.Time
+	last atomic.Pointer[sleepReading]
+}
+
+// sleepFresh is for how long a reading counts.
+const sleepFresh = time.Millisecond
+
+type sleepReading struct {
+	awake time.Duration // on the monotonic clock
+	wall  int64         // in nanoseconds
+	slept time.Duration
+}
+
+func newSleepClock(read func() time.Duration) *sleepClock {
+	return &sleepClock{read: read, born: time.Now()}
+}
+
+// suspended is for how long the machine has slept in all.
+func (c *sleepClock) suspended() time.Duration { return c.at(time.Now()) }
+
+func (c *sleepClock) at(now time.Time) time.Duration {
+	r := sleepReading{awake: now.Sub(c.born), wall: now.UnixNano()}
+	if last := c.last.Load(); last != nil {
+		awake := r.awake - last.awake
+		apart := time.Duration(r.wall-last.wall) - awake
+		if awake < sleepFresh && apart.Abs() < shortestSleep/2 {
+			return last.slept
+		}
+	}
+	r.slept = c.read()
+	c.last.Store(&r)
+	return r.slept
 }
