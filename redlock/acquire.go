@@ -54,21 +54,24 @@ func noteOf(token string) note {
 //
 // It fails with an [*Error] of the kind [ErrContended], [ErrNoQuorum] or
 // [ErrExpired] when the last attempt did; of the cause of ctx's end when that
-// came first; of [ErrInvalid] or [ErrClosed]. Whatever a failed attempt may
+// came first; of [ErrInvalid] or [ErrClosed]. When the deadline of ctx came first,
+// the nodes are asked once more, within the node timeout, what was in the way: the
+// error is [ErrContended], with the holder, or [ErrNoQuorum] too. Whatever a failed attempt may
 // have left on any node is released, also when ctx is over; that goes on in the
 // background, and [Client.Close] waits for it.
 func (c *Client) Acquire(ctx context.Context, resource string, ttl time.Duration) (*Lock, error) {
-	return c.acquire(ctx, resource, ttl, 1+max(c.opt.Retries, 0), false)
+	return c.AcquireWith(ctx, resource, AcquireOptions{TTL: ttl})
 }
 
 // TryAcquire makes a single attempt. It fails as [Client.Acquire] does.
 func (c *Client) TryAcquire(ctx context.Context, resource string, ttl time.Duration) (*Lock, error) {
-	return c.acquire(ctx, resource, ttl, 1, false)
+	return c.AcquireWith(ctx, resource, AcquireOptions{TTL: ttl, Retries: -1})
 }
 
-func (c *Client) acquire(ctx context.Context, resource string, ttl time.Duration, attempts int, fenced bool) (*Lock, error) {
+// AcquireWith is [Client.Acquire] with settings of its own.
+func (c *Client) AcquireWith(ctx context.Context, resource string, opt AcquireOptions) (*Lock, error) {
 	const op = "acquire"
-	ttl = ttl.Truncate(time.Millisecond)
+	ttl, fenced := opt.TTL.Truncate(time.Millisecond), opt.Fenced
 	if resource == "" {
 		return nil, &Error{Op: op, Resource: resource, Kind: ErrInvalid, detail: "the name of the resource is empty"}
 	}
@@ -82,7 +85,11 @@ func (c *Client) acquire(ctx context.Context, resource string, ttl time.Duration
 	if err := c.warm.wait(ctx, c.closing, c.opt); err != nil {
 		return nil, c.endedBy(ctx, op, resource, err, nil)
 	}
-	spot := spot{client: c, resource: resource, attempts: attempts}
+	spot := spot{client: c, resource: resource, opt: c.opt.with(opt)}
+	spot.attempts = max(spot.opt.Retries, 0)
+	if spot.attempts < UntilContextEnds {
+		spot.attempts++ // the first is not a retry
+	}
 	defer spot.leave()
 	var last *Error
 	for made := 1; spot.next(ctx, last); made++ {
@@ -106,6 +113,7 @@ func (c *Client) acquire(ctx context.Context, resource string, ttl time.Duration
 		last = run.failure(ctx, op)
 		last.Attempts = made
 		if last.ended != nil || errors.Is(last.Kind, ErrClosed) {
+			c.explain(ctx, last, nil)
 			return nil, last
 		}
 	}
@@ -118,11 +126,58 @@ func (c *Client) acquire(ctx context.Context, resource string, ttl time.Duration
 		made := given.Attempts
 		given = c.endedBy(ctx, op, resource, spot.err, given.Nodes).(*Error)
 		given.Attempts = made
+		c.explain(ctx, given, last)
 		return nil, given
 	case errors.Is(last.Kind, ErrContended):
 		c.identify(ctx, last)
 	}
 	return nil, last
+}
+
+// explain looks what was in the way of an acquisition that its deadline has ended,
+// or leaves it with what the attempt before failed of. Who has lost interest is not
+// held up.
+func (c *Client) explain(ctx context.Context, e, before *Error) {
+	if !errors.Is(e.ended, context.DeadlineExceeded) {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.opt.NodeTimeout)
+	defer cancel()
+	n, quorum := len(c.nodes), c.Quorum()
+	seen := c.lookUntil(ctx, e.Resource, func(results []NodeResult) bool {
+		taken, _ := occupied(results)
+		return taken > n-quorum
+	})
+	for i, was := range e.Nodes {
+		// A node that refuses for itself can be read all the same.
+		if was.Status == StatusFenced || was.Status == StatusDenied || seen[i].Status == StatusUnanswered {
+			seen[i] = was
+		}
+		seen[i].MayLiveUntil = was.MayLiveUntil
+	}
+	e.Nodes = seen
+	switch taken, free := occupied(seen); {
+	case taken > n-quorum:
+		e.also = ErrContended
+	case taken+free < quorum:
+		e.also = ErrNoQuorum
+	case before != nil && (errors.Is(before.Kind, ErrContended) || errors.Is(before.Kind, ErrNoQuorum)):
+		e.also = before.Kind
+	}
+}
+
+// occupied counts the nodes on which something stands under the key, and those on
+// which nothing does.
+func occupied(results []NodeResult) (taken, free int) {
+	for _, r := range results {
+		switch {
+		case r.Type != "", r.Status == StatusHeld:
+			taken++
+		case r.Status == StatusAbsent:
+			free++
+		}
+	}
+	return taken, free
 }
 
 // identify looks who holds the resource, for the message.

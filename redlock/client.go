@@ -254,10 +254,14 @@ func (c *Client) Inspect(ctx context.Context, resource string) ([]NodeResult, er
 }
 
 func (c *Client) look(ctx context.Context, resource string) []NodeResult {
+	return c.lookUntil(ctx, resource, nil)
+}
+
+func (c *Client) lookUntil(ctx context.Context, resource string, enough func([]NodeResult) bool) []NodeResult {
 	if c.gate.enter(ctx, false, c.closing) != nil {
 		return c.blank()
 	}
-	return c.ask(call{op: opInspect, key: resource, admitted: true, notAfter: time.Now().Add(c.opt.NodeTimeout)}, ctx.Done(), nil)
+	return c.ask(call{op: opInspect, key: resource, admitted: true, notAfter: time.Now().Add(c.opt.NodeTimeout)}, ctx.Done(), enough)
 }
 
 // answered tells if a node was there.

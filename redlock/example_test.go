@@ -76,6 +76,28 @@ func ExampleLock_Keep() {
 	}
 }
 
+// All of that in one call.
+func ExampleClient_Do() {
+	client, err := connect()
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer client.Close()
+
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	wait := redlock.AcquireOptions{TTL: 15 * time.Second, Retries: redlock.UntilContextEnds}
+	err = client.Do(ctx, "import", wait, func(ctx context.Context, lock *redlock.Lock) error {
+		return ctx.Err() // the work, as long as ctx lasts
+	})
+	switch {
+	case errors.Is(err, redlock.ErrContended):
+		fmt.Println("somebody else was at it for a minute:", err)
+	case errors.Is(err, redlock.ErrLost):
+		fmt.Println("the work may have been done beside another's:", err)
+	}
+}
+
 // A number that lets the resource itself turn away a holder that was paused for
 // too long.
 func ExampleClient_AcquireFenced() {

@@ -25,7 +25,7 @@ func fencingKey(resource string) string { return fencingPrefix + resource }
 // [Lock.FencingToken]). It costs one round trip more, and fails with
 // [ErrNoQuorum] when the token could not be written to a quorum.
 func (c *Client) AcquireFenced(ctx context.Context, resource string, ttl time.Duration) (*Lock, error) {
-	return c.acquire(ctx, resource, ttl, 1+max(c.opt.Retries, 0), true)
+	return c.AcquireWith(ctx, resource, AcquireOptions{TTL: ttl, Fenced: true})
 }
 
 // FencingToken is the number of this grant: greater than that of every grant

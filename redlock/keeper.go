@@ -370,7 +370,8 @@ func (k *Keeper) Stop() {
 
 // Release ends what is done under [Keeper.Context], ends the extensions as
 // [Keeper.Stop] does, and releases the lock, for which see [Lock.Release]. A
-// lost lock is released too: copies of it may be left.
+// lost lock is released too, since copies of it may be left, and the error says
+// that it was lost.
 func (k *Keeper) Release(ctx context.Context) ([]NodeResult, error) {
 	k.update(k.machine.release)
 	k.halt()

@@ -260,7 +260,7 @@ func TestKeeperReleaseOfALostLock(t *testing.T) {
 		nodes[1].forget()
 		ended(k)
 		_, err := k.Release(t.Context())
-		if err != nil || nodes[2].live() != 0 {
+		if !errors.Is(err, ErrLost) || nodes[2].live() != 0 {
 			t.Errorf("%d copies are left: %v", nodes[2].live(), err)
 		}
 		if k.State() != Lost || !errors.Is(context.Cause(k.Context()), ErrLost) {

@@ -133,7 +133,11 @@ func (l *Lock) settle() {
 	})
 }
 
-// Release is [Client.Release], which see for its errors, but returns as soon as
+// Release is [Client.Release], which see for its errors, but tells if the lock was
+// lost before: the error is [ErrLost] then, and [ErrNotHeld] where the nodes say that
+// the token held no quorum any more, or [ErrExpired] where the validity had ended and
+// the nodes cannot say otherwise. What was done last in its name may have been done
+// beside another holder. It returns as soon as
 // the token holds no quorum any more: nodes that have not answered by then are
 // [StatusUnanswered], and hear of it all the same. The lock is not valid
 // any more from its beginning on, whatever becomes of it. MayLiveUntil is set
@@ -141,6 +145,8 @@ func (l *Lock) settle() {
 // that was never answered may still be on its way.
 func (l *Lock) Release(ctx context.Context) ([]NodeResult, error) {
 	l.mu.Lock()
+	again := l.released
+	valid := !l.lost && time.Now().Before(l.end())
 	l.released = true
 	copies := make([]remnant, len(l.copies))
 	for i := range copies {
@@ -150,7 +156,23 @@ func (l *Lock) Release(ctx context.Context) ([]NodeResult, error) {
 		r.over.Store(true) // what was not sent yet need not be
 	}
 	l.mu.Unlock()
-	results, err := l.client.release(ctx, releaseOf(l.resource, l.token, copies, nil), l.client.released)
+	ask, quorum := releaseOf(l.resource, l.token, copies, nil), l.client.Quorum()
+	results, err := l.client.release(ctx, ask, func(results []NodeResult) bool {
+		if !l.client.released(results) {
+			return false
+		}
+		deleted, possible, missing := remains(results, copies, ask.clean)
+		// Only where there is doubt it takes more answers to tell.
+		return valid && !missing || deleted >= quorum || possible < quorum
+	})
+	if deleted, possible, _ := remains(results, copies, ask.clean); results != nil && !again && deleted < quorum {
+		switch {
+		case possible < quorum:
+			err = l.lostBefore(ErrNotHeld, results, err)
+		case !valid:
+			err = l.lostBefore(ErrExpired, results, err)
+		}
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.settle()
@@ -160,6 +182,33 @@ func (l *Lock) Release(ctx context.Context) ([]NodeResult, error) {
 		}
 	}
 	return results, err
+}
+
+// remains counts, by the answers to a release, the copies that were there and
+// those that can have been there. missing tells if one was gone that had been there.
+func remains(results []NodeResult, copies []remnant, clean []bool) (deleted, possible int, missing bool) {
+	for i, r := range results {
+		switch {
+		case r.Status == StatusOK:
+			deleted++
+			possible++
+		case isClean(r):
+			missing = missing || !copies[i].until.IsZero()
+		case !clean[i]:
+			possible++
+		}
+	}
+	return deleted, possible, missing
+}
+
+// lostBefore is the error of a release that comes after the loss of the lock; err is
+// what else it failed of.
+func (l *Lock) lostBefore(kind error, results []NodeResult, err error) error {
+	e := &Error{Op: "release", Resource: l.resource, Kind: lostError{kind: kind}, Nodes: results}
+	if errors.Is(err, ErrNoQuorum) {
+		e.also = ErrNoQuorum
+	}
+	return e
 }
 
 // mayLive is when the copy on a node ends at the latest, if that is known.

@@ -2,6 +2,7 @@ package redlock
 
 import (
 	"fmt"
+	"math"
 	"time"
 )
 
@@ -26,8 +27,8 @@ type Options struct {
 	// attempt at its end; negative means none. Who is woken within a pause, because
 	// the lock looks free, makes an attempt of its own that is not counted, so that
 	// Retries and RetryDelay say how long somebody waits for a lock that others
-	// hold: with the defaults for 0.5 to 1 s. A context with an end and a large
-	// number wait for as long as one likes. Default 3.
+	// hold: with the defaults for 0.5 to 1 s. [UntilContextEnds] waits for as long as
+	// the context lasts. Default 3.
 	Retries int
 	// RetryDelay is the base of these pauses: the k-th lasts for a random time in
 	// [d/2, d], d = RetryDelay × 1.5^(k-1), at most 8 × RetryDelay, so that clients
@@ -36,6 +37,21 @@ type Options struct {
 	// is not cut short when too few nodes answer. Shorter pauses cost the nodes more
 	// then, longer ones let a free lock stand idle. Default 200 ms.
 	RetryDelay time.Duration
+}
+
+// UntilContextEnds, as [Options.Retries], never gives up before the context ends.
+const UntilContextEnds = math.MaxInt
+
+// AcquireOptions are the settings of one acquisition. The zero value of a field
+// means that of the client.
+type AcquireOptions struct {
+	// TTL is for how long the lock is taken; it must be set.
+	TTL time.Duration
+	// Retries and RetryDelay are as in [Options].
+	Retries    int
+	RetryDelay time.Duration
+	// Fenced makes the lock one with a fencing token, see [Client.AcquireFenced].
+	Fenced bool
 }
 
 // Defaults of [Options].
@@ -80,6 +96,17 @@ func (o Options) withDefaults() (Options, error) {
 		return o, fmt.Errorf("retry delay %s is negative", o.RetryDelay)
 	}
 	return o, nil
+}
+
+// with are the options of one acquisition.
+func (o Options) with(a AcquireOptions) Options {
+	if a.Retries != 0 {
+		o.Retries = a.Retries
+	}
+	if a.RetryDelay > 0 {
+		o.RetryDelay = a.RetryDelay
+	}
+	return o
 }
 
 // Quorum is ⌊n/2⌋ + 1 of the configured n, whatever is up.

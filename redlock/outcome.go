@@ -93,17 +93,24 @@ type Error struct {
 	detail string // of Kind, where it is ErrInvalid
 	ended  error  // ctx.Err(), where Kind is the context's cause
 	why    error  // further to Kind
+	also   error  // what it is besides Kind
 }
 
 // Unwrap gives errors.Is the kind of failure, and for a context that ended both
-// its cause and context.Canceled or context.DeadlineExceeded. What single nodes
+// its cause and context.Canceled or context.DeadlineExceeded; for an acquisition
+// that its deadline ended also [ErrContended] or [ErrNoQuorum], by what was in the
+// way. What single nodes
 // failed of is not among them: the timeout of one node must not look like the
 // end of the caller's context. See Nodes.
 func (e *Error) Unwrap() []error {
+	errs := []error{e.Kind}
 	if e.ended != nil && !errors.Is(e.Kind, e.ended) {
-		return []error{e.Kind, e.ended}
+		errs = append(errs, e.ended)
 	}
-	return []error{e.Kind}
+	if e.also != nil {
+		errs = append(errs, e.also)
+	}
+	return errs
 }
 
 // Error is one sentence that is safe to show: names and texts of servers are
@@ -117,16 +124,11 @@ func (e *Error) Error() string {
 		return b.String()
 	case e.ended != nil:
 		fmt.Fprintf(&b, "given up: %s", clip(safetext.Escape(e.Kind.Error())))
-	case errors.Is(e.Kind, ErrContended):
-		if holders := e.holders(); holders != "" {
-			b.WriteString("held by " + holders)
-		} else {
-			b.WriteString(e.Kind.Error())
-		}
-	case errors.Is(e.Kind, ErrNoQuorum):
-		fmt.Fprintf(&b, "no quorum of %d in %d nodes", Quorum(len(e.Nodes)), len(e.Nodes))
 	default:
-		b.WriteString(e.Kind.Error())
+		b.WriteString(e.sentence(e.Kind))
+	}
+	if e.also != nil {
+		b.WriteString(", " + e.sentence(e.also))
 	}
 	if e.why != nil {
 		b.WriteString(": " + e.why.Error())
@@ -143,6 +145,19 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
+// sentence says more of a kind of failure, where the nodes tell more.
+func (e *Error) sentence(kind error) string {
+	switch {
+	case errors.Is(kind, ErrContended):
+		if holders := e.holders(); holders != "" {
+			return "held by " + holders
+		}
+	case errors.Is(kind, ErrNoQuorum):
+		return fmt.Sprintf("no quorum of %d in %d nodes", Quorum(len(e.Nodes)), len(e.Nodes))
+	}
+	return kind.Error()
+}
+
 // obeyed are the nodes that did as asked, of a release or what else takes copies
 // away: that is not undone where no quorum did. What an attempt to get a lock did
 // is.
@@ -154,7 +169,7 @@ func (e *Error) obeyed() string {
 	}
 	var nodes []string
 	for _, r := range e.Nodes {
-		if r.Status == StatusOK && errors.Is(e.Kind, ErrNoQuorum) {
+		if r.Status == StatusOK && errors.Is(e, ErrNoQuorum) {
 			nodes = append(nodes, safetext.Escape(r.Node))
 		}
 	}
@@ -221,7 +236,7 @@ func (e *Error) troubles() string {
 		parts = append(parts, part)
 	}
 	// It was over before they could say: they may be in trouble, too.
-	if len(unheard) > 0 && errors.Is(e.Kind, ErrNoQuorum) {
+	if len(unheard) > 0 && errors.Is(e, ErrNoQuorum) {
 		parts = append(parts, "not heard: "+strings.Join(unheard, ", "))
 	}
 	return strings.Join(parts, ", ")

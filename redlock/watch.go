@@ -78,6 +78,7 @@ func (w *watcher) slot() time.Duration { return 2 * time.Duration(w.rtt.Load()) 
 type spot struct {
 	client   *Client
 	resource string
+	opt      Options
 	attempts int // as many as there are pauses, and one more
 	granted  bool
 	err      error // why there is no next attempt, if not for their number
@@ -139,7 +140,7 @@ func (s *spot) start() {
 	if s.timer != nil && !s.ended {
 		return
 	}
-	d := s.client.opt.pause(s.due+1, rand.Float64())
+	d := s.opt.pause(s.due+1, rand.Float64())
 	if s.timer == nil {
 		s.timer = time.NewTimer(d)
 	} else {

@@ -426,7 +426,7 @@ func (m *model) askQuit() tea.Cmd {
 			kept, st := m.keptGrants(), m.st
 			return func(ctx context.Context) outcome {
 				for _, g := range kept {
-					if _, err := g.kept.Release(ctx); err != nil && !errors.Is(err, redlock.ErrNotHeld) {
+					if _, err := g.kept.Release(ctx); err != nil && !errors.Is(err, redlock.ErrNotHeld) && !errors.Is(err, redlock.ErrLost) {
 						o.err = errors.Join(o.err, fmt.Errorf("%s: %w", st.escape(g.key, 40), err))
 					}
 				}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"strings"
 	"time"
 
@@ -85,7 +84,7 @@ Exit code 3 when another token holds the lock, 4 when too few nodes serve.`,
 			}
 			return a.act(func(cfg *config.Config, s *spec) error {
 				if wait > 0 {
-					s.redlock.Retries = math.MaxInt32
+					s.redlock.Retries = redlock.UntilContextEnds
 				}
 				return nil
 			}, func(cfg *config.Config, h *hand) error {
@@ -109,7 +108,7 @@ Exit code 3 when another token holds the lock, 4 when too few nodes serve.`,
 				lock, err := acquire(try, name, want)
 				done()
 				if err != nil && wait > 0 && ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
-					err = waited(ctx, h, name, wait, err)
+					err = waited(wait, err)
 				}
 				if err != nil {
 					return a.failed(name, err)
@@ -254,30 +253,17 @@ func failureDoc(name string, results []redlock.NodeResult, err error) failureJSO
 	return doc
 }
 
-// waited says what stood in the way of a wait that ran out. The last attempt was
-// given up in the middle, so its nodes are asked once more who is there.
-func waited(ctx context.Context, h *hand, name string, wait time.Duration, err error) error {
-	last, results := resultsOf(err)
-	seen, ierr := h.client.Inspect(ctx, name)
-	if last == nil || ierr != nil && len(seen) == 0 {
+// waited says what stood in the way of a wait that ran out.
+func waited(wait time.Duration, err error) error {
+	last, _ := resultsOf(err)
+	if last == nil {
 		return fmt.Errorf("%w: %w", redlock.ErrNoQuorum, err)
 	}
-	can := 0
-	for i := range seen {
-		// A node that refused for itself did so to the attempt: reading still works
-		// on one that is fenced, or that denies what writes.
-		if i < len(results) && (results[i].Status == redlock.StatusFenced || results[i].Status == redlock.StatusDenied) {
-			seen[i] = results[i]
-		}
-		if seen[i].Status == redlock.StatusHeld || seen[i].Status == redlock.StatusAbsent || seen[i].Type != "" {
-			can++
-		}
+	kind := redlock.ErrNoQuorum
+	if errors.Is(err, redlock.ErrContended) {
+		kind = redlock.ErrContended
 	}
-	kind := redlock.ErrContended
-	if can < h.client.Quorum() {
-		kind = redlock.ErrNoQuorum
-	}
-	e := &redlock.Error{Op: last.Op, Resource: name, Kind: kind, Attempts: last.Attempts, Nodes: seen}
+	e := &redlock.Error{Op: last.Op, Resource: last.Resource, Kind: kind, Attempts: last.Attempts, Nodes: last.Nodes}
 	return fmt.Errorf("%w (waited %s)", e, wait)
 }
 

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"math"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -148,7 +147,7 @@ redlockctl run job:1 --wait 1m --kill-after 2s -- sh -c 'work; more-work'`,
 				return err
 			}
 			if wait > 0 {
-				s.redlock.Retries = math.MaxInt32
+				s.redlock.Retries = redlock.UntilContextEnds
 			}
 			return executable(args[1])
 		}, func(cfg *config.Config, h *hand) error {
@@ -288,7 +287,7 @@ func (r *running) acquire(ctx context.Context) (*redlock.Lock, error) {
 	lock, err := acquire(try, r.name, r.ttl)
 	done()
 	if err != nil && r.wait > 0 && ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
-		err = waited(ctx, r.hand, r.name, r.wait, err)
+		err = waited(r.wait, err)
 	}
 	return lock, err
 }
