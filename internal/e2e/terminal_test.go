@@ -32,6 +32,7 @@ type cluster struct {
 	dir     string
 	config  string
 	servers []*lab.Server
+	more    []string // of the environment
 }
 
 func newCluster(t *testing.T, bin, maxTTL string) *cluster {
@@ -51,7 +52,7 @@ func newCluster(t *testing.T, bin, maxTTL string) *cluster {
 
 // env keeps the program away from the home of whoever runs the test.
 func (c *cluster) env() []string {
-	return []string{"REDLOCKCTL_CONFIG=" + c.config, "XDG_STATE_HOME=" + c.dir, "LANG=C.UTF-8", "TERM=xterm-256color"}
+	return append([]string{"REDLOCKCTL_CONFIG=" + c.config, "XDG_STATE_HOME=" + c.dir, "LANG=C.UTF-8", "TERM=xterm-256color"}, c.more...)
 }
 
 // run runs the program as another process would.
