@@ -141,6 +141,9 @@ func newModel(ctx context.Context, opt Options, now func() time.Time) *model {
 	m.fences = fenceView{guarded: opt.Guard != nil, delay: opt.Delay}
 	m.setGuard(m.feed.status())
 	m.setSnapshot(opt.Source.Snapshot(), nil, false, nil)
+	if m.locks.order != orderNeeds {
+		m.say(m.st.info, "the locks are sorted by "+m.locks.order.word()+", as you left them: s changes it")
+	}
 	if loadErr != nil {
 		m.say(m.st.warn, "what was chosen last time cannot be read: "+m.st.whole(loadErr.Error()))
 	}

@@ -99,6 +99,7 @@ func (a *app) auditPath() (string, error) {
 // auditFilter chooses lines of the log.
 type auditFilter struct {
 	since    time.Time
+	until    time.Time
 	resource string
 	act      string
 	cluster  string
@@ -108,6 +109,8 @@ type auditFilter struct {
 func (f auditFilter) match(e audit.Entry) bool {
 	switch {
 	case !f.since.IsZero() && e.Time.Before(f.since):
+		return false
+	case !f.until.IsZero() && e.Time.After(f.until):
 		return false
 	case f.resource != "" && e.Target != f.resource && safetext.Escape(e.Target) != f.resource:
 		return false
@@ -121,7 +124,7 @@ func (f auditFilter) match(e audit.Entry) bool {
 
 // since reads a moment: how long ago, or when. Wall-clock time is what stands in
 // the log.
-func since(text string, now time.Time) (time.Time, error) {
+func since(flag, text string, now time.Time) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
 	}
@@ -133,11 +136,11 @@ func since(text string, now time.Time) (time.Time, error) {
 			return t, nil
 		}
 	}
-	return time.Time{}, usageError{fmt.Errorf(`--since %q: write how long ago ("1h30m"), or when ("2026-01-31T15:04")`, text)}
+	return time.Time{}, usageError{fmt.Errorf(`%s %q: write how long ago ("1h30m"), or when ("2026-01-31T15:04")`, flag, text)}
 }
 
 func (a *app) auditShowCommand() *cobra.Command {
-	var from string
+	var from, to string
 	var f auditFilter
 	var last int
 	var tok tokenFlags
@@ -155,7 +158,10 @@ redlockctl audit show --act force-release -o jsonl`,
 		Args: noArgs,
 		RunE: a.run(func(context.Context, []string) error {
 			var err error
-			if f.since, err = since(from, time.Now()); err != nil {
+			if f.since, err = since("--since", from, time.Now()); err != nil {
+				return err
+			}
+			if f.until, err = since("--until", to, time.Now()); err != nil {
 				return err
 			}
 			if last < 0 {
@@ -175,6 +181,7 @@ redlockctl audit show --act force-release -o jsonl`,
 	}
 	fl := cmd.Flags()
 	fl.StringVar(&from, "since", "", `only what is not older: "1h30m" ago, or a time such as "2026-01-31T15:04"`)
+	fl.StringVar(&to, "until", "", `only what is not later: "10m" ago, or a time`)
 	fl.StringVar(&f.resource, "resource", "", "only acts on this lock or node")
 	fl.StringVar(&f.act, "act", "", "only this act: acquire, release, revoke, force-release, node fence, run, …")
 	fl.IntVar(&last, "last", 0, "only so many lines, the latest (0: all)")

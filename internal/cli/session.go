@@ -67,6 +67,13 @@ func specOf(cfg *config.Config, withGuard bool) (spec, error) {
 			N:            len(nodes),
 		},
 	}
+	if s.audit != "" {
+		log := audit.Follow(s.audit)
+		s.monitor.TakenBy = func(key, token string) (monitor.Taking, bool) {
+			r, ok := log.Taken(key, token)
+			return monitor.Taking{Act: r.Act, Actor: r.Actor, Reason: r.Reason}, ok
+		}
+	}
 	if withGuard && !s.readOnly {
 		for i, n := range cfg.Nodes {
 			if n.Fence != "none" {

@@ -75,13 +75,18 @@ With --output jsonl (or json) each line is a JSON object with "schema", "kind",
 "key" where it concerns one. The kinds:
 
   state     the first line: cluster, nodes, locks by state, findings
-  of locks  acquired, extended, released, expired, revoked, lost copy,
-            lost majority, orphan, split, over-TTL, immortal
+  of locks  acquired, extended, released, expired, force-released, revoked,
+            lost copy, lost majority, orphan, split, over-TTL, immortal
   of nodes  up, down, slow, loading, denied, wrong role, fenced, held, opened,
             restart, clock step
   others    own clock (this machine's was set, or it was stopped), finding
             opened, finding closed; missed: "count" events could not be kept for
             a reader that was too slow
+
+Of the extensions of a lock the first is told, and then one in ten seconds, with
+how many there were. Who force-released or revoked a lock is told where the audit
+log of this machine has it; one that was taken from elsewhere is "released".
+Split and immortal are told when they have lasted for a moment.
 
 Further kinds may come. --filter chooses locks, as in "redlockctl locks"; what
 concerns no lock is shown in any case. It ends at SIGINT or SIGTERM, after --for,

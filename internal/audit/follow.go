@@ -1,0 +1,126 @@
+package audit
+
+import (
+	"bytes"
+	"io"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"redlockctl/internal/safetext"
+)
+
+// Follower knows who took locks from their holders lately, by the lines that were
+// added to a log since it was made: by any process on this machine. It is safe
+// for concurrent use.
+type Follower struct {
+	path string
+
+	mu      sync.Mutex
+	file    *os.File // nil: there was none when it was last looked for
+	offset  int64
+	rest    []byte // of a line that is not whole yet
+	looked  time.Time
+	records []Record // intents of taking locks, the latest last
+}
+
+const (
+	followed   = 256 // intents that are kept
+	followMost = 1 << 20
+	// reopenEvery is how often it is looked whether the log is another file by now.
+	reopenEvery = time.Second
+)
+
+// Follow makes a follower of the log at path. What it has already does not count.
+func Follow(path string) *Follower {
+	f := &Follower{path: path}
+	f.reopen(io.SeekEnd)
+	return f
+}
+
+func (f *Follower) reopen(whence int) {
+	f.looked = time.Now()
+	if f.file != nil && same(f.file, f.path) {
+		return
+	}
+	if f.file != nil {
+		_ = f.file.Close()
+		f.file = nil
+	}
+	// Not blocking, and an ordinary file: a pipe must not hang who asks.
+	if info, err := os.Stat(f.path); err != nil || !info.Mode().IsRegular() {
+		return
+	}
+	if file, err := os.Open(f.path); err == nil {
+		f.file, f.rest = file, nil
+		f.offset, _ = file.Seek(0, whence)
+	}
+}
+
+// Taken is the intent of the act by which the lock under target was taken from
+// the holder of token, if it is on record and did not fail. The intent is on disk
+// before anything is sent, so whoever sees the lock go finds it.
+func (f *Follower) Taken(target, token string) (Record, bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.file == nil || time.Since(f.looked) >= reopenEvery {
+		f.reopen(io.SeekStart)
+	}
+	f.read()
+	sha := TokenSHA(token)
+	for i := len(f.records) - 1; i >= 0; i-- {
+		r := &f.records[i]
+		if (r.Target == target || r.Target == safetext.Escape(target)) && (r.TokenSHA == sha || strings.Contains(r.Detail, sha)) && sha != "" {
+			return *r, true
+		}
+	}
+	return Record{}, false
+}
+
+// read takes in what was added.
+func (f *Follower) read() {
+	if f.file == nil {
+		return
+	}
+	info, err := f.file.Stat()
+	if err != nil || info.Size() <= f.offset {
+		return
+	}
+	more := make([]byte, min(info.Size()-f.offset, followMost))
+	n, _ := f.file.ReadAt(more, f.offset)
+	f.offset += int64(n)
+	lines := bytes.Split(append(f.rest, more[:n]...), []byte("\n"))
+	f.rest = bytes.Clone(lines[len(lines)-1])
+	if len(f.rest) > followMost {
+		f.rest = nil
+	}
+	for _, line := range lines[:len(lines)-1] {
+		l, _, err := parse(line)
+		if err != nil || l.Act != "force-release" && l.Act != "revoke" {
+			continue
+		}
+		f.add(l.Record)
+	}
+}
+
+// add takes in a line: an intent counts, until it is known to have failed. A
+// second intent of one act says whose copies were found.
+func (f *Follower) add(r Record) {
+	for i := range f.records {
+		if old := &f.records[i]; old.ID == r.ID {
+			switch r.Phase {
+			case Failed:
+				f.records = append(f.records[:i], f.records[i+1:]...)
+			case Intent:
+				old.Detail += " " + r.Detail
+			}
+			return
+		}
+	}
+	if r.Phase == Intent {
+		if f.records = append(f.records, r); len(f.records) > followed {
+			f.records = append(f.records[:0:0], f.records[len(f.records)-followed:]...)
+		}
+	}
+}

@@ -1,0 +1,48 @@
+package audit
+
+import (
+	"path/filepath"
+	"testing"
+)
+
+// Who took a lock is known as soon as the intent is written, until the act is
+// known to have failed; also where the tokens were found only by a look, and in a
+// log that was not there to begin with.
+func TestFollower(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.jsonl")
+	f := Follow(path)
+	if _, ok := f.Taken("job", "t1"); ok {
+		t.Fatal("known without a log")
+	}
+	log, err := Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	write := func(r Record) {
+		t.Helper()
+		r.Actor = "ops@host"
+		if err := log.Write(r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	is := func(target, token string, want bool) {
+		t.Helper()
+		if r, ok := f.Taken(target, token); ok != want || ok && r.Actor != "ops@host" {
+			t.Errorf("%s of %s: %v %+v", target, token, ok, r)
+		}
+	}
+	write(Record{ID: "1", Phase: Intent, Act: "force-release", Target: "job", TokenSHA: TokenSHA("t1"), Reason: "dead"})
+	is("job", "t1", true)
+	is("job", "t2", false)
+	is("other", "t1", false)
+	write(Record{ID: "1", Phase: Failed, Act: "force-release", Target: "job", TokenSHA: TokenSHA("t1")})
+	is("job", "t1", false)
+	write(Record{ID: "2", Phase: Intent, Act: "force-release", Target: "all", Reason: "dead"})
+	write(Record{ID: "2", Phase: Intent, Act: "force-release", Target: "all", Detail: "found n1 " + TokenSHA("t3") + ", n2 " + TokenSHA("t4")})
+	write(Record{ID: "2", Phase: Done, Act: "force-release", Target: "all"})
+	is("all", "t3", true)
+	is("all", "t4", true)
+	write(Record{ID: "3", Phase: Intent, Act: "release", Target: "mine", TokenSHA: TokenSHA("t5")})
+	is("mine", "t5", false)
+}
