@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"redlockctl/internal/announce"
+	"redlockctl/internal/minreplicas"
 	"redlockctl/internal/safetext"
 )
 
@@ -233,10 +234,9 @@ func (w *watch) judge() (NodeState, safetext.Text) {
 		if w.inForce && w.good == 0 {
 			return NodeFenced, safetext.Text{}
 		}
-	case w.maxLag == 0:
-	case w.MinReplicasToWrite == fenceHold:
+	case w.MinReplicasToWrite == fenceHold && w.maxLag != 0:
 		return NodeHeld, safetext.Text{}
-	case w.MinReplicasToWrite > max(w.good, 0):
+	case !minreplicas.Accepts(w.MinReplicasToWrite, max(w.maxLag, -w.maxLag), w.good): // a lag that cannot be read is in force
 		return NodeFenced, safetext.Text{}
 	}
 	return NodeServing, safetext.Text{}

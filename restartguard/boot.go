@@ -249,7 +249,7 @@ func Wait(ctx context.Context, node *redlock.Node, method Method) error {
 // serves tells if a node accepts votes.
 func (o Observation) serves() bool {
 	shut, _ := o.Shut()
-	return o.Role == "master" && !o.Blind && !shut
+	return o.Role == "master" && !o.Blind && !shut && !o.Lacking
 }
 
 // whyWaiting is why a node does not serve, by a look at it; before is what was
@@ -268,6 +268,8 @@ func whyWaiting(before string, o Observation, err error, over bool) string {
 		return "its fence cannot be read: " + o.Err
 	case hold:
 		return "an operator holds it closed"
+	case o.Lacking:
+		return fmt.Sprintf("it refuses writes for want of replicas: %s is %d", paramMinReplicas, o.Params.MinReplicas)
 	}
 	return "it is closed"
 }

@@ -131,6 +131,8 @@ type NodeStatus struct {
 	Err      string        // last failure to talk to it, or to close or open it
 	Out      time.Time     // since when it has no vote; zero while it has one
 	Method   Method        // how it is closed
+	// Lacking: it refuses writes for want of replicas, although no fence is up.
+	Lacking bool
 	// Delay is the D that counts for it: the guard's own, or the greatest that
 	// another guard announces.
 	Delay time.Duration
@@ -388,7 +390,7 @@ func (w *watch) status(now time.Time) NodeStatus {
 	st := NodeStatus{
 		Node: w.node.Name(), Phase: s.Phase, Verified: s.Verified, Known: s.Known, Proven: s.Proven,
 		RunID: s.RunID, Since: s.Since, Exposed: s.Exposed, Reason: s.Reason, Err: s.Failing,
-		Out: s.Out, Method: w.method, Delay: max(w.guard.cfg.Delay, s.Heard), BootExposed: s.BootExposed,
+		Out: s.Out, Method: w.method, Lacking: s.Lacking, Delay: max(w.guard.cfg.Delay, s.Heard), BootExposed: s.BootExposed,
 		Denied: s.Phase == PhaseUnreachable && s.Denied, Nobody: s.Phase == PhaseUnreachable && s.Nobody,
 	}
 	if !s.Deadline.IsZero() {

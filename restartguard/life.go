@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"redlockctl/internal/announce"
+	"redlockctl/internal/minreplicas"
 	"redlockctl/internal/safetext"
 	"redlockctl/redlock"
 )
@@ -186,7 +187,23 @@ func (l *life) look(ctx context.Context) (Observation, error) {
 		o.Blind, o.Err = true, show(err)
 	}
 	o.Reads = l.method.words(o.Params)
+	o.Lacking = lacksReplicas(replication.Val(), o.Params, l.method.Kind != ACL && !o.Blind)
 	return o, nil
+}
+
+// lacksReplicas tells from INFO replication if a node refuses writes because it
+// wants more replicas than it has. How many it wants is known if its parameters are;
+// else only that it has none is certain to be too few.
+func lacksReplicas(info string, p Params, known bool) bool {
+	// The field is there only while both parameters are above 0.
+	good, err := strconv.ParseInt(infoField(info, "min_slaves_good_slaves"), 10, 64)
+	switch {
+	case err != nil || known && (p.closed() || p.held()):
+		return false
+	case known:
+		return !minreplicas.Accepts(p.MinReplicas, p.MaxLag, good)
+	}
+	return good == 0
 }
 
 // clock reads the node's wall clock, in a round trip of its own: the shorter it

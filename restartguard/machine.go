@@ -144,6 +144,10 @@ type Observation struct {
 	// came up cannot be told by how it is.
 	Configured bool
 
+	// Lacking, of Seen: it refuses writes because min-replicas-to-write, which is no
+	// fence, wants more good replicas than there are.
+	Lacking bool
+
 	// Params of Seen, and read back after each action; Blind: they could not be
 	// read.
 	Params Params
@@ -224,6 +228,10 @@ type State struct {
 	Commands int64
 	Former   string
 	Blind    bool
+
+	// Lacking: it refuses writes for want of replicas, and so has no vote, although
+	// no fence is up.
+	Lacking bool
 
 	// Astray is the order that was sent last and has no answer yet. Swept: there is
 	// none of an earlier run of this guard.
@@ -358,7 +366,7 @@ type machine struct {
 // should have none, and has.
 func (m *machine) vote() {
 	switch {
-	case m.Phase == PhaseActive:
+	case m.Phase == PhaseActive && !m.Lacking:
 		m.Out, m.Opened = time.Time{}, true
 	case m.Phase == PhaseExposed:
 		m.Out = time.Time{}
@@ -447,7 +455,7 @@ func (m *machine) seen(o *Observation) {
 		m.Counter, m.CounterUntil, m.CountedAt = 0, time.Time{}, time.Time{}
 		m.Lives++
 	}
-	m.Heard = o.Heard
+	m.Heard, m.Lacking = o.Heard, o.Lacking
 	m.lengthen()
 	level := m.Clock // when no step had happened that the next reading shows
 	stepped, within := m.readClock(o.Clock)
@@ -722,6 +730,8 @@ func (m *machine) settleOpen(o *Observation) {
 	m.Doubt, m.Early = "", ""
 	reason := m.Cause
 	switch {
+	case m.Lacking:
+		reason = "refuses writes for want of replicas: no fence, and no guard opens it"
 	case o.Params.MinReplicas != FenceOpen && o.Params.MaxLag > 0:
 		reason = fmt.Sprintf("min-replicas-to-write is %d: no fence", o.Params.MinReplicas)
 	case o.Params.MinReplicas != FenceOpen:

@@ -27,6 +27,13 @@ type Outlook struct {
 	// Down, Held and Closed are the nodes on which somebody has to act. Those that
 	// are Closed wait for a moment that is not known.
 	Down, Held, Closed []string
+	// Lacking are those that refuse writes for want of replicas, behind no fence.
+	Lacking []string
+}
+
+// Serves reports whether the node accepts votes, also one that should not.
+func (s NodeStatus) Serves() bool {
+	return (s.Phase == PhaseActive || s.Phase == PhaseExposed) && !s.Lacking
 }
 
 // OutlookOf makes the outlook of a cluster of n nodes with a quorum. Nodes that are
@@ -40,7 +47,7 @@ func OutlookOf(status []NodeStatus, n, quorum int) Outlook {
 		return s.Phase != PhaseUnreachable || s.Denied || s.Nobody
 	})
 	for _, s := range status {
-		if s.Phase == PhaseActive || s.Phase == PhaseExposed {
+		if s.Serves() {
 			continue
 		}
 		o.Voting--
@@ -58,6 +65,8 @@ func OutlookOf(status []NodeStatus, n, quorum int) Outlook {
 			back = append(back, s)
 		case s.Phase == PhaseClosed:
 			o.Closed = append(o.Closed, s.Node)
+		case s.Lacking && s.Phase != PhaseUnreachable && s.Phase != PhaseHeld:
+			o.Lacking = append(o.Lacking, s.Node)
 		case s.Phase == PhaseHeld:
 			o.Held = append(o.Held, s.Node)
 		default:
@@ -128,6 +137,9 @@ func (o Outlook) Text(now time.Time) string {
 	}
 	if len(o.Closed) > 0 {
 		fmt.Fprintf(&b, ": closed, and no guard is known to open them, %s", strings.Join(o.Closed, ", "))
+	}
+	if len(o.Lacking) > 0 {
+		fmt.Fprintf(&b, ": without enough replicas for their min-replicas-to-write %s", strings.Join(o.Lacking, ", "))
 	}
 	if len(o.Held) > 0 {
 		fmt.Fprintf(&b, ": held by an operator %s", strings.Join(o.Held, ", "))

@@ -491,3 +491,28 @@ func TestCheckBoot(t *testing.T) {
 		}
 	})
 }
+
+// A master that wants a replica and has none refuses writes, behind no fence: it does
+// not serve, for whoever waits, for the guard and for its outlook.
+func TestAMasterWithoutTheReplicasThatItWantsDoesNotServe(t *testing.T) {
+	s := labtest.Servers(t, 1, "--min-replicas-to-write", "1", "--min-replicas-max-lag", "10")[0]
+	if writes(t, s) {
+		t.Fatal("accepts writes")
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	if err := restartguard.Wait(ctx, s.Node(), restartguard.Method{}); !errors.Is(err, restartguard.ErrWait) || !strings.Contains(err.Error(), "want of replicas") {
+		t.Errorf("wait: %v", err)
+	}
+	g := guard(t, restartguard.Config{}, s.Node())
+	g.becomes("lacking", func(st restartguard.NodeStatus) bool { return st.Lacking })
+	if o := g.Outlook(); o.Possible() || len(o.Lacking) != 1 || g.Status()[0].Serves() {
+		t.Errorf("%+v", o)
+	}
+	do(t, s, "CONFIG", "SET", "min-replicas-to-write", "0")
+	g.becomes("serving", func(st restartguard.NodeStatus) bool { return st.Serves() })
+	if o := g.Outlook(); !o.Possible() {
+		t.Errorf("%+v", o)
+	}
+	g.stop()
+}

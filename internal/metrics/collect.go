@@ -230,7 +230,7 @@ func (o sink) guard(g Guard, alone bool, now time.Time) {
 		if alone {
 			o.put(o.up, one(s.Denied || s.Phase != restartguard.PhaseUnknown && s.Phase != restartguard.PhaseUnreachable), name)
 			if !s.Denied {
-				o.put(o.nodeServing, one(s.Phase == restartguard.PhaseActive || s.Phase == restartguard.PhaseExposed), name)
+				o.put(o.nodeServing, one(s.Serves()), name)
 			}
 			o.put(o.fenced, one(s.Phase == restartguard.PhaseClosed || s.Phase == restartguard.PhaseHeld), name)
 			o.put(o.held, one(s.Phase == restartguard.PhaseHeld), name)
