@@ -98,7 +98,7 @@ func kindsOf(l *Lock) (kinds [badKinds]bool, any bool) {
 		switch {
 		case l.Form == lockform.Number():
 			kinds[badNumber], any = true, true
-		case l.Form == nil || !l.Form.Companion:
+		case l.Form == nil || !l.Form.Companion && !l.Form.Shared:
 			kinds[badForeign], any = true, true
 		}
 	}

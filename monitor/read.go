@@ -21,7 +21,7 @@ const (
 
 // readScript reads type, PTTL, length and the first bytes of each key, in one
 // go, so that token and TTL belong together. It writes nothing, and never
-// fetches a whole value: of a hash the names of its fields if they are few and
+// fetches a whole value: of a hash the names of its fields, of a sorted set its members, if they are few and
 // all of it is small. What is not essential is asked for by pcall: a server that
 // refuses it is read all the same.
 const readScript = `
@@ -38,10 +38,11 @@ for i = 1, #KEYS do
   elseif measures[kind] then
     local n = redis.pcall(measures[kind], key)
     if type(n) == 'number' then size = n end
-    if kind == 'hash' and size <= 8 then
+    if (kind == 'hash' or kind == 'zset') and size <= 8 then
       local weight = redis.pcall('MEMORY', 'USAGE', key, 'SAMPLES', '0')
       if type(weight) == 'number' and weight <= 4096 then
-        local fields = redis.pcall('HKEYS', key)
+        local fields
+        if kind == 'hash' then fields = redis.pcall('HKEYS', key) else fields = redis.pcall('ZRANGE', key, 0, -1) end
         if not fields['err'] then prefix = table.concat(fields, '\n') end
       end
     end
@@ -179,7 +180,7 @@ func parseRows(keys []string, values []any) ([]row, error) {
 func makeRow(key, typ string, pttl, length int64, prefix string) row {
 	const longest = 100 * 365 * 24 * int64(time.Hour/time.Millisecond)
 	most, r := prefixLen, row{key: key, typ: typ, pttl: -1, length: length}
-	if typ == "hash" {
+	if typ == "hash" || typ == "zset" {
 		most = fieldsLen
 	}
 	r.prefix = prefix[:min(len(prefix), most)]

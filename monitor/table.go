@@ -331,14 +331,15 @@ func (t *table) read(i int, sentAt, receivedAt time.Time, rows []row) {
 			continue // a later read was faster
 		}
 		typ, isLock := t.kind(w.typ), w.typ == "string"
-		tok := token{w.prefix, w.length}
+		tok, shared := token{w.prefix, w.length}, false
 		if !isLock {
 			// Some libraries keep a lock in a hash.
 			if w.prefix != "" {
 				f := lockform.Recognize(w.key, w.typ, w.prefix, w.length, receivedAt)
-				isLock = f != nil && !f.Companion
+				isLock = f != nil && !f.Companion && !f.Shared
+				shared = f != nil && f.Shared
 			}
-			if !isLock {
+			if !isLock && !shared {
 				tok = token{length: w.length}
 			}
 		}
@@ -1252,8 +1253,12 @@ func (t *table) recognizeForeign(r *record, now moment) {
 			break
 		}
 	}
-	if r.form == nil || r.holder >= 0 || typ != was {
-		r.form = lockform.Recognize(r.key(), typ, "", r.tokens[r.copies[i].token].length, t.time(now))
+	tok := r.tokens[r.copies[i].token]
+	if r.form == nil || r.holder >= 0 || typ != was || tok.prefix != "" {
+		// What several hold keeps its holders; of anything else no value is kept.
+		if f := lockform.Recognize(r.key(), typ, tok.prefix, tok.length, t.time(now)); f == nil || r.form == nil || *f != *r.form {
+			r.form = f
+		}
 	}
 	r.holder = -1
 }

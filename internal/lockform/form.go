@@ -38,6 +38,9 @@ type Form struct {
 	// SharedToken says that keys with the same value are one lock, whatever their
 	// names are.
 	SharedToken bool
+	// Shared says that several may hold it at once: it is a semaphore, or a lock that
+	// readers hold together. Owner names all of them.
+	Shared bool
 	// Companion says that this key is no lock itself, but kept beside one: a
 	// queue, a counter, a timeout. Group names the lock.
 	Companion bool

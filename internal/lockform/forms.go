@@ -1,6 +1,8 @@
 package lockform
 
 import (
+	"encoding/base64"
+	"encoding/hex"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -89,17 +91,66 @@ var forms = [...]row{
 		Refused: "it is the time limits of those who wait for a Redisson fair lock",
 	}},
 
+	// Sorted sets: several holders, or a lock for readers and writers.
+	{"zset", 0, symfonyWrite, Form{
+		Library: "Symfony Lock",
+		Refused: "it is a sorted set of holders with an end of their own each, which only Symfony takes apart",
+	}},
+	{"zset", 0, symfonyRead, Form{
+		Library: "Symfony Lock (readers)", Shared: true,
+		Refused: "several readers hold it at once, each with an end of its own",
+	}},
+	{"zset", 0, semaphore, Form{
+		Library: "redis-semaphore (semaphore)", Shared: true,
+		Refused: "it is a semaphore: several hold it at once, each with an end of its own",
+	}},
+	{"string", 1, symfonyProbe, Form{
+		Library: "Symfony Lock", Companion: true,
+		Refused: "it is a question to the server, and ends after a millisecond",
+	}},
+
+	// Other marks of Node's libraries.
+	{"hash", 0, nodeRedisson, Form{
+		Library:    "node-redisson",
+		TakingAway: "its waiters are told by a message on redisson_lock__channel:{NAME}, which force-release sends",
+	}},
+	{"hash", 0, ioredfour, Form{
+		Library: "ioredfour",
+		Refused: "its holder is a number in a hash, which this program does not compare",
+	}},
+	{"string", 0, ioredfourCounter, Form{
+		Library: "ioredfour", Companion: true,
+		Refused: "it counts the grants of all locks of ioredfour, and must never go back",
+	}},
+	{"string", 0, simpleRedisMutexCounter, Form{
+		Library: "simple-redis-mutex", Companion: true,
+		Refused: "it counts the fencing tokens of simple-redis-mutex, and must never go back",
+	}},
+	{"string", 0, simpleRedisMutex, Form{
+		Library:    "simple-redis-mutex",
+		TakingAway: "those who wait for it are told by a message on @simple-redis-mutex:locks-releases, which does not come: they look again after their polling interval",
+	}},
+	{"string", 0, redisPromiseLock, Form{
+		Library:    "redis-promise-lock",
+		TakingAway: "its unlock is a bare DEL: a holder that is alive then deletes the lock of the next one; it may have no TTL, since that is set by a second command",
+	}},
+
 	// UUIDs as text.
+	{"string", 36, uuidV1, Form{Library: "ioredis-lock"}},
+	{"string", 0, uuidMutex, Form{
+		Library:    "redis-semaphore, redlock-rb, aioredlock, @microfleet/ioredis-lock or Spring Integration",
+		TakingAway: "if redlock-rb made it: " + extendCreates + ", unless told extend_only_if_locked",
+	}},
 	{"string", 36, uuidUnder("redlock:"), Form{
 		Library:    "RedLock.net or pottery",
 		TakingAway: "if RedLock.net made it: " + extendCreates + ", so a holder that is alive gets it back within half its TTL; revoke it instead",
 	}},
 	{"string", 36, uuidUnderPath, Form{
-		Library:    "redlock-rb, aioredlock or Spring Integration",
+		Library:    "redlock-rb, aioredlock, @microfleet/ioredis-lock or Spring Integration",
 		TakingAway: "if redlock-rb made it: " + extendCreates + ", unless told extend_only_if_locked; if Spring made it: those who wait for its message on REGISTRY-channel:PATH are not told, and come when they next look",
 	}},
 	{"string", 36, uuid, Form{
-		Library:    "redlock-rb or aioredlock",
+		Library:    "redlock-rb, aioredlock or @microfleet/ioredis-lock",
 		TakingAway: "if redlock-rb made it: " + extendCreates + ", unless told extend_only_if_locked",
 	}},
 
@@ -119,6 +170,7 @@ var forms = [...]row{
 	{"string", 64, hexUnder("php-malkusch-lock:"), Form{Library: "php-lock"}},
 	{"string", 40, upperHex40, Form{Library: "redlock-cpp"}},
 	{"string", 13, uniqid, Form{Library: "redlock-php"}},
+	{"string", 24, warlock, Form{Library: "node-redis-warlock"}},
 	{"string", 24, redsync, Form{
 		Library:    "redsync",
 		TakingAway: extendCreates + ", if it was made with WithSetNXOnExtend",
@@ -132,9 +184,11 @@ var forms = [...]row{
 		Library:    "Redis::DistLock",
 		TakingAway: extendCreates + ", if asked to",
 	}},
-	{"string", 22, bsmOrPy, Form{Library: "bsm/redislock or redlock-py"}},
+	{"string", 22, bsmOrPy, Form{Library: "bsm/redislock, redlock-py or @redis-kit/lock"}},
 	{"string", 0, bsmRedislock, Form{Library: "bsm/redislock"}},
-	{"string", 22, redlockPy, Form{Library: "redlock-py"}},
+	{"string", 22, redlockPy, Form{Library: "redlock-py or @redis-kit/lock"}},
+	{"string", 22, redisKit, Form{Library: "@redis-kit/lock"}},
+	{"string", 16, alphanumeric16, Form{Library: "go-zero or Laravel"}},
 	{"string", 20, redisPlusPlus, Form{Library: "redis-plus-plus"}},
 
 	// Raw bytes.
@@ -416,7 +470,11 @@ func bsmRedislock(s sight) (telling, bool) {
 		return telling{}, false
 	}
 	token := s.value[:22]
-	return telling{}, all(token, base64URL) && last(token, base64URL2) && mixed(token)
+	owner := ""
+	if s.whole {
+		owner = strings.TrimSpace(s.value[22:])
+	}
+	return telling{owner: owner}, all(token, base64URL) && last(token, base64URL2) && mixed(token)
 }
 
 // redlockPy is 22 letters and digits.
@@ -492,4 +550,151 @@ func lockName(key string) bool {
 		}
 	}
 	return false
+}
+
+// holders are the members of a sorted set, one a line, if all of them are known.
+func holders(s sight) []string {
+	if s.value == "" || s.length > 1<<20 {
+		return nil
+	}
+	all := strings.Split(s.value, "\n")
+	if int64(len(all)) != s.length {
+		return nil
+	}
+	return all
+}
+
+const symfonyWriter = "__write__"
+
+// isSymfony tells if a member is a token of Symfony: 32 bytes as base64.
+func isSymfony(m string) bool { return len(m) == 44 && m[43] == '=' && all(m[:43], base64Std) }
+
+// symfonyWrite is a token and the mark of a writer.
+func symfonyWrite(s sight) (telling, bool) {
+	members := holders(s)
+	if len(members) != 2 {
+		return telling{}, false
+	}
+	token, mark := members[0], members[1]
+	if token == symfonyWriter {
+		token, mark = mark, token
+	}
+	return telling{owner: token}, mark == symfonyWriter && isSymfony(token)
+}
+
+// symfonyRead are the tokens of readers.
+func symfonyRead(s sight) (telling, bool) {
+	members := holders(s)
+	for _, m := range members {
+		if !isSymfony(m) {
+			return telling{}, false
+		}
+	}
+	return telling{owner: strings.Join(members, ", ")}, len(members) > 0
+}
+
+func symfonyProbe(s sight) (telling, bool) {
+	return telling{}, s.key == "symfony_check_support_time"
+}
+
+// semaphore are UUIDs, behind which a semaphore of several permits writes a number;
+// its key says what it is.
+func semaphore(s sight) (telling, bool) {
+	members := holders(s)
+	for _, m := range members {
+		if len(m) < 36 || !isUUID(m[:36], '4') {
+			return telling{}, false
+		}
+	}
+	return telling{owner: strings.Join(members, ", ")}, len(members) > 0
+}
+
+// nodeRedisson is one field, two UUIDs: of the process and of the lock.
+func nodeRedisson(s sight) (telling, bool) {
+	v := s.value
+	if s.length != 1 || len(v) != 73 || v[36] != ':' || !isUUID(v[:36], '4') || !isUUID(v[37:], '4') {
+		return telling{}, false
+	}
+	return telling{owner: v}, true
+}
+
+// ioredfour is one field, a number that all its locks share.
+func ioredfour(s sight) (telling, bool) {
+	return telling{}, s.length == 1 && s.value == "index" && strings.HasPrefix(s.key, "lock:")
+}
+
+const simpleRedisMutexPrefix = "@simple-redis-mutex:"
+
+func simpleRedisMutexCounter(s sight) (telling, bool) {
+	return telling{}, s.key == simpleRedisMutexPrefix+"fencing-tokens" && s.whole && all(s.value, digits)
+}
+
+// ioredfourCounter counts the grants of all its locks.
+func ioredfourCounter(s sight) (telling, bool) {
+	return telling{}, s.key == "lockindex" && s.whole && all(s.value, digits)
+}
+
+// simpleRedisMutex is a random number below 1.
+func simpleRedisMutex(s sight) (telling, bool) {
+	fraction, ok := strings.CutPrefix(s.value, "0.")
+	return telling{}, ok && s.whole && strings.HasPrefix(s.key, simpleRedisMutexPrefix+"lock-") && len(fraction) > 0
+}
+
+// redisPromiseLock is {"lockedSince":"TIME"}.
+func redisPromiseLock(s sight) (telling, bool) {
+	rest, ok := strings.CutPrefix(s.value, `{"lockedSince":"`)
+	at, ok2 := strings.CutSuffix(rest, `"}`)
+	if !ok || !ok2 || !s.whole || !strings.HasPrefix(s.key, "redis-promise-lock:") {
+		return telling{}, false
+	}
+	created, err := time.Parse("2006-01-02T15:04:05.999Z", at)
+	return telling{created: created}, err == nil && plausible(created, since2010, s.now.Add(day))
+}
+
+// uuidV1 is a UUID with a time in it, of which one in 30,000 random texts of that
+// form has a plausible one.
+func uuidV1(s sight) (telling, bool) {
+	v := s.value
+	if !isUUID(v, '1') {
+		return telling{}, false
+	}
+	s.value = v[:8] + v[9:13] + v[14:18] + v[19:23] + v[24:]
+	return hexUUIDv1(s)
+}
+
+// uuidMutex is a UUID under mutex:NAME, with or without a suffix of the caller.
+func uuidMutex(s sight) (telling, bool) {
+	v := s.value
+	if !s.whole || len(v) < 36 || !strings.HasPrefix(s.key, "mutex:") || !isUUID(v[:36], '4') {
+		return telling{}, false
+	}
+	owner, ok := "", len(v) == 36
+	if len(v) > 37 && v[36] == '-' {
+		owner, ok = v[37:], true
+	}
+	return telling{owner: owner}, ok
+}
+
+// warlock is a UUID of version 1 as base64 under NAME:lock. Of random tokens one in
+// 30,000 has a plausible time in it.
+func warlock(s sight) (telling, bool) {
+	if !strings.HasSuffix(s.key, ":lock") || s.value[22:] != "==" {
+		return telling{}, false
+	}
+	raw, err := base64.StdEncoding.DecodeString(s.value)
+	if err != nil || len(raw) != 16 {
+		return telling{}, false
+	}
+	s.value = hex.EncodeToString(raw)
+	return hexUUIDv1(s)
+}
+
+// alphanumeric16 are 16 letters and digits.
+func alphanumeric16(s sight) (telling, bool) {
+	return telling{}, all(s.value, letters) && mixed(s.value) && strings.ContainsAny(s.value, decimal)
+}
+
+// redisKit is 22 characters of base64, of which any bit counts.
+func redisKit(s sight) (telling, bool) {
+	return telling{}, all(s.value, base64Std) && mixed(s.value)
 }

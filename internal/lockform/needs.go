@@ -54,9 +54,9 @@ func Libraries() []Needs {
 		{"redlock-universal", words(ofIoredis + compareInScript + "exists pttl"), nil, nil},
 		{"ioredis-lock", words(ofIoredis + compareInScript), nil, nil},
 		{"@microfleet/ioredis-lock", words(ofIoredis + compareInScript), nil, nil},
-		{"@redis-kit/lock", words(onConnect + scripts + compareInScript + "exists mget"), nil, nil},
+		{"@redis-kit/lock", words(onConnect + scripts + compareInScript + "info exists mget"), nil, nil},
 		{"node-redis-warlock", words(onConnect + scripts + compareInScript + "info"), nil, nil},
-		{"redis-promise-lock", words(onConnect + "setnx expire del"), nil, nil},
+		{"redis-promise-lock", words(onConnect + "info setnx expire del"), nil, nil},
 		{"redis-semaphore", words(ofIoredis + compareInScript + "time zadd zcard zrem zscore zremrangebyscore"), nil, nil},
 		{"RedLock.net", words(ofStackExchange + compareInScript), nil, nil},
 		{"redlock-cs", words(ofStackExchange + compareInScript), nil, nil},
@@ -79,9 +79,9 @@ func Libraries() []Needs {
 		{"SETNX with a time stamp", words(onConnect + "setnx get getset del expire"), nil, nil},
 
 		// Something besides, or another type.
-		{"rueidislock", words(onConnect + scripts + compareInScript + "pexpireat client|tracking client|no-evict"), words("rueidislock:*"), nil},
+		{"rueidislock", words(onConnect + scripts + compareInScript + "pexpireat client|tracking client|no-evict cluster|slots"), words("rueidislock:*"), nil},
 		{"python-redis-lock", words(onConnect + scripts + compareInScript + "expire blpop lpush rpush"), words("lock-signal:*"), nil},
-		{"simple-redis-mutex", words(onConnect + scripts + compareInScript + "incr publish subscribe unsubscribe"),
+		{"simple-redis-mutex", words(onConnect + scripts + compareInScript + "info incr publish subscribe unsubscribe"),
 			words("@simple-redis-mutex:*"), words("@simple-redis-mutex:*")},
 		{"Symfony Lock", words(onConnect + scripts + "type time set get del zadd zrem zscore zcount zrevrange zremrangebyscore pexpire pexpireat"),
 			words("symfony_check_support_time"), nil},

@@ -179,11 +179,11 @@ func TestRandomTokens(t *testing.T) {
 			ticks := uint64(noon.Add(-time.Duration(rnd.Int64N(int64(6*year)))).UnixNano()/100) + 122_192_928_000_000_000
 			return fmt.Sprintf("%08x%04x1%03x%04x%s", ticks&0xffffffff, ticks>>32&0xffff, ticks>>48, 0x8000|rnd.IntN(1<<14), hex.EncodeToString([]byte(bytesOf(6))))
 		}, []string{"redis-py"}, 0},
-		{"bsm/redislock", "job", func() string { return base64.RawURLEncoding.EncodeToString([]byte(bytesOf(16))) }, []string{"bsm/redislock", "bsm/redislock or redlock-py"}, 3},
+		{"bsm/redislock", "job", func() string { return base64.RawURLEncoding.EncodeToString([]byte(bytesOf(16))) }, []string{"bsm/redislock", "bsm/redislock, redlock-py or @redis-kit/lock"}, 3},
 		{"bsm/redislock with metadata", "job", func() string {
 			return base64.RawURLEncoding.EncodeToString([]byte(bytesOf(16))) + " host " + from(lower, rnd.IntN(200))
 		}, []string{"bsm/redislock"}, 3},
-		{"redlock-py", "job", func() string { return from(alnum, 22) }, []string{"redlock-py", "bsm/redislock or redlock-py"}, 3},
+		{"redlock-py", "job", func() string { return from(alnum, 22) }, []string{"redlock-py or @redis-kit/lock", "bsm/redislock, redlock-py or @redis-kit/lock"}, 3},
 		{"redis-plus-plus", "job", func() string { return from(alnum, 20) }, []string{"redis-plus-plus"}, 3},
 		{"redlock-cpp", "job", func() string { return strings.ToUpper(hex.EncodeToString([]byte(bytesOf(20)))) }, []string{"redlock-cpp"}, 0},
 		{"Redis::DistLock", "job", func() string { return base64.StdEncoding.EncodeToString([]byte(bytesOf(24))) }, []string{"Redis::DistLock"}, 1},
@@ -197,8 +197,8 @@ func TestRandomTokens(t *testing.T) {
 		}, []string{"redlock-cs"}, 5},
 		{"redlock-rs", "job", func() string { return bytesOf(20) }, []string{"redlock-rs or rslock"}, 2},
 		{"RedLock.net", "redlock:job:1", uuidV4, []string{"RedLock.net or pottery"}, 0},
-		{"redlock-rb", "job", uuidV4, []string{"redlock-rb or aioredlock"}, 0},
-		{"Spring Integration", "registry:job", uuidV4, []string{"redlock-rb, aioredlock or Spring Integration"}, 0},
+		{"redlock-rb", "job", uuidV4, []string{"redlock-rb, aioredlock or @microfleet/ioredis-lock"}, 0},
+		{"Spring Integration", "registry:job", uuidV4, []string{"redlock-rb, aioredlock, @microfleet/ioredis-lock or Spring Integration"}, 0},
 		{"redlock-php", "job", func() string {
 			at := noon.Add(-time.Duration(rnd.Int64N(int64(10 * year)))).UnixMicro()
 			return fmt.Sprintf("%08x%05x", at/1e6, at%1e6)
@@ -269,7 +269,7 @@ func TestOrdinaryValuesAreNoLocks(t *testing.T) {
 		{"number", "string", "12345678901234567890123456789012"}, // 32
 		{"sha1", "string", "da39a3ee5e6b4b0d3255bfef95601890afd80709"},
 		{"sha256", "string", "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"},
-		{"uuid-v1", "string", "54e2a266-e5a5-11f1-8a4e-02fc00000001"},
+		{"uuid-v1", "string", "54e2a266-e5a5-1fff-8a4e-02fc00000001"}, // of no plausible time
 		{"uuid-upper", "string", "6F1C3A52-9D0E-4B7F-8A21-C4D5E6F70819"},
 		{"added", "string", "ADDED: two items"},
 		{"added", "string", "ADDED:yesterday@noon"},
@@ -422,5 +422,37 @@ func TestNumbers(t *testing.T) {
 	}
 	if f := Number(); !f.Companion || f.Refused == "" {
 		t.Errorf("%+v", f)
+	}
+}
+
+// What several hold is shown with all of them; metadata behind a token is its
+// owner.
+func TestHoldersAreNamed(t *testing.T) {
+	const a, b = "6f1c3a52-9d0e-4b7f-8a21-c4d5e6f70819", "b0c7ad0e-51c3-4a4f-9d43-7d1c5d3f1e02"
+	if got := Recognize("semaphore:job", "zset", a+"\n"+b+"_0", 2, noon); got == nil || !got.Shared || got.Refused == "" || got.Owner.Raw() != a+", "+b+"_0" {
+		t.Errorf("semaphore: %+v", got)
+	}
+	if got := Recognize("job", "string", "aFgzVGx2ODc1czJOcmZEaw web-7", 28, noon); got == nil || got.Owner.Raw() != "web-7" {
+		t.Errorf("metadata: %+v", got)
+	}
+	if got := Recognize("ranking", "zset", "ada\ngrace", 2, noon); got != nil {
+		t.Errorf("a ranking is taken for %+v", got)
+	}
+}
+
+// Each library that a form names has rights of its own for config acl.
+func TestEachLibraryHasItsNeeds(t *testing.T) {
+	known := map[string]bool{}
+	for _, n := range Libraries() {
+		known[n.Library] = true
+	}
+	for i := range forms {
+		for name := range strings.SplitSeq(strings.ReplaceAll(forms[i].Library, " or ", ", "), ", ") {
+			name, _, _ = strings.Cut(name, " (semaphore)")
+			name, _, _ = strings.Cut(name, " (readers)")
+			if !known[name] && name != "a number" {
+				t.Errorf("the form %q: config acl knows no library %q", forms[i].Library, name)
+			}
+		}
 	}
 }

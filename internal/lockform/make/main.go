@@ -3,7 +3,11 @@
 // of the forms of locks. It is a module of its own, so that no other lock
 // library becomes a dependency of the program.
 //
-// Run it by scripts/fixtures.
+// With -redlockctl each library instead takes, extends and releases its locks as
+// the user whose rights `config acl --role client --library NAME` prints, and
+// nothing may be denied.
+//
+// Run it by scripts/fixtures and scripts/libraries.
 package main
 
 import (
@@ -14,6 +18,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -25,6 +30,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/rueidis"
 	"github.com/redis/rueidis/rueidislock"
+	gozero "github.com/zeromicro/go-zero/core/stores/redis"
 
 	"redlockctl/internal/lab"
 	"redlockctl/redlock"
@@ -38,7 +44,8 @@ type fixture struct {
 	At      time.Time `json:"at"`
 	Key     string    `json:"key"`
 	Type    string    `json:"type"`
-	Value   []byte    `json:"value"` // in base64
+	Value   []byte    `json:"value"` // in base64; fields and members are a line each
+	Length  int64     `json:"length,omitempty"`
 	TTLms   int64     `json:"ttl_ms"`
 }
 
@@ -46,7 +53,18 @@ type fixture struct {
 type maker struct {
 	library string
 	form    string
-	take    func(ctx context.Context, addr string) (version string, err error)
+	take    func(ctx context.Context, to target) (version string, err error)
+	needs   string // the library's name for config acl; empty: there are no rights of its own
+}
+
+// target is the server, and as whom to log in.
+type target struct {
+	addr, user, password string
+	whole                bool // the lock is extended and released as well
+}
+
+func (t target) options() *redis.Options {
+	return &redis.Options{Addr: t.addr, Username: t.user, Password: t.password}
 }
 
 const ttl = 20 * time.Second
@@ -56,14 +74,16 @@ func main() {
 	scripts := flag.String("scripts", ".", "the directory of the scripts for node and python")
 	modules := flag.String("node", "", "a directory with node_modules; empty: no Node libraries")
 	python := flag.String("python", "/usr/bin/python3", "an interpreter with redis-py; empty: none")
+	php := flag.String("php", "", "a PHP with the redis extension and Symfony Lock; empty: none")
+	program := flag.String("redlockctl", "", "a redlockctl, whose rights the libraries are tried under; empty: fixtures are written")
 	flag.Parse()
-	if err := run(*out, *scripts, *modules, *python); err != nil {
+	if err := run(*out, *scripts, *modules, *python, *php, *program); err != nil {
 		fmt.Fprintln(os.Stderr, "make:", err)
 		os.Exit(1)
 	}
 }
 
-func run(out, scripts, modules, python string) error {
+func run(out, scripts, modules, python, php, program string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	bin, err := exec.LookPath("redis-server")
@@ -84,22 +104,38 @@ func run(out, scripts, modules, python string) error {
 	defer client.Close()
 
 	makers := []maker{
-		{"redlockctl", "redlockctl", byRedlockctl(server)},
-		{"redlockctl, revoked", "redlockctl", byRevoke(server)},
-		{"redsync", "redsync", byRedsync},
-		{"bsm/redislock with metadata", "bsm/redislock", byRedislock},
-		{"rueidislock", "rueidislock", byRueidislock},
+		{"redlockctl", "redlockctl", byRedlockctl(server), ""},
+		{"redlockctl, revoked", "redlockctl", byRevoke(server), ""},
+		{"redsync", "redsync", byRedsync, "redsync"},
+		{"bsm/redislock with metadata", "bsm/redislock", byRedislock, "bsm/redislock"},
+		{"rueidislock", "rueidislock", byRueidislock, "rueidislock"},
+		{"go-zero", "go-zero or Laravel", byGoZero, "go-zero"},
 	}
 	if modules != "" {
-		for _, m := range [...][2]string{
-			{"node-redlock 4", "redlock"}, {"node-redlock 5", "redlock5"},
-			{"redlock-universal", "redlock-universal"},
+		const shared = "node-redlock or redlock-universal"
+		for _, m := range [...][4]string{
+			{"node-redlock 4", "redlock", shared, "node-redlock"}, {"node-redlock 5", "redlock5", shared, "node-redlock"},
+			{"redlock-universal", "redlock-universal", shared, "redlock-universal"},
+			{"redis-semaphore", "redis-semaphore", "redis-semaphore, redlock-rb, aioredlock, @microfleet/ioredis-lock or Spring Integration", "redis-semaphore"},
+			{"ioredis-lock", "ioredis-lock", "ioredis-lock", "ioredis-lock"},
+			{"@microfleet/ioredis-lock", "@microfleet/ioredis-lock", "redlock-rb, aioredlock, @microfleet/ioredis-lock or Spring Integration", "@microfleet/ioredis-lock"},
+			{"node-redis-warlock", "node-redis-warlock", "node-redis-warlock", "node-redis-warlock"},
+			{"redis-promise-lock", "redis-promise-lock", "redis-promise-lock", "redis-promise-lock"},
+			{"simple-redis-mutex", "simple-redis-mutex", "simple-redis-mutex", "simple-redis-mutex"},
+			{"@redis-kit/lock", "@redis-kit/lock", "@redis-kit/lock", "@redis-kit/lock"},
+			{"ioredfour", "ioredfour", "ioredfour", "ioredfour"},
 		} {
-			makers = append(makers, maker{m[0], "node-redlock or redlock-universal", byScript(modules, "node", scripts+"/make.mjs", m[1])})
+			makers = append(makers, maker{m[0], m[2], byScript(modules, "node", scripts+"/make.mjs", m[1]), m[3]})
 		}
 	}
 	if python != "" {
-		makers = append(makers, maker{"redis-py", "redis-py", byScript(".", python, scripts+"/make.py")})
+		makers = append(makers, maker{"redis-py", "redis-py", byScript(".", python, scripts+"/make.py"), "redis-py"})
+	}
+	if php != "" {
+		makers = append(makers, maker{"Symfony Lock", "Symfony Lock", byScript(".", php, scripts+"/make.php"), "Symfony Lock"})
+	}
+	if program != "" {
+		return try(ctx, server, client, makers, program, dir)
 	}
 
 	var fixtures []fixture
@@ -107,7 +143,7 @@ func run(out, scripts, modules, python string) error {
 		if err := client.FlushAll(ctx).Err(); err != nil {
 			return err
 		}
-		version, err := m.take(ctx, server.Addr())
+		version, err := m.take(ctx, target{addr: server.Addr()})
 		if err != nil {
 			return fmt.Errorf("%s: %w", m.library, err)
 		}
@@ -120,6 +156,21 @@ func run(out, scripts, modules, python string) error {
 		}
 		for _, f := range found {
 			f.Library, f.Version, f.Form = m.library, version, m.form
+			if v := string(f.Value); m.library == "@redis-kit/lock" && !strings.ContainsAny(v, "+/") {
+				f.Form = "redlock-py or @redis-kit/lock"
+				if strings.ContainsAny(v[len(v)-1:], "AQgw") {
+					f.Form = "bsm/redislock, redlock-py or @redis-kit/lock"
+				}
+			}
+			if f.Type == "zset" { // the same libraries' other kinds
+				f.Form = map[string]string{"redis-semaphore": "redis-semaphore (semaphore)"}[m.library]
+				if m.library == "Symfony Lock" {
+					f.Form = m.library
+					if !strings.Contains(string(f.Value), "__write__") {
+						f.Form += " (readers)"
+					}
+				}
+			}
 			fixtures = append(fixtures, f)
 		}
 	}
@@ -148,10 +199,21 @@ func read(ctx context.Context, client *redis.Client) ([]fixture, error) {
 		if err != nil {
 			return nil, err
 		}
-		if typ != "string" {
-			return nil, fmt.Errorf("%q is a %s", key, typ)
+		value, length := "", int64(0)
+		switch typ {
+		case "string":
+			value, err = client.Get(ctx, key).Result()
+		case "hash", "zset":
+			command := []any{"hkeys", key}
+			if typ == "zset" {
+				command = []any{"zrange", key, 0, -1}
+			}
+			var members []string
+			members, err = client.Do(ctx, command...).StringSlice()
+			value, length = strings.Join(members, "\n"), int64(len(members))
+		default:
+			err = fmt.Errorf("%q is a %s", key, typ)
 		}
-		value, err := client.Get(ctx, key).Result()
 		if err != nil {
 			return nil, err
 		}
@@ -163,7 +225,7 @@ func read(ctx context.Context, client *redis.Client) ([]fixture, error) {
 		if pttl < 0 {
 			left = -1
 		}
-		found = append(found, fixture{Key: key, Type: typ, Value: []byte(value), TTLms: left, At: time.Now().UTC().Truncate(time.Second)})
+		found = append(found, fixture{Key: key, Type: typ, Value: []byte(value), Length: length, TTLms: left, At: time.Now().UTC().Truncate(time.Second)})
 	}
 	return found, nil
 }
@@ -180,8 +242,8 @@ func moduleVersion(path string) string {
 	return "unknown"
 }
 
-func byRedlockctl(server *lab.Server) func(context.Context, string) (string, error) {
-	return func(ctx context.Context, _ string) (string, error) {
+func byRedlockctl(server *lab.Server) func(context.Context, target) (string, error) {
+	return func(ctx context.Context, _ target) (string, error) {
 		client, err := redlock.New([]*redlock.Node{server.Node()}, redlock.Options{})
 		if err != nil {
 			return "", err
@@ -191,8 +253,8 @@ func byRedlockctl(server *lab.Server) func(context.Context, string) (string, err
 	}
 }
 
-func byRevoke(server *lab.Server) func(context.Context, string) (string, error) {
-	return func(ctx context.Context, _ string) (string, error) {
+func byRevoke(server *lab.Server) func(context.Context, target) (string, error) {
+	return func(ctx context.Context, _ target) (string, error) {
 		client, err := redlock.New([]*redlock.Node{server.Node()}, redlock.Options{})
 		if err != nil {
 			return "", err
@@ -205,23 +267,55 @@ func byRevoke(server *lab.Server) func(context.Context, string) (string, error) 
 	}
 }
 
-func byRedsync(ctx context.Context, addr string) (string, error) {
-	client := redis.NewClient(&redis.Options{Addr: addr})
+func byRedsync(ctx context.Context, to target) (string, error) {
+	client := redis.NewClient(to.options())
 	defer client.Close()
 	m := redsync.New(goredis.NewPool(client)).NewMutex("job:redsync", redsync.WithExpiry(ttl))
-	return moduleVersion("github.com/go-redsync/redsync/v4"), m.LockContext(ctx)
+	err := m.LockContext(ctx)
+	if err == nil && to.whole {
+		if _, err = m.ExtendContext(ctx); err == nil {
+			_, err = m.UnlockContext(ctx)
+		}
+	}
+	return moduleVersion("github.com/go-redsync/redsync/v4"), err
 }
 
-func byRedislock(ctx context.Context, addr string) (string, error) {
-	client := redis.NewClient(&redis.Options{Addr: addr})
+func byGoZero(ctx context.Context, to target) (string, error) {
+	client, err := gozero.NewRedis(gozero.RedisConf{Host: to.addr, Type: gozero.NodeType, User: to.user, Pass: to.password})
+	if err != nil {
+		return "", err
+	}
+	lock := gozero.NewRedisLock(client, "job:go-zero")
+	lock.SetExpire(int(ttl.Seconds()))
+	ok, err := lock.AcquireCtx(ctx)
+	if err == nil && to.whole {
+		if ok, err = lock.AcquireCtx(ctx); ok && err == nil { // again extends it
+			ok, err = lock.ReleaseCtx(ctx)
+		}
+	}
+	if err == nil && !ok {
+		err = errors.New("not locked")
+	}
+	return moduleVersion("github.com/zeromicro/go-zero"), err
+}
+
+func byRedislock(ctx context.Context, to target) (string, error) {
+	client := redis.NewClient(to.options())
 	defer client.Close()
-	_, err := redislock.Obtain(ctx, client, "job:redislock", ttl, &redislock.Options{Metadata: `{"host":"web-7"}`})
+	lock, err := redislock.Obtain(ctx, client, "job:redislock", ttl, &redislock.Options{Metadata: `{"host":"web-7"}`})
+	if err == nil && to.whole {
+		if err = lock.Refresh(ctx, ttl, nil); err == nil {
+			if _, err = lock.TTL(ctx); err == nil {
+				err = lock.Release(ctx)
+			}
+		}
+	}
 	return moduleVersion("github.com/bsm/redislock"), err
 }
 
-func byRueidislock(ctx context.Context, addr string) (string, error) {
+func byRueidislock(ctx context.Context, to target) (string, error) {
 	locker, err := rueidislock.NewLocker(rueidislock.LockerOption{
-		ClientOption: rueidis.ClientOption{InitAddress: []string{addr}},
+		ClientOption: rueidis.ClientOption{InitAddress: []string{to.addr}, Username: to.user, Password: to.password},
 		KeyMajority:  2, KeyValidity: ttl,
 	})
 	if err != nil {
@@ -232,7 +326,10 @@ func byRueidislock(ctx context.Context, addr string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	_ = cancel
+	if to.whole {
+		defer locker.Close()
+		defer cancel()
+	}
 	if ctx.Err() != nil {
 		return "", ctx.Err()
 	}
@@ -242,10 +339,19 @@ func byRueidislock(ctx context.Context, addr string) (string, error) {
 
 // byScript runs a program that takes the lock at the address it is given last,
 // and prints the version of the library.
-func byScript(dir, program string, args ...string) func(context.Context, string) (string, error) {
-	return func(ctx context.Context, addr string) (string, error) {
-		cmd := exec.CommandContext(ctx, program, append(args, addr)...)
+func byScript(dir, program string, args ...string) func(context.Context, target) (string, error) {
+	return func(ctx context.Context, to target) (string, error) {
+		ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+		defer cancel()
+		cmd := exec.CommandContext(ctx, program, append(args, to.addr)...)
 		cmd.Dir = dir
+		cmd.Env = os.Environ()
+		if to.user != "" {
+			cmd.Env = append(cmd.Env, "LOCK_USER="+to.user, "LOCK_PASSWORD="+to.password)
+		}
+		if to.whole {
+			cmd.Env = append(cmd.Env, "LOCK_WHOLE=1")
+		}
 		out, err := cmd.Output()
 		var ended *exec.ExitError
 		if errors.As(err, &ended) {
@@ -253,4 +359,56 @@ func byScript(dir, program string, args ...string) func(context.Context, string)
 		}
 		return strings.TrimSpace(string(out)), err
 	}
+}
+
+// try lets each library do its work under the rights that are printed for it, and
+// looks that the server denied nothing.
+func try(ctx context.Context, server *lab.Server, client *redis.Client, makers []maker, program, dir string) error {
+	config := filepath.Join(dir, "config.toml")
+	text := "[cluster]\nmax_ttl = \"30s\"\nlock_patterns = [\"job*\", \"mutex:*\", \"semaphore:*\", \"redis-promise-lock:*\", \"lock:*\"]\n" +
+		"[[nodes]]\nname = \"n1\"\naddr = \"" + server.Addr() + "\"\n"
+	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+		return err
+	}
+	failed := 0
+	for _, m := range makers {
+		if m.needs == "" {
+			continue
+		}
+		cmd := exec.CommandContext(ctx, program, "--config", config, "config", "acl", "--role", "client", "--library", m.needs,
+			"--user", "app", "--password-env", "APP_PASSWORD", "--setuser")
+		cmd.Env = append(os.Environ(), "APP_PASSWORD=sesame")
+		line, err := cmd.Output()
+		if err != nil {
+			return fmt.Errorf("config acl --library %s: %w", m.needs, err)
+		}
+		var words []any
+		for _, w := range strings.Fields(string(line)) {
+			words = append(words, w)
+		}
+		for _, command := range [][]any{{"flushall"}, {"acl", "log", "reset"}, {"acl", "deluser", "app"}, words} {
+			if err := client.Do(ctx, command...).Err(); err != nil {
+				return fmt.Errorf("%v: %w", command[:2], err)
+			}
+		}
+		version, err := m.take(ctx, target{addr: server.Addr(), user: "app", password: "sesame", whole: true})
+		denied, lerr := client.ACLLog(ctx, 10).Result()
+		if lerr != nil {
+			return lerr
+		}
+		var what []string
+		for _, d := range denied {
+			what = append(what, d.Reason+" "+d.Object)
+		}
+		if err != nil || len(what) > 0 {
+			failed++
+			fmt.Printf("FAIL  %-26s %s: denied: %s; %v\n", m.library, version, strings.Join(what, ", "), err)
+			continue
+		}
+		fmt.Printf("ok    %-26s %s\n", m.library, version)
+	}
+	if failed > 0 {
+		return fmt.Errorf("%d libraries did not get on with the rights that are printed for them", failed)
+	}
+	return nil
 }
