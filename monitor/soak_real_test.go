@@ -25,7 +25,7 @@ func TestACleanClusterIsClean(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	servers := labtest.Servers(t, 5, "--save", "")
+	servers := labtest.Servers(t, 5, "--save", "", "--appendonly", "yes", "--appendfsync", "always") // protected without a guard
 	nodes := labtest.Nodes(servers)
 	opt := monitor.Options{MaxTTL: 30 * time.Second, Redlock: redlock.Options{NodeTimeout: 500 * time.Millisecond}}
 	m := watch(t, nodes, opt)
