@@ -55,6 +55,7 @@ func allChecks() []check {
 		{"fence-off", certain, settles, fenceOff},
 		{"boot-fence", certain, settles, bootFence},
 		{"fence-denied", certain, settles, fenceDenied},
+		{"guard-delays", agreed, settles, guardDelays},
 		{"wrong-role", certain, settles, wrongRole},
 		{"immortal-lock", certain, settles, ofLocks(badImmortal, SeverityDanger,
 			"locks without a TTL",
@@ -325,7 +326,10 @@ func bootFence(k known, tell func(Finding)) {
 					f.Severity = SeverityDanger
 					f.Evidence = safetext.New("it accepts writes though it should be closed; " + cmp.Or(g.Err, "the guard is closing it"))
 				case g.Known && !g.Verified:
-					f.Evidence = safetext.New(fmt.Sprintf("its last start was unfenced, for at most %s", g.OpenFor.Round(time.Millisecond)))
+					f.Evidence = safetext.New("its last start was unfenced, for how long is not known")
+					if g.OpenFor > 0 {
+						f.Evidence = safetext.New(fmt.Sprintf("its last start was unfenced, for at most %s", g.OpenFor))
+					}
 				default:
 					return bootFinding(k, n, f)
 				}
@@ -602,7 +606,7 @@ func unsafePersistence(k known, tell func(Finding)) {
 		case n.Facts.SaveKnown && n.Facts.Save != "":
 			f.Evidence = safetext.New(`snapshots only: save "` + n.Facts.Save + `", appendonly no`)
 		case k.guard != nil:
-			f.Evidence = safetext.New("no persistence, and the guard here does not close this node")
+			f.Evidence = safetext.New("no persistence, and no guard closes this node")
 		default: // right for lock masters, if a guard watches: see notProtected
 			return f, false
 		}

@@ -246,13 +246,13 @@ func TestFindings(t *testing.T) {
 		"a guard elsewhere": {func(s *scene, _ time.Duration) {
 			s.guard = nil
 			for i := range s.Nodes {
-				s.Nodes[i].Guards = []announce.Guard{{ID: "g", Boot: announce.BootFenced}}
+				s.Nodes[i].Guards = []announce.Guard{{ID: "g", Delay: time.Hour, Boot: announce.BootFenced}}
 			}
 		}, nil, ""},
 		"a guard elsewhere that has seen no start": {func(s *scene, _ time.Duration) {
 			s.guard = nil
 			for i := range s.Nodes {
-				s.Nodes[i].Guards = []announce.Guard{{ID: "g"}}
+				s.Nodes[i].Guards = []announce.Guard{{ID: "g", Delay: time.Hour}}
 			}
 		}, []string{"warning boot-fence-unverified"}, "n1, n2, n3, n4, n5"},
 		"persistence by halves, and no guard": {func(s *scene, _ time.Duration) {

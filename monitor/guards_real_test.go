@@ -2,6 +2,7 @@ package monitor_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -73,5 +74,55 @@ func TestGuardsThatCannotBeReadAreUnknown(t *testing.T) {
 	}
 	until(t, m, "the guard, once it may", func(s *monitor.Snapshot) bool {
 		return s.Nodes[0].GuardsKnown && len(s.Nodes[0].Guards) == 1 && len(s.Nodes[0].Notes) == 0
+	})
+}
+
+// Guards with different D are a danger, with both values, and what one of them knows
+// of a boot fence is known here.
+func TestGuardsThatDoNotAgreeAreADanger(t *testing.T) {
+	nodes := labtest.Nodes(labtest.Servers(t, 1))
+	m := watch(t, nodes, monitor.Options{MaxTTL: 30 * time.Second})
+	announced(t, nodes[0], announce.Guard{ID: "A", Delay: 30350 * time.Millisecond, Host: safetext.New("ops1"), Boot: announce.BootUnfenced, Exposed: 4 * time.Millisecond})
+	finding := func(s *monitor.Snapshot, id string) *monitor.Finding {
+		for i := range s.Findings {
+			if s.Findings[i].ID == id {
+				return &s.Findings[i]
+			}
+		}
+		return nil
+	}
+	s := until(t, m, "an unfenced start", func(s *monitor.Snapshot) bool { return finding(s, "boot-fence") != nil })
+	if f := finding(s, "boot-fence"); !strings.Contains(f.Evidence.Raw(), "4ms") {
+		t.Errorf("%+v", f)
+	}
+	if finding(s, "guard-delays") != nil || finding(s, "unsafe-persistence") != nil {
+		t.Errorf("%+v", s.Findings)
+	}
+	old := announced(t, nodes[0], announce.Guard{ID: "B", Delay: 5100 * time.Millisecond, Host: safetext.New("laptop\x1b[2J")})
+	s = until(t, m, "a danger", func(s *monitor.Snapshot) bool { return finding(s, "guard-delays") != nil })
+	f := finding(s, "guard-delays")
+	if text := f.Evidence.String(); f.Severity != monitor.SeverityDanger || !strings.Contains(text, "30.35s") || !strings.Contains(text, "5.1s") || !strings.Contains(text, "laptop") {
+		t.Errorf("%s %s", f.Severity, f.Evidence)
+	}
+	_ = old.Close()
+	until(t, m, "agreement", func(s *monitor.Snapshot) bool { return finding(s, "guard-delays") == nil })
+	announced(t, nodes[0], announce.Guard{ID: "C", Delay: 300 * time.Hour})
+	s = until(t, m, "an absurd delay", func(s *monitor.Snapshot) bool { return finding(s, "guard-delays") != nil })
+	if f := finding(s, "guard-delays"); !strings.Contains(f.Title, "no configuration allows") {
+		t.Errorf("%+v", f)
+	}
+}
+
+func TestADelayBelowMaxTTLIsADanger(t *testing.T) {
+	nodes := labtest.Nodes(labtest.Servers(t, 1))
+	m := watch(t, nodes, monitor.Options{MaxTTL: time.Minute})
+	announced(t, nodes[0], announce.Guard{ID: "A", Delay: 30350 * time.Millisecond})
+	until(t, m, "a danger", func(s *monitor.Snapshot) bool {
+		for _, f := range s.Findings {
+			if f.ID == "guard-delays" && f.Severity == monitor.SeverityDanger && strings.Contains(f.Evidence.Raw(), "max_ttl here is 1m0s") {
+				return true
+			}
+		}
+		return false
 	})
 }

@@ -70,7 +70,7 @@ func TestExposureIsRoundedUp(t *testing.T) {
 		1: "1ms", 200 * time.Microsecond: "1ms", time.Millisecond: "1ms", 1500 * time.Microsecond: "2ms",
 		2*time.Second + 1: "2.01s", 0: "0s",
 	} {
-		if got := atMost(d).String(); got != want {
+		if got := AtMost(d).String(); got != want {
 			t.Errorf("%d ns is shown as %s, want %s", d, got, want)
 		}
 	}

@@ -29,7 +29,7 @@ func TestClock(t *testing.T) {
 		}
 		s.step(Observation{About: Closing, RunID: "a", Params: shut}).step(Observation{About: Proving, RunID: "a", Params: shut})
 		// From when the last reading without it was asked for, rounded up.
-		want := atMost(tick + 2*time.Second + rtt)
+		want := AtMost(tick + 2*time.Second + rtt)
 		if s.state.Exposed < tick+2*time.Second+123*time.Microsecond || s.state.Exposed > want+10*time.Millisecond {
 			t.Fatalf("open for at most %s, %s is right", s.state.Exposed, want)
 		}

@@ -406,7 +406,7 @@ func (w *watch) status(now time.Time) NodeStatus {
 	case PhaseExposed:
 		st.Until = s.Deadline
 		if st.Exposed = 0; !s.OpenSince.IsZero() {
-			st.Exposed = atMost(now.Sub(s.OpenSince))
+			st.Exposed = AtMost(now.Sub(s.OpenSince))
 		}
 	case PhaseClosed:
 		st.Until = s.Deadline

@@ -679,7 +679,7 @@ func (m *machine) exposure() time.Duration {
 	if m.OpenSince.IsZero() {
 		return 0
 	}
-	return atMost(m.now.Sub(m.OpenSince))
+	return AtMost(m.now.Sub(m.OpenSince))
 }
 
 // settleClosed: the parameters say closed.
@@ -779,7 +779,7 @@ func (m *machine) confirm(value int64) {
 			m.BootExposed = m.Exposed
 		}
 		if m.Exposed > 0 {
-			m.alarm("closed", "closed; it was open for at most %s", atMost(m.Exposed))
+			m.alarm("closed", "closed; it was open for at most %s", AtMost(m.Exposed))
 		} else {
 			m.alarm("closed", "closed; for how long it was open is not known")
 		}
@@ -920,8 +920,8 @@ func (m *machine) lifting(o *Observation) {
 // short is enough of a run_id to tell two apart.
 func short(id string) string { return id[:min(4, len(id))] }
 
-// atMost rounds an upper bound, up: what was not nothing is never shown as 0.
-func atMost(d time.Duration) time.Duration {
+// AtMost rounds an upper bound, up: what was not nothing is never shown as 0.
+func AtMost(d time.Duration) time.Duration {
 	unit := time.Millisecond
 	if d >= time.Second {
 		unit = 10 * time.Millisecond

@@ -323,7 +323,7 @@ func fakeGuardStatus(now time.Time) fakeGuard {
 	return fakeGuard{
 		{Node: "n1", Phase: restartguard.PhaseActive, Known: true, Verified: true},
 		{Node: "n2", Phase: restartguard.PhaseClosed, Known: true, Verified: true, Since: now.Add(-12 * time.Second), Until: now.Add(18500 * time.Millisecond), Reason: "restarted, 1,180 copies lost"},
-		{Node: "n3", Phase: restartguard.PhaseActive, Known: true, Exposed: 288 * time.Millisecond},
+		{Node: "n3", Phase: restartguard.PhaseActive, Known: true, BootExposed: 288 * time.Millisecond},
 		{Node: "n4", Phase: restartguard.PhaseUnreachable, Err: "connection refused"},
 		{Node: "n5", Phase: restartguard.PhaseActive},
 	}

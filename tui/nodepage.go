@@ -86,8 +86,11 @@ func (m *model) nodeFacts(n *monitor.Node, w int, now time.Time, events int) []s
 		if !s.Out.IsZero() {
 			add("", "without a vote"+since(s.Out, now))
 		}
-		if s.Exposed > 0 {
-			add("", fmt.Sprintf("its last start was open for %s at most before it was closed", span(s.Exposed)))
+		if s.BootExposed > 0 {
+			add("", fmt.Sprintf("its last start was open for %s at most before it was closed", restartguard.AtMost(s.BootExposed)))
+		}
+		if s.Exposed > 0 && s.Exposed != s.BootExposed {
+			add("", fmt.Sprintf("after its last loss it was open for %s at most", restartguard.AtMost(s.Exposed)))
 		}
 	}
 	server := "version " + st.whole(n.Version) + ", role " + st.whole(n.Role) + ", run " + st.escape(n.RunID, 12) + ", up " + age(n.Uptime)

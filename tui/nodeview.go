@@ -312,8 +312,8 @@ func (v *nodeView) guard(n *monitor.Node, now time.Time, f *fenceView, w int) (s
 	case ok && s.Phase == restartguard.PhaseActive && s.Known && s.Verified:
 		return "boot fence verified", paint{}
 	case ok && s.Phase == restartguard.PhaseActive && s.Known:
-		if s.Exposed > 0 && w >= 44 {
-			return "boot fence not verified ! open " + span(s.Exposed), st.warn
+		if s.BootExposed > 0 && w >= 44 {
+			return "boot fence not verified ! open " + restartguard.AtMost(s.BootExposed).String(), st.warn
 		}
 		return "boot fence not verified !", st.warn
 	case ok && s.Phase == restartguard.PhaseActive:

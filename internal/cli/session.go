@@ -254,7 +254,7 @@ func sightOf(g *restartguard.Guard) monitor.GuardSight {
 			continue // it closes nothing
 		}
 		sight.Nodes[s.Node] = monitor.GuardedNode{
-			Known: s.Known, Verified: s.Verified, Exposed: s.Phase == restartguard.PhaseExposed, OpenFor: s.Exposed, Err: s.Err,
+			Known: s.Known, Verified: s.Verified, Exposed: s.Phase == restartguard.PhaseExposed, OpenFor: restartguard.AtMost(s.BootExposed), Err: s.Err,
 		}
 	}
 	if o := g.Outlook(); !o.Possible() && g.Met() {

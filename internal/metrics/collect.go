@@ -2,11 +2,15 @@ package metrics
 
 import (
 	"math"
+	"os"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"redlockctl/internal/announce"
+	"redlockctl/internal/safetext"
 	"redlockctl/monitor"
 	"redlockctl/restartguard"
 )
@@ -37,7 +41,7 @@ type catalogue struct {
 
 	locks, findings series
 
-	guardUp, guardDenied, phase, rejoin, verified, proven, exposed series
+	guardUp, guardDenied, delay, phase, rejoin, verified, proven, exposed series
 }
 
 // newCatalogue makes the catalogue; it is small, and made anew for each collector
@@ -69,6 +73,7 @@ func newCatalogue() catalogue {
 
 		guardUp:     gauge("guard_healthy", "1 while the guard in this process gets on with each node."),
 		guardDenied: gauge("guard_node_denied", "1 while the node answers and refuses the guard in this process, which then cannot protect it.", "node"),
+		delay:       gauge("guard_delay_seconds", "The delay D of each guard that is seen on the nodes, this one too: they must be the same.", "guard", "host"),
 		phase:       gauge("guard_node_phase", "1 for the phase that the guard sees the node in, 0 for the others.", "node", "phase"),
 		rejoin:      gauge("node_rejoin_seconds", "In how long the guard opens the node; 0 if it does not wait.", "node"),
 		verified:    gauge("node_boot_fence_verified", "1 if the last start of the node came up closed, 0 if it came up open; missing until a start was seen.", "node"),
@@ -82,7 +87,7 @@ func (c catalogue) all() []series {
 		c.nodes, c.quorum, c.serving, c.spare, c.lockable, c.protected, c.returns,
 		c.up, c.nodeServing, c.fenced, c.held, c.rtt, c.offset, c.bound, c.drift, c.driftBound, c.copies, c.restarts,
 		c.locks, c.findings,
-		c.guardUp, c.guardDenied, c.phase, c.rejoin, c.verified, c.proven, c.exposed,
+		c.guardUp, c.guardDenied, c.delay, c.phase, c.rejoin, c.verified, c.proven, c.exposed,
 	}
 }
 
@@ -101,6 +106,9 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 	c.m.look()
 	shown := c.m.shown()
 	o := sink{newCatalogue(), label(shown.Name), out}
+	for _, g := range guardsOf(shown) {
+		o.put(o.delay, g.Delay.Seconds(), label(g.ID), label(g.Host.Raw()))
+	}
 	if shown.Monitor != nil {
 		o.snapshot(shown.Monitor.Snapshot())
 	}
@@ -115,6 +123,28 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 			}
 		}
 	}
+}
+
+// guardsOf are all guards that are seen, each once: the one in this process and
+// those that it sees, or those that the monitor sees.
+func guardsOf(c Cluster) (all []announce.Guard) {
+	add := func(g announce.Guard) {
+		if i := slices.IndexFunc(all, g.Same); i < 0 {
+			all = append(all, g)
+		} else if g.Delay > all[i].Delay {
+			all[i] = g
+		}
+	}
+	if c.Guard != nil {
+		host, _ := os.Hostname()
+		add(announce.Guard{ID: c.Guard.ID(), Delay: c.Guard.Delay(), Host: safetext.New(host)})
+		for _, g := range c.Guard.Others() {
+			add(g)
+		}
+	} else if c.Monitor != nil {
+		all, _ = c.Monitor.Snapshot().Guards()
+	}
+	return all
 }
 
 // sink puts series of one cluster out.

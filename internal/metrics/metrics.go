@@ -24,6 +24,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"golang.org/x/net/netutil"
 
+	"redlockctl/internal/announce"
 	"redlockctl/internal/safetext"
 	"redlockctl/monitor"
 	"redlockctl/redlock"
@@ -42,6 +43,10 @@ type Guard interface {
 	Healthy() error
 	Sees() error
 	Met() bool
+	// ID, Delay and Others are who it is, its own D, and who else announces itself.
+	ID() string
+	Delay() time.Duration
+	Others() []announce.Guard
 }
 
 // Cluster is what is told of.
@@ -216,7 +221,7 @@ func Exposed(addr net.Addr) bool {
 	return ok && !tcp.IP.IsLoopback()
 }
 
-// Handler answers /metrics, /healthz and /readyz.
+// Handler answers /metrics, /healthz, /readyz and /status.
 func (m *Metrics) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{
@@ -224,9 +229,10 @@ func (m *Metrics) Handler() http.Handler {
 	}))
 	mux.HandleFunc("GET /healthz", answer(m.healthy))
 	mux.HandleFunc("GET /readyz", answer(m.ready))
+	mux.HandleFunc("GET /status", m.status)
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-		fmt.Fprintln(w, "redlockctl\n/metrics\n/healthz\n/readyz")
+		fmt.Fprintln(w, "redlockctl\n/metrics\n/healthz\n/readyz\n/status")
 	})
 	return mux
 }

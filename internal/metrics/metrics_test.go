@@ -2,6 +2,7 @@ package metrics
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -20,6 +21,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/prometheus/common/expfmt"
 
+	"redlockctl/internal/announce"
+	"redlockctl/internal/safetext"
 	"redlockctl/monitor"
 	"redlockctl/redlock"
 	"redlockctl/restartguard"
@@ -41,6 +44,14 @@ func (g *fakeGuard) Outlook() restartguard.Outlook     { return g.outlook }
 func (g *fakeGuard) Healthy() error                    { return g.sick }
 func (g *fakeGuard) Sees() error                       { return g.blind }
 func (g *fakeGuard) Met() bool                         { return g.met }
+func (g *fakeGuard) ID() string                        { return "OWN" }
+func (g *fakeGuard) Delay() time.Duration              { return 30 * time.Second }
+func (g *fakeGuard) Others() []announce.Guard {
+	return []announce.Guard{
+		{ID: "OLD", Delay: 5 * time.Second, Host: safetext.New("laptop\x1b")}, {ID: "OWN", Delay: 30 * time.Second},
+		{ID: "OLD", Delay: 6 * time.Second}, // what it announced before its configuration was read again
+	}
+}
 
 // What a guard that is refused cannot know is missing, not 0, and /healthz says
 // that it is blind.
@@ -393,5 +404,41 @@ func TestOutcomesOfAnAcquisition(t *testing.T) {
 		if want := fmt.Sprintf(`redlockctl_acquire_duration_seconds_count{cluster="shop",outcome=%q} %d`, outcome, n); !strings.Contains(out, want) {
 			t.Errorf("no %s in\n%s", want, out)
 		}
+	}
+}
+
+// What the guard knows can be read by a program, from another host too.
+func TestStatusDocument(t *testing.T) {
+	h := full().Handler()
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequest("GET", "/status", nil))
+	var doc struct {
+		Guard  *guardJSON
+		Others []struct {
+			ID      string
+			DelayMs int64 `json:"delay_ms"`
+		}
+		Nodes []struct {
+			BootFence string `json:"boot_fence"`
+		}
+	}
+	if err := json.Unmarshal(w.Body.Bytes(), &doc); err != nil || w.Code != 200 {
+		t.Fatalf("%d %v: %s", w.Code, err, w.Body)
+	}
+	if doc.Guard == nil || doc.Guard.ID != "OWN" || doc.Guard.DelayMs != 30000 || len(doc.Nodes) != 3 {
+		t.Errorf("%s", w.Body)
+	}
+	if len(doc.Others) != 1 || doc.Others[0].ID != "OLD" || doc.Others[0].DelayMs != 6000 || strings.Contains(w.Body.String(), "\x1b") {
+		t.Errorf("others: %s", w.Body)
+	}
+	if doc.Nodes[1].BootFence != "fenced" || doc.Nodes[0].BootFence != "unknown" || doc.Nodes[2].BootFence != "unfenced" {
+		t.Errorf("boot fences: %+v", doc.Nodes)
+	}
+	m := New(Build{})
+	m.Show(Cluster{Name: "shop", Monitor: fakeMonitor{picture()}})
+	w = httptest.NewRecorder()
+	m.Handler().ServeHTTP(w, httptest.NewRequest("GET", "/status", nil))
+	if !strings.Contains(w.Body.String(), `"guard": null`) {
+		t.Errorf("without a guard: %s", w.Body)
 	}
 }

@@ -1,0 +1,93 @@
+package metrics
+
+import (
+	"encoding/json"
+	"net/http"
+	"time"
+
+	"redlockctl/internal/announce"
+	"redlockctl/internal/safetext"
+	"redlockctl/restartguard"
+)
+
+// statusJSON is the document of /status: what the guard in this process knows.
+type statusJSON struct {
+	Cluster safetext.Text     `json:"cluster"`
+	Guard   *guardJSON        `json:"guard"` // null: there is none in this process
+	Others  []otherJSON       `json:"others"`
+	Nodes   []guardedNodeJSON `json:"nodes"`
+	Outlook string            `json:"outlook,omitempty"`
+}
+
+type guardJSON struct {
+	ID      string `json:"id"`
+	DelayMs int64  `json:"delay_ms"`
+	Sick    string `json:"sick,omitempty"`
+}
+
+// otherJSON is a guard that announces itself on the nodes.
+type otherJSON struct {
+	ID      string        `json:"id"`
+	DelayMs int64         `json:"delay_ms"`
+	Host    safetext.Text `json:"host"`
+	PID     int           `json:"pid,omitempty"`
+	Cluster safetext.Text `json:"cluster"`
+}
+
+type guardedNodeJSON struct {
+	Name      safetext.Text `json:"name"`
+	Phase     string        `json:"phase"`
+	DelayMs   int64         `json:"delay_ms"` // the D that counts for it
+	RejoinMs  *int64        `json:"rejoin_ms,omitempty"`
+	BootFence string        `json:"boot_fence"` // fenced, unfenced or unknown, as announced
+	ExposedMs int64         `json:"exposed_ms,omitempty"`
+	Reason    string        `json:"reason,omitempty"`
+	Error     string        `json:"error,omitempty"`
+}
+
+// status answers what the guard knows, as JSON.
+func (m *Metrics) status(w http.ResponseWriter, _ *http.Request) {
+	c, now := m.shown(), time.Now()
+	doc := statusJSON{Cluster: safetext.New(c.Name), Others: []otherJSON{}, Nodes: []guardedNodeJSON{}}
+	own := ""
+	if g := c.Guard; g != nil {
+		own = g.ID()
+		doc.Guard = &guardJSON{ID: own, DelayMs: g.Delay().Milliseconds()}
+		if err := g.Healthy(); err != nil {
+			doc.Guard.Sick = safetext.Escape(err.Error())
+		}
+		if o := g.Outlook(); !o.Possible() {
+			doc.Outlook = o.Text(now)
+		}
+		for _, s := range g.Status() {
+			n := guardedNodeJSON{
+				Name: safetext.New(s.Node), Phase: s.Phase.String(), DelayMs: s.Delay.Milliseconds(), BootFence: announce.BootUnknown.String(),
+				Reason: s.Reason, Error: s.Err,
+			}
+			switch {
+			case s.Known && s.Verified:
+				n.BootFence = announce.BootFenced.String()
+			case s.Known:
+				n.BootFence, n.ExposedMs = announce.BootUnfenced.String(), restartguard.AtMost(s.BootExposed).Milliseconds()
+			}
+			if s.Phase == restartguard.PhaseClosed && !s.Until.IsZero() {
+				left := max(0, s.Until.Sub(now)).Milliseconds()
+				n.RejoinMs = &left
+			}
+			doc.Nodes = append(doc.Nodes, n)
+		}
+	}
+	for _, g := range guardsOf(c) {
+		if g.ID != own {
+			doc.Others = append(doc.Others, otherJSON{ID: g.ID, DelayMs: g.Delay.Milliseconds(), Host: g.Host, PID: g.PID, Cluster: g.Cluster})
+		}
+	}
+	raw, err := json.MarshalIndent(doc, "", "  ")
+	if err != nil {
+		w.WriteHeader(http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	_, _ = w.Write(append(safetext.EscapeJSON(raw), '\n'))
+}
