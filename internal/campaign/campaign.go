@@ -43,6 +43,10 @@ type Config struct {
 	// short, which the campaign must find. Default 1.
 	DelayShare float64
 
+	// Guards is how many guard the masters, each with a memory of its own, and each
+	// killed by itself. Default 1.
+	Guards int
+
 	Nodes, Clients, Resources int // default 5, 8 and 3
 
 	// Progress gets a line each so many cycles; nil: none.
@@ -109,6 +113,7 @@ func (cfg *Config) defaults() error {
 	set(&cfg.Cycles, 40)
 	set(&cfg.Nodes, 5)
 	set(&cfg.Clients, 8)
+	set(&cfg.Guards, 1)
 	set(&cfg.Resources, 3)
 	if cfg.MaxTTL == 0 {
 		cfg.MaxTTL = 400 * time.Millisecond
@@ -246,8 +251,17 @@ func (r *run) work(ctx context.Context) error {
 	return err
 }
 
-// guard starts the one that there is to be.
+// guard starts those that there are to be.
 func (r *run) guard(ctx context.Context, wg *sync.WaitGroup, stop context.CancelCauseFunc, spare <-chan struct{}) error {
+	for i := range r.Guards {
+		if err := r.guardBy(ctx, i, wg, stop, spare); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *run) guardBy(ctx context.Context, i int, wg *sync.WaitGroup, stop context.CancelCauseFunc, spare <-chan struct{}) error {
 	delay := time.Duration(float64(r.delay) * r.DelayShare)
 	switch r.Guarding {
 	case Inside:
@@ -258,8 +272,8 @@ func (r *run) guard(ctx context.Context, wg *sync.WaitGroup, stop context.Cancel
 		wg.Go(func() { _ = g.Run(ctx) })
 	case Killed:
 		p := &guardProcess{
-			order: guardOrder{Delay: delay, Dir: filepath.Join(r.Dir, "memory")},
-			rand:  rand.New(rand.NewPCG(r.Seed, 2)), most: 2 * r.delay,
+			order: guardOrder{Delay: delay, Dir: filepath.Join(r.Dir, fmt.Sprintf("memory%d", i+1))},
+			rand:  rand.New(rand.NewPCG(r.Seed, uint64(i)+2)), most: 2 * r.delay,
 			kills: func() { r.guardKills.Add(1) }, spare: spare,
 		}
 		for _, n := range r.nodes {

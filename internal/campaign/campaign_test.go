@@ -74,6 +74,17 @@ func TestGuardKilled(t *testing.T) {
 	}
 }
 
+// Nor do two, each with a memory of its own, which are killed at any moment.
+func TestTwoGuardsKilled(t *testing.T) {
+	r := play(t, campaign.Config{Cycles: 15, Guarding: campaign.Killed, Guards: 2})
+	if !r.Clean() || r.Accepted > 0 {
+		t.Error("something was found")
+	}
+	if r.GuardKills < 15 || r.Rejoins == 0 {
+		t.Error("nothing was tried")
+	}
+}
+
 // A guard that waits too short is found out.
 func TestDelayTooShort(t *testing.T) {
 	if r := play(t, campaign.Config{Cycles: 1000, DelayShare: 0.5}); r.Clean() {

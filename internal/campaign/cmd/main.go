@@ -33,6 +33,7 @@ func run() int {
 	flag.IntVar(&cfg.Cycles, "cycles", 40, "how many `kills`: of masters, or of the guard with --kill-guard")
 	flag.BoolVar(&without, "without-guard", false, "masters come up open, and nobody closes them")
 	flag.BoolVar(&killGuard, "kill-guard", false, "kill the guard, too, all the time")
+	flag.IntVar(&cfg.Guards, "guards", 1, "how many `guards` there are, each with a memory of its own; with --kill-guard each is killed")
 	flag.Uint64Var(&cfg.Seed, "seed", cfg.Seed, "of all choices (default: the time)")
 	flag.DurationVar(&cfg.MaxTTL, "max-ttl", 0, "longest TTL of the clients (default 400ms, with --kill-guard 150ms)")
 	flag.Float64Var(&cfg.DelayShare, "delay", 1, "the `share` of D that the guard waits; less than 1 is wrong, and to be found")
@@ -47,6 +48,8 @@ func run() int {
 		return trouble(fmt.Errorf("unknown argument %q", flag.Arg(0)))
 	case without && killGuard:
 		return trouble(errors.New("--kill-guard needs a guard"))
+	case cfg.Guards < 1 || cfg.Guards > 5:
+		return trouble(fmt.Errorf("--guards %d is not between 1 and 5", cfg.Guards))
 	case cfg.Cycles < 1:
 		return trouble(fmt.Errorf("--cycles %d is below 1", cfg.Cycles))
 	case without:
