@@ -17,6 +17,7 @@ import (
 // the commands. All of its terms must hold:
 //
 //	orders          the name has this in it
+//	orders:*        with * or ?: the whole name is so
 //	"a b"           the same, with blanks; what is quoted is never a field
 //	state:orphan    in a state that begins so: state:over, state:not-a-lock
 //	node:n2         has a copy on this node
@@ -156,7 +157,7 @@ func parseTerm(w word) (term, error) {
 	}
 	i := strings.IndexAny(t.text, ":<>=")
 	if i <= 0 {
-		return t, nil
+		return t.named(), nil
 	}
 	field, rest := t.text[:i], t.text[i:]
 	op := rest[:1]
@@ -197,8 +198,18 @@ func parseTerm(w word) (term, error) {
 			return t, errors.New("a number is wanted")
 		}
 		t.field, t.op, t.n = field, op, n
+	default:
+		return t.named(), nil
 	}
 	return t, nil
+}
+
+// named makes a term about the name one that fixes all of it, where it has stars.
+func (t term) named() term {
+	if strings.ContainsAny(t.text, "*?") {
+		t.field = "name"
+	}
+	return t
 }
 
 // plainState is the name of a state as it may be typed: without blanks, hyphens
@@ -237,12 +248,63 @@ func (t *term) match(l *Lock, nodes []Node, now time.Time) bool {
 		return l.Held >= redlock.Quorum(len(l.Copies)) && compare(int64(l.Margin), t.op, int64(t.n))
 	case "copies":
 		return compare(int64(l.Held), t.op, int64(t.n))
+	case "name":
+		fits := func(k safetext.Text) bool { return starred(t.text).match([]byte(strings.ToLower(k.Raw()))) }
+		return fits(l.Key) || slices.ContainsFunc(l.Keys, fits)
 	default:
 		if hasFold(l.Key, t.text) {
 			return true
 		}
 		return slices.ContainsFunc(l.Keys, func(k safetext.Text) bool { return hasFold(k, t.text) })
 	}
+}
+
+// starred is the pattern in which nothing but * and ? has a meaning.
+func starred(text string) glob {
+	return glob(strings.NewReplacer(`\`, `\\`, `[`, `\[`, `]`, `\]`).Replace(text))
+}
+
+// Pattern is one of SCAN that all names match which the filter may choose; empty
+// where the name alone does not tell. Of a lock of several keys only some may match.
+func (f Filter) Pattern() string {
+	longest := ""
+	for _, t := range f.terms {
+		if t.not || t.field != "" && t.field != "name" {
+			continue
+		}
+		if p := anyCase(t.text, t.field == "name"); len(p) > len(longest) {
+			longest = p
+			if t.field == "" {
+				longest = "*" + p + "*"
+			}
+		}
+	}
+	return longest
+}
+
+// anyCase is the pattern of a text in letters of any case; with stars, * and ? keep
+// their meaning. It is empty where a name may be shown otherwise than it is: then
+// what is shown may match although the name does not.
+func anyCase(text string, stars bool) string {
+	var b strings.Builder
+	for i := range len(text) {
+		switch c := text[i]; {
+		case c < ' ', c >= 0x7f, c == '\\', !stars && (c == 'x' || c == 'u') && escapeAt(text[i+1:]):
+			return ""
+		case c >= 'a' && c <= 'z':
+			b.WriteString("[" + string(c) + string(c-'a'+'A') + "]")
+		case c == '[', c == ']', !stars && (c == '*' || c == '?'):
+			b.WriteString(`\` + string(c))
+		default:
+			b.WriteByte(c)
+		}
+	}
+	return b.String()
+}
+
+// escapeAt tells if a text goes on as the escape of a character does.
+func escapeAt(text string) bool {
+	return len(text) >= 2 && strings.Trim(text[:2], "0123456789abcdef") == ""
 }
 
 // End is when the lock ends: its majority or, without one, its last known copy;

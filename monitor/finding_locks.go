@@ -31,7 +31,7 @@ var ripens = [badKinds]time.Duration{
 	badImmortal: 1500 * time.Millisecond,
 	badSplit:    2 * time.Second,
 	badOverTTL:  time.Second,
-	badOrphan:   2 * time.Second,
+	badOrphan:   time.Second, // beyond the time that makes it one
 	badEndless:  1500 * time.Millisecond,
 	badNumber:   1500 * time.Millisecond,
 	badHuge:     time.Second,
@@ -161,8 +161,11 @@ func (w *lockWatch) look(s *Snapshot, opt Options) (map[int]badLocks, time.Durat
 	clear(w.changed) // nothing is kept alive by it
 	w.changed = w.changed[:0]
 	n, most, next := 0, lookAtLocks, ""
-	if w.slowly && slices.Max(w.kept[:]) < badKept {
+	switch {
+	case w.slowly && slices.Max(w.kept[:]) < badKept:
 		most = lookSlowly
+	case !w.slowly && s.Counts[LockImmortal]+s.Counts[LockSplit]+s.Counts[LockOverTTL]+s.Counts[LockOrphan] > 0:
+		most = s.Locks.Len() // there are bad ones: they are not waited for
 	}
 	for l := range s.Locks.From(w.cursor) {
 		if n++; n > most {
@@ -178,14 +181,10 @@ func (w *lockWatch) look(s *Snapshot, opt Options) (map[int]badLocks, time.Durat
 	w.ripening = 0
 	for key, b := range w.bad {
 		for k := range badKinds {
-			wait := ripens[k]
-			if k == badSplit || k == badOrphan {
-				wait = max(wait, 2*opt.Redlock.NodeTimeout)
-			}
 			if b.since[k].IsZero() {
 				continue
 			}
-			if now.Sub(b.since[k]) < wait {
+			if now.Sub(b.since[k]) < ripensAfter(k, opt) {
 				if k == badImmortal || k == badSplit || k == badOverTTL {
 					w.ripening++
 				}
@@ -206,6 +205,27 @@ func (w *lockWatch) look(s *Snapshot, opt Options) (map[int]badLocks, time.Durat
 		}
 	}
 	return ripe, w.ttls.shortest()
+}
+
+// ripensAfter is how long a lock must have been in a bad state of this kind.
+func ripensAfter(kind int, opt Options) time.Duration {
+	if kind == badSplit || kind == badOrphan {
+		return max(ripens[kind], 2*opt.Redlock.NodeTimeout)
+	}
+	return ripens[kind]
+}
+
+// awaits tells if a lock that was first seen in a bad state before until has not
+// been in it for long enough.
+func (w *lockWatch) awaits(now, until time.Time, opt Options) bool {
+	for _, b := range w.bad {
+		for _, k := range [...]int{badImmortal, badSplit, badOverTTL, badOrphan} {
+			if since := b.since[k]; !since.IsZero() && since.Before(until) && now.Sub(since) < ripensAfter(k, opt) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // take takes note of how the lock under key is now; nil: it is gone.

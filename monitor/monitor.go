@@ -31,6 +31,9 @@ import (
 type Options struct {
 	ClusterName  string
 	LockPatterns []string      // glob patterns of keys that are locks; default "*"
+	Match        string        // only those that match this pattern too; "": all
+	Keys         []string      // these keys alone, whatever the patterns say: nothing is scanned for
+	NoLocks      bool          // nodes alone
 	MaxTTL       time.Duration // of the cluster; 0: unknown, no TTL counts as too long
 	Redlock      redlock.Options
 	Timeout      time.Duration // of one command to a node; default 500 ms
@@ -110,12 +113,13 @@ const (
 // Monitor watches a set of masters until its context ends. It is safe for use
 // by many goroutines; a slow reader of snapshots holds up nobody.
 type Monitor struct {
-	nodes   []*redlock.Node
-	opt     Options
-	globs   globs
-	wake    chan struct{} // the publisher has to look at urgent
-	changes []*changes    // of each node, to be read
-	settled chan struct{}
+	nodes             []*redlock.Node
+	opt               Options
+	sought            sought
+	wake              chan struct{} // the publisher has to look at urgent
+	changes           []*changes    // of each node, to be read
+	settled           chan struct{}
+	assessed, decided chan struct{}
 
 	mu      sync.Mutex
 	world   *world
@@ -125,6 +129,8 @@ type Monitor struct {
 	hurried []bool        // nodes whose full read should not wait for its turn
 	nudged  time.Time     // when all followers were last woken to confirm something
 	log     changeLog
+
+	isAssessed, isDecided bool // assessed, decided are closed
 
 	snapshot atomic.Pointer[Snapshot]
 }
@@ -141,12 +147,14 @@ func New(nodes []*redlock.Node, opt Options) (*Monitor, error) {
 	}
 	m := &Monitor{
 		nodes: nodes, opt: opt,
-		globs:   newGlobs(opt.LockPatterns),
-		wake:    make(chan struct{}, 1),
-		hurried: make([]bool, len(nodes)),
-		settled: make(chan struct{}),
-		fresh:   make(chan struct{}),
-		world:   newWorld(nodes, opt, time.Now()),
+		sought:   newSought(opt),
+		wake:     make(chan struct{}, 1),
+		hurried:  make([]bool, len(nodes)),
+		settled:  make(chan struct{}),
+		assessed: make(chan struct{}),
+		decided:  make(chan struct{}),
+		fresh:    make(chan struct{}),
+		world:    newWorld(nodes, opt, time.Now()),
 	}
 	for range nodes {
 		m.changes = append(m.changes, newChanges())
@@ -186,10 +194,23 @@ func (m *Monitor) Changed(version uint64) <-chan struct{} {
 // Settled waits until every node has been probed and, where it answers, fully
 // scanned once, and a snapshot says so; or until ctx ends, whose cause it then
 // returns. A node that is down, slow or denied is settled by its first failed
-// probe.
-func (m *Monitor) Settled(ctx context.Context) error {
+// probe, one that answers and cannot be scanned by the third scan that fails: then
+// the snapshot is not [Snapshot.Complete].
+func (m *Monitor) Settled(ctx context.Context) error { return await(ctx, m.settled) }
+
+// Assessed waits until the first view has the states of all locks: [Monitor.Settled],
+// and of a minority of copies it is told whether an attempt completes it. That is a
+// second where there is such a thing, and nothing else.
+func (m *Monitor) Assessed(ctx context.Context) error { return await(ctx, m.assessed) }
+
+// Decided waits until the first view says all that it will say: [Monitor.Assessed],
+// and the findings of what was there, of which some are told when it has lasted for a
+// second or two.
+func (m *Monitor) Decided(ctx context.Context) error { return await(ctx, m.decided) }
+
+func await(ctx context.Context, done <-chan struct{}) error {
 	select {
-	case <-m.settled:
+	case <-done:
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
@@ -356,6 +377,14 @@ func (m *Monitor) publish() {
 	if m.world.done && !m.isSettled() {
 		close(m.settled)
 	}
+	if !m.isAssessed && !m.world.unassessed(now) {
+		m.isAssessed = true
+		close(m.assessed)
+	}
+	if !m.isDecided && !m.world.undecided(now) {
+		m.isDecided = true
+		close(m.decided)
+	}
 }
 
 // isSettled tells if a snapshot of the first whole view is out.
@@ -407,6 +436,13 @@ func (m *Monitor) read(i int, runID string, sent, received time.Time, rows []row
 	}
 	m.table()
 	return ok
+}
+
+// passed takes in how much of the keys of node i its full read has passed.
+func (m *Monitor) passed(i int, part float64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.world.nodes[i].passed(part)
 }
 
 // seed asks the other nodes for the first locks that one of them has found, so

@@ -48,7 +48,8 @@ type watch struct {
 	base   NodeState // as the probe says
 	denied error     // why the scan may not look; nil: it may
 	fails  int       // failed scans in a row
-	tried  bool      // a scan has ended, well or not
+	tried  bool      // a scan has ended, well or for good
+	db     int       // number of the database that holds the locks
 	clock  clock
 	good   int64 // replicas that keep up; -1: unknown
 	maxLag int64
@@ -64,7 +65,7 @@ type watch struct {
 
 func newWatch(name, addr string, now time.Time) *watch {
 	return &watch{
-		Node:  Node{Name: name, Addr: addr, Since: now, MinReplicasToWrite: -1, Facts: unknownFacts()},
+		Node:  Node{Name: name, Addr: addr, Since: now, MinReplicasToWrite: -1, Keys: -1, Facts: unknownFacts()},
 		good:  -1,
 		notes: map[string]string{},
 	}
@@ -183,6 +184,7 @@ func (w *watch) readInfo(info map[string]string) (restarted bool) {
 	w.Replicas = int(number(info, "connected_slaves", int64(w.Replicas)))
 	w.UsedMemory = number(info, "used_memory", w.UsedMemory)
 	w.Clients = int(number(info, "connected_clients", int64(w.Clients)))
+	w.Keys = keysOf(info, w.db, w.Keys)
 	w.ops = number(info, "instantaneous_ops_per_sec", w.ops)
 	w.Facts.readInfo(info)
 	if _, ok := info["role"]; ok {
@@ -202,6 +204,22 @@ func (w *watch) readInfo(info map[string]string) (restarted bool) {
 	}
 	return restarted
 }
+
+// keysOf is how many keys a database has by INFO keyspace, which leaves out empty
+// ones.
+func keysOf(info map[string]string, db int, unknown int64) int64 {
+	if _, ok := info["used_memory"]; !ok {
+		return unknown // this probe did not ask
+	}
+	keys := int64(0)
+	if _, err := fmt.Sscanf(info["db"+strconv.Itoa(db)], "keys=%d,", &keys); err != nil {
+		return 0
+	}
+	return keys
+}
+
+// passed takes in how much of its keys a full read has passed.
+func (w *watch) passed(part float64) { w.Read = max(w.Read, part) }
 
 func (w *watch) readConfig(config map[string]string) {
 	w.MinReplicasToWrite = number(config, "min-replicas-to-write", -1)
@@ -253,12 +271,17 @@ func (w *watch) shown() NodeState {
 // settled tells if all is known of the node that a first view needs.
 func (w *watch) settled() bool { return w.probed && (!readable(w.base) || w.tried) }
 
+// scanTries is how many scans in a row may fail before a first view does without
+// the node.
+const scanTries = 3
+
 // snapshot is the node to publish.
 func (w *watch) snapshot(at time.Duration, locks int) Node {
 	n := w.Node
 	n.Locks = locks
 	n.LocksHidden = w.State == NodeDenied && w.base == NodeServing && w.Role == "master" && w.notes["info"] == ""
 	n.Notes = w.noteList()
+	n.unread = w.notes["scan"]
 	n.Offset = w.clock.estimate(at)
 	n.Drift = w.clock.drift()
 	return n

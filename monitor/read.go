@@ -6,9 +6,13 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
+	"strconv"
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"redlockctl/redlock"
 )
 
 const (
@@ -24,33 +28,47 @@ const (
 // fetches a whole value: of a hash the names of its fields, of a sorted set its members, if they are few and
 // all of it is small. What is not essential is asked for by pcall: a server that
 // refuses it is read all the same.
+//
+// Most keys are short strings, and are told in as few words as do: PTTL and
+// value, and the length behind a value that may have been cut. Of any other the
+// type comes first, then PTTL, length and the names of fields. A key that is not
+// there is -2 alone.
 const readScript = `
-local measures = {hash = 'HLEN', list = 'LLEN', set = 'SCARD', zset = 'ZCARD', stream = 'XLEN'}
-local out = {}
+local call, measures = redis.call, {hash = 'HLEN', list = 'LLEN', set = 'SCARD', zset = 'ZCARD', stream = 'XLEN'}
+local out, n = {}, 0
 for i = 1, #KEYS do
   local key = KEYS[i]
-  local kind = redis.call('TYPE', key)
+  local kind = call('TYPE', key)
   if type(kind) == 'table' then kind = kind['ok'] end
-  local size, prefix = 0, ''
-  if kind == 'string' then
-    size = redis.call('STRLEN', key)
-    prefix = redis.call('GETRANGE', key, 0, 127)
-  elseif measures[kind] then
-    local n = redis.pcall(measures[kind], key)
-    if type(n) == 'number' then size = n end
-    if (kind == 'hash' or kind == 'zset') and size <= 8 then
-      local weight = redis.pcall('MEMORY', 'USAGE', key, 'SAMPLES', '0')
-      if type(weight) == 'number' and weight <= 4096 then
-        local fields
-        if kind == 'hash' then fields = redis.pcall('HKEYS', key) else fields = redis.pcall('ZRANGE', key, 0, -1) end
-        if not fields['err'] then prefix = table.concat(fields, '\n') end
+  local pttl = call('PTTL', key)
+  if pttl == -2 then
+    out[n + 1] = pttl
+    n = n + 1
+  elseif kind == 'string' then
+    local text = call('GETRANGE', key, 0, 127)
+    out[n + 1], out[n + 2] = pttl, text
+    n = n + 2
+    if #text == 128 then
+      n = n + 1
+      out[n] = call('STRLEN', key)
+    end
+  else
+    local size, names = 0, ''
+    if measures[kind] then
+      local k = redis.pcall(measures[kind], key)
+      if type(k) == 'number' then size = k end
+      if (kind == 'hash' or kind == 'zset') and size <= 8 then
+        local weight = redis.pcall('MEMORY', 'USAGE', key, 'SAMPLES', '0')
+        if type(weight) == 'number' and weight <= 4096 then
+          local fields
+          if kind == 'hash' then fields = redis.pcall('HKEYS', key) else fields = redis.pcall('ZRANGE', key, 0, -1) end
+          if not fields['err'] then names = table.concat(fields, '\n') end
+        end
       end
     end
+    out[n + 1], out[n + 2], out[n + 3], out[n + 4] = kind, pttl, size, names
+    n = n + 4
   end
-  out[4 * i - 3] = kind
-  out[4 * i - 2] = redis.call('PTTL', key)
-  out[4 * i - 1] = size
-  out[4 * i] = prefix
 end
 return out`
 
@@ -58,6 +76,7 @@ return out`
 // allows.
 type reader struct {
 	*session
+	wire  *wire // nil until the connection is set up
 	mode  readMode
 	noSHA bool   // the script is sent each time
 	sha   string // of the script
@@ -88,14 +107,61 @@ func (r *reader) runID(ctx context.Context) (string, error) {
 	}
 	fields := map[string]string{}
 	parseInfo(text, fields)
+	r.wire = newWire(r.raw, r.timeout)
 	return fields["run_id"], nil
 }
 
-func (r *reader) page(ctx context.Context, cursor uint64, pattern string, count int64) ([]string, uint64, error) {
-	ctx, cancel := context.WithTimeout(ctx, r.timeout)
-	defer cancel()
-	return r.conn.Scan(ctx, cursor, pattern, count).Result()
+// sweep reads the rows of some keys and the next page of SCAN, in one round trip.
+// It is to be used while fast says so. refused is the answer of a server that
+// does not run the script as it was sent: the keys are to be read by read, which
+// finds out why.
+func (r *reader) sweep(ctx context.Context, keys []string, cursor uint64, pattern string, count int64) (p swept, err error) {
+	evalsha, w := "EVALSHA_RO", r.wire
+	if r.mode == readByEval {
+		evalsha = "EVALSHA"
+	}
+	batches := slices.Collect(slices.Chunk(keys, batchKeys))
+	for _, batch := range batches {
+		w.head(3 + len(batch))
+		w.arg(evalsha)
+		w.arg(r.sha)
+		w.arg(strconv.Itoa(len(batch)))
+		for _, key := range batch {
+			w.arg(key)
+		}
+	}
+	w.put("SCAN", strconv.FormatUint(cursor, 10), "MATCH", pattern, "COUNT", strconv.FormatInt(count, 10))
+	p.sent = time.Now()
+	if err := w.send(ctx); err != nil {
+		return p, err
+	}
+	p.rows = make([]row, 0, len(keys))
+	for _, batch := range batches {
+		rows, err := w.rows(p.rows, batch)
+		switch {
+		case err == nil:
+			p.rows = rows
+		case isAnswer(err):
+			p.refused = err
+		default:
+			return p, err
+		}
+	}
+	p.page, err = w.page()
+	p.received = time.Now()
+	return p, err
 }
+
+// swept is what a sweep brought.
+type swept struct {
+	page
+	rows           []row
+	refused        error
+	sent, received time.Time
+}
+
+// fast tells if the server runs the script by its name, as far as is known.
+func (r *reader) fast() bool { return r.wire != nil && r.mode != readByMulti && !r.noSHA }
 
 // read reads some keys, and falls back to a lesser way for good when the
 // server refuses the better one.
@@ -156,21 +222,77 @@ func (r *reader) readScript(ctx context.Context, keys []string) ([]row, error) {
 	return parseRows(keys, values)
 }
 
+// errShape is returned for rows of another shape than the script gives them.
+var errShape = fmt.Errorf("%w: rows of another shape", redlock.ErrBadReply)
+
 // parseRows takes the script's answer apart, trusting nothing.
 func parseRows(keys []string, values []any) ([]row, error) {
-	if len(values) != 4*len(keys) {
-		return nil, fmt.Errorf("a read of %d keys brought %d values", len(keys), len(values))
-	}
-	rows := make([]row, len(keys))
-	for i, key := range keys {
-		typ, ok1 := values[4*i].(string)
-		pttl, ok2 := values[4*i+1].(int64)
-		length, ok3 := values[4*i+2].(int64)
-		prefix, ok4 := values[4*i+3].(string)
-		if !ok1 || !ok2 || !ok3 || !ok4 {
-			return nil, fmt.Errorf("a read of %d keys brought values of other types", len(keys))
+	rows, err := rowsOf(make([]row, 0, len(keys)), keys, func() (value, error) {
+		if len(values) == 0 {
+			return value{}, errShape
 		}
-		rows[i] = makeRow(key, typ, pttl, length, prefix)
+		v := values[0]
+		values = values[1:]
+		switch v := v.(type) {
+		case int64:
+			return value{kind: ':', n: v}, nil
+		case string:
+			return value{kind: '$', text: v}, nil
+		}
+		return value{}, errShape
+	})
+	if err == nil && len(values) > 0 {
+		err = errShape
+	}
+	return rows, err
+}
+
+// rowsOf adds the rows of keys, whose values next gives.
+func rowsOf(rows []row, keys []string, next func() (value, error)) ([]row, error) {
+	number := func() (int64, error) {
+		v, err := next()
+		if err == nil && v.kind != ':' {
+			err = errShape
+		}
+		return v.n, err
+	}
+	text := func() (string, error) {
+		v, err := next()
+		if err == nil && v.kind != '$' {
+			err = errShape
+		}
+		return v.text, err
+	}
+	for _, key := range keys {
+		v, err := next()
+		switch {
+		case err != nil:
+			return nil, err
+		case v.kind == ':' && v.n == -2:
+			rows = append(rows, makeRow(key, "none", -2, 0, ""))
+		case v.kind == ':':
+			prefix, err := text()
+			if err != nil {
+				return nil, err
+			}
+			length := int64(len(prefix))
+			if length >= prefixLen {
+				if length, err = number(); err != nil {
+					return nil, err
+				}
+			}
+			rows = append(rows, makeRow(key, "string", v.n, length, prefix))
+		case v.kind == '$':
+			pttl, err1 := number()
+			length, err2 := number()
+			names, err3 := text()
+			if err := errors.Join(err1, err2, err3); err != nil {
+				return nil, err
+			}
+			rows = append(rows, makeRow(key, v.text, pttl, length, names))
+		default:
+			return nil, errShape
+		}
 	}
 	return rows, nil
 }

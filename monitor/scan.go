@@ -4,7 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
+	"math/bits"
+	"slices"
 	"time"
 
 	"redlockctl/internal/safetext"
@@ -135,7 +136,7 @@ func (m *Monitor) readSession(ctx context.Context, i int, plan *feedPlan) error 
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			cancel(f.listen(queue, m.globs))
+			cancel(f.listen(queue, m.sought))
 		}()
 		defer func() { f.close(); <-done }()
 	}
@@ -154,10 +155,10 @@ func (m *Monitor) readSession(ctx context.Context, i int, plan *feedPlan) error 
 
 // feed opens the feed of node i; nil: there is none, and the plan says why.
 func (m *Monitor) feed(ctx context.Context, i int, plan *feedPlan) (*feed, error) {
-	if time.Now().Before(plan.next) {
+	if time.Now().Before(plan.next) || m.sought.patterns == nil && m.sought.also == nil {
 		return nil, nil
 	}
-	f, err := openFeed(ctx, m.nodes[i], m.globs.prefixes(), m.opt.Timeout)
+	f, err := openFeed(ctx, m.nodes[i], m.sought.prefixes(), m.opt.Timeout)
 	var none errNoFeed
 	if errors.As(err, &none) {
 		plan.putOff(safetext.Escape(none.why), time.Now())
@@ -167,7 +168,7 @@ func (m *Monitor) feed(ctx context.Context, i int, plan *feedPlan) (*feed, error
 }
 
 // listen puts what the feed brings into the queue, until it breaks.
-func (f *feed) listen(queue *changes, keep globs) error {
+func (f *feed) listen(queue *changes, keep sought) error {
 	for {
 		p, err := f.next(keep.match)
 		if err != nil {
@@ -263,7 +264,8 @@ func (l *follower) run(ctx context.Context) (err error) {
 		case l.full == nil && l.due.After(now):
 			wait = min(wait, l.due.Sub(now))
 		case l.full == nil:
-			l.full = newFullRead(t.epoch, now, l.pace(t))
+			l.full = newFullRead(t.epoch, now, l.pace(t), l.monitor.sought.keys)
+			l.full.stride.fixed = l.plan.smaller > 0
 			l.missing = false
 			continue
 		case l.full.next.After(now):
@@ -347,17 +349,20 @@ func (l *follower) read(ctx context.Context, keys []string, more bool) error {
 // step goes on with the full read.
 func (l *follower) step(ctx context.Context) error {
 	m, f := l.monitor, l.full
-	done, err := f.step(ctx, l.reader, m.globs, l.plan.page(m.opt.ScanCount), func(sent, received time.Time, rows []row) error {
+	done, err := f.step(ctx, l.reader, m.sought, l.plan.page(m.opt.ScanCount), func(sent, received time.Time, rows []row) error {
 		if !m.read(l.node, l.life, sent, received, rows) {
 			return errSuperseded
 		}
 		return nil
 	})
+	if err == nil {
+		m.passed(l.node, f.part)
+	}
 	if err != nil || !done {
 		return err
 	}
 	notes := map[string]string{"read": l.reader.note, "changes": "", "names": ""}
-	if l.feed == nil {
+	if l.feed == nil && l.plan.why != "" {
 		notes["changes"] = "changes are seen by scanning alone: " + l.plan.why
 	}
 	if f.long > 0 {
@@ -379,7 +384,7 @@ func (l *follower) step(ctx context.Context) error {
 	return nil
 }
 
-// fullRead reads all keys under the patterns once, a page at a time.
+// fullRead reads all keys that are sought once, a page at a time.
 type fullRead struct {
 	epoch uint32
 	began time.Time
@@ -392,21 +397,28 @@ type fullRead struct {
 	cursor  uint64
 	batch   []string // found and not read yet
 	long    int      // keys whose names are too long
+	part    float64  // of all keys that was passed
+	stride  stride
 }
 
-func newFullRead(epoch uint32, now time.Time, pace int) *fullRead {
-	f := &fullRead{epoch: epoch, began: now, next: now, pace: pace, most: batchKeys}
+func newFullRead(epoch uint32, now time.Time, pace int, keys []string) *fullRead {
+	f := &fullRead{epoch: epoch, began: now, next: now, pace: pace, most: batchKeys, batch: slices.Clone(keys)}
 	if pace > 0 {
 		f.most = batchBusy
 	}
 	return f
 }
 
-// step finds some keys, or reads some that it found. done: all have been.
-func (f *fullRead) step(ctx context.Context, r *reader, patterns globs, count int64, take func(sent, received time.Time, rows []row) error) (done bool, err error) {
+// step finds some keys, or reads some that it found; where that hurts nobody, both
+// in one round trip. done: all have been.
+func (f *fullRead) step(ctx context.Context, r *reader, s sought, count int64, take func(sent, received time.Time, rows []row) error) (done bool, err error) {
 	begun := time.Now()
+	scanned := f.pattern == len(s.patterns)
 	switch {
-	case len(f.batch) >= f.most, f.pattern == len(patterns) && len(f.batch) > 0:
+	case scanned && len(f.batch) == 0:
+		f.part = 1
+		return true, nil
+	case scanned, len(f.batch) >= f.most && (f.pace > 0 || !r.fast()), namesLen(f.batch) > batchBytes:
 		n, size := 0, 0
 		for n < min(len(f.batch), f.most) && (n == 0 || size+len(f.batch[n]) <= batchBytes) {
 			size += len(f.batch[n])
@@ -420,30 +432,99 @@ func (f *fullRead) step(ctx context.Context, r *reader, patterns globs, count in
 		if err := take(sent, received, rows); err != nil {
 			return false, err
 		}
-	case f.pattern == len(patterns):
-		return true, nil
 	default:
-		keys, next, err := r.page(ctx, f.cursor, string(patterns[f.pattern]), count)
-		if err != nil {
-			return false, err
+		var keys []string
+		if f.pace == 0 && r.fast() {
+			keys = f.batch
 		}
-		for _, key := range keys {
-			switch {
-			case len(key) > longestKey:
-				f.long++
-			// A key under two patterns is read once. Within one pattern SCAN may bring a
-			// key twice, which does no harm.
-			case strings.HasPrefix(key, ownPrefix), f.pattern > 0 && patterns[:f.pattern].match([]byte(key)):
-			default:
-				f.batch = append(f.batch, key)
+		if f.pace == 0 {
+			count = f.stride.count(count)
+		}
+		p, err := r.sweep(ctx, keys, f.cursor, string(s.patterns[f.pattern]), count)
+		switch {
+		case err != nil:
+			return false, err
+		case len(keys) == 0:
+		case p.refused != nil: // by the next steps, in another way
+			if rows, sent, received, err := r.read(ctx, f.batch[:1]); err != nil {
+				return false, err
+			} else if err := take(sent, received, rows); err != nil {
+				return false, err
+			}
+			f.batch = f.batch[1:]
+		default:
+			f.batch = nil
+			if err := take(p.sent, p.received, p.rows); err != nil {
+				return false, err
 			}
 		}
-		if f.cursor = next; next == 0 {
-			f.pattern++
-		}
+		f.stride.took(p.received.Sub(p.sent))
+		f.found(p.page, s)
 	}
 	now := time.Now()
 	f.busy += now.Sub(begun)
 	f.next = now.Add(time.Duration(f.pace) * now.Sub(begun))
 	return false, nil
+}
+
+func namesLen(keys []string) (n int) {
+	for _, key := range keys {
+		n += len(key)
+	}
+	return n
+}
+
+// found takes in a page of SCAN.
+func (f *fullRead) found(p page, s sought) {
+	f.long += p.long
+	for _, key := range p.keys {
+		// A key under two patterns is read once. Within one pattern SCAN may bring a
+		// key twice, which does no harm.
+		if s.keeps(key) && (f.pattern == 0 || !s.patterns[:f.pattern].match([]byte(key))) {
+			f.batch = append(f.batch, key)
+		}
+	}
+	passed := passedBy(p.next)
+	if f.cursor = p.next; p.next == 0 {
+		f.pattern++
+		passed = 0
+	}
+	f.part = max(f.part, (float64(f.pattern)+passed)/float64(len(s.patterns)))
+}
+
+// passedBy is the part of a server's table that SCAN has passed when it tells this
+// cursor: the cursor counts up from its highest bit down.
+func passedBy(cursor uint64) float64 { return float64(bits.Reverse64(cursor)) / (1 << 64) }
+
+// stride finds out how many keys to ask for at once: more where a round trip takes
+// long or most keys are none of ours, but never so many that the server's other
+// clients wait for long.
+type stride struct {
+	times int64         // as many as the setting says
+	least time.Duration // that a step took
+	fixed bool          // longer pages are more than a reply may bring
+}
+
+const (
+	strideMost = 16
+	strideWork = time.Millisecond // of a server for one step, and up to four of them
+)
+
+func (s *stride) count(setting int64) int64 { return setting * max(1, s.times) }
+
+// took takes in how long a step was.
+func (s *stride) took(d time.Duration) {
+	if s.fixed {
+		return
+	}
+	s.times = max(1, s.times)
+	if s.least == 0 || d < s.least {
+		s.least = d
+	}
+	switch over := d - s.least; {
+	case over < max(strideWork, s.least/4):
+		s.times = min(2*s.times, strideMost)
+	case over > max(4*strideWork, s.least):
+		s.times = max(1, s.times/2)
+	}
 }

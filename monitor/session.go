@@ -22,6 +22,7 @@ type session struct {
 	conn    *redis.Conn
 	raw     net.Conn // beneath them
 	timeout time.Duration
+	stop    func() bool // lets go of the context
 }
 
 // errSessionOver is what a session answers when something asks it to dial a
@@ -70,11 +71,14 @@ func dial(ctx context.Context, node *redlock.Node, timeout time.Duration, with .
 		_ = client.Close()
 		return nil, dialError{dialErr}
 	}
-	return &session{client: client, conn: client.Conn(), raw: raw, timeout: timeout}, nil
+	// The end of ctx ends what waits for an answer.
+	stop := context.AfterFunc(ctx, func() { _ = raw.Close() })
+	return &session{client: client, conn: client.Conn(), raw: raw, timeout: timeout, stop: stop}, nil
 }
 
 // close ends the connection.
 func (s *session) close() {
+	s.stop()
 	_ = s.conn.Close()
 	_ = s.client.Close()
 }

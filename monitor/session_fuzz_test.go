@@ -55,8 +55,10 @@ func FuzzSession(f *testing.F) {
 		if s, err := dial(ctx, scripted(t, text).Within(readBudget(1)), time.Second); err == nil {
 			r := newReader(s)
 			if _, err := r.runID(ctx); err == nil {
-				if keys, _, err := r.page(ctx, 0, "*", 10); err == nil && len(keys) > 0 {
-					_, _, _, _ = r.read(ctx, keys[:min(len(keys), batchKeys)])
+				if p, err := r.sweep(ctx, nil, 0, "*", 10); err == nil && len(p.keys) > 0 {
+					keys := p.keys[:min(len(p.keys), batchKeys)]
+					_, _ = r.sweep(ctx, keys, p.next, "*", 10)
+					_, _, _, _ = r.read(ctx, keys)
 				}
 			}
 			s.close()

@@ -1,6 +1,7 @@
 package monitor
 
 import (
+	"fmt"
 	"iter"
 	"time"
 
@@ -18,6 +19,14 @@ type Snapshot struct {
 	Nodes   []Node
 	Locks   Locks
 	Counts  Counts
+	// Complete says that every key of every node that answers has been read since
+	// that node came in sight: until then locks may be missing, and the states of
+	// those that are there may change as their other copies are read. What nodes
+	// that do not answer hold is not known either way.
+	Complete bool
+	// Settled is when the first view was complete, so since when changes are seen;
+	// zero: it is not yet.
+	Settled time.Time
 	// Findings are the assumptions of Redlock that do not hold now, the gravest
 	// first.
 	Findings []Finding
@@ -67,6 +76,26 @@ type Cluster struct {
 	// CanLose is how many more nodes may fail before nothing can be locked;
 	// negative: already so, unless nodes are Hidden.
 	CanLose int
+}
+
+// Unread is a node that has not been read to the end, and why.
+type Unread struct{ Node, Why string }
+
+// Unread are the nodes for whose sake the snapshot is not complete.
+func (s *Snapshot) Unread() []Unread {
+	var out []Unread
+	for i := range s.Nodes {
+		switch n := &s.Nodes[i]; {
+		case n.State == NodeUnknown:
+			out = append(out, Unread{n.Name, "not heard of yet"})
+		case !readable(n.State) || n.Read >= 1:
+		case n.unread != "":
+			out = append(out, Unread{n.Name, n.unread})
+		default:
+			out = append(out, Unread{n.Name, fmt.Sprintf("read to %d %%", int(100*n.Read))})
+		}
+	}
+	return out
 }
 
 // NodeState tells apart why a node does or does not serve.
@@ -119,7 +148,12 @@ type Node struct {
 	Guards      []announce.Guard
 	GuardsKnown bool
 
-	Locks int // copies of locks on this node
+	Locks int   // copies of locks on this node
+	Keys  int64 // in its database, as the server says; -1: it does not
+	// Read is the part of its keys that has been read since it came in sight; 1:
+	// all that are looked for.
+	Read   float64
+	unread string // why it is not read to the end, where that is not a matter of time
 
 	RTT  time.Duration   // last round trip
 	RTTs []time.Duration // the latest, oldest first, at most 60
@@ -225,6 +259,7 @@ const (
 	CopyAbsent  CopyState = iota // the node answered, the key is not there
 	CopyPresent                  // it is there
 	CopyUnknown                  // the node does not answer: the last sight is kept in Token and Expires
+	CopyUnread                   // the node answers, but was not read to the end yet: a last sight is kept too
 )
 
 // Copy is a key on one node.

@@ -344,11 +344,12 @@ func (t *table) read(i int, sentAt, receivedAt time.Time, rows []row) {
 			}
 		}
 		same := c.have && c.typ == typ && (r.tokens[c.token] == tok || !isLock)
+		if !same && c.have {
+			r.goes(i, received)
+		}
+		number := t.token(r, i, tok)
 		if !same {
-			if c.have {
-				r.goes(i, received)
-			}
-			if t.settled || t.differs(r, i, typ, tok) {
+			if t.settled || r.differs(i, typ, number) {
 				r.changed = received
 			}
 		} else if !r.dirty && !r.waits && r.tokens[c.token] == tok && c.epoch == t.nodes[i].epoch &&
@@ -358,7 +359,7 @@ func (t *table) read(i int, sentAt, receivedAt time.Time, rows []row) {
 		}
 		*c = copyOf{
 			sent: sent, expires: expires, epoch: t.nodes[i].epoch, typ: typ, have: true, lock: isLock,
-			token: t.token(r, i, tok),
+			token: number,
 		}
 		t.touch(r)
 	}
@@ -419,9 +420,9 @@ func (r *record) compact() {
 }
 
 // differs tells if another node than i has another value than this.
-func (t *table) differs(r *record, i int, typ uint8, tok token) bool {
+func (r *record) differs(i int, typ, token uint8) bool {
 	for k := range r.copies {
-		if c := &r.copies[k]; k != i && c.have && (c.typ != typ || (c.lock && r.tokens[c.token] != tok)) {
+		if c := &r.copies[k]; k != i && c.have && (c.typ != typ || (c.lock && c.token != token)) {
 			return true
 		}
 	}
@@ -738,12 +739,17 @@ func (t *table) judge(r *record, now moment) {
 				State: CopyUnknown, Type: t.types[c.typ], Len: r.tokens[c.token].length,
 				Expires: t.time(c.expires), ReadAt: Instant(t.time(c.sent).UnixNano()),
 			}
-			if seen {
+			switch {
+			case seen:
 				copies[i].State = CopyPresent
+			case t.nodes[i].reachable:
+				copies[i].State = CopyUnread
 			}
 			soon(c.expires)
 		case t.absent(r, i):
 			copies[i] = Copy{State: CopyAbsent}
+		case t.nodes[i].reachable:
+			copies[i] = Copy{State: CopyUnread}
 		default:
 			copies[i] = Copy{State: CopyUnknown}
 		}

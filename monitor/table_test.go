@@ -222,7 +222,7 @@ func TestANodeThatComesBackIsReadBeforeItCounts(t *testing.T) {
 	r.del("k", 0)
 	r.reachable(0, false)
 	r.refresh(r.now)
-	if l := r.lock("k"); l.Held != 2 || l.Copies[0].State != CopyUnknown {
+	if l := r.lock("k"); l.Held != 2 || l.Copies[0].State != CopyUnread {
 		t.Errorf("%+v", l)
 	}
 	r.scanAll()

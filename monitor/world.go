@@ -41,6 +41,7 @@ func newWorld(nodes []*redlock.Node, opt Options, now time.Time) *world {
 	for i, n := range nodes {
 		names[i] = n.Name()
 		w.nodes = append(w.nodes, newWatch(n.Name(), n.Addr(), now))
+		w.nodes[i].db = n.DB()
 	}
 	// An attempt ends within the node timeout; its release takes as long again.
 	attempt := max(time.Second, 2*opt.Redlock.NodeTimeout)
@@ -81,7 +82,7 @@ func (w *world) failed(i int, err error, now time.Time) (changed bool) {
 
 func (w *world) restarted(i int, now time.Time) {
 	n := w.nodes[i]
-	n.tried = false
+	n.tried, n.Read = false, 0
 	w.table.restarted(i, now)
 }
 
@@ -111,6 +112,7 @@ func (w *world) restate(i int, now time.Time) (changed bool) {
 		w.table.reachable(i, n.base != NodeServing)
 	} else if changed {
 		w.table.unreachable(i, now)
+		n.Read = 0
 	}
 	if n.denied != nil && n.shown() == NodeDenied {
 		n.Err = safetext.New("locks unread: " + sentence(n.denied))
@@ -139,6 +141,27 @@ func (w *world) settle(now time.Time) bool {
 	w.done, w.settledAt = true, now
 	w.table.settle(now)
 	return true
+}
+
+// lateLock is how long after the first view a state that needed time to be told
+// still belongs to it, where the machine is slow.
+const lateLock = time.Second
+
+// undecided tells if something that the first view found needs more time to be
+// told for certain: a minority that may be an attempt, a lock in a bad state that
+// may pass, a danger that is to be seen for a while. now is the time of the last
+// snapshot.
+func (w *world) undecided(now time.Time) bool {
+	until := w.settledAt.Add(w.table.attempt + lateLock)
+	return w.unassessed(now) || w.findings.looked != now || w.findings.locks.awaits(now, until, w.opt) || w.findings.ripening(until)
+}
+
+// unassessed is undecided as far as it concerns the states of locks alone.
+func (w *world) unassessed(now time.Time) bool {
+	t := w.table
+	next := t.next()
+	return !w.done || t.pending() || !next.IsZero() && !next.After(now) ||
+		t.counts[LockPartial] > 0 && now.Before(w.settledAt.Add(t.attempt+lateLock/4))
 }
 
 // allSettled tells if the first view is complete: each node was heard of and,
@@ -232,6 +255,9 @@ func (w *world) scanned(i int, runID string, epoch uint32, began, now time.Time)
 	n.note("scan", "")
 	n.Err = safetext.Text{}
 	w.table.scanned(i, epoch, began, now)
+	if t := &w.table.nodes[i]; t.scanned == t.epoch {
+		n.Read = 1
+	}
 	w.restate(i, now)
 	return true
 }
@@ -240,13 +266,13 @@ func (w *world) scanned(i int, runID string, epoch uint32, began, now time.Time)
 func (w *world) scanFailed(i int, err error, now time.Time) {
 	n := w.nodes[i]
 	n.fails++
-	n.tried = true
 	switch {
 	case isAnswer(err) && stateOf(err) == NodeDenied:
-		n.denied = err
+		n.denied, n.tried, n.Read = err, true, 0
 		w.table.doubt(i)
 	case n.fails >= 2 && readable(n.base):
 		n.note("scan", "locks unread: "+safetext.Escape(sentence(err)))
+		n.tried, n.Read = n.tried || n.fails >= scanTries, 0
 		w.table.doubt(i)
 	}
 	w.restate(i, now)
@@ -277,9 +303,11 @@ func (w *world) snapshot(now time.Time, version uint64) *Snapshot {
 		},
 	}
 	heard := true
+	s.Complete, s.Settled = true, w.settledAt
 	for i, n := range w.nodes {
 		s.Nodes[i] = n.snapshot(now.Sub(w.base), w.table.nodes[i].present)
 		heard = heard && n.probed
+		s.Complete = s.Complete && n.probed && (!readable(n.State) || n.Read >= 1)
 	}
 	s.assess(heard, w.done, nil) // the findings are made of it
 	w.findings.locks.note(w.table.fresh)

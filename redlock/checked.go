@@ -10,6 +10,10 @@ import (
 	"syscall"
 )
 
+// ErrBadReply is returned when what a server sends is no reply, or none to what
+// was asked.
+var ErrBadReply = errBadReply
+
 // ErrLongReply is returned when a server sends more than was asked for, see
 // [Budget]. It wraps the error for what is no reply at all.
 var ErrLongReply = fmt.Errorf("%w: longer than any answer to what was asked", errBadReply)

@@ -500,6 +500,9 @@ func (m *model) copyFacts(l *monitor.Lock, t target) (has, lacks string) {
 
 // unknownCopy says what may be on a node that does not answer.
 func (m *model) unknownCopy(n *monitor.Node, c *monitor.Copy) string {
+	if c.State == monitor.CopyUnread && c.ReadAt.IsZero() {
+		return "not read yet: a copy may be there"
+	}
 	end := c.Expires
 	if end.IsZero() {
 		if !c.Token.Empty() {

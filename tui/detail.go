@@ -203,6 +203,8 @@ func (m *model) lockBars(l *monitor.Lock, w int, now time.Time) []string {
 			if n.State != monitor.NodeServing {
 				line += ", " + n.State.String()
 			}
+		case monitor.CopyUnread:
+			line += st.warn.of(st.ellipsis + " " + m.unknownCopy(n, c))
 		default:
 			line += st.warn.of("? " + n.State.String() + ": " + m.unknownCopy(n, c))
 		}

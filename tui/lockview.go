@@ -411,6 +411,8 @@ func (v *lockView) copyCell(c *monitor.Copy, l *monitor.Lock, now time.Time, pla
 		return p(st.dim, st.padLeft(st.none, w))
 	case monitor.CopyUnknown:
 		return p(st.dim, st.padLeft("?", w))
+	case monitor.CopyUnread:
+		return p(st.dim, st.padLeft(st.ellipsis, w))
 	}
 	s := st.infinity
 	if !c.Expires.IsZero() {

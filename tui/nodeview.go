@@ -103,6 +103,10 @@ func (v *nodeView) arrange(w int, nodes []monitor.Node) nodeLayout {
 	l := nodeLayout{name: 4, state: stateWidth, up: 6, locks: 6, rtt: 6, spark: 8, offset: 14, drift: 9}
 	for i := range nodes {
 		l.name = max(l.name, min(12, width(v.st.whole(nodes[i].Name))))
+		l.locks = max(l.locks, width(count(nodes[i].Locks)))
+		if nodes[i].Offset.Valid {
+			l.offset = max(l.offset, width(v.offset(nodes[i].Offset)))
+		}
 	}
 	for _, drop := range []*int{nil, &l.spark, &l.drift, &l.offset, &l.up, &l.rtt} {
 		if drop != nil {

@@ -42,7 +42,7 @@ func (a *app) completeLocks(cmd *cobra.Command, args []string, begun string) ([]
 	if ctx == nil {
 		ctx = context.Background()
 	}
-	s, err := lookFor(ctx, cfg, completeTime)
+	s, err := a.look(ctx, cfg, aim{match: monitor.PrefixPattern(begun), most: completeTime, quiet: true, locks: true})
 	if err != nil {
 		return nil, none
 	}

@@ -30,7 +30,7 @@ func (a *app) console(ctx context.Context, noGuard bool, addr string) error {
 		if err := a.tableOnly("use redlockctl status, nodes or locks with -o json"); err != nil {
 			return err
 		}
-		s, err := look(ctx, cfg)
+		s, err := a.look(ctx, cfg, aim{})
 		if err != nil {
 			return err
 		}
@@ -38,7 +38,7 @@ func (a *app) console(ctx context.Context, noGuard bool, addr string) error {
 		fmt.Fprintln(a.out)
 		a.printLocks(a.out, s, matching(s, monitor.Filter{}))
 		fmt.Fprintln(a.errOut, "redlockctl: no terminal, so no console; redlockctl --help names the commands")
-		return nil
+		return a.incomplete(s)
 	}
 	set, _, err := a.loadAll()
 	if err != nil {

@@ -66,7 +66,7 @@ var doctorResults = [...]string{monitor.SeverityInfo: "clean", monitor.SeverityW
 const leastDoctor = time.Second
 
 func (a *app) doctorCommand() *cobra.Command {
-	var span time.Duration
+	var span, most time.Duration
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Which assumptions of Redlock do not hold on this cluster",
@@ -93,7 +93,7 @@ clean, warnings or dangers.`,
 				return err
 			}
 			began := time.Now()
-			s, err := examine(ctx, cfg, span)
+			s, err := a.examine(ctx, cfg, span, most)
 			if err != nil {
 				return err
 			}
@@ -105,7 +105,7 @@ clean, warnings or dangers.`,
 			}
 			if a.output == "json" {
 				doc := doctorJSON{
-					Schema: Schema, clusterJSON: clusterDoc(s.Cluster), Result: doctorResults[gravest],
+					Schema: Schema, clusterJSON: clusterDoc(s), Result: doctorResults[gravest],
 					ForMs: ms(s.At.Sub(began)), Counts: counts, Findings: []findingJSON{},
 				}
 				if r := monitor.RateSpread(s.Nodes); r.Fastest != r.Slowest {
@@ -126,29 +126,25 @@ clean, warnings or dangers.`,
 			return nil
 		}),
 	}
+	cmd.Flags().DurationVar(&most, "timeout", 0, "read the locks for so long at most; default: until all keys have been read")
 	cmd.Flags().DurationVar(&span, "for", 5*time.Second, "how long to look; clocks are told the better the longer")
 	return cmd
 }
 
 // examine watches the cluster for this long, and for as long as the first view
-// takes beyond it.
-func examine(ctx context.Context, cfg *config.Config, span time.Duration) (s *monitor.Snapshot, err error) {
-	err = watching(ctx, cfg, func(mon *monitor.Monitor) error {
+// takes beyond it, if that is not bounded.
+func (a *app) examine(ctx context.Context, cfg *config.Config, span, most time.Duration) (s *monitor.Snapshot, err error) {
+	err = watching(ctx, cfg, aim{}, func(mon *monitor.Monitor) error {
 		mon.Booted(bootSights(ctx, cfg))
-		bounded, cancel := context.WithTimeout(ctx, span+settleTime)
-		defer cancel()
-		settled := mon.Settled(bounded) == nil
 		t := time.NewTimer(span)
 		defer t.Stop()
-		select {
-		case <-ctx.Done():
-		case <-t.C:
-		}
-		if err := ctx.Err(); err != nil {
+		if _, err := a.decided(ctx, mon, aim{most: most}); err != nil {
 			return err
 		}
-		if !settled {
-			return fmt.Errorf("the locks could not all be read within %s: try a longer --for", span+settleTime)
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-t.C:
 		}
 		s = mon.Snapshot()
 		return nil

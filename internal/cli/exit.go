@@ -23,6 +23,8 @@ const (
 	ExitNoQuorum  Exit = 4 // too few nodes serve
 	ExitNotOwner  Exit = 5 // the token does not hold the lock, or its validity ended
 	ExitRefused   Exit = 6 // read-only, not confirmed, or not as asked
+	// ExitIncomplete is of a look that ended before all keys were read.
+	ExitIncomplete Exit = 7
 )
 
 // usageError is a command line that cannot be meant.
@@ -99,6 +101,8 @@ func exitOf(err error) Exit {
 		return ExitNoQuorum
 	case is(redlock.ErrNotHeld, redlock.ErrExpired, operator.ErrChanged):
 		return ExitNotOwner
+	case is(errIncomplete):
+		return ExitIncomplete
 	case is(operator.ErrRefused, redlock.ErrUnsupported):
 		return ExitRefused
 	case errors.As(err, &signalled):

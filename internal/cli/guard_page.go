@@ -129,14 +129,14 @@ and the log are shown, without countdowns. Exit code 4 when there is no quorum.`
 			if err != nil {
 				return err
 			}
-			return a.pictures(ctx, cfg, &again, func(s *monitor.Snapshot) error {
+			return a.pictures(ctx, cfg, &again, aim{nodes: true}, func(s *monitor.Snapshot) error {
 				guards := a.guardsOf(cfg, s)
 				history, err := fenceHistory(cfg, last)
 				if err != nil {
 					return err
 				}
 				printed, err := a.document(func() document {
-					doc := guardPageJSON{clusterJSON: clusterDoc(s.Cluster), guardsJSON: guards, History: []auditEntryJSON{}}
+					doc := guardPageJSON{clusterJSON: clusterDoc(s), guardsJSON: guards, History: []auditEntryJSON{}}
 					for _, e := range history {
 						doc.History = append(doc.History, auditDoc(e))
 					}

@@ -29,6 +29,8 @@ type document interface{ kind() string }
 
 func (statusJSON) kind() string     { return "status" }
 func (locksJSON) kind() string      { return "locks" }
+func (lockLineJSON) kind() string   { return "lock line" }
+func (locksEndJSON) kind() string   { return "locks end" }
 func (lockPageJSON) kind() string   { return "lock" }
 func (nodesJSON) kind() string      { return "nodes" }
 func (nodePageJSON) kind() string   { return "node" }
@@ -134,14 +136,29 @@ type clusterJSON struct {
 	Serving   int           `json:"serving"`
 	CanLose   int           `json:"can_lose"`
 	MaxTTLms  int64         `json:"max_ttl_ms"`
+	// Whether every key of every node that answers was read; if not, which nodes
+	// were not.
+	Complete bool         `json:"complete"`
+	Unread   []unreadJSON `json:"unread,omitempty"`
 }
 
-func clusterDoc(c monitor.Cluster) clusterJSON {
-	return clusterJSON{
+// unreadJSON is a node that was not read to the end.
+type unreadJSON struct {
+	Node safetext.Text `json:"node"`
+	Why  safetext.Text `json:"why"`
+}
+
+func clusterDoc(s *monitor.Snapshot) clusterJSON {
+	c := s.Cluster
+	doc := clusterJSON{
 		Cluster: text(c.Name), Verdict: c.Verdict.String(), Reason: text(c.Reason),
 		Protected: c.Protected, Missing: text(c.Missing), N: c.N, Quorum: c.Quorum,
-		Serving: c.Serving, CanLose: c.CanLose, MaxTTLms: ms(c.MaxTTL),
+		Serving: c.Serving, CanLose: c.CanLose, MaxTTLms: ms(c.MaxTTL), Complete: s.Complete,
 	}
+	for _, n := range s.Unread() {
+		doc.Unread = append(doc.Unread, unreadJSON{text(n.Node), text(n.Why)})
+	}
+	return doc
 }
 
 // nodeJSON is one master.
@@ -261,7 +278,7 @@ func formDoc(l *monitor.Lock) formJSON {
 // copyJSON is a key on one node.
 type copyJSON struct {
 	Node        safetext.Text  `json:"node"`
-	State       string         `json:"state"` // present, absent, unknown
+	State       string         `json:"state"` // present, absent, unknown, unread
 	Type        *safetext.Text `json:"type,omitempty"`
 	Token       *safetext.Text `json:"token,omitempty"`
 	TokenBase64 string         `json:"token_base64,omitempty"`
@@ -292,7 +309,7 @@ func lockDoc(l *monitor.Lock, s *monitor.Snapshot) lockJSON {
 		if i < len(s.Nodes) {
 			cp.Node = text(s.Nodes[i].Name)
 		}
-		if c.State != monitor.CopyAbsent && !(c.State == monitor.CopyUnknown && c.ReadAt.IsZero()) {
+		if c.State != monitor.CopyAbsent && !(c.State != monitor.CopyPresent && c.ReadAt.IsZero()) {
 			cp.Type, cp.Length = optional(c.Type), c.Len
 			cp.Token, cp.TokenBase64 = optional(c.Token.Raw()), base64Of(c.Token.Raw())
 			cp.TTLms = msUntil(c.Expires, s.At)
@@ -303,7 +320,7 @@ func lockDoc(l *monitor.Lock, s *monitor.Snapshot) lockJSON {
 	return doc
 }
 
-var copyStateNames = [...]string{monitor.CopyAbsent: "absent", monitor.CopyPresent: "present", monitor.CopyUnknown: "unknown"}
+var copyStateNames = [...]string{monitor.CopyAbsent: "absent", monitor.CopyPresent: "present", monitor.CopyUnknown: "unknown", monitor.CopyUnread: "unread"}
 
 // resultJSON is one node's part in an act.
 type resultJSON struct {

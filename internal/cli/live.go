@@ -28,6 +28,7 @@ const (
 type live struct {
 	every time.Duration
 	set   func() bool
+	most  time.Duration // to look for; 0: as long as it takes
 }
 
 func (l *live) add(cmd *cobra.Command) *cobra.Command {
@@ -35,11 +36,15 @@ func (l *live) add(cmd *cobra.Command) *cobra.Command {
 	f.DurationVar(&l.every, "watch", 0, "show it again and again, every two seconds or --watch=INTERVAL, until interrupted")
 	f.Lookup("watch").NoOptDefVal = defaultWatch.String()
 	l.set = func() bool { return f.Changed("watch") }
+	f.DurationVar(&l.most, "timeout", 0, "look for so long at most, and show what is known then: exit code 7 if that is not all; default: until all keys have been read")
 	return outputs(cmd, "table", "wide", "json", "jsonl")
 }
 
 // check refuses an interval that cannot be meant.
 func (l *live) check() error {
+	if l.most < 0 {
+		return usageError{fmt.Errorf("--timeout %s is negative", l.most)}
+	}
 	if l.set() && l.every < leastWatch {
 		return usageError{fmt.Errorf("--watch=%s is too often: %s at least", l.every, leastWatch)}
 	}
@@ -48,27 +53,31 @@ func (l *live) check() error {
 
 // pictures calls show with a picture of the cluster; with --watch again and again,
 // until ctx ends or nobody reads any more. On a terminal one table takes the
-// place of the other; elsewhere an empty line stands between two.
-func (a *app) pictures(ctx context.Context, cfg *config.Config, l *live, show func(*monitor.Snapshot) error) error {
+// place of the other; elsewhere an empty line stands between two. A picture of
+// which something is missing says so, and is an error unless others follow.
+func (a *app) pictures(ctx context.Context, cfg *config.Config, l *live, of aim, show func(*monitor.Snapshot) error) error {
 	if err := l.check(); err != nil {
 		return err
 	}
+	of.most = l.most
 	if !l.set() {
-		done := a.progress("asking the nodes of " + cfg.Cluster.Name)
-		s, err := look(ctx, cfg)
-		done()
+		s, err := a.look(ctx, cfg, of)
 		if err != nil {
 			return err
 		}
-		return show(s)
+		if err := show(s); err != nil {
+			_ = a.incomplete(s)
+			return err
+		}
+		return a.incomplete(s)
 	}
-	return watching(ctx, cfg, func(mon *monitor.Monitor) error { return a.again(ctx, mon, l.every, show) })
+	return watching(ctx, cfg, of, func(mon *monitor.Monitor) error { return a.again(ctx, mon, l.every, of, show) })
 }
 
 // again calls show with the first full picture, and with another after each
 // interval.
-func (a *app) again(ctx context.Context, mon *monitor.Monitor, every time.Duration, show func(*monitor.Snapshot) error) error {
-	picture, err := settled(ctx, mon, settleTime)
+func (a *app) again(ctx context.Context, mon *monitor.Monitor, every time.Duration, of aim, show func(*monitor.Snapshot) error) error {
+	picture, err := a.decided(ctx, mon, of)
 	if err != nil {
 		return nil // interrupted before anything was to be shown
 	}

@@ -38,11 +38,14 @@ func lockOf(s *monitor.Snapshot, name string) *monitor.Lock {
 // unseen is the error of a lock that is not there, or of which nobody can say.
 func unseen(s *monitor.Snapshot, name string) error {
 	answer := answering(s)
+	if !s.Complete {
+		return fmt.Errorf("\"%s\": %w: no copy on those that could", safetext.Escape(name), errIncomplete)
+	}
 	if answer < s.Cluster.Quorum {
-		return fmt.Errorf("\"%s\": %w: none of the %d of %d nodes that answer has a copy under lock_patterns",
+		return fmt.Errorf("\"%s\": %w: none of the %d of %d nodes that answer has a copy",
 			safetext.Escape(name), redlock.ErrNoQuorum, answer, s.Cluster.N)
 	}
-	return fmt.Errorf("%w under lock_patterns", operator.NotLocked(name, answer, s.Cluster.N))
+	return operator.NotLocked(name, answer, s.Cluster.N)
 }
 
 // answering is how many nodes tell what is on them.
@@ -60,7 +63,7 @@ func answering(s *monitor.Snapshot) (n int) {
 // pictures it is none.
 func (a *app) showLock(s *monitor.Snapshot, name string, again bool) error {
 	l := lockOf(s, name)
-	doc := lockPageJSON{clusterJSON: clusterDoc(s.Cluster), Findings: []findingJSON{}}
+	doc := lockPageJSON{clusterJSON: clusterDoc(s), Findings: []findingJSON{}}
 	if l != nil {
 		one := lockDoc(l, s)
 		doc.Lock = &one
@@ -188,7 +191,7 @@ func (a *app) printCopies(w io.Writer, s *monitor.Snapshot, l *monitor.Lock) {
 				bar[j] = " "
 			}
 		}
-		cell1 := copyCell(c, l, s)
+		cell1 := a.copyCell(c, l, s)
 		t.add(plain(n.Name), cell1, cell{text: strings.TrimRight(strings.Join(bar, ""), " ")}, cell{text: a.cut(token, 48)})
 	}
 	t.write(w, a.color())

@@ -1,8 +1,11 @@
 package cli
 
 import (
+	"bufio"
+	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +16,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"redlockctl/internal/lockform"
 	"redlockctl/internal/safetext"
 	"redlockctl/monitor"
 	"redlockctl/redlock"
@@ -32,7 +36,7 @@ func (a *app) locksCommand() *cobra.Command {
 		Short: "The locks on every master: holder, copies, remaining TTLs",
 		Long: `Looks at every master once and prints a row for each lock. The column of a node
 is the remaining TTL of the copy there: - no copy, ? the node does not answer
-(~ its copy as last seen), ' another token than the holder's, which COPIES counts
+(~ its copy as last seen), … it answers but could not be read to the end, ' another token than the holder's, which COPIES counts
 behind a +; a copy that never ends says so, and a value that is no lock is named by its type. ENDS is when
 the holder falls below a quorum, MARGIN how many copies may be lost before
 another client can reach one: 0 is a lock one restart away from two holders.
@@ -41,7 +45,8 @@ known, with what the lock tells: that it is several keys, or ends by its value
 and not by a TTL. JSON has more: owner, time of creation, what to know before
 the lock is taken away.
 
-A filter chooses by its terms, all of which must hold: a part of the name;
+A filter chooses by its terms, all of which must hold: a part of the name, or with
+* or ? all of it (orders:*);
 state:WORD, node:NAME (has a copy there), holder:PART, lib:PART (who made it,
 lib:unknown for nobody known), ttl<5s, age>1h, margin:0, copies<3; with ! before
 a term, the opposite.
@@ -51,7 +56,12 @@ to know before it is taken away, its keys, the findings about it, and what is le
 of each copy on one axis of time. Exit code 5 if no node that answers has a copy.
 
 Exit code 4 if fewer than a quorum of the nodes answer, so that locks may be missing;
-what is known is printed all the same. With --watch it is 0.`,
+what is known is printed all the same. With --watch it is 0.
+
+All keys of all nodes are read, however long that takes: a lock that is named by its
+name alone, and where the filter fixes a part of the names only those. What
+--timeout cuts off is said on standard error and in JSON ("complete": false, and
+which nodes), and the exit code is 7. With -o jsonl each lock is a line.`,
 		Args:              optionalName("lock"),
 		ValidArgsFunction: a.completeLocks,
 		Example: `redlockctl locks --filter "state:orphan lib:redsync"
@@ -71,7 +81,11 @@ redlockctl locks job:1 --watch`,
 			if err != nil {
 				return err
 			}
-			return a.pictures(ctx, cfg, &again, func(s *monitor.Snapshot) error {
+			of := aim{match: f.Pattern(), locks: true}
+			if len(args) > 0 {
+				of = aim{keys: lockform.PossibleSiblings(args[0])}
+			}
+			return a.pictures(ctx, cfg, &again, of, func(s *monitor.Snapshot) error {
 				if len(args) > 0 {
 					return a.showLock(s, args[0], again.set())
 				}
@@ -79,12 +93,16 @@ redlockctl locks job:1 --watch`,
 					return usageError{err}
 				}
 				locks := matching(s, f.At(s.At))
-				printed, err := a.document(func() document { return locksDoc(locks, s) })
+				switch a.output {
+				case "json":
+					err = printLocksJSON(a.out, s, locks)
+				case "jsonl":
+					err = printLockLines(a.out, s, locks, again.set())
+				default:
+					a.printLocks(a.out, s, locks)
+				}
 				if err != nil {
 					return err
-				}
-				if !printed {
-					a.printLocks(a.out, s, locks)
 				}
 				if again.set() {
 					return nil // the copies are marked, and once is enough to say why
@@ -128,12 +146,70 @@ func openQuote(filter string) bool {
 	}
 }
 
-func locksDoc(locks []*monitor.Lock, s *monitor.Snapshot) locksJSON {
-	doc := locksJSON{clusterJSON: clusterDoc(s.Cluster), Locks: make([]lockJSON, 0, len(locks))}
-	for _, l := range locks {
-		doc.Locks = append(doc.Locks, lockDoc(l, s))
+// locksEndJSON is the line behind the locks, where a reader has to know that there
+// are no more, or that some are missing.
+type locksEndJSON struct {
+	clusterJSON
+	Count int `json:"count"` // of the lines before
+}
+
+// lockLineJSON is a lock on a line of its own.
+type lockLineJSON struct {
+	Cluster  safetext.Text `json:"cluster"`
+	Complete bool          `json:"complete"`
+	lockJSON
+}
+
+// printLocksJSON writes one document, a lock at a time: there may be very many.
+func printLocksJSON(to io.Writer, s *monitor.Snapshot, locks []*monitor.Lock) error {
+	w := bufio.NewWriter(to)
+	var head bytes.Buffer
+	if err := printJSON(&head, locksJSON{clusterJSON: clusterDoc(s), Locks: []lockJSON{}}); err != nil {
+		return err
 	}
-	return doc
+	before, after, _ := strings.Cut(head.String(), `"locks": [`)
+	_, _ = w.WriteString(before + `"locks": [`)
+	var line, doc bytes.Buffer
+	for i, l := range locks {
+		line.Reset()
+		doc.Reset()
+		enc := json.NewEncoder(&line)
+		enc.SetEscapeHTML(false)
+		if err := enc.Encode(lockDoc(l, s)); err != nil {
+			return err
+		}
+		if err := json.Indent(&doc, bytes.TrimSpace(line.Bytes()), "    ", "  "); err != nil {
+			return err
+		}
+		if i > 0 {
+			_ = w.WriteByte(',')
+		}
+		_, _ = w.WriteString("\n    ")
+		_, _ = w.Write(doc.Bytes())
+	}
+	if len(locks) > 0 {
+		_, _ = w.WriteString("\n  ")
+	}
+	_, _ = w.WriteString(after)
+	return w.Flush()
+}
+
+// printLockLines writes one lock a line, and a line behind them where more such
+// pictures follow or something is missing.
+func printLockLines(to io.Writer, s *monitor.Snapshot, locks []*monitor.Lock, more bool) error {
+	w := bufio.NewWriter(to)
+	cluster := text(s.Cluster.Name)
+	for _, l := range locks {
+		if err := printLine(w, lockLineJSON{cluster, s.Complete, lockDoc(l, s)}); err != nil {
+			return err
+		}
+	}
+	if more || !s.Complete {
+		if err := printLine(w, locksEndJSON{clusterDoc(s), len(locks)}); err != nil {
+			return err
+		}
+	}
+	return w.Flush()
 }
 
 // matching are the locks that a filter chooses, sorted by key.
@@ -150,11 +226,16 @@ func matching(s *monitor.Snapshot, f monitor.Filter) []*monitor.Lock {
 // printLocks prints the table of locks.
 func (a *app) printLocks(w io.Writer, s *monitor.Snapshot, locks []*monitor.Lock) {
 	if len(locks) == 0 {
-		switch n := answering(s); n {
-		case len(s.Nodes):
-			fmt.Fprintln(w, "no locks")
+		switch answering(s) {
 		case 0:
 			fmt.Fprintln(w, "no node answers: what is locked is not known")
+			return
+		}
+		switch n := answering(s); {
+		case !s.Complete:
+			fmt.Fprintln(w, "no locks among the keys that have been read")
+		case n == len(s.Nodes):
+			fmt.Fprintln(w, "no locks")
 		default:
 			fmt.Fprintf(w, "no locks on the %d of %d nodes that answer\n", n, len(s.Nodes))
 		}
@@ -187,7 +268,7 @@ func (a *app) printLocks(w io.Writer, s *monitor.Snapshot, locks []*monitor.Lock
 		for i := range s.Nodes {
 			c := cell{text: "?"}
 			if i < len(l.Copies) {
-				c = copyCell(l.Copies[i], l, s)
+				c = a.copyCell(l.Copies[i], l, s)
 			}
 			row = append(row, c)
 		}
@@ -249,7 +330,7 @@ func copiesOf(l *monitor.Lock, s *monitor.Snapshot) string {
 // seenFor is for how long the holder was seen; empty where it was there when the
 // looking began.
 func seenFor(l *monitor.Lock, s *monitor.Snapshot) string {
-	if seen := s.At.Sub(l.Since); !l.Since.IsZero() && seen > settleTime {
+	if seen := s.At.Sub(l.Since); !l.Since.IsZero() && seen > settleTime && (l.Since.After(s.Settled) || !justCame(s)) {
 		return span(seen)
 	}
 	return ""
@@ -307,13 +388,28 @@ func lockTone(st monitor.LockState) tone {
 	return toneBad
 }
 
-func copyCell(c monitor.Copy, l *monitor.Lock, s *monitor.Snapshot) cell {
+// unreadSign stands for a copy on a node that answers and has not been read yet.
+func (a *app) unreadSign() string {
+	if a.ascii {
+		return ".."
+	}
+	return "…"
+}
+
+func (a *app) copyCell(c monitor.Copy, l *monitor.Lock, s *monitor.Snapshot) cell {
 	var text string
+	unknown := ""
+	switch c.State {
+	case monitor.CopyUnknown:
+		unknown = "?"
+	case monitor.CopyUnread:
+		unknown = a.unreadSign()
+	}
 	switch {
 	case c.State == monitor.CopyAbsent:
 		return cell{text: "-", tone: toneDim}
-	case c.State == monitor.CopyUnknown && c.Token.Empty():
-		return cell{text: "?", tone: toneWarn}
+	case unknown != "" && c.ReadAt.IsZero():
+		return cell{text: unknown, tone: toneWarn}
 	case c.Type != "" && c.Type != "string" && c.Token.Empty():
 		text = safetext.Escape(c.Type)
 	case c.Expires.IsZero():
@@ -321,8 +417,8 @@ func copyCell(c monitor.Copy, l *monitor.Lock, s *monitor.Snapshot) cell {
 	default:
 		text = left(c.Expires.Sub(s.At))
 	}
-	if c.State == monitor.CopyUnknown {
-		return cell{text: "?~" + text, tone: toneWarn}
+	if unknown != "" {
+		return cell{text: unknown + "~" + text, tone: toneWarn}
 	}
 	if c.Token != l.Holder && (c.Type == "" || c.Type == "string" || !c.Token.Empty()) {
 		return cell{text: text + "'", tone: toneBad}

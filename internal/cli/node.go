@@ -141,7 +141,7 @@ func (a *app) actOnNode(ctx context.Context, act nodeAct, cfg *config.Config, h 
 	}
 	if !yes {
 		o.err = a.confirm(ctx, name, func(w io.Writer) error {
-			s, err := look(ctx, cfg)
+			s, err := a.look(ctx, cfg, aim{})
 			if err != nil {
 				return err
 			}

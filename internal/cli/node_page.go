@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"time"
 
 	"redlockctl/internal/config"
 	"redlockctl/internal/safetext"
@@ -34,7 +33,7 @@ func (a *app) showNode(cfg *config.Config, s *monitor.Snapshot, name string) err
 			guard = g
 		}
 	}
-	doc := nodePageJSON{clusterJSON: clusterDoc(s.Cluster), Node: nodeDoc(n, s.At), Guard: guard, Findings: []findingJSON{}}
+	doc := nodePageJSON{clusterJSON: clusterDoc(s), Node: nodeDoc(n, s.At), Guard: guard, Findings: []findingJSON{}}
 	var about []monitor.Finding
 	for _, f := range s.Findings {
 		if f.Node == name {
@@ -44,20 +43,21 @@ func (a *app) showNode(cfg *config.Config, s *monitor.Snapshot, name string) err
 	}
 	printed, err := a.document(func() document { return doc })
 	if err == nil && !printed {
-		a.printNode(a.out, n, guard, s.At)
+		a.printNode(a.out, s, n, guard)
 		a.printFindings(a.out, about)
 	}
 	return err
 }
 
 // printNode prints all that is known of a node.
-func (a *app) printNode(w io.Writer, n monitor.Node, guard guardNodeJSON, now time.Time) {
+func (a *app) printNode(w io.Writer, s *monitor.Snapshot, n monitor.Node, guard guardNodeJSON) {
+	now := s.At
 	row := nodeCells(n)
 	state := row.state.text
 	if a.color() {
 		state = tones[row.state.tone].Styled(state)
 	}
-	if seen := now.Sub(n.Since); !n.Since.IsZero() && seen > settleTime { // else it was before we looked
+	if seen := now.Sub(n.Since); !n.Since.IsZero() && !justCame(s) { // else it was before we looked
 		state += " for " + span(seen)
 	}
 	fmt.Fprintf(w, "%s %s: %s\n", safetext.Escape(n.Name), safetext.Escape(n.Addr), state)

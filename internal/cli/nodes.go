@@ -47,12 +47,12 @@ machine remembers of it, and the findings about it.`,
 					return err
 				}
 			}
-			return a.pictures(ctx, cfg, &again, func(s *monitor.Snapshot) error {
+			return a.pictures(ctx, cfg, &again, aim{}, func(s *monitor.Snapshot) error {
 				if len(args) > 0 {
 					return a.showNode(cfg, s, args[0])
 				}
 				printed, err := a.document(func() document {
-					return nodesJSON{clusterJSON: clusterDoc(s.Cluster), Nodes: nodeDocs(s)}
+					return nodesJSON{clusterJSON: clusterDoc(s), Nodes: nodeDocs(s)}
 				})
 				if err == nil && !printed {
 					a.printNodes(a.out, s, nil)
@@ -94,12 +94,16 @@ func (a *app) printNodes(w io.Writer, s *monitor.Snapshot, guard []restartguard.
 		if n.Offset.Valid {
 			offset = span(n.Offset.Offset) + a.plusMinus() + span(n.Offset.Bound)
 		}
+		restarts := "-" // before it was looked at: who knows
+		if n.Restarts > 0 || !justCame(s) {
+			restarts = strconv.Itoa(n.Restarts)
+		}
 		version := "-"
 		if n.Version != "" {
 			version = n.Version
 		}
 		cells := []cell{plain(n.Name), plain(n.Addr), row.state, row.uptime, row.locks, row.rtt, {text: offset}, fence,
-			{text: strconv.Itoa(n.Restarts)}, plain(version)}
+			{text: restarts}, plain(version)}
 		if wide {
 			cells = append(cells, a.wideCells(n)...)
 		}
@@ -153,7 +157,12 @@ func nodeCells(n monitor.Node) nodeRow {
 		answers = true
 	}
 	if answers {
-		r.uptime.text, r.locks.text = uptime(n.Uptime), strconv.Itoa(n.Locks)
+		r.uptime.text = uptime(n.Uptime)
+		if n.Read >= 1 {
+			r.locks.text = strconv.Itoa(n.Locks)
+		} else if n.Locks > 0 {
+			r.locks.text = "≥" + strconv.Itoa(n.Locks)
+		}
 		if n.RTT > 0 {
 			r.rtt.text = span(n.RTT)
 		}

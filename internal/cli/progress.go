@@ -3,11 +3,14 @@ package cli
 import (
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/charmbracelet/x/ansi"
+
+	"redlockctl/monitor"
 )
 
 // progressAfter is how long a command may take before it says what it does.
@@ -49,6 +52,65 @@ func (a *app) progressOf(what string, n int) (step func(int), b *bar) {
 		mu.Unlock()
 		b.redraw()
 	}, b
+}
+
+// Where standard error is no terminal, a line is written when reading takes long.
+const (
+	firstReport = 5 * time.Second
+	nextReport  = 10 * time.Second
+)
+
+// reading says on standard error how much of all keys a monitor has read: on a
+// terminal a bar from the second second on, elsewhere a line once in a while.
+func (a *app) reading(mon *monitor.Monitor) (done func()) {
+	far := func() (part float64, text string) {
+		s := mon.Snapshot()
+		var read, all int64
+		for i := range s.Nodes {
+			if n := &s.Nodes[i]; n.Keys > 0 {
+				read, all = read+int64(n.Read*float64(n.Keys)), all+n.Keys
+			}
+		}
+		if all == 0 {
+			return 0, "asking the nodes of " + printable(s.Cluster.Name)
+		}
+		return float64(read) / float64(all), fmt.Sprintf("%s of %s keys", grouped(read), grouped(all))
+	}
+	if a.errTTY {
+		return a.bar(func(took time.Duration) string {
+			part, text := far()
+			return fmt.Sprintf("reading %s %s, %ds", a.barOf(part), text, int(took.Seconds()))
+		}).end
+	}
+	stop := make(chan struct{})
+	var ended sync.WaitGroup
+	ended.Go(func() {
+		wait := time.NewTimer(firstReport)
+		defer wait.Stop()
+		for {
+			select {
+			case <-stop:
+				return
+			case <-wait.C:
+				_, text := far()
+				fmt.Fprintf(a.errOut, "redlockctl: reading: %s\n", text)
+				wait.Reset(nextReport)
+			}
+		}
+	})
+	return sync.OnceFunc(func() {
+		close(stop)
+		ended.Wait()
+	})
+}
+
+// grouped writes n with a comma every three digits.
+func grouped(n int64) string {
+	s := strconv.FormatInt(n, 10)
+	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
 }
 
 // barOf is a part of 1 as a bar.

@@ -17,8 +17,8 @@ import (
 	"redlockctl/restartguard"
 )
 
-// settleTime bounds how long a one-shot command waits for the nodes to be
-// seen, so that a dead one does not hang it.
+// settleTime bounds how long a screen or a stream of events waits for the first
+// view: what is missing then comes later.
 const settleTime = 2 * time.Second
 
 // spec is what a session is opened on.
@@ -84,39 +84,57 @@ func specOf(cfg *config.Config, withGuard bool) (spec, error) {
 	return s, nil
 }
 
-// look is the picture of the cluster once every node has been seen, or
-// [settleTime] is over.
-func look(ctx context.Context, cfg *config.Config) (*monitor.Snapshot, error) {
-	return lookFor(ctx, cfg, settleTime)
-}
-
-// lookFor is look with a bound of its own.
-func lookFor(ctx context.Context, cfg *config.Config, most time.Duration) (s *monitor.Snapshot, err error) {
-	err = watching(ctx, cfg, func(mon *monitor.Monitor) error {
-		s, err = settled(ctx, mon, most)
+// look is a snapshot of the cluster once all that is asked for has been read,
+// and what needs time to be told has been told; or, with a bound, what is known
+// when that is over.
+func (a *app) look(ctx context.Context, cfg *config.Config, of aim) (s *monitor.Snapshot, err error) {
+	err = watching(ctx, cfg, of, func(mon *monitor.Monitor) error {
+		s, err = a.decided(ctx, mon, of)
 		return err
 	})
 	return s, err
 }
 
-// lookWhole is look; whole tells if every key of every node that answers was read.
-func lookWhole(ctx context.Context, cfg *config.Config) (s *monitor.Snapshot, whole bool, err error) {
-	err = watching(ctx, cfg, func(mon *monitor.Monitor) error {
-		bounded, cancel := context.WithTimeout(ctx, settleTime)
-		defer cancel()
-		whole = mon.Settled(bounded) == nil
-		s = mon.Snapshot()
-		return ctx.Err()
-	})
-	return s, whole, err
+// aim is what a look is for.
+type aim struct {
+	keys  []string      // these locks alone, each read by its name
+	nodes bool          // no locks at all
+	locks bool          // the states of locks, and no findings
+	match string        // the locks under this pattern alone
+	most  time.Duration // 0: as long as it takes
+	quiet bool          // no word of how far it is
+}
+
+// decided waits for the first complete snapshot, and says how far it is. What is
+// missing when the bound is over is in the snapshot; only the end of ctx is an
+// error.
+func (a *app) decided(ctx context.Context, mon *monitor.Monitor, of aim) (*monitor.Snapshot, error) {
+	bounded, cancel := ctx, context.CancelFunc(func() {})
+	if of.most > 0 {
+		bounded, cancel = context.WithTimeout(ctx, of.most)
+	}
+	defer cancel()
+	if !of.quiet {
+		defer a.reading(mon)()
+	}
+	if of.locks {
+		_ = mon.Assessed(bounded)
+	} else {
+		_ = mon.Decided(bounded)
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	return mon.Snapshot(), nil
 }
 
 // watching runs f beside a monitor of the cluster.
-func watching(ctx context.Context, cfg *config.Config, f func(*monitor.Monitor) error) error {
+func watching(ctx context.Context, cfg *config.Config, of aim, f func(*monitor.Monitor) error) error {
 	s, err := specOf(cfg, false)
 	if err != nil {
 		return err
 	}
+	s.monitor.Keys, s.monitor.Match, s.monitor.NoLocks = of.keys, of.match, of.nodes
 	mon, err := monitor.New(s.nodes, s.monitor)
 	if err != nil {
 		return err
@@ -129,8 +147,8 @@ func watching(ctx context.Context, cfg *config.Config, f func(*monitor.Monitor) 
 	return f(mon)
 }
 
-// settled waits for the first full picture, for so long at most. What is
-// missing then is shown as unknown; only the end of ctx is an error.
+// settled waits for the first view, for so long at most, where a screen shows what
+// is missing as it comes; only the end of ctx is an error.
 func settled(ctx context.Context, mon *monitor.Monitor, most time.Duration) (*monitor.Snapshot, error) {
 	bounded, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
@@ -139,6 +157,32 @@ func settled(ctx context.Context, mon *monitor.Monitor, most time.Duration) (*mo
 		return nil, err
 	}
 	return mon.Snapshot(), nil
+}
+
+// justCame tells if the look has only just begun: what was there before it began is
+// not known to be new.
+func justCame(s *monitor.Snapshot) bool {
+	return s.Settled.IsZero() || s.At.Sub(s.Settled) < justCameTime
+}
+
+// justCameTime is longer than any look that is made once.
+const justCameTime = 10 * time.Second
+
+// errIncomplete is returned when a look ended before everything had been read.
+var errIncomplete = errors.New("not everything could be read")
+
+// incomplete says on standard error which nodes have not been read to the end, and
+// is the error for that; nil if all have been.
+func (a *app) incomplete(s *monitor.Snapshot) error {
+	if s.Complete {
+		return nil
+	}
+	var nodes []string
+	for _, n := range s.Unread() {
+		nodes = append(nodes, printable(n.Node)+" "+printable(n.Why))
+	}
+	fmt.Fprintf(a.errOut, "redlockctl: incomplete: locks and copies may be missing: %s\n", strings.Join(nodes, ", "))
+	return silent{errIncomplete}
 }
 
 // hand is what a one-shot act needs: the lock core, and the operator that

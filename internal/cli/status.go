@@ -35,7 +35,8 @@ func (a *app) statusCommand() *cobra.Command {
 		Use:   "status",
 		Short: "The state of the cluster in a few lines",
 		Long: `Looks at every master once and prints the verdict, the nodes and a count of the
-locks by state. A node that does not answer within two seconds is shown as such.
+locks by state. A node that does not answer costs its timeout once. All keys are
+read, however long that takes; what --timeout cuts off is said, with exit code 7.
 Where a guard on this machine keeps what it knows in [guard] state_dir, it is said
 which closed node is back first, and when there is a quorum again; if that guard
 does not run, that nothing is known to open them.
@@ -55,7 +56,7 @@ the verdict use "doctor".`,
 			if err != nil {
 				return err
 			}
-			return a.pictures(ctx, cfg, &again, func(s *monitor.Snapshot) error {
+			return a.pictures(ctx, cfg, &again, aim{}, func(s *monitor.Snapshot) error {
 				printed, err := a.document(func() document { return statusDoc(cfg, s) })
 				if err != nil {
 					return err
@@ -71,7 +72,7 @@ the verdict use "doctor".`,
 }
 
 func statusDoc(cfg *config.Config, s *monitor.Snapshot) statusJSON {
-	doc := statusJSON{clusterJSON: clusterDoc(s.Cluster), Nodes: nodeDocs(s), Locks: map[string]int{"total": s.Locks.Len()}}
+	doc := statusJSON{clusterJSON: clusterDoc(s), Nodes: nodeDocs(s), Locks: map[string]int{"total": s.Locks.Len()}}
 	for st := range monitor.LockStates() {
 		if n := s.Counts[st]; n > 0 {
 			doc.Locks[st.String()] = n
@@ -133,7 +134,7 @@ func (a *app) printStatus(w io.Writer, s *monitor.Snapshot) {
 		more = fmt.Sprintf("%d more may fail", c.CanLose)
 	}
 	fmt.Fprintf(w, "%s: %s: %d of %d nodes serve, quorum %d, %s%s\n", name, a.verdict(c.Verdict), c.Serving, c.N, c.Quorum, more, reason)
-	fmt.Fprintf(w, "locks: %s\n", lockCount(s.Counts))
+	fmt.Fprintf(w, "locks: %s\n", lockCount(s))
 	if n := s.Dangers(); n > 0 {
 		fmt.Fprintf(w, "findings: %s: redlockctl doctor says what to do\n", plural(n, "danger", "dangers"))
 	}
@@ -149,18 +150,27 @@ func (a *app) printStatus(w io.Writer, s *monitor.Snapshot) {
 
 // lockCount is the number of locks, and how many are in which state, the most
 // urgent first.
-func lockCount(by monitor.Counts) string {
+func lockCount(s *monitor.Snapshot) string {
+	by := s.Counts
 	var parts []string
 	for st := range monitor.LockStates() {
 		if by[st] > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", by[st], st))
 		}
 	}
-	if len(parts) == 0 {
-		return "none"
-	}
 	slices.Reverse(parts)
-	return fmt.Sprintf("%d (%s)", by.Total(), strings.Join(parts, ", "))
+	count := fmt.Sprintf("%d (%s)", by.Total(), strings.Join(parts, ", "))
+	switch {
+	case answering(s) == 0:
+		return "unknown: no node answers"
+	case len(parts) == 0 && s.Complete:
+		return "none"
+	case len(parts) == 0:
+		return "none among the keys that have been read"
+	case !s.Complete:
+		return count + " among the keys that have been read"
+	}
+	return count
 }
 
 // verdict is the word for a verdict, in its colour.

@@ -200,13 +200,10 @@ func (t *taker) further(ctx context.Context, name, token string, copies []redloc
 	}
 	for _, tok := range tokens {
 		if t.seen == nil || !bears(t.seen, tok) {
-			done := t.progress("looking for further keys of " + safetext.Escape(name))
-			t.seen, t.whole, err = lookWhole(ctx, t.cfg)
-			done()
-			if err != nil {
+			if t.seen, err = t.look(ctx, t.cfg, aim{}); err != nil {
 				return nil, err
 			}
-			if !t.whole {
+			if t.whole = t.seen.Complete; !t.whole {
 				fmt.Fprintf(t.errOut, "redlockctl: not all keys could be read: a further key of the lock of %s may be left\n", safetext.Escape(name))
 			}
 		}

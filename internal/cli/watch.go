@@ -180,11 +180,11 @@ func (w *watcher) begin(s *monitor.Snapshot) {
 	if !w.json {
 		c := s.Cluster
 		w.print("%s  watching cluster %s: %s, %d of %d nodes serve, locks: %s, findings: %d\n", s.At.Format("15:04:05"),
-			safetext.Escape(c.Name), c.Verdict, c.Serving, c.N, lockCount(s.Counts), len(s.Findings))
+			safetext.Escape(c.Name), c.Verdict, c.Serving, c.N, lockCount(s), len(s.Findings))
 		return
 	}
 	doc := watchStateJSON{
-		watchJSON: watchJSON{Schema, "state", s.At}, Seq: w.seq, clusterJSON: clusterDoc(s.Cluster),
+		watchJSON: watchJSON{Schema, "state", s.At}, Seq: w.seq, clusterJSON: clusterDoc(s),
 		Locks: map[string]int{"total": s.Locks.Len()}, Findings: []findingJSON{},
 	}
 	for _, n := range s.Nodes {

@@ -75,6 +75,12 @@ func (r *row) form(t telling) *Form {
 	return &f
 }
 
+// PossibleSiblings are the keys that may belong to the same lock as this one by
+// their names alone, this one among them: what their values are decides.
+func PossibleSiblings(key string) []string {
+	return Siblings(key, strings.Repeat("\xff", rueidisLen))
+}
+
 // siblingKeys is how many keys of one rueidislock lock are looked for: twice
 // the greatest majority that anybody is likely to configure.
 const siblingKeys = 16

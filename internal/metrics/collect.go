@@ -189,7 +189,9 @@ func (o sink) snapshot(s *monitor.Snapshot) {
 		o.put(o.fenced, one(n.State == monitor.NodeFenced || n.State == monitor.NodeHeld), name)
 		o.put(o.held, one(n.State == monitor.NodeHeld), name)
 		o.put(o.restarts, float64(n.Restarts), name)
-		o.put(o.copies, float64(n.Locks), name)
+		if up && n.Read >= 1 {
+			o.put(o.copies, float64(n.Locks), name)
+		}
 		if up && n.RTT > 0 {
 			o.put(o.rtt, n.RTT.Seconds(), name)
 		}
@@ -203,6 +205,9 @@ func (o sink) snapshot(s *monitor.Snapshot) {
 		}
 	}
 	for st := range monitor.LockStates() {
+		if !s.Complete {
+			break // what is not read yet would change most of them
+		}
 		o.put(o.locks, float64(s.Counts[st]), word(st.String()))
 	}
 	type kind struct{ severity, id string }

@@ -15,6 +15,7 @@ import (
 	"log"
 	"net"
 	"net/http"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -178,10 +179,18 @@ func (m *Metrics) ready() error {
 	switch {
 	case c.Guard != nil && !c.Guard.Met():
 		return errors.New("the guard has not met all nodes yet")
-	case c.Monitor != nil && c.Monitor.Snapshot().Cluster.Verdict == monitor.VerdictUnknown:
-		return errors.New("not all nodes have been looked at yet")
+	case c.Monitor == nil:
+		return nil
 	}
-	return nil
+	s := c.Monitor.Snapshot()
+	if s.Complete {
+		return nil
+	}
+	why := make([]string, 0, len(s.Nodes))
+	for _, n := range s.Unread() {
+		why = append(why, n.Node+" "+n.Why)
+	}
+	return errors.New("not all keys have been read yet: " + strings.Join(why, ", "))
 }
 
 func (m *Metrics) shown() Cluster {

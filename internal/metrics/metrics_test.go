@@ -92,12 +92,13 @@ func (m fakeMonitor) Snapshot() *monitor.Snapshot { return m.s }
 
 func picture() *monitor.Snapshot {
 	s := &monitor.Snapshot{
-		Cluster: monitor.Cluster{Name: "shop", N: 3, Quorum: 2, Serving: 1, Verdict: monitor.VerdictUnavailable, CanLose: -1},
+		Complete: true,
+		Cluster:  monitor.Cluster{Name: "shop", N: 3, Quorum: 2, Serving: 1, Verdict: monitor.VerdictUnavailable, CanLose: -1},
 		Nodes: []monitor.Node{
-			{Name: "n1", State: monitor.NodeServing, RTT: 250 * time.Microsecond, Locks: 7, Restarts: 2,
+			{Name: "n1", State: monitor.NodeServing, RTT: 250 * time.Microsecond, Locks: 7, Read: 1, Restarts: 2,
 				Offset: monitor.Estimate{Valid: true, Offset: -4 * time.Millisecond, Bound: 100 * time.Microsecond},
 				Drift:  monitor.Drift{Valid: true, PPM: 12.5, Bound: .5}},
-			{Name: "n2", State: monitor.NodeFenced, RTT: time.Millisecond},
+			{Name: "n2", State: monitor.NodeFenced, Read: 1, RTT: time.Millisecond},
 			{Name: "n3", State: monitor.NodeDown, RTT: time.Millisecond, Offset: monitor.Estimate{Valid: true}},
 		},
 		Findings: []monitor.Finding{
@@ -274,10 +275,14 @@ func TestHealthAndReadiness(t *testing.T) {
 		t.Errorf("sick: %d %q", code, body)
 	}
 	s := picture()
-	s.Cluster.Verdict = monitor.VerdictUnknown
+	s.Complete, s.Nodes[0].Read = false, .4
 	m.Show(Cluster{Name: "shop", Monitor: fakeMonitor{s}})
-	if code, _ := get("GET", "/readyz"); code != 503 {
-		t.Errorf("nothing seen yet: %d", code)
+	if code, body := get("GET", "/readyz"); code != 503 || !strings.Contains(body, "n1 read to 40 %") {
+		t.Errorf("not all read yet: %d %s", code, body)
+	}
+	// What is not read yet would make other states of most locks: none is told.
+	if _, body := get("GET", "/metrics"); strings.Contains(body, "redlockctl_locks{") || strings.Contains(body, `redlockctl_node_locks{cluster="shop",node="n1"`) {
+		t.Error(body)
 	}
 }
 
