@@ -421,14 +421,21 @@ type remnant struct {
 	// may have been one in an incarnation that is not known. See [Copies].
 	where string
 	vague bool
-	said  answer // the last one
+	said  said // of the last answer
+}
+
+// said is what is remembered of an answer: there are many of these.
+type said struct {
+	status      Status
+	incarnation string
+	at          time.Time
 }
 
 // learn takes in what became of a SET or an extension.
 func (m *remnant) learn(a answer, t Terms) {
 	m.heard = true
 	m.sent = m.sent || a.sent
-	m.said = a
+	m.said = said{a.Status, a.incarnation, a.at}
 	if a.Status == StatusOK || a.sent && !answered(a.NodeResult) {
 		m.where, m.vague = a.incarnation, a.incarnation == ""
 	}

@@ -172,7 +172,7 @@ func (p *repairs) round(halted context.Context, r *run, granted bool, until time
 	copies, _ := r.remnants()
 	for i, m := range copies {
 		if m.heard {
-			p.copies.Extended(i, m.said.Status, m.said.incarnation, m.said.at)
+			p.copies.Extended(i, m.said.status, m.said.incarnation, m.said.at)
 		}
 	}
 	if !granted {
