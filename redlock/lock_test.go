@@ -266,7 +266,7 @@ func TestFailedAttemptTellsWhatMayBeLeft(t *testing.T) {
 		if !errors.As(err, &e) || !errors.Is(err, ErrNoQuorum) || len(e.Nodes) != 3 {
 			t.Fatal(err)
 		}
-		want := `acquire "a": no quorum of 2 in 3 nodes; n1 down (connection reset by peer), n2 fenced, not heard: n3`
+		want := `acquire "a": no quorum of 2 in 3 nodes; n1 down (connection reset by peer), n2 fenced`
 		if err.Error() != want {
 			t.Errorf("%s\nwant %s", err, want)
 		}

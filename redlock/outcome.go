@@ -217,14 +217,12 @@ func (e *Error) holders() string {
 	return strings.Join(parts, " and ")
 }
 
-// troubles says which nodes could not be counted on, and why.
+// troubles says which nodes could not be counted on, and why. Of those that had not
+// answered when it was decided nothing is known: nobody waited for them.
 func (e *Error) troubles() string {
-	var parts, unheard []string
+	var parts []string
 	for _, r := range e.Nodes {
 		switch r.Status {
-		case StatusUnanswered:
-			unheard = append(unheard, safetext.Escape(r.Node))
-			continue
 		case StatusDown, StatusSlow, StatusFenced, StatusSkipped, StatusProtocol, StatusDenied:
 		default:
 			continue
@@ -234,10 +232,6 @@ func (e *Error) troubles() string {
 			part += " (" + reason(r.Err) + ")"
 		}
 		parts = append(parts, part)
-	}
-	// It was over before they could say: they may be in trouble, too.
-	if len(unheard) > 0 && errors.Is(e, ErrNoQuorum) {
-		parts = append(parts, "not heard: "+strings.Join(unheard, ", "))
 	}
 	return strings.Join(parts, ", ")
 }

@@ -233,7 +233,7 @@ func TestNoRawByteLeaves(t *testing.T) {
 				}
 				return
 			}
-			if name := base64.StdEncoding.EncodeToString([]byte(safetext.Escape(s))); !bytes.Contains(out, []byte("\x1b]52;c;"+name[:len(name)/4*3/4*4])) {
+			if name := base64.StdEncoding.EncodeToString([]byte(safetext.New(s).Word())); !bytes.Contains(out, []byte("\x1b]52;c;"+name[:len(name)/4*3/4*4])) {
 				t.Error("y asked the terminal for nothing")
 			}
 		})

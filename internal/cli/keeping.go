@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -65,7 +66,7 @@ func (a *app) keep(ctx context.Context, name string, k keptLock, release func(co
 	case k.State() == redlock.Lost:
 		k.Stop()
 		doc.State = "lost"
-		err = fmt.Errorf("\"%s\": %w", safetext.Escape(name), errors.Join(redlock.ErrNotHeld, err))
+		err = fmt.Errorf("\"%s\": %w: %w", safetext.Escape(name), redlock.ErrNotHeld, cmp.Or(err, redlock.ErrExpired))
 	case release != nil:
 		doc.State = "released"
 		if err = release(context.WithoutCancel(ctx)); err != nil {

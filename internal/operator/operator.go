@@ -175,7 +175,11 @@ func (o *Operator) acquire(ctx context.Context, resource string, ttl time.Durati
 	if err := a.end(decided(lock.Nodes(), nil), nil); err != nil {
 		// Nobody would know the token, so nobody could release it.
 		_, releaseErr := o.locks.Release(context.WithoutCancel(ctx), resource, lock.Token())
-		return nil, errors.Join(fmt.Errorf("%w: the lock was taken, could not be logged, and was released again: %w", ErrRefused, err), releaseErr)
+		err = fmt.Errorf("%w: the lock was taken, could not be logged, and was released again: %w", ErrRefused, err)
+		if releaseErr != nil {
+			err = fmt.Errorf("%w; %w", err, releaseErr)
+		}
+		return nil, err
 	}
 	return lock, nil
 }
