@@ -55,6 +55,7 @@ func allChecks() []check {
 		{"fence-off", certain, settles, fenceOff},
 		{"boot-fence", certain, settles, bootFence},
 		{"fence-denied", certain, settles, fenceDenied},
+		{"open-server", certain, settles, openServer},
 		{"guard-delays", agreed, settles, guardDelays},
 		{"wrong-role", certain, settles, wrongRole},
 		{"immortal-lock", certain, settles, ofLocks(badImmortal, SeverityDanger,
@@ -386,6 +387,19 @@ func wrongRole(k known, tell func(Finding)) {
 			Consequence: "Its copies are no votes of their own: replication is asynchronous, and a promoted replica has forgotten what its master promised.",
 			Remedy:      "Point this node at a master of its own, without replicas, sentinel or cluster mode. After a promotion keep it closed for the longest TTL.",
 		}, n.State == NodeWrongRole
+	})
+}
+
+// openServer: a server beyond this host that obeys everybody. That it is no firewall
+// or network policy which keeps strangers out cannot be seen from here.
+func openServer(k known, tell func(Finding)) {
+	each(k, tell, func(_ int, n *Node) (Finding, bool) {
+		return Finding{
+			Severity: SeverityWarning, Title: "no password is needed",
+			Evidence:    safetext.New("PING without a login is obeyed at " + n.Addr),
+			Consequence: "Whoever reaches this server can take, extend and delete every lock, and lift its fence.",
+			Remedy:      `Set a password for the default user (CONFIG SET requirepass; with an ACL file a line "user default on >PASSWORD …"), or switch it off: ACL SETUSER default off. Then one user for each role: redlockctl config acl.`,
+		}, n.Facts.Open && hostOf(n.Addr) != thisMachine
 	})
 }
 

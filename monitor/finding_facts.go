@@ -28,6 +28,9 @@ type Facts struct {
 	ConfigError   string
 	ConfigMissing bool
 
+	// Open: whoever reaches the server is obeyed without a password.
+	Open bool
+
 	// StepAt and StepBy are the last step of its clock that was seen; StepAt is
 	// zero if there was none.
 	StepAt time.Time

@@ -149,6 +149,10 @@ func TestFindings(t *testing.T) {
 		"keys were evicted before": {node(1, func(n *Node) { n.Facts.Evicted = 7 }), []string{"warning evictions n2"}, "evicted_keys 7 since its start"},
 		"keys are evicted": {at(5*time.Second, func(s *scene) { s.Nodes[1].Facts.Evicted = 3 }),
 			[]string{"danger evictions n2"}, "3 evicted while it was watched, the last 15s ago"},
+		"no password": {node(0, func(n *Node) { n.Facts.Open = true }), []string{"warning open-server n1"}, "PING without a login is obeyed at 10.0.0.1:6379"},
+		"no password on this host": {func(s *scene, _ time.Duration) {
+			s.Nodes[0].Facts.Open, s.Nodes[0].Addr = true, "127.0.0.1:6379"
+		}, nil, ""},
 		"no limit of lag": {node(2, func(n *Node) { n.Facts.MaxLag = 0 }), []string{"danger fence-off n3"}, "min-replicas-max-lag 0"},
 		"its last start came up open": {func(s *scene, _ time.Duration) {
 			s.guard.Nodes["n2"] = GuardedNode{Known: true, OpenFor: 180 * time.Millisecond}

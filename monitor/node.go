@@ -31,6 +31,7 @@ type sight struct {
 	configError   string
 	configMissing bool
 	guards        *guardsSight      // nil where this probe did not ask
+	open          *bool             // whether it obeys without a password; nil where this probe did not ask
 	notes         map[string]string // shortcomings by topic; "" takes a note back
 }
 
@@ -95,6 +96,9 @@ func (w *watch) answered(s sight) (restarted bool) {
 	}
 	if s.guards != nil {
 		w.Guards, w.GuardsKnown = s.guards.all, s.guards.known
+	}
+	if s.open != nil {
+		w.Facts.Open = *s.open
 	}
 	w.base, w.Err = w.judge()
 	if restarted {

@@ -51,7 +51,7 @@ func (m *Monitor) probeSession(ctx context.Context, i int) error {
 	}
 	defer s.close()
 	p := prober{session: s}
-	var full time.Time
+	var full, knocked time.Time
 	for {
 		begun := time.Now()
 		whole := full.IsZero() || begun.Sub(full) >= m.opt.InfoEvery
@@ -62,6 +62,9 @@ func (m *Monitor) probeSession(ctx context.Context, i int) error {
 		if err != nil {
 			return err
 		}
+		if knocked.IsZero() || begun.Sub(knocked) >= knockEvery {
+			knocked, v.open = begun, knock(ctx, m.nodes[i], m.opt.Timeout)
+		}
 		pause := m.opt.ProbeEvery
 		if m.answered(i, v) {
 			pause = min(pause, soonAgain)
@@ -71,6 +74,28 @@ func (m *Monitor) probeSession(ctx context.Context, i int) error {
 			return ctx.Err()
 		}
 	}
+}
+
+// knockEvery is how often it is tried whether a server obeys without a password.
+const knockEvery = time.Minute
+
+// knock reports whether a server obeys somebody who does not log in; nil: it cannot
+// be known. A server under protected-mode refuses strangers, and so do those with a
+// password for the default user.
+func knock(ctx context.Context, node *redlock.Node, timeout time.Duration) *bool {
+	// With RESP2 nothing is sent before the PING.
+	client := node.Anonymous().Within(redlock.NewBudget(probeReply, probeExchange)).OneLife(timeout, func(opt *redis.Options) {
+		opt.Protocol, opt.DB, opt.PoolSize = 2, 0, 2
+	})
+	defer client.Close()
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	err := client.Ping(ctx).Err()
+	if err != nil && !isAnswer(err) {
+		return nil
+	}
+	open := err == nil
+	return &open
 }
 
 // prober remembers what this server refuses.

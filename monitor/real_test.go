@@ -253,6 +253,25 @@ func node(t *testing.T, name string, opt *redis.Options) *redlock.Node {
 	return n
 }
 
+// Whether a server obeys without a password is seen, whoever the monitor logs in as.
+func TestServersWithoutAPasswordAreSeen(t *testing.T) {
+	guarded := labtest.Servers(t, 1, "--requirepass", "right")[0]
+	plain := labtest.Servers(t, 2)
+	do(t, plain[1], "acl", "setuser", "ops", "on", ">right", "+@all", "~*", "&*")
+	do(t, plain[1], "acl", "setuser", "default", "off")
+	m := watch(t, []*redlock.Node{
+		node(t, "password", &redis.Options{Addr: guarded.Addr(), Password: "right"}),
+		node(t, "open", &redis.Options{Addr: plain[0].Addr()}),
+		node(t, "off", &redis.Options{Addr: plain[1].Addr(), Username: "ops", Password: "right"}),
+	}, monitor.Options{})
+	s := settled(t, m)
+	for i, open := range []bool{false, true, false} {
+		if s.Nodes[i].State != monitor.NodeServing || s.Nodes[i].Facts.Open != open {
+			t.Errorf("%s: %s, open %v, want %v", s.Nodes[i].Name, s.Nodes[i].State, s.Nodes[i].Facts.Open, open)
+		}
+	}
+}
+
 func TestAWrongPasswordIsDenied(t *testing.T) {
 	servers := labtest.Servers(t, 2, "--requirepass", "right")
 	m := watch(t, []*redlock.Node{

@@ -42,6 +42,14 @@ func (n *Node) Name() string { return n.name }
 // Addr is host:port, or the path of a unix socket.
 func (n *Node) Addr() string { return n.opt.Addr }
 
+// Anonymous is the same node for somebody who does not log in.
+func (n *Node) Anonymous() *Node {
+	m := *n
+	m.opt.Username, m.opt.Password = "", ""
+	m.opt.CredentialsProvider, m.opt.CredentialsProviderContext, m.opt.StreamingCredentialsProvider = nil, nil, nil
+	return &m
+}
+
 // DB is the number of the database that holds the locks.
 func (n *Node) DB() int { return n.opt.DB }
 
