@@ -15,6 +15,7 @@ import (
 // Clients are simulated clients that take, extend, fight for and release locks.
 type Clients struct {
 	Count  int           // how many; default 12
+	First  int           // the number of the first one, by which it is known what each of them does
 	MaxTTL time.Duration // longest TTL they use; default 30 s. All their times are shares of it.
 	Prefix string        // of lock names; default ""
 	// Tally counts what they do; nil: it is not counted.
@@ -68,7 +69,7 @@ func (c Clients) Run(ctx context.Context, client *redlock.Client) {
 	}
 	var wg sync.WaitGroup
 	for i := range c.Count {
-		w := &worker{Clients: c, client: client, number: i, rand: rand.New(rand.NewPCG(uint64(i), 1))}
+		w := &worker{Clients: c, client: client, number: c.First + i, rand: rand.New(rand.NewPCG(uint64(c.First+i), 1))}
 		wg.Go(func() { w.run(ctx) })
 	}
 	wg.Wait()

@@ -1,0 +1,335 @@
+//go:build linux
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"redlockctl/internal/lab"
+)
+
+// maxTTL of the cluster: short, so that locks and fences come and go.
+const maxTTL = 2 * time.Second
+
+// patience is how long anything here may take on a machine that is busy.
+const patience = time.Minute
+
+// stage is all that runs.
+type stage struct {
+	dir          string
+	socket       string // of tmux
+	env          []string
+	servers      []*lab.Server
+	started      []*child
+	console      int // its pid
+	clients      *clients
+	processes    []*process
+	kills, stops int
+	hung         bool // a program did not end
+}
+
+// child is a program that was started here.
+type child struct {
+	name  string
+	cmd   *exec.Cmd
+	ended chan error
+	log   string
+}
+
+// newStage starts it all. What it returns is closed also when there is an error.
+func newStage(ctx context.Context, cfg config) (*stage, error) {
+	dir, err := os.MkdirTemp("", "redlockctl-soak-")
+	if err != nil {
+		return nil, err
+	}
+	s := &stage{dir: dir, socket: filepath.Join(dir, "tmux")}
+	var text strings.Builder
+	fmt.Fprintf(&text, "[cluster]\nname = \"soak\"\nmax_ttl = %q\n", maxTTL)
+	server, err := exec.LookPath("redis-server")
+	if err != nil {
+		return s, err
+	}
+	for i := range 5 {
+		name := "n" + strconv.Itoa(i+1)
+		n, err := lab.StartServer(server, name, dir, lab.BootFence...)
+		if err != nil {
+			return s, err
+		}
+		s.servers = append(s.servers, n)
+		// The first life of a new cluster has no votes to forget.
+		if _, err := n.Do(ctx, "CONFIG", "SET", "min-replicas-to-write", "0"); err != nil {
+			return s, err
+		}
+		fmt.Fprintf(&text, "[[nodes]]\nname = %q\naddr = %q\n", name, n.Addr())
+	}
+	file := filepath.Join(dir, "config.toml")
+	if err := os.WriteFile(file, []byte(text.String()), 0o600); err != nil {
+		return s, err
+	}
+	s.env = append(os.Environ(), "REDLOCKCTL_CONFIG="+file, "XDG_STATE_HOME="+dir, "LANG=C.UTF-8", "TERM=xterm-256color")
+
+	addr := make([]string, 2)
+	for i := range addr {
+		port, err := lab.FreePort()
+		if err != nil {
+			return s, err
+		}
+		addr[i] = "127.0.0.1:" + strconv.Itoa(port)
+	}
+	guard, err := s.start("guard", cfg.program, "guard", "--listen", addr[0], "--watch-locks")
+	if err != nil {
+		return s, err
+	}
+	watch, err := s.start("watch", cfg.program, "watch", "-o", "jsonl")
+	if err != nil {
+		return s, err
+	}
+	// A tmux that is no daemon ends with this process.
+	if _, err := s.start("tmux", "tmux", "-u", "-S", s.socket, "-f", "/dev/null", "-D"); err != nil {
+		return s, err
+	}
+	if err := until(ctx, "tmux to listen", func() error { _, err := os.Stat(s.socket); return err }); err != nil {
+		return s, err
+	}
+	if _, err := s.tmux("new-session", "-d", "-x", "120", "-y", "40", "exec "+cfg.program+" --listen "+addr[1]+" 2>"+filepath.Join(dir, "console.log")); err != nil {
+		return s, err
+	}
+	pid, err := s.tmux("list-panes", "-F", "#{pane_pid}")
+	if err != nil {
+		return s, err
+	}
+	if s.console, err = strconv.Atoi(strings.TrimSpace(pid)); err != nil {
+		return s, err
+	}
+	if s.clients, err = s.startClients(cfg.clients); err != nil {
+		return s, err
+	}
+	for _, p := range []struct {
+		name string
+		pid  int
+		told func() (float64, error)
+	}{
+		{"guard", guard.cmd.Process.Pid, metricGoroutines(addr[0])},
+		{"console", s.console, metricGoroutines(addr[1])},
+		{"watch", watch.cmd.Process.Pid, nil},
+		{"clients", s.clients.cmd.Process.Pid, s.clients.goroutines},
+	} {
+		proc, err := newProcess(p.name, p.pid)
+		if err != nil {
+			return s, errors.Join(err, errors.New(s.logs()))
+		}
+		proc.goroutines = p.told
+		if p.told == nil {
+			proc.goroutines = proc.mostGoroutines
+		}
+		s.processes = append(s.processes, proc)
+	}
+	return s, until(ctx, "all of them to be up", func() error {
+		for _, p := range s.processes {
+			if _, err := p.sample(); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// start runs a program that ends with this one.
+func (s *stage) start(name, program string, args ...string) (*child, error) {
+	c := &child{name: name, cmd: exec.Command(program, args...), ended: make(chan error, 1), log: filepath.Join(s.dir, name+".log")}
+	log, err := os.Create(c.log)
+	if err != nil {
+		return nil, err
+	}
+	defer log.Close()
+	c.cmd.Env = s.env
+	c.cmd.Stderr = log
+	return c, s.run(c)
+}
+
+func (s *stage) run(c *child) error {
+	c.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	if err := c.cmd.Start(); err != nil {
+		return err
+	}
+	go func() { c.ended <- c.cmd.Wait() }()
+	s.started = append(s.started, c)
+	return nil
+}
+
+// stop ends a child by SIGTERM, as a person does, and tells how it ended.
+func (s *stage) stop(c *child) error {
+	_ = c.cmd.Process.Signal(syscall.SIGTERM)
+	select {
+	case err := <-c.ended:
+		c.ended <- err
+		if err != nil {
+			return fmt.Errorf("%s: %w", c.name, err)
+		}
+		return nil
+	case <-time.After(patience):
+		s.dump(c.cmd.Process.Pid)
+		return fmt.Errorf("%s does not end by SIGTERM", c.name)
+	}
+}
+
+func (s *stage) tmux(args ...string) (string, error) {
+	cmd := exec.Command("tmux", append([]string{"-u", "-S", s.socket}, args...)...)
+	cmd.Env = s.env
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("tmux %s: %w\n%s", args[0], err, out)
+	}
+	return string(out), nil
+}
+
+func (s *stage) screen() string {
+	out, err := s.tmux("capture-pane", "-p")
+	if err != nil {
+		return err.Error()
+	}
+	return out
+}
+
+// keys lead over the pages of the console, and into the details of a lock.
+var keys = []string{"1", "2", "Down", "Enter", "Escape", "3", "4", "5", "2", "Down"}
+
+// flap has one master after the other crash, come back with its fence, and hang,
+// and somebody look at the console, until ctx ends; then all masters run.
+func (s *stage) flap(ctx context.Context) error {
+	pause := func(low, high time.Duration) {
+		select {
+		case <-ctx.Done():
+		case <-time.After(low + rand.N(high-low)):
+		}
+	}
+	for round := 0; ctx.Err() == nil; round++ {
+		n := s.servers[round/20%len(s.servers)]
+		if round%2 == 0 {
+			if err := n.Kill(); err != nil {
+				return err
+			}
+			s.kills++
+			pause(time.Second/2, 3*time.Second)
+			if err := n.Start(); err != nil {
+				return err
+			}
+		} else {
+			if err := n.Pause(); err != nil {
+				return err
+			}
+			s.stops++
+			pause(time.Second/2, 3*time.Second)
+			if err := n.Resume(); err != nil {
+				return err
+			}
+		}
+		if _, err := s.tmux("send-keys", keys[round%len(keys)]); err != nil {
+			return err
+		}
+		pause(2*time.Second, 6*time.Second)
+	}
+	return nil
+}
+
+// atRest waits until the guard has let all masters in again.
+func (s *stage) atRest(ctx context.Context) error {
+	return until(ctx, "all masters to serve again", func() error {
+		for _, n := range s.servers {
+			if _, err := n.Do(ctx, "SET", "soak:probe", "1", "PX", "1000"); err != nil {
+				return fmt.Errorf("%s: %w", n.Node().Name(), err)
+			}
+		}
+		return nil
+	})
+}
+
+// end ends the programs, each of which should end well.
+func (s *stage) end() (failed []error) {
+	if err := s.stop(s.clients.child); err != nil {
+		failed = append(failed, err)
+	}
+	_ = syscall.Kill(s.console, syscall.SIGTERM)
+	if err := until(context.Background(), "the console to end by SIGTERM", func() error {
+		if err := syscall.Kill(s.console, 0); err == nil {
+			return errors.New("it runs")
+		}
+		return nil
+	}); err != nil {
+		s.dump(s.console)
+		failed = append(failed, err)
+	}
+	for _, c := range s.started {
+		if c.name == "tmux" {
+			continue
+		}
+		if err := s.stop(c); err != nil {
+			failed = append(failed, err)
+		}
+	}
+	return failed
+}
+
+// dump has a process that hangs write where its goroutines are, and end.
+func (s *stage) dump(pid int) {
+	s.hung = true
+	_ = syscall.Kill(pid, syscall.SIGQUIT)
+	time.Sleep(time.Second)
+	_ = syscall.Kill(pid, syscall.SIGKILL)
+}
+
+// logs is the end of what the programs wrote; all of it where one hung.
+func (s *stage) logs() string {
+	var out strings.Builder
+	for _, name := range []string{"guard", "watch", "console", "clients", "tmux"} {
+		text, err := os.ReadFile(filepath.Join(s.dir, name+".log"))
+		if err != nil {
+			continue
+		}
+		lines := bytes.Split(bytes.TrimSpace(text), []byte("\n"))
+		if !s.hung {
+			lines = lines[max(0, len(lines)-15):]
+		}
+		fmt.Fprintf(&out, "-- %s\n%s\n", name, bytes.Join(lines, []byte("\n")))
+	}
+	return out.String()
+}
+
+// close ends whatever is left.
+func (s *stage) close() {
+	for _, c := range s.started {
+		_ = c.cmd.Process.Kill()
+	}
+	for _, n := range s.servers {
+		_ = n.Kill()
+	}
+	_ = os.RemoveAll(s.dir)
+}
+
+// until waits for a condition.
+func until(ctx context.Context, what string, met func() error) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	for {
+		err := met()
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("waited for %s: %w", what, err)
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
