@@ -14,6 +14,7 @@ import (
 	"redlockctl/internal/operator"
 	"redlockctl/internal/safetext"
 	"redlockctl/redlock"
+	"redlockctl/restartguard"
 	"redlockctl/tui"
 )
 
@@ -21,7 +22,6 @@ import (
 // not. Both are the same masters.
 func twoClusters(t *testing.T, servers []*lab.Server) *clusterSwitch {
 	t.Helper()
-	dir := t.TempDir()
 	var cfg strings.Builder
 	for _, name := range []string{"shop", "bank"} {
 		fmt.Fprintf(&cfg, "[clusters.%[1]s]\nmax_ttl = \"30s\"\nread_only = %[2]v\n[clusters.%[1]s.redlock]\nnode_timeout = \"1s\"\n", name, name == "bank")
@@ -29,8 +29,17 @@ func twoClusters(t *testing.T, servers []*lab.Server) *clusterSwitch {
 			fmt.Fprintf(&cfg, "[[clusters.%s.nodes]]\nname = \"n%d\"\naddr = %q\n", name, i+1, s.Addr())
 		}
 	}
+	all := switchOf(t, cfg.String())
+	all.noGuard = true
+	return all
+}
+
+// switchOf is what the screen opens the clusters of a configuration with.
+func switchOf(t *testing.T, cfg string) *clusterSwitch {
+	t.Helper()
+	dir := t.TempDir()
 	path := filepath.Join(dir, "config.toml")
-	if err := os.WriteFile(path, []byte(cfg.String()), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte(cfg), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	env := map[string]string{"HOME": dir, "XDG_STATE_HOME": filepath.Join(dir, "state"), "REDLOCKCTL_CONFIG": path}
@@ -39,7 +48,7 @@ func twoClusters(t *testing.T, servers []*lab.Server) *clusterSwitch {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all := &clusterSwitch{set: set, noGuard: true, ctx: t.Context()}
+	all := &clusterSwitch{set: set, ctx: t.Context()}
 	t.Cleanup(all.close)
 	return all
 }
@@ -106,5 +115,19 @@ func TestWhatOutlivesTheScreenIsTold(t *testing.T) {
 	a.tellLeft([]tui.Left{{Key: safetext.New("job:\x1b[2J"), Until: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}})
 	if want := "redlockctl: job:\\x1b[2J stays locked until 03:04:05; nothing extends it any more\n"; said.String() != want {
 		t.Errorf("it says %q; want %q", said.String(), want)
+	}
+}
+
+// What [guard] says of a guard holds for the one in the console as for the daemon.
+func TestConsoleGuardsAsConfigured(t *testing.T) {
+	s := labtest.Servers(t, 1)[0]
+	all := switchOf(t, fmt.Sprintf("[cluster]\nname = \"shop\"\nmax_ttl = \"1s\"\n[guard]\ncounter = true\n[[nodes]]\nname = \"n1\"\naddr = %q\n", s.Addr()))
+	if _, err := all.Open(t.Context(), "shop"); err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(30 * time.Second); get(t, s, "EXISTS", restartguard.CounterKey) != int64(1); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("counter = true, and the guard of the console does not count")
+		}
 	}
 }

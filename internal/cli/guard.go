@@ -87,13 +87,8 @@ func (a *app) guardLog(format string) (*slog.Logger, error) {
 
 // guardPlan is what a configuration asks of a guard.
 type guardPlan struct {
-	cluster  string
-	nodes    []*redlock.Node
-	guard    restartguard.Config
+	spec
 	stateDir string
-	maxTTL   time.Duration
-	monitor  monitor.Options
-	audit    string // path of the audit log
 }
 
 // methodsOf are how the nodes of a configuration are closed, by name.
@@ -134,16 +129,10 @@ func (a *app) planGuard() (guardPlan, error) {
 	if cfg.Guard.StateDir == "" {
 		return guardPlan{}, configError{errors.New("[guard] state_dir is missing, and neither XDG_STATE_HOME nor HOME gives a default; name a directory")}
 	}
-	p := guardPlan{cluster: cfg.Cluster.Name, nodes: s.nodes, guard: s.guard, stateDir: cfg.Guard.StateDir, maxTTL: cfg.Cluster.MaxTTL, monitor: s.monitor, audit: s.audit}
-	p.guard.Methods, p.guard.N = methodsOf(cfg), len(s.nodes)
-	p.guard.ClockStep = cfg.Guard.ClockStep
-	if cfg.Guard.Counter {
-		p.guard.CountEvery = restartguard.DefaultCount
-	}
-	if _, err := restartguard.New(p.nodes, p.guard); err != nil {
+	if _, err := restartguard.New(s.guarded, s.guard); err != nil {
 		return guardPlan{}, configError{err}
 	}
-	return p, nil
+	return guardPlan{spec: s, stateDir: cfg.Guard.StateDir}, nil
 }
 
 // guard runs the daemon until ctx ends. It tells metrics at addr, if that is not
@@ -182,7 +171,7 @@ func (a *app) guard(ctx context.Context, log *slog.Logger, addr string, locks bo
 	})
 	defer record.close()
 	d := &guardDaemon{app: a, log: log, memory: memory, dir: plan.stateDir, audit: plan.audit, record: record, told: told, locks: locks}
-	guard, err := restartguard.New(plan.nodes, d.config(plan))
+	guard, err := d.next(plan, nil)
 	if err != nil {
 		return configError{err}
 	}
@@ -197,7 +186,7 @@ func (a *app) guard(ctx context.Context, log *slog.Logger, addr string, locks bo
 		}
 		plan = *next
 		// It was checked while the former guard still ran, so that it cannot fail now.
-		if guard, err = guard.Successor(plan.nodes, d.config(plan)); err != nil {
+		if guard, err = d.next(plan, guard); err != nil {
 			return err
 		}
 		d.started("configuration reloaded", plan)
@@ -217,27 +206,28 @@ type guardDaemon struct {
 	locks  bool       // are watched, for the metrics
 }
 
-func (d *guardDaemon) config(p guardPlan) restartguard.Config {
-	cfg := p.guard
-	cfg.Memory = d.memory
-	cfg.OnEvent = func(e restartguard.Event) {
-		level := slog.LevelInfo
-		if alarming(e) {
-			level = slog.LevelWarn
-		}
-		args := []any{"kind", safetext.Escape(e.Kind)}
-		if e.Node != "" {
-			args = append([]any{"node", safetext.Escape(e.Node)}, args...)
-		}
-		d.log.Log(context.Background(), level, printable(e.Text), args...)
-		d.record.saw(p.cluster, e)
+// next is the guard of a plan: the first, or the successor of the former one.
+func (d *guardDaemon) next(p guardPlan, former *restartguard.Guard) (*restartguard.Guard, error) {
+	p.guard.Memory = d.memory
+	return newGuard(p.spec, former, d.record, d.tell)
+}
+
+// tell logs an event of the guard.
+func (d *guardDaemon) tell(e restartguard.Event, alarm bool) {
+	level := slog.LevelInfo
+	if alarm {
+		level = slog.LevelWarn
 	}
-	return cfg
+	args := []any{"kind", safetext.Escape(e.Kind)}
+	if e.Node != "" {
+		args = append([]any{"node", safetext.Escape(e.Node)}, args...)
+	}
+	d.log.Log(context.Background(), level, printable(e.Text), args...)
 }
 
 func (d *guardDaemon) started(what string, p guardPlan) {
-	d.log.Info(what, "cluster", safetext.Escape(p.cluster), "n", len(p.nodes), "quorum", redlock.Quorum(len(p.nodes)),
-		"max_ttl", p.maxTTL, "delay", p.guard.Delay, "state_dir", safetext.Escape(d.dir))
+	d.log.Info(what, "cluster", safetext.Escape(p.monitor.ClusterName), "n", len(p.nodes), "quorum", redlock.Quorum(len(p.nodes)),
+		"max_ttl", p.monitor.MaxTTL, "delay", p.guard.Delay, "state_dir", safetext.Escape(d.dir))
 }
 
 // life runs one guard until ctx ends, or until there is another configuration,
@@ -308,7 +298,7 @@ func (d *guardDaemon) life(ctx context.Context, guard *restartguard.Guard, plan 
 // watch tells the metrics of a new life of the guard, and watches the locks for
 // them if that is wanted, until ctx ends; wait returns when that is over.
 func (d *guardDaemon) watch(ctx context.Context, guard *restartguard.Guard, plan guardPlan) (wait func(), err error) {
-	c := metrics.Cluster{Name: plan.cluster, Guard: guard}
+	c := metrics.Cluster{Name: plan.monitor.ClusterName, Guard: guard}
 	wait = func() {}
 	if d.told != nil && d.locks {
 		plan.monitor.Patient = true

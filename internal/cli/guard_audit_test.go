@@ -88,14 +88,13 @@ func TestGuardLogLevels(t *testing.T) {
 	r := newRecorder(func(audit.Record) error { return nil }, func(error) {})
 	defer r.close()
 	d := &guardDaemon{log: slog.New(slog.NewTextHandler(&w, nil)), record: r}
-	tell := d.config(guardPlan{}).OnEvent
 	for want, e := range map[string]restartguard.Event{
 		"INFO":  {Kind: "restart", Text: "restarted, came up closed"},
 		"WARN":  {Kind: "restart", Text: "restarted, is OPEN", Alarm: true},
 		"WARN ": {Kind: "wiped", Text: "its data were wiped"},
 	} {
 		w.Reset()
-		if tell(e); !strings.Contains(w.String(), "level="+strings.TrimSpace(want)+" ") {
+		if d.tell(e, alarming(e)); !strings.Contains(w.String(), "level="+strings.TrimSpace(want)+" ") {
 			t.Errorf("not %s: %s", want, w.String())
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -26,7 +27,7 @@ type spec struct {
 	nodes    []*redlock.Node
 	redlock  redlock.Options
 	monitor  monitor.Options
-	guarded  []*redlock.Node // those with a fence; empty: no guard
+	guarded  []*redlock.Node // what a guard watches; empty: no guard
 	guard    restartguard.Config
 	readOnly bool
 	audit    string // path of the audit log
@@ -74,14 +75,28 @@ func specOf(cfg *config.Config, withGuard bool) (spec, error) {
 			return monitor.Taking{Act: r.Act, Actor: r.Actor, Reason: r.Reason}, ok
 		}
 	}
-	if withGuard && !s.readOnly {
-		for i, n := range cfg.Nodes {
-			if n.Fence != "none" {
-				s.guarded = append(s.guarded, nodes[i])
-			}
-		}
+	if cfg.Guard.Counter {
+		s.guard.CountEvery = restartguard.DefaultCount
+	}
+	fenced := slices.ContainsFunc(cfg.Nodes, func(n config.Node) bool { return n.Fence != "none" })
+	if withGuard && !s.readOnly && fenced {
+		s.guarded = nodes // one without a fence is only watched
 	}
 	return s, nil
+}
+
+// newGuard makes the guard of a session or of the daemon: what it does is told, and
+// recorded as done to the cluster. With a former guard it is its successor.
+func newGuard(s spec, former *restartguard.Guard, record *recorder, tell func(e restartguard.Event, alarm bool)) (*restartguard.Guard, error) {
+	cfg, cluster := s.guard, s.monitor.ClusterName
+	cfg.OnEvent = func(e restartguard.Event) {
+		tell(e, alarming(e))
+		record.saw(cluster, e)
+	}
+	if former != nil {
+		return former.Successor(s.guarded, cfg)
+	}
+	return restartguard.New(s.guarded, cfg)
 }
 
 // look is a snapshot of the cluster once all that is asked for has been read,
@@ -254,18 +269,6 @@ func openSession(ctx context.Context, s spec) (*session, error) {
 	}
 	ses := &session{hand: h, mon: mon, delay: s.guard.Delay, cluster: s.monitor.ClusterName}
 	if len(s.guarded) > 0 {
-		cfg := s.guard
-		cfg.OnEvent = func(e restartguard.Event) {
-			level := monitor.LevelNotice
-			if alarming(e) {
-				level = monitor.LevelAlarm
-			}
-			mon.Note(monitor.Event{
-				At: e.At, Level: level, Kind: "guard " + e.Kind, Node: e.Node,
-				Text: safetext.New("guard: " + e.Node + " " + e.Text),
-			})
-			ses.record.saw(ses.cluster, e)
-		}
 		ses.record = newRecorder(h.log.Write, func(err error) {
 			text := "guard: the audit log can be written again"
 			level := monitor.LevelNotice
@@ -274,7 +277,17 @@ func openSession(ctx context.Context, s spec) (*session, error) {
 			}
 			mon.Note(monitor.Event{At: time.Now(), Level: level, Kind: "guard memory", Text: safetext.New(text)})
 		})
-		if ses.guard, err = restartguard.New(s.guarded, cfg); err != nil {
+		ses.guard, err = newGuard(s, nil, ses.record, func(e restartguard.Event, alarm bool) {
+			level := monitor.LevelNotice
+			if alarm {
+				level = monitor.LevelAlarm
+			}
+			mon.Note(monitor.Event{
+				At: e.At, Level: level, Kind: "guard " + e.Kind, Node: e.Node,
+				Text: safetext.New("guard: " + e.Node + " " + e.Text),
+			})
+		})
+		if err != nil {
 			ses.record.close()
 			h.close()
 			return nil, err
