@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"redlockctl/internal/config"
+	"redlockctl/internal/operator"
 	"redlockctl/internal/safetext"
 	"redlockctl/redlock"
 )
@@ -95,15 +96,24 @@ Exit code 3 when another token holds the lock, 4 when too few nodes serve.`,
 					try, cancel = context.WithTimeout(ctx, wait)
 					defer cancel()
 				}
+				var k *operator.Kept
 				acquire := h.op.Acquire
-				if fencing {
+				switch {
+				case keep:
+					acquire = func(ctx context.Context, name string, ttl time.Duration) (lock *redlock.Lock, err error) {
+						opt := operator.KeepOptions{Fencing: fencing, KeepOptions: redlock.KeepOptions{Repaired: a.repaired(name)}}
+						if k, err = h.op.KeepWith(ctx, name, ttl, opt); err != nil {
+							return nil, err
+						}
+						return k.Lock(), nil
+					}
+				case fencing:
 					acquire = h.op.AcquireFenced
 				}
 				progress := a.progress
 				if wait > 0 {
 					progress = func(what string) func() { return a.progressFor(what, wait) }
 				}
-				var k *redlock.Keeper
 				done := progress("trying to get the lock")
 				lock, err := acquire(try, name, want)
 				done()
@@ -114,7 +124,6 @@ Exit code 3 when another token holds the lock, 4 when too few nodes serve.`,
 					return a.failed(name, err)
 				}
 				if keep {
-					k = lock.Keep(redlock.KeepOptions{Repaired: a.repaired(name)})
 					defer k.Stop()
 				}
 				if err := a.printGrant(ctx, "acquired", h, lock); err != nil {
@@ -124,8 +133,7 @@ Exit code 3 when another token holds the lock, 4 when too few nodes serve.`,
 					return nil
 				}
 				return a.keep(ctx, name, k, func(ctx context.Context) error {
-					k.Stop()
-					_, err := h.op.Release(ctx, name, lock.Token())
+					_, err := k.Release(ctx)
 					return err
 				})
 			})

@@ -35,7 +35,11 @@ Exit code 5 when the token does not hold a quorum any more: the lock is lost.`,
 			}
 			return a.act(nil, func(cfg *config.Config, h *hand) error {
 				done := a.progress("extending")
-				lock, err := h.op.Extend(ctx, args[0], token, ttlFor(ttl, cfg))
+				extend := h.op.Extend
+				if keep {
+					extend = h.op.ExtendToKeep
+				}
+				lock, err := extend(ctx, args[0], token, ttlFor(ttl, cfg))
 				done()
 				if lock == nil {
 					return a.failed(args[0], err)

@@ -18,7 +18,7 @@ type keeper interface {
 	Release(ctx context.Context) ([]redlock.NodeResult, error)
 }
 
-func keepLock(l *redlock.Lock) keeper { return l.Keep(redlock.KeepOptions{}) }
+func keepLock(l *redlock.Lock, opt redlock.KeepOptions) keeper { return l.Keep(opt) }
 
 // Kept is a lock that was acquired by hand and is extended until it is released
 // or stopped: one of the two must be called. The log has its acquisition and its
@@ -30,6 +30,9 @@ type Kept struct {
 	o    *Operator
 }
 
+// Lock is the grant.
+func (k *Kept) Lock() *redlock.Lock { return k.lock }
+
 // Resource is what is locked.
 func (k *Kept) Resource() string { return k.lock.Resource() }
 
@@ -39,13 +42,37 @@ func (k *Kept) Token() string { return k.lock.Token() }
 // Nodes are the results of the nodes when the lock was granted or last extended.
 func (k *Kept) Nodes() []redlock.NodeResult { return k.lock.Nodes() }
 
+// keptText is what the log says of a grant that does not expire with its TTL.
+const keptText = "kept: extended until it is interrupted or released"
+
+// KeepOptions of [Operator.KeepWith].
+type KeepOptions struct {
+	Fencing bool // draw a fencing token too
+	redlock.KeepOptions
+}
+
 // Keep is [Operator.Acquire] for a lock that is extended until it is released.
 func (o *Operator) Keep(ctx context.Context, resource string, ttl time.Duration) (*Kept, error) {
-	lock, err := o.acquire(ctx, resource, ttl, "extended until it is released", o.locks.Acquire)
+	return o.KeepWith(ctx, resource, ttl, KeepOptions{})
+}
+
+// KeepWith is [Operator.Keep] with options.
+func (o *Operator) KeepWith(ctx context.Context, resource string, ttl time.Duration, opt KeepOptions) (*Kept, error) {
+	do := o.locks.Acquire
+	if opt.Fencing {
+		do = o.locks.AcquireFenced
+	}
+	lock, err := o.acquire(ctx, resource, ttl, keptText, do)
 	if err != nil {
 		return nil, err
 	}
-	return &Kept{o.keep(lock), lock, o}, nil
+	return &Kept{o.keep(lock, opt.KeepOptions), lock, o}, nil
+}
+
+// ExtendToKeep is [Operator.Extend] of a grant that the caller goes on extending;
+// the log says so.
+func (o *Operator) ExtendToKeep(ctx context.Context, resource, token string, ttl time.Duration) (*redlock.Lock, error) {
+	return o.extend(ctx, resource, token, ttl, keptText)
 }
 
 // Release ends the extensions and releases the lock. Where that cannot be

@@ -57,7 +57,7 @@ type hand func(context.Context, *redlock.Node) error
 // Operator acts on one cluster. It is safe for use by many goroutines.
 type Operator struct {
 	locks      locks
-	keep       func(*redlock.Lock) keeper
+	keep       func(*redlock.Lock, redlock.KeepOptions) keeper
 	hold, open hand
 	opt        Options
 }
@@ -90,7 +90,7 @@ func New(client *redlock.Client, opt Options) *Operator {
 	return build(client, keepLock, by(restartguard.HoldBy), by(restartguard.OpenBy), opt)
 }
 
-func build(l locks, keep func(*redlock.Lock) keeper, hold, open hand, opt Options) *Operator {
+func build(l locks, keep func(*redlock.Lock, redlock.KeepOptions) keeper, hold, open hand, opt Options) *Operator {
 	opt.Actor = cmp.Or(opt.Actor, audit.Actor(os.Getenv))
 	return &Operator{locks: l, keep: keep, hold: hold, open: open, opt: opt}
 }
@@ -187,10 +187,15 @@ func (o *Operator) acquire(ctx context.Context, resource string, ttl time.Durati
 // Extend extends a grant by its token. A TTL above the cluster's max is
 // refused.
 func (o *Operator) Extend(ctx context.Context, resource, token string, ttl time.Duration) (*redlock.Lock, error) {
+	return o.extend(ctx, resource, token, ttl, "")
+}
+
+// extend extends a grant; more is what the log says of it besides the TTL.
+func (o *Operator) extend(ctx context.Context, resource, token string, ttl time.Duration, more string) (*redlock.Lock, error) {
 	if err := o.mayUse(resource, ttl); err != nil {
 		return nil, err
 	}
-	a, err := o.begin(audit.Record{Act: "extend", Target: target(resource), TokenSHA: audit.TokenSHA(token), Detail: "ttl " + ttl.String()})
+	a, err := o.begin(audit.Record{Act: "extend", Target: target(resource), TokenSHA: audit.TokenSHA(token), Detail: joined(", ", "ttl "+ttl.String(), more)})
 	if err != nil {
 		return nil, err
 	}

@@ -100,7 +100,7 @@ func (c *cluster) Release(_ context.Context, _, token string) ([]redlock.NodeRes
 	return out, nil
 }
 
-func (c *cluster) keep(*redlock.Lock) keeper {
+func (c *cluster) keep(*redlock.Lock, redlock.KeepOptions) keeper {
 	c.called("keep")
 	return kept{c: c}
 }
@@ -200,7 +200,7 @@ var acts = []struct {
 		return err
 	}, audit.Record{Act: "acquire", Target: "job", Detail: "ttl 1s"}, []string{"acquire"}},
 	{"keep", func(ctx context.Context, o *Operator) error { _, err := o.Keep(ctx, "job", time.Second); return err },
-		audit.Record{Act: "acquire", Target: "job", Detail: "ttl 1s, extended until it is released"}, []string{"acquire", "keep"}},
+		audit.Record{Act: "acquire", Target: "job", Detail: "ttl 1s, kept: extended until it is interrupted or released"}, []string{"acquire", "keep"}},
 	{"extend", func(ctx context.Context, o *Operator) error {
 		_, err := o.Extend(ctx, "job", "t1", time.Second)
 		return err
