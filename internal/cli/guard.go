@@ -41,7 +41,7 @@ node that waits never waits for less because of it.
 
 What it must not forget is kept in [guard] state_dir, which one guard at a time
 may use (exit code 6). What closes and opens nodes goes into the audit log too, as
-done by guard@HOST; it never waits for that: where the log cannot be written, it
+done by guard@HOST/ID; it never waits for that: where the log cannot be written, it
 says so, goes on, and writes the lines when it can. Several guards with directories of their own may watch one
 cluster. systemd is told READY, STOPPING and, if it asks, WATCHDOG.
 
@@ -175,7 +175,7 @@ func (a *app) guard(ctx context.Context, log *slog.Logger, addr string, locks bo
 	if err != nil {
 		return configError{err}
 	}
-	d.started("guard started", plan)
+	d.started("guard started", guard, plan)
 	serving, stop := context.WithCancel(ctx)
 	defer told.serve(serving, log)() // to guard is what it is here for: it goes on without
 	defer stop()
@@ -189,7 +189,7 @@ func (a *app) guard(ctx context.Context, log *slog.Logger, addr string, locks bo
 		if guard, err = d.next(plan, guard); err != nil {
 			return err
 		}
-		d.started("configuration reloaded", plan)
+		d.started("configuration reloaded", guard, plan)
 	}
 }
 
@@ -225,9 +225,9 @@ func (d *guardDaemon) tell(e restartguard.Event, alarm bool) {
 	d.log.Log(context.Background(), level, printable(e.Text), args...)
 }
 
-func (d *guardDaemon) started(what string, p guardPlan) {
+func (d *guardDaemon) started(what string, g *restartguard.Guard, p guardPlan) {
 	d.log.Info(what, "cluster", safetext.Escape(p.monitor.ClusterName), "n", len(p.nodes), "quorum", redlock.Quorum(len(p.nodes)),
-		"max_ttl", p.monitor.MaxTTL, "delay", p.guard.Delay, "state_dir", safetext.Escape(d.dir))
+		"max_ttl", p.monitor.MaxTTL, "delay", p.guard.Delay, "state_dir", safetext.Escape(d.dir), "id", g.ID())
 }
 
 // life runs one guard until ctx ends, or until there is another configuration,

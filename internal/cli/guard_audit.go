@@ -35,9 +35,9 @@ type recorder struct {
 	// trouble is called when the log cannot be written, and with nil when it can
 	// again.
 	trouble func(error)
-	actor   string
 
 	mu      sync.Mutex
+	actor   string
 	waiting []audit.Record
 	dropped int
 	reasons map[string]string // the last loss of a node, by cluster and name
@@ -55,6 +55,14 @@ func newRecorder(write func(audit.Record) error, trouble func(error)) *recorder 
 	}
 	go r.run()
 	return r
+}
+
+// by says which guard it is whose lines are written: several may run on one host.
+func (r *recorder) by(id string) {
+	host, _ := os.Hostname()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.actor = "guard@" + host + "/" + id[:min(6, len(id))]
 }
 
 // saw takes an event of the guard of a cluster. It never blocks. What closes and

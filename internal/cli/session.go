@@ -96,7 +96,11 @@ func newGuard(s spec, former *restartguard.Guard, record *recorder, tell func(e 
 	if former != nil {
 		return former.Successor(s.guarded, cfg)
 	}
-	return restartguard.New(s.guarded, cfg)
+	g, err := restartguard.New(s.guarded, cfg)
+	if err == nil {
+		record.by(g.ID()) // which its successors keep
+	}
+	return g, err
 }
 
 // look is a snapshot of the cluster once all that is asked for has been read,
