@@ -221,6 +221,8 @@ redlockctl locks`,
 		RunE: a.run(func(ctx context.Context, _ []string) error { return a.console(ctx, noGuard, addr) }),
 	}
 	root.SuggestionsMinimumDistance = 2
+	root.Version = build().line()
+	root.SetVersionTemplate("{{.Version}}\n")
 	pf := root.PersistentFlags()
 	pf.StringArrayVar(&a.configPaths, "config", nil, "configuration file; several for the clusters of all of them")
 	pf.StringVar(&a.cluster, "cluster", "", "which cluster of the configuration, where it has several (also $REDLOCKCTL_CLUSTER)")

@@ -191,7 +191,6 @@ func (a *app) alreadySo(ctx context.Context, act nodeAct, cfg *config.Config, na
 // openable adds to node open the case of a cluster that never was in use.
 func (a *app) openable(cmd *cobra.Command) *cobra.Command {
 	var fresh bool
-	var cluster string
 	one, oneArgs := cmd.RunE, cmd.Args
 	cmd.Use = "open NAME... | --new-cluster"
 	cmd.Long += `
@@ -206,9 +205,6 @@ of them to be open or to restart.`
 		if fresh {
 			return noArgs(cmd, args)
 		}
-		if cluster != "" {
-			return errors.New("--cluster goes with --new-cluster")
-		}
 		return oneArgs(cmd, args)
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -218,11 +214,10 @@ of them to be open or to restart.`
 		return a.run(func(ctx context.Context, _ []string) error {
 			reason, _ := cmd.Flags().GetString("reason")
 			yes, _ := cmd.Flags().GetBool("yes")
-			return a.openNewCluster(ctx, cluster, reason, yes)
+			return a.openNewCluster(ctx, reason, yes)
 		})(cmd, args)
 	}
 	cmd.Flags().BoolVar(&fresh, "new-cluster", false, "open all nodes of a cluster that was never in use")
-	cmd.Flags().StringVar(&cluster, "cluster", "", "name of the cluster, to confirm --new-cluster with --yes")
 	return cmd
 }
 
@@ -232,9 +227,9 @@ type openedJSON struct {
 	Opened  []safetext.Text `json:"opened"`
 }
 
-func (a *app) openNewCluster(ctx context.Context, cluster, reason string, yes bool) error {
+func (a *app) openNewCluster(ctx context.Context, reason string, yes bool) error {
 	return a.act(func(cfg *config.Config, _ *spec) error {
-		if yes && cluster != cfg.Cluster.Name {
+		if yes && a.cluster != cfg.Cluster.Name {
 			return fmt.Errorf("%w: --yes needs --cluster %q, the name of the cluster in %s", errNotConfirmed, cfg.Cluster.Name, cfg.Path)
 		}
 		return nil

@@ -27,17 +27,22 @@ func (a *app) versionCommand() *cobra.Command {
 			if a.output == "json" {
 				return printJSON(a.out, doc)
 			}
-			line := fmt.Sprintf("redlockctl %s, %s", doc.Version, doc.Go)
-			if doc.Revision != "" {
-				line += ", revision " + doc.Revision
-				if doc.Modified {
-					line += " with changes"
-				}
-			}
-			fmt.Fprintln(a.out, line)
+			fmt.Fprintln(a.out, doc.line())
 			return nil
 		}),
 	}
+}
+
+// line is the version for people; --version prints it too.
+func (v versionJSON) line() string {
+	line := fmt.Sprintf("redlockctl %s, %s", v.Version, v.Go)
+	if v.Revision != "" {
+		line += ", revision " + v.Revision
+		if v.Modified {
+			line += " with changes"
+		}
+	}
+	return line
 }
 
 // build is what this program was built from.
