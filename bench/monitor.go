@@ -49,7 +49,7 @@ type monitorPart struct {
 // monitorParts are what can be run alone, in the order in which they run.
 func monitorParts() []monitorPart {
 	return []monitorPart{
-		{"view", (*monitorRun).view}, {"memory", (*monitorRun).memory}, {"rest", (*monitorRun).rest},
+		{"view", (*monitorRun).view}, {"oneshot", (*monitorRun).oneshot}, {"memory", (*monitorRun).memory}, {"rest", (*monitorRun).rest},
 		{"changes", (*monitorRun).changes}, {"cost", (*monitorRun).cost}, {"clock", (*monitorRun).clock},
 		{"step", (*monitorRun).step}, {"burst", (*monitorRun).burst}, {"million", (*monitorRun).million},
 	}
@@ -375,6 +375,41 @@ func (b *monitorRun) view() error {
 	b.line("first full view, to a bare SCAN and read", r <= 1.3, "≤ 1.3", "%.2f (%.2f s to %.2f s)", r, median(wholes), median(bares))
 	f := median(firsts)
 	b.line("first screen: 40 locks with all copies", f <= 300, "≤ 300 ms", "%.0f ms", f)
+	return nil
+}
+
+// oneshot is what a command takes that looks once: all keys of all nodes, and an end.
+func (b *monitorRun) oneshot() error {
+	var ratios, looks, bares []float64
+	for range b.rounds(3, 5) {
+		bare, err := b.bare()
+		if err != nil {
+			return err
+		}
+		runtime.GC()
+		begun := time.Now()
+		err = b.watched(func(ctx context.Context, m *monitor.Monitor) error {
+			if err := m.Assessed(ctx); err != nil {
+				return err
+			}
+			if s := m.Snapshot(); !s.Complete || s.Locks.Len() != b.locks {
+				return fmt.Errorf("%d locks, not %d: %v", s.Locks.Len(), b.locks, s.Unread())
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		look := time.Since(begun).Seconds()
+		again, err := b.bare()
+		if err != nil {
+			return err
+		}
+		ratios = append(ratios, look/((bare+again).Seconds()/2))
+		looks, bares = append(looks, look), append(bares, bare.Seconds(), again.Seconds())
+	}
+	r := median(ratios)
+	b.line("a command that looks once, to a bare SCAN and read", r <= 1.5, "≤ 1.5", "%.2f (%.2f s to %.2f s)", r, median(looks), median(bares))
 	return nil
 }
 
