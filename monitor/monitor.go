@@ -482,7 +482,7 @@ func (m *Monitor) task(i int, runID string) (task, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	n := &m.world.table.nodes[i]
-	t := task{epoch: n.epoch, gap: n.scanned != n.epoch, hasten: m.hurried[i], unconfirmed: m.world.table.unconfirmed(), busy: m.opt.Patient && m.world.nodes[i].ops >= busyOps}
+	t := task{epoch: n.epoch, gap: n.scanned != n.epoch, hasten: m.hurried[i], unconfirmed: m.world.unconfirmed(), busy: m.opt.Patient && m.world.nodes[i].ops >= busyOps}
 	m.hurried[i] = false
 	return t, m.world.lives(i, runID)
 }

@@ -164,6 +164,11 @@ func (w *world) unassessed(now time.Time) bool {
 		t.counts[LockPartial] > 0 && now.Before(w.settledAt.Add(t.attempt+lateLock/4))
 }
 
+// unconfirmed tells if the nodes are waited for to say that nothing has changed.
+func (w *world) unconfirmed() bool {
+	return w.table.unconfirmed() || !w.done && !w.second.IsZero()
+}
+
 // allSettled tells if the first view is complete: each node was heard of and,
 // where it can be read, read once, and once more if the first reads do not agree.
 func (w *world) allSettled(now time.Time) bool {
