@@ -59,11 +59,13 @@ func MemoryEvery(delay time.Duration) time.Duration { return min(memoryMostly, d
 type Memory struct {
 	dir     string
 	id      string
-	lock    *os.File
 	damaged error
+	full    error // what found no room when it was opened
 
 	mu    sync.Mutex
-	boot  string // of what was read
+	lock  *os.File // nil as long as there is no room for it
+	noted bool     // id is on disk
+	boot  string   // of what was read
 	saved time.Duration
 	nodes map[string]record
 }
@@ -118,37 +120,27 @@ type record struct {
 // it is not there, and locked until Close. It fails with [ErrInUse] if another
 // process has it, and where another user may write to it, since whoever can do that
 // can have a node rejoin too early. A file that is damaged, or that others may write,
-// is no error: it is as good as none, see [Memory.Damaged].
+// is no error: it is as good as none, see [Memory.Damaged]. Neither is a disk that is
+// full: see [Memory.Full].
 func OpenMemory(dir string) (*Memory, error) {
-	if err := private.Dir(dir, private.Nobody); err != nil {
-		return nil, fmt.Errorf("state directory: %w", err)
+	m := &Memory{dir: dir, nodes: map[string]record{}}
+	err := m.claim()
+	if err == nil {
+		m.id, m.noted, err = guardID(dir)
 	}
-	if err := os.Chmod(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("state directory: %w", err)
-	}
-	lock, err := private.Open(filepath.Join(dir, lockFile), os.O_RDWR|os.O_CREATE, 0o600, private.Nobody)
-	if err != nil {
-		return nil, fmt.Errorf("state directory: %w", err)
-	}
-	err = unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-	for try := 1; errors.Is(err, unix.EWOULDBLOCK) && try < lockTries; try++ {
-		time.Sleep(lockAgain) // it may be no guard, but a look at the lock: see Running
-		err = unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-	}
-	if err != nil {
-		_ = lock.Close()
-		if errors.Is(err, unix.EWOULDBLOCK) {
-			return nil, fmt.Errorf("%w: %s", ErrInUse, dir)
+	switch {
+	case isFull(err):
+		m.full = err
+		if m.id == "" {
+			m.id = rand.Text()
 		}
-		return nil, fmt.Errorf("state directory %s: flock: %w", dir, err)
+	case err != nil:
+		_ = m.Close()
+		return nil, err
 	}
-	id, err := guardID(dir)
-	if err != nil {
-		_ = lock.Close()
-		return nil, fmt.Errorf("state directory: %w", err)
+	if m.lock != nil {
+		private.Sweep(filepath.Join(dir, memoryFile))
 	}
-	m := &Memory{dir: dir, id: id, lock: lock, nodes: map[string]record{}}
-	private.Sweep(filepath.Join(dir, memoryFile))
 	switch doc, err := readDocument(dir); {
 	case err == nil:
 		m.boot, m.saved, m.nodes = doc.Boot, doc.Saved, doc.Nodes
@@ -158,6 +150,45 @@ func OpenMemory(dir string) (*Memory, error) {
 	return m, nil
 }
 
+// claim makes the directory and takes its lock.
+func (m *Memory) claim() error {
+	if err := private.Dir(m.dir, private.Nobody); err != nil {
+		return fmt.Errorf("state directory: %w", err)
+	}
+	if err := os.Chmod(m.dir, 0o700); err != nil {
+		return fmt.Errorf("state directory: %w", err)
+	}
+	lock, err := private.Open(filepath.Join(m.dir, lockFile), os.O_RDWR|os.O_CREATE, 0o600, private.Nobody)
+	if err != nil {
+		return fmt.Errorf("state directory: %w", err)
+	}
+	err = unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	for try := 1; errors.Is(err, unix.EWOULDBLOCK) && try < lockTries; try++ {
+		time.Sleep(lockAgain) // it may be no guard, but a look at the lock: see Running
+		err = unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	}
+	if err == nil {
+		m.lock = lock
+		return nil
+	}
+	_ = lock.Close()
+	if errors.Is(err, unix.EWOULDBLOCK) {
+		return fmt.Errorf("%w: %s", ErrInUse, m.dir)
+	}
+	return fmt.Errorf("state directory %s: flock: %w", m.dir, err)
+}
+
+// isFull reports whether err is for want of room, which an operator can make while
+// the guard runs.
+func isFull(err error) bool { return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) }
+
+// Full tells what found no room when the memory was opened, nil if all did. The guard
+// works, and writes as soon as there is room. Before that its own end makes it forget:
+// what has happened so far is not known to the next guard, for which a fenced node
+// waits for all of D; and a second guard can be started in the same directory, which
+// is as safe as two guards with directories of their own.
+func (m *Memory) Full() error { return m.full }
+
 // Damaged tells what is wrong with the file that was found, nil if nothing is.
 // The guard then begins as one without memory.
 func (m *Memory) Damaged() error { return m.damaged }
@@ -166,18 +197,26 @@ func (m *Memory) Damaged() error { return m.damaged }
 // others. It is no part of what can be damaged or forgotten with the nodes.
 func (m *Memory) ID() string { return m.id }
 
-// guardID reads the id of a directory, and makes one where there is none.
-func guardID(dir string) (string, error) {
+// guardID reads the id of a directory, and makes one where there is none; noted
+// reports whether it is there for the next guard.
+func guardID(dir string) (id string, noted bool, err error) {
 	path := filepath.Join(dir, idFile)
 	raw, err := readOwn(path)
 	if id := strings.TrimSpace(string(raw)); err == nil && isWord(id) {
-		return id, nil
+		return id, true, nil
 	}
 	if errors.Is(err, private.ErrUnsafe) {
-		return "", err
+		return "", false, fmt.Errorf("state directory: %w", err)
 	}
-	id := rand.Text()
-	return id, private.Replace(path, []byte(id+"\n"))
+	id = rand.Text()
+	if err := noteID(dir, id); err != nil {
+		return id, false, fmt.Errorf("state directory: %w", err)
+	}
+	return id, true, nil
+}
+
+func noteID(dir, id string) error {
+	return private.Replace(filepath.Join(dir, idFile), []byte(id+"\n"))
 }
 
 // readOwn reads a small file that nobody else may write.
@@ -221,7 +260,14 @@ func Running(dir string) (bool, error) {
 func (m *Memory) Dir() string { return m.dir }
 
 // Close gives the directory free. What was remembered stays.
-func (m *Memory) Close() error { return m.lock.Close() }
+func (m *Memory) Close() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.lock == nil {
+		return nil
+	}
+	return m.lock.Close()
+}
 
 func readDocument(dir string) (document, error) {
 	var doc document
@@ -254,8 +300,15 @@ func (m *Memory) put(name string, r record, boot time.Duration) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.nodes[name] = r
+	if m.lock == nil {
+		if err := m.claim(); err != nil { // what is there is not ours
+			return fmt.Errorf("the guard's memory cannot be written: %w", err)
+		}
+	}
 	err := m.write(document{Boot: BootID(), Saved: boot, Nodes: m.nodes})
 	if err == nil {
+		// Without it the next guard only has another name.
+		m.noted = m.noted || noteID(m.dir, m.id) == nil
 		return nil
 	}
 	if e := os.Remove(filepath.Join(m.dir, memoryFile)); e != nil && !errors.Is(e, fs.ErrNotExist) {

@@ -156,6 +156,9 @@ func (a *app) guard(ctx context.Context, log *slog.Logger, addr string, locks bo
 	if err := memory.Damaged(); err != nil {
 		log.Warn("nothing is remembered: closed nodes wait for all of D", "error", printable(err.Error()))
 	}
+	if err := memory.Full(); err != nil {
+		log.Error("the disk is full: the guard guards, but what it learns is forgotten at its end until there is room", "error", printable(err.Error()))
+	}
 	told, err := listen(addr)
 	if err != nil {
 		return err
