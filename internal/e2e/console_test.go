@@ -41,7 +41,7 @@ func forceRelease(t *testing.T, bin string) {
 	for _, node := range []string{"n1", "n2", "n3", "n4", "n5"} {
 		term.shows(node, "serving")
 	}
-	term.shows("e2e", "5 masters", "quorum 3", "SAFE")
+	term.shows("e2e", "5 masters", "quorum 3", "UNPROTECTED")
 
 	c.run(t, "acquire", "job:1", "--ttl", "60s")
 	term.shows("job:1", "held", "5/5")
@@ -244,7 +244,7 @@ func holdAndOpen(t *testing.T, bin string) {
 func keep(t *testing.T, bin string) {
 	c := newCluster(t, bin, "60s")
 	term := c.terminal(t, 100, 30)
-	term.shows("SAFE")
+	term.shows("UNPROTECTED")
 	term.keys("a")
 	term.shows("Acquire a lock by hand")
 	term.settle()
@@ -307,7 +307,7 @@ func crashFenceRejoin(t *testing.T, bin string) {
 	}
 	back := time.Now()
 	term.shows("n2", "fenced")
-	term.shows("SAFE")
+	term.shows("UNPROTECTED")
 	if waited := time.Since(back); waited < 3*time.Second {
 		t.Errorf("n2 rejoined %s after its start: sooner than the max TTL of 3s", waited)
 	}
