@@ -218,7 +218,7 @@ func TestAFenceAndItsLiftShow(t *testing.T) {
 		t.Error(describe(s))
 	}
 	do(t, servers[0], "config", "set", "min-replicas-to-write", "0")
-	if s := is(monitor.NodeServing); event(s, "opened") == nil || s.Cluster.Verdict != monitor.VerdictSafe {
+	if s := is(monitor.NodeServing); event(s, "opened") == nil || s.Cluster.Verdict != monitor.VerdictUnprotected {
 		t.Error(describe(s))
 	}
 	// One replica is asked for and none is there: that node takes no write either.
@@ -233,7 +233,7 @@ func TestAFenceAndItsLiftShow(t *testing.T) {
 
 func TestAFenceIsSeenWithoutConfig(t *testing.T) {
 	servers := labtest.Servers(t, 1)
-	do(t, servers[0], "acl", "setuser", "viewer", "on", ">secret", "~*", "+@read", "+@scripting", "+@connection", "+info", "+time", "-config")
+	do(t, servers[0], "acl", "setuser", "viewer", "on", ">secret", "~*", "+@read", "+@scripting", "+@connection", "+info", "+time", "+pubsub|channels", "-config")
 	m := watch(t, []*redlock.Node{node(t, "n1", &redis.Options{Addr: servers[0].Addr(), Username: "viewer", Password: "secret"})}, monitor.Options{})
 	if s := settled(t, m); s.Nodes[0].State != monitor.NodeServing || s.Nodes[0].MinReplicasToWrite != -1 || len(s.Nodes[0].Notes) != 1 {
 		t.Fatal(describe(s))
@@ -515,7 +515,7 @@ func TestEmbeddedMasters(t *testing.T) {
 	}
 	m := watch(t, c.Nodes(), monitor.Options{})
 	s := settled(t, m)
-	if l := lock(s, "job:1"); s.Cluster.Verdict != monitor.VerdictSafe || l == nil || l.Held != 3 ||
+	if l := lock(s, "job:1"); s.Cluster.Verdict != monitor.VerdictUnprotected || l == nil || l.Held != 3 ||
 		len(s.Nodes[0].Notes) != 1 || !strings.Contains(s.Nodes[0].Notes[0], "scanning alone: no CLIENT TRACKING") {
 		t.Fatal(describe(s))
 	}

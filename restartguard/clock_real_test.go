@@ -10,6 +10,7 @@ import (
 
 	"redlockctl/internal/lab"
 	"redlockctl/internal/lab/labtest"
+	"redlockctl/redlock"
 	"redlockctl/restartguard"
 )
 
@@ -82,7 +83,13 @@ func TestClockOfARealServer(t *testing.T) {
 // its slow log has, and the closing.
 func readingsToClose(t *testing.T, s *lab.Server) int {
 	t.Helper()
-	entries, _ := do(t, s, "SLOWLOG", "GET", "-1").([]any)
+	c := s.Node().Within(redlock.NewBudget(64<<20, 0)).Client(1, 5*time.Second) // the log of all commands is long
+	defer c.Close()
+	answer, err := c.Do(t.Context(), "SLOWLOG", "GET", "-1").Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	entries, _ := answer.([]any)
 	n, marked := 0, false
 	for _, e := range slices.Backward(entries) { // the latest is the first
 		entry, _ := e.([]any)
