@@ -256,8 +256,10 @@ func (a *app) run(f func(ctx context.Context, args []string) error) func(*cobra.
 	}
 }
 
-// strict makes cobra's own commands refuse what is none of their names.
+// strict makes cobra's own commands and flags be there already, and the commands
+// refuse what is none of their names.
 func strict(root *cobra.Command) {
+	root.InitDefaultVersionFlag()
 	root.InitDefaultCompletionCmd()
 	root.InitDefaultHelpCmd()
 	for _, cmd := range root.Commands() {

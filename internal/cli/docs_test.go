@@ -25,7 +25,7 @@ const house = "../.."
 func manuals(t *testing.T) map[string]string {
 	t.Helper()
 	var paths []string
-	for _, pattern := range []string{"*.md", "docs/*.md", "deploy/systemd/*", "deploy/prometheus/*"} {
+	for _, pattern := range []string{"*.md", "docs/*.md", "deploy/systemd/*.service", "deploy/systemd/*/*.conf", "deploy/prometheus/*"} {
 		found, err := filepath.Glob(filepath.Join(house, pattern))
 		if err != nil {
 			t.Fatal(err)
