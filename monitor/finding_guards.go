@@ -14,10 +14,13 @@ import (
 // one with the greatest D first; known: they could be read on every node that can be
 // read at all, so that nobody else is there.
 func (s *Snapshot) Guards() (all []announce.Guard, known bool) {
-	known = true
+	hidden := false
 	for i := range s.Nodes {
 		n := &s.Nodes[i]
-		known = known && n.GuardsKnown
+		if readable(n.State) {
+			known = known || n.GuardsKnown
+			hidden = hidden || !n.GuardsKnown
+		}
 		for _, g := range n.Guards {
 			if j := slices.IndexFunc(all, g.Same); j < 0 {
 				all = append(all, g)
@@ -32,7 +35,7 @@ func (s *Snapshot) Guards() (all []announce.Guard, known bool) {
 		}
 		return strings.Compare(a.ID, b.ID)
 	})
-	return all, known
+	return all, known && !hidden
 }
 
 // GuardName is a guard for people.

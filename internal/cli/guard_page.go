@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,8 +12,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"redlockctl/internal/announce"
 	"redlockctl/internal/audit"
 	"redlockctl/internal/config"
+	"redlockctl/internal/metrics"
 	"redlockctl/internal/safetext"
 	"redlockctl/monitor"
 )
@@ -27,12 +30,12 @@ type guardPageJSON struct {
 // guardsJSON is what a guard on this machine has written down, beside what is
 // seen of the nodes now.
 type guardsJSON struct {
-	DelayMs  int64           `json:"delay_ms"`
-	StateDir safetext.Text   `json:"state_dir"`
-	Memory   string          `json:"memory"` // there, none or unreadable
-	Running  *bool           `json:"guard_running,omitempty"`
-	Error    *safetext.Text  `json:"error,omitempty"`
-	Nodes    []guardNodeJSON `json:"nodes"`
+	DelayMs  int64         `json:"delay_ms"`
+	StateDir safetext.Text `json:"state_dir"`
+	Memory   string        `json:"memory"` // there, none or unreadable
+	guardsSeenJSON
+	Error *safetext.Text  `json:"error,omitempty"`
+	Nodes []guardNodeJSON `json:"nodes"`
 	// As in the document of status.
 	FirstNode    *safetext.Text `json:"first_rejoin_node,omitempty"`
 	FirstMs      *int64         `json:"first_rejoin_ms,omitempty"`
@@ -62,8 +65,9 @@ func (g guardNodeJSON) sentence() string {
 	return ", the guard opens it in " + left(time.Duration(*g.RejoinMs)*time.Millisecond)
 }
 
-// guardsOf is what is known of the guard on this machine.
-func (a *app) guardsOf(cfg *config.Config, s *monitor.Snapshot) guardsJSON {
+// guardsOf is what is known of the guards: of the one on this machine by what it has
+// written down, and of the one that was asked, if told is not nil.
+func guardsOf(cfg *config.Config, s *monitor.Snapshot, told *metrics.Told) guardsJSON {
 	doc := guardsJSON{DelayMs: ms(cfg.Guard.Delay), StateDir: text(cfg.Guard.StateDir), Memory: "none"}
 	memory, err := remembered(cfg)
 	switch {
@@ -72,11 +76,15 @@ func (a *app) guardsOf(cfg *config.Config, s *monitor.Snapshot) guardsJSON {
 	case memory != nil:
 		doc.Memory = "there"
 	}
-	doc.Running = guardRunning(cfg)
-	running := doc.Running != nil && *doc.Running
-	methods := methodsOf(cfg)
+	doc.guardsSeenJSON = guardsSeenOf(cfg, s).doc()
+	running, _ := guardRuns(cfg)
+	if told != nil {
+		yes := true
+		doc.Running = &yes
+	}
+	methods, waits := methodsOf(cfg), map[string]time.Duration{}
 	for _, n := range s.Nodes {
-		one := guardNodeJSON{Name: text(n.Name), Addr: text(n.Addr), State: n.State.String(), Method: methods[n.Name].Kind.String(), BootFence: "unknown"}
+		one := guardNodeJSON{Name: text(n.Name), Addr: text(n.Addr), State: n.State.String(), Method: methods[n.Name].Kind.String(), BootFence: announcedBoot(n)}
 		// Of a node that does not answer it is not known whose life comes next.
 		if m, ok := memory[n.Name]; ok && m.Addr == n.Addr {
 			one.Lives, one.Held = m.Lives, m.Hold
@@ -93,9 +101,25 @@ func (a *app) guardsOf(cfg *config.Config, s *monitor.Snapshot) guardsJSON {
 				}
 			}
 		}
+		if t, ok := toldOf(told, n.Name); ok {
+			one.Known = t.Boot != announce.BootUnknown.String()
+			one.BootFence = map[string]string{
+				announce.BootFenced.String(): "verified", announce.BootUnfenced.String(): "not verified",
+			}[t.Boot]
+			one.BootFence = cmp.Or(one.BootFence, "unknown")
+			one.RejoinMs = nil
+			if t.Wait >= 0 && n.State == monitor.NodeFenced {
+				v := ms(t.Wait)
+				one.RejoinMs, waits[n.Name] = &v, t.Wait
+			}
+		}
 		doc.Nodes = append(doc.Nodes, one)
 	}
-	if o, known := outlookOf(cfg, s); known || err == nil && memory != nil && !o.Possible() {
+	o, known := outlookOf(cfg, s)
+	if told != nil {
+		o, known = outlookBy(s, waits)
+	}
+	if known || err == nil && memory != nil && !o.Possible() {
 		doc.Outlook = optional(o.Text(s.At))
 		if o.First != "" {
 			doc.FirstNode, doc.FirstMs = optional(o.First), msUntil(o.FirstAt, s.At)
@@ -105,9 +129,39 @@ func (a *app) guardsOf(cfg *config.Config, s *monitor.Snapshot) guardsJSON {
 	return doc
 }
 
+// toldOf is what a guard that was asked told of a node.
+func toldOf(told *metrics.Told, name string) (metrics.ToldNode, bool) {
+	if told != nil {
+		for _, n := range told.Nodes {
+			if n.Name == name {
+				return n, true
+			}
+		}
+	}
+	return metrics.ToldNode{}, false
+}
+
+// ask asks the guard that listens at an address.
+func ask(ctx context.Context, cfg *config.Config, addr string) (*metrics.Told, error) {
+	if addr == "" {
+		return nil, nil
+	}
+	told, err := metrics.ReadStatus(ctx, addr)
+	switch {
+	case errors.Is(err, metrics.ErrURL):
+		return nil, usageError{fmt.Errorf("--url %q: %w", addr, err)}
+	case err != nil:
+		return nil, fmt.Errorf("--url: %w", err)
+	case told.Cluster != cfg.Cluster.Name:
+		return nil, fmt.Errorf("--url: the guard there is one of the cluster %s, not of %q", safetext.New(told.Cluster).Word(), cfg.Cluster.Name)
+	}
+	return &told, nil
+}
+
 func (a *app) guardStatusCommand() *cobra.Command {
 	var again live
 	var last int
+	var addr string
 	cmd := again.add(&cobra.Command{
 		Use:   "status",
 		Short: "Which nodes are closed, for how long still, and what fenced and opened them",
@@ -116,10 +170,13 @@ written into [guard] state_dir: which nodes wait, when they rejoin, whether thei
 last start came up closed. Below are the fences and rejoins of the audit log, by
 guards and by people, the latest last.
 
-A guard that has ended opens nothing: then there are no countdowns, and it is said.
-The memory of a guard on another machine cannot be read from here: then the nodes
-and the log are shown, without countdowns. Exit code 4 when there is no quorum.`,
-		Example: "redlockctl guard status --watch\nredlockctl guard status -o json | jq '.nodes[] | select(.rejoin_ms)'",
+The guards that run are named, on whatever host and with whatever state directory:
+they announce themselves on the nodes. If none runs, nothing opens a node that is
+closed, there are no countdowns, and it is said. The memory of a guard on another
+machine, or of another user, cannot be read from here: run this command there as that
+user, or ask the guard by --url, if it runs with --listen. Exit code 4 when there is
+no quorum.`,
+		Example: "redlockctl guard status --watch\nredlockctl guard status --url http://127.0.0.1:9622\nredlockctl guard status -o json | jq '.nodes[] | select(.rejoin_ms)'",
 		Args:    noArgs,
 		RunE: a.run(func(ctx context.Context, _ []string) error {
 			if last < 0 {
@@ -130,7 +187,11 @@ and the log are shown, without countdowns. Exit code 4 when there is no quorum.`
 				return err
 			}
 			return a.pictures(ctx, cfg, &again, aim{nodes: true}, func(s *monitor.Snapshot) error {
-				guards := a.guardsOf(cfg, s)
+				told, err := ask(ctx, cfg, addr)
+				if err != nil {
+					return err
+				}
+				guards := guardsOf(cfg, s, told)
 				history, err := fenceHistory(cfg, last)
 				if err != nil {
 					return err
@@ -146,13 +207,14 @@ and the log are shown, without countdowns. Exit code 4 when there is no quorum.`
 					return err
 				}
 				if !printed {
-					a.printGuards(guards, history)
+					a.printGuards(guardsSeenOf(cfg, s), told, guards, history)
 				}
 				return unavailable(s)
 			})
 		}),
 	})
 	cmd.Flags().IntVar(&last, "last", 20, "how many lines of the audit log")
+	cmd.Flags().StringVar(&addr, "url", "", "ask the guard that listens there too, such as http://127.0.0.1:9622")
 	return cmd
 }
 
@@ -177,19 +239,29 @@ func fenceHistory(cfg *config.Config, last int) (kept []audit.Entry, err error) 
 	return kept[max(0, len(kept)-last):], err
 }
 
-func (a *app) printGuards(g guardsJSON, history []audit.Entry) {
+func (a *app) printGuards(seen guardsSeen, told *metrics.Told, g guardsJSON, history []audit.Entry) {
 	w := a.out
-	switch g.Memory {
-	case "there":
+	switch {
+	case g.Memory == "none" && len(seen.all) > 0:
+		fmt.Fprintf(w, "guard: D is %s by this configuration\n", time.Duration(g.DelayMs)*time.Millisecond)
+	case g.Memory == "there":
 		fmt.Fprintf(w, "guard: D is %s, memory in %s\n", time.Duration(g.DelayMs)*time.Millisecond, g.StateDir)
-	case "none":
-		fmt.Fprintf(w, "guard: D is %s; no guard on this machine has written to %s\n", time.Duration(g.DelayMs)*time.Millisecond, g.StateDir)
+	case g.Memory == "none":
+		fmt.Fprintf(w, "guard: D is %s; nothing is remembered in %s\n", time.Duration(g.DelayMs)*time.Millisecond, g.StateDir)
 	default:
 		fmt.Fprintf(w, "guard: D is %s; %s\n", time.Duration(g.DelayMs)*time.Millisecond, g.Error)
 	}
-	stopped := g.Running != nil && !*g.Running
-	if stopped {
-		fmt.Fprintln(w, "no guard runs on this state directory: unless there is one elsewhere, nothing opens a node that is closed")
+	unknown, stopped := false, g.Running != nil && !*g.Running
+	for _, line := range seen.lines() {
+		fmt.Fprintln(w, line)
+	}
+	if told != nil {
+		fmt.Fprintf(w, "guard: asked %s, D %s\n", safetext.New(told.ID[:min(6, len(told.ID))]), told.Delay)
+		if told.Sick != "" {
+			fmt.Fprintf(w, "it does not get on: %s\n", a.cut(safetext.Escape(told.Sick), 200))
+		}
+	} else if none := seen.none(); none != "" {
+		fmt.Fprintln(w, safetext.Escape(none))
 	}
 	if g.Outlook != nil {
 		fmt.Fprintf(w, "%s\n", g.Outlook)
@@ -206,7 +278,7 @@ func (a *app) printGuards(g guardsJSON, history []audit.Entry) {
 		case n.State == monitor.NodeFenced.String() && stopped:
 			rejoin = "no guard runs"
 		case n.State == monitor.NodeFenced.String():
-			rejoin = "not known here"
+			rejoin, unknown = "not known here", true
 		}
 		if n.Lives > 0 {
 			lives = fmt.Sprint(n.Lives)
@@ -219,6 +291,9 @@ func (a *app) printGuards(g guardsJSON, history []audit.Entry) {
 			cell{text: n.BootFence}, cell{text: lives}, cell{text: n.Method})
 	}
 	t.write(w, a.color())
+	if unknown && len(seen.all) > 0 {
+		fmt.Fprintln(w, "\nWhen they rejoin is known to the guard: run this command on its host, as its user, or\nask it by --url http://HOST:PORT, if it runs with --listen.")
+	}
 	if len(history) == 0 {
 		return
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strings"
 	"syscall"
 	"time"
 
@@ -146,6 +145,18 @@ func outlookOf(cfg *config.Config, s *monitor.Snapshot) (restartguard.Outlook, b
 	if err != nil {
 		return restartguard.Outlook{}, false
 	}
+	waits := map[string]time.Duration{}
+	for _, n := range s.Nodes {
+		// What was remembered of another life or another server says nothing.
+		if m, ok := memory[n.Name]; ok && running && m.Addr == n.Addr && m.RunID == n.RunID && m.Wait > 0 {
+			waits[n.Name] = m.Wait
+		}
+	}
+	return outlookBy(s, waits)
+}
+
+// outlookBy is what the fences mean, where it is known how long some nodes wait.
+func outlookBy(s *monitor.Snapshot, waits map[string]time.Duration) (restartguard.Outlook, bool) {
 	known := false
 	status := make([]restartguard.NodeStatus, 0, len(s.Nodes))
 	for _, n := range s.Nodes {
@@ -157,9 +168,8 @@ func outlookOf(cfg *config.Config, s *monitor.Snapshot) (restartguard.Outlook, b
 			st.Phase = restartguard.PhaseHeld
 		case monitor.NodeFenced:
 			st.Phase = restartguard.PhaseClosed
-			// What was remembered of another life or another server says nothing.
-			if m, ok := memory[n.Name]; ok && running && m.Addr == n.Addr && m.RunID == n.RunID && m.Wait > 0 {
-				st.Until = s.At.Add(m.Wait)
+			if wait, ok := waits[n.Name]; ok {
+				st.Until = s.At.Add(wait)
 				known = true
 			}
 		}
@@ -190,12 +200,9 @@ func guardRunning(cfg *config.Config) *bool {
 	return &running
 }
 
-// forsaken says which closed nodes nobody is known to open, since the guard that
-// has been on this machine does not run; empty where there are none.
+// forsaken says which closed nodes nobody is known to open; empty where there are
+// none, or where a guard runs.
 func forsaken(cfg *config.Config, s *monitor.Snapshot) string {
-	if running := guardRunning(cfg); running == nil || *running {
-		return ""
-	}
 	var closed []string
 	for _, n := range s.Nodes {
 		if n.State == monitor.NodeFenced {
@@ -205,5 +212,5 @@ func forsaken(cfg *config.Config, s *monitor.Snapshot) string {
 	if closed == nil {
 		return ""
 	}
-	return fmt.Sprintf("no guard runs on this state directory (%s): unless there is one elsewhere, nothing opens %s", cfg.Guard.StateDir, strings.Join(closed, ", "))
+	return guardsSeenOf(cfg, s).none(closed...)
 }

@@ -26,7 +26,7 @@ type nodeActJSON struct {
 	Done string        `json:"done"` // fenced or opened
 	// Already: it was so before, and nothing was done.
 	Already bool `json:"already,omitempty"`
-	// Of fence: a guard runs on this machine, and so remembers the hold.
+	// Of hold: a guard watches the node, and so remembers the hold; left out: not known.
 	GuardRunning *bool `json:"guard_running,omitempty"`
 }
 
@@ -162,10 +162,29 @@ func (a *app) actOnNode(ctx context.Context, act nodeAct, cfg *config.Config, h 
 		return o
 	}
 	o.node = &nodeActJSON{Node: text(name), Done: act.done}
-	if running, err := guardRuns(cfg); err == nil && act.hold {
-		o.node.GuardRunning = &running
+	if act.hold {
+		o.node.GuardRunning = a.guardAt(ctx, cfg, name)
 	}
 	return o
+}
+
+// guardAt reports whether a guard runs that watches a node; nil: it is not known.
+func (a *app) guardAt(ctx context.Context, cfg *config.Config, name string) *bool {
+	runs, _ := guardRuns(cfg)
+	if runs {
+		return &runs
+	}
+	s, err := a.look(ctx, cfg, aim{nodes: true, quiet: true})
+	if err != nil {
+		return nil
+	}
+	for _, n := range s.Nodes {
+		if n.Name == name && (n.GuardsKnown || len(n.Guards) > 0) {
+			runs = len(n.Guards) > 0
+			return &runs
+		}
+	}
+	return nil
 }
 
 // alreadySo tells if a node is held, or open, as the act would make it.
@@ -336,8 +355,9 @@ func (a *app) waitCommand() *cobra.Command {
 		Use:   "wait NAME...",
 		Short: "Wait until masters serve, or until one may be started",
 		Long: `Waits until each of the nodes answers as a master that is open, and so votes.
-Nothing is changed. Exit code 1, and what it is waiting for, when --timeout, which is
-for all of them, is over before.
+Nothing is changed. If no guard runs, so that nothing opens a node, that is said at
+once on standard error, and the wait goes on: one may be started. Exit code 1, and
+what it is waiting for, when --timeout, which is for all of them, is over before.
 
 With --before-start it waits for the delay D from now, while the server is down,
 so that its next life begins after the last one's votes have run out: for
@@ -372,6 +392,10 @@ ExecStartPre=/usr/bin/redlockctl node wait n2 --before-start`,
 				wait, cancel = context.WithTimeout(ctx, timeout)
 				defer cancel()
 			}
+			var seen *guardsSeen
+			if !before {
+				seen = a.tellUnguarded(wait, cfg, args)
+			}
 			all := actsJSON{Act: "node wait"}
 			for _, name := range args {
 				node, method, err := nodeOf(cfg, name)
@@ -385,7 +409,7 @@ ExecStartPre=/usr/bin/redlockctl node wait n2 --before-start`,
 					err = restartguard.Wait(wait, node, method)
 					waiting()
 					if err != nil {
-						err = whoOpens(cfg, node, err)
+						err = whoOpens(cfg, seen, node, err)
 					}
 				}
 				if ctx.Err() != nil {
@@ -419,21 +443,47 @@ ExecStartPre=/usr/bin/redlockctl node wait n2 --before-start`,
 	return cmd
 }
 
-// whoOpens adds to the error of a wait what the guard on this machine will do.
-func whoOpens(cfg *config.Config, node *redlock.Node, err error) error {
-	running := guardRunning(cfg)
-	if running == nil {
+// tellUnguarded says on standard error which of the nodes that are to serve nothing
+// opens, since no guard runs. It returns what it saw; nil: nothing.
+func (a *app) tellUnguarded(ctx context.Context, cfg *config.Config, names []string) *guardsSeen {
+	s, err := a.look(ctx, cfg, aim{nodes: true, quiet: true})
+	if err != nil {
+		return nil // the wait itself says why
+	}
+	seen, methods := guardsSeenOf(cfg, s), methodsOf(cfg)
+	var waiting []string
+	for _, n := range s.Nodes {
+		// One that is down may come up fenced; one that is held no guard opens.
+		closed := n.State == monitor.NodeFenced || n.State == monitor.NodeDown && methods[n.Name].Kind != restartguard.Advice
+		if closed && slices.Contains(names, n.Name) {
+			waiting = append(waiting, n.Name)
+		}
+	}
+	if waiting == nil {
+		return &seen
+	}
+	if none := seen.none(waiting...); none != "" {
+		fmt.Fprintf(a.errOut, "redlockctl: %s, or \"redlockctl node open\" is called\n", printable(none))
+	}
+	return &seen
+}
+
+// whoOpens adds to the error of a wait who opens the node: what the guard on this
+// machine will do, or that no guard runs.
+func whoOpens(cfg *config.Config, seen *guardsSeen, node *redlock.Node, err error) error {
+	if runs, _ := guardRuns(cfg); runs {
+		if memory, _ := remembered(cfg); memory[node.Name()].Wait > 0 {
+			return fmt.Errorf("%w; the guard opens it in %s", err, left(memory[node.Name()].Wait))
+		}
 		return err
 	}
-	memory, _ := remembered(cfg)
-	m := memory[node.Name()]
-	switch {
-	case !*running:
-		return fmt.Errorf("%w; no guard runs on its state directory %s", err, safetext.Escape(cfg.Guard.StateDir))
-	case m.Wait > 0:
-		return fmt.Errorf("%w; the guard opens it in %s", err, left(m.Wait))
+	if seen == nil {
+		return err
 	}
-	return err
+	if none := seen.none(node.Name()); none != "" {
+		return fmt.Errorf("%w; %s", err, printable(none))
+	}
+	return fmt.Errorf("%w; %s", err, printable(strings.Join(seen.lines(), "; ")))
 }
 
 // waitBeforeStart waits for D from a moment at which the former process has

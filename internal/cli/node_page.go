@@ -13,8 +13,9 @@ import (
 // nodePageJSON is the document of nodes NAME.
 type nodePageJSON struct {
 	clusterJSON
-	Node     nodeJSON      `json:"node"`
-	Guard    guardNodeJSON `json:"guard"`
+	Node  nodeJSON      `json:"node"`
+	Guard guardNodeJSON `json:"guard"`
+	guardsSeenJSON
 	Findings []findingJSON `json:"findings"` // that are about it
 }
 
@@ -26,14 +27,14 @@ func (a *app) showNode(cfg *config.Config, s *monitor.Snapshot, name string) err
 			n = m
 		}
 	}
-	guards := a.guardsOf(cfg, s)
+	guards := guardsOf(cfg, s, nil)
 	var guard guardNodeJSON
 	for _, g := range guards.Nodes {
 		if g.Name.Raw() == name {
 			guard = g
 		}
 	}
-	doc := nodePageJSON{clusterJSON: clusterDoc(s), Node: nodeDoc(n, s.At), Guard: guard, Findings: []findingJSON{}}
+	doc := nodePageJSON{clusterJSON: clusterDoc(s), Node: nodeDoc(n, s.At), Guard: guard, guardsSeenJSON: guards.guardsSeenJSON, Findings: []findingJSON{}}
 	var about []monitor.Finding
 	for _, f := range s.Findings {
 		if f.Node == name {
@@ -44,6 +45,7 @@ func (a *app) showNode(cfg *config.Config, s *monitor.Snapshot, name string) err
 	printed, err := a.document(func() document { return doc })
 	if err == nil && !printed {
 		a.printNode(a.out, s, n, guard)
+		a.printSeen(a.out, guardsSeenOf(cfg, s))
 		a.printFindings(a.out, about)
 	}
 	return err

@@ -18,6 +18,7 @@ import (
 // nodesJSON is the document of nodes.
 type nodesJSON struct {
 	clusterJSON
+	guardsSeenJSON
 	Nodes []nodeJSON `json:"nodes"`
 }
 
@@ -30,7 +31,8 @@ func (a *app) nodesCommand() *cobra.Command {
 node's clock is ahead of this machine's, with the bound that the round trip
 leaves. FENCE is open, closed (by a boot fence or a guard), held (by an
 operator), or the number of replicas that a write needs there. With -o wide also
-the drift of the clock, what is persisted and evicted, clients, memory, run id.
+the drift of the clock, what is persisted and evicted, clients, memory, run id. Below are
+the guards that announce themselves on the nodes.
 
 With a NAME it prints all that is known of that node, what the guard on this
 machine remembers of it, and the findings about it.`,
@@ -52,10 +54,11 @@ machine remembers of it, and the findings about it.`,
 					return a.showNode(cfg, s, args[0])
 				}
 				printed, err := a.document(func() document {
-					return nodesJSON{clusterJSON: clusterDoc(s), Nodes: nodeDocs(s)}
+					return nodesJSON{clusterJSON: clusterDoc(s), guardsSeenJSON: guardsSeenOf(cfg, s).doc(), Nodes: nodeDocs(s)}
 				})
 				if err == nil && !printed {
 					a.printNodes(a.out, s, nil)
+					a.printSeen(a.out, guardsSeenOf(cfg, s))
 				}
 				return err
 			})

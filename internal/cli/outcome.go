@@ -139,7 +139,7 @@ func (o outcome) print(w io.Writer, now time.Time) {
 	if o.node != nil {
 		fmt.Fprintf(w, "%s %s\n", o.did, safetext.Escape(o.name))
 		if running := o.node.GuardRunning; running != nil && !*running {
-			fmt.Fprint(w, "  no guard runs on this machine that would remember it: if the server restarts before a\n  guard has seen it held, it comes up as any other, and the next guard opens it after D\n")
+			fmt.Fprint(w, "  no guard watches it that would remember it: if the server restarts before a\n  guard has seen it held, it comes up as any other, and the next guard opens it after D\n")
 		}
 		return
 	}

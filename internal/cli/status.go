@@ -21,9 +21,9 @@ type statusJSON struct {
 	clusterJSON
 	Nodes []nodeJSON     `json:"nodes"`
 	Locks map[string]int `json:"locks"` // by state, and "total"
-	// Where a guard on this machine keeps what it knows: whether it runs, the node
-	// that it opens first, and when there is a quorum again.
-	GuardRunning *bool          `json:"guard_running,omitempty"`
+	guardsSeenJSON
+	// Where a guard on this machine keeps what it knows, and runs: the node that it
+	// opens first, and when there is a quorum again.
 	FirstNode    *safetext.Text `json:"first_rejoin_node,omitempty"`
 	FirstMs      *int64         `json:"first_rejoin_ms,omitempty"`
 	QuorumBackMs *int64         `json:"quorum_back_ms,omitempty"`
@@ -37,9 +37,10 @@ func (a *app) statusCommand() *cobra.Command {
 		Long: `Looks at every master once and prints the verdict, the nodes and a count of the
 locks by state. A node that does not answer costs its timeout once. All keys are
 read, however long that takes; what --timeout cuts off is said, with exit code 7.
-Where a guard on this machine keeps what it knows in [guard] state_dir, it is said
-which closed node is back first, and when there is a quorum again; if that guard
-does not run, that nothing is known to open them.
+The guards that run are named, with their host and delay D: they announce themselves
+on the nodes, wherever they run. Where one on this machine keeps what it knows in
+[guard] state_dir, it is said which closed node is back first, and when there is a
+quorum again; if no guard runs, that nothing opens them.
 
 The verdict is the worst that holds: unavailable (no quorum serves), danger (two
 clients may hold one lock), degraded (not all masters serve), unprotected (a
@@ -63,6 +64,7 @@ the verdict use "doctor".`,
 				}
 				if !printed {
 					a.printStatus(a.out, s)
+					a.printSeen(a.out, guardsSeenOf(cfg, s))
 					a.printOutlook(a.out, cfg, s)
 				}
 				return unavailable(s)
@@ -78,7 +80,7 @@ func statusDoc(cfg *config.Config, s *monitor.Snapshot) statusJSON {
 			doc.Locks[st.String()] = n
 		}
 	}
-	doc.GuardRunning = guardRunning(cfg)
+	doc.guardsSeenJSON = guardsSeenOf(cfg, s).doc()
 	if o, known := outlookOf(cfg, s); known {
 		if o.First != "" {
 			doc.FirstNode, doc.FirstMs = optional(o.First), msUntil(o.FirstAt, s.At)
@@ -86,6 +88,16 @@ func statusDoc(cfg *config.Config, s *monitor.Snapshot) statusJSON {
 		doc.QuorumBackMs = msUntil(o.Until, s.At)
 	}
 	return doc
+}
+
+// printSeen names the guards that run.
+func (a *app) printSeen(w io.Writer, g guardsSeen) {
+	for i, line := range g.lines() {
+		if i == 0 {
+			fmt.Fprintln(w)
+		}
+		fmt.Fprintln(w, line)
+	}
 }
 
 // printOutlook says what the guard on this machine is waiting for.
