@@ -38,6 +38,24 @@ func (s *Snapshot) Guards() (all []announce.Guard, known bool) {
 	return all, known && !hidden
 }
 
+// GuardsRead reports whether the announcements of guards were read, or refused to this
+// user, on every node that answers, and each node was asked; denied: on one of them
+// they were refused. No node that answers is none that was read.
+func (s *Snapshot) GuardsRead() (read, denied bool) {
+	for i := range s.Nodes {
+		switch n := &s.Nodes[i]; {
+		case n.State == NodeUnknown:
+			return false, false
+		case !readable(n.State):
+		case n.GuardsKnown || n.GuardsDenied:
+			read, denied = true, denied || n.GuardsDenied
+		default:
+			return false, false
+		}
+	}
+	return read, denied
+}
+
 // GuardName is a guard for people.
 func GuardName(g announce.Guard) string {
 	name := g.ID[:min(6, len(g.ID))]

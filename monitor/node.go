@@ -95,7 +95,7 @@ func (w *watch) answered(s sight) (restarted bool) {
 		w.Facts.ConfigError, w.Facts.ConfigMissing = s.configError, s.configMissing
 	}
 	if s.guards != nil {
-		w.Guards, w.GuardsKnown = s.guards.all, s.guards.known
+		w.Guards, w.GuardsKnown, w.GuardsDenied = s.guards.all, s.guards.known, !s.guards.known
 	}
 	if s.open != nil {
 		w.Facts.Open = *s.open
@@ -110,7 +110,7 @@ func (w *watch) answered(s sight) (restarted bool) {
 // failed takes in a probe that brought nothing.
 func (w *watch) failed(state NodeState, err error, now time.Time) {
 	w.probed = true
-	w.Guards, w.GuardsKnown = nil, false
+	w.Guards, w.GuardsKnown, w.GuardsDenied = nil, false, false
 	w.measured(now, 0, false)
 	w.base = state
 	w.Err = safetext.New(sentence(err))

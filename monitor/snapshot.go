@@ -147,6 +147,8 @@ type Node struct {
 	// is not the same as none.
 	Guards      []announce.Guard
 	GuardsKnown bool
+	// GuardsDenied: this user may not read them. With neither they were not read yet.
+	GuardsDenied bool
 
 	Locks int   // copies of locks on this node
 	Keys  int64 // in its database, as the server says; -1: it does not

@@ -388,10 +388,22 @@ func (m *model) whyNoQuit() string {
 	return ""
 }
 
-// askQuit quits, after a question about the locks that are kept here.
+// askQuit quits, after a question about the locks that are kept here, and about
+// nodes that nobody lets rejoin then.
 func (m *model) askQuit() tea.Cmd {
+	guard := m.leftWaiting()
 	if len(m.keptGrants()) == 0 {
-		return m.quit()
+		if guard == nil {
+			return m.quit()
+		}
+		return m.openDialog(&dialog{
+			title: "Quit ?", verb: "quit", danger: true,
+			facts: func(int) []string { return m.leftWaiting() },
+			check: func() string { return "" },
+			start: func() func(context.Context) outcome {
+				return func(context.Context) outcome { return outcome{what: "quit", then: m.quit} }
+			},
+		})
 	}
 	then := &field{label: "Then", choices: []string{"release them", "leave them"}}
 	return m.openDialog(&dialog{
@@ -411,15 +423,15 @@ func (m *model) askQuit() tea.Cmd {
 			if then.chosen == 1 {
 				effect = "nothing extends them any more: they end by themselves, the last at " + clock(last)
 			}
-			return []string{
+			return append([]string{
 				fact(m.st, "Kept here", plural(len(kept), "lock")+": "+m.someOf(names, bounded)),
 				fact(m.st, "Effect", effect),
-			}
+			}, m.leftWaiting()...)
 		},
 		fields: []*field{then},
 		check:  func() string { return "" },
 		start: func() func(context.Context) outcome {
-			o := outcome{what: "release what is kept here, and quit", words: releaseWords, quit: true}
+			o := outcome{what: "release what is kept here, and quit", words: releaseWords, then: m.quit}
 			if then.chosen == 1 {
 				return func(context.Context) outcome { return o }
 			}
@@ -434,4 +446,30 @@ func (m *model) askQuit() tea.Cmd {
 			}
 		},
 	})
+}
+
+// leftWaiting says which nodes wait, where the guard in this console is the only one:
+// nobody lets them rejoin when it has ended. nil: none. A lab ends with its screen.
+func (m *model) leftWaiting() []string {
+	names := m.fences.waiting(m.snap)
+	if len(names) == 0 || m.opt.Lab != nil {
+		return nil
+	}
+	for i, name := range names {
+		names[i] = m.st.escape(name, 40)
+		if n := m.latestNode(name); n != nil {
+			if left, ok := m.fences.countdown(n, m.now()); ok {
+				names[i] += " (" + remaining(left) + ")"
+			}
+		}
+	}
+	wait := " waits"
+	if len(names) > 1 {
+		wait = " wait"
+	}
+	return []string{
+		fact(m.st, "Fenced", m.someOf(names, bounded)+wait),
+		fact(m.st, "Risk", m.st.bad.of("the guard in this console is the only one: without it nobody lets a fenced node rejoin")),
+		fact(m.st, "Instead", "stay until no node is fenced, or start redlockctl guard first"),
+	}
 }

@@ -8,6 +8,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"redlockctl/monitor"
 	"redlockctl/redlock"
 )
 
@@ -278,4 +279,47 @@ func TestManyKept(t *testing.T) {
 		r.sees("Quit ?", "31 locks")
 		checkFrame(t, r.m.View().Content, w, 15, false)
 	}
+}
+
+// Who quits the only guard, while a node waits, is told that nobody lets it rejoin.
+func TestQuitAsksWhereNobodyElseGuards(t *testing.T) {
+	alone := func(o *Options) { o.Lab = nil }
+	r := newRig(t, picture(epoch), 120, 40, alone)
+	r.press("q")
+	if r.ended {
+		t.Fatal("q quits and says nothing")
+	}
+	r.sees("Quit ?", "n2 (18s) waits", "only one: without it nobody lets a fenced node rejoin", "redlockctl guard first")
+	r.press("esc")
+	if r.m.dialog != nil || r.ended {
+		t.Error("esc does not stay")
+	}
+	r.press("q")
+	r.settle()
+	r.press("enter")
+	_, cmd := r.m.Update(r.pending[0]())
+	if cmd == nil {
+		t.Fatal("it does not quit")
+	}
+	if _, ok := cmd().(tea.QuitMsg); !ok {
+		t.Error("it does not quit")
+	}
+
+	// Beside locks that are kept here, both are told.
+	r, _ = keeping(t)
+	r.m.opt.Lab = nil
+	r.press("q")
+	r.sees("Quit ?", "Kept here 1 lock", "n2 (16s) waits")
+
+	asks := func(what string, s *monitor.Snapshot, with ...func(*Options)) {
+		t.Helper()
+		r := newRig(t, s, 120, 40, append([]func(*Options){alone}, with...)...)
+		if r.press("q"); !r.ended {
+			t.Errorf("%s: q asks:\n%s", what, r.screen())
+		}
+	}
+	asks("another guard watches", guardElsewhere(epoch))
+	asks("no guard runs here", picture(epoch), withoutGuard)
+	asks("nothing waits", safePicture(epoch), func(o *Options) { o.Guard = safeGuard() })
+	asks("a lab ends with its screen", picture(epoch), func(o *Options) { o.Lab = fakeLab{} })
 }

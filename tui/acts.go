@@ -217,8 +217,8 @@ func (m *model) askOpen() tea.Cmd {
 				": a lock that it forgot can be granted a second time")))
 		case n != nil && n.State == monitor.NodeFenced:
 			risk := "if it restarted less than D ago, a lock that it forgot can be granted a second time"
-			if m.opt.Delay > 0 {
-				risk += " (D = " + span(m.opt.Delay) + ")"
+			if m.fences.delay > 0 {
+				risk += " (D = " + span(m.fences.delay) + ")"
 			}
 			out = append(out, fact(m.st, "Risk", m.st.warn.of(risk)))
 		}

@@ -40,6 +40,23 @@ func (m *model) changeCluster(name string) tea.Cmd {
 		m.say(m.st.warn, plural(len(m.mine), "lock")+" acquired here: release them first, or let them end")
 		return nil
 	}
+	if m.leftWaiting() != nil {
+		return m.openDialog(&dialog{
+			title: "Change to " + m.st.escape(name, 40) + " ?", verb: "change the cluster", danger: true,
+			facts: func(int) []string { return m.leftWaiting() },
+			check: func() string { return "" },
+			start: func() func(context.Context) outcome {
+				return func(context.Context) outcome {
+					return outcome{what: "change the cluster", then: func() tea.Cmd { return tea.Batch(m.closeDialog(), m.openCluster(name)) }}
+				}
+			},
+		})
+	}
+	return m.openCluster(name)
+}
+
+// openCluster opens another cluster in place of this one.
+func (m *model) openCluster(name string) tea.Cmd {
 	m.moving = true
 	m.say(m.st.info, "opening "+m.st.escape(name, 40)+m.st.ellipsis)
 	all, ctx := m.opt.Clusters, m.ctx
@@ -71,7 +88,7 @@ func (m *model) moved(msg clusterMsg) tea.Cmd {
 	m.filter, m.marks, m.trail, m.at, m.detail = lineEdit{}, marks{}, nil, place{}, false
 	m.froze, m.missed, m.lost = time.Time{}, nil, false
 	m.dialog, m.line, m.filtering = nil, nil, false
-	m.fences = fenceView{guarded: c.Guard != nil, delay: c.Delay}
+	m.fences = fenceView{}
 	m.setGuard(m.feed.status())
 	m.setSnapshot(c.Source.Snapshot(), nil, false, nil)
 	m.say(m.st.good, "this is "+m.st.escape(msg.name, 40))

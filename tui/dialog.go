@@ -89,11 +89,11 @@ type outcome struct {
 	words map[redlock.Status]string
 	nodes []redlock.NodeResult
 	err   error
-	done  string   // what to say where there is no error
-	also  []string // what became of further keys of the lock, safe to show
-	grant *grant   // what was acquired or extended
-	freed *grant   // what was released
-	quit  bool     // the program ends, if there is no error
+	done  string         // what to say where there is no error
+	also  []string       // what became of further keys of the lock, safe to show
+	grant *grant         // what was acquired or extended
+	freed *grant         // what was released
+	then  func() tea.Cmd // what follows, in the model's goroutine, if there is no error
 }
 
 // partly tells of an act that failed if something was done all the same.
@@ -387,8 +387,8 @@ func (m *model) finish(o outcome) tea.Cmd {
 	if f := o.freed; f != nil && o.err == nil && m.mine[f.key].token == f.token {
 		delete(m.mine, f.key)
 	}
-	if o.quit && o.err == nil {
-		return m.quit()
+	if o.then != nil && o.err == nil {
+		return o.then()
 	}
 	d := m.dialog
 	if d == nil || d.id != o.id {

@@ -56,6 +56,8 @@ func (f *fakeSource) push(s *monitor.Snapshot) {
 
 type fakeGuard []restartguard.NodeStatus
 
+func (g fakeGuard) ID() string { return "own" }
+
 func (g fakeGuard) Status() []restartguard.NodeStatus { return g }
 
 // fakeActions records what was sent.

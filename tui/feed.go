@@ -14,7 +14,7 @@ import (
 type snapshotMsg struct {
 	cluster int // the feed that it is from
 	snap    *monitor.Snapshot
-	guard   []restartguard.NodeStatus
+	guard   guardState
 	// changed are the keys of the locks in which it differs from the picture before,
 	// if known.
 	changed []string
@@ -32,7 +32,13 @@ type historyMsg struct {
 // tickMsg comes once a second: times that run down are whole seconds.
 type tickMsg struct {
 	cluster int
-	guard   []restartguard.NodeStatus
+	guard   guardState
+}
+
+// guardState is what the guard in this process says.
+type guardState struct {
+	id     string // empty: none runs
+	status []restartguard.NodeStatus
 }
 
 // feed brings the outside into the program as messages.
@@ -44,11 +50,11 @@ type feed struct {
 	pace    time.Duration // least time between two pictures
 }
 
-func (f feed) status() []restartguard.NodeStatus {
+func (f feed) status() guardState {
 	if f.guard == nil {
-		return nil
+		return guardState{}
 	}
-	return f.guard.Status()
+	return guardState{f.guard.ID(), f.guard.Status()}
 }
 
 // next waits for a picture newer than last; seq is of the last event. The pause

@@ -14,6 +14,8 @@ import (
 	tea "charm.land/bubbletea/v2"
 	"github.com/rogpeppe/go-internal/txtar"
 
+	"redlockctl/internal/announce"
+	"redlockctl/internal/safetext"
 	"redlockctl/monitor"
 )
 
@@ -59,6 +61,10 @@ var ways = []way{
 	{name: "events-detail", keys: []string{"4", "/", "l", "e", "v", "e", "l", ":", "a", "enter", "enter"}},
 	{name: "findings", keys: []string{"5", "down"}},
 	{name: "guard", keys: []string{"6"}, rest: 3 * time.Second},
+	{name: "guard-elsewhere", keys: []string{"6"}, of: guardElsewhere, with: withoutGuard},
+	{name: "nodes-guard-elsewhere", keys: []string{"3"}, of: guardElsewhere, with: withoutGuard},
+	{name: "overview-guard-elsewhere", of: guardElsewhere, with: withoutGuard},
+	{name: "quit-only-guard", keys: []string{"q"}, with: func(o *Options) { o.Lab = nil }},
 	{name: "lab", keys: []string{"7", "down"}},
 	{name: "help", keys: []string{"?"}},
 	{name: "command", keys: []string{":", "f", "o"}},
@@ -89,6 +95,20 @@ func (way way) at(t *testing.T, w, h int, with ...func(*Options)) *rig {
 	r.wait(way.rest)
 	return r
 }
+
+// guardElsewhere is a cluster that a guard on another host watches.
+func guardElsewhere(now time.Time) *monitor.Snapshot {
+	s := picture(now)
+	for i, boot := range []announce.Boot{announce.BootFenced, announce.BootFenced, announce.BootUnfenced, 0, announce.BootUnknown} {
+		if n := &s.Nodes[i]; n.State != monitor.NodeDown {
+			n.GuardsKnown = true
+			n.Guards = []announce.Guard{{ID: "e1e2e3e4", Delay: 30350 * time.Millisecond, Host: safetext.New("ops1"), Boot: boot}}
+		}
+	}
+	return s
+}
+
+func withoutGuard(o *Options) { o.Guard, o.Delay = nil, 1060*time.Millisecond }
 
 func withASCII(o *Options)   { o.ASCII, o.NoColor = true, true }
 func withNoColor(o *Options) { o.NoColor = true }

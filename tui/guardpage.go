@@ -18,12 +18,20 @@ const (
 // the events of fences and rejoins.
 func (m *model) guardPage(h int, now time.Time) []string {
 	st := m.st
-	state := "a guard runs in this program"
-	if !m.drawn.guarded {
-		state = "no guard runs in this program: fences are seen, and not lifted"
+	others := m.drawn.elsewhere(st)
+	state := "no guard is seen: nothing lets a fenced node rejoin"
+	switch _, known := m.shown.Guards(); {
+	case m.drawn.guarded && others != "":
+		state = "a guard runs in this console, and " + others + " watches too"
+	case m.drawn.guarded:
+		state = "a guard runs in this console"
+	case others != "":
+		state = others + " watches; this console runs no guard"
+	case !known:
+		state = "guards cannot be seen on all nodes, and none runs in this console"
 	}
 	if m.drawn.delay > 0 {
-		state += ", D = " + span(m.drawn.delay)
+		state = "D = " + span(m.drawn.delay) + ", " + state
 	}
 	lines := []string{" " + st.title.of("GUARD") + "   " + st.dim.of(st.cut(state, max(8, m.w-10)))}
 	if o := restartguard.OutlookOf(m.drawn.list, m.shown.Cluster.N, m.shown.Cluster.Quorum); len(m.drawn.list) > 0 {

@@ -33,6 +33,10 @@ func (h *header) line(s *monitor.Snapshot, w int, now time.Time, f *fenceView, b
 	if c.MaxTTL > 0 {
 		facts = append(facts, "max TTL "+span(c.MaxTTL))
 	}
+	guarded := facts
+	if who := f.protectors(st); who != "" {
+		guarded = append(guarded[:len(guarded):len(guarded)], who+", D "+span(f.delay))
+	}
 	verdict := p.of(glyph + " " + word)
 	join := func(parts ...string) string {
 		var in []string
@@ -56,6 +60,9 @@ func (h *header) line(s *monitor.Snapshot, w int, now time.Time, f *fenceView, b
 	up := fmt.Sprintf("%s %d/%d up", name, c.Serving, c.N)
 	// From the widest that fits: what is said last goes first.
 	for _, try := range [][2]string{
+		{st.strong.of(" redlockctl") + "  " + name + sep + strings.Join(guarded, sep), tail(reason, lose)},
+		{" " + st.strong.of(name) + sep + strings.Join(guarded, sep), tail(reason, lose)},
+		{" " + st.strong.of(name) + sep + strings.Join(guarded, sep), tail(reason, "")},
 		{st.strong.of(" redlockctl") + "  " + name + sep + strings.Join(facts, sep), tail(reason, lose)},
 		{" " + st.strong.of(name) + sep + strings.Join(facts, sep), tail(reason, lose)},
 		{" " + st.strong.of(name) + sep + strings.Join(facts, sep), tail(reason, "")},

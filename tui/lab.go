@@ -109,8 +109,8 @@ func (m *model) askLab(verb, done string, effect []string, do func(node string) 
 
 func (m *model) askCrash() tea.Cmd {
 	effect := []string{"it dies as by SIGKILL, forgets its locks, and comes back empty and fenced a moment later"}
-	if m.opt.Delay > 0 && m.fences.guarded {
-		effect = append(effect, "the guard lets it rejoin after D = "+span(m.opt.Delay))
+	if m.fences.delay > 0 && m.fences.guarded {
+		effect = append(effect, "the guard lets it rejoin after D = "+span(m.fences.delay))
 	}
 	return m.askLab("crash", "watch it come back fenced", effect, m.opt.Lab.CrashNode)
 }

@@ -138,7 +138,6 @@ func newModel(ctx context.Context, opt Options, now func() time.Time) *model {
 	m.opt.Mouse = opt.Mouse || prefs.Mouse
 	m.lockView.choose(prefs.Columns, prefs.Wide)
 	m.locks.order = orderOf(prefs.Sort)
-	m.fences = fenceView{guarded: opt.Guard != nil, delay: opt.Delay}
 	m.setGuard(m.feed.status())
 	m.setSnapshot(opt.Source.Snapshot(), nil, false, nil)
 	if m.locks.order != orderNeeds {
@@ -273,12 +272,21 @@ func (m *model) View() tea.View {
 	return m.view
 }
 
-func (m *model) setGuard(status []restartguard.NodeStatus) {
-	by := make(map[string]restartguard.NodeStatus, len(status))
-	for _, s := range status {
+func (m *model) setGuard(g guardState) {
+	by := make(map[string]restartguard.NodeStatus, len(g.status))
+	for _, s := range g.status {
 		by[s.Node] = s
 	}
-	m.fences.status, m.fences.list = by, status
+	m.fences.status, m.fences.list = by, g.status
+	m.fences.own, m.fences.guarded = g.id, g.id != ""
+	m.seeGuards()
+}
+
+// seeGuards takes in the guards elsewhere.
+func (m *model) seeGuards() {
+	if m.snap != nil {
+		m.fences.see(m.snap, m.opt.Delay)
+	}
 	if m.froze.IsZero() {
 		m.drawn = m.fences
 	}
@@ -286,6 +294,7 @@ func (m *model) setGuard(status []restartguard.NodeStatus) {
 
 func (m *model) setSnapshot(s *monitor.Snapshot, changed []string, known bool, events []monitor.Event) {
 	m.snap = s
+	m.seeGuards()
 	m.past.see(s)
 	if events == nil {
 		events = s.Events

@@ -12,6 +12,8 @@ import (
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/x/ansi"
 
+	"redlockctl/internal/announce"
+	"redlockctl/internal/safetext"
 	"redlockctl/monitor"
 )
 
@@ -456,6 +458,39 @@ func TestMonitorAloneInventsNoDeadline(t *testing.T) {
 	r = newRig(t, picture(epoch), 120, 40, func(o *Options) { o.Guard, o.Delay = nil, 0 })
 	r.sees("fenced, waits for a guard")
 	r.seesNot("D =")
+}
+
+// The header and the guard's page say which guard protects the cluster, and the D that
+// counts, which is the greatest; not that of this program's configuration.
+func TestWhichGuardWatches(t *testing.T) {
+	r := newRig(t, guardElsewhere(epoch), 160, 40, withoutGuard)
+	r.sees("guard@ops1, D 30.4s", "waits for guard@ops1, D = 30.4s", "boot fence verified")
+	r.seesNot("1.1s", "no guard here")
+	r.press("6")
+	r.sees("D = 30.4s, guard@ops1 watches; this console runs no guard")
+
+	s := guardElsewhere(epoch)
+	for i := range s.Nodes {
+		s.Nodes[i].Guards = append(s.Nodes[i].Guards, announce.Guard{ID: "own", Delay: time.Second, Host: safetext.New("here")},
+			announce.Guard{ID: "f1", Delay: time.Second, Host: safetext.New("evil\x1b[2J" + strings.Repeat("x", 90))})
+	}
+	r = newRig(t, s, 200, 40, func(o *Options) { o.Delay = 1060 * time.Millisecond })
+	r.sees("guard here and guard@ops1 and guard@evil\\x1b", "D 30.4s")
+	r.press("6")
+	r.sees("D = 30.4s, a guard runs in this console, and guard@ops1 and guard@evil", "watches too")
+
+	// One that is gone is not relied on any longer.
+	r = newRig(t, guardElsewhere(epoch), 160, 40, withoutGuard)
+	r.push(picture(epoch))
+	r.seesNot("guard@ops1")
+	r.press("6")
+	r.sees("guards cannot be seen on all nodes, and none runs in this console")
+	gone := picture(epoch)
+	for i := range gone.Nodes {
+		gone.Nodes[i].GuardsKnown = true
+	}
+	r.push(gone)
+	r.sees("no guard is seen: nothing lets a fenced node rejoin")
 }
 
 func TestCountdown(t *testing.T) {

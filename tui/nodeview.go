@@ -1,10 +1,12 @@
 package tui
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"redlockctl/internal/announce"
 	"redlockctl/monitor"
 	"redlockctl/restartguard"
 )
@@ -73,10 +75,74 @@ func (t *nodeTable) window(h int) (from, to int) {
 
 // fenceView is what there is to say about fences beyond the snapshot.
 type fenceView struct {
-	guarded bool // there is a guard in this process
+	guarded bool   // there is a guard in this process
+	own     string // its id
 	status  map[string]restartguard.NodeStatus
 	list    []restartguard.NodeStatus // the same, in the nodes' order
 	delay   time.Duration             // D; zero: not known
+	others  []announce.Guard          // the guards that are seen, without that in this process
+}
+
+// see takes in which guards announce themselves. The greatest D counts; that of this
+// program's configuration where its own guard runs, or none is seen.
+func (f *fenceView) see(s *monitor.Snapshot, configured time.Duration) {
+	all, _ := s.Guards()
+	f.delay, f.others = 0, nil
+	if f.guarded || len(all) == 0 {
+		f.delay = configured
+	}
+	for _, g := range all {
+		f.delay = max(f.delay, g.Delay)
+		if g.ID != f.own {
+			f.others = append(f.others, g)
+		}
+	}
+}
+
+// protectors are the guards that watch, in a few words; empty: none is seen.
+func (f *fenceView) protectors(st *styles) string {
+	elsewhere := f.elsewhere(st)
+	switch {
+	case !f.guarded:
+		return elsewhere
+	case elsewhere == "":
+		return "guard here"
+	}
+	return "guard here and " + elsewhere
+}
+
+// elsewhere are the guards in other programs; empty: none is seen.
+func (f *fenceView) elsewhere(st *styles) string {
+	var names []string
+	for _, g := range f.others {
+		names = append(names, guardName(st, g))
+	}
+	if len(names) > 2 {
+		names = append(names[:1], plural(len(names)-1, "more guard"))
+	}
+	return strings.Join(names, " and ")
+}
+
+func guardName(st *styles, g announce.Guard) string {
+	if g.Host.Empty() {
+		return "guard " + g.ID[:min(6, len(g.ID))]
+	}
+	return "guard@" + st.escape(g.Host.Raw(), 20)
+}
+
+// waiting are the nodes that only the guard in this process lets rejoin.
+func (f *fenceView) waiting(s *monitor.Snapshot) (names []string) {
+	if !f.guarded {
+		return nil
+	}
+	for i := range s.Nodes {
+		n := &s.Nodes[i]
+		another := slices.ContainsFunc(n.Guards, func(g announce.Guard) bool { return g.ID != f.own })
+		if fenced := n.State == monitor.NodeFenced || f.status[n.Name].Phase == restartguard.PhaseClosed; fenced && !another {
+			names = append(names, n.Name)
+		}
+	}
+	return names
 }
 
 // countdown is the time until the guard here lifts the node's fence.
@@ -305,14 +371,18 @@ func (v *nodeView) guard(n *monitor.Node, now time.Time, f *fenceView, w int) (s
 	case n.State == monitor.NodeFenced && f.guarded:
 		return "fenced, the guard is looking" + st.ellipsis, st.warn
 	case n.State == monitor.NodeFenced:
+		who := "a guard"
+		if len(n.Guards) > 0 {
+			who = guardName(st, n.Guards[0])
+		}
 		if f.delay > 0 {
-			text := "waits for a guard, D = " + span(f.delay)
+			text := "waits for " + who + ", D = " + span(f.delay)
 			if w >= width(text)+8 {
 				text = "fenced, " + text
 			}
 			return text, st.warn
 		}
-		return "fenced, waits for a guard", st.warn
+		return "fenced, waits for " + who, st.warn
 	case ok && s.Phase == restartguard.PhaseActive && s.Known && s.Verified:
 		return "boot fence verified", paint{}
 	case ok && s.Phase == restartguard.PhaseActive && s.Known:
@@ -327,6 +397,19 @@ func (v *nodeView) guard(n *monitor.Node, now time.Time, f *fenceView, w int) (s
 	case n.State == monitor.NodeUnknown:
 		return st.ellipsis, st.dim
 	case f.guarded:
+		return st.ellipsis, st.dim
+	case len(n.Guards) > 0:
+		// The guard elsewhere says what it saw of the last start.
+		switch boot := func(b announce.Boot) bool {
+			return slices.ContainsFunc(n.Guards, func(g announce.Guard) bool { return g.Boot == b })
+		}; {
+		case boot(announce.BootUnfenced):
+			return "boot fence not verified !", st.warn
+		case boot(announce.BootFenced):
+			return "boot fence verified", paint{}
+		}
+		return "unverified: no start seen yet", st.dim
+	case !n.GuardsKnown && len(f.others) > 0:
 		return st.ellipsis, st.dim
 	default:
 		return "no guard here", st.dim

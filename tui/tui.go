@@ -36,6 +36,8 @@ type Source interface {
 
 // Guard tells what the guard in this process thinks; nil where there is none.
 type Guard interface {
+	// ID is that of its announcements; empty: none runs, for the moment or at all.
+	ID() string
 	Status() []restartguard.NodeStatus
 }
 

@@ -583,9 +583,35 @@ func TestAnotherCluster(t *testing.T) {
 	r.sees("read-only")
 	// What the old cluster still brings is not shown.
 	r.m.Update(snapshotMsg{cluster: old.cluster, snap: picture(epoch)})
-	r.m.Update(tickMsg{cluster: old.cluster, guard: fakeGuardStatus(epoch)})
+	r.m.Update(tickMsg{cluster: old.cluster, guard: guardState{"own", fakeGuardStatus(epoch)}})
 	r.m.dirty = true
 	r.seesNot("stuck")
+}
+
+// To change to another cluster ends the guard in the console as well.
+func TestAnotherClusterAsksWhereNobodyElseGuards(t *testing.T) {
+	all := &fakeClusters{next: Cluster{Source: newFakeSource(safePicture(epoch)), Actions: &fakeActions{}}}
+	r := newRig(t, picture(epoch), 120, 40, func(o *Options) { o.Clusters, o.Lab = all, nil })
+	r.press(":")
+	r.typed("cluster test")
+	r.press("enter")
+	r.sees("Change to test ?", "n2 (18s) waits", "only one")
+	r.pending = nil
+	r.settle()
+	r.press("enter")
+	if len(r.pending) != 1 {
+		t.Fatal("enter does nothing")
+	}
+	_, cmd := r.m.Update(r.pending[0]())
+	if cmd == nil {
+		t.Fatal("it does not change")
+	}
+	runAll(r.m, cmd)
+	r.m.dirty = true
+	r.sees("this is test")
+	if r.m.dialog != nil {
+		t.Error("the dialog is still there")
+	}
 }
 
 func TestGuardTimeline(t *testing.T) {

@@ -174,7 +174,7 @@ func printable(s string) string {
 }
 
 func (a *app) rootCommand() *cobra.Command {
-	var noGuard bool
+	var guard, noGuard bool
 	var addr string
 	root := &cobra.Command{
 		Use:   "redlockctl",
@@ -184,7 +184,8 @@ of them, takes and releases locks by hand, and keeps a crashed master out of the
 quorum until no lock that it may have forgotten can still be believed in.
 
 Without a command it opens the console on the masters of the configuration,
-with the guard running inside. Where standard input or output is not a terminal
+and runs a restart guard in it unless another guard already watches them: the
+header says which one, and its D. Where standard input or output is not a terminal
 it prints the nodes and locks as plain text instead.
 
 The configuration is the first of: --config, $REDLOCKCTL_CONFIG, ./config.toml,
@@ -218,7 +219,18 @@ redlockctl locks`,
 			}
 			return nil
 		},
-		RunE: a.run(func(ctx context.Context, _ []string) error { return a.console(ctx, noGuard, addr) }),
+		RunE: a.run(func(ctx context.Context, _ []string) error {
+			mode := guardUnlessSeen
+			switch {
+			case guard && noGuard:
+				return usageError{errors.New("--guard and --no-guard: give one of them")}
+			case guard:
+				mode = guardAlways
+			case noGuard:
+				mode = guardNever
+			}
+			return a.console(ctx, mode, addr)
+		}),
 	}
 	root.SuggestionsMinimumDistance = 2
 	root.Version = build().line()
@@ -230,7 +242,8 @@ redlockctl locks`,
 	pf.BoolVar(&a.readOnly, "read-only", false, "refuse every act that changes anything")
 	pf.BoolVar(&a.noColor, "no-color", false, "no colours (also $NO_COLOR)")
 	pf.BoolVar(&a.ascii, "ascii", false, "no character beyond ASCII")
-	root.Flags().BoolVar(&noGuard, "no-guard", false, "do not run the guard inside the console")
+	root.Flags().BoolVar(&noGuard, "no-guard", false, "run no guard in the console")
+	root.Flags().BoolVar(&guard, "guard", false, "run a guard in the console also where another guard watches")
 	root.Flags().StringVar(&addr, "listen", "", listenUsage)
 	_ = root.RegisterFlagCompletionFunc("output", func(cmd *cobra.Command, _ []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		return outputsOf(cmd), cobra.ShellCompDirectiveNoFileComp

@@ -6,21 +6,29 @@ import (
 	"sync"
 
 	"redlockctl/internal/config"
-	"redlockctl/internal/metrics"
 	"redlockctl/tui"
 )
 
 // clusterSwitch opens one cluster after the other for the screen: the one before
 // is closed when the next is there.
 type clusterSwitch struct {
-	set     *config.Set
-	noGuard bool
-	told    *listening      // nil: no metrics
-	ctx     context.Context // of the screen: a cluster lives as long, not as its opening
+	set   *config.Set
+	guard guardMode
+	told  *listening      // nil: no metrics
+	ctx   context.Context // of the screen: a cluster lives as long, not as its opening
 
 	mu   sync.Mutex
 	open *session
 }
+
+// guardMode is whether the console runs a guard.
+type guardMode uint8
+
+const (
+	guardUnlessSeen guardMode = iota // where no other guard watches
+	guardAlways
+	guardNever
+)
 
 // Names are those of the configuration.
 func (c *clusterSwitch) Names() []string { return c.set.Names() }
@@ -32,37 +40,29 @@ func (c *clusterSwitch) Open(_ context.Context, name string) (tui.Cluster, error
 	if err != nil {
 		return tui.Cluster{}, err
 	}
-	s, err := specOf(cfg, !c.noGuard)
+	s, err := specOf(cfg, c.guard != guardNever)
 	if err != nil {
 		return tui.Cluster{}, err
 	}
+	s.yield, s.told = c.guard == guardUnlessSeen, c.told
 	ses, err := openSession(c.ctx, s)
 	if err != nil {
 		return tui.Cluster{}, fmt.Errorf("cluster %s: %w", name, err)
 	}
-	ses.told = c.told
-	about := metrics.Cluster{Name: cfg.Cluster.Name, Monitor: ses.mon}
-	if ses.guard != nil {
-		about.Guard = ses.guard
-	}
-	c.told.show(about)
 	c.mu.Lock()
 	before := c.open
 	c.open = ses
 	c.mu.Unlock()
 	if before != nil {
 		before.close()
+		ses.show() // the one before may have had the last word
 	}
 	return ses.shown(), nil
 }
 
 // shown is the session as the screen takes it.
 func (s *session) shown() tui.Cluster {
-	shown := tui.Cluster{Source: s.mon, Actions: actions{s}, Delay: s.delay}
-	if s.guard != nil { // a nil *Guard in the interface would not be nil
-		shown.Guard = s.guard
-	}
-	return shown
+	return tui.Cluster{Source: s.mon, Guard: &s.guard, Actions: actions{s}, Delay: s.delay}
 }
 
 // close closes the cluster that is open.

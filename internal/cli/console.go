@@ -18,7 +18,7 @@ import (
 
 // console is the program without a command: the screen on the configured
 // masters, or, where there is no terminal, the same as plain text.
-func (a *app) console(ctx context.Context, noGuard bool, addr string) error {
+func (a *app) console(ctx context.Context, guard guardMode, addr string) error {
 	cfg, err := a.load()
 	if err != nil {
 		return err
@@ -40,6 +40,9 @@ func (a *app) console(ctx context.Context, noGuard bool, addr string) error {
 		fmt.Fprintln(a.errOut, "redlockctl: no terminal, so no console; redlockctl --help names the commands")
 		return a.incomplete(s)
 	}
+	if guard == guardAlways && cfg.Cluster.ReadOnly {
+		return usageError{errors.New("--guard: a guard fences nodes, and this cluster is read-only")}
+	}
 	set, _, err := a.loadAll()
 	if err != nil {
 		return err
@@ -49,7 +52,7 @@ func (a *app) console(ctx context.Context, noGuard bool, addr string) error {
 		return err
 	}
 	serving, stop := context.WithCancel(ctx)
-	clusters := &clusterSwitch{set: set, noGuard: noGuard, told: told, ctx: ctx}
+	clusters := &clusterSwitch{set: set, guard: guard, told: told, ctx: ctx}
 	defer clusters.close()
 	defer told.serve(serving, slog.New(slog.DiscardHandler))() // the screen has the terminal
 	defer stop()

@@ -30,7 +30,7 @@ func twoClusters(t *testing.T, servers []*lab.Server) *clusterSwitch {
 		}
 	}
 	all := switchOf(t, cfg.String())
-	all.noGuard = true
+	all.guard = guardNever
 	return all
 }
 

@@ -222,10 +222,7 @@ func (a *app) plainDemo(ctx context.Context, ses *session, o demoOptions, tally 
 			return false
 		})
 	}
-	var guard []restartguard.NodeStatus
-	if ses.guard != nil {
-		guard = ses.guard.Status()
-	}
+	guard := ses.guard.Status()
 	fmt.Fprintln(a.out)
 	a.printNodes(a.out, last, guard)
 	fmt.Fprintln(a.out)

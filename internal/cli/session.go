@@ -29,8 +29,10 @@ type spec struct {
 	monitor  monitor.Options
 	guarded  []*redlock.Node // what a guard watches; empty: no guard
 	guard    restartguard.Config
+	yield    bool // to a guard that already watches: none runs here then
 	readOnly bool
-	audit    string // path of the audit log
+	audit    string     // path of the audit log
+	told     *listening // nil: no metrics
 }
 
 // specOf is the session of a configuration, with a guard if one is wanted.
@@ -248,7 +250,7 @@ func (h *hand) close() {
 type session struct {
 	*hand
 	mon   *monitor.Monitor
-	guard *restartguard.Guard // nil without one
+	guard seat
 	// record is of what the guard does; nil without one.
 	record *recorder
 	delay  time.Duration
@@ -257,6 +259,7 @@ type session struct {
 	// cluster is its name; told are the metrics, nil if there are none.
 	cluster string
 	told    *listening
+	telling sync.Mutex // to told
 }
 
 // openSession starts the parts; they run until ctx ends or the session is
@@ -271,7 +274,8 @@ func openSession(ctx context.Context, s spec) (*session, error) {
 	if err != nil {
 		return nil, err
 	}
-	ses := &session{hand: h, mon: mon, delay: s.guard.Delay, cluster: s.monitor.ClusterName}
+	ses := &session{hand: h, mon: mon, delay: s.guard.Delay, cluster: s.monitor.ClusterName, told: s.told}
+	var guard *restartguard.Guard
 	if len(s.guarded) > 0 {
 		ses.record = newRecorder(h.log.Write, func(err error) {
 			text := "guard: the audit log can be written again"
@@ -281,7 +285,7 @@ func openSession(ctx context.Context, s spec) (*session, error) {
 			}
 			mon.Note(monitor.Event{At: time.Now(), Level: level, Kind: "guard memory", Text: safetext.New(text)})
 		})
-		ses.guard, err = newGuard(s, nil, ses.record, func(e restartguard.Event, alarm bool) {
+		guard, err = newGuard(s, nil, ses.record, func(e restartguard.Event, alarm bool) {
 			level := monitor.LevelNotice
 			if alarm {
 				level = monitor.LevelAlarm
@@ -296,14 +300,19 @@ func openSession(ctx context.Context, s spec) (*session, error) {
 			h.close()
 			return nil, err
 		}
-		mon.Guarded(func() monitor.GuardSight { return sightOf(ses.guard) })
 	}
 	run, stop := context.WithCancel(ctx)
 	ses.stop = stop
 	ses.wg.Go(func() { mon.Run(run) })
-	if ses.guard != nil {
-		ses.wg.Go(func() { _ = ses.guard.Run(run) })
+	switch {
+	case guard == nil:
+	case s.yield:
+		ses.wg.Go(func() { ses.runOrRely(run, guard) })
+	default:
+		ses.sit(guard)
+		ses.wg.Go(func() { _ = guard.Run(run) })
 	}
+	ses.show()
 	return ses, nil
 }
 

@@ -1,0 +1,146 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"redlockctl/internal/announce"
+	"redlockctl/internal/metrics"
+	"redlockctl/internal/safetext"
+	"redlockctl/monitor"
+	"redlockctl/restartguard"
+)
+
+// seat is the place of a session's guard: empty until it runs.
+type seat struct {
+	at atomic.Pointer[restartguard.Guard]
+}
+
+// ID is that of the guard's announcements; empty: none runs.
+func (s *seat) ID() string {
+	if g := s.at.Load(); g != nil {
+		return g.ID()
+	}
+	return ""
+}
+
+// Status is the guard's; nil: none runs.
+func (s *seat) Status() []restartguard.NodeStatus {
+	if g := s.at.Load(); g != nil {
+		return g.Status()
+	}
+	return nil
+}
+
+// sit lets all see the guard that runs from now on.
+func (s *session) sit(g *restartguard.Guard) {
+	s.guard.at.Store(g)
+	s.mon.Guarded(func() monitor.GuardSight { return sightOf(g) })
+}
+
+// show tells the metrics of this session.
+func (s *session) show() {
+	s.telling.Lock()
+	defer s.telling.Unlock()
+	about := metrics.Cluster{Name: s.cluster, Monitor: s.mon}
+	if g := s.guard.at.Load(); g != nil { // a nil *Guard in the interface would not be nil
+		about.Guard = g
+	}
+	s.told.show(about)
+}
+
+// reliance is what a session does about a guard, where it yields to others.
+type reliance uint8
+
+const (
+	undecided  reliance = iota // not all announcements were read
+	runsOwn                    // nobody else watches
+	reliesOn                   // a guard is seen
+	cannotTell                 // guards cannot be seen: one may be there
+)
+
+// relianceOf decides once the announcements on every node that answers were read. A
+// guard that is seen on one node is enough: two with different configurations are
+// worse than one that misses a node, which is a finding. Where none can be seen there
+// may be one with a greater D, so that running none is what cannot be wrong: a node
+// that waits, waits longer.
+func relianceOf(s *monitor.Snapshot) (reliance, []announce.Guard) {
+	read, denied := s.GuardsRead()
+	all, _ := s.Guards()
+	switch {
+	case !read:
+		return undecided, nil
+	case len(all) > 0:
+		return reliesOn, all
+	case denied:
+		return cannotTell, nil
+	}
+	return runsOwn, nil
+}
+
+// runOrRely runs the guard until ctx ends, if no other one watches. Else it says which
+// one this session relies on, and when that is gone; it does not take over by itself.
+func (s *session) runOrRely(ctx context.Context, g *restartguard.Guard) {
+	snap := s.mon.Snapshot()
+	does, others := relianceOf(snap)
+	for ; does == undecided; does, others = relianceOf(snap) {
+		select {
+		case <-ctx.Done():
+			return
+		case <-s.mon.Changed(snap.Version):
+			snap = s.mon.Snapshot()
+		}
+	}
+	switch does {
+	case runsOwn:
+		s.noteGuard(monitor.LevelNotice, fmt.Sprintf("no other guard is seen: this console runs one, D = %s", g.Delay()))
+		s.sit(g)
+		s.show()
+		_ = g.Run(ctx)
+	case cannotTell:
+		s.noteGuard(monitor.LevelAlarm, "this user may not call PUBSUB CHANNELS, so that it is not known if a guard watches: this console runs none. "+
+			"Give it the rights that redlockctl config acl prints; where no other guard runs, start the console with --guard")
+	default:
+		s.rely(ctx, others)
+	}
+}
+
+// goneAfter is for how long no guard is seen before that is told: longer than one
+// takes to begin anew with another configuration.
+const goneAfter = 5 * time.Second
+
+// rely says when the guards that the session relies on are gone, and when there is one
+// again.
+func (s *session) rely(ctx context.Context, others []announce.Guard) {
+	s.noteGuard(monitor.LevelNotice, fmt.Sprintf("%s watches this cluster, D = %s: this console runs none", monitor.GuardName(others[0]), others[0].Delay))
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	seen, gone := time.Now(), false
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		does, all := relianceOf(s.mon.Snapshot())
+		switch {
+		case does == reliesOn && gone:
+			s.noteGuard(monitor.LevelNotice, monitor.GuardName(all[0])+" watches this cluster again")
+			fallthrough
+		case does == reliesOn:
+			others, seen, gone = all, time.Now(), false
+		case does != runsOwn:
+			seen = time.Now() // nothing can be told
+		case !gone && time.Since(seen) > goneAfter:
+			gone = true
+			s.noteGuard(monitor.LevelAlarm, monitor.GuardName(others[0])+" is gone, on which this console relied, and no other guard is seen: "+
+				"nodes that are fenced do not rejoin. Start redlockctl guard, or start this console again")
+		}
+	}
+}
+
+func (s *session) noteGuard(level monitor.Level, text string) {
+	s.mon.Note(monitor.Event{Level: level, Kind: "guard", Text: safetext.New("guard: " + text)})
+}
