@@ -193,8 +193,11 @@ func writeSimulation(w io.Writer, cfg sim.Config, r sim.Report) {
 	if cfg.EarlyRejoin {
 		fmt.Fprintf(w, "%d lifts were allowed before D\n", r.Early)
 	}
+	if r.Unheard > 0 {
+		fmt.Fprintf(w, "%d lifts were too early for the longest D of all guards: by a guard with a shorter one, while the other was not\nthere to be heard of\n", r.Unheard)
+	}
 	if r.Exposed > 0 {
-		fmt.Fprintf(w, "In %d of them a master that was open after a loss (no boot fence, FLUSHALL, eviction, a step of its\nclock) voted again before a guard could close it, and two clients held the lock: only a boot fence, and nobody\nwho flushes, prevents that.\n", r.Exposed)
+		fmt.Fprintf(w, "In %d schedules a master that was open after a loss (no boot fence, FLUSHALL, eviction, a step of its\nclock, a lift too early for a D that could not be heard of) voted again, and two clients held the lock: only a boot fence, nobody\nwho flushes, and one D for all guards prevent that.\n", r.Exposed)
 	}
 }
 

@@ -263,6 +263,7 @@ func (w *world) carryOut(m *master, e *event) redlock.Status {
 			return redlock.StatusHeld
 		}
 		if repair {
+			w.intrudes(m, e)
 			g.repaired |= 1 << node
 			w.stats.Repairs++
 			w.outlives(&w.clients[e.who], e)
@@ -278,10 +279,10 @@ func (w *world) carryOut(m *master, e *event) redlock.Status {
 			w.setExpiry(m, e, c.terms.Start.Sub(epoch)+w.plan.client[c.index].skew+time.Hour+e.x-m.clock.at(w.now))
 		}
 		g.votes |= 1 << node
-		g.seconds[node] = 0
+		g.seconds[node] = m.unguarded
 		if m.excused {
 			if w.inTime(node) {
-				g.seconds[node] = m.fresh
+				g.seconds[node] |= m.fresh
 			} else {
 				m.excused = false
 			}

@@ -49,6 +49,8 @@ type guard struct {
 	trip     int // index of the next trip
 	watches  [maxNodes]watch
 	inquest  restartguard.Inquest
+	peers    restartguard.Peers
+	heardAt  time.Duration // of the witness: when it last heard of a longer D; 0: never
 }
 
 // watch is a guard's watch over one master: one connection at a time.
@@ -68,22 +70,26 @@ type watch struct {
 
 	// Of the witness: which losses the guard knows of, and until when it has time
 	// to close the master after it was told of one.
-	knows      bool
-	losses     uint16
-	inLosses   uint16
-	inOpen     bool
-	inOffset   time.Duration // of the master's wall clock
-	inLife     uint16
-	inBlind    bool
-	counter    int64         // it was told last
-	offset     time.Duration // of inLife offsetLife, at the last good reading, offsetAt
-	offsetAt   time.Duration
-	offsetLife uint16
-	gained     time.Duration // by steps, beyond what may hide behind the rates of clocks
-	ahead      int
-	telling    bool
-	killing    bool // it was told, and ends earlier connections before it closes
-	graceUntil time.Duration
+	knows    bool
+	losses   uint16
+	inLosses uint16
+	inOpen   bool
+	inOffset time.Duration // of the master's wall clock
+	inLife   uint16
+	inBlind  bool
+	inGuards uint8 // announced there
+	// warned: it has heard of a longer D in this fence, or shortly before.
+	warned       bool
+	fencedBefore bool          // at the look before
+	counter      int64         // it was told last
+	offset       time.Duration // of inLife offsetLife, at the last good reading, offsetAt
+	offsetAt     time.Duration
+	offsetLife   uint16
+	gained       time.Duration // by steps, beyond what may hide behind the rates of clocks
+	ahead        int
+	telling      bool
+	killing      bool // it was told, and ends earlier connections before it closes
+	graceUntil   time.Duration
 
 	// Of its memory on disk: the reading of the clock that was written last, and
 	// when.
@@ -113,8 +119,8 @@ type clockMemory struct {
 
 // keepClock writes the reading of the clock down when it is time to, as late as the
 // product does; that of a new life at once.
-func (w *world) keepClock(x *watch) {
-	if s := &x.state; x.kept.runID != s.RunID || w.now-x.keptAt >= restartguard.MemoryEvery(w.delay) {
+func (w *world) keepClock(g *guard, x *watch) {
+	if s := &x.state; x.kept.runID != s.RunID || w.now-x.keptAt >= restartguard.MemoryEvery(w.delayOf(g)) {
 		x.kept, x.keptAt = clockMemory{s.RunID, s.Clock, s.ClockAt, s.ClockDrift}, w.now
 	}
 }
@@ -132,6 +138,7 @@ func (w *world) startGuard(g *guard, at time.Duration) {
 	g.clock = clock{ppm: w.plan.guard[g.index].ppm, offset: time.Hour}
 	g.memory = false
 	g.inquest = w.inquest()
+	g.peers, g.heardAt = restartguard.Peers{}, 0
 	for i := range w.plan.n {
 		x := &g.watches[i]
 		turn, gen := x.turn+1, x.gen+1
@@ -160,7 +167,8 @@ func (w *world) restartGuard(g *guard) {
 			x.state.RunID = ""
 		}
 		// What it knew it knows, and so it must see what was lost meanwhile.
-		x.knows, x.losses, x.telling = old.knows, old.losses, old.telling
+		x.knows, x.losses, x.telling, x.warned = old.knows, old.losses, old.telling, old.warned
+		x.fencedBefore = old.fencedBefore
 		x.offset, x.offsetAt, x.offsetLife, x.gained = old.offset, old.offsetAt, old.offsetLife, old.gained
 	}
 }
@@ -168,7 +176,7 @@ func (w *world) restartGuard(g *guard) {
 // remembered is what the product's guard finds in its memory on disk: a state is
 // written before anything is done that follows from it.
 func (w *world) remembered(g *guard, s restartguard.State) restartguard.State {
-	s = s.Remembered(g.clock.time(w.now), g.clock.at(w.now), w.delay)
+	s = s.Remembered(g.clock.time(w.now), g.clock.at(w.now), w.delayOf(g))
 	if w.rules.clockUnread {
 		s.Clock = restartguard.Reading{}
 	}
@@ -193,6 +201,7 @@ func (w *world) crashGuard(g *guard, length time.Duration, memory bool) {
 		x.gen++
 		x.turn++
 		x.graceUntil = never
+		w.masters[i].announced &^= 1 << g.index
 	}
 	g.up, g.memory = false, memory
 	w.push(event{at: w.now + length, kind: evGuardUp, who: uint8(g.index)})
@@ -272,6 +281,9 @@ func (w *world) exchange(g *guard, node int, op uint8, value int64, lag bool) {
 		if lag {
 			e.code = 1
 		}
+		if op == askLift && w.unaware(g, x) {
+			e.tok = 1
+		}
 		w.push(e)
 	}
 	if patience := g.clock.lasts(guardTimeout); t.out > patience || t.out+t.back > patience {
@@ -313,8 +325,8 @@ func (w *world) asked(e *event) {
 	m.commands++
 	o := w.obey(g, m, e)
 	if answers {
-		x.inbox, x.inLosses, x.inOpen, x.inOffset, x.inLife, x.inBlind =
-			o, m.losses, !m.refuses(), m.clock.offset, m.life, m.blind
+		x.inbox, x.inLosses, x.inOpen, x.inOffset, x.inLife, x.inBlind, x.inGuards =
+			o, m.losses, !m.refuses(), m.clock.offset, m.life, m.blind, m.announced
 		if e.op == askLook {
 			x.looked = w.now
 		}
@@ -439,6 +451,16 @@ func (w *world) mayLift(g *guard, m *master, node int, e *event) {
 		right = w.earlyAfter()
 	}
 	since, least := w.now-m.lostAt, g.clock.lasts(right)
+	long := g.clock.lasts(w.right)
+	if e.tok != 0 && m.refuses() && (m.fresh != 0 && w.now-m.forgotAt < long || m.lostAt > 0 && since < long) {
+		w.stats.Unheard++
+		m.unguarded |= m.fresh
+		w.say("g", g.index, "could not have heard of a longer D")
+		return
+	}
+	if e.tok == 0 && m.refuses() {
+		m.unguarded = 0
+	}
 	if m.lostAt > 0 && m.refuses() && since < least {
 		w.breach(EarlyLift, "g%d opens %s %s after its last crash, and D is %s", g.index+1, nodeName(node), span(since), span(right))
 	}
@@ -472,6 +494,7 @@ func (w *world) hangUp(g *guard, node int, op uint8) {
 	x := &g.watches[node]
 	x.gen++
 	x.life, x.first, x.n, x.do, x.killing = 0, true, 0, 0, false
+	w.masters[node].announced &^= 1 << g.index
 	x.graceUntil = never
 	x.liftAgain = x.liftAgain || op == askLift && w.rules.liftRetried
 }
@@ -502,6 +525,7 @@ func (w *world) told(g *guard, node int, code uint8) {
 	}
 	if op == askLook {
 		x.n, x.do = 0, 0
+		w.hear(g, node)
 		w.reckon(g, x)
 	}
 	if x.inbox.Counted {
@@ -580,7 +604,11 @@ func (w *world) inTime(node int) bool {
 
 // until is the pause to the next look, see restartguard's watch.
 func (w *world) until(g *guard, x *watch) time.Duration {
-	poll := max(w.plan.guard[g.index].poll, reconnect)
+	poll := w.plan.guard[g.index].poll
+	if d := w.delayOf(g); d < w.delay {
+		poll = min(poll, d/3) // as of the others: none looks more seldom
+	}
+	poll = max(poll, reconnect)
 	if x.state.Phase == restartguard.PhaseClosed && !x.state.Deadline.IsZero() {
 		now := g.clock.time(w.now)
 		if w.rules.from == fromWallClock {
@@ -596,20 +624,26 @@ func (w *world) until(g *guard, x *watch) time.Duration {
 // step is the one place that calls the product's step machine.
 func (w *world) step(g *guard, node int, o restartguard.Observation) {
 	x := &g.watches[node]
-	oldRun, oldEarly := x.state.RunID, x.state.Early
+	oldRun, oldEarly, oldDelay, waited := x.state.RunID, x.state.Early, x.state.Delay, !x.state.Deadline.IsZero()
 	var old restartguard.State // of mutants; a copy costs time
 	if w.rules.guardBroken {
 		old = x.state
 	}
 	policy := &w.policy // nothing is allocated for a step
-	*policy = restartguard.Policy{Delay: w.delay, Sweep: true}
+	*policy = restartguard.Policy{Delay: w.delayOf(g), Sweep: true}
 	if w.plan.counter {
 		policy.CountEvery = time.Second
 	}
 	now := g.clock.time(w.now)
+	if o.About == restartguard.Seen && w.differ() {
+		o.Heard = g.peers.Greatest(now)
+	}
 	if w.rules.guardBroken {
 		if w.rules.from == fromWallClock {
 			now = now.Add(g.wallStep)
+		}
+		if w.rules.latestDelay && o.Heard > 0 {
+			policy.Delay, o.Heard = o.Heard, 0
 		}
 		o = w.twistObservation(g, node, o, &x.state)
 	}
@@ -623,7 +657,7 @@ func (w *world) step(g *guard, node int, o restartguard.Observation) {
 	w.seen = o
 	actions, _ := next.Step(policy, &w.seen, now)
 	if o.About == restartguard.Seen {
-		w.keepClock(x)
+		w.keepClock(g, x)
 	}
 	if w.rules.early.on && oldRun == "" && x.inWhole && o.About == restartguard.Seen {
 		next.Trusted = now // as if the guard had known it for long
@@ -653,5 +687,8 @@ func (w *world) step(g *guard, node int, o restartguard.Observation) {
 		} else {
 			w.say("g", g.index, "sees %s run %d, and may open it at %s", nodeName(node), w.masters[node].life, at(g.clock.whenTime(x.state.Deadline)))
 		}
+	}
+	if w.trace != nil && oldRun == next.RunID && waited && oldDelay < next.Delay && !next.Deadline.IsZero() {
+		w.say("g", g.index, "hears that D is %s, and may open %s at %s", span(next.Delay), nodeName(node), at(g.clock.whenTime(next.Deadline)))
 	}
 }

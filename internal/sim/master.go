@@ -41,12 +41,18 @@ type master struct {
 	kills  [maxGuards]int
 	swept  [maxGuards]uint16
 
+	announced uint8 // the guards that can be seen there
+
 	// Of the witness:
-	ghosts uint64        // tokens whose copies it has forgotten
-	fresh  uint64        // those of them that it has forgotten since a guard opened it
-	lostAt time.Duration // the last crash
-	harmed bool          // it has lost something, ever
-	losses uint16        // that a guard can see
+	ghosts uint64 // tokens whose copies it has forgotten
+	fresh  uint64 // those of them that it has forgotten since a guard opened it
+	// unguarded are those of which it was opened too early, by a guard that could not
+	// have heard of the longer D.
+	unguarded uint64
+	forgotAt  time.Duration
+	lostAt    time.Duration // the last crash
+	harmed    bool          // it has lost something, ever
+	losses    uint16        // that a guard can see
 	// excused: it is open after a loss, and no guard has had the time to close it
 	// yet. What it votes now may be a second vote that nobody can prevent.
 	excused  bool
@@ -105,6 +111,7 @@ func (w *world) forget(m *master) {
 	if m.live(w.now) {
 		m.ghosts |= 1 << m.token
 		m.fresh |= 1 << m.token
+		m.forgotAt = w.now
 		w.stats.LostVotes++
 	}
 }
@@ -130,7 +137,7 @@ func (w *world) crash(i int, back time.Duration, silent bool) {
 		w.say("n", i, "%s", what)
 	}
 	w.forget(m)
-	m.up, m.silent, m.token, m.lostAt, m.harmed = false, silent, 0, w.now, true
+	m.up, m.silent, m.token, m.lostAt, m.harmed, m.announced = false, silent, 0, w.now, true, 0
 	m.losses++
 	w.push(event{at: max(back, w.now+1), kind: evUp, node: uint8(i), life: m.life})
 	w.emit(onCrash, i)
@@ -158,6 +165,7 @@ func (w *world) boot(i int, life uint16) {
 	for g := range w.plan.guards {
 		w.guards[g].watches[i].graceUntil = never
 	}
+	w.announceAgain(i)
 	if m.refuses() {
 		w.say("n", i, "is back, empty and closed (run %d)", m.life)
 	} else {

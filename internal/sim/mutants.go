@@ -82,6 +82,14 @@ func Mutants() []Mutant {
 		{"wipes-ignored", "does not notice FLUSHALL", Exclusion, func(r *rules) { r.wipesIgnored = true }, nil},
 		{"evictions-ignored", "does not notice that locks are evicted", Exclusion, func(r *rules) { r.evictionsIgnored = true }, nil},
 		{"steps-ignored", "does not notice that a master's wall clock stepped forward", Exclusion, func(r *rules) { r.stepsIgnored = true }, nil},
+		{"peers-ignored", "waits for its own D, although another guard announces a longer one", Exclusion,
+			func(r *rules) { r.peersIgnored = true }, differing},
+		{"peers-forgotten", "counts only the D that is announced just now on the master itself", Exclusion,
+			func(r *rules) { r.peersForgotten = true }, leaving},
+		{"latest-delay", "waits for the D that it heard last, and not for the greatest", Exclusion,
+			func(r *rules) { r.latestDelay = true }, differing},
+		{"fence-shortened", "shortens a fence when the guard with the longer D has gone", Exclusion,
+			func(r *rules) { r.fenceShortened = true }, leaving},
 
 		{"early-without-bound", "early rejoin that does not wait until attempts from before the loss are over", Exclusion,
 			func(r *rules) { r.early.on, r.early.atOnce = true, true }, lateVotes},
@@ -123,10 +131,12 @@ func Mutants() []Mutant {
 			func(r *rules) { r.repair.anywhere = true }, slowlyTaken},
 		{"repair-unconfirmed", "copies are put back although no quorum has confirmed the lock", Resurrected,
 			func(r *rules) { r.repair.unconfirmed = true }, nil},
+		{"repair-late", "copies are put back when the validity of the lock has ended", Resurrected,
+			func(r *rules) { r.repair.late = true }, suspendedBehind},
 		{"repair-counts-at-once", "what was put back counts before it has settled", Resurrected,
 			func(r *rules) { r.repair.countsAtOnce = true }, rollingTaken},
-		{"repair-overwrites", "a copy is put back in the place of another's", Exclusion, func(r *rules) { r.repair.overwrites = true }, nil},
-		{"repair-through-fence", "a fenced master accepts a copy that is put back", Exclusion, func(r *rules) { r.repair.throughFence = true }, nil},
+		{"repair-overwrites", "a copy is put back in the place of another's", Resurrected, func(r *rules) { r.repair.overwrites = true }, nil},
+		{"repair-through-fence", "a fenced master accepts a copy that is put back", Resurrected, func(r *rules) { r.repair.throughFence = true }, nil},
 		{"repair-unordered", "a copy is put back by another connection than the release behind it", LeftBehind,
 			func(r *rules) { r.repair.unordered = true }, nil},
 		{"repair-outlives", "a copy is put back with a longer TTL than the extension's", LeftBehind, func(r *rules) { r.repair.long = true }, rolling},
@@ -228,6 +238,31 @@ func resets(p *plan) {
 	p.fault[0], p.fault[1], p.faults = first, again, 2
 }
 
+// differing makes plans with a second guard that has a shorter D.
+func differing(p *plan) {
+	p.fenced, p.lagZero, p.guards, p.shorter = true, false, 2, true
+	p.guard[0].start, p.guard[1].start = 0, 0
+}
+
+// leaving makes plans in which the guard with the longer D ends for good, and masters
+// lose votes when the other has not forgotten it quite yet.
+func leaving(p *plan) {
+	differing(p)
+	p.blind = 0
+	g := &p.guard[1]
+	g.poll, g.eager = MaxTTL/30, true
+	for k := range g.trips {
+		g.trips[k] = trip{ms, ms}
+	}
+	for i := range p.clients {
+		p.client[i].attempt[0].on = onTime
+		p.client[i].attempt[0].pause = restartguard.PeerKept - MaxTTL/15 + p.client[i].attempt[0].set[0].back*1000
+	}
+	p.fault[0] = faultPlan{kind: faultGuardCrash, who: 0, after: time.Second, length: 2 * horizon}
+	p.fault[1] = faultPlan{kind: faultCrash, on: onGrant, nth: 1, choice: theHolders, count: uint8(p.n), after: ms, length: ms}
+	p.faults = 2
+}
+
 // twistObservation is what a broken guard makes of what it is told.
 func (w *world) twistObservation(g *guard, node int, o restartguard.Observation, s *restartguard.State) restartguard.Observation {
 	r, x := &w.rules, &g.watches[node]
@@ -248,6 +283,12 @@ func (w *world) twistObservation(g *guard, node int, o restartguard.Observation,
 	}
 	if r.wipesIgnored {
 		o.Wipes = 0
+	}
+	switch {
+	case r.peersIgnored:
+		o.Heard = 0
+	case r.peersForgotten && w.differ() && x.inGuards&^(1<<g.index) == 0:
+		o.Heard = 0
 	}
 	if r.evictionsIgnored {
 		o.Evicted = 0
@@ -309,6 +350,9 @@ func (w *world) twistState(g *guard, node int, o restartguard.Observation, old *
 	}
 	if o.About != restartguard.Seen {
 		return
+	}
+	if d := max(w.delayOf(g), o.Heard); r.fenceShortened && !s.Deadline.IsZero() && s.Delay > d && !s.Deadline.Before(now) {
+		s.Deadline, s.Delay = s.Deadline.Add(d-s.Delay), d
 	}
 	restarted := old.RunID != "" && old.RunID != s.RunID
 	if !s.Deadline.IsZero() && !s.Deadline.Equal(old.Deadline) {

@@ -150,6 +150,7 @@ type plan struct {
 	clients  int
 	client   [maxClients]clientPlan
 	guards   int
+	shorter  bool // the second guard has a D of its own, see shorterBy
 	guard    [maxGuards]guardPlan
 	faults   int
 	fault    [maxFaults]faultPlan
@@ -259,6 +260,9 @@ func (p *plan) draw(seed uint64, faults Faults) {
 	}
 	if d.oneIn(6) {
 		p.drawKept(d, faults)
+	}
+	if p.shorter = d.oneIn(2); p.shorter && p.guards > 1 && d.oneIn(4) {
+		p.guard[0].start, p.guard[1].start = p.guard[1].start, p.guard[0].start // it is there first
 	}
 }
 

@@ -23,6 +23,7 @@ const (
 	evAsk                         // a guard's command reaches a master
 	evTold                        // its answer reaches the guard
 	evGuardAlone                  // a guard has waited long enough for it
+	evAnnounce                    // a guard announces itself on a master that is back
 )
 
 // event is one thing that happens at one moment. It is a value: the queue holds

@@ -11,6 +11,7 @@ import (
 type repairRules struct {
 	anywhere     bool // what was deleted is put back, too
 	unconfirmed  bool // behind an extension that failed
+	late         bool // when validity has ended
 	countsAtOnce bool
 	overwrites   bool // without NX
 	throughFence bool
@@ -56,7 +57,7 @@ func (w *world) putBack(c *client) {
 		return
 	}
 	now := c.clock.time(w.now)
-	if !now.Before(c.until) {
+	if !now.Before(c.until) && !r.late {
 		return
 	}
 	c.copies.Confirmed(c.terms.Start)
@@ -143,6 +144,17 @@ func (w *world) resurrected(c *client) {
 	w.breach(Resurrected, "c%d has extended its lock, begun at %s, which was taken away at %s", c.index+1, at(c.asked), at(g.takenAt))
 }
 
+// intrudes is the witness of the place of a copy that is put back: a master that
+// serves, and that has no other's copy.
+func (w *world) intrudes(m *master, e *event) {
+	switch {
+	case m.refuses():
+		w.breach(Resurrected, "%s, which is fenced, accepts a copy of %s that is put back", nodeName(int(e.node)), tokenName(e.tok))
+	case m.token != 0 && m.token != e.tok:
+		w.breach(Resurrected, "the copy of %s on %s is replaced by one of %s that is put back", tokenName(m.token), nodeName(int(e.node)), tokenName(e.tok))
+	}
+}
+
 // outlives is the witness of a copy that was put back: it ends as those do that the
 // extension before it has made.
 func (w *world) outlives(c *client, e *event) {
@@ -170,6 +182,18 @@ func rolling(p *plan) {
 	p.client[0].attempts = 1
 	p.fault[0] = faultPlan{kind: faultCrash, after: time.Second, choice: theMask, mask: 1, length: ms}
 	p.faults = 1
+}
+
+// suspendedBehind makes plans in which a client is suspended between its grant of an
+// extension and the answer by which it knows that a copy is missing, for longer than
+// the lock is valid.
+func suspendedBehind(p *plan) {
+	rolling(p)
+	a := &p.client[0].attempt[0]
+	// The first extension meets a connection that has ended, the second no copy.
+	a.ext[1].trips[0].back = 30 * ms
+	p.fault[1] = faultPlan{kind: faultClientPause, after: a.pause + 2*ms + a.hold + 2*ms + a.ext[0].hold + 10*ms, length: 2 * MaxTTL}
+	p.faults = 2
 }
 
 // rollingTaken is that, with an operator.

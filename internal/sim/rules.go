@@ -52,6 +52,10 @@ type rules struct {
 	wipesIgnored       bool
 	evictionsIgnored   bool
 	stepsIgnored       bool
+	peersIgnored       bool
+	peersForgotten     bool
+	latestDelay        bool
+	fenceShortened     bool
 
 	early  earlyRules
 	repair repairRules

@@ -60,6 +60,7 @@ func (s *shrinker) pass() bool {
 	}
 	for s.best.guards > 1 && try(func(p *plan) { p.guards-- }) {
 	}
+	try(func(p *plan) { p.shorter = false })
 	for i := s.best.clients - 1; i >= 0 && s.best.clients > 1; i-- {
 		try(func(p *plan) { p.dropClient(i) })
 	}

@@ -70,6 +70,9 @@ func (p *plan) about(r rules) string {
 	default:
 		fmt.Fprintf(&b, "%d guards with D = %s", p.guards, span(time.Duration(float64(rightDelay())*r.delay)))
 	}
+	if p.guards > 1 && p.shorter && !r.noGuard {
+		fmt.Fprintf(&b, ", and the second has %s", span(time.Duration(float64(rightDelay())*r.delay)/shorterBy))
+	}
 	fmt.Fprintf(&b, "; max TTL %s. ", span(MaxTTL))
 	switch {
 	case !p.fenced:

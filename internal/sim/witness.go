@@ -27,7 +27,8 @@ const (
 	// clocks differ within their bounds.
 	NeedlessClose
 	// Resurrected: a lock that was taken away is not extended any more, and no copy of
-	// a lock is put back that has ended.
+	// a lock is put back that has ended, in the place of another's, or on a fenced
+	// master.
 	Resurrected
 )
 

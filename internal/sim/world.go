@@ -5,6 +5,7 @@ import (
 	"math/bits"
 	"time"
 
+	"redlockctl/internal/announce"
 	"redlockctl/redlock"
 	"redlockctl/restartguard"
 )
@@ -24,7 +25,7 @@ type world struct {
 	plan  *plan
 	rules rules
 	opt   redlock.Options
-	delay time.Duration // D, as the guards have it
+	delay time.Duration // D, as the guards have it, but see delayOf
 	right time.Duration // D, as it must be
 
 	queue
@@ -47,6 +48,7 @@ type world struct {
 	others [maxNodes]restartguard.Other // room for one inquest
 	policy restartguard.Policy          // and for one step
 	seen   restartguard.Observation
+	voices [maxGuards]announce.Guard // and for what one look hears
 
 	// The run_ids of all lives of all masters, made once.
 	runIDs [maxNodes][lives]string
@@ -79,9 +81,13 @@ type Stats struct {
 	// Early is how often a guard found that a master may rejoin before D.
 	Early int64 `json:"early_rejoins,omitempty"`
 	// Exposed are the schedules in which a master that had no boot fence, or was
-	// flushed, gave a vote a second time before any guard could close it. No guard
-	// can prevent that; it can only show for how long the master was open.
+	// flushed, gave a vote a second time before any guard could close it, or after a
+	// lift of Unheard. No guard can prevent that; it can only show for how long the
+	// master was open.
 	Exposed int64 `json:"exposed"`
+	// Unheard are the lifts before the longest D of all guards, by one with a shorter D
+	// that had no chance to hear of it.
+	Unheard int64 `json:"unheard,omitempty"`
 }
 
 func (s *Stats) add(o Stats) {
@@ -95,6 +101,7 @@ func (s *Stats) add(o Stats) {
 	s.GuardCrashes += o.GuardCrashes
 	s.Early += o.Early
 	s.Exposed += o.Exposed
+	s.Unheard += o.Unheard
 }
 
 // run plays a plan to its end.
@@ -199,6 +206,14 @@ func (w *world) happen(e *event) {
 			return
 		}
 		w.guardEvent(g, e)
+	case evAnnounce:
+		g := &w.guards[e.who]
+		if g.paused > w.now {
+			e.at = g.paused
+			w.push(*e)
+			return
+		}
+		w.announce(g, int(e.node), e.life)
 	case evAsk:
 		w.asked(e)
 	}
@@ -269,6 +284,7 @@ func (w *world) strike(f *faultPlan) {
 		for i := range w.plan.n {
 			if struck>>i&1 != 0 {
 				g.cut[i] = w.now + f.length
+				w.masters[i].announced &^= 1 << f.who
 				w.say("g", int(f.who), "cannot reach %s for %s", nodeName(i), span(f.length))
 			}
 		}
