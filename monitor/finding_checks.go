@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"redlockctl/internal/announce"
 	"redlockctl/internal/safetext"
 	"redlockctl/redlock"
 )
@@ -590,12 +591,21 @@ func staysClosed(k known, tell func(Finding)) {
 		case n.State != NodeFenced || k.Cluster.MaxTTL == 0 || k.At.Sub(n.Since) < long:
 			return Finding{}, false
 		}
-		return Finding{
+		if k.At.Sub(n.Since) < 2*announce.Greatest(n.Guards, "")+10*time.Second {
+			return Finding{}, false // the guard that watches it waits for longer
+		}
+		f := Finding{
 			Severity: SeverityWarning, Title: "nobody opens it",
 			Evidence:    safetext.New("closed since " + k.At.Sub(n.Since).Round(time.Second).String() + ", far longer than a guard waits"),
 			Consequence: "It has no vote: the cluster can lose fewer other nodes.",
 			Remedy:      "Run a guard (redlockctl guard), or open it by hand: redlockctl node open " + n.Name + ".",
-		}, true
+		}
+		if len(n.Guards) > 0 {
+			f.Title = "its guard does not open it"
+			f.Evidence = safetext.New(f.Evidence.Raw() + ", though " + GuardName(n.Guards[0]) + " watches it")
+			f.Remedy = "See what the guard waits for: its log, and redlockctl guard status on its host. Or open it by hand: redlockctl node open " + n.Name + "."
+		}
+		return f, true
 	})
 }
 

@@ -337,8 +337,16 @@ func TestFindings(t *testing.T) {
 		"a node that reads its data": {node(0, func(n *Node) { n.State = NodeLoading }), []string{"warning node-down n1"}, "LOADING"},
 		"a node that lets nobody look": {node(0, func(n *Node) { n.State, n.Err = NodeDenied, safetext.New("NOAUTH") }),
 			[]string{"warning node-down n1"}, "NOAUTH"},
-		"a node that was just fenced":  {node(0, func(n *Node) { n.State = NodeFenced }), nil, ""},
-		"a node that nobody opens":     {node(0, func(n *Node) { n.State, n.Since = NodeFenced, findingEpoch.Add(-time.Hour) }), []string{"warning stays-closed n1"}, "1h0m20s"},
+		"a node that was just fenced": {node(0, func(n *Node) { n.State = NodeFenced }), nil, ""},
+		"a node that nobody opens":    {node(0, func(n *Node) { n.State, n.Since = NodeFenced, findingEpoch.Add(-time.Hour) }), []string{"warning stays-closed n1"}, "1h0m20s"},
+		"a node that its guard does not open": {node(0, func(n *Node) {
+			n.State, n.Since, n.GuardsKnown = NodeFenced, findingEpoch.Add(-time.Hour), true
+			n.Guards = []announce.Guard{{ID: "ABCDEFGH", Host: safetext.New("ops"), Delay: time.Minute}}
+		}), []string{"warning stays-closed n1"}, "though ops (ABCDEF) watches it"},
+		"a node whose guard waits for longer": {node(0, func(n *Node) {
+			n.State, n.Since, n.GuardsKnown = NodeFenced, findingEpoch.Add(-time.Hour), true
+			n.Guards = []announce.Guard{{ID: "ABCDEFGH", Host: safetext.New("ops"), Delay: time.Hour}}
+		}), nil, ""},
 		"a node that is held":          {node(0, func(n *Node) { n.State = NodeHeld }), []string{"info stays-closed n1"}, "by hand"},
 		"memory is used up":            {node(0, func(n *Node) { n.Facts.MaxMemory, n.UsedMemory = 100, 95 }), []string{"warning memory-full n1"}, ""},
 		"the disk fails":               {node(0, func(n *Node) { n.Facts.DiskFails = "aof_last_write_status:err" }), []string{"warning disk-fails n1"}, "err"},
