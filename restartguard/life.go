@@ -157,27 +157,8 @@ func (l *life) look(ctx context.Context) (Observation, error) {
 			return o, fmt.Errorf("INFO: %w", err)
 		}
 	}
-	o.RunID = infoField(server.Val(), "run_id")
-	if !isWord(o.RunID) {
-		return o, errors.New("INFO server tells no run_id")
-	}
-	o.Role = infoField(replication.Val(), "role")
-	if !isWord(o.Role) {
-		return o, errors.New("INFO replication tells no role")
-	}
-	if f := infoField(replication.Val(), "master_replid2"); isWord(f) {
-		o.Former = f
-	}
-	o.Commands, _ = strconv.ParseInt(infoField(stats.Val(), "total_commands_processed"), 10, 64)
-	// A server that does not count evictions has none to tell of.
-	o.Evicted, _ = strconv.ParseInt(infoField(stats.Val(), "evicted_keys"), 10, 64)
-	n, err := commandStats(commands.Val())
-	if err != nil {
+	if err := o.read(server.Val(), replication.Val(), stats.Val(), commands.Val(), l.method.Kind); err != nil {
 		return o, err
-	}
-	o.Wipes, o.Configured = n.wipes, n.configured
-	if l.method.Kind == ACL {
-		o.Configured = n.aclChanged
 	}
 	if counter != nil {
 		o.Counter, err = counter.Int64()
@@ -189,6 +170,33 @@ func (l *life) look(ctx context.Context) (Observation, error) {
 	o.Reads = l.method.words(o.Params)
 	o.Lacking = lacksReplicas(replication.Val(), o.Params, l.method.Kind != ACL && !o.Blind)
 	return o, nil
+}
+
+// read takes what sections of INFO tell.
+func (o *Observation) read(server, replication, stats, commands string, kind MethodKind) error {
+	o.RunID = infoField(server, "run_id")
+	if !isWord(o.RunID) {
+		return errors.New("INFO server tells no run_id")
+	}
+	o.Role = infoField(replication, "role")
+	if !isWord(o.Role) {
+		return errors.New("INFO replication tells no role")
+	}
+	if f := infoField(replication, "master_replid2"); isWord(f) {
+		o.Former = f
+	}
+	o.Commands, _ = strconv.ParseInt(infoField(stats, "total_commands_processed"), 10, 64)
+	// A server that does not count evictions has none to tell of.
+	o.Evicted, _ = strconv.ParseInt(infoField(stats, "evicted_keys"), 10, 64)
+	n, err := commandStats(commands)
+	if err != nil {
+		return err
+	}
+	o.Wipes, o.Configured = n.wipes, n.configured
+	if kind == ACL {
+		o.Configured = n.aclChanged
+	}
+	return nil
 }
 
 // lacksReplicas tells from INFO replication if a node refuses writes because it

@@ -278,14 +278,18 @@ func readDocument(dir string) (document, error) {
 	} else if err != nil {
 		return doc, fmt.Errorf("%w: %w", ErrDamaged, err)
 	}
-	head, body, _ := bytes.Cut(raw, []byte("\n"))
-	if string(head) != memoryHead+sumOf(body) {
-		return doc, fmt.Errorf("%w: %s does not have the sum that it names", ErrDamaged, path)
-	}
-	if err := json.Unmarshal(body, &doc); err != nil {
-		return doc, fmt.Errorf("%w: %s: %w", ErrDamaged, path, err)
+	if doc, err = parseDocument(raw); err != nil {
+		return document{}, fmt.Errorf("%w: %s: %w", ErrDamaged, path, err)
 	}
 	return doc, nil
+}
+
+func parseDocument(raw []byte) (doc document, err error) {
+	head, body, _ := bytes.Cut(raw, []byte("\n"))
+	if string(head) != memoryHead+sumOf(body) {
+		return doc, errors.New("it does not have the sum that it names")
+	}
+	return doc, json.Unmarshal(body, &doc)
 }
 
 func sumOf(b []byte) string {

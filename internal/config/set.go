@@ -187,19 +187,24 @@ func (f *file) load(getenv func(string) string) ([]loaded, setting, error) {
 		f.report(0, "", "", "cannot be read: %v", cause(err))
 		return nil, setting{}, nil
 	}
+	all, def := f.parse(text, getenv)
+	return all, def, nil
+}
+
+// parse is load of what stands in the file.
+func (f *file) parse(text string, getenv func(string) string) ([]loaded, setting) {
 	values := map[string]any{}
 	if _, err := toml.Decode(text, &values); err != nil {
 		f.syntax(text, err)
-		return nil, setting{}, nil
+		return nil, setting{}
 	}
 	if len(values) == 0 {
 		f.report(0, "", "", "is empty; it needs at least max_ttl in [cluster] and one [[nodes]] with name and addr "+
 			"(`redlockctl demo` runs without a configuration)")
-		return nil, setting{}, nil
+		return nil, setting{}
 	}
 	f.lines = scanLines(text)
-	all, def := f.configs(values, getenv)
-	return all, def, nil
+	return f.configs(values, getenv)
 }
 
 // sorted is what was reported, in the order of the file.

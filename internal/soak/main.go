@@ -109,7 +109,7 @@ func (cfg config) soak(ctx context.Context, out *os.File) (failed []string, err 
 	}
 	fmt.Fprintf(out, "%s of five masters, one flapping, guard, console, watch and %d clients; the first %s are not judged.\n", cfg.length, cfg.clients, cfg.warm)
 	for m := range measures {
-		fmt.Fprintf(out, "Allowed of %s: %g, and %g for each hour.\n", m, cfg.limits[m].noise, cfg.limits[m].perHour)
+		fmt.Fprintf(out, "Allowed of %s: %g, or %g %% of the first if that is more, and %g for each hour.\n", m, cfg.limits[m].noise, noiseShare*100, cfg.limits[m].perHour)
 	}
 	fmt.Fprintln(out, "Each line is the least of its period: memory in MiB/goroutines/descriptors.")
 

@@ -28,7 +28,13 @@ type usage [measures]float64
 // perHour for each hour beside it.
 type limit struct{ noise, perHour float64 }
 
-func (l limit) over(d time.Duration) float64 { return l.noise + l.perHour*d.Hours() }
+// noiseShare of what there was at first is noise too: of twenty clients that come and
+// go as many more have connections open at one time than at another.
+const noiseShare = 0.15
+
+func (l limit) over(d time.Duration, first float64) float64 {
+	return max(l.noise, first*noiseShare) + l.perHour*d.Hours()
+}
 
 // series is what one process used, a row for each period: the least in it. A
 // leak raises the least; what comes and goes, as garbage or a connection that is
@@ -95,7 +101,7 @@ func judge(w io.Writer, all []*series, limits [measures]limit) (grown []string) 
 		span := s.at[len(s.at)-1] - s.at[0]
 		for m := range measures {
 			slope := s.slope(m)
-			grew, allowed := slope*span.Hours(), limits[m].over(span)
+			grew, allowed := slope*span.Hours(), limits[m].over(span, first[m])
 			verdict := ""
 			if grew > allowed {
 				verdict = "GROWS"

@@ -35,7 +35,7 @@ func TestJudge(t *testing.T) {
 		if grown := judge(io.Discard, []*series{ramp(m, 0)}, limits); len(grown) > 0 {
 			t.Errorf("%s is flat: %q", m, grown)
 		}
-		allowed := limits[m].over(time.Hour)
+		allowed := limits[m].over(time.Hour, 0)
 		if grown := judge(io.Discard, []*series{ramp(m, allowed-1)}, limits); len(grown) > 0 {
 			t.Errorf("%s grows by less than is allowed: %q", m, grown)
 		}
@@ -44,8 +44,11 @@ func TestJudge(t *testing.T) {
 		}
 	}
 	// Eight hours are not allowed eight times the noise.
-	if got := limits[memory].over(8 * time.Hour); got != 44 {
+	if got := limits[memory].over(8*time.Hour, 40); got != 44 {
 		t.Errorf("in eight hours %v MiB are allowed", got)
+	}
+	if got := limits[descriptors].over(time.Hour, 200); got != 32 {
+		t.Errorf("of 200 descriptors %v more are allowed", got)
 	}
 }
 

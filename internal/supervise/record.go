@@ -44,6 +44,10 @@ func (s store) load() Memory {
 	if err != nil {
 		return Memory{Damaged: err.Error()}
 	}
+	return parseRecord(b)
+}
+
+func parseRecord(b []byte) Memory {
 	text, sum, ok := bytes.Cut(b, []byte("\n"))
 	if !ok || string(bytes.TrimRight(sum, "\n")) != digest(text) {
 		return Memory{Damaged: "its checksum is wrong"}

@@ -1,0 +1,69 @@
+package monitor
+
+import (
+	"strings"
+	"testing"
+	"time"
+	"unicode"
+
+	"redlockctl/internal/safetext"
+)
+
+// FuzzFilter: whatever is typed, the filter chooses or not, the same each time, and
+// what is wrong with it can be shown.
+func FuzzFilter(f *testing.F) {
+	for _, s := range append(FilterFields(), "job: -state:held", `"a b" ttl<=5s`, "margin:>=0 copies:3", "-lib:x node:n1", "ttl>1h30m age<2d", `*a[b\*`, "\x1b\"") {
+		f.Add(s, "job:1")
+	}
+	now := time.Unix(1700000000, 0)
+	nodes := []Node{{Name: "n1"}, {Name: "n2"}}
+	f.Fuzz(func(t *testing.T, text, key string) {
+		if len(text) > 1<<10 || len(key) > 1<<10 {
+			t.Skip("more of the same")
+		}
+		filter := ParseFilter(text).At(now)
+		l := &Lock{Key: safetext.New(key), State: LockHeld, Copies: []Copy{{State: CopyPresent, Expires: now.Add(time.Second)}, {}}}
+		if filter.Match(l, nodes) != filter.Match(l, nodes) {
+			t.Fatal("it chooses and does not choose")
+		}
+		if err := filter.Check(nodes); err != nil && strings.ContainsFunc(err.Error(), func(r rune) bool { return r != '\n' && !unicode.IsPrint(r) }) {
+			t.Fatalf("raw: %q", err)
+		}
+		// What a server is asked for must hold all that is chosen.
+		if p := filter.Pattern(); p != "" && filter.Match(l, nodes) && !glob(p).match([]byte(key)) {
+			t.Fatalf("%q is chosen by %q, and not found by %q", key, text, p)
+		}
+	})
+}
+
+// FuzzGlob: a key matches itself when it is quoted, what matches begins with the
+// literal part and lies below one of the prefixes.
+func FuzzGlob(f *testing.F) {
+	f.Add("lock:*", "lock:1")
+	f.Add(`h[^a-c]l\*?[`, "hxl*\x00")
+	f.Add(strings.Repeat("*a", 30)+"b", strings.Repeat("a", 200))
+	f.Fuzz(func(t *testing.T, pattern, key string) {
+		if len(pattern) > 256 || len(key) > 1<<10 {
+			t.Skip("more of the same")
+		}
+		if !quoteGlob(key).match([]byte(key)) {
+			t.Fatalf("%q does not match itself", key)
+		}
+		if !glob(PrefixPattern(key)).match([]byte(key + "x")) {
+			t.Fatalf("%q does not begin with itself", key)
+		}
+		g := newGlobs([]string{pattern})
+		if !g.match([]byte(key)) {
+			return
+		}
+		if !strings.HasPrefix(key, glob(pattern).literal()) {
+			t.Fatalf("%q matches %q and does not begin with %q", key, pattern, glob(pattern).literal())
+		}
+		for _, prefix := range g.prefixes() {
+			if strings.HasPrefix(key, prefix) {
+				return
+			}
+		}
+		t.Fatalf("%q matches %q and has none of %q", key, pattern, g.prefixes())
+	})
+}
