@@ -101,6 +101,7 @@ func allChecks() []check {
 			"numbers without a TTL under the lock patterns",
 			"If it counts fencing tokens it must never go back: whoever deletes it breaks what the tokens protect. If it is a lock by SETNX, it never ends by itself.",
 			"Find out who writes it. A counter wants a name that lock_patterns do not match, a lock a TTL. Do not delete it before you know.")},
+		{"locks-unread", certain, settles, locksUnread},
 		{"limited-sight", settles, settles, limitedSight},
 		{"even-nodes", agreed, settles, evenNodes},
 		{"single-node", agreed, settles, singleNode},
@@ -735,6 +736,25 @@ func singleNode(k known, tell func(Finding)) {
 }
 
 // limitedSight: what this user may not see cannot be found.
+// locksUnread: what this program has no room for.
+func locksUnread(k known, tell func(Finding)) {
+	each(k, tell, func(_ int, n *Node) (Finding, bool) {
+		f := Finding{
+			Severity: SeverityWarning, Title: "more locks than this program has room for",
+			Evidence:    safetext.New(fmt.Sprintf("no room for about %s in [monitor] max_memory, which is %s", count(n.NoRoomLocks, "key", "keys"), bytesOf(k.opt.MaxMemory))),
+			Consequence: "Locks among them are not shown, and nothing warns of them. What is shown is right.",
+			Remedy:      "Narrow lock_patterns to the names of locks, or raise max_memory.",
+		}
+		if n.NoRoomLocks == 0 {
+			f.Severity, f.Title = SeverityInfo, "more keys that are no locks than this program has room for"
+			f.Evidence = safetext.New(fmt.Sprintf("no room for about %s: such keys have a quarter of [monitor] max_memory, which is %s",
+				count(n.NoRoom, "key", "keys"), bytesOf(k.opt.MaxMemory)))
+			f.Consequence = "They are not listed. All locks are."
+		}
+		return f, n.NoRoom > 0
+	})
+}
+
 func limitedSight(k known, tell func(Finding)) {
 	each(k, tell, func(_ int, n *Node) (Finding, bool) {
 		var notes []string

@@ -42,6 +42,11 @@ type Options struct {
 	ScanEvery    time.Duration // least pause between full reads, where no gap asks for one; default 250 ms, 10 s for a node that tells of its changes
 	ScanCount    int           // COUNT of SCAN; default 250
 	EventsKept   int           // default 500
+	// MaxMemory is how many bytes the locks of the cluster may take, what the garbage
+	// collector leaves behind included, and keys that are none a quarter of it. Keys
+	// that find no room are counted only, and a finding tells of it. Default
+	// [DefaultMaxMemory].
+	MaxMemory int64
 	// Patient reads a node that has clients at work with pauses, the first time
 	// too, so that they feel less of it: the first view takes up to four times as
 	// long. It is for those who watch for long, not for a single look.
@@ -85,6 +90,12 @@ func (o Options) withDefaults() (Options, error) {
 		if *d.value == 0 {
 			*d.value = d.or
 		}
+	}
+	if o.MaxMemory < 0 {
+		return o, fmt.Errorf("max memory %d is negative", o.MaxMemory)
+	}
+	if o.MaxMemory == 0 {
+		o.MaxMemory = DefaultMaxMemory()
 	}
 	for _, d := range []struct {
 		name  string
@@ -485,6 +496,27 @@ func (m *Monitor) task(i int, runID string) (task, bool) {
 	t := task{epoch: n.epoch, gap: n.scanned != n.epoch, hasten: m.hurried[i], unconfirmed: m.world.unconfirmed(), busy: m.opt.Patient && m.world.nodes[i].ops >= busyOps}
 	m.hurried[i] = false
 	return t, m.world.lives(i, runID)
+}
+
+// wanted are those of the keys of node i that are worth reading, see table.wanted.
+func (m *Monitor) wanted(i int, keys []string, count bool) []string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.world.table.wanted(i, keys, count)
+}
+
+// reads says that a full read of node i begins.
+func (m *Monitor) reads(i int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.world.table.nodes[i].refused = refusals{}
+}
+
+// keysMost is how many keys and pages a full read of node i brings at most.
+func (m *Monitor) keysMost(i int) int64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.world.nodes[i].keysMost()
 }
 
 // told says that all changes of node i until then have been read.

@@ -225,6 +225,25 @@ func keysOf(info map[string]string, db int, unknown int64) int64 {
 // passed takes in how much of its keys a full read has passed.
 func (w *watch) passed(part float64) { w.Read = max(w.Read, part) }
 
+const (
+	// keysBelieved is how many keys a server may have.
+	keysBelieved = 1 << 30
+	// A scan may bring so many times what is there, pages without a key counted too
+	// (it may bring a key several times, and a table that was emptied is sparse), and
+	// so much more: keys come and go meanwhile.
+	scanTimes = 16
+	scanSlack = 1 << 17
+)
+
+// keysMost is how many keys and pages a scan of this node brings at most, if its
+// server is one.
+func (w *watch) keysMost() int64 {
+	if w.Keys < 0 {
+		return keysBelieved
+	}
+	return scanTimes*min(w.Keys, keysBelieved) + scanSlack
+}
+
 func (w *watch) readConfig(config map[string]string) {
 	w.MinReplicasToWrite = number(config, "min-replicas-to-write", -1)
 	w.maxLag = number(config, "min-replicas-max-lag", -1)

@@ -47,6 +47,20 @@ var errMute = errors.New("no sign of life from the connection that tells of chan
 // errRetryFeed ends a session without a feed, to ask whether there is one now.
 var errRetryFeed = errors.New("time to ask for changes again")
 
+// leave leaves node i unread for a while, or until its server is another one.
+func (m *Monitor) leave(ctx context.Context, i int, d time.Duration) {
+	epoch, _ := m.scanStarts(i, "")
+	for end := time.Now().Add(d); ctx.Err() == nil && time.Now().Before(end); {
+		sleep(ctx, time.Second, nil)
+		if now, _ := m.scanStarts(i, ""); now != epoch {
+			return
+		}
+	}
+}
+
+// errEndless ends a full read that brings more than a server can have.
+var errEndless = errors.New("SCAN has no end: it brings more keys than the server says it has")
+
 // scan keeps the table in step with node i until ctx ends: one session after
 // the other.
 func (m *Monitor) scan(ctx context.Context, i int) {
@@ -70,6 +84,10 @@ func (m *Monitor) scan(ctx context.Context, i int) {
 			if stateOf(err) == NodeDenied {
 				pause = max(pause, m.opt.InfoEvery) // a refusal is written down by the server each time
 			}
+		}
+		if errors.Is(err, errEndless) {
+			m.leave(ctx, i, plan.giveUp())
+			continue
 		}
 		sleep(ctx, pause, wake)
 	}
@@ -97,6 +115,12 @@ func (p *feedPlan) putOff(why string, now time.Time) {
 	p.why = why
 	p.pause = min(max(2*p.pause, feedRetry), feedRetryMost)
 	p.next = now.Add(p.pause)
+}
+
+// giveUp is for how long a node that cannot be read is left alone.
+func (p *feedPlan) giveUp() time.Duration {
+	p.pause = min(max(2*p.pause, feedRetry), feedRetryMost)
+	return p.pause
 }
 
 // failed takes in the end of a session. It tells if the next one may begin at
@@ -247,7 +271,7 @@ func (l *follower) run(ctx context.Context) (err error) {
 			if told {
 				l.monitor.told(l.node, l.life, until)
 			}
-			if len(keys) > 0 {
+			if keys = l.monitor.wanted(l.node, keys, false); len(keys) > 0 {
 				if err := l.read(ctx, keys, !queue.empty()); err != nil {
 					return err
 				}
@@ -266,6 +290,7 @@ func (l *follower) run(ctx context.Context) (err error) {
 		case l.full == nil:
 			l.full = newFullRead(t.epoch, now, l.pace(t), l.monitor.sought.keys)
 			l.full.stride.fixed = l.plan.smaller > 0
+			l.monitor.reads(l.node)
 			l.missing = false
 			continue
 		case l.full.next.After(now):
@@ -349,7 +374,11 @@ func (l *follower) read(ctx context.Context, keys []string, more bool) error {
 // step goes on with the full read.
 func (l *follower) step(ctx context.Context) error {
 	m, f := l.monitor, l.full
-	done, err := f.step(ctx, l.reader, m.sought, l.plan.page(m.opt.ScanCount), func(sent, received time.Time, rows []row) error {
+	if f.brought > scanSlack && f.brought > m.keysMost(l.node) {
+		return errEndless
+	}
+	wanted := func(keys []string) []string { return m.wanted(l.node, keys, true) }
+	done, err := f.step(ctx, l.reader, m.sought, l.plan.page(m.opt.ScanCount), wanted, func(sent, received time.Time, rows []row) error {
 		if !m.read(l.node, l.life, sent, received, rows) {
 			return errSuperseded
 		}
@@ -399,6 +428,7 @@ type fullRead struct {
 	long    int      // keys whose names are too long
 	part    float64  // of all keys that was passed
 	stride  stride
+	brought int64 // keys and pages of one pattern
 }
 
 func newFullRead(epoch uint32, now time.Time, pace int, keys []string) *fullRead {
@@ -411,7 +441,7 @@ func newFullRead(epoch uint32, now time.Time, pace int, keys []string) *fullRead
 
 // step finds some keys, or reads some that it found; where that hurts nobody, both
 // in one round trip. done: all have been.
-func (f *fullRead) step(ctx context.Context, r *reader, s sought, count int64, take func(sent, received time.Time, rows []row) error) (done bool, err error) {
+func (f *fullRead) step(ctx context.Context, r *reader, s sought, count int64, wanted func([]string) []string, take func(sent, received time.Time, rows []row) error) (done bool, err error) {
 	begun := time.Now()
 	scanned := f.pattern == len(s.patterns)
 	switch {
@@ -459,7 +489,7 @@ func (f *fullRead) step(ctx context.Context, r *reader, s sought, count int64, t
 			}
 		}
 		f.stride.took(p.received.Sub(p.sent))
-		f.found(p.page, s)
+		f.found(p.page, s, wanted)
 	}
 	now := time.Now()
 	f.busy += now.Sub(begun)
@@ -475,8 +505,10 @@ func namesLen(keys []string) (n int) {
 }
 
 // found takes in a page of SCAN.
-func (f *fullRead) found(p page, s sought) {
+func (f *fullRead) found(p page, s sought, wanted func([]string) []string) {
 	f.long += p.long
+	f.brought += 1 + int64(len(p.keys))
+	before := len(f.batch)
 	for _, key := range p.keys {
 		// A key under two patterns is read once. Within one pattern SCAN may bring a
 		// key twice, which does no harm.
@@ -484,9 +516,11 @@ func (f *fullRead) found(p page, s sought) {
 			f.batch = append(f.batch, key)
 		}
 	}
+	f.batch = f.batch[:before+len(wanted(f.batch[before:]))]
 	passed := passedBy(p.next)
 	if f.cursor = p.next; p.next == 0 {
 		f.pattern++
+		f.brought = 0
 		passed = 0
 	}
 	f.part = max(f.part, (float64(f.pattern)+passed)/float64(len(s.patterns)))

@@ -88,6 +88,8 @@ func (s *Snapshot) Unread() []Unread {
 		switch n := &s.Nodes[i]; {
 		case n.State == NodeUnknown:
 			out = append(out, Unread{n.Name, "not heard of yet"})
+		case readable(n.State) && n.NoRoomLocks > 0:
+			out = append(out, Unread{n.Name, fmt.Sprintf("no room for about %s", count(n.NoRoomLocks, "key", "keys"))})
 		case !readable(n.State) || n.Read >= 1:
 		case n.unread != "":
 			out = append(out, Unread{n.Name, n.unread})
@@ -156,6 +158,9 @@ type Node struct {
 	// all that are looked for.
 	Read   float64
 	unread string // why it is not read to the end, where that is not a matter of time
+	// NoRoom is about how many keys of this node found no room in
+	// [Options.MaxMemory]; NoRoomLocks, how many of them may be locks.
+	NoRoom, NoRoomLocks int
 
 	RTT  time.Duration   // last round trip
 	RTTs []time.Duration // the latest, oldest first, at most 60

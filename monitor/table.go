@@ -54,6 +54,7 @@ type table struct {
 	scratch []Copy
 	types   []string // by their number in a copy
 	groups  map[string]*group
+	room    room
 
 	locks   *btree.BTreeG[*Lock]
 	counts  Counts
@@ -104,8 +105,11 @@ type tableNode struct {
 	synced    moment
 	lostSight moment // while not reachable: since when
 	present   int    // copies of locks seen there
-	restart   *cost  // of a restart, being counted
-	lost      lostCopies
+	// refused are the keys that found no room since the last full read began;
+	// unkeptBefore, in the one before.
+	refused, unkeptBefore refusals
+	restart               *cost // of a restart, being counted
+	lost                  lostCopies
 }
 
 // lostCopies counts, for a node, the copies of locks that are held on without
@@ -158,6 +162,8 @@ type record struct {
 	buried bool
 	struck bool // lost a copy by a restart since it was last judged
 
+	foreign    bool      // reckoned as no lock
+	weight     int64     // that it is reckoned at
 	extensions uint16    // of the grant, since one was last told
 	alarm      LockState // that is worth an event when it has lasted; LockHeld: none
 	alarmTold  bool
@@ -323,11 +329,7 @@ func (t *table) read(i int, sentAt, receivedAt time.Time, rows []row) {
 			}
 			continue
 		}
-		if r == nil {
-			r = t.newRecord(w.key)
-		}
-		c := &r.copies[i]
-		if c.have && c.sent > sent {
+		if r != nil && r.copies[i].have && r.copies[i].sent > sent {
 			continue // a later read was faster
 		}
 		typ, isLock := t.kind(w.typ), w.typ == "string"
@@ -343,6 +345,15 @@ func (t *table) read(i int, sentAt, receivedAt time.Time, rows []row) {
 				tok = token{length: w.length}
 			}
 		}
+		if r == nil {
+			if !t.room.admits(int64(costKey+costCopy*len(t.nodes)+len(w.key)+costToken+len(tok.prefix)), isLock) {
+				t.nodes[i].refused.add(1, isLock)
+				continue
+			}
+			r = t.newRecord(w.key)
+			r.foreign = !isLock
+		}
+		c := &r.copies[i]
 		same := c.have && c.typ == typ && (r.tokens[c.token] == tok || !isLock)
 		if !same && c.have {
 			r.goes(i, received)
@@ -362,6 +373,10 @@ func (t *table) read(i int, sentAt, receivedAt time.Time, rows []row) {
 			token: number,
 		}
 		t.touch(r)
+		if t.weigh(r, r.foreign); t.room.bursts() {
+			t.bury(r)
+			t.nodes[i].refused.add(1, true)
+		}
 	}
 }
 
@@ -449,6 +464,7 @@ func (t *table) scanned(i int, epoch uint32, began, now time.Time) {
 	}
 	first := n.scanned != epoch
 	n.scanned, n.began, n.ended = epoch, t.moment(began), t.moment(now)
+	n.unkeptBefore, n.refused = n.refused, refusals{}
 	if first {
 		t.sweepAll() // what was unknown is absent now
 	} else {
@@ -712,6 +728,7 @@ func (t *table) judge(r *record, now moment) {
 	}
 	if len(r.tokens) > 1 {
 		r.compact()
+		t.weigh(r, r.foreign)
 	}
 	// One pass over the copies.
 	var few [8]tally
@@ -810,6 +827,9 @@ func (t *table) judge(r *record, now moment) {
 	}
 	if locks == 0 {
 		t.recognizeForeign(r, now)
+	}
+	if r.foreign != (locks == 0) {
+		t.weigh(r, locks == 0)
 	}
 	if holder >= 0 && (holder != r.holder || r.since == 0) {
 		r.holder, r.since = holder, now
@@ -1291,6 +1311,7 @@ func (t *table) count(r *record, next []Copy) {
 func (t *table) bury(r *record) {
 	t.count(r, nil)
 	t.schedule(r, 0)
+	t.unweigh(r)
 	r.waits, r.buried = false, true
 	delete(t.records, r.key())
 	last := len(t.all) - 1

@@ -1,6 +1,7 @@
 package monitor
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -46,6 +47,7 @@ func newWorld(nodes []*redlock.Node, opt Options, now time.Time) *world {
 	// An attempt ends within the node timeout; its release takes as long again.
 	attempt := max(time.Second, 2*opt.Redlock.NodeTimeout)
 	w.table = newTable(names, w.quorum, opt.MaxTTL, attempt, now, w.events.add)
+	w.table.room = newRoom(opt.MaxMemory)
 	w.table.restart, w.table.takenBy = w.toldRestart, opt.TakenBy
 	return w
 }
@@ -275,9 +277,9 @@ func (w *world) scanFailed(i int, err error, now time.Time) {
 	case isAnswer(err) && stateOf(err) == NodeDenied:
 		n.denied, n.tried, n.Read = err, true, 0
 		w.table.doubt(i)
-	case n.fails >= 2 && readable(n.base):
+	case (n.fails >= 2 || errors.Is(err, errEndless)) && readable(n.base):
 		n.note("scan", "locks unread: "+safetext.Escape(sentence(err)))
-		n.tried, n.Read = n.tried || n.fails >= scanTries, 0
+		n.tried, n.Read = n.tried || n.fails >= scanTries || errors.Is(err, errEndless), 0
 		w.table.doubt(i)
 	}
 	w.restate(i, now)
@@ -311,8 +313,10 @@ func (w *world) snapshot(now time.Time, version uint64) *Snapshot {
 	s.Complete, s.Settled = true, w.settledAt
 	for i, n := range w.nodes {
 		s.Nodes[i] = n.snapshot(now.Sub(w.base), w.table.nodes[i].present)
+		unkept := w.table.nodes[i].unkept()
+		s.Nodes[i].NoRoom, s.Nodes[i].NoRoomLocks = unkept.keys, unkept.locks
 		heard = heard && n.probed
-		s.Complete = s.Complete && n.probed && (!readable(n.State) || n.Read >= 1)
+		s.Complete = s.Complete && n.probed && (!readable(n.State) || n.Read >= 1 && unkept.locks == 0)
 	}
 	s.assess(heard, w.done, nil) // the findings are made of it
 	w.findings.locks.note(w.table.fresh)

@@ -240,11 +240,7 @@ func (d *guardDaemon) life(ctx context.Context, guard *restartguard.Guard, plan 
 	defer stop()
 	ended := make(chan error, 1)
 	go func() { ended <- guard.Run(run) }()
-	watched, err := d.watch(run, guard, plan)
-	if err != nil {
-		return nil, err
-	}
-	defer watched()
+	defer d.watch(run, guard, plan)()
 	defer stop()
 
 	every := time.Second
@@ -299,23 +295,38 @@ func (d *guardDaemon) life(ctx context.Context, guard *restartguard.Guard, plan 
 }
 
 // watch tells the metrics of a new life of the guard, and watches the locks for
-// them if that is wanted, until ctx ends; wait returns when that is over.
-func (d *guardDaemon) watch(ctx context.Context, guard *restartguard.Guard, plan guardPlan) (wait func(), err error) {
-	c := metrics.Cluster{Name: plan.monitor.ClusterName, Guard: guard}
-	wait = func() {}
-	if d.told != nil && d.locks {
-		plan.monitor.Patient = true
-		mon, err := monitor.New(plan.nodes, plan.monitor)
-		if err != nil {
-			return nil, err
-		}
-		mon.Guarded(func() monitor.GuardSight { return sightOf(guard) })
-		done := make(chan struct{})
-		go func() { defer close(done); mon.Run(ctx) }()
-		c.Monitor, wait = mon, func() { <-done }
+// them if that is wanted, until ctx ends; wait returns when that is over. Guarding
+// never depends on it: when watching fails or takes too much memory it is given up.
+func (d *guardDaemon) watch(ctx context.Context, guard *restartguard.Guard, plan guardPlan) (wait func()) {
+	alone := metrics.Cluster{Name: plan.monitor.ClusterName, Guard: guard}
+	if d.told == nil || !d.locks {
+		d.told.show(alone)
+		return func() {}
 	}
-	d.told.show(c)
-	return wait, nil
+	plan.monitor.Patient = true
+	if plan.monitor.MaxMemory == 0 {
+		plan.monitor.MaxMemory = monitor.DefaultMaxMemory() / 2 // a guard is not alone on its machine
+	}
+	mon, err := monitor.New(plan.nodes, plan.monitor)
+	if err != nil {
+		d.log.Error("the locks cannot be watched; the guard goes on", "error", printable(err.Error()))
+		d.told.show(alone)
+		return func() {}
+	}
+	mon.Guarded(func() monitor.GuardSight { return sightOf(guard) })
+	with := alone
+	with.Monitor = mon
+	d.told.show(with)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		most := plan.monitor.MaxMemory + guardMemory
+		if errors.Is(withinMemory(ctx, most, usedMemory, mon.Run), errTooMuchMemory) {
+			d.told.show(alone)
+			d.log.Error("watching the locks takes too much memory and is given up; the guard goes on", "max_memory", plan.monitor.MaxMemory)
+		}
+	}()
+	return func() { <-done }
 }
 
 // reload reads the configuration again.

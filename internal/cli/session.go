@@ -56,6 +56,7 @@ func specOf(cfg *config.Config, withGuard bool) (spec, error) {
 			InfoEvery:    cfg.Monitor.InfoEvery,
 			ScanEvery:    cfg.Monitor.ScanEvery,
 			ScanCount:    cfg.Monitor.ScanCount,
+			MaxMemory:    cfg.Monitor.MaxMemory,
 			Fences:       fencesOf(cfg),
 		},
 		guard: restartguard.Config{

@@ -71,6 +71,7 @@ type Cluster struct {
 type Monitor struct {
 	Timeout, ProbeEvery, InfoEvery, ScanEvery time.Duration
 	ScanCount                                 int
+	MaxMemory                                 int64 // bytes; 0: by the machine's memory
 }
 
 // Guard is [guard].
@@ -130,6 +131,8 @@ const (
 const (
 	// leastProbe keeps the console from being a load of its own.
 	leastProbe = 50 * time.Millisecond
+	// leastMemory is some ten thousand locks.
+	leastMemory = 32 << 20
 	// mostBytes bounds what is read: a configuration is small, a wrong path may
 	// lead anywhere.
 	mostBytes = 1 << 18
@@ -248,6 +251,7 @@ func (f *file) monitor(c *Config, t *table) {
 	m.ProbeEvery, m.InfoEvery = probe.Duration, info.Duration
 	m.ScanEvery = t.duration("scan_every", defaultScanEvery, 10*time.Millisecond).Duration
 	m.ScanCount = t.integer("scan_count", defaultScanCount, 1, 10000)
+	m.MaxMemory = t.bytes("max_memory", leastMemory)
 	if probe.ok && info.ok && info.Duration < probe.Duration {
 		s, other := info, probe
 		if !s.set {

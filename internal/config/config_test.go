@@ -187,7 +187,7 @@ func TestGoodConfigurationsAreTaken(t *testing.T) {
 				{Name: "unix", Addr: "/run/redis.sock", Fence: "min-replicas", Line: 31},
 			},
 			Redlock: redlock.Options{NodeTimeout: 80 * time.Millisecond, ConnectTimeout: time.Second, DriftFactor: 0.05, DriftMargin: 5 * time.Millisecond, Retries: -1, RetryDelay: time.Second},
-			Monitor: Monitor{Timeout: time.Second, ProbeEvery: 100 * time.Millisecond, InfoEvery: 2 * time.Second, ScanEvery: time.Second, ScanCount: 500},
+			Monitor: Monitor{Timeout: time.Second, ProbeEvery: 100 * time.Millisecond, InfoEvery: 2 * time.Second, ScanEvery: time.Second, ScanCount: 500, MaxMemory: 512 << 20},
 			Guard: Guard{FirstContact: restartguard.Fence, DelayMargin: 100 * time.Millisecond, Delay: 3 * time.Minute,
 				Poll: 100 * time.Millisecond, Timeout: 250 * time.Millisecond, ClockStep: 20 * time.Millisecond, Counter: true, Early: restartguard.Early{AttemptBound: 1500 * time.Millisecond, Patterns: []string{"lock:*", "redlock:*"}},
 				StateDir: filepath.Join(dir, "state")},

@@ -296,6 +296,49 @@ func (t *table) number(key string, def, least, most float64) (float64, setting) 
 	return v, s
 }
 
+// bytes is an amount of memory such as "512MiB", or "auto", the default, which is
+// 0: what the machine has decides.
+func (t *table) bytes(key string, least int64) int64 {
+	s := t.get(key)
+	if !s.set {
+		s.takes("auto")
+		return 0
+	}
+	text, ok := s.raw.(string)
+	if !ok {
+		s.takes(s.value())
+		s.wrongType(`an amount of memory in quotes with its unit, such as "512MiB"`)
+		return 0
+	}
+	s.takes(text)
+	if text == "auto" {
+		return 0
+	}
+	for unit, shift := range map[string]int{"KiB": 10, "MiB": 20, "GiB": 30} {
+		digits, ok := strings.CutSuffix(text, unit)
+		if !ok {
+			continue
+		}
+		n, err := strconv.ParseInt(strings.TrimSpace(digits), 10, 64)
+		switch {
+		case err != nil:
+		case n > mostMemory>>shift:
+			s.problem("is too much; it must be at most %dGiB", int64(mostMemory)>>30)
+			return 0
+		case n<<shift < least:
+			s.problem("is too little; it must be at least %dMiB", least>>20)
+			return 0
+		default:
+			return n << shift
+		}
+	}
+	s.problem(`is no amount of memory; write a whole number with its unit (KiB, MiB, GiB), such as "512MiB", or "auto"`)
+	return 0
+}
+
+// mostMemory is more than any machine has.
+const mostMemory = 1 << 50
+
 // Bounds of all durations: Redis counts milliseconds, and a year is longer
 // than any lock.
 const (

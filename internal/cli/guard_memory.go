@@ -1,0 +1,49 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"runtime/debug"
+	"runtime/metrics"
+	"time"
+)
+
+// guardMemory is what the guard's process may take beside what watching the locks
+// may: far more than it needs, and enough for what comes between two looks.
+const guardMemory = 192 << 20
+
+// errTooMuchMemory is returned when a task was ended because the process took more
+// memory than it may.
+var errTooMuchMemory = errors.New("too much memory is in use")
+
+// withinMemory runs task until ctx ends, or until the process uses more than most
+// bytes.
+func withinMemory(ctx context.Context, most int64, used func() int64, task func(context.Context)) error {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	done := make(chan struct{})
+	go func() { defer close(done); task(ctx) }()
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case <-done:
+			return context.Cause(ctx)
+		case <-tick.C:
+			if used() <= most {
+				continue
+			}
+			stop(errTooMuchMemory)
+			<-done
+			debug.FreeOSMemory()
+			return errTooMuchMemory
+		}
+	}
+}
+
+// usedMemory is how many bytes this process has from the operating system.
+func usedMemory() int64 {
+	sample := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
+	metrics.Read(sample)
+	return int64(sample[0].Value.Uint64() - sample[1].Value.Uint64())
+}
