@@ -21,6 +21,7 @@ import (
 func Inspect(ctx context.Context, node *redlock.Node, method Method) (Observation, error) {
 	l := dial(node, method, handTimeout)
 	defer l.close()
+	l.met = true // who only looks needs no name
 	o, err := l.look(ctx)
 	if err != nil {
 		return o, handError(node, err, ErrUnreachable)
@@ -66,6 +67,7 @@ func CheckBoot(ctx context.Context, node *redlock.Node, method Method, remembere
 	}
 	l := dial(node, method, handTimeout)
 	defer l.close()
+	l.met = true
 	o, err := l.look(ctx)
 	if err != nil {
 		return c, handError(node, err, ErrUnreachable)
@@ -75,14 +77,19 @@ func CheckBoot(ctx context.Context, node *redlock.Node, method Method, remembere
 	err = l.send(ctx, func(p redis.Pipeliner) {
 		info = p.Info(ctx, "server")
 		stats = p.Info(ctx, "commandstats")
-		write = p.Do(ctx, "ACL", "CAT", "write")
+		if method.Kind == ACL {
+			write = p.Do(ctx, "ACL", "CAT", "write")
+		}
 	})
 	if err != nil {
 		return c, handError(node, err, ErrUnreachable)
 	}
 	c.File, c.Program = infoField(info.Val(), "config_file"), infoField(info.Val(), "executable")
 	c.Rewrites = rewrites(stats.Val(), method)
-	names, _ := write.StringSlice()
+	var names []string
+	if write != nil {
+		names, _ = write.StringSlice()
+	}
 
 	var why string
 	c.Process, why = findProcess(ctx, node.Addr(), info.Val())

@@ -165,8 +165,6 @@ func (a *app) report(err error) {
 // is harmless already stays as it is, so that a name which was escaped by
 // whoever made the message is not escaped twice.
 func printable(s string) string {
-	// Errors that were joined stand one below the other.
-	s = strings.ReplaceAll(s, "\n", "; ")
 	if safetext.New(strings.ReplaceAll(s, `\`, "")).Clean() {
 		return s
 	}

@@ -47,8 +47,8 @@ func TestOneHostileServerHarmsNoCommand(t *testing.T) {
 				exits  []int
 				output string
 			}{
-				{"status", 0, []int{0}, "n2 "},
-				{"locks", 0, []int{0}, ""},
+				{"status", 0, []int{0, 7}, "n2 "},
+				{"locks", 0, []int{0, 7}, ""},
 				{"doctor", 0, []int{0, 1, 2}, ""},
 				{"acquire " + job + " --ttl 1s", 0, []int{0}, "token"},
 				{"run " + job + " --wait 10s -- echo it ran", 0, []int{0}, "it ran"},
