@@ -15,8 +15,7 @@ import (
 )
 
 // A frame is small here, and a console lives for some executions: what a whole
-// program makes of hostile text is FuzzNoRawByteLeaves, which is a thousand times
-// slower.
+// program makes of hostile text is FuzzNoRawByteLeaves, which is much slower.
 const (
 	frameWidth, frameHeight = 60, 15
 	frameLife               = 64
