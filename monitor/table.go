@@ -5,6 +5,7 @@ import (
 	"container/heap"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/tidwall/btree"
@@ -50,6 +51,7 @@ type table struct {
 	askNext moment    // when to look which of them that makes certain
 	sweep   int       // all[:sweep] is still to be looked at
 	whole   bool      // the sweep judges all of them, not only those that a full scan did not meet
+	round   uint32    // of the sweeps that judge all
 	timers  timerQueue
 	scratch []Copy
 	types   []string // by their number in a copy
@@ -131,11 +133,13 @@ type cost struct{ copies, bare int }
 func (n *tableNode) looked() moment { return max(n.began, n.synced) }
 
 type record struct {
-	lock   *Lock // as published: never written again
+	lock   *Lock // as published: never written again; before that its key alone
 	form   *lockform.Form
 	group  *group
 	copies []copyOf
-	tokens []token // that copies, holder and grant refer to
+	tokens []token   // that copies, holder and grant refer to
+	few    [5]copyOf // copies, where there are no more nodes: near by, they are read soonest
+	first  [1]token  // tokens, as long as there is one
 	// changed is when a copy came, went or changed its token. The first sights of
 	// the first view are no change, unless they differ.
 	changed  moment
@@ -162,8 +166,10 @@ type record struct {
 	buried bool
 	struck bool // lost a copy by a restart since it was last judged
 
-	foreign    bool      // reckoned as no lock
-	weight     int64     // that it is reckoned at
+	foreign bool   // reckoned as no lock
+	weight  int64  // that it is reckoned at
+	judged  uint32 // round in which it was last judged
+
 	extensions uint16    // of the grant, since one was last told
 	alarm      LockState // that is worth an event when it has lasted; LockHeld: none
 	alarmTold  bool
@@ -214,7 +220,7 @@ func (t *table) kind(typ string) uint8 {
 	if len(t.types) > 200 {
 		return uint8(len(t.types) - 1)
 	}
-	t.types = append(t.types, typ)
+	t.types = append(t.types, strings.Clone(typ))
 	return uint8(len(t.types) - 1)
 }
 
@@ -354,16 +360,20 @@ func (t *table) read(i int, sentAt, receivedAt time.Time, rows []row) {
 			r.foreign = !isLock
 		}
 		c := &r.copies[i]
-		same := c.have && c.typ == typ && (r.tokens[c.token] == tok || !isLock)
+		unchanged := c.have && r.tokens[c.token] == tok
+		same := c.have && c.typ == typ && (unchanged || !isLock)
 		if !same && c.have {
 			r.goes(i, received)
 		}
-		number := t.token(r, i, tok)
+		number := c.token
+		if !unchanged {
+			number = t.token(r, i, tok)
+		}
 		if !same {
 			if t.settled || r.differs(i, typ, number) {
 				r.changed = received
 			}
-		} else if !r.dirty && !r.waits && r.tokens[c.token] == tok && c.epoch == t.nodes[i].epoch &&
+		} else if !r.dirty && !r.waits && unchanged && c.epoch == t.nodes[i].epoch &&
 			(c.expires == 0) == (expires == 0) && abs(time.Duration(expires-c.expires)) < jitter {
 			c.expires, c.sent = expires, sent
 			continue // nothing that a person would see
@@ -381,9 +391,15 @@ func (t *table) read(i int, sentAt, receivedAt time.Time, rows []row) {
 }
 
 func (t *table) newRecord(key string) *record {
+	key = strings.Clone(key) // what was read shares its memory with all else that was
 	r := &record{
-		lock: lockAt(key), copies: make([]copyOf, len(t.nodes)),
+		lock:  lockAt(key),
 		early: !t.settled, at: -1, pos: int32(len(t.all)), holder: -1, grant: -1,
+	}
+	if r.tokens = r.first[:0]; len(t.nodes) <= len(r.few) {
+		r.copies = r.few[:len(t.nodes)]
+	} else {
+		r.copies = make([]copyOf, len(t.nodes))
 	}
 	t.records[key] = r
 	t.all = append(t.all, r)
@@ -401,9 +417,7 @@ func (t *table) token(r *record, i int, tok token) uint8 {
 		r.copies[i].have = false // its token is the one that goes
 		r.compact()
 	}
-	if r.tokens == nil {
-		r.tokens = make([]token, 0, 1)
-	}
+	tok.prefix = strings.Clone(tok.prefix)
 	r.tokens = append(r.tokens, tok)
 	return uint8(len(r.tokens) - 1)
 }
@@ -585,7 +599,7 @@ func (t *table) touch(r *record) {
 	}
 }
 
-func (t *table) sweepAll() { t.sweep, t.whole = len(t.all), true }
+func (t *table) sweepAll() { t.sweep, t.whole, t.round = len(t.all), true, t.round+1 }
 
 // askPause is how long asking is put off for each lock that waits: some ten
 // times what it takes.
@@ -635,7 +649,7 @@ func (t *table) work(at time.Time, budget int) (more bool) {
 		t.sweep--
 		r := t.all[t.sweep]
 		switch {
-		case r.dirty:
+		case r.dirty, t.whole && r.judged == t.round:
 		case t.whole:
 			t.judge(r, now)
 			budget--
@@ -720,6 +734,7 @@ type tally struct {
 // to look, and what happened since the last look.
 func (t *table) judge(r *record, now moment) {
 	n := len(t.nodes)
+	r.judged = t.round
 	for i := range r.copies {
 		t.strike(r, i, now)
 		if c := &r.copies[i]; c.have && c.expires != 0 && c.expires <= now {
@@ -932,8 +947,12 @@ func (t *table) judge(r *record, now moment) {
 	if !known || !same(r.lock, &next, copies) {
 		next.Copies = slices.Clone(copies)
 		t.count(r, next.Copies)
-		shown := next
-		t.publish(r, &shown)
+		shown := r.lock
+		if known {
+			shown = new(Lock)
+		}
+		*shown = next
+		t.publish(r, shown)
 	}
 	r.known = true
 	if r.went != 0 {

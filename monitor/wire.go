@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"strconv"
+	"strings"
 	"time"
 
 	"redlockctl/redlock"
@@ -21,10 +22,12 @@ type wire struct {
 	conn    net.Conn
 	in      *bufio.Reader
 	out     []byte
+	texts   strings.Builder // of the latest texts, many in one piece of memory
 	timeout time.Duration
 }
 
 const (
+	wirePiece = 16 << 10 // bytes of texts that share their memory
 	wireText  = 64 << 20 // bytes of the names of one page
 	wireItems = 1 << 20  // of one list
 )
@@ -182,7 +185,7 @@ func (w *wire) bulk(n int) (string, error) {
 		if b[n] != '\r' || b[n+1] != '\n' {
 			return "", fmt.Errorf("%w: a text longer than it says", redlock.ErrBadReply)
 		}
-		text := string(b[:n])
+		text := w.text(b[:n])
 		_, err = w.in.Discard(n + 2)
 		return text, err
 	}
@@ -197,6 +200,21 @@ func (w *wire) bulk(n int) (string, error) {
 		return "", fmt.Errorf("%w: a text longer than it says", redlock.ErrBadReply)
 	}
 	return string(b[:n]), nil
+}
+
+// text is b as a string. It shares its memory with others: most of what is read is
+// known and soon forgotten. Who keeps it for long keeps a copy.
+func (w *wire) text(b []byte) string {
+	if len(b) > wirePiece/8 {
+		return string(b)
+	}
+	if w.texts.Cap()-w.texts.Len() < len(b) {
+		w.texts = strings.Builder{}
+		w.texts.Grow(wirePiece)
+	}
+	at := w.texts.Len()
+	w.texts.Write(b)
+	return w.texts.String()[at:]
 }
 
 // page reads a reply of SCAN.
