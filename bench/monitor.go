@@ -50,7 +50,7 @@ type monitorPart struct {
 func monitorParts() []monitorPart {
 	return []monitorPart{
 		{"view", (*monitorRun).view}, {"oneshot", (*monitorRun).oneshot}, {"memory", (*monitorRun).memory}, {"rest", (*monitorRun).rest},
-		{"changes", (*monitorRun).changes}, {"cost", (*monitorRun).cost}, {"clock", (*monitorRun).clock},
+		{"changes", (*monitorRun).changes}, {"cost", (*monitorRun).cost}, {"price", (*monitorRun).price}, {"clock", (*monitorRun).clock},
 		{"step", (*monitorRun).step}, {"burst", (*monitorRun).burst}, {"million", (*monitorRun).million},
 	}
 }
@@ -671,6 +671,77 @@ func (b *monitorRun) cost() error {
 	b.line("SET NX p99 while watching, to not watching", median(steady) <= 1.25, "≤ 1.25", "%.2f (%s)", median(steady), list(steady))
 	b.line("SET NX p99 during the first scan, to not watching", median(scanning) <= 3, "≤ 3", "%.2f (%s)", median(scanning), list(scanning))
 	return nil
+}
+
+// price is what the servers pay: their CPU while locks are taken and released at a
+// steady rate, watched to not watched.
+func (b *monitorRun) price() error {
+	slice := 6 * time.Second
+	if b.quick {
+		slice = 3 * time.Second
+	}
+	spend := func() (float64, error) {
+		from, err := b.serverCPU()
+		if err != nil {
+			return 0, err
+		}
+		if _, err := b.setNX(slice); err != nil {
+			return 0, err
+		}
+		to, err := b.serverCPU()
+		return (to - from) / slice.Seconds(), err
+	}
+	var ratios, alones []float64
+	for range b.rounds(3, 5) {
+		alone, err := spend()
+		if err != nil {
+			return err
+		}
+		var watched float64
+		opt := b.options()
+		opt.Patient = true // as the console is
+		err = b.watching(opt, func(ctx context.Context, m *monitor.Monitor) (err error) {
+			if err := m.Settled(ctx); err != nil {
+				return err
+			}
+			time.Sleep(500 * time.Millisecond)
+			watched, err = spend()
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		again, err := spend()
+		if err != nil {
+			return err
+		}
+		ratios, alones = append(ratios, 2*watched/(alone+again)), append(alones, alone, again)
+	}
+	r := median(ratios)
+	b.line("CPU of the servers for each lock change, watched to not watched", r <= 1.6, "≤ 1.6", "%.2f (%s); %.1f %% of a core not watched", r, list(ratios), 100*median(alones))
+	return nil
+}
+
+// serverCPU is the CPU time that all servers have used, in seconds.
+func (b *monitorRun) serverCPU() (float64, error) {
+	used := make([]float64, len(b.nodes))
+	err := b.each(func(i int, c *redis.Client) error {
+		text, err := c.Info(context.Background(), "cpu").Result()
+		for line := range strings.Lines(text) {
+			name, value, _ := strings.Cut(strings.TrimSpace(line), ":")
+			if name == "used_cpu_user" || name == "used_cpu_sys" {
+				var v float64
+				_, _ = fmt.Sscan(value, &v)
+				used[i] += v
+			}
+		}
+		return err
+	})
+	sum := 0.0
+	for _, v := range used {
+		sum += v
+	}
+	return sum, err
 }
 
 func settled(m *monitor.Monitor) bool {
