@@ -15,6 +15,10 @@ import (
 const (
 	// A change is read at once, and then no more than one batch in this time.
 	coalesce = 5 * time.Millisecond
+	// Where most of what was read was gone again (locks that are held for less than
+	// a read takes), it is read in vain, and the masters pay for each read: in this
+	// time instead.
+	coalesceGone = 20 * time.Millisecond
 	// A feed is asked for a sign of life once in a while, and often while a lock
 	// waits for the nodes to confirm what it looks like.
 	pingSeldom = time.Second
@@ -365,10 +369,24 @@ func (l *follower) read(ctx context.Context, keys []string, more bool) error {
 	}
 	rest := received.Sub(sent)
 	if !more {
-		rest = max(rest, coalesce)
+		rest = max(rest, coalesceFor(rows))
 	}
 	l.readAgain = received.Add(rest)
 	return nil
+}
+
+// coalesceFor is how long changes are collected after these were read.
+func coalesceFor(rows []row) time.Duration {
+	gone := 0
+	for i := range rows {
+		if rows[i].typ == "none" {
+			gone++
+		}
+	}
+	if 2*gone > len(rows) {
+		return coalesceGone
+	}
+	return coalesce
 }
 
 // step goes on with the full read.

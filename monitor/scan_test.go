@@ -126,3 +126,11 @@ func FuzzParseInfo(f *testing.F) {
 		w.answered(sight{info: fields, config: fields})
 	})
 }
+
+// What is mostly gone when it is read is read less often.
+func TestReadsInVainAreFewer(t *testing.T) {
+	there, gone := row{typ: "string"}, row{typ: "none"}
+	if coalesceFor([]row{there, gone}) != coalesce || coalesceFor([]row{gone, there, gone}) != coalesceGone {
+		t.Error("the pause does not follow from what was gone")
+	}
+}
