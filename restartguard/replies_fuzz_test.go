@@ -1,6 +1,7 @@
 package restartguard
 
 import (
+	"context"
 	"encoding/json"
 	"testing"
 	"time"
@@ -12,7 +13,7 @@ import (
 
 // parameter is the answer to CONFIG GET name.
 func parameter(name, value string) *redis.MapStringStringCmd {
-	c := redis.NewMapStringStringCmd(nil)
+	c := redis.NewMapStringStringCmd(context.Background())
 	c.SetVal(map[string]string{name: value})
 	return c
 }

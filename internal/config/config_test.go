@@ -191,9 +191,10 @@ func TestGoodConfigurationsAreTaken(t *testing.T) {
 			Guard: Guard{FirstContact: restartguard.Fence, DelayMargin: 100 * time.Millisecond, Delay: 3 * time.Minute,
 				Poll: 100 * time.Millisecond, Timeout: 250 * time.Millisecond, ClockStep: 20 * time.Millisecond, Counter: true, Early: restartguard.Early{AttemptBound: 1500 * time.Millisecond, Patterns: []string{"lock:*", "redlock:*"}},
 				StateDir: filepath.Join(dir, "state")},
-			TUI:      TUI{ASCII: true, FPS: 30},
-			Audit:    Audit{Path: filepath.Join(dir, "etc", "audit.jsonl")},
-			Warnings: c.Warnings,
+			TUI:         TUI{ASCII: true, FPS: 30},
+			PasswordEnv: []string{"REDIS_PASSWORD"},
+			Audit:       Audit{Path: filepath.Join(dir, "etc", "audit.jsonl")},
+			Warnings:    c.Warnings,
 		}
 		if !reflect.DeepEqual(c, want) {
 			t.Errorf("got  %+v\nwant %+v", c, want)
