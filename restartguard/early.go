@@ -401,8 +401,11 @@ func (q *Inquest) judge(now time.Time) {
 	}
 	slices.Sort(doubtful)
 	q.doubt = "lock " + describe(doubtful[0], found[doubtful[0]], q.Quorum)
-	if more := len(doubtful) - 1; more > 0 {
-		q.doubt = fmt.Sprintf("%d locks in doubt, one is %s", more+1, describe(doubtful[0], found[doubtful[0]], q.Quorum))
+	switch more := len(doubtful) - 1; {
+	case more == 1:
+		q.doubt += "; 1 more is in doubt"
+	case more > 1:
+		q.doubt += fmt.Sprintf("; %d more are in doubt", more)
 	}
 	if len(doubtful) > mostDoubtful {
 		q.restart(now.Add(10 * roundPause))
