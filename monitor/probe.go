@@ -28,9 +28,15 @@ const soonAgain = 20 * time.Millisecond
 // probe watches node i until ctx ends: one session after the other.
 func (m *Monitor) probe(ctx context.Context, i int) {
 	for ctx.Err() == nil {
-		err := m.probeSession(ctx, i)
+		worked, err := m.probeSession(ctx, i)
 		if ctx.Err() != nil {
 			return
+		}
+		if worked && stateOf(err) == NodeDown {
+			// Only that connection has ended, as when an operator ends it. Whether the node
+			// is down, or denies us from now on, the next one tells.
+			sleep(ctx, soonAgain, nil)
+			continue
 		}
 		m.failed(i, err)
 		pause := m.opt.ProbeEvery
@@ -43,11 +49,11 @@ func (m *Monitor) probe(ctx context.Context, i int) {
 
 // probeSession probes on one connection until it breaks. The first probe asks
 // for everything: a server that was restarted is known by its run_id before
-// anything else of it is believed.
-func (m *Monitor) probeSession(ctx context.Context, i int) error {
+// anything else of it is believed. worked: the node has answered.
+func (m *Monitor) probeSession(ctx context.Context, i int) (worked bool, err error) {
 	s, err := dial(ctx, m.nodes[i].Within(redlock.NewBudget(probeReply, probeExchange)), m.opt.Timeout)
 	if err != nil {
-		return err
+		return false, err
 	}
 	defer s.close()
 	p := prober{session: s}
@@ -60,8 +66,9 @@ func (m *Monitor) probeSession(ctx context.Context, i int) error {
 		}
 		v, err := p.look(ctx, whole)
 		if err != nil {
-			return err
+			return worked, err
 		}
+		worked = true
 		if knocked.IsZero() || begun.Sub(knocked) >= knockEvery {
 			knocked, v.open = begun, knock(ctx, m.nodes[i], m.opt.Timeout)
 		}
@@ -71,7 +78,7 @@ func (m *Monitor) probeSession(ctx context.Context, i int) error {
 		}
 		sleep(ctx, pause-time.Since(begun), nil)
 		if ctx.Err() != nil {
-			return ctx.Err()
+			return worked, ctx.Err()
 		}
 	}
 }

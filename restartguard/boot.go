@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -95,9 +94,6 @@ func CheckBoot(ctx context.Context, node *redlock.Node, method Method, remembere
 	var why string
 	c.Process, why = findProcess(ctx, node.Addr(), info.Val())
 	c.Local = why == ""
-	if exe, err := os.Readlink("/proc/" + c.Process.PID + "/exe"); c.Local && err == nil && filepath.IsAbs(exe) && !strings.HasSuffix(exe, " (deleted)") {
-		c.Program = exe // the server itself can only guess, where it was started by its bare name
-	}
 	filesRead := false // all that its files say is known
 	switch {
 	case c.Local && (c.File != "" || c.Process.ArgsKnown):
