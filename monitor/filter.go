@@ -302,7 +302,7 @@ func anyCase(text string, stars bool) string {
 	return b.String()
 }
 
-// escapeAt tells if a text goes on as the escape of a character does.
+// escapeAt reports whether a text goes on as the escape of a character does.
 func escapeAt(text string) bool {
 	return len(text) >= 2 && strings.Trim(text[:2], "0123456789abcdef") == ""
 }

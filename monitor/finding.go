@@ -197,7 +197,7 @@ func (f *findings) settle(o *openFinding, now time.Time, emit func(Event)) {
 	}
 }
 
-// ripening tells if a danger that was first seen before until is still to be told.
+// ripening reports whether a danger that was first seen before until is still to be told.
 func (f *findings) ripening(until time.Time) bool {
 	for _, o := range f.open {
 		if !o.told && o.gone.IsZero() && o.Severity == SeverityDanger && o.check.after < measured && o.Since.Before(until) {

@@ -215,7 +215,7 @@ func ripensAfter(kind int, opt Options) time.Duration {
 	return ripens[kind]
 }
 
-// awaits tells if a lock that was first seen in a bad state before until has not
+// awaits reports whether a lock that was first seen in a bad state before until has not
 // been in it for long enough.
 func (w *lockWatch) awaits(now, until time.Time, opt Options) bool {
 	for _, b := range w.bad {

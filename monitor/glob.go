@@ -8,7 +8,7 @@ import (
 // glob is a pattern as SCAN MATCH understands it.
 type glob string
 
-// match tells if a key matches, in time that grows with the product of the
+// match reports whether a key matches, in time that grows with the product of the
 // lengths at most: patterns are the operator's, keys are anybody's.
 func (g glob) match(key []byte) bool {
 	p, k := 0, 0
@@ -102,7 +102,7 @@ func newGlobs(patterns []string) globs {
 	return out
 }
 
-// match tells if a key may be a lock: one of the patterns fits, and it is none
+// match reports whether a key may be a lock: one of the patterns fits, and it is none
 // of the counters and canaries of this program.
 func (g globs) match(key []byte) bool {
 	if len(key) >= len(ownPrefix) && string(key[:len(ownPrefix)]) == ownPrefix {
@@ -185,12 +185,12 @@ func newSought(opt Options) sought {
 	return sought{patterns: newGlobs(opt.LockPatterns)}
 }
 
-// keeps tells if a key that a scan found is looked at.
+// keeps reports whether a key that a scan found is looked at.
 func (s sought) keeps(key string) bool {
 	return !strings.HasPrefix(key, ownPrefix) && (s.also == nil || s.also.match([]byte(key)))
 }
 
-// match tells if a key is looked at.
+// match reports whether a key is looked at.
 func (s sought) match(key []byte) bool {
 	return (s.patterns == nil || s.patterns.match(key)) && (s.also == nil || s.also.match(key))
 }

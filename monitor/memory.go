@@ -82,15 +82,15 @@ func newRoom(memory int64) room {
 	return room{locks: memory / collected, foreign: memory / collected / foreignShare}
 }
 
-// full tells if no further lock finds room.
+// full reports whether no further lock finds room.
 func (r *room) full() bool { return r.locks > 0 && r.used >= r.locks }
 
-// admits tells if a key of such a cost finds room.
+// admits reports whether a key of such a cost finds room.
 func (r *room) admits(cost int64, lock bool) bool {
 	return r.locks == 0 || r.used+cost <= r.locks && (lock || r.strange+cost <= r.foreign)
 }
 
-// bursts tells if what was let in has grown beyond all bounds.
+// bursts reports whether what was let in has grown beyond all bounds.
 func (r *room) bursts() bool { return r.locks > 0 && r.used > r.locks+r.locks/grownShare }
 
 // What a key takes, in bytes: a record, a published lock, and its places in the

@@ -160,7 +160,7 @@ type swept struct {
 	sent, received time.Time
 }
 
-// fast tells if the server runs the script by its name, as far as is known.
+// fast reports whether the server runs the script by its name, as far as is known.
 func (r *reader) fast() bool { return r.wire != nil && r.mode != readByMulti && !r.noSHA }
 
 // read reads some keys, and falls back to a lesser way for good when the

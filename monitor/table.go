@@ -529,7 +529,7 @@ func (t *table) ripe(r *record) bool {
 	return all || r.lost > 0 || !unread && r.lock.State == LockHeld
 }
 
-// unconfirmed tells if anything waits for the nodes to confirm it.
+// unconfirmed reports whether anything waits for the nodes to confirm it.
 func (t *table) unconfirmed() bool {
 	for k := len(t.waiting) - 1; k >= 0; k-- {
 		if t.waiting[k].waits {
@@ -1251,7 +1251,7 @@ func (t *table) by(r *record, tok int8, act string) string {
 	return by
 }
 
-// whole tells if all of the value was read.
+// whole reports whether all of the value was read.
 func (t token) whole() bool { return int64(len(t.prefix)) >= t.length }
 
 // alarmTexts are what a state of several locks means.

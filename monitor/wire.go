@@ -85,7 +85,7 @@ type value struct {
 	text string
 }
 
-// long tells if a text was skipped for its length, which is n.
+// long reports whether a text was skipped for its length, which is n.
 func (v value) long() bool { return v.kind == '$' && int64(len(v.text)) < v.n }
 
 // next reads a value; a list is to be read on. Of a text of more than so many bytes

@@ -149,7 +149,7 @@ func (w *world) settle(now time.Time) bool {
 // still belongs to it, where the machine is slow.
 const lateLock = time.Second
 
-// undecided tells if something that the first view found needs more time to be
+// undecided reports whether something that the first view found needs more time to be
 // told for certain: a minority that may be an attempt, a lock in a bad state that
 // may pass, a danger that is to be seen for a while. now is the time of the last
 // snapshot.
@@ -166,7 +166,7 @@ func (w *world) unassessed(now time.Time) bool {
 		t.counts[LockPartial] > 0 && now.Before(w.settledAt.Add(t.attempt+lateLock/4))
 }
 
-// unconfirmed tells if the nodes are waited for to say that nothing has changed.
+// unconfirmed reports whether the nodes are waited for to say that nothing has changed.
 func (w *world) unconfirmed() bool {
 	return w.table.unconfirmed() || !w.done && !w.second.IsZero()
 }

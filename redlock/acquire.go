@@ -346,7 +346,7 @@ func (r *run) verdict() Verdict {
 	return r.machine.Verdict()
 }
 
-// neverSent tells if it is known that nothing was sent to a node.
+// neverSent reports whether it is known that nothing was sent to a node.
 func (r *run) neverSent(node int) bool {
 	m := r.remnant(node)
 	return m.heard && !m.sent

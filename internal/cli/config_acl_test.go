@@ -210,7 +210,7 @@ func TestACLStepsKeepThePassword(t *testing.T) {
 	bin := labtest.RedisServer(t)
 	cli, err := exec.LookPath("redis-cli")
 	if err != nil {
-		t.Skip("no redis-cli")
+		t.Fatal("no redis-cli: apt-get install redis-tools")
 	}
 	for _, setup := range []string{"redis.conf", "ACL file", "from redis.conf to an ACL file"} {
 		t.Run(setup, func(t *testing.T) {

@@ -258,7 +258,7 @@ func (a *app) printGuards(seen guardsSeen, told *metrics.Told, g guardsJSON, his
 	if told != nil {
 		fmt.Fprintf(w, "guard: asked %s, D %s\n", safetext.New(told.ID[:min(6, len(told.ID))]), told.Delay)
 		if told.Sick != "" {
-			fmt.Fprintf(w, "it does not get on: %s\n", a.cut(safetext.Escape(told.Sick), 200))
+			fmt.Fprintf(w, "the guard is stuck: %s\n", a.cut(safetext.Escape(told.Sick), 200))
 		}
 	} else if none := seen.none(); none != "" {
 		fmt.Fprintln(w, safetext.Escape(none))

@@ -181,7 +181,7 @@ func settled(ctx context.Context, mon *monitor.Monitor, most time.Duration) (*mo
 	return mon.Snapshot(), nil
 }
 
-// justCame tells if the look has only just begun: what was there before it began is
+// justCame reports whether the look has only just begun: what was there before it began is
 // not known to be new.
 func justCame(s *monitor.Snapshot) bool {
 	return s.Settled.IsZero() || s.At.Sub(s.Settled) < justCameTime

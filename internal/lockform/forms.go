@@ -566,7 +566,7 @@ func holders(s sight) []string {
 
 const symfonyWriter = "__write__"
 
-// isSymfony tells if a member is a token of Symfony: 32 bytes as base64.
+// isSymfony reports whether a member is a token of Symfony: 32 bytes as base64.
 func isSymfony(m string) bool { return len(m) == 44 && m[43] == '=' && all(m[:43], base64Std) }
 
 // symfonyWrite is a token and the mark of a writer.

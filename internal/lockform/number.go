@@ -1,6 +1,6 @@
 package lockform
 
-// IsNumber tells if a value is a whole number, as counters have it. length is
+// IsNumber reports whether a value is a whole number, as counters have it. length is
 // that of the whole value.
 func IsNumber(value string, length int64) bool {
 	return value != "" && len(value) <= 20 && int64(len(value)) == length && all(value, digits)
