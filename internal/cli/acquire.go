@@ -60,7 +60,7 @@ func ttlFor(given time.Duration, cfg *config.Config) time.Duration {
 
 const ttlUsage = "time to live, e.g. 20s (default 30s, or max_ttl where that is less)"
 
-func (a *app) acquireCommand() *cobra.Command {
+func (a *commandLine) acquireCommand() *cobra.Command {
 	var ttl, wait time.Duration
 	var fencing, keep bool
 	cmd := outputs(&cobra.Command{
@@ -148,7 +148,7 @@ Exit code 3 when another token holds the lock, 4 when too few nodes serve.`,
 
 // act runs f with what an act needs: the configuration, with prepare's changes
 // to the spec, a client and the operator. A read-only run is refused first.
-func (a *app) act(prepare func(*config.Config, *spec) error, f func(*config.Config, *hand) error) error {
+func (a *commandLine) act(prepare func(*config.Config, *spec) error, f func(*config.Config, *hand) error) error {
 	cfg, err := a.load()
 	if err != nil {
 		return err
@@ -177,7 +177,7 @@ func (a *app) act(prepare func(*config.Config, *spec) error, f func(*config.Conf
 // by the first quorum of answers; those that had not come by then are looked up
 // behind what was sent, so that the copies are there when the program ends and
 // the count is the whole truth.
-func (a *app) printGrant(ctx context.Context, did string, h *hand, lock *redlock.Lock) error {
+func (a *commandLine) printGrant(ctx context.Context, did string, h *hand, lock *redlock.Lock) error {
 	results := lock.Nodes()
 	if seen, err := h.client.Inspect(ctx, lock.Resource()); err == nil {
 		for i, r := range seen {
@@ -231,7 +231,7 @@ func (a *app) printGrant(ctx context.Context, did string, h *hand, lock *redlock
 
 // failed is the error of an act on a lock; for --output json its document is
 // printed too, so that a script need not read sentences.
-func (a *app) failed(name string, err error) error {
+func (a *commandLine) failed(name string, err error) error {
 	err = explained(err)
 	var perr error
 	switch a.output {

@@ -68,7 +68,7 @@ func remarkDocs(remarks []audit.Remark) []remarkJSON {
 	return docs
 }
 
-func (a *app) auditCommand() *cobra.Command {
+func (a *commandLine) auditCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "audit", Short: "The log of what people did with this program", RunE: group, Args: cobra.ArbitraryArgs}
 	cmd.AddCommand(a.auditShowCommand(), a.auditVerifyCommand())
 	return cmd
@@ -78,7 +78,7 @@ func (a *app) auditCommand() *cobra.Command {
 var errNotIntact = errors.New("the audit log is not intact")
 
 // auditPath is the log of the configuration.
-func (a *app) auditPath() (string, error) {
+func (a *commandLine) auditPath() (string, error) {
 	cfg, err := a.load()
 	if errors.Is(err, config.ErrNoCluster) { // it is the same for all of a file
 		set, _, serr := a.loadAll()
@@ -139,7 +139,7 @@ func since(flag, text string, now time.Time) (time.Time, error) {
 	return time.Time{}, usageError{fmt.Errorf(`%s %q: write how long ago ("1h30m"), or when ("2026-01-31T15:04")`, flag, text)}
 }
 
-func (a *app) auditShowCommand() *cobra.Command {
+func (a *commandLine) auditShowCommand() *cobra.Command {
 	var from, to string
 	var f auditFilter
 	var last int
@@ -190,7 +190,7 @@ redlockctl audit show --act force-release -o jsonl`,
 }
 
 // showAudit prints the lines that a filter chooses.
-func (a *app) showAudit(path string, f auditFilter, last int) error {
+func (a *commandLine) showAudit(path string, f auditFilter, last int) error {
 	var kept []audit.Entry
 	err := audit.Read(path, func(e audit.Entry) error {
 		if f.match(e) {
@@ -257,7 +257,7 @@ func auditDoc(e audit.Entry) auditEntryJSON {
 	return doc
 }
 
-func (a *app) auditVerifyCommand() *cobra.Command {
+func (a *commandLine) auditVerifyCommand() *cobra.Command {
 	var opt audit.VerifyOptions
 	cmd := &cobra.Command{
 		Use:   "verify [FILE...]",
@@ -303,7 +303,7 @@ redlockctl audit verify --contains 5f70bf18a0860070`,
 	return cmd
 }
 
-func (a *app) printVerified(path string, r audit.Report) error {
+func (a *commandLine) printVerified(path string, r audit.Report) error {
 	if a.output == "json" {
 		doc := verifyJSON{
 			Intact: r.Intact(), Path: text(path), Lines: r.Lines, Links: r.Links, Before: r.Before,

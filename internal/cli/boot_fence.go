@@ -55,7 +55,7 @@ type bootLook struct {
 	err    error
 }
 
-func (a *app) bootFenceCommand() *cobra.Command {
+func (a *commandLine) bootFenceCommand() *cobra.Command {
 	var word, file string
 	var verify bool
 	cmd := &cobra.Command{
@@ -192,7 +192,7 @@ func methodOf(word string, configured restartguard.Method) (restartguard.Method,
 }
 
 // printBootLooks prints what to do with each node, or the verdict of each.
-func (a *app) printBootLooks(looks []bootLook, verify bool) error {
+func (a *commandLine) printBootLooks(looks []bootLook, verify bool) error {
 	var failed error
 	var docs bootFencesJSON
 	for i, l := range looks {

@@ -44,7 +44,7 @@ func Main(args []string, in io.Reader, out, errOut io.Writer) int {
 	// go-redis would write lines of its own to standard error, into the middle of
 	// the screen; each failure is an error of a command, or a state of a node.
 	redis.SetLogger(noLog{})
-	a := &app{
+	a := &commandLine{
 		in: in, out: out, errOut: errOut, getenv: os.Getenv,
 		inTTY: isTerminal(in), outTTY: isTerminal(out), errTTY: isTerminal(errOut),
 	}
@@ -56,8 +56,8 @@ type noLog struct{}
 
 func (noLog) Printf(context.Context, string, ...any) {}
 
-// app is one run of the command line: its streams and its global flags.
-type app struct {
+// commandLine is one run of the command line: its streams and its global flags.
+type commandLine struct {
 	in          io.Reader
 	out, errOut io.Writer
 	getenv      func(string) string
@@ -83,7 +83,7 @@ func isTerminal(stream any) bool {
 	return ok && term.IsTerminal(f.Fd())
 }
 
-func (a *app) main(ctx context.Context, args []string) Exit {
+func (a *commandLine) main(ctx context.Context, args []string) Exit {
 	if !a.outTTY {
 		a.out = &remembering{to: a.out}
 	}
@@ -129,7 +129,7 @@ func (a *app) main(ctx context.Context, args []string) Exit {
 
 // styledHelp tells if this run is for a page of help on a terminal: what fang is
 // for.
-func (a *app) styledHelp(args []string) bool {
+func (a *commandLine) styledHelp(args []string) bool {
 	if !a.outTTY || a.getenv("NO_COLOR") != "" || slices.Contains(args, "--no-color") {
 		return false
 	}
@@ -140,7 +140,7 @@ func (a *app) styledHelp(args []string) bool {
 }
 
 // report writes what went wrong to standard error, a line for each problem.
-func (a *app) report(err error) {
+func (a *commandLine) report(err error) {
 	if err == nil || errors.Is(err, errSilent) {
 		return
 	}
@@ -171,7 +171,7 @@ func printable(s string) string {
 	return safetext.Escape(s)
 }
 
-func (a *app) rootCommand() *cobra.Command {
+func (a *commandLine) rootCommand() *cobra.Command {
 	var guard, noGuard bool
 	var addr string
 	root := &cobra.Command{
@@ -260,7 +260,7 @@ redlockctl locks`,
 }
 
 // run wraps the code of a command: from here on an error is not one of usage.
-func (a *app) run(f func(ctx context.Context, args []string) error) func(*cobra.Command, []string) error {
+func (a *commandLine) run(f func(ctx context.Context, args []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		a.began = true
 		return f(cmd.Context(), args)
@@ -366,17 +366,17 @@ func noArgs(cmd *cobra.Command, args []string) error {
 }
 
 // load finds and reads the configuration, and lays the global flags over it.
-func (a *app) load() (*config.Config, error) { return a.loadBy(config.LoadAll) }
+func (a *commandLine) load() (*config.Config, error) { return a.loadBy(config.LoadAll) }
 
 // loadWithoutSecrets is load for what contacts nothing.
-func (a *app) loadWithoutSecrets() (*config.Config, error) {
+func (a *commandLine) loadWithoutSecrets() (*config.Config, error) {
 	return a.loadBy(config.LoadWithoutSecrets)
 }
 
 // loading is how the files at paths are read.
 type loading func(paths []string, getenv func(string) string) (*config.Set, error)
 
-func (a *app) loadBy(read loading) (*config.Config, error) {
+func (a *commandLine) loadBy(read loading) (*config.Config, error) {
 	set, _, err := a.loadAllBy(read)
 	if err != nil {
 		return nil, err
@@ -392,11 +392,11 @@ func (a *app) loadBy(read loading) (*config.Config, error) {
 
 // loadAll finds and reads all clusters, and lays the global flags over each of
 // them; source is where the files were named.
-func (a *app) loadAll() (set *config.Set, source string, err error) {
+func (a *commandLine) loadAll() (set *config.Set, source string, err error) {
 	return a.loadAllBy(config.LoadAll)
 }
 
-func (a *app) loadAllBy(read loading) (set *config.Set, source string, err error) {
+func (a *commandLine) loadAllBy(read loading) (set *config.Set, source string, err error) {
 	paths, source, err := config.Find(a.configPaths, a.getenv)
 	if err != nil {
 		return nil, source, configError{err}
@@ -415,7 +415,7 @@ func (a *app) loadAllBy(read loading) (set *config.Set, source string, err error
 
 // wanted is the name of the cluster that is asked for, "" for the default, and
 // who asks.
-func (a *app) wanted(set *config.Set) (name, source string) {
+func (a *commandLine) wanted(set *config.Set) (name, source string) {
 	switch env := a.getenv("REDLOCKCTL_CLUSTER"); {
 	case a.cluster != "":
 		return a.cluster, "--cluster"
@@ -439,7 +439,7 @@ func mayAct(cfg *config.Config) error {
 
 // mayActAnywhere is [mayAct] for what is done without a configuration: what the
 // command line and the environment say.
-func (a *app) mayActAnywhere() error {
+func (a *commandLine) mayActAnywhere() error {
 	switch strings.ToLower(a.getenv("REDLOCKCTL_READ_ONLY")) {
 	case "", "0", "false", "no":
 		if !a.readOnly {
@@ -450,12 +450,12 @@ func (a *app) mayActAnywhere() error {
 }
 
 // color tells if standard output may be coloured.
-func (a *app) color() bool {
+func (a *commandLine) color() bool {
 	return a.outTTY && !a.noColor && a.getenv("NO_COLOR") == "" && a.getenv("TERM") != "dumb"
 }
 
 // tableOnly refuses --output json for a command that prints no document.
-func (a *app) tableOnly(instead string) error {
+func (a *commandLine) tableOnly(instead string) error {
 	if a.output == "json" {
 		return usageError{fmt.Errorf("there is no JSON here; %s", instead)}
 	}

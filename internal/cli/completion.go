@@ -19,7 +19,7 @@ const completeTime = time.Second
 const mostCompleted = 500
 
 // completeClusters offers the clusters of the configuration to the shell.
-func (a *app) completeClusters(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
+func (a *commandLine) completeClusters(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	set, _, err := a.loadAll()
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
@@ -29,7 +29,7 @@ func (a *app) completeClusters(*cobra.Command, []string, string) ([]cobra.Comple
 
 // completeLocks offers the locks that are there now, with what they are. It says
 // nothing about what goes wrong: a shell that completes is no place for that.
-func (a *app) completeLocks(cmd *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
+func (a *commandLine) completeLocks(cmd *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	const none = cobra.ShellCompDirectiveNoFileComp
 	if len(args) > 0 {
 		return nil, none

@@ -67,7 +67,7 @@ func badConfigDoc(err error) badConfigJSON {
 	return doc
 }
 
-func (a *app) configCommand() *cobra.Command {
+func (a *commandLine) configCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "config", Short: "The configuration", RunE: group, Args: cobra.ArbitraryArgs}
 	cmd.AddCommand(&cobra.Command{
 		Use:   "check",
@@ -118,7 +118,7 @@ func usable(set *config.Set) error {
 	return nil
 }
 
-func (a *app) configDoc(set *config.Set) configJSON {
+func (a *commandLine) configDoc(set *config.Set) configJSON {
 	name, _ := a.wanted(set)
 	chosen, err := set.Choose(name)
 	if err != nil {
@@ -152,7 +152,7 @@ func clusterConfigDoc(cfg *config.Config) configJSON {
 	return doc
 }
 
-func (a *app) printConfig(set *config.Set) {
+func (a *commandLine) printConfig(set *config.Set) {
 	path := ""
 	for _, cfg := range set.Clusters {
 		if cfg.Path != path {

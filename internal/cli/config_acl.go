@@ -249,7 +249,7 @@ func aclAgain(cmd *cobra.Command) string {
 	return safetext.Escape(strings.Join(words, " "))
 }
 
-func (a *app) configACLCommand() *cobra.Command {
+func (a *commandLine) configACLCommand() *cobra.Command {
 	var roles, names []string
 	var user, server, passwordEnv string
 	var setUser bool

@@ -129,7 +129,7 @@ func printACL(t *testing.T, patterns string, args ...string) (lines []string, gu
 	}
 	env := map[string]string{"HOME": dir, "REDLOCKCTL_CONFIG": path, "APP_PASSWORD": "sesame"}
 	var out, errOut bytes.Buffer
-	a := &app{in: strings.NewReader(""), out: &out, errOut: &errOut, getenv: func(k string) string { return env[k] }}
+	a := &commandLine{in: strings.NewReader(""), out: &out, errOut: &errOut, getenv: func(k string) string { return env[k] }}
 	if code := a.main(t.Context(), append([]string{"config", "acl"}, args...)); code != 0 {
 		t.Fatalf("config acl %v: exit code %d: %s", args, code, errOut.String())
 	}

@@ -14,7 +14,7 @@ import (
 // confirm asks a person to type the name of what a dangerous act is about,
 // after what it will do has been printed. Without a person at a terminal it
 // refuses, and says how to confirm beforehand.
-func (a *app) confirm(ctx context.Context, name string, effect func(io.Writer) error) error {
+func (a *commandLine) confirm(ctx context.Context, name string, effect func(io.Writer) error) error {
 	if !a.inTTY || !a.errTTY {
 		return fmt.Errorf("%w: add --yes to do it without being asked", errNotConfirmed)
 	}

@@ -27,7 +27,7 @@ func TestConfirm(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			var w strings.Builder
 			shown := false
-			a := &app{in: strings.NewReader(test.typed), errOut: &w, inTTY: test.inTTY, errTTY: test.errTTY}
+			a := &commandLine{in: strings.NewReader(test.typed), errOut: &w, inTTY: test.inTTY, errTTY: test.errTTY}
 			err := a.confirm(t.Context(), test.lock, func(w io.Writer) error {
 				shown = true
 				_, err := fmt.Fprintln(w, "the effect")
@@ -50,7 +50,7 @@ func TestConfirm(t *testing.T) {
 }
 
 func TestConfirmStopsWhereTheEffectCannotBeShown(t *testing.T) {
-	a := &app{in: strings.NewReader("job:1\n"), errOut: io.Discard, inTTY: true, errTTY: true}
+	a := &commandLine{in: strings.NewReader("job:1\n"), errOut: io.Discard, inTTY: true, errTTY: true}
 	boom := errors.New("boom")
 	if err := a.confirm(t.Context(), "job:1", func(io.Writer) error { return boom }); !errors.Is(err, boom) {
 		t.Errorf("error %v", err)
@@ -62,7 +62,7 @@ func TestConfirmEndsWithASignal(t *testing.T) {
 	defer w.Close()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	a := &app{in: r, errOut: io.Discard, inTTY: true, errTTY: true}
+	a := &commandLine{in: r, errOut: io.Discard, inTTY: true, errTTY: true}
 	if err := a.confirm(ctx, "job:1", func(io.Writer) error { return nil }); !errors.Is(err, errNotConfirmed) {
 		t.Errorf("error %v", err)
 	}

@@ -18,7 +18,7 @@ import (
 
 // console is the program without a command: the screen on the configured
 // masters, or, where there is no terminal, the same as plain text.
-func (a *app) console(ctx context.Context, guard guardMode, addr string) error {
+func (a *commandLine) console(ctx context.Context, guard guardMode, addr string) error {
 	cfg, err := a.load()
 	if err != nil {
 		return err
@@ -68,7 +68,7 @@ func (a *app) console(ctx context.Context, guard guardMode, addr string) error {
 
 // screen runs the terminal UI until the person quits, or a signal comes: SIGHUP
 // too, which a terminal that is closed sends.
-func (a *app) screen(ctx context.Context, opt tui.Options) error {
+func (a *commandLine) screen(ctx context.Context, opt tui.Options) error {
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGHUP)
 	defer stop()
 	opt.ASCII, opt.In, opt.Out = a.ascii, a.in, a.out
@@ -82,7 +82,7 @@ func (a *app) screen(ctx context.Context, opt tui.Options) error {
 }
 
 // tellLeft says which locks outlive the screen on which they were acquired.
-func (a *app) tellLeft(left []tui.Left) {
+func (a *commandLine) tellLeft(left []tui.Left) {
 	for _, l := range left {
 		fmt.Fprintf(a.errOut, "redlockctl: %s stays locked until %s; nothing extends it any more\n", safetext.Escape(l.Key.Raw()), l.Until.Format("15:04:05"))
 	}

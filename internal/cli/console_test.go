@@ -43,7 +43,7 @@ func switchOf(t *testing.T, cfg string) *clusterSwitch {
 		t.Fatal(err)
 	}
 	env := map[string]string{"HOME": dir, "XDG_STATE_HOME": filepath.Join(dir, "state"), "REDLOCKCTL_CONFIG": path}
-	a := &app{getenv: func(k string) string { return env[k] }}
+	a := &commandLine{getenv: func(k string) string { return env[k] }}
 	set, _, err := a.loadAll()
 	if err != nil {
 		t.Fatal(err)
@@ -111,7 +111,7 @@ func TestReadOnlyIsAClustersOwn(t *testing.T) {
 
 func TestWhatOutlivesTheScreenIsTold(t *testing.T) {
 	var said strings.Builder
-	a := &app{errOut: &said}
+	a := &commandLine{errOut: &said}
 	a.tellLeft([]tui.Left{{Key: safetext.New("job:\x1b[2J"), Until: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}})
 	if want := "redlockctl: job:\\x1b[2J stays locked until 03:04:05; nothing extends it any more\n"; said.String() != want {
 		t.Errorf("it says %q; want %q", said.String(), want)

@@ -39,7 +39,7 @@ func TestEveryCommandHasScripts(t *testing.T) {
 		}
 		return false
 	}
-	a := &app{getenv: func(string) string { return "" }}
+	a := &commandLine{getenv: func(string) string { return "" }}
 	for _, cmd := range append(everyCommand(a.rootCommand()), a.manCommand()) {
 		path := strings.TrimPrefix(cmd.CommandPath(), "redlockctl")
 		path = strings.TrimSpace(path) + " "

@@ -41,7 +41,7 @@ const (
 // downtime is how long a crashed master of the demo stays away.
 const downtime = 400 * time.Millisecond
 
-func (a *app) demoCommand() *cobra.Command {
+func (a *commandLine) demoCommand() *cobra.Command {
 	var o demoOptions
 	cmd := &cobra.Command{
 		Use:   "demo",
@@ -112,7 +112,7 @@ func (o *demoOptions) check() error {
 	return nil
 }
 
-func (a *app) demo(ctx context.Context, o demoOptions) (err error) {
+func (a *commandLine) demo(ctx context.Context, o demoOptions) (err error) {
 	var cluster lab.Cluster
 	if o.redisServer != "" {
 		cluster, err = lab.Processes(o.redisServer, o.nodes)
@@ -193,7 +193,7 @@ func (a *app) demo(ctx context.Context, o demoOptions) (err error) {
 const demoMargin = 50 * time.Millisecond
 
 // plainDemo prints events until ctx ends, and then the tables.
-func (a *app) plainDemo(ctx context.Context, ses *session, o demoOptions, tally *lab.Tally) error {
+func (a *commandLine) plainDemo(ctx context.Context, ses *session, o demoOptions, tally *lab.Tally) error {
 	fmt.Fprintf(a.out, "%s, quorum %d, %s, max TTL %s; a master that restarts stays closed for %s\n",
 		plural(o.nodes, "master", "masters"), redlock.Quorum(o.nodes), plural(o.clients, "client", "clients"), o.maxTTL, ses.delay)
 	events := &eventPrinter{out: a.out}

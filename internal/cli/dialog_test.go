@@ -35,7 +35,7 @@ func at(ctx context.Context, t *testing.T, servers []*lab.Server, in io.Reader, 
 	}
 	env := map[string]string{"HOME": dir, "XDG_STATE_HOME": filepath.Join(dir, "state"), "REDLOCKCTL_CONFIG": path}
 	var w, e strings.Builder
-	a := &app{
+	a := &commandLine{
 		in: in, out: &w, errOut: &e, inTTY: true, errTTY: true,
 		getenv: func(k string) string { return env[k] },
 	}

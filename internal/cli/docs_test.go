@@ -168,7 +168,7 @@ func shellWords(s string) (words []string) {
 
 // check says what is wrong with a command; "" is nothing.
 func (e example) check() string {
-	a := &app{in: strings.NewReader(""), out: io.Discard, errOut: io.Discard, getenv: func(string) string { return "" }}
+	a := &commandLine{in: strings.NewReader(""), out: io.Discard, errOut: io.Discard, getenv: func(string) string { return "" }}
 	root := a.rootCommand()
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
@@ -268,7 +268,7 @@ func TestDocumentedQueriesAnswer(t *testing.T) {
 	}
 	run := func(args ...string) string {
 		var out, errOut bytes.Buffer
-		a := &app{in: strings.NewReader(""), out: &out, errOut: &errOut, getenv: func(name string) string {
+		a := &commandLine{in: strings.NewReader(""), out: &out, errOut: &errOut, getenv: func(name string) string {
 			return map[string]string{"REDLOCKCTL_CONFIG": path, "XDG_STATE_HOME": dir, "HOME": dir}[name]
 		}}
 		if code := a.main(t.Context(), args); code != 0 {
@@ -324,13 +324,13 @@ func TestEveryCommandIsDocumented(t *testing.T) {
 			visit(sub)
 		}
 	}
-	visit((&app{}).rootCommand())
+	visit((&commandLine{}).rootCommand())
 }
 
 // The columns of the tables are explained.
 func TestColumnsAreDocumented(t *testing.T) {
 	page := manuals(t)["docs/columns.md"]
-	a := &app{output: "wide"}
+	a := &commandLine{output: "wide"}
 	key, token := safetext.New("job:1"), safetext.New("t")
 	s := &monitor.Snapshot{
 		Nodes: []monitor.Node{{Name: "n1"}},

@@ -65,7 +65,7 @@ var doctorResults = [...]string{monitor.SeverityInfo: "clean", monitor.SeverityW
 // from one that is stuck.
 const leastDoctor = time.Second
 
-func (a *app) doctorCommand() *cobra.Command {
+func (a *commandLine) doctorCommand() *cobra.Command {
 	var span, most time.Duration
 	cmd := &cobra.Command{
 		Use:   "doctor",
@@ -133,7 +133,7 @@ clean, warnings or dangers.`,
 
 // examine watches the cluster for this long, and for as long as the first view
 // takes beyond it, if that is not bounded.
-func (a *app) examine(ctx context.Context, cfg *config.Config, span, most time.Duration) (s *monitor.Snapshot, err error) {
+func (a *commandLine) examine(ctx context.Context, cfg *config.Config, span, most time.Duration) (s *monitor.Snapshot, err error) {
 	err = watching(ctx, cfg, aim{}, func(mon *monitor.Monitor) error {
 		mon.Booted(bootSights(ctx, cfg))
 		t := time.NewTimer(span)
@@ -153,7 +153,7 @@ func (a *app) examine(ctx context.Context, cfg *config.Config, span, most time.D
 }
 
 // printDoctor prints the findings for people.
-func (a *app) printDoctor(w io.Writer, s *monitor.Snapshot, result string, counts map[string]int, allowance float64) {
+func (a *commandLine) printDoctor(w io.Writer, s *monitor.Snapshot, result string, counts map[string]int, allowance float64) {
 	paint := func(t tone, text string) string {
 		if !a.color() {
 			return text

@@ -72,7 +72,7 @@ func TestReport(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			var w strings.Builder
-			(&app{errOut: &w}).report(test.err)
+			(&commandLine{errOut: &w}).report(test.err)
 			if w.String() != test.want {
 				t.Errorf("%q, want %q", w.String(), test.want)
 			}

@@ -58,7 +58,7 @@ func (o simulateOptions) models() ([]sim.Small, error) {
 }
 
 // explore visits all states of small models.
-func (a *app) explore(ctx context.Context, o simulateOptions) error {
+func (a *commandLine) explore(ctx context.Context, o simulateOptions) error {
 	models, err := o.models()
 	if err != nil {
 		return usageError{err}

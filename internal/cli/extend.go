@@ -11,7 +11,7 @@ import (
 	"redlockctl/redlock"
 )
 
-func (a *app) extendCommand() *cobra.Command {
+func (a *commandLine) extendCommand() *cobra.Command {
 	var ttl time.Duration
 	var keep bool
 	var tok tokenFlags

@@ -23,7 +23,7 @@ import (
 	"redlockctl/restartguard"
 )
 
-func (a *app) guardCommand() *cobra.Command {
+func (a *commandLine) guardCommand() *cobra.Command {
 	var format, addr string
 	var locks bool
 	cmd := &cobra.Command{
@@ -75,7 +75,7 @@ redlockctl guard --listen 127.0.0.1:9622 --watch-locks`,
 	return cmd
 }
 
-func (a *app) guardLog(format string) (*slog.Logger, error) {
+func (a *commandLine) guardLog(format string) (*slog.Logger, error) {
 	switch format {
 	case "text":
 		return slog.New(slog.NewTextHandler(a.errOut, nil)), nil
@@ -111,7 +111,7 @@ func fencesOf(cfg *config.Config) map[string]string {
 
 // planGuard loads the configuration and checks that a guard can run by it;
 // nothing is contacted.
-func (a *app) planGuard() (guardPlan, error) {
+func (a *commandLine) planGuard() (guardPlan, error) {
 	cfg, err := a.load()
 	if err != nil {
 		return guardPlan{}, err
@@ -137,7 +137,7 @@ func (a *app) planGuard() (guardPlan, error) {
 
 // guard runs the daemon until ctx ends. It tells metrics at addr, if that is not
 // empty; those of the locks too, if they are to be watched.
-func (a *app) guard(ctx context.Context, log *slog.Logger, addr string, locks bool) error {
+func (a *commandLine) guard(ctx context.Context, log *slog.Logger, addr string, locks bool) error {
 	hangup := make(chan os.Signal, 1)
 	signal.Notify(hangup, syscall.SIGHUP)
 	defer signal.Stop(hangup)
@@ -198,7 +198,7 @@ func (a *app) guard(ctx context.Context, log *slog.Logger, addr string, locks bo
 
 // guardDaemon is what stays the same over a change of the configuration.
 type guardDaemon struct {
-	app    *app
+	app    *commandLine
 	log    *slog.Logger
 	memory *restartguard.Memory
 	dir    string

@@ -158,7 +158,7 @@ func ask(ctx context.Context, cfg *config.Config, addr string) (*metrics.Told, e
 	return &told, nil
 }
 
-func (a *app) guardStatusCommand() *cobra.Command {
+func (a *commandLine) guardStatusCommand() *cobra.Command {
 	var again live
 	var last int
 	var addr string
@@ -239,7 +239,7 @@ func fenceHistory(cfg *config.Config, last int) (kept []audit.Entry, err error) 
 	return kept[max(0, len(kept)-last):], err
 }
 
-func (a *app) printGuards(seen guardsSeen, told *metrics.Told, g guardsJSON, history []audit.Entry) {
+func (a *commandLine) printGuards(seen guardsSeen, told *metrics.Told, g guardsJSON, history []audit.Entry) {
 	w := a.out
 	switch {
 	case g.Memory == "none" && len(seen.all) > 0:

@@ -66,7 +66,7 @@ var environment = []struct{ name, effect string }{
 	{"HOME", "behind ~/ in paths"},
 }
 
-func (a *app) infoCommand() *cobra.Command {
+func (a *commandLine) infoCommand() *cobra.Command {
 	var all bool
 	cmd := &cobra.Command{
 		Use:   "info",
@@ -101,7 +101,7 @@ Settings of nodes that have their defaults are left out; --all shows them too.`,
 	return cmd
 }
 
-func (a *app) infoDoc(set *config.Set, cfg *config.Config, source, by string, all bool) infoJSON {
+func (a *commandLine) infoDoc(set *config.Set, cfg *config.Config, source, by string, all bool) infoJSON {
 	doc := infoJSON{
 		Version: build().Version, Cluster: infoNameJSON{text(cfg.Cluster.Name), by},
 	}
@@ -154,7 +154,7 @@ func (a *app) infoDoc(set *config.Set, cfg *config.Config, source, by string, al
 	return doc
 }
 
-func (a *app) printInfo(doc infoJSON) {
+func (a *commandLine) printInfo(doc infoJSON) {
 	fmt.Fprintf(a.out, "redlockctl %s\n\n", doc.Version)
 	t := &table{head: []string{"WHAT", "WHERE", "FROM"}}
 	for _, p := range append(doc.Config, doc.Paths...) {

@@ -34,7 +34,7 @@ type keptLock interface {
 
 // repaired tells that a copy of a lock that is kept was put back, on nodes that have
 // restarted.
-func (a *app) repaired(name string) func(nodes []string) {
+func (a *commandLine) repaired(name string) func(nodes []string) {
 	return func(nodes []string) {
 		fmt.Fprintf(a.errOut, "redlockctl: \"%s\": its copy was put back on %s\n", safetext.Escape(name), printable(strings.Join(nodes, ", ")))
 	}
@@ -43,7 +43,7 @@ func (a *app) repaired(name string) func(nodes []string) {
 // keep waits while a lock is extended, until ctx ends or the lock is lost, and
 // tells each change on standard error. release gives the lock back; nil: it runs
 // out by itself.
-func (a *app) keep(ctx context.Context, name string, k keptLock, release func(context.Context) error) error {
+func (a *commandLine) keep(ctx context.Context, name string, k keptLock, release func(context.Context) error) error {
 	began := time.Now()
 	fmt.Fprintf(a.errOut, "redlockctl: \"%s\" is extended until this is interrupted\n", safetext.Escape(name))
 	for ctx.Err() == nil && k.State() != redlock.Lost {

@@ -37,14 +37,14 @@ type labNodeJSON struct {
 	Restart safetext.Text `json:"restart"`
 }
 
-func (a *app) labCommand() *cobra.Command {
+func (a *commandLine) labCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "lab", Short: "Real masters on this machine, to try things out on", RunE: group, Args: cobra.ArbitraryArgs}
 	cmd.AddCommand(a.labUpCommand(), a.labDownCommand())
 	return cmd
 }
 
 // labDir is where the lab keeps its files.
-func (a *app) labDir(flag string) (string, error) {
+func (a *commandLine) labDir(flag string) (string, error) {
 	if flag != "" {
 		return filepath.Abs(flag)
 	}
@@ -56,7 +56,7 @@ func (a *app) labDir(flag string) (string, error) {
 
 const labDirUsage = "where its files are (default $XDG_STATE_HOME/redlockctl/lab)"
 
-func (a *app) labUpCommand() *cobra.Command {
+func (a *commandLine) labUpCommand() *cobra.Command {
 	var dir, bin string
 	var nodes, port int
 	var bad bool
@@ -188,7 +188,7 @@ func namesAll(cfg *config.Config, started []lab.Started) bool {
 // recalled is the directory of the guard that remembers former servers at the
 // addresses of new ones, which are open, and for how long it will close those;
 // empty if there is none. Without a configuration there is no guard either.
-func (a *app) recalled(started []lab.Started) (dir string, delay time.Duration) {
+func (a *commandLine) recalled(started []lab.Started) (dir string, delay time.Duration) {
 	cfg, err := a.load()
 	if err != nil {
 		return "", 0
@@ -216,7 +216,7 @@ func startedAs(s lab.Started) string {
 	return "closed"
 }
 
-func (a *app) labDownCommand() *cobra.Command {
+func (a *commandLine) labDownCommand() *cobra.Command {
 	var dir string
 	cmd := &cobra.Command{
 		Use:   "down",

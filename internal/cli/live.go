@@ -54,7 +54,7 @@ func (l *live) check() error {
 // until ctx ends or nobody reads any more. On a terminal one table takes the
 // place of the other; elsewhere an empty line stands between two. A picture of
 // which something is missing says so, and is an error unless others follow.
-func (a *app) pictures(ctx context.Context, cfg *config.Config, l *live, of aim, show func(*monitor.Snapshot) error) error {
+func (a *commandLine) pictures(ctx context.Context, cfg *config.Config, l *live, of aim, show func(*monitor.Snapshot) error) error {
 	if err := l.check(); err != nil {
 		return err
 	}
@@ -75,7 +75,7 @@ func (a *app) pictures(ctx context.Context, cfg *config.Config, l *live, of aim,
 
 // again calls show with the first full picture, and with another after each
 // interval.
-func (a *app) again(ctx context.Context, mon *monitor.Monitor, every time.Duration, of aim, show func(*monitor.Snapshot) error) error {
+func (a *commandLine) again(ctx context.Context, mon *monitor.Monitor, every time.Duration, of aim, show func(*monitor.Snapshot) error) error {
 	picture, err := a.decided(ctx, mon, of)
 	if err != nil {
 		return nil // interrupted before anything was to be shown
@@ -103,7 +103,7 @@ func (a *app) again(ctx context.Context, mon *monitor.Monitor, every time.Durati
 }
 
 // separate comes before each picture of several.
-func (a *app) separate(first bool) {
+func (a *commandLine) separate(first bool) {
 	switch {
 	case a.output == "json" || a.output == "jsonl":
 	case a.outTTY && a.getenv("TERM") != "dumb":
@@ -114,7 +114,7 @@ func (a *app) separate(first bool) {
 }
 
 // document prints a document as --output asks for; false: a table is wanted.
-func (a *app) document(doc func() document) (printed bool, err error) {
+func (a *commandLine) document(doc func() document) (printed bool, err error) {
 	switch a.output {
 	case "json":
 		return true, printJSON(a.out, doc())
@@ -125,7 +125,7 @@ func (a *app) document(doc func() document) (printed bool, err error) {
 }
 
 // cut shortens text to a width, unless everything is wanted.
-func (a *app) cut(s string, width int) string {
+func (a *commandLine) cut(s string, width int) string {
 	if a.output == "wide" {
 		return s
 	}

@@ -61,7 +61,7 @@ func answering(s *monitor.Snapshot) (n int) {
 
 // showLock prints one lock, and is an error where there is none; in a row of
 // pictures it is none.
-func (a *app) showLock(s *monitor.Snapshot, name string, again bool) error {
+func (a *commandLine) showLock(s *monitor.Snapshot, name string, again bool) error {
 	l := lockOf(s, name)
 	doc := lockPageJSON{clusterJSON: clusterDoc(s), Findings: []findingJSON{}}
 	if l != nil {
@@ -95,7 +95,7 @@ func (a *app) showLock(s *monitor.Snapshot, name string, again bool) error {
 }
 
 // printLock prints all that is known of a lock.
-func (a *app) printLock(w io.Writer, s *monitor.Snapshot, l *monitor.Lock, findings []monitor.Finding) {
+func (a *commandLine) printLock(w io.Writer, s *monitor.Snapshot, l *monitor.Lock, findings []monitor.Finding) {
 	state := l.State.String()
 	if a.color() {
 		state = tones[lockTone(l.State)].Styled(state)
@@ -151,7 +151,7 @@ const axisWidth = 32
 
 // printCopies draws what is left of each copy on one axis, on which the majority
 // end is marked.
-func (a *app) printCopies(w io.Writer, s *monitor.Snapshot, l *monitor.Lock) {
+func (a *commandLine) printCopies(w io.Writer, s *monitor.Snapshot, l *monitor.Lock) {
 	var longest time.Duration
 	for _, c := range l.Copies {
 		longest = max(longest, c.Expires.Sub(s.At))
@@ -201,7 +201,7 @@ func (a *app) printCopies(w io.Writer, s *monitor.Snapshot, l *monitor.Lock) {
 }
 
 // printFindings are the findings about what is shown above.
-func (a *app) printFindings(w io.Writer, findings []monitor.Finding) {
+func (a *commandLine) printFindings(w io.Writer, findings []monitor.Finding) {
 	for _, f := range findings {
 		fmt.Fprintf(w, "\n%s  %s  [%s]\n  %s\n  %s\n", strings.ToUpper(f.Severity.String()), f.Title, f.ID, a.clip(f.Evidence.String(), 400), f.Remedy)
 	}

@@ -28,7 +28,7 @@ type locksJSON struct {
 	Locks []lockJSON `json:"locks"`
 }
 
-func (a *app) locksCommand() *cobra.Command {
+func (a *commandLine) locksCommand() *cobra.Command {
 	var filter string
 	var again live
 	cmd := again.add(&cobra.Command{
@@ -224,7 +224,7 @@ func matching(s *monitor.Snapshot, f monitor.Filter) []*monitor.Lock {
 }
 
 // printLocks prints the table of locks.
-func (a *app) printLocks(w io.Writer, s *monitor.Snapshot, locks []*monitor.Lock) {
+func (a *commandLine) printLocks(w io.Writer, s *monitor.Snapshot, locks []*monitor.Lock) {
 	if len(locks) == 0 {
 		switch answering(s) {
 		case 0:
@@ -389,14 +389,14 @@ func lockTone(st monitor.LockState) tone {
 }
 
 // unreadSign stands for a copy on a node that answers and has not been read yet.
-func (a *app) unreadSign() string {
+func (a *commandLine) unreadSign() string {
 	if a.ascii {
 		return ".."
 	}
 	return "…"
 }
 
-func (a *app) copyCell(c monitor.Copy, l *monitor.Lock, s *monitor.Snapshot) cell {
+func (a *commandLine) copyCell(c monitor.Copy, l *monitor.Lock, s *monitor.Snapshot) cell {
 	var text string
 	unknown := ""
 	switch c.State {

@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-func (a *app) manCommand() *cobra.Command {
+func (a *commandLine) manCommand() *cobra.Command {
 	var dir string
 	cmd := &cobra.Command{
 		Use:   "man [COMMAND...]",

@@ -30,7 +30,7 @@ type nodeActJSON struct {
 	GuardRunning *bool `json:"guard_running,omitempty"`
 }
 
-func (a *app) nodeCommand() *cobra.Command {
+func (a *commandLine) nodeCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "node", Short: "Close, open or wait for a master; make it come up closed", RunE: group, Args: cobra.ArbitraryArgs}
 	cmd.AddCommand(
 		a.nodeActCommand(nodeAct{
@@ -81,7 +81,7 @@ type nodeAct struct {
 	run                      func(ctx context.Context, h *hand, node, reason string) error
 }
 
-func (a *app) nodeActCommand(act nodeAct) *cobra.Command {
+func (a *commandLine) nodeActCommand(act nodeAct) *cobra.Command {
 	var reason string
 	var yes bool
 	cmd := &cobra.Command{
@@ -132,7 +132,7 @@ up none of the others.`,
 
 // actOnNode closes or opens one node, after a person has typed its name where
 // that is wanted.
-func (a *app) actOnNode(ctx context.Context, act nodeAct, cfg *config.Config, h *hand, name, reason string, yes bool) outcome {
+func (a *commandLine) actOnNode(ctx context.Context, act nodeAct, cfg *config.Config, h *hand, name, reason string, yes bool) outcome {
 	o := outcome{did: act.did, name: name}
 	if a.alreadySo(ctx, act, cfg, name) {
 		// No act, and so nothing for the log.
@@ -169,7 +169,7 @@ func (a *app) actOnNode(ctx context.Context, act nodeAct, cfg *config.Config, h 
 }
 
 // guardAt reports whether a guard runs that watches a node; nil: it is not known.
-func (a *app) guardAt(ctx context.Context, cfg *config.Config, name string) *bool {
+func (a *commandLine) guardAt(ctx context.Context, cfg *config.Config, name string) *bool {
 	runs, _ := guardRuns(cfg)
 	if runs {
 		return &runs
@@ -188,7 +188,7 @@ func (a *app) guardAt(ctx context.Context, cfg *config.Config, name string) *boo
 }
 
 // alreadySo tells if a node is held, or open, as the act would make it.
-func (a *app) alreadySo(ctx context.Context, act nodeAct, cfg *config.Config, name string) bool {
+func (a *commandLine) alreadySo(ctx context.Context, act nodeAct, cfg *config.Config, name string) bool {
 	n, method, err := nodeOf(cfg, name)
 	if err != nil {
 		return false
@@ -208,7 +208,7 @@ func (a *app) alreadySo(ctx context.Context, act nodeAct, cfg *config.Config, na
 }
 
 // openable adds to node open the case of a cluster that never was in use.
-func (a *app) openable(cmd *cobra.Command) *cobra.Command {
+func (a *commandLine) openable(cmd *cobra.Command) *cobra.Command {
 	var fresh bool
 	one, oneArgs := cmd.RunE, cmd.Args
 	cmd.Use = "open NAME... | --new-cluster"
@@ -246,7 +246,7 @@ type openedJSON struct {
 	Opened  []safetext.Text `json:"opened"`
 }
 
-func (a *app) openNewCluster(ctx context.Context, reason string, yes bool) error {
+func (a *commandLine) openNewCluster(ctx context.Context, reason string, yes bool) error {
 	return a.act(func(cfg *config.Config, _ *spec) error {
 		if yes && a.cluster != cfg.Cluster.Name {
 			return fmt.Errorf("%w: --yes needs --cluster %q, the name of the cluster in %s", errNotConfirmed, cfg.Cluster.Name, cfg.Path)
@@ -348,7 +348,7 @@ func nodeOf(cfg *config.Config, name string) (*redlock.Node, restartguard.Method
 	return nodes[i], cfg.Nodes[i].Method(), nil
 }
 
-func (a *app) waitCommand() *cobra.Command {
+func (a *commandLine) waitCommand() *cobra.Command {
 	var timeout time.Duration
 	var before bool
 	cmd := &cobra.Command{
@@ -445,7 +445,7 @@ ExecStartPre=/usr/bin/redlockctl node wait n2 --before-start`,
 
 // tellUnguarded says on standard error which of the nodes that are to serve nothing
 // opens, since no guard runs. It returns what it saw; nil: nothing.
-func (a *app) tellUnguarded(ctx context.Context, cfg *config.Config, names []string) *guardsSeen {
+func (a *commandLine) tellUnguarded(ctx context.Context, cfg *config.Config, names []string) *guardsSeen {
 	s, err := a.look(ctx, cfg, aim{nodes: true, quiet: true})
 	if err != nil {
 		return nil // the wait itself says why
@@ -488,7 +488,7 @@ func whoOpens(cfg *config.Config, seen *guardsSeen, node *redlock.Node, err erro
 
 // waitBeforeStart waits for D from a moment at which the former process has
 // ended.
-func (a *app) waitBeforeStart(ctx context.Context, cfg *config.Config, node *redlock.Node, timeout time.Duration) error {
+func (a *commandLine) waitBeforeStart(ctx context.Context, cfg *config.Config, node *redlock.Node, timeout time.Duration) error {
 	if err := restartguard.Unused(ctx, node); err != nil {
 		return fmt.Errorf("%w: %w", operator.ErrRefused, err)
 	}
@@ -525,7 +525,7 @@ func known(cfg *config.Config, name string) error {
 }
 
 // completeNodes offers the configured nodes to the shell; none is contacted.
-func (a *app) completeNodes(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+func (a *commandLine) completeNodes(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
@@ -538,7 +538,7 @@ func (a *app) completeNodes(_ *cobra.Command, args []string, _ string) ([]string
 
 // completeSeveralNodes offers nodes for each argument, but those that are there
 // already.
-func (a *app) completeSeveralNodes(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
+func (a *commandLine) completeSeveralNodes(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
 	offered, how := a.completeNodes(cmd, nil, begun)
 	return slices.DeleteFunc(offered, func(name string) bool { return slices.Contains(args, name) }), how
 }

@@ -20,7 +20,7 @@ type nodePageJSON struct {
 }
 
 // showNode prints one node.
-func (a *app) showNode(cfg *config.Config, s *monitor.Snapshot, name string) error {
+func (a *commandLine) showNode(cfg *config.Config, s *monitor.Snapshot, name string) error {
 	var n monitor.Node
 	for _, m := range s.Nodes {
 		if m.Name == name {
@@ -52,7 +52,7 @@ func (a *app) showNode(cfg *config.Config, s *monitor.Snapshot, name string) err
 }
 
 // printNode prints all that is known of a node.
-func (a *app) printNode(w io.Writer, s *monitor.Snapshot, n monitor.Node, guard guardNodeJSON) {
+func (a *commandLine) printNode(w io.Writer, s *monitor.Snapshot, n monitor.Node, guard guardNodeJSON) {
 	now := s.At
 	row := nodeCells(n)
 	state := row.state.text

@@ -22,7 +22,7 @@ type nodesJSON struct {
 	Nodes []nodeJSON `json:"nodes"`
 }
 
-func (a *app) nodesCommand() *cobra.Command {
+func (a *commandLine) nodesCommand() *cobra.Command {
 	var again live
 	return again.add(&cobra.Command{
 		Use:   "nodes [NAME]",
@@ -76,7 +76,7 @@ func nodeDocs(s *monitor.Snapshot) []nodeJSON {
 
 // printNodes prints the table of nodes. Where a guard runs in this process,
 // guard is what it knows: how long a closed node still waits.
-func (a *app) printNodes(w io.Writer, s *monitor.Snapshot, guard []restartguard.NodeStatus) {
+func (a *commandLine) printNodes(w io.Writer, s *monitor.Snapshot, guard []restartguard.NodeStatus) {
 	waits := map[string]restartguard.NodeStatus{}
 	for _, g := range guard {
 		waits[g.Node] = g
@@ -116,7 +116,7 @@ func (a *app) printNodes(w io.Writer, s *monitor.Snapshot, guard []restartguard.
 }
 
 // wideCells are what there is no room for in most terminals.
-func (a *app) wideCells(n monitor.Node) []cell {
+func (a *commandLine) wideCells(n monitor.Node) []cell {
 	or := func(s string) cell {
 		if s == "" {
 			s = "-"

@@ -84,7 +84,7 @@ func (o outcome) partly() bool {
 
 // tell prints what became of one lock; of a failure by which nothing was changed
 // only the document, its sentence is the error that is returned.
-func (a *app) tell(o outcome) error {
+func (a *commandLine) tell(o outcome) error {
 	switch {
 	case a.output == "json":
 		return errors.Join(o.err, printJSON(a.out, docOf(o)))
@@ -197,7 +197,7 @@ func printGone(w io.Writer, what, did string, results []redlock.NodeResult, now 
 
 // oneByOne does an act to each of several locks or nodes and tells of each by itself.
 // quiet says that nobody is asked meanwhile, so that there is room for a bar.
-func (a *app) oneByOne(ctx context.Context, act string, names []string, quiet bool, do func(context.Context, string) outcome) error {
+func (a *commandLine) oneByOne(ctx context.Context, act string, names []string, quiet bool, do func(context.Context, string) outcome) error {
 	doc := actsJSON{Act: act, Results: []json.RawMessage{}}
 	step := func(int) {}
 	var b *bar
@@ -243,7 +243,7 @@ func (a *app) oneByOne(ctx context.Context, act string, names []string, quiet bo
 }
 
 // tellOne tells what became of one of several locks.
-func (a *app) tellOne(o outcome, doc *actsJSON) error {
+func (a *commandLine) tellOne(o outcome, doc *actsJSON) error {
 	if o.err != nil {
 		defer fmt.Fprintf(a.errOut, "redlockctl: %s\n", printable(o.err.Error()))
 	}

@@ -22,14 +22,14 @@ const barWidth = 24
 // progress says on standard error what is being waited for, from the second
 // second on and on a terminal only, and wipes it away when done is called. What
 // is told never reaches a pipe.
-func (a *app) progress(what string) (done func()) {
+func (a *commandLine) progress(what string) (done func()) {
 	return a.bar(func(took time.Duration) string {
 		return fmt.Sprintf("%s, %ds", a.clip(printable(what), 60), int(took.Seconds()))
 	}).end
 }
 
 // progressFor is progress of something that takes so long.
-func (a *app) progressFor(what string, all time.Duration) (done func()) {
+func (a *commandLine) progressFor(what string, all time.Duration) (done func()) {
 	return a.bar(func(took time.Duration) string {
 		took = min(took, all)
 		return fmt.Sprintf("%s %s %s left", a.clip(printable(what), 60), a.barOf(float64(took)/float64(all)), left(all-took))
@@ -38,7 +38,7 @@ func (a *app) progressFor(what string, all time.Duration) (done func()) {
 
 // progressOf is progress of n things, one by one. step says how many are done;
 // other text is written by [bar.aside].
-func (a *app) progressOf(what string, n int) (step func(int), b *bar) {
+func (a *commandLine) progressOf(what string, n int) (step func(int), b *bar) {
 	var mu sync.Mutex
 	reached := 0
 	b = a.bar(func(time.Duration) string {
@@ -62,7 +62,7 @@ const (
 
 // reading says on standard error how much of all keys a monitor has read: on a
 // terminal a bar from the second second on, elsewhere a line once in a while.
-func (a *app) reading(mon *monitor.Monitor) (done func()) {
+func (a *commandLine) reading(mon *monitor.Monitor) (done func()) {
 	far := func() (part float64, text string) {
 		s := mon.Snapshot()
 		var read, all int64
@@ -114,7 +114,7 @@ func grouped(n int64) string {
 }
 
 // barOf is a part of 1 as a bar.
-func (a *app) barOf(part float64) string {
+func (a *commandLine) barOf(part float64) string {
 	full, empty := "█", "░"
 	if a.ascii {
 		full, empty = "#", "."
@@ -138,7 +138,7 @@ type bar struct {
 }
 
 // bar begins one. There is one at a time: within it another says nothing.
-func (a *app) bar(text func(took time.Duration) string) *bar {
+func (a *commandLine) bar(text func(took time.Duration) string) *bar {
 	if !a.errTTY || a.getenv("TERM") == "dumb" || a.drawn != nil && !a.drawn.over() {
 		return nil
 	}

@@ -23,7 +23,7 @@ func TestProgress(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var said strings.Builder
-				a := &app{errOut: &said, errTTY: c.tty, ascii: true, getenv: func(string) string { return c.term }}
+				a := &commandLine{errOut: &said, errTTY: c.tty, ascii: true, getenv: func(string) string { return c.term }}
 				done := a.progressFor("waiting", 10*time.Second)
 				time.Sleep(c.lasts)
 				a.progress("not beside the bar")()
@@ -40,7 +40,7 @@ func TestProgress(t *testing.T) {
 func TestProgressOfSeveral(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var said strings.Builder
-		a := &app{errOut: &said, errTTY: true, ascii: true, getenv: func(string) string { return "" }}
+		a := &commandLine{errOut: &said, errTTY: true, ascii: true, getenv: func(string) string { return "" }}
 		step, b := a.progressOf("revoke\x1b[2J", 4)
 		step(1)
 		time.Sleep(1500 * time.Millisecond)

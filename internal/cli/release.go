@@ -8,7 +8,7 @@ import (
 	"redlockctl/internal/config"
 )
 
-func (a *app) releaseCommand() *cobra.Command {
+func (a *commandLine) releaseCommand() *cobra.Command {
 	var tok tokenFlags
 	cmd := outputs(&cobra.Command{
 		Use:   "release NAME",

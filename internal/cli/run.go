@@ -78,7 +78,7 @@ func killAfterFor(given time.Duration, set bool, ttl time.Duration) (time.Durati
 	return given, nil
 }
 
-func (a *app) runCommand() *cobra.Command {
+func (a *commandLine) runCommand() *cobra.Command {
 	var ttl, wait, killAfter time.Duration
 	var extensions int
 	var fencing bool
@@ -152,7 +152,7 @@ redlockctl run job:1 --wait 1m --kill-after 2s -- sh -c 'work; more-work'`,
 			return executable(args[1])
 		}, func(cfg *config.Config, h *hand) error {
 			r := &running{
-				app: a, hand: h, name: args[0], argv: args[1:],
+				commandLine: a, hand: h, name: args[0], argv: args[1:],
 				ttl: ttlFor(ttl, cfg), wait: wait, extensions: extensions, fencing: fencing, clusterName: cfg.Cluster.Name,
 				env:    cfg.ChildEnv(os.Environ()),
 				ending: ending{killAfter: killAfter, margin: endMargin(ttlFor(ttl, cfg))},
@@ -189,7 +189,7 @@ func cannotRun(err error) error {
 
 // running is one command that runs under a lock.
 type running struct {
-	*app
+	*commandLine
 	*hand
 	name       string
 	argv       []string
@@ -308,7 +308,7 @@ func (r *running) warn(err, released error) {
 // under runs the command while the keeper holds the lock.
 func (r *running) under(lock *redlock.Lock, keeper *redlock.Keeper, signals <-chan os.Signal) error {
 	cmd := exec.Command(r.argv[0], r.argv[1:]...)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = r.in, bareOut(r.out), r.app.errOut
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = r.in, bareOut(r.out), r.commandLine.errOut
 	cmd.Env = append(slices.Clone(r.env),
 		"REDLOCKCTL_LOCK_NAME="+r.name,
 		"REDLOCKCTL_LOCK_TOKEN="+lock.Token(),

@@ -109,7 +109,7 @@ func newGuard(s spec, former *restartguard.Guard, record *recorder, tell func(e 
 // look is a snapshot of the cluster once all that is asked for has been read,
 // and what needs time to be told has been told; or, with a bound, what is known
 // when that is over.
-func (a *app) look(ctx context.Context, cfg *config.Config, of aim) (s *monitor.Snapshot, err error) {
+func (a *commandLine) look(ctx context.Context, cfg *config.Config, of aim) (s *monitor.Snapshot, err error) {
 	err = watching(ctx, cfg, of, func(mon *monitor.Monitor) error {
 		s, err = a.decided(ctx, mon, of)
 		return err
@@ -130,7 +130,7 @@ type aim struct {
 // decided waits for the first complete snapshot, and says how far it is. What is
 // missing when the bound is over is in the snapshot; only the end of ctx is an
 // error.
-func (a *app) decided(ctx context.Context, mon *monitor.Monitor, of aim) (*monitor.Snapshot, error) {
+func (a *commandLine) decided(ctx context.Context, mon *monitor.Monitor, of aim) (*monitor.Snapshot, error) {
 	bounded, cancel := ctx, context.CancelFunc(func() {})
 	if of.most > 0 {
 		bounded, cancel = context.WithTimeout(ctx, of.most)
@@ -195,7 +195,7 @@ var errIncomplete = errors.New("not everything could be read")
 
 // incomplete says on standard error which nodes have not been read to the end, and
 // is the error for that; nil if all have been.
-func (a *app) incomplete(s *monitor.Snapshot) error {
+func (a *commandLine) incomplete(s *monitor.Snapshot) error {
 	if s.Complete {
 		return nil
 	}

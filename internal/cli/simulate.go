@@ -49,7 +49,7 @@ func (s *schedules) Set(v string) error {
 	return nil
 }
 
-func (a *app) simulateCommand() *cobra.Command {
+func (a *commandLine) simulateCommand() *cobra.Command {
 	o := simulateOptions{schedules: 200_000}
 	cmd := &cobra.Command{
 		Use:   "simulate",
@@ -123,7 +123,7 @@ func (o simulateOptions) config() (sim.Config, error) {
 	}, nil
 }
 
-func (a *app) simulate(ctx context.Context, o simulateOptions) error {
+func (a *commandLine) simulate(ctx context.Context, o simulateOptions) error {
 	cfg, err := o.config()
 	if err != nil {
 		return usageError{err}
@@ -269,7 +269,7 @@ type mutantJSON struct {
 	What     safetext.Text `json:"what"`
 }
 
-func (a *app) listMutants() error {
+func (a *commandLine) listMutants() error {
 	if a.output == "json" {
 		doc := mutantsJSON{Schema: Schema}
 		for _, m := range sim.Mutants() {

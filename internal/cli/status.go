@@ -29,7 +29,7 @@ type statusJSON struct {
 	QuorumBackMs *int64         `json:"quorum_back_ms,omitempty"`
 }
 
-func (a *app) statusCommand() *cobra.Command {
+func (a *commandLine) statusCommand() *cobra.Command {
 	var again live
 	return again.add(&cobra.Command{
 		Use:   "status",
@@ -91,7 +91,7 @@ func statusDoc(cfg *config.Config, s *monitor.Snapshot) statusJSON {
 }
 
 // printSeen names the guards that run.
-func (a *app) printSeen(w io.Writer, g guardsSeen) {
+func (a *commandLine) printSeen(w io.Writer, g guardsSeen) {
 	for i, line := range g.lines() {
 		if i == 0 {
 			fmt.Fprintln(w)
@@ -101,7 +101,7 @@ func (a *app) printSeen(w io.Writer, g guardsSeen) {
 }
 
 // printOutlook says what the guard on this machine is waiting for.
-func (a *app) printOutlook(w io.Writer, cfg *config.Config, s *monitor.Snapshot) {
+func (a *commandLine) printOutlook(w io.Writer, cfg *config.Config, s *monitor.Snapshot) {
 	o, known := outlookOf(cfg, s)
 	if idle := forsaken(cfg, s); idle != "" {
 		fmt.Fprintf(w, "\n%s\n", safetext.Escape(idle))
@@ -129,7 +129,7 @@ func unavailable(s *monitor.Snapshot) error {
 }
 
 // printStatus prints verdict, nodes in short, and the number of locks.
-func (a *app) printStatus(w io.Writer, s *monitor.Snapshot) {
+func (a *commandLine) printStatus(w io.Writer, s *monitor.Snapshot) {
 	c := s.Cluster
 	name, reason := "cluster", ""
 	if c.Name != "" {
@@ -186,7 +186,7 @@ func lockCount(s *monitor.Snapshot) string {
 }
 
 // verdict is the word for a verdict, in its colour.
-func (a *app) verdict(v monitor.Verdict) string {
+func (a *commandLine) verdict(v monitor.Verdict) string {
 	if !a.color() {
 		return v.String()
 	}

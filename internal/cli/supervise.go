@@ -35,7 +35,7 @@ type superviseOptions struct {
 	firstLife bool
 }
 
-func (a *app) superviseCommand() *cobra.Command {
+func (a *commandLine) superviseCommand() *cobra.Command {
 	var o superviseOptions
 	cmd := &cobra.Command{
 		Use:   "supervise --node NAME [flags] -- COMMAND [ARG...]",
@@ -90,7 +90,7 @@ redlockctl supervise --node n1 --max-ttl 30s --once -- redis-server --port 7001`
 	return cmd
 }
 
-func (a *app) supervise(ctx context.Context, o superviseOptions, command []string) error {
+func (a *commandLine) supervise(ctx context.Context, o superviseOptions, command []string) error {
 	// From here on signals are the server's. One that came before ends us.
 	signals := make(chan os.Signal, 16)
 	signal.Notify(signals, syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGUSR1, syscall.SIGUSR2)
@@ -147,7 +147,7 @@ func (a *app) supervise(ctx context.Context, o superviseOptions, command []strin
 
 // superviseDelay is D, and the configuration that it comes from, nil where
 // --max-ttl gives it.
-func (a *app) superviseDelay(o superviseOptions) (time.Duration, *config.Config, error) {
+func (a *commandLine) superviseDelay(o superviseOptions) (time.Duration, *config.Config, error) {
 	switch {
 	case o.maxTTL < 0 || o.maxTTL > 0 && o.maxTTL < time.Millisecond:
 		return 0, nil, usageError{fmt.Errorf("--max-ttl %s is below 1ms", o.maxTTL)}
@@ -176,7 +176,7 @@ func nodeExists(cfg *config.Config, name string) error {
 	return fmt.Errorf("%s has no node %q", cfg.Path, name)
 }
 
-func (a *app) superviseDir() string {
+func (a *commandLine) superviseDir() string {
 	state := a.getenv("XDG_STATE_HOME")
 	if !filepath.IsAbs(state) {
 		home := a.getenv("HOME")

@@ -86,7 +86,7 @@ func (t *table) write(w io.Writer, color bool) {
 }
 
 // clip shortens text to a width in cells.
-func (a *app) clip(s string, width int) string {
+func (a *commandLine) clip(s string, width int) string {
 	if a.ascii {
 		return ansi.Truncate(s, width, "...")
 	}
@@ -94,7 +94,7 @@ func (a *app) clip(s string, width int) string {
 }
 
 // plusMinus is the sign between a value and its bound.
-func (a *app) plusMinus() string {
+func (a *commandLine) plusMinus() string {
 	if a.ascii {
 		return "+/-"
 	}

@@ -48,7 +48,7 @@ func TestSpan(t *testing.T) {
 
 func TestColorNeedsATerminalThatWantsIt(t *testing.T) {
 	env := map[string]string{}
-	a := &app{outTTY: true, getenv: func(k string) string { return env[k] }}
+	a := &commandLine{outTTY: true, getenv: func(k string) string { return env[k] }}
 	if !a.color() {
 		t.Error("no colour on a terminal")
 	}

@@ -31,7 +31,7 @@ type takeAway struct {
 // taking takes the copies of one key away.
 type taking func(ctx context.Context, resource, token, reason string) ([]redlock.NodeResult, error)
 
-func (a *app) forceReleaseCommand() *cobra.Command {
+func (a *commandLine) forceReleaseCommand() *cobra.Command {
 	return a.takeAwayCommand(takeAway{
 		verb:  "force-release",
 		short: "Take locks from their holders, who are known to be dead",
@@ -49,7 +49,7 @@ back. A hash is taken for a Redisson lock, of which --token names the holder
 	})
 }
 
-func (a *app) revokeCommand() *cobra.Command {
+func (a *commandLine) revokeCommand() *cobra.Command {
 	return a.takeAwayCommand(takeAway{
 		verb:  "revoke",
 		short: "Take locks from their holders when the TTL is over: no extension, nobody else before",
@@ -63,8 +63,8 @@ before the TTL is over: a holder that is alive may finish in peace. Needs Redis 
 	})
 }
 
-func (a *app) takeAwayCommand(way takeAway) *cobra.Command {
-	t := taker{app: a, way: way}
+func (a *commandLine) takeAwayCommand(way takeAway) *cobra.Command {
+	t := taker{commandLine: a, way: way}
 	var tok tokenFlags
 	cmd := outputs(&cobra.Command{
 		Use:   way.verb + " NAME...",
@@ -113,7 +113,7 @@ different ways.`,
 
 // taker takes locks away as one command line asks for it.
 type taker struct {
-	*app
+	*commandLine
 	*hand
 	cfg           *config.Config
 	way           takeAway
@@ -317,7 +317,7 @@ func names(what string) cobra.PositionalArgs {
 
 // completeSeveralLocks offers locks for each argument, but those that are there
 // already.
-func (a *app) completeSeveralLocks(cmd *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
+func (a *commandLine) completeSeveralLocks(cmd *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	offered, how := a.completeLocks(cmd, nil, begun)
 	return slices.DeleteFunc(offered, func(c cobra.Completion) bool {
 		name, _, _ := strings.Cut(c, "\t")

@@ -20,7 +20,7 @@ import (
 
 // remembering adds to the options of the screen what a machine gives it: where it
 // keeps what was chosen, and a clipboard.
-func (a *app) remembering(opt tui.Options) tui.Options {
+func (a *commandLine) remembering(opt tui.Options) tui.Options {
 	if path := uiPath(a.getenv); path != "" {
 		opt.Store = uiStore{path}
 	}

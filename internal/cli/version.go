@@ -17,7 +17,7 @@ type versionJSON struct {
 	Modified bool   `json:"modified,omitempty"` // built from a tree with changes
 }
 
-func (a *app) versionCommand() *cobra.Command {
+func (a *commandLine) versionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
 		Short: "The version of this program",

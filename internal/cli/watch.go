@@ -60,7 +60,7 @@ type watchMissedJSON struct {
 	Count uint64 `json:"count"`
 }
 
-func (a *app) watchCommand() *cobra.Command {
+func (a *commandLine) watchCommand() *cobra.Command {
 	var filter string
 	var span time.Duration
 	cmd := outputs(&cobra.Command{

@@ -29,7 +29,7 @@ func (w *remembering) Write(p []byte) (int, error) {
 
 // unwritten is why something that was printed is not on standard output; nil as
 // long as all is, or where the reader has gone: it has what it wants.
-func (a *app) unwritten() error {
+func (a *commandLine) unwritten() error {
 	w, ok := a.out.(*remembering)
 	if !ok || errors.Is(w.err, syscall.EPIPE) || errors.Is(w.err, os.ErrClosed) {
 		return nil

@@ -32,7 +32,7 @@ func TestLostOutputFails(t *testing.T) {
 		{"version", os.ErrClosed, ExitDone, 0},
 	} {
 		var said bytes.Buffer
-		a := &app{in: strings.NewReader(""), out: new(bytes.Buffer), errOut: &said, getenv: func(string) string { return "" }}
+		a := &commandLine{in: strings.NewReader(""), out: new(bytes.Buffer), errOut: &said, getenv: func(string) string { return "" }}
 		if test.err != nil {
 			a.out = fullDisk{test.err}
 		}
