@@ -11,6 +11,7 @@ import (
 
 	"redlockctl/internal/safetext"
 	"redlockctl/redlock"
+	"redlockctl/tui/styles"
 )
 
 // batch is an act on several locks, one after the other: each is compared, sent
@@ -58,70 +59,70 @@ func (b *batch) counts() (failed, gone int) {
 func (o *outcome) gone() bool { return errors.Is(o.err, redlock.ErrNotHeld) }
 
 // progress is a bar and what runs now.
-func (b *batch) progress(st *styles, w int) string {
+func (b *batch) progress(st *styles.Styles, w int) string {
 	n := len(b.items)
-	text := fmt.Sprintf(" %s of %s", count(b.at), count(n))
+	text := fmt.Sprintf(" %s of %s", styles.Count(b.at), styles.Count(n))
 	if b.stopped {
 		text += "  stopping after this one"
 	} else {
 		text += "  esc: stop after this one"
 	}
-	bar := max(4, min(30, w-width(text)-2))
-	return st.info.of(st.bar(float64(b.at)/float64(n), bar)) + st.cut(text, w-bar)
+	bar := max(4, min(30, w-styles.Width(text)-2))
+	return st.Info.Of(st.Bar(float64(b.at)/float64(n), bar)) + st.Cut(text, w-bar)
 }
 
 // title sums the results up.
-func (b *batch) title(st *styles, w int) string {
+func (b *batch) title(st *styles.Styles, w int) string {
 	failed, gone := b.counts()
-	text := plural(b.at-failed-gone, "lock") + " " + b.did
-	p, glyph := st.good, st.on
+	text := styles.Plural(b.at-failed-gone, "lock") + " " + b.did
+	p, glyph := st.Good, st.On
 	if gone > 0 {
-		text += ", " + count(gone) + " had ended by then"
+		text += ", " + styles.Count(gone) + " had ended by then"
 	}
 	if failed > 0 {
-		text += ", " + count(failed) + " failed"
-		p, glyph = st.bad, st.off
+		text += ", " + styles.Count(failed) + " failed"
+		p, glyph = st.Bad, st.Off
 	}
 	if left := len(b.items) - b.at; left > 0 {
-		text += ", " + count(left) + " left as they are"
+		text += ", " + styles.Count(left) + " left as they are"
 		if failed == 0 {
-			p, glyph = st.warn, st.half
+			p, glyph = st.Warn, st.Half
 		}
 	}
-	return p.of(" " + glyph + " " + st.cut(text, w-4))
+	return p.Of(" " + glyph + " " + st.Cut(text, w-4))
 }
 
 // lines are the results so far, in the order of the names.
-func (b *batch) lines(st *styles, w int) (out []string) {
+func (b *batch) lines(st *styles.Styles, w int) (out []string) {
 	name := 4
 	for _, it := range b.items {
-		name = max(name, min(w/3, width(it.name)))
+		name = max(name, min(w/3, styles.Width(it.name)))
 	}
 	for i, it := range b.items {
-		glyph, p, text := st.bare, paint{}, "not begun"
+		glyph, p, text := st.Bare, styles.Paint{}, "not begun"
 		switch {
 		case it.end == nil && i == b.at && b.running():
-			glyph, p, text = st.wait, st.info, "working"+st.ellipsis
+			glyph, p, text = st.Wait, st.Info, "working"+st.Ellipsis
 		case it.end == nil && b.running():
 			return out // what is still to come has nothing to tell
 		case it.end == nil:
 		case it.end.gone():
 			text = "it had ended: nothing of this token was left"
 		case it.end.err != nil:
-			glyph, p, text = st.off, st.bad, st.whole(it.end.err.Error())
+			glyph, p, text = st.Off, st.Bad, st.Whole(it.end.err.Error())
 		default:
-			glyph, p, text = st.on, st.good, it.end.done
+			glyph, p, text = st.On, st.Good, it.end.done
 			if silent := it.end.silent(st); silent != "" {
-				glyph, p, text = st.half, st.warn, text+"; "+silent
+				glyph, p, text = st.Half, st.Warn, text+"; "+silent
 			}
 		}
 		if it.end != nil {
 			text = strings.Join(append([]string{text}, it.end.also...), "; ")
 		}
-		line := " " + p.of(glyph) + " " + st.pad(it.name, name) + "  "
-		for i, l := range wrap(text, w-width(line)-1, 0) {
+		line := " " + p.Of(glyph) + " " + st.Pad(it.name, name) + "  "
+		for i, l := range styles.Wrap(text, w-styles.Width(line)-1, 0) {
 			if i > 0 {
-				line = blanks(name + 5)
+				line = styles.Blanks(name + 5)
 			}
 			out = append(out, line+l)
 		}
@@ -130,11 +131,11 @@ func (b *batch) lines(st *styles, w int) (out []string) {
 }
 
 // silent names the nodes on which a copy may be left, with its end; "": none.
-func (o *outcome) silent(st *styles) string {
+func (o *outcome) silent(st *styles.Styles) string {
 	var names []string
 	for _, n := range o.nodes {
 		if !n.MayLiveUntil.IsZero() {
-			names = append(names, st.escape(n.Node, 12)+" until "+clock(n.MayLiveUntil))
+			names = append(names, st.Escape(n.Node, 12)+" until "+styles.Clock(n.MayLiveUntil))
 		}
 	}
 	if names == nil {
@@ -188,7 +189,7 @@ func (m *model) askSeveral(a lockAct, keys []string) tea.Cmd {
 			why = "several tokens have copies: take it away by itself, to choose whose go"
 		}
 		if why != "" {
-			out = append(out, m.st.escape(key, 40)+": "+why)
+			out = append(out, m.st.Escape(key, 40)+": "+why)
 			continue
 		}
 		all = append(all, targetOf(l))
@@ -202,10 +203,10 @@ func (m *model) askSeveral(a lockAct, keys []string) tea.Cmd {
 		}
 	}
 	n := len(all)
-	want := plural(n, "lock")
-	title := fmt.Sprintf("%s %s marked %s", capital(a.verb), count(n), strings.TrimPrefix(want, count(n)+" "))
+	want := styles.Plural(n, "lock")
+	title := fmt.Sprintf("%s %s marked %s", capital(a.verb), styles.Count(n), strings.TrimPrefix(want, styles.Count(n)+" "))
 	if len(unseen) > 0 {
-		title += ", " + count(len(unseen)) + " hidden by the filter"
+		title += ", " + styles.Count(len(unseen)) + " hidden by the filter"
 	}
 	reason, typed := &field{label: "Reason"}, &field{label: "Type " + want}
 	fields := []*field{reason, typed}
@@ -221,25 +222,25 @@ func (m *model) askSeveral(a lockAct, keys []string) tea.Cmd {
 	}
 	d.facts = func(int) []string {
 		st := m.st
-		facts := []string{fact(st, "Effect", "of each: "+a.effect)}
+		facts := []string{st.Fact("Effect", "of each: "+a.effect)}
 		if a.way != nil {
 			revoked := n > 0 && !slices.ContainsFunc(all, func(t target) bool { return !redlock.IsTombstone(t.token) })
 			risk := a.way.Risk(revoked)
 			for _, more := range bare {
 				risk += ". " + more
 			}
-			facts = append(facts, fact(st, "Risk", st.warn.of(st.our(risk))))
+			facts = append(facts, st.Fact("Risk", st.Warn.Of(st.Our(risk))))
 		}
 		if len(unseen) > 0 {
-			facts = append(facts, fact(st, "Hidden", st.warn.of(count(len(unseen))+" of them are marked and not in the list: the filter hides them. M unmarks all")))
+			facts = append(facts, st.Fact("Hidden", st.Warn.Of(styles.Count(len(unseen))+" of them are marked and not in the list: the filter hides them. M unmarks all")))
 		}
 		if len(out) > 0 {
-			facts = append(facts, fact(st, "Left out", st.warn.of(plural(len(out), "lock")+" that cannot be: "+m.someOf(out, 3))))
+			facts = append(facts, st.Fact("Left out", st.Warn.Of(styles.Plural(len(out), "lock")+" that cannot be: "+m.someOf(out, 3))))
 		}
 		gone, changed := 0, 0
 		var names []string
 		for _, t := range all {
-			text := m.st.escape(t.keys[0], 40)
+			text := m.st.Escape(t.keys[0], 40)
 			switch l := m.latestLock(t.keys[0]); {
 			case l == nil:
 				gone++
@@ -248,7 +249,7 @@ func (m *model) askSeveral(a lockAct, keys []string) tea.Cmd {
 				changed++
 				text += " (another holder by now: left alone)"
 			default:
-				text += " of " + st.token(safetext.New(t.token), 16) + ", " + copies(l)
+				text += " of " + st.Token(safetext.New(t.token), 16) + ", " + copies(l)
 				if redlock.IsTombstone(t.token) {
 					text += ", revoked already"
 				}
@@ -259,15 +260,15 @@ func (m *model) askSeveral(a lockAct, keys []string) tea.Cmd {
 			names = append(names, text)
 		}
 		if gone+changed > 0 {
-			facts = append(facts, fact(st, "Changed", st.warn.of(fmt.Sprintf("since this was opened %s ended and %s passed to another: those are left alone", count(gone), count(changed)))))
+			facts = append(facts, st.Fact("Changed", st.Warn.Of(fmt.Sprintf("since this was opened %s ended and %s passed to another: those are left alone", styles.Count(gone), styles.Count(changed)))))
 		}
 		label := "Locks"
 		for _, s := range names[:min(len(names), bounded)] {
-			facts = append(facts, fact(st, label, s))
+			facts = append(facts, st.Fact(label, s))
 			label = ""
 		}
 		if more := len(names) - bounded; more > 0 {
-			facts = append(facts, fact(st, "", "and "+count(more)+" more"))
+			facts = append(facts, st.Fact("", "and "+styles.Count(more)+" more"))
 		}
 		return facts
 	}
@@ -292,7 +293,7 @@ func (m *model) askSeveral(a lockAct, keys []string) tea.Cmd {
 	d.prepare = func() {
 		why := strings.TrimSpace(reason.String())
 		for _, t := range all {
-			d.many.items = append(d.many.items, item{name: m.st.escape(t.keys[0], 40), act: a.act(t, why)})
+			d.many.items = append(d.many.items, item{name: m.st.Escape(t.keys[0], 40), act: a.act(t, why)})
 		}
 	}
 	return m.openDialog(d)
@@ -302,7 +303,7 @@ func (m *model) askSeveral(a lockAct, keys []string) tea.Cmd {
 func (m *model) someOf(texts []string, most int) string {
 	s := strings.Join(texts[:min(len(texts), most)], "; ")
 	if more := len(texts) - most; more > 0 {
-		s += "; and " + count(more) + " more"
+		s += "; and " + styles.Count(more) + " more"
 	}
 	return s
 }

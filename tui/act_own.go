@@ -14,6 +14,7 @@ import (
 	"redlockctl/internal/safetext"
 	"redlockctl/monitor"
 	"redlockctl/redlock"
+	"redlockctl/tui/styles"
 )
 
 // grant is a lock that was acquired by hand on this screen.
@@ -97,7 +98,7 @@ func (m *model) lookAfter() {
 		}
 		before := g.state
 		g.state, g.until = g.kept.State(), g.kept.Until()
-		name := m.st.escape(key, 40)
+		name := m.st.Escape(key, 40)
 		switch {
 		case g.state == redlock.Lost:
 			why := "its validity is over"
@@ -109,9 +110,9 @@ func (m *model) lookAfter() {
 		case g.state == redlock.Released:
 			g.kept = nil
 		case g.state != before && g.state == redlock.Uncertain:
-			m.say(m.st.warn, name+", kept here, is uncertain: an extension failed, and it is tried again until "+clock(g.until))
+			m.say(m.st.Warn, name+", kept here, is uncertain: an extension failed, and it is tried again until "+styles.Clock(g.until))
 		case g.state != before:
-			m.say(m.st.good, name+", kept here, is held again")
+			m.say(m.st.Good, name+", kept here, is held again")
 		}
 		m.mine[key] = g
 	}
@@ -126,12 +127,12 @@ func (m *model) keptLines(w int) (lines []string) {
 	st := m.st
 	if m.losses = m.losses[max(0, len(m.losses)-mostLosses):]; len(m.losses) > 0 {
 		l := m.losses[len(m.losses)-1]
-		text := " " + st.off + " LOST at " + clock(l.at) + ": " + st.escape(l.key, 40)
+		text := " " + st.Off + " LOST at " + styles.Clock(l.at) + ": " + st.Escape(l.key, 40)
 		if more := len(m.losses) - 1; more > 0 {
-			text += " and " + count(more) + " before"
+			text += " and " + styles.Count(more) + " before"
 		}
-		text += ", kept here: whatever was done under it must stop " + st.sep + " esc: seen " + st.sep + " " + st.whole(l.why)
-		lines = append(lines, st.bad.of(st.pad(text, w)))
+		text += ", kept here: whatever was done under it must stop " + st.Sep + " esc: seen " + st.Sep + " " + st.Whole(l.why)
+		lines = append(lines, st.Bad.Of(st.Pad(text, w)))
 	}
 	kept := m.keptGrants()
 	if len(kept) == 0 {
@@ -139,22 +140,22 @@ func (m *model) keptLines(w int) (lines []string) {
 	}
 	text := " KEPT HERE"
 	if n := len(kept); n > 1 {
-		text += " (" + count(n) + ")"
+		text += " (" + styles.Count(n) + ")"
 	}
 	for _, g := range kept {
-		glyph, p, more := st.on, st.good, ""
+		glyph, p, more := st.On, st.Good, ""
 		if g.state == redlock.Uncertain {
-			glyph, p = st.half, st.warn
+			glyph, p = st.Half, st.Warn
 			if err := g.kept.Err(); err != nil {
-				more = ": " + st.whole(err.Error())
+				more = ": " + st.Whole(err.Error())
 			}
 		}
-		one := "  " + p.of(glyph+" "+st.escape(g.key, 30)) + " " + g.state.String() + " " + remaining(g.until.Sub(m.now())) + p.of(more)
-		if text += one; width(text) > w {
+		one := "  " + p.Of(glyph+" "+st.Escape(g.key, 30)) + " " + g.state.String() + " " + styles.Remaining(g.until.Sub(m.now())) + p.Of(more)
+		if text += one; styles.Width(text) > w {
 			break
 		}
 	}
-	return append(lines, st.cut(text, w))
+	return append(lines, st.Cut(text, w))
 }
 
 // escape is esc on a page: first of all what was lost has been seen.
@@ -203,12 +204,12 @@ func (m *model) askAcquire() tea.Cmd {
 			if kept() {
 				effect = "and extended until r releases it; when the console ends, it ends with its TTL"
 			}
-			out := []string{fact(m.st, "Effect", fmt.Sprintf("the name is held on a quorum of %d of %d nodes, %s", c.Quorum, c.N, effect))}
+			out := []string{m.st.Fact("Effect", fmt.Sprintf("the name is held on a quorum of %d of %d nodes, %s", c.Quorum, c.N, effect))}
 			if c.Serving < c.Quorum && c.Verdict != monitor.VerdictUnknown {
-				out = append(out, fact(m.st, "", m.st.bad.of(fmt.Sprintf("only %d of %d nodes accept writes: this will fail", c.Serving, c.N))))
+				out = append(out, m.st.Fact("", m.st.Bad.Of(fmt.Sprintf("only %d of %d nodes accept writes: this will fail", c.Serving, c.N))))
 			}
 			if l := m.latestLock(name.String()); l != nil && name.String() != "" {
-				out = append(out, fact(m.st, "Now", m.st.warn.of("held by "+m.st.token(l.Holder, 24)+", "+copies(l))))
+				out = append(out, m.st.Fact("Now", m.st.Warn.Of("held by "+m.st.Token(l.Holder, 24)+", "+copies(l))))
 			}
 			return out
 		},
@@ -223,7 +224,7 @@ func (m *model) askAcquire() tea.Cmd {
 		start: func() func(context.Context) outcome {
 			key, acts, run := name.String(), m.opt.Actions, m.running
 			ttl, _ := parse()
-			o := outcome{what: "acquire " + m.st.escape(key, 60), words: acquireWords}
+			o := outcome{what: "acquire " + m.st.Escape(key, 60), words: acquireWords}
 			if kept() {
 				return func(ctx context.Context) outcome {
 					k, err := acts.Keep(ctx, key, ttl)
@@ -243,7 +244,7 @@ func (m *model) askAcquire() tea.Cmd {
 					o.err = err
 					return o
 				}
-				o.nodes, o.done = l.Nodes(), "valid until "+clock(l.Until())+"; e extends it, r releases it"
+				o.nodes, o.done = l.Nodes(), "valid until "+styles.Clock(l.Until())+"; e extends it, r releases it"
 				o.grant = &grant{key: key, token: l.Token(), ttl: ttl, until: l.Until()}
 				return o
 			}
@@ -284,15 +285,15 @@ var extendWords = map[redlock.Status]string{
 
 func (m *model) askExtend() tea.Cmd {
 	g, _ := m.own()
-	name := m.st.escape(g.key, 60)
+	name := m.st.Escape(g.key, 60)
 	span, parse := m.ttlField(g.ttl)
 	return m.openDialog(&dialog{
 		title: "Extend " + name + " ?",
 		verb:  "extend",
 		facts: func(int) []string {
 			return []string{
-				fact(m.st, "Held by", "this screen, "+m.st.token(safetext.New(g.token), 24)+", valid until "+clock(g.until)+" ("+remaining(g.until.Sub(m.now()))+")"),
-				fact(m.st, "Effect", "its copies live for this long from now on; none is made anew, and none is shortened"),
+				m.st.Fact("Held by", "this screen, "+m.st.Token(safetext.New(g.token), 24)+", valid until "+styles.Clock(g.until)+" ("+styles.Remaining(g.until.Sub(m.now()))+")"),
+				m.st.Fact("Effect", "its copies live for this long from now on; none is made anew, and none is shortened"),
 			}
 		},
 		fields: []*field{span},
@@ -311,7 +312,7 @@ func (m *model) askExtend() tea.Cmd {
 				var l *redlock.Lock
 				if l, o.err = acts.Extend(ctx, g.key, g.token, ttl); l != nil {
 					now := g.extended(ttl, l.Until())
-					o.nodes, o.done, o.grant = l.Nodes(), "valid until "+clock(now.until), &now
+					o.nodes, o.done, o.grant = l.Nodes(), "valid until "+styles.Clock(now.until), &now
 				}
 				return o
 			}
@@ -336,7 +337,7 @@ func (m *model) release() lockAct {
 
 // giveBack releases a grant; one that is kept is extended no more.
 func (m *model) giveBack(g grant) func(context.Context) outcome {
-	name, acts := m.st.escape(g.key, 60), m.opt.Actions
+	name, acts := m.st.Escape(g.key, 60), m.opt.Actions
 	return func(ctx context.Context) outcome {
 		o := outcome{what: "release " + name, words: releaseWords, freed: &g}
 		if g.kept != nil {
@@ -365,16 +366,16 @@ func (m *model) askRelease() tea.Cmd {
 		hidden = m.hiddenMark(g.key)
 	}
 	return m.openDialog(&dialog{
-		title: "Release " + m.st.escape(g.key, 60) + hidden + " ?",
+		title: "Release " + m.st.Escape(g.key, 60) + hidden + " ?",
 		verb:  "release",
 		facts: func(int) []string {
-			held := "this screen, " + m.st.token(safetext.New(g.token), 24)
+			held := "this screen, " + m.st.Token(safetext.New(g.token), 24)
 			if g.kept != nil {
 				held += ", kept: extended until it is released"
 			} else {
-				held += ", valid until " + clock(g.until)
+				held += ", valid until " + styles.Clock(g.until)
 			}
-			return []string{fact(m.st, "Held by", held), fact(m.st, "Effect", a.effect)}
+			return []string{m.st.Fact("Held by", held), m.st.Fact("Effect", a.effect)}
 		},
 		check: func() string { return "" },
 		start: func() func(context.Context) outcome { return m.giveBack(g) },
@@ -414,18 +415,18 @@ func (m *model) askQuit() tea.Cmd {
 			kept := m.keptGrants()
 			last := m.now()
 			for _, g := range kept {
-				names = append(names, m.st.escape(g.key, 40)+" ("+g.state.String()+")")
+				names = append(names, m.st.Escape(g.key, 40)+" ("+g.state.String()+")")
 				if g.until.After(last) {
 					last = g.until
 				}
 			}
 			effect := "their copies are deleted on all nodes: the names are free at once"
 			if then.chosen == 1 {
-				effect = "nothing extends them any more: they end by themselves, the last at " + clock(last)
+				effect = "nothing extends them any more: they end by themselves, the last at " + styles.Clock(last)
 			}
 			return append([]string{
-				fact(m.st, "Kept here", plural(len(kept), "lock")+": "+m.someOf(names, bounded)),
-				fact(m.st, "Effect", effect),
+				m.st.Fact("Kept here", styles.Plural(len(kept), "lock")+": "+m.someOf(names, bounded)),
+				m.st.Fact("Effect", effect),
 			}, m.leftWaiting()...)
 		},
 		fields: []*field{then},
@@ -439,7 +440,7 @@ func (m *model) askQuit() tea.Cmd {
 			return func(ctx context.Context) outcome {
 				for _, g := range kept {
 					if _, err := g.kept.Release(ctx); err != nil && !errors.Is(err, redlock.ErrNotHeld) && !errors.Is(err, redlock.ErrLost) {
-						o.err = errors.Join(o.err, fmt.Errorf("%s: %w", st.escape(g.key, 40), err))
+						o.err = errors.Join(o.err, fmt.Errorf("%s: %w", st.Escape(g.key, 40), err))
 					}
 				}
 				return o
@@ -456,10 +457,10 @@ func (m *model) leftWaiting() []string {
 		return nil
 	}
 	for i, name := range names {
-		names[i] = m.st.escape(name, 40)
+		names[i] = m.st.Escape(name, 40)
 		if n := m.latestNode(name); n != nil {
 			if left, ok := m.fences.countdown(n, m.now()); ok {
-				names[i] += " (" + remaining(left) + ")"
+				names[i] += " (" + styles.Remaining(left) + ")"
 			}
 		}
 	}
@@ -468,8 +469,8 @@ func (m *model) leftWaiting() []string {
 		wait = " wait"
 	}
 	return []string{
-		fact(m.st, "Fenced", m.someOf(names, bounded)+wait),
-		fact(m.st, "Risk", m.st.bad.of("the guard in this console is the only one: without it nobody lets a fenced node rejoin")),
-		fact(m.st, "Instead", "stay until no node is fenced, or start redlockctl guard first"),
+		m.st.Fact("Fenced", m.someOf(names, bounded)+wait),
+		m.st.Fact("Risk", m.st.Bad.Of("the guard in this console is the only one: without it nobody lets a fenced node rejoin")),
+		m.st.Fact("Instead", "stay until no node is fenced, or start redlockctl guard first"),
 	}
 }

@@ -10,6 +10,8 @@ import (
 
 	"redlockctl/monitor"
 	"redlockctl/redlock"
+
+	"redlockctl/internal/safetext/safetexttest"
 )
 
 // owning is a screen that acquired orders:43 and has the cursor on it.
@@ -266,7 +268,7 @@ func TestManyKept(t *testing.T) {
 		r, _ := keeping(t)
 		r.m.Update(tea.WindowSizeMsg{Width: w, Height: 15})
 		for i := range 30 {
-			k := &fakeKept{acts: r.acts, key: fmt.Sprintf("%s %d", hostileNames[i%len(hostileNames)], i), until: r.clock.Add(time.Hour)}
+			k := &fakeKept{acts: r.acts, key: fmt.Sprintf("%s %d", safetexttest.Hostile[i%len(safetexttest.Hostile)], i), until: r.clock.Add(time.Hour)}
 			if i == 7 {
 				k.state, k.err = redlock.Uncertain, errFake
 			}

@@ -15,6 +15,7 @@ import (
 	"redlockctl/internal/safetext"
 	"redlockctl/monitor"
 	"redlockctl/redlock"
+	"redlockctl/tui/styles"
 )
 
 // target is a lock as it was shown when a dialog opened: what its act is about,
@@ -45,7 +46,7 @@ func (t target) same(l *monitor.Lock) bool {
 // planOf is what taking a lock away means, as it is seen in the latest picture:
 // of one token, or of all.
 func (m *model) planOf(way operator.Way, l *monitor.Lock, token string) (operator.Plan, error) {
-	asked := operator.Asked{Keys: targetOf(l).keys, Token: token, Name: m.st.escape(l.Key.Raw(), 40), Form: l.Form, Quorum: m.snap.Cluster.Quorum, MaxTTL: m.snap.Cluster.MaxTTL}
+	asked := operator.Asked{Keys: targetOf(l).keys, Token: token, Name: m.st.Escape(l.Key.Raw(), 40), Form: l.Form, Quorum: m.snap.Cluster.Quorum, MaxTTL: m.snap.Cluster.MaxTTL}
 	now := m.now()
 	for i := range l.Copies {
 		c := &l.Copies[i]
@@ -124,7 +125,7 @@ func (m *model) taking(way operator.Way, did string, words map[redlock.Status]st
 func (m *model) take(verb string, t target, words map[redlock.Status]string, done func([]redlock.NodeResult) string, do func(ctx context.Context, key, token string) ([]redlock.NodeResult, error)) func(context.Context) outcome {
 	names := make([]string, len(t.keys))
 	for i, key := range t.keys {
-		names[i] = m.st.escape(key, 60)
+		names[i] = m.st.Escape(key, 60)
 	}
 	tokens := t.tokens
 	if tokens == nil {
@@ -132,9 +133,9 @@ func (m *model) take(verb string, t target, words map[redlock.Status]string, don
 	}
 	shown := make([]string, len(tokens))
 	for i, token := range tokens {
-		shown[i] = m.st.token(safetext.New(token), 16)
+		shown[i] = m.st.Token(safetext.New(token), 16)
 	}
-	whole := m.st.whole
+	whole := m.st.Whole
 	return func(ctx context.Context) outcome {
 		o := outcome{what: verb + " " + names[0], words: words}
 		took := false
@@ -206,7 +207,7 @@ func doneWords(nodes []redlock.NodeResult, none, some string) string {
 	case 1:
 		return fmt.Sprintf(some, "1 copy")
 	default:
-		return fmt.Sprintf(some, count(n)+" copies")
+		return fmt.Sprintf(some, styles.Count(n)+" copies")
 	}
 }
 
@@ -220,7 +221,7 @@ func (m *model) whyNotTaken(way operator.Way, l *monitor.Lock) string {
 	if err == nil {
 		return ""
 	}
-	return m.st.whole(strings.TrimPrefix(err.Error(), operator.ErrRefused.Error()+": "))
+	return m.st.Whole(strings.TrimPrefix(err.Error(), operator.ErrRefused.Error()+": "))
 }
 
 // whyNotAct is why an act cannot be done to the lock under the cursor, or to
@@ -250,7 +251,7 @@ func (m *model) whyNotAct(a lockAct) string {
 		if first == "" {
 			first = "gone"
 		}
-		return "none of the " + plural(len(keys), "lock") + " marked: " + first
+		return "none of the " + styles.Plural(len(keys), "lock") + " marked: " + first
 	}
 	if m.picked() == nil {
 		return "no lock under the cursor"
@@ -320,7 +321,7 @@ func (m *model) askTake(a lockAct) tea.Cmd {
 		hidden = m.hiddenMark(key)
 	}
 	return m.openDialog(&dialog{
-		title:  capital(a.verb) + " " + m.st.escape(key, 60) + hidden + " ?",
+		title:  capital(a.verb) + " " + m.st.Escape(key, 60) + hidden + " ?",
 		verb:   a.verb,
 		danger: true,
 		facts: func(int) []string {
@@ -378,12 +379,12 @@ func (m *model) takeFacts(way operator.Way, t target, opened operator.Plan) []st
 	st, now := m.st, m.now()
 	key := t.keys[0]
 	several := len(opened.Tokens) > 1
-	held := st.token(safetext.New(t.token), 40)
+	held := st.Token(safetext.New(t.token), 40)
 	l := m.latestLock(key)
 	if l != nil && l.Nobody {
 		held = l.NobodyText()
 	} else if l != nil && !l.Since.IsZero() {
-		held += ", first seen " + clock(l.Since) + " (" + age(now.Sub(l.Since)) + " ago)"
+		held += ", first seen " + styles.Clock(l.Since) + " (" + styles.Age(now.Sub(l.Since)) + " ago)"
 	}
 	if g, ok := m.mine[key]; ok && g.token == t.token {
 		held += ", acquired here: r releases it"
@@ -409,49 +410,49 @@ func (m *model) takeFacts(way operator.Way, t target, opened operator.Plan) []st
 			effect, risk = plan.Effect, plan.Risk
 		}
 	}
-	out := []string{fact(st, "Held by", held)}
+	out := []string{st.Fact("Held by", held)}
 	if several {
 		for i, c := range opened.Tokens {
 			label := ""
 			if i == 0 {
 				label = "Tokens"
 			}
-			out = append(out, fact(st, label, strconv.Itoa(i+1)+": "+st.token(safetext.New(c.Token), 24)+" on "+st.whole(strings.Join(c.Nodes, " "))))
+			out = append(out, st.Fact(label, strconv.Itoa(i+1)+": "+st.Token(safetext.New(c.Token), 24)+" on "+st.Whole(strings.Join(c.Nodes, " "))))
 		}
 	} else {
-		out = append(out, fact(st, "Copies", has))
+		out = append(out, st.Fact("Copies", has))
 	}
 	if effect != "" {
-		out = append(out, fact(st, "Effect", st.our(effect)))
+		out = append(out, st.Fact("Effect", st.Our(effect)))
 	}
 	if risk != "" {
-		out = append(out, fact(st, "Risk", st.warn.of(st.our(risk))))
+		out = append(out, st.Fact("Risk", st.Warn.Of(st.Our(risk))))
 	}
 	if several {
 		lacks = ""
 	}
 	if lacks != "" {
-		out = append(out, fact(st, "Else", lacks))
+		out = append(out, st.Fact("Else", lacks))
 	}
 	if n := len(t.keys); n > 1 {
 		names := make([]string, n)
 		for i, k := range t.keys {
-			names[i] = st.escape(k, 40)
+			names[i] = st.Escape(k, 40)
 		}
-		out = append(out, fact(st, "Keys", plural(n, "key")+" with this token are one lock and go together: "+m.someOf(names, bounded)))
+		out = append(out, st.Fact("Keys", styles.Plural(n, "key")+" with this token are one lock and go together: "+m.someOf(names, bounded)))
 	}
 	if l == nil {
 		return out
 	}
 	if f := l.Form; f != nil {
-		made := st.whole(f.Library)
+		made := st.Whole(f.Library)
 		if !f.Owner.Empty() && f.Owner.Raw() != t.token {
-			made += ", " + st.text(f.Owner, 40)
+			made += ", " + st.Text(f.Owner, 40)
 		}
 		if f.TakingAway != "" {
-			made += ": " + st.whole(f.TakingAway)
+			made += ": " + st.Whole(f.TakingAway)
 		}
-		out = append(out, fact(st, "Made by", made))
+		out = append(out, st.Fact("Made by", made))
 	}
 	return out
 }
@@ -466,7 +467,7 @@ func (m *model) copyFacts(l *monitor.Lock, t target) (has, lacks string) {
 			break
 		}
 		n, c := &m.snap.Nodes[i], &l.Copies[i]
-		node := st.escape(n.Name, 12)
+		node := st.Escape(n.Name, 12)
 		state := ""
 		if n.State != monitor.NodeServing {
 			state = " " + n.State.String()
@@ -475,10 +476,10 @@ func (m *model) copyFacts(l *monitor.Lock, t target) (has, lacks string) {
 		case monitor.CopyPresent:
 			left := "no end"
 			if !c.Expires.IsZero() {
-				left = remaining(c.Expires.Sub(now))
+				left = styles.Remaining(c.Expires.Sub(now))
 			}
 			if c.Token.Raw() != t.token {
-				others = append(others, node+state+": a copy of "+st.token(c.Token, 16)+", "+left+", stays")
+				others = append(others, node+state+": a copy of "+st.Token(c.Token, 16)+", "+left+", stays")
 				continue
 			}
 			there = append(there, node+state+" "+left)
@@ -488,12 +489,12 @@ func (m *model) copyFacts(l *monitor.Lock, t target) (has, lacks string) {
 			others = append(others, node+state+": "+m.unknownCopy(n, c))
 		}
 	}
-	has = st.none
+	has = st.None
 	if len(there) > 0 {
-		has = strings.Join(there, " "+st.sep+" ")
+		has = strings.Join(there, " "+st.Sep+" ")
 	}
 	if l.Held >= m.snap.Cluster.Quorum {
-		has += "; margin " + count(l.Margin)
+		has += "; margin " + styles.Count(l.Margin)
 	}
 	return has, strings.Join(others, ";  ")
 }
@@ -515,7 +516,7 @@ func (m *model) unknownCopy(n *monitor.Node, c *monitor.Copy) string {
 		end = n.Since.Add(most) // of a copy set just before we lost sight of the node
 	}
 	if end.Before(m.now()) {
-		return "a copy there, if any, ended by " + clock(end) + ", unless it was extended"
+		return "a copy there, if any, ended by " + styles.Clock(end) + ", unless it was extended"
 	}
-	return "a copy there, if any, ends by " + clock(end) + ", unless it is extended"
+	return "a copy there, if any, ends by " + styles.Clock(end) + ", unless it is extended"
 }

@@ -11,6 +11,7 @@ import (
 
 	"redlockctl/monitor"
 	"redlockctl/restartguard"
+	"redlockctl/tui/styles"
 )
 
 // actTimeout bounds an act: retries of an acquire, or the proof of a fence.
@@ -120,11 +121,11 @@ func (m *model) whyNoFence() string {
 	case n == nil:
 		return "the node is gone"
 	case n.State == monitor.NodeHeld:
-		return m.st.whole(n.Name) + " is held already"
+		return m.st.Whole(n.Name) + " is held already"
 	case n.State == monitor.NodeServing || n.State == monitor.NodeFenced:
 		return ""
 	}
-	return m.st.whole(n.Name) + " cannot be fenced: " + n.State.String()
+	return m.st.Whole(n.Name) + " cannot be fenced: " + n.State.String()
 }
 
 func (m *model) whyNoOpen() string {
@@ -136,11 +137,11 @@ func (m *model) whyNoOpen() string {
 	case n == nil:
 		return "the node is gone"
 	case n.State == monitor.NodeServing:
-		return m.st.whole(n.Name) + " is open already"
+		return m.st.Whole(n.Name) + " is open already"
 	case n.State == monitor.NodeHeld || n.State == monitor.NodeFenced:
 		return ""
 	}
-	return m.st.whole(n.Name) + " cannot be opened: " + n.State.String()
+	return m.st.Whole(n.Name) + " cannot be opened: " + n.State.String()
 }
 
 // latestLock and latestNode look into the latest snapshot, also while the
@@ -162,12 +163,12 @@ func (m *model) latestNode(name string) *monitor.Node {
 // is shown, or the end of one that is too long to type.
 func (m *model) confirmation(raw string) (text, label string) {
 	const most, tail = 40, 12
-	shown := m.st.name(raw)
-	if width(shown) <= most {
+	shown := m.st.Name(raw)
+	if styles.Width(shown) <= most {
 		return shown, "Type the name to confirm"
 	}
-	end := cutLeft(shown, tail)
-	return end, fmt.Sprintf("Type its last %d characters", width(end))
+	end := styles.CutLeft(shown, tail)
+	return end, fmt.Sprintf("Type its last %d characters", styles.Width(end))
 }
 
 func missingName(typed, want string) string {
@@ -191,16 +192,16 @@ func (m *model) askFence() tea.Cmd {
 	name := m.pickedNode().Name
 	return m.askNode(name, "Fence", "fence", func() []string {
 		c := &m.snap.Cluster
-		out := []string{fact(m.st, "Effect", "it is held: it refuses writes until a person opens it, and no guard lifts that; its copies run out, and are not extended")}
+		out := []string{m.st.Fact("Effect", "it is held: it refuses writes until a person opens it, and no guard lifts that; its copies run out, and are not extended")}
 		serving := c.Serving
 		if n := m.latestNode(name); n != nil && n.State == monitor.NodeServing {
 			serving--
 		}
 		left := fmt.Sprintf("%d of %d nodes go on serving, the quorum is %d", serving, c.N, c.Quorum)
 		if serving < c.Quorum {
-			return append(out, fact(m.st, "", m.st.bad.of(left+": NOTHING can be locked any more")))
+			return append(out, m.st.Fact("", m.st.Bad.Of(left+": NOTHING can be locked any more")))
 		}
-		return append(out, fact(m.st, "", left))
+		return append(out, m.st.Fact("", left))
 	}, func(ctx context.Context, a Actions, reason string) error { return a.FenceNode(ctx, name, reason) },
 		"it refuses writes now; O opens it again")
 }
@@ -208,19 +209,19 @@ func (m *model) askFence() tea.Cmd {
 func (m *model) askOpen() tea.Cmd {
 	name := m.pickedNode().Name
 	return m.askNode(name, "Open", "open", func() []string {
-		out := []string{fact(m.st, "Effect", "it accepts writes and votes at once")}
+		out := []string{m.st.Fact("Effect", "it accepts writes and votes at once")}
 		s, ok := m.fences.status[name]
 		n := m.latestNode(name)
 		switch {
 		case ok && s.Phase == restartguard.PhaseClosed && !s.Until.IsZero() && s.Until.After(m.now()):
-			out = append(out, fact(m.st, "Risk", m.st.bad.of("it restarted, and is safe only in "+remaining(s.Until.Sub(m.now()))+
+			out = append(out, m.st.Fact("Risk", m.st.Bad.Of("it restarted, and is safe only in "+styles.Remaining(s.Until.Sub(m.now()))+
 				": a lock that it forgot can be granted a second time")))
 		case n != nil && n.State == monitor.NodeFenced:
 			risk := "if it restarted less than D ago, a lock that it forgot can be granted a second time"
 			if m.fences.delay > 0 {
-				risk += " (D = " + span(m.fences.delay) + ")"
+				risk += " (D = " + styles.Span(m.fences.delay) + ")"
 			}
-			out = append(out, fact(m.st, "Risk", m.st.warn.of(risk)))
+			out = append(out, m.st.Fact("Risk", m.st.Warn.Of(risk)))
 		}
 		return out
 	}, func(ctx context.Context, a Actions, reason string) error { return a.OpenNode(ctx, name, reason) },
@@ -228,7 +229,7 @@ func (m *model) askOpen() tea.Cmd {
 }
 
 func (m *model) askNode(node, title, verb string, effect func() []string, do func(context.Context, Actions, string) error, done string) tea.Cmd {
-	shown := m.st.escape(node, 40)
+	shown := m.st.Escape(node, 40)
 	want, label := m.confirmation(node)
 	reason, typed := &field{label: "Reason"}, &field{label: label}
 	return m.openDialog(&dialog{
@@ -240,9 +241,9 @@ func (m *model) askNode(node, title, verb string, effect func() []string, do fun
 			if n := m.latestNode(node); n != nil {
 				now := n.State.String()
 				if !n.Since.IsZero() {
-					now += " since " + clock(n.Since)
+					now += " since " + styles.Clock(n.Since)
 				}
-				out = append(out, fact(m.st, "Now", now+", "+count(n.Locks)+" copies"))
+				out = append(out, m.st.Fact("Now", now+", "+styles.Count(n.Locks)+" copies"))
 			}
 			return append(out, effect()...)
 		},

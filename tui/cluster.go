@@ -7,6 +7,8 @@ import (
 	"time"
 
 	tea "charm.land/bubbletea/v2"
+
+	"redlockctl/tui/styles"
 )
 
 // clusterTime bounds the change to another cluster.
@@ -31,18 +33,18 @@ func (m *model) changeCluster(name string) tea.Cmd {
 	names := m.opt.Clusters.Names()
 	switch {
 	case !slices.Contains(names, name):
-		m.say(m.st.bad, "a cluster is one of "+m.st.whole(strings.Join(names, ", ")))
+		m.say(m.st.Bad, "a cluster is one of "+m.st.Whole(strings.Join(names, ", ")))
 		return nil
 	case m.busy > 0 || m.moving:
-		m.say(m.st.warn, "something is still running")
+		m.say(m.st.Warn, "something is still running")
 		return nil
 	case len(m.mine) > 0:
-		m.say(m.st.warn, plural(len(m.mine), "lock")+" acquired here: release them first, or let them end")
+		m.say(m.st.Warn, styles.Plural(len(m.mine), "lock")+" acquired here: release them first, or let them end")
 		return nil
 	}
 	if m.leftWaiting() != nil {
 		return m.openDialog(&dialog{
-			title: "Change to " + m.st.escape(name, 40) + " ?", verb: "change the cluster", danger: true,
+			title: "Change to " + m.st.Escape(name, 40) + " ?", verb: "change the cluster", danger: true,
 			facts: func(int) []string { return m.leftWaiting() },
 			check: func() string { return "" },
 			start: func() func(context.Context) outcome {
@@ -58,7 +60,7 @@ func (m *model) changeCluster(name string) tea.Cmd {
 // openCluster opens another cluster in place of this one.
 func (m *model) openCluster(name string) tea.Cmd {
 	m.moving = true
-	m.say(m.st.info, "opening "+m.st.escape(name, 40)+m.st.ellipsis)
+	m.say(m.st.Info, "opening "+m.st.Escape(name, 40)+m.st.Ellipsis)
 	all, ctx := m.opt.Clusters, m.ctx
 	return func() tea.Msg {
 		ctx, cancel := context.WithTimeout(ctx, clusterTime)
@@ -72,7 +74,7 @@ func (m *model) openCluster(name string) tea.Cmd {
 func (m *model) moved(msg clusterMsg) tea.Cmd {
 	m.moving = false
 	if msg.err != nil {
-		m.say(m.st.bad, m.st.escape(msg.name, 40)+" cannot be opened: "+m.st.whole(msg.err.Error()))
+		m.say(m.st.Bad, m.st.Escape(msg.name, 40)+" cannot be opened: "+m.st.Whole(msg.err.Error()))
 		return nil
 	}
 	c := msg.cluster
@@ -91,6 +93,6 @@ func (m *model) moved(msg clusterMsg) tea.Cmd {
 	m.fences = fenceView{}
 	m.setGuard(m.feed.status())
 	m.setSnapshot(c.Source.Snapshot(), nil, false, nil)
-	m.say(m.st.good, "this is "+m.st.escape(msg.name, 40))
+	m.say(m.st.Good, "this is "+m.st.Escape(msg.name, 40))
 	return tea.Batch(m.feed.next(m.snap, m.events.seq, 0), m.feed.tick())
 }

@@ -8,6 +8,7 @@ import (
 
 	"redlockctl/internal/safetext"
 	"redlockctl/monitor"
+	"redlockctl/tui/styles"
 )
 
 // commandLine is the line after a colon.
@@ -81,9 +82,9 @@ func (l *commandLine) view(m *model, w int) string {
 		var words []string
 		for i, o := range offers {
 			word := o[strings.LastIndexByte(o, ' ')+1:]
-			word = st.whole(word)
+			word = st.Whole(word)
 			if i == l.offer {
-				word = st.cursor.of(word)
+				word = st.Cursor.Of(word)
 			}
 			words = append(words, word)
 			if len(words) >= 12 {
@@ -92,11 +93,11 @@ func (l *commandLine) view(m *model, w int) string {
 		}
 		hint = strings.Join(words, " ")
 	}
-	room := max(w/2, w-width(left)-width(hint)-4)
-	text := l.lineEdit.view(st, min(room, max(16, width(st.whole(l.String()))+2)))
+	room := max(w/2, w-styles.Width(left)-styles.Width(hint)-4)
+	text := l.lineEdit.view(st, min(room, max(16, styles.Width(st.Whole(l.String()))+2)))
 	line := left + text
 	if hint != "" {
-		line += "  " + st.dim.of(st.cut(hint, max(0, w-width(line)-3)))
+		line += "  " + st.Dim.Of(st.Cut(hint, max(0, w-styles.Width(line)-3)))
 	}
 	return line
 }
@@ -230,7 +231,7 @@ func (m *model) doLine() tea.Cmd {
 	name, rest, _ := strings.Cut(line, " ")
 	c, why := m.command(name)
 	if why != "" {
-		m.say(m.st.bad, why)
+		m.say(m.st.Bad, why)
 		return save
 	}
 	cmd := c.do(m, strings.TrimSpace(rest))
@@ -256,7 +257,7 @@ func (m *model) doBinding(b *binding, what string) tea.Cmd {
 			why = "it takes no name"
 		}
 		if why != "" {
-			m.say(m.st.bad, b.name+": "+why)
+			m.say(m.st.Bad, b.name+": "+why)
 			return nil
 		}
 	}
@@ -285,7 +286,7 @@ func (m *model) pickLock(name string) string {
 	case m.shown.Locks.Get(name) != nil:
 		return "the filter hides it: esc clears the filter"
 	}
-	return "there is no lock " + m.st.escape(name, 40)
+	return "there is no lock " + m.st.Escape(name, 40)
 }
 
 // pickNode puts the cursor on a node.
@@ -299,7 +300,7 @@ func (m *model) pickNode(name string) string {
 			return ""
 		}
 	}
-	return "there is no node " + m.st.escape(name, 40)
+	return "there is no node " + m.st.Escape(name, 40)
 }
 
 func (m *model) openLock(name string) tea.Cmd {
@@ -309,7 +310,7 @@ func (m *model) openLock(name string) tea.Cmd {
 		}
 	}
 	if m.shown.Locks.Get(name) == nil {
-		m.say(m.st.bad, "there is no lock "+m.st.escape(name, 40))
+		m.say(m.st.Bad, "there is no lock "+m.st.Escape(name, 40))
 		return nil
 	}
 	return m.open(place{view: viewLock, lock: name})
@@ -324,7 +325,7 @@ func (m *model) openNode(name string) tea.Cmd {
 			return m.open(place{view: viewNode, node: n})
 		}
 	}
-	m.say(m.st.bad, "there is no node "+m.st.escape(name, 40))
+	m.say(m.st.Bad, "there is no node "+m.st.Escape(name, 40))
 	return nil
 }
 
@@ -387,7 +388,7 @@ func (m *model) filterBy(text string) tea.Cmd {
 	m.filter = newLineEdit(text)
 	m.applyFilter()
 	if why := m.filterProblem(); why != "" {
-		m.say(m.st.bad, why)
+		m.say(m.st.Bad, why)
 	}
 	return nil
 }
@@ -405,7 +406,7 @@ func (m *model) sortWord(word string) tea.Cmd {
 			return m.sortBy(o)
 		}
 	}
-	m.say(m.st.bad, "sort by one of "+strings.Join(sortWords(m), ", "))
+	m.say(m.st.Bad, "sort by one of "+strings.Join(sortWords(m), ", "))
 	return nil
 }
 
@@ -439,7 +440,7 @@ func (m *model) columnsBy(text string) tea.Cmd {
 		}
 		c, unknown := columnsOf([]string{name})
 		if unknown != "" || name == "" {
-			m.say(m.st.bad, "there is no column "+safetext.Escape(name)+": "+strings.Join(allColumns.names(), ", "))
+			m.say(m.st.Bad, "there is no column "+safetext.Escape(name)+": "+strings.Join(allColumns.names(), ", "))
 			return nil
 		}
 		switch sign {
@@ -455,7 +456,7 @@ func (m *model) columnsBy(text string) tea.Cmd {
 		set = whole
 	}
 	if len(words) == 0 {
-		m.say(m.st.info, "columns: "+strings.Join(set.names(), " "))
+		m.say(m.st.Info, "columns: "+strings.Join(set.names(), " "))
 		return nil
 	}
 	m.prefs.Columns = set.names()
@@ -471,46 +472,46 @@ func (m *model) markBy(what string) tea.Cmd {
 	switch what {
 	case "":
 		if why := m.whyNoMark(); why != "" {
-			m.say(m.st.warn, why)
+			m.say(m.st.Warn, why)
 			return nil
 		}
 		return m.toggleMark()
 	case "all":
 		n := m.markAll()
-		m.say(m.st.info, plural(n, "lock")+" more marked")
+		m.say(m.st.Info, styles.Plural(n, "lock")+" more marked")
 	case "none":
 		return m.clearMarks()
 	default:
-		m.say(m.st.bad, "mark what? all, none, or nothing for the one under the cursor")
+		m.say(m.st.Bad, "mark what? all, none, or nothing for the one under the cursor")
 	}
 	return nil
 }
 
 func themeWords(*model) (words []string) {
-	for _, t := range Themes() {
+	for _, t := range styles.Themes() {
 		words = append(words, string(t))
 	}
 	return words
 }
 
 func (m *model) themeBy(word string) tea.Cmd {
-	t := Theme(word)
+	t := styles.Theme(word)
 	switch {
-	case !slices.Contains(Themes(), t):
-		m.say(m.st.bad, "a theme is one of "+strings.Join(themeWords(m), ", "))
+	case !slices.Contains(styles.Themes(), t):
+		m.say(m.st.Bad, "a theme is one of "+strings.Join(themeWords(m), ", "))
 		return nil
-	case m.opt.NoColor && t != ThemeNone:
-		m.say(m.st.warn, "no colours here: NO_COLOR or the configuration says so")
+	case m.opt.NoColor && t != styles.ThemeNone:
+		m.say(m.st.Warn, "no colours here: NO_COLOR or the configuration says so")
 		return nil
 	}
 	m.prefs.Theme = t
-	m.restyle(m.st.ascii, t)
+	m.restyle(m.st.Ascii, t)
 	return m.save()
 }
 
 func (m *model) toggleASCII(string) tea.Cmd {
-	theme := m.st.theme
-	m.restyle(!m.st.ascii, theme)
+	theme := m.st.Theme
+	m.restyle(!m.st.Ascii, theme)
 	return nil
 }
 
@@ -518,16 +519,16 @@ func (m *model) toggleMouse(string) tea.Cmd {
 	m.prefs.Mouse = !m.prefs.Mouse
 	m.opt.Mouse = m.prefs.Mouse
 	if m.opt.Mouse {
-		m.say(m.st.info, "the mouse is taken: shift selects text")
+		m.say(m.st.Info, "the mouse is taken: shift selects text")
 	} else {
-		m.say(m.st.info, "the mouse is the terminal's own")
+		m.say(m.st.Info, "the mouse is the terminal's own")
 	}
 	return m.save()
 }
 
 // restyle draws everything in other colours or characters.
-func (m *model) restyle(ascii bool, t Theme) {
-	*m.st = newStyles(ascii, t)
+func (m *model) restyle(ascii bool, t styles.Theme) {
+	*m.st = styles.New(ascii, t)
 	m.lockView.cached = nil
 	m.lockView.layout = lockLayout{}
 }

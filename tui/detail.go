@@ -6,13 +6,14 @@ import (
 	"time"
 
 	"redlockctl/monitor"
+	"redlockctl/tui/styles"
 )
 
 // lockDetail is the lock under the cursor at the foot of the overview.
 func (m *model) lockDetail(w int) []string {
 	l := m.locks.selected()
 	if l == nil {
-		return []string{m.st.dim.of(" no lock under the cursor")}
+		return []string{m.st.Dim.Of(" no lock under the cursor")}
 	}
 	if m.watched.key != l.Key.Raw() || !m.watched.on {
 		m.watchLock()
@@ -26,7 +27,7 @@ func (m *model) lockPage(w, h int, now time.Time) []string {
 	st := m.st
 	l := m.shown.Locks.Get(m.at.lock)
 	if l == nil {
-		out := []string{" " + st.strong.of(st.escape(m.at.lock, max(8, w/2))) + "  " + st.dim.of(st.off+" gone: no node has a copy of it"), ""}
+		out := []string{" " + st.Strong.Of(st.Escape(m.at.lock, max(8, w/2))) + "  " + st.Dim.Of(st.Off+" gone: no node has a copy of it"), ""}
 		return append(out, m.lockEvents(w, h-2)...)
 	}
 	return m.lockFacts(l, w, h)
@@ -41,21 +42,21 @@ func (m *model) lockFacts(l *monitor.Lock, w, n int) []string {
 	out = append(out, m.lockBars(l, w, now)...)
 	out = append(out, "")
 	add := func(label, text string) {
-		for _, line := range wrap(fact(st, label, text), w-2, factIndent) {
+		for _, line := range styles.Wrap(st.Fact(label, text), w-2, styles.FactIndent) {
 			out = append(out, " "+line)
 		}
 	}
-	holder := st.token(l.Holder, max(16, w-40))
+	holder := st.Token(l.Holder, max(16, w-40))
 	if l.Form != nil {
-		by := "made by " + st.whole(l.Form.Library)
+		by := "made by " + st.Whole(l.Form.Library)
 		if !l.Form.Owner.Empty() {
-			by = st.whole(l.Form.Owner.Raw()) + ", " + by
+			by = st.Whole(l.Form.Owner.Raw()) + ", " + by
 		}
 		if !l.Form.Created.IsZero() {
-			by += ", drawn " + clock(l.Form.Created) + " by its clock"
+			by += ", drawn " + styles.Clock(l.Form.Created) + " by its clock"
 		}
 		if !l.Form.Deadline.IsZero() {
-			by += ", ends by its value at " + clock(l.Form.Deadline)
+			by += ", ends by its value at " + styles.Clock(l.Form.Deadline)
 		}
 		if l.Nobody {
 			add("Holder", l.NobodyText())
@@ -70,29 +71,29 @@ func (m *model) lockFacts(l *monitor.Lock, w, n int) []string {
 		add("Holder", holder+", of a form that is not known")
 	}
 	if !l.Since.IsZero() {
-		add("Since", clock(l.Since)+" ("+age(now.Sub(l.Since))+" ago), as far as it was seen")
+		add("Since", styles.Clock(l.Since)+" ("+styles.Age(now.Sub(l.Since))+" ago), as far as it was seen")
 	}
 	if len(l.Keys) > 1 {
 		names := make([]string, 0, len(l.Keys))
 		for _, k := range l.Keys {
-			names = append(names, st.text(k, 40))
+			names = append(names, st.Text(k, 40))
 		}
 		add("Keys", strings.Join(names, ", "))
 	}
 	if l.Form != nil {
 		switch {
 		case l.Form.Refused != "":
-			add("Take away", st.bad.of("refused: "+st.whole(l.Form.Refused)))
+			add("Take away", st.Bad.Of("refused: "+st.Whole(l.Form.Refused)))
 		case l.Form.TakingAway != "":
-			add("Take away", st.whole(l.Form.TakingAway))
+			add("Take away", st.Whole(l.Form.TakingAway))
 		}
 	}
 	if means := meaning(l.State); means != "" && need(l.State) > 0 {
-		_, p := st.lock(l.State)
+		_, p := st.Lock(l.State)
 		if l.State == monitor.LockImmortal {
 			means = l.EndlessText()
 		}
-		add("Means", p.of(l.State.String())+": "+st.our(means))
+		add("Means", p.Of(l.State.String())+": "+st.Our(means))
 	}
 	if log := m.lockEvents(w, n); len(log) > 0 {
 		out = append(out, "")
@@ -112,7 +113,7 @@ func (m *model) lockEvents(w, n int) (out []string) {
 // lockHead is the lock in a line or two.
 func (m *model) lockHead(l *monitor.Lock, w int, now time.Time) []string {
 	st := m.st
-	glyph, p := st.lock(l.State)
+	glyph, p := st.Lock(l.State)
 	right := ""
 	switch {
 	case l.State == monitor.LockImmortal && l.MajorityEnd.IsZero():
@@ -120,29 +121,29 @@ func (m *model) lockHead(l *monitor.Lock, w int, now time.Time) []string {
 	case l.MajorityEnd.IsZero():
 		right = "no majority"
 	default:
-		right = "ends in " + remaining(l.MajorityEnd.Sub(now))
+		right = "ends in " + styles.Remaining(l.MajorityEnd.Sub(now))
 		if l.Held >= m.shown.Cluster.Quorum {
-			right += fmt.Sprintf(" %s can lose %d", st.sep, l.Margin)
+			right += fmt.Sprintf(" %s can lose %d", st.Sep, l.Margin)
 			if l.Margin <= 0 {
 				right += ": one more restart lets another in"
 			}
 		}
 	}
-	state := p.of(glyph+" "+l.State.String()) + ", " + copies(l) + ", by " + m.lockView.holder(l, m.isMine(l.Key.Raw(), l.Holder.Raw()), 24)
-	left := " " + st.strong.of(st.text(l.Key, max(8, w/3))) + "  " + state
-	if n := w - width(left) - width(right) - 1; n >= 2 {
-		return []string{left + blanks(n) + right}
+	state := p.Of(glyph+" "+l.State.String()) + ", " + copies(l) + ", by " + m.lockView.holder(l, m.isMine(l.Key.Raw(), l.Holder.Raw()), 24)
+	left := " " + st.Strong.Of(st.Text(l.Key, max(8, w/3))) + "  " + state
+	if n := w - styles.Width(left) - styles.Width(right) - 1; n >= 2 {
+		return []string{left + styles.Blanks(n) + right}
 	}
-	return []string{st.cut(left, w), " " + st.cut(right, w-2)}
+	return []string{st.Cut(left, w), " " + st.Cut(right, w-2)}
 }
 
 // lockBars is the time that each copy has left, on one axis.
 func (m *model) lockBars(l *monitor.Lock, w int, now time.Time) []string {
 	st := m.st
-	_, p := st.lock(l.State)
+	_, p := st.Lock(l.State)
 	name := 2
 	for i := range m.shown.Nodes {
-		name = max(name, min(10, width(st.whole(m.shown.Nodes[i].Name))))
+		name = max(name, min(10, styles.Width(st.Whole(m.shown.Nodes[i].Name))))
 	}
 	lead := 1 + name + 3
 	barW := max(8, w-lead-32)
@@ -158,7 +159,7 @@ func (m *model) lockBars(l *monitor.Lock, w int, now time.Time) []string {
 	}
 	m.axis = max(m.axis, axisLength(axis))
 	axis = m.axis
-	out := []string{blanks(lead) + st.label.of(axisLabels(axis, barW))}
+	out := []string{styles.Blanks(lead) + st.Label.Of(axisLabels(axis, barW))}
 	cells := func(end time.Time) int {
 		return min(barW, int(float64(barW)*float64(max(0, end.Sub(now)))/float64(axis)))
 	}
@@ -172,43 +173,43 @@ func (m *model) lockBars(l *monitor.Lock, w int, now time.Time) []string {
 			break
 		}
 		n, c := &m.shown.Nodes[i], &l.Copies[i]
-		g, np := st.node(n.State)
-		line := " " + st.pad(st.escape(n.Name, name), name) + " " + np.of(g) + " "
+		g, np := st.Node(n.State)
+		line := " " + st.Pad(st.Escape(n.Name, name), name) + " " + np.Of(g) + " "
 		switch c.State {
 		case monitor.CopyPresent:
 			if c.Expires.IsZero() {
-				line += st.bad.of(strings.Repeat(st.barFull, barW)) + " " + st.infinity + " no TTL"
+				line += st.Bad.Of(strings.Repeat(st.BarFull, barW)) + " " + st.Infinity + " no TTL"
 				break
 			}
 			leftover := c.Expires.Sub(now)
 			full := cells(c.Expires)
-			bar := strings.Repeat(st.barFull, full)
+			bar := strings.Repeat(st.BarFull, full)
 			if full > majority { // a copy that outlives the majority shows where that ends
-				bar = strings.Repeat(st.barFull, majority) + st.here + strings.Repeat(st.barFull, full-majority-1)
+				bar = strings.Repeat(st.BarFull, majority) + st.Here + strings.Repeat(st.BarFull, full-majority-1)
 			}
 			cell := p
 			if c.Token != l.Holder {
-				cell = st.bad
+				cell = st.Bad
 			}
-			line += cell.of(bar) + " " + remaining(leftover)
+			line += cell.Of(bar) + " " + styles.Remaining(leftover)
 			switch {
 			case c.Token != l.Holder:
-				line += " of " + st.token(c.Token, 16)
+				line += " of " + st.Token(c.Token, 16)
 			case !marked && !l.MajorityEnd.IsZero() && c.Expires.Equal(l.MajorityEnd):
-				line += " " + st.mark + " the majority ends here"
+				line += " " + st.Mark + " the majority ends here"
 				marked = true
 			}
 		case monitor.CopyAbsent:
-			line += st.dim.of("no copy")
+			line += st.Dim.Of("no copy")
 			if n.State != monitor.NodeServing {
 				line += ", " + n.State.String()
 			}
 		case monitor.CopyUnread:
-			line += st.warn.of(st.ellipsis + " " + m.unknownCopy(n, c))
+			line += st.Warn.Of(st.Ellipsis + " " + m.unknownCopy(n, c))
 		default:
-			line += st.warn.of("? " + n.State.String() + ": " + m.unknownCopy(n, c))
+			line += st.Warn.Of("? " + n.State.String() + ": " + m.unknownCopy(n, c))
 		}
-		out = append(out, st.cut(line, w))
+		out = append(out, st.Cut(line, w))
 	}
 	return out
 }
@@ -243,12 +244,12 @@ func axisLength(d time.Duration) time.Duration {
 func axisLabels(d time.Duration, w int) string {
 	label := func(d time.Duration) string {
 		if d%time.Second == 0 && d >= 100*time.Second || d >= time.Hour {
-			return age(d)
+			return styles.Age(d)
 		}
 		return d.String()
 	}
 	half, end := label(d/2), label(d)
 	s := "now"
-	s += blanks(w/2-len(s)) + half
-	return s + blanks(w-len(s)-len(end)) + end
+	s += styles.Blanks(w/2-len(s)) + half
+	return s + styles.Blanks(w-len(s)-len(end)) + end
 }

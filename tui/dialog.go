@@ -10,6 +10,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"redlockctl/redlock"
+	"redlockctl/tui/styles"
 )
 
 // settleTime is how long a dialog stands on the screen, with no key pressed,
@@ -41,16 +42,16 @@ func (f *field) choose(text string) {
 }
 
 // line draws what stands in the field in at most w cells.
-func (f *field) line(st *styles, w int, focused bool) string {
+func (f *field) line(st *styles.Styles, w int, focused bool) string {
 	switch {
 	case f.choices == nil && focused:
 		return f.view(st, w)
 	case f.choices == nil:
-		return st.cut(st.whole(f.String()), w)
+		return st.Cut(st.Whole(f.String()), w)
 	case focused:
-		return st.cut(st.cursor.of(f.choices[f.chosen])+st.dim.of("  space: change"), w)
+		return st.Cut(st.Cursor.Of(f.choices[f.chosen])+st.Dim.Of("  space: change"), w)
 	default:
-		return st.cut(f.choices[f.chosen], w)
+		return st.Cut(f.choices[f.chosen], w)
 	}
 }
 
@@ -122,8 +123,8 @@ func (d *dialog) listens(now time.Time) bool {
 
 // lines draws the dialog in at most h lines. The fields and what is missing are
 // always in sight; facts that do not fit are scrolled.
-func (d *dialog) lines(st *styles, w, h int, now time.Time) []string {
-	title := st.title.of(" " + st.cut(d.title, w-2))
+func (d *dialog) lines(st *styles.Styles, w, h int, now time.Time) []string {
+	title := st.Title.Of(" " + st.Cut(d.title, w-2))
 	var body, foot []string
 	switch mode := d.mode(); {
 	case mode == modeResult:
@@ -134,13 +135,13 @@ func (d *dialog) lines(st *styles, w, h int, now time.Time) []string {
 		foot = append(foot, " "+d.hint(st, w-2, now))
 	default:
 		for _, f := range d.facts(w - 2) {
-			for _, l := range wrap(f, w-2, factIndent) {
+			for _, l := range styles.Wrap(f, w-2, styles.FactIndent) {
 				body = append(body, " "+l)
 			}
 		}
 		label := 0
 		for _, f := range d.fields {
-			label = max(label, width(f.label))
+			label = max(label, styles.Width(f.label))
 		}
 		label = min(label, w/2)
 		for i, f := range d.fields {
@@ -148,15 +149,15 @@ func (d *dialog) lines(st *styles, w, h int, now time.Time) []string {
 			if i == d.focus && d.began.IsZero() {
 				mark = "> "
 			}
-			line := " " + st.pad(f.label, label) + " " + mark
-			foot = append(foot, line+f.line(st, w-width(line)-1, i == d.focus && d.began.IsZero()))
+			line := " " + st.Pad(f.label, label) + " " + mark
+			foot = append(foot, line+f.line(st, w-styles.Width(line)-1, i == d.focus && d.began.IsZero()))
 		}
 		foot = append(foot, " "+d.hint(st, w-2, now))
 	}
 	// The most that facts may take: blanks go first, then they scroll.
 	room := h - 1 - len(foot)
 	if len(body)+1 > room {
-		body = dropBlank(body)
+		body = styles.DropBlank(body)
 	}
 	out := []string{title}
 	if len(body) > room {
@@ -167,9 +168,9 @@ func (d *dialog) lines(st *styles, w, h int, now time.Time) []string {
 		out = append(out, body...)
 		more := " pgup"
 		if left > 0 {
-			more = " " + count(left) + " more lines: pgdn"
+			more = " " + styles.Count(left) + " more lines: pgdn"
 		}
-		out = append(out, st.warn.of(more))
+		out = append(out, st.Warn.Of(more))
 	} else {
 		d.scroll = 0
 		spare := room - len(body)
@@ -185,45 +186,27 @@ func (d *dialog) lines(st *styles, w, h int, now time.Time) []string {
 	return append(out, foot...)
 }
 
-// factIndent is where the text of a fact begins: after a label of one word.
-const factIndent = 10
-
-// fact is a line of facts: a label and its text.
-func fact(st *styles, label, text string) string {
-	return st.label.of(st.pad(label, factIndent)) + text
-}
-
-func (d *dialog) hint(st *styles, w int, now time.Time) string {
+func (d *dialog) hint(st *styles.Styles, w int, now time.Time) string {
 	if !d.began.IsZero() {
-		since := " " + age(now.Sub(d.began))
+		since := " " + styles.Age(now.Sub(d.began))
 		if d.many != nil {
-			return d.many.progress(st, w-width(since)) + since
+			return d.many.progress(st, w-styles.Width(since)) + since
 		}
-		return st.info.of("working" + st.ellipsis + since)
+		return st.Info.Of("working" + st.Ellipsis + since)
 	}
 	missing := d.check()
 	switch {
 	case missing == "":
-		return st.strong.of(st.cut("enter: "+d.verb, w))
+		return st.Strong.Of(st.Cut("enter: "+d.verb, w))
 	case d.pressed:
-		return st.bad.of(st.cut("! "+missing, w))
+		return st.Bad.Of(st.Cut("! "+missing, w))
 	default:
-		return st.warn.of(st.cut(missing, w))
+		return st.Warn.Of(st.Cut(missing, w))
 	}
-}
-
-func dropBlank(lines []string) []string {
-	var out []string
-	for _, l := range lines {
-		if strings.TrimSpace(l) != "" {
-			out = append(out, l)
-		}
-	}
-	return out
 }
 
 // result tells what happened, on each node.
-func (d *dialog) result(st *styles, w int, now time.Time) (title string, body []string) {
+func (d *dialog) result(st *styles.Styles, w int, now time.Time) (title string, body []string) {
 	if d.many != nil {
 		return d.many.title(st, w), d.many.lines(st, w)
 	}
@@ -234,29 +217,29 @@ func (d *dialog) result(st *styles, w int, now time.Time) (title string, body []
 		if o.partly() {
 			how = ": done in part"
 		}
-		title = st.bad.of(" " + st.off + " " + st.cut(o.what, w-4-width(how)) + how)
-		for _, l := range wrap(st.whole(o.err.Error()), w-2, 2) {
+		title = st.Bad.Of(" " + st.Off + " " + st.Cut(o.what, w-4-styles.Width(how)) + how)
+		for _, l := range styles.Wrap(st.Whole(o.err.Error()), w-2, 2) {
 			body = append(body, " "+l)
 		}
 		if len(nodes) == 0 {
 			nodes = failedNodes(o.err)
 		}
 	} else {
-		p, glyph := st.good, st.on
+		p, glyph := st.Good, st.On
 		for _, n := range nodes {
 			if !n.MayLiveUntil.IsZero() {
-				p, glyph = st.warn, st.half
+				p, glyph = st.Warn, st.Half
 			}
 		}
-		title = p.of(" " + glyph + " " + st.cut(o.what, w-10) + ": done")
+		title = p.Of(" " + glyph + " " + st.Cut(o.what, w-10) + ": done")
 		if o.done != "" {
-			for _, l := range wrap(o.done, w-2, 2) {
+			for _, l := range styles.Wrap(o.done, w-2, 2) {
 				body = append(body, " "+l)
 			}
 		}
 	}
 	for _, more := range o.also {
-		for _, l := range wrap(more, w-2, 2) {
+		for _, l := range styles.Wrap(more, w-2, 2) {
 			body = append(body, " "+l)
 		}
 	}
@@ -265,7 +248,7 @@ func (d *dialog) result(st *styles, w int, now time.Time) (title string, body []
 	}
 	name := 4
 	for _, n := range nodes {
-		name = max(name, min(12, width(st.whole(n.Node))))
+		name = max(name, min(12, styles.Width(st.Whole(n.Node))))
 	}
 	for _, n := range nodes {
 		body = append(body, nodeResult(st, n, o.words, name, w, now)...)
@@ -275,21 +258,21 @@ func (d *dialog) result(st *styles, w int, now time.Time) (title string, body []
 
 // nodeResult is one node's part in an act: a line, or several where there is
 // trouble to tell of.
-func nodeResult(st *styles, n redlock.NodeResult, words map[redlock.Status]string, name, w int, now time.Time) []string {
-	glyph, p := st.off, st.bad
+func nodeResult(st *styles.Styles, n redlock.NodeResult, words map[redlock.Status]string, name, w int, now time.Time) []string {
+	glyph, p := st.Off, st.Bad
 	switch n.Status {
 	case redlock.StatusOK:
-		glyph, p = st.on, st.good
+		glyph, p = st.On, st.Good
 	case redlock.StatusAbsent:
-		glyph, p = st.bare, paint{}
+		glyph, p = st.Bare, styles.Paint{}
 	case redlock.StatusUnanswered, redlock.StatusSkipped, redlock.StatusSlow:
-		glyph, p = st.wait, st.warn
+		glyph, p = st.Wait, st.Warn
 	case redlock.StatusFenced:
-		glyph, p = st.half, st.warn
+		glyph, p = st.Half, st.Warn
 	case redlock.StatusDenied:
-		glyph, p = st.odd, st.bad
+		glyph, p = st.Odd, st.Bad
 	}
-	line := " " + st.pad(st.escape(n.Node, name), name) + "  " + p.of(st.pad(glyph+" "+n.Status.String(), stateWidth)) + "  "
+	line := " " + st.Pad(st.Escape(n.Node, name), name) + "  " + p.Of(st.Pad(glyph+" "+n.Status.String(), styles.StateWidth)) + "  "
 	var parts []string
 	if s := words[n.Status]; s != "" {
 		parts = append(parts, s)
@@ -297,11 +280,11 @@ func nodeResult(st *styles, n redlock.NodeResult, words map[redlock.Status]strin
 	if !n.MayLiveUntil.IsZero() {
 		left := n.MayLiveUntil.Sub(now)
 		if left > 0 {
-			parts = append(parts, "a copy may live there until "+clock(n.MayLiveUntil)+" ("+remaining(left)+")")
+			parts = append(parts, "a copy may live there until "+styles.Clock(n.MayLiveUntil)+" ("+styles.Remaining(left)+")")
 		}
 	}
 	if n.Err != nil {
-		parts = append(parts, st.whole(n.Err.Error()))
+		parts = append(parts, st.Whole(n.Err.Error()))
 	}
 	if n.Status == redlock.StatusUnanswered && parts == nil {
 		parts = append(parts, "it was decided before this node answered")
@@ -310,9 +293,9 @@ func nodeResult(st *styles, n redlock.NodeResult, words map[redlock.Status]strin
 		parts = append(parts, missingRight)
 	}
 	var lines []string
-	for i, l := range wrap(strings.Join(parts, "; "), max(4, w-width(line)-1), 0) {
+	for i, l := range styles.Wrap(strings.Join(parts, "; "), max(4, w-styles.Width(line)-1), 0) {
 		if i > 0 {
-			line = blanks(width(line))
+			line = styles.Blanks(styles.Width(line))
 		}
 		lines = append(lines, line+l)
 	}
@@ -394,9 +377,9 @@ func (m *model) finish(o outcome) tea.Cmd {
 	if d == nil || d.id != o.id {
 		// It was sent to the background: a line must do.
 		if o.err != nil {
-			m.say(m.st.bad, o.what+": failed: "+m.st.whole(o.err.Error()))
+			m.say(m.st.Bad, o.what+": failed: "+m.st.Whole(o.err.Error()))
 		} else {
-			m.say(m.st.good, o.what+": done")
+			m.say(m.st.Good, o.what+": done")
 		}
 		return nil
 	}

@@ -9,6 +9,7 @@ import (
 
 	"redlockctl/monitor"
 	"redlockctl/restartguard"
+	"redlockctl/tui/styles"
 )
 
 // columnsPage is docs/columns.md.
@@ -25,7 +26,7 @@ func columnsPage(t *testing.T) string {
 // the screen.
 func TestStatesAreDocumented(t *testing.T) {
 	page := columnsPage(t)
-	full, plain := newStyles(false, ThemeDark), newStyles(true, ThemeDark)
+	full, plain := styles.New(false, styles.ThemeDark), styles.New(true, styles.ThemeDark)
 	row := func(what, glyph, ascii, word, means string) {
 		if want := "| " + glyph + " `" + ascii + "` | " + word + " | " + means; !strings.Contains(page, want) {
 			t.Errorf("docs/columns.md has no row for %s: %s", what, want)
@@ -34,8 +35,8 @@ func TestStatesAreDocumented(t *testing.T) {
 	explained := map[monitor.LockState]bool{}
 	for _, l := range legend {
 		explained[l.state] = true
-		g, _ := full.lock(l.state)
-		a, _ := plain.lock(l.state)
+		g, _ := full.Lock(l.state)
+		a, _ := plain.Lock(l.state)
 		row("a lock", g, a, l.state.String(), l.means)
 	}
 	for s := range monitor.LockStates() {
@@ -44,18 +45,18 @@ func TestStatesAreDocumented(t *testing.T) {
 		}
 	}
 	for s := monitor.NodeUnknown; s <= monitor.NodeDown; s++ {
-		g, _ := full.node(s)
-		a, _ := plain.node(s)
+		g, _ := full.Node(s)
+		a, _ := plain.Node(s)
 		row("a node", g, a, s.String(), "")
 	}
 	for _, v := range []monitor.Verdict{monitor.VerdictUnknown, monitor.VerdictSafe, monitor.VerdictUnprotected, monitor.VerdictDegraded, monitor.VerdictDanger, monitor.VerdictUnavailable} {
 		s := &monitor.Snapshot{Cluster: monitor.Cluster{Verdict: v}}
-		g, word, _ := full.verdict(s)
-		a, _, _ := plain.verdict(s)
+		g, word, _ := full.Verdict(s)
+		a, _, _ := plain.Verdict(s)
 		row("a verdict", g, a, word, "")
 	}
 	for _, s := range []monitor.Severity{monitor.SeverityInfo, monitor.SeverityWarning, monitor.SeverityDanger} {
-		g, word, _ := full.severity(s)
+		g, word, _ := full.Severity(s)
 		if !strings.Contains(page, "`"+g+" "+word+"`") {
 			t.Errorf("docs/columns.md does not show %s %s", g, word)
 		}
@@ -65,12 +66,12 @@ func TestStatesAreDocumented(t *testing.T) {
 // So it has the columns, the filter and what is said of fences.
 func TestColumnsAreDocumented(t *testing.T) {
 	page := columnsPage(t)
-	st := newStyles(false, ThemeDark)
+	st := styles.New(false, styles.ThemeDark)
 	nodes := []monitor.Node{{Name: "n1"}, {Name: "n2"}}
 	nv, lv := nodeView{&st}, newLockView(&st)
 	lv.choose(nil, true)
 	lv.arrange(240, nodes)
-	heads := bare(nv.header(nv.arrange(240, nodes), false)) + "  " + bare(lv.header(nodes, false))
+	heads := styles.Bare(nv.header(nv.arrange(240, nodes), false)) + "  " + styles.Bare(lv.header(nodes, false))
 	for _, head := range strings.FieldsFunc(strings.ReplaceAll(heads, "  ", "\x00"), func(r rune) bool { return r == 0 }) {
 		head = strings.TrimSpace(head)
 		if head == "" || strings.HasPrefix(head, "n1") || strings.HasPrefix(head, "n2") {
@@ -119,7 +120,7 @@ func TestColumnsAreDocumented(t *testing.T) {
 			f.status["n1"] = *c.status
 		}
 		text, _ := nv.guard(&monitor.Node{Name: "n1", State: c.state}, now, &f, 200)
-		head, _, _ := strings.Cut(strings.TrimSuffix(text, st.ellipsis), ":")
+		head, _, _ := strings.Cut(strings.TrimSuffix(text, st.Ellipsis), ":")
 		if !strings.Contains(page, "`"+head) {
 			t.Errorf("%s: docs/columns.md does not explain %q", name, text)
 		}

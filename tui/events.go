@@ -3,9 +3,9 @@ package tui
 import (
 	"slices"
 	"strings"
-	"time"
 
 	"redlockctl/monitor"
+	"redlockctl/tui/styles"
 )
 
 // mostEvents bounds the events that are kept since the start: those of weight,
@@ -174,30 +174,30 @@ func (t *eventTable) selected() *monitor.Event {
 func (m *model) eventsPage(h int) []string {
 	st, t := m.st, &m.events
 	list := t.list()
-	left := " " + st.title.of("EVENTS "+count(len(t.all))) + "   " + st.dim.of("newest first")
+	left := " " + st.Title.Of("EVENTS "+styles.Count(len(t.all))) + "   " + st.Dim.Of("newest first")
 	right := ""
 	if t.source != "" {
-		right = st.info.of("/"+st.escape(t.source, 24)) + " " + count(len(list)) + "  "
+		right = st.Info.Of("/"+st.Escape(t.source, 24)) + " " + styles.Count(len(list)) + "  "
 	}
 	if t.follow {
-		right += st.good.of(st.mark + " following")
+		right += st.Good.Of(st.Mark + " following")
 	} else {
-		right += st.dim.of("f: follow")
+		right += st.Dim.Of("f: follow")
 	}
-	lines := []string{left + blanks(m.w-width(left)-width(right)-1) + right}
+	lines := []string{left + styles.Blanks(m.w-styles.Width(left)-styles.Width(right)-1) + right}
 	var dock []string
 	if e := t.selected(); m.detail && e != nil {
 		dock = append(dock, m.ruler())
-		head := " " + e.At.Format("2006-01-02 15:04:05.000") + "  " + e.Level.String() + ", " + st.whole(e.Kind)
+		head := " " + e.At.Format("2006-01-02 15:04:05.000") + "  " + e.Level.String() + ", " + st.Whole(e.Kind)
 		if e.Node != "" {
-			head += ", node " + st.escape(e.Node, 20)
+			head += ", node " + st.Escape(e.Node, 20)
 		}
 		dock = append(dock, head)
-		for _, l := range wrap(st.whole(e.Text.Raw()), m.w-2, 0) {
+		for _, l := range styles.Wrap(st.Whole(e.Text.Raw()), m.w-2, 0) {
 			dock = append(dock, " "+l)
 		}
 		if !e.Key.Empty() {
-			for _, l := range wrap("lock "+st.name(e.Key.Raw()), m.w-2, 0) {
+			for _, l := range styles.Wrap("lock "+st.Name(e.Key.Raw()), m.w-2, 0) {
 				dock = append(dock, " "+l)
 			}
 		}
@@ -217,8 +217,8 @@ func (m *model) eventsPage(h int) []string {
 	for i := t.top; i < min(len(list), t.top+room); i++ {
 		line := m.eventView.row(&t.all[list[i]], m.w-2, true)
 		if i == pos {
-			line = "  " + st.pad(bare(line), m.w-2)
-			line = st.cursor.of(" " + st.pointer + line[2:])
+			line = "  " + st.Pad(styles.Bare(line), m.w-2)
+			line = st.Cursor.Of(" " + st.Pointer + line[2:])
 		} else {
 			line = "  " + line
 		}
@@ -230,9 +230,9 @@ func (m *model) eventsPage(h int) []string {
 		if t.source != "" {
 			why = "no event matches the filter: esc clears it"
 		}
-		lines = append(lines, blanks(lockLead)+st.dim.of(why))
+		lines = append(lines, styles.Blanks(styles.Lead)+st.Dim.Of(why))
 	}
-	return append(fill(lines, h-len(dock)), dock...)
+	return append(styles.Fill(lines, h-len(dock)), dock...)
 }
 
 // mostWatched bounds the history of the lock that is looked at.
@@ -297,16 +297,8 @@ func (m *model) watchLock() {
 	m.watched.add(m.events.all)
 }
 
-// since is a moment and how long ago it was.
-func since(t, now time.Time) string {
-	if t.IsZero() {
-		return ""
-	}
-	return " since " + clock(t) + " (" + age(now.Sub(t)) + ")"
-}
-
 // eventView draws the latest events, newest first.
-type eventView struct{ st *styles }
+type eventView struct{ st *styles.Styles }
 
 // rows draws h of them. Everyday churn fills only the lines that nothing of
 // weight needs: a hundred acquisitions a second must not wash a restart away.
@@ -333,21 +325,21 @@ func (v *eventView) rows(events []monitor.Event, h, w int) []string {
 // row draws one event; named says what it is about where its sentence does not.
 func (v *eventView) row(e *monitor.Event, w int, named bool) string {
 	st := v.st
-	mark, p := " ", st.dim
+	mark, p := " ", st.Dim
 	switch e.Level {
 	case monitor.LevelNotice:
-		mark, p = st.sep, paint{}
+		mark, p = st.Sep, styles.Paint{}
 	case monitor.LevelAlarm:
-		mark, p = "!", st.bad
+		mark, p = "!", st.Bad
 	}
-	at := " " + clock(e.At) + " "
+	at := " " + styles.Clock(e.At) + " "
 	about := ""
 	switch {
 	case !named:
 	case !e.Key.Empty() && !strings.HasPrefix(e.Text.Raw(), e.Key.Raw()+" "):
-		about = st.text(e.Key, max(8, w/4)) + ": "
+		about = st.Text(e.Key, max(8, w/4)) + ": "
 	case e.Node != "" && !strings.Contains(e.Text.Raw(), e.Node):
-		about = st.escape(e.Node, 12) + ": "
+		about = st.Escape(e.Node, 12) + ": "
 	}
-	return st.dim.of(at) + p.of(mark+" "+about+st.sentence(e.Text.Raw(), max(1, w-width(at)-width(about)-3)))
+	return st.Dim.Of(at) + p.Of(mark+" "+about+st.Sentence(e.Text.Raw(), max(1, w-styles.Width(at)-styles.Width(about)-3)))
 }

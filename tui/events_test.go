@@ -7,10 +7,11 @@ import (
 
 	"redlockctl/internal/safetext"
 	"redlockctl/monitor"
+	"redlockctl/tui/styles"
 )
 
 func TestEventsSayWhatTheyAreAbout(t *testing.T) {
-	st := newStyles(false, ThemeNone)
+	st := styles.New(false, styles.ThemeNone)
 	v := eventView{&st}
 	event := func(level monitor.Level, node, key, text string) monitor.Event {
 		return monitor.Event{At: epoch, Level: level, Node: node, Key: safetext.New(key), Text: safetext.New(text)}

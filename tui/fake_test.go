@@ -12,6 +12,7 @@ import (
 
 	"redlockctl/internal/lockform"
 	"redlockctl/internal/safetext"
+	"redlockctl/internal/safetext/safetexttest"
 	"redlockctl/monitor"
 	"redlockctl/redlock"
 	"redlockctl/restartguard"
@@ -443,32 +444,13 @@ func recount(s *monitor.Snapshot) {
 	}
 }
 
-// hostileNames are keys that whoever can write to a master can make.
-var hostileNames = []string{
-	"\x1b[2J\x1b]0;owned\x07clear",
-	"rtl-\u202e\u2066drow\u2069",
-	"zero\u200bwidth\u200djoiner\ufeff",
-	"日本語のロック名前はとても長い場合があります",
-	"한글 \u1100\u1161\u11a8 parts",
-	"flag 🇩🇪 👩‍👩‍👧 👍🏽",
-	"bad\xff\xfe\xc3utf8",
-	"new\nline\r\ttab\x00nul\x7fdel\u0085nel",
-	"c1 \u009b31m \xc2\x9b",
-	"combining e\u0301\u0301\u0301\u0301",
-	strings.Repeat("long-", 205),
-	strings.Repeat("宽", 400),
-	" leading and trailing ",
-	"\\x1b[2J as text",
-	"",
-}
-
 // hostilePicture is a cluster of hostile names, tokens and errors.
 func hostilePicture(now time.Time) *monitor.Snapshot {
 	s := picture(now)
 	s.Cluster.Name = "prod \x1b[31m\u202e" + strings.Repeat("名", 40)
 	var odd []monitor.Lock
-	for i, name := range hostileNames {
-		l := lockOf(now, name, monitor.LockState(i%9), hostileNames[(i+3)%len(hostileNames)]+"x", "9.8 - 9.7 ? 9.6")
+	for i, name := range safetexttest.Hostile {
+		l := lockOf(now, name, monitor.LockState(i%9), safetexttest.Hostile[(i+3)%len(safetexttest.Hostile)]+"x", "9.8 - 9.7 ? 9.6")
 		s.Events = append(s.Events, monitor.Event{Seq: uint64(100 + i), At: now, Level: monitor.LevelAlarm, Kind: name, Key: l.Key, Text: safetext.New("the lock " + name + " is odd")})
 		s.Findings = append(s.Findings, monitor.Finding{ID: name, Key: l.Key, Node: name, Title: name, Evidence: l.Key, Consequence: name, Remedy: name})
 		l.Form = &lockform.Form{Library: name, Owner: l.Key, Group: l.Key, TakingAway: name, Refused: name}
@@ -477,7 +459,7 @@ func hostilePicture(now time.Time) *monitor.Snapshot {
 		s.Nodes[i%5].Notes = append(s.Nodes[i%5].Notes, name)
 	}
 	put(s, odd...)
-	s.Nodes[3].Version, s.Nodes[3].Role, s.Nodes[3].Eviction, s.Nodes[3].RunID = hostileNames[0], hostileNames[1], hostileNames[7], hostileNames[6]
+	s.Nodes[3].Version, s.Nodes[3].Role, s.Nodes[3].Eviction, s.Nodes[3].RunID = safetexttest.Hostile[0], safetexttest.Hostile[1], safetexttest.Hostile[7], safetexttest.Hostile[6]
 	s.Nodes[0].Name = "日本-\x1b[5mblink"
 	s.Nodes[4].State = monitor.NodeDenied
 	return s

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"redlockctl/monitor"
+	"redlockctl/tui/styles"
 )
 
 // findingTable is the findings and which one is under the cursor, by what it is.
@@ -54,15 +55,15 @@ func (t *findingTable) selected() *monitor.Finding {
 // means; the one under the cursor in full.
 func (m *model) findingsPage(h int, now time.Time) []string {
 	st, t := m.st, &m.findings
-	left := " " + st.title.of("FINDINGS "+count(len(t.all))) + "   "
-	lines := []string{left + st.dim.of(st.cut("what the safety of the locks rests on, and does not hold here", m.w-width(left)))}
+	left := " " + st.Title.Of("FINDINGS "+styles.Count(len(t.all))) + "   "
+	lines := []string{left + st.Dim.Of(st.Cut("what the safety of the locks rests on, and does not hold here", m.w-styles.Width(left)))}
 	if len(t.all) == 0 {
-		glyph, p := st.on, st.good
+		glyph, p := st.On, st.Good
 		text := "nothing found"
 		if m.shown.Cluster.Verdict == monitor.VerdictUnknown {
-			glyph, p, text = st.wait, st.dim, "looking"+st.ellipsis
+			glyph, p, text = st.Wait, st.Dim, "looking"+st.Ellipsis
 		}
-		return append(lines, "", blanks(lockLead)+p.of(glyph+" "+text))
+		return append(lines, "", styles.Blanks(styles.Lead)+p.Of(glyph+" "+text))
 	}
 	dock := append([]string{m.ruler()}, m.finding(t.selected(), m.w, now)...)
 	most := max(3, h-1-len(dock))
@@ -81,30 +82,30 @@ func (m *model) findingsPage(h int, now time.Time) []string {
 	for i := t.top; i < min(len(t.all), t.top+rows); i++ {
 		lines = append(lines, m.findingRow(&t.all[i], i == pos, now))
 	}
-	return append(fill(lines, h-len(dock)), dock...)
+	return append(styles.Fill(lines, h-len(dock)), dock...)
 }
 
 func (m *model) findingRow(f *monitor.Finding, under bool, now time.Time) string {
 	st := m.st
-	glyph, word, p := st.severity(f.Severity)
-	what := st.whole(f.Title)
+	glyph, word, p := st.Severity(f.Severity)
+	what := st.Whole(f.Title)
 	if f.Node != "" {
-		what = st.escape(f.Node, 12) + ": " + what
+		what = st.Escape(f.Node, 12) + ": " + what
 	}
 	if f.Count > 1 {
-		what += fmt.Sprintf(" (%s locks)", count(f.Count))
+		what += fmt.Sprintf(" (%s locks)", styles.Count(f.Count))
 	}
 	when := ""
 	if !f.Since.IsZero() {
-		when = age(now.Sub(f.Since))
+		when = styles.Age(now.Sub(f.Since))
 	}
-	kind := st.pad(glyph+" "+word, 10)
-	room := m.w - lockLead - 10 - gap - 8
-	text := st.pad(st.cut(what, room), room) + st.padLeft(when, 7)
+	kind := st.Pad(glyph+" "+word, 10)
+	room := m.w - styles.Lead - 10 - styles.Gap - 8
+	text := st.Pad(st.Cut(what, room), room) + st.PadLeft(when, 7)
 	if under {
-		return st.cursor.of(st.pad(" "+st.pointer+" "+kind+blanks(gap)+text, m.w))
+		return st.Cursor.Of(st.Pad(" "+st.Pointer+" "+kind+styles.Blanks(styles.Gap)+text, m.w))
 	}
-	return blanks(lockLead) + p.of(kind) + blanks(gap) + text
+	return styles.Blanks(styles.Lead) + p.Of(kind) + styles.Blanks(styles.Gap) + text
 }
 
 // finding is one finding in full.
@@ -113,22 +114,22 @@ func (m *model) finding(f *monitor.Finding, w int, now time.Time) []string {
 		return nil
 	}
 	st := m.st
-	glyph, word, p := st.severity(f.Severity)
-	head := " " + p.of(glyph+" "+word) + "  " + st.strong.of(st.whole(f.Title)) + "  " + st.dim.of(st.whole(f.ID)+since(f.Since, now))
-	out := []string{st.cut(head, w)}
+	glyph, word, p := st.Severity(f.Severity)
+	head := " " + p.Of(glyph+" "+word) + "  " + st.Strong.Of(st.Whole(f.Title)) + "  " + st.Dim.Of(st.Whole(f.ID)+styles.Since(f.Since, now))
+	out := []string{st.Cut(head, w)}
 	add := func(label, text string) {
 		if text == "" {
 			return
 		}
-		for _, l := range wrap(st.label.of(st.pad(label, 13))+text, w-2, 13) {
+		for _, l := range styles.Wrap(st.Label.Of(st.Pad(label, 13))+text, w-2, 13) {
 			out = append(out, " "+l)
 		}
 	}
-	add("Seen", st.whole(f.Evidence.Raw()))
+	add("Seen", st.Whole(f.Evidence.Raw()))
 	if !f.Key.Empty() {
-		add("First lock", st.name(f.Key.Raw()))
+		add("First lock", st.Name(f.Key.Raw()))
 	}
-	add("Means", st.whole(f.Consequence))
-	add("What to do", st.whole(f.Remedy))
+	add("Means", st.Whole(f.Consequence))
+	add("What to do", st.Whole(f.Remedy))
 	return out
 }

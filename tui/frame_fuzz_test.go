@@ -12,6 +12,7 @@ import (
 	"redlockctl/internal/lockform"
 	"redlockctl/internal/safetext"
 	"redlockctl/monitor"
+	"redlockctl/tui/styles"
 )
 
 // A frame is small here, and a console lives for some executions: what a whole
@@ -23,7 +24,7 @@ const (
 
 // framed is a console that is drawn, and not run.
 func framed(pic *monitor.Snapshot, guard fakeGuard, ascii bool) *model {
-	m := newModel(context.Background(), Options{Source: newFakeSource(pic), Guard: guard, Actions: &fakeActions{}, ASCII: ascii, Theme: ThemeNone},
+	m := newModel(context.Background(), Options{Source: newFakeSource(pic), Guard: guard, Actions: &fakeActions{}, ASCII: ascii, Theme: styles.ThemeNone},
 		func() time.Time { return epoch })
 	m.Update(tea.WindowSizeMsg{Width: frameWidth, Height: frameHeight})
 	return m
@@ -42,7 +43,7 @@ func checkDrawn(t *testing.T, m *model) {
 		t.Fatalf("%d lines on a screen of %d", len(lines), frameHeight)
 	}
 	for _, line := range lines {
-		if n := width(line); n > frameWidth {
+		if n := styles.Width(line); n > frameWidth {
 			t.Fatalf("%d cells on a screen of %d: %q", n, frameWidth, line)
 		}
 	}

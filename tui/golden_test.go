@@ -17,6 +17,7 @@ import (
 	"redlockctl/internal/announce"
 	"redlockctl/internal/safetext"
 	"redlockctl/monitor"
+	"redlockctl/tui/styles"
 )
 
 // way is a look of the screen, and how to get there.
@@ -112,7 +113,7 @@ func withoutGuard(o *Options) { o.Guard, o.Delay = nil, 1060*time.Millisecond }
 
 func withASCII(o *Options)   { o.ASCII, o.NoColor = true, true }
 func withNoColor(o *Options) { o.NoColor = true }
-func withLight(o *Options)   { o.Theme = ThemeLight }
+func withLight(o *Options)   { o.Theme = styles.ThemeLight }
 
 var updateScreens = flag.Bool("update", false, "write the golden screens anew")
 
@@ -213,7 +214,7 @@ func TestSweep(t *testing.T) {
 					}
 					checkFrame(t, frame, w, h, theme.ascii)
 					for _, l := range r.m.body() { // before what is too long is cut
-						if n := width(l); n > w {
+						if n := styles.Width(l); n > w {
 							t.Errorf("%s, %d×%d: a part drew %d cells: %q", theme.name, w, h, n, l)
 						}
 					}

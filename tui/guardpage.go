@@ -6,6 +6,7 @@ import (
 
 	"redlockctl/monitor"
 	"redlockctl/restartguard"
+	"redlockctl/tui/styles"
 )
 
 // timelineMost and timelineLeast bound the time that the guard's page shows.
@@ -31,27 +32,27 @@ func (m *model) guardPage(h int, now time.Time) []string {
 		state = "guards cannot be seen on all nodes, and none runs in this console"
 	}
 	if m.drawn.delay > 0 {
-		state = "D = " + span(m.drawn.delay) + ", " + state
+		state = "D = " + styles.Span(m.drawn.delay) + ", " + state
 	}
-	lines := []string{" " + st.title.of("GUARD") + "   " + st.dim.of(st.cut(state, max(8, m.w-10)))}
+	lines := []string{" " + st.Title.Of("GUARD") + "   " + st.Dim.Of(st.Cut(state, max(8, m.w-10)))}
 	if o := restartguard.OutlookOf(m.drawn.list, m.shown.Cluster.N, m.shown.Cluster.Quorum); len(m.drawn.list) > 0 {
-		p := st.good
+		p := st.Good
 		switch {
 		case o.Unknown():
-			p = st.warn
+			p = st.Warn
 		case !o.Possible():
-			p = st.bad
+			p = st.Bad
 		}
-		for _, l := range wrap(p.of(st.whole(o.Text(now))), m.w-2, 2) {
+		for _, l := range styles.Wrap(p.Of(st.Whole(o.Text(now))), m.w-2, 2) {
 			lines = append(lines, " "+l)
 		}
 	}
 
 	name := 4
 	for i := range m.shown.Nodes {
-		name = max(name, min(10, width(st.whole(m.shown.Nodes[i].Name))))
+		name = max(name, min(10, styles.Width(st.Whole(m.shown.Nodes[i].Name))))
 	}
-	lead := lockLead + name + gap
+	lead := styles.Lead + name + styles.Gap
 	w := m.w - lead - 1
 	length := timelineLeast
 	if first := m.began; !first.IsZero() {
@@ -65,17 +66,17 @@ func (m *model) guardPage(h int, now time.Time) []string {
 	room := h - len(lines)
 	drawLine := room >= 2*rows+6
 	if drawLine {
-		ago := age(length) + " ago"
-		lines = append(lines, "", blanks(lead)+st.label.of(ago+blanks(w-width(ago)-3)+"now"))
+		ago := styles.Age(length) + " ago"
+		lines = append(lines, "", styles.Blanks(lead)+st.Label.Of(ago+styles.Blanks(w-styles.Width(ago)-3)+"now"))
 		for i := range m.shown.Nodes {
 			n := &m.shown.Nodes[i]
 			past := m.past[n.Name]
 			if past == nil {
 				past = &nodePast{}
 			}
-			lines = append(lines, blanks(lockLead)+st.pad(st.escape(n.Name, name), name)+blanks(gap)+past.timeline(st, from, now, w))
+			lines = append(lines, styles.Blanks(styles.Lead)+st.Pad(st.Escape(n.Name, name), name)+styles.Blanks(styles.Gap)+past.timeline(st, from, now, w))
 		}
-		lines = append(lines, blanks(lead)+st.dim.of(st.cut(st.open+" serves  "+st.closed+" fenced or held  "+st.gone+" down  R restarted  ? otherwise", w)), "")
+		lines = append(lines, styles.Blanks(lead)+st.Dim.Of(st.Cut(st.Open+" serves  "+st.Closed+" fenced or held  "+st.Gone+" down  R restarted  ? otherwise", w)), "")
 	}
 	at := m.cursorOf(focusNodes)
 	m.hits.nodes.from = m.hits.base + len(lines)
@@ -105,15 +106,15 @@ func (m *model) guardRow(n *monitor.Node, now time.Time, name int, at cursorStat
 	st := m.st
 	under := n.Name == m.nodes.name
 	plain := under && at == cursorHere
-	paintIf := func(p paint, s string) string {
+	paintIf := func(p styles.Paint, s string) string {
 		if plain {
 			return s
 		}
-		return p.of(s)
+		return p.Of(s)
 	}
-	glyph, p := st.node(n.State)
-	line := st.pad(st.escape(n.Name, name), name) + blanks(gap) + paintIf(p, st.pad(glyph+" "+n.State.String(), stateWidth)) + blanks(gap)
-	room := m.w - lockLead - width(line) - 1
+	glyph, p := st.Node(n.State)
+	line := st.Pad(st.Escape(n.Name, name), name) + styles.Blanks(styles.Gap) + paintIf(p, st.Pad(glyph+" "+n.State.String(), styles.StateWidth)) + styles.Blanks(styles.Gap)
+	room := m.w - styles.Lead - styles.Width(line) - 1
 	text, gp := m.nodeView.guard(n, now, &m.drawn, room)
 	if s, ok := m.drawn.status[n.Name]; ok {
 		var more []string
@@ -121,19 +122,19 @@ func (m *model) guardRow(n *monitor.Node, now time.Time, name int, at cursorStat
 			more = append(more, "a write was refused")
 		}
 		if !s.Out.IsZero() {
-			more = append(more, "out for "+age(now.Sub(s.Out)))
+			more = append(more, "out for "+styles.Age(now.Sub(s.Out)))
 		}
-		if len(more) > 0 && width(text)+2 < room {
-			text = st.cut(text+"  "+strings.Join(more, ", "), room)
+		if len(more) > 0 && styles.Width(text)+2 < room {
+			text = st.Cut(text+"  "+strings.Join(more, ", "), room)
 		}
 	}
 	line += paintIf(gp, text)
 	lead := "  "
 	if under {
-		lead = " " + st.pointer
+		lead = " " + st.Pointer
 	}
 	if plain {
-		return st.cursor.of(st.pad(lead+" "+line, m.w))
+		return st.Cursor.Of(st.Pad(lead+" "+line, m.w))
 	}
 	return lead + " " + line
 }

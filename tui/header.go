@@ -6,16 +6,17 @@ import (
 	"time"
 
 	"redlockctl/monitor"
+	"redlockctl/tui/styles"
 )
 
 // header draws the first line: which cluster, and its verdict; in words where
 // no line below says it in full.
-type header struct{ st *styles }
+type header struct{ st *styles.Styles }
 
 func (h *header) line(s *monitor.Snapshot, w int, now time.Time, f *fenceView, brief bool) string {
 	st, c := h.st, &s.Cluster
-	glyph, word, p := st.verdict(s)
-	name := st.escape(c.Name, max(8, w/4))
+	glyph, word, p := st.Verdict(s)
+	name := st.Escape(c.Name, max(8, w/4))
 	reason := h.reason(s, now, f, false)
 	lose := ""
 	switch {
@@ -28,16 +29,16 @@ func (h *header) line(s *monitor.Snapshot, w int, now time.Time, f *fenceView, b
 	if brief {
 		reason, lose = "", ""
 	}
-	sep := " " + st.sep + " "
+	sep := " " + st.Sep + " "
 	facts := []string{fmt.Sprintf("%d masters", c.N), fmt.Sprintf("quorum %d", c.Quorum)}
 	if c.MaxTTL > 0 {
-		facts = append(facts, "max TTL "+span(c.MaxTTL))
+		facts = append(facts, "max TTL "+styles.Span(c.MaxTTL))
 	}
 	guarded := facts
 	if who := f.protectors(st); who != "" {
-		guarded = append(guarded[:len(guarded):len(guarded)], who+", D "+span(f.delay))
+		guarded = append(guarded[:len(guarded):len(guarded)], who+", D "+styles.Span(f.delay))
 	}
-	verdict := p.of(glyph + " " + word)
+	verdict := p.Of(glyph + " " + word)
 	join := func(parts ...string) string {
 		var in []string
 		for _, s := range parts {
@@ -60,20 +61,20 @@ func (h *header) line(s *monitor.Snapshot, w int, now time.Time, f *fenceView, b
 	up := fmt.Sprintf("%s %d/%d up", name, c.Serving, c.N)
 	// From the widest that fits: what is said last goes first.
 	for _, try := range [][2]string{
-		{st.strong.of(" redlockctl") + "  " + name + sep + strings.Join(guarded, sep), tail(reason, lose)},
-		{" " + st.strong.of(name) + sep + strings.Join(guarded, sep), tail(reason, lose)},
-		{" " + st.strong.of(name) + sep + strings.Join(guarded, sep), tail(reason, "")},
-		{st.strong.of(" redlockctl") + "  " + name + sep + strings.Join(facts, sep), tail(reason, lose)},
-		{" " + st.strong.of(name) + sep + strings.Join(facts, sep), tail(reason, lose)},
-		{" " + st.strong.of(name) + sep + strings.Join(facts, sep), tail(reason, "")},
-		{" " + st.strong.of(up), tail(reason, lose)},
+		{st.Strong.Of(" redlockctl") + "  " + name + sep + strings.Join(guarded, sep), tail(reason, lose)},
+		{" " + st.Strong.Of(name) + sep + strings.Join(guarded, sep), tail(reason, lose)},
+		{" " + st.Strong.Of(name) + sep + strings.Join(guarded, sep), tail(reason, "")},
+		{st.Strong.Of(" redlockctl") + "  " + name + sep + strings.Join(facts, sep), tail(reason, lose)},
+		{" " + st.Strong.Of(name) + sep + strings.Join(facts, sep), tail(reason, lose)},
+		{" " + st.Strong.Of(name) + sep + strings.Join(facts, sep), tail(reason, "")},
+		{" " + st.Strong.Of(up), tail(reason, lose)},
 	} {
-		if gap := w - width(try[0]) - width(try[1]) - 1; gap >= 2 {
-			return try[0] + blanks(gap) + try[1] + " "
+		if gap := w - styles.Width(try[0]) - styles.Width(try[1]) - 1; gap >= 2 {
+			return try[0] + styles.Blanks(gap) + try[1] + " "
 		}
 	}
-	left := " " + st.strong.of(up) + "  "
-	return st.cut(left+tail(st.cut(reason, max(4, w-width(left)-width(verdict)-3)), ""), w)
+	left := " " + st.Strong.Of(up) + "  "
+	return st.Cut(left+tail(st.Cut(reason, max(4, w-styles.Width(left)-styles.Width(verdict)-3)), ""), w)
 }
 
 // reason is why the verdict is not safe, the worst first, with the countdown of a
@@ -81,12 +82,12 @@ func (h *header) line(s *monitor.Snapshot, w int, now time.Time, f *fenceView, b
 func (h *header) reason(s *monitor.Snapshot, now time.Time, f *fenceView, named bool) string {
 	c := &s.Cluster
 	if c.Verdict == monitor.VerdictUnknown {
-		return h.st.sentence(c.Reason, 200)
+		return h.st.Sentence(c.Reason, 200)
 	}
 	var parts []string
 	if n := s.Dangers(); n > 0 && c.Verdict == monitor.VerdictDanger {
-		said := plural(n, "danger")
-		if first := h.st.sentence(s.Findings[0].Title, 100); n == 1 && (named || c.Absent == "") {
+		said := styles.Plural(n, "danger")
+		if first := h.st.Sentence(s.Findings[0].Title, 100); n == 1 && (named || c.Absent == "") {
 			said = first
 		} else if n == 1 {
 			said = "" // the word says it, and the rest wants the room
@@ -102,16 +103,16 @@ func (h *header) reason(s *monitor.Snapshot, now time.Time, f *fenceView, named 
 		if n.State == monitor.NodeServing {
 			continue
 		}
-		t := h.st.escape(n.Name, 12) + " " + n.State.String()
+		t := h.st.Escape(n.Name, 12) + " " + n.State.String()
 		if left, ok := f.countdown(n, now); ok {
-			t += " " + remaining(left)
+			t += " " + styles.Remaining(left)
 		}
 		parts = append(parts, t)
 	}
 	switch {
 	case c.Missing == "" || c.Verdict == monitor.VerdictUnavailable:
 	case len(parts) == 0:
-		return h.st.sentence(c.Missing, 200)
+		return h.st.Sentence(c.Missing, 200)
 	default: // there is no room for more
 		parts = append(parts, "not protected")
 	}

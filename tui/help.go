@@ -60,12 +60,12 @@ var filterHelp = [][2]string{
 func (m *model) helpLines(w int) []string {
 	st := m.st
 	var out []string
-	add := func(s string) { out = append(out, st.cut(s, w)) }
+	add := func(s string) { out = append(out, st.Cut(s, w)) }
 	head := func(s string) {
 		if len(out) > 0 {
 			add("")
 		}
-		add(" " + st.title.of(s))
+		add(" " + st.Title.Of(s))
 	}
 	for _, g := range []string{groupLook, groupMove, groupAct, groupLab, groupDialog, groupEdit} {
 		if g == groupLab && m.opt.Lab == nil {
@@ -82,40 +82,40 @@ func (m *model) helpLines(w int) []string {
 			if b.says == nil {
 				keys, text = b.help(m)
 			}
-			line := "   " + st.pad(keys, 12) + text
+			line := "   " + st.Pad(keys, 12) + text
 			if b.danger {
 				line += "  (asks first)"
 			}
 			if where := places(b.in); where != "" && (g == groupAct || g == groupLook || g == groupLab) {
-				line += st.dim.of("  " + where)
+				line += st.Dim.Of("  " + where)
 			}
 			// What can be pressed behind the help is off or on there.
 			if why := m.behind(b); why != "" {
-				line += "  " + st.dim.of("now off: "+why)
+				line += "  " + st.Dim.Of("now off: "+why)
 			}
 			add(line)
 		}
 	}
 	head("Commands: after a colon, completed by tab")
 	for _, c := range m.commands() {
-		add("   " + st.pad(strings.TrimSpace(c.name+" "+c.takes), 24) + c.help)
+		add("   " + st.Pad(strings.TrimSpace(c.name+" "+c.takes), 24) + c.help)
 	}
 	head("Filter")
 	for _, f := range filterHelp {
-		add("   " + st.pad(f[0], 24) + f[1])
+		add("   " + st.Pad(f[0], 24) + f[1])
 	}
 	head("States of a lock")
 	for _, l := range legend {
-		g, p := st.lock(l.state)
-		add("   " + p.of(st.pad(g+" "+l.state.String(), 14)) + l.means)
+		g, p := st.Lock(l.state)
+		add("   " + p.Of(st.Pad(g+" "+l.state.String(), 14)) + l.means)
 	}
 	head("Columns")
 	for _, c := range columns {
-		add("   " + st.pad(c[0], 14) + c[1])
+		add("   " + st.Pad(c[0], 14) + c[1])
 	}
-	if st.ascii {
+	if st.Ascii {
 		for i, l := range out {
-			out[i] = st.onlyASCII(l)
+			out[i] = st.OnlyASCII(l)
 		}
 	}
 	return out

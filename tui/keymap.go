@@ -6,6 +6,8 @@ import (
 
 	"charm.land/bubbles/v2/key"
 	tea "charm.land/bubbletea/v2"
+
+	"redlockctl/tui/styles"
 )
 
 // mode is which keys are listened to now.
@@ -100,7 +102,7 @@ func newKeyMap() keyMap {
 		verb := b.Help().Desc
 		b.says = func(m *model) string {
 			if n := len(m.several()); n > 0 {
-				return verb + " (" + count(n) + ")"
+				return verb + " (" + styles.Count(n) + ")"
 			}
 			return verb
 		}
@@ -243,7 +245,7 @@ func (b *binding) help(m *model) (keys, text string) {
 		text = b.says(m)
 	}
 	keys = h.Key
-	if m.st.ascii {
+	if m.st.Ascii {
 		keys = strings.NewReplacer("↑", "up", "↓", "down", "←", "left", "→", "right").Replace(keys)
 	}
 	return keys, text
@@ -264,10 +266,10 @@ func (m *model) keyLine(w int) string {
 			if b.danger || b.in&(modeDialog|modeMain) != 0 && b.name != "" {
 				continue // its reason is in the help, and is shown when it is pressed
 			}
-			items = append(items, m.st.dim.of(k+" "+text))
+			items = append(items, m.st.Dim.Of(k+" "+text))
 			continue
 		}
-		items = append(items, m.st.strong.of(k)+" "+text)
+		items = append(items, m.st.Strong.Of(k)+" "+text)
 	}
 	if len(items) == 0 {
 		return ""
@@ -281,10 +283,10 @@ func (m *model) keyLine(w int) string {
 	for i, it := range items[1:] {
 		final := i == len(items)-2
 		n := len(apart)
-		if need := width(line) + n + width(it); need > w-1 || !final && need+n+width(last) > w-1 {
+		if need := styles.Width(line) + n + styles.Width(it); need > w-1 || !final && need+n+styles.Width(last) > w-1 {
 			continue
 		}
 		line += apart + it
 	}
-	return m.st.cut(line, w)
+	return m.st.Cut(line, w)
 }

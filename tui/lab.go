@@ -10,6 +10,8 @@ import (
 	"time"
 
 	tea "charm.land/bubbletea/v2"
+
+	"redlockctl/tui/styles"
 )
 
 // whyNoLabNode is why nothing can be done to a node of the lab now.
@@ -89,14 +91,14 @@ func aside(what, done string, do func() error) func(context.Context) outcome {
 // askLab asks before something is done to the node under the cursor.
 func (m *model) askLab(verb, done string, effect []string, do func(node string) error) tea.Cmd {
 	node := m.pickedNode().Name
-	shown := m.st.escape(node, 40)
+	shown := m.st.Escape(node, 40)
 	return m.openDialog(&dialog{
 		title: strings.ToUpper(verb[:1]) + verb[1:] + " " + shown + " ?",
 		verb:  verb + " it",
 		facts: func(int) []string {
-			out := []string{fact(m.st, "Effect", effect[0])}
+			out := []string{m.st.Fact("Effect", effect[0])}
 			for _, more := range effect[1:] {
-				out = append(out, fact(m.st, "", more))
+				out = append(out, m.st.Fact("", more))
 			}
 			return out
 		},
@@ -110,7 +112,7 @@ func (m *model) askLab(verb, done string, effect []string, do func(node string) 
 func (m *model) askCrash() tea.Cmd {
 	effect := []string{"it dies as by SIGKILL, forgets its locks, and comes back empty and fenced a moment later"}
 	if m.fences.delay > 0 && m.fences.guarded {
-		effect = append(effect, "the guard lets it rejoin after D = "+span(m.fences.delay))
+		effect = append(effect, "the guard lets it rejoin after D = "+styles.Span(m.fences.delay))
 	}
 	return m.askLab("crash", "watch it come back fenced", effect, m.opt.Lab.CrashNode)
 }
@@ -135,7 +137,7 @@ func (m *model) askFlush() tea.Cmd {
 
 func (m *model) askSkew() tea.Cmd {
 	node, clocks := m.pickedNode().Name, m.opt.Lab.(LabClock)
-	shown := m.st.escape(node, 40)
+	shown := m.st.Escape(node, 40)
 	by := &field{label: "By", lineEdit: newLineEdit("+2s")}
 	parse := func() (time.Duration, error) {
 		return time.ParseDuration(strings.TrimPrefix(strings.TrimSpace(by.String()), "+"))
@@ -145,7 +147,7 @@ func (m *model) askSkew() tea.Cmd {
 		verb:   "move its clock",
 		fields: []*field{by},
 		facts: func(int) []string {
-			return []string{fact(m.st, "Effect", "its clock jumps: forward, and its copies end too early; backward, and they live too long")}
+			return []string{m.st.Fact("Effect", "its clock jumps: forward, and its copies end too early; backward, and they live too long")}
 		},
 		check: func() string {
 			if d, err := parse(); err != nil || d == 0 {
@@ -183,9 +185,9 @@ func (m *model) askClients() tea.Cmd {
 				if k.Running > 0 {
 					text += fmt.Sprintf(" (%d at work)", k.Running)
 				}
-				out = append(out, fact(m.st, k.Name, text))
+				out = append(out, m.st.Fact(k.Name, text))
 			}
-			return append(out, fact(m.st, "", "0 ends those of a kind"))
+			return append(out, m.st.Fact("", "0 ends those of a kind"))
 		},
 		check: func() string {
 			if !slices.Contains(names, strings.TrimSpace(kind.String())) {
@@ -207,7 +209,7 @@ func (m *model) askClients() tea.Cmd {
 // labPage is the demo's masters, and what can be done to them.
 func (m *model) labPage(h int, now time.Time) []string {
 	st := m.st
-	lines := []string{" " + st.title.of("THE LAB") + "   " + st.dim.of(st.cut("masters of your own: nothing here can hurt anybody", m.w-11)), ""}
+	lines := []string{" " + st.Title.Of("THE LAB") + "   " + st.Dim.Of(st.Cut("masters of your own: nothing here can hurt anybody", m.w-11)), ""}
 	m.hits.nodes.from = m.hits.base + len(lines)
 	lines = append(lines, m.nodeTableLines(min(len(m.nodes.nodes), max(3, h-14)), now, m.cursorOf(focusNodes))...)
 	lines = append(lines, "")
@@ -217,19 +219,19 @@ func (m *model) labPage(h int, now time.Time) []string {
 			continue
 		}
 		k, text := b.help(m)
-		line := "   " + st.strong.of(st.pad(k, 4)) + st.pad(text, 12)
+		line := "   " + st.Strong.Of(st.Pad(k, 4)) + st.Pad(text, 12)
 		// While a dialog stands over the page, it alone is why no key acts.
 		if why := b.disabled(m); why != "" && m.dialog == nil {
-			line += st.dim.of("off: " + why)
+			line += st.Dim.Of("off: " + why)
 		} else {
 			line += labWords[b.Help().Desc]
 		}
-		lines = append(lines, st.cut(line, m.w))
+		lines = append(lines, st.Cut(line, m.w))
 	}
 	if c, ok := m.opt.Lab.(LabClients); ok {
 		lines = append(lines, "")
 		for _, k := range c.ClientKinds() {
-			lines = append(lines, "   "+st.pad(count(k.Running), 4)+st.pad(k.Name, 12)+st.dim.of(st.cut(k.Does, m.w-20)))
+			lines = append(lines, "   "+st.Pad(styles.Count(k.Running), 4)+st.Pad(k.Name, 12)+st.Dim.Of(st.Cut(k.Does, m.w-20)))
 		}
 	}
 	return lines[:min(len(lines), max(h, 0))]

@@ -3,6 +3,8 @@ package tui
 import (
 	"slices"
 	"unicode"
+
+	"redlockctl/tui/styles"
 )
 
 // lineEdit is one line of text that a person types.
@@ -71,19 +73,19 @@ func (e *lineEdit) move(d int) { e.pos = max(0, min(len(e.runes), e.pos+d)) }
 
 // view draws the line with its cursor in at most w cells; the part around the
 // cursor stays in sight. What was pasted is as untrusted as what was read.
-func (e *lineEdit) view(st *styles, w int) string {
+func (e *lineEdit) view(st *styles.Styles, w int) string {
 	if w < 2 {
 		return ""
 	}
-	before := st.whole(string(e.runes[:e.pos]))
+	before := st.Whole(string(e.runes[:e.pos]))
 	at, after := " ", ""
 	if e.pos < len(e.runes) {
-		at = st.whole(string(e.runes[e.pos]))
-		after = st.whole(string(e.runes[e.pos+1:]))
+		at = st.Whole(string(e.runes[e.pos]))
+		after = st.Whole(string(e.runes[e.pos+1:]))
 	}
-	if room := w - width(at); width(before) > room {
-		before = cutLeft(before, room)
+	if room := w - styles.Width(at); styles.Width(before) > room {
+		before = styles.CutLeft(before, room)
 	}
-	after = st.cut(after, w-width(before)-width(at))
-	return before + st.cursor.of(at) + after
+	after = st.Cut(after, w-styles.Width(before)-styles.Width(at))
+	return before + st.Cursor.Of(at) + after
 }

@@ -9,13 +9,13 @@ import (
 	"strings"
 	"time"
 
-	"redlockctl/internal/safetext"
 	"redlockctl/monitor"
+	"redlockctl/tui/styles"
 )
 
 // lockView draws the lock table.
 type lockView struct {
-	st     *styles
+	st     *styles.Styles
 	seed   maphash.Seed
 	cached map[uint64]string // rows of the last frame, by what they show
 	layout lockLayout
@@ -23,7 +23,7 @@ type lockView struct {
 	wide   bool
 }
 
-func newLockView(st *styles) lockView {
+func newLockView(st *styles.Styles) lockView {
 	return lockView{st: st, seed: maphash.MakeSeed(), chosen: defaultColumns}
 }
 
@@ -109,8 +109,6 @@ type lockLayout struct {
 }
 
 const (
-	lockLead   = 3  // mark, cursor, blank
-	stateWidth = 12 // "◇ over-TTL", "◌ wrong role"
 	copyWidth  = 6
 	endsWidth  = 4
 	marginCol  = 6
@@ -122,7 +120,6 @@ const (
 	sinceWidth = 6
 	nameMin    = 18
 	nameMost   = 60
-	gap        = 2
 )
 
 // arrange decides which of the chosen columns fit: first the state, copies, end
@@ -132,19 +129,19 @@ func (v *lockView) arrange(w int, nodes []monitor.Node) {
 	var names strings.Builder
 	node := 4
 	for i := range nodes {
-		node = max(node, min(6, width(v.st.whole(nodes[i].Name))))
+		node = max(node, min(6, styles.Width(v.st.Whole(nodes[i].Name))))
 		names.WriteString(nodes[i].Name)
 		names.WriteByte(0)
 	}
-	l := lockLayout{width: w, nodes: names.String(), ascii: v.st.ascii}
-	room := w - lockLead - 1
+	l := lockLayout{width: w, nodes: names.String(), ascii: v.st.Ascii}
+	room := w - styles.Lead - 1
 	take := func(c column, to *int, n int) {
 		if v.chosen.has(c) {
 			*to = n
-			room -= n + gap
+			room -= n + styles.Gap
 		}
 	}
-	take(columnState, &l.state, stateWidth)
+	take(columnState, &l.state, styles.StateWidth)
 	take(columnCopies, &l.copies, copyWidth)
 	take(columnEnds, &l.ends, endsWidth)
 	take(columnMargin, &l.margin, marginCol)
@@ -156,20 +153,20 @@ func (v *lockView) arrange(w int, nodes []monitor.Node) {
 	if v.wide {
 		most = holderWide
 	}
-	if v.chosen.has(columnHolder) && room-holderMin-gap >= nameMin {
-		l.holder = min(most, max(holderMin, (room-gap)/3))
+	if v.chosen.has(columnHolder) && room-holderMin-styles.Gap >= nameMin {
+		l.holder = min(most, max(holderMin, (room-styles.Gap)/3))
 		if v.chosen.has(columnLib) {
-			l.holder = min(l.holder, max(holderMin, (room-2*gap)/4))
+			l.holder = min(l.holder, max(holderMin, (room-2*styles.Gap)/4))
 		}
-		room -= l.holder + gap
+		room -= l.holder + styles.Gap
 	}
-	if v.chosen.has(columnLib) && room-libMin-gap >= nameMin+4 {
-		l.lib = min(libMost, max(libMin, (room-gap)/4))
-		room -= l.lib + gap
+	if v.chosen.has(columnLib) && room-libMin-styles.Gap >= nameMin+4 {
+		l.lib = min(libMost, max(libMin, (room-styles.Gap)/4))
+		room -= l.lib + styles.Gap
 	}
-	if v.chosen.has(columnSince) && room-sinceWidth-gap >= nameMin+4 {
+	if v.chosen.has(columnSince) && room-sinceWidth-styles.Gap >= nameMin+4 {
 		l.since = sinceWidth
-		room -= l.since + gap
+		room -= l.since + styles.Gap
 	}
 	l.name = max(4, min(room, nameMost))
 	if l != v.layout {
@@ -180,27 +177,27 @@ func (v *lockView) arrange(w int, nodes []monitor.Node) {
 
 func (v *lockView) header(nodes []monitor.Node, focused bool) string {
 	st, l := v.st, v.layout
-	r := newRow()
-	r.add(l.name, st.pad("NAME", l.name))
-	r.add(l.state, st.pad("STATE", l.state))
-	r.add(l.copies, st.padLeft("COPIES", l.copies))
+	r := styles.NewRow()
+	r.Add(l.name, st.Pad("NAME", l.name))
+	r.Add(l.state, st.Pad("STATE", l.state))
+	r.Add(l.copies, st.PadLeft("COPIES", l.copies))
 	if l.node > 0 {
 		cells := make([]string, len(nodes))
 		for i := range nodes {
-			cells[i] = st.padLeft(st.escape(nodes[i].Name, l.node), l.node)
+			cells[i] = st.PadLeft(st.Escape(nodes[i].Name, l.node), l.node)
 		}
-		r.add(1, strings.Join(cells, " "))
+		r.Add(1, strings.Join(cells, " "))
 	}
-	r.add(l.ends, st.padLeft("ENDS", l.ends))
-	r.add(l.margin, st.padLeft("MARGIN", l.margin))
-	r.add(l.holder, st.pad("HOLDER", l.holder))
-	r.add(l.lib, st.pad("MADE BY", l.lib))
-	r.add(l.since, st.padLeft("SINCE", l.since))
+	r.Add(l.ends, st.PadLeft("ENDS", l.ends))
+	r.Add(l.margin, st.PadLeft("MARGIN", l.margin))
+	r.Add(l.holder, st.Pad("HOLDER", l.holder))
+	r.Add(l.lib, st.Pad("MADE BY", l.lib))
+	r.Add(l.since, st.PadLeft("SINCE", l.since))
 	line := strings.TrimRight(r.String(), " ")
 	if focused {
-		return st.title.of(line)
+		return st.Title.Of(line)
 	}
-	return st.label.of(line)
+	return st.Label.Of(line)
 }
 
 // rowLook is how a row is drawn besides what its lock says.
@@ -297,77 +294,77 @@ func (v *lockView) fingerprint(l *monitor.Lock, now time.Time, quorum int, look 
 
 func (v *lockView) row(l *monitor.Lock, now time.Time, quorum int, look rowLook) string {
 	st, lay := v.st, v.layout
-	glyph, p := st.lock(l.State)
+	glyph, p := st.Lock(l.State)
 	plain := look.under && look.block // the cursor's row is one block: glyphs and words say the rest
-	paintIf := func(p paint, s string) string {
+	paintIf := func(p styles.Paint, s string) string {
 		if plain {
 			return s
 		}
-		return p.of(s)
+		return p.Of(s)
 	}
-	r := newRow()
-	name := st.pad(st.text(l.Key, lay.name), lay.name)
+	r := styles.NewRow()
+	name := st.Pad(st.Text(l.Key, lay.name), lay.name)
 	if l.State > monitor.LockExpiring {
-		name = paintIf(st.strong, name)
+		name = paintIf(st.Strong, name)
 	}
-	r.add(lay.name, name)
+	r.Add(lay.name, name)
 	if look.gone {
-		r.add(1, paintIf(st.dim, st.off+" gone"))
+		r.Add(1, paintIf(st.Dim, st.Off+" gone"))
 	} else {
-		r.add(lay.state, paintIf(p, st.pad(glyph+" "+l.State.String(), lay.state)))
-		r.add(lay.copies, st.padLeft(copies(l), lay.copies))
+		r.Add(lay.state, paintIf(p, st.Pad(glyph+" "+l.State.String(), lay.state)))
+		r.Add(lay.copies, st.PadLeft(copies(l), lay.copies))
 		if lay.node > 0 {
 			cells := make([]string, len(l.Copies))
 			for i := range l.Copies {
 				cells[i] = v.copyCell(&l.Copies[i], l, now, plain)
 			}
-			r.add(1, strings.Join(cells, " "))
+			r.Add(1, strings.Join(cells, " "))
 		}
-		r.add(lay.ends, st.padLeft(v.ends(l, now), lay.ends))
-		r.add(lay.margin, v.margin(l, quorum, lay.margin, paintIf))
+		r.Add(lay.ends, st.PadLeft(v.ends(l, now), lay.ends))
+		r.Add(lay.margin, v.margin(l, quorum, lay.margin, paintIf))
 		if lay.holder > 0 {
-			r.add(lay.holder, st.pad(v.holder(l, look.own, lay.holder), lay.holder))
+			r.Add(lay.holder, st.Pad(v.holder(l, look.own, lay.holder), lay.holder))
 		}
 		if lay.lib > 0 {
-			lib := paintIf(st.dim, st.pad(st.none, lay.lib))
+			lib := paintIf(st.Dim, st.Pad(st.None, lay.lib))
 			if l.Form != nil {
-				lib = st.pad(st.sentence(l.Form.Library, lay.lib), lay.lib)
+				lib = st.Pad(st.Sentence(l.Form.Library, lay.lib), lay.lib)
 			}
-			r.add(lay.lib, lib)
+			r.Add(lay.lib, lib)
 		}
 		if lay.since > 0 {
-			since := st.none
+			since := st.None
 			if !l.Since.IsZero() {
-				since = age(now.Sub(l.Since))
+				since = styles.Age(now.Sub(l.Since))
 			}
-			r.add(lay.since, st.padLeft(since, lay.since))
+			r.Add(lay.since, st.PadLeft(since, lay.since))
 		}
 	}
 	s := strings.TrimRight(r.String(), " ")
 	lead := " "
 	if look.marked {
-		lead = st.marked
+		lead = st.Marked
 	}
 	if look.under {
-		lead += st.pointer
+		lead += st.Pointer
 	} else {
 		lead += " "
 	}
 	s = lead + s[2:] // over the blanks that a row begins with
 	if plain {
-		return st.cursor.of(st.pad(s, lay.width))
+		return st.Cursor.Of(st.Pad(s, lay.width))
 	}
 	return s
 }
 
 // margin is how many copies may be lost, where that means something.
-func (v *lockView) margin(l *monitor.Lock, quorum, w int, paintIf func(paint, string) string) string {
+func (v *lockView) margin(l *monitor.Lock, quorum, w int, paintIf func(styles.Paint, string) string) string {
 	if l.Held < quorum || l.Held == 0 {
-		return v.st.padLeft(v.st.none, w)
+		return v.st.PadLeft(v.st.None, w)
 	}
-	s := v.st.padLeft(strconv.Itoa(l.Margin), w)
+	s := v.st.PadLeft(strconv.Itoa(l.Margin), w)
 	if l.Margin <= 0 {
-		return paintIf(v.st.warn, s)
+		return paintIf(v.st.Warn, s)
 	}
 	return s
 }
@@ -390,65 +387,53 @@ func copies(l *monitor.Lock) string {
 func (v *lockView) ends(l *monitor.Lock, now time.Time) string {
 	switch {
 	case l.State == monitor.LockImmortal && l.MajorityEnd.IsZero():
-		return v.st.infinity
+		return v.st.Infinity
 	case l.MajorityEnd.IsZero():
-		return v.st.none
+		return v.st.None
 	default:
-		return remaining(l.MajorityEnd.Sub(now))
+		return styles.Remaining(l.MajorityEnd.Sub(now))
 	}
 }
 
 func (v *lockView) copyCell(c *monitor.Copy, l *monitor.Lock, now time.Time, plain bool) string {
 	st, w := v.st, v.layout.node
-	p := func(p paint, s string) string {
+	p := func(p styles.Paint, s string) string {
 		if plain {
 			return s
 		}
-		return p.of(s)
+		return p.Of(s)
 	}
 	switch c.State {
 	case monitor.CopyAbsent:
-		return p(st.dim, st.padLeft(st.none, w))
+		return p(st.Dim, st.PadLeft(st.None, w))
 	case monitor.CopyUnknown:
-		return p(st.dim, st.padLeft("?", w))
+		return p(st.Dim, st.PadLeft("?", w))
 	case monitor.CopyUnread:
-		return p(st.dim, st.padLeft(st.ellipsis, w))
+		return p(st.Dim, st.PadLeft(st.Ellipsis, w))
 	}
-	s := st.infinity
+	s := st.Infinity
 	if !c.Expires.IsZero() {
-		s = remaining(c.Expires.Sub(now))
+		s = styles.Remaining(c.Expires.Sub(now))
 	}
 	if l.Tokens > 1 && c.Token != l.Holder {
-		return p(st.bad, st.padLeft(s+"'", w)) // ' marks another token's copy
+		return p(st.Bad, st.PadLeft(s+"'", w)) // ' marks another token's copy
 	}
-	return st.padLeft(s, w)
+	return st.PadLeft(s, w)
 }
 
 func (v *lockView) holder(l *monitor.Lock, own bool, w int) string {
 	if l.Nobody {
-		return v.st.cut(l.NobodyText(), w)
+		return v.st.Cut(l.NobodyText(), w)
 	}
-	s := v.st.token(l.Holder, min(w, max(16, w-16)))
+	s := v.st.Token(l.Holder, min(w, max(16, w-16)))
 	if l.Form != nil && !l.Form.Owner.Empty() {
-		s = v.st.text(l.Form.Owner, w)
+		s = v.st.Text(l.Form.Owner, w)
 	}
 	if own {
-		return v.st.cut("here "+s, w)
+		return v.st.Cut("here "+s, w)
 	}
 	if others := l.Tokens - 1; others > 0 {
-		return v.st.cut(s+fmt.Sprintf(" +%d", others), w)
+		return v.st.Cut(s+fmt.Sprintf(" +%d", others), w)
 	}
 	return s
-}
-
-// token renders a token in at most w cells; its beginning and end tell it
-// apart from others well enough for a person.
-func (st *styles) token(t safetext.Text, w int) string {
-	if t.Empty() {
-		return st.none
-	}
-	if len(t.Raw()) > w {
-		w = min(w, 11)
-	}
-	return st.text(t, w)
 }

@@ -10,6 +10,7 @@ import (
 
 	"redlockctl/internal/safetext"
 	"redlockctl/monitor"
+	"redlockctl/tui/styles"
 )
 
 // marks are the keys of the locks that a person has marked, to act on several.
@@ -45,7 +46,7 @@ func (m *model) whyNoMark() string {
 	case m.picked() == nil:
 		return "no lock under the cursor"
 	case len(m.marks) >= mostMarks && !m.marks[m.picked().Key.Raw()]:
-		return count(mostMarks) + " are marked: that is the most"
+		return styles.Count(mostMarks) + " are marked: that is the most"
 	}
 	return ""
 }
@@ -105,7 +106,7 @@ func (m *model) whyNoCopy() string {
 	case text == "":
 		return "there is nothing here to copy"
 	case len(text) > mostCopied:
-		return what + " has " + count(len(text)) + " bytes: too long for the clipboard of a terminal"
+		return what + " has " + styles.Count(len(text)) + " bytes: too long for the clipboard of a terminal"
 	}
 	return ""
 }
@@ -122,7 +123,7 @@ func (m *model) copyText() (text, what string) {
 	}
 	if mode&modeOnNode != 0 {
 		if n := m.pickedNode(); n != nil {
-			return safetext.Escape(n.Addr), "the address of " + m.st.escape(n.Name, 20)
+			return safetext.Escape(n.Addr), "the address of " + m.st.Escape(n.Name, 20)
 		}
 	}
 	if e := m.events.selected(); mode == modeEvents && e != nil {
@@ -138,7 +139,7 @@ func (m *model) copyText() (text, what string) {
 // terminal, which works over SSH, and the machine where there is a way.
 func (m *model) copyPicked() tea.Cmd {
 	text, what := m.copyText()
-	m.say(m.st.info, "copied "+what+": "+m.st.sentence(strings.ReplaceAll(text, "\n", " "), max(10, m.w-30)))
+	m.say(m.st.Info, "copied "+what+": "+m.st.Sentence(strings.ReplaceAll(text, "\n", " "), max(10, m.w-30)))
 	osc := tea.SetClipboard(text)
 	put := m.opt.Clipboard
 	if put == nil {
@@ -154,6 +155,6 @@ func (m *model) copyPicked() tea.Cmd {
 
 func (m *model) copied(msg copiedMsg) {
 	if msg.err != nil {
-		m.say(m.st.warn, msg.what+" went to the terminal only: "+m.st.whole(msg.err.Error()))
+		m.say(m.st.Warn, msg.what+" went to the terminal only: "+m.st.Whole(msg.err.Error()))
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"redlockctl/monitor"
 	"redlockctl/restartguard"
+	"redlockctl/tui/styles"
 )
 
 // The smallest terminal that the screen fits.
@@ -37,7 +38,7 @@ type model struct {
 	now     func() time.Time
 	feed    feed
 	running *running
-	st      *styles
+	st      *styles.Styles
 	keys    keyMap
 
 	w, h  int
@@ -107,11 +108,11 @@ func newModel(ctx context.Context, opt Options, now func() time.Time) *model {
 	theme := opt.Theme
 	switch {
 	case opt.NoColor:
-		theme = ThemeNone
+		theme = styles.ThemeNone
 	case theme == "":
 		theme = prefs.Theme
 	}
-	st := newStyles(opt.ASCII, theme)
+	st := styles.New(opt.ASCII, theme)
 	m := &model{
 		opt:       opt,
 		ctx:       ctx,
@@ -141,10 +142,10 @@ func newModel(ctx context.Context, opt Options, now func() time.Time) *model {
 	m.setGuard(m.feed.status())
 	m.setSnapshot(opt.Source.Snapshot(), nil, false, nil)
 	if m.locks.order != orderNeeds {
-		m.say(m.st.info, "the locks are sorted by "+m.locks.order.word()+", as you left them: s changes it")
+		m.say(m.st.Info, "the locks are sorted by "+m.locks.order.word()+", as you left them: s changes it")
 	}
 	if loadErr != nil {
-		m.say(m.st.warn, "what was chosen last time cannot be read: "+m.st.whole(loadErr.Error()))
+		m.say(m.st.Warn, "what was chosen last time cannot be read: "+m.st.Whole(loadErr.Error()))
 	}
 	return m
 }
@@ -231,7 +232,7 @@ func (m *model) update(msg tea.Msg) tea.Cmd {
 		return m.moved(msg)
 	case savedMsg:
 		m.dirty = true
-		m.say(m.st.warn, "your choice is not remembered: "+m.st.whole(msg.err.Error()))
+		m.say(m.st.Warn, "your choice is not remembered: "+m.st.Whole(msg.err.Error()))
 	case copiedMsg:
 		m.dirty = true
 		m.copied(msg)
@@ -409,7 +410,7 @@ func (m *model) try(b *binding) tea.Cmd {
 	defer func() { m.single = false }()
 	if why := b.disabled(m); why != "" {
 		k, text := b.help(m)
-		m.say(m.st.warn, k+" "+text+": "+why)
+		m.say(m.st.Warn, k+" "+text+": "+why)
 		return nil
 	}
 	return b.do(m)
@@ -458,11 +459,11 @@ func (m *model) edited() {
 }
 
 // say puts a message into the last line; s is safe to show.
-func (m *model) say(p paint, s string) {
+func (m *model) say(p styles.Paint, s string) {
 	if m.w > 0 { // before the first frame the width is not known, and frame cuts it
-		s = m.st.cut(s, max(1, m.w-2))
+		s = m.st.Cut(s, max(1, m.w-2))
 	}
-	m.status = p.of(s)
+	m.status = p.Of(s)
 	m.statusAt = m.now()
 }
 
@@ -622,7 +623,7 @@ func (m *model) filterProblem() string {
 		return ""
 	}
 	first, _, _ := strings.Cut(err.Error(), "\n")
-	return m.st.whole(strings.TrimPrefix(first, monitor.ErrFilter.Error()+": "))
+	return m.st.Whole(strings.TrimPrefix(first, monitor.ErrFilter.Error()+": "))
 }
 
 func (m *model) whyNoSort() string {
@@ -636,7 +637,7 @@ func (m *model) nextOrder() tea.Cmd { return m.sortBy((m.locks.order + 1) % orde
 
 func (m *model) sortBy(o order) tea.Cmd {
 	m.locks.setOrder(o)
-	m.say(m.st.info, "sorted: "+o.String())
+	m.say(m.st.Info, "sorted: "+o.String())
 	m.prefs.Sort = o.word()
 	return m.save()
 }
@@ -668,7 +669,7 @@ func (m *model) toggleFreeze() tea.Cmd {
 func (m *model) toggleFollow() tea.Cmd {
 	m.events.follow = !m.events.follow
 	if m.events.follow {
-		m.say(m.st.info, "following the newest event")
+		m.say(m.st.Info, "following the newest event")
 	}
 	return nil
 }
@@ -698,25 +699,19 @@ func (m *model) frame() string {
 	m.hits.reset()
 	var lines []string
 	if m.tooSmall() {
-		text := fmt.Sprintf("terminal too small: %d%s%d of at least %d%s%d", m.w, m.st.times, m.h, minWidth, m.st.times, minHeight)
-		lines = wrap(text, m.w, 0)
+		text := fmt.Sprintf("terminal too small: %d%s%d of at least %d%s%d", m.w, m.st.Times, m.h, minWidth, m.st.Times, minHeight)
+		lines = styles.Wrap(text, m.w, 0)
 	} else {
-		lines = fill(m.body(), m.h-1)
+		lines = styles.Fill(m.body(), m.h-1)
 		lines = append(lines, m.lastLine())
 	}
 	lines = lines[:min(len(lines), m.h)]
 	for i, l := range lines {
-		if width(l) > m.w { // a part drew too much: it must not break the screen
-			lines[i] = m.st.cut(l, m.w)
+		if styles.Width(l) > m.w { // a part drew too much: it must not break the screen
+			lines[i] = m.st.Cut(l, m.w)
 		}
 	}
 	return strings.Join(lines, "\n")
-}
-
-// fill makes lines exactly h lines.
-func fill(lines []string, h int) []string {
-	h = max(h, 0)
-	return append(lines[:min(len(lines), h)], make([]string, max(0, h-len(lines)))...)
 }
 
 // lastLine is a message, what is being typed, or the keys.
@@ -728,12 +723,12 @@ func (m *model) lastLine() string {
 	case mode == modeFilter:
 		found := m.found()
 		if why := m.filterProblem(); why != "" {
-			found = st.bad.of(st.cut("! "+why, m.w/2))
+			found = st.Bad.Of(st.Cut("! "+why, m.w/2))
 		} else {
-			found = st.dim.of(found)
+			found = st.Dim.Of(found)
 		}
 		left := " / "
-		return left + m.filterLine().view(st, m.w-width(left)-width(found)-3) + "  " + found
+		return left + m.filterLine().view(st, m.w-styles.Width(left)-styles.Width(found)-3) + "  " + found
 	case mode == modeCommand:
 		return m.line.view(m, m.w)
 	default:
@@ -744,15 +739,15 @@ func (m *model) lastLine() string {
 // found is how many of how many the filter chooses.
 func (m *model) found() string {
 	if m.at.view == viewEvents {
-		return fmt.Sprintf("%s of %s", count(len(m.events.list())), count(len(m.events.all)))
+		return fmt.Sprintf("%s of %s", styles.Count(len(m.events.list())), styles.Count(len(m.events.all)))
 	}
 	if m.locks.stale {
-		return "looking" + m.st.ellipsis
+		return "looking" + m.st.Ellipsis
 	}
-	return fmt.Sprintf("%s of %s", count(m.locks.len()), count(m.shown.Locks.Len()))
+	return fmt.Sprintf("%s of %s", styles.Count(m.locks.len()), styles.Count(m.shown.Locks.Len()))
 }
 
-func (m *model) ruler() string { return " " + m.st.dim.of(strings.Repeat(m.st.rule, m.w-2)) }
+func (m *model) ruler() string { return " " + m.st.Dim.Of(strings.Repeat(m.st.Rule, m.w-2)) }
 
 // body is everything above the last line.
 func (m *model) body() []string {
@@ -760,8 +755,8 @@ func (m *model) body() []string {
 	roomy := m.h >= 20
 	lines := []string{m.header.line(m.shown, m.w, now, &m.drawn, m.spelt())}
 	if !m.froze.IsZero() {
-		s := " FROZEN at " + clock(m.froze) + " (" + age(m.now().Sub(m.froze)) + ") " + st.sep + " still collecting " + st.sep + " space: resume"
-		lines = append(lines, st.banner.of(st.pad(s, m.w)))
+		s := " FROZEN at " + styles.Clock(m.froze) + " (" + styles.Age(m.now().Sub(m.froze)) + ") " + st.Sep + " still collecting " + st.Sep + " space: resume"
+		lines = append(lines, st.Banner.Of(st.Pad(s, m.w)))
 	}
 	lines = append(lines, m.keptLines(m.w)...)
 	if roomy {
@@ -776,7 +771,7 @@ func (m *model) body() []string {
 	dock := m.dialog.lines(st, m.w, room, m.now())
 	const least = 1 + 2 + 4 // rule, title, columns, rows
 	if len(dock)+least <= room {
-		lines = append(lines, fill(m.draw(room-len(dock)-1, now), room-len(dock)-1)...)
+		lines = append(lines, styles.Fill(m.draw(room-len(dock)-1, now), room-len(dock)-1)...)
 		lines = append(lines, m.ruler())
 		return append(lines, dock...)
 	}
@@ -824,7 +819,7 @@ func (m *model) read(all []string, h int) []string {
 	out := slices.Clone(all[m.at.top:min(len(all), m.at.top+h-1)])
 	more := " pgup"
 	if n := len(all) - m.at.top - h + 1; n > 0 {
-		more = " " + plural(n, "more line") + ": pgdn"
+		more = " " + styles.Plural(n, "more line") + ": pgdn"
 	}
-	return append(out, m.st.dim.of(more))
+	return append(out, m.st.Dim.Of(more))
 }

@@ -14,7 +14,9 @@ import (
 
 	"redlockctl/internal/announce"
 	"redlockctl/internal/safetext"
+	"redlockctl/internal/safetext/safetexttest"
 	"redlockctl/monitor"
+	"redlockctl/tui/styles"
 )
 
 // rig is a model on a screen, with a clock that stands until it is moved.
@@ -193,7 +195,7 @@ func checkFrame(t *testing.T, frame string, w, h int, ascii bool) {
 		text := withoutSGR(l)
 		for _, c := range text {
 			n++
-			ours = ours && (c >= ' ' && c < 0x7f || oneCell(c))
+			ours = ours && (c >= ' ' && c < 0x7f || styles.OneCell(c))
 		}
 		if !ours { // of our own characters each takes a cell
 			if n = ansi.StringWidth(l); ansi.StringWidthWc(l) != n {
@@ -260,7 +262,7 @@ func TestFits(t *testing.T) {
 
 // What a row shows takes no more cells than its column, whatever the lock.
 func TestEachHostileLockCanBeAskedAbout(t *testing.T) {
-	for i, name := range hostileNames {
+	for i, name := range safetexttest.Hostile {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
 			s := picture(epoch)
 			s.Locks = monitor.NewLocks(lockOf(epoch, name, monitor.LockHeld, name+"token", "9 9 9 9 9"))
@@ -277,7 +279,7 @@ func TestEachHostileLockCanBeAskedAbout(t *testing.T) {
 			r.typed("because")
 			r.press("tab")
 			want, _ := r.m.confirmation(name)
-			if strings.TrimSpace(want) == "" || width(want) > 40 {
+			if strings.TrimSpace(want) == "" || styles.Width(want) > 40 {
 				t.Fatalf("%q is to be typed", want)
 			}
 			r.m.Update(tea.PasteMsg{Content: want})

@@ -7,13 +7,14 @@ import (
 
 	"redlockctl/monitor"
 	"redlockctl/restartguard"
+	"redlockctl/tui/styles"
 )
 
 // nodesPage is the table of nodes, and the one under the cursor below it.
 func (m *model) nodesPage(h int, now time.Time) []string {
 	st := m.st
 	c := &m.shown.Cluster
-	lines := []string{" " + st.title.of("NODES "+count(c.N)) + "   " + st.dim.of(fmt.Sprintf("%d serve, a quorum is %d", c.Serving, c.Quorum))}
+	lines := []string{" " + st.Title.Of("NODES "+styles.Count(c.N)) + "   " + st.Dim.Of(fmt.Sprintf("%d serve, a quorum is %d", c.Serving, c.Quorum))}
 	m.hits.nodes.from = m.hits.base + 1
 	rows := min(len(m.nodes.nodes), max(1, h-3))
 	if h < 20 {
@@ -24,7 +25,7 @@ func (m *model) nodesPage(h int, now time.Time) []string {
 		lines = append(lines, m.ruler())
 		d := m.nodePage(m.w, now)
 		if len(d) > room {
-			d = dropBlank(d)
+			d = styles.DropBlank(d)
 		}
 		lines = append(lines, d[:min(len(d), room)]...)
 	}
@@ -35,7 +36,7 @@ func (m *model) nodesPage(h int, now time.Time) []string {
 func (m *model) nodePage(w int, now time.Time) []string {
 	n := m.pickedOnPage()
 	if n == nil {
-		return []string{m.st.dim.of(" there is no such node")}
+		return []string{m.st.Dim.Of(" there is no such node")}
 	}
 	return m.nodeFacts(n, w, now, 12)
 }
@@ -57,7 +58,7 @@ func (m *model) pickedOnPage() *monitor.Node {
 func (m *model) nodeDetail(w int) []string {
 	n := m.nodes.selected()
 	if n == nil {
-		return []string{m.st.dim.of(" no node under the cursor")}
+		return []string{m.st.Dim.Of(" no node under the cursor")}
 	}
 	return m.nodeFacts(n, w, m.shownNow(), 3)
 }
@@ -65,26 +66,26 @@ func (m *model) nodeDetail(w int) []string {
 // nodeFacts is what is known of a node, with its last events.
 func (m *model) nodeFacts(n *monitor.Node, w int, now time.Time, events int) []string {
 	st := m.st
-	glyph, p := st.node(n.State)
-	head := " " + st.strong.of(st.escape(n.Name, 20)) + "  " + p.of(glyph+" "+n.State.String()) + since(n.Since, now)
-	head += "  " + st.sentence(n.Addr, max(8, w-width(head)-3))
+	glyph, p := st.Node(n.State)
+	head := " " + st.Strong.Of(st.Escape(n.Name, 20)) + "  " + p.Of(glyph+" "+n.State.String()) + styles.Since(n.Since, now)
+	head += "  " + st.Sentence(n.Addr, max(8, w-styles.Width(head)-3))
 	out := []string{head, ""}
 	add := func(label, text string) {
-		for _, l := range wrap(fact(st, label, text), w-2, factIndent) {
+		for _, l := range styles.Wrap(st.Fact(label, text), w-2, styles.FactIndent) {
 			out = append(out, " "+l)
 		}
 	}
 	if !n.Err.Empty() {
-		add("Error", st.bad.of(st.whole(n.Err.Raw())))
+		add("Error", st.Bad.Of(st.Whole(n.Err.Raw())))
 	}
 	guard, gp := m.nodeView.guard(n, now, &m.drawn, 200)
-	add("Guard", gp.of(guard))
+	add("Guard", gp.Of(guard))
 	if s, ok := m.drawn.status[n.Name]; ok {
 		if s.Reason != "" && s.Until.IsZero() && s.Phase != restartguard.PhaseActive {
-			add("", st.whole(s.Reason))
+			add("", st.Whole(s.Reason))
 		}
 		if !s.Out.IsZero() {
-			add("", "without a vote"+since(s.Out, now))
+			add("", "without a vote"+styles.Since(s.Out, now))
 		}
 		if s.BootExposed > 0 {
 			add("", fmt.Sprintf("its last start was open for %s at most before it was closed", restartguard.AtMost(s.BootExposed)))
@@ -93,9 +94,9 @@ func (m *model) nodeFacts(n *monitor.Node, w int, now time.Time, events int) []s
 			add("", fmt.Sprintf("after its last loss it was open for %s at most", restartguard.AtMost(s.Exposed)))
 		}
 	}
-	server := "version " + st.whole(n.Version) + ", role " + st.whole(n.Role) + ", run " + st.escape(n.RunID, 12) + ", up " + age(n.Uptime)
+	server := "version " + st.Whole(n.Version) + ", role " + st.Whole(n.Role) + ", run " + st.Escape(n.RunID, 12) + ", up " + styles.Age(n.Uptime)
 	if n.Restarts > 0 {
-		server += ", " + plural(n.Restarts, "restart") + " seen"
+		server += ", " + styles.Plural(n.Restarts, "restart") + " seen"
 	}
 	add("Server", server)
 	keeps := "kept in memory alone: a restart forgets every lock"
@@ -103,35 +104,35 @@ func (m *model) nodeFacts(n *monitor.Node, w int, now time.Time, events int) []s
 		keeps = "persistent (every write is synced)"
 	}
 	if answers(n.State) {
-		keeps += ", " + count(n.Locks) + " copies of locks"
+		keeps += ", " + styles.Count(n.Locks) + " copies of locks"
 	}
 	add("Data", keeps)
-	memory := "eviction " + st.whole(n.Eviction)
+	memory := "eviction " + st.Whole(n.Eviction)
 	if n.UsedMemory > 0 {
 		memory = bytesOf(n.UsedMemory) + " used, " + memory
 	}
-	add("Memory", memory+", "+plural(n.Replicas, "replica")+", "+plural(n.Clients, "client"))
+	add("Memory", memory+", "+styles.Plural(n.Replicas, "replica")+", "+styles.Plural(n.Clients, "client"))
 	if n.MinReplicasToWrite >= 0 {
 		add("Fence", fmt.Sprintf("min-replicas-to-write %d", n.MinReplicasToWrite))
 	}
-	clockText := st.none
+	clockText := st.None
 	if n.Offset.Valid {
 		clockText = m.nodeView.offset(n.Offset)
 		if n.Drift.Valid {
-			clockText += fmt.Sprintf(", drift %s %s%.1f ppm", st.signed(n.Drift.PPM, 1), st.pm, n.Drift.Bound)
+			clockText += fmt.Sprintf(", drift %s %s%.1f ppm", st.Signed(n.Drift.PPM, 1), st.Pm, n.Drift.Bound)
 		}
 	}
 	add("Clock", clockText)
-	sparks := max(8, min(60, w-factIndent-30))
+	sparks := max(8, min(60, w-styles.FactIndent-30))
 	if past := m.past[n.Name]; past != nil && len(past.offsets) > 1 {
 		low, high := bounds(past.offsets[max(0, len(past.offsets)-sparks):])
-		add("", st.info.of(st.sparkline(past.offsets, min(sparks, len(past.offsets))))+" "+m.nodeView.signedMS(low)+" to "+m.nodeView.signedMS(high))
+		add("", st.Info.Of(st.Sparkline(past.offsets, min(sparks, len(past.offsets))))+" "+m.nodeView.signedMS(low)+" to "+m.nodeView.signedMS(high))
 	}
 	if len(n.RTTs) > 1 {
 		low, high := bounds(n.RTTs[max(0, len(n.RTTs)-sparks):])
-		add("RTT", milliseconds(n.RTT)+"  "+st.info.of(st.sparkline(n.RTTs, min(sparks, len(n.RTTs))))+" "+milliseconds(low)+" to "+milliseconds(high))
+		add("RTT", styles.Milliseconds(n.RTT)+"  "+st.Info.Of(st.Sparkline(n.RTTs, min(sparks, len(n.RTTs))))+" "+styles.Milliseconds(low)+" to "+styles.Milliseconds(high))
 	}
-	for i, line := range m.hour(n.Minutes, w-factIndent-2) {
+	for i, line := range m.hour(n.Minutes, w-styles.FactIndent-2) {
 		label := ""
 		if i == 0 {
 			label = "Hour"
@@ -139,12 +140,12 @@ func (m *model) nodeFacts(n *monitor.Node, w int, now time.Time, events int) []s
 		add(label, line)
 	}
 	for _, note := range n.Notes {
-		add("Note", st.warn.of(st.whole(note)))
+		add("Note", st.Warn.Of(st.Whole(note)))
 	}
 	for i := range m.shown.Findings {
 		if f := &m.shown.Findings[i]; f.Node == n.Name {
-			g, word, fp := st.severity(f.Severity)
-			add("Finding", fp.of(g+" "+word)+"  "+st.whole(f.Title))
+			g, word, fp := st.Severity(f.Severity)
+			add("Finding", fp.Of(g+" "+word)+"  "+st.Whole(f.Title))
 		}
 	}
 	if log := lastEvents(m.events.all, events, func(e *monitor.Event) bool {
@@ -195,7 +196,7 @@ func (m *model) hour(minutes []monitor.Minute, w int) (out []string) {
 		}
 	}
 	add := func(ds []time.Duration, known []bool, text string) {
-		cells := []rune(st.sparkline(ds, len(ds)))
+		cells := []rune(st.Sparkline(ds, len(ds)))
 		line := ""
 		for _, ok := range known {
 			if ok {
@@ -204,8 +205,8 @@ func (m *model) hour(minutes []monitor.Minute, w int) (out []string) {
 				line += " "
 			}
 		}
-		line = cutLeft(line, min(w, len(known)))
-		if out = append(out, st.info.of(line)); width(line)+1+width(text) <= w {
+		line = styles.CutLeft(line, min(w, len(known)))
+		if out = append(out, st.Info.Of(line)); styles.Width(line)+1+styles.Width(text) <= w {
 			out[len(out)-1] += " " + text
 		} else {
 			out = append(out, text)
@@ -213,14 +214,14 @@ func (m *model) hour(minutes []monitor.Minute, w int) (out []string) {
 	}
 	at := func(one *monitor.Minute) string { return one.At.Format("15:04") }
 	if first != nil {
-		add(means, drawn, "RTT at "+at(first)+" "+milliseconds(first.Least)+" to "+milliseconds(first.Most)+", mean "+milliseconds(first.Mean)+
-			"; the longest "+milliseconds(worst.Most)+" at "+at(worst))
+		add(means, drawn, "RTT at "+at(first)+" "+styles.Milliseconds(first.Least)+" to "+styles.Milliseconds(first.Most)+", mean "+styles.Milliseconds(first.Mean)+
+			"; the longest "+styles.Milliseconds(worst.Most)+" at "+at(worst))
 	}
 	if measured != nil {
 		add(offsets, clocked, "clock at "+at(measured)+" "+m.nodeView.offset(measured.Offset))
 	}
 	if lost > 0 {
-		out = append(out, st.warn.of(fmt.Sprintf("%s of %s probes unanswered, the last at %s", count(lost), count(probes), at(lossy))))
+		out = append(out, st.Warn.Of(fmt.Sprintf("%s of %s probes unanswered, the last at %s", styles.Count(lost), styles.Count(probes), at(lossy))))
 	}
 	return out
 }

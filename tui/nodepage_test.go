@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"redlockctl/monitor"
+	"redlockctl/tui/styles"
 )
 
 // anHour is what was measured in an hour that began well, had a slow minute and
@@ -55,14 +56,14 @@ func TestMajorityEndIsMarkedOnTheAxis(t *testing.T) {
 	r.sees("the majority ends here")
 	var at []int
 	for _, l := range strings.Split(r.screen(), "\n") {
-		if i := strings.Index(l, r.m.st.here); i >= 0 {
-			at = append(at, width(l[:i]))
+		if i := strings.Index(l, r.m.st.Here); i >= 0 {
+			at = append(at, styles.Width(l[:i]))
 		}
 	}
 	var end int
 	for _, l := range strings.Split(r.screen(), "\n") {
-		if before, _, ok := strings.Cut(l, " 10s "+r.m.st.mark); ok {
-			end = width(before)
+		if before, _, ok := strings.Cut(l, " 10s "+r.m.st.Mark); ok {
+			end = styles.Width(before)
 		}
 	}
 	if len(at) != 2 || at[0] != end || at[1] != end {

@@ -9,6 +9,7 @@ import (
 	"redlockctl/internal/announce"
 	"redlockctl/monitor"
 	"redlockctl/restartguard"
+	"redlockctl/tui/styles"
 )
 
 // nodeTable is the masters and which one is under the cursor, by its name.
@@ -100,7 +101,7 @@ func (f *fenceView) see(s *monitor.Snapshot, configured time.Duration) {
 }
 
 // protectors are the guards that watch, in a few words; empty: none is seen.
-func (f *fenceView) protectors(st *styles) string {
+func (f *fenceView) protectors(st *styles.Styles) string {
 	elsewhere := f.elsewhere(st)
 	switch {
 	case !f.guarded:
@@ -112,22 +113,22 @@ func (f *fenceView) protectors(st *styles) string {
 }
 
 // elsewhere are the guards in other programs; empty: none is seen.
-func (f *fenceView) elsewhere(st *styles) string {
+func (f *fenceView) elsewhere(st *styles.Styles) string {
 	var names []string
 	for _, g := range f.others {
 		names = append(names, guardName(st, g))
 	}
 	if len(names) > 2 {
-		names = append(names[:1], plural(len(names)-1, "more guard"))
+		names = append(names[:1], styles.Plural(len(names)-1, "more guard"))
 	}
 	return strings.Join(names, " and ")
 }
 
-func guardName(st *styles, g announce.Guard) string {
+func guardName(st *styles.Styles, g announce.Guard) string {
 	if g.Host.Empty() {
 		return "guard " + g.ID[:min(6, len(g.ID))]
 	}
-	return "guard@" + st.escape(g.Host.Raw(), 20)
+	return "guard@" + st.Escape(g.Host.Raw(), 20)
 }
 
 // waiting are the nodes that only the guard in this process lets rejoin.
@@ -156,7 +157,7 @@ func (f *fenceView) countdown(n *monitor.Node, now time.Time) (time.Duration, bo
 
 // nodeView draws the node table, and the strip that stands for it on a small
 // screen.
-type nodeView struct{ st *styles }
+type nodeView struct{ st *styles.Styles }
 
 // nodeLayout is the widths of the columns; zero: not shown.
 type nodeLayout struct {
@@ -166,22 +167,22 @@ type nodeLayout struct {
 const guardMin = 26
 
 func (v *nodeView) arrange(w int, nodes []monitor.Node) nodeLayout {
-	l := nodeLayout{name: 4, state: stateWidth, up: 6, locks: 6, rtt: 6, spark: 8, offset: 14, drift: 9}
+	l := nodeLayout{name: 4, state: styles.StateWidth, up: 6, locks: 6, rtt: 6, spark: 8, offset: 14, drift: 9}
 	for i := range nodes {
-		l.name = max(l.name, min(12, width(v.st.whole(nodes[i].Name))))
-		l.locks = max(l.locks, width(count(nodes[i].Locks)))
+		l.name = max(l.name, min(12, styles.Width(v.st.Whole(nodes[i].Name))))
+		l.locks = max(l.locks, styles.Width(styles.Count(nodes[i].Locks)))
 		if nodes[i].Offset.Valid {
-			l.offset = max(l.offset, width(v.offset(nodes[i].Offset)))
+			l.offset = max(l.offset, styles.Width(v.offset(nodes[i].Offset)))
 		}
 	}
 	for _, drop := range []*int{nil, &l.spark, &l.drift, &l.offset, &l.up, &l.rtt} {
 		if drop != nil {
 			*drop = 0
 		}
-		room := w - lockLead
+		room := w - styles.Lead
 		for _, col := range []int{l.name, l.state, l.up, l.locks, l.rtt, l.spark, l.offset, l.drift} {
 			if col > 0 {
-				room -= col + gap
+				room -= col + styles.Gap
 			}
 		}
 		l.guard = max(0, room-1)
@@ -194,39 +195,20 @@ func (v *nodeView) arrange(w int, nodes []monitor.Node) nodeLayout {
 
 func (v *nodeView) header(l nodeLayout, focused bool) string {
 	st := v.st
-	row := newRow()
-	row.add(l.name, st.pad("NODE", l.name))
-	row.add(l.state, st.pad("STATE", l.state))
-	row.add(l.up, st.padLeft("UP", l.up))
-	row.add(l.locks, st.padLeft("LOCKS", l.locks))
-	row.add(l.rtt, st.padLeft("RTT", l.rtt))
-	row.add(l.spark, st.pad("", l.spark))
-	row.add(l.offset, st.padLeft("CLOCK OFFSET", l.offset))
-	row.add(l.drift, st.padLeft("DRIFT", l.drift))
-	row.add(l.guard, st.cut("GUARD", l.guard))
+	row := styles.NewRow()
+	row.Add(l.name, st.Pad("NODE", l.name))
+	row.Add(l.state, st.Pad("STATE", l.state))
+	row.Add(l.up, st.PadLeft("UP", l.up))
+	row.Add(l.locks, st.PadLeft("LOCKS", l.locks))
+	row.Add(l.rtt, st.PadLeft("RTT", l.rtt))
+	row.Add(l.spark, st.Pad("", l.spark))
+	row.Add(l.offset, st.PadLeft("CLOCK OFFSET", l.offset))
+	row.Add(l.drift, st.PadLeft("DRIFT", l.drift))
+	row.Add(l.guard, st.Cut("GUARD", l.guard))
 	if focused {
-		return st.title.of(row.String())
+		return st.Title.Of(row.String())
 	}
-	return st.label.of(row.String())
-}
-
-// row joins cells with the gap between them.
-type row struct{ strings.Builder }
-
-func newRow() *row {
-	r := new(row)
-	r.WriteString(blanks(lockLead))
-	return r
-}
-
-func (r *row) add(w int, s string) {
-	if w == 0 {
-		return
-	}
-	if r.Len() > lockLead {
-		r.WriteString(blanks(gap))
-	}
-	r.WriteString(s)
+	return st.Label.Of(row.String())
 }
 
 func (v *nodeView) rows(t *nodeTable, h, w int, now time.Time, f *fenceView, at cursorState) []string {
@@ -253,15 +235,15 @@ func answers(s monitor.NodeState) bool {
 func (v *nodeView) row(n, fig *monitor.Node, l nodeLayout, w int, now time.Time, f *fenceView, under, block bool) string {
 	st := v.st
 	plain := under && block
-	paintIf := func(p paint, s string) string {
+	paintIf := func(p styles.Paint, s string) string {
 		if plain {
 			return s
 		}
-		return p.of(s)
+		return p.Of(s)
 	}
-	glyph, p := st.node(n.State)
+	glyph, p := st.Node(n.State)
 	answers := answers(n.State)
-	none := func(w int) string { return paintIf(st.dim, st.padLeft(st.none, w)) }
+	none := func(w int) string { return paintIf(st.Dim, st.PadLeft(st.None, w)) }
 	cell := func(w int, ok bool, s func() string) string {
 		switch {
 		case w == 0:
@@ -269,74 +251,74 @@ func (v *nodeView) row(n, fig *monitor.Node, l nodeLayout, w int, now time.Time,
 		case !ok:
 			return none(w)
 		}
-		return st.padLeft(s(), w)
+		return st.PadLeft(s(), w)
 	}
-	r := newRow()
-	r.add(l.name, paintIf(st.strong, st.pad(st.escape(n.Name, l.name), l.name)))
-	r.add(l.state, paintIf(p, st.pad(glyph+" "+n.State.String(), l.state)))
-	r.add(l.up, cell(l.up, answers, func() string { return age(fig.Uptime) }))
-	r.add(l.locks, cell(l.locks, answers, func() string { return count(fig.Locks) }))
-	r.add(l.rtt, cell(l.rtt, answers && fig.RTT > 0, func() string { return milliseconds(fig.RTT) }))
+	r := styles.NewRow()
+	r.Add(l.name, paintIf(st.Strong, st.Pad(st.Escape(n.Name, l.name), l.name)))
+	r.Add(l.state, paintIf(p, st.Pad(glyph+" "+n.State.String(), l.state)))
+	r.Add(l.up, cell(l.up, answers, func() string { return styles.Age(fig.Uptime) }))
+	r.Add(l.locks, cell(l.locks, answers, func() string { return styles.Count(fig.Locks) }))
+	r.Add(l.rtt, cell(l.rtt, answers && fig.RTT > 0, func() string { return styles.Milliseconds(fig.RTT) }))
 	if l.spark > 0 && !answers {
-		r.add(l.spark, blanks(l.spark))
+		r.Add(l.spark, styles.Blanks(l.spark))
 	} else if l.spark > 0 {
-		r.add(l.spark, paintIf(st.info, st.sparkline(fig.RTTs, l.spark)))
+		r.Add(l.spark, paintIf(st.Info, st.Sparkline(fig.RTTs, l.spark)))
 	}
-	r.add(l.offset, cell(l.offset, answers && fig.Offset.Valid, func() string { return v.offset(fig.Offset) }))
+	r.Add(l.offset, cell(l.offset, answers && fig.Offset.Valid, func() string { return v.offset(fig.Offset) }))
 	if l.drift > 0 && answers && !fig.Drift.Valid {
-		r.add(l.drift, paintIf(st.dim, st.padLeft(st.ellipsis, l.drift)))
+		r.Add(l.drift, paintIf(st.Dim, st.PadLeft(st.Ellipsis, l.drift)))
 	} else {
-		r.add(l.drift, cell(l.drift, answers, func() string { return v.drift(fig.Drift) }))
+		r.Add(l.drift, cell(l.drift, answers, func() string { return v.drift(fig.Drift) }))
 	}
 	if l.guard > 0 {
 		text, gp := v.guard(n, now, f, l.guard)
-		r.add(l.guard, paintIf(gp, st.cut(text, l.guard)))
+		r.Add(l.guard, paintIf(gp, st.Cut(text, l.guard)))
 	}
 	s := r.String()
 	if under {
-		s = " " + st.pointer + s[2:] // over the blanks that a row begins with
+		s = " " + st.Pointer + s[2:] // over the blanks that a row begins with
 	}
 	if plain {
-		return st.cursor.of(st.pad(s, w))
+		return st.Cursor.Of(st.Pad(s, w))
 	}
 	return s
 }
 
 func (v *nodeView) offset(e monitor.Estimate) string {
 	if e.Offset.Abs() >= 10*time.Second {
-		return v.st.signed(e.Offset.Seconds(), 1) + " s"
+		return v.st.Signed(e.Offset.Seconds(), 1) + " s"
 	}
 	ms := func(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
-	return v.st.signed(ms(e.Offset), 1) + " " + v.st.pm + strconv.FormatFloat(ms(e.Bound), 'f', 1, 64) + " ms"
+	return v.st.Signed(ms(e.Offset), 1) + " " + v.st.Pm + strconv.FormatFloat(ms(e.Bound), 'f', 1, 64) + " ms"
 }
 
 func (v *nodeView) signedMS(d time.Duration) string {
-	return v.st.signed(float64(d)/float64(time.Millisecond), 1) + " ms"
+	return v.st.Signed(float64(d)/float64(time.Millisecond), 1) + " ms"
 }
 
-func (v *nodeView) drift(d monitor.Drift) string { return v.st.signed(d.PPM, 0) + " ppm" }
+func (v *nodeView) drift(d monitor.Drift) string { return v.st.Signed(d.PPM, 0) + " ppm" }
 
 // guard says what keeps the node out of the quorum or lets it in.
-func (v *nodeView) guard(n *monitor.Node, now time.Time, f *fenceView, w int) (string, paint) {
+func (v *nodeView) guard(n *monitor.Node, now time.Time, f *fenceView, w int) (string, styles.Paint) {
 	st := v.st
 	since := ""
 	if !n.Since.IsZero() {
-		since = " since " + clock(n.Since) + " (" + age(now.Sub(n.Since)) + ")"
+		since = " since " + styles.Clock(n.Since) + " (" + styles.Age(now.Sub(n.Since)) + ")"
 	}
 	switch n.State {
 	case monitor.NodeDown, monitor.NodeSlow, monitor.NodeDenied, monitor.NodeWrongRole:
 		why := n.State.String()
 		if !n.Err.Empty() {
-			why = st.sentence(lastClause(n.Err.Raw()), w)
-			if width(why)+width(since) > w && !n.Since.IsZero() {
-				since = " since " + clock(n.Since)
+			why = st.Sentence(lastClause(n.Err.Raw()), w)
+			if styles.Width(why)+styles.Width(since) > w && !n.Since.IsZero() {
+				since = " since " + styles.Clock(n.Since)
 			}
-			why = st.cut(why, max(8, w-width(since)))
+			why = st.Cut(why, max(8, w-styles.Width(since)))
 		}
-		_, p := st.node(n.State)
+		_, p := st.Node(n.State)
 		return why + since, p
 	case monitor.NodeLoading:
-		return "reading its data" + since, st.warn
+		return "reading its data" + since, st.Warn
 	}
 	s, ok := f.status[n.Name]
 	switch {
@@ -354,65 +336,65 @@ func (v *nodeView) guard(n *monitor.Node, now time.Time, f *fenceView, w int) (s
 		if w >= 34 {
 			bar = 18
 		}
-		text := st.bar(share, bar) + " " + remaining(left)
+		text := st.Bar(share, bar) + " " + styles.Remaining(left)
 		if left == 0 {
-			text = st.bar(0, bar) + " rejoining"
+			text = st.Bar(0, bar) + " rejoining"
 		}
 		if s.Reason != "" {
-			text += "  " + st.sentence(s.Reason, max(1, w-width(text)-gap))
+			text += "  " + st.Sentence(s.Reason, max(1, w-styles.Width(text)-styles.Gap))
 		}
-		return text, st.warn
+		return text, st.Warn
 	case n.State == monitor.NodeHeld, ok && s.Phase == restartguard.PhaseHeld:
-		return "held by an operator: O opens it", st.warn
+		return "held by an operator: O opens it", st.Warn
 	case ok && s.Phase == restartguard.PhaseClosed:
-		return "closed by the guard", st.warn
+		return "closed by the guard", st.Warn
 	case ok && s.Phase == restartguard.PhaseExposed:
-		return "EXPOSED: must be closed, and is open !", st.bad
+		return "EXPOSED: must be closed, and is open !", st.Bad
 	case n.State == monitor.NodeFenced && f.guarded:
-		return "fenced, the guard is looking" + st.ellipsis, st.warn
+		return "fenced, the guard is looking" + st.Ellipsis, st.Warn
 	case n.State == monitor.NodeFenced:
 		who := "a guard"
 		if len(n.Guards) > 0 {
 			who = guardName(st, n.Guards[0])
 		}
 		if f.delay > 0 {
-			text := "waits for " + who + ", D = " + span(f.delay)
-			if w >= width(text)+8 {
+			text := "waits for " + who + ", D = " + styles.Span(f.delay)
+			if w >= styles.Width(text)+8 {
 				text = "fenced, " + text
 			}
-			return text, st.warn
+			return text, st.Warn
 		}
-		return "fenced, waits for " + who, st.warn
+		return "fenced, waits for " + who, st.Warn
 	case ok && s.Phase == restartguard.PhaseActive && s.Known && s.Verified:
-		return "boot fence verified", paint{}
+		return "boot fence verified", styles.Paint{}
 	case ok && s.Phase == restartguard.PhaseActive && s.Known:
 		if s.BootExposed > 0 && w >= 44 {
-			return "boot fence not verified ! open " + restartguard.AtMost(s.BootExposed).String(), st.warn
+			return "boot fence not verified ! open " + restartguard.AtMost(s.BootExposed).String(), st.Warn
 		}
-		return "boot fence not verified !", st.warn
+		return "boot fence not verified !", st.Warn
 	case ok && s.Phase == restartguard.PhaseActive:
-		return "unverified: no start seen yet", st.dim
+		return "unverified: no start seen yet", st.Dim
 	case ok && s.Phase == restartguard.PhaseUnreachable:
-		return st.sentence("guard: "+s.Err, w), st.warn
+		return st.Sentence("guard: "+s.Err, w), st.Warn
 	case n.State == monitor.NodeUnknown:
-		return st.ellipsis, st.dim
+		return st.Ellipsis, st.Dim
 	case f.guarded:
-		return st.ellipsis, st.dim
+		return st.Ellipsis, st.Dim
 	case len(n.Guards) > 0:
 		// The guard elsewhere says what it saw of the last start.
 		switch boot := func(b announce.Boot) bool {
 			return slices.ContainsFunc(n.Guards, func(g announce.Guard) bool { return g.Boot == b })
 		}; {
 		case boot(announce.BootUnfenced):
-			return "boot fence not verified !", st.warn
+			return "boot fence not verified !", st.Warn
 		case boot(announce.BootFenced):
-			return "boot fence verified", paint{}
+			return "boot fence verified", styles.Paint{}
 		}
-		return "unverified: no start seen yet", st.dim
+		return "unverified: no start seen yet", st.Dim
 	case !n.GuardsKnown && len(f.others) > 0:
-		return st.ellipsis, st.dim
+		return st.Ellipsis, st.Dim
 	default:
-		return "no guard here", st.dim
+		return "no guard here", st.Dim
 	}
 }
 
@@ -433,18 +415,18 @@ func (v *nodeView) strip(t *nodeTable, w int, now time.Time, f *fenceView, focus
 	total := 1
 	for i := range t.nodes {
 		n := &t.nodes[i]
-		glyph, p := st.node(n.State)
-		s := st.escape(n.Name, 10) + " " + glyph
+		glyph, p := st.Node(n.State)
+		s := st.Escape(n.Name, 10) + " " + glyph
 		if left, ok := f.countdown(n, now); ok {
-			s += remaining(left)
+			s += styles.Remaining(left)
 		} else if n.State != monitor.NodeServing && n.State != monitor.NodeDown && n.State != monitor.NodeFenced {
 			s += n.State.String()
 		}
-		total += width(s) + gap
+		total += styles.Width(s) + styles.Gap
 		if focused && n.Name == t.name {
-			cells[i] = st.cursor.of(s)
+			cells[i] = st.Cursor.Of(s)
 		} else {
-			cells[i] = p.of(s)
+			cells[i] = p.Of(s)
 		}
 	}
 	if total > w {
@@ -461,5 +443,5 @@ func (v *nodeView) strip(t *nodeTable, w int, now time.Time, f *fenceView, focus
 		}
 		cells = append(trouble, calm...)
 	}
-	return st.cut(" "+strings.Join(cells, blanks(gap)), w)
+	return st.Cut(" "+strings.Join(cells, styles.Blanks(styles.Gap)), w)
 }

@@ -7,6 +7,7 @@ import (
 
 	"redlockctl/monitor"
 	"redlockctl/restartguard"
+	"redlockctl/tui/styles"
 )
 
 // overview is the first page: the verdict, the masters, the locks that need a
@@ -56,7 +57,7 @@ func (m *model) spelt() bool { return m.at.view == viewOverview && m.h >= 24 }
 // not fit one.
 func (m *model) verdict(now time.Time) []string {
 	st, c := m.st, &m.shown.Cluster
-	glyph, word, p := st.verdict(m.shown)
+	glyph, word, p := st.Verdict(m.shown)
 	word = strings.ToLower(word)
 	losses := func() string {
 		switch n := c.CanLose + 1; {
@@ -71,7 +72,7 @@ func (m *model) verdict(now time.Time) []string {
 	case monitor.VerdictSafe:
 		text = fmt.Sprintf("%s: all %d masters serve; %s", word, c.N, strings.Replace(losses(), "more ", "", 1))
 	case monitor.VerdictUnprotected:
-		text = fmt.Sprintf("%s: %d of %d masters serve; %s; %s", word, c.Serving, c.N, st.sentence(c.Missing, 300), losses())
+		text = fmt.Sprintf("%s: %d of %d masters serve; %s; %s", word, c.Serving, c.N, st.Sentence(c.Missing, 300), losses())
 	case monitor.VerdictDegraded, monitor.VerdictDanger:
 		text = word + ": " + m.header.reason(m.shown, now, &m.drawn, true) + "; " + losses()
 	case monitor.VerdictUnavailable:
@@ -79,28 +80,28 @@ func (m *model) verdict(now time.Time) []string {
 		o := restartguard.OutlookOf(m.drawn.list, c.N, c.Quorum)
 		if len(m.drawn.list) > 0 && !o.Possible() {
 			if !o.Until.IsZero() {
-				text += " until " + clock(o.Until)
+				text += " until " + styles.Clock(o.Until)
 			}
-			text += ": " + strings.TrimPrefix(st.whole(o.Text(now)), "NOTHING CAN BE LOCKED: ")
+			text += ": " + strings.TrimPrefix(st.Whole(o.Text(now)), "NOTHING CAN BE LOCKED: ")
 			break
 		}
 		text += ": " + m.header.reason(m.shown, now, &m.drawn, true) + fmt.Sprintf("; nothing can be locked: %d of %d accept writes, a quorum is %d", c.Serving, c.N, c.Quorum)
 	default:
 		text = "looking"
 		if c.Reason != "" {
-			text += ": " + st.sentence(c.Reason, 300)
+			text += ": " + st.Sentence(c.Reason, 300)
 		}
-		text += st.ellipsis
+		text += st.Ellipsis
 	}
-	if n := len(m.shown.Findings); n > 0 && width(text)+30 < m.w {
-		text += "; " + plural(n, "finding") + " (5)"
+	if n := len(m.shown.Findings); n > 0 && styles.Width(text)+30 < m.w {
+		text += "; " + styles.Plural(n, "finding") + " (5)"
 	}
-	lines := wrap(glyph+" "+text, m.w-2, 2)
+	lines := styles.Wrap(glyph+" "+text, m.w-2, 2)
 	if len(lines) > 2 {
-		lines = []string{lines[0], st.cut(blanks(2)+strings.TrimLeft(strings.TrimPrefix(glyph+" "+text, lines[0]), " "), m.w-2)}
+		lines = []string{lines[0], st.Cut(styles.Blanks(2)+strings.TrimLeft(strings.TrimPrefix(glyph+" "+text, lines[0]), " "), m.w-2)}
 	}
 	for i := range lines {
-		lines[i] = p.of(lines[i])
+		lines[i] = p.Of(lines[i])
 	}
 	return lines
 }
@@ -130,7 +131,7 @@ func (m *model) dock(h int) []string {
 		d = m.lockDetail(m.w)
 	}
 	if len(d) > h {
-		d = dropBlank(d)
+		d = styles.DropBlank(d)
 	}
 	return d[:min(len(d), h)]
 }
@@ -185,21 +186,21 @@ func (m *model) lockLines(h int, now time.Time) []string {
 		why := "no locks"
 		switch {
 		case m.locks.stale:
-			why = "looking" + m.st.ellipsis
+			why = "looking" + m.st.Ellipsis
 		case !m.locks.filter.Empty() && m.shown.Locks.Len() > 0:
 			why = "no lock matches the filter: esc clears it"
 		case m.shown.Cluster.Verdict == monitor.VerdictUnknown && m.shown.Cluster.Serving < m.shown.Cluster.N:
-			why = "waiting for the first look at the nodes" + m.st.ellipsis
+			why = "waiting for the first look at the nodes" + m.st.Ellipsis
 		}
-		rows = []string{blanks(lockLead) + m.st.dim.of(why)}
+		rows = []string{styles.Blanks(styles.Lead) + m.st.Dim.Of(why)}
 	}
-	return fill(append(lines, rows...), h)
+	return styles.Fill(append(lines, rows...), h)
 }
 
 // lockTitle counts the locks by state and says what is listed and how.
 func (m *model) lockTitle() string {
 	st := m.st
-	left := " " + st.title.of("LOCKS "+count(m.shown.Locks.Len()))
+	left := " " + st.Title.Of("LOCKS "+styles.Count(m.shown.Locks.Len()))
 	var parts []string
 	// Those that are well first, then what needs a person most.
 	counts := m.shown.Counts
@@ -209,49 +210,49 @@ func (m *model) lockTitle() string {
 			s = monitor.LockState(len(counts) - i)
 		}
 		if n := counts[s]; n > 0 {
-			_, p := st.lock(s)
+			_, p := st.Lock(s)
 			if need(s) == 0 {
-				p = paint{}
+				p = styles.Paint{}
 			}
-			parts = append(parts, p.of(count(n)+" "+s.String()))
+			parts = append(parts, p.Of(styles.Count(n)+" "+s.String()))
 		}
 	}
 	if len(parts) > 0 {
-		left += "   " + strings.Join(parts, " "+st.sep+" ")
+		left += "   " + strings.Join(parts, " "+st.Sep+" ")
 	}
-	long := st.dim.of("sort: " + m.locks.order.String())
+	long := st.Dim.Of("sort: " + m.locks.order.String())
 	short := ""
 	if m.locks.order != orderNeeds { // named wherever it is: it is remembered, and the usual one expected
-		long = st.info.of("sort: " + m.locks.order.String())
-		short = st.info.of("sort: "+m.locks.order.word()) + "  "
+		long = st.Info.Of("sort: " + m.locks.order.String())
+		short = st.Info.Of("sort: "+m.locks.order.word()) + "  "
 	}
 	var right string
 	if n := len(m.marks); n > 0 {
-		right += st.info.of(count(n)+" marked") + "  "
+		right += st.Info.Of(styles.Count(n)+" marked") + "  "
 	}
 	if m.locks.source != "" {
-		p := st.info
+		p := st.Info
 		if m.filterProblem() != "" {
-			p = st.bad
+			p = st.Bad
 		}
-		n := count(m.locks.len())
+		n := styles.Count(m.locks.len())
 		if m.locks.stale {
-			n = st.ellipsis
+			n = st.Ellipsis
 		}
 		most := 24
 		if short != "" {
 			most = min(most, max(8, m.w-48))
 		}
-		right += p.of("/"+st.escape(m.locks.source, most)) + " " + n + "  "
+		right += p.Of("/"+st.Escape(m.locks.source, most)) + " " + n + "  "
 	}
 	long, right = right+long, right+short
 	for _, r := range []string{long, right} {
-		if n := m.w - width(left) - width(r) - 1; n >= 2 {
-			return left + blanks(n) + r
+		if n := m.w - styles.Width(left) - styles.Width(r) - 1; n >= 2 {
+			return left + styles.Blanks(n) + r
 		}
 	}
 	if right == "" {
-		return st.cut(left, m.w)
+		return st.Cut(left, m.w)
 	}
-	return st.cut(st.cut(left, max(12, m.w-width(right)-2))+"  "+right, m.w)
+	return st.Cut(st.Cut(left, max(12, m.w-styles.Width(right)-2))+"  "+right, m.w)
 }

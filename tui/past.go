@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"redlockctl/monitor"
+	"redlockctl/tui/styles"
 )
 
 // Bounds of what is remembered of a node.
@@ -108,30 +109,30 @@ func heavier(a, b monitor.NodeState) bool {
 }
 
 // timeline draws the node's states from a moment to another in w cells.
-func (p *nodePast) timeline(st *styles, from, to time.Time, w int) string {
+func (p *nodePast) timeline(st *styles.Styles, from, to time.Time, w int) string {
 	if w <= 0 || !to.After(from) {
 		return ""
 	}
 	cell := to.Sub(from) / time.Duration(w)
 	out, run := "", ""
-	var with paint
-	flush := func() { out, run = out+with.of(run), "" }
+	var with styles.Paint
+	flush := func() { out, run = out+with.Of(run), "" }
 	for i := range w {
 		a := from.Add(time.Duration(i) * cell)
 		state, known, restarted := p.state(a, a.Add(cell))
-		glyph, paint := " ", st.dim
+		glyph, paint := " ", st.Dim
 		switch {
 		case restarted:
-			glyph, paint = "R", st.bad
+			glyph, paint = "R", st.Bad
 		case !known || state == monitor.NodeUnknown:
 		case state == monitor.NodeServing:
-			glyph, paint = st.open, st.good
+			glyph, paint = st.Open, st.Good
 		case state == monitor.NodeFenced, state == monitor.NodeHeld:
-			glyph, paint = st.closed, st.warn
+			glyph, paint = st.Closed, st.Warn
 		case state == monitor.NodeDown:
-			glyph, paint = st.gone, st.bad
+			glyph, paint = st.Gone, st.Bad
 		default:
-			glyph, paint = "?", st.warn
+			glyph, paint = "?", st.Warn
 		}
 		if paint != with {
 			flush()

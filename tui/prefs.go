@@ -5,17 +5,19 @@ import (
 	"sync"
 
 	tea "charm.land/bubbletea/v2"
+
+	"redlockctl/tui/styles"
 )
 
 // Preferences are what a person has chosen and finds again the next time. The
 // zero value is the defaults.
 type Preferences struct {
-	Columns []string `json:"columns,omitempty"` // of the lock table; empty: the default ones
-	Wide    bool     `json:"wide,omitempty"`
-	Sort    string   `json:"sort,omitempty"`
-	Theme   Theme    `json:"theme,omitempty"`
-	Mouse   bool     `json:"mouse,omitempty"`
-	History []string `json:"history,omitempty"` // of the command line, the latest last
+	Columns []string     `json:"columns,omitempty"` // of the lock table; empty: the default ones
+	Wide    bool         `json:"wide,omitempty"`
+	Sort    string       `json:"sort,omitempty"`
+	Theme   styles.Theme `json:"theme,omitempty"`
+	Mouse   bool         `json:"mouse,omitempty"`
+	History []string     `json:"history,omitempty"` // of the command line, the latest last
 }
 
 // mostHistory bounds what is kept of the command line.
@@ -41,7 +43,7 @@ func newSaver(store Store) (*saver, Preferences, error) {
 	if err != nil {
 		p = Preferences{}
 	}
-	if !slices.Contains(Themes(), p.Theme) {
+	if !slices.Contains(styles.Themes(), p.Theme) {
 		p.Theme = ""
 	}
 	if n := len(p.History); n > mostHistory {

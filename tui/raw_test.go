@@ -23,6 +23,7 @@ import (
 	"redlockctl/internal/safetext"
 	"redlockctl/monitor"
 	"redlockctl/restartguard"
+	"redlockctl/tui/styles"
 )
 
 // sequences are what the renderer itself sends: the cursor, erasing, scrolling
@@ -61,8 +62,8 @@ type watchedFrames struct {
 func watchFrames(m *model) *watchedFrames {
 	var own []string
 	st := m.st
-	for _, p := range []paint{st.strong, st.dim, st.good, st.warn, st.bad, st.info, st.title, st.label, st.cursor, st.banner} {
-		for _, code := range []string{p.open, p.close} {
+	for _, p := range []styles.Paint{st.Strong, st.Dim, st.Good, st.Warn, st.Bad, st.Info, st.Title, st.Label, st.Cursor, st.Banner} {
+		for _, code := range []string{p.Open, p.Close} {
 			if code != "" {
 				own = append(own, code, "")
 			}
@@ -156,7 +157,7 @@ var everywhere = []string{"enter", "tab", "enter", "2", "w", "o", "y", "3", "o",
 
 // capture runs the real program on a screen full of s, and tells what it wrote
 // and what was odd about its frames.
-func capture(t *testing.T, s string, theme Theme, ascii bool, twin func(string) string) (out []byte, odd string) {
+func capture(t *testing.T, s string, theme styles.Theme, ascii bool, twin func(string) string) (out []byte, odd string) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -215,7 +216,7 @@ func TestNoRawByteLeaves(t *testing.T) {
 	all := strings.Join(hostileTexts, " ")
 	for i, s := range []string{strings.Join(hostileTexts[:3], ""), strings.Join(hostileTexts[3:6], ""), strings.Join(hostileTexts[6:], ""), all, strings.Repeat(all, 1<<20/len(all))} {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
-			out, odd := capture(t, s, Themes()[i%3], i == 3, nil)
+			out, odd := capture(t, s, styles.Themes()[i%3], i == 3, nil)
 			if odd != "" {
 				t.Errorf("in a frame: %q", odd)
 			}
@@ -246,7 +247,7 @@ func TestRawTwinIsCaught(t *testing.T) {
 	for i, leaves := range map[int]bool{0: false, 3: true, 4: true} {
 		s := hostileTexts[i]
 		shown := "name: " + safetext.Escape(s)
-		out, odd := capture(t, s, ThemeDark, false, func(frame string) string {
+		out, odd := capture(t, s, styles.ThemeDark, false, func(frame string) string {
 			first, rest, _ := strings.Cut(frame, "\n")
 			return strings.Replace(shown+first, shown, "name: "+s, 1) + "\n" + rest
 		})
@@ -278,7 +279,7 @@ func TestOddBytes(t *testing.T) {
 func FuzzNoRawByteLeaves(f *testing.F) {
 	f.Add(strings.Join(hostileTexts, "\x1b"), true)
 	f.Fuzz(func(t *testing.T, s string, ascii bool) {
-		out, odd := capture(t, s, ThemeNone, ascii, nil)
+		out, odd := capture(t, s, styles.ThemeNone, ascii, nil)
 		if odd != "" {
 			t.Errorf("%q in a frame: %q", s, odd)
 		}

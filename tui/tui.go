@@ -9,8 +9,7 @@
 // outcome. Every key is a binding of the one key map (keymap.go), which also
 // makes the help and the key line.
 //
-// Text from servers reaches the screen through glyphs.escape and its kin
-// (cell.go) and in no other way.
+// Text from servers reaches the screen through package styles and in no other way.
 package tui
 
 import (
@@ -26,6 +25,7 @@ import (
 	"redlockctl/monitor"
 	"redlockctl/redlock"
 	"redlockctl/restartguard"
+	"redlockctl/tui/styles"
 )
 
 // Source is where the picture comes from; *monitor.Monitor is one.
@@ -168,7 +168,7 @@ type Options struct {
 	Delay   time.Duration // D: the length of a fence's countdown; where no guard is, it is only named
 	ASCII   bool          // no character beyond ASCII
 	NoColor bool          // attributes such as bold and reverse stay; Theme does not count
-	Theme   Theme         // default: what was chosen last, else ThemeDark
+	Theme   styles.Theme  // default: what was chosen last, else ThemeDark
 	Mouse   bool          // also where it was not chosen: clicks and the wheel are taken; the terminal's own selection needs shift then
 	FPS     int           // most pictures a second; default 15
 	In      io.Reader     // default: the terminal

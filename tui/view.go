@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	tea "charm.land/bubbletea/v2"
+
+	"redlockctl/tui/styles"
 )
 
 // view is one page of the program.
@@ -76,7 +78,7 @@ func (m *model) arrived() tea.Cmd {
 // goTo is open for one of the pages that have a number.
 func (m *model) goTo(v view) tea.Cmd {
 	if why := m.whyNoView(v); why != "" {
-		m.say(m.st.warn, v.String()+": "+why)
+		m.say(m.st.Warn, v.String()+": "+why)
 		return nil
 	}
 	return m.open(place{view: v})
@@ -169,11 +171,11 @@ func (m *model) mode() mode {
 // tabs is the line of pages: their names as far as they fit, else their numbers.
 func (m *model) tabs(w int) string {
 	for _, pad := range []int{1, 0} {
-		if line := m.tabLine(pad, true); width(line) <= w {
+		if line := m.tabLine(pad, true); styles.Width(line) <= w {
 			return line
 		}
 	}
-	return m.st.cut(m.tabLine(0, false), w)
+	return m.st.Cut(m.tabLine(0, false), w)
 }
 
 func (m *model) tabLine(pad int, names bool) string {
@@ -197,20 +199,20 @@ func (m *model) tabLine(pad int, names bool) string {
 		}
 		n := len(m.shown.Findings)
 		if v == viewFindings && n > 0 {
-			label += " (" + count(n) + ")"
+			label += " (" + styles.Count(n) + ")"
 		}
-		label = blanks(pad) + label + blanks(pad)
-		from := width(line)
+		label = styles.Blanks(pad) + label + styles.Blanks(pad)
+		from := styles.Width(line)
 		switch {
 		case v == current:
-			line += st.cursor.of(label)
+			line += st.Cursor.Of(label)
 		case v == viewFindings && n > 0:
-			_, _, p := st.severity(m.shown.Findings[0].Severity)
-			line += p.of(label)
+			_, _, p := st.Severity(m.shown.Findings[0].Severity)
+			line += p.Of(label)
 		default:
-			line += st.dim.of(label)
+			line += st.Dim.Of(label)
 		}
-		m.hits.tabs = append(m.hits.tabs, tabHit{from, from + width(label), v})
+		m.hits.tabs = append(m.hits.tabs, tabHit{from, from + styles.Width(label), v})
 		line += " "
 	}
 	return strings.TrimRight(line, " ")

@@ -13,7 +13,9 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"redlockctl/internal/safetext"
+	"redlockctl/internal/safetext/safetexttest"
 	"redlockctl/monitor"
+	"redlockctl/tui/styles"
 )
 
 // where is the page that is shown.
@@ -235,7 +237,7 @@ func TestCommands(t *testing.T) {
 		{"columns name", func(r *rig) { r.sees("there is no column name") }},
 		{"columns ends holder", func(r *rig) { r.seesNot("STATE COPIES"); r.sees("NAME ENDS HOLDER") }},
 		{"columns -nodes +since", func(r *rig) { r.sees("COPIES ENDS", "SINCE") }},
-		{"theme light", func(r *rig) { r.theme(ThemeLight) }},
+		{"theme light", func(r *rig) { r.theme(styles.ThemeLight) }},
 		{"theme pink", func(r *rig) { r.sees("dark, light, none"); r.theme("") }},
 		{"ascii", func(r *rig) { checkFrame(r.t, r.m.View().Content, 120, 40, true) }},
 		{"mark all", func(r *rig) { r.sees("39 locks more marked", "39 marked") }},
@@ -275,10 +277,10 @@ func (r *rig) sameOrder(o order) {
 	}
 }
 
-func (r *rig) theme(want Theme) {
+func (r *rig) theme(want styles.Theme) {
 	r.t.Helper()
-	if r.m.st.theme != want {
-		r.t.Errorf("the theme is %q", r.m.st.theme)
+	if r.m.st.Theme != want {
+		r.t.Errorf("the theme is %q", r.m.st.Theme)
 	}
 }
 
@@ -346,20 +348,20 @@ func TestPreferences(t *testing.T) {
 	}
 	r = newRig(t, picture(epoch), 120, 40, with)
 	r.sameOrder(orderEnds)
-	r.theme(ThemeLight)
+	r.theme(styles.ThemeLight)
 	r.sees("NAME STATE ENDS LOCKS"[:15])
 	r.seesNot("COPIES")
 	r.press(":", "up")
 	if got := r.m.line.String(); got != "theme light" {
 		t.Errorf("the history ends with %q", got)
 	}
-	r = newRig(t, picture(epoch), 120, 40, with, func(o *Options) { o.Theme = ThemeDark })
-	r.theme(ThemeDark) // what is asked for counts more
+	r = newRig(t, picture(epoch), 120, 40, with, func(o *Options) { o.Theme = styles.ThemeDark })
+	r.theme(styles.ThemeDark) // what is asked for counts more
 	r = newRig(t, picture(epoch), 120, 40, with, withNoColor)
-	r.theme(ThemeNone)
+	r.theme(styles.ThemeNone)
 	do(r, "theme dark")
 	r.sees("no colours here")
-	r.theme(ThemeNone)
+	r.theme(styles.ThemeNone)
 
 	r = newRig(t, picture(epoch), 120, 40, with) // by key, as by command
 	for _, k := range []string{"s", "w"} {
@@ -426,7 +428,7 @@ func TestCopy(t *testing.T) {
 	r := newRig(t, hostilePicture(epoch), 120, 40, func(o *Options) {
 		o.Clipboard = func(_ context.Context, text string) error { put = append(put, text); return errFake }
 	})
-	r.under(hostileNames[0])
+	r.under(safetexttest.Hostile[0])
 	_, cmd := r.m.Update(keyPress("y"))
 	runAll(r.m, cmd)
 	if len(put) != 1 || put[0] != `$'\033[2J\033]0;owned\007clear'` || strings.ContainsRune(put[0], 0x1b) {
@@ -456,7 +458,7 @@ func TestMouse(t *testing.T) {
 		t.Helper()
 		for y, line := range strings.Split(r.screen(), "\n") {
 			if i := strings.Index(line, text); i >= 0 {
-				r.m.Update(tea.MouseClickMsg{X: width(line[:i]), Y: y, Button: tea.MouseLeft})
+				r.m.Update(tea.MouseClickMsg{X: styles.Width(line[:i]), Y: y, Button: tea.MouseLeft})
 				r.m.View()
 				return
 			}
@@ -661,7 +663,7 @@ func TestRandomUse(t *testing.T) {
 				for i := range s.Nodes {
 					s.Nodes[i].State = monitor.NodeState(rng.IntN(9))
 				}
-				put(s, lockOf(r.clock, hostileNames[rng.IntN(len(hostileNames))], monitor.LockState(rng.IntN(10)), tokenA, "9 - ? i 4b"))
+				put(s, lockOf(r.clock, safetexttest.Hostile[rng.IntN(len(safetexttest.Hostile))], monitor.LockState(rng.IntN(10)), tokenA, "9 - ? i 4b"))
 				if rng.IntN(4) == 0 {
 					s.Locks, s.Findings = monitor.Locks{}, nil
 				}
@@ -671,7 +673,7 @@ func TestRandomUse(t *testing.T) {
 			case 3:
 				r.m.Update(tea.MouseClickMsg{X: rng.IntN(w), Y: rng.IntN(h), Button: tea.MouseLeft})
 			case 4:
-				r.m.Update(tea.PasteMsg{Content: hostileNames[rng.IntN(len(hostileNames))]})
+				r.m.Update(tea.PasteMsg{Content: safetexttest.Hostile[rng.IntN(len(safetexttest.Hostile))]})
 			default:
 				_, cmd := r.m.Update(keyPress(keys[rng.IntN(len(keys))]))
 				if o, ok := first(cmd).(outcome); ok {

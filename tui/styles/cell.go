@@ -1,4 +1,4 @@
-package tui
+package styles
 
 import (
 	"fmt"
@@ -13,10 +13,10 @@ import (
 	"redlockctl/internal/safetext"
 )
 
-// width is how many cells s takes; escape sequences take none. Most of a frame
+// Width is how many cells s takes; escape sequences take none. Most of a frame
 // is ASCII, colours and our own glyphs, which are counted without a look at
 // grapheme clusters.
-func width(s string) int {
+func Width(s string) int {
 	n := 0
 	for i := 0; i < len(s); {
 		switch c := s[i]; {
@@ -34,7 +34,7 @@ func width(s string) int {
 			i++
 		default:
 			r, size := utf8.DecodeRuneInString(s[i:])
-			if !oneCell(r) {
+			if !OneCell(r) {
 				return ansi.StringWidth(s)
 			}
 			n++
@@ -44,9 +44,9 @@ func width(s string) int {
 	return n
 }
 
-// oneCell tells if r is one of our glyphs: each takes one cell and joins with
+// OneCell tells if r is one of our glyphs: each takes one cell and joins with
 // nothing.
-func oneCell(r rune) bool {
+func OneCell(r rune) bool {
 	if r >= 0x2500 && r <= 0x259f { // rules and blocks
 		return true
 	}
@@ -57,33 +57,33 @@ func oneCell(r rune) bool {
 	return false
 }
 
-// pad makes s exactly w cells wide, its text on the left.
-func (g *glyphs) pad(s string, w int) string {
-	n := width(s)
+// Pad makes s exactly w cells wide, its text on the left.
+func (g *glyphs) Pad(s string, w int) string {
+	n := Width(s)
 	if n > w {
-		s = g.cut(s, w)
-		n = width(s)
+		s = g.Cut(s, w)
+		n = Width(s)
 	}
-	return s + blanks(w-n)
+	return s + Blanks(w-n)
 }
 
-// padLeft makes s exactly w cells wide, its text on the right.
-func (g *glyphs) padLeft(s string, w int) string {
-	n := width(s)
+// PadLeft makes s exactly w cells wide, its text on the right.
+func (g *glyphs) PadLeft(s string, w int) string {
+	n := Width(s)
 	if n > w {
-		s = g.cut(s, w)
-		n = width(s)
+		s = g.Cut(s, w)
+		n = Width(s)
 	}
-	return blanks(w-n) + s
+	return Blanks(w-n) + s
 }
 
-// cut makes s at most w cells wide, with an ellipsis where something went.
-func (g *glyphs) cut(s string, w int) string {
+// Cut makes s at most w cells wide, with an ellipsis where something went.
+func (g *glyphs) Cut(s string, w int) string {
 	if w <= 0 {
 		return ""
 	}
-	tail := g.ellipsis
-	if width(tail) >= w {
+	tail := g.Ellipsis
+	if Width(tail) >= w {
 		tail = ""
 	}
 	return ansi.Truncate(s, w, tail)
@@ -92,35 +92,36 @@ func (g *glyphs) cut(s string, w int) string {
 // middle makes a plain s at most w cells wide by leaving out its middle: names
 // that begin alike tend to differ at their end.
 func (g *glyphs) middle(s string, w int) string {
-	n := width(s)
+	n := Width(s)
 	if n <= w {
 		return s
 	}
-	e := width(g.ellipsis)
+	e := Width(g.Ellipsis)
 	if w < e+4 {
-		return g.cut(s, w)
+		return g.Cut(s, w)
 	}
 	head := (w - e) * 2 / 3
 	tail := w - e - head
-	return ansi.Truncate(s, head, "") + g.ellipsis + cutLeft(s, tail)
+	return ansi.Truncate(s, head, "") + g.Ellipsis + CutLeft(s, tail)
 }
 
-// bare is s without its colours: for a row that is a block of one.
-func bare(s string) string { return ansi.Strip(s) }
+// Bare is s without its colours: for a row that is a block of one.
+func Bare(s string) string { return ansi.Strip(s) }
 
-func blanks(n int) string {
+// Blanks is n blank cells.
+func Blanks(n int) string {
 	if n <= 0 {
 		return ""
 	}
 	return strings.Repeat(" ", n)
 }
 
-// text renders untrusted text in at most w cells.
-func (g *glyphs) text(t safetext.Text, w int) string { return g.escape(t.Raw(), w) }
+// Text renders untrusted text in at most w cells.
+func (g *glyphs) Text(t safetext.Text, w int) string { return g.Escape(t.Raw(), w) }
 
-// escape renders an untrusted string, such as an error of a server, in at most
+// Escape renders an untrusted string, such as an error of a server, in at most
 // w cells.
-func (g *glyphs) escape(raw string, w int) string {
+func (g *glyphs) Escape(raw string, w int) string {
 	if w <= 0 {
 		return ""
 	}
@@ -129,17 +130,17 @@ func (g *glyphs) escape(raw string, w int) string {
 	if most := 4 * (w + 2); len(raw) > 2*most {
 		raw = raw[:most] + raw[len(raw)-most:]
 	}
-	return g.middle(g.name(raw), w)
+	return g.middle(g.Name(raw), w)
 }
 
-// name renders an untrusted name. Blanks at its ends are spelt out, or two
+// Name renders an untrusted name. Blanks at its ends are spelt out, or two
 // names could look the same.
-func (g *glyphs) name(raw string) string {
+func (g *glyphs) Name(raw string) string {
 	if raw == "" {
 		return "(empty)"
 	}
 	if half := longestWhole / 2; len(raw) > longestWhole { // names that begin alike tend to differ at their end
-		return g.name(raw[:half]) + g.ellipsis + g.name(raw[len(raw)-half:])
+		return g.Name(raw[:half]) + g.Ellipsis + g.Name(raw[len(raw)-half:])
 	}
 	s := g.settle(safetext.Escape(raw))
 	body := strings.TrimLeft(s, " ")
@@ -152,30 +153,42 @@ func (g *glyphs) name(raw string) string {
 	return strings.Repeat(`\x20`, lead) + body + strings.Repeat(`\x20`, trail)
 }
 
-// sentence is escape for a text that is read from its beginning, such as an
+// Token renders a token in at most w cells; its beginning and end tell it
+// apart from others well enough for a person.
+func (g *glyphs) Token(t safetext.Text, w int) string {
+	if t.Empty() {
+		return g.None
+	}
+	if len(t.Raw()) > w {
+		w = min(w, 11)
+	}
+	return g.Text(t, w)
+}
+
+// Sentence is Escape for a text that is read from its beginning, such as an
 // event: its end is cut instead of its middle.
-func (g *glyphs) sentence(raw string, w int) string {
+func (g *glyphs) Sentence(raw string, w int) string {
 	if w <= 0 {
 		return ""
 	}
 	if most := 4 * (w + 2); len(raw) > most {
 		raw = raw[:most]
 	}
-	if g.ascii {
-		raw = g.onlyASCII(raw)
+	if g.Ascii {
+		raw = g.OnlyASCII(raw)
 	}
-	return g.cut(g.settle(safetext.Escape(raw)), w)
+	return g.Cut(g.settle(safetext.Escape(raw)), w)
 }
 
 // longestWhole is how many bytes of a text are rendered where it is shown in
 // full: more than any honest one has, and no more than a frame may take for it.
 const longestWhole = 4 << 10
 
-// whole renders untrusted text in full, but for the end of one that is longer
+// Whole renders untrusted text in full, but for the end of one that is longer
 // than anybody reads.
-func (g *glyphs) whole(raw string) string {
+func (g *glyphs) Whole(raw string) string {
 	if len(raw) > longestWhole {
-		return g.settle(safetext.Escape(raw[:longestWhole])) + g.ellipsis
+		return g.settle(safetext.Escape(raw[:longestWhole])) + g.Ellipsis
 	}
 	return g.settle(safetext.Escape(raw))
 }
@@ -201,7 +214,7 @@ func (g *glyphs) settle(s string) string {
 			break
 		}
 		one := utf8.RuneCountInString(cluster) == 1
-		if one && (cluster[0] < utf8.RuneSelf || !g.ascii && w > 0 && w == ansi.StringWidthWc(cluster)) {
+		if one && (cluster[0] < utf8.RuneSelf || !g.Ascii && w > 0 && w == ansi.StringWidthWc(cluster)) {
 			b.WriteString(cluster)
 		} else {
 			q := strconv.QuoteToASCII(cluster)
@@ -212,10 +225,10 @@ func (g *glyphs) settle(s string) string {
 	return b.String()
 }
 
-// wrap breaks a line into lines of at most w cells; the later ones begin with
+// Wrap breaks a line into lines of at most w cells; the later ones begin with
 // indent cells.
-func wrap(s string, w, indent int) []string {
-	if width(s) <= w {
+func Wrap(s string, w, indent int) []string {
+	if Width(s) <= w {
 		return []string{s}
 	}
 	if indent > w/2 {
@@ -228,22 +241,22 @@ func wrap(s string, w, indent int) []string {
 		rest = strings.TrimLeft(strings.Join(lines[1:], " "), " ")
 		lines = []string{first}
 		for _, l := range strings.Split(ansi.Wrap(rest, w-indent, ""), "\n") {
-			lines = append(lines, blanks(indent)+l)
+			lines = append(lines, Blanks(indent)+l)
 		}
 	}
 	return lines
 }
 
-// bar draws share (0 to 1) of w cells as full.
-func (g *glyphs) bar(share float64, w int) string {
+// Bar draws share (0 to 1) of w cells as full.
+func (g *glyphs) Bar(share float64, w int) string {
 	full := int(math.Round(math.Max(0, math.Min(1, share)) * float64(w)))
-	return strings.Repeat(g.barFull, full) + strings.Repeat(g.barEmpty, w-full)
+	return strings.Repeat(g.BarFull, full) + strings.Repeat(g.barEmpty, w-full)
 }
 
-// sparkline draws the latest w of the round trips, oldest first.
-func (g *glyphs) sparkline(ds []time.Duration, w int) string {
+// Sparkline draws the latest w of the round trips, oldest first.
+func (g *glyphs) Sparkline(ds []time.Duration, w int) string {
 	if len(ds) == 0 {
-		return g.padLeft(g.none, w)
+		return g.PadLeft(g.None, w)
 	}
 	ds = ds[max(0, len(ds)-w):]
 	low, high := ds[0], ds[0]
@@ -254,7 +267,7 @@ func (g *glyphs) sparkline(ds []time.Duration, w int) string {
 	// millisecond, so that noise does not look like trouble.
 	span := max(high-low, low, time.Millisecond)
 	var b strings.Builder
-	b.WriteString(blanks(w - len(ds)))
+	b.WriteString(Blanks(w - len(ds)))
 	for _, d := range ds {
 		i := int(int64(d-low) * int64(len(g.spark)-1) / int64(span))
 		b.WriteString(g.spark[i])
@@ -262,9 +275,9 @@ func (g *glyphs) sparkline(ds []time.Duration, w int) string {
 	return b.String()
 }
 
-// remaining is a time until something ends, rounded down, in at most four
+// Remaining is a time until something ends, rounded down, in at most four
 // cells: a lock never looks longer than it is.
-func remaining(d time.Duration) string {
+func Remaining(d time.Duration) string {
 	switch {
 	case d <= 0:
 		return "0s"
@@ -283,8 +296,8 @@ func remaining(d time.Duration) string {
 	}
 }
 
-// age is a time since something, in at most six cells.
-func age(d time.Duration) string {
+// Age is a time since something, in at most six cells.
+func Age(d time.Duration) string {
 	d = max(d, 0)
 	s, m, h := int(d/time.Second), int(d/time.Minute), int(d/time.Hour)
 	switch {
@@ -303,16 +316,16 @@ func age(d time.Duration) string {
 	}
 }
 
-// span is a time as a person says it, in tenths of a second below two minutes.
-func span(d time.Duration) string {
+// Span is a time as a person says it, in tenths of a second below two minutes.
+func Span(d time.Duration) string {
 	if d < 2*time.Minute {
 		return d.Round(100 * time.Millisecond).String()
 	}
 	return d.Round(time.Second).String()
 }
 
-// count writes n with a comma every three digits.
-func count(n int) string {
+// Count writes n with a comma every three digits.
+func Count(n int) string {
 	s := strconv.Itoa(n)
 	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
 		s = s[:i] + "," + s[i:]
@@ -320,16 +333,16 @@ func count(n int) string {
 	return s
 }
 
-// milliseconds writes d in ms with one decimal, or in seconds where it is long.
-func milliseconds(d time.Duration) string {
+// Milliseconds writes d in ms with one decimal, or in seconds where it is long.
+func Milliseconds(d time.Duration) string {
 	if d.Abs() >= 10*time.Second {
 		return strconv.FormatFloat(d.Seconds(), 'f', 1, 64) + "s"
 	}
 	return strconv.FormatFloat(float64(d)/float64(time.Millisecond), 'f', 1, 64) + "ms"
 }
 
-// signed writes a number with its sign.
-func (g *glyphs) signed(f float64, decimals int) string {
+// Signed writes a number with its sign.
+func (g *glyphs) Signed(f float64, decimals int) string {
 	s := strconv.FormatFloat(math.Abs(f), 'f', decimals, 64)
 	if f < 0 && strings.Trim(s, "0.") != "" {
 		return g.minus + s
@@ -337,40 +350,41 @@ func (g *glyphs) signed(f float64, decimals int) string {
 	return "+" + s
 }
 
-func clock(t time.Time) string { return t.Format("15:04:05") }
+// Clock is the time of day.
+func Clock(t time.Time) string { return t.Format("15:04:05") }
 
-// cutLeft keeps the last w cells of a plain s; one less where a wide character
+// CutLeft keeps the last w cells of a plain s; one less where a wide character
 // stands across the cut.
-func cutLeft(s string, w int) string {
-	n := width(s)
-	for drop := n - w; drop > 0 && width(s) > max(0, w); drop++ {
+func CutLeft(s string, w int) string {
+	n := Width(s)
+	for drop := n - w; drop > 0 && Width(s) > max(0, w); drop++ {
 		if drop >= n {
 			return ""
 		}
-		if t := ansi.TruncateLeft(s, drop, ""); width(t) <= w {
+		if t := ansi.TruncateLeft(s, drop, ""); Width(t) <= w {
 			return t
 		}
 	}
 	return s
 }
 
-// onlyASCII replaces the few characters of our own sentences that ASCII lacks.
-func (g *glyphs) onlyASCII(s string) string {
+// OnlyASCII replaces the few characters of our own sentences that ASCII lacks.
+func (g *glyphs) OnlyASCII(s string) string {
 	return strings.NewReplacer("…", "..", "×", "x", "–", "-", "−", "-", "→", "->", "·", "|", "±", "+-").Replace(s)
 }
 
-// our is a sentence of the program itself.
-func (g *glyphs) our(s string) string {
-	if g.ascii {
-		return g.onlyASCII(s)
+// Our is a sentence of the program itself.
+func (g *glyphs) Our(s string) string {
+	if g.Ascii {
+		return g.OnlyASCII(s)
 	}
 	return s
 }
 
-// plural is n and its noun.
-func plural(n int, noun string) string {
+// Plural is n and its noun.
+func Plural(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun
 	}
-	return count(n) + " " + noun + "s"
+	return Count(n) + " " + noun + "s"
 }

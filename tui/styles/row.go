@@ -1,0 +1,67 @@
+package styles
+
+import (
+	"strings"
+	"time"
+)
+
+// Widths that the tables have in common.
+const (
+	Lead       = 3  // mark, cursor, blank
+	Gap        = 2  // between two columns
+	StateWidth = 12 // "◇ over-TTL", "◌ wrong role"
+)
+
+// Row joins cells with the gap between them.
+type Row struct{ strings.Builder }
+
+// NewRow begins behind the place of the mark and the cursor.
+func NewRow() *Row {
+	r := new(Row)
+	r.WriteString(Blanks(Lead))
+	return r
+}
+
+// Add adds a cell that is w cells wide; 0: the column is not shown.
+func (r *Row) Add(w int, s string) {
+	if w == 0 {
+		return
+	}
+	if r.Len() > Lead {
+		r.WriteString(Blanks(Gap))
+	}
+	r.WriteString(s)
+}
+
+// FactIndent is where the text of a fact begins: after a label of one word.
+const FactIndent = 10
+
+// Fact is a line of facts: a label and its text.
+func (st *Styles) Fact(label, text string) string {
+	return st.Label.Of(st.Pad(label, FactIndent)) + text
+}
+
+// DropBlank leaves out the lines in which nothing stands.
+func DropBlank(lines []string) []string {
+	var out []string
+	for _, l := range lines {
+		if strings.TrimSpace(l) != "" {
+			out = append(out, l)
+		}
+	}
+	return out
+}
+
+// Fill makes lines exactly h lines.
+func Fill(lines []string, h int) []string {
+	h = max(h, 0)
+	return append(lines[:min(len(lines), h)], make([]string, max(0, h-len(lines)))...)
+}
+
+// Since is a moment and how long ago it was.
+func Since(t, now time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return " since " + Clock(t) + " (" + Age(now.Sub(t)) + ")"
+}
