@@ -6,14 +6,11 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"path/filepath"
 	"slices"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"redlockctl/internal/lab"
 	"redlockctl/redlock"
 	"redlockctl/restartguard"
 )
@@ -22,32 +19,39 @@ import (
 type Guarding uint8
 
 const (
-	Inside  Guarding = iota // a guard in this process
-	Killed                  // a guard in a process of its own, which is killed all the time
-	Nothing                 // nobody: the masters come up open
+	Inside     Guarding = iota // a guard in this process
+	Killed                     // a guard in a process of its own, which is killed all the time
+	Supervised                 // "redlockctl supervise", which is killed at times
+	Nothing                    // nobody: the masters start unfenced
 )
 
 // Config of a campaign. The zero value of a field means its default.
 type Config struct {
 	RedisServer string // path of the program; required
+	Redlockctl  string // path of the program; required for [Supervised]
 	Dir         string // for the files of the servers, the caller's to remove; required
 	// Cycles is after how many kills it ends: of masters, or of the guard for
 	// [Killed]. It ends before that at the first violation. Default 40.
 	Cycles   int
 	Guarding Guarding
-	Seed     uint64 // of all choices; the timing is that of the machine
+	ACL      bool // fences are those of an ACL user
+	// Early lets masters rejoin before D by evidence; Pattern is where guards look for
+	// the locks. Any but the default is wrong, which the campaign must find.
+	Early   bool
+	Pattern string
+	Seed    uint64 // of all choices; the timing is that of the machine
 	// MaxTTL is the longest TTL of the clients, which use 5/8 of it and more.
-	// Default 400 ms, and 150 ms for [Killed].
+	// Default 400 ms, 150 ms for [Killed], and 4 s for Early: no evidence covers copies
+	// that live for less than 2 s.
 	MaxTTL time.Duration
 	// DelayShare is the part of D that the guard waits: below 1 it waits too
 	// short, which the campaign must find. Default 1.
 	DelayShare float64
-
 	// Guards is how many guard the masters, each with a memory of its own, and each
 	// killed by itself. Default 1.
 	Guards int
 
-	Nodes, Clients, Resources int // default 5, 8 and 3
+	Nodes, Clients, Resources int // default 5, 8 and 3, for Early 12
 
 	// Progress gets a line each so many cycles; nil: none.
 	Progress func(line string)
@@ -61,46 +65,53 @@ type Report struct {
 	Grants     int
 	Kills      int // of masters
 	Voters     int // of which they had just voted
-	GuardKills int
-	Rejoins    int
-	Accepted   int // SETs accepted by masters between their start and their rejoining
-	Shortest   time.Duration
-	Longest    time.Duration // from a start to rejoining
-	Violations []Violation   // two believers of one lock
-	Faults     []string      // masters that were open too early, or accepted a SET
+	GuardKills int // of guards, or supervisors
+	Rejoins
+	Violations []Violation // two believers of one lock
 }
 
-// Clean tells if nothing was found.
+// Rejoins is what was seen of masters between their start and their rejoining.
+type Rejoins struct {
+	Rejoined          int
+	Early             int           // of them before D
+	Shortest, Longest time.Duration // from a start to rejoining
+	Accepted          int           // SETs accepted before
+	Faults            []string      // masters that served too early, or accepted a SET
+}
+
+// Clean reports whether nothing was found.
 func (r *Report) Clean() bool { return len(r.Violations) == 0 && len(r.Faults) == 0 }
 
 // Print writes the summary.
 func (r *Report) Print(w io.Writer) {
-	for i, v := range r.Violations {
-		if i == 5 {
-			fmt.Fprintf(w, "  … and %d more\n", len(r.Violations)-i)
-			break
-		}
-		fmt.Fprintf(w, "VIOLATION  %s\n", v)
+	const most = 5
+	for i, v := range r.Violations[:min(most, len(r.Violations))] {
+		fmt.Fprintf(w, "VIOLATION  %d of %d: %s\n", i+1, len(r.Violations), v)
 	}
-	for i, f := range r.Faults {
-		if i == 5 {
-			fmt.Fprintf(w, "  … and %d more\n", len(r.Faults)-i)
-			break
-		}
-		fmt.Fprintf(w, "FAULT      %s\n", f)
+	for i, f := range r.Faults[:min(most, len(r.Faults))] {
+		fmt.Fprintf(w, "FAULT      %d of %d: %s\n", i+1, len(r.Faults), f)
 	}
-	who := map[Guarding]string{Inside: "with guard", Killed: "with a guard that is killed", Nothing: "WITHOUT GUARD"}[r.Guarding]
+	who := [...]string{"with guard", "with a guard that is killed", "supervised", "WITHOUT GUARD"}[r.Guarding]
+	if r.ACL {
+		who += ", fence acl"
+	}
+	if r.Config.Early {
+		who += ", early rejoin"
+	}
 	fmt.Fprintf(w, "%s, %d masters, %d clients, %d locks, max TTL %s, D %s, seed %d, took %s\n",
 		who, r.Nodes, r.Clients, r.Resources, r.MaxTTL, r.Delay, r.Seed, r.Took.Round(10*time.Millisecond))
 	fmt.Fprintf(w, "  masters killed                     %6d   (%d had just voted)\n", r.Kills, r.Voters)
-	if r.Guarding == Killed {
-		fmt.Fprintf(w, "  guards killed                      %6d\n", r.GuardKills)
+	if r.GuardKills > 0 {
+		fmt.Fprintf(w, "  guards or supervisors killed       %6d\n", r.GuardKills)
 	}
 	fmt.Fprintf(w, "  grants                             %6d\n", r.Grants)
 	fmt.Fprintf(w, "  locks held by two                  %6d\n", len(r.Violations))
 	if r.Guarding != Nothing {
 		fmt.Fprintf(w, "  SETs accepted, start to rejoin     %6d\n", r.Accepted)
-		fmt.Fprintf(w, "  rejoined                           %6d   (%s to %s after their start)\n", r.Rejoins, r.Shortest.Round(time.Millisecond), r.Longest.Round(time.Millisecond))
+		fmt.Fprintf(w, "  rejoined                           %6d   (%s to %s after their start)\n", r.Rejoined, r.Shortest.Round(time.Millisecond), r.Longest.Round(time.Millisecond))
+	}
+	if r.Config.Early {
+		fmt.Fprintf(w, "    before D                         %6d\n", r.Rejoins.Early)
 	}
 }
 
@@ -110,25 +121,36 @@ func (cfg *Config) defaults() error {
 			*v = d
 		}
 	}
+	locks, ttl := 3, 400*time.Millisecond
+	switch {
+	case cfg.Early:
+		locks, ttl = 12, 4*time.Second
+	case cfg.Guarding == Killed:
+		ttl = 150 * time.Millisecond
+	}
 	set(&cfg.Cycles, 40)
 	set(&cfg.Nodes, 5)
 	set(&cfg.Clients, 8)
 	set(&cfg.Guards, 1)
-	set(&cfg.Resources, 3)
+	set(&cfg.Resources, locks)
 	if cfg.MaxTTL == 0 {
-		cfg.MaxTTL = 400 * time.Millisecond
-		if cfg.Guarding == Killed {
-			cfg.MaxTTL = 150 * time.Millisecond
-		}
+		cfg.MaxTTL = ttl
 	}
 	if cfg.DelayShare == 0 {
 		cfg.DelayShare = 1
 	}
+	if cfg.Pattern == "" {
+		cfg.Pattern = prefix + "*"
+	}
 	switch {
 	case cfg.RedisServer == "" || cfg.Dir == "":
 		return errors.New("a campaign needs a redis-server and a directory")
-	case min(cfg.Cycles, cfg.Nodes, cfg.Clients, cfg.Resources) < 1:
-		return fmt.Errorf("%d cycles, %d nodes, %d clients, %d locks: at least 1 of each", cfg.Cycles, cfg.Nodes, cfg.Clients, cfg.Resources)
+	case cfg.Guarding == Supervised && (cfg.Redlockctl == "" || cfg.ACL || cfg.Early || cfg.Guards > 1):
+		return errors.New("supervised servers need redlockctl, and have neither fence nor guard")
+	case cfg.Guarding == Nothing && (cfg.Early || cfg.Guards > 1):
+		return errors.New("early rejoin and several guards need a guard")
+	case min(cfg.Cycles, cfg.Nodes, cfg.Clients, cfg.Resources, cfg.Guards) < 1:
+		return fmt.Errorf("%d cycles, %d nodes, %d clients, %d locks, %d guards: at least 1 of each", cfg.Cycles, cfg.Nodes, cfg.Clients, cfg.Resources, cfg.Guards)
 	case cfg.MaxTTL < 50*time.Millisecond:
 		return fmt.Errorf("max TTL %s is below 50ms: nothing would be granted", cfg.MaxTTL)
 	case !(cfg.DelayShare > 0):
@@ -137,11 +159,14 @@ func (cfg *Config) defaults() error {
 	return nil
 }
 
-// margin is that of D, the default of the configuration.
-const margin = 50 * time.Millisecond
-
-// rejoinTime bounds how long the last masters may take to rejoin.
-const rejoinTime = 30 * time.Second
+const (
+	// margin is that of D, the default of the configuration.
+	margin = 50 * time.Millisecond
+	// rejoinTime bounds how long the last masters may take to rejoin.
+	rejoinTime = 30 * time.Second
+	// prefix begins the names of the locks.
+	prefix = "campaign:"
+)
 
 // Run is a campaign. It ends after cfg.Cycles kills, at the first violation, or
 // with ctx, whose cause is then its error; other errors are of the machinery:
@@ -154,7 +179,7 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 	r := &run{
 		Config: cfg, delay: restartguard.Delay(cfg.MaxTTL, redlock.DefaultDriftFactor, margin),
 		rand: rand.New(rand.NewPCG(cfg.Seed, 1)), granted: make(chan grant, 1),
-		record: record{open: map[string]bool{}}, began: time.Now(),
+		record: record{serving: map[string]bool{}}, began: time.Now(),
 	}
 	defer r.end()
 	err := r.start(ctx)
@@ -174,7 +199,7 @@ type run struct {
 	record  record
 	granted chan grant
 
-	servers []*lab.Server
+	masters []master
 	nodes   []*redlock.Node
 	lock    []*redlock.Client
 
@@ -183,25 +208,23 @@ type run struct {
 	watchers      sync.WaitGroup
 }
 
-// start brings up the masters, open: the first life of a new cluster.
+// start brings up masters that serve, as those of a new cluster, and connects the
+// clients.
 func (r *run) start(ctx context.Context) error {
-	var args []string
-	if r.Guarding != Nothing {
-		args = lab.BootFence
-	}
-	for i := range r.Nodes {
-		s, err := lab.StartServer(r.RedisServer, "n"+strconv.Itoa(i+1), r.Dir, args...)
+	nodes := make([]*redlock.Node, r.Nodes) // as the clients log in
+	for i := range nodes {
+		m, err := r.startMaster(ctx, i)
 		if err != nil {
 			return err
 		}
-		r.servers, r.nodes = append(r.servers, s), append(r.nodes, s.Node())
-		if _, err := s.Do(ctx, "CONFIG", "SET", "min-replicas-to-write", "0"); err != nil {
+		r.masters, r.nodes = append(r.masters, m), append(r.nodes, m.Node())
+		if nodes[i], err = r.clientNode(m); err != nil {
 			return err
 		}
-		r.record.open[r.nodes[i].Name()] = true
+		r.record.serving[m.Node().Name()] = true
 	}
 	for range r.Clients {
-		c, err := redlock.New(r.nodes, redlock.Options{})
+		c, err := redlock.New(nodes, redlock.Options{})
 		if err != nil {
 			return err
 		}
@@ -214,15 +237,15 @@ func (r *run) end() {
 	for _, c := range r.lock {
 		_ = c.Close()
 	}
-	for _, s := range r.servers {
-		_ = s.Kill()
+	for _, m := range r.masters {
+		m.end()
 	}
 }
 
 // errFound ends a campaign that has found what it looks for.
 var errFound = errors.New("found")
 
-// work lets clients, guard and killer loose on the masters.
+// work lets clients, guards and killer loose on the masters.
 func (r *run) work(ctx context.Context) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	var wg sync.WaitGroup
@@ -230,8 +253,10 @@ func (r *run) work(ctx context.Context) error {
 	defer r.watchers.Wait()
 	defer stop(nil)
 	spare := make(chan struct{})
-	if err := r.guard(ctx, &wg, stop, spare); err != nil {
-		return err
+	for i := range r.Guards {
+		if err := r.guard(ctx, i, &wg, stop, spare); err != nil {
+			return err
+		}
 	}
 	for i, l := range r.lock {
 		c := &client{
@@ -245,47 +270,10 @@ func (r *run) work(ctx context.Context) error {
 	if err == nil {
 		err = r.rejoin(ctx)
 	}
-	if err == nil || errors.Is(context.Cause(ctx), errFound) {
+	if errors.Is(context.Cause(ctx), errFound) {
 		return nil
 	}
 	return err
-}
-
-// guard starts those that there are to be.
-func (r *run) guard(ctx context.Context, wg *sync.WaitGroup, stop context.CancelCauseFunc, spare <-chan struct{}) error {
-	for i := range r.Guards {
-		if err := r.guardBy(ctx, i, wg, stop, spare); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (r *run) guardBy(ctx context.Context, i int, wg *sync.WaitGroup, stop context.CancelCauseFunc, spare <-chan struct{}) error {
-	delay := time.Duration(float64(r.delay) * r.DelayShare)
-	switch r.Guarding {
-	case Inside:
-		g, err := restartguard.New(r.nodes, restartguard.Config{Delay: delay, Poll: guardPoll})
-		if err != nil {
-			return err
-		}
-		wg.Go(func() { _ = g.Run(ctx) })
-	case Killed:
-		p := &guardProcess{
-			order: guardOrder{Delay: delay, Dir: filepath.Join(r.Dir, fmt.Sprintf("memory%d", i+1))},
-			rand:  rand.New(rand.NewPCG(r.Seed, uint64(i)+2)), most: 2 * r.delay,
-			kills: func() { r.guardKills.Add(1) }, spare: spare,
-		}
-		for _, n := range r.nodes {
-			p.order.Addrs = append(p.order.Addrs, n.Addr())
-		}
-		wg.Go(func() {
-			if err := p.run(ctx); err != nil {
-				stop(err)
-			}
-		})
-	}
-	return nil
 }
 
 func (r *run) cycles() int {
@@ -301,7 +289,7 @@ func (r *run) kill(ctx context.Context) error {
 	for r.cycles() < r.Cycles {
 		var g grant
 		// Without a quorum there is no grant for the whole of D. Then any master will
-		// do, also a closed one: a crash inside the fence.
+		// do, also a fenced one: a crash inside the fence.
 		timer := time.NewTimer(2 * r.delay)
 		select {
 		case g = <-r.granted:
@@ -315,13 +303,19 @@ func (r *run) kill(ctx context.Context) error {
 		if err := r.strike(ctx, g); err != nil {
 			return err
 		}
-		if r.found() {
+		if r.record.faulty() {
 			return nil
 		}
 		if n := r.cycles(); r.Progress != nil && n/100 > last/100 {
 			last = n
 			_, grants := r.witness.Violations()
 			r.Progress(fmt.Sprintf("%d of %d cycles, %d grants, %s", n, r.Cycles, grants, time.Since(r.began).Round(time.Second)))
+		}
+		if r.Early && r.rand.IntN(8) > 0 { // nobody rejoins early while another master is out
+			if err := r.rejoin(ctx); err != nil {
+				return err
+			}
+			continue
 		}
 		// Some follow at once, some when the first of them are about to rejoin.
 		sleep(ctx, time.Duration(r.rand.ExpFloat64()*float64(r.delay)/6))
@@ -336,21 +330,22 @@ func (r *run) strike(ctx context.Context, g grant) error {
 	errs := make([]error, len(victims))
 	var wg sync.WaitGroup
 	for i, v := range victims {
-		s, name := r.servers[v], r.nodes[v].Name()
-		wg.Go(func() {
-			if errs[i] = s.Kill(); errs[i] != nil {
-				return
-			}
-			r.record.started(name)
-			started := time.Now()
-			if errs[i] = s.Start(); errs[i] == nil && r.Guarding != Nothing {
-				r.watchers.Go(func() { r.record.watch(ctx, s, name, started, r.delay) })
-			}
-		})
+		wg.Go(func() { errs[i] = r.crash(ctx, r.masters[v]) })
 	}
 	wg.Wait()
 	r.kills += len(victims)
 	return errors.Join(errs...)
+}
+
+// crash kills a master, starts it, and has the incarnation that follows watched.
+func (r *run) crash(ctx context.Context, m master) error {
+	lost, err := m.crash(ctx)
+	if err != nil || r.Guarding == Nothing || lost.IsZero() {
+		return err
+	}
+	r.record.started(m.Node().Name())
+	r.watchers.Go(func() { r.record.watch(ctx, m, lost, r.delay, r.Early) })
+	return nil
 }
 
 // victims draws the masters to kill: mostly voters of the grant.
@@ -362,6 +357,9 @@ func (r *run) victims(g grant) []int {
 		})
 	}
 	n := min(1+r.rand.IntN(3), len(order))
+	if r.Early && r.rand.IntN(8) > 0 {
+		n = 1
+	}
 	for _, v := range order[:n] {
 		r.voters += r.voted(g, v)
 	}
@@ -376,28 +374,21 @@ func (r *run) voted(g grant, node int) int {
 	return 0
 }
 
-// found tells if there is nothing more to prove.
-func (r *run) found() bool {
-	r.record.mu.Lock()
-	defer r.record.mu.Unlock()
-	return len(r.record.faults) > 0
-}
-
-// rejoin waits until every master votes again: a guard that never opens one
+// rejoin waits until every master serves again: a guard that never lets one rejoin
 // would pass every other check.
 func (r *run) rejoin(ctx context.Context) error {
-	if r.Guarding == Nothing || r.found() {
+	if r.Guarding == Nothing {
 		return nil
 	}
 	for end := time.Now().Add(rejoinTime); ; sleep(ctx, watchEvery) {
-		i := slices.IndexFunc(r.nodes, func(n *redlock.Node) bool { return !r.record.isOpen(n.Name()) })
+		out := r.record.out()
 		switch {
-		case i < 0 || r.found():
+		case out == "" || r.record.faulty():
 			return nil
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
 		case time.Now().After(end):
-			return fmt.Errorf("%s has not rejoined within %s", r.nodes[i].Name(), rejoinTime)
+			return fmt.Errorf("%s has not rejoined within %s", out, rejoinTime)
 		}
 	}
 }
@@ -405,12 +396,8 @@ func (r *run) rejoin(ctx context.Context) error {
 func (r *run) report() *Report {
 	p := &Report{
 		Config: r.Config, Delay: r.delay, Took: time.Since(r.began),
-		Kills: r.kills, Voters: r.voters, GuardKills: int(r.guardKills.Load()),
+		Kills: r.kills, Voters: r.voters, GuardKills: int(r.guardKills.Load()), Rejoins: r.record.seen(),
 	}
 	p.Violations, p.Grants = r.witness.Violations()
-	r.record.mu.Lock()
-	defer r.record.mu.Unlock()
-	p.Rejoins, p.Accepted, p.Shortest, p.Longest = r.record.rejoins, r.record.accepted, r.record.shortest, r.record.longest
-	p.Faults = slices.Clone(r.record.faults)
 	return p
 }

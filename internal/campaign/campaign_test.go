@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -43,53 +44,60 @@ func play(t *testing.T, cfg campaign.Config) *campaign.Report {
 	return report
 }
 
-// With a guard no lock is ever held by two, and no master accepts a SET between
-// its start and its rejoining, D or more after it.
-func TestWithGuard(t *testing.T) {
-	r := play(t, campaign.Config{Cycles: 15})
-	if !r.Clean() || r.Accepted > 0 {
-		t.Error("something was found")
-	}
-	if r.Kills < 15 || r.Voters == 0 || r.Grants == 0 || r.Rejoins == 0 {
-		t.Error("nothing was tried")
-	}
-}
-
-// The same campaign fails without a guard: it can fail.
-func TestWithoutGuard(t *testing.T) {
-	r := play(t, campaign.Config{Cycles: 1000, Guarding: campaign.Nothing})
-	if len(r.Violations) == 0 {
-		t.Errorf("no lock was held by two in %d kills", r.Kills)
-	}
-}
-
-// A guard that is killed at any moment never opens a master early.
-func TestGuardKilled(t *testing.T) {
-	r := play(t, campaign.Config{Cycles: 15, Guarding: campaign.Killed})
-	if !r.Clean() || r.Accepted > 0 {
-		t.Error("something was found")
-	}
-	if r.GuardKills < 15 || r.Rejoins == 0 {
-		t.Error("nothing was tried")
+// No lock is ever held by two, and no master accepts a SET between its start and its
+// rejoining, D or more after it, whoever guards and whatever is killed.
+func TestNothingFound(t *testing.T) {
+	for name, cfg := range map[string]campaign.Config{
+		"guard":                {},
+		"guard that is killed": {Guarding: campaign.Killed},
+		"two that are killed":  {Guarding: campaign.Killed, Guards: 2},
+		"ACL":                  {ACL: true},
+		"ACL, guard is killed": {ACL: true, Guarding: campaign.Killed},
+		"supervise":            {Guarding: campaign.Supervised, Redlockctl: redlockctl(t)},
+		"early rejoin":         {Early: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cfg.Cycles = 15
+			r := play(t, cfg)
+			if !r.Clean() || r.Accepted > 0 {
+				t.Error("something was found")
+			}
+			if r.Kills < 15 || r.Voters == 0 || r.Grants == 0 || r.Rejoined == 0 || r.Config.Early && r.Rejoins.Early == 0 {
+				t.Error("nothing was tried")
+			}
+		})
 	}
 }
 
-// Nor do two, each with a memory of its own, which are killed at any moment.
-func TestTwoGuardsKilled(t *testing.T) {
-	r := play(t, campaign.Config{Cycles: 15, Guarding: campaign.Killed, Guards: 2})
-	if !r.Clean() || r.Accepted > 0 {
-		t.Error("something was found")
-	}
-	if r.GuardKills < 15 || r.Rejoins == 0 {
-		t.Error("nothing was tried")
+// The same campaigns fail without a guard, and with one that is wrong: they can fail.
+func TestFound(t *testing.T) {
+	for name, cfg := range map[string]campaign.Config{
+		"no guard":                        {Guarding: campaign.Nothing},
+		"no guard, ACL":                   {Guarding: campaign.Nothing, ACL: true},
+		"half of D":                       {DelayShare: 0.5},
+		"half of D, ACL":                  {DelayShare: 0.5, ACL: true},
+		"half of D, guard is killed":      {DelayShare: 0.5, Guarding: campaign.Killed},
+		"half of D, supervise":            {DelayShare: 0.5, Guarding: campaign.Supervised, Redlockctl: redlockctl(t)},
+		"early rejoin by the wrong locks": {Early: true, Pattern: "nothing:*"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cfg.Cycles = 1000
+			if r := play(t, cfg); r.Clean() || (cfg.Guarding == campaign.Nothing || cfg.Early) && len(r.Violations) == 0 {
+				t.Errorf("not found in %d kills", r.Kills)
+			}
+		})
 	}
 }
 
-// A guard that waits too short is found out.
-func TestDelayTooShort(t *testing.T) {
-	if r := play(t, campaign.Config{Cycles: 1000, DelayShare: 0.5}); r.Clean() {
-		t.Errorf("half of D was not found in %d kills", r.Kills)
+// redlockctl builds the program.
+func redlockctl(t *testing.T) string {
+	path := filepath.Join(t.TempDir(), "redlockctl")
+	if out, err := exec.Command("go", "build", "-o", path, "redlockctl").CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, out)
 	}
+	return path
 }
 
 // A clock that jumps forward ends locks before their time: the guard closes that

@@ -36,12 +36,14 @@ func (c *client) run(ctx context.Context) {
 
 // round is one attempt, and the time for which it is believed in.
 func (c *client) round(ctx context.Context) {
-	resource := "campaign:" + strconv.Itoa(c.rand.IntN(c.resources))
+	resource := prefix + strconv.Itoa(c.rand.IntN(c.resources))
 	// All of them up to the longest, which D is made for.
 	ttl := c.maxTTL - time.Duration(c.rand.Int64N(int64(c.maxTTL)*3/8))
+	began := time.Now()
 	l, err := c.lock.TryAcquire(ctx, resource, ttl)
 	now := time.Now()
-	if err != nil || !l.Valid(now) {
+	// Early rejoin rests on attempts that take no longer.
+	if err != nil || !l.Valid(now) || now.Sub(began) > attemptBound {
 		return
 	}
 	end, contradicts := c.witness.Believe(Belief{Resource: resource, Client: c.number, Token: l.Token(), From: now, Until: l.Until()})

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -21,14 +22,67 @@ import (
 // see [GuardMain].
 const GuardEnv = "REDLOCKCTL_CAMPAIGN_GUARD"
 
-// guardPoll is how often the campaign's guards look at a node.
-const guardPoll = 10 * time.Millisecond
+const (
+	// guardPoll is how often the campaign's guards look at a node.
+	guardPoll = 10 * time.Millisecond
+	// attemptBound is the longest time that an attempt of the clients may take.
+	attemptBound = 300 * time.Millisecond
+)
 
-// guardOrder is what a guard in a process of its own is told, as JSON.
+// guardOrder is what a guard is told, in a process of its own as JSON.
 type guardOrder struct {
 	Addrs []string
 	Delay time.Duration
 	Dir   string // of its memory
+	ACL   bool
+	Early string // the pattern of the locks; "" for no early rejoin
+}
+
+// guard is a guard by that order.
+func (o guardOrder) guard(nodes []*redlock.Node, memory *restartguard.Memory) (*restartguard.Guard, error) {
+	cfg := restartguard.Config{Delay: o.Delay, Poll: guardPoll, Memory: memory, Methods: map[string]restartguard.Method{}}
+	if o.ACL {
+		for _, n := range nodes {
+			cfg.Methods[n.Name()] = restartguard.Method{Kind: restartguard.ACL, User: lockUser}
+		}
+	}
+	if o.Early != "" {
+		cfg.Early = restartguard.Early{AttemptBound: attemptBound, Patterns: []string{o.Early}}
+	}
+	return restartguard.New(nodes, cfg)
+}
+
+// guard starts guard number i, if there is to be one.
+func (r *run) guard(ctx context.Context, i int, wg *sync.WaitGroup, stop context.CancelCauseFunc, spare <-chan struct{}) error {
+	order := guardOrder{
+		Delay: time.Duration(float64(r.delay) * r.DelayShare), ACL: r.ACL,
+		Dir: filepath.Join(r.Dir, fmt.Sprintf("memory%d", i+1)),
+	}
+	for _, n := range r.nodes {
+		order.Addrs = append(order.Addrs, n.Addr())
+	}
+	if r.Early {
+		order.Early = r.Pattern
+	}
+	switch r.Guarding {
+	case Inside:
+		g, err := order.guard(r.nodes, nil)
+		if err != nil {
+			return err
+		}
+		wg.Go(func() { _ = g.Run(ctx) })
+	case Killed:
+		p := &guardProcess{
+			order: order, rand: rand.New(rand.NewPCG(r.Seed, uint64(i)+2)), most: 2 * r.delay,
+			kills: func() { r.guardKills.Add(1) }, spare: spare,
+		}
+		wg.Go(func() {
+			if err := p.run(ctx); err != nil {
+				stop(err)
+			}
+		})
+	}
+	return nil
 }
 
 // GuardMain is the guard in a process of its own, which a campaign kills. A
@@ -61,7 +115,7 @@ func guardMain(text string) error {
 		return err
 	}
 	defer memory.Close()
-	g, err := restartguard.New(nodes, restartguard.Config{Delay: o.Delay, Poll: guardPoll, Memory: memory})
+	g, err := o.guard(nodes, memory)
 	if err != nil {
 		return err
 	}

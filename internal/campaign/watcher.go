@@ -3,14 +3,9 @@ package campaign
 import (
 	"context"
 	"fmt"
-	"strconv"
-	"strings"
+	"slices"
 	"sync"
 	"time"
-
-	"github.com/redis/go-redis/v9"
-
-	"redlockctl/internal/lab"
 )
 
 const (
@@ -20,94 +15,84 @@ const (
 
 // record is what the watchers have seen.
 type record struct {
-	mu       sync.Mutex
-	rejoins  int
-	accepted int           // SETs accepted by a life before it rejoined
-	longest  time.Duration // from the start of a process to its rejoining
-	shortest time.Duration
-	faults   []string
-	open     map[string]bool // nodes that were seen open in their present life
-}
-
-func (r *record) fault(format string, args ...any) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.faults = append(r.faults, fmt.Sprintf(format, args...))
+	mu      sync.Mutex
+	rejoins Rejoins
+	serving map[string]bool // nodes that were seen to serve in their present incarnation
 }
 
 func (r *record) started(node string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.open[node] = false
+	r.serving[node] = false
 }
 
-func (r *record) isOpen(node string) bool {
+// out is a node that does not serve; "" if there is none.
+func (r *record) out() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.open[node]
+	for node, serves := range r.serving {
+		if !serves {
+			return node
+		}
+	}
+	return ""
 }
 
-// watch asks one life of a server until it is open, or ends, or ctx does.
-// started is a moment before its process began, and delay D: the life must not be
-// open before both are over.
-func (r *record) watch(ctx context.Context, s *lab.Server, node string, started time.Time, delay time.Duration) {
-	// The one connection of this client belongs to one life.
-	c := s.Node().OneLife(watchTimeout)
-	defer c.Close()
-	// One transaction: the count belongs to the state of the fence.
-	var fence *redis.MapStringStringCmd
-	var stats *redis.StringCmd
-	for ctx.Err() == nil {
-		_, err := c.TxPipelined(ctx, func(p redis.Pipeliner) error {
-			fence = p.ConfigGet(ctx, "min-replicas-to-write")
-			stats = p.Info(ctx, "commandstats")
-			return nil
-		})
-		seen := time.Now()
-		if err != nil {
-			return // the life has ended, or never began
+// faulty reports whether there is nothing more to prove.
+func (r *record) faulty() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.rejoins.Faults) > 0
+}
+
+func (r *record) seen() Rejoins {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	all := r.rejoins
+	all.Faults = slices.Clone(all.Faults)
+	return all
+}
+
+// watch asks one incarnation of a server until it serves, or ends, or ctx does. It
+// must not serve before the delay D is over after a moment that was no later than its
+// start, unless it may rejoin early.
+func (r *record) watch(ctx context.Context, m master, start time.Time, delay time.Duration, early bool) {
+	ask, end := m.watch()
+	defer end()
+	for ; ctx.Err() == nil; sleep(ctx, watchEvery) {
+		serves, sets, ok := ask(ctx)
+		if took := time.Since(start); !ok || r.saw(m.Node().Name(), serves, sets, took, delay, early) {
+			return
 		}
-		if fence.Val()["min-replicas-to-write"] != "0" {
-			if n := accepted(stats.Val()); n > 0 {
-				r.mu.Lock()
-				r.accepted += n
-				r.mu.Unlock()
-				r.fault("%s has accepted %d SETs %s after its start, and is closed", node, n, seen.Sub(started))
-				return
-			}
-			sleep(ctx, watchEvery)
-			continue
-		}
-		took := seen.Sub(started)
-		r.mu.Lock()
-		r.rejoins++
-		r.open[node] = true
-		r.longest = max(r.longest, took)
-		if r.shortest == 0 || took < r.shortest {
-			r.shortest = took
-		}
-		r.mu.Unlock()
-		if took < delay {
-			r.fault("%s is open %s after its start, before D = %s", node, took, delay)
-		}
-		return
 	}
 }
 
-// accepted is how many SETs a life has executed. Those that the fence refused
-// are not among the calls.
-func accepted(info string) int {
-	for line := range strings.Lines(info) {
-		if rest, ok := strings.CutPrefix(strings.TrimSpace(line), "cmdstat_set:calls="); ok {
-			calls, _, _ := strings.Cut(rest, ",")
-			n, err := strconv.Atoi(calls)
-			if err != nil {
-				return 1 // it counts something
-			}
-			return n
+// saw takes note of an answer, and reports whether it is the last that is needed.
+func (r *record) saw(node string, serves bool, sets int, took, delay time.Duration, early bool) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s := &r.rejoins
+	if !serves {
+		if sets > 0 {
+			s.Accepted += sets
+			s.Faults = append(s.Faults, fmt.Sprintf("%s has accepted %d SETs %s after its start, and is fenced", node, sets, took))
 		}
+		return sets > 0
 	}
-	return 0
+	r.serving[node] = true
+	s.Rejoined++
+	s.Longest = max(s.Longest, took)
+	if s.Shortest == 0 || took < s.Shortest {
+		s.Shortest = took
+	}
+	switch {
+	case took >= delay:
+	case early:
+		s.Early++
+	default:
+		s.Faults = append(s.Faults, fmt.Sprintf("%s serves %s after its start, before D = %s", node, took, delay))
+	}
+	return true
 }
 
 func sleep(ctx context.Context, d time.Duration) {

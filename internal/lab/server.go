@@ -119,7 +119,7 @@ func (s *Server) Start(args ...string) error {
 	base := []string{"--port", port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--pidfile", pidfile,
 		"--dir", s.dir, "--logfile", s.log(), "--enable-debug-command", "yes"}
 	cmd := exec.Command(s.bin, append(append(base, s.args...), args...)...)
-	cmd.SysProcAttr = childAttr()
+	cmd.SysProcAttr = ChildAttr()
 	if len(s.env) > 0 {
 		cmd.Env = append(cmd.Environ(), s.env...)
 	}

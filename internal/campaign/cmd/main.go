@@ -28,14 +28,19 @@ func main() {
 
 func run() int {
 	cfg := campaign.Config{Seed: uint64(time.Now().UnixNano())}
-	var without, killGuard bool
-	var server string
+	var without, killGuard, supervised bool
+	var server, fence string
 	flag.IntVar(&cfg.Cycles, "cycles", 40, "how many `kills`: of masters, or of the guard with --kill-guard")
 	flag.BoolVar(&without, "without-guard", false, "masters come up open, and nobody closes them")
 	flag.BoolVar(&killGuard, "kill-guard", false, "kill the guard, too, all the time")
+	flag.BoolVar(&supervised, "supervise", false, "servers run by redlockctl supervise, which is killed at times, and no guard")
+	flag.StringVar(&cfg.Redlockctl, "redlockctl", "redlockctl", "the `program`, for --supervise")
+	flag.StringVar(&fence, "fence", "min-replicas", "how guards close masters: min-replicas or acl")
+	flag.BoolVar(&cfg.Early, "early-rejoin", false, "guards let masters rejoin before D, by evidence")
+	flag.StringVar(&cfg.Pattern, "lock-pattern", "", "where --early-rejoin looks for locks; any but the default is wrong, and to be found")
 	flag.IntVar(&cfg.Guards, "guards", 1, "how many `guards` there are, each with a memory of its own; with --kill-guard each is killed")
 	flag.Uint64Var(&cfg.Seed, "seed", cfg.Seed, "of all choices (default: the time)")
-	flag.DurationVar(&cfg.MaxTTL, "max-ttl", 0, "longest TTL of the clients (default 400ms, with --kill-guard 150ms)")
+	flag.DurationVar(&cfg.MaxTTL, "max-ttl", 0, "longest TTL of the clients (default 400ms, with --kill-guard 150ms, with --early-rejoin 4s)")
 	flag.Float64Var(&cfg.DelayShare, "delay", 1, "the `share` of D that the guard waits; less than 1 is wrong, and to be found")
 	flag.StringVar(&server, "redis-server", "redis-server", "the server's program")
 	flag.Parse()
@@ -43,11 +48,17 @@ func run() int {
 		fmt.Fprintln(os.Stderr, "crash-campaign:", err)
 		return 2
 	}
+	var err error
+	if cfg.RedisServer, err = exec.LookPath(server); err != nil {
+		return trouble(err)
+	}
 	switch {
 	case flag.NArg() > 0:
 		return trouble(fmt.Errorf("unknown argument %q", flag.Arg(0)))
-	case without && killGuard:
-		return trouble(errors.New("--kill-guard needs a guard"))
+	case without && killGuard || without && supervised || killGuard && supervised:
+		return trouble(errors.New("--without-guard, --kill-guard and --supervise exclude each other"))
+	case fence != "min-replicas" && fence != "acl":
+		return trouble(fmt.Errorf("--fence %q is neither min-replicas nor acl", fence))
 	case cfg.Guards < 1 || cfg.Guards > 5:
 		return trouble(fmt.Errorf("--guards %d is not between 1 and 5", cfg.Guards))
 	case cfg.Cycles < 1:
@@ -56,12 +67,13 @@ func run() int {
 		cfg.Guarding = campaign.Nothing
 	case killGuard:
 		cfg.Guarding = campaign.Killed
+	case supervised:
+		cfg.Guarding = campaign.Supervised
+		if cfg.Redlockctl, err = exec.LookPath(cfg.Redlockctl); err != nil {
+			return trouble(err)
+		}
 	}
-	path, err := exec.LookPath(server)
-	if err != nil {
-		return trouble(err)
-	}
-	cfg.RedisServer = path
+	cfg.ACL = fence == "acl"
 	if cfg.Dir, err = os.MkdirTemp("", "redlockctl-campaign-"); err != nil {
 		return trouble(err)
 	}
@@ -71,7 +83,7 @@ func run() int {
 
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	ctx, cancel := context.WithTimeoutCause(ctx, time.Minute+time.Duration(cfg.Cycles)*2*time.Second, errors.New("it takes too long"))
+	ctx, cancel := context.WithTimeoutCause(ctx, time.Minute+time.Duration(cfg.Cycles)*10*time.Second, errors.New("it takes too long"))
 	defer cancel()
 	report, err := campaign.Run(ctx, cfg)
 	if report != nil {

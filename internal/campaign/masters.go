@@ -1,0 +1,228 @@
+package campaign
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"redlockctl/internal/lab"
+	"redlockctl/redlock"
+)
+
+// master is a server that is killed.
+type master interface {
+	Node() *redlock.Node
+	// crash kills it, and sees to its next start. lost is a moment before the end of
+	// the incarnation, or the start of the next; zero if there was none to kill.
+	crash(ctx context.Context) (lost time.Time, err error)
+	// watch opens what asks the next incarnation whether it serves, and how many SETs
+	// it has executed; !ok when it has ended.
+	watch() (ask func(context.Context) (serves bool, sets int, ok bool), end func())
+	end()
+}
+
+// lockUser is the ACL user of the clients.
+const lockUser, lockPassword = "locks", "campaign"
+
+// startMaster starts master number i, so that it serves.
+func (r *run) startMaster(ctx context.Context, i int) (master, error) {
+	name := "n" + strconv.Itoa(i+1)
+	if r.Guarding == Supervised {
+		return startSupervised(ctx, r, name, uint64(i))
+	}
+	var args []string
+	serve := []any{"CONFIG", "SET", "min-replicas-to-write", "0"}
+	switch {
+	case r.ACL:
+		args = []string{"--user", lockUser, "on", ">" + lockPassword, "~*", "&*", "+@all"}
+		if r.Guarding != Nothing {
+			args = append(args, "-@write")
+		}
+		serve = []any{"ACL", "SETUSER", lockUser, "+@write"}
+	case r.Guarding != Nothing:
+		args = lab.BootFence
+	}
+	s, err := lab.StartServer(r.RedisServer, name, r.Dir, args...)
+	if err == nil {
+		_, err = s.Do(ctx, serve...)
+	}
+	return fenced{s, r.ACL}, err
+}
+
+// clientNode is a master as the clients log in.
+func (r *run) clientNode(m master) (*redlock.Node, error) {
+	opt := &redis.Options{Addr: m.Node().Addr()}
+	if r.ACL {
+		opt.Username, opt.Password = lockUser, lockPassword
+	}
+	return redlock.NewNode(m.Node().Name(), opt)
+}
+
+// fenced is a server that comes back at once.
+type fenced struct {
+	*lab.Server
+	acl bool
+}
+
+func (f fenced) end() { _ = f.Kill() }
+
+func (f fenced) crash(context.Context) (time.Time, error) {
+	if err := f.Kill(); err != nil {
+		return time.Time{}, err
+	}
+	started := time.Now()
+	return started, f.Start()
+}
+
+func (f fenced) watch() (func(context.Context) (bool, int, bool), func()) {
+	// The one connection of this client belongs to one incarnation.
+	c := f.Node().OneLife(watchTimeout)
+	return func(ctx context.Context) (serves bool, sets int, ok bool) {
+		// One transaction: the count belongs to the state of the fence.
+		var fence *redis.Cmd
+		var stats *redis.StringCmd
+		_, err := c.TxPipelined(ctx, func(p redis.Pipeliner) error {
+			if f.acl {
+				fence = p.Do(ctx, "ACL", "DRYRUN", lockUser, "SET", prefix, "")
+			} else {
+				fence = p.Do(ctx, "CONFIG", "GET", "min-replicas-to-write")
+			}
+			stats = p.Info(ctx, "commandstats")
+			return nil
+		})
+		if err != nil {
+			return false, 0, false
+		}
+		answer := fmt.Sprint(fence.Val())
+		return answer == "OK" || answer == "map[min-replicas-to-write:0]", accepted(stats.Val()), true
+	}, func() { _ = c.Close() }
+}
+
+// accepted is how many SETs an incarnation has executed. Those that the fence refused
+// are not among the calls.
+func accepted(info string) int {
+	for line := range strings.Lines(info) {
+		if rest, ok := strings.CutPrefix(strings.TrimSpace(line), "cmdstat_set:calls="); ok {
+			calls, _, _ := strings.Cut(rest, ",")
+			n, err := strconv.Atoi(calls)
+			if err != nil {
+				return 1 // it counts something
+			}
+			return n
+		}
+	}
+	return 0
+}
+
+// supervised is a server under "redlockctl supervise", which is started again
+// whenever it ends, as a service manager does.
+type supervised struct {
+	node   *redlock.Node
+	rand   *rand.Rand
+	killed func() // called for each kill of a supervisor
+	stop   context.CancelFunc
+	ended  sync.WaitGroup
+
+	mu  sync.Mutex
+	cmd *exec.Cmd
+}
+
+func startSupervised(ctx context.Context, r *run, name string, i uint64) (*supervised, error) {
+	port, err := lab.FreePort()
+	if err != nil {
+		return nil, err
+	}
+	node, err := redlock.NewNode(name, &redis.Options{Addr: net.JoinHostPort("127.0.0.1", strconv.Itoa(port))})
+	if err != nil {
+		return nil, err
+	}
+	log, err := os.OpenFile(filepath.Join(r.Dir, name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	ttl := time.Duration(r.DelayShare*float64(r.delay)-float64(margin)) * 100 / 101
+	args := []string{"supervise", "--node", name, "--max-ttl", max(ttl, time.Millisecond).String(), "--state-dir", filepath.Join(r.Dir, "supervise"), "--new",
+		"--", r.RedisServer, "--port", strconv.Itoa(port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", r.Dir}
+	running, stop := context.WithCancel(context.WithoutCancel(ctx))
+	s := &supervised{
+		node: node, rand: rand.New(rand.NewPCG(r.Seed, i+200)), stop: stop,
+		killed: func() { r.guardKills.Add(1) },
+	}
+	s.ended.Go(func() {
+		defer log.Close()
+		runtime.LockOSThread() // a supervisor ends with the thread that started it
+		defer runtime.UnlockOSThread()
+		for ; running.Err() == nil; sleep(running, 10*time.Millisecond) {
+			cmd := exec.CommandContext(running, r.Redlockctl, args...)
+			cmd.Stdout, cmd.Stderr, cmd.SysProcAttr = log, log, lab.ChildAttr()
+			s.mu.Lock()
+			if s.cmd = cmd; cmd.Start() != nil {
+				s.cmd = nil
+			}
+			s.mu.Unlock()
+			_ = cmd.Wait()
+		}
+	})
+	for end := time.Now().Add(10 * time.Second); s.pid(ctx) == 0; sleep(ctx, watchEvery) {
+		if time.Now().After(end) {
+			s.end()
+			return nil, fmt.Errorf("%s does not start under its supervisor: see %s", name, log.Name())
+		}
+	}
+	return s, nil
+}
+
+func (s *supervised) Node() *redlock.Node { return s.node }
+
+func (s *supervised) end() {
+	s.stop()
+	s.ended.Wait()
+}
+
+// pid is that of the server, by its own word; 0 if it does not answer.
+func (s *supervised) pid(ctx context.Context) int {
+	c := s.node.OneLife(watchTimeout)
+	defer c.Close()
+	_, rest, _ := strings.Cut(c.Info(ctx, "server").Val(), "process_id:")
+	line, _, _ := strings.Cut(rest, "\r")
+	pid, _ := strconv.Atoi(line)
+	return pid
+}
+
+// crash kills the server, or its supervisor and the server with it.
+func (s *supervised) crash(ctx context.Context) (lost time.Time, err error) {
+	pid := s.pid(ctx)
+	if pid > 0 {
+		lost = time.Now()
+	}
+	if pid > 0 && s.rand.IntN(4) > 0 {
+		err = syscall.Kill(pid, syscall.SIGKILL)
+	} else {
+		s.mu.Lock()
+		if s.cmd != nil && s.cmd.Process.Kill() == nil {
+			s.killed()
+		}
+		s.mu.Unlock()
+	}
+	for pid > 0 && err == nil && s.pid(ctx) == pid {
+		sleep(ctx, watchEvery) // it is about to end
+	}
+	return lost, err
+}
+
+// watch asks whether anybody listens: an incarnation that does serves.
+func (s *supervised) watch() (func(context.Context) (bool, int, bool), func()) {
+	return func(ctx context.Context) (bool, int, bool) { return s.pid(ctx) > 0, 0, true }, func() {}
+}
