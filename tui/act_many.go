@@ -10,6 +10,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"redlockctl/internal/safetext"
+	"redlockctl/internal/view"
 	"redlockctl/redlock"
 	"redlockctl/tui/styles"
 )
@@ -61,30 +62,30 @@ func (o *outcome) gone() bool { return errors.Is(o.err, redlock.ErrNotHeld) }
 // progress is a bar and what runs now.
 func (b *batch) progress(st *styles.Styles, w int) string {
 	n := len(b.items)
-	text := fmt.Sprintf(" %s of %s", styles.Count(b.at), styles.Count(n))
+	text := fmt.Sprintf(" %s of %s", view.Count(b.at), view.Count(n))
 	if b.stopped {
 		text += "  stopping after this one"
 	} else {
 		text += "  esc: stop after this one"
 	}
-	bar := max(4, min(30, w-styles.Width(text)-2))
+	bar := max(4, min(30, w-view.Width(text)-2))
 	return st.Info.Of(st.Bar(float64(b.at)/float64(n), bar)) + st.Cut(text, w-bar)
 }
 
 // title sums the results up.
 func (b *batch) title(st *styles.Styles, w int) string {
 	failed, gone := b.counts()
-	text := styles.Plural(b.at-failed-gone, "lock") + " " + b.did
+	text := view.Plural(b.at-failed-gone, "lock") + " " + b.did
 	p, glyph := st.Good, st.On
 	if gone > 0 {
-		text += ", " + styles.Count(gone) + " had ended by then"
+		text += ", " + view.Count(gone) + " had ended by then"
 	}
 	if failed > 0 {
-		text += ", " + styles.Count(failed) + " failed"
+		text += ", " + view.Count(failed) + " failed"
 		p, glyph = st.Bad, st.Off
 	}
 	if left := len(b.items) - b.at; left > 0 {
-		text += ", " + styles.Count(left) + " left as they are"
+		text += ", " + view.Count(left) + " left as they are"
 		if failed == 0 {
 			p, glyph = st.Warn, st.Half
 		}
@@ -96,10 +97,10 @@ func (b *batch) title(st *styles.Styles, w int) string {
 func (b *batch) lines(st *styles.Styles, w int) (out []string) {
 	name := 4
 	for _, it := range b.items {
-		name = max(name, min(w/3, styles.Width(it.name)))
+		name = max(name, min(w/3, view.Width(it.name)))
 	}
 	for i, it := range b.items {
-		glyph, p, text := st.Bare, styles.Paint{}, "not begun"
+		glyph, p, text := st.BareMajority, styles.Paint{}, "not begun"
 		switch {
 		case it.end == nil && i == b.at && b.running():
 			glyph, p, text = st.Wait, st.Info, "working"+st.Ellipsis
@@ -120,7 +121,7 @@ func (b *batch) lines(st *styles.Styles, w int) (out []string) {
 			text = strings.Join(append([]string{text}, it.end.also...), "; ")
 		}
 		line := " " + p.Of(glyph) + " " + st.Pad(it.name, name) + "  "
-		for i, l := range styles.Wrap(text, w-styles.Width(line)-1, 0) {
+		for i, l := range styles.Wrap(text, w-view.Width(line)-1, 0) {
 			if i > 0 {
 				line = styles.Blanks(name + 5)
 			}
@@ -135,7 +136,7 @@ func (o *outcome) silent(st *styles.Styles) string {
 	var names []string
 	for _, n := range o.nodes {
 		if !n.MayLiveUntil.IsZero() {
-			names = append(names, st.Escape(n.Node, 12)+" until "+styles.Clock(n.MayLiveUntil))
+			names = append(names, st.Escape(n.Node, 12)+" until "+view.Clock(n.MayLiveUntil))
 		}
 	}
 	if names == nil {
@@ -203,10 +204,10 @@ func (m *model) askSeveral(a lockAct, keys []string) tea.Cmd {
 		}
 	}
 	n := len(all)
-	want := styles.Plural(n, "lock")
-	title := fmt.Sprintf("%s %s marked %s", capital(a.verb), styles.Count(n), strings.TrimPrefix(want, styles.Count(n)+" "))
+	want := view.Plural(n, "lock")
+	title := fmt.Sprintf("%s %s marked %s", capital(a.verb), view.Count(n), strings.TrimPrefix(want, view.Count(n)+" "))
 	if len(unseen) > 0 {
-		title += ", " + styles.Count(len(unseen)) + " hidden by the filter"
+		title += ", " + view.Count(len(unseen)) + " hidden by the filter"
 	}
 	reason, typed := &field{label: "Reason"}, &field{label: "Type " + want}
 	fields := []*field{reason, typed}
@@ -232,10 +233,10 @@ func (m *model) askSeveral(a lockAct, keys []string) tea.Cmd {
 			facts = append(facts, st.Fact("Risk", st.Warn.Of(st.Our(risk))))
 		}
 		if len(unseen) > 0 {
-			facts = append(facts, st.Fact("Hidden", st.Warn.Of(styles.Count(len(unseen))+" of them are marked and not in the list: the filter hides them. M unmarks all")))
+			facts = append(facts, st.Fact("Hidden", st.Warn.Of(view.Count(len(unseen))+" of them are marked and not in the list: the filter hides them. M unmarks all")))
 		}
 		if len(out) > 0 {
-			facts = append(facts, st.Fact("Left out", st.Warn.Of(styles.Plural(len(out), "lock")+" that cannot be: "+m.someOf(out, 3))))
+			facts = append(facts, st.Fact("Left out", st.Warn.Of(view.Plural(len(out), "lock")+" that cannot be: "+m.someOf(out, 3))))
 		}
 		gone, changed := 0, 0
 		var names []string
@@ -260,7 +261,7 @@ func (m *model) askSeveral(a lockAct, keys []string) tea.Cmd {
 			names = append(names, text)
 		}
 		if gone+changed > 0 {
-			facts = append(facts, st.Fact("Changed", st.Warn.Of(fmt.Sprintf("since this was opened %s ended and %s passed to another: those are left alone", styles.Count(gone), styles.Count(changed)))))
+			facts = append(facts, st.Fact("Changed", st.Warn.Of(fmt.Sprintf("since this was opened %s ended and %s passed to another: those are left alone", view.Count(gone), view.Count(changed)))))
 		}
 		label := "Locks"
 		for _, s := range names[:min(len(names), bounded)] {
@@ -268,7 +269,7 @@ func (m *model) askSeveral(a lockAct, keys []string) tea.Cmd {
 			label = ""
 		}
 		if more := len(names) - bounded; more > 0 {
-			facts = append(facts, st.Fact("", "and "+styles.Count(more)+" more"))
+			facts = append(facts, st.Fact("", "and "+view.Count(more)+" more"))
 		}
 		return facts
 	}
@@ -303,7 +304,7 @@ func (m *model) askSeveral(a lockAct, keys []string) tea.Cmd {
 func (m *model) someOf(texts []string, most int) string {
 	s := strings.Join(texts[:min(len(texts), most)], "; ")
 	if more := len(texts) - most; more > 0 {
-		s += "; and " + styles.Count(more) + " more"
+		s += "; and " + view.Count(more) + " more"
 	}
 	return s
 }

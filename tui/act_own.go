@@ -12,9 +12,9 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"redlockctl/internal/safetext"
+	"redlockctl/internal/view"
 	"redlockctl/monitor"
 	"redlockctl/redlock"
-	"redlockctl/tui/styles"
 )
 
 // grant is a lock that was acquired by hand on this screen.
@@ -110,7 +110,7 @@ func (m *model) lookAfter() {
 		case g.state == redlock.Released:
 			g.kept = nil
 		case g.state != before && g.state == redlock.Uncertain:
-			m.say(m.st.Warn, name+", kept here, is uncertain: an extension failed, and it is tried again until "+styles.Clock(g.until))
+			m.say(m.st.Warn, name+", kept here, is uncertain: an extension failed, and it is tried again until "+view.Clock(g.until))
 		case g.state != before:
 			m.say(m.st.Good, name+", kept here, is held again")
 		}
@@ -127,9 +127,9 @@ func (m *model) keptLines(w int) (lines []string) {
 	st := m.st
 	if m.losses = m.losses[max(0, len(m.losses)-mostLosses):]; len(m.losses) > 0 {
 		l := m.losses[len(m.losses)-1]
-		text := " " + st.Off + " LOST at " + styles.Clock(l.at) + ": " + st.Escape(l.key, 40)
+		text := " " + st.Off + " LOST at " + view.Clock(l.at) + ": " + st.Escape(l.key, 40)
 		if more := len(m.losses) - 1; more > 0 {
-			text += " and " + styles.Count(more) + " before"
+			text += " and " + view.Count(more) + " before"
 		}
 		text += ", kept here: whatever was done under it must stop " + st.Sep + " esc: seen " + st.Sep + " " + st.Whole(l.why)
 		lines = append(lines, st.Bad.Of(st.Pad(text, w)))
@@ -140,7 +140,7 @@ func (m *model) keptLines(w int) (lines []string) {
 	}
 	text := " KEPT HERE"
 	if n := len(kept); n > 1 {
-		text += " (" + styles.Count(n) + ")"
+		text += " (" + view.Count(n) + ")"
 	}
 	for _, g := range kept {
 		glyph, p, more := st.On, st.Good, ""
@@ -150,8 +150,8 @@ func (m *model) keptLines(w int) (lines []string) {
 				more = ": " + st.Whole(err.Error())
 			}
 		}
-		one := "  " + p.Of(glyph+" "+st.Escape(g.key, 30)) + " " + g.state.String() + " " + styles.Remaining(g.until.Sub(m.now())) + p.Of(more)
-		if text += one; styles.Width(text) > w {
+		one := "  " + p.Of(glyph+" "+st.Escape(g.key, 30)) + " " + g.state.String() + " " + view.Remaining(g.until.Sub(m.now())) + p.Of(more)
+		if text += one; view.Width(text) > w {
 			break
 		}
 	}
@@ -244,7 +244,7 @@ func (m *model) askAcquire() tea.Cmd {
 					o.err = err
 					return o
 				}
-				o.nodes, o.done = l.Nodes(), "valid until "+styles.Clock(l.Until())+"; e extends it, r releases it"
+				o.nodes, o.done = l.Nodes(), "valid until "+view.Clock(l.Until())+"; e extends it, r releases it"
 				o.grant = &grant{key: key, token: l.Token(), ttl: ttl, until: l.Until()}
 				return o
 			}
@@ -292,7 +292,7 @@ func (m *model) askExtend() tea.Cmd {
 		verb:  "extend",
 		facts: func(int) []string {
 			return []string{
-				m.st.Fact("Held by", "this screen, "+m.st.Token(safetext.New(g.token), 24)+", valid until "+styles.Clock(g.until)+" ("+styles.Remaining(g.until.Sub(m.now()))+")"),
+				m.st.Fact("Held by", "this screen, "+m.st.Token(safetext.New(g.token), 24)+", valid until "+view.Clock(g.until)+" ("+view.Remaining(g.until.Sub(m.now()))+")"),
 				m.st.Fact("Effect", "its copies live for this long from now on; none is made anew, and none is shortened"),
 			}
 		},
@@ -312,7 +312,7 @@ func (m *model) askExtend() tea.Cmd {
 				var l *redlock.Lock
 				if l, o.err = acts.Extend(ctx, g.key, g.token, ttl); l != nil {
 					now := g.extended(ttl, l.Until())
-					o.nodes, o.done, o.grant = l.Nodes(), "valid until "+styles.Clock(now.until), &now
+					o.nodes, o.done, o.grant = l.Nodes(), "valid until "+view.Clock(now.until), &now
 				}
 				return o
 			}
@@ -373,7 +373,7 @@ func (m *model) askRelease() tea.Cmd {
 			if g.kept != nil {
 				held += ", kept: extended until it is released"
 			} else {
-				held += ", valid until " + styles.Clock(g.until)
+				held += ", valid until " + view.Clock(g.until)
 			}
 			return []string{m.st.Fact("Held by", held), m.st.Fact("Effect", a.effect)}
 		},
@@ -422,10 +422,10 @@ func (m *model) askQuit() tea.Cmd {
 			}
 			effect := "their copies are deleted on all nodes: the names are free at once"
 			if then.chosen == 1 {
-				effect = "nothing extends them any more: they end by themselves, the last at " + styles.Clock(last)
+				effect = "nothing extends them any more: they end by themselves, the last at " + view.Clock(last)
 			}
 			return append([]string{
-				m.st.Fact("Kept here", styles.Plural(len(kept), "lock")+": "+m.someOf(names, bounded)),
+				m.st.Fact("Kept here", view.Plural(len(kept), "lock")+": "+m.someOf(names, bounded)),
 				m.st.Fact("Effect", effect),
 			}, m.leftWaiting()...)
 		},
@@ -460,7 +460,7 @@ func (m *model) leftWaiting() []string {
 		names[i] = m.st.Escape(name, 40)
 		if n := m.latestNode(name); n != nil {
 			if left, ok := m.fences.countdown(n, m.now()); ok {
-				names[i] += " (" + styles.Remaining(left) + ")"
+				names[i] += " (" + view.Remaining(left) + ")"
 			}
 		}
 	}

@@ -13,9 +13,9 @@ import (
 	"redlockctl/internal/lockform"
 	"redlockctl/internal/operator"
 	"redlockctl/internal/safetext"
+	"redlockctl/internal/view"
 	"redlockctl/monitor"
 	"redlockctl/redlock"
-	"redlockctl/tui/styles"
 )
 
 // target is a lock as it was shown when a dialog opened: what its act is about,
@@ -207,7 +207,7 @@ func doneWords(nodes []redlock.NodeResult, none, some string) string {
 	case 1:
 		return fmt.Sprintf(some, "1 copy")
 	default:
-		return fmt.Sprintf(some, styles.Count(n)+" copies")
+		return fmt.Sprintf(some, view.Count(n)+" copies")
 	}
 }
 
@@ -251,7 +251,7 @@ func (m *model) whyNotAct(a lockAct) string {
 		if first == "" {
 			first = "gone"
 		}
-		return "none of the " + styles.Plural(len(keys), "lock") + " marked: " + first
+		return "none of the " + view.Plural(len(keys), "lock") + " marked: " + first
 	}
 	if m.picked() == nil {
 		return "no lock under the cursor"
@@ -384,7 +384,7 @@ func (m *model) takeFacts(way operator.Way, t target, opened operator.Plan) []st
 	if l != nil && l.Nobody {
 		held = l.NobodyText()
 	} else if l != nil && !l.Since.IsZero() {
-		held += ", first seen " + styles.Clock(l.Since) + " (" + styles.Age(now.Sub(l.Since)) + " ago)"
+		held += ", first seen " + view.Clock(l.Since) + " (" + view.Age(now.Sub(l.Since)) + " ago)"
 	}
 	if g, ok := m.mine[key]; ok && g.token == t.token {
 		held += ", acquired here: r releases it"
@@ -439,7 +439,7 @@ func (m *model) takeFacts(way operator.Way, t target, opened operator.Plan) []st
 		for i, k := range t.keys {
 			names[i] = st.Escape(k, 40)
 		}
-		out = append(out, st.Fact("Keys", styles.Plural(n, "key")+" with this token are one lock and go together: "+m.someOf(names, bounded)))
+		out = append(out, st.Fact("Keys", view.Plural(n, "key")+" with this token are one lock and go together: "+m.someOf(names, bounded)))
 	}
 	if l == nil {
 		return out
@@ -476,7 +476,7 @@ func (m *model) copyFacts(l *monitor.Lock, t target) (has, lacks string) {
 		case monitor.CopyPresent:
 			left := "no end"
 			if !c.Expires.IsZero() {
-				left = styles.Remaining(c.Expires.Sub(now))
+				left = view.Remaining(c.Expires.Sub(now))
 			}
 			if c.Token.Raw() != t.token {
 				others = append(others, node+state+": a copy of "+st.Token(c.Token, 16)+", "+left+", stays")
@@ -494,7 +494,7 @@ func (m *model) copyFacts(l *monitor.Lock, t target) (has, lacks string) {
 		has = strings.Join(there, " "+st.Sep+" ")
 	}
 	if l.Held >= m.snap.Cluster.Quorum {
-		has += "; margin " + styles.Count(l.Margin)
+		has += "; margin " + view.Count(l.Margin)
 	}
 	return has, strings.Join(others, ";  ")
 }
@@ -516,7 +516,7 @@ func (m *model) unknownCopy(n *monitor.Node, c *monitor.Copy) string {
 		end = n.Since.Add(most) // of a copy set just before we lost sight of the node
 	}
 	if end.Before(m.now()) {
-		return "a copy there, if any, ended by " + styles.Clock(end) + ", unless it was extended"
+		return "a copy there, if any, ended by " + view.Clock(end) + ", unless it was extended"
 	}
-	return "a copy there, if any, ends by " + styles.Clock(end) + ", unless it is extended"
+	return "a copy there, if any, ends by " + view.Clock(end) + ", unless it is extended"
 }

@@ -9,9 +9,9 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"redlockctl/internal/view"
 	"redlockctl/monitor"
 	"redlockctl/restartguard"
-	"redlockctl/tui/styles"
 )
 
 // actTimeout bounds an act: retries of an acquire, or the proof of a fence.
@@ -164,11 +164,11 @@ func (m *model) latestNode(name string) *monitor.Node {
 func (m *model) confirmation(raw string) (text, label string) {
 	const most, tail = 40, 12
 	shown := m.st.Name(raw)
-	if styles.Width(shown) <= most {
+	if view.Width(shown) <= most {
 		return shown, "Type the name to confirm"
 	}
-	end := styles.CutLeft(shown, tail)
-	return end, fmt.Sprintf("Type its last %d characters", styles.Width(end))
+	end := view.CutLeft(shown, tail)
+	return end, fmt.Sprintf("Type its last %d characters", view.Width(end))
 }
 
 func missingName(typed, want string) string {
@@ -214,12 +214,12 @@ func (m *model) askOpen() tea.Cmd {
 		n := m.latestNode(name)
 		switch {
 		case ok && s.Phase == restartguard.PhaseClosed && !s.Until.IsZero() && s.Until.After(m.now()):
-			out = append(out, m.st.Fact("Risk", m.st.Bad.Of("it restarted, and is safe only in "+styles.Remaining(s.Until.Sub(m.now()))+
+			out = append(out, m.st.Fact("Risk", m.st.Bad.Of("it restarted, and is safe only in "+view.Remaining(s.Until.Sub(m.now()))+
 				": a lock that it forgot can be granted a second time")))
 		case n != nil && n.State == monitor.NodeFenced:
 			risk := "if it restarted less than D ago, a lock that it forgot can be granted a second time"
 			if m.fences.delay > 0 {
-				risk += " (D = " + styles.Span(m.fences.delay) + ")"
+				risk += " (D = " + view.Span(m.fences.delay) + ")"
 			}
 			out = append(out, m.st.Fact("Risk", m.st.Warn.Of(risk)))
 		}
@@ -241,9 +241,9 @@ func (m *model) askNode(node, title, verb string, effect func() []string, do fun
 			if n := m.latestNode(node); n != nil {
 				now := n.State.String()
 				if !n.Since.IsZero() {
-					now += " since " + styles.Clock(n.Since)
+					now += " since " + view.Clock(n.Since)
 				}
-				out = append(out, m.st.Fact("Now", now+", "+styles.Count(n.Locks)+" copies"))
+				out = append(out, m.st.Fact("Now", now+", "+view.Count(n.Locks)+" copies"))
 			}
 			return append(out, effect()...)
 		},

@@ -8,7 +8,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"redlockctl/tui/styles"
+	"redlockctl/internal/view"
 )
 
 // clusterTime bounds the change to another cluster.
@@ -39,7 +39,7 @@ func (m *model) changeCluster(name string) tea.Cmd {
 		m.say(m.st.Warn, "something is still running")
 		return nil
 	case len(m.mine) > 0:
-		m.say(m.st.Warn, styles.Plural(len(m.mine), "lock")+" acquired here: release them first, or let them end")
+		m.say(m.st.Warn, view.Plural(len(m.mine), "lock")+" acquired here: release them first, or let them end")
 		return nil
 	}
 	if m.leftWaiting() != nil {

@@ -7,6 +7,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"redlockctl/internal/safetext"
+	"redlockctl/internal/view"
 	"redlockctl/monitor"
 	"redlockctl/tui/styles"
 )
@@ -93,11 +94,11 @@ func (l *commandLine) view(m *model, w int) string {
 		}
 		hint = strings.Join(words, " ")
 	}
-	room := max(w/2, w-styles.Width(left)-styles.Width(hint)-4)
-	text := l.lineEdit.view(st, min(room, max(16, styles.Width(st.Whole(l.String()))+2)))
+	room := max(w/2, w-view.Width(left)-view.Width(hint)-4)
+	text := l.lineEdit.view(st, min(room, max(16, view.Width(st.Whole(l.String()))+2)))
 	line := left + text
 	if hint != "" {
-		line += "  " + st.Dim.Of(st.Cut(hint, max(0, w-styles.Width(line)-3)))
+		line += "  " + st.Dim.Of(st.Cut(hint, max(0, w-view.Width(line)-3)))
 	}
 	return line
 }
@@ -478,7 +479,7 @@ func (m *model) markBy(what string) tea.Cmd {
 		return m.toggleMark()
 	case "all":
 		n := m.markAll()
-		m.say(m.st.Info, styles.Plural(n, "lock")+" more marked")
+		m.say(m.st.Info, view.Plural(n, "lock")+" more marked")
 	case "none":
 		return m.clearMarks()
 	default:
@@ -505,13 +506,13 @@ func (m *model) themeBy(word string) tea.Cmd {
 		return nil
 	}
 	m.prefs.Theme = t
-	m.restyle(m.st.Ascii, t)
+	m.restyle(m.st.ASCII, t)
 	return m.save()
 }
 
 func (m *model) toggleASCII(string) tea.Cmd {
 	theme := m.st.Theme
-	m.restyle(!m.st.Ascii, theme)
+	m.restyle(!m.st.ASCII, theme)
 	return nil
 }
 

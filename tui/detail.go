@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"redlockctl/internal/view"
 	"redlockctl/monitor"
 	"redlockctl/tui/styles"
 )
@@ -53,10 +54,10 @@ func (m *model) lockFacts(l *monitor.Lock, w, n int) []string {
 			by = st.Whole(l.Form.Owner.Raw()) + ", " + by
 		}
 		if !l.Form.Created.IsZero() {
-			by += ", drawn " + styles.Clock(l.Form.Created) + " by its clock"
+			by += ", drawn " + view.Clock(l.Form.Created) + " by its clock"
 		}
 		if !l.Form.Deadline.IsZero() {
-			by += ", ends by its value at " + styles.Clock(l.Form.Deadline)
+			by += ", ends by its value at " + view.Clock(l.Form.Deadline)
 		}
 		if l.Nobody {
 			add("Holder", l.NobodyText())
@@ -71,7 +72,7 @@ func (m *model) lockFacts(l *monitor.Lock, w, n int) []string {
 		add("Holder", holder+", of a form that is not known")
 	}
 	if !l.Since.IsZero() {
-		add("Since", styles.Clock(l.Since)+" ("+styles.Age(now.Sub(l.Since))+" ago), as far as it was seen")
+		add("Since", view.Clock(l.Since)+" ("+view.Age(now.Sub(l.Since))+" ago), as far as it was seen")
 	}
 	if len(l.Keys) > 1 {
 		names := make([]string, 0, len(l.Keys))
@@ -121,7 +122,7 @@ func (m *model) lockHead(l *monitor.Lock, w int, now time.Time) []string {
 	case l.MajorityEnd.IsZero():
 		right = "no majority"
 	default:
-		right = "ends in " + styles.Remaining(l.MajorityEnd.Sub(now))
+		right = "ends in " + view.Remaining(l.MajorityEnd.Sub(now))
 		if l.Held >= m.shown.Cluster.Quorum {
 			right += fmt.Sprintf(" %s can lose %d", st.Sep, l.Margin)
 			if l.Margin <= 0 {
@@ -131,7 +132,7 @@ func (m *model) lockHead(l *monitor.Lock, w int, now time.Time) []string {
 	}
 	state := p.Of(glyph+" "+l.State.String()) + ", " + copies(l) + ", by " + m.lockView.holder(l, m.isMine(l.Key.Raw(), l.Holder.Raw()), 24)
 	left := " " + st.Strong.Of(st.Text(l.Key, max(8, w/3))) + "  " + state
-	if n := w - styles.Width(left) - styles.Width(right) - 1; n >= 2 {
+	if n := w - view.Width(left) - view.Width(right) - 1; n >= 2 {
 		return []string{left + styles.Blanks(n) + right}
 	}
 	return []string{st.Cut(left, w), " " + st.Cut(right, w-2)}
@@ -143,7 +144,7 @@ func (m *model) lockBars(l *monitor.Lock, w int, now time.Time) []string {
 	_, p := st.Lock(l.State)
 	name := 2
 	for i := range m.shown.Nodes {
-		name = max(name, min(10, styles.Width(st.Whole(m.shown.Nodes[i].Name))))
+		name = max(name, min(10, view.Width(st.Whole(m.shown.Nodes[i].Name))))
 	}
 	lead := 1 + name + 3
 	barW := max(8, w-lead-32)
@@ -178,25 +179,25 @@ func (m *model) lockBars(l *monitor.Lock, w int, now time.Time) []string {
 		switch c.State {
 		case monitor.CopyPresent:
 			if c.Expires.IsZero() {
-				line += st.Bad.Of(strings.Repeat(st.BarFull, barW)) + " " + st.Infinity + " no TTL"
+				line += st.Bad.Of(strings.Repeat(st.Full, barW)) + " " + st.Endless + " no TTL"
 				break
 			}
 			leftover := c.Expires.Sub(now)
 			full := cells(c.Expires)
-			bar := strings.Repeat(st.BarFull, full)
+			bar := strings.Repeat(st.Full, full)
 			if full > majority { // a copy that outlives the majority shows where that ends
-				bar = strings.Repeat(st.BarFull, majority) + st.Here + strings.Repeat(st.BarFull, full-majority-1)
+				bar = strings.Repeat(st.Full, majority) + st.Here + strings.Repeat(st.Full, full-majority-1)
 			}
 			cell := p
 			if c.Token != l.Holder {
 				cell = st.Bad
 			}
-			line += cell.Of(bar) + " " + styles.Remaining(leftover)
+			line += cell.Of(bar) + " " + view.Remaining(leftover)
 			switch {
 			case c.Token != l.Holder:
 				line += " of " + st.Token(c.Token, 16)
 			case !marked && !l.MajorityEnd.IsZero() && c.Expires.Equal(l.MajorityEnd):
-				line += " " + st.Mark + " the majority ends here"
+				line += " " + st.Points + " the majority ends here"
 				marked = true
 			}
 		case monitor.CopyAbsent:
@@ -244,7 +245,7 @@ func axisLength(d time.Duration) time.Duration {
 func axisLabels(d time.Duration, w int) string {
 	label := func(d time.Duration) string {
 		if d%time.Second == 0 && d >= 100*time.Second || d >= time.Hour {
-			return styles.Age(d)
+			return view.Age(d)
 		}
 		return d.String()
 	}

@@ -9,6 +9,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"redlockctl/internal/view"
 	"redlockctl/redlock"
 	"redlockctl/tui/styles"
 )
@@ -141,7 +142,7 @@ func (d *dialog) lines(st *styles.Styles, w, h int, now time.Time) []string {
 		}
 		label := 0
 		for _, f := range d.fields {
-			label = max(label, styles.Width(f.label))
+			label = max(label, view.Width(f.label))
 		}
 		label = min(label, w/2)
 		for i, f := range d.fields {
@@ -150,7 +151,7 @@ func (d *dialog) lines(st *styles.Styles, w, h int, now time.Time) []string {
 				mark = "> "
 			}
 			line := " " + st.Pad(f.label, label) + " " + mark
-			foot = append(foot, line+f.line(st, w-styles.Width(line)-1, i == d.focus && d.began.IsZero()))
+			foot = append(foot, line+f.line(st, w-view.Width(line)-1, i == d.focus && d.began.IsZero()))
 		}
 		foot = append(foot, " "+d.hint(st, w-2, now))
 	}
@@ -168,7 +169,7 @@ func (d *dialog) lines(st *styles.Styles, w, h int, now time.Time) []string {
 		out = append(out, body...)
 		more := " pgup"
 		if left > 0 {
-			more = " " + styles.Count(left) + " more lines: pgdn"
+			more = " " + view.Count(left) + " more lines: pgdn"
 		}
 		out = append(out, st.Warn.Of(more))
 	} else {
@@ -188,9 +189,9 @@ func (d *dialog) lines(st *styles.Styles, w, h int, now time.Time) []string {
 
 func (d *dialog) hint(st *styles.Styles, w int, now time.Time) string {
 	if !d.began.IsZero() {
-		since := " " + styles.Age(now.Sub(d.began))
+		since := " " + view.Age(now.Sub(d.began))
 		if d.many != nil {
-			return d.many.progress(st, w-styles.Width(since)) + since
+			return d.many.progress(st, w-view.Width(since)) + since
 		}
 		return st.Info.Of("working" + st.Ellipsis + since)
 	}
@@ -217,7 +218,7 @@ func (d *dialog) result(st *styles.Styles, w int, now time.Time) (title string, 
 		if o.partly() {
 			how = ": done in part"
 		}
-		title = st.Bad.Of(" " + st.Off + " " + st.Cut(o.what, w-4-styles.Width(how)) + how)
+		title = st.Bad.Of(" " + st.Off + " " + st.Cut(o.what, w-4-view.Width(how)) + how)
 		for _, l := range styles.Wrap(st.Whole(o.err.Error()), w-2, 2) {
 			body = append(body, " "+l)
 		}
@@ -248,7 +249,7 @@ func (d *dialog) result(st *styles.Styles, w int, now time.Time) (title string, 
 	}
 	name := 4
 	for _, n := range nodes {
-		name = max(name, min(12, styles.Width(st.Whole(n.Node))))
+		name = max(name, min(12, view.Width(st.Whole(n.Node))))
 	}
 	for _, n := range nodes {
 		body = append(body, nodeResult(st, n, o.words, name, w, now)...)
@@ -264,7 +265,7 @@ func nodeResult(st *styles.Styles, n redlock.NodeResult, words map[redlock.Statu
 	case redlock.StatusOK:
 		glyph, p = st.On, st.Good
 	case redlock.StatusAbsent:
-		glyph, p = st.Bare, styles.Paint{}
+		glyph, p = st.BareMajority, styles.Paint{}
 	case redlock.StatusUnanswered, redlock.StatusSkipped, redlock.StatusSlow:
 		glyph, p = st.Wait, st.Warn
 	case redlock.StatusFenced:
@@ -280,7 +281,7 @@ func nodeResult(st *styles.Styles, n redlock.NodeResult, words map[redlock.Statu
 	if !n.MayLiveUntil.IsZero() {
 		left := n.MayLiveUntil.Sub(now)
 		if left > 0 {
-			parts = append(parts, "a copy may live there until "+styles.Clock(n.MayLiveUntil)+" ("+styles.Remaining(left)+")")
+			parts = append(parts, "a copy may live there until "+view.Clock(n.MayLiveUntil)+" ("+view.Remaining(left)+")")
 		}
 	}
 	if n.Err != nil {
@@ -293,9 +294,9 @@ func nodeResult(st *styles.Styles, n redlock.NodeResult, words map[redlock.Statu
 		parts = append(parts, missingRight)
 	}
 	var lines []string
-	for i, l := range styles.Wrap(strings.Join(parts, "; "), max(4, w-styles.Width(line)-1), 0) {
+	for i, l := range styles.Wrap(strings.Join(parts, "; "), max(4, w-view.Width(line)-1), 0) {
 		if i > 0 {
-			line = styles.Blanks(styles.Width(line))
+			line = styles.Blanks(view.Width(line))
 		}
 		lines = append(lines, line+l)
 	}

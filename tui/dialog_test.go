@@ -369,7 +369,7 @@ func TestFenceAndOpen(t *testing.T) {
 func TestCrash(t *testing.T) {
 	r := newRig(t, picture(epoch), 120, 40)
 	r.press("tab", "c")
-	r.sees("Crash n1 ?", "rejoin after D = 30.4s")
+	r.sees("Crash n1 ?", "rejoin after D = 30.35s")
 	r.settle()
 	r.press("enter")
 	r.run()

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"redlockctl/internal/view"
 	"redlockctl/monitor"
 	"redlockctl/tui/styles"
 )
@@ -174,17 +175,17 @@ func (t *eventTable) selected() *monitor.Event {
 func (m *model) eventsPage(h int) []string {
 	st, t := m.st, &m.events
 	list := t.list()
-	left := " " + st.Title.Of("EVENTS "+styles.Count(len(t.all))) + "   " + st.Dim.Of("newest first")
+	left := " " + st.Title.Of("EVENTS "+view.Count(len(t.all))) + "   " + st.Dim.Of("newest first")
 	right := ""
 	if t.source != "" {
-		right = st.Info.Of("/"+st.Escape(t.source, 24)) + " " + styles.Count(len(list)) + "  "
+		right = st.Info.Of("/"+st.Escape(t.source, 24)) + " " + view.Count(len(list)) + "  "
 	}
 	if t.follow {
-		right += st.Good.Of(st.Mark + " following")
+		right += st.Good.Of(st.Points + " following")
 	} else {
 		right += st.Dim.Of("f: follow")
 	}
-	lines := []string{left + styles.Blanks(m.w-styles.Width(left)-styles.Width(right)-1) + right}
+	lines := []string{left + styles.Blanks(m.w-view.Width(left)-view.Width(right)-1) + right}
 	var dock []string
 	if e := t.selected(); m.detail && e != nil {
 		dock = append(dock, m.ruler())
@@ -332,7 +333,7 @@ func (v *eventView) row(e *monitor.Event, w int, named bool) string {
 	case monitor.LevelAlarm:
 		mark, p = "!", st.Bad
 	}
-	at := " " + styles.Clock(e.At) + " "
+	at := " " + view.Clock(e.At) + " "
 	about := ""
 	switch {
 	case !named:
@@ -341,5 +342,5 @@ func (v *eventView) row(e *monitor.Event, w int, named bool) string {
 	case e.Node != "" && !strings.Contains(e.Text.Raw(), e.Node):
 		about = st.Escape(e.Node, 12) + ": "
 	}
-	return st.Dim.Of(at) + p.Of(mark+" "+about+st.Sentence(e.Text.Raw(), max(1, w-styles.Width(at)-styles.Width(about)-3)))
+	return st.Dim.Of(at) + p.Of(mark+" "+about+st.Sentence(e.Text.Raw(), max(1, w-view.Width(at)-view.Width(about)-3)))
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"redlockctl/internal/view"
 	"redlockctl/monitor"
 	"redlockctl/tui/styles"
 )
@@ -55,8 +56,8 @@ func (t *findingTable) selected() *monitor.Finding {
 // means; the one under the cursor in full.
 func (m *model) findingsPage(h int, now time.Time) []string {
 	st, t := m.st, &m.findings
-	left := " " + st.Title.Of("FINDINGS "+styles.Count(len(t.all))) + "   "
-	lines := []string{left + st.Dim.Of(st.Cut("what the safety of the locks rests on, and does not hold here", m.w-styles.Width(left)))}
+	left := " " + st.Title.Of("FINDINGS "+view.Count(len(t.all))) + "   "
+	lines := []string{left + st.Dim.Of(st.Cut("what the safety of the locks rests on, and does not hold here", m.w-view.Width(left)))}
 	if len(t.all) == 0 {
 		glyph, p := st.On, st.Good
 		text := "nothing found"
@@ -93,11 +94,11 @@ func (m *model) findingRow(f *monitor.Finding, under bool, now time.Time) string
 		what = st.Escape(f.Node, 12) + ": " + what
 	}
 	if f.Count > 1 {
-		what += fmt.Sprintf(" (%s locks)", styles.Count(f.Count))
+		what += fmt.Sprintf(" (%s locks)", view.Count(f.Count))
 	}
 	when := ""
 	if !f.Since.IsZero() {
-		when = styles.Age(now.Sub(f.Since))
+		when = view.Age(now.Sub(f.Since))
 	}
 	kind := st.Pad(glyph+" "+word, 10)
 	room := m.w - styles.Lead - 10 - styles.Gap - 8

@@ -11,6 +11,7 @@ import (
 
 	"redlockctl/internal/lockform"
 	"redlockctl/internal/safetext"
+	"redlockctl/internal/view"
 	"redlockctl/monitor"
 	"redlockctl/tui/styles"
 )
@@ -43,7 +44,7 @@ func checkDrawn(t *testing.T, m *model) {
 		t.Fatalf("%d lines on a screen of %d", len(lines), frameHeight)
 	}
 	for _, line := range lines {
-		if n := styles.Width(line); n > frameWidth {
+		if n := view.Width(line); n > frameWidth {
 			t.Fatalf("%d cells on a screen of %d: %q", n, frameWidth, line)
 		}
 	}

@@ -16,6 +16,7 @@ import (
 
 	"redlockctl/internal/announce"
 	"redlockctl/internal/safetext"
+	"redlockctl/internal/view"
 	"redlockctl/monitor"
 	"redlockctl/tui/styles"
 )
@@ -214,7 +215,7 @@ func TestSweep(t *testing.T) {
 					}
 					checkFrame(t, frame, w, h, theme.ascii)
 					for _, l := range r.m.body() { // before what is too long is cut
-						if n := styles.Width(l); n > w {
+						if n := view.Width(l); n > w {
 							t.Errorf("%s, %d×%d: a part drew %d cells: %q", theme.name, w, h, n, l)
 						}
 					}

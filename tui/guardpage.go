@@ -4,6 +4,7 @@ import (
 	"strings"
 	"time"
 
+	"redlockctl/internal/view"
 	"redlockctl/monitor"
 	"redlockctl/restartguard"
 	"redlockctl/tui/styles"
@@ -32,7 +33,7 @@ func (m *model) guardPage(h int, now time.Time) []string {
 		state = "guards cannot be seen on all nodes, and none runs in this console"
 	}
 	if m.drawn.delay > 0 {
-		state = "D = " + styles.Span(m.drawn.delay) + ", " + state
+		state = "D = " + view.Span(m.drawn.delay) + ", " + state
 	}
 	lines := []string{" " + st.Title.Of("GUARD") + "   " + st.Dim.Of(st.Cut(state, max(8, m.w-10)))}
 	if o := restartguard.OutlookOf(m.drawn.list, m.shown.Cluster.N, m.shown.Cluster.Quorum); len(m.drawn.list) > 0 {
@@ -50,7 +51,7 @@ func (m *model) guardPage(h int, now time.Time) []string {
 
 	name := 4
 	for i := range m.shown.Nodes {
-		name = max(name, min(10, styles.Width(st.Whole(m.shown.Nodes[i].Name))))
+		name = max(name, min(10, view.Width(st.Whole(m.shown.Nodes[i].Name))))
 	}
 	lead := styles.Lead + name + styles.Gap
 	w := m.w - lead - 1
@@ -66,8 +67,8 @@ func (m *model) guardPage(h int, now time.Time) []string {
 	room := h - len(lines)
 	drawLine := room >= 2*rows+6
 	if drawLine {
-		ago := styles.Age(length) + " ago"
-		lines = append(lines, "", styles.Blanks(lead)+st.Label.Of(ago+styles.Blanks(w-styles.Width(ago)-3)+"now"))
+		ago := view.Age(length) + " ago"
+		lines = append(lines, "", styles.Blanks(lead)+st.Label.Of(ago+styles.Blanks(w-view.Width(ago)-3)+"now"))
 		for i := range m.shown.Nodes {
 			n := &m.shown.Nodes[i]
 			past := m.past[n.Name]
@@ -114,7 +115,7 @@ func (m *model) guardRow(n *monitor.Node, now time.Time, name int, at cursorStat
 	}
 	glyph, p := st.Node(n.State)
 	line := st.Pad(st.Escape(n.Name, name), name) + styles.Blanks(styles.Gap) + paintIf(p, st.Pad(glyph+" "+n.State.String(), styles.StateWidth)) + styles.Blanks(styles.Gap)
-	room := m.w - styles.Lead - styles.Width(line) - 1
+	room := m.w - styles.Lead - view.Width(line) - 1
 	text, gp := m.nodeView.guard(n, now, &m.drawn, room)
 	if s, ok := m.drawn.status[n.Name]; ok {
 		var more []string
@@ -122,9 +123,9 @@ func (m *model) guardRow(n *monitor.Node, now time.Time, name int, at cursorStat
 			more = append(more, "a write was refused")
 		}
 		if !s.Out.IsZero() {
-			more = append(more, "out for "+styles.Age(now.Sub(s.Out)))
+			more = append(more, "out for "+view.Age(now.Sub(s.Out)))
 		}
-		if len(more) > 0 && styles.Width(text)+2 < room {
+		if len(more) > 0 && view.Width(text)+2 < room {
 			text = st.Cut(text+"  "+strings.Join(more, ", "), room)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"redlockctl/internal/view"
 	"redlockctl/monitor"
 	"redlockctl/tui/styles"
 )
@@ -32,11 +33,11 @@ func (h *header) line(s *monitor.Snapshot, w int, now time.Time, f *fenceView, b
 	sep := " " + st.Sep + " "
 	facts := []string{fmt.Sprintf("%d masters", c.N), fmt.Sprintf("quorum %d", c.Quorum)}
 	if c.MaxTTL > 0 {
-		facts = append(facts, "max TTL "+styles.Span(c.MaxTTL))
+		facts = append(facts, "max TTL "+view.Span(c.MaxTTL))
 	}
 	guarded := facts
 	if who := f.protectors(st); who != "" {
-		guarded = append(guarded[:len(guarded):len(guarded)], who+", D "+styles.Span(f.delay))
+		guarded = append(guarded[:len(guarded):len(guarded)], who+", D "+view.Span(f.delay))
 	}
 	verdict := p.Of(glyph + " " + word)
 	join := func(parts ...string) string {
@@ -69,12 +70,12 @@ func (h *header) line(s *monitor.Snapshot, w int, now time.Time, f *fenceView, b
 		{" " + st.Strong.Of(name) + sep + strings.Join(facts, sep), tail(reason, "")},
 		{" " + st.Strong.Of(up), tail(reason, lose)},
 	} {
-		if gap := w - styles.Width(try[0]) - styles.Width(try[1]) - 1; gap >= 2 {
+		if gap := w - view.Width(try[0]) - view.Width(try[1]) - 1; gap >= 2 {
 			return try[0] + styles.Blanks(gap) + try[1] + " "
 		}
 	}
 	left := " " + st.Strong.Of(up) + "  "
-	return st.Cut(left+tail(st.Cut(reason, max(4, w-styles.Width(left)-styles.Width(verdict)-3)), ""), w)
+	return st.Cut(left+tail(st.Cut(reason, max(4, w-view.Width(left)-view.Width(verdict)-3)), ""), w)
 }
 
 // reason is why the verdict is not safe, the worst first, with the countdown of a
@@ -86,7 +87,7 @@ func (h *header) reason(s *monitor.Snapshot, now time.Time, f *fenceView, named 
 	}
 	var parts []string
 	if n := s.Dangers(); n > 0 && c.Verdict == monitor.VerdictDanger {
-		said := styles.Plural(n, "danger")
+		said := view.Plural(n, "danger")
 		if first := h.st.Sentence(s.Findings[0].Title, 100); n == 1 && (named || c.Absent == "") {
 			said = first
 		} else if n == 1 {
@@ -105,7 +106,7 @@ func (h *header) reason(s *monitor.Snapshot, now time.Time, f *fenceView, named 
 		}
 		t := h.st.Escape(n.Name, 12) + " " + n.State.String()
 		if left, ok := f.countdown(n, now); ok {
-			t += " " + styles.Remaining(left)
+			t += " " + view.Remaining(left)
 		}
 		parts = append(parts, t)
 	}

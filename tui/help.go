@@ -113,9 +113,9 @@ func (m *model) helpLines(w int) []string {
 	for _, c := range columns {
 		add("   " + st.Pad(c[0], 14) + c[1])
 	}
-	if st.Ascii {
+	if st.ASCII {
 		for i, l := range out {
-			out[i] = st.OnlyASCII(l)
+			out[i] = st.Our(l)
 		}
 	}
 	return out

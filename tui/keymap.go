@@ -7,7 +7,7 @@ import (
 	"charm.land/bubbles/v2/key"
 	tea "charm.land/bubbletea/v2"
 
-	"redlockctl/tui/styles"
+	"redlockctl/internal/view"
 )
 
 // mode is which keys are listened to now.
@@ -82,7 +82,7 @@ func newKeyMap() keyMap {
 			return nil
 		}
 	}
-	to := func(v view) binding {
+	to := func(v page) binding {
 		n := strconv.Itoa(int(v) + 1)
 		b := k(modeMain, groupMove, n, v.String(), func(m *model) tea.Cmd { return m.goTo(v) }, n)
 		b.why = func(m *model) string { return m.whyNoView(v) }
@@ -102,7 +102,7 @@ func newKeyMap() keyMap {
 		verb := b.Help().Desc
 		b.says = func(m *model) string {
 			if n := len(m.several()); n > 0 {
-				return verb + " (" + styles.Count(n) + ")"
+				return verb + " (" + view.Count(n) + ")"
 			}
 			return verb
 		}
@@ -245,7 +245,7 @@ func (b *binding) help(m *model) (keys, text string) {
 		text = b.says(m)
 	}
 	keys = h.Key
-	if m.st.Ascii {
+	if m.st.ASCII {
 		keys = strings.NewReplacer("↑", "up", "↓", "down", "←", "left", "→", "right").Replace(keys)
 	}
 	return keys, text
@@ -283,7 +283,7 @@ func (m *model) keyLine(w int) string {
 	for i, it := range items[1:] {
 		final := i == len(items)-2
 		n := len(apart)
-		if need := styles.Width(line) + n + styles.Width(it); need > w-1 || !final && need+n+styles.Width(last) > w-1 {
+		if need := view.Width(line) + n + view.Width(it); need > w-1 || !final && need+n+view.Width(last) > w-1 {
 			continue
 		}
 		line += apart + it

@@ -11,7 +11,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"redlockctl/tui/styles"
+	"redlockctl/internal/view"
 )
 
 // whyNoLabNode is why nothing can be done to a node of the lab now.
@@ -112,7 +112,7 @@ func (m *model) askLab(verb, done string, effect []string, do func(node string) 
 func (m *model) askCrash() tea.Cmd {
 	effect := []string{"it dies as by SIGKILL, forgets its locks, and comes back empty and fenced a moment later"}
 	if m.fences.delay > 0 && m.fences.guarded {
-		effect = append(effect, "the guard lets it rejoin after D = "+styles.Span(m.fences.delay))
+		effect = append(effect, "the guard lets it rejoin after D = "+view.Span(m.fences.delay))
 	}
 	return m.askLab("crash", "watch it come back fenced", effect, m.opt.Lab.CrashNode)
 }
@@ -231,7 +231,7 @@ func (m *model) labPage(h int, now time.Time) []string {
 	if c, ok := m.opt.Lab.(LabClients); ok {
 		lines = append(lines, "")
 		for _, k := range c.ClientKinds() {
-			lines = append(lines, "   "+st.Pad(styles.Count(k.Running), 4)+st.Pad(k.Name, 12)+st.Dim.Of(st.Cut(k.Does, m.w-20)))
+			lines = append(lines, "   "+st.Pad(view.Count(k.Running), 4)+st.Pad(k.Name, 12)+st.Dim.Of(st.Cut(k.Does, m.w-20)))
 		}
 	}
 	return lines[:min(len(lines), max(h, 0))]

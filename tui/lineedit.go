@@ -4,6 +4,7 @@ import (
 	"slices"
 	"unicode"
 
+	"redlockctl/internal/view"
 	"redlockctl/tui/styles"
 )
 
@@ -83,9 +84,9 @@ func (e *lineEdit) view(st *styles.Styles, w int) string {
 		at = st.Whole(string(e.runes[e.pos]))
 		after = st.Whole(string(e.runes[e.pos+1:]))
 	}
-	if room := w - styles.Width(at); styles.Width(before) > room {
-		before = styles.CutLeft(before, room)
+	if room := w - view.Width(at); view.Width(before) > room {
+		before = view.CutLeft(before, room)
 	}
-	after = st.Cut(after, w-styles.Width(before)-styles.Width(at))
+	after = st.Cut(after, w-view.Width(before)-view.Width(at))
 	return before + st.Cursor.Of(at) + after
 }

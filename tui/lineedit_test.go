@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"redlockctl/internal/view"
 	"redlockctl/tui/styles"
 )
 
@@ -37,8 +38,8 @@ func TestLineEdit(t *testing.T) {
 	for pos := range []int{0, 5, longestLine} {
 		e.pos = pos
 		for w := range 30 {
-			if s := e.view(&st, w); styles.Width(s) > max(w, 0) && w >= 8 {
-				t.Errorf("%d cells of %d: %q", styles.Width(s), w, s)
+			if s := e.view(&st, w); view.Width(s) > max(w, 0) && w >= 8 {
+				t.Errorf("%d cells of %d: %q", view.Width(s), w, s)
 			} else if strings.ContainsRune(s, '\u202e') {
 				t.Error("a pasted bidi control is drawn raw")
 			}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"redlockctl/internal/view"
 	"redlockctl/monitor"
 	"redlockctl/tui/styles"
 )
@@ -129,11 +130,11 @@ func (v *lockView) arrange(w int, nodes []monitor.Node) {
 	var names strings.Builder
 	node := 4
 	for i := range nodes {
-		node = max(node, min(6, styles.Width(v.st.Whole(nodes[i].Name))))
+		node = max(node, min(6, view.Width(v.st.Whole(nodes[i].Name))))
 		names.WriteString(nodes[i].Name)
 		names.WriteByte(0)
 	}
-	l := lockLayout{width: w, nodes: names.String(), ascii: v.st.Ascii}
+	l := lockLayout{width: w, nodes: names.String(), ascii: v.st.ASCII}
 	room := w - styles.Lead - 1
 	take := func(c column, to *int, n int) {
 		if v.chosen.has(c) {
@@ -335,7 +336,7 @@ func (v *lockView) row(l *monitor.Lock, now time.Time, quorum int, look rowLook)
 		if lay.since > 0 {
 			since := st.None
 			if !l.Since.IsZero() {
-				since = styles.Age(now.Sub(l.Since))
+				since = view.Age(now.Sub(l.Since))
 			}
 			r.Add(lay.since, st.PadLeft(since, lay.since))
 		}
@@ -387,11 +388,11 @@ func copies(l *monitor.Lock) string {
 func (v *lockView) ends(l *monitor.Lock, now time.Time) string {
 	switch {
 	case l.State == monitor.LockImmortal && l.MajorityEnd.IsZero():
-		return v.st.Infinity
+		return v.st.Endless
 	case l.MajorityEnd.IsZero():
 		return v.st.None
 	default:
-		return styles.Remaining(l.MajorityEnd.Sub(now))
+		return view.Remaining(l.MajorityEnd.Sub(now))
 	}
 }
 
@@ -411,9 +412,9 @@ func (v *lockView) copyCell(c *monitor.Copy, l *monitor.Lock, now time.Time, pla
 	case monitor.CopyUnread:
 		return p(st.Dim, st.PadLeft(st.Ellipsis, w))
 	}
-	s := st.Infinity
+	s := st.Endless
 	if !c.Expires.IsZero() {
-		s = styles.Remaining(c.Expires.Sub(now))
+		s = view.Remaining(c.Expires.Sub(now))
 	}
 	if l.Tokens > 1 && c.Token != l.Holder {
 		return p(st.Bad, st.PadLeft(s+"'", w)) // ' marks another token's copy

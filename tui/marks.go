@@ -9,8 +9,8 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"redlockctl/internal/safetext"
+	"redlockctl/internal/view"
 	"redlockctl/monitor"
-	"redlockctl/tui/styles"
 )
 
 // marks are the keys of the locks that a person has marked, to act on several.
@@ -46,7 +46,7 @@ func (m *model) whyNoMark() string {
 	case m.picked() == nil:
 		return "no lock under the cursor"
 	case len(m.marks) >= mostMarks && !m.marks[m.picked().Key.Raw()]:
-		return styles.Count(mostMarks) + " are marked: that is the most"
+		return view.Count(mostMarks) + " are marked: that is the most"
 	}
 	return ""
 }
@@ -106,7 +106,7 @@ func (m *model) whyNoCopy() string {
 	case text == "":
 		return "there is nothing here to copy"
 	case len(text) > mostCopied:
-		return what + " has " + styles.Count(len(text)) + " bytes: too long for the clipboard of a terminal"
+		return what + " has " + view.Count(len(text)) + " bytes: too long for the clipboard of a terminal"
 	}
 	return ""
 }

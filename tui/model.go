@@ -10,6 +10,7 @@ import (
 	"charm.land/bubbles/v2/key"
 	tea "charm.land/bubbletea/v2"
 
+	"redlockctl/internal/view"
 	"redlockctl/monitor"
 	"redlockctl/restartguard"
 	"redlockctl/tui/styles"
@@ -707,7 +708,7 @@ func (m *model) frame() string {
 	}
 	lines = lines[:min(len(lines), m.h)]
 	for i, l := range lines {
-		if styles.Width(l) > m.w { // a part drew too much: it must not break the screen
+		if view.Width(l) > m.w { // a part drew too much: it must not break the screen
 			lines[i] = m.st.Cut(l, m.w)
 		}
 	}
@@ -728,7 +729,7 @@ func (m *model) lastLine() string {
 			found = st.Dim.Of(found)
 		}
 		left := " / "
-		return left + m.filterLine().view(st, m.w-styles.Width(left)-styles.Width(found)-3) + "  " + found
+		return left + m.filterLine().view(st, m.w-view.Width(left)-view.Width(found)-3) + "  " + found
 	case mode == modeCommand:
 		return m.line.view(m, m.w)
 	default:
@@ -739,12 +740,12 @@ func (m *model) lastLine() string {
 // found is how many of how many the filter chooses.
 func (m *model) found() string {
 	if m.at.view == viewEvents {
-		return fmt.Sprintf("%s of %s", styles.Count(len(m.events.list())), styles.Count(len(m.events.all)))
+		return fmt.Sprintf("%s of %s", view.Count(len(m.events.list())), view.Count(len(m.events.all)))
 	}
 	if m.locks.stale {
 		return "looking" + m.st.Ellipsis
 	}
-	return fmt.Sprintf("%s of %s", styles.Count(m.locks.len()), styles.Count(m.shown.Locks.Len()))
+	return fmt.Sprintf("%s of %s", view.Count(m.locks.len()), view.Count(m.shown.Locks.Len()))
 }
 
 func (m *model) ruler() string { return " " + m.st.Dim.Of(strings.Repeat(m.st.Rule, m.w-2)) }
@@ -755,7 +756,7 @@ func (m *model) body() []string {
 	roomy := m.h >= 20
 	lines := []string{m.header.line(m.shown, m.w, now, &m.drawn, m.spelt())}
 	if !m.froze.IsZero() {
-		s := " FROZEN at " + styles.Clock(m.froze) + " (" + styles.Age(m.now().Sub(m.froze)) + ") " + st.Sep + " still collecting " + st.Sep + " space: resume"
+		s := " FROZEN at " + view.Clock(m.froze) + " (" + view.Age(m.now().Sub(m.froze)) + ") " + st.Sep + " still collecting " + st.Sep + " space: resume"
 		lines = append(lines, st.Banner.Of(st.Pad(s, m.w)))
 	}
 	lines = append(lines, m.keptLines(m.w)...)
@@ -819,7 +820,7 @@ func (m *model) read(all []string, h int) []string {
 	out := slices.Clone(all[m.at.top:min(len(all), m.at.top+h-1)])
 	more := " pgup"
 	if n := len(all) - m.at.top - h + 1; n > 0 {
-		more = " " + styles.Plural(n, "more line") + ": pgdn"
+		more = " " + view.Plural(n, "more line") + ": pgdn"
 	}
 	return append(out, m.st.Dim.Of(more))
 }

@@ -15,8 +15,8 @@ import (
 	"redlockctl/internal/announce"
 	"redlockctl/internal/safetext"
 	"redlockctl/internal/safetext/safetexttest"
+	"redlockctl/internal/view"
 	"redlockctl/monitor"
-	"redlockctl/tui/styles"
 )
 
 // rig is a model on a screen, with a clock that stands until it is moved.
@@ -195,7 +195,7 @@ func checkFrame(t *testing.T, frame string, w, h int, ascii bool) {
 		text := withoutSGR(l)
 		for _, c := range text {
 			n++
-			ours = ours && (c >= ' ' && c < 0x7f || styles.OneCell(c))
+			ours = ours && (c >= ' ' && c < 0x7f || view.OneCell(c))
 		}
 		if !ours { // of our own characters each takes a cell
 			if n = ansi.StringWidth(l); ansi.StringWidthWc(l) != n {
@@ -279,7 +279,7 @@ func TestEachHostileLockCanBeAskedAbout(t *testing.T) {
 			r.typed("because")
 			r.press("tab")
 			want, _ := r.m.confirmation(name)
-			if strings.TrimSpace(want) == "" || styles.Width(want) > 40 {
+			if strings.TrimSpace(want) == "" || view.Width(want) > 40 {
 				t.Fatalf("%q is to be typed", want)
 			}
 			r.m.Update(tea.PasteMsg{Content: want})
@@ -466,10 +466,10 @@ func TestMonitorAloneInventsNoDeadline(t *testing.T) {
 // counts, which is the greatest; not that of this program's configuration.
 func TestWhichGuardWatches(t *testing.T) {
 	r := newRig(t, guardElsewhere(epoch), 160, 40, withoutGuard)
-	r.sees("guard@ops1, D 30.4s", "waits for guard@ops1, D = 30.4s", "boot fence verified")
+	r.sees("guard@ops1, D 30.35s", "waits for guard@ops1, D = 30.35s", "boot fence verified")
 	r.seesNot("1.1s", "no guard here")
 	r.press("6")
-	r.sees("D = 30.4s, guard@ops1 watches; this console runs no guard")
+	r.sees("D = 30.35s, guard@ops1 watches; this console runs no guard")
 
 	s := guardElsewhere(epoch)
 	for i := range s.Nodes {
@@ -477,9 +477,9 @@ func TestWhichGuardWatches(t *testing.T) {
 			announce.Guard{ID: "f1", Delay: time.Second, Host: safetext.New("evil\x1b[2J" + strings.Repeat("x", 90))})
 	}
 	r = newRig(t, s, 200, 40, func(o *Options) { o.Delay = 1060 * time.Millisecond })
-	r.sees("guard here and guard@ops1 and guard@evil\\x1b", "D 30.4s")
+	r.sees("guard here and guard@ops1 and guard@evil\\x1b", "D 30.35s")
 	r.press("6")
-	r.sees("D = 30.4s, a guard runs in this console, and guard@ops1 and guard@evil", "watches too")
+	r.sees("D = 30.35s, a guard runs in this console, and guard@ops1 and guard@evil", "watches too")
 
 	// One that is gone is not relied on any longer.
 	r = newRig(t, guardElsewhere(epoch), 160, 40, withoutGuard)

@@ -17,7 +17,7 @@ func (s lineSpan) at(y int) (int, bool) { return y - s.from, y >= s.from && y < 
 
 type tabHit struct {
 	from, to int // columns
-	view     view
+	view     page
 }
 
 func (h *hits) reset() { *h = hits{tabRow: -1, tabs: h.tabs[:0]} }

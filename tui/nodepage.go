@@ -2,9 +2,9 @@ package tui
 
 import (
 	"fmt"
-	"strconv"
 	"time"
 
+	"redlockctl/internal/view"
 	"redlockctl/monitor"
 	"redlockctl/restartguard"
 	"redlockctl/tui/styles"
@@ -14,7 +14,7 @@ import (
 func (m *model) nodesPage(h int, now time.Time) []string {
 	st := m.st
 	c := &m.shown.Cluster
-	lines := []string{" " + st.Title.Of("NODES "+styles.Count(c.N)) + "   " + st.Dim.Of(fmt.Sprintf("%d serve, a quorum is %d", c.Serving, c.Quorum))}
+	lines := []string{" " + st.Title.Of("NODES "+view.Count(c.N)) + "   " + st.Dim.Of(fmt.Sprintf("%d serve, a quorum is %d", c.Serving, c.Quorum))}
 	m.hits.nodes.from = m.hits.base + 1
 	rows := min(len(m.nodes.nodes), max(1, h-3))
 	if h < 20 {
@@ -68,7 +68,7 @@ func (m *model) nodeFacts(n *monitor.Node, w int, now time.Time, events int) []s
 	st := m.st
 	glyph, p := st.Node(n.State)
 	head := " " + st.Strong.Of(st.Escape(n.Name, 20)) + "  " + p.Of(glyph+" "+n.State.String()) + styles.Since(n.Since, now)
-	head += "  " + st.Sentence(n.Addr, max(8, w-styles.Width(head)-3))
+	head += "  " + st.Sentence(n.Addr, max(8, w-view.Width(head)-3))
 	out := []string{head, ""}
 	add := func(label, text string) {
 		for _, l := range styles.Wrap(st.Fact(label, text), w-2, styles.FactIndent) {
@@ -94,9 +94,9 @@ func (m *model) nodeFacts(n *monitor.Node, w int, now time.Time, events int) []s
 			add("", fmt.Sprintf("after its last loss it was open for %s at most", restartguard.AtMost(s.Exposed)))
 		}
 	}
-	server := "version " + st.Whole(n.Version) + ", role " + st.Whole(n.Role) + ", run " + st.Escape(n.RunID, 12) + ", up " + styles.Age(n.Uptime)
+	server := "version " + st.Whole(n.Version) + ", role " + st.Whole(n.Role) + ", run " + st.Escape(n.RunID, 12) + ", up " + view.Age(n.Uptime)
 	if n.Restarts > 0 {
-		server += ", " + styles.Plural(n.Restarts, "restart") + " seen"
+		server += ", " + view.Plural(n.Restarts, "restart") + " seen"
 	}
 	add("Server", server)
 	keeps := "kept in memory alone: a restart forgets every lock"
@@ -104,14 +104,14 @@ func (m *model) nodeFacts(n *monitor.Node, w int, now time.Time, events int) []s
 		keeps = "persistent (every write is synced)"
 	}
 	if answers(n.State) {
-		keeps += ", " + styles.Count(n.Locks) + " copies of locks"
+		keeps += ", " + view.Count(n.Locks) + " copies of locks"
 	}
 	add("Data", keeps)
 	memory := "eviction " + st.Whole(n.Eviction)
 	if n.UsedMemory > 0 {
-		memory = bytesOf(n.UsedMemory) + " used, " + memory
+		memory = view.Bytes(n.UsedMemory) + " used, " + memory
 	}
-	add("Memory", memory+", "+styles.Plural(n.Replicas, "replica")+", "+styles.Plural(n.Clients, "client"))
+	add("Memory", memory+", "+view.Plural(n.Replicas, "replica")+", "+view.Plural(n.Clients, "client"))
 	if n.MinReplicasToWrite >= 0 {
 		add("Fence", fmt.Sprintf("min-replicas-to-write %d", n.MinReplicasToWrite))
 	}
@@ -119,7 +119,7 @@ func (m *model) nodeFacts(n *monitor.Node, w int, now time.Time, events int) []s
 	if n.Offset.Valid {
 		clockText = m.nodeView.offset(n.Offset)
 		if n.Drift.Valid {
-			clockText += fmt.Sprintf(", drift %s %s%.1f ppm", st.Signed(n.Drift.PPM, 1), st.Pm, n.Drift.Bound)
+			clockText += fmt.Sprintf(", drift %s %s%.1f ppm", st.Signed(n.Drift.PPM, 1), st.PM, n.Drift.Bound)
 		}
 	}
 	add("Clock", clockText)
@@ -130,7 +130,7 @@ func (m *model) nodeFacts(n *monitor.Node, w int, now time.Time, events int) []s
 	}
 	if len(n.RTTs) > 1 {
 		low, high := bounds(n.RTTs[max(0, len(n.RTTs)-sparks):])
-		add("RTT", styles.Milliseconds(n.RTT)+"  "+st.Info.Of(st.Sparkline(n.RTTs, min(sparks, len(n.RTTs))))+" "+styles.Milliseconds(low)+" to "+styles.Milliseconds(high))
+		add("RTT", view.Milliseconds(n.RTT)+"  "+st.Info.Of(st.Sparkline(n.RTTs, min(sparks, len(n.RTTs))))+" "+view.Milliseconds(low)+" to "+view.Milliseconds(high))
 	}
 	for i, line := range m.hour(n.Minutes, w-styles.FactIndent-2) {
 		label := ""
@@ -205,8 +205,8 @@ func (m *model) hour(minutes []monitor.Minute, w int) (out []string) {
 				line += " "
 			}
 		}
-		line = styles.CutLeft(line, min(w, len(known)))
-		if out = append(out, st.Info.Of(line)); styles.Width(line)+1+styles.Width(text) <= w {
+		line = view.CutLeft(line, min(w, len(known)))
+		if out = append(out, st.Info.Of(line)); view.Width(line)+1+view.Width(text) <= w {
 			out[len(out)-1] += " " + text
 		} else {
 			out = append(out, text)
@@ -214,14 +214,14 @@ func (m *model) hour(minutes []monitor.Minute, w int) (out []string) {
 	}
 	at := func(one *monitor.Minute) string { return one.At.Format("15:04") }
 	if first != nil {
-		add(means, drawn, "RTT at "+at(first)+" "+styles.Milliseconds(first.Least)+" to "+styles.Milliseconds(first.Most)+", mean "+styles.Milliseconds(first.Mean)+
-			"; the longest "+styles.Milliseconds(worst.Most)+" at "+at(worst))
+		add(means, drawn, "RTT at "+at(first)+" "+view.Milliseconds(first.Least)+" to "+view.Milliseconds(first.Most)+", mean "+view.Milliseconds(first.Mean)+
+			"; the longest "+view.Milliseconds(worst.Most)+" at "+at(worst))
 	}
 	if measured != nil {
 		add(offsets, clocked, "clock at "+at(measured)+" "+m.nodeView.offset(measured.Offset))
 	}
 	if lost > 0 {
-		out = append(out, st.Warn.Of(fmt.Sprintf("%s of %s probes unanswered, the last at %s", styles.Count(lost), styles.Count(probes), at(lossy))))
+		out = append(out, st.Warn.Of(fmt.Sprintf("%s of %s probes unanswered, the last at %s", view.Count(lost), view.Count(probes), at(lossy))))
 	}
 	return out
 }
@@ -232,17 +232,4 @@ func bounds(ds []time.Duration) (low, high time.Duration) {
 		low, high = min(low, d), max(high, d)
 	}
 	return low, high
-}
-
-// bytesOf is a size as a person says it.
-func bytesOf(n int64) string {
-	f, unit := float64(n), 0
-	for f >= 1024 && unit < 4 {
-		f /= 1024
-		unit++
-	}
-	if unit == 0 {
-		return strconv.FormatInt(n, 10) + " B"
-	}
-	return strconv.FormatFloat(f, 'f', 1, 64) + " " + [...]string{"", "kB", "MB", "GB", "TB"}[unit]
 }

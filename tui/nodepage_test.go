@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"redlockctl/internal/view"
 	"redlockctl/monitor"
-	"redlockctl/tui/styles"
 )
 
 // anHour is what was measured in an hour that began well, had a slow minute and
@@ -57,13 +57,13 @@ func TestMajorityEndIsMarkedOnTheAxis(t *testing.T) {
 	var at []int
 	for _, l := range strings.Split(r.screen(), "\n") {
 		if i := strings.Index(l, r.m.st.Here); i >= 0 {
-			at = append(at, styles.Width(l[:i]))
+			at = append(at, view.Width(l[:i]))
 		}
 	}
 	var end int
 	for _, l := range strings.Split(r.screen(), "\n") {
-		if before, _, ok := strings.Cut(l, " 10s "+r.m.st.Mark); ok {
-			end = styles.Width(before)
+		if before, _, ok := strings.Cut(l, " 10s "+r.m.st.Points); ok {
+			end = view.Width(before)
 		}
 	}
 	if len(at) != 2 || at[0] != end || at[1] != end {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"redlockctl/internal/announce"
+	"redlockctl/internal/view"
 	"redlockctl/monitor"
 	"redlockctl/restartguard"
 	"redlockctl/tui/styles"
@@ -119,7 +120,7 @@ func (f *fenceView) elsewhere(st *styles.Styles) string {
 		names = append(names, guardName(st, g))
 	}
 	if len(names) > 2 {
-		names = append(names[:1], styles.Plural(len(names)-1, "more guard"))
+		names = append(names[:1], view.Plural(len(names)-1, "more guard"))
 	}
 	return strings.Join(names, " and ")
 }
@@ -169,10 +170,10 @@ const guardMin = 26
 func (v *nodeView) arrange(w int, nodes []monitor.Node) nodeLayout {
 	l := nodeLayout{name: 4, state: styles.StateWidth, up: 6, locks: 6, rtt: 6, spark: 8, offset: 14, drift: 9}
 	for i := range nodes {
-		l.name = max(l.name, min(12, styles.Width(v.st.Whole(nodes[i].Name))))
-		l.locks = max(l.locks, styles.Width(styles.Count(nodes[i].Locks)))
+		l.name = max(l.name, min(12, view.Width(v.st.Whole(nodes[i].Name))))
+		l.locks = max(l.locks, view.Width(view.Count(nodes[i].Locks)))
 		if nodes[i].Offset.Valid {
-			l.offset = max(l.offset, styles.Width(v.offset(nodes[i].Offset)))
+			l.offset = max(l.offset, view.Width(v.offset(nodes[i].Offset)))
 		}
 	}
 	for _, drop := range []*int{nil, &l.spark, &l.drift, &l.offset, &l.up, &l.rtt} {
@@ -256,9 +257,9 @@ func (v *nodeView) row(n, fig *monitor.Node, l nodeLayout, w int, now time.Time,
 	r := styles.NewRow()
 	r.Add(l.name, paintIf(st.Strong, st.Pad(st.Escape(n.Name, l.name), l.name)))
 	r.Add(l.state, paintIf(p, st.Pad(glyph+" "+n.State.String(), l.state)))
-	r.Add(l.up, cell(l.up, answers, func() string { return styles.Age(fig.Uptime) }))
-	r.Add(l.locks, cell(l.locks, answers, func() string { return styles.Count(fig.Locks) }))
-	r.Add(l.rtt, cell(l.rtt, answers && fig.RTT > 0, func() string { return styles.Milliseconds(fig.RTT) }))
+	r.Add(l.up, cell(l.up, answers, func() string { return view.Age(fig.Uptime) }))
+	r.Add(l.locks, cell(l.locks, answers, func() string { return view.Count(fig.Locks) }))
+	r.Add(l.rtt, cell(l.rtt, answers && fig.RTT > 0, func() string { return view.Milliseconds(fig.RTT) }))
 	if l.spark > 0 && !answers {
 		r.Add(l.spark, styles.Blanks(l.spark))
 	} else if l.spark > 0 {
@@ -289,7 +290,7 @@ func (v *nodeView) offset(e monitor.Estimate) string {
 		return v.st.Signed(e.Offset.Seconds(), 1) + " s"
 	}
 	ms := func(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
-	return v.st.Signed(ms(e.Offset), 1) + " " + v.st.Pm + strconv.FormatFloat(ms(e.Bound), 'f', 1, 64) + " ms"
+	return v.st.Signed(ms(e.Offset), 1) + " " + v.st.PM + strconv.FormatFloat(ms(e.Bound), 'f', 1, 64) + " ms"
 }
 
 func (v *nodeView) signedMS(d time.Duration) string {
@@ -303,17 +304,17 @@ func (v *nodeView) guard(n *monitor.Node, now time.Time, f *fenceView, w int) (s
 	st := v.st
 	since := ""
 	if !n.Since.IsZero() {
-		since = " since " + styles.Clock(n.Since) + " (" + styles.Age(now.Sub(n.Since)) + ")"
+		since = " since " + view.Clock(n.Since) + " (" + view.Age(now.Sub(n.Since)) + ")"
 	}
 	switch n.State {
 	case monitor.NodeDown, monitor.NodeSlow, monitor.NodeDenied, monitor.NodeWrongRole:
 		why := n.State.String()
 		if !n.Err.Empty() {
 			why = st.Sentence(lastClause(n.Err.Raw()), w)
-			if styles.Width(why)+styles.Width(since) > w && !n.Since.IsZero() {
-				since = " since " + styles.Clock(n.Since)
+			if view.Width(why)+view.Width(since) > w && !n.Since.IsZero() {
+				since = " since " + view.Clock(n.Since)
 			}
-			why = st.Cut(why, max(8, w-styles.Width(since)))
+			why = st.Cut(why, max(8, w-view.Width(since)))
 		}
 		_, p := st.Node(n.State)
 		return why + since, p
@@ -336,12 +337,12 @@ func (v *nodeView) guard(n *monitor.Node, now time.Time, f *fenceView, w int) (s
 		if w >= 34 {
 			bar = 18
 		}
-		text := st.Bar(share, bar) + " " + styles.Remaining(left)
+		text := st.Bar(share, bar) + " " + view.Remaining(left)
 		if left == 0 {
 			text = st.Bar(0, bar) + " rejoining"
 		}
 		if s.Reason != "" {
-			text += "  " + st.Sentence(s.Reason, max(1, w-styles.Width(text)-styles.Gap))
+			text += "  " + st.Sentence(s.Reason, max(1, w-view.Width(text)-styles.Gap))
 		}
 		return text, st.Warn
 	case n.State == monitor.NodeHeld, ok && s.Phase == restartguard.PhaseHeld:
@@ -358,8 +359,8 @@ func (v *nodeView) guard(n *monitor.Node, now time.Time, f *fenceView, w int) (s
 			who = guardName(st, n.Guards[0])
 		}
 		if f.delay > 0 {
-			text := "waits for " + who + ", D = " + styles.Span(f.delay)
-			if w >= styles.Width(text)+8 {
+			text := "waits for " + who + ", D = " + view.Span(f.delay)
+			if w >= view.Width(text)+8 {
 				text = "fenced, " + text
 			}
 			return text, st.Warn
@@ -418,11 +419,11 @@ func (v *nodeView) strip(t *nodeTable, w int, now time.Time, f *fenceView, focus
 		glyph, p := st.Node(n.State)
 		s := st.Escape(n.Name, 10) + " " + glyph
 		if left, ok := f.countdown(n, now); ok {
-			s += styles.Remaining(left)
+			s += view.Remaining(left)
 		} else if n.State != monitor.NodeServing && n.State != monitor.NodeDown && n.State != monitor.NodeFenced {
 			s += n.State.String()
 		}
-		total += styles.Width(s) + styles.Gap
+		total += view.Width(s) + styles.Gap
 		if focused && n.Name == t.name {
 			cells[i] = st.Cursor.Of(s)
 		} else {

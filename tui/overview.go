@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"redlockctl/internal/view"
 	"redlockctl/monitor"
 	"redlockctl/restartguard"
 	"redlockctl/tui/styles"
@@ -80,7 +81,7 @@ func (m *model) verdict(now time.Time) []string {
 		o := restartguard.OutlookOf(m.drawn.list, c.N, c.Quorum)
 		if len(m.drawn.list) > 0 && !o.Possible() {
 			if !o.Until.IsZero() {
-				text += " until " + styles.Clock(o.Until)
+				text += " until " + view.Clock(o.Until)
 			}
 			text += ": " + strings.TrimPrefix(st.Whole(o.Text(now)), "NOTHING CAN BE LOCKED: ")
 			break
@@ -93,8 +94,8 @@ func (m *model) verdict(now time.Time) []string {
 		}
 		text += st.Ellipsis
 	}
-	if n := len(m.shown.Findings); n > 0 && styles.Width(text)+30 < m.w {
-		text += "; " + styles.Plural(n, "finding") + " (5)"
+	if n := len(m.shown.Findings); n > 0 && view.Width(text)+30 < m.w {
+		text += "; " + view.Plural(n, "finding") + " (5)"
 	}
 	lines := styles.Wrap(glyph+" "+text, m.w-2, 2)
 	if len(lines) > 2 {
@@ -200,7 +201,7 @@ func (m *model) lockLines(h int, now time.Time) []string {
 // lockTitle counts the locks by state and says what is listed and how.
 func (m *model) lockTitle() string {
 	st := m.st
-	left := " " + st.Title.Of("LOCKS "+styles.Count(m.shown.Locks.Len()))
+	left := " " + st.Title.Of("LOCKS "+view.Count(m.shown.Locks.Len()))
 	var parts []string
 	// Those that are well first, then what needs a person most.
 	counts := m.shown.Counts
@@ -214,7 +215,7 @@ func (m *model) lockTitle() string {
 			if need(s) == 0 {
 				p = styles.Paint{}
 			}
-			parts = append(parts, p.Of(styles.Count(n)+" "+s.String()))
+			parts = append(parts, p.Of(view.Count(n)+" "+s.String()))
 		}
 	}
 	if len(parts) > 0 {
@@ -228,14 +229,14 @@ func (m *model) lockTitle() string {
 	}
 	var right string
 	if n := len(m.marks); n > 0 {
-		right += st.Info.Of(styles.Count(n)+" marked") + "  "
+		right += st.Info.Of(view.Count(n)+" marked") + "  "
 	}
 	if m.locks.source != "" {
 		p := st.Info
 		if m.filterProblem() != "" {
 			p = st.Bad
 		}
-		n := styles.Count(m.locks.len())
+		n := view.Count(m.locks.len())
 		if m.locks.stale {
 			n = st.Ellipsis
 		}
@@ -247,12 +248,12 @@ func (m *model) lockTitle() string {
 	}
 	long, right = right+long, right+short
 	for _, r := range []string{long, right} {
-		if n := m.w - styles.Width(left) - styles.Width(r) - 1; n >= 2 {
+		if n := m.w - view.Width(left) - view.Width(r) - 1; n >= 2 {
 			return left + styles.Blanks(n) + r
 		}
 	}
 	if right == "" {
 		return st.Cut(left, m.w)
 	}
-	return st.Cut(st.Cut(left, max(12, m.w-styles.Width(right)-2))+"  "+right, m.w)
+	return st.Cut(st.Cut(left, max(12, m.w-view.Width(right)-2))+"  "+right, m.w)
 }

@@ -6,14 +6,15 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"redlockctl/internal/view"
 	"redlockctl/tui/styles"
 )
 
 // view is one page of the program.
-type view uint8
+type page uint8
 
 const (
-	viewOverview view = iota
+	viewOverview page = iota
 	viewLocks
 	viewNodes
 	viewEvents
@@ -30,11 +31,11 @@ const (
 var viewNames = [...]string{"overview", "locks", "nodes", "events", "findings", "guard", "lab", "help", "lock", "node"}
 
 // String is the view's name: in the line of tabs, and as a command.
-func (v view) String() string { return viewNames[v] }
+func (v page) String() string { return viewNames[v] }
 
 // place is where a person is.
 type place struct {
-	view view
+	view page
 	lock string // of viewLock: its key
 	node string // of viewNode: its name
 	top  int    // the first line in sight, of a page that is read
@@ -76,7 +77,7 @@ func (m *model) arrived() tea.Cmd {
 }
 
 // goTo is open for one of the pages that have a number.
-func (m *model) goTo(v view) tea.Cmd {
+func (m *model) goTo(v page) tea.Cmd {
 	if why := m.whyNoView(v); why != "" {
 		m.say(m.st.Warn, v.String()+": "+why)
 		return nil
@@ -84,7 +85,7 @@ func (m *model) goTo(v view) tea.Cmd {
 	return m.open(place{view: v})
 }
 
-func (m *model) whyNoView(v view) string {
+func (m *model) whyNoView(v page) string {
 	if v == viewLab && m.opt.Lab == nil {
 		return "there is a lab only in redlockctl demo"
 	}
@@ -95,7 +96,7 @@ func (m *model) whyNoView(v view) string {
 func (m *model) turn(d int) tea.Cmd {
 	v := m.at.view
 	if v >= numTabs {
-		v = map[view]view{viewLock: viewLocks, viewNode: viewNodes}[v]
+		v = map[page]page{viewLock: viewLocks, viewNode: viewNodes}[v]
 		d = min(0, d) // back to its list, or on from there
 		if d < 0 {
 			return m.goTo(v)
@@ -103,7 +104,7 @@ func (m *model) turn(d int) tea.Cmd {
 		d = 1
 	}
 	for {
-		v = (v + view(d) + numTabs) % numTabs
+		v = (v + page(d) + numTabs) % numTabs
 		if m.whyNoView(v) == "" {
 			return m.goTo(v)
 		}
@@ -171,7 +172,7 @@ func (m *model) mode() mode {
 // tabs is the line of pages: their names as far as they fit, else their numbers.
 func (m *model) tabs(w int) string {
 	for _, pad := range []int{1, 0} {
-		if line := m.tabLine(pad, true); styles.Width(line) <= w {
+		if line := m.tabLine(pad, true); view.Width(line) <= w {
 			return line
 		}
 	}
@@ -199,10 +200,10 @@ func (m *model) tabLine(pad int, names bool) string {
 		}
 		n := len(m.shown.Findings)
 		if v == viewFindings && n > 0 {
-			label += " (" + styles.Count(n) + ")"
+			label += " (" + view.Count(n) + ")"
 		}
 		label = styles.Blanks(pad) + label + styles.Blanks(pad)
-		from := styles.Width(line)
+		from := view.Width(line)
 		switch {
 		case v == current:
 			line += st.Cursor.Of(label)
@@ -212,7 +213,7 @@ func (m *model) tabLine(pad int, names bool) string {
 		default:
 			line += st.Dim.Of(label)
 		}
-		m.hits.tabs = append(m.hits.tabs, tabHit{from, from + styles.Width(label), v})
+		m.hits.tabs = append(m.hits.tabs, tabHit{from, from + view.Width(label), v})
 		line += " "
 	}
 	return strings.TrimRight(line, " ")

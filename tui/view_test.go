@@ -14,12 +14,13 @@ import (
 
 	"redlockctl/internal/safetext"
 	"redlockctl/internal/safetext/safetexttest"
+	"redlockctl/internal/view"
 	"redlockctl/monitor"
 	"redlockctl/tui/styles"
 )
 
 // where is the page that is shown.
-func (r *rig) where(want view) {
+func (r *rig) where(want page) {
 	r.t.Helper()
 	if r.m.at.view != want {
 		r.t.Errorf("the page is %s, not %s:\n%s", r.m.at.view, want, r.screen())
@@ -29,11 +30,11 @@ func (r *rig) where(want view) {
 func TestPages(t *testing.T) {
 	r := newRig(t, picture(epoch), 120, 40)
 	for i, c := range []struct {
-		view view
+		view page
 		says string
 	}{
 		{viewOverview, "danger: a lock that never ends, n2 fenced 18s, n4 down; one more loss stops all locks"}, {viewLocks, "LOCKS 39"}, {viewNodes, "NODES 5 3 serve, a quorum is 3"},
-		{viewEvents, "EVENTS 23"}, {viewFindings, "FINDINGS 3"}, {viewGuard, "D = 30.4s"}, {viewLab, "THE LAB"}, {viewHelp, "Looking"},
+		{viewEvents, "EVENTS 23"}, {viewFindings, "FINDINGS 3"}, {viewGuard, "D = 30.35s"}, {viewLab, "THE LAB"}, {viewHelp, "Looking"},
 	} {
 		r.press(fmt.Sprint(i + 1))
 		r.where(c.view)
@@ -458,7 +459,7 @@ func TestMouse(t *testing.T) {
 		t.Helper()
 		for y, line := range strings.Split(r.screen(), "\n") {
 			if i := strings.Index(line, text); i >= 0 {
-				r.m.Update(tea.MouseClickMsg{X: styles.Width(line[:i]), Y: y, Button: tea.MouseLeft})
+				r.m.Update(tea.MouseClickMsg{X: view.Width(line[:i]), Y: y, Button: tea.MouseLeft})
 				r.m.View()
 				return
 			}

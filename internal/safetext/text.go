@@ -10,6 +10,7 @@
 package safetext
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"strconv"
 	"strings"
@@ -171,4 +172,20 @@ func plainRunes(s string) bool {
 		}
 	}
 	return true
+}
+
+// Optional is a text in a JSON document that is left out where it is empty.
+func Optional(raw string) *Text {
+	if raw == "" {
+		return nil
+	}
+	return &Text{raw}
+}
+
+// Base64 is the exact bytes of a text that JSON cannot hold; else empty.
+func (t Text) Base64() string {
+	if utf8.ValidString(t.raw) {
+		return ""
+	}
+	return base64.StdEncoding.EncodeToString([]byte(t.raw))
 }

@@ -3,6 +3,8 @@ package styles
 import (
 	"strings"
 	"time"
+
+	"redlockctl/internal/view"
 )
 
 // Widths that the tables have in common.
@@ -63,5 +65,5 @@ func Since(t, now time.Time) string {
 	if t.IsZero() {
 		return ""
 	}
-	return " since " + Clock(t) + " (" + Age(now.Sub(t)) + ")"
+	return " since " + view.Clock(t) + " (" + view.Age(now.Sub(t)) + ")"
 }

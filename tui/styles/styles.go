@@ -9,6 +9,7 @@ import (
 
 	"charm.land/lipgloss/v2"
 
+	"redlockctl/internal/view"
 	"redlockctl/monitor"
 )
 
@@ -99,127 +100,55 @@ func New(ascii bool, theme Theme) Styles {
 
 // glyphs is every character beyond letters and digits that the screen draws.
 type glyphs struct {
-	Ascii    bool
+	view.Glyphs
 	spark    []string // lowest to highest
-	BarFull  string
 	barEmpty string
 	Pointer  string
 	Rule     string
-	Sep      string
-	Ellipsis string
-	None     string // nothing to show
-	minus    string
-	Pm       string
-	Infinity string
-	Mark     string // points at something to its left
 	Times    string
-	Here     string // a place on an axis
 	Marked   string // a row that was marked
 	Closed   string // a time in which a node had no vote
 	Gone     string // a time in which a node was down
 	Open     string // a time in which a node served
-
-	On, Half, Off, Wait, stop, Odd, unknown  string // states of nodes
-	soon, Bare, partial, orphan, over, split string // states of locks
 }
 
 var unicodeGlyphs = glyphs{
-	spark:   []string{"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"},
-	BarFull: "█", barEmpty: "░",
-	Pointer: "▸", Rule: "─", Sep: "·", Ellipsis: "…", None: "–", minus: "−", Pm: "±", Infinity: "∞", Mark: "◂", Times: "×", Here: "│",
-	Marked: "■", Closed: "▒", Gone: "×", Open: "─",
-	On: "●", Half: "◐", Off: "✗", Wait: "◌", stop: "■", Odd: "▲", unknown: "?",
-	soon: "◔", Bare: "○", partial: "◌", orphan: "◆", over: "▲", split: "◇",
+	Glyphs:   view.Unicode,
+	spark:    []string{"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"},
+	barEmpty: "░", Pointer: "▸", Rule: "─", Times: "×", Marked: "■", Closed: "▒", Gone: "×", Open: "─",
 }
 
 var asciiGlyphs = glyphs{
-	Ascii:   true,
-	spark:   []string{"_", ".", "-", "~", "=", "+", "*", "#"},
-	BarFull: "#", barEmpty: ".",
-	Pointer: ">", Rule: "-", Sep: "|", Ellipsis: "..", None: "-", minus: "-", Pm: "+-", Infinity: "inf", Mark: "<", Times: "x", Here: "|",
-	Marked: "*", Closed: "%", Gone: "x", Open: "-",
-	On: "*", Half: "%", Off: "x", Wait: "~", stop: "H", Odd: "!", unknown: "?",
-	soon: ",", Bare: "o", partial: "~", orphan: "#", over: "^", split: "Y",
+	Glyphs:   view.ASCII,
+	spark:    []string{"_", ".", "-", "~", "=", "+", "*", "#"},
+	barEmpty: ".", Pointer: ">", Rule: "-", Times: "x", Marked: "*", Closed: "%", Gone: "x", Open: "-",
+}
+
+// Paint is the style of a tone.
+func (st *Styles) Paint(t view.Tone) Paint {
+	return [...]Paint{view.None: {}, view.Good: st.Good, view.Info: st.Info, view.Warn: st.Warn, view.Bad: st.Bad, view.Dim: st.Dim, view.Strong: st.Strong}[t]
 }
 
 // Verdict is the glyph, word and colour of a verdict.
 func (st *Styles) Verdict(s *monitor.Snapshot) (glyph, word string, p Paint) {
-	word = strings.ToUpper(s.Cluster.Verdict.String())
-	switch s.Cluster.Verdict {
-	case monitor.VerdictSafe:
-		return st.On, word, st.Good
-	case monitor.VerdictUnprotected:
-		return st.Half, word, st.Warn
-	case monitor.VerdictDanger:
-		return st.Odd, word, st.Bad
-	case monitor.VerdictDegraded:
-		return st.Half, word, st.Warn
-	case monitor.VerdictUnavailable:
-		return st.Off, word, st.Bad
-	default:
-		return st.unknown, word, st.Dim
-	}
+	c := st.Glyphs.Verdict(s.Cluster.Verdict)
+	return c.Sign, strings.ToUpper(c.Text), st.Paint(c.Tone)
 }
 
 // Node is the glyph and colour of a node's state; the word is its String.
 func (st *Styles) Node(s monitor.NodeState) (string, Paint) {
-	switch s {
-	case monitor.NodeServing:
-		return st.On, st.Good
-	case monitor.NodeFenced:
-		return st.Half, st.Warn
-	case monitor.NodeHeld:
-		return st.stop, st.Warn
-	case monitor.NodeLoading, monitor.NodeSlow:
-		return st.Wait, st.Warn
-	case monitor.NodeWrongRole, monitor.NodeDenied:
-		return st.Odd, st.Bad
-	case monitor.NodeDown:
-		return st.Off, st.Bad
-	default:
-		return st.unknown, st.Dim
-	}
+	c := st.NodeState(s)
+	return c.Sign, st.Paint(c.Tone)
 }
 
 // Severity is the glyph, word and colour of a finding.
 func (st *Styles) Severity(s monitor.Severity) (glyph, word string, p Paint) {
-	switch s {
-	case monitor.SeverityDanger:
-		return st.Off, s.String(), st.Bad
-	case monitor.SeverityWarning:
-		return st.Odd, s.String(), st.Warn
-	default:
-		return st.Sep, s.String(), Paint{}
-	}
+	c := st.Glyphs.Severity(s)
+	return c.Sign, c.Text, st.Paint(c.Tone)
 }
 
 // Lock is the glyph and colour of a lock's state; the word is its String.
 func (st *Styles) Lock(s monitor.LockState) (string, Paint) {
-	switch s {
-	case monitor.LockHeld:
-		return st.On, st.Good
-	case monitor.LockExpiring:
-		return st.soon, st.Good
-	case monitor.LockBare:
-		return st.Bare, st.Warn
-	case monitor.LockRevoked:
-		return st.stop, st.Warn
-	case monitor.LockPartial:
-		return st.partial, st.Info
-	case monitor.LockNotALock:
-		return st.None, st.Dim
-	case monitor.LockOrphan:
-		return st.orphan, st.Bad
-	case monitor.LockOverTTL:
-		return st.over, st.Warn
-	case monitor.LockSplit:
-		return st.split, st.Bad
-	case monitor.LockImmortal:
-		if st.Ascii {
-			return "8", st.Bad
-		}
-		return st.Infinity, st.Bad
-	default:
-		return st.unknown, st.Dim
-	}
+	c := st.LockState(s)
+	return c.Sign, st.Paint(c.Tone)
 }

@@ -1,0 +1,142 @@
+package view
+
+import (
+	"math"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Remaining is a time until something ends, rounded down, in at most four cells: a
+// lock never looks longer than it is.
+func Remaining(d time.Duration) string {
+	switch {
+	case d <= 0:
+		return "0s"
+	case d < time.Second:
+		return "<1s"
+	case d < 100*time.Second:
+		return strconv.Itoa(int(d/time.Second)) + "s"
+	case d < 100*time.Minute:
+		return strconv.Itoa(int(d/time.Minute)) + "m"
+	case d < 48*time.Hour:
+		return strconv.Itoa(int(d/time.Hour)) + "h"
+	case d < 1000*24*time.Hour:
+		return strconv.Itoa(int(d/(24*time.Hour))) + "d"
+	default:
+		return ">2y"
+	}
+}
+
+// Left is a time until something ends where there is room: rounded down to tenths
+// of a second below a minute, else as [Age].
+func Left(d time.Duration) string {
+	if d = max(d, 0); d < time.Minute {
+		return strconv.FormatFloat(d.Truncate(100*time.Millisecond).Seconds(), 'f', 1, 64) + "s"
+	}
+	return Age(d)
+}
+
+// Age is a time since something, rounded down, in at most six cells.
+func Age(d time.Duration) string {
+	d = max(d, 0)
+	s, m, h := int(d/time.Second), int(d/time.Minute), int(d/time.Hour)
+	switch {
+	case m < 1:
+		return strconv.Itoa(s) + "s"
+	case m < 10:
+		return two(m, "m", s%60, "s")
+	case h < 1:
+		return strconv.Itoa(m) + "m"
+	case h < 24:
+		return two(h, "h", m%60, "m")
+	case h < 100*24:
+		return strconv.Itoa(h/24) + "d" + strconv.Itoa(h%24) + "h"
+	default:
+		return strconv.Itoa(h/24) + "d"
+	}
+}
+
+// two is a number and a smaller one with two digits: 2h05m.
+func two(n int, unit string, m int, small string) string {
+	s := strconv.Itoa(n) + unit
+	if m < 10 {
+		s += "0"
+	}
+	return s + strconv.Itoa(m) + small
+}
+
+// Span is a length of time that somebody has set, such as a TTL or D, rounded to
+// the millisecond.
+func Span(d time.Duration) string {
+	s := d.Round(time.Millisecond).String()
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
+}
+
+// Milliseconds is a time that was measured, in ms with one decimal, or in seconds
+// where it is long.
+func Milliseconds(d time.Duration) string {
+	if d.Abs() >= 10*time.Second {
+		return strconv.FormatFloat(d.Seconds(), 'f', 1, 64) + "s"
+	}
+	return strconv.FormatFloat(inMS(d), 'f', 1, 64) + "ms"
+}
+
+func inMS(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+
+// Clock is a time of this day.
+func Clock(t time.Time) string { return t.Format("15:04:05") }
+
+// Moment is a time of any day, on this machine's clock.
+func Moment(t time.Time) string { return t.Local().Format("2006-01-02 15:04:05") }
+
+// Count writes n with a comma every three digits.
+func Count(n int) string {
+	s := strconv.Itoa(n)
+	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
+
+// Plural is n and its noun; more than one has an s, unless many says otherwise.
+func Plural(n int, one string, many ...string) string {
+	switch {
+	case n == 1:
+		return "1 " + one
+	case len(many) > 0:
+		return Count(n) + " " + many[0]
+	}
+	return Count(n) + " " + one + "s"
+}
+
+// Bytes is a size in powers of 1024, with one decimal.
+func Bytes(n int64) string {
+	f, unit := float64(n), 0
+	for f >= 1024 && unit < 4 {
+		f /= 1024
+		unit++
+	}
+	if unit == 0 {
+		return strconv.FormatInt(n, 10) + " B"
+	}
+	return strconv.FormatFloat(f, 'f', 1, 64) + " " + [...]string{"", "KiB", "MiB", "GiB", "TiB"}[unit]
+}
+
+// Signed writes a number with its sign; what rounds to nothing has a plus.
+func (g *Glyphs) Signed(f float64, decimals int) string {
+	s := strconv.FormatFloat(math.Abs(f), 'f', decimals, 64)
+	if f < 0 && strings.Trim(s, "0.") != "" {
+		return g.Minus + s
+	}
+	return "+" + s
+}
+
+// SignedMS is how far a clock is off.
+func (g *Glyphs) SignedMS(d time.Duration) string { return g.Signed(inMS(d), 1) + " ms" }

@@ -1,0 +1,55 @@
+package view
+
+import (
+	"testing"
+	"time"
+)
+
+func TestTimes(t *testing.T) {
+	for _, c := range []struct {
+		d         time.Duration
+		left, age string
+	}{
+		{-time.Second, "0s", "0s"},
+		{0, "0s", "0s"},
+		{999 * time.Millisecond, "<1s", "0s"},
+		{9999 * time.Millisecond, "9s", "9s"},
+		{99 * time.Second, "99s", "1m39s"},
+		{100 * time.Second, "1m", "1m40s"},
+		{90 * time.Minute, "90m", "1h30m"},
+		{47 * time.Hour, "47h", "1d23h"},
+		{1000 * time.Hour, "41d", "41d16h"},
+		{90000 * time.Hour, ">2y", "3750d"},
+	} {
+		if got := Remaining(c.d); got != c.left || len(got) > 4 {
+			t.Errorf("remaining(%s) = %q", c.d, got)
+		}
+		if got := Age(c.d); got != c.age || len(got) > 6 {
+			t.Errorf("age(%s) = %q", c.d, got)
+		}
+	}
+	for d, want := range map[time.Duration]string{-1: "0.0s", 999 * time.Millisecond: "0.9s", 59999 * time.Millisecond: "59.9s", 64 * time.Second: "1m04s", 2*time.Hour + 3*time.Minute: "2h03m"} {
+		if got := Left(d); got != want {
+			t.Errorf("Left(%s) = %q, not %q", d, got, want)
+		}
+	}
+	for d, want := range map[time.Duration]string{0: "0s", 30350 * time.Millisecond: "30.35s", 2 * time.Minute: "2m", time.Hour: "1h", 90 * time.Minute: "1h30m", 1500 * time.Microsecond: "2ms", 100 * time.Second: "1m40s"} {
+		if got := Span(d); got != want {
+			t.Errorf("Span(%s) = %q, not %q", d, got, want)
+		}
+	}
+	for n, want := range map[int64]string{1023: "1023 B", 1 << 20: "1.0 MiB", 5 << 40: "5.0 TiB", 1 << 60: "1048576.0 TiB"} {
+		if got := Bytes(n); got != want {
+			t.Errorf("Bytes(%d) = %q, not %q", n, got, want)
+		}
+	}
+	if a, b, c := Plural(1, "copy", "copies"), Plural(1200, "copy", "copies"), Plural(0, "node"); a != "1 copy" || b != "1,200 copies" || c != "0 nodes" {
+		t.Error(a, b, c)
+	}
+	if got := Count(-1234567); got != "-1,234,567" {
+		t.Error(got)
+	}
+	if got := Count(-123); got != "-123" {
+		t.Error(got)
+	}
+}
