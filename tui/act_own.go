@@ -254,7 +254,7 @@ func (m *model) askAcquire() tea.Cmd {
 
 // own is the grant of the lock under the cursor, if it was acquired here.
 func (m *model) own() (grant, bool) {
-	l := m.picked()
+	l := m.selected().lock
 	if l == nil {
 		return grant{}, false
 	}

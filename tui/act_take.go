@@ -253,7 +253,7 @@ func (m *model) whyNotAct(a lockAct) string {
 		}
 		return "none of the " + view.Plural(len(keys), "lock") + " marked: " + first
 	}
-	if m.picked() == nil {
+	if m.selected().lock == nil {
 		return "no lock under the cursor"
 	}
 	l := m.one(nil)
@@ -269,7 +269,7 @@ func (m *model) one(marked []string) *monitor.Lock {
 	if len(marked) > 0 {
 		return m.latestLock(marked[0])
 	}
-	return m.latestLock(m.picked().Key.Raw())
+	return m.latestLock(m.selected().lock.Key.Raw())
 }
 
 func (m *model) whyNoForce() string  { return m.whyNotAct(m.forceRelease()) }
@@ -486,7 +486,7 @@ func (m *model) copyFacts(l *monitor.Lock, t target) (has, lacks string) {
 		case monitor.CopyAbsent:
 			others = append(others, node+state+": holds none")
 		default:
-			others = append(others, node+state+": "+m.unknownCopy(n, c))
+			others = append(others, node+state+": "+unknownCopy(n, c, m.snap.Cluster.MaxTTL, now))
 		}
 	}
 	has = st.None
@@ -497,26 +497,4 @@ func (m *model) copyFacts(l *monitor.Lock, t target) (has, lacks string) {
 		has += "; margin " + view.Count(l.Margin)
 	}
 	return has, strings.Join(others, ";  ")
-}
-
-// unknownCopy says what may be on a node that does not answer.
-func (m *model) unknownCopy(n *monitor.Node, c *monitor.Copy) string {
-	if c.State == monitor.CopyUnread && c.ReadAt.IsZero() {
-		return "not read yet: a copy may be there"
-	}
-	end := c.Expires
-	if end.IsZero() {
-		if !c.Token.Empty() {
-			return "the copy that was seen there has no end"
-		}
-		most := m.snap.Cluster.MaxTTL
-		if most <= 0 || n.Since.IsZero() {
-			return "a copy may be there"
-		}
-		end = n.Since.Add(most) // of a copy set just before we lost sight of the node
-	}
-	if end.Before(m.now()) {
-		return "a copy there, if any, ended by " + view.Clock(end) + ", unless it was extended"
-	}
-	return "a copy there, if any, ends by " + view.Clock(end) + ", unless it is extended"
 }

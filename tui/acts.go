@@ -89,7 +89,7 @@ func (m *model) whyNoLock() string {
 	if m.mode()&modeOnLock == 0 {
 		return "go to the locks first: tab, or 2"
 	}
-	if m.picked() == nil {
+	if m.selected().lock == nil {
 		return "no lock under the cursor"
 	}
 	return ""
@@ -106,7 +106,7 @@ func (m *model) whyNoPickedNode() string {
 	if m.mode()&modeOnNode == 0 {
 		return "go to the nodes first: tab, or 3"
 	}
-	if m.pickedNode() == nil {
+	if m.selected().node == nil {
 		return "no node under the cursor"
 	}
 	return ""
@@ -116,7 +116,7 @@ func (m *model) whyNoFence() string {
 	if why := m.whyNoNode(); why != "" {
 		return why
 	}
-	n := m.latestNode(m.pickedNode().Name)
+	n := m.latestNode(m.selected().node.Name)
 	switch {
 	case n == nil:
 		return "the node is gone"
@@ -132,7 +132,7 @@ func (m *model) whyNoOpen() string {
 	if why := m.whyNoNode(); why != "" {
 		return why
 	}
-	n := m.latestNode(m.pickedNode().Name)
+	n := m.latestNode(m.selected().node.Name)
 	switch {
 	case n == nil:
 		return "the node is gone"
@@ -150,14 +150,7 @@ func (m *model) latestLock(key string) *monitor.Lock {
 	return m.snap.Locks.Get(key)
 }
 
-func (m *model) latestNode(name string) *monitor.Node {
-	for i := range m.snap.Nodes {
-		if m.snap.Nodes[i].Name == name {
-			return &m.snap.Nodes[i]
-		}
-	}
-	return nil
-}
+func (m *model) latestNode(name string) *monitor.Node { return nodeOf(m.snap, name) }
 
 // confirmation is what has to be typed to confirm an act on raw: its name as it
 // is shown, or the end of one that is too long to type.
@@ -189,7 +182,7 @@ func missingReason(reason string) string {
 }
 
 func (m *model) askFence() tea.Cmd {
-	name := m.pickedNode().Name
+	name := m.selected().node.Name
 	return m.askNode(name, "Fence", "fence", func() []string {
 		c := &m.snap.Cluster
 		out := []string{m.st.Fact("Effect", "it is held: it refuses writes until a person opens it, and no guard lifts that; its copies run out, and are not extended")}
@@ -207,7 +200,7 @@ func (m *model) askFence() tea.Cmd {
 }
 
 func (m *model) askOpen() tea.Cmd {
-	name := m.pickedNode().Name
+	name := m.selected().node.Name
 	return m.askNode(name, "Open", "open", func() []string {
 		out := []string{m.st.Fact("Effect", "it accepts writes and votes at once")}
 		s, ok := m.fences.status[name]

@@ -84,12 +84,14 @@ func (m *model) moved(msg clusterMsg) tea.Cmd {
 	order := m.locks.order
 	m.locks = newLockTable()
 	m.locks.order = order
-	m.nodes, m.findings = nodeTable{}, findingTable{}
-	m.events, m.past, m.watched = newEventTable(), nodePasts{}, lockLog{}
+	m.nodes, m.findings, m.events = nodeTable{}, findingTable{}, newEventTable()
+	clear(m.past)
+	clear(m.marks)
+	m.pages.lock.watched = lockLog{}
 	m.began = m.now()
-	m.filter, m.marks, m.trail, m.at, m.detail = lineEdit{}, marks{}, nil, place{}, false
-	m.froze, m.missed, m.lost = time.Time{}, nil, false
-	m.dialog, m.line, m.filtering = nil, nil, false
+	m.trail, m.frozen = nil, freeze{}
+	m.dialog, m.line = nil, nil
+	m.arrive(m.pages.overview)
 	m.fences = fenceView{}
 	m.setGuard(m.feed.status())
 	m.setSnapshot(c.Source.Snapshot(), nil, false, nil)

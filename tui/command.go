@@ -274,13 +274,13 @@ func (m *model) doBinding(b *binding, what string) tea.Cmd {
 
 // pickLock puts the cursor on a lock.
 func (m *model) pickLock(name string) string {
-	if m.mode() == modeLock && m.at.lock == name {
+	if m.page.place() == (place{viewLock, name}) {
 		return ""
 	}
-	if m.at.view != viewOverview && m.at.view != viewLocks {
+	if m.viewed() != viewOverview && m.viewed() != viewLocks {
 		m.goTo(viewLocks)
 	}
-	m.focusOn(focusLocks)
+	m.pages.overview.onNodes = m.pages.overview.onNodes && m.viewed() != viewOverview
 	switch {
 	case m.locks.jump(name):
 		return ""
@@ -292,21 +292,29 @@ func (m *model) pickLock(name string) string {
 
 // pickNode puts the cursor on a node.
 func (m *model) pickNode(name string) string {
-	for i := range m.shown.Nodes {
-		if strings.EqualFold(m.shown.Nodes[i].Name, name) {
-			if m.mode()&modeOnNode == 0 || m.mode() == modeNode {
-				m.goTo(viewNodes)
-			}
-			m.nodes.name = m.shown.Nodes[i].Name
-			return ""
-		}
+	n := m.nodeNamed(name)
+	if n == nil {
+		return "there is no node " + m.st.Escape(name, 40)
 	}
-	return "there is no node " + m.st.Escape(name, 40)
+	if m.mode()&modeOnNode == 0 || m.mode() == modeNode {
+		m.goTo(viewNodes)
+	}
+	m.nodes.name = n.Name
+	return ""
+}
+
+// nodeNamed is the node with this name, in letters of either case.
+func (m *model) nodeNamed(name string) *monitor.Node {
+	i := slices.IndexFunc(m.shown.Nodes, func(n monitor.Node) bool { return strings.EqualFold(n.Name, name) })
+	if i < 0 {
+		return nil
+	}
+	return &m.shown.Nodes[i]
 }
 
 func (m *model) openLock(name string) tea.Cmd {
 	if name == "" {
-		if l := m.picked(); l != nil {
+		if l := m.selected().lock; l != nil {
 			name = l.Key.Raw()
 		}
 	}
@@ -314,17 +322,15 @@ func (m *model) openLock(name string) tea.Cmd {
 		m.say(m.st.Bad, "there is no lock "+m.st.Escape(name, 40))
 		return nil
 	}
-	return m.open(place{view: viewLock, lock: name})
+	return m.open(place{viewLock, name})
 }
 
 func (m *model) openNode(name string) tea.Cmd {
 	if name == "" && m.nodes.selected() != nil {
 		name = m.nodes.name
 	}
-	for i := range m.shown.Nodes {
-		if n := m.shown.Nodes[i].Name; strings.EqualFold(n, name) {
-			return m.open(place{view: viewNode, node: n})
-		}
+	if n := m.nodeNamed(name); n != nil {
+		return m.open(place{viewNode, n.Name})
 	}
 	m.say(m.st.Bad, "there is no node "+m.st.Escape(name, 40))
 	return nil
@@ -383,12 +389,13 @@ func (m *model) filterWords() []string {
 }
 
 func (m *model) filterBy(text string) tea.Cmd {
-	if m.at.view != viewOverview && m.at.view != viewLocks {
+	if m.viewed() != viewOverview && m.viewed() != viewLocks {
 		m.goTo(viewLocks)
 	}
-	m.filter = newLineEdit(text)
-	m.applyFilter()
-	if why := m.filterProblem(); why != "" {
+	f := m.page.(filtered)
+	*f.filterLine() = newLineEdit(text)
+	f.filter(m.now())
+	if why := f.filterProblem(); why != "" {
 		m.say(m.st.Bad, why)
 	}
 	return nil

@@ -10,34 +10,49 @@ import (
 	"redlockctl/tui/styles"
 )
 
-// lockDetail is the lock under the cursor at the foot of the overview.
-func (m *model) lockDetail(w int) []string {
-	l := m.locks.selected()
-	if l == nil {
-		return []string{m.st.Dim.Of(" no lock under the cursor")}
-	}
-	if m.watched.key != l.Key.Raw() || !m.watched.on {
-		m.watchLock()
-	}
-	return m.lockFacts(l, w, 3)
-}
-
-// lockPage is all that is known of a lock, and what became of it since it is
+// lockFacts is all that is known of one lock, and what became of it since it is
 // looked at.
-func (m *model) lockPage(w, h int, now time.Time) []string {
-	st := m.st
-	l := m.shown.Locks.Get(m.at.lock)
-	if l == nil {
-		out := []string{" " + st.Strong.Of(st.Escape(m.at.lock, max(8, w/2))) + "  " + st.Dim.Of(st.Off+" gone: no node has a copy of it"), ""}
-		return append(out, m.lockEvents(w, h-2)...)
-	}
-	return m.lockFacts(l, w, h)
+type lockFacts struct {
+	*screen
+	lockView  *lockView
+	eventView eventView
+	events    *eventTable
+	watched   lockLog
+	axisKey   string        // the lock that was drawn last
+	axis      time.Duration // the length of its axis
 }
 
-// lockFacts draws one lock: what each node knows of it, on one axis of time, and
+// lockPage is one lock.
+type lockPage struct {
+	*lockFacts
+	key string
+	reading
+}
+
+func (m *lockPage) place() place { return place{viewLock, m.key} }
+func (m *lockPage) mode() mode   { return modeLock }
+
+func (m *lockPage) selected() selection { return selection{lock: m.shown.Locks.Get(m.key)} }
+
+func (m *lockPage) lines(h int) []string {
+	st := m.st
+	l := m.shown.Locks.Get(m.key)
+	if l != nil {
+		return m.inSight(st, m.lockFacts.lines(l, m.w, h), h)
+	}
+	m.watch(m.key)
+	out := []string{" " + st.Strong.Of(st.Escape(m.key, max(8, m.w/2))) + "  " + st.Dim.Of(st.Off+" gone: no node has a copy of it"), ""}
+	return m.inSight(st, append(out, m.lockEvents(m.w, h-2)...), h)
+}
+
+// watch begins the history of a lock, unless it is watched already.
+func (m *lockFacts) watch(key string) { m.watched.begin(key, m.events.all) }
+
+// lines draws one lock: what each node knows of it, on one axis of time, and
 // at most n of its events.
-func (m *model) lockFacts(l *monitor.Lock, w, n int) []string {
-	st, now := m.st, m.shownNow()
+func (m *lockFacts) lines(l *monitor.Lock, w, n int) []string {
+	m.watch(l.Key.Raw())
+	st, now := m.st, m.now
 	out := m.lockHead(l, w, now)
 	out = append(out, "")
 	out = append(out, m.lockBars(l, w, now)...)
@@ -104,7 +119,7 @@ func (m *model) lockFacts(l *monitor.Lock, w, n int) []string {
 }
 
 // lockEvents are the last n events of the lock that is looked at.
-func (m *model) lockEvents(w, n int) (out []string) {
+func (m *lockFacts) lockEvents(w, n int) (out []string) {
 	for _, e := range lastEvents(m.watched.events, n, func(e *monitor.Event) bool { return m.events.until == 0 || e.Seq <= m.events.until }) {
 		out = append(out, m.eventView.row(e, w, false))
 	}
@@ -112,7 +127,7 @@ func (m *model) lockEvents(w, n int) (out []string) {
 }
 
 // lockHead is the lock in a line or two.
-func (m *model) lockHead(l *monitor.Lock, w int, now time.Time) []string {
+func (m *lockFacts) lockHead(l *monitor.Lock, w int, now time.Time) []string {
 	st := m.st
 	glyph, p := st.Lock(l.State)
 	right := ""
@@ -139,7 +154,7 @@ func (m *model) lockHead(l *monitor.Lock, w int, now time.Time) []string {
 }
 
 // lockBars is the time that each copy has left, on one axis.
-func (m *model) lockBars(l *monitor.Lock, w int, now time.Time) []string {
+func (m *lockFacts) lockBars(l *monitor.Lock, w int, now time.Time) []string {
 	st := m.st
 	_, p := st.Lock(l.State)
 	name := 2
@@ -206,9 +221,9 @@ func (m *model) lockBars(l *monitor.Lock, w int, now time.Time) []string {
 				line += ", " + n.State.String()
 			}
 		case monitor.CopyUnread:
-			line += st.Warn.Of(st.Ellipsis + " " + m.unknownCopy(n, c))
+			line += st.Warn.Of(st.Ellipsis + " " + unknownCopy(n, c, m.shown.Cluster.MaxTTL, now))
 		default:
-			line += st.Warn.Of("? " + n.State.String() + ": " + m.unknownCopy(n, c))
+			line += st.Warn.Of("? " + n.State.String() + ": " + unknownCopy(n, c, m.shown.Cluster.MaxTTL, now))
 		}
 		out = append(out, st.Cut(line, w))
 	}
@@ -253,4 +268,26 @@ func axisLabels(d time.Duration, w int) string {
 	s := "now"
 	s += styles.Blanks(w/2-len(s)) + half
 	return s + styles.Blanks(w-len(s)-len(end)) + end
+}
+
+// unknownCopy says what may be on a node that does not answer; most is the
+// cluster's max TTL.
+func unknownCopy(n *monitor.Node, c *monitor.Copy, most time.Duration, now time.Time) string {
+	if c.State == monitor.CopyUnread && c.ReadAt.IsZero() {
+		return "not read yet: a copy may be there"
+	}
+	end := c.Expires
+	if end.IsZero() {
+		if !c.Token.Empty() {
+			return "the copy that was seen there has no end"
+		}
+		if most <= 0 || n.Since.IsZero() {
+			return "a copy may be there"
+		}
+		end = n.Since.Add(most) // of a copy set just before we lost sight of the node
+	}
+	if end.Before(now) {
+		return "a copy there, if any, ended by " + view.Clock(end) + ", unless it was extended"
+	}
+	return "a copy there, if any, ends by " + view.Clock(end) + ", unless it is extended"
 }

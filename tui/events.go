@@ -3,6 +3,7 @@ package tui
 import (
 	"slices"
 	"strings"
+	"time"
 
 	"redlockctl/internal/view"
 	"redlockctl/monitor"
@@ -161,8 +162,6 @@ func (t *eventTable) goTo(i int) {
 	t.follow = t.follow && i == 0
 }
 
-func (t *eventTable) click(row int) { t.goTo(t.top + row) }
-
 func (t *eventTable) selected() *monitor.Event {
 	if i := t.pos(); i >= 0 {
 		return &t.all[t.listed[i]]
@@ -172,8 +171,40 @@ func (t *eventTable) selected() *monitor.Event {
 
 // eventsPage is the events, newest first, and the one under the cursor in full
 // where it was asked for.
-func (m *model) eventsPage(h int) []string {
-	st, t := m.st, &m.events
+type eventsPage struct {
+	*screen
+	events    *eventTable
+	eventView eventView
+	height    int
+	span      lineSpan // of its rows
+	detailed  bool
+}
+
+func (m *eventsPage) place() place        { return place{kind: viewEvents} }
+func (m *eventsPage) mode() mode          { return modeEvents }
+func (m *eventsPage) detail() *bool       { return &m.detailed }
+func (m *eventsPage) move(d int)          { m.events.move(d) }
+func (m *eventsPage) rows() int           { return max(1, m.height-1) }
+func (m *eventsPage) selected() selection { return selection{event: m.events.selected()} }
+
+func (m *eventsPage) click(y int) bool {
+	if i, ok := m.span.at(y); ok {
+		m.events.goTo(m.events.top + i)
+	}
+	return false
+}
+
+func (m *eventsPage) filterLine() *lineEdit { return &m.events.line }
+func (m *eventsPage) filter(time.Time)      { m.events.setFilter(m.events.line.String()) }
+func (m *eventsPage) filterSource() string  { return m.events.source }
+func (m *eventsPage) filterProblem() string { return "" }
+
+func (m *eventsPage) found() (n, of int, ok bool) {
+	return len(m.events.list()), len(m.events.all), true
+}
+
+func (m *eventsPage) lines(h int) []string {
+	st, t := m.st, m.events
 	list := t.list()
 	left := " " + st.Title.Of("EVENTS "+view.Count(len(t.all))) + "   " + st.Dim.Of("newest first")
 	right := ""
@@ -187,8 +218,8 @@ func (m *model) eventsPage(h int) []string {
 	}
 	lines := []string{left + styles.Blanks(m.w-view.Width(left)-view.Width(right)-1) + right}
 	var dock []string
-	if e := t.selected(); m.detail && e != nil {
-		dock = append(dock, m.ruler())
+	if e := t.selected(); m.detailed && e != nil {
+		dock = append(dock, st.Ruler(m.w))
 		head := " " + e.At.Format("2006-01-02 15:04:05.000") + "  " + e.Level.String() + ", " + st.Whole(e.Kind)
 		if e.Node != "" {
 			head += ", node " + st.Escape(e.Node, 20)
@@ -205,16 +236,13 @@ func (m *model) eventsPage(h int) []string {
 		dock = dock[:min(len(dock), max(0, h/2))]
 	}
 	room := max(0, h-1-len(dock))
-	m.pageRows = room
-	m.hits.events.from = m.hits.base + 1
+	m.height = room
+	m.span = lineSpan{from: 1}
 	pos := max(0, t.pos())
-	if pos < t.top || t.follow {
+	if t.follow {
 		t.top = pos
 	}
-	if pos >= t.top+room {
-		t.top = pos - room + 1
-	}
-	t.top = max(0, min(t.top, len(list)-room))
+	t.top = scrollTo(t.top, pos, len(list), room)
 	for i := t.top; i < min(len(list), t.top+room); i++ {
 		line := m.eventView.row(&t.all[list[i]], m.w-2, true)
 		if i == pos {
@@ -224,7 +252,7 @@ func (m *model) eventsPage(h int) []string {
 			line = "  " + line
 		}
 		lines = append(lines, line)
-		m.hits.events.n++
+		m.span.n++
 	}
 	if len(list) == 0 {
 		why := "nothing has happened yet"
@@ -279,23 +307,14 @@ func (l *lockLog) before(msg historyMsg) {
 	l.events = append(older, l.events...)
 }
 
-// watchLock begins the history of the lock that is looked at.
-func (m *model) watchLock() {
-	key, on := m.at.lock, m.at.view == viewLock
-	if !on && m.detail {
-		if l := m.picked(); l != nil {
-			m.locks.chosen = true // what is looked at stays under the cursor
-			key, on = l.Key.Raw(), true
-		}
-	}
-	if m.watched.on && on && m.watched.key == key {
+// begin watches a lock, unless it is watched already; all are the events that are
+// known.
+func (l *lockLog) begin(key string, all []monitor.Event) {
+	if l.on && l.key == key {
 		return
 	}
-	m.watched = lockLog{key: key, on: on}
-	if on {
-		m.watched.wants = key
-	}
-	m.watched.add(m.events.all)
+	*l = lockLog{key: key, on: true, wants: key}
+	l.add(all)
 }
 
 // eventView draws the latest events, newest first.

@@ -43,8 +43,6 @@ func (t *findingTable) goTo(i int) {
 	}
 }
 
-func (t *findingTable) click(row int) { t.goTo(t.top + row) }
-
 func (t *findingTable) selected() *monitor.Finding {
 	if i := t.pos(); i >= 0 {
 		return &t.all[i]
@@ -54,8 +52,30 @@ func (t *findingTable) selected() *monitor.Finding {
 
 // findingsPage is which assumptions of Redlock do not hold here, and what that
 // means; the one under the cursor in full.
-func (m *model) findingsPage(h int, now time.Time) []string {
-	st, t := m.st, &m.findings
+type findingsPage struct {
+	*screen
+	findings *findingTable
+	height   int
+	span     lineSpan // of its rows
+	detailed bool
+}
+
+func (m *findingsPage) place() place        { return place{kind: viewFindings} }
+func (m *findingsPage) mode() mode          { return modeFindings }
+func (m *findingsPage) detail() *bool       { return &m.detailed }
+func (m *findingsPage) move(d int)          { m.findings.move(d) }
+func (m *findingsPage) rows() int           { return max(1, m.height-1) }
+func (m *findingsPage) selected() selection { return selection{finding: m.findings.selected()} }
+
+func (m *findingsPage) click(y int) bool {
+	if i, ok := m.span.at(y); ok {
+		m.findings.goTo(m.findings.top + i)
+	}
+	return false
+}
+
+func (m *findingsPage) lines(h int) []string {
+	st, t, now := m.st, m.findings, m.now
 	left := " " + st.Title.Of("FINDINGS "+view.Count(len(t.all))) + "   "
 	lines := []string{left + st.Dim.Of(st.Cut("what the safety of the locks rests on, and does not hold here", m.w-view.Width(left)))}
 	if len(t.all) == 0 {
@@ -66,27 +86,21 @@ func (m *model) findingsPage(h int, now time.Time) []string {
 		}
 		return append(lines, "", styles.Blanks(styles.Lead)+p.Of(glyph+" "+text))
 	}
-	dock := append([]string{m.ruler()}, m.finding(t.selected(), m.w, now)...)
+	dock := append([]string{st.Ruler(m.w)}, m.finding(t.selected(), m.w, now)...)
 	most := max(3, h-1-len(dock))
 	rows := min(len(t.all), most)
 	dock = dock[:min(len(dock), max(0, h-1-rows))]
 	pos := max(0, t.pos())
-	if pos < t.top {
-		t.top = pos
-	}
-	if pos >= t.top+rows {
-		t.top = pos - rows + 1
-	}
-	t.top = max(0, min(t.top, len(t.all)-rows))
-	m.pageRows = rows
-	m.hits.findings = lineSpan{m.hits.base + 1, rows}
+	t.top = scrollTo(t.top, pos, len(t.all), rows)
+	m.height = rows
+	m.span = lineSpan{1, rows}
 	for i := t.top; i < min(len(t.all), t.top+rows); i++ {
 		lines = append(lines, m.findingRow(&t.all[i], i == pos, now))
 	}
 	return append(styles.Fill(lines, h-len(dock)), dock...)
 }
 
-func (m *model) findingRow(f *monitor.Finding, under bool, now time.Time) string {
+func (m *findingsPage) findingRow(f *monitor.Finding, under bool, now time.Time) string {
 	st := m.st
 	glyph, word, p := st.Severity(f.Severity)
 	what := st.Whole(f.Title)
@@ -110,7 +124,7 @@ func (m *model) findingRow(f *monitor.Finding, under bool, now time.Time) string
 }
 
 // finding is one finding in full.
-func (m *model) finding(f *monitor.Finding, w int, now time.Time) []string {
+func (m *findingsPage) finding(f *monitor.Finding, w int, now time.Time) []string {
 	if f == nil {
 		return nil
 	}

@@ -18,8 +18,19 @@ const (
 
 // guardPage is what became of the nodes over time, what keeps them out now, and
 // the events of fences and rejoins.
-func (m *model) guardPage(h int, now time.Time) []string {
-	st := m.st
+type guardPage struct {
+	*nodePanel
+	events    *eventTable
+	eventView eventView
+	past      nodePasts
+	began     *time.Time // of what is in it
+}
+
+func (m *guardPage) place() place { return place{kind: viewGuard} }
+func (m *guardPage) mode() mode   { return modeGuard }
+
+func (m *guardPage) lines(h int) []string {
+	st, now := m.st, m.now
 	others := m.drawn.elsewhere(st)
 	state := "no guard is seen: nothing lets a fenced node rejoin"
 	switch _, known := m.shown.Guards(); {
@@ -56,7 +67,7 @@ func (m *model) guardPage(h int, now time.Time) []string {
 	lead := styles.Lead + name + styles.Gap
 	w := m.w - lead - 1
 	length := timelineLeast
-	if first := m.began; !first.IsZero() {
+	if first := *m.began; !first.IsZero() {
 		for length < now.Sub(first) && length < timelineMost {
 			length *= 2
 		}
@@ -79,13 +90,13 @@ func (m *model) guardPage(h int, now time.Time) []string {
 		}
 		lines = append(lines, styles.Blanks(lead)+st.Dim.Of(st.Cut(st.Open+" serves  "+st.Closed+" fenced or held  "+st.Gone+" down  R restarted  ? otherwise", w)), "")
 	}
-	at := m.cursorOf(focusNodes)
-	m.hits.nodes.from = m.hits.base + len(lines)
+	at := m.cursor()
+	m.span = lineSpan{from: len(lines)}
 	rows = min(rows, max(1, h-len(lines)-2))
 	from2, to := m.nodes.window(rows)
 	for i := from2; i < to; i++ {
 		lines = append(lines, m.guardRow(&m.nodes.nodes[i], now, name, at))
-		m.hits.nodes.n++
+		m.span.n++
 	}
 	if room := h - len(lines) - 1; room > 0 {
 		lines = append(lines, "")
@@ -103,7 +114,7 @@ func (m *model) guardPage(h int, now time.Time) []string {
 }
 
 // guardRow is what the guard makes of one node.
-func (m *model) guardRow(n *monitor.Node, now time.Time, name int, at cursorState) string {
+func (m *guardPage) guardRow(n *monitor.Node, now time.Time, name int, at cursorState) string {
 	st := m.st
 	under := n.Name == m.nodes.name
 	plain := under && at == cursorHere

@@ -134,12 +134,12 @@ func places(in mode) string {
 
 // behind is why a key is off on the page that the help was opened from.
 func (m *model) behind(b *binding) string {
-	if b.why == nil || b.in&modeMain == 0 || len(m.trail) == 0 || m.at.view != viewHelp {
+	if b.why == nil || b.in&modeMain == 0 || len(m.trail) == 0 || m.viewed() != viewHelp {
 		return ""
 	}
-	here := m.at
-	m.at = m.trail[len(m.trail)-1]
-	defer func() { m.at = here }()
+	here := m.page
+	m.page = m.trail[len(m.trail)-1]
+	defer func() { m.page = here }()
 	if b.in&m.mode() == 0 {
 		return ""
 	}

@@ -10,33 +10,6 @@ import (
 	"redlockctl/internal/view"
 )
 
-// mode is which keys are listened to now.
-type mode uint16
-
-const (
-	modeLocks mode = 1 << iota // a list of locks has the cursor
-	modeNodes                  // a list of nodes has it
-	modeLock                   // one lock
-	modeNode                   // one node
-	modeEvents
-	modeFindings
-	modeGuard
-	modeLab
-	modeHelp
-	modeFilter  // a filter is being typed
-	modeCommand // a command is
-	modeDialog  // a dialog asks
-	modeWorking // its act runs
-	modeResult  // it tells how the act ended
-
-	modeOnNode = modeNodes | modeNode | modeGuard | modeLab // a node can be picked
-	modeOnLock = modeLocks | modeLock
-	modeList   = modeLocks | modeOnNode | modeEvents | modeFindings
-	modeMain   = modeList | modeLock | modeHelp
-	modeEdit   = modeFilter | modeCommand | modeDialog
-	modeAny    = modeMain | modeEdit | modeWorking | modeResult
-)
-
 // binding is one key and all that is known of it.
 type binding struct {
 	key.Binding
@@ -70,7 +43,7 @@ func newKeyMap() keyMap {
 		return binding{Binding: key.NewBinding(key.WithKeys(keys...), key.WithHelp(show, help)), in: in, group: group, do: do}
 	}
 	move := func(d func(*model) int) func(*model) tea.Cmd {
-		return func(m *model) tea.Cmd { m.moveCursor(d(m)); return nil }
+		return func(m *model) tea.Cmd { m.page.move(d(m)); return nil }
 	}
 	by := func(d int) func(*model) int { return func(*model) int { return d } }
 	edit := func(f func(*lineEdit)) func(*model) tea.Cmd {
@@ -82,7 +55,7 @@ func newKeyMap() keyMap {
 			return nil
 		}
 	}
-	to := func(v page) binding {
+	to := func(v pageKind) binding {
 		n := strconv.Itoa(int(v) + 1)
 		b := k(modeMain, groupMove, n, v.String(), func(m *model) tea.Cmd { return m.goTo(v) }, n)
 		b.why = func(m *model) string { return m.whyNoView(v) }
@@ -124,9 +97,9 @@ func newKeyMap() keyMap {
 	tab := brief(modeLocks|modeNodes, k(modeMain, groupMove, "tab", "the other table of the overview, or the next page", (*model).tab, "tab"))
 	tab.says = func(m *model) string {
 		switch {
-		case m.at.view != viewOverview:
+		case m.viewed() != viewOverview:
 			return "next page"
-		case m.focus == focusNodes:
+		case m.pages.overview.onNodes:
 			return "locks"
 		default:
 			return "nodes"
@@ -134,10 +107,10 @@ func newKeyMap() keyMap {
 	}
 	detail := brief(modeList, k(modeList, groupLook, "enter", "a look at it, below", (*model).enter, "enter"))
 	detail.says = func(m *model) string {
-		switch {
-		case m.at.view != viewOverview && m.at.view != viewFindings && m.at.view != viewEvents:
+		switch d, ok := m.page.(detailed); {
+		case !ok:
 			return "look"
-		case m.detail:
+		case *d.detail():
 			return "close detail"
 		default:
 			return "detail"
@@ -149,7 +122,7 @@ func newKeyMap() keyMap {
 	hold.also = "hold"
 	hold.SetHelp("f", "hold closed (fence)")
 	hold.says = func(m *model) string {
-		if m.at.view == viewHelp {
+		if m.viewed() == viewHelp {
 			return "hold closed (fence)"
 		}
 		return "fence"
@@ -161,8 +134,8 @@ func newKeyMap() keyMap {
 		brief(modeList, k(modeMain, groupLook, ":", "command", (*model).openLine, ":")),
 		k(modeMain, groupMove, "↑ k", "up", move(by(-1)), "up", "k"),
 		k(modeMain, groupMove, "↓ j", "down", move(by(1)), "down", "j"),
-		k(modeMain, groupMove, "pgup", "a page up", move(func(m *model) int { return -m.page() }), "pgup", "ctrl+b"),
-		k(modeMain, groupMove, "pgdn", "a page down", move(func(m *model) int { return m.page() }), "pgdown", "ctrl+f"),
+		k(modeMain, groupMove, "pgup", "a page up", move(func(m *model) int { return -m.page.rows() }), "pgup", "ctrl+b"),
+		k(modeMain, groupMove, "pgdn", "a page down", move(func(m *model) int { return m.page.rows() }), "pgdown", "ctrl+f"),
 		k(modeMain, groupMove, "home g", "to the first", move(by(-1<<30)), "home", "g"),
 		k(modeMain, groupMove, "end G", "to the last", move(by(1<<30)), "end", "G"),
 		tab,

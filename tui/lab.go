@@ -4,14 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"redlockctl/internal/view"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
-
-	"redlockctl/internal/view"
 )
 
 // whyNoLabNode is why nothing can be done to a node of the lab now.
@@ -90,7 +89,7 @@ func aside(what, done string, do func() error) func(context.Context) outcome {
 
 // askLab asks before something is done to the node under the cursor.
 func (m *model) askLab(verb, done string, effect []string, do func(node string) error) tea.Cmd {
-	node := m.pickedNode().Name
+	node := m.selected().node.Name
 	shown := m.st.Escape(node, 40)
 	return m.openDialog(&dialog{
 		title: strings.ToUpper(verb[:1]) + verb[1:] + " " + shown + " ?",
@@ -136,7 +135,7 @@ func (m *model) askFlush() tea.Cmd {
 }
 
 func (m *model) askSkew() tea.Cmd {
-	node, clocks := m.pickedNode().Name, m.opt.Lab.(LabClock)
+	node, clocks := m.selected().node.Name, m.opt.Lab.(LabClock)
 	shown := m.st.Escape(node, 40)
 	by := &field{label: "By", lineEdit: newLineEdit("+2s")}
 	parse := func() (time.Duration, error) {
@@ -206,35 +205,17 @@ func (m *model) askClients() tea.Cmd {
 	})
 }
 
-// labPage is the demo's masters, and what can be done to them.
-func (m *model) labPage(h int, now time.Time) []string {
-	st := m.st
-	lines := []string{" " + st.Title.Of("THE LAB") + "   " + st.Dim.Of(st.Cut("masters of your own: nothing here can hurt anybody", m.w-11)), ""}
-	m.hits.nodes.from = m.hits.base + len(lines)
-	lines = append(lines, m.nodeTableLines(min(len(m.nodes.nodes), max(3, h-14)), now, m.cursorOf(focusNodes))...)
-	lines = append(lines, "")
+// labHints are the keys of the lab, and what each shows or why it is off.
+func (m *model) labHints() (hints []labHint) {
 	for i := range m.keys {
 		b := &m.keys[i]
 		if b.group != groupLab {
 			continue
 		}
 		k, text := b.help(m)
-		line := "   " + st.Strong.Of(st.Pad(k, 4)) + st.Pad(text, 12)
-		// While a dialog stands over the page, it alone is why no key acts.
-		if why := b.disabled(m); why != "" && m.dialog == nil {
-			line += st.Dim.Of("off: " + why)
-		} else {
-			line += labWords[b.Help().Desc]
-		}
-		lines = append(lines, st.Cut(line, m.w))
+		hints = append(hints, labHint{k, text, labWords[b.Help().Desc], b.disabled(m)})
 	}
-	if c, ok := m.opt.Lab.(LabClients); ok {
-		lines = append(lines, "")
-		for _, k := range c.ClientKinds() {
-			lines = append(lines, "   "+st.Pad(view.Count(k.Running), 4)+st.Pad(k.Name, 12)+st.Dim.Of(st.Cut(k.Does, m.w-20)))
-		}
-	}
-	return lines[:min(len(lines), max(h, 0))]
+	return hints
 }
 
 // labWords says what each act of the lab shows.

@@ -19,7 +19,8 @@ type lockTable struct {
 	fixed  *lockIndex // the listing as it was when a dialog opened; nil: none is open
 	order  order
 	filter monitor.Filter
-	source string // the filter as it was typed
+	line   lineEdit // in which the filter is typed
+	source string   // the filter as it was applied
 
 	generation int      // of what is wanted; a build of an older one is too late
 	building   bool     // a build is on its way
@@ -277,14 +278,7 @@ func (t *lockTable) window(h int) []*monitor.Lock {
 	if h <= 0 || n == 0 {
 		return nil
 	}
-	pos := max(t.pos, 0)
-	if pos < t.top {
-		t.top = pos
-	}
-	if pos >= t.top+h {
-		t.top = pos - h + 1
-	}
-	t.top = max(0, min(t.top, n-h))
+	t.top = scrollTo(t.top, max(t.pos, 0), n, h)
 	x := t.listing()
 	rows := make([]*monitor.Lock, 0, min(h, n))
 	for i := t.top; i < min(n, t.top+h); i++ {

@@ -24,8 +24,8 @@ type lockView struct {
 	wide   bool
 }
 
-func newLockView(st *styles.Styles) lockView {
-	return lockView{st: st, seed: maphash.MakeSeed(), chosen: defaultColumns}
+func newLockView(st *styles.Styles) *lockView {
+	return &lockView{st: st, seed: maphash.MakeSeed(), chosen: defaultColumns}
 }
 
 // cursorState is how a table draws its cursor.

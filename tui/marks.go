@@ -43,16 +43,16 @@ func (m *model) whyNoMark() string {
 	switch {
 	case m.mode()&modeOnLock == 0:
 		return "only locks are marked"
-	case m.picked() == nil:
+	case m.selected().lock == nil:
 		return "no lock under the cursor"
-	case len(m.marks) >= mostMarks && !m.marks[m.picked().Key.Raw()]:
+	case len(m.marks) >= mostMarks && !m.marks[m.selected().lock.Key.Raw()]:
 		return view.Count(mostMarks) + " are marked: that is the most"
 	}
 	return ""
 }
 
 func (m *model) toggleMark() tea.Cmd {
-	key := m.picked().Key.Raw()
+	key := m.selected().lock.Key.Raw()
 	if m.marks[key] {
 		delete(m.marks, key)
 	} else {
@@ -115,21 +115,15 @@ func (m *model) whyNoCopy() string {
 // a shell, so that a paste is the name of this lock and does nothing else. What is too long for the clipboard
 // of a terminal is not copied at all: a part of a name is another name.
 func (m *model) copyText() (text, what string) {
-	mode := m.mode()
-	if mode&modeOnLock != 0 {
-		if l := m.picked(); l != nil {
-			return l.Key.Word(), "the name"
-		}
-	}
-	if mode&modeOnNode != 0 {
-		if n := m.pickedNode(); n != nil {
-			return safetext.Escape(n.Addr), "the address of " + m.st.Escape(n.Name, 20)
-		}
-	}
-	if e := m.events.selected(); mode == modeEvents && e != nil {
-		return e.At.Format(time.RFC3339) + " " + e.Text.String(), "the event"
-	}
-	if f := m.findings.selected(); mode == modeFindings && f != nil {
+	switch s := m.selected(); {
+	case s.lock != nil:
+		return s.lock.Key.Word(), "the name"
+	case s.node != nil:
+		return safetext.Escape(s.node.Addr), "the address of " + m.st.Escape(s.node.Name, 20)
+	case s.event != nil:
+		return s.event.At.Format(time.RFC3339) + " " + s.event.Text.String(), "the event"
+	case s.finding != nil:
+		f := s.finding
 		return strings.Join([]string{f.Title, f.Evidence.String(), f.Consequence, f.Remedy}, "\n"), "the finding"
 	}
 	return "", ""

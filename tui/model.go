@@ -3,7 +3,6 @@ package tui
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -22,40 +21,21 @@ const (
 	minHeight = 15
 )
 
-// focus is which table of the overview has the cursor.
-type focus uint8
-
-const (
-	focusLocks focus = iota
-	focusNodes
-)
-
 // model is the only tea.Model: it routes messages, owns focus and layout, and
-// lets its parts draw. All of it is touched by the program's goroutine alone;
+// lets its pages draw. All of it is touched by the program's goroutine alone;
 // commands work on what they were given.
 type model struct {
+	*screen // what is shown
 	opt     Options
 	ctx     context.Context
 	now     func() time.Time
 	feed    feed
 	running *running
-	st      *styles.Styles
 	keys    keyMap
 
-	w, h  int
-	snap  *monitor.Snapshot // the latest
-	shown *monitor.Snapshot // the one on the screen: the latest, unless frozen
-	froze time.Time         // since when the screen is frozen; zero: it is not
-	// missed are the locks that changed since then; lost: so many that they were
-	// not kept.
-	missed []string
-	lost   bool
-
-	fences fenceView // the latest
-	drawn  fenceView // the one on the screen
-	at     place
-	trail  []place // where esc leads back to
-	focus  focus   // on the overview
+	snap   *monitor.Snapshot // the latest
+	fences fenceView         // the latest
+	frozen freeze
 
 	nodes    nodeTable
 	locks    lockTable
@@ -63,18 +43,13 @@ type model struct {
 	findings findingTable
 	past     nodePasts
 	began    time.Time // of what is in it
-	watched  lockLog
+	lockView *lockView
 
-	header    header
-	nodeView  nodeView
-	lockView  lockView
-	eventView eventView
+	pages pages
+	page  page
+	trail []page // where esc leads back to
 
-	detail    bool
-	axisKey   string        // the lock that the detail shows
-	axis      time.Duration // the length of its axis
 	filtering bool
-	filter    lineEdit // of the locks
 	line      *commandLine
 	dialog    *dialog
 	lastID    int
@@ -86,20 +61,35 @@ type model struct {
 	marks     marks
 	prefs     Preferences
 	saver     *saver
-	stopped   map[string]bool // nodes that the lab stopped
-	moving    bool            // another cluster is being opened
+	moving    bool // another cluster is being opened
 
-	status   string // painted
-	statusAt time.Time
-	lockRows int // rows in the last frame
-	pageRows int
+	notice   string // painted
+	noticeAt time.Time
 	hits     hits
 	dirty    bool
 	view     tea.View
 }
 
-// statusTime is how long a message stands in the last line.
-const statusTime = 6 * time.Second
+// freeze is a screen that stands still while the rest goes on.
+type freeze struct {
+	since time.Time // zero: it does not
+	// missed are the locks that changed since then; lost: so many that they were
+	// not kept.
+	missed []string
+	lost   bool
+}
+
+func (f *freeze) on() bool { return !f.since.IsZero() }
+
+// miss takes in what the screen does not show.
+func (f *freeze) miss(changed []string, known bool) {
+	if f.missed = append(f.missed, changed...); !known || len(f.missed) > mostChanges {
+		f.missed, f.lost = nil, true
+	}
+}
+
+// noticeTime is how long a message stands in the last line.
+const noticeTime = 6 * time.Second
 
 func newModel(ctx context.Context, opt Options, now func() time.Time) *model {
 	if opt.FPS <= 0 {
@@ -115,28 +105,30 @@ func newModel(ctx context.Context, opt Options, now func() time.Time) *model {
 	}
 	st := styles.New(opt.ASCII, theme)
 	m := &model{
-		opt:       opt,
-		ctx:       ctx,
-		now:       now,
-		feed:      feed{ctx: ctx, source: opt.Source, guard: opt.Guard, pace: time.Second / time.Duration(opt.FPS)},
-		running:   newRunning(),
-		st:        &st,
-		keys:      newKeyMap(),
-		locks:     newLockTable(),
-		events:    newEventTable(),
-		past:      nodePasts{},
-		began:     now(),
-		header:    header{&st},
-		nodeView:  nodeView{&st},
-		lockView:  newLockView(&st),
-		eventView: eventView{&st},
-		mine:      map[string]grant{},
-		marks:     marks{},
-		prefs:     prefs,
-		saver:     saver,
-		stopped:   map[string]bool{},
-		dirty:     true,
+		screen:   &screen{st: &st},
+		opt:      opt,
+		ctx:      ctx,
+		now:      now,
+		feed:     feed{ctx: ctx, source: opt.Source, guard: opt.Guard, pace: time.Second / time.Duration(opt.FPS)},
+		running:  newRunning(),
+		keys:     newKeyMap(),
+		locks:    newLockTable(),
+		events:   newEventTable(),
+		past:     nodePasts{},
+		began:    now(),
+		lockView: newLockView(&st),
+		mine:     map[string]grant{},
+		marks:    marks{},
+		prefs:    prefs,
+		saver:    saver,
+		dirty:    true,
 	}
+	m.isMine = func(key, token string) bool {
+		g, ok := m.mine[key]
+		return ok && g.token == token
+	}
+	m.pages = newPages(m)
+	m.page = m.pages.overview
 	m.opt.Mouse = opt.Mouse || prefs.Mouse
 	m.lockView.choose(prefs.Columns, prefs.Wide)
 	m.locks.order = orderOf(prefs.Sort)
@@ -162,8 +154,8 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	if s := m.sorting(); s != nil {
 		cmd = tea.Batch(cmd, s)
 	}
-	if key := m.watched.wants; key != "" {
-		m.watched.wants = ""
+	if key := m.pages.lock.watched.wants; key != "" {
+		m.pages.lock.watched.wants = ""
 		if h := m.feed.history(key); h != nil {
 			cmd = tea.Batch(cmd, h)
 		}
@@ -214,7 +206,7 @@ func (m *model) update(msg tea.Msg) tea.Cmd {
 		return m.feed.next(msg.snap, m.events.seq, m.feed.pace)
 	case historyMsg:
 		m.dirty = true
-		m.watched.before(msg)
+		m.pages.lock.watched.before(msg)
 	case built:
 		m.dirty = true
 		m.locks.take(msg)
@@ -246,12 +238,12 @@ func (m *model) tick(msg tickMsg) {
 	m.setGuard(msg.guard)
 	m.past.sample(m.snap)
 	m.lookAfter()
-	if m.froze.IsZero() {
+	if !m.frozen.on() {
 		m.nodes.set(m.shown.Nodes, true)
 		m.locks.tick(m.locks.filter.At(m.now()))
 	}
-	if m.status != "" && m.now().Sub(m.statusAt) >= statusTime {
-		m.status = ""
+	if m.notice != "" && m.now().Sub(m.noticeAt) >= noticeTime {
+		m.notice = ""
 	}
 	m.forgetEnded()
 	m.marks.keep(m.snap.Locks)
@@ -289,7 +281,7 @@ func (m *model) seeGuards() {
 	if m.snap != nil {
 		m.fences.see(m.snap, m.opt.Delay)
 	}
-	if m.froze.IsZero() {
+	if !m.frozen.on() {
 		m.drawn = m.fences
 	}
 }
@@ -302,14 +294,12 @@ func (m *model) setSnapshot(s *monitor.Snapshot, changed []string, known bool, e
 		events = s.Events
 	}
 	m.events.add(events)
-	m.watched.add(events)
-	if m.froze.IsZero() {
+	m.pages.lock.watched.add(events)
+	if !m.frozen.on() {
 		m.show(s, changed, known)
 		return
 	}
-	if m.missed = append(m.missed, changed...); !known || len(m.missed) > mostChanges {
-		m.missed, m.lost = nil, true
-	}
+	m.frozen.miss(changed, known)
 }
 
 func (m *model) show(s *monitor.Snapshot, changed []string, known bool) {
@@ -321,15 +311,10 @@ func (m *model) show(s *monitor.Snapshot, changed []string, known bool) {
 
 // shownNow is the moment that the screen shows.
 func (m *model) shownNow() time.Time {
-	if !m.froze.IsZero() {
-		return m.froze
+	if m.frozen.on() {
+		return m.frozen.since
 	}
 	return m.now()
-}
-
-func (m *model) isMine(key, token string) bool {
-	g, ok := m.mine[key]
-	return ok && g.token == token
 }
 
 // forgetEnded drops grants whose validity is over and whose token holds nothing
@@ -345,36 +330,9 @@ func (m *model) forgetEnded() {
 	}
 }
 
-// picked is the lock that a key is about: the page's, or the one under the
-// cursor; nil: there is none.
-func (m *model) picked() *monitor.Lock {
-	switch m.mode() {
-	case modeLock:
-		return m.shown.Locks.Get(m.at.lock)
-	case modeLocks:
-		return m.locks.selected()
-	}
-	return nil
-}
-
-// pickedNode is the same for a node.
-func (m *model) pickedNode() *monitor.Node {
-	switch {
-	case m.mode() == modeNode:
-		for i := range m.shown.Nodes {
-			if m.shown.Nodes[i].Name == m.at.node {
-				return &m.shown.Nodes[i]
-			}
-		}
-	case m.mode()&modeOnNode != 0:
-		return m.nodes.selected()
-	}
-	return nil
-}
-
 // press is a key.
 func (m *model) press(msg tea.KeyPressMsg) tea.Cmd {
-	m.status = ""
+	m.notice = ""
 	mode := m.mode()
 	if m.tooSmall() && msg.String() != "ctrl+c" && msg.String() != "q" {
 		return nil // nobody acts on what cannot be seen
@@ -435,7 +393,7 @@ func (m *model) paste(s string) {
 func (m *model) editor() *lineEdit {
 	switch m.mode() {
 	case modeFilter:
-		return m.filterLine()
+		return m.page.(filtered).filterLine()
 	case modeCommand:
 		return &m.line.lineEdit
 	case modeDialog:
@@ -450,7 +408,7 @@ func (m *model) editor() *lineEdit {
 func (m *model) edited() {
 	switch m.mode() {
 	case modeFilter:
-		m.applyFilter()
+		m.page.(filtered).filter(m.now())
 	case modeCommand:
 		m.line.typed()
 	}
@@ -464,74 +422,47 @@ func (m *model) say(p styles.Paint, s string) {
 	if m.w > 0 { // before the first frame the width is not known, and frame cuts it
 		s = m.st.Cut(s, max(1, m.w-2))
 	}
-	m.status = p.Of(s)
-	m.statusAt = m.now()
-}
-
-func (m *model) moveCursor(d int) {
-	switch mode := m.mode(); {
-	case mode == modeLocks:
-		m.locks.move(d)
-	case mode == modeEvents:
-		m.events.move(d)
-	case mode == modeFindings:
-		m.findings.move(d)
-	case mode&(modeNodes|modeGuard|modeLab) != 0:
-		m.nodes.move(d)
-	default: // a page that is read
-		m.at.top = max(0, min(m.at.top, 1<<20)+d)
-	}
-}
-
-// page is how many rows a page has.
-func (m *model) page() int {
-	switch mode := m.mode(); {
-	case mode == modeLocks:
-		return max(1, m.lockRows-1)
-	case mode&(modeNodes|modeGuard|modeLab) != 0:
-		return max(1, len(m.nodes.nodes))
-	default:
-		return max(1, m.pageRows-1)
-	}
+	m.notice = p.Of(s)
+	m.noticeAt = m.now()
 }
 
 func (m *model) tab() tea.Cmd {
-	if m.at.view != viewOverview {
+	if m.viewed() != viewOverview {
 		return m.turn(1)
 	}
-	m.focus = focusLocks + focusNodes - m.focus
+	m.pages.overview.turnFocus()
 	return nil
 }
 
 // enter opens what is under the cursor: below it where there is a place for it,
 // else on a page of its own.
 func (m *model) enter() tea.Cmd {
-	switch m.at.view {
-	case viewOverview, viewEvents, viewFindings:
-		m.detail = !m.detail
-		m.watchLock()
-		return nil
-	default:
+	d, ok := m.page.(detailed)
+	if !ok {
 		return m.openPicked()
 	}
+	*d.detail() = !*d.detail()
+	if l := m.selected().lock; l != nil && *d.detail() {
+		m.locks.chosen = true // what is looked at stays under the cursor
+		m.pages.lock.watch(l.Key.Raw())
+	}
+	return nil
 }
 
 func (m *model) whyNoOpenPicked() string {
-	switch mode := m.mode(); {
-	case mode == modeLock || mode == modeNode || mode == modeHelp:
+	mode := m.mode()
+	if mode&(modeLock|modeNode|modeHelp) != 0 {
 		return "it is open"
-	case mode == modeLocks && m.picked() == nil:
+	}
+	switch key, node := m.selected().about(); {
+	case key != "" || node != "":
+		return ""
+	case mode == modeLocks && m.selected().lock == nil:
 		return "no lock under the cursor"
-	case mode&modeOnNode != 0 && m.pickedNode() == nil:
+	case mode&modeOnNode != 0:
 		return "no node under the cursor"
-	case mode == modeEvents:
-		if e := m.events.selected(); e == nil || e.Key.Empty() && e.Node == "" {
-			return "it is about no lock and no node"
-		}
-	case mode == modeFindings:
-		if f := m.findings.selected(); f == nil || f.Key.Empty() && f.Node == "" {
-			return "it is about no lock and no node"
-		}
+	case mode&(modeEvents|modeFindings) != 0:
+		return "it is about no lock and no node"
 	}
 	return ""
 }
@@ -541,57 +472,24 @@ func (m *model) openPicked() tea.Cmd {
 	if m.whyNoOpenPicked() != "" {
 		return nil
 	}
-	about := func(key, node string) tea.Cmd {
-		if key != "" {
-			return m.open(place{view: viewLock, lock: key})
-		}
-		return m.open(place{view: viewNode, node: node})
+	s := m.selected()
+	key, node := s.about()
+	if key != "" || s.lock != nil {
+		return m.open(place{viewLock, key})
 	}
-	switch mode := m.mode(); {
-	case mode == modeLocks:
-		return about(m.picked().Key.Raw(), "")
-	case mode&modeOnNode != 0:
-		return about("", m.pickedNode().Name)
-	case mode == modeEvents:
-		e := m.events.selected()
-		return about(e.Key.Raw(), e.Node)
-	case mode == modeFindings:
-		f := m.findings.selected()
-		return about(f.Key.Raw(), f.Node)
-	}
-	return nil
-}
-
-// filterHere tells if what is on the page is filtered.
-func (m *model) filterHere() bool {
-	if m.at.view == viewEvents {
-		return m.events.source != ""
-	}
-	return (m.at.view == viewOverview || m.at.view == viewLocks) && m.locks.source != ""
+	return m.open(place{viewNode, node})
 }
 
 func (m *model) whyNoFilter() string {
-	switch m.at.view {
-	case viewOverview, viewLocks, viewEvents:
-		return ""
+	if _, ok := m.page.(filtered); !ok {
+		return "there is nothing to filter on this page: 2 are the locks, 4 the events"
 	}
-	return "there is nothing to filter on this page: 2 are the locks, 4 the events"
-}
-
-// filterLine is the line in which the filter of the page is typed.
-func (m *model) filterLine() *lineEdit {
-	if m.at.view == viewEvents {
-		return &m.events.line
-	}
-	return &m.filter
+	return ""
 }
 
 func (m *model) openFilter() tea.Cmd {
 	m.filtering = true
-	if m.at.view == viewOverview {
-		m.focus = focusLocks
-	}
-	m.filterLine().move(longestLine)
+	m.page.(filtered).filterLine().move(longestLine)
 	return nil
 }
 
@@ -599,32 +497,10 @@ func (m *model) keepFilter() tea.Cmd { m.filtering = false; return nil }
 
 func (m *model) clearFilter() tea.Cmd {
 	m.filtering = false
-	*m.filterLine() = lineEdit{}
-	m.applyFilter()
+	f := m.page.(filtered)
+	*f.filterLine() = lineEdit{}
+	f.filter(m.now())
 	return nil
-}
-
-// applyFilter lists what the filter chooses as far as it is typed.
-func (m *model) applyFilter() {
-	if m.at.view == viewEvents {
-		m.events.setFilter(m.events.line.String())
-		return
-	}
-	s := m.filter.String()
-	m.locks.setFilter(monitor.ParseFilter(s).At(m.now()), s)
-}
-
-// filterProblem is what is wrong with the filter of the page, safe to show.
-func (m *model) filterProblem() string {
-	if m.at.view == viewEvents {
-		return ""
-	}
-	err := m.locks.filter.Check(m.shown.Nodes)
-	if err == nil {
-		return ""
-	}
-	first, _, _ := strings.Cut(err.Error(), "\n")
-	return m.st.Whole(strings.TrimPrefix(first, monitor.ErrFilter.Error()+": "))
 }
 
 func (m *model) whyNoSort() string {
@@ -653,17 +529,16 @@ func orderOf(word string) order {
 }
 
 func (m *model) toggleFreeze() tea.Cmd {
-	if m.froze.IsZero() {
-		m.froze = m.now()
+	if !m.frozen.on() {
+		m.frozen.since = m.now()
 		m.events.until = m.events.seq
 		return nil
 	}
-	m.froze = time.Time{}
 	m.events.until = 0
 	m.drawn = m.fences
-	missed, lost := m.missed, m.lost
-	m.missed, m.lost = nil, false
-	m.show(m.snap, missed, !lost)
+	missed, known := m.frozen.missed, !m.frozen.lost
+	m.frozen = freeze{}
+	m.show(m.snap, missed, known)
 	return nil
 }
 
@@ -676,7 +551,7 @@ func (m *model) toggleFollow() tea.Cmd {
 }
 
 func (m *model) whyNoFollow() string {
-	if m.at.view != viewEvents {
+	if m.viewed() != viewEvents {
 		return "events are followed (4); a node is fenced (tab, 3); the cursor follows its lock by itself"
 	}
 	return ""
@@ -698,6 +573,7 @@ func (m *model) frame() string {
 		return ""
 	}
 	m.hits.reset()
+	m.screen.now, m.asking = m.shownNow(), m.dialog != nil
 	var lines []string
 	if m.tooSmall() {
 		text := fmt.Sprintf("terminal too small: %d%s%d of at least %d%s%d", m.w, m.st.Times, m.h, minWidth, m.st.Times, minHeight)
@@ -719,17 +595,21 @@ func (m *model) frame() string {
 func (m *model) lastLine() string {
 	st := m.st
 	switch mode := m.mode(); {
-	case m.status != "":
-		return " " + m.status
+	case m.notice != "":
+		return " " + m.notice
 	case mode == modeFilter:
-		found := m.found()
-		if why := m.filterProblem(); why != "" {
+		f := m.page.(filtered)
+		found := "looking" + st.Ellipsis
+		if n, of, ok := f.found(); ok {
+			found = fmt.Sprintf("%s of %s", view.Count(n), view.Count(of))
+		}
+		if why := f.filterProblem(); why != "" {
 			found = st.Bad.Of(st.Cut("! "+why, m.w/2))
 		} else {
 			found = st.Dim.Of(found)
 		}
 		left := " / "
-		return left + m.filterLine().view(st, m.w-view.Width(left)-view.Width(found)-3) + "  " + found
+		return left + f.filterLine().view(st, m.w-view.Width(left)-view.Width(found)-3) + "  " + found
 	case mode == modeCommand:
 		return m.line.view(m, m.w)
 	default:
@@ -737,90 +617,35 @@ func (m *model) lastLine() string {
 	}
 }
 
-// found is how many of how many the filter chooses.
-func (m *model) found() string {
-	if m.at.view == viewEvents {
-		return fmt.Sprintf("%s of %s", view.Count(len(m.events.list())), view.Count(len(m.events.all)))
-	}
-	if m.locks.stale {
-		return "looking" + m.st.Ellipsis
-	}
-	return fmt.Sprintf("%s of %s", view.Count(m.locks.len()), view.Count(m.shown.Locks.Len()))
-}
-
-func (m *model) ruler() string { return " " + m.st.Dim.Of(strings.Repeat(m.st.Rule, m.w-2)) }
-
 // body is everything above the last line.
 func (m *model) body() []string {
-	st, now := m.st, m.shownNow()
-	roomy := m.h >= 20
-	lines := []string{m.header.line(m.shown, m.w, now, &m.drawn, m.spelt())}
-	if !m.froze.IsZero() {
-		s := " FROZEN at " + view.Clock(m.froze) + " (" + view.Age(m.now().Sub(m.froze)) + ") " + st.Sep + " still collecting " + st.Sep + " space: resume"
+	st, now := m.st, m.screen.now
+	brief := m.viewed() == viewOverview && spelt(m.h)
+	lines := []string{(&header{st}).line(m.shown, m.w, now, &m.drawn, brief)}
+	if m.frozen.on() {
+		s := " FROZEN at " + view.Clock(now) + " (" + view.Age(m.now().Sub(now)) + ") " + st.Sep + " still collecting " + st.Sep + " space: resume"
 		lines = append(lines, st.Banner.Of(st.Pad(s, m.w)))
 	}
 	lines = append(lines, m.keptLines(m.w)...)
-	if roomy {
+	if m.h >= 20 {
 		m.hits.tabRow = len(lines)
 		lines = append(lines, m.tabs(m.w))
 	}
 	room := m.h - 1 - len(lines)
 	if m.dialog == nil {
 		m.hits.base = len(lines)
-		return append(lines, m.draw(room, now)...)
+		return append(lines, m.page.lines(room)...)
 	}
 	dock := m.dialog.lines(st, m.w, room, m.now())
 	const least = 1 + 2 + 4 // rule, title, columns, rows
 	if len(dock)+least <= room {
-		lines = append(lines, styles.Fill(m.draw(room-len(dock)-1, now), room-len(dock)-1)...)
-		lines = append(lines, m.ruler())
+		lines = append(lines, styles.Fill(m.page.lines(room-len(dock)-1), room-len(dock)-1)...)
+		lines = append(lines, st.Ruler(m.w))
 		return append(lines, dock...)
 	}
 	if len(dock)+1 <= room { // at least the nodes
-		lines = append(lines, m.nodeView.strip(&m.nodes, m.w, now, &m.drawn, false))
+		lines = append(lines, (&nodeView{st}).strip(&m.nodes, m.w, now, &m.drawn, false))
 		room--
 	}
 	return append(lines, m.dialog.lines(st, m.w, room, m.now())...)
-}
-
-// draw draws the page in at most h lines.
-func (m *model) draw(h int, now time.Time) []string {
-	switch m.at.view {
-	case viewOverview:
-		return m.overview(h, now)
-	case viewLocks:
-		return m.lockLines(h, now)
-	case viewNodes:
-		return m.nodesPage(h, now)
-	case viewEvents:
-		return m.eventsPage(h)
-	case viewFindings:
-		return m.findingsPage(h, now)
-	case viewGuard:
-		return m.guardPage(h, now)
-	case viewLab:
-		return m.labPage(h, now)
-	case viewLock:
-		return m.read(m.lockPage(m.w, h, now), h)
-	case viewNode:
-		return m.read(m.nodePage(m.w, now), h)
-	default:
-		return m.read(m.helpLines(m.w), h)
-	}
-}
-
-// read is the part in sight of a page that is read.
-func (m *model) read(all []string, h int) []string {
-	m.pageRows = h
-	if len(all) <= h {
-		m.at.top = 0
-		return all
-	}
-	m.at.top = max(0, min(m.at.top, len(all)-h+1))
-	out := slices.Clone(all[m.at.top:min(len(all), m.at.top+h-1)])
-	more := " pgup"
-	if n := len(all) - m.at.top - h + 1; n > 0 {
-		more = " " + view.Plural(n, "more line") + ": pgdn"
-	}
-	return append(out, m.st.Dim.Of(more))
 }

@@ -298,7 +298,7 @@ func TestTooSmallTakesNoKeys(t *testing.T) {
 	r := newRig(t, picture(epoch), 59, 15)
 	r.sees("terminal too small: 59×15 of at least 60×15")
 	r.press("X", "a", "?")
-	if r.m.dialog != nil || r.m.at.view != viewOverview {
+	if r.m.dialog != nil || r.m.viewed() != viewOverview {
 		t.Error("a key did something that cannot be seen")
 	}
 	r.press("q")
@@ -351,7 +351,7 @@ func TestRowsAreKeptUntilTheyChange(t *testing.T) {
 	if n := drawn(); n != all {
 		t.Errorf("%d of %d rows were drawn again after a second", n, all)
 	}
-	r.m.moveCursor(1)
+	r.m.page.move(1)
 	if n := drawn(); n != 2 {
 		t.Errorf("%d rows were drawn again when the cursor moved by one", n)
 	}
@@ -429,7 +429,7 @@ func TestHelpIsMadeFromTheKeyMap(t *testing.T) {
 	}
 	r.sees("now off: not acquired here")
 	r.press("q")
-	if r.ended || r.m.at.view != viewOverview {
+	if r.ended || r.m.viewed() != viewOverview {
 		t.Error("q in the help does not just close it")
 	}
 }

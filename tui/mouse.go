@@ -4,20 +4,14 @@ import tea "charm.land/bubbletea/v2"
 
 // hits is where things are on the last frame, for the mouse.
 type hits struct {
-	base                           int // first line of the page
-	tabRow                         int
-	tabs                           []tabHit
-	locks, nodes, events, findings lineSpan // their rows
+	base   int // first line of the page
+	tabRow int
+	tabs   []tabHit
 }
-
-// lineSpan is n lines from a line on.
-type lineSpan struct{ from, n int }
-
-func (s lineSpan) at(y int) (int, bool) { return y - s.from, y >= s.from && y < s.from+s.n }
 
 type tabHit struct {
 	from, to int // columns
-	view     page
+	view     pageKind
 }
 
 func (h *hits) reset() { *h = hits{tabRow: -1, tabs: h.tabs[:0]} }
@@ -36,9 +30,9 @@ func (m *model) mouse(msg tea.MouseMsg) tea.Cmd {
 	case tea.MouseWheelMsg:
 		switch at.Button {
 		case tea.MouseWheelUp:
-			m.moveCursor(-wheelStep)
+			m.page.move(-wheelStep)
 		case tea.MouseWheelDown:
-			m.moveCursor(wheelStep)
+			m.page.move(wheelStep)
 		}
 	case tea.MouseClickMsg:
 		if at.Button == tea.MouseLeft {
@@ -46,13 +40,6 @@ func (m *model) mouse(msg tea.MouseMsg) tea.Cmd {
 		}
 	}
 	return nil
-}
-
-// focusOn puts the focus of the overview on a table; the other pages have one.
-func (m *model) focusOn(f focus) {
-	if m.at.view == viewOverview {
-		m.focus = f
-	}
 }
 
 func (m *model) click(x, y int) tea.Cmd {
@@ -64,29 +51,8 @@ func (m *model) click(x, y int) tea.Cmd {
 		}
 		return nil
 	}
-	if i, ok := m.hits.locks.at(y); ok && m.locks.top+i < m.locks.len() {
-		again := m.locks.pos == m.locks.top+i && m.mode() == modeLocks
-		m.focusOn(focusLocks)
-		m.locks.chosen = true
-		m.locks.place(m.locks.top + i)
-		if again { // a second click is enter
-			return m.enter()
-		}
-	}
-	if i, ok := m.hits.nodes.at(y); ok && m.nodes.top+i < len(m.nodes.nodes) {
-		name := m.nodes.nodes[m.nodes.top+i].Name
-		again := m.nodes.name == name && m.mode()&modeOnNode != 0
-		m.focusOn(focusNodes)
-		m.nodes.name = name
-		if again {
-			return m.enter()
-		}
-	}
-	if i, ok := m.hits.events.at(y); ok {
-		m.events.click(i)
-	}
-	if i, ok := m.hits.findings.at(y); ok {
-		m.findings.click(i)
+	if m.page.click(y-m.hits.base) && !m.filtering { // a second click is enter
+		return m.enter()
 	}
 	return nil
 }

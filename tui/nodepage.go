@@ -11,19 +11,25 @@ import (
 )
 
 // nodesPage is the table of nodes, and the one under the cursor below it.
-func (m *model) nodesPage(h int, now time.Time) []string {
+type nodesPage struct {
+	*nodePanel
+	facts *nodeFacts
+}
+
+func (m *nodesPage) place() place { return place{kind: viewNodes} }
+
+func (m *nodesPage) lines(h int) []string {
 	st := m.st
 	c := &m.shown.Cluster
 	lines := []string{" " + st.Title.Of("NODES "+view.Count(c.N)) + "   " + st.Dim.Of(fmt.Sprintf("%d serve, a quorum is %d", c.Serving, c.Quorum))}
-	m.hits.nodes.from = m.hits.base + 1
 	rows := min(len(m.nodes.nodes), max(1, h-3))
 	if h < 20 {
 		rows = min(rows, max(3, h/2))
 	}
-	lines = append(lines, m.nodeTableLines(rows, now, m.cursorOf(focusNodes))...)
-	if room := h - len(lines) - 1; room >= 3 && m.dialog == nil {
-		lines = append(lines, m.ruler())
-		d := m.nodePage(m.w, now)
+	lines = append(lines, m.nodePanel.lines(1, rows, m.cursor())...)
+	if room := h - len(lines) - 1; room >= 3 && !m.asking {
+		lines = append(lines, st.Ruler(m.w))
+		d := m.facts.page(m.nodes.selected())
 		if len(d) > room {
 			d = styles.DropBlank(d)
 		}
@@ -32,40 +38,40 @@ func (m *model) nodesPage(h int, now time.Time) []string {
 	return lines
 }
 
-// nodePage is all that is known of a node.
-func (m *model) nodePage(w int, now time.Time) []string {
-	n := m.pickedOnPage()
+// nodeFacts is all that is known of a node.
+type nodeFacts struct {
+	*screen
+	nodeView  nodeView
+	eventView eventView
+	events    *eventTable
+	past      nodePasts
+}
+
+// nodePage is one node.
+type nodePage struct {
+	*nodeFacts
+	name string
+	reading
+}
+
+func (m *nodePage) place() place        { return place{viewNode, m.name} }
+func (m *nodePage) mode() mode          { return modeNode }
+func (m *nodePage) node() *monitor.Node { return nodeOf(m.shown, m.name) }
+func (m *nodePage) selected() selection { return selection{node: m.node()} }
+
+func (m *nodePage) lines(h int) []string { return m.inSight(m.st, m.page(m.node()), h) }
+
+// page is a node on a page of its own.
+func (m *nodeFacts) page(n *monitor.Node) []string {
 	if n == nil {
 		return []string{m.st.Dim.Of(" there is no such node")}
 	}
-	return m.nodeFacts(n, w, now, 12)
+	return m.lines(n, m.w, 12)
 }
 
-// pickedOnPage is the node that the page is about, also while a dialog is open.
-func (m *model) pickedOnPage() *monitor.Node {
-	if m.at.view != viewNode {
-		return m.nodes.selected()
-	}
-	for i := range m.shown.Nodes {
-		if m.shown.Nodes[i].Name == m.at.node {
-			return &m.shown.Nodes[i]
-		}
-	}
-	return nil
-}
-
-// nodeDetail is the node under the cursor at the foot of the overview.
-func (m *model) nodeDetail(w int) []string {
-	n := m.nodes.selected()
-	if n == nil {
-		return []string{m.st.Dim.Of(" no node under the cursor")}
-	}
-	return m.nodeFacts(n, w, m.shownNow(), 3)
-}
-
-// nodeFacts is what is known of a node, with its last events.
-func (m *model) nodeFacts(n *monitor.Node, w int, now time.Time, events int) []string {
-	st := m.st
+// lines is what is known of a node, with its last events.
+func (m *nodeFacts) lines(n *monitor.Node, w, events int) []string {
+	st, now := m.st, m.now
 	glyph, p := st.Node(n.State)
 	head := " " + st.Strong.Of(st.Escape(n.Name, 20)) + "  " + p.Of(glyph+" "+n.State.String()) + styles.Since(n.Since, now)
 	head += "  " + st.Sentence(n.Addr, max(8, w-view.Width(head)-3))
@@ -162,7 +168,7 @@ func (m *model) nodeFacts(n *monitor.Node, w int, now time.Time, events int) []s
 // hour is what was measured of a node in the whole minutes that are kept, in
 // lines of at most w cells: round trips and clock, each drawn with a cell for a
 // minute, and what it was at the beginning; and how many probes were lost.
-func (m *model) hour(minutes []monitor.Minute, w int) (out []string) {
+func (m *nodeFacts) hour(minutes []monitor.Minute, w int) (out []string) {
 	if len(minutes) < 2 {
 		return nil
 	}

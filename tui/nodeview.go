@@ -64,14 +64,7 @@ func (t *nodeTable) selected() *monitor.Node {
 
 // window is the range of nodes in sight when h fit; the cursor is in it.
 func (t *nodeTable) window(h int) (from, to int) {
-	pos := max(t.pos(), 0)
-	if pos < t.top {
-		t.top = pos
-	}
-	if pos >= t.top+h {
-		t.top = pos - h + 1
-	}
-	t.top = max(0, min(t.top, len(t.nodes)-h))
+	t.top = scrollTo(t.top, max(t.pos(), 0), len(t.nodes), h)
 	return t.top, min(len(t.nodes), t.top+h)
 }
 

@@ -13,50 +13,99 @@ import (
 
 // overview is the first page: the verdict, the masters, the locks that need a
 // person first, and the latest events or a detail.
-func (m *model) overview(h int, now time.Time) []string {
+type overview struct {
+	*screen
+	locks    *lockPanel
+	nodes    *nodePanel
+	lock     *lockFacts
+	node     *nodeFacts
+	onNodes  bool // the table of nodes has the focus
+	detailed bool // what is under the cursor is shown below
+}
+
+func (m *overview) place() place  { return place{kind: viewOverview} }
+func (m *overview) detail() *bool { return &m.detailed }
+func (m *overview) turnFocus()    { m.onNodes = !m.onNodes }
+
+// table is the one that has the focus.
+func (m *overview) table() interface {
+	mode() mode
+	move(d int)
+	rows() int
+	selected() selection
+} {
+	if m.onNodes {
+		return m.nodes
+	}
+	return m.locks
+}
+
+func (m *overview) mode() mode          { return m.table().mode() }
+func (m *overview) move(d int)          { m.table().move(d) }
+func (m *overview) rows() int           { return m.table().rows() }
+func (m *overview) selected() selection { return m.table().selected() }
+
+func (m *overview) click(y int) (again bool) {
+	before := m.onNodes
+	if _, ok := m.locks.span.at(y); ok {
+		m.onNodes = false
+		return m.locks.click(y) && !before
+	}
+	if _, ok := m.nodes.span.at(y); ok {
+		m.onNodes = true
+		return m.nodes.click(y) && before
+	}
+	return false
+}
+
+func (m *overview) filterLine() *lineEdit       { m.onNodes = false; return m.locks.filterLine() }
+func (m *overview) filter(now time.Time)        { m.locks.filter(now) }
+func (m *overview) filterSource() string        { return m.locks.filterSource() }
+func (m *overview) filterProblem() string       { return m.locks.filterProblem() }
+func (m *overview) found() (n, of int, ok bool) { return m.locks.found() }
+
+func (m *overview) lines(h int) []string {
 	roomy := m.h >= 20
 	var lines []string
-	if m.spelt() {
-		for _, l := range m.verdict(now) {
+	if spelt(m.h) {
+		for _, l := range m.verdict(m.now) {
 			lines = append(lines, " "+l)
 		}
 	}
-	m.hits.nodes = lineSpan{m.hits.base + len(lines), 0}
-	lines = append(lines, m.nodeLines(h-len(lines), roomy, now)...)
-	room := h - len(lines)
-	if m.detail && m.dialog == nil {
+	lines = append(lines, m.nodeLines(len(lines), h-len(lines), roomy)...)
+	room, top := h-len(lines), len(lines)
+	at := m.cursorOf(!m.onNodes)
+	if m.asking {
+		return append(lines, m.locks.lines(top, room, at)...)
+	}
+	if m.detailed {
 		dock := m.dock(room)
 		const least = 2 + 4 // title, columns, rows
 		if len(dock)+1+least > room {
 			return append(lines, dock...)
 		}
-		m.hits.locks.from = m.hits.base + len(lines) + 2
-		lines = append(lines, m.lockLines(room-len(dock)-1, now)...)
-		lines = append(lines, m.ruler())
+		lines = append(lines, m.locks.lines(top, room-len(dock)-1, at)...)
+		lines = append(lines, m.st.Ruler(m.w))
 		return append(lines, dock...)
-	}
-	m.hits.locks.from = m.hits.base + len(lines) + 2
-	if m.dialog != nil {
-		return append(lines, m.lockLines(room, now)...)
 	}
 	space := 0
 	if roomy {
 		space = 1
 	}
 	n := eventRows(m.h)
-	lines = append(lines, m.lockLines(room-n-space, now)...)
+	lines = append(lines, m.locks.lines(top, room-n-space, at)...)
 	if roomy {
 		lines = append(lines, "")
 	}
-	return append(lines, m.eventView.rows(m.shown.Events, n, m.w)...)
+	return append(lines, m.lock.eventView.rows(m.shown.Events, n, m.w)...)
 }
 
-// spelt tells if the page has a line for the verdict.
-func (m *model) spelt() bool { return m.at.view == viewOverview && m.h >= 24 }
+// spelt tells if a screen of h lines has one for the verdict in words.
+func spelt(h int) bool { return h >= 24 }
 
 // verdict is the state of the cluster as a sentence, in two lines where it does
 // not fit one.
-func (m *model) verdict(now time.Time) []string {
+func (m *overview) verdict(now time.Time) []string {
 	st, c := m.st, &m.shown.Cluster
 	glyph, word, p := st.Verdict(m.shown)
 	word = strings.ToLower(word)
@@ -75,7 +124,7 @@ func (m *model) verdict(now time.Time) []string {
 	case monitor.VerdictUnprotected:
 		text = fmt.Sprintf("%s: %d of %d masters serve; %s; %s", word, c.Serving, c.N, st.Sentence(c.Missing, 300), losses())
 	case monitor.VerdictDegraded, monitor.VerdictDanger:
-		text = word + ": " + m.header.reason(m.shown, now, &m.drawn, true) + "; " + losses()
+		text = word + ": " + (&header{st}).reason(m.shown, now, &m.drawn, true) + "; " + losses()
 	case monitor.VerdictUnavailable:
 		text = word
 		o := restartguard.OutlookOf(m.drawn.list, c.N, c.Quorum)
@@ -86,7 +135,7 @@ func (m *model) verdict(now time.Time) []string {
 			text += ": " + strings.TrimPrefix(st.Whole(o.Text(now)), "NOTHING CAN BE LOCKED: ")
 			break
 		}
-		text += ": " + m.header.reason(m.shown, now, &m.drawn, true) + fmt.Sprintf("; nothing can be locked: %d of %d accept writes, a quorum is %d", c.Serving, c.N, c.Quorum)
+		text += ": " + (&header{st}).reason(m.shown, now, &m.drawn, true) + fmt.Sprintf("; nothing can be locked: %d of %d accept writes, a quorum is %d", c.Serving, c.N, c.Quorum)
 	default:
 		text = "looking"
 		if c.Reason != "" {
@@ -124,12 +173,17 @@ func eventRows(h int) int {
 }
 
 // dock is the detail at the foot of the overview.
-func (m *model) dock(h int) []string {
+func (m *overview) dock(h int) []string {
 	var d []string
-	if m.focus == focusNodes {
-		d = m.nodeDetail(m.w)
-	} else {
-		d = m.lockDetail(m.w)
+	switch s := m.selected(); {
+	case s.node != nil:
+		d = m.node.lines(s.node, m.w, 3)
+	case s.lock != nil:
+		d = m.lock.lines(s.lock, m.w, 3)
+	case m.onNodes:
+		d = []string{m.st.Dim.Of(" no node under the cursor")}
+	default:
+		d = []string{m.st.Dim.Of(" no lock under the cursor")}
 	}
 	if len(d) > h {
 		d = styles.DropBlank(d)
@@ -137,123 +191,24 @@ func (m *model) dock(h int) []string {
 	return d[:min(len(d), h)]
 }
 
-func (m *model) cursorOf(f focus) cursorState {
-	switch {
-	case m.at.view == viewOverview && m.focus != f:
+// cursorOf is how a table draws its cursor.
+func (m *overview) cursorOf(focused bool) cursorState {
+	if !focused {
 		return cursorAway
-	case m.dialog != nil:
-		return cursorKept
-	default:
-		return cursorHere
 	}
+	return m.cursor()
 }
 
 // nodeLines is the table of nodes, or one line for all of them on a small
 // screen.
-func (m *model) nodeLines(room int, roomy bool, now time.Time) []string {
-	at := m.cursorOf(focusNodes)
+func (m *overview) nodeLines(top, room int, roomy bool) []string {
+	at := m.cursorOf(m.onNodes)
 	if m.w < 76 || m.h < 20 {
-		return []string{m.nodeView.strip(&m.nodes, m.w, now, &m.drawn, at != cursorAway)}
+		return []string{m.nodes.nodeView.strip(m.nodes.nodes, m.w, m.now, &m.drawn, at != cursorAway)}
 	}
-	rows := min(len(m.nodes.nodes), max(3, room/3))
-	lines := m.nodeTableLines(rows, now, at)
+	lines := m.nodes.lines(top, min(len(m.nodes.nodes.nodes), max(3, room/3)), at)
 	if roomy {
 		lines = append(lines, "")
 	}
 	return lines
-}
-
-// nodeTableLines is the columns and rows of the node table.
-func (m *model) nodeTableLines(rows int, now time.Time, at cursorState) []string {
-	m.hits.nodes.from++
-	lines := []string{m.nodeView.header(m.nodeView.arrange(m.w, m.nodes.nodes), at != cursorAway)}
-	drawn := m.nodeView.rows(&m.nodes, rows, m.w, now, &m.drawn, at)
-	m.hits.nodes.n = len(drawn)
-	return append(lines, drawn...)
-}
-
-// lockLines is the title, columns and rows of the lock table in h lines.
-func (m *model) lockLines(h int, now time.Time) []string {
-	if m.at.view == viewLocks {
-		m.hits.locks.from = m.hits.base + 2
-	}
-	at := m.cursorOf(focusLocks)
-	m.lockView.arrange(m.w, m.shown.Nodes)
-	lines := []string{m.lockTitle(), m.lockView.header(m.shown.Nodes, at != cursorAway)}
-	m.lockRows = max(0, h-len(lines))
-	rows := m.lockView.rows(&m.locks, m.lockRows, now, m.shown.Cluster.Quorum, at, m.isMine, m.marks)
-	m.hits.locks.n = len(rows)
-	if len(rows) == 0 {
-		why := "no locks"
-		switch {
-		case m.locks.stale:
-			why = "looking" + m.st.Ellipsis
-		case !m.locks.filter.Empty() && m.shown.Locks.Len() > 0:
-			why = "no lock matches the filter: esc clears it"
-		case m.shown.Cluster.Verdict == monitor.VerdictUnknown && m.shown.Cluster.Serving < m.shown.Cluster.N:
-			why = "waiting for the first look at the nodes" + m.st.Ellipsis
-		}
-		rows = []string{styles.Blanks(styles.Lead) + m.st.Dim.Of(why)}
-	}
-	return styles.Fill(append(lines, rows...), h)
-}
-
-// lockTitle counts the locks by state and says what is listed and how.
-func (m *model) lockTitle() string {
-	st := m.st
-	left := " " + st.Title.Of("LOCKS "+view.Count(m.shown.Locks.Len()))
-	var parts []string
-	// Those that are well first, then what needs a person most.
-	counts := m.shown.Counts
-	for i := range counts {
-		s := monitor.LockHeld
-		if i > 0 {
-			s = monitor.LockState(len(counts) - i)
-		}
-		if n := counts[s]; n > 0 {
-			_, p := st.Lock(s)
-			if need(s) == 0 {
-				p = styles.Paint{}
-			}
-			parts = append(parts, p.Of(view.Count(n)+" "+s.String()))
-		}
-	}
-	if len(parts) > 0 {
-		left += "   " + strings.Join(parts, " "+st.Sep+" ")
-	}
-	long := st.Dim.Of("sort: " + m.locks.order.String())
-	short := ""
-	if m.locks.order != orderNeeds { // named wherever it is: it is remembered, and the usual one expected
-		long = st.Info.Of("sort: " + m.locks.order.String())
-		short = st.Info.Of("sort: "+m.locks.order.word()) + "  "
-	}
-	var right string
-	if n := len(m.marks); n > 0 {
-		right += st.Info.Of(view.Count(n)+" marked") + "  "
-	}
-	if m.locks.source != "" {
-		p := st.Info
-		if m.filterProblem() != "" {
-			p = st.Bad
-		}
-		n := view.Count(m.locks.len())
-		if m.locks.stale {
-			n = st.Ellipsis
-		}
-		most := 24
-		if short != "" {
-			most = min(most, max(8, m.w-48))
-		}
-		right += p.Of("/"+st.Escape(m.locks.source, most)) + " " + n + "  "
-	}
-	long, right = right+long, right+short
-	for _, r := range []string{long, right} {
-		if n := m.w - view.Width(left) - view.Width(r) - 1; n >= 2 {
-			return left + styles.Blanks(n) + r
-		}
-	}
-	if right == "" {
-		return st.Cut(left, m.w)
-	}
-	return st.Cut(st.Cut(left, max(12, m.w-view.Width(right)-2))+"  "+right, m.w)
 }

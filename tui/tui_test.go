@@ -109,7 +109,7 @@ func TestAnHour(t *testing.T) {
 				t.Errorf("%s: %d turns and %d offsets are kept", name, len(past.turns), len(past.offsets))
 			}
 		}
-		if a, b, c, d := len(m.watched.events), len(m.trail), len(m.prefs.History), len(m.missed); a > 2*mostWatched || b > mostTrail || c > mostHistory || d > mostChanges {
+		if a, b, c, d := len(m.pages.lock.watched.events), len(m.trail), len(m.prefs.History), len(m.frozen.missed); a > 2*mostWatched || b > mostTrail || c > mostHistory || d > mostChanges {
 			t.Errorf("kept: %d events of a lock, %d places, %d commands, %d changes", a, b, c, d)
 		}
 		if n := len(m.lockView.cached); n > 15 {

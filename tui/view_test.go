@@ -20,17 +20,17 @@ import (
 )
 
 // where is the page that is shown.
-func (r *rig) where(want page) {
+func (r *rig) where(want pageKind) {
 	r.t.Helper()
-	if r.m.at.view != want {
-		r.t.Errorf("the page is %s, not %s:\n%s", r.m.at.view, want, r.screen())
+	if r.m.viewed() != want {
+		r.t.Errorf("the page is %s, not %s:\n%s", r.m.viewed(), want, r.screen())
 	}
 }
 
 func TestPages(t *testing.T) {
 	r := newRig(t, picture(epoch), 120, 40)
 	for i, c := range []struct {
-		view page
+		view pageKind
 		says string
 	}{
 		{viewOverview, "danger: a lock that never ends, n2 fenced 18s, n4 down; one more loss stops all locks"}, {viewLocks, "LOCKS 39"}, {viewNodes, "NODES 5 3 serve, a quorum is 3"},
@@ -471,7 +471,7 @@ func TestMouse(t *testing.T) {
 		t.Errorf("the cursor is on %s", r.cursor())
 	}
 	click("n3 ")
-	if r.m.focus != focusNodes || r.m.nodes.name != "n3" {
+	if !r.m.pages.overview.onNodes || r.m.nodes.name != "n3" {
 		t.Errorf("the cursor is on %s", r.m.nodes.name)
 	}
 	click("job:003")
@@ -504,7 +504,7 @@ func TestMouse(t *testing.T) {
 	r.settle()
 	d := r.m.dialog
 	click("2 locks")
-	if r.m.dialog != d || d == nil || r.m.at.view != viewNodes {
+	if r.m.dialog != d || d == nil || r.m.viewed() != viewNodes {
 		t.Error("a click went past a dialog")
 	}
 }
@@ -683,7 +683,7 @@ func TestRandomUse(t *testing.T) {
 			}
 			checkFrame(t, r.m.View().Content, w, h, seed%4 == 3)
 			if t.Failed() {
-				t.Fatalf("seed %d, page %s, %d×%d", seed, r.m.at.view, w, h)
+				t.Fatalf("seed %d, page %s, %d×%d", seed, r.m.viewed(), w, h)
 			}
 		}
 	}

@@ -35,6 +35,9 @@ func (r *Row) Add(w int, s string) {
 	r.WriteString(s)
 }
 
+// Ruler is a line across a screen of w cells.
+func (st *Styles) Ruler(w int) string { return " " + st.Dim.Of(strings.Repeat(st.Rule, w-2)) }
+
 // FactIndent is where the text of a fact begins: after a label of one word.
 const FactIndent = 10
 
