@@ -86,6 +86,10 @@ func (m *machine) readClock(r Reading) (stepped, within time.Duration) {
 	return off, passed
 }
 
+// unsettled reports whether the last reading showed a step that the next one has to
+// confirm. Another guard may have seen it twice, and have fenced the node for it.
+func (m *machine) unsettled() bool { return m.Ahead > 0 && !m.Clockless }
+
 // largeStep is a step that is told whatever came before it.
 const largeStep = time.Second
 

@@ -40,6 +40,22 @@ func TestClock(t *testing.T) {
 			wall(4*tick, time.Second, rtt).phase(PhaseExposed).does(closeIt("a")).until(4*tick+testDelay).told("clock", "forward by 1s").
 			wall(5*tick, time.Second, rtt).until(4*tick + testDelay)
 	})
+	t.Run("a node rejoins only by a reading that is no step", func(t *testing.T) {
+		s := newScript(t).sees("a", shut).canary(CanaryFenced, shut)
+		fencedWall := func(at, ahead time.Duration) *script {
+			s.now = epoch.Add(at)
+			return s.step(Observation{About: Seen, RunID: "a", Role: "master", Params: shut,
+				Clock: Reading{Sent: time.Hour + at, Got: time.Hour + at, Wall: 1000*time.Hour + at + ahead}})
+		}
+		fencedWall(tick, 0)
+		// Another guard may have opened it, and have closed it again for that step.
+		fencedWall(testDelay, time.Second).does().phase(PhaseClosed)
+		fencedWall(testDelay+tick, time.Second).until(2*testDelay+tick).told("clock", "forward by 1s")
+		s = newScript(t).sees("a", shut).canary(CanaryFenced, shut)
+		fencedWall(tick, 0)
+		fencedWall(testDelay, time.Second).does()
+		fencedWall(testDelay+tick, 0).does(liftIt("a"))
+	})
 	t.Run("a single odd reading is none", func(t *testing.T) {
 		newScript(t).wall(tick, 0, rtt).wall(2*tick, time.Second, rtt).wall(3*tick, 0, rtt).wall(4*tick, time.Second, rtt).wall(5*tick, 0, rtt).
 			phase(PhaseActive).does()

@@ -62,6 +62,18 @@
 // end a connection, no other lift is sent for D, a node that turns open before its
 // time is closed again, and it is told; after D the order is taken to be lost.
 //
+// A lift of another guard may come late as well. One that was decided on before a loss
+// that leaves the run_id as it is would open what this guard has closed for that loss
+// since. So whoever closes a node for such a loss ends the connections of all other
+// guards behind it, by their names, reads the fence, and closes again if one of them
+// was faster. Each names its connection before its first look, on that connection. So
+// a connection that is not in the list has looked at nothing yet, and will see the loss
+// first. Of two guards that do so at once one at least has its answer, so it ends. What
+// is left is a lift that lands between the closing and the end of its connection; the
+// exposure that is told goes on until the fence is read behind that. A loss that one
+// guard sees sooner than another is a step of the clock, which takes two readings: so
+// nobody lifts while one shows a step and the next has not decided.
+//
 // # The guard's own time
 //
 // Deadlines are on the monotonic clock of this process. A guard that is suspended,

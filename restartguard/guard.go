@@ -502,7 +502,7 @@ func (w *watch) follow(ctx context.Context, l *life, o Observation) bool {
 		outcome, err := l.do(actx, a)
 		cancel()
 		if err != nil {
-			w.crowded = w.crowded || a.All && errors.Is(err, redlock.ErrLongReply)
+			w.crowded = w.crowded || a.Kind == Kill && errors.Is(err, redlock.ErrLongReply)
 			return false
 		}
 		todo = append(todo, w.step(outcome)...)

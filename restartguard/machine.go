@@ -161,8 +161,10 @@ type Observation struct {
 	// Canary, of Proving.
 	Canary Canary
 	// Gone, of Killing: the connection that was named is ended. Swept: all those of
-	// earlier runs of this guard are.
+	// earlier runs of this guard, or of other guards, are, as was asked for.
 	Gone, Swept bool
+	// Others, of Killing: it was asked for the connections of other guards.
+	Others bool
 	// Refused, of Unreached: nobody listens at the address. Denied: the server
 	// answers, and does not let the guard in or look.
 	Refused, Denied bool
@@ -196,9 +198,9 @@ type Action struct {
 	// SetLag: min-replicas-max-lag switches the check off, and is set first.
 	SetLag bool
 	// Of Kill: Conn is the id of a connection, 0 for none; All are those of earlier
-	// runs of this guard.
-	Conn int64
-	All  bool
+	// runs of this guard, Others those of all guards but this connection.
+	Conn        int64
+	All, Others bool
 }
 
 // State is what the guard remembers of a node. The zero State knows nothing.
@@ -237,6 +239,9 @@ type State struct {
 	// none of an earlier run of this guard.
 	Astray Stray
 	Swept  bool
+	// Rivals: the server may still read a lift of another guard that was decided on
+	// before the last loss, which that guard cannot have known of.
+	Rivals bool
 
 	// Clock is the reading of the node's wall clock that later ones are compared
 	// with, ClockAt the middle of the last one, and ClockDrift by how much the clock
@@ -467,7 +472,7 @@ func (m *machine) seen(o *Observation) {
 		m.Known = !o.Configured && !o.Blind
 		m.Verified = m.Known && (o.Params.closed() || o.Params.held())
 		m.lose()
-		m.AtStart, m.BootExposed = true, 0
+		m.AtStart, m.BootExposed, m.Rivals = true, 0, false
 		tell := m.tell
 		if !o.Blind && !o.Params.closed() && !o.Params.held() {
 			tell = m.alarm
@@ -602,7 +607,7 @@ func (m *machine) lose() {
 		m.Owed = FenceHold
 	}
 	m.Proven, m.Leaked, m.Revert = false, false, FenceOpen
-	m.CountedAt = time.Time{}
+	m.CountedAt, m.Rivals = time.Time{}, true
 	m.Open, m.Exposed, m.OpenSince, m.AtStart = false, 0, m.LastSeen, false
 	if m.LastRefused.After(m.OpenSince) {
 		m.OpenSince = m.LastRefused
@@ -636,6 +641,8 @@ func (m *machine) settle(o *Observation) {
 	case o.Params.closed() && m.Owed == FenceHold:
 		m.enter(PhaseClosed, "held by an operator before: to be held again")
 		m.do(Close, FenceHold, false)
+	case o.Params.closed() && m.Rivals && !m.Advice:
+		m.endRivals()
 	case o.Params.closed():
 		m.settleClosed()
 	case m.Owed != FenceOpen:
@@ -654,7 +661,7 @@ func (m *machine) giveUp() {
 		m.BootExposed = m.Exposed
 	}
 	m.Owed, m.Deadline, m.Revert = FenceOpen, time.Time{}, FenceOpen
-	m.Open, m.Leaked, m.Proven = false, false, false
+	m.Open, m.Leaked, m.Proven, m.Rivals = false, false, false, false
 	if m.Advice {
 		m.alarm("opened", "was open for the whole of D, since nothing may close it; what it lost has run out by now")
 	} else {
@@ -699,11 +706,13 @@ func (m *machine) settleClosed() {
 	switch {
 	case m.due() && m.Advice:
 		m.Reason = "may be opened: its time is over, and no guard opens it"
+	case m.due() && m.unsettled():
+		m.Reason = "its clock may have stepped: it is read once more before the node rejoins"
 	case m.due():
 		m.do(Lift, m.Revert, false)
 	case !m.Proven:
 		m.do(Prove, 0, false)
-	case m.early(m.evidence):
+	case !m.unsettled() && m.early(m.evidence):
 		m.do(Lift, m.Revert, false)
 	}
 }
@@ -817,7 +826,12 @@ func (m *machine) closing(o *Observation) {
 	if b := o.Before; b.MaxLag > 0 && b.MinReplicas > 0 && b.MinReplicas < FenceHold {
 		m.Revert = b.MinReplicas
 	}
-	if !o.Blind && o.Params.are(m.Owed) {
+	switch {
+	case o.Blind || !o.Params.are(m.Owed):
+	case m.Rivals && m.Owed == FenceClosed:
+		m.endRivals()
+		return
+	default:
 		m.do(Prove, 0, false)
 		return
 	}

@@ -94,6 +94,7 @@ type record struct {
 	Lives    int           `json:"lives"`
 	Opened   bool          `json:"opened,omitempty"`
 	Leaked   bool          `json:"leaked,omitempty"`
+	Rivals   bool          `json:"rivals,omitempty"`
 	Open     bool          `json:"open,omitempty"`
 	Exposed  time.Duration `json:"exposed_ns,omitempty"`
 	AtStart  bool          `json:"at_start,omitempty"`
@@ -382,7 +383,7 @@ func (s State) moved() State {
 func (s State) durable() State {
 	return State{
 		RunID: s.RunID, Role: s.Role, Wipes: s.Wipes, Evicted: s.Evicted, Cause: s.Cause, Hold: s.Hold, Owed: s.Owed,
-		Revert: s.Revert, Known: s.Known, Verified: s.Verified, Lives: s.Lives, Opened: s.Opened, Leaked: s.Leaked,
+		Revert: s.Revert, Known: s.Known, Verified: s.Verified, Lives: s.Lives, Opened: s.Opened, Leaked: s.Leaked, Rivals: s.Rivals,
 		Open: s.Open, Exposed: s.Exposed, Deadline: s.Deadline, Delay: s.Delay, Astray: s.Astray, Former: s.Former,
 		AtStart: s.AtStart, BootExposed: s.BootExposed,
 	}
@@ -400,7 +401,7 @@ func (s State) record(addr string, method Method, now time.Time, boot time.Durat
 	return record{
 		Addr: addr, Fence: method.id(), RunID: s.RunID, Role: s.Role, Wipes: s.Wipes, Evicted: s.Evicted, Cause: s.Cause,
 		Hold: s.Hold, Owed: s.Owed, Revert: s.Revert, Known: s.Known, Verified: s.Verified, Lives: s.Lives, Opened: s.Opened,
-		Leaked: s.Leaked, Open: s.Open, Exposed: s.Exposed, Deadline: at(s.Deadline), Delay: s.Delay,
+		Leaked: s.Leaked, Rivals: s.Rivals, Open: s.Open, Exposed: s.Exposed, Deadline: at(s.Deadline), Delay: s.Delay,
 		OpenSince: at(s.OpenSince), LastSeen: at(s.LastSeen), Clock: s.Clock,
 		Counter: s.Counter, CounterUntil: at(s.CounterUntil), ClockAt: s.ClockAt, ClockDrift: s.ClockDrift,
 		Astray: s.Astray.Sent, AstrayLift: s.Astray.Lift, AstrayConn: s.Astray.Conn, AstrayUntil: at(s.Astray.Until),
@@ -428,7 +429,7 @@ func (r record) state(now time.Time, boot, delay time.Duration, sameBoot bool) S
 	}
 	s := State{
 		RunID: r.RunID, Role: r.Role, Wipes: r.Wipes, Evicted: r.Evicted, Cause: r.Cause, Hold: r.Hold, Owed: r.Owed,
-		Revert: r.Revert, Known: r.Known, Verified: r.Verified, Lives: r.Lives, Opened: r.Opened, Leaked: r.Leaked,
+		Revert: r.Revert, Known: r.Known, Verified: r.Verified, Lives: r.Lives, Opened: r.Opened, Leaked: r.Leaked, Rivals: r.Rivals,
 		Open: r.Open, Exposed: r.Exposed, Deadline: at(r.Deadline), Delay: r.Delay,
 		OpenSince: at(r.OpenSince), LastSeen: at(r.LastSeen),
 		Counter: r.Counter, CounterUntil: at(r.CounterUntil), Since: now, Out: now, Commands: r.Commands, Former: r.Former,

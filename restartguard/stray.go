@@ -66,8 +66,22 @@ func (m *machine) sweep(o *Observation) bool {
 	return true
 }
 
+// endRivals ends the connections of all other guards, once the node is fenced. What
+// they have sent is not read any more, and who comes again sees the loss first.
+func (m *machine) endRivals() {
+	m.actions = append(m.actions, Action{Kind: Kill, RunID: m.RunID, Others: true})
+}
+
 // killing: the server has ended what may deliver something, or does not let us.
 func (m *machine) killing(o *Observation) {
+	if o.Others {
+		m.Rivals = false
+		if !o.Swept && m.Heard > 0 {
+			m.tell("stray", "cannot see if another guard is about to open it by what it knew before the loss: %s", o.Err)
+		}
+		m.settle(o)
+		return
+	}
 	if m.Sweep && !m.Swept {
 		m.Swept = true
 		if !o.Swept {
@@ -103,9 +117,10 @@ func (m *machine) strayed() bool {
 // anew with each life of a server: it is sent on the connection that has read
 // the run_id.
 func (l *life) kill(ctx context.Context, a Action, o Observation) (Observation, error) {
-	o.About = Killing
+	o.About, o.Others = Killing, a.Others
 	var one, list *redis.Cmd
-	all := a.All && l.conn != 0 && !l.crowded // without its id it would end itself
+	several := a.All || a.Others
+	all := several && l.conn != 0 && !l.crowded // without its id it would end itself
 	if a.Conn != 0 || all {
 		putBack := l.roomFor(listReply)
 		err := l.send(ctx, func(p redis.Pipeliner) {
@@ -123,7 +138,7 @@ func (l *life) kill(ctx context.Context, a Action, o Observation) (Observation, 
 	}
 	var why []error
 	switch {
-	case a.All && l.crowded && a.Conn == 0:
+	case one == nil && (all || several && l.crowded):
 	case one == nil:
 		why = append(why, errors.New("the server does not tell CLIENT ID"))
 	case one.Err() != nil:
@@ -131,7 +146,7 @@ func (l *life) kill(ctx context.Context, a Action, o Observation) (Observation, 
 	default:
 		o.Gone = true // also if there was none any more
 	}
-	if a.All && l.crowded {
+	if several && l.crowded {
 		why = append(why, fmt.Errorf("CLIENT LIST is longer than %d MiB", listReply>>20))
 	}
 	var others []int64
@@ -140,7 +155,11 @@ func (l *life) kill(ctx context.Context, a Action, o Observation) (Observation, 
 		if err != nil {
 			why = append(why, fmt.Errorf("CLIENT LIST: %w", err))
 		} else {
-			others, o.Swept = namesakes(text, l.name, l.conn), true
+			bears := func(name string) bool { return name == l.name }
+			if a.Others {
+				bears = isGuardName
+			}
+			others, o.Swept = connsNamed(text, bears, l.conn), true
 		}
 	}
 	var after reading
@@ -160,9 +179,6 @@ func (l *life) kill(ctx context.Context, a Action, o Observation) (Observation, 
 			why = append(why, fmt.Errorf("CLIENT KILL: %w", c.Err()))
 		}
 	}
-	if a.Conn == 0 && o.Swept {
-		why = why[1:] // nothing was named
-	}
 	o.Err = show(errors.Join(why...))
 	if o.Params, err = after.result(); err != nil {
 		o.Blind = true
@@ -174,19 +190,25 @@ func (l *life) kill(ctx context.Context, a Action, o Observation) (Observation, 
 	return o, nil
 }
 
-// namesakes are the ids in an answer to CLIENT LIST of connections that bear a
-// name, but for one's own.
-func namesakes(list, name string, own int64) (ids []int64) {
+// isGuardName reports whether a connection of that name is a guard's.
+func isGuardName(name string) bool {
+	return name == guardName || strings.HasPrefix(name, guardName+":")
+}
+
+// connsNamed are the ids in an answer to CLIENT LIST of connections whose name is
+// asked for, but for one's own.
+func connsNamed(list string, bears func(name string) bool, own int64) (ids []int64) {
 	for line := range strings.Lines(list) {
 		var id int64
-		same := false
+		asked := false
 		for field := range strings.FieldsSeq(line) {
 			if v, ok := strings.CutPrefix(field, "id="); ok {
 				id, _ = strconv.ParseInt(v, 10, 64)
+			} else if v, ok := strings.CutPrefix(field, "name="); ok {
+				asked = asked || bears(v)
 			}
-			same = same || field == "name="+name
 		}
-		if same && id > 0 && id != own {
+		if asked && id > 0 && id != own {
 			ids = append(ids, id)
 		}
 	}

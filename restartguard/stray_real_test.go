@@ -98,6 +98,55 @@ func TestAStrayLiftOpensNothing(t *testing.T) {
 	}
 }
 
+// TestALiftOfAnotherGuardFromBeforeALossOpensNothing lets the network hold up the lift of
+// one guard, while another opens the master, and closes it again for a flush. Where the
+// first guard's connection is not ended, its lift opens the master inside D.
+func TestALiftOfAnotherGuardFromBeforeALossOpensNothing(t *testing.T) {
+	const d = time.Second
+	for _, misses := range []bool{false, true} {
+		t.Run(fmt.Sprintf("connection ended %v", !misses), func(t *testing.T) {
+			t.Parallel()
+			s := fenced(t)
+			proxy := labtest.NewProxy(t, s)
+			var once sync.Once
+			stranded := make(chan func(), 1)
+			dialer := func(before func(), misses bool) func(context.Context, string, string) (net.Conn, error) {
+				return func(ctx context.Context, network, addr string) (net.Conn, error) {
+					c, err := (&net.Dialer{}).DialContext(ctx, network, addr)
+					return strayConn{c, before, misses}, err
+				}
+			}
+			slow := named(t, redis.Options{Addr: proxy.Node().Addr(), Dialer: dialer(func() {
+				once.Do(func() { stranded <- proxy.Strand(labtest.ToServer) })
+			}, false)})
+			quick := named(t, redis.Options{Addr: s.Addr(), Dialer: dialer(func() {}, misses)})
+			first := guard(t, restartguard.Config{Delay: d, Timeout: 10 * time.Second}, slow)
+			first.reaches(restartguard.PhaseActive)
+			restart(t, s)
+			first.reaches(restartguard.PhaseClosed)
+			second := guard(t, restartguard.Config{Delay: d}, quick) // its D begins a moment later
+			defer second.stop()
+			release := <-stranded
+			defer first.stop()
+			defer release()
+			second.reaches(restartguard.PhaseActive)
+			do(t, s, "FLUSHALL")
+			until := second.becomes("closed and proven", func(st restartguard.NodeStatus) bool {
+				return st.Phase == restartguard.PhaseClosed && st.Proven
+			}).Until
+			release()
+			opened := false
+			for !opened && time.Until(until) > 100*time.Millisecond {
+				opened = writes(t, s)
+				time.Sleep(time.Millisecond)
+			}
+			if opened != misses {
+				t.Fatalf("opened inside D: %v", opened)
+			}
+		})
+	}
+}
+
 // TestAnEarlierGuardsConnectionsAreEnded looks at whose connections end when a
 // guard starts: those of the guard that had its state directory, and nobody
 // else's.

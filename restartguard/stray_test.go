@@ -111,11 +111,58 @@ func TestStray(t *testing.T) {
 	})
 }
 
-func TestNamesakes(t *testing.T) {
+// TestRivals: a loss without a restart ends the connections of all other guards behind the
+// closing, and what one of them has opened in between is closed again.
+func TestRivals(t *testing.T) {
+	endAll := Action{Kind: Kill, RunID: "a", Others: true}
+	ended := Observation{Others: true, Swept: true}
+	wiped := func(p Params) Observation {
+		return Observation{About: Seen, RunID: "a", Role: "master", Wipes: 1, Params: p}
+	}
+	t.Run("behind the closing", func(t *testing.T) {
+		newScript(t).sees("a", openParams).step(wiped(openParams)).does(closeIt("a")).closed(openParams, shut).does(endAll).
+			killed(ended, shut).does(proveIt("a")).canary(CanaryFenced, shut).phase(PhaseClosed).step(wiped(shut)).does()
+	})
+	t.Run("what was opened meanwhile is closed again", func(t *testing.T) {
+		s := newScript(t).sees("a", openParams).step(wiped(openParams)).closed(openParams, shut)
+		s.killed(ended, openParams).does(closeIt("a")).closed(openParams, shut).does(proveIt("a")).phase(PhaseExposed)
+	})
+	t.Run("also where another has closed it first", func(t *testing.T) {
+		newScript(t).sees("a", openParams).step(wiped(shut)).does(endAll).killed(ended, openParams).does(closeIt("a"))
+	})
+	t.Run("again where the answer is lost", func(t *testing.T) {
+		newScript(t).sees("a", openParams).step(wiped(openParams)).closed(openParams, shut).does(endAll).redials().step(wiped(shut)).does(endAll).
+			killed(ended, shut).does(proveIt("a"))
+	})
+	t.Run("not after a restart: its connections have ended", func(t *testing.T) {
+		newScript(t).sees("a", openParams).sees("b", openParams).does(closeIt("b")).closed(openParams, shut).does(proveIt("b"))
+	})
+	t.Run("where that is denied and another guard is known, it is told", func(t *testing.T) {
+		s := newScript(t).sees("a", openParams).step(wiped(openParams)).closed(openParams, shut)
+		if s.killed(Observation{Others: true, Err: "NOPERM"}, shut).does(proveIt("a")).has("stray", "") {
+			t.Fatalf("%+v", s.events)
+		}
+		o := wiped(openParams)
+		o.Heard = testDelay
+		newScript(t).sees("a", openParams).step(o).closed(openParams, shut).
+			killed(Observation{Others: true, Err: "NOPERM"}, shut).told("stray", "another guard is about to open it").does(proveIt("a"))
+	})
+	t.Run("it survives the guard", func(t *testing.T) {
+		old := newScript(t).sees("a", openParams).step(wiped(openParams)).closed(openParams, shut)
+		s := &script{t: t, policy: old.policy, now: old.now, conn: 8, state: old.state.Remembered(old.now, bootNow, testDelay)}
+		s.step(wiped(shut)).does(endAll)
+	})
+}
+
+func TestConnsNamed(t *testing.T) {
 	list := "id=3 addr=127.0.0.1:1 name=redlockctl:guard:A age=1 user=name=redlockctl:guard:A\n" +
 		"id=4 addr=127.0.0.1:2 name=redlockctl:guard:AB age=1\nid=5 addr=127.0.0.1:3 name=redlockctl:guard:A\n" +
 		"id=6 addr=127.0.0.1:4 name=redlockctl:guard age=1\nid=7 addr=127.0.0.1:5 name= age=1\n\nid=x name=redlockctl:guard:A\n"
-	if got := namesakes(list, "redlockctl:guard:A", 5); !slices.Equal(got, []int64{3}) {
+	own := func(name string) bool { return name == "redlockctl:guard:A" }
+	if got := connsNamed(list, own, 5); !slices.Equal(got, []int64{3}) {
+		t.Fatal(got)
+	}
+	if got := connsNamed(list, isGuardName, 5); !slices.Equal(got, []int64{3, 4, 6}) {
 		t.Fatal(got)
 	}
 }

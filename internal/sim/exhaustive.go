@@ -662,7 +662,7 @@ func (x *explorer) step(s *small, i int, o restartguard.Observation) {
 				o.Canary = restartguard.CanaryFenced
 			}
 		case restartguard.Kill:
-			o.About, o.Gone, o.Swept = restartguard.Killing, true, true
+			o.About, o.Gone, o.Swept, o.Others = restartguard.Killing, true, true, a.Others
 			if n.lift != liftNone && n.liftConn != n.conn {
 				n.lift = liftNone
 			}

@@ -26,9 +26,10 @@ const (
 	askScan
 	askKill
 	askCount
+	askKillOthers
 )
 
-var askNames = [...]string{"a look", "to close", "a canary write", "to open", "its locks", "to end an earlier connection", "to count"}
+var askNames = [...]string{"a look", "to close", "a canary write", "to open", "its locks", "to end an earlier connection", "to count", "to end the connections of other guards"}
 
 // codes of what came of an exchange.
 const (
@@ -90,6 +91,9 @@ type watch struct {
 	telling      bool
 	killing      bool // it was told, and ends earlier connections before it closes
 	graceUntil   time.Duration
+	// ending is how long it takes from a closing until the connections of other guards
+	// are ended, and the master is closed again if one of them has opened it meanwhile.
+	ending time.Duration
 
 	// Of its memory on disk: the reading of the clock that was written last, and
 	// when.
@@ -217,6 +221,11 @@ func (w *world) wakeGuards(node int) {
 	}
 }
 
+// later is a trip that comes after the next n.
+func (g *guard) later(w *world, n int) trip {
+	return w.plan.guard[g.index].trips[(g.trip+n)%guardTrips]
+}
+
 // next is the next trip of a guard's exchange.
 func (g *guard) next(w *world) trip {
 	t := w.plan.guard[g.index].trips[g.trip%guardTrips]
@@ -258,6 +267,10 @@ func (w *world) guardSend(g *guard, node int, a restartguard.Action) {
 	case restartguard.Lift:
 		op = askLift
 	case restartguard.Kill:
+		if a.Others {
+			op = askKillOthers
+			break
+		}
 		w.exchange(g, node, askKill, a.Conn, a.All)
 		return
 	case restartguard.Count:
@@ -273,6 +286,14 @@ func (w *world) exchange(g *guard, node int, op uint8, value int64, lag bool) {
 	x.turn++
 	x.asking, x.asked = op+1, w.now
 	t := g.next(w)
+	if op == askLift {
+		t.out += w.plan.guard[g.index].liftLate
+	}
+	if op == askClose {
+		// Its answer, the order to end the connections of others, and one to close again.
+		kill := g.later(w, 0)
+		x.ending = t.back + kill.out + kill.back + g.later(w, 1).out
+	}
 	if g.cut[node] > w.now {
 		t.out = never // it never gets there
 	} else {
@@ -319,10 +340,14 @@ func (w *world) asked(e *event) {
 		}
 		return
 	}
-	if !m.hears(e.who, e.gen) {
-		return // its connection was ended by a later one
+	if !m.hears(e.who, e.gen) { // its connection was ended
+		if answers {
+			w.push(event{at: w.now + e.z, kind: evTold, who: e.who, node: e.node, run: e.run, code: toldBroken})
+		}
+		return
 	}
 	m.commands++
+	m.named[e.who] = max(m.named[e.who], e.gen+1)
 	o := w.obey(g, m, e)
 	if answers {
 		x.inbox, x.inLosses, x.inOpen, x.inOffset, x.inLife, x.inBlind, x.inGuards =
@@ -374,6 +399,13 @@ func (w *world) obey(g *guard, m *master, e *event) restartguard.Observation {
 		if o.Swept {
 			m.swept[e.who] = max(m.swept[e.who], e.gen)
 		}
+	case askKillOthers:
+		o.About, o.Others, o.Swept = restartguard.Killing, true, true
+		for i := range w.plan.guards {
+			if i != g.index && !w.rules.rivalLifts {
+				m.swept[i] = max(m.swept[i], m.named[i])
+			}
+		}
 	case askScan:
 		g.watches[node].inCopy = w.copyOn(m)
 	case askProve:
@@ -399,6 +431,9 @@ func (w *world) obey(g *guard, m *master, e *event) restartguard.Observation {
 		}
 		w.setFence(m, int64(e.x))
 		m.excused = m.excused && !m.refuses()
+		if x := &g.watches[node]; x.telling {
+			m.crossUntil = w.now + x.ending
+		}
 		w.say("n", node, "is closed by g%d", e.who+1)
 	case askLift:
 		o.About, o.Before = restartguard.Lifting, before
@@ -415,7 +450,17 @@ func (w *world) obey(g *guard, m *master, e *event) restartguard.Observation {
 			w.say("n", node, "is opened by g%d%s", e.who+1, stray)
 		}
 		w.mayLift(g, m, node, e)
-		m.excused, m.fresh = m.excused && !m.refuses(), 0
+		switch {
+		case !m.refuses():
+		case w.now <= m.crossUntil: // nobody could have stopped it yet
+			m.excused = true
+			for i := range w.plan.guards {
+				x := &w.guards[i].watches[node]
+				x.graceUntil = max(x.graceUntil, m.crossUntil)
+			}
+		default:
+			m.excused, m.fresh = false, 0
+		}
 		w.setFence(m, int64(e.x))
 		w.emit(onLift, node)
 		w.free()
@@ -539,7 +584,7 @@ func (w *world) told(g *guard, node int, code uint8) {
 		x.do++
 		if x.telling && x.inOpen && g.cut[node] <= w.now {
 			if a.Kind != restartguard.Kill || x.killing {
-				x.graceUntil = w.now + w.plan.guard[g.index].trips[g.trip%guardTrips].out
+				x.graceUntil = w.now + g.later(w, 0).out
 			}
 			x.killing = a.Kind == restartguard.Kill // once for each connection
 		}

@@ -40,6 +40,9 @@ type master struct {
 	killed [maxGuards][killedMost]uint16
 	kills  [maxGuards]int
 	swept  [maxGuards]uint16
+	// named is one more than the last connection of each guard of which it has read
+	// something: those whose names it knows.
+	named [maxGuards]uint16
 
 	announced uint8 // the guards that can be seen there
 
@@ -55,8 +58,11 @@ type master struct {
 	losses    uint16        // that a guard can see
 	// excused: it is open after a loss, and no guard has had the time to close it
 	// yet. What it votes now may be a second vote that nobody can prevent.
-	excused  bool
-	released uint64 // tokens of which a release was carried out here
+	excused bool
+	// crossUntil: a guard has closed it after a loss, and a lift of another guard that was
+	// under way may cross that closing until then.
+	crossUntil time.Duration
+	released   uint64 // tokens of which a release was carried out here
 }
 
 func (m *master) reset(i int, p *plan) {
@@ -153,8 +159,8 @@ func (w *world) boot(i int, life uint16) {
 	m.life++
 	m.booted = m.clock.at(w.now)
 	m.minReplicas, m.maxLag, m.wipes, m.evicted, m.configured = restartguard.FenceClosed, 10, 0, 0, false
-	m.slave, m.promotions, m.commands, m.counter = false, 0, 0, 0
-	m.killed, m.swept = [maxGuards][killedMost]uint16{}, [maxGuards]uint16{}
+	m.slave, m.promotions, m.commands, m.counter, m.crossUntil = false, 0, 0, 0, 0
+	m.killed, m.swept, m.named = [maxGuards][killedMost]uint16{}, [maxGuards]uint16{}, [maxGuards]uint16{}
 	if !w.plan.fenced {
 		m.minReplicas = restartguard.FenceOpen
 	}

@@ -46,6 +46,10 @@ func Mutants() []Mutant {
 			func(r *rules) { r.killUnanswered = true }, lostKills},
 		{"strays-forgotten", "forgets with its own restart that a lift may be under way", Exclusion,
 			func(r *rules) { r.straysForgotten = true }, forgottenStrays},
+		{"rivals-ignored", "after a loss does not end the connections of other guards, whose orders may be under way", Exclusion,
+			func(r *rules) { r.rivalLifts = true }, crossed},
+		{"unsettled-lift", "opens a master whose clock may have stepped, before it is read a second time", Exclusion,
+			func(r *rules) { r.unsettledLifts = true }, steppedBehind},
 		{"small-steps-ignored", "compares a clock with its last reading only, so that small steps do not add up", Exclusion,
 			func(r *rules) { r.smallStepsIgnored = true }, creeps},
 		{"tight-rate", "takes a clock that is fast within its bounds for one that steps", NeedlessClose, func(r *rules) { r.tightRate = true }, nil},
@@ -143,49 +147,6 @@ func Mutants() []Mutant {
 		{"release-of-anyone", "a release does not compare the token", Exclusion, func(r *rules) { r.releaseAnyones = true }, nil},
 		{"set-overwrites", "SET without NX", Exclusion, func(r *rules) { r.overwrite = true }, nil},
 	}
-}
-
-// strays makes plans of the rare kind in which a lift strays: some of the guard's
-// commands are held up for long, and what was opened is flushed.
-func strays(p *plan) {
-	g := &p.guard[0]
-	for k := 3; k < guardTrips; k += 5 {
-		g.trips[k].out = MaxTTL/2 + g.trips[k].back*10_000
-	}
-	crash := faultPlan{kind: faultCrash, on: onGrant, nth: 1, choice: theHolders, count: uint8(p.n), length: ms}
-	flush := faultPlan{kind: faultFlush, on: onGrant, nth: 2, choice: theHolders, count: uint8(p.n), after: ms}
-	p.fault[0], p.fault[1], p.faults = crash, flush, 2
-}
-
-// lostAnswers makes plans in which the answer to many an order of the guard comes too
-// late, and what was granted after the first lift is lost.
-func lostAnswers(p *plan) {
-	p.fenced, p.lagZero, p.guards = true, false, 1
-	g := &p.guard[0]
-	for k := 2; k < guardTrips; k += 4 {
-		g.trips[k].back = 2*guardTimeout + g.trips[k].back
-	}
-	crash := faultPlan{kind: faultCrash, on: onGrant, nth: 1, choice: theHolders, count: uint8(p.n), length: ms}
-	p.fault[0], p.fault[1], p.faults = crash, crash, 2
-	p.fault[1].nth = 2
-}
-
-// lostKills makes plans in which the order to end a connection is held up, too.
-func lostKills(p *plan) {
-	strays(p)
-	g := &p.guard[0]
-	for k := 4; k < guardTrips; k += 5 {
-		g.trips[k].out = g.trips[k-1].out * 2
-	}
-}
-
-// forgottenStrays makes plans in which the guard crashes when its first lift may
-// be under way, and starts again with its memory.
-func forgottenStrays(p *plan) {
-	strays(p)
-	p.guard[0].poll, p.guards = MaxTTL/30, 1
-	p.fault[2] = faultPlan{kind: faultGuardCrash, on: onCrash, nth: 1, after: rightDelay() + p.guard[0].trips[0].back*250, length: ms, memory: true}
-	p.faults = 3
 }
 
 // awayAtCrash makes plans in which a guard that keeps its memory is down when masters
@@ -350,6 +311,9 @@ func (w *world) twistState(g *guard, node int, o restartguard.Observation, old *
 	}
 	if o.About != restartguard.Seen {
 		return
+	}
+	if r.unsettledLifts && s.Ahead > 0 && x.n == 0 && s.Phase == restartguard.PhaseClosed && !now.Before(s.Deadline) {
+		x.todo[0], x.n = restartguard.Action{Kind: restartguard.Lift, RunID: s.RunID}, 1
 	}
 	if d := max(w.delayOf(g), o.Heard); r.fenceShortened && !s.Deadline.IsZero() && s.Delay > d && !s.Deadline.Before(now) {
 		s.Deadline, s.Delay = s.Deadline.Add(d-s.Delay), d

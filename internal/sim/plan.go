@@ -87,6 +87,8 @@ type guardPlan struct {
 	// eager: it happens to look just after a master came back.
 	eager bool
 	trips [guardTrips]trip // used in turn
+	// liftLate is how much longer its orders to open a master are under way.
+	liftLate time.Duration
 }
 
 // faultKind is what goes wrong.

@@ -25,6 +25,8 @@ type rules struct {
 	from               from
 	liftRetried        bool
 	strayLifts         bool
+	rivalLifts         bool
+	unsettledLifts     bool
 	killUnanswered     bool
 	straysForgotten    bool
 	smallStepsIgnored  bool
