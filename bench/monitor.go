@@ -540,7 +540,7 @@ func (b *monitorRun) changes() error {
 				}
 				for _, k := range keys {
 					c, waits := pending[k]
-					if l := s.Locks.Get(k); waits && l != nil && l.Copies[c.node].Token.Raw() == c.token {
+					if l := s.Locks.Get(k); waits && l != nil && l.Copies.At(c.node).Token.Raw() == c.token {
 						took = append(took, float64(now.Sub(c.at).Microseconds())/1000)
 						delete(pending, k)
 					}
@@ -607,7 +607,7 @@ func (b *monitorRun) compare(m *monitor.Monitor) (int, error) {
 				return err
 			}
 			for k, key := range keys {
-				if l := s.Locks.Get(key); values[k] != any(l.Copies[i].Token.Raw()) {
+				if l := s.Locks.Get(key); values[k] != any(l.Copies.At(i).Token.Raw()) {
 					different[i]++
 				}
 			}

@@ -76,7 +76,7 @@ func TestAFlushAndABrokenFeedLeaveNoGap(t *testing.T) {
 	do(t, servers[0], "flushall")
 	until(t, m, "none on n1", func(s *monitor.Snapshot) bool {
 		l := lock(s, "job:1")
-		return s.Nodes[0].Locks == 0 && l != nil && l.Copies[0].State == monitor.CopyAbsent
+		return s.Nodes[0].Locks == 0 && l != nil && l.Copies.At(0).State == monitor.CopyAbsent
 	})
 	do(t, servers[0], "set", "job:9", "token", "px", 60000)
 	do(t, servers[0], "client", "kill", "type", "normal")
@@ -115,7 +115,7 @@ func TestARevokedLockIsShownAsSuch(t *testing.T) {
 	}
 	// One copy that the revocation did not reach makes no split of it.
 	do(t, servers[4], "set", "job:1", "token", "px", 60000)
-	until(t, m, "the copy that is left", func(s *monitor.Snapshot) bool { return lock(s, "job:1").Copies[4].Token.Raw() == "token" })
+	until(t, m, "the copy that is left", func(s *monitor.Snapshot) bool { return lock(s, "job:1").Copies.At(4).Token.Raw() == "token" })
 	time.Sleep(200 * time.Millisecond) // the time in which all nodes would have confirmed a split
 	if s := m.Snapshot(); lock(s, "job:1").State != monitor.LockRevoked {
 		t.Error(describe(s))

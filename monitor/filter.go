@@ -230,8 +230,8 @@ func (t *term) match(l *Lock, nodes []Node, now time.Time) bool {
 		}
 		return strings.Contains(strings.ToLower(l.Form.Library), t.text)
 	case "node":
-		for i := range l.Copies {
-			if i < len(nodes) && l.Copies[i].State == CopyPresent && strings.EqualFold(nodes[i].Name, t.text) {
+		for i, c := range l.Copies.All() {
+			if i < len(nodes) && c.State == CopyPresent && strings.EqualFold(nodes[i].Name, t.text) {
 				return true
 			}
 		}
@@ -245,7 +245,7 @@ func (t *term) match(l *Lock, nodes []Node, now time.Time) bool {
 	case "age":
 		return !l.Since.IsZero() && compare(int64(now.Sub(l.Since)), t.op, int64(t.span))
 	case "margin":
-		return l.Held >= redlock.Quorum(len(l.Copies)) && compare(int64(l.Margin), t.op, int64(t.n))
+		return l.Held >= redlock.Quorum(l.Copies.Len()) && compare(int64(l.Margin), t.op, int64(t.n))
 	case "copies":
 		return compare(int64(l.Held), t.op, int64(t.n))
 	case "name":
@@ -313,8 +313,7 @@ func (l *Lock) End() (end time.Time, forever bool) {
 	if !l.MajorityEnd.IsZero() {
 		return l.MajorityEnd, false
 	}
-	for i := range l.Copies {
-		c := &l.Copies[i]
+	for _, c := range l.Copies.All() {
 		switch {
 		case c.State != CopyPresent:
 		case c.Expires.IsZero():

@@ -22,7 +22,7 @@ func FuzzFilter(f *testing.F) {
 			t.Skip("more of the same")
 		}
 		filter := ParseFilter(text).At(now)
-		l := &Lock{Key: safetext.New(key), State: LockHeld, Copies: []Copy{{State: CopyPresent, Expires: now.Add(time.Second)}, {}}}
+		l := &Lock{Key: safetext.New(key), State: LockHeld, Copies: PackCopies(Copy{State: CopyPresent, Expires: now.Add(time.Second)}, Copy{})}
 		if first, again := filter.Match(l, nodes), filter.Match(l, nodes); first != again {
 			t.Fatal("it chooses and does not choose")
 		}

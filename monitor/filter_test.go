@@ -16,6 +16,7 @@ func TestFilterMatches(t *testing.T) {
 	nodes := []Node{{Name: "n1"}, {Name: "n2"}, {Name: "n3"}}
 	lock := func(key string, state LockState, held int, left time.Duration) Lock {
 		l := Lock{Key: safetext.New(key), State: state, Held: held, Margin: held - 2, Holder: safetext.New("Tok-" + key), Since: now.Add(-time.Hour)}
+		copies := make([]Copy, len(nodes))
 		for i := range nodes {
 			c := Copy{State: CopyAbsent}
 			if i < held {
@@ -24,8 +25,9 @@ func TestFilterMatches(t *testing.T) {
 					c.Expires = now.Add(left)
 				}
 			}
-			l.Copies = append(l.Copies, c)
+			copies[i] = c
 		}
+		l.Copies = PackCopies(copies...)
 		if held >= 2 && left > 0 {
 			l.MajorityEnd = now.Add(left)
 		}
@@ -137,7 +139,7 @@ func TestFilterProperties(t *testing.T) {
 }
 
 func BenchmarkFilter(b *testing.B) {
-	l := &Lock{Key: safetext.New("orders:invoice:2026-11:0000042"), Copies: make([]Copy, 5)}
+	l := &Lock{Key: safetext.New("orders:invoice:2026-11:0000042"), Copies: PackCopies(make([]Copy, 5)...)}
 	f := ParseFilter("zzz state:held")
 	for b.Loop() {
 		f.Match(l, nil)

@@ -105,8 +105,8 @@ func kindsOf(l *Lock) (kinds [badKinds]bool, any bool) {
 	if len(l.Key.Raw()) > hugeName {
 		kinds[badHuge], any = true, true
 	}
-	for i := range l.Copies {
-		if l.Copies[i].Len > hugeValue {
+	for _, c := range l.Copies.All() {
+		if c.Len > hugeValue {
 			kinds[badHuge], any = true, true
 		}
 	}
@@ -278,8 +278,8 @@ func (w *lockWatch) set(b *badLock, kind int, at time.Time) {
 // tokensOf are the different tokens of the copies of l.
 func tokensOf(l *Lock) string {
 	var tokens []string
-	for i := range l.Copies {
-		if t := l.Copies[i].Token; !t.Empty() {
+	for _, c := range l.Copies.All() {
+		if t := c.Token; !t.Empty() {
 			tokens = append(tokens, t.Raw())
 		}
 	}
@@ -327,8 +327,8 @@ func (w *ttlWatch) saw(l *Lock, now time.Time) {
 		return
 	}
 	var longest time.Duration
-	for i := range l.Copies {
-		if c := &l.Copies[i]; c.State == CopyPresent && c.Type == "string" && !c.Expires.IsZero() {
+	for _, c := range l.Copies.All() {
+		if c.State == CopyPresent && c.Type == "string" && !c.Expires.IsZero() {
 			longest = max(longest, c.Expires.Sub(l.Since))
 		}
 	}
@@ -377,8 +377,7 @@ func exampleOf(l *Lock, nodes []Node) safetext.Text {
 		nodes []string
 	}
 	var groups []group
-	for i := range l.Copies {
-		c := &l.Copies[i]
+	for i, c := range l.Copies.All() {
 		if c.State != CopyPresent || i >= len(nodes) {
 			continue
 		}

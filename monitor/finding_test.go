@@ -53,6 +53,7 @@ func goodScene() *scene {
 func lockOf(key string, state LockState, tokens ...string) Lock {
 	l := Lock{Key: safetext.New(key), State: state, Since: findingEpoch}
 	seen := map[string]int{}
+	var copies []Copy
 	for _, t := range tokens {
 		c := Copy{State: CopyAbsent}
 		if t != "" {
@@ -66,10 +67,23 @@ func lockOf(key string, state LockState, tokens ...string) Lock {
 				l.Holder = c.Token
 			}
 		}
-		l.Copies = append(l.Copies, c)
+		copies = append(copies, c)
 	}
+	l.Copies = PackCopies(copies...)
 	l.Tokens = len(seen)
 	return l
+}
+
+// changed are these copies with another one on node i.
+func changed(copies Copies, i int, change func(c *Copy)) Copies {
+	var list []Copy
+	for k, c := range copies.All() {
+		if k == i {
+			change(&c)
+		}
+		list = append(list, c)
+	}
+	return PackCopies(list...)
 }
 
 // film is the scene, looked at again and again; change is called before each
@@ -282,12 +296,12 @@ func TestFindings(t *testing.T) {
 		"a long TTL": {locks(lockOf("job:2", LockOverTTL, "a", "a", "a", "a", "a")), []string{"danger over-ttl"}, ""},
 		"a key that is no lock": {func(s *scene, _ time.Duration) {
 			l := lockOf("list", LockNotALock, "", "a")
-			l.Copies[1].Type, l.Copies[1].Len = "list", 3
+			l.Copies = changed(l.Copies, 1, func(c *Copy) { c.Type, c.Len, c.Token = "list", 3, safetext.Text{} })
 			s.Locks = NewLocks(l)
 		}, []string{"info foreign-keys"}, "list: a list of 3 on n2"},
 		"a huge value": {func(s *scene, _ time.Duration) {
 			l := lockOf("job:1", LockHeld, "a", "a", "a", "a", "a")
-			l.Copies[2].Len = 512 << 20
+			l.Copies = changed(l.Copies, 2, func(c *Copy) { c.Len = 512 << 20 })
 			s.Locks = NewLocks(l)
 		}, []string{"warning hostile-content"}, "a value of 536870912 bytes on n3"},
 		"a huge name": {locks(lockOf(strings.Repeat("x", 1<<20), LockHeld, "a", "a", "a", "a", "a")), []string{"warning hostile-content"},
@@ -532,12 +546,12 @@ func TestTheSmallestTTLInUse(t *testing.T) {
 				ttl = 200 * time.Millisecond
 			}
 			l.Since = now.Add(-10 * time.Millisecond)
-			for i := range l.Copies {
-				l.Copies[i].Expires = l.Since.Add(ttl)
+			for i := range l.Copies.Len() {
+				l.Copies = changed(l.Copies, i, func(c *Copy) { c.Expires = l.Since.Add(ttl) })
 			}
 			locks = append(locks, l)
 		}
-		locks = slices.DeleteFunc(locks, func(l Lock) bool { return l.Copies[0].Expires.Before(now) })
+		locks = slices.DeleteFunc(locks, func(l Lock) bool { return l.Copies.At(0).Expires.Before(now) })
 		s.Locks = NewLocks(locks...)
 	})
 	if len(got) != 1 || got[0].ID != "slow-attempts" || !strings.Contains(got[0].Evidence.Raw(), "the smallest TTL in use is 2") {

@@ -3,7 +3,6 @@ package monitor_test
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -52,8 +51,10 @@ func TestALookIsComplete(t *testing.T) {
 		t.Fatalf("%v, %d locks, %d held: %v", s.Complete, s.Locks.Len(), s.Counts[monitor.LockHeld], s.Unread())
 	}
 	for l := range s.Locks.All() {
-		if slices.ContainsFunc(l.Copies, func(c monitor.Copy) bool { return c.State != monitor.CopyPresent }) {
-			t.Fatalf("%+v", l)
+		for i, c := range l.Copies.All() {
+			if c.State != monitor.CopyPresent {
+				t.Fatalf("%s on node %d: %+v", l.Key, i, c)
+			}
 		}
 	}
 }
@@ -90,7 +91,7 @@ func TestWhatIsNotReadIsTold(t *testing.T) {
 	_ = servers[1].Kill()
 	m := watch(t, labtest.Nodes(servers), monitor.Options{LockPatterns: []string{"lock:*"}})
 	s := decided(t, m)
-	if l := lock(s, "lock:1"); l == nil || l.Copies[1].State != monitor.CopyUnknown {
+	if l := lock(s, "lock:1"); l == nil || l.Copies.At(1).State != monitor.CopyUnknown {
 		t.Fatal(describe(s))
 	}
 	if s.Nodes[2].State != monitor.NodeDenied {

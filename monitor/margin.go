@@ -38,8 +38,7 @@ type Share struct {
 // none.
 func (l *Lock) Shares() []Share {
 	var shares []Share
-	for i := range l.Copies {
-		c := &l.Copies[i]
+	for i, c := range l.Copies.All() {
 		if !c.ofLock() {
 			continue
 		}
@@ -64,26 +63,26 @@ func (l *Lock) NobodyText() string {
 	if parts == nil {
 		return "nobody"
 	}
-	return "nobody: " + strings.Join(parts, " + ") + " of " + strconv.Itoa(len(l.Copies))
+	return "nobody: " + strings.Join(parts, " + ") + " of " + strconv.Itoa(l.Copies.Len())
 }
 
 // Endless is how many copies of the lock have no TTL, and whether they keep
 // everybody else from a quorum until they are deleted. Those on a minority of
 // the nodes do not.
 func (l *Lock) Endless() (copies int, block bool) {
-	for i := range l.Copies {
-		if c := &l.Copies[i]; c.ofLock() && c.Expires.IsZero() {
+	for _, c := range l.Copies.All() {
+		if c.ofLock() && c.Expires.IsZero() {
 			copies++
 		}
 	}
-	n := len(l.Copies)
+	n := l.Copies.Len()
 	return copies, n-copies < redlock.Quorum(n)
 }
 
 // EndlessText says what copies without a TTL mean: "no TTL on 1 of 5 nodes: …".
 func (l *Lock) EndlessText() string {
 	copies, block := l.Endless()
-	on := fmt.Sprintf("no TTL on %d of %s: ", copies, count(len(l.Copies), "node", "nodes"))
+	on := fmt.Sprintf("no TTL on %d of %s: ", copies, count(l.Copies.Len(), "node", "nodes"))
 	if block {
 		return on + "nobody else gets the lock until its holder or an operator removes it"
 	}

@@ -97,8 +97,8 @@ func (r *room) bursts() bool { return r.locks > 0 && r.used > r.locks+r.locks/gr
 // map, the tree and the lists, measured; for each node a copy, kept and published;
 // for each token its value, and its place.
 const (
-	costKey   = 600
-	costCopy  = 112
+	costKey   = 480
+	costCopy  = 24
 	costToken = 32
 )
 
@@ -111,22 +111,24 @@ func (r *record) cost() int64 {
 	return n
 }
 
+// add reckons bytes of r.
+func (m *room) add(r *record, bytes int64) {
+	m.used += bytes
+	if r.foreign {
+		m.strange += bytes
+	}
+}
+
 // weigh brings what r is reckoned at up to what it takes.
 func (t *table) weigh(r *record, foreign bool) {
 	t.unweigh(r)
-	r.weight, r.foreign = r.cost(), foreign
-	t.room.used += r.weight
-	if foreign {
-		t.room.strange += r.weight
-	}
+	r.weight, r.foreign = int32(r.cost()), foreign
+	t.room.add(r, int64(r.weight))
 }
 
 // unweigh gives back what r is reckoned at.
 func (t *table) unweigh(r *record) {
-	t.room.used -= r.weight
-	if r.foreign {
-		t.room.strange -= r.weight
-	}
+	t.room.add(r, -int64(r.weight))
 	r.weight = 0
 }
 

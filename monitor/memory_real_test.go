@@ -38,7 +38,7 @@ func TestAnEndlessScanIsGivenUp(t *testing.T) {
 			do(t, servers[1], "set", "job:1", "other", "px", 600000)
 			until(t, m, "changes of the others", func(s *monitor.Snapshot) bool {
 				l := lock(s, "job:1")
-				return l != nil && l.Copies[0].State == monitor.CopyAbsent && l.Copies[1].Token.Raw() == "other"
+				return l != nil && l.Copies.At(0).State == monitor.CopyAbsent && l.Copies.At(1).Token.Raw() == "other"
 			})
 		})
 	}

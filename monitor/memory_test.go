@@ -88,7 +88,7 @@ func TestATableWithoutRoom(t *testing.T) {
 		}
 	}
 	for l := range tb.view().All() {
-		for _, c := range l.Copies {
+		for _, c := range l.Copies.All() {
 			if c.State != CopyPresent {
 				t.Fatalf("%s: %v", l.Key, c)
 			}

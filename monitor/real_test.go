@@ -60,7 +60,7 @@ func describe(s *monitor.Snapshot) string {
 	}
 	for l := range s.Locks.All() {
 		out += fmt.Sprintf("%s %s held=%d tokens=%d margin=%d holder=%s", l.Key, l.State, l.Held, l.Tokens, l.Margin, l.Holder)
-		for _, c := range l.Copies {
+		for _, c := range l.Copies.All() {
 			out += fmt.Sprintf(" [%d %s %s]", c.State, c.Type, c.Token)
 		}
 		out += "\n"
@@ -116,7 +116,7 @@ func TestSeesALockOnAllNodes(t *testing.T) {
 	if l == nil || l.State != monitor.LockHeld || l.Held != 5 || l.Margin != 2 || l.Holder.Raw() != "token" {
 		t.Fatal(describe(s))
 	}
-	for _, c := range l.Copies {
+	for _, c := range l.Copies.All() {
 		if early, late := begun.Add(20*time.Second-time.Second), set.Add(20*time.Second+time.Second); c.Expires.Before(early) || c.Expires.After(late) {
 			t.Errorf("expires in %s", time.Until(c.Expires))
 		}
@@ -138,7 +138,7 @@ func TestAKilledNodeIsDownAndItsCopiesUnknown(t *testing.T) {
 	}
 	s := until(t, m, "n2 down", func(s *monitor.Snapshot) bool { return s.Nodes[1].State == monitor.NodeDown })
 	l := lock(s, "job:1")
-	if l == nil || l.Held != 2 || l.Copies[1].State != monitor.CopyUnknown || l.Copies[1].Token.Raw() != "token" ||
+	if l == nil || l.Held != 2 || l.Copies.At(1).State != monitor.CopyUnknown || l.Copies.At(1).Token.Raw() != "token" ||
 		l.State != monitor.LockBare || l.Margin != 0 {
 		t.Fatal(describe(s))
 	}
@@ -178,7 +178,7 @@ func TestARestartedNodeHasLostItsCopies(t *testing.T) {
 	s := until(t, m, "n1 back", func(s *monitor.Snapshot) bool {
 		l := lock(s, "whole")
 		return s.Nodes[0].Restarts == 1 && s.Nodes[0].State == monitor.NodeFenced && l != nil &&
-			l.Copies[0].State == monitor.CopyAbsent && event(s, "lost majority") != nil
+			l.Copies.At(0).State == monitor.CopyAbsent && event(s, "lost majority") != nil
 	})
 	if e := event(s, "restart"); e == nil || e.Node != "n1" || e.Text.String() != "n1 restarted: 3 copies lost, 1 lock now bare" {
 		t.Error(describe(s))
@@ -344,7 +344,7 @@ func TestWhatIsNoLockIsShownAsSuch(t *testing.T) {
 			hostile:        {monitor.LockBare, "string", 7},
 		} {
 			l := lock(s, key)
-			if l == nil || l.State != want.state || l.Copies[0].Type != want.typ || l.Copies[0].Len != want.len {
+			if l == nil || l.State != want.state || l.Copies.At(0).Type != want.typ || l.Copies.At(0).Len != want.len {
 				t.Errorf("%q: want %v in\n%s", key, want, describe(s))
 			}
 		}
@@ -400,7 +400,7 @@ func TestAHugeValueIsNotFetched(t *testing.T) {
 	m := watch(t, labtest.Nodes(servers), monitor.Options{})
 	s := settled(t, m)
 	l := lock(s, "job:huge")
-	if l == nil || l.State != monitor.LockImmortal || l.Copies[0].Len != 64<<20 || len(l.Copies[0].Token.Raw()) != 128 {
+	if l == nil || l.State != monitor.LockImmortal || l.Copies.At(0).Len != 64<<20 || len(l.Copies.At(0).Token.Raw()) != 128 {
 		t.Fatalf("%+v", l)
 	}
 	if n := sent() - before; n > 1<<20 {

@@ -104,7 +104,7 @@ func FuzzRows(f *testing.F) {
 		r.table.read(0, r.now, r.now, rows)
 		r.refresh(r.now)
 		for l := range r.view().All() {
-			if len(l.Copies[0].Token.Raw()) > fieldsLen || l.Copies[0].Expires.After(r.now.Add(101*365*24*time.Hour)) {
+			if len(l.Copies.At(0).Token.Raw()) > fieldsLen || l.Copies.At(0).Expires.After(r.now.Add(101*365*24*time.Hour)) {
 				t.Errorf("%+v", l)
 			}
 		}

@@ -237,7 +237,7 @@ func (s LockState) String() string { return lockStateNames[s] }
 type Lock struct {
 	Key    safetext.Text
 	State  LockState
-	Copies []Copy // one for each node, in the nodes' order
+	Copies Copies
 	// Holder is the token with most copies; Held is how many it has.
 	Holder safetext.Text
 	Held   int
@@ -257,45 +257,6 @@ type Lock struct {
 	// Keys are all keys of a lock that is several keys, Key being the first of
 	// them; nil: it is Key alone.
 	Keys []safetext.Text
-}
-
-// CopyState tells apart what is known of a key on a node.
-type CopyState uint8
-
-const (
-	CopyAbsent  CopyState = iota // the node answered, the key is not there
-	CopyPresent                  // it is there
-	CopyUnknown                  // the node does not answer: the last sight is kept in Token and Expires
-	CopyUnread                   // the node answers, but was not read to the end yet: a last sight is kept too
-)
-
-// Copy is a key on one node.
-type Copy struct {
-	State CopyState
-	Type  string        // of the key: "string", "hash", …
-	Token safetext.Text // value of a string, or its first bytes
-	Len   int64         // length of the value in bytes, or number of elements
-	// Expires is computed from PTTL on the local monotonic clock; zero: the copy
-	// has no TTL.
-	Expires time.Time
-	// ReadAt is when this was read first; that later reads found the same does not
-	// change it. Zero: it was never read.
-	ReadAt Instant
-}
-
-// Instant is a time for people to read: nanoseconds since 1970, on the wall
-// clock of this machine; 0: none.
-type Instant int64
-
-// IsZero tells if it is none.
-func (i Instant) IsZero() bool { return i == 0 }
-
-// Time is the instant as a time without a monotonic clock.
-func (i Instant) Time() time.Time {
-	if i == 0 {
-		return time.Time{}
-	}
-	return time.Unix(0, int64(i))
 }
 
 // Event is something that happened, for people to read.

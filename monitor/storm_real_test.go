@@ -399,7 +399,7 @@ func equal(t *testing.T, s *monitor.Snapshot, servers []*lab.Server) bool {
 				return false
 			}
 		}
-		for i, c := range l.Copies {
+		for i, c := range l.Copies.All() {
 			if c.State == monitor.CopyPresent && l.Keys == nil {
 				got[fmt.Sprint(i, l.Key.Raw())] = sameText(c.Type, c.Len, c.Token.Raw(), c.Expires.Sub(s.At), c.Expires.IsZero())
 			}
@@ -480,9 +480,9 @@ func TestHostileContent(t *testing.T) {
 	}
 	all := 1 + 1 + 1 + 10_000 + 6
 	s := until(t, m, "all of it", func(s *monitor.Snapshot) bool {
-		return s.Locks.Len() == all && s.Counts[monitor.LockHeld] == 10_002 && s.Counts[monitor.LockNotALock] == 6 && lock(s, "job:stream").Copies[2].Type == "stream"
+		return s.Locks.Len() == all && s.Counts[monitor.LockHeld] == 10_002 && s.Counts[monitor.LockNotALock] == 6 && lock(s, "job:stream").Copies.At(2).Type == "stream"
 	})
-	if l := lock(s, "job:huge"); l.State != monitor.LockImmortal || l.Copies[0].Len != 512<<20 || len(l.Copies[0].Token.Raw()) != 128 {
+	if l := lock(s, "job:huge"); l.State != monitor.LockImmortal || l.Copies.At(0).Len != 512<<20 || len(l.Copies.At(0).Token.Raw()) != 128 {
 		t.Errorf("%+v", l)
 	}
 	if lock(s, name) != nil {

@@ -36,7 +36,7 @@ type row struct {
 // raise an alarm (bare, orphan, split) wait until every node that answers is
 // known to show no later change, or has been read again.
 type table struct {
-	base    time.Time // of all moments
+	*origin
 	quorum  int
 	maxTTL  time.Duration // 0: unknown
 	attempt time.Duration // how long an attempt to lock takes at most
@@ -53,8 +53,6 @@ type table struct {
 	whole   bool      // the sweep judges all of them, not only those that a full scan did not meet
 	round   uint32    // of the sweeps that judge all
 	timers  timerQueue
-	scratch []Copy
-	types   []string // by their number in a copy
 	groups  map[string]*group
 	room    room
 
@@ -65,6 +63,7 @@ type table struct {
 	// settledAt is when they had. What was wrong by then is told together, at
 	// firstAlarms.
 	settledAt, firstAlarms moment
+	restartedAt            moment // the last restart of any node
 	emit                   func(Event)
 	// takenBy is who took a lock from the holder of this token, as far as it is
 	// known; nil: nobody knows.
@@ -72,24 +71,6 @@ type table struct {
 	// restart is told what a restart of node i cost, when all locks have been
 	// looked at; nil: nobody listens.
 	restart func(i, copies, bare int, now time.Time)
-}
-
-// moment is a time as it is kept a million times: nanoseconds on the monotonic
-// clock since the base of the table; 0: none.
-type moment int64
-
-func (t *table) moment(at time.Time) moment {
-	if at.IsZero() {
-		return 0
-	}
-	return moment(at.Sub(t.base))
-}
-
-func (t *table) time(m moment) time.Time {
-	if m == 0 {
-		return time.Time{}
-	}
-	return t.base.Add(time.Duration(m))
 }
 
 type tableNode struct {
@@ -133,17 +114,13 @@ type cost struct{ copies, bare int }
 func (n *tableNode) looked() moment { return max(n.began, n.synced) }
 
 type record struct {
-	lock   *Lock // as published: never written again; before that its key alone
-	form   *lockform.Form
-	group  *group
-	copies []copyOf
-	tokens []token   // that copies, holder and grant refer to
-	few    [5]copyOf // copies, where there are no more nodes: near by, they are read soonest
-	first  [1]token  // tokens, as long as there is one
+	lock  *Lock // as published: never written again; before that its key alone
+	form  *lockform.Form
+	group *group
+	*copySet
 	// changed is when a copy came, went or changed its token. The first sights of
 	// the first view are no change, unless they differ.
 	changed  moment
-	lostAt   moment // the last copy of the grant that went with a restart
 	since    moment // of holder
 	minority moment // since when holder has no majority; zero while it has
 	end      moment // of the grant's majority; zero: never
@@ -165,9 +142,10 @@ type record struct {
 	listed bool // in waiting
 	buried bool
 	struck bool // lost a copy by a restart since it was last judged
+	shared bool // the copies are those of lock too: not to be written
 
 	foreign bool   // reckoned as no lock
-	weight  int64  // that it is reckoned at
+	weight  int32  // that it is reckoned at, in bytes
 	judged  uint32 // round in which it was last judged
 
 	extensions uint16    // of the grant, since one was last told
@@ -175,32 +153,14 @@ type record struct {
 	alarmTold  bool
 }
 
-// token tells values apart by what was read of them.
-type token struct {
-	prefix string
-	length int64
-}
-
-type copyOf struct {
-	sent    moment // when the read was sent
-	expires moment // zero: no TTL
-	epoch   uint32
-	typ     uint8
-	token   uint8
-	have    bool
-	lock    bool // by its type and form
-}
-
 func newTable(names []string, quorum int, maxTTL, attempt time.Duration, now time.Time, emit func(Event)) *table {
 	n := len(names)
 	t := &table{
-		base:   now.Add(-time.Hour), // so that no time that matters is zero
+		origin: newOrigin(now.Add(-time.Hour)), // so that no time that matters is zero
 		quorum: quorum, maxTTL: maxTTL, attempt: attempt, emit: emit,
 		nodes:   make([]tableNode, n),
 		names:   names,
 		records: map[string]*record{},
-		scratch: make([]Copy, n),
-		types:   []string{"string", "list", "set", "zset", "hash", "stream"},
 		groups:  map[string]*group{},
 		locks:   newLockTree(),
 	}
@@ -208,20 +168,6 @@ func newTable(names []string, quorum int, maxTTL, attempt time.Duration, now tim
 		t.nodes[i].epoch, t.nodes[i].life = 1, 1
 	}
 	return t
-}
-
-const typeString = 0
-
-// kind is the number of a type; more types than a byte counts are one.
-func (t *table) kind(typ string) uint8 {
-	if k := slices.Index(t.types, typ); k >= 0 {
-		return uint8(k)
-	}
-	if len(t.types) > 200 {
-		return uint8(len(t.types) - 1)
-	}
-	t.types = append(t.types, strings.Clone(typ))
-	return uint8(len(t.types) - 1)
 }
 
 // reachable says that node i answers (again), and if it refuses writes. Its
@@ -256,6 +202,7 @@ func (t *table) restarted(i int, now time.Time) {
 	n.epoch++
 	n.life = n.epoch
 	n.scanned, n.began, n.synced = 0, 0, 0
+	t.restartedAt = t.moment(now)
 	if n.restart == nil {
 		n.restart = &cost{}
 	}
@@ -268,22 +215,22 @@ func (t *table) restarted(i int, now time.Time) {
 func (t *table) strike(r *record, i int, now moment) {
 	n, c := &t.nodes[i], &r.copies[i]
 	switch {
-	case !c.have:
+	case !c.have():
 	case c.epoch < n.life:
-		if c.lock && (c.expires == 0 || c.expires > now) {
+		if c.kind == lockCopy && (c.expires == 0 || c.expires > now) {
 			if n.restart != nil {
 				n.restart.copies++
 			}
 			r.struck = true
 			if r.grant >= 0 && int8(c.token) == r.grant {
-				r.lost, r.lostAt = r.lost+1, now
+				r.lost++
 			}
 			r.goes(i, now)
 		}
-		*c = copyOf{} // no change for the other nodes to confirm: this one is certain
+		r.drop(i) // no change for the other nodes to confirm: this one is certain
 	case n.scanned == n.epoch && c.sent < n.began:
 		r.goes(i, n.ended)
-		*c = copyOf{}
+		r.drop(i)
 		r.changed = max(r.changed, n.ended)
 	}
 }
@@ -291,7 +238,7 @@ func (t *table) strike(r *record, i int, now moment) {
 // goes takes note that copy i of r goes, if it is one of the grant whose time
 // is not over.
 func (r *record) goes(i int, now moment) {
-	if c := &r.copies[i]; i < 32 && c.lock && r.grant >= 0 && int8(c.token) == r.grant && (c.expires == 0 || c.expires > now) {
+	if c := &r.copies[i]; i < 32 && c.kind == lockCopy && r.grant >= 0 && int8(c.token) == r.grant && (c.expires == 0 || c.expires > now) {
 		r.went |= 1 << i
 	}
 }
@@ -300,7 +247,7 @@ func (r *record) goes(i int, now moment) {
 func (t *table) stale(r *record) bool {
 	for i := range r.copies {
 		n, c := &t.nodes[i], &r.copies[i]
-		if c.have && (c.epoch < n.life || (n.scanned == n.epoch && c.sent < n.began)) {
+		if c.have() && (c.epoch < n.life || (n.scanned == n.epoch && c.sent < n.began)) {
 			return true
 		}
 	}
@@ -321,24 +268,24 @@ func (t *table) read(i int, sentAt, receivedAt time.Time, rows []row) {
 			expires = sent + moment(w.pttl)
 		}
 		if r != nil {
-			had := r.copies[i].have
-			if t.strike(r, i, received); had && !r.copies[i].have {
+			had := r.copies[i].have()
+			if t.strike(r, i, received); had && !r.copies[i].have() {
 				t.touch(r) // the sweep finds nothing to do there any more
 			}
 		}
 		if w.typ == "none" || (w.pttl >= 0 && expires <= received) {
-			if r != nil && r.copies[i].have && r.copies[i].sent <= sent {
+			if r != nil && r.copies[i].have() && r.copies[i].sent <= sent {
 				r.goes(i, received)
-				r.copies[i] = copyOf{}
+				r.drop(i)
 				r.changed = received
 				t.touch(r)
 			}
 			continue
 		}
-		if r != nil && r.copies[i].have && r.copies[i].sent > sent {
+		if r != nil && r.copies[i].have() && r.copies[i].sent > sent {
 			continue // a later read was faster
 		}
-		typ, isLock := t.kind(w.typ), w.typ == "string"
+		typ, isLock := t.typ(w.typ), w.typ == "string"
 		tok, shared := token{w.prefix, w.length}, false
 		if !isLock {
 			// Some libraries keep a lock in a hash.
@@ -360,28 +307,30 @@ func (t *table) read(i int, sentAt, receivedAt time.Time, rows []row) {
 			r.foreign = !isLock
 		}
 		c := &r.copies[i]
-		unchanged := c.have && r.tokens[c.token] == tok
-		same := c.have && c.typ == typ && (unchanged || !isLock)
-		if !same && c.have {
+		unchanged := c.have() && r.tokens[c.token] == tok
+		same := c.have() && c.typ == typ && (unchanged || !isLock)
+		if same && unchanged && c.epoch == t.nodes[i].epoch && alike(c.expires, expires) {
+			// Nothing that a person would see; it may confirm a change elsewhere.
+			if c.sent = sent; r.waits {
+				t.touch(r)
+			}
+			continue
+		}
+		if !same && c.have() {
 			r.goes(i, received)
 		}
-		number := c.token
+		r.own()
+		next := copyOf{sent: sent, expires: expires, epoch: t.nodes[i].epoch, typ: typ, token: c.token, kind: otherCopy}
+		if isLock {
+			next.kind = lockCopy
+		}
 		if !unchanged {
-			number = t.token(r, i, tok)
+			next.token = t.token(r, i, tok)
 		}
-		if !same {
-			if t.settled || r.differs(i, typ, number) {
-				r.changed = received
-			}
-		} else if !r.dirty && !r.waits && unchanged && c.epoch == t.nodes[i].epoch &&
-			(c.expires == 0) == (expires == 0) && abs(time.Duration(expires-c.expires)) < jitter {
-			c.expires, c.sent = expires, sent
-			continue // nothing that a person would see
+		if !same && (t.settled || r.differs(i, next)) {
+			r.changed = received
 		}
-		*c = copyOf{
-			sent: sent, expires: expires, epoch: t.nodes[i].epoch, typ: typ, have: true, lock: isLock,
-			token: number,
-		}
+		r.copies[i] = next
 		t.touch(r)
 		if t.weigh(r, r.foreign); t.room.bursts() {
 			t.bury(r)
@@ -393,13 +342,8 @@ func (t *table) read(i int, sentAt, receivedAt time.Time, rows []row) {
 func (t *table) newRecord(key string) *record {
 	key = strings.Clone(key) // what was read shares its memory with all else that was
 	r := &record{
-		lock:  lockAt(key),
+		lock: lockAt(key), copySet: newCopySet(t.origin, len(t.nodes)),
 		early: !t.settled, at: -1, pos: int32(len(t.all)), holder: -1, grant: -1,
-	}
-	if r.tokens = r.first[:0]; len(t.nodes) <= len(r.few) {
-		r.copies = r.few[:len(t.nodes)]
-	} else {
-		r.copies = make([]copyOf, len(t.nodes))
 	}
 	t.records[key] = r
 	t.all = append(t.all, r)
@@ -408,13 +352,27 @@ func (t *table) newRecord(key string) *record {
 
 func (r *record) key() string { return r.lock.Key.Raw() }
 
-// token is the number of tok among the tokens of r, for a copy on node i.
+// own makes the copies of r those of r alone, before they are written.
+func (r *record) own() {
+	if r.shared {
+		r.copySet, r.shared = r.clone(), false
+	}
+}
+
+// drop forgets copy i.
+func (r *record) drop(i int) {
+	r.own()
+	r.copies[i] = copyOf{}
+}
+
+// token is the number of tok among the tokens of r, which owns its copies, for one
+// on node i.
 func (t *table) token(r *record, i int, tok token) uint8 {
 	if k := slices.Index(r.tokens, tok); k >= 0 {
 		return uint8(k)
 	}
 	if len(r.tokens) > len(t.nodes)+2 {
-		r.copies[i].have = false // its token is the one that goes
+		r.copies[i] = copyOf{} // its token is the one that goes
 		r.compact()
 	}
 	tok.prefix = strings.Clone(tok.prefix)
@@ -424,34 +382,47 @@ func (t *table) token(r *record, i int, tok token) uint8 {
 
 // compact forgets the tokens that nothing refers to any more.
 func (r *record) compact() {
-	var kept []token
-	moved := make([]int8, len(r.tokens))
-	for k := range moved {
-		moved[k] = -1
-	}
-	keep := func(k int8) int8 {
-		if k < 0 {
-			return k
+	used := make([]int8, len(r.tokens)) // their new numbers, from 1 on
+	mark := func(k int8) {
+		if k >= 0 {
+			used[k] = 1
 		}
-		if moved[k] < 0 {
-			moved[k] = int8(len(kept))
-			kept = append(kept, r.tokens[k])
-		}
-		return moved[k]
 	}
 	for i := range r.copies {
-		if c := &r.copies[i]; c.have {
-			c.token = uint8(keep(int8(c.token)))
+		if c := &r.copies[i]; c.have() {
+			mark(int8(c.token))
 		}
 	}
-	r.holder, r.grant = keep(r.holder), keep(r.grant)
+	mark(r.holder)
+	mark(r.grant)
+	if !slices.Contains(used, 0) {
+		return
+	}
+	r.own()
+	var kept []token
+	for k := range used {
+		if used[k] > 0 {
+			kept = append(kept, r.tokens[k])
+			used[k] = int8(len(kept))
+		}
+	}
+	for i := range r.copies {
+		if c := &r.copies[i]; c.have() {
+			c.token = uint8(used[c.token] - 1)
+		}
+	}
+	for _, k := range []*int8{&r.holder, &r.grant} {
+		if *k >= 0 {
+			*k = used[*k] - 1
+		}
+	}
 	r.tokens = slices.Clip(kept)
 }
 
 // differs tells if another node than i has another value than this.
-func (r *record) differs(i int, typ, token uint8) bool {
+func (r *record) differs(i int, next copyOf) bool {
 	for k := range r.copies {
-		if c := &r.copies[k]; k != i && c.have && (c.typ != typ || (c.lock && c.token != token)) {
+		if c := &r.copies[k]; k != i && c.have() && (c.typ != next.typ || (c.kind == lockCopy && c.token != next.token)) {
 			return true
 		}
 	}
@@ -705,13 +676,13 @@ func (t *table) next() time.Time {
 
 // seen tells if copy i of r is known to be there.
 func (t *table) seen(r *record, i int) bool {
-	return r.copies[i].have && t.nodes[i].reachable && r.copies[i].epoch == t.nodes[i].epoch
+	return r.copies[i].have() && t.nodes[i].reachable && r.copies[i].epoch == t.nodes[i].epoch
 }
 
 // absent tells if r is known not to be on node i.
 func (t *table) absent(r *record, i int) bool {
 	n := &t.nodes[i]
-	return !r.copies[i].have && n.reachable && n.scanned == n.epoch
+	return !r.copies[i].have() && n.reachable && n.scanned == n.epoch
 }
 
 // confirmed tells if node i was read after the last change of r, or is known
@@ -722,6 +693,19 @@ func (t *table) confirmed(r *record, i int) bool {
 		return max(r.copies[i].sent, n.synced) >= r.changed
 	}
 	return t.absent(r, i) && n.looked() >= r.changed
+}
+
+// stateOf is what is known of copy i of r.
+func (t *table) stateOf(r *record, i int) CopyState {
+	switch {
+	case t.seen(r, i):
+		return CopyPresent
+	case t.absent(r, i):
+		return CopyAbsent
+	case t.nodes[i].reachable:
+		return CopyUnread
+	}
+	return CopyUnknown
 }
 
 // tally is how many copies a token has.
@@ -737,8 +721,8 @@ func (t *table) judge(r *record, now moment) {
 	r.judged = t.round
 	for i := range r.copies {
 		t.strike(r, i, now)
-		if c := &r.copies[i]; c.have && c.expires != 0 && c.expires <= now {
-			*c = copyOf{}
+		if c := &r.copies[i]; c.have() && c.expires != 0 && c.expires <= now {
+			r.drop(i)
 		}
 	}
 	if len(r.tokens) > 1 {
@@ -755,7 +739,6 @@ func (t *table) judge(r *record, now moment) {
 	all := true // every node that answers was read since the last change
 	var immortal, over bool
 	counters := 0 // copies that are numbers without a TTL
-	copies := t.scratch
 	var timer moment
 	soon := func(at moment) {
 		if at > now && (timer == 0 || at < timer) {
@@ -763,40 +746,23 @@ func (t *table) judge(r *record, now moment) {
 		}
 	}
 	for i := range r.copies {
-		c := &r.copies[i]
-		seen := t.seen(r, i)
-		switch {
-		case c.have:
-			copies[i] = Copy{
-				State: CopyUnknown, Type: t.types[c.typ], Len: r.tokens[c.token].length,
-				Expires: t.time(c.expires), ReadAt: Instant(t.time(c.sent).UnixNano()),
-			}
-			switch {
-			case seen:
-				copies[i].State = CopyPresent
-			case t.nodes[i].reachable:
-				copies[i].State = CopyUnread
-			}
-			soon(c.expires)
-		case t.absent(r, i):
-			copies[i] = Copy{State: CopyAbsent}
-		case t.nodes[i].reachable:
-			copies[i] = Copy{State: CopyUnread}
-		default:
-			copies[i] = Copy{State: CopyUnknown}
+		if state := t.stateOf(r, i); state != r.copies[i].state {
+			r.own()
+			r.copies[i].state = state
 		}
+		c := &r.copies[i]
 		if t.nodes[i].reachable && !t.confirmed(r, i) {
 			all = false
 		}
-		if !c.have {
+		if !c.have() {
 			continue
 		}
-		if !c.lock {
+		soon(c.expires)
+		if c.kind != lockCopy {
 			others++
 			continue
 		}
 		locks++
-		copies[i].Token = safetext.New(r.tokens[c.token].prefix)
 		if c.expires == 0 {
 			immortal = true
 			if c.typ == typeString && lockform.IsNumber(r.tokens[c.token].prefix, r.tokens[c.token].length) {
@@ -806,7 +772,7 @@ func (t *table) judge(r *record, now moment) {
 			over = true
 			soon(c.expires - moment(t.maxTTL))
 		}
-		if seen {
+		if c.state == CopyPresent {
 			tallies[c.token].present++
 		} else {
 			tallies[c.token].last++
@@ -944,8 +910,8 @@ func (t *table) judge(r *record, now moment) {
 	if holder >= 0 {
 		next.Holder = safetext.New(r.tokens[holder].prefix)
 	}
-	if !known || !same(r.lock, &next, copies) {
-		next.Copies = slices.Clone(copies)
+	if next.Copies = (Copies{r.copySet}); !known || !same(r.lock, &next) {
+		r.shared = true
 		t.count(r, next.Copies)
 		shown := r.lock
 		if known {
@@ -976,25 +942,12 @@ func (t *table) judge(r *record, now moment) {
 	}
 }
 
-// same tells if a lock with these copies would look like the old one.
-func same(old, next *Lock, copies []Copy) bool {
-	if old.State != next.State || old.Held != next.Held || old.Tokens != next.Tokens || old.Margin != next.Margin ||
-		old.Nobody != next.Nobody || old.Holder != next.Holder || old.Form != next.Form || !old.Since.Equal(next.Since) ||
-		!alike(old.MajorityEnd, next.MajorityEnd) || len(old.Copies) != len(copies) {
-		return false
-	}
-	for i := range copies {
-		a, b := &old.Copies[i], &copies[i]
-		if a.State != b.State || a.Type != b.Type || a.Len != b.Len || a.Token != b.Token || !alike(a.Expires, b.Expires) {
-			return false
-		}
-	}
-	return true
-}
-
-// alike tells if two ends differ by less than a person would see.
-func alike(a, b time.Time) bool {
-	return a.IsZero() == b.IsZero() && (a.IsZero() || abs(a.Sub(b)) < jitter)
+// same tells if a lock would look like the old one.
+func same(old, next *Lock) bool {
+	return old.State == next.State && old.Held == next.Held && old.Tokens == next.Tokens && old.Margin == next.Margin &&
+		old.Nobody == next.Nobody && old.Holder == next.Holder && old.Form == next.Form && old.Since.Equal(next.Since) &&
+		old.MajorityEnd.IsZero() == next.MajorityEnd.IsZero() && abs(old.MajorityEnd.Sub(next.MajorityEnd)) < jitter &&
+		old.Copies.set.alike(next.Copies.set)
 }
 
 // possible is how many more copies of tok there may be on nodes that do not
@@ -1006,8 +959,8 @@ func (t *table) possible(r *record, tok int8) int {
 		n := &t.nodes[i]
 		switch c := &r.copies[i]; {
 		case n.reachable:
-		case c.have:
-			if c.lock && int8(c.token) == tok {
+		case c.have():
+			if c.kind == lockCopy && int8(c.token) == tok {
 				k++
 			}
 		case n.lostSight == 0: // never seen at all
@@ -1026,7 +979,7 @@ func (t *table) possible(r *record, tok int8) int {
 func (t *table) possibleNews(r *record, tok int8) int {
 	k := 0
 	for i := range r.copies {
-		if c := &r.copies[i]; t.nodes[i].reachable && !t.confirmed(r, i) && !(t.seen(r, i) && c.lock && int8(c.token) == tok) {
+		if c := &r.copies[i]; t.nodes[i].reachable && !t.confirmed(r, i) && !(t.seen(r, i) && c.kind == lockCopy && int8(c.token) == tok) {
 			k++
 		}
 	}
@@ -1043,7 +996,7 @@ func (t *table) majorityEnd(r *record, tok int8, deadline moment) (end moment, n
 	for i := range r.copies {
 		c := &r.copies[i]
 		switch {
-		case !c.have || !c.lock || int8(c.token) != tok:
+		case c.kind != lockCopy || int8(c.token) != tok:
 		case c.expires != 0:
 			ends = append(ends, c.expires)
 		case deadline != 0:
@@ -1126,7 +1079,7 @@ func (t *table) tellLost(r *record, now moment, all bool) {
 	}
 	for i := range r.copies {
 		c := &r.copies[i]
-		if i >= 32 || r.went&(1<<i) == 0 || c.have && c.lock && int8(c.token) == r.grant {
+		if i >= 32 || r.went&(1<<i) == 0 || c.kind == lockCopy && int8(c.token) == r.grant {
 			continue // it is back
 		}
 		l := &t.nodes[i].lost
@@ -1139,9 +1092,9 @@ func (t *table) tellLost(r *record, now moment, all bool) {
 		}
 		why := "gone before its time, and not released"
 		switch {
-		case c.have && c.lock && redlock.IsTombstone(r.tokens[c.token].prefix):
+		case c.kind == lockCopy && redlock.IsTombstone(r.tokens[c.token].prefix):
 			why = "revoked there"
-		case c.have:
+		case c.have():
 			why = "something else is there"
 		}
 		e := lockEvent(t.time(now), LevelNotice, lostCopy, r.key(), "lost its copy on %s (%s): %d left", t.names[i], why, r.lock.Held)
@@ -1181,7 +1134,7 @@ func (t *table) end(r *record, now moment, all bool) {
 	there, unknown, stuck, tombstones := 0, 0, 0, 0
 	for i := range r.copies {
 		c := &r.copies[i]
-		if !c.have || !c.lock {
+		if c.kind != lockCopy {
 			continue
 		}
 		switch seen := t.seen(r, i); {
@@ -1194,7 +1147,7 @@ func (t *table) end(r *record, now moment, all bool) {
 		case seen:
 			there++
 			// After a restart a lock may just be on its way out: look again.
-			all = all && (r.lost == 0 || max(c.sent, t.nodes[i].synced) >= r.lostAt)
+			all = all && (r.lost == 0 || max(c.sent, t.nodes[i].synced) >= t.restartedAt)
 		default:
 			unknown++
 		}
@@ -1251,9 +1204,6 @@ func (t *table) by(r *record, tok int8, act string) string {
 	return by
 }
 
-// whole reports whether all of the value was read.
-func (t token) whole() bool { return int64(len(t.prefix)) >= t.length }
-
 // alarmTexts are what a state of several locks means.
 var alarmTexts = map[LockState]string{
 	LockOrphan:   "a minority of copies that nobody completes: it keeps others out of those nodes until it expires",
@@ -1279,7 +1229,7 @@ func (l *Lock) alarmText() string {
 func (t *table) recognize(r *record, holder int8, now moment) *lockform.Form {
 	typ := uint8(typeString)
 	for i := range r.copies {
-		if c := &r.copies[i]; c.have && c.lock && int8(c.token) == holder {
+		if c := &r.copies[i]; c.kind == lockCopy && int8(c.token) == holder {
 			typ = c.typ
 		}
 	}
@@ -1290,12 +1240,12 @@ func (t *table) recognize(r *record, holder int8, now moment) *lockform.Form {
 // recognizeForeign finds out what r is, which no copy makes a lock: something
 // that a library keeps beside its locks, maybe.
 func (t *table) recognizeForeign(r *record, now moment) {
-	i := slices.IndexFunc(r.copies, func(c copyOf) bool { return c.have })
+	have := func(c copyOf) bool { return c.have() }
+	i := slices.IndexFunc(r.copies, have)
 	typ, was := t.types[r.copies[i].typ], ""
-	for _, c := range r.lock.Copies {
-		if c.Type != "" {
-			was = c.Type
-			break
+	if old := r.lock.Copies.set; old != nil {
+		if k := slices.IndexFunc(old.copies, have); k >= 0 {
+			was = t.types[old.copies[k].typ]
 		}
 	}
 	tok := r.tokens[r.copies[i].token]
@@ -1308,27 +1258,22 @@ func (t *table) recognizeForeign(r *record, now moment) {
 	r.holder = -1
 }
 
-// ofLock tells if a copy is there and counts as one of a lock.
-func (c *Copy) ofLock() bool {
-	return c.State == CopyPresent && (c.Type == "string" || !c.Token.Empty())
-}
-
 // count keeps the nodes' numbers of copies in step when r's copies become next.
-func (t *table) count(r *record, next []Copy) {
-	for i := range r.lock.Copies {
-		if r.lock.Copies[i].ofLock() {
+func (t *table) count(r *record, next Copies) {
+	for i := range r.lock.Copies.Len() {
+		if r.lock.Copies.set.copies[i].held() {
 			t.nodes[i].present--
 		}
 	}
-	for i := range next {
-		if next[i].ofLock() {
+	for i := range next.Len() {
+		if next.set.copies[i].held() {
 			t.nodes[i].present++
 		}
 	}
 }
 
 func (t *table) bury(r *record) {
-	t.count(r, nil)
+	t.count(r, Copies{})
 	t.schedule(r, 0)
 	t.unweigh(r)
 	r.waits, r.buried = false, true

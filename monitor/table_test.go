@@ -187,7 +187,7 @@ func TestAMinorityThatMayBeAMajorityIsNoOrphan(t *testing.T) {
 	r.unreachable(2, r.now)
 	r.pass(5 * time.Second)
 	r.scanAll()
-	if l := r.lock("k"); l.State != LockBare || l.Held != 2 || l.MajorityEnd.IsZero() || l.Copies[2].State != CopyUnknown {
+	if l := r.lock("k"); l.State != LockBare || l.Held != 2 || l.MajorityEnd.IsZero() || l.Copies.At(2).State != CopyUnknown {
 		t.Errorf("%+v", l)
 	}
 	// A lock that is taken while a node is down is not on it.
@@ -222,11 +222,11 @@ func TestANodeThatComesBackIsReadBeforeItCounts(t *testing.T) {
 	r.del("k", 0)
 	r.reachable(0, false)
 	r.refresh(r.now)
-	if l := r.lock("k"); l.Held != 2 || l.Copies[0].State != CopyUnread {
+	if l := r.lock("k"); l.Held != 2 || l.Copies.At(0).State != CopyUnread {
 		t.Errorf("%+v", l)
 	}
 	r.scanAll()
-	if l := r.lock("k"); l.Held != 2 || l.Copies[0].State != CopyAbsent {
+	if l := r.lock("k"); l.Held != 2 || l.Copies.At(0).State != CopyAbsent {
 		t.Errorf("%+v", l)
 	}
 }
@@ -439,7 +439,7 @@ func TestARestartDropsCopiesAtOnce(t *testing.T) {
 	if copies != 2 || bare != 1 {
 		t.Errorf("%d copies, %d locks", copies, bare)
 	}
-	if l := r.lock("wide"); l.Held != 4 || l.Copies[0].State == CopyPresent || !l.Copies[0].Token.Empty() {
+	if l := r.lock("wide"); l.Held != 4 || l.Copies.At(0).State == CopyPresent || !l.Copies.At(0).Token.Empty() {
 		t.Errorf("%+v", l)
 	}
 }
@@ -451,11 +451,11 @@ func TestACopyOfANodeThatIsDownIsKeptUntilItExpires(t *testing.T) {
 	r.first()
 	r.unreachable(0, r.now)
 	r.refresh(r.now)
-	if c := r.lock("k").Copies[0]; c.State != CopyUnknown || c.Token.Raw() != "a" || c.Expires.IsZero() {
+	if c := r.lock("k").Copies.At(0); c.State != CopyUnknown || c.Token.Raw() != "a" || c.Expires.IsZero() {
 		t.Errorf("%+v", c)
 	}
 	r.pass(10 * time.Second)
-	if c := r.lock("k").Copies[0]; c.State != CopyUnknown || !c.Token.Empty() || c.Type != "" {
+	if c := r.lock("k").Copies.At(0); c.State != CopyUnknown || !c.Token.Empty() || c.Type != "" {
 		t.Errorf("%+v", c)
 	}
 	if r.unreachable(1, r.now); r.nodes[1].present != 1 {
@@ -494,7 +494,7 @@ func TestAnExpiryIsNeverShownTooLate(t *testing.T) {
 	if end := r.lock("k").MajorityEnd; !end.Equal(sent.Add(10 * time.Second)) {
 		t.Error(end.Sub(sent))
 	}
-	if l := r.lock("short"); l.Copies != nil {
+	if l := r.lock("short"); l.Copies.Len() != 0 {
 		t.Errorf("%+v", l)
 	}
 }
@@ -651,7 +651,7 @@ func TestTheTableFollowsTheNodes(t *testing.T) {
 		fresh := func() {
 			r.refresh(r.now)
 			for l := range r.view().All() {
-				for _, c := range l.Copies {
+				for _, c := range l.Copies.All() {
 					if c.Type != "" && !c.Expires.IsZero() && !c.Expires.After(r.now) {
 						t.Fatalf("%s shows an expired copy", l.Key)
 					}
@@ -719,7 +719,7 @@ func checkLock(t *rapid.T, r *rig, l Lock) {
 	for i, s := range r.servers {
 		h, ok := s[l.Key.Raw()]
 		ok = ok && (h.expires.IsZero() || h.expires.After(r.now))
-		c := l.Copies[i]
+		c := l.Copies.At(i)
 		if ok != (c.State == CopyPresent) || (ok && (c.Type != h.typ || c.Token.Raw() != h.token || !c.Expires.Equal(h.expires))) {
 			t.Fatalf("%s on %d is %+v, not %+v", l.Key, i, c, h)
 		}

@@ -48,8 +48,7 @@ func (t target) same(l *monitor.Lock) bool {
 func (m *model) planOf(way operator.Way, l *monitor.Lock, token string) (operator.Plan, error) {
 	asked := operator.Asked{Keys: targetOf(l).keys, Token: token, Name: m.st.Escape(l.Key.Raw(), 40), Form: l.Form, Quorum: m.snap.Cluster.Quorum, MaxTTL: m.snap.Cluster.MaxTTL}
 	now := m.now()
-	for i := range l.Copies {
-		c := &l.Copies[i]
+	for i, c := range l.Copies.All() {
 		r := redlock.NodeResult{Status: redlock.StatusUnanswered}
 		if i < len(m.snap.Nodes) {
 			r.Node = m.snap.Nodes[i].Name
@@ -462,11 +461,11 @@ func (m *model) takeFacts(way operator.Way, t target, opened operator.Plan) []st
 func (m *model) copyFacts(l *monitor.Lock, t target) (has, lacks string) {
 	st, now := m.st, m.now()
 	var there, others []string
-	for i := range l.Copies {
+	for i, c := range l.Copies.All() {
 		if i >= len(m.snap.Nodes) {
 			break
 		}
-		n, c := &m.snap.Nodes[i], &l.Copies[i]
+		n := &m.snap.Nodes[i]
 		node := st.Escape(n.Name, 12)
 		state := ""
 		if n.State != monitor.NodeServing {

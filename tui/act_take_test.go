@@ -80,11 +80,11 @@ func redisson(form *lockform.Form) monitor.Lock {
 		token = ""
 	}
 	l := lockOf(epoch, "job:redisson", monitor.LockHeld, token, "9 - 9 ? 9")
-	for i := range l.Copies {
-		if c := &l.Copies[i]; c.State == monitor.CopyPresent {
+	change(&l, func(c *monitor.Copy) {
+		if c.State == monitor.CopyPresent {
 			c.Type, c.Len = "hash", 1
 		}
-	}
+	})
 	l.Form = form
 	return l
 }
@@ -106,11 +106,9 @@ func TestForceReleaseOfAHash(t *testing.T) {
 // What a form says is not to be taken away is not, by any key.
 func TestFormsThatAreRefused(t *testing.T) {
 	list := redisson(nil)
-	for i := range list.Copies {
-		list.Copies[i].Type = "list"
-	}
+	change(&list, func(c *monitor.Copy) { c.Type = "list" })
 	mixed := redisson(lockform.Recognize("job:redisson", "hash", holder, 1, epoch))
-	mixed.Copies[0].Type = "zset"
+	change(&mixed, func(c *monitor.Copy) { c.Type = "zset" }, 0)
 	fencing := lockOf(epoch, "redlockctl:fencing:job", monitor.LockNotALock, "17", "i i i i i")
 	fencing.Form = lockform.Recognize("redlockctl:fencing:job", "string", "17", 2, epoch)
 	revoked := "redlockctl:revoked:" + strings.Repeat("a", 27)
@@ -305,9 +303,9 @@ func TestForceReleaseOfASplitLock(t *testing.T) {
 		{3, []string{"all copies of this token deleted now", "other copies stay"}, []string{"bbbb"}},
 	} {
 		l := lockOf(epoch, "job", monitor.LockSplit, "aaaa", "9 9 - - -")
-		for _, i := range []int{3, 4} {
-			l.Copies[i] = monitor.Copy{State: monitor.CopyPresent, Type: "string", Token: safetext.New("bbbb"), Len: 4, Expires: epoch.Add(9e9)}
-		}
+		change(&l, func(c *monitor.Copy) {
+			*c = monitor.Copy{State: monitor.CopyPresent, Type: "string", Token: safetext.New("bbbb"), Len: 4, Expires: epoch.Add(9e9)}
+		}, 3, 4)
 		l.Tokens, l.Nobody = 2, true
 		r := only(t, l)
 		r.press("X")

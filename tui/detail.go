@@ -164,8 +164,8 @@ func (m *lockFacts) lockBars(l *monitor.Lock, w int, now time.Time) []string {
 	lead := 1 + name + 3
 	barW := max(8, w-lead-32)
 	var axis time.Duration
-	for i := range l.Copies {
-		if c := &l.Copies[i]; c.State == monitor.CopyPresent && !c.Expires.IsZero() {
+	for _, c := range l.Copies.All() {
+		if c.State == monitor.CopyPresent && !c.Expires.IsZero() {
 			axis = max(axis, c.Expires.Sub(now))
 		}
 	}
@@ -184,11 +184,11 @@ func (m *lockFacts) lockBars(l *monitor.Lock, w int, now time.Time) []string {
 		majority = cells(l.MajorityEnd)
 	}
 	marked := false
-	for i := range l.Copies {
+	for i, c := range l.Copies.All() {
 		if i >= len(m.shown.Nodes) {
 			break
 		}
-		n, c := &m.shown.Nodes[i], &l.Copies[i]
+		n := &m.shown.Nodes[i]
 		g, np := st.Node(n.State)
 		line := " " + st.Pad(st.Escape(n.Name, name), name) + " " + np.Of(g) + " "
 		switch c.State {
@@ -272,8 +272,8 @@ func axisLabels(d time.Duration, w int) string {
 
 // unknownCopy says what may be on a node that does not answer; most is the
 // cluster's max TTL.
-func unknownCopy(n *monitor.Node, c *monitor.Copy, most time.Duration, now time.Time) string {
-	if c.State == monitor.CopyUnread && c.ReadAt.IsZero() {
+func unknownCopy(n *monitor.Node, c monitor.Copy, most time.Duration, now time.Time) string {
+	if c.State == monitor.CopyUnread && c.Type == "" {
 		return "not read yet: a copy may be there"
 	}
 	end := c.Expires

@@ -125,13 +125,10 @@ func TestForceReleaseNeedsAToken(t *testing.T) {
 	}{
 		{"empty", func(l *monitor.Lock) {
 			l.Holder = safetext.New("")
-			for i := range l.Copies {
-				l.Copies[i].Token = l.Holder
-				l.Copies[i].Len = 0
-			}
+			change(l, func(c *monitor.Copy) { c.Token, c.Len = l.Holder, 0 })
 		}, "its value is empty"},
-		{"longer than what was read", func(l *monitor.Lock) { l.Copies[0].Len = 512 << 20 }, "only the first are known"},
-		{"a list", func(l *monitor.Lock) { l.Copies[2].Type = "list" }, "a list, not a string"},
+		{"longer than what was read", func(l *monitor.Lock) { change(l, func(c *monitor.Copy) { c.Len = 512 << 20 }, 0) }, "only the first are known"},
+		{"a list", func(l *monitor.Lock) { change(l, func(c *monitor.Copy) { c.Type = "list" }, 2) }, "a list, not a string"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := picture(epoch)

@@ -252,8 +252,9 @@ const (
 func lockOf(now time.Time, key string, state monitor.LockState, token, copies string) monitor.Lock {
 	l := monitor.Lock{Key: safetext.New(key), State: state, Holder: safetext.New(token), Since: now.Add(-2 * time.Minute), Tokens: 1}
 	var ends []time.Time
+	var list []monitor.Copy
 	for _, f := range strings.Fields(copies) {
-		c := monitor.Copy{State: monitor.CopyPresent, Type: "string", Token: l.Holder, Len: int64(len(token)), ReadAt: monitor.Instant(now.UnixNano())}
+		c := monitor.Copy{State: monitor.CopyPresent, Type: "string", Token: l.Holder, Len: int64(len(token))}
 		switch f {
 		case "-":
 			c = monitor.Copy{State: monitor.CopyAbsent}
@@ -277,15 +278,28 @@ func lockOf(now time.Time, key string, state monitor.LockState, token, copies st
 				l.Tokens = 2
 			}
 		}
-		l.Copies = append(l.Copies, c)
+		list = append(list, c)
 	}
-	q := redlock.Quorum(len(l.Copies))
+	l.Copies = monitor.PackCopies(list...)
+	q := redlock.Quorum(l.Copies.Len())
 	if l.Held >= q && len(ends) >= q {
 		slices.SortFunc(ends, func(a, b time.Time) int { return b.Compare(a) })
 		l.MajorityEnd = ends[q-1]
 	}
-	l.Margin = l.Held - (len(l.Copies) - q + 1)
+	l.Margin = l.Held - (l.Copies.Len() - q + 1)
 	return l
+}
+
+// change changes the copies of l on these nodes; none: on all.
+func change(l *monitor.Lock, f func(c *monitor.Copy), nodes ...int) {
+	var list []monitor.Copy
+	for i, c := range l.Copies.All() {
+		if nodes == nil || slices.Contains(nodes, i) {
+			f(&c)
+		}
+		list = append(list, c)
+	}
+	l.Copies = monitor.PackCopies(list...)
 }
 
 func fakeNodes(now time.Time) []monitor.Node {
@@ -338,7 +352,7 @@ func picture(now time.Time) *monitor.Snapshot {
 		return lockOf(now, key, state, token, copies)
 	}
 	hash := lock("session:cache", monitor.LockNotALock, "", "- - - ? -")
-	hash.Copies[0] = monitor.Copy{State: monitor.CopyPresent, Type: "hash", Len: 3}
+	change(&hash, func(c *monitor.Copy) { *c = monitor.Copy{State: monitor.CopyPresent, Type: "hash", Len: 3} }, 0)
 	s := &monitor.Snapshot{
 		At: now, Version: 1,
 		Cluster: monitor.Cluster{Name: "prod-locks", N: 5, Quorum: 3, MaxTTL: 30 * time.Second, Serving: 3,

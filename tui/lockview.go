@@ -274,8 +274,7 @@ func (v *lockView) fingerprint(l *monitor.Lock, now time.Time, quorum int, look 
 	if v.layout.since > 0 && !l.Since.IsZero() {
 		num(int64(now.Sub(l.Since) / time.Second))
 	}
-	for i := range l.Copies {
-		c := &l.Copies[i]
+	for _, c := range l.Copies.All() {
 		num(int64(c.State))
 		left(c.Expires)
 		flag(c.Token == l.Holder)
@@ -315,9 +314,9 @@ func (v *lockView) row(l *monitor.Lock, now time.Time, quorum int, look rowLook)
 		r.Add(lay.state, paintIf(p, st.Pad(glyph+" "+l.State.String(), lay.state)))
 		r.Add(lay.copies, st.PadLeft(copies(l), lay.copies))
 		if lay.node > 0 {
-			cells := make([]string, len(l.Copies))
-			for i := range l.Copies {
-				cells[i] = v.copyCell(&l.Copies[i], l, now, plain)
+			cells := make([]string, l.Copies.Len())
+			for i, c := range l.Copies.All() {
+				cells[i] = v.copyCell(c, l, now, plain)
 			}
 			r.Add(1, strings.Join(cells, " "))
 		}
@@ -373,15 +372,15 @@ func (v *lockView) margin(l *monitor.Lock, quorum, w int, paintIf func(styles.Pa
 // copies is k/N, with the copies of other tokens apart: 2+1/5.
 func copies(l *monitor.Lock) string {
 	present := 0
-	for i := range l.Copies {
-		if l.Copies[i].State == monitor.CopyPresent {
+	for _, c := range l.Copies.All() {
+		if c.State == monitor.CopyPresent {
 			present++
 		}
 	}
 	if l.Tokens > 1 && present > l.Held {
-		return fmt.Sprintf("%d+%d/%d", l.Held, present-l.Held, len(l.Copies))
+		return fmt.Sprintf("%d+%d/%d", l.Held, present-l.Held, l.Copies.Len())
 	}
-	return fmt.Sprintf("%d/%d", l.Held, len(l.Copies))
+	return fmt.Sprintf("%d/%d", l.Held, l.Copies.Len())
 }
 
 // ends is the time until the majority ends.
@@ -396,7 +395,7 @@ func (v *lockView) ends(l *monitor.Lock, now time.Time) string {
 	}
 }
 
-func (v *lockView) copyCell(c *monitor.Copy, l *monitor.Lock, now time.Time, plain bool) string {
+func (v *lockView) copyCell(c monitor.Copy, l *monitor.Lock, now time.Time, plain bool) string {
 	st, w := v.st, v.layout.node
 	p := func(p styles.Paint, s string) string {
 		if plain {

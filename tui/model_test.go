@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -230,9 +229,14 @@ func TestFits(t *testing.T) {
 			}
 			all := listOf(s.Locks)
 			for i := range all {
-				for range 8 {
-					all[i].Copies = append(slices.Clip(all[i].Copies), all[i].Copies[i%5])
+				var list []monitor.Copy
+				for _, c := range all[i].Copies.All() {
+					list = append(list, c)
 				}
+				for range 8 {
+					list = append(list, list[i%5])
+				}
+				all[i].Copies = monitor.PackCopies(list...)
 			}
 			put(s, all...)
 			return s

@@ -126,11 +126,11 @@ func TestBytesAtRest(t *testing.T) {
 		defer cancel()
 		s := picture(time.Now())
 		for _, l := range listOf(s.Locks) {
-			for j := range l.Copies {
-				if c := &l.Copies[j]; !c.Expires.IsZero() {
+			change(&l, func(c *monitor.Copy) {
+				if !c.Expires.IsZero() {
 					c.Expires = time.Now().Add(90 * time.Second)
 				}
-			}
+			})
 			l.MajorityEnd = time.Now().Add(90 * time.Second)
 			put(s, l)
 		}

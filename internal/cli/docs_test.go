@@ -334,7 +334,7 @@ func TestColumnsAreDocumented(t *testing.T) {
 	key, token := safetext.New("job:1"), safetext.New("t")
 	s := &monitor.Snapshot{
 		Nodes: []monitor.Node{{Name: "n1"}},
-		Locks: monitor.NewLocks(monitor.Lock{Key: key, Holder: token, Copies: []monitor.Copy{{}}}),
+		Locks: monitor.NewLocks(monitor.Lock{Key: key, Holder: token, Copies: monitor.PackCopies(monitor.Copy{})}),
 	}
 	for name, print := range map[string]func(io.Writer){
 		"nodes": func(w io.Writer) { a.printNodes(w, s, nil) },

@@ -304,12 +304,12 @@ func lockDoc(l *monitor.Lock, s *monitor.Snapshot) lockJSON {
 		v := ms(max(0, s.At.Sub(l.Since)))
 		doc.SeenForMs = &v
 	}
-	for i, c := range l.Copies {
+	for i, c := range l.Copies.All() {
 		cp := copyJSON{State: copyStateNames[c.State]}
 		if i < len(s.Nodes) {
 			cp.Node = text(s.Nodes[i].Name)
 		}
-		if c.State != monitor.CopyAbsent && !(c.State != monitor.CopyPresent && c.ReadAt.IsZero()) {
+		if c.State != monitor.CopyAbsent && !(c.State != monitor.CopyPresent && c.Type == "") {
 			cp.Type, cp.Length = optional(c.Type), c.Len
 			cp.Token, cp.TokenBase64 = optional(c.Token.Raw()), base64Of(c.Token.Raw())
 			cp.TTLms = msUntil(c.Expires, s.At)

@@ -153,7 +153,7 @@ const axisWidth = 32
 // end is marked.
 func (a *commandLine) printCopies(w io.Writer, s *monitor.Snapshot, l *monitor.Lock) {
 	var longest time.Duration
-	for _, c := range l.Copies {
+	for _, c := range l.Copies.All() {
 		longest = max(longest, c.Expires.Sub(s.At))
 	}
 	at := func(d time.Duration) int {
@@ -172,10 +172,10 @@ func (a *commandLine) printCopies(w io.Writer, s *monitor.Snapshot, l *monitor.L
 	}
 	t := &table{head: []string{"NODE", "COPY", "REMAINING", "TOKEN"}}
 	for i, n := range s.Nodes {
-		if i >= len(l.Copies) {
+		if i >= l.Copies.Len() {
 			break
 		}
-		c := l.Copies[i]
+		c := l.Copies.At(i)
 		token := c.Token.String()
 		if c.State == monitor.CopyAbsent {
 			token = ""

@@ -267,8 +267,8 @@ func (a *commandLine) printLocks(w io.Writer, s *monitor.Snapshot, locks []*moni
 		}
 		for i := range s.Nodes {
 			c := cell{text: "?"}
-			if i < len(l.Copies) {
-				c = a.copyCell(l.Copies[i], l, s)
+			if i < l.Copies.Len() {
+				c = a.copyCell(l.Copies.At(i), l, s)
 			}
 			row = append(row, c)
 		}
@@ -316,8 +316,8 @@ func wideLock(l *monitor.Lock, s *monitor.Snapshot) []cell {
 // 2+1/5.
 func copiesOf(l *monitor.Lock, s *monitor.Snapshot) string {
 	others := -l.Held
-	for i := range l.Copies {
-		if l.Copies[i].State == monitor.CopyPresent {
+	for _, c := range l.Copies.All() {
+		if c.State == monitor.CopyPresent {
 			others++
 		}
 	}
@@ -343,13 +343,14 @@ const ownLibrary = "redlockctl"
 // it. A value that looks like a time means that only where there is no TTL: else
 // it may as well say when the lock was made.
 func deadline(l *monitor.Lock) time.Time {
-	endless := func(c monitor.Copy) bool {
-		return c.State != monitor.CopyAbsent && !c.Token.Empty() && c.Expires.IsZero()
+	if l.Form != nil {
+		for _, c := range l.Copies.All() {
+			if c.State != monitor.CopyAbsent && !c.Token.Empty() && c.Expires.IsZero() {
+				return l.Form.Deadline
+			}
+		}
 	}
-	if l.Form == nil || !slices.ContainsFunc(l.Copies, endless) {
-		return time.Time{}
-	}
-	return l.Form.Deadline
+	return time.Time{}
 }
 
 // madeBy is who made a lock, and what its form tells that the other columns do
@@ -408,7 +409,7 @@ func (a *commandLine) copyCell(c monitor.Copy, l *monitor.Lock, s *monitor.Snaps
 	switch {
 	case c.State == monitor.CopyAbsent:
 		return cell{text: "-", tone: toneDim}
-	case unknown != "" && c.ReadAt.IsZero():
+	case unknown != "" && c.Type == "":
 		return cell{text: unknown, tone: toneWarn}
 	case c.Type != "" && c.Type != "string" && c.Token.Empty():
 		text = safetext.Escape(c.Type)

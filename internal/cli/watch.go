@@ -232,7 +232,7 @@ func (w *watcher) wants(e monitor.Event, before, s *monitor.Snapshot) bool {
 		l = before.Locks.Get(e.Key.Raw())
 	}
 	if l == nil {
-		l = &monitor.Lock{Key: e.Key, Copies: make([]monitor.Copy, len(s.Nodes)), Since: e.At}
+		l = &monitor.Lock{Key: e.Key, Copies: monitor.PackCopies(make([]monitor.Copy, len(s.Nodes))...), Since: e.At}
 	}
 	return f.Match(l, s.Nodes)
 }
