@@ -209,7 +209,7 @@ func (m *model) askSeveral(a lockAct, keys []string) tea.Cmd {
 	if len(unseen) > 0 {
 		title += ", " + view.Count(len(unseen)) + " hidden by the filter"
 	}
-	reason, typed := &field{label: "Reason"}, &field{label: "Type " + want}
+	reason, typed := newField("Reason", ""), newField("Type "+want, "")
 	fields := []*field{reason, typed}
 	if !a.reasoned {
 		fields = fields[1:]

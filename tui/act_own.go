@@ -169,7 +169,7 @@ func (m *model) escape() tea.Cmd {
 
 // ttlField is a field for a TTL that the cluster allows.
 func (m *model) ttlField(ttl time.Duration) (f *field, parse func() (time.Duration, string)) {
-	f = &field{label: "TTL", lineEdit: newLineEdit(ttl.String())}
+	f = newField("TTL", ttl.String())
 	return f, func() (time.Duration, string) {
 		d, err := time.ParseDuration(strings.TrimSpace(f.String()))
 		switch most := m.snap.Cluster.MaxTTL; {
@@ -191,7 +191,7 @@ func (m *model) askAcquire() tea.Cmd {
 	if most := m.snap.Cluster.MaxTTL; most > 0 {
 		ttl = min(ttl, most)
 	}
-	name := &field{label: "Name"}
+	name := newField("Name", "")
 	span, parse := m.ttlField(ttl)
 	keep := &field{label: "Keep", choices: []string{"no", "yes"}}
 	kept := func() bool { return keep.chosen == 1 }

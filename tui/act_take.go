@@ -287,7 +287,7 @@ func (m *model) askTake(a lockAct) tea.Cmd {
 	t := targetOf(l)
 	key := t.keys[0]
 	want, label := m.confirmation(key)
-	reason, typed := &field{label: "Reason"}, &field{label: label}
+	reason, typed := newField("Reason", ""), newField(label, "")
 	fields := []*field{reason, typed}
 	opened, _ := m.planOf(*a.way, l, "")
 	several := len(opened.Tokens) > 1

@@ -224,7 +224,7 @@ func (m *model) askOpen() tea.Cmd {
 func (m *model) askNode(node, title, verb string, effect func() []string, do func(context.Context, Actions, string) error, done string) tea.Cmd {
 	shown := m.st.Escape(node, 40)
 	want, label := m.confirmation(node)
-	reason, typed := &field{label: "Reason"}, &field{label: label}
+	reason, typed := newField("Reason", ""), newField(label, "")
 	return m.openDialog(&dialog{
 		title:  title + " " + shown + " ?",
 		verb:   verb,

@@ -9,12 +9,13 @@ import (
 	"redlockctl/internal/safetext"
 	"redlockctl/internal/view"
 	"redlockctl/monitor"
+	"redlockctl/tui/input"
 	"redlockctl/tui/styles"
 )
 
 // commandLine is the line after a colon.
 type commandLine struct {
-	lineEdit
+	input.Line
 	history []string
 	at      int    // in the history; len(history): the line that was typed
 	draft   string // that line, while another is recalled
@@ -24,7 +25,7 @@ type commandLine struct {
 }
 
 func newCommandLine(history []string) *commandLine {
-	return &commandLine{history: history, at: len(history), offer: -1}
+	return &commandLine{Line: input.New(""), history: history, at: len(history), offer: -1}
 }
 
 // typed forgets what hung on the line before the last letter.
@@ -44,7 +45,7 @@ func (l *commandLine) recall(d int) {
 	if to < len(l.history) {
 		text = l.history[to]
 	}
-	l.lineEdit = newLineEdit(text)
+	l.Set(text)
 	l.typed()
 }
 
@@ -61,10 +62,10 @@ func (l *commandLine) complete(m *model, d int) {
 		l.offer = 0
 	}
 	l.offer = (l.offer + d + n) % n
-	l.lineEdit = newLineEdit(l.offers[l.offer])
+	l.Set(l.offers[l.offer])
 	if n == 1 { // it is done: a blank, and what comes next can be asked for
 		if !strings.HasSuffix(l.offers[0], ":") && !strings.HasSuffix(l.offers[0], "<") && !strings.HasSuffix(l.offers[0], ">") {
-			l.insert(" ")
+			l.Paste(" ")
 		}
 		l.typed()
 	}
@@ -95,7 +96,7 @@ func (l *commandLine) view(m *model, w int) string {
 		hint = strings.Join(words, " ")
 	}
 	room := max(w/2, w-view.Width(left)-view.Width(hint)-4)
-	text := l.lineEdit.view(st, min(room, max(16, view.Width(st.Whole(l.String()))+2)))
+	text := l.Line.View(st, min(room, max(16, view.Width(st.Whole(l.String()))+2)))
 	line := left + text
 	if hint != "" {
 		line += "  " + st.Dim.Of(st.Cut(hint, max(0, w-view.Width(line)-3)))
@@ -393,7 +394,7 @@ func (m *model) filterBy(text string) tea.Cmd {
 		m.goTo(viewLocks)
 	}
 	f := m.page.(filtered)
-	*f.filterLine() = newLineEdit(text)
+	f.filterLine().Set(text)
 	f.filter(m.now())
 	if why := f.filterProblem(); why != "" {
 		m.say(m.st.Bad, why)

@@ -11,6 +11,7 @@ import (
 
 	"redlockctl/internal/view"
 	"redlockctl/redlock"
+	"redlockctl/tui/input"
 	"redlockctl/tui/styles"
 )
 
@@ -22,10 +23,12 @@ const settleTime = 300 * time.Millisecond
 // field is one line to fill in, or a choice.
 type field struct {
 	label string
-	lineEdit
+	input.Line
 	choices []string // nil: a line of text
 	chosen  int      // of the choices
 }
+
+func newField(label, text string) *field { return &field{label: label, Line: input.New(text)} }
 
 // choose takes a key pressed at a choice: a blank is the next one, a letter the
 // one that begins with it.
@@ -46,7 +49,7 @@ func (f *field) choose(text string) {
 func (f *field) line(st *styles.Styles, w int, focused bool) string {
 	switch {
 	case f.choices == nil && focused:
-		return f.view(st, w)
+		return f.View(st, w)
 	case f.choices == nil:
 		return st.Cut(st.Whole(f.String()), w)
 	case focused:

@@ -7,6 +7,7 @@ import (
 
 	"redlockctl/internal/view"
 	"redlockctl/monitor"
+	"redlockctl/tui/input"
 	"redlockctl/tui/styles"
 )
 
@@ -21,7 +22,7 @@ type eventTable struct {
 	weighs int             // how many of them are more than everyday
 	seq    uint64          // of the latest
 	until  uint64          // the latest that is shown, while frozen; 0: all are
-	line   lineEdit        // the filter that is typed
+	line   input.Line      // the filter that is typed
 	source string
 	terms  []eventTerm
 	follow bool
@@ -31,7 +32,7 @@ type eventTable struct {
 	stale  bool
 }
 
-func newEventTable() eventTable { return eventTable{follow: true, stale: true} }
+func newEventTable() eventTable { return eventTable{line: input.New(""), follow: true, stale: true} }
 
 // add takes in those events of a picture that are new.
 func (t *eventTable) add(events []monitor.Event) {
@@ -194,10 +195,10 @@ func (m *eventsPage) click(y int) bool {
 	return false
 }
 
-func (m *eventsPage) filterLine() *lineEdit { return &m.events.line }
-func (m *eventsPage) filter(time.Time)      { m.events.setFilter(m.events.line.String()) }
-func (m *eventsPage) filterSource() string  { return m.events.source }
-func (m *eventsPage) filterProblem() string { return "" }
+func (m *eventsPage) filterLine() *input.Line { return &m.events.line }
+func (m *eventsPage) filter(time.Time)        { m.events.setFilter(m.events.line.String()) }
+func (m *eventsPage) filterSource() string    { return m.events.source }
+func (m *eventsPage) filterProblem() string   { return "" }
 
 func (m *eventsPage) found() (n, of int, ok bool) {
 	return len(m.events.list()), len(m.events.all), true

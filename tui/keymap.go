@@ -8,6 +8,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"redlockctl/internal/view"
+	"redlockctl/tui/input"
 )
 
 // binding is one key and all that is known of it.
@@ -15,14 +16,14 @@ type binding struct {
 	key.Binding
 	in     mode
 	group  string
-	brief  mode                // where it is in the key line
-	danger bool                // changes something on a server
-	name   string              // as a command; "": it is none
-	also   string              // another name of it
-	takes  mode                // what its command may be told to be about: a lock or a node
-	why    func(*model) string // why it is disabled now; nil or "": it is not
-	says   func(*model) string // help that depends on what is open; nil: Binding.Help
-	do     func(*model) tea.Cmd
+	brief  mode                 // where it is in the key line
+	danger bool                 // changes something on a server
+	name   string               // as a command; "": it is none
+	also   string               // another name of it
+	takes  mode                 // what its command may be told to be about: a lock or a node
+	why    func(*model) string  // why it is disabled now; nil or "": it is not
+	says   func(*model) string  // help that depends on what is open; nil: Binding.Help
+	do     func(*model) tea.Cmd // nil: it is a key of the line that is typed
 }
 
 // keyMap is every key of the program. The keys that are obeyed, the help page,
@@ -46,15 +47,6 @@ func newKeyMap() keyMap {
 		return func(m *model) tea.Cmd { m.page.move(d(m)); return nil }
 	}
 	by := func(d int) func(*model) int { return func(*model) int { return d } }
-	edit := func(f func(*lineEdit)) func(*model) tea.Cmd {
-		return func(m *model) tea.Cmd {
-			if e := m.editor(); e != nil {
-				f(e)
-				m.edited()
-			}
-			return nil
-		}
-	}
 	to := func(v pageKind) binding {
 		n := strconv.Itoa(int(v) + 1)
 		b := k(modeMain, groupMove, n, v.String(), func(m *model) tea.Cmd { return m.goTo(v) }, n)
@@ -128,7 +120,7 @@ func newKeyMap() keyMap {
 		return "fence"
 	}
 
-	return keyMap{
+	keys := keyMap{
 		brief(modeMain, k(modeMain&^modeHelp, groupLook, "?", "help", func(m *model) tea.Cmd { return m.goTo(viewHelp) }, "?")),
 		brief(modeLocks|modeEvents, when(k(modeMain, groupLook, "/", "filter", (*model).openFilter, "/"), (*model).whyNoFilter)),
 		brief(modeList, k(modeMain, groupLook, ":", "command", (*model).openLine, ":")),
@@ -192,15 +184,11 @@ func newKeyMap() keyMap {
 		k(modeCommand, groupEdit, "↑", "the command before", func(m *model) tea.Cmd { m.line.recall(-1); return nil }, "up", "ctrl+p"),
 		k(modeCommand, groupEdit, "↓", "the command after", func(m *model) tea.Cmd { m.line.recall(1); return nil }, "down", "ctrl+n"),
 		brief(modeCommand, k(modeCommand, groupEdit, "esc", "leave it", (*model).closeLine, "esc")),
-		k(modeEdit, groupEdit, "←", "left", edit(func(e *lineEdit) { e.move(-1) }), "left", "ctrl+b"),
-		k(modeEdit, groupEdit, "→", "right", edit(func(e *lineEdit) { e.move(1) }), "right", "ctrl+f"),
-		k(modeEdit, groupEdit, "home", "to the start", edit(func(e *lineEdit) { e.move(-longestLine) }), "home", "ctrl+a"),
-		k(modeEdit, groupEdit, "end", "to the end", edit(func(e *lineEdit) { e.move(longestLine) }), "end", "ctrl+e"),
-		k(modeEdit, groupEdit, "backspace", "delete back", edit((*lineEdit).backspace), "backspace", "ctrl+h"),
-		k(modeEdit, groupEdit, "delete", "delete", edit((*lineEdit).del), "delete", "ctrl+d"),
-		k(modeEdit, groupEdit, "ctrl+w", "delete the word before", edit((*lineEdit).killWord), "ctrl+w"),
-		k(modeEdit, groupEdit, "ctrl+u", "delete all before", edit((*lineEdit).killStart), "ctrl+u"),
 	}
+	for _, b := range input.Keys() {
+		keys = append(keys, binding{Binding: b, in: modeEdit, group: groupEdit}) // the line that is typed obeys them
+	}
+	return keys
 }
 
 // disabled is why the binding does nothing now, or "".

@@ -137,7 +137,7 @@ func (m *model) askFlush() tea.Cmd {
 func (m *model) askSkew() tea.Cmd {
 	node, clocks := m.selected().node.Name, m.opt.Lab.(LabClock)
 	shown := m.st.Escape(node, 40)
-	by := &field{label: "By", lineEdit: newLineEdit("+2s")}
+	by := newField("By", "+2s")
 	parse := func() (time.Duration, error) {
 		return time.ParseDuration(strings.TrimPrefix(strings.TrimSpace(by.String()), "+"))
 	}
@@ -171,8 +171,8 @@ func (m *model) askClients() tea.Cmd {
 	for i, k := range kinds {
 		names[i] = k.Name
 	}
-	kind := &field{label: "Kind", lineEdit: newLineEdit(names[0])}
-	number := &field{label: "How many", lineEdit: newLineEdit("1")}
+	kind := newField("Kind", names[0])
+	number := newField("How many", "1")
 	return m.openDialog(&dialog{
 		title:  "Start clients that do it wrong",
 		verb:   "start them",

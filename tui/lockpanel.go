@@ -6,6 +6,7 @@ import (
 
 	"redlockctl/internal/view"
 	"redlockctl/monitor"
+	"redlockctl/tui/input"
 	"redlockctl/tui/styles"
 )
 
@@ -37,8 +38,8 @@ func (m *lockPanel) click(y int) (again bool) {
 	return again
 }
 
-func (m *lockPanel) filterLine() *lineEdit { return &m.locks.line }
-func (m *lockPanel) filterSource() string  { return m.locks.source }
+func (m *lockPanel) filterLine() *input.Line { return &m.locks.line }
+func (m *lockPanel) filterSource() string    { return m.locks.source }
 
 func (m *lockPanel) filter(now time.Time) {
 	s := m.locks.line.String()

@@ -2,6 +2,7 @@ package tui
 
 import (
 	"redlockctl/monitor"
+	"redlockctl/tui/input"
 )
 
 // lockTable is which locks are listed, in which order, and which one is under
@@ -19,8 +20,8 @@ type lockTable struct {
 	fixed  *lockIndex // the listing as it was when a dialog opened; nil: none is open
 	order  order
 	filter monitor.Filter
-	line   lineEdit // in which the filter is typed
-	source string   // the filter as it was applied
+	line   input.Line // in which the filter is typed
+	source string     // the filter as it was applied
 
 	generation int      // of what is wanted; a build of an older one is too late
 	building   bool     // a build is on its way
@@ -43,7 +44,7 @@ const (
 )
 
 func newLockTable() lockTable {
-	return lockTable{pos: -1, index: newLockIndex(monitor.Locks{}, nil, orderNeeds, monitor.Filter{})}
+	return lockTable{line: input.New(""), pos: -1, index: newLockIndex(monitor.Locks{}, nil, orderNeeds, monitor.Filter{})}
 }
 
 // show lists another set of locks. keys are those in which it differs from the

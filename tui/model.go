@@ -12,6 +12,7 @@ import (
 	"redlockctl/internal/view"
 	"redlockctl/monitor"
 	"redlockctl/restartguard"
+	"redlockctl/tui/input"
 	"redlockctl/tui/styles"
 )
 
@@ -343,19 +344,17 @@ func (m *model) press(msg tea.KeyPressMsg) tea.Cmd {
 	}
 	for i := range m.keys {
 		b := &m.keys[i]
-		if b.in&mode == 0 || !key.Matches(msg, b.Binding) {
+		if b.in&mode == 0 || b.do == nil || !key.Matches(msg, b.Binding) {
 			continue
 		}
 		m.keyed = b
 		return m.try(b)
 	}
-	if msg.Text == "" {
-		return nil
-	}
 	if e := m.editor(); e != nil {
-		e.insert(msg.Text)
-		m.edited()
-	} else if mode == modeDialog && len(m.dialog.fields) > 0 {
+		if e.Press(msg) {
+			m.edited()
+		}
+	} else if mode == modeDialog && len(m.dialog.fields) > 0 && msg.Text != "" {
 		m.dialog.fields[m.dialog.focus].choose(msg.Text)
 		m.edited()
 	}
@@ -384,21 +383,21 @@ func (m *model) paste(s string) {
 		return
 	}
 	if e := m.editor(); e != nil {
-		e.insert(s)
+		e.Paste(s)
 		m.edited()
 	}
 }
 
 // editor is the line that takes letters now; nil where none does.
-func (m *model) editor() *lineEdit {
+func (m *model) editor() *input.Line {
 	switch m.mode() {
 	case modeFilter:
 		return m.page.(filtered).filterLine()
 	case modeCommand:
-		return &m.line.lineEdit
+		return &m.line.Line
 	case modeDialog:
 		if d := m.dialog; d.focus < len(d.fields) && d.fields[d.focus].choices == nil {
-			return &d.fields[d.focus].lineEdit
+			return &d.fields[d.focus].Line
 		}
 	}
 	return nil
@@ -489,7 +488,7 @@ func (m *model) whyNoFilter() string {
 
 func (m *model) openFilter() tea.Cmd {
 	m.filtering = true
-	m.page.(filtered).filterLine().move(longestLine)
+	m.page.(filtered).filterLine().End()
 	return nil
 }
 
@@ -498,7 +497,7 @@ func (m *model) keepFilter() tea.Cmd { m.filtering = false; return nil }
 func (m *model) clearFilter() tea.Cmd {
 	m.filtering = false
 	f := m.page.(filtered)
-	*f.filterLine() = lineEdit{}
+	f.filterLine().Set("")
 	f.filter(m.now())
 	return nil
 }
@@ -609,7 +608,7 @@ func (m *model) lastLine() string {
 			found = st.Dim.Of(found)
 		}
 		left := " / "
-		return left + f.filterLine().view(st, m.w-view.Width(left)-view.Width(found)-3) + "  " + found
+		return left + f.filterLine().View(st, m.w-view.Width(left)-view.Width(found)-3) + "  " + found
 	case mode == modeCommand:
 		return m.line.view(m, m.w)
 	default:

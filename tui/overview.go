@@ -8,6 +8,7 @@ import (
 	"redlockctl/internal/view"
 	"redlockctl/monitor"
 	"redlockctl/restartguard"
+	"redlockctl/tui/input"
 	"redlockctl/tui/styles"
 )
 
@@ -58,7 +59,7 @@ func (m *overview) click(y int) (again bool) {
 	return false
 }
 
-func (m *overview) filterLine() *lineEdit       { m.onNodes = false; return m.locks.filterLine() }
+func (m *overview) filterLine() *input.Line     { m.onNodes = false; return m.locks.filterLine() }
 func (m *overview) filter(now time.Time)        { m.locks.filter(now) }
 func (m *overview) filterSource() string        { return m.locks.filterSource() }
 func (m *overview) filterProblem() string       { return m.locks.filterProblem() }

@@ -5,6 +5,7 @@ import (
 
 	"redlockctl/internal/view"
 	"redlockctl/monitor"
+	"redlockctl/tui/input"
 	"redlockctl/tui/styles"
 )
 
@@ -45,7 +46,7 @@ type detailed interface{ detail() *bool }
 
 // filtered is a page whose rows are chosen by a filter.
 type filtered interface {
-	filterLine() *lineEdit       // in which it is typed
+	filterLine() *input.Line     // in which it is typed
 	filter(now time.Time)        // lists what it chooses as far as it is typed
 	filterSource() string        // what was typed when it was last applied
 	filterProblem() string       // what is wrong with it, safe to show

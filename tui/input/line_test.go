@@ -1,0 +1,61 @@
+package input
+
+import (
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	tea "charm.land/bubbletea/v2"
+
+	"redlockctl/internal/view"
+	"redlockctl/tui/styles"
+)
+
+func press(l *Line, keys ...tea.KeyPressMsg) {
+	for _, k := range keys {
+		l.Press(k)
+	}
+}
+
+func TestLine(t *testing.T) {
+	ctrl := func(r rune) tea.KeyPressMsg { return tea.KeyPressMsg{Code: r, Mod: tea.ModCtrl} }
+	left, backspace, del := tea.KeyPressMsg{Code: tea.KeyLeft}, tea.KeyPressMsg{Code: tea.KeyBackspace}, tea.KeyPressMsg{Code: tea.KeyDelete}
+	st := styles.New(false, styles.ThemeNone)
+	l := New("ab")
+	l.Paste("c\x1b\n宽")
+	if l.String() != "abc宽" {
+		t.Errorf("%q", l.String())
+	}
+	press(&l, left, left, tea.KeyPressMsg{Code: 'X', Text: "X"}, backspace, del)
+	if l.String() != "ab宽" || l.text.Position() != 2 {
+		t.Errorf("%q at %d", l.String(), l.text.Position())
+	}
+	l.Set("one two  ")
+	press(&l, ctrl('w'))
+	if l.String() != "one " {
+		t.Errorf("%q", l.String())
+	}
+	press(&l, ctrl('u'))
+	if l.String() != "" {
+		t.Errorf("%q", l.String())
+	}
+	for _, k := range []tea.KeyPressMsg{ctrl('v'), ctrl('k'), {Code: tea.KeyTab}, {Code: tea.KeyUp}} {
+		if l.Press(k) {
+			t.Errorf("%s is taken", k)
+		}
+	}
+	l.Paste(strings.Repeat("x\u202e宽", 5000))
+	if n := utf8.RuneCountInString(l.String()); n != Longest {
+		t.Errorf("%d runes", n)
+	}
+	for _, pos := range []int{0, 5, Longest} {
+		l.text.SetCursor(pos)
+		for w := range 30 {
+			if s := l.View(&st, w); view.Width(s) > max(w, 0) && w >= 8 {
+				t.Errorf("%d cells of %d: %q", view.Width(s), w, s)
+			} else if strings.ContainsRune(s, '\u202e') {
+				t.Error("a pasted bidi control is drawn raw")
+			}
+		}
+	}
+}
