@@ -7,13 +7,14 @@ import (
 	"testing"
 
 	"redlockctl/monitor"
+	"redlockctl/monitor/monitortest"
 	"redlockctl/redlock"
 )
 
 // marking marks these locks on a screen, and leaves the cursor on orders:44.
 func marking(t *testing.T, keys ...string) *rig {
 	t.Helper()
-	r := newRig(t, picture(epoch), 120, 40)
+	r := newRig(t, monitortest.Degraded(monitortest.Epoch), 120, 40)
 	for _, key := range keys {
 		r.under(key)
 		r.press("m")
@@ -64,17 +65,17 @@ func TestForceReleaseOfMarked(t *testing.T) {
 	r.typed("3 locks")
 	r.press("enter")
 	r.sees("0 of 3", "esc: stop after this one", "◌ job:003 working…")
-	r.acts.results = []redlock.NodeResult{{Node: "n1", Status: redlock.StatusOK}, {Node: "n4", Status: redlock.StatusDown, MayLiveUntil: epoch.Add(9e9)}}
+	r.acts.results = []redlock.NodeResult{{Node: "n1", Status: redlock.StatusOK}, {Node: "n4", Status: redlock.StatusDown, MayLiveUntil: monitortest.Epoch.Add(9e9)}}
 	r.acts.failing = map[string]error{"orders:42": errFake}
 	r.step()
-	r.sent(forced("job:003", tokenB))
+	r.sent(forced("job:003", monitortest.TokenB))
 	r.sees("1 of 3", "◐ job:003 1 copy deleted; a copy may live on n4 until 12:03:19", "◌ orders:42 working…")
 	r.seesNot("stuck working")
 	r.press("q", "X", "enter") // none of them is for a dialog that works
 	r.pending = r.pending[:1]
 	r.step()
 	r.step()
-	r.sent(forced("job:003", tokenB), forced("orders:42", token42), forced("stuck", tokenA))
+	r.sent(forced("job:003", monitortest.TokenB), forced("orders:42", token42), forced("stuck", monitortest.TokenA))
 	r.sees("✗ 2 locks force-released, 1 failed", `✗ orders:42 NOPERM \x1b[31mthis user`, "◐ stuck 1 copy deleted")
 	if len(r.pending) != 0 || r.m.busy != 0 {
 		t.Errorf("%d acts wait, %d are busy after the end", len(r.pending), r.m.busy)
@@ -108,9 +109,9 @@ func TestMarkedThatChanged(t *testing.T) {
 	r := marking(t, "orders:42", "job:003", "session:cache", "stuck")
 	r.press("X")
 	r.sees("Force-release 3 marked locks ?", "Left out 1 lock that cannot be: session:cache: \"session:cache\" on n1 is a hash")
-	s := picture(epoch)
-	put(s, lockOf(epoch, "orders:42", monitor.LockHeld, tokenC, "30 - 30 ? 30"))
-	drop(s, "stuck")
+	s := monitortest.Degraded(monitortest.Epoch)
+	monitortest.Put(s, monitortest.LockOf(monitortest.Epoch, "orders:42", monitor.LockHeld, monitortest.TokenC, "30 - 30 ? 30"))
+	monitortest.Drop(s, "stuck")
 	r.push(s)
 	r.sees("since this was opened 1 ended and 1 passed to another: those are left alone", "orders:42 (another holder by now: left alone)", "stuck (gone)")
 	r.confirm("host gone", "3 locks")
@@ -119,7 +120,7 @@ func TestMarkedThatChanged(t *testing.T) {
 		r.step()
 	}
 	r.sees("1 lock force-released, 1 had ended by then, 1 failed", "○ stuck it had ended: nothing of this token was left")
-	r.sent(forced("job:003", tokenB), forced("orders:42", token42), forced("stuck", tokenA))
+	r.sent(forced("job:003", monitortest.TokenB), forced("orders:42", token42), forced("stuck", monitortest.TokenA))
 }
 
 func TestNoneOfTheMarkedCanBe(t *testing.T) {
@@ -157,7 +158,7 @@ func TestACommandIsAboutOneLock(t *testing.T) {
 
 // Many results can be read to their end.
 func TestResultsOfManyScroll(t *testing.T) {
-	s := picture(epoch)
+	s := monitortest.Degraded(monitortest.Epoch)
 	r := newRig(t, s, 60, 15)
 	r.press(":")
 	r.typed("mark all")

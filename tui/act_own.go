@@ -172,7 +172,7 @@ func (m *model) ttlField(ttl time.Duration) (f *field, parse func() (time.Durati
 	f = newField("TTL", ttl.String())
 	return f, func() (time.Duration, string) {
 		d, err := time.ParseDuration(strings.TrimSpace(f.String()))
-		switch most := m.snap.Cluster.MaxTTL; {
+		switch most := m.latest.Cluster.MaxTTL; {
 		case err != nil:
 			return 0, "the TTL is a number with a unit: 30s, 1m30s"
 		case d < time.Millisecond:
@@ -188,7 +188,7 @@ var acquireWords = map[redlock.Status]string{redlock.StatusOK: "copy written", r
 
 func (m *model) askAcquire() tea.Cmd {
 	ttl := 30 * time.Second
-	if most := m.snap.Cluster.MaxTTL; most > 0 {
+	if most := m.latest.Cluster.MaxTTL; most > 0 {
 		ttl = min(ttl, most)
 	}
 	name := newField("Name", "")
@@ -199,7 +199,7 @@ func (m *model) askAcquire() tea.Cmd {
 		title: "Acquire a lock by hand",
 		verb:  "acquire",
 		facts: func(int) []string {
-			c := &m.snap.Cluster
+			c := &m.latest.Cluster
 			effect := "for the TTL; nothing extends it but e"
 			if kept() {
 				effect = "and extended until r releases it; when the console ends, it ends with its TTL"
@@ -452,14 +452,14 @@ func (m *model) askQuit() tea.Cmd {
 // leftWaiting says which nodes wait, where the guard in this console is the only one:
 // nobody lets them rejoin when it has ended. nil: none. A lab ends with its screen.
 func (m *model) leftWaiting() []string {
-	names := m.fences.waiting(m.snap)
+	names := m.guards.waiting(m.latest)
 	if len(names) == 0 || m.opt.Lab != nil {
 		return nil
 	}
 	for i, name := range names {
 		names[i] = m.st.Escape(name, 40)
 		if n := m.latestNode(name); n != nil {
-			if left, ok := m.fences.countdown(n, m.now()); ok {
+			if left, ok := m.guards.countdown(n, m.now()); ok {
 				names[i] += " (" + view.Remaining(left) + ")"
 			}
 		}

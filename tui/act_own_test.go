@@ -12,13 +12,14 @@ import (
 	"redlockctl/redlock"
 
 	"redlockctl/internal/safetext/safetexttest"
+	"redlockctl/monitor/monitortest"
 )
 
 // owning is a screen that acquired orders:43 and has the cursor on it.
 func owning(t *testing.T) *rig {
 	t.Helper()
-	r := newRig(t, picture(epoch), 120, 40)
-	g := grant{key: "orders:43", token: tokenB, ttl: 20 * time.Second, until: epoch.Add(10 * time.Second)}
+	r := newRig(t, monitortest.Degraded(monitortest.Epoch), 120, 40)
+	g := grant{key: "orders:43", token: monitortest.TokenB, ttl: 20 * time.Second, until: monitortest.Epoch.Add(10 * time.Second)}
 	r.m.busy++
 	r.m.Update(outcome{what: "acquire orders:43", grant: &g})
 	r.under("orders:43")
@@ -40,13 +41,13 @@ func TestExtend(t *testing.T) {
 	r.typed("25s")
 	r.press("enter")
 	r.run()
-	r.sent(fmt.Sprintf("extend %q %q 25s", "orders:43", tokenB))
+	r.sent(fmt.Sprintf("extend %q %q 25s", "orders:43", monitortest.TokenB))
 	r.sees("extend orders:43: done")
-	g := grant{key: "orders:43", token: tokenB, ttl: 20 * time.Second, until: epoch.Add(10 * time.Second)}
-	if now := g.extended(25*time.Second, epoch.Add(24*time.Second)); now.ttl != 25*time.Second || now.until != epoch.Add(24*time.Second) || now.token != tokenB {
+	g := grant{key: "orders:43", token: monitortest.TokenB, ttl: 20 * time.Second, until: monitortest.Epoch.Add(10 * time.Second)}
+	if now := g.extended(25*time.Second, monitortest.Epoch.Add(24*time.Second)); now.ttl != 25*time.Second || now.until != monitortest.Epoch.Add(24*time.Second) || now.token != monitortest.TokenB {
 		t.Errorf("the grant is %+v", now)
 	}
-	if now := g.extended(time.Second, epoch.Add(time.Second)); now.until != g.until {
+	if now := g.extended(time.Second, monitortest.Epoch.Add(time.Second)); now.until != g.until {
 		t.Errorf("an extension made it shorter: %+v", now)
 	}
 }
@@ -73,7 +74,7 @@ func TestExtendRefuses(t *testing.T) {
 // keeping is a screen that keeps orders:43.
 func keeping(t *testing.T, with ...func(*Options)) (*rig, *fakeKept) {
 	t.Helper()
-	r := newRig(t, picture(epoch), 120, 40, with...)
+	r := newRig(t, monitortest.Degraded(monitortest.Epoch), 120, 40, with...)
 	r.press("a")
 	r.settle()
 	r.typed("orders:43")
@@ -202,8 +203,8 @@ func TestQuitAsksAboutWhatIsKept(t *testing.T) {
 func TestWhatOutlivesTheScreen(t *testing.T) {
 	for _, how := range []string{"leave", "at once"} {
 		r, k := keeping(t)
-		r.m.mine["by hand"] = grant{key: "by hand", token: tokenA, until: r.clock.Add(5 * time.Second)}
-		r.m.mine["over"] = grant{key: "over", token: tokenA, until: r.clock}
+		r.m.mine["by hand"] = grant{key: "by hand", token: monitortest.TokenA, until: r.clock.Add(5 * time.Second)}
+		r.m.mine["over"] = grant{key: "over", token: monitortest.TokenA, until: r.clock}
 		if how == "leave" {
 			r.press("q")
 			r.settle()
@@ -230,7 +231,7 @@ func TestWhatOutlivesTheScreen(t *testing.T) {
 
 // A lock whose keeping began when the program had ended is let go too.
 func TestKeptTooLateIsLetGo(t *testing.T) {
-	r := newRig(t, picture(epoch), 120, 40)
+	r := newRig(t, monitortest.Degraded(monitortest.Epoch), 120, 40)
 	r.press("a")
 	r.settle()
 	r.typed("late")
@@ -243,7 +244,7 @@ func TestKeptTooLateIsLetGo(t *testing.T) {
 
 func TestReleaseOfMarked(t *testing.T) {
 	r, _ := keeping(t)
-	r.m.mine["job:003"] = grant{key: "job:003", token: tokenB, until: r.clock.Add(time.Hour)}
+	r.m.mine["job:003"] = grant{key: "job:003", token: monitortest.TokenB, until: r.clock.Add(time.Hour)}
 	for _, key := range []string{"orders:43", "job:003", "stuck"} {
 		r.under(key)
 		r.press("m")
@@ -255,7 +256,7 @@ func TestReleaseOfMarked(t *testing.T) {
 	r.press("enter")
 	r.step()
 	r.step()
-	r.sent(`keep "orders:43" 20s`, fmt.Sprintf("release %q %q", "job:003", tokenB), `release kept "orders:43"`)
+	r.sent(`keep "orders:43" 20s`, fmt.Sprintf("release %q %q", "job:003", monitortest.TokenB), `release kept "orders:43"`)
 	r.sees("● 2 locks released")
 	if len(r.m.mine) != 0 {
 		t.Errorf("%v is still held to be ours", r.m.mine)
@@ -286,7 +287,7 @@ func TestManyKept(t *testing.T) {
 // Who quits the only guard, while a node waits, is told that nobody lets it rejoin.
 func TestQuitAsksWhereNobodyElseGuards(t *testing.T) {
 	alone := func(o *Options) { o.Lab = nil }
-	r := newRig(t, picture(epoch), 120, 40, alone)
+	r := newRig(t, monitortest.Degraded(monitortest.Epoch), 120, 40, alone)
 	r.press("q")
 	if r.ended {
 		t.Fatal("q quits and says nothing")
@@ -320,8 +321,8 @@ func TestQuitAsksWhereNobodyElseGuards(t *testing.T) {
 			t.Errorf("%s: q asks:\n%s", what, r.screen())
 		}
 	}
-	asks("another guard watches", guardElsewhere(epoch))
-	asks("no guard runs here", picture(epoch), withoutGuard)
-	asks("nothing waits", safePicture(epoch), func(o *Options) { o.Guard = safeGuard() })
-	asks("a lab ends with its screen", picture(epoch), func(o *Options) { o.Lab = fakeLab{} })
+	asks("another guard watches", guardElsewhere(monitortest.Epoch))
+	asks("no guard runs here", monitortest.Degraded(monitortest.Epoch), withoutGuard)
+	asks("nothing waits", monitortest.Safe(monitortest.Epoch), func(o *Options) { o.Guard = safeGuard() })
+	asks("a lab ends with its screen", monitortest.Degraded(monitortest.Epoch), func(o *Options) { o.Lab = fakeLab{} })
 }

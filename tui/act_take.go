@@ -46,12 +46,12 @@ func (t target) same(l *monitor.Lock) bool {
 // planOf is what taking a lock away means, as it is seen in the latest picture:
 // of one token, or of all.
 func (m *model) planOf(way operator.Way, l *monitor.Lock, token string) (operator.Plan, error) {
-	asked := operator.Asked{Keys: targetOf(l).keys, Token: token, Name: m.st.Escape(l.Key.Raw(), 40), Form: l.Form, Quorum: m.snap.Cluster.Quorum, MaxTTL: m.snap.Cluster.MaxTTL}
+	asked := operator.Asked{Keys: targetOf(l).keys, Token: token, Name: m.st.Escape(l.Key.Raw(), 40), Form: l.Form, Quorum: m.latest.Cluster.Quorum, MaxTTL: m.latest.Cluster.MaxTTL}
 	now := m.now()
 	for i, c := range l.Copies.All() {
 		r := redlock.NodeResult{Status: redlock.StatusUnanswered}
-		if i < len(m.snap.Nodes) {
-			r.Node = m.snap.Nodes[i].Name
+		if i < len(m.latest.Nodes) {
+			r.Node = m.latest.Nodes[i].Name
 		}
 		switch c.State {
 		case monitor.CopyAbsent:
@@ -462,10 +462,10 @@ func (m *model) copyFacts(l *monitor.Lock, t target) (has, lacks string) {
 	st, now := m.st, m.now()
 	var there, others []string
 	for i, c := range l.Copies.All() {
-		if i >= len(m.snap.Nodes) {
+		if i >= len(m.latest.Nodes) {
 			break
 		}
-		n := &m.snap.Nodes[i]
+		n := &m.latest.Nodes[i]
 		node := st.Escape(n.Name, 12)
 		state := ""
 		if n.State != monitor.NodeServing {
@@ -485,14 +485,14 @@ func (m *model) copyFacts(l *monitor.Lock, t target) (has, lacks string) {
 		case monitor.CopyAbsent:
 			others = append(others, node+state+": holds none")
 		default:
-			others = append(others, node+state+": "+unknownCopy(n, c, m.snap.Cluster.MaxTTL, now))
+			others = append(others, node+state+": "+unknownCopy(n, c, m.latest.Cluster.MaxTTL, now))
 		}
 	}
 	has = st.None
 	if len(there) > 0 {
 		has = strings.Join(there, " "+st.Sep+" ")
 	}
-	if l.Held >= m.snap.Cluster.Quorum {
+	if l.Held >= m.latest.Cluster.Quorum {
 		has += "; margin " + view.Count(l.Margin)
 	}
 	return has, strings.Join(others, ";  ")

@@ -9,13 +9,14 @@ import (
 	"redlockctl/internal/lockform"
 	"redlockctl/internal/safetext"
 	"redlockctl/monitor"
+	"redlockctl/monitor/monitortest"
 	"redlockctl/redlock"
 )
 
 // only is a screen with this one lock.
 func only(t *testing.T, l monitor.Lock) *rig {
 	t.Helper()
-	s := picture(epoch)
+	s := monitortest.Degraded(monitortest.Epoch)
 	s.Locks = monitor.NewLocks(l)
 	return newRig(t, s, 120, 40)
 }
@@ -39,7 +40,7 @@ func (r *rig) sent(want ...string) {
 }
 
 func TestRevoke(t *testing.T) {
-	r := newRig(t, picture(epoch), 120, 40)
+	r := newRig(t, monitortest.Degraded(monitortest.Epoch), 120, 40)
 	r.under("orders:42")
 	r.press("R")
 	r.sees("Revoke orders:42 ?", "n1 9s · n3 9s · n5 9s; margin 0", "no extension any more, and nobody else gets in before",
@@ -60,11 +61,11 @@ func TestRevoke(t *testing.T) {
 }
 
 func TestRevokeRefusesAChangedHolder(t *testing.T) {
-	r := newRig(t, picture(epoch), 120, 40)
+	r := newRig(t, monitortest.Degraded(monitortest.Epoch), 120, 40)
 	r.under("orders:42")
 	r.press("R")
-	s := picture(epoch)
-	put(s, lockOf(epoch, "orders:42", monitor.LockHeld, tokenC, "30 - 30 ? 30"))
+	s := monitortest.Degraded(monitortest.Epoch)
+	monitortest.Put(s, monitortest.LockOf(monitortest.Epoch, "orders:42", monitor.LockHeld, monitortest.TokenC, "30 - 30 ? 30"))
 	r.push(s)
 	r.confirm("dead", "orders:42")
 	r.sees("! the holder changed since this was opened")
@@ -79,8 +80,8 @@ func redisson(form *lockform.Form) monitor.Lock {
 	if form == nil {
 		token = ""
 	}
-	l := lockOf(epoch, "job:redisson", monitor.LockHeld, token, "9 - 9 ? 9")
-	change(&l, func(c *monitor.Copy) {
+	l := monitortest.LockOf(monitortest.Epoch, "job:redisson", monitor.LockHeld, token, "9 - 9 ? 9")
+	monitortest.Change(&l, func(c *monitor.Copy) {
 		if c.State == monitor.CopyPresent {
 			c.Type, c.Len = "hash", 1
 		}
@@ -92,7 +93,7 @@ func redisson(form *lockform.Form) monitor.Lock {
 // The plain lock of Redisson is taken by the field that names its holder, as the
 // command line takes it, and the dialog says what its form means.
 func TestForceReleaseOfAHash(t *testing.T) {
-	form := lockform.Recognize("job:redisson", "hash", holder, 1, epoch)
+	form := lockform.Recognize("job:redisson", "hash", holder, 1, monitortest.Epoch)
 	r := only(t, redisson(form))
 	r.press("R")
 	r.sees("it is a hash, in whose place no tombstone can be put: force-release (X) takes it away")
@@ -106,11 +107,11 @@ func TestForceReleaseOfAHash(t *testing.T) {
 // What a form says is not to be taken away is not, by any key.
 func TestFormsThatAreRefused(t *testing.T) {
 	list := redisson(nil)
-	change(&list, func(c *monitor.Copy) { c.Type = "list" })
-	mixed := redisson(lockform.Recognize("job:redisson", "hash", holder, 1, epoch))
-	change(&mixed, func(c *monitor.Copy) { c.Type = "zset" }, 0)
-	fencing := lockOf(epoch, "redlockctl:fencing:job", monitor.LockNotALock, "17", "i i i i i")
-	fencing.Form = lockform.Recognize("redlockctl:fencing:job", "string", "17", 2, epoch)
+	monitortest.Change(&list, func(c *monitor.Copy) { c.Type = "list" })
+	mixed := redisson(lockform.Recognize("job:redisson", "hash", holder, 1, monitortest.Epoch))
+	monitortest.Change(&mixed, func(c *monitor.Copy) { c.Type = "zset" }, 0)
+	fencing := monitortest.LockOf(monitortest.Epoch, "redlockctl:fencing:job", monitor.LockNotALock, "17", "i i i i i")
+	fencing.Form = lockform.Recognize("redlockctl:fencing:job", "string", "17", 2, monitortest.Epoch)
 	revoked := "redlockctl:revoked:" + strings.Repeat("a", 27)
 	for _, c := range []struct {
 		name   string
@@ -118,12 +119,12 @@ func TestFormsThatAreRefused(t *testing.T) {
 		revoke string
 		force  string // "": it may
 	}{
-		{"a read-write lock of Redisson", redisson(lockform.Recognize("job:redisson", "hash", "mode\n"+holder, 2, epoch)), "keeps its mode, its readers", "keeps its mode, its readers"},
+		{"a read-write lock of Redisson", redisson(lockform.Recognize("job:redisson", "hash", "mode\n"+holder, 2, monitortest.Epoch)), "keeps its mode, its readers", "keeps its mode, its readers"},
 		{"a hash that nobody knows", redisson(nil), "a hash, not a string", "a hash, not a string"},
 		{"a list", list, "a list, not a string", "a list, not a string"},
 		{"a hash on one node, a set on another", mixed, "not a string", "not a string"},
 		{"a counter beside a lock", fencing, "must never go back", "must never go back"},
-		{"what is revoked already", lockOf(epoch, "job", monitor.LockRevoked, revoked, "9 9 9 9 9"), "it is revoked already", ""},
+		{"what is revoked already", monitortest.LockOf(monitortest.Epoch, "job", monitor.LockRevoked, revoked, "9 9 9 9 9"), "it is revoked already", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := only(t, c.lock)
@@ -143,11 +144,11 @@ func TestFormsThatAreRefused(t *testing.T) {
 
 // threeKeys is one lock of node-redlock over three resources.
 func threeKeys(token string, keys ...string) monitor.Lock {
-	l := lockOf(epoch, keys[0], monitor.LockHeld, token, "9 9 9 9 9")
+	l := monitortest.LockOf(monitortest.Epoch, keys[0], monitor.LockHeld, token, "9 9 9 9 9")
 	for _, k := range keys {
 		l.Keys = append(l.Keys, safetext.New(k))
 	}
-	l.Form = lockform.Recognize(keys[0], "string", token, int64(len(token)), epoch)
+	l.Form = lockform.Recognize(keys[0], "string", token, int64(len(token)), monitortest.Epoch)
 	return l
 }
 
@@ -155,7 +156,7 @@ func threeKeys(token string, keys ...string) monitor.Lock {
 func TestSeveralKeysOfOneLock(t *testing.T) {
 	for _, verb := range []string{"force-release", "revoke"} {
 		t.Run(verb, func(t *testing.T) {
-			r := only(t, threeKeys(tokenC, "a", "b", "c\x1b"))
+			r := only(t, threeKeys(monitortest.TokenC, "a", "b", "c\x1b"))
 			r.press(map[string]string{"force-release": "X", "revoke": "R"}[verb])
 			r.sees(`3 keys with this token are one lock and go together: a; b; c\x1b`)
 			r.confirm("dead", "a")
@@ -164,7 +165,7 @@ func TestSeveralKeysOfOneLock(t *testing.T) {
 			r.run()
 			var want []string
 			for _, key := range []string{"a", "b", "c\x1b"} {
-				want = append(want, fmt.Sprintf("%s %q %q because %q", verb, key, tokenC, "dead"))
+				want = append(want, fmt.Sprintf("%s %q %q because %q", verb, key, monitortest.TokenC, "dead"))
 			}
 			r.sent(want...)
 			r.sees(verb+" a: done", "b: nothing of this token was left", `c\x1b: 1 copy`)
@@ -197,7 +198,7 @@ func TestAKeyThatFails(t *testing.T) {
 		{map[string]error{"b": errFake}, []string{"force-release a: done in part", `b: NOPERM \x1b[31mthis user`, "c: 1 copy deleted"}},
 		{map[string]error{"a": gone, "b": gone, "c": gone}, []string{"force-release a: ", "not held by this token"}},
 	} {
-		r := only(t, threeKeys(tokenC, "a", "b", "c"))
+		r := only(t, threeKeys(monitortest.TokenC, "a", "b", "c"))
 		r.press("X")
 		r.confirm("dead", "a")
 		r.acts.failing = c.failing
@@ -211,10 +212,10 @@ func TestAKeyThatFails(t *testing.T) {
 }
 
 func TestKeysThatChangedAreRefused(t *testing.T) {
-	r := only(t, threeKeys(tokenC, "a", "b", "c"))
+	r := only(t, threeKeys(monitortest.TokenC, "a", "b", "c"))
 	r.press("X")
-	s := picture(epoch)
-	s.Locks = monitor.NewLocks(threeKeys(tokenC, "a", "b"))
+	s := monitortest.Degraded(monitortest.Epoch)
+	s.Locks = monitor.NewLocks(threeKeys(monitortest.TokenC, "a", "b"))
 	r.push(s)
 	r.confirm("dead", "a")
 	r.sees("! its keys changed since this was opened")
@@ -223,7 +224,7 @@ func TestKeysThatChangedAreRefused(t *testing.T) {
 
 // A right that is missing is no fence, and the result says how to get it.
 func TestDeniedIsNotFenced(t *testing.T) {
-	r := newRig(t, picture(epoch), 120, 40)
+	r := newRig(t, monitortest.Degraded(monitortest.Epoch), 120, 40)
 	r.under("orders:42")
 	r.press("X")
 	r.confirm("dead", "orders:42")
@@ -249,7 +250,7 @@ func TestDialogsOnTheSmallestScreen(t *testing.T) {
 		{"acquire", []string{"a"}, []string{"Effect the name is held", "Name >", "TTL 30s", "Keep no", "the name of the lock is missing", "enter acquire", "esc leave"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			r := newRig(t, picture(epoch), minWidth, minHeight)
+			r := newRig(t, monitortest.Degraded(monitortest.Epoch), minWidth, minHeight)
 			r.under("orders:42")
 			r.press(c.keys...)
 			r.settle()
@@ -261,7 +262,7 @@ func TestDialogsOnTheSmallestScreen(t *testing.T) {
 // What is revoked already is not told to be revoked.
 func TestForceReleaseOfWhatIsRevoked(t *testing.T) {
 	const tombstone = "redlockctl:revoked:a91f00"
-	r := only(t, lockOf(epoch, "ov:1", monitor.LockOverTTL, tombstone, "7200 7200 7200 7200 7200"))
+	r := only(t, monitortest.LockOf(monitortest.Epoch, "ov:1", monitor.LockOverTTL, tombstone, "7200 7200 7200 7200 7200"))
 	r.press("X")
 	r.sees("Force-release ov:1 ?", ", revoked already", "Risk it is revoked already and ends by itself", "two clients will work on ov:1")
 	r.seesNot("revoke (R)")
@@ -276,7 +277,7 @@ func TestForceReleaseOfWhatIsRevoked(t *testing.T) {
 func TestTheEmptyNameIsRefusedAtOnce(t *testing.T) {
 	for _, key := range []string{"R", "X"} {
 		for _, marked := range []bool{false, true} {
-			r := only(t, lockOf(epoch, "", monitor.LockHeld, tokenA, "9 9 9 9 9"))
+			r := only(t, monitortest.LockOf(monitortest.Epoch, "", monitor.LockHeld, monitortest.TokenA, "9 9 9 9 9"))
 			if marked {
 				r.press("m")
 			}
@@ -302,9 +303,9 @@ func TestForceReleaseOfASplitLock(t *testing.T) {
 		{2, []string{"all copies of this token deleted now", "other copies stay, on a minority: others can have a quorum of the rest"}, []string{"aaaa"}},
 		{3, []string{"all copies of this token deleted now", "other copies stay"}, []string{"bbbb"}},
 	} {
-		l := lockOf(epoch, "job", monitor.LockSplit, "aaaa", "9 9 - - -")
-		change(&l, func(c *monitor.Copy) {
-			*c = monitor.Copy{State: monitor.CopyPresent, Type: "string", Token: safetext.New("bbbb"), Len: 4, Expires: epoch.Add(9e9)}
+		l := monitortest.LockOf(monitortest.Epoch, "job", monitor.LockSplit, "aaaa", "9 9 - - -")
+		monitortest.Change(&l, func(c *monitor.Copy) {
+			*c = monitor.Copy{State: monitor.CopyPresent, Type: "string", Token: safetext.New("bbbb"), Len: 4, Expires: monitortest.Epoch.Add(9e9)}
 		}, 3, 4)
 		l.Tokens, l.Nobody = 2, true
 		r := only(t, l)
@@ -336,15 +337,15 @@ func TestForceReleaseOfASplitLock(t *testing.T) {
 // An orphaned copy has no holder that works on, and a library that unlocks by a
 // bare DEL is a risk that is named.
 func TestTheRiskFitsTheState(t *testing.T) {
-	r := only(t, lockOf(epoch, "job", monitor.LockOrphan, "aaaa", "9 - - - -"))
+	r := only(t, monitortest.LockOf(monitortest.Epoch, "job", monitor.LockOrphan, "aaaa", "9 - - - -"))
 	r.press("X")
 	r.sees("nobody holds job by these copies: no token has a quorum")
 	r.seesNot("two clients")
 	r.press("esc", "R")
 	r.sees("tombstones on 1 of 5 nodes, which keep others out of those until they end")
 	value := "ADDED:2026-01-01T00:00:00.000Z@host-7:0f8fad5b-d9cb-469f-a165-70867728950e"
-	shed := lockOf(epoch, "job-lock:prod:report", monitor.LockHeld, value, "9 9 9 9 9")
-	shed.Form = lockform.Recognize("job-lock:prod:report", "string", value, int64(len(value)), epoch)
+	shed := monitortest.LockOf(monitortest.Epoch, "job-lock:prod:report", monitor.LockHeld, value, "9 9 9 9 9")
+	shed.Form = lockform.Recognize("job-lock:prod:report", "string", value, int64(len(value)), monitortest.Epoch)
 	r = only(t, shed)
 	r.press("X")
 	r.sees("ShedLock unlocks by a bare DEL")

@@ -147,10 +147,10 @@ func (m *model) whyNoOpen() string {
 // latestLock and latestNode look into the latest snapshot, also while the
 // screen is frozen: nobody acts on an old picture.
 func (m *model) latestLock(key string) *monitor.Lock {
-	return m.snap.Locks.Get(key)
+	return m.latest.Locks.Get(key)
 }
 
-func (m *model) latestNode(name string) *monitor.Node { return nodeOf(m.snap, name) }
+func (m *model) latestNode(name string) *monitor.Node { return nodeOf(m.latest, name) }
 
 // confirmation is what has to be typed to confirm an act on raw: its name as it
 // is shown, or the end of one that is too long to type.
@@ -184,7 +184,7 @@ func missingReason(reason string) string {
 func (m *model) askFence() tea.Cmd {
 	name := m.selected().node.Name
 	return m.askNode(name, "Fence", "fence", func() []string {
-		c := &m.snap.Cluster
+		c := &m.latest.Cluster
 		out := []string{m.st.Fact("Effect", "it is held: it refuses writes until a person opens it, and no guard lifts that; its copies run out, and are not extended")}
 		serving := c.Serving
 		if n := m.latestNode(name); n != nil && n.State == monitor.NodeServing {
@@ -203,7 +203,7 @@ func (m *model) askOpen() tea.Cmd {
 	name := m.selected().node.Name
 	return m.askNode(name, "Open", "open", func() []string {
 		out := []string{m.st.Fact("Effect", "it accepts writes and votes at once")}
-		s, ok := m.fences.status[name]
+		s, ok := m.guards.status[name]
 		n := m.latestNode(name)
 		switch {
 		case ok && s.Phase == restartguard.PhaseClosed && !s.Until.IsZero() && s.Until.After(m.now()):
@@ -211,8 +211,8 @@ func (m *model) askOpen() tea.Cmd {
 				": a lock that it forgot can be granted a second time")))
 		case n != nil && n.State == monitor.NodeFenced:
 			risk := "if it restarted less than D ago, a lock that it forgot can be granted a second time"
-			if m.fences.delay > 0 {
-				risk += " (D = " + view.Span(m.fences.delay) + ")"
+			if m.guards.delay > 0 {
+				risk += " (D = " + view.Span(m.guards.delay) + ")"
 			}
 			out = append(out, m.st.Fact("Risk", m.st.Warn.Of(risk)))
 		}

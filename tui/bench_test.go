@@ -9,17 +9,18 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"redlockctl/monitor"
+	"redlockctl/monitor/monitortest"
 )
 
 // benchModel shows many locks, all listed.
 func benchModel(locks int) (*model, *time.Time) {
-	now := epoch
-	s := picture(now)
+	now := monitortest.Epoch
+	s := monitortest.Degraded(now)
 	var more []monitor.Lock
 	for i := range locks {
-		more = append(more, lockOf(now, fmt.Sprintf("z:%07d", i), monitor.LockHeld, tokenA, "60 60 60 ? 60"))
+		more = append(more, monitortest.LockOf(now, fmt.Sprintf("z:%07d", i), monitor.LockHeld, monitortest.TokenA, "60 60 60 ? 60"))
 	}
-	put(s, more...)
+	monitortest.Put(s, more...)
 	m := newModel(context.Background(), Options{Source: newFakeSource(s), Guard: fakeGuardStatus(now)}, func() time.Time { return now })
 	m.Update(tea.WindowSizeMsg{Width: 120, Height: 40})
 	if build := m.sorting(); build != nil {
@@ -68,11 +69,11 @@ func BenchmarkSnapshot(b *testing.B) {
 	for i := range 67 {
 		key := fmt.Sprintf("z:%07d", i*1000)
 		keys = append(keys, key)
-		changed = append(changed, lockOf(epoch, key, monitor.LockBare, tokenB, "60 60 60 ? -"))
+		changed = append(changed, monitortest.LockOf(monitortest.Epoch, key, monitor.LockBare, monitortest.TokenB, "60 60 60 ? -"))
 	}
-	other := *m.snap
-	put(&other, changed...)
-	pics := []*monitor.Snapshot{m.snap, &other}
+	other := *m.latest
+	monitortest.Put(&other, changed...)
+	pics := []*monitor.Snapshot{m.latest, &other}
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
 		m.Update(snapshotMsg{snap: pics[(i+1)%2], changed: keys, known: true})
@@ -84,6 +85,6 @@ func BenchmarkSnapshot(b *testing.B) {
 func BenchmarkBuild(b *testing.B) {
 	m, _ := benchModel(100_000)
 	for b.Loop() {
-		newLockIndex(m.snap.Locks, m.snap.Nodes, orderEnds, monitor.ParseFilter("z !x"))
+		newLockIndex(m.latest.Locks, m.latest.Nodes, orderEnds, monitor.ParseFilter("z !x"))
 	}
 }

@@ -81,20 +81,11 @@ func (m *model) moved(msg clusterMsg) tea.Cmd {
 	m.opt.Source, m.opt.Guard, m.opt.Actions, m.opt.Delay = c.Source, c.Guard, c.Actions, c.Delay
 	m.feed.source, m.feed.guard = c.Source, c.Guard
 	m.feed.cluster++
-	order := m.locks.order
-	m.locks = newLockTable()
-	m.locks.order = order
-	m.nodes, m.findings, m.events = nodeTable{}, findingTable{}, newEventTable()
-	clear(m.past)
-	clear(m.marks)
-	m.pages.lock.watched = lockLog{}
-	m.began = m.now()
-	m.trail, m.frozen = nil, freeze{}
-	m.dialog, m.line = nil, nil
-	m.arrive(m.pages.overview)
-	m.fences = fenceView{}
-	m.setGuard(m.feed.status())
-	m.setSnapshot(c.Source.Snapshot(), nil, false, nil)
+	m.trail, m.dialog, m.line = nil, nil, nil
+	m.reset(m.now())
+	m.arrive(m.overview)
+	m.takeGuards(m.feed.status(), m.opt.Delay)
+	m.receive(c.Source.Snapshot(), nil, false, nil)
 	m.say(m.st.Good, "this is "+m.st.Escape(msg.name, 40))
-	return tea.Batch(m.feed.next(m.snap, m.events.seq, 0), m.feed.tick())
+	return tea.Batch(m.feed.next(m.latest, m.events.seq, 0), m.feed.tick())
 }

@@ -281,7 +281,7 @@ func (m *model) pickLock(name string) string {
 	if m.viewed() != viewOverview && m.viewed() != viewLocks {
 		m.goTo(viewLocks)
 	}
-	m.pages.overview.onNodes = m.pages.overview.onNodes && m.viewed() != viewOverview
+	m.overview.onNodes = m.overview.onNodes && m.viewed() != viewOverview
 	switch {
 	case m.locks.jump(name):
 		return ""

@@ -12,15 +12,16 @@ import (
 
 	"redlockctl/internal/safetext"
 	"redlockctl/monitor"
+	"redlockctl/monitor/monitortest"
 	"redlockctl/redlock"
 )
 
-const token42 = "web-7_811_" + tokenA
+const token42 = "web-7_811_" + monitortest.TokenA
 
 // asking opens the dialog of force-release on orders:42.
 func asking(t *testing.T) *rig {
 	t.Helper()
-	r := newRig(t, picture(epoch), 120, 40)
+	r := newRig(t, monitortest.Degraded(monitortest.Epoch), 120, 40)
 	r.under("orders:42")
 	r.press("X")
 	if r.m.dialog == nil {
@@ -92,16 +93,16 @@ func TestForceReleaseRefuses(t *testing.T) {
 			r.typed("dead")
 			r.press("tab")
 			r.typed("orders:42")
-			s := picture(epoch)
-			put(s, lockOf(epoch, "orders:42", monitor.LockHeld, tokenC, "30 - 30 ? 30"))
+			s := monitortest.Degraded(monitortest.Epoch)
+			monitortest.Put(s, monitortest.LockOf(monitortest.Epoch, "orders:42", monitor.LockHeld, monitortest.TokenC, "30 - 30 ? 30"))
 			r.push(s)
 		}, "! the holder changed since this was opened"},
 		{"a lock that is gone", func(r *rig) {
 			r.typed("dead")
 			r.press("tab")
 			r.typed("orders:42")
-			s := picture(epoch)
-			drop(s, "orders:42")
+			s := monitortest.Degraded(monitortest.Epoch)
+			monitortest.Drop(s, "orders:42")
 			r.push(s)
 		}, "! the lock is gone"},
 	} {
@@ -125,14 +126,14 @@ func TestForceReleaseNeedsAToken(t *testing.T) {
 	}{
 		{"empty", func(l *monitor.Lock) {
 			l.Holder = safetext.New("")
-			change(l, func(c *monitor.Copy) { c.Token, c.Len = l.Holder, 0 })
+			monitortest.Change(l, func(c *monitor.Copy) { c.Token, c.Len = l.Holder, 0 })
 		}, "its value is empty"},
-		{"longer than what was read", func(l *monitor.Lock) { change(l, func(c *monitor.Copy) { c.Len = 512 << 20 }, 0) }, "only the first are known"},
-		{"a list", func(l *monitor.Lock) { change(l, func(c *monitor.Copy) { c.Type = "list" }, 2) }, "a list, not a string"},
+		{"longer than what was read", func(l *monitor.Lock) { monitortest.Change(l, func(c *monitor.Copy) { c.Len = 512 << 20 }, 0) }, "only the first are known"},
+		{"a list", func(l *monitor.Lock) { monitortest.Change(l, func(c *monitor.Copy) { c.Type = "list" }, 2) }, "a list, not a string"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s := picture(epoch)
-			l := lockOf(epoch, "one", monitor.LockHeld, tokenA, "9 9 9 9 9")
+			s := monitortest.Degraded(monitortest.Epoch)
+			l := monitortest.LockOf(monitortest.Epoch, "one", monitor.LockHeld, monitortest.TokenA, "9 9 9 9 9")
 			c.change(&l)
 			s.Locks = monitor.NewLocks(l)
 			r := newRig(t, s, 120, 40)
@@ -146,7 +147,7 @@ func TestForceReleaseNeedsAToken(t *testing.T) {
 }
 
 func TestDialogIgnoresKeysTypedBeforeItWasDrawn(t *testing.T) {
-	r := newRig(t, picture(epoch), 120, 40)
+	r := newRig(t, monitortest.Degraded(monitortest.Epoch), 120, 40)
 	r.under("orders:42")
 	// All in one burst, before a frame is drawn: X, then an answer for something else.
 	for _, k := range []string{"X", "x", "enter", "tab", "y"} {
@@ -185,7 +186,7 @@ func TestEscLeavesEverything(t *testing.T) {
 }
 
 func TestReadOnlyRefusesEachAct(t *testing.T) {
-	r := newRig(t, picture(epoch), 120, 40)
+	r := newRig(t, monitortest.Degraded(monitortest.Epoch), 120, 40)
 	r.acts.readOnly = true
 	r.under("orders:42")
 	for _, k := range []string{"a", "e", "r", "R", "X"} {
@@ -208,23 +209,23 @@ func TestReadOnlyRefusesEachAct(t *testing.T) {
 func TestOrderStandsWhileADialogIsOpen(t *testing.T) {
 	r := asking(t)
 	before := keysOf(r.m)
-	s := picture(epoch)
+	s := monitortest.Degraded(monitortest.Epoch)
 	risen := *s.Locks.Get("job:020")
 	risen.State = monitor.LockImmortal
-	put(s, risen, lockOf(epoch, "aaa", monitor.LockSplit, tokenA, "9 9 9 9 9"))
+	monitortest.Put(s, risen, monitortest.LockOf(monitortest.Epoch, "aaa", monitor.LockSplit, monitortest.TokenA, "9 9 9 9 9"))
 	r.push(s)
 	if after := keysOf(r.m); !slices.Equal(after, before) {
 		t.Errorf("the order changed:\n%q\n%q", before, after)
 	}
-	s = picture(epoch)
-	drop(s, "report")
+	s = monitortest.Degraded(monitortest.Epoch)
+	monitortest.Drop(s, "report")
 	r.push(s)
 	if after := keysOf(r.m); !slices.Equal(after, before) {
 		t.Errorf("a row that is gone moved the others:\n%q\n%q", before, after)
 	}
 	r.sees("report ✗ gone")
-	s = picture(epoch)
-	put(s, risen, lockOf(epoch, "aaa", monitor.LockSplit, tokenA, "9 9 9 9 9"))
+	s = monitortest.Degraded(monitortest.Epoch)
+	monitortest.Put(s, risen, monitortest.LockOf(monitortest.Epoch, "aaa", monitor.LockSplit, monitortest.TokenA, "9 9 9 9 9"))
 	r.push(s)
 	r.press("esc")
 	if after := keysOf(r.m); after[0] != "job:020" || r.cursor() != "orders:42" {
@@ -250,7 +251,7 @@ func TestFailureIsShownEscaped(t *testing.T) {
 }
 
 func TestFailureTellsTheNodes(t *testing.T) {
-	r := newRig(t, picture(epoch), 120, 40)
+	r := newRig(t, monitortest.Degraded(monitortest.Epoch), 120, 40)
 	r.press("a")
 	r.settle()
 	r.typed("new:lock")
@@ -263,7 +264,7 @@ func TestFailureTellsTheNodes(t *testing.T) {
 }
 
 func TestAcquire(t *testing.T) {
-	r := newRig(t, picture(epoch), 120, 40)
+	r := newRig(t, monitortest.Degraded(monitortest.Epoch), 120, 40)
 	r.press("a")
 	r.settle()
 	r.press("enter")
@@ -293,7 +294,7 @@ func TestAcquire(t *testing.T) {
 }
 
 func TestAcquireSaysWhoHasTheName(t *testing.T) {
-	r := newRig(t, picture(epoch), 120, 40)
+	r := newRig(t, monitortest.Degraded(monitortest.Epoch), 120, 40)
 	r.press("a")
 	r.settle()
 	r.typed("orders:42")
@@ -301,8 +302,8 @@ func TestAcquireSaysWhoHasTheName(t *testing.T) {
 }
 
 func TestReleaseOfWhatWasAcquiredHere(t *testing.T) {
-	r := newRig(t, picture(epoch), 120, 40)
-	g := grant{key: "orders:43", token: tokenB, ttl: 20 * time.Second, until: epoch.Add(10 * time.Second)}
+	r := newRig(t, monitortest.Degraded(monitortest.Epoch), 120, 40)
+	g := grant{key: "orders:43", token: monitortest.TokenB, ttl: 20 * time.Second, until: monitortest.Epoch.Add(10 * time.Second)}
 	r.m.busy++
 	r.m.Update(outcome{what: "acquire orders:43", grant: &g})
 	r.under("orders:43")
@@ -312,7 +313,7 @@ func TestReleaseOfWhatWasAcquiredHere(t *testing.T) {
 	r.sees("Release orders:43 ?")
 	r.press("enter")
 	r.run()
-	if got := r.acts.sent(); !slices.Equal(got, []string{fmt.Sprintf("release %q %q", "orders:43", tokenB)}) {
+	if got := r.acts.sent(); !slices.Equal(got, []string{fmt.Sprintf("release %q %q", "orders:43", monitortest.TokenB)}) {
 		t.Errorf("sent %q", got)
 	}
 	r.settle()
@@ -321,8 +322,8 @@ func TestReleaseOfWhatWasAcquiredHere(t *testing.T) {
 }
 
 func TestGrantIsForgottenWhenItEnds(t *testing.T) {
-	r := newRig(t, picture(epoch), 120, 40)
-	r.m.mine["orders:42"] = grant{key: "orders:42", token: "another", until: epoch.Add(2 * time.Second)}
+	r := newRig(t, monitortest.Degraded(monitortest.Epoch), 120, 40)
+	r.m.mine["orders:42"] = grant{key: "orders:42", token: "another", until: monitortest.Epoch.Add(2 * time.Second)}
 	r.wait(time.Second)
 	if len(r.m.mine) != 1 {
 		t.Error("forgotten too early")
@@ -334,7 +335,7 @@ func TestGrantIsForgottenWhenItEnds(t *testing.T) {
 }
 
 func TestFenceAndOpen(t *testing.T) {
-	r := newRig(t, picture(epoch), 120, 40)
+	r := newRig(t, monitortest.Degraded(monitortest.Epoch), 120, 40)
 	r.press("tab", "f")
 	r.sees("Fence n1 ?", "2 of 5 nodes go on serving, the quorum is 3: NOTHING can be locked")
 	r.settle()
@@ -364,7 +365,7 @@ func TestFenceAndOpen(t *testing.T) {
 }
 
 func TestCrash(t *testing.T) {
-	r := newRig(t, picture(epoch), 120, 40)
+	r := newRig(t, monitortest.Degraded(monitortest.Epoch), 120, 40)
 	r.press("tab", "c")
 	r.sees("Crash n1 ?", "rejoin after D = 30.35s")
 	r.settle()
@@ -434,7 +435,7 @@ func TestNoActBeginsAfterTheEnd(t *testing.T) {
 
 func TestCtrlCAlwaysQuits(t *testing.T) {
 	for _, way := range ways {
-		r := newRig(t, picture(epoch), 120, 40)
+		r := newRig(t, monitortest.Degraded(monitortest.Epoch), 120, 40)
 		r.press(way.keys...)
 		r.press("ctrl+c")
 		if !r.ended {

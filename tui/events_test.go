@@ -7,6 +7,7 @@ import (
 
 	"redlockctl/internal/safetext"
 	"redlockctl/monitor"
+	"redlockctl/monitor/monitortest"
 	"redlockctl/tui/styles"
 )
 
@@ -14,7 +15,7 @@ func TestEventsSayWhatTheyAreAbout(t *testing.T) {
 	st := styles.New(false, styles.ThemeNone)
 	v := eventView{&st}
 	event := func(level monitor.Level, node, key, text string) monitor.Event {
-		return monitor.Event{At: epoch, Level: level, Node: node, Key: safetext.New(key), Text: safetext.New(text)}
+		return monitor.Event{At: monitortest.Epoch, Level: level, Node: node, Key: safetext.New(key), Text: safetext.New(text)}
 	}
 	for _, c := range []struct {
 		event monitor.Event
@@ -34,7 +35,7 @@ func TestEventsSayWhatTheyAreAbout(t *testing.T) {
 
 // A hundred acquisitions do not wash a restart away.
 func TestEventsOfWeightStay(t *testing.T) {
-	r := newRig(t, picture(epoch), 60, 15)
+	r := newRig(t, monitortest.Degraded(monitortest.Epoch), 60, 15)
 	r.sees("n2 came up closed")
 	r.seesNot("job:019 acquired")
 }

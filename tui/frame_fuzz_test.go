@@ -13,6 +13,7 @@ import (
 	"redlockctl/internal/safetext"
 	"redlockctl/internal/view"
 	"redlockctl/monitor"
+	"redlockctl/monitor/monitortest"
 	"redlockctl/tui/styles"
 )
 
@@ -26,7 +27,7 @@ const (
 // framed is a console that is drawn, and not run.
 func framed(pic *monitor.Snapshot, guard fakeGuard, ascii bool) *model {
 	m := newModel(context.Background(), Options{Source: newFakeSource(pic), Guard: guard, Actions: &fakeActions{}, ASCII: ascii, Theme: styles.ThemeNone},
-		func() time.Time { return epoch })
+		func() time.Time { return monitortest.Epoch })
 	m.Update(tea.WindowSizeMsg{Width: frameWidth, Height: frameHeight})
 	return m
 }
@@ -52,17 +53,17 @@ func checkDrawn(t *testing.T, m *model) {
 
 // small is a picture of one of each, in which all that others can choose is s.
 func small(s string) (*monitor.Snapshot, fakeGuard) {
-	pic := *picture(epoch)
+	pic := *monitortest.Degraded(monitortest.Epoch)
 	pic.Nodes = pic.Nodes[:1]
 	poison(reflect.ValueOf(&pic.Nodes[0]), s)
-	l := lockOf(epoch, s, monitor.LockSplit, s, "9.8")
+	l := monitortest.LockOf(monitortest.Epoch, s, monitor.LockSplit, s, "9.8")
 	l.Form = &lockform.Form{Library: s, Owner: safetext.New(s), TakingAway: s}
 	pic.Locks = monitor.NewLocks(l)
 	poison(reflect.ValueOf(&pic.Cluster), s)
 	pic.Findings, pic.Events = pic.Findings[:1:1], pic.Events[:1:1]
 	poison(reflect.ValueOf(&pic.Findings[0]), s)
 	poison(reflect.ValueOf(&pic.Events[0]), s)
-	return &pic, fakeGuard{{Node: s, Reason: s, Err: s, Until: epoch.Add(time.Minute)}}
+	return &pic, fakeGuard{{Node: s, Reason: s, Err: s, Until: monitortest.Epoch.Add(time.Minute)}}
 }
 
 // FuzzFrame: whatever stands in keys, tokens, names, errors and events, each page
@@ -96,8 +97,8 @@ func FuzzKeys(f *testing.F) {
 	for i := range 32 {
 		special = append(special, []string{"enter", "esc", "tab", "up", "down", "backspace", "pgdown", "pgup", "home", "end", "left", "right", "space", "ctrl+c", "ctrl+u", "ctrl+w"}[i%16])
 	}
-	pic := picture(epoch)
-	guard := fakeGuardStatus(epoch)
+	pic := monitortest.Degraded(monitortest.Epoch)
+	guard := fakeGuardStatus(monitortest.Epoch)
 	var m *model
 	life := 0
 	f.Fuzz(func(t *testing.T, typed, pasted string) {

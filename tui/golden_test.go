@@ -18,6 +18,7 @@ import (
 	"redlockctl/internal/safetext"
 	"redlockctl/internal/view"
 	"redlockctl/monitor"
+	"redlockctl/monitor/monitortest"
 	"redlockctl/tui/styles"
 )
 
@@ -37,17 +38,17 @@ var ways = []way{
 	{name: "overview-detail", keys: []string{"down", "enter"}},
 	{name: "overview-node-detail", keys: []string{"tab", "down", "down", "down", "enter"}},
 	{name: "overview-unavailable", of: func(now time.Time) *monitor.Snapshot {
-		s := picture(now)
+		s := monitortest.Degraded(now)
 		s.Cluster.Verdict, s.Cluster.Serving, s.Cluster.CanLose = monitor.VerdictUnavailable, 2, -1
 		s.Nodes[0].State, s.Nodes[0].Since = monitor.NodeDown, now.Add(-5*time.Second)
 		return s
 	}, with: func(o *Options) {
-		g := fakeGuardStatus(epoch)
-		g[0].Phase, g[0].Out = 5, epoch.Add(-5*time.Second) // unreachable
-		g[1].Out, g[3].Out = epoch.Add(-12*time.Second), epoch.Add(-19*time.Second)
+		g := fakeGuardStatus(monitortest.Epoch)
+		g[0].Phase, g[0].Out = 5, monitortest.Epoch.Add(-5*time.Second) // unreachable
+		g[1].Out, g[3].Out = monitortest.Epoch.Add(-12*time.Second), monitortest.Epoch.Add(-19*time.Second)
 		o.Guard = g
 	}},
-	{name: "overview-safe", of: safePicture, with: func(o *Options) { o.Guard = safeGuard() }},
+	{name: "overview-safe", of: monitortest.Safe, with: func(o *Options) { o.Guard = safeGuard() }},
 	{name: "locks", keys: []string{"2", "m", "down"}},
 	{name: "locks-wide", keys: []string{"2", "w"}},
 	{name: "locks-filtered", keys: []string{"2", "/", "s", "t", "a", "t", "e", ":", "o", "r"}},
@@ -55,7 +56,7 @@ var ways = []way{
 	{name: "lock", keys: []string{"2", "down", "o"}},
 	{name: "nodes", keys: []string{"3", "down"}},
 	{name: "node", keys: []string{"3", "down", "o"}, rest: 5 * time.Second, of: func(now time.Time) *monitor.Snapshot {
-		s := picture(now)
+		s := monitortest.Degraded(now)
 		s.Nodes[1].Minutes = anHour(now)
 		return s
 	}},
@@ -79,7 +80,7 @@ var ways = []way{
 	{name: "crash", keys: []string{"tab", "c"}},
 	{name: "skew", keys: []string{"7", "t"}},
 	{name: "clients", keys: []string{"7", "n"}},
-	{name: "hostile", of: hostilePicture},
+	{name: "hostile", of: monitortest.Hostile},
 }
 
 // at is a screen of this size on which a way was gone.
@@ -87,12 +88,12 @@ func (way way) at(t *testing.T, w, h int, with ...func(*Options)) *rig {
 	t.Helper()
 	of := way.of
 	if of == nil {
-		of = picture
+		of = monitortest.Degraded
 	}
 	if way.with != nil {
 		with = append(with, way.with)
 	}
-	r := newRig(t, of(epoch), w, h, with...)
+	r := newRig(t, of(monitortest.Epoch), w, h, with...)
 	r.press(way.keys...)
 	r.wait(way.rest)
 	return r
@@ -100,7 +101,7 @@ func (way way) at(t *testing.T, w, h int, with ...func(*Options)) *rig {
 
 // guardElsewhere is a cluster that a guard on another host watches.
 func guardElsewhere(now time.Time) *monitor.Snapshot {
-	s := picture(now)
+	s := monitortest.Degraded(now)
 	for i, boot := range []announce.Boot{announce.BootFenced, announce.BootFenced, announce.BootUnfenced, 0, announce.BootUnknown} {
 		if n := &s.Nodes[i]; n.State != monitor.NodeDown {
 			n.GuardsKnown = true

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"redlockctl/monitor"
+	"redlockctl/monitor/monitortest"
 )
 
 // A small cluster's listing that is brought on change by change is the one that
@@ -16,12 +17,12 @@ func TestIndexFollowsEachChange(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	for o := range orders {
 		for _, source := range []string{"", "!7 state:held", "ttl<10s"} {
-			f := monitor.ParseFilter(source).At(epoch)
-			nodes := fakeNodes(epoch)
+			f := monitor.ParseFilter(source).At(monitortest.Epoch)
+			nodes := monitortest.Nodes(monitortest.Epoch)
 			var set monitor.Locks
 			x := newLockIndex(set, nodes, o, f)
 			for step := range 60 {
-				locks := listOf(set)
+				locks := monitortest.List(set)
 				var keys []string
 				for range 1 + rng.IntN(8) {
 					key := fmt.Sprintf("k%03d", rng.IntN(200))
@@ -29,7 +30,7 @@ func TestIndexFollowsEachChange(t *testing.T) {
 					locks = slices.DeleteFunc(locks, func(l monitor.Lock) bool { return l.Key.Raw() == key })
 					if rng.IntN(4) > 0 {
 						left := fmt.Sprintf("%d %d %d - -", 1+rng.IntN(20), 1+rng.IntN(20), 1+rng.IntN(20))
-						locks = append(locks, lockOf(epoch, key, monitor.LockState(rng.IntN(10)), tokenA, left))
+						locks = append(locks, monitortest.LockOf(monitortest.Epoch, key, monitor.LockState(rng.IntN(10)), monitortest.TokenA, left))
 					}
 				}
 				// Keys that did not change, and such that are in neither set, do no harm.
@@ -59,7 +60,7 @@ func TestDifference(t *testing.T) {
 		want := map[string]bool{}
 		var shared []monitor.Lock
 		for i := range rng.IntN(1500) {
-			l := lockOf(epoch, fmt.Sprintf("k%04d", i), monitor.LockHeld, tokenA, "9 9 9")
+			l := monitortest.LockOf(monitortest.Epoch, fmt.Sprintf("k%04d", i), monitor.LockHeld, monitortest.TokenA, "9 9 9")
 			switch rng.IntN(60) {
 			case 0:
 				a = append(a, l)
@@ -98,7 +99,7 @@ func many(t *testing.T) []monitor.Lock {
 	t.Helper()
 	var locks []monitor.Lock
 	for i := range atOnce + 500 {
-		locks = append(locks, lockOf(epoch, fmt.Sprintf("k%05d", i), monitor.LockHeld, tokenA, "60 60 60 60 60"))
+		locks = append(locks, monitortest.LockOf(monitortest.Epoch, fmt.Sprintf("k%05d", i), monitor.LockHeld, monitortest.TokenA, "60 60 60 60 60"))
 	}
 	return locks
 }
@@ -135,7 +136,7 @@ func TestManyLocksAreSortedAside(t *testing.T) {
 	if l := tb.selected(); l == nil || l.Key.Raw() != "k02000" || tb.len() != len(locks) {
 		t.Error("the old listing does not stand")
 	}
-	locks[4500] = lockOf(epoch, "k04500", monitor.LockOrphan, tokenA, "60 - - - -")
+	locks[4500] = monitortest.LockOf(monitortest.Epoch, "k04500", monitor.LockOrphan, monitortest.TokenA, "60 - - - -")
 	set := monitor.NewLocks(append(slices.Clone(locks[:10]), locks[11:]...)...)
 	tb.show(set, nil, []string{"k04500", "k00010"}, true)
 	tb.take(build())
@@ -160,13 +161,13 @@ func TestManyLocksAreSortedAside(t *testing.T) {
 	tb.setFilter(monitor.Filter{}, "")
 	build = tb.build()
 	for i := range locks {
-		locks[i] = lockOf(epoch, locks[i].Key.Raw(), monitor.LockHeld, tokenB, "60 60 - 60 60")
+		locks[i] = monitortest.LockOf(monitortest.Epoch, locks[i].Key.Raw(), monitor.LockHeld, monitortest.TokenB, "60 60 - 60 60")
 	}
 	tb.show(monitor.NewLocks(locks...), nil, nil, false)
 	tb.take(build())
 	tb.builds()
 	for i := range tb.len() {
-		if tb.listing().at(i).Holder.Raw() != tokenB {
+		if tb.listing().at(i).Holder.Raw() != monitortest.TokenB {
 			t.Fatalf("%s is an old one", tb.listing().at(i).Key)
 		}
 	}
@@ -174,10 +175,10 @@ func TestManyLocksAreSortedAside(t *testing.T) {
 
 // A filter that depends on time chooses anew each second.
 func TestTimedFilterTicks(t *testing.T) {
-	s := picture(epoch)
+	s := monitortest.Degraded(monitortest.Epoch)
 	s.Locks = monitor.NewLocks(
-		lockOf(epoch, "short", monitor.LockHeld, tokenA, "4 4 4 4 4"),
-		lockOf(epoch, "long", monitor.LockHeld, tokenA, "8 8 8 8 8"))
+		monitortest.LockOf(monitortest.Epoch, "short", monitor.LockHeld, monitortest.TokenA, "4 4 4 4 4"),
+		monitortest.LockOf(monitortest.Epoch, "long", monitor.LockHeld, monitortest.TokenA, "8 8 8 8 8"))
 	r := newRig(t, s, 120, 40)
 	r.press("2", "/")
 	r.typed("ttl<5s")
@@ -194,8 +195,8 @@ func TestTimedFilterTicks(t *testing.T) {
 // With many locks no key, no picture and no second waits for all of them: the
 // whole program, sorting aside.
 func TestManyLocksInTheProgram(t *testing.T) {
-	s := picture(epoch)
-	put(s, many(t)...)
+	s := monitortest.Degraded(monitortest.Epoch)
+	monitortest.Put(s, many(t)...)
 	r := newRig(t, s, 120, 40)
 	r.sees("looking")
 	r.m.Update(r.m.sorting0(t))
@@ -207,9 +208,9 @@ func TestManyLocksInTheProgram(t *testing.T) {
 		t.Errorf("the cursor is on %s", r.cursor())
 	}
 	r.under("k04595")
-	next := picture(epoch)
+	next := monitortest.Degraded(monitortest.Epoch)
 	next.Locks = s.Locks
-	put(next, lockOf(epoch, "k04595", monitor.LockSplit, tokenC, "9 9 9 9 9"))
+	monitortest.Put(next, monitortest.LockOf(monitortest.Epoch, "k04595", monitor.LockSplit, monitortest.TokenC, "9 9 9 9 9"))
 	r.src.push(next)
 	r.m.Update(snapshotMsg{snap: next, changed: []string{"k04595"}, known: true, guard: r.m.feed.status()})
 	if r.cursor() != "k04595" || r.m.locks.pos > 3 || r.m.locks.stale {

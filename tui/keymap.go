@@ -91,7 +91,7 @@ func newKeyMap() keyMap {
 		switch {
 		case m.viewed() != viewOverview:
 			return "next page"
-		case m.pages.overview.onNodes:
+		case m.overview.onNodes:
 			return "locks"
 		default:
 			return "nodes"

@@ -110,8 +110,8 @@ func (m *model) askLab(verb, done string, effect []string, do func(node string) 
 
 func (m *model) askCrash() tea.Cmd {
 	effect := []string{"it dies as by SIGKILL, forgets its locks, and comes back empty and fenced a moment later"}
-	if m.fences.delay > 0 && m.fences.guarded {
-		effect = append(effect, "the guard lets it rejoin after D = "+view.Span(m.fences.delay))
+	if m.guards.delay > 0 && m.guards.guarded {
+		effect = append(effect, "the guard lets it rejoin after D = "+view.Span(m.guards.delay))
 	}
 	return m.askLab("crash", "watch it come back fenced", effect, m.opt.Lab.CrashNode)
 }
@@ -205,17 +205,32 @@ func (m *model) askClients() tea.Cmd {
 	})
 }
 
-// labHints are the keys of the lab, and what each shows or why it is off.
-func (m *model) labHints() (hints []labHint) {
+// labLines are the keys of the lab, what each shows or why it is off, and the
+// clients that run.
+func (m *model) labLines(w int) (lines []string) {
+	st := m.st
 	for i := range m.keys {
 		b := &m.keys[i]
 		if b.group != groupLab {
 			continue
 		}
 		k, text := b.help(m)
-		hints = append(hints, labHint{k, text, labWords[b.Help().Desc], b.disabled(m)})
+		line := "   " + st.Strong.Of(st.Pad(k, 4)) + st.Pad(text, 12)
+		// While a dialog stands over the page, it alone is why no key acts.
+		if why := b.disabled(m); why != "" && m.dialog == nil {
+			line += st.Dim.Of("off: " + why)
+		} else {
+			line += labWords[b.Help().Desc]
+		}
+		lines = append(lines, st.Cut(line, w))
 	}
-	return hints
+	if c, ok := m.opt.Lab.(LabClients); ok {
+		lines = append(lines, "")
+		for _, k := range c.ClientKinds() {
+			lines = append(lines, "   "+st.Pad(view.Count(k.Running), 4)+st.Pad(k.Name, 12)+st.Dim.Of(st.Cut(k.Does, w-20)))
+		}
+	}
+	return lines
 }
 
 // labWords says what each act of the lab shows.

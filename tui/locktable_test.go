@@ -8,17 +8,18 @@ import (
 	"time"
 
 	"redlockctl/monitor"
+	"redlockctl/monitor/monitortest"
 )
 
 func tableOf(locks ...monitor.Lock) *lockTable {
 	t := newLockTable()
-	t.put(monitor.NewLocks(locks...), fakeNodes(epoch))
+	t.put(monitor.NewLocks(locks...), monitortest.Nodes(monitortest.Epoch))
 	return &t
 }
 
 func held(keys ...string) (locks []monitor.Lock) {
 	for _, k := range keys {
-		locks = append(locks, lockOf(epoch, k, monitor.LockHeld, tokenA, "9 9 9 9 9"))
+		locks = append(locks, monitortest.LockOf(monitortest.Epoch, k, monitor.LockHeld, monitortest.TokenA, "9 9 9 9 9"))
 	}
 	return locks
 }
@@ -105,8 +106,8 @@ func TestCursorOverRandomChanges(t *testing.T) {
 		var locks []monitor.Lock
 		for i := range 12 {
 			if rng.IntN(3) > 0 {
-				l := lockOf(epoch, fmt.Sprintf("k%02d", i), monitor.LockState(rng.IntN(9)), tokenA, "9 9 9 9 9")
-				l.MajorityEnd = epoch.Add(time.Duration(rng.IntN(20)) * time.Second)
+				l := monitortest.LockOf(monitortest.Epoch, fmt.Sprintf("k%02d", i), monitor.LockState(rng.IntN(9)), monitortest.TokenA, "9 9 9 9 9")
+				l.MajorityEnd = monitortest.Epoch.Add(time.Duration(rng.IntN(20)) * time.Second)
 				locks = append(locks, l)
 			}
 		}
@@ -145,8 +146,8 @@ func TestCursorOverRandomChanges(t *testing.T) {
 }
 
 func TestOrders(t *testing.T) {
-	s := picture(epoch)
-	tb := tableOf(listOf(s.Locks)...)
+	s := monitortest.Degraded(monitortest.Epoch)
+	tb := tableOf(monitortest.List(s.Locks)...)
 	states := func() (out []monitor.LockState) {
 		for i := range tb.len() {
 			out = append(out, tb.listing().at(i).State)
@@ -186,7 +187,7 @@ func TestCalmStatesDoNotDance(t *testing.T) {
 }
 
 func TestFilter(t *testing.T) {
-	s := picture(epoch)
+	s := monitortest.Degraded(monitortest.Epoch)
 	for _, c := range []struct {
 		filter string
 		want   []string
@@ -204,8 +205,8 @@ func TestFilter(t *testing.T) {
 		{"orders:4 !42 state:", []string{"orders:43", "orders:44"}},
 		{"nothing-like-it", nil},
 	} {
-		tb := tableOf(listOf(s.Locks)...)
-		tb.setFilter(monitor.ParseFilter(c.filter).At(epoch), c.filter)
+		tb := tableOf(monitortest.List(s.Locks)...)
+		tb.setFilter(monitor.ParseFilter(c.filter).At(monitortest.Epoch), c.filter)
 		if got := tb.listed(); !slices.Equal(got, c.want) {
 			t.Errorf("%q lists %q, not %q", c.filter, got, c.want)
 		}
@@ -213,7 +214,7 @@ func TestFilter(t *testing.T) {
 }
 
 func TestFilterKeys(t *testing.T) {
-	r := newRig(t, picture(epoch), 100, 30)
+	r := newRig(t, monitortest.Degraded(monitortest.Epoch), 100, 30)
 	r.press("/")
 	r.typed("q")
 	r.sees("/ q")

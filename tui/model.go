@@ -10,8 +10,6 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"redlockctl/internal/view"
-	"redlockctl/monitor"
-	"redlockctl/restartguard"
 	"redlockctl/tui/input"
 	"redlockctl/tui/styles"
 )
@@ -26,7 +24,6 @@ const (
 // lets its pages draw. All of it is touched by the program's goroutine alone;
 // commands work on what they were given.
 type model struct {
-	*screen // what is shown
 	opt     Options
 	ctx     context.Context
 	now     func() time.Time
@@ -34,21 +31,9 @@ type model struct {
 	running *running
 	keys    keyMap
 
-	snap   *monitor.Snapshot // the latest
-	fences fenceView         // the latest
-	frozen freeze
-
-	nodes    nodeTable
-	locks    lockTable
-	events   eventTable
-	findings findingTable
-	past     nodePasts
-	began    time.Time // of what is in it
-	lockView *lockView
-
-	pages pages
-	page  page
-	trail []page // where esc leads back to
+	*pages // what is shown
+	page   page
+	trail  []page // where esc leads back to
 
 	filtering bool
 	line      *commandLine
@@ -59,7 +44,6 @@ type model struct {
 	losses    []loss           // of those that were kept, and that nobody has seen yet
 	keyed     *binding         // whose key was pressed
 	single    bool             // an act is about one lock, also where some are marked
-	marks     marks
 	prefs     Preferences
 	saver     *saver
 	moving    bool // another cluster is being opened
@@ -69,24 +53,6 @@ type model struct {
 	hits     hits
 	dirty    bool
 	view     tea.View
-}
-
-// freeze is a screen that stands still while the rest goes on.
-type freeze struct {
-	since time.Time // zero: it does not
-	// missed are the locks that changed since then; lost: so many that they were
-	// not kept.
-	missed []string
-	lost   bool
-}
-
-func (f *freeze) on() bool { return !f.since.IsZero() }
-
-// miss takes in what the screen does not show.
-func (f *freeze) miss(changed []string, known bool) {
-	if f.missed = append(f.missed, changed...); !known || len(f.missed) > mostChanges {
-		f.missed, f.lost = nil, true
-	}
 }
 
 // noticeTime is how long a message stands in the last line.
@@ -106,35 +72,24 @@ func newModel(ctx context.Context, opt Options, now func() time.Time) *model {
 	}
 	st := styles.New(opt.ASCII, theme)
 	m := &model{
-		screen:   &screen{st: &st},
-		opt:      opt,
-		ctx:      ctx,
-		now:      now,
-		feed:     feed{ctx: ctx, source: opt.Source, guard: opt.Guard, pace: time.Second / time.Duration(opt.FPS)},
-		running:  newRunning(),
-		keys:     newKeyMap(),
-		locks:    newLockTable(),
-		events:   newEventTable(),
-		past:     nodePasts{},
-		began:    now(),
-		lockView: newLockView(&st),
-		mine:     map[string]grant{},
-		marks:    marks{},
-		prefs:    prefs,
-		saver:    saver,
-		dirty:    true,
+		opt:     opt,
+		ctx:     ctx,
+		now:     now,
+		feed:    feed{ctx: ctx, source: opt.Source, guard: opt.Guard, pace: time.Second / time.Duration(opt.FPS)},
+		running: newRunning(),
+		keys:    newKeyMap(),
+		mine:    map[string]grant{},
+		prefs:   prefs,
+		saver:   saver,
+		dirty:   true,
 	}
-	m.isMine = func(key, token string) bool {
-		g, ok := m.mine[key]
-		return ok && g.token == token
-	}
-	m.pages = newPages(m)
-	m.page = m.pages.overview
+	m.pages = newPages(&screen{st: &st, isMine: m.isMine}, now(), m.labLines, m.helpLines)
+	m.page = m.overview
 	m.opt.Mouse = opt.Mouse || prefs.Mouse
 	m.lockView.choose(prefs.Columns, prefs.Wide)
 	m.locks.order = orderOf(prefs.Sort)
-	m.setGuard(m.feed.status())
-	m.setSnapshot(opt.Source.Snapshot(), nil, false, nil)
+	m.takeGuards(m.feed.status(), opt.Delay)
+	m.receive(opt.Source.Snapshot(), nil, false, nil)
 	if m.locks.order != orderNeeds {
 		m.say(m.st.Info, "the locks are sorted by "+m.locks.order.word()+", as you left them: s changes it")
 	}
@@ -146,7 +101,7 @@ func newModel(ctx context.Context, opt Options, now func() time.Time) *model {
 
 // Init implements [tea.Model].
 func (m *model) Init() tea.Cmd {
-	return tea.Batch(m.feed.next(m.snap, m.events.seq, 0), m.feed.tick(), m.sorting())
+	return tea.Batch(m.feed.next(m.latest, m.events.seq, 0), m.feed.tick(), m.sorting())
 }
 
 // Update implements [tea.Model].
@@ -155,8 +110,8 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	if s := m.sorting(); s != nil {
 		cmd = tea.Batch(cmd, s)
 	}
-	if key := m.pages.lock.watched.wants; key != "" {
-		m.pages.lock.watched.wants = ""
+	if key := m.lock.watched.wants; key != "" {
+		m.lock.watched.wants = ""
 		if h := m.feed.history(key); h != nil {
 			cmd = tea.Batch(cmd, h)
 		}
@@ -202,12 +157,12 @@ func (m *model) update(msg tea.Msg) tea.Cmd {
 			return nil
 		}
 		m.dirty = true
-		m.setGuard(msg.guard)
-		m.setSnapshot(msg.snap, msg.changed, msg.known, msg.events)
+		m.takeGuards(msg.guard, m.opt.Delay)
+		m.receive(msg.snap, msg.changed, msg.known, msg.events)
 		return m.feed.next(msg.snap, m.events.seq, m.feed.pace)
 	case historyMsg:
 		m.dirty = true
-		m.pages.lock.watched.before(msg)
+		m.lock.watched.before(msg)
 	case built:
 		m.dirty = true
 		m.locks.take(msg)
@@ -236,18 +191,13 @@ func (m *model) update(msg tea.Msg) tea.Cmd {
 
 // tick is a second that has passed.
 func (m *model) tick(msg tickMsg) {
-	m.setGuard(msg.guard)
-	m.past.sample(m.snap)
+	m.takeGuards(msg.guard, m.opt.Delay)
+	m.pages.tick(m.now())
 	m.lookAfter()
-	if !m.frozen.on() {
-		m.nodes.set(m.shown.Nodes, true)
-		m.locks.tick(m.locks.filter.At(m.now()))
-	}
 	if m.notice != "" && m.now().Sub(m.noticeAt) >= noticeTime {
 		m.notice = ""
 	}
 	m.forgetEnded()
-	m.marks.keep(m.snap.Locks)
 }
 
 // View implements [tea.Model]. The frame is made only when something changed.
@@ -267,55 +217,9 @@ func (m *model) View() tea.View {
 	return m.view
 }
 
-func (m *model) setGuard(g guardState) {
-	by := make(map[string]restartguard.NodeStatus, len(g.status))
-	for _, s := range g.status {
-		by[s.Node] = s
-	}
-	m.fences.status, m.fences.list = by, g.status
-	m.fences.own, m.fences.guarded = g.id, g.id != ""
-	m.seeGuards()
-}
-
-// seeGuards takes in the guards elsewhere.
-func (m *model) seeGuards() {
-	if m.snap != nil {
-		m.fences.see(m.snap, m.opt.Delay)
-	}
-	if !m.frozen.on() {
-		m.drawn = m.fences
-	}
-}
-
-func (m *model) setSnapshot(s *monitor.Snapshot, changed []string, known bool, events []monitor.Event) {
-	m.snap = s
-	m.seeGuards()
-	m.past.see(s)
-	if events == nil {
-		events = s.Events
-	}
-	m.events.add(events)
-	m.pages.lock.watched.add(events)
-	if !m.frozen.on() {
-		m.show(s, changed, known)
-		return
-	}
-	m.frozen.miss(changed, known)
-}
-
-func (m *model) show(s *monitor.Snapshot, changed []string, known bool) {
-	m.shown = s
-	m.nodes.set(s.Nodes, false)
-	m.locks.show(s.Locks, s.Nodes, changed, known)
-	m.findings.set(s.Findings)
-}
-
-// shownNow is the moment that the screen shows.
-func (m *model) shownNow() time.Time {
-	if m.frozen.on() {
-		return m.frozen.since
-	}
-	return m.now()
+func (m *model) isMine(key, token string) bool {
+	g, ok := m.mine[key]
+	return ok && g.token == token
 }
 
 // forgetEnded drops grants whose validity is over and whose token holds nothing
@@ -429,7 +333,7 @@ func (m *model) tab() tea.Cmd {
 	if m.viewed() != viewOverview {
 		return m.turn(1)
 	}
-	m.pages.overview.turnFocus()
+	m.overview.turnFocus()
 	return nil
 }
 
@@ -443,7 +347,7 @@ func (m *model) enter() tea.Cmd {
 	*d.detail() = !*d.detail()
 	if l := m.selected().lock; l != nil && *d.detail() {
 		m.locks.chosen = true // what is looked at stays under the cursor
-		m.pages.lock.watch(l.Key.Raw())
+		m.lock.watch(l.Key.Raw())
 	}
 	return nil
 }
@@ -528,16 +432,11 @@ func orderOf(word string) order {
 }
 
 func (m *model) toggleFreeze() tea.Cmd {
-	if !m.frozen.on() {
-		m.frozen.since = m.now()
-		m.events.until = m.events.seq
-		return nil
+	if m.frozen.on() {
+		m.thaw()
+	} else {
+		m.freeze(m.now())
 	}
-	m.events.until = 0
-	m.drawn = m.fences
-	missed, known := m.frozen.missed, !m.frozen.lost
-	m.frozen = freeze{}
-	m.show(m.snap, missed, known)
 	return nil
 }
 
@@ -572,7 +471,7 @@ func (m *model) frame() string {
 		return ""
 	}
 	m.hits.reset()
-	m.screen.now, m.asking = m.shownNow(), m.dialog != nil
+	m.screen.now, m.asking = m.shownAt(m.now()), m.dialog != nil
 	var lines []string
 	if m.tooSmall() {
 		text := fmt.Sprintf("terminal too small: %d%s%d of at least %d%s%d", m.w, m.st.Times, m.h, minWidth, m.st.Times, minHeight)

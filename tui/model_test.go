@@ -16,6 +16,7 @@ import (
 	"redlockctl/internal/safetext/safetexttest"
 	"redlockctl/internal/view"
 	"redlockctl/monitor"
+	"redlockctl/monitor/monitortest"
 )
 
 // rig is a model on a screen, with a clock that stands until it is moved.
@@ -33,8 +34,8 @@ type rig struct {
 
 func newRig(t *testing.T, s *monitor.Snapshot, w, h int, with ...func(*Options)) *rig {
 	t.Helper()
-	r := &rig{t: t, clock: epoch, src: newFakeSource(s), acts: &fakeActions{}, lab: fakeLab{make(chan string, 9)}}
-	opt := Options{Source: r.src, Guard: fakeGuardStatus(epoch), Actions: r.acts, Lab: r.lab, Delay: 30350 * time.Millisecond}
+	r := &rig{t: t, clock: monitortest.Epoch, src: newFakeSource(s), acts: &fakeActions{}, lab: fakeLab{make(chan string, 9)}}
+	opt := Options{Source: r.src, Guard: fakeGuardStatus(monitortest.Epoch), Actions: r.acts, Lab: r.lab, Delay: 30350 * time.Millisecond}
 	for _, f := range with {
 		f(&opt)
 	}
@@ -218,16 +219,16 @@ func checkFrame(t *testing.T, frame string, w, h int, ascii bool) {
 // Every view fits every screen, whatever the servers send.
 func TestFits(t *testing.T) {
 	pictures := map[string]*monitor.Snapshot{
-		"hostile": hostilePicture(epoch),
-		"empty":   {At: epoch, Version: 1, Cluster: monitor.Cluster{Name: "new", N: 3, Quorum: 2}},
+		"hostile": monitortest.Hostile(monitortest.Epoch),
+		"empty":   {At: monitortest.Epoch, Version: 1, Cluster: monitor.Cluster{Name: "new", N: 3, Quorum: 2}},
 		"many": func() *monitor.Snapshot {
-			s := picture(epoch)
+			s := monitortest.Degraded(monitortest.Epoch)
 			for i := range 8 {
 				n := s.Nodes[i%5]
 				n.Name = fmt.Sprintf("redis-master-%d.example.net", i)
 				s.Nodes = append(s.Nodes, n)
 			}
-			all := listOf(s.Locks)
+			all := monitortest.List(s.Locks)
 			for i := range all {
 				var list []monitor.Copy
 				for _, c := range all[i].Copies.All() {
@@ -238,7 +239,7 @@ func TestFits(t *testing.T) {
 				}
 				all[i].Copies = monitor.PackCopies(list...)
 			}
-			put(s, all...)
+			monitortest.Put(s, all...)
 			return s
 		}(),
 	}
@@ -268,8 +269,8 @@ func TestFits(t *testing.T) {
 func TestEachHostileLockCanBeAskedAbout(t *testing.T) {
 	for i, name := range safetexttest.Hostile {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
-			s := picture(epoch)
-			s.Locks = monitor.NewLocks(lockOf(epoch, name, monitor.LockHeld, name+"token", "9 9 9 9 9"))
+			s := monitortest.Degraded(monitortest.Epoch)
+			s.Locks = monitor.NewLocks(monitortest.LockOf(monitortest.Epoch, name, monitor.LockHeld, name+"token", "9 9 9 9 9"))
 			r := newRig(t, s, 80, 40)
 			r.press("X")
 			if name == "" {
@@ -299,7 +300,7 @@ func TestEachHostileLockCanBeAskedAbout(t *testing.T) {
 }
 
 func TestTooSmallTakesNoKeys(t *testing.T) {
-	r := newRig(t, picture(epoch), 59, 15)
+	r := newRig(t, monitortest.Degraded(monitortest.Epoch), 59, 15)
 	r.sees("terminal too small: 59×15 of at least 60×15")
 	r.press("X", "a", "?")
 	if r.m.dialog != nil || r.m.viewed() != viewOverview {
@@ -312,7 +313,7 @@ func TestTooSmallTakesNoKeys(t *testing.T) {
 }
 
 func TestNothingIsDrawnAgainUnlessSomethingChanged(t *testing.T) {
-	r := newRig(t, picture(epoch), 120, 40)
+	r := newRig(t, monitortest.Degraded(monitortest.Epoch), 120, 40)
 	if r.m.dirty {
 		t.Fatal("dirty after a frame")
 	}
@@ -325,10 +326,10 @@ func TestNothingIsDrawnAgainUnlessSomethingChanged(t *testing.T) {
 }
 
 func TestRowsAreKeptUntilTheyChange(t *testing.T) {
-	s := picture(epoch)
+	s := monitortest.Degraded(monitortest.Epoch)
 	s.Locks = monitor.Locks{}
 	for i := range 20 {
-		put(s, lockOf(epoch, fmt.Sprintf("job:%02d", i), monitor.LockHeld, tokenA, "9.5 9.5 9.5 9.5 9.5"))
+		monitortest.Put(s, monitortest.LockOf(monitortest.Epoch, fmt.Sprintf("job:%02d", i), monitor.LockHeld, monitortest.TokenA, "9.5 9.5 9.5 9.5 9.5"))
 	}
 	r := newRig(t, s, 120, 40)
 	before := r.m.lockView.cached
@@ -359,22 +360,22 @@ func TestRowsAreKeptUntilTheyChange(t *testing.T) {
 	if n := drawn(); n != 2 {
 		t.Errorf("%d rows were drawn again when the cursor moved by one", n)
 	}
-	s = picture(epoch)
-	s.Locks = r.m.snap.Locks
-	put(s, lockOf(epoch, "job:03", monitor.LockBare, tokenA, "9.5 9.5 9.5 - -"))
-	r.m.setSnapshot(s, nil, false, nil)
+	s = monitortest.Degraded(monitortest.Epoch)
+	s.Locks = r.m.latest.Locks
+	monitortest.Put(s, monitortest.LockOf(monitortest.Epoch, "job:03", monitor.LockBare, monitortest.TokenA, "9.5 9.5 9.5 - -"))
+	r.m.receive(s, nil, false, nil)
 	if n := drawn(); n != 1 {
 		t.Errorf("%d rows were drawn again when one changed", n)
 	}
 }
 
 func TestFreeze(t *testing.T) {
-	r := newRig(t, picture(epoch), 120, 40)
+	r := newRig(t, monitortest.Degraded(monitortest.Epoch), 120, 40)
 	r.under("orders:42")
 	r.press("space")
 	r.wait(3 * time.Second)
-	s := picture(r.clock)
-	s.Locks = monitor.NewLocks(listOf(s.Locks)[:1]...)
+	s := monitortest.Degraded(r.clock)
+	s.Locks = monitor.NewLocks(monitortest.List(s.Locks)[:1]...)
 	r.push(s)
 	r.sees("FROZEN at 12:03:10 (3s)", "orders:42")
 	if l := r.m.latestLock("orders:42"); l != nil {
@@ -409,7 +410,7 @@ func TestDisabledKeysSayWhy(t *testing.T) {
 			if c.with != nil {
 				with = append(with, c.with)
 			}
-			r := newRig(t, picture(epoch), 120, 40, with...)
+			r := newRig(t, monitortest.Degraded(monitortest.Epoch), 120, 40, with...)
 			r.under(c.on)
 			r.press(c.keys...)
 			r.sees(c.says)
@@ -421,7 +422,7 @@ func TestDisabledKeysSayWhy(t *testing.T) {
 }
 
 func TestHelpIsMadeFromTheKeyMap(t *testing.T) {
-	r := newRig(t, picture(epoch), 120, 150)
+	r := newRig(t, monitortest.Degraded(monitortest.Epoch), 120, 150)
 	r.press("?")
 	for i := range r.m.keys {
 		if b := &r.m.keys[i]; b.group != "" {
@@ -457,11 +458,11 @@ func TestKeysAreUnambiguous(t *testing.T) {
 }
 
 func TestMonitorAloneInventsNoDeadline(t *testing.T) {
-	r := newRig(t, picture(epoch), 120, 40, func(o *Options) { o.Guard, o.Delay = nil, 10100*time.Millisecond })
+	r := newRig(t, monitortest.Degraded(monitortest.Epoch), 120, 40, func(o *Options) { o.Guard, o.Delay = nil, 10100*time.Millisecond })
 	r.sees("n2 fenced, n4 down", "waits for a guard, D = 10.1s", "no guard here", "connection refused since")
-	r = newRig(t, picture(epoch), 140, 40, func(o *Options) { o.Guard, o.Delay = nil, 10100*time.Millisecond })
+	r = newRig(t, monitortest.Degraded(monitortest.Epoch), 140, 40, func(o *Options) { o.Guard, o.Delay = nil, 10100*time.Millisecond })
 	r.sees("fenced, waits for a guard, D = 10.1s")
-	r = newRig(t, picture(epoch), 120, 40, func(o *Options) { o.Guard, o.Delay = nil, 0 })
+	r = newRig(t, monitortest.Degraded(monitortest.Epoch), 120, 40, func(o *Options) { o.Guard, o.Delay = nil, 0 })
 	r.sees("fenced, waits for a guard")
 	r.seesNot("D =")
 }
@@ -469,13 +470,13 @@ func TestMonitorAloneInventsNoDeadline(t *testing.T) {
 // The header and the guard's page say which guard protects the cluster, and the D that
 // counts, which is the greatest; not that of this program's configuration.
 func TestWhichGuardWatches(t *testing.T) {
-	r := newRig(t, guardElsewhere(epoch), 160, 40, withoutGuard)
+	r := newRig(t, guardElsewhere(monitortest.Epoch), 160, 40, withoutGuard)
 	r.sees("guard@ops1, D 30.35s", "waits for guard@ops1, D = 30.35s", "boot fence verified")
 	r.seesNot("1.1s", "no guard here")
 	r.press("6")
 	r.sees("D = 30.35s, guard@ops1 watches; this console runs no guard")
 
-	s := guardElsewhere(epoch)
+	s := guardElsewhere(monitortest.Epoch)
 	for i := range s.Nodes {
 		s.Nodes[i].Guards = append(s.Nodes[i].Guards, announce.Guard{ID: "own", Delay: time.Second, Host: safetext.New("here")},
 			announce.Guard{ID: "f1", Delay: time.Second, Host: safetext.New("evil\x1b[2J" + strings.Repeat("x", 90))})
@@ -486,12 +487,12 @@ func TestWhichGuardWatches(t *testing.T) {
 	r.sees("D = 30.35s, a guard runs in this console, and guard@ops1 and guard@evil", "watches too")
 
 	// One that is gone is not relied on any longer.
-	r = newRig(t, guardElsewhere(epoch), 160, 40, withoutGuard)
-	r.push(picture(epoch))
+	r = newRig(t, guardElsewhere(monitortest.Epoch), 160, 40, withoutGuard)
+	r.push(monitortest.Degraded(monitortest.Epoch))
 	r.seesNot("guard@ops1")
 	r.press("6")
 	r.sees("guards cannot be seen on all nodes, and none runs in this console")
-	gone := picture(epoch)
+	gone := monitortest.Degraded(monitortest.Epoch)
 	for i := range gone.Nodes {
 		gone.Nodes[i].GuardsKnown = true
 	}
@@ -500,7 +501,7 @@ func TestWhichGuardWatches(t *testing.T) {
 }
 
 func TestCountdown(t *testing.T) {
-	r := newRig(t, picture(epoch), 120, 40)
+	r := newRig(t, monitortest.Degraded(monitortest.Epoch), 120, 40)
 	r.sees("n2 fenced 18s", "18s restarted")
 	r.wait(10 * time.Second)
 	r.sees("n2 fenced 8s", "8s restarted")
@@ -509,8 +510,8 @@ func TestCountdown(t *testing.T) {
 }
 
 func TestRemainingTimesTick(t *testing.T) {
-	s := picture(epoch)
-	s.Locks = monitor.NewLocks(lockOf(epoch, "a", monitor.LockHeld, tokenA, "9.8 8.8 7.8 6.8 5.8"))
+	s := monitortest.Degraded(monitortest.Epoch)
+	s.Locks = monitor.NewLocks(monitortest.LockOf(monitortest.Epoch, "a", monitor.LockHeld, monitortest.TokenA, "9.8 8.8 7.8 6.8 5.8"))
 	r := newRig(t, s, 120, 40)
 	r.sees("5/5 9s 8s 7s 6s 5s 7s")
 	r.wait(7 * time.Second)
@@ -526,7 +527,7 @@ func TestRunIsOverWithItsContext(t *testing.T) {
 	defer end.Close()
 	done := make(chan error, 1)
 	go func() {
-		done <- Run(ctx, Options{Source: newFakeSource(picture(epoch)), In: in, Out: &out})
+		done <- Run(ctx, Options{Source: newFakeSource(monitortest.Degraded(monitortest.Epoch)), In: in, Out: &out})
 	}()
 	cancel()
 	if err := <-done; err != nil {
@@ -537,32 +538,32 @@ func TestRunIsOverWithItsContext(t *testing.T) {
 // A verdict that is not made yet says what is still looked at, and one that is not
 // safe says why.
 func TestTheVerdictSaysWhy(t *testing.T) {
-	s := safePicture(epoch)
+	s := monitortest.Safe(monitortest.Epoch)
 	s.Cluster.Verdict, s.Cluster.Reason = monitor.VerdictUnknown, "the locks are being read for the first time"
 	r := newRig(t, s, 120, 40)
 	r.sees("looking: the locks are being read for the first time", "? UNKNOWN", "leader:billing")
 	r.seesNot("safe", "SAFE")
 
-	bad := safePicture(epoch)
+	bad := monitortest.Safe(monitortest.Epoch)
 	bad.Cluster.Verdict, bad.Cluster.Reason = monitor.VerdictDanger, "no boot fence"
 	bad.Findings = []monitor.Finding{{ID: "x", Severity: monitor.SeverityDanger, Title: "no boot fence"}}
 	r.push(bad)
 	r.sees("DANGER", "danger: no boot fence; any 3 more losses")
 
-	plain := safePicture(epoch)
+	plain := monitortest.Safe(monitortest.Epoch)
 	plain.Cluster.Verdict, plain.Cluster.Protected = monitor.VerdictUnprotected, false
 	plain.Cluster.Missing = "not protected against restarts: no guard, 5 boot fences not verified"
 	r.push(plain)
 	r.sees("UNPROTECTED", "unprotected: 5 of 5 masters serve; not protected against restarts: no guard, 5 boot fences not verified")
 	r.seesNot("SAFE")
 
-	r.push(safePicture(epoch))
+	r.push(monitortest.Safe(monitortest.Epoch))
 	r.sees("● SAFE", "all 5 masters serve")
 }
 
 // Two escapes in one burst are read by terminals as one with alt.
 func TestTwoEscapesInABurst(t *testing.T) {
-	r := newRig(t, picture(epoch), 120, 40)
+	r := newRig(t, monitortest.Degraded(monitortest.Epoch), 120, 40)
 	r.press("2", "/")
 	r.typed("job")
 	r.press("enter", "o")
@@ -579,7 +580,7 @@ func TestTwoEscapesInABurst(t *testing.T) {
 func TestTheOrderIsAlwaysNamed(t *testing.T) {
 	for _, w := range []int{60, 80, 120} {
 		for _, filter := range []string{"", "o state:held lib:unknown age>0s"} {
-			r := newRig(t, picture(epoch), w, 24, func(o *Options) { o.Store = &fakeStore{p: Preferences{Sort: "ends"}} })
+			r := newRig(t, monitortest.Degraded(monitortest.Epoch), w, 24, func(o *Options) { o.Store = &fakeStore{p: Preferences{Sort: "ends"}} })
 			r.press("m")
 			r.press(":")
 			r.typed("filter " + filter)

@@ -10,53 +10,6 @@ import (
 	"redlockctl/tui/styles"
 )
 
-// pages are those that have a tab, and what the pages of one lock and one node
-// draw.
-type pages struct {
-	tabs     [numTabs]page
-	overview *overview
-	lock     *lockFacts
-	node     *nodeFacts
-}
-
-// newPages makes the pages of a model. Its tables are shared: the cursor is on the
-// same lock and the same node whichever page lists them.
-func newPages(m *model) pages {
-	ev, nv := eventView{m.st}, nodeView{m.st}
-	table := func() *nodePanel { return &nodePanel{screen: m.screen, nodes: &m.nodes, nodeView: nv} }
-	locks := func() *lockPanel {
-		return &lockPanel{screen: m.screen, locks: &m.locks, lockView: m.lockView, marks: m.marks}
-	}
-	p := pages{
-		lock: &lockFacts{screen: m.screen, lockView: m.lockView, eventView: ev, events: &m.events},
-		node: &nodeFacts{screen: m.screen, nodeView: nv, eventView: ev, events: &m.events, past: m.past},
-	}
-	p.overview = &overview{screen: m.screen, locks: locks(), nodes: table(), lock: p.lock, node: p.node}
-	p.tabs = [numTabs]page{
-		viewOverview: p.overview,
-		viewLocks:    &locksPage{locks()},
-		viewNodes:    &nodesPage{table(), p.node},
-		viewEvents:   &eventsPage{screen: m.screen, events: &m.events, eventView: ev},
-		viewFindings: &findingsPage{screen: m.screen, findings: &m.findings},
-		viewGuard:    &guardPage{nodePanel: table(), events: &m.events, eventView: ev, past: m.past, began: &m.began},
-		viewLab:      &labPage{nodePanel: table(), lab: m.opt.Lab, hints: func() []labHint { return m.labHints() }},
-		viewHelp:     &textPage{screen: m.screen, text: m.helpLines},
-	}
-	return p
-}
-
-// at is the page of a place.
-func (p *pages) at(to place) page {
-	switch to.kind {
-	case viewLock:
-		return &lockPage{lockFacts: p.lock, key: to.name}
-	case viewNode:
-		return &nodePage{nodeFacts: p.node, name: to.name}
-	default:
-		return p.tabs[to.kind]
-	}
-}
-
 // mostTrail bounds how far back one can go.
 const mostTrail = 20
 
@@ -85,10 +38,7 @@ func (m *model) arrive(p page) tea.Cmd {
 	if d, ok := p.(detailed); ok {
 		*d.detail() = false
 	}
-	switch p := p.(type) {
-	case *lockPage:
-		p.watch(p.key)
-	case *findingsPage:
+	if m.viewed() == viewFindings {
 		m.findings.goTo(0) // the gravest
 	}
 	return nil
@@ -143,7 +93,7 @@ func (m *model) back() tea.Cmd {
 	case home:
 		return nil
 	case len(m.trail) == 0:
-		return m.arrive(m.pages.overview)
+		return m.arrive(m.overview)
 	}
 	last := m.trail[len(m.trail)-1]
 	m.trail = m.trail[:len(m.trail)-1]

@@ -7,6 +7,7 @@ import (
 
 	"redlockctl/internal/view"
 	"redlockctl/monitor"
+	"redlockctl/monitor/monitortest"
 )
 
 // anHour is what was measured in an hour that began well, had a slow minute and
@@ -30,13 +31,13 @@ func anHour(end time.Time) (minutes []monitor.Minute) {
 // The page of a node says what it was an hour ago, and when it was worst.
 func TestNodePageTellsOfAnHourAgo(t *testing.T) {
 	for _, w := range []int{60, 80, 200} {
-		s := picture(epoch)
-		s.Nodes[0].Minutes = anHour(epoch)
+		s := monitortest.Degraded(monitortest.Epoch)
+		s.Nodes[0].Minutes = anHour(monitortest.Epoch)
 		r := newRig(t, s, w, 60)
 		r.press("3", "o")
 		r.sees("RTT at 11:03 0.2ms to 1.0ms, mean 0.5ms; the longest 42.0ms at 11:23",
 			"clock at 11:03 +0.0 ±0.1 ms", "7 of 35,407 probes unanswered, the last at 11:43")
-		if line := r.m.pages.node.hour(s.Nodes[0].Minutes, 60)[0]; !strings.Contains(line, strings.Repeat("▁", 40)+" "+strings.Repeat("▁", 19)) {
+		if line := r.m.node.hour(s.Nodes[0].Minutes, 60)[0]; !strings.Contains(line, strings.Repeat("▁", 40)+" "+strings.Repeat("▁", 19)) {
 			t.Errorf("a minute without an answer is no gap: %q", line)
 		}
 		checkFrame(t, r.m.View().Content, w, 60, false)
@@ -47,8 +48,8 @@ func TestNodePageTellsOfAnHourAgo(t *testing.T) {
 
 // One time axis: a copy that outlives the majority shows where that ends.
 func TestMajorityEndIsMarkedOnTheAxis(t *testing.T) {
-	s := picture(epoch)
-	put(s, lockOf(epoch, "uneven", monitor.LockHeld, tokenA, "30 20 10 5 -"))
+	s := monitortest.Degraded(monitortest.Epoch)
+	monitortest.Put(s, monitortest.LockOf(monitortest.Epoch, "uneven", monitor.LockHeld, monitortest.TokenA, "30 20 10 5 -"))
 	r := newRig(t, s, 100, 40)
 	r.press(":")
 	r.typed("lock uneven")
@@ -74,7 +75,7 @@ func TestMajorityEndIsMarkedOnTheAxis(t *testing.T) {
 // What can be done in the lab is said of the node under the cursor, also while
 // the answer to the last act is on the screen.
 func TestLabPageUnderADialog(t *testing.T) {
-	r := newRig(t, picture(epoch), 120, 40)
+	r := newRig(t, monitortest.Degraded(monitortest.Epoch), 120, 40)
 	r.press("7", "c")
 	r.seesNot("off: go to the nodes")
 	r.settle()

@@ -70,21 +70,22 @@ func (t *nodeTable) window(h int) (from, to int) {
 
 // fenceView is what there is to say about fences beyond the snapshot.
 type fenceView struct {
-	guarded bool   // there is a guard in this process
-	own     string // its id
-	status  map[string]restartguard.NodeStatus
-	list    []restartguard.NodeStatus // the same, in the nodes' order
-	delay   time.Duration             // D; zero: not known
-	others  []announce.Guard          // the guards that are seen, without that in this process
+	guarded    bool   // there is a guard in this process
+	own        string // its id
+	status     map[string]restartguard.NodeStatus
+	list       []restartguard.NodeStatus // the same, in the nodes' order
+	configured time.Duration             // D of this program's configuration
+	delay      time.Duration             // D; zero: not known
+	others     []announce.Guard          // the guards that are seen, without that in this process
 }
 
 // see takes in which guards announce themselves. The greatest D counts; that of this
 // program's configuration where its own guard runs, or none is seen.
-func (f *fenceView) see(s *monitor.Snapshot, configured time.Duration) {
+func (f *fenceView) see(s *monitor.Snapshot) {
 	all, _ := s.Guards()
 	f.delay, f.others = 0, nil
 	if f.guarded || len(all) == 0 {
-		f.delay = configured
+		f.delay = f.configured
 	}
 	for _, g := range all {
 		f.delay = max(f.delay, g.Delay)

@@ -22,6 +22,7 @@ import (
 	"redlockctl/internal/lockform"
 	"redlockctl/internal/safetext"
 	"redlockctl/monitor"
+	"redlockctl/monitor/monitortest"
 	"redlockctl/restartguard"
 	"redlockctl/tui/styles"
 )
@@ -120,7 +121,7 @@ func poison(v reflect.Value, s string) {
 // poisoned is a picture in which all that a server, or who can write to it, can
 // choose is s.
 func poisoned(now time.Time, s string) *monitor.Snapshot {
-	pic := picture(now)
+	pic := monitortest.Degraded(now)
 	for i := range pic.Nodes {
 		n := &pic.Nodes[i]
 		n.State = monitor.NodeState(1 + i%8)
@@ -128,7 +129,7 @@ func poisoned(now time.Time, s string) *monitor.Snapshot {
 		poison(reflect.ValueOf(n), s)
 		n.Name = s + strconv.Itoa(i)
 	}
-	locks := listOf(pic.Locks)
+	locks := monitortest.List(pic.Locks)
 	if len(s) > 1<<16 {
 		locks = locks[:1]
 	}

@@ -8,6 +8,7 @@ import (
 
 	"redlockctl/internal/lab/labtest"
 	"redlockctl/monitor"
+	"redlockctl/monitor/monitortest"
 	"redlockctl/redlock"
 )
 
@@ -34,7 +35,7 @@ func TestAcquireAndReleaseOnRealServers(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = client.Close() })
-	r := newRig(t, picture(epoch), 120, 40)
+	r := newRig(t, monitortest.Degraded(monitortest.Epoch), 120, 40)
 	r.m.opt.Actions = clientActions{r.acts, client}
 
 	acquire := func() {
@@ -66,8 +67,8 @@ func TestAcquireAndReleaseOnRealServers(t *testing.T) {
 	r.settle()
 	r.press("enter")
 
-	s := picture(epoch)
-	s.Locks = monitor.NewLocks(lockOf(epoch, "by hand", monitor.LockHeld, g.token, "9 9 9 9 9"))
+	s := monitortest.Degraded(monitortest.Epoch)
+	s.Locks = monitor.NewLocks(monitortest.LockOf(monitortest.Epoch, "by hand", monitor.LockHeld, g.token, "9 9 9 9 9"))
 	r.push(s)
 	r.press("r")
 	r.settle()

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	tea "charm.land/bubbletea/v2"
+
+	"redlockctl/monitor/monitortest"
 )
 
 // After a resize margins of the size before are taken back, and then the whole
@@ -17,7 +19,7 @@ func TestResizeTakesMarginsBack(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		var all lockedBuffer
-		m := newModel(ctx, Options{Source: newFakeSource(picture(time.Now())), Out: &all}, time.Now)
+		m := newModel(ctx, Options{Source: newFakeSource(monitortest.Degraded(time.Now())), Out: &all}, time.Now)
 		p := newProgram(m, tea.WithInput(nil), tea.WithWindowSize(80, 24))
 		done := make(chan error, 1)
 		go func() { _, err := p.Run(); done <- err }()

@@ -16,6 +16,7 @@ import (
 
 	"redlockctl/internal/safetext"
 	"redlockctl/monitor"
+	"redlockctl/monitor/monitortest"
 )
 
 // terminal takes what the program writes.
@@ -46,7 +47,7 @@ func TestAnHour(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		src := newFakeSource(picture(time.Now()))
+		src := newFakeSource(monitortest.Degraded(time.Now()))
 		out := &terminal{}
 		acts := &fakeActions{err: errFake}
 		m := newModel(ctx, Options{Source: src, Guard: fakeGuardStatus(time.Now()), Actions: acts, Out: out, FPS: 4}, time.Now)
@@ -69,8 +70,8 @@ func TestAnHour(t *testing.T) {
 		seq := uint64(1000)
 		for i := 0; time.Since(start) < time.Hour; i++ {
 			time.Sleep(10 * time.Second)
-			s := picture(time.Now())
-			put(s, lockOf(time.Now(), fmt.Sprintf("z-%d", i), monitor.LockState(i%9), tokenA, "9 9 9 9 9"))
+			s := monitortest.Degraded(time.Now())
+			monitortest.Put(s, monitortest.LockOf(time.Now(), fmt.Sprintf("z-%d", i), monitor.LockState(i%9), monitortest.TokenA, "9 9 9 9 9"))
 			for j := range s.Nodes { // nodes that come and go, and restart
 				s.Nodes[j].State, s.Nodes[j].Since, s.Nodes[j].RunID = monitor.NodeState(1+(i+j)%8), time.Now(), fmt.Sprint(i/3)
 			}
@@ -109,7 +110,7 @@ func TestAnHour(t *testing.T) {
 				t.Errorf("%s: %d turns and %d offsets are kept", name, len(past.turns), len(past.offsets))
 			}
 		}
-		if a, b, c, d := len(m.pages.lock.watched.events), len(m.trail), len(m.prefs.History), len(m.frozen.missed); a > 2*mostWatched || b > mostTrail || c > mostHistory || d > mostChanges {
+		if a, b, c, d := len(m.lock.watched.events), len(m.trail), len(m.prefs.History), len(m.frozen.missed); a > 2*mostWatched || b > mostTrail || c > mostHistory || d > mostChanges {
 			t.Errorf("kept: %d events of a lock, %d places, %d commands, %d changes", a, b, c, d)
 		}
 		if n := len(m.lockView.cached); n > 15 {
@@ -124,15 +125,15 @@ func TestBytesAtRest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		s := picture(time.Now())
-		for _, l := range listOf(s.Locks) {
-			change(&l, func(c *monitor.Copy) {
+		s := monitortest.Degraded(time.Now())
+		for _, l := range monitortest.List(s.Locks) {
+			monitortest.Change(&l, func(c *monitor.Copy) {
 				if !c.Expires.IsZero() {
 					c.Expires = time.Now().Add(90 * time.Second)
 				}
 			})
 			l.MajorityEnd = time.Now().Add(90 * time.Second)
-			put(s, l)
+			monitortest.Put(s, l)
 		}
 		out := &terminal{}
 		m := newModel(ctx, Options{Source: newFakeSource(s), Guard: fakeGuardStatus(time.Now()), Out: out}, time.Now)
@@ -202,7 +203,7 @@ func TestTerminalIsRestored(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
 				var all lockedBuffer
-				m := newModel(ctx, Options{Source: newFakeSource(picture(time.Now())), Out: &all}, time.Now)
+				m := newModel(ctx, Options{Source: newFakeSource(monitortest.Degraded(time.Now())), Out: &all}, time.Now)
 				if how == "panic" {
 					m.keys = keyMap{{Binding: m.keys[0].Binding, in: modeAny, do: func(*model) tea.Cmd { panic("on purpose") }}}
 				}

@@ -16,6 +16,7 @@ import (
 	"redlockctl/internal/safetext/safetexttest"
 	"redlockctl/internal/view"
 	"redlockctl/monitor"
+	"redlockctl/monitor/monitortest"
 	"redlockctl/tui/styles"
 )
 
@@ -28,7 +29,7 @@ func (r *rig) where(want pageKind) {
 }
 
 func TestPages(t *testing.T) {
-	r := newRig(t, picture(epoch), 120, 40)
+	r := newRig(t, monitortest.Degraded(monitortest.Epoch), 120, 40)
 	for i, c := range []struct {
 		view pageKind
 		says string
@@ -56,7 +57,7 @@ func TestPages(t *testing.T) {
 
 // esc leads back step by step, and never in a circle.
 func TestEscGoesBack(t *testing.T) {
-	r := newRig(t, picture(epoch), 120, 40)
+	r := newRig(t, monitortest.Degraded(monitortest.Epoch), 120, 40)
 	r.press("2")
 	r.under("orders:42")
 	r.press("o")
@@ -85,18 +86,18 @@ func TestEscGoesBack(t *testing.T) {
 
 // The page of a lock is about that lock, also when it is gone.
 func TestLockPageStaysOnItsLock(t *testing.T) {
-	r := newRig(t, picture(epoch), 120, 40)
+	r := newRig(t, monitortest.Degraded(monitortest.Epoch), 120, 40)
 	r.under("orders:42")
 	r.press("o")
-	s := picture(epoch)
-	drop(s, "orders:42")
-	s.Events = append(s.Events, monitor.Event{Seq: 99, At: epoch, Kind: "released", Key: safetext.New("orders:42"), Text: safetext.New("orders:42 released")})
+	s := monitortest.Degraded(monitortest.Epoch)
+	monitortest.Drop(s, "orders:42")
+	s.Events = append(s.Events, monitor.Event{Seq: 99, At: monitortest.Epoch, Kind: "released", Key: safetext.New("orders:42"), Text: safetext.New("orders:42 released")})
 	r.push(s)
 	r.sees("orders:42 ✗ gone", "released")
 	r.press("X")
 	r.sees("no lock under the cursor")
 	nothingSent(t, r)
-	s = picture(epoch)
+	s = monitortest.Degraded(monitortest.Epoch)
 	r.push(s)
 	r.press("X")
 	r.settle()
@@ -108,7 +109,7 @@ func TestLockPageStaysOnItsLock(t *testing.T) {
 // A node can be acted on from each page that shows one.
 func TestActsOnPages(t *testing.T) {
 	for _, keys := range [][]string{{"3"}, {"6"}, {"7"}, {"3", "enter"}} {
-		r := newRig(t, picture(epoch), 120, 40)
+		r := newRig(t, monitortest.Degraded(monitortest.Epoch), 120, 40)
 		r.press(keys...)
 		r.press("f")
 		r.sees("Fence n1 ?")
@@ -126,7 +127,7 @@ func TestActsOnPages(t *testing.T) {
 	for _, c := range []struct{ keys, does string }{
 		{"7 down Z", "continue n2"}, {"7 F", "flush n1"}, {"7 t", "skew 2s n1"}, {"7 n", "start 1 leak"}, {"7 c", "n1"},
 	} {
-		r := newRig(t, picture(epoch), 120, 40)
+		r := newRig(t, monitortest.Degraded(monitortest.Epoch), 120, 40)
 		r.press(strings.Fields(c.keys)...)
 		r.settle()
 		r.press("enter")
@@ -138,12 +139,12 @@ func TestActsOnPages(t *testing.T) {
 			t.Errorf("%s: the lab did %q, not %q", c.keys, got, c.does)
 		}
 	}
-	r := newRig(t, picture(epoch), 120, 40, func(o *Options) { o.Lab = justCrash{} })
+	r := newRig(t, monitortest.Degraded(monitortest.Epoch), 120, 40, func(o *Options) { o.Lab = justCrash{} })
 	r.press("7", "z")
 	r.sees("this lab cannot")
 	r.press("t")
 	r.sees("no clock of their own")
-	r = newRig(t, picture(epoch), 120, 40, func(o *Options) { o.Lab = nil })
+	r = newRig(t, monitortest.Degraded(monitortest.Epoch), 120, 40, func(o *Options) { o.Lab = nil })
 	r.press("7")
 	r.where(viewOverview)
 	r.sees("there is a lab only in redlockctl demo")
@@ -154,13 +155,13 @@ type justCrash struct{}
 func (justCrash) CrashNode(string) error { return nil }
 
 func TestEventsFollow(t *testing.T) {
-	r := newRig(t, picture(epoch), 80, 24)
+	r := newRig(t, monitortest.Degraded(monitortest.Epoch), 80, 24)
 	r.press("4")
 	r.sees("following")
 	more := func(n int) {
-		s := picture(epoch)
+		s := monitortest.Degraded(monitortest.Epoch)
 		for i := range n {
-			s.Events = append(s.Events, monitor.Event{Seq: r.m.events.seq + 1 + uint64(i), At: epoch, Level: monitor.LevelInfo, Kind: "acquired", Key: safetext.New("x"), Text: safetext.New("x acquired")})
+			s.Events = append(s.Events, monitor.Event{Seq: r.m.events.seq + 1 + uint64(i), At: monitortest.Epoch, Level: monitor.LevelInfo, Kind: "acquired", Key: safetext.New("x"), Text: safetext.New("x acquired")})
 		}
 		r.push(s)
 	}
@@ -254,7 +255,7 @@ func TestCommands(t *testing.T) {
 		{"q", nil},
 	} {
 		t.Run(c.line, func(t *testing.T) {
-			r := newRig(t, picture(epoch), 120, 40)
+			r := newRig(t, monitortest.Degraded(monitortest.Epoch), 120, 40)
 			r.press(":")
 			r.m.Update(tea.PasteMsg{Content: c.line})
 			checkFrame(t, r.m.View().Content, 120, 40, false)
@@ -286,7 +287,7 @@ func (r *rig) theme(want styles.Theme) {
 }
 
 func TestCompletion(t *testing.T) {
-	r := newRig(t, picture(epoch), 120, 40)
+	r := newRig(t, monitortest.Degraded(monitortest.Epoch), 120, 40)
 	line := func(want string) {
 		t.Helper()
 		if got := r.m.line.String(); got != want {
@@ -340,14 +341,14 @@ func TestPreferences(t *testing.T) {
 		}
 		r.pending = nil
 	}
-	r := newRig(t, picture(epoch), 120, 40, with)
+	r := newRig(t, monitortest.Degraded(monitortest.Epoch), 120, 40, with)
 	do(r, "columns state ends")
 	do(r, "sort ends")
 	do(r, "theme light")
 	if store.saves < 3 {
 		t.Fatalf("kept %d times", store.saves)
 	}
-	r = newRig(t, picture(epoch), 120, 40, with)
+	r = newRig(t, monitortest.Degraded(monitortest.Epoch), 120, 40, with)
 	r.sameOrder(orderEnds)
 	r.theme(styles.ThemeLight)
 	r.sees("NAME STATE ENDS LOCKS"[:15])
@@ -356,25 +357,25 @@ func TestPreferences(t *testing.T) {
 	if got := r.m.line.String(); got != "theme light" {
 		t.Errorf("the history ends with %q", got)
 	}
-	r = newRig(t, picture(epoch), 120, 40, with, func(o *Options) { o.Theme = styles.ThemeDark })
+	r = newRig(t, monitortest.Degraded(monitortest.Epoch), 120, 40, with, func(o *Options) { o.Theme = styles.ThemeDark })
 	r.theme(styles.ThemeDark) // what is asked for counts more
-	r = newRig(t, picture(epoch), 120, 40, with, withNoColor)
+	r = newRig(t, monitortest.Degraded(monitortest.Epoch), 120, 40, with, withNoColor)
 	r.theme(styles.ThemeNone)
 	do(r, "theme dark")
 	r.sees("no colours here")
 	r.theme(styles.ThemeNone)
 
-	r = newRig(t, picture(epoch), 120, 40, with) // by key, as by command
+	r = newRig(t, monitortest.Degraded(monitortest.Epoch), 120, 40, with) // by key, as by command
 	for _, k := range []string{"s", "w"} {
 		_, cmd := r.m.Update(keyPress(k))
 		runAll(r.m, cmd)
 	}
-	r = newRig(t, picture(epoch), 200, 40, with)
+	r = newRig(t, monitortest.Degraded(monitortest.Epoch), 200, 40, with)
 	r.sameOrder((orderEnds + 1) % orders)
 	r.sees("SINCE")
 
 	store.err = errors.New("disk \x1b[31m full")
-	r = newRig(t, picture(epoch), 120, 40, with)
+	r = newRig(t, monitortest.Degraded(monitortest.Epoch), 120, 40, with)
 	r.sees("what was chosen last time cannot be read: disk \\x1b[31m full")
 	do(r, "sort name")
 	r.m.dirty = true
@@ -399,7 +400,7 @@ func runAll(m *model, cmd tea.Cmd) {
 }
 
 func TestMarks(t *testing.T) {
-	r := newRig(t, picture(epoch), 120, 40)
+	r := newRig(t, monitortest.Degraded(monitortest.Epoch), 120, 40)
 	r.under("orders:42")
 	r.press("m")
 	r.under("orders:44")
@@ -408,8 +409,8 @@ func TestMarks(t *testing.T) {
 	if got := r.m.marks.sorted(); !slices.Equal(got, []string{"orders:42", "orders:44"}) {
 		t.Errorf("%q", got)
 	}
-	s := picture(epoch)
-	drop(s, "orders:42")
+	s := monitortest.Degraded(monitortest.Epoch)
+	monitortest.Drop(s, "orders:42")
 	r.push(s)
 	r.wait(time.Second)
 	if got := r.m.marks.sorted(); !slices.Equal(got, []string{"orders:44"}) {
@@ -426,7 +427,7 @@ func TestMarks(t *testing.T) {
 
 func TestCopy(t *testing.T) {
 	var put []string
-	r := newRig(t, hostilePicture(epoch), 120, 40, func(o *Options) {
+	r := newRig(t, monitortest.Hostile(monitortest.Epoch), 120, 40, func(o *Options) {
 		o.Clipboard = func(_ context.Context, text string) error { put = append(put, text); return errFake }
 	})
 	r.under(safetexttest.Hostile[0])
@@ -451,7 +452,7 @@ func TestCopy(t *testing.T) {
 }
 
 func TestMouse(t *testing.T) {
-	r := newRig(t, picture(epoch), 120, 40, func(o *Options) { o.Mouse = true })
+	r := newRig(t, monitortest.Degraded(monitortest.Epoch), 120, 40, func(o *Options) { o.Mouse = true })
 	if r.m.View().MouseMode != tea.MouseModeCellMotion {
 		t.Error("the mouse is not asked for")
 	}
@@ -471,7 +472,7 @@ func TestMouse(t *testing.T) {
 		t.Errorf("the cursor is on %s", r.cursor())
 	}
 	click("n3 ")
-	if !r.m.pages.overview.onNodes || r.m.nodes.name != "n3" {
+	if !r.m.overview.onNodes || r.m.nodes.name != "n3" {
 		t.Errorf("the cursor is on %s", r.m.nodes.name)
 	}
 	click("job:003")
@@ -512,8 +513,8 @@ func TestMouse(t *testing.T) {
 // A lock's page shows what happened before it was looked at, where somebody
 // knows.
 func TestHistoryOfALock(t *testing.T) {
-	src := &knowingSource{fakeSource: newFakeSource(picture(epoch))}
-	r := newRig(t, picture(epoch), 120, 40, func(o *Options) { o.Source = src })
+	src := &knowingSource{fakeSource: newFakeSource(monitortest.Degraded(monitortest.Epoch))}
+	r := newRig(t, monitortest.Degraded(monitortest.Epoch), 120, 40, func(o *Options) { o.Source = src })
 	r.under("orders:42")
 	_, cmd := r.m.Update(keyPress("o"))
 	runAll(r.m, cmd)
@@ -536,12 +537,12 @@ type knowingSource struct {
 func (s *knowingSource) ChangedSince(uint64) ([]string, bool) { return []string{"a"}, true }
 
 func (s *knowingSource) EventsSince(seq uint64) ([]monitor.Event, uint64) {
-	return []monitor.Event{{Seq: seq + 1, At: epoch, Text: safetext.New("one more")}}, 0
+	return []monitor.Event{{Seq: seq + 1, At: monitortest.Epoch, Text: safetext.New("one more")}}, 0
 }
 
 func (s *knowingSource) History(key string) []monitor.Event {
 	s.asked = key
-	return []monitor.Event{{Seq: 0, At: epoch.Add(-time.Hour), Key: safetext.New(key), Text: safetext.New("acquired long ago")}}
+	return []monitor.Event{{Seq: 0, At: monitortest.Epoch.Add(-time.Hour), Key: safetext.New(key), Text: safetext.New("acquired long ago")}}
 }
 
 type fakeClusters struct {
@@ -555,10 +556,10 @@ func (c *fakeClusters) Open(_ context.Context, name string) (Cluster, error) {
 }
 
 func TestAnotherCluster(t *testing.T) {
-	other := safePicture(epoch)
+	other := monitortest.Safe(monitortest.Epoch)
 	other.Cluster.Name = "the-other"
 	all := &fakeClusters{next: Cluster{Source: newFakeSource(other), Actions: &fakeActions{readOnly: true}}}
-	r := newRig(t, picture(epoch), 120, 40, func(o *Options) { o.Clusters = all })
+	r := newRig(t, monitortest.Degraded(monitortest.Epoch), 120, 40, func(o *Options) { o.Clusters = all })
 	change := func() {
 		r.press(":")
 		r.typed("cluster test")
@@ -568,7 +569,7 @@ func TestAnotherCluster(t *testing.T) {
 		}
 		r.m.View()
 	}
-	r.m.mine["job:001"] = grant{key: "job:001", token: tokenB, until: epoch.Add(time.Minute)}
+	r.m.mine["job:001"] = grant{key: "job:001", token: monitortest.TokenB, until: monitortest.Epoch.Add(time.Minute)}
 	change()
 	r.sees("prod-locks", "1 lock acquired here: release them first")
 	clear(r.m.mine)
@@ -585,16 +586,16 @@ func TestAnotherCluster(t *testing.T) {
 	r.press("a")
 	r.sees("read-only")
 	// What the old cluster still brings is not shown.
-	r.m.Update(snapshotMsg{cluster: old.cluster, snap: picture(epoch)})
-	r.m.Update(tickMsg{cluster: old.cluster, guard: guardState{"own", fakeGuardStatus(epoch)}})
+	r.m.Update(snapshotMsg{cluster: old.cluster, snap: monitortest.Degraded(monitortest.Epoch)})
+	r.m.Update(tickMsg{cluster: old.cluster, guard: guardState{"own", fakeGuardStatus(monitortest.Epoch)}})
 	r.m.dirty = true
 	r.seesNot("stuck")
 }
 
 // To change to another cluster ends the guard in the console as well.
 func TestAnotherClusterAsksWhereNobodyElseGuards(t *testing.T) {
-	all := &fakeClusters{next: Cluster{Source: newFakeSource(safePicture(epoch)), Actions: &fakeActions{}}}
-	r := newRig(t, picture(epoch), 120, 40, func(o *Options) { o.Clusters, o.Lab = all, nil })
+	all := &fakeClusters{next: Cluster{Source: newFakeSource(monitortest.Safe(monitortest.Epoch)), Actions: &fakeActions{}}}
+	r := newRig(t, monitortest.Degraded(monitortest.Epoch), 120, 40, func(o *Options) { o.Clusters, o.Lab = all, nil })
 	r.press(":")
 	r.typed("cluster test")
 	r.press("enter")
@@ -618,10 +619,10 @@ func TestAnotherClusterAsksWhereNobodyElseGuards(t *testing.T) {
 }
 
 func TestGuardTimeline(t *testing.T) {
-	r := newRig(t, safePicture(epoch), 120, 40, func(o *Options) { o.Guard = safeGuard() })
+	r := newRig(t, monitortest.Safe(monitortest.Epoch), 120, 40, func(o *Options) { o.Guard = safeGuard() })
 	turnTo := func(state monitor.NodeState, run string, after time.Duration) {
 		r.wait(after)
-		s := safePicture(epoch)
+		s := monitortest.Safe(monitortest.Epoch)
 		s.At = r.clock
 		s.Nodes[1].State, s.Nodes[1].Since, s.Nodes[1].RunID = state, r.clock, s.Nodes[1].RunID+run
 		r.push(s)
@@ -649,7 +650,7 @@ func TestRandomUse(t *testing.T) {
 		"end", "left", "right", "s", "w", "m", "M", "space", "f", "y", "/", ":", "a", "r", "X", "O", "c", "z", "t", "n", "F", "ctrl+u", "x", "日", "q"}
 	for seed := range 6 {
 		rng := rand.New(rand.NewPCG(uint64(seed), 7))
-		r := newRig(t, hostilePicture(epoch), 100, 30, func(o *Options) {
+		r := newRig(t, monitortest.Hostile(monitortest.Epoch), 100, 30, func(o *Options) {
 			o.ASCII = seed%4 == 3
 			o.Mouse = true
 		})
@@ -660,11 +661,11 @@ func TestRandomUse(t *testing.T) {
 				w, h = 1+rng.IntN(220), 1+rng.IntN(70)
 				r.m.Update(tea.WindowSizeMsg{Width: w, Height: h})
 			case 1:
-				s := hostilePicture(r.clock)
+				s := monitortest.Hostile(r.clock)
 				for i := range s.Nodes {
 					s.Nodes[i].State = monitor.NodeState(rng.IntN(9))
 				}
-				put(s, lockOf(r.clock, safetexttest.Hostile[rng.IntN(len(safetexttest.Hostile))], monitor.LockState(rng.IntN(10)), tokenA, "9 - ? i 4b"))
+				monitortest.Put(s, monitortest.LockOf(r.clock, safetexttest.Hostile[rng.IntN(len(safetexttest.Hostile))], monitor.LockState(rng.IntN(10)), monitortest.TokenA, "9 - ? i 4b"))
 				if rng.IntN(4) == 0 {
 					s.Locks, s.Findings = monitor.Locks{}, nil
 				}

@@ -1,0 +1,242 @@
+// Package monitortest is snapshots for the tests of whatever shows a cluster.
+package monitortest
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"redlockctl/internal/lockform"
+	"redlockctl/internal/safetext"
+	"redlockctl/internal/safetext/safetexttest"
+	"redlockctl/monitor"
+	"redlockctl/redlock"
+)
+
+// Epoch is the moment that the snapshots of the tests show.
+var Epoch = time.Date(2026, 11, 21, 12, 3, 10, 0, time.UTC)
+
+// Tokens as several libraries draw them.
+const (
+	TokenA = "77c0aa3f-0d61-4b0c-9a1c-5a5c3b7b2d1e"
+	TokenB = "5d2aQ8kz0v1yTb3mXw7rLA=="
+	TokenC = "a91f00b5c2d84e7fa91f00b5c2d84ec2"
+)
+
+// LockOf makes a lock from the seconds that each copy has left: "12 12 - ? 5b"
+// where - is absent, ? unknown, i without an end and a letter another token.
+func LockOf(now time.Time, key string, state monitor.LockState, token, copies string) monitor.Lock {
+	l := monitor.Lock{Key: safetext.New(key), State: state, Holder: safetext.New(token), Since: now.Add(-2 * time.Minute), Tokens: 1}
+	var ends []time.Time
+	var list []monitor.Copy
+	for _, f := range strings.Fields(copies) {
+		c := monitor.Copy{State: monitor.CopyPresent, Type: "string", Token: l.Holder, Len: int64(len(token))}
+		switch f {
+		case "-":
+			c = monitor.Copy{State: monitor.CopyAbsent}
+		case "?":
+			c = monitor.Copy{State: monitor.CopyUnknown}
+		case "i":
+			l.Held++
+		default:
+			own := !strings.HasSuffix(f, "b")
+			var sec float64
+			if _, err := fmt.Sscanf(strings.TrimSuffix(f, "b"), "%g", &sec); err != nil {
+				panic(err)
+			}
+			c.Expires = now.Add(time.Duration(sec * float64(time.Second)))
+			if own {
+				l.Held++
+				ends = append(ends, c.Expires)
+			} else {
+				c.Token = safetext.New(TokenC)
+				c.Len = int64(len(TokenC))
+				l.Tokens = 2
+			}
+		}
+		list = append(list, c)
+	}
+	l.Copies = monitor.PackCopies(list...)
+	q := redlock.Quorum(l.Copies.Len())
+	if l.Held >= q && len(ends) >= q {
+		slices.SortFunc(ends, func(a, b time.Time) int { return b.Compare(a) })
+		l.MajorityEnd = ends[q-1]
+	}
+	l.Margin = l.Held - (l.Copies.Len() - q + 1)
+	return l
+}
+
+// Change changes the copies of l on these nodes; none: on all.
+func Change(l *monitor.Lock, f func(c *monitor.Copy), nodes ...int) {
+	var list []monitor.Copy
+	for i, c := range l.Copies.All() {
+		if nodes == nil || slices.Contains(nodes, i) {
+			f(&c)
+		}
+		list = append(list, c)
+	}
+	l.Copies = monitor.PackCopies(list...)
+}
+
+// Nodes are five, of which n2 is fenced and n4 is down.
+func Nodes(now time.Time) []monitor.Node {
+	ms := func(f float64) time.Duration { return time.Duration(f * float64(time.Millisecond)) }
+	rtts := func(fs ...float64) (out []time.Duration) {
+		for _, f := range fs {
+			out = append(out, ms(f))
+		}
+		return out
+	}
+	node := func(name string, state monitor.NodeState, up time.Duration, locks int) monitor.Node {
+		return monitor.Node{
+			Name: name, Addr: "127.0.0.1:700" + name[1:], State: state, Since: now.Add(-up), Uptime: up, Locks: locks,
+			RunID: "8f2c19aa6d0e4b7c8f2c19aa6d0e4b7c8f2c19aa", Version: "7.0.15", Role: "master", Eviction: "noeviction", Clients: 12,
+			RTT: ms(0.3), RTTs: rtts(0.3, 0.3, 0.4, 0.3, 0.3, 0.9, 0.3, 0.3),
+			Offset: monitor.Estimate{Valid: true, Offset: ms(0.2), Bound: ms(0.1)},
+			Drift:  monitor.Drift{Valid: true, PPM: 4, Bound: 0.6},
+		}
+	}
+	day := 24 * time.Hour
+	n := []monitor.Node{
+		node("n1", monitor.NodeServing, 3*day+4*time.Hour, 1204),
+		node("n2", monitor.NodeFenced, 12*time.Second, 0),
+		node("n3", monitor.NodeServing, 9*day+time.Hour, 1198),
+		node("n4", monitor.NodeDown, 0, 0),
+		node("n5", monitor.NodeServing, 3*day+4*time.Hour, 1201),
+	}
+	n[1].Drift.Valid = false
+	n[1].Offset.Offset = ms(-1.1)
+	n[1].Restarts = 1
+	n[2].Drift.PPM = -2
+	n[3].Since = now.Add(-40 * time.Second)
+	n[3].Err = safetext.New("dial tcp 127.0.0.1:7004: connect: connection refused")
+	return n
+}
+
+// Degraded is a cluster in trouble: locks in every state.
+func Degraded(now time.Time) *monitor.Snapshot {
+	lock := func(key string, state monitor.LockState, token, copies string) monitor.Lock {
+		return LockOf(now, key, state, token, copies)
+	}
+	hash := lock("session:cache", monitor.LockNotALock, "", "- - - ? -")
+	Change(&hash, func(c *monitor.Copy) { *c = monitor.Copy{State: monitor.CopyPresent, Type: "hash", Len: 3} }, 0)
+	s := &monitor.Snapshot{
+		At: now, Version: 1,
+		Cluster: monitor.Cluster{Name: "prod-locks", N: 5, Quorum: 3, MaxTTL: 30 * time.Second, Serving: 3,
+			Verdict: monitor.VerdictDanger, Reason: "a lock that never ends; n2 fenced, n4 down", Absent: "n2 fenced, n4 down", CanLose: 0},
+		Nodes: Nodes(now),
+		Locks: monitor.NewLocks(
+			lock("invoices:2026-11", monitor.LockOrphan, TokenA, "- - - ? 8.4"),
+			lock("import", monitor.LockSplit, TokenC, "4.4 - 4.3 ? 4.1b"),
+			lock("orders:42", monitor.LockBare, "web-7_811_"+TokenA, "9.8 - 9.7 ? 9.6"),
+			lock("orders:43", monitor.LockHeld, TokenB, "12.9 - 12.8 ? 12.7"),
+			lock("orders:44", monitor.LockExpiring, TokenB, "0.8 - 0.7 ? 0.6"),
+			lock("report", monitor.LockOverTTL, TokenC, "7200 - 7200 ? 7200"),
+			lock("stuck", monitor.LockImmortal, TokenA, "i - i ? i"),
+			lock("new", monitor.LockPartial, TokenB, "30 - - ? -"),
+			hash,
+		),
+	}
+	owned := *s.Locks.Get("orders:42")
+	owned.Form = &lockform.Form{Library: "DistributedLock", Owner: safetext.New("web-7 (pid 811)"), TakingAway: "its thread works on until it asks again"}
+	split := *s.Locks.Get("import")
+	split.Form = &lockform.Form{Library: "redsync"}
+	more := []monitor.Lock{owned, split}
+	for i := range 30 {
+		more = append(more, lock(fmt.Sprintf("job:%03d", i), monitor.LockHeld, TokenB, "20.5 - 20.4 ? 20.3"))
+	}
+	Put(s, more...)
+	s.Findings = fakeFindings(now)
+	event := func(ago time.Duration, level monitor.Level, kind, node, key, text string) {
+		s.Events = append(s.Events, monitor.Event{Seq: uint64(len(s.Events) + 1), At: now.Add(-ago), Level: level, Kind: kind, Node: node, Key: safetext.New(key), Text: safetext.New(text)})
+	}
+	event(19*time.Second, monitor.LevelAlarm, "down", "n4", "", "n4 unreachable: connection refused")
+	event(12*time.Second, monitor.LevelNotice, "restart", "n2", "", "n2 restarted (run 8f2c… → 19aa…): 1,180 copies lost, 14 locks now bare")
+	event(12*time.Second, monitor.LevelNotice, "fenced", "n2", "", "n2 came up closed")
+	for i := range 20 {
+		event(time.Duration(20-i)*100*time.Millisecond, monitor.LevelInfo, "acquired", "", fmt.Sprintf("job:%03d", i), fmt.Sprintf("job:%03d acquired, 3 of 5", i))
+	}
+	return s
+}
+
+// List is the locks of a set, each a value of its own.
+func List(set monitor.Locks) (locks []monitor.Lock) {
+	for l := range set.All() {
+		locks = append(locks, *l)
+	}
+	return locks
+}
+
+// Put sets locks of a snapshot.
+func Put(s *monitor.Snapshot, locks ...monitor.Lock) {
+	s.Locks = monitor.NewLocks(append(List(s.Locks), locks...)...)
+	recount(s)
+}
+
+// Drop takes locks out of a snapshot.
+func Drop(s *monitor.Snapshot, keys ...string) {
+	s.Locks = monitor.NewLocks(slices.DeleteFunc(List(s.Locks), func(l monitor.Lock) bool { return slices.Contains(keys, l.Key.Raw()) })...)
+	recount(s)
+}
+
+// Safe is a cluster in which all is well.
+func Safe(now time.Time) *monitor.Snapshot {
+	s := Degraded(now)
+	s.Cluster.Verdict, s.Cluster.Serving, s.Cluster.CanLose, s.Cluster.Reason = monitor.VerdictSafe, 5, 2, ""
+	s.Cluster.Protected, s.Cluster.Missing = true, ""
+	s.Locks = monitor.NewLocks(
+		LockOf(now, "orders:42", monitor.LockHeld, TokenB, "12.9 12.8 12.8 12.7 12.7"),
+		LockOf(now, "leader:billing", monitor.LockHeld, TokenA, "4.9 4.8 4.8 4.7 4.7"),
+	)
+	recount(s)
+	s.Findings = nil
+	for i := range s.Nodes {
+		n := &s.Nodes[i]
+		n.State, n.Err, n.Since, n.Uptime = monitor.NodeServing, safetext.Text{}, now.Add(-77*time.Hour), 77*time.Hour
+		n.Drift.Valid, n.Restarts, n.Locks = true, 0, 2
+	}
+	s.Events = s.Events[:0:0]
+	return s
+}
+
+func fakeFindings(now time.Time) []monitor.Finding {
+	return []monitor.Finding{
+		{ID: "immortal-lock", Severity: monitor.SeverityDanger, Key: safetext.New("stuck"), Count: 1, Since: now.Add(-time.Hour),
+			Title: "a lock that never ends", Evidence: safetext.New("stuck has copies without a TTL on n1, n3, n5"),
+			Consequence: "if its holder is dead nobody can take it any more", Remedy: "find who sets it without PX; force-release it when its holder is known to be dead"},
+		{ID: "eviction", Severity: monitor.SeverityWarning, Node: "n3", Since: now.Add(-3 * time.Hour),
+			Title: "keys may be evicted", Evidence: safetext.New("maxmemory-policy allkeys-lru"),
+			Consequence: "a lock can vanish before its time, and a second client gets in", Remedy: "CONFIG SET maxmemory-policy noeviction"},
+		{ID: "even", Severity: monitor.SeverityInfo, Title: "all masters have one address", Evidence: safetext.New("127.0.0.1"),
+			Consequence: "they die together", Remedy: "put each on a machine of its own"},
+	}
+}
+
+func recount(s *monitor.Snapshot) {
+	s.Counts = monitor.Counts{}
+	for l := range s.Locks.All() {
+		s.Counts[l.State]++
+	}
+}
+
+// Hostile is a cluster of hostile names, tokens and errors.
+func Hostile(now time.Time) *monitor.Snapshot {
+	s := Degraded(now)
+	s.Cluster.Name = "prod \x1b[31m\u202e" + strings.Repeat("名", 40)
+	var odd []monitor.Lock
+	for i, name := range safetexttest.Hostile {
+		l := LockOf(now, name, monitor.LockState(i%9), safetexttest.Hostile[(i+3)%len(safetexttest.Hostile)]+"x", "9.8 - 9.7 ? 9.6")
+		s.Events = append(s.Events, monitor.Event{Seq: uint64(100 + i), At: now, Level: monitor.LevelAlarm, Kind: name, Key: l.Key, Text: safetext.New("the lock " + name + " is odd")})
+		s.Findings = append(s.Findings, monitor.Finding{ID: name, Key: l.Key, Node: name, Title: name, Evidence: l.Key, Consequence: name, Remedy: name})
+		l.Form = &lockform.Form{Library: name, Owner: l.Key, Group: l.Key, TakingAway: name, Refused: name}
+		odd = append(odd, l)
+		s.Nodes[i%5].Err = safetext.New("ERR " + name)
+		s.Nodes[i%5].Notes = append(s.Nodes[i%5].Notes, name)
+	}
+	Put(s, odd...)
+	s.Nodes[3].Version, s.Nodes[3].Role, s.Nodes[3].Eviction, s.Nodes[3].RunID = safetexttest.Hostile[0], safetexttest.Hostile[1], safetexttest.Hostile[7], safetexttest.Hostile[6]
+	s.Nodes[0].Name = "日本-\x1b[5mblink"
+	s.Nodes[4].State = monitor.NodeDenied
+	return s
+}
