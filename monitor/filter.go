@@ -272,25 +272,29 @@ func (f Filter) Pattern() string {
 		if t.not || t.field != "" && t.field != "name" {
 			continue
 		}
-		if p := anyCase(t.text, t.field == "name"); len(p) > len(longest) {
-			longest = p
-			if t.field == "" {
-				longest = "*" + p + "*"
+		p := anyCase(t.text, t.field == "name")
+		if t.field == "" {
+			if p = anyCase(afterEscape(t.text), false); p != "" {
+				p = "*" + p + "*"
 			}
+		}
+		if len(p) > len(longest) {
+			longest = p
 		}
 	}
 	return longest
 }
 
-// anyCase is the pattern of a text in letters of any case; with stars, * and ? keep
-// their meaning. It is empty where a name may be shown otherwise than it is: then
-// what is shown may match although the name does not.
+// anyCase is a pattern of all names that hold a text in letters of any case; with
+// stars, * and ? keep their meaning. It is empty where the text does not tell.
 func anyCase(text string, stars bool) string {
 	var b strings.Builder
 	for i := range len(text) {
 		switch c := text[i]; {
-		case c < ' ', c >= 0x7f, c == '\\', !stars && (c == 'x' || c == 'u') && escapeAt(text[i+1:]):
+		case c < ' ', c >= 0x7f, c == '\\':
 			return ""
+		case c == 'i', c == 'k', c == '?' && stars:
+			b.WriteByte('*') // also İ and the kelvin sign in small letters; ? is one byte of these
 		case c >= 'a' && c <= 'z':
 			b.WriteString("[" + string(c) + string(c-'a'+'A') + "]")
 		case c == '[', c == ']', !stars && (c == '*' || c == '?'):
@@ -302,9 +306,17 @@ func anyCase(text string, stars bool) string {
 	return b.String()
 }
 
-// escapeAt reports whether a text goes on as the escape of a character does.
-func escapeAt(text string) bool {
-	return len(text) >= 2 && strings.Trim(text[:2], "0123456789abcdef") == ""
+// afterEscape is text without what may be the end of an escape in a name as it is
+// shown: the name itself has only the rest.
+func afterEscape(text string) string {
+	rest := text
+	if text != "" && strings.IndexByte("xu", text[0]) >= 0 {
+		rest = text[1:]
+	}
+	if rest = strings.TrimLeft(rest, "0123456789abcdef"); rest == text && text != "" && strings.IndexByte("nrtv", text[0]) >= 0 {
+		rest = text[1:]
+	}
+	return rest
 }
 
 // End is when the lock ends: its majority or, without one, its last known copy;
