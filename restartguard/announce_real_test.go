@@ -11,6 +11,7 @@ import (
 	"redlockctl/internal/announce"
 	"redlockctl/internal/lab"
 	"redlockctl/internal/lab/labtest"
+	"redlockctl/redlock"
 	"redlockctl/restartguard"
 )
 
@@ -172,4 +173,26 @@ func TestAFloodOfAnnouncementsDoesNotBlindAGuard(t *testing.T) {
 	do(t, s, "FLUSHALL")
 	g.reaches(restartguard.PhaseClosed)
 	g.reaches(restartguard.PhaseActive)
+}
+
+// A node that is the server of another is told, and has no vote of its own.
+func TestTheSameServerTwiceIsRefused(t *testing.T) {
+	s := labtest.Servers(t, 1)[0]
+	proxy := labtest.NewProxy(t, s)
+	twice, err := redlock.NewNode("n2", &redis.Options{Addr: proxy.Node().Addr()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := guard(t, restartguard.Config{}, s.Node(), twice)
+	defer g.stop()
+	if !wait(func() bool { return strings.Contains(g.told("same server"), "is the same server as "+s.Node().Name()) }) {
+		t.Fatalf("told %q", g.told("same server"))
+	}
+	st := g.Status()
+	if st[0].Same != "" || !st[0].Serves() || st[1].Same != st[0].Node || st[1].Serves() || st[1].Err == "" {
+		t.Errorf("%+v", st)
+	}
+	if o := g.Outlook(); o.Possible() || !strings.Contains(o.Text(time.Now()), "the server of another node n2") {
+		t.Errorf("%+v", o)
+	}
 }

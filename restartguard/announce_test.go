@@ -44,6 +44,33 @@ func TestARunningFenceIsNeverShortened(t *testing.T) {
 	}
 }
 
+// A D that has counted in a fence counts also when an operator has cordoned the node in
+// between; one of an earlier fence does not.
+func TestALongerDelayOutlivesACordon(t *testing.T) {
+	s := newScript(t)
+	s.sees("a", openParams).hears("b", shut, 30*time.Second).canary(CanaryFenced, shut)
+	s.after(time.Second).hears("b", held, 0).canary(CanaryFenced, held).phase(PhaseHeld)
+	s.after(time.Second).hears("b", shut, 0).until(32 * time.Second)
+	s.canary(CanaryFenced, shut).after(30*time.Second).sees("b", shut).does(liftIt("b")).lifted(shut, openParams)
+	s.sees("b", held).canary(CanaryFenced, held).sees("b", shut).until(32*time.Second + testDelay)
+	// Heard while it is cordoned.
+	s.sees("b", held).hears("b", held, 40*time.Second).sees("b", shut).until(72 * time.Second)
+}
+
+// The word of a node that serves counts for others when the greatest D is over since
+// its last loss, also where that is heard of late.
+func TestALongerDelayIsWaitedForBeforeANodesWordCounts(t *testing.T) {
+	s := newScript(t)
+	s.sees("a", openParams).after(testDelay).hears("a", openParams, 30*time.Second)
+	if got := s.state.Trusted.Sub(epoch); got != 30*time.Second {
+		t.Errorf("trusted after %s", got)
+	}
+	s.sees("a", openParams)
+	if got := s.state.Trusted.Sub(epoch); got != 30*time.Second {
+		t.Errorf("trusted after %s", got)
+	}
+}
+
 // A guard that was restarted inside the fence waits for as long, and so does one
 // whose node restarts once more.
 func TestTheGreatestDelayIsRemembered(t *testing.T) {

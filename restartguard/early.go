@@ -174,7 +174,8 @@ func (m *machine) doubts() {
 // then nobody believes in anything that it may have forgotten.
 func (m *machine) trust(old, now Reading) {
 	if m.Trusted.IsZero() {
-		m.Trusted = m.now.Add(m.delay())
+		m.State.Delay = m.delay()
+		m.Trusted = m.now.Add(m.State.Delay)
 	}
 	m.Blur = forever
 	if now.Wall != 0 {

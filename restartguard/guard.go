@@ -104,7 +104,7 @@ type Event struct {
 	// "evicted", "restored". Of the node: "first contact", "waiting", "closed",
 	// "opened", "held", "exposed", "unreachable", "reachable", "clock back". Of the
 	// cluster, without a node: "no quorum", "quorum". Of the guard: "memory",
-	// "stray", of orders that may still be on their way, "delays", of another guard
+	// "same server", of two nodes that are one, "stray", of orders that may still be on their way, "delays", of another guard
 	// whose D is not this one's, and "announce", where guards cannot see each other.
 	Kind string
 	// Text is the sentence, without the node's name. Text of a server in it is
@@ -142,6 +142,9 @@ type NodeStatus struct {
 	// Denied and Nobody, of a node that is unreachable: its server answers and
 	// refuses the guard; nobody listens there. Neither: silence.
 	Denied, Nobody bool
+	// Same is an earlier node that is the same server, by another address: this one has
+	// no vote of its own. "": none.
+	Same string
 }
 
 // Guard watches nodes, closes those that may have lost votes and opens them
@@ -368,6 +371,7 @@ type watch struct {
 
 	mu    sync.Mutex
 	state State
+	same  string    // see [NodeStatus]
 	beat  time.Time // when it last came round
 
 	changed chan struct{} // what it announces may be another
@@ -385,13 +389,17 @@ type watch struct {
 
 func (w *watch) status(now time.Time) NodeStatus {
 	w.mu.Lock()
-	s := w.state
+	s, same := w.state, w.same
 	w.mu.Unlock()
 	st := NodeStatus{
 		Node: w.node.Name(), Phase: s.Phase, Verified: s.Verified, Known: s.Known, Proven: s.Proven,
 		RunID: s.RunID, Since: s.Since, Exposed: s.Exposed, Reason: s.Reason, Err: s.Failing,
 		Out: s.Out, Method: w.method, Lacking: s.Lacking, Delay: max(w.guard.cfg.Delay, s.Heard), BootExposed: s.BootExposed,
 		Denied: s.Phase == PhaseUnreachable && s.Denied, Nobody: s.Phase == PhaseUnreachable && s.Nobody,
+		Same: same,
+	}
+	if same != "" {
+		st.Err = sameServer(same)
 	}
 	if !s.Deadline.IsZero() {
 		st.Delay = max(st.Delay, s.Delay)
@@ -527,8 +535,16 @@ func (w *watch) step(o Observation) []Action {
 	if o.About == Seen {
 		o.Heard = w.guard.greatest()
 	}
+	same := w.same
+	if o.About == Seen {
+		same = w.sameAs(o.RunID)
+	}
 	w.mu.Lock()
 	next, actions, events := Step(p, w.state, o, time.Now())
+	if same != w.same && same != "" {
+		events = append(events, Event{At: time.Now(), Kind: "same server", Text: sameServer(same), Alarm: true})
+	}
+	w.same = same
 	renew := next.Known != w.state.Known || next.Verified != w.state.Verified || next.BootExposed != w.state.BootExposed
 	w.state = next
 	w.mu.Unlock()
@@ -540,6 +556,27 @@ func (w *watch) step(o Observation) []Action {
 	w.guard.tell(w.node.Name(), events)
 	w.guard.lookOut()
 	return actions
+}
+
+func sameServer(other string) string {
+	return fmt.Sprintf("is the same server as %s, by another address: it has no vote of its own", other)
+}
+
+// sameAs is the name of a node before this one at whose address the same incarnation
+// answers; "": there is none.
+func (w *watch) sameAs(runID string) string {
+	for _, o := range w.guard.watches {
+		if o == w {
+			break
+		}
+		o.mu.Lock()
+		same := o.state.RunID == runID && o.state.Phase != PhaseUnreachable
+		o.mu.Unlock()
+		if same {
+			return o.node.Name()
+		}
+	}
+	return ""
 }
 
 // remember writes the state down if it changed, or if it is time, or in any

@@ -267,8 +267,8 @@ type State struct {
 	CounterUntil, CountedAt time.Time
 
 	// Deadline is when the node may rejoin: D after the first sight of its last
-	// loss. Zero: it need not wait. Delay is the D that it was made with, and Heard
-	// the greatest that other guards announce at present.
+	// loss. Zero: it need not wait. Delay is the D that it was made with, and Trusted,
+	// and Heard the greatest that other guards announce at present.
 	Deadline time.Time
 	Delay    time.Duration
 	Heard    time.Duration
@@ -518,18 +518,26 @@ func (m *machine) seen(o *Observation) {
 // announce, and of what has counted since the node was closed.
 func (m *machine) delay() time.Duration {
 	d := max(m.Policy.Delay, m.Heard)
-	if !m.Deadline.IsZero() {
+	if !m.Deadline.IsZero() || m.Hold {
 		d = max(d, m.State.Delay)
 	}
 	return d
 }
 
-// lengthen lets a node wait for longer if D grew meanwhile. It is never
-// shortened: what was lost may have been lost under the longer TTL.
+// lengthen lets a node wait for longer if D grew meanwhile, and its word count later
+// for others. It is never shortened: what was lost may have been lost under the longer
+// TTL.
 func (m *machine) lengthen() {
-	if more := m.delay() - m.State.Delay; !m.Deadline.IsZero() && more > 0 {
-		m.Deadline, m.State.Delay = m.Deadline.Add(more), m.delay()
-		m.Trusted = m.Deadline
+	d := m.delay()
+	more := d - m.State.Delay
+	if more <= 0 {
+		return
+	}
+	if m.State.Delay = d; !m.Deadline.IsZero() {
+		m.Deadline = m.Deadline.Add(more)
+	}
+	if !m.Trusted.IsZero() {
+		m.Trusted = m.Trusted.Add(more)
 	}
 }
 
@@ -693,8 +701,8 @@ func (m *machine) exposure() time.Duration {
 func (m *machine) settleClosed() {
 	switch {
 	case m.Hold:
+		m.waitFrom() // before it forgets for how long
 		m.Hold, m.Proven = false, false
-		m.waitFrom()
 		m.Cause = "its hold was handed back to the guards"
 	case m.Owed == FenceOpen && m.Deadline.IsZero():
 		// Not by us: whoever closed it may know of a loss that we did not see.
@@ -799,6 +807,9 @@ func (m *machine) confirm(value int64) {
 			m.tell("held", "held again, as an operator wanted it")
 		case !m.Hold:
 			m.tell("held", "held by an operator: no guard opens it")
+		}
+		if !m.Hold {
+			m.State.Delay = m.delay() // it counts on when the hold is over
 		}
 		m.Hold, m.Deadline = true, time.Time{}
 		m.enter(PhaseHeld, "held by an operator")

@@ -27,13 +27,14 @@ type Outlook struct {
 	// Down, Held and Closed are the nodes on which somebody has to act. Those that
 	// are Closed wait for a moment that is not known.
 	Down, Held, Closed []string
-	// Lacking are those that refuse writes for want of replicas, behind no fence.
-	Lacking []string
+	// Lacking are those that refuse writes for want of replicas, behind no fence, and
+	// Same those that are the server of another node.
+	Lacking, Same []string
 }
 
 // Serves reports whether the node accepts votes, also one that should not.
 func (s NodeStatus) Serves() bool {
-	return (s.Phase == PhaseActive || s.Phase == PhaseExposed) && !s.Lacking
+	return (s.Phase == PhaseActive || s.Phase == PhaseExposed) && !s.Lacking && s.Same == ""
 }
 
 // OutlookOf makes the outlook of a cluster of n nodes with a quorum. Nodes that are
@@ -61,6 +62,8 @@ func OutlookOf(status []NodeStatus, n, quorum int) Outlook {
 		}
 		out = append(out, s.Out)
 		switch {
+		case s.Same != "" && s.Phase != PhaseUnreachable:
+			o.Same = append(o.Same, s.Node)
 		case s.Phase == PhaseClosed && !s.Until.IsZero():
 			back = append(back, s)
 		case s.Phase == PhaseClosed:
@@ -140,6 +143,9 @@ func (o Outlook) Text(now time.Time) string {
 	}
 	if len(o.Lacking) > 0 {
 		fmt.Fprintf(&b, ": without enough replicas for their min-replicas-to-write %s", strings.Join(o.Lacking, ", "))
+	}
+	if len(o.Same) > 0 {
+		fmt.Fprintf(&b, ": the server of another node %s", strings.Join(o.Same, ", "))
 	}
 	if len(o.Held) > 0 {
 		fmt.Fprintf(&b, ": held by an operator %s", strings.Join(o.Held, ", "))

@@ -66,6 +66,9 @@ type commandLine struct {
 	inTTY, outTTY, errTTY bool
 
 	configPaths []string
+	named       config.Flags // the nodes, where they are named without a file
+	askPassword bool
+	password    string // as it was typed
 	cluster     string
 	output      string
 	readOnly    bool
@@ -187,7 +190,8 @@ header says which one, and its D. Where standard input or output is not a termin
 it prints the nodes and locks as plain text instead.
 
 The configuration is the first of: --config, $REDLOCKCTL_CONFIG, ./config.toml,
-$XDG_CONFIG_HOME/redlockctl/config.toml, /etc/redlockctl/config.toml.
+$XDG_CONFIG_HOME/redlockctl/config.toml, /etc/redlockctl/config.toml. With --nodes none
+is read.
 
 Exit codes: 0 done, 1 failed, 2 wrong usage or configuration, 3 contended,
 4 no quorum, 5 not the owner, or lost, 6 refused (read-only, not confirmed).`,
@@ -215,6 +219,9 @@ redlockctl locks`,
 			if !slices.Contains(words, a.output) {
 				return fmt.Errorf("--output %q: it is %s", a.output, either(words))
 			}
+			if cmd.Root().PersistentFlags().Changed("nodes") && len(a.named.Nodes) == 0 { // an empty variable must not mean another cluster
+				return errors.New("--nodes names no master")
+			}
 			return nil
 		},
 		RunE: a.run(func(ctx context.Context, _ []string) error {
@@ -235,7 +242,8 @@ redlockctl locks`,
 	root.SetVersionTemplate("{{.Version}}\n")
 	pf := root.PersistentFlags()
 	pf.StringArrayVar(&a.configPaths, "config", nil, "configuration file; several for the clusters of all of them")
-	pf.StringVar(&a.cluster, "cluster", "", "which cluster of the configuration, where it has several (also $REDLOCKCTL_CLUSTER)")
+	pf.StringVar(&a.cluster, "cluster", "", "which cluster of the configuration, where it has several (also $REDLOCKCTL_CLUSTER); the name of that of --nodes")
+	a.nodeFlags(pf)
 	pf.StringVarP(&a.output, "output", "o", "table", "what to print: table or json; of some commands also wide or jsonl")
 	pf.BoolVar(&a.readOnly, "read-only", false, "refuse every act that changes anything")
 	pf.BoolVar(&a.noColor, "no-color", false, "no colours (also $NO_COLOR)")
@@ -366,18 +374,15 @@ func noArgs(cmd *cobra.Command, args []string) error {
 }
 
 // load finds and reads the configuration, and lays the global flags over it.
-func (a *commandLine) load() (*config.Config, error) { return a.loadBy(config.LoadAll) }
+func (a *commandLine) load() (*config.Config, error) { return a.loadBy(config.Options{}) }
 
 // loadWithoutSecrets is load for what contacts nothing.
 func (a *commandLine) loadWithoutSecrets() (*config.Config, error) {
-	return a.loadBy(config.LoadWithoutSecrets)
+	return a.loadBy(config.Options{Secretless: true})
 }
 
-// loading is how the files at paths are read.
-type loading func(paths []string, getenv func(string) string) (*config.Set, error)
-
-func (a *commandLine) loadBy(read loading) (*config.Config, error) {
-	set, _, err := a.loadAllBy(read)
+func (a *commandLine) loadBy(opt config.Options) (*config.Config, error) {
+	set, _, err := a.loadAllBy(opt)
 	if err != nil {
 		return nil, err
 	}
@@ -393,15 +398,16 @@ func (a *commandLine) loadBy(read loading) (*config.Config, error) {
 // loadAll finds and reads all clusters, and lays the global flags over each of
 // them; source is where the files were named.
 func (a *commandLine) loadAll() (set *config.Set, source string, err error) {
-	return a.loadAllBy(config.LoadAll)
+	return a.loadAllBy(config.Options{})
 }
 
-func (a *commandLine) loadAllBy(read loading) (set *config.Set, source string, err error) {
-	paths, source, err := config.Find(a.configPaths, a.getenv)
-	if err != nil {
-		return nil, source, configError{err}
+func (a *commandLine) loadAllBy(opt config.Options) (set *config.Set, source string, err error) {
+	if len(a.named.Nodes) > 0 {
+		source = "--nodes"
+		set, err = a.loadNamed(opt)
+	} else {
+		set, source, err = a.loadFiles(opt)
 	}
-	set, err = read(paths, a.getenv)
 	if err != nil {
 		return nil, source, configError{err}
 	}

@@ -119,6 +119,9 @@ func (a *commandLine) planGuard() (guardPlan, error) {
 	if err := mayAct(cfg); err != nil {
 		return guardPlan{}, err
 	}
+	if err := cfg.Guardable(); err != nil {
+		return guardPlan{}, usageError{err}
+	}
 	s, err := specOf(cfg, true)
 	if err != nil {
 		return guardPlan{}, err

@@ -248,6 +248,9 @@ type openedJSON struct {
 
 func (a *commandLine) openNewCluster(ctx context.Context, reason string, yes bool) error {
 	return a.act(func(cfg *config.Config, _ *spec) error {
+		if err := cfg.Guardable(); err != nil {
+			return usageError{err}
+		}
 		if yes && a.cluster != cfg.Cluster.Name {
 			return fmt.Errorf("%w: --yes needs --cluster %q, the name of the cluster in %s", errNotConfirmed, cfg.Cluster.Name, cfg.Path)
 		}
@@ -491,6 +494,9 @@ func whoOpens(cfg *config.Config, seen *guardsSeen, node *redlock.Node, err erro
 func (a *commandLine) waitBeforeStart(ctx context.Context, cfg *config.Config, node *redlock.Node, timeout time.Duration) error {
 	if err := restartguard.Unused(ctx, node); err != nil {
 		return fmt.Errorf("%w: %w", operator.ErrRefused, err)
+	}
+	if err := cfg.Guardable(); err != nil {
+		return usageError{err}
 	}
 	from := time.Now()
 	if timeout > 0 && timeout < cfg.Guard.Delay {

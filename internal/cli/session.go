@@ -82,7 +82,7 @@ func specOf(cfg *config.Config, withGuard bool) (spec, error) {
 		s.guard.CountEvery = restartguard.DefaultCount
 	}
 	fenced := slices.ContainsFunc(cfg.Nodes, func(n config.Node) bool { return n.Fence != "none" })
-	if withGuard && !s.readOnly && fenced {
+	if withGuard && !s.readOnly && fenced && cfg.Guardable() == nil {
 		s.guarded = nodes // one without a fence is only watched
 	}
 	return s, nil

@@ -164,6 +164,9 @@ func (a *commandLine) superviseDelay(o superviseOptions) (time.Duration, *config
 	if err := nodeExists(cfg, o.node); err != nil {
 		return 0, nil, usageError{err}
 	}
+	if err := cfg.Guardable(); err != nil {
+		return 0, nil, usageError{err}
+	}
 	return cfg.Guard.Delay, cfg, nil
 }
 

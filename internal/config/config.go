@@ -62,7 +62,8 @@ type Config struct {
 type Cluster struct {
 	Name         string // default "redlock"
 	LockPatterns []string
-	// MaxTTL covers each SET and each PEXPIRE of every client of the cluster.
+	// MaxTTL covers each SET and each PEXPIRE of every client of the cluster; 0: not
+	// known, so that no guard may run.
 	MaxTTL   time.Duration
 	ReadOnly bool
 }
@@ -78,7 +79,7 @@ type Monitor struct {
 type Guard struct {
 	FirstContact  restartguard.FirstContact
 	DelayMargin   time.Duration
-	Delay         time.Duration // D, computed or given
+	Delay         time.Duration // D, computed or given; 0 where the max TTL is not known
 	Poll, Timeout time.Duration
 	// ClockStep is the least forward step of a node's clock that is a loss.
 	ClockStep time.Duration
@@ -199,6 +200,8 @@ func (f *file) cluster(c *Config, of form, readOnly bool) (span, setting) {
 	maxTTL := t.duration("max_ttl", 0, 10*time.Millisecond)
 	if !maxTTL.set {
 		maxTTL.ok = false
+	}
+	if !maxTTL.set && !f.unlimited {
 		maxTTL.problem(`is missing; set it to the longest TTL that any client of this cluster uses, such as "30s"`)
 	}
 	c.Cluster.MaxTTL = maxTTL.Duration
@@ -277,7 +280,9 @@ func (f *file) guard(c *Config, t *table, maxTTL span, drift setting) {
 	factor := max(c.Redlock.DriftFactor, redlock.DefaultDriftFactor)
 	least := restartguard.Delay(maxTTL.Duration, factor, margin.Duration)
 	delay := t.duration("delay", least, leastDuration)
-	g.Delay = delay.Duration
+	if g.Delay = delay.Duration; !maxTTL.ok {
+		g.Delay = 0
+	}
 	poll := t.duration("poll", defaultGuardPoll, 10*time.Millisecond)
 	timeout := t.duration("timeout", defaultGuardTimeout, 5*time.Millisecond)
 	g.Poll, g.Timeout = poll.Duration, timeout.Duration
@@ -386,6 +391,17 @@ func badName(name string, most int, spaces bool) string {
 		return "begins with -, so that a command would take it for a flag"
 	}
 	return ""
+}
+
+// ErrNoMaxTTL is returned for what waits for D where the longest TTL is not known.
+var ErrNoMaxTTL = errors.New("how long a node must stay out is not known: name the longest TTL that any client uses by --max-ttl, such as 30s")
+
+// Guardable is nil where D is known, and else [ErrNoMaxTTL].
+func (c *Config) Guardable() error {
+	if c.Guard.Delay == 0 {
+		return ErrNoMaxTTL
+	}
+	return nil
 }
 
 // Masters are the nodes as the lock core knows them, with the secrets that

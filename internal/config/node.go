@@ -5,12 +5,11 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
-	"io/fs"
 	"math"
 	"net"
 	"net/netip"
 	"os"
-	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -45,6 +44,7 @@ func (n Node) String() string { return n.Name + " (" + n.Addr + ")" }
 // nodes reads [[nodes]]; label is what they are called.
 func (f *file) nodes(c *Config, root *table, label string, getenv func(string) string) {
 	tables := root.subs("nodes", label)
+	defaults := f.defaults(root, label)
 	if len(tables) == 0 {
 		// A [nodes] in place of [[nodes]] has been reported as that.
 		if _, ok := root.values["nodes"]; !ok {
@@ -55,6 +55,7 @@ func (f *file) nodes(c *Config, root *table, label string, getenv func(string) s
 	names, servers := map[string]setting{}, map[string]setting{}
 	dbs := map[int]bool{}
 	for _, t := range tables {
+		t.defaults = defaults
 		n, server, nameSetting, addrSetting := f.node(t, getenv)
 		if n.Name != "" {
 			if first, ok := names[n.Name]; ok {
@@ -86,6 +87,19 @@ func (f *file) nodes(c *Config, root *table, label string, getenv func(string) s
 	if len(dbs) > 1 {
 		c.Warnings = append(c.Warnings, fmt.Sprintf("%s:%d: %s differ in db: clients of one cluster use the same database on each master", f.path, line, label))
 	}
+}
+
+// defaults reads [defaults], the keys that hold for each node that lacks them.
+func (f *file) defaults(root *table, label string) *table {
+	t := root.sub("defaults", strings.Replace(strings.Trim(label, "[]"), "nodes", "defaults", 1))
+	t.label = "[" + t.label + "]"
+	for _, key := range []string{"name", "addr"} {
+		if s := t.get(key); s.set {
+			s.problem("is of one node; write it in %s", label)
+			delete(t.values, key)
+		}
+	}
+	return t
 }
 
 func (f *file) nodeWarnings(n Node, label string) []string {
@@ -125,40 +139,55 @@ func (f *file) node(t *table, getenv func(string) string) (n Node, server string
 	}
 
 	text, addr := t.text("addr", "")
-	network := ""
+	var at endpoint
 	if addr.set {
 		addr.secret = strings.Contains(text, "@") // user:password@host
 		var why string
-		if network, n.Addr, server, why = address(text); why != "" {
+		if at, why = parseAddress(text); why != "" {
 			addr.problem("%s", why)
 		}
-	} else if t.values["addr"] == nil {
-		addr.problem(`is missing; give "host:port", "[::1]:port" or the path of a unix socket`)
+		n.Addr = at.addr
+	} else if !t.has("addr") {
+		addr.problem(`is missing; give "host:port", "[::1]:port", the path of a unix socket, or a URL such as "rediss://user@host:6379/0"`)
 	}
 
-	n.DB = t.integer("db", 0, 0, math.MaxInt32)
+	if n.DB = t.integer("db", at.db, 0, math.MaxInt32); at.db != 0 && n.DB != at.db {
+		t.overrides("db", addr)
+		n.DB = at.db
+	}
 	n.Fence = t.choice("fence", "min-replicas", "min-replicas", "acl", "none")
 	fenceUser := f.fence(t, &n)
 	protocol := t.integer("protocol", 3, 2, 3)
-	username, usernameSetting := t.text("username", "")
+	username, usernameSetting := t.text("username", at.user)
+	if at.user != "" && username != at.user {
+		t.overrides("username", addr)
+		username = at.user
+	}
 	if n.Fence == "acl" && fenceUser.set && n.FenceUser == cmp.Or(username, "default") {
 		fenceUser.problem("is also the user as whom this program logs in: it would take its own rights away; give it a user of its own by username")
 	}
 	password := f.password(t, getenv)
-	if usernameSetting.set && password == "" && t.values["password_env"] == nil && t.values["password_file"] == nil {
-		usernameSetting.problem("stands without a password; add password_env or password_file")
+	if username != "" && password == "" && !slices.ContainsFunc(alternatives, t.has) {
+		if !usernameSetting.set {
+			usernameSetting = addr
+		}
+		usernameSetting.problem("stands without a password; add password_env, password_file or password_command")
 	}
 
 	// Its keys are asked for in any case, so that hints can name them.
 	secure := f.tls(t.sub("tls", "["+strings.Trim(label, "[]")+".tls] of "+quotedOr(n.Name, "a node")), getenv)
-	if _, n.TLS = t.values["tls"]; !n.TLS {
-		secure = nil
-	} else if network == "unix" {
+	table := t.has("tls")
+	switch n.TLS = table || at.tls; {
+	case table && at.network == "unix":
 		t.get("tls").problem("is set for %s: a unix socket speaks no TLS; remove one of the two", addr.refer(""))
+	case table && at.scheme == "redis":
+		t.get("tls").problem("is set for %s, a URL without TLS; write rediss://", addr.refer(""))
+	case !n.TLS:
+		secure = nil
 	}
 
 	dial := redis.Options{
-		Network: network, Addr: n.Addr, DB: n.DB, Protocol: protocol,
+		Network: at.network, Addr: n.Addr, DB: n.DB, Protocol: protocol,
 		Username: username, Password: password, TLSConfig: secure,
 	}
 	n.options = func() *redis.Options {
@@ -168,7 +197,15 @@ func (f *file) node(t *table, getenv func(string) string) (n Node, server string
 		}
 		return &o
 	}
-	return n, server, name, addr
+	return n, at.server, name, addr
+}
+
+// overrides reports that a key of the node itself says something else than its address; a
+// default gives way.
+func (t *table) overrides(key string, addr setting) {
+	if t.values[key] != nil {
+		t.get(key).problem("contradicts %s, which names another; remove one of the two", addr.refer(""))
+	}
 }
 
 // fence reads what goes with the method of closing a node.
@@ -218,187 +255,6 @@ func quotedOr(s, def string) string {
 	return strconv.Quote(s)
 }
 
-// redact is an address as it may be shown.
-func redact(raw any) string {
-	if s, ok := raw.(string); ok && !strings.Contains(s, "@") {
-		return strconv.Quote(s)
-	}
-	return "the address"
-}
-
-// address checks an address: the network and the address to dial, a word that
-// is the same for each spelling of one server, and why it cannot be used.
-func address(text string) (network, addr, server, why string) {
-	const forms = `"host:port", "[::1]:port" or the path of a unix socket`
-	if path, ok := strings.CutPrefix(text, "unix://"); ok || strings.HasPrefix(text, "/") {
-		if !ok {
-			path = text
-		}
-		if !strings.HasPrefix(path, "/") || filepath.Clean(path) == "/" {
-			return "", "", "", `is not the absolute path of a unix socket, such as "unix:///run/redis/redis.sock"`
-		}
-		path = filepath.Clean(path)
-		server = path
-		if real, err := filepath.EvalSymlinks(path); err == nil {
-			server = real
-		}
-		return "unix", path, server, ""
-	}
-	if strings.Contains(text, "://") || strings.Contains(text, "@") {
-		return "", "", "", "is a URL or holds a user; write " + forms + ", and the rest as username, password_env, db and [nodes.tls]"
-	}
-	host, port, err := net.SplitHostPort(text)
-	switch {
-	case err != nil && strings.Count(text, ":") > 1 && !strings.HasPrefix(text, "["):
-		return "", "", "", `is an IPv6 address without brackets; write it as "[::1]:6379", with the port behind`
-	case err != nil || port == "":
-		return "", "", "", "has no port, and none is assumed; write " + forms
-	case host == "":
-		return "", "", "", "has no host; write " + forms
-	}
-	number, err := strconv.ParseUint(port, 10, 16)
-	if err != nil || number == 0 {
-		return "", "", "", fmt.Sprintf("has the port %q, which is not a number from 1 to 65535", port)
-	}
-	port = strconv.FormatUint(number, 10)
-	if ip, err := netip.ParseAddr(host); err == nil {
-		ip = ip.Unmap()
-		if ip.IsUnspecified() || ip.IsMulticast() {
-			return "", "", "", fmt.Sprintf("has the host %q, which is no server's address", host)
-		}
-		addr = net.JoinHostPort(ip.String(), port)
-		return "tcp", addr, addr, ""
-	}
-	host = strings.ToLower(strings.TrimSuffix(host, "."))
-	if !hostname(host) {
-		return "", "", "", fmt.Sprintf("has the host %q, which is neither an IP address nor a host name", host)
-	}
-	addr = net.JoinHostPort(host, port)
-	if host == "localhost" {
-		return "tcp", addr, net.JoinHostPort("127.0.0.1", port), ""
-	}
-	return "tcp", addr, addr, ""
-}
-
-// hostname tells if a name could be one: labels of letters, digits, - and _,
-// and not a mistyped IPv4 address.
-func hostname(host string) bool {
-	if len(host) > 253 {
-		return false
-	}
-	digits := true
-	for label := range strings.SplitSeq(host, ".") {
-		if label == "" || len(label) > 63 || label[0] == '-' || label[len(label)-1] == '-' {
-			return false
-		}
-		for _, r := range label {
-			switch {
-			case r >= '0' && r <= '9':
-			case r >= 'a' && r <= 'z', r == '-', r == '_':
-				digits = false
-			default:
-				return false
-			}
-		}
-	}
-	return !digits
-}
-
-// password reads the secret of a node; "" if it has none or it cannot be read.
-func (f *file) password(t *table, getenv func(string) string) string {
-	if s := t.get("password"); s.set {
-		s.problem("a password does not belong in this file, which is copied, shown and checked in; " +
-			"name an environment variable by password_env, or a file that only you can read by password_file")
-	}
-	variable, env := t.text("password_env", "")
-	path, in := t.text("password_file", "")
-	env.secret, in.secret = true, false
-	switch {
-	case env.set && in.set:
-		in.problem("stands beside password_env (line %d); give one of the two", env.line())
-		return ""
-	case env.set:
-		if !variableName(variable) {
-			// It may be the password itself that was written here: it is not shown.
-			env.problem("is not the name of an environment variable (capital letters, digits and _), such as REDIS_PASSWORD; " +
-				"the password itself does not belong in this file")
-			return ""
-		}
-		if f.secretless {
-			return ""
-		}
-		v := getenv(variable)
-		if v == "" {
-			env.problem("the environment variable %s is not set, or empty; export it before starting, or use password_file", variable)
-		}
-		env.came("$"+variable, "")
-		f.passwordEnv = append(f.passwordEnv, variable)
-		return v
-	case in.set && !f.secretless:
-		path = f.resolve(path, getenv)
-		b, why := private(path, getenv)
-		if why != "" {
-			in.problem("%s", why)
-			return ""
-		}
-		secret := strings.TrimSuffix(strings.TrimSuffix(string(b), "\n"), "\r")
-		switch {
-		case secret == "":
-			in.problem("the file %q is empty; put the password on its first line", path)
-		case strings.ContainsAny(secret, "\r\n"):
-			in.problem("the file %q has more than one line; it must hold the password alone", path)
-			return ""
-		}
-		in.came(path, "")
-		return secret
-	}
-	return ""
-}
-
-// variableName tells if s looks like the name of an environment variable, and
-// not like a password.
-func variableName(s string) bool {
-	for i, r := range s {
-		if r != '_' && (r < 'A' || r > 'Z') && (r < '0' || r > '9' || i == 0) {
-			return false
-		}
-	}
-	return s != ""
-}
-
-// othersMay are the rights on the file of a secret with which others could get at
-// it. In the directory in which systemd hands over credentials the group may read:
-// there it is how the unit's own user gets them from root.
-func othersMay(path string, getenv func(string) string) fs.FileMode {
-	dir := getenv("CREDENTIALS_DIRECTORY")
-	if !filepath.IsAbs(dir) {
-		return 0o077
-	}
-	if rel, err := filepath.Rel(dir, path); err != nil || !filepath.IsLocal(rel) {
-		return 0o077
-	}
-	return 0o037
-}
-
-// private reads a file that holds a secret, and says why it must not be used.
-func private(path string, getenv func(string) string) (content []byte, why string) {
-	info, err := os.Stat(path)
-	switch {
-	case err != nil:
-		return nil, fmt.Sprintf("the file %q cannot be read: %v", path, cause(err))
-	case !info.Mode().IsRegular():
-		return nil, fmt.Sprintf("%q is not a file", path)
-	case info.Mode().Perm()&othersMay(path, getenv) != 0:
-		return nil, fmt.Sprintf("the file %q has mode %04o, so that others can get at the secret; chmod 600 it", path, info.Mode().Perm())
-	case info.Size() > 64<<10:
-		return nil, fmt.Sprintf("the file %q is too large to be a secret", path)
-	}
-	if content, err = fs.ReadFile(os.DirFS(filepath.Dir(path)), filepath.Base(path)); err != nil {
-		return nil, fmt.Sprintf("the file %q cannot be read: %v", path, cause(err))
-	}
-	return content, ""
-}
-
 // tls reads [nodes.tls].
 func (f *file) tls(t *table, getenv func(string) string) *tls.Config {
 	out := &tls.Config{MinVersion: tls.VersionTLS12}
@@ -406,7 +262,7 @@ func (f *file) tls(t *table, getenv func(string) string) *tls.Config {
 	cert, certSetting := t.text("cert", "")
 	key, keySetting := t.text("key", "")
 	out.ServerName, _ = t.text("server_name", "")
-	if f.secretless {
+	if f.Secretless {
 		return out
 	}
 

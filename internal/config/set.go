@@ -87,26 +87,28 @@ func Load(path string, getenv func(string) string) (*Config, error) {
 // and what would be right; a file that is not there is [ErrNotFound]. Nothing is
 // contacted. Files that a configuration names are found from its own directory.
 func LoadAll(paths []string, getenv func(string) string) (*Set, error) {
-	return loadAll(paths, getenv, false)
+	return LoadWith(paths, getenv, Options{})
 }
 
-// LoadWithoutSecrets is [LoadAll] for who contacts nothing: passwords and
-// certificates are not read, and need not be there. What it returns can reach
-// no node.
-func LoadWithoutSecrets(paths []string, getenv func(string) string) (*Set, error) {
-	return loadAll(paths, getenv, true)
+// Options is how a configuration is read.
+type Options struct {
+	// Secretless is for who contacts nothing: passwords and certificates are not read, and
+	// need not be there. What is returned can reach no node.
+	Secretless bool
+	// Found says that nobody named the file: its password_command is not run.
+	Found bool
 }
 
-func loadAll(paths []string, getenv func(string) string, secretless bool) (*Set, error) {
+// LoadWith is [LoadAll] with options.
+func LoadWith(paths []string, getenv func(string) string, opt Options) (*Set, error) {
 	if len(paths) == 0 {
 		return nil, fmt.Errorf("%w: no file is named", ErrNotFound)
 	}
 	var files []*file
 	var all []loaded
-	set := &Set{}
 	var named setting // default_cluster
 	for _, path := range paths {
-		f := &file{path: path, secretless: secretless}
+		f := &file{path: path, Options: opt}
 		files = append(files, f)
 		made, def, err := f.load(getenv)
 		if err != nil {
@@ -117,6 +119,12 @@ func loadAll(paths []string, getenv func(string) string, secretless bool) (*Set,
 			named = def
 		}
 	}
+	return setOf(files, all, named)
+}
+
+// setOf is all clusters of the files that were read, unless something is wrong in one.
+func setOf(files []*file, all []loaded, named setting) (*Set, error) {
+	set := &Set{}
 	together(all)
 	for _, l := range all {
 		set.Clusters = append(set.Clusters, l.Config)
@@ -285,7 +293,7 @@ type form struct {
 // several are the tables [clusters.NAME], in the order of the file.
 func (f *file) several(root *table) []form {
 	clusters := root.sub("clusters", "[clusters]")
-	for _, key := range []string{"cluster", "nodes", "redlock", "monitor", "guard"} {
+	for _, key := range []string{"cluster", "nodes", "defaults", "redlock", "monitor", "guard"} {
 		if s := root.get(key); s.set {
 			section := "NAME." + key
 			if key == "cluster" {

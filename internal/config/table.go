@@ -14,17 +14,18 @@ import (
 // stand, and all that is wrong so far.
 type file struct {
 	path string
-	// secretless: passwords and certificates are not read.
-	secretless bool
-	lines      lines
-	problems   []Problem
-	settings   []*Setting
+	Options
+	unlimited bool // max_ttl may be left out
+	lines     lines
+	problems  []Problem
+	settings  []*Setting
 	// sections are the tables that were asked for, with the keys that were asked
 	// for in them: what the program knows is what it asks for, so that there is
 	// no second list of keys to keep in step.
 	sections []*table
 	// passwordEnv are the environment variables that hold passwords.
 	passwordEnv []string
+	asked       map[string]answer // by each password_command
 }
 
 // table is one table of the file, or one that could be there.
@@ -35,7 +36,24 @@ type table struct {
 	// values is nil if the table is not there.
 	values map[string]any
 	known  []string
+	// defaults is the table whose values hold for keys that this one lacks; nil: none.
+	defaults *table
 }
+
+// alternatives are keys of which one in a table keeps all of them from being taken from
+// its defaults.
+var alternatives = []string{"password_env", "password_file", "password_command"}
+
+// inherits reports whether a key is taken from the table's defaults.
+func (t *table) inherits(key string) bool {
+	if t.defaults == nil || t.values[key] != nil || t.defaults.values[key] == nil {
+		return false
+	}
+	return !slices.Contains(alternatives, key) || !slices.ContainsFunc(alternatives, func(k string) bool { return t.values[k] != nil })
+}
+
+// has reports whether a key stands in the table or in its defaults, with whatever value.
+func (t *table) has(key string) bool { return t.values[key] != nil || t.inherits(key) }
 
 // setting is a key of a table, with its value if it has one.
 type setting struct {
@@ -74,11 +92,17 @@ func (s setting) refer(effective string) string {
 	if !s.set {
 		return fmt.Sprintf("%s = %s (the default)", s.name(), effective)
 	}
+	if s.secret {
+		return fmt.Sprintf("%s (line %d)", s.name(), s.line())
+	}
 	return fmt.Sprintf("%s = %s (line %d)", s.name(), s.value(), s.line())
 }
 
 func (f *file) report(line int, key, value, format string, args ...any) {
-	f.problems = append(f.problems, Problem{File: f.path, Line: line, Key: key, Value: value, Text: fmt.Sprintf(format, args...)})
+	p := Problem{File: f.path, Line: line, Key: key, Value: value, Text: fmt.Sprintf(format, args...)}
+	if !slices.Contains(f.problems, p) { // one of the defaults is read for each node
+		f.problems = append(f.problems, p)
+	}
 }
 
 // takes records what a setting came to, and from where.
@@ -87,6 +111,9 @@ func (s setting) takes(value string) {
 	made := &Setting{Key: s.name(), Value: value, Source: FromDefault, File: f.path}
 	if s.set {
 		made.Source, made.Line = FromFile, s.line()
+		if slices.ContainsFunc(f.settings, func(was *Setting) bool { return was.Key == made.Key && was.Line == made.Line }) {
+			return // one of the defaults, which each node reads
+		}
 	}
 	f.settings = append(f.settings, made)
 }
@@ -116,6 +143,12 @@ func (f *file) section(path, label string, values map[string]any) *table {
 // get is the setting of a key.
 func (t *table) get(key string) setting {
 	t.known = append(t.known, key)
+	if t.defaults != nil {
+		t.defaults.known = append(t.defaults.known, key)
+	}
+	if t.inherits(key) {
+		return t.defaults.get(key)
+	}
 	raw, ok := t.values[key]
 	return setting{table: t, key: key, raw: raw, set: ok, secret: strings.HasPrefix(key, "password")}
 }
@@ -131,7 +164,7 @@ func (t *table) sub(key, label string) *table {
 	if s.set && !ok {
 		s.wrongType("a table: " + label)
 	}
-	return t.file.section(join(t.path, key), label, values)
+	return t.file.section(join(s.table.path, key), label, values)
 }
 
 // subs are the tables of an array of tables.
@@ -427,7 +460,7 @@ func (f *file) unknown() {
 // hint is what may have been meant by an unknown key.
 func hint(key string, t *table, homes []string) string {
 	if slices.Contains(t.known, "password_env") && strings.Contains(strings.ToLower(key), "pass") {
-		return "; did you mean password_env or password_file?"
+		return "; did you mean password_env, password_file or password_command?"
 	}
 	if best := nearest(key, t.known); best != "" {
 		return fmt.Sprintf("; did you mean %s?", best)
@@ -443,6 +476,7 @@ func hint(key string, t *table, homes []string) string {
 	}
 	sorted := slices.DeleteFunc(slices.Clone(t.known), func(k string) bool { return k == "password" })
 	sort.Strings(sorted)
+	sorted = slices.Compact(sorted)
 	return fmt.Sprintf("; %s knows %s", t.label, strings.Join(sorted, ", "))
 }
 
