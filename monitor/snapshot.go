@@ -274,4 +274,10 @@ type Event struct {
 	Node string        // where it concerns one node
 	Key  safetext.Text // where it concerns one lock
 	Text safetext.Text // the sentence
+	// Token and Until are of a grant that is "acquired" or "extended": its token, and
+	// when it ends by what is known (zero: never). Times is how many extensions the event
+	// stands for.
+	Token safetext.Text
+	Until time.Time
+	Times int
 }

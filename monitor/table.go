@@ -1024,7 +1024,7 @@ func (t *table) tell(r *record, holder int8, majority bool, end moment, was Lock
 		r.grant, r.end, r.lost, r.went = holder, end, 0, 0
 		r.extended, r.extensions = 0, 0
 		if t.settled && !r.early {
-			t.emit(lockEvent(t.time(now), LevelInfo, "acquired", r.key(), "acquired by %s for %s", r.tokens[holder].prefix, left(end, now)))
+			t.emit(t.grantEvent(r, holder, end, 0, lockEvent(t.time(now), LevelInfo, "acquired", r.key(), "acquired by %s for %s", r.tokens[holder].prefix, left(end, now))))
 		}
 		r.early = false
 	} else if majority && holder == r.grant {
@@ -1035,7 +1035,7 @@ func (t *table) tell(r *record, holder int8, majority bool, end moment, was Lock
 				if r.extensions > 1 {
 					often = fmt.Sprintf(" (%d times since that was last told)", r.extensions)
 				}
-				t.emit(lockEvent(t.time(now), LevelInfo, "extended", r.key(), "extended by %s: ends in %s%s", r.tokens[holder].prefix, left(end, now), often))
+				t.emit(t.grantEvent(r, holder, end, int(r.extensions), lockEvent(t.time(now), LevelInfo, "extended", r.key(), "extended by %s: ends in %s%s", r.tokens[holder].prefix, left(end, now), often)))
 				r.extended, r.extensions = now, 0
 			}
 		}
@@ -1178,6 +1178,15 @@ func (t *table) end(r *record, now moment, all bool) {
 		t.emit(lockEvent(t.time(now), level, kind, r.key(), "%s (%s)", text, r.tokens[r.grant].prefix))
 	}
 	r.grant, r.lost, r.went = -1, 0, 0
+}
+
+// grantEvent is an event with what it tells of the grant of a holder.
+func (t *table) grantEvent(r *record, holder int8, end moment, times int, e Event) Event {
+	e.Token, e.Times = safetext.New(r.tokens[holder].prefix), times
+	if end != 0 {
+		e.Until = t.time(end)
+	}
+	return e
 }
 
 func left(end, now moment) string {
