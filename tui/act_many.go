@@ -12,6 +12,7 @@ import (
 	"redlockctl/internal/safetext"
 	"redlockctl/internal/view"
 	"redlockctl/redlock"
+	"redlockctl/tui/page"
 	"redlockctl/tui/styles"
 )
 
@@ -149,17 +150,17 @@ func (o *outcome) silent(st *styles.Styles) string {
 // under the cursor. A command that is typed is about the one that it names, and
 // what is done on a lock's own page is about that lock, whatever is marked.
 func (m *model) several() []string {
-	if m.single || len(m.marks) == 0 || m.mode()&modeLock != 0 {
+	if m.single || len(m.Marks) == 0 || m.mode()&page.ModeLock != 0 {
 		return nil
 	}
-	return m.marks.sorted()
+	return m.Marks.Sorted()
 }
 
 // hidden tells if the filter keeps a marked lock from the list that the act is
 // begun from.
 func (m *model) hidden(key string) bool {
-	x := m.locks.listing()
-	return !x.filter.Empty() && x.find(key) == nil
+	x := m.Locks.Listing()
+	return !x.Filter.Empty() && x.Find(key) == nil
 }
 
 // hiddenMark says of a marked lock that it is not in the list; "": it is.
@@ -177,9 +178,9 @@ const bounded = 12
 // done to are left out.
 func (m *model) askSeveral(a lockAct, keys []string) tea.Cmd {
 	var all []target
-	var out []string  // those that are left out, and why
-	var bare []string // what libraries that unlock by a bare DEL do
-	unseen := marks{} // by the filter, when the dialog opens
+	var out []string       // those that are left out, and why
+	var bare []string      // what libraries that unlock by a bare DEL do
+	unseen := page.Marks{} // by the filter, when the dialog opens
 	for _, key := range keys {
 		l := m.latestLock(key)
 		if l == nil {
@@ -190,7 +191,7 @@ func (m *model) askSeveral(a lockAct, keys []string) tea.Cmd {
 			why = "several tokens have copies: take it away by itself, to choose whose go"
 		}
 		if why != "" {
-			out = append(out, m.st.Escape(key, 40)+": "+why)
+			out = append(out, m.St.Escape(key, 40)+": "+why)
 			continue
 		}
 		all = append(all, targetOf(l))
@@ -222,7 +223,7 @@ func (m *model) askSeveral(a lockAct, keys []string) tea.Cmd {
 		many:   &batch{did: a.did},
 	}
 	d.facts = func(int) []string {
-		st := m.st
+		st := m.St
 		facts := []string{st.Fact("Effect", "of each: "+a.effect)}
 		if a.way != nil {
 			revoked := n > 0 && !slices.ContainsFunc(all, func(t target) bool { return !redlock.IsTombstone(t.token) })
@@ -241,7 +242,7 @@ func (m *model) askSeveral(a lockAct, keys []string) tea.Cmd {
 		gone, changed := 0, 0
 		var names []string
 		for _, t := range all {
-			text := m.st.Escape(t.keys[0], 40)
+			text := m.St.Escape(t.keys[0], 40)
 			switch l := m.latestLock(t.keys[0]); {
 			case l == nil:
 				gone++
@@ -250,7 +251,7 @@ func (m *model) askSeveral(a lockAct, keys []string) tea.Cmd {
 				changed++
 				text += " (another holder by now: left alone)"
 			default:
-				text += " of " + st.Token(safetext.New(t.token), 16) + ", " + copies(l)
+				text += " of " + st.Token(safetext.New(t.token), 16) + ", " + page.Copies(l)
 				if redlock.IsTombstone(t.token) {
 					text += ", revoked already"
 				}
@@ -294,7 +295,7 @@ func (m *model) askSeveral(a lockAct, keys []string) tea.Cmd {
 	d.prepare = func() {
 		why := strings.TrimSpace(reason.String())
 		for _, t := range all {
-			d.many.items = append(d.many.items, item{name: m.st.Escape(t.keys[0], 40), act: a.act(t, why)})
+			d.many.items = append(d.many.items, item{name: m.St.Escape(t.keys[0], 40), act: a.act(t, why)})
 		}
 	}
 	return m.openDialog(d)

@@ -9,6 +9,7 @@ import (
 	"redlockctl/monitor"
 	"redlockctl/monitor/monitortest"
 	"redlockctl/redlock"
+	"redlockctl/tui/page"
 )
 
 // marking marks these locks on a screen, and leaves the cursor on orders:44.
@@ -205,7 +206,7 @@ func TestAnActOnALocksPageIsAboutThatLock(t *testing.T) {
 		for key, verb := range map[string]string{"X": "Force-release", "R": "Revoke"} {
 			r := marking(t, marked...)
 			r.press("o")
-			r.where(viewLock)
+			r.where(page.Lock)
 			r.seesNot("revoke (")
 			r.press(key)
 			r.sees(verb + " orders:44 ?")

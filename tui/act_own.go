@@ -15,6 +15,7 @@ import (
 	"redlockctl/internal/view"
 	"redlockctl/monitor"
 	"redlockctl/redlock"
+	"redlockctl/tui/page"
 )
 
 // grant is a lock that was acquired by hand on this screen.
@@ -98,7 +99,7 @@ func (m *model) lookAfter() {
 		}
 		before := g.state
 		g.state, g.until = g.kept.State(), g.kept.Until()
-		name := m.st.Escape(key, 40)
+		name := m.St.Escape(key, 40)
 		switch {
 		case g.state == redlock.Lost:
 			why := "its validity is over"
@@ -110,9 +111,9 @@ func (m *model) lookAfter() {
 		case g.state == redlock.Released:
 			g.kept = nil
 		case g.state != before && g.state == redlock.Uncertain:
-			m.say(m.st.Warn, name+", kept here, is uncertain: an extension failed, and it is tried again until "+view.Clock(g.until))
+			m.say(m.St.Warn, name+", kept here, is uncertain: an extension failed, and it is tried again until "+view.Clock(g.until))
 		case g.state != before:
-			m.say(m.st.Good, name+", kept here, is held again")
+			m.say(m.St.Good, name+", kept here, is held again")
 		}
 		m.mine[key] = g
 	}
@@ -124,7 +125,7 @@ const mostLosses = 20
 // keptLines are a line of what is kept here, and one of what was lost, which
 // stays until somebody has seen it.
 func (m *model) keptLines(w int) (lines []string) {
-	st := m.st
+	st := m.St
 	if m.losses = m.losses[max(0, len(m.losses)-mostLosses):]; len(m.losses) > 0 {
 		l := m.losses[len(m.losses)-1]
 		text := " " + st.Off + " LOST at " + view.Clock(l.at) + ": " + st.Escape(l.key, 40)
@@ -172,7 +173,7 @@ func (m *model) ttlField(ttl time.Duration) (f *field, parse func() (time.Durati
 	f = newField("TTL", ttl.String())
 	return f, func() (time.Duration, string) {
 		d, err := time.ParseDuration(strings.TrimSpace(f.String()))
-		switch most := m.latest.Cluster.MaxTTL; {
+		switch most := m.Latest.Cluster.MaxTTL; {
 		case err != nil:
 			return 0, "the TTL is a number with a unit: 30s, 1m30s"
 		case d < time.Millisecond:
@@ -188,7 +189,7 @@ var acquireWords = map[redlock.Status]string{redlock.StatusOK: "copy written", r
 
 func (m *model) askAcquire() tea.Cmd {
 	ttl := 30 * time.Second
-	if most := m.latest.Cluster.MaxTTL; most > 0 {
+	if most := m.Latest.Cluster.MaxTTL; most > 0 {
 		ttl = min(ttl, most)
 	}
 	name := newField("Name", "")
@@ -199,17 +200,17 @@ func (m *model) askAcquire() tea.Cmd {
 		title: "Acquire a lock by hand",
 		verb:  "acquire",
 		facts: func(int) []string {
-			c := &m.latest.Cluster
+			c := &m.Latest.Cluster
 			effect := "for the TTL; nothing extends it but e"
 			if kept() {
 				effect = "and extended until r releases it; when the console ends, it ends with its TTL"
 			}
-			out := []string{m.st.Fact("Effect", fmt.Sprintf("the name is held on a quorum of %d of %d nodes, %s", c.Quorum, c.N, effect))}
+			out := []string{m.St.Fact("Effect", fmt.Sprintf("the name is held on a quorum of %d of %d nodes, %s", c.Quorum, c.N, effect))}
 			if c.Serving < c.Quorum && c.Verdict != monitor.VerdictUnknown {
-				out = append(out, m.st.Fact("", m.st.Bad.Of(fmt.Sprintf("only %d of %d nodes accept writes: this will fail", c.Serving, c.N))))
+				out = append(out, m.St.Fact("", m.St.Bad.Of(fmt.Sprintf("only %d of %d nodes accept writes: this will fail", c.Serving, c.N))))
 			}
 			if l := m.latestLock(name.String()); l != nil && name.String() != "" {
-				out = append(out, m.st.Fact("Now", m.st.Warn.Of("held by "+m.st.Token(l.Holder, 24)+", "+copies(l))))
+				out = append(out, m.St.Fact("Now", m.St.Warn.Of("held by "+m.St.Token(l.Holder, 24)+", "+page.Copies(l))))
 			}
 			return out
 		},
@@ -224,7 +225,7 @@ func (m *model) askAcquire() tea.Cmd {
 		start: func() func(context.Context) outcome {
 			key, acts, run := name.String(), m.opt.Actions, m.running
 			ttl, _ := parse()
-			o := outcome{what: "acquire " + m.st.Escape(key, 60), words: acquireWords}
+			o := outcome{what: "acquire " + m.St.Escape(key, 60), words: acquireWords}
 			if kept() {
 				return func(ctx context.Context) outcome {
 					k, err := acts.Keep(ctx, key, ttl)
@@ -254,7 +255,7 @@ func (m *model) askAcquire() tea.Cmd {
 
 // own is the grant of the lock under the cursor, if it was acquired here.
 func (m *model) own() (grant, bool) {
-	l := m.selected().lock
+	l := m.selected().Lock
 	if l == nil {
 		return grant{}, false
 	}
@@ -285,15 +286,15 @@ var extendWords = map[redlock.Status]string{
 
 func (m *model) askExtend() tea.Cmd {
 	g, _ := m.own()
-	name := m.st.Escape(g.key, 60)
+	name := m.St.Escape(g.key, 60)
 	span, parse := m.ttlField(g.ttl)
 	return m.openDialog(&dialog{
 		title: "Extend " + name + " ?",
 		verb:  "extend",
 		facts: func(int) []string {
 			return []string{
-				m.st.Fact("Held by", "this screen, "+m.st.Token(safetext.New(g.token), 24)+", valid until "+view.Clock(g.until)+" ("+view.Remaining(g.until.Sub(m.now()))+")"),
-				m.st.Fact("Effect", "its copies live for this long from now on; none is made anew, and none is shortened"),
+				m.St.Fact("Held by", "this screen, "+m.St.Token(safetext.New(g.token), 24)+", valid until "+view.Clock(g.until)+" ("+view.Remaining(g.until.Sub(m.now()))+")"),
+				m.St.Fact("Effect", "its copies live for this long from now on; none is made anew, and none is shortened"),
 			}
 		},
 		fields: []*field{span},
@@ -337,7 +338,7 @@ func (m *model) release() lockAct {
 
 // giveBack releases a grant; one that is kept is extended no more.
 func (m *model) giveBack(g grant) func(context.Context) outcome {
-	name, acts := m.st.Escape(g.key, 60), m.opt.Actions
+	name, acts := m.St.Escape(g.key, 60), m.opt.Actions
 	return func(ctx context.Context) outcome {
 		o := outcome{what: "release " + name, words: releaseWords, freed: &g}
 		if g.kept != nil {
@@ -366,16 +367,16 @@ func (m *model) askRelease() tea.Cmd {
 		hidden = m.hiddenMark(g.key)
 	}
 	return m.openDialog(&dialog{
-		title: "Release " + m.st.Escape(g.key, 60) + hidden + " ?",
+		title: "Release " + m.St.Escape(g.key, 60) + hidden + " ?",
 		verb:  "release",
 		facts: func(int) []string {
-			held := "this screen, " + m.st.Token(safetext.New(g.token), 24)
+			held := "this screen, " + m.St.Token(safetext.New(g.token), 24)
 			if g.kept != nil {
 				held += ", kept: extended until it is released"
 			} else {
 				held += ", valid until " + view.Clock(g.until)
 			}
-			return []string{m.st.Fact("Held by", held), m.st.Fact("Effect", a.effect)}
+			return []string{m.St.Fact("Held by", held), m.St.Fact("Effect", a.effect)}
 		},
 		check: func() string { return "" },
 		start: func() func(context.Context) outcome { return m.giveBack(g) },
@@ -415,7 +416,7 @@ func (m *model) askQuit() tea.Cmd {
 			kept := m.keptGrants()
 			last := m.now()
 			for _, g := range kept {
-				names = append(names, m.st.Escape(g.key, 40)+" ("+g.state.String()+")")
+				names = append(names, m.St.Escape(g.key, 40)+" ("+g.state.String()+")")
 				if g.until.After(last) {
 					last = g.until
 				}
@@ -425,8 +426,8 @@ func (m *model) askQuit() tea.Cmd {
 				effect = "nothing extends them any more: they end by themselves, the last at " + view.Clock(last)
 			}
 			return append([]string{
-				m.st.Fact("Kept here", view.Plural(len(kept), "lock")+": "+m.someOf(names, bounded)),
-				m.st.Fact("Effect", effect),
+				m.St.Fact("Kept here", view.Plural(len(kept), "lock")+": "+m.someOf(names, bounded)),
+				m.St.Fact("Effect", effect),
 			}, m.leftWaiting()...)
 		},
 		fields: []*field{then},
@@ -436,7 +437,7 @@ func (m *model) askQuit() tea.Cmd {
 			if then.chosen == 1 {
 				return func(context.Context) outcome { return o }
 			}
-			kept, st := m.keptGrants(), m.st
+			kept, st := m.keptGrants(), m.St
 			return func(ctx context.Context) outcome {
 				for _, g := range kept {
 					if _, err := g.kept.Release(ctx); err != nil && !errors.Is(err, redlock.ErrNotHeld) && !errors.Is(err, redlock.ErrLost) {
@@ -452,14 +453,14 @@ func (m *model) askQuit() tea.Cmd {
 // leftWaiting says which nodes wait, where the guard in this console is the only one:
 // nobody lets them rejoin when it has ended. nil: none. A lab ends with its screen.
 func (m *model) leftWaiting() []string {
-	names := m.guards.waiting(m.latest)
+	names := m.Guards.Waiting(m.Latest)
 	if len(names) == 0 || m.opt.Lab != nil {
 		return nil
 	}
 	for i, name := range names {
-		names[i] = m.st.Escape(name, 40)
+		names[i] = m.St.Escape(name, 40)
 		if n := m.latestNode(name); n != nil {
-			if left, ok := m.guards.countdown(n, m.now()); ok {
+			if left, ok := m.Guards.Countdown(n, m.now()); ok {
 				names[i] += " (" + view.Remaining(left) + ")"
 			}
 		}
@@ -469,8 +470,8 @@ func (m *model) leftWaiting() []string {
 		wait = " wait"
 	}
 	return []string{
-		m.st.Fact("Fenced", m.someOf(names, bounded)+wait),
-		m.st.Fact("Risk", m.st.Bad.Of("the guard in this console is the only one: without it nobody lets a fenced node rejoin")),
-		m.st.Fact("Instead", "stay until no node is fenced, or start redlockctl guard first"),
+		m.St.Fact("Fenced", m.someOf(names, bounded)+wait),
+		m.St.Fact("Risk", m.St.Bad.Of("the guard in this console is the only one: without it nobody lets a fenced node rejoin")),
+		m.St.Fact("Instead", "stay until no node is fenced, or start redlockctl guard first"),
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"redlockctl/internal/safetext/safetexttest"
 	"redlockctl/monitor/monitortest"
+	"redlockctl/tui/page"
 )
 
 // owning is a screen that acquired orders:43 and has the cursor on it.
@@ -155,7 +156,7 @@ func TestLostIsTold(t *testing.T) {
 	r.sees("LOST at 12:03:12")
 	r.press("esc")
 	r.seesNot("LOST at")
-	r.where(viewEvents) // it was for the message alone
+	r.where(page.Events) // it was for the message alone
 	r.press("q")
 	if !r.ended {
 		t.Error("q asks although nothing is kept")

@@ -16,6 +16,7 @@ import (
 	"redlockctl/internal/view"
 	"redlockctl/monitor"
 	"redlockctl/redlock"
+	"redlockctl/tui/page"
 )
 
 // target is a lock as it was shown when a dialog opened: what its act is about,
@@ -46,12 +47,12 @@ func (t target) same(l *monitor.Lock) bool {
 // planOf is what taking a lock away means, as it is seen in the latest picture:
 // of one token, or of all.
 func (m *model) planOf(way operator.Way, l *monitor.Lock, token string) (operator.Plan, error) {
-	asked := operator.Asked{Keys: targetOf(l).keys, Token: token, Name: m.st.Escape(l.Key.Raw(), 40), Form: l.Form, Quorum: m.latest.Cluster.Quorum, MaxTTL: m.latest.Cluster.MaxTTL}
+	asked := operator.Asked{Keys: targetOf(l).keys, Token: token, Name: m.St.Escape(l.Key.Raw(), 40), Form: l.Form, Quorum: m.Latest.Cluster.Quorum, MaxTTL: m.Latest.Cluster.MaxTTL}
 	now := m.now()
 	for i, c := range l.Copies.All() {
 		r := redlock.NodeResult{Status: redlock.StatusUnanswered}
-		if i < len(m.latest.Nodes) {
-			r.Node = m.latest.Nodes[i].Name
+		if i < len(m.Latest.Nodes) {
+			r.Node = m.Latest.Nodes[i].Name
 		}
 		switch c.State {
 		case monitor.CopyAbsent:
@@ -124,7 +125,7 @@ func (m *model) taking(way operator.Way, did string, words map[redlock.Status]st
 func (m *model) take(verb string, t target, words map[redlock.Status]string, done func([]redlock.NodeResult) string, do func(ctx context.Context, key, token string) ([]redlock.NodeResult, error)) func(context.Context) outcome {
 	names := make([]string, len(t.keys))
 	for i, key := range t.keys {
-		names[i] = m.st.Escape(key, 60)
+		names[i] = m.St.Escape(key, 60)
 	}
 	tokens := t.tokens
 	if tokens == nil {
@@ -132,9 +133,9 @@ func (m *model) take(verb string, t target, words map[redlock.Status]string, don
 	}
 	shown := make([]string, len(tokens))
 	for i, token := range tokens {
-		shown[i] = m.st.Token(safetext.New(token), 16)
+		shown[i] = m.St.Token(safetext.New(token), 16)
 	}
-	whole := m.st.Whole
+	whole := m.St.Whole
 	return func(ctx context.Context) outcome {
 		o := outcome{what: verb + " " + names[0], words: words}
 		took := false
@@ -220,7 +221,7 @@ func (m *model) whyNotTaken(way operator.Way, l *monitor.Lock) string {
 	if err == nil {
 		return ""
 	}
-	return m.st.Whole(strings.TrimPrefix(err.Error(), operator.ErrRefused.Error()+": "))
+	return m.St.Whole(strings.TrimPrefix(err.Error(), operator.ErrRefused.Error()+": "))
 }
 
 // whyNotAct is why an act cannot be done to the lock under the cursor, or to
@@ -229,7 +230,7 @@ func (m *model) whyNotAct(a lockAct) string {
 	if why := m.whyNoAct(); why != "" {
 		return why
 	}
-	if m.mode()&modeOnLock == 0 {
+	if m.mode()&page.ModeOnLock == 0 {
 		return "go to the locks first: tab, or 2"
 	}
 	if keys := m.several(); keys != nil {
@@ -252,7 +253,7 @@ func (m *model) whyNotAct(a lockAct) string {
 		}
 		return "none of the " + view.Plural(len(keys), "lock") + " marked: " + first
 	}
-	if m.selected().lock == nil {
+	if m.selected().Lock == nil {
 		return "no lock under the cursor"
 	}
 	l := m.one(nil)
@@ -268,7 +269,7 @@ func (m *model) one(marked []string) *monitor.Lock {
 	if len(marked) > 0 {
 		return m.latestLock(marked[0])
 	}
-	return m.latestLock(m.selected().lock.Key.Raw())
+	return m.latestLock(m.selected().Lock.Key.Raw())
 }
 
 func (m *model) whyNoForce() string  { return m.whyNotAct(m.forceRelease()) }
@@ -320,7 +321,7 @@ func (m *model) askTake(a lockAct) tea.Cmd {
 		hidden = m.hiddenMark(key)
 	}
 	return m.openDialog(&dialog{
-		title:  capital(a.verb) + " " + m.st.Escape(key, 60) + hidden + " ?",
+		title:  capital(a.verb) + " " + m.St.Escape(key, 60) + hidden + " ?",
 		verb:   a.verb,
 		danger: true,
 		facts: func(int) []string {
@@ -375,7 +376,7 @@ func sameTokens(a, b []operator.TokenCopies) bool {
 // copies are: what matters most first, since the rest may have to be scrolled.
 // opened is the plan for all tokens when the dialog opened.
 func (m *model) takeFacts(way operator.Way, t target, opened operator.Plan) []string {
-	st, now := m.st, m.now()
+	st, now := m.St, m.now()
 	key := t.keys[0]
 	several := len(opened.Tokens) > 1
 	held := st.Token(safetext.New(t.token), 40)
@@ -459,13 +460,13 @@ func (m *model) takeFacts(way operator.Way, t target, opened operator.Plan) []st
 // copyFacts says which nodes have copies of the lock and for how long, and what
 // is known of the others.
 func (m *model) copyFacts(l *monitor.Lock, t target) (has, lacks string) {
-	st, now := m.st, m.now()
+	st, now := m.St, m.now()
 	var there, others []string
 	for i, c := range l.Copies.All() {
-		if i >= len(m.latest.Nodes) {
+		if i >= len(m.Latest.Nodes) {
 			break
 		}
-		n := &m.latest.Nodes[i]
+		n := &m.Latest.Nodes[i]
 		node := st.Escape(n.Name, 12)
 		state := ""
 		if n.State != monitor.NodeServing {
@@ -485,14 +486,14 @@ func (m *model) copyFacts(l *monitor.Lock, t target) (has, lacks string) {
 		case monitor.CopyAbsent:
 			others = append(others, node+state+": holds none")
 		default:
-			others = append(others, node+state+": "+unknownCopy(n, c, m.latest.Cluster.MaxTTL, now))
+			others = append(others, node+state+": "+page.UnknownCopy(n, c, m.Latest.Cluster.MaxTTL, now))
 		}
 	}
 	has = st.None
 	if len(there) > 0 {
 		has = strings.Join(there, " "+st.Sep+" ")
 	}
-	if l.Held >= m.latest.Cluster.Quorum {
+	if l.Held >= m.Latest.Cluster.Quorum {
 		has += "; margin " + view.Count(l.Margin)
 	}
 	return has, strings.Join(others, ";  ")

@@ -12,6 +12,7 @@ import (
 	"redlockctl/internal/view"
 	"redlockctl/monitor"
 	"redlockctl/restartguard"
+	"redlockctl/tui/page"
 )
 
 // actTimeout bounds an act: retries of an acquire, or the proof of a fence.
@@ -86,10 +87,10 @@ func (m *model) whyNoLock() string {
 	if why := m.whyNoAct(); why != "" {
 		return why
 	}
-	if m.mode()&modeOnLock == 0 {
+	if m.mode()&page.ModeOnLock == 0 {
 		return "go to the locks first: tab, or 2"
 	}
-	if m.selected().lock == nil {
+	if m.selected().Lock == nil {
 		return "no lock under the cursor"
 	}
 	return ""
@@ -103,10 +104,10 @@ func (m *model) whyNoNode() string {
 }
 
 func (m *model) whyNoPickedNode() string {
-	if m.mode()&modeOnNode == 0 {
+	if m.mode()&page.ModeOnNode == 0 {
 		return "go to the nodes first: tab, or 3"
 	}
-	if m.selected().node == nil {
+	if m.selected().Node == nil {
 		return "no node under the cursor"
 	}
 	return ""
@@ -116,47 +117,47 @@ func (m *model) whyNoFence() string {
 	if why := m.whyNoNode(); why != "" {
 		return why
 	}
-	n := m.latestNode(m.selected().node.Name)
+	n := m.latestNode(m.selected().Node.Name)
 	switch {
 	case n == nil:
 		return "the node is gone"
 	case n.State == monitor.NodeHeld:
-		return m.st.Whole(n.Name) + " is held already"
+		return m.St.Whole(n.Name) + " is held already"
 	case n.State == monitor.NodeServing || n.State == monitor.NodeFenced:
 		return ""
 	}
-	return m.st.Whole(n.Name) + " cannot be fenced: " + n.State.String()
+	return m.St.Whole(n.Name) + " cannot be fenced: " + n.State.String()
 }
 
 func (m *model) whyNoOpen() string {
 	if why := m.whyNoNode(); why != "" {
 		return why
 	}
-	n := m.latestNode(m.selected().node.Name)
+	n := m.latestNode(m.selected().Node.Name)
 	switch {
 	case n == nil:
 		return "the node is gone"
 	case n.State == monitor.NodeServing:
-		return m.st.Whole(n.Name) + " is open already"
+		return m.St.Whole(n.Name) + " is open already"
 	case n.State == monitor.NodeHeld || n.State == monitor.NodeFenced:
 		return ""
 	}
-	return m.st.Whole(n.Name) + " cannot be opened: " + n.State.String()
+	return m.St.Whole(n.Name) + " cannot be opened: " + n.State.String()
 }
 
 // latestLock and latestNode look into the latest snapshot, also while the
 // screen is frozen: nobody acts on an old picture.
 func (m *model) latestLock(key string) *monitor.Lock {
-	return m.latest.Locks.Get(key)
+	return m.Latest.Locks.Get(key)
 }
 
-func (m *model) latestNode(name string) *monitor.Node { return nodeOf(m.latest, name) }
+func (m *model) latestNode(name string) *monitor.Node { return page.NodeOf(m.Latest, name) }
 
 // confirmation is what has to be typed to confirm an act on raw: its name as it
 // is shown, or the end of one that is too long to type.
 func (m *model) confirmation(raw string) (text, label string) {
 	const most, tail = 40, 12
-	shown := m.st.Name(raw)
+	shown := m.St.Name(raw)
 	if view.Width(shown) <= most {
 		return shown, "Type the name to confirm"
 	}
@@ -182,39 +183,39 @@ func missingReason(reason string) string {
 }
 
 func (m *model) askFence() tea.Cmd {
-	name := m.selected().node.Name
+	name := m.selected().Node.Name
 	return m.askNode(name, "Fence", "fence", func() []string {
-		c := &m.latest.Cluster
-		out := []string{m.st.Fact("Effect", "it is held: it refuses writes until a person opens it, and no guard lifts that; its copies run out, and are not extended")}
+		c := &m.Latest.Cluster
+		out := []string{m.St.Fact("Effect", "it is held: it refuses writes until a person opens it, and no guard lifts that; its copies run out, and are not extended")}
 		serving := c.Serving
 		if n := m.latestNode(name); n != nil && n.State == monitor.NodeServing {
 			serving--
 		}
 		left := fmt.Sprintf("%d of %d nodes go on serving, the quorum is %d", serving, c.N, c.Quorum)
 		if serving < c.Quorum {
-			return append(out, m.st.Fact("", m.st.Bad.Of(left+": NOTHING can be locked any more")))
+			return append(out, m.St.Fact("", m.St.Bad.Of(left+": NOTHING can be locked any more")))
 		}
-		return append(out, m.st.Fact("", left))
+		return append(out, m.St.Fact("", left))
 	}, func(ctx context.Context, a Actions, reason string) error { return a.FenceNode(ctx, name, reason) },
 		"it refuses writes now; O opens it again")
 }
 
 func (m *model) askOpen() tea.Cmd {
-	name := m.selected().node.Name
+	name := m.selected().Node.Name
 	return m.askNode(name, "Open", "open", func() []string {
-		out := []string{m.st.Fact("Effect", "it accepts writes and votes at once")}
-		s, ok := m.guards.status[name]
+		out := []string{m.St.Fact("Effect", "it accepts writes and votes at once")}
+		s, ok := m.Guards.Status[name]
 		n := m.latestNode(name)
 		switch {
 		case ok && s.Phase == restartguard.PhaseClosed && !s.Until.IsZero() && s.Until.After(m.now()):
-			out = append(out, m.st.Fact("Risk", m.st.Bad.Of("it restarted, and is safe only in "+view.Remaining(s.Until.Sub(m.now()))+
+			out = append(out, m.St.Fact("Risk", m.St.Bad.Of("it restarted, and is safe only in "+view.Remaining(s.Until.Sub(m.now()))+
 				": a lock that it forgot can be granted a second time")))
 		case n != nil && n.State == monitor.NodeFenced:
 			risk := "if it restarted less than D ago, a lock that it forgot can be granted a second time"
-			if m.guards.delay > 0 {
-				risk += " (D = " + view.Span(m.guards.delay) + ")"
+			if m.Guards.Delay > 0 {
+				risk += " (D = " + view.Span(m.Guards.Delay) + ")"
 			}
-			out = append(out, m.st.Fact("Risk", m.st.Warn.Of(risk)))
+			out = append(out, m.St.Fact("Risk", m.St.Warn.Of(risk)))
 		}
 		return out
 	}, func(ctx context.Context, a Actions, reason string) error { return a.OpenNode(ctx, name, reason) },
@@ -222,7 +223,7 @@ func (m *model) askOpen() tea.Cmd {
 }
 
 func (m *model) askNode(node, title, verb string, effect func() []string, do func(context.Context, Actions, string) error, done string) tea.Cmd {
-	shown := m.st.Escape(node, 40)
+	shown := m.St.Escape(node, 40)
 	want, label := m.confirmation(node)
 	reason, typed := newField("Reason", ""), newField(label, "")
 	return m.openDialog(&dialog{
@@ -236,7 +237,7 @@ func (m *model) askNode(node, title, verb string, effect func() []string, do fun
 				if !n.Since.IsZero() {
 					now += " since " + view.Clock(n.Since)
 				}
-				out = append(out, m.st.Fact("Now", now+", "+view.Count(n.Locks)+" copies"))
+				out = append(out, m.St.Fact("Now", now+", "+view.Count(n.Locks)+" copies"))
 			}
 			return append(out, effect()...)
 		},

@@ -10,6 +10,7 @@ import (
 
 	"redlockctl/monitor"
 	"redlockctl/monitor/monitortest"
+	"redlockctl/tui/page"
 )
 
 // benchModel shows many locks, all listed.
@@ -71,9 +72,9 @@ func BenchmarkSnapshot(b *testing.B) {
 		keys = append(keys, key)
 		changed = append(changed, monitortest.LockOf(monitortest.Epoch, key, monitor.LockBare, monitortest.TokenB, "60 60 60 ? -"))
 	}
-	other := *m.latest
+	other := *m.Latest
 	monitortest.Put(&other, changed...)
-	pics := []*monitor.Snapshot{m.latest, &other}
+	pics := []*monitor.Snapshot{m.Latest, &other}
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
 		m.Update(snapshotMsg{snap: pics[(i+1)%2], changed: keys, known: true})
@@ -85,6 +86,6 @@ func BenchmarkSnapshot(b *testing.B) {
 func BenchmarkBuild(b *testing.B) {
 	m, _ := benchModel(100_000)
 	for b.Loop() {
-		newLockIndex(m.latest.Locks, m.latest.Nodes, orderEnds, monitor.ParseFilter("z !x"))
+		page.NewLockIndex(m.Latest.Locks, m.Latest.Nodes, page.OrderEnds, monitor.ParseFilter("z !x"))
 	}
 }

@@ -33,18 +33,18 @@ func (m *model) changeCluster(name string) tea.Cmd {
 	names := m.opt.Clusters.Names()
 	switch {
 	case !slices.Contains(names, name):
-		m.say(m.st.Bad, "a cluster is one of "+m.st.Whole(strings.Join(names, ", ")))
+		m.say(m.St.Bad, "a cluster is one of "+m.St.Whole(strings.Join(names, ", ")))
 		return nil
 	case m.busy > 0 || m.moving:
-		m.say(m.st.Warn, "something is still running")
+		m.say(m.St.Warn, "something is still running")
 		return nil
 	case len(m.mine) > 0:
-		m.say(m.st.Warn, view.Plural(len(m.mine), "lock")+" acquired here: release them first, or let them end")
+		m.say(m.St.Warn, view.Plural(len(m.mine), "lock")+" acquired here: release them first, or let them end")
 		return nil
 	}
 	if m.leftWaiting() != nil {
 		return m.openDialog(&dialog{
-			title: "Change to " + m.st.Escape(name, 40) + " ?", verb: "change the cluster", danger: true,
+			title: "Change to " + m.St.Escape(name, 40) + " ?", verb: "change the cluster", danger: true,
 			facts: func(int) []string { return m.leftWaiting() },
 			check: func() string { return "" },
 			start: func() func(context.Context) outcome {
@@ -60,7 +60,7 @@ func (m *model) changeCluster(name string) tea.Cmd {
 // openCluster opens another cluster in place of this one.
 func (m *model) openCluster(name string) tea.Cmd {
 	m.moving = true
-	m.say(m.st.Info, "opening "+m.st.Escape(name, 40)+m.st.Ellipsis)
+	m.say(m.St.Info, "opening "+m.St.Escape(name, 40)+m.St.Ellipsis)
 	all, ctx := m.opt.Clusters, m.ctx
 	return func() tea.Msg {
 		ctx, cancel := context.WithTimeout(ctx, clusterTime)
@@ -74,7 +74,7 @@ func (m *model) openCluster(name string) tea.Cmd {
 func (m *model) moved(msg clusterMsg) tea.Cmd {
 	m.moving = false
 	if msg.err != nil {
-		m.say(m.st.Bad, m.st.Escape(msg.name, 40)+" cannot be opened: "+m.st.Whole(msg.err.Error()))
+		m.say(m.St.Bad, m.St.Escape(msg.name, 40)+" cannot be opened: "+m.St.Whole(msg.err.Error()))
 		return nil
 	}
 	c := msg.cluster
@@ -82,10 +82,10 @@ func (m *model) moved(msg clusterMsg) tea.Cmd {
 	m.feed.source, m.feed.guard = c.Source, c.Guard
 	m.feed.cluster++
 	m.trail, m.dialog, m.line = nil, nil, nil
-	m.reset(m.now())
-	m.arrive(m.overview)
-	m.takeGuards(m.feed.status(), m.opt.Delay)
-	m.receive(c.Source.Snapshot(), nil, false, nil)
-	m.say(m.st.Good, "this is "+m.st.Escape(msg.name, 40))
-	return tea.Batch(m.feed.next(m.latest, m.events.seq, 0), m.feed.tick())
+	m.Reset(m.now())
+	m.arrive(m.Overview)
+	m.seeGuard(m.feed.status())
+	m.Receive(c.Source.Snapshot(), nil, false, nil)
+	m.say(m.St.Good, "this is "+m.St.Escape(msg.name, 40))
+	return tea.Batch(m.feed.next(m.Latest, m.Events.Seq, 0), m.feed.tick())
 }

@@ -10,6 +10,7 @@ import (
 	"redlockctl/internal/view"
 	"redlockctl/monitor"
 	"redlockctl/tui/input"
+	"redlockctl/tui/page"
 	"redlockctl/tui/styles"
 )
 
@@ -73,7 +74,7 @@ func (l *commandLine) complete(m *model, d int) {
 
 // view draws the line, and what it may become.
 func (l *commandLine) view(m *model, w int) string {
-	st := m.st
+	st := m.St
 	left := " : "
 	offers := l.offers
 	if offers == nil {
@@ -118,7 +119,7 @@ type command struct {
 // key map, and those that take a word.
 func (m *model) commands() []command {
 	var out []command
-	for v := range numTabs {
+	for v := range page.NumTabs {
 		if m.whyNoView(v) == "" {
 			out = append(out, command{name: v.String(), help: "go to this page", do: func(m *model, _ string) tea.Cmd { return m.goTo(v) }})
 		}
@@ -142,9 +143,9 @@ func (m *model) commands() []command {
 		}
 		c := command{name: b.name, help: "as the key " + b.Help().Key, do: func(m *model, what string) tea.Cmd { return m.doBinding(b, what) }}
 		switch {
-		case b.takes&modeOnLock != 0 && b.name != "acquire":
+		case b.takes&page.ModeOnLock != 0 && b.name != "acquire":
 			c.takes, c.next = "[NAME]", (*model).lockNames
-		case b.takes&modeOnNode != 0 && b.takes != modeLab:
+		case b.takes&page.ModeOnNode != 0 && b.takes != page.ModeLab:
 			c.takes, c.next = "[NODE]", (*model).nodeNames
 		}
 		out = append(out, c)
@@ -233,7 +234,7 @@ func (m *model) doLine() tea.Cmd {
 	name, rest, _ := strings.Cut(line, " ")
 	c, why := m.command(name)
 	if why != "" {
-		m.say(m.st.Bad, why)
+		m.say(m.St.Bad, why)
 		return save
 	}
 	cmd := c.do(m, strings.TrimSpace(rest))
@@ -251,23 +252,23 @@ func (m *model) doBinding(b *binding, what string) tea.Cmd {
 	if what != "" {
 		var why string
 		switch {
-		case b.takes&modeOnLock != 0:
+		case b.takes&page.ModeOnLock != 0:
 			why = m.pickLock(what)
-		case b.takes&modeOnNode != 0:
+		case b.takes&page.ModeOnNode != 0:
 			why = m.pickNode(what)
 		default:
 			why = "it takes no name"
 		}
 		if why != "" {
-			m.say(m.st.Bad, b.name+": "+why)
+			m.say(m.St.Bad, b.name+": "+why)
 			return nil
 		}
 	}
 	if b.in&m.mode() == 0 { // its key is known on one page only
-		if b.in&modeLab != 0 {
-			m.goTo(viewLab)
-		} else if b.in&modeOnNode != 0 {
-			m.goTo(viewNodes)
+		if b.in&page.ModeLab != 0 {
+			m.goTo(page.Lab)
+		} else if b.in&page.ModeOnNode != 0 {
+			m.goTo(page.Nodes)
 		}
 	}
 	return m.try(b)
@@ -275,65 +276,65 @@ func (m *model) doBinding(b *binding, what string) tea.Cmd {
 
 // pickLock puts the cursor on a lock.
 func (m *model) pickLock(name string) string {
-	if m.page.place() == (place{viewLock, name}) {
+	if m.page.Place() == (page.Place{Kind: page.Lock, Name: name}) {
 		return ""
 	}
-	if m.viewed() != viewOverview && m.viewed() != viewLocks {
-		m.goTo(viewLocks)
+	if m.viewed() != page.Overview && m.viewed() != page.Locks {
+		m.goTo(page.Locks)
 	}
-	m.overview.onNodes = m.overview.onNodes && m.viewed() != viewOverview
+	m.Overview.OnNodes = m.Overview.OnNodes && m.viewed() != page.Overview
 	switch {
-	case m.locks.jump(name):
+	case m.Locks.Jump(name):
 		return ""
-	case m.shown.Locks.Get(name) != nil:
+	case m.Shown.Locks.Get(name) != nil:
 		return "the filter hides it: esc clears the filter"
 	}
-	return "there is no lock " + m.st.Escape(name, 40)
+	return "there is no lock " + m.St.Escape(name, 40)
 }
 
 // pickNode puts the cursor on a node.
 func (m *model) pickNode(name string) string {
 	n := m.nodeNamed(name)
 	if n == nil {
-		return "there is no node " + m.st.Escape(name, 40)
+		return "there is no node " + m.St.Escape(name, 40)
 	}
-	if m.mode()&modeOnNode == 0 || m.mode() == modeNode {
-		m.goTo(viewNodes)
+	if m.mode()&page.ModeOnNode == 0 || m.mode() == page.ModeNode {
+		m.goTo(page.Nodes)
 	}
-	m.nodes.name = n.Name
+	m.Nodes.Name = n.Name
 	return ""
 }
 
 // nodeNamed is the node with this name, in letters of either case.
 func (m *model) nodeNamed(name string) *monitor.Node {
-	i := slices.IndexFunc(m.shown.Nodes, func(n monitor.Node) bool { return strings.EqualFold(n.Name, name) })
+	i := slices.IndexFunc(m.Shown.Nodes, func(n monitor.Node) bool { return strings.EqualFold(n.Name, name) })
 	if i < 0 {
 		return nil
 	}
-	return &m.shown.Nodes[i]
+	return &m.Shown.Nodes[i]
 }
 
 func (m *model) openLock(name string) tea.Cmd {
 	if name == "" {
-		if l := m.selected().lock; l != nil {
+		if l := m.selected().Lock; l != nil {
 			name = l.Key.Raw()
 		}
 	}
-	if m.shown.Locks.Get(name) == nil {
-		m.say(m.st.Bad, "there is no lock "+m.st.Escape(name, 40))
+	if m.Shown.Locks.Get(name) == nil {
+		m.say(m.St.Bad, "there is no lock "+m.St.Escape(name, 40))
 		return nil
 	}
-	return m.open(place{viewLock, name})
+	return m.open(page.Place{Kind: page.Lock, Name: name})
 }
 
 func (m *model) openNode(name string) tea.Cmd {
-	if name == "" && m.nodes.selected() != nil {
-		name = m.nodes.name
+	if name == "" && m.Nodes.Selected() != nil {
+		name = m.Nodes.Name
 	}
 	if n := m.nodeNamed(name); n != nil {
-		return m.open(place{viewNode, n.Name})
+		return m.open(page.Place{Kind: page.Node, Name: n.Name})
 	}
-	m.say(m.st.Bad, "there is no node "+m.st.Escape(name, 40))
+	m.say(m.St.Bad, "there is no node "+m.St.Escape(name, 40))
 	return nil
 }
 
@@ -343,7 +344,7 @@ const mostNames = 200
 // lockNames are names of locks for the last word of the line.
 func (m *model) lockNames() (names []string) {
 	_, word, _ := strings.Cut(strings.TrimLeft(m.line.String(), " "), " ")
-	for l := range m.shown.Locks.From(word) {
+	for l := range m.Shown.Locks.From(word) {
 		key := l.Key.Raw()
 		if !strings.HasPrefix(key, word) || len(names) >= mostNames {
 			break
@@ -356,8 +357,8 @@ func (m *model) lockNames() (names []string) {
 }
 
 func (m *model) nodeNames() (names []string) {
-	for i := range m.shown.Nodes {
-		names = append(names, m.shown.Nodes[i].Name)
+	for i := range m.Shown.Nodes {
+		names = append(names, m.Shown.Nodes[i].Name)
 	}
 	return names
 }
@@ -390,38 +391,38 @@ func (m *model) filterWords() []string {
 }
 
 func (m *model) filterBy(text string) tea.Cmd {
-	if m.viewed() != viewOverview && m.viewed() != viewLocks {
-		m.goTo(viewLocks)
+	if m.viewed() != page.Overview && m.viewed() != page.Locks {
+		m.goTo(page.Locks)
 	}
-	f := m.page.(filtered)
-	f.filterLine().Set(text)
-	f.filter(m.now())
-	if why := f.filterProblem(); why != "" {
-		m.say(m.st.Bad, why)
+	f := m.page.(page.Filtered)
+	f.FilterLine().Set(text)
+	f.Filter(m.now())
+	if why := f.FilterProblem(); why != "" {
+		m.say(m.St.Bad, why)
 	}
 	return nil
 }
 
 func sortWords(*model) (words []string) {
-	for o := range orders {
-		words = append(words, o.word())
+	for o := range page.Orders {
+		words = append(words, o.Word())
 	}
 	return words
 }
 
 func (m *model) sortWord(word string) tea.Cmd {
-	for o := range orders {
-		if o.word() == word {
+	for o := range page.Orders {
+		if o.Word() == word {
 			return m.sortBy(o)
 		}
 	}
-	m.say(m.st.Bad, "sort by one of "+strings.Join(sortWords(m), ", "))
+	m.say(m.St.Bad, "sort by one of "+strings.Join(sortWords(m), ", "))
 	return nil
 }
 
 func (m *model) columnWords() []string {
-	words := append([]string{"default"}, allColumns.names()...)
-	for _, c := range allColumns.names() {
+	words := append([]string{"default"}, page.AllColumns.Names()...)
+	for _, c := range page.AllColumns.Names() {
 		words = append(words, "+"+c, "-"+c)
 	}
 	return words
@@ -430,26 +431,26 @@ func (m *model) columnWords() []string {
 // columnsBy chooses columns: these, or those until now with some more or less.
 func (m *model) columnsBy(text string) tea.Cmd {
 	words := strings.Fields(strings.ReplaceAll(text, ",", " "))
-	set := m.lockView.chosen
+	set := m.LockView.Chosen
 	if m.prefs.Wide {
-		set, _ = columnsOf(m.prefs.Columns)
+		set, _ = page.ColumnsOf(m.prefs.Columns)
 		if set == 0 {
-			set = defaultColumns
+			set = page.DefaultColumns
 		}
 	}
-	var whole columnSet
+	var whole page.ColumnSet
 	for _, w := range words {
 		sign, name := byte(0), w
 		if w[0] == '+' || w[0] == '-' {
 			sign, name = w[0], w[1:]
 		}
 		if w == "default" {
-			set, whole = defaultColumns, 0
+			set, whole = page.DefaultColumns, 0
 			continue
 		}
-		c, unknown := columnsOf([]string{name})
+		c, unknown := page.ColumnsOf([]string{name})
 		if unknown != "" || name == "" {
-			m.say(m.st.Bad, "there is no column "+safetext.Escape(name)+": "+strings.Join(allColumns.names(), ", "))
+			m.say(m.St.Bad, "there is no column "+safetext.Escape(name)+": "+strings.Join(page.AllColumns.Names(), ", "))
 			return nil
 		}
 		switch sign {
@@ -465,15 +466,15 @@ func (m *model) columnsBy(text string) tea.Cmd {
 		set = whole
 	}
 	if len(words) == 0 {
-		m.say(m.st.Info, "columns: "+strings.Join(set.names(), " "))
+		m.say(m.St.Info, "columns: "+strings.Join(set.Names(), " "))
 		return nil
 	}
-	m.prefs.Columns = set.names()
-	if set == defaultColumns {
+	m.prefs.Columns = set.Names()
+	if set == page.DefaultColumns {
 		m.prefs.Columns = nil
 	}
 	m.prefs.Wide = false
-	m.lockView.choose(set.names(), false)
+	m.LockView.Choose(set.Names(), false)
 	return m.save()
 }
 
@@ -481,17 +482,17 @@ func (m *model) markBy(what string) tea.Cmd {
 	switch what {
 	case "":
 		if why := m.whyNoMark(); why != "" {
-			m.say(m.st.Warn, why)
+			m.say(m.St.Warn, why)
 			return nil
 		}
 		return m.toggleMark()
 	case "all":
 		n := m.markAll()
-		m.say(m.st.Info, view.Plural(n, "lock")+" more marked")
+		m.say(m.St.Info, view.Plural(n, "lock")+" more marked")
 	case "none":
 		return m.clearMarks()
 	default:
-		m.say(m.st.Bad, "mark what? all, none, or nothing for the one under the cursor")
+		m.say(m.St.Bad, "mark what? all, none, or nothing for the one under the cursor")
 	}
 	return nil
 }
@@ -507,20 +508,20 @@ func (m *model) themeBy(word string) tea.Cmd {
 	t := styles.Theme(word)
 	switch {
 	case !slices.Contains(styles.Themes(), t):
-		m.say(m.st.Bad, "a theme is one of "+strings.Join(themeWords(m), ", "))
+		m.say(m.St.Bad, "a theme is one of "+strings.Join(themeWords(m), ", "))
 		return nil
 	case m.opt.NoColor && t != styles.ThemeNone:
-		m.say(m.st.Warn, "no colours here: NO_COLOR or the configuration says so")
+		m.say(m.St.Warn, "no colours here: NO_COLOR or the configuration says so")
 		return nil
 	}
 	m.prefs.Theme = t
-	m.restyle(m.st.ASCII, t)
+	m.restyle(m.St.ASCII, t)
 	return m.save()
 }
 
 func (m *model) toggleASCII(string) tea.Cmd {
-	theme := m.st.Theme
-	m.restyle(!m.st.ASCII, theme)
+	theme := m.St.Theme
+	m.restyle(!m.St.ASCII, theme)
 	return nil
 }
 
@@ -528,16 +529,16 @@ func (m *model) toggleMouse(string) tea.Cmd {
 	m.prefs.Mouse = !m.prefs.Mouse
 	m.opt.Mouse = m.prefs.Mouse
 	if m.opt.Mouse {
-		m.say(m.st.Info, "the mouse is taken: shift selects text")
+		m.say(m.St.Info, "the mouse is taken: shift selects text")
 	} else {
-		m.say(m.st.Info, "the mouse is the terminal's own")
+		m.say(m.St.Info, "the mouse is the terminal's own")
 	}
 	return m.save()
 }
 
 // restyle draws everything in other colours or characters.
 func (m *model) restyle(ascii bool, t styles.Theme) {
-	*m.st = styles.New(ascii, t)
-	m.lockView.cached = nil
-	m.lockView.layout = lockLayout{}
+	*m.St = styles.New(ascii, t)
+	m.LockView.Cached = nil
+	m.LockView.Layout = page.LockLayout{}
 }

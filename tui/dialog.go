@@ -12,6 +12,7 @@ import (
 	"redlockctl/internal/view"
 	"redlockctl/redlock"
 	"redlockctl/tui/input"
+	"redlockctl/tui/page"
 	"redlockctl/tui/styles"
 )
 
@@ -106,14 +107,14 @@ func (o *outcome) partly() bool {
 	return slices.ContainsFunc(o.nodes, func(n redlock.NodeResult) bool { return n.Status == redlock.StatusOK })
 }
 
-func (d *dialog) mode() mode {
+func (d *dialog) mode() page.Mode {
 	switch {
 	case d.end != nil:
-		return modeResult
+		return page.ModeResult
 	case !d.began.IsZero():
-		return modeWorking
+		return page.ModeWorking
 	default:
-		return modeDialog
+		return page.ModeDialog
 	}
 }
 
@@ -131,9 +132,9 @@ func (d *dialog) lines(st *styles.Styles, w, h int, now time.Time) []string {
 	title := st.Title.Of(" " + st.Cut(d.title, w-2))
 	var body, foot []string
 	switch mode := d.mode(); {
-	case mode == modeResult:
+	case mode == page.ModeResult:
 		title, body = d.result(st, w, now)
-	case mode == modeWorking && d.many != nil:
+	case mode == page.ModeWorking && d.many != nil:
 		body = d.many.lines(st, w)
 		d.scroll = len(body) // the latest
 		foot = append(foot, " "+d.hint(st, w-2, now))
@@ -323,13 +324,13 @@ func (m *model) openDialog(d *dialog) tea.Cmd {
 	m.lastID++
 	d.id = m.lastID
 	m.dialog = d
-	m.locks.pin(true)
+	m.Locks.Pin(true)
 	return nil
 }
 
 func (m *model) closeDialog() tea.Cmd {
 	m.dialog = nil
-	m.locks.pin(false)
+	m.Locks.Pin(false)
 	return nil
 }
 
@@ -381,9 +382,9 @@ func (m *model) finish(o outcome) tea.Cmd {
 	if d == nil || d.id != o.id {
 		// It was sent to the background: a line must do.
 		if o.err != nil {
-			m.say(m.st.Bad, o.what+": failed: "+m.st.Whole(o.err.Error()))
+			m.say(m.St.Bad, o.what+": failed: "+m.St.Whole(o.err.Error()))
 		} else {
-			m.say(m.st.Good, o.what+": done")
+			m.say(m.St.Good, o.what+": done")
 		}
 		return nil
 	}

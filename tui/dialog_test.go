@@ -208,19 +208,19 @@ func TestReadOnlyRefusesEachAct(t *testing.T) {
 
 func TestOrderStandsWhileADialogIsOpen(t *testing.T) {
 	r := asking(t)
-	before := keysOf(r.m)
+	before := listed(r)
 	s := monitortest.Degraded(monitortest.Epoch)
 	risen := *s.Locks.Get("job:020")
 	risen.State = monitor.LockImmortal
 	monitortest.Put(s, risen, monitortest.LockOf(monitortest.Epoch, "aaa", monitor.LockSplit, monitortest.TokenA, "9 9 9 9 9"))
 	r.push(s)
-	if after := keysOf(r.m); !slices.Equal(after, before) {
+	if after := listed(r); !slices.Equal(after, before) {
 		t.Errorf("the order changed:\n%q\n%q", before, after)
 	}
 	s = monitortest.Degraded(monitortest.Epoch)
 	monitortest.Drop(s, "report")
 	r.push(s)
-	if after := keysOf(r.m); !slices.Equal(after, before) {
+	if after := listed(r); !slices.Equal(after, before) {
 		t.Errorf("a row that is gone moved the others:\n%q\n%q", before, after)
 	}
 	r.sees("report ✗ gone")
@@ -228,13 +228,9 @@ func TestOrderStandsWhileADialogIsOpen(t *testing.T) {
 	monitortest.Put(s, risen, monitortest.LockOf(monitortest.Epoch, "aaa", monitor.LockSplit, monitortest.TokenA, "9 9 9 9 9"))
 	r.push(s)
 	r.press("esc")
-	if after := keysOf(r.m); after[0] != "job:020" || r.cursor() != "orders:42" {
+	if after := listed(r); after[0] != "job:020" || r.cursor() != "orders:42" {
 		t.Errorf("not sorted again: %q, cursor on %s", after, r.cursor())
 	}
-}
-
-func keysOf(m *model) (keys []string) {
-	return m.locks.listed()
 }
 
 func TestFailureIsShownEscaped(t *testing.T) {
@@ -383,7 +379,7 @@ func TestDialogIsAboutWhatItWasOpenedOn(t *testing.T) {
 	r.press("tab")
 	r.typed("orders:42")
 	// Whatever happens to the cursor meanwhile.
-	r.m.locks.move(3)
+	r.m.Locks.Move(3)
 	r.press("enter")
 	r.run()
 	if got := r.acts.sent(); len(got) != 1 || !strings.Contains(got[0], `"orders:42" `) {

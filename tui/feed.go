@@ -8,6 +8,7 @@ import (
 
 	"redlockctl/monitor"
 	"redlockctl/restartguard"
+	"redlockctl/tui/page"
 )
 
 // snapshotMsg is a new picture.
@@ -86,7 +87,7 @@ func (f feed) changed(last, now *monitor.Snapshot) (keys []string, known bool) {
 			return keys, true
 		}
 	}
-	keys, more := difference(last.Locks, now.Locks, mostChanges)
+	keys, more := page.Difference(last.Locks, now.Locks, page.MostChanges)
 	return keys, !more
 }
 

@@ -3,25 +3,8 @@ package tui
 import (
 	"strings"
 
-	"redlockctl/monitor"
+	"redlockctl/tui/page"
 )
-
-// legend says what the states mean and what to do about them.
-var legend = []struct {
-	state monitor.LockState
-	means string
-}{
-	{monitor.LockHeld, "a quorum of copies, and some to lose"},
-	{monitor.LockExpiring, "held, ends within a second"},
-	{monitor.LockBare, "held with margin 0: one more restart lets another client in"},
-	{monitor.LockRevoked, "taken from its holder: nobody gets in before its time is over"},
-	{monitor.LockPartial, "copies but no majority: being acquired or released"},
-	{monitor.LockNotALock, "a key under the lock pattern that cannot be a lock"},
-	{monitor.LockOrphan, "a minority that nobody completes: blocks others until it ends"},
-	{monitor.LockOverTTL, "lives longer than the cluster's max TTL: the guard's delay does not cover it"},
-	{monitor.LockSplit, "copies of several tokens; ' marks those that are not the holder's"},
-	{monitor.LockImmortal, "a copy without TTL: it never ends by itself"},
-}
 
 var columns = [][2]string{
 	{"COPIES", "how many of the N nodes hold the holder's copy; 2+1/5: one more is another's"},
@@ -31,16 +14,6 @@ var columns = [][2]string{
 	{"OFFSET", "a node's clock to ours, with the bound that the round trip leaves"},
 	{"MADE BY", "the library, as far as the form of key and value tells"},
 	{"GUARD", "did the node come up closed, and when may it vote again"},
-}
-
-// meaning is what a state of a lock means.
-func meaning(s monitor.LockState) string {
-	for _, l := range legend {
-		if l.state == s {
-			return l.means
-		}
-	}
-	return ""
 }
 
 // filterHelp is the language of the filter.
@@ -58,7 +31,7 @@ var filterHelp = [][2]string{
 
 // helpLines is the help, made from the key map.
 func (m *model) helpLines(w int) []string {
-	st := m.st
+	st := m.St
 	var out []string
 	add := func(s string) { out = append(out, st.Cut(s, w)) }
 	head := func(s string) {
@@ -105,9 +78,9 @@ func (m *model) helpLines(w int) []string {
 		add("   " + st.Pad(f[0], 24) + f[1])
 	}
 	head("States of a lock")
-	for _, l := range legend {
-		g, p := st.Lock(l.state)
-		add("   " + p.Of(st.Pad(g+" "+l.state.String(), 14)) + l.means)
+	for _, l := range page.Legend {
+		g, p := st.Lock(l.State)
+		add("   " + p.Of(st.Pad(g+" "+l.State.String(), 14)) + l.Means)
 	}
 	head("Columns")
 	for _, c := range columns {
@@ -122,11 +95,11 @@ func (m *model) helpLines(w int) []string {
 }
 
 // places is where a key is known that is not known everywhere.
-func places(in mode) string {
+func places(in page.Mode) string {
 	switch {
-	case in == modeLab:
+	case in == page.ModeLab:
 		return "(7 lab)"
-	case in == modeOnNode:
+	case in == page.ModeOnNode:
 		return "(on a node)"
 	}
 	return ""
@@ -134,7 +107,7 @@ func places(in mode) string {
 
 // behind is why a key is off on the page that the help was opened from.
 func (m *model) behind(b *binding) string {
-	if b.why == nil || b.in&modeMain == 0 || len(m.trail) == 0 || m.viewed() != viewHelp {
+	if b.why == nil || b.in&page.ModeMain == 0 || len(m.trail) == 0 || m.viewed() != page.Help {
 		return ""
 	}
 	here := m.page

@@ -9,18 +9,19 @@ import (
 
 	"redlockctl/internal/view"
 	"redlockctl/tui/input"
+	"redlockctl/tui/page"
 )
 
 // binding is one key and all that is known of it.
 type binding struct {
 	key.Binding
-	in     mode
+	in     page.Mode
 	group  string
-	brief  mode                 // where it is in the key line
+	brief  page.Mode            // where it is in the key line
 	danger bool                 // changes something on a server
 	name   string               // as a command; "": it is none
 	also   string               // another name of it
-	takes  mode                 // what its command may be told to be about: a lock or a node
+	takes  page.Mode            // what its command may be told to be about: a lock or a node
 	why    func(*model) string  // why it is disabled now; nil or "": it is not
 	says   func(*model) string  // help that depends on what is open; nil: Binding.Help
 	do     func(*model) tea.Cmd // nil: it is a key of the line that is typed
@@ -40,25 +41,25 @@ const (
 )
 
 func newKeyMap() keyMap {
-	k := func(in mode, group, show, help string, do func(*model) tea.Cmd, keys ...string) binding {
+	k := func(in page.Mode, group, show, help string, do func(*model) tea.Cmd, keys ...string) binding {
 		return binding{Binding: key.NewBinding(key.WithKeys(keys...), key.WithHelp(show, help)), in: in, group: group, do: do}
 	}
 	move := func(d func(*model) int) func(*model) tea.Cmd {
-		return func(m *model) tea.Cmd { m.page.move(d(m)); return nil }
+		return func(m *model) tea.Cmd { m.page.Move(d(m)); return nil }
 	}
 	by := func(d int) func(*model) int { return func(*model) int { return d } }
-	to := func(v pageKind) binding {
+	to := func(v page.Kind) binding {
 		n := strconv.Itoa(int(v) + 1)
-		b := k(modeMain, groupMove, n, v.String(), func(m *model) tea.Cmd { return m.goTo(v) }, n)
+		b := k(page.ModeMain, groupMove, n, v.String(), func(m *model) tea.Cmd { return m.goTo(v) }, n)
 		b.why = func(m *model) string { return m.whyNoView(v) }
 		return b
 	}
-	brief := func(in mode, b binding) binding { b.brief = in; return b }
+	brief := func(in page.Mode, b binding) binding { b.brief = in; return b }
 	when := func(b binding, why func(*model) string) binding { b.why = why; return b }
 	// An act is a command too, by the name that its help gives it; on is what it
 	// may be told to be about. Its key is known on all pages, and says where it
 	// belongs.
-	act := func(on mode, b binding, why func(*model) string) binding {
+	act := func(on page.Mode, b binding, why func(*model) string) binding {
 		b.danger, b.brief, b.takes, b.why = true, on, on, why
 		b.name = b.Help().Desc
 		return b
@@ -75,10 +76,10 @@ func newKeyMap() keyMap {
 	}
 	named := func(name string, b binding) binding { b.name = name; return b }
 
-	dialogEnter := brief(modeDialog, k(modeDialog, groupDialog, "enter", "do it, once nothing is missing", (*model).submit, "enter"))
+	dialogEnter := brief(page.ModeDialog, k(page.ModeDialog, groupDialog, "enter", "do it, once nothing is missing", (*model).submit, "enter"))
 	dialogEnter.says = func(m *model) string { return m.dialog.verb }
 
-	leave := brief(modeWorking, k(modeWorking, groupDialog, "esc", "let it work in the background; of several: stop after this one", (*model).leaveWork, "esc"))
+	leave := brief(page.ModeWorking, k(page.ModeWorking, groupDialog, "esc", "let it work in the background; of several: stop after this one", (*model).leaveWork, "esc"))
 	leave.says = func(m *model) string {
 		if m.dialog.many != nil {
 			return "stop after this one"
@@ -86,23 +87,23 @@ func newKeyMap() keyMap {
 		return "let it work in the background"
 	}
 
-	tab := brief(modeLocks|modeNodes, k(modeMain, groupMove, "tab", "the other table of the overview, or the next page", (*model).tab, "tab"))
+	tab := brief(page.ModeLocks|page.ModeNodes, k(page.ModeMain, groupMove, "tab", "the other table of the overview, or the next page", (*model).tab, "tab"))
 	tab.says = func(m *model) string {
 		switch {
-		case m.viewed() != viewOverview:
+		case m.viewed() != page.Overview:
 			return "next page"
-		case m.overview.onNodes:
+		case m.Overview.OnNodes:
 			return "locks"
 		default:
 			return "nodes"
 		}
 	}
-	detail := brief(modeList, k(modeList, groupLook, "enter", "a look at it, below", (*model).enter, "enter"))
+	detail := brief(page.ModeList, k(page.ModeList, groupLook, "enter", "a look at it, below", (*model).enter, "enter"))
 	detail.says = func(m *model) string {
-		switch d, ok := m.page.(detailed); {
+		switch d, ok := m.page.(page.Detailed); {
 		case !ok:
 			return "look"
-		case *d.detail():
+		case *d.Detail():
 			return "close detail"
 		default:
 			return "detail"
@@ -110,83 +111,83 @@ func newKeyMap() keyMap {
 	}
 
 	// The key line is short, the help says the name that the shell has for it too.
-	hold := act(modeOnNode, k(modeOnNode, groupAct, "f", "fence", (*model).askFence, "f"), (*model).whyNoFence)
+	hold := act(page.ModeOnNode, k(page.ModeOnNode, groupAct, "f", "fence", (*model).askFence, "f"), (*model).whyNoFence)
 	hold.also = "hold"
 	hold.SetHelp("f", "hold closed (fence)")
 	hold.says = func(m *model) string {
-		if m.viewed() == viewHelp {
+		if m.viewed() == page.Help {
 			return "hold closed (fence)"
 		}
 		return "fence"
 	}
 
 	keys := keyMap{
-		brief(modeMain, k(modeMain&^modeHelp, groupLook, "?", "help", func(m *model) tea.Cmd { return m.goTo(viewHelp) }, "?")),
-		brief(modeLocks|modeEvents, when(k(modeMain, groupLook, "/", "filter", (*model).openFilter, "/"), (*model).whyNoFilter)),
-		brief(modeList, k(modeMain, groupLook, ":", "command", (*model).openLine, ":")),
-		k(modeMain, groupMove, "↑ k", "up", move(by(-1)), "up", "k"),
-		k(modeMain, groupMove, "↓ j", "down", move(by(1)), "down", "j"),
-		k(modeMain, groupMove, "pgup", "a page up", move(func(m *model) int { return -m.page.rows() }), "pgup", "ctrl+b"),
-		k(modeMain, groupMove, "pgdn", "a page down", move(func(m *model) int { return m.page.rows() }), "pgdown", "ctrl+f"),
-		k(modeMain, groupMove, "home g", "to the first", move(by(-1<<30)), "home", "g"),
-		k(modeMain, groupMove, "end G", "to the last", move(by(1<<30)), "end", "G"),
+		brief(page.ModeMain, k(page.ModeMain&^page.ModeHelp, groupLook, "?", "help", func(m *model) tea.Cmd { return m.goTo(page.Help) }, "?")),
+		brief(page.ModeLocks|page.ModeEvents, when(k(page.ModeMain, groupLook, "/", "filter", (*model).openFilter, "/"), (*model).whyNoFilter)),
+		brief(page.ModeList, k(page.ModeMain, groupLook, ":", "command", (*model).openLine, ":")),
+		k(page.ModeMain, groupMove, "↑ k", "up", move(by(-1)), "up", "k"),
+		k(page.ModeMain, groupMove, "↓ j", "down", move(by(1)), "down", "j"),
+		k(page.ModeMain, groupMove, "pgup", "a page up", move(func(m *model) int { return -m.page.Rows() }), "pgup", "ctrl+b"),
+		k(page.ModeMain, groupMove, "pgdn", "a page down", move(func(m *model) int { return m.page.Rows() }), "pgdown", "ctrl+f"),
+		k(page.ModeMain, groupMove, "home g", "to the first", move(by(-1<<30)), "home", "g"),
+		k(page.ModeMain, groupMove, "end G", "to the last", move(by(1<<30)), "end", "G"),
 		tab,
-		k(modeMain, groupMove, "→ l ]", "the next page", func(m *model) tea.Cmd { return m.turn(1) }, "right", "l", "]"),
-		k(modeMain, groupMove, "← h [", "the page before", func(m *model) tea.Cmd { return m.turn(-1) }, "left", "h", "[", "shift+tab"),
-		to(viewOverview), to(viewLocks), to(viewNodes), to(viewEvents), to(viewFindings), to(viewGuard), to(viewLab), to(viewHelp),
+		k(page.ModeMain, groupMove, "→ l ]", "the next page", func(m *model) tea.Cmd { return m.turn(1) }, "right", "l", "]"),
+		k(page.ModeMain, groupMove, "← h [", "the page before", func(m *model) tea.Cmd { return m.turn(-1) }, "left", "h", "[", "shift+tab"),
+		to(page.Overview), to(page.Locks), to(page.Nodes), to(page.Events), to(page.Findings), to(page.Guard), to(page.Lab), to(page.Help),
 		detail,
-		when(k(modeMain, groupLook, "o", "open it on a page of its own", (*model).openPicked, "o"), (*model).whyNoOpenPicked),
+		when(k(page.ModeMain, groupLook, "o", "open it on a page of its own", (*model).openPicked, "o"), (*model).whyNoOpenPicked),
 
-		act(modeOnLock, k(modeMain, groupAct, "a", "acquire", (*model).askAcquire, "a"), (*model).whyNoAct),
-		act(modeOnLock, k(modeMain, groupAct, "e", "extend", (*model).askExtend, "e"), (*model).whyNoExtend),
-		marked(act(modeOnLock, k(modeMain, groupAct, "r", "release", (*model).askRelease, "r"), (*model).whyNoRelease)),
-		marked(act(modeOnLock, k(modeMain, groupAct, "R", "revoke", (*model).askRevoke, "R"), (*model).whyNoRevoke)),
-		marked(act(modeOnLock, k(modeMain, groupAct, "X", "force-release", (*model).askForce, "X"), (*model).whyNoForce)),
+		act(page.ModeOnLock, k(page.ModeMain, groupAct, "a", "acquire", (*model).askAcquire, "a"), (*model).whyNoAct),
+		act(page.ModeOnLock, k(page.ModeMain, groupAct, "e", "extend", (*model).askExtend, "e"), (*model).whyNoExtend),
+		marked(act(page.ModeOnLock, k(page.ModeMain, groupAct, "r", "release", (*model).askRelease, "r"), (*model).whyNoRelease)),
+		marked(act(page.ModeOnLock, k(page.ModeMain, groupAct, "R", "revoke", (*model).askRevoke, "R"), (*model).whyNoRevoke)),
+		marked(act(page.ModeOnLock, k(page.ModeMain, groupAct, "X", "force-release", (*model).askForce, "X"), (*model).whyNoForce)),
 		hold,
-		act(modeOnNode, k(modeMain, groupAct, "O", "open", (*model).askOpen, "O"), (*model).whyNoOpen),
+		act(page.ModeOnNode, k(page.ModeMain, groupAct, "O", "open", (*model).askOpen, "O"), (*model).whyNoOpen),
 
-		act(modeOnNode, k(modeMain, groupLab, "c", "crash", (*model).askCrash, "c"), (*model).whyNoCrash),
-		act(modeOnNode, k(modeLab, groupLab, "z", "stop", (*model).askStop, "z"), (*model).whyNoStop),
-		act(modeOnNode, k(modeLab, groupLab, "Z", "continue", (*model).askContinue, "Z"), (*model).whyNoStop),
-		act(modeOnNode, k(modeLab, groupLab, "t", "skew", (*model).askSkew, "t"), (*model).whyNoSkew),
-		act(modeOnNode, k(modeLab, groupLab, "F", "flush", (*model).askFlush, "F"), (*model).whyNoFlush),
-		act(modeLab, k(modeLab, groupLab, "n", "clients", (*model).askClients, "n"), (*model).whyNoClients),
+		act(page.ModeOnNode, k(page.ModeMain, groupLab, "c", "crash", (*model).askCrash, "c"), (*model).whyNoCrash),
+		act(page.ModeOnNode, k(page.ModeLab, groupLab, "z", "stop", (*model).askStop, "z"), (*model).whyNoStop),
+		act(page.ModeOnNode, k(page.ModeLab, groupLab, "Z", "continue", (*model).askContinue, "Z"), (*model).whyNoStop),
+		act(page.ModeOnNode, k(page.ModeLab, groupLab, "t", "skew", (*model).askSkew, "t"), (*model).whyNoSkew),
+		act(page.ModeOnNode, k(page.ModeLab, groupLab, "F", "flush", (*model).askFlush, "F"), (*model).whyNoFlush),
+		act(page.ModeLab, k(page.ModeLab, groupLab, "n", "clients", (*model).askClients, "n"), (*model).whyNoClients),
 
-		brief(modeLocks, when(k(modeMain, groupLook, "s", "sort", (*model).nextOrder, "s"), (*model).whyNoSort)),
-		brief(modeMain&^modeHelp, named("freeze", k(modeMain&^modeHelp, groupLook, "space", "freeze", (*model).toggleFreeze, "space"))),
-		brief(modeEvents, named("follow", when(k(modeMain&^modeOnNode, groupLook, "f", "follow the newest", (*model).toggleFollow, "f"), (*model).whyNoFollow))),
-		brief(modeLocks, when(k(modeMain, groupLook, "m", "mark", (*model).toggleMark, "m"), (*model).whyNoMark)),
-		when(k(modeMain, groupLook, "M", "unmark all", (*model).clearMarks, "M"), (*model).whyNoMarks),
-		named("wide", when(k(modeMain, groupLook, "w", "wide: every column", (*model).toggleWide, "w"), (*model).whyNoSort)),
-		named("copy", when(k(modeMain, groupLook, "y", "copy its name to the clipboard", (*model).copyPicked, "y"), (*model).whyNoCopy)),
-		k(modeMain, groupLook, "esc", "back: close the detail or the page, clear the filter", (*model).escape, "esc"),
-		brief(modeMain&^modeHelp, named("quit", when(k(modeMain&^modeHelp, groupLook, "q", "quit", (*model).askQuit, "q"), (*model).whyNoQuit))),
-		brief(modeHelp, k(modeHelp, "", "q", "close", (*model).back, "q", "?", "enter")),
-		named("redraw", k(modeAny, groupLook, "ctrl+l", "draw the screen anew", func(*model) tea.Cmd { return redraw }, "ctrl+l")),
-		k(modeAny, groupLook, "ctrl+c", "quit at once", (*model).quit, "ctrl+c"),
+		brief(page.ModeLocks, when(k(page.ModeMain, groupLook, "s", "sort", (*model).nextOrder, "s"), (*model).whyNoSort)),
+		brief(page.ModeMain&^page.ModeHelp, named("freeze", k(page.ModeMain&^page.ModeHelp, groupLook, "space", "freeze", (*model).toggleFreeze, "space"))),
+		brief(page.ModeEvents, named("follow", when(k(page.ModeMain&^page.ModeOnNode, groupLook, "f", "follow the newest", (*model).toggleFollow, "f"), (*model).whyNoFollow))),
+		brief(page.ModeLocks, when(k(page.ModeMain, groupLook, "m", "mark", (*model).toggleMark, "m"), (*model).whyNoMark)),
+		when(k(page.ModeMain, groupLook, "M", "unmark all", (*model).clearMarks, "M"), (*model).whyNoMarks),
+		named("wide", when(k(page.ModeMain, groupLook, "w", "wide: every column", (*model).toggleWide, "w"), (*model).whyNoSort)),
+		named("copy", when(k(page.ModeMain, groupLook, "y", "copy its name to the clipboard", (*model).copyPicked, "y"), (*model).whyNoCopy)),
+		k(page.ModeMain, groupLook, "esc", "back: close the detail or the page, clear the filter", (*model).escape, "esc"),
+		brief(page.ModeMain&^page.ModeHelp, named("quit", when(k(page.ModeMain&^page.ModeHelp, groupLook, "q", "quit", (*model).askQuit, "q"), (*model).whyNoQuit))),
+		brief(page.ModeHelp, k(page.ModeHelp, "", "q", "close", (*model).back, "q", "?", "enter")),
+		named("redraw", k(page.ModeAny, groupLook, "ctrl+l", "draw the screen anew", func(*model) tea.Cmd { return redraw }, "ctrl+l")),
+		k(page.ModeAny, groupLook, "ctrl+c", "quit at once", (*model).quit, "ctrl+c"),
 
 		dialogEnter,
-		brief(modeDialog, when(k(modeDialog, groupDialog, "tab", "next field", (*model).nextField, "tab", "down"), (*model).whyOneField)),
-		k(modeDialog, groupDialog, "shift+tab", "field before", (*model).prevField, "shift+tab", "up"),
-		k(modeDialog|modeResult, groupDialog, "pgdn", "read on", func(m *model) tea.Cmd { return m.readOn(3) }, "pgdown"),
-		k(modeDialog|modeResult, groupDialog, "pgup", "read back", func(m *model) tea.Cmd { return m.readOn(-3) }, "pgup"),
-		k(modeResult, groupDialog, "↓ j", "a line on", func(m *model) tea.Cmd { return m.readOn(1) }, "down", "j"),
-		k(modeResult, groupDialog, "↑ k", "a line back", func(m *model) tea.Cmd { return m.readOn(-1) }, "up", "k"),
-		brief(modeDialog, k(modeDialog, groupDialog, "esc", "leave everything as it is", (*model).closeDialog, "esc")),
+		brief(page.ModeDialog, when(k(page.ModeDialog, groupDialog, "tab", "next field", (*model).nextField, "tab", "down"), (*model).whyOneField)),
+		k(page.ModeDialog, groupDialog, "shift+tab", "field before", (*model).prevField, "shift+tab", "up"),
+		k(page.ModeDialog|page.ModeResult, groupDialog, "pgdn", "read on", func(m *model) tea.Cmd { return m.readOn(3) }, "pgdown"),
+		k(page.ModeDialog|page.ModeResult, groupDialog, "pgup", "read back", func(m *model) tea.Cmd { return m.readOn(-3) }, "pgup"),
+		k(page.ModeResult, groupDialog, "↓ j", "a line on", func(m *model) tea.Cmd { return m.readOn(1) }, "down", "j"),
+		k(page.ModeResult, groupDialog, "↑ k", "a line back", func(m *model) tea.Cmd { return m.readOn(-1) }, "up", "k"),
+		brief(page.ModeDialog, k(page.ModeDialog, groupDialog, "esc", "leave everything as it is", (*model).closeDialog, "esc")),
 		leave,
-		brief(modeResult, k(modeResult, groupDialog, "enter", "close", (*model).closeDialog, "enter", "esc", "q")),
+		brief(page.ModeResult, k(page.ModeResult, groupDialog, "enter", "close", (*model).closeDialog, "enter", "esc", "q")),
 
-		brief(modeFilter, k(modeFilter, groupEdit, "enter", "keep the filter", (*model).keepFilter, "enter")),
-		brief(modeFilter, k(modeFilter, groupEdit, "esc", "clear it", (*model).clearFilter, "esc")),
-		brief(modeCommand, k(modeCommand, groupEdit, "enter", "do the command", (*model).doLine, "enter")),
-		brief(modeCommand, k(modeCommand, groupEdit, "tab", "complete it", func(m *model) tea.Cmd { m.line.complete(m, 1); return nil }, "tab")),
-		k(modeCommand, groupEdit, "shift+tab", "the completion before", func(m *model) tea.Cmd { m.line.complete(m, -1); return nil }, "shift+tab"),
-		k(modeCommand, groupEdit, "↑", "the command before", func(m *model) tea.Cmd { m.line.recall(-1); return nil }, "up", "ctrl+p"),
-		k(modeCommand, groupEdit, "↓", "the command after", func(m *model) tea.Cmd { m.line.recall(1); return nil }, "down", "ctrl+n"),
-		brief(modeCommand, k(modeCommand, groupEdit, "esc", "leave it", (*model).closeLine, "esc")),
+		brief(page.ModeFilter, k(page.ModeFilter, groupEdit, "enter", "keep the filter", (*model).keepFilter, "enter")),
+		brief(page.ModeFilter, k(page.ModeFilter, groupEdit, "esc", "clear it", (*model).clearFilter, "esc")),
+		brief(page.ModeCommand, k(page.ModeCommand, groupEdit, "enter", "do the command", (*model).doLine, "enter")),
+		brief(page.ModeCommand, k(page.ModeCommand, groupEdit, "tab", "complete it", func(m *model) tea.Cmd { m.line.complete(m, 1); return nil }, "tab")),
+		k(page.ModeCommand, groupEdit, "shift+tab", "the completion before", func(m *model) tea.Cmd { m.line.complete(m, -1); return nil }, "shift+tab"),
+		k(page.ModeCommand, groupEdit, "↑", "the command before", func(m *model) tea.Cmd { m.line.recall(-1); return nil }, "up", "ctrl+p"),
+		k(page.ModeCommand, groupEdit, "↓", "the command after", func(m *model) tea.Cmd { m.line.recall(1); return nil }, "down", "ctrl+n"),
+		brief(page.ModeCommand, k(page.ModeCommand, groupEdit, "esc", "leave it", (*model).closeLine, "esc")),
 	}
 	for _, b := range input.Keys() {
-		keys = append(keys, binding{Binding: b, in: modeEdit, group: groupEdit}) // the line that is typed obeys them
+		keys = append(keys, binding{Binding: b, in: page.ModeEdit, group: groupEdit}) // the line that is typed obeys them
 	}
 	return keys
 }
@@ -206,7 +207,7 @@ func (b *binding) help(m *model) (keys, text string) {
 		text = b.says(m)
 	}
 	keys = h.Key
-	if m.st.ASCII {
+	if m.St.ASCII {
 		keys = strings.NewReplacer("↑", "up", "↓", "down", "←", "left", "→", "right").Replace(keys)
 	}
 	return keys, text
@@ -224,13 +225,13 @@ func (m *model) keyLine(w int) string {
 		}
 		k, text := b.help(m)
 		if b.disabled(m) != "" {
-			if b.danger || b.in&(modeDialog|modeMain) != 0 && b.name != "" {
+			if b.danger || b.in&(page.ModeDialog|page.ModeMain) != 0 && b.name != "" {
 				continue // its reason is in the help, and is shown when it is pressed
 			}
-			items = append(items, m.st.Dim.Of(k+" "+text))
+			items = append(items, m.St.Dim.Of(k+" "+text))
 			continue
 		}
-		items = append(items, m.st.Strong.Of(k)+" "+text)
+		items = append(items, m.St.Strong.Of(k)+" "+text)
 	}
 	if len(items) == 0 {
 		return ""
@@ -249,5 +250,5 @@ func (m *model) keyLine(w int) string {
 		}
 		line += apart + it
 	}
-	return m.st.Cut(line, w)
+	return m.St.Cut(line, w)
 }

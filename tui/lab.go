@@ -89,15 +89,15 @@ func aside(what, done string, do func() error) func(context.Context) outcome {
 
 // askLab asks before something is done to the node under the cursor.
 func (m *model) askLab(verb, done string, effect []string, do func(node string) error) tea.Cmd {
-	node := m.selected().node.Name
-	shown := m.st.Escape(node, 40)
+	node := m.selected().Node.Name
+	shown := m.St.Escape(node, 40)
 	return m.openDialog(&dialog{
 		title: strings.ToUpper(verb[:1]) + verb[1:] + " " + shown + " ?",
 		verb:  verb + " it",
 		facts: func(int) []string {
-			out := []string{m.st.Fact("Effect", effect[0])}
+			out := []string{m.St.Fact("Effect", effect[0])}
 			for _, more := range effect[1:] {
-				out = append(out, m.st.Fact("", more))
+				out = append(out, m.St.Fact("", more))
 			}
 			return out
 		},
@@ -110,8 +110,8 @@ func (m *model) askLab(verb, done string, effect []string, do func(node string) 
 
 func (m *model) askCrash() tea.Cmd {
 	effect := []string{"it dies as by SIGKILL, forgets its locks, and comes back empty and fenced a moment later"}
-	if m.guards.delay > 0 && m.guards.guarded {
-		effect = append(effect, "the guard lets it rejoin after D = "+view.Span(m.guards.delay))
+	if m.Guards.Delay > 0 && m.Guards.Guarded {
+		effect = append(effect, "the guard lets it rejoin after D = "+view.Span(m.Guards.Delay))
 	}
 	return m.askLab("crash", "watch it come back fenced", effect, m.opt.Lab.CrashNode)
 }
@@ -135,8 +135,8 @@ func (m *model) askFlush() tea.Cmd {
 }
 
 func (m *model) askSkew() tea.Cmd {
-	node, clocks := m.selected().node.Name, m.opt.Lab.(LabClock)
-	shown := m.st.Escape(node, 40)
+	node, clocks := m.selected().Node.Name, m.opt.Lab.(LabClock)
+	shown := m.St.Escape(node, 40)
 	by := newField("By", "+2s")
 	parse := func() (time.Duration, error) {
 		return time.ParseDuration(strings.TrimPrefix(strings.TrimSpace(by.String()), "+"))
@@ -146,7 +146,7 @@ func (m *model) askSkew() tea.Cmd {
 		verb:   "move its clock",
 		fields: []*field{by},
 		facts: func(int) []string {
-			return []string{m.st.Fact("Effect", "its clock jumps: forward, and its copies end too early; backward, and they live too long")}
+			return []string{m.St.Fact("Effect", "its clock jumps: forward, and its copies end too early; backward, and they live too long")}
 		},
 		check: func() string {
 			if d, err := parse(); err != nil || d == 0 {
@@ -184,9 +184,9 @@ func (m *model) askClients() tea.Cmd {
 				if k.Running > 0 {
 					text += fmt.Sprintf(" (%d at work)", k.Running)
 				}
-				out = append(out, m.st.Fact(k.Name, text))
+				out = append(out, m.St.Fact(k.Name, text))
 			}
-			return append(out, m.st.Fact("", "0 ends those of a kind"))
+			return append(out, m.St.Fact("", "0 ends those of a kind"))
 		},
 		check: func() string {
 			if !slices.Contains(names, strings.TrimSpace(kind.String())) {
@@ -208,7 +208,7 @@ func (m *model) askClients() tea.Cmd {
 // labLines are the keys of the lab, what each shows or why it is off, and the
 // clients that run.
 func (m *model) labLines(w int) (lines []string) {
-	st := m.st
+	st := m.St
 	for i := range m.keys {
 		b := &m.keys[i]
 		if b.group != groupLab {

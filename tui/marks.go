@@ -2,7 +2,6 @@ package tui
 
 import (
 	"context"
-	"slices"
 	"strings"
 	"time"
 
@@ -10,78 +9,52 @@ import (
 
 	"redlockctl/internal/safetext"
 	"redlockctl/internal/view"
-	"redlockctl/monitor"
+	"redlockctl/tui/page"
 )
-
-// marks are the keys of the locks that a person has marked, to act on several.
-type marks map[string]bool
-
-// mostMarks bounds them: nobody reads the results of more.
-const mostMarks = 1000
-
-// sorted are the marked keys in order.
-func (k marks) sorted() []string {
-	keys := make([]string, 0, len(k))
-	for key := range k {
-		keys = append(keys, key)
-	}
-	slices.Sort(keys)
-	return keys
-}
-
-// keep forgets the marks of locks that are gone: one that comes again under the
-// same name is another one.
-func (k marks) keep(locks monitor.Locks) {
-	for key := range k {
-		if locks.Get(key) == nil {
-			delete(k, key)
-		}
-	}
-}
 
 func (m *model) whyNoMark() string {
 	switch {
-	case m.mode()&modeOnLock == 0:
+	case m.mode()&page.ModeOnLock == 0:
 		return "only locks are marked"
-	case m.selected().lock == nil:
+	case m.selected().Lock == nil:
 		return "no lock under the cursor"
-	case len(m.marks) >= mostMarks && !m.marks[m.selected().lock.Key.Raw()]:
-		return view.Count(mostMarks) + " are marked: that is the most"
+	case len(m.Marks) >= page.MostMarks && !m.Marks[m.selected().Lock.Key.Raw()]:
+		return view.Count(page.MostMarks) + " are marked: that is the most"
 	}
 	return ""
 }
 
 func (m *model) toggleMark() tea.Cmd {
-	key := m.selected().lock.Key.Raw()
-	if m.marks[key] {
-		delete(m.marks, key)
+	key := m.selected().Lock.Key.Raw()
+	if m.Marks[key] {
+		delete(m.Marks, key)
 	} else {
-		m.marks[key] = true
+		m.Marks[key] = true
 	}
-	if m.mode() == modeLocks {
-		m.locks.move(1)
+	if m.mode() == page.ModeLocks {
+		m.Locks.Move(1)
 	}
 	return nil
 }
 
 func (m *model) whyNoMarks() string {
-	if len(m.marks) == 0 {
+	if len(m.Marks) == 0 {
 		return "none is marked"
 	}
 	return ""
 }
 
 func (m *model) clearMarks() tea.Cmd {
-	clear(m.marks)
+	clear(m.Marks)
 	return nil
 }
 
 // markAll marks what is listed, as far as it may; it tells how many it marked.
 func (m *model) markAll() int {
 	n := 0
-	for i := 0; i < m.locks.len() && len(m.marks) < mostMarks; i++ {
-		if key := m.locks.listing().at(i).Key.Raw(); !m.marks[key] {
-			m.marks[key] = true
+	for i := 0; i < m.Locks.Len() && len(m.Marks) < page.MostMarks; i++ {
+		if key := m.Locks.Listing().At(i).Key.Raw(); !m.Marks[key] {
+			m.Marks[key] = true
 			n++
 		}
 	}
@@ -116,14 +89,14 @@ func (m *model) whyNoCopy() string {
 // of a terminal is not copied at all: a part of a name is another name.
 func (m *model) copyText() (text, what string) {
 	switch s := m.selected(); {
-	case s.lock != nil:
-		return s.lock.Key.Word(), "the name"
-	case s.node != nil:
-		return safetext.Escape(s.node.Addr), "the address of " + m.st.Escape(s.node.Name, 20)
-	case s.event != nil:
-		return s.event.At.Format(time.RFC3339) + " " + s.event.Text.String(), "the event"
-	case s.finding != nil:
-		f := s.finding
+	case s.Lock != nil:
+		return s.Lock.Key.Word(), "the name"
+	case s.Node != nil:
+		return safetext.Escape(s.Node.Addr), "the address of " + m.St.Escape(s.Node.Name, 20)
+	case s.Event != nil:
+		return s.Event.At.Format(time.RFC3339) + " " + s.Event.Text.String(), "the event"
+	case s.Finding != nil:
+		f := s.Finding
 		return strings.Join([]string{f.Title, f.Evidence.String(), f.Consequence, f.Remedy}, "\n"), "the finding"
 	}
 	return "", ""
@@ -133,7 +106,7 @@ func (m *model) copyText() (text, what string) {
 // terminal, which works over SSH, and the machine where there is a way.
 func (m *model) copyPicked() tea.Cmd {
 	text, what := m.copyText()
-	m.say(m.st.Info, "copied "+what+": "+m.st.Sentence(strings.ReplaceAll(text, "\n", " "), max(10, m.w-30)))
+	m.say(m.St.Info, "copied "+what+": "+m.St.Sentence(strings.ReplaceAll(text, "\n", " "), max(10, m.W-30)))
 	osc := tea.SetClipboard(text)
 	put := m.opt.Clipboard
 	if put == nil {
@@ -149,6 +122,6 @@ func (m *model) copyPicked() tea.Cmd {
 
 func (m *model) copied(msg copiedMsg) {
 	if msg.err != nil {
-		m.say(m.st.Warn, msg.what+" went to the terminal only: "+m.st.Whole(msg.err.Error()))
+		m.say(m.St.Warn, msg.what+" went to the terminal only: "+m.St.Whole(msg.err.Error()))
 	}
 }

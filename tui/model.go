@@ -11,6 +11,7 @@ import (
 
 	"redlockctl/internal/view"
 	"redlockctl/tui/input"
+	"redlockctl/tui/page"
 	"redlockctl/tui/styles"
 )
 
@@ -31,9 +32,9 @@ type model struct {
 	running *running
 	keys    keyMap
 
-	*pages // what is shown
-	page   page
-	trail  []page // where esc leads back to
+	*page.Set // what is shown
+	page      page.Page
+	trail     []page.Page // where esc leads back to
 
 	filtering bool
 	line      *commandLine
@@ -83,25 +84,25 @@ func newModel(ctx context.Context, opt Options, now func() time.Time) *model {
 		saver:   saver,
 		dirty:   true,
 	}
-	m.pages = newPages(&screen{st: &st, isMine: m.isMine}, now(), m.labLines, m.helpLines)
-	m.page = m.overview
+	m.Set = page.New(&page.Screen{St: &st, IsMine: m.isMine}, now(), m.labLines, m.helpLines)
+	m.page = m.Overview
 	m.opt.Mouse = opt.Mouse || prefs.Mouse
-	m.lockView.choose(prefs.Columns, prefs.Wide)
-	m.locks.order = orderOf(prefs.Sort)
-	m.takeGuards(m.feed.status(), opt.Delay)
-	m.receive(opt.Source.Snapshot(), nil, false, nil)
-	if m.locks.order != orderNeeds {
-		m.say(m.st.Info, "the locks are sorted by "+m.locks.order.word()+", as you left them: s changes it")
+	m.LockView.Choose(prefs.Columns, prefs.Wide)
+	m.Locks.Order = orderOf(prefs.Sort)
+	m.seeGuard(m.feed.status())
+	m.Receive(opt.Source.Snapshot(), nil, false, nil)
+	if m.Locks.Order != page.OrderNeeds {
+		m.say(m.St.Info, "the locks are sorted by "+m.Locks.Order.Word()+", as you left them: s changes it")
 	}
 	if loadErr != nil {
-		m.say(m.st.Warn, "what was chosen last time cannot be read: "+m.st.Whole(loadErr.Error()))
+		m.say(m.St.Warn, "what was chosen last time cannot be read: "+m.St.Whole(loadErr.Error()))
 	}
 	return m
 }
 
 // Init implements [tea.Model].
 func (m *model) Init() tea.Cmd {
-	return tea.Batch(m.feed.next(m.latest, m.events.seq, 0), m.feed.tick(), m.sorting())
+	return tea.Batch(m.feed.next(m.Latest, m.Events.Seq, 0), m.feed.tick(), m.sorting())
 }
 
 // Update implements [tea.Model].
@@ -110,8 +111,8 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	if s := m.sorting(); s != nil {
 		cmd = tea.Batch(cmd, s)
 	}
-	if key := m.lock.watched.wants; key != "" {
-		m.lock.watched.wants = ""
+	if key := m.Lock.Watched.Wants; key != "" {
+		m.Lock.Watched.Wants = ""
 		if h := m.feed.history(key); h != nil {
 			cmd = tea.Batch(cmd, h)
 		}
@@ -121,7 +122,7 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 
 // sorting is the command that sorts many locks anew, where that is wanted.
 func (m *model) sorting() tea.Cmd {
-	build := m.locks.build()
+	build := m.Locks.Build()
 	if build == nil {
 		return nil
 	}
@@ -131,8 +132,8 @@ func (m *model) sorting() tea.Cmd {
 func (m *model) update(msg tea.Msg) tea.Cmd {
 	switch msg := msg.(type) {
 	case tea.WindowSizeMsg:
-		first := m.w == 0
-		m.w, m.h = msg.Width, msg.Height
+		first := m.W == 0
+		m.W, m.H = msg.Width, msg.Height
 		m.dirty = true
 		if !first {
 			return redraw
@@ -157,15 +158,15 @@ func (m *model) update(msg tea.Msg) tea.Cmd {
 			return nil
 		}
 		m.dirty = true
-		m.takeGuards(msg.guard, m.opt.Delay)
-		m.receive(msg.snap, msg.changed, msg.known, msg.events)
-		return m.feed.next(msg.snap, m.events.seq, m.feed.pace)
+		m.seeGuard(msg.guard)
+		m.Receive(msg.snap, msg.changed, msg.known, msg.events)
+		return m.feed.next(msg.snap, m.Events.Seq, m.feed.pace)
 	case historyMsg:
 		m.dirty = true
-		m.lock.watched.before(msg)
-	case built:
+		m.Lock.Watched.Before(msg.key, msg.events)
+	case page.Built:
 		m.dirty = true
-		m.locks.take(msg)
+		m.Locks.Take(msg)
 	case tickMsg:
 		if msg.cluster != m.feed.cluster {
 			return nil
@@ -181,7 +182,7 @@ func (m *model) update(msg tea.Msg) tea.Cmd {
 		return m.moved(msg)
 	case savedMsg:
 		m.dirty = true
-		m.say(m.st.Warn, "your choice is not remembered: "+m.st.Whole(msg.err.Error()))
+		m.say(m.St.Warn, "your choice is not remembered: "+m.St.Whole(msg.err.Error()))
 	case copiedMsg:
 		m.dirty = true
 		m.copied(msg)
@@ -189,10 +190,12 @@ func (m *model) update(msg tea.Msg) tea.Cmd {
 	return nil
 }
 
+func (m *model) seeGuard(g guardState) { m.TakeGuard(g.id, g.status, m.opt.Delay) }
+
 // tick is a second that has passed.
 func (m *model) tick(msg tickMsg) {
-	m.takeGuards(msg.guard, m.opt.Delay)
-	m.pages.tick(m.now())
+	m.seeGuard(msg.guard)
+	m.Set.Tick(m.now())
 	m.lookAfter()
 	if m.notice != "" && m.now().Sub(m.noticeAt) >= noticeTime {
 		m.notice = ""
@@ -258,7 +261,7 @@ func (m *model) press(msg tea.KeyPressMsg) tea.Cmd {
 		if e.Press(msg) {
 			m.edited()
 		}
-	} else if mode == modeDialog && len(m.dialog.fields) > 0 && msg.Text != "" {
+	} else if mode == page.ModeDialog && len(m.dialog.fields) > 0 && msg.Text != "" {
 		m.dialog.fields[m.dialog.focus].choose(msg.Text)
 		m.edited()
 	}
@@ -272,7 +275,7 @@ func (m *model) try(b *binding) tea.Cmd {
 	defer func() { m.single = false }()
 	if why := b.disabled(m); why != "" {
 		k, text := b.help(m)
-		m.say(m.st.Warn, k+" "+text+": "+why)
+		m.say(m.St.Warn, k+" "+text+": "+why)
 		return nil
 	}
 	return b.do(m)
@@ -295,11 +298,11 @@ func (m *model) paste(s string) {
 // editor is the line that takes letters now; nil where none does.
 func (m *model) editor() *input.Line {
 	switch m.mode() {
-	case modeFilter:
-		return m.page.(filtered).filterLine()
-	case modeCommand:
+	case page.ModeFilter:
+		return m.page.(page.Filtered).FilterLine()
+	case page.ModeCommand:
 		return &m.line.Line
-	case modeDialog:
+	case page.ModeDialog:
 		if d := m.dialog; d.focus < len(d.fields) && d.fields[d.focus].choices == nil {
 			return &d.fields[d.focus].Line
 		}
@@ -310,9 +313,9 @@ func (m *model) editor() *input.Line {
 // edited is called after the editor's text has changed.
 func (m *model) edited() {
 	switch m.mode() {
-	case modeFilter:
-		m.page.(filtered).filter(m.now())
-	case modeCommand:
+	case page.ModeFilter:
+		m.page.(page.Filtered).Filter(m.now())
+	case page.ModeCommand:
 		m.line.typed()
 	}
 	if m.dialog != nil {
@@ -322,49 +325,49 @@ func (m *model) edited() {
 
 // say puts a message into the last line; s is safe to show.
 func (m *model) say(p styles.Paint, s string) {
-	if m.w > 0 { // before the first frame the width is not known, and frame cuts it
-		s = m.st.Cut(s, max(1, m.w-2))
+	if m.W > 0 { // before the first frame the width is not known, and frame cuts it
+		s = m.St.Cut(s, max(1, m.W-2))
 	}
 	m.notice = p.Of(s)
 	m.noticeAt = m.now()
 }
 
 func (m *model) tab() tea.Cmd {
-	if m.viewed() != viewOverview {
+	if m.viewed() != page.Overview {
 		return m.turn(1)
 	}
-	m.overview.turnFocus()
+	m.Overview.TurnFocus()
 	return nil
 }
 
 // enter opens what is under the cursor: below it where there is a place for it,
 // else on a page of its own.
 func (m *model) enter() tea.Cmd {
-	d, ok := m.page.(detailed)
+	d, ok := m.page.(page.Detailed)
 	if !ok {
 		return m.openPicked()
 	}
-	*d.detail() = !*d.detail()
-	if l := m.selected().lock; l != nil && *d.detail() {
-		m.locks.chosen = true // what is looked at stays under the cursor
-		m.lock.watch(l.Key.Raw())
+	*d.Detail() = !*d.Detail()
+	if l := m.selected().Lock; l != nil && *d.Detail() {
+		m.Locks.Chosen = true // what is looked at stays under the cursor
+		m.Lock.Watch(l.Key.Raw())
 	}
 	return nil
 }
 
 func (m *model) whyNoOpenPicked() string {
 	mode := m.mode()
-	if mode&(modeLock|modeNode|modeHelp) != 0 {
+	if mode&(page.ModeLock|page.ModeNode|page.ModeHelp) != 0 {
 		return "it is open"
 	}
-	switch key, node := m.selected().about(); {
+	switch key, node := m.selected().About(); {
 	case key != "" || node != "":
 		return ""
-	case mode == modeLocks && m.selected().lock == nil:
+	case mode == page.ModeLocks && m.selected().Lock == nil:
 		return "no lock under the cursor"
-	case mode&modeOnNode != 0:
+	case mode&page.ModeOnNode != 0:
 		return "no node under the cursor"
-	case mode&(modeEvents|modeFindings) != 0:
+	case mode&(page.ModeEvents|page.ModeFindings) != 0:
 		return "it is about no lock and no node"
 	}
 	return ""
@@ -376,15 +379,15 @@ func (m *model) openPicked() tea.Cmd {
 		return nil
 	}
 	s := m.selected()
-	key, node := s.about()
-	if key != "" || s.lock != nil {
-		return m.open(place{viewLock, key})
+	key, node := s.About()
+	if key != "" || s.Lock != nil {
+		return m.open(page.Place{Kind: page.Lock, Name: key})
 	}
-	return m.open(place{viewNode, node})
+	return m.open(page.Place{Kind: page.Node, Name: node})
 }
 
 func (m *model) whyNoFilter() string {
-	if _, ok := m.page.(filtered); !ok {
+	if _, ok := m.page.(page.Filtered); !ok {
 		return "there is nothing to filter on this page: 2 are the locks, 4 the events"
 	}
 	return ""
@@ -392,7 +395,7 @@ func (m *model) whyNoFilter() string {
 
 func (m *model) openFilter() tea.Cmd {
 	m.filtering = true
-	m.page.(filtered).filterLine().End()
+	m.page.(page.Filtered).FilterLine().End()
 	return nil
 }
 
@@ -400,56 +403,56 @@ func (m *model) keepFilter() tea.Cmd { m.filtering = false; return nil }
 
 func (m *model) clearFilter() tea.Cmd {
 	m.filtering = false
-	f := m.page.(filtered)
-	f.filterLine().Set("")
-	f.filter(m.now())
+	f := m.page.(page.Filtered)
+	f.FilterLine().Set("")
+	f.Filter(m.now())
 	return nil
 }
 
 func (m *model) whyNoSort() string {
-	if m.mode()&modeLocks == 0 {
+	if m.mode()&page.ModeLocks == 0 {
 		return "it is for the table of locks"
 	}
 	return ""
 }
 
-func (m *model) nextOrder() tea.Cmd { return m.sortBy((m.locks.order + 1) % orders) }
+func (m *model) nextOrder() tea.Cmd { return m.sortBy((m.Locks.Order + 1) % page.Orders) }
 
-func (m *model) sortBy(o order) tea.Cmd {
-	m.locks.setOrder(o)
-	m.say(m.st.Info, "sorted: "+o.String())
-	m.prefs.Sort = o.word()
+func (m *model) sortBy(o page.Order) tea.Cmd {
+	m.Locks.SetOrder(o)
+	m.say(m.St.Info, "sorted: "+o.String())
+	m.prefs.Sort = o.Word()
 	return m.save()
 }
 
-func orderOf(word string) order {
-	for o := range orders {
-		if o.word() == word {
+func orderOf(word string) page.Order {
+	for o := range page.Orders {
+		if o.Word() == word {
 			return o
 		}
 	}
-	return orderNeeds
+	return page.OrderNeeds
 }
 
 func (m *model) toggleFreeze() tea.Cmd {
-	if m.frozen.on() {
-		m.thaw()
+	if m.Frozen.On() {
+		m.Thaw()
 	} else {
-		m.freeze(m.now())
+		m.Freeze(m.now())
 	}
 	return nil
 }
 
 func (m *model) toggleFollow() tea.Cmd {
-	m.events.follow = !m.events.follow
-	if m.events.follow {
-		m.say(m.st.Info, "following the newest event")
+	m.Events.Follow = !m.Events.Follow
+	if m.Events.Follow {
+		m.say(m.St.Info, "following the newest event")
 	}
 	return nil
 }
 
 func (m *model) whyNoFollow() string {
-	if m.viewed() != viewEvents {
+	if m.viewed() != page.Events {
 		return "events are followed (4); a node is fenced (tab, 3); the cursor follows its lock by itself"
 	}
 	return ""
@@ -457,33 +460,33 @@ func (m *model) whyNoFollow() string {
 
 func (m *model) toggleWide() tea.Cmd {
 	m.prefs.Wide = !m.prefs.Wide
-	m.lockView.choose(m.prefs.Columns, m.prefs.Wide)
+	m.LockView.Choose(m.prefs.Columns, m.prefs.Wide)
 	return m.save()
 }
 
 func (m *model) quit() tea.Cmd { return tea.Quit }
 
-func (m *model) tooSmall() bool { return m.w < minWidth || m.h < minHeight }
+func (m *model) tooSmall() bool { return m.W < minWidth || m.H < minHeight }
 
 // frame draws the whole screen: exactly h lines, none wider than w.
 func (m *model) frame() string {
-	if m.w <= 0 || m.h <= 0 {
+	if m.W <= 0 || m.H <= 0 {
 		return ""
 	}
 	m.hits.reset()
-	m.screen.now, m.asking = m.shownAt(m.now()), m.dialog != nil
+	m.Screen.Now, m.Asking = m.ShownAt(m.now()), m.dialog != nil
 	var lines []string
 	if m.tooSmall() {
-		text := fmt.Sprintf("terminal too small: %d%s%d of at least %d%s%d", m.w, m.st.Times, m.h, minWidth, m.st.Times, minHeight)
-		lines = styles.Wrap(text, m.w, 0)
+		text := fmt.Sprintf("terminal too small: %d%s%d of at least %d%s%d", m.W, m.St.Times, m.H, minWidth, m.St.Times, minHeight)
+		lines = styles.Wrap(text, m.W, 0)
 	} else {
-		lines = styles.Fill(m.body(), m.h-1)
+		lines = styles.Fill(m.body(), m.H-1)
 		lines = append(lines, m.lastLine())
 	}
-	lines = lines[:min(len(lines), m.h)]
+	lines = lines[:min(len(lines), m.H)]
 	for i, l := range lines {
-		if view.Width(l) > m.w { // a part drew too much: it must not break the screen
-			lines[i] = m.st.Cut(l, m.w)
+		if view.Width(l) > m.W { // a part drew too much: it must not break the screen
+			lines[i] = m.St.Cut(l, m.W)
 		}
 	}
 	return strings.Join(lines, "\n")
@@ -491,59 +494,58 @@ func (m *model) frame() string {
 
 // lastLine is a message, what is being typed, or the keys.
 func (m *model) lastLine() string {
-	st := m.st
+	st := m.St
 	switch mode := m.mode(); {
 	case m.notice != "":
 		return " " + m.notice
-	case mode == modeFilter:
-		f := m.page.(filtered)
+	case mode == page.ModeFilter:
+		f := m.page.(page.Filtered)
 		found := "looking" + st.Ellipsis
-		if n, of, ok := f.found(); ok {
+		if n, of, ok := f.Found(); ok {
 			found = fmt.Sprintf("%s of %s", view.Count(n), view.Count(of))
 		}
-		if why := f.filterProblem(); why != "" {
-			found = st.Bad.Of(st.Cut("! "+why, m.w/2))
+		if why := f.FilterProblem(); why != "" {
+			found = st.Bad.Of(st.Cut("! "+why, m.W/2))
 		} else {
 			found = st.Dim.Of(found)
 		}
 		left := " / "
-		return left + f.filterLine().View(st, m.w-view.Width(left)-view.Width(found)-3) + "  " + found
-	case mode == modeCommand:
-		return m.line.view(m, m.w)
+		return left + f.FilterLine().View(st, m.W-view.Width(left)-view.Width(found)-3) + "  " + found
+	case mode == page.ModeCommand:
+		return m.line.view(m, m.W)
 	default:
-		return m.keyLine(m.w)
+		return m.keyLine(m.W)
 	}
 }
 
 // body is everything above the last line.
 func (m *model) body() []string {
-	st, now := m.st, m.screen.now
-	brief := m.viewed() == viewOverview && spelt(m.h)
-	lines := []string{(&header{st}).line(m.shown, m.w, now, &m.drawn, brief)}
-	if m.frozen.on() {
+	st, now := m.St, m.Screen.Now
+	lines := []string{m.Header(m.viewed())}
+	if m.Frozen.On() {
 		s := " FROZEN at " + view.Clock(now) + " (" + view.Age(m.now().Sub(now)) + ") " + st.Sep + " still collecting " + st.Sep + " space: resume"
-		lines = append(lines, st.Banner.Of(st.Pad(s, m.w)))
+		lines = append(lines, st.Banner.Of(st.Pad(s, m.W)))
 	}
-	lines = append(lines, m.keptLines(m.w)...)
-	if m.h >= 20 {
+	lines = append(lines, m.keptLines(m.W)...)
+	if m.H >= 20 {
 		m.hits.tabRow = len(lines)
-		lines = append(lines, m.tabs(m.w))
+		lines = append(lines, m.tabs(m.W))
 	}
-	room := m.h - 1 - len(lines)
+	room := m.H - 1 - len(lines)
 	if m.dialog == nil {
 		m.hits.base = len(lines)
-		return append(lines, m.page.lines(room)...)
+		return append(lines, m.page.Lines(room)...)
 	}
-	dock := m.dialog.lines(st, m.w, room, m.now())
+	dock := m.dialog.lines(st, m.W, room, m.now())
 	const least = 1 + 2 + 4 // rule, title, columns, rows
 	if len(dock)+least <= room {
-		lines = append(lines, styles.Fill(m.page.lines(room-len(dock)-1), room-len(dock)-1)...)
-		lines = append(lines, st.Ruler(m.w))
+		lines = append(lines, styles.Fill(m.page.Lines(room-len(dock)-1), room-len(dock)-1)...)
+		lines = append(lines, st.Ruler(m.W))
 		return append(lines, dock...)
 	}
 	if len(dock)+1 <= room { // at least the nodes
-		lines = append(lines, (&nodeView{st}).strip(&m.nodes, m.w, now, &m.drawn, false))
+		lines = append(lines, m.NodeStrip())
 		room--
 	}
-	return append(lines, m.dialog.lines(st, m.w, room, m.now())...)
+	return append(lines, m.dialog.lines(st, m.W, room, m.now())...)
 }

@@ -17,6 +17,7 @@ import (
 	"redlockctl/internal/view"
 	"redlockctl/monitor"
 	"redlockctl/monitor/monitortest"
+	"redlockctl/tui/page"
 )
 
 // rig is a model on a screen, with a clock that stands until it is moved.
@@ -150,7 +151,7 @@ func flat(s string) string { return strings.Join(strings.Fields(s), " ") }
 // under puts the cursor on a lock.
 func (r *rig) under(key string) {
 	r.t.Helper()
-	if !r.m.locks.jump(key) {
+	if !r.m.Locks.Jump(key) {
 		r.t.Fatalf("no lock %q is listed", key)
 	}
 	r.m.dirty = true
@@ -158,7 +159,7 @@ func (r *rig) under(key string) {
 }
 
 func (r *rig) cursor() string {
-	if l := r.m.locks.selected(); l != nil {
+	if l := r.m.Locks.Selected(); l != nil {
 		return l.Key.Raw()
 	}
 	return "none"
@@ -303,7 +304,7 @@ func TestTooSmallTakesNoKeys(t *testing.T) {
 	r := newRig(t, monitortest.Degraded(monitortest.Epoch), 59, 15)
 	r.sees("terminal too small: 59×15 of at least 60×15")
 	r.press("X", "a", "?")
-	if r.m.dialog != nil || r.m.viewed() != viewOverview {
+	if r.m.dialog != nil || r.m.viewed() != page.Overview {
 		t.Error("a key did something that cannot be seen")
 	}
 	r.press("q")
@@ -332,19 +333,19 @@ func TestRowsAreKeptUntilTheyChange(t *testing.T) {
 		monitortest.Put(s, monitortest.LockOf(monitortest.Epoch, fmt.Sprintf("job:%02d", i), monitor.LockHeld, monitortest.TokenA, "9.5 9.5 9.5 9.5 9.5"))
 	}
 	r := newRig(t, s, 120, 40)
-	before := r.m.lockView.cached
+	before := r.m.LockView.Cached
 	if len(before) == 0 {
 		t.Fatal("no row is kept")
 	}
 	drawn := func() (n int) {
 		r.m.dirty = true
 		r.m.View()
-		for k := range r.m.lockView.cached {
+		for k := range r.m.LockView.Cached {
 			if _, ok := before[k]; !ok {
 				n++
 			}
 		}
-		before = r.m.lockView.cached
+		before = r.m.LockView.Cached
 		return n
 	}
 	all := len(before)
@@ -356,14 +357,14 @@ func TestRowsAreKeptUntilTheyChange(t *testing.T) {
 	if n := drawn(); n != all {
 		t.Errorf("%d of %d rows were drawn again after a second", n, all)
 	}
-	r.m.page.move(1)
+	r.m.page.Move(1)
 	if n := drawn(); n != 2 {
 		t.Errorf("%d rows were drawn again when the cursor moved by one", n)
 	}
 	s = monitortest.Degraded(monitortest.Epoch)
-	s.Locks = r.m.latest.Locks
+	s.Locks = r.m.Latest.Locks
 	monitortest.Put(s, monitortest.LockOf(monitortest.Epoch, "job:03", monitor.LockBare, monitortest.TokenA, "9.5 9.5 9.5 - -"))
-	r.m.receive(s, nil, false, nil)
+	r.m.Receive(s, nil, false, nil)
 	if n := drawn(); n != 1 {
 		t.Errorf("%d rows were drawn again when one changed", n)
 	}
@@ -434,14 +435,14 @@ func TestHelpIsMadeFromTheKeyMap(t *testing.T) {
 	}
 	r.sees("now off: not acquired here")
 	r.press("q")
-	if r.ended || r.m.viewed() != viewOverview {
+	if r.ended || r.m.viewed() != page.Overview {
 		t.Error("q in the help does not just close it")
 	}
 }
 
 // No key means two things in one mode.
 func TestKeysAreUnambiguous(t *testing.T) {
-	for bit := modeLocks; bit <= modeResult; bit <<= 1 {
+	for bit := page.ModeLocks; bit <= page.ModeResult; bit <<= 1 {
 		seen := map[string]string{}
 		for _, b := range newKeyMap() {
 			if b.in&bit == 0 {
@@ -567,12 +568,12 @@ func TestTwoEscapesInABurst(t *testing.T) {
 	r.press("2", "/")
 	r.typed("job")
 	r.press("enter", "o")
-	r.where(viewLock)
+	r.where(page.Lock)
 	r.m.Update(tea.KeyPressMsg{Code: tea.KeyEscape, Mod: tea.ModAlt})
 	r.m.View()
-	r.where(viewLocks)
-	if r.m.locks.source != "" {
-		t.Errorf("the filter is still %q", r.m.locks.source)
+	r.where(page.Locks)
+	if r.m.Locks.Source != "" {
+		t.Errorf("the filter is still %q", r.m.Locks.Source)
 	}
 }
 

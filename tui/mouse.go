@@ -1,6 +1,10 @@
 package tui
 
-import tea "charm.land/bubbletea/v2"
+import (
+	"redlockctl/tui/page"
+
+	tea "charm.land/bubbletea/v2"
+)
 
 // hits is where things are on the last frame, for the mouse.
 type hits struct {
@@ -11,7 +15,7 @@ type hits struct {
 
 type tabHit struct {
 	from, to int // columns
-	view     pageKind
+	view     page.Kind
 }
 
 func (h *hits) reset() { *h = hits{tabRow: -1, tabs: h.tabs[:0]} }
@@ -30,9 +34,9 @@ func (m *model) mouse(msg tea.MouseMsg) tea.Cmd {
 	case tea.MouseWheelMsg:
 		switch at.Button {
 		case tea.MouseWheelUp:
-			m.page.move(-wheelStep)
+			m.page.Move(-wheelStep)
 		case tea.MouseWheelDown:
-			m.page.move(wheelStep)
+			m.page.Move(wheelStep)
 		}
 	case tea.MouseClickMsg:
 		if at.Button == tea.MouseLeft {
@@ -51,7 +55,7 @@ func (m *model) click(x, y int) tea.Cmd {
 		}
 		return nil
 	}
-	if m.page.click(y-m.hits.base) && !m.filtering { // a second click is enter
+	if m.page.Click(y-m.hits.base) && !m.filtering { // a second click is enter
 		return m.enter()
 	}
 	return nil

@@ -7,6 +7,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"redlockctl/internal/view"
+	"redlockctl/tui/page"
 	"redlockctl/tui/styles"
 )
 
@@ -14,13 +15,13 @@ import (
 const mostTrail = 20
 
 // open goes to a place; esc comes back from it.
-func (m *model) open(to place) tea.Cmd {
-	if m.page.place() == to {
+func (m *model) open(to page.Place) tea.Cmd {
+	if m.page.Place() == to {
 		return nil
 	}
 	// Where one was before is not gone to a second time: esc would walk in circles.
 	for i, p := range m.trail {
-		if p.place() == to {
+		if p.Place() == to {
 			m.trail = m.trail[:i]
 			return m.arrive(p)
 		}
@@ -29,35 +30,35 @@ func (m *model) open(to place) tea.Cmd {
 	if len(m.trail) > mostTrail {
 		m.trail = m.trail[1:]
 	}
-	return m.arrive(m.pages.at(to))
+	return m.arrive(m.Set.At(to))
 }
 
-func (m *model) arrive(p page) tea.Cmd {
+func (m *model) arrive(p page.Page) tea.Cmd {
 	m.page = p
 	m.filtering = false
-	if d, ok := p.(detailed); ok {
-		*d.detail() = false
+	if d, ok := p.(page.Detailed); ok {
+		*d.Detail() = false
 	}
-	if m.viewed() == viewFindings {
-		m.findings.goTo(0) // the gravest
+	if m.viewed() == page.Findings {
+		m.Findings.GoTo(0) // the gravest
 	}
 	return nil
 }
 
 // viewed is what kind of page is shown.
-func (m *model) viewed() pageKind { return m.page.place().kind }
+func (m *model) viewed() page.Kind { return m.page.Place().Kind }
 
 // goTo is open for one of the pages that have a number.
-func (m *model) goTo(v pageKind) tea.Cmd {
+func (m *model) goTo(v page.Kind) tea.Cmd {
 	if why := m.whyNoView(v); why != "" {
-		m.say(m.st.Warn, v.String()+": "+why)
+		m.say(m.St.Warn, v.String()+": "+why)
 		return nil
 	}
-	return m.open(place{kind: v})
+	return m.open(page.Place{Kind: v})
 }
 
-func (m *model) whyNoView(v pageKind) string {
-	if v == viewLab && m.opt.Lab == nil {
+func (m *model) whyNoView(v page.Kind) string {
+	if v == page.Lab && m.opt.Lab == nil {
 		return "there is a lab only in redlockctl demo"
 	}
 	return ""
@@ -67,13 +68,13 @@ func (m *model) whyNoView(v pageKind) string {
 // its list, or on from there.
 func (m *model) turn(d int) tea.Cmd {
 	v := m.viewed()
-	if v >= numTabs {
-		if v = v.tab(); d < 0 {
+	if v >= page.NumTabs {
+		if v = v.Tab(); d < 0 {
 			return m.goTo(v)
 		}
 	}
 	for {
-		v = (v + pageKind(d) + numTabs) % numTabs
+		v = (v + page.Kind(d) + page.NumTabs) % page.NumTabs
 		if m.whyNoView(v) == "" {
 			return m.goTo(v)
 		}
@@ -82,18 +83,18 @@ func (m *model) turn(d int) tea.Cmd {
 
 // back closes what is open: a detail, the page, a filter.
 func (m *model) back() tea.Cmd {
-	if d, ok := m.page.(detailed); ok && *d.detail() {
-		*d.detail() = false
+	if d, ok := m.page.(page.Detailed); ok && *d.Detail() {
+		*d.Detail() = false
 		return nil
 	}
-	home := m.viewed() == viewOverview
-	switch f, ok := m.page.(filtered); {
-	case ok && f.filterSource() != "":
+	home := m.viewed() == page.Overview
+	switch f, ok := m.page.(page.Filtered); {
+	case ok && f.FilterSource() != "":
 		return m.clearFilter()
 	case home:
 		return nil
 	case len(m.trail) == 0:
-		return m.arrive(m.overview)
+		return m.arrive(m.Overview)
 	}
 	last := m.trail[len(m.trail)-1]
 	m.trail = m.trail[:len(m.trail)-1]
@@ -101,24 +102,24 @@ func (m *model) back() tea.Cmd {
 }
 
 // mode is which keys are listened to.
-func (m *model) mode() mode {
+func (m *model) mode() page.Mode {
 	switch {
 	case m.dialog != nil:
 		return m.dialog.mode()
 	case m.line != nil:
-		return modeCommand
+		return page.ModeCommand
 	case m.filtering:
-		return modeFilter
+		return page.ModeFilter
 	}
-	return m.page.mode()
+	return m.page.Mode()
 }
 
 // selected is what the cursor of the page is on, while the page has the keys.
-func (m *model) selected() selection {
+func (m *model) selected() page.Selection {
 	if m.dialog != nil || m.line != nil || m.filtering {
-		return selection{}
+		return page.Selection{}
 	}
-	return m.page.selected()
+	return m.page.Selected()
 }
 
 // tabs is the line of pages: their names as far as they fit, else their numbers.
@@ -128,15 +129,15 @@ func (m *model) tabs(w int) string {
 			return line
 		}
 	}
-	return m.st.Cut(m.tabLine(0, false), w)
+	return m.St.Cut(m.tabLine(0, false), w)
 }
 
 func (m *model) tabLine(pad int, names bool) string {
-	st := m.st
-	current := m.viewed().tab()
+	st := m.St
+	current := m.viewed().Tab()
 	line := " "
 	m.hits.tabs = m.hits.tabs[:0]
-	for v := range numTabs {
+	for v := range page.NumTabs {
 		if m.whyNoView(v) != "" {
 			continue
 		}
@@ -144,8 +145,8 @@ func (m *model) tabLine(pad int, names bool) string {
 		if names || v == current {
 			label += " " + v.String()
 		}
-		n := len(m.shown.Findings)
-		if v == viewFindings && n > 0 {
+		n := len(m.Shown.Findings)
+		if v == page.Findings && n > 0 {
 			label += " (" + view.Count(n) + ")"
 		}
 		label = styles.Blanks(pad) + label + styles.Blanks(pad)
@@ -153,8 +154,8 @@ func (m *model) tabLine(pad int, names bool) string {
 		switch {
 		case v == current:
 			line += st.Cursor.Of(label)
-		case v == viewFindings && n > 0:
-			_, _, p := st.Severity(m.shown.Findings[0].Severity)
+		case v == page.Findings && n > 0:
+			_, _, p := st.Severity(m.Shown.Findings[0].Severity)
 			line += p.Of(label)
 		default:
 			line += st.Dim.Of(label)

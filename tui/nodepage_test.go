@@ -37,7 +37,7 @@ func TestNodePageTellsOfAnHourAgo(t *testing.T) {
 		r.press("3", "o")
 		r.sees("RTT at 11:03 0.2ms to 1.0ms, mean 0.5ms; the longest 42.0ms at 11:23",
 			"clock at 11:03 +0.0 ±0.1 ms", "7 of 35,407 probes unanswered, the last at 11:43")
-		if line := r.m.node.hour(s.Nodes[0].Minutes, 60)[0]; !strings.Contains(line, strings.Repeat("▁", 40)+" "+strings.Repeat("▁", 19)) {
+		if line := r.m.Node.Hour(s.Nodes[0].Minutes, 60)[0]; !strings.Contains(line, strings.Repeat("▁", 40)+" "+strings.Repeat("▁", 19)) {
 			t.Errorf("a minute without an answer is no gap: %q", line)
 		}
 		checkFrame(t, r.m.View().Content, w, 60, false)
@@ -57,13 +57,13 @@ func TestMajorityEndIsMarkedOnTheAxis(t *testing.T) {
 	r.sees("the majority ends here")
 	var at []int
 	for _, l := range strings.Split(r.screen(), "\n") {
-		if i := strings.Index(l, r.m.st.Here); i >= 0 {
+		if i := strings.Index(l, r.m.St.Here); i >= 0 {
 			at = append(at, view.Width(l[:i]))
 		}
 	}
 	var end int
 	for _, l := range strings.Split(r.screen(), "\n") {
-		if before, _, ok := strings.Cut(l, " 10s "+r.m.st.Points); ok {
+		if before, _, ok := strings.Cut(l, " 10s "+r.m.St.Points); ok {
 			end = view.Width(before)
 		}
 	}

@@ -62,7 +62,7 @@ type watchedFrames struct {
 
 func watchFrames(m *model) *watchedFrames {
 	var own []string
-	st := m.st
+	st := m.St
 	for _, p := range []styles.Paint{st.Strong, st.Dim, st.Good, st.Warn, st.Bad, st.Info, st.Title, st.Label, st.Cursor, st.Banner} {
 		for _, code := range []string{p.Open, p.Close} {
 			if code != "" {

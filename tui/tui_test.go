@@ -17,6 +17,7 @@ import (
 	"redlockctl/internal/safetext"
 	"redlockctl/monitor"
 	"redlockctl/monitor/monitortest"
+	"redlockctl/tui/page"
 )
 
 // terminal takes what the program writes.
@@ -102,18 +103,18 @@ func TestAnHour(t *testing.T) {
 		}
 		cancel()
 		m.running.close(time.Second)
-		if n := len(m.events.all); m.events.seq != seq || n > 3*mostEvents || n < mostEvents {
-			t.Errorf("%d events are kept, the last %d of %d", n, m.events.seq, seq)
+		if n := len(m.Events.All); m.Events.Seq != seq || n > 3*page.MostEvents || n < page.MostEvents {
+			t.Errorf("%d events are kept, the last %d of %d", n, m.Events.Seq, seq)
 		}
-		for name, past := range m.past {
-			if len(past.turns) > mostTurns || len(past.offsets) > 2*mostOffsets {
-				t.Errorf("%s: %d turns and %d offsets are kept", name, len(past.turns), len(past.offsets))
+		for name, past := range m.Past {
+			if len(past.Turns) > page.MostTurns || len(past.Offsets) > 2*page.MostOffsets {
+				t.Errorf("%s: %d turns and %d offsets are kept", name, len(past.Turns), len(past.Offsets))
 			}
 		}
-		if a, b, c, d := len(m.lock.watched.events), len(m.trail), len(m.prefs.History), len(m.frozen.missed); a > 2*mostWatched || b > mostTrail || c > mostHistory || d > mostChanges {
+		if a, b, c, d := len(m.Lock.Watched.Events), len(m.trail), len(m.prefs.History), len(m.Frozen.Missed); a > 2*page.MostWatched || b > mostTrail || c > mostHistory || d > page.MostChanges {
 			t.Errorf("kept: %d events of a lock, %d places, %d commands, %d changes", a, b, c, d)
 		}
-		if n := len(m.lockView.cached); n > 15 {
+		if n := len(m.LockView.Cached); n > 15 {
 			t.Errorf("%d rows are kept", n)
 		}
 		// The bubble ends only when every goroutine of it has.
@@ -205,7 +206,7 @@ func TestTerminalIsRestored(t *testing.T) {
 				var all lockedBuffer
 				m := newModel(ctx, Options{Source: newFakeSource(monitortest.Degraded(time.Now())), Out: &all}, time.Now)
 				if how == "panic" {
-					m.keys = keyMap{{Binding: m.keys[0].Binding, in: modeAny, do: func(*model) tea.Cmd { panic("on purpose") }}}
+					m.keys = keyMap{{Binding: m.keys[0].Binding, in: page.ModeAny, do: func(*model) tea.Cmd { panic("on purpose") }}}
 				}
 				p := newProgram(m, tea.WithInput(nil), tea.WithWindowSize(80, 24))
 				done := make(chan error, 1)

@@ -17,11 +17,12 @@ import (
 	"redlockctl/internal/view"
 	"redlockctl/monitor"
 	"redlockctl/monitor/monitortest"
+	"redlockctl/tui/page"
 	"redlockctl/tui/styles"
 )
 
 // where is the page that is shown.
-func (r *rig) where(want pageKind) {
+func (r *rig) where(want page.Kind) {
 	r.t.Helper()
 	if r.m.viewed() != want {
 		r.t.Errorf("the page is %s, not %s:\n%s", r.m.viewed(), want, r.screen())
@@ -31,28 +32,28 @@ func (r *rig) where(want pageKind) {
 func TestPages(t *testing.T) {
 	r := newRig(t, monitortest.Degraded(monitortest.Epoch), 120, 40)
 	for i, c := range []struct {
-		view pageKind
+		view page.Kind
 		says string
 	}{
-		{viewOverview, "danger: a lock that never ends, n2 fenced 18s, n4 down; one more loss stops all locks"}, {viewLocks, "LOCKS 39"}, {viewNodes, "NODES 5 3 serve, a quorum is 3"},
-		{viewEvents, "EVENTS 23"}, {viewFindings, "FINDINGS 3"}, {viewGuard, "D = 30.35s"}, {viewLab, "THE LAB"}, {viewHelp, "Looking"},
+		{page.Overview, "danger: a lock that never ends, n2 fenced 18s, n4 down; one more loss stops all locks"}, {page.Locks, "LOCKS 39"}, {page.Nodes, "NODES 5 3 serve, a quorum is 3"},
+		{page.Events, "EVENTS 23"}, {page.Findings, "FINDINGS 3"}, {page.Guard, "D = 30.35s"}, {page.Lab, "THE LAB"}, {page.Help, "Looking"},
 	} {
 		r.press(fmt.Sprint(i + 1))
 		r.where(c.view)
 		r.sees(c.says)
 	}
 	r.press("esc")
-	r.where(viewLab)
+	r.where(page.Lab)
 	r.press("1", "esc", "esc")
-	r.where(viewOverview)
-	for range numTabs {
+	r.where(page.Overview)
+	for range page.NumTabs {
 		r.press("l")
 	}
-	r.where(viewOverview)
+	r.where(page.Overview)
 	r.press("left")
-	r.where(viewHelp)
+	r.where(page.Help)
 	r.press("h", "]", "[", "h", "h", "tab")
-	r.where(viewGuard)
+	r.where(page.Guard)
 }
 
 // esc leads back step by step, and never in a circle.
@@ -61,24 +62,24 @@ func TestEscGoesBack(t *testing.T) {
 	r.press("2")
 	r.under("orders:42")
 	r.press("o")
-	r.where(viewLock)
+	r.where(page.Lock)
 	r.sees("orders:42 ○ bare, 3/5, by web-7 (pid 811)", "made by DistributedLock", "the majority ends here", "Take away its thread works on until it asks again")
 	r.press("3", "down", "enter")
-	r.where(viewNode)
+	r.where(page.Node)
 	r.sees("n2 ◐ fenced", "restarted, 1,180 copies lost")
 	r.press("2", "esc") // the locks are one step back from the lock, however one came
-	r.where(viewOverview)
+	r.where(page.Overview)
 	r.press("2")
 	r.under("orders:42")
 	r.press("enter", "3", "esc")
-	r.where(viewLock)
+	r.where(page.Lock)
 	r.press("esc")
-	r.where(viewLocks)
+	r.where(page.Locks)
 	if r.cursor() != "orders:42" {
 		t.Errorf("the cursor is on %s", r.cursor())
 	}
 	r.press("left") // from a list to the page before it
-	r.where(viewOverview)
+	r.where(page.Overview)
 	r.press("7", "1", "X") // the overview's focus is its own
 	r.settle()
 	r.sees("Force-release orders:42 ?")
@@ -103,7 +104,7 @@ func TestLockPageStaysOnItsLock(t *testing.T) {
 	r.settle()
 	r.sees("Force-release orders:42 ?")
 	r.press("esc")
-	r.where(viewLock)
+	r.where(page.Lock)
 }
 
 // A node can be acted on from each page that shows one.
@@ -146,7 +147,7 @@ func TestActsOnPages(t *testing.T) {
 	r.sees("no clock of their own")
 	r = newRig(t, monitortest.Degraded(monitortest.Epoch), 120, 40, func(o *Options) { o.Lab = nil })
 	r.press("7")
-	r.where(viewOverview)
+	r.where(page.Overview)
 	r.sees("there is a lab only in redlockctl demo")
 }
 
@@ -161,30 +162,30 @@ func TestEventsFollow(t *testing.T) {
 	more := func(n int) {
 		s := monitortest.Degraded(monitortest.Epoch)
 		for i := range n {
-			s.Events = append(s.Events, monitor.Event{Seq: r.m.events.seq + 1 + uint64(i), At: monitortest.Epoch, Level: monitor.LevelInfo, Kind: "acquired", Key: safetext.New("x"), Text: safetext.New("x acquired")})
+			s.Events = append(s.Events, monitor.Event{Seq: r.m.Events.Seq + 1 + uint64(i), At: monitortest.Epoch, Level: monitor.LevelInfo, Kind: "acquired", Key: safetext.New("x"), Text: safetext.New("x acquired")})
 		}
 		r.push(s)
 	}
 	r.press("down", "down")
 	r.seesNot("following")
-	at := r.m.events.selected().Seq
+	at := r.m.Events.Selected().Seq
 	more(5)
-	if got := r.m.events.selected().Seq; got != at {
+	if got := r.m.Events.Selected().Seq; got != at {
 		t.Errorf("the cursor slid from event %d to %d", at, got)
 	}
 	r.press("f")
 	more(5)
-	if got := r.m.events.selected().Seq; got != r.m.events.seq {
-		t.Errorf("the newest is not followed: %d of %d", got, r.m.events.seq)
+	if got := r.m.Events.Selected().Seq; got != r.m.Events.Seq {
+		t.Errorf("the newest is not followed: %d of %d", got, r.m.Events.Seq)
 	}
 	r.press("space") // frozen: what comes is kept, and not shown
-	before := len(r.m.events.list())
+	before := len(r.m.Events.List())
 	more(7)
-	if n := len(r.m.events.list()); n != before {
+	if n := len(r.m.Events.List()); n != before {
 		t.Errorf("%d events are listed in a frozen screen, not %d", n, before)
 	}
 	r.press("space")
-	if n := len(r.m.events.list()); n != before+7 {
+	if n := len(r.m.Events.List()); n != before+7 {
 		t.Errorf("%d events after it, not %d", n, before+7)
 	}
 	r.press("/")
@@ -193,23 +194,23 @@ func TestEventsFollow(t *testing.T) {
 	r.press("enter", "enter")
 	r.sees("restart, node n2")
 	r.press("o")
-	r.where(viewNode)
+	r.where(page.Node)
 }
 
 // What weighs is kept however much else happens, and there is an end to it.
 func TestEventsAreBounded(t *testing.T) {
-	et := newEventTable()
-	et.add([]monitor.Event{{Seq: 1, Level: monitor.LevelAlarm, Text: safetext.New("the one that matters")}})
+	et := page.NewEventTable()
+	et.Add([]monitor.Event{{Seq: 1, Level: monitor.LevelAlarm, Text: safetext.New("the one that matters")}})
 	for i := range 20 {
 		var batch []monitor.Event
 		for k := range 1000 {
 			batch = append(batch, monitor.Event{Seq: uint64(2 + i*1000 + k)})
 		}
-		et.add(batch)
-		et.add(batch) // what was seen is not taken twice
+		et.Add(batch)
+		et.Add(batch) // what was seen is not taken twice
 	}
-	if n := len(et.all); n > 3*mostEvents || et.all[0].Seq != 1 || et.seq != 20001 {
-		t.Errorf("%d events, the first is %d, the last %d", n, et.all[0].Seq, et.seq)
+	if n := len(et.All); n > 3*page.MostEvents || et.All[0].Seq != 1 || et.Seq != 20001 {
+		t.Errorf("%d events, the first is %d, the last %d", n, et.All[0].Seq, et.Seq)
 	}
 }
 
@@ -218,14 +219,14 @@ func TestCommands(t *testing.T) {
 		line  string
 		check func(*rig)
 	}{
-		{"guard", func(r *rig) { r.where(viewGuard) }},
-		{"ev", func(r *rig) { r.where(viewEvents) }},
-		{"lock orders:42", func(r *rig) { r.where(viewLock); r.sees("web-7") }},
-		{"lock nowhere", func(r *rig) { r.where(viewOverview); r.sees("there is no lock nowhere") }},
-		{"node N2", func(r *rig) { r.where(viewNode); r.sees("n2 ◐ fenced") }},
+		{"guard", func(r *rig) { r.where(page.Guard) }},
+		{"ev", func(r *rig) { r.where(page.Events) }},
+		{"lock orders:42", func(r *rig) { r.where(page.Lock); r.sees("web-7") }},
+		{"lock nowhere", func(r *rig) { r.where(page.Overview); r.sees("there is no lock nowhere") }},
+		{"node N2", func(r *rig) { r.where(page.Node); r.sees("n2 ◐ fenced") }},
 		{"filter state:orphan", func(r *rig) { r.sees("/state:orphan 1") }},
 		{"filter ttl<5", func(r *rig) { r.sees("a number with a unit is wanted") }},
-		{"sort name", func(r *rig) { r.sees("sorted: name"); r.sameOrder(orderName) }},
+		{"sort name", func(r *rig) { r.sees("sorted: name"); r.sameOrder(page.OrderName) }},
 		{"sort upside-down", func(r *rig) { r.sees("sort by one of needs, name, ends, copies") }},
 		{"force-release orders:42", func(r *rig) { r.sees("Force-release orders:42 ?") }},
 		{"force-release", func(r *rig) { r.sees("Force-release stuck ?") }},
@@ -272,17 +273,17 @@ func TestCommands(t *testing.T) {
 	}
 }
 
-func (r *rig) sameOrder(o order) {
+func (r *rig) sameOrder(o page.Order) {
 	r.t.Helper()
-	if r.m.locks.order != o {
-		r.t.Errorf("the order is %s", r.m.locks.order)
+	if r.m.Locks.Order != o {
+		r.t.Errorf("the order is %s", r.m.Locks.Order)
 	}
 }
 
 func (r *rig) theme(want styles.Theme) {
 	r.t.Helper()
-	if r.m.st.Theme != want {
-		r.t.Errorf("the theme is %q", r.m.st.Theme)
+	if r.m.St.Theme != want {
+		r.t.Errorf("the theme is %q", r.m.St.Theme)
 	}
 }
 
@@ -325,7 +326,7 @@ func TestCompletion(t *testing.T) {
 	r.press("tab")
 	line("zz")
 	r.press("esc")
-	r.where(viewLock)
+	r.where(page.Lock)
 }
 
 // What is chosen is kept, and found again.
@@ -349,7 +350,7 @@ func TestPreferences(t *testing.T) {
 		t.Fatalf("kept %d times", store.saves)
 	}
 	r = newRig(t, monitortest.Degraded(monitortest.Epoch), 120, 40, with)
-	r.sameOrder(orderEnds)
+	r.sameOrder(page.OrderEnds)
 	r.theme(styles.ThemeLight)
 	r.sees("NAME STATE ENDS LOCKS"[:15])
 	r.seesNot("COPIES")
@@ -371,7 +372,7 @@ func TestPreferences(t *testing.T) {
 		runAll(r.m, cmd)
 	}
 	r = newRig(t, monitortest.Degraded(monitortest.Epoch), 200, 40, with)
-	r.sameOrder((orderEnds + 1) % orders)
+	r.sameOrder((page.OrderEnds + 1) % page.Orders)
 	r.sees("SINCE")
 
 	store.err = errors.New("disk \x1b[31m full")
@@ -406,14 +407,14 @@ func TestMarks(t *testing.T) {
 	r.under("orders:44")
 	r.press("m")
 	r.sees("2 marked")
-	if got := r.m.marks.sorted(); !slices.Equal(got, []string{"orders:42", "orders:44"}) {
+	if got := r.m.Marks.Sorted(); !slices.Equal(got, []string{"orders:42", "orders:44"}) {
 		t.Errorf("%q", got)
 	}
 	s := monitortest.Degraded(monitortest.Epoch)
 	monitortest.Drop(s, "orders:42")
 	r.push(s)
 	r.wait(time.Second)
-	if got := r.m.marks.sorted(); !slices.Equal(got, []string{"orders:44"}) {
+	if got := r.m.Marks.Sorted(); !slices.Equal(got, []string{"orders:44"}) {
 		t.Errorf("a lock that is gone is marked still: %q", got)
 	}
 	r.under("orders:44")
@@ -447,7 +448,7 @@ func TestCopy(t *testing.T) {
 		t.Errorf("of a finding %q is copied", text)
 	}
 	r.press("?", "y")
-	r.where(viewHelp)
+	r.where(page.Help)
 	r.sees("there is nothing here to copy")
 }
 
@@ -472,18 +473,18 @@ func TestMouse(t *testing.T) {
 		t.Errorf("the cursor is on %s", r.cursor())
 	}
 	click("n3 ")
-	if !r.m.overview.onNodes || r.m.nodes.name != "n3" {
-		t.Errorf("the cursor is on %s", r.m.nodes.name)
+	if !r.m.Overview.OnNodes || r.m.Nodes.Name != "n3" {
+		t.Errorf("the cursor is on %s", r.m.Nodes.Name)
 	}
 	click("job:003")
 	click("job:003") // again: enter
 	r.sees("job:003 ● held, 3/5")
 	click("2 locks")
-	r.where(viewLocks)
-	before := r.m.locks.pos
+	r.where(page.Locks)
+	before := r.m.Locks.Pos
 	r.m.Update(tea.MouseWheelMsg{Button: tea.MouseWheelDown})
-	if r.m.locks.pos != before+wheelStep {
-		t.Errorf("the wheel moved to %d", r.m.locks.pos)
+	if r.m.Locks.Pos != before+wheelStep {
+		t.Errorf("the wheel moved to %d", r.m.Locks.Pos)
 	}
 	click("invoices")
 	if r.cursor() != "invoices:2026-11" {
@@ -491,12 +492,12 @@ func TestMouse(t *testing.T) {
 	}
 	click("5 findings")
 	click("keys may be evicted")
-	if f := r.m.findings.selected(); f.ID != "eviction" {
+	if f := r.m.Findings.Selected(); f.ID != "eviction" {
 		t.Errorf("the cursor is on %s", f.ID)
 	}
 	click("4 events")
 	click("job:015 acquired")
-	if e := r.m.events.selected(); !strings.HasPrefix(e.Text.Raw(), "job:015") {
+	if e := r.m.Events.Selected(); !strings.HasPrefix(e.Text.Raw(), "job:015") {
 		t.Errorf("the cursor is on %s", e.Text)
 	}
 	click("3 nodes")
@@ -505,7 +506,7 @@ func TestMouse(t *testing.T) {
 	r.settle()
 	d := r.m.dialog
 	click("2 locks")
-	if r.m.dialog != d || d == nil || r.m.viewed() != viewNodes {
+	if r.m.dialog != d || d == nil || r.m.viewed() != page.Nodes {
 		t.Error("a click went past a dialog")
 	}
 }
@@ -580,7 +581,7 @@ func TestAnotherCluster(t *testing.T) {
 	r.press("3")
 	old := r.m.feed
 	change()
-	r.where(viewOverview)
+	r.where(page.Overview)
 	r.sees("the-other", "this is test", "orders:42")
 	r.seesNot("stuck", "n2 fenced")
 	r.press("a")

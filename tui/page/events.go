@@ -1,4 +1,4 @@
-package tui
+package page
 
 import (
 	"slices"
@@ -11,51 +11,51 @@ import (
 	"redlockctl/tui/styles"
 )
 
-// mostEvents bounds the events that are kept since the start: those of weight,
+// MostEvents bounds the events that are kept since the start: those of weight,
 // and as many everyday ones.
-const mostEvents = 2000
+const MostEvents = 2000
 
 // eventTable is the events since the console began, and which one is under the
 // cursor.
 type eventTable struct {
-	all    []monitor.Event // oldest first
+	All    []monitor.Event // oldest first
 	weighs int             // how many of them are more than everyday
-	seq    uint64          // of the latest
+	Seq    uint64          // of the latest
 	until  uint64          // the latest that is shown, while frozen; 0: all are
 	line   input.Line      // the filter that is typed
 	source string
 	terms  []eventTerm
-	follow bool
+	Follow bool
 	at     uint64 // seq of the one under the cursor
 	top    int
 	listed []int // what the filter chooses: indexes into all, newest first
 	stale  bool
 }
 
-func newEventTable() eventTable { return eventTable{line: input.New(""), follow: true, stale: true} }
+func NewEventTable() eventTable { return eventTable{line: input.New(""), Follow: true, stale: true} }
 
-// add takes in those events of a picture that are new.
-func (t *eventTable) add(events []monitor.Event) {
+// Add takes in those events of a picture that are new.
+func (t *eventTable) Add(events []monitor.Event) {
 	for i := range events {
-		if events[i].Seq <= t.seq {
+		if events[i].Seq <= t.Seq {
 			continue
 		}
-		t.all = append(t.all, events[i])
-		t.seq = events[i].Seq
+		t.All = append(t.All, events[i])
+		t.Seq = events[i].Seq
 		if events[i].Level > monitor.LevelInfo {
 			t.weighs++
 		}
 		t.stale = true
 	}
-	if len(t.all) > 3*mostEvents {
+	if len(t.All) > 3*MostEvents {
 		t.trim()
 	}
 }
 
 // trim forgets the oldest: the everyday ones never push out what matters.
 func (t *eventTable) trim() {
-	dropWeighty, dropChurn := max(0, t.weighs-mostEvents), max(0, len(t.all)-t.weighs-mostEvents)
-	t.all = slices.DeleteFunc(t.all, func(e monitor.Event) bool {
+	dropWeighty, dropChurn := max(0, t.weighs-MostEvents), max(0, len(t.All)-t.weighs-MostEvents)
+	t.All = slices.DeleteFunc(t.All, func(e monitor.Event) bool {
 		if e.Level > monitor.LevelInfo {
 			if dropWeighty > 0 {
 				dropWeighty--
@@ -117,13 +117,13 @@ func (t *eventTable) match(e *monitor.Event) bool {
 	return true
 }
 
-// list is what is chosen, newest first.
-func (t *eventTable) list() []int {
+// List is what is chosen, newest first.
+func (t *eventTable) List() []int {
 	if t.stale || t.until > 0 {
 		t.stale = t.until > 0
 		t.listed = t.listed[:0]
-		for i := len(t.all) - 1; i >= 0; i-- {
-			if (t.until == 0 || t.all[i].Seq <= t.until) && t.match(&t.all[i]) {
+		for i := len(t.All) - 1; i >= 0; i-- {
+			if (t.until == 0 || t.All[i].Seq <= t.until) && t.match(&t.All[i]) {
 				t.listed = append(t.listed, i)
 			}
 		}
@@ -134,15 +134,15 @@ func (t *eventTable) list() []int {
 // pos is the place of the cursor in the list: its event's, or that of the next
 // older one that is left.
 func (t *eventTable) pos() int {
-	list := t.list()
+	list := t.List()
 	if len(list) == 0 {
 		return -1
 	}
-	if t.follow || t.at == 0 {
+	if t.Follow || t.at == 0 {
 		return 0
 	}
 	for i, e := range list {
-		if t.all[e].Seq <= t.at {
+		if t.All[e].Seq <= t.at {
 			return i
 		}
 	}
@@ -154,18 +154,18 @@ func (t *eventTable) move(d int) { t.goTo(t.pos() + d) }
 // goTo puts the cursor on a place of the list; away from the newest, it follows
 // no more.
 func (t *eventTable) goTo(i int) {
-	list := t.list()
+	list := t.List()
 	if len(list) == 0 {
 		return
 	}
 	i = max(0, min(len(list)-1, i))
-	t.at = t.all[list[i]].Seq
-	t.follow = t.follow && i == 0
+	t.at = t.All[list[i]].Seq
+	t.Follow = t.Follow && i == 0
 }
 
-func (t *eventTable) selected() *monitor.Event {
+func (t *eventTable) Selected() *monitor.Event {
 	if i := t.pos(); i >= 0 {
-		return &t.all[t.listed[i]]
+		return &t.All[t.listed[i]]
 	}
 	return nil
 }
@@ -173,7 +173,7 @@ func (t *eventTable) selected() *monitor.Event {
 // eventsPage is the events, newest first, and the one under the cursor in full
 // where it was asked for.
 type eventsPage struct {
-	*screen
+	*Screen
 	events    *eventTable
 	eventView eventView
 	height    int
@@ -181,56 +181,56 @@ type eventsPage struct {
 	detailed  bool
 }
 
-func (m *eventsPage) place() place        { return place{kind: viewEvents} }
-func (m *eventsPage) mode() mode          { return modeEvents }
-func (m *eventsPage) detail() *bool       { return &m.detailed }
-func (m *eventsPage) move(d int)          { m.events.move(d) }
-func (m *eventsPage) rows() int           { return max(1, m.height-1) }
-func (m *eventsPage) selected() selection { return selection{event: m.events.selected()} }
+func (m *eventsPage) Place() Place        { return Place{Kind: Events} }
+func (m *eventsPage) Mode() Mode          { return ModeEvents }
+func (m *eventsPage) Detail() *bool       { return &m.detailed }
+func (m *eventsPage) Move(d int)          { m.events.move(d) }
+func (m *eventsPage) Rows() int           { return max(1, m.height-1) }
+func (m *eventsPage) Selected() Selection { return Selection{Event: m.events.Selected()} }
 
-func (m *eventsPage) click(y int) bool {
+func (m *eventsPage) Click(y int) bool {
 	if i, ok := m.span.at(y); ok {
 		m.events.goTo(m.events.top + i)
 	}
 	return false
 }
 
-func (m *eventsPage) filterLine() *input.Line { return &m.events.line }
-func (m *eventsPage) filter(time.Time)        { m.events.setFilter(m.events.line.String()) }
-func (m *eventsPage) filterSource() string    { return m.events.source }
-func (m *eventsPage) filterProblem() string   { return "" }
+func (m *eventsPage) FilterLine() *input.Line { return &m.events.line }
+func (m *eventsPage) Filter(time.Time)        { m.events.setFilter(m.events.line.String()) }
+func (m *eventsPage) FilterSource() string    { return m.events.source }
+func (m *eventsPage) FilterProblem() string   { return "" }
 
-func (m *eventsPage) found() (n, of int, ok bool) {
-	return len(m.events.list()), len(m.events.all), true
+func (m *eventsPage) Found() (n, of int, ok bool) {
+	return len(m.events.List()), len(m.events.All), true
 }
 
-func (m *eventsPage) lines(h int) []string {
-	st, t := m.st, m.events
-	list := t.list()
-	left := " " + st.Title.Of("EVENTS "+view.Count(len(t.all))) + "   " + st.Dim.Of("newest first")
+func (m *eventsPage) Lines(h int) []string {
+	st, t := m.St, m.events
+	list := t.List()
+	left := " " + st.Title.Of("EVENTS "+view.Count(len(t.All))) + "   " + st.Dim.Of("newest first")
 	right := ""
 	if t.source != "" {
 		right = st.Info.Of("/"+st.Escape(t.source, 24)) + " " + view.Count(len(list)) + "  "
 	}
-	if t.follow {
+	if t.Follow {
 		right += st.Good.Of(st.Points + " following")
 	} else {
 		right += st.Dim.Of("f: follow")
 	}
-	lines := []string{left + styles.Blanks(m.w-view.Width(left)-view.Width(right)-1) + right}
+	lines := []string{left + styles.Blanks(m.W-view.Width(left)-view.Width(right)-1) + right}
 	var dock []string
-	if e := t.selected(); m.detailed && e != nil {
-		dock = append(dock, st.Ruler(m.w))
+	if e := t.Selected(); m.detailed && e != nil {
+		dock = append(dock, st.Ruler(m.W))
 		head := " " + e.At.Format("2006-01-02 15:04:05.000") + "  " + e.Level.String() + ", " + st.Whole(e.Kind)
 		if e.Node != "" {
 			head += ", node " + st.Escape(e.Node, 20)
 		}
 		dock = append(dock, head)
-		for _, l := range styles.Wrap(st.Whole(e.Text.Raw()), m.w-2, 0) {
+		for _, l := range styles.Wrap(st.Whole(e.Text.Raw()), m.W-2, 0) {
 			dock = append(dock, " "+l)
 		}
 		if !e.Key.Empty() {
-			for _, l := range styles.Wrap("lock "+st.Name(e.Key.Raw()), m.w-2, 0) {
+			for _, l := range styles.Wrap("lock "+st.Name(e.Key.Raw()), m.W-2, 0) {
 				dock = append(dock, " "+l)
 			}
 		}
@@ -240,14 +240,14 @@ func (m *eventsPage) lines(h int) []string {
 	m.height = room
 	m.span = lineSpan{from: 1}
 	pos := max(0, t.pos())
-	if t.follow {
+	if t.Follow {
 		t.top = pos
 	}
 	t.top = scrollTo(t.top, pos, len(list), room)
 	for i := t.top; i < min(len(list), t.top+room); i++ {
-		line := m.eventView.row(&t.all[list[i]], m.w-2, true)
+		line := m.eventView.row(&t.All[list[i]], m.W-2, true)
 		if i == pos {
-			line = "  " + st.Pad(styles.Bare(line), m.w-2)
+			line = "  " + st.Pad(styles.Bare(line), m.W-2)
 			line = st.Cursor.Of(" " + st.Pointer + line[2:])
 		} else {
 			line = "  " + line
@@ -265,17 +265,17 @@ func (m *eventsPage) lines(h int) []string {
 	return append(styles.Fill(lines, h-len(dock)), dock...)
 }
 
-// mostWatched bounds the history of the lock that is looked at.
-const mostWatched = 200
+// MostWatched bounds the history of the lock that is looked at.
+const MostWatched = 200
 
 // lockLog is what happened to one lock since it is looked at: of a busy cluster
 // the latest events are over in a moment.
 type lockLog struct {
 	key    string
 	on     bool
-	wants  string // the key of which the history before is wanted; "": it is here
+	Wants  string // the key of which the history before is wanted; "": it is here
 	seq    uint64
-	events []monitor.Event
+	Events []monitor.Event
 }
 
 func (l *lockLog) add(events []monitor.Event) {
@@ -286,26 +286,26 @@ func (l *lockLog) add(events []monitor.Event) {
 		if e := &events[i]; e.Seq > l.seq {
 			l.seq = e.Seq
 			if e.Key.Raw() == l.key {
-				l.events = append(l.events, *e)
+				l.Events = append(l.Events, *e)
 			}
 		}
 	}
-	if len(l.events) > 2*mostWatched {
-		l.events = slices.Clone(l.events[len(l.events)-mostWatched:])
+	if len(l.Events) > 2*MostWatched {
+		l.Events = slices.Clone(l.Events[len(l.Events)-MostWatched:])
 	}
 }
 
-// before puts what happened before in front of what is known.
-func (l *lockLog) before(msg historyMsg) {
-	if !l.on || l.key != msg.key {
+// Before puts what happened before in front of what is known.
+func (l *lockLog) Before(key string, events []monitor.Event) {
+	if !l.on || l.key != key {
 		return
 	}
 	first := uint64(1<<64 - 1)
-	if len(l.events) > 0 {
-		first = l.events[0].Seq
+	if len(l.Events) > 0 {
+		first = l.Events[0].Seq
 	}
-	older := slices.DeleteFunc(slices.Clone(msg.events), func(e monitor.Event) bool { return e.Seq >= first })
-	l.events = append(older, l.events...)
+	older := slices.DeleteFunc(slices.Clone(events), func(e monitor.Event) bool { return e.Seq >= first })
+	l.Events = append(older, l.Events...)
 }
 
 // begin watches a lock, unless it is watched already; all are the events that are
@@ -314,7 +314,7 @@ func (l *lockLog) begin(key string, all []monitor.Event) {
 	if l.on && l.key == key {
 		return
 	}
-	*l = lockLog{key: key, on: true, wants: key}
+	*l = lockLog{key: key, on: true, Wants: key}
 	l.add(all)
 }
 

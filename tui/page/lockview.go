@@ -1,4 +1,4 @@
-package tui
+package page
 
 import (
 	"encoding/binary"
@@ -18,14 +18,14 @@ import (
 type lockView struct {
 	st     *styles.Styles
 	seed   maphash.Seed
-	cached map[uint64]string // rows of the last frame, by what they show
-	layout lockLayout
-	chosen columnSet
+	Cached map[uint64]string // rows of the last frame, by what they show
+	Layout LockLayout
+	Chosen ColumnSet
 	wide   bool
 }
 
 func newLockView(st *styles.Styles) *lockView {
-	return &lockView{st: st, seed: maphash.MakeSeed(), chosen: defaultColumns}
+	return &lockView{st: st, seed: maphash.MakeSeed(), Chosen: DefaultColumns}
 }
 
 // cursorState is how a table draws its cursor.
@@ -57,17 +57,17 @@ var columnNames = [...]string{"state", "copies", "nodes", "ends", "margin", "hol
 // String is the column as the command names it.
 func (c column) String() string { return columnNames[c] }
 
-type columnSet uint16
+type ColumnSet uint16
 
-func (s columnSet) has(c column) bool { return s&(1<<c) != 0 }
+func (s ColumnSet) has(c column) bool { return s&(1<<c) != 0 }
 
 const (
-	allColumns     columnSet = 1<<numColumns - 1
-	defaultColumns           = allColumns &^ (1 << columnSince)
+	AllColumns     ColumnSet = 1<<numColumns - 1
+	DefaultColumns           = AllColumns &^ (1 << columnSince)
 )
 
-// names are the columns of a set.
-func (s columnSet) names() (names []string) {
+// Names are the columns of a set.
+func (s ColumnSet) Names() (names []string) {
 	for c := range numColumns {
 		if s.has(c) {
 			names = append(names, c.String())
@@ -76,8 +76,8 @@ func (s columnSet) names() (names []string) {
 	return names
 }
 
-// columnsOf is the set of these names; one that is unknown is told.
-func columnsOf(names []string) (s columnSet, unknown string) {
+// ColumnsOf is the set of these names; one that is unknown is told.
+func ColumnsOf(names []string) (s ColumnSet, unknown string) {
 	for _, n := range names {
 		i := slices.Index(columnNames[:], n)
 		if i < 0 {
@@ -88,21 +88,21 @@ func columnsOf(names []string) (s columnSet, unknown string) {
 	return s, ""
 }
 
-// choose has these columns shown as far as they fit; none: the default ones.
-func (v *lockView) choose(names []string, wide bool) {
-	set, unknown := columnsOf(names)
+// Choose has these columns shown as far as they fit; none: the default ones.
+func (v *lockView) Choose(names []string, wide bool) {
+	set, unknown := ColumnsOf(names)
 	if len(names) == 0 || unknown != "" {
-		set = defaultColumns
+		set = DefaultColumns
 	}
 	if wide {
-		set = allColumns
+		set = AllColumns
 	}
-	v.chosen, v.wide = set, wide
-	v.layout = lockLayout{}
+	v.Chosen, v.wide = set, wide
+	v.Layout = LockLayout{}
 }
 
-// lockLayout is the widths of the columns; zero: not shown.
-type lockLayout struct {
+// LockLayout is the widths of the columns; zero: not shown.
+type LockLayout struct {
 	width, name, state, copies, ends, margin, holder, lib, since int
 	node                                                         int // of each node's column
 	nodes                                                        string
@@ -134,10 +134,10 @@ func (v *lockView) arrange(w int, nodes []monitor.Node) {
 		names.WriteString(nodes[i].Name)
 		names.WriteByte(0)
 	}
-	l := lockLayout{width: w, nodes: names.String(), ascii: v.st.ASCII}
+	l := LockLayout{width: w, nodes: names.String(), ascii: v.st.ASCII}
 	room := w - styles.Lead - 1
 	take := func(c column, to *int, n int) {
-		if v.chosen.has(c) {
+		if v.Chosen.has(c) {
 			*to = n
 			room -= n + styles.Gap
 		}
@@ -146,7 +146,7 @@ func (v *lockView) arrange(w int, nodes []monitor.Node) {
 	take(columnCopies, &l.copies, copyWidth)
 	take(columnEnds, &l.ends, endsWidth)
 	take(columnMargin, &l.margin, marginCol)
-	if all := len(nodes)*(node+1) + 1; v.chosen.has(columnNodes) && room-all >= 14 {
+	if all := len(nodes)*(node+1) + 1; v.Chosen.has(columnNodes) && room-all >= 14 {
 		l.node = node
 		room -= all
 	}
@@ -154,30 +154,30 @@ func (v *lockView) arrange(w int, nodes []monitor.Node) {
 	if v.wide {
 		most = holderWide
 	}
-	if v.chosen.has(columnHolder) && room-holderMin-styles.Gap >= nameMin {
+	if v.Chosen.has(columnHolder) && room-holderMin-styles.Gap >= nameMin {
 		l.holder = min(most, max(holderMin, (room-styles.Gap)/3))
-		if v.chosen.has(columnLib) {
+		if v.Chosen.has(columnLib) {
 			l.holder = min(l.holder, max(holderMin, (room-2*styles.Gap)/4))
 		}
 		room -= l.holder + styles.Gap
 	}
-	if v.chosen.has(columnLib) && room-libMin-styles.Gap >= nameMin+4 {
+	if v.Chosen.has(columnLib) && room-libMin-styles.Gap >= nameMin+4 {
 		l.lib = min(libMost, max(libMin, (room-styles.Gap)/4))
 		room -= l.lib + styles.Gap
 	}
-	if v.chosen.has(columnSince) && room-sinceWidth-styles.Gap >= nameMin+4 {
+	if v.Chosen.has(columnSince) && room-sinceWidth-styles.Gap >= nameMin+4 {
 		l.since = sinceWidth
 		room -= l.since + styles.Gap
 	}
 	l.name = max(4, min(room, nameMost))
-	if l != v.layout {
-		v.layout = l
-		v.cached = nil
+	if l != v.Layout {
+		v.Layout = l
+		v.Cached = nil
 	}
 }
 
 func (v *lockView) header(nodes []monitor.Node, focused bool) string {
-	st, l := v.st, v.layout
+	st, l := v.st, v.Layout
 	r := styles.NewRow()
 	r.Add(l.name, st.Pad("NAME", l.name))
 	r.Add(l.state, st.Pad("STATE", l.state))
@@ -211,26 +211,26 @@ type rowLook struct {
 }
 
 // rows draws h rows. mine tells if a token was acquired here.
-func (v *lockView) rows(t *lockTable, h int, now time.Time, quorum int, at cursorState, mine func(key, token string) bool, marked marks) []string {
+func (v *lockView) rows(t *lockTable, h int, now time.Time, quorum int, at cursorState, mine func(key, token string) bool, marked Marks) []string {
 	out := make([]string, 0, h)
 	fresh := make(map[uint64]string, h)
 	for i, listed := range t.window(h) {
 		l := t.latest(listed)
-		look := rowLook{under: t.top+i == t.pos && at != cursorAway, block: at == cursorHere, gone: l == nil}
+		look := rowLook{under: t.top+i == t.Pos && at != cursorAway, block: at == cursorHere, gone: l == nil}
 		if l == nil {
 			l = listed
 		}
 		look.own = mine(l.Key.Raw(), l.Holder.Raw())
 		look.marked = marked[l.Key.Raw()]
 		key := v.fingerprint(l, now, quorum, look)
-		line, ok := v.cached[key]
+		line, ok := v.Cached[key]
 		if !ok {
 			line = v.row(l, now, quorum, look)
 		}
 		fresh[key] = line
 		out = append(out, line)
 	}
-	v.cached = fresh
+	v.Cached = fresh
 	return out
 }
 
@@ -271,7 +271,7 @@ func (v *lockView) fingerprint(l *monitor.Lock, now time.Time, quorum int, look 
 		flag(b)
 	}
 	left(l.MajorityEnd)
-	if v.layout.since > 0 && !l.Since.IsZero() {
+	if v.Layout.since > 0 && !l.Since.IsZero() {
 		num(int64(now.Sub(l.Since) / time.Second))
 	}
 	for _, c := range l.Copies.All() {
@@ -293,7 +293,7 @@ func (v *lockView) fingerprint(l *monitor.Lock, now time.Time, quorum int, look 
 }
 
 func (v *lockView) row(l *monitor.Lock, now time.Time, quorum int, look rowLook) string {
-	st, lay := v.st, v.layout
+	st, lay := v.st, v.Layout
 	glyph, p := st.Lock(l.State)
 	plain := look.under && look.block // the cursor's row is one block: glyphs and words say the rest
 	paintIf := func(p styles.Paint, s string) string {
@@ -312,7 +312,7 @@ func (v *lockView) row(l *monitor.Lock, now time.Time, quorum int, look rowLook)
 		r.Add(1, paintIf(st.Dim, st.Off+" gone"))
 	} else {
 		r.Add(lay.state, paintIf(p, st.Pad(glyph+" "+l.State.String(), lay.state)))
-		r.Add(lay.copies, st.PadLeft(copies(l), lay.copies))
+		r.Add(lay.copies, st.PadLeft(Copies(l), lay.copies))
 		if lay.node > 0 {
 			cells := make([]string, l.Copies.Len())
 			for i, c := range l.Copies.All() {
@@ -369,8 +369,8 @@ func (v *lockView) margin(l *monitor.Lock, quorum, w int, paintIf func(styles.Pa
 	return s
 }
 
-// copies is k/N, with the copies of other tokens apart: 2+1/5.
-func copies(l *monitor.Lock) string {
+// Copies is k/N, with the copies of other tokens apart: 2+1/5.
+func Copies(l *monitor.Lock) string {
 	present := 0
 	for _, c := range l.Copies.All() {
 		if c.State == monitor.CopyPresent {
@@ -396,7 +396,7 @@ func (v *lockView) ends(l *monitor.Lock, now time.Time) string {
 }
 
 func (v *lockView) copyCell(c monitor.Copy, l *monitor.Lock, now time.Time, plain bool) string {
-	st, w := v.st, v.layout.node
+	st, w := v.st, v.Layout.node
 	p := func(p styles.Paint, s string) string {
 		if plain {
 			return s

@@ -1,4 +1,4 @@
-package tui
+package page
 
 import (
 	"slices"
@@ -9,30 +9,30 @@ import (
 	"redlockctl/monitor"
 )
 
-// order is how the locks are sorted.
-type order uint8
+// Order is how the locks are sorted.
+type Order uint8
 
 const (
-	orderNeeds order = iota
-	orderName
-	orderEnds
+	OrderNeeds Order = iota
+	OrderName
+	OrderEnds
 	orderCopies
-	orders
+	Orders
 )
 
-func (o order) String() string {
+func (o Order) String() string {
 	return [...]string{"needs you first", "name", "ends soonest", "fewest copies"}[o]
 }
 
-// word is the order as a command names it.
-func (o order) word() string { return [...]string{"needs", "name", "ends", "copies"}[o] }
+// Word is the order as a command names it.
+func (o Order) Word() string { return [...]string{"needs", "name", "ends", "copies"}[o] }
 
 // rank is what an order sorts by before the name.
-func (o order) rank(l *monitor.Lock) int64 {
+func (o Order) rank(l *monitor.Lock) int64 {
 	switch o {
-	case orderNeeds:
+	case OrderNeeds:
 		return -int64(need(l.State))
-	case orderEnds:
+	case OrderEnds:
 		end, forever := l.End()
 		switch {
 		case forever:
@@ -48,7 +48,7 @@ func (o order) rank(l *monitor.Lock) int64 {
 	}
 }
 
-func (o order) less(a, b *monitor.Lock) bool {
+func (o Order) less(a, b *monitor.Lock) bool {
 	if ra, rb := o.rank(a), o.rank(b); ra != rb {
 		return ra < rb
 	}
@@ -71,17 +71,17 @@ func need(s monitor.LockState) int {
 // others. A lock's rank is a function of the lock alone, and locks are
 // immutable; so where a lock stands is known from the set that it came from.
 type lockIndex struct {
-	order  order
-	filter monitor.Filter // at the moment when it was built
+	order  Order
+	Filter monitor.Filter // at the moment when it was built
 	nodes  []monitor.Node
 	set    monitor.Locks // what tree was made of
 	tree   *btree.BTreeG[*monitor.Lock]
 }
 
-// newLockIndex sorts all locks that the filter chooses. It touches nothing else,
+// NewLockIndex sorts all locks that the filter chooses. It touches nothing else,
 // and may take long.
-func newLockIndex(set monitor.Locks, nodes []monitor.Node, o order, f monitor.Filter) *lockIndex {
-	x := &lockIndex{order: o, filter: f, nodes: nodes, set: set,
+func NewLockIndex(set monitor.Locks, nodes []monitor.Node, o Order, f monitor.Filter) *lockIndex {
+	x := &lockIndex{order: o, Filter: f, nodes: nodes, set: set,
 		tree: btree.NewBTreeGOptions(o.less, btree.Options{NoLocks: true})}
 	type ranked struct {
 		rank int64
@@ -120,7 +120,7 @@ func (x *lockIndex) update(set monitor.Locks, keys []string) {
 		if old != nil {
 			x.tree.Delete(old)
 		}
-		if now != nil && x.filter.Match(now, x.nodes) {
+		if now != nil && x.Filter.Match(now, x.nodes) {
 			x.tree.Set(now)
 		}
 	}
@@ -136,8 +136,8 @@ func (x *lockIndex) copy() *lockIndex {
 
 func (x *lockIndex) len() int { return x.tree.Len() }
 
-// at is the lock at a place, or nil.
-func (x *lockIndex) at(i int) *monitor.Lock {
+// At is the lock at a place, or nil.
+func (x *lockIndex) At(i int) *monitor.Lock {
 	if i < 0 || i >= x.tree.Len() {
 		return nil
 	}
@@ -145,8 +145,8 @@ func (x *lockIndex) at(i int) *monitor.Lock {
 	return l
 }
 
-// find is the lock with this key, if it is listed.
-func (x *lockIndex) find(key string) *monitor.Lock {
+// Find is the lock with this key, if it is listed.
+func (x *lockIndex) Find(key string) *monitor.Lock {
 	l := x.set.Get(key)
 	if l == nil {
 		return nil
@@ -169,10 +169,10 @@ func (x *lockIndex) place(l *monitor.Lock) int {
 	return low
 }
 
-// difference is the keys in which two sets differ, at most most of them; more:
+// Difference is the keys in which two sets differ, at most most of them; more:
 // there are more. Locks that two sets have in common are the same in memory, so
 // it takes a walk and no comparison of what is in them.
-func difference(a, b monitor.Locks, most int) (keys []string, more bool) {
+func Difference(a, b monitor.Locks, most int) (keys []string, more bool) {
 	if a == b {
 		return nil, false
 	}

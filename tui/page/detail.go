@@ -1,4 +1,4 @@
-package tui
+package page
 
 import (
 	"fmt"
@@ -13,11 +13,11 @@ import (
 // lockFacts is all that is known of one lock, and what became of it since it is
 // looked at.
 type lockFacts struct {
-	*screen
+	*Screen
 	lockView  *lockView
 	eventView eventView
 	events    *eventTable
-	watched   lockLog
+	Watched   lockLog
 	axisKey   string        // the lock that was drawn last
 	axis      time.Duration // the length of its axis
 }
@@ -29,30 +29,30 @@ type lockPage struct {
 	reading
 }
 
-func (m *lockPage) place() place { return place{viewLock, m.key} }
-func (m *lockPage) mode() mode   { return modeLock }
+func (m *lockPage) Place() Place { return Place{Lock, m.key} }
+func (m *lockPage) Mode() Mode   { return ModeLock }
 
-func (m *lockPage) selected() selection { return selection{lock: m.shown.Locks.Get(m.key)} }
+func (m *lockPage) Selected() Selection { return Selection{Lock: m.Shown.Locks.Get(m.key)} }
 
-func (m *lockPage) lines(h int) []string {
-	st := m.st
-	l := m.shown.Locks.Get(m.key)
+func (m *lockPage) Lines(h int) []string {
+	st := m.St
+	l := m.Shown.Locks.Get(m.key)
 	if l != nil {
-		return m.inSight(st, m.lockFacts.lines(l, m.w, h), h)
+		return m.inSight(st, m.lockFacts.lines(l, m.W, h), h)
 	}
-	m.watch(m.key)
-	out := []string{" " + st.Strong.Of(st.Escape(m.key, max(8, m.w/2))) + "  " + st.Dim.Of(st.Off+" gone: no node has a copy of it"), ""}
-	return m.inSight(st, append(out, m.lockEvents(m.w, h-2)...), h)
+	m.Watch(m.key)
+	out := []string{" " + st.Strong.Of(st.Escape(m.key, max(8, m.W/2))) + "  " + st.Dim.Of(st.Off+" gone: no node has a copy of it"), ""}
+	return m.inSight(st, append(out, m.lockEvents(m.W, h-2)...), h)
 }
 
-// watch begins the history of a lock, unless it is watched already.
-func (m *lockFacts) watch(key string) { m.watched.begin(key, m.events.all) }
+// Watch begins the history of a lock, unless it is watched already.
+func (m *lockFacts) Watch(key string) { m.Watched.begin(key, m.events.All) }
 
 // lines draws one lock: what each node knows of it, on one axis of time, and
 // at most n of its events.
 func (m *lockFacts) lines(l *monitor.Lock, w, n int) []string {
-	m.watch(l.Key.Raw())
-	st, now := m.st, m.now
+	m.Watch(l.Key.Raw())
+	st, now := m.St, m.Now
 	out := m.lockHead(l, w, now)
 	out = append(out, "")
 	out = append(out, m.lockBars(l, w, now)...)
@@ -120,7 +120,7 @@ func (m *lockFacts) lines(l *monitor.Lock, w, n int) []string {
 
 // lockEvents are the last n events of the lock that is looked at.
 func (m *lockFacts) lockEvents(w, n int) (out []string) {
-	for _, e := range lastEvents(m.watched.events, n, func(e *monitor.Event) bool { return m.events.until == 0 || e.Seq <= m.events.until }) {
+	for _, e := range lastEvents(m.Watched.Events, n, func(e *monitor.Event) bool { return m.events.until == 0 || e.Seq <= m.events.until }) {
 		out = append(out, m.eventView.row(e, w, false))
 	}
 	return out
@@ -128,7 +128,7 @@ func (m *lockFacts) lockEvents(w, n int) (out []string) {
 
 // lockHead is the lock in a line or two.
 func (m *lockFacts) lockHead(l *monitor.Lock, w int, now time.Time) []string {
-	st := m.st
+	st := m.St
 	glyph, p := st.Lock(l.State)
 	right := ""
 	switch {
@@ -138,14 +138,14 @@ func (m *lockFacts) lockHead(l *monitor.Lock, w int, now time.Time) []string {
 		right = "no majority"
 	default:
 		right = "ends in " + view.Remaining(l.MajorityEnd.Sub(now))
-		if l.Held >= m.shown.Cluster.Quorum {
+		if l.Held >= m.Shown.Cluster.Quorum {
 			right += fmt.Sprintf(" %s can lose %d", st.Sep, l.Margin)
 			if l.Margin <= 0 {
 				right += ": one more restart lets another in"
 			}
 		}
 	}
-	state := p.Of(glyph+" "+l.State.String()) + ", " + copies(l) + ", by " + m.lockView.holder(l, m.isMine(l.Key.Raw(), l.Holder.Raw()), 24)
+	state := p.Of(glyph+" "+l.State.String()) + ", " + Copies(l) + ", by " + m.lockView.holder(l, m.IsMine(l.Key.Raw(), l.Holder.Raw()), 24)
 	left := " " + st.Strong.Of(st.Text(l.Key, max(8, w/3))) + "  " + state
 	if n := w - view.Width(left) - view.Width(right) - 1; n >= 2 {
 		return []string{left + styles.Blanks(n) + right}
@@ -155,11 +155,11 @@ func (m *lockFacts) lockHead(l *monitor.Lock, w int, now time.Time) []string {
 
 // lockBars is the time that each copy has left, on one axis.
 func (m *lockFacts) lockBars(l *monitor.Lock, w int, now time.Time) []string {
-	st := m.st
+	st := m.St
 	_, p := st.Lock(l.State)
 	name := 2
-	for i := range m.shown.Nodes {
-		name = max(name, min(10, view.Width(st.Whole(m.shown.Nodes[i].Name))))
+	for i := range m.Shown.Nodes {
+		name = max(name, min(10, view.Width(st.Whole(m.Shown.Nodes[i].Name))))
 	}
 	lead := 1 + name + 3
 	barW := max(8, w-lead-32)
@@ -185,10 +185,10 @@ func (m *lockFacts) lockBars(l *monitor.Lock, w int, now time.Time) []string {
 	}
 	marked := false
 	for i, c := range l.Copies.All() {
-		if i >= len(m.shown.Nodes) {
+		if i >= len(m.Shown.Nodes) {
 			break
 		}
-		n := &m.shown.Nodes[i]
+		n := &m.Shown.Nodes[i]
 		g, np := st.Node(n.State)
 		line := " " + st.Pad(st.Escape(n.Name, name), name) + " " + np.Of(g) + " "
 		switch c.State {
@@ -221,9 +221,9 @@ func (m *lockFacts) lockBars(l *monitor.Lock, w int, now time.Time) []string {
 				line += ", " + n.State.String()
 			}
 		case monitor.CopyUnread:
-			line += st.Warn.Of(st.Ellipsis + " " + unknownCopy(n, c, m.shown.Cluster.MaxTTL, now))
+			line += st.Warn.Of(st.Ellipsis + " " + UnknownCopy(n, c, m.Shown.Cluster.MaxTTL, now))
 		default:
-			line += st.Warn.Of("? " + n.State.String() + ": " + unknownCopy(n, c, m.shown.Cluster.MaxTTL, now))
+			line += st.Warn.Of("? " + n.State.String() + ": " + UnknownCopy(n, c, m.Shown.Cluster.MaxTTL, now))
 		}
 		out = append(out, st.Cut(line, w))
 	}
@@ -270,9 +270,9 @@ func axisLabels(d time.Duration, w int) string {
 	return s + styles.Blanks(w-len(s)-len(end)) + end
 }
 
-// unknownCopy says what may be on a node that does not answer; most is the
+// UnknownCopy says what may be on a node that does not answer; most is the
 // cluster's max TTL.
-func unknownCopy(n *monitor.Node, c monitor.Copy, most time.Duration, now time.Time) string {
+func UnknownCopy(n *monitor.Node, c monitor.Copy, most time.Duration, now time.Time) string {
 	if c.State == monitor.CopyUnread && c.Type == "" {
 		return "not read yet: a copy may be there"
 	}
@@ -290,4 +290,31 @@ func unknownCopy(n *monitor.Node, c monitor.Copy, most time.Duration, now time.T
 		return "a copy there, if any, ended by " + view.Clock(end) + ", unless it was extended"
 	}
 	return "a copy there, if any, ends by " + view.Clock(end) + ", unless it is extended"
+}
+
+// Legend says what the states mean and what to do about them.
+var Legend = []struct {
+	State monitor.LockState
+	Means string
+}{
+	{monitor.LockHeld, "a quorum of copies, and some to lose"},
+	{monitor.LockExpiring, "held, ends within a second"},
+	{monitor.LockBare, "held with margin 0: one more restart lets another client in"},
+	{monitor.LockRevoked, "taken from its holder: nobody gets in before its time is over"},
+	{monitor.LockPartial, "copies but no majority: being acquired or released"},
+	{monitor.LockNotALock, "a key under the lock pattern that cannot be a lock"},
+	{monitor.LockOrphan, "a minority that nobody completes: blocks others until it ends"},
+	{monitor.LockOverTTL, "lives longer than the cluster's max TTL: the guard's delay does not cover it"},
+	{monitor.LockSplit, "copies of several tokens; ' marks those that are not the holder's"},
+	{monitor.LockImmortal, "a copy without TTL: it never ends by itself"},
+}
+
+// meaning is what a state of a lock means.
+func meaning(s monitor.LockState) string {
+	for _, l := range Legend {
+		if l.State == s {
+			return l.Means
+		}
+	}
+	return ""
 }

@@ -1,4 +1,4 @@
-package tui
+package page
 
 import (
 	"fmt"
@@ -37,7 +37,7 @@ func (h *header) line(s *monitor.Snapshot, w int, now time.Time, f *fenceView, b
 	}
 	guarded := facts
 	if who := f.protectors(st); who != "" {
-		guarded = append(guarded[:len(guarded):len(guarded)], who+", D "+view.Span(f.delay))
+		guarded = append(guarded[:len(guarded):len(guarded)], who+", D "+view.Span(f.Delay))
 	}
 	verdict := p.Of(glyph + " " + word)
 	join := func(parts ...string) string {
@@ -105,7 +105,7 @@ func (h *header) reason(s *monitor.Snapshot, now time.Time, f *fenceView, named 
 			continue
 		}
 		t := h.st.Escape(n.Name, 12) + " " + n.State.String()
-		if left, ok := f.countdown(n, now); ok {
+		if left, ok := f.Countdown(n, now); ok {
 			t += " " + view.Remaining(left)
 		}
 		parts = append(parts, t)

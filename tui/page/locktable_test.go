@@ -1,4 +1,4 @@
-package tui
+package page
 
 import (
 	"fmt"
@@ -26,9 +26,9 @@ func held(keys ...string) (locks []monitor.Lock) {
 
 func heldSet(keys ...string) monitor.Locks { return monitor.NewLocks(held(keys...)...) }
 
-func (t *lockTable) listed() (keys []string) {
-	for i := range t.len() {
-		keys = append(keys, t.listing().at(i).Key.Raw())
+func (t *lockTable) Listed() (keys []string) {
+	for i := range t.Len() {
+		keys = append(keys, t.Listing().At(i).Key.Raw())
 	}
 	return keys
 }
@@ -38,11 +38,11 @@ func (t *lockTable) put(set monitor.Locks, nodes []monitor.Node) { t.show(set, n
 
 func TestCursorStaysOnItsLock(t *testing.T) {
 	tb := tableOf(held("a", "b", "c", "d")...)
-	tb.move(2)
+	tb.Move(2)
 	on := func(want string) {
 		t.Helper()
-		if l := tb.selected(); l == nil || l.Key.Raw() != want || tb.key != want {
-			t.Errorf("the cursor is on %v, not on %s, of %q", l, want, tb.listed())
+		if l := tb.Selected(); l == nil || l.Key.Raw() != want || tb.key != want {
+			t.Errorf("the cursor is on %v, not on %s, of %q", l, want, tb.Listed())
 		}
 	}
 	on("c")
@@ -52,14 +52,14 @@ func TestCursorStaysOnItsLock(t *testing.T) {
 	locks[3].State = monitor.LockImmortal // another one rises above it
 	tb.put(monitor.NewLocks(locks...), nil)
 	on("c")
-	tb.setOrder(orderName)
+	tb.SetOrder(OrderName)
 	on("c")
 	tb.put(heldSet("a", "b", "d"), nil) // it is gone: the next one
 	on("d")
 	tb.put(heldSet("a", "b"), nil) // there is no next one: the one before
 	on("b")
 	tb.put(monitor.Locks{}, nil)
-	if tb.selected() != nil {
+	if tb.Selected() != nil {
 		t.Error("a lock is selected in an empty table")
 	}
 	tb.put(heldSet("x"), nil)
@@ -72,8 +72,8 @@ func TestCursorIsAtTheTopUntilItIsMoved(t *testing.T) {
 	tb := tableOf(held("m")...)
 	on := func(want string) {
 		t.Helper()
-		if l := tb.selected(); l == nil || l.Key.Raw() != want || tb.window(2)[0] != tb.index.at(0) {
-			t.Errorf("the cursor is on %v, not on %s at the top of %q", l, want, tb.listed())
+		if l := tb.Selected(); l == nil || l.Key.Raw() != want || tb.window(2)[0] != tb.index.At(0) {
+			t.Errorf("the cursor is on %v, not on %s at the top of %q", l, want, tb.Listed())
 		}
 	}
 	tb.put(heldSet("b", "c", "d", "m"), nil)
@@ -83,15 +83,15 @@ func TestCursorIsAtTheTopUntilItIsMoved(t *testing.T) {
 	tb.put(monitor.NewLocks(append(held("a", "b", "m"), split...)...), nil)
 	on("z")
 	for name, choose := range map[string]func(){
-		"moved": func() { tb.move(0) }, "jumped": func() { tb.jump("z") }, "asked about": func() { tb.pin(true); tb.pin(false) },
+		"moved": func() { tb.Move(0) }, "jumped": func() { tb.Jump("z") }, "asked about": func() { tb.Pin(true); tb.Pin(false) },
 	} {
-		tb.chosen = false
+		tb.Chosen = false
 		tb.put(monitor.NewLocks(split...), nil)
 		choose()
 		worse := append(split, held("a")...)
 		worse[1].State = monitor.LockImmortal
 		tb.put(monitor.NewLocks(worse...), nil)
-		if l := tb.selected(); l.Key.Raw() != "z" {
+		if l := tb.Selected(); l.Key.Raw() != "z" {
 			t.Errorf("%s: the cursor slid to %s", name, l.Key)
 		}
 	}
@@ -111,9 +111,9 @@ func TestCursorOverRandomChanges(t *testing.T) {
 				locks = append(locks, l)
 			}
 		}
-		before, pos, key := tb.listed(), tb.pos, tb.key
+		before, pos, key := tb.Listed(), tb.Pos, tb.key
 		tb.put(monitor.NewLocks(locks...), nil)
-		now := tb.listed()
+		now := tb.Listed()
 		want := ""
 		switch {
 		case len(now) == 0:
@@ -132,14 +132,14 @@ func TestCursorOverRandomChanges(t *testing.T) {
 			}
 		}
 		got := ""
-		if l := tb.selected(); l != nil {
+		if l := tb.Selected(); l != nil {
 			got = l.Key.Raw()
 		}
 		if want != "" && got != want || len(now) > 0 && got == "" {
 			t.Fatalf("the cursor went from %s to %q, not to %q: %q → %q", key, got, want, before, now)
 		}
-		tb.move(rng.IntN(5) - 2)
-		if w := tb.window(4); len(now) > 0 && !slices.Contains(w, tb.selected()) {
+		tb.Move(rng.IntN(5) - 2)
+		if w := tb.window(4); len(now) > 0 && !slices.Contains(w, tb.Selected()) {
 			t.Fatal("the cursor is out of sight")
 		}
 	}
@@ -149,24 +149,24 @@ func TestOrders(t *testing.T) {
 	s := monitortest.Degraded(monitortest.Epoch)
 	tb := tableOf(monitortest.List(s.Locks)...)
 	states := func() (out []monitor.LockState) {
-		for i := range tb.len() {
-			out = append(out, tb.listing().at(i).State)
+		for i := range tb.Len() {
+			out = append(out, tb.Listing().At(i).State)
 		}
 		return out
 	}
 	if got := states()[:6]; !slices.Equal(got, []monitor.LockState{monitor.LockImmortal, monitor.LockSplit, monitor.LockOverTTL, monitor.LockOrphan, monitor.LockNotALock, monitor.LockBare}) {
 		t.Errorf("needs you first: %v", got)
 	}
-	tb.setOrder(orderEnds)
-	if got := tb.listed(); got[0] != "orders:44" || got[1] != "import" || !slices.Equal(got[len(got)-2:], []string{"session:cache", "stuck"}) {
+	tb.SetOrder(OrderEnds)
+	if got := tb.Listed(); got[0] != "orders:44" || got[1] != "import" || !slices.Equal(got[len(got)-2:], []string{"session:cache", "stuck"}) {
 		t.Errorf("ends soonest: %q", got)
 	}
-	tb.setOrder(orderCopies)
-	if got := tb.listed()[:4]; !slices.Equal(got, []string{"session:cache", "invoices:2026-11", "new", "import"}) {
+	tb.SetOrder(orderCopies)
+	if got := tb.Listed()[:4]; !slices.Equal(got, []string{"session:cache", "invoices:2026-11", "new", "import"}) {
 		t.Errorf("fewest copies: %q", got)
 	}
-	tb.setOrder(orderName)
-	if got := tb.listed(); !slices.IsSorted(got) {
+	tb.SetOrder(OrderName)
+	if got := tb.Listed(); !slices.IsSorted(got) {
 		t.Errorf("name: %q", got)
 	}
 }
@@ -180,7 +180,7 @@ func TestCalmStatesDoNotDance(t *testing.T) {
 		next := held("a", "b", "c")
 		next[1].State = s
 		tb.put(monitor.NewLocks(next...), nil)
-		if got := tb.listed(); !slices.Equal(got, []string{"a", "b", "c"}) {
+		if got := tb.Listed(); !slices.Equal(got, []string{"a", "b", "c"}) {
 			t.Errorf("%s: %q", s, got)
 		}
 	}
@@ -207,36 +207,8 @@ func TestFilter(t *testing.T) {
 	} {
 		tb := tableOf(monitortest.List(s.Locks)...)
 		tb.setFilter(monitor.ParseFilter(c.filter).At(monitortest.Epoch), c.filter)
-		if got := tb.listed(); !slices.Equal(got, c.want) {
+		if got := tb.Listed(); !slices.Equal(got, c.want) {
 			t.Errorf("%q lists %q, not %q", c.filter, got, c.want)
 		}
-	}
-}
-
-func TestFilterKeys(t *testing.T) {
-	r := newRig(t, monitortest.Degraded(monitortest.Epoch), 100, 30)
-	r.press("/")
-	r.typed("q")
-	r.sees("/ q")
-	if r.ended {
-		t.Fatal("a letter in the filter quit")
-	}
-	r.press("backspace")
-	r.typed("state:orph")
-	r.sees("1 of 39", "invoices:2026-11") // live, before enter
-	r.press("enter")
-	r.sees("/state:orph 1")
-	r.press("/", "esc")
-	r.seesNot("/state:orph")
-	if r.m.locks.len() != 39 {
-		t.Error("esc does not clear the filter")
-	}
-	r.press("/")
-	r.typed("zzz")
-	r.press("enter")
-	r.sees("no lock matches the filter: esc clears it")
-	r.press("esc")
-	if r.m.locks.len() != 39 {
-		t.Error("esc does not clear a kept filter")
 	}
 }

@@ -1,4 +1,4 @@
-package tui
+package page
 
 import (
 	"time"
@@ -9,8 +9,8 @@ import (
 
 // Bounds of what is remembered of a node.
 const (
-	mostTurns   = 200
-	mostOffsets = 120 // one a second
+	MostTurns   = 200
+	MostOffsets = 120 // one a second
 )
 
 // turn is when a node came into a state.
@@ -22,8 +22,8 @@ type turn struct {
 
 // nodePast is what became of one node since the console began.
 type nodePast struct {
-	turns   []turn          // oldest first
-	offsets []time.Duration // of its clock, one a second
+	Turns   []turn          // oldest first
+	Offsets []time.Duration // of its clock, one a second
 }
 
 // nodePasts is the same of all, by name.
@@ -39,18 +39,18 @@ func (p nodePasts) see(s *monitor.Snapshot) {
 			p[n.Name] = past
 		}
 		at := n.Since
-		if at.IsZero() || len(past.turns) > 0 && at.Before(past.turns[len(past.turns)-1].at) {
+		if at.IsZero() || len(past.Turns) > 0 && at.Before(past.Turns[len(past.Turns)-1].at) {
 			at = s.At
 		}
-		if k := len(past.turns); k > 0 && past.turns[k-1].state == n.State && (past.turns[k-1].run == n.RunID || n.RunID == "") {
+		if k := len(past.Turns); k > 0 && past.Turns[k-1].state == n.State && (past.Turns[k-1].run == n.RunID || n.RunID == "") {
 			continue
 		}
-		if k := len(past.turns); k > 0 && past.turns[k-1].state == n.State {
+		if k := len(past.Turns); k > 0 && past.Turns[k-1].state == n.State {
 			at = s.At // another life in the same state
 		}
-		past.turns = append(past.turns, turn{at, n.State, n.RunID})
-		if len(past.turns) > mostTurns {
-			past.turns = append(past.turns[:0:0], past.turns[len(past.turns)-mostTurns/2:]...)
+		past.Turns = append(past.Turns, turn{at, n.State, n.RunID})
+		if len(past.Turns) > MostTurns {
+			past.Turns = append(past.Turns[:0:0], past.Turns[len(past.Turns)-MostTurns/2:]...)
 		}
 	}
 }
@@ -63,9 +63,9 @@ func (p nodePasts) sample(s *monitor.Snapshot) {
 		if past == nil || !n.Offset.Valid {
 			continue
 		}
-		past.offsets = append(past.offsets, n.Offset.Offset)
-		if len(past.offsets) > 2*mostOffsets {
-			past.offsets = append(past.offsets[:0:0], past.offsets[len(past.offsets)-mostOffsets:]...)
+		past.Offsets = append(past.Offsets, n.Offset.Offset)
+		if len(past.Offsets) > 2*MostOffsets {
+			past.Offsets = append(past.Offsets[:0:0], past.Offsets[len(past.Offsets)-MostOffsets:]...)
 		}
 	}
 }
@@ -73,18 +73,18 @@ func (p nodePasts) sample(s *monitor.Snapshot) {
 // state is the node's state at a moment, and whether it restarted within the
 // time before.
 func (p *nodePast) state(from, to time.Time) (worst monitor.NodeState, known, restarted bool) {
-	for i := range p.turns {
-		t := &p.turns[i]
+	for i := range p.Turns {
+		t := &p.Turns[i]
 		if t.at.After(to) {
 			break
 		}
-		if i+1 < len(p.turns) && p.turns[i+1].at.Before(from) {
+		if i+1 < len(p.Turns) && p.Turns[i+1].at.Before(from) {
 			continue
 		}
 		if !known || heavier(t.state, worst) {
 			worst, known = t.state, true
 		}
-		if i > 0 && t.at.After(from) && t.run != "" && p.turns[i-1].run != "" && t.run != p.turns[i-1].run {
+		if i > 0 && t.at.After(from) && t.run != "" && p.Turns[i-1].run != "" && t.run != p.Turns[i-1].run {
 			restarted = true
 		}
 	}

@@ -1,4 +1,4 @@
-package tui
+package page
 
 import (
 	"fmt"
@@ -16,20 +16,20 @@ type nodesPage struct {
 	facts *nodeFacts
 }
 
-func (m *nodesPage) place() place { return place{kind: viewNodes} }
+func (m *nodesPage) Place() Place { return Place{Kind: Nodes} }
 
-func (m *nodesPage) lines(h int) []string {
-	st := m.st
-	c := &m.shown.Cluster
+func (m *nodesPage) Lines(h int) []string {
+	st := m.St
+	c := &m.Shown.Cluster
 	lines := []string{" " + st.Title.Of("NODES "+view.Count(c.N)) + "   " + st.Dim.Of(fmt.Sprintf("%d serve, a quorum is %d", c.Serving, c.Quorum))}
 	rows := min(len(m.nodes.nodes), max(1, h-3))
 	if h < 20 {
 		rows = min(rows, max(3, h/2))
 	}
 	lines = append(lines, m.nodePanel.lines(1, rows, m.cursor())...)
-	if room := h - len(lines) - 1; room >= 3 && !m.asking {
-		lines = append(lines, st.Ruler(m.w))
-		d := m.facts.page(m.nodes.selected())
+	if room := h - len(lines) - 1; room >= 3 && !m.Asking {
+		lines = append(lines, st.Ruler(m.W))
+		d := m.facts.page(m.nodes.Selected())
 		if len(d) > room {
 			d = styles.DropBlank(d)
 		}
@@ -40,7 +40,7 @@ func (m *nodesPage) lines(h int) []string {
 
 // nodeFacts is all that is known of a node.
 type nodeFacts struct {
-	*screen
+	*Screen
 	nodeView  nodeView
 	eventView eventView
 	events    *eventTable
@@ -54,24 +54,24 @@ type nodePage struct {
 	reading
 }
 
-func (m *nodePage) place() place        { return place{viewNode, m.name} }
-func (m *nodePage) mode() mode          { return modeNode }
-func (m *nodePage) node() *monitor.Node { return nodeOf(m.shown, m.name) }
-func (m *nodePage) selected() selection { return selection{node: m.node()} }
+func (m *nodePage) Place() Place        { return Place{Node, m.name} }
+func (m *nodePage) Mode() Mode          { return ModeNode }
+func (m *nodePage) node() *monitor.Node { return NodeOf(m.Shown, m.name) }
+func (m *nodePage) Selected() Selection { return Selection{Node: m.node()} }
 
-func (m *nodePage) lines(h int) []string { return m.inSight(m.st, m.page(m.node()), h) }
+func (m *nodePage) Lines(h int) []string { return m.inSight(m.St, m.page(m.node()), h) }
 
 // page is a node on a page of its own.
 func (m *nodeFacts) page(n *monitor.Node) []string {
 	if n == nil {
-		return []string{m.st.Dim.Of(" there is no such node")}
+		return []string{m.St.Dim.Of(" there is no such node")}
 	}
-	return m.lines(n, m.w, 12)
+	return m.lines(n, m.W, 12)
 }
 
 // lines is what is known of a node, with its last events.
 func (m *nodeFacts) lines(n *monitor.Node, w, events int) []string {
-	st, now := m.st, m.now
+	st, now := m.St, m.Now
 	glyph, p := st.Node(n.State)
 	head := " " + st.Strong.Of(st.Escape(n.Name, 20)) + "  " + p.Of(glyph+" "+n.State.String()) + styles.Since(n.Since, now)
 	head += "  " + st.Sentence(n.Addr, max(8, w-view.Width(head)-3))
@@ -86,7 +86,7 @@ func (m *nodeFacts) lines(n *monitor.Node, w, events int) []string {
 	}
 	guard, gp := m.nodeView.guard(n, now, &m.drawn, 200)
 	add("Guard", gp.Of(guard))
-	if s, ok := m.drawn.status[n.Name]; ok {
+	if s, ok := m.drawn.Status[n.Name]; ok {
 		if s.Reason != "" && s.Until.IsZero() && s.Phase != restartguard.PhaseActive {
 			add("", st.Whole(s.Reason))
 		}
@@ -130,15 +130,15 @@ func (m *nodeFacts) lines(n *monitor.Node, w, events int) []string {
 	}
 	add("Clock", clockText)
 	sparks := max(8, min(60, w-styles.FactIndent-30))
-	if past := m.past[n.Name]; past != nil && len(past.offsets) > 1 {
-		low, high := bounds(past.offsets[max(0, len(past.offsets)-sparks):])
-		add("", st.Info.Of(st.Sparkline(past.offsets, min(sparks, len(past.offsets))))+" "+m.nodeView.signedMS(low)+" to "+m.nodeView.signedMS(high))
+	if past := m.past[n.Name]; past != nil && len(past.Offsets) > 1 {
+		low, high := bounds(past.Offsets[max(0, len(past.Offsets)-sparks):])
+		add("", st.Info.Of(st.Sparkline(past.Offsets, min(sparks, len(past.Offsets))))+" "+m.nodeView.signedMS(low)+" to "+m.nodeView.signedMS(high))
 	}
 	if len(n.RTTs) > 1 {
 		low, high := bounds(n.RTTs[max(0, len(n.RTTs)-sparks):])
 		add("RTT", view.Milliseconds(n.RTT)+"  "+st.Info.Of(st.Sparkline(n.RTTs, min(sparks, len(n.RTTs))))+" "+view.Milliseconds(low)+" to "+view.Milliseconds(high))
 	}
-	for i, line := range m.hour(n.Minutes, w-styles.FactIndent-2) {
+	for i, line := range m.Hour(n.Minutes, w-styles.FactIndent-2) {
 		label := ""
 		if i == 0 {
 			label = "Hour"
@@ -148,13 +148,13 @@ func (m *nodeFacts) lines(n *monitor.Node, w, events int) []string {
 	for _, note := range n.Notes {
 		add("Note", st.Warn.Of(st.Whole(note)))
 	}
-	for i := range m.shown.Findings {
-		if f := &m.shown.Findings[i]; f.Node == n.Name {
+	for i := range m.Shown.Findings {
+		if f := &m.Shown.Findings[i]; f.Node == n.Name {
 			g, word, fp := st.Severity(f.Severity)
 			add("Finding", fp.Of(g+" "+word)+"  "+st.Whole(f.Title))
 		}
 	}
-	if log := lastEvents(m.events.all, events, func(e *monitor.Event) bool {
+	if log := lastEvents(m.events.All, events, func(e *monitor.Event) bool {
 		return e.Node == n.Name && (m.events.until == 0 || e.Seq <= m.events.until)
 	}); len(log) > 0 {
 		out = append(out, "")
@@ -165,14 +165,14 @@ func (m *nodeFacts) lines(n *monitor.Node, w, events int) []string {
 	return out
 }
 
-// hour is what was measured of a node in the whole minutes that are kept, in
+// Hour is what was measured of a node in the whole minutes that are kept, in
 // lines of at most w cells: round trips and clock, each drawn with a cell for a
 // minute, and what it was at the beginning; and how many probes were lost.
-func (m *nodeFacts) hour(minutes []monitor.Minute, w int) (out []string) {
+func (m *nodeFacts) Hour(minutes []monitor.Minute, w int) (out []string) {
 	if len(minutes) < 2 {
 		return nil
 	}
-	st := m.st
+	st := m.St
 	var means, offsets []time.Duration
 	var drawn, clocked []bool // which minutes have one
 	var lost, probes int

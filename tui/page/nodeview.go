@@ -1,4 +1,4 @@
-package tui
+package page
 
 import (
 	"slices"
@@ -20,7 +20,7 @@ type nodeTable struct {
 	// offsets change many times a second, which nobody can read, so what is shown
 	// of them changes once a second. What a node's state tells is never old.
 	figures map[string]monitor.Node
-	name    string
+	Name    string
 	top     int
 }
 
@@ -36,13 +36,13 @@ func (t *nodeTable) set(nodes []monitor.Node, tick bool) {
 		}
 	}
 	if t.pos() < 0 && len(nodes) > 0 {
-		t.name = nodes[0].Name
+		t.Name = nodes[0].Name
 	}
 }
 
 func (t *nodeTable) pos() int {
 	for i := range t.nodes {
-		if t.nodes[i].Name == t.name {
+		if t.nodes[i].Name == t.Name {
 			return i
 		}
 	}
@@ -51,11 +51,11 @@ func (t *nodeTable) pos() int {
 
 func (t *nodeTable) move(d int) {
 	if len(t.nodes) > 0 {
-		t.name = t.nodes[max(0, min(len(t.nodes)-1, max(t.pos(), 0)+d))].Name
+		t.Name = t.nodes[max(0, min(len(t.nodes)-1, max(t.pos(), 0)+d))].Name
 	}
 }
 
-func (t *nodeTable) selected() *monitor.Node {
+func (t *nodeTable) Selected() *monitor.Node {
 	if i := t.pos(); i >= 0 {
 		return &t.nodes[i]
 	}
@@ -70,12 +70,12 @@ func (t *nodeTable) window(h int) (from, to int) {
 
 // fenceView is what there is to say about fences beyond the snapshot.
 type fenceView struct {
-	guarded    bool   // there is a guard in this process
+	Guarded    bool   // there is a guard in this process
 	own        string // its id
-	status     map[string]restartguard.NodeStatus
+	Status     map[string]restartguard.NodeStatus
 	list       []restartguard.NodeStatus // the same, in the nodes' order
 	configured time.Duration             // D of this program's configuration
-	delay      time.Duration             // D; zero: not known
+	Delay      time.Duration             // D; zero: not known
 	others     []announce.Guard          // the guards that are seen, without that in this process
 }
 
@@ -83,12 +83,12 @@ type fenceView struct {
 // program's configuration where its own guard runs, or none is seen.
 func (f *fenceView) see(s *monitor.Snapshot) {
 	all, _ := s.Guards()
-	f.delay, f.others = 0, nil
-	if f.guarded || len(all) == 0 {
-		f.delay = f.configured
+	f.Delay, f.others = 0, nil
+	if f.Guarded || len(all) == 0 {
+		f.Delay = f.configured
 	}
 	for _, g := range all {
-		f.delay = max(f.delay, g.Delay)
+		f.Delay = max(f.Delay, g.Delay)
 		if g.ID != f.own {
 			f.others = append(f.others, g)
 		}
@@ -99,7 +99,7 @@ func (f *fenceView) see(s *monitor.Snapshot) {
 func (f *fenceView) protectors(st *styles.Styles) string {
 	elsewhere := f.elsewhere(st)
 	switch {
-	case !f.guarded:
+	case !f.Guarded:
 		return elsewhere
 	case elsewhere == "":
 		return "guard here"
@@ -126,24 +126,24 @@ func guardName(st *styles.Styles, g announce.Guard) string {
 	return "guard@" + st.Escape(g.Host.Raw(), 20)
 }
 
-// waiting are the nodes that only the guard in this process lets rejoin.
-func (f *fenceView) waiting(s *monitor.Snapshot) (names []string) {
-	if !f.guarded {
+// Waiting are the nodes that only the guard in this process lets rejoin.
+func (f *fenceView) Waiting(s *monitor.Snapshot) (names []string) {
+	if !f.Guarded {
 		return nil
 	}
 	for i := range s.Nodes {
 		n := &s.Nodes[i]
 		another := slices.ContainsFunc(n.Guards, func(g announce.Guard) bool { return g.ID != f.own })
-		if fenced := n.State == monitor.NodeFenced || f.status[n.Name].Phase == restartguard.PhaseClosed; fenced && !another {
+		if fenced := n.State == monitor.NodeFenced || f.Status[n.Name].Phase == restartguard.PhaseClosed; fenced && !another {
 			names = append(names, n.Name)
 		}
 	}
 	return names
 }
 
-// countdown is the time until the guard here lifts the node's fence.
-func (f *fenceView) countdown(n *monitor.Node, now time.Time) (time.Duration, bool) {
-	s, ok := f.status[n.Name]
+// Countdown is the time until the guard here lifts the node's fence.
+func (f *fenceView) Countdown(n *monitor.Node, now time.Time) (time.Duration, bool) {
+	s, ok := f.Status[n.Name]
 	if !ok || s.Phase != restartguard.PhaseClosed || s.Until.IsZero() || n.State != monitor.NodeFenced {
 		return 0, false
 	}
@@ -213,7 +213,7 @@ func (v *nodeView) rows(t *nodeTable, h, w int, now time.Time, f *fenceView, at 
 	for i := from; i < to; i++ {
 		n := &t.nodes[i]
 		fig := t.figures[n.Name]
-		out = append(out, v.row(n, &fig, l, w, now, f, n.Name == t.name && at != cursorAway, at == cursorHere))
+		out = append(out, v.row(n, &fig, l, w, now, f, n.Name == t.Name && at != cursorAway, at == cursorHere))
 	}
 	return out
 }
@@ -315,11 +315,11 @@ func (v *nodeView) guard(n *monitor.Node, now time.Time, f *fenceView, w int) (s
 	case monitor.NodeLoading:
 		return "reading its data" + since, st.Warn
 	}
-	s, ok := f.status[n.Name]
+	s, ok := f.Status[n.Name]
 	switch {
 	case ok && s.Phase == restartguard.PhaseClosed && !s.Until.IsZero():
 		left := max(0, s.Until.Sub(now))
-		whole := f.delay
+		whole := f.Delay
 		if whole <= 0 {
 			whole = s.Until.Sub(s.Since)
 		}
@@ -345,15 +345,15 @@ func (v *nodeView) guard(n *monitor.Node, now time.Time, f *fenceView, w int) (s
 		return "closed by the guard", st.Warn
 	case ok && s.Phase == restartguard.PhaseExposed:
 		return "EXPOSED: must be closed, and is open !", st.Bad
-	case n.State == monitor.NodeFenced && f.guarded:
+	case n.State == monitor.NodeFenced && f.Guarded:
 		return "fenced, the guard is looking" + st.Ellipsis, st.Warn
 	case n.State == monitor.NodeFenced:
 		who := "a guard"
 		if len(n.Guards) > 0 {
 			who = guardName(st, n.Guards[0])
 		}
-		if f.delay > 0 {
-			text := "waits for " + who + ", D = " + view.Span(f.delay)
+		if f.Delay > 0 {
+			text := "waits for " + who + ", D = " + view.Span(f.Delay)
 			if w >= view.Width(text)+8 {
 				text = "fenced, " + text
 			}
@@ -373,7 +373,7 @@ func (v *nodeView) guard(n *monitor.Node, now time.Time, f *fenceView, w int) (s
 		return st.Sentence("guard: "+s.Err, w), st.Warn
 	case n.State == monitor.NodeUnknown:
 		return st.Ellipsis, st.Dim
-	case f.guarded:
+	case f.Guarded:
 		return st.Ellipsis, st.Dim
 	case len(n.Guards) > 0:
 		// The guard elsewhere says what it saw of the last start.
@@ -402,7 +402,7 @@ func lastClause(s string) string {
 	return s
 }
 
-// strip is the nodes in one line: those that do not serve first where not all
+// Strip is the nodes in one line: those that do not serve first where not all
 // fit.
 func (v *nodeView) strip(t *nodeTable, w int, now time.Time, f *fenceView, focused bool) string {
 	st := v.st
@@ -412,13 +412,13 @@ func (v *nodeView) strip(t *nodeTable, w int, now time.Time, f *fenceView, focus
 		n := &t.nodes[i]
 		glyph, p := st.Node(n.State)
 		s := st.Escape(n.Name, 10) + " " + glyph
-		if left, ok := f.countdown(n, now); ok {
+		if left, ok := f.Countdown(n, now); ok {
 			s += view.Remaining(left)
 		} else if n.State != monitor.NodeServing && n.State != monitor.NodeDown && n.State != monitor.NodeFenced {
 			s += n.State.String()
 		}
 		total += view.Width(s) + styles.Gap
-		if focused && n.Name == t.name {
+		if focused && n.Name == t.Name {
 			cells[i] = st.Cursor.Of(s)
 		} else {
 			cells[i] = p.Of(s)
@@ -428,7 +428,7 @@ func (v *nodeView) strip(t *nodeTable, w int, now time.Time, f *fenceView, focus
 		var trouble, calm []string
 		for i := range t.nodes {
 			switch {
-			case focused && t.nodes[i].Name == t.name:
+			case focused && t.nodes[i].Name == t.Name:
 				trouble = append([]string{cells[i]}, trouble...)
 			case t.nodes[i].State != monitor.NodeServing:
 				trouble = append(trouble, cells[i])

@@ -1,4 +1,4 @@
-package tui
+package page
 
 import (
 	"fmt"
@@ -35,15 +35,15 @@ func (t *findingTable) pos() int {
 	return -1
 }
 
-func (t *findingTable) move(d int) { t.goTo(max(0, t.pos()) + d) }
+func (t *findingTable) move(d int) { t.GoTo(max(0, t.pos()) + d) }
 
-func (t *findingTable) goTo(i int) {
+func (t *findingTable) GoTo(i int) {
 	if len(t.all) > 0 {
 		t.id = findingID(&t.all[max(0, min(len(t.all)-1, i))])
 	}
 }
 
-func (t *findingTable) selected() *monitor.Finding {
+func (t *findingTable) Selected() *monitor.Finding {
 	if i := t.pos(); i >= 0 {
 		return &t.all[i]
 	}
@@ -53,40 +53,40 @@ func (t *findingTable) selected() *monitor.Finding {
 // findingsPage is which assumptions of Redlock do not hold here, and what that
 // means; the one under the cursor in full.
 type findingsPage struct {
-	*screen
+	*Screen
 	findings *findingTable
 	height   int
 	span     lineSpan // of its rows
 	detailed bool
 }
 
-func (m *findingsPage) place() place        { return place{kind: viewFindings} }
-func (m *findingsPage) mode() mode          { return modeFindings }
-func (m *findingsPage) detail() *bool       { return &m.detailed }
-func (m *findingsPage) move(d int)          { m.findings.move(d) }
-func (m *findingsPage) rows() int           { return max(1, m.height-1) }
-func (m *findingsPage) selected() selection { return selection{finding: m.findings.selected()} }
+func (m *findingsPage) Place() Place        { return Place{Kind: Findings} }
+func (m *findingsPage) Mode() Mode          { return ModeFindings }
+func (m *findingsPage) Detail() *bool       { return &m.detailed }
+func (m *findingsPage) Move(d int)          { m.findings.move(d) }
+func (m *findingsPage) Rows() int           { return max(1, m.height-1) }
+func (m *findingsPage) Selected() Selection { return Selection{Finding: m.findings.Selected()} }
 
-func (m *findingsPage) click(y int) bool {
+func (m *findingsPage) Click(y int) bool {
 	if i, ok := m.span.at(y); ok {
-		m.findings.goTo(m.findings.top + i)
+		m.findings.GoTo(m.findings.top + i)
 	}
 	return false
 }
 
-func (m *findingsPage) lines(h int) []string {
-	st, t, now := m.st, m.findings, m.now
+func (m *findingsPage) Lines(h int) []string {
+	st, t, now := m.St, m.findings, m.Now
 	left := " " + st.Title.Of("FINDINGS "+view.Count(len(t.all))) + "   "
-	lines := []string{left + st.Dim.Of(st.Cut("what the safety of the locks rests on, and does not hold here", m.w-view.Width(left)))}
+	lines := []string{left + st.Dim.Of(st.Cut("what the safety of the locks rests on, and does not hold here", m.W-view.Width(left)))}
 	if len(t.all) == 0 {
 		glyph, p := st.On, st.Good
 		text := "nothing found"
-		if m.shown.Cluster.Verdict == monitor.VerdictUnknown {
+		if m.Shown.Cluster.Verdict == monitor.VerdictUnknown {
 			glyph, p, text = st.Wait, st.Dim, "looking"+st.Ellipsis
 		}
 		return append(lines, "", styles.Blanks(styles.Lead)+p.Of(glyph+" "+text))
 	}
-	dock := append([]string{st.Ruler(m.w)}, m.finding(t.selected(), m.w, now)...)
+	dock := append([]string{st.Ruler(m.W)}, m.finding(t.Selected(), m.W, now)...)
 	most := max(3, h-1-len(dock))
 	rows := min(len(t.all), most)
 	dock = dock[:min(len(dock), max(0, h-1-rows))]
@@ -101,7 +101,7 @@ func (m *findingsPage) lines(h int) []string {
 }
 
 func (m *findingsPage) findingRow(f *monitor.Finding, under bool, now time.Time) string {
-	st := m.st
+	st := m.St
 	glyph, word, p := st.Severity(f.Severity)
 	what := st.Whole(f.Title)
 	if f.Node != "" {
@@ -115,10 +115,10 @@ func (m *findingsPage) findingRow(f *monitor.Finding, under bool, now time.Time)
 		when = view.Age(now.Sub(f.Since))
 	}
 	kind := st.Pad(glyph+" "+word, 10)
-	room := m.w - styles.Lead - 10 - styles.Gap - 8
+	room := m.W - styles.Lead - 10 - styles.Gap - 8
 	text := st.Pad(st.Cut(what, room), room) + st.PadLeft(when, 7)
 	if under {
-		return st.Cursor.Of(st.Pad(" "+st.Pointer+" "+kind+styles.Blanks(styles.Gap)+text, m.w))
+		return st.Cursor.Of(st.Pad(" "+st.Pointer+" "+kind+styles.Blanks(styles.Gap)+text, m.W))
 	}
 	return styles.Blanks(styles.Lead) + p.Of(kind) + styles.Blanks(styles.Gap) + text
 }
@@ -128,7 +128,7 @@ func (m *findingsPage) finding(f *monitor.Finding, w int, now time.Time) []strin
 	if f == nil {
 		return nil
 	}
-	st := m.st
+	st := m.St
 	glyph, word, p := st.Severity(f.Severity)
 	head := " " + p.Of(glyph+" "+word) + "  " + st.Strong.Of(st.Whole(f.Title)) + "  " + st.Dim.Of(st.Whole(f.ID)+styles.Since(f.Since, now))
 	out := []string{st.Cut(head, w)}

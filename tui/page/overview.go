@@ -1,4 +1,4 @@
-package tui
+package page
 
 import (
 	"fmt"
@@ -15,68 +15,63 @@ import (
 // overview is the first page: the verdict, the masters, the locks that need a
 // person first, and the latest events or a detail.
 type overview struct {
-	*screen
+	*Screen
 	locks    *lockPanel
 	nodes    *nodePanel
 	lock     *lockFacts
 	node     *nodeFacts
-	onNodes  bool // the table of nodes has the focus
+	OnNodes  bool // the table of nodes has the focus
 	detailed bool // what is under the cursor is shown below
 }
 
-func (m *overview) place() place  { return place{kind: viewOverview} }
-func (m *overview) detail() *bool { return &m.detailed }
-func (m *overview) turnFocus()    { m.onNodes = !m.onNodes }
+func (m *overview) Place() Place  { return Place{Kind: Overview} }
+func (m *overview) Detail() *bool { return &m.detailed }
+func (m *overview) TurnFocus()    { m.OnNodes = !m.OnNodes }
 
 // table is the one that has the focus.
-func (m *overview) table() interface {
-	mode() mode
-	move(d int)
-	rows() int
-	selected() selection
-} {
-	if m.onNodes {
+func (m *overview) table() list {
+	if m.OnNodes {
 		return m.nodes
 	}
 	return m.locks
 }
 
-func (m *overview) mode() mode          { return m.table().mode() }
-func (m *overview) move(d int)          { m.table().move(d) }
-func (m *overview) rows() int           { return m.table().rows() }
-func (m *overview) selected() selection { return m.table().selected() }
+func (m *overview) Mode() Mode          { return m.table().Mode() }
+func (m *overview) Move(d int)          { m.table().Move(d) }
+func (m *overview) Rows() int           { return m.table().Rows() }
+func (m *overview) Selected() Selection { return m.table().Selected() }
 
-func (m *overview) click(y int) (again bool) {
-	before := m.onNodes
+func (m *overview) Click(y int) (again bool) {
+	before := m.OnNodes
 	if _, ok := m.locks.span.at(y); ok {
-		m.onNodes = false
-		return m.locks.click(y) && !before
+		m.OnNodes = false
+		return m.locks.Click(y) && !before
 	}
 	if _, ok := m.nodes.span.at(y); ok {
-		m.onNodes = true
-		return m.nodes.click(y) && before
+		m.OnNodes = true
+		return m.nodes.Click(y) && before
 	}
 	return false
 }
 
-func (m *overview) filterLine() *input.Line     { m.onNodes = false; return m.locks.filterLine() }
-func (m *overview) filter(now time.Time)        { m.locks.filter(now) }
-func (m *overview) filterSource() string        { return m.locks.filterSource() }
-func (m *overview) filterProblem() string       { return m.locks.filterProblem() }
-func (m *overview) found() (n, of int, ok bool) { return m.locks.found() }
+func (m *overview) FilterLine() *input.Line     { m.OnNodes = false; return m.locks.FilterLine() }
+func (m *overview) Filter(now time.Time)        { m.locks.Filter(now) }
+func (m *overview) FilterSource() string        { return m.locks.FilterSource() }
+func (m *overview) FilterProblem() string       { return m.locks.FilterProblem() }
+func (m *overview) Found() (n, of int, ok bool) { return m.locks.Found() }
 
-func (m *overview) lines(h int) []string {
-	roomy := m.h >= 20
+func (m *overview) Lines(h int) []string {
+	roomy := m.H >= 20
 	var lines []string
-	if spelt(m.h) {
-		for _, l := range m.verdict(m.now) {
+	if spelt(m.H) {
+		for _, l := range m.verdict(m.Now) {
 			lines = append(lines, " "+l)
 		}
 	}
 	lines = append(lines, m.nodeLines(len(lines), h-len(lines), roomy)...)
 	room, top := h-len(lines), len(lines)
-	at := m.cursorOf(!m.onNodes)
-	if m.asking {
+	at := m.cursorOf(!m.OnNodes)
+	if m.Asking {
 		return append(lines, m.locks.lines(top, room, at)...)
 	}
 	if m.detailed {
@@ -86,19 +81,19 @@ func (m *overview) lines(h int) []string {
 			return append(lines, dock...)
 		}
 		lines = append(lines, m.locks.lines(top, room-len(dock)-1, at)...)
-		lines = append(lines, m.st.Ruler(m.w))
+		lines = append(lines, m.St.Ruler(m.W))
 		return append(lines, dock...)
 	}
 	space := 0
 	if roomy {
 		space = 1
 	}
-	n := eventRows(m.h)
+	n := eventRows(m.H)
 	lines = append(lines, m.locks.lines(top, room-n-space, at)...)
 	if roomy {
 		lines = append(lines, "")
 	}
-	return append(lines, m.lock.eventView.rows(m.shown.Events, n, m.w)...)
+	return append(lines, m.lock.eventView.rows(m.Shown.Events, n, m.W)...)
 }
 
 // spelt tells if a screen of h lines has one for the verdict in words.
@@ -107,8 +102,8 @@ func spelt(h int) bool { return h >= 24 }
 // verdict is the state of the cluster as a sentence, in two lines where it does
 // not fit one.
 func (m *overview) verdict(now time.Time) []string {
-	st, c := m.st, &m.shown.Cluster
-	glyph, word, p := st.Verdict(m.shown)
+	st, c := m.St, &m.Shown.Cluster
+	glyph, word, p := st.Verdict(m.Shown)
 	word = strings.ToLower(word)
 	losses := func() string {
 		switch n := c.CanLose + 1; {
@@ -125,7 +120,7 @@ func (m *overview) verdict(now time.Time) []string {
 	case monitor.VerdictUnprotected:
 		text = fmt.Sprintf("%s: %d of %d masters serve; %s; %s", word, c.Serving, c.N, st.Sentence(c.Missing, 300), losses())
 	case monitor.VerdictDegraded, monitor.VerdictDanger:
-		text = word + ": " + (&header{st}).reason(m.shown, now, &m.drawn, true) + "; " + losses()
+		text = word + ": " + (&header{st}).reason(m.Shown, now, &m.drawn, true) + "; " + losses()
 	case monitor.VerdictUnavailable:
 		text = word
 		o := restartguard.OutlookOf(m.drawn.list, c.N, c.Quorum)
@@ -136,7 +131,7 @@ func (m *overview) verdict(now time.Time) []string {
 			text += ": " + strings.TrimPrefix(st.Whole(o.Text(now)), "NOTHING CAN BE LOCKED: ")
 			break
 		}
-		text += ": " + (&header{st}).reason(m.shown, now, &m.drawn, true) + fmt.Sprintf("; nothing can be locked: %d of %d accept writes, a quorum is %d", c.Serving, c.N, c.Quorum)
+		text += ": " + (&header{st}).reason(m.Shown, now, &m.drawn, true) + fmt.Sprintf("; nothing can be locked: %d of %d accept writes, a quorum is %d", c.Serving, c.N, c.Quorum)
 	default:
 		text = "looking"
 		if c.Reason != "" {
@@ -144,12 +139,12 @@ func (m *overview) verdict(now time.Time) []string {
 		}
 		text += st.Ellipsis
 	}
-	if n := len(m.shown.Findings); n > 0 && view.Width(text)+30 < m.w {
+	if n := len(m.Shown.Findings); n > 0 && view.Width(text)+30 < m.W {
 		text += "; " + view.Plural(n, "finding") + " (5)"
 	}
-	lines := styles.Wrap(glyph+" "+text, m.w-2, 2)
+	lines := styles.Wrap(glyph+" "+text, m.W-2, 2)
 	if len(lines) > 2 {
-		lines = []string{lines[0], st.Cut(styles.Blanks(2)+strings.TrimLeft(strings.TrimPrefix(glyph+" "+text, lines[0]), " "), m.w-2)}
+		lines = []string{lines[0], st.Cut(styles.Blanks(2)+strings.TrimLeft(strings.TrimPrefix(glyph+" "+text, lines[0]), " "), m.W-2)}
 	}
 	for i := range lines {
 		lines[i] = p.Of(lines[i])
@@ -176,15 +171,15 @@ func eventRows(h int) int {
 // dock is the detail at the foot of the overview.
 func (m *overview) dock(h int) []string {
 	var d []string
-	switch s := m.selected(); {
-	case s.node != nil:
-		d = m.node.lines(s.node, m.w, 3)
-	case s.lock != nil:
-		d = m.lock.lines(s.lock, m.w, 3)
-	case m.onNodes:
-		d = []string{m.st.Dim.Of(" no node under the cursor")}
+	switch s := m.Selected(); {
+	case s.Node != nil:
+		d = m.node.lines(s.Node, m.W, 3)
+	case s.Lock != nil:
+		d = m.lock.lines(s.Lock, m.W, 3)
+	case m.OnNodes:
+		d = []string{m.St.Dim.Of(" no node under the cursor")}
 	default:
-		d = []string{m.st.Dim.Of(" no lock under the cursor")}
+		d = []string{m.St.Dim.Of(" no lock under the cursor")}
 	}
 	if len(d) > h {
 		d = styles.DropBlank(d)
@@ -203,9 +198,9 @@ func (m *overview) cursorOf(focused bool) cursorState {
 // nodeLines is the table of nodes, or one line for all of them on a small
 // screen.
 func (m *overview) nodeLines(top, room int, roomy bool) []string {
-	at := m.cursorOf(m.onNodes)
-	if m.w < 76 || m.h < 20 {
-		return []string{m.nodes.nodeView.strip(m.nodes.nodes, m.w, m.now, &m.drawn, at != cursorAway)}
+	at := m.cursorOf(m.OnNodes)
+	if m.W < 76 || m.H < 20 {
+		return []string{m.nodes.nodeView.strip(m.nodes.nodes, m.W, m.Now, &m.drawn, at != cursorAway)}
 	}
 	lines := m.nodes.lines(top, min(len(m.nodes.nodes.nodes), max(3, room/3)), at)
 	if roomy {

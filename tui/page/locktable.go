@@ -1,4 +1,4 @@
-package tui
+package page
 
 import (
 	"redlockctl/monitor"
@@ -18,21 +18,21 @@ type lockTable struct {
 	nodes  []monitor.Node
 	index  *lockIndex
 	fixed  *lockIndex // the listing as it was when a dialog opened; nil: none is open
-	order  order
+	Order  Order
 	filter monitor.Filter
 	line   input.Line // in which the filter is typed
-	source string     // the filter as it was applied
+	Source string     // the filter as it was applied
 
 	generation int      // of what is wanted; a build of an older one is too late
 	building   bool     // a build is on its way
 	missed     []string // keys that changed since it began
 	lost       bool     // too many of them to keep
-	stale      bool     // what is listed is not what is wanted
+	Stale      bool     // what is listed is not what is wanted
 
 	key    string // of the lock under the cursor
-	pos    int    // its place; -1: there is none
+	Pos    int    // its place; -1: there is none
 	top    int    // first row in sight
-	chosen bool   // a person put the cursor there
+	Chosen bool   // a person put the cursor there
 }
 
 const (
@@ -40,11 +40,11 @@ const (
 	atOnce = 4096
 	// mostChanges is the most changes that are taken in one by one; a build is
 	// cheaper than more of them.
-	mostChanges = 4096
+	MostChanges = 4096
 )
 
 func newLockTable() lockTable {
-	return lockTable{line: input.New(""), pos: -1, index: newLockIndex(monitor.Locks{}, nil, orderNeeds, monitor.Filter{})}
+	return lockTable{line: input.New(""), Pos: -1, index: NewLockIndex(monitor.Locks{}, nil, OrderNeeds, monitor.Filter{})}
 }
 
 // show lists another set of locks. keys are those in which it differs from the
@@ -53,14 +53,14 @@ func (t *lockTable) show(set monitor.Locks, nodes []monitor.Node, keys []string,
 	before, same := t.set, sameNames(t.nodes, nodes)
 	t.set, t.nodes = set, nodes
 	if !known && before.Len() <= atOnce && set.Len() <= atOnce {
-		keys, _ = difference(before, set, 2*atOnce)
+		keys, _ = Difference(before, set, 2*atOnce)
 		known = true
 	}
-	much := !known || len(keys) > mostChanges
+	much := !known || len(keys) > MostChanges
 	switch {
-	case !same || !t.building && (t.stale || much):
+	case !same || !t.building && (t.Stale || much):
 		t.invalidate()
-	case t.building && (much || len(t.missed) > mostChanges):
+	case t.building && (much || len(t.missed) > MostChanges):
 		t.missed, t.lost = nil, true
 	case t.building:
 		// The listing stands as it is until the build is done.
@@ -90,44 +90,44 @@ func (t *lockTable) invalidate() {
 	t.generation++
 	t.building, t.missed, t.lost = false, nil, false
 	if t.set.Len() <= atOnce {
-		t.stale = false
-		t.use(newLockIndex(t.set, t.nodes, t.order, t.filter))
+		t.Stale = false
+		t.use(NewLockIndex(t.set, t.nodes, t.Order, t.filter))
 		return
 	}
-	t.stale = true
+	t.Stale = true
 }
 
-// built is an index that was made aside.
-type built struct {
+// Built is an index that was made aside.
+type Built struct {
 	generation int
 	index      *lockIndex
 }
 
-// build is what has to be run aside to make the listing anew; nil: nothing has.
-func (t *lockTable) build() func() built {
-	if !t.stale || t.building {
+// Build is what has to be run aside to make the listing anew; nil: nothing has.
+func (t *lockTable) Build() func() Built {
+	if !t.Stale || t.building {
 		return nil
 	}
 	t.building = true
-	g, set, nodes, o, f := t.generation, t.set, t.nodes, t.order, t.filter
-	return func() built { return built{g, newLockIndex(set, nodes, o, f)} }
+	g, set, nodes, o, f := t.generation, t.set, t.nodes, t.Order, t.filter
+	return func() Built { return Built{g, NewLockIndex(set, nodes, o, f)} }
 }
 
-// take uses an index that was made aside.
-func (t *lockTable) take(b built) {
+// Take uses an index that was made aside.
+func (t *lockTable) Take(b Built) {
 	if b.generation != t.generation || !t.building {
 		return // something else is wanted by now
 	}
 	missed, lost := t.missed, t.lost
-	t.building, t.stale, t.missed, t.lost = false, false, nil, false
+	t.building, t.Stale, t.missed, t.lost = false, false, nil, false
 	if lost {
 		// It is used all the same, and the next one made: so much changes that the
 		// latest is never caught up with.
 		var more bool
-		if missed, more = difference(b.index.set, t.set, mostChanges); more {
+		if missed, more = Difference(b.index.set, t.set, MostChanges); more {
 			t.use(b.index)
 			t.generation++
-			t.stale = true
+			t.Stale = true
 			return
 		}
 	}
@@ -141,15 +141,15 @@ func (t *lockTable) use(x *lockIndex) {
 	t.settle(old)
 }
 
-func (t *lockTable) setOrder(o order) {
-	if t.order != o {
-		t.order = o
+func (t *lockTable) SetOrder(o Order) {
+	if t.Order != o {
+		t.Order = o
 		t.invalidate()
 	}
 }
 
 func (t *lockTable) setFilter(f monitor.Filter, source string) {
-	t.source, t.filter = source, f
+	t.Source, t.filter = source, f
 	t.invalidate()
 }
 
@@ -161,12 +161,12 @@ func (t *lockTable) tick(f monitor.Filter) {
 	}
 }
 
-// pin has the rows stand still, whatever becomes of the locks in them.
-func (t *lockTable) pin(on bool) {
+// Pin has the rows stand still, whatever becomes of the locks in them.
+func (t *lockTable) Pin(on bool) {
 	switch {
 	case on && t.fixed == nil:
 		t.fixed = t.index.copy()
-		t.chosen = true
+		t.Chosen = true
 	case !on && t.fixed != nil:
 		old := t.fixed
 		t.fixed = nil
@@ -174,15 +174,15 @@ func (t *lockTable) pin(on bool) {
 	}
 }
 
-// listing is what the rows are made of.
-func (t *lockTable) listing() *lockIndex {
+// Listing is what the rows are made of.
+func (t *lockTable) Listing() *lockIndex {
 	if t.fixed != nil {
 		return t.fixed
 	}
 	return t.index
 }
 
-func (t *lockTable) len() int { return t.listing().len() }
+func (t *lockTable) Len() int { return t.Listing().len() }
 
 // mostSteps bounds how far a neighbour is looked for.
 const mostSteps = 2000
@@ -193,25 +193,25 @@ func (t *lockTable) settle(before *lockIndex) {
 	if t.fixed != nil {
 		return // the rows stand
 	}
-	was := max(t.pos, 0)
-	t.pos = -1
+	was := max(t.Pos, 0)
+	t.Pos = -1
 	if t.index.len() == 0 {
 		return
 	}
-	if !t.chosen {
+	if !t.Chosen {
 		t.place(0)
 		return
 	}
-	if l := t.index.find(t.key); l != nil {
+	if l := t.index.Find(t.key); l != nil {
 		t.place(t.index.place(l))
 		return
 	}
 	left := func(i int) bool {
-		l := before.at(i)
+		l := before.At(i)
 		if l == nil {
 			return false
 		}
-		if l = t.index.find(l.Key.Raw()); l == nil {
+		if l = t.index.Find(l.Key.Raw()); l == nil {
 			return false
 		}
 		t.place(t.index.place(l))
@@ -231,32 +231,32 @@ func (t *lockTable) settle(before *lockIndex) {
 }
 
 func (t *lockTable) place(pos int) {
-	t.pos = pos
-	t.key = t.listing().at(pos).Key.Raw()
+	t.Pos = pos
+	t.key = t.Listing().At(pos).Key.Raw()
 }
 
-// move moves the cursor by d rows.
-func (t *lockTable) move(d int) {
-	if n := t.len(); n > 0 {
-		t.chosen = true
-		t.place(max(0, min(n-1, max(t.pos, 0)+d)))
+// Move moves the cursor by d rows.
+func (t *lockTable) Move(d int) {
+	if n := t.Len(); n > 0 {
+		t.Chosen = true
+		t.place(max(0, min(n-1, max(t.Pos, 0)+d)))
 	}
 }
 
-// jump puts the cursor on the lock with this key, if it is listed.
-func (t *lockTable) jump(key string) bool {
-	x := t.listing()
-	l := x.find(key)
+// Jump puts the cursor on the lock with this key, if it is listed.
+func (t *lockTable) Jump(key string) bool {
+	x := t.Listing()
+	l := x.Find(key)
 	if l != nil {
-		t.chosen = true
+		t.Chosen = true
 		t.place(x.place(l))
 	}
 	return l != nil
 }
 
-// selected is the lock under the cursor; nil where there is none.
-func (t *lockTable) selected() *monitor.Lock {
-	l := t.listing().at(t.pos)
+// Selected is the lock under the cursor; nil where there is none.
+func (t *lockTable) Selected() *monitor.Lock {
+	l := t.Listing().At(t.Pos)
 	if l == nil {
 		return nil
 	}
@@ -266,7 +266,7 @@ func (t *lockTable) selected() *monitor.Lock {
 // latest is a listed lock as it is now; the rows of a listing that stands still,
 // or is about to be made anew, are older. It is nil where it is gone.
 func (t *lockTable) latest(l *monitor.Lock) *monitor.Lock {
-	if t.fixed == nil && !t.stale {
+	if t.fixed == nil && !t.Stale {
 		return l
 	}
 	return t.set.Get(l.Key.Raw())
@@ -275,15 +275,15 @@ func (t *lockTable) latest(l *monitor.Lock) *monitor.Lock {
 // window is the rows in sight when h fit, from t.top on; the cursor is among
 // them.
 func (t *lockTable) window(h int) []*monitor.Lock {
-	n := t.len()
+	n := t.Len()
 	if h <= 0 || n == 0 {
 		return nil
 	}
-	t.top = scrollTo(t.top, max(t.pos, 0), n, h)
-	x := t.listing()
+	t.top = scrollTo(t.top, max(t.Pos, 0), n, h)
+	x := t.Listing()
 	rows := make([]*monitor.Lock, 0, min(h, n))
 	for i := t.top; i < min(n, t.top+h); i++ {
-		rows = append(rows, x.at(i))
+		rows = append(rows, x.At(i))
 	}
 	return rows
 }

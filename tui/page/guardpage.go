@@ -1,4 +1,4 @@
-package tui
+package page
 
 import (
 	"strings"
@@ -26,28 +26,28 @@ type guardPage struct {
 	began     *time.Time // of what is in it
 }
 
-func (m *guardPage) place() place { return place{kind: viewGuard} }
-func (m *guardPage) mode() mode   { return modeGuard }
+func (m *guardPage) Place() Place { return Place{Kind: Guard} }
+func (m *guardPage) Mode() Mode   { return modeGuard }
 
-func (m *guardPage) lines(h int) []string {
-	st, now := m.st, m.now
+func (m *guardPage) Lines(h int) []string {
+	st, now := m.St, m.Now
 	others := m.drawn.elsewhere(st)
 	state := "no guard is seen: nothing lets a fenced node rejoin"
-	switch _, known := m.shown.Guards(); {
-	case m.drawn.guarded && others != "":
+	switch _, known := m.Shown.Guards(); {
+	case m.drawn.Guarded && others != "":
 		state = "a guard runs in this console, and " + others + " watches too"
-	case m.drawn.guarded:
+	case m.drawn.Guarded:
 		state = "a guard runs in this console"
 	case others != "":
 		state = others + " watches; this console runs no guard"
 	case !known:
 		state = "guards cannot be seen on all nodes, and none runs in this console"
 	}
-	if m.drawn.delay > 0 {
-		state = "D = " + view.Span(m.drawn.delay) + ", " + state
+	if m.drawn.Delay > 0 {
+		state = "D = " + view.Span(m.drawn.Delay) + ", " + state
 	}
-	lines := []string{" " + st.Title.Of("GUARD") + "   " + st.Dim.Of(st.Cut(state, max(8, m.w-10)))}
-	if o := restartguard.OutlookOf(m.drawn.list, m.shown.Cluster.N, m.shown.Cluster.Quorum); len(m.drawn.list) > 0 {
+	lines := []string{" " + st.Title.Of("GUARD") + "   " + st.Dim.Of(st.Cut(state, max(8, m.W-10)))}
+	if o := restartguard.OutlookOf(m.drawn.list, m.Shown.Cluster.N, m.Shown.Cluster.Quorum); len(m.drawn.list) > 0 {
 		p := st.Good
 		switch {
 		case o.Unknown():
@@ -55,17 +55,17 @@ func (m *guardPage) lines(h int) []string {
 		case !o.Possible():
 			p = st.Bad
 		}
-		for _, l := range styles.Wrap(p.Of(st.Whole(o.Text(now))), m.w-2, 2) {
+		for _, l := range styles.Wrap(p.Of(st.Whole(o.Text(now))), m.W-2, 2) {
 			lines = append(lines, " "+l)
 		}
 	}
 
 	name := 4
-	for i := range m.shown.Nodes {
-		name = max(name, min(10, view.Width(st.Whole(m.shown.Nodes[i].Name))))
+	for i := range m.Shown.Nodes {
+		name = max(name, min(10, view.Width(st.Whole(m.Shown.Nodes[i].Name))))
 	}
 	lead := styles.Lead + name + styles.Gap
-	w := m.w - lead - 1
+	w := m.W - lead - 1
 	length := timelineLeast
 	if first := *m.began; !first.IsZero() {
 		for length < now.Sub(first) && length < timelineMost {
@@ -74,14 +74,14 @@ func (m *guardPage) lines(h int) []string {
 		length = min(length, timelineMost)
 	}
 	from := now.Add(-length)
-	rows := len(m.shown.Nodes)
+	rows := len(m.Shown.Nodes)
 	room := h - len(lines)
 	drawLine := room >= 2*rows+6
 	if drawLine {
 		ago := view.Age(length) + " ago"
 		lines = append(lines, "", styles.Blanks(lead)+st.Label.Of(ago+styles.Blanks(w-view.Width(ago)-3)+"now"))
-		for i := range m.shown.Nodes {
-			n := &m.shown.Nodes[i]
+		for i := range m.Shown.Nodes {
+			n := &m.Shown.Nodes[i]
 			past := m.past[n.Name]
 			if past == nil {
 				past = &nodePast{}
@@ -101,11 +101,11 @@ func (m *guardPage) lines(h int) []string {
 	if room := h - len(lines) - 1; room > 0 {
 		lines = append(lines, "")
 		var told []string
-		for i := len(m.events.all) - 1; i >= 0 && len(told) < room; i-- {
-			e := &m.events.all[i]
+		for i := len(m.events.All) - 1; i >= 0 && len(told) < room; i-- {
+			e := &m.events.All[i]
 			// What is told of a node is of its restarts and fences, but for its clock.
 			if e.Node != "" && e.Level > monitor.LevelInfo && e.Kind != "clock step" && (m.events.until == 0 || e.Seq <= m.events.until) {
-				told = append(told, m.eventView.row(e, m.w, true))
+				told = append(told, m.eventView.row(e, m.W, true))
 			}
 		}
 		lines = append(lines, told...)
@@ -115,8 +115,8 @@ func (m *guardPage) lines(h int) []string {
 
 // guardRow is what the guard makes of one node.
 func (m *guardPage) guardRow(n *monitor.Node, now time.Time, name int, at cursorState) string {
-	st := m.st
-	under := n.Name == m.nodes.name
+	st := m.St
+	under := n.Name == m.nodes.Name
 	plain := under && at == cursorHere
 	paintIf := func(p styles.Paint, s string) string {
 		if plain {
@@ -126,9 +126,9 @@ func (m *guardPage) guardRow(n *monitor.Node, now time.Time, name int, at cursor
 	}
 	glyph, p := st.Node(n.State)
 	line := st.Pad(st.Escape(n.Name, name), name) + styles.Blanks(styles.Gap) + paintIf(p, st.Pad(glyph+" "+n.State.String(), styles.StateWidth)) + styles.Blanks(styles.Gap)
-	room := m.w - styles.Lead - view.Width(line) - 1
+	room := m.W - styles.Lead - view.Width(line) - 1
 	text, gp := m.nodeView.guard(n, now, &m.drawn, room)
-	if s, ok := m.drawn.status[n.Name]; ok {
+	if s, ok := m.drawn.Status[n.Name]; ok {
 		var more []string
 		if s.Phase == restartguard.PhaseClosed && s.Proven {
 			more = append(more, "a write was refused")
@@ -146,7 +146,7 @@ func (m *guardPage) guardRow(n *monitor.Node, now time.Time, name int, at cursor
 		lead = " " + st.Pointer
 	}
 	if plain {
-		return st.Cursor.Of(st.Pad(lead+" "+line, m.w))
+		return st.Cursor.Of(st.Pad(lead+" "+line, m.W))
 	}
 	return lead + " " + line
 }

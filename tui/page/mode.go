@@ -1,0 +1,68 @@
+package page
+
+// Kind is a kind of page.
+type Kind uint8
+
+const (
+	Overview Kind = iota
+	Locks
+	Nodes
+	Events
+	Findings
+	Guard
+	Lab
+	Help
+	NumTabs
+
+	Lock = iota - 1 // one lock
+	Node            // one node
+)
+
+var viewNames = [...]string{"overview", "locks", "nodes", "events", "findings", "guard", "lab", "help", "lock", "node"}
+
+// String is the view's name: in the line of tabs, and as a command.
+func (v Kind) String() string { return viewNames[v] }
+
+// Tab is the number of the tab that the view belongs to.
+func (v Kind) Tab() Kind {
+	switch v {
+	case Lock:
+		return Locks
+	case Node:
+		return Nodes
+	}
+	return v
+}
+
+// Place tells pages apart.
+type Place struct {
+	Kind Kind
+	Name string // of Lock: its key; of Node: its name
+}
+
+// Mode is which keys are listened to now.
+type Mode uint16
+
+const (
+	ModeLocks Mode = 1 << iota // a list of locks has the cursor
+	ModeNodes                  // a list of nodes has it
+	ModeLock                   // one lock
+	ModeNode                   // one node
+	ModeEvents
+	ModeFindings
+	modeGuard
+	ModeLab
+	ModeHelp
+	ModeFilter  // a filter is being typed
+	ModeCommand // a command is
+	ModeDialog  // a dialog asks
+	ModeWorking // its act runs
+	ModeResult  // it tells how the act ended
+
+	ModeOnNode = ModeNodes | ModeNode | modeGuard | ModeLab // a node can be picked
+	ModeOnLock = ModeLocks | ModeLock
+	ModeList   = ModeLocks | ModeOnNode | ModeEvents | ModeFindings
+	ModeMain   = ModeList | ModeLock | ModeHelp
+	ModeEdit   = ModeFilter | ModeCommand | ModeDialog
+	ModeAny    = ModeMain | ModeEdit | ModeWorking | ModeResult
+)

@@ -1,0 +1,50 @@
+package page
+
+import (
+	"redlockctl/monitor"
+)
+
+// nodePanel is the table of the nodes on a page.
+type nodePanel struct {
+	*Screen
+	nodes    *nodeTable
+	nodeView nodeView
+	span     lineSpan // of its rows
+}
+
+// lines are the columns and at most n rows; the first of them is line top of
+// the page.
+func (m *nodePanel) lines(top, n int, at cursorState) []string {
+	lines := []string{m.nodeView.header(m.nodeView.arrange(m.W, m.nodes.nodes), at != cursorAway)}
+	rows := m.nodeView.rows(m.nodes, n, m.W, m.Now, &m.drawn, at)
+	m.span = lineSpan{top + 1, len(rows)}
+	return append(lines, rows...)
+}
+
+func (m *nodePanel) Mode() Mode { return ModeNodes }
+func (m *nodePanel) Move(d int) { m.nodes.move(d) }
+func (m *nodePanel) Rows() int  { return max(1, len(m.nodes.nodes)) }
+
+func (m *nodePanel) Selected() Selection { return Selection{Node: m.nodes.Selected()} }
+
+// Click puts the cursor on the node in a line of the page.
+func (m *nodePanel) Click(y int) (again bool) {
+	i, ok := m.span.at(y)
+	if !ok || m.nodes.top+i >= len(m.nodes.nodes) {
+		return false
+	}
+	name := m.nodes.nodes[m.nodes.top+i].Name
+	again = m.nodes.Name == name
+	m.nodes.Name = name
+	return again
+}
+
+// NodeOf is the node with this name in a snapshot; nil: there is none.
+func NodeOf(s *monitor.Snapshot, name string) *monitor.Node {
+	for i := range s.Nodes {
+		if s.Nodes[i].Name == name {
+			return &s.Nodes[i]
+		}
+	}
+	return nil
+}

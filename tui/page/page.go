@@ -1,0 +1,134 @@
+// Package page is the pages of the screen. Each draws the [Screen] that it is given,
+// keeps a cursor of its own, and knows no other page, no key and no server. [Set] has
+// them all, and what they share.
+package page
+
+import (
+	"time"
+
+	"redlockctl/internal/view"
+	"redlockctl/monitor"
+	"redlockctl/tui/input"
+	"redlockctl/tui/styles"
+)
+
+// Screen is what the pages draw from: all of it is of one moment.
+type Screen struct {
+	St     *styles.Styles
+	W, H   int               // of the whole screen, in cells
+	Now    time.Time         // the moment that is shown
+	Shown  *monitor.Snapshot // what was known then
+	drawn  fenceView         // and what the guards said
+	Asking bool              // a dialog is open: its keys are not the page's
+	IsMine func(key, token string) bool
+}
+
+// cursor is how a table that has the focus draws its cursor.
+func (p *Screen) cursor() cursorState {
+	if p.Asking {
+		return cursorKept
+	}
+	return cursorHere
+}
+
+// Page is one page of the screen. It draws the screen that it was made with and
+// keeps its own cursor; it knows no other page, no key and no server.
+type Page interface {
+	list
+	Place() Place
+	Lines(h int) []string // at most h
+	// Click is one on a line of the page; it reports whether the cursor was there.
+	Click(y int) (again bool)
+}
+
+// list is the part of a page that the keys move in.
+type list interface {
+	Mode() Mode // which keys are listened to
+	Move(d int) // the cursor, or what is read, by d rows
+	Rows() int  // how many rows a key for a whole page moves it
+	Selected() Selection
+}
+
+// Detailed is a page that shows what is under its cursor in full when asked to.
+type Detailed interface{ Detail() *bool }
+
+// Filtered is a page whose rows are chosen by a filter.
+type Filtered interface {
+	FilterLine() *input.Line     // in which it is typed
+	Filter(now time.Time)        // lists what it chooses as far as it is typed
+	FilterSource() string        // what was typed when it was last applied
+	FilterProblem() string       // what is wrong with it, safe to show
+	Found() (n, of int, ok bool) // ok: it is known by now
+}
+
+// Selection is what the cursor is on; nil: nothing of that kind.
+type Selection struct {
+	Lock    *monitor.Lock
+	Node    *monitor.Node
+	Event   *monitor.Event
+	Finding *monitor.Finding
+}
+
+// About is the lock or the node that it is about.
+func (s Selection) About() (key, node string) {
+	switch {
+	case s.Lock != nil:
+		return s.Lock.Key.Raw(), ""
+	case s.Node != nil:
+		return "", s.Node.Name
+	case s.Event != nil:
+		return s.Event.Key.Raw(), s.Event.Node
+	case s.Finding != nil:
+		return s.Finding.Key.Raw(), s.Finding.Node
+	}
+	return "", ""
+}
+
+// lineSpan is n lines of a page from a line on.
+type lineSpan struct{ from, n int }
+
+func (s lineSpan) at(y int) (int, bool) { return y - s.from, y >= s.from && y < s.from+s.n }
+
+// reading is a page that is read: it has no cursor, and is turned where it does
+// not fit.
+type reading struct{ top, height int }
+
+func (r *reading) Move(d int)     { r.top = max(0, min(r.top, 1<<20)+d) }
+func (r *reading) Rows() int      { return max(1, r.height-1) }
+func (r *reading) Click(int) bool { return false }
+
+// inSight is the part in sight of all lines, and how many more there are.
+func (r *reading) inSight(st *styles.Styles, all []string, h int) []string {
+	r.height = h
+	if len(all) <= h {
+		r.top = 0
+		return all
+	}
+	r.top = max(0, min(r.top, len(all)-h+1))
+	out := append([]string(nil), all[r.top:min(len(all), r.top+h-1)]...)
+	more := " pgup"
+	if n := len(all) - r.top - h + 1; n > 0 {
+		more = " " + view.Plural(n, "more line") + ": pgdn"
+	}
+	return append(out, st.Dim.Of(more))
+}
+
+// scrollTo is the first of n rows in sight when h fit: that of before, if the
+// cursor at pos is in sight then.
+func scrollTo(top, pos, n, h int) int {
+	top = min(top, pos)
+	top = max(top, pos-h+1)
+	return max(0, min(top, n-h))
+}
+
+// textPage is a text that is read.
+type textPage struct {
+	*Screen
+	text func(w int) []string
+	reading
+}
+
+func (p *textPage) Place() Place         { return Place{Kind: Help} }
+func (p *textPage) Mode() Mode           { return ModeHelp }
+func (p *textPage) Selected() Selection  { return Selection{} }
+func (p *textPage) Lines(h int) []string { return p.inSight(p.St, p.text(p.W), h) }

@@ -1,0 +1,188 @@
+package page
+
+import (
+	"time"
+
+	"redlockctl/monitor"
+	"redlockctl/restartguard"
+)
+
+// Set are all pages, the tables that they share, so that the cursor is on the
+// same lock and the same node whichever page lists them, and what goes on while
+// the screen is frozen.
+type Set struct {
+	*Screen
+	Latest *monitor.Snapshot // also while the screen is frozen
+	Guards fenceView         // the same of the guards
+	Frozen freeze
+
+	Nodes    nodeTable
+	Locks    lockTable
+	LockView *lockView
+	Marks    Marks
+	Events   eventTable
+	Findings findingTable
+	Past     nodePasts
+	began    time.Time // of what is in it
+
+	tabs     [NumTabs]Page
+	Overview *overview
+	Lock     *lockFacts
+	Node     *nodeFacts
+}
+
+// New makes the pages that draw a screen; lab and help are the texts of two.
+func New(s *Screen, now time.Time, lab, help func(w int) []string) *Set {
+	p := &Set{Screen: s, began: now, Past: nodePasts{}, Marks: Marks{}, Locks: newLockTable(), Events: NewEventTable(), LockView: newLockView(s.St)}
+	ev, nv := eventView{s.St}, nodeView{s.St}
+	table := func() *nodePanel { return &nodePanel{Screen: s, nodes: &p.Nodes, nodeView: nv} }
+	locks := func() *lockPanel {
+		return &lockPanel{Screen: s, locks: &p.Locks, lockView: p.LockView, marks: p.Marks}
+	}
+	p.Lock = &lockFacts{Screen: s, lockView: p.LockView, eventView: ev, events: &p.Events}
+	p.Node = &nodeFacts{Screen: s, nodeView: nv, eventView: ev, events: &p.Events, past: p.Past}
+	p.Overview = &overview{Screen: s, locks: locks(), nodes: table(), lock: p.Lock, node: p.Node}
+	p.tabs = [NumTabs]Page{
+		Overview: p.Overview,
+		Locks:    &locksPage{locks()},
+		Nodes:    &nodesPage{table(), p.Node},
+		Events:   &eventsPage{Screen: s, events: &p.Events, eventView: ev},
+		Findings: &findingsPage{Screen: s, findings: &p.Findings},
+		Guard:    &guardPage{nodePanel: table(), events: &p.Events, eventView: ev, past: p.Past, began: &p.began},
+		Lab:      &labPage{table(), lab},
+		Help:     &textPage{Screen: s, text: help},
+	}
+	return p
+}
+
+// At is the page of a place, ready to be looked at.
+func (p *Set) At(to Place) Page {
+	switch to.Kind {
+	case Lock:
+		p.Lock.Watch(to.Name)
+		return &lockPage{lockFacts: p.Lock, key: to.Name}
+	case Node:
+		return &nodePage{nodeFacts: p.Node, name: to.Name}
+	}
+	return p.tabs[to.Kind]
+}
+
+// Header is the first line of the screen on a page of this kind: which cluster, and
+// its verdict.
+func (p *Set) Header(on Kind) string {
+	return (&header{p.St}).line(p.Shown, p.W, p.Now, &p.drawn, on == Overview && spelt(p.H))
+}
+
+// NodeStrip is all nodes in a line.
+func (p *Set) NodeStrip() string {
+	return (&nodeView{p.St}).strip(&p.Nodes, p.W, p.Now, &p.drawn, false)
+}
+
+// Reset empties the pages for another cluster.
+func (p *Set) Reset(now time.Time) {
+	order := p.Locks.Order
+	p.Locks = newLockTable()
+	p.Locks.Order = order
+	p.Nodes, p.Findings, p.Events = nodeTable{}, findingTable{}, NewEventTable()
+	clear(p.Past)
+	clear(p.Marks)
+	p.Lock.Watched = lockLog{}
+	p.began, p.Frozen, p.Guards = now, freeze{}, fenceView{}
+}
+
+// TakeGuard takes in what the guard in this process says; own is its id, empty where
+// none runs, and delay the configured D.
+func (p *Set) TakeGuard(own string, status []restartguard.NodeStatus, delay time.Duration) {
+	p.Guards.configured = delay
+	p.Guards.Status = make(map[string]restartguard.NodeStatus, len(status))
+	for _, s := range status {
+		p.Guards.Status[s.Node] = s
+	}
+	p.Guards.list, p.Guards.own, p.Guards.Guarded = status, own, own != ""
+	p.seeGuards()
+}
+
+// seeGuards takes in the guards elsewhere.
+func (p *Set) seeGuards() {
+	if p.Latest != nil {
+		p.Guards.see(p.Latest)
+	}
+	if !p.Frozen.On() {
+		p.drawn = p.Guards
+	}
+}
+
+// Receive takes in a snapshot. changed are the keys of the locks in which it differs
+// from the one before, if they are known; events those that came since, nil: those
+// that it has.
+func (p *Set) Receive(s *monitor.Snapshot, changed []string, known bool, events []monitor.Event) {
+	p.Latest = s
+	p.seeGuards()
+	p.Past.see(s)
+	if events == nil {
+		events = s.Events
+	}
+	p.Events.Add(events)
+	p.Lock.Watched.add(events)
+	if p.Frozen.On() {
+		p.Frozen.miss(changed, known)
+		return
+	}
+	p.show(changed, known)
+}
+
+func (p *Set) show(changed []string, known bool) {
+	p.Shown = p.Latest
+	p.Nodes.set(p.Shown.Nodes, false)
+	p.Locks.show(p.Shown.Locks, p.Shown.Nodes, changed, known)
+	p.Findings.set(p.Shown.Findings)
+}
+
+// Tick is a second that has passed.
+func (p *Set) Tick(now time.Time) {
+	p.Past.sample(p.Latest)
+	p.Marks.keep(p.Latest.Locks)
+	if !p.Frozen.On() {
+		p.Nodes.set(p.Shown.Nodes, true)
+		p.Locks.tick(p.Locks.filter.At(now))
+	}
+}
+
+// freeze is a screen that stands still while the rest goes on.
+type freeze struct {
+	since time.Time // zero: it does not
+	// missed are the locks that changed since then; lost: so many that they were
+	// not kept.
+	Missed []string
+	lost   bool
+}
+
+func (f *freeze) On() bool { return !f.since.IsZero() }
+
+// miss takes in what the screen does not show.
+func (f *freeze) miss(changed []string, known bool) {
+	if f.Missed = append(f.Missed, changed...); !known || len(f.Missed) > MostChanges {
+		f.Missed, f.lost = nil, true
+	}
+}
+
+// Freeze has the screen stand still.
+func (p *Set) Freeze(now time.Time) {
+	p.Frozen.since = now
+	p.Events.until = p.Events.Seq
+}
+
+// Thaw shows what went on meanwhile.
+func (p *Set) Thaw() {
+	missed, known := p.Frozen.Missed, !p.Frozen.lost
+	p.Frozen, p.Events.until, p.drawn = freeze{}, 0, p.Guards
+	p.show(missed, known)
+}
+
+// ShownAt is the moment that the screen shows.
+func (p *Set) ShownAt(now time.Time) time.Time {
+	if p.Frozen.On() {
+		return p.Frozen.since
+	}
+	return now
+}
