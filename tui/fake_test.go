@@ -43,6 +43,12 @@ func (f *fakeSource) Changed(version uint64) <-chan struct{} {
 	return f.changed
 }
 
+func (f *fakeSource) ChangedSince(uint64) ([]string, bool) { return nil, false }
+
+func (f *fakeSource) EventsSince(uint64) ([]monitor.Event, uint64) { return f.Snapshot().Events, 0 }
+
+func (f *fakeSource) History(string) []monitor.Event { return nil }
+
 func (f *fakeSource) push(s *monitor.Snapshot) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -8,7 +8,6 @@ import (
 
 	"redlockctl/monitor"
 	"redlockctl/restartguard"
-	"redlockctl/tui/page"
 )
 
 // snapshotMsg is a new picture.
@@ -20,7 +19,7 @@ type snapshotMsg struct {
 	// if known.
 	changed []string
 	known   bool
-	// events are those after the last one that was shown; nil: what the picture has.
+	// events are those after the last one that was shown.
 	events []monitor.Event
 }
 
@@ -71,33 +70,15 @@ func (f feed) next(last *monitor.Snapshot, seq uint64, pause time.Duration) tea.
 		case <-f.source.Changed(last.Version):
 		}
 		msg := snapshotMsg{cluster: f.cluster, snap: f.source.Snapshot(), guard: f.status()}
-		msg.changed, msg.known = f.changed(last, msg.snap)
-		if log, ok := f.source.(EventLog); ok {
-			msg.events, _ = log.EventsSince(seq)
-		}
+		msg.changed, msg.known = f.source.ChangedSince(last.Version)
+		msg.events, _ = f.source.EventsSince(seq)
 		return msg
 	}
 }
 
-// changed is the keys of the locks that changed between two pictures. The source
-// may name some that did not, or that did only after the second one.
-func (f feed) changed(last, now *monitor.Snapshot) (keys []string, known bool) {
-	if c, ok := f.source.(Changes); ok {
-		if keys, known = c.ChangedSince(last.Version); known {
-			return keys, true
-		}
-	}
-	keys, more := page.Difference(last.Locks, now.Locks, page.MostChanges)
-	return keys, !more
-}
-
-// history brings what happened to a lock, where the source knows.
+// history brings what happened to a lock.
 func (f feed) history(key string) tea.Cmd {
-	log, ok := f.source.(EventLog)
-	if !ok {
-		return nil
-	}
-	return func() tea.Msg { return historyMsg{key, log.History(key)} }
+	return func() tea.Msg { return historyMsg{key, f.source.History(key)} }
 }
 
 func (f feed) tick() tea.Cmd {

@@ -113,9 +113,7 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	}
 	if key := m.Lock.Watched.Wants; key != "" {
 		m.Lock.Watched.Wants = ""
-		if h := m.feed.history(key); h != nil {
-			cmd = tea.Batch(cmd, h)
-		}
+		cmd = tea.Batch(cmd, m.feed.history(key))
 	}
 	return m, cmd
 }

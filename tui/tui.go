@@ -28,10 +28,18 @@ import (
 	"redlockctl/tui/styles"
 )
 
-// Source is where the picture comes from; *monitor.Monitor is one.
+// Source is where the snapshots come from; *monitor.Monitor is one.
 type Source interface {
 	Snapshot() *monitor.Snapshot
 	Changed(version uint64) <-chan struct{}
+	// ChangedSince is the keys of the locks that may have changed since the snapshot
+	// of this version; false: it is too long ago to know.
+	ChangedSince(version uint64) (keys []string, ok bool)
+	// EventsSince is the events after the one with this Seq, oldest first, and how
+	// many more there were that are not kept any longer.
+	EventsSince(seq uint64) (events []monitor.Event, missed uint64)
+	// History is the latest events of one lock, oldest first.
+	History(key string) []monitor.Event
 }
 
 // Guard tells what the guard in this process thinks; nil where there is none.
@@ -117,24 +125,6 @@ type ClientKind struct {
 	Name    string // "leak"
 	Does    string // what it does, in a sentence
 	Running int
-}
-
-// Changes is a Source that knows which locks changed; *monitor.Monitor is one.
-// Another one's pictures are compared.
-type Changes interface {
-	// ChangedSince is the keys of the locks that may have changed since the picture
-	// of this version; false: it is too long ago to know.
-	ChangedSince(version uint64) (keys []string, ok bool)
-}
-
-// EventLog is a Source that keeps more events than a picture has;
-// *monitor.Monitor is one.
-type EventLog interface {
-	// EventsSince is the events after the one with this Seq, oldest first, and how
-	// many more there were that are not kept any longer.
-	EventsSince(seq uint64) (events []monitor.Event, missed uint64)
-	// History is the latest events of one lock, oldest first.
-	History(key string) []monitor.Event
 }
 
 // Store keeps what a person has chosen until the next time.

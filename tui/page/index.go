@@ -2,7 +2,6 @@ package page
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/tidwall/btree"
 
@@ -167,66 +166,4 @@ func (x *lockIndex) place(l *monitor.Lock) int {
 		}
 	}
 	return low
-}
-
-// Difference is the keys in which two sets differ, at most most of them; more:
-// there are more. Locks that two sets have in common are the same in memory, so
-// it takes a walk and no comparison of what is in them.
-func Difference(a, b monitor.Locks, most int) (keys []string, more bool) {
-	if a == b {
-		return nil, false
-	}
-	nextA, nextB := pieces(a), pieces(b)
-	x, y := nextA(), nextB()
-	for x != nil || y != nil {
-		switch {
-		case x == y:
-			x, y = nextA(), nextB()
-			continue
-		case y == nil || x != nil && strings.Compare(x.Key.Raw(), y.Key.Raw()) < 0:
-			keys = append(keys, x.Key.Raw())
-			x = nextA()
-		case x == nil || strings.Compare(x.Key.Raw(), y.Key.Raw()) > 0:
-			keys = append(keys, y.Key.Raw())
-			y = nextB()
-		default:
-			keys = append(keys, x.Key.Raw())
-			x, y = nextA(), nextB()
-		}
-		if len(keys) > most {
-			return nil, true
-		}
-	}
-	return keys, false
-}
-
-// pieces hands out the locks of a set one by one, nil at their end. It reads
-// them in pieces, so that two sets can be walked side by side.
-func pieces(set monitor.Locks) func() *monitor.Lock {
-	const piece = 512
-	var buf []*monitor.Lock
-	i, done := 0, set.Len() == 0
-	from, skip := "", false
-	return func() *monitor.Lock {
-		if i == len(buf) && !done {
-			buf, i = buf[:0], 0
-			for l := range set.From(from) {
-				if skip {
-					skip = false
-					continue
-				}
-				if buf = append(buf, l); len(buf) == piece {
-					break
-				}
-			}
-			if done = len(buf) < piece; !done {
-				from, skip = buf[len(buf)-1].Key.Raw(), true
-			}
-		}
-		if i == len(buf) {
-			return nil
-		}
-		i++
-		return buf[i-1]
-	}
 }

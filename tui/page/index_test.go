@@ -52,47 +52,6 @@ func TestIndexFollowsEachChange(t *testing.T) {
 	}
 }
 
-func TestDifference(t *testing.T) {
-	rng := rand.New(rand.NewPCG(5, 6))
-	for range 30 {
-		a, b := held(), held()
-		want := map[string]bool{}
-		var shared []monitor.Lock
-		for i := range rng.IntN(1500) {
-			l := monitortest.LockOf(monitortest.Epoch, fmt.Sprintf("k%04d", i), monitor.LockHeld, monitortest.TokenA, "9 9 9")
-			switch rng.IntN(60) {
-			case 0:
-				a = append(a, l)
-				want[l.Key.Raw()] = true
-			case 1:
-				b = append(b, l)
-				want[l.Key.Raw()] = true
-			default:
-				shared = append(shared, l)
-			}
-		}
-		// NewLocks keeps the addresses of what it is given: to share locks, both sets
-		// are made of one slice.
-		all := append(append(slices.Clone(a), shared...), b...)
-		setA := monitor.NewLocks(all[:len(a)+len(shared)]...)
-		setB := monitor.NewLocks(all[len(a):]...)
-		got, more := Difference(setA, setB, 1<<20)
-		if more || len(got) != len(want) || !slices.IsSorted(got) {
-			t.Fatalf("%d keys, %v; there are %d", len(got), more, len(want))
-		}
-		for _, k := range got {
-			if !want[k] {
-				t.Fatalf("%s does not differ", k)
-			}
-		}
-		if len(want) > 3 {
-			if _, more := Difference(setA, setB, 3); !more {
-				t.Fatal("too many differences are not told")
-			}
-		}
-	}
-}
-
 // many is more locks than are sorted at once.
 func many(t *testing.T) []monitor.Lock {
 	t.Helper()

@@ -50,12 +50,8 @@ func newLockTable() lockTable {
 // show lists another set of locks. keys are those in which it differs from the
 // one before, if that is known.
 func (t *lockTable) show(set monitor.Locks, nodes []monitor.Node, keys []string, known bool) {
-	before, same := t.set, sameNames(t.nodes, nodes)
+	same := sameNames(t.nodes, nodes)
 	t.set, t.nodes = set, nodes
-	if !known && before.Len() <= atOnce && set.Len() <= atOnce {
-		keys, _ = Difference(before, set, 2*atOnce)
-		known = true
-	}
 	much := !known || len(keys) > MostChanges
 	switch {
 	case !same || !t.building && (t.Stale || much):
@@ -120,18 +116,12 @@ func (t *lockTable) Take(b Built) {
 	}
 	missed, lost := t.missed, t.lost
 	t.building, t.Stale, t.missed, t.lost = false, false, nil, false
-	if lost {
-		// It is used all the same, and the next one made: so much changes that the
-		// latest is never caught up with.
-		var more bool
-		if missed, more = Difference(b.index.set, t.set, MostChanges); more {
-			t.use(b.index)
-			t.generation++
-			t.Stale = true
-			return
-		}
+	if lost { // it is used all the same, and the next one made
+		t.generation++
+		t.Stale = true
+	} else {
+		b.index.update(t.set, missed)
 	}
-	b.index.update(t.set, missed)
 	t.use(b.index)
 }
 
