@@ -173,6 +173,7 @@ func (g *Glyphs) settle(s string) string {
 	}
 	var b strings.Builder
 	var state byte
+	last := " " // whatever stands before it
 	for len(s) > 0 {
 		cluster, w, n, next := ansi.GraphemeWidth.DecodeSequenceInString(s, state, nil)
 		state = next
@@ -180,13 +181,19 @@ func (g *Glyphs) settle(s string) string {
 			break
 		}
 		one := utf8.RuneCountInString(cluster) == 1
-		if one && (cluster[0] < utf8.RuneSelf || !g.ASCII && w > 0 && w == ansi.StringWidthWc(cluster)) {
-			b.WriteString(cluster)
-		} else {
+		if !one || cluster[0] >= utf8.RuneSelf && (g.ASCII || w <= 0 || w != ansi.StringWidthWc(cluster) || joins(last, cluster)) {
 			q := strconv.QuoteToASCII(cluster)
-			b.WriteString(q[1 : len(q)-1])
+			cluster = q[1 : len(q)-1]
 		}
+		b.WriteString(cluster)
+		last = cluster
 		s = s[n:]
 	}
 	return b.String()
+}
+
+// joins reports whether two clusters take fewer cells together, as a letter and the
+// colour of a skin.
+func joins(a, b string) bool {
+	return ansi.StringWidth(a+b) != ansi.StringWidth(a)+ansi.StringWidth(b)
 }
