@@ -14,31 +14,44 @@ import (
 	"redlockctl/internal/view"
 	"redlockctl/monitor"
 	"redlockctl/monitor/monitortest"
+	"redlockctl/restartguard"
 	"redlockctl/tui/styles"
 )
 
 // A frame is small here, and a console lives for some executions: what a whole
-// program makes of hostile text is FuzzNoRawByteLeaves, which is much slower.
+// program makes of hostile text is TestNoRawByteLeaves, which is much slower.
 const (
 	frameWidth, frameHeight = 60, 15
 	frameLife               = 64
 )
 
-// framed is a console that is drawn, and not run.
-func framed(pic *monitor.Snapshot, guard fakeGuard, ascii bool) *model {
-	m := newModel(context.Background(), Options{Source: newFakeSource(pic), Guard: guard, Actions: &fakeActions{}, ASCII: ascii, Theme: styles.ThemeNone},
-		func() time.Time { return monitortest.Epoch })
-	m.Update(tea.WindowSizeMsg{Width: frameWidth, Height: frameHeight})
-	return m
+// frames is a console that is drawn, and not run; a new one now and then.
+type frames struct {
+	*watchedFrames
+	pic   *monitor.Snapshot
+	guard fakeGuard
+	ascii bool
+	life  int
 }
 
-// checkDrawn wants a frame that fits, of what a terminal shows.
-func checkDrawn(t *testing.T, m *model) {
+// console is the one that lives now.
+func (f *frames) console() *model {
+	if f.life--; f.life < 0 {
+		f.life = frameLife
+		m := newModel(context.Background(), Options{Source: newFakeSource(f.pic), Guard: f.guard, Actions: &fakeActions{}, ASCII: f.ascii, Theme: styles.ThemeNone},
+			func() time.Time { return monitortest.Epoch })
+		m.Update(tea.WindowSizeMsg{Width: frameWidth, Height: frameHeight})
+		f.watchedFrames = watchFrames(m)
+	}
+	return f.model
+}
+
+// check wants a frame that fits, of what a terminal shows.
+func (f *frames) check(t *testing.T) {
 	t.Helper()
-	w := watchFrames(m)
-	frame := w.View().Content
-	if w.odd != "" {
-		t.Fatalf("in a frame: %q", w.odd)
+	frame := f.View().Content
+	if f.odd != "" {
+		t.Fatalf("in a frame: %q", f.odd)
 	}
 	lines := strings.Split(frame, "\n")
 	if len(lines) > frameHeight {
@@ -51,19 +64,23 @@ func checkDrawn(t *testing.T, m *model) {
 	}
 }
 
-// small is a picture of one of each, in which all that others can choose is s.
-func small(s string) (*monitor.Snapshot, fakeGuard) {
-	pic := *monitortest.Degraded(monitortest.Epoch)
-	pic.Nodes = pic.Nodes[:1]
-	poison(reflect.ValueOf(&pic.Nodes[0]), s)
+// small is a picture of one of each, in which [fill] puts what others can choose.
+func small() *monitor.Snapshot {
+	pic := monitortest.Degraded(monitortest.Epoch)
+	pic.Nodes, pic.Findings, pic.Events = pic.Nodes[:1], pic.Findings[:1:1], pic.Events[:1:1]
+	return pic
+}
+
+// fill makes s all of that.
+func fill(pic *monitor.Snapshot, s string) snapshotMsg {
+	next := *pic
 	l := monitortest.LockOf(monitortest.Epoch, s, monitor.LockSplit, s, "9.8")
 	l.Form = &lockform.Form{Library: s, Owner: safetext.New(s), TakingAway: s}
-	pic.Locks = monitor.NewLocks(l)
-	poison(reflect.ValueOf(&pic.Cluster), s)
-	pic.Findings, pic.Events = pic.Findings[:1:1], pic.Events[:1:1]
-	poison(reflect.ValueOf(&pic.Findings[0]), s)
-	poison(reflect.ValueOf(&pic.Events[0]), s)
-	return &pic, fakeGuard{{Node: s, Reason: s, Err: s, Until: monitortest.Epoch.Add(time.Minute)}}
+	next.Locks = monitor.NewLocks(l)
+	for _, v := range []any{&next.Nodes[0], &next.Cluster, &next.Findings[0], &next.Events[0]} {
+		poison(reflect.ValueOf(v), s)
+	}
+	return snapshotMsg{snap: &next, guard: guardState{"g", []restartguard.NodeStatus{{Node: s, Reason: s, Err: s, Until: monitortest.Epoch.Add(time.Minute)}}}, events: next.Events}
 }
 
 // FuzzFrame: whatever stands in keys, tokens, names, errors and events, each page
@@ -73,17 +90,22 @@ func FuzzFrame(f *testing.F) {
 		f.Add(s, uint8(i), i%2 == 0)
 	}
 	pages := []string{"1", "2", "3", "4", "5", "6", "7", "?", "X", "w"}
+	pic := small()
+	consoles := map[bool]*frames{true: {pic: pic, ascii: true}, false: {pic: pic}}
 	f.Fuzz(func(t *testing.T, s string, page uint8, ascii bool) {
-		if len(s) > 1<<10 {
+		if len(s) > 256 {
 			t.Skip("more of the same")
 		}
-		p, guard := small(s)
-		m := framed(p, guard, ascii)
+		c := consoles[ascii]
+		m := c.console()
+		m.Update(fill(pic, s))
 		m.Update(keyPress(pages[int(page)%len(pages)]))
 		if page&0x80 != 0 {
 			m.Update(keyPress("enter"))
 		}
-		checkDrawn(t, m)
+		c.check(t)
+		m.Update(keyPress("esc"))
+		m.Update(keyPress("esc"))
 	})
 }
 
@@ -93,25 +115,17 @@ func FuzzKeys(f *testing.F) {
 	f.Add("2j\nXabc\x1b", "")
 	f.Add("/state:held\n:acquire \x00\n?", "job:\x1b[2J\u202e\n")
 	f.Add("2 jjs/\x01\x02\x03\x04\x05\x06\x07q", "\xff\xfe")
-	special := make([]string, 0, len(specialKeys))
-	for i := range 32 {
-		special = append(special, []string{"enter", "esc", "tab", "up", "down", "backspace", "pgdown", "pgup", "home", "end", "left", "right", "space", "ctrl+c", "ctrl+u", "ctrl+w"}[i%16])
-	}
-	pic := monitortest.Degraded(monitortest.Epoch)
-	guard := fakeGuardStatus(monitortest.Epoch)
-	var m *model
-	life := 0
+	special := []string{"enter", "esc", "tab", "up", "down", "backspace", "pgdown", "pgup", "home", "end", "left", "right", "space", "ctrl+c", "ctrl+u", "ctrl+w"}
+	console := frames{pic: small(), guard: fakeGuardStatus(monitortest.Epoch)}
 	f.Fuzz(func(t *testing.T, typed, pasted string) {
-		if len(typed) > 64 || len(pasted) > 1<<10 {
+		if len(typed) > 32 || len(pasted) > 256 {
 			t.Skip("more of the same")
 		}
-		if life--; life < 0 {
-			m, life = framed(pic, guard, false), frameLife
-		}
+		m := console.console()
 		for i, r := range typed {
 			switch {
 			case r < ' ':
-				m.Update(keyPress(special[r]))
+				m.Update(keyPress(special[int(r)%len(special)]))
 			case r == 0x7f:
 				m.Update(tea.PasteMsg{Content: pasted})
 			default:
@@ -121,6 +135,6 @@ func FuzzKeys(f *testing.F) {
 				m.Update(tea.PasteMsg{Content: pasted})
 			}
 		}
-		checkDrawn(t, m)
+		console.check(t)
 	})
 }

@@ -275,17 +275,3 @@ func TestOddBytes(t *testing.T) {
 		}
 	}
 }
-
-// FuzzNoRawByteLeaves is TestNoRawByteLeaves for what a fuzzer thinks of.
-func FuzzNoRawByteLeaves(f *testing.F) {
-	f.Add(strings.Join(hostileTexts, "\x1b"), true)
-	f.Fuzz(func(t *testing.T, s string, ascii bool) {
-		out, odd := capture(t, s, styles.ThemeNone, ascii, nil)
-		if odd != "" {
-			t.Errorf("%q in a frame: %q", s, odd)
-		}
-		if b := oddBytes(out); b != nil {
-			t.Errorf("%q: raw bytes left the program: %q", s, b)
-		}
-	})
-}
