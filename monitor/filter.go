@@ -245,7 +245,7 @@ func (t *term) match(l *Lock, nodes []Node, now time.Time) bool {
 	case "age":
 		return !l.Since.IsZero() && compare(int64(now.Sub(l.Since)), t.op, int64(t.span))
 	case "margin":
-		return l.Held >= redlock.Quorum(l.Copies.Len()) && compare(int64(l.Margin), t.op, int64(t.n))
+		return l.Held >= redlock.Quorum(l.Copies.Len()) && compare(int64(l.Margin()), t.op, int64(t.n))
 	case "copies":
 		return compare(int64(l.Held), t.op, int64(t.n))
 	case "name":

@@ -15,7 +15,7 @@ func TestFilterMatches(t *testing.T) {
 	now := time.Now()
 	nodes := []Node{{Name: "n1"}, {Name: "n2"}, {Name: "n3"}}
 	lock := func(key string, state LockState, held int, left time.Duration) Lock {
-		l := Lock{Key: safetext.New(key), State: state, Held: held, Margin: held - 2, Holder: safetext.New("Tok-" + key), Since: now.Add(-time.Hour)}
+		l := Lock{Key: safetext.New(key), State: state, Held: held, Holder: safetext.New("Tok-" + key), Since: now.Add(-time.Hour)}
 		copies := make([]Copy, len(nodes))
 		for i := range nodes {
 			c := Copy{State: CopyAbsent}

@@ -275,7 +275,7 @@ func TestASweepInSlices(t *testing.T) {
 	}
 	total(t, r)
 	for l := range r.view().All() {
-		if l.State != LockHeld && l.Margin > 0 || l.Margin == 0 && l.State != LockBare {
+		if l.State != LockHeld && l.Margin() > 0 || l.Margin() == 0 && l.State != LockBare {
 			t.Fatalf("%+v", l)
 		}
 	}

@@ -27,6 +27,13 @@ import (
 // its margin has no quorum any more, and nobody else can reach one.
 func crashMargin(n, quorum, own int) int { return own - (n - quorum + 1) }
 
+// Margin is how many of its copies Holder may lose before another client can reach
+// a quorum, whatever becomes of a rival's copies; meaningful while Held ≥ quorum.
+func (l *Lock) Margin() int {
+	n := l.Copies.Len()
+	return crashMargin(n, redlock.Quorum(n), l.Held)
+}
+
 // Share is the copies that one token has of a lock.
 type Share struct {
 	Token safetext.Text

@@ -19,7 +19,7 @@ func TestMarginBesideARival(t *testing.T) {
 	}
 	until(t, m, "3 + 2", func(s *monitor.Snapshot) bool {
 		l := lock(s, "job")
-		return l != nil && l.State == monitor.LockSplit && l.Held == 3 && l.Holder.Raw() == "aaa" && l.Margin == 0 && !l.Nobody
+		return l != nil && l.State == monitor.LockSplit && l.Held == 3 && l.Holder.Raw() == "aaa" && l.Margin() == 0 && !l.Nobody
 	})
 	// What a restart forgets the rival may have.
 	do(t, servers[0], "flushall")
@@ -28,7 +28,7 @@ func TestMarginBesideARival(t *testing.T) {
 	}
 	until(t, m, "the rival's quorum", func(s *monitor.Snapshot) bool {
 		l := lock(s, "job")
-		return l != nil && l.Held == 3 && l.Holder.Raw() == "bbb" && l.Margin == 0
+		return l != nil && l.Held == 3 && l.Holder.Raw() == "bbb" && l.Margin() == 0
 	})
 	do(t, servers[0], "del", "job")
 	until(t, m, "2 + 2", func(s *monitor.Snapshot) bool {

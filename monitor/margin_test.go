@@ -139,5 +139,5 @@ func marginInTable(t *testing.T, v []byte, quorum int) int {
 	if l == nil {
 		t.Fatalf("votes %v: no lock", v)
 	}
-	return l.Margin
+	return l.Margin()
 }

@@ -59,7 +59,7 @@ func describe(s *monitor.Snapshot) string {
 		out += fmt.Sprintf("%s %s locks=%d restarts=%d notes=%q err=%s\n", n.Name, n.State, n.Locks, n.Restarts, n.Notes, n.Err)
 	}
 	for l := range s.Locks.All() {
-		out += fmt.Sprintf("%s %s held=%d tokens=%d margin=%d holder=%s", l.Key, l.State, l.Held, l.Tokens, l.Margin, l.Holder)
+		out += fmt.Sprintf("%s %s held=%d tokens=%d margin=%d holder=%s", l.Key, l.State, l.Held, l.Tokens, l.Margin(), l.Holder)
 		for _, c := range l.Copies.All() {
 			out += fmt.Sprintf(" [%d %s %s]", c.State, c.Type, c.Token)
 		}
@@ -113,7 +113,7 @@ func TestSeesALockOnAllNodes(t *testing.T) {
 	m := watch(t, labtest.Nodes(servers), monitor.Options{})
 	s := settled(t, m)
 	l := lock(s, "job:1")
-	if l == nil || l.State != monitor.LockHeld || l.Held != 5 || l.Margin != 2 || l.Holder.Raw() != "token" {
+	if l == nil || l.State != monitor.LockHeld || l.Held != 5 || l.Margin() != 2 || l.Holder.Raw() != "token" {
 		t.Fatal(describe(s))
 	}
 	for _, c := range l.Copies.All() {
@@ -139,7 +139,7 @@ func TestAKilledNodeIsDownAndItsCopiesUnknown(t *testing.T) {
 	s := until(t, m, "n2 down", func(s *monitor.Snapshot) bool { return s.Nodes[1].State == monitor.NodeDown })
 	l := lock(s, "job:1")
 	if l == nil || l.Held != 2 || l.Copies.At(1).State != monitor.CopyUnknown || l.Copies.At(1).Token.Raw() != "token" ||
-		l.State != monitor.LockBare || l.Margin != 0 {
+		l.State != monitor.LockBare || l.Margin() != 0 {
 		t.Fatal(describe(s))
 	}
 	if s.Cluster.Verdict != monitor.VerdictDegraded || s.Cluster.CanLose != 0 || s.Cluster.Absent != "n2 down" {
@@ -166,7 +166,7 @@ func TestARestartedNodeHasLostItsCopies(t *testing.T) {
 	}
 	m := watch(t, labtest.Nodes(servers), monitor.Options{})
 	before := settled(t, m)
-	if l := lock(before, "narrow"); l == nil || l.State != monitor.LockBare || l.Margin != 0 {
+	if l := lock(before, "narrow"); l == nil || l.State != monitor.LockBare || l.Margin() != 0 {
 		t.Fatal(describe(before))
 	}
 	if err := servers[0].Kill(); err != nil {
@@ -186,10 +186,10 @@ func TestARestartedNodeHasLostItsCopies(t *testing.T) {
 	if e := event(s, "lost majority"); e.Key.Raw() != "narrow" {
 		t.Error(describe(s))
 	}
-	if l := lock(s, "whole"); l.Held != 4 || l.State != monitor.LockHeld || l.Margin != 1 {
+	if l := lock(s, "whole"); l.Held != 4 || l.State != monitor.LockHeld || l.Margin() != 1 {
 		t.Error(describe(s))
 	}
-	if l := lock(s, "four"); l.Held != 3 || l.State != monitor.LockBare || l.Margin != 0 {
+	if l := lock(s, "four"); l.Held != 3 || l.State != monitor.LockBare || l.Margin() != 0 {
 		t.Error(describe(s))
 	}
 	for _, k := range []string{"released", "acquired", "expired"} {

@@ -235,23 +235,19 @@ func (s LockState) String() string { return lockStateNames[s] }
 
 // Lock is one resource over all nodes.
 type Lock struct {
-	Key    safetext.Text
-	State  LockState
+	Key   safetext.Text
+	State LockState
+	// Nobody says that several tokens have copies and none can have a quorum:
+	// Holder then holds nothing.
+	Nobody bool
 	Copies Copies
 	// Holder is the token with most copies; Held is how many it has.
 	Holder safetext.Text
 	Held   int
 	Tokens int // different tokens
-	// Nobody says that several tokens have copies and none can have a quorum:
-	// Holder then holds nothing.
-	Nobody bool
 	// MajorityEnd is when Holder falls below a quorum; zero without a majority.
 	MajorityEnd time.Time
-	// Margin is how many of its copies Holder may lose before another client can
-	// reach a quorum, whatever becomes of a rival's copies; meaningful while Held ≥
-	// quorum.
-	Margin int
-	Since  time.Time // when this holder was first seen
+	Since       time.Time // when this holder was first seen
 	// Form is what the form of the lock tells; nil: nobody knows it.
 	Form *lockform.Form
 	// Keys are all keys of a lock that is several keys, Key being the first of

@@ -897,7 +897,7 @@ func (t *table) judge(r *record, now moment) {
 	was, known := r.lock.State, r.known
 	next := Lock{
 		Key: r.lock.Key, State: state, Held: best.present, Tokens: tokens,
-		MajorityEnd: t.time(end), Margin: margin, Since: t.time(r.since), Form: form,
+		MajorityEnd: t.time(end), Since: t.time(r.since), Form: form,
 	}
 	if state == LockSplit && holders > 1 && !majority && !perhaps {
 		next.Nobody = true
@@ -930,7 +930,7 @@ func (t *table) judge(r *record, now moment) {
 	if r.struck {
 		r.struck = false
 		for i := range t.nodes {
-			if c := t.nodes[i].restart; c != nil && r.lock.Held >= t.quorum && r.lock.Margin <= 0 {
+			if c := t.nodes[i].restart; c != nil && r.lock.Held >= t.quorum && r.lock.Margin() <= 0 {
 				c.bare++
 			}
 		}
@@ -944,7 +944,7 @@ func (t *table) judge(r *record, now moment) {
 
 // same tells if a lock would look like the old one.
 func same(old, next *Lock) bool {
-	return old.State == next.State && old.Held == next.Held && old.Tokens == next.Tokens && old.Margin == next.Margin &&
+	return old.State == next.State && old.Held == next.Held && old.Tokens == next.Tokens &&
 		old.Nobody == next.Nobody && old.Holder == next.Holder && old.Form == next.Form && old.Since.Equal(next.Since) &&
 		old.MajorityEnd.IsZero() == next.MajorityEnd.IsZero() && abs(old.MajorityEnd.Sub(next.MajorityEnd)) < jitter &&
 		old.Copies.set.alike(next.Copies.set)

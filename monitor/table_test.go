@@ -151,8 +151,8 @@ func TestStatesOfALock(t *testing.T) {
 				r.scanAll()
 			}
 			l := r.lock("k")
-			if l.State != c.state || l.Held != c.held || l.Margin != c.margin || l.Tokens != c.tokens {
-				t.Errorf("state %s, held %d, margin %d, tokens %d", l.State, l.Held, l.Margin, l.Tokens)
+			if l.State != c.state || l.Held != c.held || l.Margin() != c.margin || l.Tokens != c.tokens {
+				t.Errorf("state %s, held %d, margin %d, tokens %d", l.State, l.Held, l.Margin(), l.Tokens)
 			}
 			end := time.Duration(0)
 			if !l.MajorityEnd.IsZero() {
@@ -740,7 +740,7 @@ func checkLock(t *rapid.T, r *rig, l Lock) {
 	for _, ends := range tokens {
 		most = max(most, len(ends))
 	}
-	if l.Held != most || len(tokens[l.Holder.Raw()]) != most || l.Tokens != len(tokens) || l.Margin != most-(len(r.servers)-q+1) {
+	if l.Held != most || len(tokens[l.Holder.Raw()]) != most || l.Tokens != len(tokens) || l.Margin() != most-(len(r.servers)-q+1) {
 		t.Fatalf("%+v", l)
 	}
 	if most >= q {
@@ -761,8 +761,8 @@ func checkLock(t *rapid.T, r *rig, l Lock) {
 		len(tokens) == 1 && lists == 0 && l.State == LockSplit,
 		most > 0 && most < q && l.State < LockPartial,
 		most >= q && (l.State == LockPartial || l.State == LockOrphan),
-		most >= q && l.Margin <= 0 && l.State < LockBare,
-		l.Margin > 0 && l.State == LockBare:
+		most >= q && l.Margin() <= 0 && l.State < LockBare,
+		l.Margin() > 0 && l.State == LockBare:
 		t.Fatalf("%s is %s: %+v", l.Key, l.State, l)
 	}
 }

@@ -494,7 +494,7 @@ func (m *model) copyFacts(l *monitor.Lock, t target) (has, lacks string) {
 		has = strings.Join(there, " "+st.Sep+" ")
 	}
 	if l.Held >= m.Latest.Cluster.Quorum {
-		has += "; margin " + view.Count(l.Margin)
+		has += "; margin " + view.Count(l.Margin())
 	}
 	return has, strings.Join(others, ";  ")
 }

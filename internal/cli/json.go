@@ -298,7 +298,8 @@ func lockDoc(l *monitor.Lock, s *monitor.Snapshot) lockJSON {
 		doc.Nobody, doc.Holder, doc.HolderBase64 = true, nil, ""
 	}
 	if l.Held >= s.Cluster.Quorum {
-		doc.Margin = &l.Margin
+		margin := l.Margin()
+		doc.Margin = &margin
 	}
 	if !l.Since.IsZero() {
 		v := ms(max(0, s.At.Sub(l.Since)))

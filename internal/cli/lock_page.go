@@ -108,7 +108,7 @@ func (a *commandLine) printLock(w io.Writer, s *monitor.Snapshot, l *monitor.Loc
 		ends = "ends in " + left(l.MajorityEnd.Sub(s.At))
 	}
 	if l.Held >= s.Cluster.Quorum {
-		ends += ", " + strconv.Itoa(l.Margin) + " more may be lost"
+		ends += ", " + strconv.Itoa(l.Margin()) + " more may be lost"
 	}
 	fmt.Fprintf(w, "%s: %s, %s copies, %s\n", l.Key, state, copiesOf(l, s), ends)
 	fact := func(name, value string) {

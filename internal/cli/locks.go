@@ -277,7 +277,7 @@ func (a *commandLine) printLocks(w io.Writer, s *monitor.Snapshot, locks []*moni
 			ends = left(l.MajorityEnd.Sub(s.At))
 		}
 		if l.Held >= s.Cluster.Quorum {
-			margin = strconv.Itoa(l.Margin)
+			margin = strconv.Itoa(l.Margin())
 		}
 		row = append(row, cell{text: ends}, cell{text: margin})
 		if forms {

@@ -63,7 +63,6 @@ func LockOf(now time.Time, key string, state monitor.LockState, token, copies st
 		slices.SortFunc(ends, func(a, b time.Time) int { return b.Compare(a) })
 		l.MajorityEnd = ends[q-1]
 	}
-	l.Margin = l.Held - (l.Copies.Len() - q + 1)
 	return l
 }
 

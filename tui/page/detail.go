@@ -139,8 +139,8 @@ func (m *lockFacts) lockHead(l *monitor.Lock, w int, now time.Time) []string {
 	default:
 		right = "ends in " + view.Remaining(l.MajorityEnd.Sub(now))
 		if l.Held >= m.Shown.Cluster.Quorum {
-			right += fmt.Sprintf(" %s can lose %d", st.Sep, l.Margin)
-			if l.Margin <= 0 {
+			right += fmt.Sprintf(" %s can lose %d", st.Sep, l.Margin())
+			if l.Margin() <= 0 {
 				right += ": one more restart lets another in"
 			}
 		}

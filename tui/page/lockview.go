@@ -264,7 +264,7 @@ func (v *lockView) fingerprint(l *monitor.Lock, now time.Time, quorum int, look 
 	}
 	num(int64(l.State))
 	num(int64(l.Held))
-	num(int64(l.Margin))
+	num(int64(l.Margin()))
 	num(int64(l.Tokens))
 	num(int64(quorum))
 	for _, b := range []bool{l.Nobody, look.under, look.block, look.own, look.marked, look.gone} {
@@ -362,8 +362,8 @@ func (v *lockView) margin(l *monitor.Lock, quorum, w int, paintIf func(styles.Pa
 	if l.Held < quorum || l.Held == 0 {
 		return v.st.PadLeft(v.st.None, w)
 	}
-	s := v.st.PadLeft(strconv.Itoa(l.Margin), w)
-	if l.Margin <= 0 {
+	s := v.st.PadLeft(strconv.Itoa(l.Margin()), w)
+	if l.Margin() <= 0 {
 		return paintIf(v.st.Warn, s)
 	}
 	return s
