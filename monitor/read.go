@@ -38,9 +38,11 @@ local call, measures = redis.call, {hash = 'HLEN', list = 'LLEN', set = 'SCARD',
 local out, n = {}, 0
 for i = 1, #KEYS do
   local key = KEYS[i]
-  local kind = call('TYPE', key)
-  if type(kind) == 'table' then kind = kind['ok'] end
-  local pttl = call('PTTL', key)
+  local pttl, kind = call('PTTL', key)
+  if pttl ~= -2 then
+    kind = call('TYPE', key)
+    if type(kind) == 'table' then kind = kind['ok'] end
+  end
   if pttl == -2 then
     out[n + 1] = pttl
     n = n + 1

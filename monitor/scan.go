@@ -18,7 +18,7 @@ const (
 	// Where most of what was read was gone again (locks that are held for less than
 	// a read takes), it is read in vain, and the masters pay for each read: in this
 	// time instead.
-	coalesceGone = 20 * time.Millisecond
+	coalesceGone = 30 * time.Millisecond
 	// A feed is asked for a sign of life once in a while, and often while a lock
 	// waits for the nodes to confirm what it looks like.
 	pingSeldom = time.Second
