@@ -1,28 +1,17 @@
 package monitor
 
 import (
-	"context"
-	"io"
-	"net"
-	"strings"
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"redlockctl/redlock"
+	"redlockctl/redlock/redlocktest"
 )
 
-// scripted is a node whose server says what a string says, whatever it is asked,
-// and then ends.
+// scripted is a node whose server says what a string says, whatever it is asked.
 func scripted(tb testing.TB, text string) *redlock.Node {
 	tb.Helper()
-	n, err := redlock.NewNode("n1", &redis.Options{Addr: "scripted", Dialer: func(context.Context, string, string) (net.Conn, error) {
-		client, server := net.Pipe()
-		go func() { _, _ = io.Copy(io.Discard, server) }()
-		go func() { _, _ = io.WriteString(server, text); _ = server.Close() }()
-		return client, nil
-	}})
+	n, err := redlock.NewNode("n1", redlocktest.Scripted(text))
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -32,15 +21,12 @@ func scripted(tb testing.TB, text string) *redlock.Node {
 // FuzzSession: whatever a server says from the first byte of the greeting on, each
 // of a monitor's sessions with it ends.
 func FuzzSession(f *testing.F) {
-	const greeting = "%2\r\n$6\r\nserver\r\n$5\r\nredis\r\n$5\r\nproto\r\n:3\r\n"
-	f.Add(greeting + "+PONG\r\n*2\r\n$10\r\n1700000000\r\n$1\r\n0\r\n$11\r\nrun_id:abc1\r\n")
-	f.Add(greeting + "$11\r\nrun_id:abc1\r\n*2\r\n$1\r\n0\r\n*1\r\n$1\r\nk\r\n*4\r\n$6\r\nstring\r\n:1000\r\n:1\r\n$1\r\nx\r\n")
-	f.Add(greeting + "+PONG\r\n" + greeting + "+OK\r\n>2\r\n$10\r\ninvalidate\r\n*1\r\n$1\r\nk\r\n+PONG\r\n")
-	f.Add("-ERR unknown command 'HELLO'\r\n+PONG\r\n$-1\r\n")
-	f.Add("$32000000000\r\n")
-	f.Add(greeting + "*1000000000\r\n")
-	f.Add(greeting + strings.Repeat("*1\r\n", 40))
-	f.Add(strings.Repeat("|0\r\n", 100))
+	f.Add(redlocktest.Greeting + "+PONG\r\n*2\r\n$10\r\n1700000000\r\n$1\r\n0\r\n$11\r\nrun_id:abc1\r\n")
+	f.Add(redlocktest.Greeting + "$11\r\nrun_id:abc1\r\n*2\r\n$1\r\n0\r\n*1\r\n$1\r\nk\r\n*4\r\n$6\r\nstring\r\n:1000\r\n:1\r\n$1\r\nx\r\n")
+	f.Add(redlocktest.Greeting + "+PONG\r\n" + redlocktest.Greeting + "+OK\r\n>2\r\n$10\r\ninvalidate\r\n*1\r\n$1\r\nk\r\n+PONG\r\n")
+	for _, text := range redlocktest.Sessions {
+		f.Add(text)
+	}
 	f.Fuzz(func(t *testing.T, text string) {
 		ctx := t.Context()
 		if s, err := dial(ctx, scripted(t, text).Within(redlock.NewBudget(probeReply, probeExchange)), time.Second); err == nil {

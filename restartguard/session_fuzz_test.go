@@ -1,28 +1,17 @@
 package restartguard
 
 import (
-	"context"
-	"io"
-	"net"
-	"strings"
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"redlockctl/redlock"
+	"redlockctl/redlock/redlocktest"
 )
 
-// scripted is a node whose server says what a string says, whatever it is asked,
-// and then ends.
+// scripted is a node whose server says what a string says, whatever it is asked.
 func scripted(tb testing.TB, text string) *redlock.Node {
 	tb.Helper()
-	n, err := redlock.NewNode("n1", &redis.Options{Addr: "scripted", Dialer: func(context.Context, string, string) (net.Conn, error) {
-		client, server := net.Pipe()
-		go func() { _, _ = io.Copy(io.Discard, server) }()
-		go func() { _, _ = io.WriteString(server, text); _ = server.Close() }()
-		return client, nil
-	}})
+	n, err := redlock.NewNode("n1", redlocktest.Scripted(text))
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -33,16 +22,14 @@ func scripted(tb testing.TB, text string) *redlock.Node {
 // guard's session ends, and what it saw takes the step machine through.
 func FuzzSession(f *testing.F) {
 	const (
-		greeting = "%2\r\n$6\r\nserver\r\n$5\r\nredis\r\n$5\r\nproto\r\n:3\r\n"
-		info     = "$11\r\nrun_id:abc1\r\n$11\r\nrole:master\r\n$12\r\nevicted_keys\r\n$1\r\n\r\n\r\n"
-		params   = "%1\r\n$21\r\nmin-replicas-to-write\r\n$1\r\n0\r\n%1\r\n$20\r\nmin-replicas-max-lag\r\n$2\r\n10\r\n"
+		info   = "$11\r\nrun_id:abc1\r\n$11\r\nrole:master\r\n$12\r\nevicted_keys\r\n$1\r\n\r\n\r\n"
+		params = "%1\r\n$21\r\nmin-replicas-to-write\r\n$1\r\n0\r\n%1\r\n$20\r\nmin-replicas-max-lag\r\n$2\r\n10\r\n"
 	)
-	f.Add(greeting + "*2\r\n$10\r\n1700000000\r\n$1\r\n0\r\n:7\r\n+OK\r\n" + info + params)
+	f.Add(redlocktest.Greeting + "*2\r\n$10\r\n1700000000\r\n$1\r\n0\r\n:7\r\n+OK\r\n" + info + params)
 	f.Add("-ERR unknown command 'HELLO'\r\n*2\r\n$10\r\n1700000000\r\n$1\r\n0\r\n:7\r\n+OK\r\n" + info)
-	f.Add(greeting + "$32000000000\r\n")
-	f.Add("*1000000000\r\n")
-	f.Add(greeting + strings.Repeat("*1\r\n", 40))
-	f.Add(strings.Repeat("|0\r\n", 100))
+	for _, text := range redlocktest.Sessions {
+		f.Add(text)
+	}
 	f.Fuzz(func(t *testing.T, text string) {
 		p := Policy{Delay: time.Second, Sweep: true, CountEvery: time.Second}
 		var s State
