@@ -63,7 +63,8 @@ func (c *Client) Acquire(ctx context.Context, resource string, ttl time.Duration
 	return c.AcquireWith(ctx, resource, AcquireOptions{TTL: ttl})
 }
 
-// TryAcquire makes a single attempt. It fails as [Client.Acquire] does.
+// TryAcquire makes a single attempt; one that was late because this process had no
+// time does not count. It fails as [Client.Acquire] does.
 func (c *Client) TryAcquire(ctx context.Context, resource string, ttl time.Duration) (*Lock, error) {
 	return c.AcquireWith(ctx, resource, AcquireOptions{TTL: ttl, Retries: -1})
 }
@@ -93,11 +94,13 @@ func (c *Client) AcquireWith(ctx context.Context, resource string, opt AcquireOp
 	defer spot.leave()
 	var last *Error
 	for made := 1; spot.next(ctx, last); made++ {
-		if err := c.gate.enter(ctx, false, c.closing); err != nil {
+		run, err := c.try(ctx, false, func() *run {
+			return c.attempt(ctx, resource, c.token(spot.note()), ttl, Terms{}, fenced)
+		})
+		if err != nil {
 			spot.err = err
 			break
 		}
-		run := c.attempt(ctx, resource, c.token(spot.note()), ttl, Terms{}, fenced)
 		if run.verdict() == VerdictGranted {
 			lock := run.lock()
 			if !fenced {
@@ -263,6 +266,68 @@ func (c *Client) attempt(ctx context.Context, resource, token string, ttl time.D
 		r.giveUp()
 	}
 	return r
+}
+
+// lateMost is how many attempts in a row may fail because this process was late.
+const lateMost = 20
+
+// try waits for room and makes an attempt, and once more when it was this process
+// that was too late for its node timeout, and not the nodes.
+func (c *Client) try(ctx context.Context, urgent bool, attempt func() *run) (*run, error) {
+	for late := 0; ; late++ {
+		if err := c.gate.enter(ctx, urgent, c.closing); err != nil {
+			return nil, err
+		}
+		if r := attempt(); late == lateMost || !r.late(ctx) {
+			return r, nil
+		}
+	}
+}
+
+// late reports whether the attempt had no quorum only because answers were not read
+// by its deadline that nodes gave all the same. What they will have answered, or that
+// they hang, their streams know as soon as this process has the time to look.
+func (r *run) late(ctx context.Context) bool {
+	// A short TTL leaves no time for this. A sleep of the machine is no lack of time.
+	if r.machine.terms.Wait < r.client.opt.NodeTimeout || sleptSince(r.slept, r.client.suspended) > 0 || !r.onlyLate(true) {
+		return false
+	}
+	timer := time.NewTimer(takeWindow)
+	defer timer.Stop()
+	select {
+	case <-r.all:
+	case <-timer.C:
+	case <-ctx.Done():
+	case <-r.client.closing:
+	}
+	return r.onlyLate(false)
+}
+
+// onlyLate reports whether there was no quorum, and would have been an answer from
+// one without those nodes that have answered since, or whose request this process did
+// not send in time; with maybe also those that may be about to answer.
+func (r *run) onlyLate(maybe bool) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.machine.Verdict() != VerdictNoQuorum {
+		return false
+	}
+	failed := 0
+	for i, m := range r.copies {
+		s := r.machine.Status(i)
+		well := r.client.streams[i].room.well.Load()
+		switch {
+		case s == StatusOK, s == StatusHeld, s == StatusAbsent, s == StatusUnanswered:
+		case s != StatusSlow: // it failed
+			failed++
+		case m.heard && answered(NodeResult{Status: m.said.status}): // since
+		case well && m.heard && !m.sent: // it was not asked in time
+		case well && !m.heard && maybe:
+		default:
+			failed++
+		}
+	}
+	return failed <= len(r.copies)-Quorum(len(r.copies))
 }
 
 // giveUp releases what the attempt may have left, on each node behind its SET, and

@@ -3,23 +3,79 @@ package redlock_test
 import (
 	"context"
 	"fmt"
+	"os"
 	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"redlockctl/internal/lab"
 	"redlockctl/internal/lab/labtest"
 	"redlockctl/redlock"
 )
 
-// unhurried are options with which no node is late because this process is: ten
-// thousand goroutines that begin at the same time, under the race detector and beside
-// other tests, keep the readers of the nodes from their turn for a second and more.
-func unhurried() redlock.Options {
-	opt := patient()
-	opt.NodeTimeout = 30 * time.Second
-	return opt
+// atDefaults runs a test of load on five real servers with the default node timeout, that
+// reports how many operations failed, and the first failure. None may, unless the
+// machine had no time for the servers: one that the kernel has kept waiting for a CPU
+// for half of that was not healthy, and the test is run again.
+func atDefaults(t *testing.T, opt redlock.Options, load func(c *redlock.Client) (failed int, first error)) {
+	t.Helper()
+	for range 10 {
+		servers := labtest.Servers(t, 5)
+		c := open(t, servers, opt)
+		starved := watchStarved(servers, redlock.DefaultNodeTimeout/2)
+		failed, err := load(c)
+		if most := starved(); most > 0 && failed > 0 {
+			t.Logf("run again: a server was kept from running for %s, and %d failed: %v", most, failed, err)
+			continue
+		}
+		if failed > 0 {
+			t.Errorf("%d failed: %v", failed, err)
+		}
+		settled(t, servers)
+		return
+	}
+	t.Skip("this machine has no time for five servers")
+}
+
+// watchStarved watches until it is asked for the longest time above least for which
+// the kernel has kept a server, able to run, from running; 0: none.
+func watchStarved(servers []*lab.Server, least time.Duration) (longest func() time.Duration) {
+	const every = 5 * time.Millisecond
+	waited := func(s *lab.Server) time.Duration {
+		var ran, waited int64
+		b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/schedstat", s.Pid()))
+		_, _ = fmt.Sscan(string(b), &ran, &waited)
+		return time.Duration(waited)
+	}
+	end, most := make(chan struct{}), make(chan time.Duration)
+	before := make([]time.Duration, len(servers))
+	for i, s := range servers {
+		before[i] = waited(s)
+	}
+	go func() {
+		longest, last := time.Duration(0), time.Now()
+		for ended := false; !ended; {
+			select {
+			case <-end:
+				ended = true
+			case <-time.After(every):
+			}
+			passed := time.Since(last)
+			last = last.Add(passed)
+			for i, s := range servers {
+				now := waited(s)
+				// It is counted, as a whole, when it runs again.
+				if d := now - before[i]; d > max(least, passed/2) {
+					longest = max(longest, d)
+				}
+				before[i] = now
+			}
+		}
+		most <- longest
+	}()
+	return func() time.Duration { close(end); return <-most }
 }
 
 // atOnce does n things at the same time, and returns the first error and how
@@ -50,57 +106,63 @@ func atOnce(n int, do func(i int) error) (failed int, first error) {
 // released, nothing is left.
 func TestBurst(t *testing.T) {
 	const many = 10_000
-	servers := labtest.Servers(t, 5)
-	c := open(t, servers, unhurried())
-	locks := make([]*redlock.Lock, many)
-	if failed, err := atOnce(many, func(i int) (err error) {
-		locks[i], err = c.Acquire(t.Context(), fmt.Sprint("burst:", i), time.Hour)
-		return err
-	}); failed > 0 {
-		t.Fatalf("%d of %d were not granted: %v", failed, many, err)
+	atDefaults(t, redlock.Options{}, func(c *redlock.Client) (failed int, first error) {
+		locks := make([]*redlock.Lock, many)
+		for _, do := range []func(i int) error{
+			func(i int) (err error) {
+				locks[i], err = c.TryAcquire(t.Context(), fmt.Sprint("burst:", i), time.Hour)
+				return err
+			},
+			func(i int) error { return locks[i].Extend(t.Context(), 2*time.Hour) },
+			func(i int) error {
+				_, err := locks[i].Release(t.Context())
+				return err
+			},
+		} {
+			if failed, first = atOnce(many, do); failed > 0 {
+				return failed, first
+			}
+		}
+		return 0, nil
+	})
+}
+
+// goroutines is how many there are. While the collector frees the stacks of those
+// that have ended the runtime counts them in, so the least of some readings counts.
+func goroutines() int64 {
+	least := runtime.NumGoroutine()
+	for range 3 {
+		runtime.Gosched()
+		least = min(least, runtime.NumGoroutine())
 	}
-	if failed, err := atOnce(many, func(i int) error { return locks[i].Extend(t.Context(), 2*time.Hour) }); failed > 0 {
-		t.Errorf("%d of %d were not extended: %v", failed, many, err)
-	}
-	if failed, err := atOnce(many, func(i int) error {
-		_, err := locks[i].Release(t.Context())
-		return err
-	}); failed > 0 {
-		t.Errorf("%d of %d were not released: %v", failed, many, err)
-	}
-	settled(t, servers)
+	return int64(least)
 }
 
 // TestSteadyLoad: thousands of callers that take and give back without a pause,
 // some of them the same locks, leave nothing behind and all get what they want.
 func TestSteadyLoad(t *testing.T) {
 	const callers, rounds = 4000, 5
-	servers := labtest.Servers(t, 5)
-	opt := unhurried()
-	opt.Retries = 1000
-	c := open(t, servers, opt)
-	before := runtime.NumGoroutine()
-	var most atomic.Int64
-	failed, err := atOnce(callers, func(i int) error {
-		for round := range rounds {
-			l, err := c.Acquire(t.Context(), fmt.Sprint("steady:", i%(callers*9/10), ":", round), time.Hour)
-			if err != nil {
-				return err
+	atDefaults(t, redlock.Options{Retries: 1000}, func(c *redlock.Client) (failed int, first error) {
+		before := runtime.NumGoroutine()
+		var most atomic.Int64
+		failed, first = atOnce(callers, func(i int) error {
+			for round := range rounds {
+				l, err := c.Acquire(t.Context(), fmt.Sprint("steady:", i%(callers*9/10), ":", round), time.Hour)
+				if err != nil {
+					return err
+				}
+				if n := goroutines(); n > most.Load() {
+					most.Store(n)
+				}
+				if _, err := l.Release(context.Background()); err != nil {
+					return err
+				}
 			}
-			if n := int64(runtime.NumGoroutine()); n > most.Load() {
-				most.Store(n)
-			}
-			if _, err := l.Release(context.Background()); err != nil {
-				return err
-			}
+			return nil
+		})
+		if most.Load() > int64(before+callers+100) {
+			t.Errorf("%d goroutines for %d callers", most.Load(), callers)
 		}
-		return nil
+		return failed, first
 	})
-	if failed > 0 {
-		t.Errorf("%d of %d failed: %v", failed, callers, err)
-	}
-	if most.Load() > int64(before+callers+100) {
-		t.Errorf("%d goroutines for %d callers", most.Load(), callers)
-	}
-	settled(t, servers)
 }

@@ -172,49 +172,75 @@ type gather struct {
 func (g *gather) answered(a answer) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.ended || a.at.After(g.by) {
+	if g.ended || a.at.After(g.by) || g.results[a.node].Status != StatusUnanswered {
 		return
 	}
 	g.client.keep(g.results, a)
 	g.left--
-	if g.left == 0 || g.enough != nil && g.enough(g.results) {
-		g.ended = true
+	if g.complete() {
 		g.done <- struct{}{}
 	}
 }
 
+// complete reports whether no more answers are waited for; g.mu is held.
+func (g *gather) complete() bool {
+	g.ended = g.ended || g.left == 0 || g.enough != nil && g.enough(g.results)
+	return g.ended
+}
+
+// overdue is told that the node timeout is over. The nodes that are not well have
+// failed by now; one that is well answers, or is found hung by its stream, as soon as
+// this process has the time to look, which last tells not to wait for.
+func (g *gather) overdue(timeout time.Duration, last bool) (complete bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for i := range g.results {
+		if r := &g.results[i]; !g.ended && r.Status == StatusUnanswered && (last || !g.client.streams[i].room.well.Load()) {
+			r.Status, r.Err = StatusSlow, fmt.Errorf("no answer within %s", timeout)
+			g.left--
+		}
+	}
+	return g.complete()
+}
+
+// end stops counting answers.
+func (g *gather) end() []NodeResult {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.ended = true
+	return g.results
+}
+
 // ask sends a call to all nodes and waits for the answers, until they are
-// enough, but for no node longer than its timeout, and not after stop is closed.
+// enough, but for no node that is silent longer than its timeout, and not after stop
+// is closed.
 func (c *Client) ask(proto call, stop <-chan struct{}, enough func([]NodeResult) bool) []NodeResult {
-	timeout := c.opt.NodeTimeout
+	timeout, most := c.opt.NodeTimeout, max(c.opt.NodeTimeout, takeWindow)
 	switch proto.op {
 	case opRelease, opRevoke, opTakeHash:
 		// What counts was done within this time, so that no keeper can have put a copy
 		// back, and have it settled, behind the back of it.
-		timeout = min(timeout, takeWindow)
+		timeout, most = min(timeout, takeWindow), takeWindow
 	}
-	g := &gather{client: c, enough: enough, done: make(chan struct{}, 1), results: c.blank(), left: len(c.nodes), by: time.Now().Add(timeout)}
+	start := time.Now()
+	g := &gather{client: c, enough: enough, done: make(chan struct{}, 1), results: c.blank(), left: len(c.nodes), by: start.Add(most)}
 	proto.to = g
 	c.send(proto)
-	timer := time.NewTimer(time.Until(g.by))
+	timer := time.NewTimer(timeout)
 	defer timer.Stop()
-	late := false
-	select {
-	case <-g.done:
-	case <-timer.C:
-		late = true
-	case <-stop:
-	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	late = late && !g.ended
-	g.ended = true // later answers do not count
-	for i := range g.results {
-		if r := &g.results[i]; r.Status == StatusUnanswered && late {
-			r.Status, r.Err = StatusSlow, fmt.Errorf("no answer within %s", timeout)
+	for {
+		select {
+		case <-g.done:
+			return g.end()
+		case <-stop:
+			return g.end()
+		case now := <-timer.C:
+			if g.overdue(timeout, !now.Before(g.by)) {
+				return g.end()
+			}
+			timer.Reset(min(timeout, time.Until(g.by)))
 		}
 	}
-	return g.results
 }
 
 // Inspect reads the copies of a resource on all nodes, and changes nothing. Of
@@ -274,7 +300,7 @@ func answered(r NodeResult) bool {
 }
 
 // Release deletes the copies of token on all N nodes, and only those: each
-// node compares. It is sent although ctx is over, and waits for no node longer
+// node compares. It is sent although ctx is over, and waits for no silent node longer
 // than the node timeout. A node that is down does not fail it, and is told as
 // soon as it answers again while the client is open.
 //

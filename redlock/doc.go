@@ -78,13 +78,16 @@
 //     deliver later what the network has lost; and nothing is ever sent twice.
 //   - A node that does not answer within its timeout counts as failed, as does one
 //     that refuses (it is fenced, it is loading, the user lacks a right), and one
-//     that keeps failing is not asked for a while; all count in N.
+//     that keeps failing is not asked for a while; all count in N. A node hangs when
+//     nothing has come from it for the timeout although this process has looked. When
+//     it was this process that had no time to read the answers, the attempt fails as
+//     any other that is late, and is made again.
 //   - Only so much is under way to a node as it answers without delay. Beyond that
 //     callers wait, each within its context, before its attempt begins, so that a
 //     burst costs time and no failures: the slowest node that is well sets the pace.
-//     Extensions and releases go first. A node that is not well (not connected, or
-//     without any answer for the node timeout) is waited for by nobody: no caller is
-//     held up for longer than that, however many nodes hang. None costs a goroutine.
+//     Extensions and releases go first. A node that is not connected is waited for
+//     by nobody, nor one that hangs: no caller is held up for longer than the node
+//     timeout, however many nodes hang. None costs a goroutine.
 //   - An extension counts only with a quorum, and before the validity that it
 //     extends has ended. It never makes a missing copy anew and never shortens
 //     one. Only a [Keeper] does, behind an extension; see below.

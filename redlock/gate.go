@@ -2,6 +2,7 @@ package redlock
 
 import (
 	"context"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -12,8 +13,8 @@ import (
 // that want one. Who finds no room waits here, before the time of its attempt
 // begins, within its own context: so a burst costs its callers time, instead of
 // attempts that fail and releases that are late. A node that is not well (not
-// connected, skipped, or without a reply for the node timeout while there is no room)
-// is not waited for.
+// connected, skipped) is not waited for; one that hangs is not connected any more
+// after the node timeout.
 type gate struct {
 	streams []*stream
 	waiting atomic.Int32 // who waits; also read without mu
@@ -21,7 +22,6 @@ type gate struct {
 	mu     sync.Mutex
 	urgent fifo
 	others fifo
-	timer  *time.Timer // nil until somebody has waited; see await
 }
 
 // fifo are those who wait, in the order in which they came. Who has given up stays
@@ -55,7 +55,10 @@ func (f *fifo) pop() {
 // caller must send one to all nodes that is admitted. An error is
 // that of ctx, or ErrClosed when closing was closed first.
 func (g *gate) enter(ctx context.Context, urgent bool, closing <-chan struct{}) error {
-	if g.waiting.Load() == 0 && g.take() == 0 {
+	if g.waiting.Load() == 0 && g.take() {
+		// Thousands that begin at the same time come here first, and wait, before the
+		// time of any attempt begins. It would be over before they let anyone read.
+		runtime.Gosched()
 		return nil
 	}
 	e := &entrant{in: make(chan struct{})}
@@ -101,24 +104,13 @@ func (g *gate) admit() {
 		if e == nil {
 			return
 		}
-		if wait := g.take(); wait > 0 {
-			g.await(wait)
+		if !g.take() {
 			return
 		}
 		line.pop()
 		g.waiting.Add(-1)
 		close(e.in)
 	}
-}
-
-// await looks again after a while: a node may have stood still for so long then
-// that it is not waited for any more, of which nobody tells. g.mu is held.
-func (g *gate) await(d time.Duration) {
-	if g.timer == nil {
-		g.timer = time.AfterFunc(d, g.poke)
-		return
-	}
-	g.timer.Reset(d)
 }
 
 // poke is told that there may be room.
@@ -131,20 +123,18 @@ func (g *gate) poke() {
 	g.admit()
 }
 
-// take takes room for a call on the way to each node, and returns 0; or
-// takes none, and returns for how long the nodes that have none are waited for at
-// most, if they give no sign. All are looked at, so that several that hang are waited
-// for at the same time.
-func (g *gate) take() (wait time.Duration) {
-	for _, s := range g.streams {
-		wait = max(wait, s.room.take())
-	}
-	if wait > 0 {
-		for _, s := range g.streams {
+// take takes room for a call on the way to each node that is well, or none.
+func (g *gate) take() bool {
+	for i, s := range g.streams {
+		if s.room.take() {
+			continue
+		}
+		for _, s := range g.streams[:i+1] {
 			s.room.give()
 		}
+		return false
 	}
-	return wait
+	return true
 }
 
 // leave gives back room that was taken and is not needed.
@@ -168,14 +158,11 @@ const (
 // room is how much may be under way to one node: as much as it answers without
 // delay. Releases that are owed to it count, so that they go before new attempts.
 type room struct {
-	patience time.Duration // that a node is waited for without a reply
-	born     time.Time     // times are counted from here
+	patience time.Duration // the node timeout
 	most     atomic.Int32
 	used     atomic.Int32 // calls queued, or sent and not answered
 	owed     atomic.Int32 // releases
 	well     atomic.Bool  // connected, and not skipped
-	heard    atomic.Int64 // when the last reply came
-	full     atomic.Int64 // since when there is no room; 0: there is
 
 	// Of the reader of the node alone, which is one at a time:
 	fastest time.Duration
@@ -183,28 +170,15 @@ type room struct {
 }
 
 func newRoom(patience time.Duration) *room {
-	r := &room{patience: patience, born: time.Now()}
+	r := &room{patience: patience}
 	r.most.Store(roomFirst)
 	return r
 }
 
-func (r *room) since(t time.Time) int64 { return max(int64(t.Sub(r.born)), 1) }
-
-// take takes room for a call. If there was none it tells for how long to wait for it
-// at most, and the caller gives back what it took.
-func (r *room) take() time.Duration {
-	if r.used.Add(1)+r.owed.Load() <= r.most.Load() {
-		if r.full.Load() != 0 {
-			r.full.Store(0)
-		}
-		return 0
-	}
-	if !r.well.Load() {
-		return 0
-	}
-	now := r.since(time.Now())
-	r.full.CompareAndSwap(0, now)
-	return max(0, r.patience-time.Duration(now-max(r.full.Load(), r.heard.Load())))
+// take takes room for a call, and reports whether there was any, or none is waited
+// for. If not, the caller gives back what it took.
+func (r *room) take() bool {
+	return r.used.Add(1)+r.owed.Load() <= r.most.Load() || !r.well.Load()
 }
 
 // give gives room back.
@@ -214,7 +188,6 @@ func (r *room) give() { r.used.Add(-1) }
 func (r *room) begin() {
 	r.fastest = 0
 	r.most.Store(roomFirst)
-	r.full.Store(0)
 	r.well.Store(true)
 }
 
@@ -224,7 +197,6 @@ func (r *room) end() { r.well.Store(false) }
 // answered is told that a reply came at now, took after it was asked for. So much
 // may be under way as is answered without delay.
 func (r *room) answered(took time.Duration, now time.Time) {
-	r.heard.Store(r.since(now))
 	if r.fastest == 0 || took < r.fastest {
 		r.fastest = took
 	}

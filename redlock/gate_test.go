@@ -84,8 +84,7 @@ func TestCrowdBesideHungNodes(t *testing.T) {
 	}
 	if besideHungNodes(t, func(c *Client) {
 		for _, s := range c.streams {
-			s.room.patience = time.Hour
-			s.reply = time.Hour
+			s.life.reply = time.Hour
 		}
 	}) == nil {
 		t.Error("not noticed: hung nodes are waited for")
@@ -214,5 +213,105 @@ func TestRoomFollowsTheNode(t *testing.T) {
 		if got := r.most.Load(); got != roomMost {
 			t.Errorf("%d for a node that is far away", got)
 		}
+	})
+}
+
+// busy is a sink that keeps a stream's reader from reading for as long.
+type busy time.Duration
+
+func (b busy) answered(answer) { time.Sleep(time.Duration(b)) }
+
+// delayReaders keeps this process from reading what any node says.
+func delayReaders(c *Client, d time.Duration) {
+	for i, s := range c.streams {
+		s.enqueue(&call{op: opInspect, node: i, key: "x", to: busy(d)})
+	}
+	synctest.Wait()
+}
+
+// TestLateProcessBlamesNoNode: answers that are there, and not read in time because
+// this process has no time, are those of nodes that are well. Attempts are made again,
+// releases wait, and the connections stay.
+func TestLateProcessBlamesNoNode(t *testing.T) {
+	inMemory(t, 5, func(t *testing.T, nodes []*memNode, c *Client) {
+		for _, n := range nodes {
+			n.away(10) // and back
+		}
+		before := make([]*life, len(c.streams))
+		for i, s := range c.streams {
+			before[i] = s.life
+		}
+		late := 3 * c.opt.NodeTimeout
+		delayReaders(c, late)
+		l, err := c.TryAcquire(t.Context(), "a", time.Hour)
+		if err != nil {
+			t.Fatal(err)
+		}
+		delayReaders(c, late)
+		if err := l.Extend(t.Context(), 2*time.Hour); err != nil {
+			t.Error(err)
+		}
+		delayReaders(c, late)
+		if seen, err := c.Inspect(t.Context(), "a"); err != nil || seen[0].Status != StatusHeld {
+			t.Errorf("%v: %v", seen, err)
+		}
+		delayReaders(c, late)
+		if nodes, err := l.Release(t.Context()); err != nil {
+			t.Errorf("%v: %v", nodes, err)
+		}
+		time.Sleep(time.Second)
+		for i, s := range c.streams {
+			if s.life != before[i] {
+				t.Errorf("n%d lost its connection", i+1)
+			}
+			if nodes[i].live() > 0 {
+				t.Errorf("n%d has a copy", i+1)
+			}
+		}
+	})
+}
+
+// TestHungQuorumCostsOneTimeout: nodes that hang are not taken for an own delay.
+func TestHungQuorumCostsOneTimeout(t *testing.T) {
+	inMemory(t, 5, func(t *testing.T, nodes []*memNode, c *Client) {
+		l, err := c.TryAcquire(t.Context(), "a", time.Hour)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, n := range nodes[:3] {
+			n.hang()
+		}
+		begin := time.Now()
+		wg, most := sync.WaitGroup{}, c.opt.NodeTimeout+time.Millisecond
+		for name, do := range map[string]func() error{
+			"acquire": func() error { _, err := c.TryAcquire(t.Context(), "b", time.Hour); return err },
+			"extend":  func() error { return l.Extend(t.Context(), time.Hour) },
+			"release": func() error { _, err := c.Release(t.Context(), "c", "t"); return err },
+		} {
+			wg.Go(func() {
+				if err := do(); !errors.Is(err, ErrNoQuorum) || time.Since(begin) > most {
+					t.Errorf("%s, after %s: %v", name, time.Since(begin), err)
+				}
+			})
+		}
+		wg.Wait()
+	})
+}
+
+// TestSlowNodeIsCutOff: one that goes on answering, but always too late, does not set
+// the pace for ever.
+func TestSlowNodeIsCutOff(t *testing.T) {
+	inStream(t, func(t *testing.T, n *memNode, s *stream) {
+		before, delay := s.life, time.Duration(0)
+		n.set(func(n *memNode) { n.delay = func() (to, back time.Duration) { return delay, 0 } })
+		for range 2000 {
+			s.enqueue(del("a", "t", nil))
+			time.Sleep(time.Millisecond)
+			delay = min(delay+time.Millisecond, 4*s.reply)
+			if s.life != before {
+				return
+			}
+		}
+		t.Error("it was not")
 	})
 }

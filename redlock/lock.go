@@ -278,11 +278,11 @@ func (c *Client) extend(ctx context.Context, resource, token string, ttl time.Du
 	if err := c.warm.wait(ctx, c.closing, c.opt); err != nil {
 		return nil, c.endedBy(ctx, op, resource, err, nil)
 	}
-	if err := c.gate.enter(ctx, true, c.closing); err != nil {
+	terms.Extend = true
+	r, err := c.try(ctx, true, func() *run { return c.attempt(ctx, resource, token, ttl, terms, false) })
+	if err != nil {
 		return nil, c.endedBy(ctx, op, resource, err, nil)
 	}
-	terms.Extend = true
-	r := c.attempt(ctx, resource, token, ttl, terms, false)
 	if r.verdict() != VerdictGranted {
 		return r, r.failure(ctx, op)
 	}

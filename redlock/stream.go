@@ -117,6 +117,7 @@ var (
 	errQueueFull = errors.New("not sent: too many requests wait for this node")
 	errTooLate   = errors.New("not sent in time: the requests before it took too long")
 	errOver      = errors.New("not sent: the attempt was over")
+	errSlow      = fmt.Errorf("its answers come too late: %w", os.ErrDeadlineExceeded)
 )
 
 // debt is a release that a node still has to hear of.
@@ -198,6 +199,9 @@ type life struct {
 	served bool      // a call was answered
 	lower  bool      // the node is read-only
 	armed  time.Time // until when the reader waits; zero: for ever
+	last   bool      // if nothing has come by then, the node is hung
+	heard  time.Time // when the last reply came, or the first request since was sent
+	behind time.Time // since when the replies that come are overdue; zero: they are not
 	err    error     // why it is dead
 }
 
@@ -236,6 +240,11 @@ func (s *stream) hand(c *call, a answer) {
 		s.poke() // there may be room for them
 	}
 	c.reply(a)
+	s.freed()
+}
+
+// freed makes known that there may be room, or that none is waited for.
+func (s *stream) freed() {
 	if s.hooks.freed != nil {
 		s.hooks.freed()
 	}
@@ -421,6 +430,9 @@ func (s *stream) await() {
 // take gives the writer what is queued. The batch is the writer's until it
 // takes the next.
 func (s *stream) take() (batch []*call, closed bool) {
+	if s.debts.Load() > 0 {
+		defer s.freed() // some are not worth paying any more
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.owed) > 0 && s.life != nil {
@@ -471,7 +483,8 @@ func (s *stream) send(batch []*call) bool {
 		return false
 	}
 	if l.head == len(l.flight) {
-		l.arm(now.Add(l.reply))
+		l.heard, l.last = now, false
+		l.await()
 	}
 	for _, c := range batch {
 		c.sentAt = now
@@ -499,10 +512,10 @@ func (s *stream) listen(l *life) {
 	for {
 		c, a, err := l.link.receive(l.pop)
 		switch {
-		case errors.Is(err, os.ErrDeadlineExceeded) && c == nil && l.early(time.Now()):
+		case errors.Is(err, os.ErrDeadlineExceeded) && c == nil && !l.hung(time.Now()):
 		case errors.Is(err, errAgain):
 			s.again(c)
-			l.look()
+			_ = l.look(time.Now())
 		case err != nil:
 			s.bury(l, c, err)
 			return
@@ -519,7 +532,10 @@ func (s *stream) listen(l *life) {
 				s.bury(l, nil, a.Err)
 				return
 			}
-			l.look()
+			if !l.look(a.at) {
+				s.bury(l, nil, errSlow)
+				return
+			}
 		}
 	}
 }
@@ -530,6 +546,7 @@ func (s *stream) bury(l *life, c *call, err error) {
 	l.end(err)
 	s.abort(l)
 	s.room.end()
+	s.freed()
 	now := time.Now()
 	left := l.rest()
 	if c != nil {
@@ -573,43 +590,77 @@ func (l *life) pop() *call {
 	return c
 }
 
-// look is told that the reader has disposed of a call, and sets how long it waits
-// for the reply to the one that is the oldest now.
-func (l *life) look() {
+// look is told that the reader has disposed of a call whose reply came at now. It
+// reports whether the connection is of any use: replies that have been overdue for so
+// long, though they do come, are those of a node that cannot keep up.
+func (l *life) look(now time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.busy, l.served = false, true
-	if l.head < len(l.flight) {
-		l.arm(l.flight[l.head].sentAt.Add(l.reply))
-	}
-}
-
-// arm lets the reader wait until by, or up to a quarter of the node timeout
-// longer: moving a deadline with each reply would cost more than the reply.
-func (l *life) arm(by time.Time) {
-	slack := l.reply / 4
-	if l.armed.Before(by) || l.armed.After(by.Add(slack)) {
-		l.armed = by.Add(slack)
-		l.link.expect(l.armed)
-	}
-}
-
-// early tells that the waiting was over by a deadline of calls that are answered,
-// and sets that of the oldest call there is: it may have been sent just now.
-func (l *life) early(now time.Time) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.head == len(l.flight) {
-		l.armed = time.Time{}
-		l.link.expect(l.armed)
+	l.busy, l.served, l.last, l.heard = false, true, false, now
+	switch {
+	case l.head == len(l.flight):
+		l.behind = time.Time{}
 		return true
-	}
-	by := l.flight[l.head].sentAt.Add(l.reply)
-	if !now.Before(by) {
+	case now.Sub(l.flight[l.head].sentAt) < l.reply:
+		l.behind = time.Time{}
+	case l.behind.IsZero():
+		l.behind = now
+	case now.Sub(l.behind) > slowMost*l.reply:
 		return false
 	}
-	l.arm(by)
+	l.await()
 	return true
+}
+
+const (
+	// graceParts is the part of the node timeout in which a reply that is there can be
+	// read.
+	graceParts = 16
+	// slowMost is for how many node timeouts replies may be overdue.
+	slowMost = 10
+)
+
+// await lets the reader wait for the node timeout, from the last reply on, or from
+// the first request since: a node that goes on answering does not hang. That nothing
+// was read by then does not say so either: this process may have been late, and have
+// the reply in its buffers. So the reader wakes a little before that, and looks once
+// more; see hung. l.mu is held.
+func (l *life) await() {
+	by := l.heard.Add(l.reply - l.reply/graceParts)
+	// Moving the deadline with each reply would cost more than the reply.
+	if l.armed.IsZero() || l.armed.Before(by.Add(-l.reply/4)) {
+		l.arm(by)
+	}
+}
+
+// arm sets the deadline of the reader; zero: none. l.mu is held.
+func (l *life) arm(by time.Time) {
+	l.armed = by
+	l.link.expect(by)
+}
+
+// hung is told that nothing has come by the deadline, and reports whether the node
+// hangs. Else it sets another deadline.
+func (l *life) hung(now time.Time) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	grace, by := l.reply/graceParts, l.heard.Add(l.reply)
+	switch {
+	case l.head == len(l.flight):
+		l.last = false
+		l.arm(time.Time{})
+	case l.last:
+		return true
+	case now.Before(by.Add(-grace)):
+		l.arm(by.Add(-grace))
+	default:
+		l.last = true
+		if soonest := now.Add(grace / 2); by.Before(soonest) {
+			by = soonest
+		}
+		l.arm(by)
+	}
+	return false
 }
 
 // idle tells if nothing is under way.

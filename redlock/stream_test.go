@@ -374,15 +374,18 @@ func TestDeadlineOfAnOlderCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		at := new(armedLink)
 		l := &life{link: at, reply: 50 * time.Millisecond}
-		if now := time.Now(); !l.early(now) || !at.until.IsZero() {
+		if now := time.Now(); l.hung(now) || !at.until.IsZero() {
 			t.Errorf("nothing is under way, and it waits until %s", at.until)
 		}
 		now := time.Now()
-		l.flight = []*call{{sentAt: now}}
-		if !l.early(now) || at.until.Before(now.Add(l.reply)) {
+		l.flight, l.heard = []*call{{sentAt: now}}, now
+		if l.hung(now) || at.until.After(now.Add(l.reply)) {
 			t.Errorf("a call that was just sent gets %s", at.until.Sub(now))
 		}
-		if l.early(now.Add(l.reply)) {
+		if now := at.until; l.hung(now) || !at.until.Equal(l.flight[0].sentAt.Add(l.reply)) {
+			t.Errorf("it gets %s in all", at.until.Sub(l.flight[0].sentAt))
+		}
+		if !l.hung(at.until) {
 			t.Error("a call that is overdue is waited for")
 		}
 		// While the reader disposes of a call, which may have to be sent again, a
@@ -391,7 +394,7 @@ func TestDeadlineOfAnOlderCall(t *testing.T) {
 		if l.idle() {
 			t.Error("idle with a call in hand")
 		}
-		if l.look(); !l.idle() {
+		if !l.look(now) || !l.idle() {
 			t.Error("not idle after it")
 		}
 	})
