@@ -73,7 +73,7 @@ func (c *Copies) Extended(node int, s Status, incarnation string, at time.Time) 
 			m.known = at
 		}
 	case StatusAbsent:
-		m.missing, m.seen, m.fresh = true, incarnation, false
+		m.missing, m.seen, m.fresh, m.known = true, incarnation, false, time.Time{}
 		if m.vague && incarnation != "" {
 			// It may have been in this very incarnation, where it was deleted.
 			m.where, m.vague = incarnation, false
@@ -89,7 +89,7 @@ func (c *Copies) Extended(node int, s Status, incarnation string, at time.Time) 
 func (c *Copies) Confirmed(start time.Time) {
 	for i := range c.nodes {
 		if m := &c.nodes[i]; m.fresh && !m.known.IsZero() && !start.Before(m.known.Add(SettleTime)) {
-			m.fresh = false
+			m.fresh, m.known = false, time.Time{}
 		}
 	}
 }
@@ -129,6 +129,15 @@ func (c *Copies) Settling() bool {
 	}
 	return false
 }
+
+// Known is what [Copies] knows of one node, as a value: for a model that visits states.
+type Known struct{ at copyAt }
+
+// Of is what is known of a node.
+func (c *Copies) Of(node int) Known { return Known{c.nodes[node]} }
+
+// Set makes k what is known of a node.
+func (c *Copies) Set(node int, k Known) { c.nodes[node] = k.at }
 
 // repairs puts back the copies of a lock that is kept. It is of one goroutine, that
 // of the keeper.

@@ -314,6 +314,17 @@ type State struct {
 	told         int    // how often, since the deadline was set
 }
 
+// Deciding is the state without what is there for people, or to tell nothing twice: two
+// that are equal by it decide alike. A field counts unless it is named here.
+func (s State) Deciding() State {
+	s.Since, s.Out, s.LastSeen, s.LastRefused, s.OpenSince, s.Stepped, s.announced = time.Time{}, time.Time{}, time.Time{}, time.Time{}, time.Time{}, time.Time{}, time.Time{}
+	s.Reason, s.Cause, s.Err, s.Failing, s.Doubt, s.doubted = "", "", "", "", "", ""
+	s.Denied, s.Nobody, s.Known, s.Verified, s.Opened, s.Open, s.AtStart, s.StepsForward = false, false, false, false, false, false, false, false
+	s.Lives, s.Steps, s.told = 0, 0, 0
+	s.Exposed, s.BootExposed = 0, 0
+	return s
+}
+
 // Step decides. It has no clock and does no I/O: now is the moment at which the
 // observation was complete, on the monotonic clock. It returns what is
 // remembered from here on, what is to be done, and what there is to tell; Node

@@ -1,0 +1,499 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"redlockctl/redlock"
+	"redlockctl/restartguard"
+)
+
+// keptHorizon is when the last moment of the kept model is.
+const keptHorizon = 22 * time.Second
+
+// keptNode is a master of the kept model. It comes up fenced, and rejoins at any
+// moment from D after its crash on: that guards do no worse the other models show.
+type keptNode struct {
+	life   uint8
+	fenced bool
+	lostAt time.Duration
+	token  uint8 // 1 and 2: of the clients
+	ends   time.Duration
+
+	set, to uint8 // the rival's SET, see smallNode
+	// ext is the extension, extLife the life at the end of its connection.
+	ext, extLife uint8
+	// put is a copy that is put back; putHeard: its answer reaches the holder.
+	put, putLife uint8
+	known        redlock.Known // what the holder knows of its copy
+	heardAt      time.Duration // when it heard of it last
+	clean        bool          // the operator found it without the lock, in time
+	deleted      bool          // by the operator, in this life
+}
+
+// States of an extension.
+const (
+	extNone uint8 = iota
+	extSent
+	extCounts // it was done, and counts
+	extNo
+	extDown
+)
+
+// kept is a state: the first client keeps its lock by extensions, masters restart, a
+// rival makes an attempt, and an operator takes the lock away.
+type kept struct {
+	now                 time.Duration
+	node                [smallNodes]keptNode
+	until               time.Duration // end of the holder's validity
+	start               time.Duration // of the extension
+	asking, granted     bool
+	afterTold           bool // it began when the operator had been told
+	extensions, crashes int
+	rival               smallClient
+	taking, told        bool
+	takeBegan           time.Duration
+	wrong               string // what must not be
+}
+
+type keptModel struct {
+	Small
+	*teller
+	delay time.Duration
+}
+
+func newKeptModel(cfg Small, say *teller) *keptModel {
+	return &keptModel{cfg, say, restartguard.Delay(smallTTL, redlock.DefaultDriftFactor, guardMargin)}
+}
+
+const (
+	moveExtend moveKind = iota + moveTime + 1
+	moveExtended
+	movePut
+	movePutUnheard
+	moveRestart
+	moveRejoin
+	moveTake
+	moveDelete
+)
+
+func (x *keptModel) is(weakness string) bool { return x.Weakness == weakness }
+
+func (x *keptModel) moment(s *kept) time.Duration { return s.now }
+
+func (x *keptModel) begin() kept {
+	s := kept{extensions: x.Extensions, crashes: x.Crashes, until: x.valid(0)}
+	copies := new(redlock.Copies)
+	copies.Reset(smallNodes)
+	for i := range s.node {
+		copies.May(i, lifeNames[1])
+		s.node[i] = keptNode{life: 1, token: 1, ends: smallTTL, known: copies.Of(i)}
+	}
+	x.say(0, "c", 0, "has the lock, and believes in it until %s", at(s.until))
+	return s
+}
+
+var lifeNames = [...]string{"", "1", "2", "3", "4", "5"}
+
+// valid is the end of the validity of what began at start.
+func (x *keptModel) valid(start time.Duration) time.Duration {
+	opt := redlock.Options{DriftFactor: redlock.DefaultDriftFactor, DriftMargin: redlock.DefaultDriftMargin}
+	return start + smallTTL - opt.Drift(smallTTL)
+}
+
+func (x *keptModel) broken(s *kept) string { return s.wrong }
+
+func (x *keptModel) over(s *kept) bool {
+	underWay := slices.ContainsFunc(s.node[:], func(n keptNode) bool { return n.ext == extSent || n.put == setSent && n.putLife == n.life })
+	believes := s.until > s.now
+	if x.Taken {
+		believes = believes && s.extensions > 0 // all that can break is another
+	}
+	return !believes && !underWay
+}
+
+func (x *keptModel) moves(s *kept, m []move) []move {
+	add := func(possible bool, kind moveKind, i int) {
+		if possible {
+			m = append(m, move{kind, 0, uint8(i)})
+		}
+	}
+	// Whoever takes a lock from a holder that is alive makes two: then there is no rival.
+	add(s.rival.phase == clientWaiting && !x.Taken, moveBegin, 0)
+	add(s.extensions > 0 && !s.asking && s.now < s.until, moveExtend, 0)
+	add(x.Taken && !s.taking && s.now < s.until, moveTake, 0)
+	for i := range s.node {
+		n := &s.node[i]
+		add(n.set == setSent, moveSet, i)
+		add(n.ext == extSent, moveExtended, i)
+		add(n.put == setSent, movePut, i)
+		add(n.put == setSent && n.putLife == n.life, movePutUnheard, i)
+		add(s.crashes > 0, moveRestart, i)
+		add(n.fenced && s.now >= n.lostAt+x.delay, moveRejoin, i)
+		add(s.taking && n.live(s.now) && n.token == 1 && !n.fenced, moveDelete, i)
+		add(s.taking && !(n.live(s.now) && n.token == 1) && !n.clean && s.inTime(), moveDelete, i)
+	}
+	return append(m, move{moveTime, 0, 0})
+}
+
+func (n *keptNode) live(now time.Duration) bool { return n.token != 0 && n.ends > now }
+
+// inTime reports whether what the operator finds counts for a force-release.
+func (s *kept) inTime() bool { return s.now-s.takeBegan <= redlock.SettleTime/2 }
+
+func (s *kept) time() time.Time { return epoch.Add(s.now) }
+
+func (x *keptModel) make(s *kept, m move) bool {
+	i := int(m.at)
+	n := &s.node[i]
+	switch m.kind {
+	case moveBegin:
+		s.rival = smallClient{phase: clientAsking, start: s.now}
+		for k := range s.node {
+			s.node[k].set, s.node[k].to = setSent, s.node[k].life
+		}
+		x.say(s.now, "c", 1, "begins its attempt")
+	case moveSet:
+		x.arrive(s, i)
+	case moveExtend:
+		x.extend(s)
+	case moveExtended:
+		x.extended(s, i)
+	case movePut:
+		x.put(s, i, true)
+	case movePutUnheard:
+		x.put(s, i, false)
+	case moveRestart:
+		s.crashes--
+		n.life, n.fenced, n.lostAt, n.token, n.deleted = n.life+1, true, s.now, 0, false
+		x.say(s.now, "n", m.at, "crashes, and is back, empty and fenced")
+	case moveRejoin:
+		n.fenced = false
+		x.say(s.now, "n", m.at, "rejoins")
+	case moveTake:
+		s.taking, s.takeBegan = true, s.now
+		x.say(s.now, "o", 0, "takes the lock away")
+	case moveDelete:
+		x.remove(s, i)
+	case moveTime:
+		return x.pass(s)
+	}
+	return true
+}
+
+// pass lets time go on to the next moment at which something ends.
+func (x *keptModel) pass(s *kept) bool {
+	next := (s.now/smallGrid + 1) * smallGrid
+	stop := func(t time.Duration) {
+		if t > s.now && t < next {
+			next = t
+		}
+	}
+	stop(s.until)
+	if s.asking {
+		stop(s.start + smallBound)
+	}
+	if s.rival.phase == clientAsking {
+		stop(s.rival.start + smallBound)
+	}
+	if s.taking {
+		stop(s.takeBegan + redlock.SettleTime/2 + 1)
+	}
+	copies := x.copies(s)
+	for i := range s.node {
+		n := &s.node[i]
+		if n.token != 0 {
+			stop(n.ends)
+		}
+		if n.fenced {
+			stop(n.lostAt + x.delay)
+		}
+		if !copies.Counts(i) {
+			stop(n.heardAt + redlock.SettleTime)
+		}
+	}
+	if next > keptHorizon {
+		return false
+	}
+	s.now = next
+	x.say(s.now, "", 0, "time passes")
+	if s.asking && s.now >= s.start+smallBound {
+		s.asking = false
+		x.say(s.now, "c", 0, "cannot extend the lock in time")
+	}
+	if s.rival.phase == clientAsking && s.now >= s.rival.start+smallBound {
+		x.giveUp(s)
+	}
+	return true
+}
+
+// The holder.
+
+// copies are what it knows, for the product's code to work on.
+func (x *keptModel) copies(s *kept) *redlock.Copies {
+	c := new(redlock.Copies)
+	c.Reset(smallNodes)
+	for i := range s.node {
+		c.Set(i, s.node[i].known)
+	}
+	return c
+}
+
+func (s *kept) keep(c *redlock.Copies) {
+	for i := range s.node {
+		s.node[i].known = c.Of(i)
+	}
+}
+
+func (x *keptModel) extend(s *kept) {
+	s.extensions--
+	s.asking, s.granted, s.start, s.afterTold = true, false, s.now, s.told
+	copies := x.copies(s)
+	for i := range s.node {
+		n := &s.node[i]
+		n.ext, n.extLife = extSent, n.life
+		if n.put != setNone { // what became of it is not known, and will not be
+			copies.Repaired(i, redlock.StatusSlow, true, "", s.time())
+			n.heardAt = s.now
+			if n.put == setFailed {
+				n.put = setNone
+			}
+		}
+	}
+	s.keep(copies)
+	x.say(s.now, "c", 0, "asks for an extension")
+}
+
+// extended: an extension reaches a node, and its answer the holder.
+func (x *keptModel) extended(s *kept, i int) {
+	n := &s.node[i]
+	status := redlock.StatusOK
+	switch {
+	case n.extLife != n.life:
+		status = redlock.StatusDown
+	case !n.live(s.now):
+		status = redlock.StatusAbsent
+	case n.token != 1:
+		status = redlock.StatusHeld
+	default:
+		n.ends = max(n.ends, s.now+smallTTL)
+	}
+	copies := x.copies(s)
+	copies.Extended(i, status, lifeNames[n.extLife], s.time())
+	n.heardAt = s.now
+	switch {
+	case status == redlock.StatusDown:
+		n.ext = extDown
+	case status == redlock.StatusOK && (copies.Counts(i) || x.is("repair-counts-at-once")):
+		n.ext = extCounts
+	default:
+		n.ext = extNo
+	}
+	x.say(s.now, "n", uint8(i), "answers the extension: %s", status)
+	if s.asking {
+		x.decide(s, i)
+	}
+	s.keep(copies)
+	x.putBack(s)
+}
+
+// decide is what the product's machine makes of the answers.
+func (x *keptModel) decide(s *kept, last int) {
+	a, _ := redlock.Begin(redlock.Terms{N: smallNodes, Extend: true, Start: epoch.Add(s.start), TTL: smallTTL,
+		Drift: s.start + smallTTL - x.valid(s.start), Wait: smallBound, NotAfter: epoch.Add(s.until)})
+	status := map[uint8]redlock.Status{extCounts: redlock.StatusOK, extNo: redlock.StatusAbsent, extDown: redlock.StatusDown}
+	for i := range s.node {
+		if st, ok := status[s.node[i].ext]; ok && i != last {
+			a.Answer(i, st, epoch.Add(s.start))
+		}
+	}
+	_, v := a.Answer(last, status[s.node[last].ext], s.time())
+	switch v {
+	case redlock.VerdictPending:
+	case redlock.VerdictGranted:
+		s.asking, s.granted, s.until = false, true, max(s.until, a.Until().Sub(epoch))
+		x.say(s.now, "c", 0, "has extended the lock, and believes in it until %s", at(s.until))
+		if s.afterTold {
+			s.wrong = "c1 has extended its lock by an extension that began when it had been taken away"
+		}
+		x.believers(s)
+	default:
+		s.asking = false
+		x.say(s.now, "c", 0, "cannot extend the lock: %s", v)
+		if v == redlock.VerdictNotHeld {
+			s.until = s.now
+		}
+	}
+}
+
+// putBack puts back the copies that are missing, behind an extension that was granted.
+func (x *keptModel) putBack(s *kept) {
+	if !s.granted && !x.is("repair-unconfirmed") || s.now >= s.until && !x.is("repair-late") {
+		return
+	}
+	copies := x.copies(s)
+	copies.Confirmed(epoch.Add(s.start))
+	s.keep(copies)
+	for i := range s.node {
+		n := &s.node[i]
+		if n.put != setNone || !copies.Missing(i) && !(x.is("repair-of-deleted") && copies.Absent(i)) {
+			continue
+		}
+		if s.now >= s.until {
+			s.wrong = "c1 puts back a copy of a lock that it does not hold any more"
+		}
+		n.put, n.putLife = setSent, n.life
+		x.say(s.now, "c", 0, "puts the copy on %s back", nodeNames[i])
+	}
+}
+
+// put: a copy that is put back reaches a node, and perhaps its answer the holder.
+func (x *keptModel) put(s *kept, i int, heard bool) {
+	n := &s.node[i]
+	status := redlock.StatusOK
+	switch {
+	case n.putLife != n.life:
+		status = redlock.StatusDown
+	case n.fenced && !x.is("repair-through-fence"):
+		status = redlock.StatusFenced
+	case n.live(s.now) && !x.is("repair-overwrites"):
+		status = redlock.StatusHeld
+	default:
+		switch {
+		case n.fenced:
+			s.wrong = fmt.Sprintf("%s, which is fenced, accepts a copy that is put back", nodeNames[i])
+		case n.live(s.now) && n.token != 1:
+			s.wrong = fmt.Sprintf("the copy of c2 on %s is replaced by one that is put back", nodeNames[i])
+		}
+		n.token, n.ends = 1, s.now+smallTTL
+		x.say(s.now, "n", uint8(i), "gets a copy back")
+	}
+	if !heard {
+		n.put = setFailed
+		return
+	}
+	n.put = setNone
+	copies := x.copies(s)
+	copies.Repaired(i, status, true, lifeNames[n.putLife], s.time())
+	n.heardAt = s.now
+	s.keep(copies)
+}
+
+// The rival.
+
+func (x *keptModel) arrive(s *kept, i int) {
+	n := &s.node[i]
+	switch {
+	case n.to != n.life || n.fenced:
+		n.set = setFailed
+	case n.live(s.now):
+		n.set = setNo
+	default:
+		n.set, n.token, n.ends = setYes, 2, s.now+smallTTL
+		x.say(s.now, "n", uint8(i), "votes for c2")
+	}
+	if s.rival.phase != clientAsking {
+		return
+	}
+	yes, no := 0, 0
+	for k := range s.node {
+		switch s.node[k].set {
+		case setYes:
+			yes++
+		case setNo, setFailed:
+			no++
+		}
+	}
+	switch quorum := redlock.Quorum(smallNodes); {
+	case yes >= quorum:
+		s.rival.phase, s.rival.until = clientHolding, x.valid(s.rival.start)
+		x.say(s.now, "c", 1, "is granted the lock, and believes in it until %s", at(s.rival.until))
+		x.believers(s)
+	case no > smallNodes-quorum:
+		x.giveUp(s)
+	}
+}
+
+func (x *keptModel) giveUp(s *kept) {
+	s.rival = smallClient{phase: clientDone}
+	for i := range s.node {
+		n := &s.node[i]
+		n.set = setNone
+		if n.token == 2 {
+			n.token = 0
+		}
+	}
+	x.say(s.now, "c", 1, "gives up")
+}
+
+// believers looks for two.
+func (x *keptModel) believers(s *kept) {
+	if s.until > s.now && s.rival.phase == clientHolding && s.rival.until > s.now {
+		s.wrong = fmt.Sprintf("c1 believes in the lock until %s, and c2 until %s", at(s.until), at(s.rival.until))
+	}
+}
+
+// remove is the operator's part on one node.
+func (x *keptModel) remove(s *kept, i int) {
+	n := &s.node[i]
+	if n.live(s.now) && n.token == 1 {
+		n.token, n.deleted = 0, true
+		x.say(s.now, "n", uint8(i), "loses its copy to the operator")
+	}
+	n.clean = n.clean || s.inTime()
+	clean, deleted := 0, 0
+	for k := range s.node {
+		if s.node[k].clean {
+			clean++
+		}
+		if s.node[k].deleted {
+			deleted++
+		}
+	}
+	if quorum := redlock.Quorum(smallNodes); !s.told && (clean >= quorum && deleted > 0 || deleted >= quorum) {
+		s.told = true
+		x.say(s.now, "o", 0, "is told that the lock is gone")
+	}
+}
+
+// key takes the state whole, but for what makes no difference.
+func (x *keptModel) key(s *kept) uint64 {
+	k := *s
+	if k.rival.phase != clientAsking {
+		k.rival.start = 0
+	}
+	if !s.taking || !s.inTime() {
+		k.takeBegan = 0
+	}
+	copies := x.copies(s)
+	var nodes [smallNodes]uint64
+	for i := range k.node {
+		n := k.node[i]
+		if !n.live(s.now) {
+			n.token, n.ends = 0, 0
+		}
+		if !n.fenced {
+			n.lostAt = 0
+		}
+		if n.set != setSent {
+			n.to = 0
+		}
+		if n.ext != extSent {
+			n.extLife = 0
+		}
+		if n.put == setNone {
+			n.putLife = 0
+		}
+		if copies.Counts(i) {
+			n.heardAt = 0
+		}
+		nodes[i] = keyOf(n)
+	}
+	slices.Sort(nodes[:])
+	k.node = [smallNodes]keptNode{}
+	return keyOf(struct {
+		kept
+		nodes [smallNodes]uint64
+	}{k, nodes})
+}
