@@ -417,7 +417,7 @@ func (b *monitorRun) oneshot() error {
 func (b *monitorRun) memory() error {
 	limit := 200.0
 	if b.locks > 200_000 {
-		limit = 1600
+		limit = 1200
 	} else if b.locks < 100_000 {
 		limit = 200 * float64(b.locks) / 100_000
 	}
@@ -433,7 +433,7 @@ func (b *monitorRun) million() error {
 	if err := b.fillWith("million", n); err != nil {
 		return err
 	}
-	return b.weigh(monitor.Options{LockPatterns: []string{"million:*"}}, n, 1600)
+	return b.weigh(monitor.Options{LockPatterns: []string{"million:*"}}, n, 1200)
 }
 
 // weigh measures the memory of a monitor of n locks.

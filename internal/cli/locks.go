@@ -259,41 +259,49 @@ func (a *commandLine) printLocks(w io.Writer, s *monitor.Snapshot, locks []*moni
 		t.head = append(t.head, "OWNER", "TOKENS", "KEYS", "SEEN FOR")
 	}
 	t.head = append(t.head, "HOLDER")
-	for _, l := range locks {
-		row := []cell{
-			{text: a.cut(l.Key.String(), 60)},
-			{text: l.State.String(), tone: lockTone(l.State)},
-			{text: copiesOf(l, s)},
-		}
-		for i := range s.Nodes {
-			c := cell{text: "?"}
-			if i < l.Copies.Len() {
-				c = a.copyCell(l.Copies.At(i), l, s)
+	t.each = func(yield func([]cell) bool) {
+		for _, l := range locks {
+			if !yield(a.lockRow(l, s, forms, wide)) {
+				return
 			}
-			row = append(row, c)
 		}
-		ends, margin := "-", "-"
-		if !l.MajorityEnd.IsZero() {
-			ends = left(l.MajorityEnd.Sub(s.At))
-		}
-		if l.Held >= s.Cluster.Quorum {
-			margin = strconv.Itoa(l.Margin())
-		}
-		row = append(row, cell{text: ends}, cell{text: margin})
-		if forms {
-			row = append(row, cell{text: a.cut(madeBy(l, s.At), 48)})
-		}
-		if wide {
-			row = append(row, wideLock(l, s)...)
-		}
-		holder := cell{text: a.cut(l.Holder.String(), 48)}
-		if l.Nobody {
-			holder = cell{text: l.NobodyText(), tone: toneBad}
-		}
-		row = append(row, holder)
-		t.add(row...)
 	}
 	t.write(w, a.color())
+}
+
+// lockRow are the cells of a lock.
+func (a *commandLine) lockRow(l *monitor.Lock, s *monitor.Snapshot, forms, wide bool) []cell {
+	row := []cell{
+		{text: a.cut(l.Key.String(), 60)},
+		{text: l.State.String(), tone: lockTone(l.State)},
+		{text: copiesOf(l, s)},
+	}
+	for i := range s.Nodes {
+		c := cell{text: "?"}
+		if i < l.Copies.Len() {
+			c = a.copyCell(l.Copies.At(i), l, s)
+		}
+		row = append(row, c)
+	}
+	ends, margin := "-", "-"
+	if !l.MajorityEnd.IsZero() {
+		ends = left(l.MajorityEnd.Sub(s.At))
+	}
+	if l.Held >= s.Cluster.Quorum {
+		margin = strconv.Itoa(l.Margin())
+	}
+	row = append(row, cell{text: ends}, cell{text: margin})
+	if forms {
+		row = append(row, cell{text: a.cut(madeBy(l, s.At), 48)})
+	}
+	if wide {
+		row = append(row, wideLock(l, s)...)
+	}
+	holder := cell{text: a.cut(l.Holder.String(), 48)}
+	if l.Nobody {
+		holder = cell{text: l.NobodyText(), tone: toneBad}
+	}
+	return append(row, holder)
 }
 
 // wideLock are the columns that there is no room for in most terminals.

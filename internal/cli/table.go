@@ -3,6 +3,8 @@ package cli
 import (
 	"fmt"
 	"io"
+	"iter"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -45,6 +47,9 @@ func plain(s string) cell { return cell{text: safetext.Escape(s)} }
 type table struct {
 	head []string
 	rows [][]cell
+	// each are the rows where there may be very many: made to be measured, and again
+	// to be written.
+	each iter.Seq[[]cell]
 }
 
 func (t *table) add(cells ...cell) { t.rows = append(t.rows, cells) }
@@ -56,7 +61,11 @@ func (t *table) write(w io.Writer, color bool) {
 	for i, h := range t.head {
 		width[i] = ansi.StringWidth(h)
 	}
-	for _, row := range t.rows {
+	each := t.each
+	if each == nil {
+		each = slices.Values(t.rows)
+	}
+	for row := range each {
 		for i, c := range row {
 			width[i] = max(width[i], ansi.StringWidth(c.text))
 		}
@@ -65,24 +74,29 @@ func (t *table) write(w io.Writer, color bool) {
 	for i, h := range t.head {
 		head[i] = cell{h, toneDim}
 	}
-	for _, row := range append([][]cell{head}, t.rows...) {
-		last := len(row)
-		for last > 0 && row[last-1].text == "" {
-			last--
-		}
-		var b strings.Builder
-		for i, c := range row[:last] {
-			text := c.text
-			if color && c.tone != toneNone && text != "" {
-				text = tones[c.tone].Styled(text)
-			}
-			b.WriteString(text)
-			if i < last-1 {
-				b.WriteString(strings.Repeat(" ", width[i]-ansi.StringWidth(c.text)+2))
-			}
-		}
-		fmt.Fprintln(w, b.String())
+	writeRow(w, head, width, color)
+	for row := range each {
+		writeRow(w, row, width, color)
 	}
+}
+
+func writeRow(w io.Writer, row []cell, width []int, color bool) {
+	last := len(row)
+	for last > 0 && row[last-1].text == "" {
+		last--
+	}
+	var b strings.Builder
+	for i, c := range row[:last] {
+		text := c.text
+		if color && c.tone != toneNone && text != "" {
+			text = tones[c.tone].Styled(text)
+		}
+		b.WriteString(text)
+		if i < last-1 {
+			b.WriteString(strings.Repeat(" ", width[i]-ansi.StringWidth(c.text)+2))
+		}
+	}
+	fmt.Fprintln(w, b.String())
 }
 
 // clip shortens text to a width in cells.
