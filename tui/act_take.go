@@ -108,9 +108,9 @@ func (m *model) taking(way operator.Way, did string, words map[redlock.Status]st
 		verb: way.String(), did: did, way: &way, effect: way.Effect(), reasoned: true,
 		why: func(l *monitor.Lock) string { return m.whyNotTaken(way, l) },
 		act: func(t target, reason string) func(context.Context) outcome {
-			do := m.opt.Actions.ForceReleaseKey
+			do := m.opt.Actions.ForceRelease
 			if way == operator.Revoke {
-				do = m.opt.Actions.RevokeKey
+				do = m.opt.Actions.Revoke
 			}
 			return m.take(way.String(), t, words, done, func(ctx context.Context, key, token string) ([]redlock.NodeResult, error) {
 				return do(ctx, key, token, reason)

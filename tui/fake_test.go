@@ -107,7 +107,7 @@ func (a *fakeActions) Release(ctx context.Context, resource, token string) ([]re
 	return a.results, cmp.Or(a.failing[resource], err)
 }
 
-func (a *fakeActions) ForceReleaseKey(ctx context.Context, resource, token, reason string) ([]redlock.NodeResult, error) {
+func (a *fakeActions) ForceRelease(ctx context.Context, resource, token, reason string) ([]redlock.NodeResult, error) {
 	err := a.call(ctx, "force-release %q %q because %q", resource, token, reason)
 	return a.results, cmp.Or(a.failing[resource], err)
 }
@@ -116,7 +116,7 @@ func (a *fakeActions) Extend(ctx context.Context, resource, token string, ttl ti
 	return &redlock.Lock{}, a.call(ctx, "extend %q %q %s", resource, token, ttl)
 }
 
-func (a *fakeActions) RevokeKey(ctx context.Context, resource, token, reason string) ([]redlock.NodeResult, error) {
+func (a *fakeActions) Revoke(ctx context.Context, resource, token, reason string) ([]redlock.NodeResult, error) {
 	err := a.call(ctx, "revoke %q %q because %q", resource, token, reason)
 	return a.results, cmp.Or(a.failing[resource], err)
 }

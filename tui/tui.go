@@ -21,6 +21,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/colorprofile"
 
+	"redlockctl/internal/operator"
 	"redlockctl/internal/safetext"
 	"redlockctl/monitor"
 	"redlockctl/redlock"
@@ -60,28 +61,16 @@ type Actions interface {
 	// where the extension was made and could not be recorded.
 	Extend(ctx context.Context, resource, token string, ttl time.Duration) (*redlock.Lock, error)
 	Release(ctx context.Context, resource, token string) ([]redlock.NodeResult, error)
-	// RevokeKey and ForceReleaseKey take one key from its holder: the screen goes
+	// Revoke and ForceRelease take one key from its holder: the screen goes
 	// through the keys of a lock that is several, and tells of each.
-	RevokeKey(ctx context.Context, key, token, reason string) ([]redlock.NodeResult, error)
-	ForceReleaseKey(ctx context.Context, key, token, reason string) ([]redlock.NodeResult, error)
+	Revoke(ctx context.Context, key, token, reason string) ([]redlock.NodeResult, error)
+	ForceRelease(ctx context.Context, key, token, reason string) ([]redlock.NodeResult, error)
 	FenceNode(ctx context.Context, node, reason string) error
 	OpenNode(ctx context.Context, node, reason string) error
 }
 
 // Kept is a lock that is extended until it is released.
-type Kept interface {
-	Resource() string
-	Token() string
-	Nodes() []redlock.NodeResult // of the grant
-	State() redlock.KeeperState
-	Until() time.Time // the end of validity as it is known now
-	Err() error       // why it is uncertain or lost
-	// Release gives the lock back. Where it cannot be recorded, nothing is sent,
-	// and the lock is kept on.
-	Release(ctx context.Context) ([]redlock.NodeResult, error)
-	// Stop ends the extensions; the lock ends by itself.
-	Stop()
-}
+type Kept = operator.Kept
 
 // Left is a lock that was acquired on the screen and outlives it.
 type Left struct {

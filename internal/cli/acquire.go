@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"redlockctl/internal/app"
 	"redlockctl/internal/config"
 	"redlockctl/internal/operator"
 	"redlockctl/internal/safetext"
@@ -83,12 +84,12 @@ Exit code 3 when another token holds the lock, 4 when too few nodes serve.`,
 			if wait < 0 {
 				return usageError{fmt.Errorf("--wait %s is negative", wait)}
 			}
-			return a.act(func(cfg *config.Config, s *spec) error {
+			return a.act(func(cfg *config.Config, s *app.Spec) error {
 				if wait > 0 {
-					s.redlock.Retries = redlock.UntilContextEnds
+					s.Redlock.Retries = redlock.UntilContextEnds
 				}
 				return nil
-			}, func(cfg *config.Config, h *hand) error {
+			}, func(cfg *config.Config, op *operator.Operator) error {
 				name, want := args[0], ttlFor(ttl, cfg)
 				try := ctx
 				if wait > 0 {
@@ -96,19 +97,19 @@ Exit code 3 when another token holds the lock, 4 when too few nodes serve.`,
 					try, cancel = context.WithTimeout(ctx, wait)
 					defer cancel()
 				}
-				var k *operator.Kept
-				acquire := h.op.Acquire
+				var k *operator.KeptLock
+				acquire := op.Acquire
 				switch {
 				case keep:
 					acquire = func(ctx context.Context, name string, ttl time.Duration) (lock *redlock.Lock, err error) {
 						opt := operator.KeepOptions{Fencing: fencing, KeepOptions: redlock.KeepOptions{Repaired: a.repaired(name)}}
-						if k, err = h.op.KeepWith(ctx, name, ttl, opt); err != nil {
+						if k, err = op.KeepWith(ctx, name, ttl, opt); err != nil {
 							return nil, err
 						}
 						return k.Lock(), nil
 					}
 				case fencing:
-					acquire = h.op.AcquireFenced
+					acquire = op.AcquireFenced
 				}
 				progress := a.progress
 				if wait > 0 {
@@ -126,7 +127,7 @@ Exit code 3 when another token holds the lock, 4 when too few nodes serve.`,
 				if keep {
 					defer k.Stop()
 				}
-				if err := a.printGrant(ctx, "acquired", h, lock); err != nil {
+				if err := a.printGrant(ctx, "acquired", op, lock); err != nil {
 					return fmt.Errorf("the token was lost, and \"%s\" stays locked until its TTL of %s is over: %w", safetext.Escape(name), lock.TTL(), err)
 				}
 				if !keep {
@@ -148,7 +149,7 @@ Exit code 3 when another token holds the lock, 4 when too few nodes serve.`,
 
 // act runs f with what an act needs: the configuration, with prepare's changes
 // to the spec, a client and the operator. A read-only run is refused first.
-func (a *commandLine) act(prepare func(*config.Config, *spec) error, f func(*config.Config, *hand) error) error {
+func (a *commandLine) act(prepare func(*config.Config, *app.Spec) error, f func(*config.Config, *operator.Operator) error) error {
 	cfg, err := a.load()
 	if err != nil {
 		return err
@@ -156,7 +157,7 @@ func (a *commandLine) act(prepare func(*config.Config, *spec) error, f func(*con
 	if err := mayAct(cfg); err != nil {
 		return err
 	}
-	s, err := specOf(cfg, false)
+	s, err := app.SpecOf(cfg)
 	if err != nil {
 		return err
 	}
@@ -165,21 +166,21 @@ func (a *commandLine) act(prepare func(*config.Config, *spec) error, f func(*con
 			return err
 		}
 	}
-	h, err := openHand(s)
+	op, err := app.OpenOperator(s)
 	if err != nil {
 		return err
 	}
-	defer h.close()
-	return explained(f(cfg, h))
+	defer op.Close()
+	return explained(f(cfg, op))
 }
 
 // printGrant prints a lock that was acquired or extended. The lock was decided
 // by the first quorum of answers; those that had not come by then are looked up
 // behind what was sent, so that the copies are there when the program ends and
 // the count is the whole truth.
-func (a *commandLine) printGrant(ctx context.Context, did string, h *hand, lock *redlock.Lock) error {
+func (a *commandLine) printGrant(ctx context.Context, did string, op *operator.Operator, lock *redlock.Lock) error {
 	results := lock.Nodes()
-	if seen, err := h.client.Inspect(ctx, lock.Resource()); err == nil {
+	if seen, err := op.Inspect(ctx, lock.Resource()); err == nil {
 		for i, r := range seen {
 			// Of a refusal the look tells who is there instead; the other answers stand:
 			// a replica shows a copy that is no vote of its own.
@@ -202,11 +203,11 @@ func (a *commandLine) printGrant(ctx context.Context, did string, h *hand, lock 
 	}
 	now := time.Now()
 	valid := max(0, lock.Until().Sub(now))
-	n := len(h.client.Nodes())
+	n := len(results)
 	if printed, err := a.document(func() document {
 		return grantJSON{
 			Name: text(lock.Resource()), NameBase64: base64Of(lock.Resource()), Token: text(lock.Token()), FencingToken: lock.FencingToken(), TTLms: ms(lock.TTL()), ValidMs: ms(valid),
-			Copies: len(on), N: n, Quorum: h.client.Quorum(), Nodes: resultDocs(results, now),
+			Copies: len(on), N: n, Quorum: redlock.Quorum(n), Nodes: resultDocs(results, now),
 		}
 	}); printed {
 		return err

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"redlockctl/internal/app"
 	"redlockctl/internal/audit"
 	"redlockctl/internal/config"
 	"redlockctl/internal/safetext"
@@ -91,7 +92,7 @@ func (a *commandLine) auditPath() (string, error) {
 		return "", err
 	}
 	if cfg.Audit.Path == "" {
-		return "", configError{errors.New("[audit] path is missing, and neither XDG_STATE_HOME nor HOME gives a default")}
+		return "", app.ConfigError{Err: errors.New("[audit] path is missing, and neither XDG_STATE_HOME nor HOME gives a default")}
 	}
 	return cfg.Audit.Path, nil
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"redlockctl/internal/app"
 	"redlockctl/internal/config"
 	"redlockctl/internal/safetext"
 	"redlockctl/monitor"
@@ -94,7 +95,7 @@ anchors, for one), or if it cannot be verified from here.`,
 			looks := make([]bootLook, len(args))
 			for i, name := range args {
 				l := &looks[i]
-				if l.node, l.method, err = nodeOf(cfg, name); err != nil {
+				if l.node, l.method, err = app.NodeOf(cfg, name); err != nil {
 					return err
 				}
 				if word != "" {
@@ -119,7 +120,7 @@ anchors, for one), or if it cannot be verified from here.`,
 
 // bootLooks looks at several nodes at the same time.
 func bootLooks(ctx context.Context, cfg *config.Config, looks []bootLook, file string) {
-	memory, memoryErr := remembered(cfg)
+	memory, memoryErr := app.Remembered(cfg)
 	var all sync.WaitGroup
 	for i := range looks {
 		l := &looks[i]
@@ -145,13 +146,13 @@ func bootLooks(ctx context.Context, cfg *config.Config, looks []bootLook, file s
 // them, and at the files of those of this host.
 func bootSights(ctx context.Context, cfg *config.Config) map[string]monitor.BootSight {
 	var looks []bootLook
-	for _, name := range nodeNames(cfg) {
-		if n, method, err := nodeOf(cfg, name); err == nil && method.Kind != restartguard.Advice {
+	for _, name := range app.NodeNames(cfg) {
+		if n, method, err := app.NodeOf(cfg, name); err == nil && method.Kind != restartguard.Advice {
 			looks = append(looks, bootLook{node: n, method: method})
 		}
 	}
 	bootLooks(ctx, cfg, looks, "")
-	memory, _ := remembered(cfg)
+	memory, _ := app.Remembered(cfg)
 	sights := make(map[string]monitor.BootSight, len(looks))
 	for _, l := range looks {
 		m, ok := memory[l.node.Name()]

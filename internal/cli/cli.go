@@ -23,6 +23,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/spf13/cobra"
 
+	"redlockctl/internal/app"
 	"redlockctl/internal/config"
 	"redlockctl/internal/operator"
 	"redlockctl/internal/safetext"
@@ -225,14 +226,14 @@ redlockctl locks`,
 			return nil
 		},
 		RunE: a.run(func(ctx context.Context, _ []string) error {
-			mode := guardUnlessSeen
+			mode := app.GuardUnlessSeen
 			switch {
 			case guard && noGuard:
 				return usageError{errors.New("--guard and --no-guard: give one of them")}
 			case guard:
-				mode = guardAlways
+				mode = app.GuardAlways
 			case noGuard:
-				mode = guardNever
+				mode = app.GuardNever
 			}
 			return a.console(ctx, mode, addr)
 		}),
@@ -389,7 +390,7 @@ func (a *commandLine) loadBy(opt config.Options) (*config.Config, error) {
 	name, _ := a.wanted(set)
 	cfg, err := set.Choose(name)
 	if err != nil {
-		return nil, configError{err}
+		return nil, app.ConfigError{Err: err}
 	}
 	a.ascii = cfg.TUI.ASCII
 	return cfg, nil
@@ -409,7 +410,7 @@ func (a *commandLine) loadAllBy(opt config.Options) (set *config.Set, source str
 		set, source, err = a.loadFiles(opt)
 	}
 	if err != nil {
-		return nil, source, configError{err}
+		return nil, source, app.ConfigError{Err: err}
 	}
 	for _, cfg := range set.Clusters {
 		cfg.Cluster.ReadOnly = cfg.Cluster.ReadOnly || a.readOnly

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"redlockctl/internal/app"
 	"redlockctl/internal/safetext"
 	"redlockctl/monitor"
 )
@@ -42,7 +43,7 @@ func (a *commandLine) completeLocks(cmd *cobra.Command, args []string, begun str
 	if ctx == nil {
 		ctx = context.Background()
 	}
-	s, err := a.look(ctx, cfg, aim{match: monitor.PrefixPattern(begun), most: completeTime, quiet: true, locks: true})
+	s, err := app.Look(ctx, cfg, app.Aim{Match: monitor.PrefixPattern(begun), Most: completeTime, Locks: true})
 	if err != nil {
 		return nil, none
 	}

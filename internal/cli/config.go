@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"redlockctl/internal/app"
 	"redlockctl/internal/config"
 	"redlockctl/internal/safetext"
 	"redlockctl/redlock"
@@ -85,7 +86,7 @@ there are several. No node is contacted. Exit code 2 when it cannot be used.`,
 				// Without a default none need be chosen here; one that is named must be there.
 				if name, _ := a.wanted(set); name != "" {
 					if _, cerr := set.Choose(name); cerr != nil {
-						err = configError{cerr}
+						err = app.ConfigError{Err: cerr}
 					}
 				}
 			}
@@ -112,7 +113,7 @@ there are several. No node is contacted. Exit code 2 when it cannot be used.`,
 func usable(set *config.Set) error {
 	for _, cfg := range set.Clusters {
 		if _, err := cfg.Masters(); err != nil {
-			return configError{err}
+			return app.ConfigError{Err: err}
 		}
 	}
 	return nil

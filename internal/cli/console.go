@@ -7,18 +7,17 @@ import (
 	"log/slog"
 	"os/signal"
 	"syscall"
-	"time"
 
-	"redlockctl/internal/operator"
+	"redlockctl/internal/app"
+	"redlockctl/internal/metrics"
 	"redlockctl/internal/safetext"
 	"redlockctl/monitor"
-	"redlockctl/redlock"
 	"redlockctl/tui"
 )
 
 // console is the program without a command: the screen on the configured
 // masters, or, where there is no terminal, the same as plain text.
-func (a *commandLine) console(ctx context.Context, guard guardMode, addr string) error {
+func (a *commandLine) console(ctx context.Context, guard app.GuardMode, addr string) error {
 	cfg, err := a.load()
 	if err != nil {
 		return err
@@ -30,7 +29,7 @@ func (a *commandLine) console(ctx context.Context, guard guardMode, addr string)
 		if err := a.tableOnly("use redlockctl status, nodes or locks with -o json"); err != nil {
 			return err
 		}
-		s, err := a.look(ctx, cfg, aim{})
+		s, err := a.look(ctx, cfg, app.Aim{})
 		if err != nil {
 			return err
 		}
@@ -40,7 +39,7 @@ func (a *commandLine) console(ctx context.Context, guard guardMode, addr string)
 		fmt.Fprintln(a.errOut, "redlockctl: no terminal, so no console; redlockctl --help names the commands")
 		return a.incomplete(s)
 	}
-	if guard == guardAlways && cfg.Cluster.ReadOnly {
+	if guard == app.GuardAlways && cfg.Cluster.ReadOnly {
 		return usageError{errors.New("--guard: a guard fences nodes, and this cluster is read-only")}
 	}
 	set, _, err := a.loadAll()
@@ -52,18 +51,22 @@ func (a *commandLine) console(ctx context.Context, guard guardMode, addr string)
 		return err
 	}
 	serving, stop := context.WithCancel(ctx)
-	clusters := &clusterSwitch{set: set, guard: guard, told: told, ctx: ctx}
-	defer clusters.close()
-	defer told.serve(serving, slog.New(slog.DiscardHandler))() // the screen has the terminal
+	clusters := &app.Clusters{Set: set, Guard: guard, Metrics: told, Context: ctx}
+	defer clusters.Close()
+	defer told.Serve(serving, slog.New(slog.DiscardHandler))() // the screen has the terminal
 	defer stop()
 	shown, err := clusters.Open(ctx, cfg.Cluster.Name)
 	if err != nil {
 		return err
 	}
-	return a.screen(ctx, tui.Options{
-		Source: shown.Source, Guard: shown.Guard, Actions: shown.Actions, Delay: shown.Delay, Clusters: clusters,
-		NoColor: !cfg.TUI.Color, FPS: cfg.TUI.FPS,
-	})
+	opt := screenOf(shown)
+	opt.Clusters, opt.NoColor, opt.FPS = clusters, !cfg.TUI.Color, cfg.TUI.FPS
+	return a.screen(ctx, opt)
+}
+
+// screenOf are the options of a screen on a cluster.
+func screenOf(c tui.Cluster) tui.Options {
+	return tui.Options{Source: c.Source, Guard: c.Guard, Actions: c.Actions, Delay: c.Delay}
 }
 
 // screen runs the terminal UI until the person quits, or a signal comes: SIGHUP
@@ -72,7 +75,7 @@ func (a *commandLine) screen(ctx context.Context, opt tui.Options) error {
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGHUP)
 	defer stop()
 	opt.ASCII, opt.In, opt.Out = a.ascii, a.in, a.out
-	opt = a.remembering(opt)
+	opt = app.OnMachine(opt, a.getenv)
 	opt.Tell = a.tellLeft
 	err := tui.Run(ctx, opt)
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
@@ -88,56 +91,16 @@ func (a *commandLine) tellLeft(left []tui.Left) {
 	}
 }
 
-// Keep acquires a lock that is extended until it is released, and notes in the
-// stream of events what becomes of it.
-func (a actions) Keep(ctx context.Context, resource string, ttl time.Duration) (tui.Kept, error) {
-	began := time.Now()
-	k, err := a.op.Keep(ctx, resource, ttl)
-	if a.told != nil {
-		a.told.Acquired(a.cluster, time.Since(began), err)
+const listenUsage = "tell Prometheus and health checks at this address, such as 127.0.0.1:9622"
+
+// listen begins to listen for those who ask for metrics; an empty address is none.
+func listen(addr string) (*app.Metrics, error) {
+	v := build()
+	m, err := app.Listen(addr, metrics.Build{Version: v.Version, Go: v.Go, Revision: v.Revision})
+	if errors.Is(err, metrics.ErrAddress) {
+		return nil, usageError{fmt.Errorf("--listen %w", err)}
+	} else if err != nil {
+		return nil, fmt.Errorf("--listen: %w", err)
 	}
-	a.note("", resource, "operator: acquire "+resource+", to be kept", err)
-	if err != nil {
-		return nil, err // a nil *Kept in the interface would not be nil
-	}
-	go func() {
-		for s := range k.Changes() {
-			a.noteKept(k, s)
-		}
-	}()
-	return k, nil
-}
-
-func (a actions) noteKept(k *operator.Kept, s redlock.KeeperState) {
-	e := monitor.Event{At: time.Now(), Level: monitor.LevelNotice, Kind: "operator", Key: safetext.New(k.Resource())}
-	text := "operator: " + k.Resource() + ", kept here, is " + s.String()
-	switch s {
-	case redlock.Released:
-		return // which is noted as an act
-	case redlock.Uncertain, redlock.Lost:
-		e.Level = monitor.LevelAlarm
-		if err := k.Err(); err != nil {
-			text += ": " + err.Error()
-		}
-	}
-	e.Text = safetext.New(text)
-	a.mon.Note(e)
-}
-
-func (a actions) Extend(ctx context.Context, resource, token string, ttl time.Duration) (*redlock.Lock, error) {
-	l, err := a.op.Extend(ctx, resource, token, ttl)
-	a.note("", resource, fmt.Sprintf("operator: extend %s to %s", resource, ttl), err)
-	return l, err
-}
-
-func (a actions) RevokeKey(ctx context.Context, key, token, reason string) ([]redlock.NodeResult, error) {
-	r, err := a.op.Revoke(ctx, key, token, reason)
-	a.note("", key, fmt.Sprintf("operator: revoke %s (%s)", key, reason), err)
-	return r, err
-}
-
-func (a actions) ForceReleaseKey(ctx context.Context, key, token, reason string) ([]redlock.NodeResult, error) {
-	r, err := a.op.ForceRelease(ctx, key, token, reason)
-	a.note("", key, fmt.Sprintf("operator: force-release %s (%s)", key, reason), err)
-	return r, err
+	return m, nil
 }

@@ -1,113 +1,13 @@
 package cli
 
 import (
-	"errors"
-	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
-	"redlockctl/internal/lab"
-	"redlockctl/internal/lab/labtest"
-	"redlockctl/internal/operator"
 	"redlockctl/internal/safetext"
-	"redlockctl/redlock"
-	"redlockctl/restartguard"
 	"redlockctl/tui"
 )
-
-// twoClusters is what the screen changes between: bank is read-only, shop is
-// not. Both are the same masters.
-func twoClusters(t *testing.T, servers []*lab.Server) *clusterSwitch {
-	t.Helper()
-	var cfg strings.Builder
-	for _, name := range []string{"shop", "bank"} {
-		fmt.Fprintf(&cfg, "[clusters.%[1]s]\nmax_ttl = \"30s\"\nread_only = %[2]v\n[clusters.%[1]s.redlock]\nnode_timeout = \"1s\"\n", name, name == "bank")
-		for i, s := range servers {
-			fmt.Fprintf(&cfg, "[[clusters.%s.nodes]]\nname = \"n%d\"\naddr = %q\n", name, i+1, s.Addr())
-		}
-	}
-	all := switchOf(t, cfg.String())
-	all.guard = guardNever
-	return all
-}
-
-// switchOf is what the screen opens the clusters of a configuration with.
-func switchOf(t *testing.T, cfg string) *clusterSwitch {
-	t.Helper()
-	dir := t.TempDir()
-	path := filepath.Join(dir, "config.toml")
-	if err := os.WriteFile(path, []byte(cfg), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	env := map[string]string{"HOME": dir, "XDG_STATE_HOME": filepath.Join(dir, "state"), "REDLOCKCTL_CONFIG": path}
-	a := &commandLine{getenv: func(k string) string { return env[k] }}
-	set, _, err := a.loadAll()
-	if err != nil {
-		t.Fatal(err)
-	}
-	all := &clusterSwitch{set: set, ctx: t.Context()}
-	t.Cleanup(all.close)
-	return all
-}
-
-// A cluster that is read-only refuses each act of the screen where commands are
-// sent; another one in the same program does not.
-func TestReadOnlyIsAClustersOwn(t *testing.T) {
-	servers := labtest.Servers(t, 3)
-	for _, s := range servers {
-		get(t, s, "SET", "job:1", "aaa", "PX", "20000")
-	}
-	all := twoClusters(t, servers)
-	acts := func(name string) map[string]error {
-		t.Helper()
-		c, err := all.Open(t.Context(), name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		a, ctx := c.Actions, t.Context()
-		if a.ReadOnly() != (name == "bank") {
-			t.Errorf("%s says of itself read-only: %v", name, a.ReadOnly())
-		}
-		errs := map[string]error{}
-		_, errs["acquire"] = a.Acquire(ctx, "job:2", time.Second)
-		var k tui.Kept
-		if k, errs["keep"] = a.Keep(ctx, "job:3", 10*time.Second); k != nil {
-			_, errs["release of what is kept"] = k.Release(ctx)
-		}
-		_, errs["extend"] = a.Extend(ctx, "job:1", "aaa", 10*time.Second)
-		_, errs["revoke"] = a.RevokeKey(ctx, "job:1", "aaa", "test")
-		_, errs["release"] = a.Release(ctx, "job:1", "aaa")
-		_, errs["force-release"] = a.ForceReleaseKey(ctx, "job:1", "aaa", "test")
-		errs["fence"] = a.FenceNode(ctx, "n1", "test")
-		errs["open"] = a.OpenNode(ctx, "n1", "test")
-		return errs
-	}
-	for act, err := range acts("bank") {
-		if !errors.Is(err, operator.ErrReadOnly) {
-			t.Errorf("%s: %v; want ErrReadOnly", act, err)
-		}
-	}
-	for _, s := range servers {
-		if v := get(t, s, "GET", "job:1"); v != "aaa" {
-			t.Errorf("a read-only cluster has %v now", v)
-		}
-	}
-	for act, err := range acts("shop") {
-		if errors.Is(err, operator.ErrReadOnly) {
-			t.Errorf("%s is refused by a cluster that is not read-only: %v", act, err)
-		}
-		// Its token is gone by then, and that is all.
-		if gone := act == "release" || act == "force-release"; err != nil && !gone || gone && !errors.Is(err, redlock.ErrNotHeld) && !errors.Is(err, operator.ErrChanged) {
-			t.Errorf("%s: %v", act, err)
-		}
-	}
-	if v, _ := get(t, servers[1], "GET", "job:1").(string); !redlock.IsTombstone(v) {
-		t.Errorf("after it was revoked n2 has %q", v)
-	}
-}
 
 func TestWhatOutlivesTheScreenIsTold(t *testing.T) {
 	var said strings.Builder
@@ -115,19 +15,5 @@ func TestWhatOutlivesTheScreenIsTold(t *testing.T) {
 	a.tellLeft([]tui.Left{{Key: safetext.New("job:\x1b[2J"), Until: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}})
 	if want := "redlockctl: job:\\x1b[2J stays locked until 03:04:05; nothing extends it any more\n"; said.String() != want {
 		t.Errorf("it says %q; want %q", said.String(), want)
-	}
-}
-
-// What [guard] says of a guard holds for the one in the console as for the daemon.
-func TestConsoleGuardsAsConfigured(t *testing.T) {
-	s := labtest.Servers(t, 1)[0]
-	all := switchOf(t, fmt.Sprintf("[cluster]\nname = \"shop\"\nmax_ttl = \"1s\"\n[guard]\ncounter = true\n[[nodes]]\nname = \"n1\"\naddr = %q\n", s.Addr()))
-	if _, err := all.Open(t.Context(), "shop"); err != nil {
-		t.Fatal(err)
-	}
-	for deadline := time.Now().Add(30 * time.Second); get(t, s, "EXISTS", restartguard.CounterKey) != int64(1); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("counter = true, and the guard of the console does not count")
-		}
 	}
 }

@@ -5,21 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"redlockctl/internal/lab"
-	"redlockctl/internal/safetext"
+	"redlockctl/internal/app"
 	"redlockctl/monitor"
 	"redlockctl/redlock"
-	"redlockctl/restartguard"
-	"redlockctl/tui"
 )
 
 // demoOptions are the flags of demo.
@@ -37,9 +31,6 @@ const (
 	demoMaxTTL   = 10 * time.Second
 	demoMaxNodes = 15
 )
-
-// downtime is how long a crashed master of the demo stays away.
-const downtime = 400 * time.Millisecond
 
 func (a *commandLine) demoCommand() *cobra.Command {
 	var o demoOptions
@@ -113,48 +104,14 @@ func (o *demoOptions) check() error {
 }
 
 func (a *commandLine) demo(ctx context.Context, o demoOptions) (err error) {
-	var cluster lab.Cluster
-	if o.redisServer != "" {
-		cluster, err = lab.Processes(o.redisServer, o.nodes)
-	} else {
-		cluster, err = lab.Embedded(o.nodes)
-	}
+	d, err := app.OpenDemo(ctx, app.DemoOptions{
+		Nodes: o.nodes, Clients: o.clients, CrashEvery: o.crashEvery, MaxTTL: o.maxTTL, RedisServer: o.redisServer, NoGuard: o.noGuard, ReadOnly: a.readOnly,
+	})
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, cluster.Close()) }()
-	if err := lab.Open(ctx, cluster); err != nil {
-		return err
-	}
-	dir, err := os.MkdirTemp("", "redlockctl-demo-")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(dir)
-
-	nodes := cluster.Nodes()
-	s := spec{
-		nodes:    nodes,
-		monitor:  monitor.Options{ClusterName: "demo", MaxTTL: o.maxTTL},
-		guard:    restartguard.Config{Delay: restartguard.Delay(o.maxTTL, redlock.DefaultDriftFactor, demoMargin)},
-		readOnly: a.readOnly,
-		audit:    filepath.Join(dir, "audit.jsonl"),
-	}
-	if !o.noGuard && !a.readOnly {
-		s.guarded = nodes
-	}
-	ses, err := openSession(ctx, s)
-	if err != nil {
-		return err
-	}
-	defer ses.close()
-	clients, err := redlock.New(nodes, redlock.Options{})
-	if err != nil {
-		return err
-	}
-	defer clients.Close()
-
-	if _, err := settled(ctx, ses.mon, settleTime); err != nil {
+	defer func() { err = errors.Join(err, d.Close()) }()
+	if _, err := app.Settled(ctx, d.Session.Monitor); err != nil {
 		return nil // a signal: nothing has begun
 	}
 	if o.stop > 0 {
@@ -162,48 +119,28 @@ func (a *commandLine) demo(ctx context.Context, o demoOptions) (err error) {
 		ctx, end = context.WithTimeout(ctx, o.stop)
 		defer end()
 	}
-	// The clients work on until all has been shown: the last picture is one of a
-	// cluster in use.
-	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	var wg sync.WaitGroup
-	defer wg.Wait()
-	defer cancel()
-	tally := &lab.Tally{}
-	if o.clients > 0 {
-		wg.Go(func() { lab.Clients{Count: o.clients, MaxTTL: o.maxTTL, Tally: tally}.Run(work, clients) })
-	}
-	crash := &crasher{cluster: cluster, note: ses.mon.Note}
-	defer crash.wait()
-	if o.crashEvery > 0 {
-		wg.Go(func() { crash.run(work, o.crashEvery) })
-	}
-	wrong := lab.NewWrong(nodes, o.maxTTL)
-	defer wrong.Close()
+	d.Start()
 	if o.plain || !a.inTTY || !a.outTTY {
-		return a.plainDemo(ctx, ses, o, tally)
+		return a.plainDemo(ctx, d, o)
 	}
-	shown := ses.shown()
-	return a.screen(ctx, tui.Options{
-		Source: shown.Source, Guard: shown.Guard, Actions: shown.Actions, Delay: shown.Delay, Lab: labOf(crash, wrong),
-		NoColor: a.noColor || a.getenv("NO_COLOR") != "",
-	})
+	opt := screenOf(d.Session.Screen())
+	opt.Lab, opt.NoColor = d.Lab(), a.noColor || a.getenv("NO_COLOR") != ""
+	return a.screen(ctx, opt)
 }
 
-// demoMargin is the margin of D in the demo; the default of the configuration.
-const demoMargin = 50 * time.Millisecond
-
 // plainDemo prints events until ctx ends, and then the tables.
-func (a *commandLine) plainDemo(ctx context.Context, ses *session, o demoOptions, tally *lab.Tally) error {
+func (a *commandLine) plainDemo(ctx context.Context, d *app.Demo, o demoOptions) error {
+	ses := d.Session
 	fmt.Fprintf(a.out, "%s, quorum %d, %s, max TTL %s; a master that restarts stays closed for %s\n",
-		plural(o.nodes, "master", "masters"), redlock.Quorum(o.nodes), plural(o.clients, "client", "clients"), o.maxTTL, ses.delay)
+		plural(o.nodes, "master", "masters"), redlock.Quorum(o.nodes), plural(o.clients, "client", "clients"), o.maxTTL, ses.Delay)
 	events := &eventPrinter{out: a.out}
-	last := ses.mon.Snapshot()
+	last := ses.Monitor.Snapshot()
 	follow := func(ctx context.Context, enough func() bool) {
 		for ctx.Err() == nil && !enough() {
 			select {
 			case <-ctx.Done():
-			case <-ses.mon.Changed(last.Version):
-				last = ses.mon.Snapshot()
+			case <-ses.Monitor.Changed(last.Version):
+				last = ses.Monitor.Snapshot()
 				events.print(last.Events)
 			}
 		}
@@ -211,7 +148,7 @@ func (a *commandLine) plainDemo(ctx context.Context, ses *session, o demoOptions
 	follow(ctx, func() bool { return false })
 	// Between two locks the table would be empty: wait a moment for one.
 	if o.clients > 0 && last.Cluster.Serving >= last.Cluster.Quorum {
-		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTime)
+		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), app.SettleTime)
 		defer cancel()
 		follow(bounded, func() bool {
 			for l := range last.Locks.All() {
@@ -222,12 +159,12 @@ func (a *commandLine) plainDemo(ctx context.Context, ses *session, o demoOptions
 			return false
 		})
 	}
-	guard := ses.guard.Status()
+	guard := ses.GuardStatus()
 	fmt.Fprintln(a.out)
 	a.printNodes(a.out, last, guard)
 	fmt.Fprintln(a.out)
 	a.printLocks(a.out, last, matching(last, monitor.Filter{}))
-	n := tally.Counts()
+	n := d.Tally.Counts()
 	fmt.Fprintf(a.out, "\nlocks taken %d, contended %d, extended %d, released %d, left to expire %d, lost %d; attempts that failed otherwise %d\n",
 		n.Acquired, n.Contended, n.Extended, n.Released, n.Abandoned, n.Lost, n.Failed)
 	return nil
@@ -260,85 +197,4 @@ func (p *eventPrinter) print(events []monitor.Event) {
 		}
 		fmt.Fprintf(p.out, "%s  %s%s\n", e.At.Format("15:04:05"), about, e.Text)
 	}
-}
-
-// crasher crashes the demo's masters, and brings each back a moment later.
-type crasher struct {
-	cluster lab.Cluster
-	note    func(monitor.Event)
-
-	mu      sync.Mutex
-	away    map[int]bool // crashed, not back yet
-	next    int
-	ended   bool
-	pending sync.WaitGroup
-}
-
-// A demo on the screen crashes by key.
-var _ tui.Lab = (*crasher)(nil)
-
-// CrashNode crashes a node by name; it returns as soon as the node is gone.
-func (c *crasher) CrashNode(name string) error {
-	i, err := c.find(name)
-	if err != nil {
-		return err
-	}
-	return c.crash(i)
-}
-
-func (c *crasher) crash(i int) error {
-	name := c.cluster.Nodes()[i].Name()
-	c.mu.Lock()
-	if c.ended || c.away[i] {
-		c.mu.Unlock()
-		return fmt.Errorf("%s is down already", name)
-	}
-	if c.away == nil {
-		c.away = map[int]bool{}
-	}
-	c.away[i] = true
-	c.pending.Add(1)
-	c.mu.Unlock()
-
-	c.note(monitor.Event{At: time.Now(), Level: monitor.LevelNotice, Kind: "crash", Node: name, Text: safetext.New(name + " crashed by the demo, its data is gone")})
-	err := c.cluster.Crash(i)
-	go func() {
-		defer c.pending.Done()
-		time.Sleep(downtime)
-		if err := c.cluster.Restart(i); err != nil {
-			c.note(monitor.Event{At: time.Now(), Level: monitor.LevelNotice, Kind: "crash", Node: name, Text: safetext.New(fmt.Sprintf("%s cannot be started again: %v", name, err))})
-		}
-		c.mu.Lock()
-		delete(c.away, i)
-		c.mu.Unlock()
-	}()
-	return err
-}
-
-// run crashes one node after the other.
-func (c *crasher) run(ctx context.Context, every time.Duration) {
-	tick := time.NewTicker(every)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-		c.mu.Lock()
-		// The second first: the first node is where people look for what is normal.
-		c.next++
-		i := c.next % len(c.cluster.Nodes())
-		c.mu.Unlock()
-		_ = c.crash(i) // down already: its turn comes again
-	}
-}
-
-// wait ends the crashes and waits until the last crashed node is back, so that
-// nothing starts while the cluster is closed.
-func (c *crasher) wait() {
-	c.mu.Lock()
-	c.ended = true
-	c.mu.Unlock()
-	c.pending.Wait()
 }

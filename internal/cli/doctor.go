@@ -10,6 +10,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 	"github.com/spf13/cobra"
 
+	"redlockctl/internal/app"
 	"redlockctl/internal/config"
 	"redlockctl/internal/safetext"
 	"redlockctl/monitor"
@@ -134,11 +135,11 @@ clean, warnings or dangers.`,
 // examine watches the cluster for this long, and for as long as the first view
 // takes beyond it, if that is not bounded.
 func (a *commandLine) examine(ctx context.Context, cfg *config.Config, span, most time.Duration) (s *monitor.Snapshot, err error) {
-	err = watching(ctx, cfg, aim{}, func(mon *monitor.Monitor) error {
+	err = app.Watch(ctx, cfg, app.Aim{}, func(mon *monitor.Monitor) error {
 		mon.Booted(bootSights(ctx, cfg))
 		t := time.NewTimer(span)
 		defer t.Stop()
-		if _, err := a.decided(ctx, mon, aim{most: most}); err != nil {
+		if _, err := a.decided(ctx, mon, app.Aim{Most: most}); err != nil {
 			return err
 		}
 		select {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"syscall"
 
+	"redlockctl/internal/app"
 	"redlockctl/internal/operator"
 	"redlockctl/redlock"
 )
@@ -31,12 +32,6 @@ const (
 type usageError struct{ error }
 
 func (e usageError) Unwrap() error { return e.error }
-
-// configError is a configuration that cannot be used; its text may have
-// several lines.
-type configError struct{ error }
-
-func (e configError) Unwrap() error { return e.error }
 
 var (
 	// errNotConfirmed is returned when a dangerous act was not confirmed.
@@ -89,7 +84,7 @@ func exitOf(err error) Exit {
 		return ExitDone
 	case errors.As(err, &server):
 		return Exit(server)
-	case errors.As(err, new(usageError)), errors.As(err, new(configError)), is(redlock.ErrInvalid):
+	case errors.As(err, new(usageError)), errors.As(err, new(app.ConfigError)), is(redlock.ErrInvalid):
 		return ExitUsage
 	case is(operator.ErrReadOnly, errNotConfirmed):
 		return ExitRefused

@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"testing"
 
+	"redlockctl/internal/app"
 	"redlockctl/internal/config"
 	"redlockctl/internal/operator"
 	"redlockctl/redlock"
@@ -27,7 +28,7 @@ func TestExitCodes(t *testing.T) {
 		{"an interruption by a signal", interruption{syscall.SIGTERM}, 143},
 		{"an act that a signal ended", &redlock.Error{Kind: interruption{os.Interrupt}}, 130},
 		{"a usage error", usageError{errors.New("x")}, 2},
-		{"a bad configuration", configError{errors.New("x")}, 2},
+		{"a bad configuration", app.ConfigError{Err: errors.New("x")}, 2},
 		{"an argument that can never work", &redlock.Error{Kind: redlock.ErrInvalid}, 2},
 		{"contended", &redlock.Error{Kind: redlock.ErrContended}, 3},
 		{"no quorum", &redlock.Error{Kind: redlock.ErrNoQuorum}, 4},
@@ -66,7 +67,7 @@ func TestReport(t *testing.T) {
 		{"a server's text is not obeyed", errors.New("ERR \x1b[2J\nredlockctl: all is well\u202e"),
 			`redlockctl: ERR \x1b[2J\nredlockctl: all is well\u202e` + "\n"},
 		{"what is escaped already stays", errors.New(`lock a\x1bb is held`), `redlockctl: lock a\x1bb is held` + "\n"},
-		{"a line for each problem of a configuration", configError{&config.Error{Problems: []config.Problem{
+		{"a line for each problem of a configuration", app.ConfigError{Err: &config.Error{Problems: []config.Problem{
 			{File: "a.toml", Line: 3, Key: "k", Value: "1", Text: "is wrong"}, {File: "a.toml", Text: "is bare, write\n\t[[nodes]]"},
 		}}}, "redlockctl: a.toml:3: k = 1: is wrong\nredlockctl: a.toml: is bare, write\n    [[nodes]]\n"},
 	} {

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"redlockctl/internal/config"
+	"redlockctl/internal/operator"
 	"redlockctl/redlock"
 )
 
@@ -33,11 +34,11 @@ Exit code 5 when the token does not hold a quorum any more: the lock is lost.`,
 			if err != nil {
 				return err
 			}
-			return a.act(nil, func(cfg *config.Config, h *hand) error {
+			return a.act(nil, func(cfg *config.Config, op *operator.Operator) error {
 				done := a.progress("extending")
-				extend := h.op.Extend
+				extend := op.Extend
 				if keep {
-					extend = h.op.ExtendToKeep
+					extend = op.ExtendToKeep
 				}
 				lock, err := extend(ctx, args[0], token, ttlFor(ttl, cfg))
 				done()
@@ -46,11 +47,11 @@ Exit code 5 when the token does not hold a quorum any more: the lock is lost.`,
 				}
 				// An outcome that could not be logged is one all the same.
 				if !keep {
-					return errors.Join(err, a.printGrant(ctx, "extended", h, lock))
+					return errors.Join(err, a.printGrant(ctx, "extended", op, lock))
 				}
 				k := lock.Keep(redlock.KeepOptions{Repaired: a.repaired(args[0])})
 				defer k.Stop()
-				if err := errors.Join(err, a.printGrant(ctx, "extended", h, lock)); err != nil {
+				if err := errors.Join(err, a.printGrant(ctx, "extended", op, lock)); err != nil {
 					return err
 				}
 				return a.keep(ctx, args[0], k, nil)

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"redlockctl/internal/announce"
+	"redlockctl/internal/app"
 	"redlockctl/internal/audit"
 	"redlockctl/internal/config"
 	"redlockctl/internal/metrics"
@@ -69,20 +70,20 @@ func (g guardNodeJSON) sentence() string {
 // written down, and of the one that was asked, if told is not nil.
 func guardsOf(cfg *config.Config, s *monitor.Snapshot, told *metrics.Told) guardsJSON {
 	doc := guardsJSON{DelayMs: ms(cfg.Guard.Delay), StateDir: text(cfg.Guard.StateDir), Memory: "none"}
-	memory, err := remembered(cfg)
+	memory, err := app.Remembered(cfg)
 	switch {
 	case err != nil:
 		doc.Memory, doc.Error = "unreadable", optional(err.Error())
 	case memory != nil:
 		doc.Memory = "there"
 	}
-	doc.guardsSeenJSON = guardsSeenOf(cfg, s).doc()
-	running, _ := guardRuns(cfg)
+	doc.guardsSeenJSON = seenDoc(app.GuardsOf(cfg, s))
+	running, _ := app.GuardRuns(cfg)
 	if told != nil {
 		yes := true
 		doc.Running = &yes
 	}
-	methods, waits := methodsOf(cfg), map[string]time.Duration{}
+	methods, waits := app.Methods(cfg), map[string]time.Duration{}
 	for _, n := range s.Nodes {
 		one := guardNodeJSON{Name: text(n.Name), Addr: text(n.Addr), State: n.State.String(), Method: methods[n.Name].Kind.String(), BootFence: announcedBoot(n)}
 		// Of a node that does not answer it is not known whose life comes next.
@@ -115,9 +116,9 @@ func guardsOf(cfg *config.Config, s *monitor.Snapshot, told *metrics.Told) guard
 		}
 		doc.Nodes = append(doc.Nodes, one)
 	}
-	o, known := outlookOf(cfg, s)
+	o, known := app.OutlookOf(cfg, s)
 	if told != nil {
-		o, known = outlookBy(s, waits)
+		o, known = app.OutlookBy(s, waits)
 	}
 	if known || err == nil && memory != nil && !o.Possible() {
 		doc.Outlook = optional(o.Text(s.At))
@@ -186,7 +187,7 @@ no quorum.`,
 			if err != nil {
 				return err
 			}
-			return a.pictures(ctx, cfg, &again, aim{nodes: true}, func(s *monitor.Snapshot) error {
+			return a.pictures(ctx, cfg, &again, app.Aim{Nodes: true}, func(s *monitor.Snapshot) error {
 				told, err := ask(ctx, cfg, addr)
 				if err != nil {
 					return err
@@ -207,7 +208,7 @@ no quorum.`,
 					return err
 				}
 				if !printed {
-					a.printGuards(guardsSeenOf(cfg, s), told, guards, history)
+					a.printGuards(app.GuardsOf(cfg, s), told, guards, history)
 				}
 				return unavailable(s)
 			})
@@ -239,10 +240,10 @@ func fenceHistory(cfg *config.Config, last int) (kept []audit.Entry, err error) 
 	return kept[max(0, len(kept)-last):], err
 }
 
-func (a *commandLine) printGuards(seen guardsSeen, told *metrics.Told, g guardsJSON, history []audit.Entry) {
+func (a *commandLine) printGuards(seen app.Guards, told *metrics.Told, g guardsJSON, history []audit.Entry) {
 	w := a.out
 	switch {
-	case g.Memory == "none" && len(seen.all) > 0:
+	case g.Memory == "none" && len(seen.All) > 0:
 		fmt.Fprintf(w, "guard: D is %s by this configuration\n", time.Duration(g.DelayMs)*time.Millisecond)
 	case g.Memory == "there":
 		fmt.Fprintf(w, "guard: D is %s, memory in %s\n", time.Duration(g.DelayMs)*time.Millisecond, g.StateDir)
@@ -252,7 +253,7 @@ func (a *commandLine) printGuards(seen guardsSeen, told *metrics.Told, g guardsJ
 		fmt.Fprintf(w, "guard: D is %s; %s\n", time.Duration(g.DelayMs)*time.Millisecond, g.Error)
 	}
 	unknown, stopped := false, g.Running != nil && !*g.Running
-	for _, line := range seen.lines() {
+	for _, line := range seen.Lines() {
 		fmt.Fprintln(w, line)
 	}
 	if told != nil {
@@ -260,7 +261,7 @@ func (a *commandLine) printGuards(seen guardsSeen, told *metrics.Told, g guardsJ
 		if told.Sick != "" {
 			fmt.Fprintf(w, "the guard is stuck: %s\n", a.cut(safetext.Escape(told.Sick), 200))
 		}
-	} else if none := seen.none(); none != "" {
+	} else if none := seen.Missing(); none != "" {
 		fmt.Fprintln(w, safetext.Escape(none))
 	}
 	if g.Outlook != nil {
@@ -291,7 +292,7 @@ func (a *commandLine) printGuards(seen guardsSeen, told *metrics.Told, g guardsJ
 			cell{text: n.BootFence}, cell{text: lives}, cell{text: n.Method})
 	}
 	t.write(w, a.color())
-	if unknown && len(seen.all) > 0 {
+	if unknown && len(seen.All) > 0 {
 		fmt.Fprintln(w, "\nWhen they rejoin is known to the guard: run this command on its host, as its user, or\nask it by --url http://HOST:PORT, if it runs with --listen.")
 	}
 	if len(history) == 0 {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"redlockctl/internal/app"
 	"redlockctl/internal/audit"
 	"redlockctl/internal/config"
 	"redlockctl/internal/safetext"
@@ -87,7 +88,7 @@ Settings of nodes that have their defaults are left out; --all shows them too.`,
 			name, by := a.wanted(set)
 			cfg, err := set.Choose(name)
 			if err != nil {
-				return configError{err}
+				return app.ConfigError{Err: err}
 			}
 			doc := a.infoDoc(set, cfg, source, by, all || a.output == "json")
 			if a.output == "json" {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"redlockctl/internal/app"
 	"redlockctl/internal/config"
 	"redlockctl/internal/lab"
 	"redlockctl/internal/safetext"
@@ -193,7 +194,7 @@ func (a *commandLine) recalled(started []lab.Started) (dir string, delay time.Du
 	if err != nil {
 		return "", 0
 	}
-	memory, err := remembered(cfg)
+	memory, err := app.Remembered(cfg)
 	if err != nil {
 		return "", 0
 	}

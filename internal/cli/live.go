@@ -11,10 +11,9 @@ import (
 	"github.com/charmbracelet/x/ansi"
 	"github.com/spf13/cobra"
 
+	"redlockctl/internal/app"
 	"redlockctl/internal/config"
 	"redlockctl/monitor"
-	"redlockctl/redlock"
-	"redlockctl/restartguard"
 )
 
 // Bounds of --watch: oftener than the monitor makes pictures nothing is new.
@@ -54,11 +53,11 @@ func (l *live) check() error {
 // until ctx ends or nobody reads any more. On a terminal one table takes the
 // place of the other; elsewhere an empty line stands between two. A picture of
 // which something is missing says so, and is an error unless others follow.
-func (a *commandLine) pictures(ctx context.Context, cfg *config.Config, l *live, of aim, show func(*monitor.Snapshot) error) error {
+func (a *commandLine) pictures(ctx context.Context, cfg *config.Config, l *live, of app.Aim, show func(*monitor.Snapshot) error) error {
 	if err := l.check(); err != nil {
 		return err
 	}
-	of.most = l.most
+	of.Most = l.most
 	if !l.set() {
 		s, err := a.look(ctx, cfg, of)
 		if err != nil {
@@ -70,12 +69,12 @@ func (a *commandLine) pictures(ctx context.Context, cfg *config.Config, l *live,
 		}
 		return a.incomplete(s)
 	}
-	return watching(ctx, cfg, of, func(mon *monitor.Monitor) error { return a.again(ctx, mon, l.every, of, show) })
+	return app.Watch(ctx, cfg, of, func(mon *monitor.Monitor) error { return a.again(ctx, mon, l.every, of, show) })
 }
 
 // again calls show with the first full picture, and with another after each
 // interval.
-func (a *commandLine) again(ctx context.Context, mon *monitor.Monitor, every time.Duration, of aim, show func(*monitor.Snapshot) error) error {
+func (a *commandLine) again(ctx context.Context, mon *monitor.Monitor, every time.Duration, of app.Aim, show func(*monitor.Snapshot) error) error {
 	picture, err := a.decided(ctx, mon, of)
 	if err != nil {
 		return nil // interrupted before anything was to be shown
@@ -132,74 +131,6 @@ func (a *commandLine) cut(s string, width int) string {
 	return a.clip(s, width)
 }
 
-// outlookOf is what the fences mean, as far as a guard on this machine has
-// written down what it knows, and runs; false where there is nothing to be read.
-// A node that is closed and of which nothing is known comes back nobody knows
-// when. Since when nothing can be locked is not known to one who has just come.
-func outlookOf(cfg *config.Config, s *monitor.Snapshot) (restartguard.Outlook, bool) {
-	memory, err := remembered(cfg)
-	if err != nil || len(memory) == 0 {
-		return restartguard.Outlook{}, false
-	}
-	running, err := guardRuns(cfg)
-	if err != nil {
-		return restartguard.Outlook{}, false
-	}
-	waits := map[string]time.Duration{}
-	for _, n := range s.Nodes {
-		// What was remembered of another life or another server says nothing.
-		if m, ok := memory[n.Name]; ok && running && m.Addr == n.Addr && m.RunID == n.RunID && m.Wait > 0 {
-			waits[n.Name] = m.Wait
-		}
-	}
-	return outlookBy(s, waits)
-}
-
-// outlookBy is what the fences mean, where it is known how long some nodes wait.
-func outlookBy(s *monitor.Snapshot, waits map[string]time.Duration) (restartguard.Outlook, bool) {
-	known := false
-	status := make([]restartguard.NodeStatus, 0, len(s.Nodes))
-	for _, n := range s.Nodes {
-		st := restartguard.NodeStatus{Node: n.Name, Phase: restartguard.PhaseUnreachable}
-		switch n.State {
-		case monitor.NodeServing:
-			st.Phase = restartguard.PhaseActive
-		case monitor.NodeHeld:
-			st.Phase = restartguard.PhaseHeld
-		case monitor.NodeFenced:
-			st.Phase = restartguard.PhaseClosed
-			if wait, ok := waits[n.Name]; ok {
-				st.Until = s.At.Add(wait)
-				known = true
-			}
-		}
-		status = append(status, st)
-	}
-	return restartguard.OutlookOf(status, len(s.Nodes), redlock.Quorum(len(s.Nodes))), known
-}
-
-// guardRuns tells if a guard runs on the state directory of the configuration.
-func guardRuns(cfg *config.Config) (bool, error) {
-	if cfg.Guard.StateDir == "" {
-		return false, nil
-	}
-	return restartguard.Running(cfg.Guard.StateDir)
-}
-
-// guardRunning is guardRuns where a guard has written to the directory once, and
-// nil where none has, or where that cannot be told.
-func guardRunning(cfg *config.Config) *bool {
-	memory, err := remembered(cfg)
-	if err != nil || len(memory) == 0 {
-		return nil
-	}
-	running, err := guardRuns(cfg)
-	if err != nil {
-		return nil
-	}
-	return &running
-}
-
 // forsaken says which closed nodes nobody is known to open; empty where there are
 // none, or where a guard runs.
 func forsaken(cfg *config.Config, s *monitor.Snapshot) string {
@@ -212,5 +143,5 @@ func forsaken(cfg *config.Config, s *monitor.Snapshot) string {
 	if closed == nil {
 		return ""
 	}
-	return guardsSeenOf(cfg, s).none(closed...)
+	return app.GuardsOf(cfg, s).Missing(closed...)
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"redlockctl/internal/app"
 	"redlockctl/internal/lockform"
 	"redlockctl/internal/safetext"
 	"redlockctl/monitor"
@@ -81,9 +82,9 @@ redlockctl locks job:1 --watch`,
 			if err != nil {
 				return err
 			}
-			of := aim{match: f.Pattern(), locks: true}
+			of := app.Aim{Match: f.Pattern(), Locks: true}
 			if len(args) > 0 {
-				of = aim{keys: lockform.PossibleSiblings(args[0])}
+				of = app.Aim{Keys: lockform.PossibleSiblings(args[0])}
 			}
 			return a.pictures(ctx, cfg, &again, of, func(s *monitor.Snapshot) error {
 				if len(args) > 0 {
@@ -338,7 +339,7 @@ func copiesOf(l *monitor.Lock, s *monitor.Snapshot) string {
 // seenFor is for how long the holder was seen; empty where it was there when the
 // looking began.
 func seenFor(l *monitor.Lock, s *monitor.Snapshot) string {
-	if seen := s.At.Sub(l.Since); !l.Since.IsZero() && seen > settleTime && (l.Since.After(s.Settled) || !justCame(s)) {
+	if seen := s.At.Sub(l.Since); !l.Since.IsZero() && seen > app.SettleTime && (l.Since.After(s.Settled) || !justCame(s)) {
 		return span(seen)
 	}
 	return ""

@@ -5,13 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"redlockctl/internal/app"
 	"redlockctl/internal/config"
 	"redlockctl/internal/operator"
 	"redlockctl/internal/safetext"
@@ -51,8 +51,8 @@ that the node has stay readable and run out.`,
 					fmt.Fprintln(w, "NOTHING CAN BE LOCKED then, and no lock can be extended.")
 				}
 			},
-			run: func(ctx context.Context, h *hand, node, reason string) error {
-				return h.op.FenceNode(ctx, node, reason)
+			run: func(ctx context.Context, op *operator.Operator, node, reason string) error {
+				return op.FenceNode(ctx, node, reason)
 			},
 		}),
 		a.openable(a.nodeActCommand(nodeAct{
@@ -65,7 +65,9 @@ in. A guard opens it by itself when that is safe.`,
 				fmt.Fprintln(w, "It will vote at once. If it lost its data less than the guard's delay ago, it may")
 				fmt.Fprintln(w, "give away locks that are still held: TWO HOLDERS. A guard opens it when that is safe.")
 			},
-			run: func(ctx context.Context, h *hand, node, reason string) error { return h.op.OpenNode(ctx, node, reason) },
+			run: func(ctx context.Context, op *operator.Operator, node, reason string) error {
+				return op.OpenNode(ctx, node, reason)
+			},
 		})),
 		a.waitCommand(), a.bootFenceCommand(),
 	)
@@ -78,7 +80,7 @@ type nodeAct struct {
 	done, did                string // for JSON and for people
 	hold                     bool   // a guard has to remember it
 	effect                   func(io.Writer, monitor.Node, monitor.Cluster)
-	run                      func(ctx context.Context, h *hand, node, reason string) error
+	run                      func(ctx context.Context, op *operator.Operator, node, reason string) error
 }
 
 func (a *commandLine) nodeActCommand(act nodeAct) *cobra.Command {
@@ -97,17 +99,17 @@ up none of the others.`,
 		Args:              names("node"),
 		ValidArgsFunction: a.completeSeveralNodes,
 		RunE: a.run(func(ctx context.Context, args []string) error {
-			check := func(cfg *config.Config, _ *spec) error {
+			check := func(cfg *config.Config, _ *app.Spec) error {
 				for _, name := range args {
-					if err := known(cfg, name); err != nil {
+					if err := app.CheckNode(cfg, name); err != nil {
 						return err
 					}
 				}
 				return nil
 			}
-			return a.act(check, func(cfg *config.Config, h *hand) error {
+			return a.act(check, func(cfg *config.Config, op *operator.Operator) error {
 				do := func(ctx context.Context, name string) outcome {
-					return a.actOnNode(ctx, act, cfg, h, name, reason, yes)
+					return a.actOnNode(ctx, act, cfg, op, name, reason, yes)
 				}
 				if len(args) > 1 {
 					return a.oneByOne(ctx, "node "+act.verb, args, yes, do)
@@ -132,7 +134,7 @@ up none of the others.`,
 
 // actOnNode closes or opens one node, after a person has typed its name where
 // that is wanted.
-func (a *commandLine) actOnNode(ctx context.Context, act nodeAct, cfg *config.Config, h *hand, name, reason string, yes bool) outcome {
+func (a *commandLine) actOnNode(ctx context.Context, act nodeAct, cfg *config.Config, op *operator.Operator, name, reason string, yes bool) outcome {
 	o := outcome{did: act.did, name: name}
 	if a.alreadySo(ctx, act, cfg, name) {
 		// No act, and so nothing for the log.
@@ -141,7 +143,7 @@ func (a *commandLine) actOnNode(ctx context.Context, act nodeAct, cfg *config.Co
 	}
 	if !yes {
 		o.err = a.confirm(ctx, name, func(w io.Writer) error {
-			s, err := a.look(ctx, cfg, aim{})
+			s, err := a.look(ctx, cfg, app.Aim{})
 			if err != nil {
 				return err
 			}
@@ -156,7 +158,7 @@ func (a *commandLine) actOnNode(ctx context.Context, act nodeAct, cfg *config.Co
 		}
 	}
 	done := a.progress("node " + act.verb + " " + name)
-	o.err = act.run(ctx, h, name, reason)
+	o.err = act.run(ctx, op, name, reason)
 	done()
 	if o.err != nil {
 		return o
@@ -170,11 +172,11 @@ func (a *commandLine) actOnNode(ctx context.Context, act nodeAct, cfg *config.Co
 
 // guardAt reports whether a guard runs that watches a node; nil: it is not known.
 func (a *commandLine) guardAt(ctx context.Context, cfg *config.Config, name string) *bool {
-	runs, _ := guardRuns(cfg)
+	runs, _ := app.GuardRuns(cfg)
 	if runs {
 		return &runs
 	}
-	s, err := a.look(ctx, cfg, aim{nodes: true, quiet: true})
+	s, err := app.Look(ctx, cfg, app.Aim{Nodes: true})
 	if err != nil {
 		return nil
 	}
@@ -189,7 +191,7 @@ func (a *commandLine) guardAt(ctx context.Context, cfg *config.Config, name stri
 
 // alreadySo tells if a node is held, or open, as the act would make it.
 func (a *commandLine) alreadySo(ctx context.Context, act nodeAct, cfg *config.Config, name string) bool {
-	n, method, err := nodeOf(cfg, name)
+	n, method, err := app.NodeOf(cfg, name)
 	if err != nil {
 		return false
 	}
@@ -247,7 +249,7 @@ type openedJSON struct {
 }
 
 func (a *commandLine) openNewCluster(ctx context.Context, reason string, yes bool) error {
-	return a.act(func(cfg *config.Config, _ *spec) error {
+	return a.act(func(cfg *config.Config, _ *app.Spec) error {
 		if err := cfg.Guardable(); err != nil {
 			return usageError{err}
 		}
@@ -255,14 +257,14 @@ func (a *commandLine) openNewCluster(ctx context.Context, reason string, yes boo
 			return fmt.Errorf("%w: --yes needs --cluster %q, the name of the cluster in %s", errNotConfirmed, cfg.Cluster.Name, cfg.Path)
 		}
 		return nil
-	}, func(cfg *config.Config, h *hand) error {
-		if err := isNew(ctx, cfg, h.client.Nodes()); err != nil {
+	}, func(cfg *config.Config, op *operator.Operator) error {
+		if err := isNew(ctx, cfg, op.Nodes()); err != nil {
 			return fmt.Errorf("%w: this is no new cluster: %w; a guard opens its nodes %s after it has met them", operator.ErrRefused, err, cfg.Guard.Delay)
 		}
 		if !yes {
 			err := a.confirm(ctx, cfg.Cluster.Name, func(w io.Writer) error {
 				fmt.Fprintf(w, "Cluster %s: %s will vote at once. If one of them was in use before, and lost its\ndata less than %s ago, it may give away locks that are still held: TWO HOLDERS.\n",
-					safetext.Escape(cfg.Cluster.Name), strings.Join(nodeNames(cfg), ", "), cfg.Guard.Delay)
+					safetext.Escape(cfg.Cluster.Name), strings.Join(app.NodeNames(cfg), ", "), cfg.Guard.Delay)
 				return nil
 			})
 			if err != nil {
@@ -272,9 +274,9 @@ func (a *commandLine) openNewCluster(ctx context.Context, reason string, yes boo
 		doc := openedJSON{Cluster: text(cfg.Cluster.Name)}
 		step, b := a.progressOf("opening", len(cfg.Nodes))
 		defer b.end()
-		for i, name := range nodeNames(cfg) {
+		for i, name := range app.NodeNames(cfg) {
 			step(i)
-			if err := h.op.OpenNode(ctx, name, "new cluster: "+reason); err != nil {
+			if err := op.OpenNode(ctx, name, "new cluster: "+reason); err != nil {
 				return err
 			}
 			doc.Opened = append(doc.Opened, text(name))
@@ -283,18 +285,18 @@ func (a *commandLine) openNewCluster(ctx context.Context, reason string, yes boo
 		if printed, err := a.document(func() document { return doc }); printed {
 			return err
 		}
-		fmt.Fprintf(a.out, "opened %s\n", strings.Join(nodeNames(cfg), " "))
+		fmt.Fprintf(a.out, "opened %s\n", strings.Join(app.NodeNames(cfg), " "))
 		return nil
 	})
 }
 
 // isNew tells why a cluster may have been in use before.
 func isNew(ctx context.Context, cfg *config.Config, nodes []*redlock.Node) error {
-	memory, err := remembered(cfg)
+	memory, err := app.Remembered(cfg)
 	if err != nil {
 		return err
 	}
-	methods := methodsOf(cfg)
+	methods := app.Methods(cfg)
 	for _, n := range nodes {
 		if m, ok := memory[n.Name()]; ok && (m.Opened || m.Lives > 1) {
 			return fmt.Errorf("a guard has known node %q before", n.Name())
@@ -323,32 +325,6 @@ func isNew(ctx context.Context, cfg *config.Config, nodes []*redlock.Node) error
 		}
 	}
 	return nil
-}
-
-// remembered is what the guard's daemon remembers, nothing if it never ran. A
-// memory that cannot be read is an error: it may say what must be known.
-func remembered(cfg *config.Config) (map[string]restartguard.Remembered, error) {
-	if cfg.Guard.StateDir == "" {
-		return nil, nil
-	}
-	m, err := restartguard.ReadMemory(cfg.Guard.StateDir)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("what the guard remembers cannot be read: %w", err)
-	}
-	return m, nil
-}
-
-// nodeOf is a configured node.
-func nodeOf(cfg *config.Config, name string) (*redlock.Node, restartguard.Method, error) {
-	if err := known(cfg, name); err != nil {
-		return nil, restartguard.Method{}, err
-	}
-	nodes, err := cfg.Masters()
-	if err != nil {
-		return nil, restartguard.Method{}, configError{err}
-	}
-	i := slices.IndexFunc(cfg.Nodes, func(n config.Node) bool { return n.Name == name })
-	return nodes[i], cfg.Nodes[i].Method(), nil
 }
 
 func (a *commandLine) waitCommand() *cobra.Command {
@@ -383,7 +359,7 @@ ExecStartPre=/usr/bin/redlockctl node wait n2 --before-start`,
 				return usageError{errors.New("--before-start is for one node, which is about to be started")}
 			}
 			for _, name := range args {
-				if err := known(cfg, name); err != nil {
+				if err := app.CheckNode(cfg, name); err != nil {
 					return err
 				}
 			}
@@ -395,13 +371,13 @@ ExecStartPre=/usr/bin/redlockctl node wait n2 --before-start`,
 				wait, cancel = context.WithTimeout(ctx, timeout)
 				defer cancel()
 			}
-			var seen *guardsSeen
+			var seen *app.Guards
 			if !before {
 				seen = a.tellUnguarded(wait, cfg, args)
 			}
 			all := actsJSON{Act: "node wait"}
 			for _, name := range args {
-				node, method, err := nodeOf(cfg, name)
+				node, method, err := app.NodeOf(cfg, name)
 				if err != nil {
 					return err
 				}
@@ -448,12 +424,12 @@ ExecStartPre=/usr/bin/redlockctl node wait n2 --before-start`,
 
 // tellUnguarded says on standard error which of the nodes that are to serve nothing
 // opens, since no guard runs. It returns what it saw; nil: nothing.
-func (a *commandLine) tellUnguarded(ctx context.Context, cfg *config.Config, names []string) *guardsSeen {
-	s, err := a.look(ctx, cfg, aim{nodes: true, quiet: true})
+func (a *commandLine) tellUnguarded(ctx context.Context, cfg *config.Config, names []string) *app.Guards {
+	s, err := app.Look(ctx, cfg, app.Aim{Nodes: true})
 	if err != nil {
 		return nil // the wait itself says why
 	}
-	seen, methods := guardsSeenOf(cfg, s), methodsOf(cfg)
+	seen, methods := app.GuardsOf(cfg, s), app.Methods(cfg)
 	var waiting []string
 	for _, n := range s.Nodes {
 		// One that is down may come up fenced; one that is held no guard opens.
@@ -465,7 +441,7 @@ func (a *commandLine) tellUnguarded(ctx context.Context, cfg *config.Config, nam
 	if waiting == nil {
 		return &seen
 	}
-	if none := seen.none(waiting...); none != "" {
+	if none := seen.Missing(waiting...); none != "" {
 		fmt.Fprintf(a.errOut, "redlockctl: %s, or \"redlockctl node open\" is called\n", printable(none))
 	}
 	return &seen
@@ -473,9 +449,9 @@ func (a *commandLine) tellUnguarded(ctx context.Context, cfg *config.Config, nam
 
 // whoOpens adds to the error of a wait who opens the node: what the guard on this
 // machine will do, or that no guard runs.
-func whoOpens(cfg *config.Config, seen *guardsSeen, node *redlock.Node, err error) error {
-	if runs, _ := guardRuns(cfg); runs {
-		if memory, _ := remembered(cfg); memory[node.Name()].Wait > 0 {
+func whoOpens(cfg *config.Config, seen *app.Guards, node *redlock.Node, err error) error {
+	if runs, _ := app.GuardRuns(cfg); runs {
+		if memory, _ := app.Remembered(cfg); memory[node.Name()].Wait > 0 {
 			return fmt.Errorf("%w; the guard opens it in %s", err, left(memory[node.Name()].Wait))
 		}
 		return err
@@ -483,10 +459,10 @@ func whoOpens(cfg *config.Config, seen *guardsSeen, node *redlock.Node, err erro
 	if seen == nil {
 		return err
 	}
-	if none := seen.none(node.Name()); none != "" {
+	if none := seen.Missing(node.Name()); none != "" {
 		return fmt.Errorf("%w; %s", err, printable(none))
 	}
-	return fmt.Errorf("%w; %s", err, printable(strings.Join(seen.lines(), "; ")))
+	return fmt.Errorf("%w; %s", err, printable(strings.Join(seen.Lines(), "; ")))
 }
 
 // waitBeforeStart waits for D from a moment at which the former process has
@@ -514,22 +490,6 @@ func (a *commandLine) waitBeforeStart(ctx context.Context, cfg *config.Config, n
 	}
 }
 
-func nodeNames(cfg *config.Config) []string {
-	names := make([]string, len(cfg.Nodes))
-	for i, n := range cfg.Nodes {
-		names[i] = n.Name
-	}
-	return names
-}
-
-// known refuses the name of a node that is not configured.
-func known(cfg *config.Config, name string) error {
-	if names := nodeNames(cfg); !slices.Contains(names, name) {
-		return usageError{fmt.Errorf("there is no node %q; there is %s", name, strings.Join(names, ", "))}
-	}
-	return nil
-}
-
 // completeNodes offers the configured nodes to the shell; none is contacted.
 func (a *commandLine) completeNodes(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 {
@@ -539,7 +499,7 @@ func (a *commandLine) completeNodes(_ *cobra.Command, args []string, _ string) (
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	return nodeNames(cfg), cobra.ShellCompDirectiveNoFileComp
+	return app.NodeNames(cfg), cobra.ShellCompDirectiveNoFileComp
 }
 
 // completeSeveralNodes offers nodes for each argument, but those that are there

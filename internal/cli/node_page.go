@@ -5,6 +5,7 @@ import (
 	"io"
 	"strings"
 
+	"redlockctl/internal/app"
 	"redlockctl/internal/config"
 	"redlockctl/internal/safetext"
 	"redlockctl/monitor"
@@ -45,7 +46,7 @@ func (a *commandLine) showNode(cfg *config.Config, s *monitor.Snapshot, name str
 	printed, err := a.document(func() document { return doc })
 	if err == nil && !printed {
 		a.printNode(a.out, s, n, guard)
-		a.printSeen(a.out, guardsSeenOf(cfg, s))
+		a.printSeen(a.out, app.GuardsOf(cfg, s))
 		a.printFindings(a.out, about)
 	}
 	return err

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"redlockctl/internal/app"
 	"redlockctl/internal/safetext"
 	"redlockctl/monitor"
 	"redlockctl/restartguard"
@@ -45,20 +46,20 @@ machine remembers of it, and the findings about it.`,
 				return err
 			}
 			if len(args) > 0 {
-				if err := known(cfg, args[0]); err != nil {
+				if err := app.CheckNode(cfg, args[0]); err != nil {
 					return err
 				}
 			}
-			return a.pictures(ctx, cfg, &again, aim{}, func(s *monitor.Snapshot) error {
+			return a.pictures(ctx, cfg, &again, app.Aim{}, func(s *monitor.Snapshot) error {
 				if len(args) > 0 {
 					return a.showNode(cfg, s, args[0])
 				}
 				printed, err := a.document(func() document {
-					return nodesJSON{clusterJSON: clusterDoc(s), guardsSeenJSON: guardsSeenOf(cfg, s).doc(), Nodes: nodeDocs(s)}
+					return nodesJSON{clusterJSON: clusterDoc(s), guardsSeenJSON: seenDoc(app.GuardsOf(cfg, s)), Nodes: nodeDocs(s)}
 				})
 				if err == nil && !printed {
 					a.printNodes(a.out, s, nil)
-					a.printSeen(a.out, guardsSeenOf(cfg, s))
+					a.printSeen(a.out, app.GuardsOf(cfg, s))
 				}
 				return err
 			})

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"redlockctl/internal/config"
+	"redlockctl/internal/operator"
 )
 
 func (a *commandLine) releaseCommand() *cobra.Command {
@@ -25,9 +26,9 @@ Exit code 5 when no node holds the token.`,
 			if err != nil {
 				return err
 			}
-			return a.act(nil, func(_ *config.Config, h *hand) error {
+			return a.act(nil, func(_ *config.Config, op *operator.Operator) error {
 				done := a.progress("releasing")
-				results, err := h.op.Release(ctx, args[0], token)
+				results, err := op.Release(ctx, args[0], token)
 				done()
 				return a.tell(outcome{did: "released", name: args[0], results: results, err: err})
 			})

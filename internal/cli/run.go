@@ -12,11 +12,10 @@ import (
 	"strconv"
 	"syscall"
 	"time"
-	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
-	"redlockctl/internal/audit"
+	"redlockctl/internal/app"
 	"redlockctl/internal/config"
 	"redlockctl/internal/operator"
 	"redlockctl/internal/safetext"
@@ -141,19 +140,19 @@ redlockctl run job:1 --wait 1m --kill-after 2s -- sh -c 'work; more-work'`,
 		if err := a.tableOnly("what is printed is the command's"); err != nil {
 			return err
 		}
-		return a.act(func(cfg *config.Config, s *spec) error {
+		return a.act(func(cfg *config.Config, s *app.Spec) error {
 			var err error
 			if killAfter, err = killAfterFor(killAfter, cmd.Flags().Changed("kill-after"), ttlFor(ttl, cfg)); err != nil {
 				return err
 			}
 			if wait > 0 {
-				s.redlock.Retries = redlock.UntilContextEnds
+				s.Redlock.Retries = redlock.UntilContextEnds
 			}
 			return executable(args[1])
-		}, func(cfg *config.Config, h *hand) error {
+		}, func(cfg *config.Config, op *operator.Operator) error {
 			r := &running{
-				commandLine: a, hand: h, name: args[0], argv: args[1:],
-				ttl: ttlFor(ttl, cfg), wait: wait, extensions: extensions, fencing: fencing, clusterName: cfg.Cluster.Name,
+				commandLine: a, op: op, name: args[0], argv: args[1:],
+				ttl: ttlFor(ttl, cfg), wait: wait, extensions: extensions, fencing: fencing,
 				env:    cfg.ChildEnv(os.Environ()),
 				ending: ending{killAfter: killAfter, margin: endMargin(ttlFor(ttl, cfg))},
 			}
@@ -190,7 +189,7 @@ func cannotRun(err error) error {
 // running is one command that runs under a lock.
 type running struct {
 	*commandLine
-	*hand
+	op         *operator.Operator
 	name       string
 	argv       []string
 	ttl, wait  time.Duration
@@ -198,8 +197,6 @@ type running struct {
 	fencing    bool
 	ending     ending
 	env        []string // of the command, before the lock's own variables
-	// clusterName is for the audit log.
-	clusterName string
 
 	interrupted bool   // by the terminal, which told nobody but the command
 	why         string // the command was ended before its time
@@ -233,7 +230,7 @@ func (r *running) run(ctx context.Context) error {
 		// The others of our job have not heard of it. A shell script ends with its
 		// command only if it was interrupted itself, and the command died of that:
 		// an exit code of 130 does not count.
-		r.hand.close()
+		_ = r.op.Close()
 		signal.Reset(syscall.SIGINT)
 		_ = syscall.Kill(0, syscall.SIGINT)
 	}
@@ -244,28 +241,22 @@ func (r *running) run(ctx context.Context) error {
 // written when nothing can be held up by it any more: a command whose lock is lost
 // must be dead in time, whatever the disk does.
 func (r *running) logged(lock *redlock.Lock, under func() error) error {
-	record := audit.Record{
-		Time: time.Now().UTC(), ID: audit.NewID(), Phase: audit.Intent, Actor: audit.Actor(r.getenv), Cluster: r.clusterName,
-		Act: "run", Target: safetext.Escape(r.name), TokenSHA: audit.TokenSHA(lock.Token()), Detail: "command " + r.argv[0],
+	ended, err := r.op.RunBegins(lock, r.argv[0])
+	if err != nil {
+		return err
 	}
-	if utf8.ValidString(r.name) { // as the acts on a lock have it
-		record.Target = r.name
-	}
-	if err := r.log.Write(record); err != nil {
-		return fmt.Errorf("%w: a command whose run cannot be logged is not run: %w", operator.ErrRefused, err)
-	}
-	err := under()
-	record.Time, record.Phase, record.Detail = time.Now().UTC(), audit.Done, "the command ended: exit code 0"
+	err = under()
+	how, failed := "the command ended: exit code 0", false
 	var code serverExit
 	switch {
 	case errors.As(err, new(lostError)):
-		record.Phase, record.Detail = audit.Failed, "lock lost: "+r.why+"; the command was ended"
+		how, failed = "lock lost: "+r.why+"; the command was ended", true
 	case errors.As(err, &code):
-		record.Detail = fmt.Sprintf("the command ended: exit code %d", int(code))
+		how = fmt.Sprintf("the command ended: exit code %d", int(code))
 	case err != nil:
-		record.Phase, record.Detail = audit.Failed, err.Error()
+		how, failed = err.Error(), true
 	}
-	if lerr := r.log.Write(record); lerr != nil {
+	if lerr := ended(how, failed); lerr != nil {
 		fmt.Fprintf(r.errOut, "redlockctl: run \"%s\": %s\n", safetext.Escape(r.name), printable(lerr.Error()))
 	}
 	return err

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"redlockctl/internal/app"
 	"redlockctl/internal/config"
 	"redlockctl/internal/safetext"
 	"redlockctl/monitor"
@@ -57,14 +58,14 @@ the verdict use "doctor".`,
 			if err != nil {
 				return err
 			}
-			return a.pictures(ctx, cfg, &again, aim{}, func(s *monitor.Snapshot) error {
+			return a.pictures(ctx, cfg, &again, app.Aim{}, func(s *monitor.Snapshot) error {
 				printed, err := a.document(func() document { return statusDoc(cfg, s) })
 				if err != nil {
 					return err
 				}
 				if !printed {
 					a.printStatus(a.out, s)
-					a.printSeen(a.out, guardsSeenOf(cfg, s))
+					a.printSeen(a.out, app.GuardsOf(cfg, s))
 					a.printOutlook(a.out, cfg, s)
 				}
 				return unavailable(s)
@@ -80,8 +81,8 @@ func statusDoc(cfg *config.Config, s *monitor.Snapshot) statusJSON {
 			doc.Locks[st.String()] = n
 		}
 	}
-	doc.guardsSeenJSON = guardsSeenOf(cfg, s).doc()
-	if o, known := outlookOf(cfg, s); known {
+	doc.guardsSeenJSON = seenDoc(app.GuardsOf(cfg, s))
+	if o, known := app.OutlookOf(cfg, s); known {
 		if o.First != "" {
 			doc.FirstNode, doc.FirstMs = optional(o.First), msUntil(o.FirstAt, s.At)
 		}
@@ -91,8 +92,8 @@ func statusDoc(cfg *config.Config, s *monitor.Snapshot) statusJSON {
 }
 
 // printSeen names the guards that run.
-func (a *commandLine) printSeen(w io.Writer, g guardsSeen) {
-	for i, line := range g.lines() {
+func (a *commandLine) printSeen(w io.Writer, g app.Guards) {
+	for i, line := range g.Lines() {
 		if i == 0 {
 			fmt.Fprintln(w)
 		}
@@ -102,7 +103,7 @@ func (a *commandLine) printSeen(w io.Writer, g guardsSeen) {
 
 // printOutlook says what the guard on this machine is waiting for.
 func (a *commandLine) printOutlook(w io.Writer, cfg *config.Config, s *monitor.Snapshot) {
-	o, known := outlookOf(cfg, s)
+	o, known := app.OutlookOf(cfg, s)
 	if idle := forsaken(cfg, s); idle != "" {
 		fmt.Fprintf(w, "\n%s\n", safetext.Escape(idle))
 	}

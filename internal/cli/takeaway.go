@@ -12,6 +12,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 	"github.com/spf13/cobra"
 
+	"redlockctl/internal/app"
 	"redlockctl/internal/config"
 	"redlockctl/internal/lockform"
 	"redlockctl/internal/operator"
@@ -94,8 +95,8 @@ different ways.`,
 			if t.token != "" && len(args) > 1 {
 				return usageError{errors.New("a token is that of one lock: give one name with it")}
 			}
-			return a.act(nil, func(cfg *config.Config, h *hand) error {
-				t.cfg, t.hand = cfg, h
+			return a.act(nil, func(cfg *config.Config, op *operator.Operator) error {
+				t.cfg, t.op = cfg, op
 				if len(args) == 1 {
 					return a.tell(t.take(ctx, args[0]))
 				}
@@ -114,7 +115,7 @@ different ways.`,
 // taker takes locks away as one command line asks for it.
 type taker struct {
 	*commandLine
-	*hand
+	op            *operator.Operator
 	cfg           *config.Config
 	way           takeAway
 	token, reason string
@@ -127,7 +128,7 @@ type taker struct {
 // take takes one lock away, and the further keys that it has.
 func (t *taker) take(ctx context.Context, name string) outcome {
 	o := outcome{did: t.way.did, name: name}
-	copies, err := t.client.Inspect(ctx, name)
+	copies, err := t.op.Inspect(ctx, name)
 	token := t.token
 	var more []boundKey
 	if err == nil || len(copies) > 0 {
@@ -200,7 +201,7 @@ func (t *taker) further(ctx context.Context, name, token string, copies []redloc
 	}
 	for _, tok := range tokens {
 		if t.seen == nil || !bears(t.seen, tok) {
-			if t.seen, err = t.look(ctx, t.cfg, aim{}); err != nil {
+			if t.seen, err = t.look(ctx, t.cfg, app.Aim{}); err != nil {
 				return nil, err
 			}
 			if t.whole = t.seen.Complete; !t.whole {

@@ -8,12 +8,12 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"sync"
 	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"redlockctl/internal/app"
 	"redlockctl/internal/safetext"
 	"redlockctl/monitor"
 )
@@ -101,63 +101,55 @@ or when nobody reads any more; exit code 0 in each case.`,
 			if err != nil {
 				return err
 			}
-			s, err := specOf(cfg, false)
-			if err != nil {
-				return err
-			}
-			f := monitor.ParseFilter(filter)
-			s.monitor.Patient = true
-			mon, err := monitor.New(s.nodes, s.monitor)
-			if err != nil {
-				return err
-			}
-			if err := f.Check(mon.Snapshot().Nodes); err != nil {
-				return usageError{err}
-			}
 			// A reader that has gone is the end of a pipe, no failure.
 			signal.Ignore(syscall.SIGPIPE)
 			defer signal.Reset(syscall.SIGPIPE)
-			end, cancel := context.WithCancel(ctx)
-			defer cancel()
 			if span > 0 {
-				end, cancel = context.WithTimeout(ctx, span)
+				var cancel context.CancelFunc
+				ctx, cancel = context.WithTimeout(ctx, span)
 				defer cancel()
 			}
-			var wg sync.WaitGroup
-			wg.Go(func() { mon.Run(end) })
-			defer wg.Wait()
-			defer cancel()
-			first, err := settled(end, mon, settleTime)
-			if err != nil {
-				return nil // interrupted before anything was to be said
-			}
-			w := &watcher{out: a.out, json: a.output == "json" || a.output == "jsonl", filter: f}
-			w.begin(first)
-			gone := time.NewTicker(time.Second)
-			defer gone.Stop()
-			for w.err == nil && end.Err() == nil {
-				select {
-				case <-end.Done():
-				case <-gone.C:
-					if unread(a.out) {
-						return nil
-					}
-				case <-mon.Changed(w.last.Version):
-					s := mon.Snapshot()
-					events, missed := mon.EventsSince(w.seq)
-					w.take(s, events, missed)
-				}
-			}
-			if w.err != nil && !errors.Is(w.err, syscall.EPIPE) && !errors.Is(w.err, os.ErrClosed) {
-				return w.err
-			}
-			return nil
+			return app.Watch(ctx, cfg, app.Aim{Stays: true}, func(mon *monitor.Monitor) error {
+				return a.watch(ctx, mon, monitor.ParseFilter(filter))
+			})
 		}),
 	}, "table", "text", "json", "jsonl")
 	f := cmd.Flags()
 	f.StringVar(&filter, "filter", "", "only these locks: a part of the name, state:WORD, lib:PART, …")
 	f.DurationVar(&span, "for", 0, "end after this time (0: never)")
 	return cmd
+}
+
+// watch writes the events until ctx ends or nobody reads any more.
+func (a *commandLine) watch(ctx context.Context, mon *monitor.Monitor, f monitor.Filter) error {
+	if err := f.Check(mon.Snapshot().Nodes); err != nil {
+		return usageError{err}
+	}
+	first, err := app.Settled(ctx, mon)
+	if err != nil {
+		return nil // interrupted before anything was to be said
+	}
+	w := &watcher{out: a.out, json: a.output == "json" || a.output == "jsonl", filter: f}
+	w.begin(first)
+	gone := time.NewTicker(time.Second)
+	defer gone.Stop()
+	for w.err == nil && ctx.Err() == nil {
+		select {
+		case <-ctx.Done():
+		case <-gone.C:
+			if unread(a.out) {
+				return nil
+			}
+		case <-mon.Changed(w.last.Version):
+			s := mon.Snapshot()
+			events, missed := mon.EventsSince(w.seq)
+			w.take(s, events, missed)
+		}
+	}
+	if w.err != nil && !errors.Is(w.err, syscall.EPIPE) && !errors.Is(w.err, os.ErrClosed) {
+		return w.err
+	}
+	return nil
 }
 
 // watcher writes the events of snapshots, each once. Its writes may block; the

@@ -12,6 +12,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"strings"
@@ -20,6 +21,7 @@ import (
 
 	"redlockctl/internal/audit"
 	"redlockctl/internal/safetext"
+	"redlockctl/monitor"
 	"redlockctl/redlock"
 	"redlockctl/restartguard"
 )
@@ -74,9 +76,15 @@ type Options struct {
 	// Actor is who acts, for the audit log; default user@host of the process,
 	// with the user behind sudo.
 	Actor string
+	// Note, if not nil, is told of each act once it is over, and of what becomes of a
+	// lock that is kept.
+	Note func(monitor.Event)
+	// Acquired, if not nil, is told how long each acquisition took.
+	Acquired func(took time.Duration, err error)
 }
 
-// New makes an operator on the client's nodes. It sends nothing.
+// New makes an operator on the client's nodes. It sends nothing. Client and log are
+// closed with it.
 func New(client *redlock.Client, opt Options) *Operator {
 	by := func(do func(context.Context, *redlock.Node, restartguard.Method) error) hand {
 		return func(ctx context.Context, n *redlock.Node) error {
@@ -90,6 +98,26 @@ func New(client *redlock.Client, opt Options) *Operator {
 	return build(client, keepLock, by(restartguard.HoldBy), by(restartguard.OpenBy), opt)
 }
 
+// Close ends the client and closes the log.
+func (o *Operator) Close() error {
+	var err error
+	if c, ok := o.locks.(io.Closer); ok {
+		err = c.Close()
+	}
+	if o.opt.Log != nil {
+		err = errors.Join(err, o.opt.Log.Close())
+	}
+	return err
+}
+
+// Inspect looks at all nodes for a lock. It changes nothing.
+func (o *Operator) Inspect(ctx context.Context, resource string) ([]redlock.NodeResult, error) {
+	return o.locks.Inspect(ctx, resource)
+}
+
+// Nodes are those of the cluster.
+func (o *Operator) Nodes() []*redlock.Node { return o.locks.Nodes() }
+
 func build(l locks, keep func(*redlock.Lock, redlock.KeepOptions) keeper, hold, open hand, opt Options) *Operator {
 	opt.Actor = cmp.Or(opt.Actor, audit.Actor(os.Getenv))
 	return &Operator{locks: l, keep: keep, hold: hold, open: open, opt: opt}
@@ -101,6 +129,7 @@ func (o *Operator) ReadOnly() bool { return o.opt.ReadOnly }
 // act is an act whose intent is in the log.
 type act struct {
 	o      *Operator
+	target string // as it is, where the log has it escaped
 	record audit.Record
 }
 
@@ -109,8 +138,8 @@ func (o *Operator) begin(r audit.Record) (*act, error) {
 	if o.opt.Log == nil {
 		return nil, fmt.Errorf("%w: there is no audit log", ErrRefused)
 	}
-	r.ID, r.Actor, r.Cluster = audit.NewID(), o.opt.Actor, o.opt.Cluster
-	a := &act{o, r}
+	a := &act{o, r.Target, r}
+	a.record.ID, a.record.Actor, a.record.Cluster, a.record.Target = audit.NewID(), o.opt.Actor, o.opt.Cluster, logTarget(r.Target)
 	if err := a.write(audit.Intent, r.Detail); err != nil {
 		return nil, unlogged(err)
 	}
@@ -137,6 +166,7 @@ func (a *act) end(detail string, err error) error {
 		detail = joined("; ", logText(err), detail)
 	}
 	logErr := a.write(phase, detail)
+	a.note(err)
 	switch {
 	case logErr == nil:
 		return err
@@ -144,6 +174,34 @@ func (a *act) end(detail string, err error) error {
 		return fmt.Errorf("%w (and the outcome is missing from the audit log: %w)", err, logErr)
 	}
 	return fmt.Errorf("%w: %w", ErrUnlogged, logErr)
+}
+
+// note tells what came of the act.
+func (a *act) note(err error) {
+	r := a.record
+	e := monitor.Event{Level: monitor.LevelNotice}
+	act, onNode := strings.CutPrefix(r.Act, "node ")
+	if onNode {
+		e.Node = r.Target
+	} else {
+		e.Key = safetext.New(a.target)
+	}
+	text := act + " " + a.target
+	if more := cmp.Or(r.Reason, r.Detail); more != "" {
+		text += " (" + more + ")"
+	}
+	if err != nil {
+		text += ": " + err.Error()
+	}
+	a.o.note(e, text)
+}
+
+// note tells of an act.
+func (o *Operator) note(e monitor.Event, text string) {
+	if o.opt.Note != nil {
+		e.At, e.Kind, e.Text = time.Now(), "operator", safetext.New("operator: "+text)
+		o.opt.Note(e)
+	}
 }
 
 // Acquire takes a lock by hand. A TTL above the cluster's max is refused. A
@@ -163,11 +221,15 @@ func (o *Operator) acquire(ctx context.Context, resource string, ttl time.Durati
 	if err := o.mayUse(resource, ttl); err != nil {
 		return nil, err
 	}
-	a, err := o.begin(audit.Record{Act: "acquire", Target: target(resource), Detail: joined(", ", "ttl "+ttl.String(), more)})
+	a, err := o.begin(audit.Record{Act: "acquire", Target: resource, Detail: joined(", ", "ttl "+ttl.String(), more)})
 	if err != nil {
 		return nil, err
 	}
+	began := time.Now()
 	lock, err := do(ctx, resource, ttl)
+	if o.opt.Acquired != nil {
+		o.opt.Acquired(time.Since(began), err)
+	}
 	if err != nil {
 		return nil, a.end(decided(nodesOf(err), err), err)
 	}
@@ -195,7 +257,7 @@ func (o *Operator) extend(ctx context.Context, resource, token string, ttl time.
 	if err := o.mayUse(resource, ttl); err != nil {
 		return nil, err
 	}
-	a, err := o.begin(audit.Record{Act: "extend", Target: target(resource), TokenSHA: audit.TokenSHA(token), Detail: joined(", ", "ttl "+ttl.String(), more)})
+	a, err := o.begin(audit.Record{Act: "extend", Target: resource, TokenSHA: audit.TokenSHA(token), Detail: joined(", ", "ttl "+ttl.String(), more)})
 	if err != nil {
 		return nil, err
 	}
@@ -229,12 +291,27 @@ func (o *Operator) Release(ctx context.Context, resource, token string) ([]redlo
 	case resource == "" || token == "":
 		return nil, fmt.Errorf("%w: a release needs the name of the lock and its token", redlock.ErrInvalid)
 	}
-	a, err := o.begin(audit.Record{Act: "release", Target: target(resource), TokenSHA: audit.TokenSHA(token)})
+	a, err := o.begin(audit.Record{Act: "release", Target: resource, TokenSHA: audit.TokenSHA(token)})
 	if err != nil {
 		return nil, err
 	}
 	results, err := o.locks.Release(ctx, resource, token)
 	return results, a.end(summary(results), err)
+}
+
+// RunBegins logs that a command, of which the first word is given, begins to run
+// under a grant; if it fails, the command must not be run. ended logs how it ended.
+func (o *Operator) RunBegins(lock *redlock.Lock, command string) (ended func(how string, failed bool) error, err error) {
+	a, err := o.begin(audit.Record{Act: "run", Target: lock.Resource(), TokenSHA: audit.TokenSHA(lock.Token()), Detail: "command " + command})
+	if err != nil {
+		return nil, err
+	}
+	return func(how string, failed bool) error {
+		if failed {
+			return a.write(audit.Failed, how)
+		}
+		return a.write(audit.Done, how)
+	}, nil
 }
 
 // FenceNode holds a node closed until it is opened by hand.
@@ -291,9 +368,9 @@ func nodesOf(err error) []redlock.NodeResult {
 	return nil
 }
 
-// target is the name of a lock for the log, which escapes by itself what JSON
+// logTarget is the name of a lock for the log, which escapes by itself what JSON
 // can hold.
-func target(resource string) string {
+func logTarget(resource string) string {
 	if utf8.ValidString(resource) {
 		return resource
 	}

@@ -60,7 +60,7 @@ func (o *Operator) takeAway(ctx context.Context, way Way, resource, token, reaso
 	if resource == "" {
 		return nil, fmt.Errorf("%w: the lock needs a name", redlock.ErrInvalid)
 	}
-	a, err := o.begin(audit.Record{Act: way.String(), Target: target(resource), Reason: reason, TokenSHA: audit.TokenSHA(token)})
+	a, err := o.begin(audit.Record{Act: way.String(), Target: resource, Reason: reason, TokenSHA: audit.TokenSHA(token)})
 	if err != nil {
 		return nil, err
 	}
@@ -106,7 +106,7 @@ func siblings(ctx context.Context, do taking, resource string, tokens []string, 
 			}
 			switch _, err := do(ctx, key, t); {
 			case err == nil:
-				detail = joined("; ", detail, target(key)+" too")
+				detail = joined("; ", detail, logTarget(key)+" too")
 			case !errors.Is(err, redlock.ErrNotHeld):
 				return detail, fmt.Errorf("%q, a key of the same lock: %w", key, err)
 			}

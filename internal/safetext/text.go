@@ -39,6 +39,16 @@ func (t Text) Empty() bool { return t.raw == "" }
 // through an escape. Ordinary letters of any script stay as they are.
 func (t Text) String() string { return Escape(t.raw) }
 
+// Printable is one line of text that a terminal shows and does not obey. What is
+// harmless already stays as it is, so that a name which was escaped by whoever made
+// the message is not escaped twice.
+func Printable(s string) string {
+	if New(strings.ReplaceAll(s, `\`, "")).Clean() {
+		return s
+	}
+	return Escape(s)
+}
+
 // Escape is the renderer behind [Text.String], for text that has no need of
 // the type, such as an error that a server sent.
 func Escape(s string) string {

@@ -1,9 +1,8 @@
-package cli
+package operator
 
 import (
 	"errors"
 	"fmt"
-	"log/slog"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -25,24 +24,24 @@ func TestRecorder(t *testing.T) {
 			var told []string
 			var full atomic.Bool
 			full.Store(true)
-			r := newRecorder(func(rec audit.Record) error {
+			r := recordGuard(func(rec audit.Record) error {
 				if full.Load() {
 					return errors.New("no space left")
 				}
 				written = append(written, rec)
 				return nil
 			}, func(err error) { told = append(told, fmt.Sprint(err)) })
-			r.saw("shop", restartguard.Event{Node: "n1", Kind: "restart", Text: "restarted"})
-			r.saw("shop", closed)
-			r.saw("shop", restartguard.Event{Node: "n2", Kind: "reachable", Text: "answers again"})
-			r.saw("shop", restartguard.Event{Node: "n1", Kind: "opened", Text: "rejoined"})
+			r.Take("shop", restartguard.Event{Node: "n1", Kind: "restart", Text: "restarted"})
+			r.Take("shop", closed)
+			r.Take("shop", restartguard.Event{Node: "n2", Kind: "reachable", Text: "answers again"})
+			r.Take("shop", restartguard.Event{Node: "n1", Kind: "opened", Text: "rejoined"})
 			time.Sleep(10 * recordAgain)
 			synctest.Wait()
 			full.Store(false)
 			time.Sleep(2 * recordAgain)
 			synctest.Wait()
-			r.saw("shop", restartguard.Event{Node: "n1", Kind: "held", Text: "held"})
-			r.close()
+			r.Take("shop", restartguard.Event{Node: "n1", Kind: "held", Text: "held"})
+			r.Close()
 			var lines []string
 			for _, w := range written {
 				if !strings.HasPrefix(w.Actor, "guard@") || w.Cluster != "shop" || w.Phase != audit.Done || w.ID == "" {
@@ -62,15 +61,15 @@ func TestRecorder(t *testing.T) {
 	t.Run("a log that hangs", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			hang, told := make(chan struct{}), ""
-			r := newRecorder(func(audit.Record) error { <-hang; return nil }, func(err error) { told = fmt.Sprint(err) })
+			r := recordGuard(func(audit.Record) error { <-hang; return nil }, func(err error) { told = fmt.Sprint(err) })
 			began := time.Now()
 			for range 2 * mostUnwritten {
-				r.saw("shop", closed)
+				r.Take("shop", closed)
 			}
 			if took := time.Since(began); took != 0 {
 				t.Errorf("the guard waited for %s", took)
 			}
-			r.close()
+			r.Close()
 			if took := time.Since(began); took > recordEnd {
 				t.Errorf("the end took %s", took)
 			}
@@ -80,22 +79,4 @@ func TestRecorder(t *testing.T) {
 			close(hang)
 		})
 	})
-}
-
-// What somebody should look at stands in the log as a warning.
-func TestGuardLogLevels(t *testing.T) {
-	var w strings.Builder
-	r := newRecorder(func(audit.Record) error { return nil }, func(error) {})
-	defer r.close()
-	d := &guardDaemon{log: slog.New(slog.NewTextHandler(&w, nil)), record: r}
-	for want, e := range map[string]restartguard.Event{
-		"INFO":  {Kind: "restart", Text: "restarted, came up closed"},
-		"WARN":  {Kind: "restart", Text: "restarted, is OPEN", Alarm: true},
-		"WARN ": {Kind: "wiped", Text: "its data were wiped"},
-	} {
-		w.Reset()
-		if d.tell(e, alarming(e)); !strings.Contains(w.String(), "level="+strings.TrimSpace(want)+" ") {
-			t.Errorf("not %s: %s", want, w.String())
-		}
-	}
 }

@@ -1,4 +1,4 @@
-package cli
+package app
 
 import (
 	"bytes"
@@ -18,13 +18,13 @@ import (
 	"redlockctl/tui"
 )
 
-// remembering adds to the options of the screen what a machine gives it: where it
+// OnMachine adds to the options of the screen what a machine gives it: where it
 // keeps what was chosen, and a clipboard.
-func (a *commandLine) remembering(opt tui.Options) tui.Options {
-	if path := uiPath(a.getenv); path != "" {
+func OnMachine(opt tui.Options, getenv func(string) string) tui.Options {
+	if path := uiPath(getenv); path != "" {
 		opt.Store = uiStore{path}
 	}
-	opt.Clipboard = clipboard(a.getenv)
+	opt.Clipboard = clipboard(getenv)
 	return opt
 }
 

@@ -1,55 +1,14 @@
-package cli
+package app
 
 import (
 	"context"
 	"fmt"
-	"sync/atomic"
 	"time"
 
 	"redlockctl/internal/announce"
-	"redlockctl/internal/metrics"
-	"redlockctl/internal/safetext"
 	"redlockctl/monitor"
 	"redlockctl/restartguard"
 )
-
-// seat is the place of a session's guard: empty until it runs.
-type seat struct {
-	at atomic.Pointer[restartguard.Guard]
-}
-
-// ID is that of the guard's announcements; empty: none runs.
-func (s *seat) ID() string {
-	if g := s.at.Load(); g != nil {
-		return g.ID()
-	}
-	return ""
-}
-
-// Status is the guard's; nil: none runs.
-func (s *seat) Status() []restartguard.NodeStatus {
-	if g := s.at.Load(); g != nil {
-		return g.Status()
-	}
-	return nil
-}
-
-// sit lets all see the guard that runs from now on.
-func (s *session) sit(g *restartguard.Guard) {
-	s.guard.at.Store(g)
-	s.mon.Guarded(func() monitor.GuardSight { return sightOf(g) })
-}
-
-// show tells the metrics of this session.
-func (s *session) show() {
-	s.telling.Lock()
-	defer s.telling.Unlock()
-	about := metrics.Cluster{Name: s.cluster, Monitor: s.mon}
-	if g := s.guard.at.Load(); g != nil { // a nil *Guard in the interface would not be nil
-		about.Guard = g
-	}
-	s.told.show(about)
-}
 
 // reliance is what a session does about a guard, where it yields to others.
 type reliance uint8
@@ -82,25 +41,25 @@ func relianceOf(s *monitor.Snapshot) (reliance, []announce.Guard) {
 
 // runOrRely runs the guard until ctx ends, if no other one watches. Else it says which
 // one this session relies on, and when that is gone; it does not take over by itself.
-func (s *session) runOrRely(ctx context.Context, g *restartguard.Guard) {
-	snap := s.mon.Snapshot()
+func (s *Session) runOrRely(ctx context.Context, g *restartguard.Guard) {
+	snap := s.Monitor.Snapshot()
 	does, others := relianceOf(snap)
 	for ; does == undecided; does, others = relianceOf(snap) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-s.mon.Changed(snap.Version):
-			snap = s.mon.Snapshot()
+		case <-s.Monitor.Changed(snap.Version):
+			snap = s.Monitor.Snapshot()
 		}
 	}
 	switch does {
 	case runsOwn:
-		s.noteGuard(monitor.LevelNotice, fmt.Sprintf("no other guard is seen: this console runs one, D = %s", g.Delay()))
+		s.noteGuard(false, fmt.Sprintf("no other guard is seen: this console runs one, D = %s", g.Delay()))
 		s.sit(g)
 		s.show()
 		_ = g.Run(ctx)
 	case cannotTell:
-		s.noteGuard(monitor.LevelAlarm, "this user may not call PUBSUB CHANNELS, so that it is not known if a guard watches: this console runs none. "+
+		s.noteGuard(true, "this user may not call PUBSUB CHANNELS, so that it is not known if a guard watches: this console runs none. "+
 			"Give it the rights that redlockctl config acl prints; where no other guard runs, start the console with --guard")
 	default:
 		s.rely(ctx, others)
@@ -113,8 +72,8 @@ const goneAfter = 5 * time.Second
 
 // rely says when the guards that the session relies on are gone, and when there is one
 // again.
-func (s *session) rely(ctx context.Context, others []announce.Guard) {
-	s.noteGuard(monitor.LevelNotice, fmt.Sprintf("%s watches this cluster, D = %s: this console runs none", monitor.GuardName(others[0]), others[0].Delay))
+func (s *Session) rely(ctx context.Context, others []announce.Guard) {
+	s.noteGuard(false, fmt.Sprintf("%s watches this cluster, D = %s: this console runs none", monitor.GuardName(others[0]), others[0].Delay))
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	seen, gone := time.Now(), false
@@ -124,10 +83,10 @@ func (s *session) rely(ctx context.Context, others []announce.Guard) {
 			return
 		case <-tick.C:
 		}
-		does, all := relianceOf(s.mon.Snapshot())
+		does, all := relianceOf(s.Monitor.Snapshot())
 		switch {
 		case does == reliesOn && gone:
-			s.noteGuard(monitor.LevelNotice, monitor.GuardName(all[0])+" watches this cluster again")
+			s.noteGuard(false, monitor.GuardName(all[0])+" watches this cluster again")
 			fallthrough
 		case does == reliesOn:
 			others, seen, gone = all, time.Now(), false
@@ -135,12 +94,12 @@ func (s *session) rely(ctx context.Context, others []announce.Guard) {
 			seen = time.Now() // nothing can be told
 		case !gone && time.Since(seen) > goneAfter:
 			gone = true
-			s.noteGuard(monitor.LevelAlarm, monitor.GuardName(others[0])+" is gone, on which this console relied, and no other guard is seen: "+
+			s.noteGuard(true, monitor.GuardName(others[0])+" is gone, on which this console relied, and no other guard is seen: "+
 				"nodes that are fenced do not rejoin. Start redlockctl guard, or start this console again")
 		}
 	}
 }
 
-func (s *session) noteGuard(level monitor.Level, text string) {
-	s.mon.Note(monitor.Event{Level: level, Kind: "guard", Text: safetext.New("guard: " + text)})
+func (s *Session) noteGuard(alarm bool, text string) {
+	s.tell(restartguard.Event{At: time.Now(), Text: text, Alarm: alarm})
 }

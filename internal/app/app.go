@@ -1,0 +1,154 @@
+// Package app puts the parts together: from the configuration of a cluster it
+// makes nodes, monitor, guard, operator and audit log. A [Session] is what stands
+// behind a screen, a [Daemon] is the guard without one, [Watch] is a single look;
+// all are wired by the same code. It reads no flag and prints nothing.
+package app
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"redlockctl/internal/audit"
+	"redlockctl/internal/config"
+	"redlockctl/internal/operator"
+	"redlockctl/monitor"
+	"redlockctl/redlock"
+	"redlockctl/restartguard"
+)
+
+// ConfigError is a configuration that cannot be used, or the name of something that
+// it does not have; its text may have several lines.
+type ConfigError struct{ Err error }
+
+func (e ConfigError) Error() string { return e.Err.Error() }
+func (e ConfigError) Unwrap() error { return e.Err }
+
+// Spec is what the parts of one cluster are made of.
+type Spec struct {
+	Nodes    []*redlock.Node
+	Redlock  redlock.Options
+	Monitor  monitor.Options
+	Guard    restartguard.Config
+	Guarded  []*redlock.Node // what a guard of this cluster watches; empty: nothing is to be guarded
+	ReadOnly bool
+	Audit    string // path of the audit log
+}
+
+// SpecOf is the spec of a configuration. Nothing is contacted.
+func SpecOf(cfg *config.Config) (Spec, error) {
+	nodes, err := cfg.Masters()
+	if err != nil {
+		return Spec{}, ConfigError{err}
+	}
+	methods, fences := Methods(cfg), map[string]string{}
+	for name, m := range methods {
+		fences[name] = m.Kind.String()
+	}
+	s := Spec{
+		Nodes:    nodes,
+		Redlock:  cfg.Redlock,
+		ReadOnly: cfg.Cluster.ReadOnly,
+		Audit:    cfg.Audit.Path,
+		Monitor: monitor.Options{
+			ClusterName:  cfg.Cluster.Name,
+			LockPatterns: cfg.Cluster.LockPatterns,
+			MaxTTL:       cfg.Cluster.MaxTTL,
+			Redlock:      cfg.Redlock,
+			Timeout:      cfg.Monitor.Timeout,
+			ProbeEvery:   cfg.Monitor.ProbeEvery,
+			InfoEvery:    cfg.Monitor.InfoEvery,
+			ScanEvery:    cfg.Monitor.ScanEvery,
+			ScanCount:    cfg.Monitor.ScanCount,
+			MaxMemory:    cfg.Monitor.MaxMemory,
+			Fences:       fences,
+		},
+		Guard: restartguard.Config{
+			Delay:        cfg.Guard.Delay,
+			Cluster:      cfg.Cluster.Name,
+			FirstContact: cfg.Guard.FirstContact,
+			Poll:         cfg.Guard.Poll,
+			Timeout:      cfg.Guard.Timeout,
+			Methods:      methods,
+			ClockStep:    cfg.Guard.ClockStep,
+			Early:        cfg.Guard.Early,
+			N:            len(nodes),
+		},
+	}
+	if s.Audit != "" {
+		log := audit.Follow(s.Audit)
+		s.Monitor.TakenBy = func(key, token string) (monitor.Taking, bool) {
+			r, ok := log.Taken(key, token)
+			return monitor.Taking{Act: r.Act, Actor: r.Actor, Reason: r.Reason}, ok
+		}
+	}
+	if cfg.Guard.Counter {
+		s.Guard.CountEvery = restartguard.DefaultCount
+	}
+	if slices.ContainsFunc(cfg.Nodes, func(n config.Node) bool { return n.Fence != "none" }) && !s.ReadOnly && cfg.Guardable() == nil {
+		s.Guarded = nodes // one without a fence is only watched
+	}
+	return s, nil
+}
+
+// Methods are how the nodes of a configuration are fenced, by name.
+func Methods(cfg *config.Config) map[string]restartguard.Method {
+	methods := make(map[string]restartguard.Method, len(cfg.Nodes))
+	for _, n := range cfg.Nodes {
+		methods[n.Name] = n.Method()
+	}
+	return methods
+}
+
+// NodeNames are the names of the nodes of a configuration.
+func NodeNames(cfg *config.Config) []string {
+	names := make([]string, len(cfg.Nodes))
+	for i, n := range cfg.Nodes {
+		names[i] = n.Name
+	}
+	return names
+}
+
+// CheckNode refuses the name of a node that is not configured.
+func CheckNode(cfg *config.Config, name string) error {
+	if names := NodeNames(cfg); !slices.Contains(names, name) {
+		return ConfigError{fmt.Errorf("there is no node %q; there is %s", name, strings.Join(names, ", "))}
+	}
+	return nil
+}
+
+// NodeOf is a configured node, and how it is fenced.
+func NodeOf(cfg *config.Config, name string) (*redlock.Node, restartguard.Method, error) {
+	if err := CheckNode(cfg, name); err != nil {
+		return nil, restartguard.Method{}, err
+	}
+	nodes, err := cfg.Masters()
+	if err != nil {
+		return nil, restartguard.Method{}, ConfigError{err}
+	}
+	i := slices.Index(NodeNames(cfg), name)
+	return nodes[i], cfg.Nodes[i].Method(), nil
+}
+
+// OpenOperator opens what an act needs: the audit log, if anything may be changed,
+// and clients of the nodes.
+func OpenOperator(s Spec) (*operator.Operator, error) { return openOperator(s, operator.Options{}) }
+
+func openOperator(s Spec, opt operator.Options) (*operator.Operator, error) {
+	opt.Cluster, opt.ReadOnly, opt.MaxTTL, opt.Methods = s.Monitor.ClusterName, s.ReadOnly, s.Monitor.MaxTTL, s.Guard.Methods
+	if !s.ReadOnly {
+		log, err := audit.Open(s.Audit)
+		if err != nil {
+			return nil, fmt.Errorf("%w: the audit log cannot be written: %w", operator.ErrRefused, err)
+		}
+		opt.Log = log
+	}
+	client, err := redlock.New(s.Nodes, s.Redlock)
+	if err != nil {
+		if opt.Log != nil {
+			_ = opt.Log.Close()
+		}
+		return nil, ConfigError{err}
+	}
+	return operator.New(client, opt), nil
+}

@@ -1,0 +1,287 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/coreos/go-systemd/v22/daemon"
+
+	"redlockctl/internal/config"
+	"redlockctl/internal/metrics"
+	"redlockctl/internal/operator"
+	"redlockctl/internal/safetext"
+	"redlockctl/monitor"
+	"redlockctl/redlock"
+	"redlockctl/restartguard"
+)
+
+// Daemon is the restart guard without a screen.
+type Daemon struct {
+	Load       func() (*config.Config, error) // at the start, and at each SIGHUP
+	Log        *slog.Logger
+	Listen     func() (*Metrics, error) // nil metrics: none are wanted
+	WatchLocks bool                     // for the metrics
+
+	memory  *restartguard.Memory
+	events  *guardEvents
+	metrics *Metrics
+	first   guardPlan // its state directory and its audit log stay
+	ready   bool
+}
+
+// guardPlan is what a configuration asks of a daemon.
+type guardPlan struct {
+	Spec
+	stateDir string
+}
+
+// plan loads the configuration and checks that a guard can run by it; nothing is
+// contacted.
+func (d *Daemon) plan() (guardPlan, error) {
+	cfg, err := d.Load()
+	if err != nil {
+		return guardPlan{}, err
+	}
+	if err := cfg.Guardable(); err != nil && !cfg.Cluster.ReadOnly {
+		return guardPlan{}, ConfigError{err}
+	}
+	s, err := SpecOf(cfg)
+	switch {
+	case err != nil:
+		return guardPlan{}, err
+	case s.ReadOnly:
+		return guardPlan{}, operator.ErrReadOnly
+	case len(s.Guarded) == 0:
+		return guardPlan{}, ConfigError{errors.New(`there is nothing to guard: the fence of every node is "none"`)}
+	case cfg.Guard.StateDir == "":
+		return guardPlan{}, ConfigError{errors.New("[guard] state_dir is missing, and neither XDG_STATE_HOME nor HOME gives a default; name a directory")}
+	}
+	if _, err := restartguard.New(s.Guarded, s.Guard); err != nil {
+		return guardPlan{}, ConfigError{err}
+	}
+	return guardPlan{Spec: s, stateDir: cfg.Guard.StateDir}, nil
+}
+
+// Run runs guards until ctx ends: one after the other, as the configuration changes.
+func (d *Daemon) Run(ctx context.Context) error {
+	hangup := make(chan os.Signal, 1)
+	signal.Notify(hangup, syscall.SIGHUP)
+	defer signal.Stop(hangup)
+
+	plan, err := d.plan()
+	if err != nil {
+		return err
+	}
+	d.first = plan
+	if d.memory, err = restartguard.OpenMemory(plan.stateDir); errors.Is(err, restartguard.ErrInUse) {
+		return fmt.Errorf("%w: %w; give this one a [guard] state_dir of its own, or end the other", operator.ErrRefused, err)
+	} else if err != nil {
+		return err
+	}
+	defer d.memory.Close()
+	if err := d.memory.Damaged(); err != nil {
+		d.Log.Warn("nothing is remembered: closed nodes wait for all of D", "error", safetext.Printable(err.Error()))
+	}
+	if err := d.memory.Full(); err != nil {
+		d.Log.Error("the disk is full: the guard guards, but what it learns is forgotten at its end until there is room", "error", safetext.Printable(err.Error()))
+	}
+	if d.metrics, err = d.Listen(); err != nil {
+		return err
+	}
+	d.events = newGuardEvents(plan.Audit, d.tell)
+	defer d.events.record.Close()
+	guard, err := d.next(plan, nil)
+	if err != nil {
+		return ConfigError{err}
+	}
+	d.started("guard started", guard, plan)
+	serving, stop := context.WithCancel(ctx)
+	defer d.metrics.Serve(serving, d.Log)() // to guard is what it is here for: it goes on without
+	defer stop()
+	for {
+		next, err := d.life(ctx, guard, plan, hangup)
+		if err != nil || next == nil {
+			return err
+		}
+		plan = *next
+		// It was checked while the former guard still ran, so that it cannot fail now.
+		if guard, err = d.next(plan, guard); err != nil {
+			return err
+		}
+		d.started("configuration reloaded", guard, plan)
+	}
+}
+
+// next is the guard of a plan: the first, or the successor of the former one.
+func (d *Daemon) next(p guardPlan, former *restartguard.Guard) (*restartguard.Guard, error) {
+	p.Guard.Memory = d.memory
+	return d.events.newGuard(p.Spec, former)
+}
+
+// tell logs an event of the guard.
+func (d *Daemon) tell(e restartguard.Event) {
+	level := slog.LevelInfo
+	if e.Alarm {
+		level = slog.LevelWarn
+	}
+	args := []any{"kind", safetext.Escape(e.Kind)}
+	if e.Node != "" {
+		args = append([]any{"node", safetext.Escape(e.Node)}, args...)
+	}
+	d.Log.Log(context.Background(), level, safetext.Printable(e.Text), args...)
+}
+
+func (d *Daemon) started(what string, g *restartguard.Guard, p guardPlan) {
+	d.Log.Info(what, "cluster", safetext.Escape(p.Monitor.ClusterName), "n", len(p.Nodes), "quorum", redlock.Quorum(len(p.Nodes)),
+		"max_ttl", p.Monitor.MaxTTL, "delay", p.Guard.Delay, "state_dir", safetext.Escape(d.first.stateDir), "id", g.ID())
+}
+
+// life runs one guard until ctx ends, or until there is another configuration,
+// which it returns. Either way the guard has ended.
+func (d *Daemon) life(ctx context.Context, guard *restartguard.Guard, plan guardPlan, hangup <-chan os.Signal) (*guardPlan, error) {
+	run, stop := context.WithCancel(ctx)
+	defer stop()
+	ended := make(chan error, 1)
+	go func() { ended <- guard.Run(run) }()
+	defer d.watch(run, guard, plan)()
+	defer stop()
+
+	every := time.Second
+	if watchdog, err := daemon.SdWatchdogEnabled(false); err == nil && watchdog > 0 {
+		every = min(every, watchdog/3)
+	}
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	sick := false
+	for {
+		select {
+		case err := <-ended:
+			if err == nil && ctx.Err() == nil {
+				err = errors.New("the guard ended by itself")
+			}
+			notify(daemon.SdNotifyStopping)
+			if err != nil {
+				return nil, fmt.Errorf("guard: %w", err)
+			}
+			d.Log.Info("guard stopped; closed nodes stay closed")
+			return nil, nil
+		case <-tick.C:
+			if !d.ready && guard.Met() {
+				d.ready = true
+				notify(daemon.SdNotifyReady)
+			}
+			err := guard.Healthy()
+			if err == nil {
+				notify(daemon.SdNotifyWatchdog + "\nSTATUS=" + guardStatus(guard))
+			} else if !sick {
+				d.Log.Error("the guard hangs", "error", safetext.Printable(err.Error()))
+			}
+			sick = err != nil
+		case <-hangup:
+			next, err := d.reload(plan)
+			if err != nil {
+				d.Log.Error("the new configuration is refused; the old one stays", "error", safetext.Printable(err.Error()))
+				continue
+			}
+			stop()
+			if err := <-ended; err != nil {
+				return nil, err
+			}
+			if ctx.Err() != nil {
+				notify(daemon.SdNotifyStopping)
+				d.Log.Info("guard stopped; closed nodes stay closed")
+				return nil, nil
+			}
+			return &next, nil
+		}
+	}
+}
+
+// watch tells the metrics of a new life of the guard, and watches the locks for
+// them if that is wanted, until ctx ends; wait returns when that is over. Guarding
+// never depends on it: when watching fails or takes too much memory it is given up.
+func (d *Daemon) watch(ctx context.Context, guard *restartguard.Guard, plan guardPlan) (wait func()) {
+	alone := metrics.Cluster{Name: plan.Monitor.ClusterName, Guard: guard}
+	if d.metrics == nil || !d.WatchLocks {
+		d.metrics.Show(alone)
+		return func() {}
+	}
+	plan.Monitor.Patient = true
+	if plan.Monitor.MaxMemory == 0 {
+		plan.Monitor.MaxMemory = monitor.DefaultMaxMemory() / 2 // a guard is not alone on its machine
+	}
+	mon, err := monitor.New(plan.Nodes, plan.Monitor)
+	if err != nil {
+		d.Log.Error("the locks cannot be watched; the guard goes on", "error", safetext.Printable(err.Error()))
+		d.metrics.Show(alone)
+		return func() {}
+	}
+	mon.Guarded(func() monitor.GuardSight { return sightOf(guard) })
+	with := alone
+	with.Monitor = mon
+	d.metrics.Show(with)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		most := plan.Monitor.MaxMemory + guardMemory
+		if errors.Is(withinMemory(ctx, most, usedMemory, mon.Run), errTooMuchMemory) {
+			d.metrics.Show(alone)
+			d.Log.Error("watching the locks takes too much memory and is given up; the guard goes on", "max_memory", plan.Monitor.MaxMemory)
+		}
+	}()
+	return func() { <-done }
+}
+
+// reload reads the configuration again.
+func (d *Daemon) reload(old guardPlan) (guardPlan, error) {
+	next, err := d.plan()
+	if err != nil {
+		return next, err
+	}
+	if next.stateDir != d.first.stateDir {
+		d.Log.Warn("state_dir is changed by a restart of the guard only", "state_dir", safetext.Escape(d.first.stateDir))
+	}
+	if next.Audit != d.first.Audit {
+		d.Log.Warn("the path of the audit log is changed by a restart of the guard only", "path", safetext.Escape(d.first.Audit))
+	}
+	there := map[string]string{}
+	for _, n := range next.Nodes {
+		there[n.Name()] = n.Addr()
+	}
+	for _, n := range old.Nodes {
+		if there[n.Name()] != n.Addr() {
+			d.Log.Warn("no longer watched; if it is closed, it stays so", "node", safetext.Escape(n.Name()), "addr", safetext.Escape(n.Addr()))
+		}
+	}
+	return next, nil
+}
+
+// notify tells systemd, if that is what started us.
+func notify(state string) { _, _ = daemon.SdNotify(false, state) }
+
+// guardStatus is the guard in one line: how many nodes are in which phase, and
+// the outlook where there is no quorum.
+func guardStatus(g *restartguard.Guard) string {
+	var count [restartguard.PhaseUnreachable + 1]int
+	for _, s := range g.Status() {
+		count[s.Phase]++
+	}
+	var parts []string
+	for p, n := range count {
+		if n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, restartguard.Phase(p)))
+		}
+	}
+	line := strings.Join(parts, ", ")
+	if o := g.Outlook(); !o.Possible() && g.Met() {
+		line += ": " + o.Text(time.Now())
+	}
+	return line
+}

@@ -1,0 +1,212 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"redlockctl/internal/lab"
+	"redlockctl/internal/safetext"
+	"redlockctl/monitor"
+	"redlockctl/redlock"
+	"redlockctl/restartguard"
+	"redlockctl/tui"
+)
+
+// DemoOptions are what a demo is made of.
+type DemoOptions struct {
+	Nodes, Clients    int
+	CrashEvery        time.Duration // 0: never
+	MaxTTL            time.Duration
+	RedisServer       string // path; "": masters in this process
+	NoGuard, ReadOnly bool
+}
+
+// Demo is a lab with a session on it, simulated clients and crashes.
+type Demo struct {
+	Session *Session
+	Tally   lab.Tally // of the clients
+
+	opt     DemoOptions
+	cluster lab.Cluster
+	dir     string // of the audit log
+	clients *redlock.Client
+	crash   *crasher
+	wrong   *lab.Wrong
+	end     context.CancelFunc // of the work
+	working sync.WaitGroup
+}
+
+// OpenDemo starts the masters and the session. The demo is to be closed.
+func OpenDemo(ctx context.Context, o DemoOptions) (d *Demo, err error) {
+	d = &Demo{opt: o}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, d.Close())
+		}
+	}()
+	if o.RedisServer != "" {
+		d.cluster, err = lab.Processes(o.RedisServer, o.Nodes)
+	} else {
+		d.cluster, err = lab.Embedded(o.Nodes)
+	}
+	if err != nil {
+		return d, err
+	}
+	if err := lab.Open(ctx, d.cluster); err != nil {
+		return d, err
+	}
+	if d.dir, err = os.MkdirTemp("", "redlockctl-demo-"); err != nil {
+		return d, err
+	}
+	nodes := d.cluster.Nodes()
+	mode := GuardAlways
+	if o.NoGuard || o.ReadOnly {
+		mode = GuardNever
+	}
+	d.Session, err = OpenSession(ctx, Spec{
+		Nodes:    nodes,
+		Monitor:  monitor.Options{ClusterName: "demo", MaxTTL: o.MaxTTL},
+		Guard:    restartguard.Config{Delay: restartguard.Delay(o.MaxTTL, redlock.DefaultDriftFactor, demoMargin)},
+		Guarded:  nodes,
+		ReadOnly: o.ReadOnly,
+		Audit:    filepath.Join(d.dir, "audit.jsonl"),
+	}, mode, nil)
+	if err != nil {
+		return d, err
+	}
+	d.clients, err = redlock.New(nodes, redlock.Options{})
+	return d, err
+}
+
+// demoMargin is the margin of D in the demo; the default of the configuration.
+const demoMargin = 50 * time.Millisecond
+
+// Start lets the clients work and the crashes begin. They go on until the demo is
+// closed, so that the last picture is one of a cluster in use.
+func (d *Demo) Start() {
+	work, end := context.WithCancel(context.Background())
+	d.end = end
+	if d.opt.Clients > 0 {
+		d.working.Go(func() { lab.Clients{Count: d.opt.Clients, MaxTTL: d.opt.MaxTTL, Tally: &d.Tally}.Run(work, d.clients) })
+	}
+	d.crash = &crasher{cluster: d.cluster, note: d.Session.Monitor.Note}
+	if d.opt.CrashEvery > 0 {
+		d.working.Go(func() { d.crash.run(work, d.opt.CrashEvery) })
+	}
+	d.wrong = lab.NewWrong(d.cluster.Nodes(), d.opt.MaxTTL)
+}
+
+// Lab is what a person can do to the masters. The demo has been started.
+func (d *Demo) Lab() tui.Lab { return labOf(d.crash, d.wrong) }
+
+// Close ends everything, as far as it was begun.
+func (d *Demo) Close() error {
+	if d.wrong != nil {
+		d.wrong.Close()
+		d.crash.wait()
+		d.end()
+		d.working.Wait()
+	}
+	if d.clients != nil {
+		_ = d.clients.Close()
+	}
+	if d.Session != nil {
+		d.Session.Close()
+	}
+	if d.dir != "" {
+		_ = os.RemoveAll(d.dir)
+	}
+	if d.cluster != nil {
+		return d.cluster.Close()
+	}
+	return nil
+}
+
+// downtime is how long a crashed master of the demo stays away.
+const downtime = 400 * time.Millisecond
+
+// crasher crashes the demo's masters, and brings each back a moment later.
+type crasher struct {
+	cluster lab.Cluster
+	note    func(monitor.Event)
+
+	mu      sync.Mutex
+	away    map[int]bool // crashed, not back yet
+	next    int
+	ended   bool
+	pending sync.WaitGroup
+}
+
+// A demo on the screen crashes by key.
+var _ tui.Lab = (*crasher)(nil)
+
+// CrashNode crashes a node by name; it returns as soon as the node is gone.
+func (c *crasher) CrashNode(name string) error {
+	i, err := c.find(name)
+	if err != nil {
+		return err
+	}
+	return c.crash(i)
+}
+
+func (c *crasher) crash(i int) error {
+	name := c.cluster.Nodes()[i].Name()
+	c.mu.Lock()
+	if c.ended || c.away[i] {
+		c.mu.Unlock()
+		return fmt.Errorf("%s is down already", name)
+	}
+	if c.away == nil {
+		c.away = map[int]bool{}
+	}
+	c.away[i] = true
+	c.pending.Add(1)
+	c.mu.Unlock()
+
+	c.note(monitor.Event{At: time.Now(), Level: monitor.LevelNotice, Kind: "crash", Node: name, Text: safetext.New(name + " crashed by the demo, its data is gone")})
+	err := c.cluster.Crash(i)
+	go func() {
+		defer c.pending.Done()
+		time.Sleep(downtime)
+		if err := c.cluster.Restart(i); err != nil {
+			c.note(monitor.Event{At: time.Now(), Level: monitor.LevelNotice, Kind: "crash", Node: name, Text: safetext.New(fmt.Sprintf("%s cannot be started again: %v", name, err))})
+		}
+		c.mu.Lock()
+		delete(c.away, i)
+		c.mu.Unlock()
+	}()
+	return err
+}
+
+// run crashes one node after the other.
+func (c *crasher) run(ctx context.Context, every time.Duration) {
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		c.mu.Lock()
+		// The second first: the first node is where people look for what is normal.
+		c.next++
+		i := c.next % len(c.cluster.Nodes())
+		c.mu.Unlock()
+		_ = c.crash(i) // down already: its turn comes again
+	}
+}
+
+// wait ends the crashes and waits until the last crashed node is back, so that
+// nothing starts while the cluster is closed.
+func (c *crasher) wait() {
+	c.mu.Lock()
+	c.ended = true
+	c.mu.Unlock()
+	c.pending.Wait()
+}

@@ -1,0 +1,105 @@
+package app
+
+import (
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"redlockctl/monitor"
+	"redlockctl/redlock"
+)
+
+// fakeCluster counts what the crasher does.
+type fakeCluster struct {
+	nodes []*redlock.Node
+
+	mu       sync.Mutex
+	up       map[int]bool
+	crashes  []int
+	restarts []int
+}
+
+func newFakeCluster(t *testing.T, names ...string) *fakeCluster {
+	c := &fakeCluster{up: map[int]bool{}}
+	for i, name := range names {
+		n, err := redlock.NewNode(name, &redis.Options{Addr: "127.0.0.1:1"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.nodes, c.up[i] = append(c.nodes, n), true
+	}
+	return c
+}
+
+func (c *fakeCluster) Nodes() []*redlock.Node { return c.nodes }
+func (c *fakeCluster) Close() error           { return nil }
+
+func (c *fakeCluster) Up(i int) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.up[i]
+}
+
+func (c *fakeCluster) Crash(i int) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.up[i] = false
+	c.crashes = append(c.crashes, i)
+	return nil
+}
+
+func (c *fakeCluster) Restart(i int) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.up[i] = true
+	c.restarts = append(c.restarts, i)
+	return nil
+}
+
+func TestCrasherBringsANodeBackOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newFakeCluster(t, "n1", "n2")
+		k := &crasher{cluster: c, note: func(monitor.Event) {}}
+		if err := k.CrashNode("n2"); err != nil {
+			t.Fatal(err)
+		}
+		if err := k.CrashNode("n2"); err == nil {
+			t.Error("crashed a node that is down")
+		}
+		if err := k.CrashNode("n3"); err == nil {
+			t.Error("crashed a node that does not exist")
+		}
+		time.Sleep(downtime - 1)
+		if c.Up(1) {
+			t.Error("back before its time")
+		}
+		k.wait() // returns when it is back
+		if !c.Up(1) || len(c.crashes) != 1 || len(c.restarts) != 1 {
+			t.Errorf("crashes %v, restarts %v", c.crashes, c.restarts)
+		}
+		if err := k.CrashNode("n1"); err == nil {
+			t.Error("crashed a node after the end")
+		}
+	})
+}
+
+func TestCrasherTakesTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newFakeCluster(t, "n1", "n2", "n3")
+		k := &crasher{cluster: c, note: func(monitor.Event) {}}
+		ctx := t.Context()
+		go k.run(ctx, time.Second)
+		time.Sleep(4500 * time.Millisecond)
+		c.mu.Lock()
+		got := append([]int(nil), c.crashes...)
+		c.mu.Unlock()
+		if want := []int{1, 2, 0, 1}; !slices.Equal(got, want) {
+			t.Errorf("crashed %v, want %v", got, want)
+		}
+		k.wait()
+	})
+}

@@ -1,0 +1,78 @@
+package app
+
+import (
+	"time"
+
+	"redlockctl/internal/operator"
+	"redlockctl/monitor"
+	"redlockctl/restartguard"
+)
+
+// guardEvents are what a guard of this process tells of, and where it goes: to the
+// log of the daemon or the events of the session, and into the audit log. It outlives
+// a change of the configuration.
+type guardEvents struct {
+	tell   func(e restartguard.Event)
+	record *operator.GuardRecorder
+}
+
+// newGuardEvents begins to write to the audit log at path; it is to be closed. That
+// the log cannot be written is told, and is no reason to stop.
+func newGuardEvents(path string, tell func(restartguard.Event)) *guardEvents {
+	trouble := func(err error) {
+		e := restartguard.Event{At: time.Now(), Kind: "audit log", Text: "the audit log can be written again"}
+		if err != nil {
+			e.Text, e.Alarm = "the audit log cannot be written; the guard goes on: "+err.Error(), true
+		}
+		tell(e)
+	}
+	return &guardEvents{tell, operator.RecordGuard(path, trouble)}
+}
+
+// newGuard makes the guard of a session or of the daemon; with a former guard it is its
+// successor.
+func (k *guardEvents) newGuard(s Spec, former *restartguard.Guard) (*restartguard.Guard, error) {
+	cfg, cluster := s.Guard, s.Monitor.ClusterName
+	cfg.OnEvent = func(e restartguard.Event) { k.take(cluster, e) }
+	if former != nil {
+		return former.Successor(s.Guarded, cfg)
+	}
+	g, err := restartguard.New(s.Guarded, cfg)
+	if err == nil {
+		k.record.By(g.ID()) // which its successors keep
+	}
+	return g, err
+}
+
+// take passes an event of the guard of a cluster on.
+func (k *guardEvents) take(cluster string, e restartguard.Event) {
+	e.Alarm = alarming(e)
+	k.tell(e)
+	k.record.Take(cluster, e)
+}
+
+// alarming reports whether a person should look at an event of the guard.
+func alarming(e restartguard.Event) bool {
+	switch e.Kind {
+	case "exposed", "unreachable", "no quorum", "clock", "wiped", "evicted", "restored", "memory":
+		return true
+	}
+	return e.Alarm
+}
+
+// sightOf is what findings know of a guard.
+func sightOf(g *restartguard.Guard) monitor.GuardSight {
+	sight := monitor.GuardSight{Nodes: map[string]monitor.GuardedNode{}}
+	for _, s := range g.Status() {
+		if s.Method.Kind == restartguard.Advice {
+			continue // it fences nothing
+		}
+		sight.Nodes[s.Node] = monitor.GuardedNode{
+			Known: s.Known, Verified: s.Verified, Exposed: s.Phase == restartguard.PhaseExposed, OpenFor: restartguard.AtMost(s.BootExposed), Err: s.Err,
+		}
+	}
+	if o := g.Outlook(); !o.Possible() && g.Met() {
+		sight.Outlook = o.Text(time.Now())
+	}
+	return sight
+}

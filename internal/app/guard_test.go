@@ -1,0 +1,28 @@
+package app
+
+import (
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"redlockctl/restartguard"
+)
+
+// What somebody should look at stands in the log of the daemon as a warning.
+func TestGuardLogLevels(t *testing.T) {
+	var w strings.Builder
+	d := &Daemon{Log: slog.New(slog.NewTextHandler(&w, nil))}
+	k := newGuardEvents(filepath.Join(t.TempDir(), "audit.jsonl"), d.tell)
+	defer k.record.Close()
+	for want, e := range map[string]restartguard.Event{
+		"INFO":  {Kind: "restart", Text: "restarted, came up closed"},
+		"WARN":  {Kind: "restart", Text: "restarted, is OPEN", Alarm: true},
+		"WARN ": {Kind: "wiped", Text: "its data were wiped"},
+	} {
+		w.Reset()
+		if k.take("shop", e); !strings.Contains(w.String(), "level="+strings.TrimSpace(want)+" ") {
+			t.Errorf("not %s: %s", want, w.String())
+		}
+	}
+}

@@ -1,0 +1,56 @@
+package app
+
+import (
+	"context"
+	"log/slog"
+	"net"
+
+	"redlockctl/internal/metrics"
+	"redlockctl/internal/safetext"
+)
+
+// Metrics are those of this process and where they are told; nil where nobody asked
+// for them: then each method does nothing.
+type Metrics struct {
+	*metrics.Metrics
+	l net.Listener
+}
+
+// Listen begins to listen; nothing is answered before [Metrics.Serve]. An empty
+// address is none. It fails with [metrics.ErrAddress] for one that cannot be meant.
+func Listen(addr string, build metrics.Build) (*Metrics, error) {
+	if addr == "" {
+		return nil, nil
+	}
+	l, err := metrics.Listen(addr)
+	if err != nil {
+		return nil, err
+	}
+	return &Metrics{metrics.New(build), l}, nil
+}
+
+// Serve answers until ctx ends, in the background, and tells log what goes wrong.
+// wait returns when all is over.
+func (m *Metrics) Serve(ctx context.Context, log *slog.Logger) (wait func()) {
+	if m == nil {
+		return func() {}
+	}
+	if metrics.Exposed(m.l.Addr()) {
+		log.Warn("the metrics are for everybody who can reach this address: there is no TLS and no password", "addr", m.l.Addr().String())
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if err := m.Metrics.Serve(ctx, m.l, slog.NewLogLogger(log.Handler(), slog.LevelWarn)); err != nil && ctx.Err() == nil {
+			log.Error("the metrics are not told any more", "error", safetext.Printable(err.Error()))
+		}
+	}()
+	return func() { <-done }
+}
+
+// Show tells of a cluster from now on.
+func (m *Metrics) Show(c metrics.Cluster) {
+	if m != nil {
+		m.Metrics.Show(c)
+	}
+}

@@ -1,0 +1,150 @@
+package app
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"redlockctl/internal/metrics"
+	"redlockctl/internal/operator"
+	"redlockctl/internal/safetext"
+	"redlockctl/monitor"
+	"redlockctl/restartguard"
+	"redlockctl/tui"
+)
+
+// GuardMode is whether a session runs a guard.
+type GuardMode uint8
+
+const (
+	GuardUnlessSeen GuardMode = iota // where no other guard watches
+	GuardAlways
+	GuardNever
+)
+
+// Session is a cluster that is watched, guarded and acted on: what stands behind
+// the console and the demo.
+type Session struct {
+	Monitor  *monitor.Monitor
+	Operator *operator.Operator
+	Delay    time.Duration // D
+
+	guard  seat
+	events *guardEvents // nil: no guard was wanted
+	stop   context.CancelFunc
+	wg     sync.WaitGroup
+	// cluster is its name; metrics are nil if there are none.
+	cluster string
+	metrics *Metrics
+	showing sync.Mutex
+}
+
+// OpenSession starts the parts; they run until ctx ends or the session is closed.
+// metrics may be nil.
+func OpenSession(ctx context.Context, s Spec, mode GuardMode, metrics *Metrics) (*Session, error) {
+	s.Monitor.Patient = true // it stays: the masters have other work
+	mon, err := monitor.New(s.Nodes, s.Monitor)
+	if err != nil {
+		return nil, err
+	}
+	ses := &Session{Monitor: mon, Delay: s.Guard.Delay, cluster: s.Monitor.ClusterName, metrics: metrics}
+	opt := operator.Options{Note: mon.Note}
+	if metrics != nil {
+		opt.Acquired = func(took time.Duration, err error) { metrics.Acquired(ses.cluster, took, err) }
+	}
+	if ses.Operator, err = openOperator(s, opt); err != nil {
+		return nil, err
+	}
+	var guard *restartguard.Guard
+	if mode != GuardNever && len(s.Guarded) > 0 {
+		ses.events = newGuardEvents(s.Audit, ses.tell)
+		if guard, err = ses.events.newGuard(s, nil); err != nil {
+			ses.events.record.Close()
+			_ = ses.Operator.Close()
+			return nil, err
+		}
+	}
+	run, stop := context.WithCancel(ctx)
+	ses.stop = stop
+	ses.wg.Go(func() { mon.Run(run) })
+	switch {
+	case guard == nil:
+	case mode == GuardUnlessSeen:
+		ses.wg.Go(func() { ses.runOrRely(run, guard) })
+	default:
+		ses.sit(guard)
+		ses.wg.Go(func() { _ = guard.Run(run) })
+	}
+	ses.show()
+	return ses, nil
+}
+
+// tell puts what the guard tells among the events.
+func (s *Session) tell(e restartguard.Event) {
+	level := monitor.LevelNotice
+	if e.Alarm {
+		level = monitor.LevelAlarm
+	}
+	s.Monitor.Note(monitor.Event{
+		At: e.At, Level: level, Kind: strings.TrimSpace("guard " + e.Kind), Node: e.Node,
+		Text: safetext.New("guard: " + strings.TrimSpace(e.Node+" "+e.Text)),
+	})
+}
+
+// Close ends all parts and waits for them. No node rejoins on the way out.
+func (s *Session) Close() {
+	s.stop()
+	s.wg.Wait()
+	if s.events != nil {
+		s.events.record.Close()
+	}
+	_ = s.Operator.Close()
+}
+
+// GuardStatus is the status of the guard; nil: none runs.
+func (s *Session) GuardStatus() []restartguard.NodeStatus { return s.guard.Status() }
+
+// Screen is the session as a screen takes it.
+func (s *Session) Screen() tui.Cluster {
+	return tui.Cluster{Source: s.Monitor, Guard: &s.guard, Actions: s.Operator, Delay: s.Delay}
+}
+
+// seat is the place of a session's guard: empty until it runs.
+type seat struct {
+	at atomic.Pointer[restartguard.Guard]
+}
+
+// ID is that of the guard's announcements; empty: none runs.
+func (s *seat) ID() string {
+	if g := s.at.Load(); g != nil {
+		return g.ID()
+	}
+	return ""
+}
+
+// Status is the guard's; nil: none runs.
+func (s *seat) Status() []restartguard.NodeStatus {
+	if g := s.at.Load(); g != nil {
+		return g.Status()
+	}
+	return nil
+}
+
+// sit lets all see the guard that runs from now on.
+func (s *Session) sit(g *restartguard.Guard) {
+	s.guard.at.Store(g)
+	s.Monitor.Guarded(func() monitor.GuardSight { return sightOf(g) })
+}
+
+// show tells the metrics of this session.
+func (s *Session) show() {
+	s.showing.Lock()
+	defer s.showing.Unlock()
+	about := metrics.Cluster{Name: s.cluster, Monitor: s.Monitor}
+	if g := s.guard.at.Load(); g != nil { // a nil *Guard in the interface would not be nil
+		about.Guard = g
+	}
+	s.metrics.Show(about)
+}

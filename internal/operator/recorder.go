@@ -1,0 +1,183 @@
+package operator
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"redlockctl/internal/audit"
+	"redlockctl/restartguard"
+)
+
+const (
+	// mostUnwritten bounds how many lines of a guard wait for the audit log.
+	mostUnwritten = 1024
+	// recordAgain is the pause before a line that could not be written is tried
+	// again.
+	recordAgain = time.Second
+	// recordEnd bounds how long the end of a guard waits for its last lines.
+	recordEnd = 3 * time.Second
+)
+
+// errForgotten is told when lines were dropped, since too many waited.
+var errForgotten = errors.New("lines of the guard were dropped")
+
+// GuardRecorder writes what a guard does into the audit log. The guard never waits
+// for it: to fence a node late is worse than an act without a record, and a node must
+// not stay fenced because a disk is full. So the line follows the act, and where
+// the log cannot be written it is kept and tried again. It is safe for use by many
+// goroutines.
+type GuardRecorder struct {
+	write   func(audit.Record) error
+	trouble func(error)
+
+	lines     chan audit.Record
+	unwritten atomic.Int64 // lines that are not in the log, those that were dropped too
+	dropped   atomic.Int64 // of which the log does not say yet that they are missing
+	closing   chan struct{}
+	ended     chan struct{}
+
+	mu      sync.Mutex
+	actor   string
+	reasons map[string]string // the last loss of a node, by cluster and name
+}
+
+// RecordGuard begins to write to the log at path, which is opened when there is
+// something to write, and again after a failure. trouble is called when the log
+// cannot be written, and with nil when it can again.
+func RecordGuard(path string, trouble func(error)) *GuardRecorder {
+	var log *audit.Log
+	return recordGuard(func(r audit.Record) (err error) {
+		if log == nil {
+			if path == "" {
+				return errors.New("[audit] path is missing, and neither XDG_STATE_HOME nor HOME gives a default")
+			}
+			if log, err = audit.Open(path); err != nil {
+				log = nil
+				return err
+			}
+		}
+		return log.Write(r)
+	}, trouble)
+}
+
+func recordGuard(write func(audit.Record) error, trouble func(error)) *GuardRecorder {
+	r := &GuardRecorder{
+		write: write, trouble: trouble, reasons: map[string]string{},
+		lines: make(chan audit.Record, mostUnwritten), closing: make(chan struct{}), ended: make(chan struct{}),
+	}
+	r.By("")
+	go r.run()
+	return r
+}
+
+// By says which guard it is whose lines are written: several may run on one host.
+func (r *GuardRecorder) By(id string) {
+	host, _ := os.Hostname()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.actor = "guard@" + host; id != "" {
+		r.actor += "/" + id[:min(6, len(id))]
+	}
+}
+
+// Take takes an event of the guard of a cluster. It never blocks. What fences nodes
+// and lets them rejoin is recorded; what they are fenced for is the reason.
+func (r *GuardRecorder) Take(cluster string, e restartguard.Event) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	node := cluster + "\x00" + e.Node
+	switch e.Kind {
+	case "restart", "wiped", "role", "clock", "evicted", "restored":
+		r.reasons[node] = e.Text
+		return
+	case "closed", "waiting", "held", "exposed", "opened":
+	default:
+		return
+	}
+	line := audit.Record{
+		Time: e.At.UTC(), ID: audit.NewID(), Phase: audit.Done, Actor: r.actor, Cluster: cluster,
+		Act: "node " + e.Kind, Target: e.Node, Reason: r.reasons[node], Detail: e.Text,
+	}
+	if e.Kind == "opened" {
+		delete(r.reasons, node)
+	}
+	r.unwritten.Add(1)
+	for {
+		select {
+		case r.lines <- line:
+			return
+		default:
+		}
+		select {
+		case <-r.lines: // the oldest makes room
+			r.dropped.Add(1)
+		default:
+		}
+	}
+}
+
+// run writes the lines in order, until there is none left after the end.
+func (r *GuardRecorder) run() {
+	defer close(r.ended)
+	for {
+		select {
+		case line := <-r.lines:
+			if !r.insist(line) {
+				return
+			}
+		case <-r.closing:
+			for len(r.lines) > 0 {
+				if !r.insist(<-r.lines) {
+					return
+				}
+			}
+			return
+		}
+	}
+}
+
+// insist writes a line, again and again until it is written or all is over.
+func (r *GuardRecorder) insist(line audit.Record) (written bool) {
+	detail := line.Detail
+	for tries := 0; ; tries++ {
+		dropped := r.dropped.Load()
+		if dropped > 0 {
+			line.Detail = strings.TrimPrefix(fmt.Sprintf("%s; %d lines before this one could not be written", detail, dropped), "; ")
+		}
+		err := r.write(line)
+		switch {
+		case err == nil:
+			r.dropped.Add(-dropped)
+			r.unwritten.Add(-1 - dropped)
+			if tries > 0 {
+				r.trouble(nil)
+			}
+			return true
+		case tries == 0:
+			r.trouble(err)
+		}
+		select {
+		case <-r.closing:
+			return false
+		case <-time.After(recordAgain):
+		}
+	}
+}
+
+// Close writes what can still be written, for a short time, and tells what could
+// not. Nothing is taken after it.
+func (r *GuardRecorder) Close() {
+	close(r.closing)
+	select {
+	case <-r.ended:
+	case <-time.After(recordEnd):
+	}
+	if left := r.unwritten.Load(); left > 0 {
+		r.trouble(fmt.Errorf("%w: %d", errForgotten, left))
+	}
+}
