@@ -1,16 +1,22 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/creack/pty"
 
 	"redlockctl/internal/lab/labtest"
 )
@@ -19,11 +25,35 @@ import (
 // resident memory.
 const mostMemory = 300 << 20
 
-// Whatever one of three servers sends, the commands that read, lock, run and guard
-// end as they would if it were down: in time, with the exit code of a cluster that
+// hostileCommands are the commands that read, lock, run, guard and show.
+var hostileCommands = []struct {
+	args    string        // none: the console, with its guard
+	ends    time.Duration // by SIGINT; 0: by itself
+	exits   []int
+	output  string
+	console bool // in a terminal
+}{
+	{"status", 0, []int{0, 7}, "n2 ", false},
+	{"locks", 0, []int{0, 7}, "", false},
+	{"doctor", 0, []int{0, 1, 2}, "", false},
+	{"acquire JOB --ttl 1s", 0, []int{0}, "token", false},
+	{"run JOB --wait 10s -- echo it ran", 0, []int{0}, "it ran", false},
+	{"guard", 2 * time.Second, []int{0, 130}, "n2", false},
+	{"watch", 2 * time.Second, []int{0, 130}, "", false},
+	{"", 3 * time.Second, []int{0, 130}, "n2", true},
+}
+
+// Whatever one of three servers sends, the commands that read, lock, run, guard and
+// show end as they would if it were down: in time, with the exit code of a cluster that
 // has a quorum, in little memory, and with the other nodes seen and guarded.
 func TestOneHostileServerHarmsNoCommand(t *testing.T) {
 	servers := labtest.Servers(t, 3)
+	var mu sync.Mutex
+	rows := []string{}
+	t.Cleanup(func() {
+		slices.Sort(rows)
+		t.Logf("MiB of each command: %d kinds of servers\n%s", len(rows), strings.Join(rows, "\n"))
+	})
 	for i, m := range labtest.Mischiefs() {
 		if m.To != "" && i%5 != 0 {
 			continue // each kind of question with some kinds of answers; the packages' own tests have all
@@ -36,53 +66,61 @@ func TestOneHostileServerHarmsNoCommand(t *testing.T) {
 			for k, addr := range []string{servers[0].Addr(), servers[1].Addr(), bad.Addr()} {
 				text += fmt.Sprintf("[[nodes]]\nname = \"n%d\"\naddr = %q\n", k+1, addr)
 			}
-			file := filepath.Join(dir, "config.toml")
-			if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			if err := os.WriteFile(filepath.Join(dir, "config.toml"), []byte(text), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			job := fmt.Sprintf("job:%d", i)
-			for _, c := range []struct {
-				args   string
-				ends   time.Duration // by SIGINT; 0: by itself
-				exits  []int
-				output string
-			}{
-				{"status", 0, []int{0, 7}, "n2 "},
-				{"locks", 0, []int{0, 7}, ""},
-				{"doctor", 0, []int{0, 1, 2}, ""},
-				{"acquire " + job + " --ttl 1s", 0, []int{0}, "token"},
-				{"run " + job + " --wait 10s -- echo it ran", 0, []int{0}, "it ran"},
-				{"guard", 2 * time.Second, []int{0, 130}, "n2"},
-				{"watch", 2 * time.Second, []int{0, 130}, ""},
-			} {
-				ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
-				cmd := exec.CommandContext(ctx, "redlockctl", strings.Fields(c.args)...)
-				cmd.Env = append(os.Environ(), "REDLOCKCTL_CONFIG="+file, "HOME="+dir, "XDG_STATE_HOME="+dir, "GORACE=atexit_sleep_ms=0")
-				var out strings.Builder
-				cmd.Stdout, cmd.Stderr = &out, &out
-				if err := cmd.Start(); err != nil {
-					t.Fatal(err)
+			row := fmt.Sprintf("%-32s", m.Name)
+			for _, c := range hostileCommands {
+				args := strings.Fields(strings.Replace(c.args, "JOB", fmt.Sprintf("job:%d", i), 1))
+				code, used, out, err := runHostile(t.Context(), dir, args, c.ends, c.console)
+				if err != nil || !slices.Contains(c.exits, code) || !strings.Contains(out, c.output) {
+					t.Errorf("%s: exit code %d, %v\n%s", c.args, code, err, out)
 				}
-				if c.ends > 0 {
-					time.AfterFunc(c.ends, func() { _ = cmd.Process.Signal(os.Interrupt) })
+				if used > mostMemory {
+					t.Errorf("%s took %d MiB", c.args, used>>20)
 				}
-				err := cmd.Wait()
-				cancel()
-				var exit *exec.ExitError
-				if err != nil && !errors.As(err, &exit) {
-					t.Fatal(err)
-				}
-				code, as := cmd.ProcessState.ExitCode(), false
-				for _, e := range c.exits {
-					as = as || e == code
-				}
-				if !as || !strings.Contains(out.String(), c.output) {
-					t.Errorf("%s: exit code %d\n%s", c.args, code, out.String())
-				}
-				if used, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage); ok && used.Maxrss<<10 > mostMemory {
-					t.Errorf("%s took %d MiB", c.args, used.Maxrss>>10)
-				}
+				row += fmt.Sprintf("  %s %d", append(args, "console")[0], used>>20)
 			}
+			mu.Lock()
+			defer mu.Unlock()
+			rows = append(rows, row)
 		})
 	}
+}
+
+// runHostile runs redlockctl with the configuration in dir, ends it by SIGINT after a
+// time, unless that is 0, and returns its exit code, the most memory that it had, and
+// what it wrote.
+func runHostile(ctx context.Context, dir string, args []string, ends time.Duration, console bool) (code int, memory int64, output string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, 60*time.Second)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "redlockctl", args...)
+	cmd.Env = append(os.Environ(), "REDLOCKCTL_CONFIG="+filepath.Join(dir, "config.toml"), "HOME="+dir, "XDG_STATE_HOME="+dir, "TERM=xterm-256color", "GORACE=atexit_sleep_ms=0")
+	var out bytes.Buffer
+	if console {
+		screen, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: 30, Cols: 100})
+		if err != nil {
+			return 0, 0, "", err
+		}
+		defer screen.Close()
+		read := make(chan struct{})
+		go func() { defer close(read); _, _ = io.Copy(&out, screen) }()
+		defer func() { <-read; output = out.String() }()
+	} else {
+		cmd.Stdout, cmd.Stderr = &out, &out
+		if err := cmd.Start(); err != nil {
+			return 0, 0, "", err
+		}
+	}
+	if ends > 0 {
+		time.AfterFunc(ends, func() { _ = cmd.Process.Signal(os.Interrupt) })
+	}
+	var exit *exec.ExitError
+	if err := cmd.Wait(); err != nil && !errors.As(err, &exit) {
+		return 0, 0, "", err
+	}
+	if used, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage); ok {
+		memory = used.Maxrss << 10
+	}
+	return cmd.ProcessState.ExitCode(), memory, out.String(), nil
 }
