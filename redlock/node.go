@@ -96,12 +96,26 @@ func (n *Node) Client(conns int, timeout time.Duration, with ...func(*redis.Opti
 	opt.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
 		c, err := dial(ctx, network, addr)
 		if err != nil {
-			return nil, wantsCertificate(err, &uncertified)
+			return failedConn{wantsCertificate(err, &uncertified)}, nil
 		}
 		return check(c, budget, &uncertified), nil
 	}
 	return redis.NewClient(&opt)
 }
+
+// failedConn is what there is instead of a connection that could not be opened, with
+// the reason for its only answer. The client library would write each dial that fails
+// to stderr, and go on dialling in the background.
+type failedConn struct{ err error }
+
+func (c failedConn) Read([]byte) (int, error)       { return 0, c.err }
+func (c failedConn) Write([]byte) (int, error)      { return 0, c.err }
+func (failedConn) Close() error                     { return nil }
+func (failedConn) LocalAddr() net.Addr              { return &net.TCPAddr{} }
+func (failedConn) RemoteAddr() net.Addr             { return &net.TCPAddr{} }
+func (failedConn) SetDeadline(time.Time) error      { return nil }
+func (failedConn) SetReadDeadline(time.Time) error  { return nil }
+func (failedConn) SetWriteDeadline(time.Time) error { return nil }
 
 // errSpent is what a one-life client answers after its connection has ended.
 var errSpent = errors.New("the connection of this client has ended")

@@ -1,6 +1,7 @@
 package redlock_test
 
 import (
+	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -8,16 +9,19 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"errors"
+	"fmt"
 	"math/big"
 	"net"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/logging"
 
 	"redlockctl/internal/lab/labtest"
 	"redlockctl/redlock"
@@ -115,4 +119,42 @@ func certificate(t *testing.T, dir string) (cert, key string) {
 		}
 	}
 	return cert, key
+}
+
+// recorder keeps what the client library would write to stderr.
+type recorder struct{ lines chan string }
+
+func (r recorder) Printf(_ context.Context, format string, v ...any) {
+	r.lines <- fmt.Sprintf(format, v...)
+}
+
+// The client library writes to stderr what goes wrong, and that can be switched off
+// only for the whole program that embeds this package. So it must not come to that.
+func TestNothingIsPrinted(t *testing.T) {
+	said := recorder{make(chan string, 10_000)}
+	redis.SetLogger(said)
+	defer logging.Disable() // as TestMain has it
+	servers := labtest.Servers(t, 3)
+	c := open(t, servers, redlock.Options{Retries: -1})
+	acquire(t, c, "a", time.Minute)
+	for _, s := range servers[:2] {
+		if err := s.Kill(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 20 { // and there is somebody who waits
+		_, _ = c.AcquireWith(t.Context(), "a", redlock.AcquireOptions{TTL: time.Minute, Retries: 1})
+	}
+	other := servers[0].Node().Client(1, time.Second)
+	defer other.Close()
+	for range 3 { // more than there are connections
+		if err := other.Ping(t.Context()).Err(); !errors.Is(err, syscall.ECONNREFUSED) {
+			t.Errorf("of a server that is down: %v", err)
+		}
+	}
+	select {
+	case line := <-said.lines:
+		t.Error(line)
+	default:
+	}
 }

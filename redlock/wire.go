@@ -111,8 +111,6 @@ func borrow(n *Node, protocol int, timeout time.Duration) *borrowed {
 	b := &borrowed{}
 	b.client = n.Within(NewBudget(lockReply, 0)).OneLife(timeout, func(opt *redis.Options) {
 		opt.Protocol = protocol
-		// With one, go-redis would go on dialling in the background after a failure.
-		opt.PoolSize = 2
 		dial := opt.Dialer
 		opt.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
 			if dial == nil {
