@@ -16,8 +16,9 @@ import (
 //	watcher.mu → line.mu → ear.mu → redisTap.mu
 //
 // All the others are leaves: while Client.mu, warmth.mu, gate.mu, servers.mu,
-// gather.mu, numbers.mu, stream.mu or life.mu is held, no other mutex is locked and no sink is called. A
-// sink ([sink.answered]) is called with nothing held, and locks its own alone.
+// gather.mu, numbers.mu, stream.mu, life.mu or sleepClock.mu is held, no other mutex
+// is locked and no sink is called. A sink ([sink.answered]) is called with nothing
+// held, and locks its own alone.
 
 // Client runs the Redlock algorithm over a fixed set of masters. It is safe
 // for use by many goroutines. It has one connection for each node, whatever the

@@ -509,8 +509,9 @@ func (s *stream) send(batch []*call) bool {
 // was under way.
 func (s *stream) listen(l *life) {
 	defer close(l.ended)
+	oldest := l.pop // once: each time it would be allocated
 	for {
-		c, a, err := l.link.receive(l.pop)
+		c, a, err := l.link.receive(oldest)
 		switch {
 		case errors.Is(err, os.ErrDeadlineExceeded) && c == nil && !l.hung(time.Now()):
 		case errors.Is(err, errAgain):

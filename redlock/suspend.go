@@ -1,7 +1,7 @@
 package redlock
 
 import (
-	"sync/atomic"
+	"sync"
 	"time"
 )
 
@@ -25,7 +25,9 @@ func sleptSince(before time.Duration, suspended func() time.Duration) time.Durat
 type sleepClock struct {
 	read func() time.Duration
 	born time.Time
-	last atomic.Pointer[sleepReading]
+
+	mu   sync.Mutex   // a leaf: see the package's order of locks in client.go
+	last sleepReading // zero: none yet
 }
 
 // sleepFresh is for how long a reading counts.
@@ -46,14 +48,16 @@ func (c *sleepClock) suspended() time.Duration { return c.at(time.Now()) }
 
 func (c *sleepClock) at(now time.Time) time.Duration {
 	r := sleepReading{awake: now.Sub(c.born), wall: now.UnixNano()}
-	if last := c.last.Load(); last != nil {
-		awake := r.awake - last.awake
-		apart := time.Duration(r.wall-last.wall) - awake
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.last.wall != 0 {
+		awake := r.awake - c.last.awake
+		apart := time.Duration(r.wall-c.last.wall) - awake
 		if awake < sleepFresh && apart.Abs() < shortestSleep/2 {
-			return last.slept
+			return c.last.slept
 		}
 	}
 	r.slept = c.read()
-	c.last.Store(&r)
+	c.last = r
 	return r.slept
 }
