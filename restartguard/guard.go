@@ -29,6 +29,21 @@ const (
 	DefaultCount = time.Second
 )
 
+// The parts of D beside the longest TTL, see [Delay].
+const (
+	// DefaultFactor covers how much slower than a node's a client's clock may run. No D
+	// may have less: locks are also taken by clients that read no configuration.
+	DefaultFactor = 0.01
+	// DefaultMargin covers what a client's validity leaves out: its grain, and the moment
+	// between the loss and its end.
+	DefaultMargin = 50 * time.Millisecond
+)
+
+// DefaultDelay is D by the defaults.
+func DefaultDelay(maxTTL time.Duration) time.Duration {
+	return Delay(maxTTL, DefaultFactor, DefaultMargin)
+}
+
 // maxActions bounds what follows one look, whatever a server answers.
 const maxActions = 8
 
