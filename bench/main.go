@@ -5,6 +5,7 @@
 //	go run . lock [--quick] [--markdown FILE] [--json FILE] [--only SCENARIO]
 //	go run . monitor [--quick] [--markdown FILE] [--json FILE] [--only PART] [--locks N --others N]
 //	go run . screen [--quick] [--locks N]
+//	go run . record [--quick] [--grants N]
 //
 // Rounds are interleaved, so that drift of the machine hits all alike; what is
 // printed are medians over the rounds and ratios within a round. Absolute
@@ -26,10 +27,15 @@ func main() {
 		screen(os.Args[2:])
 		return
 	}
+	if len(os.Args) > 1 && os.Args[1] == "record" {
+		keepRecord(os.Args[2:])
+		return
+	}
 	if len(os.Args) < 2 || os.Args[1] != "lock" {
 		fmt.Fprintln(os.Stderr, "usage: go run . lock [--quick] [--markdown FILE] [--json FILE] [--only SCENARIO]")
 		fmt.Fprintln(os.Stderr, "       go run . monitor [--quick] [--markdown FILE] [--json FILE] [--only PART] [--locks N --others N]")
 		fmt.Fprintln(os.Stderr, "       go run . screen [--quick] [--locks N]")
+		fmt.Fprintln(os.Stderr, "       go run . record [--quick] [--grants N]")
 		os.Exit(2)
 	}
 	fs := flag.NewFlagSet("lock", flag.ExitOnError)

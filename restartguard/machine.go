@@ -2,8 +2,328 @@ package restartguard
 
 import (
 	"fmt"
+	"math"
+	"strings"
 	"time"
 )
+
+// Values of min-replicas-to-write with a meaning. A node is only closed while
+// min-replicas-max-lag is above 0 as well: 0 switches the check off.
+const (
+	FenceClosed = math.MaxInt32     // 2147483647: closed by the boot fence or a guard
+	FenceHold   = math.MaxInt32 - 1 // 2147483646: held by an operator, never lifted by a guard
+	FenceOpen   = 0
+)
+
+// Phase is what the guard makes of a node.
+type Phase uint8
+
+const (
+	PhaseUnknown     Phase = iota // not seen yet
+	PhaseActive                   // open, votes
+	PhaseClosed                   // closed, waiting for its deadline
+	PhaseHeld                     // held by an operator
+	PhaseExposed                  // must be closed, and is not
+	PhaseUnreachable              // does not answer
+)
+
+// String is the phase as the screen and JSON show it.
+func (p Phase) String() string {
+	return [...]string{"unknown", "active", "closed", "held", "exposed", "unreachable"}[p]
+}
+
+// FirstContact is what to do with an open node that is seen for the first time.
+type FirstContact uint8
+
+const (
+	Adopt FirstContact = iota // take it as it is, show it as unverified
+	Fence                     // close it and wait D
+)
+
+// Policy is what [Step] decides by.
+type Policy struct {
+	Delay        time.Duration // D, see [Delay]
+	FirstContact FirstContact
+	// Advice: nothing is ever sent. A node that must not vote is shown as
+	// exposed until D is over, and one that may vote again as closed.
+	Advice bool
+	// ClockStep is the least forward step of a node's wall clock that is a loss;
+	// it never goes below what can be told from the error of the reading. 0: as
+	// little as can be told. Negative: steps are reported, and no loss.
+	ClockStep time.Duration
+	// CountEvery is how often the counter key of an open node is raised; 0: there
+	// is none. See [CounterTTL].
+	CountEvery time.Duration
+	// Sweep: at the first look at a node the connections of the guard that had
+	// this one's state directory before are ended.
+	Sweep bool
+	// EarlyAfter is how long after the first sight of a loss a node may be opened
+	// by [Evidence], see the function of this name; 0: never before D.
+	EarlyAfter time.Duration
+}
+
+// CounterTTL is how long the counter key lives that shows a restored snapshot:
+// a guard that went away leaves nothing behind. It is renewed with each count.
+const CounterTTL = 24 * time.Hour
+
+// Params are the two parameters of a server that make the fence.
+type Params struct {
+	MinReplicas int64 // min-replicas-to-write
+	MaxLag      int64 // min-replicas-max-lag, seconds; 0 switches the check off
+}
+
+// closed tells if a server with these parameters refuses each write because of
+// a fence. Any other number is the operator's own setting for real replicas,
+// and no fence: with a replica attached it lets writes through.
+func (p Params) closed() bool { return p.MinReplicas == FenceClosed && p.MaxLag > 0 }
+
+func (p Params) held() bool { return p.MinReplicas == FenceHold && p.MaxLag > 0 }
+
+func (p Params) are(value int64) bool {
+	if value == FenceClosed || value == FenceHold {
+		return p.MinReplicas == value && p.MaxLag > 0
+	}
+	return p.MinReplicas == value
+}
+
+// About says what an [Observation] tells of.
+type About uint8
+
+const (
+	Seen      About = iota // the node was read
+	Unreached              // the node could not be read
+	Closing                // the outcome of a Close
+	Proving                // the outcome of a Prove
+	Lifting                // the outcome of a Lift
+	Counting               // the outcome of a Count
+	Killing                // the outcome of a Kill
+)
+
+// Canary is what became of a canary write.
+type Canary uint8
+
+const (
+	CanaryFenced   Canary = iota // refused with NOREPLICAS: the fence holds
+	CanaryRefused                // refused for another reason, which may pass: no proof
+	CanaryAccepted               // it got through: there is no fence
+)
+
+// Observation is what was learnt of a node, by one connection to it. An action
+// whose connection broke has no outcome: nobody knows if it was carried out,
+// and the next Seen tells.
+type Observation struct {
+	About About
+	// Conn is the id that the server gave to the connection, 0 if it does not tell.
+	Conn  int64
+	RunID string // of the server at the end of the connection; all but Unreached
+	// Asked is when the question was sent; zero stands for now. It makes the
+	// time that a node was open an upper bound, and decides nothing.
+	Asked time.Time
+	// Err is why something failed, fit to be shown. A Seen has one where the
+	// parameters could not be read.
+	Err string
+
+	// Of Seen.
+	Role string // "master", "slave"
+	// Former is the replication id that the server had before its last promotion;
+	// only zeros if there was none, empty if it does not tell.
+	Former string
+	Wipes  int64 // calls of FLUSHALL, FLUSHDB, SWAPDB and DEBUG in this life
+	// Evicted is how many keys were evicted for lack of memory in this life.
+	Evicted int64
+	// Commands is how many commands the server has carried out; when it goes back,
+	// the counters were reset.
+	Commands int64
+	// Clock is the node's wall clock; its zero value says nothing.
+	Clock Reading
+	// Counter is the value of the counter key, 0 if there is none; also of
+	// Counting. It means something where Counted is set.
+	Counter int64
+	Counted bool
+	// Configured: parameters were changed at run time in this life, so how it
+	// came up cannot be told by how it is.
+	Configured bool
+
+	// Lacking, of Seen: it refuses writes because min-replicas-to-write, which is no
+	// fence, wants more good replicas than there are.
+	Lacking bool
+
+	// Params of Seen, and read back after each action; Blind: they could not be
+	// read.
+	Params Params
+	Blind  bool
+	// Reads is Params in words for people, where the numbers are not what the
+	// server has: another method stands behind them.
+	Reads string
+
+	// Before, of Closing and Lifting, is what the action found.
+	Before Params
+	// Canary, of Proving.
+	Canary Canary
+	// Gone, of Killing: the connection that was named is ended. Swept: all those of
+	// earlier runs of this guard, or of other guards, are, as was asked for.
+	Gone, Swept bool
+	// Others, of Killing: it was asked for the connections of other guards.
+	Others bool
+	// Refused, of Unreached: nobody listens at the address. Denied: the server
+	// answers, and does not let the guard in or look.
+	Refused, Denied bool
+
+	// Heard, of Seen, is the greatest D that other guards announce; 0: none, or they
+	// cannot be read.
+	Heard time.Duration
+
+	// Evidence, of Seen, is what the other nodes have told of their locks; nil:
+	// they were not asked.
+	Evidence *Evidence
+}
+
+// ActionKind says what to do.
+type ActionKind uint8
+
+const (
+	Close ActionKind = iota // set the fence to Value, read it back
+	Prove                   // try a canary write, then read the fence
+	Lift                    // set min-replicas-to-write to Value, read it back
+	Count                   // raise the counter key
+	Kill                    // end connections of ours, then read the fence
+)
+
+// Action is a thing to do to one life of a server. It must travel on the
+// connection whose observation led to it, or not at all.
+type Action struct {
+	Kind  ActionKind
+	RunID string
+	Value int64 // of min-replicas-to-write
+	// SetLag: min-replicas-max-lag switches the check off, and is set first.
+	SetLag bool
+	// Of Kill: Conn is the id of a connection, 0 for none; All are those of earlier
+	// runs of this guard, Others those of all guards but this connection.
+	Conn        int64
+	All, Others bool
+}
+
+// State is what the guard remembers of a node. The zero State knows nothing.
+type State struct {
+	Phase  Phase
+	Since  time.Time // of Phase
+	Reason string    // why it is in this phase
+	Cause  string    // why it waits, or waited last; outlives an unreachable phase
+	Err    string    // of the last observation
+	// Denied and Nobody, of PhaseUnreachable: the server answers and refuses the
+	// guard; nobody listens there. Neither: silence.
+	Denied, Nobody bool
+	// Clockless: TIME is denied.
+	Clockless bool
+	// Failing is why the phase does not get on: a closing or a lift that fails
+	// again and again.
+	Failing string
+
+	// Out is since when the node has no vote; zero while it has one.
+	Out time.Time
+
+	RunID   string
+	Role    string
+	Wipes   int64
+	Evicted int64
+	// Commands and Former, see [Observation].
+	Commands int64
+	Former   string
+	Blind    bool
+
+	// Lacking: it refuses writes for want of replicas, and so has no vote, although
+	// no fence is up.
+	Lacking bool
+
+	// Astray is the order that was sent last and has no answer yet. Swept: there is
+	// none of an earlier run of this guard.
+	Astray Stray
+	Swept  bool
+	// Rivals: the server may still read a lift of another guard that was decided on
+	// before the last loss, which that guard cannot have known of.
+	Rivals bool
+
+	// Clock is the reading of the node's wall clock that later ones are compared
+	// with, ClockAt the middle of the last one, and ClockDrift by how much the clock
+	// may have gone ahead in between by its rate. Ahead counts how often in a row it
+	// was further ahead.
+	Clock      Reading
+	ClockAt    time.Duration
+	ClockDrift time.Duration
+	Ahead      int
+	// Stepped is when it was last found to have stepped, and Steps how often within D
+	// of each other, all in one direction; they decide what is told, and nothing else.
+	Stepped      time.Time
+	Steps        int
+	StepsForward bool
+	// Offset is by how much its wall clock is before ours that nobody sets
+	// ([BootTime]), by the last reading; only the difference between nodes means
+	// something.
+	Offset time.Duration
+
+	// Counter is the highest value that the counter key was seen with, 0: none.
+	// CounterUntil is when the server may expire it, CountedAt when it was raised.
+	Counter                 int64
+	CounterUntil, CountedAt time.Time
+
+	// Deadline is when the node may rejoin: D after the first sight of its last
+	// loss. Zero: it need not wait. Delay is the D that it was made with, and Trusted,
+	// and Heard the greatest that other guards announce at present.
+	Deadline time.Time
+	Delay    time.Duration
+	Heard    time.Duration
+	// Owed is the fence that must be put up and is not yet seen to hold: 0,
+	// FenceClosed or FenceHold.
+	Owed int64
+	// Leaked: a canary got through although the parameters read closed, so they
+	// prove nothing here.
+	Leaked bool
+	Hold   bool  // held by an operator, also over restarts
+	Proven bool  // a canary was refused with NOREPLICAS since it was closed
+	Revert int64 // what a lift sets: the operator's own value before closing
+
+	Known    bool // Verified means something
+	Verified bool // its last life came up closed
+	// Lives is how many lives of the node were seen; Opened: it was seen open in
+	// one of them.
+	Lives  int
+	Opened bool
+	// OpenSince is a moment at which the loss had not happened yet, or at which
+	// nobody listened: what was open after it was open for less than that. Of a step
+	// of the clock it is the reading with which the one was compared that shows it.
+	OpenSince time.Time
+	Open      bool          // it was seen open after the loss
+	Exposed   time.Duration // how long, at most
+	// AtStart: the last loss was a start of the node. BootExposed is for how long, at
+	// most, it was open after its last start.
+	AtStart     bool
+	BootExposed time.Duration
+
+	LastSeen, LastRefused time.Time
+	announced             time.Time // deadline of the last "waiting" event
+
+	// Trusted is from when on the node's word counts in an [Inquest] for another:
+	// D after its last loss, and after its first contact. Zero: not seen yet. Blur
+	// is how closely its clock was read last.
+	Trusted time.Time
+	Blur    time.Duration
+	// Doubt is why the node is not opened early, for people; Early that it was, and
+	// why.
+	Doubt, Early string
+	doubted      string // what was told last of it
+	told         int    // how often, since the deadline was set
+}
+
+// Deciding is the state without what is there for people, or to tell nothing twice: two
+// that are equal by it decide alike. A field counts unless it is named here.
+func (s State) Deciding() State {
+	s.Since, s.Out, s.LastSeen, s.LastRefused, s.OpenSince, s.Stepped, s.announced = time.Time{}, time.Time{}, time.Time{}, time.Time{}, time.Time{}, time.Time{}, time.Time{}
+	s.Reason, s.Cause, s.Err, s.Failing, s.Doubt, s.doubted = "", "", "", "", "", ""
+	s.Denied, s.Nobody, s.Known, s.Verified, s.Opened, s.Open, s.AtStart, s.StepsForward = false, false, false, false, false, false, false, false
+	s.Lives, s.Steps, s.told = 0, 0, 0
+	s.Exposed, s.BootExposed = 0, 0
+	return s
+}
 
 // Step decides. It has no clock and does no I/O: now is the moment at which the
 // observation was complete, on the monotonic clock. It returns what is
@@ -240,6 +560,79 @@ func (m *machine) waitFrom() {
 	m.doubted, m.told = "", 0
 }
 
+// wiped tells if data were wiped between two readings of the counter. One that
+// went back was reset (CONFIG RESETSTAT), as was one that is where it was while
+// the count of all commands went back; what it counts now came after that, and
+// so after the last reading.
+func wiped(before, now int64, reset bool) bool {
+	return now > before || (now < before || reset) && now > 0
+}
+
+// promoted tells if a server was made a replica and a master again between two
+// looks: then the replication id before the last promotion is another one. A
+// server that only lets go of its backlog has none any more.
+func promoted(before, now string) bool {
+	return before != "" && now != "" && before != now && strings.Trim(now, "0") != ""
+}
+
+func (m *machine) cameUp(o *Observation) string {
+	switch shut := o.Params.closed() || o.Params.held(); {
+	case o.Blind:
+		return "and whether it came up closed cannot be read"
+	case shut && m.Known:
+		return "came up closed"
+	case shut:
+		return "is closed, but was configured before it was first seen: whether it came up closed is not known"
+	default:
+		return "is OPEN"
+	}
+}
+
+func (m *machine) firstContact(o *Observation) {
+	m.OpenSince = m.asked
+	switch {
+	case o.Blind:
+		m.tell("first contact", "seen for the first time; its fence cannot be read")
+		if m.FirstContact == Fence {
+			m.Owed = FenceClosed
+			m.waitFrom()
+		} else {
+			m.do(Prove, 0, false)
+		}
+		m.Cause = "first contact"
+	case o.Params.held():
+		m.tell("first contact", "seen for the first time, held by an operator")
+	case o.Params.closed():
+		m.tell("first contact", "seen for the first time, closed: what it may have lost is not known, so D counts from now")
+		m.waitFrom()
+		m.Cause = "first contact"
+	case m.FirstContact == Fence:
+		m.tell("first contact", "seen for the first time, open: to be closed")
+		m.Owed = FenceClosed
+		m.waitFrom()
+		m.Cause = "first contact"
+	default:
+		m.tell("first contact", "seen for the first time, open: taken as it is, not verified")
+		m.Cause = "adopted, not verified"
+	}
+}
+
+// lose takes note that votes may have been lost, at or before now.
+func (m *machine) lose() {
+	m.waitFrom()
+	m.Owed = FenceClosed
+	if m.Hold {
+		// A restart forgets the hold; the operator did not.
+		m.Owed = FenceHold
+	}
+	m.Proven, m.Leaked, m.Revert = false, false, FenceOpen
+	m.CountedAt, m.Rivals = time.Time{}, true
+	m.Open, m.Exposed, m.OpenSince, m.AtStart = false, 0, m.LastSeen, false
+	if m.LastRefused.After(m.OpenSince) {
+		m.OpenSince = m.LastRefused
+	}
+}
+
 // settle brings together what must be and what is.
 func (m *machine) settle(o *Observation) {
 	if m.Owed == FenceClosed && m.due() && !o.Params.closed() {
@@ -440,4 +833,145 @@ func (m *machine) confirm(value int64) {
 			m.tell("waiting", "closed, may rejoin in %s", round(m.Deadline.Sub(m.now)))
 		}
 	}
+}
+
+func (m *machine) closing(o *Observation) {
+	if o.Before.held() && m.Owed == FenceClosed {
+		// An operator's hold came in between the look and the closing.
+		m.Owed = FenceHold
+		m.do(Close, FenceHold, false)
+		return
+	}
+	if m.Owed == FenceOpen {
+		return
+	}
+	if b := o.Before; b.MaxLag > 0 && b.MinReplicas > 0 && b.MinReplicas < FenceHold {
+		m.Revert = b.MinReplicas
+	}
+	switch {
+	case o.Blind || !o.Params.are(m.Owed):
+	case m.Rivals && m.Owed == FenceClosed:
+		m.endRivals()
+		return
+	default:
+		m.do(Prove, 0, false)
+		return
+	}
+	why := o.Err
+	if why == "" {
+		why = o.Reads
+	}
+	if why == "" {
+		why = readBack(o.Params)
+	}
+	if o.Params.closed() {
+		m.failing("waiting", "cannot be held again: "+why)
+		return
+	}
+	m.expose()
+	m.failing("exposed", "cannot be closed: "+why)
+	if m.Blind {
+		m.do(Prove, 0, false)
+	}
+}
+
+func (m *machine) proving(o *Observation) {
+	switch {
+	case m.Blind:
+		m.provingBlind(o)
+	case o.Canary == CanaryAccepted && (o.Params.closed() || o.Params.held()):
+		m.Leaked, m.Verified, m.Proven = true, false, false
+		if m.Owed == FenceOpen {
+			m.Owed = FenceClosed
+			if m.Hold {
+				m.Owed = FenceHold
+			}
+		}
+		m.expose()
+		m.failing("exposed", "a canary write got through although the parameters read closed")
+	case o.Blind:
+		m.Err = o.Err
+	case o.Canary == CanaryAccepted:
+		m.settle(o)
+	case o.Params.held():
+		m.proved(o)
+		m.confirm(FenceHold)
+	case o.Params.closed() && m.Owed != FenceHold && !m.Deadline.IsZero():
+		m.proved(o)
+		m.confirm(FenceClosed)
+	}
+	// Otherwise somebody changed the fence in between, and the next look tells.
+}
+
+// proved: writes are refused, and the parameters say why. A refusal for another
+// reason than NOREPLICAS does not speak against the fence, but hides it: the
+// node counts as closed, and the canary is tried again at each look.
+func (m *machine) proved(o *Observation) {
+	m.Proven = o.Canary == CanaryFenced
+	if !m.Proven {
+		m.Err = o.Err
+	}
+}
+
+// provingBlind judges by the canary alone. A node that refuses it is closed,
+// and stays so: what put up its fence cannot be read, so it may be a hold.
+func (m *machine) provingBlind(o *Observation) {
+	switch {
+	case o.Canary == CanaryFenced && m.Owed == FenceHold:
+		m.Open = false
+		m.confirm(FenceHold)
+	case o.Canary == CanaryFenced:
+		if m.Deadline.IsZero() {
+			m.waitFrom()
+		}
+		m.Proven, m.Open = true, false
+		m.confirm(FenceClosed)
+		m.Reason = blindlyClosed
+	case o.Canary == CanaryAccepted && m.Owed == FenceOpen:
+		if !m.Deadline.IsZero() {
+			m.tell("opened", "accepts writes: opened by another")
+		}
+		m.Deadline = time.Time{}
+		m.enter(PhaseActive, blindlyOpen)
+	}
+}
+
+func (m *machine) lifting(o *Observation) {
+	switch {
+	case o.Before.held() && !o.Params.held():
+		// An operator's hold came in between the look and the lift.
+		m.Hold, m.Owed = true, FenceHold
+		m.Open, m.OpenSince = true, m.asked
+		m.tell("held", "an operator's hold was met while it was being opened, and is put back")
+		m.do(Close, FenceHold, false)
+	case o.Err != "" || o.Blind:
+		m.failing("waiting", "cannot be opened: "+o.Err)
+	case o.Params.held() || o.Params.closed():
+		// Closed again by another at the same moment; the next look tells.
+	default:
+		m.settle(o)
+	}
+}
+
+// short is enough of a run_id to tell two apart.
+func short(id string) string { return id[:min(4, len(id))] }
+
+// AtMost rounds an upper bound, up: what was not nothing is never shown as 0.
+func AtMost(d time.Duration) time.Duration {
+	unit := time.Millisecond
+	if d >= time.Second {
+		unit = 10 * time.Millisecond
+	}
+	if r := d % unit; r > 0 {
+		d += unit - r
+	}
+	return d
+}
+
+// round drops digits that nobody reads.
+func round(d time.Duration) time.Duration {
+	if d < time.Second {
+		return d.Round(time.Millisecond)
+	}
+	return d.Round(10 * time.Millisecond)
 }

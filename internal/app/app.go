@@ -12,6 +12,7 @@ import (
 	"redlockctl/internal/audit"
 	"redlockctl/internal/config"
 	"redlockctl/internal/operator"
+	"redlockctl/internal/record"
 	"redlockctl/monitor"
 	"redlockctl/redlock"
 	"redlockctl/restartguard"
@@ -32,7 +33,8 @@ type Spec struct {
 	Guard    restartguard.Config
 	Guarded  []*redlock.Node // what a guard of this cluster watches; empty: nothing is to be guarded
 	ReadOnly bool
-	Audit    string // path of the audit log
+	Audit    string         // path of the audit log
+	Record   record.Options // where what is seen is kept; no path: nowhere
 }
 
 // SpecOf is the spec of a configuration. Nothing is contacted.
@@ -50,6 +52,7 @@ func SpecOf(cfg *config.Config) (Spec, error) {
 		Redlock:  cfg.Redlock,
 		ReadOnly: cfg.Cluster.ReadOnly,
 		Audit:    cfg.Audit.Path,
+		Record:   record.Options{Path: cfg.RecordPath(), Keep: cfg.Record.Keep, MaxSize: cfg.Record.MaxSize},
 		Monitor: monitor.Options{
 			ClusterName:  cfg.Cluster.Name,
 			LockPatterns: cfg.Cluster.LockPatterns,

@@ -8,6 +8,8 @@ import (
 	"os"
 	"os/signal"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -16,6 +18,7 @@ import (
 	"redlockctl/internal/config"
 	"redlockctl/internal/metrics"
 	"redlockctl/internal/operator"
+	"redlockctl/internal/record"
 	"redlockctl/internal/safetext"
 	"redlockctl/monitor"
 	"redlockctl/redlock"
@@ -27,13 +30,14 @@ type Daemon struct {
 	Load       func() (*config.Config, error) // at the start, and at each SIGHUP
 	Log        *slog.Logger
 	Listen     func() (*Metrics, error) // nil metrics: none are wanted
-	WatchLocks bool                     // for the metrics
+	WatchLocks bool                     // for the metrics and the record
 
-	memory  *restartguard.Memory
-	events  *guardEvents
-	metrics *Metrics
-	first   guardPlan // its state directory and its audit log stay
-	ready   bool
+	recording atomic.Pointer[noted] // what the events of the guard go into; nil: not yet
+	memory    *restartguard.Memory
+	events    *guardEvents
+	metrics   *Metrics
+	first     guardPlan // its state directory and its audit log stay
+	ready     bool
 }
 
 // guardPlan is what a configuration asks of a daemon.
@@ -125,8 +129,11 @@ func (d *Daemon) next(p guardPlan, former *restartguard.Guard) (*restartguard.Gu
 	return d.events.newGuard(p.Spec, former)
 }
 
-// tell logs an event of the guard.
+// tell logs an event of the guard, and puts it among those that are recorded.
 func (d *Daemon) tell(e restartguard.Event) {
+	if into := d.recording.Load(); into != nil {
+		(*into).Note(eventOf(e))
+	}
 	level := slog.LevelInfo
 	if e.Alarm {
 		level = slog.LevelWarn
@@ -204,14 +211,18 @@ func (d *Daemon) life(ctx context.Context, guard *restartguard.Guard, plan guard
 	}
 }
 
-// watch tells the metrics of a new life of the guard, and watches the locks for
-// them if that is wanted, until ctx ends; wait returns when that is over. Guarding
-// never depends on it: when watching fails or takes too much memory it is given up.
+// watch tells the metrics and the record of a new guard, and watches the locks for them
+// where that is wanted, until ctx ends; wait returns when that is over. Guarding never
+// depends on it: when watching fails or takes too much memory it is given up.
 func (d *Daemon) watch(ctx context.Context, guard *restartguard.Guard, plan guardPlan) (wait func()) {
-	alone := metrics.Cluster{Name: plan.Monitor.ClusterName, Guard: guard}
-	if d.metrics == nil || !d.WatchLocks {
-		d.metrics.Show(alone)
-		return func() {}
+	about := metrics.Cluster{Name: plan.Monitor.ClusterName, Guard: guard}
+	d.metrics.Show(about)
+	var wg sync.WaitGroup
+	if !d.WatchLocks {
+		d.record(ctx, &wg, plan.Record, &guardSource{guard: guard, about: monitor.Cluster{
+			Name: plan.Monitor.ClusterName, N: len(plan.Nodes), Quorum: redlock.Quorum(len(plan.Nodes)), MaxTTL: plan.Monitor.MaxTTL,
+		}})
+		return wg.Wait
 	}
 	plan.Monitor.Patient = true
 	if plan.Monitor.MaxMemory == 0 {
@@ -220,23 +231,27 @@ func (d *Daemon) watch(ctx context.Context, guard *restartguard.Guard, plan guar
 	mon, err := monitor.New(plan.Nodes, plan.Monitor)
 	if err != nil {
 		d.Log.Error("the locks cannot be watched; the guard goes on", "error", safetext.Printable(err.Error()))
-		d.metrics.Show(alone)
 		return func() {}
 	}
 	mon.Guarded(func() monitor.GuardSight { return sightOf(guard) })
-	with := alone
+	with := about
 	with.Monitor = mon
 	d.metrics.Show(with)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
+	d.record(ctx, &wg, plan.Record, mon)
+	wg.Go(func() {
 		most := plan.Monitor.MaxMemory + guardMemory
 		if errors.Is(withinMemory(ctx, most, usedMemory, mon.Run), errTooMuchMemory) {
-			d.metrics.Show(alone)
+			d.metrics.Show(about)
 			d.Log.Error("watching the locks takes too much memory and is given up; the guard goes on", "max_memory", plan.Monitor.MaxMemory)
 		}
-	}()
-	return func() { <-done }
+	})
+	return wg.Wait
+}
+
+// record keeps what a source tells, and what the guard does.
+func (d *Daemon) record(ctx context.Context, wg *sync.WaitGroup, opt record.Options, from noted) {
+	d.recording.Store(&from)
+	recorded(ctx, wg, opt, from)
 }
 
 // reload reads the configuration again.

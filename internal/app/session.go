@@ -2,14 +2,12 @@ package app
 
 import (
 	"context"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"redlockctl/internal/metrics"
 	"redlockctl/internal/operator"
-	"redlockctl/internal/safetext"
 	"redlockctl/monitor"
 	"redlockctl/restartguard"
 	"redlockctl/tui"
@@ -69,6 +67,7 @@ func OpenSession(ctx context.Context, s Spec, mode GuardMode, metrics *Metrics) 
 	run, stop := context.WithCancel(ctx)
 	ses.stop = stop
 	ses.wg.Go(func() { mon.Run(run) })
+	recorded(run, &ses.wg, s.Record, mon)
 	switch {
 	case guard == nil:
 	case mode == GuardUnlessSeen:
@@ -82,16 +81,7 @@ func OpenSession(ctx context.Context, s Spec, mode GuardMode, metrics *Metrics) 
 }
 
 // tell puts what the guard tells among the events.
-func (s *Session) tell(e restartguard.Event) {
-	level := monitor.LevelNotice
-	if e.Alarm {
-		level = monitor.LevelAlarm
-	}
-	s.Monitor.Note(monitor.Event{
-		At: e.At, Level: level, Kind: strings.TrimSpace("guard " + e.Kind), Node: e.Node,
-		Text: safetext.New("guard: " + strings.TrimSpace(e.Node+" "+e.Text)),
-	})
-}
+func (s *Session) tell(e restartguard.Event) { s.Monitor.Note(eventOf(e)) }
 
 // Close ends all parts and waits for them. No node rejoins on the way out.
 func (s *Session) Close() {

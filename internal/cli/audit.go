@@ -14,7 +14,6 @@ import (
 	"redlockctl/internal/audit"
 	"redlockctl/internal/config"
 	"redlockctl/internal/safetext"
-	"redlockctl/internal/view"
 )
 
 // auditJSON is the document of audit show.
@@ -229,22 +228,22 @@ func (a *commandLine) showAudit(path string, f auditFilter, last int) error {
 		fmt.Fprintln(a.out, "nothing is logged")
 		return nil
 	}
-	t := view.NewTable("TIME", "ACTOR", "CLUSTER", "ACT", "TARGET", "PHASE", "REASON", "DETAIL")
+	t := &table{head: []string{"TIME", "ACTOR", "CLUSTER", "ACT", "TARGET", "PHASE", "REASON", "DETAIL"}}
 	for _, e := range kept {
-		phase := view.Cell{Text: safetext.Escape(e.Phase)}
+		phase := cell{text: safetext.Escape(e.Phase)}
 		switch {
 		case e.Doubt != nil:
-			phase = view.Cell{Text: phase.Text + " (CHANGED)", Tone: view.Bad}
+			phase = cell{text: phase.text + " (CHANGED)", tone: toneBad}
 		case e.Phase == audit.Failed:
-			phase.Tone = view.Warn
+			phase.tone = toneWarn
 		case e.Phase == audit.Intent:
-			phase.Tone = view.Dim
+			phase.tone = toneDim
 		}
-		t.Add(view.Cell{Text: e.Time.Local().Format("2006-01-02 15:04:05")}, view.Cell{Text: a.clip(safetext.Escape(e.Actor), 40)},
-			view.Cell{Text: a.clip(safetext.Escape(e.Cluster), 24)}, plain(e.Act), view.Cell{Text: a.clip(safetext.Escape(e.Target), 60)}, phase,
-			view.Cell{Text: a.clip(safetext.Escape(e.Reason), 60)}, view.Cell{Text: a.clip(safetext.Escape(e.Detail), 100)})
+		t.add(cell{text: e.Time.Local().Format("2006-01-02 15:04:05")}, cell{text: a.clip(safetext.Escape(e.Actor), 40)},
+			cell{text: a.clip(safetext.Escape(e.Cluster), 24)}, plain(e.Act), cell{text: a.clip(safetext.Escape(e.Target), 60)}, phase,
+			cell{text: a.clip(safetext.Escape(e.Reason), 60)}, cell{text: a.clip(safetext.Escape(e.Detail), 100)})
 	}
-	printTable(a.out, t, a.color())
+	t.write(a.out, a.color())
 	return nil
 }
 
@@ -315,16 +314,19 @@ func (a *commandLine) printVerified(path string, r audit.Report) error {
 			return err
 		}
 	} else {
-		word, tone := "intact", view.Good
+		word, tone := "intact", toneGood
 		if !r.Intact() {
-			word, tone = "BROKEN", view.Bad
+			word, tone = "BROKEN", toneBad
 		}
-		fmt.Fprintf(a.out, "%s: %s\n", safetext.Escape(path), a.paint(word, tone))
+		if a.color() {
+			word = tones[tone].Styled(word)
+		}
+		fmt.Fprintf(a.out, "%s: %s\n", safetext.Escape(path), word)
 		if r.Links > 0 {
-			fmt.Fprintf(a.out, "%s in the chain, numbers %d to %d\n", view.Plural(r.Links, "line"), r.First, r.Last)
+			fmt.Fprintf(a.out, "%s in the chain, numbers %d to %d\n", plural(r.Links, "line", "lines"), r.First, r.Last)
 		}
 		if r.Before > 0 {
-			fmt.Fprintf(a.out, "%s from before it\n", view.Plural(r.Before, "line"))
+			fmt.Fprintf(a.out, "%s from before it\n", plural(r.Before, "line", "lines"))
 		}
 		if r.Links > 0 {
 			fmt.Fprintf(a.out, "number %d has the hash %s\n", r.Last, r.Head)

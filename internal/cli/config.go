@@ -10,7 +10,6 @@ import (
 	"redlockctl/internal/app"
 	"redlockctl/internal/config"
 	"redlockctl/internal/safetext"
-	"redlockctl/internal/view"
 	"redlockctl/redlock"
 )
 
@@ -175,12 +174,12 @@ func (a *commandLine) printConfig(set *config.Set) {
 			more += "; the default"
 		}
 		fmt.Fprintf(a.out, "cluster %s: %s, quorum %d, max TTL %s; a restarted node waits %s%s\n\n", safetext.Escape(cfg.Cluster.Name),
-			view.Plural(n, "node"), redlock.Quorum(n), cfg.Cluster.MaxTTL, cfg.Guard.Delay, more)
-		t := view.NewTable("NODE", "ADDR", "FENCE")
+			plural(n, "node", "nodes"), redlock.Quorum(n), cfg.Cluster.MaxTTL, cfg.Guard.Delay, more)
+		t := &table{head: []string{"NODE", "ADDR", "FENCE"}}
 		for _, node := range cfg.Nodes {
-			t.Add(plain(node.Name), plain(node.Addr), plain(node.Fence))
+			t.add(plain(node.Name), plain(node.Addr), plain(node.Fence))
 		}
-		printTable(a.out, t, a.color())
+		t.write(a.out, a.color())
 		for _, w := range cfg.Warnings {
 			fmt.Fprintf(a.errOut, "redlockctl: warning: %s\n", printable(w))
 		}

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 
@@ -49,16 +48,13 @@ redlockctl guard --listen 127.0.0.1:9622 --watch-locks`,
 			if err != nil {
 				return err
 			}
-			if locks && addr == "" {
-				return usageError{errors.New("--watch-locks is for the metrics: give --listen too")}
-			}
 			d := &app.Daemon{Load: a.load, Listen: func() (*app.Metrics, error) { return listen(addr) }, Log: log, WatchLocks: locks}
 			return d.Run(ctx)
 		}),
 	}
 	cmd.AddCommand(a.guardStatusCommand())
 	cmd.Flags().StringVar(&addr, "listen", "", listenUsage)
-	cmd.Flags().BoolVar(&locks, "watch-locks", false, "read locks and clocks of the masters, for the metrics")
+	cmd.Flags().BoolVar(&locks, "watch-locks", false, "read locks and clocks of the masters, for the record and the metrics")
 	cmd.Flags().StringVar(&format, "log-format", "text", "form of the log: text or json")
 	_ = cmd.RegisterFlagCompletionFunc("log-format", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd

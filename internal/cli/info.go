@@ -12,7 +12,6 @@ import (
 	"redlockctl/internal/audit"
 	"redlockctl/internal/config"
 	"redlockctl/internal/safetext"
-	"redlockctl/internal/view"
 )
 
 // infoJSON is the document of info. Source is "default", "file", a variable of
@@ -158,13 +157,13 @@ func (a *commandLine) infoDoc(set *config.Set, cfg *config.Config, source, by st
 
 func (a *commandLine) printInfo(doc infoJSON) {
 	fmt.Fprintf(a.out, "redlockctl %s\n\n", doc.Version)
-	t := view.NewTable("WHAT", "WHERE", "FROM")
+	t := &table{head: []string{"WHAT", "WHERE", "FROM"}}
 	for _, p := range append(doc.Config, doc.Paths...) {
-		where := view.Cell{Text: p.Path.String()}
+		where := cell{text: p.Path.String()}
 		if !p.There {
-			where.Text += " (not there yet)"
+			where.text += " (not there yet)"
 		}
-		t.Add(view.Cell{Text: p.What}, where, view.Cell{Text: p.Source})
+		t.add(cell{text: p.What}, where, cell{text: p.Source})
 	}
 	cluster := doc.Cluster.Name.String()
 	if len(doc.Clusters) > 1 {
@@ -174,37 +173,37 @@ func (a *commandLine) printInfo(doc infoJSON) {
 		}
 		cluster += " (of " + strings.Join(names, ", ") + ")"
 	}
-	t.Add(view.Cell{Text: "cluster"}, view.Cell{Text: cluster}, view.Cell{Text: doc.Cluster.Source})
-	printTable(a.out, t, a.color())
+	t.add(cell{text: "cluster"}, cell{text: cluster}, cell{text: doc.Cluster.Source})
+	t.write(a.out, a.color())
 
 	fmt.Fprintln(a.out)
-	t = view.NewTable("SETTING", "VALUE", "FROM")
+	t = &table{head: []string{"SETTING", "VALUE", "FROM"}}
 	for _, s := range doc.Settings {
-		source := view.Cell{Text: s.Source}
+		source := cell{text: s.Source}
 		switch {
 		case s.Line > 0:
-			source.Text = fmt.Sprintf("%s:%d", s.File, s.Line)
+			source.text = fmt.Sprintf("%s:%d", s.File, s.Line)
 		case s.Source == config.FromDefault:
-			source.Tone = view.Dim
+			source.tone = toneDim
 		case !strings.HasPrefix(s.Source, "--"):
-			source.Text = "$" + s.Source
+			source.text = "$" + s.Source
 		}
 		value := s.Value.String()
 		if value == "" {
 			value = "-"
 		}
-		t.Add(view.Cell{Text: s.Key.String()}, view.Cell{Text: a.clip(value, 80)}, source)
+		t.add(cell{text: s.Key.String()}, cell{text: a.clip(value, 80)}, source)
 	}
-	printTable(a.out, t, a.color())
+	t.write(a.out, a.color())
 
 	fmt.Fprintln(a.out)
-	t = view.NewTable("VARIABLE", "VALUE", "EFFECT")
+	t = &table{head: []string{"VARIABLE", "VALUE", "EFFECT"}}
 	for _, e := range doc.Environment {
 		value := "-"
 		if e.Value != nil {
 			value = a.clip(e.Value.String(), 60)
 		}
-		t.Add(view.Cell{Text: "$" + e.Name}, view.Cell{Text: value}, view.Cell{Text: e.Effect})
+		t.add(cell{text: "$" + e.Name}, cell{text: value}, cell{text: e.Effect})
 	}
-	printTable(a.out, t, a.color())
+	t.write(a.out, a.color())
 }

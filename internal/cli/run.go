@@ -19,7 +19,6 @@ import (
 	"redlockctl/internal/config"
 	"redlockctl/internal/operator"
 	"redlockctl/internal/safetext"
-	"redlockctl/internal/view"
 	"redlockctl/redlock"
 )
 
@@ -50,9 +49,9 @@ type lostError struct {
 }
 
 func (e lostError) Error() string {
-	when := view.Milliseconds(e.left) + " before its validity ended"
+	when := span(e.left) + " before its validity ended"
 	if e.left <= 0 {
-		when = view.Milliseconds(-e.left) + " AFTER its validity had ended"
+		when = span(-e.left) + " AFTER its validity had ended"
 	}
 	return fmt.Sprintf("run \"%s\": the lock was lost, and the command was ended %s", safetext.Escape(e.name), when)
 }
@@ -380,9 +379,9 @@ func (r *running) tell(err error, left time.Duration) {
 	if r.why == "" {
 		r.why = lossFor(err)
 	}
-	when := view.Milliseconds(left) + " before the validity ends"
+	when := span(left) + " before the validity ends"
 	if left <= 0 {
-		when = view.Milliseconds(-left) + " after the validity has ended"
+		when = span(-left) + " after the validity has ended"
 	}
 	fmt.Fprintf(r.errOut, "redlockctl: run \"%s\": %s: ending the command, %s\n", safetext.Escape(r.name), why, when)
 }

@@ -14,7 +14,6 @@ import (
 
 	"redlockctl/internal/safetext"
 	"redlockctl/internal/sim"
-	"redlockctl/internal/view"
 )
 
 // errViolation is returned when the simulator found what must not be.
@@ -278,10 +277,10 @@ func (a *commandLine) listMutants() error {
 		}
 		return printJSON(a.out, doc)
 	}
-	t := view.NewTable("MUTANT", "BREAKS", "WHAT IT DOES WRONG")
+	t := &table{head: []string{"MUTANT", "BREAKS", "WHAT IT DOES WRONG"}}
 	for _, m := range sim.Mutants() {
-		t.Add(plain(m.Name), plain(m.Property.ID()), plain(m.What))
+		t.add(plain(m.Name), plain(m.Property.ID()), plain(m.What))
 	}
-	printTable(a.out, t, a.color())
+	t.write(a.out, a.color())
 	return nil
 }

@@ -22,6 +22,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -47,6 +48,7 @@ type Config struct {
 	Guard   Guard
 	TUI     TUI
 	Audit   Audit
+	Record  Record
 	// PasswordEnv are the environment variables from which passwords came, of all
 	// clusters of the file: a child process has no business with them.
 	PasswordEnv []string
@@ -101,6 +103,22 @@ type TUI struct {
 // Audit is [audit].
 type Audit struct{ Path string }
 
+// Record is [record].
+type Record struct {
+	// Dir is where what was seen is kept, a file for each cluster; "": nowhere.
+	Dir     string
+	Keep    time.Duration
+	MaxSize int64 // bytes
+}
+
+// RecordPath is the file that keeps what was seen of the cluster; "": none.
+func (c *Config) RecordPath() string {
+	if c.Record.Dir == "" {
+		return ""
+	}
+	return filepath.Join(c.Record.Dir, url.PathEscape(c.Cluster.Name)+".db")
+}
+
 // ChildEnv is an environment without the passwords of this program, for a process
 // that it starts. A nil Config takes nothing away.
 func (c *Config) ChildEnv(env []string) []string {
@@ -122,10 +140,13 @@ const (
 	defaultInfoEvery      = time.Second
 	defaultScanEvery      = 250 * time.Millisecond
 	defaultScanCount      = 250
+	defaultDelayMargin    = 50 * time.Millisecond
 	defaultGuardPoll      = 200 * time.Millisecond
 	defaultGuardTimeout   = 500 * time.Millisecond
 	defaultClockStep      = 5 * time.Millisecond
 	defaultFPS            = 15
+	defaultKeep           = 7 * 24 * time.Hour
+	defaultRecord         = 512 << 20
 )
 
 const (
@@ -133,6 +154,8 @@ const (
 	leastProbe = 50 * time.Millisecond
 	// leastMemory is some ten thousand locks.
 	leastMemory = 32 << 20
+	// leastRecord is some ten thousand grants.
+	leastRecord = 4 << 20
 	// mostBytes bounds what is read: a configuration is small, a wrong path may
 	// lead anywhere.
 	mostBytes = 1 << 18
@@ -253,7 +276,7 @@ func (f *file) monitor(c *Config, t *table) {
 	m.ProbeEvery, m.InfoEvery = probe.Duration, info.Duration
 	m.ScanEvery = t.duration("scan_every", defaultScanEvery, 10*time.Millisecond).Duration
 	m.ScanCount = t.integer("scan_count", defaultScanCount, 1, 10000)
-	m.MaxMemory = t.bytes("max_memory", leastMemory)
+	m.MaxMemory = t.bytes("max_memory", 0, leastMemory)
 	if probe.ok && info.ok && info.Duration < probe.Duration {
 		s, other := info, probe
 		if !s.set {
@@ -272,11 +295,11 @@ func (f *file) guard(c *Config, t *table, maxTTL span, drift setting) {
 	if t.choice("first_contact", "adopt", "adopt", "fence") == "fence" {
 		g.FirstContact = restartguard.Fence
 	}
-	margin := t.duration("delay_margin", restartguard.DefaultMargin, leastDuration)
+	margin := t.duration("delay_margin", defaultDelayMargin, leastDuration)
 	g.DelayMargin = margin.Duration
 	// The default allowance is the least: locks are also taken by clients that do
 	// not read this file.
-	factor := max(c.Redlock.DriftFactor, restartguard.DefaultFactor)
+	factor := max(c.Redlock.DriftFactor, redlock.DefaultDriftFactor)
 	least := restartguard.Delay(maxTTL.Duration, factor, margin.Duration)
 	delay := t.duration("delay", least, leastDuration)
 	if g.Delay = delay.Duration; !maxTTL.ok {
@@ -298,7 +321,7 @@ func (f *file) guard(c *Config, t *table, maxTTL span, drift setting) {
 	}
 	if delay.set && delay.ok && margin.ok && delay.Duration < least {
 		why := ""
-		if drift.set && factor > restartguard.DefaultFactor {
+		if drift.set && factor > redlock.DefaultDriftFactor {
 			why = ", " + drift.refer("")
 		}
 		delay.problem("is too short for %s: a node could vote again while a client believes in the vote that it forgot; "+
@@ -349,6 +372,23 @@ func (f *file) audit(c *Config, t *table, getenv func(string) string) (missing s
 	}
 	s.came(c.Audit.Path, "")
 	return setting{}
+}
+
+// record reads [record].
+func (f *file) record(c *Config, t *table, getenv func(string) string) {
+	on, _ := t.boolean("enabled", true)
+	dir, s := t.text("dir", "")
+	if s.set {
+		dir = f.resolve(dir, getenv)
+	} else if state := userDir(getenv, "XDG_STATE_HOME", ".local/state"); state != "" {
+		dir = filepath.Join(state, "redlockctl", "record")
+	}
+	s.came(dir, "")
+	if on {
+		c.Record.Dir = dir
+	}
+	c.Record.Keep = t.duration("keep", defaultKeep, time.Hour).Duration
+	c.Record.MaxSize = t.bytes("max_size", defaultRecord, leastRecord)
 }
 
 // resolve is a path of the configuration: absolute, below the home directory

@@ -168,6 +168,7 @@ func TestGoodConfigurationsAreTaken(t *testing.T) {
 				StateDir: "/home/ops/.local/state/redlockctl/guard"},
 			TUI:      TUI{Color: true, FPS: 15},
 			Audit:    Audit{Path: "/home/ops/.local/state/redlockctl/audit.jsonl"},
+			Record:   Record{Dir: "/home/ops/.local/state/redlockctl/record", Keep: 7 * 24 * time.Hour, MaxSize: 512 << 20},
 			Warnings: c.Warnings,
 		}
 		if !reflect.DeepEqual(c, want) {
@@ -194,6 +195,7 @@ func TestGoodConfigurationsAreTaken(t *testing.T) {
 			TUI:         TUI{ASCII: true, FPS: 30},
 			PasswordEnv: []string{"REDIS_PASSWORD"},
 			Audit:       Audit{Path: filepath.Join(dir, "etc", "audit.jsonl")},
+			Record:      Record{Dir: filepath.Join(dir, "etc", "record"), Keep: 48 * time.Hour, MaxSize: 64 << 20},
 			Warnings:    c.Warnings,
 		}
 		if !reflect.DeepEqual(c, want) {

@@ -245,6 +245,7 @@ func (f *file) configs(values map[string]any, getenv func(string) string) (all [
 	shared.TUI.FPS = tui.integer("fps", defaultFPS, 1, 60)
 	auditTable := root.sub("audit", "[audit]")
 	audit := f.audit(shared, auditTable, getenv)
+	f.record(shared, root.sub("record", "[record]"), getenv)
 	common := f.settings
 
 	var forms []form

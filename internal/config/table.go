@@ -329,22 +329,26 @@ func (t *table) number(key string, def, least, most float64) (float64, setting) 
 	return v, s
 }
 
-// bytes is an amount of memory such as "512MiB", or "auto", the default, which is
-// 0: what the machine has decides.
-func (t *table) bytes(key string, least int64) int64 {
+// bytes is an amount such as "512MiB"; where the default is 0, it is written "auto", and
+// what the machine has decides.
+func (t *table) bytes(key string, def, least int64) int64 {
 	s := t.get(key)
 	if !s.set {
-		s.takes("auto")
-		return 0
+		if def == 0 {
+			s.takes("auto")
+		} else {
+			s.takes(fmt.Sprintf("%dMiB", def>>20))
+		}
+		return def
 	}
 	text, ok := s.raw.(string)
 	if !ok {
 		s.takes(s.value())
 		s.wrongType(`an amount of memory in quotes with its unit, such as "512MiB"`)
-		return 0
+		return def
 	}
 	s.takes(text)
-	if text == "auto" {
+	if text == "auto" && def == 0 {
 		return 0
 	}
 	for unit, shift := range map[string]int{"KiB": 10, "MiB": 20, "GiB": 30} {
@@ -357,16 +361,16 @@ func (t *table) bytes(key string, least int64) int64 {
 		case err != nil:
 		case n > mostMemory>>shift:
 			s.problem("is too much; it must be at most %dGiB", int64(mostMemory)>>30)
-			return 0
+			return def
 		case n<<shift < least:
 			s.problem("is too little; it must be at least %dMiB", least>>20)
-			return 0
+			return def
 		default:
 			return n << shift
 		}
 	}
 	s.problem(`is no amount of memory; write a whole number with its unit (KiB, MiB, GiB), such as "512MiB", or "auto"`)
-	return 0
+	return def
 }
 
 // mostMemory is more than any machine has.
@@ -472,7 +476,7 @@ func hint(key string, t *table, homes []string) string {
 		return "; it belongs in " + homes[0]
 	}
 	if t.label == "" {
-		return "; the sections are [cluster], [[nodes]], [redlock], [monitor], [guard], [tui] and [audit], or [clusters.NAME] for several clusters"
+		return "; the sections are [cluster], [[nodes]], [redlock], [monitor], [guard], [tui], [audit] and [record], or [clusters.NAME] for several clusters"
 	}
 	sorted := slices.DeleteFunc(slices.Clone(t.known), func(k string) bool { return k == "password" })
 	sort.Strings(sorted)

@@ -1,0 +1,339 @@
+package record
+
+import (
+	"database/sql"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// Reader reads a record, also one that is being written, or a copy from another host.
+type Reader struct {
+	db      *sql.DB
+	cluster int64
+	// Cluster is what the record is about.
+	Cluster Cluster
+}
+
+// Cluster is a cluster as it was when it was recorded last.
+type Cluster struct {
+	Name      string
+	N, Quorum int
+	MaxTTL    time.Duration
+	// First and Last are the first moment of which something is known, and the last.
+	First, Last time.Time
+}
+
+// OpenReader opens a record; name is that of the cluster, "" for the only one. It fails
+// with [ErrNoRecord] or [ErrNewer].
+func OpenReader(path, name string) (*Reader, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%w: there is no %s", ErrNoRecord, path)
+	} else if err != nil {
+		return nil, err
+	}
+	var version int
+	var db *sql.DB
+	// A file that is written by somebody else, and then one in a place that may not be
+	// written, whose log is empty.
+	for _, mode := range []url.Values{{"mode": {"ro"}}, {"mode": {"ro"}, "immutable": {"1"}}} {
+		mode.Set("_pragma", "busy_timeout(2000)")
+		if db, err = sql.Open("sqlite", source(path, mode)); err != nil {
+			return nil, err
+		}
+		if version, err = versionOf(db); err == nil {
+			break
+		}
+		_ = db.Close()
+	}
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("%s: %w: %w", path, ErrNoRecord, err)
+	case version > Version:
+		_ = db.Close()
+		return nil, fmt.Errorf("%s: %w", path, ErrNewer)
+	}
+	r := &Reader{db: db}
+	if err := r.choose(name); err != nil {
+		_ = db.Close()
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return r, nil
+}
+
+// Close closes the file.
+func (r *Reader) Close() error { return r.db.Close() }
+
+func (r *Reader) choose(name string) error {
+	rows, err := r.db.Query(`SELECT id, name, n, quorum, max_ttl_ms, coalesce((SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'seen_ms of cluster ' || id), 0),
+		coalesce((SELECT min(at_ms) FROM states WHERE cluster = clusters.id), 0) FROM clusters`)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	var names []string
+	for rows.Next() {
+		var id, ttl, last, first int64
+		var c Cluster
+		if err := rows.Scan(&id, &c.Name, &c.N, &c.Quorum, &ttl, &last, &first); err != nil {
+			return err
+		}
+		c.MaxTTL, c.First, c.Last = time.Duration(ttl)*time.Millisecond, time.UnixMilli(first), time.UnixMilli(last)
+		names = append(names, c.Name)
+		if name == "" || name == c.Name {
+			r.cluster, r.Cluster = id, c
+		}
+	}
+	switch {
+	case rows.Err() != nil:
+		return rows.Err()
+	case len(names) == 0, name != "" && r.Cluster.Name != name:
+		return fmt.Errorf("%w of a cluster %q (have: %s)", ErrNoRecord, name, strings.Join(names, ", "))
+	case name == "" && len(names) > 1:
+		return fmt.Errorf("the record has several clusters, name one: %s", strings.Join(names, ", "))
+	}
+	return nil
+}
+
+// Grant is one holder's time with a lock.
+type Grant struct {
+	Lock string
+	// Token is the beginning of the token's SHA-256 in hex, as in the audit log.
+	Token          string
+	Owner, Library string // what the token tells; "": nothing
+	Began          time.Time
+	Partly         bool      // it was there before the recording began
+	Until          time.Time // as last seen; zero: no TTL
+	Extended       time.Time // the last extension; zero: none
+	Extensions     int
+	Ended          time.Time // zero: it goes on, as far as is known
+	How            string    // it ended: "released", "expired", …
+	// Overlaps says that it began before the grant of another token of the same lock had
+	// ended.
+	Overlaps bool
+}
+
+const grantColumns = `SELECT l.name, g.token, coalesce(o.owner, ''), coalesce(o.library, ''), g.began_ms, g.partly, g.until_ms, g.extended_ms, g.extensions, g.ended_ms, coalesce(g.ended, '')
+	FROM grants g JOIN locks l ON l.id = g.lock LEFT JOIN owners o ON o.id = g.owner `
+
+func (r *Reader) grants(query string, args ...any) ([]Grant, error) {
+	rows, err := r.db.Query(grantColumns+query, args...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var out []Grant
+	for rows.Next() {
+		var g Grant
+		var token []byte
+		var began int64
+		var until, extended, ended sql.NullInt64
+		if err := rows.Scan(&g.Lock, &token, &g.Owner, &g.Library, &began, &g.Partly, &until, &extended, &g.Extensions, &ended, &g.How); err != nil {
+			return nil, err
+		}
+		g.Token, g.Began = hex.EncodeToString(token), time.UnixMilli(began)
+		g.Until, g.Extended, g.Ended = moment(until), moment(extended), moment(ended)
+		out = append(out, g)
+	}
+	return out, rows.Err()
+}
+
+func moment(ms sql.NullInt64) time.Time {
+	if !ms.Valid {
+		return time.Time{}
+	}
+	return time.UnixMilli(ms.Int64)
+}
+
+// Span is a time from Since (inclusive) to Until (exclusive).
+type Span struct{ Since, Until time.Time }
+
+// GrantsOf are the last n grants of a lock that were there in a span, oldest first.
+func (r *Reader) GrantsOf(lock string, in Span, n int) ([]Grant, error) {
+	all, err := r.grants(`WHERE l.cluster = ? AND l.name = ? AND g.began_ms < ? AND (g.ended_ms IS NULL OR g.ended_ms >= ?) ORDER BY g.began_ms DESC, g.id DESC LIMIT ?`,
+		r.cluster, lock, millis(in.Until), millis(in.Since), n)
+	for i, j := 0, len(all)-1; i < j; i, j = i+1, j-1 {
+		all[i], all[j] = all[j], all[i]
+	}
+	for i := 1; i < len(all); i++ {
+		before := &all[i-1]
+		all[i].Overlaps = before.Ended.IsZero() || before.How != notSeen && before.Ended.After(all[i].Began)
+	}
+	return all, err
+}
+
+// HeldAt are the grants that were there at a moment, by the names of their locks.
+func (r *Reader) HeldAt(t time.Time) ([]Grant, error) {
+	ms := millis(t)
+	return r.grants(`WHERE l.cluster = ?1 AND g.id IN (
+		SELECT id FROM grants INDEXED BY grants_by_time WHERE began_ms <= ?2 AND began_ms > ?2 - 10000 AND (ended_ms IS NULL OR ended_ms > ?2)
+		UNION SELECT id FROM grants INDEXED BY grants_long WHERE began_ms <= ?2 AND (ended_ms IS NULL OR ended_ms - began_ms > 10000) AND (ended_ms IS NULL OR ended_ms > ?2)
+	) ORDER BY l.name`, r.cluster, ms)
+}
+
+// Event is something that happened, but for a grant's life.
+type Event struct {
+	At          time.Time
+	Level, Kind string
+	Node, Lock  string // "": of none
+	Text        string
+}
+
+// Events are the last n events of a span, oldest first; of a node or a lock alone if it is
+// not "".
+func (r *Reader) Events(node, lock string, in Span, n int) ([]Event, error) {
+	rows, err := r.db.Query(`SELECT * FROM (SELECT e.at_ms, e.level, e.kind, coalesce(e.node, ''), coalesce(l.name, ''), e.text FROM events e LEFT JOIN locks l ON l.id = e.lock
+		WHERE e.cluster = ?1 AND e.at_ms >= ?2 AND e.at_ms < ?3 AND (?4 = '' OR e.node = ?4) AND (?5 = '' OR l.name = ?5) ORDER BY e.at_ms DESC, e.id DESC LIMIT ?6)
+		ORDER BY at_ms`, r.cluster, millis(in.Since), millis(in.Until), node, lock, n)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var out []Event
+	for rows.Next() {
+		var e Event
+		var at int64
+		if err := rows.Scan(&at, &e.Level, &e.Kind, &e.Node, &e.Lock, &e.Text); err != nil {
+			return nil, err
+		}
+		e.At = time.UnixMilli(at)
+		out = append(out, e)
+	}
+	return out, rows.Err()
+}
+
+// State is what a node was from a moment on; of the cluster, its verdict, where Node is "".
+type State struct {
+	Node, State, Text string
+	At                time.Time
+}
+
+// StatesAt is the cluster's verdict and the state of each node at a moment.
+func (r *Reader) StatesAt(t time.Time) ([]State, error) {
+	return r.states(`WHERE cluster = ?1 AND at_ms = (SELECT max(at_ms) FROM states AS s WHERE s.cluster = ?1 AND s.node = states.node AND s.at_ms <= ?2) ORDER BY node`, r.cluster, millis(t))
+}
+
+// States are the changes of state in a span, oldest first.
+func (r *Reader) States(in Span) ([]State, error) {
+	return r.states(`WHERE cluster = ? AND at_ms >= ? AND at_ms < ? ORDER BY at_ms, node`, r.cluster, millis(in.Since), millis(in.Until))
+}
+
+func (r *Reader) states(query string, args ...any) ([]State, error) {
+	rows, err := r.db.Query(`SELECT node, at_ms, state, text FROM states `+query, args...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var out []State
+	for rows.Next() {
+		var s State
+		var at int64
+		if err := rows.Scan(&s.Node, &at, &s.State, &s.Text); err != nil {
+			return nil, err
+		}
+		s.At = time.UnixMilli(at)
+		out = append(out, s)
+	}
+	return out, rows.Err()
+}
+
+// Finding is an assumption that did not hold.
+type Finding struct {
+	ID, Node, Severity, Title, Evidence string
+	Opened, Cleared                     time.Time // zero: not cleared
+}
+
+// Findings are those that held at some moment of a span, oldest first.
+func (r *Reader) Findings(in Span) ([]Finding, error) {
+	rows, err := r.db.Query(`SELECT finding, node, severity, title, evidence, opened_ms, cleared_ms FROM findings
+		WHERE cluster = ? AND opened_ms < ? AND (cleared_ms IS NULL OR cleared_ms >= ?) ORDER BY opened_ms, id`, r.cluster, millis(in.Until), millis(in.Since))
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var out []Finding
+	for rows.Next() {
+		var f Finding
+		var opened int64
+		var cleared sql.NullInt64
+		if err := rows.Scan(&f.ID, &f.Node, &f.Severity, &f.Title, &f.Evidence, &opened, &cleared); err != nil {
+			return nil, err
+		}
+		f.Opened, f.Cleared = time.UnixMilli(opened), moment(cleared)
+		out = append(out, f)
+	}
+	return out, rows.Err()
+}
+
+// Minute is what became of the locks of a pattern in a minute, or in several.
+type Minute struct {
+	At                     time.Time
+	Pattern                string
+	Grants, Lost, Orphaned int
+	HeldP50, HeldP99       time.Duration
+	WaitP50                time.Duration // from the end of one grant to the next of the same lock
+}
+
+// Patterns are the sums of a span by pattern, the most grants first; the quantiles are the
+// greatest of its minutes.
+func (r *Reader) Patterns(in Span, n int) ([]Minute, error) {
+	rows, err := r.db.Query(`SELECT pattern, sum(grants), sum(lost), sum(orphaned), max(held_p50_ms), max(held_p99_ms), max(wait_p50_ms) FROM minutes
+		WHERE cluster = ? AND minute_ms >= ? AND minute_ms < ? GROUP BY pattern ORDER BY sum(grants) DESC LIMIT ?`,
+		r.cluster, in.Since.Truncate(time.Minute).UnixMilli(), millis(in.Until), n)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var out []Minute
+	for rows.Next() {
+		m := Minute{At: in.Since}
+		var p50, p99, wait int64
+		if err := rows.Scan(&m.Pattern, &m.Grants, &m.Lost, &m.Orphaned, &p50, &p99, &wait); err != nil {
+			return nil, err
+		}
+		m.HeldP50, m.HeldP99, m.WaitP50 = time.Duration(p50)*time.Millisecond, time.Duration(p99)*time.Millisecond, time.Duration(wait)*time.Millisecond
+		out = append(out, m)
+	}
+	return out, rows.Err()
+}
+
+// Longest are the n grants of a span that lasted the longest.
+func (r *Reader) Longest(in Span, n int) ([]Grant, error) {
+	return r.grants(`WHERE l.cluster = ?1 AND g.began_ms >= ?2 AND g.began_ms < ?3 ORDER BY coalesce(g.ended_ms, ?3) - g.began_ms DESC LIMIT ?4`,
+		r.cluster, millis(in.Since), millis(in.Until), n)
+}
+
+// Use is how often a lock was granted.
+type Use struct {
+	Lock                  string
+	Grants, Lost, NotSeen int
+}
+
+// Busiest are the n locks that were granted most often in a span.
+func (r *Reader) Busiest(in Span, n int) ([]Use, error) {
+	rows, err := r.db.Query(`SELECT l.name, count(*), sum(g.ended IS 'lost majority'), sum(g.ended IS 'not seen') FROM grants g JOIN locks l ON l.id = g.lock
+		WHERE l.cluster = ? AND g.began_ms >= ? AND g.began_ms < ? GROUP BY g.lock ORDER BY count(*) DESC, l.name LIMIT ?`, r.cluster, millis(in.Since), millis(in.Until), n)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var out []Use
+	for rows.Next() {
+		var u Use
+		if err := rows.Scan(&u.Lock, &u.Grants, &u.Lost, &u.NotSeen); err != nil {
+			return nil, err
+		}
+		out = append(out, u)
+	}
+	return out, rows.Err()
+}

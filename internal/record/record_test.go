@@ -1,0 +1,327 @@
+package record
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"redlockctl/internal/safetext"
+	"redlockctl/monitor"
+)
+
+// told is a source whose pictures and events a test makes.
+type told struct {
+	s      monitor.Snapshot
+	events []monitor.Event
+	missed uint64
+}
+
+func (f *told) Snapshot() *monitor.Snapshot { s := f.s; return &s }
+
+func (f *told) EventsSince(seq uint64) (out []monitor.Event, missed uint64) {
+	for _, e := range f.events {
+		if e.Seq > seq {
+			out = append(out, e)
+		}
+	}
+	missed, f.missed = f.missed, 0
+	return out, missed
+}
+
+func (f *told) tell(kind, key, token string, at, until time.Time) {
+	f.events = append(f.events, monitor.Event{Seq: uint64(len(f.events) + 1), At: at, Kind: kind, Key: safetext.New(key), Token: safetext.New(token), Until: until, Times: 3, Text: safetext.New(kind)})
+}
+
+// begin opens a record and a writer into it.
+func begin(t *testing.T, path string, from *told, now time.Time) *writer {
+	t.Helper()
+	db, lock, err := openFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close(); _ = lock.Close() })
+	w, err := newWriter(db, from.s.Cluster, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+func write(t *testing.T, w *writer, from *told, now time.Time) {
+	t.Helper()
+	if err := w.write(from, now); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func read(t *testing.T, path string) *Reader {
+	t.Helper()
+	r, err := OpenReader(path, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = r.Close() })
+	return r
+}
+
+func cluster(now time.Time) monitor.Snapshot {
+	return monitor.Snapshot{At: now, Settled: now, Cluster: monitor.Cluster{Name: "orders", N: 3, Quorum: 2, MaxTTL: 30 * time.Second}}
+}
+
+// A grant is kept with how it began, was extended and ended; two at a time stand out.
+func TestBiographyOfALock(t *testing.T) {
+	path, now := filepath.Join(t.TempDir(), "record.db"), time.Now().Truncate(time.Millisecond)
+	from := &told{s: cluster(now)}
+	w := begin(t, path, from, now)
+	write(t, w, from, now)
+	second := func(n int) time.Time { return now.Add(time.Duration(n) * time.Second) }
+	from.tell("acquired", "job:1", "host_42_a", second(1), second(31))
+	from.tell("extended", "job:1", "host_42_a", second(10), second(40))
+	write(t, w, from, second(11))
+	from.tell("released", "job:1", "host_42_a", second(12), time.Time{})
+	from.tell("acquired", "job:1", "b", second(13), second(20))
+	from.tell("expired", "job:1", "b", second(20), time.Time{})
+	from.tell("acquired", "job:1", "c", second(21), time.Time{})
+	write(t, w, from, second(22))
+
+	got, err := read(t, path).GrantsOf("job:1", Span{now, second(100)}, 10)
+	if err != nil || len(got) != 3 {
+		t.Fatalf("%d grants: %v", len(got), err)
+	}
+	a, b, c := got[0], got[1], got[2]
+	if !a.Began.Equal(second(1)) || !a.Ended.Equal(second(12)) || a.How != "released" || a.Extensions != 3 || !a.Until.Equal(second(40)) {
+		t.Errorf("the first is %+v", a)
+	}
+	if b.How != "expired" || b.Overlaps || !c.Ended.IsZero() || !c.Until.IsZero() {
+		t.Errorf("the others are %+v, %+v", b, c)
+	}
+	if a.Token == b.Token || len(a.Token) != 16 {
+		t.Errorf("tokens are %q, %q", a.Token, b.Token)
+	}
+	if got, err = read(t, path).HeldAt(second(5)); err != nil || len(got) != 1 || got[0].Token != a.Token {
+		t.Errorf("held at second 5: %+v, %v", got, err)
+	}
+	if got, err = read(t, path).GrantsOf("job:1", Span{second(13), second(14)}, 10); err != nil || len(got) != 1 || got[0].Token != b.Token {
+		t.Errorf("in second 13: %+v, %v", got, err)
+	}
+	patterns, err := read(t, path).Patterns(Span{now.Add(-time.Minute), second(100)}, 10)
+	if err != nil || len(patterns) != 1 || patterns[0].Pattern != "job:*" || patterns[0].Grants != 2 {
+		t.Errorf("patterns: %+v, %v", patterns, err)
+	}
+}
+
+// A recorder that starts anew goes on with what is still there, and ends the rest at the
+// last moment at which it was known.
+func TestGoesOnAfterAStop(t *testing.T) {
+	path, now := filepath.Join(t.TempDir(), "record.db"), time.Now().Truncate(time.Millisecond)
+	from := &told{s: cluster(now)}
+	func() {
+		w := begin(t, path, from, now)
+		write(t, w, from, now)
+		from.tell("acquired", "gone", "a", now, now.Add(time.Hour))
+		write(t, w, from, now.Add(time.Second))
+		_ = w.db.Close()
+	}()
+	// The lock file of the first is still open in this process: another one records elsewhere.
+	if _, _, err := openFile(path); !errors.Is(err, ErrInUse) {
+		t.Fatalf("a second recorder: %v", err)
+	}
+	db, err := sql.Open("sqlite", source(path, nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	later := now.Add(time.Minute)
+	w, err := newWriter(db, from.s.Cluster, later)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.seq = 99
+	write(t, w, from, later)
+	got, err := read(t, path).GrantsOf("gone", Span{now, later}, 10)
+	if err != nil || len(got) != 1 || got[0].How != notSeen || !got[0].Ended.Equal(now.Add(time.Second)) {
+		t.Errorf("%+v, %v", got, err)
+	}
+	events, err := read(t, path).Events("", "", Span{now, later.Add(time.Second)}, 10)
+	if err != nil || len(events) != 1 || events[0].Kind != "recorder" {
+		t.Errorf("%+v, %v", events, err)
+	}
+}
+
+// What is too much goes, the oldest first, and the file stays within its bound.
+func TestTheRecordIsBounded(t *testing.T) {
+	path, now := filepath.Join(t.TempDir(), "record.db"), time.Now().Truncate(time.Millisecond)
+	from := &told{s: cluster(now)}
+	w := begin(t, path, from, now)
+	write(t, w, from, now)
+	opt := New(Options{Path: path, MaxSize: 1 << 20}).opt
+	for i := range 30 {
+		from.events, w.seq = nil, 0
+		for j := range 1000 {
+			at := now.Add(time.Duration(i) * time.Minute).Add(time.Duration(j) * time.Millisecond)
+			key := fmt.Sprintf("job:%d:%d", i, j)
+			from.tell("acquired", key, key, at, at.Add(time.Second))
+			from.tell("released", key, key, at.Add(time.Second), time.Time{})
+		}
+		at := now.Add(time.Duration(i) * time.Minute)
+		write(t, w, from, at.Add(2*time.Second))
+		if err := w.trim(opt, at.Add(2*time.Second)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	size, err := w.size()
+	if err != nil || size > 1<<20 {
+		t.Errorf("%d bytes: %v", size, err)
+	}
+	end := now.Add(time.Hour)
+	if got, err := read(t, path).GrantsOf("job:29:5", Span{now, end}, 10); err != nil || len(got) != 1 {
+		t.Errorf("the newest: %d, %v", len(got), err)
+	}
+	if got, err := read(t, path).GrantsOf("job:0:5", Span{now, end}, 10); err != nil || len(got) != 0 {
+		t.Errorf("the oldest: %d, %v", len(got), err)
+	}
+}
+
+// A file of a newer version, of something else, or that others may have prepared is refused.
+func TestOtherFilesAreRefused(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "record.db")
+	db, lock, err := openFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.Exec(`UPDATE meta SET value = '2' WHERE key = 'version'`); err != nil {
+		t.Fatal(err)
+	}
+	_, _ = db.Close(), lock.Close()
+	if _, _, err := openFile(path); !errors.Is(err, ErrNewer) {
+		t.Errorf("a newer one, to write: %v", err)
+	}
+	if _, err := OpenReader(path, ""); !errors.Is(err, ErrNewer) {
+		t.Errorf("a newer one: %v", err)
+	}
+	text := filepath.Join(dir, "text.db")
+	if err := os.WriteFile(text, []byte(strings.Repeat("no record\n", 100)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := openFile(text); err == nil {
+		t.Error("a text was taken for a record")
+	}
+	if _, err := OpenReader(text, ""); !errors.Is(err, ErrNoRecord) {
+		t.Errorf("a text: %v", err)
+	}
+	if _, err := OpenReader(filepath.Join(dir, "none.db"), ""); !errors.Is(err, ErrNoRecord) {
+		t.Errorf("no file: %v", err)
+	}
+	link := filepath.Join(dir, "link.db")
+	if err := os.Symlink(path, link); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := openFile(link); err == nil {
+		t.Error("a symbolic link was followed")
+	}
+	open := filepath.Join(dir, "open.db")
+	if err := os.WriteFile(open, nil, 0o666); err != nil || os.Chmod(open, 0o666) != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := openFile(open); err == nil {
+		t.Error("a file that others may write was taken")
+	}
+}
+
+const (
+	killedPath = "REDLOCKCTL_TEST_RECORD"
+	killedFrom = "REDLOCKCTL_TEST_RECORD_FROM"
+)
+
+// TestMain runs the recorder that TestKilled kills.
+func TestMain(m *testing.M) {
+	if path := os.Getenv(killedPath); path != "" {
+		from, _ := strconv.Atoi(os.Getenv(killedFrom))
+		recordUntilKilled(path, from)
+	}
+	os.Exit(m.Run())
+}
+
+// recordUntilKilled writes a thousand grants a transaction and says which was the last.
+func recordUntilKilled(path string, n int) {
+	now := time.Now()
+	from := &told{s: cluster(now)}
+	db, _, err := openFile(path)
+	if err == nil {
+		var w *writer
+		if w, err = newWriter(db, from.s.Cluster, now); err == nil {
+			err = w.write(from, now) // takes in what is there
+		}
+		for ; err == nil; n++ {
+			from.events, w.seq = nil, 0
+			for range 1000 {
+				from.tell("acquired", fmt.Sprint("job:", n), strconv.Itoa(len(from.events)), now, now)
+			}
+			if err = w.write(from, time.Now()); err == nil {
+				fmt.Println(n)
+			}
+		}
+	}
+	fmt.Println(err)
+	os.Exit(1)
+}
+
+// A recorder that is killed at any moment loses no transaction that it has made, and leaves
+// a file that is whole.
+func TestKilled(t *testing.T) {
+	path, rounds := filepath.Join(t.TempDir(), "record.db"), 100
+	if testing.Short() {
+		rounds = 10
+	}
+	next := 0
+	for i := range rounds {
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		cmd := exec.CommandContext(ctx, os.Args[0])
+		cmd.Env = append(os.Environ(), killedPath+"="+path, killedFrom+"="+strconv.Itoa(next))
+		var out strings.Builder
+		cmd.Stdout = &out
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Duration(20+i*7%80) * time.Millisecond)
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+		cancel()
+		last := -1
+		for _, line := range strings.Fields(out.String()) {
+			n, err := strconv.Atoi(line)
+			if err != nil {
+				t.Fatalf("round %d: the recorder said %s", i, out.String())
+			}
+			last = n
+		}
+		db, err := sql.Open("sqlite", source(path, nil))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var whole string
+		if err := db.QueryRow(`PRAGMA integrity_check`).Scan(&whole); err != nil || whole != "ok" {
+			t.Fatalf("round %d: %s, %v", i, whole, err)
+		}
+		if last >= 0 {
+			var n int
+			if err := db.QueryRow(`SELECT count(*) FROM grants g JOIN locks l ON l.id = g.lock WHERE l.name = ?`, fmt.Sprint("job:", last)).Scan(&n); err != nil || n < 1000 {
+				t.Fatalf("round %d: %d of 1000 grants of %d, %v", i, n, last, err)
+			}
+			next = last + 2
+		}
+		_ = db.Close()
+	}
+	if next == 0 {
+		t.Error("none of them wrote anything before it was killed")
+	}
+}

@@ -1,0 +1,78 @@
+package record
+
+import "time"
+
+// trimEvery is how often what is too old or too much is looked for.
+const trimEvery = 30 * time.Second
+
+// trim deletes what is older than opt.Keep, and the oldest of what is more than opt.MaxSize.
+func (w *writer) trim(opt Options, now time.Time) error {
+	if now.Sub(w.trimmed) < trimEvery {
+		return nil
+	}
+	w.trimmed = now
+	if err := w.deleteBefore(now.Add(-opt.Keep)); err != nil {
+		return err
+	}
+	if _, err := w.db.Exec(`DELETE FROM minutes WHERE minute_ms < ?`, millis(now.Add(-opt.Keep-SummariesKept))); err != nil {
+		return err
+	}
+	for range 20 { // each time a twentieth of the span
+		size, err := w.size()
+		if err != nil || size <= opt.MaxSize {
+			return err
+		}
+		var first int64
+		err = w.db.QueryRow(`SELECT coalesce(min(t), 0) FROM (SELECT min(began_ms) AS t FROM grants UNION ALL SELECT min(at_ms) FROM events)`).Scan(&first)
+		if err != nil {
+			return err
+		}
+		span := max(now.Sub(time.UnixMilli(first)), time.Second)
+		if err := w.deleteBefore(time.UnixMilli(first).Add(span/20 + time.Second)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// size is the bytes of the file that hold something.
+func (w *writer) size() (int64, error) {
+	var pages, free, page int64
+	err := w.db.QueryRow(`SELECT page_count, freelist_count, page_size FROM pragma_page_count(), pragma_freelist_count(), pragma_page_size()`).Scan(&pages, &free, &page)
+	return (pages - free) * page, err
+}
+
+// deleteBefore deletes what ended before a moment, in steps that hold up nobody.
+func (w *writer) deleteBefore(t time.Time) error {
+	ms, deleted := millis(t), int64(0)
+	for _, query := range []string{
+		`DELETE FROM grants WHERE id IN (SELECT id FROM grants WHERE began_ms < ? AND ended_ms IS NOT NULL ORDER BY began_ms LIMIT 10000)`,
+		`DELETE FROM events WHERE id IN (SELECT id FROM events WHERE at_ms < ? LIMIT 10000)`,
+		`DELETE FROM findings WHERE cleared_ms < ?`,
+		// The last state of each node before the moment is what held then.
+		`DELETE FROM states WHERE at_ms < ? AND at_ms < (SELECT max(at_ms) FROM states AS later WHERE later.cluster = states.cluster AND later.node = states.node)`,
+	} {
+		for {
+			done, err := w.db.Exec(query, ms)
+			if err != nil {
+				return err
+			}
+			n, err := done.RowsAffected()
+			if err != nil {
+				return err
+			}
+			if deleted += n; n < 10000 {
+				break
+			}
+		}
+	}
+	if deleted == 0 {
+		return nil
+	}
+	clear(w.grants.locks)
+	if _, err := w.db.Exec(`DELETE FROM locks WHERE NOT EXISTS (SELECT 1 FROM grants WHERE lock = locks.id) AND NOT EXISTS (SELECT 1 FROM events WHERE lock = locks.id)`); err != nil {
+		return err
+	}
+	_, err := w.db.Exec(`PRAGMA incremental_vacuum`)
+	return err
+}

@@ -1,0 +1,224 @@
+// Package report makes a page for a post-mortem out of a record: what the nodes were, when
+// nothing could be locked, what was found and done, and which locks mattered.
+package report
+
+import (
+	"cmp"
+	_ "embed"
+	"fmt"
+	"html/template"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"redlockctl/internal/record"
+	"redlockctl/internal/safetext"
+	"redlockctl/internal/view"
+)
+
+// Report is what happened in a span.
+type Report struct {
+	Cluster  record.Cluster
+	Since    time.Time
+	Until    time.Time
+	Lanes    []Lane // the verdict first, then each node
+	Away     []Away // how long each node did not serve
+	Findings []record.Finding
+	Events   []record.Event // but for those of findings
+	Longest  []record.Grant
+	Busiest  []record.Use
+	Patterns []record.Minute
+	utc      bool
+}
+
+// Lane is the states of a node, or of the cluster, one after the other.
+type Lane struct {
+	Name  string
+	Parts []Part
+}
+
+// Part is a state with its share of the span.
+type Part struct {
+	State, Text string
+	From, To    time.Time
+	X, Width    float64 // in percent
+}
+
+// Away is how long a node, or the cluster as a whole, was in states other than the good one.
+type Away struct {
+	Name, State string
+	Times       int
+	Total       time.Duration
+}
+
+// The most of each kind that a page has.
+const (
+	mostEvents = 500
+	mostLocks  = 10
+)
+
+// Make reads a report.
+func Make(r *record.Reader, in record.Span, utc bool) (*Report, error) {
+	rep := &Report{Cluster: r.Cluster, Since: in.Since, Until: in.Until, utc: utc}
+	before, err := r.StatesAt(in.Since)
+	if err != nil {
+		return nil, err
+	}
+	changes, err := r.States(in)
+	if err != nil {
+		return nil, err
+	}
+	rep.lanes(append(before, changes...), in)
+	if rep.Findings, err = r.Findings(in); err != nil {
+		return nil, err
+	}
+	events, err := r.Events("", "", in, mostEvents)
+	if err != nil {
+		return nil, err
+	}
+	rep.Events = slices.DeleteFunc(events, func(e record.Event) bool { return strings.HasPrefix(e.Kind, "finding") })
+	if rep.Longest, err = r.Longest(in, mostLocks); err != nil {
+		return nil, err
+	}
+	if rep.Busiest, err = r.Busiest(in, mostLocks); err != nil {
+		return nil, err
+	}
+	rep.Patterns, err = r.Patterns(in, mostLocks)
+	return rep, err
+}
+
+// lanes puts the states of each node on the span's axis.
+func (rep *Report) lanes(states []record.State, in record.Span) {
+	by := map[string][]record.State{}
+	for _, s := range states {
+		by[s.Node] = append(by[s.Node], s)
+	}
+	length := float64(in.Until.Sub(in.Since))
+	for _, node := range slices.Sorted(maps.Keys(by)) {
+		lane := Lane{Name: cmp.Or(node, "cluster")}
+		away := map[string]*Away{}
+		for i, s := range by[node] {
+			from, to := s.At, in.Until
+			if from.Before(in.Since) {
+				from = in.Since
+			}
+			if i+1 < len(by[node]) {
+				to = by[node][i+1].At
+			}
+			if !to.After(from) {
+				continue
+			}
+			part := Part{State: s.State, Text: s.Text, From: from, To: to, X: 100 * float64(from.Sub(in.Since)) / length, Width: 100 * float64(to.Sub(from)) / length}
+			if n := len(lane.Parts); n > 0 && lane.Parts[n-1].State == s.State {
+				lane.Parts[n-1].To, lane.Parts[n-1].Width = to, part.X+part.Width-lane.Parts[n-1].X
+			} else {
+				lane.Parts = append(lane.Parts, part)
+				if away[s.State] == nil {
+					away[s.State] = &Away{Name: lane.Name, State: s.State}
+				}
+				away[s.State].Times++
+			}
+			away[s.State].Total += to.Sub(from)
+		}
+		rep.Lanes = append(rep.Lanes, lane)
+		for _, state := range slices.Sorted(maps.Keys(away)) {
+			if state != "serving" && state != "safe" {
+				rep.Away = append(rep.Away, *away[state])
+			}
+		}
+	}
+}
+
+//go:embed page.html
+var page string
+
+// HTML writes the report as a page of its own, light and dark, that loads nothing.
+func (rep *Report) HTML(w io.Writer) error {
+	t, err := template.New("report").Funcs(template.FuncMap{
+		"at": rep.at, "span": view.Age, "safe": safetext.Escape, "held": held(rep.Until), "tone": tone,
+	}).Parse(page)
+	if err != nil {
+		return err
+	}
+	return t.Execute(w, rep)
+}
+
+// at is a moment with date and zone.
+func (rep *Report) at(t time.Time) string {
+	switch {
+	case t.IsZero():
+		return "–"
+	case rep.utc:
+		return t.UTC().Format("2006-01-02 15:04:05Z")
+	}
+	return t.Local().Format("2006-01-02 15:04:05-07:00")
+}
+
+func held(until time.Time) func(g record.Grant) string {
+	return func(g record.Grant) string {
+		end := g.Ended
+		if end.IsZero() {
+			end = until
+		}
+		return view.Age(end.Sub(g.Began))
+	}
+}
+
+// tone is the class of a state on the page.
+func tone(state string) string {
+	switch state {
+	case "serving", "safe":
+		return "good"
+	case "fenced", "held", "cordoned", "loading", "unprotected", "degraded", "slow":
+		return "warn"
+	case "unknown":
+		return "dim"
+	}
+	return "bad"
+}
+
+// Text writes the report for a terminal.
+func (rep *Report) Text(w io.Writer) error {
+	var b strings.Builder
+	heading := func(s string) { fmt.Fprintf(&b, "\n%s\n", s) }
+	fmt.Fprintf(&b, "%s: %s to %s\n", safetext.Escape(rep.Cluster.Name), rep.at(rep.Since), rep.at(rep.Until))
+	if rep.Since.Before(rep.Cluster.First) || rep.Cluster.Last.Add(time.Minute).Before(rep.Until) {
+		fmt.Fprintf(&b, "recorded from %s to %s\n", rep.at(rep.Cluster.First), rep.at(rep.Cluster.Last))
+	}
+	heading("Not serving, not safe")
+	for _, a := range rep.Away {
+		fmt.Fprintf(&b, "  %-12s %-12s %s in all, %s\n", safetext.Escape(a.Name), a.State, view.Age(a.Total), view.Plural(a.Times, "time"))
+	}
+	if len(rep.Away) == 0 {
+		fmt.Fprintln(&b, "  never")
+	}
+	heading("Findings")
+	for _, f := range rep.Findings {
+		fmt.Fprintf(&b, "  %s  %-8s %s %s, cleared %s\n", rep.at(f.Opened), f.Severity, safetext.Escape(f.Title), safetext.Escape(f.Node), rep.at(f.Cleared))
+	}
+	heading("What happened")
+	for _, e := range rep.Events {
+		about := safetext.Escape(e.Text)
+		if e.Lock != "" {
+			about = safetext.Escape(e.Lock) + ": " + about
+		}
+		fmt.Fprintf(&b, "  %s  %-14s %s\n", rep.at(e.At), e.Kind, about)
+	}
+	heading("Held longest")
+	hold := held(rep.Until)
+	for _, g := range rep.Longest {
+		fmt.Fprintf(&b, "  %-8s %s from %s, %s %s\n", hold(g), safetext.Escape(g.Lock), rep.at(g.Began), cmp.Or(g.How, "still held"), safetext.Escape(g.Owner))
+	}
+	heading("Granted most often")
+	for _, u := range rep.Busiest {
+		fmt.Fprintf(&b, "  %8s × %s, %d lost\n", view.Count(u.Grants), safetext.Escape(u.Lock), u.Lost)
+	}
+	heading("By pattern: grants, held p50 and p99, wait p50, lost, orphaned")
+	for _, m := range rep.Patterns {
+		fmt.Fprintf(&b, "  %8s  %-32s %s %s %s  %d %d\n", view.Count(m.Grants), safetext.Escape(m.Pattern), view.Milliseconds(m.HeldP50), view.Milliseconds(m.HeldP99), view.Milliseconds(m.WaitP50), m.Lost, m.Orphaned)
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
