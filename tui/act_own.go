@@ -44,29 +44,11 @@ type loss struct {
 	at       time.Time
 }
 
-// keep remembers a lock that is kept, until the program ends.
-func (r *running) keep(k Kept) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.kept = append(slices.DeleteFunc(r.kept, ended), k)
-}
-
-func ended(k Kept) bool {
-	s := k.State()
-	return s == redlock.Lost || s == redlock.Released
-}
-
 // letGo ends all extensions and tells of the locks that go on without them. The
 // program has ended.
-func (m *model) letGo() (left []Left) {
-	m.running.mu.Lock()
-	kept := m.running.kept
-	m.running.mu.Unlock()
-	for _, k := range kept {
-		k.Stop()
-		if !ended(k) {
-			left = append(left, Left{safetext.New(k.Resource()), k.Until()})
-		}
+func (m *desk) letGo() (left []Left) {
+	for _, k := range m.running.stop() {
+		left = append(left, Left{safetext.New(k.Resource()), k.Until()})
 	}
 	for _, g := range m.mine {
 		if g.kept == nil && m.now().Before(g.until) {
@@ -77,8 +59,26 @@ func (m *model) letGo() (left []Left) {
 	return left
 }
 
+func (m *desk) isMine(key, token string) bool {
+	g, ok := m.mine[key]
+	return ok && g.token == token
+}
+
+// forgetEnded drops grants whose validity is over and whose token holds nothing
+// any more: there is nothing left to release.
+func (m *desk) forgetEnded() {
+	for k, g := range m.mine {
+		if g.kept != nil || m.now().Before(g.until) {
+			continue
+		}
+		if l := m.latestLock(k); l == nil || l.Holder.Raw() != g.token {
+			delete(m.mine, k)
+		}
+	}
+}
+
 // keptGrants are the grants that are kept, by their keys.
-func (m *model) keptGrants() (all []grant) {
+func (m *desk) keptGrants() (all []grant) {
 	for _, g := range m.mine {
 		if g.kept != nil {
 			all = append(all, g)
@@ -92,7 +92,7 @@ func (m *model) keptGrants() (all []grant) {
 
 // lookAfter asks how the locks stand that are kept, and tells what changed for
 // the worse.
-func (m *model) lookAfter() {
+func (m *desk) lookAfter() {
 	for key, g := range m.mine {
 		if g.kept == nil {
 			continue
@@ -124,7 +124,7 @@ const mostLosses = 20
 
 // keptLines are a line of what is kept here, and one of what was lost, which
 // stays until somebody has seen it.
-func (m *model) keptLines(w int) (lines []string) {
+func (m *desk) keptLines(w int) (lines []string) {
 	st := m.St
 	if m.losses = m.losses[max(0, len(m.losses)-mostLosses):]; len(m.losses) > 0 {
 		l := m.losses[len(m.losses)-1]
@@ -159,17 +159,8 @@ func (m *model) keptLines(w int) (lines []string) {
 	return append(lines, st.Cut(text, w))
 }
 
-// escape is esc on a page: first of all what was lost has been seen.
-func (m *model) escape() tea.Cmd {
-	if len(m.losses) > 0 {
-		m.losses = nil
-		return nil
-	}
-	return m.back()
-}
-
 // ttlField is a field for a TTL that the cluster allows.
-func (m *model) ttlField(ttl time.Duration) (f *field, parse func() (time.Duration, string)) {
+func (m *desk) ttlField(ttl time.Duration) (f *field, parse func() (time.Duration, string)) {
 	f = newField("TTL", ttl.String())
 	return f, func() (time.Duration, string) {
 		d, err := time.ParseDuration(strings.TrimSpace(f.String()))
@@ -187,7 +178,7 @@ func (m *model) ttlField(ttl time.Duration) (f *field, parse func() (time.Durati
 
 var acquireWords = map[redlock.Status]string{redlock.StatusOK: "copy written", redlock.StatusHeld: "held by another"}
 
-func (m *model) askAcquire() tea.Cmd {
+func (m *desk) askAcquire() tea.Cmd {
 	ttl := 30 * time.Second
 	if most := m.Latest.Cluster.MaxTTL; most > 0 {
 		ttl = min(ttl, most)
@@ -196,10 +187,10 @@ func (m *model) askAcquire() tea.Cmd {
 	span, parse := m.ttlField(ttl)
 	keep := &field{label: "Keep", choices: []string{"no", "yes"}}
 	kept := func() bool { return keep.chosen == 1 }
-	return m.openDialog(&dialog{
+	return m.open(&dialog{
 		title: "Acquire a lock by hand",
 		verb:  "acquire",
-		facts: func(int) []string {
+		facts: func() []string {
 			c := &m.Latest.Cluster
 			effect := "for the TTL; nothing extends it but e"
 			if kept() {
@@ -222,40 +213,42 @@ func (m *model) askAcquire() tea.Cmd {
 			_, why := parse()
 			return why
 		},
-		start: func() func(context.Context) outcome {
-			key, acts, run := name.String(), m.opt.Actions, m.running
+		start: func() []step {
+			key := name.String()
 			ttl, _ := parse()
-			o := outcome{what: "acquire " + m.St.Escape(key, 60), words: acquireWords}
-			if kept() {
-				return func(ctx context.Context) outcome {
-					k, err := acts.Keep(ctx, key, ttl)
-					if err != nil {
-						o.err = err
-						return o
-					}
-					run.keep(k)
-					o.nodes, o.done = k.Nodes(), "kept: it is extended until r releases it"
-					o.grant = &grant{key: key, token: k.Token(), ttl: ttl, until: k.Until(), kept: k}
-					return o
-				}
-			}
-			return func(ctx context.Context) outcome {
-				l, err := acts.Acquire(ctx, key, ttl)
-				if err != nil || l == nil {
-					o.err = err
-					return o
-				}
-				o.nodes, o.done = l.Nodes(), "valid until "+view.Clock(l.Until())+"; e extends it, r releases it"
-				o.grant = &grant{key: key, token: l.Token(), ttl: ttl, until: l.Until()}
-				return o
-			}
+			return oneStep(m.acquire(key, ttl, kept()))
 		},
 	})
 }
 
+// acquire takes a lock, and keeps it if that is wanted.
+func (m *desk) acquire(key string, ttl time.Duration, keep bool) func(context.Context) outcome {
+	o := outcome{what: "acquire " + m.St.Escape(key, 60), words: acquireWords}
+	granted := func(g grant, nodes []redlock.NodeResult, done string) outcome {
+		o.nodes, o.done = nodes, done
+		o.apply = func() { m.mine[key] = g }
+		return o
+	}
+	return func(ctx context.Context) outcome {
+		if keep {
+			k, err := m.actions.Keep(ctx, key, ttl)
+			if o.err = err; err != nil {
+				return o
+			}
+			m.running.keep(k)
+			return granted(grant{key: key, token: k.Token(), ttl: ttl, until: k.Until(), kept: k}, k.Nodes(), "kept: it is extended until r releases it")
+		}
+		l, err := m.actions.Acquire(ctx, key, ttl)
+		if o.err = err; err != nil || l == nil {
+			return o
+		}
+		return granted(grant{key: key, token: l.Token(), ttl: ttl, until: l.Until()}, l.Nodes(), "valid until "+view.Clock(l.Until())+"; e extends it, r releases it")
+	}
+}
+
 // own is the grant of the lock under the cursor, if it was acquired here.
-func (m *model) own() (grant, bool) {
-	l := m.selected().Lock
+func (m *desk) own() (grant, bool) {
+	l := m.on().Lock
 	if l == nil {
 		return grant{}, false
 	}
@@ -263,7 +256,7 @@ func (m *model) own() (grant, bool) {
 	return g, ok
 }
 
-func (m *model) whyNoExtend() string {
+func (m *desk) whyNoExtend() string {
 	if why := m.whyNoLock(); why != "" {
 		return why
 	}
@@ -284,14 +277,14 @@ var extendWords = map[redlock.Status]string{
 	redlock.StatusHeld:   "another token's copy, left alone",
 }
 
-func (m *model) askExtend() tea.Cmd {
+func (m *desk) askExtend() tea.Cmd {
 	g, _ := m.own()
 	name := m.St.Escape(g.key, 60)
 	span, parse := m.ttlField(g.ttl)
-	return m.openDialog(&dialog{
+	return m.open(&dialog{
 		title: "Extend " + name + " ?",
 		verb:  "extend",
-		facts: func(int) []string {
+		facts: func() []string {
 			return []string{
 				m.St.Fact("Held by", "this screen, "+m.St.Token(safetext.New(g.token), 24)+", valid until "+view.Clock(g.until)+" ("+view.Remaining(g.until.Sub(m.now()))+")"),
 				m.St.Fact("Effect", "its copies live for this long from now on; none is made anew, and none is shortened"),
@@ -305,24 +298,25 @@ func (m *model) askExtend() tea.Cmd {
 			_, why := parse()
 			return why
 		},
-		start: func() func(context.Context) outcome {
-			acts := m.opt.Actions
+		start: func() []step {
+			acts := m.actions
 			ttl, _ := parse()
-			return func(ctx context.Context) outcome {
+			return oneStep(func(ctx context.Context) outcome {
 				o := outcome{what: "extend " + name, words: extendWords}
 				var l *redlock.Lock
 				if l, o.err = acts.Extend(ctx, g.key, g.token, ttl); l != nil {
 					now := g.extended(ttl, l.Until())
-					o.nodes, o.done, o.grant = l.Nodes(), "valid until "+view.Clock(now.until), &now
+					o.nodes, o.done = l.Nodes(), "valid until "+view.Clock(now.until)
+					o.apply = func() { m.mine[g.key] = now }
 				}
 				return o
-			}
+			})
 		},
 	})
 }
 
 // release gives back what was acquired here.
-func (m *model) release() lockAct {
+func (m *desk) release() lockAct {
 	return lockAct{
 		verb: "release", did: "released",
 		effect: "its copies are deleted on all nodes: the name is free at once",
@@ -337,10 +331,10 @@ func (m *model) release() lockAct {
 }
 
 // giveBack releases a grant; one that is kept is extended no more.
-func (m *model) giveBack(g grant) func(context.Context) outcome {
-	name, acts := m.St.Escape(g.key, 60), m.opt.Actions
+func (m *desk) giveBack(g grant) func(context.Context) outcome {
+	name, acts := m.St.Escape(g.key, 60), m.actions
 	return func(ctx context.Context) outcome {
-		o := outcome{what: "release " + name, words: releaseWords, freed: &g}
+		o := outcome{what: "release " + name, words: releaseWords}
 		if g.kept != nil {
 			o.nodes, o.err = g.kept.Release(ctx)
 		} else {
@@ -348,16 +342,21 @@ func (m *model) giveBack(g grant) func(context.Context) outcome {
 		}
 		if o.err == nil {
 			o.done = deletedWords(o.nodes)
+			o.apply = func() {
+				if m.isMine(g.key, g.token) {
+					delete(m.mine, g.key)
+				}
+			}
 		}
 		return o
 	}
 }
 
-func (m *model) whyNoRelease() string { return m.whyNotAct(m.release()) }
+func (m *desk) whyNoRelease() string { return m.whyNotAct(m.release()) }
 
-func (m *model) askRelease() tea.Cmd {
+func (m *desk) askRelease() tea.Cmd {
 	a := m.release()
-	keys := m.several()
+	keys := m.marked()
 	if len(keys) > 1 {
 		return m.askSeveral(a, keys)
 	}
@@ -366,10 +365,10 @@ func (m *model) askRelease() tea.Cmd {
 	if keys != nil {
 		hidden = m.hiddenMark(g.key)
 	}
-	return m.openDialog(&dialog{
+	return m.open(&dialog{
 		title: "Release " + m.St.Escape(g.key, 60) + hidden + " ?",
 		verb:  "release",
-		facts: func(int) []string {
+		facts: func() []string {
 			held := "this screen, " + m.St.Token(safetext.New(g.token), 24)
 			if g.kept != nil {
 				held += ", kept: extended until it is released"
@@ -378,40 +377,31 @@ func (m *model) askRelease() tea.Cmd {
 			}
 			return []string{m.St.Fact("Held by", held), m.St.Fact("Effect", a.effect)}
 		},
-		check: func() string { return "" },
-		start: func() func(context.Context) outcome { return m.giveBack(g) },
+		start: func() []step { return oneStep(m.giveBack(g)) },
 	})
 }
 
-func (m *model) whyNoQuit() string {
+func (m *desk) whyNoQuit() string {
 	if m.busy > 0 {
 		return "an act is still running: wait for it, or ctrl+c"
 	}
 	return ""
 }
 
+func quit() tea.Cmd { return tea.Quit }
+
 // askQuit quits, after a question about the locks that are kept here, and about
 // nodes that nobody lets rejoin then.
-func (m *model) askQuit() tea.Cmd {
-	guard := m.leftWaiting()
+func (m *desk) askQuit() tea.Cmd {
 	if len(m.keptGrants()) == 0 {
-		if guard == nil {
-			return m.quit()
-		}
-		return m.openDialog(&dialog{
-			title: "Quit ?", verb: "quit", danger: true,
-			facts: func(int) []string { return m.leftWaiting() },
-			check: func() string { return "" },
-			start: func() func(context.Context) outcome {
-				return func(context.Context) outcome { return outcome{what: "quit", then: m.quit} }
-			},
-		})
+		return m.askLeave("Quit ?", "quit", quit)
 	}
 	then := &field{label: "Then", choices: []string{"release them", "leave them"}}
-	return m.openDialog(&dialog{
-		title: "Quit ?",
-		verb:  "quit",
-		facts: func(int) []string {
+	return m.open(&dialog{
+		title:  "Quit ?",
+		verb:   "quit",
+		fields: []*field{then},
+		facts: func() []string {
 			var names []string
 			kept := m.keptGrants()
 			last := m.now()
@@ -426,35 +416,43 @@ func (m *model) askQuit() tea.Cmd {
 				effect = "nothing extends them any more: they end by themselves, the last at " + view.Clock(last)
 			}
 			return append([]string{
-				m.St.Fact("Kept here", view.Plural(len(kept), "lock")+": "+m.someOf(names, bounded)),
+				m.St.Fact("Kept here", view.Plural(len(kept), "lock")+": "+someOf(names, bounded)),
 				m.St.Fact("Effect", effect),
 			}, m.leftWaiting()...)
 		},
-		fields: []*field{then},
-		check:  func() string { return "" },
-		start: func() func(context.Context) outcome {
-			o := outcome{what: "release what is kept here, and quit", words: releaseWords, then: m.quit}
-			if then.chosen == 1 {
-				return func(context.Context) outcome { return o }
-			}
+		start: func() []step {
+			o := outcome{what: "release what is kept here, and quit", words: releaseWords}
 			kept, st := m.keptGrants(), m.St
-			return func(ctx context.Context) outcome {
+			if then.chosen == 1 {
+				kept = nil
+			}
+			return oneStep(func(ctx context.Context) outcome {
 				for _, g := range kept {
 					if _, err := g.kept.Release(ctx); err != nil && !errors.Is(err, redlock.ErrNotHeld) && !errors.Is(err, redlock.ErrLost) {
 						o.err = errors.Join(o.err, fmt.Errorf("%s: %w", st.Escape(g.key, 40), err))
 					}
 				}
 				return o
-			}
+			})
 		},
+		then: quit,
 	})
+}
+
+// askLeave leaves the cluster, after a question about nodes that nobody lets rejoin
+// then.
+func (m *desk) askLeave(title, verb string, leave func() tea.Cmd) tea.Cmd {
+	if m.leftWaiting() == nil {
+		return leave()
+	}
+	return m.open(&dialog{title: title, verb: verb, facts: m.leftWaiting, then: leave})
 }
 
 // leftWaiting says which nodes wait, where the guard in this console is the only one:
 // nobody lets them rejoin when it has ended. nil: none. A lab ends with its screen.
-func (m *model) leftWaiting() []string {
+func (m *desk) leftWaiting() []string {
 	names := m.Guards.Waiting(m.Latest)
-	if len(names) == 0 || m.opt.Lab != nil {
+	if len(names) == 0 || m.lab != nil {
 		return nil
 	}
 	for i, name := range names {
@@ -470,7 +468,7 @@ func (m *model) leftWaiting() []string {
 		wait = " wait"
 	}
 	return []string{
-		m.St.Fact("Fenced", m.someOf(names, bounded)+wait),
+		m.St.Fact("Fenced", someOf(names, bounded)+wait),
 		m.St.Fact("Risk", m.St.Bad.Of("the guard in this console is the only one: without it nobody lets a fenced node rejoin")),
 		m.St.Fact("Instead", "stay until no node is fenced, or start redlockctl guard first"),
 	}

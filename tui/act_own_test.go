@@ -21,8 +21,8 @@ func owning(t *testing.T) *rig {
 	t.Helper()
 	r := newRig(t, monitortest.Degraded(monitortest.Epoch), 120, 40)
 	g := grant{key: "orders:43", token: monitortest.TokenB, ttl: 20 * time.Second, until: monitortest.Epoch.Add(10 * time.Second)}
-	r.m.busy++
-	r.m.Update(outcome{what: "acquire orders:43", grant: &g})
+
+	r.m.mine["orders:43"] = g
 	r.under("orders:43")
 	return r
 }
@@ -301,17 +301,16 @@ func TestQuitAsksWhereNobodyElseGuards(t *testing.T) {
 	r.press("q")
 	r.settle()
 	r.press("enter")
-	_, cmd := r.m.Update(r.pending[0]())
-	if cmd == nil {
-		t.Fatal("it does not quit")
+	if len(r.pending) != 1 {
+		t.Fatal("enter does nothing")
 	}
-	if _, ok := cmd().(tea.QuitMsg); !ok {
+	if _, ok := r.pending[0]().(tea.QuitMsg); !ok {
 		t.Error("it does not quit")
 	}
 
 	// Beside locks that are kept here, both are told.
 	r, _ = keeping(t)
-	r.m.opt.Lab = nil
+	r.m.lab = nil
 	r.press("q")
 	r.sees("Quit ?", "Kept here 1 lock", "n2 (16s) waits")
 

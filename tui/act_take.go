@@ -1,6 +1,7 @@
 package tui
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -46,7 +47,7 @@ func (t target) same(l *monitor.Lock) bool {
 
 // planOf is what taking a lock away means, as it is seen in the latest picture:
 // of one token, or of all.
-func (m *model) planOf(way operator.Way, l *monitor.Lock, token string) (operator.Plan, error) {
+func (m *desk) planOf(way operator.Way, l *monitor.Lock, token string) (operator.Plan, error) {
 	asked := operator.Asked{Keys: targetOf(l).keys, Token: token, Name: m.St.Escape(l.Key.Raw(), 40), Form: l.Form, Quorum: m.Latest.Cluster.Quorum, MaxTTL: m.Latest.Cluster.MaxTTL}
 	now := m.now()
 	for i, c := range l.Copies.All() {
@@ -94,23 +95,23 @@ var revokeWords = map[redlock.Status]string{
 }
 
 // forceRelease deletes copies now.
-func (m *model) forceRelease() lockAct {
+func (m *desk) forceRelease() lockAct {
 	return m.taking(operator.ForceRelease, "force-released", releaseWords, deletedWords)
 }
 
 // revoke ends the holder's extensions, and lets nobody else in before its time.
-func (m *model) revoke() lockAct {
+func (m *desk) revoke() lockAct {
 	return m.taking(operator.Revoke, "revoked", revokeWords, revokedWords)
 }
 
-func (m *model) taking(way operator.Way, did string, words map[redlock.Status]string, done func([]redlock.NodeResult) string) lockAct {
+func (m *desk) taking(way operator.Way, did string, words map[redlock.Status]string, done func([]redlock.NodeResult) string) lockAct {
 	return lockAct{
 		verb: way.String(), did: did, way: &way, effect: way.Effect(), reasoned: true,
 		why: func(l *monitor.Lock) string { return m.whyNotTaken(way, l) },
 		act: func(t target, reason string) func(context.Context) outcome {
-			do := m.opt.Actions.ForceRelease
+			do := m.actions.ForceRelease
 			if way == operator.Revoke {
-				do = m.opt.Actions.Revoke
+				do = m.actions.Revoke
 			}
 			return m.take(way.String(), t, words, done, func(ctx context.Context, key, token string) ([]redlock.NodeResult, error) {
 				return do(ctx, key, token, reason)
@@ -122,7 +123,7 @@ func (m *model) taking(way operator.Way, did string, words map[redlock.Status]st
 // take does an act to all keys of a lock, with each of the tokens that were
 // chosen. Those that follow from the name of the first go with it. One key that has
 // nothing of a token any more is no failure while another one had.
-func (m *model) take(verb string, t target, words map[redlock.Status]string, done func([]redlock.NodeResult) string, do func(ctx context.Context, key, token string) ([]redlock.NodeResult, error)) func(context.Context) outcome {
+func (m *desk) take(verb string, t target, words map[redlock.Status]string, done func([]redlock.NodeResult) string, do func(ctx context.Context, key, token string) ([]redlock.NodeResult, error)) func(context.Context) outcome {
 	names := make([]string, len(t.keys))
 	for i, key := range t.keys {
 		names[i] = m.St.Escape(key, 60)
@@ -212,7 +213,7 @@ func doneWords(nodes []redlock.NodeResult, none, some string) string {
 }
 
 // whyNotTaken is why a lock is not taken from its holder.
-func (m *model) whyNotTaken(way operator.Way, l *monitor.Lock) string {
+func (m *desk) whyNotTaken(way operator.Way, l *monitor.Lock) string {
 	token := ""
 	if l.Tokens <= 1 {
 		token = l.Holder.Raw()
@@ -226,70 +227,60 @@ func (m *model) whyNotTaken(way operator.Way, l *monitor.Lock) string {
 
 // whyNotAct is why an act cannot be done to the lock under the cursor, or to
 // those that are marked.
-func (m *model) whyNotAct(a lockAct) string {
-	if why := m.whyNoAct(); why != "" {
+func (m *desk) whyNotAct(a lockAct) string {
+	if why := m.whyNoAction(); why != "" {
 		return why
 	}
-	if m.mode()&page.ModeOnLock == 0 {
-		return "go to the locks first: tab, or 2"
+	keys := m.marked()
+	if keys == nil || m.on().mode&page.ModeOnLock == 0 {
+		if why := m.whyNoLock(); why != "" {
+			return why
+		}
+		l := m.one(nil)
+		if l == nil {
+			return "the lock is gone"
+		}
+		return a.why(l)
 	}
-	if keys := m.several(); keys != nil {
-		first := ""
-		for _, key := range keys {
-			l := m.latestLock(key)
-			if l == nil {
-				continue
-			}
+	first := ""
+	for _, key := range keys {
+		if l := m.latestLock(key); l != nil {
 			why := a.why(l)
 			if why == "" {
 				return ""
 			}
-			if first == "" {
-				first = why
-			}
+			first = cmp.Or(first, why)
 		}
-		if first == "" {
-			first = "gone"
-		}
-		return "none of the " + view.Plural(len(keys), "lock") + " marked: " + first
 	}
-	if m.selected().Lock == nil {
-		return "no lock under the cursor"
-	}
-	l := m.one(nil)
-	if l == nil {
-		return "the lock is gone"
-	}
-	return a.why(l)
+	return "none of the " + view.Plural(len(keys), "lock") + " marked: " + cmp.Or(first, "gone")
 }
 
 // one is the only lock that is marked, or the one under the cursor, as it is
 // now; nil: it is gone.
-func (m *model) one(marked []string) *monitor.Lock {
+func (m *desk) one(marked []string) *monitor.Lock {
 	if len(marked) > 0 {
 		return m.latestLock(marked[0])
 	}
-	return m.latestLock(m.selected().Lock.Key.Raw())
+	return m.latestLock(m.on().Lock.Key.Raw())
 }
 
-func (m *model) whyNoForce() string  { return m.whyNotAct(m.forceRelease()) }
-func (m *model) whyNoRevoke() string { return m.whyNotAct(m.revoke()) }
-func (m *model) askForce() tea.Cmd   { return m.askTake(m.forceRelease()) }
-func (m *model) askRevoke() tea.Cmd  { return m.askTake(m.revoke()) }
+func (m *desk) whyNoForce() string  { return m.whyNotAct(m.forceRelease()) }
+func (m *desk) whyNoRevoke() string { return m.whyNotAct(m.revoke()) }
+func (m *desk) askForce() tea.Cmd   { return m.askTake(m.forceRelease()) }
+func (m *desk) askRevoke() tea.Cmd  { return m.askTake(m.revoke()) }
 
 // askTake asks before a lock is taken from its holder; where several tokens have
 // copies, whose copies go.
-func (m *model) askTake(a lockAct) tea.Cmd {
-	keys := m.several()
+func (m *desk) askTake(a lockAct) tea.Cmd {
+	keys := m.marked()
 	if len(keys) > 1 {
 		return m.askSeveral(a, keys)
 	}
 	l := m.one(keys)
 	t := targetOf(l)
 	key := t.keys[0]
-	want, label := m.confirmation(key)
-	reason, typed := newField("Reason", ""), newField(label, "")
-	fields := []*field{reason, typed}
+	c := m.confirm(key)
+	fields := c.fields()
 	opened, _ := m.planOf(*a.way, l, "")
 	several := len(opened.Tokens) > 1
 	// Which token: the first choice is none, so that nobody confirms what was not
@@ -299,7 +290,7 @@ func (m *model) askTake(a lockAct) tea.Cmd {
 		for i := range opened.Tokens {
 			which.choices = append(which.choices, strconv.Itoa(i+1))
 		}
-		fields = []*field{which, reason, typed}
+		fields = append([]*field{which}, fields...)
 	}
 	chosen := func() []string {
 		switch {
@@ -320,11 +311,10 @@ func (m *model) askTake(a lockAct) tea.Cmd {
 	if keys != nil {
 		hidden = m.hiddenMark(key)
 	}
-	return m.openDialog(&dialog{
-		title:  capital(a.verb) + " " + m.St.Escape(key, 60) + hidden + " ?",
-		verb:   a.verb,
-		danger: true,
-		facts: func(int) []string {
+	return m.open(&dialog{
+		title: capital(a.verb) + " " + m.St.Escape(key, 60) + hidden + " ?",
+		verb:  a.verb,
+		facts: func() []string {
 			u := t
 			u.tokens = chosen()
 			return m.takeFacts(*a.way, u, opened)
@@ -352,15 +342,12 @@ func (m *model) askTake(a lockAct) tea.Cmd {
 					return "whose copies? space chooses: all, or those of one token"
 				}
 			}
-			if why := missingReason(reason.String()); why != "" {
-				return why
-			}
-			return missingName(typed.String(), want)
+			return c.missing()
 		},
-		start: func() func(context.Context) outcome {
+		start: func() []step {
 			u := t
 			u.tokens = chosen()
-			return a.act(u, strings.TrimSpace(reason.String()))
+			return oneStep(a.act(u, c.why()))
 		},
 	})
 }
@@ -375,7 +362,7 @@ func sameTokens(a, b []operator.TokenCopies) bool {
 // takeFacts says who holds the lock, what taking it away does, and where its
 // copies are: what matters most first, since the rest may have to be scrolled.
 // opened is the plan for all tokens when the dialog opened.
-func (m *model) takeFacts(way operator.Way, t target, opened operator.Plan) []string {
+func (m *desk) takeFacts(way operator.Way, t target, opened operator.Plan) []string {
 	st, now := m.St, m.now()
 	key := t.keys[0]
 	several := len(opened.Tokens) > 1
@@ -439,7 +426,7 @@ func (m *model) takeFacts(way operator.Way, t target, opened operator.Plan) []st
 		for i, k := range t.keys {
 			names[i] = st.Escape(k, 40)
 		}
-		out = append(out, st.Fact("Keys", view.Plural(n, "key")+" with this token are one lock and go together: "+m.someOf(names, bounded)))
+		out = append(out, st.Fact("Keys", view.Plural(n, "key")+" with this token are one lock and go together: "+someOf(names, bounded)))
 	}
 	if l == nil {
 		return out
@@ -459,7 +446,7 @@ func (m *model) takeFacts(way operator.Way, t target, opened operator.Plan) []st
 
 // copyFacts says which nodes have copies of the lock and for how long, and what
 // is known of the others.
-func (m *model) copyFacts(l *monitor.Lock, t target) (has, lacks string) {
+func (m *desk) copyFacts(l *monitor.Lock, t target) (has, lacks string) {
 	st, now := m.St, m.now()
 	var there, others []string
 	for i, c := range l.Copies.All() {

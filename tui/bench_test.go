@@ -23,8 +23,7 @@ func benchModel(locks int) (*model, *time.Time) {
 	}
 	monitortest.Put(s, more...)
 	m := newModel(context.Background(), Options{Source: newFakeSource(s), Guard: fakeGuardStatus(now)}, func() time.Time { return now })
-	m.Update(tea.WindowSizeMsg{Width: 120, Height: 40})
-	if build := m.sorting(); build != nil {
+	if _, build := m.Update(tea.WindowSizeMsg{Width: 120, Height: 40}); build != nil {
 		m.Update(build())
 	}
 	m.View()

@@ -42,19 +42,10 @@ func (m *model) changeCluster(name string) tea.Cmd {
 		m.say(m.St.Warn, view.Plural(len(m.mine), "lock")+" acquired here: release them first, or let them end")
 		return nil
 	}
-	if m.leftWaiting() != nil {
-		return m.openDialog(&dialog{
-			title: "Change to " + m.St.Escape(name, 40) + " ?", verb: "change the cluster", danger: true,
-			facts: func(int) []string { return m.leftWaiting() },
-			check: func() string { return "" },
-			start: func() func(context.Context) outcome {
-				return func(context.Context) outcome {
-					return outcome{what: "change the cluster", then: func() tea.Cmd { return tea.Batch(m.closeDialog(), m.openCluster(name)) }}
-				}
-			},
-		})
-	}
-	return m.openCluster(name)
+	return m.askLeave("Change to "+m.St.Escape(name, 40)+" ?", "change the cluster", func() tea.Cmd {
+		m.closeDialog()
+		return m.openCluster(name)
+	})
 }
 
 // openCluster opens another cluster in place of this one.
@@ -78,14 +69,14 @@ func (m *model) moved(msg clusterMsg) tea.Cmd {
 		return nil
 	}
 	c := msg.cluster
-	m.opt.Source, m.opt.Guard, m.opt.Actions, m.opt.Delay = c.Source, c.Guard, c.Actions, c.Delay
+	m.actions, m.opt.Delay = c.Actions, c.Delay
 	m.feed.source, m.feed.guard = c.Source, c.Guard
 	m.feed.cluster++
 	m.trail, m.dialog, m.line = nil, nil, nil
 	m.Reset(m.now())
 	m.arrive(m.Overview)
 	m.seeGuard(m.feed.status())
-	m.Receive(c.Source.Snapshot(), nil, false, nil)
+	m.Set.Receive(c.Source.Snapshot(), nil, false, nil)
 	m.say(m.St.Good, "this is "+m.St.Escape(msg.name, 40))
 	return tea.Batch(m.feed.next(m.Latest, m.Events.Seq, 0), m.feed.tick())
 }

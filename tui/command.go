@@ -138,7 +138,7 @@ func (m *model) commands() []command {
 	)
 	for i := range m.keys {
 		b := &m.keys[i]
-		if b.name == "" || b.group == groupLab && m.opt.Lab == nil {
+		if b.name == "" || b.group == groupLab && m.lab == nil {
 			continue
 		}
 		c := command{name: b.name, help: "as the key " + b.Help().Key, do: func(m *model, what string) tea.Cmd { return m.doBinding(b, what) }}
@@ -271,6 +271,8 @@ func (m *model) doBinding(b *binding, what string) tea.Cmd {
 			m.goTo(page.Nodes)
 		}
 	}
+	m.typed = true
+	defer func() { m.typed = false }()
 	return m.try(b)
 }
 

@@ -300,8 +300,7 @@ func TestAcquireSaysWhoHasTheName(t *testing.T) {
 func TestReleaseOfWhatWasAcquiredHere(t *testing.T) {
 	r := newRig(t, monitortest.Degraded(monitortest.Epoch), 120, 40)
 	g := grant{key: "orders:43", token: monitortest.TokenB, ttl: 20 * time.Second, until: monitortest.Epoch.Add(10 * time.Second)}
-	r.m.busy++
-	r.m.Update(outcome{what: "acquire orders:43", grant: &g})
+	r.m.mine["orders:43"] = g
 	r.under("orders:43")
 	r.sees("here 5d2aQ8")
 	r.press("r")

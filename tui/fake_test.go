@@ -204,6 +204,7 @@ func (l fakeLab) did(what string, name string) error {
 	return nil
 }
 
+func (l fakeLab) Cannot(string) string           { return "" }
 func (l fakeLab) CrashNode(name string) error    { return l.did("", name) }
 func (l fakeLab) StopNode(name string) error     { return l.did("stop ", name) }
 func (l fakeLab) ContinueNode(name string) error { return l.did("continue ", name) }

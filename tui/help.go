@@ -3,6 +3,7 @@ package tui
 import (
 	"strings"
 
+	"redlockctl/internal/view"
 	"redlockctl/tui/page"
 )
 
@@ -41,7 +42,7 @@ func (m *model) helpLines(w int) []string {
 		add(" " + st.Title.Of(s))
 	}
 	for _, g := range []string{groupLook, groupMove, groupAct, groupLab, groupDialog, groupEdit} {
-		if g == groupLab && m.opt.Lab == nil {
+		if g == groupLab && m.lab == nil {
 			continue
 		}
 		head(g)
@@ -117,4 +118,33 @@ func (m *model) behind(b *binding) string {
 		return ""
 	}
 	return b.disabled(m)
+}
+
+// labLines are the keys of the lab, what each shows or why it is off, and the
+// clients that run.
+func (m *model) labLines(w int) (lines []string) {
+	st := m.St
+	for i := range m.keys {
+		b := &m.keys[i]
+		if b.group != groupLab {
+			continue
+		}
+		k, text := b.help(m)
+		line := "   " + st.Strong.Of(st.Pad(k, 4)) + st.Pad(text, 12)
+		// While a dialog stands over the page, it alone is why no key acts.
+		if why := b.disabled(m); why != "" && m.dialog == nil {
+			line += st.Dim.Of("off: " + why)
+		} else {
+			line += labActions[b.name].shows
+		}
+		lines = append(lines, st.Cut(line, w))
+	}
+	kinds := m.lab.ClientKinds()
+	if len(kinds) > 0 {
+		lines = append(lines, "")
+	}
+	for _, k := range kinds {
+		lines = append(lines, "   "+st.Pad(view.Count(k.Running), 4)+st.Pad(k.Name, 12)+st.Dim.Of(st.Cut(k.Does, w-20)))
+	}
+	return lines
 }

@@ -47,6 +47,18 @@ func newKeyMap() keyMap {
 	move := func(d func(*model) int) func(*model) tea.Cmd {
 		return func(m *model) tea.Cmd { m.page.Move(d(m)); return nil }
 	}
+	turn := func(by int) func(*model) tea.Cmd {
+		return func(m *model) tea.Cmd { m.dialog.turnField(by); return nil }
+	}
+	read := func(lines int) func(*model) tea.Cmd {
+		return func(m *model) tea.Cmd { m.dialog.scroll = max(0, m.dialog.scroll+lines); return nil }
+	}
+	whyOneField := func(m *model) string {
+		if len(m.dialog.fields) < 2 {
+			return "there is no other field"
+		}
+		return ""
+	}
 	by := func(d int) func(*model) int { return func(*model) int { return d } }
 	to := func(v page.Kind) binding {
 		n := strconv.Itoa(int(v) + 1)
@@ -64,10 +76,14 @@ func newKeyMap() keyMap {
 		b.name = b.Help().Desc
 		return b
 	}
+	inLab := func(on, in page.Mode, key, action string) binding {
+		return act(on, k(in, groupLab, key, action, func(m *model) tea.Cmd { return m.askLab(action) }, key),
+			func(m *model) string { return m.whyNoLab(action) })
+	}
 	marked := func(b binding) binding {
 		verb := b.Help().Desc
 		b.says = func(m *model) string {
-			if n := len(m.several()); n > 0 {
+			if n := len(m.marked()); n > 0 {
 				return verb + " (" + view.Count(n) + ")"
 			}
 			return verb
@@ -81,7 +97,7 @@ func newKeyMap() keyMap {
 
 	leave := brief(page.ModeWorking, k(page.ModeWorking, groupDialog, "esc", "let it work in the background; of several: stop after this one", (*model).leaveWork, "esc"))
 	leave.says = func(m *model) string {
-		if m.dialog.many != nil {
+		if m.dialog.did != "" {
 			return "stop after this one"
 		}
 		return "let it work in the background"
@@ -138,7 +154,7 @@ func newKeyMap() keyMap {
 		detail,
 		when(k(page.ModeMain, groupLook, "o", "open it on a page of its own", (*model).openPicked, "o"), (*model).whyNoOpenPicked),
 
-		act(page.ModeOnLock, k(page.ModeMain, groupAct, "a", "acquire", (*model).askAcquire, "a"), (*model).whyNoAct),
+		act(page.ModeOnLock, k(page.ModeMain, groupAct, "a", "acquire", (*model).askAcquire, "a"), (*model).whyNoAction),
 		act(page.ModeOnLock, k(page.ModeMain, groupAct, "e", "extend", (*model).askExtend, "e"), (*model).whyNoExtend),
 		marked(act(page.ModeOnLock, k(page.ModeMain, groupAct, "r", "release", (*model).askRelease, "r"), (*model).whyNoRelease)),
 		marked(act(page.ModeOnLock, k(page.ModeMain, groupAct, "R", "revoke", (*model).askRevoke, "R"), (*model).whyNoRevoke)),
@@ -146,12 +162,12 @@ func newKeyMap() keyMap {
 		hold,
 		act(page.ModeOnNode, k(page.ModeMain, groupAct, "O", "open", (*model).askOpen, "O"), (*model).whyNoOpen),
 
-		act(page.ModeOnNode, k(page.ModeMain, groupLab, "c", "crash", (*model).askCrash, "c"), (*model).whyNoCrash),
-		act(page.ModeOnNode, k(page.ModeLab, groupLab, "z", "stop", (*model).askStop, "z"), (*model).whyNoStop),
-		act(page.ModeOnNode, k(page.ModeLab, groupLab, "Z", "continue", (*model).askContinue, "Z"), (*model).whyNoStop),
-		act(page.ModeOnNode, k(page.ModeLab, groupLab, "t", "skew", (*model).askSkew, "t"), (*model).whyNoSkew),
-		act(page.ModeOnNode, k(page.ModeLab, groupLab, "F", "flush", (*model).askFlush, "F"), (*model).whyNoFlush),
-		act(page.ModeLab, k(page.ModeLab, groupLab, "n", "clients", (*model).askClients, "n"), (*model).whyNoClients),
+		inLab(page.ModeOnNode, page.ModeMain, "c", "crash"),
+		inLab(page.ModeOnNode, page.ModeLab, "z", "stop"),
+		inLab(page.ModeOnNode, page.ModeLab, "Z", "continue"),
+		inLab(page.ModeOnNode, page.ModeLab, "t", "skew"),
+		inLab(page.ModeOnNode, page.ModeLab, "F", "flush"),
+		inLab(page.ModeLab, page.ModeLab, "n", "clients"),
 
 		brief(page.ModeLocks, when(k(page.ModeMain, groupLook, "s", "sort", (*model).nextOrder, "s"), (*model).whyNoSort)),
 		brief(page.ModeMain&^page.ModeHelp, named("freeze", k(page.ModeMain&^page.ModeHelp, groupLook, "space", "freeze", (*model).toggleFreeze, "space"))),
@@ -164,15 +180,15 @@ func newKeyMap() keyMap {
 		brief(page.ModeMain&^page.ModeHelp, named("quit", when(k(page.ModeMain&^page.ModeHelp, groupLook, "q", "quit", (*model).askQuit, "q"), (*model).whyNoQuit))),
 		brief(page.ModeHelp, k(page.ModeHelp, "", "q", "close", (*model).back, "q", "?", "enter")),
 		named("redraw", k(page.ModeAny, groupLook, "ctrl+l", "draw the screen anew", func(*model) tea.Cmd { return redraw }, "ctrl+l")),
-		k(page.ModeAny, groupLook, "ctrl+c", "quit at once", (*model).quit, "ctrl+c"),
+		k(page.ModeAny, groupLook, "ctrl+c", "quit at once", func(*model) tea.Cmd { return quit() }, "ctrl+c"),
 
 		dialogEnter,
-		brief(page.ModeDialog, when(k(page.ModeDialog, groupDialog, "tab", "next field", (*model).nextField, "tab", "down"), (*model).whyOneField)),
-		k(page.ModeDialog, groupDialog, "shift+tab", "field before", (*model).prevField, "shift+tab", "up"),
-		k(page.ModeDialog|page.ModeResult, groupDialog, "pgdn", "read on", func(m *model) tea.Cmd { return m.readOn(3) }, "pgdown"),
-		k(page.ModeDialog|page.ModeResult, groupDialog, "pgup", "read back", func(m *model) tea.Cmd { return m.readOn(-3) }, "pgup"),
-		k(page.ModeResult, groupDialog, "↓ j", "a line on", func(m *model) tea.Cmd { return m.readOn(1) }, "down", "j"),
-		k(page.ModeResult, groupDialog, "↑ k", "a line back", func(m *model) tea.Cmd { return m.readOn(-1) }, "up", "k"),
+		brief(page.ModeDialog, when(k(page.ModeDialog, groupDialog, "tab", "next field", turn(1), "tab", "down"), whyOneField)),
+		k(page.ModeDialog, groupDialog, "shift+tab", "field before", turn(-1), "shift+tab", "up"),
+		k(page.ModeDialog|page.ModeResult, groupDialog, "pgdn", "read on", read(3), "pgdown"),
+		k(page.ModeDialog|page.ModeResult, groupDialog, "pgup", "read back", read(-3), "pgup"),
+		k(page.ModeResult, groupDialog, "↓ j", "a line on", read(1), "down", "j"),
+		k(page.ModeResult, groupDialog, "↑ k", "a line back", read(-1), "up", "k"),
 		brief(page.ModeDialog, k(page.ModeDialog, groupDialog, "esc", "leave everything as it is", (*model).closeDialog, "esc")),
 		leave,
 		brief(page.ModeResult, k(page.ModeResult, groupDialog, "enter", "close", (*model).closeDialog, "enter", "esc", "q")),
@@ -190,6 +206,16 @@ func newKeyMap() keyMap {
 		keys = append(keys, binding{Binding: b, in: page.ModeEdit, group: groupEdit}) // the line that is typed obeys them
 	}
 	return keys
+}
+
+// try does what a binding does, or says why not.
+func (m *model) try(b *binding) tea.Cmd {
+	if why := b.disabled(m); why != "" {
+		k, text := b.help(m)
+		m.say(m.St.Warn, k+" "+text+": "+why)
+		return nil
+	}
+	return b.do(m)
 }
 
 // disabled is why the binding does nothing now, or "".

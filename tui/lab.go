@@ -4,77 +4,70 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"redlockctl/internal/view"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
+
+	"redlockctl/internal/view"
 )
 
-// whyNoLabNode is why nothing can be done to a node of the lab now.
-func (m *model) whyNoLabNode() string {
+const noLab = "there is a lab only in redlockctl demo"
+
+// whyNoLab is why an action of the lab cannot be done now.
+func (m *desk) whyNoLab(action string) string {
 	switch {
-	case m.opt.Lab == nil:
-		return "there is a lab only in redlockctl demo"
+	case m.lab == nil:
+		return noLab
+	case m.lab.Cannot(action) != "":
+		return "this lab cannot: " + m.lab.Cannot(action)
 	case m.busy > 0:
 		return "an act is still running"
+	case action == "clients":
+		return ""
 	}
-	return m.whyNoPickedNode()
+	return m.whyNoNode()
 }
 
-func (m *model) whyNoCrash() string { return m.whyNoLabNode() }
-
-const notThisLab = "this lab cannot: "
-
-func (m *model) whyNoStop() string {
-	if why := m.whyNoLabNode(); why != "" {
-		return why
-	}
-	if _, ok := m.opt.Lab.(LabStopper); !ok {
-		return notThisLab + "start it with --redis-server"
-	}
-	return ""
+// labAction is what can be done to a node of the lab.
+type labAction struct {
+	shows  string // on the page of the lab
+	effect string
+	done   string
+	do     func(l Lab, node string) error
 }
 
-func (m *model) whyNoSkew() string {
-	if why := m.whyNoLabNode(); why != "" {
-		return why
-	}
-	if _, ok := m.opt.Lab.(LabClock); !ok {
-		return notThisLab + "its masters have no clock of their own"
-	}
-	return ""
+var labActions = map[string]labAction{
+	"crash": {
+		"a restart that forgets every vote; the boot fence and the guard answer it",
+		"it dies as by SIGKILL, forgets its locks, and comes back empty and fenced a moment later",
+		"watch it come back fenced", Lab.CrashNode,
+	},
+	"stop": {
+		"a node that hangs: the lock algorithm goes on with the others",
+		"as by SIGSTOP: it keeps its data and connections, and answers nothing until it is continued",
+		"it answers nothing until it is continued: Z", Lab.StopNode,
+	},
+	"continue": {
+		"and comes back",
+		"it goes on where it was stopped",
+		"its clock went on while it stood still: what has expired is gone", Lab.ContinueNode,
+	},
+	"flush": {
+		"lost votes without a restart",
+		"it forgets every lock while it runs, as by FLUSHALL: unlike a restart no boot fence closes it",
+		"its locks are gone, and nothing closed it", Lab.FlushNode,
+	},
+	"skew":    {shows: "a clock that jumps: copies that end too early or too late"},
+	"clients": {shows: "that leak, overstay or split locks"},
 }
 
-func (m *model) whyNoFlush() string {
-	if why := m.whyNoLabNode(); why != "" {
-		return why
-	}
-	if _, ok := m.opt.Lab.(LabFlusher); !ok {
-		return notThisLab + "its masters cannot be flushed"
-	}
-	return ""
-}
-
-func (m *model) whyNoClients() string {
-	if m.opt.Lab == nil {
-		return "there is a lab only in redlockctl demo"
-	}
-	if c, ok := m.opt.Lab.(LabClients); !ok || len(c.ClientKinds()) == 0 {
-		return notThisLab + "it starts no clients"
-	}
-	if m.busy > 0 {
-		return "an act is still running"
-	}
-	return ""
-}
-
-// aside runs something that knows no context: it is waited for no longer than
-// ctx lasts.
-func aside(what, done string, do func() error) func(context.Context) outcome {
-	return func(ctx context.Context) outcome {
+// inLab is a step that knows no context: it is waited for no longer than its context
+// lasts.
+func inLab(what, done string, do func() error) []step {
+	return oneStep(func(ctx context.Context) outcome {
 		o := outcome{what: what, done: done}
 		end := make(chan error, 1)
 		go func() { end <- do() }()
@@ -84,68 +77,45 @@ func aside(what, done string, do func() error) func(context.Context) outcome {
 			o.err = errors.New("the lab did not answer in time")
 		}
 		return o
-	}
-}
-
-// askLab asks before something is done to the node under the cursor.
-func (m *model) askLab(verb, done string, effect []string, do func(node string) error) tea.Cmd {
-	node := m.selected().Node.Name
-	shown := m.St.Escape(node, 40)
-	return m.openDialog(&dialog{
-		title: strings.ToUpper(verb[:1]) + verb[1:] + " " + shown + " ?",
-		verb:  verb + " it",
-		facts: func(int) []string {
-			out := []string{m.St.Fact("Effect", effect[0])}
-			for _, more := range effect[1:] {
-				out = append(out, m.St.Fact("", more))
-			}
-			return out
-		},
-		check: func() string { return "" },
-		start: func() func(context.Context) outcome {
-			return aside(verb+" "+shown, done, func() error { return do(node) })
-		},
 	})
 }
 
-func (m *model) askCrash() tea.Cmd {
-	effect := []string{"it dies as by SIGKILL, forgets its locks, and comes back empty and fenced a moment later"}
-	if m.Guards.Delay > 0 && m.Guards.Guarded {
-		effect = append(effect, "the guard lets it rejoin after D = "+view.Span(m.Guards.Delay))
+// askLab asks before something is done to the node under the cursor.
+func (m *desk) askLab(action string) tea.Cmd {
+	switch action {
+	case "skew":
+		return m.askSkew()
+	case "clients":
+		return m.askClients()
 	}
-	return m.askLab("crash", "watch it come back fenced", effect, m.opt.Lab.CrashNode)
+	a, lab, node := labActions[action], m.lab, m.on().Node.Name
+	shown := m.St.Escape(node, 40)
+	return m.open(&dialog{
+		title: capital(action) + " " + shown + " ?",
+		verb:  action + " it",
+		facts: func() []string {
+			out := []string{m.St.Fact("Effect", a.effect)}
+			if action == "crash" && m.Guards.Delay > 0 && m.Guards.Guarded {
+				out = append(out, m.St.Fact("", "the guard lets it rejoin after D = "+view.Span(m.Guards.Delay)))
+			}
+			return out
+		},
+		start: func() []step { return inLab(action+" "+shown, a.done, func() error { return a.do(lab, node) }) },
+	})
 }
 
-func (m *model) askStop() tea.Cmd {
-	return m.askLab("stop", "it answers nothing until it is continued: Z",
-		[]string{"as by SIGSTOP: it keeps its data and connections, and answers nothing until it is continued"},
-		func(node string) error { return m.opt.Lab.(LabStopper).StopNode(node) })
-}
-
-func (m *model) askContinue() tea.Cmd {
-	return m.askLab("continue", "its clock went on while it stood still: what has expired is gone",
-		[]string{"it goes on where it was stopped"},
-		func(node string) error { return m.opt.Lab.(LabStopper).ContinueNode(node) })
-}
-
-func (m *model) askFlush() tea.Cmd {
-	return m.askLab("flush", "its locks are gone, and nothing closed it",
-		[]string{"it forgets every lock while it runs, as by FLUSHALL: unlike a restart no boot fence closes it"},
-		func(node string) error { return m.opt.Lab.(LabFlusher).FlushNode(node) })
-}
-
-func (m *model) askSkew() tea.Cmd {
-	node, clocks := m.selected().Node.Name, m.opt.Lab.(LabClock)
+func (m *desk) askSkew() tea.Cmd {
+	node, lab := m.on().Node.Name, m.lab
 	shown := m.St.Escape(node, 40)
 	by := newField("By", "+2s")
 	parse := func() (time.Duration, error) {
 		return time.ParseDuration(strings.TrimPrefix(strings.TrimSpace(by.String()), "+"))
 	}
-	return m.openDialog(&dialog{
+	return m.open(&dialog{
 		title:  "Skew the clock of " + shown + " ?",
 		verb:   "move its clock",
 		fields: []*field{by},
-		facts: func(int) []string {
+		facts: func() []string {
 			return []string{m.St.Fact("Effect", "its clock jumps: forward, and its copies end too early; backward, and they live too long")}
 		},
 		check: func() string {
@@ -154,9 +124,9 @@ func (m *model) askSkew() tea.Cmd {
 			}
 			return ""
 		},
-		start: func() func(context.Context) outcome {
+		start: func() []step {
 			d, _ := parse()
-			return aside(fmt.Sprintf("skew %s by %s", shown, d), "watch its offset, and the TTLs of its copies", func() error { return clocks.SkewNode(node, d) })
+			return inLab(fmt.Sprintf("skew %s by %s", shown, d), "watch its offset, and the TTLs of its copies", func() error { return lab.SkewNode(node, d) })
 		},
 	})
 }
@@ -164,20 +134,22 @@ func (m *model) askSkew() tea.Cmd {
 // mostClients bounds the clients that are started at once.
 const mostClients = 50
 
-func (m *model) askClients() tea.Cmd {
-	lab := m.opt.Lab.(LabClients)
-	kinds := lab.ClientKinds()
+func (m *desk) askClients() tea.Cmd {
+	lab, kinds := m.lab, m.lab.ClientKinds()
 	names := make([]string, len(kinds))
 	for i, k := range kinds {
 		names[i] = k.Name
 	}
-	kind := newField("Kind", names[0])
-	number := newField("How many", "1")
-	return m.openDialog(&dialog{
+	kind, number := newField("Kind", names[0]), newField("How many", "1")
+	parse := func() (what string, n int, err error) {
+		n, err = strconv.Atoi(strings.TrimSpace(number.String()))
+		return strings.TrimSpace(kind.String()), n, err
+	}
+	return m.open(&dialog{
 		title:  "Start clients that do it wrong",
 		verb:   "start them",
 		fields: []*field{kind, number},
-		facts: func(int) []string {
+		facts: func() []string {
 			var out []string
 			for _, k := range kinds {
 				text := k.Does
@@ -189,56 +161,17 @@ func (m *model) askClients() tea.Cmd {
 			return append(out, m.St.Fact("", "0 ends those of a kind"))
 		},
 		check: func() string {
-			if !slices.Contains(names, strings.TrimSpace(kind.String())) {
+			switch what, n, err := parse(); {
+			case !slices.Contains(names, what):
 				return "a kind is one of " + strings.Join(names, ", ")
-			}
-			if n, err := strconv.Atoi(strings.TrimSpace(number.String())); err != nil || n < 0 || n > mostClients {
+			case err != nil || n < 0 || n > mostClients:
 				return fmt.Sprintf("a number from 0 to %d", mostClients)
 			}
 			return ""
 		},
-		start: func() func(context.Context) outcome {
-			what := strings.TrimSpace(kind.String())
-			n, _ := strconv.Atoi(strings.TrimSpace(number.String()))
-			return aside(fmt.Sprintf("%d clients that %s", n, what), "watch the locks and the findings", func() error { return lab.StartClients(what, n) })
+		start: func() []step {
+			what, n, _ := parse()
+			return inLab(fmt.Sprintf("%d clients that %s", n, what), "watch the locks and the findings", func() error { return lab.StartClients(what, n) })
 		},
 	})
-}
-
-// labLines are the keys of the lab, what each shows or why it is off, and the
-// clients that run.
-func (m *model) labLines(w int) (lines []string) {
-	st := m.St
-	for i := range m.keys {
-		b := &m.keys[i]
-		if b.group != groupLab {
-			continue
-		}
-		k, text := b.help(m)
-		line := "   " + st.Strong.Of(st.Pad(k, 4)) + st.Pad(text, 12)
-		// While a dialog stands over the page, it alone is why no key acts.
-		if why := b.disabled(m); why != "" && m.dialog == nil {
-			line += st.Dim.Of("off: " + why)
-		} else {
-			line += labWords[b.Help().Desc]
-		}
-		lines = append(lines, st.Cut(line, w))
-	}
-	if c, ok := m.opt.Lab.(LabClients); ok {
-		lines = append(lines, "")
-		for _, k := range c.ClientKinds() {
-			lines = append(lines, "   "+st.Pad(view.Count(k.Running), 4)+st.Pad(k.Name, 12)+st.Dim.Of(st.Cut(k.Does, w-20)))
-		}
-	}
-	return lines
-}
-
-// labWords says what each act of the lab shows.
-var labWords = map[string]string{
-	"crash":    "a restart that forgets every vote; the boot fence and the guard answer it",
-	"stop":     "a node that hangs: the lock algorithm goes on with the others",
-	"continue": "and comes back",
-	"skew":     "a clock that jumps: copies that end too early or too late",
-	"flush":    "lost votes without a restart",
-	"clients":  "that leak, overstay or split locks",
 }

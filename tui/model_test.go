@@ -284,7 +284,7 @@ func TestEachHostileLockCanBeAskedAbout(t *testing.T) {
 			r.settle()
 			r.typed("because")
 			r.press("tab")
-			want, _ := r.m.confirmation(name)
+			want := r.m.confirm(name).want
 			if strings.TrimSpace(want) == "" || view.Width(want) > 40 {
 				t.Fatalf("%q is to be typed", want)
 			}

@@ -1,24 +1,8 @@
 package tui
 
 import (
-	"redlockctl/tui/page"
-
 	tea "charm.land/bubbletea/v2"
 )
-
-// hits is where things are on the last frame, for the mouse.
-type hits struct {
-	base   int // first line of the page
-	tabRow int
-	tabs   []tabHit
-}
-
-type tabHit struct {
-	from, to int // columns
-	view     page.Kind
-}
-
-func (h *hits) reset() { *h = hits{tabRow: -1, tabs: h.tabs[:0]} }
 
 // wheelStep is how many rows a notch of the wheel moves.
 const wheelStep = 3

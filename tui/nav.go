@@ -1,14 +1,9 @@
 package tui
 
 import (
-	"strconv"
-	"strings"
-
 	tea "charm.land/bubbletea/v2"
 
-	"redlockctl/internal/view"
 	"redlockctl/tui/page"
-	"redlockctl/tui/styles"
 )
 
 // mostTrail bounds how far back one can go.
@@ -45,9 +40,6 @@ func (m *model) arrive(p page.Page) tea.Cmd {
 	return nil
 }
 
-// viewed is what kind of page is shown.
-func (m *model) viewed() page.Kind { return m.page.Place().Kind }
-
 // goTo is open for one of the pages that have a number.
 func (m *model) goTo(v page.Kind) tea.Cmd {
 	if why := m.whyNoView(v); why != "" {
@@ -58,8 +50,8 @@ func (m *model) goTo(v page.Kind) tea.Cmd {
 }
 
 func (m *model) whyNoView(v page.Kind) string {
-	if v == page.Lab && m.opt.Lab == nil {
-		return "there is a lab only in redlockctl demo"
+	if v == page.Lab && m.lab == nil {
+		return noLab
 	}
 	return ""
 }
@@ -99,69 +91,4 @@ func (m *model) back() tea.Cmd {
 	last := m.trail[len(m.trail)-1]
 	m.trail = m.trail[:len(m.trail)-1]
 	return m.arrive(last)
-}
-
-// mode is which keys are listened to.
-func (m *model) mode() page.Mode {
-	switch {
-	case m.dialog != nil:
-		return m.dialog.mode()
-	case m.line != nil:
-		return page.ModeCommand
-	case m.filtering:
-		return page.ModeFilter
-	}
-	return m.page.Mode()
-}
-
-// selected is what the cursor of the page is on, while the page has the keys.
-func (m *model) selected() page.Selection {
-	if m.dialog != nil || m.line != nil || m.filtering {
-		return page.Selection{}
-	}
-	return m.page.Selected()
-}
-
-// tabs is the line of pages: their names as far as they fit, else their numbers.
-func (m *model) tabs(w int) string {
-	for _, pad := range []int{1, 0} {
-		if line := m.tabLine(pad, true); view.Width(line) <= w {
-			return line
-		}
-	}
-	return m.St.Cut(m.tabLine(0, false), w)
-}
-
-func (m *model) tabLine(pad int, names bool) string {
-	st := m.St
-	current := m.viewed().Tab()
-	line := " "
-	m.hits.tabs = m.hits.tabs[:0]
-	for v := range page.NumTabs {
-		if m.whyNoView(v) != "" {
-			continue
-		}
-		label := strconv.Itoa(int(v) + 1)
-		if names || v == current {
-			label += " " + v.String()
-		}
-		n := len(m.Shown.Findings)
-		if v == page.Findings && n > 0 {
-			label += " (" + view.Count(n) + ")"
-		}
-		label = styles.Blanks(pad) + label + styles.Blanks(pad)
-		from := view.Width(line)
-		switch {
-		case v == current:
-			line += st.Cursor.Of(label)
-		case v == page.Findings && n > 0:
-			_, _, p := st.Severity(m.Shown.Findings[0].Severity)
-			line += p.Of(label)
-		default:
-			line += st.Dim.Of(label)
-		}
-		m.hits.tabs = append(m.hits.tabs, tabHit{from, from + view.Width(label), v})
-		line += " "
-	}
-	return strings.TrimRight(line, " ")
 }

@@ -55,20 +55,17 @@ func newSaver(store Store) (*saver, Preferences, error) {
 // savedMsg tells that preferences could not be kept.
 type savedMsg struct{ err error }
 
-// save keeps the preferences as they are now.
-func (m *model) save() tea.Cmd {
-	s := m.saver
+// save keeps the preferences as they are now; run waits for it.
+func (s *saver) save(p Preferences, run *running) tea.Cmd {
 	if s.store == nil {
 		return nil
 	}
-	p := m.prefs
 	p.Columns, p.History = slices.Clone(p.Columns), slices.Clone(p.History)
 	s.mu.Lock()
 	s.latest = p
 	s.mu.Unlock()
-	run := m.running
 	return func() tea.Msg {
-		if !run.begin() { // Run waits for it
+		if !run.begin() {
 			return nil
 		}
 		defer run.end()

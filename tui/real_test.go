@@ -36,7 +36,7 @@ func TestAcquireAndReleaseOnRealServers(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = client.Close() })
 	r := newRig(t, monitortest.Degraded(monitortest.Epoch), 120, 40)
-	r.m.opt.Actions = clientActions{r.acts, client}
+	r.m.actions = clientActions{r.acts, client}
 
 	acquire := func() {
 		r.press("a")

@@ -14,12 +14,8 @@ package tui
 
 import (
 	"context"
-	"errors"
 	"io"
 	"time"
-
-	tea "charm.land/bubbletea/v2"
-	"github.com/charmbracelet/colorprofile"
 
 	"redlockctl/internal/operator"
 	"redlockctl/internal/safetext"
@@ -78,32 +74,22 @@ type Left struct {
 	Until time.Time // the end of its validity: nothing extends it any more
 }
 
-// Lab is what a demo adds: masters to crash. Nil outside a demo. What else a
-// demo can do, it tells by the interfaces that follow.
+// Lab is what a demo adds: masters to do something to, and clients that do
+// something wrong.
 type Lab interface {
+	// Cannot is why an action ("stop", "skew", "flush", "clients") cannot be done in
+	// this lab; empty: it can.
+	Cannot(action string) string
 	// CrashNode crashes a node and brings it back empty a moment later.
 	CrashNode(name string) error
-}
-
-// LabStopper is a Lab that can stop a node for a while, as SIGSTOP does: it
-// keeps its data and its connections, and answers nothing.
-type LabStopper interface {
+	// StopNode stops a node as SIGSTOP does: it keeps its data and its connections,
+	// and answers nothing.
 	StopNode(name string) error
 	ContinueNode(name string) error
-}
-
-// LabClock is a Lab that can move the clock of a node.
-type LabClock interface {
 	// SkewNode puts the node's wall clock off by this much from what it is.
 	SkewNode(name string, by time.Duration) error
-}
-
-// LabFlusher is a Lab that can make a node forget its data while it runs.
-type LabFlusher interface{ FlushNode(name string) error }
-
-// LabClients is a Lab that can start clients that do something wrong.
-type LabClients interface {
-	// ClientKinds are what kinds of them there are.
+	// FlushNode makes a node forget its data while it runs.
+	FlushNode(name string) error
 	ClientKinds() []ClientKind
 	// StartClients starts n more of a kind; 0 ends all of that kind.
 	StartClients(kind string, n int) error
@@ -161,60 +147,4 @@ type Options struct {
 	// Tell is told of the locks that outlive the screen, once the terminal is as it
 	// was; nil: nobody is.
 	Tell func([]Left)
-}
-
-const (
-	defaultFPS = 15
-	// frameRate is how often what was drawn is sent: a key's answer must not wait
-	// for the next picture.
-	frameRate = 60
-)
-
-// Run shows the UI until the person quits or ctx ends, and leaves the terminal
-// as it found it; then it returns nil. It handles no signal: whoever calls it ends
-// ctx on one. Acts that are on their way are given a
-// moment to end, so that their outcome is recorded. Nothing is extended any more.
-func Run(ctx context.Context, opt Options) error {
-	ctx, cancel := context.WithCancel(ctx)
-	m := newModel(ctx, opt, time.Now)
-	defer func() {
-		cancel()
-		m.running.close(goodbye)
-		if left := m.letGo(); len(left) > 0 && opt.Tell != nil {
-			opt.Tell(left)
-		}
-	}()
-	_, err := newProgram(m).Run()
-	if ctx.Err() != nil && errors.Is(err, tea.ErrProgramKilled) && !errors.Is(err, tea.ErrProgramPanic) {
-		return nil
-	}
-	return err
-}
-
-// goodbye is how long Run waits for acts whose context it has ended.
-const goodbye = 3 * time.Second
-
-// newProgram makes the program around a model. The terminal is not asked for
-// its colours: sixteen and the attributes are known everywhere, and an answer
-// that never comes must not hold up the first screen. Signals end the context,
-// and that ends the program: the toolkit's own handler waits for a place in the
-// queue that nobody reads any more by then, and the program for the handler.
-func newProgram(m *model, more ...tea.ProgramOption) *tea.Program {
-	profile := colorprofile.ANSI
-	if m.opt.NoColor {
-		profile = colorprofile.ASCII
-	}
-	opts := []tea.ProgramOption{
-		tea.WithContext(m.ctx),
-		tea.WithoutSignalHandler(),
-		tea.WithFPS(frameRate),
-		tea.WithColorProfile(profile),
-	}
-	if m.opt.In != nil {
-		opts = append(opts, tea.WithInput(m.opt.In))
-	}
-	if m.opt.Out != nil {
-		opts = append(opts, tea.WithOutput(m.opt.Out))
-	}
-	return tea.NewProgram(m, append(opts, more...)...)
 }

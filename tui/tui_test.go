@@ -161,7 +161,7 @@ func TestBytesAtRest(t *testing.T) {
 // An act that is running when the program ends is given its end, and a moment.
 func TestRunWaitsForActs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRunning()
+		r := &running{}
 		if !r.begin() {
 			t.Fatal("an act may not begin")
 		}
@@ -177,13 +177,14 @@ func TestRunWaitsForActs(t *testing.T) {
 		if r.begin() {
 			t.Error("an act began after the end")
 		}
-		r = newRunning()
+		r = &running{}
 		r.begin()
 		start = time.Now()
 		r.close(3 * time.Second) // one that never ends
 		if d := time.Since(start); d != 3*time.Second {
 			t.Errorf("waited %s", d)
 		}
+		r.end()
 	})
 }
 

@@ -20,26 +20,12 @@ type demoLab struct {
 	wrong *lab.Wrong
 }
 
-// skewingLab is one whose masters have clocks that can be moved.
-type skewingLab struct {
-	demoLab
-	clocks lab.Shifter
-}
-
-var (
-	_ tui.LabStopper = demoLab{}
-	_ tui.LabFlusher = demoLab{}
-	_ tui.LabClients = demoLab{}
-	_ tui.LabClock   = skewingLab{}
-)
-
-// labOf is the lab for the screen.
-func labOf(c *crasher, wrong *lab.Wrong) tui.Lab {
-	l := demoLab{c, wrong}
-	if clocks, ok := c.cluster.(lab.Shifter); ok {
-		return skewingLab{l, clocks}
+// Cannot implements [tui.Lab].
+func (l demoLab) Cannot(action string) string {
+	if _, ok := l.cluster.(lab.Shifter); !ok && action == "skew" {
+		return "its masters have no clock of their own"
 	}
-	return l
+	return ""
 }
 
 func (c *crasher) find(name string) (int, error) {
@@ -55,10 +41,10 @@ func (c *crasher) tell(name, format string, args ...any) {
 	c.note(monitor.Event{At: time.Now(), Level: monitor.LevelNotice, Kind: "lab", Node: name, Text: safetext.New(name + " " + fmt.Sprintf(format, args...))})
 }
 
-// StopNode implements [tui.LabStopper].
+// StopNode implements [tui.Lab].
 func (l demoLab) StopNode(name string) error { return l.pause(name, true) }
 
-// ContinueNode implements [tui.LabStopper].
+// ContinueNode implements [tui.Lab].
 func (l demoLab) ContinueNode(name string) error { return l.pause(name, false) }
 
 func (l demoLab) pause(name string, still bool) error {
@@ -84,7 +70,7 @@ func (l demoLab) pause(name string, still bool) error {
 // flushTimeout bounds a FLUSHALL of a node that may hang.
 const flushTimeout = 2 * time.Second
 
-// FlushNode implements [tui.LabFlusher].
+// FlushNode implements [tui.Lab].
 func (l demoLab) FlushNode(name string) error {
 	i, err := l.find(name)
 	if err != nil {
@@ -101,20 +87,24 @@ func (l demoLab) FlushNode(name string) error {
 	return nil
 }
 
-// SkewNode implements [tui.LabClock].
-func (l skewingLab) SkewNode(name string, by time.Duration) error {
+// SkewNode implements [tui.Lab].
+func (l demoLab) SkewNode(name string, by time.Duration) error {
 	i, err := l.find(name)
 	if err != nil {
 		return err
 	}
-	if err := l.clocks.Shift(i, by); err != nil {
+	clocks, ok := l.cluster.(lab.Shifter)
+	if !ok {
+		return fmt.Errorf("%s has no clock of its own", name)
+	}
+	if err := clocks.Shift(i, by); err != nil {
 		return err
 	}
 	l.tell(name, "had its clock moved by %s by the demo", by)
 	return nil
 }
 
-// ClientKinds implements [tui.LabClients].
+// ClientKinds implements [tui.Lab].
 func (l demoLab) ClientKinds() (kinds []tui.ClientKind) {
 	for _, k := range lab.WrongKinds() {
 		kinds = append(kinds, tui.ClientKind{Name: k.Name, Does: k.Does, Running: l.wrong.Running(k.Name)})
@@ -122,5 +112,5 @@ func (l demoLab) ClientKinds() (kinds []tui.ClientKind) {
 	return kinds
 }
 
-// StartClients implements [tui.LabClients].
+// StartClients implements [tui.Lab].
 func (l demoLab) StartClients(kind string, n int) error { return l.wrong.Start(kind, n) }

@@ -26,6 +26,16 @@ func (o Order) String() string {
 // Word is the order as a command names it.
 func (o Order) Word() string { return [...]string{"needs", "name", "ends", "copies"}[o] }
 
+// OrderOf is the order with this word; false: there is none.
+func OrderOf(word string) (Order, bool) {
+	for o := range Orders {
+		if o.Word() == word {
+			return o, true
+		}
+	}
+	return OrderNeeds, false
+}
+
 // rank is what an order sorts by before the name.
 func (o Order) rank(l *monitor.Lock) int64 {
 	switch o {

@@ -1,0 +1,110 @@
+package tui
+
+import (
+	"context"
+	"fmt"
+
+	tea "charm.land/bubbletea/v2"
+
+	"redlockctl/internal/view"
+	"redlockctl/monitor"
+	"redlockctl/restartguard"
+)
+
+func (m *desk) whyNoFence() string {
+	return m.whyNotNode(monitor.NodeHeld, "held already", "fenced", monitor.NodeServing)
+}
+
+func (m *desk) whyNoOpen() string {
+	return m.whyNotNode(monitor.NodeServing, "open already", "opened", monitor.NodeHeld)
+}
+
+// whyNotNode is why the node under the cursor cannot be done something to: it is what
+// it would become, or in a state that is neither fenced nor the one from which it can.
+func (m *desk) whyNotNode(is monitor.NodeState, already, done string, from monitor.NodeState) string {
+	if why := m.whyNoAction(); why != "" {
+		return why
+	}
+	if why := m.whyNoNode(); why != "" {
+		return why
+	}
+	switch n := m.latestNode(m.on().Node.Name); {
+	case n == nil:
+		return "the node is gone"
+	case n.State == is:
+		return m.St.Whole(n.Name) + " is " + already
+	case n.State != from && n.State != monitor.NodeFenced:
+		return m.St.Whole(n.Name) + " cannot be " + done + ": " + n.State.String()
+	}
+	return ""
+}
+
+func (m *desk) askFence() tea.Cmd {
+	name := m.on().Node.Name
+	return m.askNode(name, "fence", "it refuses writes now; O opens it again", m.actions.FenceNode, func() []string {
+		c := &m.Latest.Cluster
+		out := []string{m.St.Fact("Effect", "it is held: it refuses writes until a person opens it, and no guard lifts that; its copies run out, and are not extended")}
+		serving := c.Serving
+		if n := m.latestNode(name); n != nil && n.State == monitor.NodeServing {
+			serving--
+		}
+		left := fmt.Sprintf("%d of %d nodes go on serving, the quorum is %d", serving, c.N, c.Quorum)
+		if serving < c.Quorum {
+			left = m.St.Bad.Of(left + ": NOTHING can be locked any more")
+		}
+		return append(out, m.St.Fact("", left))
+	})
+}
+
+func (m *desk) askOpen() tea.Cmd {
+	name := m.on().Node.Name
+	return m.askNode(name, "open", "it accepts writes now", m.actions.OpenNode, func() []string {
+		out := []string{m.St.Fact("Effect", "it accepts writes and votes at once")}
+		s, ok := m.Guards.Status[name]
+		n := m.latestNode(name)
+		switch {
+		case ok && s.Phase == restartguard.PhaseClosed && !s.Until.IsZero() && s.Until.After(m.now()):
+			out = append(out, m.St.Fact("Risk", m.St.Bad.Of("it restarted, and is safe only in "+view.Remaining(s.Until.Sub(m.now()))+
+				": a lock that it forgot can be granted a second time")))
+		case n != nil && n.State == monitor.NodeFenced:
+			risk := "if it restarted less than D ago, a lock that it forgot can be granted a second time"
+			if m.Guards.Delay > 0 {
+				risk += " (D = " + view.Span(m.Guards.Delay) + ")"
+			}
+			out = append(out, m.St.Fact("Risk", m.St.Warn.Of(risk)))
+		}
+		return out
+	})
+}
+
+func (m *desk) askNode(node, verb, done string, do func(ctx context.Context, node, reason string) error, effect func() []string) tea.Cmd {
+	shown, c := m.St.Escape(node, 40), m.confirm(node)
+	return m.open(&dialog{
+		title: capital(verb) + " " + shown + " ?",
+		verb:  verb,
+		facts: func() []string {
+			var out []string
+			if n := m.latestNode(node); n != nil {
+				now := n.State.String()
+				if !n.Since.IsZero() {
+					now += " since " + view.Clock(n.Since)
+				}
+				out = append(out, m.St.Fact("Now", now+", "+view.Count(n.Locks)+" copies"))
+			}
+			return append(out, effect()...)
+		},
+		fields: c.fields(),
+		check: func() string {
+			if m.latestNode(node) == nil {
+				return "the node is gone"
+			}
+			return c.missing()
+		},
+		start: func() []step {
+			why := c.why()
+			return oneStep(func(ctx context.Context) outcome {
+				return outcome{what: verb + " " + shown, err: do(ctx, node, why), done: done}
+			})
+		},
+	})
+}

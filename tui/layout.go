@@ -1,0 +1,136 @@
+package tui
+
+import (
+	"fmt"
+	"redlockctl/internal/view"
+	"redlockctl/tui/page"
+	"redlockctl/tui/styles"
+	"strconv"
+	"strings"
+)
+
+// frame draws the whole screen: exactly h lines, none wider than w.
+func (m *model) frame() string {
+	if m.W <= 0 || m.H <= 0 {
+		return ""
+	}
+	m.hits.reset()
+	m.Screen.Now, m.Asking = m.ShownAt(m.now()), m.dialog != nil
+	var lines []string
+	if m.tooSmall() {
+		text := fmt.Sprintf("terminal too small: %d%s%d of at least %d%s%d", m.W, m.St.Times, m.H, minWidth, m.St.Times, minHeight)
+		lines = styles.Wrap(text, m.W, 0)
+	} else {
+		lines = styles.Fill(m.body(), m.H-1)
+		lines = append(lines, m.lastLine())
+	}
+	lines = lines[:min(len(lines), m.H)]
+	for i, l := range lines {
+		if view.Width(l) > m.W { // a part drew too much: it must not break the screen
+			lines[i] = m.St.Cut(l, m.W)
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+// lastLine is a message, what is being typed, or the keys.
+func (m *model) lastLine() string {
+	st := m.St
+	switch mode := m.mode(); {
+	case m.notice != "":
+		return " " + m.notice
+	case mode == page.ModeFilter:
+		f := m.page.(page.Filtered)
+		found := "looking" + st.Ellipsis
+		if n, of, ok := f.Found(); ok {
+			found = fmt.Sprintf("%s of %s", view.Count(n), view.Count(of))
+		}
+		if why := f.FilterProblem(); why != "" {
+			found = st.Bad.Of(st.Cut("! "+why, m.W/2))
+		} else {
+			found = st.Dim.Of(found)
+		}
+		left := " / "
+		return left + f.FilterLine().View(st, m.W-view.Width(left)-view.Width(found)-3) + "  " + found
+	case mode == page.ModeCommand:
+		return m.line.view(m, m.W)
+	default:
+		return m.keyLine(m.W)
+	}
+}
+
+// body is everything above the last line.
+func (m *model) body() []string {
+	st, now := m.St, m.Screen.Now
+	lines := []string{m.Header(m.viewed())}
+	if m.Frozen.On() {
+		s := " FROZEN at " + view.Clock(now) + " (" + view.Age(m.now().Sub(now)) + ") " + st.Sep + " still collecting " + st.Sep + " space: resume"
+		lines = append(lines, st.Banner.Of(st.Pad(s, m.W)))
+	}
+	lines = append(lines, m.keptLines(m.W)...)
+	if m.H >= 20 {
+		m.hits.tabRow = len(lines)
+		lines = append(lines, m.tabs(m.W))
+	}
+	room := m.H - 1 - len(lines)
+	if m.dialog == nil {
+		m.hits.base = len(lines)
+		return append(lines, m.page.Lines(room)...)
+	}
+	dock := m.dialog.lines(st, m.W, room, m.now())
+	const least = 1 + 2 + 4 // rule, title, columns, rows
+	if len(dock)+least <= room {
+		lines = append(lines, styles.Fill(m.page.Lines(room-len(dock)-1), room-len(dock)-1)...)
+		lines = append(lines, st.Ruler(m.W))
+		return append(lines, dock...)
+	}
+	if len(dock)+1 <= room { // at least the nodes
+		lines = append(lines, m.NodeStrip())
+		room--
+	}
+	return append(lines, m.dialog.lines(st, m.W, room, m.now())...)
+}
+
+// tabs is the line of pages: their names as far as they fit, else their numbers.
+func (m *model) tabs(w int) string {
+	for _, pad := range []int{1, 0} {
+		if line := m.tabLine(pad, true); view.Width(line) <= w {
+			return line
+		}
+	}
+	return m.St.Cut(m.tabLine(0, false), w)
+}
+
+func (m *model) tabLine(pad int, names bool) string {
+	st := m.St
+	current := m.viewed().Tab()
+	line := " "
+	m.hits.tabs = m.hits.tabs[:0]
+	for v := range page.NumTabs {
+		if m.whyNoView(v) != "" {
+			continue
+		}
+		label := strconv.Itoa(int(v) + 1)
+		if names || v == current {
+			label += " " + v.String()
+		}
+		n := len(m.Shown.Findings)
+		if v == page.Findings && n > 0 {
+			label += " (" + view.Count(n) + ")"
+		}
+		label = styles.Blanks(pad) + label + styles.Blanks(pad)
+		from := view.Width(line)
+		switch {
+		case v == current:
+			line += st.Cursor.Of(label)
+		case v == page.Findings && n > 0:
+			_, _, p := st.Severity(m.Shown.Findings[0].Severity)
+			line += p.Of(label)
+		default:
+			line += st.Dim.Of(label)
+		}
+		m.hits.tabs = append(m.hits.tabs, tabHit{from, from + view.Width(label), v})
+		line += " "
+	}
+	return strings.TrimRight(line, " ")
+}
