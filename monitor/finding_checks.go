@@ -167,7 +167,7 @@ func inState(k known, states ...NodeState) string {
 func sameServer(k known, tell func(Finding)) {
 	byID := map[string][]string{}
 	for i := range k.Nodes {
-		if n := &k.Nodes[i]; n.RunID != "" && (readable(n.State) || n.State == NodeLoading || n.State == NodeWrongRole) {
+		if n := &k.Nodes[i]; n.RunID != "" && n.State.Answers() {
 			byID[n.RunID] = append(byID[n.RunID], n.Name+" ("+n.Addr+")")
 		}
 	}

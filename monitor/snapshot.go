@@ -120,6 +120,11 @@ var nodeStateNames = [...]string{"unknown", "serving", "fenced", "held", "loadin
 // String is the state as the screen and JSON show it.
 func (s NodeState) String() string { return nodeStateNames[s] }
 
+// Answers reports whether what a node in this state said last is of now.
+func (s NodeState) Answers() bool {
+	return readable(s) || s == NodeLoading || s == NodeWrongRole
+}
+
 // Node is one master as seen from here.
 type Node struct {
 	Name  string

@@ -27,16 +27,6 @@ func (m *machine) readCounter(o *Observation) (restored bool) {
 	return true
 }
 
-func (m *machine) restored(before, now int64) {
-	m.lose()
-	if now == 0 {
-		m.tell("restored", "the guard's counter is gone, it was %d: its data are not what they were", before)
-	} else {
-		m.tell("restored", "the guard's counter went back from %d to %d: its data are those of an earlier time", before, now)
-	}
-	m.Cause = "its data went back in time"
-}
-
 // counting: the counter was raised. One that is not above what it was before
 // had gone back in between.
 func (m *machine) counting(o *Observation) {

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"redlockctl/internal/safetext"
-	"redlockctl/redlock"
 )
 
 const (
@@ -49,7 +48,7 @@ const (
 // granted any more that counts a vote from before it: the bound of an attempt,
 // stretched by the errors of the client's clock and of ours.
 func EarlyAfter(attemptBound time.Duration) time.Duration {
-	return Delay(attemptBound, redlock.DefaultDriftFactor, grain)
+	return Delay(attemptBound, DefaultFactor, grain)
 }
 
 // Copy is a key under the lock patterns, as one node showed it.

@@ -71,7 +71,7 @@ func OpenDemo(ctx context.Context, o DemoOptions) (d *Demo, err error) {
 	d.Session, err = OpenSession(ctx, Spec{
 		Nodes:    nodes,
 		Monitor:  monitor.Options{ClusterName: "demo", MaxTTL: o.MaxTTL},
-		Guard:    restartguard.Config{Delay: restartguard.Delay(o.MaxTTL, redlock.DefaultDriftFactor, demoMargin)},
+		Guard:    restartguard.Config{Delay: restartguard.DefaultDelay(o.MaxTTL)},
 		Guarded:  nodes,
 		ReadOnly: o.ReadOnly,
 		Audit:    filepath.Join(d.dir, "audit.jsonl"),
@@ -82,9 +82,6 @@ func OpenDemo(ctx context.Context, o DemoOptions) (d *Demo, err error) {
 	d.clients, err = redlock.New(nodes, redlock.Options{})
 	return d, err
 }
-
-// demoMargin is the margin of D in the demo; the default of the configuration.
-const demoMargin = 50 * time.Millisecond
 
 // Start lets the clients work and the crashes begin. They go on until the demo is
 // closed, so that the last picture is one of a cluster in use.

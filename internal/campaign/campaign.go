@@ -160,8 +160,6 @@ func (cfg *Config) defaults() error {
 }
 
 const (
-	// margin is that of D, the default of the configuration.
-	margin = 50 * time.Millisecond
 	// rejoinTime bounds how long the last masters may take to rejoin.
 	rejoinTime = 30 * time.Second
 	// prefix begins the names of the locks.
@@ -177,7 +175,7 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 		return nil, err
 	}
 	r := &run{
-		Config: cfg, delay: restartguard.Delay(cfg.MaxTTL, redlock.DefaultDriftFactor, margin),
+		Config: cfg, delay: restartguard.DefaultDelay(cfg.MaxTTL),
 		rand: rand.New(rand.NewPCG(cfg.Seed, 1)), granted: make(chan grant, 1),
 		record: record{serving: map[string]bool{}}, began: time.Now(),
 	}

@@ -19,6 +19,7 @@ import (
 
 	"redlockctl/internal/lab"
 	"redlockctl/redlock"
+	"redlockctl/restartguard"
 )
 
 // master is a server that is killed.
@@ -152,7 +153,7 @@ func startSupervised(ctx context.Context, r *run, name string, i uint64) (*super
 	if err != nil {
 		return nil, err
 	}
-	ttl := time.Duration(r.DelayShare*float64(r.delay)-float64(margin)) * 100 / 101
+	ttl := time.Duration((r.DelayShare*float64(r.delay) - float64(restartguard.DefaultMargin)) / (1 + restartguard.DefaultFactor))
 	args := []string{"supervise", "--node", name, "--max-ttl", max(ttl, time.Millisecond).String(), "--state-dir", filepath.Join(r.Dir, "supervise"), "--new",
 		"--", r.RedisServer, "--port", strconv.Itoa(port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", r.Dir}
 	running, stop := context.WithCancel(context.WithoutCancel(ctx))

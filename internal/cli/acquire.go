@@ -14,6 +14,7 @@ import (
 	"redlockctl/internal/config"
 	"redlockctl/internal/operator"
 	"redlockctl/internal/safetext"
+	"redlockctl/internal/view"
 	"redlockctl/redlock"
 )
 
@@ -225,7 +226,7 @@ func (a *commandLine) printGrant(ctx context.Context, did string, op *operator.O
 	if n := lock.FencingToken(); n > 0 {
 		fmt.Fprintf(a.out, "fencing %d\n", n)
 	}
-	fmt.Fprintf(a.out, "valid   %s of %s\n", left(valid), lock.TTL())
+	fmt.Fprintf(a.out, "valid   %s of %s\n", view.Left(valid), lock.TTL())
 	fmt.Fprintf(a.out, "copies  %s\n", safetext.Escape(copies))
 	return a.unwritten()
 }

@@ -14,6 +14,7 @@ import (
 	"redlockctl/internal/audit"
 	"redlockctl/internal/config"
 	"redlockctl/internal/safetext"
+	"redlockctl/internal/view"
 )
 
 // auditJSON is the document of audit show.
@@ -228,22 +229,22 @@ func (a *commandLine) showAudit(path string, f auditFilter, last int) error {
 		fmt.Fprintln(a.out, "nothing is logged")
 		return nil
 	}
-	t := &table{head: []string{"TIME", "ACTOR", "CLUSTER", "ACT", "TARGET", "PHASE", "REASON", "DETAIL"}}
+	t := view.NewTable("TIME", "ACTOR", "CLUSTER", "ACT", "TARGET", "PHASE", "REASON", "DETAIL")
 	for _, e := range kept {
-		phase := cell{text: safetext.Escape(e.Phase)}
+		phase := view.Cell{Text: safetext.Escape(e.Phase)}
 		switch {
 		case e.Doubt != nil:
-			phase = cell{text: phase.text + " (CHANGED)", tone: toneBad}
+			phase = view.Cell{Text: phase.Text + " (CHANGED)", Tone: view.Bad}
 		case e.Phase == audit.Failed:
-			phase.tone = toneWarn
+			phase.Tone = view.Warn
 		case e.Phase == audit.Intent:
-			phase.tone = toneDim
+			phase.Tone = view.Dim
 		}
-		t.add(cell{text: e.Time.Local().Format("2006-01-02 15:04:05")}, cell{text: a.clip(safetext.Escape(e.Actor), 40)},
-			cell{text: a.clip(safetext.Escape(e.Cluster), 24)}, plain(e.Act), cell{text: a.clip(safetext.Escape(e.Target), 60)}, phase,
-			cell{text: a.clip(safetext.Escape(e.Reason), 60)}, cell{text: a.clip(safetext.Escape(e.Detail), 100)})
+		t.Add(view.Cell{Text: e.Time.Local().Format("2006-01-02 15:04:05")}, view.Cell{Text: a.clip(safetext.Escape(e.Actor), 40)},
+			view.Cell{Text: a.clip(safetext.Escape(e.Cluster), 24)}, plain(e.Act), view.Cell{Text: a.clip(safetext.Escape(e.Target), 60)}, phase,
+			view.Cell{Text: a.clip(safetext.Escape(e.Reason), 60)}, view.Cell{Text: a.clip(safetext.Escape(e.Detail), 100)})
 	}
-	t.write(a.out, a.color())
+	printTable(a.out, t, a.color())
 	return nil
 }
 
@@ -314,19 +315,16 @@ func (a *commandLine) printVerified(path string, r audit.Report) error {
 			return err
 		}
 	} else {
-		word, tone := "intact", toneGood
+		word, tone := "intact", view.Good
 		if !r.Intact() {
-			word, tone = "BROKEN", toneBad
+			word, tone = "BROKEN", view.Bad
 		}
-		if a.color() {
-			word = tones[tone].Styled(word)
-		}
-		fmt.Fprintf(a.out, "%s: %s\n", safetext.Escape(path), word)
+		fmt.Fprintf(a.out, "%s: %s\n", safetext.Escape(path), a.paint(word, tone))
 		if r.Links > 0 {
-			fmt.Fprintf(a.out, "%s in the chain, numbers %d to %d\n", plural(r.Links, "line", "lines"), r.First, r.Last)
+			fmt.Fprintf(a.out, "%s in the chain, numbers %d to %d\n", view.Plural(r.Links, "line"), r.First, r.Last)
 		}
 		if r.Before > 0 {
-			fmt.Fprintf(a.out, "%s from before it\n", plural(r.Before, "line", "lines"))
+			fmt.Fprintf(a.out, "%s from before it\n", view.Plural(r.Before, "line"))
 		}
 		if r.Links > 0 {
 			fmt.Fprintf(a.out, "number %d has the hash %s\n", r.Last, r.Head)

@@ -245,7 +245,7 @@ redlockctl locks`,
 	pf.StringArrayVar(&a.configPaths, "config", nil, "configuration file; several for the clusters of all of them")
 	pf.StringVar(&a.cluster, "cluster", "", "which cluster of the configuration, where it has several (also $REDLOCKCTL_CLUSTER); the name of that of --nodes")
 	a.nodeFlags(pf)
-	pf.StringVarP(&a.output, "output", "o", "table", "what to print: table or json; of some commands also wide or jsonl")
+	pf.StringVarP(&a.output, "output", "o", "table", "what to print: table or json; of some commands also wide, jsonl or csv")
 	pf.BoolVar(&a.readOnly, "read-only", false, "refuse every act that changes anything")
 	pf.BoolVar(&a.noColor, "no-color", false, "no colours (also $NO_COLOR)")
 	pf.BoolVar(&a.ascii, "ascii", false, "no character beyond ASCII")

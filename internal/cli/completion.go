@@ -10,6 +10,7 @@ import (
 
 	"redlockctl/internal/app"
 	"redlockctl/internal/safetext"
+	"redlockctl/internal/view"
 	"redlockctl/monitor"
 )
 
@@ -69,7 +70,7 @@ func lockNames(s *monitor.Snapshot, begun string, dashed bool) []cobra.Completio
 		}
 		about := l.State.String()
 		if !l.MajorityEnd.IsZero() {
-			about += ", ends in " + left(l.MajorityEnd.Sub(s.At))
+			about += ", ends in " + view.Left(l.MajorityEnd.Sub(s.At))
 		}
 		names = append(names, cobra.CompletionWithDesc(name, about))
 	}

@@ -10,6 +10,7 @@ import (
 	"redlockctl/internal/app"
 	"redlockctl/internal/config"
 	"redlockctl/internal/safetext"
+	"redlockctl/internal/view"
 	"redlockctl/redlock"
 )
 
@@ -174,12 +175,12 @@ func (a *commandLine) printConfig(set *config.Set) {
 			more += "; the default"
 		}
 		fmt.Fprintf(a.out, "cluster %s: %s, quorum %d, max TTL %s; a restarted node waits %s%s\n\n", safetext.Escape(cfg.Cluster.Name),
-			plural(n, "node", "nodes"), redlock.Quorum(n), cfg.Cluster.MaxTTL, cfg.Guard.Delay, more)
-		t := &table{head: []string{"NODE", "ADDR", "FENCE"}}
+			view.Plural(n, "node"), redlock.Quorum(n), cfg.Cluster.MaxTTL, cfg.Guard.Delay, more)
+		t := view.NewTable("NODE", "ADDR", "FENCE")
 		for _, node := range cfg.Nodes {
-			t.add(plain(node.Name), plain(node.Addr), plain(node.Fence))
+			t.Add(plain(node.Name), plain(node.Addr), plain(node.Fence))
 		}
-		t.write(a.out, a.color())
+		printTable(a.out, t, a.color())
 		for _, w := range cfg.Warnings {
 			fmt.Fprintf(a.errOut, "redlockctl: warning: %s\n", printable(w))
 		}

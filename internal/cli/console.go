@@ -33,9 +33,11 @@ func (a *commandLine) console(ctx context.Context, guard app.GuardMode, addr str
 		if err != nil {
 			return err
 		}
-		a.printStatus(a.out, s)
+		if err := a.printStatus(a.out, s, guardsOf(cfg, s, nil).view(s)); err != nil {
+			return err
+		}
 		fmt.Fprintln(a.out)
-		a.printLocks(a.out, s, matching(s, monitor.Filter{}))
+		a.printLocks(s, matching(s, monitor.Filter{}))
 		fmt.Fprintln(a.errOut, "redlockctl: no terminal, so no console; redlockctl --help names the commands")
 		return a.incomplete(s)
 	}

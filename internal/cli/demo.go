@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"redlockctl/internal/app"
+	"redlockctl/internal/view"
 	"redlockctl/monitor"
 	"redlockctl/redlock"
 )
@@ -132,7 +133,7 @@ func (a *commandLine) demo(ctx context.Context, o demoOptions) (err error) {
 func (a *commandLine) plainDemo(ctx context.Context, d *app.Demo, o demoOptions) error {
 	ses := d.Session
 	fmt.Fprintf(a.out, "%s, quorum %d, %s, max TTL %s; a master that restarts stays closed for %s\n",
-		plural(o.nodes, "master", "masters"), redlock.Quorum(o.nodes), plural(o.clients, "client", "clients"), o.maxTTL, ses.Delay)
+		view.Plural(o.nodes, "master"), redlock.Quorum(o.nodes), view.Plural(o.clients, "client"), o.maxTTL, ses.Delay)
 	events := &eventPrinter{out: a.out}
 	last := ses.Monitor.Snapshot()
 	follow := func(ctx context.Context, enough func() bool) {
@@ -159,11 +160,12 @@ func (a *commandLine) plainDemo(ctx context.Context, d *app.Demo, o demoOptions)
 			return false
 		})
 	}
-	guard := ses.GuardStatus()
 	fmt.Fprintln(a.out)
-	a.printNodes(a.out, last, guard)
+	if err := a.listNodes(&listing{}, last, pointers(last.Nodes), view.NewGuard("here", ses.GuardStatus())); err != nil {
+		return err
+	}
 	fmt.Fprintln(a.out)
-	a.printLocks(a.out, last, matching(last, monitor.Filter{}))
+	a.printLocks(last, matching(last, monitor.Filter{}))
 	n := d.Tally.Counts()
 	fmt.Fprintf(a.out, "\nlocks taken %d, contended %d, extended %d, released %d, left to expire %d, lost %d; attempts that failed otherwise %d\n",
 		n.Acquired, n.Contended, n.Extended, n.Released, n.Abandoned, n.Lost, n.Failed)

@@ -15,8 +15,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"redlockctl/internal/lab/labtest"
-	"redlockctl/internal/safetext"
-	"redlockctl/monitor"
 )
 
 const house = "../.."
@@ -325,30 +323,6 @@ func TestEveryCommandIsDocumented(t *testing.T) {
 		}
 	}
 	visit((&commandLine{}).rootCommand())
-}
-
-// The columns of the tables are explained.
-func TestColumnsAreDocumented(t *testing.T) {
-	page := manuals(t)["docs/columns.md"]
-	a := &commandLine{output: "wide"}
-	key, token := safetext.New("job:1"), safetext.New("t")
-	s := &monitor.Snapshot{
-		Nodes: []monitor.Node{{Name: "n1"}},
-		Locks: monitor.NewLocks(monitor.Lock{Key: key, Holder: token, Copies: monitor.PackCopies(monitor.Copy{})}),
-	}
-	for name, print := range map[string]func(io.Writer){
-		"nodes": func(w io.Writer) { a.printNodes(w, s, nil) },
-		"locks": func(w io.Writer) { a.printLocks(w, s, matching(s, monitor.Filter{})) },
-	} {
-		var out bytes.Buffer
-		print(&out)
-		head, _, _ := strings.Cut(out.String(), "\n")
-		for _, column := range regexp.MustCompile(`\s{2,}`).Split(strings.TrimSpace(head), -1) {
-			if column != "n1" && !regexp.MustCompile(`(?m)^\| [^|]*\b`+column+`\b`).MatchString(page) {
-				t.Errorf("docs/columns.md does not explain column %s of %s", column, name)
-			}
-		}
-	}
 }
 
 // Links and pictures are there.

@@ -4,27 +4,26 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"strings"
 	"time"
 
-	"github.com/charmbracelet/x/ansi"
 	"github.com/spf13/cobra"
 
 	"redlockctl/internal/app"
 	"redlockctl/internal/config"
 	"redlockctl/internal/safetext"
+	"redlockctl/internal/view"
 	"redlockctl/monitor"
 )
 
 // doctorJSON is the document of doctor.
 type doctorJSON struct {
 	Schema string `json:"schema"`
-	clusterJSON
-	Result     string         `json:"result"` // clean, warnings, dangers
-	ForMs      int64          `json:"looked_for_ms"`
-	Counts     map[string]int `json:"counts"` // findings by severity
-	ClockRates *spreadJSON    `json:"clock_rates,omitempty"`
-	Findings   []findingJSON  `json:"findings"`
+	view.ClusterDoc
+	Result     string            `json:"result"` // clean, warnings, dangers
+	ForMs      int64             `json:"looked_for_ms"`
+	Counts     map[string]int    `json:"counts"` // findings by severity
+	ClockRates *spreadJSON       `json:"clock_rates,omitempty"`
+	Findings   []view.FindingDoc `json:"findings"`
 }
 
 // spreadJSON compares the drift allowance with the clocks.
@@ -36,30 +35,7 @@ type spreadJSON struct {
 	AllowancePPM float64       `json:"allowance_ppm"`
 }
 
-// findingJSON is one finding.
-type findingJSON struct {
-	ID          string         `json:"id"`
-	Severity    string         `json:"severity"`
-	Node        *safetext.Text `json:"node,omitempty"`
-	Key         *safetext.Text `json:"key,omitempty"`
-	KeyBase64   string         `json:"key_base64,omitempty"`
-	Count       int            `json:"count,omitempty"`
-	SinceMs     int64          `json:"since_ms"` // how long ago it was first seen
-	Title       string         `json:"title"`
-	Evidence    safetext.Text  `json:"evidence"`
-	Consequence string         `json:"consequence"`
-	Remedy      string         `json:"remedy"`
-}
-
-func findingDoc(f monitor.Finding, now time.Time) findingJSON {
-	return findingJSON{
-		ID: f.ID, Severity: f.Severity.String(), Node: optional(f.Node), Key: optional(f.Key.Raw()), KeyBase64: base64Of(f.Key.Raw()),
-		Count: f.Count, SinceMs: ms(max(0, now.Sub(f.Since))),
-		Title: f.Title, Evidence: f.Evidence, Consequence: f.Consequence, Remedy: f.Remedy,
-	}
-}
-
-// The result of doctor in a word, by the gravest finding.
+// The result of doctor in a word, by the gravest finding. With --columns it is a table with a row for each finding.
 var doctorResults = [...]string{monitor.SeverityInfo: "clean", monitor.SeverityWarning: "warnings", monitor.SeverityDanger: "dangers"}
 
 // leastDoctor is the least time in which a lock that is only passing is told
@@ -68,7 +44,8 @@ const leastDoctor = time.Second
 
 func (a *commandLine) doctorCommand() *cobra.Command {
 	var span, most time.Duration
-	cmd := &cobra.Command{
+	var as listing
+	cmd := as.add(&cobra.Command{
 		Use:   "doctor",
 		Short: "Which assumptions of Redlock do not hold on this cluster",
 		Long: `Looks at every master for a few seconds and prints what is wrong, the gravest
@@ -104,29 +81,37 @@ clean, warnings or dangers.`,
 				gravest = max(gravest, f.Severity)
 				counts[f.Severity.String()]++
 			}
-			if a.output == "json" {
+			found, err := sorted(&as, view.FindingColumns(), pointers(s.Findings))
+			switch {
+			case err != nil:
+				return err
+			case a.output == "csv" || len(as.columns) > 0 && a.output == "table":
+				if err := list(a, &as, a.context(s), view.FindingColumns(), found, func(f *monitor.Finding) any { return view.DocOfFinding(*f, s.At) }); err != nil {
+					return err
+				}
+			case a.output == "json":
 				doc := doctorJSON{
-					Schema: Schema, clusterJSON: clusterDoc(s), Result: doctorResults[gravest],
-					ForMs: ms(s.At.Sub(began)), Counts: counts, Findings: []findingJSON{},
+					Schema: Schema, ClusterDoc: view.DocOfCluster(s), Result: doctorResults[gravest],
+					ForMs: ms(s.At.Sub(began)), Counts: counts, Findings: []view.FindingDoc{},
 				}
 				if r := monitor.RateSpread(s.Nodes); r.Fastest != r.Slowest {
 					doc.ClockRates = &spreadJSON{text(r.Fastest), text(r.Slowest), r.PPM, r.Bound, cfg.Redlock.DriftFactor * 1e6}
 				}
-				for _, f := range s.Findings {
-					doc.Findings = append(doc.Findings, findingDoc(f, s.At))
+				for _, f := range found {
+					doc.Findings = append(doc.Findings, view.DocOfFinding(*f, s.At))
 				}
 				if err := printJSON(a.out, doc); err != nil {
 					return err
 				}
-			} else {
-				a.printDoctor(a.out, s, doctorResults[gravest], counts, cfg.Redlock.DriftFactor)
+			default:
+				a.printDoctor(a.out, s, found, doctorResults[gravest], counts, cfg.Redlock.DriftFactor)
 			}
 			if gravest > monitor.SeverityInfo {
 				return silent{serverExit(gravest)} // the severities are the exit codes
 			}
 			return nil
 		}),
-	}
+	})
 	cmd.Flags().DurationVar(&most, "timeout", 0, "read the locks for so long at most; default: until all keys have been read")
 	cmd.Flags().DurationVar(&span, "for", 5*time.Second, "how long to look; clocks are told the better the longer")
 	return cmd
@@ -154,50 +139,23 @@ func (a *commandLine) examine(ctx context.Context, cfg *config.Config, span, mos
 }
 
 // printDoctor prints the findings for people.
-func (a *commandLine) printDoctor(w io.Writer, s *monitor.Snapshot, result string, counts map[string]int, allowance float64) {
-	paint := func(t tone, text string) string {
-		if !a.color() {
-			return text
-		}
-		return tones[t].Styled(text)
-	}
-	tonesOf := [...]tone{monitor.SeverityInfo: toneNone, monitor.SeverityWarning: toneWarn, monitor.SeverityDanger: toneBad}
-	head := [...]tone{toneGood, toneWarn, toneBad}
+func (a *commandLine) printDoctor(w io.Writer, s *monitor.Snapshot, found []*monitor.Finding, result string, counts map[string]int, allowance float64) {
+	head := [...]view.Tone{view.Good, view.Warn, view.Bad}
 	for i, word := range doctorResults {
 		if word == result {
-			result = paint(head[i], word)
+			result = a.paint(word, head[i])
 			break
 		}
 	}
 	fmt.Fprintf(w, "%s: cluster %s %s, %d of %d nodes serve, %s: %s, %s, %d info\n", result, safetext.Escape(s.Cluster.Name), a.verdict(s.Cluster.Verdict),
-		s.Cluster.Serving, s.Cluster.N, plural(s.Counts.Total(), "lock", "locks"),
-		plural(counts["danger"], "danger", "dangers"), plural(counts["warning"], "warning", "warnings"), counts["info"])
+		s.Cluster.Serving, s.Cluster.N, view.Plural(s.Counts.Total(), "lock"),
+		view.Plural(counts["danger"], "danger"), view.Plural(counts["warning"], "warning"), counts["info"])
 	if s.Cluster.Reason != "" {
 		fmt.Fprintln(w, safetext.Escape(s.Cluster.Reason))
 	}
 	if r := monitor.RateSpread(s.Nodes); r.Fastest != r.Slowest {
 		fmt.Fprintf(w, "clocks: %s runs %.1f %s %.1f ppm faster than %s; the drift allowance is %.0f ppm\n",
-			safetext.Escape(r.Fastest), r.PPM, a.plusMinus(), r.Bound, safetext.Escape(r.Slowest), allowance*1e6)
+			safetext.Escape(r.Fastest), r.PPM, view.Plain(a.ascii).PM, r.Bound, safetext.Escape(r.Slowest), allowance*1e6)
 	}
-	for _, f := range s.Findings {
-		title := f.Title
-		if f.Node != "" {
-			title = safetext.Escape(f.Node) + ": " + title
-		}
-		if f.Count > 1 {
-			title += fmt.Sprintf(" (%d)", f.Count)
-		}
-		fmt.Fprintf(w, "\n%s  %s  %s\n", paint(tonesOf[f.Severity], strings.ToUpper(f.Severity.String())), title, paint(toneDim, "["+f.ID+"]"))
-		for _, part := range []struct{ name, text string }{
-			{"seen", a.clip(f.Evidence.String(), 400)}, {"matters", f.Consequence}, {"do", f.Remedy},
-		} {
-			for i, line := range strings.Split(ansi.Wordwrap(part.text, 78, ""), "\n") {
-				name := part.name
-				if i > 0 {
-					name = ""
-				}
-				fmt.Fprintf(w, "  %-8s %s\n", name, line)
-			}
-		}
-	}
+	a.printFindings(w, s, found)
 }

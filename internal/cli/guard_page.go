@@ -18,12 +18,14 @@ import (
 	"redlockctl/internal/config"
 	"redlockctl/internal/metrics"
 	"redlockctl/internal/safetext"
+	"redlockctl/internal/view"
 	"redlockctl/monitor"
+	"redlockctl/restartguard"
 )
 
 // guardPageJSON is the document of guard status.
 type guardPageJSON struct {
-	clusterJSON
+	view.ClusterDoc
 	guardsJSON
 	History []auditEntryJSON `json:"history"` // of fences and rejoins, the latest last
 }
@@ -36,7 +38,7 @@ type guardsJSON struct {
 	Memory   string        `json:"memory"` // there, none or unreadable
 	guardsSeenJSON
 	Error *safetext.Text  `json:"error,omitempty"`
-	Nodes []guardNodeJSON `json:"nodes"`
+	Nodes []view.GuardDoc `json:"nodes"`
 	// As in the document of status.
 	FirstNode    *safetext.Text `json:"first_rejoin_node,omitempty"`
 	FirstMs      *int64         `json:"first_rejoin_ms,omitempty"`
@@ -44,26 +46,22 @@ type guardsJSON struct {
 	Outlook      *safetext.Text `json:"outlook,omitempty"`
 }
 
-// guardNodeJSON is one node as the guard knows it. What was remembered of
-// another life, or of another server, is left out.
-type guardNodeJSON struct {
-	Name      safetext.Text `json:"name"`
-	Addr      safetext.Text `json:"addr"`
-	State     string        `json:"state"` // as it is seen now
-	Method    string        `json:"method"`
-	Known     bool          `json:"known"`      // the guard has met this life of it
-	BootFence string        `json:"boot_fence"` // verified, not verified, or unknown
-	Lives     int           `json:"lives,omitempty"`
-	Held      bool          `json:"held,omitempty"`
-	RejoinMs  *int64        `json:"rejoin_ms,omitempty"`
-}
-
-// sentence is what the guard adds to the fence of a node.
-func (g guardNodeJSON) sentence() string {
-	if g.RejoinMs == nil {
-		return ""
+// view is the same for those who show nodes.
+func (g guardsJSON) view(s *monitor.Snapshot) view.Guard {
+	var list []restartguard.NodeStatus
+	for i, one := range g.Nodes {
+		status := restartguard.NodeStatus{Node: s.Nodes[i].Name, Known: one.BootFence != "unknown", Verified: one.BootFence == "verified", Phase: restartguard.PhaseActive}
+		if one.RejoinMs != nil {
+			status.Phase, status.Until = restartguard.PhaseClosed, s.At.Add(time.Duration(*one.RejoinMs)*time.Millisecond)
+		}
+		if status.Known || one.RejoinMs != nil {
+			list = append(list, status)
+		}
 	}
-	return ", the guard opens it in " + left(time.Duration(*g.RejoinMs)*time.Millisecond)
+	guard := view.NewGuard("", list)
+	guard.Configured = time.Duration(g.DelayMs) * time.Millisecond
+	guard.See(s)
+	return guard
 }
 
 // guardsOf is what is known of the guards: of the one on this machine by what it has
@@ -85,7 +83,7 @@ func guardsOf(cfg *config.Config, s *monitor.Snapshot, told *metrics.Told) guard
 	}
 	methods, waits := app.Methods(cfg), map[string]time.Duration{}
 	for _, n := range s.Nodes {
-		one := guardNodeJSON{Name: text(n.Name), Addr: text(n.Addr), State: n.State.String(), Method: methods[n.Name].Kind.String(), BootFence: announcedBoot(n)}
+		one := view.GuardDoc{Name: text(n.Name), Addr: text(n.Addr), State: n.State.String(), Method: methods[n.Name].Kind.String(), BootFence: (&view.Guard{}).BootFence(&n)}
 		// Of a node that does not answer it is not known whose life comes next.
 		if m, ok := memory[n.Name]; ok && m.Addr == n.Addr {
 			one.Lives, one.Held = m.Lives, m.Hold
@@ -161,9 +159,10 @@ func ask(ctx context.Context, cfg *config.Config, addr string) (*metrics.Told, e
 
 func (a *commandLine) guardStatusCommand() *cobra.Command {
 	var again live
+	var as listing
 	var last int
 	var addr string
-	cmd := again.add(&cobra.Command{
+	cmd := as.add(again.add(&cobra.Command{
 		Use:   "status",
 		Short: "Which nodes are closed, for how long still, and what fenced and opened them",
 		Long: `Looks at every master once, and prints beside it what the guard on this machine has
@@ -197,8 +196,13 @@ no quorum.`,
 				if err != nil {
 					return err
 				}
+				columns := view.GuardColumns(guards.Running != nil && !*guards.Running)
+				nodes, err := sorted(&as, columns, guards.Nodes)
+				if err != nil {
+					return err
+				}
 				printed, err := a.document(func() document {
-					doc := guardPageJSON{clusterJSON: clusterDoc(s), guardsJSON: guards, History: []auditEntryJSON{}}
+					doc := guardPageJSON{ClusterDoc: view.DocOfCluster(s), guardsJSON: guards, History: []auditEntryJSON{}}
 					for _, e := range history {
 						doc.History = append(doc.History, auditDoc(e))
 					}
@@ -207,13 +211,22 @@ no quorum.`,
 				if err != nil {
 					return err
 				}
-				if !printed {
-					a.printGuards(app.GuardsOf(cfg, s), told, guards, history)
+				if printed {
+					return unavailable(s)
+				}
+				if a.output != "csv" {
+					a.printGuards(app.GuardsOf(cfg, s), told, guards)
+				}
+				if err := list(a, &as, a.context(s), columns, nodes, func(n view.GuardDoc) any { return n }); err != nil {
+					return err
+				}
+				if a.output != "csv" {
+					a.printHistory(len(guards.Guards) > 0 && slices.ContainsFunc(nodes, guards.unknown), history)
 				}
 				return unavailable(s)
 			})
 		}),
-	})
+	}))
 	cmd.Flags().IntVar(&last, "last", 20, "how many lines of the audit log")
 	cmd.Flags().StringVar(&addr, "url", "", "ask the guard that listens there too, such as http://127.0.0.1:9622")
 	return cmd
@@ -240,7 +253,7 @@ func fenceHistory(cfg *config.Config, last int) (kept []audit.Entry, err error) 
 	return kept[max(0, len(kept)-last):], err
 }
 
-func (a *commandLine) printGuards(seen app.Guards, told *metrics.Told, g guardsJSON, history []audit.Entry) {
+func (a *commandLine) printGuards(seen app.Guards, told *metrics.Told, g guardsJSON) {
 	w := a.out
 	switch {
 	case g.Memory == "none" && len(seen.All) > 0:
@@ -252,7 +265,6 @@ func (a *commandLine) printGuards(seen app.Guards, told *metrics.Told, g guardsJ
 	default:
 		fmt.Fprintf(w, "guard: D is %s; %s\n", time.Duration(g.DelayMs)*time.Millisecond, g.Error)
 	}
-	unknown, stopped := false, g.Running != nil && !*g.Running
 	for _, line := range seen.Lines() {
 		fmt.Fprintln(w, line)
 	}
@@ -268,45 +280,30 @@ func (a *commandLine) printGuards(seen app.Guards, told *metrics.Told, g guardsJ
 		fmt.Fprintf(w, "%s\n", g.Outlook)
 	}
 	fmt.Fprintln(w)
-	t := &table{head: []string{"NODE", "STATE", "REJOINS IN", "BOOT FENCE", "LIVES", "METHOD"}}
-	for _, n := range g.Nodes {
-		rejoin, lives := "-", "-"
-		switch {
-		case n.RejoinMs != nil:
-			rejoin = left(time.Duration(*n.RejoinMs) * time.Millisecond)
-		case n.Held || n.State == monitor.NodeHeld.String():
-			rejoin = "held"
-		case n.State == monitor.NodeFenced.String() && stopped:
-			rejoin = "no guard runs"
-		case n.State == monitor.NodeFenced.String():
-			rejoin, unknown = "not known here", true
-		}
-		if n.Lives > 0 {
-			lives = fmt.Sprint(n.Lives)
-		}
-		tone := toneWarn
-		if n.State == monitor.NodeServing.String() {
-			tone = toneGood
-		}
-		t.add(cell{text: n.Name.String()}, cell{text: n.State, tone: tone}, cell{text: rejoin},
-			cell{text: n.BootFence}, cell{text: lives}, cell{text: n.Method})
-	}
-	t.write(w, a.color())
-	if unknown && len(seen.All) > 0 {
-		fmt.Fprintln(w, "\nWhen they rejoin is known to the guard: run this command on its host, as its user, or\nask it by --url http://HOST:PORT, if it runs with --listen.")
+}
+
+// unknown reports whether only a guard elsewhere knows when a node rejoins.
+func (g guardsJSON) unknown(n view.GuardDoc) bool {
+	return n.RejoinMs == nil && !n.Held && n.State == monitor.NodeFenced.String() && (g.Running == nil || *g.Running)
+}
+
+// printHistory prints what became of fences; ask: when nodes rejoin is known elsewhere.
+func (a *commandLine) printHistory(ask bool, history []audit.Entry) {
+	if ask {
+		fmt.Fprintln(a.out, "\nWhen they rejoin is known to the guard: run this command on its host, as its user, or\nask it by --url http://HOST:PORT, if it runs with --listen.")
 	}
 	if len(history) == 0 {
 		return
 	}
-	fmt.Fprintln(w)
-	t = &table{head: []string{"TIME", "ACTOR", "NODE", "WHAT", "WHY", "DETAIL"}}
+	fmt.Fprintln(a.out)
+	t := view.NewTable("TIME", "ACTOR", "NODE", "WHAT", "WHY", "DETAIL")
 	for _, e := range history {
 		what := plain(e.Act)
 		if e.Phase == audit.Failed {
-			what = cell{text: what.text + ", failed", tone: toneWarn}
+			what = view.Cell{Text: what.Text + ", failed", Tone: view.Warn}
 		}
-		t.add(cell{text: e.Time.Local().Format("2006-01-02 15:04:05")}, cell{text: a.cut(safetext.Escape(e.Actor), 24)}, plain(e.Target), what,
-			cell{text: a.cut(safetext.Escape(e.Reason), 60)}, cell{text: a.cut(safetext.Escape(e.Detail), 60)})
+		t.Add(view.Cell{Text: view.Moment(e.Time)}, view.Cell{Text: a.cut(safetext.Escape(e.Actor), 24)}, plain(e.Target), what,
+			view.Cell{Text: a.cut(safetext.Escape(e.Reason), 60)}, view.Cell{Text: a.cut(safetext.Escape(e.Detail), 60)})
 	}
-	t.write(w, a.color())
+	printTable(a.out, t, a.color())
 }

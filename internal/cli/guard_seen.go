@@ -1,10 +1,8 @@
 package cli
 
 import (
-	"redlockctl/internal/announce"
 	"redlockctl/internal/app"
 	"redlockctl/internal/safetext"
-	"redlockctl/monitor"
 )
 
 // guardsSeenJSON are the guards that run, as far as it can be told from here.
@@ -34,19 +32,4 @@ func seenDoc(g app.Guards) guardsSeenJSON {
 		doc.Guards = append(doc.Guards, seen)
 	}
 	return doc
-}
-
-// announcedBoot is what guards announce of how a node came up last: verified, not
-// verified, or unknown.
-func announcedBoot(n monitor.Node) string {
-	word := "unknown"
-	for _, g := range n.Guards {
-		switch g.Boot {
-		case announce.BootUnfenced:
-			return "not verified"
-		case announce.BootFenced:
-			word = "verified"
-		}
-	}
-	return word
 }

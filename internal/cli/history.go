@@ -189,7 +189,7 @@ func (a *commandLine) history(lock string, o historyOptions) error {
 	case "csv":
 		return a.historyCSV(doc, lock != "")
 	}
-	a.printHistory(doc, lock, o)
+	a.tellHistory(doc, lock, o)
 	return nil
 }
 
@@ -282,15 +282,15 @@ func (a *commandLine) historyCSV(doc historyJSON, grants bool) error {
 	return w.Error()
 }
 
-func (a *commandLine) printHistory(doc historyJSON, lock string, o historyOptions) {
+func (a *commandLine) tellHistory(doc historyJSON, lock string, o historyOptions) {
 	if lock != "" {
-		t := &table{head: []string{"BEGAN", "ENDED", "HELD", "HOW", "EXTENDED", "TOKEN SHA-256", "OWNER", "NOTE"}}
+		t := view.NewTable("BEGAN", "ENDED", "HELD", "HOW", "EXTENDED", "TOKEN SHA-256", "OWNER", "NOTE")
 		for _, g := range doc.Grants {
 			ended, held := "-", doc.Until.Sub(g.Began)
 			if !g.Ended.IsZero() {
 				ended, held = stamp(g.Ended, o.utc), g.Ended.Sub(g.Began)
 			}
-			owner, note, more := "-", cell{}, ""
+			owner, note, more := "-", view.Cell{}, ""
 			if g.Owner != nil {
 				owner = g.Owner.String()
 			}
@@ -298,15 +298,15 @@ func (a *commandLine) printHistory(doc historyJSON, lock string, o historyOption
 				more = "≥ "
 			}
 			if g.Overlaps {
-				note = cell{text: "OVERLAP", tone: toneBad}
+				note = view.Cell{Text: "OVERLAP", Tone: view.Bad}
 			}
-			t.add(cell{text: stamp(g.Began, o.utc)}, cell{text: ended}, cell{text: more + span(held)}, cell{text: g.How}, cell{text: strconv.Itoa(g.Extensions) + " ×"},
-				cell{text: g.TokenSHA}, cell{text: a.cut(owner, 48)}, note)
+			t.Add(view.Cell{Text: stamp(g.Began, o.utc)}, view.Cell{Text: ended}, view.Cell{Text: more + view.Span(held)}, view.Cell{Text: g.How}, view.Cell{Text: strconv.Itoa(g.Extensions) + " ×"},
+				view.Cell{Text: g.TokenSHA}, view.Cell{Text: a.clip(owner, 48)}, note)
 		}
 		if len(doc.Grants) == 0 {
 			fmt.Fprintf(a.out, "nobody was seen to hold %s from %s to %s\n", safetext.Escape(lock), stamp(doc.Since, o.utc), stamp(doc.Until, o.utc))
 		} else {
-			t.write(a.out, a.color())
+			printTable(a.out, t, a.color())
 		}
 		if len(doc.Events) > 0 {
 			fmt.Fprintln(a.out)

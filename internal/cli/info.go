@@ -12,6 +12,7 @@ import (
 	"redlockctl/internal/audit"
 	"redlockctl/internal/config"
 	"redlockctl/internal/safetext"
+	"redlockctl/internal/view"
 )
 
 // infoJSON is the document of info. Source is "default", "file", a variable of
@@ -157,13 +158,13 @@ func (a *commandLine) infoDoc(set *config.Set, cfg *config.Config, source, by st
 
 func (a *commandLine) printInfo(doc infoJSON) {
 	fmt.Fprintf(a.out, "redlockctl %s\n\n", doc.Version)
-	t := &table{head: []string{"WHAT", "WHERE", "FROM"}}
+	t := view.NewTable("WHAT", "WHERE", "FROM")
 	for _, p := range append(doc.Config, doc.Paths...) {
-		where := cell{text: p.Path.String()}
+		where := view.Cell{Text: p.Path.String()}
 		if !p.There {
-			where.text += " (not there yet)"
+			where.Text += " (not there yet)"
 		}
-		t.add(cell{text: p.What}, where, cell{text: p.Source})
+		t.Add(view.Cell{Text: p.What}, where, view.Cell{Text: p.Source})
 	}
 	cluster := doc.Cluster.Name.String()
 	if len(doc.Clusters) > 1 {
@@ -173,37 +174,37 @@ func (a *commandLine) printInfo(doc infoJSON) {
 		}
 		cluster += " (of " + strings.Join(names, ", ") + ")"
 	}
-	t.add(cell{text: "cluster"}, cell{text: cluster}, cell{text: doc.Cluster.Source})
-	t.write(a.out, a.color())
+	t.Add(view.Cell{Text: "cluster"}, view.Cell{Text: cluster}, view.Cell{Text: doc.Cluster.Source})
+	printTable(a.out, t, a.color())
 
 	fmt.Fprintln(a.out)
-	t = &table{head: []string{"SETTING", "VALUE", "FROM"}}
+	t = view.NewTable("SETTING", "VALUE", "FROM")
 	for _, s := range doc.Settings {
-		source := cell{text: s.Source}
+		source := view.Cell{Text: s.Source}
 		switch {
 		case s.Line > 0:
-			source.text = fmt.Sprintf("%s:%d", s.File, s.Line)
+			source.Text = fmt.Sprintf("%s:%d", s.File, s.Line)
 		case s.Source == config.FromDefault:
-			source.tone = toneDim
+			source.Tone = view.Dim
 		case !strings.HasPrefix(s.Source, "--"):
-			source.text = "$" + s.Source
+			source.Text = "$" + s.Source
 		}
 		value := s.Value.String()
 		if value == "" {
 			value = "-"
 		}
-		t.add(cell{text: s.Key.String()}, cell{text: a.clip(value, 80)}, source)
+		t.Add(view.Cell{Text: s.Key.String()}, view.Cell{Text: a.clip(value, 80)}, source)
 	}
-	t.write(a.out, a.color())
+	printTable(a.out, t, a.color())
 
 	fmt.Fprintln(a.out)
-	t = &table{head: []string{"VARIABLE", "VALUE", "EFFECT"}}
+	t = view.NewTable("VARIABLE", "VALUE", "EFFECT")
 	for _, e := range doc.Environment {
 		value := "-"
 		if e.Value != nil {
 			value = a.clip(e.Value.String(), 60)
 		}
-		t.add(cell{text: "$" + e.Name}, cell{text: value}, cell{text: e.Effect})
+		t.Add(view.Cell{Text: "$" + e.Name}, view.Cell{Text: value}, view.Cell{Text: e.Effect})
 	}
-	t.write(a.out, a.color())
+	printTable(a.out, t, a.color())
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"redlockctl/internal/safetext"
+	"redlockctl/internal/view"
 	"redlockctl/redlock"
 )
 
@@ -53,7 +54,7 @@ func (a *commandLine) keep(ctx context.Context, name string, k keptLock, release
 			if !more {
 				break
 			}
-			told := fmt.Sprintf("\"%s\" is %s, valid for %s", safetext.Escape(name), s, left(time.Until(k.Until())))
+			told := fmt.Sprintf("\"%s\" is %s, valid for %s", safetext.Escape(name), s, view.Left(time.Until(k.Until())))
 			if err := k.Err(); err != nil {
 				told += ": " + err.Error()
 			}
@@ -92,9 +93,9 @@ func (a *commandLine) keep(ctx context.Context, name string, k keptLock, release
 	default:
 		more := ""
 		if doc.State == "held" {
-			more = ", and runs out in " + left(time.Until(k.Until()))
+			more = ", and runs out in " + view.Left(time.Until(k.Until()))
 		}
-		_, perr = fmt.Fprintf(a.out, "%s %s after %s%s\n", doc.State, safetext.Escape(name), span(time.Since(began)), more)
+		_, perr = fmt.Fprintf(a.out, "%s %s after %s%s\n", doc.State, safetext.Escape(name), view.Left(time.Since(began)), more)
 	}
 	return errors.Join(err, perr)
 }

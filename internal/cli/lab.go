@@ -17,6 +17,7 @@ import (
 	"redlockctl/internal/config"
 	"redlockctl/internal/lab"
 	"redlockctl/internal/safetext"
+	"redlockctl/internal/view"
 )
 
 // labJSON is the document of lab up and lab down.
@@ -127,11 +128,11 @@ and "redlockctl doctor" say to that.`,
 				}
 				return printJSON(a.out, doc)
 			}
-			t := &table{head: []string{"NODE", "ADDR", "PID", "STATE", "START IT AGAIN WITH"}}
+			t := view.NewTable("NODE", "ADDR", "PID", "STATE", "START IT AGAIN WITH")
 			for _, s := range started {
-				t.add(plain(s.Name), plain(s.Addr), cell{text: fmt.Sprint(s.Pid)}, cell{text: startedAs(s)}, plain(s.RestartCmd))
+				t.Add(plain(s.Name), plain(s.Addr), view.Cell{Text: fmt.Sprint(s.Pid)}, view.Cell{Text: startedAs(s)}, plain(s.RestartCmd))
 			}
-			t.write(a.out, a.color())
+			printTable(a.out, t, a.color())
 			if !namesAll(cfg, started) {
 				fmt.Fprintf(a.out, "\nto use it: redlockctl --config %s\n", safetext.New(lab.ConfigPath(dir)).Word())
 			}

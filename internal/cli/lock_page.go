@@ -3,21 +3,22 @@ package cli
 import (
 	"fmt"
 	"io"
-	"strconv"
 	"strings"
-	"time"
+
+	"github.com/charmbracelet/x/ansi"
 
 	"redlockctl/internal/operator"
 	"redlockctl/internal/safetext"
+	"redlockctl/internal/view"
 	"redlockctl/monitor"
 	"redlockctl/redlock"
 )
 
 // lockPageJSON is the document of locks NAME.
 type lockPageJSON struct {
-	clusterJSON
-	Lock     *lockJSON     `json:"lock,omitempty"` // left out: no node that answers has a copy
-	Findings []findingJSON `json:"findings"`       // that are about it
+	view.ClusterDoc
+	Lock     *view.LockDoc     `json:"lock,omitempty"` // left out: no node that answers has a copy
+	Findings []view.FindingDoc `json:"findings"`       // that are about it
 }
 
 // lockOf is the lock that a name means: by its first key, or by a further one.
@@ -63,16 +64,16 @@ func answering(s *monitor.Snapshot) (n int) {
 // pictures it is none.
 func (a *commandLine) showLock(s *monitor.Snapshot, name string, again bool) error {
 	l := lockOf(s, name)
-	doc := lockPageJSON{clusterJSON: clusterDoc(s), Findings: []findingJSON{}}
+	doc := lockPageJSON{ClusterDoc: view.DocOfCluster(s), Findings: []view.FindingDoc{}}
 	if l != nil {
-		one := lockDoc(l, s)
+		one := view.DocOfLock(l, s)
 		doc.Lock = &one
 	}
-	var about []monitor.Finding
-	for _, f := range s.Findings {
+	var about []*monitor.Finding
+	for _, f := range pointers(s.Findings) {
 		if l != nil && f.Key == l.Key {
 			about = append(about, f)
-			doc.Findings = append(doc.Findings, findingDoc(f, s.At))
+			doc.Findings = append(doc.Findings, view.DocOfFinding(*f, s.At))
 		}
 	}
 	printed := false
@@ -94,115 +95,37 @@ func (a *commandLine) showLock(s *monitor.Snapshot, name string, again bool) err
 	return nil
 }
 
-// printLock prints all that is known of a lock.
-func (a *commandLine) printLock(w io.Writer, s *monitor.Snapshot, l *monitor.Lock, findings []monitor.Finding) {
-	state := l.State.String()
-	if a.color() {
-		state = tones[lockTone(l.State)].Styled(state)
-	}
-	ends := "no majority"
-	switch {
-	case l.State == monitor.LockImmortal:
-		ends = l.EndlessText()
-	case !l.MajorityEnd.IsZero():
-		ends = "ends in " + left(l.MajorityEnd.Sub(s.At))
-	}
-	if l.Held >= s.Cluster.Quorum {
-		ends += ", " + strconv.Itoa(l.Margin()) + " more may be lost"
-	}
-	fmt.Fprintf(w, "%s: %s, %s copies, %s\n", l.Key, state, copiesOf(l, s), ends)
-	fact := func(name, value string) {
-		if value != "" {
-			fmt.Fprintf(w, "  %-10s %s\n", name, value)
-		}
-	}
-	if l.Nobody {
-		fact("holder", l.NobodyText())
-	} else {
-		fact("holder", l.Holder.String())
-	}
-	if f := l.Form; f != nil {
-		fact("made by", madeBy(l, s.At))
-		fact("owner", f.Owner.String())
-		if !f.Created.IsZero() {
-			fact("drawn", f.Created.Local().Format("2006-01-02 15:04:05")+" by the clock of its maker")
-		}
-		fact("refused", f.Refused)
-		fact("take away", f.TakingAway)
-	}
-	for i, k := range l.Keys {
-		name := "keys"
-		if i > 0 {
-			name = ""
-		}
-		fmt.Fprintf(w, "  %-10s %s\n", name, k)
-	}
-	if l.Tokens > 1 {
-		fact("tokens", strconv.Itoa(l.Tokens)+" different ones")
-	}
-	fact("seen for", seenFor(l, s))
-	fmt.Fprintln(w)
-	a.printCopies(w, s, l)
-	a.printFindings(w, findings)
-}
-
 // axisWidth is how many cells the axis of remaining time has.
 const axisWidth = 32
 
-// printCopies draws what is left of each copy on one axis, on which the majority
-// end is marked.
-func (a *commandLine) printCopies(w io.Writer, s *monitor.Snapshot, l *monitor.Lock) {
-	var longest time.Duration
-	for _, c := range l.Copies.All() {
-		longest = max(longest, c.Expires.Sub(s.At))
+// printLock prints all that is known of a lock.
+func (a *commandLine) printLock(w io.Writer, s *monitor.Snapshot, l *monitor.Lock, findings []*monitor.Finding) {
+	ctx := a.context(s)
+	state := ctx.LockState(l.State)
+	fmt.Fprintf(w, "%s: %s, %s copies, %s\n", l.Key, a.paint(state.Text, state.Tone), view.Copies(l), view.LockEnd(ctx, l))
+	a.facts(w, view.LockFacts(ctx, l))
+	axis := view.Axis(ctx, l)
+	t := view.NewTable("NODE", "COPY", view.AxisLabels(axis, axisWidth), "NOTE")
+	for _, b := range view.LockBars(ctx, l, axis, axisWidth) {
+		t.Add(view.Cell{Text: b.Node, Tone: b.State.Tone}, b.Left, b.Bar, b.Note)
 	}
-	at := func(d time.Duration) int {
-		if longest <= 0 {
-			return 0
-		}
-		return int(min(max(d, 0), longest) * axisWidth / longest)
-	}
-	mark := -1
-	if !l.MajorityEnd.IsZero() {
-		mark = min(at(l.MajorityEnd.Sub(s.At)), axisWidth-1)
-	}
-	full, line := "█", "│"
-	if a.ascii {
-		full, line = "#", "|"
-	}
-	t := &table{head: []string{"NODE", "COPY", "REMAINING", "TOKEN"}}
-	for i, n := range s.Nodes {
-		if i >= l.Copies.Len() {
-			break
-		}
-		c := l.Copies.At(i)
-		token := c.Token.String()
-		if c.State == monitor.CopyAbsent {
-			token = ""
-		}
-		bar := make([]string, axisWidth)
-		for j := range bar {
-			switch {
-			case j == mark:
-				bar[j] = line
-			case token != "" && (c.Expires.IsZero() || j < at(c.Expires.Sub(s.At))):
-				bar[j] = full
-			default:
-				bar[j] = " "
-			}
-		}
-		cell1 := a.copyCell(c, l, s)
-		t.add(plain(n.Name), cell1, cell{text: strings.TrimRight(strings.Join(bar, ""), " ")}, cell{text: a.cut(token, 48)})
-	}
-	t.write(w, a.color())
-	if mark >= 0 {
-		fmt.Fprintf(w, "%s is when the holder falls below a quorum.\n", line)
-	}
+	fmt.Fprintln(w)
+	printTable(w, t, a.color())
+	a.printFindings(w, s, findings)
 }
 
 // printFindings are the findings about what is shown above.
-func (a *commandLine) printFindings(w io.Writer, findings []monitor.Finding) {
+func (a *commandLine) printFindings(w io.Writer, s *monitor.Snapshot, findings []*monitor.Finding) {
+	ctx := a.context(s)
 	for _, f := range findings {
-		fmt.Fprintf(w, "\n%s  %s  [%s]\n  %s\n  %s\n", strings.ToUpper(f.Severity.String()), f.Title, f.ID, a.clip(f.Evidence.String(), 400), f.Remedy)
+		c := ctx.Severity(f.Severity)
+		fmt.Fprintf(w, "\n%s  %s  %s\n", a.paint(strings.ToUpper(c.Text), c.Tone), view.FindingTitle(ctx, f), a.paint("["+f.ID+"]", view.Dim))
+		for _, fact := range view.FindingFacts(ctx, f) {
+			label := fact.Label
+			for line := range strings.SplitSeq(ansi.Wordwrap(a.clip(fact.Text, 400), 78, ""), "\n") {
+				fmt.Fprintf(w, "  %-11s %s\n", label, line)
+				label = ""
+			}
+		}
 	}
 }

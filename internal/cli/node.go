@@ -15,6 +15,7 @@ import (
 	"redlockctl/internal/config"
 	"redlockctl/internal/operator"
 	"redlockctl/internal/safetext"
+	"redlockctl/internal/view"
 	"redlockctl/monitor"
 	"redlockctl/redlock"
 	"redlockctl/restartguard"
@@ -149,7 +150,7 @@ func (a *commandLine) actOnNode(ctx context.Context, act nodeAct, cfg *config.Co
 			}
 			i := slices.IndexFunc(s.Nodes, func(n monitor.Node) bool { return n.Name == name })
 			n := s.Nodes[i]
-			fmt.Fprintf(w, "%s %s: now %s, %s\n", safetext.Escape(n.Name), safetext.Escape(n.Addr), n.State, plural(n.Locks, "copy of a lock", "copies of locks"))
+			fmt.Fprintf(w, "%s %s: now %s, %s\n", safetext.Escape(n.Name), safetext.Escape(n.Addr), n.State, view.Plural(n.Locks, "copy of a lock", "copies of locks"))
 			act.effect(w, n, s.Cluster)
 			return nil
 		})
@@ -452,7 +453,7 @@ func (a *commandLine) tellUnguarded(ctx context.Context, cfg *config.Config, nam
 func whoOpens(cfg *config.Config, seen *app.Guards, node *redlock.Node, err error) error {
 	if runs, _ := app.GuardRuns(cfg); runs {
 		if memory, _ := app.Remembered(cfg); memory[node.Name()].Wait > 0 {
-			return fmt.Errorf("%w; the guard opens it in %s", err, left(memory[node.Name()].Wait))
+			return fmt.Errorf("%w; the guard opens it in %s", err, view.Left(memory[node.Name()].Wait))
 		}
 		return err
 	}

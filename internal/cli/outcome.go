@@ -12,6 +12,7 @@ import (
 
 	"redlockctl/internal/operator"
 	"redlockctl/internal/safetext"
+	"redlockctl/internal/view"
 	"redlockctl/redlock"
 )
 
@@ -174,7 +175,7 @@ func printGone(w io.Writer, what, did string, results []redlock.NodeResult, now 
 		case r.Status == redlock.StatusHeld:
 			others = append(others, r.Node+" holds another token, which stays")
 		case !r.MayLiveUntil.IsZero():
-			others = append(others, fmt.Sprintf("%s is %s: a copy may live on there for %s", r.Node, r.Status, span(r.MayLiveUntil.Sub(now))))
+			others = append(others, fmt.Sprintf("%s is %s: a copy may live on there for %s", r.Node, r.Status, view.Left(r.MayLiveUntil.Sub(now))))
 		default:
 			others = append(others, fmt.Sprintf("%s is %s: a copy may live on there until its TTL is over", r.Node, r.Status))
 		}
@@ -208,7 +209,7 @@ func (a *commandLine) oneByOne(ctx context.Context, act string, names []string, 
 	code := ExitDone
 	for i, name := range names {
 		if ctx.Err() != nil {
-			fmt.Fprintf(a.errOut, "redlockctl: interrupted: %s not done\n", plural(len(names)-i, "name is", "names are"))
+			fmt.Fprintf(a.errOut, "redlockctl: interrupted: %s not done\n", view.Plural(len(names)-i, "name is", "names are"))
 			code = exitOf(context.Cause(ctx))
 			break
 		}

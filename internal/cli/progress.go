@@ -10,6 +10,7 @@ import (
 
 	"github.com/charmbracelet/x/ansi"
 
+	"redlockctl/internal/view"
 	"redlockctl/monitor"
 )
 
@@ -32,7 +33,7 @@ func (a *commandLine) progress(what string) (done func()) {
 func (a *commandLine) progressFor(what string, all time.Duration) (done func()) {
 	return a.bar(func(took time.Duration) string {
 		took = min(took, all)
-		return fmt.Sprintf("%s %s %s left", a.clip(printable(what), 60), a.barOf(float64(took)/float64(all)), left(all-took))
+		return fmt.Sprintf("%s %s %s left", a.clip(printable(what), 60), a.barOf(float64(took)/float64(all)), view.Left(all-took))
 	}).end
 }
 

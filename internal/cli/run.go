@@ -19,6 +19,7 @@ import (
 	"redlockctl/internal/config"
 	"redlockctl/internal/operator"
 	"redlockctl/internal/safetext"
+	"redlockctl/internal/view"
 	"redlockctl/redlock"
 )
 
@@ -49,9 +50,9 @@ type lostError struct {
 }
 
 func (e lostError) Error() string {
-	when := span(e.left) + " before its validity ended"
+	when := view.Milliseconds(e.left) + " before its validity ended"
 	if e.left <= 0 {
-		when = span(-e.left) + " AFTER its validity had ended"
+		when = view.Milliseconds(-e.left) + " AFTER its validity had ended"
 	}
 	return fmt.Sprintf("run \"%s\": the lock was lost, and the command was ended %s", safetext.Escape(e.name), when)
 }
@@ -379,9 +380,9 @@ func (r *running) tell(err error, left time.Duration) {
 	if r.why == "" {
 		r.why = lossFor(err)
 	}
-	when := span(left) + " before the validity ends"
+	when := view.Milliseconds(left) + " before the validity ends"
 	if left <= 0 {
-		when = span(-left) + " after the validity has ended"
+		when = view.Milliseconds(-left) + " after the validity has ended"
 	}
 	fmt.Fprintf(r.errOut, "redlockctl: run \"%s\": %s: ending the command, %s\n", safetext.Escape(r.name), why, when)
 }

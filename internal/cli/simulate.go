@@ -14,6 +14,7 @@ import (
 
 	"redlockctl/internal/safetext"
 	"redlockctl/internal/sim"
+	"redlockctl/internal/view"
 )
 
 // errViolation is returned when the simulator found what must not be.
@@ -277,10 +278,10 @@ func (a *commandLine) listMutants() error {
 		}
 		return printJSON(a.out, doc)
 	}
-	t := &table{head: []string{"MUTANT", "BREAKS", "WHAT IT DOES WRONG"}}
+	t := view.NewTable("MUTANT", "BREAKS", "WHAT IT DOES WRONG")
 	for _, m := range sim.Mutants() {
-		t.add(plain(m.Name), plain(m.Property.ID()), plain(m.What))
+		t.Add(plain(m.Name), plain(m.Property.ID()), plain(m.What))
 	}
-	t.write(a.out, a.color())
+	printTable(a.out, t, a.color())
 	return nil
 }

@@ -13,14 +13,15 @@ import (
 	"redlockctl/internal/app"
 	"redlockctl/internal/config"
 	"redlockctl/internal/safetext"
+	"redlockctl/internal/view"
 	"redlockctl/monitor"
 	"redlockctl/redlock"
 )
 
 // statusJSON is the document of status.
 type statusJSON struct {
-	clusterJSON
-	Nodes []nodeJSON     `json:"nodes"`
+	view.ClusterDoc
+	Nodes []view.NodeDoc `json:"nodes"`
 	Locks map[string]int `json:"locks"` // by state, and "total"
 	guardsSeenJSON
 	// Where a guard on this machine keeps what it knows, and runs: the node that it
@@ -64,7 +65,9 @@ the verdict use "doctor".`,
 					return err
 				}
 				if !printed {
-					a.printStatus(a.out, s)
+					if err := a.printStatus(a.out, s, guardsOf(cfg, s, nil).view(s)); err != nil {
+						return err
+					}
 					a.printSeen(a.out, app.GuardsOf(cfg, s))
 					a.printOutlook(a.out, cfg, s)
 				}
@@ -75,7 +78,7 @@ the verdict use "doctor".`,
 }
 
 func statusDoc(cfg *config.Config, s *monitor.Snapshot) statusJSON {
-	doc := statusJSON{clusterJSON: clusterDoc(s), Nodes: nodeDocs(s), Locks: map[string]int{"total": s.Locks.Len()}}
+	doc := statusJSON{ClusterDoc: view.DocOfCluster(s), Nodes: nodeDocs(s, pointers(s.Nodes)), Locks: map[string]int{"total": s.Locks.Len()}}
 	for st := range monitor.LockStates() {
 		if n := s.Counts[st]; n > 0 {
 			doc.Locks[st.String()] = n
@@ -112,7 +115,7 @@ func (a *commandLine) printOutlook(w io.Writer, cfg *config.Config, s *monitor.S
 	case !o.Possible():
 		fmt.Fprintf(w, "\n%s\n", safetext.Escape(o.Text(s.At)))
 	case o.First != "":
-		fmt.Fprintf(w, "\nguard: opens %s in %s\n", safetext.Escape(o.First), left(o.FirstAt.Sub(s.At)))
+		fmt.Fprintf(w, "\nguard: opens %s in %s\n", safetext.Escape(o.First), view.Left(o.FirstAt.Sub(s.At)))
 	}
 }
 
@@ -130,7 +133,7 @@ func unavailable(s *monitor.Snapshot) error {
 }
 
 // printStatus prints verdict, nodes in short, and the number of locks.
-func (a *commandLine) printStatus(w io.Writer, s *monitor.Snapshot) {
+func (a *commandLine) printStatus(w io.Writer, s *monitor.Snapshot, guard view.Guard) error {
 	c := s.Cluster
 	name, reason := "cluster", ""
 	if c.Name != "" {
@@ -149,16 +152,11 @@ func (a *commandLine) printStatus(w io.Writer, s *monitor.Snapshot) {
 	fmt.Fprintf(w, "%s: %s: %d of %d nodes serve, quorum %d, %s%s\n", name, a.verdict(c.Verdict), c.Serving, c.N, c.Quorum, more, reason)
 	fmt.Fprintf(w, "locks: %s\n", lockCount(s))
 	if n := s.Dangers(); n > 0 {
-		fmt.Fprintf(w, "findings: %s: redlockctl doctor says what to do\n", plural(n, "danger", "dangers"))
+		fmt.Fprintf(w, "findings: %s: redlockctl doctor says what to do\n", view.Plural(n, "danger"))
 	}
 	fmt.Fprintln(w)
 
-	t := &table{head: []string{"NODE", "STATE", "UPTIME", "LOCKS", "RTT", "NOTE"}}
-	for _, n := range s.Nodes {
-		row := nodeCells(n)
-		t.add(plain(n.Name), row.state, row.uptime, row.locks, row.rtt, cell{text: a.cut(row.note, 80)})
-	}
-	t.write(w, a.color())
+	return a.listNodes(&listing{columns: []string{"node", "state", "up", "locks", "rtt", "guard", "note"}}, s, pointers(s.Nodes), guard)
 }
 
 // lockCount is the number of locks, and how many are in which state, the most
@@ -188,15 +186,6 @@ func lockCount(s *monitor.Snapshot) string {
 
 // verdict is the word for a verdict, in its colour.
 func (a *commandLine) verdict(v monitor.Verdict) string {
-	if !a.color() {
-		return v.String()
-	}
-	t := toneWarn
-	switch v {
-	case monitor.VerdictSafe:
-		t = toneGood
-	case monitor.VerdictDanger, monitor.VerdictUnavailable:
-		t = toneBad
-	}
-	return tones[t].Styled(v.String())
+	c := view.Unicode.Verdict(v)
+	return a.paint(c.Text, c.Tone)
 }

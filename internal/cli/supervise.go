@@ -18,13 +18,8 @@ import (
 	"redlockctl/internal/config"
 	"redlockctl/internal/safetext"
 	"redlockctl/internal/supervise"
-	"redlockctl/redlock"
 	"redlockctl/restartguard"
 )
-
-// superviseMargin is the margin of D where no configuration is read; the default
-// of the configuration.
-const superviseMargin = 50 * time.Millisecond
 
 // superviseOptions are the flags of supervise.
 type superviseOptions struct {
@@ -50,8 +45,8 @@ a supervisor that was killed), D counts from now. The first start of a new
 cluster waits for D too, unless --new says that the server has never run; where
 there is a record, --new is ignored. It does not belong into a unit file.
 
-D is that of the configuration, in which NAME must be a node, or 1.01 × --max-ttl
-+ 50ms. With --max-ttl no configuration is read.
+D is that of the configuration, in which NAME must be a node, or ` + fmt.Sprintf("%g", 1+restartguard.DefaultFactor) + ` × --max-ttl
++ ` + restartguard.DefaultMargin.String() + `. With --max-ttl no configuration is read.
 
 The server must stay in the foreground (daemonize no) and be run by COMMAND
 itself. It gets every SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1 and SIGUSR2 that
@@ -152,7 +147,7 @@ func (a *commandLine) superviseDelay(o superviseOptions) (time.Duration, *config
 	case o.maxTTL < 0 || o.maxTTL > 0 && o.maxTTL < time.Millisecond:
 		return 0, nil, usageError{fmt.Errorf("--max-ttl %s is below 1ms", o.maxTTL)}
 	case o.maxTTL > 0:
-		return restartguard.Delay(o.maxTTL, redlock.DefaultDriftFactor, superviseMargin), nil, nil
+		return restartguard.DefaultDelay(o.maxTTL), nil, nil
 	}
 	cfg, err := a.load()
 	if err != nil {

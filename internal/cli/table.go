@@ -3,158 +3,157 @@ package cli
 import (
 	"fmt"
 	"io"
-	"iter"
 	"slices"
-	"strconv"
 	"strings"
-	"time"
 
 	"github.com/charmbracelet/x/ansi"
+	"github.com/spf13/cobra"
 
 	"redlockctl/internal/safetext"
-)
-
-// tone is the urgency of a cell; it is shown as a colour where there are
-// colours, and never says what the text does not.
-type tone uint8
-
-const (
-	toneNone tone = iota
-	toneGood
-	toneWarn
-	toneBad
-	toneDim
+	"redlockctl/internal/view"
+	"redlockctl/monitor"
 )
 
 var tones = [...]ansi.Style{
-	toneNone: {},
-	toneGood: ansi.Style{}.ForegroundColor(ansi.Green),
-	toneWarn: ansi.Style{}.ForegroundColor(ansi.Yellow),
-	toneBad:  ansi.Style{}.ForegroundColor(ansi.Red),
-	toneDim:  ansi.Style{}.Faint(),
+	view.Good: ansi.Style{}.ForegroundColor(ansi.Green),
+	view.Info: ansi.Style{}.ForegroundColor(ansi.Cyan),
+	view.Warn: ansi.Style{}.ForegroundColor(ansi.Yellow),
+	view.Bad:  ansi.Style{}.ForegroundColor(ansi.Red),
+	view.Dim:  ansi.Style{}.Faint(),
 }
 
-// cell is one field of a table, of text that is safe to print.
-type cell struct {
-	text string
-	tone tone
+// paint is text in its colour, where there are colours.
+func (a *commandLine) paint(text string, tone view.Tone) string {
+	if !a.color() {
+		return text
+	}
+	return painted(text, tone)
+}
+
+func painted(text string, tone view.Tone) string {
+	if tone == view.None || tone == view.Strong || text == "" {
+		return text
+	}
+	return tones[tone].Styled(text)
 }
 
 // plain is a cell of text from anywhere.
-func plain(s string) cell { return cell{text: safetext.Escape(s)} }
+func plain(s string) view.Cell { return view.Cell{Text: safetext.Escape(s)} }
 
-// table is rows in aligned columns, two spaces apart.
-type table struct {
-	head []string
-	rows [][]cell
-	// each are the rows where there may be very many: made to be measured, and again
-	// to be written.
-	each iter.Seq[[]cell]
-}
-
-func (t *table) add(cells ...cell) { t.rows = append(t.rows, cells) }
-
-// write prints the table; without color it holds no escape code. Empty columns
-// at the end of a row leave no blanks behind.
-func (t *table) write(w io.Writer, color bool) {
-	width := make([]int, len(t.head))
-	for i, h := range t.head {
-		width[i] = ansi.StringWidth(h)
+// printTable prints a table; without color it holds no escape code. Its rows are
+// gone through twice, since there may be too many to keep.
+func printTable(w io.Writer, t *view.Table, color bool) {
+	width := make([]int, len(t.Head))
+	head := make([]view.Cell, len(t.Head))
+	for i, h := range t.Head {
+		head[i], width[i] = view.Cell{Text: h, Tone: view.Dim}, view.Width(h)
 	}
-	each := t.each
-	if each == nil {
-		each = slices.Values(t.rows)
-	}
-	for row := range each {
+	for row := range t.Rows() {
 		for i, c := range row {
-			width[i] = max(width[i], ansi.StringWidth(c.text))
+			width[i] = max(width[i], view.Width(c.Text))
 		}
 	}
-	head := make([]cell, len(t.head))
-	for i, h := range t.head {
-		head[i] = cell{h, toneDim}
-	}
-	writeRow(w, head, width, color)
-	for row := range each {
-		writeRow(w, row, width, color)
+	printRow(w, t, head, width, color)
+	for row := range t.Rows() {
+		printRow(w, t, row, width, color)
 	}
 }
 
-func writeRow(w io.Writer, row []cell, width []int, color bool) {
+// printRow prints a row. Empty columns at its end leave no blanks behind.
+func printRow(w io.Writer, t *view.Table, row []view.Cell, width []int, color bool) {
 	last := len(row)
-	for last > 0 && row[last-1].text == "" {
+	for last > 0 && row[last-1].Text == "" {
 		last--
 	}
 	var b strings.Builder
 	for i, c := range row[:last] {
-		text := c.text
-		if color && c.tone != toneNone && text != "" {
-			text = tones[c.tone].Styled(text)
+		blanks := strings.Repeat(" ", width[i]-view.Width(c.Text))
+		text := c.Text
+		if color {
+			text = painted(text, c.Tone)
+		}
+		switch {
+		case i < len(t.Right) && t.Right[i]:
+			text = blanks + text
+		case i < last-1:
+			text += blanks
 		}
 		b.WriteString(text)
 		if i < last-1 {
-			b.WriteString(strings.Repeat(" ", width[i]-ansi.StringWidth(c.text)+2))
+			b.WriteString(strings.Repeat(" ", view.Gap))
 		}
 	}
 	fmt.Fprintln(w, b.String())
 }
 
-// clip shortens text to a width in cells.
-func (a *commandLine) clip(s string, width int) string {
-	if a.ascii {
-		return ansi.Truncate(s, width, "...")
-	}
-	return ansi.Truncate(s, width, "…")
-}
-
-// plusMinus is the sign between a value and its bound.
-func (a *commandLine) plusMinus() string {
-	if a.ascii {
-		return "+/-"
-	}
-	return "±"
-}
-
-// span is a duration for people: two figures are enough to decide by.
-func span(d time.Duration) string {
-	switch {
-	case d <= -time.Microsecond/2:
-		return "-" + span(-d)
-	case d < time.Microsecond/2:
-		return "0ms"
-	case d < time.Millisecond:
-		d = d.Round(time.Microsecond)
-		if d >= 100*time.Microsecond {
-			d = d.Round(10 * time.Microsecond)
+// facts prints facts, each on a line; those without a text are left out.
+func (a *commandLine) facts(w io.Writer, facts []view.Fact) {
+	for _, f := range facts {
+		if f.Text != "" {
+			fmt.Fprintf(w, "  %-11s %s\n", f.Label, a.paint(a.clip(f.Text, 400), f.Tone))
 		}
-		return strconv.FormatFloat(float64(d)/float64(time.Millisecond), 'f', -1, 64) + "ms"
-	case d < time.Second:
-		return fmt.Sprintf("%.1fms", float64(d)/float64(time.Millisecond))
-	case d < time.Minute:
-		return fmt.Sprintf("%.1fs", d.Seconds())
-	case d < time.Hour:
-		return fmt.Sprintf("%dm%02ds", int(d.Minutes()), int(d.Seconds())%60)
-	case d < 24*time.Hour:
-		return fmt.Sprintf("%dh%02dm", int(d.Hours()), int(d.Minutes())%60)
 	}
-	return fmt.Sprintf("%dd%02dh", int(d.Hours())/24, int(d.Hours())%24)
 }
 
-// left is a remaining time in seconds with one decimal below a minute.
-func left(d time.Duration) string {
-	if d <= 0 {
-		return "0.0s"
-	}
-	if d < time.Minute {
-		return fmt.Sprintf("%.1fs", d.Seconds())
-	}
-	return span(d)
+// clip shortens text to a width in cells.
+func (a *commandLine) clip(s string, width int) string { return view.Plain(a.ascii).Cut(s, width) }
+
+// context is what rows and facts are made of.
+func (a *commandLine) context(s *monitor.Snapshot) *view.Context {
+	return &view.Context{Glyphs: view.Plain(a.ascii), Snap: s, Now: s.At, Began: justCame(s)}
 }
 
-// plural is a count with its noun.
-func plural(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
+// listing is how a person wants a list: which columns, and in which order.
+type listing struct {
+	columns []string
+	sort    string
+}
+
+func (l *listing) add(cmd *cobra.Command) *cobra.Command {
+	f := cmd.Flags()
+	f.StringSliceVar(&l.columns, "columns", nil, "only these columns, in this order: name,state,…")
+	f.StringVar(&l.sort, "sort", "", "sort by a column, or by COLUMN:desc from the other end")
+	return outputs(cmd, append(outputsOf(cmd), "csv")...)
+}
+
+// sorted are rows in the order that is wanted; what is wrong with the listing is
+// said before anything is printed.
+func sorted[T any](as *listing, all []view.Column[T], rows []T) ([]T, error) {
+	if _, err := view.Choose(all, as.columns); err != nil {
+		return nil, usageError{fmt.Errorf("--columns: %w", err)}
 	}
-	return fmt.Sprintf("%d %s", n, many)
+	if as.sort == "" {
+		return rows, nil
+	}
+	compare, err := view.Sort(all, as.sort)
+	if err != nil {
+		return nil, usageError{fmt.Errorf("--sort: %w", err)}
+	}
+	rows = slices.Clone(rows)
+	slices.SortStableFunc(rows, compare)
+	return rows, nil
+}
+
+// list prints rows as a table or as csv; doc makes the document of one.
+func list[T any](a *commandLine, as *listing, ctx *view.Context, columns []view.Column[T], rows []T, doc func(T) any) error {
+	if len(as.columns) > 0 {
+		var err error
+		if columns, err = view.Choose(columns, as.columns); err != nil {
+			return err
+		}
+	}
+	if a.output == "csv" {
+		return view.CSV(a.out, columns, rows, doc)
+	}
+	printTable(a.out, view.Tabulate(ctx, columns, rows, a.output == "wide"), a.color())
+	return nil
+}
+
+// pointers are the addresses of all elements.
+func pointers[T any](all []T) []*T {
+	out := make([]*T, len(all))
+	for i := range all {
+		out[i] = &all[i]
+	}
+	return out
 }

@@ -17,6 +17,7 @@ import (
 	"redlockctl/internal/lockform"
 	"redlockctl/internal/operator"
 	"redlockctl/internal/safetext"
+	"redlockctl/internal/view"
 	"redlockctl/monitor"
 	"redlockctl/redlock"
 )
@@ -259,24 +260,24 @@ func (t *taker) confirmTakeAway(ctx context.Context, name string, copies []redlo
 		if err != nil {
 			return err
 		}
-		tab := &table{head: []string{"NODE", "STATUS", "TTL", "TOKEN"}}
+		tab := view.NewTable("NODE", "STATUS", "TTL", "TOKEN")
 		for _, r := range copies {
 			ttl := ""
 			if r.Status == redlock.StatusHeld {
-				if ttl = left(r.TTL); r.TTL < 0 {
+				if ttl = view.Left(r.TTL); r.TTL < 0 {
 					ttl = "no TTL"
 				}
 			}
-			status := cell{text: r.Status.String()}
+			status := view.Cell{Text: r.Status.String()}
 			if r.Type != "" && r.Type != "string" {
 				status = plain(r.Type)
 			}
-			tab.add(plain(r.Node), status, cell{text: ttl}, cell{text: t.clip(safetext.Escape(r.Token), 48)})
+			tab.Add(plain(r.Node), status, view.Cell{Text: ttl}, view.Cell{Text: t.clip(safetext.Escape(r.Token), 48)})
 		}
 		if token == "" && len(plan.Tokens) == 1 {
 			token = plan.Tokens[0].Token
 		}
-		tab.write(w, t.errTTY && t.color())
+		printTable(w, tab, t.errTTY && t.color())
 		fmt.Fprintln(w)
 		for _, said := range append([]string{"effect: " + plan.Effect, "risk: " + plan.Risk}, plan.Known...) {
 			fmt.Fprintln(w, ansi.Wordwrap(said, 88, ""))
@@ -288,7 +289,7 @@ func (t *taker) confirmTakeAway(ctx context.Context, name string, copies []redlo
 			}
 		}
 		if len(more) > 0 {
-			fmt.Fprintf(w, "The token is on %s too, which go with it (--only-key: not):\n", plural(len(more), "further key", "further keys"))
+			fmt.Fprintf(w, "The token is on %s too, which go with it (--only-key: not):\n", view.Plural(len(more), "further key", "further keys"))
 			for _, m := range more {
 				fmt.Fprintf(w, "  %s\n", safetext.Escape(m.key))
 			}

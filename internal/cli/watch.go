@@ -15,6 +15,7 @@ import (
 
 	"redlockctl/internal/app"
 	"redlockctl/internal/safetext"
+	"redlockctl/internal/view"
 	"redlockctl/monitor"
 )
 
@@ -29,10 +30,10 @@ type watchJSON struct {
 type watchStateJSON struct {
 	watchJSON
 	Seq uint64 `json:"seq"` // of the last event before; 0: there was none
-	clusterJSON
-	Nodes    []watchNodeJSON `json:"nodes"`
-	Locks    map[string]int  `json:"locks"` // by state, and "total"
-	Findings []findingJSON   `json:"findings"`
+	view.ClusterDoc
+	Nodes    []watchNodeJSON   `json:"nodes"`
+	Locks    map[string]int    `json:"locks"` // by state, and "total"
+	Findings []view.FindingDoc `json:"findings"`
 }
 
 type watchNodeJSON struct {
@@ -176,8 +177,8 @@ func (w *watcher) begin(s *monitor.Snapshot) {
 		return
 	}
 	doc := watchStateJSON{
-		watchJSON: watchJSON{Schema, "state", s.At}, Seq: w.seq, clusterJSON: clusterDoc(s),
-		Locks: map[string]int{"total": s.Locks.Len()}, Findings: []findingJSON{},
+		watchJSON: watchJSON{Schema, "state", s.At}, Seq: w.seq, ClusterDoc: view.DocOfCluster(s),
+		Locks: map[string]int{"total": s.Locks.Len()}, Findings: []view.FindingDoc{},
 	}
 	for _, n := range s.Nodes {
 		doc.Nodes = append(doc.Nodes, watchNodeJSON{text(n.Name), text(n.Addr), n.State.String(), n.Locks})
@@ -188,7 +189,7 @@ func (w *watcher) begin(s *monitor.Snapshot) {
 		}
 	}
 	for _, f := range s.Findings {
-		doc.Findings = append(doc.Findings, findingDoc(f, s.At))
+		doc.Findings = append(doc.Findings, view.DocOfFinding(f, s.At))
 	}
 	w.line(doc)
 }
@@ -249,7 +250,7 @@ func (w *watcher) event(e monitor.Event) {
 
 func (w *watcher) missed(n uint64, at time.Time) {
 	if !w.json {
-		w.print("%s  %-6s  %-14s  -  %s not kept: too many at once\n", at.Format("15:04:05"), "notice", "missed", plural(int(n), "event was", "events were"))
+		w.print("%s  %-6s  %-14s  -  %s not kept: too many at once\n", at.Format("15:04:05"), "notice", "missed", view.Plural(int(n), "event was", "events were"))
 		return
 	}
 	w.line(watchMissedJSON{watchJSON{Schema, "missed", at}, n})

@@ -140,7 +140,6 @@ const (
 	defaultInfoEvery      = time.Second
 	defaultScanEvery      = 250 * time.Millisecond
 	defaultScanCount      = 250
-	defaultDelayMargin    = 50 * time.Millisecond
 	defaultGuardPoll      = 200 * time.Millisecond
 	defaultGuardTimeout   = 500 * time.Millisecond
 	defaultClockStep      = 5 * time.Millisecond
@@ -295,11 +294,11 @@ func (f *file) guard(c *Config, t *table, maxTTL span, drift setting) {
 	if t.choice("first_contact", "adopt", "adopt", "fence") == "fence" {
 		g.FirstContact = restartguard.Fence
 	}
-	margin := t.duration("delay_margin", defaultDelayMargin, leastDuration)
+	margin := t.duration("delay_margin", restartguard.DefaultMargin, leastDuration)
 	g.DelayMargin = margin.Duration
 	// The default allowance is the least: locks are also taken by clients that do
 	// not read this file.
-	factor := max(c.Redlock.DriftFactor, redlock.DefaultDriftFactor)
+	factor := max(c.Redlock.DriftFactor, restartguard.DefaultFactor)
 	least := restartguard.Delay(maxTTL.Duration, factor, margin.Duration)
 	delay := t.duration("delay", least, leastDuration)
 	if g.Delay = delay.Duration; !maxTTL.ok {
@@ -321,7 +320,7 @@ func (f *file) guard(c *Config, t *table, maxTTL span, drift setting) {
 	}
 	if delay.set && delay.ok && margin.ok && delay.Duration < least {
 		why := ""
-		if drift.set && factor > redlock.DefaultDriftFactor {
+		if drift.set && factor > restartguard.DefaultFactor {
 			why = ", " + drift.refer("")
 		}
 		delay.problem("is too short for %s: a node could vote again while a client believes in the vote that it forgot; "+

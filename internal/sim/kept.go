@@ -64,7 +64,7 @@ type keptModel struct {
 }
 
 func newKeptModel(cfg Small, say *teller) *keptModel {
-	return &keptModel{cfg, say, restartguard.Delay(smallTTL, redlock.DefaultDriftFactor, guardMargin)}
+	return &keptModel{cfg, say, restartguard.DefaultDelay(smallTTL)}
 }
 
 const (

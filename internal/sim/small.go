@@ -190,7 +190,7 @@ const (
 
 func newSmallModel(cfg Small, say *teller) *smallModel {
 	x := &smallModel{Small: cfg, teller: say}
-	x.delay = restartguard.Delay(smallTTL, redlock.DefaultDriftFactor, guardMargin)
+	x.delay = restartguard.DefaultDelay(smallTTL)
 	x.after = restartguard.EarlyAfter(smallBound)
 	x.horizon = smallHorizon
 	if cfg.EarlyRejoin {

@@ -1,6 +1,10 @@
 package sim
 
-import "time"
+import (
+	"time"
+
+	"redlockctl/restartguard"
+)
 
 // strays makes plans of the rare kind in which a lift strays: some of the guard's
 // commands are held up for long, and what was opened is flushed.
@@ -41,7 +45,7 @@ func lostKills(p *plan) {
 func forgottenStrays(p *plan) {
 	strays(p)
 	p.guard[0].poll, p.guards = MaxTTL/30, 1
-	p.fault[2] = faultPlan{kind: faultGuardCrash, on: onCrash, nth: 1, after: rightDelay() + p.guard[0].trips[0].back*250, length: ms, memory: true}
+	p.fault[2] = faultPlan{kind: faultGuardCrash, on: onCrash, nth: 1, after: restartguard.DefaultDelay(MaxTTL) + p.guard[0].trips[0].back*250, length: ms, memory: true}
 	p.faults = 3
 }
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"redlockctl/redlock"
+	"redlockctl/restartguard"
 )
 
 // Line is one thing that happened in a schedule, in the order in which it did.
@@ -66,12 +67,12 @@ func (p *plan) about(r rules) string {
 	case r.noGuard:
 		b.WriteString("no guard")
 	case p.guards == 1:
-		fmt.Fprintf(&b, "1 guard with D = %s", span(time.Duration(float64(rightDelay())*r.delay)))
+		fmt.Fprintf(&b, "1 guard with D = %s", span(time.Duration(float64(restartguard.DefaultDelay(MaxTTL))*r.delay)))
 	default:
-		fmt.Fprintf(&b, "%d guards with D = %s", p.guards, span(time.Duration(float64(rightDelay())*r.delay)))
+		fmt.Fprintf(&b, "%d guards with D = %s", p.guards, span(time.Duration(float64(restartguard.DefaultDelay(MaxTTL))*r.delay)))
 	}
 	if p.guards > 1 && p.shorter && !r.noGuard {
-		fmt.Fprintf(&b, ", and the second has %s", span(time.Duration(float64(rightDelay())*r.delay)/shorterBy))
+		fmt.Fprintf(&b, ", and the second has %s", span(time.Duration(float64(restartguard.DefaultDelay(MaxTTL))*r.delay)/shorterBy))
 	}
 	fmt.Fprintf(&b, "; max TTL %s. ", span(MaxTTL))
 	switch {

@@ -10,14 +10,6 @@ import (
 	"redlockctl/restartguard"
 )
 
-// guardMargin is the product's default for the margin of D.
-const guardMargin = 50 * ms
-
-// rightDelay is D for [MaxTTL].
-func rightDelay() time.Duration {
-	return restartguard.Delay(MaxTTL, redlock.DefaultDriftFactor, guardMargin)
-}
-
 // world is one schedule being played: masters, clients, guards, and the
 // witness. It is used again for the next one, so that nothing is allocated but
 // by the product's own code.
@@ -108,7 +100,7 @@ func (s *Stats) add(o Stats) {
 func (w *world) run(p *plan, r rules) {
 	w.plan, w.rules = p, r
 	w.opt = redlock.Options{DriftFactor: redlock.DefaultDriftFactor, DriftMargin: redlock.DefaultDriftMargin}
-	w.right = rightDelay()
+	w.right = restartguard.DefaultDelay(MaxTTL)
 	w.delay = time.Duration(float64(w.right) * r.delay)
 	w.queue.reset()
 	w.now, w.broken, w.exposed = 0, nil, false

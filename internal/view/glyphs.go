@@ -1,7 +1,9 @@
 package view
 
 import (
+	"math"
 	"strings"
+	"time"
 
 	"redlockctl/monitor"
 )
@@ -14,10 +16,12 @@ type Glyphs struct {
 	None     string // nothing to show
 	Minus    string
 	PM       string
-	Endless  string // a time that never ends
-	Full     string // a cell of a bar
-	Here     string // a place in a bar
-	Points   string // at something to its left
+	Endless  string   // a time that never ends
+	Full     string   // a cell of a bar
+	empty    string   // one that is not full
+	spark    []string // lowest to highest
+	Here     string   // a place in a bar
+	Points   string   // at something to its left
 
 	On, Half, Off, Wait, Stop, Odd, Unknown          string // states of nodes
 	soon, BareMajority, partial, orphan, over, split string // states of locks
@@ -27,13 +31,13 @@ type Glyphs struct {
 // Unicode and ASCII are the glyphs of the screen.
 var (
 	Unicode = Glyphs{
-		Sep: "·", Ellipsis: "…", None: "–", Minus: "−", PM: "±", Endless: "∞", Full: "█", Here: "│", Points: "◂",
+		Sep: "·", Ellipsis: "…", None: "–", Minus: "−", PM: "±", Endless: "∞", Full: "█", empty: "░", spark: []string{"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"}, Here: "│", Points: "◂",
 		On: "●", Half: "◐", Off: "✗", Wait: "◌", Stop: "■", Odd: "▲", Unknown: "?",
 		soon: "◔", BareMajority: "○", partial: "◌", orphan: "◆", over: "▲", split: "◇", endless: "∞",
 	}
 	ASCII = Glyphs{
 		ASCII: true,
-		Sep:   "|", Ellipsis: "..", None: "-", Minus: "-", PM: "+-", Endless: "inf", Full: "#", Here: "|", Points: "<",
+		Sep:   "|", Ellipsis: "..", None: "-", Minus: "-", PM: "+-", Endless: "inf", Full: "#", empty: ".", spark: []string{"_", ".", "-", "~", "=", "+", "*", "#"}, Here: "|", Points: "<",
 		On: "*", Half: "%", Off: "x", Wait: "~", Stop: "H", Odd: "!", Unknown: "?",
 		soon: ",", BareMajority: "o", partial: "~", orphan: "#", over: "^", split: "Y", endless: "8",
 	}
@@ -150,7 +154,7 @@ func Needs(s monitor.LockState) int {
 }
 
 // onlyASCII replaces the few characters of our own sentences that ASCII lacks.
-var onlyASCII = strings.NewReplacer("…", "..", "≥", ">=", "×", "x", "–", "-", "−", "-", "→", "->", "·", "|", "±", "+-")
+var onlyASCII = strings.NewReplacer("…", "..", "≥", ">=", "×", "x", "–", "-", "−", "-", "→", "->", "·", "|", "±", "+-", "∞", "inf")
 
 // Our is a sentence of the program itself.
 func (g *Glyphs) Our(s string) string {
@@ -158,4 +162,32 @@ func (g *Glyphs) Our(s string) string {
 		return onlyASCII.Replace(s)
 	}
 	return s
+}
+
+// Bar draws share (0 to 1) of w cells as full.
+func (g *Glyphs) Bar(share float64, w int) string {
+	full := int(math.Round(math.Max(0, math.Min(1, share)) * float64(w)))
+	return strings.Repeat(g.Full, full) + strings.Repeat(g.empty, w-full)
+}
+
+// Sparkline draws the latest w of the round trips, oldest first.
+func (g *Glyphs) Sparkline(ds []time.Duration, w int) string {
+	if len(ds) == 0 {
+		return strings.Repeat(" ", max(0, w-Width(g.None))) + g.None
+	}
+	ds = ds[max(0, len(ds)-w):]
+	low, high := ds[0], ds[0]
+	for _, d := range ds {
+		low, high = min(low, d), max(high, d)
+	}
+	// A calm line is a low line: the scale never shows less than a doubling or a
+	// millisecond, so that noise does not look like trouble.
+	span := max(high-low, low, time.Millisecond)
+	var b strings.Builder
+	b.WriteString(strings.Repeat(" ", w-len(ds)))
+	for _, d := range ds {
+		i := int(int64(d-low) * int64(len(g.spark)-1) / int64(span))
+		b.WriteString(g.spark[i])
+	}
+	return b.String()
 }

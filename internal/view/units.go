@@ -82,7 +82,7 @@ func Span(d time.Duration) string {
 // Milliseconds is a time that was measured, in ms with one decimal, or in seconds
 // where it is long.
 func Milliseconds(d time.Duration) string {
-	if d.Abs() >= 10*time.Second {
+	if d.Abs() >= time.Second {
 		return strconv.FormatFloat(d.Seconds(), 'f', 1, 64) + "s"
 	}
 	return strconv.FormatFloat(inMS(d), 'f', 1, 64) + "ms"

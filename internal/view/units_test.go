@@ -53,3 +53,19 @@ func TestTimes(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+func TestSparkline(t *testing.T) {
+	ms := time.Millisecond
+	if got := Unicode.Sparkline([]time.Duration{ms, ms, 8 * ms, ms}, 6); got != "  ▁▁█▁" {
+		t.Errorf("%q", got)
+	}
+	if got := ASCII.Sparkline([]time.Duration{ms, 2 * ms}, 1); got != "_" {
+		t.Errorf("%q", got)
+	}
+	if got := Unicode.Sparkline(nil, 4); Width(got) != 4 {
+		t.Errorf("%q", got)
+	}
+	if got := Unicode.Sparkline([]time.Duration{300000, 401000, 299000}, 3); got != "▁▁▁" {
+		t.Errorf("noise looks like trouble: %q", got)
+	}
+}

@@ -1,9 +1,7 @@
 package styles
 
 import (
-	"math"
 	"strings"
-	"time"
 
 	"github.com/charmbracelet/x/ansi"
 
@@ -77,32 +75,4 @@ func Wrap(s string, w, indent int) []string {
 		}
 	}
 	return lines
-}
-
-// Bar draws share (0 to 1) of w cells as full.
-func (g *glyphs) Bar(share float64, w int) string {
-	full := int(math.Round(math.Max(0, math.Min(1, share)) * float64(w)))
-	return strings.Repeat(g.Full, full) + strings.Repeat(g.barEmpty, w-full)
-}
-
-// Sparkline draws the latest w of the round trips, oldest first.
-func (g *glyphs) Sparkline(ds []time.Duration, w int) string {
-	if len(ds) == 0 {
-		return g.PadLeft(g.None, w)
-	}
-	ds = ds[max(0, len(ds)-w):]
-	low, high := ds[0], ds[0]
-	for _, d := range ds {
-		low, high = min(low, d), max(high, d)
-	}
-	// A calm line is a low line: the scale never shows less than a doubling or a
-	// millisecond, so that noise does not look like trouble.
-	span := max(high-low, low, time.Millisecond)
-	var b strings.Builder
-	b.WriteString(Blanks(w - len(ds)))
-	for _, d := range ds {
-		i := int(int64(d-low) * int64(len(g.spark)-1) / int64(span))
-		b.WriteString(g.spark[i])
-	}
-	return b.String()
 }

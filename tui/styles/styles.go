@@ -101,27 +101,23 @@ func New(ascii bool, theme Theme) Styles {
 // glyphs is every character beyond letters and digits that the screen draws.
 type glyphs struct {
 	view.Glyphs
-	spark    []string // lowest to highest
-	barEmpty string
-	Pointer  string
-	Rule     string
-	Times    string
-	Marked   string // a row that was marked
-	Closed   string // a time in which a node had no vote
-	Gone     string // a time in which a node was down
-	Open     string // a time in which a node served
+	Pointer string
+	Rule    string
+	Times   string
+	Marked  string // a row that was marked
+	Closed  string // a time in which a node had no vote
+	Gone    string // a time in which a node was down
+	Open    string // a time in which a node served
 }
 
 var unicodeGlyphs = glyphs{
-	Glyphs:   view.Unicode,
-	spark:    []string{"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"},
-	barEmpty: "░", Pointer: "▸", Rule: "─", Times: "×", Marked: "■", Closed: "▒", Gone: "×", Open: "─",
+	Glyphs:  view.Unicode,
+	Pointer: "▸", Rule: "─", Times: "×", Marked: "■", Closed: "▒", Gone: "×", Open: "─",
 }
 
 var asciiGlyphs = glyphs{
-	Glyphs:   view.ASCII,
-	spark:    []string{"_", ".", "-", "~", "=", "+", "*", "#"},
-	barEmpty: ".", Pointer: ">", Rule: "-", Times: "x", Marked: "*", Closed: "%", Gone: "x", Open: "-",
+	Glyphs:  view.ASCII,
+	Pointer: ">", Rule: "-", Times: "x", Marked: "*", Closed: "%", Gone: "x", Open: "-",
 }
 
 // Paint is the style of a tone.

@@ -1,0 +1,77 @@
+package sim
+
+import (
+	"time"
+)
+
+// mayLift is the witness of a lift.
+func (w *world) mayLift(g *guard, m *master, node int, e *event) {
+	if m.held() && e.y >= m.heldSince {
+		w.breach(HoldLifted, "g%d opens %s, which it has seen held by an operator", g.index+1, nodeName(node))
+		return
+	}
+	right := w.right
+	if w.rules.early.on {
+		right = w.earlyAfter()
+	}
+	since, least := w.now-m.lostAt, g.clock.lasts(right)
+	long := g.clock.lasts(w.right)
+	if e.tok != 0 && m.refuses() && (m.fresh != 0 && w.now-m.forgotAt < long || m.lostAt > 0 && since < long) {
+		w.stats.Unheard++
+		m.unguarded |= m.fresh
+		w.say("g", g.index, "could not have heard of a longer D")
+		return
+	}
+	if e.tok == 0 && m.refuses() {
+		m.unguarded = 0
+	}
+	if m.lostAt > 0 && m.refuses() && since < least {
+		w.breach(EarlyLift, "g%d opens %s %s after its last crash, and D is %s", g.index+1, nodeName(node), span(since), span(right))
+	}
+}
+
+// reckon is the witness of what a guard was told: from when on a master that
+// is open after a loss has no excuse any more.
+func (w *world) reckon(g *guard, x *watch) {
+	if x.knows && x.inLosses != x.losses {
+		x.telling = true
+	}
+	x.knows, x.losses = true, x.inLosses
+	w.reckonClock(x)
+	if !x.inOpen || x.inBlind { // one that it may not close is its to tell of, and no more
+		x.telling = false
+	}
+}
+
+// reckonClock: what a clock gains by steps shows in any two readings in a row
+// that were answered quickly, if one before the steps was too, and if it is more
+// than what may hide behind the error of these readings and the rates of clocks: a
+// fast guard gives a slow master that much.
+func (w *world) reckonClock(x *watch) {
+	const quick, large, hidden = 50 * ms, 200 * ms, 1.65e-2
+	switch {
+	case w.now-x.asked > quick:
+		x.ahead = 0
+		return
+	case x.inLife != x.offsetLife:
+		x.offsetLife, x.gained, x.ahead = x.inLife, 0, 0
+	default:
+		x.gained += x.inOffset - x.offset - time.Duration(hidden*float64(w.now-x.offsetAt))
+		if x.gained = max(x.gained, 0); x.gained < large {
+			x.ahead = 0
+		} else if x.ahead++; x.ahead == 2 {
+			x.gained, x.ahead, x.telling = 0, 0, true
+		}
+	}
+	x.offset, x.offsetAt = x.inOffset, w.now
+}
+
+// inTime tells if no guard could have closed a node yet.
+func (w *world) inTime(node int) bool {
+	for i := range w.plan.guards {
+		if w.now > w.guards[i].watches[node].graceUntil {
+			return false
+		}
+	}
+	return true
+}

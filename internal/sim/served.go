@@ -1,0 +1,177 @@
+package sim
+
+import (
+	"redlockctl/restartguard"
+)
+
+// asked: a guard's command reaches a master.
+func (w *world) asked(e *event) {
+	g, m := &w.guards[e.who], &w.masters[e.node]
+	x := &g.watches[e.node]
+	current := g.up && x.gen == e.gen && x.turn == e.run
+	life := e.life
+	if life == 0 && x.gen == e.gen {
+		if x.life == 0 && m.up {
+			x.life = m.life
+		}
+		life = x.life
+	}
+	answers := current && x.asking&0x80 == 0
+	if !m.up || life != m.life {
+		if answers {
+			code := toldBroken
+			switch {
+			case !m.up && m.silent:
+				w.push(event{at: max(w.now, x.asked+g.clock.lasts(guardTimeout)), kind: evGuardAlone, who: e.who, node: e.node, run: e.run})
+				return
+			case !m.up && life == 0:
+				code = toldRefused
+			}
+			w.push(event{at: w.now + e.z, kind: evTold, who: e.who, node: e.node, run: e.run, code: code})
+		}
+		return
+	}
+	if !m.hears(e.who, e.gen) { // its connection was ended
+		if answers {
+			w.push(event{at: w.now + e.z, kind: evTold, who: e.who, node: e.node, run: e.run, code: toldBroken})
+		}
+		return
+	}
+	m.commands++
+	m.named[e.who] = max(m.named[e.who], e.gen+1)
+	o := w.obey(g, m, e)
+	if answers {
+		x.inbox, x.inLosses, x.inOpen, x.inOffset, x.inLife, x.inBlind, x.inGuards =
+			o, m.losses, !m.refuses(), m.clock.offset, m.life, m.blind, m.announced
+		if e.op == askLook {
+			x.looked = w.now
+		}
+		w.push(event{at: w.now + e.z, kind: evTold, who: e.who, node: e.node, run: e.run, code: toldAnswer})
+	}
+}
+
+// obey is the server's side of a guard's command.
+func (w *world) obey(g *guard, m *master, e *event) restartguard.Observation {
+	node := int(e.node)
+	o := restartguard.Observation{RunID: w.runIDs[node][m.life%lives], Conn: int64(e.gen) + 1}
+	before := restartguard.Params{MinReplicas: m.minReplicas, MaxLag: m.maxLag}
+	switch e.op {
+	case askLook:
+		if w.rules.early.oldScans {
+			w.seenBefore(g, node, m)
+		}
+		g.watches[node].inWhole = m.ghosts == 0 && m.life == 1
+		o.About, o.Role, o.Wipes, o.Evicted, o.Configured = restartguard.Seen, "master", m.wipes, m.evicted, m.configured
+		if m.slave {
+			o.Role = "slave"
+		}
+		o.Former, o.Commands = "0", m.commands
+		if m.promotions > 0 {
+			o.Former = w.runIDs[node][m.promotions%lives]
+		}
+		o.Clock.Wall = m.clock.at(w.now)
+		o.Counter, o.Counted = m.counter, w.plan.counter
+	case askCount:
+		o.About = restartguard.Counting
+		if m.refuses() {
+			o.Err = "refused"
+			break
+		}
+		m.counter++
+		o.Counter, o.Counted = m.counter, true
+	case askKill:
+		o.About, o.Gone, o.Swept = restartguard.Killing, e.x != 0, e.code != 0
+		if w.rules.strayLifts {
+			break
+		}
+		if o.Gone {
+			m.kill(e.who, uint16(e.x-1))
+		}
+		if o.Swept {
+			m.swept[e.who] = max(m.swept[e.who], e.gen)
+		}
+	case askKillOthers:
+		o.About, o.Others, o.Swept = restartguard.Killing, true, true
+		for i := range w.plan.guards {
+			if i != g.index && !w.rules.rivalLifts {
+				m.swept[i] = max(m.swept[i], m.named[i])
+			}
+		}
+	case askScan:
+		g.watches[node].inCopy = w.copyOn(m)
+	case askProve:
+		o.About = restartguard.Proving
+		o.Canary = restartguard.CanaryAccepted
+		switch {
+		case m.slave:
+			o.Canary = restartguard.CanaryRefused // READONLY
+		case m.fenced():
+			o.Canary = restartguard.CanaryFenced
+		}
+	case askClose:
+		o.About, o.Before = restartguard.Closing, before
+		if m.blind {
+			o.Err = "denied"
+			break
+		}
+		if w.plan.faults == 0 && !m.harmed && int64(e.x) == restartguard.FenceClosed {
+			w.breach(NeedlessClose, "g%d closes %s, which has lost nothing", g.index+1, nodeName(node))
+		}
+		if e.code != 0 {
+			m.maxLag = 10
+		}
+		w.setFence(m, int64(e.x))
+		m.excused = m.excused && !m.refuses()
+		if x := &g.watches[node]; x.telling {
+			m.crossUntil = w.now + x.ending
+		}
+		w.say("n", node, "is closed by g%d", e.who+1)
+	case askLift:
+		o.About, o.Before = restartguard.Lifting, before
+		if m.blind {
+			o.Err = "denied"
+			break
+		}
+		w.stats.Lifts++
+		if w.trace != nil {
+			stray := ""
+			if x := &g.watches[node]; x.gen != e.gen {
+				stray = ", by a command that was under way on a connection given up since"
+			}
+			w.say("n", node, "is opened by g%d%s", e.who+1, stray)
+		}
+		w.mayLift(g, m, node, e)
+		switch {
+		case !m.refuses():
+		case w.now <= m.crossUntil: // nobody could have stopped it yet
+			m.excused = true
+			for i := range w.plan.guards {
+				x := &w.guards[i].watches[node]
+				x.graceUntil = max(x.graceUntil, m.crossUntil)
+			}
+		default:
+			m.excused, m.fresh = false, 0
+		}
+		w.setFence(m, int64(e.x))
+		w.emit(onLift, node)
+		w.free()
+	}
+	o.Params = restartguard.Params{MinReplicas: m.minReplicas, MaxLag: m.maxLag}
+	if m.acl {
+		o.Params.MaxLag = 1
+	}
+	if m.blind {
+		o.Params, o.Before, o.Blind = restartguard.Params{}, restartguard.Params{}, true
+	}
+	return o
+}
+
+func (w *world) setFence(m *master, value int64) {
+	if value == restartguard.FenceHold && !m.held() {
+		m.heldSince = w.now
+	}
+	if w.rules.fenceOfOne && value == restartguard.FenceClosed {
+		value = 1
+	}
+	m.minReplicas, m.configured = value, true
+}

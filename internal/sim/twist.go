@@ -1,0 +1,152 @@
+package sim
+
+import (
+	"time"
+
+	"redlockctl/redlock"
+	"redlockctl/restartguard"
+)
+
+// twistObservation is what a broken guard makes of what it is told.
+func (w *world) twistObservation(g *guard, node int, o restartguard.Observation, s *restartguard.State) restartguard.Observation {
+	r, x := &w.rules, &g.watches[node]
+	twist := func(p *restartguard.Params) {
+		switch {
+		case r.holdIsFence && p.MinReplicas == restartguard.FenceHold:
+			p.MinReplicas = restartguard.FenceClosed
+		case r.lagIgnored && p.MaxLag == 0:
+			p.MaxLag = 10
+		case r.fenceOfOne && p.MinReplicas == 1:
+			p.MinReplicas = restartguard.FenceClosed
+		}
+	}
+	twist(&o.Params)
+	twist(&o.Before)
+	if o.About == restartguard.Proving && (r.lagIgnored || r.fenceOfOne) && o.Params.MinReplicas == restartguard.FenceClosed {
+		o.Canary = restartguard.CanaryFenced
+	}
+	if r.wipesIgnored {
+		o.Wipes = 0
+	}
+	switch {
+	case r.peersIgnored:
+		o.Heard = 0
+	case r.peersForgotten && w.differ() && x.inGuards&^(1<<g.index) == 0:
+		o.Heard = 0
+	}
+	if r.evictionsIgnored {
+		o.Evicted = 0
+	}
+	if r.stepsIgnored {
+		o.Clock = restartguard.Reading{}
+	}
+	if o.About == restartguard.Seen {
+		if r.smallStepsIgnored && s.Ahead == 0 && s.RunID == o.RunID {
+			s.Clock, s.ClockAt, s.ClockDrift = x.reading, x.reading.Sent+(x.reading.Got-x.reading.Sent)/2, 0
+		}
+		x.reading = o.Clock
+		if r.tightRate {
+			o.Clock.Wall += time.Duration(0.0031 * float64(o.Clock.Sent))
+		}
+		if r.roleIgnored {
+			o.Role, o.Former = "master", ""
+		}
+		if r.briefRoleIgnored {
+			o.Former = ""
+		}
+		if r.resetIgnored {
+			o.Commands = s.Commands
+		}
+	}
+	if r.counterIgnored {
+		o.Counter, o.Counted = 0, false
+	}
+	switch o.About {
+	case restartguard.Unreached:
+		if x.failed == 0 {
+			x.failed = w.now
+		}
+		x.refused = x.refused || o.Refused
+	case restartguard.Seen:
+		if r.restartByRefusal && s.RunID != "" && s.RunID != o.RunID && !x.refused {
+			s.RunID, s.Wipes, s.Evicted = o.RunID, o.Wipes, o.Evicted
+		}
+	}
+	return o
+}
+
+// twistState is what a broken guard makes of what the step machine has decided.
+func (w *world) twistState(g *guard, node int, o restartguard.Observation, old *restartguard.State, now time.Time) {
+	r, x := &w.rules, &g.watches[node]
+	s := &x.state
+	if o.About == restartguard.Unreached {
+		if r.forgetsUnreachable {
+			*s = restartguard.State{}
+		}
+		return
+	}
+	if r.killsForever && o.About == restartguard.Killing {
+		s.Swept, x.n = false, 0
+		return
+	}
+	if r.closeLate && x.n > x.do && x.todo[x.do].Kind == restartguard.Close && !s.Deadline.Equal(x.lateFor) {
+		x.lateFor, x.n = s.Deadline, 0
+	}
+	if o.About != restartguard.Seen {
+		return
+	}
+	if r.unsettledLifts && s.Ahead > 0 && x.n == 0 && s.Phase == restartguard.PhaseClosed && !now.Before(s.Deadline) {
+		x.todo[0], x.n = restartguard.Action{Kind: restartguard.Lift, RunID: s.RunID}, 1
+	}
+	if d := max(w.delayOf(g), o.Heard); r.fenceShortened && !s.Deadline.IsZero() && s.Delay > d && !s.Deadline.Before(now) {
+		s.Deadline, s.Delay = s.Deadline.Add(d-s.Delay), d
+	}
+	restarted := old.RunID != "" && old.RunID != s.RunID
+	if !s.Deadline.IsZero() && !s.Deadline.Equal(old.Deadline) {
+		switch {
+		case r.from == fromLastSeen && !old.LastSeen.IsZero():
+			s.Deadline = old.LastSeen.Add(w.delay)
+		case r.from == fromFailedPing && x.failed > 0:
+			s.Deadline = g.clock.time(x.failed).Add(w.delay)
+		case r.from == fromUptime && restarted:
+			m := &w.masters[node]
+			up := m.clock.at(w.now).Truncate(time.Second) - m.booted.Truncate(time.Second)
+			s.Deadline = now.Add(w.delay - up)
+		case r.amnesia && old.RunID == "":
+			s.Deadline = now
+		case r.halfForSecond && g.index == 1:
+			s.Deadline = now.Add(w.delay / 2)
+		case r.fenceNotRestarted && restarted && !old.Deadline.IsZero():
+			s.Deadline = old.Deadline
+		case r.clusterDeadline:
+			for k := range w.plan.n {
+				if d := g.watches[k].state.Deadline; !d.IsZero() && d.Before(s.Deadline) {
+					s.Deadline = d
+				}
+			}
+		case r.avoidsOutage:
+			voting := 0
+			for k := range w.plan.n {
+				if g.watches[k].state.Phase == restartguard.PhaseActive {
+					voting++
+				}
+			}
+			if voting < redlock.Quorum(w.plan.n) {
+				s.Deadline = now
+			}
+		}
+	}
+	x.failed, x.refused = 0, false
+	if r.closeOnce && x.n > 0 && x.todo[0].Kind == restartguard.Close {
+		if x.closedRun == s.RunID {
+			x.n = 0
+			s.Owed, s.Deadline = restartguard.FenceOpen, time.Time{}
+		}
+		x.closedRun = s.RunID
+	}
+	if x.liftAgain {
+		x.liftAgain = false
+		x.todo[0] = restartguard.Action{Kind: restartguard.Lift, RunID: s.RunID}
+		x.n = 1
+	}
+}

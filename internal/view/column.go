@@ -1,0 +1,250 @@
+package view
+
+import (
+	"cmp"
+	"fmt"
+	"iter"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Column is one column of a resource, for the screen, the tables and csv of the
+// command line, --columns, --sort, the help and docs/columns.md.
+type Column[T any] struct {
+	Name string // as it heads a table, which escapes it
+	// Group names columns that are chosen and dropped together; the rest are chosen
+	// by their names.
+	Group string
+	Help  string // what it means, in a sentence
+	Cell  func(*Context, T) Cell
+	// Fields are the fields of the JSON document that say the same: the columns of
+	// csv. A dot leads into a field of a field, or to an element of a list.
+	Fields []string
+	// Compare sorts by the column; nil: it cannot be sorted by. It looks at nothing
+	// but the two.
+	Compare func(a, b T) int
+	First   string // what comes first then, in words; empty: the name says it
+	Right   bool   // set to the right, as numbers are
+	Wide    bool   // in a table only where everything is wanted
+	// Idle: it is left out of a table that is not wide where all rows say this, or
+	// nothing.
+	Idle string
+	Cut  int // the most cells in a table that is not wide; 0: all of it
+	// Rank is the order in which the columns find room on the screen; 0: they have
+	// none. Width is how many cells it has there, Most how many if there is room.
+	Rank, Width, Most int
+	Middle            bool // what is too long is cut in its middle
+}
+
+// Word is how the column is chosen: "seen-for".
+func (c *Column[T]) Word() string {
+	if c.Group != "" {
+		return c.Group
+	}
+	return strings.ReplaceAll(strings.ToLower(c.Name), " ", "-")
+}
+
+// Words are how columns are chosen, each word once.
+func Words[T any](all []Column[T]) (words []string) {
+	for i := range all {
+		if w := all[i].Word(); !slices.Contains(words, w) {
+			words = append(words, w)
+		}
+	}
+	return words
+}
+
+// markup is what stands in a help for docs/columns.md alone.
+var markup = regexp.MustCompile("`|\\[([^]]*)\\]\\([^)]*\\)")
+
+// Explain are the names of columns that the screen has, and what they mean.
+func Explain[T any](all []Column[T]) (lines [][2]string) {
+	for i := range all {
+		if c := &all[i]; c.Rank > 0 {
+			name := c.Name
+			if c.Group != "" {
+				name = c.Group
+			}
+			lines = append(lines, [2]string{name, markup.ReplaceAllString(c.Help, "$1")})
+		}
+	}
+	return lines
+}
+
+// WordOf is the word that a person means by one, or by its beginning.
+func WordOf(said string, words []string) (string, error) {
+	var found []string
+	for _, w := range words {
+		if w == strings.ToLower(said) {
+			return w, nil
+		}
+		if said != "" && strings.HasPrefix(w, strings.ToLower(said)) {
+			found = append(found, w)
+		}
+	}
+	if len(found) == 1 {
+		return found[0], nil
+	}
+	return "", fmt.Errorf("no column %q (have: %s)", said, strings.Join(words, ", "))
+}
+
+// Choose are the columns of these words, in their order.
+func Choose[T any](all []Column[T], said []string) (chosen []Column[T], err error) {
+	for _, s := range said {
+		w, err := WordOf(s, Words(all))
+		if err != nil {
+			return nil, err
+		}
+		for _, c := range all {
+			if c.Word() == w {
+				c.Wide, c.Idle = false, ""
+				chosen = append(chosen, c)
+			}
+		}
+	}
+	return chosen, nil
+}
+
+// Sort is how rows are sorted by what is said: COLUMN or COLUMN:desc. Rows that are
+// equal stay as they were.
+func Sort[T any](all []Column[T], said string) (compare func(a, b T) int, err error) {
+	name, way, _ := strings.Cut(said, ":")
+	var sortable []Column[T]
+	for _, c := range all {
+		if c.Compare != nil {
+			sortable = append(sortable, c)
+		}
+	}
+	w, err := WordOf(name, Words(sortable))
+	if err != nil {
+		return nil, err
+	}
+	i := slices.IndexFunc(sortable, func(c Column[T]) bool { return c.Word() == w })
+	compare = sortable[i].Compare
+	switch way {
+	case "", "asc":
+	case "desc":
+		up := compare
+		compare = func(a, b T) int { return up(b, a) }
+	default:
+		return nil, fmt.Errorf("%q: it is %s:asc or %s:desc", said, w, w)
+	}
+	return compare, nil
+}
+
+// by compares by what a key function says of each.
+func by[T any, K cmp.Ordered](key func(T) K) func(a, b T) int {
+	return func(a, b T) int { return cmp.Compare(key(a), key(b)) }
+}
+
+// Table is rows of cells under their columns, as the command line prints it.
+type Table struct {
+	Head  []string
+	Right []bool // columns that are set to the right
+	rows  [][]Cell
+	each  iter.Seq[[]Cell] // where there may be very many: they are made again each time
+}
+
+// NewTable is an empty table.
+func NewTable(head ...string) *Table { return &Table{Head: head} }
+
+// Add adds a row.
+func (t *Table) Add(cells ...Cell) { t.rows = append(t.rows, cells) }
+
+// Rows are the rows; each is good until the next.
+func (t *Table) Rows() iter.Seq[[]Cell] {
+	if t.each != nil {
+		return t.each
+	}
+	return slices.Values(t.rows)
+}
+
+// Tabulate makes the table of these rows; wide: with all columns, uncut.
+func Tabulate[T any](ctx *Context, columns []Column[T], rows []T, wide bool) *Table {
+	idle := func(col *Column[T]) bool {
+		return col.Idle != "" && !wide && !slices.ContainsFunc(rows, func(r T) bool {
+			text := col.Cell(ctx, r).Text
+			return text != "" && text != ctx.None && text != col.Idle
+		})
+	}
+	t := &Table{}
+	var shown []*Column[T]
+	for i := range columns {
+		if col := &columns[i]; (wide || !col.Wide) && !idle(col) {
+			shown = append(shown, col)
+			t.Head, t.Right = append(t.Head, ctx.Name(col.Name)), append(t.Right, col.Right)
+		}
+	}
+	t.each = func(yield func([]Cell) bool) {
+		cells := make([]Cell, len(shown))
+		for _, r := range rows {
+			for i, col := range shown {
+				cells[i] = col.Cell(ctx, r)
+				if most := col.Cut; most > 0 && !wide && col.Middle {
+					cells[i].Text = ctx.Middle(cells[i].Text, most)
+				} else if most > 0 && !wide {
+					cells[i].Text = ctx.Cut(cells[i].Text, most)
+				}
+			}
+			if !yield(cells) {
+				return
+			}
+		}
+	}
+	return t
+}
+
+// Gap is how many blanks stand between two columns.
+const Gap = 2
+
+// Fit are the widths of columns on a screen of w cells; 0: there is no room. Columns
+// find room by their rank, those of a group together, and what is left makes those
+// grow that can, the narrowest first.
+func Fit[T any](columns []Column[T], w int) []int {
+	widths := make([]int, len(columns))
+	order := make([]int, 0, len(columns))
+	for i := range columns {
+		if columns[i].Rank > 0 {
+			order = append(order, i)
+		}
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return columns[a].Rank - columns[b].Rank })
+	room := w + Gap
+	for len(order) > 0 {
+		n, need := 0, 0
+		for n < len(order) && (n == 0 || columns[order[n]].Group != "" && columns[order[n]].Group == columns[order[0]].Group) {
+			need += columns[order[n]].Width + GapBefore(columns, order[n])
+			n++
+		}
+		if need <= room {
+			for _, i := range order[:n] {
+				widths[i] = columns[i].Width
+			}
+			room -= need
+		}
+		order = order[n:]
+	}
+	for room > 0 {
+		least := -1
+		for i := range columns {
+			if widths[i] > 0 && widths[i] < columns[i].Most && (least < 0 || widths[i] < widths[least]) {
+				least = i
+			}
+		}
+		if least < 0 {
+			break
+		}
+		widths[least]++
+		room--
+	}
+	return widths
+}
+
+// GapBefore is how many blanks stand before a column: fewer within a group.
+func GapBefore[T any](columns []Column[T], i int) int {
+	if i > 0 && columns[i].Group != "" && columns[i-1].Group == columns[i].Group {
+		return 1
+	}
+	return Gap
+}

@@ -1,0 +1,391 @@
+package view
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"os"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"redlockctl/internal/announce"
+	"redlockctl/internal/lockform"
+	"redlockctl/internal/safetext"
+	"redlockctl/internal/safetext/safetexttest"
+	"redlockctl/monitor"
+	"redlockctl/restartguard"
+)
+
+var update = flag.Bool("update", false, "write what is generated anew")
+
+// epoch is when the world of these tests is looked at.
+var epoch = time.Date(2026, 11, 20, 12, 3, 10, 0, time.UTC)
+
+// sample is a cluster with a lock of each kind.
+func sample() *Context {
+	text := safetext.New
+	in := func(d time.Duration) time.Time { return epoch.Add(d) }
+	copies := func(tokens string, left ...time.Duration) monitor.Copies {
+		var all []monitor.Copy
+		for i, c := range tokens {
+			one := monitor.Copy{State: monitor.CopyPresent, Type: "string", Token: text(strings.Repeat(string(c), 24))}
+			switch c {
+			case '-':
+				one = monitor.Copy{}
+			case '?':
+				one.State = monitor.CopyUnknown
+			case '.':
+				one = monitor.Copy{State: monitor.CopyUnread}
+			}
+			if left[i] > 0 {
+				one.Expires = in(left[i])
+			}
+			all = append(all, one)
+		}
+		return monitor.PackCopies(all...)
+	}
+	const s = time.Second
+	nodes := []monitor.Node{
+		{Name: "n1", Addr: "10.0.0.1:6379", State: monitor.NodeServing, Since: in(-3 * time.Hour), RunID: strings.Repeat("a", 40), Version: "7.0.15", Role: "master", Uptime: 76 * time.Hour, Eviction: "noeviction", UsedMemory: 3 << 20,
+			Clients: 12, Locks: 1204, Read: 1, RTT: 312 * time.Microsecond, RTTs: []time.Duration{300_000, 312_000}, Offset: monitor.Estimate{Valid: true, Offset: 180 * time.Microsecond, Bound: 90 * time.Microsecond},
+			Drift: monitor.Drift{Valid: true, PPM: -4.2, Bound: 0.3}, GuardsKnown: true, Guards: []announce.Guard{{ID: "e1e2e3e4", Host: text("ops1"), Delay: 30350 * time.Millisecond, Boot: announce.BootFenced}}},
+		{Name: "n2", Addr: "10.0.0.2:6379", State: monitor.NodeFenced, Since: in(-12 * s), RunID: strings.Repeat("b", 40), Uptime: 12 * s, MinReplicasToWrite: restartguard.FenceClosed, Locks: 3, Read: 0.5, Restarts: 1},
+		{Name: "n3", Addr: "10.0.0.3:6379", State: monitor.NodeDown, Since: in(-40 * s), Err: text("dial tcp 10.0.0.3:6379: connection refused"), MinReplicasToWrite: -1},
+	}
+	locks := []monitor.Lock{
+		{Key: text("held"), State: monitor.LockHeld, Holder: text(strings.Repeat("a", 24)), Held: 3, Tokens: 1, MajorityEnd: in(9800 * time.Millisecond), Since: in(-5 * s), Copies: copies("aaa", 10*s, 9800*time.Millisecond, 9700*time.Millisecond)},
+		{Key: text("split \x1b[31m"), State: monitor.LockSplit, Holder: text(strings.Repeat("a", 24)), Held: 2, Tokens: 2, MajorityEnd: in(90 * time.Minute), Since: in(-2 * time.Hour), Copies: copies("aba", 2*time.Hour, s/2, 90*time.Minute)},
+		{Key: text("=cmd"), State: monitor.LockOrphan, Holder: text(strings.Repeat("c", 24)), Held: 1, Tokens: 1, Copies: copies("-c?", 0, 3*s, 2*s)},
+		{Key: text("stuck"), State: monitor.LockImmortal, Holder: text(strings.Repeat("d", 24)), Held: 2, Tokens: 1, Copies: copies("dd.", 0, 0, 0),
+			Form: &lockform.Form{Library: "SETNX with a time stamp", Deadline: in(-time.Hour), Owner: text("web-7 (pid 811)"), Created: in(-2 * time.Hour), Refused: "no"}, Keys: []safetext.Text{text("stuck"), text("stuck2")}},
+	}
+	snap := &monitor.Snapshot{
+		At: epoch, Settled: in(-time.Hour), Nodes: nodes, Locks: monitor.NewLocks(locks...), Complete: true,
+		Cluster:  monitor.Cluster{Name: "test", N: 3, Quorum: 2, Serving: 1, MaxTTL: 30 * s, Verdict: monitor.VerdictUnavailable},
+		Findings: []monitor.Finding{{ID: "immortal-lock", Severity: monitor.SeverityDanger, Key: text("stuck"), Count: 2, Since: in(-time.Hour), Title: "locks without a TTL", Evidence: text("stuck"), Consequence: "blocks", Remedy: "delete"}},
+	}
+	g := NewGuard("", []restartguard.NodeStatus{{Node: "n2", Phase: restartguard.PhaseClosed, Until: in(18 * s), Known: true, Verified: true, Reason: "restarted"}})
+	g.See(snap)
+	return &Context{Glyphs: Plain(false), Snap: snap, Now: epoch, Guard: g}
+}
+
+func (c *Context) locks() (all []*monitor.Lock) {
+	for l := range c.Snap.Locks.All() {
+		all = append(all, l)
+	}
+	return all
+}
+
+func (c *Context) nodes() (all []*monitor.Node) {
+	for i := range c.Snap.Nodes {
+		all = append(all, &c.Snap.Nodes[i])
+	}
+	return all
+}
+
+func (c *Context) findings() []*monitor.Finding { return []*monitor.Finding{&c.Snap.Findings[0]} }
+
+// written is a table as text, with a bar between two cells.
+func written(t *Table) string {
+	var b strings.Builder
+	fmt.Fprintln(&b, strings.Join(t.Head, " | "))
+	for row := range t.Rows() {
+		for i, c := range row {
+			if i > 0 {
+				b.WriteString(" | ")
+			}
+			b.WriteString(c.Text)
+		}
+		b.WriteByte('\n')
+	}
+	return b.String()
+}
+
+func facts(title string, all []Fact) string {
+	var b strings.Builder
+	fmt.Fprintln(&b, "\n"+title)
+	for _, f := range all {
+		if f.Text != "" {
+			fmt.Fprintf(&b, "%-11s%s\n", f.Label, f.Text)
+		}
+	}
+	return b.String()
+}
+
+// What is shown is as it was when somebody last looked at it.
+func TestGolden(t *testing.T) {
+	for name, g := range map[string]*Glyphs{"plain": Plain(false), "ascii": Plain(true), "screen": &Unicode} {
+		c := sample()
+		c.Glyphs, c.Short = g, name == "screen"
+		var b strings.Builder
+		b.WriteString(written(Tabulate(c, LockColumns(c.Snap.Nodes), c.locks(), true)))
+		b.WriteString("\n" + written(Tabulate(c, LockColumns(c.Snap.Nodes), c.locks(), false)))
+		b.WriteString("\n" + written(Tabulate(c, NodeColumns(), c.nodes(), true)))
+		b.WriteString("\n" + written(Tabulate(c, FindingColumns(), c.findings(), true)))
+		b.WriteString("\n" + written(Tabulate(c, GuardColumns(false), []GuardDoc{{Name: safetext.New("n1"), State: "serving", BootFence: "verified", Lives: 2, Method: "acl"}, {Name: safetext.New("n2"), State: "fenced"}}, true)))
+		for _, l := range c.locks() {
+			axis := Axis(c, l)
+			b.WriteString(facts(c.Name(l.Key.Raw())+": "+LockEnd(c, l), LockFacts(c, l)))
+			fmt.Fprintln(&b, AxisLabels(axis, 20))
+			for _, bar := range LockBars(c, l, axis, 20) {
+				fmt.Fprintln(&b, bar.Node, bar.State.Sign, bar.Left.Text, bar.Bar.Text, bar.Note.Text)
+			}
+		}
+		for _, n := range c.nodes() {
+			b.WriteString(facts(n.Name+NodeSince(c, n), NodeFacts(c, n)))
+		}
+		for _, f := range c.findings() {
+			b.WriteString(facts(FindingTitle(c, f), FindingFacts(c, f)))
+		}
+		compare(t, "testdata/"+name+".txt", b.String())
+		if name == "ascii" && strings.ContainsFunc(b.String(), func(r rune) bool { return r > 126 }) {
+			t.Error("beyond ASCII")
+		}
+	}
+}
+
+// compare compares text with a file, or writes it.
+func compare(t *testing.T, path, text string) {
+	t.Helper()
+	if *update {
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(want) != text {
+		a, b := strings.Split(string(want), "\n"), strings.Split(text, "\n")
+		i := 0
+		for i < min(len(a), len(b))-1 && a[i] == b[i] {
+			i++
+		}
+		t.Errorf("%s is not as it was (go test ./internal/view -update, and read the difference), line %d:\nwant %s\ngot  %s", path, i+1, a[i], b[i])
+	}
+}
+
+// described are the columns as docs/columns.md has them: how a column is chosen, its
+// fields in JSON, what it means.
+func described[T any](columns []Column[T]) string {
+	var b strings.Builder
+	b.WriteString("| Column | JSON | Means |\n| --- | --- | --- |\n")
+	var said []string
+	for _, c := range columns {
+		name := c.Name
+		if c.Group != "" {
+			if slices.Contains(said, c.Group) {
+				continue
+			}
+			said, name = append(said, c.Group), "n1, n2 … (`"+c.Group+"`)"
+		}
+		fields := ""
+		for i, f := range c.Fields {
+			if i > 0 {
+				fields += ", "
+			}
+			fields += "`" + strings.Replace(f, ".0.", ".", 1) + "`"
+		}
+		help := c.Help
+		if c.Wide {
+			help += " (`-o wide`)"
+		}
+		fmt.Fprintf(&b, "| %s | %s | %s |\n", name, fields, help)
+	}
+	return b.String()
+}
+
+// docs/columns.md has the columns as they are declared.
+func TestColumnsPage(t *testing.T) {
+	const path = "../../docs/columns.md"
+	page, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := string(page)
+	for name, table := range map[string]string{
+		"locks": described(LockColumns([]monitor.Node{{Name: "n1"}, {Name: "n2"}})), "nodes": described(NodeColumns()),
+		"guard": described(GuardColumns(false)), "findings": described(FindingColumns()),
+	} {
+		part := regexp.MustCompile(`(?s)(<!-- columns of ` + name + `, made by go test ./internal/view -update -->\n).*?(<!-- end -->)`)
+		if !part.MatchString(text) {
+			t.Errorf("docs/columns.md has no place for the columns of %s", name)
+		}
+		text = part.ReplaceAllStringFunc(text, func(s string) string {
+			m := part.FindStringSubmatch(s)
+			return m[1] + table + m[2]
+		})
+	}
+	compare(t, path, text)
+}
+
+// Each field of a column is one of its document.
+func TestFieldsAreInTheDocuments(t *testing.T) {
+	c := sample()
+	var b bytes.Buffer
+	for _, err := range []error{
+		CSV(&b, LockColumns(c.Snap.Nodes), c.locks(), func(l *monitor.Lock) any { return DocOfLock(l, c.Snap) }),
+		CSV(&b, NodeColumns(), c.nodes(), func(n *monitor.Node) any { return DocOfNode(*n, c.Now) }),
+		CSV(&b, GuardColumns(false), []GuardDoc{{}}, func(g GuardDoc) any { return g }),
+		CSV(&b, FindingColumns(), c.findings(), func(f *monitor.Finding) any { return DocOfFinding(*f, c.Now) }),
+	} {
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	for _, want := range []string{
+		"key,state,copies,n,nodes.0.state,nodes.0.ttl_ms,", "\n\\x3dcmd,orphan,1,3,absent,,present,3000,unknown,2000,,,", "\nsplit \\x1b[31m,split,2,3,present,7200000,",
+		"\nimmortal-lock", "danger,immortal-lock,,locks without a TTL,stuck,2,stuck,3600000",
+	} {
+		if !strings.Contains(b.String(), want) && !strings.HasPrefix(want, "\nimmortal") {
+			t.Errorf("no %q in\n%s", want, b.String())
+		}
+	}
+}
+
+func TestColumnsAreChosenAndSortedBy(t *testing.T) {
+	all := LockColumns(sample().Snap.Nodes)
+	for said, want := range map[string]string{"name": "NAME", "HOLD": "HOLDER", "nodes,state": "n1 n2 n3 STATE", "seen-for": "SEEN FOR"} {
+		got, err := Choose(all, strings.Split(said, ","))
+		var names []string
+		for _, c := range got {
+			names = append(names, c.Name)
+		}
+		if err != nil || strings.Join(names, " ") != want {
+			t.Errorf("%s: %v, %v", said, names, err)
+		}
+	}
+	for _, said := range []string{"", "n", "n1", "nothing"} {
+		if _, err := Choose(all, []string{said}); err == nil {
+			t.Errorf("%q is a column", said)
+		}
+	}
+	for said, want := range map[string]string{"state": "stuck", "ends": "=cmd", "ends:desc": "stuck", "name:desc": "stuck", "copies:desc": "held"} {
+		compare, err := Sort(all, said)
+		locks := sample().locks()
+		if err == nil {
+			slices.SortStableFunc(locks, compare)
+		}
+		if err != nil || locks[0].Key.Raw() != want {
+			t.Errorf("%s: %v first, %v", said, locks[0].Key, err)
+		}
+	}
+	for _, said := range []string{"keys", "name:down", ""} {
+		if _, err := Sort(all, said); err == nil {
+			t.Errorf("sorted by %q", said)
+		}
+	}
+}
+
+// Columns never take more than there is, and what is there is used.
+func TestFit(t *testing.T) {
+	for _, n := range []int{1, 3, 5, 7, 50} {
+		columns := LockColumns(make([]monitor.Node, n))
+		before := 0
+		for w := range 300 {
+			sum, shown := -Gap, 0
+			widths := Fit(columns, w)
+			nodes := 0
+			for i, one := range widths {
+				if one > 0 {
+					sum += one + GapBefore(columns, i)
+					shown++
+				}
+				if one > 0 && columns[i].Group == "nodes" {
+					nodes++
+				}
+			}
+			if shown > 0 && sum > w {
+				t.Errorf("%d nodes, %d cells: %d are taken", n, w, sum)
+			}
+			if nodes != 0 && nodes != n {
+				t.Errorf("%d nodes, %d cells: %d columns of nodes", n, w, nodes)
+			}
+			if w >= 60 && (widths[0] < 16 || widths[1] == 0 || widths[2] == 0) {
+				t.Errorf("%d nodes, %d cells: the first columns are missing", n, w)
+			}
+			before = max(before, shown)
+		}
+	}
+}
+
+// A row stands until one of its cells changes, and no longer.
+func TestUntil(t *testing.T) {
+	c := sample()
+	row := func() (all string) {
+		c.Fresh()
+		for _, l := range c.locks() {
+			for _, col := range LockColumns(c.Snap.Nodes) {
+				all += col.Cell(c, l).Text + "|"
+			}
+		}
+		return all
+	}
+	for range 200 {
+		was, from, until := row(), c.Now, c.Until()
+		if !until.After(from) {
+			t.Fatalf("at %s it stands until %s", from, until)
+		}
+		for _, at := range []time.Time{from.Add(until.Sub(from) / 2), until.Add(-1)} {
+			if c.Now = at; row() != was {
+				t.Fatalf("from %s on it was to stand until %s, and changed by %s", from, until, at)
+			}
+		}
+		c.Now = until
+	}
+}
+
+// Nothing that a server sends reaches a terminal.
+func TestHostileText(t *testing.T) {
+	for _, raw := range safetexttest.Hostile {
+		c := sample()
+		l := c.locks()[0]
+		hostile := *l
+		hostile.Key, hostile.Holder = safetext.New(raw), safetext.New(raw)
+		hostile.Form = &lockform.Form{Library: raw, Owner: safetext.New(raw)}
+		hostile.Keys = []safetext.Text{hostile.Key, hostile.Key}
+		n := c.Snap.Nodes[2]
+		n.Name, n.Addr, n.Version, n.Role, n.Eviction, n.RunID, n.Err, n.Notes = raw, raw, raw, raw, raw, raw, safetext.New(raw), []string{raw}
+		f := monitor.Finding{ID: "x", Node: raw, Key: safetext.New(raw), Evidence: safetext.New(raw), Title: raw}
+		var b bytes.Buffer
+		b.WriteString(written(Tabulate(c, LockColumns(c.Snap.Nodes), []*monitor.Lock{&hostile}, true)) + facts("", LockFacts(c, &hostile)))
+		b.WriteString(written(Tabulate(c, NodeColumns(), []*monitor.Node{&n}, true)) + facts("", NodeFacts(c, &n)))
+		b.WriteString(FindingTitle(c, &f) + facts("", FindingFacts(c, &f)))
+		_ = CSV(&b, LockColumns(c.Snap.Nodes), []*monitor.Lock{&hostile}, func(l *monitor.Lock) any { return DocOfLock(l, c.Snap) })
+		for line := range strings.SplitSeq(b.String(), "\n") {
+			if got := safetext.Escape(strings.ReplaceAll(line, `\`, "")); got != strings.ReplaceAll(line, `\`, "") {
+				t.Errorf("%q is not safe: %q", raw, line)
+			}
+		}
+	}
+}
+
+// A row of the table of locks costs little: it is drawn again each second.
+func BenchmarkRow(b *testing.B) {
+	c := sample()
+	c.Glyphs, c.Short = &Unicode, true
+	columns, l := LockColumns(c.Snap.Nodes), c.locks()[1]
+	b.ReportAllocs()
+	for b.Loop() {
+		for i := range columns {
+			if columns[i].Rank > 0 {
+				columns[i].Cell(c, l)
+			}
+		}
+	}
+}
+
+func TestNoFieldIsAMistake(t *testing.T) {
+	defer func() {
+		if recover() == nil {
+			t.Error("a field that is not there is found")
+		}
+	}()
+	places{}.field(reflect.ValueOf(LockDoc{}), "nonsense")
+}

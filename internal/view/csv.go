@@ -1,0 +1,124 @@
+package view
+
+import (
+	"encoding/csv"
+	"fmt"
+	"io"
+	"reflect"
+	"strconv"
+	"strings"
+	"time"
+
+	"redlockctl/internal/safetext"
+)
+
+// CSV writes rows as comma-separated values: for each column the fields of the JSON
+// document that it stands for, which head the columns. doc makes the document of a
+// row. Text is escaped as in a table; where a spreadsheet would take it for a formula,
+// its first character is spelt out.
+func CSV[T any](to io.Writer, columns []Column[T], rows []T, doc func(T) any) error {
+	w := csv.NewWriter(to)
+	var fields []string
+	for _, c := range columns {
+		fields = append(fields, c.Fields...)
+	}
+	known := places{}
+	record := make([]string, len(fields))
+	_ = w.Write(fields)
+	for _, r := range rows {
+		v := reflect.ValueOf(doc(r))
+		for i, f := range fields {
+			record[i] = known.field(v, f)
+		}
+		if err := w.Write(record); err != nil {
+			return err
+		}
+	}
+	w.Flush()
+	return w.Error()
+}
+
+// places are where structs have the fields of these names in JSON.
+type places map[place][]int
+
+type place struct {
+	of   reflect.Type
+	name string
+}
+
+// field is a field of a document, by the names that it has in JSON: "nodes.0.state";
+// empty for one that is left out, or not there.
+func (p places) field(v reflect.Value, path string) string {
+	for path != "" && v.IsValid() {
+		var name string
+		name, path, _ = strings.Cut(path, ".")
+		if v.Kind() == reflect.Pointer {
+			v = v.Elem()
+		}
+		switch v.Kind() {
+		case reflect.Struct:
+			v = v.FieldByIndex(p.index(v.Type(), name))
+		case reflect.Slice:
+			i, err := strconv.Atoi(name)
+			if err != nil || i >= v.Len() {
+				return ""
+			}
+			v = v.Index(i)
+		default:
+			return ""
+		}
+	}
+	return scalar(v)
+}
+
+// index is where a struct has a field. One that it has not is a mistake in the
+// declaration of a column, which tests find.
+func (p places) index(t reflect.Type, name string) []int {
+	if i, ok := p[place{t, name}]; ok {
+		return i
+	}
+	for _, f := range reflect.VisibleFields(t) {
+		if tag, _, _ := strings.Cut(f.Tag.Get("json"), ","); tag == name {
+			p[place{t, name}] = f.Index
+			return f.Index
+		}
+	}
+	panic("view: no field " + name + " in " + t.String())
+}
+
+func scalar(v reflect.Value) string {
+	if v.Kind() == reflect.Pointer {
+		v = v.Elem()
+	}
+	if !v.IsValid() {
+		return ""
+	}
+	switch x := v.Interface().(type) {
+	case safetext.Text:
+		return spreadsheet(x.Raw())
+	case string:
+		return spreadsheet(x)
+	case time.Time:
+		if x.IsZero() {
+			return ""
+		}
+		return x.Format(time.RFC3339Nano)
+	}
+	if v.Kind() != reflect.Slice {
+		return fmt.Sprint(v.Interface())
+	}
+	var parts []string
+	for i := range v.Len() {
+		parts = append(parts, scalar(v.Index(i)))
+	}
+	return strings.Join(parts, " ")
+}
+
+// spreadsheet renders text so that no spreadsheet takes it for a formula.
+func spreadsheet(raw string) string {
+	s := safetext.Escape(raw)
+	if s != "" && strings.ContainsRune("=+-@", rune(s[0])) {
+		return `\x` + strconv.FormatInt(int64(s[0]), 16) + s[1:]
+	}
+	return s
+}

@@ -1,0 +1,239 @@
+package view
+
+import (
+	"encoding/base64"
+	"slices"
+	"time"
+	"unicode/utf8"
+
+	"redlockctl/internal/safetext"
+	"redlockctl/monitor"
+)
+
+// ClusterDoc is the state of the cluster.
+type ClusterDoc struct {
+	Cluster safetext.Text `json:"cluster"`
+	Verdict string        `json:"verdict"`
+	Reason  safetext.Text `json:"reason"`
+	// Protected says that no restart gives a vote twice; Missing, what is missing.
+	Protected bool          `json:"protected"`
+	Missing   safetext.Text `json:"missing"`
+	N         int           `json:"n"`
+	Quorum    int           `json:"quorum"`
+	Serving   int           `json:"serving"`
+	CanLose   int           `json:"can_lose"`
+	MaxTTLms  int64         `json:"max_ttl_ms"`
+	// Whether every key of every node that answers was read; if not, which nodes
+	// were not.
+	Complete bool        `json:"complete"`
+	Unread   []UnreadDoc `json:"unread,omitempty"`
+}
+
+// UnreadDoc is a node that was not read to the end.
+type UnreadDoc struct {
+	Node safetext.Text `json:"node"`
+	Why  safetext.Text `json:"why"`
+}
+
+// DocOfCluster is the cluster of a snapshot.
+func DocOfCluster(s *monitor.Snapshot) ClusterDoc {
+	c := s.Cluster
+	doc := ClusterDoc{
+		Cluster: safetext.New(c.Name), Verdict: c.Verdict.String(), Reason: safetext.New(c.Reason),
+		Protected: c.Protected, Missing: safetext.New(c.Missing), N: c.N, Quorum: c.Quorum,
+		Serving: c.Serving, CanLose: c.CanLose, MaxTTLms: c.MaxTTL.Milliseconds(), Complete: s.Complete,
+	}
+	for _, n := range s.Unread() {
+		doc.Unread = append(doc.Unread, UnreadDoc{safetext.New(n.Node), safetext.New(n.Why)})
+	}
+	return doc
+}
+
+// NodeDoc is one master.
+type NodeDoc struct {
+	Name               safetext.Text   `json:"name"`
+	Addr               safetext.Text   `json:"addr"`
+	State              string          `json:"state"`
+	StateForMs         *int64          `json:"state_for_ms,omitempty"`
+	Error              *safetext.Text  `json:"error,omitempty"`
+	RunID              *safetext.Text  `json:"run_id,omitempty"`
+	Version            *safetext.Text  `json:"version,omitempty"`
+	Role               *safetext.Text  `json:"role,omitempty"`
+	UptimeMs           int64           `json:"uptime_ms"`
+	Locks              int             `json:"locks"`
+	RTTus              int64           `json:"rtt_us"`
+	ClockOffsetUs      *int64          `json:"clock_offset_us,omitempty"`
+	ClockBoundUs       *int64          `json:"clock_offset_bound_us,omitempty"`
+	DriftPPM           *float64        `json:"drift_ppm,omitempty"`
+	DriftBoundPPM      *float64        `json:"drift_bound_ppm,omitempty"`
+	MinReplicasToWrite *int64          `json:"min_replicas_to_write,omitempty"`
+	Persistent         bool            `json:"persistent"`
+	MaxmemoryPolicy    *safetext.Text  `json:"maxmemory_policy,omitempty"`
+	Replicas           int             `json:"replicas"`
+	Clients            int             `json:"clients"`
+	UsedMemory         int64           `json:"used_memory_bytes"`
+	Notes              []safetext.Text `json:"notes,omitempty"`
+}
+
+// DocOfNode is a node as it is now.
+func DocOfNode(n monitor.Node, now time.Time) NodeDoc {
+	doc := NodeDoc{
+		Name: safetext.New(n.Name), Addr: safetext.New(n.Addr), State: n.State.String(), Error: safetext.Optional(n.Err.Raw()),
+		RunID: safetext.Optional(n.RunID), Version: safetext.Optional(n.Version), Role: safetext.Optional(n.Role), UptimeMs: n.Uptime.Milliseconds(),
+		Locks: n.Locks, RTTus: n.RTT.Microseconds(), Persistent: n.Persistent, MaxmemoryPolicy: safetext.Optional(n.Eviction),
+		Replicas: n.Replicas, Clients: n.Clients, UsedMemory: n.UsedMemory,
+	}
+	if !n.Since.IsZero() {
+		v := max(0, now.Sub(n.Since).Milliseconds())
+		doc.StateForMs = &v
+	}
+	if n.Offset.Valid {
+		off, bound := n.Offset.Offset.Microseconds(), n.Offset.Bound.Microseconds()
+		doc.ClockOffsetUs, doc.ClockBoundUs = &off, &bound
+	}
+	if n.Drift.Valid {
+		doc.DriftPPM, doc.DriftBoundPPM = &n.Drift.PPM, &n.Drift.Bound
+	}
+	if n.MinReplicasToWrite >= 0 && n.RunID != "" {
+		doc.MinReplicasToWrite = &n.MinReplicasToWrite
+	}
+	for _, note := range n.Notes {
+		doc.Notes = append(doc.Notes, safetext.New(note))
+	}
+	return doc
+}
+
+// LockDoc is one resource over all nodes.
+type LockDoc struct {
+	Key          safetext.Text  `json:"key"`
+	KeyBase64    string         `json:"key_base64,omitempty"`
+	State        string         `json:"state"`
+	Holder       *safetext.Text `json:"holder,omitempty"`
+	HolderBase64 string         `json:"holder_base64,omitempty"`
+	Held         int            `json:"copies"`
+	N            int            `json:"n"`
+	Quorum       int            `json:"quorum"`
+	Tokens       int            `json:"tokens"`
+	Nobody       bool           `json:"nobody,omitempty"` // none of the tokens can have a quorum
+	EndsMs       *int64         `json:"majority_ends_ms,omitempty"`
+	Margin       *int           `json:"margin,omitempty"`
+	SeenForMs    *int64         `json:"seen_for_ms,omitempty"` // this holder
+	formDoc
+	Nodes []CopyDoc `json:"nodes"`
+}
+
+// formDoc is what the form of a lock tells; nothing where nobody knows it.
+type formDoc struct {
+	Library     string          `json:"library,omitempty"` // several names where they cannot be told apart
+	Owner       *safetext.Text  `json:"owner,omitempty"`
+	OwnerBase64 string          `json:"owner_base64,omitempty"`
+	Created     time.Time       `json:"created,omitzero"`  // by the clock of its maker
+	Deadline    time.Time       `json:"deadline,omitzero"` // of a lock that ends by its value
+	Group       *safetext.Text  `json:"group,omitempty"`   // the lock whose part or companion the key is
+	GroupBase64 string          `json:"group_base64,omitempty"`
+	Companion   bool            `json:"companion,omitempty"`
+	TakingAway  string          `json:"taking_away,omitempty"`
+	Refused     string          `json:"refused,omitempty"`
+	Keys        []safetext.Text `json:"keys,omitempty"`        // of a lock that is several keys
+	KeysBase64  []string        `json:"keys_base64,omitempty"` // all of them, if one is no UTF-8
+}
+
+func docOfForm(l *monitor.Lock) formDoc {
+	var doc formDoc
+	if f := l.Form; f != nil {
+		doc = formDoc{
+			Library: f.Library, Owner: safetext.Optional(f.Owner.Raw()), OwnerBase64: f.Owner.Base64(),
+			Created: f.Created, Deadline: Deadline(l), Group: safetext.Optional(f.Group.Raw()), GroupBase64: f.Group.Base64(),
+			Companion: f.Companion, TakingAway: f.TakingAway, Refused: f.Refused,
+		}
+	}
+	doc.Keys = l.Keys
+	if slices.ContainsFunc(l.Keys, func(k safetext.Text) bool { return !utf8.ValidString(k.Raw()) }) {
+		for _, k := range l.Keys {
+			doc.KeysBase64 = append(doc.KeysBase64, base64.StdEncoding.EncodeToString([]byte(k.Raw())))
+		}
+	}
+	return doc
+}
+
+// CopyDoc is a key on one node.
+type CopyDoc struct {
+	Node        safetext.Text  `json:"node"`
+	State       string         `json:"state"` // present, absent, unknown, unread
+	Type        *safetext.Text `json:"type,omitempty"`
+	Token       *safetext.Text `json:"token,omitempty"`
+	TokenBase64 string         `json:"token_base64,omitempty"`
+	Length      int64          `json:"length,omitempty"`
+	TTLms       *int64         `json:"ttl_ms,omitempty"` // absent where the copy has none
+	Immortal    bool           `json:"immortal,omitempty"`
+}
+
+// DocOfLock is a lock of a snapshot.
+func DocOfLock(l *monitor.Lock, s *monitor.Snapshot) LockDoc {
+	doc := LockDoc{
+		Key: l.Key, KeyBase64: l.Key.Base64(), State: l.State.String(),
+		Holder: safetext.Optional(l.Holder.Raw()), HolderBase64: l.Holder.Base64(),
+		Held: l.Held, N: s.Cluster.N, Quorum: s.Cluster.Quorum, Tokens: l.Tokens, EndsMs: MSUntil(l.MajorityEnd, s.At),
+		formDoc: docOfForm(l),
+	}
+	if l.Nobody {
+		doc.Nobody, doc.Holder, doc.HolderBase64 = true, nil, ""
+	}
+	if l.Held >= s.Cluster.Quorum {
+		margin := l.Margin()
+		doc.Margin = &margin
+	}
+	if !l.Since.IsZero() {
+		v := max(0, s.At.Sub(l.Since).Milliseconds())
+		doc.SeenForMs = &v
+	}
+	for i, c := range l.Copies.All() {
+		cp := CopyDoc{State: copyStateNames[c.State]}
+		if i < len(s.Nodes) {
+			cp.Node = safetext.New(s.Nodes[i].Name)
+		}
+		if c.State != monitor.CopyAbsent && !(c.State != monitor.CopyPresent && c.Type == "") {
+			cp.Type, cp.Length = safetext.Optional(c.Type), c.Len
+			cp.Token, cp.TokenBase64 = safetext.Optional(c.Token.Raw()), c.Token.Base64()
+			cp.TTLms = MSUntil(c.Expires, s.At)
+			cp.Immortal = c.State == monitor.CopyPresent && c.Expires.IsZero()
+		}
+		doc.Nodes = append(doc.Nodes, cp)
+	}
+	return doc
+}
+
+var copyStateNames = [...]string{monitor.CopyAbsent: "absent", monitor.CopyPresent: "present", monitor.CopyUnknown: "unknown", monitor.CopyUnread: "unread"}
+
+// FindingDoc is one finding.
+type FindingDoc struct {
+	ID          string         `json:"id"`
+	Severity    string         `json:"severity"`
+	Node        *safetext.Text `json:"node,omitempty"`
+	Key         *safetext.Text `json:"key,omitempty"`
+	KeyBase64   string         `json:"key_base64,omitempty"`
+	Count       int            `json:"count,omitempty"`
+	SinceMs     int64          `json:"since_ms"` // how long ago it was first seen
+	Title       string         `json:"title"`
+	Evidence    safetext.Text  `json:"evidence"`
+	Consequence string         `json:"consequence"`
+	Remedy      string         `json:"remedy"`
+}
+
+// DocOfFinding is a finding as it is now.
+func DocOfFinding(f monitor.Finding, now time.Time) FindingDoc {
+	return FindingDoc{
+		ID: f.ID, Severity: f.Severity.String(), Node: safetext.Optional(f.Node), Key: safetext.Optional(f.Key.Raw()), KeyBase64: f.Key.Base64(),
+		Count: f.Count, SinceMs: max(0, now.Sub(f.Since).Milliseconds()),
+		Title: f.Title, Evidence: f.Evidence, Consequence: f.Consequence, Remedy: f.Remedy,
+	}
+}
+
+// MSUntil is the time from now until t, not negative; nil for a zero t.
+func MSUntil(t, now time.Time) *int64 {
+	if t.IsZero() {
+		return nil
+	}
+	v := max(0, t.Sub(now).Milliseconds())
+	return &v
+}

@@ -1,0 +1,62 @@
+package view
+
+import "redlockctl/monitor"
+
+// FindingTitle is a finding in a line, with its node and how many locks it concerns.
+func FindingTitle(c *Context, f *monitor.Finding) string {
+	text := c.Whole(f.Title)
+	if f.Node != "" {
+		text = c.Name(f.Node) + ": " + text
+	}
+	if f.Count > 1 {
+		text += " (" + Plural(f.Count, "lock") + ")"
+	}
+	return text
+}
+
+// FindingFacts are what was seen, why it matters and what to do.
+func FindingFacts(c *Context, f *monitor.Finding) []Fact {
+	facts := []Fact{{Label: "Seen", Text: c.Whole(f.Evidence.Raw())}}
+	if !f.Key.Empty() {
+		facts = append(facts, Fact{Label: "First lock", Text: c.Name(f.Key.Raw())})
+	}
+	return append(facts, Fact{Label: "Means", Text: c.Whole(f.Consequence)}, Fact{Label: "What to do", Text: c.Whole(f.Remedy)})
+}
+
+// FindingColumns are the columns of findings.
+func FindingColumns() []Column[*monitor.Finding] {
+	return []Column[*monitor.Finding]{{
+		Name: "SEVERITY", Help: "info, warning or danger", Fields: []string{"severity"}, Compare: by(func(f *monitor.Finding) int { return -int(f.Severity) }),
+		Cell: func(c *Context, f *monitor.Finding) Cell { return c.Severity(f.Severity) }, Rank: 1, Width: 10,
+	}, {
+		Name: "ID", Help: "what is found, for good: [findings.md](findings.md)", Fields: []string{"id"}, Compare: by(func(f *monitor.Finding) string { return f.ID }),
+		Cell: func(c *Context, f *monitor.Finding) Cell { return Cell{Text: f.ID} },
+	}, {
+		Name: "NODE", Help: "where it concerns one node", Fields: []string{"node"}, Compare: by(func(f *monitor.Finding) string { return f.Node }),
+		Cell: func(c *Context, f *monitor.Finding) Cell {
+			if f.Node == "" {
+				return c.orNone("")
+			}
+			return Cell{Text: c.Name(f.Node)}
+		},
+	}, {
+		Name: "FINDING", Help: "what is found, in a few words", Fields: []string{"title", "evidence"}, Rank: 2, Width: 20, Most: 400,
+		Cell: func(c *Context, f *monitor.Finding) Cell { return Cell{Text: FindingTitle(c, f)} },
+	}, {
+		Name: "LOCKS", Help: "how many locks it concerns", Fields: []string{"count", "key"}, Compare: by(func(f *monitor.Finding) int { return f.Count }), Right: true,
+		Cell: func(c *Context, f *monitor.Finding) Cell {
+			if f.Count == 0 {
+				return c.orNone("")
+			}
+			return Cell{Text: Count(f.Count)}
+		},
+	}, {
+		Name: "FOR", Help: "for how long it has been seen", Fields: []string{"since_ms"}, Compare: func(a, b *monitor.Finding) int { return b.Since.Compare(a.Since) },
+		Cell: func(c *Context, f *monitor.Finding) Cell {
+			if f.Since.IsZero() {
+				return Cell{}
+			}
+			return Cell{Text: c.age(f.Since)}
+		}, Right: true, Rank: 3, Width: 6,
+	}}
+}

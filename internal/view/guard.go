@@ -1,0 +1,297 @@
+package view
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"redlockctl/internal/announce"
+	"redlockctl/internal/safetext"
+	"redlockctl/monitor"
+	"redlockctl/restartguard"
+)
+
+// Guard is what is known of fences beyond a snapshot: by a guard in this process, or
+// by what one has told or written down.
+type Guard struct {
+	Here   bool   // it runs in this process
+	ID     string // of the one in this process
+	Status map[string]restartguard.NodeStatus
+	List   []restartguard.NodeStatus // the same, in the nodes' order
+	Delay  time.Duration             // D; zero: not known
+	// Configured is the D of this program.
+	Configured time.Duration
+	Others     []announce.Guard // those that are seen, without the one in this process
+}
+
+// NewGuard is what a guard knows of nodes; id is that of one in this process, else
+// empty.
+func NewGuard(id string, list []restartguard.NodeStatus) Guard {
+	g := Guard{Here: id != "", ID: id, List: list, Status: make(map[string]restartguard.NodeStatus, len(list))}
+	for _, s := range list {
+		g.Status[s.Node] = s
+	}
+	return g
+}
+
+// See takes in which guards announce themselves. The greatest D counts; that of this
+// program where its own guard runs, or none is seen.
+func (g *Guard) See(s *monitor.Snapshot) {
+	all, _ := s.Guards()
+	g.Delay, g.Others = 0, nil
+	if g.Here || len(all) == 0 {
+		g.Delay = g.Configured
+	}
+	for _, one := range all {
+		g.Delay = max(g.Delay, one.Delay)
+		if one.ID != g.ID {
+			g.Others = append(g.Others, one)
+		}
+	}
+}
+
+// Protectors are the guards that watch, in a few words; empty: none is seen.
+func (g *Guard) Protectors() string {
+	elsewhere := g.Elsewhere()
+	switch {
+	case !g.Here:
+		return elsewhere
+	case elsewhere == "":
+		return "guard here"
+	}
+	return "guard here and " + elsewhere
+}
+
+// Elsewhere are the guards in other programs; empty: none is seen.
+func (g *Guard) Elsewhere() string {
+	var names []string
+	for _, one := range g.Others {
+		names = append(names, guardName(one))
+	}
+	if len(names) > 2 {
+		names = append(names[:1], Plural(len(names)-1, "more guard"))
+	}
+	return strings.Join(names, " and ")
+}
+
+func guardName(g announce.Guard) string {
+	if g.Host.Empty() {
+		return "guard " + g.ID[:min(6, len(g.ID))]
+	}
+	return "guard@" + Unicode.Escape(g.Host.Raw(), 20)
+}
+
+// Waiting are the nodes that only the guard in this process lets rejoin.
+func (g *Guard) Waiting(s *monitor.Snapshot) (names []string) {
+	if !g.Here {
+		return nil
+	}
+	for i := range s.Nodes {
+		n := &s.Nodes[i]
+		another := slices.ContainsFunc(n.Guards, func(one announce.Guard) bool { return one.ID != g.ID })
+		if fenced := n.State == monitor.NodeFenced || g.Status[n.Name].Phase == restartguard.PhaseClosed; fenced && !another {
+			names = append(names, n.Name)
+		}
+	}
+	return names
+}
+
+// Countdown is the time until the node rejoins, where that is known.
+func (g *Guard) Countdown(n *monitor.Node, now time.Time) (time.Duration, bool) {
+	s, ok := g.Status[n.Name]
+	if !ok || s.Phase != restartguard.PhaseClosed || s.Until.IsZero() || n.State != monitor.NodeFenced {
+		return 0, false
+	}
+	return max(0, s.Until.Sub(now)), true
+}
+
+// BootFence is how a node started last: verified, not verified or unknown.
+func (g *Guard) BootFence(n *monitor.Node) string {
+	if s, ok := g.Status[n.Name]; ok && s.Known {
+		if s.Verified {
+			return "verified"
+		}
+		return "not verified"
+	}
+	word := "unknown"
+	for _, one := range n.Guards {
+		switch one.Boot {
+		case announce.BootUnfenced:
+			return "not verified"
+		case announce.BootFenced:
+			word = "verified"
+		}
+	}
+	return word
+}
+
+// GuardCell says what keeps a node out of the quorum, or lets it in.
+func GuardCell(c *Context, n *monitor.Node) Cell {
+	g := &c.Guard
+	switch n.State {
+	case monitor.NodeDown, monitor.NodeSlow, monitor.NodeDenied, monitor.NodeWrongRole:
+		why := n.State.String()
+		if !n.Err.Empty() && c.Short {
+			why = c.Sentence(lastClause(n.Err.Raw()), 32)
+		} else if !n.Err.Empty() {
+			why = c.Whole(n.Err.Raw())
+		}
+		return Cell{Text: why + c.since(n.Since), Tone: c.NodeState(n.State).Tone}
+	case monitor.NodeLoading:
+		return Cell{Text: "reading its data" + c.since(n.Since), Tone: Warn}
+	}
+	s, ok := g.Status[n.Name]
+	switch {
+	case ok && s.Phase == restartguard.PhaseClosed && !s.Until.IsZero():
+		return Cell{Text: countdown(c, s), Tone: Warn}
+	case n.State == monitor.NodeHeld, ok && s.Phase == restartguard.PhaseHeld:
+		return Cell{Text: "held by an operator: " + c.either("O opens it", "node open ends that"), Tone: Warn}
+	case ok && s.Phase == restartguard.PhaseClosed && s.Err == "":
+		return Cell{Text: "closed by the guard", Tone: Warn}
+	case ok && s.Phase == restartguard.PhaseExposed:
+		return Cell{Text: "EXPOSED: must be closed, and is open !", Tone: Bad}
+	case n.State == monitor.NodeFenced && g.Here:
+		return Cell{Text: "fenced, the guard is looking" + c.Ellipsis, Tone: Warn}
+	case n.State == monitor.NodeFenced:
+		who := "a guard"
+		if len(n.Guards) > 0 {
+			who = guardName(n.Guards[0])
+		}
+		text := "waits for " + who
+		if g.Delay > 0 {
+			text += ", D = " + Span(g.Delay)
+		}
+		return Cell{Text: text, Tone: Warn}
+	case ok && s.Phase == restartguard.PhaseUnreachable:
+		return Cell{Text: "guard: " + c.Whole(s.Err), Tone: Warn}
+	case ok && s.Phase == restartguard.PhaseActive && s.Known, len(n.Guards) > 0 && !ok:
+		switch g.BootFence(n) {
+		case "verified":
+			return Cell{Text: "boot fence verified"}
+		case "not verified":
+			return Cell{Text: "boot fence not verified !", Tone: Warn}
+		}
+		return Cell{Text: "unverified: no start seen yet", Tone: Dim}
+	case ok && s.Phase == restartguard.PhaseActive:
+		return Cell{Text: "unverified: no start seen yet", Tone: Dim}
+	case n.State == monitor.NodeUnknown, g.Here, !n.GuardsKnown && len(g.Others) > 0:
+		return Cell{Text: c.Ellipsis, Tone: Dim}
+	}
+	return Cell{Text: "no guard here", Tone: Dim}
+}
+
+// GuardMore is what else a guard knows of a node that is out.
+func GuardMore(c *Context, n *monitor.Node) string {
+	s := c.Guard.Status[n.Name]
+	var more []string
+	if s.Phase == restartguard.PhaseClosed && s.Proven {
+		more = append(more, "a write was refused")
+	}
+	if !s.Out.IsZero() {
+		more = append(more, "out for "+c.age(s.Out))
+	}
+	return strings.Join(more, ", ")
+}
+
+// either is what is said on the screen, or by the command line.
+func (c *Context) either(screen, command string) string {
+	if c.Short {
+		return screen
+	}
+	return command
+}
+
+// barCells is how long the bar of a countdown is.
+const barCells = 12
+
+func countdown(c *Context, s restartguard.NodeStatus) string {
+	left := max(0, s.Until.Sub(c.Now))
+	text := "rejoins in " + Left(left)
+	if c.Short {
+		whole := c.Guard.Delay
+		if whole <= 0 {
+			whole = s.Until.Sub(s.Since)
+		}
+		text = c.Bar(float64(left)/float64(max(1, whole)), barCells) + " " + Remaining(left)
+		if left == 0 {
+			text = c.Bar(0, barCells) + " rejoining"
+		}
+	}
+	if s.Reason != "" {
+		text += "  " + c.Whole(s.Reason)
+	}
+	return text
+}
+
+// lastClause is the end of an error, which says what went wrong; what is before it
+// says where, and that is known.
+func lastClause(s string) string {
+	if i := strings.LastIndex(s, ": "); i >= 0 && i+2 < len(s) {
+		return s[i+2:]
+	}
+	return s
+}
+
+// GuardDoc is one node as a guard knows it. What was remembered of another
+// incarnation, or of another server, is left out.
+type GuardDoc struct {
+	Name      safetext.Text `json:"name"`
+	Addr      safetext.Text `json:"addr"`
+	State     string        `json:"state"` // as it is seen now
+	Method    string        `json:"method"`
+	Known     bool          `json:"known"`      // the guard has met this incarnation of it
+	BootFence string        `json:"boot_fence"` // verified, not verified, or unknown
+	Lives     int           `json:"lives,omitempty"`
+	Held      bool          `json:"held,omitempty"`
+	RejoinMs  *int64        `json:"rejoin_ms,omitempty"`
+}
+
+// GuardColumns are the columns of what a guard knows of nodes; stopped: none runs.
+func GuardColumns(stopped bool) []Column[GuardDoc] {
+	text := func(of func(GuardDoc) string) func(*Context, GuardDoc) Cell {
+		return func(c *Context, n GuardDoc) Cell { return c.orNone(c.Whole(of(n))) }
+	}
+	return []Column[GuardDoc]{{
+		Name: "NODE", Help: "its name in the configuration", Fields: []string{"name"}, Compare: by(func(n GuardDoc) string { return n.Name.Raw() }),
+		Cell: text(func(n GuardDoc) string { return n.Name.Raw() }),
+	}, {
+		Name: "STATE", Help: "below", Fields: []string{"state"}, Compare: by(func(n GuardDoc) string { return n.State }),
+		Cell: func(c *Context, n GuardDoc) Cell {
+			if n.State == monitor.NodeServing.String() {
+				return Cell{Text: n.State, Tone: Good}
+			}
+			return Cell{Text: n.State, Tone: Warn}
+		},
+	}, {
+		Name: "REJOINS IN", Help: "when the guard lets it rejoin", Fields: []string{"rejoin_ms"},
+		Cell: func(c *Context, n GuardDoc) Cell { return c.orNone(n.Rejoins(stopped)) },
+	}, {
+		Name: "BOOT FENCE", Help: "did it start fenced last, as far as a guard saw: verified, not verified, unknown", Fields: []string{"boot_fence"},
+		Cell: text(func(n GuardDoc) string { return n.BootFence }),
+	}, {
+		Name: "LIVES", Help: "how many incarnations of it the guard has seen", Fields: []string{"lives"}, Compare: by(func(n GuardDoc) int { return n.Lives }), Right: true,
+		Cell: func(c *Context, n GuardDoc) Cell {
+			if n.Lives == 0 {
+				return c.orNone("")
+			}
+			return Cell{Text: Count(n.Lives)}
+		},
+	}, {
+		Name: "METHOD", Help: "how it is fenced: `fence` in the configuration", Fields: []string{"method"}, Cell: text(func(n GuardDoc) string { return n.Method }),
+	}}
+}
+
+// Rejoins says when a node rejoins; empty for one that is in.
+func (n GuardDoc) Rejoins(stopped bool) string {
+	switch {
+	case n.RejoinMs != nil:
+		return Left(time.Duration(*n.RejoinMs) * time.Millisecond)
+	case n.Held || n.State == monitor.NodeHeld.String():
+		return "held"
+	case n.State != monitor.NodeFenced.String():
+		return ""
+	case stopped:
+		return "no guard runs"
+	}
+	return "not known here"
+}

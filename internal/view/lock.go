@@ -1,0 +1,278 @@
+package view
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"redlockctl/internal/safetext"
+	"redlockctl/monitor"
+)
+
+// ownLibrary is the name of the form of this program's own locks.
+const ownLibrary = "redlockctl"
+
+// LockColumns are the columns of locks over these nodes.
+func LockColumns(nodes []monitor.Node) []Column[*monitor.Lock] {
+	type column = Column[*monitor.Lock]
+	columns := []column{{
+		Name: "NAME", Help: "the key. What a terminal would obey or hide is spelt out (`\\x1b`, `\\u202e`)",
+		Fields: []string{"key"}, Compare: by(func(l *monitor.Lock) string { return l.Key.Raw() }),
+		Cell: lockName, Cut: 60, Rank: 1, Width: 16, Most: 60, Middle: true,
+	}, {
+		Name: "STATE", Help: "below; sorted by it, what needs a person comes first",
+		Fields: []string{"state"}, Compare: by(func(l *monitor.Lock) int { return -Needs(l.State) }), First: "needs you first",
+		Cell: func(c *Context, l *monitor.Lock) Cell { return c.LockState(l.State) }, Rank: 2, Width: 12,
+	}, {
+		Name: "COPIES", Help: "how many of the N nodes hold the holder's copy. `2+1/5`: one more is another's",
+		Fields: []string{"copies", "n"}, Compare: by(func(l *monitor.Lock) int { return l.Held }), First: "fewest copies",
+		Cell: func(_ *Context, l *monitor.Lock) Cell { return Cell{Text: Copies(l)} }, Right: true, Rank: 3, Width: 6,
+	}}
+	for i := range nodes {
+		at := "nodes." + strconv.Itoa(i) + "."
+		columns = append(columns, column{
+			Name: nodes[i].Name, Group: "nodes",
+			Help: "time left of the copy on that node: none (`–`); `?` the node does not answer (`?~8s` its copy as last seen); `…` it answers and has not been read to the end yet (`..` with `--ascii`); " +
+				"`∞`, or `no TTL`, a copy that never expires. Another token's copy has a `'`; a value that is no lock is named by its type",
+			Fields: []string{at + "state", at + "ttl_ms"},
+			Cell:   func(c *Context, l *monitor.Lock) Cell { return copyCell(c, l, i) }, Right: true, Rank: 6, Width: min(6, max(4, Width(nodes[i].Name))),
+		})
+	}
+	return append(columns, column{
+		Name: "ENDS", Help: "time until the holder falls below a quorum: the Q-th latest expiry of its copies",
+		Fields: []string{"majority_ends_ms"}, Compare: compareEnds, First: "ends soonest", Cell: lockEnds, Right: true, Rank: 4, Width: 4,
+	}, column{
+		Name: "MARGIN", Help: "crash margin: how many of its copies the holder may lose before another client can reach a quorum ([exactly](#margin)). 0 is a lock one restart away from two holders; none (`–`) where there is no majority",
+		Fields: []string{"margin"}, Compare: by(func(l *monitor.Lock) int { return l.Margin() }), Cell: lockMargin, Right: true, Rank: 5, Width: 6,
+	}, column{
+		Name: "LIBRARY", Help: "who made the lock, as far as the form of key and value tells: [forms.md](forms.md); and what the lock tells: that it is several keys, or ends by its value and not by a TTL",
+		Fields: []string{"library"}, Compare: by(func(l *monitor.Lock) string { return library(l) }),
+		Cell: lockLibrary, Idle: ownLibrary, Cut: 48, Rank: 8, Width: 10, Most: 16,
+	}, column{
+		Name: "OWNER", Help: "what the token tells of its owner", Fields: []string{"owner"}, Compare: by(owner), Wide: true,
+		Cell: func(c *Context, l *monitor.Lock) Cell { return c.orNone(c.Whole(owner(l))) },
+	}, column{
+		Name: "TOKENS", Help: "how many tokens have copies", Fields: []string{"tokens"}, Compare: by(func(l *monitor.Lock) int { return l.Tokens }), Right: true, Wide: true,
+		Cell: func(_ *Context, l *monitor.Lock) Cell { return Cell{Text: strconv.Itoa(l.Tokens)} },
+	}, column{
+		Name: "KEYS", Help: "the keys of one lock, where it is several", Wide: true,
+		Cell: func(c *Context, l *monitor.Lock) Cell { return c.orNone(lockKeys(c, l, " ")) },
+	}, column{
+		Name: "SEEN FOR", Help: "for how long this holder has been seen, by this process; with `≥` (`>=` with `--ascii`) where it was there when the looking began",
+		Fields: []string{"seen_for_ms"}, Compare: func(a, b *monitor.Lock) int { return b.Since.Compare(a.Since) }, Cell: lockSeen, Right: true, Wide: true, Rank: 9, Width: 8,
+	}, column{
+		Name: "HOLDER", Help: "the token that has most copies, shortened in the middle on the screen, or the owner that it names; `here` before it: acquired in this console; `+1`: there is another token. `nobody: 2 + 2 of 5`: several tokens have copies, and none can have a quorum",
+		Fields: []string{"holder"}, Compare: by(func(l *monitor.Lock) string { return l.Holder.Raw() }),
+		Cell: func(c *Context, l *monitor.Lock) Cell { return LockHolder(c, l) }, Cut: 48, Rank: 7, Width: 11, Most: 24,
+	})
+}
+
+// orNone is a text, or the glyph for none.
+func (c *Context) orNone(text string) Cell {
+	if text == "" {
+		return Cell{Text: c.None, Tone: Dim}
+	}
+	return Cell{Text: text}
+}
+
+func lockName(c *Context, l *monitor.Lock) Cell {
+	cell := Cell{Text: c.Name(l.Key.Raw())}
+	if l.State > monitor.LockExpiring {
+		cell.Tone = Strong
+	}
+	return cell
+}
+
+// Copies is k/N, with the copies of other tokens apart: 2+1/5.
+func Copies(l *monitor.Lock) string {
+	present := 0
+	for _, one := range l.Copies.All() {
+		if one.State == monitor.CopyPresent {
+			present++
+		}
+	}
+	s := strconv.Itoa(l.Held)
+	if l.Tokens > 1 && present > l.Held {
+		s += "+" + strconv.Itoa(present-l.Held)
+	}
+	return s + "/" + strconv.Itoa(l.Copies.Len())
+}
+
+func copyCell(c *Context, l *monitor.Lock, i int) Cell {
+	if i >= l.Copies.Len() {
+		return Cell{Text: c.Unknown, Tone: Dim}
+	}
+	one := l.Copies.At(i)
+	unknown := ""
+	switch one.State {
+	case monitor.CopyAbsent:
+		return Cell{Text: c.None, Tone: Dim}
+	case monitor.CopyUnknown:
+		unknown = "?"
+	case monitor.CopyUnread:
+		unknown = c.Ellipsis
+	}
+	if unknown != "" && (one.Type == "" || c.Short) {
+		return Cell{Text: unknown, Tone: Dim}
+	}
+	cell := Cell{Text: c.Endless}
+	switch {
+	case one.Type != "" && one.Type != "string" && one.Token.Empty():
+		cell.Text = safetext.Escape(one.Type)
+	case !one.Expires.IsZero():
+		cell.Text = c.remaining(one.Expires)
+	}
+	switch {
+	case unknown != "":
+		return Cell{Text: unknown + "~" + cell.Text, Tone: Dim}
+	case one.Token != l.Holder && (one.Type == "" || one.Type == "string" || !one.Token.Empty()):
+		return Cell{Text: cell.Text + "'", Tone: Bad}
+	}
+	return cell
+}
+
+// compareEnds sorts by when a lock ends, those that never do last.
+func compareEnds(a, b *monitor.Lock) int {
+	endA, foreverA := a.End()
+	endB, foreverB := b.End()
+	switch {
+	case foreverA && foreverB:
+		return 0
+	case foreverA:
+		return 1
+	case foreverB:
+		return -1
+	}
+	return endA.Compare(endB)
+}
+
+func lockEnds(c *Context, l *monitor.Lock) Cell {
+	switch {
+	case !l.MajorityEnd.IsZero():
+		return Cell{Text: c.remaining(l.MajorityEnd)}
+	case l.State == monitor.LockImmortal:
+		return Cell{Text: c.Endless}
+	}
+	return Cell{Text: c.None}
+}
+
+// majority reports whether a lock's holder has a quorum.
+func majority(l *monitor.Lock, quorum int) bool { return l.Held > 0 && l.Held >= quorum }
+
+func lockMargin(c *Context, l *monitor.Lock) Cell {
+	cell := Cell{Text: c.None}
+	if majority(l, c.Snap.Cluster.Quorum) {
+		if cell.Text = strconv.Itoa(l.Margin()); l.Margin() <= 0 {
+			cell.Tone = Warn
+		}
+	}
+	return cell
+}
+
+func library(l *monitor.Lock) string {
+	if l.Form == nil {
+		return ""
+	}
+	return l.Form.Library
+}
+
+func owner(l *monitor.Lock) string {
+	if l.Form == nil {
+		return ""
+	}
+	return l.Form.Owner.Raw()
+}
+
+// Deadline is when a lock ends by its value; zero where that is not what ends it. A
+// value that looks like a time means that only where there is no TTL: else it may as
+// well say when the lock was made.
+func Deadline(l *monitor.Lock) time.Time {
+	if l.Form != nil && !l.Form.Deadline.IsZero() {
+		for _, one := range l.Copies.All() {
+			if one.State != monitor.CopyAbsent && !one.Token.Empty() && one.Expires.IsZero() {
+				return l.Form.Deadline
+			}
+		}
+	}
+	return time.Time{}
+}
+
+// lockLibrary is who made a lock, and what its form tells that other columns do not.
+func lockLibrary(c *Context, l *monitor.Lock) Cell {
+	text := c.Whole(library(l))
+	add := func(s string) {
+		if text != "" {
+			text += ", "
+		}
+		text += s
+	}
+	if d := Deadline(l); !d.IsZero() {
+		// A time on another's wall clock: compared with ours, by whole seconds.
+		c.changes(c.Now.Add(time.Second))
+		if over := c.Now.Sub(d).Truncate(time.Second); over > 0 {
+			add("stale for " + Age(over))
+		} else {
+			add("ends in " + Age(-over))
+		}
+	}
+	if l.Form != nil && l.Form.Companion {
+		add("kept beside a lock")
+	}
+	if len(l.Keys) > 1 {
+		add(Plural(len(l.Keys), "key"))
+	}
+	return c.orNone(text)
+}
+
+// lockSeen is for how long the holder was seen.
+func lockSeen(c *Context, l *monitor.Lock) Cell {
+	if l.Since.IsZero() || c.Began && !l.Since.After(c.Snap.Settled) {
+		return Cell{Text: c.None, Tone: Dim}
+	}
+	text := c.age(l.Since)
+	if !c.Snap.Settled.IsZero() && !l.Since.After(c.Snap.Settled) {
+		text = c.Our("≥") + text
+	}
+	return Cell{Text: text}
+}
+
+func lockKeys(c *Context, l *monitor.Lock, between string) string {
+	if len(l.Keys) < 2 {
+		return ""
+	}
+	names := make([]string, len(l.Keys))
+	for i, k := range l.Keys {
+		names[i] = c.Name(k.Raw())
+	}
+	return strings.Join(names, between)
+}
+
+// Token renders a token; its beginning and end tell it apart from others well
+// enough for a person where there is little room.
+func (c *Context) Token(t safetext.Text) string {
+	switch {
+	case t.Empty():
+		return c.None
+	case c.Short && len(t.Raw()) > 16:
+		return c.Escape(t.Raw(), 11)
+	}
+	return c.Whole(t.Raw())
+}
+
+// LockHolder is who holds a lock.
+func LockHolder(c *Context, l *monitor.Lock) Cell {
+	if l.Nobody {
+		return Cell{Text: l.NobodyText(), Tone: Bad}
+	}
+	text := c.Token(l.Holder)
+	if c.Short && owner(l) != "" {
+		text = c.Whole(owner(l))
+	}
+	switch others := l.Tokens - 1; {
+	case c.Own != nil && c.Own(l.Key.Raw(), l.Holder.Raw()):
+		text = "here " + text
+	case others > 0 && c.Short:
+		text += " +" + strconv.Itoa(others)
+	}
+	return Cell{Text: text}
+}

@@ -1,0 +1,187 @@
+package view
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"redlockctl/monitor"
+)
+
+// LockEnd is when a lock ends, and how many of its copies may be lost until then.
+func LockEnd(c *Context, l *monitor.Lock) string {
+	text := "no majority"
+	switch {
+	case !l.MajorityEnd.IsZero():
+		text = "ends in " + Left(l.MajorityEnd.Sub(c.Now))
+	case l.State == monitor.LockImmortal:
+		text = "no TTL"
+	}
+	switch {
+	case !majority(l, c.Snap.Cluster.Quorum):
+	case l.Margin() <= 0:
+		text += ", can lose 0: one more restart lets another in"
+	default:
+		text += ", can lose " + strconv.Itoa(l.Margin())
+	}
+	return text
+}
+
+// LockFacts are what is known of a lock, beside its copies.
+func LockFacts(c *Context, l *monitor.Lock) []Fact {
+	holder := Fact{Label: "Holder", Text: c.Whole(l.Holder.Raw())}
+	facts := []Fact{holder}
+	if l.Nobody {
+		facts = []Fact{{"Holder", l.NobodyText(), Bad}, {Text: "most copies have the token " + holder.Text}}
+	}
+	if f := l.Form; f == nil {
+		facts = append(facts, Fact{Label: "Made by", Text: "not known by its form"})
+	} else {
+		by := lockLibrary(c, l).Text
+		if !f.Created.IsZero() {
+			by += ", drawn " + Moment(f.Created) + " by its clock"
+		}
+		facts = append(facts, Fact{Label: "Made by", Text: by}, Fact{Label: "Owner", Text: c.Whole(f.Owner.Raw())})
+	}
+	if l.Tokens > 1 {
+		facts = append(facts, Fact{Label: "Tokens", Text: strconv.Itoa(l.Tokens) + " different ones"})
+	}
+	if seen := lockSeen(c, l); seen.Tone != Dim {
+		facts = append(facts, Fact{Label: "Seen for", Text: seen.Text + ", since " + Clock(l.Since)})
+	}
+	facts = append(facts, Fact{Label: "Keys", Text: lockKeys(c, l, " ")})
+	if f := l.Form; f != nil && f.Refused != "" {
+		facts = append(facts, Fact{"Take away", "refused: " + c.Whole(f.Refused), Bad})
+	} else if f != nil {
+		facts = append(facts, Fact{Label: "Take away", Text: c.Whole(f.TakingAway)})
+	}
+	if Needs(l.State) > 0 {
+		means := States[l.State]
+		if l.State == monitor.LockImmortal {
+			means = l.EndlessText()
+		}
+		facts = append(facts, Fact{"Means", l.State.String() + ": " + c.Our(means), c.LockState(l.State).Tone})
+	}
+	return facts
+}
+
+// Bar is what is left of a copy on one node.
+type Bar struct {
+	Node  string
+	State Cell // of the node
+	Left  Cell // the time left, in words
+	Bar   Cell // and as a bar, on an axis that all nodes share
+	Held  bool // there is a copy, as far as is known
+	Note  Cell // where there is more to say
+}
+
+// LockBars are the copies of a lock on an axis of w cells, which is this long.
+func LockBars(c *Context, l *monitor.Lock, axis time.Duration, w int) []Bar {
+	cells := func(end time.Time) int {
+		return min(w, int(float64(w)*float64(max(0, end.Sub(c.Now)))/float64(axis)))
+	}
+	ends, marked := w, false
+	if !l.MajorityEnd.IsZero() {
+		ends = cells(l.MajorityEnd)
+	}
+	bars := make([]Bar, 0, l.Copies.Len())
+	for i, one := range l.Copies.All() {
+		if i >= len(c.Snap.Nodes) {
+			break
+		}
+		n := &c.Snap.Nodes[i]
+		bar := Bar{Node: c.Name(n.Name), State: c.NodeState(n.State), Left: Cell{Text: c.None, Tone: Dim}}
+		switch one.State {
+		case monitor.CopyPresent:
+			bar.Held = true
+			full := w
+			bar.Left = Cell{Text: "no TTL", Tone: Bad}
+			if !one.Expires.IsZero() {
+				full = cells(one.Expires)
+				bar.Left = Cell{Text: Left(one.Expires.Sub(c.Now))}
+			}
+			bar.Bar = Cell{Text: strings.Repeat(c.Full, full), Tone: c.LockState(l.State).Tone}
+			if full > ends { // a copy that outlives the majority shows where that ends
+				bar.Bar.Text = strings.Repeat(c.Full, ends) + c.Here + strings.Repeat(c.Full, full-ends-1)
+			}
+			switch {
+			case one.Token != l.Holder:
+				bar.Bar.Tone, bar.Note.Text = Bad, "of "+c.Token(one.Token)
+			case !marked && !l.MajorityEnd.IsZero() && one.Expires.Equal(l.MajorityEnd):
+				bar.Note.Text, marked = c.Points+" the majority ends here", true
+			}
+			if one.Type != "" && one.Type != "string" && one.Token.Empty() {
+				bar.Note.Text = "a " + c.Whole(one.Type)
+			}
+		case monitor.CopyAbsent:
+			bar.Note = Cell{Text: "no copy", Tone: Dim}
+			if n.State != monitor.NodeServing {
+				bar.Note.Text += ", " + n.State.String()
+			}
+		case monitor.CopyUnread:
+			bar.Note = Cell{Text: c.Ellipsis + " " + UnknownCopy(c, n, one), Tone: Warn}
+		default:
+			bar.Note = Cell{Text: "? " + n.State.String() + ": " + UnknownCopy(c, n, one), Tone: Warn}
+		}
+		bars = append(bars, bar)
+	}
+	return bars
+}
+
+// UnknownCopy is what can be said of a copy on a node that does not tell.
+func UnknownCopy(c *Context, n *monitor.Node, one monitor.Copy) string {
+	if one.State == monitor.CopyUnread && one.Type == "" {
+		return "not read yet: a copy may be there"
+	}
+	end := one.Expires
+	if end.IsZero() {
+		if !one.Token.Empty() {
+			return "the copy that was seen there has no TTL"
+		}
+		most := c.Snap.Cluster.MaxTTL
+		if most <= 0 || n.Since.IsZero() {
+			return "a copy may be there"
+		}
+		end = n.Since.Add(most) // of a copy set just before we lost sight of the node
+	}
+	if end.Before(c.Now) {
+		return "a copy there, if any, expired by " + Clock(end) + ", unless it was extended"
+	}
+	return "a copy there, if any, expires by " + Clock(end) + ", unless it is extended"
+}
+
+// Axis is a length of time that holds what is left of all copies, and whose half is
+// good to read.
+func Axis(c *Context, l *monitor.Lock) time.Duration {
+	var d time.Duration
+	for _, one := range l.Copies.All() {
+		if one.State == monitor.CopyPresent && !one.Expires.IsZero() {
+			d = max(d, one.Expires.Sub(c.Now))
+		}
+	}
+	for _, axis := range []time.Duration{1, 2, 4, 6, 10, 20, 30, 60, 120, 240, 600, 1200, 1800} {
+		if d <= axis*time.Second {
+			return axis * time.Second
+		}
+	}
+	const h = time.Hour
+	axis := h
+	for axis < d && axis < 1<<20*h {
+		axis *= 2
+	}
+	return axis
+}
+
+// AxisLabels writes now, the half and the end of an axis of w cells.
+func AxisLabels(d time.Duration, w int) string {
+	label := func(d time.Duration) string {
+		if d%time.Second == 0 && d >= 100*time.Second || d >= time.Hour {
+			return Age(d)
+		}
+		return d.String()
+	}
+	half, end := label(d/2), label(d)
+	s := "now"
+	s += strings.Repeat(" ", max(0, w/2-len(s))) + half
+	return s + strings.Repeat(" ", max(0, w-len(s)-len(end))) + end
+}

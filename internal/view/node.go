@@ -1,0 +1,251 @@
+package view
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"redlockctl/monitor"
+	"redlockctl/restartguard"
+)
+
+// NodeColumns are the columns of nodes.
+func NodeColumns() []Column[*monitor.Node] {
+	return []Column[*monitor.Node]{{
+		Name: "NODE", Help: "its name in the configuration", Fields: []string{"name"}, Compare: by(func(n *monitor.Node) string { return n.Name }),
+		Cell: func(c *Context, n *monitor.Node) Cell { return Cell{Text: c.Name(n.Name), Tone: Strong} }, Rank: 1, Width: 4, Most: 12, Middle: true,
+	}, {
+		Name: "ADDR", Help: "its address in the configuration", Fields: []string{"addr"},
+		Cell: func(c *Context, n *monitor.Node) Cell { return c.orNone(c.Whole(n.Addr)) },
+	}, {
+		Name: "STATE", Help: "below", Fields: []string{"state", "state_for_ms"}, Compare: by(func(n *monitor.Node) int { return int(n.State) }),
+		Cell: func(c *Context, n *monitor.Node) Cell { return c.NodeState(n.State) }, Rank: 2, Width: 12,
+	}, {
+		Name: "UP", Help: "for how long the server has run, by what it says. For reading only: a guard never counts from it", Fields: []string{"uptime_ms"},
+		Compare: by(func(n *monitor.Node) time.Duration { return n.Uptime }), Right: true, Rank: 6, Width: 6,
+		Cell: answer(func(c *Context, n *monitor.Node) string { return Age(n.Uptime) }),
+	}, {
+		Name: "LOCKS", Help: "copies of locks on it; `≥` before it until all its keys were read", Fields: []string{"locks"},
+		Compare: by(func(n *monitor.Node) int { return n.Locks }), Right: true, Rank: 3, Width: 6,
+		Cell: answer(nodeLocks),
+	}, {
+		Name: "RTT", Help: "the last round trip", Fields: []string{"rtt_us"}, Compare: by(func(n *monitor.Node) time.Duration { return n.RTT }), Right: true, Rank: 5, Width: 6,
+		Cell: answer(func(c *Context, n *monitor.Node) string {
+			if n.RTT == 0 {
+				return ""
+			}
+			return Milliseconds(n.RTT)
+		}),
+	}, {
+		Name: "RTTS", Help: "the latest round trips", Wide: true, Rank: 9, Width: 8,
+		Cell: func(c *Context, n *monitor.Node) Cell {
+			if !n.State.Answers() {
+				return Cell{}
+			}
+			return Cell{Text: c.Sparkline(n.RTTs, 8), Tone: Info}
+		},
+	}, {
+		Name: "CLOCK", Help: "how far the node's clock is ahead of this machine's, ± half a round trip. A constant offset does no harm",
+		Fields: []string{"clock_offset_us", "clock_offset_bound_us"}, Compare: by(func(n *monitor.Node) time.Duration { return n.Offset.Offset }), Right: true, Rank: 7, Width: 14, Most: 20,
+		Cell: answer(func(c *Context, n *monitor.Node) string {
+			if !n.Offset.Valid {
+				return ""
+			}
+			return c.Offset(n.Offset)
+		}),
+	}, {
+		Name: "DRIFT", Help: "by how much its clock runs faster, in millionths. The drift allowance of 1 % is 10,000 ppm. `…`: not known yet",
+		Fields: []string{"drift_ppm", "drift_bound_ppm"}, Compare: by(func(n *monitor.Node) float64 { return n.Drift.PPM }), Right: true, Wide: true, Rank: 8, Width: 9,
+		Cell: answer(func(c *Context, n *monitor.Node) string {
+			if !n.Drift.Valid {
+				return c.Ellipsis
+			}
+			return c.Signed(n.Drift.PPM, 0) + " ppm"
+		}),
+	}, {
+		Name: "FENCE", Help: "`open`, `closed` (by a boot fence or a guard), `held` (by an operator), or how many replicas a write needs there",
+		Fields: []string{"min_replicas_to_write"}, Cell: func(_ *Context, n *monitor.Node) Cell { return fence(n) },
+	}, {
+		Name: "RESTARTS", Help: "restarts that this process has seen; `-` where it has only just begun to look, as a command without `--watch` has",
+		Compare: by(func(n *monitor.Node) int { return n.Restarts }), Right: true,
+		Cell: func(c *Context, n *monitor.Node) Cell {
+			if n.Restarts == 0 && c.Began {
+				return c.orNone("")
+			}
+			return Cell{Text: Count(n.Restarts)}
+		},
+	}, {
+		Name: "VERSION", Help: "of the server", Fields: []string{"version"}, Compare: by(func(n *monitor.Node) string { return n.Version }),
+		Cell: func(c *Context, n *monitor.Node) Cell { return c.orNone(c.Whole(n.Version)) },
+	}, {
+		Name: "ROLE", Help: "`master`, or the node is none of Redlock's", Fields: []string{"role"}, Wide: true,
+		Cell: func(c *Context, n *monitor.Node) Cell { return c.orNone(c.Whole(n.Role)) },
+	}, {
+		Name: "PERSISTENT", Help: "yes: every write is synced before it is answered. No is right for lock masters, if a guard runs", Fields: []string{"persistent"}, Wide: true,
+		Cell: func(c *Context, n *monitor.Node) Cell {
+			switch {
+			case n.RunID == "":
+				return c.orNone("")
+			case n.Persistent:
+				return Cell{Text: "yes"}
+			}
+			return Cell{Text: "no"}
+		},
+	}, {
+		Name: "EVICTION", Help: "`maxmemory-policy`; anything but `noeviction` can remove locks", Fields: []string{"maxmemory_policy"}, Wide: true,
+		Cell: func(c *Context, n *monitor.Node) Cell { return c.orNone(c.Whole(n.Eviction)) },
+	}, {
+		Name: "REPLICAS", Help: "attached ones", Fields: []string{"replicas"}, Compare: by(func(n *monitor.Node) int { return n.Replicas }), Right: true, Wide: true,
+		Cell: func(_ *Context, n *monitor.Node) Cell { return Cell{Text: Count(n.Replicas)} },
+	}, {
+		Name: "CLIENTS", Help: "connections to it", Fields: []string{"clients"}, Compare: by(func(n *monitor.Node) int { return n.Clients }), Right: true, Wide: true,
+		Cell: func(_ *Context, n *monitor.Node) Cell { return Cell{Text: Count(n.Clients)} },
+	}, {
+		Name: "MEMORY", Help: "used, as the server says", Fields: []string{"used_memory_bytes"}, Compare: by(func(n *monitor.Node) int64 { return n.UsedMemory }), Right: true, Wide: true,
+		Cell: func(_ *Context, n *monitor.Node) Cell { return Cell{Text: Bytes(n.UsedMemory)} },
+	}, {
+		Name: "RUN ID", Help: "a new one is a new incarnation, with nothing left of the old one's locks", Fields: []string{"run_id"}, Wide: true,
+		Cell: func(c *Context, n *monitor.Node) Cell { return c.orNone(c.Whole(n.RunID)) },
+	}, {
+		Name: "GUARD", Help: "what keeps the node out of the quorum or lets it in; below", Cell: GuardCell, Cut: 60, Rank: 4, Width: 26, Most: 400,
+	}, {
+		Name: "NOTE", Help: "what else there is to say", Fields: []string{"error", "notes"}, Cut: 100,
+		Cell: func(c *Context, n *monitor.Node) Cell { return Cell{Text: c.Whole(strings.Join(n.Notes, "; "))} },
+	}}
+}
+
+// answer is a cell of what a node said last; none for one that does not answer now,
+// or for an empty text.
+func answer(text func(*Context, *monitor.Node) string) func(*Context, *monitor.Node) Cell {
+	return func(c *Context, n *monitor.Node) Cell {
+		if !n.State.Answers() {
+			return c.orNone("")
+		}
+		return c.orNone(text(c, n))
+	}
+}
+
+func nodeLocks(c *Context, n *monitor.Node) string {
+	switch {
+	case n.Read >= 1 || c.Short:
+		return Count(n.Locks)
+	case n.Locks > 0:
+		return c.Our("≥") + Count(n.Locks)
+	}
+	return ""
+}
+
+// Offset is an offset of a clock with its bound.
+func (g *Glyphs) Offset(e monitor.Estimate) string {
+	if e.Offset.Abs() >= 10*time.Second {
+		return g.Signed(e.Offset.Seconds(), 1) + " s"
+	}
+	return g.Signed(inMS(e.Offset), 1) + " " + g.PM + strconv.FormatFloat(inMS(e.Bound), 'f', 1, 64) + " ms"
+}
+
+func fence(n *monitor.Node) Cell {
+	switch {
+	case n.RunID == "" || n.MinReplicasToWrite < 0:
+		return Cell{Text: "?", Tone: Warn}
+	case n.MinReplicasToWrite == restartguard.FenceOpen:
+		return Cell{Text: "open"}
+	case n.MinReplicasToWrite == restartguard.FenceClosed:
+		return Cell{Text: "closed", Tone: Warn}
+	case n.MinReplicasToWrite == restartguard.FenceHold:
+		return Cell{Text: "held", Tone: Warn}
+	}
+	return Cell{Text: "needs " + Plural(int(n.MinReplicasToWrite), "replica"), Tone: Warn}
+}
+
+// NodeSince is for how long a node has been in its state; empty where that began
+// before the look.
+func NodeSince(c *Context, n *monitor.Node) string {
+	if c.Began {
+		return ""
+	}
+	return c.since(n.Since)
+}
+
+// NodeFacts are what is known of a node, beside what is about time.
+func NodeFacts(c *Context, n *monitor.Node) []Fact {
+	guard := GuardCell(c, n)
+	facts := []Fact{{"Error", c.Whole(n.Err.Raw()), Bad}, {"Guard", guard.Text, guard.Tone}}
+	if s, ok := c.Guard.Status[n.Name]; ok {
+		if s.Reason != "" && s.Until.IsZero() && s.Phase != restartguard.PhaseActive {
+			facts = append(facts, Fact{Text: c.Whole(s.Reason)})
+		}
+		if !s.Out.IsZero() {
+			facts = append(facts, Fact{Text: "without a vote" + c.since(s.Out)})
+		}
+		if s.BootExposed > 0 {
+			facts = append(facts, Fact{Text: fmt.Sprintf("its last start was open for %s at most before it was closed", restartguard.AtMost(s.BootExposed))})
+		}
+		if s.Exposed > 0 && s.Exposed != s.BootExposed {
+			facts = append(facts, Fact{Text: fmt.Sprintf("after its last loss it was open for %s at most", restartguard.AtMost(s.Exposed))})
+		}
+	}
+	if boot := c.Guard.BootFence(n); !strings.HasPrefix(guard.Text, "boot fence") {
+		facts = append(facts, Fact{Label: "Boot fence", Text: boot})
+	}
+	if n.RunID != "" {
+		facts = append(facts, serverFacts(c, n)...)
+	}
+	if n.Offset.Valid {
+		clock := c.Offset(n.Offset)
+		if n.Drift.Valid {
+			clock += ", drift " + c.Signed(n.Drift.PPM, 1) + " " + c.PM + strconv.FormatFloat(n.Drift.Bound, 'f', 1, 64) + " ppm"
+		}
+		facts = append(facts, Fact{Label: "Clock", Text: clock})
+	}
+	if len(n.RTTs) > 0 {
+		facts = append(facts, Fact{Label: "RTT", Text: Milliseconds(n.RTT) + "; the last " + Count(len(n.RTTs)) + " " +
+			Milliseconds(slices.Min(n.RTTs)) + " to " + Milliseconds(slices.Max(n.RTTs))})
+	}
+	for _, note := range n.Notes {
+		facts = append(facts, Fact{"Note", c.Whole(note), Warn})
+	}
+	return facts
+}
+
+// serverFacts are what a server says of itself.
+func serverFacts(c *Context, n *monitor.Node) []Fact {
+	server := "version " + c.Whole(n.Version) + ", role " + c.Whole(n.Role) + ", up " + Age(n.Uptime)
+	if n.Restarts > 0 {
+		server += ", " + Plural(n.Restarts, "restart") + " seen"
+	}
+	data := "kept in memory alone: a restart forgets every lock"
+	if n.Persistent {
+		data = "persistent: every write is synced"
+	}
+	if f := n.Facts; f.AppendOnly != "" {
+		data += " (appendonly " + c.Whole(f.AppendOnly)
+		if f.AppendFsync != "" {
+			data += ", appendfsync " + c.Whole(f.AppendFsync)
+		}
+		data += ")"
+	}
+	memory := Bytes(n.UsedMemory)
+	if n.Facts.MaxMemory > 0 {
+		memory += " of " + Bytes(n.Facts.MaxMemory)
+	}
+	memory += ", eviction " + cmp.Or(c.Whole(n.Eviction), "not known")
+	if n.Facts.Evicted > 0 {
+		memory += ", " + Plural(int(n.Facts.Evicted), "key evicted", "keys evicted")
+	}
+	fenced := fence(n)
+	if n.MinReplicasToWrite >= 0 {
+		fenced.Text += fmt.Sprintf(" (min-replicas-to-write %d)", n.MinReplicasToWrite)
+	}
+	facts := []Fact{{Label: "Server", Text: server}, {Label: "Run id", Text: c.Whole(n.RunID)}, {Label: "Data", Text: data}}
+	if n.State.Answers() {
+		if locks := nodeLocks(c, n); locks != "" {
+			facts = append(facts, Fact{Label: "Locks", Text: locks + " copies"})
+		}
+	}
+	return append(facts, Fact{Label: "Memory", Text: memory},
+		Fact{Label: "Clients", Text: Count(n.Clients) + ", and " + Plural(n.Replicas, "replica")},
+		Fact{"Fence", fenced.Text, fenced.Tone})
+}

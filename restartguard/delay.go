@@ -1,0 +1,45 @@
+package restartguard
+
+import (
+	"math"
+	"time"
+)
+
+// The parts of D beside the longest TTL, see [Delay].
+const (
+	// DefaultFactor covers how much slower than a node's a client's clock may run. No D
+	// may have less: locks are also taken by clients that read no configuration.
+	DefaultFactor = 0.01
+	// DefaultMargin covers what a client's validity leaves out: its grain, and the moment
+	// between the loss and its end.
+	DefaultMargin = 50 * time.Millisecond
+)
+
+// DefaultDelay is D by the defaults.
+func DefaultDelay(maxTTL time.Duration) time.Duration {
+	return Delay(maxTTL, DefaultFactor, DefaultMargin)
+}
+
+// Delay is D, how long a node stays closed after its loss was provably over:
+// maxTTL × (1 + factor) + margin, rounded up. A result beyond the range of
+// time.Duration is its maximum; a part that is negative or no number counts as
+// 0.
+func Delay(maxTTL time.Duration, factor float64, margin time.Duration) time.Duration {
+	d := max(maxTTL, 0)
+	if factor > 0 {
+		extra := math.Ceil(float64(d) * factor)
+		if extra >= math.MaxInt64 {
+			return math.MaxInt64
+		}
+		d = add(d, time.Duration(extra))
+	}
+	return add(d, max(margin, 0))
+}
+
+// add adds what is not negative, up to the maximum.
+func add(a, b time.Duration) time.Duration {
+	if a > math.MaxInt64-b {
+		return math.MaxInt64
+	}
+	return a + b
+}

@@ -1,0 +1,185 @@
+package restartguard
+
+import (
+	"math"
+	"time"
+)
+
+// Values of min-replicas-to-write with a meaning. A node is only closed while
+// min-replicas-max-lag is above 0 as well: 0 switches the check off.
+const (
+	FenceClosed = math.MaxInt32     // 2147483647: closed by the boot fence or a guard
+	FenceHold   = math.MaxInt32 - 1 // 2147483646: held by an operator, never lifted by a guard
+	FenceOpen   = 0
+)
+
+// FirstContact is what to do with an open node that is seen for the first time.
+type FirstContact uint8
+
+const (
+	Adopt FirstContact = iota // take it as it is, show it as unverified
+	Fence                     // close it and wait D
+)
+
+// Policy is what [Step] decides by.
+type Policy struct {
+	Delay        time.Duration // D, see [Delay]
+	FirstContact FirstContact
+	// Advice: nothing is ever sent. A node that must not vote is shown as
+	// exposed until D is over, and one that may vote again as closed.
+	Advice bool
+	// ClockStep is the least forward step of a node's wall clock that is a loss;
+	// it never goes below what can be told from the error of the reading. 0: as
+	// little as can be told. Negative: steps are reported, and no loss.
+	ClockStep time.Duration
+	// CountEvery is how often the counter key of an open node is raised; 0: there
+	// is none. See [CounterTTL].
+	CountEvery time.Duration
+	// Sweep: at the first look at a node the connections of the guard that had
+	// this one's state directory before are ended.
+	Sweep bool
+	// EarlyAfter is how long after the first sight of a loss a node may be opened
+	// by [Evidence], see the function of this name; 0: never before D.
+	EarlyAfter time.Duration
+}
+
+// CounterTTL is how long the counter key lives that shows a restored snapshot:
+// a guard that went away leaves nothing behind. It is renewed with each count.
+const CounterTTL = 24 * time.Hour
+
+// Params are the two parameters of a server that make the fence.
+type Params struct {
+	MinReplicas int64 // min-replicas-to-write
+	MaxLag      int64 // min-replicas-max-lag, seconds; 0 switches the check off
+}
+
+// closed tells if a server with these parameters refuses each write because of
+// a fence. Any other number is the operator's own setting for real replicas,
+// and no fence: with a replica attached it lets writes through.
+func (p Params) closed() bool { return p.MinReplicas == FenceClosed && p.MaxLag > 0 }
+
+func (p Params) held() bool { return p.MinReplicas == FenceHold && p.MaxLag > 0 }
+
+func (p Params) are(value int64) bool {
+	if value == FenceClosed || value == FenceHold {
+		return p.MinReplicas == value && p.MaxLag > 0
+	}
+	return p.MinReplicas == value
+}
+
+// About says what an [Observation] tells of.
+type About uint8
+
+const (
+	Seen      About = iota // the node was read
+	Unreached              // the node could not be read
+	Closing                // the outcome of a Close
+	Proving                // the outcome of a Prove
+	Lifting                // the outcome of a Lift
+	Counting               // the outcome of a Count
+	Killing                // the outcome of a Kill
+)
+
+// Canary is what became of a canary write.
+type Canary uint8
+
+const (
+	CanaryFenced   Canary = iota // refused with NOREPLICAS: the fence holds
+	CanaryRefused                // refused for another reason, which may pass: no proof
+	CanaryAccepted               // it got through: there is no fence
+)
+
+// Observation is what was learnt of a node, by one connection to it. An action
+// whose connection broke has no outcome: nobody knows if it was carried out,
+// and the next Seen tells.
+type Observation struct {
+	About About
+	// Conn is the id that the server gave to the connection, 0 if it does not tell.
+	Conn  int64
+	RunID string // of the server at the end of the connection; all but Unreached
+	// Asked is when the question was sent; zero stands for now. It makes the
+	// time that a node was open an upper bound, and decides nothing.
+	Asked time.Time
+	// Err is why something failed, fit to be shown. A Seen has one where the
+	// parameters could not be read.
+	Err string
+
+	// Of Seen.
+	Role string // "master", "slave"
+	// Former is the replication id that the server had before its last promotion;
+	// only zeros if there was none, empty if it does not tell.
+	Former string
+	Wipes  int64 // calls of FLUSHALL, FLUSHDB, SWAPDB and DEBUG in this life
+	// Evicted is how many keys were evicted for lack of memory in this life.
+	Evicted int64
+	// Commands is how many commands the server has carried out; when it goes back,
+	// the counters were reset.
+	Commands int64
+	// Clock is the node's wall clock; its zero value says nothing.
+	Clock Reading
+	// Counter is the value of the counter key, 0 if there is none; also of
+	// Counting. It means something where Counted is set.
+	Counter int64
+	Counted bool
+	// Configured: parameters were changed at run time in this life, so how it
+	// came up cannot be told by how it is.
+	Configured bool
+
+	// Lacking, of Seen: it refuses writes because min-replicas-to-write, which is no
+	// fence, wants more good replicas than there are.
+	Lacking bool
+
+	// Params of Seen, and read back after each action; Blind: they could not be
+	// read.
+	Params Params
+	Blind  bool
+	// Reads is Params in words for people, where the numbers are not what the
+	// server has: another method stands behind them.
+	Reads string
+
+	// Before, of Closing and Lifting, is what the action found.
+	Before Params
+	// Canary, of Proving.
+	Canary Canary
+	// Gone, of Killing: the connection that was named is ended. Swept: all those of
+	// earlier runs of this guard, or of other guards, are, as was asked for.
+	Gone, Swept bool
+	// Others, of Killing: it was asked for the connections of other guards.
+	Others bool
+	// Refused, of Unreached: nobody listens at the address. Denied: the server
+	// answers, and does not let the guard in or look.
+	Refused, Denied bool
+
+	// Heard, of Seen, is the greatest D that other guards announce; 0: none, or they
+	// cannot be read.
+	Heard time.Duration
+
+	// Evidence, of Seen, is what the other nodes have told of their locks; nil:
+	// they were not asked.
+	Evidence *Evidence
+}
+
+// ActionKind says what to do.
+type ActionKind uint8
+
+const (
+	Close ActionKind = iota // set the fence to Value, read it back
+	Prove                   // try a canary write, then read the fence
+	Lift                    // set min-replicas-to-write to Value, read it back
+	Count                   // raise the counter key
+	Kill                    // end connections of ours, then read the fence
+)
+
+// Action is a thing to do to one life of a server. It must travel on the
+// connection whose observation led to it, or not at all.
+type Action struct {
+	Kind  ActionKind
+	RunID string
+	Value int64 // of min-replicas-to-write
+	// SetLag: min-replicas-max-lag switches the check off, and is set first.
+	SetLag bool
+	// Of Kill: Conn is the id of a connection, 0 for none; All are those of earlier
+	// runs of this guard, Others those of all guards but this connection.
+	Conn        int64
+	All, Others bool
+}

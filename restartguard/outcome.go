@@ -1,0 +1,123 @@
+package restartguard
+
+import (
+	"time"
+)
+
+func (m *machine) closing(o *Observation) {
+	if o.Before.held() && m.Owed == FenceClosed {
+		// An operator's hold came in between the look and the closing.
+		m.Owed = FenceHold
+		m.do(Close, FenceHold, false)
+		return
+	}
+	if m.Owed == FenceOpen {
+		return
+	}
+	if b := o.Before; b.MaxLag > 0 && b.MinReplicas > 0 && b.MinReplicas < FenceHold {
+		m.Revert = b.MinReplicas
+	}
+	switch {
+	case o.Blind || !o.Params.are(m.Owed):
+	case m.Rivals && m.Owed == FenceClosed:
+		m.endRivals()
+		return
+	default:
+		m.do(Prove, 0, false)
+		return
+	}
+	why := o.Err
+	if why == "" {
+		why = o.Reads
+	}
+	if why == "" {
+		why = readBack(o.Params)
+	}
+	if o.Params.closed() {
+		m.failing("waiting", "cannot be held again: "+why)
+		return
+	}
+	m.expose()
+	m.failing("exposed", "cannot be closed: "+why)
+	if m.Blind {
+		m.do(Prove, 0, false)
+	}
+}
+
+func (m *machine) proving(o *Observation) {
+	switch {
+	case m.Blind:
+		m.provingBlind(o)
+	case o.Canary == CanaryAccepted && (o.Params.closed() || o.Params.held()):
+		m.Leaked, m.Verified, m.Proven = true, false, false
+		if m.Owed == FenceOpen {
+			m.Owed = FenceClosed
+			if m.Hold {
+				m.Owed = FenceHold
+			}
+		}
+		m.expose()
+		m.failing("exposed", "a canary write got through although the parameters read closed")
+	case o.Blind:
+		m.Err = o.Err
+	case o.Canary == CanaryAccepted:
+		m.settle(o)
+	case o.Params.held():
+		m.proved(o)
+		m.confirm(FenceHold)
+	case o.Params.closed() && m.Owed != FenceHold && !m.Deadline.IsZero():
+		m.proved(o)
+		m.confirm(FenceClosed)
+	}
+	// Otherwise somebody changed the fence in between, and the next look tells.
+}
+
+// proved: writes are refused, and the parameters say why. A refusal for another
+// reason than NOREPLICAS does not speak against the fence, but hides it: the
+// node counts as closed, and the canary is tried again at each look.
+func (m *machine) proved(o *Observation) {
+	m.Proven = o.Canary == CanaryFenced
+	if !m.Proven {
+		m.Err = o.Err
+	}
+}
+
+// provingBlind judges by the canary alone. A node that refuses it is closed,
+// and stays so: what put up its fence cannot be read, so it may be a hold.
+func (m *machine) provingBlind(o *Observation) {
+	switch {
+	case o.Canary == CanaryFenced && m.Owed == FenceHold:
+		m.Open = false
+		m.confirm(FenceHold)
+	case o.Canary == CanaryFenced:
+		if m.Deadline.IsZero() {
+			m.waitFrom()
+		}
+		m.Proven, m.Open = true, false
+		m.confirm(FenceClosed)
+		m.Reason = blindlyClosed
+	case o.Canary == CanaryAccepted && m.Owed == FenceOpen:
+		if !m.Deadline.IsZero() {
+			m.tell("opened", "accepts writes: opened by another")
+		}
+		m.Deadline = time.Time{}
+		m.enter(PhaseActive, blindlyOpen)
+	}
+}
+
+func (m *machine) lifting(o *Observation) {
+	switch {
+	case o.Before.held() && !o.Params.held():
+		// An operator's hold came in between the look and the lift.
+		m.Hold, m.Owed = true, FenceHold
+		m.Open, m.OpenSince = true, m.asked
+		m.tell("held", "an operator's hold was met while it was being opened, and is put back")
+		m.do(Close, FenceHold, false)
+	case o.Err != "" || o.Blind:
+		m.failing("waiting", "cannot be opened: "+o.Err)
+	case o.Params.held() || o.Params.closed():
+		// Closed again by another at the same moment; the next look tells.
+	default:
+		m.settle(o)
+	}
+}

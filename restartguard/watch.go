@@ -1,0 +1,251 @@
+package restartguard
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+
+	"redlockctl/redlock"
+)
+
+// maxActions bounds what follows one look, whatever a server answers.
+const maxActions = 8
+
+// watch is the guard of one node.
+type watch struct {
+	guard  *Guard
+	node   *redlock.Node
+	method Method
+
+	mu    sync.Mutex
+	state State
+	same  string    // see [NodeStatus]
+	beat  time.Time // when it last came round
+
+	changed chan struct{} // what it announces may be another
+
+	// Of the watch's own goroutine: when it last read what other guards announce, and
+	// why it could not; what was written last, and when.
+	heardAt   time.Time
+	loudUntil time.Time // more was announced than a guard reads
+	deaf      string
+	written   State
+	writtenAt time.Time
+	unwritten string // why not
+	crowded   bool   // its list of clients is more than a guard reads
+}
+
+// run goes from one connection to the next. There is at most one at a time.
+func (w *watch) run(ctx context.Context) {
+	for ctx.Err() == nil {
+		pause := w.live(ctx)
+		sleep(ctx, pause)
+	}
+}
+
+// live watches the node by one connection until that breaks, and tells how
+// long to wait before the next is tried.
+func (w *watch) live(ctx context.Context) (pause time.Duration) {
+	l := dial(w.node, w.method, w.guard.cfg.Timeout)
+	l.counter = w.guard.cfg.CountEvery > 0 && w.method.Kind != Advice
+	l.crowded = w.crowded
+	if m := w.guard.cfg.Memory; m != nil {
+		l.name += ":" + m.ID()
+	}
+	defer l.close()
+	var reading scan
+	for first := true; ; first = false {
+		w.mu.Lock()
+		w.beat = time.Now()
+		w.mu.Unlock()
+		asked := time.Now()
+		l.hear = first || asked.Sub(w.heardAt) >= hearEvery || !w.state.Deadline.IsZero()
+		l.hear = l.hear && !asked.Before(w.loudUntil)
+		o, err := l.look(ctx)
+		if l.hear && errors.Is(err, redlock.ErrLongReply) {
+			w.loudUntil = asked.Add(PeerKept)
+			w.say(&w.deaf, err, unheard)
+		}
+		if err == nil && l.hear {
+			w.heardAt = asked
+			w.listen(&l)
+		}
+		switch {
+		case ctx.Err() != nil:
+			return 0
+		case errors.Is(err, errBroken):
+			// A connection that was good and has ended says little: the next one
+			// tells at once if the node is there. Silence, or no connection to begin
+			// with, says that it is not.
+			if first || isTimeout(err) {
+				w.step(Observation{About: Unreached, Asked: asked, Refused: isRefused(err), Denied: isDenied(err), Err: show(err)})
+			}
+			switch {
+			case !first:
+				return 0
+			case answered(err), errors.Is(err, redlock.ErrFull):
+				return w.guard.cfg.Poll // it is there and does not let us in: no reason to hurry
+			default:
+				return min(reconnect, w.guard.cfg.Poll)
+			}
+		case err != nil:
+			// It answers, but not what we need.
+			w.step(Observation{About: Unreached, Asked: asked, Denied: isDenied(err), Err: show(err)})
+		default:
+			if !w.follow(ctx, &l, o) {
+				return min(reconnect, w.guard.cfg.Poll)
+			}
+		}
+		if err != nil {
+			sleep(ctx, w.pause())
+		} else if !w.inquire(ctx, &l, &reading) {
+			return min(reconnect, w.guard.cfg.Poll)
+		}
+	}
+}
+
+// follow steps with a look and carries out what follows from it, on the same
+// connection. It tells if that is still good.
+func (w *watch) follow(ctx context.Context, l *life, o Observation) bool {
+	todo := w.step(o)
+	for n := 0; len(todo) > 0 && n < maxActions; n++ {
+		a := todo[0]
+		todo = todo[1:]
+		if ctx.Err() != nil {
+			return false
+		}
+		// What was begun is brought to its end, within the timeout: a closing that
+		// is cut off is neither done nor undone.
+		actx, cancel := context.WithTimeout(context.WithoutCancel(ctx), w.guard.cfg.Timeout)
+		outcome, err := l.do(actx, a)
+		cancel()
+		if err != nil {
+			w.crowded = w.crowded || a.Kind == Kill && errors.Is(err, redlock.ErrLongReply)
+			return false
+		}
+		todo = append(todo, w.step(outcome)...)
+	}
+	return true
+}
+
+// step decides. What follows from it is written down before it is done, so
+// that a guard that is killed in between has not forgotten a loss.
+func (w *watch) step(o Observation) []Action {
+	cfg := w.guard.cfg
+	p := Policy{
+		Delay: cfg.Delay, FirstContact: cfg.FirstContact, ClockStep: cfg.ClockStep, CountEvery: cfg.CountEvery,
+		Advice: w.method.Kind == Advice, Sweep: cfg.Memory != nil,
+	}
+	if w.guard.inquest != nil {
+		p.EarlyAfter = EarlyAfter(cfg.Early.AttemptBound)
+		if o.About == Seen {
+			o.Evidence = w.guard.evidence(w)
+		}
+	}
+	if o.About == Seen {
+		o.Heard = w.guard.greatest()
+	}
+	same := w.same
+	if o.About == Seen {
+		same = w.sameAs(o.RunID)
+	}
+	w.mu.Lock()
+	next, actions, events := Step(p, w.state, o, time.Now())
+	if same != w.same && same != "" {
+		events = append(events, Event{At: time.Now(), Kind: "same server", Text: sameServer(same), Alarm: true})
+	}
+	w.same = same
+	renew := next.Known != w.state.Known || next.Verified != w.state.Verified || next.BootExposed != w.state.BootExposed
+	w.state = next
+	w.mu.Unlock()
+	if renew {
+		w.renew()
+	}
+	w.remember(false)
+	w.guard.looked(w, o)
+	w.guard.tell(w.node.Name(), events)
+	w.guard.lookOut()
+	return actions
+}
+
+func sameServer(other string) string {
+	return fmt.Sprintf("is the same server as %s, by another address: it has no vote of its own", other)
+}
+
+// sameAs is the name of a node before this one at whose address the same incarnation
+// answers; "": there is none.
+func (w *watch) sameAs(runID string) string {
+	for _, o := range w.guard.watches {
+		if o == w {
+			break
+		}
+		o.mu.Lock()
+		same := o.state.RunID == runID && o.state.Phase != PhaseUnreachable
+		o.mu.Unlock()
+		if same {
+			return o.node.Name()
+		}
+	}
+	return ""
+}
+
+// remember writes the state down if it changed, or if it is time, or in any
+// case.
+func (w *watch) remember(always bool) {
+	m := w.guard.cfg.Memory
+	if m == nil || w.state.RunID == "" {
+		return
+	}
+	// The boot clock last: what comes in between makes a deadline later, never
+	// sooner.
+	now := time.Now()
+	boot := BootTime()
+	durable := w.state.durable()
+	if !always && durable == w.written && now.Sub(w.writtenAt) < MemoryEvery(w.guard.cfg.Delay) {
+		return
+	}
+	why := ""
+	if err := m.put(w.node.Name(), w.state.record(w.node.Addr(), w.method, now, boot), boot); err != nil {
+		why = show(err)
+	}
+	w.written, w.writtenAt = durable, now
+	if why != w.unwritten && why != "" {
+		w.guard.tell(w.node.Name(), []Event{{At: now, Kind: "memory", Text: why}})
+	}
+	w.unwritten = why
+}
+
+// pause is the time until the next look: the poll, or less when the node may
+// rejoin before that.
+func (w *watch) pause() time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	poll := w.guard.cfg.Poll
+	if w.state.Phase != PhaseClosed || w.state.Deadline.IsZero() {
+		return poll
+	}
+	if d := time.Until(w.state.Deadline); d > 0 {
+		return min(d, poll)
+	}
+	return poll
+}
+
+func isTimeout(err error) bool {
+	var ne net.Error
+	return errors.As(err, &ne) && ne.Timeout() || errors.Is(err, context.DeadlineExceeded)
+}
+
+func sleep(ctx context.Context, d time.Duration) {
+	if d <= 0 {
+		return
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+	case <-t.C:
+	}
+}
