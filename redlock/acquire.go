@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -23,7 +24,10 @@ func newToken(n note) string {
 	return base64.RawURLEncoding.EncodeToString(b[:])
 }
 
-const tokenBytes = 20
+const (
+	tokenBytes = 20
+	tokenChars = 27 // in base64url
+)
 
 // note is what a token tells of the wait for it; see [lookout]. Of another's
 // token that looks like one of ours it is two numbers that mean nothing, which
@@ -38,7 +42,8 @@ const unwaited = 255
 // noteOf reads the note in a token.
 func noteOf(token string) note {
 	var b [tokenBytes]byte
-	if base64.RawURLEncoding.DecodedLen(len(token)) != tokenBytes {
+	token, _, _ = strings.Cut(token, ownerMark)
+	if len(token) != tokenChars {
 		return note{waited: unwaited}
 	}
 	if _, err := base64.RawURLEncoding.Decode(b[:], []byte(token)); err != nil {

@@ -70,7 +70,7 @@ func New(nodes []*Node, opt Options) (*Client, error) {
 // newClient opens a client over any kind of wire and tap.
 func newClient(nodes []*Node, opt Options, to func(*Node) wire, tapTo func(*Node) tap) *Client {
 	c := &Client{
-		nodes: slices.Clone(nodes), opt: opt, token: newToken, suspended: newSleepClock(suspended).suspended,
+		nodes: slices.Clone(nodes), opt: opt, token: tokenWith(opt.Owner), suspended: newSleepClock(suspended).suspended,
 		streams: make([]*stream, len(nodes)), closing: make(chan struct{}),
 		warm: newWarmth(len(nodes)),
 	}

@@ -47,6 +47,8 @@
 // them were about together. The note is no part of that argument. It is not
 // believed in either: what it says can only make a waiter early or late. The 20
 // bytes of other clients spend these 16 bits on chance, where they buy nothing.
+// With [Options.Owner] a colon and the owner stand behind the 27 characters, 64 bytes
+// in all at most: for people, and no part of the argument either.
 //
 // # Waiting
 //

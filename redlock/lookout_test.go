@@ -167,3 +167,10 @@ func TestLookoutMakesNoLoop(t *testing.T) {
 		now = now.Add(time.Second)
 	}
 }
+
+// TestNoteOfATokenWithOwner: turns are taken whether tokens tell an owner or not.
+func TestNoteOfATokenWithOwner(t *testing.T) {
+	if got := noteOf(tokenWith("ann@web-7:4711")(note{serial: 9, waited: 7})); got != (note{serial: 9, waited: 7}) {
+		t.Errorf("note %+v", got)
+	}
+}

@@ -20,6 +20,7 @@ type Node struct {
 	name   string
 	opt    redis.Options
 	budget *Budget // nil: the default
+	conn   string  // the name of its connections; "": none
 }
 
 // NewNode describes a master. Of opt the address, network, dialer,
@@ -100,7 +101,11 @@ func (n *Node) Client(conns int, timeout time.Duration, with ...func(*redis.Opti
 		}
 		return check(c, budget, &uncertified), nil
 	}
-	return redis.NewClient(&opt)
+	client := redis.NewClient(&opt)
+	if n.conn != "" {
+		client.AddHook(greeting{n.conn})
+	}
+	return client
 }
 
 // failedConn is what there is instead of a connection that could not be opened, with

@@ -37,7 +37,14 @@ type Options struct {
 	// is not cut short when too few nodes answer. Shorter pauses cost the nodes more
 	// then, longer ones let a free lock stand idle. Default 200 ms.
 	RetryDelay time.Duration
+	// Owner stands behind the random part of each token, for people who ask who
+	// holds a lock: 36 bytes of printable ASCII without blanks at most. Everybody who
+	// reads the lock learns it. Default none.
+	Owner string
 }
+
+// MostOwner is how long [Options.Owner] may be, in bytes.
+const MostOwner = mostOwner
 
 // UntilContextEnds, as [Options.Retries], never gives up before the context ends.
 const UntilContextEnds = math.MaxInt
@@ -94,6 +101,8 @@ func (o Options) withDefaults() (Options, error) {
 		return o, fmt.Errorf("drift margin %s is negative", o.DriftMargin)
 	case o.RetryDelay < 0:
 		return o, fmt.Errorf("retry delay %s is negative", o.RetryDelay)
+	case len(o.Owner) > mostOwner || printableASCII(o.Owner, mostOwner) != o.Owner:
+		return o, fmt.Errorf("owner %s: at most %d bytes of printable ASCII without blanks", quote(o.Owner), mostOwner)
 	}
 	return o, nil
 }

@@ -27,6 +27,7 @@ import (
 	"redlockctl/internal/config"
 	"redlockctl/internal/operator"
 	"redlockctl/internal/safetext"
+	"redlockctl/internal/who"
 )
 
 // Main runs the command line with the arguments after the program's name, and
@@ -79,7 +80,8 @@ type commandLine struct {
 	// began is set when a command's own code starts: an error before that is one
 	// of usage, whatever cobra calls it.
 	began bool
-	drawn *bar // the last one
+	what  string // the command: "acquire", "node hold"; "console" without one
+	drawn *bar   // the last one
 }
 
 func isTerminal(stream any) bool {
@@ -272,6 +274,9 @@ redlockctl locks`,
 func (a *commandLine) run(f func(ctx context.Context, args []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		a.began = true
+		if _, a.what, _ = strings.Cut(cmd.CommandPath(), " "); a.what == "" {
+			a.what = "console"
+		}
 		return f(cmd.Context(), args)
 	}
 }
@@ -412,7 +417,15 @@ func (a *commandLine) loadAllBy(opt config.Options) (set *config.Set, source str
 	if err != nil {
 		return nil, source, app.ConfigError{Err: err}
 	}
+	self := who.Self(a.getenv)
 	for _, cfg := range set.Clusters {
+		cfg.ConnName = who.ConnName(a.what, self)
+		switch cfg.Redlock.Owner {
+		case "":
+			cfg.Redlock.Owner = self
+		case "none":
+			cfg.Redlock.Owner = ""
+		}
 		cfg.Cluster.ReadOnly = cfg.Cluster.ReadOnly || a.readOnly
 		cfg.TUI.ASCII = cfg.TUI.ASCII || a.ascii
 		cfg.TUI.Color = cfg.TUI.Color && !a.noColor && a.getenv("NO_COLOR") == ""

@@ -49,6 +49,9 @@ type Config struct {
 	TUI     TUI
 	Audit   Audit
 	Record  Record
+	// ConnName is how connections to the nodes are called, see [redlock.Node.Named];
+	// it is no setting. Default: not at all.
+	ConnName string
 	// PasswordEnv are the environment variables from which passwords came, of all
 	// clusters of the file: a child process has no business with them.
 	PasswordEnv []string
@@ -246,6 +249,13 @@ func (f *file) redlock(c *Config, t *table, maxTTL span) setting {
 		o.Retries = -1 // the zero value means the default
 	}
 	o.RetryDelay = t.duration("retry_delay", redlock.DefaultRetryDelay, leastDuration).Duration
+	owner, s := t.text("owner", "auto")
+	if o.Owner = owner; owner == "auto" {
+		o.Owner = "" // whoever runs the program knows who that is
+	}
+	if len(owner) > redlock.MostOwner || strings.ContainsFunc(owner, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		s.problem(`must be at most %d printable ASCII characters without blanks, "auto" or "none"`, redlock.MostOwner)
+	}
 
 	if !maxTTL.ok {
 		return factorSetting
@@ -451,6 +461,9 @@ func (c *Config) Masters() ([]*redlock.Node, error) {
 		m, err := redlock.NewNode(n.Name, opt)
 		if err != nil {
 			return nil, fmt.Errorf("%s:%d: node %q: %w", c.Path, n.Line, n.Name, err)
+		}
+		if c.ConnName != "" {
+			m = m.Named(c.ConnName)
 		}
 		masters[i] = m
 	}

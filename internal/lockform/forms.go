@@ -45,6 +45,8 @@ var forms = [...]row{
 		Refused: "it is a key of this program's own, not a lock",
 	}},
 
+	{"string", 0, ownedTokens, Form{Library: "redlockctl"}},
+
 	// Forms with a mark in key or value.
 	{"string", 0, shedLock, Form{
 		Library: "ShedLock", BareDel: true,
@@ -214,6 +216,17 @@ func ownTombstone(s sight) (telling, bool) {
 // the turns waited for it, as base64url; the last character has 4 bits of them.
 func ownTokens(s sight) (telling, bool) {
 	return telling{}, all(s.value, base64URL) && last(s.value, base64URL4) && mixed(s.value)
+}
+
+// ownedTokens are [ownTokens] with a colon and their owner behind them.
+func ownedTokens(s sight) (telling, bool) {
+	token, owner, ok := strings.Cut(s.value, ":")
+	if !ok || !s.whole || len(s.value) > 64 || len(token) != 27 || owner == "" || !text(owner) || strings.Contains(owner, " ") {
+		return telling{}, false
+	}
+	s.value = token
+	_, ok = ownTokens(s)
+	return telling{owner: owner}, ok
 }
 
 func ownKey(kind string) func(s sight) (telling, bool) {
