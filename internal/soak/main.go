@@ -3,7 +3,8 @@
 // Command soak runs the whole program for hours, and looks for what grows: see
 // scripts/soak, which builds and runs it. Five real masters of which one after the
 // other flaps, a guard, a console in tmux, "redlockctl watch" and clients that take
-// locks and come and go; of each process memory, goroutines and descriptors.
+// locks and come and go; of each process memory, goroutines and descriptors. The
+// clients are in this process.
 //
 // It exits with 0 if nothing grew and all of them were well to the end, 1 if not,
 // and 2 if it could not be run.
@@ -13,6 +14,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -23,36 +25,26 @@ import (
 	"github.com/redis/go-redis/v9/logging"
 )
 
-// clientsEnv is the variable that makes this program the clients, by an [order].
-const clientsEnv = "REDLOCKCTL_SOAK_CLIENTS"
-
 type config struct {
 	program string // redlockctl
 	length  time.Duration
 	warm    time.Duration // which is not judged
 	clients int
-	limits  [measures]limit
 }
 
 func main() {
 	logging.Disable() // go-redis writes each failed dial to stderr
-	if order := os.Getenv(clientsEnv); order != "" {
-		os.Exit(clientsMain(order))
-	}
 	os.Exit(run())
 }
 
 func run() int {
-	cfg := config{limits: [measures]limit{memory: {16, 4}, goroutines: {16, 4}, descriptors: {8, 2}}}
+	var cfg config
 	short := false
 	flag.StringVar(&cfg.program, "program", "", "the `path` of redlockctl")
 	flag.DurationVar(&cfg.length, "for", 8*time.Hour, "how long")
 	flag.BoolVar(&short, "short", false, "three minutes")
 	flag.DurationVar(&cfg.warm, "warm-up", 0, "what is not judged at the beginning (default a quarter, at most 20m)")
 	flag.IntVar(&cfg.clients, "clients", 20, "how many `clients` take locks")
-	for m, name := range [measures]string{"memory", "goroutines", "descriptors"} {
-		flag.Float64Var(&cfg.limits[m].perHour, name+"-slope", cfg.limits[m].perHour, "by how much "+measure(m).String()+" may grow in an `hour`")
-	}
 	flag.Parse()
 	trouble := func(err error) int {
 		fmt.Fprintln(os.Stderr, "soak:", err)
@@ -67,8 +59,8 @@ func run() int {
 	switch {
 	case flag.NArg() > 0:
 		return trouble(fmt.Errorf("unknown argument %q", flag.Arg(0)))
-	case cfg.length < time.Minute:
-		return trouble(fmt.Errorf("--for %s: less than a minute shows nothing", cfg.length))
+	case cfg.length < 2*time.Minute:
+		return trouble(fmt.Errorf("--for %s: less than two minutes show nothing", cfg.length))
 	case cfg.warm < 0 || cfg.warm > cfg.length/2:
 		return trouble(fmt.Errorf("--warm-up %s is more than half of --for %s", cfg.warm, cfg.length))
 	case cfg.clients < 1:
@@ -85,9 +77,6 @@ func run() int {
 	if err != nil {
 		return trouble(err)
 	}
-	if ctx.Err() != nil {
-		failed = append(failed, "interrupted")
-	}
 	for _, f := range failed {
 		fmt.Println("FAILED:", f)
 	}
@@ -99,7 +88,7 @@ func run() int {
 }
 
 // soak runs it all; failed is what was found.
-func (cfg config) soak(ctx context.Context, out *os.File) (failed []string, err error) {
+func (cfg config) soak(ctx context.Context, out io.Writer) (failed []string, err error) {
 	s, err := newStage(ctx, cfg)
 	if s != nil {
 		defer s.close()
@@ -109,73 +98,23 @@ func (cfg config) soak(ctx context.Context, out *os.File) (failed []string, err 
 	}
 	fmt.Fprintf(out, "%s of five masters, one flapping, guard, console, watch and %d clients; the first %s are not judged.\n", cfg.length, cfg.clients, cfg.warm)
 	for m := range measures {
-		fmt.Fprintf(out, "Allowed of %s: %g, or %g %% of the first if that is more, and %g for each hour.\n", m, cfg.limits[m].noise, noiseShare*100, cfg.limits[m].perHour)
+		fmt.Fprintf(out, "Allowed of %s: %g, or %g %% of the first if that is more, and %g for each hour.\n", m, limits[m].noise, noiseShare*100, limits[m].perHour)
 	}
-	fmt.Fprintln(out, "Each line is the least of its period: memory in MiB/goroutines/descriptors.")
-
 	flapping, still := context.WithCancel(ctx)
 	defer still()
 	flapped := make(chan error, 1)
 	go func() { flapped <- s.flap(flapping) }()
-
-	all := make([]*series, len(s.processes))
-	header := fmt.Sprintf("%9s", "after")
-	for i, p := range s.processes {
-		all[i] = &series{name: p.name}
-		header += fmt.Sprintf("  %-15s", p.name)
-	}
-	fmt.Fprintln(out, header+"  what the clients did")
-
-	period := max(5*time.Second, min(5*time.Minute, cfg.length/48))
-	every := time.NewTicker(max(time.Second, period/30))
-	defer every.Stop()
-	start := time.Now()
-	samples := make([][]usage, len(s.processes))
-	for next := period; ; {
-		select {
-		case <-ctx.Done():
-		case <-every.C:
-		}
-		at := time.Since(start)
-		if ctx.Err() != nil || at > cfg.length {
-			break
-		}
-		for i, p := range s.processes {
-			u, err := p.sample()
-			if err != nil {
-				fmt.Fprintln(out, s.logs())
-				return []string{err.Error()}, nil
-			}
-			samples[i] = append(samples[i], u)
-		}
-		if at < next {
-			continue
-		}
-		line := fmt.Sprintf("%9s", at.Round(time.Second))
-		for i := range all {
-			all[i].add(at, samples[i])
-			samples[i] = nil
-			u := all[i].rows[len(all[i].rows)-1]
-			line += fmt.Sprintf("  %-15s", fmt.Sprintf("%.1f/%.0f/%.0f", u[memory], u[goroutines], u[descriptors]))
-		}
-		fmt.Fprintf(out, "%s  %s\n", line, s.clients.last())
-		for next <= at {
-			next += period
-		}
-	}
+	all, err := cfg.sample(ctx, out, s)
 	still()
-	if err := <-flapped; err != nil {
-		failed = append(failed, err.Error())
+	if flap := <-flapped; flap != nil {
+		failed = append(failed, flap.Error())
+	}
+	if err != nil {
+		return append(failed, err.Error(), s.logs()), nil
 	}
 	fmt.Fprintln(out)
-	for i := range all {
-		all[i] = all[i].after(cfg.warm)
-	}
-	failed = append(failed, judge(out, all, cfg.limits)...)
-	fmt.Fprintf(out, "%d kills and %d stops of masters; the clients: %s\n", s.kills, s.stops, s.clients.last())
-	if ctx.Err() != nil {
-		return failed, nil
-	}
+	failed = append(failed, judge(out, all, cfg.warm)...)
+	fmt.Fprintf(out, "%d kills and %d stops of masters; the clients: %s\n", s.kills, s.stops, s.clients)
 	if err := s.atRest(ctx); err != nil {
 		failed = append(failed, err.Error())
 	}
@@ -191,4 +130,52 @@ func (cfg config) soak(ctx context.Context, out *os.File) (failed []string, err 
 		fmt.Fprintln(out, s.logs())
 	}
 	return failed, nil
+}
+
+// sample notes what the processes use, until the time is over.
+func (cfg config) sample(ctx context.Context, out io.Writer, s *stage) ([]*series, error) {
+	all := make([]*series, len(s.processes))
+	fmt.Fprintf(out, "Each line is the least of its period: memory in MiB/goroutines/descriptors.\n%9s", "after")
+	for i, p := range s.processes {
+		all[i] = &series{name: p.name}
+		fmt.Fprintf(out, "  %-15s", p.name)
+	}
+	fmt.Fprintln(out, "  what the clients did")
+	period := max(5*time.Second, min(5*time.Minute, cfg.length/48))
+	every := time.NewTicker(max(time.Second, period/30))
+	defer every.Stop()
+	start := time.Now()
+	samples := make([][]usage, len(s.processes))
+	for next := period; ; {
+		select {
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case <-every.C:
+		}
+		at := time.Since(start)
+		if at > cfg.length {
+			return all, nil
+		}
+		for i, p := range s.processes {
+			u, err := p.sample()
+			if err != nil {
+				return nil, err
+			}
+			samples[i] = append(samples[i], u)
+		}
+		if at < next {
+			continue
+		}
+		fmt.Fprintf(out, "%9s", at.Round(time.Second))
+		for i := range all {
+			all[i].add(at, samples[i])
+			samples[i] = nil
+			u := all[i].rows[len(all[i].rows)-1]
+			fmt.Fprintf(out, "  %-15s", fmt.Sprintf("%.1f/%.0f/%.0f", u[memory], u[goroutines], u[descriptors]))
+		}
+		fmt.Fprintf(out, "  %s\n", s.clients)
+		for next <= at {
+			next += period
+		}
+	}
 }

@@ -20,17 +20,8 @@ import (
 // process is one that is watched from outside, by /proc.
 type process struct {
 	name       string
-	pid        int
 	dir        string // in /proc
 	goroutines func() (float64, error)
-}
-
-func newProcess(name string, pid int) (*process, error) {
-	p := &process{name: name, pid: pid, dir: "/proc/" + strconv.Itoa(pid)}
-	if _, err := os.Stat(p.dir + "/status"); err != nil {
-		return nil, fmt.Errorf("%s: the soak reads /proc: %w", name, err)
-	}
-	return p, nil
 }
 
 // sample is what the process uses.

@@ -28,6 +28,8 @@ type usage [measures]float64
 // perHour for each hour beside it.
 type limit struct{ noise, perHour float64 }
 
+var limits = [measures]limit{memory: {16, 4}, goroutines: {16, 4}, descriptors: {8, 2}}
+
 // noiseShare of what there was at first is noise too: of twenty clients that come and
 // go as many more have connections open at one time than at another.
 const noiseShare = 0.15
@@ -45,11 +47,8 @@ type series struct {
 	rows []usage
 }
 
-// add notes a row, the least of samples; none is none.
+// add notes a row, the least of samples, of which there is one at least.
 func (s *series) add(at time.Duration, samples []usage) {
-	if len(samples) == 0 {
-		return
-	}
 	least := samples[0]
 	for _, u := range samples[1:] {
 		for m := range least {
@@ -59,55 +58,47 @@ func (s *series) add(at time.Duration, samples []usage) {
 	s.at, s.rows = append(s.at, at), append(s.rows, least)
 }
 
-// after is s without the rows before warm.
-func (s *series) after(warm time.Duration) *series {
-	for i, at := range s.at {
-		if at >= warm {
-			return &series{s.name, s.at[i:], s.rows[i:]}
+// quarters are the means of the first and of the last quarter of the rows behind
+// warm, and the time between them; !ok if those are too few to show anything.
+func (s *series) quarters(warm time.Duration) (first, last usage, apart time.Duration, ok bool) {
+	from := 0
+	for from < len(s.at) && s.at[from] < warm {
+		from++
+	}
+	at, rows := s.at[from:], s.rows[from:]
+	n := len(rows) / 4
+	if n < 2 {
+		return first, last, 0, false
+	}
+	for i := range n {
+		for m := range measures {
+			first[m] += rows[i][m] / float64(n)
+			last[m] += rows[len(rows)-n+i][m] / float64(n)
 		}
 	}
-	return &series{name: s.name}
+	return first, last, at[len(at)-n] - at[0], true
 }
 
-// slope is the growth of m in an hour, by least squares.
-func (s *series) slope(m measure) float64 {
-	var x, y, xx, xy float64
-	for i, at := range s.at {
-		h := at.Hours()
-		x, y, xx, xy = x+h, y+s.rows[i][m], xx+h*h, xy+h*s.rows[i][m]
-	}
-	n := float64(len(s.at))
-	d := n*xx - x*x
-	if d <= 0 {
-		return 0
-	}
-	return (n*xy - x*y) / d
-}
-
-// leastRows is the least number of rows that show anything.
-const leastRows = 6
-
-// judge prints for each process what it used, and tells which measures grew
-// beyond their limit. Too few rows are a failure too: nothing was shown.
-func judge(w io.Writer, all []*series, limits [measures]limit) (grown []string) {
+// judge prints for each process what it used in the first and the last quarter of the
+// time behind warm, and returns which measures grew beyond their limit. Too few rows
+// are a failure too: nothing was shown.
+func judge(w io.Writer, all []*series, warm time.Duration) (grown []string) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "process\tmeasure\tfirst\tlast\tslope per hour\tgrew by\tallowed\t")
+	fmt.Fprintln(t, "process\tmeasure\tfirst quarter\tlast quarter\tgrew by\tallowed\t")
 	for _, s := range all {
-		if len(s.rows) < leastRows {
-			grown = append(grown, fmt.Sprintf("%s: only %d samples after the warm-up: this shows nothing", s.name, len(s.rows)))
+		first, last, apart, ok := s.quarters(warm)
+		if !ok {
+			grown = append(grown, fmt.Sprintf("%s: too few samples after the warm-up: this shows nothing", s.name))
 			continue
 		}
-		first, last := s.rows[0], s.rows[len(s.rows)-1]
-		span := s.at[len(s.at)-1] - s.at[0]
 		for m := range measures {
-			slope := s.slope(m)
-			grew, allowed := slope*span.Hours(), limits[m].over(span, first[m])
+			grew, allowed := last[m]-first[m], limits[m].over(apart, first[m])
 			verdict := ""
 			if grew > allowed {
 				verdict = "GROWS"
-				grown = append(grown, fmt.Sprintf("%s: %s: grew by %.1f in %s, at most %.1f is allowed", s.name, m, grew, span.Round(time.Second), allowed))
+				grown = append(grown, fmt.Sprintf("%s: %s: grew by %.1f in %s, at most %.1f is allowed", s.name, m, grew, apart.Round(time.Second), allowed))
 			}
-			fmt.Fprintf(t, "%s\t%s\t%.1f\t%.1f\t%+.1f\t%+.1f\t%.1f\t%s\n", s.name, m, first[m], last[m], slope, grew, allowed, verdict)
+			fmt.Fprintf(t, "%s\t%s\t%.1f\t%.1f\t%+.1f\t%.1f\t%s\n", s.name, m, first[m], last[m], grew, allowed, verdict)
 		}
 	}
 	_ = t.Flush()

@@ -11,12 +11,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
 	"time"
 
 	"redlockctl/internal/lab"
+	"redlockctl/redlock"
 )
 
 // maxTTL of the cluster: short, so that locks and fences come and go.
@@ -55,6 +57,7 @@ func newStage(ctx context.Context, cfg config) (*stage, error) {
 	}
 	s := &stage{dir: dir, socket: filepath.Join(dir, "tmux")}
 	var text strings.Builder
+	var nodes []*redlock.Node
 	fmt.Fprintf(&text, "[cluster]\nname = \"soak\"\nmax_ttl = %q\n", maxTTL)
 	server, err := exec.LookPath("redis-server")
 	if err != nil {
@@ -66,7 +69,7 @@ func newStage(ctx context.Context, cfg config) (*stage, error) {
 		if err != nil {
 			return s, err
 		}
-		s.servers = append(s.servers, n)
+		s.servers, nodes = append(s.servers, n), append(nodes, n.Node())
 		// The first life of a new cluster has no votes to forget.
 		if _, err := n.Do(ctx, "CONFIG", "SET", "min-replicas-to-write", "0"); err != nil {
 			return s, err
@@ -112,29 +115,14 @@ func newStage(ctx context.Context, cfg config) (*stage, error) {
 	if s.console, err = strconv.Atoi(strings.TrimSpace(pid)); err != nil {
 		return s, err
 	}
-	if s.clients, err = s.startClients(cfg.clients); err != nil {
-		return s, err
+	s.clients = startClients(nodes, cfg.clients)
+	s.processes = []*process{
+		{"guard", fmt.Sprint("/proc/", guard.cmd.Process.Pid), metricGoroutines(addr[0])},
+		{"console", fmt.Sprint("/proc/", s.console), metricGoroutines(addr[1])},
+		{"watch", fmt.Sprint("/proc/", watch.cmd.Process.Pid), nil},
+		{"clients", "/proc/self", func() (float64, error) { return float64(runtime.NumGoroutine()), nil }},
 	}
-	for _, p := range []struct {
-		name string
-		pid  int
-		told func() (float64, error)
-	}{
-		{"guard", guard.cmd.Process.Pid, metricGoroutines(addr[0])},
-		{"console", s.console, metricGoroutines(addr[1])},
-		{"watch", watch.cmd.Process.Pid, nil},
-		{"clients", s.clients.cmd.Process.Pid, s.clients.goroutines},
-	} {
-		proc, err := newProcess(p.name, p.pid)
-		if err != nil {
-			return s, errors.Join(err, errors.New(s.logs()))
-		}
-		proc.goroutines = p.told
-		if p.told == nil {
-			proc.goroutines = proc.mostGoroutines
-		}
-		s.processes = append(s.processes, proc)
-	}
+	s.processes[2].goroutines = s.processes[2].mostGoroutines
 	return s, until(ctx, "all of them to be up", func() error {
 		for _, p := range s.processes {
 			if _, err := p.sample(); err != nil {
@@ -153,19 +141,13 @@ func (s *stage) start(name, program string, args ...string) (*child, error) {
 		return nil, err
 	}
 	defer log.Close()
-	c.cmd.Env = s.env
-	c.cmd.Stderr = log
-	return c, s.run(c)
-}
-
-func (s *stage) run(c *child) error {
-	c.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	c.cmd.Env, c.cmd.Stderr, c.cmd.SysProcAttr = s.env, log, lab.ChildAttr()
 	if err := c.cmd.Start(); err != nil {
-		return err
+		return nil, err
 	}
 	go func() { c.ended <- c.cmd.Wait() }()
 	s.started = append(s.started, c)
-	return nil
+	return c, nil
 }
 
 // stop ends a child by SIGTERM, as a person does, and tells how it ended.
@@ -185,7 +167,9 @@ func (s *stage) stop(c *child) error {
 }
 
 func (s *stage) tmux(args ...string) (string, error) {
-	cmd := exec.Command("tmux", append([]string{"-u", "-S", s.socket}, args...)...)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "tmux", append([]string{"-u", "-S", s.socket}, args...)...)
 	cmd.Env = s.env
 	out, err := cmd.CombinedOutput()
 	if err != nil {
@@ -257,7 +241,7 @@ func (s *stage) atRest(ctx context.Context) error {
 
 // end ends the programs, each of which should end well.
 func (s *stage) end() (failed []error) {
-	if err := s.stop(s.clients.child); err != nil {
+	if err := s.clients.end(); err != nil {
 		failed = append(failed, err)
 	}
 	_ = syscall.Kill(s.console, syscall.SIGTERM)
@@ -292,7 +276,7 @@ func (s *stage) dump(pid int) {
 // logs is the end of what the programs wrote; all of it where one hung.
 func (s *stage) logs() string {
 	var out strings.Builder
-	for _, name := range []string{"guard", "watch", "console", "clients", "tmux"} {
+	for _, name := range []string{"guard", "watch", "console", "tmux"} {
 		text, err := os.ReadFile(filepath.Join(s.dir, name+".log"))
 		if err != nil {
 			continue
@@ -306,8 +290,17 @@ func (s *stage) logs() string {
 	return out.String()
 }
 
+// stacks are the goroutines of this process.
+func stacks() []byte {
+	b := make([]byte, 1<<20)
+	return b[:runtime.Stack(b, true)]
+}
+
 // close ends whatever is left.
 func (s *stage) close() {
+	if s.clients != nil {
+		s.clients.stop()
+	}
 	for _, c := range s.started {
 		_ = c.cmd.Process.Kill()
 	}
