@@ -8,7 +8,6 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"redlockctl/redlock"
@@ -28,7 +27,7 @@ const (
 // Config of a campaign. The zero value of a field means its default.
 type Config struct {
 	RedisServer string // path of the program; required
-	Redlockctl  string // path of the program; required for [Supervised]
+	Redlockctl  string // path of the program; required for [Killed] and [Supervised]
 	Dir         string // for the files of the servers, the caller's to remove; required
 	// Cycles is after how many kills it ends: of masters, or of the guard for
 	// [Killed]. It ends before that at the first violation. Default 40.
@@ -41,7 +40,7 @@ type Config struct {
 	Pattern string
 	Seed    uint64 // of all choices; the timing is that of the machine
 	// MaxTTL is the longest TTL of the clients, which use 5/8 of it and more.
-	// Default 400 ms, 150 ms for [Killed], and 4 s for Early: no evidence covers copies
+	// Default 400 ms, 200 ms for [Killed], and 4 s for Early: no evidence covers copies
 	// that live for less than 2 s.
 	MaxTTL time.Duration
 	// DelayShare is the part of D that the guard waits: below 1 it waits too
@@ -126,7 +125,7 @@ func (cfg *Config) defaults() error {
 	case cfg.Early:
 		locks, ttl = 12, 4*time.Second
 	case cfg.Guarding == Killed:
-		ttl = 150 * time.Millisecond
+		ttl = 200 * time.Millisecond
 	}
 	set(&cfg.Cycles, 40)
 	set(&cfg.Nodes, 5)
@@ -145,8 +144,10 @@ func (cfg *Config) defaults() error {
 	switch {
 	case cfg.RedisServer == "" || cfg.Dir == "":
 		return errors.New("a campaign needs a redis-server and a directory")
-	case cfg.Guarding == Supervised && (cfg.Redlockctl == "" || cfg.ACL || cfg.Early || cfg.Guards > 1):
-		return errors.New("supervised servers need redlockctl, and have neither fence nor guard")
+	case (cfg.Guarding == Supervised || cfg.Guarding == Killed) && cfg.Redlockctl == "":
+		return errors.New("guards that are killed and supervisors are redlockctl's")
+	case cfg.Guarding == Supervised && (cfg.ACL || cfg.Early || cfg.Guards > 1):
+		return errors.New("supervised servers have neither fence nor guard")
 	case cfg.Guarding == Nothing && (cfg.Early || cfg.Guards > 1):
 		return errors.New("early rejoin and several guards need a guard")
 	case min(cfg.Cycles, cfg.Nodes, cfg.Clients, cfg.Resources, cfg.Guards) < 1:
@@ -201,9 +202,19 @@ type run struct {
 	nodes   []*redlock.Node
 	lock    []*redlock.Client
 
+	programs      []*program // guards or supervisors
 	kills, voters int
-	guardKills    atomic.Int64
 	watchers      sync.WaitGroup
+}
+
+// waits is for how long a master is kept out: D, or a part of it.
+func (r *run) waits() time.Duration { return time.Duration(float64(r.delay) * r.DelayShare) }
+
+func (r *run) guardKills() (n int) {
+	for _, p := range r.programs {
+		n += p.killed()
+	}
+	return n
 }
 
 // start brings up masters that serve, as those of a new cluster, and connects the
@@ -276,7 +287,7 @@ func (r *run) work(ctx context.Context) error {
 
 func (r *run) cycles() int {
 	if r.Guarding == Killed {
-		return int(r.guardKills.Load())
+		return r.guardKills()
 	}
 	return r.kills
 }
@@ -394,7 +405,7 @@ func (r *run) rejoin(ctx context.Context) error {
 func (r *run) report() *Report {
 	p := &Report{
 		Config: r.Config, Delay: r.delay, Took: time.Since(r.began),
-		Kills: r.kills, Voters: r.voters, GuardKills: int(r.guardKills.Load()), Rejoins: r.record.seen(),
+		Kills: r.kills, Voters: r.voters, GuardKills: r.guardKills(), Rejoins: r.record.seen(),
 	}
 	p.Violations, p.Grants = r.witness.Violations()
 	return p

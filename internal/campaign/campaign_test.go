@@ -1,7 +1,6 @@
 package campaign_test
 
 import (
-	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -21,9 +20,6 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if order := os.Getenv(campaign.GuardEnv); order != "" {
-		os.Exit(campaign.GuardMain(order))
-	}
 	logging.Disable() // go-redis writes each failed dial to stderr
 	goleak.VerifyTestMain(m)
 }
@@ -47,13 +43,14 @@ func play(t *testing.T, cfg campaign.Config) *campaign.Report {
 // No lock is ever held by two, and no master accepts a SET between its start and its
 // rejoining, D or more after it, whoever guards and whatever is killed.
 func TestNothingFound(t *testing.T) {
+	program := redlockctl(t)
 	for name, cfg := range map[string]campaign.Config{
 		"guard":                {},
-		"guard that is killed": {Guarding: campaign.Killed},
-		"two that are killed":  {Guarding: campaign.Killed, Guards: 2},
+		"guard that is killed": {Guarding: campaign.Killed, Redlockctl: program},
+		"two that are killed":  {Guarding: campaign.Killed, Redlockctl: program, Guards: 2},
 		"ACL":                  {ACL: true},
-		"ACL, guard is killed": {ACL: true, Guarding: campaign.Killed},
-		"supervise":            {Guarding: campaign.Supervised, Redlockctl: redlockctl(t)},
+		"ACL, guard is killed": {ACL: true, Guarding: campaign.Killed, Redlockctl: program},
+		"supervise":            {Guarding: campaign.Supervised, Redlockctl: program},
 		"early rejoin":         {Early: true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -63,7 +60,7 @@ func TestNothingFound(t *testing.T) {
 			if !r.Clean() || r.Accepted > 0 {
 				t.Error("something was found")
 			}
-			if r.Kills < 15 || r.Voters == 0 || r.Grants == 0 || r.Rejoined == 0 || r.Config.Early && r.Rejoins.Early == 0 {
+			if r.Kills+r.GuardKills < 15 || r.Voters == 0 || r.Grants == 0 || r.Rejoined == 0 || r.Config.Early && r.Rejoins.Early == 0 {
 				t.Error("nothing was tried")
 			}
 		})
@@ -72,13 +69,14 @@ func TestNothingFound(t *testing.T) {
 
 // The same campaigns fail without a guard, and with one that is wrong: they can fail.
 func TestFound(t *testing.T) {
+	program := redlockctl(t)
 	for name, cfg := range map[string]campaign.Config{
 		"no guard":                        {Guarding: campaign.Nothing},
 		"no guard, ACL":                   {Guarding: campaign.Nothing, ACL: true},
 		"half of D":                       {DelayShare: 0.5},
 		"half of D, ACL":                  {DelayShare: 0.5, ACL: true},
-		"half of D, guard is killed":      {DelayShare: 0.5, Guarding: campaign.Killed},
-		"half of D, supervise":            {DelayShare: 0.5, Guarding: campaign.Supervised, Redlockctl: redlockctl(t)},
+		"half of D, guard is killed":      {DelayShare: 0.5, Guarding: campaign.Killed, Redlockctl: program},
+		"half of D, supervise":            {DelayShare: 0.5, Guarding: campaign.Supervised, Redlockctl: program},
 		"early rejoin by the wrong locks": {Early: true, Pattern: "nothing:*"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -151,27 +149,22 @@ func TestClockStep(t *testing.T) {
 // A guard that was suspended over its deadline, and over a restart, opens nothing by
 // what it knew before: D counts from when it sees the new life.
 func TestGuardSuspended(t *testing.T) {
-	const delay = 300 * time.Millisecond
+	const delay = 302_500 * time.Microsecond // of the max TTL below
 	s := labtest.Servers(t, 1, lab.BootFence...)[0]
 	if _, err := s.Do(t.Context(), "CONFIG", "SET", "min-replicas-to-write", "0"); err != nil {
 		t.Fatal(err)
 	}
-	order, err := json.Marshal(map[string]any{"Addrs": []string{s.Addr()}, "Delay": delay, "Dir": t.TempDir()})
-	if err != nil {
+	dir := t.TempDir()
+	text := fmt.Sprintf("[cluster]\nmax_ttl = \"250ms\"\n[guard]\npoll = \"10ms\"\ntimeout = \"100ms\"\nstate_dir = %q\n[[nodes]]\nname = \"n1\"\naddr = %q\n", dir+"/guard", s.Addr())
+	if err := os.WriteFile(dir+"/config.toml", []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	guard := exec.Command(os.Args[0])
-	guard.Env = append(os.Environ(), campaign.GuardEnv+"="+string(order), "GORACE=atexit_sleep_ms=0")
-	in, err := guard.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	guard := exec.Command(redlockctl(t), "guard", "--config", dir+"/config.toml")
 	if err := guard.Start(); err != nil {
 		t.Fatal(err)
 	}
 	defer func() {
-		_ = guard.Process.Signal(syscall.SIGCONT)
-		_ = in.Close()
+		_ = guard.Process.Kill()
 		_ = guard.Wait()
 	}()
 	watched := func() bool {

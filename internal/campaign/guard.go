@@ -2,25 +2,17 @@ package campaign
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 
 	"redlockctl/redlock"
 	"redlockctl/restartguard"
 )
-
-// GuardEnv is the variable of the environment that makes this program a guard:
-// see [GuardMain].
-const GuardEnv = "REDLOCKCTL_CAMPAIGN_GUARD"
 
 const (
 	// guardPoll is how often the campaign's guards look at a node.
@@ -29,178 +21,85 @@ const (
 	attemptBound = 300 * time.Millisecond
 )
 
-// guardOrder is what a guard is told, in a process of its own as JSON.
-type guardOrder struct {
-	Addrs []string
-	Delay time.Duration
-	Dir   string // of its memory
-	ACL   bool
-	Early string // the pattern of the locks; "" for no early rejoin
-}
-
-// guard is a guard by that order.
-func (o guardOrder) guard(nodes []*redlock.Node, memory *restartguard.Memory) (*restartguard.Guard, error) {
-	cfg := restartguard.Config{Delay: o.Delay, Poll: guardPoll, Memory: memory, Methods: map[string]restartguard.Method{}}
-	if o.ACL {
-		for _, n := range nodes {
-			cfg.Methods[n.Name()] = restartguard.Method{Kind: restartguard.ACL, User: lockUser}
-		}
-	}
-	if o.Early != "" {
-		cfg.Early = restartguard.Early{AttemptBound: attemptBound, Patterns: []string{o.Early}}
-	}
-	return restartguard.New(nodes, cfg)
+// maxTTLOf is the max TTL of which a delay is D, in whole milliseconds.
+func maxTTLOf(delay time.Duration) time.Duration {
+	ttl := float64(delay-restartguard.DefaultMargin) / (1 + redlock.DefaultDriftFactor)
+	return max(time.Duration(ttl).Round(time.Millisecond), time.Millisecond)
 }
 
 // guard starts guard number i, if there is to be one.
 func (r *run) guard(ctx context.Context, i int, wg *sync.WaitGroup, stop context.CancelCauseFunc, spare <-chan struct{}) error {
-	order := guardOrder{
-		Delay: time.Duration(float64(r.delay) * r.DelayShare), ACL: r.ACL,
-		Dir: filepath.Join(r.Dir, fmt.Sprintf("memory%d", i+1)),
-	}
-	for _, n := range r.nodes {
-		order.Addrs = append(order.Addrs, n.Addr())
-	}
-	if r.Early {
-		order.Early = r.Pattern
-	}
 	switch r.Guarding {
 	case Inside:
-		g, err := order.guard(r.nodes, nil)
+		g, err := r.guardInside()
 		if err != nil {
 			return err
 		}
 		wg.Go(func() { _ = g.Run(ctx) })
 	case Killed:
-		p := &guardProcess{
-			order: order, rand: rand.New(rand.NewPCG(r.Seed, uint64(i)+2)), most: 2 * r.delay,
-			kills: func() { r.guardKills.Add(1) }, spare: spare,
+		p, err := r.guardProgram(i)
+		if err != nil {
+			return err
 		}
+		r.programs = append(r.programs, p)
 		wg.Go(func() {
 			if err := p.run(ctx); err != nil {
 				stop(err)
+			}
+		})
+		dice := rand.New(rand.NewPCG(r.Seed, uint64(i)+20))
+		wg.Go(func() {
+			for ctx.Err() == nil {
+				sleep(ctx, time.Duration(dice.Int64N(3*int64(r.delay))))
+				select {
+				case <-spare: // the last incarnation of a campaign, to let the masters in again
+					return
+				default:
+					p.kill()
+				}
 			}
 		})
 	}
 	return nil
 }
 
-// GuardMain is the guard in a process of its own, which a campaign kills. A
-// program that runs campaigns calls it with the value of [GuardEnv] where that is
-// set, and exits with the code. It ends when its standard input does, which is
-// when the campaign ends, however.
-func GuardMain(order string) int {
-	if err := guardMain(order); err != nil {
-		fmt.Fprintln(os.Stderr, "campaign guard:", err)
-		return 1
-	}
-	return 0
-}
-
-func guardMain(text string) error {
-	var o guardOrder
-	if err := json.Unmarshal([]byte(text), &o); err != nil {
-		return err
-	}
-	nodes := make([]*redlock.Node, len(o.Addrs))
-	for i, addr := range o.Addrs {
-		n, err := redlock.NewNode(fmt.Sprintf("n%d", i+1), &redis.Options{Addr: addr})
-		if err != nil {
-			return err
+func (r *run) guardInside() (*restartguard.Guard, error) {
+	cfg := restartguard.Config{Delay: r.waits(), Poll: guardPoll, Methods: map[string]restartguard.Method{}}
+	if r.ACL {
+		for _, n := range r.nodes {
+			cfg.Methods[n.Name()] = restartguard.Method{Kind: restartguard.ACL, User: lockUser}
 		}
-		nodes[i] = n
 	}
-	memory, err := restartguard.OpenMemory(o.Dir)
-	if err != nil {
-		return err
+	if r.Early {
+		cfg.Early = restartguard.Early{AttemptBound: attemptBound, Patterns: []string{r.Pattern}}
 	}
-	defer memory.Close()
-	g, err := o.guard(nodes, memory)
-	if err != nil {
-		return err
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	go func() {
-		defer cancel()
-		_, _ = io.Copy(io.Discard, os.Stdin)
-	}()
-	return g.Run(ctx)
+	return restartguard.New(r.nodes, cfg)
 }
 
-// guardProcess runs one life of a guard after the other until ctx ends, and
-// kills each at a random moment. The memory of one in four is lost.
-type guardProcess struct {
-	order guardOrder
-	rand  *rand.Rand
-	most  time.Duration // longest life
-	kills func()        // called after each kill
-	spare <-chan struct{}
-}
-
-func (g *guardProcess) run(ctx context.Context) error {
-	for ctx.Err() == nil {
-		if g.rand.IntN(4) == 0 {
-			if err := os.RemoveAll(g.order.Dir); err != nil {
-				return err
+// guardProgram is a guard in a process of its own. The memory of one start in four is
+// lost.
+func (r *run) guardProgram(i int) (*program, error) {
+	name := filepath.Join(r.Dir, fmt.Sprintf("guard%d", i+1))
+	var text strings.Builder
+	fmt.Fprintf(&text, "[cluster]\nmax_ttl = %q\nlock_patterns = [%q]\n", maxTTLOf(r.waits()), r.Pattern)
+	fmt.Fprintf(&text, "[guard]\npoll = %q\ntimeout = %q\nstate_dir = %q\n", guardPoll, max(maxTTLOf(r.waits())/2, 50*time.Millisecond), name)
+	if r.Early {
+		fmt.Fprintf(&text, "early_rejoin = true\nattempt_bound = %q\n", attemptBound)
+	}
+	for _, n := range r.nodes {
+		fmt.Fprintf(&text, "[[nodes]]\nname = %q\naddr = %q\n", n.Name(), n.Addr())
+		if r.ACL {
+			fmt.Fprintf(&text, "fence = \"acl\"\nfence_user = %q\n", lockUser)
+		}
+	}
+	dice := rand.New(rand.NewPCG(r.Seed, uint64(i)+2))
+	return &program{
+		argv: []string{r.Redlockctl, "guard", "--config", name + ".toml"}, log: name + ".log",
+		before: func() error {
+			if dice.IntN(4) > 0 {
+				return nil
 			}
-		}
-		if err := g.life(ctx); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (g *guardProcess) life(ctx context.Context) error {
-	order, err := json.Marshal(g.order)
-	if err != nil {
-		return err
-	}
-	self, err := os.Executable()
-	if err != nil {
-		return err
-	}
-	cmd := exec.Command(self)
-	cmd.Env = append(os.Environ(), GuardEnv+"="+string(order), "GORACE=atexit_sleep_ms=0")
-	log, err := os.OpenFile(filepath.Join(filepath.Dir(g.order.Dir), "guard.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	defer log.Close()
-	cmd.Stderr = log
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		return err
-	}
-	if err := cmd.Start(); err != nil {
-		return err
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
-	timer := time.NewTimer(time.Duration(g.rand.Int64N(int64(g.most))))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		// The last life of a campaign is spared, to let the masters in again.
-		select {
-		case <-g.spare:
-			<-ctx.Done()
-		default:
-		}
-	case <-ctx.Done():
-	case err := <-ended:
-		_ = in.Close()
-		if ctx.Err() != nil {
-			return nil
-		}
-		return fmt.Errorf("a guard has ended by itself (%w): see %s", err, log.Name())
-	}
-	_ = cmd.Process.Kill()
-	<-ended
-	_ = in.Close()
-	if ctx.Err() == nil {
-		g.kills()
-	}
-	return nil
+			return os.RemoveAll(name)
+		},
+	}, os.WriteFile(name+".toml", []byte(text.String()), 0o600)
 }

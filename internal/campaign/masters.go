@@ -5,10 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
-	"os"
-	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -19,7 +16,6 @@ import (
 
 	"redlockctl/internal/lab"
 	"redlockctl/redlock"
-	"redlockctl/restartguard"
 )
 
 // master is a server that is killed.
@@ -41,7 +37,7 @@ const lockUser, lockPassword = "locks", "campaign"
 func (r *run) startMaster(ctx context.Context, i int) (master, error) {
 	name := "n" + strconv.Itoa(i+1)
 	if r.Guarding == Supervised {
-		return startSupervised(ctx, r, name, uint64(i))
+		return r.startSupervised(ctx, name, uint64(i))
 	}
 	var args []string
 	serve := []any{"CONFIG", "SET", "min-replicas-to-write", "0"}
@@ -127,20 +123,16 @@ func accepted(info string) int {
 	return 0
 }
 
-// supervised is a server under "redlockctl supervise", which is started again
-// whenever it ends, as a service manager does.
+// supervised is a server under "redlockctl supervise".
 type supervised struct {
-	node   *redlock.Node
-	rand   *rand.Rand
-	killed func() // called for each kill of a supervisor
-	stop   context.CancelFunc
-	ended  sync.WaitGroup
-
-	mu  sync.Mutex
-	cmd *exec.Cmd
+	node *redlock.Node
+	rand *rand.Rand
+	*program
+	stop  context.CancelFunc
+	ended sync.WaitGroup
 }
 
-func startSupervised(ctx context.Context, r *run, name string, i uint64) (*supervised, error) {
+func (r *run) startSupervised(ctx context.Context, name string, i uint64) (*supervised, error) {
 	port, err := lab.FreePort()
 	if err != nil {
 		return nil, err
@@ -149,37 +141,18 @@ func startSupervised(ctx context.Context, r *run, name string, i uint64) (*super
 	if err != nil {
 		return nil, err
 	}
-	log, err := os.OpenFile(filepath.Join(r.Dir, name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	ttl := time.Duration((r.DelayShare*float64(r.delay) - float64(restartguard.DefaultMargin)) / (1 + restartguard.DefaultFactor))
-	args := []string{"supervise", "--node", name, "--max-ttl", max(ttl, time.Millisecond).String(), "--state-dir", filepath.Join(r.Dir, "supervise"), "--new",
-		"--", r.RedisServer, "--port", strconv.Itoa(port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", r.Dir}
 	running, stop := context.WithCancel(context.WithoutCancel(ctx))
-	s := &supervised{
-		node: node, rand: rand.New(rand.NewPCG(r.Seed, i+200)), stop: stop,
-		killed: func() { r.guardKills.Add(1) },
-	}
-	s.ended.Go(func() {
-		defer log.Close()
-		runtime.LockOSThread() // a supervisor ends with the thread that started it
-		defer runtime.UnlockOSThread()
-		for ; running.Err() == nil; sleep(running, 10*time.Millisecond) {
-			cmd := exec.CommandContext(running, r.Redlockctl, args...)
-			cmd.Stdout, cmd.Stderr, cmd.SysProcAttr = log, log, lab.ChildAttr()
-			s.mu.Lock()
-			if s.cmd = cmd; cmd.Start() != nil {
-				s.cmd = nil
-			}
-			s.mu.Unlock()
-			_ = cmd.Wait()
-		}
-	})
+	s := &supervised{node: node, rand: rand.New(rand.NewPCG(r.Seed, i+200)), stop: stop, program: &program{
+		argv: []string{r.Redlockctl, "supervise", "--node", name, "--max-ttl", maxTTLOf(r.waits()).String(), "--state-dir", filepath.Join(r.Dir, "supervise"), "--new",
+			"--", r.RedisServer, "--port", strconv.Itoa(port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", r.Dir},
+		log: filepath.Join(r.Dir, name+".log"), mayEnd: true, // where what its predecessor started has not ended yet
+	}}
+	r.programs = append(r.programs, s.program)
+	s.ended.Go(func() { _ = s.run(running) })
 	for end := time.Now().Add(10 * time.Second); s.pid(ctx) == 0; sleep(ctx, watchEvery) {
 		if time.Now().After(end) {
 			s.end()
-			return nil, fmt.Errorf("%s does not start under its supervisor: see %s", name, log.Name())
+			return nil, fmt.Errorf("%s does not start under its supervisor: see %s", name, s.log)
 		}
 	}
 	return s, nil
@@ -211,11 +184,7 @@ func (s *supervised) crash(ctx context.Context) (lost time.Time, err error) {
 	if pid > 0 && s.rand.IntN(4) > 0 {
 		err = syscall.Kill(pid, syscall.SIGKILL)
 	} else {
-		s.mu.Lock()
-		if s.cmd != nil && s.cmd.Process.Kill() == nil {
-			s.killed()
-		}
-		s.mu.Unlock()
+		s.kill()
 	}
 	for pid > 0 && err == nil && s.pid(ctx) == pid {
 		sleep(ctx, watchEvery) // it is about to end

@@ -24,22 +24,15 @@ type Violation struct {
 	First, Second Belief
 }
 
-// Overlap is for how long both believed, as far as was known when it was
-// found.
-func (v Violation) Overlap() time.Duration {
-	return earlier(v.First.Until, v.Second.Until).Sub(later(v.First.From, v.Second.From))
-}
-
 func (v Violation) String() string {
 	start := v.First.From
 	one := func(b Belief) string {
 		return fmt.Sprintf("client %d (%.6s…) from %s to %s", b.Client, b.Token, b.From.Sub(start).Round(10*time.Microsecond), b.Until.Sub(start).Round(10*time.Microsecond))
 	}
-	return fmt.Sprintf("%s is held twice for %s: %s; %s", v.Resource(), v.Overlap().Round(10*time.Microsecond), one(v.First), one(v.Second))
+	// For how long, as far as was known when it was found.
+	overlap := earlier(v.First.Until, v.Second.Until).Sub(later(v.First.From, v.Second.From))
+	return fmt.Sprintf("%s is held twice for %s: %s; %s", v.First.Resource, overlap.Round(10*time.Microsecond), one(v.First), one(v.Second))
 }
-
-// Resource is what was held twice.
-func (v Violation) Resource() string { return v.First.Resource }
 
 func earlier(a, b time.Time) time.Time {
 	if a.Before(b) {

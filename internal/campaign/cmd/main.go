@@ -19,12 +19,7 @@ import (
 	"redlockctl/internal/campaign"
 )
 
-func main() {
-	if order := os.Getenv(campaign.GuardEnv); order != "" {
-		os.Exit(campaign.GuardMain(order))
-	}
-	os.Exit(run())
-}
+func main() { os.Exit(run()) }
 
 func run() int {
 	cfg := campaign.Config{Seed: uint64(time.Now().UnixNano())}
@@ -34,13 +29,13 @@ func run() int {
 	flag.BoolVar(&without, "without-guard", false, "masters come up open, and nobody closes them")
 	flag.BoolVar(&killGuard, "kill-guard", false, "kill the guard, too, all the time")
 	flag.BoolVar(&supervised, "supervise", false, "servers run by redlockctl supervise, which is killed at times, and no guard")
-	flag.StringVar(&cfg.Redlockctl, "redlockctl", "redlockctl", "the `program`, for --supervise")
+	flag.StringVar(&cfg.Redlockctl, "redlockctl", "redlockctl", "the `program`, for --supervise and --kill-guard")
 	flag.StringVar(&fence, "fence", "min-replicas", "how guards close masters: min-replicas or acl")
 	flag.BoolVar(&cfg.Early, "early-rejoin", false, "guards let masters rejoin before D, by evidence")
 	flag.StringVar(&cfg.Pattern, "lock-pattern", "", "where --early-rejoin looks for locks; any but the default is wrong, and to be found")
 	flag.IntVar(&cfg.Guards, "guards", 1, "how many `guards` there are, each with a memory of its own; with --kill-guard each is killed")
 	flag.Uint64Var(&cfg.Seed, "seed", cfg.Seed, "of all choices (default: the time)")
-	flag.DurationVar(&cfg.MaxTTL, "max-ttl", 0, "longest TTL of the clients (default 400ms, with --kill-guard 150ms, with --early-rejoin 4s)")
+	flag.DurationVar(&cfg.MaxTTL, "max-ttl", 0, "longest TTL of the clients (default 400ms, with --kill-guard 200ms, with --early-rejoin 4s)")
 	flag.Float64Var(&cfg.DelayShare, "delay", 1, "the `share` of D that the guard waits; less than 1 is wrong, and to be found")
 	flag.StringVar(&server, "redis-server", "redis-server", "the server's program")
 	flag.Parse()
@@ -69,6 +64,8 @@ func run() int {
 		cfg.Guarding = campaign.Killed
 	case supervised:
 		cfg.Guarding = campaign.Supervised
+	}
+	if killGuard || supervised {
 		if cfg.Redlockctl, err = exec.LookPath(cfg.Redlockctl); err != nil {
 			return trouble(err)
 		}
