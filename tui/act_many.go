@@ -135,7 +135,7 @@ func (s *several) facts() []string {
 			changed++
 			text += " (another holder by now: left alone)"
 		default:
-			text += " of " + st.Token(safetext.New(t.token), 16) + ", " + page.Copies(l)
+			text += " of " + st.Token(safetext.New(t.token), 16) + ", " + view.Copies(l)
 			if redlock.IsTombstone(t.token) {
 				text += ", revoked already"
 			}

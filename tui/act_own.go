@@ -15,7 +15,6 @@ import (
 	"redlockctl/internal/view"
 	"redlockctl/monitor"
 	"redlockctl/redlock"
-	"redlockctl/tui/page"
 )
 
 // grant is a lock that was acquired by hand on this screen.
@@ -201,7 +200,7 @@ func (m *desk) askAcquire() tea.Cmd {
 				out = append(out, m.St.Fact("", m.St.Bad.Of(fmt.Sprintf("only %d of %d nodes accept writes: this will fail", c.Serving, c.N))))
 			}
 			if l := m.latestLock(name.String()); l != nil && name.String() != "" {
-				out = append(out, m.St.Fact("Now", m.St.Warn.Of("held by "+m.St.Token(l.Holder, 24)+", "+page.Copies(l))))
+				out = append(out, m.St.Fact("Now", m.St.Warn.Of("held by "+m.St.Token(l.Holder, 24)+", "+view.Copies(l))))
 			}
 			return out
 		},

@@ -473,7 +473,7 @@ func (m *desk) copyFacts(l *monitor.Lock, t target) (has, lacks string) {
 		case monitor.CopyAbsent:
 			others = append(others, node+state+": holds none")
 		default:
-			others = append(others, node+state+": "+page.UnknownCopy(n, c, m.Latest.Cluster.MaxTTL, now))
+			others = append(others, node+state+": "+view.UnknownCopy(&view.Context{Snap: m.Latest, Now: now}, n, c))
 		}
 	}
 	has = st.None

@@ -406,77 +406,67 @@ func (m *model) filterBy(text string) tea.Cmd {
 }
 
 func sortWords(*model) (words []string) {
-	for o := range page.Orders {
-		words = append(words, o.Word())
+	for _, o := range page.Orders() {
+		words = append(words, string(o))
 	}
 	return words
 }
 
 func (m *model) sortWord(word string) tea.Cmd {
-	for o := range page.Orders {
-		if o.Word() == word {
-			return m.sortBy(o)
-		}
+	o, err := view.WordOf(word, sortWords(m))
+	if err != nil {
+		m.say(m.St.Bad, "sort by: "+m.St.Our(err.Error()))
+		return nil
 	}
-	m.say(m.St.Bad, "sort by one of "+strings.Join(sortWords(m), ", "))
-	return nil
+	return m.sortBy(page.Order(o))
 }
 
 func (m *model) columnWords() []string {
-	words := append([]string{"default"}, page.AllColumns.Names()...)
-	for _, c := range page.AllColumns.Names() {
-		words = append(words, "+"+c, "-"+c)
+	words := append([]string{"default"}, page.LockWords(true)...)
+	for _, w := range page.LockWords(true) {
+		words = append(words, "+"+w, "-"+w)
 	}
 	return words
 }
 
 // columnsBy chooses columns: these, or those until now with some more or less.
 func (m *model) columnsBy(text string) tea.Cmd {
-	words := strings.Fields(strings.ReplaceAll(text, ",", " "))
-	set := m.LockView.Chosen
+	said := strings.Fields(strings.ReplaceAll(text, ",", " "))
+	set := slices.Clone(m.LockView.Chosen)
 	if m.prefs.Wide {
-		set, _ = page.ColumnsOf(m.prefs.Columns)
-		if set == 0 {
-			set = page.DefaultColumns
-		}
+		m.LockView.Choose(m.prefs.Columns, false)
+		set = slices.Clone(m.LockView.Chosen)
 	}
-	var whole page.ColumnSet
-	for _, w := range words {
-		sign, name := byte(0), w
-		if w[0] == '+' || w[0] == '-' {
-			sign, name = w[0], w[1:]
-		}
-		if w == "default" {
-			set, whole = page.DefaultColumns, 0
-			continue
-		}
-		c, unknown := page.ColumnsOf([]string{name})
-		if unknown != "" || name == "" {
-			m.say(m.St.Bad, "there is no column "+safetext.Escape(name)+": "+strings.Join(page.AllColumns.Names(), ", "))
-			return nil
-		}
-		switch sign {
-		case '+':
-			set |= c
-		case '-':
-			set &^= c
-		default:
-			whole |= c
-		}
-	}
-	if whole != 0 {
-		set = whole
-	}
-	if len(words) == 0 {
-		m.say(m.St.Info, "columns: "+strings.Join(set.Names(), " "))
+	if len(said) == 0 {
+		m.say(m.St.Info, "columns: "+strings.Join(m.LockView.Chosen, " "))
 		return nil
 	}
-	m.prefs.Columns = set.Names()
-	if set == page.DefaultColumns {
+	whole := false
+	for _, w := range said {
+		name := strings.TrimLeft(w, "+-")
+		if w == "default" {
+			set, whole = page.LockWords(false), false
+			continue
+		}
+		name, err := view.WordOf(name, page.LockWords(true))
+		switch {
+		case err != nil:
+			m.say(m.St.Bad, m.St.Our(err.Error()))
+			return nil
+		case w[0] == '-':
+			set = slices.DeleteFunc(set, func(s string) bool { return s == name })
+			continue
+		case w[0] != '+' && !whole:
+			set, whole = nil, true
+		}
+		set = append(set, name)
+	}
+	words := slices.DeleteFunc(page.LockWords(true), func(w string) bool { return !slices.Contains(set, w) })
+	m.prefs.Columns, m.prefs.Wide = words, false
+	if slices.Equal(words, page.LockWords(false)) {
 		m.prefs.Columns = nil
 	}
-	m.prefs.Wide = false
-	m.LockView.Choose(set.Names(), false)
+	m.LockView.Choose(words, false)
 	return m.save()
 }
 
@@ -541,6 +531,5 @@ func (m *model) toggleMouse(string) tea.Cmd {
 // restyle draws everything in other colours or characters.
 func (m *model) restyle(ascii bool, t styles.Theme) {
 	*m.St = styles.New(ascii, t)
-	m.LockView.Cached = nil
-	m.LockView.Layout = page.LockLayout{}
+	m.LockView.Restyle()
 }

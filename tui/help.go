@@ -4,18 +4,10 @@ import (
 	"strings"
 
 	"redlockctl/internal/view"
+	"redlockctl/monitor"
 	"redlockctl/tui/page"
+	"redlockctl/tui/styles"
 )
-
-var columns = [][2]string{
-	{"COPIES", "how many of the N nodes hold the holder's copy; 2+1/5: one more is another's"},
-	{"n1, n2 …", "time left of the copy on each node; ? where the node does not answer"},
-	{"ENDS", "time until the holder falls below a quorum"},
-	{"MARGIN", "copies that may be lost before another client can reach a quorum"},
-	{"OFFSET", "a node's clock to ours, with the bound that the round trip leaves"},
-	{"MADE BY", "the library, as far as the form of key and value tells"},
-	{"GUARD", "did the node come up closed, and when may it vote again"},
-}
 
 // filterHelp is the language of the filter.
 var filterHelp = [][2]string{
@@ -79,13 +71,15 @@ func (m *model) helpLines(w int) []string {
 		add("   " + st.Pad(f[0], 24) + f[1])
 	}
 	head("States of a lock")
-	for _, l := range page.Legend {
-		g, p := st.Lock(l.State)
-		add("   " + p.Of(st.Pad(g+" "+l.State.String(), 14)) + l.Means)
+	for state := range monitor.LockStates() {
+		c := st.LockState(state)
+		add("   " + st.Paint(c.Tone).Of(st.Pad(c.Sign+" "+c.Text, 14)) + view.States[state])
 	}
 	head("Columns")
-	for _, c := range columns {
-		add("   " + st.Pad(c[0], 14) + c[1])
+	for _, c := range append(view.Explain(view.LockColumns(make([]monitor.Node, 1))), view.Explain(view.NodeColumns())...) {
+		for _, l := range styles.Wrap("   "+st.Pad(c[0], 14)+c[1], w-1, 17) {
+			add(l)
+		}
 	}
 	if st.ASCII {
 		for i, l := range out {

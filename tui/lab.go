@@ -95,7 +95,7 @@ func (m *desk) askLab(action string) tea.Cmd {
 		verb:  action + " it",
 		facts: func() []string {
 			out := []string{m.St.Fact("Effect", a.effect)}
-			if action == "crash" && m.Guards.Delay > 0 && m.Guards.Guarded {
+			if action == "crash" && m.Guards.Delay > 0 && m.Guards.Here {
 				out = append(out, m.St.Fact("", "the guard lets it rejoin after D = "+view.Span(m.Guards.Delay)))
 			}
 			return out

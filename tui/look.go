@@ -2,6 +2,7 @@ package tui
 
 import (
 	tea "charm.land/bubbletea/v2"
+	"slices"
 
 	"redlockctl/tui/page"
 )
@@ -90,12 +91,15 @@ func (m *model) whyNoSort() string {
 	return ""
 }
 
-func (m *model) nextOrder() tea.Cmd { return m.sortBy((m.Locks.Order + 1) % page.Orders) }
+func (m *model) nextOrder() tea.Cmd {
+	all := page.Orders()
+	return m.sortBy(all[(slices.Index(all, m.Locks.Order)+1)%len(all)])
+}
 
 func (m *model) sortBy(o page.Order) tea.Cmd {
 	m.Locks.SetOrder(o)
 	m.say(m.St.Info, "sorted: "+o.String())
-	m.prefs.Sort = o.Word()
+	m.prefs.Sort = string(o)
 	return m.save()
 }
 

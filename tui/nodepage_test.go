@@ -63,7 +63,7 @@ func TestMajorityEndIsMarkedOnTheAxis(t *testing.T) {
 	}
 	var end int
 	for _, l := range strings.Split(r.screen(), "\n") {
-		if before, _, ok := strings.Cut(l, " 10s "+r.m.St.Points); ok {
+		if before, _, ok := strings.Cut(l, " 10.0s "+r.m.St.Points); ok {
 			end = view.Width(before)
 		}
 	}

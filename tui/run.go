@@ -95,11 +95,11 @@ func newModel(ctx context.Context, opt Options, now func() time.Time) *model {
 	m.page = m.Overview
 	m.opt.Mouse = opt.Mouse || prefs.Mouse
 	m.LockView.Choose(prefs.Columns, prefs.Wide)
-	m.Locks.Order, _ = page.OrderOf(prefs.Sort)
+	m.Locks.Order = page.OrderOf(prefs.Sort)
 	m.seeGuard(m.feed.status())
 	m.Receive(opt.Source.Snapshot(), nil, false, nil)
 	if m.Locks.Order != page.OrderNeeds {
-		m.say(m.St.Info, "the locks are sorted by "+m.Locks.Order.Word()+", as you left them: s changes it")
+		m.say(m.St.Info, "the locks are sorted by "+m.Locks.Order.String()+", as you left them: s changes it")
 	}
 	if loadErr != nil {
 		m.say(m.St.Warn, "what was chosen last time cannot be read: "+m.St.Whole(loadErr.Error()))

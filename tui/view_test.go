@@ -63,7 +63,7 @@ func TestEscGoesBack(t *testing.T) {
 	r.under("orders:42")
 	r.press("o")
 	r.where(page.Lock)
-	r.sees("orders:42 ○ bare, 3/5, by web-7 (pid 811)", "made by DistributedLock", "the majority ends here", "Take away its thread works on until it asks again")
+	r.sees("orders:42 ○ bare, 3/5, by web-7 (pid 811)", "Made by DistributedLock", "the majority ends here", "Take away its thread works on until it asks again")
 	r.press("3", "down", "enter")
 	r.where(page.Node)
 	r.sees("n2 ◐ fenced", "restarted, 1,180 copies lost")
@@ -229,7 +229,7 @@ func TestCommands(t *testing.T) {
 		{"filter state:orphan", func(r *rig) { r.sees("/state:orphan 1") }},
 		{"filter ttl<5", func(r *rig) { r.sees("a number with a unit is wanted") }},
 		{"sort name", func(r *rig) { r.sees("sorted: name"); r.sameOrder(page.OrderName) }},
-		{"sort upside-down", func(r *rig) { r.sees("sort by one of needs, name, ends, copies") }},
+		{"sort upside-down", func(r *rig) { r.sees("have: name, state, copies, ends") }},
 		{"force-release orders:42", func(r *rig) { r.sees("Force-release orders:42 ?") }},
 		{"force-release", func(r *rig) { r.sees("Force-release stuck ?") }},
 		{"fence n3", func(r *rig) { r.sees("Fence n3 ?") }},
@@ -239,9 +239,9 @@ func TestCommands(t *testing.T) {
 		{"skew n2", func(r *rig) { r.sees("Skew the clock of n2 ?") }},
 		{"acquire", func(r *rig) { r.sees("Acquire a lock by hand") }},
 		{"freeze", func(r *rig) { r.sees("FROZEN") }},
-		{"columns name", func(r *rig) { r.sees("there is no column name") }},
+		{"columns name", func(r *rig) { r.sees("no column \"name\"") }},
 		{"columns ends holder", func(r *rig) { r.seesNot("STATE COPIES"); r.sees("NAME ENDS HOLDER") }},
-		{"columns -nodes +since", func(r *rig) { r.sees("COPIES ENDS", "SINCE") }},
+		{"columns -nodes +seen", func(r *rig) { r.sees("COPIES ENDS", "SEEN FOR") }},
 		{"theme light", func(r *rig) { r.theme(styles.ThemeLight) }},
 		{"theme pink", func(r *rig) { r.sees("dark, light, none"); r.theme("") }},
 		{"ascii", func(r *rig) { checkFrame(r.t, r.m.View().Content, 120, 40, true) }},
@@ -374,8 +374,8 @@ func TestPreferences(t *testing.T) {
 		runAll(r.m, cmd)
 	}
 	r = newRig(t, monitortest.Degraded(monitortest.Epoch), 200, 40, with)
-	r.sameOrder((page.OrderEnds + 1) % page.Orders)
-	r.sees("SINCE")
+	r.sameOrder("margin")
+	r.sees("SEEN FOR")
 
 	store.err = errors.New("disk \x1b[31m full")
 	r = newRig(t, monitortest.Degraded(monitortest.Epoch), 120, 40, with)

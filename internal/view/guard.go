@@ -190,6 +190,9 @@ func GuardMore(c *Context, n *monitor.Node) string {
 	if !s.Out.IsZero() {
 		more = append(more, "out for "+c.age(s.Out))
 	}
+	if s.Phase == restartguard.PhaseActive && s.BootExposed > 0 {
+		more = append(more, "open "+restartguard.AtMost(s.BootExposed).String()+" at its start")
+	}
 	return strings.Join(more, ", ")
 }
 

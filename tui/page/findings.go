@@ -1,9 +1,6 @@
 package page
 
 import (
-	"fmt"
-	"time"
-
 	"redlockctl/internal/view"
 	"redlockctl/monitor"
 	"redlockctl/tui/styles"
@@ -75,7 +72,7 @@ func (m *findingsPage) Click(y int) bool {
 }
 
 func (m *findingsPage) Lines(h int) []string {
-	st, t, now := m.St, m.findings, m.Now
+	st, t := m.St, m.findings
 	left := " " + st.Title.Of("FINDINGS "+view.Count(len(t.all))) + "   "
 	lines := []string{left + st.Dim.Of(st.Cut("what the safety of the locks rests on, and does not hold here", m.W-view.Width(left)))}
 	if len(t.all) == 0 {
@@ -86,7 +83,7 @@ func (m *findingsPage) Lines(h int) []string {
 		}
 		return append(lines, "", styles.Blanks(styles.Lead)+p.Of(glyph+" "+text))
 	}
-	dock := append([]string{st.Ruler(m.W)}, m.finding(t.Selected(), m.W, now)...)
+	dock := append([]string{st.Ruler(m.W)}, m.finding(t.Selected())...)
 	most := max(3, h-1-len(dock))
 	rows := min(len(t.all), most)
 	dock = dock[:min(len(dock), max(0, h-1-rows))]
@@ -94,57 +91,21 @@ func (m *findingsPage) Lines(h int) []string {
 	t.top = scrollTo(t.top, pos, len(t.all), rows)
 	m.height = rows
 	m.span = lineSpan{1, rows}
+	ctx := m.context()
+	g := newGrid(st, view.FindingColumns(), m.W)
 	for i := t.top; i < min(len(t.all), t.top+rows); i++ {
-		lines = append(lines, m.findingRow(&t.all[i], i == pos, now))
+		lines = append(lines, g.row(ctx, &t.all[i], rowLook{under: i == pos, block: true}))
 	}
 	return append(styles.Fill(lines, h-len(dock)), dock...)
 }
 
-func (m *findingsPage) findingRow(f *monitor.Finding, under bool, now time.Time) string {
-	st := m.St
-	glyph, word, p := st.Severity(f.Severity)
-	what := st.Whole(f.Title)
-	if f.Node != "" {
-		what = st.Escape(f.Node, 12) + ": " + what
-	}
-	if f.Count > 1 {
-		what += fmt.Sprintf(" (%s locks)", view.Count(f.Count))
-	}
-	when := ""
-	if !f.Since.IsZero() {
-		when = view.Age(now.Sub(f.Since))
-	}
-	kind := st.Pad(glyph+" "+word, 10)
-	room := m.W - styles.Lead - 10 - styles.Gap - 8
-	text := st.Pad(st.Cut(what, room), room) + st.PadLeft(when, 7)
-	if under {
-		return st.Cursor.Of(st.Pad(" "+st.Pointer+" "+kind+styles.Blanks(styles.Gap)+text, m.W))
-	}
-	return styles.Blanks(styles.Lead) + p.Of(kind) + styles.Blanks(styles.Gap) + text
-}
-
 // finding is one finding in full.
-func (m *findingsPage) finding(f *monitor.Finding, w int, now time.Time) []string {
+func (m *findingsPage) finding(f *monitor.Finding) []string {
 	if f == nil {
 		return nil
 	}
-	st := m.St
-	glyph, word, p := st.Severity(f.Severity)
-	head := " " + p.Of(glyph+" "+word) + "  " + st.Strong.Of(st.Whole(f.Title)) + "  " + st.Dim.Of(st.Whole(f.ID)+styles.Since(f.Since, now))
-	out := []string{st.Cut(head, w)}
-	add := func(label, text string) {
-		if text == "" {
-			return
-		}
-		for _, l := range styles.Wrap(st.Label.Of(st.Pad(label, 13))+text, w-2, 13) {
-			out = append(out, " "+l)
-		}
-	}
-	add("Seen", st.Whole(f.Evidence.Raw()))
-	if !f.Key.Empty() {
-		add("First lock", st.Name(f.Key.Raw()))
-	}
-	add("Means", st.Whole(f.Consequence))
-	add("What to do", st.Whole(f.Remedy))
-	return out
+	st, ctx := m.St, m.context()
+	c := ctx.Severity(f.Severity)
+	head := " " + st.Paint(c.Tone).Of(c.Sign+" "+c.Text) + "  " + st.Strong.Of(view.FindingTitle(ctx, f)) + "  " + st.Dim.Of(st.Whole(f.ID)+styles.Since(f.Since, m.Now))
+	return append([]string{st.Cut(head, m.W)}, m.facts(view.FindingFacts(ctx, f), m.W)...)
 }

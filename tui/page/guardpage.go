@@ -1,7 +1,6 @@
 package page
 
 import (
-	"strings"
 	"time"
 
 	"redlockctl/internal/view"
@@ -31,12 +30,12 @@ func (m *guardPage) Mode() Mode   { return modeGuard }
 
 func (m *guardPage) Lines(h int) []string {
 	st, now := m.St, m.Now
-	others := m.drawn.elsewhere(st)
+	others := m.drawn.Elsewhere()
 	state := "no guard is seen: nothing lets a fenced node rejoin"
 	switch _, known := m.Shown.Guards(); {
-	case m.drawn.Guarded && others != "":
+	case m.drawn.Here && others != "":
 		state = "a guard runs in this console, and " + others + " watches too"
-	case m.drawn.Guarded:
+	case m.drawn.Here:
 		state = "a guard runs in this console"
 	case others != "":
 		state = others + " watches; this console runs no guard"
@@ -47,7 +46,7 @@ func (m *guardPage) Lines(h int) []string {
 		state = "D = " + view.Span(m.drawn.Delay) + ", " + state
 	}
 	lines := []string{" " + st.Title.Of("GUARD") + "   " + st.Dim.Of(st.Cut(state, max(8, m.W-10)))}
-	if o := restartguard.OutlookOf(m.drawn.list, m.Shown.Cluster.N, m.Shown.Cluster.Quorum); len(m.drawn.list) > 0 {
+	if o := restartguard.OutlookOf(m.drawn.List, m.Shown.Cluster.N, m.Shown.Cluster.Quorum); len(m.drawn.List) > 0 {
 		p := st.Good
 		switch {
 		case o.Unknown():
@@ -64,7 +63,7 @@ func (m *guardPage) Lines(h int) []string {
 	for i := range m.Shown.Nodes {
 		name = max(name, min(10, view.Width(st.Whole(m.Shown.Nodes[i].Name))))
 	}
-	lead := styles.Lead + name + styles.Gap
+	lead := styles.Lead + name + view.Gap
 	w := m.W - lead - 1
 	length := timelineLeast
 	if first := *m.began; !first.IsZero() {
@@ -86,16 +85,18 @@ func (m *guardPage) Lines(h int) []string {
 			if past == nil {
 				past = &nodePast{}
 			}
-			lines = append(lines, styles.Blanks(styles.Lead)+st.Pad(st.Escape(n.Name, name), name)+styles.Blanks(styles.Gap)+past.timeline(st, from, now, w))
+			lines = append(lines, styles.Blanks(styles.Lead)+st.Pad(st.Escape(n.Name, name), name)+styles.Blanks(view.Gap)+past.timeline(st, from, now, w))
 		}
 		lines = append(lines, styles.Blanks(lead)+st.Dim.Of(st.Cut(st.Open+" serves  "+st.Closed+" fenced or held  "+st.Gone+" down  R restarted  ? otherwise", w)), "")
 	}
-	at := m.cursor()
+	at, ctx := m.cursor(), m.context()
+	g := newGrid(st, guardColumns(ctx, m.nodes.pointers()), m.W)
 	m.span = lineSpan{from: len(lines)}
 	rows = min(rows, max(1, h-len(lines)-2))
 	from2, to := m.nodes.window(rows)
 	for i := from2; i < to; i++ {
-		lines = append(lines, m.guardRow(&m.nodes.nodes[i], now, name, at))
+		n := &m.nodes.nodes[i]
+		lines = append(lines, g.row(ctx, n, rowLook{under: n.Name == m.nodes.Name, block: at == cursorHere}))
 		m.span.n++
 	}
 	if room := h - len(lines) - 1; room > 0 {
@@ -113,40 +114,16 @@ func (m *guardPage) Lines(h int) []string {
 	return lines[:min(len(lines), max(h, 0))]
 }
 
-// guardRow is what the guard makes of one node.
-func (m *guardPage) guardRow(n *monitor.Node, now time.Time, name int, at cursorState) string {
-	st := m.St
-	under := n.Name == m.nodes.Name
-	plain := under && at == cursorHere
-	paintIf := func(p styles.Paint, s string) string {
-		if plain {
-			return s
+// guardColumns are the columns of this page: what a guard makes of a node, in full.
+func guardColumns(ctx *view.Context, nodes []*monitor.Node) []view.Column[*monitor.Node] {
+	columns, _ := view.Choose(view.NodeColumns(), []string{"node", "state", "guard"})
+	guard := columns[2].Cell
+	columns[2].Cell = func(c *view.Context, n *monitor.Node) view.Cell {
+		cell := guard(c, n)
+		if more := view.GuardMore(c, n); more != "" {
+			cell.Text += "  " + more
 		}
-		return p.Of(s)
+		return cell
 	}
-	glyph, p := st.Node(n.State)
-	line := st.Pad(st.Escape(n.Name, name), name) + styles.Blanks(styles.Gap) + paintIf(p, st.Pad(glyph+" "+n.State.String(), styles.StateWidth)) + styles.Blanks(styles.Gap)
-	room := m.W - styles.Lead - view.Width(line) - 1
-	text, gp := m.nodeView.guard(n, now, &m.drawn, room)
-	if s, ok := m.drawn.Status[n.Name]; ok {
-		var more []string
-		if s.Phase == restartguard.PhaseClosed && s.Proven {
-			more = append(more, "a write was refused")
-		}
-		if !s.Out.IsZero() {
-			more = append(more, "out for "+view.Age(now.Sub(s.Out)))
-		}
-		if len(more) > 0 && view.Width(text)+2 < room {
-			text = st.Cut(text+"  "+strings.Join(more, ", "), room)
-		}
-	}
-	line += paintIf(gp, text)
-	lead := "  "
-	if under {
-		lead = " " + st.Pointer
-	}
-	if plain {
-		return st.Cursor.Of(st.Pad(lead+" "+line, m.W))
-	}
-	return lead + " " + line
+	return measure(ctx, columns, nodes)
 }

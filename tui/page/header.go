@@ -14,7 +14,7 @@ import (
 // no line below says it in full.
 type header struct{ st *styles.Styles }
 
-func (h *header) line(s *monitor.Snapshot, w int, now time.Time, f *fenceView, brief bool) string {
+func (h *header) line(s *monitor.Snapshot, w int, now time.Time, f *view.Guard, brief bool) string {
 	st, c := h.st, &s.Cluster
 	glyph, word, p := st.Verdict(s)
 	name := st.Escape(c.Name, max(8, w/4))
@@ -35,9 +35,9 @@ func (h *header) line(s *monitor.Snapshot, w int, now time.Time, f *fenceView, b
 	if c.MaxTTL > 0 {
 		facts = append(facts, "max TTL "+view.Span(c.MaxTTL))
 	}
-	guarded := facts
-	if who := f.protectors(st); who != "" {
-		guarded = append(guarded[:len(guarded):len(guarded)], who+", D "+view.Span(f.Delay))
+	all := facts
+	if who := f.Protectors(); who != "" {
+		all = append(facts[:len(facts):len(facts)], who+", D "+view.Span(f.Delay))
 	}
 	verdict := p.Of(glyph + " " + word)
 	join := func(parts ...string) string {
@@ -62,9 +62,9 @@ func (h *header) line(s *monitor.Snapshot, w int, now time.Time, f *fenceView, b
 	up := fmt.Sprintf("%s %d/%d up", name, c.Serving, c.N)
 	// From the widest that fits: what is said last goes first.
 	for _, try := range [][2]string{
-		{st.Strong.Of(" redlockctl") + "  " + name + sep + strings.Join(guarded, sep), tail(reason, lose)},
-		{" " + st.Strong.Of(name) + sep + strings.Join(guarded, sep), tail(reason, lose)},
-		{" " + st.Strong.Of(name) + sep + strings.Join(guarded, sep), tail(reason, "")},
+		{st.Strong.Of(" redlockctl") + "  " + name + sep + strings.Join(all, sep), tail(reason, lose)},
+		{" " + st.Strong.Of(name) + sep + strings.Join(all, sep), tail(reason, lose)},
+		{" " + st.Strong.Of(name) + sep + strings.Join(all, sep), tail(reason, "")},
 		{st.Strong.Of(" redlockctl") + "  " + name + sep + strings.Join(facts, sep), tail(reason, lose)},
 		{" " + st.Strong.Of(name) + sep + strings.Join(facts, sep), tail(reason, lose)},
 		{" " + st.Strong.Of(name) + sep + strings.Join(facts, sep), tail(reason, "")},
@@ -80,7 +80,7 @@ func (h *header) line(s *monitor.Snapshot, w int, now time.Time, f *fenceView, b
 
 // reason is why the verdict is not safe, the worst first, with the countdown of a
 // fence that is known here; named: with the first danger by its name.
-func (h *header) reason(s *monitor.Snapshot, now time.Time, f *fenceView, named bool) string {
+func (h *header) reason(s *monitor.Snapshot, now time.Time, f *view.Guard, named bool) string {
 	c := &s.Cluster
 	if c.Verdict == monitor.VerdictUnknown {
 		return h.st.Sentence(c.Reason, 200)

@@ -14,7 +14,7 @@ import (
 // is made anew, in each order and under a filter.
 func TestIndexFollowsEachChange(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
-	for o := range Orders {
+	for _, o := range Orders() {
 		for _, source := range []string{"", "!7 state:held", "ttl<10s"} {
 			f := monitor.ParseFilter(source).At(monitortest.Epoch)
 			nodes := monitortest.Nodes(monitortest.Epoch)
@@ -86,7 +86,7 @@ func TestManyLocksAreSortedAside(t *testing.T) {
 	tb.Jump("k02000")
 
 	// A new order: while it is made, one lock changes and one goes.
-	tb.SetOrder(orderCopies)
+	tb.SetOrder(Order("copies"))
 	build := tb.Build()
 	if build == nil || tb.Build() != nil {
 		t.Fatal("not exactly one build is asked for")

@@ -64,9 +64,9 @@ func (m *lockPanel) Found() (n, of int, ok bool) {
 // of the page.
 func (m *lockPanel) lines(top, h int, at cursorState) []string {
 	m.lockView.arrange(m.W, m.Shown.Nodes)
-	lines := []string{m.title(), m.lockView.header(m.Shown.Nodes, at != cursorAway)}
+	lines := []string{m.title(), m.lockView.grid.header(at != cursorAway)}
 	m.height = max(0, h-len(lines))
-	rows := m.lockView.rows(m.locks, m.height, m.Now, m.Shown.Cluster.Quorum, at, m.IsMine, m.marks)
+	rows := m.lockView.rows(m.locks, m.height, m.context(), at, m.marks)
 	m.span = lineSpan{top + 2, len(rows)}
 	if len(rows) == 0 {
 		why := "no locks"
@@ -97,7 +97,7 @@ func (m *lockPanel) title() string {
 		}
 		if n := counts[s]; n > 0 {
 			_, p := st.Lock(s)
-			if need(s) == 0 {
+			if view.Needs(s) == 0 {
 				p = styles.Paint{}
 			}
 			parts = append(parts, p.Of(view.Count(n)+" "+s.String()))
@@ -110,7 +110,7 @@ func (m *lockPanel) title() string {
 	short := ""
 	if m.locks.Order != OrderNeeds { // named wherever it is: it is remembered, and the usual one expected
 		long = st.Info.Of("sort: " + m.locks.Order.String())
-		short = st.Info.Of("sort: "+m.locks.Order.Word()) + "  "
+		short = st.Info.Of("sort: "+string(m.locks.Order)) + "  "
 	}
 	var right string
 	if n := len(m.marks); n > 0 {

@@ -161,7 +161,7 @@ func TestOrders(t *testing.T) {
 	if got := tb.Listed(); got[0] != "orders:44" || got[1] != "import" || !slices.Equal(got[len(got)-2:], []string{"session:cache", "stuck"}) {
 		t.Errorf("ends soonest: %q", got)
 	}
-	tb.SetOrder(orderCopies)
+	tb.SetOrder(Order("copies"))
 	if got := tb.Listed()[:4]; !slices.Equal(got, []string{"session:cache", "invoices:2026-11", "new", "import"}) {
 		t.Errorf("fewest copies: %q", got)
 	}

@@ -2,11 +2,11 @@ package page
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"redlockctl/internal/view"
 	"redlockctl/monitor"
-	"redlockctl/restartguard"
 	"redlockctl/tui/styles"
 )
 
@@ -41,7 +41,6 @@ func (m *nodesPage) Lines(h int) []string {
 // nodeFacts is all that is known of a node.
 type nodeFacts struct {
 	*Screen
-	nodeView  nodeView
 	eventView eventView
 	events    *eventTable
 	past      nodePasts
@@ -71,89 +70,35 @@ func (m *nodeFacts) page(n *monitor.Node) []string {
 
 // lines is what is known of a node, with its last events.
 func (m *nodeFacts) lines(n *monitor.Node, w, events int) []string {
-	st, now := m.St, m.Now
-	glyph, p := st.Node(n.State)
-	head := " " + st.Strong.Of(st.Escape(n.Name, 20)) + "  " + p.Of(glyph+" "+n.State.String()) + styles.Since(n.Since, now)
+	st, ctx := m.St, m.context()
+	state := ctx.NodeState(n.State)
+	head := " " + st.Strong.Of(st.Escape(n.Name, 20)) + "  " + st.Paint(state.Tone).Of(state.Sign+" "+state.Text) + view.NodeSince(ctx, n)
 	head += "  " + st.Sentence(n.Addr, max(8, w-view.Width(head)-3))
-	out := []string{head, ""}
-	add := func(label, text string) {
-		for _, l := range styles.Wrap(st.Fact(label, text), w-2, styles.FactIndent) {
-			out = append(out, " "+l)
-		}
+	facts := view.NodeFacts(ctx, n)
+	add := func(label, text string, tone view.Tone) {
+		facts = append(facts, view.Fact{Label: label, Text: text, Tone: tone})
 	}
-	if !n.Err.Empty() {
-		add("Error", st.Bad.Of(st.Whole(n.Err.Raw())))
-	}
-	guard, gp := m.nodeView.guard(n, now, &m.drawn, 200)
-	add("Guard", gp.Of(guard))
-	if s, ok := m.drawn.Status[n.Name]; ok {
-		if s.Reason != "" && s.Until.IsZero() && s.Phase != restartguard.PhaseActive {
-			add("", st.Whole(s.Reason))
-		}
-		if !s.Out.IsZero() {
-			add("", "without a vote"+styles.Since(s.Out, now))
-		}
-		if s.BootExposed > 0 {
-			add("", fmt.Sprintf("its last start was open for %s at most before it was closed", restartguard.AtMost(s.BootExposed)))
-		}
-		if s.Exposed > 0 && s.Exposed != s.BootExposed {
-			add("", fmt.Sprintf("after its last loss it was open for %s at most", restartguard.AtMost(s.Exposed)))
-		}
-	}
-	server := "version " + st.Whole(n.Version) + ", role " + st.Whole(n.Role) + ", run " + st.Escape(n.RunID, 12) + ", up " + view.Age(n.Uptime)
-	if n.Restarts > 0 {
-		server += ", " + view.Plural(n.Restarts, "restart") + " seen"
-	}
-	add("Server", server)
-	keeps := "kept in memory alone: a restart forgets every lock"
-	if n.Persistent {
-		keeps = "persistent (every write is synced)"
-	}
-	if answers(n.State) {
-		keeps += ", " + view.Count(n.Locks) + " copies of locks"
-	}
-	add("Data", keeps)
-	memory := "eviction " + st.Whole(n.Eviction)
-	if n.UsedMemory > 0 {
-		memory = view.Bytes(n.UsedMemory) + " used, " + memory
-	}
-	add("Memory", memory+", "+view.Plural(n.Replicas, "replica")+", "+view.Plural(n.Clients, "client"))
-	if n.MinReplicasToWrite >= 0 {
-		add("Fence", fmt.Sprintf("min-replicas-to-write %d", n.MinReplicasToWrite))
-	}
-	clockText := st.None
-	if n.Offset.Valid {
-		clockText = m.nodeView.offset(n.Offset)
-		if n.Drift.Valid {
-			clockText += fmt.Sprintf(", drift %s %s%.1f ppm", st.Signed(n.Drift.PPM, 1), st.PM, n.Drift.Bound)
-		}
-	}
-	add("Clock", clockText)
 	sparks := max(8, min(60, w-styles.FactIndent-30))
 	if past := m.past[n.Name]; past != nil && len(past.Offsets) > 1 {
-		low, high := bounds(past.Offsets[max(0, len(past.Offsets)-sparks):])
-		add("", st.Info.Of(st.Sparkline(past.Offsets, min(sparks, len(past.Offsets))))+" "+m.nodeView.signedMS(low)+" to "+m.nodeView.signedMS(high))
+		last := past.Offsets[max(0, len(past.Offsets)-sparks):]
+		add("Clocks", st.Info.Of(st.Sparkline(last, len(last)))+" "+st.SignedMS(slices.Min(last))+" to "+st.SignedMS(slices.Max(last)), view.None)
 	}
 	if len(n.RTTs) > 1 {
-		low, high := bounds(n.RTTs[max(0, len(n.RTTs)-sparks):])
-		add("RTT", view.Milliseconds(n.RTT)+"  "+st.Info.Of(st.Sparkline(n.RTTs, min(sparks, len(n.RTTs))))+" "+view.Milliseconds(low)+" to "+view.Milliseconds(high))
+		last := n.RTTs[max(0, len(n.RTTs)-sparks):]
+		add("RTTs", st.Info.Of(st.Sparkline(last, len(last)))+" "+view.Milliseconds(slices.Min(last))+" to "+view.Milliseconds(slices.Max(last)), view.None)
 	}
-	for i, line := range m.Hour(n.Minutes, w-styles.FactIndent-2) {
-		label := ""
-		if i == 0 {
-			label = "Hour"
-		}
-		add(label, line)
-	}
-	for _, note := range n.Notes {
-		add("Note", st.Warn.Of(st.Whole(note)))
+	label := "Hour"
+	for _, line := range m.Hour(n.Minutes, w-styles.FactIndent-2) {
+		add(label, line, view.None)
+		label = ""
 	}
 	for i := range m.Shown.Findings {
 		if f := &m.Shown.Findings[i]; f.Node == n.Name {
-			g, word, fp := st.Severity(f.Severity)
-			add("Finding", fp.Of(g+" "+word)+"  "+st.Whole(f.Title))
+			c := ctx.Severity(f.Severity)
+			add("Finding", c.Sign+" "+c.Text+"  "+st.Whole(f.Title), c.Tone)
 		}
 	}
+	out := append([]string{head, ""}, m.facts(facts, w)...)
 	if log := lastEvents(m.events.All, events, func(e *monitor.Event) bool {
 		return e.Node == n.Name && (m.events.until == 0 || e.Seq <= m.events.until)
 	}); len(log) > 0 {
@@ -224,18 +169,10 @@ func (m *nodeFacts) Hour(minutes []monitor.Minute, w int) (out []string) {
 			"; the longest "+view.Milliseconds(worst.Most)+" at "+at(worst))
 	}
 	if measured != nil {
-		add(offsets, clocked, "clock at "+at(measured)+" "+m.nodeView.offset(measured.Offset))
+		add(offsets, clocked, "clock at "+at(measured)+" "+st.Offset(measured.Offset))
 	}
 	if lost > 0 {
 		out = append(out, st.Warn.Of(fmt.Sprintf("%s of %s probes unanswered, the last at %s", view.Count(lost), view.Count(probes), at(lossy))))
 	}
 	return out
-}
-
-func bounds(ds []time.Duration) (low, high time.Duration) {
-	low, high = ds[0], ds[0]
-	for _, d := range ds {
-		low, high = min(low, d), max(high, d)
-	}
-	return low, high
 }

@@ -7,16 +7,22 @@ import (
 // nodePanel is the table of the nodes on a page.
 type nodePanel struct {
 	*Screen
-	nodes    *nodeTable
-	nodeView nodeView
-	span     lineSpan // of its rows
+	nodes *nodeTable
+	span  lineSpan // of its rows
 }
 
 // lines are the columns and at most n rows; the first of them is line top of
 // the page.
 func (m *nodePanel) lines(top, n int, at cursorState) []string {
-	lines := []string{m.nodeView.header(m.nodeView.arrange(m.W, m.nodes.nodes), at != cursorAway)}
-	rows := m.nodeView.rows(m.nodes, n, m.W, m.Now, &m.drawn, at)
+	ctx := m.context()
+	g := m.nodes.grid(ctx, m.St, m.W)
+	lines := []string{g.header(at != cursorAway)}
+	var rows []string
+	from, to := m.nodes.window(n)
+	for i := from; i < to; i++ {
+		one := &m.nodes.nodes[i]
+		rows = append(rows, g.row(ctx, one, rowLook{under: one.Name == m.nodes.Name && at != cursorAway, block: at == cursorHere}))
+	}
 	m.span = lineSpan{top + 1, len(rows)}
 	return append(lines, rows...)
 }

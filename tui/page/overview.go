@@ -123,8 +123,8 @@ func (m *overview) verdict(now time.Time) []string {
 		text = word + ": " + (&header{st}).reason(m.Shown, now, &m.drawn, true) + "; " + losses()
 	case monitor.VerdictUnavailable:
 		text = word
-		o := restartguard.OutlookOf(m.drawn.list, c.N, c.Quorum)
-		if len(m.drawn.list) > 0 && !o.Possible() {
+		o := restartguard.OutlookOf(m.drawn.List, c.N, c.Quorum)
+		if len(m.drawn.List) > 0 && !o.Possible() {
 			if !o.Until.IsZero() {
 				text += " until " + view.Clock(o.Until)
 			}
@@ -200,7 +200,7 @@ func (m *overview) cursorOf(focused bool) cursorState {
 func (m *overview) nodeLines(top, room int, roomy bool) []string {
 	at := m.cursorOf(m.OnNodes)
 	if m.W < 76 || m.H < 20 {
-		return []string{m.nodes.nodeView.strip(m.nodes.nodes, m.W, m.Now, &m.drawn, at != cursorAway)}
+		return []string{m.nodes.nodes.strip(m.Screen, at != cursorAway)}
 	}
 	lines := m.nodes.lines(top, min(len(m.nodes.nodes.nodes), max(3, room/3)), at)
 	if roomy {

@@ -18,9 +18,27 @@ type Screen struct {
 	W, H   int               // of the whole screen, in cells
 	Now    time.Time         // the moment that is shown
 	Shown  *monitor.Snapshot // what was known then
-	drawn  fenceView         // and what the guards said
+	drawn  view.Guard        // and what the guards said
 	Asking bool              // a dialog is open: its keys are not the page's
 	IsMine func(key, token string) bool
+}
+
+// context is what cells and facts are made of.
+func (p *Screen) context() *view.Context {
+	return &view.Context{Glyphs: &p.St.Glyphs, Snap: p.Shown, Now: p.Now, Guard: p.drawn, Own: p.IsMine, Short: true}
+}
+
+// facts draws facts, in lines of at most w cells.
+func (p *Screen) facts(facts []view.Fact, w int) (lines []string) {
+	for _, f := range facts {
+		if f.Text == "" {
+			continue
+		}
+		for _, l := range styles.Wrap(p.St.Fact(f.Label, p.St.Paint(f.Tone).Of(f.Text)), w-2, styles.FactIndent) {
+			lines = append(lines, " "+l)
+		}
+	}
+	return lines
 }
 
 // cursor is how a table that has the focus draws its cursor.

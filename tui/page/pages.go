@@ -3,6 +3,7 @@ package page
 import (
 	"time"
 
+	"redlockctl/internal/view"
 	"redlockctl/monitor"
 	"redlockctl/restartguard"
 )
@@ -13,7 +14,7 @@ import (
 type Set struct {
 	*Screen
 	Latest *monitor.Snapshot // also while the screen is frozen
-	Guards fenceView         // the same of the guards
+	Guards view.Guard        // the same of the guards
 	Frozen freeze
 
 	Nodes    nodeTable
@@ -34,13 +35,13 @@ type Set struct {
 // New makes the pages that draw a screen; lab and help are the texts of two.
 func New(s *Screen, now time.Time, lab, help func(w int) []string) *Set {
 	p := &Set{Screen: s, began: now, Past: nodePasts{}, Marks: Marks{}, Locks: newLockTable(), Events: NewEventTable(), LockView: newLockView(s.St)}
-	ev, nv := eventView{s.St}, nodeView{s.St}
-	table := func() *nodePanel { return &nodePanel{Screen: s, nodes: &p.Nodes, nodeView: nv} }
+	ev := eventView{s.St}
+	table := func() *nodePanel { return &nodePanel{Screen: s, nodes: &p.Nodes} }
 	locks := func() *lockPanel {
 		return &lockPanel{Screen: s, locks: &p.Locks, lockView: p.LockView, marks: p.Marks}
 	}
-	p.Lock = &lockFacts{Screen: s, lockView: p.LockView, eventView: ev, events: &p.Events}
-	p.Node = &nodeFacts{Screen: s, nodeView: nv, eventView: ev, events: &p.Events, past: p.Past}
+	p.Lock = &lockFacts{Screen: s, eventView: ev, events: &p.Events}
+	p.Node = &nodeFacts{Screen: s, eventView: ev, events: &p.Events, past: p.Past}
 	p.Overview = &overview{Screen: s, locks: locks(), nodes: table(), lock: p.Lock, node: p.Node}
 	p.tabs = [NumTabs]Page{
 		Overview: p.Overview,
@@ -74,9 +75,7 @@ func (p *Set) Header(on Kind) string {
 }
 
 // NodeStrip is all nodes in a line.
-func (p *Set) NodeStrip() string {
-	return (&nodeView{p.St}).strip(&p.Nodes, p.W, p.Now, &p.drawn, false)
-}
+func (p *Set) NodeStrip() string { return p.Nodes.strip(p.Screen, false) }
 
 // Reset empties the pages for another cluster.
 func (p *Set) Reset(now time.Time) {
@@ -87,25 +86,21 @@ func (p *Set) Reset(now time.Time) {
 	clear(p.Past)
 	clear(p.Marks)
 	p.Lock.Watched = lockLog{}
-	p.began, p.Frozen, p.Guards = now, freeze{}, fenceView{}
+	p.began, p.Frozen, p.Guards = now, freeze{}, view.Guard{}
 }
 
 // TakeGuard takes in what the guard in this process says; own is its id, empty where
 // none runs, and delay the configured D.
 func (p *Set) TakeGuard(own string, status []restartguard.NodeStatus, delay time.Duration) {
-	p.Guards.configured = delay
-	p.Guards.Status = make(map[string]restartguard.NodeStatus, len(status))
-	for _, s := range status {
-		p.Guards.Status[s.Node] = s
-	}
-	p.Guards.list, p.Guards.own, p.Guards.Guarded = status, own, own != ""
+	p.Guards = view.NewGuard(own, status)
+	p.Guards.Configured = delay
 	p.seeGuards()
 }
 
 // seeGuards takes in the guards elsewhere.
 func (p *Set) seeGuards() {
 	if p.Latest != nil {
-		p.Guards.see(p.Latest)
+		p.Guards.See(p.Latest)
 	}
 	if !p.Frozen.On() {
 		p.drawn = p.Guards

@@ -7,39 +7,16 @@ import (
 	"redlockctl/internal/view"
 )
 
-// Widths that the tables have in common.
 const (
-	Lead       = 3  // mark, cursor, blank
-	Gap        = 2  // between two columns
+	Lead       = 3  // cells before a row: mark, cursor, blank
 	StateWidth = 12 // "◇ over-TTL", "◌ wrong role"
 )
-
-// Row joins cells with the gap between them.
-type Row struct{ strings.Builder }
-
-// NewRow begins behind the place of the mark and the cursor.
-func NewRow() *Row {
-	r := new(Row)
-	r.WriteString(Blanks(Lead))
-	return r
-}
-
-// Add adds a cell that is w cells wide; 0: the column is not shown.
-func (r *Row) Add(w int, s string) {
-	if w == 0 {
-		return
-	}
-	if r.Len() > Lead {
-		r.WriteString(Blanks(Gap))
-	}
-	r.WriteString(s)
-}
 
 // Ruler is a line across a screen of w cells.
 func (st *Styles) Ruler(w int) string { return " " + st.Dim.Of(strings.Repeat(st.Rule, w-2)) }
 
 // FactIndent is where the text of a fact begins: after a label of one word.
-const FactIndent = 10
+const FactIndent = 11
 
 // Fact is a line of facts: a label and its text.
 func (st *Styles) Fact(label, text string) string {

@@ -1,0 +1,149 @@
+package page
+
+import (
+	"strings"
+
+	"redlockctl/internal/view"
+	"redlockctl/tui/styles"
+)
+
+// grid draws rows under columns.
+type grid[T any] struct {
+	st      *styles.Styles
+	columns []view.Column[T]
+	widths  []int // of the columns; 0: not shown
+	width   int   // of a row
+}
+
+// newGrid fits columns into rows of w cells.
+func newGrid[T any](st *styles.Styles, columns []view.Column[T], w int) grid[T] {
+	return grid[T]{st, columns, view.Fit(columns, w-styles.Lead-1), w}
+}
+
+// measure makes columns as wide as their names and as what stands in them, which is
+// for tables of few rows; those that can grow are no wider than that either, but for
+// the one that takes what is left.
+func measure[T any](ctx *view.Context, columns []view.Column[T], rows []T) []view.Column[T] {
+	for i := range columns {
+		c := &columns[i]
+		if c.Rank == 0 || c.Most > 100 {
+			continue
+		}
+		for _, r := range rows {
+			c.Width = max(c.Width, min(cellWidth(c.Cell(ctx, r)), max(c.Most, c.Width)))
+		}
+		c.Most = 0
+	}
+	return columns
+}
+
+func cellWidth(c view.Cell) int {
+	w := view.Width(c.Text)
+	if c.Sign != "" {
+		w += view.Width(c.Sign) + 1
+	}
+	return w
+}
+
+// each calls f with the columns that are shown, and the blanks before them.
+func (g *grid[T]) each(f func(c *view.Column[T], w, gap int)) {
+	first := true
+	for i := range g.columns {
+		if g.widths[i] == 0 {
+			continue
+		}
+		gap := view.GapBefore(g.columns, i)
+		if first {
+			gap, first = 0, false
+		}
+		f(&g.columns[i], g.widths[i], gap)
+	}
+}
+
+// header is the names of the columns.
+func (g *grid[T]) header(focused bool) string {
+	var b strings.Builder
+	b.WriteString(styles.Blanks(styles.Lead))
+	g.each(func(c *view.Column[T], w, gap int) {
+		b.WriteString(styles.Blanks(gap))
+		name := g.st.Escape(c.Name, w)
+		if c.Right {
+			b.WriteString(g.st.PadLeft(name, w))
+		} else {
+			b.WriteString(g.st.Pad(name, w))
+		}
+	})
+	line := strings.TrimRight(b.String(), " ")
+	if focused {
+		return g.st.Title.Of(line)
+	}
+	return g.st.Label.Of(line)
+}
+
+// rowLook is how a row is drawn besides what it says.
+type rowLook struct {
+	under  bool // the cursor is on it
+	block  bool // and is a block
+	marked bool
+	gone   bool // it was there when the rows began to stand still
+}
+
+// row draws one row. That of the cursor is one block: signs and words say the rest.
+func (g *grid[T]) row(ctx *view.Context, r T, look rowLook) string {
+	st := g.st
+	plain := look.under && look.block
+	var b strings.Builder
+	lead := " "
+	if look.marked {
+		lead = st.Marked
+	}
+	b.WriteString(lead)
+	if look.under {
+		b.WriteString(st.Pointer)
+	} else {
+		b.WriteByte(' ')
+	}
+	b.WriteByte(' ')
+	done, last := false, len(g.widths)-1
+	for last > 0 && g.widths[last] == 0 {
+		last--
+	}
+	g.each(func(c *view.Column[T], w, gap int) {
+		if done {
+			return
+		}
+		cell := c.Cell(ctx, r)
+		if look.gone && gap > 0 {
+			cell, done = view.Cell{Text: st.Off + " gone", Tone: view.Dim}, true
+		}
+		text := cell.Text
+		if cell.Sign != "" {
+			text = cell.Sign + " " + text
+		}
+		if c.Middle {
+			text = st.Middle(text, w)
+		}
+		switch {
+		case c.Right && !done:
+			text = st.PadLeft(text, w)
+		case c == &g.columns[last]:
+			text = st.Cut(text, w)
+		default:
+			text = st.Pad(text, w)
+		}
+		b.WriteString(styles.Blanks(gap))
+		if !plain && cell.Tone != view.None {
+			p := st.Paint(cell.Tone)
+			b.WriteString(p.Open)
+			b.WriteString(text)
+			b.WriteString(p.Close)
+		} else {
+			b.WriteString(text)
+		}
+	})
+	line := strings.TrimRight(b.String(), " ")
+	if plain {
+		return st.Cursor.Of(st.Pad(line, g.width))
+	}
+	return line
+}
