@@ -11,7 +11,6 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"redlockctl/internal/lockform"
 	"redlockctl/internal/operator"
 	"redlockctl/internal/safetext"
 	"redlockctl/internal/view"
@@ -46,30 +45,13 @@ func (t target) same(l *monitor.Lock) bool {
 }
 
 // planOf is what taking a lock away means, as it is seen in the latest picture:
-// of one token, or of all.
+// of one token, or of all ("").
 func (m *desk) planOf(way operator.Way, l *monitor.Lock, token string) (operator.Plan, error) {
-	asked := operator.Asked{Keys: targetOf(l).keys, Token: token, Name: m.St.Escape(l.Key.Raw(), 40), Form: l.Form, Quorum: m.Latest.Cluster.Quorum, MaxTTL: m.Latest.Cluster.MaxTTL}
-	now := m.now()
-	for i, c := range l.Copies.All() {
-		r := redlock.NodeResult{Status: redlock.StatusUnanswered}
-		if i < len(m.Latest.Nodes) {
-			r.Node = m.Latest.Nodes[i].Name
-		}
-		switch c.State {
-		case monitor.CopyAbsent:
-			r.Status = redlock.StatusAbsent
-		case monitor.CopyPresent:
-			r.Status, r.Token, r.Type, r.Len = redlock.StatusHeld, c.Token.Raw(), c.Type, c.Len
-			if r.TTL = -1; !c.Expires.IsZero() {
-				r.TTL = max(0, c.Expires.Sub(now))
-			}
-			if c.Type != "string" {
-				r.Status = redlock.StatusProtocol
-			}
-		}
-		asked.Copies = append(asked.Copies, r)
+	var tokens []string
+	if token != "" {
+		tokens = []string{token}
 	}
-	return operator.MakePlan(way, asked)
+	return operator.PlanOf(way, m.Latest, l, m.St.Escape(l.Key.Raw(), 40), m.now(), tokens...)
 }
 
 // lockAct is an act that ends the grant of a lock.
@@ -109,79 +91,40 @@ func (m *desk) taking(way operator.Way, did string, words map[redlock.Status]str
 		verb: way.String(), did: did, way: &way, effect: way.Effect(), reasoned: true,
 		why: func(l *monitor.Lock) string { return m.whyNotTaken(way, l) },
 		act: func(t target, reason string) func(context.Context) outcome {
-			do := m.actions.ForceRelease
-			if way == operator.Revoke {
-				do = m.actions.Revoke
-			}
-			return m.take(way.String(), t, words, done, func(ctx context.Context, key, token string) ([]redlock.NodeResult, error) {
-				return do(ctx, key, token, reason)
-			})
+			return m.remove(operator.Removal{Way: way, Keys: t.keys, Tokens: t.whose(), Reason: reason}, words, done)
 		},
 	}
 }
 
-// take does an act to all keys of a lock, with each of the tokens that were
-// chosen. Those that follow from the name of the first go with it. One key that has
-// nothing of a token any more is no failure while another one had.
-func (m *desk) take(verb string, t target, words map[redlock.Status]string, done func([]redlock.NodeResult) string, do func(ctx context.Context, key, token string) ([]redlock.NodeResult, error)) func(context.Context) outcome {
-	names := make([]string, len(t.keys))
-	for i, key := range t.keys {
-		names[i] = m.St.Escape(key, 60)
+// whose are the tokens whose copies go.
+func (t target) whose() []string {
+	if t.tokens == nil {
+		return []string{t.token}
 	}
-	tokens := t.tokens
-	if tokens == nil {
-		tokens = []string{t.token}
-	}
-	shown := make([]string, len(tokens))
-	for i, token := range tokens {
-		shown[i] = m.St.Token(safetext.New(token), 16)
-	}
-	whole := m.St.Whole
+	return t.tokens
+}
+
+// remove takes a lock from its holder, and tells what became of each of its keys.
+func (m *desk) remove(r operator.Removal, words map[redlock.Status]string, done func([]redlock.NodeResult) string) func(context.Context) outcome {
+	st, acts := m.St, m.actions
 	return func(ctx context.Context) outcome {
-		o := outcome{what: verb + " " + names[0], words: words}
-		took := false
-		var gone error
-		for k, token := range tokens {
-			along, tookThis := lockform.Siblings(t.keys[0], token), false
-			for i, key := range t.keys {
-				if i > 0 && tookThis && o.err == nil && slices.Contains(along, key) {
-					o.also = append(o.also, names[i]+": went with the first")
-					continue
-				}
-				if ctx.Err() != nil {
-					o.err = errors.Join(o.err, context.Cause(ctx))
-					break
-				}
-				nodes, err := do(ctx, key, token)
-				if i == 0 && k == 0 {
-					o.nodes = nodes
-				}
-				said := ""
-				switch {
-				case err == nil:
-					took, tookThis = true, true
-					said = done(nodes)
-				case errors.Is(err, redlock.ErrNotHeld):
-					gone = err
-					said = "nothing of this token was left"
-				default:
-					if o.err == nil {
-						o.err = err
-					}
-					said = whole(err.Error())
-				}
-				switch {
-				case i == 0 && len(tokens) > 1:
-					o.also = append(o.also, shown[k]+": "+said)
-				case i == 0:
-					o.done = said
-				default:
-					o.also = append(o.also, names[i]+": "+said)
-				}
+		keys := acts.Remove(ctx, r)
+		o := outcome{what: r.Way.String() + " " + st.Escape(r.Keys[0], 60), words: words, nodes: keys[0].Results, err: keys.Err()}
+		for i, k := range keys {
+			said := ""
+			switch {
+			case k.Err == nil:
+				said = done(k.Results)
+			case errors.Is(k.Err, redlock.ErrNotHeld):
+				said = "nothing of this token was left"
+			default:
+				said = st.Whole(k.Err.Error())
 			}
-		}
-		if o.err == nil && !took {
-			o.err = gone
+			if i == 0 {
+				o.done = said
+			} else {
+				o.also = append(o.also, st.Escape(k.Key, 60)+": "+said)
+			}
 		}
 		return o
 	}

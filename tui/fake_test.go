@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
+	"redlockctl/internal/operator"
 	"redlockctl/monitor"
 	"redlockctl/monitor/monitortest"
 	"redlockctl/redlock"
@@ -107,18 +109,16 @@ func (a *fakeActions) Release(ctx context.Context, resource, token string) ([]re
 	return a.results, cmp.Or(a.failing[resource], err)
 }
 
-func (a *fakeActions) ForceRelease(ctx context.Context, resource, token, reason string) ([]redlock.NodeResult, error) {
-	err := a.call(ctx, "force-release %q %q because %q", resource, token, reason)
-	return a.results, cmp.Or(a.failing[resource], err)
+func (a *fakeActions) Remove(ctx context.Context, r operator.Removal) (out operator.Outcome) {
+	for _, key := range r.Keys {
+		err := a.call(ctx, "%s %q %s because %q", r.Way, key, strings.Trim(fmt.Sprintf("%q", r.Tokens), "[]"), r.Reason)
+		out = append(out, operator.KeyOutcome{Key: key, Results: a.results, Err: cmp.Or(a.failing[key], err)})
+	}
+	return out
 }
 
 func (a *fakeActions) Extend(ctx context.Context, resource, token string, ttl time.Duration) (*redlock.Lock, error) {
 	return &redlock.Lock{}, a.call(ctx, "extend %q %q %s", resource, token, ttl)
-}
-
-func (a *fakeActions) Revoke(ctx context.Context, resource, token, reason string) ([]redlock.NodeResult, error) {
-	err := a.call(ctx, "revoke %q %q because %q", resource, token, reason)
-	return a.results, cmp.Or(a.failing[resource], err)
 }
 
 func (a *fakeActions) Keep(ctx context.Context, resource string, ttl time.Duration) (Kept, error) {

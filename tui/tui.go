@@ -57,10 +57,8 @@ type Actions interface {
 	// where the extension was made and could not be recorded.
 	Extend(ctx context.Context, resource, token string, ttl time.Duration) (*redlock.Lock, error)
 	Release(ctx context.Context, resource, token string) ([]redlock.NodeResult, error)
-	// Revoke and ForceRelease take one key from its holder: the screen goes
-	// through the keys of a lock that is several, and tells of each.
-	Revoke(ctx context.Context, key, token, reason string) ([]redlock.NodeResult, error)
-	ForceRelease(ctx context.Context, key, token, reason string) ([]redlock.NodeResult, error)
+	// Remove takes a lock from its holder, all its keys, and tells of each.
+	Remove(ctx context.Context, r operator.Removal) operator.Outcome
 	FenceNode(ctx context.Context, node, reason string) error
 	OpenNode(ctx context.Context, node, reason string) error
 }

@@ -77,9 +77,12 @@ func TestReadOnlyIsAClustersOwn(t *testing.T) {
 			_, errs["release of what is kept"] = k.Release(ctx)
 		}
 		_, errs["extend"] = a.Extend(ctx, "job:1", "aaa", 10*time.Second)
-		_, errs["revoke"] = a.Revoke(ctx, "job:1", "aaa", "test")
+		remove := func(way operator.Way) error {
+			return a.Remove(ctx, operator.Removal{Way: way, Keys: []string{"job:1"}, Tokens: []string{"aaa"}, Reason: "test"}).Err()
+		}
+		errs["revoke"] = remove(operator.Revoke)
 		_, errs["release"] = a.Release(ctx, "job:1", "aaa")
-		_, errs["force-release"] = a.ForceRelease(ctx, "job:1", "aaa", "test")
+		errs["force-release"] = remove(operator.ForceRelease)
 		errs["fence"] = a.FenceNode(ctx, "n1", "test")
 		errs["open"] = a.OpenNode(ctx, "n1", "test")
 		return errs

@@ -69,7 +69,7 @@ type outcome struct {
 	did, name string
 	results   []redlock.NodeResult
 	tokens    []operator.TokenCopies // that were there, if several were
-	further   []keyOutcome
+	further   []operator.KeyOutcome
 	node      *nodeActJSON // of a node that was closed or opened
 	err       error
 }
@@ -112,11 +112,11 @@ func docOf(o outcome) document {
 	}
 }
 
-func keyDocs(further []keyOutcome, now time.Time) (docs []keyJSON) {
+func keyDocs(further []operator.KeyOutcome, now time.Time) (docs []keyJSON) {
 	for _, f := range further {
-		doc := keyJSON{Key: text(f.key), KeyBase64: base64Of(f.key), Gone: f.err == nil && gone(f.results), Nodes: resultDocs(f.results, now)}
-		if f.err != nil {
-			doc.Error = optional(f.err.Error())
+		doc := keyJSON{Key: text(f.Key), KeyBase64: base64Of(f.Key), Gone: f.Err == nil && gone(f.Results), Nodes: resultDocs(f.Results, now)}
+		if f.Err != nil {
+			doc.Error = optional(f.Err.Error())
 		}
 		docs = append(docs, doc)
 	}
@@ -156,10 +156,10 @@ func (o outcome) print(w io.Writer, now time.Time) {
 		fmt.Fprintf(w, "    %s\n", t)
 	}
 	for _, f := range o.further {
-		if f.err == nil {
-			printGone(w, "  "+safetext.Escape(f.key)+", a key of the same lock", o.did, f.results, now)
+		if f.Err == nil {
+			printGone(w, "  "+safetext.Escape(f.Key)+", a key of the same lock", o.did, f.Results, now)
 		} else {
-			fmt.Fprintf(w, "  %s, a key of the same lock: %s\n", safetext.Escape(f.key), printable(f.err.Error()))
+			fmt.Fprintf(w, "  %s, a key of the same lock: %s\n", safetext.Escape(f.Key), printable(f.Err.Error()))
 		}
 	}
 }

@@ -531,3 +531,68 @@ func TestTheLogTellsWhoWasNotWaitedFor(t *testing.T) {
 		}
 	}
 }
+
+// The keys of a rueidislock lock follow from the name of one: they go along with it,
+// on record once, unless that key alone is meant.
+func TestSiblingsGoAlong(t *testing.T) {
+	for _, only := range []bool{false, true} {
+		o, c := start(t, nil)
+		keys := []string{"rueidislock:0:job", "rueidislock:1:job"}
+		if only {
+			keys = keys[:1]
+		}
+		out := o.Remove(t.Context(), Removal{Keys: keys, Tokens: []string{"t1"}, Reason: "dead", OnlyKeys: only})
+		if err := out.Err(); err != nil {
+			t.Fatal(err)
+		}
+		want := 16 // as many as lockform looks for
+		if only {
+			want = 1
+		}
+		if len(out) != want || len(c.calls) != 1+want || out[0].Key != keys[0] {
+			t.Errorf("only %v: %d keys by %q", only, len(out), c.calls)
+		}
+		if r := c.records(); len(r) != 2 || strings.Contains(r[1].Detail, "rueidislock:1:job too") == only {
+			t.Errorf("only %v: the log is %+v", only, r)
+		}
+	}
+}
+
+// A key that fails holds up none of the others, and fails the lock; one that has
+// nothing left does not, unless all have nothing left.
+func TestOutcomeOfSeveralKeys(t *testing.T) {
+	gone, down := &redlock.Error{Kind: redlock.ErrNotHeld}, &redlock.Error{Kind: redlock.ErrNoQuorum}
+	for _, c := range []struct {
+		errs []error
+		want error
+	}{
+		{[]error{nil, gone}, nil}, {[]error{gone, nil}, nil}, {[]error{gone, gone}, redlock.ErrNotHeld},
+		{[]error{nil, down}, redlock.ErrNoQuorum}, {[]error{gone, down}, redlock.ErrNoQuorum}, {[]error{down, nil}, redlock.ErrNoQuorum},
+	} {
+		var out Outcome
+		for _, err := range c.errs {
+			out = append(out, KeyOutcome{Key: "k", Err: err})
+		}
+		if err := out.Err(); !errors.Is(err, c.want) || c.want == nil && err != nil {
+			t.Errorf("%v: %v; want %v", c.errs, err, c.want)
+		}
+	}
+}
+
+// ForceRelease and Revoke remove one key of one token; "": of all.
+func (o *Operator) ForceRelease(ctx context.Context, key, token, reason string) ([]redlock.NodeResult, error) {
+	return o.removeOne(ctx, ForceRelease, key, token, reason)
+}
+
+func (o *Operator) Revoke(ctx context.Context, key, token, reason string) ([]redlock.NodeResult, error) {
+	return o.removeOne(ctx, Revoke, key, token, reason)
+}
+
+func (o *Operator) removeOne(ctx context.Context, way Way, key, token, reason string) ([]redlock.NodeResult, error) {
+	r := Removal{Way: way, Keys: []string{key}, Reason: reason}
+	if token != "" {
+		r.Tokens = []string{token}
+	}
+	out := o.Remove(ctx, r)
+	return out[0].Results, out.Err()
+}

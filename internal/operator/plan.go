@@ -9,6 +9,7 @@ import (
 
 	"redlockctl/internal/lockform"
 	"redlockctl/internal/safetext"
+	"redlockctl/monitor"
 	"redlockctl/redlock"
 )
 
@@ -55,12 +56,13 @@ type Asked struct {
 	// Copies are what each node has under the first key: Held with token, type,
 	// length and TTL; Protocol with the type of what is no string; Absent; or why it
 	// is not known. A hash of Redisson has its holder as token.
-	Copies []redlock.NodeResult
-	Token  string         // only copies of this token; "": of all
-	Name   string         // how the lock is shown; default: the first key, escaped
-	Form   *lockform.Form // where it is known from more than the copies tell
-	Quorum int
-	MaxTTL time.Duration // of the cluster; 0: none
+	Copies  []redlock.NodeResult
+	LookErr error          // how the look at them ended
+	Tokens  []string       // only copies of these tokens; nil: of all
+	Name    string         // how the lock is shown; default: the first key, escaped
+	Form    *lockform.Form // where it is known from more than the copies tell
+	Quorum  int
+	MaxTTL  time.Duration // of the cluster; 0: none
 }
 
 // TokenCopies is one of the tokens of a lock, and the nodes that have its copies.
@@ -79,6 +81,7 @@ func (c TokenCopies) String() string {
 type Plan struct {
 	Way    Way
 	Keys   []string
+	Copies []redlock.NodeResult
 	Tokens []TokenCopies // whose copies go, the one with most copies first
 	Stay   []TokenCopies // those of other tokens
 	Silent []string      // nodes that did not answer: copies may be there
@@ -87,12 +90,82 @@ type Plan struct {
 	Known  []string      // what is to be known of its library, each once
 	// BareDel is what a library that unlocks by a bare DEL does; empty: it does not.
 	BareDel string
+	// Shared are the tokens that a library sets on further keys, of which nothing but
+	// a look at all locks tells: see [Plan.AddKeys].
+	Shared []string
+}
+
+// Removal is what is done by the plan.
+func (p Plan) Removal(reason string) Removal {
+	r := Removal{Way: p.Way, Keys: p.Keys, Reason: reason}
+	for _, t := range p.Tokens {
+		r.Tokens = append(r.Tokens, t.Token)
+	}
+	return r
+}
+
+// AddKeys adds the further keys that a snapshot of all locks shows as one lock with
+// those of the plan. It reports whether the snapshot can tell: one that was made
+// before a token was drawn says nothing about its keys.
+func (p *Plan) AddKeys(s *monitor.Snapshot) bool {
+	known := 0
+	for _, token := range p.Shared {
+		has := 0
+		for l := range s.Locks.All() {
+			if l.Holder.Raw() != token {
+				continue
+			}
+			has = 1
+			if l.Form == nil || !l.Form.SharedToken {
+				continue
+			}
+			for _, k := range l.Keys {
+				if !slices.Contains(p.Keys, k.Raw()) {
+					p.Keys = append(p.Keys, k.Raw())
+				}
+			}
+		}
+		known += has
+	}
+	return known == len(p.Shared)
+}
+
+// PlanOf is [MakePlan] for a lock as a snapshot shows it, by the name that is shown
+// for it.
+func PlanOf(way Way, s *monitor.Snapshot, l *monitor.Lock, name string, now time.Time, tokens ...string) (Plan, error) {
+	a := Asked{Keys: []string{l.Key.Raw()}, Tokens: tokens, Name: name, Form: l.Form, Quorum: s.Cluster.Quorum, MaxTTL: s.Cluster.MaxTTL}
+	if l.Keys != nil {
+		a.Keys = nil
+		for _, k := range l.Keys {
+			a.Keys = append(a.Keys, k.Raw())
+		}
+	}
+	for i, c := range l.Copies.All() {
+		r := redlock.NodeResult{Status: redlock.StatusUnanswered}
+		if i < len(s.Nodes) {
+			r.Node = s.Nodes[i].Name
+		}
+		switch c.State {
+		case monitor.CopyAbsent:
+			r.Status = redlock.StatusAbsent
+		case monitor.CopyPresent:
+			r.Status, r.Token, r.Type, r.Len = redlock.StatusHeld, c.Token.Raw(), c.Type, c.Len
+			if r.TTL = -1; !c.Expires.IsZero() {
+				r.TTL = max(0, c.Expires.Sub(now))
+			}
+			if c.Type != "string" {
+				r.Status = redlock.StatusProtocol
+			}
+		}
+		a.Copies = append(a.Copies, r)
+	}
+	return MakePlan(way, a)
 }
 
 // MakePlan works out what taking a lock away means in the state that it is in, or
 // why it is refused.
 func MakePlan(way Way, a Asked) (Plan, error) {
-	p := Plan{Way: way, Keys: a.Keys}
+	p := Plan{Way: way, Keys: slices.Clone(a.Keys), Copies: a.Copies}
 	name := a.Keys[0]
 	if slices.Contains(a.Keys, "") {
 		return p, fmt.Errorf("%w: its name is empty, and a lock needs a name to be acted on: no act can be recorded of it", ErrRefused)
@@ -100,33 +173,27 @@ func MakePlan(way Way, a Asked) (Plan, error) {
 	if a.Form != nil && a.Form.Refused != "" {
 		return p, fmt.Errorf("%w: %s", ErrRefused, a.Form.Refused)
 	}
+	one := "" // the token that is named
+	if len(a.Tokens) == 1 {
+		one = a.Tokens[0]
+	}
 	endless, revoked := false, false
 	for _, r := range a.Copies {
-		if why := refusal(way, name, r, a.Token != "" && (r.Token == a.Token || r.Token == "")); why != "" {
+		f := formOf(name, r)
+		if why := refusal(way, name, r, f, one != "" && (r.Token == one || r.Token == "")); why != "" {
 			return p, fmt.Errorf("%w: %s", ErrRefused, why)
 		}
 		switch {
 		case r.Type == "hash" || copyOf(r):
-			token := r.Token
-			if token == "" {
-				token = a.Token
+			token := cmp.Or(r.Token, one)
+			if a.Tokens != nil && !slices.Contains(a.Tokens, token) {
+				p.Stay = addCopy(p.Stay, token, r.Node)
+				continue
 			}
-			to := &p.Tokens
-			if a.Token != "" && token != a.Token {
-				to = &p.Stay
-			} else {
-				endless = endless || r.TTL < 0
-				revoked = revoked || redlock.IsTombstone(token)
-			}
-			*to = addCopy(*to, token, r.Node)
-			if f := formOf(name, r); f != nil {
-				if f.BareDel && way == ForceRelease {
-					p.BareDel = bareDelRisk(f.Library)
-				}
-				if told := "made by " + f.Library + ": " + f.TakingAway; f.TakingAway != "" && !slices.Contains(p.Known, told) {
-					p.Known = append(p.Known, told)
-				}
-			}
+			endless = endless || r.TTL < 0
+			revoked = revoked || redlock.IsTombstone(token)
+			p.Tokens = addCopy(p.Tokens, token, r.Node)
+			p.learn(f, token)
 		case r.Status != redlock.StatusAbsent:
 			p.Silent = append(p.Silent, r.Node)
 		}
@@ -135,16 +202,48 @@ func MakePlan(way Way, a Asked) (Plan, error) {
 		slices.SortStableFunc(of, func(x, y TokenCopies) int { return len(y.Nodes) - len(x.Nodes) })
 	}
 	if len(p.Tokens) == 0 {
-		if a.Token != "" && len(p.Stay) > 0 {
-			return p, fmt.Errorf("%q: %w: no copy has the token given", name, redlock.ErrNotHeld)
-		}
-		return p, NotLocked(name, len(a.Copies)-len(p.Silent), len(a.Copies))
+		return p, p.nothingThere(name, a)
 	}
 	if way == Revoke && len(p.Tokens) == 1 && revoked {
 		return p, fmt.Errorf("%w: it is revoked already: nobody gets in before its time is over", ErrRefused)
 	}
 	p.describe(a, endless, revoked)
 	return p, nil
+}
+
+// learn takes in what is known of the library that made a copy.
+func (p *Plan) learn(f *lockform.Form, token string) {
+	if f == nil {
+		return
+	}
+	if f.BareDel && p.Way == ForceRelease {
+		p.BareDel = bareDelRisk(f.Library)
+	}
+	if told := "made by " + f.Library + ": " + f.TakingAway; f.TakingAway != "" && !slices.Contains(p.Known, told) {
+		p.Known = append(p.Known, told)
+	}
+	if f.SharedToken && !slices.Contains(p.Shared, token) {
+		p.Shared = append(p.Shared, token)
+	}
+}
+
+// nothingThere is why there is nothing to be taken.
+func (p *Plan) nothingThere(name string, a Asked) error {
+	unheard := ""
+	if len(p.Silent) > 0 {
+		unheard = " (not heard of: " + strings.Join(p.Silent, ", ") + ")"
+	}
+	switch {
+	case len(p.Stay) > 0:
+		there := make([]string, len(p.Stay))
+		for i, t := range p.Stay {
+			there[i] = fmt.Sprintf("%q on %s", t.Token, strings.Join(t.Nodes, ", "))
+		}
+		return fmt.Errorf("%q: %w: now there is %s%s", name, ErrChanged, strings.Join(there, "; "), unheard)
+	case len(p.Silent) == len(a.Copies): // nobody knows anything
+		return cmp.Or(a.LookErr, fmt.Errorf("%q: %w%s", name, redlock.ErrNoQuorum, unheard))
+	}
+	return fmt.Errorf("%w%s", NotLocked(name, len(a.Copies)-len(p.Silent), len(a.Copies)), unheard)
 }
 
 // describe says what the plan does, in the state that the lock is in.
@@ -230,11 +329,9 @@ func formOf(key string, r redlock.NodeResult) *lockform.Form {
 
 // refusal is why what a node has under key is not taken away in this way; empty:
 // it may be. named: it has the token that was asked for, as the holder of a hash.
-func refusal(way Way, key string, r redlock.NodeResult, named bool) string {
-	// What some libraries keep beside their locks looks like one.
-	f := formOf(key, r)
+func refusal(way Way, key string, r redlock.NodeResult, f *lockform.Form, named bool) string {
 	switch {
-	case f != nil && f.Refused != "":
+	case f != nil && f.Refused != "": // what some libraries keep beside their locks looks like one
 		return fmt.Sprintf("%q on %s: made by %s: %s", key, r.Node, f.Library, f.Refused)
 	case r.Type == "hash" && named && way == ForceRelease:
 		return ""

@@ -1,0 +1,233 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/charmbracelet/x/ansi"
+	"github.com/spf13/cobra"
+
+	"redlockctl/internal/app"
+	"redlockctl/internal/config"
+	"redlockctl/internal/operator"
+	"redlockctl/internal/safetext"
+	"redlockctl/internal/view"
+	"redlockctl/monitor"
+	"redlockctl/redlock"
+)
+
+// removalCommand is one of the two ways to take a lock from its holder.
+type removalCommand struct {
+	way                       operator.Way
+	did, short, long, example string
+}
+
+func (a *commandLine) forceReleaseCommand() *cobra.Command {
+	return a.removalCommand(removalCommand{
+		short: "Take locks from their holders, who are known to be dead",
+		long: `Deletes the copies of the lock NAME on all nodes, whoever holds it. The holder is
+not told: if it is alive, it goes on working, and the next client may work at the
+same time. Use it for a holder that is known to be dead; "revoke" is safe for any.
+
+A number without TTL is refused: it may count fencing tokens, and must then never go
+back. A hash is taken for a Redisson lock, of which --token names the holder
+("uuid:threadId"); its fair and read-write locks are refused.`,
+		example: `redlockctl force-release job:1 --reason "host job-7 burnt down" --yes`,
+		did:     "force-released",
+		way:     operator.ForceRelease,
+	})
+}
+
+func (a *commandLine) revokeCommand() *cobra.Command {
+	return a.removalCommand(removalCommand{
+		short: "Take locks from their holders when the TTL is over: no extension, nobody else before",
+		long: `Puts a tombstone in the place of the token of the lock NAME on all nodes, with the
+TTL that is left. The holder cannot extend any more, and nobody else gets the lock
+before the TTL is over: a holder that is alive may finish in peace. Needs Redis 6.0.`,
+		example: `redlockctl revoke job:1 --reason "runs for hours" --yes`,
+		did:     "revoked",
+		way:     operator.Revoke,
+	})
+}
+
+func (a *commandLine) removalCommand(way removalCommand) *cobra.Command {
+	t := remover{commandLine: a, removalCommand: way}
+	verb := way.way.String()
+	var tok tokenFlags
+	cmd := outputs(&cobra.Command{
+		Use:   verb + " NAME...",
+		Short: way.short,
+		Long: way.long + `
+
+Where one lock is several keys that bear the same token, all of them go together;
+those of node-redlock and its kin are found by a look at all locks. --only-key
+takes the named key alone.
+
+Without --yes the holder, the TTLs and the effect are shown, and the name must be
+typed; where nobody can be asked, the act is refused with exit code 6. Each node
+compares the token again when the act runs; with --token only copies of that
+token are touched. Intent and outcome are written to the audit log.
+
+Several names are done one by one, each by itself: one that fails holds up none
+of the others. The exit code is that of those that failed, 1 where they failed in
+different ways.`,
+		Example:           way.example + "\nredlockctl " + verb + ` job:1 job:2 --reason "host job-7 burnt down" --yes -o jsonl`,
+		Args:              names("lock"),
+		ValidArgsFunction: a.completeSeveralLocks,
+		RunE: a.run(func(ctx context.Context, args []string) error {
+			var err error
+			if t.token, err = tok.read(a.in); err != nil {
+				return err
+			}
+			if t.token != "" && len(args) > 1 {
+				return usageError{errors.New("a token is that of one lock: give one name with it")}
+			}
+			return a.act(nil, func(cfg *config.Config, op *operator.Operator) error {
+				t.cfg, t.op = cfg, op
+				if len(args) == 1 {
+					return a.tell(t.remove(ctx, args[0]))
+				}
+				return a.oneByOne(ctx, verb, args, t.yes, t.remove)
+			})
+		}),
+	}, "table", "json", "jsonl")
+	cmd.Flags().StringVar(&t.reason, "reason", "", "why, for the audit log")
+	cmd.Flags().BoolVar(&t.yes, "yes", false, "do it without being asked")
+	cmd.Flags().BoolVar(&t.onlyKey, "only-key", false, "not the other keys of the same lock")
+	_ = cmd.MarkFlagRequired("reason")
+	tok.add(cmd)
+	return cmd
+}
+
+// remover takes locks from their holders as one command line asks for it.
+type remover struct {
+	*commandLine
+	removalCommand
+	op            *operator.Operator
+	cfg           *config.Config
+	token, reason string
+	yes, onlyKey  bool
+
+	seen *monitor.Snapshot // of all locks; nil: not looked yet
+}
+
+// remove takes one lock from its holder, with the further keys that it has.
+func (t *remover) remove(ctx context.Context, name string) outcome {
+	o := outcome{did: t.did, name: name}
+	plan, err := t.plan(ctx, name)
+	if !t.yes {
+		if o.err = t.confirmRemoval(ctx, name, plan, err); o.err != nil {
+			return o
+		}
+	}
+	removal := plan.Removal(t.reason)
+	removal.OnlyKeys = t.onlyKey
+	if err != nil { // whatever is there by now: each node compares anew
+		if removal.Tokens = nil; t.token != "" {
+			removal.Tokens = []string{t.token}
+		}
+	} else if len(plan.Tokens) > 1 {
+		o.tokens = plan.Tokens
+	}
+	done := t.progress(t.way.String() + " " + safetext.Escape(name))
+	defer done()
+	out := t.op.Remove(ctx, removal)
+	o.results, o.err = out[0].Results, out.Err()
+	o.further = slices.DeleteFunc(out[1:], func(k operator.KeyOutcome) bool { return errors.Is(k.Err, redlock.ErrNotHeld) })
+	return o
+}
+
+// plan is what taking a lock means by what a look finds. Where its library binds keys
+// by their token alone, a look at all locks tells them.
+func (t *remover) plan(ctx context.Context, name string) (operator.Plan, error) {
+	copies, err := t.op.Inspect(ctx, name)
+	asked := operator.Asked{Keys: []string{name}, Copies: copies, LookErr: err, Quorum: redlock.Quorum(len(copies)), MaxTTL: t.cfg.Cluster.MaxTTL}
+	if t.token != "" {
+		asked.Tokens = []string{t.token}
+	}
+	plan, err := operator.MakePlan(t.way, asked)
+	if err != nil || t.onlyKey || len(plan.Shared) == 0 || t.seen != nil && plan.AddKeys(t.seen) {
+		return plan, err
+	}
+	if t.seen, err = t.look(ctx, t.cfg, app.Aim{}); err != nil {
+		return plan, err
+	}
+	if !t.seen.Complete {
+		fmt.Fprintf(t.errOut, "redlockctl: not all keys could be read: a further key of the lock of %s may be left\n", safetext.Escape(name))
+	}
+	plan.AddKeys(t.seen)
+	return plan, nil
+}
+
+// confirmRemoval shows the plan, or why there is none, and has the name typed.
+func (t *remover) confirmRemoval(ctx context.Context, name string, plan operator.Plan, planErr error) error {
+	return t.confirm(ctx, name, func(w io.Writer) error {
+		if planErr != nil {
+			return planErr
+		}
+		tab := view.NewTable("NODE", "STATUS", "TTL", "TOKEN")
+		for _, r := range plan.Copies {
+			ttl := ""
+			if r.Status == redlock.StatusHeld {
+				if ttl = view.Left(r.TTL); r.TTL < 0 {
+					ttl = "no TTL"
+				}
+			}
+			status := view.Cell{Text: r.Status.String()}
+			if r.Type != "" && r.Type != "string" {
+				status = plain(r.Type)
+			}
+			tab.Add(plain(r.Node), status, view.Cell{Text: ttl}, view.Cell{Text: t.clip(safetext.Escape(r.Token), 48)})
+		}
+		printTable(w, tab, t.errTTY && t.color())
+		fmt.Fprintln(w)
+		for _, said := range append([]string{"effect: " + plan.Effect, "risk: " + plan.Risk}, plan.Known...) {
+			fmt.Fprintln(w, ansi.Wordwrap(said, 88, ""))
+		}
+		if len(plan.Tokens) > 1 {
+			fmt.Fprintf(w, "THERE ARE %d TOKENS, so several clients may believe that they hold it. It is done to\nthe copies of all of them; with --token to those of one:\n", len(plan.Tokens))
+			for _, one := range plan.Tokens {
+				fmt.Fprintf(w, "  %s\n", one)
+			}
+		}
+		if more := plan.Keys[1:]; len(more) > 0 {
+			fmt.Fprintf(w, "The token is on %s too, which go with it (--only-key: not):\n", view.Plural(len(more), "further key", "further keys"))
+			for _, key := range more {
+				fmt.Fprintf(w, "  %s\n", safetext.Escape(key))
+			}
+		}
+		return nil
+	})
+}
+
+// names accepts one argument or more, none empty or twice there.
+func names(what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		for i, arg := range args {
+			if arg != "" && slices.Contains(args[:i], arg) {
+				return fmt.Errorf("%s: %q is there twice", cmd.CommandPath(), arg)
+			}
+			if err := oneName(what)(cmd, args[i:i+1]); err != nil {
+				return err
+			}
+		}
+		if len(args) == 0 {
+			return oneName(what)(cmd, nil)
+		}
+		return nil
+	}
+}
+
+// completeSeveralLocks offers locks for each argument, but those that are there
+// already.
+func (a *commandLine) completeSeveralLocks(cmd *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	offered, how := a.completeLocks(cmd, nil, begun)
+	return slices.DeleteFunc(offered, func(c cobra.Completion) bool {
+		name, _, _ := strings.Cut(c, "\t")
+		return slices.Contains(args, name)
+	}), how
+}

@@ -1,0 +1,230 @@
+package operator
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"redlockctl/internal/audit"
+	"redlockctl/internal/lockform"
+	"redlockctl/internal/safetext"
+	"redlockctl/redlock"
+)
+
+// Removal is a lock that is taken from its holder, as a [Plan] has shown it.
+type Removal struct {
+	Way  Way
+	Keys []string // all keys of the lock; the first names it
+	// Tokens are those whose copies go, each compared again on each node; nil: those
+	// of all that a fresh look finds, each node's own. The holder of a hash is named.
+	Tokens []string
+	Reason string // for the audit log
+	// OnlyKeys leaves out the keys that follow from the name of one of them.
+	OnlyKeys bool
+}
+
+// KeyOutcome is what became of one key of a lock. The results, one for each node in
+// the nodes' order, say where a copy may be left. They are there also with an error,
+// once something was sent.
+type KeyOutcome struct {
+	Key     string
+	Results []redlock.NodeResult
+	Err     error
+}
+
+// Outcome is what became of each key of a lock, the one that names it first.
+type Outcome []KeyOutcome
+
+// Err is nil if the lock was taken. A key that had nothing of the tokens any more is
+// no failure while another one had.
+func (o Outcome) Err() error {
+	var gone error
+	took := false
+	for i, k := range o {
+		switch {
+		case k.Err == nil:
+			took = true
+		case errors.Is(k.Err, redlock.ErrNotHeld):
+			gone = cmp.Or(gone, k.Err)
+		case i == 0:
+			return k.Err
+		default:
+			return fmt.Errorf("\"%s\", a key of the same lock: %w", safetext.Escape(k.Key), k.Err)
+		}
+	}
+	if took {
+		return nil
+	}
+	return gone
+}
+
+// Remove takes a lock from its holder, all its keys, also those that follow from the
+// name of one (see [lockform.Siblings]). Each key is looked at, refused or not as
+// [MakePlan] says, and on record by itself; one that fails holds up none of the others.
+//
+// A key fails with [redlock.ErrNotHeld] if no copy is there, with [ErrChanged] if no
+// node that answered has one of the tokens, but another one, with
+// [redlock.ErrUnsupported] for a form of lock that cannot be removed, and with
+// [redlock.ErrNoQuorum] if so few nodes took part that the lock may go on. A node that
+// is down does not fail it otherwise.
+func (o *Operator) Remove(ctx context.Context, r Removal) Outcome {
+	var out Outcome
+	for i, key := range r.Keys {
+		if slices.ContainsFunc(out, func(k KeyOutcome) bool { return k.Key == key }) {
+			continue // it went along with one before
+		}
+		if err := context.Cause(ctx); err != nil && i > 0 {
+			return append(out, KeyOutcome{Key: key, Err: err})
+		}
+		out = append(out, o.removeKey(ctx, r, key)...)
+	}
+	return out
+}
+
+// removing removes the copies of one token.
+type removing func(ctx context.Context, resource, token string) ([]redlock.NodeResult, error)
+
+// removingBy is how it is done: [ForceRelease] deletes the copies, [Revoke] puts a
+// tombstone in the place of each, which has the rest of its TTL, or the cluster's max
+// TTL where it has none.
+func (o *Operator) removingBy(way Way, hash bool) removing {
+	switch {
+	case way == Revoke:
+		return func(ctx context.Context, resource, token string) ([]redlock.NodeResult, error) {
+			return o.locks.Revoke(ctx, resource, token, cmp.Or(o.opt.MaxTTL, defaultTombstone))
+		}
+	case hash:
+		return o.locks.ForceReleaseHash
+	}
+	return o.locks.ForceRelease
+}
+
+// defaultTombstone ends the tombstone of a copy without TTL where the cluster
+// has no max TTL.
+const defaultTombstone = time.Hour
+
+// removeKey looks, plans and removes; what became of further keys that went along
+// follows.
+func (o *Operator) removeKey(ctx context.Context, r Removal, key string) []KeyOutcome {
+	failed := func(results []redlock.NodeResult, err error) []KeyOutcome { return []KeyOutcome{{key, results, err}} }
+	if err := o.mayAct(r.Reason); err != nil {
+		return failed(nil, err)
+	}
+	if key == "" {
+		return failed(nil, fmt.Errorf("%w: the lock needs a name", redlock.ErrInvalid))
+	}
+	record := audit.Record{Act: r.Way.String(), Target: key, Reason: r.Reason}
+	if len(r.Tokens) == 1 {
+		record.TokenSHA = audit.TokenSHA(r.Tokens[0])
+	}
+	a, err := o.begin(record)
+	if err != nil {
+		return failed(nil, err)
+	}
+	found, err := o.locks.Inspect(ctx, key)
+	if ctxErr := context.Cause(ctx); ctxErr != nil {
+		// A release is sent although the context is over, so it must not begin then.
+		return failed(nil, a.end(summary(found), ctxErr))
+	}
+	plan, err := MakePlan(r.Way, Asked{Keys: []string{key}, Copies: found, LookErr: err, Tokens: r.Tokens, Quorum: redlock.Quorum(len(found))})
+	if err != nil {
+		return failed(nil, a.end(joined("; ", summary(found), hashes(found)), err))
+	}
+	if len(r.Tokens) != 1 {
+		// Only now it is known whose copies will go: that too is on disk before
+		// they do.
+		if err := a.write(audit.Intent, hashes(found)); err != nil {
+			return failed(nil, unlogged(err))
+		}
+	}
+	do := o.removingBy(r.Way, slices.ContainsFunc(found, func(r redlock.NodeResult) bool { return r.Type == "hash" }))
+	results, err := removeTokens(ctx, do, key, plan.Tokens, found)
+	out, detail, bad := []KeyOutcome{{Key: key, Results: results}}, summary(results), 0
+	if err == nil && !r.OnlyKeys {
+		out = append(out, removeSiblings(ctx, do, key, plan.Tokens)...)
+		for i, k := range out[1:] {
+			if detail = joined("; ", detail, logTarget(k.Key)+" too"); k.Err != nil && bad == 0 {
+				bad, err = i+1, k.Err
+			}
+		}
+	}
+	out[bad].Err = a.end(detail, err)
+	return out
+}
+
+// removeSiblings removes the further keys of the same lock that follow from the name
+// of one: those that bear the same token.
+func removeSiblings(ctx context.Context, do removing, key string, tokens []TokenCopies) (out []KeyOutcome) {
+	for _, t := range tokens {
+		for _, sibling := range lockform.Siblings(key, t.Token) {
+			if sibling == key {
+				continue
+			}
+			if results, err := do(ctx, sibling, t.Token); !errors.Is(err, redlock.ErrNotHeld) {
+				out = append(out, KeyOutcome{sibling, results, err})
+			}
+		}
+	}
+	return out
+}
+
+// removeTokens removes the copies of tokens, which a look has found.
+func removeTokens(ctx context.Context, do removing, resource string, tokens []TokenCopies, found []redlock.NodeResult) ([]redlock.NodeResult, error) {
+	results := slices.Clone(found)
+	var failed error
+	deleted, changed := 0, false
+	for i, t := range tokens {
+		released, err := do(ctx, resource, t.Token)
+		// That this token is gone by now is no failure as long as another was found
+		// and deleted.
+		if err != nil && !errors.Is(err, redlock.ErrNotHeld) && failed == nil {
+			failed = err
+		}
+		for _, r := range released {
+			j := slices.IndexFunc(results, func(f redlock.NodeResult) bool { return f.Node == r.Node })
+			if r.Status == redlock.StatusOK {
+				deleted++
+			}
+			// What is said of a node is the answer to its own token; of a node on
+			// which none was found, the answer to the first.
+			if j >= 0 && (copyOf(found[j]) && found[j].Token == t.Token || !copyOf(found[j]) && i == 0) {
+				changed = changed || r.Status == redlock.StatusHeld
+				results[j] = r
+			}
+		}
+	}
+	switch {
+	case failed != nil:
+		return results, failed
+	case deleted == 0 && changed:
+		return results, fmt.Errorf("%q: %w, a moment ago", resource, ErrChanged)
+	case deleted == 0:
+		return results, fmt.Errorf("%q: %w: its copies ended a moment ago", resource, redlock.ErrNotHeld)
+	}
+	return results, nil
+}
+
+// notLocked is the error of [NotLocked].
+type notLocked struct {
+	resource     string
+	answered, of int
+}
+
+// NotLocked is the error of an act on a lock, or a look for one, of which no copy
+// was found on the nodes that answered, so many of so many: a [redlock.ErrNotHeld]
+// for an act in which no token was named. Its text is safe to show.
+func NotLocked(resource string, answered, of int) error { return notLocked{resource, answered, of} }
+
+func (e notLocked) Error() string {
+	return fmt.Sprintf("\"%s\" is not locked: no copy on the %d of %d nodes that answered", safetext.Escape(e.resource), e.answered, e.of)
+}
+
+func (notLocked) Unwrap() error { return redlock.ErrNotHeld }
+
+// copyOf tells if a look found a string on the node.
+func copyOf(r redlock.NodeResult) bool {
+	return r.Status == redlock.StatusHeld || r.Status == redlock.StatusOK
+}
