@@ -9,8 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/redis/go-redis/v9"
-
 	"redlockctl/redlock"
 )
 
@@ -19,25 +17,9 @@ import (
 // wanted, else gone.
 func Endless(tb testing.TB, name, target string, locks bool) *redlock.Node {
 	tb.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		tb.Fatal(err)
-	}
-	tb.Cleanup(func() { _ = l.Close() })
-	go func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go endless(c, target, locks)
-		}
-	}()
-	node, err := redlock.NewNode(name, &redis.Options{Addr: l.Addr().String()})
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return node
+	return fake(tb, name, func(client net.Conn) {
+		before(client, target, func(server net.Conn) error { return endless(client, server, locks) })
+	})
 }
 
 const (
@@ -45,23 +27,15 @@ const (
 	endlessName = "endless:"
 )
 
-func endless(client net.Conn, target string, locks bool) {
-	defer client.Close()
-	server, err := net.Dial("tcp", target)
-	if err != nil {
-		return
-	}
-	defer server.Close()
-	ended := make(chan struct{})
-	defer func() { _ = server.Close(); <-ended }()
-	go func() { defer close(ended); _, _ = io.Copy(client, server) }()
+func endless(client, server net.Conn, locks bool) error {
 	in := bufio.NewReader(client)
 	for page := 0; ; {
 		args, err := request(in)
 		if err != nil || len(args) == 0 {
-			return
+			return err
 		}
 		var b strings.Builder
+		to := client
 		switch name := strings.ToLower(args[0]); {
 		case name == "scan":
 			page++
@@ -85,13 +59,10 @@ func endless(client net.Conn, target string, locks bool) {
 			for _, a := range args {
 				fmt.Fprintf(&b, "$%d\r\n%s\r\n", len(a), a)
 			}
-			if _, err := io.WriteString(server, b.String()); err != nil {
-				return
-			}
-			continue
+			to = server
 		}
-		if _, err := io.WriteString(client, b.String()); err != nil {
-			return
+		if _, err := io.WriteString(to, b.String()); err != nil {
+			return err
 		}
 	}
 }

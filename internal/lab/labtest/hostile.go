@@ -57,6 +57,33 @@ func Mischiefs() []Mischief {
 // what it has an answer of its own to, and nothing else from then on.
 func Misbehaving(tb testing.TB, name, target string, m Mischief) *redlock.Node {
 	tb.Helper()
+	return fake(tb, name, func(client net.Conn) {
+		if m.To == "" {
+			m.say(client)
+			return
+		}
+		before(client, target, func(server net.Conn) error {
+			b := make([]byte, 64<<10)
+			for {
+				n, err := client.Read(b)
+				if err != nil {
+					return err
+				}
+				if bytes.Contains(bytes.ToLower(b[:n]), []byte("\r\n"+m.To+"\r\n")) {
+					m.say(client)
+					return nil
+				}
+				if _, err := server.Write(b[:n]); err != nil {
+					return err
+				}
+			}
+		})
+	})
+}
+
+// fake is a node whose connections are served by serve.
+func fake(tb testing.TB, name string, serve func(client net.Conn)) *redlock.Node {
+	tb.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		tb.Fatal(err)
@@ -68,7 +95,7 @@ func Misbehaving(tb testing.TB, name, target string, m Mischief) *redlock.Node {
 			if err != nil {
 				return
 			}
-			go m.serve(c, target)
+			go func() { defer c.Close(); serve(c) }()
 		}
 	}()
 	node, err := redlock.NewNode(name, &redis.Options{Addr: l.Addr().String()})
@@ -78,34 +105,18 @@ func Misbehaving(tb testing.TB, name, target string, m Mischief) *redlock.Node {
 	return node
 }
 
-func (m Mischief) serve(client net.Conn, target string) {
-	defer client.Close()
-	if m.To == "" {
-		m.say(client)
-		return
-	}
+// before stands before the server at target: it hands on its replies, and requests
+// hands on what the client sends, until it returns.
+func before(client net.Conn, target string, requests func(server net.Conn) error) {
 	server, err := net.Dial("tcp", target)
 	if err != nil {
 		return
 	}
-	defer server.Close()
 	ended := make(chan struct{})
-	defer func() { _ = server.Close(); <-ended }()
 	go func() { defer close(ended); _, _ = io.Copy(client, server) }()
-	b := make([]byte, 64<<10)
-	for {
-		n, err := client.Read(b)
-		if err != nil {
-			return
-		}
-		if bytes.Contains(bytes.ToLower(b[:n]), []byte("\r\n"+m.To+"\r\n")) {
-			m.say(client)
-			return
-		}
-		if _, err := server.Write(b[:n]); err != nil {
-			return
-		}
-	}
+	_ = requests(server)
+	_ = server.Close()
+	<-ended
 }
 
 func (m Mischief) say(client net.Conn) {
