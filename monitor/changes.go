@@ -155,7 +155,7 @@ type flood struct {
 	seconds     int
 }
 
-// count tells if it has been too much for too long.
+// count reports whether it has been too much for too long.
 func (f *flood) count(p push, now time.Time) bool {
 	if d := now.Sub(f.since); d >= time.Second {
 		if d < 2*time.Second && (f.keys > floodKeys || f.bytes > floodBytes) {

@@ -229,7 +229,7 @@ type tilt struct {
 	text string
 }
 
-// recent tells if the tilt was less than d ago.
+// recent reports whether the tilt was less than d ago.
 func (t tilt) recent(now time.Time, d time.Duration) bool {
 	return !t.at.IsZero() && now.Sub(t.at) < d
 }
@@ -264,7 +264,7 @@ func (w *world) tilted(t tilt) {
 	w.events.add(nodeEvent(t.at, LevelAlarm, "own clock", "", "%s", t.text))
 }
 
-// excused tells if a probe may have failed only because this process did not
+// excused reports whether a probe may have failed only because this process did not
 // run: its deadline passed meanwhile. A node that is really gone fails again.
 func (w *world) excused(err error, now time.Time) bool {
 	w.awake(now)

@@ -30,7 +30,7 @@ type Copy struct {
 	Expires time.Time
 }
 
-// ofLock tells if a copy is there and counts as one of a lock.
+// ofLock reports whether a copy is there and counts as one of a lock.
 func (c *Copy) ofLock() bool {
 	return c.State == CopyPresent && (c.Type == "string" || !c.Token.Empty())
 }

@@ -126,7 +126,7 @@ func (f *feed) ping(now time.Time) error {
 	return err
 }
 
-// silent tells if a sign of life is overdue.
+// silent reports whether a sign of life is overdue.
 func (f *feed) silent(now time.Time) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()

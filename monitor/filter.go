@@ -79,10 +79,10 @@ func (f Filter) At(now time.Time) Filter {
 	return f
 }
 
-// Empty tells if it chooses all.
+// Empty reports whether it chooses all.
 func (f Filter) Empty() bool { return len(f.terms) == 0 }
 
-// Timed tells if what it chooses changes with time alone.
+// Timed reports whether what it chooses changes with time alone.
 func (f Filter) Timed() bool {
 	return slices.ContainsFunc(f.terms, func(t term) bool { return t.field == "ttl" || t.field == "age" })
 }
@@ -103,7 +103,7 @@ func (f Filter) Check(nodes []Node) error {
 	return errors.Join(problems...)
 }
 
-// Match tells if the lock is chosen; nodes are those that its copies belong to.
+// Match reports whether the lock is chosen; nodes are those that its copies belong to.
 func (f Filter) Match(l *Lock, nodes []Node) bool {
 	if len(f.terms) == 0 {
 		return true
@@ -352,7 +352,7 @@ func compare(a int64, op string, b int64) bool {
 	}
 }
 
-// hasFold tells if the text as it is shown has a lower-case part in it. Most
+// hasFold reports whether the text as it is shown has a lower-case part in it. Most
 // text is plain ASCII, and is searched without a copy of it.
 func hasFold(t safetext.Text, part string) bool {
 	raw := t.Raw()

@@ -9,37 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"redlockctl/internal/announce"
 	"redlockctl/internal/safetext"
-	"redlockctl/redlock"
 )
-
-// GuardSight is what findings know of a restart guard in this process.
-type GuardSight struct {
-	// Nodes are those that the guard closes after a loss, by name.
-	Nodes map[string]GuardedNode
-	// Outlook says when a quorum is back, while there is none; empty: not known.
-	Outlook string
-}
-
-// GuardedNode is one node as its guard sees it.
-type GuardedNode struct {
-	Known    bool // a start of it was seen, so that Verified means something
-	Verified bool // its last start came up closed
-	Exposed  bool // it accepts writes though it should be closed
-	// OpenFor is how long its last life was open before it was closed.
-	OpenFor time.Duration
-	Err     string // why it could not be closed or opened, or talked to
-}
-
-// Guarded tells the monitor of the guard in this process: sight is called with
-// each look for findings, and must answer at once. Without one, what only a
-// guard can know is not told.
-func (m *Monitor) Guarded(sight func() GuardSight) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.world.findings.guard = sight
-}
 
 // allChecks are the checks in the order in which findings of one severity are
 // listed.
@@ -295,93 +266,6 @@ func evictions(k known, tell func(Finding)) {
 	})
 }
 
-func fenceOff(k known, tell func(Finding)) {
-	each(k, tell, func(_ int, n *Node) (Finding, bool) {
-		return Finding{
-			Severity: SeverityDanger, Title: "its fence cannot close",
-			Evidence:    safetext.New("min-replicas-max-lag 0 switches min-replicas-to-write off"),
-			Consequence: "After a crash this node votes again at once, with its votes forgotten, whatever the boot fence and the guard set.",
-			Remedy:      "Set min-replicas-max-lag 10, with the boot fence too (redlockctl node boot-fence prints it).",
-		}, n.Facts.MaxLag == 0 && (k.guard == nil || guardedBy(k, n.Name))
-	})
-}
-
-func guardedBy(k known, node string) bool {
-	_, ok := k.guard.Nodes[node]
-	return ok
-}
-
-func bootFence(k known, tell func(Finding)) {
-	each(k, tell, func(_ int, n *Node) (Finding, bool) {
-		f := Finding{
-			Severity:    SeverityWarning,
-			Title:       "no boot fence",
-			Consequence: "From its start until it is fenced such a node votes a second time: milliseconds are enough for an eager client.",
-			Remedy:      bootRemedy,
-		}
-		if k.opt.Fences[n.Name] == fenceByUser {
-			f.Remedy = userRemedy
-		}
-		if k.guard != nil {
-			if g, ok := k.guard.Nodes[n.Name]; ok {
-				switch {
-				case g.Exposed:
-					f.Severity = SeverityDanger
-					f.Evidence = safetext.New("it accepts writes though it should be closed; " + cmp.Or(g.Err, "the guard is closing it"))
-				case g.Known && !g.Verified:
-					f.Evidence = safetext.New("its last start was unfenced, for how long is not known")
-					if g.OpenFor > 0 {
-						f.Evidence = safetext.New(fmt.Sprintf("its last start was unfenced, for at most %s", g.OpenFor))
-					}
-				default:
-					return bootFinding(k, n, f)
-				}
-				return f, true
-			}
-		}
-		seen := !n.Facts.OpenAt.IsZero() && !n.Persistent
-		if seen && k.At.Sub(n.Facts.OpenAt) < max(k.Cluster.MaxTTL, time.Second) {
-			f.Severity = SeverityDanger // while a lock that it forgot may still be believed in
-		} else if found, ok := bootFinding(k, n, f); ok || !seen {
-			return found, ok
-		}
-		f.Evidence = safetext.New("it accepted writes right after its restart, " + ago(n.Facts.OpenAt, k.At))
-		return f, true
-	})
-}
-
-// bootFenceUnverified: a guard watches, and has seen no start of them.
-func bootFenceUnverified(k known, tell func(Finding)) {
-	var names []string
-	severity := SeverityInfo
-	for i := range k.Nodes {
-		n := &k.Nodes[i]
-		if g, here := k.guardOf(n.Name); protectionOf(n, k.guard) == unverifiedNode && readable(n.State) {
-			severity = SeverityWarning
-		} else if !here || g.Known {
-			continue
-		}
-		names = append(names, n.Name)
-	}
-	if len(names) == 0 {
-		return
-	}
-	tell(Finding{
-		Severity: severity, Title: "boot fences not verified yet",
-		Evidence:    safetext.New("no start of " + strings.Join(names, ", ") + " has been seen"),
-		Consequence: "If one of them has no boot fence, it shows with its first crash.",
-		Remedy:      "Restart one node after the other while the guard watches, and wait for each to rejoin.",
-	})
-}
-
-// guardOf is what the guard in this process sees of a node.
-func (k known) guardOf(node string) (g GuardedNode, ok bool) {
-	if k.guard != nil {
-		g, ok = k.guard.Nodes[node]
-	}
-	return g, ok
-}
-
 func wrongRole(k known, tell func(Finding)) {
 	each(k, tell, func(_ int, n *Node) (Finding, bool) {
 		return Finding{
@@ -416,136 +300,6 @@ func replicas(k known, tell func(Finding)) {
 	})
 }
 
-// stepHold is for how long the step of a clock is told, at least.
-const stepHold = time.Minute
-
-func clockStep(k known, tell func(Finding)) {
-	each(k, tell, func(_ int, n *Node) (Finding, bool) {
-		by := n.Facts.StepBy
-		f := Finding{
-			Severity: SeverityDanger, Title: "its clock was stepped",
-			Evidence:    safetext.New(fmt.Sprintf("by %s, %s", signed(by), ago(n.Facts.StepAt, k.At))),
-			Consequence: "All locks on it end sooner than their holders believe: another client may get in.",
-			Remedy:      "Let the time daemon slew (chrony: makestep only at the start; ntpd -x). A node whose clock went forward has to stay closed for the longest TTL.",
-		}
-		if by < 0 {
-			f.Severity, f.Consequence = SeverityWarning, "All locks on it live longer than they should: they block, but do not let anybody in."
-		}
-		return f, !n.Facts.StepAt.IsZero() && k.At.Sub(n.Facts.StepAt) < max(k.Cluster.MaxTTL, stepHold)
-	})
-}
-
-// clockRate compares the drift allowance of the lock algorithm with what is
-// measured: how much faster the fastest clock runs than the slowest, ours among
-// them.
-func clockRate(k known, tell func(Finding)) {
-	allowance := k.opt.Redlock.DriftFactor
-	if allowance == 0 {
-		allowance = redlock.DefaultDriftFactor
-	}
-	s := RateSpread(k.Nodes)
-	least := s.PPM - s.Bound // certainly that much
-	f := Finding{
-		Title: "clocks run at different rates",
-		Evidence: safetext.New(fmt.Sprintf("%s runs %.0f ± %.0f ppm faster than %s; the drift allowance is %.0f ppm (drift_factor %g)",
-			s.Fastest, s.PPM, s.Bound, s.Slowest, allowance*1e6, allowance)),
-		Consequence: "A node whose clock runs fast lets go of a lock before its holder does, by more than the holder allows for.",
-		Remedy:      "Mend the time daemon of that node, or raise drift_factor in every client and every guard.",
-	}
-	switch {
-	case least > allowance*1e6:
-		f.Severity = SeverityDanger
-	case least > min(allowance*1e6/2, mostSlew):
-		f.Severity = SeverityWarning
-		f.Consequence = "Time daemons slew by 500 ppm at most; this clock is broken or being set, and a good part of the drift allowance is used up."
-	default:
-		return
-	}
-	tell(f)
-}
-
-// mostSlew is the rate, in ppm, at which two clocks that are slewed part at most.
-const mostSlew = 1000
-
-// Spread is how much the rates of clocks differ.
-type Spread struct {
-	Fastest, Slowest string // names of nodes; "this machine" for our own
-	PPM, Bound       float64
-}
-
-// RateSpread is the difference between the fastest and the slowest of the
-// nodes' clocks and our own, that is the surest to be large. Its bound is a hard
-// one: the difference is at least PPM − Bound.
-func RateSpread(nodes []Node) Spread {
-	best := Spread{Fastest: thisMachine, Slowest: thisMachine}
-	rates := []Node{{Name: thisMachine, Drift: Drift{Valid: true}}}
-	for i := range nodes {
-		if nodes[i].Drift.Valid && readable(nodes[i].State) {
-			rates = append(rates, nodes[i])
-		}
-	}
-	first := true
-	for i := range rates {
-		for j := range rates {
-			a, b := rates[i], rates[j]
-			s := Spread{a.Name, b.Name, a.Drift.PPM - b.Drift.PPM, a.Drift.Bound + b.Drift.Bound}
-			if i != j && s.PPM >= 0 && (first || s.PPM-s.Bound > best.PPM-best.Bound) {
-				best, first = s, false
-			}
-		}
-	}
-	return best
-}
-
-// slowAttempts: an attempt waits for the quorum-th fastest node; what it waits
-// is taken from the validity.
-func slowAttempts(k known, tell func(Finding)) {
-	ttl := k.shortest
-	which := "the smallest TTL in use"
-	if ttl == 0 {
-		ttl, which = k.Cluster.MaxTTL, "the max TTL"
-	}
-	var slow []time.Duration
-	for i := range k.Nodes {
-		n := &k.Nodes[i]
-		if !readable(n.State) || len(n.RTTs) < leastRTTs {
-			continue
-		}
-		slow = append(slow, tailOf(n.RTTs))
-	}
-	if ttl == 0 || len(slow) < k.Cluster.Quorum {
-		return
-	}
-	slices.Sort(slow)
-	attempt := slow[k.Cluster.Quorum-1]
-	if attempt < leastSlow || attempt < ttl/4 {
-		return
-	}
-	f := Finding{
-		Severity: SeverityWarning, Title: "the round trip is a large part of the TTL",
-		Evidence: safetext.New(fmt.Sprintf("a quorum answers within %s at p99; %s is %s",
-			attempt.Round(time.Millisecond), which, ttl.Round(time.Millisecond))),
-		Consequence: "What an attempt takes is gone from the validity: holders have little time, and more attempts fail.",
-		Remedy:      "Use longer TTLs, bring clients and nodes nearer to each other, or find out what holds the nodes up (SLOWLOG, latency doctor).",
-	}
-	if attempt > ttl/2 {
-		f.Severity = SeverityDanger
-	}
-	tell(f)
-}
-
-const (
-	leastRTTs = 30
-	leastSlow = 20 * time.Millisecond
-)
-
-// tailOf is the round trip that all but one stay below: of sixty the nearest
-// that there is to p99, without the one that a busy machine always has.
-func tailOf(rtts []time.Duration) time.Duration {
-	sorted := slices.Sorted(slices.Values(rtts))
-	return sorted[len(sorted)-2]
-}
-
 func nodeDown(k known, tell func(Finding)) {
 	if k.Cluster.Verdict == VerdictUnavailable {
 		return // told as that
@@ -571,40 +325,6 @@ func nodeDown(k known, tell func(Finding)) {
 		}
 		if f.Evidence.Empty() {
 			f.Evidence = safetext.New(n.State.String())
-		}
-		return f, true
-	})
-}
-
-// staysClosed: a guard opens a node after D. One that stays closed for longer
-// has nobody who does.
-func staysClosed(k known, tell func(Finding)) {
-	each(k, tell, func(_ int, n *Node) (Finding, bool) {
-		long := 2*k.Cluster.MaxTTL + 10*time.Second
-		switch {
-		case n.State == NodeHeld:
-			return Finding{
-				Severity: SeverityInfo, Title: "held by an operator",
-				Evidence:    safetext.New("closed by hand " + ago(n.Since, k.At)),
-				Consequence: "It has no vote, and no guard opens it.",
-				Remedy:      "redlockctl node open " + n.Name + " when the work on it is done.",
-			}, true
-		case n.State != NodeFenced || k.Cluster.MaxTTL == 0 || k.At.Sub(n.Since) < long:
-			return Finding{}, false
-		}
-		if k.At.Sub(n.Since) < 2*announce.Greatest(n.Guards, "")+10*time.Second {
-			return Finding{}, false // the guard that watches it waits for longer
-		}
-		f := Finding{
-			Severity: SeverityWarning, Title: "nobody opens it",
-			Evidence:    safetext.New("closed since " + k.At.Sub(n.Since).Round(time.Second).String() + ", far longer than a guard waits"),
-			Consequence: "It has no vote: the cluster can lose fewer other nodes.",
-			Remedy:      "Run a guard (redlockctl guard), or open it by hand: redlockctl node open " + n.Name + ".",
-		}
-		if len(n.Guards) > 0 {
-			f.Title = "its guard does not open it"
-			f.Evidence = safetext.New(f.Evidence.Raw() + ", though " + GuardName(n.Guards[0]) + " watches it")
-			f.Remedy = "See what the guard waits for: its log, and redlockctl guard status on its host. Or open it by hand: redlockctl node open " + n.Name + "."
 		}
 		return f, true
 	})
@@ -696,22 +416,6 @@ func savedByHand(k known, tell func(Finding)) {
 		f.Evidence = safetext.New(strings.Join(what, "; "))
 		return f, len(what) > 0
 	})
-}
-
-func consoleStopped(k known, tell func(Finding)) {
-	if !k.tilt.recent(k.At, tiltHold) {
-		return
-	}
-	f := Finding{
-		Severity: SeverityInfo, Title: "this console was stopped, or its clock moved",
-		Evidence:    safetext.New(k.tilt.text + ", " + ago(k.tilt.at, k.At)),
-		Consequence: "What it measured before is not believed: clocks and round trips begin anew. A guard on this machine waits longer, never shorter.",
-		Remedy:      "Do not suspend this machine or process while it watches, and let its clock be slewed, not stepped.",
-	}
-	if k.tilt.jump != 0 || k.tilt.gap >= longGap {
-		f.Severity = SeverityWarning
-	}
-	tell(f)
 }
 
 func evenNodes(k known, tell func(Finding)) {

@@ -114,7 +114,7 @@ func (f *Facts) readConfig(config map[string]string) {
 	}
 }
 
-// born takes note of how the server of a new life was met.
+// born takes note of how the server of a new incarnation was met.
 func (f *Facts) born(state NodeState, uptime time.Duration, at time.Time) {
 	f.OpenAt = time.Time{}
 	// Who was out of sight for longer may have waited closed, and been opened.

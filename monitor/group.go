@@ -7,7 +7,7 @@ import (
 	"redlockctl/internal/safetext"
 )
 
-// group is a lock that is several keys. Each of them is judged by itself; what
+// group is a lock that is several keys. Each of them is assessed by itself; what
 // is shown is one lock.
 type group struct {
 	name    string

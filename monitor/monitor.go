@@ -344,7 +344,7 @@ func (m *Monitor) due(last time.Time, least time.Duration) time.Time {
 }
 
 // work brings the states up to now, in slices: what comes from the nodes does
-// not wait for all of it. It tells if it stopped before the end, so that
+// not wait for all of it. It reports whether it stopped before the end, so that
 // a snapshot is not held up for long.
 func (m *Monitor) work() (more bool) {
 	begun := time.Now()
@@ -356,7 +356,7 @@ func (m *Monitor) work() (more bool) {
 		m.hasten()
 		m.mu.Unlock()
 		// Before the first view is complete each lock changes with each node that is
-		// read: to judge it once in the end is enough.
+		// read: to assess it once in the end is enough.
 		if !more || loading || now.Sub(begun) >= workMost {
 			return more && !loading
 		}
@@ -398,7 +398,7 @@ func (m *Monitor) publish() {
 	}
 }
 
-// isSettled tells if a snapshot of the first whole view is out.
+// isSettled reports whether a snapshot of the first whole view is out.
 func (m *Monitor) isSettled() bool {
 	select {
 	case <-m.settled:
@@ -487,7 +487,7 @@ func (m *Monitor) table() {
 	}
 }
 
-// task is what there is to do for the follower of node i in this life of its
+// task is what there is to do for the follower of node i in this incarnation of its
 // server; false: nothing more.
 func (m *Monitor) task(i int, runID string) (task, bool) {
 	m.mu.Lock()
@@ -495,7 +495,7 @@ func (m *Monitor) task(i int, runID string) (task, bool) {
 	n := &m.world.table.nodes[i]
 	t := task{epoch: n.epoch, gap: n.scanned != n.epoch, hasten: m.hurried[i], unconfirmed: m.world.unconfirmed(), busy: m.opt.Patient && m.world.nodes[i].ops >= busyOps}
 	m.hurried[i] = false
-	return t, m.world.lives(i, runID)
+	return t, m.world.inSight(i, runID)
 }
 
 // wanted are those of the keys of node i that are worth reading, see table.wanted.

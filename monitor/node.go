@@ -72,11 +72,11 @@ func newWatch(name, addr string, now time.Time) *watch {
 	}
 }
 
-// readable tells if the locks of a node in this state can be read and count:
+// readable reports whether the locks of a node in this state can be read and count:
 // what a replica or a cluster shard holds is no vote.
 func readable(s NodeState) bool { return s == NodeServing || s == NodeFenced || s == NodeHeld }
 
-// answered takes in a sight; restarted tells that another life of the server
+// answered takes in a sight; restarted tells that another incarnation of the server
 // answered than the last time.
 func (w *watch) answered(s sight) (restarted bool) {
 	w.probed = true
@@ -100,7 +100,7 @@ func (w *watch) answered(s sight) (restarted bool) {
 	if s.open != nil {
 		w.Facts.Open = *s.open
 	}
-	w.base, w.Err = w.judge()
+	w.base, w.Err = w.assess()
 	if restarted {
 		w.Facts.born(w.base, w.Uptime, s.received)
 	}
@@ -264,8 +264,8 @@ func (w *watch) readConfig(config map[string]string) {
 	}
 }
 
-// judge is the state that the last sights amount to.
-func (w *watch) judge() (NodeState, safetext.Text) {
+// assess is the state that the last sights amount to.
+func (w *watch) assess() (NodeState, safetext.Text) {
 	switch {
 	case w.foreign != "":
 		return NodeWrongRole, safetext.New(w.foreign)
@@ -291,7 +291,7 @@ func (w *watch) shown() NodeState {
 	return w.base
 }
 
-// settled tells if all is known of the node that a first view needs.
+// settled reports whether all is known of the node that a first view needs.
 func (w *watch) settled() bool { return w.probed && (!readable(w.base) || w.tried) }
 
 // scanTries is how many scans in a row may fail before a first view does without

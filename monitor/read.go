@@ -98,7 +98,7 @@ const (
 	readByMulti                  // a transaction, where scripts are denied
 )
 
-// runID is the life of the server behind the connection; empty where INFO is
+// runID is the run_id of the server behind the connection; empty where INFO is
 // denied.
 func (r *reader) runID(ctx context.Context) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, r.timeout)

@@ -41,7 +41,7 @@ const (
 	feedRetryMost = 15 * time.Minute
 )
 
-// errSuperseded ends a session whose server is in another life by now, or out of
+// errSuperseded ends a session whose server is in another incarnation by now, or out of
 // sight.
 var errSuperseded = errors.New("the node restarted or is out of sight")
 
@@ -127,7 +127,7 @@ func (p *feedPlan) giveUp() time.Duration {
 	return p.pause
 }
 
-// failed takes in the end of a session. It tells if the next one may begin at
+// failed takes in the end of a session. It reports whether the next one may begin at
 // once: what ended was the feed, not the node.
 func (p *feedPlan) failed(err error, now time.Time) bool {
 	switch {
@@ -225,7 +225,7 @@ func (f *feed) listen(queue *changes, keep sought) error {
 type follower struct {
 	monitor *Monitor
 	node    int
-	life    string // of the server; empty: not known
+	runID   string // of the server; empty: not known
 	reader  *reader
 	feed    *feed // nil: the node tells of nothing
 	plan    *feedPlan
@@ -250,12 +250,12 @@ type task struct {
 }
 
 func (l *follower) run(ctx context.Context) (err error) {
-	if l.life, err = l.reader.runID(ctx); err != nil {
+	if l.runID, err = l.reader.runID(ctx); err != nil {
 		return err
 	}
 	queue := l.monitor.changes[l.node]
 	for ctx.Err() == nil {
-		t, ok := l.monitor.task(l.node, l.life)
+		t, ok := l.monitor.task(l.node, l.runID)
 		if !ok {
 			return errSuperseded
 		}
@@ -273,7 +273,7 @@ func (l *follower) run(ctx context.Context) (err error) {
 			keys, until := queue.take(batchKeys, batchBytes)
 			told := !until.IsZero() && !l.missing && (l.full == nil || l.full.pace == paceShare)
 			if told {
-				l.monitor.told(l.node, l.life, until)
+				l.monitor.told(l.node, l.runID, until)
 			}
 			if keys = l.monitor.wanted(l.node, keys, false); len(keys) > 0 {
 				if err := l.read(ctx, keys, !queue.empty()); err != nil {
@@ -364,7 +364,7 @@ func (l *follower) read(ctx context.Context, keys []string, more bool) error {
 	if err != nil {
 		return err
 	}
-	if !l.monitor.read(l.node, l.life, sent, received, rows) {
+	if !l.monitor.read(l.node, l.runID, sent, received, rows) {
 		return errSuperseded
 	}
 	rest := received.Sub(sent)
@@ -397,7 +397,7 @@ func (l *follower) step(ctx context.Context) error {
 	}
 	wanted := func(keys []string) []string { return m.wanted(l.node, keys, true) }
 	done, err := f.step(ctx, l.reader, m.sought, l.plan.page(m.opt.ScanCount), wanted, func(sent, received time.Time, rows []row) error {
-		if !m.read(l.node, l.life, sent, received, rows) {
+		if !m.read(l.node, l.runID, sent, received, rows) {
 			return errSuperseded
 		}
 		return nil
@@ -415,7 +415,7 @@ func (l *follower) step(ctx context.Context) error {
 	if f.long > 0 {
 		notes["names"] = fmt.Sprintf("%s with names longer than %d KiB left out", count(f.long, "key", "keys"), longestKey>>10)
 	}
-	if !m.scanned(l.node, l.life, f.epoch, f.began, notes) {
+	if !m.scanned(l.node, l.runID, f.epoch, f.began, notes) {
 		return errSuperseded
 	}
 	l.full, l.ended, l.busy = nil, time.Now(), f.busy

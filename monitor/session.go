@@ -14,9 +14,9 @@ import (
 	"redlockctl/redlock"
 )
 
-// session is one connection to one life of a server. When it breaks, the
+// session is one connection to one incarnation of a server. When it breaks, the
 // session is over: a scan that began before a restart can never go on after
-// it with a cursor of the old life.
+// it with a cursor of the old incarnation.
 type session struct {
 	client  *redis.Client
 	conn    *redis.Conn
@@ -96,21 +96,21 @@ func (s *session) pipeline(ctx context.Context, fill func(redis.Pipeliner)) erro
 	return err
 }
 
-// isAnswer tells if err is what the server said, rather than a failure to talk
+// isAnswer reports whether err is what the server said, rather than a failure to talk
 // to it.
 func isAnswer(err error) bool {
 	var answer redis.Error
 	return errors.As(err, &answer)
 }
 
-// isSetup tells if err comes from setting the connection up (authentication,
+// isSetup reports whether err comes from setting the connection up (authentication,
 // choice of the database), so that no command was sent at all.
 func isSetup(err error) bool {
 	var answer redis.Error
 	return errors.As(err, &answer) && answer.Error() != err.Error()
 }
 
-// says tells if err is an answer of the server that begins with one of the
+// says reports whether err is an answer of the server that begins with one of the
 // words.
 func says(err error, words ...string) bool {
 	var answer redis.Error
@@ -126,7 +126,7 @@ func says(err error, words ...string) bool {
 	return false
 }
 
-// refused tells if the server knows no such command, or allows it to nobody
+// refused reports whether the server knows no such command, or allows it to nobody
 // like us.
 func refused(err error) bool { return says(err, "NOPERM", "ERR unknown command") }
 

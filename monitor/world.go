@@ -130,12 +130,12 @@ func (w *world) restate(i int, now time.Time) (changed bool) {
 	return w.settle(now) || changed
 }
 
-// loading tells if nodes are still being read for the first view.
+// loading reports whether nodes are still being read for the first view.
 func (w *world) loading() bool {
 	return !w.done && slices.ContainsFunc(w.nodes, func(n *watch) bool { return !n.settled() })
 }
 
-// settle ends the first view when it is complete. It tells if it did so now.
+// settle ends the first view when it is complete. It reports whether it did so now.
 func (w *world) settle(now time.Time) bool {
 	if w.done || !w.allSettled(now) {
 		return false
@@ -171,7 +171,7 @@ func (w *world) unconfirmed() bool {
 	return w.table.unconfirmed() || !w.done && !w.second.IsZero()
 }
 
-// allSettled tells if the first view is complete: each node was heard of and,
+// allSettled reports whether the first view is complete: each node was heard of and,
 // where it can be read, read once, and once more if the first reads do not agree.
 func (w *world) allSettled(now time.Time) bool {
 	for i, n := range w.nodes {
@@ -219,23 +219,23 @@ func signed(d time.Duration) string {
 	return s
 }
 
-// scanStarts tells if node i is to be scanned now, in this life of its server
+// scanStarts reports whether node i is to be scanned now, in this incarnation of its server
 // (any: ""), and the table's epoch, which the end of the scan has to quote.
 func (w *world) scanStarts(i int, runID string) (epoch uint32, ok bool) {
-	return w.table.nodes[i].epoch, w.lives(i, runID)
+	return w.table.nodes[i].epoch, w.inSight(i, runID)
 }
 
-// lives tells if node i can be read and is in this life of its server, as far
+// inSight reports whether node i can be read and is in this incarnation of its server, as far
 // as the run_id is known.
-func (w *world) lives(i int, runID string) bool {
+func (w *world) inSight(i int, runID string) bool {
 	n := w.nodes[i]
 	return readable(n.base) && (runID == "" || runID == n.RunID)
 }
 
-// read takes in rows of a scan of node i in this life of its server; false: the
-// life is over, or the node out of sight.
+// read takes in rows of a scan of node i in this incarnation of its server; false: the
+// incarnation is over, or the node out of sight.
 func (w *world) read(i int, runID string, sent, received time.Time, rows []row) bool {
-	if !w.lives(i, runID) {
+	if !w.inSight(i, runID) {
 		return false
 	}
 	w.table.read(i, sent, received, rows)
@@ -245,7 +245,7 @@ func (w *world) read(i int, runID string, sent, received time.Time, rows []row) 
 // told takes in that all changes of node i until then have been read. It tells
 // if that ended the first view.
 func (w *world) told(i int, runID string, until, now time.Time) bool {
-	if !w.lives(i, runID) {
+	if !w.inSight(i, runID) {
 		return false
 	}
 	w.table.sync(i, until)
@@ -254,7 +254,7 @@ func (w *world) told(i int, runID string, until, now time.Time) bool {
 
 // scanned takes in the end of a full scan.
 func (w *world) scanned(i int, runID string, epoch uint32, began, now time.Time) bool {
-	if !w.lives(i, runID) {
+	if !w.inSight(i, runID) {
 		return false
 	}
 	n := w.nodes[i]

@@ -1,0 +1,92 @@
+package monitor
+
+import (
+	"slices"
+	"time"
+)
+
+// alarmPatience is how long a lock must have been split or without a TTL before
+// that is told as an alarm: a client that tries in vain leaves its copies for a
+// moment, and the old SETNX pattern sets the TTL with a second command.
+const alarmPatience = 1500 * time.Millisecond
+
+// patience is how long a state must have lasted to be told as an alarm; false: it
+// is none.
+func patience(s LockState) (time.Duration, bool) {
+	switch s {
+	case LockOverTTL:
+		return 0, true
+	case LockSplit, LockImmortal:
+		return alarmPatience, true
+	}
+	return 0, false
+}
+
+// trackAlarm tells of a state that needs a person when it has lasted, and returns
+// when to look again.
+func (t *table) trackAlarm(r *record, now moment) (again moment) {
+	s := r.lock.State
+	wait, ok := patience(s)
+	if !ok {
+		r.alarm, r.alarmTold = LockHeld, false
+		return 0
+	}
+	if r.alarm != s {
+		r.alarm, r.alarmed, r.alarmTold = s, now, false
+	}
+	if !t.settled || r.alarmTold || t.firstAlarms != 0 && r.alarmed <= t.settledAt {
+		return 0 // it was told, or will be with the others
+	}
+	if due := r.alarmed + moment(wait); now < due {
+		return due
+	}
+	r.alarmTold = true
+	t.emit(lockEvent(t.time(now), LevelAlarm, s.String(), r.key(), "%s", r.lock.alarmText()))
+	return 0
+}
+
+// emitFirstAlarms tells what was wrong when the first view was complete and
+// still is, in one sentence for each of these states.
+func (t *table) emitFirstAlarms(now moment, states ...LockState) {
+	counts := map[LockState]int{}
+	first := map[LockState]*record{}
+	for _, r := range t.all {
+		if !slices.Contains(states, r.alarm) || r.alarmTold || r.alarmed > t.settledAt {
+			continue
+		}
+		r.alarmTold = true
+		counts[r.alarm]++
+		if f := first[r.alarm]; f == nil || r.key() < f.key() {
+			first[r.alarm] = r
+		}
+	}
+	for _, s := range states {
+		switch n := counts[s]; {
+		case n == 1:
+			t.emit(lockEvent(t.time(now), LevelAlarm, s.String(), first[s].key(), "%s", first[s].lock.alarmText()))
+		case n > 1:
+			t.emit(nodeEvent(t.time(now), LevelAlarm, s.String(), "", "%d locks: %s", n, alarmTexts[s]))
+		}
+	}
+}
+
+// alarmTexts are what a state of several locks means.
+var alarmTexts = map[LockState]string{
+	LockOrphan:   "a minority of copies that nobody completes: it keeps others out of those nodes until it expires",
+	LockOverTTL:  "a TTL longer than the cluster's maximum: a restart may forget it too early",
+	LockSplit:    "several tokens at once",
+	LockImmortal: "a copy without TTL: it never ends by itself",
+}
+
+// alarmText is what the state of the lock means.
+func (l *Lock) alarmText() string {
+	switch {
+	case l.State == LockSplit && l.Tokens <= 1:
+		return "locks and other values at once"
+	case l.State == LockSplit && l.Nobody:
+		return "several tokens at once, and none has a majority: " + l.NobodyText()
+	case l.State == LockImmortal:
+		return l.EndlessText()
+	}
+	return alarmTexts[l.State]
+}

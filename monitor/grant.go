@@ -1,0 +1,219 @@
+package monitor
+
+import (
+	"fmt"
+	"time"
+
+	"redlockctl/internal/safetext"
+	"redlockctl/redlock"
+)
+
+// grant is a token that has had a majority, until its end was told. It begins, is
+// extended, loses copies and ends; each of these is an event.
+type grant struct {
+	token int8  // −1: there is none
+	lost  uint8 // copies that went with restarts since it last had a majority
+	// extensions were told of none since the last one was; extended is when that was,
+	// zero: none yet.
+	extensions uint16
+	// went is on which nodes a copy went before its time, since that was last told; a
+	// bit for each of the first 32 nodes.
+	went     uint32
+	end      moment // of the majority; zero: never
+	extended moment
+}
+
+// trackGrant makes events of what became of the grant of r since the last look.
+func (t *table) trackGrant(r *record, a *assessment) {
+	g, holds := &r.grant, a.majority && a.locks > 0
+	if f := a.lock.Form; f != nil && f.Companion || holds && redlock.IsTombstone(r.tokens[a.holder].prefix) {
+		holds = false
+	}
+	if g.token >= 0 && (!holds || a.holder != g.token) {
+		t.endGrant(r, a.now, a.confirmed)
+	}
+	switch {
+	case holds && g.token < 0:
+		*g = grant{token: a.holder, end: a.end}
+		if t.settled && !r.early {
+			t.emit(t.grantEvent(r, a.holder, a.end, 0, lockEvent(t.time(a.now), LevelInfo, "acquired", r.key(), "acquired by %s for %s", r.tokens[a.holder].prefix, left(a.end, a.now))))
+		}
+		r.early = false
+	case holds && a.holder == g.token:
+		t.trackExtension(r, a)
+		g.end, g.lost = a.end, 0
+		t.emitLostCopies(r, a.now, a.confirmed)
+	}
+}
+
+// trackExtension tells of an extension, if it was not told of one just now.
+func (t *table) trackExtension(r *record, a *assessment) {
+	g := &r.grant
+	if !t.settled || g.end == 0 || time.Duration(a.end-g.end) <= extendedBy {
+		return
+	}
+	g.extensions = min(g.extensions, 1<<15) + 1
+	if g.extended != 0 && time.Duration(a.now-g.extended) < extendedEvery {
+		return
+	}
+	often := ""
+	if g.extensions > 1 {
+		often = fmt.Sprintf(" (%d times since that was last told)", g.extensions)
+	}
+	t.emit(t.grantEvent(r, a.holder, a.end, int(g.extensions), lockEvent(t.time(a.now), LevelInfo, "extended", r.key(), "extended by %s: ends in %s%s", r.tokens[a.holder].prefix, left(a.end, a.now), often)))
+	g.extended, g.extensions = a.now, 0
+}
+
+// endGrant tells how the grant of r ended, as soon as that is certain.
+func (t *table) endGrant(r *record, now moment, all bool) {
+	if r.grant.token < 0 {
+		return
+	}
+	// Copies that are there; that may be there; and that are there because the
+	// node takes no DEL either.
+	there, unknown, stuck, tombstones := 0, 0, 0, 0
+	for i := range r.copies {
+		c := &r.copies[i]
+		if c.kind != lockCopy {
+			continue
+		}
+		switch seen := t.seen(r, i); {
+		case int8(c.token) != r.grant.token:
+			if redlock.IsTombstone(r.tokens[c.token].prefix) {
+				tombstones++
+			}
+		case seen && t.nodes[i].closed:
+			stuck++
+		case seen:
+			there++
+			// After a restart a lock may just be on its way out: look again.
+			all = all && (r.grant.lost == 0 || max(c.sent, t.nodes[i].synced) >= t.restartedAt)
+		default:
+			unknown++
+		}
+	}
+	var kind, text string
+	level := LevelInfo
+	switch {
+	case there+stuck+unknown >= t.quorum:
+		return // it may still be held
+	case r.grant.end != 0 && now >= r.grant.end:
+		kind, text = "expired", "its time ran out"
+	case !all && (there+stuck+unknown > 0 || r.grant.lost > 0):
+		return // the other nodes will say
+	case tombstones > 0:
+		kind, level = "revoked", LevelNotice
+		text = "revoked" + t.by(r, r.grant.token, "revoke") + ": nobody gets in before its TTL ends"
+	case there+stuck+int(r.grant.lost) >= t.quorum:
+		kind, text, level = "lost majority", "lost its majority by a restart", LevelAlarm
+	case there == 0:
+		kind, text = "released", "released" // wherever that could be seen and done
+		if by := t.by(r, r.grant.token, "force-release"); by != "" {
+			kind, text, level = "force-released", "force-released"+by, LevelNotice
+		}
+	default:
+		kind, text, level = "lost majority", "copies are missing: no majority, and not released", LevelAlarm
+	}
+	if t.settled {
+		t.emit(lockEvent(t.time(now), level, kind, r.key(), "%s (%s)", text, r.tokens[r.grant.token].prefix))
+	}
+	r.grant.token, r.grant.lost, r.grant.went = -1, 0, 0
+}
+
+// grantEvent is an event with what it tells of the grant of a holder.
+func (t *table) grantEvent(r *record, holder int8, end moment, times int, e Event) Event {
+	e.Token, e.Times = safetext.New(r.tokens[holder].prefix), times
+	if end != 0 {
+		e.Until = t.time(end)
+	}
+	return e
+}
+
+func left(end, now moment) string {
+	if end == 0 {
+		return "ever"
+	}
+	return time.Duration(end - now).Round(100 * time.Millisecond).String()
+}
+
+// by says by whom the lock was taken from the holder of a token in this way, and
+// why, where that is known: " by ops@host (host burnt down)".
+func (t *table) by(r *record, tok int8, act string) string {
+	if t.takenBy == nil || !r.tokens[tok].whole() {
+		return ""
+	}
+	taking, ok := t.takenBy(r.key(), r.tokens[tok].prefix)
+	if !ok || taking.Act != act {
+		return ""
+	}
+	by := " by " + taking.Actor
+	if taking.Reason != "" {
+		by += ": " + taking.Reason
+	}
+	return by
+}
+
+// emitLostCopies tells of the copies that a lock has lost which is held on without
+// them: when all nodes have confirmed it, and when a release would have come to
+// its end.
+func (t *table) emitLostCopies(r *record, now moment, all bool) {
+	if r.grant.went == 0 || !all || !t.settled || now < r.changed+moment(t.attempt) {
+		return
+	}
+	for i := range r.copies {
+		c := &r.copies[i]
+		if i >= 32 || r.grant.went&(1<<i) == 0 || c.kind == lockCopy && int8(c.token) == r.grant.token {
+			continue // it is back
+		}
+		l := &t.nodes[i].lost
+		if now-l.since >= moment(time.Second) {
+			l.since, l.told = now, 0
+		}
+		if l.told++; l.told > lostTold {
+			l.untold++
+			continue
+		}
+		why := "gone before its time, and not released"
+		switch {
+		case c.kind == lockCopy && redlock.IsTombstone(r.tokens[c.token].prefix):
+			why = "revoked there"
+		case c.have():
+			why = "something else is there"
+		}
+		e := lockEvent(t.time(now), LevelNotice, lostCopy, r.key(), "lost its copy on %s (%s): %d left", t.names[i], why, r.lock.Held)
+		e.Node = t.names[i]
+		t.emit(e)
+	}
+	r.grant.went = 0
+}
+
+// lostCopies counts, for a node, the copies of locks that are held on without
+// them.
+type lostCopies struct {
+	since  moment // begin of the present second
+	told   int    // one by one, in that second
+	untold int    // beyond those, to be told in one sentence
+}
+
+// lostTold is how many lost copies of a node are told one by one in a second.
+const lostTold = 20
+
+// emitUntold tells how many more copies a node has lost than were told one by
+// one.
+func (t *table) emitUntold(at time.Time) {
+	for i := range t.nodes {
+		if l := &t.nodes[i].lost; l.untold > 0 && t.moment(at)-l.since >= moment(time.Second) {
+			t.emit(nodeEvent(at, LevelNotice, lostCopy, t.names[i], "%s: %s of held locks gone before their time, and not released",
+				t.names[i], count(l.untold, "more copy", "more copies")))
+			l.untold = 0
+		}
+	}
+}
+
+const lostCopy = "lost copy"
+
+const (
+	jitter        = 2 * time.Millisecond   // of an expiry, from read to read
+	extendedBy    = 100 * time.Millisecond // the majority end moved by more: not the jitter of a read
+	extendedEvery = 10 * time.Second       // a watched lock is extended all the time: the first is told, then one once in a while
+)

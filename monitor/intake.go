@@ -1,0 +1,179 @@
+package monitor
+
+import (
+	"time"
+
+	"redlockctl/internal/lockform"
+)
+
+// row is what one read says of a key on a node.
+type row struct {
+	key    string
+	typ    string        // "none": not there
+	pttl   time.Duration // negative: it has no TTL, unless typ is "none"
+	length int64
+	prefix string // of a string: its first bytes; of a small hash: the names of its fields, one a line
+}
+
+// read takes in what a read of some keys of node i said, that was sent and
+// received at these times. An expiry is counted from the sending: PTTL was
+// taken later, so the copy lives at least that long, and a round trip longer at
+// most.
+func (t *table) read(i int, sentAt, receivedAt time.Time, rows []row) {
+	sent, received := t.moment(sentAt), t.moment(receivedAt)
+	for k := range rows {
+		w := &rows[k]
+		r := t.records[w.key]
+		var expires moment
+		if w.pttl >= 0 {
+			expires = sent + moment(w.pttl)
+		}
+		if r != nil {
+			had := r.copies[i].have()
+			if t.dropVanished(r, i, received); had && !r.copies[i].have() {
+				t.markDirty(r) // the sweep finds nothing to do there any more
+			}
+		}
+		if w.typ == "none" || (w.pttl >= 0 && expires <= received) {
+			if r != nil && r.copies[i].have() && r.copies[i].sent <= sent {
+				r.noteGone(i, received)
+				r.drop(i)
+				r.changed = received
+				t.markDirty(r)
+			}
+			continue
+		}
+		if r != nil && r.copies[i].have() && r.copies[i].sent > sent {
+			continue // a later read was faster
+		}
+		typ, isLock := t.typ(w.typ), w.typ == "string"
+		tok, shared := token{w.prefix, w.length}, false
+		if !isLock {
+			// Some libraries keep a lock in a hash.
+			if w.prefix != "" {
+				f := lockform.Recognize(w.key, w.typ, w.prefix, w.length, receivedAt)
+				isLock = f != nil && !f.Companion && !f.Shared
+				shared = f != nil && f.Shared
+			}
+			if !isLock && !shared {
+				tok = token{length: w.length}
+			}
+		}
+		if r == nil {
+			if !t.room.admits(int64(costKey+costCopy*len(t.nodes)+len(w.key)+costToken+len(tok.prefix)), isLock) {
+				t.nodes[i].refused.add(1, isLock)
+				continue
+			}
+			r = t.newRecord(w.key)
+			r.foreign = !isLock
+		}
+		c := &r.copies[i]
+		unchanged := c.have() && r.tokens[c.token] == tok
+		same := c.have() && c.typ == typ && (unchanged || !isLock)
+		if same && unchanged && c.epoch == t.nodes[i].epoch && alike(c.expires, expires) {
+			// Nothing that a person would see; it may confirm a change elsewhere.
+			if c.sent = sent; r.waits {
+				t.markDirty(r)
+			}
+			continue
+		}
+		if !same && c.have() {
+			r.noteGone(i, received)
+		}
+		r.own()
+		next := copyOf{sent: sent, expires: expires, epoch: t.nodes[i].epoch, typ: typ, token: c.token, kind: otherCopy}
+		if isLock {
+			next.kind = lockCopy
+		}
+		if !unchanged {
+			next.token = t.token(r, i, tok)
+		}
+		if !same && (t.settled || r.differs(i, next)) {
+			r.changed = received
+		}
+		r.copies[i] = next
+		t.markDirty(r)
+		if t.weigh(r, r.foreign); t.room.bursts() {
+			t.bury(r)
+			t.nodes[i].refused.add(1, true)
+		}
+	}
+}
+
+// dropVanished drops the copy of r on node i if it belongs to an earlier incarnation, or if
+// the last full scan did not meet it.
+func (t *table) dropVanished(r *record, i int, now moment) {
+	n, c := &t.nodes[i], &r.copies[i]
+	switch {
+	case !c.have():
+	case c.epoch < n.incarnation:
+		if c.kind == lockCopy && (c.expires == 0 || c.expires > now) {
+			if n.restart != nil {
+				n.restart.copies++
+			}
+			r.hit = true
+			if r.grant.token >= 0 && int8(c.token) == r.grant.token {
+				r.grant.lost++
+			}
+			r.noteGone(i, now)
+		}
+		r.drop(i) // no change for the other nodes to confirm: this one is certain
+	case n.scanned == n.epoch && c.sent < n.began:
+		r.noteGone(i, n.ended)
+		r.drop(i)
+		r.changed = max(r.changed, n.ended)
+	}
+}
+
+// noteGone takes note that copy i of r goes, if it is one of the grant whose time
+// is not over.
+func (r *record) noteGone(i int, now moment) {
+	if c := &r.copies[i]; i < 32 && c.kind == lockCopy && r.grant.token >= 0 && int8(c.token) == r.grant.token && (c.expires == 0 || c.expires > now) {
+		r.grant.went |= 1 << i
+	}
+}
+
+// stale reports whether dropVanished would drop anything of r.
+func (t *table) stale(r *record) bool {
+	for i := range r.copies {
+		n, c := &t.nodes[i], &r.copies[i]
+		if c.have() && (c.epoch < n.incarnation || (n.scanned == n.epoch && c.sent < n.began)) {
+			return true
+		}
+	}
+	return false
+}
+
+// seen reports whether copy i of r is known to be there.
+func (t *table) seen(r *record, i int) bool {
+	return r.copies[i].have() && t.nodes[i].reachable && r.copies[i].epoch == t.nodes[i].epoch
+}
+
+// absent reports whether r is known not to be on node i.
+func (t *table) absent(r *record, i int) bool {
+	n := &t.nodes[i]
+	return !r.copies[i].have() && n.reachable && n.scanned == n.epoch
+}
+
+// confirmed reports whether node i was read after the last change of r, or is known
+// to have changed nothing since.
+func (t *table) confirmed(r *record, i int) bool {
+	n := &t.nodes[i]
+	if t.seen(r, i) {
+		return max(r.copies[i].sent, n.synced) >= r.changed
+	}
+	return t.absent(r, i) && n.looked() >= r.changed
+}
+
+// stateOf is what is known of copy i of r.
+func (t *table) stateOf(r *record, i int) CopyState {
+	switch {
+	case t.seen(r, i):
+		return CopyPresent
+	case t.absent(r, i):
+		return CopyAbsent
+	case t.nodes[i].reachable:
+		return CopyUnread
+	}
+	return CopyUnknown
+}

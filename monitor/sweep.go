@@ -1,0 +1,252 @@
+package monitor
+
+import (
+	"container/heap"
+	"slices"
+	"time"
+)
+
+// sweepSlice is how many locks are reassessed in one go: a few milliseconds.
+const sweepSlice = 2000
+
+// refresh brings the states up to now, whatever time it takes.
+func (t *table) refresh(now time.Time) {
+	for t.work(now, sweepSlice) {
+	}
+}
+
+// work brings the states of at most budget locks up to now. It reports whether there
+// is more to do.
+func (t *table) work(at time.Time, budget int) (more bool) {
+	now := t.moment(at)
+	if t.asked && (now >= t.askNext || !t.settled) {
+		t.recheckWaiting(now)
+	}
+	for budget > 0 && len(t.timers) > 0 && t.timers[0].timer <= now {
+		t.markDirty(heap.Pop(&t.timers).(*record))
+		budget--
+	}
+	for budget > 0 && len(t.dirty) > 0 {
+		last := len(t.dirty) - 1
+		r := t.dirty[last]
+		t.dirty[last] = nil
+		t.dirty = t.dirty[:last]
+		if !r.dirty {
+			continue // its turn came before
+		}
+		r.dirty = false
+		if !r.buried {
+			t.reassess(r, now)
+			budget--
+		}
+	}
+	if len(t.dirty) == 0 && cap(t.dirty) > 4*sweepSlice {
+		t.dirty = nil
+	}
+	t.sweepSome(now, budget)
+	if t.firstAlarms != 0 && now >= t.firstAlarms && t.sweep == 0 && len(t.dirty) == 0 {
+		t.firstAlarms = 0
+		t.emitFirstAlarms(now, LockSplit, LockImmortal)
+	}
+	t.emitUntold(at)
+	if t.sweep == 0 && len(t.dirty) == 0 {
+		t.whole = false
+		t.emitRestarts(at)
+	}
+	return t.sweep > 0 || len(t.dirty) > 0 || (len(t.timers) > 0 && t.timers[0].timer <= now)
+}
+
+// sweepSome looks at locks of the sweep, and reassesses at most budget of them.
+func (t *table) sweepSome(now moment, budget int) {
+	// From the end on: whoever is buried has its place taken by the last, who has
+	// been looked at.
+	t.sweep = min(t.sweep, len(t.all))
+	for budget > 0 && t.sweep > 0 {
+		t.sweep--
+		r := t.all[t.sweep]
+		switch {
+		case r.dirty, t.whole && r.round == t.round:
+		case t.whole, t.stale(r):
+			t.reassess(r, now)
+			budget--
+		}
+		t.sweep = min(t.sweep, len(t.all))
+	}
+}
+
+// emitRestarts tells what restarts cost, now that all locks have been looked at.
+func (t *table) emitRestarts(at time.Time) {
+	for i := range t.nodes {
+		if n := &t.nodes[i]; n.restart != nil {
+			lost := *n.restart
+			n.restart = nil
+			if t.restart != nil {
+				t.restart(i, lost.copies, lost.bare, at)
+			}
+		}
+	}
+}
+
+// first assesses those of the first n locks that have changed before all others.
+func (t *table) first(at time.Time, n int) {
+	now := t.moment(at)
+	// From the end on: who is buried gives its place to one that is later.
+	for k := min(n, len(t.all)) - 1; k >= 0; k-- {
+		if k < len(t.all) && t.all[k].dirty {
+			t.all[k].dirty = false
+			t.reassess(t.all[k], now)
+		}
+	}
+}
+
+// reassess works out what the copies of r mean now, publishes it where that looks
+// otherwise than before, and tells what happened.
+func (t *table) reassess(r *record, now moment) {
+	r.round = t.round
+	t.updateCopies(r, now)
+	a := t.assessLock(r, now)
+	if a.locks+a.others == 0 {
+		t.endGrant(r, now, true)
+		t.bury(r)
+		return
+	}
+	if r.foreign != (a.locks == 0) {
+		t.weigh(r, a.locks == 0)
+	}
+	r.holder, r.since, r.minority, r.early, r.form = a.holder, a.since, a.minority, a.early, a.form
+	was, known := r.lock.State, r.known
+	if a.lock.Copies = (Copies{r.copySet}); !known || !same(r.lock, &a.lock) {
+		r.shared = true
+		t.count(r, a.lock.Copies)
+		shown := r.lock
+		if known {
+			shown = new(Lock)
+		}
+		*shown = a.lock
+		t.publish(r, shown)
+	}
+	r.known = true
+	if r.grant.went != 0 {
+		a.wakeAt(r.changed + moment(t.attempt))
+	}
+	a.wakeAt(t.trackAlarm(r, now))
+	t.schedule(r, a.wake)
+	t.trackGrant(r, &a)
+	if s := r.lock.State; t.settled && (s != was || !known) && s == LockOrphan {
+		t.emit(lockEvent(t.time(now), LevelNotice, s.String(), r.key(), "%s", r.lock.alarmText()))
+	}
+	if r.hit {
+		r.hit = false
+		for i := range t.nodes {
+			if c := t.nodes[i].restart; c != nil && r.lock.Held >= t.quorum && r.lock.Margin() <= 0 {
+				c.bare++
+			}
+		}
+	}
+	r.waits = !a.confirmed || r.grant.lost > 0
+	if r.waits && !r.listed {
+		r.listed = true
+		t.waiting = append(t.waiting, r)
+	}
+}
+
+// updateCopies drops the copies of r that are gone, and brings the states of the
+// others up to now.
+func (t *table) updateCopies(r *record, now moment) {
+	for i := range r.copies {
+		t.dropVanished(r, i, now)
+		if c := &r.copies[i]; c.have() && c.expires != 0 && c.expires <= now {
+			r.drop(i)
+		}
+	}
+	if len(r.tokens) > 1 {
+		r.compact()
+		t.weigh(r, r.foreign)
+	}
+	for i := range r.copies {
+		if state := t.stateOf(r, i); state != r.copies[i].state {
+			r.own()
+			r.copies[i].state = state
+		}
+	}
+}
+
+// same reports whether a lock would look like the old one.
+func same(old, next *Lock) bool {
+	return old.State == next.State && old.Held == next.Held && old.Tokens == next.Tokens &&
+		old.Nobody == next.Nobody && old.Holder == next.Holder && old.Form == next.Form && old.Since.Equal(next.Since) &&
+		old.MajorityEnd.IsZero() == next.MajorityEnd.IsZero() && abs(old.MajorityEnd.Sub(next.MajorityEnd)) < jitter &&
+		old.Copies.set.alike(next.Copies.set)
+}
+
+// recheckWaiting reassesses what waits to be confirmed, and is by now. Where very many
+// locks wait, it is some time before they are asked for again.
+func (t *table) recheckWaiting(now moment) {
+	t.asked, t.askNext = false, now+moment(len(t.waiting))*moment(askPause)
+	kept := t.waiting[:0]
+	for _, r := range t.waiting {
+		if !r.waits {
+			r.listed = false
+			continue
+		}
+		kept = append(kept, r)
+		if t.mayChange(r) {
+			t.markDirty(r)
+		}
+	}
+	clear(t.waiting[len(kept):])
+	if t.waiting = kept; cap(kept) > 1024 && cap(kept) > 4*len(kept) {
+		t.waiting = slices.Clone(kept)
+	}
+}
+
+// askPause is how long asking is put off for each lock that waits: some ten
+// times what it takes.
+const askPause = 500 * time.Nanosecond
+
+// mayChange reports whether what the nodes have confirmed by now may make another state of r.
+func (t *table) mayChange(r *record) bool {
+	all, unread := true, false
+	for i := range r.copies {
+		if t.nodes[i].reachable && !t.confirmed(r, i) {
+			all = false
+			unread = unread || !t.seen(r, i)
+		}
+	}
+	return all || r.grant.lost > 0 || !unread && r.lock.State == LockHeld
+}
+
+// unconfirmed reports whether anything waits for the nodes to confirm it.
+func (t *table) unconfirmed() bool {
+	for k := len(t.waiting) - 1; k >= 0; k-- {
+		if t.waiting[k].waits {
+			return true
+		}
+		t.waiting[k].listed = false
+		t.waiting = t.waiting[:k]
+	}
+	return false
+}
+
+// doubtful reports whether the first view has locks whose state another read of all
+// nodes may change: several tokens, or one that passed on meanwhile.
+func (t *table) doubtful() bool {
+	for _, r := range t.waiting {
+		if r.waits && r.changed != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// pending reports whether there is something to do now.
+func (t *table) pending() bool { return t.sweep > 0 || len(t.dirty) > 0 || t.asked }
+
+// next is when refresh has something to do at the latest; zero: nothing is due.
+func (t *table) next() time.Time {
+	due := t.firstAlarms
+	if len(t.timers) > 0 && (due == 0 || t.timers[0].timer < due) {
+		due = t.timers[0].timer
+	}
+	return t.time(due)
+}
