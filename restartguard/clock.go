@@ -24,6 +24,21 @@ type Reading struct {
 	Denied bool
 }
 
+// ClockBase is the reading that later ones are compared with.
+type ClockBase struct {
+	Clock Reading `json:"clock"`
+	// ClockAt is the middle of the last reading, and ClockDrift by how much the clock may
+	// have gone ahead in between by its rate.
+	ClockAt    time.Duration `json:"clock_at_ns,omitempty"`
+	ClockDrift time.Duration `json:"clock_drift_ns,omitempty"`
+}
+
+// ClockWatch is what the last readings have shown.
+type ClockWatch struct {
+	Ahead     int  // how often in a row the clock was further ahead than it may be
+	Clockless bool // TIME is denied
+}
+
 // middle is the moment for which Wall holds, give or take bound.
 func (r Reading) middle() time.Duration { return r.Sent + (r.Got-r.Sent)/2 }
 
@@ -99,15 +114,15 @@ const largeStep = time.Second
 // every few seconds, for as long as it does.
 func (m *machine) again(step time.Duration) int {
 	forward := step > 0
-	if forward != m.StepsForward || m.now.Sub(m.Stepped) > m.Policy.Delay {
-		m.Steps = 0
+	if forward != m.stepsForward || m.now.Sub(m.stepped) > m.Policy.Delay {
+		m.steps = 0
 	}
-	m.Stepped, m.StepsForward = m.now, forward
-	m.Steps++
-	if m.Steps > 2 && step.Abs() >= largeStep {
+	m.stepped, m.stepsForward = m.now, forward
+	m.steps++
+	if m.steps > 2 && step.Abs() >= largeStep {
 		return 2
 	}
-	return min(m.Steps, 3)
+	return min(m.steps, 3)
 }
 
 // ahead tells of a step forward, which is a loss.

@@ -7,6 +7,13 @@ import "time"
 // machine, keeps its run_id; its counter goes back.
 const CounterKey = "redlockctl:guard:counter"
 
+// CounterWatch is the highest value that the counter key was seen with, 0: none, when
+// the server may expire it, and when it was raised last.
+type CounterWatch struct {
+	Counter                 int64
+	CounterUntil, CountedAt time.Time
+}
+
 // readCounter takes note of the counter, and tells if it is not what it must
 // be: it only ever grows, whoever counts.
 func (m *machine) readCounter(o *Observation) (restored bool) {

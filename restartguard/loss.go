@@ -1,9 +1,75 @@
 package restartguard
 
 import (
+	"fmt"
 	"strings"
 	"time"
 )
+
+// loss is why an incarnation may have forgotten votes, as what was read of it shows.
+type loss uint8
+
+const (
+	noLoss loss = iota
+	lossRestart
+	lossRole
+	lossReplaced
+	lossWipe
+	lossEviction
+)
+
+// losses are how each is told: the kind of the event, its text, and the cause of waiting.
+var losses = [...]struct{ kind, text, cause string }{
+	lossRestart:  {"restart", "", "restarted"},
+	lossRole:     {"role", "", "its role changed"},
+	lossReplaced: {"role", "was a replica of another server meanwhile, which replaced its data", "its role changed"},
+	lossWipe:     {"wiped", "its data were wiped, by FLUSHALL, FLUSHDB, SWAPDB or DEBUG", "its data were wiped"},
+	lossEviction: {"evicted", "it evicted keys for lack of memory; set maxmemory-policy noeviction", "it evicted keys"},
+}
+
+// lossBy is what happened between two readings.
+func (old Incarnation) lossBy(now Incarnation) loss {
+	reset := now.Commands < old.Commands
+	switch {
+	case old.RunID != now.RunID:
+		return lossRestart
+	case old.Role != now.Role:
+		return lossRole
+	case promoted(old.Former, now.Former):
+		return lossReplaced
+	case wiped(old.Wipes, now.Wipes, reset):
+		return lossWipe
+	case wiped(old.Evicted, now.Evicted, reset):
+		return lossEviction
+	}
+	return noLoss
+}
+
+func (o *Observation) incarnation() Incarnation {
+	return Incarnation{RunID: o.RunID, Role: o.Role, Wipes: o.Wipes, Evicted: o.Evicted, Commands: o.Commands, Former: o.Former}
+}
+
+// lost takes note of a loss, and tells of it.
+func (m *machine) lost(why loss, old Incarnation, o *Observation) {
+	told := losses[why]
+	m.lose()
+	tell, text := m.tell, told.text
+	switch why {
+	case lossRestart:
+		fenced := o.Params.closed() || o.Params.held()
+		m.Known = !o.Configured && !o.Blind
+		m.Verified = m.Known && fenced
+		m.AtStart, m.BootExposed, m.Rivals = true, 0, false
+		if !o.Blind && !fenced {
+			tell = m.alarm
+		}
+		text = fmt.Sprintf("restarted (run %s → %s), %s", short(old.RunID), short(o.RunID), m.cameUp(o))
+	case lossRole:
+		text = fmt.Sprintf("role changed from %s to %s", old.Role, o.Role)
+	}
+	tell(told.kind, "%s", text)
+	m.Cause = told.cause
+}
 
 // wiped tells if data were wiped between two readings of the counter. One that
 // went back was reset (CONFIG RESETSTAT), as was one that is where it was while

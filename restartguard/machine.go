@@ -132,65 +132,33 @@ const clockless = "TIME is denied to the guard: a forward step of its clock ends
 
 func (m *machine) seen(o *Observation) {
 	back := m.Phase == PhaseUnreachable && m.RunID == o.RunID
-	old := struct {
-		RunID, Role, Former               string
-		Wipes, Evicted, Commands, Counter int64
-		Clock                             Reading
-	}{m.RunID, m.Role, m.Former, m.Wipes, m.Evicted, m.Commands, m.Counter, m.Clock}
-	m.RunID, m.Role, m.Wipes, m.Evicted, m.Blind, m.Err = o.RunID, o.Role, o.Wipes, o.Evicted, o.Blind, o.Err
+	old, counted, before := m.Incarnation, m.Counter, m.Clock
+	m.Incarnation, m.Blind, m.Err = o.incarnation(), o.Blind, o.Err
 	m.Denied, m.Nobody = false, false
 	if o.Clock.Denied && !m.Clockless {
 		m.alarm("clock unseen", "%s", clockless)
 	}
 	m.Clockless = o.Clock.Denied
-	m.Commands, m.Former = o.Commands, o.Former
-	reset := o.Commands < old.Commands
 	if old.RunID != o.RunID {
-		m.Astray = Stray{} // its connection has ended with the former life
-		m.Clock, m.ClockAt, m.ClockDrift, m.Ahead = Reading{}, 0, 0, 0
-		m.Counter, m.CounterUntil, m.CountedAt = 0, time.Time{}, time.Time{}
+		m.Astray = Stray{} // its connection has ended with the former incarnation
+		m.ClockBase, m.Ahead, m.CounterWatch = ClockBase{}, 0, CounterWatch{}
 		m.Lives++
 	}
 	m.Heard, m.Lacking = o.Heard, o.Lacking
 	m.lengthen()
-	level := m.Clock // when no step had happened that the next reading shows
+	level := m.ClockBase // when no step had happened that the next reading shows
 	stepped, within := m.readClock(o.Clock)
 	restored := m.readCounter(o)
-	switch {
+	switch loss := old.lossBy(m.Incarnation); {
 	case old.RunID == "":
 		m.firstContact(o)
-	case old.RunID != o.RunID:
-		m.Known = !o.Configured && !o.Blind
-		m.Verified = m.Known && (o.Params.closed() || o.Params.held())
-		m.lose()
-		m.AtStart, m.BootExposed, m.Rivals = true, 0, false
-		tell := m.tell
-		if !o.Blind && !o.Params.closed() && !o.Params.held() {
-			tell = m.alarm
-		}
-		tell("restart", "restarted (run %s → %s), %s", short(old.RunID), short(o.RunID), m.cameUp(o))
-		m.Cause = "restarted"
-	case old.Role != o.Role:
-		m.lose()
-		m.tell("role", "role changed from %s to %s", old.Role, o.Role)
-		m.Cause = "its role changed"
-	case promoted(old.Former, o.Former):
-		m.lose()
-		m.tell("role", "was a replica of another server meanwhile, which replaced its data")
-		m.Cause = "its role changed"
-	case wiped(old.Wipes, o.Wipes, reset):
-		m.lose()
-		m.tell("wiped", "its data were wiped, by FLUSHALL, FLUSHDB, SWAPDB or DEBUG")
-		m.Cause = "its data were wiped"
-	case wiped(old.Evicted, o.Evicted, reset):
-		m.lose()
-		m.tell("evicted", "it evicted keys for lack of memory; set maxmemory-policy noeviction")
-		m.Cause = "it evicted keys"
+	case loss != noLoss:
+		m.lost(loss, old, o)
 	case restored:
-		m.restored(old.Counter, o.Counter)
+		m.restored(counted, o.Counter)
 	case stepped > 0:
 		m.lose()
-		m.OpenSince = m.asked.Add(level.Sent - o.Clock.Sent)
+		m.OpenSince = m.asked.Add(level.Clock.Sent - o.Clock.Sent)
 		m.ahead(stepped, within)
 	case back:
 		m.tell("reachable", "answers again, in the same life")
@@ -198,7 +166,7 @@ func (m *machine) seen(o *Observation) {
 	if stepped < 0 {
 		m.behind(stepped, within)
 	}
-	m.trust(old.Clock, o.Clock)
+	m.trust(before, o.Clock)
 	m.LastSeen = m.asked
 	if !m.sweep(o) {
 		m.settle(o)

@@ -79,40 +79,19 @@ type document struct {
 
 // record is one node. Moments are nanoseconds of BootTime; 0 is none.
 type record struct {
-	Addr     string        `json:"addr"`
-	Fence    string        `json:"fence"`
-	RunID    string        `json:"run_id"`
-	Role     string        `json:"role"`
-	Wipes    int64         `json:"wipes"`
-	Evicted  int64         `json:"evicted"`
-	Cause    string        `json:"cause,omitempty"`
-	Hold     bool          `json:"hold,omitempty"`
-	Owed     int64         `json:"owed,omitempty"`
-	Revert   int64         `json:"revert,omitempty"`
-	Known    bool          `json:"known,omitempty"`
-	Verified bool          `json:"verified,omitempty"`
-	Lives    int           `json:"lives"`
-	Opened   bool          `json:"opened,omitempty"`
-	Leaked   bool          `json:"leaked,omitempty"`
-	Rivals   bool          `json:"rivals,omitempty"`
-	Open     bool          `json:"open,omitempty"`
-	Exposed  time.Duration `json:"exposed_ns,omitempty"`
-	AtStart  bool          `json:"at_start,omitempty"`
-	BootOpen time.Duration `json:"boot_exposed_ns,omitempty"`
-	Deadline time.Duration `json:"deadline_ns,omitempty"`
-	Delay    time.Duration `json:"delay_ns,omitempty"`
-
+	Addr  string `json:"addr"`
+	Fence string `json:"fence"`
+	Incarnation
+	Duty
+	Starts
+	ClockBase
+	Deadline     time.Duration `json:"deadline_ns,omitempty"`
 	OpenSince    time.Duration `json:"open_since_ns,omitempty"`
 	LastSeen     time.Duration `json:"last_seen_ns,omitempty"`
-	Clock        Reading       `json:"clock"`
-	ClockAt      time.Duration `json:"clock_at_ns,omitempty"`
-	ClockDrift   time.Duration `json:"clock_drift_ns,omitempty"`
 	Astray       bool          `json:"astray,omitempty"` // an order that was sent has no answer
 	AstrayLift   bool          `json:"astray_lift,omitempty"`
 	AstrayConn   int64         `json:"astray_conn,omitempty"`
 	AstrayUntil  time.Duration `json:"astray_until_ns,omitempty"`
-	Commands     int64         `json:"commands,omitempty"`
-	Former       string        `json:"former,omitempty"`
 	Counter      int64         `json:"counter,omitempty"`
 	CounterUntil time.Duration `json:"counter_until_ns,omitempty"`
 }
@@ -381,12 +360,9 @@ func (s State) moved() State {
 // durable is what of a state is written as soon as it changes; the rest only
 // makes it more precise.
 func (s State) durable() State {
-	return State{
-		RunID: s.RunID, Role: s.Role, Wipes: s.Wipes, Evicted: s.Evicted, Cause: s.Cause, Hold: s.Hold, Owed: s.Owed,
-		Revert: s.Revert, Known: s.Known, Verified: s.Verified, Lives: s.Lives, Opened: s.Opened, Leaked: s.Leaked, Rivals: s.Rivals,
-		Open: s.Open, Exposed: s.Exposed, Deadline: s.Deadline, Delay: s.Delay, Astray: s.Astray, Former: s.Former,
-		AtStart: s.AtStart, BootExposed: s.BootExposed,
-	}
+	d := State{Incarnation: s.Incarnation, Duty: s.Duty, Starts: s.Starts}
+	d.Deadline, d.Astray, d.Commands = s.Deadline, s.Astray, 0
+	return d
 }
 
 // record is the state as it is written; now and boot are the same moment, or
@@ -399,13 +375,10 @@ func (s State) record(addr string, method Method, now time.Time, boot time.Durat
 		return max(1, boot+t.Sub(now))
 	}
 	return record{
-		Addr: addr, Fence: method.id(), RunID: s.RunID, Role: s.Role, Wipes: s.Wipes, Evicted: s.Evicted, Cause: s.Cause,
-		Hold: s.Hold, Owed: s.Owed, Revert: s.Revert, Known: s.Known, Verified: s.Verified, Lives: s.Lives, Opened: s.Opened,
-		Leaked: s.Leaked, Rivals: s.Rivals, Open: s.Open, Exposed: s.Exposed, Deadline: at(s.Deadline), Delay: s.Delay,
-		OpenSince: at(s.OpenSince), LastSeen: at(s.LastSeen), Clock: s.Clock,
-		Counter: s.Counter, CounterUntil: at(s.CounterUntil), ClockAt: s.ClockAt, ClockDrift: s.ClockDrift,
+		Addr: addr, Fence: method.id(), Incarnation: s.Incarnation, Duty: s.Duty, Starts: s.Starts, ClockBase: s.ClockBase,
+		Deadline: at(s.Deadline), OpenSince: at(s.OpenSince), LastSeen: at(s.LastSeen),
+		Counter: s.Counter, CounterUntil: at(s.CounterUntil),
 		Astray: s.Astray.Sent, AstrayLift: s.Astray.Lift, AstrayConn: s.Astray.Conn, AstrayUntil: at(s.Astray.Until),
-		Commands: s.Commands, Former: s.Former, AtStart: s.AtStart, BootOpen: s.BootExposed,
 	}
 }
 
@@ -427,17 +400,13 @@ func (r record) state(now time.Time, boot, delay time.Duration, sameBoot bool) S
 		}
 		return now.Add(d - boot)
 	}
-	s := State{
-		RunID: r.RunID, Role: r.Role, Wipes: r.Wipes, Evicted: r.Evicted, Cause: r.Cause, Hold: r.Hold, Owed: r.Owed,
-		Revert: r.Revert, Known: r.Known, Verified: r.Verified, Lives: r.Lives, Opened: r.Opened, Leaked: r.Leaked, Rivals: r.Rivals,
-		Open: r.Open, Exposed: r.Exposed, Deadline: at(r.Deadline), Delay: r.Delay,
-		OpenSince: at(r.OpenSince), LastSeen: at(r.LastSeen),
-		Counter: r.Counter, CounterUntil: at(r.CounterUntil), Since: now, Out: now, Commands: r.Commands, Former: r.Former,
-		AtStart: r.AtStart, BootExposed: r.BootOpen,
-		Astray: Stray{Sent: r.Astray, Lift: r.AstrayLift, Conn: r.AstrayConn, Until: at(r.AstrayUntil)},
-	}
+	s := State{Incarnation: r.Incarnation, Duty: r.Duty, Starts: r.Starts}
+	s.Deadline, s.OpenSince, s.LastSeen = at(r.Deadline), at(r.OpenSince), at(r.LastSeen)
+	s.Counter, s.CounterUntil = r.Counter, at(r.CounterUntil)
+	s.Astray = Stray{Sent: r.Astray, Lift: r.AstrayLift, Conn: r.AstrayConn, Until: at(r.AstrayUntil)}
+	s.Since, s.Out = now, now
 	if sameBoot && r.Clock.Wall != 0 {
-		s.Clock, s.ClockAt, s.ClockDrift, s.Ahead = r.Clock, r.ClockAt, r.ClockDrift, 1
+		s.ClockBase, s.Ahead = r.ClockBase, 1
 		s.ClockDrift += time.Duration(awayRate * float64(max(0, boot-r.ClockAt-delay)))
 	}
 	longest := max(delay, r.Delay)

@@ -88,7 +88,10 @@ func FuzzReplies(f *testing.F) {
 // that waits waits for more than the longest D, and what was read is written and read
 // as the same again.
 func FuzzMemory(f *testing.F) {
-	doc := document{Boot: "b", Saved: 5e9, Nodes: map[string]record{"n1": {Addr: "a:1", Fence: "min-replicas", RunID: "r", Deadline: 6e9, Delay: 2e9, Lives: 2, ClockAt: 4e9, Clock: Reading{Wall: 1}}}}
+	doc := document{Boot: "b", Saved: 5e9, Nodes: map[string]record{"n1": {
+		Addr: "a:1", Fence: "min-replicas", Incarnation: Incarnation{RunID: "r"}, Duty: Duty{Delay: 2e9}, Starts: Starts{Lives: 2},
+		ClockBase: ClockBase{Clock: Reading{Wall: 1}, ClockAt: 4e9}, Deadline: 6e9,
+	}}}
 	body, err := json.Marshal(doc)
 	if err != nil {
 		f.Fatal(err)

@@ -116,16 +116,15 @@ type watch struct {
 
 // clockMemory is what a guard has written down of a master's clock.
 type clockMemory struct {
-	runID     string
-	clock     restartguard.Reading
-	at, drift time.Duration
+	runID string
+	clock restartguard.ClockBase
 }
 
 // keepClock writes the reading of the clock down when it is time to, as late as the
 // product does; that of a new life at once.
 func (w *world) keepClock(g *guard, x *watch) {
 	if s := &x.state; x.kept.runID != s.RunID || w.now-x.keptAt >= restartguard.MemoryEvery(w.delayOf(g)) {
-		x.kept, x.keptAt = clockMemory{s.RunID, s.Clock, s.ClockAt, s.ClockDrift}, w.now
+		x.kept, x.keptAt = clockMemory{s.RunID, s.ClockBase}, w.now
 	}
 }
 
@@ -164,7 +163,7 @@ func (w *world) restartGuard(g *guard) {
 	w.startGuard(g, w.now)
 	for i := range w.plan.n {
 		x, old := &g.watches[i], &before[i]
-		old.state.Clock, old.state.ClockAt, old.state.ClockDrift = old.kept.clock, old.kept.at, old.kept.drift
+		old.state.ClockBase = old.kept.clock
 		x.state = w.remembered(g, old.state)
 		x.kept, x.keptAt = old.kept, old.keptAt
 		if w.rules.memoryUnread && x.state.Deadline.IsZero() {
