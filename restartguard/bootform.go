@@ -389,6 +389,12 @@ func (v *BootVerdict) judgeUsers(t BootText, method Method, lines []directive, m
 		return
 	}
 	v.because("%s starts the user without commands that write", d.place())
+	v.judgeRewrites(t, d, aclFile, main)
+}
+
+// judgeRewrites says what becomes of a user that starts without commands that write
+// when the server writes its files.
+func (v *BootVerdict) judgeRewrites(t BootText, d directive, aclFile, main string) {
 	switch v.Form {
 	case FormCommandLine:
 		v.Boot = BootFenced

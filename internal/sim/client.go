@@ -292,45 +292,54 @@ func (w *world) carryOut(m *master, e *event) redlock.Status {
 		}
 		return redlock.StatusOK
 	case opExtend:
-		switch {
-		case m.token == 0 && w.rules.extendCreates && !m.refuses():
-			m.token, m.made = e.tok, opExtend
-			w.setExpiry(m, e, e.x)
-			if m.released>>e.tok&1 != 0 {
-				w.breach(LeftBehind, "an extension makes the copy of %s on %s anew after its release", tokenName(e.tok), nodeName(node))
-			}
-			return redlock.StatusOK
-		case m.token == 0:
-			return redlock.StatusAbsent
-		case m.token != e.tok && !w.rules.extendAnyones:
-			return redlock.StatusHeld
-		case m.expires-m.clock.at(w.now) >= e.x && !w.rules.extendShortens:
-			return redlock.StatusOK
-		case m.refuses():
-			return redlock.StatusFenced
-		}
-		w.setExpiry(m, e, e.x)
-		return redlock.StatusOK
+		return w.carryExtension(m, e)
 	default:
-		switch {
-		case m.token != e.tok && !(w.rules.releaseAnyones && m.token != 0):
-			g.release[node] |= relDone
-			m.released |= 1 << e.tok
-			if m.token == 0 {
-				return redlock.StatusAbsent
-			}
-			return redlock.StatusHeld
-		case m.refuses():
-			g.release[node] |= relRefused
-			return redlock.StatusFenced
+		return w.carryRelease(m, e)
+	}
+}
+
+func (w *world) carryExtension(m *master, e *event) redlock.Status {
+	switch {
+	case m.token == 0 && w.rules.extendCreates && !m.refuses():
+		m.token, m.made = e.tok, opExtend
+		w.setExpiry(m, e, e.x)
+		if m.released>>e.tok&1 != 0 {
+			w.breach(LeftBehind, "an extension makes the copy of %s on %s anew after its release", tokenName(e.tok), nodeName(int(e.node)))
 		}
+		return redlock.StatusOK
+	case m.token == 0:
+		return redlock.StatusAbsent
+	case m.token != e.tok && !w.rules.extendAnyones:
+		return redlock.StatusHeld
+	case m.expires-m.clock.at(w.now) >= e.x && !w.rules.extendShortens:
+		return redlock.StatusOK
+	case m.refuses():
+		return redlock.StatusFenced
+	}
+	w.setExpiry(m, e, e.x)
+	return redlock.StatusOK
+}
+
+func (w *world) carryRelease(m *master, e *event) redlock.Status {
+	node, g := int(e.node), &w.grants[e.tok]
+	switch {
+	case m.token != e.tok && !(w.rules.releaseAnyones && m.token != 0):
 		g.release[node] |= relDone
 		m.released |= 1 << e.tok
-		w.say("n", node, "releases %s", tokenName(m.token))
-		m.token = 0
-		w.free()
-		return redlock.StatusOK
+		if m.token == 0 {
+			return redlock.StatusAbsent
+		}
+		return redlock.StatusHeld
+	case m.refuses():
+		g.release[node] |= relRefused
+		return redlock.StatusFenced
 	}
+	g.release[node] |= relDone
+	m.released |= 1 << e.tok
+	w.say("n", node, "releases %s", tokenName(m.token))
+	m.token = 0
+	w.free()
+	return redlock.StatusOK
 }
 
 func (w *world) setExpiry(m *master, e *event, ttl time.Duration) {

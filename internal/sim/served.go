@@ -57,20 +57,7 @@ func (w *world) obey(g *guard, m *master, e *event) restartguard.Observation {
 	before := restartguard.Params{MinReplicas: m.minReplicas, MaxLag: m.maxLag}
 	switch e.op {
 	case askLook:
-		if w.rules.early.oldScans {
-			w.seenBefore(g, node, m)
-		}
-		g.watches[node].inWhole = m.ghosts == 0 && m.life == 1
-		o.About, o.Role, o.Wipes, o.Evicted, o.Configured = restartguard.Seen, "master", m.wipes, m.evicted, m.configured
-		if m.slave {
-			o.Role = "slave"
-		}
-		o.Former, o.Commands = "0", m.commands
-		if m.promotions > 0 {
-			o.Former = w.runIDs[node][m.promotions%lives]
-		}
-		o.Clock.Wall = m.clock.at(w.now)
-		o.Counter, o.Counted = m.counter, w.plan.counter
+		w.showTo(g, m, node, &o)
 	case askCount:
 		o.About = restartguard.Counting
 		if m.refuses() {
@@ -108,53 +95,19 @@ func (w *world) obey(g *guard, m *master, e *event) restartguard.Observation {
 		case m.fenced():
 			o.Canary = restartguard.CanaryFenced
 		}
-	case askClose:
+	case askClose, askLift:
 		o.About, o.Before = restartguard.Closing, before
-		if m.blind {
-			o.Err = "denied"
-			break
+		if e.op == askLift {
+			o.About = restartguard.Lifting
 		}
-		if w.plan.faults == 0 && !m.harmed && int64(e.x) == restartguard.FenceClosed {
-			w.breach(NeedlessClose, "g%d closes %s, which has lost nothing", g.index+1, nodeName(node))
-		}
-		if e.code != 0 {
-			m.maxLag = 10
-		}
-		w.setFence(m, int64(e.x))
-		m.excused = m.excused && !m.refuses()
-		if x := &g.watches[node]; x.telling {
-			m.crossUntil = w.now + x.ending
-		}
-		w.say("n", node, "is closed by g%d", e.who+1)
-	case askLift:
-		o.About, o.Before = restartguard.Lifting, before
-		if m.blind {
-			o.Err = "denied"
-			break
-		}
-		w.stats.Lifts++
-		if w.trace != nil {
-			stray := ""
-			if x := &g.watches[node]; x.gen != e.gen {
-				stray = ", by a command that was under way on a connection given up since"
-			}
-			w.say("n", node, "is opened by g%d%s", e.who+1, stray)
-		}
-		w.mayLift(g, m, node, e)
 		switch {
-		case !m.refuses():
-		case w.now <= m.crossUntil: // nobody could have stopped it yet
-			m.excused = true
-			for i := range w.plan.guards {
-				x := &w.guards[i].watches[node]
-				x.graceUntil = max(x.graceUntil, m.crossUntil)
-			}
+		case m.blind:
+			o.Err = "denied"
+		case e.op == askLift:
+			w.liftFence(g, m, node, e)
 		default:
-			m.excused, m.fresh = false, 0
+			w.closeFence(g, m, node, e)
 		}
-		w.setFence(m, int64(e.x))
-		w.emit(onLift, node)
-		w.free()
 	}
 	o.Params = restartguard.Params{MinReplicas: m.minReplicas, MaxLag: m.maxLag}
 	if m.acl {
@@ -164,6 +117,65 @@ func (w *world) obey(g *guard, m *master, e *event) restartguard.Observation {
 		o.Params, o.Before, o.Blind = restartguard.Params{}, restartguard.Params{}, true
 	}
 	return o
+}
+
+// showTo is what a look reads.
+func (w *world) showTo(g *guard, m *master, node int, o *restartguard.Observation) {
+	if w.rules.early.oldScans {
+		w.seenBefore(g, node, m)
+	}
+	g.watches[node].inWhole = m.ghosts == 0 && m.life == 1
+	o.About, o.Role, o.Wipes, o.Evicted, o.Configured = restartguard.Seen, "master", m.wipes, m.evicted, m.configured
+	if m.slave {
+		o.Role = "slave"
+	}
+	o.Former, o.Commands = "0", m.commands
+	if m.promotions > 0 {
+		o.Former = w.runIDs[node][m.promotions%lives]
+	}
+	o.Clock.Wall = m.clock.at(w.now)
+	o.Counter, o.Counted = m.counter, w.plan.counter
+}
+
+func (w *world) closeFence(g *guard, m *master, node int, e *event) {
+	if w.plan.faults == 0 && !m.harmed && int64(e.x) == restartguard.FenceClosed {
+		w.breach(NeedlessClose, "g%d closes %s, which has lost nothing", g.index+1, nodeName(node))
+	}
+	if e.code != 0 {
+		m.maxLag = 10
+	}
+	w.setFence(m, int64(e.x))
+	m.excused = m.excused && !m.refuses()
+	if x := &g.watches[node]; x.telling {
+		m.crossUntil = w.now + x.ending
+	}
+	w.say("n", node, "is closed by g%d", e.who+1)
+}
+
+func (w *world) liftFence(g *guard, m *master, node int, e *event) {
+	w.stats.Lifts++
+	if w.trace != nil {
+		stray := ""
+		if x := &g.watches[node]; x.gen != e.gen {
+			stray = ", by a command that was under way on a connection given up since"
+		}
+		w.say("n", node, "is opened by g%d%s", e.who+1, stray)
+	}
+	w.mayLift(g, m, node, e)
+	switch {
+	case !m.refuses():
+	case w.now <= m.crossUntil: // nobody could have stopped it yet
+		m.excused = true
+		for i := range w.plan.guards {
+			x := &w.guards[i].watches[node]
+			x.graceUntil = max(x.graceUntil, m.crossUntil)
+		}
+	default:
+		m.excused, m.fresh = false, 0
+	}
+	w.setFence(m, int64(e.x))
+	w.emit(onLift, node)
+	w.free()
 }
 
 func (w *world) setFence(m *master, value int64) {
