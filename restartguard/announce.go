@@ -139,7 +139,7 @@ func (g *Guard) greatest() time.Duration {
 }
 
 // listen takes in what a look has brought of other guards.
-func (w *watch) listen(l *life) {
+func (w *watch) listen(l *conn) {
 	if !l.hear {
 		return
 	}

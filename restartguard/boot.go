@@ -32,7 +32,7 @@ func Inspect(ctx context.Context, node *redlock.Node, method Method) (Observatio
 // Shut tells if the node refuses writes because of a fence; hold: an
 // operator's.
 func (o Observation) Shut() (shut, hold bool) {
-	return !o.Blind && (o.Params.closed() || o.Params.held()), !o.Blind && o.Params.held()
+	return !o.Blind && (o.Params.closed() || o.Params.cordoned()), !o.Blind && o.Params.cordoned()
 }
 
 // BootCheck is what can be told of how a server starts, without restarting it.

@@ -18,7 +18,7 @@ func TestWhatTheEndOfAWaitSays(t *testing.T) {
 		"a look that the end cut short says less": {"an operator holds it closed", Observation{}, cut, true, "an operator holds it closed"},
 		"unless there was none before":            {"", Observation{}, cut, true, "i/o timeout"},
 		"one that failed by itself counts":        {"it is closed", Observation{}, cut, false, "i/o timeout"},
-		"one that came in time counts":            {"it is closed", master(Params{FenceHold, 10}), nil, true, "an operator holds it closed"},
+		"one that came in time counts":            {"it is closed", master(Params{FenceCordon, 10}), nil, true, "an operator holds it closed"},
 		"closed":                                  {"", master(Params{FenceClosed, 10}), nil, false, "it is closed"},
 		"a replica":                               {"", Observation{Role: "slave"}, nil, false, "its role is slave"},
 		"not to be read":                          {"", Observation{Role: "master", Blind: true, Err: "NOPERM"}, nil, false, "its fence cannot be read: NOPERM"},

@@ -179,7 +179,7 @@ func last(settings []setting) (value, lag *setting) {
 // fenced reports whether a server that starts with the settings is fenced.
 func fenced(settings []setting) bool {
 	value, lag := last(settings)
-	return value != nil && (value.value == FenceClosed || value.value == FenceHold) && (lag == nil || lag.value > 0)
+	return value != nil && (value.value == FenceClosed || value.value == FenceCordon) && (lag == nil || lag.value > 0)
 }
 
 // rewritten are the settings after CONFIG REWRITE while value holds. The server
@@ -245,7 +245,7 @@ func (v *BootVerdict) judgeParams(t BootText, lines []directive, main string) {
 		return
 	}
 	value, lag := last(settings)
-	includes := slices.IndexFunc(settings, func(s setting) bool { return !s.lag && s.source == inIncluded && s.value >= FenceHold }) >= 0
+	includes := slices.IndexFunc(settings, func(s setting) bool { return !s.lag && s.source == inIncluded && s.value >= FenceCordon }) >= 0
 	switch {
 	case value == nil && t.ArgsKnown:
 		v.Form = FormNone
@@ -254,7 +254,7 @@ func (v *BootVerdict) judgeParams(t BootText, lines []directive, main string) {
 		v.Form = FormCommandLine
 	case value.source == inMain && !includes:
 		v.Form = FormMainFile
-	case value.value < FenceHold && value.source != inMain:
+	case value.value < FenceCordon && value.source != inMain:
 		v.Form = FormNone
 	case main == "" || outlives(settings, 3):
 		v.Form = FormAnchors
@@ -271,7 +271,7 @@ func (v *BootVerdict) judgeParams(t BootText, lines []directive, main string) {
 		}
 	case value == nil:
 		v.because("%s sets no %s; whether its command line does cannot be seen", nameOf(main), paramMinReplicas)
-	case value.value != FenceClosed && value.value != FenceHold:
+	case value.value != FenceClosed && value.value != FenceCordon:
 		v.Boot = BootUnfenced
 		v.because("%s sets %s %d: no fence", value.place(), paramMinReplicas, value.value)
 		if v.Form == FormInclude && value.source == inMain {

@@ -17,8 +17,8 @@
 // ping, and not by the server's uptime, which is wall-clock time in whole seconds.
 //
 // A node may have been open for a while before it was closed. The votes that it
-// gave in that time belong to its new life, which remembers them as any open
-// master does; only what the former life knew is lost, and that loss was over
+// gave in that time belong to its new incarnation, which remembers them as any open
+// master does; only what the former incarnation knew is lost, and that loss was over
 // at the first sight. So D counts from the first sight of the life, not from
 // the moment at which the closing was confirmed. What closing late cannot undo
 // is a second vote that was given while the node was open: how long that was,
@@ -52,9 +52,9 @@
 // # Orders that come late
 //
 // What was sent on a connection may arrive after its sender gave it up. A lift that
-// does could open a node that was closed again since, in the same life. So an order
+// does could open a node that was closed again since, in the same incarnation. So an order
 // that has no answer is remembered, in the file too, before it is sent ([Stray]), and
-// the next connection to that life ends the one on which it was sent (CLIENT KILL
+// the next connection to that incarnation ends the one on which it was sent (CLIENT KILL
 // ID) and waits for the answer before anything else is sent. A guard that starts
 // ends in the same way all connections that bear the name of its own state
 // directory. The connections of guards end by a reset, also with their process, so
@@ -98,7 +98,7 @@
 // one is adopted, not verified, or closed if [Fence] is asked for.
 //
 // Several guards may watch the same nodes, each by its own clock. A node that
-// was seen closed and is then open in the same life was opened by a guard whose
+// was seen closed and is then open in the same incarnation was opened by a guard whose
 // own safe moment had come, or by a person, and stays open. A node that turns
 // closed without our doing waits D from then, since whoever closed it may know
 // of a loss that we did not see.
@@ -133,7 +133,7 @@
 // # A person's hold
 //
 // An operator's hold is never lifted by a guard. A restart makes the server
-// forget it, so a guard that saw it puts it up again in the new life. Redis has
+// forget it, so a guard that saw it puts it up again in the new incarnation. Redis has
 // no compare-and-set for parameters: a close or a lift reads the value in the same
 // pipeline in which it writes, and puts back a hold that came in between.
 //
@@ -181,7 +181,7 @@
 //
 // What is sent but has not arrived changes nothing. A SET that lands on another node
 // behind the scan belongs to an attempt that began after T, or is over by T + A
-// without it; on X it is a vote of the new life, if X is open by then. An extension
+// without it; on X it is a vote of the new incarnation, if X is open by then. An extension
 // that makes a copy anew where it misses one votes like any other: X remembers that.
 //
 // A keeper of package redlock puts copies back on nodes that have restarted, behind
@@ -217,9 +217,9 @@
 // own or was suspended, breaks the argument, and so does one that takes off less
 // than 1 %. The state says why a node waits.
 //
-// # One connection, one life
+// # One connection, one incarnation
 //
-// A fence or a lift meant for one life of a server must not reach the next. Each
+// A fence or a lift meant for one incarnation of a server must not reach the next. Each
 // travels on the very connection that read the run_id, which is dialled once and
 // never again ([redlock.Node.OneLife]). This needs a direct connection: a proxy
 // that shares its connections among clients breaks it.
@@ -228,7 +228,7 @@
 //
 // [Step] knows a fence by the numbers of min-replicas-to-write alone. The method
 // [ACL] translates: a user that may not write reads as [FenceClosed], one that
-// carries the mark of a hold as well as [FenceHold]. [Advice] decides like the
+// carries the mark of a hold as well as [FenceCordon]. [Advice] decides like the
 // others, and drops what would be sent.
 //
 // # The proof

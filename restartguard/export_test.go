@@ -12,20 +12,20 @@ import (
 
 // LookAt reads the node at the end of a client.
 func LookAt(ctx context.Context, c *redis.Client) (Observation, error) {
-	l := life{client: c, name: guardName, budget: redlock.NewBudget(guardReply, guardExchange)}
+	l := conn{client: c, name: guardName, budget: redlock.NewBudget(guardReply, guardExchange)}
 	return l.look(ctx)
 }
 
 // Carry carries out an action through a client.
 func Carry(ctx context.Context, c *redis.Client, a Action) (Observation, error) {
-	l := life{client: c, name: guardName, budget: redlock.NewBudget(guardReply, guardExchange)}
+	l := conn{client: c, name: guardName, budget: redlock.NewBudget(guardReply, guardExchange)}
 	return l.do(ctx, a)
 }
 
 // Broken tells if an action's outcome is not known.
 func Broken(err error) bool { return errors.Is(err, errBroken) }
 
-// Dial is the client that the guard uses for one life.
+// Dial is the client that the guard uses for one incarnation.
 func Dial(node *redlock.Node, timeout time.Duration) *redis.Client {
 	return dial(node, Method{}, timeout).client
 }

@@ -126,7 +126,7 @@ func rewritesWhile(t *testing.T, s *lab.Server, method restartguard.Method, hist
 		var err error
 		switch {
 		case h == 'S':
-			err = restartguard.OpenBy(t.Context(), s.Node(), method)
+			err = restartguard.RejoinNowBy(t.Context(), s.Node(), method)
 		case method.Kind == restartguard.ACL:
 			err = c.Do(t.Context(), "ACL", "SETUSER", method.User, "-@write").Err()
 		default:

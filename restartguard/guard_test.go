@@ -136,7 +136,7 @@ func writes(t *testing.T, s *lab.Server) bool {
 }
 
 // restart kills the server, starts it again and returns a moment before the
-// new life began.
+// new incarnation began.
 func restart(t *testing.T, s *lab.Server) time.Time {
 	t.Helper()
 	if err := s.Kill(); err != nil {
@@ -246,7 +246,7 @@ func TestHoldIsNeverLifted(t *testing.T) {
 	s := fenced(t)
 	g := guard(t, restartguard.Config{Delay: 50 * time.Millisecond}, s.Node())
 	g.reaches(restartguard.PhaseActive)
-	if err := restartguard.Hold(t.Context(), s.Node()); err != nil {
+	if err := restartguard.Cordon(t.Context(), s.Node()); err != nil {
 		t.Fatal(err)
 	}
 	g.reaches(restartguard.PhaseHeld)
@@ -264,7 +264,7 @@ func TestHoldIsNeverLifted(t *testing.T) {
 	if writes(t, s) {
 		t.Fatal("a held node accepts writes after its restart")
 	}
-	if err := restartguard.Open(t.Context(), s.Node()); err != nil {
+	if err := restartguard.RejoinNow(t.Context(), s.Node()); err != nil {
 		t.Fatal(err)
 	}
 	g.reaches(restartguard.PhaseActive)
@@ -338,7 +338,7 @@ func TestOpenedByAnotherStaysOpen(t *testing.T) {
 	g.reaches(restartguard.PhaseActive)
 	restart(t, s)
 	g.reaches(restartguard.PhaseClosed)
-	if err := restartguard.Open(t.Context(), s.Node()); err != nil {
+	if err := restartguard.RejoinNow(t.Context(), s.Node()); err != nil {
 		t.Fatal(err)
 	}
 	g.reaches(restartguard.PhaseActive)
@@ -451,7 +451,7 @@ func TestConfigDenied(t *testing.T) {
 		if st := g.reaches(restartguard.PhaseClosed); !strings.Contains(st.Err, "NOPERM") || writes(t, s) {
 			t.Fatalf("%+v", st)
 		}
-		if err := restartguard.Open(t.Context(), s.Node()); err != nil {
+		if err := restartguard.RejoinNow(t.Context(), s.Node()); err != nil {
 			t.Fatal(err)
 		}
 		g.reaches(restartguard.PhaseActive)
@@ -585,7 +585,7 @@ func TestAnotherServerAtTheAddress(t *testing.T) {
 }
 
 // A server that restarts behind the look: the order to close that follows from it
-// fails, and the next life is judged by a look of its own.
+// fails, and the next incarnation is judged by a look of its own.
 func TestARestartBetweenLookAndClosing(t *testing.T) {
 	s := labtest.Servers(t, 1)[0] // comes up open
 	var born atomic.Pointer[time.Time]
@@ -712,7 +712,7 @@ func TestFenceThatIsNone(t *testing.T) {
 			g.becomes("exposed", func(st restartguard.NodeStatus) bool {
 				return st.Phase == restartguard.PhaseExposed && strings.Contains(st.Err, part)
 			})
-			if err := restartguard.Hold(t.Context(), node); !errors.Is(err, restartguard.ErrNotClosed) || !strings.Contains(err.Error(), part) {
+			if err := restartguard.Cordon(t.Context(), node); !errors.Is(err, restartguard.ErrNotClosed) || !strings.Contains(err.Error(), part) {
 				t.Fatalf("hold: %v", err)
 			}
 		})

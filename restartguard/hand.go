@@ -9,7 +9,7 @@ import (
 	"redlockctl/redlock"
 )
 
-// Errors of [Hold] and [Open]; all are wrapped, test with errors.Is.
+// Errors of [Cordon] and [RejoinNow]; all are wrapped, test with errors.Is.
 var (
 	// ErrUnreachable is returned when the node does not answer. What was sent may
 	// have been carried out or not: look again.
@@ -17,10 +17,10 @@ var (
 	// ErrDenied is returned when the node does not let us: wrong password, or no
 	// right to CONFIG or INFO.
 	ErrDenied = errors.New("node does not allow it")
-	// ErrNotClosed is returned by Hold when the fence does not hold: it reads back
+	// ErrNotClosed is returned by Cordon when the fence does not hold: it reads back
 	// otherwise, or a canary write got through.
 	ErrNotClosed = errors.New("node is not closed")
-	// ErrNotOpen is returned by Open when the node still refuses writes.
+	// ErrNotOpen is returned by RejoinNow when the node still refuses writes.
 	ErrNotOpen = errors.New("node is not open")
 )
 
@@ -28,15 +28,15 @@ var (
 // sooner.
 const handTimeout = 2 * time.Second
 
-// Hold closes a node by an operator's hand: no guard lifts it. It returns after
+// Cordon closes a node by an operator's hand: no guard lifts it. It returns after
 // the fence was read back and a canary write was refused. What another setting
 // of min-replicas-to-write was there before is overwritten. The hold lives in the
 // server's memory: a restart forgets it, and a guard that saw it puts it up again.
-func Hold(ctx context.Context, node *redlock.Node) error { return HoldBy(ctx, node, Method{}) }
+func Cordon(ctx context.Context, node *redlock.Node) error { return CordonBy(ctx, node, Method{}) }
 
-// HoldBy is Hold by another method. By [ACL] it is a mark on the user that says
+// CordonBy is Cordon by another method. By [ACL] it is a mark on the user that says
 // so. It does nothing by [Advice] but to fail with ErrDenied.
-func HoldBy(ctx context.Context, node *redlock.Node, method Method) error {
+func CordonBy(ctx context.Context, node *redlock.Node, method Method) error {
 	if method.Kind == Advice {
 		return adviceError(node)
 	}
@@ -46,13 +46,13 @@ func HoldBy(ctx context.Context, node *redlock.Node, method Method) error {
 	if err != nil {
 		return handError(node, err, ErrNotClosed)
 	}
-	set, err := l.set(ctx, FenceHold, before.MaxLag <= 0)
+	set, err := l.set(ctx, FenceCordon, before.MaxLag <= 0)
 	switch {
 	case err != nil:
 		return handError(node, err, ErrNotClosed)
 	case set.blind != nil:
 		return handError(node, set.blind, ErrNotClosed)
-	case !set.after.held():
+	case !set.after.cordoned():
 		return fmt.Errorf("node %q: %w: %s", node.Name(), ErrNotClosed, method.readBack(set.after))
 	}
 	canary, after, err := l.prove(ctx)
@@ -66,7 +66,7 @@ func HoldBy(ctx context.Context, node *redlock.Node, method Method) error {
 	switch {
 	case err != nil:
 		return handError(node, err, ErrNotClosed)
-	case !p.held():
+	case !p.cordoned():
 		// A guard's lift crossed it, and that guard is about to put it back, or
 		// another hand opened it.
 		return fmt.Errorf("node %q: %w: changed by another at the same time: %s", node.Name(), ErrNotClosed, method.readBack(p))
@@ -74,15 +74,17 @@ func HoldBy(ctx context.Context, node *redlock.Node, method Method) error {
 	return nil
 }
 
-// Open opens a node by an operator's hand, whoever closed it and before any
+// RejoinNow opens a node by an operator's hand, whoever closed it and before any
 // deadline. It returns after the fence was read back and a canary write got
 // through; where the server does not let us write the canary, the reading has to
 // do. A guard accepts it, unless it never saw the node closed since its last
 // loss.
-func Open(ctx context.Context, node *redlock.Node) error { return OpenBy(ctx, node, Method{}) }
+func RejoinNow(ctx context.Context, node *redlock.Node) error {
+	return RejoinNowBy(ctx, node, Method{})
+}
 
-// OpenBy is Open by another method; see HoldBy.
-func OpenBy(ctx context.Context, node *redlock.Node, method Method) error {
+// RejoinNowBy is RejoinNow by another method; see CordonBy.
+func RejoinNowBy(ctx context.Context, node *redlock.Node, method Method) error {
 	if method.Kind == Advice {
 		return adviceError(node)
 	}

@@ -51,7 +51,7 @@ func TestServersThatMisbehave(t *testing.T) {
 	}
 	for _, n := range by["config"] {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		if err := restartguard.Hold(ctx, n); err == nil {
+		if err := restartguard.Cordon(ctx, n); err == nil {
 			t.Errorf("%s is held", n.Name())
 		}
 		cancel()

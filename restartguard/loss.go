@@ -56,7 +56,7 @@ func (m *machine) lost(why loss, old Incarnation, o *Observation) {
 	tell, text := m.tell, told.text
 	switch why {
 	case lossRestart:
-		fenced := o.Params.closed() || o.Params.held()
+		fenced := o.Params.closed() || o.Params.cordoned()
 		m.Known = !o.Configured && !o.Blind
 		m.Verified = m.Known && fenced
 		m.AtStart, m.BootExposed, m.Rivals = true, 0, false
@@ -87,7 +87,7 @@ func promoted(before, now string) bool {
 }
 
 func (m *machine) cameUp(o *Observation) string {
-	switch shut := o.Params.closed() || o.Params.held(); {
+	switch shut := o.Params.closed() || o.Params.cordoned(); {
 	case o.Blind:
 		return "and whether it came up closed cannot be read"
 	case shut && m.Known:
@@ -111,7 +111,7 @@ func (m *machine) firstContact(o *Observation) {
 			m.do(Prove, 0, false)
 		}
 		m.Cause = "first contact"
-	case o.Params.held():
+	case o.Params.cordoned():
 		m.tell("first contact", "seen for the first time, held by an operator")
 	case o.Params.closed():
 		m.tell("first contact", "seen for the first time, closed: what it may have lost is not known, so D counts from now")
@@ -132,9 +132,9 @@ func (m *machine) firstContact(o *Observation) {
 func (m *machine) lose() {
 	m.waitFrom()
 	m.Owed = FenceClosed
-	if m.Hold {
+	if m.Cordoned {
 		// A restart forgets the hold; the operator did not.
-		m.Owed = FenceHold
+		m.Owed = FenceCordon
 	}
 	m.Proven, m.Leaked, m.Revert = false, false, FenceOpen
 	m.CountedAt, m.Rivals = time.Time{}, true

@@ -27,7 +27,7 @@ func (s *State) Step(p *Policy, o *Observation, now time.Time) ([]Action, []Even
 	case o.About == Seen:
 		m.seen(o)
 	case o.RunID != s.RunID:
-		// The outcome of something done to an earlier life.
+		// The outcome of something done to an earlier incarnation.
 	case o.About == Killing:
 		m.killing(o)
 	case o.About == Closing:
@@ -142,7 +142,7 @@ func (m *machine) seen(o *Observation) {
 	if old.RunID != o.RunID {
 		m.Astray = Stray{} // its connection has ended with the former incarnation
 		m.ClockBase, m.Ahead, m.CounterWatch = ClockBase{}, 0, CounterWatch{}
-		m.Lives++
+		m.Incarnations++
 	}
 	m.Heard, m.Lacking = o.Heard, o.Lacking
 	m.lengthen()
@@ -177,7 +177,7 @@ func (m *machine) seen(o *Observation) {
 // announce, and of what has counted since the node was closed.
 func (m *machine) delay() time.Duration {
 	d := max(m.Policy.Delay, m.Heard)
-	if !m.Deadline.IsZero() || m.Hold {
+	if !m.Deadline.IsZero() || m.Cordoned {
 		d = max(d, m.State.Delay)
 	}
 	return d
@@ -211,12 +211,12 @@ func (m *machine) waitFrom() {
 // settle brings together what must be and what is.
 func (m *machine) settle(o *Observation) {
 	if m.Owed == FenceClosed && m.due() && !o.Params.closed() {
-		if o.Blind || !o.Params.held() {
+		if o.Blind || !o.Params.cordoned() {
 			m.giveUp()
 			return
 		}
 	}
-	if !o.Blind && !o.Params.held() && !o.Params.closed() && m.Owed == FenceOpen && m.strayed() {
+	if !o.Blind && !o.Params.cordoned() && !o.Params.closed() && m.Owed == FenceOpen && m.strayed() {
 		m.Owed, m.Proven = FenceClosed, false
 		m.OpenSince = m.before
 		m.alarm("stray", "was opened before its time, it seems by an order of ours that had no answer: to be closed again")
@@ -224,17 +224,17 @@ func (m *machine) settle(o *Observation) {
 	switch {
 	case o.Blind:
 		m.settleBlind()
-	case m.Leaked && m.Owed == FenceHold, m.Leaked && m.Owed == FenceClosed && !m.due() && !o.Params.held():
+	case m.Leaked && m.Owed == FenceCordon, m.Leaked && m.Owed == FenceClosed && !m.due() && !o.Params.cordoned():
 		m.expose()
 		m.do(Close, m.Owed, o.Params.MaxLag <= 0)
-	case o.Params.held():
-		m.confirm(FenceHold)
+	case o.Params.cordoned():
+		m.confirm(FenceCordon)
 		if !m.Proven {
 			m.do(Prove, 0, false)
 		}
-	case o.Params.closed() && m.Owed == FenceHold:
+	case o.Params.closed() && m.Owed == FenceCordon:
 		m.enter(PhaseClosed, "held by an operator before: to be held again")
-		m.do(Close, FenceHold, false)
+		m.do(Close, FenceCordon, false)
 	case o.Params.closed() && m.Rivals && !m.Advice:
 		m.endRivals()
 	case o.Params.closed():
@@ -286,9 +286,9 @@ func (m *machine) exposure() time.Duration {
 // settleClosed: the parameters say closed.
 func (m *machine) settleClosed() {
 	switch {
-	case m.Hold:
+	case m.Cordoned:
 		m.waitFrom() // before it forgets for how long
-		m.Hold, m.Proven = false, false
+		m.Cordoned, m.Proven = false, false
 		m.Cause = "its hold was handed back to the guards"
 	case m.Owed == FenceOpen && m.Deadline.IsZero():
 		// Not by us: whoever closed it may know of a loss that we did not see.
@@ -313,10 +313,10 @@ func (m *machine) settleClosed() {
 
 // settleOpen: open, and nothing says that it must not be. If it was closed
 // before, then another guard's own moment came, or a person opened it; both
-// know what they do, and this life has forgotten nothing since.
+// know what they do, and this incarnation has forgotten nothing since.
 func (m *machine) settleOpen(o *Observation) {
 	switch {
-	case m.Hold:
+	case m.Cordoned:
 		m.tell("opened", "its hold was ended by hand")
 		m.Cause = "opened by hand"
 	case m.due():
@@ -329,7 +329,7 @@ func (m *machine) settleOpen(o *Observation) {
 		m.tell("opened", "opened by another %s before this guard would have", round(m.Deadline.Sub(m.now)))
 		m.Cause = "opened by another"
 	}
-	m.Hold, m.Proven, m.Deadline, m.Revert = false, false, time.Time{}, FenceOpen
+	m.Cordoned, m.Proven, m.Deadline, m.Revert = false, false, time.Time{}, FenceOpen
 	m.Doubt, m.Early = "", ""
 	reason := m.Cause
 	switch {
@@ -361,7 +361,7 @@ func (m *machine) settleBlind() {
 	case m.Owed != FenceOpen:
 		m.expose()
 		m.do(Close, m.Owed, false)
-	case m.Hold:
+	case m.Cordoned:
 		m.enter(PhaseHeld, "held by an operator")
 	case !m.Deadline.IsZero():
 		m.enter(PhaseClosed, blindlyClosed)
@@ -373,7 +373,7 @@ func (m *machine) settleBlind() {
 
 // confirm takes note that the fence holds.
 func (m *machine) confirm(value int64) {
-	again := m.Hold && m.Owed == FenceHold
+	again := m.Cordoned && m.Owed == FenceCordon
 	m.Owed, m.Leaked = FenceOpen, false
 	if m.Open {
 		m.Open = false
@@ -387,17 +387,17 @@ func (m *machine) confirm(value int64) {
 			m.alarm("closed", "closed; for how long it was open is not known")
 		}
 	}
-	if value == FenceHold {
+	if value == FenceCordon {
 		switch {
 		case again:
 			m.tell("held", "held again, as an operator wanted it")
-		case !m.Hold:
+		case !m.Cordoned:
 			m.tell("held", "held by an operator: no guard opens it")
 		}
-		if !m.Hold {
+		if !m.Cordoned {
 			m.State.Delay = m.delay() // it counts on when the hold is over
 		}
-		m.Hold, m.Deadline = true, time.Time{}
+		m.Cordoned, m.Deadline = true, time.Time{}
 		m.enter(PhaseHeld, "held by an operator")
 		return
 	}

@@ -15,7 +15,7 @@ var (
 	epoch      = time.Now()
 	openParams = Params{0, 10}
 	shut       = Params{FenceClosed, 10}
-	held       = Params{FenceHold, 10}
+	held       = Params{FenceCordon, 10}
 )
 
 // script drives the machine: each call is one observation.
@@ -117,7 +117,7 @@ func (s *script) count(kind string) (n int) {
 }
 
 func closeIt(run string) Action { return Action{Kind: Close, RunID: run, Value: FenceClosed} }
-func holdIt(run string) Action  { return Action{Kind: Close, RunID: run, Value: FenceHold} }
+func holdIt(run string) Action  { return Action{Kind: Close, RunID: run, Value: FenceCordon} }
 func proveIt(run string) Action { return Action{Kind: Prove, RunID: run} }
 func liftIt(run string) Action  { return Action{Kind: Lift, RunID: run} }
 
@@ -286,7 +286,7 @@ func TestFence(t *testing.T) {
 			closed(off, off).phase(PhaseExposed).does().told("exposed", "min-replicas-max-lag 0")
 	})
 	t.Run("a hold with a lag of 0 is no hold", func(t *testing.T) {
-		newScript(t).sees("a", Params{FenceHold, 0}).phase(PhaseActive)
+		newScript(t).sees("a", Params{FenceCordon, 0}).phase(PhaseActive)
 	})
 	t.Run("another value is the operator's own, counts as open and comes back with the lift", func(t *testing.T) {
 		own := Params{1, 10}
@@ -501,7 +501,7 @@ func TestNeverTooEarly(t *testing.T) {
 		var lastLoss time.Time
 		params := func() Params {
 			return Params{
-				MinReplicas: rapid.SampledFrom([]int64{0, 0, 1, FenceClosed, FenceClosed, FenceClosed, FenceHold}).Draw(t, "min replicas"),
+				MinReplicas: rapid.SampledFrom([]int64{0, 0, 1, FenceClosed, FenceClosed, FenceClosed, FenceCordon}).Draw(t, "min replicas"),
 				MaxLag:      rapid.SampledFrom([]int64{10, 10, 10, 0}).Draw(t, "lag"),
 			}
 		}
@@ -561,7 +561,7 @@ func TestChainEnds(t *testing.T) {
 		var state State
 		now := epoch
 		for range 20 {
-			p := Params{rapid.SampledFrom([]int64{0, 1, FenceClosed, FenceHold}).Draw(t, "value"), rapid.SampledFrom([]int64{0, 10}).Draw(t, "lag")}
+			p := Params{rapid.SampledFrom([]int64{0, 1, FenceClosed, FenceCordon}).Draw(t, "value"), rapid.SampledFrom([]int64{0, 10}).Draw(t, "lag")}
 			deaf := rapid.Bool().Draw(t, "deaf")
 			blind := rapid.IntRange(0, 5).Draw(t, "blind") == 0
 			run := rapid.SampledFrom([]string{"a", "b"}).Draw(t, "run")
@@ -588,7 +588,7 @@ func TestChainEnds(t *testing.T) {
 					o.About = Lifting
 				case Prove:
 					o.About = Proving
-					if p.closed() || p.held() {
+					if p.closed() || p.cordoned() {
 						o.Canary = Canary(rapid.IntRange(0, 2).Draw(t, "canary"))
 					}
 				}

@@ -350,8 +350,8 @@ func (s State) moved() State {
 	if !s.Deadline.IsZero() {
 		s.Owed = FenceClosed
 	}
-	if s.Hold {
-		s.Owed = FenceHold
+	if s.Cordoned {
+		s.Owed = FenceCordon
 	}
 	s.Proven, s.Leaked, s.Known, s.Verified, s.Revert = false, false, false, false, FenceOpen
 	return s
@@ -424,14 +424,14 @@ func (s State) Remembered(now time.Time, boot, delay time.Duration) State {
 
 // Remembered is what the memory of a guard says of a node.
 type Remembered struct {
-	Addr     string
-	RunID    string        // of the life that was seen last
-	Known    bool          // Verified means something
-	Verified bool          // that life came up closed
-	Lives    int           // how many lives were seen
-	Opened   bool          // it was open once
-	Hold     bool          // an operator holds it
-	Wait     time.Duration // how long it still waits, from now; 0 if it need not
+	Addr         string
+	RunID        string        // of the life that was seen last
+	Known        bool          // Verified means something
+	Verified     bool          // that life came up closed
+	Incarnations int           // how many lives were seen
+	Opened       bool          // it was open once
+	Cordoned     bool          // an operator holds it
+	Wait         time.Duration // how long it still waits, from now; 0 if it need not
 }
 
 // ReadMemory reads what a guard remembers, without disturbing it: by the name
@@ -446,7 +446,7 @@ func ReadMemory(dir string) (map[string]Remembered, error) {
 	out := make(map[string]Remembered, len(doc.Nodes))
 	for name, r := range doc.Nodes {
 		s := r.state(now, boot, r.Delay, id != "" && doc.Boot == id && doc.Saved <= boot)
-		known := Remembered{Addr: r.Addr, RunID: r.RunID, Known: r.Known, Verified: r.Verified, Lives: r.Lives, Opened: r.Opened, Hold: r.Hold}
+		known := Remembered{Addr: r.Addr, RunID: r.RunID, Known: r.Known, Verified: r.Verified, Incarnations: r.Incarnations, Opened: r.Opened, Cordoned: r.Cordoned}
 		if !s.Deadline.IsZero() {
 			known.Wait = max(0, s.Deadline.Sub(now))
 		}

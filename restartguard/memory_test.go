@@ -148,7 +148,7 @@ func TestMemoryNeverHurries(t *testing.T) {
 
 func TestRecordKeepsWhatIsDurable(t *testing.T) {
 	old := waiting(t)
-	old.Wipes, old.Evicted, old.Revert, old.Lives, old.Exposed = 3, 4, 1, 5, time.Second
+	old.Wipes, old.Evicted, old.Revert, old.Incarnations, old.Exposed = 3, 4, 1, 5, time.Second
 	old.Astray, old.Former = Stray{Sent: true, Lift: true, Conn: 7}, "f"
 	back := old.record("addr", Method{}, epoch, bootNow).state(epoch, bootNow, testDelay, true)
 	if got, want := back.durable(), old.durable(); !got.Deadline.Equal(want.Deadline) {

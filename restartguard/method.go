@@ -75,7 +75,7 @@ func CommandRule(rule string) bool {
 }
 
 // reading is a pending reading of a fence. Whatever the method, it says what
-// min-replicas-to-write would: 0, FenceClosed, FenceHold, or another number that
+// min-replicas-to-write would: 0, FenceClosed, FenceCordon, or another number that
 // is no fence.
 type reading interface{ result() (Params, error) }
 
@@ -121,7 +121,7 @@ func (m Method) words(p Params) string {
 		return ""
 	}
 	switch {
-	case p.held():
+	case p.cordoned():
 		return fmt.Sprintf("user %q may not write, and is held", m.User)
 	case p.closed():
 		return fmt.Sprintf("user %q may not write", m.User)
@@ -210,9 +210,9 @@ func canaryResult(c *redis.StatusCmd) (Canary, error) {
 	}
 }
 
-// holdMark is a selector that gives no command, and so nothing at all. It marks
+// cordonMark is a selector that gives no command, and so nothing at all. It marks
 // a user that an operator holds closed.
-const holdMark = "redlockctl:hold"
+const cordonMark = "redlockctl:hold"
 
 // setUser is the command that puts the user's fence to value. Rules are
 // carried out from left to right, all or none; other rights stay as they are.
@@ -222,8 +222,8 @@ func (m Method) setUser(value int64) []any {
 	switch value {
 	case FenceClosed:
 		return append(args, "-@write")
-	case FenceHold:
-		return append(args, "-@write", "(%R~"+holdMark+")")
+	case FenceCordon:
+		return append(args, "-@write", "(%R~"+cordonMark+")")
 	}
 	allow := m.Allow
 	if len(allow) == 0 {
@@ -332,7 +332,7 @@ func eachField(raw any, f func(string, any) error) error {
 func (u userRules) params(write []string) (Params, error) {
 	held := false
 	for _, s := range u.selectors {
-		if s.keys != "%R~"+holdMark || grantsWrite(s.commands, write) {
+		if s.keys != "%R~"+cordonMark || grantsWrite(s.commands, write) {
 			return Params{}, errors.New("the user has selectors of its own, with which the method acl does not work")
 		}
 		held = true
@@ -341,7 +341,7 @@ func (u userRules) params(write []string) (Params, error) {
 	case grantsWrite(u.commands, write):
 		return Params{MinReplicas: FenceOpen, MaxLag: 1}, nil
 	case held:
-		return Params{MinReplicas: FenceHold, MaxLag: 1}, nil
+		return Params{MinReplicas: FenceCordon, MaxLag: 1}, nil
 	}
 	return Params{MinReplicas: FenceClosed, MaxLag: 1}, nil
 }

@@ -9,7 +9,7 @@ import (
 // min-replicas-max-lag is above 0 as well: 0 switches the check off.
 const (
 	FenceClosed = math.MaxInt32     // 2147483647: closed by the boot fence or a guard
-	FenceHold   = math.MaxInt32 - 1 // 2147483646: held by an operator, never lifted by a guard
+	FenceCordon = math.MaxInt32 - 1 // 2147483646: held by an operator, never lifted by a guard
 	FenceOpen   = 0
 )
 
@@ -58,10 +58,10 @@ type Params struct {
 // and no fence: with a replica attached it lets writes through.
 func (p Params) closed() bool { return p.MinReplicas == FenceClosed && p.MaxLag > 0 }
 
-func (p Params) held() bool { return p.MinReplicas == FenceHold && p.MaxLag > 0 }
+func (p Params) cordoned() bool { return p.MinReplicas == FenceCordon && p.MaxLag > 0 }
 
 func (p Params) are(value int64) bool {
-	if value == FenceClosed || value == FenceHold {
+	if value == FenceClosed || value == FenceCordon {
 		return p.MinReplicas == value && p.MaxLag > 0
 	}
 	return p.MinReplicas == value
@@ -110,7 +110,7 @@ type Observation struct {
 	// only zeros if there was none, empty if it does not tell.
 	Former string
 	Wipes  int64 // calls of FLUSHALL, FLUSHDB, SWAPDB and DEBUG in this life
-	// Evicted is how many keys were evicted for lack of memory in this life.
+	// Evicted is how many keys were evicted for lack of memory in this incarnation.
 	Evicted int64
 	// Commands is how many commands the server has carried out; when it goes back,
 	// the counters were reset.
@@ -121,7 +121,7 @@ type Observation struct {
 	// Counting. It means something where Counted is set.
 	Counter int64
 	Counted bool
-	// Configured: parameters were changed at run time in this life, so how it
+	// Configured: parameters were changed at run time in this incarnation, so how it
 	// came up cannot be told by how it is.
 	Configured bool
 
@@ -170,7 +170,7 @@ const (
 	Kill                    // end connections of ours, then read the fence
 )
 
-// Action is a thing to do to one life of a server. It must travel on the
+// Action is a thing to do to one incarnation of a server. It must travel on the
 // connection whose observation led to it, or not at all.
 type Action struct {
 	Kind  ActionKind

@@ -5,16 +5,16 @@ import (
 )
 
 func (m *machine) closing(o *Observation) {
-	if o.Before.held() && m.Owed == FenceClosed {
+	if o.Before.cordoned() && m.Owed == FenceClosed {
 		// An operator's hold came in between the look and the closing.
-		m.Owed = FenceHold
-		m.do(Close, FenceHold, false)
+		m.Owed = FenceCordon
+		m.do(Close, FenceCordon, false)
 		return
 	}
 	if m.Owed == FenceOpen {
 		return
 	}
-	if b := o.Before; b.MaxLag > 0 && b.MinReplicas > 0 && b.MinReplicas < FenceHold {
+	if b := o.Before; b.MaxLag > 0 && b.MinReplicas > 0 && b.MinReplicas < FenceCordon {
 		m.Revert = b.MinReplicas
 	}
 	switch {
@@ -48,12 +48,12 @@ func (m *machine) proving(o *Observation) {
 	switch {
 	case m.Blind:
 		m.provingBlind(o)
-	case o.Canary == CanaryAccepted && (o.Params.closed() || o.Params.held()):
+	case o.Canary == CanaryAccepted && (o.Params.closed() || o.Params.cordoned()):
 		m.Leaked, m.Verified, m.Proven = true, false, false
 		if m.Owed == FenceOpen {
 			m.Owed = FenceClosed
-			if m.Hold {
-				m.Owed = FenceHold
+			if m.Cordoned {
+				m.Owed = FenceCordon
 			}
 		}
 		m.expose()
@@ -62,10 +62,10 @@ func (m *machine) proving(o *Observation) {
 		m.Err = o.Err
 	case o.Canary == CanaryAccepted:
 		m.settle(o)
-	case o.Params.held():
+	case o.Params.cordoned():
 		m.proved(o)
-		m.confirm(FenceHold)
-	case o.Params.closed() && m.Owed != FenceHold && !m.Deadline.IsZero():
+		m.confirm(FenceCordon)
+	case o.Params.closed() && m.Owed != FenceCordon && !m.Deadline.IsZero():
 		m.proved(o)
 		m.confirm(FenceClosed)
 	}
@@ -86,9 +86,9 @@ func (m *machine) proved(o *Observation) {
 // and stays so: what put up its fence cannot be read, so it may be a hold.
 func (m *machine) provingBlind(o *Observation) {
 	switch {
-	case o.Canary == CanaryFenced && m.Owed == FenceHold:
+	case o.Canary == CanaryFenced && m.Owed == FenceCordon:
 		m.Open = false
-		m.confirm(FenceHold)
+		m.confirm(FenceCordon)
 	case o.Canary == CanaryFenced:
 		if m.Deadline.IsZero() {
 			m.waitFrom()
@@ -107,15 +107,15 @@ func (m *machine) provingBlind(o *Observation) {
 
 func (m *machine) lifting(o *Observation) {
 	switch {
-	case o.Before.held() && !o.Params.held():
+	case o.Before.cordoned() && !o.Params.cordoned():
 		// An operator's hold came in between the look and the lift.
-		m.Hold, m.Owed = true, FenceHold
+		m.Cordoned, m.Owed = true, FenceCordon
 		m.Open, m.OpenSince = true, m.asked
 		m.tell("held", "an operator's hold was met while it was being opened, and is put back")
-		m.do(Close, FenceHold, false)
+		m.do(Close, FenceCordon, false)
 	case o.Err != "" || o.Blind:
 		m.failing("waiting", "cannot be opened: "+o.Err)
-	case o.Params.held() || o.Params.closed():
+	case o.Params.cordoned() || o.Params.closed():
 		// Closed again by another at the same moment; the next look tells.
 	default:
 		m.settle(o)

@@ -88,7 +88,7 @@ func TestACLHold(t *testing.T) {
 	s := labtest.Servers(t, 1, lockUser...)[0]
 	g := aclGuard(t, s, restartguard.Config{Delay: 50 * time.Millisecond})
 	g.reaches(restartguard.PhaseActive)
-	if err := restartguard.HoldBy(t.Context(), s.Node(), aclMethod); err != nil {
+	if err := restartguard.CordonBy(t.Context(), s.Node(), aclMethod); err != nil {
 		t.Fatal(err)
 	}
 	g.reaches(restartguard.PhaseHeld)
@@ -105,7 +105,7 @@ func TestACLHold(t *testing.T) {
 	if locks(t, lockClient(t, s)) {
 		t.Fatal("a held node gives a lock after its restart")
 	}
-	if err := restartguard.OpenBy(t.Context(), s.Node(), aclMethod); err != nil {
+	if err := restartguard.RejoinNowBy(t.Context(), s.Node(), aclMethod); err != nil {
 		t.Fatal(err)
 	}
 	if g.reaches(restartguard.PhaseActive); !locks(t, lockClient(t, s)) {
@@ -127,7 +127,7 @@ func TestACLUserThatCannotBeJudged(t *testing.T) {
 			if st := g.reaches(restartguard.PhaseActive); !strings.Contains(st.Err, name) {
 				t.Fatalf("%+v", st)
 			}
-			if err := restartguard.HoldBy(t.Context(), s.Node(), aclMethod); !errors.Is(err, restartguard.ErrNotClosed) {
+			if err := restartguard.CordonBy(t.Context(), s.Node(), aclMethod); !errors.Is(err, restartguard.ErrNotClosed) {
 				t.Fatalf("hold: %v", err)
 			}
 		})
@@ -135,7 +135,7 @@ func TestACLUserThatCannotBeJudged(t *testing.T) {
 }
 
 func TestLosses(t *testing.T) {
-	// Each ends what a master remembers, in one life.
+	// Each ends what a master remembers, in one incarnation.
 	for name, c := range map[string]struct {
 		args []string
 		lose func(*testing.T, *lab.Server)
@@ -255,7 +255,7 @@ func TestGuardIsRestarted(t *testing.T) {
 	notBefore(t, d, born, firstWrite(t, s))
 	g.stop()
 	known, err := restartguard.ReadMemory(dir)
-	if n := known["n1"]; err != nil || !n.Verified || !n.Opened || n.Lives != 2 || n.Wait != 0 {
+	if n := known["n1"]; err != nil || !n.Verified || !n.Opened || n.Incarnations != 2 || n.Wait != 0 {
 		t.Fatalf("%+v, %v", known, err)
 	}
 }

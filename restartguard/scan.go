@@ -47,7 +47,7 @@ func (e Early) check(delay time.Duration) error {
 	return nil
 }
 
-// scan reads the copies that one life of a node has, step by step.
+// scan reads the copies that one incarnation of a node has, step by step.
 type scan struct {
 	Testimony
 	question Question
@@ -66,7 +66,7 @@ func (s *scan) begin(q Question, runID string) {
 }
 
 // step goes on for a little. It fails with errBroken.
-func (s *scan) step(ctx context.Context, l *life, patterns []string) error {
+func (s *scan) step(ctx context.Context, l *conn, patterns []string) error {
 	keys, err := s.some(ctx, l, patterns)
 	for len(keys) > 0 && err == nil {
 		n := min(len(keys), scanBatch)
@@ -88,7 +88,7 @@ func (s *scan) step(ctx context.Context, l *life, patterns []string) error {
 }
 
 // some are the next keys.
-func (s *scan) some(ctx context.Context, l *life, patterns []string) ([]string, error) {
+func (s *scan) some(ctx context.Context, l *conn, patterns []string) ([]string, error) {
 	if q := s.question.Keys; q != nil {
 		from := s.read
 		s.read = min(len(q), from+scanBatch)
@@ -130,7 +130,7 @@ func own(key string) bool {
 
 // take reads keys in one transaction, so that token and TTL belong together.
 // Values are never fetched whole.
-func (s *scan) take(ctx context.Context, l *life, keys []string) error {
+func (s *scan) take(ctx context.Context, l *conn, keys []string) error {
 	kinds := make([]*redis.StatusCmd, len(keys))
 	values := make([]*redis.StringCmd, len(keys))
 	lefts := make([]*redis.DurationCmd, len(keys))
@@ -243,7 +243,7 @@ func (g *Guard) testify(node string, t Testimony) {
 // inquire spends the time until the next look, or a part of it, on what is asked
 // of the node. It tells if the connection is still good. What has been answered
 // counts only after a look, which is therefore the next thing to do.
-func (w *watch) inquire(ctx context.Context, l *life, s *scan) bool {
+func (w *watch) inquire(ctx context.Context, l *conn, s *scan) bool {
 	until := time.Now().Add(w.pause())
 	for ctx.Err() == nil {
 		q, ok := w.guard.question(w.node.Name())

@@ -51,9 +51,9 @@ type Incarnation struct {
 
 // Duty is what has to be done to the node.
 type Duty struct {
-	Hold bool `json:"hold,omitempty"` // cordoned by an operator, also over restarts
+	Cordoned bool `json:"hold,omitempty"` // cordoned by an operator, also over restarts
 	// Owed is the fence that must be put up and is not yet seen to hold: 0,
-	// FenceClosed or FenceHold.
+	// FenceClosed or FenceCordon.
 	Owed int64 `json:"owed,omitempty"`
 	// Revert is what a lift sets: the operator's own value before the closing.
 	Revert int64 `json:"revert,omitempty"`
@@ -105,9 +105,9 @@ type Trust struct {
 type Starts struct {
 	Known    bool `json:"known,omitempty"`    // Verified means something
 	Verified bool `json:"verified,omitempty"` // its last incarnation came up closed
-	// Lives is how many incarnations were seen; Opened: it was seen open in one of them.
-	Lives  int  `json:"lives"`
-	Opened bool `json:"opened,omitempty"`
+	// Incarnations is how many incarnations were seen; Opened: it was seen open in one of them.
+	Incarnations int  `json:"lives"`
+	Opened       bool `json:"opened,omitempty"`
 	// Open: it was seen open after the loss; Exposed is for how long, at most.
 	Open    bool          `json:"open,omitempty"`
 	Exposed time.Duration `json:"exposed_ns,omitempty"`

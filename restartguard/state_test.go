@@ -46,8 +46,8 @@ func TestTheRecordsNamesStay(t *testing.T) {
 	want := record{
 		Addr: "h:1", Fence: "min-replicas",
 		Incarnation: Incarnation{RunID: "a", Role: "master", Wipes: 1, Evicted: 2, Commands: 16, Former: "f"},
-		Duty:        Duty{Hold: true, Owed: 3, Revert: 4, Leaked: true, Delay: 9},
-		Starts: Starts{Known: true, Verified: true, Lives: 5, Opened: true, Open: true, Exposed: 6, AtStart: true, BootExposed: 7,
+		Duty:        Duty{Cordoned: true, Owed: 3, Revert: 4, Leaked: true, Delay: 9},
+		Starts: Starts{Known: true, Verified: true, Incarnations: 5, Opened: true, Open: true, Exposed: 6, AtStart: true, BootExposed: 7,
 			Cause: "restarted"},
 		ClockBase: ClockBase{Clock: Reading{Sent: 1, Got: 2, Wall: 3}, ClockAt: 12, ClockDrift: 13},
 		Deadline:  8, OpenSince: 10, LastSeen: 11, Astray: true, AstrayLift: true, AstrayConn: 14, AstrayUntil: 15,
@@ -62,7 +62,7 @@ func TestTheRecordsNamesStay(t *testing.T) {
 func TestDecidingLeavesOutWhatIsToldOnly(t *testing.T) {
 	a := State{Phase: PhaseClosed, Duty: Duty{Owed: FenceClosed}}
 	b := a
-	b.Starts, b.Sights, b.Report = Starts{Lives: 3, Cause: "x"}, Sights{LastSeen: epoch}, Report{Reason: "y", Since: epoch.Add(time.Second)}
+	b.Starts, b.Sights, b.Report = Starts{Incarnations: 3, Cause: "x"}, Sights{LastSeen: epoch}, Report{Reason: "y", Since: epoch.Add(time.Second)}
 	if a.Deciding() != b.Deciding() {
 		t.Error("they decide differently")
 	}

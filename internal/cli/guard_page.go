@@ -86,7 +86,7 @@ func guardsOf(cfg *config.Config, s *monitor.Snapshot, told *metrics.Told) guard
 		one := view.GuardDoc{Name: text(n.Name), Addr: text(n.Addr), State: n.State.String(), Method: methods[n.Name].Kind.String(), BootFence: (&view.Guard{}).BootFence(&n)}
 		// Of a node that does not answer it is not known whose life comes next.
 		if m, ok := memory[n.Name]; ok && m.Addr == n.Addr {
-			one.Lives, one.Held = m.Lives, m.Hold
+			one.Lives, one.Held = m.Incarnations, m.Cordoned
 			if one.Known = m.RunID == n.RunID && n.RunID != ""; one.Known {
 				if m.Known {
 					one.BootFence = "not verified"

@@ -299,7 +299,7 @@ func isNew(ctx context.Context, cfg *config.Config, nodes []*redlock.Node) error
 	}
 	methods := app.Methods(cfg)
 	for _, n := range nodes {
-		if m, ok := memory[n.Name()]; ok && (m.Opened || m.Lives > 1) {
+		if m, ok := memory[n.Name()]; ok && (m.Opened || m.Incarnations > 1) {
 			return fmt.Errorf("a guard has known node %q before", n.Name())
 		}
 		o, err := restartguard.Inspect(ctx, n, methods[n.Name()])

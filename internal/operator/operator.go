@@ -95,7 +95,7 @@ func New(client *redlock.Client, opt Options) *Operator {
 			return do(ctx, n, m)
 		}
 	}
-	return build(client, keepLock, by(restartguard.HoldBy), by(restartguard.OpenBy), opt)
+	return build(client, keepLock, by(restartguard.CordonBy), by(restartguard.RejoinNowBy), opt)
 }
 
 // Close ends the client and closes the log.

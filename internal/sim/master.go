@@ -79,7 +79,7 @@ func (m *master) refuses() bool { return m.slave || m.fenced() }
 // fenced tells if it does so because of a fence.
 func (m *master) fenced() bool {
 	if m.acl {
-		return m.minReplicas >= restartguard.FenceHold
+		return m.minReplicas >= restartguard.FenceCordon
 	}
 	return m.maxLag > 0 && m.minReplicas > m.replicas
 }
@@ -107,7 +107,7 @@ func (m *master) hears(guard uint8, gen uint16) bool {
 	return true
 }
 
-func (m *master) held() bool { return m.minReplicas == restartguard.FenceHold && m.maxLag > 0 }
+func (m *master) held() bool { return m.minReplicas == restartguard.FenceCordon && m.maxLag > 0 }
 
 // live tells if a copy is there.
 func (m *master) live(now time.Duration) bool { return m.token != 0 && m.clock.at(now) < m.expires }
@@ -326,7 +326,7 @@ func (w *world) hold(i int, length time.Duration) {
 		return
 	}
 	w.say("n", i, "is held closed by an operator")
-	m.minReplicas, m.maxLag, m.configured, m.heldSince = restartguard.FenceHold, max(m.maxLag, 10), true, w.now
+	m.minReplicas, m.maxLag, m.configured, m.heldSince = restartguard.FenceCordon, max(m.maxLag, 10), true, w.now
 	w.push(event{at: w.now + length, kind: evHoldOver, node: uint8(i), life: m.life})
 }
 

@@ -179,7 +179,7 @@ func (w *world) liftFence(g *guard, m *master, node int, e *event) {
 }
 
 func (w *world) setFence(m *master, value int64) {
-	if value == restartguard.FenceHold && !m.held() {
+	if value == restartguard.FenceCordon && !m.held() {
 		m.heldSince = w.now
 	}
 	if w.rules.fenceOfOne && value == restartguard.FenceClosed {

@@ -12,7 +12,7 @@ func (w *world) twistObservation(g *guard, node int, o restartguard.Observation,
 	r, x := &w.rules, &g.watches[node]
 	twist := func(p *restartguard.Params) {
 		switch {
-		case r.holdIsFence && p.MinReplicas == restartguard.FenceHold:
+		case r.holdIsFence && p.MinReplicas == restartguard.FenceCordon:
 			p.MinReplicas = restartguard.FenceClosed
 		case r.lagIgnored && p.MaxLag == 0:
 			p.MaxLag = 10

@@ -154,7 +154,7 @@ func fence(n *monitor.Node) Cell {
 		return Cell{Text: "open"}
 	case n.MinReplicasToWrite == restartguard.FenceClosed:
 		return Cell{Text: "closed", Tone: Warn}
-	case n.MinReplicasToWrite == restartguard.FenceHold:
+	case n.MinReplicasToWrite == restartguard.FenceCordon:
 		return Cell{Text: "held", Tone: Warn}
 	}
 	return Cell{Text: "needs " + Plural(int(n.MinReplicasToWrite), "replica"), Tone: Warn}

@@ -21,15 +21,15 @@ import (
 // have been carried out or not, and nothing more may be sent.
 var errBroken = errors.New("no connection")
 
-// life is one connection to one life of a server. Its client never dials
+// conn is one connection to one incarnation of a server. Its client never dials
 // again.
-type life struct {
+type conn struct {
 	client *redis.Client
 	method Method
-	// name is what the connection is called at the server, conn the id that it has
-	// there, once it was told; met: it was asked.
+	// name is what the connection is called at the server, id what it has
+	// there, once it was told, 0 before; met: it was asked.
 	name string
-	conn int64
+	id   int64
 	met  bool
 	// counter: the counter key is read with each look.
 	counter bool
@@ -55,15 +55,15 @@ const (
 )
 
 // roomFor lets the next reply be longer, until the budget is put back.
-func (l *life) roomFor(reply int) (putBack func()) {
+func (l *conn) roomFor(reply int) (putBack func()) {
 	l.budget.Set(reply, 2*reply)
 	return func() { l.budget.Set(guardReply, guardExchange) }
 }
 
-// dial makes a life; it connects with the first command.
-func dial(node *redlock.Node, method Method, timeout time.Duration) life {
+// dial makes a connection; it connects with the first command.
+func dial(node *redlock.Node, method Method, timeout time.Duration) conn {
 	budget := redlock.NewBudget(guardReply, guardExchange)
-	return life{method: method, name: guardName, budget: budget, client: node.Within(budget).OneLife(timeout, func(opt *redis.Options) {
+	return conn{method: method, name: guardName, budget: budget, client: node.Within(budget).OneLife(timeout, func(opt *redis.Options) {
 		// A pool in which as many dials failed as it has places goes on trying in
 		// the background, for a second after it was closed. There is one connection
 		// all the same.
@@ -71,7 +71,7 @@ func dial(node *redlock.Node, method Method, timeout time.Duration) life {
 	}, abrupt)}
 }
 
-func (l life) close() { _ = l.client.Close() }
+func (l conn) close() { _ = l.client.Close() }
 
 // answered tells if err is nil or the server's own word, so that the
 // connection is in order.
@@ -83,7 +83,7 @@ func answered(err error) bool {
 // send sends all commands at once and in order, and waits for the answers. It
 // fails with errBroken if one of them has none, or if the server refused the
 // connection.
-func (l life) send(ctx context.Context, add func(redis.Pipeliner)) error {
+func (l conn) send(ctx context.Context, add func(redis.Pipeliner)) error {
 	pipe := l.client.Pipeline()
 	add(pipe)
 	cmds, err := pipe.Exec(ctx)
@@ -104,7 +104,7 @@ func (l life) send(ctx context.Context, add func(redis.Pipeliner)) error {
 }
 
 // params reads the fence alone.
-func (l life) params(ctx context.Context) (Params, error) {
+func (l conn) params(ctx context.Context) (Params, error) {
 	var params reading
 	if err := l.send(ctx, func(p redis.Pipeliner) { params = l.method.ask(ctx, p) }); err != nil {
 		return Params{}, err
@@ -113,7 +113,7 @@ func (l life) params(ctx context.Context) (Params, error) {
 }
 
 // look reads the node: a Seen, or an error that says why it could not be read.
-func (l *life) look(ctx context.Context) (Observation, error) {
+func (l *conn) look(ctx context.Context) (Observation, error) {
 	o := Observation{About: Seen, Asked: time.Now()}
 	clock, err := l.clock(ctx)
 	if err != nil {
@@ -149,9 +149,9 @@ func (l *life) look(ctx context.Context) (Observation, error) {
 		l.heard, l.deaf = announce.DecodeAll(guards.Val()), guards.Err()
 	}
 	if id != nil {
-		l.conn, l.met = id.Val(), true // 0 where it is denied
+		l.id, l.met = id.Val(), true // 0 where it is denied
 	}
-	o.Conn = l.conn
+	o.Conn = l.id
 	for _, c := range []*redis.StringCmd{server, replication, stats, commands} {
 		if err := c.Err(); err != nil {
 			return o, fmt.Errorf("INFO: %w", err)
@@ -206,7 +206,7 @@ func lacksReplicas(info string, p Params, known bool) bool {
 	// The field is there only while both parameters are above 0.
 	good, err := strconv.ParseInt(infoField(info, "min_slaves_good_slaves"), 10, 64)
 	switch {
-	case err != nil || known && (p.closed() || p.held()):
+	case err != nil || known && (p.closed() || p.cordoned()):
 		return false
 	case known:
 		return !minreplicas.Accepts(p.MinReplicas, p.MaxLag, good)
@@ -216,7 +216,7 @@ func lacksReplicas(info string, p Params, known bool) bool {
 
 // clock reads the node's wall clock, in a round trip of its own: the shorter it
 // is, the more it says. A server that does not let us has no clock for us, which is told.
-func (l life) clock(ctx context.Context) (Reading, error) {
+func (l conn) clock(ctx context.Context) (Reading, error) {
 	var now *redis.TimeCmd
 	sent := BootTime()
 	if err := l.send(ctx, func(p redis.Pipeliner) { now = p.Time(ctx) }); err != nil {
@@ -231,8 +231,8 @@ func (l life) clock(ctx context.Context) (Reading, error) {
 
 // do carries out an action and tells its outcome. Its error is errBroken: then
 // the outcome is not known, and the connection is of no more use.
-func (l *life) do(ctx context.Context, a Action) (Observation, error) {
-	o := Observation{RunID: a.RunID, Conn: l.conn, Asked: time.Now()}
+func (l *conn) do(ctx context.Context, a Action) (Observation, error) {
+	o := Observation{RunID: a.RunID, Conn: l.id, Asked: time.Now()}
 	if a.Kind == Kill {
 		return l.kill(ctx, a, o)
 	}
@@ -276,7 +276,7 @@ func (l *life) do(ctx context.Context, a Action) (Observation, error) {
 
 // count raises the counter key. A server that refuses it says nothing by that:
 // the node may have been closed a moment ago.
-func (l life) count(ctx context.Context, o Observation) (Observation, error) {
+func (l conn) count(ctx context.Context, o Observation) (Observation, error) {
 	o.About = Counting
 	var counter *redis.IntCmd
 	err := l.send(ctx, func(p redis.Pipeliner) {
@@ -298,7 +298,7 @@ type setResult struct {
 
 // set reads the fence, sets it, and reads it back, in one pipeline, so that
 // nothing but a command between two of ours comes in between.
-func (l life) set(ctx context.Context, value int64, lag bool) (setResult, error) {
+func (l conn) set(ctx context.Context, value int64, lag bool) (setResult, error) {
 	var before, after reading
 	var sets []redis.Cmder
 	err := l.send(ctx, func(p redis.Pipeliner) {
@@ -321,7 +321,7 @@ func (l life) set(ctx context.Context, value int64, lag bool) (setResult, error)
 }
 
 // prove tries a write, and reads the fence after it.
-func (l life) prove(ctx context.Context) (canary func() (Canary, error), after reading, err error) {
+func (l conn) prove(ctx context.Context) (canary func() (Canary, error), after reading, err error) {
 	err = l.send(ctx, func(p redis.Pipeliner) {
 		canary = l.method.canary(ctx, p)
 		after = l.method.ask(ctx, p)
@@ -329,14 +329,14 @@ func (l life) prove(ctx context.Context) (canary func() (Canary, error), after r
 	return canary, after, err
 }
 
-// counts are what INFO commandstats tells of a life.
+// counts are what INFO commandstats tells of an incarnation.
 type counts struct {
 	wipes      int64 // how often data were, or may have been, wiped
 	configured bool  // parameters were changed
 	aclChanged bool  // users were changed
 }
 
-// commandStats reads how often data were wiped in this life, and what was
+// commandStats reads how often data were wiped in this incarnation, and what was
 // changed. DEBUG counts as a wipe, since its RELOAD is not counted apart. Before
 // 7.0 the counter of CONFIG does not tell SET from GET, so there it is taken to
 // be a GET.

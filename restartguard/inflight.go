@@ -110,17 +110,17 @@ func (m *machine) killing(o *Observation) {
 
 // strayed: the node is open before its time, and a lift of ours may have done it.
 func (m *machine) strayed() bool {
-	return m.Astray.Lift && !m.Astray.Until.IsZero() && !m.Deadline.IsZero() && !m.due() && !m.Hold
+	return m.Astray.Lift && !m.Astray.Until.IsZero() && !m.Deadline.IsZero() && !m.due() && !m.Cordoned
 }
 
 // kill ends connections, and reads the fence after it. Ids of connections begin
-// anew with each life of a server: it is sent on the connection that has read
+// anew with each incarnation of a server: it is sent on the connection that has read
 // the run_id.
-func (l *life) kill(ctx context.Context, a Action, o Observation) (Observation, error) {
+func (l *conn) kill(ctx context.Context, a Action, o Observation) (Observation, error) {
 	o.About, o.Others = Killing, a.Others
 	var one, list *redis.Cmd
 	several := a.All || a.Others
-	all := several && l.conn != 0 && !l.crowded // without its id it would end itself
+	all := several && l.id != 0 && !l.crowded // without its id it would end itself
 	if a.Conn != 0 || all {
 		putBack := l.roomFor(listReply)
 		err := l.send(ctx, func(p redis.Pipeliner) {
@@ -159,7 +159,7 @@ func (l *life) kill(ctx context.Context, a Action, o Observation) (Observation, 
 			if a.Others {
 				bears = isGuardName
 			}
-			others, o.Swept = connsNamed(text, bears, l.conn), true
+			others, o.Swept = connsNamed(text, bears, l.id), true
 		}
 	}
 	var after reading
