@@ -530,7 +530,7 @@ func timestamp(s sight) (telling, bool) {
 		return telling{}, false
 	}
 	whole, fraction, point := strings.Cut(s.value, ".")
-	if !all(whole, digits) || point && (fraction == "" || !all(fraction, digits)) || whole[0] == '0' {
+	if !all(whole, digits) || point && (fraction == "" || !all(fraction, digits)) || strings.HasPrefix(whole, "0") {
 		return telling{}, false
 	}
 	var deadline time.Time

@@ -367,6 +367,7 @@ func FuzzRecognize(f *testing.F) {
 		f.Add(x.Key, x.Type, string(x.Value), x.Length, x.At.Unix())
 	}
 	f.Add("lock:\xff", "string", strings.Repeat("9", 25), int64(25), int64(1<<62))
+	f.Add("lock", "string", ".9999999999", int64(11), int64(1700000000)) // a fraction of nothing
 	f.Add("{{}:x", "hash", "mode\n\n", int64(-1), int64(-1<<62))
 	f.Fuzz(func(t *testing.T, key, typ, value string, length, now int64) {
 		form := Recognize(key, typ, value, length, time.Unix(now, 0))
