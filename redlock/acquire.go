@@ -341,13 +341,14 @@ func (r *run) onlyLate(maybe bool) bool {
 func (r *run) giveUp() {
 	r.over.Store(true)
 	copies, _ := r.remnants()
-	r.client.send(releaseOf(r.resource, r.token, copies, r))
+	ask := releaseOf(r.resource, r.token, copies)
+	ask.neverSent = r.neverSent
+	r.client.send(ask)
 }
 
-// releaseOf is the release of copies of which this is known. from is the attempt
-// that made them, where it was one alone.
-func releaseOf(resource, token string, copies []remnant, from *run) call {
-	c := call{op: opRelease, key: resource, token: token, from: from, clean: make([]bool, len(copies))}
+// releaseOf is the release of copies of which this is known.
+func releaseOf(resource, token string, copies []remnant) call {
+	c := call{op: opRelease, key: resource, token: token, clean: make([]bool, len(copies))}
 	known := true
 	for i, m := range copies {
 		known = known && m.heard && !m.unknown

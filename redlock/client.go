@@ -74,14 +74,19 @@ func newClient(nodes []*Node, opt Options, to func(*Node) wire, tapTo func(*Node
 		streams: make([]*stream, len(nodes)), closing: make(chan struct{}),
 		warm: newWarmth(len(nodes)),
 	}
-	c.watcher = newWatcher(c.nodes, opt, tapTo)
-	c.gate = &gate{streams: c.streams}
-	servers := newServers(c.nodes)
+	c.gate = &gate{}
+	names, taps := make([]string, len(c.nodes)), make([]tap, len(c.nodes))
+	for i, n := range c.nodes {
+		names[i], taps[i] = n.Name(), tapTo(n)
+	}
+	c.watcher = newWatcher(taps, opt)
+	servers := newServers(names)
 	for i, n := range c.nodes {
 		c.streams[i] = newStream(to(n), opt.NodeTimeout, opt.ConnectTimeout, hooks{
 			first: c.warm.tried, freed: c.gate.poke,
 			claim: func(id string) error { return servers.claim(i, id) },
 		})
+		c.gate.rooms = append(c.gate.rooms, c.streams[i].room)
 	}
 	for _, s := range c.streams { // which may ask for the others' room
 		s.start()
@@ -413,9 +418,6 @@ func checkNames(op, resource, token string) error {
 	}
 	return nil
 }
-
-// maxTTL keeps the arithmetic of times far from its limits.
-const maxTTL = 10 * 365 * 24 * time.Hour
 
 func (c *Client) checkTTL(op, resource string, ttl time.Duration) error {
 	detail := ""

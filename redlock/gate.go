@@ -16,7 +16,7 @@ import (
 // connected, skipped) is not waited for; one that hangs is not connected any more
 // after the node timeout.
 type gate struct {
-	streams []*stream
+	rooms   []*room      // of the nodes
 	waiting atomic.Int32 // who waits; also read without mu
 
 	mu     sync.Mutex
@@ -125,12 +125,12 @@ func (g *gate) poke() {
 
 // take takes room for a call on the way to each node that is well, or none.
 func (g *gate) take() bool {
-	for i, s := range g.streams {
-		if s.room.take() {
+	for i, r := range g.rooms {
+		if r.take() {
 			continue
 		}
-		for _, s := range g.streams[:i+1] {
-			s.room.give()
+		for _, r := range g.rooms[:i+1] {
+			r.give()
 		}
 		return false
 	}
@@ -139,8 +139,8 @@ func (g *gate) take() bool {
 
 // leave gives back room that was taken and is not needed.
 func (g *gate) leave() {
-	for _, s := range g.streams {
-		s.room.give()
+	for _, r := range g.rooms {
+		r.give()
 	}
 	g.poke()
 }

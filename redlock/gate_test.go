@@ -122,7 +122,7 @@ func TestReleasesGoFirst(t *testing.T) {
 		s := newStream(memWire{node: newMemNodes(1)[0]}, 50*time.Millisecond, time.Second, hooks{})
 		s.room.begin()
 		s.room.used.Add(roomFirst)
-		g := &gate{streams: []*stream{s}}
+		g := &gate{rooms: []*room{s.room}}
 		var mu sync.Mutex
 		var wg sync.WaitGroup
 		var order []string

@@ -156,7 +156,7 @@ func (l *Lock) Release(ctx context.Context) ([]NodeResult, error) {
 		r.over.Store(true) // what was not sent yet need not be
 	}
 	l.mu.Unlock()
-	ask, quorum := releaseOf(l.resource, l.token, copies, nil), l.client.Quorum()
+	ask, quorum := releaseOf(l.resource, l.token, copies), l.client.Quorum()
 	results, err := l.client.release(ctx, ask, func(results []NodeResult) bool {
 		if !l.client.released(results) {
 			return false

@@ -118,9 +118,6 @@ func (o Options) with(a AcquireOptions) Options {
 	return o
 }
 
-// Quorum is ⌊n/2⌋ + 1 of the configured n, whatever is up.
-func Quorum(n int) int { return n/2 + 1 }
-
 // Drift is the drift allowance of a TTL: TTL × DriftFactor + DriftMargin.
 func (o Options) Drift(ttl time.Duration) time.Duration {
 	return time.Duration(float64(ttl)*o.DriftFactor) + o.DriftMargin
@@ -137,6 +134,15 @@ func (o Options) pause(attempt int, random float64) time.Duration {
 	d = min(d, 8*float64(o.RetryDelay))
 	return time.Duration(d/2 + d/2*random)
 }
+
+const (
+	// maxTTL keeps the arithmetic of times far from its limits.
+	maxTTL = 10 * 365 * 24 * time.Hour
+
+	// The pause before a node is connected anew grows between these.
+	backoffMin = 100 * time.Millisecond
+	backoffMax = 2 * time.Second
+)
 
 // wait is how long an attempt waits for any node.
 func (o Options) wait(ttl time.Duration) time.Duration { return min(o.NodeTimeout, ttl/10) }

@@ -31,6 +31,9 @@ var (
 	ErrClosed = errors.New("client is closed")
 )
 
+// Quorum is ⌊n/2⌋ + 1 of the configured n, whatever is up.
+func Quorum(n int) int { return n/2 + 1 }
+
 // Status is what one node said or did in one operation.
 type Status uint8
 

@@ -9,14 +9,14 @@ import (
 // that is reached by two addresses would have two voices where its copy of a lock
 // is one: an extension would count it twice. So it is refused by the second.
 type servers struct {
-	nodes []*Node
+	names []string
 
 	mu  sync.Mutex
 	ids []string
 }
 
-func newServers(nodes []*Node) *servers {
-	return &servers{nodes: nodes, ids: make([]string, len(nodes))}
+func newServers(names []string) *servers {
+	return &servers{names: names, ids: make([]string, len(names))}
 }
 
 // claim takes note that a node is this process, unless another node is. A node
@@ -31,7 +31,7 @@ func (s *servers) claim(node int, id string) error {
 	}
 	for i, other := range s.ids {
 		if other == id {
-			return sameServerError{s.nodes[i].Name()}
+			return sameServerError{s.names[i]}
 		}
 	}
 	s.ids[node] = id

@@ -43,7 +43,9 @@ type call struct {
 	// Of a release:
 	clean []bool    // of each node, if it is known to have nothing to release; nil: not known
 	until time.Time // when no copy can be left any more; zero: not known
-	from  *run      // the attempt that it follows: where that sent nothing, nor is this; may be nil
+	// neverSent reports whether the attempt that it follows sent a node nothing: then nor is
+	// this. It may be nil.
+	neverSent func(node int) bool
 }
 
 // sink takes the answer to a call. It is called once for each call, by the
@@ -109,8 +111,6 @@ const (
 	debtSize     = 8192         // releases kept for a node that does not take them
 	payAtOnce    = 64           // of those, that go with what is sent
 	breakAfter   = 3            // consecutive failures
-	backoffMin   = 100 * time.Millisecond
-	backoffMax   = 2 * time.Second
 )
 
 var (
@@ -833,7 +833,7 @@ func (s *stream) wanted(batch []*call) []*call {
 	now, kept := time.Now(), batch[:0]
 	for _, c := range batch {
 		switch {
-		case c.over != nil && c.over.Load(), c.from != nil && c.from.neverSent(c.node):
+		case c.over != nil && c.over.Load(), c.neverSent != nil && c.neverSent(c.node):
 			s.hand(c, answer{NodeResult: NodeResult{Status: StatusSkipped, Err: errOver}, at: now})
 		case !c.notAfter.IsZero() && !now.Before(c.notAfter):
 			s.hand(c, answer{NodeResult: NodeResult{Status: StatusSlow, Err: errTooLate}, at: now})

@@ -45,18 +45,36 @@ type message struct {
 	err   error         // the server refuses
 }
 
+// listener is told what ears hear of a key. It is called with nothing held.
+type listener interface {
+	key() string
+	up(node int)      // the node can be asked
+	down(node int)    // it cannot, or the answer is lost
+	changed(node int) // the key is not what was read
+	// read is the answer to a question; armed: the next change will be told.
+	read(node int, m message, armed bool, now time.Time)
+}
+
+// hearing is what the ears of a client have in common.
+type hearing struct {
+	connect time.Duration       // to open a connection, and for an answer
+	took    func(time.Duration) // is told how long a read took
+	ended   chan struct{}       // closed at the end
+	wg      sync.WaitGroup      // the goroutines
+}
+
 // ear listens to one node, as long as somebody waits for something there, and
 // a little longer.
 type ear struct {
-	watcher *watcher
-	node    int
-	tap     tap
-	wake    chan struct{} // ends a rest when there is no line any more
+	*hearing
+	node int
+	tap  tap
+	wake chan struct{} // ends a rest when there is no line any more
 
 	mu       sync.Mutex
 	state    earState
 	tracking bool
-	lines    map[string]*line
+	lines    map[string]listener // by key
 	asked    []question
 	idle     bool      // since nobody waits: the deadline is for closing
 	rest     time.Time // no connection is tried before
@@ -64,7 +82,7 @@ type ear struct {
 }
 
 type question struct {
-	line *line
+	line listener
 	at   time.Time
 }
 
@@ -82,8 +100,8 @@ const (
 	earQuestions = 4096            // under way; more are not asked
 )
 
-func newEar(w *watcher, node int, t tap) *ear {
-	return &ear{watcher: w, node: node, tap: t, wake: make(chan struct{}, 1), lines: make(map[string]*line)}
+func newEar(h *hearing, node int, t tap) *ear {
+	return &ear{hearing: h, node: node, tap: t, wake: make(chan struct{}, 1), lines: make(map[string]listener)}
 }
 
 func (e *ear) hears() bool {
@@ -93,17 +111,17 @@ func (e *ear) hears() bool {
 }
 
 // attach begins to tell a line what is heard.
-func (e *ear) attach(l *line) earState {
+func (e *ear) attach(l listener) earState {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.lines[l.resource] = l
+	e.lines[l.key()] = l
 	switch e.state {
 	case earClosed:
 		e.state = earOpening
 		if time.Now().Before(e.rest) {
 			e.state = earResting
 		}
-		e.watcher.wg.Go(e.run)
+		e.wg.Go(e.run)
 	case earUp:
 		if e.idle {
 			e.idle = false
@@ -114,10 +132,10 @@ func (e *ear) attach(l *line) earState {
 }
 
 // detach ends it.
-func (e *ear) detach(l *line) {
+func (e *ear) detach(l listener) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	delete(e.lines, l.resource)
+	delete(e.lines, l.key())
 	if len(e.lines) > 0 {
 		return
 	}
@@ -137,7 +155,7 @@ func (e *ear) detach(l *line) {
 func (e *ear) limit() {
 	switch {
 	case len(e.asked) > 0:
-		e.tap.deadline(e.asked[0].at.Add(e.watcher.opt.ConnectTimeout))
+		e.tap.deadline(e.asked[0].at.Add(e.connect))
 	case e.idle:
 		e.tap.deadline(time.Now().Add(earIdle))
 	default:
@@ -146,13 +164,13 @@ func (e *ear) limit() {
 }
 
 // ask reads the key of a line. It tells if it could.
-func (e *ear) ask(l *line) bool {
+func (e *ear) ask(l listener) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.state != earUp || len(e.asked) >= earQuestions {
 		return false
 	}
-	if e.tap.ask(l.resource) != nil {
+	if e.tap.ask(l.key()) != nil {
 		return false // hear will fail too
 	}
 	e.asked = append(e.asked, question{l, time.Now()})
@@ -186,13 +204,13 @@ func (e *ear) resume() bool {
 		select {
 		case <-timer.C:
 		case <-e.wake:
-		case <-e.watcher.ended:
+		case <-e.ended:
 		}
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	select {
-	case <-e.watcher.ended:
+	case <-e.ended:
 		e.state = earClosed
 		return false
 	default:
@@ -208,7 +226,7 @@ func (e *ear) resume() bool {
 // open connects. It is false only when the watcher has ended.
 func (e *ear) open() bool {
 	for {
-		ctx, cancel := context.WithTimeout(context.Background(), 2*e.watcher.opt.ConnectTimeout)
+		ctx, cancel := context.WithTimeout(context.Background(), 2*e.connect)
 		tracking, err := e.tap.open(ctx)
 		cancel()
 		if err == nil {
@@ -217,7 +235,7 @@ func (e *ear) open() bool {
 			e.idle = len(e.lines) == 0
 			e.limit()
 			e.mu.Unlock()
-			e.tell(func(m *lookout) { m.up(e.node) })
+			e.tell(func(l listener) { l.up(e.node) })
 			return true
 		}
 		e.fail()
@@ -234,19 +252,19 @@ func (e *ear) fail() {
 	e.rest = time.Now().Add(e.backoff)
 	e.state, e.asked = earResting, nil
 	e.mu.Unlock()
-	e.tell(func(m *lookout) { m.down(e.node) })
+	e.tell(func(l listener) { l.down(e.node) })
 }
 
 // tell tells all lines.
-func (e *ear) tell(what func(*lookout)) {
+func (e *ear) tell(what func(listener)) {
 	e.mu.Lock()
-	lines := make([]*line, 0, len(e.lines))
+	lines := make([]listener, 0, len(e.lines))
 	for _, l := range e.lines {
 		lines = append(lines, l)
 	}
 	e.mu.Unlock()
 	for _, l := range lines {
-		l.hear(what)
+		what(l)
 	}
 }
 
@@ -267,7 +285,7 @@ func (e *ear) next() bool {
 	}
 	if msg.changed {
 		if msg.all {
-			e.tell(func(m *lookout) { m.changed(e.node) })
+			e.tell(func(l listener) { l.changed(e.node) })
 			return true
 		}
 		for _, k := range msg.keys {
@@ -275,7 +293,7 @@ func (e *ear) next() bool {
 			l := e.lines[k]
 			e.mu.Unlock()
 			if l != nil {
-				l.hear(func(m *lookout) { m.changed(e.node) })
+				l.changed(e.node)
 			}
 		}
 		return true
@@ -292,11 +310,11 @@ func (e *ear) next() bool {
 	armed := e.tracking
 	e.mu.Unlock()
 	if msg.err != nil {
-		q.line.hear(func(m *lookout) { m.down(e.node) })
+		q.line.down(e.node)
 		return true
 	}
-	e.watcher.took(now.Sub(q.at))
-	q.line.hear(func(m *lookout) { m.read(e.node, msg.there, armed, msg.token, msg.ttl, now) })
+	e.took(now.Sub(q.at))
+	q.line.read(e.node, msg, armed, now)
 	return true
 }
 

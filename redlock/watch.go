@@ -21,9 +21,8 @@ import (
 type watcher struct {
 	opt   Options
 	ears  []*ear // one for each node
-	ended chan struct{}
-	wg    sync.WaitGroup // the goroutines of the ears
-	rtt   atomic.Int64   // of a read, smoothed, in nanoseconds
+	hears hearing
+	rtt   atomic.Int64 // of a read, smoothed, in nanoseconds
 
 	some  atomic.Bool // lines is not empty
 	mu    sync.Mutex
@@ -40,22 +39,23 @@ const (
 	politeFor = 50 * time.Millisecond
 )
 
-// newWatcher makes a watcher; tapTo makes the connections to the nodes.
-func newWatcher(nodes []*Node, opt Options, tapTo func(*Node) tap) *watcher {
-	w := &watcher{opt: opt, ended: make(chan struct{}), lines: make(map[string]*line)}
-	for i, n := range nodes {
-		w.ears = append(w.ears, newEar(w, i, tapTo(n)))
+// newWatcher makes a watcher over the connections to the nodes.
+func newWatcher(taps []tap, opt Options) *watcher {
+	w := &watcher{opt: opt, lines: make(map[string]*line)}
+	w.hears.connect, w.hears.took, w.hears.ended = opt.ConnectTimeout, w.took, make(chan struct{})
+	for i, t := range taps {
+		w.ears = append(w.ears, newEar(&w.hears, i, t))
 	}
 	return w
 }
 
 // close ends all connections. Nobody may be waiting any more.
 func (w *watcher) close() {
-	close(w.ended)
+	close(w.hears.ended)
 	for _, e := range w.ears {
 		e.close()
 	}
-	w.wg.Wait()
+	w.hears.wg.Wait()
 }
 
 // took learns how long a read takes.
@@ -464,9 +464,19 @@ func (l *line) step() (ask []int) {
 func (l *line) ask(nodes []int) {
 	for _, i := range nodes {
 		if !l.watcher.ears[i].ask(l) {
-			l.hear(func(m *lookout) { m.down(i) })
+			l.down(i)
 		}
 	}
+}
+
+func (l *line) key() string { return l.resource }
+
+func (l *line) up(node int)      { l.hear(func(m *lookout) { m.up(node) }) }
+func (l *line) down(node int)    { l.hear(func(m *lookout) { m.down(node) }) }
+func (l *line) changed(node int) { l.hear(func(m *lookout) { m.changed(node) }) }
+
+func (l *line) read(node int, m message, armed bool, now time.Time) {
+	l.hear(func(look *lookout) { look.read(node, m.there, armed, m.token, m.ttl, now) })
 }
 
 // hear takes in what an ear has heard.
