@@ -10,31 +10,12 @@ import (
 	"syscall"
 )
 
-// ErrBadReply is returned when what a server sends is no reply, or none to what
-// was asked.
-var ErrBadReply = errBadReply
-
-// ErrLongReply is returned when a server sends more than was asked for, see
-// [Budget]. It wraps the error for what is no reply at all.
-var ErrLongReply = fmt.Errorf("%w: longer than any answer to what was asked", errBadReply)
-
 // Budget is how much memory the replies of one server may take: a reply, and all
 // that comes between one request and the next, as a pipeline brings it. An item
 // of a list costs [ItemCost] beside its text, a list is charged as soon as its
 // length is known. It may be changed while the connections are in use, and then
 // holds from the next request on. Each connection has all of it.
 type Budget struct{ reply, exchange atomic.Int64 }
-
-// ItemCost is what an item of a list is reckoned at, in bytes.
-const ItemCost = 64
-
-// Budgets, in bytes.
-const (
-	// defaultReply is for clients that nobody has set a budget for.
-	defaultReply = 1 << 20
-	// lockReply is for the greeting of the lock core's connections.
-	lockReply = 64 << 10
-)
 
 // NewBudget is a budget in bytes; an exchange of 0 has no bound but that of
 // each of its replies.
@@ -48,13 +29,6 @@ func NewBudget(reply, exchange int) *Budget {
 func (b *Budget) Set(reply, exchange int) {
 	b.reply.Store(int64(reply))
 	b.exchange.Store(int64(exchange))
-}
-
-// Within is the same node whose clients have a budget of their own.
-func (n *Node) Within(b *Budget) *Node {
-	m := *n
-	m.budget = b
-	return &m
 }
 
 // checkedConn is a connection whose peer may only send what a Redis server would,

@@ -3,40 +3,11 @@ package redlock
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math/rand/v2"
+	"strconv"
 	"sync"
 	"time"
 )
-
-// ErrLost is the cause of the end of [Keeper.Context] when the lock was lost
-// while it was kept. The error that wraps it is an [*Error], and also
-// [ErrNotHeld] when the nodes said that the token holds no quorum any more, or
-// [ErrExpired] when the validity ended before an extension was confirmed.
-var ErrLost = errors.New("lost")
-
-// KeeperState is how a lock that is kept stands.
-type KeeperState uint8
-
-const (
-	// Held is a lock whose last extension was confirmed, or that did not need one
-	// yet.
-	Held KeeperState = iota
-	// Uncertain is a lock of which an extension has failed: it is held until
-	// [Keeper.Until], and may be held longer, since the extension is tried again
-	// until then. See [Keeper.Err] for what is in the way.
-	Uncertain
-	// Lost is a lock that must not be relied on any more: its validity is over, or
-	// the token holds no quorum. It never becomes anything else.
-	Lost
-	// Released is a lock that was given back by [Keeper.Release].
-	Released
-)
-
-// String is the state in one lower-case word.
-func (s KeeperState) String() string {
-	return [...]string{"held", "uncertain", "lost", "released"}[s]
-}
 
 // KeepOptions are the settings of a [Keeper]. The zero value of a field means
 // its default.
@@ -60,175 +31,6 @@ type KeepOptions struct {
 	// Repaired is told the names of nodes on which a copy that was missing was put
 	// back. It is called by the keeper's goroutine, and must not block.
 	Repaired func(nodes []string)
-}
-
-const (
-	// keepJitter is the part of a pause that chance may take away.
-	keepJitter = 0.2
-	// keepRetries is how many times sooner than usual a failed extension is tried
-	// again, and keepRetryMax how late that is at the latest.
-	keepRetries  = 10
-	keepRetryMax = time.Second
-	// keepHurry is how many times sooner than usual a lock is extended of which a
-	// copy is missing or does not count yet.
-	keepHurry = 3
-	// keepLook is how often a keeper looks at the clock at least: a timer does not
-	// run while the machine sleeps.
-	keepLook = time.Second
-)
-
-// keeping is what a [Keeper] decides, as a pure step machine: no clock, no
-// goroutine, no randomness. Its driver asks next what to do, carries it out,
-// tells the outcome of an extension to extended or failed, and asks again;
-// expire may be called at any time, also meanwhile. Each says what time it is.
-type keeping struct {
-	resource   string
-	ttl        time.Duration // of an extension
-	allowance  time.Duration // by which its validity is shorter
-	every      time.Duration
-	extensions int // the limit; 0: none
-
-	state   KeeperState
-	until   time.Time // the end of validity
-	due     time.Time // of the next extension; zero: there will be none
-	made    int       // extensions
-	stopped bool
-	err     error // why it is uncertain or lost
-}
-
-// keepAct is what a driver has to do next.
-type keepAct uint8
-
-const (
-	keepWait   keepAct = iota // ask again at the time that comes with it
-	keepExtend                // extend, and tell the outcome
-	keepEnd                   // nothing any more
-)
-
-// ended tells if the state is final.
-func (k *keeping) ended() bool { return k.state == Lost || k.state == Released }
-
-// expire notices the end of validity.
-func (k *keeping) expire(now time.Time) {
-	if !k.ended() && !now.Before(k.until) {
-		k.lose(ErrExpired, k.err)
-	}
-}
-
-// next is what to do now.
-func (k *keeping) next(now time.Time) (keepAct, time.Time) {
-	k.expire(now)
-	switch {
-	case k.ended(), k.stopped:
-		return keepEnd, time.Time{}
-	case !k.due.IsZero() && !now.Before(k.due):
-		return keepExtend, k.until
-	}
-	wake := now.Add(keepLook)
-	if k.until.Before(wake) {
-		wake = k.until
-	}
-	if !k.due.IsZero() && k.due.Before(wake) {
-		wake = k.due
-	}
-	return keepWait, wake
-}
-
-// extended is told of an extension that a quorum confirmed, and of the end of
-// validity that the lock has since. random is uniform in [0, 1).
-func (k *keeping) extended(now, until time.Time, random float64) {
-	if k.expire(now); k.ended() {
-		return // it came too late to be told as held
-	}
-	if until.After(k.until) {
-		k.until = until
-	}
-	k.made++
-	k.state, k.err = Held, nil
-	k.plan(random)
-	if soonest := now.Add(k.every / keepRetries); k.due.Before(soonest) {
-		k.due = soonest // of an extension that gained next to nothing
-	}
-	if k.extensions > 0 && k.made >= k.extensions {
-		k.due = time.Time{}
-	}
-}
-
-// plan makes an extension due, counted like the validity from before the one
-// that it follows.
-func (k *keeping) plan(random float64) {
-	pause := time.Duration(float64(k.every) * (1 - keepJitter*random))
-	k.due = k.until.Add(k.allowance - k.ttl + pause)
-}
-
-// failed is told of an extension that failed, and why. random is uniform in
-// [0, 1).
-func (k *keeping) failed(now time.Time, err error, random float64) {
-	if k.expire(now); k.ended() {
-		return
-	}
-	switch {
-	case errors.Is(err, ErrNotHeld):
-		k.lose(ErrNotHeld, err)
-		return
-	case errors.Is(err, ErrInvalid), errors.Is(err, ErrClosed):
-		k.due = time.Time{} // no other try can end otherwise
-	default:
-		// ErrExpired is among these: the new validity was used up, and whether the old
-		// one is, its end tells.
-		pause := min(k.every/keepRetries, keepRetryMax)
-		k.due = now.Add(max(time.Duration(float64(pause)*(1-random/2)), time.Millisecond))
-	}
-	k.state, k.err = Uncertain, err
-}
-
-// hurry brings the next extension forward: a copy was put back that does not count
-// yet, or is still to be put back.
-func (k *keeping) hurry(now time.Time) {
-	if k.due.IsZero() || k.extensions > 0 {
-		return
-	}
-	if soon := now.Add(max(SettleTime, k.every/keepHurry)); soon.Before(k.due) {
-		k.due = soon
-	}
-}
-
-// stop ends the extensions.
-func (k *keeping) stop() { k.stopped = true }
-
-// release is told that the lock is about to be given back.
-func (k *keeping) release(now time.Time) {
-	k.stopped = true
-	if k.expire(now); !k.ended() {
-		k.state, k.err = Released, nil
-	}
-}
-
-// lose ends it; last is what the last extension failed of.
-func (k *keeping) lose(kind, last error) {
-	lost := &Error{Op: "keep", Resource: k.resource, Kind: lostError{kind: kind}}
-	if k.extensions > 0 && k.made >= k.extensions {
-		lost.Kind = lostError{kind: kind, after: k.made}
-	}
-	if e := (*Error)(nil); errors.As(last, &e) {
-		lost.Nodes = e.Nodes
-	}
-	k.state, k.err = Lost, lost
-}
-
-// lostError is ErrLost, of a kind.
-type lostError struct {
-	kind  error
-	after int // so many extensions, which are the limit; 0: there is none
-}
-
-func (e lostError) Unwrap() []error { return []error{ErrLost, e.kind} }
-
-func (e lostError) Error() string {
-	if e.after > 0 {
-		return fmt.Sprintf("%s: %s after %d extensions, the limit", ErrLost, e.kind, e.after)
-	}
-	return fmt.Sprintf("%s: %s", ErrLost, e.kind)
 }
 
 // Keeper extends a lock for as long as it is needed, and tells its holder how
@@ -473,5 +275,173 @@ func (k *Keeper) extend(halted context.Context) {
 	// The extension took its time from within the validity, and is over.
 	if k.repairs.round(halted, r, err == nil && k.State() == Held, until) {
 		k.update(k.machine.hurry)
+	}
+}
+
+// Do does work under a lock: it acquires it as [Client.AcquireWith] does, keeps it
+// ([Lock.Keep]) while work runs, and releases it, also when work panics. The context
+// that work gets ends with ctx, and when the lock is lost, with [ErrLost] as its
+// cause; work should return then, which Do waits for.
+//
+// The error is that of the acquisition, when work has not begun; else that of work,
+// joined with one that is [ErrLost] if the lock was lost before work had returned. A
+// release that does not reach enough nodes is no error of the work: what it leaves
+// ends with the TTL.
+func (c *Client) Do(ctx context.Context, resource string, opt AcquireOptions, work func(ctx context.Context, lock *Lock) error) (err error) {
+	lock, err := c.AcquireWith(ctx, resource, opt)
+	if err != nil {
+		return err
+	}
+	keeper := lock.Keep(KeepOptions{Context: ctx})
+	defer func() {
+		lost := error(nil)
+		if keeper.State() == Lost {
+			lost = keeper.Err()
+		}
+		if _, rerr := keeper.Release(ctx); lost == nil && errors.Is(rerr, ErrLost) {
+			lost = rerr
+		}
+		if lost != nil {
+			err = errors.Join(err, lost)
+		}
+	}()
+	return work(keeper.Context(), lock)
+}
+
+// repairs puts back the copies of a lock that is kept. It is of one goroutine, that
+// of the keeper.
+type repairs struct {
+	lock   *Lock
+	tell   func(nodes []string)
+	copies *Copies
+}
+
+// known is what is known of the copies, by which an extension counts. What became of
+// the acquisition is looked at late, when all that was sent has been answered.
+func (p *repairs) known() *Copies {
+	if p.copies != nil {
+		return p.copies
+	}
+	p.copies = new(Copies)
+	p.copies.Reset(len(p.lock.client.nodes))
+	p.lock.mu.Lock()
+	defer p.lock.mu.Unlock()
+	for i := range p.lock.copies {
+		if m := p.lock.known(i); m.where != "" || m.vague {
+			p.copies.May(i, m.where)
+		}
+	}
+	return p.copies
+}
+
+// round takes in the answers to an extension and, if it was granted, puts back the
+// copies that are missing, before the end of validity. It tells if there is more to
+// do soon. It waits no longer than two node timeouts, and not beyond halted.
+func (p *repairs) round(halted context.Context, r *run, granted bool, until time.Time) (more bool) {
+	c := p.lock.client
+	timer := time.NewTimer(time.Until(r.machine.Deadline()))
+	defer timer.Stop()
+	select {
+	case <-r.all:
+	case <-timer.C:
+	case <-halted.Done():
+		return false
+	}
+	copies, _ := r.remnants()
+	for i, m := range copies {
+		if m.heard {
+			p.copies.Extended(i, m.said.status, m.said.incarnation, m.said.at)
+		}
+	}
+	if !granted {
+		return false
+	}
+	p.copies.Confirmed(r.machine.terms.Start)
+	asked := &putBack{left: 1, answers: make([]answer, len(c.nodes)), done: make(chan struct{})}
+	var to []int
+	for i := range c.nodes {
+		if p.copies.Missing(i) {
+			to = append(to, i)
+		}
+	}
+	if len(to) > 0 && p.send(asked, to, r, until) {
+		timer.Reset(c.opt.NodeTimeout + c.opt.NodeTimeout/2)
+		select {
+		case <-asked.done:
+		case <-timer.C:
+		case <-halted.Done():
+		}
+		p.learn(asked, to, r)
+	}
+	return p.copies.Settling()
+}
+
+// send asks nodes to take the copy, where nothing stands in its place. It is queued
+// before a release that comes later, on the same stream.
+func (p *repairs) send(asked *putBack, to []int, r *run, until time.Time) bool {
+	l, c := p.lock, p.lock.client
+	by := time.Now().Add(c.opt.NodeTimeout)
+	if until.Before(by) {
+		by = until
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.released || l.lost || !time.Now().Before(l.end()) {
+		return false
+	}
+	asked.left = len(to)
+	for _, i := range to {
+		l.copies[i].sent = true // a release has to go there
+		set := &call{op: opSet, node: i, key: l.resource, token: l.token, ttl: r.machine.terms.TTL, notAfter: by, to: asked}
+		c.streams[i].enqueue(set)
+		if l.fencing > 0 {
+			// The counter went with the copy. The script writes where the copy is.
+			c.streams[i].enqueue(&call{
+				op: opFence, node: i, key: l.resource, token: l.token, value: strconv.FormatUint(l.fencing, 10), ttl: fencingTTL, notAfter: by,
+			})
+		}
+	}
+	return true
+}
+
+// learn takes in what became of it.
+func (p *repairs) learn(asked *putBack, to []int, r *run) {
+	asked.mu.Lock()
+	answers := append([]answer(nil), asked.answers...)
+	asked.mu.Unlock()
+	var done []string
+	p.lock.mu.Lock()
+	for _, i := range to {
+		a := answers[i]
+		if a.at.IsZero() { // not heard of
+			a.Status, a.sent, a.at = StatusSlow, true, time.Now()
+		}
+		p.copies.Repaired(i, a.Status, a.sent, a.incarnation, a.at)
+		p.lock.copies[i].learn(a, r.machine.terms)
+		if a.Status == StatusOK {
+			done = append(done, p.lock.client.nodes[i].Name())
+		}
+	}
+	p.lock.mu.Unlock()
+	if p.tell != nil && len(done) > 0 {
+		p.tell(done)
+	}
+}
+
+// putBack collects what nodes answer that were asked to take a copy.
+type putBack struct {
+	done chan struct{} // closed when all have answered
+
+	mu      sync.Mutex
+	answers []answer
+	left    int
+}
+
+func (p *putBack) answered(a answer) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.answers[a.node] = a
+	if p.left--; p.left == 0 {
+		close(p.done)
 	}
 }

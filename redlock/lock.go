@@ -288,3 +288,169 @@ func (c *Client) extend(ctx context.Context, resource, token string, ttl time.Du
 	}
 	return r, nil
 }
+
+func (r *run) lock() *Lock {
+	return &Lock{
+		client: r.client, resource: r.resource, token: r.token, ttl: r.machine.terms.TTL,
+		until: r.machine.Until(), slept: r.slept, results: r.results, runs: []*run{r},
+		copies: make([]remnant, len(r.copies)),
+	}
+}
+
+// FencingToken is the number of this grant: greater than that of every grant
+// of the resource that was confirmed before. It is zero for a lock that was not
+// acquired by [Client.AcquireFenced].
+func (l *Lock) FencingToken() uint64 { return l.fencing }
+
+// Acquire takes the lock, with retries (see [Options]). TTLs are rounded down
+// to milliseconds. Who has to wait is woken when the lock is released or its
+// time is over, and makes further attempts then; those of one client get it in
+// the order in which they came.
+//
+// It fails with an [*Error] of the kind [ErrContended], [ErrNoQuorum] or
+// [ErrExpired] when the last attempt did; of the cause of ctx's end when that
+// came first; of [ErrInvalid] or [ErrClosed]. When the deadline of ctx came first,
+// the nodes are asked once more, within the node timeout, what was in the way: the
+// error is [ErrContended], with the holder, or [ErrNoQuorum] too. Whatever a failed attempt may
+// have left on any node is released, also when ctx is over; that goes on in the
+// background, and [Client.Close] waits for it.
+func (c *Client) Acquire(ctx context.Context, resource string, ttl time.Duration) (*Lock, error) {
+	return c.AcquireWith(ctx, resource, AcquireOptions{TTL: ttl})
+}
+
+// TryAcquire makes a single attempt; one that was late because this process had no
+// time does not count. It fails as [Client.Acquire] does.
+func (c *Client) TryAcquire(ctx context.Context, resource string, ttl time.Duration) (*Lock, error) {
+	return c.AcquireWith(ctx, resource, AcquireOptions{TTL: ttl, Retries: -1})
+}
+
+// AcquireFenced is [Client.Acquire] for a lock with a fencing token (see
+// [Lock.FencingToken]). It costs one round trip more, and fails with
+// [ErrNoQuorum] when the token could not be written to a quorum.
+func (c *Client) AcquireFenced(ctx context.Context, resource string, ttl time.Duration) (*Lock, error) {
+	return c.AcquireWith(ctx, resource, AcquireOptions{TTL: ttl, Fenced: true})
+}
+
+// AcquireWith is [Client.Acquire] with settings of its own.
+func (c *Client) AcquireWith(ctx context.Context, resource string, opt AcquireOptions) (*Lock, error) {
+	const op = "acquire"
+	ttl, fenced := opt.TTL.Truncate(time.Millisecond), opt.Fenced
+	if resource == "" {
+		return nil, &Error{Op: op, Resource: resource, Kind: ErrInvalid, detail: "the name of the resource is empty"}
+	}
+	if err := c.checkTTL(op, resource, ttl); err != nil {
+		return nil, err
+	}
+	if err := c.enter(op, resource); err != nil {
+		return nil, err
+	}
+	defer c.ops.Done()
+	if err := c.warm.wait(ctx, c.closing, c.opt); err != nil {
+		return nil, c.endedBy(ctx, op, resource, err, nil)
+	}
+	spot := spot{client: c, resource: resource, opt: c.opt.with(opt)}
+	spot.attempts = max(spot.opt.Retries, 0)
+	if spot.attempts < UntilContextEnds {
+		spot.attempts++ // the first is not a retry
+	}
+	defer spot.leave()
+	var last *Error
+	for made := 1; spot.next(ctx, last); made++ {
+		run, err := c.try(ctx, false, func() *run {
+			return c.attempt(ctx, resource, c.token(spot.note()), ttl, Terms{}, fenced)
+		})
+		if err != nil {
+			spot.err = err
+			break
+		}
+		if run.verdict() == VerdictGranted {
+			lock := run.lock()
+			if !fenced {
+				spot.granted = true
+				return lock, nil
+			}
+			if lock.fencing, run.unfenced = run.draw(); run.unfenced == nil {
+				spot.granted = true
+				return lock, nil
+			}
+			run.giveUp()
+		}
+		last = run.failure(ctx, op)
+		last.Attempts = made
+		if last.ended != nil || errors.Is(last.Kind, ErrClosed) {
+			c.explain(ctx, last, nil)
+			return nil, last
+		}
+	}
+	switch {
+	case spot.err != nil:
+		given := &Error{Nodes: c.blank()}
+		if last != nil {
+			given = last
+		}
+		made := given.Attempts
+		given = c.endedBy(ctx, op, resource, spot.err, given.Nodes).(*Error)
+		given.Attempts = made
+		c.explain(ctx, given, last)
+		return nil, given
+	case errors.Is(last.Kind, ErrContended):
+		c.identify(ctx, last)
+	}
+	return nil, last
+}
+
+// explain looks what was in the way of an acquisition that its deadline has ended,
+// or leaves it with what the attempt before failed of. Who has lost interest is not
+// held up.
+func (c *Client) explain(ctx context.Context, e, before *Error) {
+	if !errors.Is(e.ended, context.DeadlineExceeded) {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.opt.NodeTimeout)
+	defer cancel()
+	n, quorum := len(c.nodes), c.Quorum()
+	seen := c.lookUntil(ctx, e.Resource, func(results []NodeResult) bool {
+		taken, _ := occupied(results)
+		return taken > n-quorum
+	})
+	for i, was := range e.Nodes {
+		// A node that refuses for itself can be read all the same.
+		if was.Status == StatusFenced || was.Status == StatusDenied || seen[i].Status == StatusUnanswered {
+			seen[i] = was
+		}
+		seen[i].MayLiveUntil = was.MayLiveUntil
+	}
+	e.Nodes = seen
+	switch taken, free := occupied(seen); {
+	case taken > n-quorum:
+		e.also = ErrContended
+	case taken+free < quorum:
+		e.also = ErrNoQuorum
+	case before != nil && (errors.Is(before.Kind, ErrContended) || errors.Is(before.Kind, ErrNoQuorum)):
+		e.also = before.Kind
+	}
+}
+
+// occupied counts the nodes on which something stands under the key, and those on
+// which nothing does.
+func occupied(results []NodeResult) (taken, free int) {
+	for _, r := range results {
+		switch {
+		case r.Type != "", r.Status == StatusHeld:
+			taken++
+		case r.Status == StatusAbsent:
+			free++
+		}
+	}
+	return taken, free
+}
+
+// identify looks who holds the resource, for the message.
+func (c *Client) identify(ctx context.Context, e *Error) {
+	for i, r := range c.look(ctx, e.Resource) {
+		at := &e.Nodes[i]
+		if r.Type != "" && (at.Status == StatusHeld || at.Status == StatusUnanswered) {
+			at.Status, at.Token, at.Len, at.Type, at.TTL = StatusHeld, r.Token, r.Len, r.Type, r.TTL
+		}
+	}
+}

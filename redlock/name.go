@@ -57,18 +57,3 @@ func printableASCII(s string, most int) string {
 	return s[:min(len(s), most)]
 }
 
-// A token may tell its owner: behind the random part, the note and a colon. Who
-// compares tokens compares all of it.
-const (
-	ownerMark = ":"
-	mostToken = 64 // bytes of a token with its owner
-	mostOwner = mostToken - tokenChars - len(ownerMark)
-)
-
-// tokenWith draws tokens that tell an owner; none if that is empty.
-func tokenWith(owner string) func(note) string {
-	if owner == "" {
-		return newToken
-	}
-	return func(n note) string { return newToken(n) + ownerMark + owner }
-}

@@ -122,9 +122,6 @@ func (failedConn) SetDeadline(time.Time) error      { return nil }
 func (failedConn) SetReadDeadline(time.Time) error  { return nil }
 func (failedConn) SetWriteDeadline(time.Time) error { return nil }
 
-// errSpent is what a one-life client answers after its connection has ended.
-var errSpent = errors.New("the connection of this client has ended")
-
 // OneLife opens a client that dials exactly once. When its connection breaks,
 // every later command fails; nothing sent through it can reach a later life
 // of the server. The guard sends fence and lift through it, on the connection
@@ -147,4 +144,11 @@ func (n *Node) OneLife(timeout time.Duration, with ...func(*redis.Options)) *red
 		}
 	}
 	return n.Client(1, timeout, append(with[:len(with):len(with)], once)...)
+}
+
+// Within is the same node whose clients have a budget of their own.
+func (n *Node) Within(b *Budget) *Node {
+	m := *n
+	m.budget = b
+	return &m
 }

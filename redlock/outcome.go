@@ -260,3 +260,33 @@ func clip(s string) string {
 	}
 	return string(r[:most]) + "…"
 }
+
+// ErrLost is the cause of the end of [Keeper.Context] when the lock was lost
+// while it was kept. The error that wraps it is an [*Error], and also
+// [ErrNotHeld] when the nodes said that the token holds no quorum any more, or
+// [ErrExpired] when the validity ended before an extension was confirmed.
+var ErrLost = errors.New("lost")
+
+// lostError is ErrLost, of a kind.
+type lostError struct {
+	kind  error
+	after int // so many extensions, which are the limit; 0: there is none
+}
+
+func (e lostError) Unwrap() []error { return []error{ErrLost, e.kind} }
+
+func (e lostError) Error() string {
+	if e.after > 0 {
+		return fmt.Sprintf("%s: %s after %d extensions, the limit", ErrLost, e.kind, e.after)
+	}
+	return fmt.Sprintf("%s: %s", ErrLost, e.kind)
+}
+
+// answered tells if a node was there.
+func answered(r NodeResult) bool {
+	switch r.Status {
+	case StatusUnanswered, StatusDown, StatusSlow, StatusSkipped:
+		return false
+	}
+	return true
+}

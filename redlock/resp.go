@@ -126,3 +126,22 @@ func appendCommand(b []byte, args ...string) []byte {
 	}
 	return append(b, "\r\n"...)
 }
+
+// ErrBadReply is returned when what a server sends is no reply, or none to what
+// was asked.
+var ErrBadReply = errBadReply
+
+// ErrLongReply is returned when a server sends more than was asked for, see
+// [Budget]. It wraps the error for what is no reply at all.
+var ErrLongReply = fmt.Errorf("%w: longer than any answer to what was asked", errBadReply)
+
+// ItemCost is what an item of a list is reckoned at, in bytes.
+const ItemCost = 64
+
+// Budgets, in bytes.
+const (
+	// defaultReply is for clients that nobody has set a budget for.
+	defaultReply = 1 << 20
+	// lockReply is for the greeting of the lock core's connections.
+	lockReply = 64 << 10
+)

@@ -1,7 +1,6 @@
 package redlock
 
 import (
-	"fmt"
 	"sync"
 )
 
@@ -36,11 +35,4 @@ func (s *servers) claim(node int, id string) error {
 	}
 	s.ids[node] = id
 	return nil
-}
-
-// sameServerError is why a node is refused that is another node.
-type sameServerError struct{ other string }
-
-func (e sameServerError) Error() string {
-	return fmt.Sprintf("refused: it is the same server as %s, by another address", quote(e.other))
 }

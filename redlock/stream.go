@@ -11,97 +11,11 @@ import (
 	"time"
 )
 
-// operation is what one request asks of one node.
-type operation uint8
-
-const (
-	opSet operation = iota
-	opExtend
-	opRelease
-	opInspect
-	opRevoke   // value: the tombstone; ttl: of a copy that has none
-	opTakeHash // token: the only field of the hash
-	opFence    // value: the fencing token; ttl: of the counter, beyond the time that the number stands for
-)
-
-// call is one request to one node.
-type call struct {
-	op         operation
-	eval       bool // send the script as text: the server has lost it
-	node       int
-	key, token string
-	value      string
-	numbered   bool // of opSet: the fencing counter and the clock are read behind it, on the same connection
-	ttl        time.Duration
-	notAfter   time.Time    // dropped unsent from then on; zero: never
-	over       *atomic.Bool // dropped unsent once it is true; may be nil
-	to         sink         // nil: nobody waits
-	queued     time.Time    // when it was handed to the stream
-	sentAt     time.Time    // when it was handed to the connection
-	admitted   bool         // room was taken for it; see gate
-
-	// Of a release:
-	clean []bool    // of each node, if it is known to have nothing to release; nil: not known
-	until time.Time // when no copy can be left any more; zero: not known
-	// neverSent reports whether the attempt that it follows sent a node nothing: then nor is
-	// this. It may be nil.
-	neverSent func(node int) bool
-}
-
-// sink takes the answer to a call. It is called once for each call, by the
-// goroutines of a stream or within enqueue, and must not block.
-type sink interface{ answered(answer) }
-
-func (c *call) reply(a answer) {
-	if c.to != nil {
-		a.node = c.node
-		c.to.answered(a)
-	}
-}
-
-// answer is what became of a call.
-type answer struct {
-	NodeResult
-	node   int
-	at     time.Time
-	number uint64 // of opFence and a numbered opSet: what the node answered
-	// numbers is how the reading behind a numbered opSet ended.
-	numbers NodeResult
-	// sent: the request may have reached the node, so that its effect must be
-	// reckoned with.
-	sent bool
-	// incarnation is the run_id of the server that it was sent to; "": not known.
-	incarnation string
-}
-
 // wire is how to connect to a node.
 type wire interface {
 	// open connects, and makes sure that the node answers.
 	open(ctx context.Context) (link, error)
 }
-
-// link is one connection. One goroutine sends and another receives; expect and
-// close may be called by any.
-type link interface {
-	// send hands the requests to the connection, in order.
-	send(batch []*call) error
-	// receive waits for a reply and makes it the answer to the oldest request
-	// that has none, which it asks for when the reply is there. An error says that
-	// the connection is of no use any more.
-	receive(oldest func() *call) (*call, answer, error)
-	// expect bounds the waiting of receive; zero: no bound.
-	expect(by time.Time)
-	// server names the process that answers; empty: it does not tell.
-	server() string
-	// close ends the connection, and a receive that waits.
-	close()
-	// abort is close, and sees to it that nothing is sent any more: what the
-	// network has lost on the way is not repeated.
-	abort()
-}
-
-// errAgain, of a receive, is for a request that has to be sent once more.
-var errAgain = errors.New("to be sent again")
 
 const (
 	queueSize    = 4 * roomMost // calls waiting for one node, more than the gate lets in
@@ -182,27 +96,6 @@ type stream struct {
 	failedAs Status
 	why      error
 	backoff  time.Duration
-}
-
-// life is one connection, with what was sent on it and has no answer yet.
-type life struct {
-	link  link
-	reply time.Duration
-	dead  chan struct{} // closed when the connection is of no use any more
-	ended chan struct{} // closed when the reader has ended
-	quiet bool          // it ended while nothing was under way; set before dead is closed
-
-	mu     sync.Mutex
-	flight []*call // oldest at head
-	head   int
-	busy   bool      // the reader has taken a call of which it has not disposed yet
-	served bool      // a call was answered
-	lower  bool      // the node is read-only
-	armed  time.Time // until when the reader waits; zero: for ever
-	last   bool      // if nothing has come by then, the node is hung
-	heard  time.Time // when the last reply came, or the first request since was sent
-	behind time.Time // since when the replies that come are overdue; zero: they are not
-	err    error     // why it is dead
 }
 
 func newStream(w wire, reply, connect time.Duration, h hooks) *stream {
@@ -569,130 +462,6 @@ func (s *stream) again(c *call) {
 	s.queue = append(s.queue, c)
 	s.mu.Unlock()
 	s.poke()
-}
-
-// pop takes the oldest call that has no answer; nil if there is none.
-func (l *life) pop() *call {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.head == len(l.flight) {
-		return nil
-	}
-	c := l.flight[l.head]
-	l.flight[l.head] = nil
-	l.head++
-	l.busy = true
-	if l.head == len(l.flight) {
-		l.flight, l.head = l.flight[:0], 0
-	} else if l.head > 1024 {
-		l.flight = append(l.flight[:0], l.flight[l.head:]...)
-		l.head = 0
-	}
-	return c
-}
-
-// look is told that the reader has disposed of a call whose reply came at now. It
-// reports whether the connection is of any use: replies that have been overdue for so
-// long, though they do come, are those of a node that cannot keep up.
-func (l *life) look(now time.Time) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.busy, l.served, l.last, l.heard = false, true, false, now
-	switch {
-	case l.head == len(l.flight):
-		l.behind = time.Time{}
-		return true
-	case now.Sub(l.flight[l.head].sentAt) < l.reply:
-		l.behind = time.Time{}
-	case l.behind.IsZero():
-		l.behind = now
-	case now.Sub(l.behind) > slowMost*l.reply:
-		return false
-	}
-	l.await()
-	return true
-}
-
-const (
-	// graceParts is the part of the node timeout in which a reply that is there can be
-	// read.
-	graceParts = 16
-	// slowMost is for how many node timeouts replies may be overdue.
-	slowMost = 10
-)
-
-// await lets the reader wait for the node timeout, from the last reply on, or from
-// the first request since: a node that goes on answering does not hang. That nothing
-// was read by then does not say so either: this process may have been late, and have
-// the reply in its buffers. So the reader wakes a little before that, and looks once
-// more; see hung. l.mu is held.
-func (l *life) await() {
-	by := l.heard.Add(l.reply - l.reply/graceParts)
-	// Moving the deadline with each reply would cost more than the reply.
-	if l.armed.IsZero() || l.armed.Before(by.Add(-l.reply/4)) {
-		l.arm(by)
-	}
-}
-
-// arm sets the deadline of the reader; zero: none. l.mu is held.
-func (l *life) arm(by time.Time) {
-	l.armed = by
-	l.link.expect(by)
-}
-
-// hung is told that nothing has come by the deadline, and reports whether the node
-// hangs. Else it sets another deadline.
-func (l *life) hung(now time.Time) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	grace, by := l.reply/graceParts, l.heard.Add(l.reply)
-	switch {
-	case l.head == len(l.flight):
-		l.last = false
-		l.arm(time.Time{})
-	case l.last:
-		return true
-	case now.Before(by.Add(-grace)):
-		l.arm(by.Add(-grace))
-	default:
-		l.last = true
-		if soonest := now.Add(grace / 2); by.Before(soonest) {
-			by = soonest
-		}
-		l.arm(by)
-	}
-	return false
-}
-
-// idle tells if nothing is under way.
-func (l *life) idle() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.head == len(l.flight) && !l.busy
-}
-
-// end marks the connection as of no use, for the first reason given.
-func (l *life) end(err error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.err == nil {
-		l.err = err
-	}
-}
-
-func (l *life) cause() error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.err
-}
-
-// rest takes all calls that have no answer.
-func (l *life) rest() []*call {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	rest := l.flight[l.head:]
-	l.flight, l.head = nil, 0
-	return rest
 }
 
 // idle tells if nothing is under way.

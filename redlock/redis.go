@@ -5,12 +5,9 @@ import (
 	"context"
 	"crypto/sha1"
 	"encoding/hex"
-	"errors"
 	"fmt"
-	"net"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -96,86 +93,6 @@ func (w redisWire) open(ctx context.Context) (link, error) {
 		return nil, err
 	}
 	return &redisLink{client: b.client, conn: b.conn, id: id, in: bufio.NewReaderSize(b.conn, 16<<10), reply: w.reply}, nil
-}
-
-// borrowed is a connection that go-redis dials, encrypts, authenticates and
-// greets, and that is then used without it.
-type borrowed struct {
-	client *redis.Client // owns the connection, and does not use it after greet
-	conn   *tappedConn   // nil: not dialled yet
-}
-
-// borrow makes a connection that is not dialled yet. timeout is to dial, and for
-// each step of the greeting. Whoever borrows closes the client.
-func borrow(n *Node, protocol int, timeout time.Duration) *borrowed {
-	b := &borrowed{}
-	b.client = n.Within(NewBudget(lockReply, 0)).OneLife(timeout, func(opt *redis.Options) {
-		opt.Protocol = protocol
-		dial := opt.Dialer
-		opt.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
-			if dial == nil {
-				dial = redis.NewDialer(opt)
-			}
-			c, err := dial(ctx, network, addr)
-			if err != nil {
-				return nil, err
-			}
-			b.conn = &tappedConn{Conn: c}
-			return b.conn, nil
-		}
-	})
-	return b
-}
-
-// greet connects, and makes sure that the node answers.
-func (b *borrowed) greet(ctx context.Context) error {
-	err := b.client.Ping(ctx).Err()
-	// To the PING any reply will do, NOPERM too, of a server that is ready. One that
-	// refused the greeting before it has closed the connection.
-	if err != nil && (!isReply(err) || b.conn == nil || b.conn.closed.Load() || says(err, "LOADING") || says(err, "BUSY")) {
-		return err
-	}
-	return b.conn.SetDeadline(time.Time{})
-}
-
-// identify asks which process answers: its run_id, or nothing where the user must
-// not know, or the server has none.
-func (b *borrowed) identify(ctx context.Context) (string, error) {
-	info, err := b.client.Info(ctx, "server").Result()
-	if err != nil && (!isReply(err) || b.conn.closed.Load()) {
-		return "", err
-	}
-	for line := range strings.Lines(info) {
-		if id, ok := strings.CutPrefix(line, "run_id:"); ok {
-			return strings.TrimSpace(id), b.conn.SetDeadline(time.Time{})
-		}
-	}
-	return "", b.conn.SetDeadline(time.Time{})
-}
-
-// tappedConn tells if the client library has closed it.
-type tappedConn struct {
-	net.Conn
-	closed atomic.Bool
-}
-
-func (c *tappedConn) Close() error {
-	c.closed.Store(true)
-	return c.Conn.Close()
-}
-
-// abort closes the connection with a reset, and what lies underneath TLS without
-// its goodbye, which a hung server may hold up.
-func (c *tappedConn) abort() {
-	c.closed.Store(true)
-	below := c.Conn
-	if enc, ok := below.(interface{ NetConn() net.Conn }); ok {
-		below = enc.NetConn()
-	}
-	if tcp, ok := below.(interface{ SetLinger(sec int) error }); ok {
-		_ = tcp.SetLinger(0) // drops what is not acknowledged
-	}
-	_ = below.Close()
 }
 
 // redisLink is a connection to a Redis server.
@@ -433,19 +350,6 @@ func (c *call) readInspect(r reply) (NodeResult, bool) {
 	return res, length.kind == ':' && prefix.kind == '$'
 }
 
-// isReply tells if an error is one that the server sent.
-func isReply(err error) bool {
-	var reply redis.Error
-	return errors.As(err, &reply)
-}
-
-// says tells if a server's error is of this kind. Servers before 7.0 put the
-// error of a command inside a script into the middle of a sentence.
-func says(err error, kind string) bool {
-	text := err.Error()
-	return strings.HasPrefix(text, kind+" ") || strings.Contains(text, ": -"+kind+" ") || strings.Contains(text, ": "+kind+" ")
-}
-
 // refusal makes an answer of an error that the server sent.
 func (c *call) refusal(text string) answer {
 	err := error(ServerError(text))
@@ -460,23 +364,6 @@ func (c *call) refusal(text string) answer {
 		status = StatusFenced
 	}
 	return answer{NodeResult: NodeResult{Status: status, Err: err}}
-}
-
-// isReadOnly tells of an answer that the node is a replica, or has become one.
-func isReadOnly(r NodeResult) bool {
-	return r.Status == StatusProtocol && r.Err != nil && says(r.Err, "READONLY")
-}
-
-// isDenied tells if a server refused for want of a right.
-func isDenied(err error) bool {
-	return says(err, "NOPERM") || says(err, "NOAUTH") || says(err, "WRONGPASS")
-}
-
-// deniedInScript tells if a server refused a command of a script, or one of its
-// keys, for want of a right. Of such a refusal only Redis 7.2 and later name
-// the command.
-func deniedInScript(text string) bool {
-	return strings.Contains(text, "The user executing the script can't ")
 }
 
 // rights is what a user must be allowed for the script of a call.
@@ -495,28 +382,34 @@ func (c *call) rights() string {
 	}
 }
 
-// classifyTransport is the status for a failure to get any reply.
-func classifyTransport(err error) Status {
-	var timeout net.Error
-	switch {
-	case errors.As(err, new(sameServerError)):
-		return StatusProtocol
-	case unsent(err):
-		return StatusDown
-	case isReply(err): // to the greeting
-		if isDenied(err) {
-			return StatusDenied
-		}
-		return StatusProtocol
-	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
-		return StatusSlow
-	default:
-		return StatusDown
+// New opens a client; it does not wait for any node to answer. Connections
+// are opened in the background at once, and again whenever one was lost. It
+// fails for options that contradict themselves, for no nodes, and for two
+// nodes of the same name.
+func New(nodes []*Node, opt Options) (*Client, error) {
+	opt, err := opt.withDefaults()
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
+	if len(nodes) == 0 {
+		return nil, fmt.Errorf("%w: no nodes", ErrInvalid)
+	}
+	seen := make(map[string]bool)
+	for _, n := range nodes {
+		switch {
+		case n == nil:
+			return nil, fmt.Errorf("%w: a node is nil", ErrInvalid)
+		case seen[n.Name()]:
+			return nil, fmt.Errorf("%w: two nodes are named %s", ErrInvalid, quote(n.Name()))
+		}
+		seen[n.Name()] = true
+	}
+	return newClient(nodes, opt, func(n *Node) wire {
+		return redisWire{n, opt.NodeTimeout, opt.ConnectTimeout}
+	}, func(n *Node) tap { return newRedisTap(n, opt.ConnectTimeout) }), nil
 }
 
-// unsent tells of an error that there was no connection to send anything on.
-func unsent(err error) bool {
-	var op *net.OpError
-	return errors.Is(err, errSpent) || errors.As(err, &op) && op.Op == "dial"
-}
+// fencingPrefix begins the keys of counters.
+const fencingPrefix = "redlockctl:fencing:"
+
+func fencingKey(resource string) string { return fencingPrefix + resource }

@@ -1,0 +1,91 @@
+package redlock
+
+import (
+	"context"
+	"net"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// borrowed is a connection that go-redis dials, encrypts, authenticates and
+// greets, and that is then used without it.
+type borrowed struct {
+	client *redis.Client // owns the connection, and does not use it after greet
+	conn   *tappedConn   // nil: not dialled yet
+}
+
+// borrow makes a connection that is not dialled yet. timeout is to dial, and for
+// each step of the greeting. Whoever borrows closes the client.
+func borrow(n *Node, protocol int, timeout time.Duration) *borrowed {
+	b := &borrowed{}
+	b.client = n.Within(NewBudget(lockReply, 0)).OneLife(timeout, func(opt *redis.Options) {
+		opt.Protocol = protocol
+		dial := opt.Dialer
+		opt.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
+			if dial == nil {
+				dial = redis.NewDialer(opt)
+			}
+			c, err := dial(ctx, network, addr)
+			if err != nil {
+				return nil, err
+			}
+			b.conn = &tappedConn{Conn: c}
+			return b.conn, nil
+		}
+	})
+	return b
+}
+
+// greet connects, and makes sure that the node answers.
+func (b *borrowed) greet(ctx context.Context) error {
+	err := b.client.Ping(ctx).Err()
+	// To the PING any reply will do, NOPERM too, of a server that is ready. One that
+	// refused the greeting before it has closed the connection.
+	if err != nil && (!isReply(err) || b.conn == nil || b.conn.closed.Load() || says(err, "LOADING") || says(err, "BUSY")) {
+		return err
+	}
+	return b.conn.SetDeadline(time.Time{})
+}
+
+// identify asks which process answers: its run_id, or nothing where the user must
+// not know, or the server has none.
+func (b *borrowed) identify(ctx context.Context) (string, error) {
+	info, err := b.client.Info(ctx, "server").Result()
+	if err != nil && (!isReply(err) || b.conn.closed.Load()) {
+		return "", err
+	}
+	for line := range strings.Lines(info) {
+		if id, ok := strings.CutPrefix(line, "run_id:"); ok {
+			return strings.TrimSpace(id), b.conn.SetDeadline(time.Time{})
+		}
+	}
+	return "", b.conn.SetDeadline(time.Time{})
+}
+
+// tappedConn tells if the client library has closed it.
+type tappedConn struct {
+	net.Conn
+	closed atomic.Bool
+}
+
+func (c *tappedConn) Close() error {
+	c.closed.Store(true)
+	return c.Conn.Close()
+}
+
+// abort closes the connection with a reset, and what lies underneath TLS without
+// its goodbye, which a hung server may hold up.
+func (c *tappedConn) abort() {
+	c.closed.Store(true)
+	below := c.Conn
+	if enc, ok := below.(interface{ NetConn() net.Conn }); ok {
+		below = enc.NetConn()
+	}
+	if tcp, ok := below.(interface{ SetLinger(sec int) error }); ok {
+		_ = tcp.SetLinger(0) // drops what is not acknowledged
+	}
+	_ = below.Close()
+}

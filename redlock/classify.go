@@ -1,0 +1,93 @@
+package redlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// isClean tells of a node's part in a release if no copy of the token is left
+// there.
+func isClean(r NodeResult) bool {
+	switch r.Status {
+	case StatusOK, StatusAbsent, StatusHeld:
+		return true
+	}
+	return wrongType(r)
+}
+
+// isReply tells if an error is one that the server sent.
+func isReply(err error) bool {
+	var reply redis.Error
+	return errors.As(err, &reply)
+}
+
+// says tells if a server's error is of this kind. Servers before 7.0 put the
+// error of a command inside a script into the middle of a sentence.
+func says(err error, kind string) bool {
+	text := err.Error()
+	return strings.HasPrefix(text, kind+" ") || strings.Contains(text, ": -"+kind+" ") || strings.Contains(text, ": "+kind+" ")
+}
+
+// isReadOnly tells of an answer that the node is a replica, or has become one.
+func isReadOnly(r NodeResult) bool {
+	return r.Status == StatusProtocol && r.Err != nil && says(r.Err, "READONLY")
+}
+
+// wrongType tells that the key holds something that is no string, hence not
+// the token.
+func wrongType(r NodeResult) bool {
+	return r.Status == StatusProtocol && r.Err != nil && says(r.Err, "WRONGTYPE")
+}
+
+// isDenied tells if a server refused for want of a right.
+func isDenied(err error) bool {
+	return says(err, "NOPERM") || says(err, "NOAUTH") || says(err, "WRONGPASS")
+}
+
+// deniedInScript tells if a server refused a command of a script, or one of its
+// keys, for want of a right. Of such a refusal only Redis 7.2 and later name
+// the command.
+func deniedInScript(text string) bool {
+	return strings.Contains(text, "The user executing the script can't ")
+}
+
+// classifyTransport is the status for a failure to get any reply.
+func classifyTransport(err error) Status {
+	var timeout net.Error
+	switch {
+	case errors.As(err, new(sameServerError)):
+		return StatusProtocol
+	case unsent(err):
+		return StatusDown
+	case isReply(err): // to the greeting
+		if isDenied(err) {
+			return StatusDenied
+		}
+		return StatusProtocol
+	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
+		return StatusSlow
+	default:
+		return StatusDown
+	}
+}
+
+// unsent tells of an error that there was no connection to send anything on.
+func unsent(err error) bool {
+	var op *net.OpError
+	return errors.Is(err, errSpent) || errors.As(err, &op) && op.Op == "dial"
+}
+
+// errSpent is what a one-life client answers after its connection has ended.
+var errSpent = errors.New("the connection of this client has ended")
+
+// sameServerError is why a node is refused that is another node.
+type sameServerError struct{ other string }
+
+func (e sameServerError) Error() string {
+	return fmt.Sprintf("refused: it is the same server as %s, by another address", quote(e.other))
+}

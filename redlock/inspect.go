@@ -1,0 +1,53 @@
+package redlock
+
+import (
+	"context"
+	"time"
+)
+
+// Inspect reads the copies of a resource on all nodes, and changes nothing. Of
+// each node it tells:
+//
+//   - [StatusHeld]: a string is there; Token is its value, of which at most the
+//     first 256 bytes are read, Len its whole length, TTL what is left;
+//   - [StatusAbsent]: nothing is there;
+//   - [StatusProtocol] with a Type: something that is no token is there;
+//   - else: why the node did not tell.
+//
+// A node that does not answer does not fail it. It fails with [ErrNoQuorum]
+// when no node answered at all, with [ErrInvalid], [ErrClosed], or the cause of
+// the context's end.
+func (c *Client) Inspect(ctx context.Context, resource string) ([]NodeResult, error) {
+	const op = "inspect"
+	if resource == "" {
+		return nil, &Error{Op: op, Resource: resource, Kind: ErrInvalid, detail: "the name of the resource is empty"}
+	}
+	if err := c.enter(op, resource); err != nil {
+		return nil, err
+	}
+	defer c.ops.Done()
+	if err := c.warm.wait(ctx, c.closing, c.opt); err != nil {
+		return nil, c.endedBy(ctx, op, resource, err, nil)
+	}
+	results := c.look(ctx, resource)
+	if ctx.Err() != nil {
+		return results, c.endedBy(ctx, op, resource, ctx.Err(), results)
+	}
+	for _, r := range results {
+		if answered(r) {
+			return results, nil
+		}
+	}
+	return results, &Error{Op: op, Resource: resource, Kind: ErrNoQuorum, Nodes: results}
+}
+
+func (c *Client) look(ctx context.Context, resource string) []NodeResult {
+	return c.lookUntil(ctx, resource, nil)
+}
+
+func (c *Client) lookUntil(ctx context.Context, resource string, enough func([]NodeResult) bool) []NodeResult {
+	if c.gate.enter(ctx, false, c.closing) != nil {
+		return c.blank()
+	}
+	return c.ask(call{op: opInspect, key: resource, admitted: true, notAfter: time.Now().Add(c.opt.NodeTimeout)}, ctx.Done(), enough)
+}

@@ -1,0 +1,77 @@
+package redlock
+
+import (
+	"errors"
+	"time"
+)
+
+// remnant is what is known of the copy that a request may have left on a node.
+type remnant struct {
+	heard   bool      // the request was answered, or has failed
+	sent    bool      // it may have reached the node
+	until   time.Time // the latest end that a known copy can have; zero: none known
+	unknown bool      // a copy may be there, or still come, of which no end is known
+	// where is the last incarnation in which a copy may have been, vague that there
+	// may have been one in an incarnation that is not known. See [Copies].
+	where string
+	vague bool
+	said  said // of the last answer
+}
+
+// said is what is remembered of an answer: there are many of these.
+type said struct {
+	status      Status
+	incarnation string
+	at          time.Time
+}
+
+// learn takes in what became of a SET or an extension.
+func (m *remnant) learn(a answer, t Terms) {
+	m.heard = true
+	m.sent = m.sent || a.sent
+	m.said = said{a.Status, a.incarnation, a.at}
+	if a.Status == StatusOK || a.sent && !answered(a.NodeResult) {
+		m.where, m.vague = a.incarnation, a.incarnation == ""
+	}
+	switch {
+	case a.Status == StatusOK:
+		// The node began to count between sending and answering, on a clock that may
+		// be slower than ours by the drift allowance.
+		m.until = a.at.Add(t.TTL + t.Drift)
+	case a.sent && (!answered(a.NodeResult) || errors.Is(a.Err, errBadReply)):
+		m.unknown = true
+	}
+}
+
+// merge takes in what is known of another request to the same node.
+func (m *remnant) merge(o remnant) {
+	if o.until.After(m.until) {
+		m.until = o.until
+	}
+	m.unknown = m.unknown || o.unknown || !o.heard
+	switch { // o is the later one
+	case !o.heard:
+		m.vague = true
+	case o.where != "" || o.vague:
+		m.where, m.vague = o.where, o.vague
+	}
+	m.heard = true
+	m.sent = m.sent || o.sent || !o.heard
+}
+
+// releaseOf is the release of copies of which this is known.
+func releaseOf(resource, token string, copies []remnant) call {
+	c := call{op: opRelease, key: resource, token: token, clean: make([]bool, len(copies))}
+	known := true
+	for i, m := range copies {
+		known = known && m.heard && !m.unknown
+		c.clean[i] = m.heard && !m.unknown && m.until.IsZero()
+		if m.until.After(c.until) {
+			c.until = m.until
+		}
+	}
+	if !known {
+		c.until = time.Time{}
+	}
+	return c
+}

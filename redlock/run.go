@@ -1,0 +1,346 @@
+package redlock
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// run is an [Attempt] that is driven over the streams of a client: the answers
+// step it as they come, and whoever waits for it is woken once, by the verdict.
+type run struct {
+	client          *Client
+	resource, token string
+	over            atomic.Bool   // failed: what was not sent yet need not be
+	reads           *numbers      // of fencing; nil where none are wanted
+	unfenced        error         // why it was granted in vain: it got no fencing token
+	slept           time.Duration // what the client's suspended said before the start
+	decided         chan struct{} // has room for one
+
+	mu      sync.Mutex
+	machine *Attempt
+	next    Send // what the verdict asks to be sent
+	results []NodeResult
+	copies  []remnant
+	left    int           // nodes that have not answered
+	all     chan struct{} // closed when there are none
+}
+
+// attempt drives an [Attempt] of which terms says whether it extends, and not
+// after when, to its verdict. There must be room for its call, see [gate].
+func (c *Client) attempt(ctx context.Context, resource, token string, ttl time.Duration, terms Terms, fenced bool) *run {
+	r := &run{
+		client: c, resource: resource, token: token, results: c.blank(),
+		copies: make([]remnant, len(c.nodes)), decided: make(chan struct{}, 1),
+		left: len(c.nodes), all: make(chan struct{}),
+	}
+	terms.N, terms.TTL, terms.Drift, terms.Wait = len(c.nodes), ttl, c.opt.Drift(ttl), c.opt.wait(ttl)
+	r.slept = c.suspended()
+	terms.Start = time.Now()
+	machine, send := Begin(terms)
+	r.machine = machine
+	deadline := machine.Deadline()
+	proto := call{key: resource, token: token, ttl: ttl, notAfter: deadline, over: &r.over, to: r, queued: terms.Start, admitted: true}
+	switch send {
+	case SendSet:
+		proto.op, proto.numbered = opSet, fenced
+		if fenced {
+			r.reads = newNumbers(len(c.nodes), c.Quorum())
+		}
+		c.send(proto)
+	case SendExtend:
+		proto.op = opExtend
+		c.send(proto)
+	default:
+		c.gate.leave()
+		return r
+	}
+	timer := time.NewTimer(time.Until(deadline))
+	defer timer.Stop()
+	for waiting := true; waiting; {
+		select {
+		case <-r.decided:
+			waiting = false
+		case <-timer.C:
+			// A step ahead of its deadline, by the grain of the clock, decides nothing.
+			if !r.step(func(m *Attempt) (Send, Verdict) { return m.Tick(r.awake(time.Now())) }) {
+				timer.Reset(max(time.Until(deadline), time.Millisecond))
+			}
+		case <-ctx.Done():
+			r.step((*Attempt).Cancel)
+		case <-c.closing:
+			r.step((*Attempt).Cancel)
+		}
+	}
+	if r.verdict() != VerdictGranted {
+		r.over.Store(true)
+	}
+	if r.next == SendRelease { // final since the verdict
+		r.giveUp()
+	}
+	return r
+}
+
+// lateMost is how many attempts in a row may fail because this process was late.
+const lateMost = 20
+
+// try waits for room and makes an attempt, and once more when it was this process
+// that was too late for its node timeout, and not the nodes.
+func (c *Client) try(ctx context.Context, urgent bool, attempt func() *run) (*run, error) {
+	for late := 0; ; late++ {
+		if err := c.gate.enter(ctx, urgent, c.closing); err != nil {
+			return nil, err
+		}
+		if r := attempt(); late == lateMost || !r.late(ctx) {
+			return r, nil
+		}
+	}
+}
+
+// late reports whether the attempt had no quorum only because answers were not read
+// by its deadline that nodes gave all the same. What they will have answered, or that
+// they hang, their streams know as soon as this process has the time to look.
+func (r *run) late(ctx context.Context) bool {
+	// A short TTL leaves no time for this. A sleep of the machine is no lack of time.
+	if r.machine.terms.Wait < r.client.opt.NodeTimeout || sleptSince(r.slept, r.client.suspended) > 0 || !r.onlyLate(true) {
+		return false
+	}
+	timer := time.NewTimer(takeWindow)
+	defer timer.Stop()
+	select {
+	case <-r.all:
+	case <-timer.C:
+	case <-ctx.Done():
+	case <-r.client.closing:
+	}
+	return r.onlyLate(false)
+}
+
+// onlyLate reports whether there was no quorum, and would have been an answer from
+// one without those nodes that have answered since, or whose request this process did
+// not send in time; with maybe also those that may be about to answer.
+func (r *run) onlyLate(maybe bool) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.machine.Verdict() != VerdictNoQuorum {
+		return false
+	}
+	failed := 0
+	for i, m := range r.copies {
+		s := r.machine.Status(i)
+		well := r.client.streams[i].room.well.Load()
+		switch {
+		case s == StatusOK, s == StatusHeld, s == StatusAbsent, s == StatusUnanswered:
+		case s != StatusSlow: // it failed
+			failed++
+		case m.heard && answered(NodeResult{Status: m.said.status}): // since
+		case well && m.heard && !m.sent: // it was not asked in time
+		case well && !m.heard && maybe:
+		default:
+			failed++
+		}
+	}
+	return failed <= len(r.copies)-Quorum(len(r.copies))
+}
+
+// giveUp releases what the attempt may have left, on each node behind its SET, and
+// does not wait for it. It is not held up for want of room either: what does not
+// find any is owed.
+func (r *run) giveUp() {
+	r.over.Store(true)
+	copies, _ := r.remnants()
+	ask := releaseOf(r.resource, r.token, copies)
+	ask.neverSent = r.neverSent
+	r.client.send(ask)
+}
+
+// step steps the machine, and tells if the verdict is there.
+func (r *run) step(f func(*Attempt) (Send, Verdict)) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.stepLocked(f)
+}
+
+func (r *run) stepLocked(f func(*Attempt) (Send, Verdict)) bool {
+	if r.machine.Verdict() != VerdictPending {
+		return true
+	}
+	send, verdict := f(r.machine)
+	if verdict == VerdictPending {
+		return false
+	}
+	r.next = send
+	r.decided <- struct{}{}
+	return true
+}
+
+// answered gives the answer of a node to the machine, and keeps what it says.
+// Answers also come after the verdict: they tell what copies there are.
+func (r *run) answered(a answer) {
+	status := a.Status
+	if wrongType(a.NodeResult) {
+		status = StatusHeld
+	}
+	r.mu.Lock()
+	if r.machine.Verdict() == VerdictPending {
+		r.client.keep(r.results, a)
+		at := r.awake(a.at)
+		r.stepLocked(func(m *Attempt) (Send, Verdict) { return m.Answer(a.node, status, at) })
+	}
+	r.copies[a.node].learn(a, r.machine.terms)
+	if r.left--; r.left == 0 && r.all != nil {
+		close(r.all)
+	}
+	r.mu.Unlock()
+	if r.reads != nil {
+		r.counted(a)
+	}
+}
+
+// counted takes in the number that a node read behind its SET, be it after the
+// verdict. It counts with a vote only.
+func (r *run) counted(a answer) {
+	if a.Status == StatusOK {
+		a.NodeResult = a.numbers
+	}
+	r.reads.answered(a)
+}
+
+// awake is the time by which the attempt is judged: t, and for how long the machine
+// has slept since the start. A grant that spans a sleep would come later than it
+// seems, later perhaps than the bound on which early rejoin rests.
+func (r *run) awake(t time.Time) time.Time { return t.Add(sleptSince(r.slept, r.client.suspended)) }
+
+func (r *run) verdict() Verdict {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.machine.Verdict()
+}
+
+// neverSent reports whether it is known that nothing was sent to a node.
+func (r *run) neverSent(node int) bool {
+	m := r.remnant(node)
+	return m.heard && !m.sent
+}
+
+// remnants is what is known of the copies by now, and whether that is all.
+func (r *run) remnants() (copies []remnant, all bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.copies), !slices.ContainsFunc(r.copies, func(m remnant) bool { return !m.heard })
+}
+
+// remnant is what is known of the copy on a node by now.
+func (r *run) remnant(node int) remnant {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.copies[node]
+}
+
+// failure is the error for a verdict other than granted.
+func (r *run) failure(ctx context.Context, op string) *Error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	e := &Error{Op: op, Resource: r.resource, Nodes: r.results, Attempts: 1}
+	for i := range e.Nodes {
+		if e.Nodes[i].Status == StatusUnanswered && r.machine.Status(i) == StatusSlow {
+			e.Nodes[i].Status = StatusSlow
+		}
+		if !r.machine.terms.Extend {
+			e.Nodes[i].MayLiveUntil = r.copies[i].until
+		}
+	}
+	switch r.machine.Verdict() {
+	case VerdictGranted:
+		e.Kind, e.why = ErrNoQuorum, r.unfenced
+		if errors.Is(r.unfenced, ErrExpired) {
+			e.Kind = ErrExpired
+		}
+	case VerdictContended:
+		e.Kind = ErrContended
+	case VerdictNotHeld:
+		e.Kind = ErrNotHeld
+	case VerdictNoQuorum:
+		e.Kind = ErrNoQuorum
+	case VerdictExpired:
+		e.Kind = ErrExpired
+	case VerdictCancelled:
+		if ctx.Err() == nil {
+			e.Kind = ErrClosed
+			break
+		}
+		e.Kind, e.ended = context.Cause(ctx), ctx.Err()
+	}
+	return e
+}
+
+// blame puts what nodes answered to the reading or writing of numbers in the
+// place of the yes that they gave to the lock.
+func (r *run) blame(f *numbers) {
+	f.mu.Lock()
+	answers := slices.Clone(f.results)
+	f.mu.Unlock()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for i, said := range answers {
+		at := &r.results[i]
+		switch {
+		case at.Status != StatusOK || said.Status == StatusOK:
+		case said.Status == StatusUnanswered:
+			at.Status = StatusSlow
+		default:
+			at.Status, at.Err = said.Status, said.Err
+		}
+	}
+}
+
+// draw draws and writes the fencing token of a granted run.
+func (r *run) draw() (uint64, error) {
+	c := r.client
+	n, quorum := len(c.nodes), c.Quorum()
+	by := time.Now().Add(c.opt.wait(r.machine.terms.TTL))
+	ok, values := r.reads.wait(by)
+	if count(ok) < quorum {
+		r.blame(r.reads)
+		return 0, errFencing
+	}
+	var token uint64
+	for i, v := range values {
+		if ok[i] {
+			token = max(token, v)
+		}
+	}
+	// A node may know a higher number that none of these knew: of a grant that was
+	// never confirmed. Then the token is drawn above that.
+	for range 3 {
+		token++
+		writes := newNumbers(n, min(n, n-quorum+2))
+		c.send(call{
+			op: opFence, key: r.resource, token: r.token, value: strconv.FormatUint(token, 10), ttl: fencingTTL,
+			notAfter: by, to: writes,
+		})
+		ok, values := writes.wait(by)
+		taken, highest := 0, token
+		for i, v := range values {
+			if ok[i] && v == token {
+				taken++
+			}
+			highest = max(highest, v)
+		}
+		switch {
+		case !time.Now().Add(sleptSince(r.slept, c.suspended)).Before(r.machine.Until()):
+			return 0, ErrExpired
+		case taken >= quorum:
+			return token, nil
+		case highest == token:
+			r.blame(writes)
+			return 0, errFencing
+		}
+		token = highest
+	}
+	return 0, errFencing
+}

@@ -1,0 +1,243 @@
+package redlock
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// redisTap is a tap on a Redis server: a connection that go-redis has opened
+// and greeted, and that is read here, since go-redis hands out pushed messages
+// only while it waits for a reply. A server that knows no RESP3 or denies
+// tracking can still be asked.
+type redisTap struct {
+	node    *Node
+	timeout time.Duration // to dial, for each step of the greeting, and for a write
+
+	mu     sync.Mutex
+	client *redis.Client // nil: not connected
+	conn   net.Conn      // nil: not greeted
+	out    []byte
+	ended  bool
+
+	// Of the goroutine that hears:
+	in    *bufio.Reader
+	later []message // pushed into the midst of an answer
+}
+
+func newRedisTap(n *Node, timeout time.Duration) *redisTap {
+	return &redisTap{node: n, timeout: timeout}
+}
+
+func (t *redisTap) open(ctx context.Context) (tracking bool, err error) {
+	b := borrow(t.node, 3, t.timeout)
+	if !t.use(b.client, nil) {
+		return false, errors.Join(ErrClosed, b.client.Close())
+	}
+	defer func() {
+		if err != nil {
+			t.close()
+		}
+	}()
+	if err := b.greet(ctx); err != nil {
+		return false, err
+	}
+	conn := b.conn
+	if err := conn.SetDeadline(time.Now().Add(t.timeout)); err != nil {
+		return false, err
+	}
+	// A server that knows no RESP3, or denies it, would accept the tracking all the
+	// same, and have no way to tell of anything.
+	out := appendCommand(nil, "HELLO", "3")
+	if _, err := conn.Write(appendCommand(out, "CLIENT", "TRACKING", "ON")); err != nil {
+		return false, err
+	}
+	t.in, t.later = bufio.NewReader(conn), nil
+	hello, err := t.reply()
+	if err != nil {
+		return false, err
+	}
+	r, err := t.reply()
+	if err != nil {
+		return false, err
+	}
+	if err := conn.SetDeadline(time.Time{}); err != nil {
+		return false, err
+	}
+	if !t.use(b.client, conn) {
+		return false, ErrClosed
+	}
+	return hello.kind == '%' && r.kind == '+', nil
+}
+
+// use makes a connection the current one, unless the tap has ended.
+func (t *redisTap) use(client *redis.Client, conn net.Conn) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.ended {
+		t.client, t.conn = client, conn
+	}
+	return !t.ended
+}
+
+// tokenPrefix is how much of a value is read, to tell one holder from another.
+const tokenPrefix = 64
+
+// ask reads what is left of the key and a little of its value, which may be
+// huge. That both belong together does not matter: what has changed between
+// them is told as a change.
+func (t *redisTap) ask(key string) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.conn == nil {
+		return errSpent
+	}
+	t.out = appendCommand(t.out[:0], "PTTL", key)
+	t.out = appendCommand(t.out, "GETRANGE", key, "0", strconv.Itoa(tokenPrefix-1))
+	// A few bytes for each of a bounded number of questions: the kernel takes them
+	// at once, whether the server reads them or not.
+	if err := t.conn.SetWriteDeadline(time.Now().Add(t.timeout)); err != nil {
+		return err
+	}
+	_, err := t.conn.Write(t.out)
+	return err
+}
+
+func (t *redisTap) hear() (message, error) {
+	if len(t.later) > 0 {
+		m := t.later[0]
+		t.later = t.later[1:]
+		return m, nil
+	}
+	for {
+		if kind, err := t.in.Peek(1); err != nil {
+			return message{}, err
+		} else if kind[0] == '>' {
+			m, ok, err := readPush(t.in)
+			if ok || err != nil {
+				return m, err
+			}
+			continue
+		}
+		left, err := t.reply()
+		if err != nil {
+			return message{}, err
+		}
+		value, err := t.reply()
+		if err != nil {
+			return message{}, err
+		}
+		return readSight(left, value), nil
+	}
+}
+
+// reply reads a reply, and keeps for later what is pushed ahead of it.
+func (t *redisTap) reply() (reply, error) {
+	for {
+		kind, err := t.in.Peek(1)
+		if err != nil {
+			return reply{}, err
+		}
+		if kind[0] != '>' {
+			return readReply(t.in, 0)
+		}
+		m, ok, err := readPush(t.in)
+		if err != nil {
+			return reply{}, err
+		}
+		if ok {
+			t.later = append(t.later, m)
+		}
+	}
+}
+
+// readSight makes a message of the replies to PTTL and GETRANGE.
+func readSight(left, value reply) message {
+	switch {
+	case left.kind == '-':
+		return message{err: ServerError(left.text)}
+	case left.kind != ':':
+		return message{err: errBadReply}
+	case left.n == -2:
+		return message{}
+	}
+	m := message{there: true, ttl: -1}
+	if left.n >= 0 {
+		m.ttl = min(time.Duration(min(left.n, int64(maxTTL/time.Millisecond)))*time.Millisecond, maxTTL)
+	}
+	if value.kind == '$' {
+		m.token = value.text // something that is no string has none
+	}
+	return m
+}
+
+// readPush reads a message that is no reply. It tells if it is about keys that
+// have changed.
+func readPush(r *bufio.Reader) (message, bool, error) {
+	line, err := r.ReadSlice('\n')
+	if err != nil {
+		return message{}, false, err
+	}
+	n, err := strconv.Atoi(string(bytes.TrimSpace(line[1:])))
+	if err != nil || n < 1 || n > maxItems {
+		return message{}, false, fmt.Errorf("%w: %q", errBadReply, line)
+	}
+	items, left := make([]reply, n), lockReply
+	for i := range items {
+		if items[i], err = readPushed(r, &left); err != nil {
+			return message{}, false, err
+		}
+	}
+	if n != 2 || items[0].text != "invalidate" {
+		return message{}, false, nil
+	}
+	m := message{changed: true, all: items[1].kind == '_'} // all: the database was flushed
+	for _, k := range items[1].items {
+		m.keys = append(m.keys, k.text)
+	}
+	return m, true, nil
+}
+
+// readPushed reads an item of a pushed message, which may be the nil of RESP3.
+func readPushed(r *bufio.Reader, left *int) (reply, error) {
+	if b, err := r.Peek(3); err == nil && string(b) == "_\r\n" {
+		_, err = r.Discard(3)
+		return reply{kind: '_'}, err
+	}
+	return readValue(r, 1, left)
+}
+
+func (t *redisTap) deadline(at time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.conn != nil {
+		_ = t.conn.SetReadDeadline(at)
+	}
+}
+
+func (t *redisTap) close() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.client != nil {
+		_ = t.client.Close()
+	}
+	if t.conn != nil {
+		_ = t.conn.Close()
+	}
+	t.client, t.conn = nil, nil
+}
+
+func (t *redisTap) end() {
+	t.mu.Lock()
+	t.ended = true
+	t.mu.Unlock()
+	t.close()
+}

@@ -1,0 +1,73 @@
+package redlock
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// warmth lets the first operations of a client wait for connections that are
+// being opened, so that opening them does not use up their node timeout. It is
+// over for good when all nodes have been tried, or when a node has held an
+// operation up once.
+type warmth struct {
+	mu      sync.Mutex
+	untried int
+	up      int
+	need    int
+	ready   chan struct{} // closed when a quorum is up
+	over    chan struct{}
+	end     func() // closes over
+}
+
+func newWarmth(n int) *warmth {
+	w := &warmth{untried: n, need: Quorum(n), ready: make(chan struct{}), over: make(chan struct{})}
+	w.end = sync.OnceFunc(func() { close(w.over) })
+	return w
+}
+
+// tried is told the end of each node's first try to connect.
+func (w *warmth) tried(up bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if up {
+		if w.up++; w.up == w.need {
+			close(w.ready)
+		}
+	}
+	if w.untried--; w.untried == 0 {
+		w.end()
+	}
+}
+
+// wait waits until all nodes have been tried, but no longer than it may take
+// to connect, and once a quorum is up no longer than a node timeout.
+func (w *warmth) wait(ctx context.Context, closing <-chan struct{}, opt Options) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	select {
+	case <-w.over:
+		return nil
+	default:
+	}
+	timer := time.NewTimer(opt.ConnectTimeout)
+	defer timer.Stop()
+	ready := w.ready
+	for {
+		select {
+		case <-w.over:
+			return nil
+		case <-ready:
+			ready = nil
+			timer.Reset(opt.NodeTimeout)
+		case <-timer.C:
+			w.end()
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-closing:
+			return ErrClosed
+		}
+	}
+}
