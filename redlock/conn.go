@@ -93,42 +93,42 @@ type link interface {
 // errAgain, of a receive, is for a request that has to be sent once more.
 var errAgain = errors.New("to be sent again")
 
-// life is one connection, with what was sent on it and has no answer yet.
-type life struct {
+// nodeConn is one connection, with what was sent on it and has no answer yet.
+type nodeConn struct {
 	link  link
 	reply time.Duration
 	dead  chan struct{} // closed when the connection is of no use any more
 	ended chan struct{} // closed when the reader has ended
 	quiet bool          // it ended while nothing was under way; set before dead is closed
 
-	mu     sync.Mutex
-	flight []*call // oldest at head
-	head   int
-	busy   bool      // the reader has taken a call of which it has not disposed yet
-	served bool      // a call was answered
-	lower  bool      // the node is read-only
-	armed  time.Time // until when the reader waits; zero: for ever
-	last   bool      // if nothing has come by then, the node is hung
-	heard  time.Time // when the last reply came, or the first request since was sent
-	behind time.Time // since when the replies that come are overdue; zero: they are not
-	err    error     // why it is dead
+	mu       sync.Mutex
+	inFlight []*call // oldest at head
+	head     int
+	busy     bool      // the reader has taken a call of which it has not disposed yet
+	served   bool      // a call was answered
+	lower    bool      // the node is read-only
+	armed    time.Time // until when the reader waits; zero: for ever
+	last     bool      // if nothing has come by then, the node is hung
+	heard    time.Time // when the last reply came, or the first request since was sent
+	behind   time.Time // since when the replies that come are overdue; zero: they are not
+	err      error     // why it is dead
 }
 
 // pop takes the oldest call that has no answer; nil if there is none.
-func (l *life) pop() *call {
+func (l *nodeConn) pop() *call {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.head == len(l.flight) {
+	if l.head == len(l.inFlight) {
 		return nil
 	}
-	c := l.flight[l.head]
-	l.flight[l.head] = nil
+	c := l.inFlight[l.head]
+	l.inFlight[l.head] = nil
 	l.head++
 	l.busy = true
-	if l.head == len(l.flight) {
-		l.flight, l.head = l.flight[:0], 0
+	if l.head == len(l.inFlight) {
+		l.inFlight, l.head = l.inFlight[:0], 0
 	} else if l.head > 1024 {
-		l.flight = append(l.flight[:0], l.flight[l.head:]...)
+		l.inFlight = append(l.inFlight[:0], l.inFlight[l.head:]...)
 		l.head = 0
 	}
 	return c
@@ -137,15 +137,15 @@ func (l *life) pop() *call {
 // look is told that the reader has disposed of a call whose reply came at now. It
 // reports whether the connection is of any use: replies that have been overdue for so
 // long, though they do come, are those of a node that cannot keep up.
-func (l *life) look(now time.Time) bool {
+func (l *nodeConn) look(now time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.busy, l.served, l.last, l.heard = false, true, false, now
 	switch {
-	case l.head == len(l.flight):
+	case l.head == len(l.inFlight):
 		l.behind = time.Time{}
 		return true
-	case now.Sub(l.flight[l.head].sentAt) < l.reply:
+	case now.Sub(l.inFlight[l.head].sentAt) < l.reply:
 		l.behind = time.Time{}
 	case l.behind.IsZero():
 		l.behind = now
@@ -169,7 +169,7 @@ const (
 // was read by then does not say so either: this process may have been late, and have
 // the reply in its buffers. So the reader wakes a little before that, and looks once
 // more; see hung. l.mu is held.
-func (l *life) await() {
+func (l *nodeConn) await() {
 	by := l.heard.Add(l.reply - l.reply/graceParts)
 	// Moving the deadline with each reply would cost more than the reply.
 	if l.armed.IsZero() || l.armed.Before(by.Add(-l.reply/4)) {
@@ -178,19 +178,19 @@ func (l *life) await() {
 }
 
 // arm sets the deadline of the reader; zero: none. l.mu is held.
-func (l *life) arm(by time.Time) {
+func (l *nodeConn) arm(by time.Time) {
 	l.armed = by
 	l.link.expect(by)
 }
 
 // hung is told that nothing has come by the deadline, and reports whether the node
 // hangs. Else it sets another deadline.
-func (l *life) hung(now time.Time) bool {
+func (l *nodeConn) hung(now time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	grace, by := l.reply/graceParts, l.heard.Add(l.reply)
 	switch {
-	case l.head == len(l.flight):
+	case l.head == len(l.inFlight):
 		l.last = false
 		l.arm(time.Time{})
 	case l.last:
@@ -208,14 +208,14 @@ func (l *life) hung(now time.Time) bool {
 }
 
 // idle tells if nothing is under way.
-func (l *life) idle() bool {
+func (l *nodeConn) idle() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.head == len(l.flight) && !l.busy
+	return l.head == len(l.inFlight) && !l.busy
 }
 
 // end marks the connection as of no use, for the first reason given.
-func (l *life) end(err error) {
+func (l *nodeConn) end(err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.err == nil {
@@ -223,17 +223,17 @@ func (l *life) end(err error) {
 	}
 }
 
-func (l *life) cause() error {
+func (l *nodeConn) cause() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.err
 }
 
 // rest takes all calls that have no answer.
-func (l *life) rest() []*call {
+func (l *nodeConn) rest() []*call {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	rest := l.flight[l.head:]
-	l.flight, l.head = nil, 0
+	rest := l.inFlight[l.head:]
+	l.inFlight, l.head = nil, 0
 	return rest
 }

@@ -84,7 +84,7 @@ func TestCrowdBesideHungNodes(t *testing.T) {
 	}
 	if besideHungNodes(t, func(c *Client) {
 		for _, s := range c.streams {
-			s.life.reply = time.Hour
+			s.conn.reply = time.Hour
 		}
 	}) == nil {
 		t.Error("not noticed: hung nodes are waited for")
@@ -158,7 +158,7 @@ func TestReleasesGoFirst(t *testing.T) {
 func TestDebtsArePaidWithoutAReconnect(t *testing.T) {
 	inStream(t, func(t *testing.T, n *memNode, s *stream) {
 		n.away(10)
-		before := s.life
+		before := s.conn
 		const many = queueSize + queueReserve + flightSize + debtSize/2
 		for i := range many {
 			n.set(func(n *memNode) { n.keys[fmt.Sprint(i)] = memCopy{"t", time.Now().Add(time.Hour)} })
@@ -174,7 +174,7 @@ func TestDebtsArePaidWithoutAReconnect(t *testing.T) {
 		if n.live() > 0 || s.debts.Load() > 0 {
 			t.Errorf("%d copies are left, %d releases owed", n.live(), s.debts.Load())
 		}
-		if s.life != before {
+		if s.conn != before {
 			t.Error("over another connection")
 		}
 	})
@@ -237,9 +237,9 @@ func TestLateProcessBlamesNoNode(t *testing.T) {
 		for _, n := range nodes {
 			n.away(10) // and back
 		}
-		before := make([]*life, len(c.streams))
+		before := make([]*nodeConn, len(c.streams))
 		for i, s := range c.streams {
-			before[i] = s.life
+			before[i] = s.conn
 		}
 		late := 3 * c.opt.NodeTimeout
 		delayReaders(c, late)
@@ -261,7 +261,7 @@ func TestLateProcessBlamesNoNode(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		for i, s := range c.streams {
-			if s.life != before[i] {
+			if s.conn != before[i] {
 				t.Errorf("n%d lost its connection", i+1)
 			}
 			if nodes[i].live() > 0 {
@@ -302,13 +302,13 @@ func TestHungQuorumCostsOneTimeout(t *testing.T) {
 // the pace for ever.
 func TestSlowNodeIsCutOff(t *testing.T) {
 	inStream(t, func(t *testing.T, n *memNode, s *stream) {
-		before, delay := s.life, time.Duration(0)
+		before, delay := s.conn, time.Duration(0)
 		n.set(func(n *memNode) { n.delay = func() (to, back time.Duration) { return delay, 0 } })
 		for range 2000 {
 			s.enqueue(del("a", "t", nil))
 			time.Sleep(time.Millisecond)
 			delay = min(delay+time.Millisecond, 4*s.reply)
-			if s.life != before {
+			if s.conn != before {
 				return
 			}
 		}

@@ -56,4 +56,3 @@ func printableASCII(s string, most int) string {
 	}, s)
 	return s[:min(len(s), most)]
 }
-

@@ -107,7 +107,7 @@ func (s *spot) note() note {
 	if s.place == nil {
 		return note{waited: unwaited}
 	}
-	l := s.place.line
+	l := s.place.queue
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.queue[0] != s.place || !l.begun {

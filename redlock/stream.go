@@ -91,8 +91,8 @@ type stream struct {
 	closed  bool
 
 	// Of the writer alone:
-	life     *life // nil: not connected
-	failures int   // in a row
+	conn     *nodeConn // nil: not connected
+	failures int       // in a row
 	failedAs Status
 	why      error
 	backoff  time.Duration
@@ -254,9 +254,9 @@ func (s *stream) run() {
 		s.hooks.first(up)
 	}
 	for {
-		if s.life != nil {
+		if s.conn != nil {
 			select {
-			case <-s.life.dead:
+			case <-s.conn.dead:
 				s.lose()
 			default:
 			}
@@ -271,7 +271,7 @@ func (s *stream) run() {
 		case closed && s.idle():
 			s.hangUp()
 			return
-		case s.life != nil:
+		case s.conn != nil:
 			s.watch(closed)
 		default:
 			s.await()
@@ -298,12 +298,12 @@ func (s *stream) watch(closed bool) {
 		// Whoever is about to send gets to do so first: requests that go out in one
 		// write cost one system call on each side.
 		runtime.Gosched()
-	case <-s.life.dead:
+	case <-s.conn.dead:
 	case <-answered:
 	case <-due:
 	case <-s.ctx.Done():
-		s.life.link.close()
-		<-s.life.dead
+		s.conn.link.close()
+		<-s.conn.dead
 	}
 }
 
@@ -328,7 +328,7 @@ func (s *stream) take() (batch []*call, closed bool) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.owed) > 0 && s.life != nil {
+	if len(s.owed) > 0 && s.conn != nil {
 		s.pay(min(payAtOnce, int(s.room.most.Load()-s.room.used.Load())), time.Now())
 	}
 	if len(s.queue) <= batchSize {
@@ -346,7 +346,7 @@ func (s *stream) turn(batch []*call) {
 	if batch = s.wanted(batch); len(batch) == 0 {
 		return
 	}
-	if s.life == nil && !s.open() {
+	if s.conn == nil && !s.open() {
 		s.fail(batch, s.failedAs, s.why)
 		return
 	}
@@ -359,7 +359,7 @@ func (s *stream) turn(batch []*call) {
 		if !s.open() {
 			s.fail(batch, s.failedAs, s.why)
 		} else if batch = s.wanted(batch); !s.send(batch) {
-			s.fail(batch, StatusDown, s.life.cause())
+			s.fail(batch, StatusDown, s.conn.cause())
 		}
 	}
 }
@@ -368,22 +368,22 @@ func (s *stream) turn(batch []*call) {
 // What becomes of a call that was written, also of one that was written in
 // vain, is the reader's to say.
 func (s *stream) send(batch []*call) bool {
-	l := s.life
+	l := s.conn
 	now := time.Now()
 	l.mu.Lock()
 	if l.err != nil {
 		l.mu.Unlock()
 		return false
 	}
-	if l.head == len(l.flight) {
+	if l.head == len(l.inFlight) {
 		l.heard, l.last = now, false
 		l.await()
 	}
 	for _, c := range batch {
 		c.sentAt = now
 	}
-	l.flight = append(l.flight, batch...)
-	full := len(l.flight)-l.head > flightSize
+	l.inFlight = append(l.inFlight, batch...)
+	full := len(l.inFlight)-l.head > flightSize
 	l.mu.Unlock()
 	if err := l.link.send(batch); err != nil {
 		l.end(err)
@@ -400,7 +400,7 @@ func (s *stream) send(batch []*call) bool {
 
 // listen reads replies until the connection ends, and then answers all that
 // was under way.
-func (s *stream) listen(l *life) {
+func (s *stream) listen(l *nodeConn) {
 	defer close(l.ended)
 	oldest := l.pop // once: each time it would be allocated
 	for {
@@ -436,7 +436,7 @@ func (s *stream) listen(l *life) {
 
 // bury ends a connection that is of no use any more, and answers what was under
 // way on it: c, which may be nil, and what came after.
-func (s *stream) bury(l *life, c *call, err error) {
+func (s *stream) bury(l *nodeConn, c *call, err error) {
 	l.end(err)
 	s.abort(l)
 	s.room.end()
@@ -465,11 +465,11 @@ func (s *stream) again(c *call) {
 }
 
 // idle tells if nothing is under way.
-func (s *stream) idle() bool { return s.life == nil || s.life.idle() }
+func (s *stream) idle() bool { return s.conn == nil || s.conn.idle() }
 
 // abort ends a connection that has failed. When the stream is being closed there
 // will be no other, and what was sent on this one shall still arrive, in order.
-func (s *stream) abort(l *life) {
+func (s *stream) abort(l *nodeConn) {
 	s.mu.Lock()
 	closed := s.closed
 	s.mu.Unlock()
@@ -483,9 +483,9 @@ func (s *stream) abort(l *life) {
 // lose takes note of a connection that has ended. One that ended while nothing
 // was under way is no failure of the node: servers close idle connections.
 func (s *stream) lose() {
-	l := s.life
+	l := s.conn
 	<-l.ended
-	s.life = nil
+	s.conn = nil
 	if l.served && !l.lower {
 		s.failures, s.backoff = 0, backoffMin
 	}
@@ -498,12 +498,12 @@ func (s *stream) lose() {
 
 // hangUp ends the connection for good.
 func (s *stream) hangUp() {
-	if s.life == nil {
+	if s.conn == nil {
 		return
 	}
-	s.life.link.close()
-	<-s.life.ended
-	s.life = nil
+	s.conn.link.close()
+	<-s.conn.ended
+	s.conn = nil
 }
 
 // open connects, and pays what is owed to the node. It tells if the node can
@@ -523,7 +523,7 @@ func (s *stream) open() bool {
 		s.skip()
 		return false
 	}
-	s.life = &life{link: link, reply: s.reply, dead: make(chan struct{}), ended: make(chan struct{})}
+	s.conn = &nodeConn{link: link, reply: s.reply, dead: make(chan struct{}), ended: make(chan struct{})}
 	s.failures = min(s.failures, breakAfter-1) // one more, if it does no more than greet
 	s.mu.Lock()
 	s.broken = nil
@@ -534,7 +534,7 @@ func (s *stream) open() bool {
 	s.pay(roomFirst, time.Now())
 	s.queue = append(s.queue, queue...)
 	s.mu.Unlock()
-	go s.listen(s.life)
+	go s.listen(s.conn)
 	return true
 }
 

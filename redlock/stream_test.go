@@ -345,7 +345,7 @@ func TestRefusedLoginKeepsDebts(t *testing.T) {
 		}
 		refusal := ServerError("WRONGPASS invalid username-password pair or user is disabled.")
 		w.refusal.Store(&refusal)
-		s.life.link.close() // as the server does with a user that is switched off
+		s.conn.link.close() // as the server does with a user that is switched off
 		synctest.Wait()
 		s.enqueue(del("a", "t", answers))
 		if a := <-answers; a.Status != StatusDenied || a.sent {
@@ -373,17 +373,17 @@ func (l *armedLink) expect(by time.Time) { l.until = by }
 func TestDeadlineOfAnOlderCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		at := new(armedLink)
-		l := &life{link: at, reply: 50 * time.Millisecond}
+		l := &nodeConn{link: at, reply: 50 * time.Millisecond}
 		if now := time.Now(); l.hung(now) || !at.until.IsZero() {
 			t.Errorf("nothing is under way, and it waits until %s", at.until)
 		}
 		now := time.Now()
-		l.flight, l.heard = []*call{{sentAt: now}}, now
+		l.inFlight, l.heard = []*call{{sentAt: now}}, now
 		if l.hung(now) || at.until.After(now.Add(l.reply)) {
 			t.Errorf("a call that was just sent gets %s", at.until.Sub(now))
 		}
-		if now := at.until; l.hung(now) || !at.until.Equal(l.flight[0].sentAt.Add(l.reply)) {
-			t.Errorf("it gets %s in all", at.until.Sub(l.flight[0].sentAt))
+		if now := at.until; l.hung(now) || !at.until.Equal(l.inFlight[0].sentAt.Add(l.reply)) {
+			t.Errorf("it gets %s in all", at.until.Sub(l.inFlight[0].sentAt))
 		}
 		if !l.hung(at.until) {
 			t.Error("a call that is overdue is waited for")

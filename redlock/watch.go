@@ -23,10 +23,10 @@ type watcher struct {
 	hears hearing
 	rtt   atomic.Int64 // of a read, smoothed, in nanoseconds
 
-	some  atomic.Bool // lines is not empty
-	mu    sync.Mutex
-	lines map[string]*line
-	swept time.Time
+	some   atomic.Bool // lines is not empty
+	mu     sync.Mutex
+	queues map[string]*waitQueue
+	swept  time.Time
 }
 
 const (
@@ -40,7 +40,7 @@ const (
 
 // newWatcher makes a watcher over the connections to the nodes.
 func newWatcher(taps []tap, opt Options) *watcher {
-	w := &watcher{opt: opt, lines: make(map[string]*line)}
+	w := &watcher{opt: opt, queues: make(map[string]*waitQueue)}
 	w.hears.connect, w.hears.took, w.hears.ended = opt.ConnectTimeout, w.took, make(chan struct{})
 	for i, t := range taps {
 		w.ears = append(w.ears, newEar(&w.hears, i, t))
@@ -70,8 +70,8 @@ func (w *watcher) took(d time.Duration) {
 // another, see [lookout.step].
 func (w *watcher) slot() time.Duration { return 2 * time.Duration(w.rtt.Load()) }
 
-// line are those of one client who wait for one resource.
-type line struct {
+// waitQueue are those of one client who wait for one resource.
+type waitQueue struct {
 	watcher  *watcher
 	resource string
 	bell     chan struct{} // rung for the first in the line
@@ -90,7 +90,7 @@ type line struct {
 
 // waiter is a place in a line.
 type waiter struct {
-	line  *line
+	queue *waitQueue
 	turn  chan struct{} // closed when it is the first
 	tried bool          // has made an attempt
 }
@@ -104,7 +104,7 @@ func (w *watcher) place(resource string) (p *waiter, atOnce bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.sweep(time.Now())
-	l := w.lines[resource]
+	l := w.queues[resource]
 	if l == nil {
 		return nil, true
 	}
@@ -120,13 +120,13 @@ func (w *watcher) place(resource string) (p *waiter, atOnce bool) {
 func (w *watcher) wait(resource string) *waiter {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	l := w.lines[resource]
+	l := w.queues[resource]
 	if l == nil {
-		l = &line{
+		l = &waitQueue{
 			watcher: w, resource: resource, bell: make(chan struct{}, 1),
 			look: newLookout(len(w.ears), w.opt.RetryDelay, rand.Float64),
 		}
-		w.lines[resource] = l
+		w.queues[resource] = l
 		w.some.Store(true)
 	}
 	l.mu.Lock()
@@ -142,7 +142,7 @@ func (w *watcher) released(resource string) {
 		return
 	}
 	w.mu.Lock()
-	l := w.lines[resource]
+	l := w.queues[resource]
 	w.mu.Unlock()
 	if l == nil {
 		return
@@ -163,19 +163,19 @@ func (w *watcher) sweep(now time.Time) {
 		return
 	}
 	w.swept = now
-	for resource, l := range w.lines {
+	for resource, l := range w.queues {
 		l.mu.Lock()
 		if len(l.queue) == 0 && now.Sub(l.left) > lineIdle && now.Sub(l.released) > lineIdle {
-			delete(w.lines, resource)
+			delete(w.queues, resource)
 		}
 		l.mu.Unlock()
 	}
-	w.some.Store(len(w.lines) > 0)
+	w.some.Store(len(w.queues) > 0)
 }
 
 // polite tells if a newcomer should let others go first: this client has just
 // had the lock, after others, who may be waiting. l.mu is held.
-func (l *line) polite(now time.Time) bool {
+func (l *waitQueue) polite(now time.Time) bool {
 	if !l.granted || now.Sub(l.released) > politeFor {
 		return false
 	}
@@ -189,8 +189,8 @@ func (l *line) polite(now time.Time) bool {
 }
 
 // join adds a place; l.mu is held.
-func (l *line) join() *waiter {
-	p := &waiter{line: l, turn: make(chan struct{})}
+func (l *waitQueue) join() *waiter {
+	p := &waiter{queue: l, turn: make(chan struct{})}
 	l.queue = append(l.queue, p)
 	if len(l.queue) == 1 {
 		l.first()
@@ -199,7 +199,7 @@ func (l *line) join() *waiter {
 }
 
 // first gives the turn to the first in the line; l.mu is held.
-func (l *line) first() {
+func (l *waitQueue) first() {
 	close(l.queue[0].turn)
 	if l.listening {
 		return
@@ -219,7 +219,7 @@ func (l *line) first() {
 
 // leave gives the place up; granted tells if with the lock.
 func (p *waiter) leave(granted bool) {
-	l := p.line
+	l := p.queue
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	was := l.queue[0] == p
@@ -243,7 +243,7 @@ func (p *waiter) leave(granted bool) {
 
 // failed tells that an attempt was contended.
 func (p *waiter) failed() {
-	l := p.line
+	l := p.queue
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	p.tried = true
@@ -264,7 +264,7 @@ func (p *waiter) wait(ctx context.Context, expired <-chan time.Time, closing <-c
 	case <-closing:
 		return false, ErrClosed
 	}
-	l := p.line
+	l := p.queue
 	l.mu.Lock()
 	if !l.begun {
 		l.begun = true
@@ -326,7 +326,7 @@ func (p *waiter) first() bool {
 // step lets the lookout do what is due, and rings the bell if that is an
 // attempt, or another time for the next step. l.mu is held. The caller asks the
 // nodes that it returns when it has let go of the line.
-func (l *line) step() (ask []int) {
+func (l *waitQueue) step() (ask []int) {
 	if !l.active {
 		return nil
 	}
@@ -342,7 +342,7 @@ func (l *line) step() (ask []int) {
 }
 
 // ask reads the key on these nodes.
-func (l *line) ask(nodes []int) {
+func (l *waitQueue) ask(nodes []int) {
 	for _, i := range nodes {
 		if !l.watcher.ears[i].ask(l) {
 			l.down(i)
@@ -350,18 +350,18 @@ func (l *line) ask(nodes []int) {
 	}
 }
 
-func (l *line) key() string { return l.resource }
+func (l *waitQueue) key() string { return l.resource }
 
-func (l *line) up(node int)      { l.hear(func(m *lookout) { m.up(node) }) }
-func (l *line) down(node int)    { l.hear(func(m *lookout) { m.down(node) }) }
-func (l *line) changed(node int) { l.hear(func(m *lookout) { m.changed(node) }) }
+func (l *waitQueue) up(node int)      { l.hear(func(m *lookout) { m.up(node) }) }
+func (l *waitQueue) down(node int)    { l.hear(func(m *lookout) { m.down(node) }) }
+func (l *waitQueue) changed(node int) { l.hear(func(m *lookout) { m.changed(node) }) }
 
-func (l *line) read(node int, m message, armed bool, now time.Time) {
+func (l *waitQueue) read(node int, m message, armed bool, now time.Time) {
 	l.hear(func(look *lookout) { look.read(node, m.there, armed, m.token, m.ttl, now) })
 }
 
 // hear takes in what an ear has heard.
-func (l *line) hear(what func(*lookout)) {
+func (l *waitQueue) hear(what func(*lookout)) {
 	l.mu.Lock()
 	if !l.listening {
 		l.mu.Unlock()

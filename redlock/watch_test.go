@@ -238,7 +238,7 @@ func TestNothingIsLeftOfWaiting(t *testing.T) {
 		}
 		time.Sleep(2 * lineIdle)
 		_, _ = c.Acquire(t.Context(), "b", time.Hour)
-		if n := len(c.watcher.lines); n != 0 {
+		if n := len(c.watcher.queues); n != 0 {
 			t.Errorf("%d lines are remembered", n)
 		}
 	})

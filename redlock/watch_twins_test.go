@@ -267,7 +267,7 @@ func brokenWaits() []struct {
 			released: func(c *Client) {
 				c.watcher.mu.Lock()
 				defer c.watcher.mu.Unlock()
-				clear(c.watcher.lines)
+				clear(c.watcher.queues)
 				c.watcher.some.Store(false)
 			},
 		}},
