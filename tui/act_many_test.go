@@ -78,12 +78,12 @@ func TestForceReleaseOfMarked(t *testing.T) {
 	r.step()
 	r.sent(forced("job:003", monitortest.TokenB), forced("orders:42", token42), forced("stuck", monitortest.TokenA))
 	r.sees("✗ 2 locks force-released, 1 failed", `✗ orders:42 NOPERM \x1b[31mthis user`, "◐ stuck 1 copy deleted")
-	if len(r.pending) != 0 || r.m.busy != 0 {
-		t.Errorf("%d acts wait, %d are busy after the end", len(r.pending), r.m.busy)
+	if len(r.pending) != 0 || r.m.Busy != 0 {
+		t.Errorf("%d acts wait, %d are busy after the end", len(r.pending), r.m.Busy)
 	}
 	r.settle()
 	r.press("enter")
-	if r.m.dialog != nil {
+	if r.m.Dialog != nil {
 		t.Error("the result is still open")
 	}
 }
@@ -93,7 +93,7 @@ func TestMarkedStopsBetweenTwo(t *testing.T) {
 	r.press("R")
 	r.confirm("host gone", "3 locks")
 	r.press("esc")
-	if r.m.dialog == nil {
+	if r.m.Dialog == nil {
 		t.Fatal("esc closed the dialog while it works")
 	}
 	r.sees("stopping after this one")
@@ -133,7 +133,7 @@ func TestNoneOfTheMarkedCanBe(t *testing.T) {
 	r.under("orders:44")
 	r.press("X") // one is marked: it is about that one, not about the cursor's
 	r.sees("none of the 1 lock marked: \"session:cache\" on n1 is a hash, not a string")
-	if r.m.dialog != nil {
+	if r.m.Dialog != nil {
 		t.Error("a dialog opened")
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"redlockctl/internal/safetext/safetexttest"
 	"redlockctl/monitor/monitortest"
+	"redlockctl/tui/action"
 	"redlockctl/tui/page"
 )
 
@@ -20,9 +21,9 @@ import (
 func owning(t *testing.T) *rig {
 	t.Helper()
 	r := newRig(t, monitortest.Degraded(monitortest.Epoch), 120, 40)
-	g := grant{key: "orders:43", token: monitortest.TokenB, ttl: 20 * time.Second, until: monitortest.Epoch.Add(10 * time.Second)}
+	g := action.Grant{Key: "orders:43", Token: monitortest.TokenB, TTL: 20 * time.Second, Until: monitortest.Epoch.Add(10 * time.Second)}
 
-	r.m.mine["orders:43"] = g
+	r.m.Mine["orders:43"] = g
 	r.under("orders:43")
 	return r
 }
@@ -44,11 +45,11 @@ func TestExtend(t *testing.T) {
 	r.run()
 	r.sent(fmt.Sprintf("extend %q %q 25s", "orders:43", monitortest.TokenB))
 	r.sees("extend orders:43: done")
-	g := grant{key: "orders:43", token: monitortest.TokenB, ttl: 20 * time.Second, until: monitortest.Epoch.Add(10 * time.Second)}
-	if now := g.extended(25*time.Second, monitortest.Epoch.Add(24*time.Second)); now.ttl != 25*time.Second || now.until != monitortest.Epoch.Add(24*time.Second) || now.token != monitortest.TokenB {
+	g := action.Grant{Key: "orders:43", Token: monitortest.TokenB, TTL: 20 * time.Second, Until: monitortest.Epoch.Add(10 * time.Second)}
+	if now := g.Extended(25*time.Second, monitortest.Epoch.Add(24*time.Second)); now.TTL != 25*time.Second || now.Until != monitortest.Epoch.Add(24*time.Second) || now.Token != monitortest.TokenB {
 		t.Errorf("the grant is %+v", now)
 	}
-	if now := g.extended(time.Second, monitortest.Epoch.Add(time.Second)); now.until != g.until {
+	if now := g.Extended(time.Second, monitortest.Epoch.Add(time.Second)); now.Until != g.Until {
 		t.Errorf("an extension made it shorter: %+v", now)
 	}
 }
@@ -67,7 +68,7 @@ func TestExtendRefuses(t *testing.T) {
 	nothingSent(t, r)
 	r.press("esc", "e")
 	r.sees("its validity is over: release it, and acquire it anew")
-	if r.m.dialog != nil {
+	if r.m.Dialog != nil {
 		t.Error("a dialog opened")
 	}
 }
@@ -171,7 +172,7 @@ func TestQuitAsksAboutWhatIsKept(t *testing.T) {
 	}
 	r.sees("Quit ?", "Kept here 1 lock: orders:43 (held)", "deleted on all nodes", "Then > release them")
 	r.press("esc")
-	if r.m.dialog != nil || r.ended {
+	if r.m.Dialog != nil || r.ended {
 		t.Error("esc does not stay")
 	}
 	r.press("q")
@@ -195,7 +196,7 @@ func TestQuitAsksAboutWhatIsKept(t *testing.T) {
 	if _, ok := cmd().(tea.QuitMsg); !ok || k.State() != redlock.Released {
 		t.Error("not released, or not quit")
 	}
-	if left := r.m.letGo(); len(left) != 0 {
+	if left := r.m.LetGo(); len(left) != 0 {
 		t.Errorf("%v is left", left)
 	}
 }
@@ -204,8 +205,8 @@ func TestQuitAsksAboutWhatIsKept(t *testing.T) {
 func TestWhatOutlivesTheScreen(t *testing.T) {
 	for _, how := range []string{"leave", "at once"} {
 		r, k := keeping(t)
-		r.m.mine["by hand"] = grant{key: "by hand", token: monitortest.TokenA, until: r.clock.Add(5 * time.Second)}
-		r.m.mine["over"] = grant{key: "over", token: monitortest.TokenA, until: r.clock}
+		r.m.Mine["by hand"] = action.Grant{Key: "by hand", Token: monitortest.TokenA, Until: r.clock.Add(5 * time.Second)}
+		r.m.Mine["over"] = action.Grant{Key: "over", Token: monitortest.TokenA, Until: r.clock}
 		if how == "leave" {
 			r.press("q")
 			r.settle()
@@ -219,7 +220,7 @@ func TestWhatOutlivesTheScreen(t *testing.T) {
 		} else {
 			r.press("ctrl+c")
 		}
-		left := r.m.letGo()
+		left := r.m.LetGo()
 		if len(left) != 2 || left[0].Key.Raw() != "by hand" || left[1].Key.Raw() != "orders:43" || left[1].Until != k.Until() {
 			t.Errorf("%s: %v is left", how, left)
 		}
@@ -238,14 +239,14 @@ func TestKeptTooLateIsLetGo(t *testing.T) {
 	r.typed("late")
 	r.press("tab", "tab", "y", "enter")
 	_ = r.pending[0]() // its outcome reaches nobody
-	if left := r.m.letGo(); len(left) != 1 || left[0].Key.Raw() != "late" || !r.acts.kept[0].stopped {
+	if left := r.m.LetGo(); len(left) != 1 || left[0].Key.Raw() != "late" || !r.acts.kept[0].stopped {
 		t.Errorf("%v is left", left)
 	}
 }
 
 func TestReleaseOfMarked(t *testing.T) {
 	r, _ := keeping(t)
-	r.m.mine["job:003"] = grant{key: "job:003", token: monitortest.TokenB, until: r.clock.Add(time.Hour)}
+	r.m.Mine["job:003"] = action.Grant{Key: "job:003", Token: monitortest.TokenB, Until: r.clock.Add(time.Hour)}
 	for _, key := range []string{"orders:43", "job:003", "stuck"} {
 		r.under(key)
 		r.press("m")
@@ -259,8 +260,8 @@ func TestReleaseOfMarked(t *testing.T) {
 	r.step()
 	r.sent(`keep "orders:43" 20s`, fmt.Sprintf("release %q %q", "job:003", monitortest.TokenB), `release kept "orders:43"`)
 	r.sees("● 2 locks released")
-	if len(r.m.mine) != 0 {
-		t.Errorf("%v is still held to be ours", r.m.mine)
+	if len(r.m.Mine) != 0 {
+		t.Errorf("%v is still held to be ours", r.m.Mine)
 	}
 }
 
@@ -274,7 +275,7 @@ func TestManyKept(t *testing.T) {
 			if i == 7 {
 				k.state, k.err = redlock.Uncertain, errFake
 			}
-			r.m.mine[k.key] = grant{key: k.key, kept: k}
+			r.m.Mine[k.key] = action.Grant{Key: k.key, Kept: k}
 		}
 		r.wait(time.Second)
 		checkFrame(t, r.m.View().Content, w, 15, false)
@@ -295,7 +296,7 @@ func TestQuitAsksWhereNobodyElseGuards(t *testing.T) {
 	}
 	r.sees("Quit ?", "n2 (18s) waits", "only one: without it nobody lets a fenced node rejoin", "redlockctl guard first")
 	r.press("esc")
-	if r.m.dialog != nil || r.ended {
+	if r.m.Dialog != nil || r.ended {
 		t.Error("esc does not stay")
 	}
 	r.press("q")
@@ -310,7 +311,7 @@ func TestQuitAsksWhereNobodyElseGuards(t *testing.T) {
 
 	// Beside locks that are kept here, both are told.
 	r, _ = keeping(t)
-	r.m.lab = nil
+	r.m.Lab = nil
 	r.press("q")
 	r.sees("Quit ?", "Kept here 1 lock", "n2 (16s) waits")
 

@@ -130,12 +130,12 @@ func TestFormsThatAreRefused(t *testing.T) {
 			r := only(t, c.lock)
 			r.press("R")
 			r.sees(c.revoke)
-			if r.m.dialog != nil {
+			if r.m.Dialog != nil {
 				t.Fatal("a dialog opened for revoke")
 			}
 			r.press("X")
-			if (r.m.dialog == nil) != (c.force != "") {
-				t.Errorf("the dialog of force-release: %v", r.m.dialog)
+			if (r.m.Dialog == nil) != (c.force != "") {
+				t.Errorf("the dialog of force-release: %v", r.m.Dialog)
 			}
 			r.sees(c.force)
 		})
@@ -254,7 +254,7 @@ func TestForceReleaseOfWhatIsRevoked(t *testing.T) {
 	r.seesNot("revoke (R)")
 	r.press("esc", "R")
 	r.sees("it is revoked already: nobody gets in before its time is over")
-	if r.m.dialog != nil {
+	if r.m.Dialog != nil {
 		t.Error("a dialog opened")
 	}
 }
@@ -269,7 +269,7 @@ func TestTheEmptyNameIsRefusedAtOnce(t *testing.T) {
 			}
 			r.press(key)
 			r.sees("its name is empty, and a lock needs a name")
-			if r.m.dialog != nil {
+			if r.m.Dialog != nil {
 				t.Errorf("%s, marked %v: a dialog opened", key, marked)
 			}
 		}

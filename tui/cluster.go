@@ -35,15 +35,15 @@ func (m *model) changeCluster(name string) tea.Cmd {
 	case !slices.Contains(names, name):
 		m.say(m.St.Bad, "a cluster is one of "+m.St.Whole(strings.Join(names, ", ")))
 		return nil
-	case m.busy > 0 || m.moving:
+	case m.Busy > 0 || m.moving:
 		m.say(m.St.Warn, "something is still running")
 		return nil
-	case len(m.mine) > 0:
-		m.say(m.St.Warn, view.Plural(len(m.mine), "lock")+" acquired here: release them first, or let them end")
+	case len(m.Mine) > 0:
+		m.say(m.St.Warn, view.Plural(len(m.Mine), "lock")+" acquired here: release them first, or let them end")
 		return nil
 	}
-	return m.askLeave("Change to "+m.St.Escape(name, 40)+" ?", "change the cluster", func() tea.Cmd {
-		m.closeDialog()
+	return m.AskLeave("Change to "+m.St.Escape(name, 40)+" ?", "change the cluster", func() tea.Cmd {
+		m.CloseDialog()
 		return m.openCluster(name)
 	})
 }
@@ -52,31 +52,11 @@ func (m *model) changeCluster(name string) tea.Cmd {
 func (m *model) openCluster(name string) tea.Cmd {
 	m.moving = true
 	m.say(m.St.Info, "opening "+m.St.Escape(name, 40)+m.St.Ellipsis)
-	all, ctx := m.opt.Clusters, m.ctx
+	all, ctx := m.opt.Clusters, m.Ctx
 	return func() tea.Msg {
 		ctx, cancel := context.WithTimeout(ctx, clusterTime)
 		defer cancel()
 		c, err := all.Open(ctx, name)
 		return clusterMsg{name, c, err}
 	}
-}
-
-// moved shows the other cluster.
-func (m *model) moved(msg clusterMsg) tea.Cmd {
-	m.moving = false
-	if msg.err != nil {
-		m.say(m.St.Bad, m.St.Escape(msg.name, 40)+" cannot be opened: "+m.St.Whole(msg.err.Error()))
-		return nil
-	}
-	c := msg.cluster
-	m.actions, m.opt.Delay = c.Actions, c.Delay
-	m.feed.source, m.feed.guard = c.Source, c.Guard
-	m.feed.cluster++
-	m.trail, m.dialog, m.line = nil, nil, nil
-	m.Reset(m.now())
-	m.arrive(m.Overview)
-	m.seeGuard(m.feed.status())
-	m.Set.Receive(c.Source.Snapshot(), nil, false, nil)
-	m.say(m.St.Good, "this is "+m.St.Escape(msg.name, 40))
-	return tea.Batch(m.feed.next(m.Latest, m.Events.Seq, 0), m.feed.tick())
 }

@@ -14,6 +14,7 @@ import (
 	"redlockctl/monitor"
 	"redlockctl/monitor/monitortest"
 	"redlockctl/redlock"
+	"redlockctl/tui/action"
 )
 
 const token42 = "web-7_811_" + monitortest.TokenA
@@ -24,7 +25,7 @@ func asking(t *testing.T) *rig {
 	r := newRig(t, monitortest.Degraded(monitortest.Epoch), 120, 40)
 	r.under("orders:42")
 	r.press("X")
-	if r.m.dialog == nil {
+	if r.m.Dialog == nil {
 		t.Fatal("no dialog opened")
 	}
 	return r
@@ -67,12 +68,12 @@ func TestForceRelease(t *testing.T) {
 	r.sees("force-release orders:42: done", "2 copies deleted", "n1 ● ok copy deleted", "n2 ○ absent held no copy",
 		"n4 ✗ down a copy may live there until 12:03:19 (9s); NOPERM \\x1b[31mthis user", "n5 ✗ held another token's copy, left alone")
 	r.press("enter") // came too early to have been read
-	if r.m.dialog == nil {
+	if r.m.Dialog == nil {
 		t.Error("the result was closed by a key that came before it was drawn")
 	}
 	r.settle()
 	r.press("enter")
-	if r.m.dialog != nil {
+	if r.m.Dialog != nil {
 		t.Error("enter does not close the result")
 	}
 }
@@ -139,7 +140,7 @@ func TestForceReleaseNeedsAToken(t *testing.T) {
 			r := newRig(t, s, 120, 40)
 			r.press("X")
 			r.sees(c.says)
-			if r.m.dialog != nil {
+			if r.m.Dialog != nil {
 				t.Error("the dialog opened")
 			}
 		})
@@ -154,8 +155,8 @@ func TestDialogIgnoresKeysTypedBeforeItWasDrawn(t *testing.T) {
 		r.m.Update(keyPress(k))
 	}
 	r.m.View()
-	d := r.m.dialog
-	if d == nil || d.fields[0].String() != "" || d.focus != 0 {
+	d := r.m.Dialog
+	if d == nil || d.Fields[0].String() != "" || d.Focus != 0 {
 		t.Fatalf("keys typed before it was drawn were taken: %+v", d)
 	}
 	r.wait(200 * time.Millisecond)
@@ -163,12 +164,12 @@ func TestDialogIgnoresKeysTypedBeforeItWasDrawn(t *testing.T) {
 	r.press("a")
 	r.wait(200 * time.Millisecond) // 400 ms after it was drawn, 200 ms after the last key
 	r.press("b")
-	if s := d.fields[0].String(); s != "" {
+	if s := d.Fields[0].String(); s != "" {
 		t.Errorf("the end of a burst was taken: %q", s)
 	}
 	r.settle()
 	r.press("c")
-	if s := d.fields[0].String(); s != "c" {
+	if s := d.Fields[0].String(); s != "c" {
 		t.Errorf("a key pressed at the dialog gave %q", s)
 	}
 }
@@ -176,7 +177,7 @@ func TestDialogIgnoresKeysTypedBeforeItWasDrawn(t *testing.T) {
 func TestEscLeavesEverything(t *testing.T) {
 	r := asking(t)
 	r.press("esc") // at once: this one is always safe
-	if r.m.dialog != nil {
+	if r.m.Dialog != nil {
 		t.Error("esc does not close the dialog")
 	}
 	nothingSent(t, r)
@@ -200,7 +201,7 @@ func TestReadOnlyRefusesEachAct(t *testing.T) {
 	}
 	r.press("tab", "m", "down", "m", "R")
 	r.sees("read-only: acts are refused")
-	if r.m.dialog != nil {
+	if r.m.Dialog != nil {
 		t.Error("a dialog opened")
 	}
 	nothingSent(t, r)
@@ -299,8 +300,8 @@ func TestAcquireSaysWhoHasTheName(t *testing.T) {
 
 func TestReleaseOfWhatWasAcquiredHere(t *testing.T) {
 	r := newRig(t, monitortest.Degraded(monitortest.Epoch), 120, 40)
-	g := grant{key: "orders:43", token: monitortest.TokenB, ttl: 20 * time.Second, until: monitortest.Epoch.Add(10 * time.Second)}
-	r.m.mine["orders:43"] = g
+	g := action.Grant{Key: "orders:43", Token: monitortest.TokenB, TTL: 20 * time.Second, Until: monitortest.Epoch.Add(10 * time.Second)}
+	r.m.Mine["orders:43"] = g
 	r.under("orders:43")
 	r.sees("here 5d2aQ8")
 	r.press("r")
@@ -318,13 +319,13 @@ func TestReleaseOfWhatWasAcquiredHere(t *testing.T) {
 
 func TestGrantIsForgottenWhenItEnds(t *testing.T) {
 	r := newRig(t, monitortest.Degraded(monitortest.Epoch), 120, 40)
-	r.m.mine["orders:42"] = grant{key: "orders:42", token: "another", until: monitortest.Epoch.Add(2 * time.Second)}
+	r.m.Mine["orders:42"] = action.Grant{Key: "orders:42", Token: "another", Until: monitortest.Epoch.Add(2 * time.Second)}
 	r.wait(time.Second)
-	if len(r.m.mine) != 1 {
+	if len(r.m.Mine) != 1 {
 		t.Error("forgotten too early")
 	}
 	r.wait(2 * time.Second)
-	if len(r.m.mine) != 0 {
+	if len(r.m.Mine) != 0 {
 		t.Error("not forgotten")
 	}
 }
@@ -394,7 +395,7 @@ func TestActInTheBackground(t *testing.T) {
 	r.typed("orders:42")
 	r.press("enter")
 	r.press("esc")
-	if r.m.dialog != nil {
+	if r.m.Dialog != nil {
 		t.Fatal("esc does not send it to the background")
 	}
 	r.press("a")
@@ -419,7 +420,7 @@ func TestNoActBeginsAfterTheEnd(t *testing.T) {
 	r.press("tab")
 	r.typed("orders:42")
 	r.press("enter")
-	r.m.running.close(0)
+	r.m.Running.Close(0)
 	if msg := r.pending[0](); msg != nil {
 		t.Errorf("an act ran: %v", msg)
 	}
@@ -443,7 +444,7 @@ func TestLettersInADialogAreText(t *testing.T) {
 	r := asking(t)
 	r.settle()
 	r.typed("q/?sXr jk")
-	if s := r.m.dialog.fields[0].String(); s != "q/?sXr jk" {
+	if s := r.m.Dialog.Fields[0].String(); s != "q/?sXr jk" {
 		t.Errorf("typed %q", s)
 	}
 }

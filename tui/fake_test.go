@@ -15,6 +15,7 @@ import (
 	"redlockctl/monitor/monitortest"
 	"redlockctl/redlock"
 	"redlockctl/restartguard"
+	"redlockctl/tui/action"
 )
 
 // fakeSource is a Source whose pictures are pushed by hand.
@@ -215,8 +216,8 @@ func (l fakeLab) SkewNode(name string, by time.Duration) error {
 func (l fakeLab) StartClients(kind string, n int) error {
 	return l.did(fmt.Sprintf("start %d ", n), kind)
 }
-func (l fakeLab) ClientKinds() []ClientKind {
-	return []ClientKind{{"leak", "take a lock and never release it", 2}, {"overstay", "work on after their lock has ended", 0}}
+func (l fakeLab) ClientKinds() []action.ClientKind {
+	return []action.ClientKind{{Name: "leak", Does: "take a lock and never release it", Running: 2}, {Name: "overstay", Does: "work on after their lock has ended"}}
 }
 
 // fakeStore keeps preferences in memory.

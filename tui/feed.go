@@ -10,6 +10,27 @@ import (
 	"redlockctl/restartguard"
 )
 
+// Source is where the snapshots come from; *monitor.Monitor is one.
+type Source interface {
+	Snapshot() *monitor.Snapshot
+	Changed(version uint64) <-chan struct{}
+	// ChangedSince is the keys of the locks that may have changed since the snapshot
+	// of this version; false: it is too long ago to know.
+	ChangedSince(version uint64) (keys []string, ok bool)
+	// EventsSince is the events after the one with this Seq, oldest first, and how
+	// many more there were that are not kept any longer.
+	EventsSince(seq uint64) (events []monitor.Event, missed uint64)
+	// History is the latest events of one lock, oldest first.
+	History(key string) []monitor.Event
+}
+
+// Guard tells what the guard in this process thinks; nil where there is none.
+type Guard interface {
+	// ID is that of its announcements; empty: none runs, for the moment or at all.
+	ID() string
+	Status() []restartguard.NodeStatus
+}
+
 // snapshotMsg is a new picture.
 type snapshotMsg struct {
 	cluster int // the feed that it is from

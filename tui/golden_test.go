@@ -19,6 +19,7 @@ import (
 	"redlockctl/internal/view"
 	"redlockctl/monitor"
 	"redlockctl/monitor/monitortest"
+	"redlockctl/tui/action"
 	"redlockctl/tui/styles"
 )
 
@@ -74,7 +75,7 @@ var ways = []way{
 	{name: "command-filter", keys: []string{":", "f", "i", "l", "t", "e", "r", " ", "s", "t", "a", "t", "e", ":"}},
 	{name: "frozen", keys: []string{"space"}, rest: 3 * time.Second},
 	{name: "acquire", keys: []string{"a"}},
-	{name: "force-release", keys: []string{"/", "4", "2", "enter", "X"}, rest: settleTime},
+	{name: "force-release", keys: []string{"/", "4", "2", "enter", "X"}, rest: action.SettleTime},
 	{name: "fence", keys: []string{"tab", "f"}},
 	{name: "open", keys: []string{"tab", "down", "O"}},
 	{name: "crash", keys: []string{"tab", "c"}},

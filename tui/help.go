@@ -5,6 +5,7 @@ import (
 
 	"redlockctl/internal/view"
 	"redlockctl/monitor"
+	"redlockctl/tui/action"
 	"redlockctl/tui/page"
 	"redlockctl/tui/styles"
 )
@@ -34,7 +35,7 @@ func (m *model) helpLines(w int) []string {
 		add(" " + st.Title.Of(s))
 	}
 	for _, g := range []string{groupLook, groupMove, groupAct, groupLab, groupDialog, groupEdit} {
-		if g == groupLab && m.lab == nil {
+		if g == groupLab && m.Lab == nil {
 			continue
 		}
 		head(g)
@@ -126,14 +127,14 @@ func (m *model) labLines(w int) (lines []string) {
 		k, text := b.help(m)
 		line := "   " + st.Strong.Of(st.Pad(k, 4)) + st.Pad(text, 12)
 		// While a dialog stands over the page, it alone is why no key acts.
-		if why := b.disabled(m); why != "" && m.dialog == nil {
+		if why := b.disabled(m); why != "" && m.Dialog == nil {
 			line += st.Dim.Of("off: " + why)
 		} else {
-			line += labActions[b.name].shows
+			line += action.LabActions[b.name].Shows
 		}
 		lines = append(lines, st.Cut(line, w))
 	}
-	kinds := m.lab.ClientKinds()
+	kinds := m.Lab.ClientKinds()
 	if len(kinds) > 0 {
 		lines = append(lines, "")
 	}

@@ -7,7 +7,26 @@ import (
 	"redlockctl/tui/styles"
 	"strconv"
 	"strings"
+
+	tea "charm.land/bubbletea/v2"
 )
+
+// View implements [tea.Model]. The frame is made only when something changed.
+func (m *model) View() tea.View {
+	if !m.dirty {
+		return m.view
+	}
+	m.dirty = false
+	m.view = tea.NewView(m.frame())
+	m.view.AltScreen = true
+	if m.opt.Mouse {
+		m.view.MouseMode = tea.MouseModeCellMotion
+	}
+	if d := m.Dialog; d != nil && d.Drawn.IsZero() {
+		d.Drawn = m.Now()
+	}
+	return m.view
+}
 
 // frame draws the whole screen: exactly h lines, none wider than w.
 func (m *model) frame() string {
@@ -15,7 +34,7 @@ func (m *model) frame() string {
 		return ""
 	}
 	m.hits.reset()
-	m.Screen.Now, m.Asking = m.ShownAt(m.now()), m.dialog != nil
+	m.Screen.Now, m.Asking = m.ShownAt(m.Now()), m.Dialog != nil
 	var lines []string
 	if m.tooSmall() {
 		text := fmt.Sprintf("terminal too small: %d%s%d of at least %d%s%d", m.W, m.St.Times, m.H, minWidth, m.St.Times, minHeight)
@@ -53,7 +72,7 @@ func (m *model) lastLine() string {
 		left := " / "
 		return left + f.FilterLine().View(st, m.W-view.Width(left)-view.Width(found)-3) + "  " + found
 	case mode == page.ModeCommand:
-		return m.line.view(m, m.W)
+		return m.line.view(m.St, m.offers, m.W)
 	default:
 		return m.keyLine(m.W)
 	}
@@ -64,20 +83,20 @@ func (m *model) body() []string {
 	st, now := m.St, m.Screen.Now
 	lines := []string{m.Header(m.viewed())}
 	if m.Frozen.On() {
-		s := " FROZEN at " + view.Clock(now) + " (" + view.Age(m.now().Sub(now)) + ") " + st.Sep + " still collecting " + st.Sep + " space: resume"
+		s := " FROZEN at " + view.Clock(now) + " (" + view.Age(m.Now().Sub(now)) + ") " + st.Sep + " still collecting " + st.Sep + " space: resume"
 		lines = append(lines, st.Banner.Of(st.Pad(s, m.W)))
 	}
-	lines = append(lines, m.keptLines(m.W)...)
+	lines = append(lines, m.KeptLines(m.W)...)
 	if m.H >= 20 {
 		m.hits.tabRow = len(lines)
 		lines = append(lines, m.tabs(m.W))
 	}
 	room := m.H - 1 - len(lines)
-	if m.dialog == nil {
+	if m.Dialog == nil {
 		m.hits.base = len(lines)
 		return append(lines, m.page.Lines(room)...)
 	}
-	dock := m.dialog.lines(st, m.W, room, m.now())
+	dock := m.Dialog.Lines(st, m.W, room, m.Now())
 	const least = 1 + 2 + 4 // rule, title, columns, rows
 	if len(dock)+least <= room {
 		lines = append(lines, styles.Fill(m.page.Lines(room-len(dock)-1), room-len(dock)-1)...)
@@ -88,7 +107,7 @@ func (m *model) body() []string {
 		lines = append(lines, m.NodeStrip())
 		room--
 	}
-	return append(lines, m.dialog.lines(st, m.W, room, m.now())...)
+	return append(lines, m.Dialog.Lines(st, m.W, room, m.Now())...)
 }
 
 // tabs is the line of pages: their names as far as they fit, else their numbers.
@@ -133,4 +152,44 @@ func (m *model) tabLine(pad int, names bool) string {
 		line += " "
 	}
 	return strings.TrimRight(line, " ")
+}
+
+// keyLine is the keys of now in one line: as many as fit. The first, and the
+// last that is offered (the way out), are always there.
+func (m *model) keyLine(w int) string {
+	var items []string
+	mode := m.mode()
+	for i := range m.keys {
+		b := &m.keys[i]
+		if b.brief&mode == 0 || b.in&mode == 0 {
+			continue
+		}
+		k, text := b.help(m)
+		if b.disabled(m) != "" {
+			if b.danger || b.in&(page.ModeDialog|page.ModeMain) != 0 && b.name != "" {
+				continue // its reason is in the help, and is shown when it is pressed
+			}
+			items = append(items, m.St.Dim.Of(k+" "+text))
+			continue
+		}
+		items = append(items, m.St.Strong.Of(k)+" "+text)
+	}
+	if len(items) == 0 {
+		return ""
+	}
+	apart := "   "
+	if w < 100 {
+		apart = "  "
+	}
+	last := items[len(items)-1]
+	line := " " + items[0]
+	for i, it := range items[1:] {
+		final := i == len(items)-2
+		n := len(apart)
+		if need := view.Width(line) + n + view.Width(it); need > w-1 || !final && need+n+view.Width(last) > w-1 {
+			continue
+		}
+		line += apart + it
+	}
+	return m.St.Cut(line, w)
 }

@@ -112,7 +112,7 @@ func (m *model) copyPicked() tea.Cmd {
 	if put == nil {
 		return osc
 	}
-	ctx := m.ctx
+	ctx := m.Ctx
 	return tea.Batch(osc, func() tea.Msg {
 		ctx, cancel := context.WithTimeout(ctx, clipboardTime)
 		defer cancel()

@@ -1,10 +1,13 @@
 package tui
 
 import (
+	"strings"
 	"time"
 
+	"charm.land/bubbles/v2/key"
 	tea "charm.land/bubbletea/v2"
 
+	"redlockctl/tui/action"
 	"redlockctl/tui/input"
 	"redlockctl/tui/page"
 	"redlockctl/tui/styles"
@@ -20,10 +23,10 @@ const (
 // lets its pages draw. All of it is touched by the program's goroutine alone;
 // commands work on what they were given.
 type model struct {
-	*desk // what is shown, and what is done to it
-	opt   Options
-	feed  feed
-	keys  keyMap
+	*action.Desk // what is shown, and what is done to it
+	opt          Options
+	feed         feed
+	keys         keyMap
 
 	page  page.Page
 	trail []page.Page // where esc leads back to
@@ -48,8 +51,8 @@ const noticeTime = 6 * time.Second
 // mode is which keys are listened to.
 func (m *model) mode() page.Mode {
 	switch {
-	case m.dialog != nil:
-		return m.dialog.mode()
+	case m.Dialog != nil:
+		return m.Dialog.Mode()
 	case m.line != nil:
 		return page.ModeCommand
 	case m.filtering:
@@ -60,7 +63,7 @@ func (m *model) mode() page.Mode {
 
 // selected is what the cursor of the page is on, while the page has the keys.
 func (m *model) selected() page.Selection {
-	if m.dialog != nil || m.line != nil || m.filtering {
+	if m.Dialog != nil || m.line != nil || m.filtering {
 		return page.Selection{}
 	}
 	return m.page.Selected()
@@ -68,7 +71,9 @@ func (m *model) selected() page.Selection {
 
 // cursorAt is what an action is about. A command that is typed is about one lock,
 // its key about those that are marked.
-func (m *model) cursorAt() cursorAt { return cursorAt{m.selected(), m.mode(), m.typed} }
+func (m *model) cursorAt() action.CursorAt {
+	return action.CursorAt{Selection: m.selected(), Mode: m.mode(), One: m.typed}
+}
 
 // viewed is what kind of page is shown.
 func (m *model) viewed() page.Kind { return m.page.Place().Kind }
@@ -81,7 +86,7 @@ func (m *model) editor() *input.Line {
 	case page.ModeCommand:
 		return &m.line.Line
 	case page.ModeDialog:
-		if f := m.dialog.focused(); f != nil && f.choices == nil {
+		if f := m.Dialog.Focused(); f != nil && f.Choices == nil {
 			return &f.Line
 		}
 	}
@@ -94,7 +99,7 @@ func (m *model) say(p styles.Paint, s string) {
 		s = m.St.Cut(s, max(1, m.W-2))
 	}
 	m.notice = p.Of(s)
-	m.noticeAt = m.now()
+	m.noticeAt = m.Now()
 }
 
 func (m *model) tooSmall() bool { return m.W < minWidth || m.H < minHeight }
@@ -112,3 +117,64 @@ type tabHit struct {
 }
 
 func (h *hits) reset() { *h = hits{tabRow: -1, tabs: h.tabs[:0]} }
+
+func (m *model) seeGuard(g guardState) { m.TakeGuard(g.id, g.status, m.opt.Delay) }
+
+// binding is one key and all that is known of it.
+type binding struct {
+	key.Binding
+	in     page.Mode
+	group  string
+	brief  page.Mode            // where it is in the key line
+	danger bool                 // changes something on a server
+	name   string               // as a command; "": it is none
+	also   string               // another name of it
+	takes  page.Mode            // what its command may be told to be about: a lock or a node
+	why    func(*model) string  // why it is disabled now; nil or "": it is not
+	says   func(*model) string  // help that depends on what is open; nil: Binding.Help
+	do     func(*model) tea.Cmd // nil: it is a key of the line that is typed
+}
+
+// keyMap is every key of the program. The keys that are obeyed, the help page,
+// the key line and many commands are all made from it.
+type keyMap []binding
+
+const (
+	groupMove   = "Moving"
+	groupLook   = "Looking"
+	groupAct    = "Acting"
+	groupLab    = "In the lab"
+	groupDialog = "In a dialog"
+	groupEdit   = "Typing"
+)
+
+// disabled is why the binding does nothing now, or "".
+func (b *binding) disabled(m *model) string {
+	if b.why == nil {
+		return ""
+	}
+	return b.why(m)
+}
+
+func (b *binding) help(m *model) (keys, text string) {
+	h := b.Help()
+	text = h.Desc
+	if b.says != nil {
+		text = b.says(m)
+	}
+	keys = h.Key
+	if m.St.ASCII {
+		keys = strings.NewReplacer("↑", "up", "↓", "down", "←", "left", "→", "right").Replace(keys)
+	}
+	return keys, text
+}
+
+// try does what a binding does, or says why not.
+func (m *model) try(b *binding) tea.Cmd {
+	if why := b.disabled(m); why != "" {
+		k, text := b.help(m)
+		m.say(m.St.Warn, k+" "+text+": "+why)
+		return nil
+	}
+	return b.do(m)
+}

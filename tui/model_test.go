@@ -17,6 +17,7 @@ import (
 	"redlockctl/internal/view"
 	"redlockctl/monitor"
 	"redlockctl/monitor/monitortest"
+	"redlockctl/tui/action"
 	"redlockctl/tui/page"
 )
 
@@ -105,7 +106,7 @@ func (r *rig) wait(d time.Duration) {
 }
 
 // settle lets a dialog stand until it listens.
-func (r *rig) settle() { r.wait(settleTime) }
+func (r *rig) settle() { r.wait(action.SettleTime) }
 
 // run runs the acts that were started.
 func (r *rig) run() {
@@ -276,7 +277,7 @@ func TestEachHostileLockCanBeAskedAbout(t *testing.T) {
 			r.press("X")
 			if name == "" {
 				r.sees("its name is empty")
-				if r.m.dialog != nil {
+				if r.m.Dialog != nil {
 					t.Error("a dialog opened for what cannot be done")
 				}
 				return
@@ -284,7 +285,7 @@ func TestEachHostileLockCanBeAskedAbout(t *testing.T) {
 			r.settle()
 			r.typed("because")
 			r.press("tab")
-			want := r.m.confirm(name).want
+			want := r.m.Confirm(name).Want
 			if strings.TrimSpace(want) == "" || view.Width(want) > 40 {
 				t.Fatalf("%q is to be typed", want)
 			}
@@ -304,7 +305,7 @@ func TestTooSmallTakesNoKeys(t *testing.T) {
 	r := newRig(t, monitortest.Degraded(monitortest.Epoch), 59, 15)
 	r.sees("terminal too small: 59×15 of at least 60×15")
 	r.press("X", "a", "?")
-	if r.m.dialog != nil || r.m.viewed() != page.Overview {
+	if r.m.Dialog != nil || r.m.viewed() != page.Overview {
 		t.Error("a key did something that cannot be seen")
 	}
 	r.press("q")
@@ -382,7 +383,7 @@ func TestFreeze(t *testing.T) {
 	s.Locks = monitor.NewLocks(monitortest.List(s.Locks)[:1]...)
 	r.push(s)
 	r.sees("FROZEN at 12:03:10 (3s)", "orders:42")
-	if l := r.m.latestLock("orders:42"); l != nil {
+	if l := r.m.LatestLock("orders:42"); l != nil {
 		t.Error("collecting stopped")
 	}
 	r.press("X")
@@ -418,7 +419,7 @@ func TestDisabledKeysSayWhy(t *testing.T) {
 			r.under(c.on)
 			r.press(c.keys...)
 			r.sees(c.says)
-			if r.m.dialog != nil {
+			if r.m.Dialog != nil {
 				t.Error("a dialog opened")
 			}
 		})

@@ -10,7 +10,7 @@ const wheelStep = 3
 // mouse takes clicks on rows and tabs, and the wheel. Nothing that changes a
 // server can be reached by it.
 func (m *model) mouse(msg tea.MouseMsg) tea.Cmd {
-	if m.tooSmall() || m.dialog != nil || m.line != nil {
+	if m.tooSmall() || m.Dialog != nil || m.line != nil {
 		return nil
 	}
 	at := msg.Mouse()

@@ -6,8 +6,15 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"redlockctl/tui/action"
 	"redlockctl/tui/styles"
 )
+
+// Store keeps what a person has chosen until the next time.
+type Store interface {
+	Load() (Preferences, error)
+	Save(Preferences) error
+}
 
 // Preferences are what a person has chosen and finds again the next time. The
 // zero value is the defaults.
@@ -56,7 +63,7 @@ func newSaver(store Store) (*saver, Preferences, error) {
 type savedMsg struct{ err error }
 
 // save keeps the preferences as they are now; run waits for it.
-func (s *saver) save(p Preferences, run *running) tea.Cmd {
+func (s *saver) save(p Preferences, run *action.Running) tea.Cmd {
 	if s.store == nil {
 		return nil
 	}
@@ -65,10 +72,10 @@ func (s *saver) save(p Preferences, run *running) tea.Cmd {
 	s.latest = p
 	s.mu.Unlock()
 	return func() tea.Msg {
-		if !run.begin() {
+		if !run.Begin() {
 			return nil
 		}
-		defer run.end()
+		defer run.End()
 		s.writing.Lock()
 		defer s.writing.Unlock()
 		s.mu.Lock()

@@ -24,6 +24,7 @@ import (
 	"redlockctl/monitor"
 	"redlockctl/monitor/monitortest"
 	"redlockctl/restartguard"
+	"redlockctl/tui/action"
 	"redlockctl/tui/styles"
 )
 
@@ -190,14 +191,14 @@ func capture(t *testing.T, s string, theme styles.Theme, ascii bool, twin func(s
 			if k == "/" || k == ":" {
 				p.Send(tea.PasteMsg{Content: s})
 			}
-			time.Sleep(settleTime) // of the fake clock: a dialog listens, a frame is drawn
+			time.Sleep(action.SettleTime) // of the fake clock: a dialog listens, a frame is drawn
 		}
 		p.Quit()
 		if err := <-done; err != nil {
 			t.Error(err)
 		}
 		cancel()
-		m.running.close(time.Second)
+		m.Running.Close(time.Second)
 		out, odd = []byte(buf.String()), frames.odd
 	})
 	return out, odd

@@ -36,7 +36,7 @@ func TestAcquireAndReleaseOnRealServers(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = client.Close() })
 	r := newRig(t, monitortest.Degraded(monitortest.Epoch), 120, 40)
-	r.m.actions = clientActions{r.acts, client}
+	r.m.Actions = clientActions{r.acts, client}
 
 	acquire := func() {
 		r.press("a")
@@ -47,13 +47,13 @@ func TestAcquireAndReleaseOnRealServers(t *testing.T) {
 	}
 	acquire()
 	r.sees("acquire by hand: done", "r releases it")
-	g, ok := r.m.mine["by hand"]
-	if !ok || g.token == "" || time.Until(g.until) <= 0 {
+	g, ok := r.m.Mine["by hand"]
+	if !ok || g.Token == "" || time.Until(g.Until) <= 0 {
 		t.Fatalf("the grant is not kept: %+v", g)
 	}
 	copies := 0
 	for _, s := range servers {
-		if v, err := s.Do(t.Context(), "GET", "by hand"); err == nil && v == g.token {
+		if v, err := s.Do(t.Context(), "GET", "by hand"); err == nil && v == g.Token {
 			copies++
 		}
 	}
@@ -68,7 +68,7 @@ func TestAcquireAndReleaseOnRealServers(t *testing.T) {
 	r.press("enter")
 
 	s := monitortest.Degraded(monitortest.Epoch)
-	s.Locks = monitor.NewLocks(monitortest.LockOf(monitortest.Epoch, "by hand", monitor.LockHeld, g.token, "9 9 9 9 9"))
+	s.Locks = monitor.NewLocks(monitortest.LockOf(monitortest.Epoch, "by hand", monitor.LockHeld, g.Token, "9 9 9 9 9"))
 	r.push(s)
 	r.press("r")
 	r.settle()
@@ -80,7 +80,7 @@ func TestAcquireAndReleaseOnRealServers(t *testing.T) {
 			t.Errorf("n%d: %v, %v", i+1, v, err)
 		}
 	}
-	if len(r.m.mine) != 0 {
+	if len(r.m.Mine) != 0 {
 		t.Error("what was released is still kept")
 	}
 }

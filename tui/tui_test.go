@@ -17,6 +17,7 @@ import (
 	"redlockctl/internal/safetext"
 	"redlockctl/monitor"
 	"redlockctl/monitor/monitortest"
+	"redlockctl/tui/action"
 	"redlockctl/tui/page"
 )
 
@@ -102,7 +103,7 @@ func TestAnHour(t *testing.T) {
 			t.Error(err)
 		}
 		cancel()
-		m.running.close(time.Second)
+		m.Running.Close(time.Second)
 		if n := len(m.Events.All); m.Events.Seq != seq || n > 3*page.MostEvents || n < page.MostEvents {
 			t.Errorf("%d events are kept, the last %d of %d", n, m.Events.Seq, seq)
 		}
@@ -161,30 +162,30 @@ func TestBytesAtRest(t *testing.T) {
 // An act that is running when the program ends is given its end, and a moment.
 func TestRunWaitsForActs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := &running{}
-		if !r.begin() {
+		r := &action.Running{}
+		if !r.Begin() {
 			t.Fatal("an act may not begin")
 		}
 		go func() {
 			time.Sleep(time.Second)
-			r.end()
+			r.End()
 		}()
 		start := time.Now()
-		r.close(time.Minute)
+		r.Close(time.Minute)
 		if d := time.Since(start); d != time.Second {
 			t.Errorf("waited %s", d)
 		}
-		if r.begin() {
+		if r.Begin() {
 			t.Error("an act began after the end")
 		}
-		r = &running{}
-		r.begin()
+		r = &action.Running{}
+		r.Begin()
 		start = time.Now()
-		r.close(3 * time.Second) // one that never ends
+		r.Close(3 * time.Second) // one that never ends
 		if d := time.Since(start); d != 3*time.Second {
 			t.Errorf("waited %s", d)
 		}
-		r.end()
+		r.End()
 	})
 }
 

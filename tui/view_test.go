@@ -17,6 +17,7 @@ import (
 	"redlockctl/internal/view"
 	"redlockctl/monitor"
 	"redlockctl/monitor/monitortest"
+	"redlockctl/tui/action"
 	"redlockctl/tui/page"
 	"redlockctl/tui/styles"
 )
@@ -506,9 +507,9 @@ func TestMouse(t *testing.T) {
 	r.press("X")
 	r.press("f")
 	r.settle()
-	d := r.m.dialog
+	d := r.m.Dialog
 	click("2 locks")
-	if r.m.dialog != d || d == nil || r.m.viewed() != page.Nodes {
+	if r.m.Dialog != d || d == nil || r.m.viewed() != page.Nodes {
 		t.Error("a click went past a dialog")
 	}
 }
@@ -572,10 +573,10 @@ func TestAnotherCluster(t *testing.T) {
 		}
 		r.m.View()
 	}
-	r.m.mine["job:001"] = grant{key: "job:001", token: monitortest.TokenB, until: monitortest.Epoch.Add(time.Minute)}
+	r.m.Mine["job:001"] = action.Grant{Key: "job:001", Token: monitortest.TokenB, Until: monitortest.Epoch.Add(time.Minute)}
 	change()
 	r.sees("prod-locks", "1 lock acquired here: release them first")
-	clear(r.m.mine)
+	clear(r.m.Mine)
 	all.err = errFake
 	change()
 	r.sees("prod-locks", "test cannot be opened: NOPERM")
@@ -611,7 +612,7 @@ func TestAnotherClusterAsksWhereNobodyElseGuards(t *testing.T) {
 	}
 	r.run()
 	r.sees("this is test")
-	if r.m.dialog != nil {
+	if r.m.Dialog != nil {
 		t.Error("the dialog is still there")
 	}
 }
@@ -676,7 +677,7 @@ func TestRandomUse(t *testing.T) {
 				r.m.Update(tea.PasteMsg{Content: safetexttest.Hostile[rng.IntN(len(safetexttest.Hostile))]})
 			default:
 				_, cmd := r.m.Update(keyPress(keys[rng.IntN(len(keys))]))
-				if o, ok := first(cmd).(outcome); ok {
+				if o, ok := first(cmd).(action.Outcome); ok {
 					r.m.Update(o)
 				}
 			}

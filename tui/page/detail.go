@@ -107,14 +107,3 @@ func (m *lockFacts) lockBars(ctx *view.Context, l *monitor.Lock, w int) []string
 	}
 	return out
 }
-
-// lastEvents are the last n events that are wanted, oldest first.
-func lastEvents(events []monitor.Event, n int, want func(*monitor.Event) bool) []*monitor.Event {
-	var out []*monitor.Event
-	for i := len(events) - 1; i >= 0 && len(out) < n; i-- {
-		if want(&events[i]) {
-			out = append([]*monitor.Event{&events[i]}, out...)
-		}
-	}
-	return out
-}

@@ -364,3 +364,14 @@ func (v *eventView) row(e *monitor.Event, w int, named bool) string {
 	}
 	return st.Dim.Of(at) + p.Of(mark+" "+about+st.Sentence(e.Text.Raw(), max(1, w-view.Width(at)-view.Width(about)-3)))
 }
+
+// lastEvents are the last n events that are wanted, oldest first.
+func lastEvents(events []monitor.Event, n int, want func(*monitor.Event) bool) []*monitor.Event {
+	var out []*monitor.Event
+	for i := len(events) - 1; i >= 0 && len(out) < n; i-- {
+		if want(&events[i]) {
+			out = append([]*monitor.Event{&events[i]}, out...)
+		}
+	}
+	return out
+}

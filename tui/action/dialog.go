@@ -1,4 +1,4 @@
-package tui
+package action
 
 import (
 	"context"
@@ -15,27 +15,27 @@ import (
 	"redlockctl/tui/styles"
 )
 
-// settleTime is how long a dialog stands on the screen, with no key pressed,
+// SettleTime is how long a dialog stands on the screen, with no key pressed,
 // before it listens: what was typed for the screen before it must not answer a
 // question that nobody has read.
-const settleTime = 300 * time.Millisecond
+const SettleTime = 300 * time.Millisecond
 
 // field is one line to fill in, or a choice.
 type field struct {
 	label string
 	input.Line
-	choices []string // nil: a line of text
+	Choices []string // nil: a line of text
 	chosen  int      // of the choices
 }
 
 func newField(label, text string) *field { return &field{label: label, Line: input.New(text)} }
 
-// choose takes a key pressed at a choice: a blank is the next one, a letter the
+// Choose takes a key pressed at a choice: a blank is the next one, a letter the
 // one that begins with it.
-func (f *field) choose(text string) {
+func (f *field) Choose(text string) {
 	if text == " " {
-		f.chosen = (f.chosen + 1) % len(f.choices)
-	} else if i := slices.IndexFunc(f.choices, func(c string) bool { return strings.HasPrefix(c, text) }); i >= 0 {
+		f.chosen = (f.chosen + 1) % len(f.Choices)
+	} else if i := slices.IndexFunc(f.Choices, func(c string) bool { return strings.HasPrefix(c, text) }); i >= 0 {
 		f.chosen = i
 	}
 }
@@ -43,35 +43,35 @@ func (f *field) choose(text string) {
 // line draws what stands in the field in at most w cells.
 func (f *field) line(st *styles.Styles, w int, focused bool) string {
 	switch {
-	case f.choices == nil && focused:
+	case f.Choices == nil && focused:
 		return f.View(st, w)
-	case f.choices == nil:
+	case f.Choices == nil:
 		return st.Cut(st.Whole(f.String()), w)
 	case focused:
-		return st.Cut(st.Cursor.Of(f.choices[f.chosen])+st.Dim.Of("  space: change"), w)
+		return st.Cut(st.Cursor.Of(f.Choices[f.chosen])+st.Dim.Of("  space: change"), w)
 	default:
-		return st.Cut(f.choices[f.chosen], w)
+		return st.Cut(f.Choices[f.chosen], w)
 	}
 }
 
-// dialog asks before an action, runs its steps, and tells how they ended. It is
+// Dialog asks before an action, runs its steps, and tells how they ended. It is
 // about what was on the screen when it opened: lock, token, node are kept in it and
 // do not follow the cursor.
-type dialog struct {
-	title, verb string          // verb: what enter does
+type Dialog struct {
+	title, Verb string          // verb: what enter does
 	facts       func() []string // what is known, and what the action will do
-	fields      []*field
+	Fields      []*field
 	check       func() string // what is still missing or in the way; nil, "": nothing
 	// start makes the steps out of what was filled in. It runs in the program's
 	// goroutine; the steps do not, and touch nothing of the model.
 	start func() []step
-	did   string         // of a step on each of several locks: "revoked"
+	Did   string         // of a step on each of several locks: "revoked"
 	then  func() tea.Cmd // what follows where nothing failed; nil: the result is shown
 
-	focus, scroll int
-	pressed       bool      // enter was pressed while something was missing
-	drawn         time.Time // since when it is on the screen; zero: not yet
-	early         time.Time // the last key that came too early
+	Focus, Scroll int
+	Pressed       bool      // enter was pressed while something was missing
+	Drawn         time.Time // since when it is on the screen; zero: not yet
+	Early         time.Time // the last key that came too early
 	began         time.Time // of the action; zero: it asks
 	steps         []step
 	at            int  // the step that runs, or is next
@@ -82,12 +82,12 @@ type dialog struct {
 // step is a part of an action that is sent, recorded and told of by itself.
 type step struct {
 	name string // safe to show
-	run  func(context.Context) outcome
-	end  *outcome // nil: not yet
+	run  func(context.Context) Outcome
+	end  *Outcome // nil: not yet
 }
 
-// outcome is how a step ended.
-type outcome struct {
+// Outcome is how a step ended.
+type Outcome struct {
 	what  string // "force-release orders:42", safe to show
 	words map[redlock.Status]string
 	nodes []redlock.NodeResult
@@ -98,9 +98,9 @@ type outcome struct {
 }
 
 // oneStep is a dialog's only step.
-func oneStep(run func(context.Context) outcome) []step { return []step{{run: run}} }
+func oneStep(run func(context.Context) Outcome) []step { return []step{{run: run}} }
 
-func (d *dialog) mode() page.Mode {
+func (d *Dialog) Mode() page.Mode {
 	switch {
 	case d.ended:
 		return page.ModeResult
@@ -112,48 +112,48 @@ func (d *dialog) mode() page.Mode {
 }
 
 // missing is what is missing or in the way.
-func (d *dialog) missing() string {
+func (d *Dialog) missing() string {
 	if d.check == nil {
 		return ""
 	}
 	return d.check()
 }
 
-// listens reports whether a key pressed now was pressed at this dialog.
-func (d *dialog) listens(now time.Time) bool {
-	return !d.drawn.IsZero() && now.Sub(d.drawn) >= settleTime && now.Sub(d.early) >= settleTime
+// Listens reports whether a key pressed now was pressed at this dialog.
+func (d *Dialog) Listens(now time.Time) bool {
+	return !d.Drawn.IsZero() && now.Sub(d.Drawn) >= SettleTime && now.Sub(d.Early) >= SettleTime
 }
 
-// focused is the field that takes letters; nil: none does.
-func (d *dialog) focused() *field {
-	if d.mode() != page.ModeDialog || len(d.fields) == 0 {
+// Focused is the field that takes letters; nil: none does.
+func (d *Dialog) Focused() *field {
+	if d.Mode() != page.ModeDialog || len(d.Fields) == 0 {
 		return nil
 	}
-	return d.fields[d.focus]
+	return d.Fields[d.Focus]
 }
 
-func (d *dialog) turnField(by int) {
-	if n := len(d.fields); n > 0 {
-		d.focus = (d.focus + by + n) % n
+func (d *Dialog) TurnField(by int) {
+	if n := len(d.Fields); n > 0 {
+		d.Focus = (d.Focus + by + n) % n
 	}
 }
 
 // running reports whether a step is under way, or another one follows.
-func (d *dialog) running() bool { return !d.stopped && d.at < len(d.steps) }
+func (d *Dialog) running() bool { return !d.stopped && d.at < len(d.steps) }
 
-// lines draws the dialog in at most h lines. The fields and what is missing are
+// Lines draws the dialog in at most h lines. The fields and what is missing are
 // always in sight; facts that do not fit are scrolled.
-func (d *dialog) lines(st *styles.Styles, w, h int, now time.Time) []string {
+func (d *Dialog) Lines(st *styles.Styles, w, h int, now time.Time) []string {
 	title := st.Title.Of(" " + st.Cut(d.title, w-2))
 	var body, foot []string
-	switch mode := d.mode(); {
-	case mode == page.ModeResult && d.did != "":
+	switch mode := d.Mode(); {
+	case mode == page.ModeResult && d.Did != "":
 		title, body = d.summary(st, w), d.progress(st, w)
 	case mode == page.ModeResult:
 		title, body = d.steps[0].end.lines(st, w, now)
-	case mode == page.ModeWorking && d.did != "":
+	case mode == page.ModeWorking && d.Did != "":
 		body = d.progress(st, w)
-		d.scroll = len(body) // the latest
+		d.Scroll = len(body) // the latest
 		foot = []string{" " + d.hint(st, w-2, now)}
 	default:
 		for _, f := range d.facts() {
@@ -169,16 +169,16 @@ func (d *dialog) lines(st *styles.Styles, w, h int, now time.Time) []string {
 	out := []string{title}
 	if len(body) > room {
 		room = max(0, room-1)
-		d.scroll = max(0, min(d.scroll, len(body)-room))
-		left := len(body) - d.scroll - room
-		out = append(out, body[d.scroll:min(len(body), d.scroll+room)]...)
+		d.Scroll = max(0, min(d.Scroll, len(body)-room))
+		left := len(body) - d.Scroll - room
+		out = append(out, body[d.Scroll:min(len(body), d.Scroll+room)]...)
 		more := " pgup"
 		if left > 0 {
 			more = " " + view.Count(left) + " more lines: pgdn"
 		}
 		return append(append(out, st.Warn.Of(more)), foot...)
 	}
-	d.scroll = 0
+	d.Scroll = 0
 	spare := room - len(body)
 	if spare > 0 && len(body) > 0 {
 		out = append(out, "")
@@ -200,14 +200,14 @@ func indented(text string, w, indent int) (lines []string) {
 }
 
 // form is the fields, one a line.
-func (d *dialog) form(st *styles.Styles, w int) (lines []string) {
+func (d *Dialog) form(st *styles.Styles, w int) (lines []string) {
 	label := 0
-	for _, f := range d.fields {
+	for _, f := range d.Fields {
 		label = max(label, view.Width(f.label))
 	}
 	label = min(label, w/2)
-	for i, f := range d.fields {
-		focused, mark := i == d.focus && d.began.IsZero(), "  "
+	for i, f := range d.Fields {
+		focused, mark := i == d.Focus && d.began.IsZero(), "  "
 		if focused {
 			mark = "> "
 		}
@@ -218,10 +218,10 @@ func (d *dialog) form(st *styles.Styles, w int) (lines []string) {
 }
 
 // hint is what enter does, or what is missing; while it works, how far it is.
-func (d *dialog) hint(st *styles.Styles, w int, now time.Time) string {
+func (d *Dialog) hint(st *styles.Styles, w int, now time.Time) string {
 	if !d.began.IsZero() {
 		since := " " + view.Age(now.Sub(d.began))
-		if d.did == "" {
+		if d.Did == "" {
 			return st.Info.Of("working" + st.Ellipsis + since)
 		}
 		text := " " + view.Count(d.at) + " of " + view.Count(len(d.steps)) + "  esc: stop after this one"
@@ -234,8 +234,8 @@ func (d *dialog) hint(st *styles.Styles, w int, now time.Time) string {
 	}
 	switch missing := d.missing(); {
 	case missing == "":
-		return st.Strong.Of(st.Cut("enter: "+d.verb, w))
-	case d.pressed:
+		return st.Strong.Of(st.Cut("enter: "+d.Verb, w))
+	case d.Pressed:
 		return st.Bad.Of(st.Cut("! "+missing, w))
 	default:
 		return st.Warn.Of(st.Cut(missing, w))

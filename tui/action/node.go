@@ -1,4 +1,4 @@
-package tui
+package action
 
 import (
 	"context"
@@ -11,24 +11,24 @@ import (
 	"redlockctl/restartguard"
 )
 
-func (m *desk) whyNoFence() string {
+func (m *Desk) WhyNoFence() string {
 	return m.whyNotNode(monitor.NodeHeld, "held already", "fenced", monitor.NodeServing)
 }
 
-func (m *desk) whyNoOpen() string {
+func (m *Desk) WhyNoOpen() string {
 	return m.whyNotNode(monitor.NodeServing, "open already", "opened", monitor.NodeHeld)
 }
 
 // whyNotNode is why the node under the cursor cannot be done something to: it is what
 // it would become, or in a state that is neither fenced nor the one from which it can.
-func (m *desk) whyNotNode(is monitor.NodeState, already, done string, from monitor.NodeState) string {
-	if why := m.whyNoAction(); why != "" {
+func (m *Desk) whyNotNode(is monitor.NodeState, already, done string, from monitor.NodeState) string {
+	if why := m.WhyNoAction(); why != "" {
 		return why
 	}
 	if why := m.whyNoNode(); why != "" {
 		return why
 	}
-	switch n := m.latestNode(m.on().Node.Name); {
+	switch n := m.latestNode(m.On().Node.Name); {
 	case n == nil:
 		return "the node is gone"
 	case n.State == is:
@@ -39,9 +39,9 @@ func (m *desk) whyNotNode(is monitor.NodeState, already, done string, from monit
 	return ""
 }
 
-func (m *desk) askFence() tea.Cmd {
-	name := m.on().Node.Name
-	return m.askNode(name, "fence", "it refuses writes now; O opens it again", m.actions.FenceNode, func() []string {
+func (m *Desk) AskFence() tea.Cmd {
+	name := m.On().Node.Name
+	return m.askNode(name, "fence", "it refuses writes now; O opens it again", m.Actions.FenceNode, func() []string {
 		c := &m.Latest.Cluster
 		out := []string{m.St.Fact("Effect", "it is held: it refuses writes until a person opens it, and no guard lifts that; its copies run out, and are not extended")}
 		serving := c.Serving
@@ -56,15 +56,15 @@ func (m *desk) askFence() tea.Cmd {
 	})
 }
 
-func (m *desk) askOpen() tea.Cmd {
-	name := m.on().Node.Name
-	return m.askNode(name, "open", "it accepts writes now", m.actions.OpenNode, func() []string {
+func (m *Desk) AskOpen() tea.Cmd {
+	name := m.On().Node.Name
+	return m.askNode(name, "open", "it accepts writes now", m.Actions.OpenNode, func() []string {
 		out := []string{m.St.Fact("Effect", "it accepts writes and votes at once")}
 		s, ok := m.Guards.Status[name]
 		n := m.latestNode(name)
 		switch {
-		case ok && s.Phase == restartguard.PhaseClosed && !s.Until.IsZero() && s.Until.After(m.now()):
-			out = append(out, m.St.Fact("Risk", m.St.Bad.Of("it restarted, and is safe only in "+view.Remaining(s.Until.Sub(m.now()))+
+		case ok && s.Phase == restartguard.PhaseClosed && !s.Until.IsZero() && s.Until.After(m.Now()):
+			out = append(out, m.St.Fact("Risk", m.St.Bad.Of("it restarted, and is safe only in "+view.Remaining(s.Until.Sub(m.Now()))+
 				": a lock that it forgot can be granted a second time")))
 		case n != nil && n.State == monitor.NodeFenced:
 			risk := "if it restarted less than D ago, a lock that it forgot can be granted a second time"
@@ -77,11 +77,11 @@ func (m *desk) askOpen() tea.Cmd {
 	})
 }
 
-func (m *desk) askNode(node, verb, done string, do func(ctx context.Context, node, reason string) error, effect func() []string) tea.Cmd {
-	shown, c := m.St.Escape(node, 40), m.confirm(node)
-	return m.open(&dialog{
+func (m *Desk) askNode(node, verb, done string, do func(ctx context.Context, node, reason string) error, effect func() []string) tea.Cmd {
+	shown, c := m.St.Escape(node, 40), m.Confirm(node)
+	return m.open(&Dialog{
 		title: capital(verb) + " " + shown + " ?",
-		verb:  verb,
+		Verb:  verb,
 		facts: func() []string {
 			var out []string
 			if n := m.latestNode(node); n != nil {
@@ -93,7 +93,7 @@ func (m *desk) askNode(node, verb, done string, do func(ctx context.Context, nod
 			}
 			return append(out, effect()...)
 		},
-		fields: c.fields(),
+		Fields: c.fields(),
 		check: func() string {
 			if m.latestNode(node) == nil {
 				return "the node is gone"
@@ -102,8 +102,8 @@ func (m *desk) askNode(node, verb, done string, do func(ctx context.Context, nod
 		},
 		start: func() []step {
 			why := c.why()
-			return oneStep(func(ctx context.Context) outcome {
-				return outcome{what: verb + " " + shown, err: do(ctx, node, why), done: done}
+			return oneStep(func(ctx context.Context) Outcome {
+				return Outcome{what: verb + " " + shown, err: do(ctx, node, why), done: done}
 			})
 		},
 	})

@@ -1,4 +1,7 @@
-package tui
+// Package action is what a person does on the screen: the dialogs that ask, the
+// actions that run, and the locks that were acquired here. It knows no key and no
+// layout, and reaches servers through [Actions] and [Lab] alone.
+package action
 
 import (
 	"context"
@@ -17,94 +20,94 @@ import (
 // actionTimeout bounds a step: retries of an acquire, or the proof of a fence.
 const actionTimeout = 15 * time.Second
 
-// desk is what a person does to locks and nodes: the dialog that asks, the action
+// Desk is what a person does to locks and nodes: the dialog that asks, the action
 // that runs, and the locks that were acquired here. It knows no key and no layout.
-type desk struct {
+type Desk struct {
 	*page.Set // actions are about the latest snapshot, also while the screen is frozen
-	ctx       context.Context
-	now       func() time.Time
-	actions   Actions                    // nil: there is nothing to act with
-	lab       Lab                        // nil: there is none
-	on        func() cursorAt            // what an action is about
-	say       func(styles.Paint, string) // tells in a line; the text is safe to show
+	Ctx       context.Context
+	Now       func() time.Time
+	Actions   Actions                    // nil: there is nothing to act with
+	Lab       Lab                        // nil: there is none
+	On        func() CursorAt            // what an action is about
+	Say       func(styles.Paint, string) // tells in a line; the text is safe to show
 
-	dialog  *dialog
-	busy    int // steps on their way
-	running running
-	mine    map[string]grant // locks acquired by hand, by key
-	losses  []loss           // of those that were kept, and that nobody has seen yet
+	Dialog  *Dialog
+	Busy    int // steps on their way
+	Running Running
+	Mine    map[string]Grant // locks acquired by hand, by key
+	Losses  []loss           // of those that were kept, and that nobody has seen yet
 }
 
-// cursorAt is where the cursor is when an action is asked for.
-type cursorAt struct {
+// CursorAt is where the cursor is when an action is asked for.
+type CursorAt struct {
 	page.Selection
-	mode page.Mode
-	one  bool // it is about that lock, also where others are marked
+	Mode page.Mode
+	One  bool // it is about that lock, also where others are marked
 }
 
 // open shows a dialog. The order of the table stands still until it is closed.
-func (m *desk) open(d *dialog) tea.Cmd {
-	m.dialog = d
+func (m *Desk) open(d *Dialog) tea.Cmd {
+	m.Dialog = d
 	m.Locks.Pin(true)
 	return nil
 }
 
-func (m *desk) closeDialog() tea.Cmd {
-	m.dialog = nil
+func (m *Desk) CloseDialog() tea.Cmd {
+	m.Dialog = nil
 	m.Locks.Pin(false)
 	return nil
 }
 
-// submit is enter in a dialog: the action, if nothing is missing.
-func (m *desk) submit() tea.Cmd {
-	d := m.dialog
+// Submit is enter in a dialog: the action, if nothing is missing.
+func (m *Desk) Submit() tea.Cmd {
+	d := m.Dialog
 	switch {
 	case d.missing() != "":
-		d.pressed = true
+		d.Pressed = true
 		return nil
 	case d.start == nil:
 		return d.then()
 	}
-	d.began, d.steps = m.now(), d.start()
+	d.began, d.steps = m.Now(), d.start()
 	return m.runStep(d)
 }
 
-// finished is the outcome of a step.
-type finished struct {
-	of *dialog
-	outcome
+// Finished is the outcome of a step.
+type Finished struct {
+	of *Dialog
+	Outcome
 }
 
 // runStep runs the step that is next.
-func (m *desk) runStep(d *dialog) tea.Cmd {
-	m.busy++
-	run, ctx := d.steps[d.at].run, m.ctx
+func (m *Desk) runStep(d *Dialog) tea.Cmd {
+	m.Busy++
+	run, ctx := d.steps[d.at].run, m.Ctx
 	return func() tea.Msg {
-		if !m.running.begin() {
+		if !m.Running.Begin() {
 			return nil
 		}
-		defer m.running.end()
+		defer m.Running.End()
 		ctx, cancel := context.WithTimeout(ctx, actionTimeout)
 		defer cancel()
-		return finished{d, run(ctx)}
+		return Finished{d, run(ctx)}
 	}
 }
 
-// finish takes the outcome of a step.
-func (m *desk) finish(f finished) tea.Cmd {
-	m.busy--
-	d, o := f.of, &f.outcome
+// Finish takes the outcome of a step.
+func (m *Desk) Finish(f Finished) tea.Cmd {
+	m.Busy--
+	d, o := f.of, &f.Outcome
 	if o.apply != nil {
 		o.apply()
 	}
 	if d.then != nil && o.err == nil {
 		return d.then()
 	}
-	if m.dialog != d { // it was sent to the background: a line must do
+	if m.Dialog != d { // it was sent to the background: a line must do
 		if o.err != nil {
-			m.say(m.St.Bad, o.what+": failed: "+m.St.Whole(o.err.Error()))
+			m.Say(m.St.Bad, o.what+": failed: "+m.St.Whole(o.err.Error()))
 		} else {
-			m.say(m.St.Good, o.what+": done")
+			m.Say(m.St.Good, o.what+": done")
 		}
 		return nil
 	}
@@ -113,41 +116,41 @@ func (m *desk) finish(f finished) tea.Cmd {
 	if d.running() {
 		return m.runStep(d)
 	}
-	d.ended, d.drawn, d.scroll = true, time.Time{}, 0
+	d.ended, d.Drawn, d.Scroll = true, time.Time{}, 0
 	return nil
 }
 
-// leaveWork is esc while an action runs: one step goes on in the background, of
+// LeaveWork is esc while an action runs: one step goes on in the background, of
 // several the one that runs is the last.
-func (m *desk) leaveWork() tea.Cmd {
-	if d := m.dialog; d.did != "" {
+func (m *Desk) LeaveWork() tea.Cmd {
+	if d := m.Dialog; d.Did != "" {
 		d.stopped = true
 		return nil
 	}
-	return m.closeDialog()
+	return m.CloseDialog()
 }
 
 // Why an action is refused before it is asked for. The refusals that matter are
 // made again where commands are sent.
 
-func (m *desk) whyNoAction() string {
+func (m *Desk) WhyNoAction() string {
 	switch {
-	case m.actions == nil:
+	case m.Actions == nil:
 		return "there is nothing here to act with"
-	case m.actions.ReadOnly():
+	case m.Actions.ReadOnly():
 		return "read-only: acts are refused"
-	case m.busy > 0:
+	case m.Busy > 0:
 		return "an act is still running"
 	}
 	return ""
 }
 
-func (m *desk) whyNoLock() string {
-	if why := m.whyNoAction(); why != "" {
+func (m *Desk) whyNoLock() string {
+	if why := m.WhyNoAction(); why != "" {
 		return why
 	}
-	switch on := m.on(); {
-	case on.mode&page.ModeOnLock == 0:
+	switch on := m.On(); {
+	case on.Mode&page.ModeOnLock == 0:
 		return "go to the locks first: tab, or 2"
 	case on.Lock == nil:
 		return "no lock under the cursor"
@@ -155,9 +158,9 @@ func (m *desk) whyNoLock() string {
 	return ""
 }
 
-func (m *desk) whyNoNode() string {
-	switch on := m.on(); {
-	case on.mode&page.ModeOnNode == 0:
+func (m *Desk) whyNoNode() string {
+	switch on := m.On(); {
+	case on.Mode&page.ModeOnNode == 0:
 		return "go to the nodes first: tab, or 3"
 	case on.Node == nil:
 		return "no node under the cursor"
@@ -165,11 +168,11 @@ func (m *desk) whyNoNode() string {
 	return ""
 }
 
-// latestLock and latestNode look into the latest snapshot, also while the
+// LatestLock and latestNode look into the latest snapshot, also while the
 // screen is frozen: nobody acts on an old one.
-func (m *desk) latestLock(key string) *monitor.Lock { return m.Latest.Locks.Get(key) }
+func (m *Desk) LatestLock(key string) *monitor.Lock { return m.Latest.Locks.Get(key) }
 
-func (m *desk) latestNode(name string) *monitor.Node { return page.NodeOf(m.Latest, name) }
+func (m *Desk) latestNode(name string) *monitor.Node { return page.NodeOf(m.Latest, name) }
 
 const noReason = "a reason is missing: it is written to the audit log"
 
@@ -177,12 +180,12 @@ const noReason = "a reason is missing: it is written to the audit log"
 // about, typed.
 type confirmation struct {
 	reason, typed *field
-	want          string
+	Want          string
 }
 
-// confirm asks for a reason and for raw as it is shown, or the end of one that is too
+// Confirm asks for a reason and for raw as it is shown, or the end of one that is too
 // long to type.
-func (m *desk) confirm(raw string) *confirmation {
+func (m *Desk) Confirm(raw string) *confirmation {
 	const most, tail = 40, 12
 	want, label := m.St.Name(raw), "Type the name to confirm"
 	if view.Width(want) > most {
@@ -203,9 +206,9 @@ func (c *confirmation) missing() string {
 	case c.why() == "":
 		return noReason
 	case typed == "":
-		return "the name is missing: type " + c.want
-	case typed != c.want:
-		return "that is not the name: type " + c.want
+		return "the name is missing: type " + c.Want
+	case typed != c.Want:
+		return "that is not the name: type " + c.Want
 	}
 	return ""
 }
@@ -222,11 +225,11 @@ func someOf(texts []string, most int) string {
 	return s
 }
 
-// marked are the marked locks that an action is about; nil: it is about the one
+// Marked are the marked locks that an action is about; nil: it is about the one
 // under the cursor. A command that is typed is about the one that it names, and
 // what is done on a lock's own page is about that lock, whatever is marked.
-func (m *desk) marked() []string {
-	if on := m.on(); on.one || len(m.Marks) == 0 || on.mode&page.ModeLock != 0 {
+func (m *Desk) Marked() []string {
+	if on := m.On(); on.One || len(m.Marks) == 0 || on.Mode&page.ModeLock != 0 {
 		return nil
 	}
 	return m.Marks.Sorted()

@@ -1,4 +1,4 @@
-package tui
+package action
 
 import (
 	"errors"
@@ -12,16 +12,16 @@ import (
 )
 
 // partly reports whether an action that failed did something all the same.
-func (o *outcome) partly() bool {
+func (o *Outcome) partly() bool {
 	return slices.ContainsFunc(o.nodes, func(n redlock.NodeResult) bool { return n.Status == redlock.StatusOK })
 }
 
 // gone reports whether the lock had ended by itself before: then nobody holds what
 // was to be taken.
-func (o *outcome) gone() bool { return errors.Is(o.err, redlock.ErrNotHeld) }
+func (o *Outcome) gone() bool { return errors.Is(o.err, redlock.ErrNotHeld) }
 
 // silent names the nodes on which a copy may be left, with its end; "": none.
-func (o *outcome) silent(st *styles.Styles) string {
+func (o *Outcome) silent(st *styles.Styles) string {
 	var names []string
 	for _, n := range o.nodes {
 		if !n.MayLiveUntil.IsZero() {
@@ -35,7 +35,7 @@ func (o *outcome) silent(st *styles.Styles) string {
 }
 
 // lines tell what happened, on each node.
-func (o *outcome) lines(st *styles.Styles, w int, now time.Time) (title string, body []string) {
+func (o *Outcome) lines(st *styles.Styles, w int, now time.Time) (title string, body []string) {
 	nodes := o.nodes
 	if o.err != nil {
 		how := ": failed"
@@ -125,7 +125,7 @@ func hanging(head, text string, w int) (lines []string) {
 }
 
 // counts are how many of several locks failed, and how many had ended before.
-func (d *dialog) counts() (failed, gone int) {
+func (d *Dialog) counts() (failed, gone int) {
 	for _, s := range d.steps {
 		switch {
 		case s.end == nil || s.end.err == nil:
@@ -139,9 +139,9 @@ func (d *dialog) counts() (failed, gone int) {
 }
 
 // summary sums the results for several locks up.
-func (d *dialog) summary(st *styles.Styles, w int) string {
+func (d *Dialog) summary(st *styles.Styles, w int) string {
 	failed, gone := d.counts()
-	text := view.Plural(d.at-failed-gone, "lock") + " " + d.did
+	text := view.Plural(d.at-failed-gone, "lock") + " " + d.Did
 	p, glyph := st.Good, st.On
 	if gone > 0 {
 		text += ", " + view.Count(gone) + " had ended by then"
@@ -160,7 +160,7 @@ func (d *dialog) summary(st *styles.Styles, w int) string {
 }
 
 // progress is the results for several locks so far, in the order of the names.
-func (d *dialog) progress(st *styles.Styles, w int) (out []string) {
+func (d *Dialog) progress(st *styles.Styles, w int) (out []string) {
 	name := 4
 	for _, s := range d.steps {
 		name = max(name, min(w/3, view.Width(s.name)))

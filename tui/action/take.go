@@ -1,4 +1,4 @@
-package tui
+package action
 
 import (
 	"cmp"
@@ -46,12 +46,12 @@ func (t target) same(l *monitor.Lock) bool {
 
 // planOf is what taking a lock away means, as it is seen in the latest picture:
 // of one token, or of all ("").
-func (m *desk) planOf(way operator.Way, l *monitor.Lock, token string) (operator.Plan, error) {
+func (m *Desk) planOf(way operator.Way, l *monitor.Lock, token string) (operator.Plan, error) {
 	var tokens []string
 	if token != "" {
 		tokens = []string{token}
 	}
-	return operator.PlanOf(way, m.Latest, l, m.St.Escape(l.Key.Raw(), 40), m.now(), tokens...)
+	return operator.PlanOf(way, m.Latest, l, m.St.Escape(l.Key.Raw(), 40), m.Now(), tokens...)
 }
 
 // lockAct is an act that ends the grant of a lock.
@@ -61,7 +61,7 @@ type lockAct struct {
 	effect    string                       // of each of several
 	reasoned  bool                         // it needs a reason, which the log keeps
 	why       func(l *monitor.Lock) string // why not; safe to show
-	act       func(t target, reason string) func(context.Context) outcome
+	act       func(t target, reason string) func(context.Context) Outcome
 }
 
 var releaseWords = map[redlock.Status]string{
@@ -77,20 +77,20 @@ var revokeWords = map[redlock.Status]string{
 }
 
 // forceRelease deletes copies now.
-func (m *desk) forceRelease() lockAct {
+func (m *Desk) forceRelease() lockAct {
 	return m.taking(operator.ForceRelease, "force-released", releaseWords, deletedWords)
 }
 
 // revoke ends the holder's extensions, and lets nobody else in before its time.
-func (m *desk) revoke() lockAct {
+func (m *Desk) revoke() lockAct {
 	return m.taking(operator.Revoke, "revoked", revokeWords, revokedWords)
 }
 
-func (m *desk) taking(way operator.Way, did string, words map[redlock.Status]string, done func([]redlock.NodeResult) string) lockAct {
+func (m *Desk) taking(way operator.Way, did string, words map[redlock.Status]string, done func([]redlock.NodeResult) string) lockAct {
 	return lockAct{
 		verb: way.String(), did: did, way: &way, effect: way.Effect(), reasoned: true,
 		why: func(l *monitor.Lock) string { return m.whyNotTaken(way, l) },
-		act: func(t target, reason string) func(context.Context) outcome {
+		act: func(t target, reason string) func(context.Context) Outcome {
 			return m.remove(operator.Removal{Way: way, Keys: t.keys, Tokens: t.whose(), Reason: reason}, words, done)
 		},
 	}
@@ -105,11 +105,11 @@ func (t target) whose() []string {
 }
 
 // remove takes a lock from its holder, and tells what became of each of its keys.
-func (m *desk) remove(r operator.Removal, words map[redlock.Status]string, done func([]redlock.NodeResult) string) func(context.Context) outcome {
-	st, acts := m.St, m.actions
-	return func(ctx context.Context) outcome {
+func (m *Desk) remove(r operator.Removal, words map[redlock.Status]string, done func([]redlock.NodeResult) string) func(context.Context) Outcome {
+	st, acts := m.St, m.Actions
+	return func(ctx context.Context) Outcome {
 		keys := acts.Remove(ctx, r)
-		o := outcome{what: r.Way.String() + " " + st.Escape(r.Keys[0], 60), words: words, nodes: keys[0].Results, err: keys.Err()}
+		o := Outcome{what: r.Way.String() + " " + st.Escape(r.Keys[0], 60), words: words, nodes: keys[0].Results, err: keys.Err()}
 		for i, k := range keys {
 			said := ""
 			switch {
@@ -156,7 +156,7 @@ func doneWords(nodes []redlock.NodeResult, none, some string) string {
 }
 
 // whyNotTaken is why a lock is not taken from its holder.
-func (m *desk) whyNotTaken(way operator.Way, l *monitor.Lock) string {
+func (m *Desk) whyNotTaken(way operator.Way, l *monitor.Lock) string {
 	token := ""
 	if l.Tokens <= 1 {
 		token = l.Holder.Raw()
@@ -170,12 +170,12 @@ func (m *desk) whyNotTaken(way operator.Way, l *monitor.Lock) string {
 
 // whyNotAct is why an act cannot be done to the lock under the cursor, or to
 // those that are marked.
-func (m *desk) whyNotAct(a lockAct) string {
-	if why := m.whyNoAction(); why != "" {
+func (m *Desk) whyNotAct(a lockAct) string {
+	if why := m.WhyNoAction(); why != "" {
 		return why
 	}
-	keys := m.marked()
-	if keys == nil || m.on().mode&page.ModeOnLock == 0 {
+	keys := m.Marked()
+	if keys == nil || m.On().Mode&page.ModeOnLock == 0 {
 		if why := m.whyNoLock(); why != "" {
 			return why
 		}
@@ -187,7 +187,7 @@ func (m *desk) whyNotAct(a lockAct) string {
 	}
 	first := ""
 	for _, key := range keys {
-		if l := m.latestLock(key); l != nil {
+		if l := m.LatestLock(key); l != nil {
 			why := a.why(l)
 			if why == "" {
 				return ""
@@ -200,38 +200,38 @@ func (m *desk) whyNotAct(a lockAct) string {
 
 // one is the only lock that is marked, or the one under the cursor, as it is
 // now; nil: it is gone.
-func (m *desk) one(marked []string) *monitor.Lock {
+func (m *Desk) one(marked []string) *monitor.Lock {
 	if len(marked) > 0 {
-		return m.latestLock(marked[0])
+		return m.LatestLock(marked[0])
 	}
-	return m.latestLock(m.on().Lock.Key.Raw())
+	return m.LatestLock(m.On().Lock.Key.Raw())
 }
 
-func (m *desk) whyNoForce() string  { return m.whyNotAct(m.forceRelease()) }
-func (m *desk) whyNoRevoke() string { return m.whyNotAct(m.revoke()) }
-func (m *desk) askForce() tea.Cmd   { return m.askTake(m.forceRelease()) }
-func (m *desk) askRevoke() tea.Cmd  { return m.askTake(m.revoke()) }
+func (m *Desk) WhyNoForce() string  { return m.whyNotAct(m.forceRelease()) }
+func (m *Desk) WhyNoRevoke() string { return m.whyNotAct(m.revoke()) }
+func (m *Desk) AskForce() tea.Cmd   { return m.askTake(m.forceRelease()) }
+func (m *Desk) AskRevoke() tea.Cmd  { return m.askTake(m.revoke()) }
 
 // askTake asks before a lock is taken from its holder; where several tokens have
 // copies, whose copies go.
-func (m *desk) askTake(a lockAct) tea.Cmd {
-	keys := m.marked()
+func (m *Desk) askTake(a lockAct) tea.Cmd {
+	keys := m.Marked()
 	if len(keys) > 1 {
 		return m.askSeveral(a, keys)
 	}
 	l := m.one(keys)
 	t := targetOf(l)
 	key := t.keys[0]
-	c := m.confirm(key)
+	c := m.Confirm(key)
 	fields := c.fields()
 	opened, _ := m.planOf(*a.way, l, "")
 	several := len(opened.Tokens) > 1
 	// Which token: the first choice is none, so that nobody confirms what was not
 	// chosen.
-	which := &field{label: "Copies of", choices: []string{"?", "all"}}
+	which := &field{label: "Copies of", Choices: []string{"?", "all"}}
 	if several {
 		for i := range opened.Tokens {
-			which.choices = append(which.choices, strconv.Itoa(i+1))
+			which.Choices = append(which.Choices, strconv.Itoa(i+1))
 		}
 		fields = append([]*field{which}, fields...)
 	}
@@ -254,17 +254,17 @@ func (m *desk) askTake(a lockAct) tea.Cmd {
 	if keys != nil {
 		hidden = m.hiddenMark(key)
 	}
-	return m.open(&dialog{
+	return m.open(&Dialog{
 		title: capital(a.verb) + " " + m.St.Escape(key, 60) + hidden + " ?",
-		verb:  a.verb,
+		Verb:  a.verb,
 		facts: func() []string {
 			u := t
 			u.tokens = chosen()
 			return m.takeFacts(*a.way, u, opened)
 		},
-		fields: fields,
+		Fields: fields,
 		check: func() string {
-			now := m.latestLock(key)
+			now := m.LatestLock(key)
 			switch {
 			case now == nil:
 				return "the lock is gone: there is nothing to take away"
@@ -305,18 +305,18 @@ func sameTokens(a, b []operator.TokenCopies) bool {
 // takeFacts says who holds the lock, what taking it away does, and where its
 // copies are: what matters most first, since the rest may have to be scrolled.
 // opened is the plan for all tokens when the dialog opened.
-func (m *desk) takeFacts(way operator.Way, t target, opened operator.Plan) []string {
-	st, now := m.St, m.now()
+func (m *Desk) takeFacts(way operator.Way, t target, opened operator.Plan) []string {
+	st, now := m.St, m.Now()
 	key := t.keys[0]
 	several := len(opened.Tokens) > 1
 	held := st.Token(safetext.New(t.token), 40)
-	l := m.latestLock(key)
+	l := m.LatestLock(key)
 	if l != nil && l.Nobody {
 		held = l.NobodyText()
 	} else if l != nil && !l.Since.IsZero() {
 		held += ", first seen " + view.Clock(l.Since) + " (" + view.Age(now.Sub(l.Since)) + " ago)"
 	}
-	if g, ok := m.mine[key]; ok && g.token == t.token {
+	if g, ok := m.Mine[key]; ok && g.Token == t.token {
 		held += ", acquired here: r releases it"
 	}
 	if redlock.IsTombstone(t.token) {
@@ -389,8 +389,8 @@ func (m *desk) takeFacts(way operator.Way, t target, opened operator.Plan) []str
 
 // copyFacts says which nodes have copies of the lock and for how long, and what
 // is known of the others.
-func (m *desk) copyFacts(l *monitor.Lock, t target) (has, lacks string) {
-	st, now := m.St, m.now()
+func (m *Desk) copyFacts(l *monitor.Lock, t target) (has, lacks string) {
+	st, now := m.St, m.Now()
 	var there, others []string
 	for i, c := range l.Copies.All() {
 		if i >= len(m.Latest.Nodes) {

@@ -1,4 +1,4 @@
-package tui
+package action
 
 import (
 	"cmp"
@@ -17,118 +17,92 @@ import (
 	"redlockctl/redlock"
 )
 
-// grant is a lock that was acquired by hand on this screen.
-type grant struct {
-	key, token string
-	ttl        time.Duration
-	until      time.Time // end of validity, as far as it is known
-	// kept extends it; nil: nothing does. state is how it stood when somebody last
-	// looked.
-	kept  Kept
-	state redlock.KeeperState
-}
-
-// extended is the grant after an extension, which never makes it shorter.
-func (g grant) extended(ttl time.Duration, until time.Time) grant {
-	g.ttl = ttl
-	if until.After(g.until) {
-		g.until = until
-	}
-	return g
-}
-
-// loss is a lock that was kept here and is lost.
-type loss struct {
-	key, why string
-	at       time.Time
-}
-
-// letGo ends all extensions and tells of the locks that go on without them. The
+// LetGo ends all extensions and tells of the locks that go on without them. The
 // program has ended.
-func (m *desk) letGo() (left []Left) {
-	for _, k := range m.running.stop() {
+func (m *Desk) LetGo() (left []Left) {
+	for _, k := range m.Running.stop() {
 		left = append(left, Left{safetext.New(k.Resource()), k.Until()})
 	}
-	for _, g := range m.mine {
-		if g.kept == nil && m.now().Before(g.until) {
-			left = append(left, Left{safetext.New(g.key), g.until})
+	for _, g := range m.Mine {
+		if g.Kept == nil && m.Now().Before(g.Until) {
+			left = append(left, Left{safetext.New(g.Key), g.Until})
 		}
 	}
 	slices.SortFunc(left, func(a, b Left) int { return cmp.Compare(a.Key.Raw(), b.Key.Raw()) })
 	return left
 }
 
-func (m *desk) isMine(key, token string) bool {
-	g, ok := m.mine[key]
-	return ok && g.token == token
+func (m *Desk) IsMine(key, token string) bool {
+	g, ok := m.Mine[key]
+	return ok && g.Token == token
 }
 
-// forgetEnded drops grants whose validity is over and whose token holds nothing
+// ForgetEnded drops grants whose validity is over and whose token holds nothing
 // any more: there is nothing left to release.
-func (m *desk) forgetEnded() {
-	for k, g := range m.mine {
-		if g.kept != nil || m.now().Before(g.until) {
+func (m *Desk) ForgetEnded() {
+	for k, g := range m.Mine {
+		if g.Kept != nil || m.Now().Before(g.Until) {
 			continue
 		}
-		if l := m.latestLock(k); l == nil || l.Holder.Raw() != g.token {
-			delete(m.mine, k)
+		if l := m.LatestLock(k); l == nil || l.Holder.Raw() != g.Token {
+			delete(m.Mine, k)
 		}
 	}
 }
 
 // keptGrants are the grants that are kept, by their keys.
-func (m *desk) keptGrants() (all []grant) {
-	for _, g := range m.mine {
-		if g.kept != nil {
+func (m *Desk) keptGrants() (all []Grant) {
+	for _, g := range m.Mine {
+		if g.Kept != nil {
 			all = append(all, g)
 		}
 	}
-	slices.SortFunc(all, func(a, b grant) int {
-		return cmp.Or(cmp.Compare(b.state, a.state), cmp.Compare(a.key, b.key)) // what is in danger first
+	slices.SortFunc(all, func(a, b Grant) int {
+		return cmp.Or(cmp.Compare(b.state, a.state), cmp.Compare(a.Key, b.Key)) // what is in danger first
 	})
 	return all
 }
 
-// lookAfter asks how the locks stand that are kept, and tells what changed for
+// LookAfter asks how the locks stand that are kept, and tells what changed for
 // the worse.
-func (m *desk) lookAfter() {
-	for key, g := range m.mine {
-		if g.kept == nil {
+func (m *Desk) LookAfter() {
+	for key, g := range m.Mine {
+		if g.Kept == nil {
 			continue
 		}
 		before := g.state
-		g.state, g.until = g.kept.State(), g.kept.Until()
+		g.state, g.Until = g.Kept.State(), g.Kept.Until()
 		name := m.St.Escape(key, 40)
 		switch {
 		case g.state == redlock.Lost:
 			why := "its validity is over"
-			if err := g.kept.Err(); err != nil {
+			if err := g.Kept.Err(); err != nil {
 				why = err.Error()
 			}
-			m.losses = append(m.losses, loss{key, why, m.now()})
-			g.kept = nil
+			m.Losses = append(m.Losses, loss{key, why, m.Now()})
+			g.Kept = nil
 		case g.state == redlock.Released:
-			g.kept = nil
+			g.Kept = nil
 		case g.state != before && g.state == redlock.Uncertain:
-			m.say(m.St.Warn, name+", kept here, is uncertain: an extension failed, and it is tried again until "+view.Clock(g.until))
+			m.Say(m.St.Warn, name+", kept here, is uncertain: an extension failed, and it is tried again until "+view.Clock(g.Until))
 		case g.state != before:
-			m.say(m.St.Good, name+", kept here, is held again")
+			m.Say(m.St.Good, name+", kept here, is held again")
 		}
-		m.mine[key] = g
+		m.Mine[key] = g
 	}
 }
 
 // mostLosses bounds what is told of locks that were lost.
 const mostLosses = 20
 
-// keptLines are a line of what is kept here, and one of what was lost, which
+// KeptLines are a line of what is kept here, and one of what was lost, which
 // stays until somebody has seen it.
-func (m *desk) keptLines(w int) (lines []string) {
+func (m *Desk) KeptLines(w int) (lines []string) {
 	st := m.St
-	if m.losses = m.losses[max(0, len(m.losses)-mostLosses):]; len(m.losses) > 0 {
-		l := m.losses[len(m.losses)-1]
+	if m.Losses = m.Losses[max(0, len(m.Losses)-mostLosses):]; len(m.Losses) > 0 {
+		l := m.Losses[len(m.Losses)-1]
 		text := " " + st.Off + " LOST at " + view.Clock(l.at) + ": " + st.Escape(l.key, 40)
-		if more := len(m.losses) - 1; more > 0 {
+		if more := len(m.Losses) - 1; more > 0 {
 			text += " and " + view.Count(more) + " before"
 		}
 		text += ", kept here: whatever was done under it must stop " + st.Sep + " esc: seen " + st.Sep + " " + st.Whole(l.why)
@@ -146,11 +120,11 @@ func (m *desk) keptLines(w int) (lines []string) {
 		glyph, p, more := st.On, st.Good, ""
 		if g.state == redlock.Uncertain {
 			glyph, p = st.Half, st.Warn
-			if err := g.kept.Err(); err != nil {
+			if err := g.Kept.Err(); err != nil {
 				more = ": " + st.Whole(err.Error())
 			}
 		}
-		one := "  " + p.Of(glyph+" "+st.Escape(g.key, 30)) + " " + g.state.String() + " " + view.Remaining(g.until.Sub(m.now())) + p.Of(more)
+		one := "  " + p.Of(glyph+" "+st.Escape(g.Key, 30)) + " " + g.state.String() + " " + view.Remaining(g.Until.Sub(m.Now())) + p.Of(more)
 		if text += one; view.Width(text) > w {
 			break
 		}
@@ -159,7 +133,7 @@ func (m *desk) keptLines(w int) (lines []string) {
 }
 
 // ttlField is a field for a TTL that the cluster allows.
-func (m *desk) ttlField(ttl time.Duration) (f *field, parse func() (time.Duration, string)) {
+func (m *Desk) ttlField(ttl time.Duration) (f *field, parse func() (time.Duration, string)) {
 	f = newField("TTL", ttl.String())
 	return f, func() (time.Duration, string) {
 		d, err := time.ParseDuration(strings.TrimSpace(f.String()))
@@ -177,18 +151,18 @@ func (m *desk) ttlField(ttl time.Duration) (f *field, parse func() (time.Duratio
 
 var acquireWords = map[redlock.Status]string{redlock.StatusOK: "copy written", redlock.StatusHeld: "held by another"}
 
-func (m *desk) askAcquire() tea.Cmd {
+func (m *Desk) AskAcquire() tea.Cmd {
 	ttl := 30 * time.Second
 	if most := m.Latest.Cluster.MaxTTL; most > 0 {
 		ttl = min(ttl, most)
 	}
 	name := newField("Name", "")
 	span, parse := m.ttlField(ttl)
-	keep := &field{label: "Keep", choices: []string{"no", "yes"}}
+	keep := &field{label: "Keep", Choices: []string{"no", "yes"}}
 	kept := func() bool { return keep.chosen == 1 }
-	return m.open(&dialog{
+	return m.open(&Dialog{
 		title: "Acquire a lock by hand",
-		verb:  "acquire",
+		Verb:  "acquire",
 		facts: func() []string {
 			c := &m.Latest.Cluster
 			effect := "for the TTL; nothing extends it but e"
@@ -199,12 +173,12 @@ func (m *desk) askAcquire() tea.Cmd {
 			if c.Serving < c.Quorum && c.Verdict != monitor.VerdictUnknown {
 				out = append(out, m.St.Fact("", m.St.Bad.Of(fmt.Sprintf("only %d of %d nodes accept writes: this will fail", c.Serving, c.N))))
 			}
-			if l := m.latestLock(name.String()); l != nil && name.String() != "" {
+			if l := m.LatestLock(name.String()); l != nil && name.String() != "" {
 				out = append(out, m.St.Fact("Now", m.St.Warn.Of("held by "+m.St.Token(l.Holder, 24)+", "+view.Copies(l))))
 			}
 			return out
 		},
-		fields: []*field{name, span, keep},
+		Fields: []*field{name, span, keep},
 		check: func() string {
 			if name.String() == "" {
 				return "the name of the lock is missing"
@@ -221,50 +195,50 @@ func (m *desk) askAcquire() tea.Cmd {
 }
 
 // acquire takes a lock, and keeps it if that is wanted.
-func (m *desk) acquire(key string, ttl time.Duration, keep bool) func(context.Context) outcome {
-	o := outcome{what: "acquire " + m.St.Escape(key, 60), words: acquireWords}
-	granted := func(g grant, nodes []redlock.NodeResult, done string) outcome {
+func (m *Desk) acquire(key string, ttl time.Duration, keep bool) func(context.Context) Outcome {
+	o := Outcome{what: "acquire " + m.St.Escape(key, 60), words: acquireWords}
+	granted := func(g Grant, nodes []redlock.NodeResult, done string) Outcome {
 		o.nodes, o.done = nodes, done
-		o.apply = func() { m.mine[key] = g }
+		o.apply = func() { m.Mine[key] = g }
 		return o
 	}
-	return func(ctx context.Context) outcome {
+	return func(ctx context.Context) Outcome {
 		if keep {
-			k, err := m.actions.Keep(ctx, key, ttl)
+			k, err := m.Actions.Keep(ctx, key, ttl)
 			if o.err = err; err != nil {
 				return o
 			}
-			m.running.keep(k)
-			return granted(grant{key: key, token: k.Token(), ttl: ttl, until: k.Until(), kept: k}, k.Nodes(), "kept: it is extended until r releases it")
+			m.Running.keep(k)
+			return granted(Grant{Key: key, Token: k.Token(), TTL: ttl, Until: k.Until(), Kept: k}, k.Nodes(), "kept: it is extended until r releases it")
 		}
-		l, err := m.actions.Acquire(ctx, key, ttl)
+		l, err := m.Actions.Acquire(ctx, key, ttl)
 		if o.err = err; err != nil || l == nil {
 			return o
 		}
-		return granted(grant{key: key, token: l.Token(), ttl: ttl, until: l.Until()}, l.Nodes(), "valid until "+view.Clock(l.Until())+"; e extends it, r releases it")
+		return granted(Grant{Key: key, Token: l.Token(), TTL: ttl, Until: l.Until()}, l.Nodes(), "valid until "+view.Clock(l.Until())+"; e extends it, r releases it")
 	}
 }
 
 // own is the grant of the lock under the cursor, if it was acquired here.
-func (m *desk) own() (grant, bool) {
-	l := m.on().Lock
+func (m *Desk) own() (Grant, bool) {
+	l := m.On().Lock
 	if l == nil {
-		return grant{}, false
+		return Grant{}, false
 	}
-	g, ok := m.mine[l.Key.Raw()]
+	g, ok := m.Mine[l.Key.Raw()]
 	return g, ok
 }
 
-func (m *desk) whyNoExtend() string {
+func (m *Desk) WhyNoExtend() string {
 	if why := m.whyNoLock(); why != "" {
 		return why
 	}
 	switch g, ok := m.own(); {
 	case !ok:
 		return "not acquired here: e extends only what this screen acquired"
-	case g.kept != nil:
+	case g.Kept != nil:
 		return "it is kept: it is extended until r releases it"
-	case !m.now().Before(g.until):
+	case !m.Now().Before(g.Until):
 		return "its validity is over: release it, and acquire it anew"
 	}
 	return ""
@@ -276,37 +250,37 @@ var extendWords = map[redlock.Status]string{
 	redlock.StatusHeld:   "another token's copy, left alone",
 }
 
-func (m *desk) askExtend() tea.Cmd {
+func (m *Desk) AskExtend() tea.Cmd {
 	g, _ := m.own()
-	name := m.St.Escape(g.key, 60)
-	span, parse := m.ttlField(g.ttl)
-	return m.open(&dialog{
+	name := m.St.Escape(g.Key, 60)
+	span, parse := m.ttlField(g.TTL)
+	return m.open(&Dialog{
 		title: "Extend " + name + " ?",
-		verb:  "extend",
+		Verb:  "extend",
 		facts: func() []string {
 			return []string{
-				m.St.Fact("Held by", "this screen, "+m.St.Token(safetext.New(g.token), 24)+", valid until "+view.Clock(g.until)+" ("+view.Remaining(g.until.Sub(m.now()))+")"),
+				m.St.Fact("Held by", "this screen, "+m.St.Token(safetext.New(g.Token), 24)+", valid until "+view.Clock(g.Until)+" ("+view.Remaining(g.Until.Sub(m.Now()))+")"),
 				m.St.Fact("Effect", "its copies live for this long from now on; none is made anew, and none is shortened"),
 			}
 		},
-		fields: []*field{span},
+		Fields: []*field{span},
 		check: func() string {
-			if !m.now().Before(g.until) {
+			if !m.Now().Before(g.Until) {
 				return "its validity is over: esc, release it, and acquire it anew"
 			}
 			_, why := parse()
 			return why
 		},
 		start: func() []step {
-			acts := m.actions
+			acts := m.Actions
 			ttl, _ := parse()
-			return oneStep(func(ctx context.Context) outcome {
-				o := outcome{what: "extend " + name, words: extendWords}
+			return oneStep(func(ctx context.Context) Outcome {
+				o := Outcome{what: "extend " + name, words: extendWords}
 				var l *redlock.Lock
-				if l, o.err = acts.Extend(ctx, g.key, g.token, ttl); l != nil {
-					now := g.extended(ttl, l.Until())
-					o.nodes, o.done = l.Nodes(), "valid until "+view.Clock(now.until)
-					o.apply = func() { m.mine[g.key] = now }
+				if l, o.err = acts.Extend(ctx, g.Key, g.Token, ttl); l != nil {
+					now := g.Extended(ttl, l.Until())
+					o.nodes, o.done = l.Nodes(), "valid until "+view.Clock(now.Until)
+					o.apply = func() { m.Mine[g.Key] = now }
 				}
 				return o
 			})
@@ -315,35 +289,35 @@ func (m *desk) askExtend() tea.Cmd {
 }
 
 // release gives back what was acquired here.
-func (m *desk) release() lockAct {
+func (m *Desk) release() lockAct {
 	return lockAct{
 		verb: "release", did: "released",
 		effect: "its copies are deleted on all nodes: the name is free at once",
 		why: func(l *monitor.Lock) string {
-			if _, ok := m.mine[l.Key.Raw()]; !ok {
+			if _, ok := m.Mine[l.Key.Raw()]; !ok {
 				return "not acquired here: r releases only what this screen acquired"
 			}
 			return ""
 		},
-		act: func(t target, _ string) func(context.Context) outcome { return m.giveBack(m.mine[t.keys[0]]) },
+		act: func(t target, _ string) func(context.Context) Outcome { return m.giveBack(m.Mine[t.keys[0]]) },
 	}
 }
 
 // giveBack releases a grant; one that is kept is extended no more.
-func (m *desk) giveBack(g grant) func(context.Context) outcome {
-	name, acts := m.St.Escape(g.key, 60), m.actions
-	return func(ctx context.Context) outcome {
-		o := outcome{what: "release " + name, words: releaseWords}
-		if g.kept != nil {
-			o.nodes, o.err = g.kept.Release(ctx)
+func (m *Desk) giveBack(g Grant) func(context.Context) Outcome {
+	name, acts := m.St.Escape(g.Key, 60), m.Actions
+	return func(ctx context.Context) Outcome {
+		o := Outcome{what: "release " + name, words: releaseWords}
+		if g.Kept != nil {
+			o.nodes, o.err = g.Kept.Release(ctx)
 		} else {
-			o.nodes, o.err = acts.Release(ctx, g.key, g.token)
+			o.nodes, o.err = acts.Release(ctx, g.Key, g.Token)
 		}
 		if o.err == nil {
 			o.done = deletedWords(o.nodes)
 			o.apply = func() {
-				if m.isMine(g.key, g.token) {
-					delete(m.mine, g.key)
+				if m.IsMine(g.Key, g.Token) {
+					delete(m.Mine, g.Key)
 				}
 			}
 		}
@@ -351,28 +325,28 @@ func (m *desk) giveBack(g grant) func(context.Context) outcome {
 	}
 }
 
-func (m *desk) whyNoRelease() string { return m.whyNotAct(m.release()) }
+func (m *Desk) WhyNoRelease() string { return m.whyNotAct(m.release()) }
 
-func (m *desk) askRelease() tea.Cmd {
+func (m *Desk) AskRelease() tea.Cmd {
 	a := m.release()
-	keys := m.marked()
+	keys := m.Marked()
 	if len(keys) > 1 {
 		return m.askSeveral(a, keys)
 	}
-	g := m.mine[m.one(keys).Key.Raw()]
+	g := m.Mine[m.one(keys).Key.Raw()]
 	hidden := ""
 	if keys != nil {
-		hidden = m.hiddenMark(g.key)
+		hidden = m.hiddenMark(g.Key)
 	}
-	return m.open(&dialog{
-		title: "Release " + m.St.Escape(g.key, 60) + hidden + " ?",
-		verb:  "release",
+	return m.open(&Dialog{
+		title: "Release " + m.St.Escape(g.Key, 60) + hidden + " ?",
+		Verb:  "release",
 		facts: func() []string {
-			held := "this screen, " + m.St.Token(safetext.New(g.token), 24)
-			if g.kept != nil {
+			held := "this screen, " + m.St.Token(safetext.New(g.Token), 24)
+			if g.Kept != nil {
 				held += ", kept: extended until it is released"
 			} else {
-				held += ", valid until " + view.Clock(g.until)
+				held += ", valid until " + view.Clock(g.Until)
 			}
 			return []string{m.St.Fact("Held by", held), m.St.Fact("Effect", a.effect)}
 		},
@@ -380,34 +354,34 @@ func (m *desk) askRelease() tea.Cmd {
 	})
 }
 
-func (m *desk) whyNoQuit() string {
-	if m.busy > 0 {
+func (m *Desk) WhyNoQuit() string {
+	if m.Busy > 0 {
 		return "an act is still running: wait for it, or ctrl+c"
 	}
 	return ""
 }
 
-func quit() tea.Cmd { return tea.Quit }
+func Quit() tea.Cmd { return tea.Quit }
 
-// askQuit quits, after a question about the locks that are kept here, and about
+// AskQuit quits, after a question about the locks that are kept here, and about
 // nodes that nobody lets rejoin then.
-func (m *desk) askQuit() tea.Cmd {
+func (m *Desk) AskQuit() tea.Cmd {
 	if len(m.keptGrants()) == 0 {
-		return m.askLeave("Quit ?", "quit", quit)
+		return m.AskLeave("Quit ?", "quit", Quit)
 	}
-	then := &field{label: "Then", choices: []string{"release them", "leave them"}}
-	return m.open(&dialog{
+	then := &field{label: "Then", Choices: []string{"release them", "leave them"}}
+	return m.open(&Dialog{
 		title:  "Quit ?",
-		verb:   "quit",
-		fields: []*field{then},
+		Verb:   "quit",
+		Fields: []*field{then},
 		facts: func() []string {
 			var names []string
 			kept := m.keptGrants()
-			last := m.now()
+			last := m.Now()
 			for _, g := range kept {
-				names = append(names, m.St.Escape(g.key, 40)+" ("+g.state.String()+")")
-				if g.until.After(last) {
-					last = g.until
+				names = append(names, m.St.Escape(g.Key, 40)+" ("+g.state.String()+")")
+				if g.Until.After(last) {
+					last = g.Until
 				}
 			}
 			effect := "their copies are deleted on all nodes: the names are free at once"
@@ -420,44 +394,44 @@ func (m *desk) askQuit() tea.Cmd {
 			}, m.leftWaiting()...)
 		},
 		start: func() []step {
-			o := outcome{what: "release what is kept here, and quit", words: releaseWords}
+			o := Outcome{what: "release what is kept here, and quit", words: releaseWords}
 			kept, st := m.keptGrants(), m.St
 			if then.chosen == 1 {
 				kept = nil
 			}
-			return oneStep(func(ctx context.Context) outcome {
+			return oneStep(func(ctx context.Context) Outcome {
 				for _, g := range kept {
-					if _, err := g.kept.Release(ctx); err != nil && !errors.Is(err, redlock.ErrNotHeld) && !errors.Is(err, redlock.ErrLost) {
-						o.err = errors.Join(o.err, fmt.Errorf("%s: %w", st.Escape(g.key, 40), err))
+					if _, err := g.Kept.Release(ctx); err != nil && !errors.Is(err, redlock.ErrNotHeld) && !errors.Is(err, redlock.ErrLost) {
+						o.err = errors.Join(o.err, fmt.Errorf("%s: %w", st.Escape(g.Key, 40), err))
 					}
 				}
 				return o
 			})
 		},
-		then: quit,
+		then: Quit,
 	})
 }
 
-// askLeave leaves the cluster, after a question about nodes that nobody lets rejoin
+// AskLeave leaves the cluster, after a question about nodes that nobody lets rejoin
 // then.
-func (m *desk) askLeave(title, verb string, leave func() tea.Cmd) tea.Cmd {
+func (m *Desk) AskLeave(title, verb string, leave func() tea.Cmd) tea.Cmd {
 	if m.leftWaiting() == nil {
 		return leave()
 	}
-	return m.open(&dialog{title: title, verb: verb, facts: m.leftWaiting, then: leave})
+	return m.open(&Dialog{title: title, Verb: verb, facts: m.leftWaiting, then: leave})
 }
 
 // leftWaiting says which nodes wait, where the guard in this console is the only one:
 // nobody lets them rejoin when it has ended. nil: none. A lab ends with its screen.
-func (m *desk) leftWaiting() []string {
+func (m *Desk) leftWaiting() []string {
 	names := m.Guards.Waiting(m.Latest)
-	if len(names) == 0 || m.lab != nil {
+	if len(names) == 0 || m.Lab != nil {
 		return nil
 	}
 	for i, name := range names {
 		names[i] = m.St.Escape(name, 40)
 		if n := m.latestNode(name); n != nil {
-			if left, ok := m.Guards.Countdown(n, m.now()); ok {
+			if left, ok := m.Guards.Countdown(n, m.Now()); ok {
 				names[i] += " (" + view.Remaining(left) + ")"
 			}
 		}

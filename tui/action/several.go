@@ -1,4 +1,4 @@
-package tui
+package action
 
 import (
 	"fmt"
@@ -16,13 +16,13 @@ import (
 
 // hidden tells if the filter keeps a marked lock from the list that the act is
 // begun from.
-func (m *desk) hidden(key string) bool {
+func (m *Desk) hidden(key string) bool {
 	x := m.Locks.Listing()
 	return !x.Filter.Empty() && x.Find(key) == nil
 }
 
 // hiddenMark says of a marked lock that it is not in the list; "": it is.
-func (m *desk) hiddenMark(key string) string {
+func (m *Desk) hiddenMark(key string) string {
 	if m.hidden(key) {
 		return " (hidden by the filter)"
 	}
@@ -31,7 +31,7 @@ func (m *desk) hiddenMark(key string) string {
 
 // several is an action on the marked locks.
 type several struct {
-	*desk
+	*Desk
 	lockAct
 	all    []target
 	out    []string   // those that are left out, and why
@@ -41,10 +41,10 @@ type several struct {
 
 // askSeveral asks once before an act on several locks. Those that it cannot be
 // done to are left out.
-func (m *desk) askSeveral(a lockAct, keys []string) tea.Cmd {
-	s := several{desk: m, lockAct: a, unseen: page.Marks{}}
+func (m *Desk) askSeveral(a lockAct, keys []string) tea.Cmd {
+	s := several{Desk: m, lockAct: a, unseen: page.Marks{}}
 	for _, key := range keys {
-		if l := m.latestLock(key); l != nil {
+		if l := m.LatestLock(key); l != nil {
 			s.add(key, l)
 		}
 	}
@@ -60,11 +60,11 @@ func (m *desk) askSeveral(a lockAct, keys []string) tea.Cmd {
 		fields = fields[1:]
 	}
 	why := func() string { return strings.TrimSpace(reason.String()) }
-	return m.open(&dialog{
+	return m.open(&Dialog{
 		title:  title + " ?",
-		verb:   a.verb + " all",
-		did:    a.did,
-		fields: fields,
+		Verb:   a.verb + " all",
+		Did:    a.did,
+		Fields: fields,
 		facts:  s.facts,
 		check: func() string {
 			switch {
@@ -127,7 +127,7 @@ func (s *several) facts() []string {
 	var names []string
 	for _, t := range s.all {
 		text := st.Escape(t.keys[0], 40)
-		switch l := s.latestLock(t.keys[0]); {
+		switch l := s.LatestLock(t.keys[0]); {
 		case l == nil:
 			gone++
 			text += " (gone)"

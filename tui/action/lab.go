@@ -1,4 +1,4 @@
-package tui
+package action
 
 import (
 	"context"
@@ -14,16 +14,16 @@ import (
 	"redlockctl/internal/view"
 )
 
-const noLab = "there is a lab only in redlockctl demo"
+const NoLab = "there is a lab only in redlockctl demo"
 
-// whyNoLab is why an action of the lab cannot be done now.
-func (m *desk) whyNoLab(action string) string {
+// WhyNoLab is why an action of the lab cannot be done now.
+func (m *Desk) WhyNoLab(action string) string {
 	switch {
-	case m.lab == nil:
-		return noLab
-	case m.lab.Cannot(action) != "":
-		return "this lab cannot: " + m.lab.Cannot(action)
-	case m.busy > 0:
+	case m.Lab == nil:
+		return NoLab
+	case m.Lab.Cannot(action) != "":
+		return "this lab cannot: " + m.Lab.Cannot(action)
+	case m.Busy > 0:
 		return "an act is still running"
 	case action == "clients":
 		return ""
@@ -33,13 +33,13 @@ func (m *desk) whyNoLab(action string) string {
 
 // labAction is what can be done to a node of the lab.
 type labAction struct {
-	shows  string // on the page of the lab
+	Shows  string // on the page of the lab
 	effect string
 	done   string
 	do     func(l Lab, node string) error
 }
 
-var labActions = map[string]labAction{
+var LabActions = map[string]labAction{
 	"crash": {
 		"a restart that forgets every vote; the boot fence and the guard answer it",
 		"it dies as by SIGKILL, forgets its locks, and comes back empty and fenced a moment later",
@@ -60,15 +60,15 @@ var labActions = map[string]labAction{
 		"it forgets every lock while it runs, as by FLUSHALL: unlike a restart no boot fence closes it",
 		"its locks are gone, and nothing closed it", Lab.FlushNode,
 	},
-	"skew":    {shows: "a clock that jumps: copies that end too early or too late"},
-	"clients": {shows: "that leak, overstay or split locks"},
+	"skew":    {Shows: "a clock that jumps: copies that end too early or too late"},
+	"clients": {Shows: "that leak, overstay or split locks"},
 }
 
 // inLab is a step that knows no context: it is waited for no longer than its context
 // lasts.
 func inLab(what, done string, do func() error) []step {
-	return oneStep(func(ctx context.Context) outcome {
-		o := outcome{what: what, done: done}
+	return oneStep(func(ctx context.Context) Outcome {
+		o := Outcome{what: what, done: done}
 		end := make(chan error, 1)
 		go func() { end <- do() }()
 		select {
@@ -80,19 +80,19 @@ func inLab(what, done string, do func() error) []step {
 	})
 }
 
-// askLab asks before something is done to the node under the cursor.
-func (m *desk) askLab(action string) tea.Cmd {
+// AskLab asks before something is done to the node under the cursor.
+func (m *Desk) AskLab(action string) tea.Cmd {
 	switch action {
 	case "skew":
 		return m.askSkew()
 	case "clients":
 		return m.askClients()
 	}
-	a, lab, node := labActions[action], m.lab, m.on().Node.Name
+	a, lab, node := LabActions[action], m.Lab, m.On().Node.Name
 	shown := m.St.Escape(node, 40)
-	return m.open(&dialog{
+	return m.open(&Dialog{
 		title: capital(action) + " " + shown + " ?",
-		verb:  action + " it",
+		Verb:  action + " it",
 		facts: func() []string {
 			out := []string{m.St.Fact("Effect", a.effect)}
 			if action == "crash" && m.Guards.Delay > 0 && m.Guards.Here {
@@ -104,17 +104,17 @@ func (m *desk) askLab(action string) tea.Cmd {
 	})
 }
 
-func (m *desk) askSkew() tea.Cmd {
-	node, lab := m.on().Node.Name, m.lab
+func (m *Desk) askSkew() tea.Cmd {
+	node, lab := m.On().Node.Name, m.Lab
 	shown := m.St.Escape(node, 40)
 	by := newField("By", "+2s")
 	parse := func() (time.Duration, error) {
 		return time.ParseDuration(strings.TrimPrefix(strings.TrimSpace(by.String()), "+"))
 	}
-	return m.open(&dialog{
+	return m.open(&Dialog{
 		title:  "Skew the clock of " + shown + " ?",
-		verb:   "move its clock",
-		fields: []*field{by},
+		Verb:   "move its clock",
+		Fields: []*field{by},
 		facts: func() []string {
 			return []string{m.St.Fact("Effect", "its clock jumps: forward, and its copies end too early; backward, and they live too long")}
 		},
@@ -134,8 +134,8 @@ func (m *desk) askSkew() tea.Cmd {
 // mostClients bounds the clients that are started at once.
 const mostClients = 50
 
-func (m *desk) askClients() tea.Cmd {
-	lab, kinds := m.lab, m.lab.ClientKinds()
+func (m *Desk) askClients() tea.Cmd {
+	lab, kinds := m.Lab, m.Lab.ClientKinds()
 	names := make([]string, len(kinds))
 	for i, k := range kinds {
 		names[i] = k.Name
@@ -145,10 +145,10 @@ func (m *desk) askClients() tea.Cmd {
 		n, err = strconv.Atoi(strings.TrimSpace(number.String()))
 		return strings.TrimSpace(kind.String()), n, err
 	}
-	return m.open(&dialog{
+	return m.open(&Dialog{
 		title:  "Start clients that do it wrong",
-		verb:   "start them",
-		fields: []*field{kind, number},
+		Verb:   "start them",
+		Fields: []*field{kind, number},
 		facts: func() []string {
 			var out []string
 			for _, k := range kinds {

@@ -1,0 +1,63 @@
+package action
+
+import (
+	"context"
+	"redlockctl/internal/operator"
+	"redlockctl/internal/safetext"
+	"redlockctl/redlock"
+	"time"
+)
+
+// Actions is what an operator may do; each call blocks until it is done. What
+// is taken from a holder is compared with the token once more when it is sent.
+type Actions interface {
+	ReadOnly() bool
+	Acquire(ctx context.Context, resource string, ttl time.Duration) (*redlock.Lock, error)
+	// Keep is Acquire for a lock that is extended until it is released.
+	Keep(ctx context.Context, resource string, ttl time.Duration) (Kept, error)
+	// Extend sets the TTL of a grant anew. The lock is there also with an error,
+	// where the extension was made and could not be recorded.
+	Extend(ctx context.Context, resource, token string, ttl time.Duration) (*redlock.Lock, error)
+	Release(ctx context.Context, resource, token string) ([]redlock.NodeResult, error)
+	// Remove takes a lock from its holder, all its keys, and tells of each.
+	Remove(ctx context.Context, r operator.Removal) operator.Outcome
+	FenceNode(ctx context.Context, node, reason string) error
+	OpenNode(ctx context.Context, node, reason string) error
+}
+
+// Kept is a lock that is extended until it is released.
+type Kept = operator.Kept
+
+// Left is a lock that was acquired on the screen and outlives it.
+type Left struct {
+	Key   safetext.Text
+	Until time.Time // the end of its validity: nothing extends it any more
+}
+
+// Lab is what a demo adds: masters to do something to, and clients that do
+// something wrong.
+type Lab interface {
+	// Cannot is why an action ("stop", "skew", "flush", "clients") cannot be done in
+	// this lab; empty: it can.
+	Cannot(action string) string
+	// CrashNode crashes a node and brings it back empty a moment later.
+	CrashNode(name string) error
+	// StopNode stops a node as SIGSTOP does: it keeps its data and its connections,
+	// and answers nothing.
+	StopNode(name string) error
+	ContinueNode(name string) error
+	// SkewNode puts the node's wall clock off by this much from what it is.
+	SkewNode(name string, by time.Duration) error
+	// FlushNode makes a node forget its data while it runs.
+	FlushNode(name string) error
+	ClientKinds() []ClientKind
+	// StartClients starts n more of a kind; 0 ends all of that kind.
+	StartClients(kind string, n int) error
+}
+
+// ClientKind is a kind of client of a lab.
+type ClientKind struct {
+	Name    string // "leak"
+	Does    string // what it does, in a sentence
+	Running int
+}

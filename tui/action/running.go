@@ -1,0 +1,92 @@
+package action
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"redlockctl/redlock"
+)
+
+// Running counts the actions on their way, so that the program does not end
+// between an action and the record of its outcome, and the locks that are kept.
+type Running struct {
+	mu     sync.Mutex
+	closed bool
+	steps  sync.WaitGroup
+	kept   []Kept
+}
+
+// Begin reports whether an action may start.
+func (r *Running) Begin() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.closed {
+		r.steps.Add(1)
+	}
+	return !r.closed
+}
+
+func (r *Running) End() { r.steps.Done() }
+
+// Close lets no further action begin and waits for those that run, at most for
+// limit.
+func (r *Running) Close(limit time.Duration) {
+	r.mu.Lock()
+	r.closed = true
+	r.mu.Unlock()
+	idle := make(chan struct{})
+	go func() { r.steps.Wait(); close(idle) }()
+	select {
+	case <-idle:
+	case <-time.After(limit):
+	}
+}
+
+// keep remembers a lock that is kept, until the program ends.
+func (r *Running) keep(k Kept) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.kept = append(slices.DeleteFunc(r.kept, ended), k)
+}
+
+// stop ends all extensions, and returns the locks that go on without them.
+func (r *Running) stop() []Kept {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, k := range r.kept {
+		k.Stop()
+	}
+	return slices.DeleteFunc(r.kept, ended)
+}
+
+func ended(k Kept) bool {
+	s := k.State()
+	return s == redlock.Lost || s == redlock.Released
+}
+
+// Grant is a lock that was acquired by hand on this screen.
+type Grant struct {
+	Key, Token string
+	TTL        time.Duration
+	Until      time.Time // end of validity, as far as it is known
+	// Kept extends it; nil: nothing does. state is how it stood when somebody last
+	// looked.
+	Kept  Kept
+	state redlock.KeeperState
+}
+
+// Extended is the grant after an extension, which never makes it shorter.
+func (g Grant) Extended(ttl time.Duration, until time.Time) Grant {
+	g.TTL = ttl
+	if until.After(g.Until) {
+		g.Until = until
+	}
+	return g
+}
+
+// loss is a lock that was kept here and is lost.
+type loss struct {
+	key, why string
+	at       time.Time
+}

@@ -1,0 +1,288 @@
+package tui
+
+import (
+	"context"
+	"errors"
+	"redlockctl/tui/page"
+	"redlockctl/tui/styles"
+	"time"
+
+	"charm.land/bubbles/v2/key"
+
+	tea "charm.land/bubbletea/v2"
+
+	"redlockctl/tui/action"
+
+	"github.com/charmbracelet/colorprofile"
+)
+
+const (
+	defaultFPS = 15
+	// frameRate is how often what was drawn is sent: a key's answer must not wait
+	// for the next picture.
+	frameRate = 60
+)
+
+// Run shows the UI until the person quits or ctx ends, and leaves the terminal
+// as it found it; then it returns nil. It handles no signal: whoever calls it ends
+// ctx on one. Acts that are on their way are given a
+// moment to end, so that their outcome is recorded. Nothing is extended any more.
+func Run(ctx context.Context, opt Options) error {
+	ctx, cancel := context.WithCancel(ctx)
+	m := newModel(ctx, opt, time.Now)
+	defer func() {
+		cancel()
+		m.Running.Close(goodbye)
+		if left := m.LetGo(); len(left) > 0 && opt.Tell != nil {
+			opt.Tell(left)
+		}
+	}()
+	_, err := newProgram(m).Run()
+	if ctx.Err() != nil && errors.Is(err, tea.ErrProgramKilled) && !errors.Is(err, tea.ErrProgramPanic) {
+		return nil
+	}
+	return err
+}
+
+// goodbye is how long Run waits for acts whose context it has ended.
+const goodbye = 3 * time.Second
+
+// newProgram makes the program around a model. The terminal is not asked for
+// its colours: sixteen and the attributes are known everywhere, and an answer
+// that never comes must not hold up the first screen. Signals end the context,
+// and that ends the program: the toolkit's own handler waits for a place in the
+// queue that nobody reads any more by then, and the program for the handler.
+func newProgram(m *model, more ...tea.ProgramOption) *tea.Program {
+	profile := colorprofile.ANSI
+	if m.opt.NoColor {
+		profile = colorprofile.ASCII
+	}
+	opts := []tea.ProgramOption{
+		tea.WithContext(m.Ctx),
+		tea.WithoutSignalHandler(),
+		tea.WithFPS(frameRate),
+		tea.WithColorProfile(profile),
+	}
+	if m.opt.In != nil {
+		opts = append(opts, tea.WithInput(m.opt.In))
+	}
+	if m.opt.Out != nil {
+		opts = append(opts, tea.WithOutput(m.opt.Out))
+	}
+	return tea.NewProgram(m, append(opts, more...)...)
+}
+
+func newModel(ctx context.Context, opt Options, now func() time.Time) *model {
+	if opt.FPS <= 0 {
+		opt.FPS = defaultFPS
+	}
+	saver, prefs, loadErr := newSaver(opt.Store)
+	theme := opt.Theme
+	switch {
+	case opt.NoColor:
+		theme = styles.ThemeNone
+	case theme == "":
+		theme = prefs.Theme
+	}
+	st := styles.New(opt.ASCII, theme)
+	m := &model{
+		Desk:  &action.Desk{Ctx: ctx, Now: now, Actions: opt.Actions, Lab: opt.Lab, Mine: map[string]action.Grant{}},
+		opt:   opt,
+		feed:  feed{ctx: ctx, source: opt.Source, guard: opt.Guard, pace: time.Second / time.Duration(opt.FPS)},
+		keys:  newKeyMap(),
+		prefs: prefs,
+		saver: saver,
+		dirty: true,
+	}
+	m.On, m.Desk.Say = m.cursorAt, m.say
+	m.Set = page.New(&page.Screen{St: &st, IsMine: m.IsMine}, now(), m.labLines, m.helpLines)
+	m.page = m.Overview
+	m.opt.Mouse = opt.Mouse || prefs.Mouse
+	m.LockView.Choose(prefs.Columns, prefs.Wide)
+	m.Locks.Order = page.OrderOf(prefs.Sort)
+	m.seeGuard(m.feed.status())
+	m.Receive(opt.Source.Snapshot(), nil, false, nil)
+	if m.Locks.Order != page.OrderNeeds {
+		m.say(m.St.Info, "the locks are sorted by "+m.Locks.Order.String()+", as you left them: s changes it")
+	}
+	if loadErr != nil {
+		m.say(m.St.Warn, "what was chosen last time cannot be read: "+m.St.Whole(loadErr.Error()))
+	}
+	return m
+}
+
+// Init implements [tea.Model].
+func (m *model) Init() tea.Cmd {
+	return tea.Batch(m.feed.next(m.Latest, m.Events.Seq, 0), m.feed.tick(), m.wanted())
+}
+
+// Update implements [tea.Model]: each message has one place where it goes. Frames are
+// drawn for those that are known.
+func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
+	drawn := m.dirty
+	m.dirty = true
+	var cmd tea.Cmd
+	switch msg := msg.(type) {
+	case tea.WindowSizeMsg:
+		cmd = m.resize(msg.Width, msg.Height)
+	case tea.KeyPressMsg:
+		cmd = m.takeKey(msg)
+	case tea.MouseMsg:
+		cmd = m.mouse(msg)
+	case tea.PasteMsg:
+		m.paste(msg.Content)
+	case snapshotMsg:
+		cmd = m.receive(msg)
+	case tickMsg:
+		cmd = m.tick(msg)
+	case historyMsg:
+		m.Lock.Watched.Before(msg.key, msg.events)
+	case page.Built:
+		m.Locks.Take(msg)
+	case action.Finished:
+		cmd = m.Finish(msg)
+	case clusterMsg:
+		cmd = m.moved(msg)
+	case savedMsg:
+		m.say(m.St.Warn, "your choice is not remembered: "+m.St.Whole(msg.err.Error()))
+	case copiedMsg:
+		m.copied(msg)
+	default:
+		m.dirty = drawn
+	}
+	return m, tea.Batch(cmd, m.wanted())
+}
+
+// wanted are the commands that the pages want to be run: many locks sorted anew, and
+// what happened to a lock before it was looked at.
+func (m *model) wanted() tea.Cmd {
+	var sort, history tea.Cmd
+	if build := m.Locks.Build(); build != nil {
+		sort = func() tea.Msg { return build() }
+	}
+	if key := m.Lock.Watched.Wants; key != "" {
+		m.Lock.Watched.Wants = ""
+		history = m.feed.history(key)
+	}
+	return tea.Batch(sort, history)
+}
+
+func (m *model) resize(w, h int) tea.Cmd {
+	first := m.W == 0
+	if m.W, m.H = w, h; first {
+		return nil
+	}
+	return redraw
+}
+
+// receive takes in a snapshot, and waits for the next one.
+func (m *model) receive(msg snapshotMsg) tea.Cmd {
+	if msg.cluster != m.feed.cluster {
+		return nil
+	}
+	m.seeGuard(msg.guard)
+	m.Receive(msg.snap, msg.changed, msg.known, msg.events)
+	return m.feed.next(msg.snap, m.Events.Seq, m.feed.pace)
+}
+
+// tick is a second that has passed.
+func (m *model) tick(msg tickMsg) tea.Cmd {
+	if msg.cluster != m.feed.cluster {
+		return nil
+	}
+	m.seeGuard(msg.guard)
+	m.Set.Tick(m.Now())
+	m.LookAfter()
+	m.ForgetEnded()
+	if m.notice != "" && m.Now().Sub(m.noticeAt) >= noticeTime {
+		m.notice = ""
+	}
+	return m.feed.tick()
+}
+
+// takeKey takes a key. Two escapes that come in one burst, as over a slow line, are
+// read as one with alt.
+func (m *model) takeKey(msg tea.KeyPressMsg) tea.Cmd {
+	if msg.Code == tea.KeyEscape && msg.Mod == tea.ModAlt {
+		msg.Mod = 0
+		return tea.Batch(m.press(msg), m.press(msg))
+	}
+	return m.press(msg)
+}
+
+// press is a key.
+func (m *model) press(msg tea.KeyPressMsg) tea.Cmd {
+	m.notice = ""
+	mode := m.mode()
+	if m.tooSmall() && msg.String() != "ctrl+c" && msg.String() != "q" {
+		return nil // nobody acts on what cannot be seen
+	}
+	if d := m.Dialog; d != nil && msg.String() != "ctrl+c" && msg.String() != "esc" && !d.Listens(m.Now()) {
+		d.Early = m.Now()
+		return nil
+	}
+	for i := range m.keys {
+		b := &m.keys[i]
+		if b.in&mode == 0 || b.do == nil || !key.Matches(msg, b.Binding) {
+			continue
+		}
+		return m.try(b)
+	}
+	if e := m.editor(); e != nil {
+		if e.Press(msg) {
+			m.edited()
+		}
+	} else if mode == page.ModeDialog && msg.Text != "" {
+		if f := m.Dialog.Focused(); f != nil {
+			f.Choose(msg.Text)
+			m.edited()
+		}
+	}
+	return nil
+}
+
+func (m *model) paste(s string) {
+	if m.tooSmall() {
+		return
+	}
+	if d := m.Dialog; d != nil && !d.Listens(m.Now()) {
+		d.Early = m.Now()
+		return
+	}
+	if e := m.editor(); e != nil {
+		e.Paste(s)
+		m.edited()
+	}
+}
+
+// edited is called after the editor's text has changed.
+func (m *model) edited() {
+	switch m.mode() {
+	case page.ModeFilter:
+		m.page.(page.Filtered).Filter(m.Now())
+	case page.ModeCommand:
+		m.line.typed()
+	case page.ModeDialog:
+		m.Dialog.Pressed = false
+	}
+}
+
+// moved shows the other cluster.
+func (m *model) moved(msg clusterMsg) tea.Cmd {
+	m.moving = false
+	if msg.err != nil {
+		m.say(m.St.Bad, m.St.Escape(msg.name, 40)+" cannot be opened: "+m.St.Whole(msg.err.Error()))
+		return nil
+	}
+	c := msg.cluster
+	m.Actions, m.opt.Delay = c.Actions, c.Delay
+	m.feed.source, m.feed.guard = c.Source, c.Guard
+	m.feed.cluster++
+	m.trail, m.Dialog, m.line = nil, nil, nil
+	m.Reset(m.Now())
+	m.arrive(m.Overview)
+	m.seeGuard(m.feed.status())
+	m.Set.Receive(c.Source.Snapshot(), nil, false, nil)
+	m.say(m.St.Good, "this is "+m.St.Escape(msg.name, 40))
+	return tea.Batch(m.feed.next(m.Latest, m.Events.Seq, 0), m.feed.tick())
+}
