@@ -79,13 +79,17 @@ func Span(d time.Duration) string {
 	return s
 }
 
-// Milliseconds is a time that was measured, in ms with one decimal, or in seconds
-// where it is long.
+// Milliseconds is a time that was measured, in ms with one decimal, with two where
+// that would be nothing, or in seconds where it is long.
 func Milliseconds(d time.Duration) string {
 	if d.Abs() >= time.Second {
 		return strconv.FormatFloat(d.Seconds(), 'f', 1, 64) + "s"
 	}
-	return strconv.FormatFloat(inMS(d), 'f', 1, 64) + "ms"
+	decimals := 1
+	if d != 0 && d.Abs() < 100*time.Microsecond {
+		decimals = 2
+	}
+	return strconv.FormatFloat(inMS(d), 'f', decimals, 64) + "ms"
 }
 
 func inMS(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

@@ -38,6 +38,11 @@ func TestTimes(t *testing.T) {
 			t.Errorf("Span(%s) = %q, not %q", d, got, want)
 		}
 	}
+	for d, want := range map[time.Duration]string{0: "0.0ms", 39 * time.Microsecond: "0.04ms", 312 * time.Microsecond: "0.3ms", -1500 * time.Microsecond: "-1.5ms", 1500 * time.Millisecond: "1.5s"} {
+		if got := Milliseconds(d); got != want {
+			t.Errorf("Milliseconds(%s) = %q, not %q", d, got, want)
+		}
+	}
 	for n, want := range map[int64]string{1023: "1023 B", 1 << 20: "1.0 MiB", 5 << 40: "5.0 TiB", 1 << 60: "1048576.0 TiB"} {
 		if got := Bytes(n); got != want {
 			t.Errorf("Bytes(%d) = %q, not %q", n, got, want)

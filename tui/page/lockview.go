@@ -105,6 +105,9 @@ func (v *lockView) rows(t *lockTable, h int, ctx *view.Context, at cursorState, 
 	return out
 }
 
+// lockColumns are those by which locks are sorted: of no nodes.
+var lockColumns = view.LockColumns(nil)
+
 // Order is how the locks are sorted: by the column of this word.
 type Order string
 
@@ -116,7 +119,7 @@ const (
 
 // Orders are all, in the order in which a key goes through them.
 func Orders() (all []Order) {
-	for _, c := range view.LockColumns(nil) {
+	for _, c := range lockColumns {
 		if c.Compare != nil {
 			all = append(all, Order(c.Word()))
 		}
@@ -134,9 +137,9 @@ func OrderOf(word string) Order {
 
 // compare compares locks by an order; those that are equal, by their keys.
 func (o Order) compare() func(a, b *monitor.Lock) int {
-	by, err := view.Sort(view.LockColumns(nil), string(o))
+	by, err := view.Sort(lockColumns, string(o))
 	if err != nil {
-		by, _ = view.Sort(view.LockColumns(nil), string(OrderNeeds))
+		by, _ = view.Sort(lockColumns, string(OrderNeeds))
 	}
 	return func(a, b *monitor.Lock) int {
 		if n := by(a, b); n != 0 {
@@ -148,7 +151,7 @@ func (o Order) compare() func(a, b *monitor.Lock) int {
 
 // String says what stands first.
 func (o Order) String() string {
-	for _, c := range view.LockColumns(nil) {
+	for _, c := range lockColumns {
 		if c.Word() == string(o) && c.First != "" {
 			return c.First
 		}

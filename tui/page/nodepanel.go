@@ -15,7 +15,7 @@ type nodePanel struct {
 // the page.
 func (m *nodePanel) lines(top, n int, at cursorState) []string {
 	ctx := m.context()
-	g := m.nodes.grid(ctx, m.St, m.W)
+	g := m.nodes.fit(ctx, m.St, m.W)
 	lines := []string{g.header(at != cursorAway)}
 	var rows []string
 	from, to := m.nodes.window(n)

@@ -14,6 +14,8 @@ type nodeTable struct {
 	nodes []monitor.Node
 	Name  string
 	top   int
+	grid  grid[*monitor.Node] // of these nodes; width 0: not yet
+	ascii bool
 }
 
 // set takes in nodes. Round trips and clock offsets change many times a second, which
@@ -31,7 +33,7 @@ func (t *nodeTable) set(nodes []monitor.Node, tick bool) {
 			n.Uptime, n.Locks, n.RTT, n.RTTs, n.Offset, n.Drift = old.Uptime, old.Locks, old.RTT, old.RTTs, old.Offset, old.Drift
 		}
 	}
-	t.nodes = nodes
+	t.nodes, t.grid.width = nodes, 0
 	if t.pos() < 0 && len(nodes) > 0 {
 		t.Name = nodes[0].Name
 	}
@@ -65,9 +67,12 @@ func (t *nodeTable) window(h int) (from, to int) {
 	return t.top, min(len(t.nodes), t.top+h)
 }
 
-// grid fits the columns of nodes into rows of w cells.
-func (t *nodeTable) grid(ctx *view.Context, st *styles.Styles, w int) grid[*monitor.Node] {
-	return newGrid(st, measure(ctx, view.NodeColumns(), t.pointers()), w)
+// fit fits the columns of nodes into rows of w cells, once for each set of nodes.
+func (t *nodeTable) fit(ctx *view.Context, st *styles.Styles, w int) *grid[*monitor.Node] {
+	if t.grid.width != w || t.ascii != st.ASCII {
+		t.grid, t.ascii = newGrid(st, measure(ctx, view.NodeColumns(), t.pointers()), w), st.ASCII
+	}
+	return &t.grid
 }
 
 func (t *nodeTable) pointers() []*monitor.Node {
