@@ -265,7 +265,7 @@ redlockctl locks`,
 		a.statusCommand(), a.nodesCommand(), a.locksCommand(),
 		a.acquireCommand(), a.extendCommand(), a.releaseCommand(), a.forceReleaseCommand(), a.revokeCommand(),
 		a.superviseCommand(), a.runCommand(),
-		a.nodeCommand(), a.guardCommand(), a.configCommand(), a.auditCommand(), a.historyCommand(), a.reportCommand(), a.infoCommand(), a.doctorCommand(), a.watchCommand(), a.simulateCommand(), a.manCommand(), a.versionCommand(),
+		a.nodeCommand(), a.guardCommand(), a.configCommand(), a.auditCommand(), a.historyCommand(), a.reportCommand(), a.whoCommand(), a.infoCommand(), a.doctorCommand(), a.watchCommand(), a.simulateCommand(), a.manCommand(), a.versionCommand(),
 	)
 	return root
 }

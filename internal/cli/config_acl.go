@@ -63,7 +63,7 @@ func grantsOf(role string, cfg *config.Config, libraries []lockform.Needs) grant
 	switch role {
 	case roleObserver: // package monitor
 		return grants{read: patterns, commands: []string{
-			"ping", "time", "info", "config|get", "client|tracking", "pubsub|channels",
+			"ping", "time", "info", "config|get", "client|tracking", "client|list", "pubsub|channels",
 			"scan", "eval_ro", "evalsha_ro", "type", "pttl", "strlen", "getrange",
 			"hlen", "llen", "scard", "zcard", "xlen", "memory|usage", "hkeys", "zrange",
 			"multi", "exec", // where scripts are not to be had

@@ -31,6 +31,7 @@ func (locksEndJSON) kind() string   { return "locks end" }
 func (lockPageJSON) kind() string   { return "lock" }
 func (nodesJSON) kind() string      { return "nodes" }
 func (nodePageJSON) kind() string   { return "node" }
+func (whoJSON) kind() string        { return "who" }
 func (guardPageJSON) kind() string  { return "guard" }
 func (doctorJSON) kind() string     { return "doctor" }
 func (grantJSON) kind() string      { return "grant" }

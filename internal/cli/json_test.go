@@ -19,7 +19,7 @@ const jsonPage = "../../docs/json.md"
 // documents are one of each kind of document that this package prints. Those of
 // the simulator are described elsewhere.
 var documents = []document{
-	statusJSON{}, nodesJSON{}, nodePageJSON{}, locksJSON{}, lockLineJSON{}, locksEndJSON{}, lockPageJSON{}, guardPageJSON{}, doctorJSON{Schema: Schema},
+	statusJSON{}, nodesJSON{}, nodePageJSON{}, locksJSON{}, lockLineJSON{}, locksEndJSON{}, lockPageJSON{}, whoJSON{}, guardPageJSON{}, doctorJSON{Schema: Schema},
 	auditJSON{}, auditEntryJSON{}, verifyJSON{}, grantJSON{}, keptJSON{}, releaseJSON{}, actsJSON{}, failureJSON{},
 	nodeActJSON{}, openedJSON{}, bootFenceJSON{}, bootFencesJSON{}, configJSON{}, badConfigJSON{}, aclJSON{Schema: Schema}, infoJSON{}, versionJSON{}, labJSON{},
 	simulateJSON{Schema: Schema}, mutantsJSON{Schema: Schema}, exploreJSON{Schema: Schema},

@@ -1,0 +1,235 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"redlockctl/internal/app"
+	"redlockctl/internal/operator"
+	"redlockctl/internal/safetext"
+	"redlockctl/internal/view"
+	"redlockctl/internal/who"
+	"redlockctl/redlock"
+)
+
+// whoJSON is the document of who.
+type whoJSON struct {
+	Cluster safetext.Text `json:"cluster"`
+	Name    safetext.Text `json:"name"`
+	Copies  int           `json:"copies"`
+	Nodes   int           `json:"nodes"`
+	Token   safetext.Text `json:"token,omitzero"`
+	Method  who.Method    `json:"method"` // "told", "inferred", "seen" or "not known"
+	Owner   safetext.Text `json:"owner,omitzero"`
+	// Application is the connections that belong together: by name, by user and
+	// address, by address.
+	Application string          `json:"application,omitempty"`
+	P           float64         `json:"p,omitempty"`
+	Events      int             `json:"events"`
+	Life        who.Life        `json:"life,omitempty"`
+	Extensions  int             `json:"extensions"`
+	ExtendedMS  int64           `json:"last_extended_ms,omitempty"` // ago
+	UsuallyMS   int64           `json:"usual_interval_ms,omitempty"`
+	Connections []whoConnJSON   `json:"connections"`
+	Candidates  []candidateJSON `json:"candidates"`
+	Unusable    []whoNodeJSON   `json:"unusable"`
+}
+
+type whoConnJSON struct {
+	Node    safetext.Text `json:"node"`
+	Addr    safetext.Text `json:"addr"`
+	Name    safetext.Text `json:"name,omitzero"`
+	User    safetext.Text `json:"user,omitzero"`
+	Library safetext.Text `json:"library,omitzero"`
+	AgeMS   int64         `json:"age_ms"`
+	GoneMS  int64         `json:"gone_ms,omitempty"` // closed so long ago; left out: open
+	Find    string        `json:"find,omitempty"`    // the command that finds its process, on its host
+}
+
+type candidateJSON struct {
+	Application string  `json:"application"`
+	P           float64 `json:"p"`
+}
+
+type whoNodeJSON struct {
+	Node safetext.Text `json:"node"`
+	Why  safetext.Text `json:"why"`
+}
+
+// whoFor is how long an inference takes at most by default.
+const whoFor = 20 * time.Second
+
+func (a *commandLine) whoCommand() *cobra.Command {
+	var opt who.Options
+	cmd := &cobra.Command{
+		Use:   "who NAME",
+		Short: "Who holds a lock, and how that is known",
+		Long: `Says who holds the lock NAME: the application, its connections on each node, and
+the command that finds its process. How that is known is said with it:
+
+  told       the token says so, as those of redlockctl and some libraries do
+  inferred   each time the lock changes, the list of connections is read; who is
+             active then and seldom at other times is likely the holder. An answer
+             needs p of 0.99 and 4 changes by this token; else there are candidates
+
+Changes nothing. It reads CLIENT LIST at most five times a second on each node, for as
+long as --for, and refuses nodes with more than 2,000 connections unless --force.
+What defeats it: pools that use their connections in turn, proxies, NAT, short-lived
+connections, and applications without a name that share an address.`,
+		Example:           "redlockctl who job:1\nredlockctl who orders:7 --for 1m -o json",
+		Args:              oneName("lock"),
+		ValidArgsFunction: a.completeLocks,
+		RunE: a.run(func(ctx context.Context, args []string) error {
+			if opt.For <= 0 {
+				return usageError{errors.New("--for: must be positive")}
+			}
+			cfg, err := a.load()
+			if err != nil {
+				return err
+			}
+			s, err := app.SpecOf(cfg)
+			if err != nil {
+				return err
+			}
+			opt.Key, opt.Timeout = args[0], cfg.Monitor.Timeout
+			done := a.progressFor("watching "+args[0], opt.For)
+			found, err := who.Observe(ctx, s.Nodes, opt)
+			done()
+			switch {
+			case errors.Is(err, who.ErrTooMany):
+				return fmt.Errorf("%w (--force: all the same)", err)
+			case err != nil:
+				return err
+			}
+			return a.printWho(cfg.Cluster.Name, found)
+		}),
+	}
+	cmd.Flags().DurationVar(&opt.For, "for", whoFor, "how long to watch at most")
+	cmd.Flags().BoolVar(&opt.Force, "force", false, "also on nodes with more than 2,000 connections")
+	return cmd
+}
+
+// printWho prints an answer; it is an error if nobody can answer, or nobody holds it.
+func (a *commandLine) printWho(cluster string, w *who.Answer) error {
+	if a.output == "json" {
+		if err := printJSON(a.out, whoDoc(cluster, w)); err != nil {
+			return err
+		}
+	} else {
+		a.showWho(w)
+	}
+	quorum := redlock.Quorum(w.N)
+	switch {
+	case w.N-len(w.Unusable) < quorum:
+		return fmt.Errorf("\"%s\": %w: %d of %d nodes can be watched", safetext.Escape(w.Key), redlock.ErrNoQuorum, w.N-len(w.Unusable), w.N)
+	case w.Held == 0:
+		return operator.NotLocked(w.Key, w.N-len(w.Unusable), w.N)
+	}
+	return nil
+}
+
+// showWho prints an answer for people.
+func (a *commandLine) showWho(w *who.Answer) {
+	for node, why := range w.Unusable {
+		fmt.Fprintf(a.errOut, "redlockctl: %s: %s\n", safetext.Escape(node), why)
+	}
+	if w.Held == 0 {
+		return
+	}
+	fmt.Fprintf(a.out, "%s: %s\n", safetext.Escape(w.Key), headline(w))
+	if w.Held < redlock.Quorum(w.N) {
+		fmt.Fprintf(a.out, "  it has %d of %d copies: no majority\n", w.Held, w.N)
+	}
+	if life := lifeLine(w); life != "" {
+		fmt.Fprintf(a.out, "  %s\n", life)
+	}
+	if len(w.Conns) > 0 {
+		fmt.Fprintln(a.out)
+		t := view.NewTable("NODE", "CLIENT", "NAME", "USER", "LIBRARY", "OPEN FOR", "FIND ITS PROCESS THERE")
+		for _, c := range w.Conns {
+			age, find := view.Age(time.Duration(c.Age)*time.Second), c.Find
+			if c.Gone > 0 {
+				age, find = "closed "+view.Age(c.Gone)+" ago", ""
+			}
+			t.Add(plain(c.Node), plain(c.Addr.Raw()), plain(c.Name.Raw()), plain(c.User.Raw()), plain(c.Library.Raw()), view.Cell{Text: age}, view.Cell{Text: find})
+		}
+		printTable(a.out, t, a.color())
+	}
+}
+
+// headline is the answer in one line.
+func headline(w *who.Answer) string {
+	times := view.Plural(w.Events, "change of the lock", "changes of the lock")
+	switch w.Method {
+	case who.Told:
+		return "held by " + w.Owner.String() + "  (told by its token)"
+	case who.Inferred:
+		return fmt.Sprintf("held by %s  (inferred: p %.3f, from %s)", w.Group, floor3(w.P), times)
+	}
+	if len(w.Likely) == 0 {
+		return "holder not known (" + times + " seen); the token tells nobody"
+	}
+	var names []string
+	for _, c := range w.Likely {
+		names = append(names, fmt.Sprintf("%s (p %.2f)", c.Group, c.P))
+	}
+	return "holder not known (" + times + " seen); candidates: " + strings.Join(names, ", ")
+}
+
+// floor3 is p with three digits and never more than it is.
+func floor3(p float64) float64 { return float64(int(p*1000)) / 1000 }
+
+// lifeLine is whether the holder is there still.
+func lifeLine(w *who.Answer) string {
+	var parts []string
+	if w.Life != "" {
+		parts = append(parts, string(w.Life))
+	}
+	if w.Extends > 0 {
+		last := "last extended " + view.Age(w.Extended) + " ago"
+		if w.Usually > 0 {
+			last += ", usually every " + view.Span(w.Usually.Round(100*time.Millisecond))
+		}
+		parts = append(parts, last)
+	}
+	open := map[string]bool{}
+	for _, c := range w.Conns {
+		if c.Gone == 0 {
+			open[c.Node] = true
+		}
+	}
+	if len(w.Conns) > 0 {
+		parts = append(parts, fmt.Sprintf("connections open on %d of %d nodes", len(open), w.N))
+	}
+	return strings.Join(parts, "; ")
+}
+
+func whoDoc(cluster string, w *who.Answer) whoJSON {
+	d := whoJSON{
+		Cluster: safetext.New(cluster), Name: safetext.New(w.Key), Copies: w.Held, Nodes: w.N, Token: w.Token,
+		Method: w.Method, Owner: w.Owner, P: w.P, Events: w.Events, Life: w.Life, Extensions: w.Extends,
+		ExtendedMS: w.Extended.Milliseconds(), UsuallyMS: w.Usually.Milliseconds(),
+		Connections: []whoConnJSON{}, Candidates: []candidateJSON{}, Unusable: []whoNodeJSON{},
+	}
+	if w.Group != nil {
+		d.Application = w.Group.String()
+	}
+	for _, c := range w.Conns {
+		d.Connections = append(d.Connections, whoConnJSON{
+			Node: safetext.New(c.Node), Addr: c.Addr, Name: c.Name, User: c.User, Library: c.Library,
+			AgeMS: int64(c.Age) * 1000, GoneMS: c.Gone.Milliseconds(), Find: c.Find,
+		})
+	}
+	for _, l := range w.Likely {
+		d.Candidates = append(d.Candidates, candidateJSON{l.Group.String(), l.P})
+	}
+	for node, why := range w.Unusable {
+		d.Unusable = append(d.Unusable, whoNodeJSON{safetext.New(node), why})
+	}
+	return d
+}

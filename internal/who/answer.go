@@ -1,0 +1,283 @@
+package who
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"redlockctl/internal/lockform"
+	"redlockctl/internal/safetext"
+	"redlockctl/redlock"
+)
+
+// Method is where an answer comes from.
+type Method string
+
+// The methods; there is no answer without one.
+const (
+	Unknown  Method = "not known"
+	Told     Method = "told"     // by the token, or a connection's name that is in it
+	Inferred Method = "inferred" // from which connections are active when the lock changes
+	Seen     Method = "seen"     // in the traffic of a node
+)
+
+// Life is whether a holder is there still.
+type Life string
+
+// The words: alive has extended, or used a connection, about when it was to be
+// expected; silent has open connections and has not; gone has none any more.
+const (
+	Alive  Life = "alive"
+	Silent Life = "silent"
+	Gone   Life = "gone"
+)
+
+// NodeConn is a connection of the holder on a node.
+type NodeConn struct {
+	Node string
+	Conn
+	Find string        // the command that finds its process on its host
+	Gone time.Duration // since when it is not listed any more; 0: it is open
+}
+
+// Answer is who holds a lock, and how that is known.
+type Answer struct {
+	Key       string
+	Held      int           // copies of the holder's token
+	N         int           // nodes
+	Token     safetext.Text // empty: nobody holds a majority
+	Owner     safetext.Text // told by the token
+	Method    Method
+	P         float64 // of an inference
+	Events    int     // changes of the lock by this token
+	Group     *Group  // the application, where it is known
+	Conns     []NodeConn
+	Likely    []Candidate // where it is not: the likeliest
+	Life      Life        // "": cannot be said
+	Extended  time.Duration
+	Usually   time.Duration            // between two extensions; 0: not known
+	Extends   int                      // extensions seen
+	Unusable  map[string]safetext.Text // nodes that told nothing, and why
+	MonitorOn string                   // the node whose traffic was read
+}
+
+// nodeState is the last that a node told.
+type nodeState struct {
+	heard bool
+	there bool
+	token string
+	at    time.Time
+	open  map[int64]Conn
+	past  map[int64]past
+	err   error
+}
+
+type past struct {
+	Conn
+	gone time.Time
+}
+
+// openCase is a lock that is observed.
+type openCase struct {
+	names    []string
+	key      string
+	nodes    []nodeState
+	tally    Tally
+	extended map[string][]time.Time
+}
+
+func newCase(nodes []*redlock.Node, key string) *openCase {
+	c := &openCase{key: key, nodes: make([]nodeState, len(nodes)), extended: map[string][]time.Time{}}
+	for _, n := range nodes {
+		c.names = append(c.names, n.Name())
+	}
+	return c
+}
+
+// take takes in what a node told.
+func (c *openCase) take(r report) {
+	n := &c.nodes[r.list.Node]
+	if n.err = r.err; r.err != nil {
+		return
+	}
+	switch {
+	case !r.changed:
+		c.tally.Control(r.list)
+	case !r.there:
+		c.tally.Skip(r.list) // released or expired: a server's own end has no connection
+	default:
+		extended := n.heard && n.there && n.token == r.token
+		c.tally.Event(r.token, extended, r.list)
+		if at := c.extended[r.token]; extended && (len(at) == 0 || r.list.At.Sub(at[len(at)-1]) > sameEvent) {
+			c.extended[r.token] = append(at, r.list.At)
+		}
+	}
+	n.heard, n.there, n.token, n.at = true, r.there, r.token, r.list.At
+	now := make(map[int64]Conn, len(r.list.Conns))
+	for _, conn := range r.list.Conns {
+		now[conn.ID] = conn
+	}
+	if n.past == nil {
+		n.past = map[int64]past{}
+	}
+	for id, conn := range n.open {
+		if _, open := now[id]; !open {
+			n.past[id] = past{conn, r.list.At}
+		}
+	}
+	n.open = now
+}
+
+// holder is the token with a majority of copies, else the one that most nodes have.
+func (c *openCase) holder() (token string, copies int) {
+	count := map[string]int{}
+	for _, n := range c.nodes {
+		if n.there {
+			count[n.token]++
+		}
+	}
+	for t, k := range count {
+		if k > copies || k == copies && t < token {
+			token, copies = t, k
+		}
+	}
+	return token, copies
+}
+
+// sure reports whether there is nothing more to learn: somebody can be named, and the
+// interval of its extensions is known.
+func (c *openCase) sure() bool {
+	token, copies := c.holder()
+	if copies < redlock.Quorum(len(c.nodes)) {
+		return false
+	}
+	heard := !slices.ContainsFunc(c.nodes, func(n nodeState) bool { return !n.heard && n.err == nil })
+	if heard && c.told(token) != nil {
+		return true
+	}
+	if len(c.extended[token]) < LeastEvents {
+		return false
+	}
+	likely, events := c.tally.Holder(token)
+	return events >= LeastEvents && len(likely) > 0 && likely[0].P >= Sure
+}
+
+// told is the form of a token that tells its owner; nil if it does not.
+func (c *openCase) told(token string) *lockform.Form {
+	f := lockform.Recognize(c.key, "string", token, int64(len(token)), time.Now())
+	if f == nil || f.Owner.Empty() {
+		return nil
+	}
+	return f
+}
+
+// mostLikely is how many candidates are named.
+const mostLikely = 5
+
+// answer is what is known at a moment.
+func (c *openCase) answer(now time.Time) *Answer {
+	a := &Answer{Key: c.key, N: len(c.nodes), Method: Unknown, Unusable: map[string]safetext.Text{}}
+	for i, n := range c.nodes {
+		if n.err != nil {
+			a.Unusable[c.names[i]] = nodeText(n.err)
+		} else if !n.heard {
+			a.Unusable[c.names[i]] = safetext.New("no answer in time")
+		}
+	}
+	token, copies := c.holder()
+	if a.Held = copies; copies == 0 {
+		return a
+	}
+	a.Token = safetext.New(token)
+	if f := c.told(token); f != nil {
+		a.Method, a.Owner = Told, f.Owner
+		a.Group = c.named(f.Owner.Raw())
+	}
+	likely, events := c.tally.Holder(token)
+	a.Events = events
+	if a.Method == Unknown && events >= LeastEvents && len(likely) > 0 && likely[0].P >= Sure {
+		a.Method, a.P, a.Group = Inferred, likely[0].P, &likely[0].Group
+	}
+	if a.Method == Unknown && events > 0 {
+		for _, l := range likely[:min(len(likely), mostLikely)] {
+			if l.P >= 0.01 {
+				a.Likely = append(a.Likely, l)
+			}
+		}
+	}
+	if a.Group != nil {
+		c.conns(a, now)
+	}
+	c.life(a, now, token)
+	return a
+}
+
+// named is the application whose connections bear the owner behind their name, as
+// those of this program do.
+func (c *openCase) named(owner string) *Group {
+	for _, n := range c.nodes {
+		for _, conn := range n.open {
+			if name := conn.Name.Raw(); strings.HasPrefix(name, ownName) && strings.HasSuffix(name, ":"+owner) {
+				return &Group{Name: name}
+			}
+		}
+	}
+	return nil
+}
+
+// conns are the connections of the group, those that are gone among them.
+func (c *openCase) conns(a *Answer, now time.Time) {
+	for i, n := range c.nodes {
+		for _, conn := range n.open {
+			if conn.group() == *a.Group {
+				a.Conns = append(a.Conns, NodeConn{Node: c.names[i], Conn: conn, Find: findProcess(conn.Addr.Raw())})
+			}
+		}
+		for _, conn := range n.past {
+			if conn.group() == *a.Group {
+				a.Conns = append(a.Conns, NodeConn{Node: c.names[i], Conn: conn.Conn, Gone: max(now.Sub(conn.gone), time.Millisecond)})
+			}
+		}
+	}
+	order := map[string]int{}
+	for i, name := range c.names {
+		order[name] = i
+	}
+	slices.SortFunc(a.Conns, func(x, y NodeConn) int {
+		if d := order[x.Node] - order[y.Node]; d != 0 {
+			return d
+		}
+		return int(x.ID - y.ID)
+	})
+}
+
+// life says whether the holder is there still.
+func (c *openCase) life(a *Answer, now time.Time, token string) {
+	at := c.extended[token]
+	if a.Extends = len(at); len(at) > 0 {
+		a.Extended = now.Sub(at[len(at)-1])
+	}
+	var gaps []time.Duration
+	for i := range at[:max(len(at)-1, 0)] {
+		gaps = append(gaps, at[i+1].Sub(at[i]))
+	}
+	if slices.Sort(gaps); len(gaps) > 0 {
+		a.Usually = gaps[len(gaps)/2]
+	}
+	open := map[string]bool{}
+	used := false
+	for _, conn := range a.Conns {
+		if conn.Gone == 0 {
+			open[conn.Node] = true
+			used = used || conn.Idle <= 2 && conn.active()
+		}
+	}
+	switch {
+	case len(a.Conns) > 0 && len(open) == 0:
+		a.Life = Gone
+	case a.Usually > 0 && a.Extended > 3*a.Usually && !used:
+		a.Life = Silent
+	case a.Usually > 0 && a.Extended <= 3*a.Usually, used:
+		a.Life = Alive
+	}
+}

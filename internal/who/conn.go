@@ -1,0 +1,110 @@
+package who
+
+import (
+	"net"
+	"strconv"
+	"strings"
+
+	"redlockctl/internal/safetext"
+)
+
+// Conn is a connection, as a line of CLIENT LIST tells of it.
+type Conn struct {
+	ID        int64
+	Addr      safetext.Text // of the client: host:port, or the path of a socket
+	Name      safetext.Text
+	User      safetext.Text
+	Library   safetext.Text // "go-redis 9.5.1", where client and server know of it
+	Age, Idle int           // whole seconds
+	Cmd       string        // the last command
+	Output    int64         // bytes that wait to be sent
+}
+
+// ParseList reads an answer to CLIENT LIST.
+func ParseList(list string) (conns []Conn) {
+	for line := range strings.Lines(list) {
+		var c Conn
+		var lib, version string
+		for field := range strings.FieldsSeq(line) {
+			key, v, _ := strings.Cut(field, "=")
+			n, _ := strconv.ParseInt(v, 10, 64)
+			switch key {
+			case "id":
+				c.ID = n
+			case "addr":
+				c.Addr = safetext.New(v)
+			case "name":
+				c.Name = safetext.New(v)
+			case "user":
+				c.User = safetext.New(v)
+			case "lib-name":
+				lib = v
+			case "lib-ver":
+				version = v
+			case "age":
+				c.Age = int(n)
+			case "idle":
+				c.Idle = int(n)
+			case "cmd":
+				c.Cmd = v
+			case "omem":
+				c.Output = n
+			}
+		}
+		if c.ID != 0 {
+			c.Library = safetext.New(strings.TrimSpace(lib + " " + version))
+			conns = append(conns, c)
+		}
+	}
+	return conns
+}
+
+// active reports whether the connection has, in this second of its server, done
+// what may take or extend a lock.
+func (c Conn) active() bool {
+	if c.Idle != 0 {
+		return false
+	}
+	switch name, _, _ := strings.Cut(c.Cmd, "|"); name {
+	case "set", "setnx", "getset", "psetex", "setex", "eval", "evalsha", "fcall", "exec",
+		"pexpire", "pexpireat", "expire", "expireat", "hset", "hsetnx", "hincrby", "zadd":
+		return true
+	}
+	return false
+}
+
+// own reports whether it is one of those that ask.
+func (c Conn) own() bool { return strings.HasPrefix(c.Name.Raw(), ownName+"who:") }
+
+// Host is the client's address without its port.
+func (c Conn) Host() string {
+	if host, _, err := net.SplitHostPort(c.Addr.Raw()); err == nil {
+		return host
+	}
+	return c.Addr.Raw()
+}
+
+// Group is what is taken to be one application: the connections of one name, of one
+// user and address where they have no name, of one address where they have neither.
+type Group struct{ Name, User, Host string }
+
+func (c Conn) group() Group {
+	switch user := c.User.Raw(); {
+	case !c.Name.Empty():
+		return Group{Name: c.Name.Raw()}
+	case user != "" && user != "default":
+		return Group{User: user, Host: c.Host()}
+	}
+	return Group{Host: c.Host()}
+}
+
+// String is the group for people.
+func (g Group) String() string {
+	switch {
+	case g.Name != "":
+		return safetext.Escape(g.Name)
+	case g.User != "":
+		return safetext.Escape(g.User + "@" + g.Host)
+	}
+	return safetext.Escape(g.Host)
+}

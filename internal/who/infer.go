@@ -1,0 +1,237 @@
+package who
+
+import (
+	"math"
+	"slices"
+	"time"
+)
+
+// What makes an inference an answer.
+const (
+	Sure        = 0.99 // the least probability
+	LeastEvents = 4    // from so many changes of the lock by one token
+)
+
+// The model. On a node, at an event, the holder has used one of its connections,
+// which is then active; all others are active by chance, each at its own rate. Rates
+// come from lists at other moments. A connection that was active in this second
+// before tells nothing, since servers tell idle times in whole seconds.
+const (
+	missed      = 0.1  // that the holder's connection has done something else since
+	rareHit     = 0.02 // the least probability of being active by chance
+	priorHits   = 0.5  // of the rate of a connection that was never seen active …
+	priorTime   = 2.5  // … in so many seconds
+	cachedTime  = 0.12 // seconds; servers note a second as late as that
+	sameEvent   = 600 * time.Millisecond
+	mostPending = 256 // events kept for one token
+)
+
+// List is what a node told at one moment.
+type List struct {
+	Node   int
+	At     time.Time // ours
+	Server float64   // seconds, by the server's wall clock
+	Conns  []Conn
+}
+
+type connKey struct {
+	node int
+	id   int64
+}
+
+// connStats is what is known of a connection.
+type connStats struct {
+	group  Group
+	hits   float64 // active at lists that were no events
+	time   float64 // seconds in which that could be seen
+	active float64 // second of the server in which it was last seen active
+}
+
+// sight is a connection that was active at an event: fresh since the last list, or
+// already before.
+type sight struct {
+	conn   connKey
+	fresh  bool
+	window float64
+}
+
+// nodeSight is what one node shows of one event.
+type nodeSight struct {
+	node   int
+	early  bool // in the second, so that a connection may not show yet
+	size   map[Group]int
+	active map[Group][]sight
+}
+
+type event struct {
+	at       time.Time
+	extended bool
+	nodes    []nodeSight
+}
+
+// Tally adds up what lists of connections tell of holders. The zero Tally is ready
+// for use; it knows neither clock nor network.
+type Tally struct {
+	conns  map[connKey]*connStats
+	last   map[int]float64 // when a node was listed, by its clock
+	events map[string][]*event
+}
+
+// Control takes in a list at a moment that has nothing to do with the lock.
+func (t *Tally) Control(l List) { t.take(l, true) }
+
+// Skip takes in a list that is neither a control nor an event.
+func (t *Tally) Skip(l List) { t.take(l, false) }
+
+// Event takes in the list of a node on which the token was set or, extended, its TTL.
+// What several nodes tell of the same moment is one event.
+func (t *Tally) Event(token string, extended bool, l List) {
+	if t.events == nil {
+		t.events = map[string][]*event{}
+	}
+	seen := t.take(l, false)
+	all := t.events[token]
+	if n := len(all); n > 0 && l.At.Sub(all[n-1].at) < sameEvent && all[n-1].extended == extended &&
+		!slices.ContainsFunc(all[n-1].nodes, func(s nodeSight) bool { return s.node == l.Node }) {
+		all[n-1].nodes = append(all[n-1].nodes, seen)
+		return
+	}
+	if len(all) == mostPending {
+		all = all[1:]
+	}
+	t.events[token] = append(all, &event{at: l.At, extended: extended, nodes: []nodeSight{seen}})
+}
+
+func (t *Tally) take(l List, control bool) nodeSight {
+	if t.conns == nil {
+		t.conns, t.last = map[connKey]*connStats{}, map[int]float64{}
+	}
+	second := math.Floor(l.Server)
+	window := l.Server - max(second, t.last[l.Node])
+	seen := nodeSight{node: l.Node, early: l.Server-second < cachedTime, size: map[Group]int{}, active: map[Group][]sight{}}
+	for _, c := range l.Conns {
+		if c.own() {
+			continue
+		}
+		key, g := connKey{l.Node, c.ID}, c.group()
+		seen.size[g]++
+		s := t.conns[key]
+		if s == nil {
+			s = &connStats{active: -1}
+			t.conns[key] = s
+		}
+		s.group = g
+		active, stale := c.active(), s.active == second
+		if active {
+			s.active = second
+			seen.active[g] = append(seen.active[g], sight{key, !stale, window})
+		}
+		if control && !stale {
+			s.time += window
+			if active {
+				s.hits++
+			}
+		}
+	}
+	t.last[l.Node] = l.Server
+	return seen
+}
+
+// chance is the probability that a connection was active in the window by chance.
+func (t *Tally) chance(c connKey, window float64) float64 {
+	s := t.conns[c]
+	rate := (s.hits + priorHits) / (s.time + priorTime)
+	return max(1-math.Exp(-rate*window), rareHit)
+}
+
+// Candidate is who may hold a lock.
+type Candidate struct {
+	Group Group
+	P     float64
+}
+
+// Holder is who holds the token, the likeliest first, and from how many events; p
+// sums up to 1 with that of somebody who is not in the lists at all. Nobody is
+// sure before [Sure] and [LeastEvents].
+func (t *Tally) Holder(token string) (candidates []Candidate, events int) {
+	score := map[Group]float64{}
+	for _, s := range t.conns {
+		score[s.group] = 0
+	}
+	used := map[connKey]float64{} // at events before
+	for _, e := range t.events[token] {
+		for g := range score {
+			var ratio float64
+			for _, n := range e.nodes {
+				ratio += t.ratio(g, n, used)
+			}
+			// Applications that take locks are active on all nodes together, so that their
+			// nodes are no independent witnesses: the mean, not the product.
+			score[g] += math.Log(ratio / float64(len(e.nodes)))
+		}
+		for _, n := range e.nodes {
+			for _, active := range n.active {
+				for _, s := range active {
+					if s.fresh {
+						used[s.conn]++
+					}
+				}
+			}
+		}
+	}
+	// Somebody else explains each event as well as chance does, and is as likely
+	// beforehand as all who are listed together.
+	top := 0.0
+	for _, s := range score {
+		top = max(top, s)
+	}
+	all := float64(len(score)) * math.Exp(-top)
+	for _, s := range score {
+		all += math.Exp(s - top)
+	}
+	for g, s := range score {
+		candidates = append(candidates, Candidate{g, math.Exp(s-top) / all})
+	}
+	slices.SortFunc(candidates, func(a, b Candidate) int {
+		switch {
+		case a.P > b.P:
+			return -1
+		case a.P < b.P:
+			return 1
+		case a.Group.String() < b.Group.String():
+			return -1
+		}
+		return 1
+	})
+	return candidates, len(t.events[token])
+}
+
+// ratio is how much likelier what a node shows of an event is if the group holds
+// the lock: of which connection it uses is known how often it used each before.
+func (t *Tally) ratio(g Group, n nodeSight, used map[connKey]float64) float64 {
+	size := float64(n.size[g])
+	if size == 0 {
+		return missed
+	}
+	var before float64
+	for c, times := range used {
+		if c.node == n.node && t.conns[c].group == g {
+			before += times
+		}
+	}
+	quiet := missed
+	if n.early {
+		quiet = 1
+	}
+	ratio, rest := 0.0, 1.0
+	for _, s := range n.active[g] {
+		weight := (1/size + used[s.conn]) / (1 + before)
+		rest -= weight
+		if s.fresh {
+			ratio += weight * (1 - missed) / t.chance(s.conn, s.window)
+		} else {
+			ratio += weight
+		}
+	}
+	return ratio + max(rest, 0)*quiet
+}

@@ -1,0 +1,129 @@
+package who
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"redlockctl/internal/safetext"
+)
+
+// world is applications with pools on one node, in simulated time: each command
+// goes over a connection of its pool, and servers tell whole seconds.
+type world struct {
+	r     *rand.Rand
+	now   float64
+	last  map[int64]float64 // when a connection was last used
+	apps  int
+	conns int
+	fifo  bool
+	next  []int
+}
+
+func (w *world) use(app int) {
+	c := 0
+	if w.fifo {
+		w.next[app]++
+		c = w.next[app] % w.conns
+	} else {
+		for c < w.conns-1 && w.r.IntN(4) == 0 { // the first is free most of the time
+			c++
+		}
+	}
+	w.last[int64(app*w.conns+c+1)] = w.now
+}
+
+func (w *world) list(apps func(int) bool) List {
+	l := List{At: time.Unix(0, int64(w.now*1e9)), Server: w.now}
+	for app := range w.apps {
+		for c := range w.conns {
+			if id := int64(app*w.conns + c + 1); apps(app) {
+				l.Conns = append(l.Conns, Conn{ID: id, Name: safetext.New(fmt.Sprint("app", app)), Cmd: "evalsha", Idle: int(math.Floor(w.now) - math.Floor(w.last[id]))})
+			}
+		}
+	}
+	return l
+}
+
+// run watches for so many seconds a lock that app 0 extends; others do so much in a
+// second. It returns the likeliest of those who are listed.
+func (w *world) run(seconds, every, busy float64, listed func(int) bool) (Candidate, int) {
+	var t Tally
+	w.last, w.next, w.now = map[int64]float64{}, make([]int, w.apps), 1000+w.r.Float64()
+	for id := range w.apps * w.conns {
+		w.last[int64(id+1)] = 900
+	}
+	const step = 0.01
+	end, extend, control, least := w.now+seconds, w.now+every*w.r.Float64(), w.now, 0.0
+	for ; w.now < end; w.now += step {
+		for app := 1; app < w.apps; app++ {
+			if w.r.Float64() < busy*step {
+				w.use(app)
+			}
+		}
+		switch {
+		case w.now >= extend:
+			extend += every
+			w.use(0)
+			w.now += 0.002
+			t.Event("token", true, w.list(listed))
+			least = w.now + 0.2
+		case w.now >= control && w.now >= least:
+			t.Control(w.list(listed))
+			control = w.now + 0.25 + 0.3*w.r.Float64()
+		}
+	}
+	c, n := t.Holder("token")
+	return c[0], n
+}
+
+// TestInference: of 20 applications the holder is named, in nearly all runs with
+// pools that reuse the last connection; and a holder who is not in the list is
+// nobody else.
+func TestInference(t *testing.T) {
+	everybody := func(int) bool { return true }
+	for name, c := range map[string]struct {
+		busy   float64 // commands a second of each of the others
+		fifo   bool
+		listed func(int) bool
+		least  int // claims of 50 that are right
+	}{
+		"quiet":        {0.1, false, everybody, 45},
+		"busy":         {2, false, everybody, 40},
+		"FIFO pools":   {0.5, true, everybody, 10},
+		"one is away":  {2, false, func(app int) bool { return app != 0 }, 0},
+		"away, FIFO":   {2, true, func(app int) bool { return app != 0 }, 0},
+		"very busy":    {20, false, everybody, 0},
+		"away, silent": {0.1, false, func(app int) bool { return app != 0 }, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := &world{r: rand.New(rand.NewPCG(1, 2)), apps: 20, conns: 10, fifo: c.fifo}
+			right, wrong := 0, 0
+			for range 50 {
+				switch got, n := w.run(20, 1+w.r.Float64(), c.busy, c.listed); {
+				case got.P < Sure || n < LeastEvents:
+				case got.Group.Name == "app0":
+					right++
+				default:
+					wrong++
+				}
+			}
+			t.Logf("%d right, %d wrong, %d abstained", right, wrong, 50-right-wrong)
+			if wrong > 0 || right < c.least {
+				t.Errorf("%d right and %d wrong of 50; want %d or more, and none", right, wrong, c.least)
+			}
+		})
+	}
+}
+
+// TestOneEventNamesNobody: whatever its ratio.
+func TestOneEventNamesNobody(t *testing.T) {
+	w := &world{r: rand.New(rand.NewPCG(3, 4)), apps: 20, conns: 10}
+	for range 50 {
+		if got, n := w.run(3, 2.9, 1, func(int) bool { return true }); n >= LeastEvents || got.P >= Sure {
+			t.Errorf("%+v of %d events", got, n)
+		}
+	}
+}

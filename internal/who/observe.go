@@ -1,0 +1,234 @@
+package who
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/push"
+
+	"redlockctl/internal/safetext"
+	"redlockctl/redlock"
+)
+
+// What asking may cost a node. A list stops it for 0.4 ms at 200 connections and for
+// 2 ms at 1,000.
+const (
+	listEvery   = 200 * time.Millisecond // between two lists of a node, at least
+	controlMin  = 250 * time.Millisecond // and at most so much more between two controls
+	controlMore = 300 * time.Millisecond
+	pushEvery   = 15 * time.Millisecond // how often it is asked for changes that it has to tell
+	// MostConns is how many connections a node may have.
+	MostConns = 2000
+	listReply = 16 << 20 // bytes
+	valueRead = 256
+)
+
+// ErrTooMany is returned for a node with more than [MostConns] connections.
+var ErrTooMany = errors.New("too many connections")
+
+// Options of [Observe].
+type Options struct {
+	Key     string
+	For     time.Duration // how long; as soon as the answer is sure it ends
+	Force   bool          // also with more than [MostConns] connections
+	Timeout time.Duration // of a command
+}
+
+// report is what a node told at one moment.
+type report struct {
+	list    List
+	changed bool // the node has told of a change of the key since the last report
+	there   bool
+	token   string
+	ttl     time.Duration
+	err     error // the node can say no more
+}
+
+// Observe watches a lock and the connections of its nodes, and says who holds it. It
+// changes nothing. The error is of the options or ctx, or [ErrTooMany]; what single
+// nodes cannot say is in the answer.
+func Observe(ctx context.Context, nodes []*redlock.Node, opt Options) (*Answer, error) {
+	ctx, cancel := context.WithTimeout(ctx, opt.For)
+	defer cancel()
+	reports := make(chan report)
+	var wg sync.WaitGroup
+	for i, n := range nodes {
+		wg.Go(func() {
+			w := &nodeWatch{node: i, opt: opt, reports: reports}
+			if err := w.run(ctx, n); err != nil && ctx.Err() == nil {
+				w.send(ctx, report{list: List{Node: i, At: time.Now()}, err: err})
+			}
+		})
+	}
+	go func() { wg.Wait(); close(reports) }()
+	c := newCase(nodes, opt.Key)
+	var refused error
+	for r := range reports {
+		if errors.Is(r.err, ErrTooMany) {
+			refused = r.err
+			cancel()
+		}
+		c.take(r)
+		if c.sure() {
+			cancel()
+		}
+	}
+	if err := context.Cause(ctx); refused == nil && errors.Is(err, context.Canceled) && !c.sure() {
+		return nil, err
+	}
+	return c.answer(time.Now()), refused
+}
+
+// nodeWatch watches one node over a connection of its own.
+type nodeWatch struct {
+	node    int
+	opt     Options
+	reports chan<- report
+	dirty   atomic.Bool // the node has told of a change
+}
+
+func (w *nodeWatch) send(ctx context.Context, r report) bool {
+	select {
+	case w.reports <- r:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// HandlePushNotification hears of changes. The node tells of keys with our key's name
+// as a prefix too.
+func (w *nodeWatch) HandlePushNotification(_ context.Context, _ push.NotificationHandlerContext, said []any) error {
+	if len(said) != 2 {
+		return nil
+	}
+	keys, some := said[1].([]any)
+	for _, k := range keys {
+		if k == w.opt.Key {
+			w.dirty.Store(true)
+		}
+	}
+	if !some {
+		w.dirty.Store(true) // all may have
+	}
+	return nil
+}
+
+var connected = regexp.MustCompile(`(?m)^connected_clients:(\d+)`)
+
+func (w *nodeWatch) run(ctx context.Context, node *redlock.Node) error {
+	hears := push.NewProcessor()
+	if err := hears.RegisterHandler("invalidate", w, false); err != nil {
+		return err
+	}
+	client := node.Within(redlock.NewBudget(listReply, 0)).Client(1, w.opt.Timeout, func(o *redis.Options) {
+		o.Protocol = 3
+		o.PushNotificationProcessor = hears
+	})
+	defer client.Close()
+	conn := client.Conn()
+	defer conn.Close()
+	info, err := conn.Info(ctx, "clients").Result()
+	if err != nil {
+		return err
+	}
+	if m := connected.FindStringSubmatch(info); m != nil && !w.opt.Force {
+		if n, _ := strconv.Atoi(m[1]); n > MostConns {
+			return fmt.Errorf("%w: %s has %d; each list would stop it for milliseconds", ErrTooMany, node.Name(), n)
+		}
+	}
+	if err := conn.Do(ctx, "CLIENT", "TRACKING", "ON", "BCAST", "PREFIX", w.opt.Key).Err(); err != nil {
+		return fmt.Errorf("CLIENT TRACKING: %w", err)
+	}
+	var listed, control time.Time
+	for {
+		now := time.Now()
+		changed := w.dirty.Load() && now.Sub(listed) >= listEvery
+		if changed || now.After(control) && now.Sub(listed) >= listEvery {
+			if changed {
+				w.dirty.Store(false)
+			}
+			r, err := w.look(ctx, conn)
+			if err != nil {
+				return err
+			}
+			r.changed = changed
+			if !w.send(ctx, r) {
+				return nil
+			}
+			listed = now
+			control = now.Add(controlMin + rand.N(controlMore))
+		} else if err := conn.Ping(ctx).Err(); err != nil && !answered(err) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(pushEvery):
+		}
+	}
+}
+
+// look reads the lock and the list of connections.
+func (w *nodeWatch) look(ctx context.Context, conn *redis.Conn) (report, error) {
+	r := report{list: List{Node: w.node}}
+	pipe := conn.Pipeline()
+	clock := pipe.Time(ctx)
+	value := pipe.GetRange(ctx, w.opt.Key, 0, valueRead-1)
+	ttl := pipe.PTTL(ctx, w.opt.Key)
+	list := pipe.Do(ctx, "CLIENT", "LIST", "TYPE", "normal")
+	if _, err := pipe.Exec(ctx); err != nil && !answered(err) {
+		return r, err
+	}
+	text, err := list.Text()
+	if err == nil {
+		err = clock.Err()
+	}
+	if err == nil {
+		err = ttl.Err()
+	}
+	if err != nil {
+		return r, err
+	}
+	r.list.At, r.list.Server, r.list.Conns = time.Now(), float64(clock.Val().UnixMicro())/1e6, ParseList(text)
+	// A hash or a sorted set has one holder here, whoever its fields name.
+	r.token, r.ttl = value.Val(), ttl.Val()
+	r.there = ttl.Val() != -2
+	return r, nil
+}
+
+// answered reports whether err is what the server said.
+func answered(err error) bool {
+	var said redis.Error
+	return errors.As(err, &said)
+}
+
+// findProcess is the command that finds, on the host of a connection, its process.
+func findProcess(addr string) string {
+	i := strings.LastIndexByte(addr, ':')
+	if i < 0 {
+		return ""
+	}
+	port := addr[i+1:]
+	if _, err := strconv.ParseUint(port, 10, 16); err != nil || port == "0" {
+		return ""
+	}
+	return "ss -tnp 'sport = :" + port + "'"
+}
+
+// nodeText is a failure of a node for people.
+func nodeText(err error) safetext.Text {
+	if errors.Is(err, context.DeadlineExceeded) {
+		return safetext.New("no answer in time")
+	}
+	return safetext.New(err.Error())
+}
