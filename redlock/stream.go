@@ -47,28 +47,16 @@ type hooks struct {
 	claim func(id string) error // who is connected; an error refuses it. Before it connects: ""
 }
 
-// stream is the way to one node: first in, first out, on one connection, so
-// that a SET and the release that follows it arrive in that order. One
-// goroutine writes what is queued, all of it at once, and does not wait for the
-// replies; another reads them, and knows by their order whose they are.
+// stream is the way to one node: first in, first out, on one connection. One
+// goroutine writes all that is queued at once and does not wait; another reads the
+// replies, and knows by their order whose they are. It never blocks who sends: a full
+// queue is a failed node. A connection on which the node hangs, or says that it is
+// read-only, is reset. After a few failures in a row, which only an answer ends, the
+// node is skipped, and tried again in the background.
 //
-// A stream never blocks who sends: who must not fail for want of room waits for it
-// before ([gate]); a full queue is a failed node. A node that leaves a
-// request unanswered for the node timeout loses its connection, so that no late
-// reply is ever read as the answer to something else. It loses it by a reset: the
-// operating system would otherwise go on delivering what a bad network has lost,
-// and a SET would arrive behind the release that the next connection brings. After
-// a few consecutive failures the node is skipped, which answers at once, and is
-// tried again in the background; the failures are consecutive until a request is
-// answered, since a node may greet and do nothing else. A node that is read-only
-// loses its connection too: behind its name there may be another by now.
-//
-// Releases that a node did not answer, that found no room, or that a node refused
-// for now (it is fenced, busy, loading, cannot write) are owed to it. They are sent
-// before anything else when it answers again, and with what is sent while it does;
-// to one that refused, one at a time until it takes it. A SET that a hung node finds
-// in its buffer would otherwise stand there for a whole TTL. A release compares the
-// token, and a token is never used again, so that it does no harm however late.
+// Releases that a node did not answer, had no room for or refused for now are owed to
+// it, and sent first when it answers again; to one that refused, one at a time. However
+// late, they do no harm: they compare the token, which is never used again.
 type stream struct {
 	wire    wire
 	reply   time.Duration // that a node has to answer a request
@@ -295,8 +283,7 @@ func (s *stream) watch(closed bool) {
 	}
 	select {
 	case <-s.wake:
-		// Whoever is about to send gets to do so first: requests that go out in one
-		// write cost one system call on each side.
+		// Whoever is about to send does so first: one write for all of them.
 		runtime.Gosched()
 	case <-s.conn.dead:
 	case <-answered:
@@ -320,8 +307,7 @@ func (s *stream) await() {
 	}
 }
 
-// take gives the writer what is queued. The batch is the writer's until it
-// takes the next.
+// take gives the writer what is queued, which is its own until it takes the next.
 func (s *stream) take() (batch []*call, closed bool) {
 	if s.debts.Load() > 0 {
 		defer s.freed() // some are not worth paying any more

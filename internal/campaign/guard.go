@@ -10,7 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"redlockctl/redlock"
 	"redlockctl/restartguard"
 )
 
@@ -23,7 +22,7 @@ const (
 
 // maxTTLOf is the max TTL of which a delay is D, in whole milliseconds.
 func maxTTLOf(delay time.Duration) time.Duration {
-	ttl := float64(delay-restartguard.DefaultMargin) / (1 + redlock.DefaultDriftFactor)
+	ttl := float64(delay-restartguard.DefaultMargin) / (1 + restartguard.DefaultFactor)
 	return max(time.Duration(ttl).Round(time.Millisecond), time.Millisecond)
 }
 
