@@ -189,11 +189,11 @@ func (k *fakeKept) Release(ctx context.Context) ([]redlock.NodeResult, error) {
 	return k.acts.results, nil
 }
 
-func (a *fakeActions) FenceNode(ctx context.Context, node, reason string) error {
+func (a *fakeActions) Cordon(ctx context.Context, node, reason string) error {
 	return a.call(ctx, "fence %q because %q", node, reason)
 }
 
-func (a *fakeActions) OpenNode(ctx context.Context, node, reason string) error {
+func (a *fakeActions) RejoinNow(ctx context.Context, node, reason string) error {
 	return a.call(ctx, "open %q because %q", node, reason)
 }
 

@@ -83,8 +83,8 @@ func TestReadOnlyIsAClustersOwn(t *testing.T) {
 		errs["revoke"] = remove(operator.Revoke)
 		_, errs["release"] = a.Release(ctx, "job:1", "aaa")
 		errs["force-release"] = remove(operator.ForceRelease)
-		errs["fence"] = a.FenceNode(ctx, "n1", "test")
-		errs["open"] = a.OpenNode(ctx, "n1", "test")
+		errs["fence"] = a.Cordon(ctx, "n1", "test")
+		errs["open"] = a.RejoinNow(ctx, "n1", "test")
 		return errs
 	}
 	for act, err := range acts("bank") {

@@ -52,9 +52,7 @@ that the node has stay readable and run out.`,
 					fmt.Fprintln(w, "NOTHING CAN BE LOCKED then, and no lock can be extended.")
 				}
 			},
-			run: func(ctx context.Context, op *operator.Operator, node, reason string) error {
-				return op.FenceNode(ctx, node, reason)
-			},
+			run: (*operator.Operator).Cordon,
 		}),
 		a.openable(a.nodeActCommand(nodeAct{
 			verb: "open", done: "opened", did: "opened",
@@ -66,9 +64,7 @@ in. A guard opens it by itself when that is safe.`,
 				fmt.Fprintln(w, "It will vote at once. If it lost its data less than the guard's delay ago, it may")
 				fmt.Fprintln(w, "give away locks that are still held: TWO HOLDERS. A guard opens it when that is safe.")
 			},
-			run: func(ctx context.Context, op *operator.Operator, node, reason string) error {
-				return op.OpenNode(ctx, node, reason)
-			},
+			run: (*operator.Operator).RejoinNow,
 		})),
 		a.waitCommand(), a.bootFenceCommand(),
 	)
@@ -81,7 +77,7 @@ type nodeAct struct {
 	done, did                string // for JSON and for people
 	hold                     bool   // a guard has to remember it
 	effect                   func(io.Writer, monitor.Node, monitor.Cluster)
-	run                      func(ctx context.Context, op *operator.Operator, node, reason string) error
+	run                      func(op *operator.Operator, ctx context.Context, node, reason string) error
 }
 
 func (a *commandLine) nodeActCommand(act nodeAct) *cobra.Command {
@@ -137,7 +133,7 @@ up none of the others.`,
 // that is wanted.
 func (a *commandLine) actOnNode(ctx context.Context, act nodeAct, cfg *config.Config, op *operator.Operator, name, reason string, yes bool) outcome {
 	o := outcome{did: act.did, name: name}
-	if a.alreadySo(ctx, act, cfg, name) {
+	if op.Already(ctx, name, act.hold) {
 		// No act, and so nothing for the log.
 		o.did, o.node = "already "+map[bool]string{true: "held", false: "open"}[act.hold]+", nothing done:", &nodeActJSON{Node: text(name), Done: act.done, Already: true}
 		return o
@@ -159,7 +155,7 @@ func (a *commandLine) actOnNode(ctx context.Context, act nodeAct, cfg *config.Co
 		}
 	}
 	done := a.progress("node " + act.verb + " " + name)
-	o.err = act.run(ctx, op, name, reason)
+	o.err = act.run(op, ctx, name, reason)
 	done()
 	if o.err != nil {
 		return o
@@ -188,26 +184,6 @@ func (a *commandLine) guardAt(ctx context.Context, cfg *config.Config, name stri
 		}
 	}
 	return nil
-}
-
-// alreadySo tells if a node is held, or open, as the act would make it.
-func (a *commandLine) alreadySo(ctx context.Context, act nodeAct, cfg *config.Config, name string) bool {
-	n, method, err := app.NodeOf(cfg, name)
-	if err != nil {
-		return false
-	}
-	if method.Kind == restartguard.Advice {
-		method = restartguard.Method{} // as the operator does
-	}
-	o, err := restartguard.Inspect(ctx, n, method)
-	if err != nil || o.Blind || o.Role != "master" {
-		return false // the act itself says what is wrong
-	}
-	if act.hold {
-		_, hold := o.Shut()
-		return hold
-	}
-	return o.Params.MinReplicas == 0 // with any other value it may refuse writes
 }
 
 // openable adds to node open the case of a cluster that never was in use.
@@ -259,8 +235,14 @@ func (a *commandLine) openNewCluster(ctx context.Context, reason string, yes boo
 		}
 		return nil
 	}, func(cfg *config.Config, op *operator.Operator) error {
-		if err := isNew(ctx, cfg, op.Nodes()); err != nil {
-			return fmt.Errorf("%w: this is no new cluster: %w; a guard opens its nodes %s after it has met them", operator.ErrRefused, err, cfg.Guard.Delay)
+		memory, err := app.Remembered(cfg)
+		if err == nil {
+			err = op.CheckNewCluster(ctx, memory, cfg.Cluster.LockPatterns)
+		} else {
+			err = fmt.Errorf("%w: this is no new cluster: %w", operator.ErrRefused, err)
+		}
+		if err != nil {
+			return fmt.Errorf("%w; a guard opens its nodes %s after it has met them", err, cfg.Guard.Delay)
 		}
 		if !yes {
 			err := a.confirm(ctx, cfg.Cluster.Name, func(w io.Writer) error {
@@ -277,7 +259,7 @@ func (a *commandLine) openNewCluster(ctx context.Context, reason string, yes boo
 		defer b.end()
 		for i, name := range app.NodeNames(cfg) {
 			step(i)
-			if err := op.OpenNode(ctx, name, "new cluster: "+reason); err != nil {
+			if err := op.RejoinNow(ctx, name, "new cluster: "+reason); err != nil {
 				return err
 			}
 			doc.Opened = append(doc.Opened, text(name))
@@ -289,43 +271,6 @@ func (a *commandLine) openNewCluster(ctx context.Context, reason string, yes boo
 		fmt.Fprintf(a.out, "opened %s\n", strings.Join(app.NodeNames(cfg), " "))
 		return nil
 	})
-}
-
-// isNew tells why a cluster may have been in use before.
-func isNew(ctx context.Context, cfg *config.Config, nodes []*redlock.Node) error {
-	memory, err := app.Remembered(cfg)
-	if err != nil {
-		return err
-	}
-	methods := app.Methods(cfg)
-	for _, n := range nodes {
-		if m, ok := memory[n.Name()]; ok && (m.Opened || m.Incarnations > 1) {
-			return fmt.Errorf("a guard has known node %q before", n.Name())
-		}
-		o, err := restartguard.Inspect(ctx, n, methods[n.Name()])
-		if err != nil {
-			return err
-		}
-		shut, hold := o.Shut()
-		switch {
-		case o.Role != "master":
-			return fmt.Errorf("the role of node %q is %s", n.Name(), o.Role)
-		case hold:
-			return fmt.Errorf("node %q is held by an operator", n.Name())
-		case !shut:
-			return fmt.Errorf("node %q is not closed", n.Name())
-		case o.Configured:
-			return fmt.Errorf("node %q was configured since it started, so that it may have been open", n.Name())
-		}
-		keys, err := restartguard.Keys(ctx, n, cfg.Cluster.LockPatterns)
-		switch {
-		case err != nil:
-			return err
-		case keys > 0:
-			return fmt.Errorf("node %q holds keys under the lock patterns", n.Name())
-		}
-	}
-	return nil
 }
 
 func (a *commandLine) waitCommand() *cobra.Command {

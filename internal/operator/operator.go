@@ -87,13 +87,7 @@ type Options struct {
 // closed with it.
 func New(client *redlock.Client, opt Options) *Operator {
 	by := func(do func(context.Context, *redlock.Node, restartguard.Method) error) hand {
-		return func(ctx context.Context, n *redlock.Node) error {
-			m := opt.Methods[n.Name()]
-			if m.Kind == restartguard.Advice {
-				m = restartguard.Method{} // by hand a person may, what no guard does
-			}
-			return do(ctx, n, m)
-		}
+		return func(ctx context.Context, n *redlock.Node) error { return do(ctx, n, opt.methodOf(n)) }
 	}
 	return build(client, keepLock, by(restartguard.CordonBy), by(restartguard.RejoinNowBy), opt)
 }
@@ -312,40 +306,6 @@ func (o *Operator) RunBegins(lock *redlock.Lock, command string) (ended func(how
 		}
 		return a.write(audit.Done, how)
 	}, nil
-}
-
-// FenceNode holds a node closed until it is opened by hand.
-func (o *Operator) FenceNode(ctx context.Context, node, reason string) error {
-	return o.node(ctx, "node fence", "node hold", o.hold, node, reason)
-}
-
-// OpenNode opens a node, whoever closed it.
-func (o *Operator) OpenNode(ctx context.Context, node, reason string) error {
-	return o.node(ctx, "node open", "node open", o.open, node, reason)
-}
-
-// node does an act to a node: what in the log, where it keeps its first name, and
-// said to people.
-func (o *Operator) node(ctx context.Context, what, said string, do hand, name, reason string) error {
-	if err := o.mayAct(reason); err != nil {
-		return err
-	}
-	var names []string
-	for _, n := range o.locks.Nodes() {
-		names = append(names, n.Name())
-		if n.Name() != name {
-			continue
-		}
-		a, err := o.begin(audit.Record{Act: what, Target: name, Reason: reason})
-		if err != nil {
-			return err
-		}
-		if err := do(ctx, n); err != nil {
-			return a.end("", fmt.Errorf("%s %s: %w", said, name, err))
-		}
-		return a.end("", nil)
-	}
-	return fmt.Errorf("%w: there is no node %q; the nodes are %s", ErrRefused, name, strings.Join(names, ", "))
 }
 
 // mayAct checks what all dangerous acts have in common.

@@ -219,9 +219,9 @@ var acts = []struct {
 		_, err := o.Revoke(ctx, "job", "t1", "runs for hours")
 		return err
 	}, audit.Record{Act: "revoke", Target: "job", TokenSHA: audit.TokenSHA("t1"), Reason: "runs for hours"}, []string{"inspect", "revoke", "release t1"}},
-	{"fence", func(ctx context.Context, o *Operator) error { return o.FenceNode(ctx, "n2", "disk") },
+	{"fence", func(ctx context.Context, o *Operator) error { return o.Cordon(ctx, "n2", "disk") },
 		audit.Record{Act: "node fence", Target: "n2", Reason: "disk"}, []string{"hold n2"}},
-	{"open", func(ctx context.Context, o *Operator) error { return o.OpenNode(ctx, "n2", "done") },
+	{"open", func(ctx context.Context, o *Operator) error { return o.RejoinNow(ctx, "n2", "done") },
 		audit.Record{Act: "node open", Target: "n2", Reason: "done"}, []string{"open n2"}},
 }
 
@@ -301,8 +301,8 @@ func TestDangerousActsNeedAReason(t *testing.T) {
 		for name, err := range map[string]error{
 			"force-release": force,
 			"revoke":        revoke,
-			"fence":         o.FenceNode(t.Context(), "n1", reason),
-			"open":          o.OpenNode(t.Context(), "n1", reason),
+			"fence":         o.Cordon(t.Context(), "n1", reason),
+			"open":          o.RejoinNow(t.Context(), "n1", reason),
 		} {
 			if !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), "reason") {
 				t.Errorf("%s: %v; want ErrRefused for want of a reason", name, err)
@@ -346,7 +346,7 @@ func TestTTLIsBounded(t *testing.T) {
 
 func TestUnknownNodeIsRefused(t *testing.T) {
 	o, c := start(t, nil)
-	err := o.FenceNode(t.Context(), "n\x1b9", "disk")
+	err := o.Cordon(t.Context(), "n\x1b9", "disk")
 	if !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), "n1, n2, n3") || strings.Contains(err.Error(), "\x1b") || len(c.calls) != 0 {
 		t.Errorf("got %v, sent %q; want ErrRefused with the names there are", err, c.calls)
 	}
@@ -503,7 +503,7 @@ func TestOutcomeThatCannotBeLoggedIsSaid(t *testing.T) {
 func TestFailureIsLogged(t *testing.T) {
 	o, c := start(t, nil)
 	c.handErr = errors.New("n2 says \x1b[2J")
-	if err := o.FenceNode(t.Context(), "n2", "disk"); !errors.Is(err, c.handErr) {
+	if err := o.Cordon(t.Context(), "n2", "disk"); !errors.Is(err, c.handErr) {
 		t.Errorf("got %v; want the cause", err)
 	}
 	r := c.records()

@@ -214,7 +214,7 @@ func TestReadOnlyChangesNothingOnServers(t *testing.T) {
 	_, extend := b.Extend(t.Context(), "job", "aaa", time.Second)
 	_, release := b.Release(t.Context(), "job", "aaa")
 	_, force := b.ForceRelease(t.Context(), "job", "aaa", "test")
-	for _, err := range []error{acquire, keep, extend, release, revoke, force, b.FenceNode(t.Context(), "n1", "test"), b.OpenNode(t.Context(), "n1", "test")} {
+	for _, err := range []error{acquire, keep, extend, release, revoke, force, b.Cordon(t.Context(), "n1", "test"), b.RejoinNow(t.Context(), "n1", "test")} {
 		if !errors.Is(err, operator.ErrReadOnly) {
 			t.Errorf("got %v; want ErrReadOnly", err)
 		}
@@ -231,20 +231,20 @@ func TestReadOnlyChangesNothingOnServers(t *testing.T) {
 
 func TestNodeIsFencedAndOpened(t *testing.T) {
 	b := start(t, 3, nil)
-	if err := b.FenceNode(t.Context(), "n2", "test"); err != nil {
+	if err := b.Cordon(t.Context(), "n2", "test"); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := b.servers[1].Do(context.Background(), "SET", "x", "y"); err == nil || !strings.Contains(err.Error(), "NOREPLICAS") {
 		t.Errorf("a write to the fenced node: %v; want NOREPLICAS", err)
 	}
-	if err := b.OpenNode(t.Context(), "n2", "test"); err != nil {
+	if err := b.RejoinNow(t.Context(), "n2", "test"); err != nil {
 		t.Fatal(err)
 	}
 	b.do(1, "SET", "x", "y")
 	if err := b.servers[1].Kill(); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.FenceNode(t.Context(), "n2", "test"); err == nil {
+	if err := b.Cordon(t.Context(), "n2", "test"); err == nil {
 		t.Error("fencing a node that is down succeeded")
 	}
 	if got, want := b.phases(), "node fence:intent node fence:done node open:intent node open:done node fence:intent node fence:failed"; got != want {

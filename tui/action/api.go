@@ -21,8 +21,8 @@ type Actions interface {
 	Release(ctx context.Context, resource, token string) ([]redlock.NodeResult, error)
 	// Remove takes a lock from its holder, all its keys, and tells of each.
 	Remove(ctx context.Context, r operator.Removal) operator.Outcome
-	FenceNode(ctx context.Context, node, reason string) error
-	OpenNode(ctx context.Context, node, reason string) error
+	Cordon(ctx context.Context, node, reason string) error
+	RejoinNow(ctx context.Context, node, reason string) error
 }
 
 // Kept is a lock that is extended until it is released.

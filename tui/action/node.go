@@ -41,7 +41,7 @@ func (m *Desk) whyNotNode(is monitor.NodeState, already, done string, from monit
 
 func (m *Desk) AskFence() tea.Cmd {
 	name := m.On().Node.Name
-	return m.askNode(name, "fence", "it refuses writes now; O opens it again", m.Actions.FenceNode, func() []string {
+	return m.askNode(name, "fence", "it refuses writes now; O opens it again", m.Actions.Cordon, func() []string {
 		c := &m.Latest.Cluster
 		out := []string{m.St.Fact("Effect", "it is held: it refuses writes until a person opens it, and no guard lifts that; its copies run out, and are not extended")}
 		serving := c.Serving
@@ -58,7 +58,7 @@ func (m *Desk) AskFence() tea.Cmd {
 
 func (m *Desk) AskOpen() tea.Cmd {
 	name := m.On().Node.Name
-	return m.askNode(name, "open", "it accepts writes now", m.Actions.OpenNode, func() []string {
+	return m.askNode(name, "open", "it accepts writes now", m.Actions.RejoinNow, func() []string {
 		out := []string{m.St.Fact("Effect", "it accepts writes and votes at once")}
 		s, ok := m.Guards.Status[name]
 		n := m.latestNode(name)

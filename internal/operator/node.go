@@ -1,0 +1,121 @@
+package operator
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"redlockctl/internal/audit"
+	"redlockctl/redlock"
+	"redlockctl/restartguard"
+)
+
+// methodOf is how a person fences a node.
+func (opt *Options) methodOf(n *redlock.Node) restartguard.Method {
+	m := opt.Methods[n.Name()]
+	if m.Kind == restartguard.Advice {
+		return restartguard.Method{} // by hand a person may, what no guard does
+	}
+	return m
+}
+
+// Cordon keeps a node out until a person lets it rejoin.
+func (o *Operator) Cordon(ctx context.Context, node, reason string) error {
+	return o.node(ctx, "node fence", "node hold", o.hold, node, reason)
+}
+
+// RejoinNow lets a node rejoin before its time, whoever fenced it.
+func (o *Operator) RejoinNow(ctx context.Context, node, reason string) error {
+	return o.node(ctx, "node open", "node open", o.open, node, reason)
+}
+
+// node does an act to a node: what in the log, where it keeps its first name, and
+// said to people.
+func (o *Operator) node(ctx context.Context, what, said string, do hand, name, reason string) error {
+	if err := o.mayAct(reason); err != nil {
+		return err
+	}
+	n, err := o.find(name)
+	if err != nil {
+		return err
+	}
+	a, err := o.begin(audit.Record{Act: what, Target: name, Reason: reason})
+	if err != nil {
+		return err
+	}
+	if err = do(ctx, n); err != nil {
+		err = fmt.Errorf("%s %s: %w", said, name, err)
+	}
+	return a.end("", err)
+}
+
+func (o *Operator) find(name string) (*redlock.Node, error) {
+	var names []string
+	for _, n := range o.locks.Nodes() {
+		if n.Name() == name {
+			return n, nil
+		}
+		names = append(names, n.Name())
+	}
+	return nil, fmt.Errorf("%w: there is no node %q; the nodes are %s", ErrRefused, name, strings.Join(names, ", "))
+}
+
+// Already reports whether a node is cordoned, or else serving, so that there is
+// nothing to do. Where that cannot be told it is false: the act itself says what is
+// wrong.
+func (o *Operator) Already(ctx context.Context, node string, cordoned bool) bool {
+	n, err := o.find(node)
+	if err != nil {
+		return false
+	}
+	is, err := restartguard.Inspect(ctx, n, o.opt.methodOf(n))
+	if err != nil || is.Blind || is.Role != "master" {
+		return false
+	}
+	if cordoned {
+		_, hold := is.Shut()
+		return hold
+	}
+	return is.Params.MinReplicas == 0 // with any other value it may refuse writes
+}
+
+// CheckNewCluster refuses a cluster that may have been in use: of which a node does not
+// answer, is no fenced master, was configured since it started, or has a key under one
+// of the patterns, or of which a guard remembers that a node served or restarted.
+// Nothing is changed. What it passes has no votes to forget.
+func (o *Operator) CheckNewCluster(ctx context.Context, memory map[string]restartguard.Remembered, patterns []string) error {
+	for _, n := range o.locks.Nodes() {
+		m := memory[n.Name()]
+		if err := mayBeUsed(ctx, n, o.opt.Methods[n.Name()], m, patterns); err != nil {
+			return fmt.Errorf("%w: this is no new cluster: %w", ErrRefused, err)
+		}
+	}
+	return nil
+}
+
+// mayBeUsed is why a node may have been in use.
+func mayBeUsed(ctx context.Context, n *redlock.Node, method restartguard.Method, m restartguard.Remembered, patterns []string) error {
+	if m.Opened || m.Incarnations > 1 {
+		return fmt.Errorf("a guard has known node %q before", n.Name())
+	}
+	is, err := restartguard.Inspect(ctx, n, method)
+	if err != nil {
+		return err
+	}
+	shut, hold := is.Shut()
+	switch {
+	case is.Role != "master":
+		return fmt.Errorf("the role of node %q is %s", n.Name(), is.Role)
+	case hold:
+		return fmt.Errorf("node %q is held by an operator", n.Name())
+	case !shut:
+		return fmt.Errorf("node %q is not closed", n.Name())
+	case is.Configured:
+		return fmt.Errorf("node %q was configured since it started, so that it may have been open", n.Name())
+	}
+	keys, err := restartguard.Keys(ctx, n, patterns)
+	if err == nil && keys > 0 {
+		err = fmt.Errorf("node %q holds keys under the lock patterns", n.Name())
+	}
+	return err
+}
