@@ -117,6 +117,9 @@ func (p *feedPlan) page(configured int) int64 {
 
 func (p *feedPlan) putOff(why string, now time.Time) {
 	p.why = why
+	if now.Sub(p.next) > p.pause { // it was well for longer than it was left alone
+		p.pause = 0
+	}
 	p.pause = min(max(2*p.pause, feedRetry), feedRetryMost)
 	p.next = now.Add(p.pause)
 }

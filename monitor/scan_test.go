@@ -67,6 +67,26 @@ func TestTheMastersWorkSetsThePace(t *testing.T) {
 	}
 }
 
+// A feed that fails again and again is left alone for longer and longer; a node that
+// hangs now and then, and is well in between, is not.
+func TestFeedIsTriedAgain(t *testing.T) {
+	now := time.Unix(1700000000, 0)
+	for name, c := range map[string]struct{ well, most time.Duration }{
+		"well for a minute or less": {30 * time.Second, feedRetryMost},
+		"well for most of the time": {10 * time.Minute, feedRetry},
+	} {
+		var p feedPlan
+		for range 10 {
+			p.failed(errMute, now)
+			p.failed(errMute, now.Add(10*time.Second))
+			now = p.next.Add(c.well)
+		}
+		if p.pause != c.most {
+			t.Errorf("%s: left alone for %s", name, p.pause)
+		}
+	}
+}
+
 // FuzzRows feeds the script's answer with values of any shape and number.
 func FuzzRows(f *testing.F) {
 	f.Add("siisk", "string", int64(1500), int64(3), "abc")
