@@ -302,26 +302,30 @@ func sameTokens(a, b []operator.TokenCopies) bool {
 	})
 }
 
-// takeFacts says who holds the lock, what taking it away does, and where its
-// copies are: what matters most first, since the rest may have to be scrolled.
-// opened is the plan for all tokens when the dialog opened.
-func (m *Desk) takeFacts(way operator.Way, t target, opened operator.Plan) []string {
-	st, now := m.St, m.Now()
-	key := t.keys[0]
-	several := len(opened.Tokens) > 1
-	held := st.Token(safetext.New(t.token), 40)
-	l := m.LatestLock(key)
+// heldBy is who holds the lock of a target; l is nil where it is gone.
+func (m *Desk) heldBy(t target, l *monitor.Lock) string {
+	held := m.St.Token(safetext.New(t.token), 40)
 	if l != nil && l.Nobody {
 		held = l.NobodyText()
 	} else if l != nil && !l.Since.IsZero() {
-		held += ", first seen " + view.Clock(l.Since) + " (" + view.Age(now.Sub(l.Since)) + " ago)"
+		held += ", first seen " + view.Clock(l.Since) + " (" + view.Age(m.Now().Sub(l.Since)) + " ago)"
 	}
-	if g, ok := m.Mine[key]; ok && g.Token == t.token {
+	if g, ok := m.Mine[t.keys[0]]; ok && g.Token == t.token {
 		held += ", acquired here: r releases it"
 	}
 	if redlock.IsTombstone(t.token) {
 		held += ", revoked already"
 	}
+	return held
+}
+
+// takeFacts says who holds the lock, what taking it away does, and where its
+// copies are: what matters most first, since the rest may have to be scrolled.
+// opened is the plan for all tokens when the dialog opened.
+func (m *Desk) takeFacts(way operator.Way, t target, opened operator.Plan) []string {
+	st := m.St
+	several := len(opened.Tokens) > 1
+	l := m.LatestLock(t.keys[0])
 	has, lacks := "gone", ""
 	effect, risk := "", ""
 	if l != nil {
@@ -340,7 +344,7 @@ func (m *Desk) takeFacts(way operator.Way, t target, opened operator.Plan) []str
 			effect, risk = plan.Effect, plan.Risk
 		}
 	}
-	out := []string{st.Fact("Held by", held)}
+	out := []string{st.Fact("Held by", m.heldBy(t, l))}
 	if several {
 		for i, c := range opened.Tokens {
 			label := ""

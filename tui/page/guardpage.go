@@ -29,6 +29,38 @@ func (m *guardPage) Place() Place { return Place{Kind: Guard} }
 func (m *guardPage) Mode() Mode   { return modeGuard }
 
 func (m *guardPage) Lines(h int) []string {
+	lines := m.state()
+	rows := len(m.Shown.Nodes)
+	if h-len(lines) >= 2*rows+6 {
+		lines = append(lines, m.timelines()...)
+	}
+	at, ctx := m.cursor(), m.context()
+	g := newGrid(m.St, guardColumns(ctx, m.nodes.pointers()), m.W)
+	m.span = lineSpan{from: len(lines)}
+	rows = min(rows, max(1, h-len(lines)-2))
+	from2, to := m.nodes.window(rows)
+	for i := from2; i < to; i++ {
+		n := &m.nodes.nodes[i]
+		lines = append(lines, g.row(ctx, n, rowLook{under: n.Name == m.nodes.Name, block: at == cursorHere}))
+		m.span.n++
+	}
+	if room := h - len(lines) - 1; room > 0 {
+		lines = append(lines, "")
+		var told []string
+		for i := len(m.events.All) - 1; i >= 0 && len(told) < room; i-- {
+			e := &m.events.All[i]
+			// What is told of a node is of its restarts and fences, but for its clock.
+			if e.Node != "" && e.Level > monitor.LevelInfo && e.Kind != "clock step" && (m.events.until == 0 || e.Seq <= m.events.until) {
+				told = append(told, m.eventView.row(e, m.W, true))
+			}
+		}
+		lines = append(lines, told...)
+	}
+	return lines[:min(len(lines), max(h, 0))]
+}
+
+// state is who guards, and when locking is possible again.
+func (m *guardPage) state() []string {
 	st, now := m.St, m.Now
 	others := m.drawn.Elsewhere()
 	state := "no guard is seen: nothing lets a fenced node rejoin"
@@ -58,7 +90,12 @@ func (m *guardPage) Lines(h int) []string {
 			lines = append(lines, " "+l)
 		}
 	}
+	return lines
+}
 
+// timelines is what became of each node over time.
+func (m *guardPage) timelines() []string {
+	st, now := m.St, m.Now
 	name := 4
 	for i := range m.Shown.Nodes {
 		name = max(name, min(10, view.Width(st.Whole(m.Shown.Nodes[i].Name))))
@@ -72,46 +109,17 @@ func (m *guardPage) Lines(h int) []string {
 		}
 		length = min(length, timelineMost)
 	}
-	from := now.Add(-length)
-	rows := len(m.Shown.Nodes)
-	room := h - len(lines)
-	drawLine := room >= 2*rows+6
-	if drawLine {
-		ago := view.Age(length) + " ago"
-		lines = append(lines, "", styles.Blanks(lead)+st.Label.Of(ago+styles.Blanks(w-view.Width(ago)-3)+"now"))
-		for i := range m.Shown.Nodes {
-			n := &m.Shown.Nodes[i]
-			past := m.past[n.Name]
-			if past == nil {
-				past = &nodePast{}
-			}
-			lines = append(lines, styles.Blanks(styles.Lead)+st.Pad(st.Escape(n.Name, name), name)+styles.Blanks(view.Gap)+past.timeline(st, from, now, w))
+	ago := view.Age(length) + " ago"
+	lines := []string{"", styles.Blanks(lead) + st.Label.Of(ago+styles.Blanks(w-view.Width(ago)-3)+"now")}
+	for i := range m.Shown.Nodes {
+		n := &m.Shown.Nodes[i]
+		past := m.past[n.Name]
+		if past == nil {
+			past = &nodePast{}
 		}
-		lines = append(lines, styles.Blanks(lead)+st.Dim.Of(st.Cut(st.Open+" serves  "+st.Closed+" fenced or held  "+st.Gone+" down  R restarted  ? otherwise", w)), "")
+		lines = append(lines, styles.Blanks(styles.Lead)+st.Pad(st.Escape(n.Name, name), name)+styles.Blanks(view.Gap)+past.timeline(st, now.Add(-length), now, w))
 	}
-	at, ctx := m.cursor(), m.context()
-	g := newGrid(st, guardColumns(ctx, m.nodes.pointers()), m.W)
-	m.span = lineSpan{from: len(lines)}
-	rows = min(rows, max(1, h-len(lines)-2))
-	from2, to := m.nodes.window(rows)
-	for i := from2; i < to; i++ {
-		n := &m.nodes.nodes[i]
-		lines = append(lines, g.row(ctx, n, rowLook{under: n.Name == m.nodes.Name, block: at == cursorHere}))
-		m.span.n++
-	}
-	if room := h - len(lines) - 1; room > 0 {
-		lines = append(lines, "")
-		var told []string
-		for i := len(m.events.All) - 1; i >= 0 && len(told) < room; i-- {
-			e := &m.events.All[i]
-			// What is told of a node is of its restarts and fences, but for its clock.
-			if e.Node != "" && e.Level > monitor.LevelInfo && e.Kind != "clock step" && (m.events.until == 0 || e.Seq <= m.events.until) {
-				told = append(told, m.eventView.row(e, m.W, true))
-			}
-		}
-		lines = append(lines, told...)
-	}
-	return lines[:min(len(lines), max(h, 0))]
+	return append(lines, styles.Blanks(lead)+st.Dim.Of(st.Cut(st.Open+" serves  "+st.Closed+" fenced or held  "+st.Gone+" down  R restarted  ? otherwise", w)), "")
 }
 
 // guardColumns are the columns of this page: what a guard makes of a node, in full.

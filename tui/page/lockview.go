@@ -33,15 +33,6 @@ func newLockView(st *styles.Styles) *lockView {
 	return &lockView{st: st, Chosen: LockWords(false)}
 }
 
-// cursorState is how a table draws its cursor.
-type cursorState uint8
-
-const (
-	cursorAway cursorState = iota // the other table has it
-	cursorHere
-	cursorKept // a dialog is about what it points at
-)
-
 // LockWords are the columns that a person may choose, but for the name, which is
 // always there; all of them, or the default ones.
 func LockWords(all bool) (words []string) {

@@ -66,3 +66,12 @@ const (
 	ModeEdit   = ModeFilter | ModeCommand | ModeDialog
 	ModeAny    = ModeMain | ModeEdit | ModeWorking | ModeResult
 )
+
+// cursorState is how a table draws its cursor.
+type cursorState uint8
+
+const (
+	cursorAway cursorState = iota // the other table has it
+	cursorHere
+	cursorKept // a dialog is about what it points at
+)
