@@ -91,7 +91,7 @@ func (b *screenBench) times(what string, all []time.Duration, p int, limit time.
 
 // usefulScreen is what the first line of the overview says once every node was
 // looked at, or given up.
-var usefulScreen = []string{"one more loss", "any 3 losses"}
+var usefulScreen = []string{"one more loss", "any 3 losses", "any 3 more losses"}
 
 // secondsRows are rows of the table of locks at 120×40: all that have a place.
 const secondsRows = 35

@@ -65,9 +65,9 @@ func TestConsoleYieldsToADaemon(t *testing.T) {
 	}
 	name := "guard@" + host[:min(len(host), 8)]
 	console := old.terminal(t, 200, 40)
-	console.shows(name, "D 30.4s")
+	console.shows(name, "D 30.35s")
 	console.keys("6")
-	console.shows("D = 30.4s", name, "this console runs no guard")
+	console.shows("D = 30.35s", name, "this console runs no guard")
 	console.keys("4")
 	console.shows("watches this cluster", "this console runs none")
 	if n := c.announced(t); n != 1 {
@@ -75,7 +75,7 @@ func TestConsoleYieldsToADaemon(t *testing.T) {
 	}
 
 	asked := old.terminal(t, 200, 40, "--guard")
-	asked.shows("guard here and "+name, "D 30.4s")
+	asked.shows("guard here and "+name, "D 30.35s")
 	if n := c.announced(t); n != 2 {
 		t.Errorf("with --guard %d guards announce themselves", n)
 	}
@@ -93,7 +93,7 @@ func TestConsoleYieldsToADaemon(t *testing.T) {
 	console.shows("exit code 0")
 
 	alone := c.terminal(t, 200, 40)
-	alone.shows("guard here, D 30.4s")
+	alone.shows("guard here, D 30.35s")
 	alone.keys("q")
 	alone.shows("exit code 0")
 }
