@@ -44,6 +44,7 @@ type Small struct {
 func SmallModels() []Small {
 	return []Small{
 		{Crashes: 1, Flushes: 1}, {Crashes: 1, GuardCrashes: 1}, {Crashes: 1, Steps: 1}, {Crashes: 2}, {Crashes: 2, EarlyRejoin: true},
+		{Crashes: 1, Extensions: 2}, {Extensions: 3, Taken: true},
 	}
 }
 
