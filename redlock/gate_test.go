@@ -315,3 +315,14 @@ func TestSlowNodeIsCutOff(t *testing.T) {
 		t.Error("it was not")
 	})
 }
+
+// TestCloseGivesDebtsUp: what is owed when the time to close is over is not queued, and
+// failed, for ever.
+func TestCloseGivesDebtsUp(t *testing.T) {
+	for range 20 { // by chance the writer hears of the end or of the release first
+		inStream(t, func(t *testing.T, n *memNode, s *stream) {
+			s.cancel()
+			s.enqueue(del("a", "t", nil))
+		})
+	}
+}

@@ -314,7 +314,7 @@ func (s *stream) take() (batch []*call, closed bool) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.owed) > 0 && s.conn != nil {
+	if len(s.owed) > 0 && s.conn != nil && s.ctx.Err() == nil {
 		s.pay(min(payAtOnce, int(s.room.most.Load()-s.room.used.Load())), time.Now())
 	}
 	if len(s.queue) <= batchSize {
