@@ -19,8 +19,8 @@ const (
 const (
 	missed      = 0.1  // that the holder's connection has done something else since
 	rareHit     = 0.02 // the least probability of being active by chance
-	priorHits   = 0.5  // of the rate of a connection that was never seen active …
-	priorTime   = 2.5  // … in so many seconds
+	priorHits   = 2    // added to what was seen of a connection, so that one which was …
+	priorTime   = 5    // … seldom listed (seconds) is not taken for one that is never active
 	cachedTime  = 0.12 // seconds; servers note a second as late as that
 	sameEvent   = 600 * time.Millisecond
 	mostPending = 256 // events kept for one token
@@ -31,6 +31,7 @@ type List struct {
 	Node   int
 	At     time.Time // ours
 	Server float64   // seconds, by the server's wall clock
+	Delay  float64   // seconds; of an event: it is no longer ago than that
 	Conns  []Conn
 }
 
@@ -108,7 +109,7 @@ func (t *Tally) take(l List, control bool) nodeSight {
 	}
 	second := math.Floor(l.Server)
 	window := l.Server - max(second, t.last[l.Node])
-	seen := nodeSight{node: l.Node, early: l.Server-second < cachedTime, size: map[Group]int{}, active: map[Group][]sight{}}
+	seen := nodeSight{node: l.Node, early: l.Server-second < cachedTime+l.Delay, size: map[Group]int{}, active: map[Group][]sight{}}
 	for _, c := range l.Conns {
 		if c.own() {
 			continue

@@ -92,7 +92,7 @@ func TestInference(t *testing.T) {
 	}{
 		"quiet":        {0.1, false, everybody, 45},
 		"busy":         {2, false, everybody, 40},
-		"FIFO pools":   {0.5, true, everybody, 10},
+		"FIFO pools":   {0.5, true, everybody, 5},
 		"one is away":  {2, false, func(app int) bool { return app != 0 }, 0},
 		"away, FIFO":   {2, true, func(app int) bool { return app != 0 }, 0},
 		"very busy":    {20, false, everybody, 0},

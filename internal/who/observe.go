@@ -150,6 +150,7 @@ func (w *nodeWatch) run(ctx context.Context, node *redlock.Node) error {
 		return fmt.Errorf("CLIENT TRACKING: %w", err)
 	}
 	var listed, control time.Time
+	quiet := time.Now() // all changes before are told
 	for {
 		now := time.Now()
 		changed := w.dirty.Load() && now.Sub(listed) >= listEvery
@@ -161,7 +162,7 @@ func (w *nodeWatch) run(ctx context.Context, node *redlock.Node) error {
 			if err != nil {
 				return err
 			}
-			r.changed = changed
+			r.changed, r.list.Delay = changed, r.list.At.Sub(quiet).Seconds()
 			if !w.send(ctx, r) {
 				return nil
 			}
@@ -169,6 +170,9 @@ func (w *nodeWatch) run(ctx context.Context, node *redlock.Node) error {
 			control = now.Add(controlMin + rand.N(controlMore))
 		} else if err := conn.Ping(ctx).Err(); err != nil && !answered(err) {
 			return err
+		}
+		if !w.dirty.Load() {
+			quiet = now
 		}
 		select {
 		case <-ctx.Done():
