@@ -39,9 +39,10 @@ const (
 	roleOperator = "operator"
 	roleGuard    = "guard"
 	roleClient   = "client"
+	roleMonitor  = "monitor"
 )
 
-var aclRoles = []string{roleObserver, roleOperator, roleGuard, roleClient}
+var aclRoles = []string{roleObserver, roleOperator, roleGuard, roleClient, roleMonitor}
 
 // aclServers are the generations of servers whose ACLs differ, the newest first:
 // Redis 7 came with rights to read alone and with EVAL_RO, 6.2 with channels.
@@ -67,6 +68,10 @@ func grantsOf(role string, cfg *config.Config, libraries []lockform.Needs) grant
 			"scan", "eval_ro", "evalsha_ro", "type", "pttl", "strlen", "getrange",
 			"hlen", "llen", "scard", "zcard", "xlen", "memory|usage", "hkeys", "zrange",
 			"multi", "exec", // where scripts are not to be had
+		}}
+	case roleMonitor: // who --monitor
+		return grants{read: patterns, commands: []string{
+			"ping", "info", "pttl", "getrange", "client|id", "client|list", "client|kill", "monitor",
 		}}
 	case roleClient: // package redlock, and other libraries
 		g := grants{write: patterns}
@@ -267,6 +272,8 @@ func (a *commandLine) configACLCommand() *cobra.Command {
   client    for the applications that take locks; --library names what they use,
             else the rights fit every library that keeps a lock in one string
 
+  monitor   for who --monitor: sees all data of all clients; not for daily use
+
 Several roles for one user: --role operator,guard is what the console with the
 guard inside needs.
 
@@ -367,7 +374,7 @@ Nothing is contacted, and no password of the configuration is read.`,
 		}),
 	}
 	f := cmd.Flags()
-	f.StringSliceVar(&roles, "role", nil, "only this role, or these as one user: observer, operator, guard, client")
+	f.StringSliceVar(&roles, "role", nil, "only this role, or these as one user: observer, operator, guard, client, monitor")
 	f.StringVar(&user, "user", "", "the name of the user (default redlockctl-ROLE)")
 	f.StringSliceVar(&names, "library", nil, "for the role client: the lock libraries in use, such as redsync; or all")
 	f.StringVar(&server, "server", aclServers[0], "the servers: 7.0 (and later, and Valkey), 6.2 or 6.0")

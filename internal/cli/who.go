@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"redlockctl/internal/app"
+	"redlockctl/internal/config"
 	"redlockctl/internal/operator"
 	"redlockctl/internal/safetext"
 	"redlockctl/internal/view"
@@ -66,6 +67,8 @@ const whoFor = 20 * time.Second
 
 func (a *commandLine) whoCommand() *cobra.Command {
 	var opt who.Options
+	var traffic bool
+	var node, reason string
 	cmd := &cobra.Command{
 		Use:   "who NAME",
 		Short: "Who holds a lock, and how that is known",
@@ -76,17 +79,34 @@ the command that finds its process. How that is known is said with it:
   inferred   each time the lock changes, the list of connections is read; who is
              active then and seldom at other times is likely the holder. An answer
              needs p of 0.99 and 4 changes by this token; else there are candidates
+  seen       with --monitor: a command with the lock's key and token was seen in the
+             traffic of one node. That takes a third of the node's speed and shows
+             all data: it needs --node and --reason, is in the audit log, ends at the
+             first hit, after 10 s, or when the node has to keep 1 MiB for it, and is
+             refused above 10,000 commands a second unless --force
 
 Changes nothing. It reads CLIENT LIST at most five times a second on each node, for as
 long as --for, and refuses nodes with more than 2,000 connections unless --force.
 What defeats it: pools that use their connections in turn, proxies, NAT, short-lived
 connections, and applications without a name that share an address.`,
-		Example:           "redlockctl who job:1\nredlockctl who orders:7 --for 1m -o json",
+		Example: "redlockctl who job:1\nredlockctl who orders:7 --for 1m -o json\n" +
+			"redlockctl who job:1 --monitor --node n1 --reason 'holder of job:1 hangs, INC-7'",
 		Args:              oneName("lock"),
 		ValidArgsFunction: a.completeLocks,
 		RunE: a.run(func(ctx context.Context, args []string) error {
 			if opt.For <= 0 {
 				return usageError{errors.New("--for: must be positive")}
+			}
+			switch {
+			case traffic && node == "":
+				return usageError{errors.New("--monitor: of which --node?")}
+			case !traffic && (node != "" || reason != ""):
+				return usageError{errors.New("--node and --reason: go with --monitor")}
+			}
+			if traffic {
+				return a.act(nil, func(cfg *config.Config, op *operator.Operator) error {
+					return a.whoByTraffic(ctx, cfg, op, args[0], node, reason, opt.Force)
+				})
 			}
 			cfg, err := a.load()
 			if err != nil {
@@ -110,8 +130,30 @@ connections, and applications without a name that share an address.`,
 		}),
 	}
 	cmd.Flags().DurationVar(&opt.For, "for", whoFor, "how long to watch at most")
-	cmd.Flags().BoolVar(&opt.Force, "force", false, "also on nodes with more than 2,000 connections")
+	cmd.Flags().BoolVar(&opt.Force, "force", false, "also on nodes with more than 2,000 connections; with --monitor on busy ones")
+	cmd.Flags().BoolVar(&traffic, "monitor", false, "read the traffic of one node, which shows all data and costs it a third of its speed")
+	cmd.Flags().StringVar(&node, "node", "", "with --monitor: of which node")
+	cmd.Flags().StringVar(&reason, "reason", "", "with --monitor: why, for the audit log")
+	_ = cmd.RegisterFlagCompletionFunc("node", a.completeNodes)
 	return cmd
+}
+
+// whoByTraffic reads the traffic of a node for the holder.
+func (a *commandLine) whoByTraffic(ctx context.Context, cfg *config.Config, op *operator.Operator, name, node, reason string, force bool) error {
+	var found *who.Answer
+	done := a.progress("reading the traffic of " + node)
+	err := op.MonitorLock(ctx, node, name, reason, func(ctx context.Context, n *redlock.Node) (string, error) {
+		var err error
+		if found, err = who.Monitor(ctx, n, name, force, cfg.Monitor.Timeout); err != nil {
+			return "", err
+		}
+		return "holder " + string(found.Method), nil
+	})
+	done()
+	if err != nil {
+		return err
+	}
+	return a.printWho(cfg.Cluster.Name, found)
 }
 
 // printWho prints an answer; it is an error if nobody can answer, or nobody holds it.
@@ -171,7 +213,12 @@ func headline(w *who.Answer) string {
 	case who.Inferred:
 		return fmt.Sprintf("held by %s  (inferred: p %.3f, from %s)", w.Group, floor3(w.P), times)
 	}
-	if len(w.Likely) == 0 {
+	switch {
+	case w.Method == who.Seen:
+		return fmt.Sprintf("held by %s  (seen in the traffic of %s)", w.Group, safetext.Escape(w.MonitorOn))
+	case w.MonitorOn != "":
+		return "holder not known; it sent nothing with this token to " + safetext.Escape(w.MonitorOn)
+	case len(w.Likely) == 0:
 		return "holder not known (" + times + " seen); the token tells nobody"
 	}
 	var names []string

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -99,5 +100,45 @@ func TestToldByItsToken(t *testing.T) {
 	}
 	if took := time.Since(begun); took > 10*time.Second {
 		t.Errorf("it took %s to read a token", took)
+	}
+}
+
+// TestTrafficOfANode: the holder is seen at its first extension, among others that
+// are busy; a node that does too much is refused, and one that falls behind is left.
+func TestTrafficOfANode(t *testing.T) {
+	server := labtest.Servers(t, 1)[0]
+	const key, token = "job \"1\"\n", "to\\ken\x01"
+	admin := server.Node().Client(2, 2*time.Second)
+	defer admin.Close()
+	admin.Set(t.Context(), key, token, time.Minute)
+	ctx, stop := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer stop()
+	for app := range 3 {
+		c := redis.NewClient(&redis.Options{Addr: server.Addr(), ClientName: fmt.Sprint("app", app)})
+		defer c.Close()
+		wg.Go(func() {
+			for ctx.Err() == nil {
+				if app == 1 {
+					c.Eval(ctx, extendScript, []string{key}, token, 60000)
+				} else {
+					c.Eval(ctx, extendScript, []string{key}, "another", 60000)
+				}
+				time.Sleep(20 * time.Millisecond)
+			}
+		})
+	}
+	got, err := who.Monitor(ctx, server.Node(), key, true, 2*time.Second)
+	if err != nil || got.Method != who.Seen || got.Group.Name != "app1" || len(got.Conns) != 1 || got.Conns[0].ID == 0 {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if left := admin.ClientList(ctx).Val(); strings.Contains(left, "cmd=monitor") {
+		t.Errorf("it goes on:\n%s", left)
+	}
+	admin.Set(ctx, "quiet", "nobody's", 700*time.Millisecond)
+	begun := time.Now()
+	if got, err = who.Monitor(ctx, server.Node(), "quiet", true, 2*time.Second); err != nil || got.Method != who.Unknown || time.Since(begun) > 3*time.Second {
+		t.Errorf("after %s: %+v, %v", time.Since(begun), got, err)
 	}
 }
