@@ -333,7 +333,7 @@ func (a *commandLine) printVerified(path string, r audit.Report) error {
 			fmt.Fprintf(a.out, "  %s\n", safetext.Escape(b.String()))
 		}
 		for _, m := range r.Remarks {
-			fmt.Fprintf(a.errOut, "redlockctl: note: %s\n", printable(m.String()))
+			fmt.Fprintf(a.errOut, "redlockctl: note: %s\n", safetext.Printable(m.String()))
 		}
 	}
 	if !r.Intact() {

@@ -135,7 +135,7 @@ func bootLooks(ctx context.Context, cfg *config.Config, looks []bootLook, file s
 			}
 			l.check, l.err = restartguard.CheckBoot(ctx, l.node, l.method, known)
 			if memoryErr != nil {
-				l.check.Because = append(l.check.Because, printable(memoryErr.Error()))
+				l.check.Because = append(l.check.Because, safetext.Printable(memoryErr.Error()))
 			}
 		})
 	}
@@ -202,7 +202,7 @@ func (a *commandLine) printBootLooks(looks []bootLook, verify bool) error {
 			if len(looks) == 1 {
 				return err
 			}
-			fmt.Fprintf(a.errOut, "redlockctl: %s %s\n", safetext.Escape(l.node.Name()), printable(err.Error()))
+			fmt.Fprintf(a.errOut, "redlockctl: %s %s\n", safetext.Escape(l.node.Name()), safetext.Printable(err.Error()))
 			failed = silent{err}
 			docs.Nodes = append(docs.Nodes, bootFenceJSON{Node: text(l.node.Name()), Method: l.method.Kind.String(), Boot: l.check.Boot.String(), Error: optional(err.Error())})
 			continue
@@ -310,10 +310,10 @@ func printBootCheck(w io.Writer, l bootLook) {
 	}
 	fmt.Fprintf(w, "%s: %s (%s)\n", safetext.Escape(l.node.Name()), verdict, form)
 	for _, b := range l.check.Because {
-		fmt.Fprintf(w, "  %s\n", printable(b))
+		fmt.Fprintf(w, "  %s\n", safetext.Printable(b))
 	}
 	for _, d := range l.check.Do {
-		fmt.Fprintf(w, "  do: %s\n", printable(d))
+		fmt.Fprintf(w, "  do: %s\n", safetext.Printable(d))
 	}
 	if len(l.check.Do) > 0 && l.check.Boot != restartguard.BootFenced {
 		fmt.Fprintf(w, "  redlockctl node boot-fence %s prints the lines\n", safetext.Escape(l.node.Name()))

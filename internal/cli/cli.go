@@ -152,29 +152,19 @@ func (a *commandLine) report(err error) {
 	}
 	var several *config.Error
 	if !errors.As(err, &several) {
-		fmt.Fprintf(a.errOut, "redlockctl: %s\n", printable(err.Error()))
+		fmt.Fprintf(a.errOut, "redlockctl: %s\n", safetext.Printable(err.Error()))
 		return
 	}
 	for _, p := range several.Problems {
 		// The advice of a problem may have an example of several lines.
 		for i, line := range strings.Split(p.String(), "\n") {
 			if i == 0 {
-				fmt.Fprintf(a.errOut, "redlockctl: %s\n", printable(line))
+				fmt.Fprintf(a.errOut, "redlockctl: %s\n", safetext.Printable(line))
 			} else {
-				fmt.Fprintf(a.errOut, "    %s\n", printable(strings.TrimLeft(line, "\t")))
+				fmt.Fprintf(a.errOut, "    %s\n", safetext.Printable(strings.TrimLeft(line, "\t")))
 			}
 		}
 	}
-}
-
-// printable is one line of text that a terminal shows and does not obey. What
-// is harmless already stays as it is, so that a name which was escaped by
-// whoever made the message is not escaped twice.
-func printable(s string) string {
-	if safetext.New(strings.ReplaceAll(s, `\`, "")).Clean() {
-		return s
-	}
-	return safetext.Escape(s)
 }
 
 func (a *commandLine) rootCommand() *cobra.Command {

@@ -182,7 +182,7 @@ func (a *commandLine) printConfig(set *config.Set) {
 		}
 		printTable(a.out, t, a.color())
 		for _, w := range cfg.Warnings {
-			fmt.Fprintf(a.errOut, "redlockctl: warning: %s\n", printable(w))
+			fmt.Fprintf(a.errOut, "redlockctl: warning: %s\n", safetext.Printable(w))
 		}
 	}
 }

@@ -362,7 +362,7 @@ Nothing is contacted, and no password of the configuration is read.`,
 				if setUser {
 					line = r.SetUser
 				}
-				fmt.Fprintln(a.out, printable(line.Raw()))
+				fmt.Fprintln(a.out, safetext.Printable(line.Raw()))
 			}
 			again := aclAgain(cmd)
 			later := aclSave

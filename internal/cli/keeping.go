@@ -37,7 +37,7 @@ type keptLock interface {
 // restarted.
 func (a *commandLine) repaired(name string) func(nodes []string) {
 	return func(nodes []string) {
-		fmt.Fprintf(a.errOut, "redlockctl: \"%s\": its copy was put back on %s\n", safetext.Escape(name), printable(strings.Join(nodes, ", ")))
+		fmt.Fprintf(a.errOut, "redlockctl: \"%s\": its copy was put back on %s\n", safetext.Escape(name), safetext.Printable(strings.Join(nodes, ", ")))
 	}
 }
 
@@ -58,7 +58,7 @@ func (a *commandLine) keep(ctx context.Context, name string, k keptLock, release
 			if err := k.Err(); err != nil {
 				told += ": " + err.Error()
 			}
-			fmt.Fprintf(a.errOut, "redlockctl: %s\n", printable(told))
+			fmt.Fprintf(a.errOut, "redlockctl: %s\n", safetext.Printable(told))
 		}
 	}
 	doc := keptJSON{Name: text(name), NameBase64: base64Of(name), KeptMs: ms(time.Since(began))}

@@ -116,7 +116,7 @@ redlockctl locks job:1 --watch`,
 					switch n.State {
 					case monitor.NodeServing, monitor.NodeFenced, monitor.NodeHeld:
 					default:
-						fmt.Fprintf(a.errOut, "redlockctl: %s is %s: its copies are unknown\n", printable(n.Name), n.State)
+						fmt.Fprintf(a.errOut, "redlockctl: %s is %s: its copies are unknown\n", safetext.Printable(n.Name), n.State)
 					}
 				}
 				if answering(s) < s.Cluster.Quorum {

@@ -9,6 +9,7 @@ import (
 
 	"redlockctl/internal/app"
 	"redlockctl/internal/config"
+	"redlockctl/internal/safetext"
 	"redlockctl/monitor"
 	"redlockctl/redlock"
 )
@@ -50,7 +51,7 @@ func (a *commandLine) incomplete(s *monitor.Snapshot) error {
 	}
 	var nodes []string
 	for _, n := range s.Unread() {
-		nodes = append(nodes, printable(n.Node)+" "+printable(n.Why))
+		nodes = append(nodes, safetext.Printable(n.Node)+" "+safetext.Printable(n.Why))
 	}
 	fmt.Fprintf(a.errOut, "redlockctl: incomplete: locks and copies may be missing: %s\n", strings.Join(nodes, ", "))
 	return silent{errIncomplete}

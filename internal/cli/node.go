@@ -388,7 +388,7 @@ func (a *commandLine) tellUnguarded(ctx context.Context, cfg *config.Config, nam
 		return &seen
 	}
 	if none := seen.Missing(waiting...); none != "" {
-		fmt.Fprintf(a.errOut, "redlockctl: %s, or \"redlockctl node open\" is called\n", printable(none))
+		fmt.Fprintf(a.errOut, "redlockctl: %s, or \"redlockctl node open\" is called\n", safetext.Printable(none))
 	}
 	return &seen
 }
@@ -406,9 +406,9 @@ func whoOpens(cfg *config.Config, seen *app.Guards, node *redlock.Node, err erro
 		return err
 	}
 	if none := seen.Missing(node.Name()); none != "" {
-		return fmt.Errorf("%w; %s", err, printable(none))
+		return fmt.Errorf("%w; %s", err, safetext.Printable(none))
 	}
-	return fmt.Errorf("%w; %s", err, printable(strings.Join(seen.Lines(), "; ")))
+	return fmt.Errorf("%w; %s", err, safetext.Printable(strings.Join(seen.Lines(), "; ")))
 }
 
 // waitBeforeStart waits for D from a moment at which the former process has

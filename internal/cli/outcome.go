@@ -159,7 +159,7 @@ func (o outcome) print(w io.Writer, now time.Time) {
 		if f.Err == nil {
 			printGone(w, "  "+safetext.Escape(f.Key)+", a key of the same lock", o.did, f.Results, now)
 		} else {
-			fmt.Fprintf(w, "  %s, a key of the same lock: %s\n", safetext.Escape(f.Key), printable(f.Err.Error()))
+			fmt.Fprintf(w, "  %s, a key of the same lock: %s\n", safetext.Escape(f.Key), safetext.Printable(f.Err.Error()))
 		}
 	}
 }
@@ -246,7 +246,7 @@ func (a *commandLine) oneByOne(ctx context.Context, act string, names []string, 
 // tellOne tells what became of one of several locks.
 func (a *commandLine) tellOne(o outcome, doc *actsJSON) error {
 	if o.err != nil {
-		defer fmt.Fprintf(a.errOut, "redlockctl: %s\n", printable(o.err.Error()))
+		defer fmt.Fprintf(a.errOut, "redlockctl: %s\n", safetext.Printable(o.err.Error()))
 	}
 	switch {
 	case a.output == "json":

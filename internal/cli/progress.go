@@ -10,6 +10,7 @@ import (
 
 	"github.com/charmbracelet/x/ansi"
 
+	"redlockctl/internal/safetext"
 	"redlockctl/internal/view"
 	"redlockctl/monitor"
 )
@@ -25,7 +26,7 @@ const barWidth = 24
 // is told never reaches a pipe.
 func (a *commandLine) progress(what string) (done func()) {
 	return a.bar(func(took time.Duration) string {
-		return fmt.Sprintf("%s, %ds", a.clip(printable(what), 60), int(took.Seconds()))
+		return fmt.Sprintf("%s, %ds", a.clip(safetext.Printable(what), 60), int(took.Seconds()))
 	}).end
 }
 
@@ -33,7 +34,7 @@ func (a *commandLine) progress(what string) (done func()) {
 func (a *commandLine) progressFor(what string, all time.Duration) (done func()) {
 	return a.bar(func(took time.Duration) string {
 		took = min(took, all)
-		return fmt.Sprintf("%s %s %s left", a.clip(printable(what), 60), a.barOf(float64(took)/float64(all)), view.Left(all-took))
+		return fmt.Sprintf("%s %s %s left", a.clip(safetext.Printable(what), 60), a.barOf(float64(took)/float64(all)), view.Left(all-took))
 	}).end
 }
 
@@ -45,7 +46,7 @@ func (a *commandLine) progressOf(what string, n int) (step func(int), b *bar) {
 	b = a.bar(func(time.Duration) string {
 		mu.Lock()
 		defer mu.Unlock()
-		return fmt.Sprintf("%s %s %d of %d", a.clip(printable(what), 60), a.barOf(float64(reached)/float64(n)), reached, n)
+		return fmt.Sprintf("%s %s %d of %d", a.clip(safetext.Printable(what), 60), a.barOf(float64(reached)/float64(n)), reached, n)
 	})
 	return func(i int) {
 		mu.Lock()
@@ -73,7 +74,7 @@ func (a *commandLine) reading(mon *monitor.Monitor) (done func()) {
 			}
 		}
 		if all == 0 {
-			return 0, "asking the nodes of " + printable(s.Cluster.Name)
+			return 0, "asking the nodes of " + safetext.Printable(s.Cluster.Name)
 		}
 		return float64(read) / float64(all), fmt.Sprintf("%s of %s keys", grouped(read), grouped(all))
 	}

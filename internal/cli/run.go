@@ -258,7 +258,7 @@ func (r *running) logged(lock *redlock.Lock, under func() error) error {
 		how, failed = err.Error(), true
 	}
 	if lerr := ended(how, failed); lerr != nil {
-		fmt.Fprintf(r.errOut, "redlockctl: run \"%s\": %s\n", safetext.Escape(r.name), printable(lerr.Error()))
+		fmt.Fprintf(r.errOut, "redlockctl: run \"%s\": %s\n", safetext.Escape(r.name), safetext.Printable(lerr.Error()))
 	}
 	return err
 }
@@ -293,7 +293,7 @@ func (r *running) warn(err, released error) {
 	case lost:
 		fmt.Fprintf(r.errOut, "redlockctl: run \"%s\": the lock was lost before the command ended\n", safetext.Escape(r.name))
 	default:
-		fmt.Fprintf(r.errOut, "redlockctl: run \"%s\": %s\n", safetext.Escape(r.name), printable(released.Error()))
+		fmt.Fprintf(r.errOut, "redlockctl: run \"%s\": %s\n", safetext.Escape(r.name), safetext.Printable(released.Error()))
 	}
 }
 
@@ -375,7 +375,7 @@ func lossFor(err error) string {
 func (r *running) tell(err error, left time.Duration) {
 	why := "it cannot be extended any more"
 	if err != nil {
-		why = printable(err.Error())
+		why = safetext.Printable(err.Error())
 	}
 	if r.why == "" {
 		r.why = lossFor(err)
