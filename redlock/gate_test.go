@@ -321,8 +321,8 @@ func TestSlowNodeIsCutOff(t *testing.T) {
 func TestCloseGivesDebtsUp(t *testing.T) {
 	for range 20 { // by chance the writer hears of the end or of the release first
 		inStream(t, func(t *testing.T, n *memNode, s *stream) {
-			s.cancel()
 			s.enqueue(del("a", "t", nil))
+			s.cancel()
 		})
 	}
 }
