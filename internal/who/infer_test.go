@@ -127,3 +127,16 @@ func TestOneEventNamesNobody(t *testing.T) {
 		}
 	}
 }
+
+// TestLateListIsNoEvidence: when the change may have been in the second before, the
+// holder looks idle; when it cannot have been, somebody else did it.
+func TestLateListIsNoEvidence(t *testing.T) {
+	for _, c := range []struct{ delay, least, most float64 }{{0.5, 0.99, 1.01}, {0.05, 0, 0.2}} {
+		var tally Tally
+		l := List{At: time.Unix(1000, 0), Server: 1000.3, Delay: c.delay, Conns: []Conn{{ID: 1, Name: safetext.New("app0"), Cmd: "evalsha", Idle: 1}}}
+		tally.Event("token", true, l)
+		if got := tally.ratio(Group{Name: "app0"}, tally.events["token"][0].nodes[0], nil); got < c.least || got > c.most {
+			t.Errorf("%g s late: ratio %g", c.delay, got)
+		}
+	}
+}
