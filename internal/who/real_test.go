@@ -104,7 +104,7 @@ func TestToldByItsToken(t *testing.T) {
 }
 
 // TestTrafficOfANode: the holder is seen at its first extension, among others that
-// are busy; a node that does too much is refused, and one that falls behind is left.
+// are busy; of a lock whose holder does nothing it ends with the TTL.
 func TestTrafficOfANode(t *testing.T) {
 	server := labtest.Servers(t, 1)[0]
 	const key, token = "job \"1\"\n", "to\\ken\x01"
