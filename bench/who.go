@@ -27,7 +27,7 @@ import (
 const (
 	whoApps  = 20
 	whoConns = 10
-	whoAsks  = 4 // locks that are asked for at the same time
+	whoAsks  = 6 // locks that are asked for at the same time
 )
 
 // whoResult counts what became of the questions.
@@ -77,7 +77,7 @@ func runWho(bin string, fifo bool, lasts time.Duration) error {
 		wg.Go(func() {
 			for ctx.Err() == nil {
 				app, begun := rand.IntN(whoApps), time.Now()
-				got, err := who.Observe(ctx, nodes, who.Options{Key: fmt.Sprint("held:", app), For: 20 * time.Second, Timeout: 5 * time.Second})
+				got, err := who.Observe(ctx, nodes, who.Options{Key: fmt.Sprint("held:", app), For: 30 * time.Second, Timeout: 5 * time.Second})
 				if err != nil || ctx.Err() != nil {
 					if err != nil && !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) {
 						fmt.Fprintln(os.Stderr, "bench:", err)
@@ -91,6 +91,8 @@ func runWho(bin string, fifo bool, lasts time.Duration) error {
 					sum.took = append(sum.took, time.Since(begun))
 					if got.Group.Name == appName(app) {
 						sum.right++
+					} else {
+						fmt.Fprintf(os.Stderr, "wrong: %s for %s, p %.4f from %d events\n", got.Group, appName(app), got.P, got.Events)
 					}
 				}
 				mu.Unlock()

@@ -87,7 +87,7 @@ the command that finds its process. How that is known is said with it:
 
 Changes nothing. It reads CLIENT LIST at most five times a second on each node, for as
 long as --for, and refuses nodes with more than 2,000 connections unless --force.
-What defeats it: pools that use their connections in turn, proxies, NAT, short-lived
+What defeats it: connections that are busy in every second, proxies, NAT, short-lived
 connections, and applications without a name that share an address.`,
 		Example: "redlockctl who job:1\nredlockctl who orders:7 --for 1m -o json\n" +
 			"redlockctl who job:1 --monitor --node n1 --reason 'holder of job:1 hangs, INC-7'",
