@@ -387,7 +387,7 @@ func TestFencedNodes(t *testing.T) {
 		t.Errorf("a clean node: %+v", results[0])
 	}
 	if left := time.Until(results[2].MayLiveUntil); left < 40*time.Second || left > 70*time.Second {
-		t.Errorf("the copy on the fenced node lives for %s", left)
+		t.Errorf("the copy on the fenced node lives for %s: %+v", left, results)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -302,13 +303,19 @@ func TestHungQuorumCostsOneTimeout(t *testing.T) {
 // the pace for ever.
 func TestSlowNodeIsCutOff(t *testing.T) {
 	inStream(t, func(t *testing.T, n *memNode, s *stream) {
-		before, delay := s.conn, time.Duration(0)
-		n.set(func(n *memNode) { n.delay = func() (to, back time.Duration) { return delay, 0 } })
+		links := func() int {
+			n.mu.Lock()
+			defer n.mu.Unlock()
+			return len(n.links)
+		}
+		before := links()
+		var delay atomic.Int64
+		n.set(func(n *memNode) { n.delay = func() (to, back time.Duration) { return time.Duration(delay.Load()), 0 } })
 		for range 2000 {
 			s.enqueue(del("a", "t", nil))
 			time.Sleep(time.Millisecond)
-			delay = min(delay+time.Millisecond, 4*s.reply)
-			if s.conn != before {
+			delay.Store(min(delay.Load()+int64(time.Millisecond), 4*int64(s.reply)))
+			if links() != before {
 				return
 			}
 		}

@@ -140,17 +140,16 @@ func readTraffic(ctx context.Context, node *redlock.Node, side *redis.Client, ti
 		for errors.Is(err, bufio.ErrBufferFull) {
 			_, err = in.ReadSlice('\n')
 		}
+		var late net.Error
 		switch {
 		case err == nil:
-		case behind.Load():
-			return "", fmt.Errorf("%s: %w", node.Name(), ErrBehind)
 		case ctx.Err() != nil && !errors.Is(ctx.Err(), context.DeadlineExceeded):
 			return "", ctx.Err()
+		case ctx.Err() != nil || errors.As(err, &late) && late.Timeout():
+			return "", nil // its time is over, whatever the other connection makes of the end
+		case behind.Load():
+			return "", fmt.Errorf("%s: %w", node.Name(), ErrBehind)
 		default:
-			var late net.Error
-			if ctx.Err() != nil || errors.As(err, &late) && late.Timeout() {
-				return "", nil
-			}
 			return "", err
 		}
 	}
