@@ -163,9 +163,10 @@ func (w *world) liftFence(g *guard, m *master, node int, e *event) {
 	}
 	w.mayLift(g, m, node, e)
 	switch {
-	case !m.refuses() && w.now <= m.crossUntil: // the first of two such lifts has opened it
-	case !m.refuses():
-		m.fresh = 0
+	case !m.refuses(): // it opens nothing, and tells of a guard that has had its time to fence
+		if !w.inTime(node) {
+			m.fresh = 0
+		}
 	case w.now <= m.crossUntil: // nobody could have stopped it yet
 		m.excused = true
 		for i := range w.plan.guards {
