@@ -163,7 +163,7 @@ func (w *world) liftFence(g *guard, m *master, node int, e *event) {
 	}
 	w.mayLift(g, m, node, e)
 	switch {
-	case !m.refuses(): // it opens nothing, and tells of a guard that has had its time to fence
+	case !m.fenced(): // it opens nothing, and tells of a guard that has had its time to fence
 		if !w.inTime(node) {
 			m.fresh = 0
 		}
