@@ -116,7 +116,7 @@ func (c *changes) take(n, bytes int) (keys []string, until time.Time) {
 	return keys, until
 }
 
-// flooded takes note of what was told in vain, and tells if it is too much.
+// flooded takes note of what was told in vain, and reports whether it is too much.
 func (c *changes) flooded(p push, now time.Time) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

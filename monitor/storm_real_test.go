@@ -382,7 +382,7 @@ func (p *deafProxy) relay(client, server net.Conn) bool {
 	}
 }
 
-// equal tells if a snapshot says what a direct read says.
+// equal reports whether a snapshot says what a direct read says.
 func equal(t *testing.T, s *monitor.Snapshot, servers []*lab.Server) bool {
 	t.Helper()
 	got, want := map[string]string{}, direct(t, servers)
@@ -510,7 +510,7 @@ func TestHostileContent(t *testing.T) {
 	}
 }
 
-// found tells if a finding is told.
+// found reports whether a finding is told.
 func found(s *monitor.Snapshot, id, node string) bool {
 	return slices.ContainsFunc(s.Findings, func(f monitor.Finding) bool { return f.ID == id && f.Node == node && !f.Evidence.Empty() })
 }

@@ -53,7 +53,7 @@ func newWorld(nodes []*redlock.Node, opt Options, now time.Time) *world {
 }
 
 // answered takes in a sight of node i. again asks for another one soon; changed
-// tells if more than the everyday numbers changed.
+// reports whether more than the everyday numbers changed.
 func (w *world) answered(i int, s sight, now time.Time) (again, changed bool) {
 	w.awake(now)
 	n := w.nodes[i]
@@ -286,7 +286,7 @@ func (w *world) scanFailed(i int, err error, now time.Time) {
 }
 
 // tick brings what depends on time alone up to now, and looks at our own clock.
-// It does a bounded part of that, and tells if there is more to do.
+// It does a bounded part of that, and reports whether there is more to do.
 func (w *world) tick(now time.Time) (more bool) {
 	w.lookAtOwnClock(now)
 	budget := sweepSlice

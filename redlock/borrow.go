@@ -65,7 +65,7 @@ func (b *borrowed) identify(ctx context.Context) (string, error) {
 	return "", b.conn.SetDeadline(time.Time{})
 }
 
-// tappedConn tells if the client library has closed it.
+// tappedConn reports whether the client library has closed it.
 type tappedConn struct {
 	net.Conn
 	closed atomic.Bool

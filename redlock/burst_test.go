@@ -36,7 +36,11 @@ func atDefaults(t *testing.T, opt redlock.Options, load func(c *redlock.Client) 
 		settled(t, servers)
 		return
 	}
-	t.Skip("this machine has no time for five servers")
+	const why = "this machine has no time for five servers: each of ten runs had one that was kept from running"
+	if os.Getenv("CI") != "" || os.Getenv("REDLOCKCTL_TEST_ALL") != "" {
+		t.Fatal(why)
+	}
+	t.Skip(why)
 }
 
 // watchStarved watches until it is asked for the longest time above least for which

@@ -20,13 +20,13 @@ func isClean(r NodeResult) bool {
 	return wrongType(r)
 }
 
-// isReply tells if an error is one that the server sent.
+// isReply reports whether an error is one that the server sent.
 func isReply(err error) bool {
 	var reply redis.Error
 	return errors.As(err, &reply)
 }
 
-// says tells if a server's error is of this kind. Servers before 7.0 put the
+// says reports whether a server's error is of this kind. Servers before 7.0 put the
 // error of a command inside a script into the middle of a sentence.
 func says(err error, kind string) bool {
 	text := err.Error()
@@ -44,12 +44,12 @@ func wrongType(r NodeResult) bool {
 	return r.Status == StatusProtocol && r.Err != nil && says(r.Err, "WRONGTYPE")
 }
 
-// isDenied tells if a server refused for want of a right.
+// isDenied reports whether a server refused for want of a right.
 func isDenied(err error) bool {
 	return says(err, "NOPERM") || says(err, "NOAUTH") || says(err, "WRONGPASS")
 }
 
-// deniedInScript tells if a server refused a command of a script, or one of its
+// deniedInScript reports whether a server refused a command of a script, or one of its
 // keys, for want of a right. Of such a refusal only Redis 7.2 and later name
 // the command.
 func deniedInScript(text string) bool {

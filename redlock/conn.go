@@ -207,7 +207,7 @@ func (l *nodeConn) hung(now time.Time) bool {
 	return false
 }
 
-// idle tells if nothing is under way.
+// idle reports whether nothing is under way.
 func (l *nodeConn) idle() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 // asked, and once for each answer that it is not so any more (CLIENT TRACKING).
 // open and hear are called by one goroutine, the others by any.
 type tap interface {
-	// open connects, and tells if the node will tell of changes.
+	// open connects, and reports whether the node will tell of changes.
 	open(ctx context.Context) (tracking bool, err error)
 	// ask reads a key. It does not wait for the answer, nor for anything else.
 	ask(key string) error
@@ -157,7 +157,7 @@ func (e *ear) limit() {
 	}
 }
 
-// ask reads the key of a line. It tells if it could.
+// ask reads the key of a line. It reports whether it could.
 func (e *ear) ask(l listener) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -187,7 +187,7 @@ func (e *ear) run() {
 	}
 }
 
-// resume rests after a failure. It tells if there is anything more to do.
+// resume rests after a failure. It reports whether there is anything more to do.
 func (e *ear) resume() bool {
 	e.mu.Lock()
 	rest := time.Until(e.rest)
@@ -262,7 +262,7 @@ func (e *ear) tell(what func(listener)) {
 	}
 }
 
-// next takes in one message. It tells if the connection goes on.
+// next takes in one message. It reports whether the connection goes on.
 func (e *ear) next() bool {
 	msg, err := e.tap.hear()
 	now := time.Now()

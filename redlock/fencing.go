@@ -54,7 +54,7 @@ func (f *numbers) answered(a answer) {
 }
 
 // wait waits until enough nodes have answered yes, all have answered, or by.
-// Of each node it tells if it did, and its number.
+// Of each node it reports whether it did, and its number.
 func (f *numbers) wait(by time.Time) (ok []bool, values []uint64) {
 	timer := time.NewTimer(time.Until(by))
 	defer timer.Stop()

@@ -335,7 +335,7 @@ func (p *repairs) known() *Copies {
 }
 
 // round takes in the answers to an extension and, if it was granted, puts back the
-// copies that are missing, before the end of validity. It tells if there is more to
+// copies that are missing, before the end of validity. It reports whether there is more to
 // do soon. It waits no longer than two node timeouts, and not beyond halted.
 func (p *repairs) round(halted context.Context, r *run, granted bool, until time.Time) (more bool) {
 	c := p.lock.client

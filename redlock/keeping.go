@@ -71,7 +71,7 @@ const (
 	keepEnd                   // nothing any more
 )
 
-// ended tells if the state is final.
+// ended reports whether the state is final.
 func (k *keeping) ended() bool { return k.state == Lost || k.state == Released }
 
 // expire notices the end of validity.

@@ -156,7 +156,7 @@ func (h *history) acquired(client int, l *redlock.Lock, call int64) *grant {
 
 func (g *grant) step(a action) step { return step{g.Resource(), g.Token(), a, 0} }
 
-// extend extends the grant, and tells if it is to be relied upon still.
+// extend extends the grant, and reports whether it is to be relied upon still.
 func (g *grant) extend(ctx context.Context, ttl time.Duration) bool {
 	call := g.history.now()
 	err := g.Extend(ctx, ttl)

@@ -57,7 +57,7 @@ func (l *Lock) end() time.Time {
 	return l.until.Add(-sleptSince(l.slept, l.client.suspended))
 }
 
-// Valid tells if the lock may be relied upon at now: it was not released, no
+// Valid reports whether the lock may be relied upon at now: it was not released, no
 // extension has found it lost, and its validity runs.
 func (l *Lock) Valid(now time.Time) bool {
 	l.mu.Lock()
@@ -133,7 +133,7 @@ func (l *Lock) settle() {
 	})
 }
 
-// Release is [Client.Release], which see for its errors, but tells if the lock was
+// Release is [Client.Release], which see for its errors, but reports whether the lock was
 // lost before: the error is [ErrLost] then, and [ErrNotHeld] where the nodes say that
 // the token held no quorum any more, or [ErrExpired] where the validity had ended and
 // the nodes cannot say otherwise. What was done last in its name may have been done
@@ -185,7 +185,7 @@ func (l *Lock) Release(ctx context.Context) ([]NodeResult, error) {
 }
 
 // remains counts, by the answers to a release, the copies that were there and
-// those that can have been there. missing tells if one was gone that had been there.
+// those that can have been there. missing reports whether one was gone that had been there.
 func remains(results []NodeResult, copies []remnant, clean []bool) (deleted, possible int, missing bool) {
 	for i, r := range results {
 		switch {

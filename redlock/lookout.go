@@ -300,7 +300,7 @@ func (m *lookout) turn(slot time.Duration) time.Duration {
 	return time.Duration(d * float64(slot))
 }
 
-// far tells if the turn is so far away that it is enough to watch one node.
+// far reports whether the turn is so far away that it is enough to watch one node.
 func (m *lookout) far() bool {
 	return !m.wide && m.habit.known && m.habit.round-m.losses > near
 }
@@ -322,7 +322,7 @@ func (m *lookout) readDark() (ask []int) {
 	return ask
 }
 
-// answered tells if a check has its answers, or enough of them, or has waited
+// answered reports whether a check has its answers, or enough of them, or has waited
 // for long enough.
 func (m *lookout) answered(now time.Time) bool {
 	asked, vacant, taken := 0, 0, 0
@@ -356,7 +356,7 @@ func (m *lookout) seen() (n int) {
 	return n
 }
 
-// looksFree tells if as many nodes look free as an attempt needs; if less than
+// looksFree reports whether as many nodes look free as an attempt needs; if less than
 // that can be seen, all of those.
 func (m *lookout) looksFree(now time.Time) bool {
 	vacant, seen := 0, 0

@@ -282,7 +282,7 @@ func (e lostError) Error() string {
 	return fmt.Sprintf("%s: %s", ErrLost, e.kind)
 }
 
-// answered tells if a node was there.
+// answered reports whether a node was there.
 func answered(r NodeResult) bool {
 	switch r.Status {
 	case StatusUnanswered, StatusDown, StatusSlow, StatusSkipped:

@@ -40,7 +40,7 @@ func (c *Client) release(ctx context.Context, ask call, enough func([]NodeResult
 	return results, err
 }
 
-// enterRelease waits for room for a release, and tells if there is any: as long
+// enterRelease waits for room for a release, and reports whether there is any: as long
 // as ctx runs, and after its end for no longer than a node may take to answer.
 func (c *Client) enterRelease(ctx context.Context) bool {
 	if ctx.Err() == nil && c.gate.enter(ctx, true, nil) == nil {
@@ -63,7 +63,7 @@ func (c *Client) judgeRelease(op, resource string, results []NodeResult) error {
 	return nil
 }
 
-// released tells if a token holds no quorum any more, whatever the nodes say
+// released reports whether a token holds no quorum any more, whatever the nodes say
 // that have not answered.
 func (c *Client) released(results []NodeResult) bool {
 	clean, deleted := tally(results)

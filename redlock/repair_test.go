@@ -133,7 +133,7 @@ func TestAnAttemptThatMissedANodeGetsItsCopyThere(t *testing.T) {
 }
 
 // takenRun lets an operator take a kept lock away at any moment while masters
-// restart. It tells if the lock was held on by an extension that began after the
+// restart. It reports whether the lock was held on by an extension that began after the
 // operator had been told that it was done.
 func takenRun(t *testing.T, seed uint64) (taken, after bool) {
 	synctest.Test(t, func(t *testing.T) {

@@ -158,7 +158,7 @@ func (r *run) giveUp() {
 	r.client.send(ask)
 }
 
-// step steps the machine, and tells if the verdict is there.
+// step steps the machine, and reports whether the verdict is there.
 func (r *run) step(f func(*Attempt) (Send, Verdict)) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -450,7 +450,7 @@ func (s *stream) again(c *call) {
 	s.poke()
 }
 
-// idle tells if nothing is under way.
+// idle reports whether nothing is under way.
 func (s *stream) idle() bool { return s.conn == nil || s.conn.idle() }
 
 // abort ends a connection that has failed. When the stream is being closed there
@@ -492,7 +492,7 @@ func (s *stream) hangUp() {
 	s.conn = nil
 }
 
-// open connects, and pays what is owed to the node. It tells if the node can
+// open connects, and pays what is owed to the node. It reports whether the node can
 // be used.
 func (s *stream) open() bool {
 	ctx, cancel := context.WithTimeout(s.ctx, 2*s.connect) // to dial, and to be greeted

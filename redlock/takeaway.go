@@ -23,7 +23,7 @@ var ErrUnsupported = errors.New("this form of lock cannot be taken away from out
 // tombstonePrefix begins the value that takes the place of a revoked token.
 const tombstonePrefix = "redlockctl:revoked:"
 
-// IsTombstone tells if a value is what [Client.Revoke] leaves: no holder, but
+// IsTombstone reports whether a value is what [Client.Revoke] leaves: no holder, but
 // the rest of the TTL of one.
 func IsTombstone(value string) bool { return strings.HasPrefix(value, tombstonePrefix) }
 

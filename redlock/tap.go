@@ -179,7 +179,7 @@ func readSight(left, value reply) message {
 	return m
 }
 
-// readPush reads a message that is no reply. It tells if it is about keys that
+// readPush reads a message that is no reply. It reports whether it is about keys that
 // have changed.
 func readPush(r *bufio.Reader) (message, bool, error) {
 	line, err := r.ReadSlice('\n')

@@ -96,7 +96,7 @@ type waiter struct {
 }
 
 // place gives the caller a place in the line of a resource, if there is a
-// line. It tells if the caller should make an attempt at once.
+// line. It reports whether the caller should make an attempt at once.
 func (w *watcher) place(resource string) (p *waiter, atOnce bool) {
 	if !w.some.Load() {
 		return nil, true
@@ -173,7 +173,7 @@ func (w *watcher) sweep(now time.Time) {
 	w.some.Store(len(w.queues) > 0)
 }
 
-// polite tells if a newcomer should let others go first: this client has just
+// polite reports whether a newcomer should let others go first: this client has just
 // had the lock, after others, who may be waiting. l.mu is held.
 func (l *waitQueue) polite(now time.Time) bool {
 	if !l.granted || now.Sub(l.released) > politeFor {
@@ -217,7 +217,7 @@ func (l *waitQueue) first() {
 	}
 }
 
-// leave gives the place up; granted tells if with the lock.
+// leave gives the place up; granted reports whether with the lock.
 func (p *waiter) leave(granted bool) {
 	l := p.queue
 	l.mu.Lock()
@@ -252,7 +252,7 @@ func (p *waiter) failed() {
 	}
 }
 
-// wait waits for the moment of an attempt, and tells if it is one because the
+// wait waits for the moment of an attempt, and reports whether it is one because the
 // lock looks free. It is not when the pause is over, of which expired tells.
 func (p *waiter) wait(ctx context.Context, expired <-chan time.Time, closing <-chan struct{}) (woken bool, err error) {
 	select {
@@ -313,7 +313,7 @@ func (p *waiter) wait(ctx context.Context, expired <-chan time.Time, closing <-c
 	}
 }
 
-// first tells if it is the turn of this place.
+// first reports whether it is the turn of this place.
 func (p *waiter) first() bool {
 	select {
 	case <-p.turn:

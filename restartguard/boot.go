@@ -29,7 +29,7 @@ func Inspect(ctx context.Context, node *redlock.Node, method Method) (Observatio
 	return o, nil
 }
 
-// Shut tells if the node refuses writes because of a fence; hold: an
+// Shut reports whether the node refuses writes because of a fence; hold: an
 // operator's.
 func (o Observation) Shut() (shut, hold bool) {
 	return !o.Blind && (o.Params.closed() || o.Params.cordoned()), !o.Blind && o.Params.cordoned()
@@ -253,7 +253,7 @@ func Wait(ctx context.Context, node *redlock.Node, method Method) error {
 	}
 }
 
-// serves tells if a node accepts votes.
+// serves reports whether a node accepts votes.
 func (o Observation) serves() bool {
 	shut, _ := o.Shut()
 	return o.Role == "master" && !o.Blind && !shut && !o.Lacking

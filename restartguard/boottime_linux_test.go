@@ -34,7 +34,9 @@ func TestATimeNamespaceIsAnotherBoot(t *testing.T) {
 		t.Fatalf("%q in another process, %q here: %v", id, restartguard.BootID(), err)
 	}
 	id, err := run("unshare", "--map-root-user", "--time", "--boottime", "3600", "--fork")
-	if err != nil {
+	if err != nil && (os.Getenv("CI") != "" || os.Getenv("REDLOCKCTL_TEST_ALL") != "") {
+		t.Fatalf("no time namespace can be made here: %v", err)
+	} else if err != nil {
 		t.Skipf("no time namespace can be made here: %v", err)
 	}
 	if id == restartguard.BootID() || id == "" {

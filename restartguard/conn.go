@@ -73,7 +73,7 @@ func dial(node *redlock.Node, method Method, timeout time.Duration) conn {
 
 func (l conn) close() { _ = l.client.Close() }
 
-// answered tells if err is nil or the server's own word, so that the
+// answered reports whether err is nil or the server's own word, so that the
 // connection is in order.
 func answered(err error) bool {
 	var reply redis.Error
@@ -375,7 +375,7 @@ func infoField(info, name string) string {
 	return ""
 }
 
-// isWord tells if s is a short word of ASCII letters and digits, so that it
+// isWord reports whether s is a short word of ASCII letters and digits, so that it
 // can be shown and compared without care.
 func isWord(s string) bool {
 	for _, r := range s {
@@ -386,7 +386,7 @@ func isWord(s string) bool {
 	return s != "" && len(s) <= 64
 }
 
-// isDenied tells if the server does not let us: no right, wrong password, its
+// isDenied reports whether the server does not let us: no right, wrong password, its
 // protected mode, or a command that is renamed away.
 func isDenied(err error) bool {
 	for _, p := range []string{"NOPERM", "NOAUTH", "WRONGPASS", "DENIED", "unknown command", "invalid password"} {
@@ -397,7 +397,7 @@ func isDenied(err error) bool {
 	return redis.IsPermissionError(err) || redis.IsAuthError(err)
 }
 
-// isRefused tells if nobody listens at the address.
+// isRefused reports whether nobody listens at the address.
 func isRefused(err error) bool { return errors.Is(err, syscall.ECONNREFUSED) }
 
 // show makes an error fit for a screen: it may hold a server's text.

@@ -14,7 +14,7 @@ type CounterWatch struct {
 	CounterUntil, CountedAt time.Time
 }
 
-// readCounter takes note of the counter, and tells if it is not what it must
+// readCounter takes note of the counter, and reports whether it is not what it must
 // be: it only ever grows, whoever counts.
 func (m *machine) readCounter(o *Observation) (restored bool) {
 	if !o.Counted {

@@ -78,7 +78,7 @@ func (c Copy) lives() time.Time {
 	return c.Sent.Add(time.Duration(lives * float64(c.left()-grain)))
 }
 
-// covered tells if a lock is safe without the node that lost its copy: a quorum
+// covered reports whether a lock is safe without the node that lost its copy: a quorum
 // of the others, by the copies of one token, lives for as long as anybody can
 // believe in a grant of which all but one vote are among copies. There is at most
 // one copy of each node.
@@ -127,7 +127,7 @@ type Evidence struct {
 	Doubt string
 }
 
-// early tells if the node may be opened before its deadline.
+// early reports whether the node may be opened before its deadline.
 func (m *machine) early(e *Evidence) bool {
 	m.Doubt = ""
 	if m.EarlyAfter <= 0 || m.Advice || e == nil {

@@ -22,7 +22,7 @@ func Carry(ctx context.Context, c *redis.Client, a Action) (Observation, error) 
 	return l.do(ctx, a)
 }
 
-// Broken tells if an action's outcome is not known.
+// Broken reports whether an action's outcome is not known.
 func Broken(err error) bool { return errors.Is(err, errBroken) }
 
 // Dial is the client that the guard uses for one incarnation.

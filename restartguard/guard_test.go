@@ -124,7 +124,7 @@ func do(t *testing.T, s *lab.Server, args ...any) any {
 	return v
 }
 
-// writes tells if the server accepts a write, and fails the test if it refuses
+// writes reports whether the server accepts a write, and fails the test if it refuses
 // it for anything but a fence.
 func writes(t *testing.T, s *lab.Server) bool {
 	t.Helper()

@@ -45,7 +45,7 @@ func (m *machine) answeredBy(conn int64) {
 	}
 }
 
-// sweep ends connections that may still deliver something, and tells if that is
+// sweep ends connections that may still deliver something, and reports whether that is
 // to be done before anything else: the one of an order without answer, and at the
 // guard's first look those of the guard that had its state directory before it.
 func (m *machine) sweep(o *Observation) bool {

@@ -71,7 +71,7 @@ func (m *machine) lost(why loss, old Incarnation, o *Observation) {
 	m.Cause = told.cause
 }
 
-// wiped tells if data were wiped between two readings of the counter. One that
+// wiped reports whether data were wiped between two readings of the counter. One that
 // went back was reset (CONFIG RESETSTAT), as was one that is where it was while
 // the count of all commands went back; what it counts now came after that, and
 // so after the last reading.
@@ -79,7 +79,7 @@ func wiped(before, now int64, reset bool) bool {
 	return now > before || (now < before || reset) && now > 0
 }
 
-// promoted tells if a server was made a replica and a master again between two
+// promoted reports whether a server was made a replica and a master again between two
 // looks: then the replication id before the last promotion is another one. A
 // server that only lets go of its backlog has none any more.
 func promoted(before, now string) bool {

@@ -213,7 +213,7 @@ func readOwn(path string) ([]byte, error) {
 	return raw, err
 }
 
-// Running tells if a guard has a state directory: without one nothing that is
+// Running reports whether a guard has a state directory: without one nothing that is
 // remembered there will be done. A directory that is not there has none. It fails
 // where the lock cannot be looked at.
 func Running(dir string) (bool, error) {

@@ -59,7 +59,7 @@ func (m Method) check() error {
 	return nil
 }
 
-// CommandRule tells if a rule of ACL SETUSER gives or takes a command or a
+// CommandRule reports whether a rule of ACL SETUSER gives or takes a command or a
 // category of them, and nothing else: no password, no key.
 func CommandRule(rule string) bool {
 	if len(rule) < 2 || rule[0] != '+' && rule[0] != '-' {
@@ -346,7 +346,7 @@ func (u userRules) params(write []string) (Params, error) {
 	return Params{MinReplicas: FenceClosed, MaxLag: 1}, nil
 }
 
-// grantsWrite tells if rules, read from left to right, give any command that
+// grantsWrite reports whether rules, read from left to right, give any command that
 // writes. Where that cannot be told it says so: the node then counts as open,
 // and is closed.
 func grantsWrite(rules string, write []string) bool {

@@ -53,7 +53,7 @@ type Params struct {
 	MaxLag      int64 // min-replicas-max-lag, seconds; 0 switches the check off
 }
 
-// closed tells if a server with these parameters refuses each write because of
+// closed reports whether a server with these parameters refuses each write because of
 // a fence. Any other number is the operator's own setting for real replicas,
 // and no fence: with a replica attached it lets writes through.
 func (p Params) closed() bool { return p.MinReplicas == FenceClosed && p.MaxLag > 0 }

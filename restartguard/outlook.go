@@ -94,7 +94,7 @@ func OutlookOf(status []NodeStatus, n, quorum int) Outlook {
 	return o
 }
 
-// Possible tells if a lock can be taken, as far as is known; see [Outlook.Unknown].
+// Possible reports whether a lock can be taken, as far as is known; see [Outlook.Unknown].
 func (o Outlook) Possible() bool { return o.Voting >= o.Quorum }
 
 // Unknown reports whether the guard cannot know if a lock can be taken: with the

@@ -122,7 +122,7 @@ func (s *scan) some(ctx context.Context, l *conn, patterns []string) ([]string, 
 	return fresh, nil
 }
 
-// own tells if a key is one that this program keeps beside locks. Any other is a
+// own reports whether a key is one that this program keeps beside locks. Any other is a
 // lock, also one that bears the program's name.
 func own(key string) bool {
 	return key == CounterKey || strings.HasPrefix(key, canaryPrefix) || strings.HasPrefix(key, fencingPrefix)
@@ -241,7 +241,7 @@ func (g *Guard) testify(node string, t Testimony) {
 }
 
 // inquire spends the time until the next look, or a part of it, on what is asked
-// of the node. It tells if the connection is still good. What has been answered
+// of the node. It reports whether the connection is still good. What has been answered
 // counts only after a look, which is therefore the next thing to do.
 func (w *watch) inquire(ctx context.Context, l *conn, s *scan) bool {
 	until := time.Now().Add(w.pause())

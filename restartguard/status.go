@@ -97,7 +97,7 @@ func (g *Guard) Sees() error {
 	return fmt.Errorf("%w: refused by %s: %s", ErrBlind, strings.Join(names, ", "), why)
 }
 
-// Met tells if every node was met, or tried, at least once.
+// Met reports whether every node was met, or tried, at least once.
 func (g *Guard) Met() bool {
 	for _, s := range g.Status() {
 		if s.Phase == PhaseUnknown {

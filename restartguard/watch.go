@@ -108,7 +108,7 @@ func (w *watch) live(ctx context.Context) (pause time.Duration) {
 }
 
 // follow steps with a look and carries out what follows from it, on the same
-// connection. It tells if that is still good.
+// connection. It reports whether that is still good.
 func (w *watch) follow(ctx context.Context, l *conn, o Observation) bool {
 	todo := w.step(o)
 	for n := 0; len(todo) > 0 && n < maxActions; n++ {

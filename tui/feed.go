@@ -111,7 +111,7 @@ func (f feed) tick() tea.Cmd {
 	}
 }
 
-// sleep tells if d passed before the end.
+// sleep reports whether d passed before the end.
 func (f feed) sleep(d time.Duration) bool {
 	if d <= 0 {
 		return f.ctx.Err() == nil

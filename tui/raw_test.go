@@ -47,7 +47,7 @@ func oddBytes(b []byte) []byte {
 	return nil
 }
 
-// shows tells if a terminal shows r, and does not obey it.
+// shows reports whether a terminal shows r, and does not obey it.
 func shows(r rune) bool {
 	return r != utf8.RuneError && !unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Co, unicode.Cs, unicode.Variation_Selector)
 }

@@ -259,7 +259,7 @@ func (l *Log) follow() error {
 	return errors.Join(file.Close(), head.Close())
 }
 
-// same tells if an open file is the one at path.
+// same reports whether an open file is the one at path.
 func same(f *os.File, path string) bool {
 	have, err := f.Stat()
 	if err != nil {

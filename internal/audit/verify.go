@@ -44,7 +44,7 @@ type Report struct {
 	Remarks []Remark
 }
 
-// Intact tells if the chain is what was written.
+// Intact reports whether the chain is what was written.
 func (r Report) Intact() bool { return len(r.Broken) == 0 }
 
 // VerifyOptions say what is expected of a log.

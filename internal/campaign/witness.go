@@ -57,7 +57,7 @@ type Witness struct {
 	violations []Violation
 }
 
-// Believe takes note of a belief, and tells if it contradicts another. The
+// Believe takes note of a belief, and reports whether it contradicts another. The
 // returned function is called when the client ceases to believe before Until,
 // before it tells anybody else.
 func (w *Witness) Believe(b Belief) (end func(), contradicts bool) {

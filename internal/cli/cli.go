@@ -133,7 +133,7 @@ func (a *commandLine) main(ctx context.Context, args []string) Exit {
 	return exitOf(err)
 }
 
-// styledHelp tells if this run is for a page of help on a terminal: what fang is
+// styledHelp reports whether this run is for a page of help on a terminal: what fang is
 // for.
 func (a *commandLine) styledHelp(args []string) bool {
 	if !a.outTTY || a.getenv("NO_COLOR") != "" || slices.Contains(args, "--no-color") {
@@ -459,7 +459,7 @@ func (a *commandLine) mayActAnywhere() error {
 	return operator.ErrReadOnly
 }
 
-// color tells if standard output may be coloured.
+// color reports whether standard output may be coloured.
 func (a *commandLine) color() bool {
 	return a.outTTY && !a.noColor && a.getenv("NO_COLOR") == "" && a.getenv("TERM") != "dumb"
 }

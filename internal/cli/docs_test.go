@@ -116,7 +116,7 @@ func examples(page string, unit bool) (found []example) {
 	return found
 }
 
-// commands tells if a line of a block without prompts is one to type, and not
+// commands reports whether a line of a block without prompts is one to type, and not
 // something that was printed.
 func commands(line string) bool {
 	for _, w := range strings.Fields(line) {

@@ -130,7 +130,7 @@ redlockctl locks job:1 --watch`,
 	return cmd
 }
 
-// openQuote tells if a term of a filter begins with a double quote that is not
+// openQuote reports whether a term of a filter begins with a double quote that is not
 // closed: in a screen it is still being typed, in a command it is a mistake.
 func openQuote(filter string) bool {
 	for {

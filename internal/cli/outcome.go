@@ -74,10 +74,10 @@ type outcome struct {
 	err       error
 }
 
-// done tells if it was done, be it without a record.
+// done reports whether it was done, be it without a record.
 func (o outcome) done() bool { return o.err == nil || errors.Is(o.err, operator.ErrUnlogged) }
 
-// partly tells if something was changed although it was not done: copies on nodes
+// partly reports whether something was changed although it was not done: copies on nodes
 // that obeyed, or further keys.
 func (o outcome) partly() bool {
 	return len(o.further) > 0 || slices.ContainsFunc(o.results, func(r redlock.NodeResult) bool { return r.Status == redlock.StatusOK })
@@ -123,7 +123,7 @@ func keyDocs(further []operator.KeyOutcome, now time.Time) (docs []keyJSON) {
 	return docs
 }
 
-// gone tells if no node can hold a copy any more.
+// gone reports whether no node can hold a copy any more.
 func gone(results []redlock.NodeResult) bool {
 	for _, r := range results {
 		switch r.Status {

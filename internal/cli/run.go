@@ -411,7 +411,7 @@ type ending struct {
 // endMargin is the time that a killed process has to disappear.
 func endMargin(ttl time.Duration) time.Duration { return min(ttl/10, 500*time.Millisecond) }
 
-// begun tells if the command has been sent the first signal. There is no way
+// begun reports whether the command has been sent the first signal. There is no way
 // back from it, also when the lock is extended after all: the command may have
 // heeded it.
 func (e *ending) begun() bool { return !e.termed.IsZero() }

@@ -213,7 +213,7 @@ func (w *watcher) take(s *monitor.Snapshot, events []monitor.Event, missed uint6
 	}
 }
 
-// wants tells if the filter chooses the event's lock, as it is, as it was just
+// wants reports whether the filter chooses the event's lock, as it is, as it was just
 // before, or, if it was not seen at all, by its name.
 func (w *watcher) wants(e monitor.Event, before, s *monitor.Snapshot) bool {
 	if e.Key.Empty() || w.filter.Empty() {

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// unread tells if out is a pipe that nobody reads any more: while nothing
+// unread reports whether out is a pipe that nobody reads any more: while nothing
 // happens there is nothing to write, and so no failure to tell.
 func unread(out io.Writer) bool {
 	f, ok := bareOut(out).(*os.File)

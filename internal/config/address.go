@@ -121,7 +121,7 @@ func hostPort(text string) (at endpoint, why string) {
 	return at, ""
 }
 
-// hostname tells if a name could be one: labels of letters, digits, - and _,
+// hostname reports whether a name could be one: labels of letters, digits, - and _,
 // and not a mistyped IPv4 address.
 func hostname(host string) bool {
 	if len(host) > 253 {

@@ -109,7 +109,7 @@ func (f *file) nodeWarnings(n Node, label string) []string {
 	return []string{fmt.Sprintf("%s:%d: %s %q: the password goes over the network to %s in the clear; add [%s.tls]", f.path, n.Line, label, n.Name, n.Addr, strings.Trim(label, "[]"))}
 }
 
-// remote tells if an address is on another host.
+// remote reports whether an address is on another host.
 func remote(addr string) bool {
 	if strings.HasPrefix(addr, "/") {
 		return false

@@ -70,7 +70,7 @@ func (f *file) password(t *table, getenv func(string) string) string {
 	return ""
 }
 
-// variableName tells if s looks like the name of an environment variable, and
+// variableName reports whether s looks like the name of an environment variable, and
 // not like a password.
 func variableName(s string) bool {
 	for i, r := range s {

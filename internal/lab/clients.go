@@ -172,7 +172,7 @@ func (w *worker) hold(ctx context.Context, lock *redlock.Lock, j job) {
 	}
 }
 
-// extend tries until it succeeds or the lock is lost, and tells if it is held.
+// extend tries until it succeeds or the lock is lost, and reports whether it is held.
 func (w *worker) extend(ctx context.Context, lock *redlock.Lock, ttl time.Duration) bool {
 	for {
 		err := lock.Extend(ctx, ttl)

@@ -235,7 +235,7 @@ func (d *daemon) lastLog(skip int64) string {
 	return strings.Join(lines[max(0, len(lines)-3):], " / ")
 }
 
-// stop ends the server and tells if there was one to end.
+// stop ends the server and reports whether there was one to end.
 func (d *daemon) stop(ctx context.Context) (bool, error) {
 	c, pid, _, err := d.ask(ctx)
 	if err != nil {
@@ -298,7 +298,7 @@ func (d *daemon) stopDeaf(ctx context.Context) (bool, error) {
 	return kill(ctx, proc)
 }
 
-// kill ends the process with SIGKILL, and tells if it was alive.
+// kill ends the process with SIGKILL, and reports whether it was alive.
 func kill(ctx context.Context, proc *os.Process) (bool, error) {
 	err := proc.Signal(syscall.SIGKILL)
 	if errors.Is(err, os.ErrProcessDone) {
@@ -313,7 +313,7 @@ func kill(ctx context.Context, proc *os.Process) (bool, error) {
 	return true, nil
 }
 
-// gone waits until the process has ended, and tells if it has.
+// gone waits until the process has ended, and reports whether it has.
 func gone(ctx context.Context, proc *os.Process) bool {
 	ctx, cancel := context.WithTimeout(ctx, daemonEnds)
 	defer cancel()
@@ -325,7 +325,7 @@ func gone(ctx context.Context, proc *os.Process) bool {
 	return true
 }
 
-// alive tells if the process runs. One that has ended, and whose parent has not
+// alive reports whether the process runs. One that has ended, and whose parent has not
 // asked yet, does not.
 func alive(proc *os.Process) bool {
 	if err := proc.Signal(syscall.Signal(0)); errors.Is(err, os.ErrProcessDone) {

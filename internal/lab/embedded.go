@@ -61,7 +61,7 @@ func (c *EmbeddedCluster) Crash(i int) error { return c.masters[i].crash() }
 // closed from its first accepted connection on.
 func (c *EmbeddedCluster) Restart(i int) error { return c.masters[i].restart() }
 
-// Up tells if master i runs.
+// Up reports whether master i runs.
 func (c *EmbeddedCluster) Up(i int) bool {
 	m := c.masters[i]
 	m.mu.Lock()

@@ -159,7 +159,7 @@ func (in *instance) kill() {
 }
 
 // hook runs before each command, also before those that a script calls, which
-// run while miniredis holds its lock. It tells if the command has been answered.
+// run while miniredis holds its lock. It reports whether the command has been answered.
 func (in *instance) hook(c *server.Peer, cmd string, args ...string) bool {
 	p := in.peer(c)
 	if p == nil || p.inside {
@@ -280,7 +280,7 @@ func (in *instance) refuse(p *peer, cmd string, args []string) string {
 	return ""
 }
 
-// abort ends a transaction that must not run, and tells if it did.
+// abort ends a transaction that must not run, and reports whether it did.
 func (in *instance) abort(p *peer, c *server.Peer) bool {
 	var why string
 	switch {
@@ -343,7 +343,7 @@ func (in *instance) script(c *server.Peer, cmd string, args []string) {
 	c.Block(func(w *server.Writer) { w.WriteRaw(reply) })
 }
 
-// writes tells if a real server counts cmd as a write.
+// writes reports whether a real server counts cmd as a write.
 func (in *instance) writes(cmd string) bool {
 	return !harmless[cmd] && in.srv.IsRegisteredCommand(cmd) && !in.srv.IsReadOnlyCommand(cmd)
 }

@@ -25,7 +25,7 @@ type Cluster interface {
 	// Restart brings master i back at the same address, empty and with its boot
 	// fence. It fails if the master runs.
 	Restart(i int) error
-	// Up tells if master i runs.
+	// Up reports whether master i runs.
 	Up(i int) bool
 	// Close ends all masters. They cannot be restarted.
 	Close() error

@@ -184,7 +184,7 @@ func (s *Server) lastLog(skip int64) string {
 	return strings.Join(lines[max(0, len(lines)-3):], " / ")
 }
 
-// running tells if there is a process that has not ended by itself.
+// running reports whether there is a process that has not ended by itself.
 func (s *Server) running() bool {
 	if s.cmd == nil {
 		return false
@@ -198,7 +198,7 @@ func (s *Server) running() bool {
 	}
 }
 
-// Up tells if the process runs.
+// Up reports whether the process runs.
 func (s *Server) Up() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -29,7 +29,7 @@ func bootSettings(port int) settings {
 	}
 }
 
-// fenced tells if writes are refused. There are never replicas, so any value
+// fenced reports whether writes are refused. There are never replicas, so any value
 // above 0 closes; a lag of 0 switches the check off.
 func (s settings) fenced() bool { return s[paramFence] != "0" && s[paramLag] != "0" }
 

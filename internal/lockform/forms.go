@@ -16,7 +16,7 @@ type row struct {
 	Form
 }
 
-// fits tells if type and size are the row's.
+// fits reports whether type and size are the row's.
 func (r *row) fits(typ string, s sight) bool {
 	return r.typ == typ && (r.size == 0 || s.whole && r.size == len(s.value))
 }
@@ -363,7 +363,7 @@ func redissonReader(s sight) (telling, bool) {
 	return telling{owner: owner, group: name}, true
 }
 
-// redissonHolder tells if a field is UUID:THREAD.
+// redissonHolder reports whether a field is UUID:THREAD.
 func redissonHolder(field string) bool {
 	return len(field) > 37 && len(field) <= 37+20 && field[36] == ':' && isUUID(field[:36], '4') && all(field[37:], digits)
 }
@@ -519,7 +519,7 @@ func raw20(s sight) (telling, bool) {
 	return telling{}, !utf8.ValidString(s.value)
 }
 
-// plausible tells if t lies between the two.
+// plausible reports whether t lies between the two.
 func plausible(t, first, last time.Time) bool { return t.After(first) && t.Before(last) }
 
 // timestamp is a UNIX time in seconds, with or without a fraction, or in
@@ -550,7 +550,7 @@ func timestamp(s sight) (telling, bool) {
 	return telling{deadline: deadline}, plausible(deadline, since2010, s.now.Add(year))
 }
 
-// lockName tells if a key calls itself a lock, in any case of letters.
+// lockName reports whether a key calls itself a lock, in any case of letters.
 func lockName(key string) bool {
 	for i := range key {
 		for _, word := range [...]string{"lock", "mutex"} {

@@ -39,7 +39,7 @@ var (
 	base64URL4 = newClass("AEIMQUYcgkosw048") // 4 bits
 )
 
-// all tells if every byte is of the class.
+// all reports whether every byte is of the class.
 func all(s string, c class) bool {
 	for i := range len(s) {
 		if !c.has(s[i]) {
@@ -49,14 +49,14 @@ func all(s string, c class) bool {
 	return true
 }
 
-// last tells if the last byte is of the class.
+// last reports whether the last byte is of the class.
 func last(s string, c class) bool { return s != "" && c.has(s[len(s)-1]) }
 
-// mixed tells if there are capitals and small letters. A word or a number is
+// mixed reports whether there are capitals and small letters. A word or a number is
 // not; of 20 random letters and digits one text in 20,000 is not either.
 func mixed(s string) bool { return strings.ContainsAny(s, upper) && strings.ContainsAny(s, lower) }
 
-// text tells if all bytes are printable ASCII.
+// text reports whether all bytes are printable ASCII.
 func text(s string) bool {
 	for i := range len(s) {
 		if s[i] < ' ' || s[i] > '~' {
@@ -66,7 +66,7 @@ func text(s string) bool {
 	return true
 }
 
-// isUUID tells if s is a UUID of this version in small letters.
+// isUUID reports whether s is a UUID of this version in small letters.
 func isUUID(s string, version byte) bool {
 	if len(s) != 36 || s[14] != version || strings.IndexByte("89ab", s[19]) < 0 {
 		return false

@@ -117,7 +117,7 @@ func build(l locks, keep func(*redlock.Lock, redlock.KeepOptions) keeper, hold, 
 	return &Operator{locks: l, keep: keep, hold: hold, open: open, opt: opt}
 }
 
-// ReadOnly tells if acts are refused.
+// ReadOnly reports whether acts are refused.
 func (o *Operator) ReadOnly() bool { return o.opt.ReadOnly }
 
 // act is an act whose intent is in the log.

@@ -224,7 +224,7 @@ func (e notLocked) Error() string {
 
 func (notLocked) Unwrap() error { return redlock.ErrNotHeld }
 
-// copyOf tells if a look found a string on the node.
+// copyOf reports whether a look found a string on the node.
 func copyOf(r redlock.NodeResult) bool {
 	return r.Status == redlock.StatusHeld || r.Status == redlock.StatusOK
 }

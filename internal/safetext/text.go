@@ -29,7 +29,7 @@ func New(raw string) Text { return Text{raw} }
 // a terminal or a log.
 func (t Text) Raw() string { return t.raw }
 
-// Empty tells if the text has no bytes.
+// Empty reports whether the text has no bytes.
 func (t Text) Empty() bool { return t.raw == "" }
 
 // String renders the text so that a terminal shows each character and obeys
@@ -112,7 +112,7 @@ func (t Text) Word() string {
 	return b.String()
 }
 
-// Clean tells if rendering leaves the text as it is.
+// Clean reports whether rendering leaves the text as it is.
 func (t Text) Clean() bool { return plain(t.raw) }
 
 // MarshalJSON writes the text as a JSON string that a terminal may show too:
@@ -153,7 +153,7 @@ func appendU(out []byte, r rune) []byte {
 	return append(out, '\\', 'u', hex[r>>12&15], hex[r>>8&15], hex[r>>4&15], hex[r&15])
 }
 
-// visible tells if a terminal draws r as itself, in its place. Combining
+// visible reports whether a terminal draws r as itself, in its place. Combining
 // marks are drawn over their neighbour, so they are not: a thousand of them
 // fit into one cell. The private use area is drawn as anything, and some
 // characters that count as letters or symbols are blank: the Hangul fillers,

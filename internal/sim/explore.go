@@ -100,7 +100,7 @@ func exploreModel[S any](ctx context.Context, m model[S], most int, say *teller)
 	return report, x.err
 }
 
-// visit explores all that can follow from a state, and tells if it is to go on.
+// visit explores all that can follow from a state, and reports whether it is to go on.
 func (x *explorer[S]) visit(s *S) bool {
 	h := x.key(s)
 	if _, ok := x.visited[h]; ok {
@@ -138,7 +138,7 @@ func (x *explorer[S]) visit(s *S) bool {
 	return true
 }
 
-// play makes all moves of a path that are possible, and tells if it breaks.
+// play makes all moves of a path that are possible, and reports whether it breaks.
 func (x *explorer[S]) play(path []move) bool {
 	s := x.begin()
 	for _, m := range path {

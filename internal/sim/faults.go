@@ -29,7 +29,7 @@ var faultNames = []string{"crash", "boot", "flush", "step", "network", "pause", 
 // FaultNames are the names that [ParseFaults] knows, beside all and none.
 func FaultNames() []string { return append([]string(nil), faultNames...) }
 
-// Has tells if all of f are in the set.
+// Has reports whether all of f are in the set.
 func (s Faults) Has(f Faults) bool { return s&f == f }
 
 // String is the set as [ParseFaults] reads it.

@@ -73,10 +73,10 @@ func (m *master) reset(i int, p *plan) {
 	}
 }
 
-// refuses tells if it answers writes with NOREPLICAS.
+// refuses reports whether it answers writes with NOREPLICAS.
 func (m *master) refuses() bool { return m.slave || m.fenced() }
 
-// fenced tells if it does so because of a fence.
+// fenced reports whether it does so because of a fence.
 func (m *master) fenced() bool {
 	if m.acl {
 		return m.minReplicas >= restartguard.FenceCordon
@@ -94,7 +94,7 @@ func (m *master) kill(guard uint8, gen uint16) {
 	m.kills[guard]++
 }
 
-// hears tells if it still reads from a guard's connection.
+// hears reports whether it still reads from a guard's connection.
 func (m *master) hears(guard uint8, gen uint16) bool {
 	if gen < m.swept[guard] {
 		return false
@@ -109,7 +109,7 @@ func (m *master) hears(guard uint8, gen uint16) bool {
 
 func (m *master) held() bool { return m.minReplicas == restartguard.FenceCordon && m.maxLag > 0 }
 
-// live tells if a copy is there.
+// live reports whether a copy is there.
 func (m *master) live(now time.Duration) bool { return m.token != 0 && m.clock.at(now) < m.expires }
 
 // forget loses the copy that is there before it expires.

@@ -66,7 +66,7 @@ func (w *world) reckonClock(x *watch) {
 	x.offset, x.offsetAt = x.inOffset, w.now
 }
 
-// inTime tells if no guard could have closed a node yet.
+// inTime reports whether no guard could have closed a node yet.
 func (w *world) inTime(node int) bool {
 	for i := range w.plan.guards {
 		if w.now > w.guards[i].watches[node].graceUntil {

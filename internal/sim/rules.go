@@ -102,7 +102,7 @@ func right() rules {
 	return rules{delay: 1, ttl: 1, checks: 1<<Exclusion | 1<<LeftBehind | 1<<EarlyLift | 1<<HoldLifted | 1<<NeedlessClose | 1<<Resurrected}
 }
 
-// grants tells if a broken way to count votes would grant.
+// grants reports whether a broken way to count votes would grant.
 func (r *rules) grants(n int, c *client) bool {
 	yes := bits.OnesCount8(c.yes)
 	switch {

@@ -47,7 +47,7 @@ func (s *shrinker) try(change func(p *plan)) bool {
 	return true
 }
 
-// pass tries everything once, and tells if anything helped.
+// pass tries everything once, and reports whether anything helped.
 func (s *shrinker) pass() bool {
 	helped := false
 	try := func(change func(p *plan)) bool {

@@ -118,7 +118,7 @@ func (w *world) believe(c *client, until time.Duration) {
 	}
 }
 
-// excusable tells if a grant stands on votes that masters gave a second time,
+// excusable reports whether a grant stands on votes that masters gave a second time,
 // after one for another, while they were open after a loss and before any guard
 // could close them.
 func (w *world) excusable(second, first uint8) bool {

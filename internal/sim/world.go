@@ -147,7 +147,7 @@ func (w *world) run(p *plan, r rules) {
 	}
 }
 
-// over tells if no client does or believes anything any more.
+// over reports whether no client does or believes anything any more.
 func (w *world) over() bool {
 	for i := range w.plan.clients {
 		if c := &w.clients[i]; c.state != clientDone || c.believes > w.now {

@@ -172,7 +172,7 @@ func (w *world) die() {
 }
 
 // do carries out actions, until the supervisor is killed in between them, and
-// tells if a server was started too early.
+// reports whether a server was started too early.
 func (w *world) do(actions []Action) (early bool) {
 	for _, a := range actions {
 		if w.rand.IntN(12) == 0 {

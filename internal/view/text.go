@@ -41,7 +41,7 @@ func Width(s string) int {
 	return n
 }
 
-// OneCell tells if r is one of our glyphs: each takes one cell and joins with
+// OneCell reports whether r is one of our glyphs: each takes one cell and joins with
 // nothing.
 func OneCell(r rune) bool {
 	if r >= 0x2500 && r <= 0x259f { // rules and blocks

@@ -14,7 +14,7 @@ import (
 	"redlockctl/tui/page"
 )
 
-// hidden tells if the filter keeps a marked lock from the list that the act is
+// hidden reports whether the filter keeps a marked lock from the list that the act is
 // begun from.
 func (m *Desk) hidden(key string) bool {
 	x := m.Locks.Listing()

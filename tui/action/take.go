@@ -38,7 +38,7 @@ func targetOf(l *monitor.Lock) target {
 	return t
 }
 
-// same tells if l is still what the target was.
+// same reports whether l is still what the target was.
 func (t target) same(l *monitor.Lock) bool {
 	now := targetOf(l)
 	return now.token == t.token && slices.Equal(now.keys, t.keys)
@@ -295,7 +295,7 @@ func (m *Desk) askTake(a lockAct) tea.Cmd {
 	})
 }
 
-// sameTokens tells if both are copies of the same tokens.
+// sameTokens reports whether both are copies of the same tokens.
 func sameTokens(a, b []operator.TokenCopies) bool {
 	return len(a) == len(b) && !slices.ContainsFunc(a, func(x operator.TokenCopies) bool {
 		return !slices.ContainsFunc(b, func(y operator.TokenCopies) bool { return x.Token == y.Token })

@@ -96,7 +96,7 @@ func (m *overview) Lines(h int) []string {
 	return append(lines, m.lock.eventView.rows(m.Shown.Events, n, m.W)...)
 }
 
-// spelt tells if a screen of h lines has one for the verdict in words.
+// spelt reports whether a screen of h lines has one for the verdict in words.
 func spelt(h int) bool { return h >= 24 }
 
 // verdict is the state of the cluster as a sentence, in two lines where it does

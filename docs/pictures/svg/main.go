@@ -250,7 +250,7 @@ func drawRun(w io.Writer, run []cell, y float64) {
 	}
 }
 
-// wide tells if equal neighbours are one shape.
+// wide reports whether equal neighbours are one shape.
 func wide(s string) bool { return s == "█" || s == "░" || s == "▒" || s == "─" }
 
 // block is a block or rule as a shape, with its width and look left open.

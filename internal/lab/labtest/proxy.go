@@ -335,7 +335,7 @@ func (c *proxied) write(d Direction, queue <-chan chunk) {
 	}
 }
 
-// travel waits until bytes may arrive, and tells if they ever do.
+// travel waits until bytes may arrive, and reports whether they ever do.
 func (c *proxied) travel(d Direction, due time.Time) bool {
 	if wait := time.Until(due); wait > 0 {
 		timer := time.NewTimer(wait)
