@@ -5,7 +5,7 @@
 //	go run . lock [--quick] [--markdown FILE] [--json FILE] [--only SCENARIO]
 //	go run . monitor [--quick] [--markdown FILE] [--json FILE] [--only PART] [--locks N --others N]
 //	go run . screen [--quick] [--locks N]
-//	go run . who [--for 90s]
+//	go run . who [--for 90s] [--node DIR]
 //	go run . record [--quick] [--grants N]
 //
 // Rounds are interleaved, so that drift of the machine hits all alike; what is
@@ -36,11 +36,15 @@ func main() {
 		whoBench(os.Args[2:])
 		return
 	}
+	if len(os.Args) > 1 && os.Args[1] == "who-app" {
+		whoApp(os.Args[2:])
+		return
+	}
 	if len(os.Args) < 2 || os.Args[1] != "lock" {
 		fmt.Fprintln(os.Stderr, "usage: go run . lock [--quick] [--markdown FILE] [--json FILE] [--only SCENARIO]")
 		fmt.Fprintln(os.Stderr, "       go run . monitor [--quick] [--markdown FILE] [--json FILE] [--only PART] [--locks N --others N]")
 		fmt.Fprintln(os.Stderr, "       go run . screen [--quick] [--locks N]")
-		fmt.Fprintln(os.Stderr, "       go run . who [--for 90s]")
+		fmt.Fprintln(os.Stderr, "       go run . who [--for 90s] [--node DIR]")
 		fmt.Fprintln(os.Stderr, "       go run . record [--quick] [--grants N]")
 		os.Exit(2)
 	}

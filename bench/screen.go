@@ -22,6 +22,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"redlockctl/internal/lab"
+	"redlockctl/monitor"
 )
 
 // screenBench measures the console as a person has it: the real program, on a
@@ -89,9 +90,14 @@ func (b *screenBench) times(what string, all []time.Duration, p int, limit time.
 	b.line(what, "ms", ms(percentile(all, p)), ms(limit), "p%d of %d; median %s, longest %s ms", p, len(all), number(ms(percentile(all, 50))), number(ms(percentile(all, 100))))
 }
 
-// usefulScreen is what the first line of the overview says once every node was
-// looked at, or given up.
-var usefulScreen = []string{"one more loss", "any 3 losses", "any 3 more losses"}
+// usefulScreen is what the first line says once every node was looked at, or given
+// up: a verdict.
+func usefulScreen() (words []string) {
+	for v := monitor.VerdictSafe; v <= monitor.VerdictUnavailable; v++ {
+		words = append(words, strings.ToUpper(v.String()))
+	}
+	return words
+}
 
 // secondsRows are rows of the table of locks at 120×40: all that have a place.
 const secondsRows = 35
@@ -185,7 +191,7 @@ func (b *screenBench) starts(open func() (*terminal, error), servers []*lab.Serv
 			if err != nil {
 				return err
 			}
-			d, ok := t.until(10*time.Second, usefulScreen...)
+			d, ok := t.until(10*time.Second, usefulScreen()...)
 			t.close()
 			if !ok {
 				return fmt.Errorf("%s: no useful screen in ten seconds:\n%s", what, t.tail())

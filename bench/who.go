@@ -2,12 +2,16 @@ package main
 
 import (
 	"context"
+	"embed"
 	"errors"
 	"flag"
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -23,12 +27,19 @@ import (
 	"redlockctl/redlock"
 )
 
-// The world of the benchmark: applications of redsync with pools of go-redis.
+// The world of the benchmark: applications in processes of their own, a third of each
+// library.
 const (
 	whoApps  = 20
 	whoConns = 10
-	whoAsks  = 6 // locks that are asked for at the same time
 )
+
+// whoPools are the ways to choose a connection: the last that became free, the one that
+// is free for longest, or the only one.
+var whoPools = []string{"lifo", "fifo", "single"}
+
+//go:embed whoapps
+var whoScripts embed.FS
 
 // whoResult counts what became of the questions.
 type whoResult struct {
@@ -36,48 +47,74 @@ type whoResult struct {
 	took                 []time.Duration // of claims
 }
 
+// whoWorld is how the benchmark is run.
+type whoWorld struct {
+	server, modules string // redis-server; node_modules of ioredis and redlock5
+	lasts           time.Duration
+	asks            int // at the same time
+}
+
 func whoBench(args []string) {
 	fs := flag.NewFlagSet("who", flag.ExitOnError)
-	server := fs.String("redis-server", "redis-server", "path of redis-server")
-	lasts := fs.Duration("for", 90*time.Second, "how long to ask, for each kind of pool")
+	var w whoWorld
+	fs.StringVar(&w.server, "redis-server", "redis-server", "path of redis-server")
+	fs.StringVar(&w.modules, "node", "", "directory that ./scripts/node-libraries has filled: also applications of node-redlock and redis-py (python3-redis of Debian)")
+	fs.DurationVar(&w.lasts, "for", 90*time.Second, "how long to ask, for each kind of pool")
+	fs.IntVar(&w.asks, "asks", 6, "questions at the same time")
+	pools := fs.String("pools", strings.Join(whoPools, ","), "kinds of pools, with commas")
 	_ = fs.Parse(args)
-	logging.Disable()
-	for _, fifo := range []bool{false, true} {
-		if err := runWho(*server, fifo, *lasts); err != nil {
+	for pool := range strings.SplitSeq(*pools, ",") {
+		if err := w.run(pool); err != nil {
 			fmt.Fprintln(os.Stderr, "bench:", err)
 			os.Exit(1)
 		}
 	}
 }
 
-// runWho asks who holds locks, again and again, and compares the answers with the truth.
-func runWho(bin string, fifo bool, lasts time.Duration) error {
-	servers, stop, err := start(bin, 5)
+// run asks who holds locks, again and again, and compares the answers with the truth.
+func (w whoWorld) run(pool string) error {
+	servers, stop, err := start(w.server, 5)
 	if err != nil {
 		return err
 	}
 	defer stop()
-	ctx, cancel := context.WithTimeout(context.Background(), lasts)
-	defer cancel()
-	var wg sync.WaitGroup
-	for app := range whoApps {
-		wg.Go(func() { whoApp(ctx, servers, app, fifo) })
+	dir, err := os.MkdirTemp("", "redlockctl-who-")
+	if err != nil {
+		return err
 	}
+	defer os.RemoveAll(dir)
+	if err := os.CopyFS(dir, whoScripts); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), w.lasts)
+	defer cancel()
 	var nodes []*redlock.Node
+	var apps sync.WaitGroup
+	defer apps.Wait()
 	for _, s := range servers {
 		nodes = append(nodes, s.Node())
 	}
-	select {
-	case <-time.After(3 * time.Second): // all hold their lock
-	case <-ctx.Done():
+	for app := range whoApps {
+		cmd := w.app(ctx, filepath.Join(dir, "whoapps"), app, pool, servers)
+		if err := cmd.Start(); err != nil {
+			return err
+		}
+		apps.Go(func() {
+			if err := cmd.Wait(); ctx.Err() == nil {
+				fmt.Fprintf(os.Stderr, "bench: %s has ended: %v\n", appName(app), err)
+				cancel()
+			}
+		})
 	}
+	pause(ctx, 4*time.Second, time.Second) // all hold their lock
 	var mu sync.Mutex
 	var sum whoResult
-	for range whoAsks {
-		wg.Go(func() {
+	var asking sync.WaitGroup
+	for range w.asks {
+		asking.Go(func() {
 			for ctx.Err() == nil {
 				app, begun := rand.IntN(whoApps), time.Now()
-				got, err := who.Observe(ctx, nodes, who.Options{Key: fmt.Sprint("held:", app), For: 30 * time.Second, Timeout: 5 * time.Second})
+				got, err := who.Observe(ctx, nodes, who.Options{Key: "held:" + appName(app), For: time.Minute, Timeout: 5 * time.Second})
 				if err != nil || ctx.Err() != nil {
 					if err != nil && !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) {
 						fmt.Fprintln(os.Stderr, "bench:", err)
@@ -85,64 +122,93 @@ func runWho(bin string, fifo bool, lasts time.Duration) error {
 					return
 				}
 				mu.Lock()
-				sum.asked++
-				if got.Method == who.Inferred {
-					sum.claims++
-					sum.took = append(sum.took, time.Since(begun))
-					if got.Group.Name == appName(app) {
-						sum.right++
-					} else {
-						fmt.Fprintf(os.Stderr, "wrong: %s for %s, p %.4f from %d events\n", got.Group, appName(app), got.P, got.Events)
-					}
-				}
+				sum.add(app, got, time.Since(begun))
 				mu.Unlock()
 			}
 		})
 	}
-	<-ctx.Done()
-	wg.Wait()
-	calls, each := listCost(servers)
-	pool := "LIFO"
-	if fifo {
-		pool = "FIFO"
+	asking.Wait()
+	fmt.Printf("%s pools: %s; %s\n", pool, sum, listCost(servers, w.lasts))
+	return nil
+}
+
+// add counts an answer to who holds the lock of an application.
+func (r *whoResult) add(app int, got *who.Answer, took time.Duration) {
+	r.asked++
+	if got.Method != who.Inferred {
+		return
 	}
-	fmt.Printf("%s pools: %d asked, %d claims, %d right, %d abstained", pool, sum.asked, sum.claims, sum.right, sum.asked-sum.claims)
-	if len(sum.took) > 0 {
+	r.claims++
+	r.took = append(r.took, took)
+	if got.Group.Name == appName(app) {
+		r.right++
+	} else {
+		fmt.Fprintf(os.Stderr, "wrong: %s for %s, p %.4f from %d events\n", got.Group, appName(app), got.P, got.Events)
+	}
+}
+
+func (r whoResult) String() string {
+	s := fmt.Sprintf("%d asked, %d claims, %d right, %d abstained", r.asked, r.claims, r.right, r.asked-r.claims)
+	if len(r.took) > 0 {
 		var secs []float64
-		for _, d := range sum.took {
+		for _, d := range r.took {
 			secs = append(secs, d.Seconds())
 		}
-		fmt.Printf("; median %.1f s to a claim", median(secs))
+		s += fmt.Sprintf("; median %.1f s to a claim", median(secs))
 	}
-	fmt.Printf("; CLIENT LIST %.1f/s on a node, %s µs each\n", float64(calls)/float64(len(servers))/lasts.Seconds(), each)
-	return nil
+	return s
+}
+
+// app is the process of an application: of redsync, node-redlock or redis-py.
+func (w whoWorld) app(ctx context.Context, scripts string, app int, pool string, servers []*lab.Server) *exec.Cmd {
+	conns := whoConns
+	if pool == "single" {
+		conns = 1
+	}
+	args := []string{appName(app), pool, strconv.Itoa(conns)}
+	for _, s := range servers {
+		args = append(args, s.Addr())
+	}
+	self, _ := os.Executable()
+	cmd := exec.CommandContext(ctx, self, append([]string{"who-app"}, args...)...)
+	switch {
+	case w.modules != "" && app%3 == 1:
+		cmd = exec.CommandContext(ctx, "node", append([]string{filepath.Join(scripts, "app.mjs")}, args...)...)
+		cmd.Dir = w.modules
+	case w.modules != "" && app%3 == 2:
+		cmd = exec.CommandContext(ctx, "/usr/bin/python3", append([]string{filepath.Join(scripts, "app.py")}, args...)...)
+	}
+	cmd.Stderr = os.Stderr
+	return cmd
 }
 
 func appName(app int) string { return fmt.Sprint("app-", app) }
 
-// whoApp holds one lock, extends it about once a second, and takes and releases
-// others, one to three in a second.
-func whoApp(ctx context.Context, servers []*lab.Server, app int, fifo bool) {
+// whoApp is an application of redsync: NAME POOL CONNECTIONS HOST:PORT.... It holds the
+// lock held:NAME, extends it about once a second, and takes and releases others, one to
+// three in a second.
+func whoApp(args []string) {
+	logging.Disable()
+	ctx, app := context.Background(), args[0]
+	conns, _ := strconv.Atoi(args[2])
 	var pools []redsyncredis.Pool
-	for _, s := range servers {
+	for _, addr := range args[3:] {
 		c := redis.NewClient(&redis.Options{
-			Addr: s.Addr(), ClientName: appName(app), PoolSize: whoConns, MinIdleConns: whoConns, PoolFIFO: fifo,
+			Addr: addr, ClientName: app, PoolSize: conns, MinIdleConns: conns, PoolFIFO: args[1] == "fifo",
 		})
 		defer c.Close()
 		pools = append(pools, goredis.NewPool(c))
 	}
 	rs := redsync.New(pools...)
-	var wg sync.WaitGroup
-	defer wg.Wait()
-	wg.Go(func() {
-		m := rs.NewMutex(fmt.Sprint("held:", app), redsync.WithExpiry(time.Minute))
+	go func() {
+		m := rs.NewMutex("held:"+app, redsync.WithExpiry(time.Minute))
 		for ctx.Err() == nil && m.LockContext(ctx) != nil {
 		}
 		for ctx.Err() == nil {
 			pause(ctx, 750*time.Millisecond, 500*time.Millisecond)
 			_, _ = m.ExtendContext(ctx)
 		}
-	})
+	}()
 	for ctx.Err() == nil {
 		m := rs.NewMutex(fmt.Sprint("short:", app, ":", rand.IntN(100)), redsync.WithExpiry(10*time.Second), redsync.WithTries(1))
 		if m.LockContext(ctx) == nil {
@@ -161,19 +227,19 @@ func pause(ctx context.Context, least, more time.Duration) {
 }
 
 // listCost is how many lists the servers have made, and how long one took.
-func listCost(servers []*lab.Server) (calls int, each string) {
+func listCost(servers []*lab.Server, during time.Duration) string {
 	stat := regexp.MustCompile(`cmdstat_client\|list:calls=(\d+),usec=\d+,usec_per_call=([\d.]+)`)
+	calls := 0
 	var times []string
 	for _, s := range servers {
 		c := s.Node().Client(1, 5*time.Second)
 		text, _ := c.Info(context.Background(), "commandstats").Result()
 		_ = c.Close()
 		if m := stat.FindStringSubmatch(text); m != nil {
-			var n int
-			_, _ = fmt.Sscan(m[1], &n)
+			n, _ := strconv.Atoi(m[1])
 			calls += n
 			times = append(times, m[2])
 		}
 	}
-	return calls, strings.Join(times, ", ")
+	return fmt.Sprintf("CLIENT LIST %.1f/s on a node, %s µs each", float64(calls)/float64(len(servers))/during.Seconds(), strings.Join(times, ", "))
 }

@@ -16,7 +16,7 @@ func patience(s LockState) (time.Duration, bool) {
 	switch s {
 	case LockOverTTL:
 		return 0, true
-	case LockSplit, LockImmortal:
+	case LockSplit, LockNoTTL:
 		return alarmPatience, true
 	}
 	return 0, false
@@ -72,10 +72,10 @@ func (t *table) emitFirstAlarms(now moment, states ...LockState) {
 
 // alarmTexts are what a state of several locks means.
 var alarmTexts = map[LockState]string{
-	LockOrphan:   "a minority of copies that nobody completes: it keeps others out of those nodes until it expires",
+	LockOrphaned: "a minority of copies that nobody completes: it keeps others out of those nodes until it expires",
 	LockOverTTL:  "a TTL longer than the cluster's maximum: a restart may forget it too early",
 	LockSplit:    "several tokens at once",
-	LockImmortal: "a copy without TTL: it never ends by itself",
+	LockNoTTL:    "a copy without TTL: it never ends by itself",
 }
 
 // alarmText is what the state of the lock means.
@@ -85,7 +85,7 @@ func (l *Lock) alarmText() string {
 		return "locks and other values at once"
 	case l.State == LockSplit && l.Nobody:
 		return "several tokens at once, and none has a majority: " + l.NobodyText()
-	case l.State == LockImmortal:
+	case l.State == LockNoTTL:
 		return l.EndlessText()
 	}
 	return alarmTexts[l.State]

@@ -51,7 +51,7 @@ func (a *assessment) wakeAt(at moment) {
 // assessLock works out what the copies of r mean now. It reads the table and the
 // record, and writes neither.
 func (t *table) assessLock(r *record, now moment) assessment {
-	a := assessment{now: now, holder: -1, since: r.since, minority: r.minority, early: r.early, form: r.form}
+	a := assessment{now: now, holder: -1, since: r.lock.since, minority: r.minority, early: r.early, form: r.form}
 	var few [8]tally
 	tallies := few[:]
 	if len(r.tokens) > len(few) {
@@ -87,7 +87,7 @@ func (t *table) assessLock(r *record, now moment) assessment {
 	// on it.
 	a.perhaps = !a.majority && a.best.present+a.best.last >= t.quorum
 	a.lock.Key, a.lock.Form, a.lock.Held = r.lock.Key, form, a.best.present
-	a.lock.MajorityEnd, a.lock.Since = t.time(a.end), t.time(a.since)
+	a.lock.majorityEnd, a.lock.since = a.end, a.since
 	if a.holder >= 0 {
 		a.lock.Holder = safetext.New(r.tokens[a.holder].prefix)
 	}
@@ -165,9 +165,9 @@ func (t *table) lockState(r *record, a *assessment, deadline moment) LockState {
 	switch {
 	case !a.endless:
 	case deadline == 0:
-		state = max(state, LockImmortal)
+		state = max(state, LockNoTTL)
 	case deadline <= a.now:
-		state = max(state, LockOrphan) // nobody holds it, and it stays until somebody takes it
+		state = max(state, LockOrphaned) // nobody holds it, and it stays until somebody takes it
 	}
 	if a.over {
 		state = max(state, LockOverTTL)
@@ -194,7 +194,7 @@ func (t *table) holderState(r *record, a *assessment) LockState {
 	margin := crashMargin(len(t.nodes), t.quorum, a.best.present)
 	switch {
 	case a.perhaps, a.majority && margin <= 0 && margin+t.possibleNews(r, a.holder) <= 0:
-		return LockBare
+		return LockBareMajority
 	case a.majority && !a.never && time.Duration(a.end-a.now) <= time.Second:
 		return LockExpiring
 	case a.majority:
@@ -206,7 +206,7 @@ func (t *table) holderState(r *record, a *assessment) LockState {
 	ripe := a.minority + moment(t.attempt)
 	a.wakeAt(ripe)
 	if ripe <= a.now && a.confirmed && a.best.present+t.possible(r, a, a.holder) < t.quorum {
-		return LockOrphan
+		return LockOrphaned
 	}
 	return LockPartial
 }

@@ -169,3 +169,10 @@ func (f *flood) count(p push, now time.Time) bool {
 	f.bytes += p.bytes
 	return f.seconds >= floodLasts
 }
+
+func poke(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}

@@ -38,7 +38,7 @@ func TestANodeTellsOfItsChanges(t *testing.T) {
 	}
 	until(t, m, "its extension", func(s *monitor.Snapshot) bool {
 		l := lock(s, "job:1")
-		return l != nil && l.MajorityEnd.Sub(s.At) > 80*time.Second
+		return l != nil && l.MajorityEnd().Sub(s.At) > 80*time.Second
 	})
 	if keys, ok := m.ChangedSince(version); !ok || len(keys) != 1 || keys[0] != "job:1" {
 		t.Errorf("%q %t", keys, ok)
@@ -46,7 +46,7 @@ func TestANodeTellsOfItsChanges(t *testing.T) {
 	// A copy that is missing for good is confirmed by nodes that say nothing.
 	do(t, servers[0], "del", "job:1")
 	do(t, servers[1], "del", "job:1")
-	until(t, m, "an orphan", func(s *monitor.Snapshot) bool { return lock(s, "job:1").State == monitor.LockOrphan })
+	until(t, m, "an orphan", func(s *monitor.Snapshot) bool { return lock(s, "job:1").State == monitor.LockOrphaned })
 	do(t, servers[2], "set", "job:1", "other", "px", 60000)
 	do(t, servers[1], "set", "job:1", "another", "px", 60000)
 	until(t, m, "a split", func(s *monitor.Snapshot) bool { return lock(s, "job:1").State == monitor.LockSplit })
@@ -55,7 +55,7 @@ func TestANodeTellsOfItsChanges(t *testing.T) {
 	for _, e := range m.History("job:1") {
 		kinds = append(kinds, e.Kind)
 	}
-	if got := strings.Join(kinds, ","); got != "acquired,extended,lost majority,orphan,split" {
+	if got := strings.Join(kinds, ","); got != "acquired,extended,lost majority,orphaned,split" {
 		t.Error(got)
 	}
 	if all, missed := m.EventsSince(0); missed != 0 || len(all) != len(m.Snapshot().Events) {
@@ -108,7 +108,7 @@ func TestARevokedLockIsShownAsSuch(t *testing.T) {
 	s := until(t, m, "it revoked", func(s *monitor.Snapshot) bool {
 		return lock(s, "job:1").State == monitor.LockRevoked && event(s, "revoked") != nil
 	})
-	for _, kind := range []string{"released", "split", "orphan", "lost majority"} {
+	for _, kind := range []string{"released", "split", "orphaned", "lost majority"} {
 		if event(s, kind) != nil {
 			t.Error(describe(s))
 		}

@@ -1,24 +1,23 @@
 package monitor
 
 import (
-	"fmt"
 	"math"
 	"time"
 )
 
 const (
-	clockRecent  = 10                      // samples among which the best offset is chosen
-	clockBuckets = 60                      // seconds of history; one best sample each
-	stepMargin   = 5 * time.Millisecond    // beyond the bounds, before it is a step
-	agePPM       = 500.0                   // how much worse an old sample is taken to be: the most that NTP slews
-	leastSpan    = 5 * time.Second         // of history, before a drift is told
-	leastBuckets = 4                       // likewise
-	slewChange   = 1000.0                  // ppm by which the rate of two clocks changes while nobody looks: both slew anew
-	leastGap     = 5 * time.Second         // without a sample, before that counts
-	ownStep      = 20 * time.Millisecond   // of our own wall clock against the monotonic one
-	ownGap       = 1500 * time.Millisecond // without any sign of our own life, beyond the time between two probes: we were stopped
-	longGap      = 5 * time.Second         // more than a busy machine explains
-	tiltHold     = time.Minute             // for how long a tilt is told
+	clockRecent       = 10                      // samples among which the best offset is chosen
+	clockBuckets      = 60                      // seconds of history; one best sample each
+	stepMargin        = 5 * time.Millisecond    // beyond the bounds, before it is a step
+	agePPM            = 500.0                   // how much worse an old sample is taken to be: the most that NTP slews
+	leastSpan         = 5 * time.Second         // of history, before a drift is told
+	leastBuckets      = 4                       // likewise
+	slewChange        = 1000.0                  // ppm by which the rate of two clocks changes while nobody looks: both slew anew
+	leastGap          = 5 * time.Second         // without a sample, before that counts
+	ownStep           = 20 * time.Millisecond   // of our own wall clock against the monotonic one
+	ownGap            = 1500 * time.Millisecond // without any sign of our own life, beyond the time between two probes: we were stopped
+	longGap           = 5 * time.Second         // more than a busy machine explains
+	discontinuityHold = time.Minute             // for how long a discontinuity is told
 )
 
 // clockSample is one reading of a node's clock.
@@ -178,102 +177,4 @@ func fitDrift(samples []clockSample) Drift {
 	}
 	rate := min(max(sxy/sxx, lo), hi)
 	return Drift{Valid: true, PPM: rate * 1e6, Bound: max(hi-rate, rate-lo) * 1e6}
-}
-
-// ownClock notices that our own wall clock was set, or that this machine was
-// suspended: the wall clock leaves the monotonic one behind; and that this
-// process was stopped while both ran on: no sign of life for longer than the
-// probes leave.
-type ownClock struct {
-	skew    time.Duration
-	suspect time.Duration // skew of the last look, when it lay off
-	doubted bool
-
-	beat  time.Duration // last sign of life, monotonic
-	beats bool
-}
-
-// check takes the time that has passed since the start by the wall clock and
-// by the monotonic clock. The two are not read in one instant, so a jump counts
-// when two looks in a row show it; slewing is followed.
-func (o *ownClock) check(wall, mono time.Duration) (jump time.Duration, jumped bool) {
-	skew := wall - mono
-	if abs(skew-o.skew) <= ownStep {
-		o.skew, o.doubted = skew, false
-		return 0, false
-	}
-	if !o.doubted || abs(skew-o.suspect) > ownStep {
-		o.suspect, o.doubted = skew, true
-		return 0, false
-	}
-	jump = skew - o.skew
-	o.skew, o.doubted = skew, false
-	return jump, true
-}
-
-// alive takes a sign of life of this process. The next one comes within most,
-// or the process was stopped for gap.
-func (o *ownClock) alive(mono, most time.Duration) (gap time.Duration, stopped bool) {
-	gap = mono - o.beat
-	stopped = o.beats && gap > most
-	o.beat, o.beats = max(o.beat, mono), true
-	return gap, stopped
-}
-
-// tilt is a moment from which on nothing that was measured before is believed:
-// this process was stopped, or its clock moved.
-type tilt struct {
-	at   time.Time
-	jump time.Duration // of our wall clock; 0: it did not move
-	gap  time.Duration // for which the process was stopped; 0: it was not
-	text string
-}
-
-// recent reports whether the tilt was less than d ago.
-func (t tilt) recent(now time.Time, d time.Duration) bool {
-	return !t.at.IsZero() && now.Sub(t.at) < d
-}
-
-// awake takes note that this process runs.
-func (w *world) awake(now time.Time) {
-	if gap, stopped := w.own.alive(now.Sub(w.base), ownGap+w.opt.ProbeEvery); stopped {
-		w.tilted(tilt{at: now, gap: gap, text: fmt.Sprintf("this process was stopped for %s", gap.Round(100*time.Millisecond))})
-	}
-}
-
-// lookAtOwnClock notices that our wall clock moved.
-func (w *world) lookAtOwnClock(now time.Time) {
-	w.awake(now)
-	if jump, ok := w.own.check(now.Round(0).Sub(w.base.Round(0)), now.Sub(w.base)); ok {
-		w.wall = w.wall.Add(jump)
-		w.tilted(tilt{at: now, jump: jump, text: fmt.Sprintf("the clock of this machine moved by %s: it was set, or the machine was suspended", signed(jump))})
-	}
-}
-
-// tilted forgets what was measured before. The locks are read again: the
-// expiries that a suspended machine computed are too late.
-func (w *world) tilted(t tilt) {
-	w.hasten = true
-	w.findings.tilt = t
-	for i, n := range w.nodes {
-		n.clock = clock{}
-		n.RTTs = nil
-		w.steps[i] = step{}
-		w.table.doubt(i)
-	}
-	w.events.add(nodeEvent(t.at, LevelAlarm, "own clock", "", "%s", t.text))
-}
-
-// excused reports whether a probe may have failed only because this process did not
-// run: its deadline passed meanwhile. A node that is really gone fails again.
-func (w *world) excused(err error, now time.Time) bool {
-	w.awake(now)
-	return w.findings.tilt.gap > 0 && w.findings.tilt.recent(now, w.opt.Timeout) && stateOf(err) == NodeSlow
-}
-
-func abs(d time.Duration) time.Duration {
-	if d < 0 {
-		return -d
-	}
-	return d
 }

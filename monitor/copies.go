@@ -17,6 +17,7 @@ const (
 	CopyPresent                  // it is there
 	CopyUnknown                  // the node does not answer: the last sight is kept in Token and Expires
 	CopyUnread                   // the node answers, but was not read to the end yet: a last sight is kept too
+	CopySeen                     // it was there, and when it expires is not known: of a snapshot out of a record
 )
 
 // Copy is a key on one node.
@@ -32,7 +33,7 @@ type Copy struct {
 
 // ofLock reports whether a copy is there and counts as one of a lock.
 func (c *Copy) ofLock() bool {
-	return c.State == CopyPresent && (c.Type == "string" || !c.Token.Empty())
+	return (c.State == CopyPresent || c.State == CopySeen) && (c.Type == "string" || !c.Token.Empty())
 }
 
 // Copies are the copies of a lock, one for each node, in the nodes' order. They
@@ -41,12 +42,7 @@ type Copies struct{ set *copySet }
 
 // PackCopies are these copies.
 func PackCopies(copies ...Copy) Copies {
-	o := newOrigin(time.Time{})
-	for _, c := range copies {
-		if !c.Expires.IsZero() && (o.base.IsZero() || !c.Expires.After(o.base)) {
-			o.base = c.Expires.Add(-1)
-		}
-	}
+	o := newOrigin(byHand.base)
 	set := newCopySet(o, len(copies))
 	for i, c := range copies {
 		set.copies[i].state = c.State
@@ -69,6 +65,14 @@ func (c Copies) Len() int {
 		return 0
 	}
 	return len(c.set.copies)
+}
+
+// time is when m is, for a lock with these copies.
+func (c Copies) time(m moment) time.Time {
+	if c.set == nil {
+		return byHand.time(m)
+	}
+	return c.set.origin.time(m)
 }
 
 // At is the copy on node i.
@@ -106,6 +110,9 @@ type origin struct {
 	types [128]string // of keys; only added to, before a copy that refers to it is published
 	known int
 }
+
+// byHand is when the times of locks that no table keeps are counted from.
+var byHand = origin{base: time.Unix(0, 0)}
 
 func newOrigin(base time.Time) *origin {
 	return &origin{base: base, types: [128]string{typeString: "string"}, known: 1}
@@ -223,6 +230,9 @@ func (s *copySet) alike(other *copySet) bool {
 	}
 	return true
 }
+
+// jitter is that of an expiry, from read to read.
+const jitter = 2 * time.Millisecond
 
 // alike reports whether two ends differ by less than a person would see.
 func alike(a, b moment) bool {

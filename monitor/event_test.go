@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"redlockctl/internal/safetext"
 	"redlockctl/redlock"
 )
 
@@ -116,14 +117,14 @@ func TestEachKindOfEventIsTold(t *testing.T) {
 			s.set("c", "redlockctl:revoked:oJtNMIGYPabMwBk-P0VNB2JY7Ns", 20*time.Second, all...)
 		}, time.Second, []string{"revoked"}},
 		{func() { s.set("d", "t4", 20*time.Second, all...) }, time.Second, []string{"acquired"}},
-		{func() { s.del("d", 0, 1, 2) }, 3 * time.Second, []string{"lost majority", "orphan"}},
+		{func() { s.del("d", 0, 1, 2) }, 3 * time.Second, []string{"lost majority", "orphaned"}},
 		{func() { s.del("d", 3, 4); s.del("c", all...); s.set("e", "t5", 20*time.Second, 0, 1, 2) }, time.Second, []string{"acquired"}},
 		{func() { s.set("e", "t6", 20*time.Second, 3, 4) }, 3 * time.Second, []string{"split", "finding opened"}},
 		{func() { s.del("e", all...) }, 12 * time.Second, []string{"released", "finding closed"}},
-		{func() { s.set("f", "t7", 35*time.Second, all...) }, 500 * time.Millisecond, []string{"acquired", "over-TTL"}},
+		{func() { s.set("f", "t7", 35*time.Second, all...) }, 500 * time.Millisecond, []string{"acquired", "over max TTL"}},
 		{func() { s.del("f", all...); s.set("g", "t8", 0, all...) }, 500 * time.Millisecond, []string{"released", "acquired"}},
 		{func() { s.set("g", "t8", 20*time.Second, all...) }, 3 * time.Second, []string{}}, // its EXPIRE: no alarm
-		{func() { s.del("g", all...); s.set("g", "t9", 0, all...) }, 3 * time.Second, []string{"released", "acquired", "immortal", "finding opened"}},
+		{func() { s.del("g", all...); s.set("g", "t9", 0, all...) }, 3 * time.Second, []string{"released", "acquired", "no TTL", "finding opened"}},
 		{func() { s.del("g", all...) }, time.Second, []string{"released"}},
 		{func() { s.fails[0] = dialError{errors.New("refused")} }, time.Second, []string{"down"}},
 		{func() { s.fails[0] = nil; s.lives[0] = "another" }, time.Second, []string{"up", "restart", "finding opened"}},
@@ -132,8 +133,8 @@ func TestEachKindOfEventIsTold(t *testing.T) {
 		{func() { s.fails[1] = nil; s.info[1] = []string{"loading", "1"} }, time.Second, []string{"loading"}},
 		{func() { s.info[1] = []string{"role", "slave"} }, time.Second, []string{"wrong role", "finding opened"}},
 		{func() { s.info[1] = nil; s.fences[1] = "2147483647" }, time.Second, []string{"fenced"}},
-		{func() { s.fences[1] = "2147483646" }, time.Second, []string{"held", "finding opened"}},
-		{func() { s.fences[1] = "0" }, time.Second, []string{"opened"}},
+		{func() { s.fences[1] = "2147483646" }, time.Second, []string{"cordoned", "finding opened"}},
+		{func() { s.fences[1] = "0" }, time.Second, []string{"rejoined"}},
 		{func() { s.clocks[2] = time.Second }, time.Second, []string{"clock step", "finding opened"}},
 		{func() { s.at = s.at.Add(10 * time.Second) }, time.Second, []string{"own clock", "finding opened"}},
 	} {
@@ -158,8 +159,8 @@ func TestEachKindOfEventIsTold(t *testing.T) {
 		}
 	}
 	for _, kind := range []string{
-		"acquired", "extended", "released", "expired", "revoked", "lost copy", "lost majority", "orphan", "split", "over-TTL", "immortal",
-		"up", "down", "slow", "loading", "denied", "wrong role", "fenced", "held", "opened", "restart", "clock step",
+		"acquired", "extended", "released", "expired", "revoked", "lost copy", "lost majority", "orphaned", "split", "over max TTL", "no TTL",
+		"up", "down", "slow", "loading", "denied", "wrong role", "fenced", "cordoned", "rejoined", "restart", "clock step",
 		"own clock", "finding opened", "finding closed",
 	} {
 		if !told[kind] {
@@ -208,5 +209,30 @@ func TestHistoriesAreBounded(t *testing.T) {
 	w.measured(at.Add(1000*time.Hour), time.Millisecond, true)
 	if len(w.Minutes) > 1 {
 		t.Errorf("%d minutes", len(w.Minutes))
+	}
+}
+
+// First contacts of a guard that say the same are one event; what this monitor tells
+// too is a part of it.
+func TestGuardEventsAreFolded(t *testing.T) {
+	now := time.Now()
+	w := newWorld(nil, Options{EventsKept: 10}, now)
+	for _, n := range []string{"n2", "n1", "n3"} {
+		w.note(Event{At: now, Kind: "guard first contact", Node: n, Text: safetext.New("guard: " + n + " seen for the first time")})
+	}
+	w.note(Event{At: now, Kind: "guard closed", Node: "n1", Text: safetext.New("guard: n1 closed")})
+	w.note(Event{At: now, Kind: "guard no quorum", Text: safetext.New("guard: no quorum")})
+	w.tellContacts(now.Add(time.Second))
+	var got []string
+	for _, e := range w.events.latest() {
+		text := e.Text.Raw()
+		if e.Part {
+			text = "part: " + text
+		}
+		got = append(got, text)
+	}
+	want := []string{"part: guard: n1 closed", "guard: no quorum", "guard: n1, n2, n3 seen for the first time"}
+	if !slices.Equal(got, want) {
+		t.Errorf("told %q", got)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -32,7 +33,10 @@ type feed struct {
 }
 
 // errNoFeed is why a node does not tell of changes, in words for people.
-type errNoFeed struct{ why string }
+type errNoFeed struct {
+	why    string
+	denied bool // to this user
+}
 
 func (e errNoFeed) Error() string { return e.why }
 
@@ -96,9 +100,9 @@ func (f *feed) start(ctx context.Context, prefixes []string) error {
 			if err := redlock.ServerError(line); stateOf(err) != NodeDenied {
 				return err // it may pass
 			}
-			return errNoFeed{c.lack + ": " + line}
+			return errNoFeed{c.lack + ": " + line, strings.HasPrefix(line, "NOPERM")}
 		case kind != c.kind:
-			return errNoFeed{c.lack}
+			return errNoFeed{why: c.lack}
 		}
 	}
 	return f.conn.SetDeadline(time.Time{})

@@ -3,6 +3,7 @@ package monitor
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,8 +19,10 @@ import (
 //
 //	orders          the name has this in it
 //	orders:*        with * or ?: the whole name is so
+//	~^job:[0-9]+$   the name matches this regular expression
 //	"a b"           the same, with blanks; what is quoted is never a field
-//	state:orphan    in a state that begins so: state:over, state:not-a-lock
+//	state:a|b       one of these; so with node, holder, lib, margin and copies
+//	state:orphaned    in a state that begins so: state:over, state:not-a-lock
 //	node:n2         has a copy on this node
 //	holder:web-7    its token, or the owner that the token names, has this in it
 //	lib:redsync     made by this library; lib:unknown by none that is known
@@ -46,6 +49,9 @@ func FilterFields() []string {
 	return []string{"state:", "node:", "holder:", "lib:", "ttl<", "ttl>", "age<", "age>", "margin:", "copies:"}
 }
 
+// mostRegexp bounds a regular expression: nobody types a longer one.
+const mostRegexp = 200
+
 // term is one condition.
 type term struct {
 	not   bool
@@ -54,6 +60,8 @@ type term struct {
 	op    string // of ttl, age, margin, copies: ":", "<", "<=", ">", ">="
 	span  time.Duration
 	n     int
+	re    *regexp.Regexp // of the name
+	any   []term         // one of them holds
 }
 
 // ParseFilter reads a filter. A term that cannot be understood chooses nothing
@@ -92,7 +100,11 @@ func (f Filter) Timed() bool {
 // are not checked.
 func (f Filter) Check(nodes []Node) error {
 	problems := slices.Clone(f.problems)
+	var named []term
 	for _, t := range f.terms {
+		named = append(append(named, t), t.any...)
+	}
+	for _, t := range named {
 		if t.field != "node" || len(nodes) == 0 {
 			continue
 		}
@@ -155,6 +167,14 @@ func parseTerm(w word) (term, error) {
 	if w.quoted {
 		return t, nil
 	}
+	if expr, ok := strings.CutPrefix(w.text, "~"); ok {
+		re, err := regexp.Compile("(?i)" + expr)
+		if err != nil || len(expr) > mostRegexp {
+			return t, errors.New("no regular expression that is understood here")
+		}
+		t.field, t.re = "regexp", re
+		return t, nil
+	}
 	i := strings.IndexAny(t.text, ":<>=")
 	if i <= 0 {
 		return t.named(), nil
@@ -165,6 +185,17 @@ func parseTerm(w word) (term, error) {
 		op = rest[:2]
 	}
 	value := rest[len(op):]
+	if first, more, ok := strings.Cut(value, "|"); ok && op == ":" && slices.Contains(FilterFields(), field+":") {
+		t.field = "any"
+		for _, one := range append([]string{first}, strings.Split(more, "|")...) {
+			alternative, err := parseTerm(word{text: field + ":" + one})
+			if err != nil {
+				return t, err
+			}
+			t.any = append(t.any, alternative)
+		}
+		return t, nil
+	}
 	switch field {
 	case "state", "node", "holder", "lib":
 		if op != ":" {
@@ -212,14 +243,23 @@ func (t term) named() term {
 	return t
 }
 
+var (
+	unspaced = strings.NewReplacer(" ", "", "-", "", "_", "")
+	brackets = strings.NewReplacer(`\`, `\\`, `[`, `\[`, `]`, `\]`)
+)
+
 // plainState is the name of a state as it may be typed: without blanks, hyphens
 // and capitals.
 func plainState(s string) string {
-	return strings.NewReplacer(" ", "", "-", "", "_", "").Replace(strings.ToLower(s))
+	return unspaced.Replace(strings.ToLower(s))
 }
 
 func (t *term) match(l *Lock, nodes []Node, now time.Time) bool {
 	switch t.field {
+	case "any":
+		return slices.ContainsFunc(t.any, func(one term) bool { return one.match(l, nodes, now) })
+	case "regexp":
+		return t.re.MatchString(l.Key.Raw()) || slices.ContainsFunc(l.Keys(), func(k safetext.Text) bool { return t.re.MatchString(k.Raw()) })
 	case "state":
 		return strings.HasPrefix(plainState(l.State.String()), t.text)
 	case "holder":
@@ -243,25 +283,25 @@ func (t *term) match(l *Lock, nodes []Node, now time.Time) bool {
 		}
 		return !end.IsZero() && compare(int64(end.Sub(now)), t.op, int64(t.span))
 	case "age":
-		return !l.Since.IsZero() && compare(int64(now.Sub(l.Since)), t.op, int64(t.span))
+		return !l.Since().IsZero() && compare(int64(now.Sub(l.Since())), t.op, int64(t.span))
 	case "margin":
 		return l.Held >= redlock.Quorum(l.Copies.Len()) && compare(int64(l.Margin()), t.op, int64(t.n))
 	case "copies":
 		return compare(int64(l.Held), t.op, int64(t.n))
 	case "name":
 		fits := func(k safetext.Text) bool { return starred(t.text).match([]byte(strings.ToLower(k.Raw()))) }
-		return fits(l.Key) || slices.ContainsFunc(l.Keys, fits)
+		return fits(l.Key) || slices.ContainsFunc(l.Keys(), fits)
 	default:
 		if hasFold(l.Key, t.text) {
 			return true
 		}
-		return slices.ContainsFunc(l.Keys, func(k safetext.Text) bool { return hasFold(k, t.text) })
+		return slices.ContainsFunc(l.Keys(), func(k safetext.Text) bool { return hasFold(k, t.text) })
 	}
 }
 
 // starred is the pattern in which nothing but * and ? has a meaning.
 func starred(text string) glob {
-	return glob(strings.NewReplacer(`\`, `\\`, `[`, `\[`, `]`, `\]`).Replace(text))
+	return glob(brackets.Replace(text))
 }
 
 // Pattern is one of SCAN that all names match which the filter may choose; empty
@@ -317,24 +357,6 @@ func afterEscape(text string) string {
 		rest = text[1:]
 	}
 	return rest
-}
-
-// End is when the lock ends: its majority or, without one, its last known copy;
-// zero where no copy is known. forever: a copy of it never ends.
-func (l *Lock) End() (end time.Time, forever bool) {
-	if !l.MajorityEnd.IsZero() {
-		return l.MajorityEnd, false
-	}
-	for _, c := range l.Copies.All() {
-		switch {
-		case c.State != CopyPresent:
-		case c.Expires.IsZero():
-			return time.Time{}, true
-		case c.Expires.After(end):
-			end = c.Expires
-		}
-	}
-	return end, false
 }
 
 func compare(a int64, op string, b int64) bool {

@@ -15,7 +15,8 @@ func TestFilterMatches(t *testing.T) {
 	now := time.Now()
 	nodes := []Node{{Name: "n1"}, {Name: "n2"}, {Name: "n3"}}
 	lock := func(key string, state LockState, held int, left time.Duration) Lock {
-		l := Lock{Key: safetext.New(key), State: state, Held: held, Holder: safetext.New("Tok-" + key), Since: now.Add(-time.Hour)}
+		l := Lock{Key: safetext.New(key), State: state, Held: held, Holder: safetext.New("Tok-" + key)}
+		var end time.Time
 		copies := make([]Copy, len(nodes))
 		for i := range nodes {
 			c := Copy{State: CopyAbsent}
@@ -29,17 +30,17 @@ func TestFilterMatches(t *testing.T) {
 		}
 		l.Copies = PackCopies(copies...)
 		if held >= 2 && left > 0 {
-			l.MajorityEnd = now.Add(left)
+			end = now.Add(left)
 		}
-		return l
+		return l.Timed(now.Add(-time.Hour), end)
 	}
-	full, bare := lock("Orders:42", LockHeld, 3, 4*time.Second), lock("orders:43", LockBare, 2, 2*time.Minute)
-	orphan, forever := lock("import job", LockOrphan, 1, 30*time.Second), lock("stuck", LockImmortal, 3, 0)
+	full, bare := lock("Orders:42", LockHeld, 3, 4*time.Second), lock("orders:43", LockBareMajority, 2, 2*time.Minute)
+	orphan, forever := lock("import job", LockOrphaned, 1, 30*time.Second), lock("stuck", LockNoTTL, 3, 0)
 	odd := lock("näher\x1b[2J", LockOverTTL, 3, time.Hour)
 	none := lock("state:held", LockNotALock, 0, 0)
 	full.Form = &lockform.Form{Library: "redsync"}
 	bare.Form = &lockform.Form{Library: "DistributedLock", Owner: safetext.New("web-7 (pid 811)")}
-	bare.Since = now.Add(-time.Minute)
+	bare = bare.Timed(now.Add(-time.Minute), bare.MajorityEnd())
 	several := []*Lock{&full, &bare, &orphan, &forever, &odd, &none}
 	for _, c := range []struct{ filter, want string }{
 		{"", "Orders:42|orders:43|import job|stuck|näher|state:held"},
@@ -52,11 +53,11 @@ func TestFilterMatches(t *testing.T) {
 		{`\x1b`, "näher"},
 		{"state:held", "Orders:42"},
 		{"state:not-a", "state:held"},
-		{"state:overttl", "näher"},
+		{"state:overmaxttl", "näher"},
 		{"holder:tok-orders:42", "Orders:42"},
 		{"holder:web-7", "orders:43"},
 		{"lib:redsync", "Orders:42"},
-		{"lib:unknown state:orphan", "import job"},
+		{"lib:unknown state:orphaned", "import job"},
 		{"!lib:unknown", "Orders:42|orders:43"},
 		{"node:N3", "Orders:42|stuck|näher"},
 		{"ttl<5s", "Orders:42"},
@@ -143,5 +144,32 @@ func BenchmarkFilter(b *testing.B) {
 	f := ParseFilter("zzz state:held")
 	for b.Loop() {
 		f.Match(l, nil)
+	}
+}
+
+// Alternatives of a field and regular expressions choose what they say, and one that
+// cannot be read is told.
+func TestFilterAlternatives(t *testing.T) {
+	nodes := []Node{{Name: "n1"}, {Name: "n2"}}
+	lock := func(key string, s LockState) *Lock {
+		return &Lock{Key: safetext.New(key), State: s, Copies: PackCopies(make([]Copy, 2)...)}
+	}
+	split, held := lock("job:12", LockSplit), lock("Order:x", LockHeld)
+	for filter, want := range map[string][2]bool{
+		"state:split|held": {true, true}, "!state:split|held": {false, false}, "state:split|orphaned": {true, false},
+		"~^job:[0-9]+$": {true, false}, "~^ORDER": {false, true}, "!~x$": {true, false}, "job:*": {true, false},
+	} {
+		f := ParseFilter(filter)
+		if err := f.Check(nodes); err != nil {
+			t.Errorf("%s: %v", filter, err)
+		}
+		if got := [2]bool{f.Match(split, nodes), f.Match(held, nodes)}; got != want {
+			t.Errorf("%s chooses %v", filter, got)
+		}
+	}
+	for _, bad := range []string{"~(", "state:split|no-such", "node:n1|n9"} {
+		if err := ParseFilter(bad).Check(nodes); !errors.Is(err, ErrFilter) {
+			t.Errorf("%s: %v", bad, err)
+		}
 	}
 }

@@ -10,72 +10,29 @@ import (
 	"redlockctl/internal/safetext"
 )
 
-// Severity of a finding.
-type Severity uint8
-
-const (
-	SeverityInfo    Severity = iota // good to know; breaks nothing
-	SeverityWarning                 // a margin of safety is gone
-	SeverityDanger                  // two clients may hold one lock, or nothing can be locked
-)
-
-// String is the severity as the screen and JSON show it.
-func (s Severity) String() string { return [...]string{"info", "warning", "danger"}[s] }
-
-// Level is the level of the event that tells of a finding of this severity.
-func (s Severity) Level() Level { return [...]Level{LevelInfo, LevelNotice, LevelAlarm}[s] }
-
-// Finding is an assumption of Redlock that does not hold now on this cluster.
-type Finding struct {
-	// ID names the kind of finding for good: "immortal-lock". ID and Node
-	// together name one finding. docs/findings.md explains each.
-	ID       string
-	Severity Severity
-	Node     string        // where it concerns one node
-	Key      safetext.Text // of locks: the first that it concerns
-	Count    int           // of locks: how many it concerns
-	Since    time.Time     // first seen
-
-	Title       string        // what is found, in a few words
-	Evidence    safetext.Text // what was seen
-	Consequence string        // why it matters
-	Remedy      string        // what to do
-}
-
 // known is all that findings are made of: a moment of the cluster.
 type known struct {
 	*Snapshot
-	opt   Options
-	guard *GuardSight // nil: no guard in this process
-	boots map[string]BootSight
-	tilt  tilt // the last of our own
+	opt           Options
+	guard         *GuardView // nil: no guard in this process
+	boots         map[string]BootSight
+	discontinuity discontinuity // the last of our own
 	// locks are those that have been in a bad state for long enough to be told, by
 	// their kind.
 	locks map[int]badLocks
 	// shortest is the smallest TTL that locks were taken with lately; 0: unknown.
 	shortest time.Duration
-	// since is, by node, what has happened there since it was first looked at.
-	since []happened
+	// since is, by the node's name, what has happened there since it was first looked at.
+	since map[string]happened
 }
 
-// A check looks for the findings of one kind, and tells each of them. How long
-// they must be seen before they are told, and how long they must be gone before
-// they are taken back, keeps a finding from flickering.
-type check struct {
-	id     string
-	after  time.Duration
-	before time.Duration
-	find   func(k known, tell func(Finding))
+// seen says what was seen; it reports true, for a check to return.
+func (f *Finding) seen(format string, args ...any) bool {
+	f.Evidence = safetext.New(fmt.Sprintf(format, args...))
+	return true
 }
 
-// The patience of checks: what a server says of its settings is certain at
-// once, what is measured or may pass on its own is not.
 const (
-	certain  = 0
-	agreed   = 500 * time.Millisecond // of several nodes: all were heard
-	settles  = 2 * time.Second        // longer than it takes the probes to agree
-	measured = 5 * time.Second
-	calms    = 10 * time.Second
 	// flapping: a finding that comes back within it stays for twice as long after
 	// it has gone, and so on.
 	flapping = time.Minute
@@ -85,16 +42,16 @@ const (
 
 // findings keeps the findings of a cluster: a pure step machine over moments.
 type findings struct {
-	checks  []check
-	open    map[findingName]*openFinding
-	locks   lockWatch
-	nodes   []nodeWatch
-	guard   func() GuardSight
-	sight   *GuardSight // as last told by guard
-	boots   map[string]BootSight
-	tilt    tilt
-	looked  time.Time
-	current []Finding
+	checks        []check
+	open          map[findingName]*openFinding
+	locks         lockWatch
+	nodes         []nodeWatch
+	guard         func() GuardView
+	sight         *GuardView // as last told by guard
+	boots         map[string]BootSight
+	discontinuity discontinuity
+	looked        time.Time
+	current       []Finding
 }
 
 type findingName struct{ id, node string }
@@ -110,10 +67,6 @@ type openFinding struct {
 	gone  time.Time // when it was taken back; zero: it was not
 }
 
-func newFindings() *findings {
-	return &findings{checks: allChecks(), open: map[findingName]*openFinding{}}
-}
-
 // look takes in a moment of the cluster and returns what holds now, the gravest
 // first. emit is told of findings that open and close. The snapshot is that of a
 // settled view; its own findings are not looked at.
@@ -123,7 +76,7 @@ func (f *findings) look(s *Snapshot, opt Options, emit func(Event)) []Finding {
 		return f.current
 	}
 	f.looked = now
-	k := known{Snapshot: s, opt: opt, tilt: f.tilt, since: f.happened(s), boots: f.boots}
+	k := known{Snapshot: s, opt: opt, discontinuity: f.discontinuity, since: f.happened(s), boots: f.boots}
 	k.locks, k.shortest = f.locks.look(s, opt)
 	if f.guard != nil {
 		g := f.guard()
@@ -132,10 +85,11 @@ func (f *findings) look(s *Snapshot, opt Options, emit func(Event)) []Finding {
 	}
 	for i := range f.checks {
 		c := &f.checks[i]
-		if c.after >= measured && k.tilt.recent(now, measured) {
+		if c.after >= measured && k.discontinuity.recent(now, measured) {
 			continue // what was measured before says nothing
 		}
-		c.find(k, func(found Finding) { f.saw(c, found, now) })
+		declared := Finding{ID: c.id, Severity: c.severity, Title: c.title, Consequence: c.why, Remedy: c.do}
+		c.find(k, declared, func(found Finding) { f.saw(c, found, now) })
 	}
 	for _, o := range f.sorted() {
 		f.settle(o, now, emit)
@@ -151,7 +105,6 @@ func (f *findings) look(s *Snapshot, opt Options, emit func(Event)) []Finding {
 
 // saw takes note of a finding that holds now.
 func (f *findings) saw(c *check, found Finding, now time.Time) {
-	found.ID = c.id
 	name := findingName{found.ID, found.Node}
 	o := f.open[name]
 	switch {
@@ -223,7 +176,7 @@ func (f *findings) sorted() []*openFinding {
 func findingEvent(o Finding, kind string, now time.Time) Event {
 	text := o.Title
 	if kind == "finding closed" {
-		text = "no more: " + text
+		text = "cleared: " + text
 	}
 	if o.Node != "" {
 		text = o.Node + ": " + text
@@ -232,4 +185,127 @@ func findingEvent(o Finding, kind string, now time.Time) Event {
 		At: now, Level: o.Severity.Level(), Kind: kind, Node: o.Node, Key: o.Key,
 		Text: safetext.New(fmt.Sprintf("%s [%s %s]", text, o.Severity, o.ID)),
 	}
+}
+
+// check declares a finding: what it is called, what it means, when it is told. The
+// console, doctor, JSON and docs/findings.md say what stands here; only what the
+// check itself finds out (evidence, another severity, a special case in other words) is added.
+type check struct {
+	id       string
+	part     part
+	severity Severity // as a rule
+	title    string   // what is found, in a few words
+	why      string   // it matters
+	do       string   // to end it
+	more     string   // for docs/findings.md: when its severity is another one, and what else to know
+	// after is how long it must be seen before it is told, before is how long it must
+	// be gone before it is taken back: that keeps a finding from flickering.
+	after, before time.Duration
+	// find tells of what holds now, given the finding as it is declared.
+	find func(k known, f Finding, tell func(Finding))
+}
+
+// The patience of checks: what a server says of its settings is certain at
+// once, what is measured or may pass on its own is not.
+const (
+	certain  = 0
+	agreed   = 500 * time.Millisecond // of several nodes: all were heard
+	settles  = 2 * time.Second        // longer than it takes the probes to agree
+	measured = 5 * time.Second
+	calms    = 10 * time.Second
+)
+
+// part is the part of docs/findings.md that explains a finding.
+type part string
+
+const (
+	aboutQuorum part = "Nothing works, or not as it must"
+	aboutMemory part = "What a node may forget"
+	aboutLocks  part = "Locks"
+	aboutTime   part = "Time"
+	aboutSight  part = "What cannot be seen"
+)
+
+// each is a check of every node by itself. f is the finding as it is declared, of that
+// node; find reports whether it holds, and says in f what is special about it.
+func each(find func(k known, n *Node, f *Finding) bool) func(known, Finding, func(Finding)) {
+	return func(k known, declared Finding, tell func(Finding)) {
+		for i := range k.Nodes {
+			f := declared
+			f.Node = k.Nodes[i].Name
+			if find(k, &k.Nodes[i], &f) {
+				tell(f)
+			}
+		}
+	}
+}
+
+// once is a check of the whole cluster.
+func once(find func(k known, f *Finding) bool) func(known, Finding, func(Finding)) {
+	return func(k known, f Finding, tell func(Finding)) {
+		if find(k, &f) {
+			tell(f)
+		}
+	}
+}
+
+// GuardView is what findings know of a restart guard in this process.
+type GuardView struct {
+	// Nodes are those that the guard closes after a loss, by name.
+	Nodes map[string]GuardedNode
+	// Outlook says when a quorum is back, while there is none; empty: not known.
+	Outlook string
+	Delay   time.Duration // D
+}
+
+// GuardedNode is one node as its guard sees it.
+type GuardedNode struct {
+	Known    bool // a start of it was seen, so that Verified means something
+	Verified bool // its last start started fenced
+	Exposed  bool // it accepts writes though it should be fenced
+	// OpenFor is how long its last incarnation was open before it was closed.
+	OpenFor time.Duration
+	Err     string // why it could not be closed or opened, or talked to
+}
+
+// BootForm says how a node starts, as far as its files and its command line
+// tell.
+type BootForm uint8
+
+const (
+	BootUnseen   BootForm = iota // they cannot be seen
+	BootFirm                     // fenced, whatever the server writes into its files
+	BootFragile                  // fenced, until the server rewrites its files
+	BootUnfenced                 // unfenced
+)
+
+// BootSight is what is known of a node's starts beyond what the node itself
+// tells.
+type BootSight struct {
+	Form BootForm
+	// Guarded: a guard remembers the node, so that it fences it after a loss.
+	Guarded bool
+	// StartedUnfenced: a guard remembers that its present process started unfenced.
+	StartedUnfenced bool
+	Evidence        string // of Form
+	Remedy          string // empty: the usual one
+}
+
+// guardOf is what the guard in this process sees of a node.
+func (k known) guardOf(node string) (g GuardedNode, ok bool) {
+	if k.guard != nil {
+		g, ok = k.guard.Nodes[node]
+	}
+	return g, ok
+}
+
+func guardedBy(k known, node string) bool {
+	_, ok := k.guardOf(node)
+	return ok
+}
+
+// isGuarded reports whether a guard fences the node after a loss: one in this
+// process, one that announces itself on the node, or one that remembers it.
+func isGuarded(k known, n *Node) bool {
+	return guardedBy(k, n.Name) || len(n.Guards) > 0 || k.boots[n.Name].Guarded
 }

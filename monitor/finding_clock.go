@@ -1,60 +1,38 @@
 package monitor
 
 import (
-	"fmt"
+	"cmp"
 	"slices"
 	"time"
 
-	"redlockctl/internal/safetext"
 	"redlockctl/redlock"
 )
 
 // stepHold is for how long the step of a clock is told, at least.
 const stepHold = time.Minute
 
-func clockStep(k known, tell func(Finding)) {
-	each(k, tell, func(_ int, n *Node) (Finding, bool) {
-		by := n.Facts.StepBy
-		f := Finding{
-			Severity: SeverityDanger, Title: "its clock was stepped",
-			Evidence:    safetext.New(fmt.Sprintf("by %s, %s", signed(by), ago(n.Facts.StepAt, k.At))),
-			Consequence: "All locks on it end sooner than their holders believe: another client may get in.",
-			Remedy:      "Let the time daemon slew (chrony: makestep only at the start; ntpd -x). A node whose clock went forward has to stay closed for the longest TTL.",
-		}
-		if by < 0 {
-			f.Severity, f.Consequence = SeverityWarning, "All locks on it live longer than they should: they block, but do not let anybody in."
-		}
-		return f, !n.Facts.StepAt.IsZero() && k.At.Sub(n.Facts.StepAt) < max(k.Cluster.MaxTTL, stepHold)
-	})
+func clockStep(k known, n *Node, f *Finding) bool {
+	by := n.Facts.StepBy
+	if by < 0 {
+		f.Severity, f.Consequence = SeverityWarning, "All locks on it live longer than they should: they block, but do not let anybody in."
+	}
+	return !n.Facts.StepAt.IsZero() && k.At.Sub(n.Facts.StepAt) < max(k.Cluster.MaxTTL, stepHold) &&
+		f.seen("by %s, %s", signed(by), ago(n.Facts.StepAt, k.At))
 }
 
 // clockRate compares the drift allowance of the lock algorithm with what is
 // measured: how much faster the fastest clock runs than the slowest, ours among
 // them.
-func clockRate(k known, tell func(Finding)) {
-	allowance := k.opt.Redlock.DriftFactor
-	if allowance == 0 {
-		allowance = redlock.DefaultDriftFactor
-	}
+func clockRate(k known, f *Finding) bool {
+	allowance := cmp.Or(k.opt.Redlock.DriftFactor, redlock.DefaultDriftFactor)
 	s := RateSpread(k.Nodes)
 	least := s.PPM - s.Bound // certainly that much
-	f := Finding{
-		Title: "clocks run at different rates",
-		Evidence: safetext.New(fmt.Sprintf("%s runs %.0f ± %.0f ppm faster than %s; the drift allowance is %.0f ppm (drift_factor %g)",
-			s.Fastest, s.PPM, s.Bound, s.Slowest, allowance*1e6, allowance)),
-		Consequence: "A node whose clock runs fast lets go of a lock before its holder does, by more than the holder allows for.",
-		Remedy:      "Mend the time daemon of that node, or raise drift_factor in every client and every guard.",
-	}
-	switch {
-	case least > allowance*1e6:
+	if least > allowance*1e6 {
 		f.Severity = SeverityDanger
-	case least > min(allowance*1e6/2, mostSlew):
-		f.Severity = SeverityWarning
-		f.Consequence = "Time daemons slew by 500 ppm at most; this clock is broken or being set, and a good part of the drift allowance is used up."
-	default:
-		return
+		f.Consequence = "A node whose clock runs fast lets go of a lock before its holder does, by more than the holder allows for."
 	}
-	tell(f)
+	return least > min(allowance*1e6/2, mostSlew) && f.seen("%s runs %.0f ± %.0f ppm faster than %s; the drift allowance is %.0f ppm (drift_factor %g)",
+		s.Fastest, s.PPM, s.Bound, s.Slowest, allowance*1e6, allowance)
 }
 
 // mostSlew is the rate, in ppm, at which two clocks that are slewed part at most.
@@ -92,39 +70,27 @@ func RateSpread(nodes []Node) Spread {
 
 // slowAttempts: an attempt waits for the quorum-th fastest node; what it waits
 // is taken from the validity.
-func slowAttempts(k known, tell func(Finding)) {
-	ttl := k.shortest
-	which := "the smallest TTL in use"
+func slowAttempts(k known, f *Finding) bool {
+	ttl, which := k.shortest, "the smallest TTL in use"
 	if ttl == 0 {
 		ttl, which = k.Cluster.MaxTTL, "the max TTL"
 	}
 	var slow []time.Duration
 	for i := range k.Nodes {
-		n := &k.Nodes[i]
-		if !readable(n.State) || len(n.RTTs) < leastRTTs {
-			continue
+		if n := &k.Nodes[i]; readable(n.State) && len(n.RTTs) >= leastRTTs {
+			slow = append(slow, tailOf(n.RTTs))
 		}
-		slow = append(slow, tailOf(n.RTTs))
 	}
 	if ttl == 0 || len(slow) < k.Cluster.Quorum {
-		return
+		return false
 	}
 	slices.Sort(slow)
 	attempt := slow[k.Cluster.Quorum-1]
-	if attempt < leastSlow || attempt < ttl/4 {
-		return
-	}
-	f := Finding{
-		Severity: SeverityWarning, Title: "the round trip is a large part of the TTL",
-		Evidence: safetext.New(fmt.Sprintf("a quorum answers within %s at p99; %s is %s",
-			attempt.Round(time.Millisecond), which, ttl.Round(time.Millisecond))),
-		Consequence: "What an attempt takes is gone from the validity: holders have little time, and more attempts fail.",
-		Remedy:      "Use longer TTLs, bring clients and nodes nearer to each other, or find out what holds the nodes up (SLOWLOG, latency doctor).",
-	}
 	if attempt > ttl/2 {
 		f.Severity = SeverityDanger
 	}
-	tell(f)
+	return attempt >= leastSlow && attempt >= ttl/4 && f.seen("a quorum answers within %s at p99; %s is %s",
+		attempt.Round(time.Millisecond), which, ttl.Round(time.Millisecond))
 }
 
 const (
@@ -139,18 +105,9 @@ func tailOf(rtts []time.Duration) time.Duration {
 	return sorted[len(sorted)-2]
 }
 
-func consoleStopped(k known, tell func(Finding)) {
-	if !k.tilt.recent(k.At, tiltHold) {
-		return
-	}
-	f := Finding{
-		Severity: SeverityInfo, Title: "this console was stopped, or its clock moved",
-		Evidence:    safetext.New(k.tilt.text + ", " + ago(k.tilt.at, k.At)),
-		Consequence: "What it measured before is not believed: clocks and round trips begin anew. A guard on this machine waits longer, never shorter.",
-		Remedy:      "Do not suspend this machine or process while it watches, and let its clock be slewed, not stepped.",
-	}
-	if k.tilt.jump != 0 || k.tilt.gap >= longGap {
+func consoleStopped(k known, f *Finding) bool {
+	if k.discontinuity.jump != 0 || k.discontinuity.gap >= longGap {
 		f.Severity = SeverityWarning
 	}
-	tell(f)
+	return k.discontinuity.recent(k.At, discontinuityHold) && f.seen("%s, %s", k.discontinuity.text, ago(k.discontinuity.at, k.At))
 }

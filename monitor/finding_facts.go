@@ -2,141 +2,21 @@ package monitor
 
 import (
 	"time"
-
-	"redlockctl/internal/safetext"
 )
-
-// Facts are what a server says of its settings and its past, as far as the
-// assumptions of Redlock rest on it. A text that is empty and a number that is −1
-// are not known.
-type Facts struct {
-	PID, Port int // of the process, as it says itself
-
-	AppendOnly, AppendFsync string // as CONFIG says; AppendOnly also by INFO
-	Save                    string // the points of CONFIG save
-	SaveKnown               bool   // an empty Save means: none
-	MaxMemory               int64  // bytes; 0: no limit
-	MaxLag                  int64  // min-replicas-max-lag in seconds; 0: no fence works
-	Evicted                 int64  // keys, since the server's start
-	DiskFails               string // what the last attempt to save says, if it failed
-
-	// How often each was called since the server's start.
-	Saves, BackgroundSaves, Rewrites, ConfigRewrites, ACLSaves int64
-
-	// ConfigError is why CONFIG GET failed, empty if it did not; ConfigMissing: the
-	// server has no such command, for nobody.
-	ConfigError   string
-	ConfigMissing bool
-
-	// Open: whoever reaches the server is obeyed without a password.
-	Open bool
-
-	// StepAt and StepBy are the last step of its clock that was seen; StepAt is
-	// zero if there was none.
-	StepAt time.Time
-	StepBy time.Duration
-	// OpenAt is when it was seen to accept writes right after a restart; zero: it
-	// was not.
-	OpenAt time.Time
-}
-
-func unknownFacts() Facts {
-	return Facts{MaxMemory: -1, MaxLag: -1, Evicted: -1, Saves: -1, BackgroundSaves: -1, Rewrites: -1, ConfigRewrites: -1, ACLSaves: -1}
-}
-
-// infoCommands is the section of INFO that counts commands, beyond those that
-// the probe asks for anyway.
-const infoCommands = "commandstats"
-
-// findingParameters are the parameters that only findings look at.
-var findingParameters = [...]string{"maxmemory", "save"}
-
-// readInfo takes in the fields of INFO, where it was not refused.
-func (f *Facts) readInfo(info map[string]string) {
-	f.PID = int(number(info, "process_id", int64(f.PID)))
-	f.Port = int(number(info, "tcp_port", int64(f.Port)))
-	f.MaxMemory = number(info, "maxmemory", f.MaxMemory)
-	f.Evicted = number(info, "evicted_keys", f.Evicted)
-	switch info["aof_enabled"] {
-	case "0":
-		f.AppendOnly = "no"
-	case "1":
-		f.AppendOnly = "yes"
-	}
-	if _, ok := info["rdb_last_bgsave_status"]; ok {
-		f.DiskFails = ""
-		for _, field := range []string{"aof_last_write_status", "rdb_last_bgsave_status"} {
-			if v, ok := info[field]; ok && v != "ok" {
-				f.DiskFails = field + ":" + v
-			}
-		}
-	}
-	// A command that was never called is not listed, so the section is known by any
-	// other: this one was called just now.
-	_, listed := info["cmdstat_info"]
-	for field, to := range map[string]*int64{
-		"cmdstat_save": &f.Saves, "cmdstat_bgsave": &f.BackgroundSaves, "cmdstat_bgrewriteaof": &f.Rewrites,
-		"cmdstat_config|rewrite": &f.ConfigRewrites, "cmdstat_acl|save": &f.ACLSaves,
-	} {
-		if v, ok := info[field]; ok {
-			*to = callsOf(v)
-		} else if listed {
-			*to = 0
-		}
-	}
-}
-
-// callsOf is the number of calls in "calls=3,usec=…"; −1 if it says none.
-func callsOf(stat string) int64 {
-	const name = "calls="
-	if len(stat) < len(name) || stat[:len(name)] != name {
-		return -1
-	}
-	n := int64(0)
-	for _, c := range stat[len(name):] {
-		if c < '0' || c > '9' || n > 1<<60/10 {
-			break
-		}
-		n = 10*n + int64(c-'0')
-	}
-	return n
-}
-
-// readConfig takes in the parameters of CONFIG, where they were asked for.
-func (f *Facts) readConfig(config map[string]string) {
-	f.MaxLag = number(config, "min-replicas-max-lag", f.MaxLag)
-	f.MaxMemory = number(config, "maxmemory", f.MaxMemory)
-	if v, ok := config["save"]; ok {
-		f.Save, f.SaveKnown = safetext.Escape(v), true
-	}
-	if v, ok := config["appendonly"]; ok {
-		f.AppendOnly, f.AppendFsync = safetext.Escape(v), safetext.Escape(config["appendfsync"])
-	}
-}
-
-// born takes note of how the server of a new incarnation was met.
-func (f *Facts) born(state NodeState, uptime time.Duration, at time.Time) {
-	f.OpenAt = time.Time{}
-	// Who was out of sight for longer may have waited closed, and been opened.
-	if state == NodeServing && uptime <= youngLife {
-		f.OpenAt = at
-	}
-}
-
-// youngLife is the age up to which an open server has not waited closed: no D
-// is that short that a guard could have opened it.
-const youngLife = 2 * time.Second
 
 // happened is what has happened on a node since it was first looked at: how
 // often, and when the last time.
 type happened struct {
-	evicted, saves, backgroundSaves, configRewrites, aclSaves count64
+	evicted, refused, saves, backgroundSaves, configRewrites, aclSaves count64
 }
 
 type count64 struct {
 	n  int64
 	at time.Time
 }
+
+// lately reports whether it was counted up not long ago.
+func (c count64) lately(now time.Time) bool { return c.n > 0 && now.Sub(c.at) < lately }
 
 // nodeWatch follows the counters of one server.
 type nodeWatch struct {
@@ -146,11 +26,11 @@ type nodeWatch struct {
 }
 
 // happened brings the nodes' counters up to this moment.
-func (f *findings) happened(s *Snapshot) []happened {
+func (f *findings) happened(s *Snapshot) map[string]happened {
 	if len(f.nodes) != len(s.Nodes) {
 		f.nodes = make([]nodeWatch, len(s.Nodes))
 	}
-	out := make([]happened, len(s.Nodes))
+	out := map[string]happened{}
 	for i := range s.Nodes {
 		n, w := &s.Nodes[i], &f.nodes[i]
 		if n.RunID != w.runID {
@@ -158,7 +38,7 @@ func (f *findings) happened(s *Snapshot) []happened {
 			*w = nodeWatch{runID: n.RunID, last: n.Facts}
 			if seen {
 				// It started under our eyes: all that it counts is news.
-				w.last.Evicted, w.last.Saves, w.last.BackgroundSaves, w.last.ConfigRewrites, w.last.Rewrites, w.last.ACLSaves = 0, 0, 0, 0, 0, 0
+				w.last.Evicted, w.last.Refused, w.last.Saves, w.last.BackgroundSaves, w.last.ConfigRewrites, w.last.Rewrites, w.last.ACLSaves = 0, 0, 0, 0, 0, 0, 0
 			}
 		}
 		for _, c := range []struct {
@@ -166,6 +46,7 @@ func (f *findings) happened(s *Snapshot) []happened {
 			to      *count64
 		}{
 			{w.last.Evicted, n.Facts.Evicted, &w.since.evicted},
+			{w.last.Refused, n.Facts.Refused, &w.since.refused},
 			{w.last.Saves, n.Facts.Saves, &w.since.saves},
 			{w.last.BackgroundSaves + w.last.Rewrites, n.Facts.BackgroundSaves + n.Facts.Rewrites, &w.since.backgroundSaves},
 			{w.last.ConfigRewrites, n.Facts.ConfigRewrites, &w.since.configRewrites},
@@ -176,7 +57,10 @@ func (f *findings) happened(s *Snapshot) []happened {
 			}
 		}
 		w.last = n.Facts
-		out[i] = w.since
+		out[n.Name] = w.since
 	}
 	return out
 }
+
+// lately is how long an act or an accident that leaves no state is told.
+const lately = 10 * time.Minute

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"redlockctl/internal/announce"
-	"redlockctl/internal/safetext"
 )
 
 // Guards are the restart guards that announce themselves on the nodes, each once, the
@@ -66,15 +65,10 @@ func GuardName(g announce.Guard) string {
 }
 
 // guardDelays: guards whose D is not the same, or too short.
-func guardDelays(k known, tell func(Finding)) {
+func guardDelays(k known, f *Finding) bool {
 	all, _ := k.Guards()
 	if len(all) == 0 {
-		return
-	}
-	f := Finding{
-		Severity: SeverityDanger, Title: "guards do not agree on the delay",
-		Consequence: "Each waits for the greatest D that it sees. One that sees no other for a moment opens nodes by its own, and then two clients may hold one lock.",
-		Remedy:      "Give all guards, consoles too, the same max_ttl and delay, and end those with an old configuration.",
+		return false
 	}
 	most, least := all[0], all[len(all)-1]
 	var said []string
@@ -88,19 +82,42 @@ func guardDelays(k known, tell func(Finding)) {
 	if len(all) > 4 {
 		said = append(said, fmt.Sprintf("and %d more, the least %s", len(all)-4, least.Delay))
 	}
-	f.Evidence = safetext.New(strings.Join(said, ", "))
+	text := strings.Join(said, ", ")
 	switch {
 	case most.Absurd:
 		f.Title = "a guard announces a delay that no configuration allows"
-		f.Consequence = "Nodes that restart stay closed for " + announce.MostDelay.String() + "."
+		f.Consequence = "Nodes that restart stay fenced for " + announce.MostDelay.String() + "."
 		f.Remedy = "Find who subscribes to its channel (CLIENT LIST, PUBSUB CHANNELS " + announce.Pattern + "), end it, and open nodes by hand where that is safe."
 	case most.Delay != least.Delay:
 	case most.Delay > 0 && most.Delay < k.Cluster.MaxTTL:
 		f.Title = "the guard's delay is shorter than this configuration's max_ttl"
-		f.Evidence = safetext.New(f.Evidence.Raw() + "; max_ttl here is " + k.Cluster.MaxTTL.Round(time.Millisecond).String())
 		f.Consequence = "A node votes again while locks with such a TTL are still believed in: two clients may hold one lock."
+		text += "; max_ttl here is " + k.Cluster.MaxTTL.Round(time.Millisecond).String()
 	default:
-		return
+		return false
 	}
-	tell(f)
+	return f.seen("%s", text)
+}
+
+// notProtected is the finding of nodes on which no guard is seen.
+func notProtected(k known, f *Finding) bool {
+	var unguarded, hidden []string
+	for i := range k.Nodes {
+		n := &k.Nodes[i]
+		if !readable(n.State) {
+			continue
+		}
+		switch protectionOf(n, k.guard) {
+		case unguardedNode:
+			unguarded = append(unguarded, n.Name)
+		case hiddenNode:
+			hidden = append(hidden, n.Name)
+		}
+	}
+	if len(unguarded) > 0 {
+		return f.seen("no guard is seen on %s", strings.Join(unguarded, ", "))
+	}
+	f.Title = "not known to be protected against restarts"
+	f.Remedy = "Give this user the rights that redlockctl config acl --role observer prints, so that a guard can be seen."
+	return len(hidden) > 0 && f.seen("guards cannot be seen on %s: this user may not call PUBSUB CHANNELS", strings.Join(hidden, ", "))
 }

@@ -13,11 +13,11 @@ import (
 
 // The kinds of locks that findings are about.
 const (
-	badImmortal = iota
+	badNoTTL = iota
 	badSplit
 	badOverTTL
 	badOrphan
-	badEndless // as immortal, and others can have the lock all the same
+	badEndless // as one with no TTL, and others can have the lock all the same
 	badNumber
 	badHuge
 	badForeign
@@ -28,14 +28,14 @@ const (
 // that fails leaves copies for a moment, and the old SETNX pattern sets the TTL
 // with a second command.
 var ripens = [badKinds]time.Duration{
-	badImmortal: 1500 * time.Millisecond,
-	badSplit:    2 * time.Second,
-	badOverTTL:  time.Second,
-	badOrphan:   time.Second, // beyond the time that makes it one
-	badEndless:  1500 * time.Millisecond,
-	badNumber:   1500 * time.Millisecond,
-	badHuge:     time.Second,
-	badForeign:  time.Second,
+	badNoTTL:   1500 * time.Millisecond,
+	badSplit:   2 * time.Second,
+	badOverTTL: time.Second,
+	badOrphan:  time.Second, // beyond the time that makes it one
+	badEndless: 1500 * time.Millisecond,
+	badNumber:  1500 * time.Millisecond,
+	badHuge:    time.Second,
+	badForeign: time.Second,
 }
 
 // youngView is how long after the first view all that was bad in it may not have
@@ -81,10 +81,10 @@ type lockWatch struct {
 // kindsOf are the kinds of bad locks that l is of.
 func kindsOf(l *Lock) (kinds [badKinds]bool, any bool) {
 	switch l.State {
-	case LockImmortal:
+	case LockNoTTL:
 		kind := badEndless
 		if _, block := l.Endless(); block {
-			kind = badImmortal
+			kind = badNoTTL
 		}
 		kinds[kind], any = true, true
 		kinds[badSplit] = l.Tokens > 1
@@ -92,7 +92,7 @@ func kindsOf(l *Lock) (kinds [badKinds]bool, any bool) {
 		kinds[badSplit], any = true, true
 	case LockOverTTL:
 		kinds[badOverTTL], any = true, true
-	case LockOrphan:
+	case LockOrphaned:
 		kinds[badOrphan], any = true, true
 	case LockNotALock:
 		switch {
@@ -149,7 +149,7 @@ func (w *lockWatch) look(s *Snapshot, opt Options) (map[int]badLocks, time.Durat
 		if _, any := kindsOf(l); any && w.bad[l.Key.Raw()] == nil {
 			w.take(l.Key.Raw(), l, now)
 		}
-		if whole && l.Since.After(sighted) {
+		if whole && l.Since().After(sighted) {
 			w.ttls.saw(l, now)
 		}
 	}
@@ -164,7 +164,7 @@ func (w *lockWatch) look(s *Snapshot, opt Options) (map[int]badLocks, time.Durat
 	switch {
 	case w.slowly && slices.Max(w.kept[:]) < badKept:
 		most = lookSlowly
-	case !w.slowly && s.Counts[LockImmortal]+s.Counts[LockSplit]+s.Counts[LockOverTTL]+s.Counts[LockOrphan] > 0:
+	case !w.slowly && s.Counts[LockNoTTL]+s.Counts[LockSplit]+s.Counts[LockOverTTL]+s.Counts[LockOrphaned] > 0:
 		most = s.Locks.Len() // there are bad ones: they are not waited for
 	}
 	for l := range s.Locks.From(w.cursor) {
@@ -185,7 +185,7 @@ func (w *lockWatch) look(s *Snapshot, opt Options) (map[int]badLocks, time.Durat
 				continue
 			}
 			if now.Sub(b.since[k]) < ripensAfter(k, opt) {
-				if k == badImmortal || k == badSplit || k == badOverTTL {
+				if k == badNoTTL || k == badSplit || k == badOverTTL {
 					w.ripening++
 				}
 				continue
@@ -198,7 +198,7 @@ func (w *lockWatch) look(s *Snapshot, opt Options) (map[int]badLocks, time.Durat
 			ripe[k] = these
 		}
 	}
-	for k, state := range map[int]LockState{badImmortal: LockImmortal, badSplit: LockSplit, badOverTTL: LockOverTTL, badOrphan: LockOrphan, badForeign: LockNotALock} {
+	for k, state := range map[int]LockState{badNoTTL: LockNoTTL, badSplit: LockSplit, badOverTTL: LockOverTTL, badOrphan: LockOrphaned, badForeign: LockNotALock} {
 		if these := ripe[k]; these.count > 0 && w.kept[k] >= badKept {
 			these.count = max(these.count, s.Counts[state])
 			ripe[k] = these
@@ -219,7 +219,7 @@ func ripensAfter(kind int, opt Options) time.Duration {
 // been in it for long enough.
 func (w *lockWatch) awaits(now, until time.Time, opt Options) bool {
 	for _, b := range w.bad {
-		for _, k := range [...]int{badImmortal, badSplit, badOverTTL, badOrphan} {
+		for _, k := range [...]int{badNoTTL, badSplit, badOverTTL, badOrphan} {
 			if since := b.since[k]; !since.IsZero() && since.Before(until) && now.Sub(since) < ripensAfter(k, opt) {
 				return true
 			}
@@ -323,19 +323,19 @@ func (w *ttlWatch) begin(now time.Time) {
 }
 
 func (w *ttlWatch) saw(l *Lock, now time.Time) {
-	if now.Sub(l.Since) > ttlWindow || len(w.seen) >= ttlKept || w.seen[l.Key.Raw()].Equal(l.Since) {
+	if now.Sub(l.Since()) > ttlWindow || len(w.seen) >= ttlKept || w.seen[l.Key.Raw()].Equal(l.Since()) {
 		return
 	}
 	var longest time.Duration
 	for _, c := range l.Copies.All() {
 		if c.State == CopyPresent && c.Type == "string" && !c.Expires.IsZero() {
-			longest = max(longest, c.Expires.Sub(l.Since))
+			longest = max(longest, c.Expires.Sub(l.Since()))
 		}
 	}
 	if longest <= 0 {
 		return
 	}
-	w.seen[l.Key.Raw()] = l.Since
+	w.seen[l.Key.Raw()] = l.Since()
 	w.now.total++
 	w.now.steps[ttlStep(longest)]++
 }

@@ -8,21 +8,6 @@ import (
 	"redlockctl/redlock"
 )
 
-// grant is a token that has had a majority, until its end was told. It begins, is
-// extended, loses copies and ends; each of these is an event.
-type grant struct {
-	token int8  // −1: there is none
-	lost  uint8 // copies that went with restarts since it last had a majority
-	// extensions were told of none since the last one was; extended is when that was,
-	// zero: none yet.
-	extensions uint16
-	// went is on which nodes a copy went before its time, since that was last told; a
-	// bit for each of the first 32 nodes.
-	went     uint32
-	end      moment // of the majority; zero: never
-	extended moment
-}
-
 // trackGrant makes events of what became of the grant of r since the last look.
 func (t *table) trackGrant(r *record, a *assessment) {
 	g, holds := &r.grant, a.majority && a.locks > 0
@@ -115,7 +100,9 @@ func (t *table) endGrant(r *record, now moment, all bool) {
 		kind, text, level = "lost majority", "copies are missing: no majority, and not released", LevelAlarm
 	}
 	if t.settled {
-		t.emit(lockEvent(t.time(now), level, kind, r.key(), "%s (%s)", text, r.tokens[r.grant.token].prefix))
+		e := lockEvent(t.time(now), level, kind, r.key(), "%s (%s)", text, r.tokens[r.grant.token].prefix)
+		e.Token = safetext.New(r.tokens[r.grant.token].prefix)
+		t.emit(e)
 	}
 	r.grant.token, r.grant.lost, r.grant.went = -1, 0, 0
 }
@@ -165,6 +152,11 @@ func (t *table) emitLostCopies(r *record, now moment, all bool) {
 		if i >= 32 || r.grant.went&(1<<i) == 0 || c.kind == lockCopy && int8(c.token) == r.grant.token {
 			continue // it is back
 		}
+		if e := t.lostCopyEvent(r, i, now); t.nodes[i].justRestarted(now) {
+			e.Part = true // the restart tells it
+			t.emit(e)
+			continue
+		}
 		l := &t.nodes[i].lost
 		if now-l.since >= moment(time.Second) {
 			l.since, l.told = now, 0
@@ -173,26 +165,31 @@ func (t *table) emitLostCopies(r *record, now moment, all bool) {
 			l.untold++
 			continue
 		}
-		why := "gone before its time, and not released"
-		switch {
-		case c.kind == lockCopy && redlock.IsTombstone(r.tokens[c.token].prefix):
-			why = "revoked there"
-		case c.have():
-			why = "something else is there"
-		}
-		e := lockEvent(t.time(now), LevelNotice, lostCopy, r.key(), "lost its copy on %s (%s): %d left", t.names[i], why, r.lock.Held)
-		e.Node = t.names[i]
-		t.emit(e)
+		t.emit(t.lostCopyEvent(r, i, now))
 	}
 	r.grant.went = 0
 }
 
-// lostCopies counts, for a node, the copies of locks that are held on without
-// them.
-type lostCopies struct {
-	since  moment // begin of the present second
-	told   int    // one by one, in that second
-	untold int    // beyond those, to be told in one sentence
+// lostCopyEvent tells of the copy that r has lost on node i.
+func (t *table) lostCopyEvent(r *record, i int, now moment) Event {
+	why := "lost: it disappeared before its TTL expired, and was not released"
+	switch c := &r.copies[i]; {
+	case c.kind == lockCopy && redlock.IsTombstone(r.tokens[c.token].prefix):
+		why = "revoked there"
+	case c.have():
+		why = "something else is there"
+	case t.nodes[i].justRestarted(now):
+		why = "it restarted"
+	}
+	e := lockEvent(t.time(now), LevelNotice, lostCopy, r.key(), "lost its copy on %s (%s): %d left", t.names[i], why, r.lock.Held)
+	e.Node = t.names[i]
+	return e
+}
+
+// justRestarted reports whether what is told now is likely what a restart of the node
+// did.
+func (n *tableNode) justRestarted(now moment) bool {
+	return n.restarted != 0 && now-n.restarted < moment(5*time.Second)
 }
 
 // lostTold is how many lost copies of a node are told one by one in a second.
@@ -213,7 +210,6 @@ func (t *table) emitUntold(at time.Time) {
 const lostCopy = "lost copy"
 
 const (
-	jitter        = 2 * time.Millisecond   // of an expiry, from read to read
 	extendedBy    = 100 * time.Millisecond // the majority end moved by more: not the jitter of a read
 	extendedEvery = 10 * time.Second       // a watched lock is extended all the time: the first is told, then one once in a while
 )

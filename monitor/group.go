@@ -7,22 +7,6 @@ import (
 	"redlockctl/internal/safetext"
 )
 
-// group is a lock that is several keys. Each of them is assessed by itself; what
-// is shown is one lock.
-type group struct {
-	name    string
-	members []*record // by their keys
-	shown   *Lock
-	// crowd: there are or were so many that what they share is no token but a
-	// constant. Each is shown by itself then, and only their number is kept.
-	crowd bool
-	size  int
-}
-
-// groupMost is how many keys one lock has at most: to show a change of one of
-// them costs time in their number.
-const groupMost = 64
-
 // groupOf names the lock that l is a key of; empty: l is all of it.
 func groupOf(l *Lock) string {
 	switch f := l.Form; {
@@ -120,7 +104,7 @@ func (t *table) regroup(g *group) {
 			}
 		}
 		one := *worst
-		one.Key, one.Keys = keys[0], keys
+		one.Key, one.keys = keys[0], &keys
 		g.shown = &one
 	}
 	t.show(g.shown)

@@ -51,7 +51,7 @@ func TestSeveralKeysAreOneLock(t *testing.T) {
 				t.Fatal(got)
 			}
 			l := r.lock(c.keys[0])
-			if len(l.Keys) != len(c.keys) || l.Keys[last].Raw() != c.keys[last] || l.State != LockHeld || r.counts[LockHeld] != 2 {
+			if len(l.Keys()) != len(c.keys) || l.Keys()[last].Raw() != c.keys[last] || l.State != LockHeld || r.counts[LockHeld] != 2 {
 				t.Errorf("%+v", l)
 			}
 			total(t, r)
@@ -59,7 +59,7 @@ func TestSeveralKeysAreOneLock(t *testing.T) {
 			r.del(c.keys[last], 0)
 			r.scanAll()
 			r.scanAll()
-			if l := r.lock(c.keys[0]); l.State != LockBare || l.Held != 2 || len(l.Keys) != len(c.keys) {
+			if l := r.lock(c.keys[0]); l.State != LockBareMajority || l.Held != 2 || len(l.Keys()) != len(c.keys) {
 				t.Errorf("%+v", l)
 			}
 			total(t, r)
@@ -67,7 +67,7 @@ func TestSeveralKeysAreOneLock(t *testing.T) {
 			r.del(c.keys[0], 0, 1, 2)
 			r.scanAll()
 			r.scanAll()
-			if l := r.lock(c.keys[1]); l.Key.Raw() != c.keys[1] || len(l.Keys) == len(c.keys) {
+			if l := r.lock(c.keys[1]); l.Key.Raw() != c.keys[1] || len(l.Keys()) == len(c.keys) {
 				t.Errorf("%+v", l)
 			}
 			total(t, r)
@@ -76,7 +76,7 @@ func TestSeveralKeysAreOneLock(t *testing.T) {
 			r.scanAll()
 			r.scanAll()
 			total(t, r)
-			if l := r.lock(c.keys[1]); l.Keys != nil || l.Holder.Raw() != "something else" {
+			if l := r.lock(c.keys[1]); l.Keys() != nil || l.Holder.Raw() != "something else" {
 				t.Errorf("%+v", l)
 			}
 			r.pass(2 * time.Minute)
@@ -98,14 +98,14 @@ func TestAConstantMakesNoLockOfManyKeys(t *testing.T) {
 		r.set(key(k), token, time.Minute, 0, 1, 2)
 	}
 	r.first()
-	if r.view().Len() != 1 || len(r.lock(key(0)).Keys) != groupMost {
+	if r.view().Len() != 1 || len(r.lock(key(0)).Keys()) != groupMost {
 		t.Fatalf("%d locks", r.view().Len())
 	}
 	for k := groupMost; k < 20_000; k++ {
 		r.set(key(k), token, time.Minute, 0, 1, 2)
 	}
 	r.scanAll()
-	if r.view().Len() != 20_000 || r.counts[LockHeld] != 20_000 || r.lock(key(0)).Keys != nil {
+	if r.view().Len() != 20_000 || r.counts[LockHeld] != 20_000 || r.lock(key(0)).Keys() != nil {
 		t.Errorf("%d locks, %d held", r.view().Len(), r.counts[LockHeld])
 	}
 	total(t, r)
@@ -114,7 +114,7 @@ func TestAConstantMakesNoLockOfManyKeys(t *testing.T) {
 	r.del(key(9), 0)
 	r.scanAll()
 	r.scanAll()
-	if r.view().Len() != 19_999 || r.lock(key(7)).Holder.Raw() != "another" || r.lock(key(9)).State != LockBare {
+	if r.view().Len() != 19_999 || r.lock(key(7)).Holder.Raw() != "another" || r.lock(key(9)).State != LockBareMajority {
 		t.Errorf("%d locks", r.view().Len())
 	}
 	total(t, r)
@@ -127,7 +127,7 @@ func TestAConstantMakesNoLockOfManyKeys(t *testing.T) {
 	r.set(key(1), token, time.Minute, 0, 1, 2)
 	r.set(key(2), token, time.Minute, 0, 1, 2)
 	r.scanAll()
-	if r.view().Len() != 1 || len(r.lock(key(1)).Keys) != 2 {
+	if r.view().Len() != 1 || len(r.lock(key(1)).Keys()) != 2 {
 		t.Error("two keys are one lock again")
 	}
 	total(t, r)
@@ -143,11 +143,11 @@ func TestADeadlineInTheValue(t *testing.T) {
 	if l.Form == nil || l.Form.Deadline.IsZero() {
 		t.Fatal("the form is not known")
 	}
-	if l.State != LockHeld || l.MajorityEnd.Sub(end).Abs() > time.Second {
-		t.Errorf("%s until %s", l.State, l.MajorityEnd)
+	if l.State != LockHeld || l.MajorityEnd().Sub(end).Abs() > time.Second {
+		t.Errorf("%s until %s", l.State, l.MajorityEnd())
 	}
 	r.pass(31 * time.Second)
-	if s := r.lock("lock.jobs").State; s != LockOrphan {
+	if s := r.lock("lock.jobs").State; s != LockOrphaned {
 		t.Error(s)
 	}
 }
@@ -165,11 +165,11 @@ func TestCompanionsOfLocks(t *testing.T) {
 	if l.State != LockNotALock || l.Form == nil || !l.Form.Companion || l.Form.Group.Raw() != "job" {
 		t.Fatalf("%+v", l)
 	}
-	if kinds, _ := kindsOf(&l); kinds[badForeign] {
+	if kinds, _ := kindsOf(l); kinds[badForeign] {
 		t.Error("it does not belong there")
 	}
 	l = r.lock("other")
-	if kinds, _ := kindsOf(&l); l.Form != nil || !kinds[badForeign] {
+	if kinds, _ := kindsOf(l); l.Form != nil || !kinds[badForeign] {
 		t.Errorf("%+v", l)
 	}
 	// What it becomes later is judged anew.
@@ -178,7 +178,7 @@ func TestCompanionsOfLocks(t *testing.T) {
 	}
 	r.scanAll()
 	r.scanAll()
-	if l := r.lock("other"); l.State != LockHeld && l.State != LockImmortal || l.Form == nil || l.Form.Library != "redsync" {
+	if l := r.lock("other"); l.State != LockHeld && l.State != LockNoTTL || l.Form == nil || l.Form.Library != "redsync" {
 		t.Errorf("%+v", l)
 	}
 	for i := range r.servers {
@@ -201,7 +201,7 @@ func TestARevocationThatDidNotReachAll(t *testing.T) {
 		"all reached":               {[]int{0, 1, 2, 3, 4}, nil, LockRevoked},
 		"two not reached":           {[]int{0, 1, 2}, []int{3, 4}, LockRevoked},
 		"a minority of tombstones":  {[]int{0, 1}, nil, LockRevoked},
-		"the holder has a majority": {[]int{0, 1}, []int{2, 3, 4}, LockBare}, // what is not its own guards no margin
+		"the holder has a majority": {[]int{0, 1}, []int{2, 3, 4}, LockBareMajority}, // what is not its own guards no margin
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(5, 0).first()
@@ -242,7 +242,8 @@ func TestASweepInSlices(t *testing.T) {
 	}
 	r.first()
 	told := 0
-	r.restart = func(i, copies, bare int, _ time.Time) {
+	r.restart = func(i int, cost restartCost, _ time.Time) {
+		copies, bare := cost.copies, cost.bare
 		if told++; i != 1 || copies != n || bare < n-300 {
 			t.Errorf("node %d lost %d copies, %d locks are bare", i, copies, bare)
 		}
@@ -275,7 +276,7 @@ func TestASweepInSlices(t *testing.T) {
 	}
 	total(t, r)
 	for l := range r.view().All() {
-		if l.State != LockHeld && l.Margin() > 0 || l.Margin() == 0 && l.State != LockBare {
+		if l.State != LockHeld && l.Margin() > 0 || l.Margin() == 0 && l.State != LockBareMajority {
 			t.Fatalf("%+v", l)
 		}
 	}

@@ -133,47 +133,52 @@ func (r *record) noteGone(i int, now moment) {
 	}
 }
 
-// stale reports whether dropVanished would drop anything of r.
-func (t *table) stale(r *record) bool {
-	for i := range r.copies {
-		n, c := &t.nodes[i], &r.copies[i]
-		if c.have() && (c.epoch < n.incarnation || (n.scanned == n.epoch && c.sent < n.began)) {
-			return true
+// weigh brings what r is reckoned at up to what it takes.
+func (t *table) weigh(r *record, foreign bool) {
+	t.unweigh(r)
+	r.weight, r.foreign = int32(r.cost()), foreign
+	t.room.add(r, int64(r.weight))
+}
+
+// unweigh gives back what r is reckoned at.
+func (t *table) unweigh(r *record) {
+	t.room.add(r, -int64(r.weight))
+	r.weight = 0
+}
+
+// wanted are those of the keys of node i that are worth reading: when the table
+// is full, those that it knows. The others are counted, if they are those of a
+// full read, which meets each key once.
+func (t *table) wanted(i int, keys []string, count bool) []string {
+	if !t.room.full() {
+		return keys
+	}
+	kept := keys[:0]
+	for _, key := range keys {
+		if t.records[key] != nil {
+			kept = append(kept, key)
 		}
 	}
-	return false
-}
-
-// seen reports whether copy i of r is known to be there.
-func (t *table) seen(r *record, i int) bool {
-	return r.copies[i].have() && t.nodes[i].reachable && r.copies[i].epoch == t.nodes[i].epoch
-}
-
-// absent reports whether r is known not to be on node i.
-func (t *table) absent(r *record, i int) bool {
-	n := &t.nodes[i]
-	return !r.copies[i].have() && n.reachable && n.scanned == n.epoch
-}
-
-// confirmed reports whether node i was read after the last change of r, or is known
-// to have changed nothing since.
-func (t *table) confirmed(r *record, i int) bool {
-	n := &t.nodes[i]
-	if t.seen(r, i) {
-		return max(r.copies[i].sent, n.synced) >= r.changed
+	if gone := len(keys) - len(kept); gone > 0 && count {
+		t.nodes[i].refused.add(gone, true)
+	} else if gone > 0 && t.nodes[i].unkept().locks == 0 {
+		t.nodes[i].refused.add(1, true)
 	}
-	return t.absent(r, i) && n.looked() >= r.changed
+	return kept
 }
 
-// stateOf is what is known of copy i of r.
-func (t *table) stateOf(r *record, i int) CopyState {
-	switch {
-	case t.seen(r, i):
-		return CopyPresent
-	case t.absent(r, i):
-		return CopyAbsent
-	case t.nodes[i].reachable:
-		return CopyUnread
+func (t *table) bury(r *record) {
+	t.count(r, Copies{})
+	t.schedule(r, 0)
+	t.unweigh(r)
+	r.waits, r.buried = false, true
+	delete(t.records, r.key())
+	last := len(t.all) - 1
+	t.all[r.pos] = t.all[last]
+	t.all[r.pos].pos = r.pos
+	t.all[last] = nil
+	t.all = t.all[:last]
+	if r.known {
+		t.publish(r, nil)
 	}
-	return CopyUnknown
 }

@@ -129,7 +129,7 @@ func TestALookTellsWhatTakesTime(t *testing.T) {
 		s := decided(t, m)
 		stop()
 		<-done
-		if lock(s, "orphan").State != monitor.LockOrphan || s.Cluster.Verdict != monitor.VerdictDanger || s.Dangers() != 1 {
+		if lock(s, "orphan").State != monitor.LockOrphaned || s.Cluster.Verdict != monitor.VerdictDanger || s.Dangers() != 1 {
 			t.Fatal(describe(s))
 		}
 	}

@@ -78,7 +78,7 @@ func (l *Lock) NobodyText() string {
 // the nodes do not.
 func (l *Lock) Endless() (copies int, block bool) {
 	for _, c := range l.Copies.All() {
-		if c.ofLock() && c.Expires.IsZero() {
+		if c.ofLock() && c.State == CopyPresent && c.Expires.IsZero() {
 			copies++
 		}
 	}

@@ -97,7 +97,7 @@ func (r *room) bursts() bool { return r.locks > 0 && r.used > r.locks+r.locks/gr
 // map, the tree and the lists, measured; for each node a copy, kept and published;
 // for each token its value, and its place.
 const (
-	costKey   = 460
+	costKey   = 412
 	costCopy  = 24
 	costToken = 32
 )
@@ -119,19 +119,6 @@ func (m *room) add(r *record, bytes int64) {
 	}
 }
 
-// weigh brings what r is reckoned at up to what it takes.
-func (t *table) weigh(r *record, foreign bool) {
-	t.unweigh(r)
-	r.weight, r.foreign = int32(r.cost()), foreign
-	t.room.add(r, int64(r.weight))
-}
-
-// unweigh gives back what r is reckoned at.
-func (t *table) unweigh(r *record) {
-	t.room.add(r, -int64(r.weight))
-	r.weight = 0
-}
-
 // refusals counts keys of a node that are not kept: all of them, and those that may
 // be locks.
 type refusals struct{ keys, locks int }
@@ -147,25 +134,4 @@ func (r *refusals) add(keys int, locks bool) {
 // since its last full read but one.
 func (n *tableNode) unkept() refusals {
 	return refusals{max(n.refused.keys, n.unkeptBefore.keys), max(n.refused.locks, n.unkeptBefore.locks)}
-}
-
-// wanted are those of the keys of node i that are worth reading: when the table
-// is full, those that it knows. The others are counted, if they are those of a
-// full read, which meets each key once.
-func (t *table) wanted(i int, keys []string, count bool) []string {
-	if !t.room.full() {
-		return keys
-	}
-	kept := keys[:0]
-	for _, key := range keys {
-		if t.records[key] != nil {
-			kept = append(kept, key)
-		}
-	}
-	if gone := len(keys) - len(kept); gone > 0 && count {
-		t.nodes[i].refused.add(gone, true)
-	} else if gone > 0 && t.nodes[i].unkept().locks == 0 {
-		t.nodes[i].refused.add(1, true)
-	}
-	return kept
 }

@@ -19,7 +19,6 @@ package monitor
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -27,98 +26,12 @@ import (
 	"redlockctl/redlock"
 )
 
-// Options of a Monitor; the zero value of a field means its default.
-type Options struct {
-	ClusterName  string
-	LockPatterns []string      // glob patterns of keys that are locks; default "*"
-	Match        string        // only those that match this pattern too; "": all
-	Keys         []string      // these keys alone, whatever the patterns say: nothing is scanned for
-	NoLocks      bool          // nodes alone
-	MaxTTL       time.Duration // of the cluster; 0: unknown, no TTL counts as too long
-	Redlock      redlock.Options
-	Timeout      time.Duration // of one command to a node; default 500 ms
-	ProbeEvery   time.Duration // TIME probes; default 200 ms
-	InfoEvery    time.Duration // INFO and CONFIG; default 1 s
-	ScanEvery    time.Duration // least pause between full reads, where no gap asks for one; default 250 ms, 10 s for a node that tells of its changes
-	ScanCount    int           // COUNT of SCAN; default 250
-	EventsKept   int           // default 500
-	// MaxMemory is how many bytes the locks of the cluster may take, what the garbage
-	// collector leaves behind included, and keys that are none a quarter of it. Keys
-	// that find no room are counted only, and a finding tells of it. Default
-	// [DefaultMaxMemory].
-	MaxMemory int64
-	// Patient reads a node that has clients at work with pauses, the first time
-	// too, so that they feel less of it: the first view takes up to four times as
-	// long. It is for those who watch for long, not for a single look.
-	Patient bool
-	// Fences is how nodes are fenced, by name, where it is not by
-	// min-replicas-to-write: "acl" or "none", as in the configuration.
-	Fences map[string]string
-	// TakenBy tells who took a lock from the holder of this token, as far as that
-	// is on record here; nil: nobody knows. It is asked when a lock has ended, and
-	// must answer at once.
-	TakenBy func(key, token string) (Taking, bool)
-}
-
-// Taking is a lock that was taken from its holder, as it is on record.
-type Taking struct {
-	Act           string // "force-release", "revoke"
-	Actor, Reason string
-}
-
-func (o Options) withDefaults() (Options, error) {
-	if len(o.LockPatterns) == 0 {
-		o.LockPatterns = []string{"*"}
-	}
-	if o.Redlock.NodeTimeout == 0 {
-		o.Redlock.NodeTimeout = redlock.DefaultNodeTimeout
-	}
-	for _, d := range []struct {
-		name  string
-		value *time.Duration
-		or    time.Duration
-	}{
-		{"timeout", &o.Timeout, 500 * time.Millisecond},
-		{"probe interval", &o.ProbeEvery, 200 * time.Millisecond},
-		{"info interval", &o.InfoEvery, time.Second},
-		{"scan interval", &o.ScanEvery, 250 * time.Millisecond},
-		{"max TTL", &o.MaxTTL, 0},
-	} {
-		if *d.value < 0 {
-			return o, fmt.Errorf("%s %s is negative", d.name, *d.value)
-		}
-		if *d.value == 0 {
-			*d.value = d.or
-		}
-	}
-	if o.MaxMemory < 0 {
-		return o, fmt.Errorf("max memory %d is negative", o.MaxMemory)
-	}
-	if o.MaxMemory == 0 {
-		o.MaxMemory = DefaultMaxMemory()
-	}
-	for _, d := range []struct {
-		name  string
-		value *int
-		or    int
-	}{{"scan count", &o.ScanCount, 250}, {"number of events kept", &o.EventsKept, 500}} {
-		if *d.value < 0 {
-			return o, fmt.Errorf("%s %d is negative", d.name, *d.value)
-		}
-		if *d.value == 0 {
-			*d.value = d.or
-		}
-	}
-	return o, nil
-}
-
 const (
 	publishEvery = 5 * time.Millisecond   // changes are collected for so long
 	refreshEvery = 250 * time.Millisecond // round trips, clocks: the numbers that always change
 	workMost     = 50 * time.Millisecond  // before a snapshot
 	nudgeEvery   = 50 * time.Millisecond
 	loadEvery    = 100 * time.Millisecond // snapshots before the first view is complete, but the first ones
-	seedMost     = 200                    // locks that the first screen may show
 )
 
 // Monitor watches a set of masters until its context ends. It is safe for use
@@ -172,18 +85,6 @@ func New(nodes []*redlock.Node, opt Options) (*Monitor, error) {
 	}
 	m.snapshot.Store(m.world.snapshot(time.Now(), 1))
 	return m, nil
-}
-
-// Run watches until ctx ends and returns when all its goroutines have. It is
-// to be called once.
-func (m *Monitor) Run(ctx context.Context) {
-	var wg sync.WaitGroup
-	for i := range m.nodes {
-		wg.Go(func() { m.probe(ctx, i) })
-		wg.Go(func() { m.scan(ctx, i) })
-	}
-	m.publishUntil(ctx)
-	wg.Wait()
 }
 
 // Snapshot is the current state; never nil.
@@ -263,7 +164,7 @@ func (m *Monitor) Note(e Event) {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.world.events.add(e)
+	m.world.note(e)
 	m.hurry()
 }
 
@@ -286,116 +187,10 @@ func (m *Monitor) hasten() {
 	}
 }
 
-func poke(c chan struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
-	}
-}
-
-// publishUntil publishes snapshots until ctx ends, and a last one then.
-func (m *Monitor) publishUntil(ctx context.Context) {
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	least := publishEvery
-	last := time.Now()
-	for {
-		select {
-		case <-ctx.Done():
-			m.publish()
-			return
-		case <-m.wake:
-		case <-timer.C:
-		}
-		now := time.Now()
-		if due := m.due(last, least); due.After(now) {
-			timer.Reset(due.Sub(now))
-			continue
-		}
-		last = now
-		m.publish()
-		// A snapshot of very many locks takes its time: half of it at most.
-		least = max(publishEvery, time.Since(now))
-		if m.loading() {
-			least = max(least, loadEvery)
-		}
-		timer.Reset(time.Until(m.due(last, least)))
-	}
-}
-
-// due is when the next snapshot is, after one at last.
-func (m *Monitor) due(last time.Time, least time.Duration) time.Time {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.world.done && !m.isSettled() {
-		least = publishEvery // the first whole view is waited for
-	}
-	soonest, due := last.Add(least), last.Add(max(least, refreshEvery))
-	if m.urgent {
-		return soonest
-	}
-	if next := m.world.table.next(); !next.IsZero() && next.Before(due) {
-		due = next
-	}
-	if due.Before(soonest) {
-		return soonest
-	}
-	return due
-}
-
-// work brings the states up to now, in slices: what comes from the nodes does
-// not wait for all of it. It reports whether it stopped before the end, so that
-// a snapshot is not held up for long.
-func (m *Monitor) work() (more bool) {
-	begun := time.Now()
-	for {
-		m.mu.Lock()
-		now := time.Now()
-		more = m.world.tick(now)
-		loading := m.world.loading()
-		m.hasten()
-		m.mu.Unlock()
-		// Before the first view is complete each lock changes with each node that is
-		// read: to assess it once in the end is enough.
-		if !more || loading || now.Sub(begun) >= workMost {
-			return more && !loading
-		}
-	}
-}
-
 func (m *Monitor) loading() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.world.loading() && m.world.table.locks.Len() >= seedMost
-}
-
-func (m *Monitor) publish() {
-	more := m.work()
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.urgent = false
-	now := time.Now()
-	version := m.snapshot.Load().Version + 1
-	s := m.world.snapshot(now, version)
-	m.log.add(version, m.world.table.fresh)
-	m.world.table.fresh = nil
-	m.snapshot.Store(s)
-	if more {
-		m.hurry()
-	}
-	close(m.fresh)
-	m.fresh = make(chan struct{})
-	if m.world.done && !m.isSettled() {
-		close(m.settled)
-	}
-	if !m.isAssessed && !m.world.unassessed(now) {
-		m.isAssessed = true
-		close(m.assessed)
-	}
-	if !m.isDecided && !m.world.undecided(now) {
-		m.isDecided = true
-		close(m.decided)
-	}
 }
 
 // isSettled reports whether a snapshot of the first whole view is out.
@@ -487,6 +282,9 @@ func (m *Monitor) table() {
 	}
 }
 
+// busyOps is how many commands a second make a node one that has clients at work.
+const busyOps = 200
+
 // task is what there is to do for the follower of node i in this incarnation of its
 // server; false: nothing more.
 func (m *Monitor) task(i int, runID string) (task, bool) {
@@ -529,7 +327,7 @@ func (m *Monitor) told(i int, runID string, until time.Time) {
 	m.table()
 }
 
-func (m *Monitor) scanned(i int, runID string, epoch uint32, began time.Time, notes map[string]string) bool {
+func (m *Monitor) scanned(i int, runID string, epoch uint32, began time.Time, notes map[string]limit) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	was := m.world.done
@@ -552,4 +350,30 @@ func (m *Monitor) scanFailed(i int, err error) {
 	defer m.mu.Unlock()
 	m.world.scanFailed(i, err, time.Now())
 	m.hurry()
+}
+
+// Guarded tells the monitor of the guard in this process: sight is called with
+// each look for findings, and must answer at once. Without one, what only a
+// guard can know is not told.
+func (m *Monitor) Guarded(sight func() GuardView) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.world.findings.guard = sight
+}
+
+// Booted tells the monitor how nodes start, by their names; what is told before
+// is replaced.
+func (m *Monitor) Booted(boots map[string]BootSight) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.world.findings.boots = boots
+}
+
+// task is what the state of all wants of a follower.
+type task struct {
+	epoch       uint32
+	gap         bool // there was no full read in this epoch
+	hasten      bool // a full read should not wait for its turn
+	unconfirmed bool // a lock waits for the nodes to confirm it
+	busy        bool // the node has clients at work
 }

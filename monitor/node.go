@@ -14,8 +14,8 @@ import (
 
 // Values of min-replicas-to-write that the guard and its operators use.
 const (
-	fenceClosed = 2147483647
-	fenceHold   = 2147483646
+	fenceUp     = 2147483647
+	fenceCordon = 2147483646
 )
 
 // sight is what one probe of a node brought home.
@@ -30,9 +30,9 @@ type sight struct {
 	// none; of a sight that has config.
 	configError   string
 	configMissing bool
-	guards        *guardsSight      // nil where this probe did not ask
-	open          *bool             // whether it obeys without a password; nil where this probe did not ask
-	notes         map[string]string // shortcomings by topic; "" takes a note back
+	guards        *guardsSight     // nil where this probe did not ask
+	open          *bool            // whether it obeys without a password; nil where this probe did not ask
+	notes         map[string]limit // by topic; the empty one takes a note back
 }
 
 // guardsSight are the guards that announce themselves on a node; not known: they
@@ -60,7 +60,7 @@ type watch struct {
 	ops     int64 // commands a second, ours among them
 	loading bool
 	foreign string
-	notes   map[string]string
+	notes   map[string]limit
 	minute  Minute // the present one
 }
 
@@ -68,13 +68,9 @@ func newWatch(name, addr string, now time.Time) *watch {
 	return &watch{
 		Node:  Node{Name: name, Addr: addr, Since: now, MinReplicasToWrite: -1, Keys: -1, Facts: unknownFacts()},
 		good:  -1,
-		notes: map[string]string{},
+		notes: map[string]limit{},
 	}
 }
-
-// readable reports whether the locks of a node in this state can be read and count:
-// what a replica or a cluster shard holds is no vote.
-func readable(s NodeState) bool { return s == NodeServing || s == NodeFenced || s == NodeHeld }
 
 // answered takes in a sight; restarted tells that another incarnation of the server
 // answered than the last time.
@@ -144,23 +140,24 @@ func (w *watch) measured(now time.Time, rtt time.Duration, answered bool) {
 	m.Mean = m.sum / time.Duration(m.Answered)
 }
 
-func (w *watch) note(topic, text string) {
-	if text == "" {
+// What to do about limits.
+const (
+	adviceRights  = "Give this user the rights that redlockctl config acl --role observer prints."
+	adviceScripts = "Use a server that runs scripts (EVAL)."
+	adviceFeed    = "Reach the server itself, Redis 6 or later: an older one, or a proxy in between, does not tell of changes."
+	adviceSilence = "Find what holds up that connection: a proxy or a firewall that drops what is idle, or a server that stops now and then. It is tried again after a minute, later less often."
+	adviceFlood   = "Narrow lock_patterns, or let the names of locks begin with something of their own: the node tells of every change below that."
+	adviceNames   = "Find out who writes such names: no lock has one."
+	adviceScan    = "Find out why its keys cannot be read: look at its log and SLOWLOG, and for a proxy in between. Its locks are not known until then."
+)
+
+// note takes note of a limit, or that there is none of this topic any more.
+func (w *watch) note(topic string, l limit) {
+	if l.text == "" {
 		delete(w.notes, topic)
 	} else {
-		w.notes[topic] = text
+		w.notes[topic] = l
 	}
-}
-
-func (w *watch) noteList() []string {
-	if len(w.notes) == 0 {
-		return nil
-	}
-	var out []string
-	for _, topic := range slices.Sorted(maps.Keys(w.notes)) {
-		out = append(out, w.notes[topic])
-	}
-	return out
 }
 
 const (
@@ -256,11 +253,15 @@ func (w *watch) readConfig(config map[string]string) {
 	}
 	switch {
 	case w.MinReplicasToWrite < 0:
-		w.note("fence", "CONFIG unreadable: a fence is inferred from INFO, a hold cannot be told from it")
-	case w.MinReplicasToWrite >= fenceHold && w.maxLag == 0:
-		w.note("fence", "min-replicas-max-lag 0 switches the fence off")
+		l := limit{"CONFIG unreadable: a fence is inferred from INFO, a hold cannot be told from it", adviceRights}
+		if w.Facts.ConfigMissing {
+			l.do = "" // no right helps, see fenceDenied
+		}
+		w.note("fence", l)
+	case w.MinReplicasToWrite >= fenceCordon && w.maxLag == 0:
+		w.note("fence", limit{text: "min-replicas-max-lag 0 switches the fence off"}) // see fenceOff
 	default:
-		w.note("fence", "")
+		w.note("fence", limit{})
 	}
 }
 
@@ -275,8 +276,8 @@ func (w *watch) assess() (NodeState, safetext.Text) {
 		if w.inForce && w.good == 0 {
 			return NodeFenced, safetext.Text{}
 		}
-	case w.MinReplicasToWrite == fenceHold && w.maxLag != 0:
-		return NodeHeld, safetext.Text{}
+	case w.MinReplicasToWrite == fenceCordon && w.maxLag != 0:
+		return NodeCordoned, safetext.Text{}
 	case !minreplicas.Accepts(w.MinReplicasToWrite, max(w.maxLag, -w.maxLag), w.good): // a lag that cannot be read is in force
 		return NodeFenced, safetext.Text{}
 	}
@@ -302,9 +303,16 @@ const scanTries = 3
 func (w *watch) snapshot(at time.Duration, locks int) Node {
 	n := w.Node
 	n.Locks = locks
-	n.LocksHidden = w.State == NodeDenied && w.base == NodeServing && w.Role == "master" && w.notes["info"] == ""
-	n.Notes = w.noteList()
-	n.unread = w.notes["scan"]
+	n.LocksHidden = w.State == NodeDenied && w.base == NodeServing && w.Role == "master" && w.notes["info"].text == ""
+	n.Notes, n.limits = nil, nil
+	for _, topic := range slices.Sorted(maps.Keys(w.notes)) {
+		l := w.notes[topic]
+		n.Notes = append(n.Notes, l.text)
+		if l.do != "" {
+			n.limits = append(n.limits, l)
+		}
+	}
+	n.unread = w.notes["scan"].text
 	n.Offset = w.clock.estimate(at)
 	n.Drift = w.clock.drift()
 	return n
@@ -318,8 +326,8 @@ func (w *watch) stateEvent(was NodeState, now time.Time) (Event, bool) {
 		switch was {
 		case NodeUnknown:
 			return Event{}, false
-		case NodeFenced, NodeHeld:
-			kind, text = "opened", "accepts writes again"
+		case NodeFenced, NodeCordoned:
+			kind, text = "rejoined", "accepts writes again"
 		default:
 			kind, text = "up", "is up and accepts writes"
 		}
@@ -328,8 +336,8 @@ func (w *watch) stateEvent(was NodeState, now time.Time) (Event, bool) {
 		if w.MinReplicasToWrite < 0 {
 			text = "is fenced: it refuses writes"
 		}
-	case NodeHeld:
-		text = "is held by an operator: it refuses writes, and no guard opens it"
+	case NodeCordoned:
+		text = "is cordoned by an operator: it refuses writes, and no guard lets it rejoin"
 	case NodeLoading:
 		text = "is loading its data"
 	case NodeUnknown:

@@ -91,7 +91,7 @@ const knockEvery = time.Minute
 // password for the default user.
 func knock(ctx context.Context, node *redlock.Node, timeout time.Duration) *bool {
 	// With RESP2 nothing is sent before the PING.
-	client := node.Anonymous().Within(redlock.NewBudget(probeReply, probeExchange)).OneLife(timeout, func(opt *redis.Options) {
+	client := node.Anonymous().Within(redlock.NewBudget(probeReply, probeExchange)).OneConnection(timeout, func(opt *redis.Options) {
 		opt.Protocol, opt.DB, opt.PoolSize = 2, 0, 2
 	})
 	defer client.Close()
@@ -114,7 +114,7 @@ type prober struct {
 
 // look probes once.
 func (p *prober) look(ctx context.Context, whole bool) (sight, error) {
-	v := sight{notes: map[string]string{}}
+	v := sight{notes: map[string]limit{}}
 	if whole {
 		p.noTime, p.noConfig = false, false // a right may have been given meanwhile
 	}
@@ -153,13 +153,13 @@ func (p *prober) time(ctx context.Context, v *sight) error {
 		switch {
 		case err == nil:
 			v.server = server
-			v.notes["time"] = ""
+			v.notes["time"] = limit{}
 			return nil
 		case !refused(err):
 			return err
 		}
 		p.noTime = true
-		v.notes["time"] = "TIME denied: its clock is not seen"
+		v.notes["time"] = limit{"TIME denied: its clock is not seen", adviceRights}
 	}
 	v.sent = time.Now()
 	err := p.conn.Ping(ctx).Err()
@@ -207,21 +207,21 @@ func (p *prober) ask(ctx context.Context, v *sight, sections []string, whole boo
 				return err
 			}
 		}
-		v.notes["info"] = ""
+		v.notes["info"] = limit{}
 		if denied {
-			v.notes["info"] = "INFO denied: restarts and roles are not seen"
+			v.notes["info"] = limit{"INFO denied: restarts and roles are not seen", adviceRights}
 		}
 	}
 	if guards != nil {
 		switch err := guards.Err(); {
 		case err == nil:
 			v.guards = &guardsSight{known: true, all: announce.DecodeAll(guards.Val())}
-			v.notes["guards"] = ""
+			v.notes["guards"] = limit{}
 		case says(err, "NOAUTH", "LOADING", "BUSY"), !isAnswer(err):
 			return err
 		default:
 			v.guards = &guardsSight{}
-			v.notes["guards"] = "PUBSUB denied: guards are not seen"
+			v.notes["guards"] = limit{"PUBSUB denied: guards are not seen", adviceRights}
 		}
 	}
 	if whole || !p.noConfig {

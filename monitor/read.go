@@ -82,7 +82,7 @@ type reader struct {
 	mode  readMode
 	noSHA bool   // the script is sent each time
 	sha   string // of the script
-	note  string // what is missing in this mode
+	note  limit  // what is missing in this mode
 }
 
 func newReader(s *session) *reader {
@@ -196,9 +196,12 @@ func (r *reader) read(ctx context.Context, keys []string) (rows []row, sent, rec
 		}
 		r.mode++
 		r.noSHA = false
-		r.note = "EVAL_RO refused: reading by EVAL"
+		r.note = limit{text: "EVAL_RO refused: reading by EVAL"} // which sees as much
 		if r.mode == readByMulti {
-			r.note = "scripts denied: reading by MULTI, locks in hashes are not seen"
+			r.note = limit{"scripts denied: reading by MULTI, locks in hashes are not seen", adviceScripts}
+			if says(err, "NOPERM") {
+				r.note.do = adviceRights
+			}
 		}
 	}
 }

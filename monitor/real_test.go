@@ -139,7 +139,7 @@ func TestAKilledNodeIsDownAndItsCopiesUnknown(t *testing.T) {
 	s := until(t, m, "n2 down", func(s *monitor.Snapshot) bool { return s.Nodes[1].State == monitor.NodeDown })
 	l := lock(s, "job:1")
 	if l == nil || l.Held != 2 || l.Copies.At(1).State != monitor.CopyUnknown || l.Copies.At(1).Token.Raw() != "token" ||
-		l.State != monitor.LockBare || l.Margin() != 0 {
+		l.State != monitor.LockBareMajority || l.Margin() != 0 {
 		t.Fatal(describe(s))
 	}
 	if s.Cluster.Verdict != monitor.VerdictDegraded || s.Cluster.CanLose != 0 || s.Cluster.Absent != "n2 down" {
@@ -166,7 +166,7 @@ func TestARestartedNodeHasLostItsCopies(t *testing.T) {
 	}
 	m := watch(t, labtest.Nodes(servers), monitor.Options{})
 	before := settled(t, m)
-	if l := lock(before, "narrow"); l == nil || l.State != monitor.LockBare || l.Margin() != 0 {
+	if l := lock(before, "narrow"); l == nil || l.State != monitor.LockBareMajority || l.Margin() != 0 {
 		t.Fatal(describe(before))
 	}
 	if err := servers[0].Kill(); err != nil {
@@ -180,7 +180,7 @@ func TestARestartedNodeHasLostItsCopies(t *testing.T) {
 		return s.Nodes[0].Restarts == 1 && s.Nodes[0].State == monitor.NodeFenced && l != nil &&
 			l.Copies.At(0).State == monitor.CopyAbsent && event(s, "lost majority") != nil
 	})
-	if e := event(s, "restart"); e == nil || e.Node != "n1" || e.Text.String() != "n1 restarted: 3 copies lost, 1 lock now bare" {
+	if e := event(s, "restart"); e == nil || e.Node != "n1" || e.Text.String() != "n1 restarted: 3 locks lost a copy, 1 has a bare majority now" {
 		t.Error(describe(s))
 	}
 	if e := event(s, "lost majority"); e.Key.Raw() != "narrow" {
@@ -189,7 +189,7 @@ func TestARestartedNodeHasLostItsCopies(t *testing.T) {
 	if l := lock(s, "whole"); l.Held != 4 || l.State != monitor.LockHeld || l.Margin() != 1 {
 		t.Error(describe(s))
 	}
-	if l := lock(s, "four"); l.Held != 3 || l.State != monitor.LockBare || l.Margin() != 0 {
+	if l := lock(s, "four"); l.Held != 3 || l.State != monitor.LockBareMajority || l.Margin() != 0 {
 		t.Error(describe(s))
 	}
 	for _, k := range []string{"released", "acquired", "expired"} {
@@ -214,11 +214,11 @@ func TestAFenceAndItsLiftShow(t *testing.T) {
 		t.Error(describe(s))
 	}
 	do(t, servers[0], "config", "set", "min-replicas-to-write", "2147483646")
-	if s := is(monitor.NodeHeld); event(s, "held") == nil {
+	if s := is(monitor.NodeCordoned); event(s, "cordoned") == nil {
 		t.Error(describe(s))
 	}
 	do(t, servers[0], "config", "set", "min-replicas-to-write", "0")
-	if s := is(monitor.NodeServing); event(s, "opened") == nil || s.Cluster.Verdict != monitor.VerdictUnprotected {
+	if s := is(monitor.NodeServing); event(s, "rejoined") == nil || s.Cluster.Verdict != monitor.VerdictUnprotected {
 		t.Error(describe(s))
 	}
 	// One replica is asked for and none is there: that node takes no write either.
@@ -339,9 +339,9 @@ func TestWhatIsNoLockIsShownAsSuch(t *testing.T) {
 			"lock:set":     {monitor.LockNotALock, "set", 2},
 			"lock:zset":    {monitor.LockNotALock, "zset", 1},
 			"lock:stream":  {monitor.LockNotALock, "stream", 1},
-			"lock:forever": {monitor.LockImmortal, "string", 5},
+			"lock:forever": {monitor.LockNoTTL, "string", 5},
 			"lock:long":    {monitor.LockOverTTL, "string", 5},
-			hostile:        {monitor.LockBare, "string", 7},
+			hostile:        {monitor.LockBareMajority, "string", 7},
 		} {
 			l := lock(s, key)
 			if l == nil || l.State != want.state || l.Copies.At(0).Type != want.typ || l.Copies.At(0).Len != want.len {
@@ -400,7 +400,7 @@ func TestAHugeValueIsNotFetched(t *testing.T) {
 	m := watch(t, labtest.Nodes(servers), monitor.Options{})
 	s := settled(t, m)
 	l := lock(s, "job:huge")
-	if l == nil || l.State != monitor.LockImmortal || l.Copies.At(0).Len != 64<<20 || len(l.Copies.At(0).Token.Raw()) != 128 {
+	if l == nil || l.State != monitor.LockNoTTL || l.Copies.At(0).Len != 64<<20 || len(l.Copies.At(0).Token.Raw()) != 128 {
 		t.Fatalf("%+v", l)
 	}
 	if n := sent() - before; n > 1<<20 {

@@ -1,9 +1,7 @@
 package monitor
 
 import (
-	"container/heap"
 	"slices"
-	"strings"
 
 	"redlockctl/internal/lockform"
 )
@@ -19,7 +17,6 @@ type record struct {
 	// changed is when a copy came, went or changed its token. The first sights of
 	// the first view are no change, unless they differ.
 	changed  moment
-	since    moment // of holder
 	minority moment // since when holder has no majority; zero while it has
 	alarmed  moment // since when alarm holds
 	timer    moment // when to look again; zero: no need
@@ -42,17 +39,6 @@ type record struct {
 	shared    bool // the copies are those of lock too: not to be written
 }
 
-func (t *table) newRecord(key string) *record {
-	key = strings.Clone(key) // what was read shares its memory with all else that was
-	r := &record{
-		lock: lockAt(key), copySet: newCopySet(t.origin, len(t.nodes)),
-		early: !t.settled, at: -1, pos: int32(len(t.all)), holder: -1, grant: grant{token: -1},
-	}
-	t.records[key] = r
-	t.all = append(t.all, r)
-	return r
-}
-
 func (r *record) key() string { return r.lock.Key.Raw() }
 
 // own makes the copies of r those of r alone, before they are written.
@@ -66,21 +52,6 @@ func (r *record) own() {
 func (r *record) drop(i int) {
 	r.own()
 	r.copies[i] = copyOf{}
-}
-
-// token is the number of tok among the tokens of r, which owns its copies, for one
-// on node i.
-func (t *table) token(r *record, i int, tok token) uint8 {
-	if k := slices.Index(r.tokens, tok); k >= 0 {
-		return uint8(k)
-	}
-	if len(r.tokens) > len(t.nodes)+2 {
-		r.copies[i] = copyOf{} // its token is the one that goes
-		r.compact()
-	}
-	tok.prefix = strings.Clone(tok.prefix)
-	r.tokens = append(r.tokens, tok)
-	return uint8(len(r.tokens) - 1)
 }
 
 // compact forgets the tokens that nothing refers to any more.
@@ -132,51 +103,6 @@ func (r *record) differs(i int, next copyOf) bool {
 	return false
 }
 
-// count keeps the nodes' numbers of copies in step when r's copies become next.
-func (t *table) count(r *record, next Copies) {
-	for i := range r.lock.Copies.Len() {
-		if r.lock.Copies.set.copies[i].held() {
-			t.nodes[i].present--
-		}
-	}
-	for i := range next.Len() {
-		if next.set.copies[i].held() {
-			t.nodes[i].present++
-		}
-	}
-}
-
-func (t *table) bury(r *record) {
-	t.count(r, Copies{})
-	t.schedule(r, 0)
-	t.unweigh(r)
-	r.waits, r.buried = false, true
-	delete(t.records, r.key())
-	last := len(t.all) - 1
-	t.all[r.pos] = t.all[last]
-	t.all[r.pos].pos = r.pos
-	t.all[last] = nil
-	t.all = t.all[:last]
-	if r.known {
-		t.publish(r, nil)
-	}
-}
-
-func (t *table) schedule(r *record, at moment) {
-	switch {
-	case r.at >= 0 && at == 0:
-		heap.Remove(&t.timers, int(r.at))
-	case r.at >= 0:
-		if r.timer != at {
-			r.timer = at
-			heap.Fix(&t.timers, int(r.at))
-		}
-	case at != 0:
-		r.timer = at
-		heap.Push(&t.timers, r)
-	}
-}
-
 // timerQueue is a heap of records by the time to look at them again.
 type timerQueue []*record
 
@@ -199,3 +125,42 @@ func (q *timerQueue) Pop() any {
 	r.at = -1
 	return r
 }
+
+// grant is a token that has had a majority, until its end was told. It begins, is
+// extended, loses copies and ends; each of these is an event.
+type grant struct {
+	token int8  // −1: there is none
+	lost  uint8 // copies that went with restarts since it last had a majority
+	// extensions were told of none since the last one was; extended is when that was,
+	// zero: none yet.
+	extensions uint16
+	// went is on which nodes a copy went before its time, since that was last told; a
+	// bit for each of the first 32 nodes.
+	went     uint32
+	end      moment // of the majority; zero: never
+	extended moment
+}
+
+// lostCopies counts, for a node, the copies of locks that are held on without
+// them.
+type lostCopies struct {
+	since  moment // begin of the present second
+	told   int    // one by one, in that second
+	untold int    // beyond those, to be told in one sentence
+}
+
+// group is a lock that is several keys. Each of them is assessed by itself; what
+// is shown is one lock.
+type group struct {
+	name    string
+	members []*record // by their keys
+	shown   *Lock
+	// crowd: there are or were so many that what they share is no token but a
+	// constant. Each is shown by itself then, and only their number is kept.
+	crowd bool
+	size  int
+}
+
+// groupMost is how many keys one lock has at most: to show a change of one of
+// them costs time in their number.
+const groupMost = 64

@@ -31,11 +31,10 @@ const (
 	reconcileLeast = 10 * time.Second
 	reconcileMost  = 15 * time.Minute
 	// A read that is urgent goes on without a pause where nobody else is at work,
-	// and with pauses and fewer keys at once where the node answers so many
-	// commands a second: those wait behind each of ours.
+	// and with pauses and fewer keys at once where the node has clients at work:
+	// those wait behind each of ours.
 	paceBusy  = 3
 	batchBusy = 50
-	busyOps   = 200
 	// A node that tells of no changes is asked again after that time.
 	feedRetry     = time.Minute
 	feedRetryMost = 15 * time.Minute
@@ -61,9 +60,6 @@ func (m *Monitor) leave(ctx context.Context, i int, d time.Duration) {
 		}
 	}
 }
-
-// errEndless ends a full read that brings more than a server can have.
-var errEndless = errors.New("SCAN has no end: it brings more keys than the server says it has")
 
 // scan keeps the table in step with node i until ctx ends: one session after
 // the other.
@@ -101,7 +97,7 @@ func (m *Monitor) scan(ctx context.Context, i int) {
 // asked to tell of its changes again, and why it does not, and how long its pages
 // of keys may be.
 type feedPlan struct {
-	why   string
+	why   limit // that there is no feed
 	next  time.Time
 	pause time.Duration
 	muted time.Time
@@ -115,7 +111,7 @@ func (p *feedPlan) page(configured int) int64 {
 	return max(1, int64(configured)/max(1, p.smaller))
 }
 
-func (p *feedPlan) putOff(why string, now time.Time) {
+func (p *feedPlan) putOff(why limit, now time.Time) {
 	p.why = why
 	if now.Sub(p.next) > p.pause { // it was well for longer than it was left alone
 		p.pause = 0
@@ -139,12 +135,15 @@ func (p *feedPlan) failed(err error, now time.Time) bool {
 	case errors.Is(err, redlock.ErrLongReply):
 		p.smaller = min(max(1, p.smaller)*8, 1<<20)
 		return false
-	case errors.Is(err, errFlood), errors.Is(err, errBadPush):
-		p.putOff(safetext.Escape(err.Error()), now)
+	case errors.Is(err, errFlood):
+		p.putOff(limit{err.Error(), adviceFlood}, now)
+		return true
+	case errors.Is(err, errBadPush):
+		p.putOff(limit{safetext.Escape(err.Error()), adviceFeed}, now)
 		return true
 	case errors.Is(err, errMute):
 		if !p.muted.IsZero() && now.Sub(p.muted) < feedRetry {
-			p.putOff(err.Error(), now)
+			p.putOff(limit{err.Error(), adviceSilence}, now)
 			return true
 		}
 		p.muted = now
@@ -192,7 +191,11 @@ func (m *Monitor) feed(ctx context.Context, i int, plan *feedPlan) (*feed, error
 	f, err := openFeed(ctx, m.nodes[i], m.sought.prefixes(), m.opt.Timeout)
 	var none errNoFeed
 	if errors.As(err, &none) {
-		plan.putOff(safetext.Escape(none.why), time.Now())
+		why := limit{safetext.Escape(none.why), adviceFeed}
+		if none.denied {
+			why.do = adviceRights
+		}
+		plan.putOff(why, time.Now())
 		return nil, nil
 	}
 	return f, err
@@ -241,15 +244,6 @@ type follower struct {
 	busy      time.Duration // that it took
 	pinged    time.Time
 	readAgain time.Time // changes are not read before
-}
-
-// task is what the state of all wants of a follower.
-type task struct {
-	epoch       uint32
-	gap         bool // there was no full read in this epoch
-	hasten      bool // a full read should not wait for its turn
-	unconfirmed bool // a lock waits for the nodes to confirm it
-	busy        bool // the node has clients at work
 }
 
 func (l *follower) run(ctx context.Context) (err error) {
@@ -411,12 +405,12 @@ func (l *follower) step(ctx context.Context) error {
 	if err != nil || !done {
 		return err
 	}
-	notes := map[string]string{"read": l.reader.note, "changes": "", "names": ""}
-	if l.feed == nil && l.plan.why != "" {
-		notes["changes"] = "changes are seen by scanning alone: " + l.plan.why
+	notes := map[string]limit{"read": l.reader.note, "changes": {}, "names": {}}
+	if l.feed == nil && l.plan.why.text != "" {
+		notes["changes"] = limit{"changes are seen by scanning alone: " + l.plan.why.text, l.plan.why.do}
 	}
 	if f.long > 0 {
-		notes["names"] = fmt.Sprintf("%s with names longer than %d KiB left out", count(f.long, "key", "keys"), longestKey>>10)
+		notes["names"] = limit{fmt.Sprintf("%s with names longer than %d KiB left out", count(f.long, "key", "keys"), longestKey>>10), adviceNames}
 	}
 	if !m.scanned(l.node, l.runID, f.epoch, f.began, notes) {
 		return errSuperseded

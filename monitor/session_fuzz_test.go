@@ -4,14 +4,14 @@ import (
 	"testing"
 	"time"
 
+	"redlockctl/internal/sessions"
 	"redlockctl/redlock"
-	"redlockctl/redlock/redlocktest"
 )
 
 // scripted is a node whose server says what a string says, whatever it is asked.
 func scripted(tb testing.TB, text string) *redlock.Node {
 	tb.Helper()
-	n, err := redlock.NewNode("n1", redlocktest.Scripted(text))
+	n, err := redlock.NewNode("n1", sessions.Scripted(text))
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -21,10 +21,10 @@ func scripted(tb testing.TB, text string) *redlock.Node {
 // FuzzSession: whatever a server says from the first byte of the greeting on, each
 // of a monitor's sessions with it ends.
 func FuzzSession(f *testing.F) {
-	f.Add(redlocktest.Greeting + "+PONG\r\n*2\r\n$10\r\n1700000000\r\n$1\r\n0\r\n$11\r\nrun_id:abc1\r\n")
-	f.Add(redlocktest.Greeting + "$11\r\nrun_id:abc1\r\n*2\r\n$1\r\n0\r\n*1\r\n$1\r\nk\r\n*4\r\n$6\r\nstring\r\n:1000\r\n:1\r\n$1\r\nx\r\n")
-	f.Add(redlocktest.Greeting + "+PONG\r\n" + redlocktest.Greeting + "+OK\r\n>2\r\n$10\r\ninvalidate\r\n*1\r\n$1\r\nk\r\n+PONG\r\n")
-	for _, text := range redlocktest.Sessions {
+	f.Add(sessions.Greeting + "+PONG\r\n*2\r\n$10\r\n1700000000\r\n$1\r\n0\r\n$11\r\nrun_id:abc1\r\n")
+	f.Add(sessions.Greeting + "$11\r\nrun_id:abc1\r\n*2\r\n$1\r\n0\r\n*1\r\n$1\r\nk\r\n*4\r\n$6\r\nstring\r\n:1000\r\n:1\r\n$1\r\nx\r\n")
+	f.Add(sessions.Greeting + "+PONG\r\n" + sessions.Greeting + "+OK\r\n>2\r\n$10\r\ninvalidate\r\n*1\r\n$1\r\nk\r\n+PONG\r\n")
+	for _, text := range sessions.Sessions {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

@@ -2,11 +2,9 @@ package monitor
 
 import (
 	"fmt"
-	"iter"
 	"time"
 
 	"redlockctl/internal/announce"
-	"redlockctl/internal/lockform"
 	"redlockctl/internal/safetext"
 )
 
@@ -107,7 +105,7 @@ const (
 	NodeUnknown   NodeState = iota // not probed yet
 	NodeServing                    // a master that accepts writes
 	NodeFenced                     // up, refuses writes: closed by a guard or its boot fence
-	NodeHeld                       // up, refuses writes: held by an operator
+	NodeCordoned                   // up, refuses writes: cordoned by an operator
 	NodeLoading                    // up, reading its data
 	NodeWrongRole                  // a replica, or a node in cluster mode
 	NodeDenied                     // wrong password, or no right to look
@@ -115,7 +113,7 @@ const (
 	NodeDown                       // no connection
 )
 
-var nodeStateNames = [...]string{"unknown", "serving", "fenced", "held", "loading", "wrong role", "denied", "slow", "down"}
+var nodeStateNames = [...]string{"unknown", "serving", "fenced", "cordoned", "loading", "wrong role", "denied", "slow", "down"}
 
 // String is the state as the screen and JSON show it.
 func (s NodeState) String() string { return nodeStateNames[s] }
@@ -176,7 +174,8 @@ type Node struct {
 
 	// Notes are shortcomings of what can be seen of this node: "EVAL_RO refused:
 	// reading by EVAL".
-	Notes []string
+	Notes  []string
+	limits []limit // those of them that something can be done about
 
 	Facts Facts // what the server says of its settings and its past
 }
@@ -204,81 +203,69 @@ type Drift struct {
 	Bound float64 // ± ppm
 }
 
-// LockState is the state of a resource over all nodes, in a word. The order is
-// that of urgency: what needs a person first is greatest.
-type LockState uint8
+// RestartCost is what a restart of a node cost.
+type RestartCost struct {
+	Lost  int             // locks that lost a copy
+	Bare  int             // of them, those that have a bare majority now
+	Locks []safetext.Text // their names, those with a bare majority first; no more than are read
+	// Rejoins is when a guard lets the node rejoin; zero where none is known.
+	Rejoins time.Time
+}
+
+// readable reports whether the locks of a node in this state can be read and count:
+// what a replica or a cluster shard holds is no vote.
+func readable(s NodeState) bool { return s == NodeServing || s == NodeFenced || s == NodeCordoned }
+
+// limit is something that is not seen of a node, and what to do about that; without
+// that it is a note, and no finding.
+type limit struct{ text, do string }
+
+// Verdict is the state of the cluster in a word. Of several that hold it is the
+// one that needs a person most.
+type Verdict uint8
 
 const (
-	LockHeld     LockState = iota // a token has a quorum and copies to lose
-	LockExpiring                  // held, ends within a second
-	LockBare                      // held with crash margin 0: one restart lets another in
-	LockRevoked                   // taken from its holder: kept until the TTL ends
-	LockPartial                   // copies, no majority, younger than an attempt takes
-	LockNotALock                  // a key under the pattern that cannot be a lock
-	LockOrphan                    // a minority that nobody completed
-	LockOverTTL                   // held for longer than the cluster's max TTL allows
-	LockSplit                     // several tokens
-	LockImmortal                  // a copy without TTL
-	numLockStates
+	VerdictUnknown     Verdict = iota // not everything has been looked at yet, or may be
+	VerdictSafe                       // all nodes serve, no danger is found, and no restart gives a vote twice
+	VerdictUnprotected                // all nodes serve, and a restart may give a vote twice, for all that is known
+	VerdictDegraded                   // a quorum serves, not all
+	VerdictDanger                     // a quorum serves, and two clients may hold one lock all the same
+	VerdictUnavailable                // no quorum serves: nothing can be locked
 )
 
-// LockStates are all states, the most urgent last.
-func LockStates() iter.Seq[LockState] {
-	return func(yield func(LockState) bool) {
-		for s := range numLockStates {
-			if !yield(s) {
-				return
-			}
-		}
-	}
+// String is the verdict as the screen and JSON show it.
+func (v Verdict) String() string {
+	return [...]string{"unknown", "safe", "unprotected", "degraded", "danger", "unavailable"}[v]
 }
 
-var lockStateNames = [...]string{"held", "expiring", "bare", "revoked", "partial", "not a lock", "orphan", "over-TTL", "split", "immortal"}
+// Severity of a finding.
+type Severity uint8
 
-// String is the state as the screen and JSON show it.
-func (s LockState) String() string { return lockStateNames[s] }
+const (
+	SeverityInfo    Severity = iota // good to know; breaks nothing
+	SeverityWarning                 // a margin of safety is gone
+	SeverityDanger                  // two clients may hold one lock, or nothing can be locked
+)
 
-// Lock is one resource over all nodes.
-type Lock struct {
-	Key   safetext.Text
-	State LockState
-	// Nobody says that several tokens have copies and none can have a quorum:
-	// Holder then holds nothing.
-	Nobody bool
-	Copies Copies
-	// Holder is the token with most copies; Held is how many it has.
-	Holder safetext.Text
-	Held   int
-	Tokens int // different tokens
-	// MajorityEnd is when Holder falls below a quorum; zero without a majority.
-	MajorityEnd time.Time
-	Since       time.Time // when this holder was first seen
-	// Form is what the form of the lock tells; nil: nobody knows it.
-	Form *lockform.Form
-	// Keys are all keys of a lock that is several keys, Key being the first of
-	// them; nil: it is Key alone.
-	Keys []safetext.Text
-}
+// String is the severity as the screen and JSON show it.
+func (s Severity) String() string { return [...]string{"info", "warning", "danger"}[s] }
 
-// Event is something that happened, for people to read.
-type Event struct {
-	Seq   uint64 // grows by one with each event: tells which ones a reader has seen
-	At    time.Time
-	Level Level
-	// Kind is the event in a word. Of nodes: "up", "down", "slow", "loading",
-	// "denied", "wrong role", "fenced", "held", "opened", "restart", "clock step",
-	// "own clock". Of locks: "acquired", "extended", "released", "expired",
-	// "force-released", "revoked", "lost copy" (of many at once the node tells), "lost majority", and
-	// the states "orphan", "over-TTL", "split", "immortal". Of findings: "finding
-	// opened", "finding closed".
-	Kind string
-	Node string        // where it concerns one node
-	Key  safetext.Text // where it concerns one lock
-	Text safetext.Text // the sentence
-	// Token and Until are of a grant that is "acquired" or "extended": its token, and
-	// when it ends by what is known (zero: never). Times is how many extensions the event
-	// stands for.
-	Token safetext.Text
-	Until time.Time
-	Times int
+// Level is the level of the event that tells of a finding of this severity.
+func (s Severity) Level() Level { return [...]Level{LevelInfo, LevelNotice, LevelAlarm}[s] }
+
+// Finding is an assumption of Redlock that does not hold now on this cluster.
+type Finding struct {
+	// ID names the kind of finding for good: "no-ttl-lock". ID and Node
+	// together name one finding. allChecks declares each; docs/findings.md is made of it.
+	ID       string
+	Severity Severity
+	Node     string        // where it concerns one node
+	Key      safetext.Text // of locks: the first that it concerns
+	Count    int           // of locks: how many it concerns
+	Since    time.Time     // first seen
+
+	Title       string        // what is found, in a few words
+	Evidence    safetext.Text // what was seen
+	Consequence string        // why it matters
+	Remedy      string        // what to do
 }

@@ -46,7 +46,7 @@ func (t *table) work(at time.Time, budget int) (more bool) {
 	t.sweepSome(now, budget)
 	if t.firstAlarms != 0 && now >= t.firstAlarms && t.sweep == 0 && len(t.dirty) == 0 {
 		t.firstAlarms = 0
-		t.emitFirstAlarms(now, LockSplit, LockImmortal)
+		t.emitFirstAlarms(now, LockSplit, LockNoTTL)
 	}
 	t.emitUntold(at)
 	if t.sweep == 0 && len(t.dirty) == 0 {
@@ -81,7 +81,7 @@ func (t *table) emitRestarts(at time.Time) {
 			lost := *n.restart
 			n.restart = nil
 			if t.restart != nil {
-				t.restart(i, lost.copies, lost.bare, at)
+				t.restart(i, lost, at)
 			}
 		}
 	}
@@ -113,7 +113,7 @@ func (t *table) reassess(r *record, now moment) {
 	if r.foreign != (a.locks == 0) {
 		t.weigh(r, a.locks == 0)
 	}
-	r.holder, r.since, r.minority, r.early, r.form = a.holder, a.since, a.minority, a.early, a.form
+	r.holder, r.minority, r.early, r.form = a.holder, a.minority, a.early, a.form
 	was, known := r.lock.State, r.known
 	if a.lock.Copies = (Copies{r.copySet}); !known || !same(r.lock, &a.lock) {
 		r.shared = true
@@ -132,14 +132,20 @@ func (t *table) reassess(r *record, now moment) {
 	a.wakeAt(t.trackAlarm(r, now))
 	t.schedule(r, a.wake)
 	t.trackGrant(r, &a)
-	if s := r.lock.State; t.settled && (s != was || !known) && s == LockOrphan {
+	if s := r.lock.State; t.settled && (s != was || !known) && s == LockOrphaned {
 		t.emit(lockEvent(t.time(now), LevelNotice, s.String(), r.key(), "%s", r.lock.alarmText()))
 	}
 	if r.hit {
 		r.hit = false
 		for i := range t.nodes {
-			if c := t.nodes[i].restart; c != nil && r.lock.Held >= t.quorum && r.lock.Margin() <= 0 {
+			c := t.nodes[i].restart
+			switch {
+			case c == nil:
+			case r.lock.Held >= t.quorum && r.lock.Margin() <= 0:
 				c.bare++
+				c.bared = named(c.bared, r)
+			default:
+				c.names = named(c.names, r)
 			}
 		}
 	}
@@ -174,9 +180,8 @@ func (t *table) updateCopies(r *record, now moment) {
 // same reports whether a lock would look like the old one.
 func same(old, next *Lock) bool {
 	return old.State == next.State && old.Held == next.Held && old.Tokens == next.Tokens &&
-		old.Nobody == next.Nobody && old.Holder == next.Holder && old.Form == next.Form && old.Since.Equal(next.Since) &&
-		old.MajorityEnd.IsZero() == next.MajorityEnd.IsZero() && abs(old.MajorityEnd.Sub(next.MajorityEnd)) < jitter &&
-		old.Copies.set.alike(next.Copies.set)
+		old.Nobody == next.Nobody && old.Holder == next.Holder && old.Form == next.Form && old.since == next.since &&
+		alike(old.majorityEnd, next.majorityEnd) && old.Copies.set.alike(next.Copies.set)
 }
 
 // recheckWaiting reassesses what waits to be confirmed, and is by now. Where very many
@@ -249,4 +254,29 @@ func (t *table) next() time.Time {
 		due = t.timers[0].timer
 	}
 	return t.time(due)
+}
+
+// settle says that the first view is complete. What is wrong from the start is
+// told in one sentence for each kind.
+func (t *table) settle(at time.Time) {
+	t.refresh(at)
+	t.settled, t.settledAt = true, t.moment(at)
+	t.emitFirstAlarms(t.settledAt, LockOverTTL)
+	t.firstAlarms = t.settledAt + moment(alarmPatience)
+}
+
+// restarted drops the copies of node i: another incarnation of the server begins with
+// none, or with what the next scan finds. What that cost is told to t.restart
+// when all locks have been looked at: at once, where they are few.
+func (t *table) restarted(i int, now time.Time) {
+	n := &t.nodes[i]
+	n.epoch++
+	n.incarnation, n.restarted = n.epoch, t.moment(now)
+	n.scanned, n.began, n.synced = 0, 0, 0
+	t.restartedAt = t.moment(now)
+	if n.restart == nil {
+		n.restart = &restartCost{}
+	}
+	t.sweepAll()
+	t.work(now, sweepSlice)
 }

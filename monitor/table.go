@@ -1,6 +1,9 @@
 package monitor
 
 import (
+	"container/heap"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/tidwall/btree"
@@ -52,7 +55,7 @@ type table struct {
 	takenBy func(key, token string) (Taking, bool)
 	// restart is told what a restart of node i cost, when all locks have been
 	// looked at; nil: nobody listens.
-	restart func(i, copies, bare int, now time.Time)
+	restart func(i int, cost restartCost, now time.Time)
 }
 
 type tableNode struct {
@@ -74,11 +77,25 @@ type tableNode struct {
 	// unkeptBefore, in the one before.
 	refused, unkeptBefore refusals
 	restart               *restartCost // of a restart, being counted
+	restarted             moment       // when it was last seen to have restarted; zero: never
 	lost                  lostCopies
 }
 
-// restartCost is what a restart cost.
-type restartCost struct{ copies, bare int }
+// restartCost is what a restart cost, while it is being counted.
+type restartCost struct {
+	copies, bare int
+	names, bared []string // of locks that lost a copy, and of those that are bare by it
+}
+
+// mostNamed is how many locks an event names.
+const mostNamed = 50
+
+func named(names []string, r *record) []string {
+	if len(names) < mostNamed {
+		names = append(names, r.key())
+	}
+	return names
+}
 
 // looked is when the node was last known to be read whole: a copy that is not
 // there was not there then.
@@ -125,22 +142,6 @@ func (t *table) doubt(i int) {
 	t.sweepAll()
 }
 
-// restarted drops the copies of node i: another incarnation of the server begins with
-// none, or with what the next scan finds. What that cost is told to t.restart
-// when all locks have been looked at: at once, where they are few.
-func (t *table) restarted(i int, now time.Time) {
-	n := &t.nodes[i]
-	n.epoch++
-	n.incarnation = n.epoch
-	n.scanned, n.began, n.synced = 0, 0, 0
-	t.restartedAt = t.moment(now)
-	if n.restart == nil {
-		n.restart = &restartCost{}
-	}
-	t.sweepAll()
-	t.work(now, sweepSlice)
-}
-
 // scanned says that a full scan of node i, begun at began in this epoch, is
 // complete: a copy that it did not meet is gone.
 func (t *table) scanned(i int, epoch uint32, began, now time.Time) {
@@ -168,15 +169,6 @@ func (t *table) sync(i int, until time.Time) {
 	}
 }
 
-// settle says that the first view is complete. What is wrong from the start is
-// told in one sentence for each kind.
-func (t *table) settle(at time.Time) {
-	t.refresh(at)
-	t.settled, t.settledAt = true, t.moment(at)
-	t.emitFirstAlarms(t.settledAt, LockOverTTL)
-	t.firstAlarms = t.settledAt + moment(alarmPatience)
-}
-
 func (t *table) sweepAll() { t.sweep, t.whole, t.round = len(t.all), true, t.round+1 }
 
 func (t *table) markDirty(r *record) {
@@ -189,4 +181,104 @@ func (t *table) markDirty(r *record) {
 // view is all locks, as they are now for good.
 func (t *table) view() Locks {
 	return Locks{t.locks.Copy()}
+}
+
+func (t *table) newRecord(key string) *record {
+	key = strings.Clone(key) // what was read shares its memory with all else that was
+	r := &record{
+		lock: lockAt(key), copySet: newCopySet(t.origin, len(t.nodes)),
+		early: !t.settled, at: -1, pos: int32(len(t.all)), holder: -1, grant: grant{token: -1},
+	}
+	t.records[key] = r
+	t.all = append(t.all, r)
+	return r
+}
+
+// token is the number of tok among the tokens of r, which owns its copies, for one
+// on node i.
+func (t *table) token(r *record, i int, tok token) uint8 {
+	if k := slices.Index(r.tokens, tok); k >= 0 {
+		return uint8(k)
+	}
+	if len(r.tokens) > len(t.nodes)+2 {
+		r.copies[i] = copyOf{} // its token is the one that goes
+		r.compact()
+	}
+	tok.prefix = strings.Clone(tok.prefix)
+	r.tokens = append(r.tokens, tok)
+	return uint8(len(r.tokens) - 1)
+}
+
+// count keeps the nodes' numbers of copies in step when r's copies become next.
+func (t *table) count(r *record, next Copies) {
+	for i := range r.lock.Copies.Len() {
+		if r.lock.Copies.set.copies[i].held() {
+			t.nodes[i].present--
+		}
+	}
+	for i := range next.Len() {
+		if next.set.copies[i].held() {
+			t.nodes[i].present++
+		}
+	}
+}
+
+func (t *table) schedule(r *record, at moment) {
+	switch {
+	case r.at >= 0 && at == 0:
+		heap.Remove(&t.timers, int(r.at))
+	case r.at >= 0:
+		if r.timer != at {
+			r.timer = at
+			heap.Fix(&t.timers, int(r.at))
+		}
+	case at != 0:
+		r.timer = at
+		heap.Push(&t.timers, r)
+	}
+}
+
+// seen reports whether copy i of r is known to be there.
+func (t *table) seen(r *record, i int) bool {
+	return r.copies[i].have() && t.nodes[i].reachable && r.copies[i].epoch == t.nodes[i].epoch
+}
+
+// absent reports whether r is known not to be on node i.
+func (t *table) absent(r *record, i int) bool {
+	n := &t.nodes[i]
+	return !r.copies[i].have() && n.reachable && n.scanned == n.epoch
+}
+
+// confirmed reports whether node i was read after the last change of r, or is known
+// to have changed nothing since.
+func (t *table) confirmed(r *record, i int) bool {
+	n := &t.nodes[i]
+	if t.seen(r, i) {
+		return max(r.copies[i].sent, n.synced) >= r.changed
+	}
+	return t.absent(r, i) && n.looked() >= r.changed
+}
+
+// stateOf is what is known of copy i of r.
+func (t *table) stateOf(r *record, i int) CopyState {
+	switch {
+	case t.seen(r, i):
+		return CopyPresent
+	case t.absent(r, i):
+		return CopyAbsent
+	case t.nodes[i].reachable:
+		return CopyUnread
+	}
+	return CopyUnknown
+}
+
+// stale reports whether dropVanished would drop anything of r.
+func (t *table) stale(r *record) bool {
+	for i := range r.copies {
+		n, c := &t.nodes[i], &r.copies[i]
+		if c.have() && (c.epoch < n.incarnation || (n.scanned == n.epoch && c.sent < n.began)) {
+			return true
+		}
+	}
+	return false
 }

@@ -30,7 +30,7 @@ func TestARevokedLockOfSeveralKeysStaysOne(t *testing.T) {
 	settled(t, m)
 	until(t, m, "one lock of three keys", func(s *monitor.Snapshot) bool {
 		l := lock(s, "a")
-		return s.Locks.Len() == 1 && l != nil && len(l.Keys) == 3 && l.State == monitor.LockHeld
+		return s.Locks.Len() == 1 && l != nil && len(l.Keys()) == 3 && l.State == monitor.LockHeld
 	})
 	for _, k := range keys {
 		if _, err := c.Revoke(t.Context(), k, token, time.Minute); err != nil {
@@ -39,7 +39,7 @@ func TestARevokedLockOfSeveralKeysStaysOne(t *testing.T) {
 	}
 	s := until(t, m, "one revoked lock", func(s *monitor.Snapshot) bool {
 		l := lock(s, "a")
-		return s.Locks.Len() == 1 && l != nil && len(l.Keys) == 3 && l.State == monitor.LockRevoked
+		return s.Locks.Len() == 1 && l != nil && len(l.Keys()) == 3 && l.State == monitor.LockRevoked
 	})
 	// Another grant's tombstone is another one.
 	if other := lock(s, "a").Holder.Raw(); !redlock.IsTombstone(other) {
@@ -60,14 +60,14 @@ func TestSetThenExpireIsNoAlarm(t *testing.T) {
 	}
 	until(t, m, "old without TTL", func(s *monitor.Snapshot) bool {
 		l := lock(s, "old")
-		return l != nil && l.State == monitor.LockImmortal
+		return l != nil && l.State == monitor.LockNoTTL
 	})
 	for _, s := range servers {
 		do(t, s, "expire", "old", 60)
 	}
-	s := until(t, m, "the alarm of the one that stays", func(s *monitor.Snapshot) bool { return event(s, "immortal") != nil })
+	s := until(t, m, "the alarm of the one that stays", func(s *monitor.Snapshot) bool { return event(s, "no TTL") != nil })
 	for _, e := range s.Events {
-		if e.Kind == "immortal" && e.Key.Raw() != "stuck" {
+		if e.Kind == "no TTL" && e.Key.Raw() != "stuck" {
 			t.Errorf("an alarm of %s: %s", e.Key, e.Text)
 		}
 	}
@@ -75,7 +75,7 @@ func TestSetThenExpireIsNoAlarm(t *testing.T) {
 		t.Errorf("the counter is %+v", l)
 	}
 	for _, f := range s.Findings {
-		if f.ID == "immortal-lock" && (f.Count > 1 || f.Key.Raw() != "stuck") {
+		if f.ID == "no-ttl-lock" && (f.Count > 1 || f.Key.Raw() != "stuck") {
 			t.Errorf("%+v", f)
 		}
 	}
@@ -89,7 +89,7 @@ func TestAnEndlessMinorityDoesNotBlock(t *testing.T) {
 	m := watch(t, nodes, monitor.Options{})
 	settled(t, m)
 	s := until(t, m, "the finding", func(s *monitor.Snapshot) bool { return found(s, "endless-copy", "") })
-	if l := lock(s, "job"); l.State != monitor.LockImmortal || found(s, "immortal-lock", "") ||
+	if l := lock(s, "job"); l.State != monitor.LockNoTTL || found(s, "no-ttl-lock", "") ||
 		l.EndlessText() != "no TTL on 1 of 5 nodes: it never ends there by itself; the lock can be had on the others, with so many nodes fewer to lose" {
 		t.Error(describe(s), l.EndlessText())
 	}
@@ -107,7 +107,7 @@ func TestAnEndlessMinorityDoesNotBlock(t *testing.T) {
 	}
 	do(t, servers[3], "set", "job", "left behind")
 	do(t, servers[2], "set", "job", "left behind")
-	s = until(t, m, "the danger", func(s *monitor.Snapshot) bool { return found(s, "immortal-lock", "") })
+	s = until(t, m, "the danger", func(s *monitor.Snapshot) bool { return found(s, "no-ttl-lock", "") })
 	if _, block := lock(s, "job").Endless(); !block {
 		t.Error(describe(s))
 	}

@@ -5,26 +5,7 @@ import (
 	"strings"
 
 	"redlockctl/internal/announce"
-	"redlockctl/internal/safetext"
 )
-
-// Verdict is the state of the cluster in a word. Of several that hold it is the
-// one that needs a person most.
-type Verdict uint8
-
-const (
-	VerdictUnknown     Verdict = iota // not everything has been looked at yet, or may be
-	VerdictSafe                       // all nodes serve, no danger is found, and no restart gives a vote twice
-	VerdictUnprotected                // all nodes serve, and a restart may give a vote twice, for all that is known
-	VerdictDegraded                   // a quorum serves, not all
-	VerdictDanger                     // a quorum serves, and two clients may hold one lock all the same
-	VerdictUnavailable                // no quorum serves: nothing can be locked
-)
-
-// String is the verdict as the screen and JSON show it.
-func (v Verdict) String() string {
-	return [...]string{"unknown", "safe", "unprotected", "degraded", "danger", "unavailable"}[v]
-}
 
 // Dangers is how many findings are [SeverityDanger].
 func (s *Snapshot) Dangers() int {
@@ -68,7 +49,7 @@ func (s *Snapshot) countNodes() {
 // either kept out of the quorum after a restart (a guard is seen there, and its
 // last start came up fenced) or loses nothing by one (every write is on disk
 // before it is answered).
-func (s *Snapshot) assess(heard, settled bool, guard *GuardSight) {
+func (s *Snapshot) assess(heard, settled bool, guard *GuardView) {
 	c := &s.Cluster
 	s.countNodes()
 	c.Missing = missing(s.Nodes, guard)
@@ -140,7 +121,7 @@ func (s *Snapshot) assess(heard, settled bool, guard *GuardSight) {
 
 // missing is what is missing for protection against restarts, in words; empty:
 // nothing. Of a node that does not answer nothing is said: it has no vote now.
-func missing(nodes []Node, guard *GuardSight) string {
+func missing(nodes []Node, guard *GuardView) string {
 	var unguarded, hidden, unverified, unfenced []string
 	seen := 0
 	for i := range nodes {
@@ -204,7 +185,7 @@ const (
 )
 
 // protectionOf is the protection of a node that answers.
-func protectionOf(n *Node, guard *GuardSight) protection {
+func protectionOf(n *Node, guard *GuardView) protection {
 	if n.Persistent {
 		return durableNode
 	}
@@ -230,37 +211,4 @@ func protectionOf(n *Node, guard *GuardSight) protection {
 		return hiddenNode
 	}
 	return unguardedNode
-}
-
-// notProtected is the finding of nodes on which no guard is seen.
-func notProtected(k known, tell func(Finding)) {
-	var unguarded, hidden []string
-	for i := range k.Nodes {
-		n := &k.Nodes[i]
-		if !readable(n.State) {
-			continue
-		}
-		switch protectionOf(n, k.guard) {
-		case unguardedNode:
-			unguarded = append(unguarded, n.Name)
-		case hiddenNode:
-			hidden = append(hidden, n.Name)
-		}
-	}
-	f := Finding{
-		Severity: SeverityWarning, Title: "not protected against restarts",
-		Consequence: "A node that restarts comes back without its locks and gives those votes again: two clients may hold one lock.",
-		Remedy:      "Run redlockctl guard, and put the boot fence into the servers' files (redlockctl node boot-fence). Or set appendonly yes with appendfsync always, and live with its cost.",
-	}
-	switch {
-	case len(unguarded) > 0:
-		f.Evidence = safetext.New("no guard is seen on " + strings.Join(unguarded, ", "))
-	case len(hidden) > 0:
-		f.Title = "not known to be protected against restarts"
-		f.Evidence = safetext.New("guards cannot be seen on " + strings.Join(hidden, ", ") + ": this user may not call PUBSUB CHANNELS")
-		f.Remedy = "Give this user the rights that redlockctl config acl --role observer prints, so that a guard can be seen."
-	default:
-		return
-	}
-	tell(f)
 }

@@ -81,8 +81,8 @@ func TestVerdicts(t *testing.T) {
 	if s.Cluster.Verdict != VerdictUnknown {
 		t.Errorf("before the locks were read: %s", s.Cluster.Verdict)
 	}
-	s.assess(true, true, &GuardSight{Nodes: map[string]GuardedNode{}})
-	own := &GuardSight{Nodes: map[string]GuardedNode{}}
+	s.assess(true, true, &GuardView{Nodes: map[string]GuardedNode{}})
+	own := &GuardView{Nodes: map[string]GuardedNode{}}
 	for i := range s.Nodes {
 		own.Nodes[s.Nodes[i].Name] = GuardedNode{Known: true, Verified: true, OpenFor: time.Second}
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"redlockctl/internal/safetext"
@@ -27,6 +28,7 @@ type world struct {
 	settledAt time.Time // when it was
 	second    time.Time // when a second read of all nodes was found to be needed for that
 	hasten    bool      // the scans shall not wait for their turn
+	contacts  []Event   // first contacts of a guard, to be told together
 }
 
 type step struct {
@@ -88,21 +90,90 @@ func (w *world) restarted(i int, now time.Time) {
 	w.table.restarted(i, now)
 }
 
-// toldRestart tells what a restart of node i cost.
-func (w *world) toldRestart(i, copies, bare int, now time.Time) {
+// toldRestart tells what a restart of node i cost: all of it in one event.
+func (w *world) toldRestart(i int, cost restartCost, now time.Time) {
 	n := w.nodes[i]
-	text := fmt.Sprintf("%s lost, %s now bare", count(copies, "copy", "copies"), count(bare, "lock", "locks"))
-	if n.Persistent {
-		text = fmt.Sprintf("%s to be read again from its files", count(copies, "copy", "copies"))
+	told := &RestartCost{Lost: cost.copies, Bare: cost.bare}
+	slices.Sort(cost.bared)
+	slices.Sort(cost.names)
+	names := append(cost.bared, cost.names...)
+	for _, name := range names[:min(len(names), mostNamed)] {
+		told.Locks = append(told.Locks, safetext.New(name))
 	}
-	w.events.add(nodeEvent(now, LevelAlarm, "restart", n.Name, "%s restarted: %s", n.Name, text))
+	have := map[bool]string{true: "has", false: "have"}
+	text := "no lock lost a copy"
+	switch {
+	case n.Persistent:
+		text = count(cost.copies, "copy", "copies") + " to be read again from its files"
+	case cost.copies > 0:
+		text = count(cost.copies, "lock", "locks") + " lost a copy"
+		if cost.bare > 0 {
+			text += fmt.Sprintf(", %d %s a bare majority now", cost.bare, have[cost.bare == 1])
+		}
+	}
+	if d := w.rejoinDelay(); d > 0 && !n.Persistent {
+		told.Rejoins = now.Add(d)
+		text += " · rejoins " + told.Rejoins.Format("15:04:05")
+	}
+	e := nodeEvent(now, LevelAlarm, "restart", n.Name, "%s restarted: %s", n.Name, text)
+	e.Cost = told
+	w.events.add(e)
 }
 
-func count(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
+// rejoinDelay is for how long guards keep a node out after a restart: the greatest D
+// of those that are known; zero: none is.
+func (w *world) rejoinDelay() (d time.Duration) {
+	if w.findings.sight != nil {
+		d = w.findings.sight.Delay
 	}
-	return fmt.Sprintf("%d %s", n, many)
+	for _, n := range w.nodes {
+		for _, g := range n.Guards {
+			d = max(d, g.Delay)
+		}
+	}
+	return d
+}
+
+// note takes in an event that somebody else tells: of what this monitor tells too, as
+// a part of it.
+func (w *world) note(e Event) {
+	switch e.Kind {
+	case "guard first contact":
+		w.contacts = append(w.contacts, e)
+		return
+	case "guard unreachable", "guard reachable", "guard restart", "guard waiting", "guard closed", "guard opened":
+		e.Part = e.Node != ""
+	}
+	w.events.add(e)
+}
+
+// contactTime is for how long first contacts of a guard are collected, to be told in one event.
+const contactTime = 300 * time.Millisecond
+
+// tellContacts tells which nodes a guard has met for the first time: those of which it
+// says the same, at once.
+func (w *world) tellContacts(now time.Time) {
+	if len(w.contacts) == 0 || now.Sub(w.contacts[0].At) < contactTime {
+		return
+	}
+	said := func(e *Event) string { return strings.TrimPrefix(e.Text.Raw(), "guard: "+e.Node+" ") }
+	for len(w.contacts) > 0 {
+		first := w.contacts[0]
+		text := said(&first)
+		var names []string
+		w.contacts = slices.DeleteFunc(w.contacts, func(e Event) bool {
+			if said(&e) != text {
+				return false
+			}
+			names = append(names, e.Node)
+			return true
+		})
+		if len(names) > 1 {
+			slices.Sort(names)
+			first.Node, first.Text = "", safetext.New("guard: "+strings.Join(names, ", ")+" "+text)
+		}
+		w.events.add(first)
+	}
 }
 
 // restate brings the state of node i up to what its probe and scan say.
@@ -124,6 +195,8 @@ func (w *world) restate(i int, now time.Time) (changed bool) {
 		n.Since = now
 		changed = true
 		if e, ok := n.stateEvent(was, now); ok {
+			// That a node is fenced after its restart is told with that.
+			e.Part = n.State == NodeFenced && w.table.nodes[i].justRestarted(w.table.moment(now))
 			w.events.add(e)
 		}
 	}
@@ -144,6 +217,9 @@ func (w *world) settle(now time.Time) bool {
 	w.table.settle(now)
 	return true
 }
+
+// seedMost is how many locks the first screen may show.
+const seedMost = 200
 
 // lateLock is how long after the first view a state that needed time to be told
 // still belongs to it, where the machine is slow.
@@ -211,14 +287,6 @@ func (w *world) stepped(i int, by time.Duration, now time.Time) {
 	}
 }
 
-func signed(d time.Duration) string {
-	s := d.Round(time.Millisecond).String()
-	if d >= 0 {
-		s = "+" + s
-	}
-	return s
-}
-
 // scanStarts reports whether node i is to be scanned now, in this incarnation of its server
 // (any: ""), and the table's epoch, which the end of the scan has to quote.
 func (w *world) scanStarts(i int, runID string) (epoch uint32, ok bool) {
@@ -259,7 +327,7 @@ func (w *world) scanned(i int, runID string, epoch uint32, began, now time.Time)
 	}
 	n := w.nodes[i]
 	n.denied, n.fails, n.tried = nil, 0, true
-	n.note("scan", "")
+	n.note("scan", limit{})
 	n.Err = safetext.Text{}
 	w.table.scanned(i, epoch, began, now)
 	if t := &w.table.nodes[i]; t.scanned == t.epoch {
@@ -278,7 +346,7 @@ func (w *world) scanFailed(i int, err error, now time.Time) {
 		n.denied, n.tried, n.Read = err, true, 0
 		w.table.doubt(i)
 	case (n.fails >= 2 || errors.Is(err, errEndless)) && readable(n.base):
-		n.note("scan", "locks unread: "+safetext.Escape(sentence(err)))
+		n.note("scan", limit{"locks unread: " + safetext.Escape(sentence(err)), adviceScan})
 		n.tried, n.Read = n.tried || n.fails >= scanTries || errors.Is(err, errEndless), 0
 		w.table.doubt(i)
 	}
@@ -289,6 +357,7 @@ func (w *world) scanFailed(i int, err error, now time.Time) {
 // It does a bounded part of that, and reports whether there is more to do.
 func (w *world) tick(now time.Time) (more bool) {
 	w.lookAtOwnClock(now)
+	w.tellContacts(now)
 	budget := sweepSlice
 	if w.loading() {
 		budget /= 4
@@ -328,3 +397,43 @@ func (w *world) snapshot(now time.Time, version uint64) *Snapshot {
 	}
 	return s
 }
+
+// awake takes note that this process runs.
+func (w *world) awake(now time.Time) {
+	if gap, stopped := w.own.alive(now.Sub(w.base), ownGap+w.opt.ProbeEvery); stopped {
+		w.noteDiscontinuity(discontinuity{at: now, gap: gap, text: fmt.Sprintf("this process was stopped for %s", gap.Round(100*time.Millisecond))})
+	}
+}
+
+// lookAtOwnClock notices that our wall clock moved.
+func (w *world) lookAtOwnClock(now time.Time) {
+	w.awake(now)
+	if jump, ok := w.own.check(now.Round(0).Sub(w.base.Round(0)), now.Sub(w.base)); ok {
+		w.wall = w.wall.Add(jump)
+		w.noteDiscontinuity(discontinuity{at: now, jump: jump, text: fmt.Sprintf("the clock of this machine moved by %s: it was set, or the machine was suspended", signed(jump))})
+	}
+}
+
+// noteDiscontinuity forgets what was measured before. The locks are read again: the
+// expiries that a suspended machine computed are too late.
+func (w *world) noteDiscontinuity(t discontinuity) {
+	w.hasten = true
+	w.findings.discontinuity = t
+	for i, n := range w.nodes {
+		n.clock = clock{}
+		n.RTTs = nil
+		w.steps[i] = step{}
+		w.table.doubt(i)
+	}
+	w.events.add(nodeEvent(t.at, LevelAlarm, "own clock", "", "%s", t.text))
+}
+
+// excused reports whether a probe may have failed only because this process did not
+// run: its deadline passed meanwhile. A node that is really gone fails again.
+func (w *world) excused(err error, now time.Time) bool {
+	w.awake(now)
+	return w.findings.discontinuity.gap > 0 && w.findings.discontinuity.recent(now, w.opt.Timeout) && stateOf(err) == NodeSlow
+}
+
+// errEndless ends a full read that brings more than a server can have.
+var errEndless = errors.New("SCAN has no end: it brings more keys than the server says it has")

@@ -54,7 +54,7 @@ func TestStatesOfANode(t *testing.T) {
 	}{
 		"an open master serves":            {master(), fence("0"), NodeServing},
 		"closed":                           {master(), fence("2147483647"), NodeFenced},
-		"held":                             {master(), fence("2147483646"), NodeHeld},
+		"held":                             {master(), fence("2147483646"), NodeCordoned},
 		"the fence is switched off":        {master(), map[string]string{"min-replicas-to-write": "2147483647", "min-replicas-max-lag": "0"}, NodeServing},
 		"replicas are asked for and there": {master("connected_slaves", "2", "min_slaves_good_slaves", "2"), fence("2"), NodeServing},
 		"replicas are asked for, too few":  {master("connected_slaves", "2", "min_slaves_good_slaves", "1"), fence("2"), NodeFenced},
@@ -104,7 +104,7 @@ func TestVerdict(t *testing.T) {
 	is(VerdictUnavailable, -1, "n2 fenced, n3 down")
 }
 
-func TestAScanOfAnEarlierLifeIsNotBelieved(t *testing.T) {
+func TestAScanOfAnEarlierIncarnationIsNotBelieved(t *testing.T) {
 	now := time.Now()
 	w := newTestWorld(t, now, "n1")
 	w.answered(0, sight{sent: now, received: now, info: master(), config: fence("0")}, now)
@@ -290,7 +290,7 @@ func TestAnExpiredLockGoesWithoutAScan(t *testing.T) {
 		if err := m.Settled(ctx); err != nil {
 			t.Fatal(err)
 		}
-		if s := m.Snapshot(); s.Locks.Len() != 1 || s.Locks.Get("k").State != LockBare {
+		if s := m.Snapshot(); s.Locks.Len() != 1 || s.Locks.Get("k").State != LockBareMajority {
 			t.Fatalf("%+v", s.Locks)
 		}
 		time.Sleep(1500*time.Millisecond - time.Since(now) + publishEvery + time.Millisecond)

@@ -21,7 +21,7 @@ type borrowed struct {
 // each step of the greeting. Whoever borrows closes the client.
 func borrow(n *Node, protocol int, timeout time.Duration) *borrowed {
 	b := &borrowed{}
-	b.client = n.Within(NewBudget(lockReply, 0)).OneLife(timeout, func(opt *redis.Options) {
+	b.client = n.Within(NewBudget(lockReply, 0)).OneConnection(timeout, func(opt *redis.Options) {
 		opt.Protocol = protocol
 		dial := opt.Dialer
 		opt.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {

@@ -26,8 +26,8 @@ type copyAt struct {
 	// missing: the last extension found none, in incarnation seen.
 	missing bool
 	seen    string
-	// fresh: it was put back, and does not count yet; known is when it was first
-	// known to be there, zero: not yet.
+	// fresh: it was put back, or acquired without an answer in time, and does not count yet;
+	// known is when it was first known to be there, zero: not yet.
 	fresh bool
 	known time.Time
 }
@@ -50,6 +50,19 @@ func (c *Copies) May(node int, incarnation string) {
 	if incarnation != "" {
 		at.where = incarnation
 	}
+}
+
+// Voted takes note that the acquisition was answered in time, with a copy.
+func (c *Copies) Voted(node int, incarnation string) {
+	c.May(node, incarnation)
+	c.nodes[node].fresh, c.nodes[node].known = false, time.Time{}
+}
+
+// Unanswered takes note that the acquisition has reached a node, perhaps, which did
+// not answer in time: the copy may come at any moment, also behind a force-release
+// that found none there. So it counts when one that is put back would.
+func (c *Copies) Unanswered(node int, incarnation string) {
+	c.Repaired(node, StatusSlow, true, incarnation, time.Time{})
 }
 
 // Counts reports whether the copy on a node counts for an extension.

@@ -12,7 +12,8 @@
 //	defer lock.Release(ctx)
 //	… work, as long as lock.Valid(time.Now()) …
 //
-// Work is done under a lock in one call by [Client.Do]. Work of unknown length is done
+// Work is done under a lock in one call by [Client.Do], under several by [Client.DoAll].
+// Package redlocktest has masters in memory for tests. Work of unknown length is done
 // under [Lock.Keep], which extends the lock and has
 // a context that ends with it. Work on something that can check a number is done
 // with [Client.AcquireFenced]. Whatever fails says why of each node: see [Error].
@@ -145,7 +146,9 @@
 // was at least SettleTime after y's part in the force-release, which counts nothing
 // that comes later than half of that. So there is no such y: no extension that
 // begins when the force-release is done is granted, and the keeper says that the
-// lock is lost. A revoke is the same, with a tombstone in the place of the copy.
+// lock is lost. A revoke is the same, with a tombstone in the place of the copy. So is a
+// copy of the acquisition that comes late, behind a force-release that began when the
+// attempt was over: one counts at once only if the node told of it before that.
 // Copies that were deleted by other means, one after the other, stay gone by the
 // second rule, but for those on nodes that are restarted after that; delete with
 // this program, or look again.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"slices"
 	"sync"
 	"time"
 )
@@ -68,7 +69,7 @@ type ear struct {
 	mu       sync.Mutex
 	state    earState
 	tracking bool
-	lines    map[string]listener // by key
+	lines    map[string][]listener // by key
 	asked    []question
 	idle     bool      // since nobody waits: the deadline is for closing
 	rest     time.Time // no connection is tried before
@@ -95,7 +96,7 @@ const (
 )
 
 func newEar(h *hearing, node int, t tap) *ear {
-	return &ear{hearing: h, node: node, tap: t, wake: make(chan struct{}, 1), lines: make(map[string]listener)}
+	return &ear{hearing: h, node: node, tap: t, wake: make(chan struct{}, 1), lines: make(map[string][]listener)}
 }
 
 func (e *ear) hears() bool {
@@ -108,7 +109,7 @@ func (e *ear) hears() bool {
 func (e *ear) attach(l listener) earState {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.lines[l.key()] = l
+	e.lines[l.key()] = append(e.lines[l.key()], l)
 	switch e.state {
 	case earClosed:
 		e.state = earOpening
@@ -129,7 +130,10 @@ func (e *ear) attach(l listener) earState {
 func (e *ear) detach(l listener) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	delete(e.lines, l.key())
+	left := slices.DeleteFunc(slices.Clone(e.lines[l.key()]), func(o listener) bool { return o == l })
+	if e.lines[l.key()] = left; len(left) == 0 {
+		delete(e.lines, l.key())
+	}
 	if len(e.lines) > 0 {
 		return
 	}
@@ -253,8 +257,8 @@ func (e *ear) fail() {
 func (e *ear) tell(what func(listener)) {
 	e.mu.Lock()
 	lines := make([]listener, 0, len(e.lines))
-	for _, l := range e.lines {
-		lines = append(lines, l)
+	for _, of := range e.lines {
+		lines = append(lines, of...)
 	}
 	e.mu.Unlock()
 	for _, l := range lines {
@@ -284,9 +288,9 @@ func (e *ear) next() bool {
 		}
 		for _, k := range msg.keys {
 			e.mu.Lock()
-			l := e.lines[k]
+			of := slices.Clone(e.lines[k])
 			e.mu.Unlock()
-			if l != nil {
+			for _, l := range of {
 				l.changed(e.node)
 			}
 		}

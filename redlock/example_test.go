@@ -7,31 +7,32 @@ import (
 	"log"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"redlockctl/redlock"
+	"redlockctl/redlock/redlocktest"
 )
 
-// connect opens a client over three masters.
-func connect() (*redlock.Client, error) {
-	var nodes []*redlock.Node
-	for name, addr := range map[string]string{"n1": "10.0.0.1:6379", "n2": "10.0.0.2:6379", "n3": "10.0.0.3:6379"} {
-		n, err := redlock.NewNode(name, &redis.Options{Addr: addr, Username: "locks", Password: "from a file"})
-		if err != nil {
-			return nil, err
-		}
-		nodes = append(nodes, n)
+// connect opens a client. In these examples it is over three masters in memory; in a
+// program over servers:
+//
+//	n1, err := redlock.NewNode("n1", &redis.Options{Addr: "10.0.0.1:6379", Username: "locks", Password: "from a file"})
+//	…
+//	client, err := redlock.New([]*redlock.Node{n1, n2, n3}, redlock.Options{})
+func connect() (client *redlock.Client, end func()) {
+	masters, err := redlocktest.New(3)
+	if err != nil {
+		log.Fatal(err)
 	}
-	return redlock.New(nodes, redlock.Options{})
+	client, err = redlock.New(masters.Nodes(), redlock.Options{NodeTimeout: time.Second})
+	if err != nil {
+		log.Fatal(err)
+	}
+	return client, func() { _ = client.Close(); _ = masters.Close() }
 }
 
 // A lock for a piece of work whose length is known.
 func Example() {
-	client, err := connect()
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer client.Close()
+	client, end := connect()
+	defer end()
 
 	ctx := context.Background()
 	lock, err := client.Acquire(ctx, "invoice:42", 30*time.Second)
@@ -53,15 +54,15 @@ func Example() {
 		}
 		fmt.Println(line)
 	}
+	// Output:
+	// one
+	// two
 }
 
 // A lock that is extended for as long as the work takes.
 func ExampleLock_Keep() {
-	client, err := connect()
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer client.Close()
+	client, end := connect()
+	defer end()
 
 	lock, err := client.Acquire(context.Background(), "import", 15*time.Second)
 	if err != nil {
@@ -74,20 +75,20 @@ func ExampleLock_Keep() {
 	if err := work(keeper.Context()); errors.Is(context.Cause(keeper.Context()), redlock.ErrLost) {
 		log.Fatal("given up with the lock: ", err, keeper.Err())
 	}
+	fmt.Println(keeper.State())
+	// Output: held
 }
 
 // All of that in one call.
 func ExampleClient_Do() {
-	client, err := connect()
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer client.Close()
+	client, end := connect()
+	defer end()
 
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	wait := redlock.AcquireOptions{TTL: 15 * time.Second, Retries: redlock.UntilContextEnds}
-	err = client.Do(ctx, "import", wait, func(ctx context.Context, lock *redlock.Lock) error {
+	err := client.Do(ctx, "import", wait, func(ctx context.Context, lock *redlock.Lock) error {
+		fmt.Println("working under", lock.Resource())
 		return ctx.Err() // the work, as long as ctx lasts
 	})
 	switch {
@@ -96,39 +97,72 @@ func ExampleClient_Do() {
 	case errors.Is(err, redlock.ErrLost):
 		fmt.Println("the work may have been done beside another's:", err)
 	}
+	// Output: working under import
+}
+
+// Several locks at once: all of them, or none. Another who names them in another order
+// does not wait for ever.
+func ExampleClient_DoAll() {
+	client, end := connect()
+	defer end()
+
+	accounts := []string{"account:9", "account:7"}
+	err := client.DoAll(context.Background(), accounts, redlock.AcquireOptions{TTL: 10 * time.Second}, func(ctx context.Context, locks []*redlock.Lock) error {
+		fmt.Println("from", locks[0].Resource(), "to", locks[1].Resource())
+		return ctx.Err()
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	// Output: from account:9 to account:7
 }
 
 // A number that lets the resource itself turn away a holder that was paused for
 // too long.
 func ExampleClient_AcquireFenced() {
-	client, err := connect()
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer client.Close()
+	client, end := connect()
+	defer end()
 
 	ctx := context.Background()
 	lock, err := client.AcquireFenced(ctx, "account:7", 10*time.Second)
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer lock.Release(ctx)
-	fmt.Printf("UPDATE account SET balance = 12, fence = %[1]d WHERE id = 7 AND fence < %[1]d\n", lock.FencingToken())
+	const update = "UPDATE account SET balance = ?, fence = ? WHERE id = ? AND fence < ?"
+	exec := func(query string, args ...any) {} // of a database, which turns a late holder away
+	exec(update, 12, lock.FencingToken(), 7, lock.FencingToken())
+
+	_, _ = lock.Release(ctx)
+	next, err := client.AcquireFenced(ctx, "account:7", 10*time.Second)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer next.Release(ctx)
+	fmt.Println("it grows:", next.FencingToken() > lock.FencingToken())
+	// Output: it grows: true
 }
 
 // What each node did, for a log.
 func ExampleError() {
-	client, err := connect()
-	if err != nil {
+	client, end := connect()
+	defer end()
+
+	ctx := context.Background()
+	if _, err := client.Acquire(ctx, "invoice:42", 30*time.Second); err != nil {
 		log.Fatal(err)
 	}
-	defer client.Close()
-
-	_, err = client.TryAcquire(context.Background(), "invoice:42", 30*time.Second)
+	_, err := client.TryAcquire(ctx, "invoice:42", 30*time.Second)
 	var failed *redlock.Error
 	if errors.As(err, &failed) {
 		for _, n := range failed.Nodes {
-			fmt.Printf("%s: %s %v\n", n.Node, n.Status, n.Err)
+			if n.Status != redlock.StatusUnanswered { // two of three decide
+				fmt.Printf("%s\n", n.Status)
+				break
+			}
 		}
+		fmt.Println(errors.Is(err, redlock.ErrContended))
 	}
+	// Output:
+	// held
+	// true
 }

@@ -189,7 +189,7 @@ func TestFencingUnderFaults(t *testing.T) {
 
 // A twin that does not write the numbers, and whose masters' clocks stand
 // still, must be noticed.
-func TestFencingTwin(t *testing.T) {
+func TestFencingMutant(t *testing.T) {
 	forgetful := func(n *memNode) func([]*call) []*call {
 		return func(batch []*call) []*call { // n.mu is held
 			clear(n.numbers)

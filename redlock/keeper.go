@@ -49,6 +49,10 @@ type KeepOptions struct {
 // told by a timer, at the end of validity, or within a second after a sleep of
 // the machine. The pause of a virtual machine, and sleeps on other systems than
 // Linux, are not noticed.
+//
+// Where nodes tell of changes (CLIENT TRACKING), a copy that is deleted or taken by
+// others is noticed at once: the lock is extended then, and is lost if no quorum has
+// it any more. With [KeepOptions.MaxExtensions] that waits for the next extension.
 type Keeper struct {
 	lock    *Lock
 	repairs *repairs
@@ -57,6 +61,7 @@ type Keeper struct {
 	halt    context.CancelFunc      // of the goroutine, and of its extension
 	done    chan struct{}           // closed when the goroutine has ended
 	changes chan KeeperState
+	hint    chan struct{} // a copy is gone
 
 	mu      sync.Mutex
 	machine keeping
@@ -81,7 +86,7 @@ func (l *Lock) Keep(opt KeepOptions) *Keeper {
 	k := &Keeper{
 		lock: l, slept: l.client.suspended(), // before Until
 		repairs: &repairs{lock: l, tell: opt.Repaired},
-		done:    make(chan struct{}), changes: make(chan KeeperState, 1),
+		done:    make(chan struct{}), changes: make(chan KeeperState, 1), hint: make(chan struct{}, 1),
 		machine: keeping{
 			resource: l.Resource(), ttl: opt.TTL, allowance: l.client.opt.Drift(opt.TTL),
 			extensions: opt.MaxExtensions, until: l.Until(),
@@ -225,6 +230,8 @@ func (k *Keeper) update(step func(now time.Time)) {
 // run carries out what the machine decides, one thing after the other.
 func (k *Keeper) run(halted context.Context) {
 	defer close(k.done)
+	sentry := k.post()
+	defer sentry.end()
 	for {
 		var act keepAct
 		var pause time.Duration
@@ -242,6 +249,8 @@ func (k *Keeper) run(halted context.Context) {
 			timer := time.NewTimer(pause)
 			select {
 			case <-timer.C:
+			case <-k.hint:
+				timer.Stop()
 			case <-halted.Done():
 				timer.Stop()
 			}
@@ -319,17 +328,8 @@ type repairs struct {
 // known is what is known of the copies, by which an extension counts. What became of
 // the acquisition is looked at late, when all that was sent has been answered.
 func (p *repairs) known() *Copies {
-	if p.copies != nil {
-		return p.copies
-	}
-	p.copies = new(Copies)
-	p.copies.Reset(len(p.lock.client.nodes))
-	p.lock.mu.Lock()
-	defer p.lock.mu.Unlock()
-	for i := range p.lock.copies {
-		if m := p.lock.known(i); m.where != "" || m.vague {
-			p.copies.May(i, m.where)
-		}
+	if p.copies == nil {
+		p.copies = p.lock.votes()
 	}
 	return p.copies
 }

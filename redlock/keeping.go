@@ -58,6 +58,7 @@ type keeping struct {
 	until   time.Time // the end of validity
 	due     time.Time // of the next extension; zero: there will be none
 	made    int       // extensions
+	gone    bool      // a copy is, since the last extension began
 	stopped bool
 	err     error // why it is uncertain or lost
 }
@@ -87,7 +88,8 @@ func (k *keeping) next(now time.Time) (keepAct, time.Time) {
 	switch {
 	case k.ended(), k.stopped:
 		return keepEnd, time.Time{}
-	case !k.due.IsZero() && !now.Before(k.due):
+	case !k.due.IsZero() && (k.gone || !now.Before(k.due)):
+		k.gone = false
 		return keepExtend, k.until
 	}
 	wake := now.Add(keepLook)
@@ -158,6 +160,10 @@ func (k *keeping) hurry(now time.Time) {
 		k.due = soon
 	}
 }
+
+// missed is told that a copy is gone: an extension that begins after that says what it
+// means.
+func (k *keeping) missed(time.Time) { k.gone = k.extensions == 0 }
 
 // stop ends the extensions.
 func (k *keeping) stop() { k.stopped = true }

@@ -199,11 +199,11 @@ func mustBeLinearizable(t *testing.T, ops []porcupine.Operation) {
 	if result == porcupine.Ok {
 		return
 	}
-	picture := filepath.Join(t.ArtifactDir(), "history.html")
-	if err := porcupine.VisualizePath(leases(), info, picture); err != nil {
+	snapshot := filepath.Join(t.ArtifactDir(), "history.html")
+	if err := porcupine.VisualizePath(leases(), info, snapshot); err != nil {
 		t.Error(err)
 	}
-	t.Fatalf("%d operations: %s; see %s with go test -artifacts\n%s", len(ops), result, picture, strings.Join(quarrels(ops), "\n"))
+	t.Fatalf("%d operations: %s; see %s with go test -artifacts\n%s", len(ops), result, snapshot, strings.Join(quarrels(ops), "\n"))
 }
 
 // quarrels are the pairs of leases that one after the other is not possible
@@ -273,11 +273,11 @@ func TestSpecificationOfLeases(t *testing.T) {
 	}
 }
 
-// TestLinearizabilityTwins breaks, on real servers, what the specification
+// TestLinearizabilityMutants breaks, on real servers, what the specification
 // relies on, and expects the checker to see two holders.
-func TestLinearizabilityTwins(t *testing.T) {
+func TestLinearizabilityMutants(t *testing.T) {
 	const ttl = 20 * time.Second
-	for name, twin := range map[string]func(t *testing.T, servers []*lab.Server, g *grant){
+	for name, mutant := range map[string]func(t *testing.T, servers []*lab.Server, g *grant){
 		"masters that come back at once": func(t *testing.T, servers []*lab.Server, _ *grant) {
 			for _, s := range servers[:2] {
 				if err := errors.Join(s.Kill(), s.Start()); err != nil {
@@ -310,7 +310,7 @@ func TestLinearizabilityTwins(t *testing.T) {
 				return g
 			}
 			a := take(0)
-			twin(t, servers, a)
+			mutant(t, servers, a)
 			b := take(1)
 			a.abandon()
 			b.release(t.Context())

@@ -81,12 +81,30 @@ func (l *Lock) Nodes() []NodeResult {
 // validity is over. After any other failure the validity is what it was, and
 // while it lasts the extension may be tried again.
 func (l *Lock) Extend(ctx context.Context, ttl time.Duration) error {
-	_, err := l.extend(ctx, ttl, nil)
+	_, err := l.extend(ctx, ttl, l.votes())
 	return err
 }
 
-// extend is Extend; copies say which of them count, nil: all do. The run is nil if
-// nothing was sent.
+// votes are the copies of which nodes told in time. Any other may have come behind a
+// force-release that found none, and does not count yet.
+func (l *Lock) votes() *Copies {
+	copies := new(Copies)
+	copies.Reset(len(l.copies))
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i := range l.copies {
+		switch m := l.known(i); {
+		case m.inTime:
+			copies.Voted(i, m.where)
+		case m.where != "" || m.vague:
+			copies.Unanswered(i, m.where)
+		}
+	}
+	return copies
+}
+
+// extend is Extend; copies say which of them count. The run is nil if nothing was
+// sent.
 func (l *Lock) extend(ctx context.Context, ttl time.Duration, copies *Copies) (*run, error) {
 	const op = "extend"
 	l.mu.Lock()

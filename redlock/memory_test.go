@@ -22,27 +22,27 @@ import (
 type memNode struct {
 	rate float64 // how much faster than true its clock runs: 0.004 is 0.4 %
 
-	mu       sync.Mutex
-	keys     map[string]memCopy
-	numbers  map[string]uint64 // of fencing
-	still    uint64            // what the clock shows for ever; zero: it runs
-	down     bool
-	fenced   bool
-	hung     bool
-	resumed  chan struct{}                   // closed at the end of a hang
-	buffer   []func()                        // what came meanwhile
-	delay    func() (to, back time.Duration) // of a pipeline; nil: none
-	connect  time.Duration                   // that dialling and greeting take
-	sent     int                             // pipelines that arrived
-	taps     map[*memTap]bool
-	deaf     bool // it denies tracking
-	tapsDown bool // it refuses taps
-	sets     int  // SETs that arrived
-	life     int  // its incarnation
-	mute     bool // it does not tell its incarnation
-	links    []*memLink
-	reads    int // that arrived over taps
-	opened   int // taps
+	mu          sync.Mutex
+	keys        map[string]memCopy
+	numbers     map[string]uint64 // of fencing
+	still       uint64            // what the clock shows for ever; zero: it runs
+	down        bool
+	fenced      bool
+	hung        bool
+	resumed     chan struct{}                   // closed at the end of a hang
+	buffer      []func()                        // what came meanwhile
+	delay       func() (to, back time.Duration) // of a pipeline; nil: none
+	connect     time.Duration                   // that dialling and greeting take
+	sent        int                             // pipelines that arrived
+	taps        map[*memTap]bool
+	deaf        bool // it denies tracking
+	tapsDown    bool // it refuses taps
+	sets        int  // SETs that arrived
+	incarnation int  // its incarnation
+	mute        bool // it does not tell its incarnation
+	links       []*memLink
+	reads       int // that arrived over taps
+	opened      int // taps
 }
 
 type memCopy struct {
@@ -203,8 +203,8 @@ func (w memWire) open(ctx context.Context) (link, error) {
 	}
 	l := &memLink{memWire: w, kick: make(chan struct{}, 1)}
 	w.node.set(func(n *memNode) {
-		if l.life = n.life; !n.mute {
-			l.runID = fmt.Sprintf("%p run %d", n, n.life)
+		if l.incarnation = n.incarnation; !n.mute {
+			l.runID = fmt.Sprintf("%p run %d", n, n.incarnation)
 		}
 		n.links = append(n.links, l)
 	})
@@ -215,9 +215,9 @@ func (w memWire) open(ctx context.Context) (link, error) {
 // in order, and so do replies.
 type memLink struct {
 	memWire
-	kick  chan struct{}
-	life  int
-	runID string
+	kick        chan struct{}
+	incarnation int
+	runID       string
 
 	mu         sync.Mutex
 	replies    []answer
@@ -233,7 +233,7 @@ func (l *memLink) send(batch []*call) error {
 	n := l.node
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.down || l.life != n.life {
+	if n.down || l.incarnation != n.incarnation {
 		return syscall.ECONNRESET
 	}
 	sent := append([]*call(nil), batch...)
@@ -266,7 +266,7 @@ func (l *memLink) send(batch []*call) error {
 		case l.reset:
 		case n.hung:
 			n.buffer = append(n.buffer, run)
-		case n.down || l.life != n.life:
+		case n.down || l.incarnation != n.incarnation:
 			// Nothing arrives on this connection any more, since a request would then
 			// get the reply to another.
 			l.reset = true

@@ -122,12 +122,12 @@ func (failedConn) SetDeadline(time.Time) error      { return nil }
 func (failedConn) SetReadDeadline(time.Time) error  { return nil }
 func (failedConn) SetWriteDeadline(time.Time) error { return nil }
 
-// OneLife opens a client that dials exactly once. When its connection breaks,
+// OneConnection opens a client that dials exactly once. When its connection breaks,
 // every later command fails; nothing sent through it can reach a later life
 // of the server. The guard sends fence and lift through it, on the connection
 // that read the run_id; the lock core knows by it that a request and the one
 // behind it went the same way.
-func (n *Node) OneLife(timeout time.Duration, with ...func(*redis.Options)) *redis.Client {
+func (n *Node) OneConnection(timeout time.Duration, with ...func(*redis.Options)) *redis.Client {
 	dialed := make(chan struct{}, 1)
 	once := func(opt *redis.Options) {
 		dial := opt.Dialer

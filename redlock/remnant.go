@@ -11,6 +11,7 @@ type remnant struct {
 	sent    bool      // it may have reached the node
 	until   time.Time // the latest end that a known copy can have; zero: none known
 	unknown bool      // a copy may be there, or still come, of which no end is known
+	inTime  bool      // the node told of a copy before its attempt was over
 	// where is the last incarnation in which a copy may have been, vague that there
 	// may have been one in an incarnation that is not known. See [Copies].
 	where string
@@ -38,6 +39,7 @@ func (m *remnant) learn(a answer, t Terms) {
 		// The node began to count between sending and answering, on a clock that may
 		// be slower than ours by the drift allowance.
 		m.until = a.at.Add(t.TTL + t.Drift)
+		m.inTime = m.inTime || !a.at.After(t.Start.Add(t.Wait))
 	case a.sent && (!answered(a.NodeResult) || errors.Is(a.Err, errBadReply)):
 		m.unknown = true
 	}
@@ -49,6 +51,7 @@ func (m *remnant) merge(o remnant) {
 		m.until = o.until
 	}
 	m.unknown = m.unknown || o.unknown || !o.heard
+	m.inTime = m.inTime || o.inTime
 	switch { // o is the later one
 	case !o.heard:
 		m.vague = true

@@ -11,7 +11,7 @@ import (
 // restart lets a node come back as another incarnation, empty.
 func (n *memNode) restart() {
 	n.set(func(n *memNode) {
-		n.life++
+		n.incarnation++
 		clear(n.keys)
 		clear(n.numbers)
 		for _, l := range n.links {
@@ -205,6 +205,17 @@ func TestCopies(t *testing.T) {
 			t.Errorf("%s: counts %t, missing %t", what, c.Counts(0), c.Missing(0))
 		}
 	}
+	c.Reset(1)
+	c.Unanswered(0, "r1")
+	step("may come late", false, false)
+	c.Extended(0, StatusOK, "r1", at(1))
+	c.Confirmed(at(2))
+	step("came, perhaps behind a force-release", false, false)
+	c.Confirmed(at(3))
+	step("settled as one that was put back", true, false)
+	c.Unanswered(0, "r1")
+	c.Voted(0, "r1")
+	step("answered in time", true, false)
 	c.Reset(1)
 	step("never asked", true, false)
 	c.Extended(0, StatusAbsent, "r1", at(1))

@@ -4,13 +4,13 @@ import (
 	"testing"
 	"time"
 
-	"redlockctl/redlock/redlocktest"
+	"redlockctl/internal/sessions"
 )
 
 // scripted is a node whose server says what a string says, whatever it is asked.
 func scripted(tb testing.TB, text string) *Node {
 	tb.Helper()
-	n, err := NewNode("n1", redlocktest.Scripted(text))
+	n, err := NewNode("n1", sessions.Scripted(text))
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -21,9 +21,9 @@ func scripted(tb testing.TB, text string) *Node {
 // lock client's session ends, with an answer or an error, and so does one that
 // listens to changes.
 func FuzzSession(f *testing.F) {
-	f.Add(redlocktest.Greeting + "+PONG\r\n+OK\r\n:1\r\n*2\r\n$1\r\n1\r\n$1\r\n2\r\n")
-	f.Add(redlocktest.Greeting + "+PONG\r\n+OK\r\n>2\r\n$10\r\ninvalidate\r\n*1\r\n$1\r\nk\r\n:12\r\n$3\r\nabc\r\n")
-	for _, text := range redlocktest.Sessions {
+	f.Add(sessions.Greeting + "+PONG\r\n+OK\r\n:1\r\n*2\r\n$1\r\n1\r\n$1\r\n2\r\n")
+	f.Add(sessions.Greeting + "+PONG\r\n+OK\r\n>2\r\n$10\r\ninvalidate\r\n*1\r\n$1\r\nk\r\n:12\r\n$3\r\nabc\r\n")
+	for _, text := range sessions.Sessions {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

@@ -212,7 +212,7 @@ func isSetup(err error) bool {
 // announced is one connection: subscribed until it breaks.
 func (w *watch) announced(ctx context.Context) error {
 	timeout := w.guard.cfg.Timeout
-	client := w.node.Within(redlock.NewBudget(guardReply, 0)).OneLife(timeout, func(opt *redis.Options) { opt.PoolSize = 2 }, abrupt)
+	client := w.node.Within(redlock.NewBudget(guardReply, 0)).OneConnection(timeout, func(opt *redis.Options) { opt.PoolSize = 2 }, abrupt)
 	defer client.Close()
 	sub := client.Subscribe(ctx)
 	// What it says may be of an earlier incarnation of the node for a moment, until

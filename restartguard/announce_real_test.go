@@ -43,11 +43,11 @@ func TestAGuardIsSeenOnItsNodes(t *testing.T) {
 		return len(all) == 1 && all[0].ID == g.ID() && all[0].Delay == 400*time.Millisecond && all[0].Cluster.Raw() == "billing" &&
 			all[0].PID > 0 && !all[0].Host.Empty() && all[0].Boot == announce.BootUnknown
 	})
-	g.reaches(restartguard.PhaseActive)
+	g.reaches(restartguard.PhaseServing)
 	// Fenced from its start: it is seen while the node refuses writes.
 	restart(t, s)
 	announces(t, s, "a verified boot fence", func(all []announce.Guard) bool { return len(all) == 1 && all[0].Boot == announce.BootFenced })
-	g.reaches(restartguard.PhaseActive)
+	g.reaches(restartguard.PhaseServing)
 	g.stop()
 	announces(t, s, "the end", func(all []announce.Guard) bool { return len(all) == 0 })
 }
@@ -55,7 +55,7 @@ func TestAGuardIsSeenOnItsNodes(t *testing.T) {
 func TestAGuardTellsOfAnUnfencedStart(t *testing.T) {
 	s := labtest.Servers(t, 1)[0]
 	g := guard(t, restartguard.Config{Delay: 300 * time.Millisecond}, s.Node())
-	g.reaches(restartguard.PhaseActive)
+	g.reaches(restartguard.PhaseServing)
 	restart(t, s)
 	announces(t, s, "an unfenced start", func(all []announce.Guard) bool {
 		return len(all) == 1 && all[0].Boot == announce.BootUnfenced && all[0].Exposed > 0
@@ -69,14 +69,14 @@ func TestTheGuardWithTheGreatestDelayDecides(t *testing.T) {
 	const long = 2 * time.Second
 	right := guard(t, restartguard.Config{Delay: long}, s.Node())
 	old := guard(t, restartguard.Config{Delay: 200 * time.Millisecond}, s.Node())
-	right.reaches(restartguard.PhaseActive)
-	old.reaches(restartguard.PhaseActive)
+	right.reaches(restartguard.PhaseServing)
+	old.reaches(restartguard.PhaseServing)
 	old.becomes("that it knows of the other", func(st restartguard.NodeStatus) bool { return st.Delay == long })
 	if text := old.told("delays"); !strings.Contains(text, "2s") || !strings.Contains(text, "200ms") {
 		t.Errorf("told: %q", text)
 	}
 	born := restart(t, s)
-	old.reaches(restartguard.PhaseClosed)
+	old.reaches(restartguard.PhaseFenced)
 	right.stop() // its D counts all the same
 	for !writes(t, s) {
 		time.Sleep(time.Millisecond)
@@ -103,13 +103,13 @@ func TestAGuardThatMayNotAnnounceSaysSo(t *testing.T) {
 	s := labtest.Servers(t, 1)[0]
 	do(t, s, "ACL", "SETUSER", "guard", "on", ">pw", "~*", "+@all", "-@pubsub")
 	g := guard(t, restartguard.Config{}, named(t, redis.Options{Addr: s.Addr(), Username: "guard", Password: "pw"}))
-	g.reaches(restartguard.PhaseActive)
+	g.reaches(restartguard.PhaseServing)
 	if !wait(func() bool { return strings.Contains(g.told("announce"), "NOPERM") }) {
 		t.Fatal("it says nothing")
 	}
 	born := restart(t, s)
 	do(t, s, "ACL", "SETUSER", "guard", "on", ">pw", "~*", "+@all", "-@pubsub")
-	g.becomes("closed by its own D", func(st restartguard.NodeStatus) bool { return st.Phase == restartguard.PhaseClosed })
+	g.becomes("closed by its own D", func(st restartguard.NodeStatus) bool { return st.Phase == restartguard.PhaseFenced })
 	if !wait(func() bool { return writes(t, s) }) {
 		t.Fatal("never opened")
 	}
@@ -169,10 +169,10 @@ func TestAFloodOfAnnouncementsDoesNotBlindAGuard(t *testing.T) {
 	if !wait(func() bool { return strings.Contains(g.told("announce"), "cannot be read") }) {
 		t.Fatal("it says nothing")
 	}
-	g.reaches(restartguard.PhaseActive)
+	g.reaches(restartguard.PhaseServing)
 	do(t, s, "FLUSHALL")
-	g.reaches(restartguard.PhaseClosed)
-	g.reaches(restartguard.PhaseActive)
+	g.reaches(restartguard.PhaseFenced)
+	g.reaches(restartguard.PhaseServing)
 }
 
 // A node that is the server of another is told, and has no vote of its own.

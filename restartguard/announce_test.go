@@ -15,30 +15,30 @@ func (s *script) hears(run string, p Params, d time.Duration) *script {
 
 func TestTheGreatestDelayCounts(t *testing.T) {
 	s := newScript(t)
-	s.hears("a", openParams, 0).phase(PhaseActive)
-	s.after(time.Second).hears("b", shut, 30*time.Second).phase(PhaseClosed).until(31 * time.Second)
-	s.canary(CanaryFenced, shut)
-	s.after(testDelay).hears("b", shut, 30*time.Second).phase(PhaseClosed).does()
-	s.after(20*time.Second).hears("b", shut, 30*time.Second).does(Action{Kind: Lift, RunID: "b"})
+	s.hears("a", servingParams, 0).phase(PhaseServing)
+	s.after(time.Second).hears("b", fenced, 30*time.Second).phase(PhaseFenced).until(31 * time.Second)
+	s.canary(CanaryFenced, fenced)
+	s.after(testDelay).hears("b", fenced, 30*time.Second).phase(PhaseFenced).does()
+	s.after(20*time.Second).hears("b", fenced, 30*time.Second).does(Action{Kind: Remove, RunID: "b"})
 }
 
 func TestALongerDelayThatIsHeardLaterLengthens(t *testing.T) {
 	s := newScript(t)
-	s.sees("a", openParams).after(time.Second).sees("b", shut).until(1*time.Second+testDelay).canary(CanaryFenced, shut)
-	s.after(time.Second).hears("b", shut, 30*time.Second).until(31 * time.Second)
+	s.sees("a", servingParams).after(time.Second).sees("b", fenced).until(1*time.Second+testDelay).canary(CanaryFenced, fenced)
+	s.after(time.Second).hears("b", fenced, 30*time.Second).until(31 * time.Second)
 }
 
 func TestARunningFenceIsNeverShortened(t *testing.T) {
 	s := newScript(t)
-	s.hears("a", openParams, 30*time.Second).after(time.Second).hears("b", shut, 30*time.Second).canary(CanaryFenced, shut)
+	s.hears("a", servingParams, 30*time.Second).after(time.Second).hears("b", fenced, 30*time.Second).canary(CanaryFenced, fenced)
 	// The other guard has gone, or has a shorter D by now.
-	s.after(time.Second).hears("b", shut, 0).until(31 * time.Second)
-	s.after(time.Second).hears("b", shut, 12*time.Second).until(31 * time.Second)
+	s.after(time.Second).hears("b", fenced, 0).until(31 * time.Second)
+	s.after(time.Second).hears("b", fenced, 12*time.Second).until(31 * time.Second)
 	// A restart inside the fence starts it again, for as long.
-	s.after(time.Second).hears("c", shut, 0).until(4*time.Second+30*time.Second).canary(CanaryFenced, shut)
-	s.after(30*time.Second).hears("c", shut, 0).does(Action{Kind: Lift, RunID: "c"}).lifted(shut, openParams).phase(PhaseActive)
+	s.after(time.Second).hears("c", fenced, 0).until(4*time.Second+30*time.Second).canary(CanaryFenced, fenced)
+	s.after(30*time.Second).hears("c", fenced, 0).does(Action{Kind: Remove, RunID: "c"}).lifted(fenced, servingParams).phase(PhaseServing)
 	// The next fence is its own.
-	s.after(time.Second).hears("d", shut, 0)
+	s.after(time.Second).hears("d", fenced, 0)
 	if d := s.state.Deadline.Sub(s.now); d != testDelay {
 		t.Errorf("the next fence lasts %s", d)
 	}
@@ -48,24 +48,24 @@ func TestARunningFenceIsNeverShortened(t *testing.T) {
 // between; one of an earlier fence does not.
 func TestALongerDelayOutlivesACordon(t *testing.T) {
 	s := newScript(t)
-	s.sees("a", openParams).hears("b", shut, 30*time.Second).canary(CanaryFenced, shut)
-	s.after(time.Second).hears("b", held, 0).canary(CanaryFenced, held).phase(PhaseHeld)
-	s.after(time.Second).hears("b", shut, 0).until(32 * time.Second)
-	s.canary(CanaryFenced, shut).after(30*time.Second).sees("b", shut).does(liftIt("b")).lifted(shut, openParams)
-	s.sees("b", held).canary(CanaryFenced, held).sees("b", shut).until(32*time.Second + testDelay)
+	s.sees("a", servingParams).hears("b", fenced, 30*time.Second).canary(CanaryFenced, fenced)
+	s.after(time.Second).hears("b", cordoned, 0).canary(CanaryFenced, cordoned).phase(PhaseCordoned)
+	s.after(time.Second).hears("b", fenced, 0).until(32 * time.Second)
+	s.canary(CanaryFenced, fenced).after(30*time.Second).sees("b", fenced).does(removeIt("b")).lifted(fenced, servingParams)
+	s.sees("b", cordoned).canary(CanaryFenced, cordoned).sees("b", fenced).until(32*time.Second + testDelay)
 	// Heard while it is cordoned.
-	s.sees("b", held).hears("b", held, 40*time.Second).sees("b", shut).until(72 * time.Second)
+	s.sees("b", cordoned).hears("b", cordoned, 40*time.Second).sees("b", fenced).until(72 * time.Second)
 }
 
 // The word of a node that serves counts for others when the greatest D is over since
 // its last loss, also where that is heard of late.
 func TestALongerDelayIsWaitedForBeforeANodesWordCounts(t *testing.T) {
 	s := newScript(t)
-	s.sees("a", openParams).after(testDelay).hears("a", openParams, 30*time.Second)
+	s.sees("a", servingParams).after(testDelay).hears("a", servingParams, 30*time.Second)
 	if got := s.state.Trusted.Sub(epoch); got != 30*time.Second {
 		t.Errorf("trusted after %s", got)
 	}
-	s.sees("a", openParams)
+	s.sees("a", servingParams)
 	if got := s.state.Trusted.Sub(epoch); got != 30*time.Second {
 		t.Errorf("trusted after %s", got)
 	}
@@ -75,18 +75,18 @@ func TestALongerDelayIsWaitedForBeforeANodesWordCounts(t *testing.T) {
 // whose node restarts once more.
 func TestTheGreatestDelayIsRemembered(t *testing.T) {
 	s := newScript(t)
-	s.sees("a", openParams).after(time.Second).hears("b", shut, 30*time.Second).until(31 * time.Second)
+	s.sees("a", servingParams).after(time.Second).hears("b", fenced, 30*time.Second).until(31 * time.Second)
 	s.state = s.state.Remembered(s.now, time.Hour, testDelay)
-	s.after(time.Second).hears("b", shut, 0).until(31 * time.Second)
-	s.after(time.Second).hears("c", shut, 0).until(33 * time.Second)
+	s.after(time.Second).hears("b", fenced, 0).until(31 * time.Second)
+	s.after(time.Second).hears("c", fenced, 0).until(33 * time.Second)
 }
 
 func TestNoTalkOfATimeThatIsOver(t *testing.T) {
 	s := newScript(t)
-	s.sees("a", openParams).after(time.Second).sees("b", shut)
+	s.sees("a", servingParams).after(time.Second).sees("b", fenced)
 	s.state = s.state.Remembered(s.now, time.Hour, testDelay)
 	s.events = nil
-	s.after(testDelay+4*time.Second).sees("b", shut)
+	s.after(testDelay+4*time.Second).sees("b", fenced)
 	if s.has("waiting", "may rejoin") {
 		t.Errorf("%+v", s.events)
 	}
@@ -106,14 +106,14 @@ func TestExposureIsRoundedUp(t *testing.T) {
 // What was open after a step of its clock says nothing of its last start.
 func TestExposureOfAStartIsKeptApart(t *testing.T) {
 	s := newScript(t)
-	s.sees("a", openParams).after(100*time.Millisecond).sees("b", openParams).phase(PhaseExposed)
-	s.after(20*time.Millisecond).closed(openParams, shut).canary(CanaryFenced, shut).phase(PhaseClosed)
+	s.sees("a", servingParams).after(100*time.Millisecond).sees("b", servingParams).phase(PhaseExposed)
+	s.after(20*time.Millisecond).closed(servingParams, fenced).canary(CanaryFenced, fenced).phase(PhaseFenced)
 	if s.state.BootExposed != 120*time.Millisecond || !s.state.Known || s.state.Verified {
 		t.Fatalf("%+v", s.state)
 	}
-	s.after(testDelay).sees("b", shut).lifted(shut, openParams).phase(PhaseActive)
-	s.after(time.Second).step(Observation{About: Seen, RunID: "b", Role: "master", Params: openParams, Wipes: 1}).phase(PhaseExposed)
-	s.after(time.Second).closed(openParams, shut).canary(CanaryFenced, shut).phase(PhaseClosed)
+	s.after(testDelay).sees("b", fenced).lifted(fenced, servingParams).phase(PhaseServing)
+	s.after(time.Second).step(Observation{About: Seen, RunID: "b", Role: "master", Params: servingParams, Wipes: 1}).phase(PhaseExposed)
+	s.after(time.Second).closed(servingParams, fenced).canary(CanaryFenced, fenced).phase(PhaseFenced)
 	if s.state.BootExposed != 120*time.Millisecond || s.state.Exposed <= s.state.BootExposed {
 		t.Errorf("the start was open for %s, the last loss for %s", s.state.BootExposed, s.state.Exposed)
 	}

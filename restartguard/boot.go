@@ -31,8 +31,8 @@ func Inspect(ctx context.Context, node *redlock.Node, method Method) (Observatio
 
 // Shut reports whether the node refuses writes because of a fence; hold: an
 // operator's.
-func (o Observation) Shut() (shut, hold bool) {
-	return !o.Blind && (o.Params.closed() || o.Params.cordoned()), !o.Blind && o.Params.cordoned()
+func (o Observation) Fenced() (fenced, cordoned bool) {
+	return !o.Blind && (o.Params.fenced() || o.Params.cordoned()), !o.Blind && o.Params.cordoned()
 }
 
 // BootCheck is what can be told of how a server starts, without restarting it.
@@ -128,7 +128,7 @@ func CheckBoot(ctx context.Context, node *redlock.Node, method Method, remembere
 // command line do not tell.
 func (c *BootCheck) byPresentProcess(o Observation, remembered, filesRead bool) {
 	const where = "run this command on the server's own host, or copy its file and use --file"
-	shut, _ := o.Shut()
+	fenced, _ := o.Fenced()
 	switch {
 	case c.StartedUnfenced:
 		c.Boot = BootUnfenced
@@ -136,7 +136,7 @@ func (c *BootCheck) byPresentProcess(o Observation, remembered, filesRead bool) 
 		return
 	case remembered:
 		c.because("a guard saw its present process start fenced")
-	case shut && !o.Configured:
+	case fenced && !o.Configured:
 		c.because("it is fenced, and nothing was set since its start: it started fenced")
 	default:
 		c.do(where)
@@ -255,15 +255,15 @@ func Wait(ctx context.Context, node *redlock.Node, method Method) error {
 
 // serves reports whether a node accepts votes.
 func (o Observation) serves() bool {
-	shut, _ := o.Shut()
-	return o.Role == "master" && !o.Blind && !shut && !o.Lacking
+	fenced, _ := o.Fenced()
+	return o.Role == "master" && !o.Blind && !fenced && !o.Lacking
 }
 
 // whyWaiting is why a node does not serve, by a look at it; before is what was
 // known. A look that failed when the wait was over was cut short by that, and says
 // less than one before.
 func whyWaiting(before string, o Observation, err error, over bool) string {
-	_, hold := o.Shut()
+	_, cordoned := o.Fenced()
 	switch {
 	case err != nil && over && before != "":
 		return before
@@ -273,12 +273,12 @@ func whyWaiting(before string, o Observation, err error, over bool) string {
 		return "its role is " + o.Role
 	case o.Blind:
 		return "its fence cannot be read: " + o.Err
-	case hold:
-		return "an operator holds it closed"
+	case cordoned:
+		return "an operator has cordoned it"
 	case o.Lacking:
 		return fmt.Sprintf("it refuses writes for want of replicas: %s is %d", paramMinReplicas, o.Params.MinReplicas)
 	}
-	return "it is closed"
+	return "it is fenced"
 }
 
 // Unused fails if something listens at the node's address.

@@ -15,11 +15,11 @@ func TestWhatTheEndOfAWaitSays(t *testing.T) {
 		over   bool
 		want   string
 	}{
-		"a look that the end cut short says less": {"an operator holds it closed", Observation{}, cut, true, "an operator holds it closed"},
+		"a look that the end cut short says less": {"an operator has cordoned it", Observation{}, cut, true, "an operator has cordoned it"},
 		"unless there was none before":            {"", Observation{}, cut, true, "i/o timeout"},
-		"one that failed by itself counts":        {"it is closed", Observation{}, cut, false, "i/o timeout"},
-		"one that came in time counts":            {"it is closed", master(Params{FenceCordon, 10}), nil, true, "an operator holds it closed"},
-		"closed":                                  {"", master(Params{FenceClosed, 10}), nil, false, "it is closed"},
+		"one that failed by itself counts":        {"it is fenced", Observation{}, cut, false, "i/o timeout"},
+		"one that came in time counts":            {"it is fenced", master(Params{FenceCordon, 10}), nil, true, "an operator has cordoned it"},
+		"closed":                                  {"", master(Params{FenceUp, 10}), nil, false, "it is fenced"},
 		"a replica":                               {"", Observation{Role: "slave"}, nil, false, "its role is slave"},
 		"not to be read":                          {"", Observation{Role: "master", Blind: true, Err: "NOPERM"}, nil, false, "its fence cannot be read: NOPERM"},
 	} {

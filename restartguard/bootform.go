@@ -46,8 +46,8 @@ func (f BootForm) String() string {
 // FenceLines are the two lines of a configuration file that start a server
 // fenced, and FenceArgs the same as words of its command line.
 var (
-	FenceLines = []string{fmt.Sprintf("%s %d", paramMinReplicas, FenceClosed), fmt.Sprintf("%s %d", paramMaxLag, setLag)}
-	FenceArgs  = []string{"--" + paramMinReplicas, strconv.Itoa(FenceClosed), "--" + paramMaxLag, strconv.Itoa(setLag)}
+	FenceLines = []string{fmt.Sprintf("%s %d", paramMinReplicas, FenceUp), fmt.Sprintf("%s %d", paramMaxLag, setLag)}
+	FenceArgs  = []string{"--" + paramMinReplicas, strconv.Itoa(FenceUp), "--" + paramMaxLag, strconv.Itoa(setLag)}
 )
 
 // Writable says whether a server can write one of its files.
@@ -177,9 +177,9 @@ func last(settings []setting) (value, lag *setting) {
 }
 
 // fenced reports whether a server that starts with the settings is fenced.
-func fenced(settings []setting) bool {
+func setsFence(settings []setting) bool {
 	value, lag := last(settings)
-	return value != nil && (value.value == FenceClosed || value.value == FenceCordon) && (lag == nil || lag.value > 0)
+	return value != nil && (value.value == FenceUp || value.value == FenceCordon) && (lag == nil || lag.value > 0)
 }
 
 // rewritten are the settings after CONFIG REWRITE while value holds. The server
@@ -192,7 +192,7 @@ func rewritten(settings []setting, value int64) []setting {
 	if lag != nil && lag.value > 0 {
 		now[1].value = lag.value
 	}
-	missing := [2]bool{value != FenceOpen, now[1].value != setLag}
+	missing := [2]bool{value != FenceNone, now[1].value != setLag}
 	for _, s := range settings {
 		if s.source == inMain {
 			missing[s.index()] = false
@@ -228,13 +228,13 @@ func rewritten(settings []setting, value int64) []setting {
 // one line for each parameter, and its place stays: three in a row show all that
 // can become of it.
 func outlives(settings []setting, rewrites int) bool {
-	if !fenced(settings) {
+	if !setsFence(settings) {
 		return false
 	}
 	if rewrites == 0 {
 		return true
 	}
-	return outlives(rewritten(settings, FenceClosed), rewrites-1) && outlives(rewritten(settings, FenceOpen), rewrites-1)
+	return outlives(rewritten(settings, FenceUp), rewrites-1) && outlives(rewritten(settings, FenceNone), rewrites-1)
 }
 
 // judgeParams judges by min-replicas-to-write.
@@ -271,7 +271,7 @@ func (v *BootVerdict) judgeParams(t BootText, lines []directive, main string) {
 		}
 	case value == nil:
 		v.because("%s sets no %s; whether its command line does cannot be seen", nameOf(main), paramMinReplicas)
-	case value.value != FenceClosed && value.value != FenceCordon:
+	case value.value != FenceUp && value.value != FenceCordon:
 		v.Boot = BootUnfenced
 		v.because("%s sets %s %d: no fence", value.place(), paramMinReplicas, value.value)
 		if v.Form == FormInclude && value.source == inMain {

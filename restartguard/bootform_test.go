@@ -268,7 +268,7 @@ func FuzzJudgeBoot(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, now := range []int64{FenceClosed, FenceOpen} {
+		for _, now := range []int64{FenceUp, FenceNone} {
 			after := rewritten(settings, now)
 			switch {
 			case v.Boot == BootFenced && !outlives(after, 3):

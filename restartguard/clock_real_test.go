@@ -33,7 +33,7 @@ func TestClockOfARealServer(t *testing.T) {
 			t.Parallel()
 			s := labtest.ClockServers(t, 1)[0]
 			g := guard(t, restartguard.Config{Delay: time.Minute}, s.Node())
-			g.reaches(restartguard.PhaseActive)
+			g.reaches(restartguard.PhaseServing)
 			looks := func() int { return commandCalls(t, s, "time") }
 			before := looks()
 			if !wait(func() bool { return looks() > before }) {
@@ -47,7 +47,7 @@ func TestClockOfARealServer(t *testing.T) {
 			switch {
 			case c.closed:
 				g.becomes("closed and proven", func(st restartguard.NodeStatus) bool {
-					return st.Phase == restartguard.PhaseClosed && st.Proven
+					return st.Phase == restartguard.PhaseFenced && st.Proven
 				})
 				if writes(t, s) {
 					t.Fatal("accepts writes")
@@ -65,7 +65,7 @@ func TestClockOfARealServer(t *testing.T) {
 				// Long enough for many looks, and for a rate to show.
 				from := looks()
 				wait(func() bool { return looks() > from+150 })
-				if st := g.Status()[0]; st.Phase != restartguard.PhaseActive || !writes(t, s) {
+				if st := g.Status()[0]; st.Phase != restartguard.PhaseServing || !writes(t, s) {
 					t.Fatalf("%+v", st)
 				}
 			}
@@ -101,7 +101,7 @@ func readingsToClose(t *testing.T, s *lab.Server) int {
 			marked = true
 		case marked && strings.EqualFold(command, "[time]"):
 			n++
-		case marked && strings.Contains(command, fmt.Sprint(restartguard.FenceClosed)):
+		case marked && strings.Contains(command, fmt.Sprint(restartguard.FenceUp)):
 			return n
 		}
 	}
@@ -134,7 +134,7 @@ func TestClockStepBehindTheBackOfAGuard(t *testing.T) {
 	}
 	const delay = 2 * time.Second
 	g := guard(t, restartguard.Config{Delay: delay, Memory: m}, s.Node())
-	g.reaches(restartguard.PhaseActive)
+	g.reaches(restartguard.PhaseServing)
 	time.Sleep(delay + delay/2) // calm, for longer than D: only the clock is written down
 	// What is on disk when it is killed.
 	left := t.TempDir()
@@ -154,13 +154,13 @@ func TestClockStepBehindTheBackOfAGuard(t *testing.T) {
 	}
 	defer m.Close()
 	again := guard(t, restartguard.Config{Delay: time.Minute, Memory: m}, s.Node())
-	st := again.becomes("closed", func(st restartguard.NodeStatus) bool { return st.Phase == restartguard.PhaseClosed && st.Proven })
+	st := again.becomes("fenced", func(st restartguard.NodeStatus) bool { return st.Phase == restartguard.PhaseFenced && st.Proven })
 	if writes(t, s) || !strings.Contains(again.told("clock"), "stepped forward by 30") {
 		t.Errorf("%+v, told %q", st, again.told("clock"))
 	}
 	// The step may have been at any moment since the last reading of the first guard.
 	if st.Exposed < 2*time.Millisecond || st.Exposed > time.Minute {
-		t.Errorf("open for at most %s", st.Exposed)
+		t.Errorf("served for at most %s", st.Exposed)
 	}
 	again.stop()
 }

@@ -13,7 +13,7 @@ func (s *script) wall(at, ahead, rtt time.Duration) *script {
 	s.t.Helper()
 	s.now = epoch.Add(at)
 	return s.step(Observation{
-		About: Seen, RunID: "a", Role: "master", Params: openParams,
+		About: Seen, RunID: "a", Role: "master", Params: servingParams,
 		Clock: Reading{Sent: time.Hour + at - rtt, Got: time.Hour + at, Wall: 1000*time.Hour + at - rtt/2 + ahead},
 	})
 }
@@ -27,41 +27,41 @@ func TestClock(t *testing.T) {
 		if !s.has("clock", "forward") {
 			t.Fatalf("%+v", s.events)
 		}
-		s.step(Observation{About: Closing, RunID: "a", Params: shut}).step(Observation{About: Proving, RunID: "a", Params: shut})
+		s.step(Observation{About: Raising, RunID: "a", Params: fenced}).step(Observation{About: Proving, RunID: "a", Params: fenced})
 		// From when the last reading without it was asked for, rounded up.
 		want := AtMost(tick + 2*time.Second + rtt)
 		if s.state.Exposed < tick+2*time.Second+123*time.Microsecond || s.state.Exposed > want+10*time.Millisecond {
-			t.Fatalf("open for at most %s, %s is right", s.state.Exposed, want)
+			t.Fatalf("served for at most %s, %s is right", s.state.Exposed, want)
 		}
 	})
 	t.Run("a forward step is a loss at its second sight, and D counts from there", func(t *testing.T) {
 		newScript(t).wall(tick, 0, rtt).wall(2*tick, 0, rtt).
-			wall(3*tick, time.Second, rtt).phase(PhaseActive).does().
-			wall(4*tick, time.Second, rtt).phase(PhaseExposed).does(closeIt("a")).until(4*tick+testDelay).told("clock", "forward by 1s").
+			wall(3*tick, time.Second, rtt).phase(PhaseServing).does().
+			wall(4*tick, time.Second, rtt).phase(PhaseExposed).does(raiseIt("a")).until(4*tick+testDelay).told("clock", "forward by 1s").
 			wall(5*tick, time.Second, rtt).until(4*tick + testDelay)
 	})
 	t.Run("a node rejoins only by a reading that is no step", func(t *testing.T) {
-		s := newScript(t).sees("a", shut).canary(CanaryFenced, shut)
+		s := newScript(t).sees("a", fenced).canary(CanaryFenced, fenced)
 		fencedWall := func(at, ahead time.Duration) *script {
 			s.now = epoch.Add(at)
-			return s.step(Observation{About: Seen, RunID: "a", Role: "master", Params: shut,
+			return s.step(Observation{About: Seen, RunID: "a", Role: "master", Params: fenced,
 				Clock: Reading{Sent: time.Hour + at, Got: time.Hour + at, Wall: 1000*time.Hour + at + ahead}})
 		}
 		fencedWall(tick, 0)
 		// Another guard may have opened it, and have closed it again for that step.
-		fencedWall(testDelay, time.Second).does().phase(PhaseClosed)
+		fencedWall(testDelay, time.Second).does().phase(PhaseFenced)
 		fencedWall(testDelay+tick, time.Second).until(2*testDelay+tick).told("clock", "forward by 1s")
-		s = newScript(t).sees("a", shut).canary(CanaryFenced, shut)
+		s = newScript(t).sees("a", fenced).canary(CanaryFenced, fenced)
 		fencedWall(tick, 0)
 		fencedWall(testDelay, time.Second).does()
-		fencedWall(testDelay+tick, 0).does(liftIt("a"))
+		fencedWall(testDelay+tick, 0).does(removeIt("a"))
 	})
 	t.Run("a single odd reading is none", func(t *testing.T) {
 		newScript(t).wall(tick, 0, rtt).wall(2*tick, time.Second, rtt).wall(3*tick, 0, rtt).wall(4*tick, time.Second, rtt).wall(5*tick, 0, rtt).
-			phase(PhaseActive).does()
+			phase(PhaseServing).does()
 	})
 	t.Run("a backward step is told and no loss", func(t *testing.T) {
-		s := newScript(t).wall(tick, 0, rtt).wall(2*tick, -time.Second, rtt).wall(3*tick, -time.Second, rtt).phase(PhaseActive).does().
+		s := newScript(t).wall(tick, 0, rtt).wall(2*tick, -time.Second, rtt).wall(3*tick, -time.Second, rtt).phase(PhaseServing).does().
 			told("clock back", "back by 1s").wall(4*tick, -time.Second, rtt)
 		if s.count("clock back") != 1 {
 			t.Fatalf("%+v", s.events)
@@ -69,7 +69,7 @@ func TestClock(t *testing.T) {
 	})
 	t.Run("what the round trip leaves uncertain is no step", func(t *testing.T) {
 		newScript(t).wall(tick, 0, rtt).wall(2*tick, 100*time.Millisecond, 200*time.Millisecond).wall(3*tick, 100*time.Millisecond, 200*time.Millisecond).
-			phase(PhaseActive).does()
+			phase(PhaseServing).does()
 	})
 	t.Run("a slow reading does not hide a step that came in its time", func(t *testing.T) {
 		newScript(t).wall(tick, 0, rtt).wall(2*tick, 50*time.Millisecond, 200*time.Millisecond).
@@ -84,7 +84,7 @@ func TestClock(t *testing.T) {
 		}
 		drift(2*testDelay+tick, 0)
 		drift(2*testDelay+2*tick, 0)
-		s.phase(PhaseActive).does()
+		s.phase(PhaseServing).does()
 	})
 	t.Run("small steps add up", func(t *testing.T) {
 		s := newScript(t).wall(tick, 0, rtt)
@@ -92,10 +92,10 @@ func TestClock(t *testing.T) {
 		for range 20 {
 			at, ahead = at+tick, ahead+4*time.Millisecond
 			s.wall(at, ahead, rtt)
-			if ahead > 20*time.Millisecond && s.state.Phase == PhaseActive {
+			if ahead > 20*time.Millisecond && s.state.Phase == PhaseServing {
 				t.Fatalf("ahead by %s, and nothing was noticed", ahead)
 			}
-			if s.state.Phase != PhaseActive {
+			if s.state.Phase != PhaseServing {
 				return
 			}
 		}
@@ -112,7 +112,7 @@ func TestClock(t *testing.T) {
 				ahead += time.Duration(rapid.IntRange(-10, 20).Draw(rt, "gain")) * time.Millisecond
 				gained := ahead - time.Duration(clockRate*float64(at-tick))
 				s.wall(at, ahead, rtt)
-				if s.state.Phase != PhaseActive {
+				if s.state.Phase != PhaseServing {
 					return
 				}
 				if s.state.Ahead == 0 && gained-least > most {
@@ -142,20 +142,20 @@ func TestClock(t *testing.T) {
 			s.step(Observation{About: Seen, RunID: "a", Role: "master", Params: p,
 				Clock: Reading{Sent: time.Hour + at, Got: time.Hour + at, Wall: 1000*time.Hour + at + ahead}})
 		}
-		see(0, 0, openParams)
-		p, at, last := openParams, time.Duration(0), time.Duration(0)
+		see(0, 0, servingParams)
+		p, at, last := servingParams, time.Duration(0), time.Duration(0)
 		for at = tick; at < 3*testDelay; at += tick {
 			before := s.state.Deadline
 			if see(at, at/100, p); s.state.Phase == PhaseExposed {
-				p = shut
-				s.step(Observation{About: Closing, RunID: "a", Params: shut})
-				s.canary(CanaryFenced, shut)
+				p = fenced
+				s.step(Observation{About: Raising, RunID: "a", Params: fenced})
+				s.canary(CanaryFenced, fenced)
 			}
 			if !s.state.Deadline.Equal(before) {
 				last = at
 			}
 		}
-		if s.state.Phase != PhaseClosed || last < 2*testDelay {
+		if s.state.Phase != PhaseFenced || last < 2*testDelay {
 			t.Fatalf("%s, D last began at %s", s.state.Phase, last)
 		}
 		s.told("clock", "stepped forward").told("clock", "goes on getting ahead")
@@ -182,7 +182,7 @@ func TestClock(t *testing.T) {
 		if n := s.count("clock back"); n != 2 {
 			t.Errorf("told %d times: %+v", n, s.events)
 		}
-		s.told("clock back", "stepped back").told("clock back", "goes on falling behind").phase(PhaseActive).does()
+		s.told("clock back", "stepped back").told("clock back", "goes on falling behind").phase(PhaseServing).does()
 		s.wall(at+2*testDelay, -time.Second, rtt)
 		if n := s.count("clock back"); n != 3 {
 			t.Errorf("told %d times: %+v", n, s.events)
@@ -191,13 +191,13 @@ func TestClock(t *testing.T) {
 	t.Run("a step below the threshold is none", func(t *testing.T) {
 		s := newScript(t)
 		s.policy.ClockStep = 100 * time.Millisecond
-		s.wall(tick, 0, rtt).wall(2*tick, 90*time.Millisecond, rtt).wall(3*tick, 90*time.Millisecond, rtt).phase(PhaseActive).
+		s.wall(tick, 0, rtt).wall(2*tick, 90*time.Millisecond, rtt).wall(3*tick, 90*time.Millisecond, rtt).phase(PhaseServing).
 			wall(4*tick, 200*time.Millisecond, rtt).wall(5*tick, 200*time.Millisecond, rtt).phase(PhaseExposed)
 	})
 	t.Run("where steps are no loss they are told", func(t *testing.T) {
 		s := newScript(t)
 		s.policy.ClockStep = -1
-		s.wall(tick, 0, rtt).wall(2*tick, time.Second, rtt).wall(3*tick, time.Second, rtt).phase(PhaseActive).told("clock", "no loss")
+		s.wall(tick, 0, rtt).wall(2*tick, time.Second, rtt).wall(3*tick, time.Second, rtt).phase(PhaseServing).told("clock", "no loss")
 	})
 	t.Run("a step while the node is out of reach is seen at its return", func(t *testing.T) {
 		newScript(t).wall(tick, 0, rtt).wall(100*time.Second, time.Second, rtt).wall(100*time.Second+tick, time.Second, rtt).phase(PhaseExposed)
@@ -211,16 +211,16 @@ func TestClock(t *testing.T) {
 		}
 	})
 	t.Run("while closed it starts D again", func(t *testing.T) {
-		s := newScript(t).sees("a", shut).canary(CanaryFenced, shut)
+		s := newScript(t).sees("a", fenced).canary(CanaryFenced, fenced)
 		see := func(at, ahead time.Duration) {
 			s.now = epoch.Add(at)
-			s.step(Observation{About: Seen, RunID: "a", Role: "master", Params: shut,
+			s.step(Observation{About: Seen, RunID: "a", Role: "master", Params: fenced,
 				Clock: Reading{Sent: time.Hour + at, Got: time.Hour + at, Wall: 1000*time.Hour + at + ahead}})
 		}
 		see(tick, 0)
 		see(2*tick, time.Second)
 		see(3*tick, time.Second)
-		s.phase(PhaseClosed).until(3*tick + testDelay)
+		s.phase(PhaseFenced).until(3*tick + testDelay)
 	})
 }
 
@@ -238,10 +238,10 @@ func TestDriftIsNoStep(t *testing.T) {
 			// The server reads its clock at any moment of the round trip.
 			read := at - time.Duration(rapid.Float64Range(0, 1).Draw(rt, "read")*float64(rtt))
 			s.now = epoch.Add(at)
-			s.step(Observation{About: Seen, RunID: "a", Role: "master", Params: openParams,
+			s.step(Observation{About: Seen, RunID: "a", Role: "master", Params: servingParams,
 				Clock: Reading{Sent: time.Hour + at - rtt, Got: time.Hour + at, Wall: 1000*time.Hour + read + time.Duration(rate*float64(read))}})
 		}
-		if s.state.Phase != PhaseActive || s.has("clock", "") || s.has("clock back", "") {
+		if s.state.Phase != PhaseServing || s.has("clock", "") || s.has("clock back", "") {
 			rt.Fatalf("%s: %+v", s.state.Phase, s.events)
 		}
 	})

@@ -63,7 +63,7 @@ func (l *conn) roomFor(reply int) (putBack func()) {
 // dial makes a connection; it connects with the first command.
 func dial(node *redlock.Node, method Method, timeout time.Duration) conn {
 	budget := redlock.NewBudget(guardReply, guardExchange)
-	return conn{method: method, name: guardName, budget: budget, client: node.Within(budget).OneLife(timeout, func(opt *redis.Options) {
+	return conn{method: method, name: guardName, budget: budget, client: node.Within(budget).OneConnection(timeout, func(opt *redis.Options) {
 		// A pool in which as many dials failed as it has places goes on trying in
 		// the background, for a second after it was closed. There is one connection
 		// all the same.
@@ -206,7 +206,7 @@ func lacksReplicas(info string, p Params, known bool) bool {
 	// The field is there only while both parameters are above 0.
 	good, err := strconv.ParseInt(infoField(info, "min_slaves_good_slaves"), 10, 64)
 	switch {
-	case err != nil || known && (p.closed() || p.cordoned()):
+	case err != nil || known && (p.fenced() || p.cordoned()):
 		return false
 	case known:
 		return !minreplicas.Accepts(p.MinReplicas, p.MaxLag, good)
@@ -255,9 +255,9 @@ func (l *conn) do(ctx context.Context, a Action) (Observation, error) {
 		return o, nil
 	}
 
-	o.About = Closing
-	if a.Kind == Lift {
-		o.About = Lifting
+	o.About = Raising
+	if a.Kind == Remove {
+		o.About = Removing
 	}
 	set, err := l.set(ctx, a.Value, a.SetLag)
 	if errors.Is(err, errBroken) {

@@ -8,12 +8,12 @@ import (
 func TestEvictionIsALoss(t *testing.T) {
 	s := newScript(t)
 	see := func(evicted int64) *script {
-		return s.step(Observation{About: Seen, RunID: "a", Role: "master", Params: openParams, Evicted: evicted})
+		return s.step(Observation{About: Seen, RunID: "a", Role: "master", Params: servingParams, Evicted: evicted})
 	}
-	see(5).phase(PhaseActive)
+	see(5).phase(PhaseServing)
 	s.after(tick)
-	see(5).phase(PhaseActive).does()
-	see(6).phase(PhaseExposed).does(closeIt("a")).until(tick+testDelay).told("evicted", "noeviction")
+	see(5).phase(PhaseServing).does()
+	see(6).phase(PhaseExposed).does(raiseIt("a")).until(tick+testDelay).told("evicted", "noeviction")
 }
 
 func TestCounter(t *testing.T) {
@@ -32,76 +32,76 @@ func TestCounter(t *testing.T) {
 		return s.step(Observation{About: Counting, RunID: "a", Asked: s.now, Counter: counter, Counted: true})
 	}
 	t.Run("is raised on an open node, once in a while", func(t *testing.T) {
-		s := see(start(t), 0, openParams).does(count)
+		s := see(start(t), 0, servingParams).does(count)
 		counted(s, 1).does()
-		see(s.after(tick), 1, openParams).does()
-		see(s.after(time.Second), 1, openParams).does(count)
+		see(s.after(tick), 1, servingParams).does()
+		see(s.after(time.Second), 1, servingParams).does(count)
 	})
 	t.Run("is never raised on a closed or a held node, or on one that must be closed", func(t *testing.T) {
-		see(start(t), 0, shut).does(proveIt("a"))
-		see(start(t), 0, held).does(proveIt("a"))
-		s := see(start(t), 3, openParams)
-		see(s.after(2*time.Second), 2, openParams).does(closeIt("a"))
+		see(start(t), 0, fenced).does(proveIt("a"))
+		see(start(t), 0, cordoned).does(proveIt("a"))
+		s := see(start(t), 3, servingParams)
+		see(s.after(2*time.Second), 2, servingParams).does(raiseIt("a"))
 	})
 	t.Run("that goes back is a loss", func(t *testing.T) {
-		s := see(start(t), 7, openParams)
-		see(s.after(tick), 6, openParams).phase(PhaseExposed).does(closeIt("a")).until(tick+testDelay).told("restored", "from 7 to 6")
+		s := see(start(t), 7, servingParams)
+		see(s.after(tick), 6, servingParams).phase(PhaseExposed).does(raiseIt("a")).until(tick+testDelay).told("restored", "from 7 to 6")
 	})
 	t.Run("that goes missing is a loss", func(t *testing.T) {
-		s := see(start(t), 7, openParams)
-		see(s.after(tick), 0, openParams).phase(PhaseExposed).told("restored", "gone")
+		s := see(start(t), 7, servingParams)
+		see(s.after(tick), 0, servingParams).phase(PhaseExposed).told("restored", "gone")
 	})
 	t.Run("that went back between look and count is a loss", func(t *testing.T) {
-		s := see(start(t), 7, openParams).does(count)
+		s := see(start(t), 7, servingParams).does(count)
 		counted(s, 3)
-		see(s.after(tick), 3, openParams).phase(PhaseExposed).does(closeIt("a")).told("restored", "from 7 to 3")
+		see(s.after(tick), 3, servingParams).phase(PhaseExposed).does(raiseIt("a")).told("restored", "from 7 to 3")
 	})
 	t.Run("that others raise is none", func(t *testing.T) {
-		s := see(start(t), 7, openParams).does(count)
+		s := see(start(t), 7, servingParams).does(count)
 		counted(s, 12)
-		see(s.after(tick), 19, openParams).phase(PhaseActive).does()
+		see(s.after(tick), 19, servingParams).phase(PhaseServing).does()
 	})
 	t.Run("that ran out, since the node was closed for so long, is none", func(t *testing.T) {
-		s := see(start(t), 7, openParams)
+		s := see(start(t), 7, servingParams)
 		counted(s, 8)
-		see(s.after(tick), 8, held).canary(CanaryFenced, held)
-		see(s.after(CounterTTL+time.Second), 0, held).phase(PhaseHeld)
+		see(s.after(tick), 8, cordoned).canary(CanaryFenced, cordoned)
+		see(s.after(CounterTTL+time.Second), 0, cordoned).phase(PhaseCordoned)
 		if s.has("restored", "") {
 			t.Fatalf("%+v", s.events)
 		}
 	})
 	t.Run("that cannot be read says nothing", func(t *testing.T) {
-		s := see(start(t), 7, openParams)
-		s.after(tick).sees("a", openParams).phase(PhaseActive)
-		see(s.after(tick), 7, openParams).phase(PhaseActive)
-		see(s.after(tick), 6, openParams).phase(PhaseExposed)
+		s := see(start(t), 7, servingParams)
+		s.after(tick).sees("a", servingParams).phase(PhaseServing)
+		see(s.after(tick), 7, servingParams).phase(PhaseServing)
+		see(s.after(tick), 6, servingParams).phase(PhaseExposed)
 	})
 }
 
 func TestAdviceSendsNothing(t *testing.T) {
 	s := newScript(t)
 	s.policy.Advice = true
-	s.sees("a", openParams).phase(PhaseActive).does().
-		after(tick).sees("b", openParams).phase(PhaseExposed).does().told("exposed", "should be closed for 10s").
-		after(testDelay).sees("b", openParams).phase(PhaseActive).does().told("opened", "nothing may close it").
-		after(tick).sees("c", shut).phase(PhaseClosed).does().
-		after(testDelay).sees("c", shut).phase(PhaseClosed).does()
-	if s.state.Reason != "may be opened: its time is over, and no guard opens it" {
+	s.sees("a", servingParams).phase(PhaseServing).does().
+		after(tick).sees("b", servingParams).phase(PhaseExposed).does().told("exposed", "should be fenced for 10s").
+		after(testDelay).sees("b", servingParams).phase(PhaseServing).does().told("rejoined", "nothing may fence it").
+		after(tick).sees("c", fenced).phase(PhaseFenced).does().
+		after(testDelay).sees("c", fenced).phase(PhaseFenced).does()
+	if s.state.Reason != "may rejoin: its delay is over, and no guard lets it in" {
 		t.Fatalf("reason %q", s.state.Reason)
 	}
 }
 
 func TestDIsNeverShortened(t *testing.T) {
 	t.Run("a longer one holds for who waits", func(t *testing.T) {
-		s := newScript(t).sees("a", shut).canary(CanaryFenced, shut)
+		s := newScript(t).sees("a", fenced).canary(CanaryFenced, fenced)
 		s.policy.Delay = 2 * testDelay
-		s.after(testDelay).sees("a", shut).phase(PhaseClosed).does().until(2*testDelay).
-			after(testDelay).sees("a", shut).does(liftIt("a"))
+		s.after(testDelay).sees("a", fenced).phase(PhaseFenced).does().until(2*testDelay).
+			after(testDelay).sees("a", fenced).does(removeIt("a"))
 	})
 	t.Run("a shorter one does not", func(t *testing.T) {
-		s := newScript(t).sees("a", shut).canary(CanaryFenced, shut)
+		s := newScript(t).sees("a", fenced).canary(CanaryFenced, fenced)
 		s.policy.Delay = testDelay / 10
-		s.after(testDelay-1).sees("a", shut).does().until(testDelay).after(1).sees("a", shut).does(liftIt("a")).
-			lifted(shut, openParams).after(tick).sees("b", shut).until(testDelay + tick + testDelay/10)
+		s.after(testDelay-1).sees("a", fenced).does().until(testDelay).after(1).sees("a", fenced).does(removeIt("a")).
+			lifted(fenced, servingParams).after(tick).sees("b", fenced).until(testDelay + tick + testDelay/10)
 	})
 }

@@ -20,7 +20,7 @@ func DefaultDelay(maxTTL time.Duration) time.Duration {
 	return Delay(maxTTL, DefaultFactor, DefaultMargin)
 }
 
-// Delay is D, how long a node stays closed after its loss was provably over:
+// Delay is D, how long a node stays fenced after its loss was provably over:
 // maxTTL × (1 + factor) + margin, rounded up. A result beyond the range of
 // time.Duration is its maximum; a part that is negative or no number counts as
 // 0.

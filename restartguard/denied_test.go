@@ -69,7 +69,7 @@ func TestDeniedIsNotDown(t *testing.T) {
 func TestWithoutTimeAClockStepIsMissedAloud(t *testing.T) {
 	s := labtest.Servers(t, 1, aclUser("-time")...)[0]
 	g := guard(t, restartguard.Config{}, named(t, redis.Options{Addr: s.Addr(), Username: "guard", Password: "secret"}))
-	st := g.reaches(restartguard.PhaseActive)
+	st := g.reaches(restartguard.PhaseServing)
 	if !wait(func() bool { return g.told("clock unseen") != "" }) {
 		t.Fatal("nothing was said")
 	}

@@ -11,7 +11,7 @@
 // Every vote that was lost was cast at or before the loss; its request was sent
 // earlier still, and a client counts validity from sending. So no client
 // believes in a lost vote for longer than the longest TTL, stretched by the
-// error of its clock, after the loss. A node is therefore kept closed for D
+// error of its clock, after the loss. A node is therefore kept fenced for D
 // ([Delay]) from a moment that is provably after the loss: the guard's first
 // sight of the new run_id. Not from when it was last seen, not from a failed
 // ping, and not by the server's uptime, which is wall-clock time in whole seconds.
@@ -22,10 +22,10 @@
 // at the first sight. So D counts from the first sight of the life, not from
 // the moment at which the closing was confirmed. What closing late cannot undo
 // is a second vote that was given while the node was open: how long that was,
-// at most, is shown. For that reason a node should come up closed, by
+// at most, is shown. For that reason a node should start fenced, by
 // min-replicas-to-write 2147483647 on its command line or in an included file.
 //
-// For the same reason a node that could not be closed for the whole of D is let
+// For the same reason a node that could not be fenced for the whole of D is let
 // go: by then there is nothing left to protect.
 //
 // # What counts as a loss
@@ -53,7 +53,7 @@
 //
 // What was sent on a connection may arrive after its sender gave it up. A lift that
 // does could open a node that was closed again since, in the same incarnation. So an order
-// that has no answer is remembered, in the file too, before it is sent ([Stray]), and
+// that has no answer is remembered, in the file too, before it is sent ([InFlightCommand]), and
 // the next connection to that incarnation ends the one on which it was sent (CLIENT KILL
 // ID) and waits for the answer before anything else is sent. A guard that starts
 // ends in the same way all connections that bear the name of its own state
@@ -199,7 +199,7 @@
 // has Q copies that last, so that one node later Q − 1 of them are left, which is
 // all that the argument for that node asks for. Of two nodes that are closed at once
 // neither is helped. A guard takes nobody's word for it: what another guard, or an
-// earlier run of its own, has opened early it trusts D after the loss. And what a
+// earlier run of its own, has rejoined early it trusts D after the loss. And what a
 // node told counts only after a look, on the same connection and begun later, has
 // found no loss. A node that loses something after that is closed by its own right,
 // with a quorum less one of copies left beside it: what Redlock with a guard has at
@@ -221,13 +221,13 @@
 //
 // A fence or a lift meant for one incarnation of a server must not reach the next. Each
 // travels on the very connection that read the run_id, which is dialled once and
-// never again ([redlock.Node.OneLife]). This needs a direct connection: a proxy
+// never again ([redlock.Node.OneConnection]). This needs a direct connection: a proxy
 // that shares its connections among clients breaks it.
 //
 // # Methods
 //
 // [Step] knows a fence by the numbers of min-replicas-to-write alone. The method
-// [ACL] translates: a user that may not write reads as [FenceClosed], one that
+// [ACL] translates: a user that may not write reads as [FenceUp], one that
 // carries the mark of a hold as well as [FenceCordon]. [Advice] decides like the
 // others, and drops what would be sent.
 //

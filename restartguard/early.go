@@ -18,7 +18,7 @@ const (
 	// apart by our clock may be further apart by the part farther: 1/0.996 − 1.
 	clockError = 0.004
 	believed   = 0.994
-	lives      = 0.996
+	lasting    = 0.996
 	farther    = 0.00402
 	grain      = time.Millisecond // to which a server tells what is left
 
@@ -74,8 +74,8 @@ func (c Copy) believed() time.Time {
 }
 
 // lives is until when the copy is there, at least.
-func (c Copy) lives() time.Time {
-	return c.Sent.Add(time.Duration(lives * float64(c.left()-grain)))
+func (c Copy) lastsUntil() time.Time {
+	return c.Sent.Add(time.Duration(lasting * float64(c.left()-grain)))
 }
 
 // covered reports whether a lock is safe without the node that lost its copy: a quorum
@@ -107,7 +107,7 @@ func covered(copies []Copy, quorum int) bool {
 	for _, c := range copies {
 		same := 0
 		for _, d := range copies {
-			if d.Token == c.Token && !d.lives().Before(over) {
+			if d.Token == c.Token && !d.lastsUntil().Before(over) {
 				same++
 			}
 		}
@@ -133,9 +133,9 @@ func (m *machine) early(e *Evidence) bool {
 	if m.EarlyAfter <= 0 || m.Advice || e == nil {
 		return false
 	}
-	if m.Astray.Lift {
+	if m.Pending.Removal {
 		// Two lifts of ours must not be under way at once.
-		m.Doubt = certain + "an order to open it may still be on its way"
+		m.Doubt = certain + "a command that removes its fence may still be in flight"
 		m.doubts()
 		return false
 	}
@@ -147,9 +147,9 @@ func (m *machine) early(e *Evidence) bool {
 	case e.RunID != m.RunID || e.Began.Before(lost.Add(m.EarlyAfter)):
 		m.Doubt = certain + "what the others hold was read too soon after the loss"
 	default:
-		m.Early = "opened early: no lock was found elsewhere"
+		m.Early = "rejoined early: no lock was found elsewhere"
 		if e.Locks > 0 {
-			m.Early = fmt.Sprintf("opened early: %d locks, each with a quorum of copies elsewhere", e.Locks)
+			m.Early = fmt.Sprintf("rejoined early: %d locks, each with a quorum of copies elsewhere", e.Locks)
 		}
 		return true
 	}
@@ -187,9 +187,9 @@ func (s State) unsound(now time.Time) string {
 	switch {
 	case s.Phase == PhaseUnknown:
 		return "not seen yet"
-	case s.Phase != PhaseActive:
+	case s.Phase != PhaseServing:
 		return s.Phase.String()
-	case s.Owed != FenceOpen, s.Blind:
+	case s.Owed != FenceNone, s.Blind:
 		return "its fence is not known"
 	case s.Role != "master":
 		return "not a master"

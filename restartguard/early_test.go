@@ -125,9 +125,9 @@ const testBound = 2 * time.Second
 
 func newBench(t *testing.T, n int) *bench {
 	b := &bench{t: t, now: epoch, Inquest: &Inquest{N: n, Quorum: n/2 + 1, After: testBound, Apart: testBound / 2}}
-	b.state = State{Phase: PhaseClosed, Incarnation: Incarnation{RunID: "run1"}, Duty: Duty{Delay: testDelay}, Fencing: Fencing{Deadline: epoch.Add(testDelay)}}
+	b.state = State{Phase: PhaseFenced, Incarnation: Incarnation{RunID: "run1"}, Duty: Duty{Delay: testDelay}, Fencing: Fencing{Deadline: epoch.Add(testDelay)}}
 	for i := 2; i <= n; i++ {
-		s := State{Phase: PhaseActive, Incarnation: Incarnation{RunID: fmt.Sprintf("run%d", i), Role: "master"}, Trust: Trust{Trusted: epoch.Add(-time.Hour)}}
+		s := State{Phase: PhaseServing, Incarnation: Incarnation{RunID: fmt.Sprintf("run%d", i), Role: "master"}, Trust: Trust{Trusted: epoch.Add(-time.Hour)}}
 		b.others = append(b.others, Other{Name: fmt.Sprintf("n%d", i), State: s})
 	}
 	return b
@@ -236,8 +236,8 @@ func TestDoubtsThatMeanWaiting(t *testing.T) {
 		part  string
 	}{
 		"unreachable":        {func(s *State) { s.Phase = PhaseUnreachable }, "n3 unreachable"},
-		"closed":             {func(s *State) { s.Phase = PhaseClosed }, "n3 closed"},
-		"held":               {func(s *State) { s.Phase = PhaseHeld }, "n3 held"},
+		"closed":             {func(s *State) { s.Phase = PhaseFenced }, "n3 fenced"},
+		"held":               {func(s *State) { s.Phase = PhaseCordoned }, "n3 cordoned"},
 		"exposed":            {func(s *State) { s.Phase = PhaseExposed }, "n3 exposed"},
 		"not seen":           {func(s *State) { *s = State{} }, "n3 not seen yet"},
 		"lost votes lately":  {func(s *State) { s.Trusted = epoch.Add(time.Minute) }, "less than D ago"},
@@ -292,7 +292,7 @@ func TestTestimonyNeedsALaterLook(t *testing.T) {
 		"another life":         func(_ *Testimony, s *State, _ *time.Time) { s.RunID = "other" },
 		"a loss":               func(t *Testimony, s *State, _ *time.Time) { s.Trusted = t.Ended.Add(time.Hour) },
 		"an earlier loss":      func(t *Testimony, s *State, _ *time.Time) { s.Trusted = t.Began.Add(1) },
-		"closed":               func(_ *Testimony, s *State, _ *time.Time) { s.Phase = PhaseClosed },
+		"closed":               func(_ *Testimony, s *State, _ *time.Time) { s.Phase = PhaseFenced },
 		"an earlier question":  func(t *Testimony, _ *State, _ *time.Time) { t.Round-- },
 		"begun before it":      func(t *Testimony, _ *State, _ *time.Time) { t.Began = epoch.Add(testBound - 1) },
 		"a scan that was hurt": func(t *Testimony, _ *State, _ *time.Time) { t.Doubt = "cannot be read" },
@@ -339,27 +339,27 @@ func early(run string, began time.Time) *Evidence {
 
 func (s *script) looks(run string, e *Evidence) *script {
 	s.t.Helper()
-	return s.step(Observation{About: Seen, RunID: run, Role: "master", Params: shut, Evidence: e})
+	return s.step(Observation{About: Seen, RunID: run, Role: "master", Params: fenced, Evidence: e})
 }
 
-func shutAfterLoss(t *testing.T) *script {
+func fencedAfterLoss(t *testing.T) *script {
 	s := newScript(t)
 	s.policy.EarlyAfter = testBound
-	s.sees("a", openParams).after(tick).sees("b", shut).canary(CanaryFenced, shut)
-	return s.phase(PhaseClosed)
+	s.sees("a", servingParams).after(tick).sees("b", fenced).canary(CanaryFenced, fenced)
+	return s.phase(PhaseFenced)
 }
 
-func TestEarlyLift(t *testing.T) {
-	s := shutAfterLoss(t)
+func TestEarlyRejoin(t *testing.T) {
+	s := fencedAfterLoss(t)
 	lost := s.now
-	s.after(testBound).looks("b", early("b", lost.Add(testBound))).does(liftIt("b"))
-	s.lifted(shut, openParams).phase(PhaseActive).told("opened", "opened early: 412 locks, each with a quorum of copies elsewhere; D would have ended 8s later")
+	s.after(testBound).looks("b", early("b", lost.Add(testBound))).does(removeIt("b"))
+	s.lifted(fenced, servingParams).phase(PhaseServing).told("rejoined", "rejoined early: 412 locks, each with a quorum of copies elsewhere; D would have ended 8s later")
 	if !s.state.Trusted.Equal(s.now) || s.state.Early != "" {
 		t.Errorf("%+v", s.state)
 	}
 }
 
-func TestNoEarlyLift(t *testing.T) {
+func TestNoEarlyRejoin(t *testing.T) {
 	for name, c := range map[string]func(s *script, lost time.Time) *Evidence{
 		"no evidence": func(*script, time.Time) *Evidence { return nil },
 		"a doubt": func(_ *script, l time.Time) *Evidence {
@@ -371,30 +371,30 @@ func TestNoEarlyLift(t *testing.T) {
 		"advice only":             func(s *script, l time.Time) *Evidence { s.policy.Advice = true; return early("b", l.Add(testBound)) },
 		"not proven to be closed": func(s *script, l time.Time) *Evidence { s.state.Proven = false; return early("b", l.Add(testBound)) },
 		"an earlier lift is astray": func(s *script, l time.Time) *Evidence {
-			s.state.Astray = Stray{Sent: true, Lift: true, Until: s.now.Add(time.Hour)}
+			s.state.Pending = InFlightCommand{Sent: true, Removal: true, Until: s.now.Add(time.Hour)}
 			return early("b", l.Add(testBound))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := shutAfterLoss(t)
+			s := fencedAfterLoss(t)
 			lost := s.now
 			s.after(testBound)
-			s.looks("b", c(s, lost)).phase(PhaseClosed)
+			s.looks("b", c(s, lost)).phase(PhaseFenced)
 			for _, a := range s.actions {
-				if a.Kind == Lift {
+				if a.Kind == Remove {
 					t.Errorf("lifted: %+v", s.actions)
 				}
 			}
 		})
 	}
 	t.Run("a loss in the same look", func(t *testing.T) {
-		s := shutAfterLoss(t)
+		s := fencedAfterLoss(t)
 		lost := s.now
 		s.after(testBound)
-		s.step(Observation{About: Seen, RunID: "b", Role: "master", Params: shut, Wipes: 1, Evidence: early("b", lost.Add(testBound))})
-		s.phase(PhaseClosed).until(tick + testBound + testDelay)
+		s.step(Observation{About: Seen, RunID: "b", Role: "master", Params: fenced, Wipes: 1, Evidence: early("b", lost.Add(testBound))})
+		s.phase(PhaseFenced).until(tick + testBound + testDelay)
 		for _, a := range s.actions {
-			if a.Kind == Lift {
+			if a.Kind == Remove {
 				t.Errorf("lifted: %+v", s.actions)
 			}
 		}
@@ -402,7 +402,7 @@ func TestNoEarlyLift(t *testing.T) {
 }
 
 func TestDoubtsAreToldOnce(t *testing.T) {
-	s := shutAfterLoss(t)
+	s := fencedAfterLoss(t)
 	s.after(testBound)
 	before := s.count("waiting")
 	for i := range 50 {
@@ -412,14 +412,14 @@ func TestDoubtsAreToldOnce(t *testing.T) {
 		t.Errorf("told %d times: %+v", n, s.events)
 	}
 	s.told("waiting", "waits D: lock 0")
-	s.looks("b", &Evidence{RunID: "b", Doubt: "may rejoin early: asking the others for their locks"}).phase(PhaseClosed)
+	s.looks("b", &Evidence{RunID: "b", Doubt: "may rejoin early: asking the others for their locks"}).phase(PhaseFenced)
 	if n := s.count("waiting") - before; n != mostDoubts {
 		t.Error("what passes by itself is told")
 	}
 }
 
 func TestOnlyWhoIsKnownForLongMayTestify(t *testing.T) {
-	s := newScript(t).sees("a", openParams).phase(PhaseActive)
+	s := newScript(t).sees("a", servingParams).phase(PhaseServing)
 	if s.state.unsound(s.now.Add(testDelay-1)) == "" {
 		t.Error("one that was just adopted")
 	}
@@ -427,7 +427,7 @@ func TestOnlyWhoIsKnownForLongMayTestify(t *testing.T) {
 	if why := s.state.unsound(s.now.Add(testDelay)); why != "" {
 		t.Errorf("known for D: %s", why)
 	}
-	s.after(2*testDelay).sees("b", shut).canary(CanaryFenced, shut).after(tick).sees("b", openParams).phase(PhaseActive)
+	s.after(2*testDelay).sees("b", fenced).canary(CanaryFenced, fenced).after(tick).sees("b", servingParams).phase(PhaseServing)
 	s.state.Blur = 0
 	if s.state.unsound(s.now) == "" {
 		t.Error("one that another opened within D of its loss")

@@ -35,7 +35,7 @@ func Dial(node *redlock.Node, timeout time.Duration) *redis.Client {
 func (g *Guard) TrustAll() {
 	for _, w := range g.watches {
 		w.mu.Lock()
-		if w.state.Phase == PhaseActive {
+		if w.state.Phase == PhaseServing {
 			w.state.Trusted = w.state.LastSeen
 		}
 		w.mu.Unlock()

@@ -112,7 +112,7 @@ func startedFenced(t *testing.T, s *lab.Server, method restartguard.Method) bool
 	if err != nil || o.Blind || o.Configured {
 		t.Fatalf("%+v, %v", o, err)
 	}
-	shut, _ := o.Shut()
+	shut, _ := o.Fenced()
 	return shut
 }
 
@@ -126,11 +126,11 @@ func rewritesWhile(t *testing.T, s *lab.Server, method restartguard.Method, hist
 		var err error
 		switch {
 		case h == 'S':
-			err = restartguard.RejoinNowBy(t.Context(), s.Node(), method)
+			err = restartguard.RejoinNow(t.Context(), s.Node(), method)
 		case method.Kind == restartguard.ACL:
 			err = c.Do(t.Context(), "ACL", "SETUSER", method.User, "-@write").Err()
 		default:
-			err = c.ConfigSet(t.Context(), "min-replicas-to-write", fmt.Sprint(restartguard.FenceClosed)).Err()
+			err = c.ConfigSet(t.Context(), "min-replicas-to-write", fmt.Sprint(restartguard.FenceUp)).Err()
 		}
 		if err != nil {
 			t.Fatal(err)

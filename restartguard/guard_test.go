@@ -1,7 +1,6 @@
 package restartguard_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -9,12 +8,9 @@ import (
 	"net"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/alicebob/miniredis/v2"
-	"github.com/alicebob/miniredis/v2/server"
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/logging"
 	"go.uber.org/goleak"
@@ -171,7 +167,7 @@ func notBefore(t *testing.T, d time.Duration, from, got time.Time) {
 	}
 }
 
-// fenced starts a server that comes up closed, and opens its first life.
+// fenced starts a server that starts fenced, and opens its first life.
 func fenced(t *testing.T, args ...string) *lab.Server {
 	t.Helper()
 	s := labtest.Servers(t, 1, append(append([]string{}, lab.BootFence...), args...)...)[0]
@@ -182,19 +178,19 @@ func fenced(t *testing.T, args ...string) *lab.Server {
 func TestRestartWithBootFenceRejoinsAfterD(t *testing.T) {
 	s := fenced(t)
 	g := guard(t, restartguard.Config{}, s.Node())
-	if st := g.reaches(restartguard.PhaseActive); st.Known {
+	if st := g.reaches(restartguard.PhaseServing); st.Known {
 		t.Fatalf("knows of a start that it did not see: %+v", st)
 	}
 	born := restart(t, s)
 	notBefore(t, delay, born, firstWrite(t, s))
-	st := g.reaches(restartguard.PhaseActive)
+	st := g.reaches(restartguard.PhaseServing)
 	if !st.Known || !st.Verified || st.Exposed != 0 {
 		t.Fatalf("boot fence is not verified: %+v", st)
 	}
-	if text := g.told("restart"); !strings.Contains(text, "came up closed") {
+	if text := g.told("restart"); !strings.Contains(text, "started fenced") {
 		t.Fatalf("restart: %q", text)
 	}
-	if g.told("waiting") == "" || g.told("opened") == "" {
+	if g.told("waiting") == "" || g.told("rejoined") == "" {
 		t.Fatal("an event is missing")
 	}
 }
@@ -202,10 +198,10 @@ func TestRestartWithBootFenceRejoinsAfterD(t *testing.T) {
 func TestRestartWithoutBootFenceIsClosed(t *testing.T) {
 	s := labtest.Servers(t, 1)[0]
 	g := guard(t, restartguard.Config{Delay: time.Minute}, s.Node())
-	g.reaches(restartguard.PhaseActive)
+	g.reaches(restartguard.PhaseServing)
 	restart(t, s)
 	st := g.becomes("closed and proven", func(st restartguard.NodeStatus) bool {
-		return st.Phase == restartguard.PhaseClosed && st.Proven
+		return st.Phase == restartguard.PhaseFenced && st.Proven
 	})
 	if !st.Known || st.Verified || st.Exposed <= 0 {
 		t.Fatalf("%+v", st)
@@ -213,7 +209,7 @@ func TestRestartWithoutBootFenceIsClosed(t *testing.T) {
 	if writes(t, s) {
 		t.Fatal("accepts writes")
 	}
-	if text := g.told("closed"); !strings.Contains(text, "open for at most") {
+	if text := g.told("fenced"); !strings.Contains(text, "served for at most") {
 		t.Fatalf("closed: %q", text)
 	}
 }
@@ -221,20 +217,20 @@ func TestRestartWithoutBootFenceIsClosed(t *testing.T) {
 func TestRestartWithoutBootFenceRejoins(t *testing.T) {
 	s := labtest.Servers(t, 1)[0]
 	g := guard(t, restartguard.Config{}, s.Node())
-	g.reaches(restartguard.PhaseActive)
+	g.reaches(restartguard.PhaseServing)
 	born := restart(t, s)
-	g.reaches(restartguard.PhaseClosed)
+	g.reaches(restartguard.PhaseFenced)
 	notBefore(t, delay, born, firstWrite(t, s))
-	g.reaches(restartguard.PhaseActive)
+	g.reaches(restartguard.PhaseServing)
 }
 
 func TestRestartInsideTheFenceStartsDAgain(t *testing.T) {
 	s := fenced(t)
 	g := guard(t, restartguard.Config{}, s.Node())
-	first := g.reaches(restartguard.PhaseActive).RunID
+	first := g.reaches(restartguard.PhaseServing).RunID
 	restart(t, s)
-	second := g.becomes("closed", func(st restartguard.NodeStatus) bool {
-		return st.Phase == restartguard.PhaseClosed && st.RunID != first
+	second := g.becomes("fenced", func(st restartguard.NodeStatus) bool {
+		return st.Phase == restartguard.PhaseFenced && st.RunID != first
 	})
 	// As late as can be: the former deadline would come soon after.
 	time.Sleep(time.Until(second.Until) - delay/4)
@@ -242,43 +238,43 @@ func TestRestartInsideTheFenceStartsDAgain(t *testing.T) {
 	notBefore(t, delay, born, firstWrite(t, s))
 }
 
-func TestHoldIsNeverLifted(t *testing.T) {
+func TestCordonIsNeverRemoved(t *testing.T) {
 	s := fenced(t)
 	g := guard(t, restartguard.Config{Delay: 50 * time.Millisecond}, s.Node())
-	g.reaches(restartguard.PhaseActive)
-	if err := restartguard.Cordon(t.Context(), s.Node()); err != nil {
+	g.reaches(restartguard.PhaseServing)
+	if err := restartguard.Cordon(t.Context(), s.Node(), restartguard.Method{}); err != nil {
 		t.Fatal(err)
 	}
-	g.reaches(restartguard.PhaseHeld)
+	g.reaches(restartguard.PhaseCordoned)
 	time.Sleep(200 * time.Millisecond)
 	if writes(t, s) {
 		t.Fatal("a held node accepts writes")
 	}
 	// The restart makes the server forget the hold; the guard does not.
-	old := g.reaches(restartguard.PhaseHeld).RunID
+	old := g.reaches(restartguard.PhaseCordoned).RunID
 	restart(t, s)
 	g.becomes("held in its new life", func(st restartguard.NodeStatus) bool {
-		return st.Phase == restartguard.PhaseHeld && st.RunID != old
+		return st.Phase == restartguard.PhaseCordoned && st.RunID != old
 	})
 	time.Sleep(200 * time.Millisecond)
 	if writes(t, s) {
 		t.Fatal("a held node accepts writes after its restart")
 	}
-	if err := restartguard.RejoinNow(t.Context(), s.Node()); err != nil {
+	if err := restartguard.RejoinNow(t.Context(), s.Node(), restartguard.Method{}); err != nil {
 		t.Fatal(err)
 	}
-	g.reaches(restartguard.PhaseActive)
+	g.reaches(restartguard.PhaseServing)
 	if !writes(t, s) {
 		t.Fatal("an opened node is closed")
 	}
 }
 
-func TestGuardThatEndsLeavesTheNodeClosed(t *testing.T) {
+func TestGuardThatEndsLeavesTheNodeFenced(t *testing.T) {
 	s := fenced(t)
 	g := guard(t, restartguard.Config{}, s.Node())
-	g.reaches(restartguard.PhaseActive)
+	g.reaches(restartguard.PhaseServing)
 	restart(t, s)
-	st := g.reaches(restartguard.PhaseClosed)
+	st := g.reaches(restartguard.PhaseFenced)
 	g.stop()
 	time.Sleep(time.Until(st.Until) + delay)
 	if writes(t, s) {
@@ -289,25 +285,25 @@ func TestGuardThatEndsLeavesTheNodeClosed(t *testing.T) {
 	begin := time.Now()
 	g = guard(t, restartguard.Config{}, s.Node())
 	notBefore(t, delay, begin, firstWrite(t, s))
-	g.reaches(restartguard.PhaseActive)
+	g.reaches(restartguard.PhaseServing)
 }
 
-func TestFirstContactMayClose(t *testing.T) {
+func TestFirstContactMayFence(t *testing.T) {
 	s := labtest.Servers(t, 1)[0]
 	begin := time.Now()
 	g := guard(t, restartguard.Config{FirstContact: restartguard.Fence}, s.Node())
-	g.reaches(restartguard.PhaseClosed)
+	g.reaches(restartguard.PhaseFenced)
 	notBefore(t, delay, begin, firstWrite(t, s))
 }
 
-func TestFlushCloses(t *testing.T) {
+func TestFlushFences(t *testing.T) {
 	for _, flush := range [][]any{{"FLUSHALL"}, {"FLUSHDB"}, {"SWAPDB", 0, 1}, {"EVAL", "return redis.call('flushall')", 0}} {
 		t.Run(fmt.Sprint(flush[0]), func(t *testing.T) {
 			s := labtest.Servers(t, 1)[0]
 			g := guard(t, restartguard.Config{Delay: time.Minute}, s.Node())
-			g.reaches(restartguard.PhaseActive)
+			g.reaches(restartguard.PhaseServing)
 			do(t, s, flush...)
-			g.reaches(restartguard.PhaseClosed)
+			g.reaches(restartguard.PhaseFenced)
 			if writes(t, s) {
 				t.Fatal("accepts writes")
 			}
@@ -324,24 +320,24 @@ func TestLagOfZeroIsSetWhenClosing(t *testing.T) {
 		t.Fatal("a lag of 0 was believed to switch the fence off")
 	}
 	g := guard(t, restartguard.Config{Delay: time.Minute}, s.Node())
-	g.reaches(restartguard.PhaseActive)
+	g.reaches(restartguard.PhaseServing)
 	restart(t, s)
-	g.reaches(restartguard.PhaseClosed)
+	g.reaches(restartguard.PhaseFenced)
 	if writes(t, s) {
 		t.Fatal("accepts writes")
 	}
 }
 
-func TestOpenedByAnotherStaysOpen(t *testing.T) {
+func TestUnfencedByAnotherGoesOnServing(t *testing.T) {
 	s := fenced(t)
 	g := guard(t, restartguard.Config{Delay: time.Minute}, s.Node())
-	g.reaches(restartguard.PhaseActive)
+	g.reaches(restartguard.PhaseServing)
 	restart(t, s)
-	g.reaches(restartguard.PhaseClosed)
-	if err := restartguard.RejoinNow(t.Context(), s.Node()); err != nil {
+	g.reaches(restartguard.PhaseFenced)
+	if err := restartguard.RejoinNow(t.Context(), s.Node(), restartguard.Method{}); err != nil {
 		t.Fatal(err)
 	}
-	g.reaches(restartguard.PhaseActive)
+	g.reaches(restartguard.PhaseServing)
 	time.Sleep(100 * time.Millisecond)
 	if !writes(t, s) {
 		t.Fatal("closed again")
@@ -352,22 +348,22 @@ func TestTwoGuards(t *testing.T) {
 	s := labtest.Servers(t, 1)[0]
 	a := guard(t, restartguard.Config{}, s.Node())
 	b := guard(t, restartguard.Config{Delay: 2 * delay}, s.Node())
-	a.reaches(restartguard.PhaseActive)
-	b.reaches(restartguard.PhaseActive)
+	a.reaches(restartguard.PhaseServing)
+	b.reaches(restartguard.PhaseServing)
 	for range 3 {
 		born := restart(t, s)
-		a.reaches(restartguard.PhaseClosed)
-		b.reaches(restartguard.PhaseClosed)
+		a.reaches(restartguard.PhaseFenced)
+		b.reaches(restartguard.PhaseFenced)
 		notBefore(t, delay, born, firstWrite(t, s))
-		a.reaches(restartguard.PhaseActive)
-		b.reaches(restartguard.PhaseActive)
+		a.reaches(restartguard.PhaseServing)
+		b.reaches(restartguard.PhaseServing)
 	}
 }
 
-func TestStoppedServerIsUnreachableAndComesBackInTheSameLife(t *testing.T) {
+func TestStoppedServerIsUnreachableAndComesBackInTheSameIncarnation(t *testing.T) {
 	s := fenced(t)
 	g := guard(t, restartguard.Config{Timeout: 100 * time.Millisecond}, s.Node())
-	g.reaches(restartguard.PhaseActive)
+	g.reaches(restartguard.PhaseServing)
 	if err := s.Pause(); err != nil {
 		t.Fatal(err)
 	}
@@ -377,7 +373,7 @@ func TestStoppedServerIsUnreachableAndComesBackInTheSameLife(t *testing.T) {
 	if err := s.Resume(); err != nil {
 		t.Fatal(err)
 	}
-	g.reaches(restartguard.PhaseActive)
+	g.reaches(restartguard.PhaseServing)
 	if g.told("restart") != "" || !writes(t, s) {
 		t.Fatal("taken for a restart")
 	}
@@ -404,7 +400,7 @@ func TestWrongPassword(t *testing.T) {
 			t.Fatalf("err %q", st.Err)
 		}
 	}
-	guard(t, restartguard.Config{}, named(t, redis.Options{Addr: s.Addr(), Password: "right"})).reaches(restartguard.PhaseActive)
+	guard(t, restartguard.Config{}, named(t, redis.Options{Addr: s.Addr(), Password: "right"})).reaches(restartguard.PhaseServing)
 }
 
 // aclUser are arguments for a user without some rights.
@@ -416,10 +412,10 @@ func TestConfigDenied(t *testing.T) {
 	user := func(s *lab.Server) *redlock.Node {
 		return named(t, redis.Options{Addr: s.Addr(), Username: "guard", Password: "secret"})
 	}
-	t.Run("a restart that comes up open is exposed, until D is over", func(t *testing.T) {
+	t.Run("a restart that starts unfenced is exposed, until D is over", func(t *testing.T) {
 		s := labtest.Servers(t, 1, aclUser("-config")...)[0]
 		g := guard(t, restartguard.Config{Delay: 500 * time.Millisecond}, user(s))
-		st := g.reaches(restartguard.PhaseActive)
+		st := g.reaches(restartguard.PhaseServing)
 		if !strings.Contains(st.Err, "NOPERM") {
 			t.Fatalf("err %q", st.Err)
 		}
@@ -430,31 +426,31 @@ func TestConfigDenied(t *testing.T) {
 		if st.Exposed <= 0 {
 			t.Fatalf("%+v", st)
 		}
-		g.reaches(restartguard.PhaseActive)
+		g.reaches(restartguard.PhaseServing)
 	})
 	t.Run("only setting denied is the same", func(t *testing.T) {
 		s := labtest.Servers(t, 1, aclUser("-config|set")...)[0]
 		g := guard(t, restartguard.Config{Delay: time.Minute}, user(s))
-		g.reaches(restartguard.PhaseActive)
+		g.reaches(restartguard.PhaseServing)
 		restart(t, s)
 		g.becomes("exposed by a denied CONFIG SET", func(st restartguard.NodeStatus) bool {
 			return st.Phase == restartguard.PhaseExposed && strings.Contains(st.Err, "NOPERM")
 		})
 	})
-	t.Run("a restart that comes up closed stays closed", func(t *testing.T) {
+	t.Run("a restart that starts fenced stays fenced", func(t *testing.T) {
 		s := fenced(t, aclUser("-config")...)
 		g := guard(t, restartguard.Config{Delay: 50 * time.Millisecond}, user(s))
-		g.reaches(restartguard.PhaseActive)
+		g.reaches(restartguard.PhaseServing)
 		restart(t, s)
-		g.reaches(restartguard.PhaseClosed)
+		g.reaches(restartguard.PhaseFenced)
 		time.Sleep(200 * time.Millisecond)
-		if st := g.reaches(restartguard.PhaseClosed); !strings.Contains(st.Err, "NOPERM") || writes(t, s) {
+		if st := g.reaches(restartguard.PhaseFenced); !strings.Contains(st.Err, "NOPERM") || writes(t, s) {
 			t.Fatalf("%+v", st)
 		}
-		if err := restartguard.RejoinNow(t.Context(), s.Node()); err != nil {
+		if err := restartguard.RejoinNow(t.Context(), s.Node(), restartguard.Method{}); err != nil {
 			t.Fatal(err)
 		}
-		g.reaches(restartguard.PhaseActive)
+		g.reaches(restartguard.PhaseServing)
 	})
 }
 
@@ -502,217 +498,17 @@ func named(t *testing.T, opt redis.Options) *redlock.Node {
 	return n
 }
 
-// meddler is a connection that lets something happen just before a command
-// with a certain text goes out.
-type meddler struct {
-	net.Conn
-	text   string
-	before func()
-}
-
-func (m meddler) Write(b []byte) (int, error) {
-	if bytes.Contains(b, []byte(m.text)) {
-		m.before()
-	}
-	return m.Conn.Write(b)
-}
-
-// meddled is the node of s, with something that happens just before the first
-// command that holds text.
-func meddled(t *testing.T, s *lab.Server, text string, before func()) *redlock.Node {
-	var once sync.Once
-	return named(t, redis.Options{Addr: s.Addr(), Dialer: func(ctx context.Context, network, addr string) (net.Conn, error) {
-		c, err := (&net.Dialer{}).DialContext(ctx, network, addr)
-		if err != nil {
-			return nil, err
-		}
-		return meddler{c, text, func() { once.Do(before) }}, nil
-	}})
-}
-
-// liftText is a part of CONFIG SET min-replicas-to-write 0, as it travels.
-const (
-	liftText  = "min-replicas-to-write\r\n$1\r\n0\r\n"
-	closeText = "min-replicas-to-write\r\n$10\r\n2147483647\r\n"
-)
-
-func TestLiftNeverReachesTheNextLife(t *testing.T) {
-	s := fenced(t)
-	var born atomic.Pointer[time.Time]
-	// D is over, the lift is on its way, and the server dies and comes back.
-	node := meddled(t, s, liftText, func() {
-		b := restart(t, s)
-		born.Store(&b)
-	})
-	g := guard(t, restartguard.Config{}, node)
-	g.reaches(restartguard.PhaseActive)
-	restart(t, s)
-	if !wait(func() bool { return born.Load() != nil }) {
-		t.Fatal("no lift was ever sent")
-	}
-	notBefore(t, delay, *born.Load(), firstWrite(t, s))
-}
-
-// The node is what answers at its address, not the address.
-func TestAnotherServerAtTheAddress(t *testing.T) {
-	first, second := fenced(t), fenced(t)
-	var at atomic.Pointer[lab.Server]
-	var conns sync.Map
-	at.Store(first)
-	node := named(t, redis.Options{Addr: first.Addr(), Dialer: func(ctx context.Context, network, _ string) (net.Conn, error) {
-		c, err := (&net.Dialer{}).DialContext(ctx, network, at.Load().Addr())
-		if err == nil {
-			conns.Store(c, nil)
-		}
-		return c, err
-	}})
-	g := guard(t, restartguard.Config{}, node)
-	g.reaches(restartguard.PhaseActive)
-	moved := time.Now()
-	at.Store(second)
-	conns.Range(func(c, _ any) bool { _ = c.(net.Conn).Close(); return true })
-	g.becomes("closed", func(st restartguard.NodeStatus) bool { return st.Phase == restartguard.PhaseClosed && st.Proven })
-	if writes(t, second) {
-		t.Error("the other server votes")
-	}
-	if !writes(t, first) {
-		t.Error("the order to close reached the former server")
-	}
-	notBefore(t, delay, moved, firstWrite(t, second))
-	if text := g.told("restart"); !strings.Contains(text, "is OPEN") {
-		t.Errorf("told %q", text)
-	}
-}
-
-// A server that restarts behind the look: the order to close that follows from it
-// fails, and the next incarnation is judged by a look of its own.
-func TestARestartBetweenLookAndClosing(t *testing.T) {
-	s := labtest.Servers(t, 1)[0] // comes up open
-	var born atomic.Pointer[time.Time]
-	node := meddled(t, s, closeText, func() {
-		b := restart(t, s)
-		born.Store(&b)
-	})
-	g := guard(t, restartguard.Config{}, node)
-	first := g.reaches(restartguard.PhaseActive).RunID
-	restart(t, s)
-	g.becomes("closed in its third life", func(st restartguard.NodeStatus) bool {
-		return born.Load() != nil && st.Phase == restartguard.PhaseClosed && st.Proven
-	})
-	if writes(t, s) {
-		t.Fatal("accepts writes")
-	}
-	notBefore(t, delay, *born.Load(), firstWrite(t, s))
-	if g.reaches(restartguard.PhaseActive).RunID == first {
-		t.Fatal("no restart was seen")
-	}
-}
-
-func TestOneLifeNeverDialsAgain(t *testing.T) {
-	s := labtest.Servers(t, 1, lab.BootFence...)[0]
-	c := restartguard.Dial(s.Node(), time.Second)
-	defer c.Close()
-	o, err := restartguard.LookAt(t.Context(), c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	restart(t, s)
-	for range 5 {
-		if _, err := restartguard.Carry(t.Context(), c, restartguard.Action{Kind: restartguard.Lift, RunID: o.RunID}); !restartguard.Broken(err) {
-			t.Fatalf("lift: %v", err)
-		}
-		if _, err := restartguard.LookAt(t.Context(), c); !restartguard.Broken(err) {
-			t.Fatalf("look: %v", err)
-		}
-	}
-	if writes(t, s) {
-		t.Fatal("the lift reached the next life")
-	}
-}
-
-func TestHoldThatCrossesALiftIsPutBack(t *testing.T) {
-	s := fenced(t)
-	node := meddled(t, s, liftText, func() { do(t, s, "CONFIG", "SET", "min-replicas-to-write", "2147483646") })
-	g := guard(t, restartguard.Config{Delay: 50 * time.Millisecond}, node)
-	g.reaches(restartguard.PhaseActive)
-	restart(t, s)
-	g.reaches(restartguard.PhaseHeld)
-	time.Sleep(200 * time.Millisecond)
-	if g.reaches(restartguard.PhaseHeld); writes(t, s) {
-		t.Fatal("a held node accepts writes")
-	}
-}
-
-func TestHoldThatCrossesAClosingIsPutBack(t *testing.T) {
-	s := labtest.Servers(t, 1)[0]
-	node := meddled(t, s, closeText, func() { do(t, s, "CONFIG", "SET", "min-replicas-to-write", "2147483646") })
-	g := guard(t, restartguard.Config{Delay: 50 * time.Millisecond}, node)
-	g.reaches(restartguard.PhaseActive)
-	restart(t, s)
-	g.reaches(restartguard.PhaseHeld)
-	time.Sleep(200 * time.Millisecond)
-	if g.reaches(restartguard.PhaseHeld); writes(t, s) {
-		t.Fatal("a held node accepts writes")
-	}
-}
-
-// liar is a server that says what it is told to say. Its fence is one in name
-// only: writes get through.
-type liar struct {
-	mu     sync.Mutex
-	run    string
-	params map[string]string
-	deaf   bool // CONFIG SET says OK and does nothing
-}
-
-func (l *liar) serve(p *server.Peer, cmd string, args ...string) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	switch strings.ToUpper(cmd) {
-	case "INFO":
-		p.WriteBulk("run_id:" + l.run + "\r\nrole:master\r\n")
-	case "CONFIG":
-		switch strings.ToUpper(args[0]) {
-		case "GET":
-			p.WriteMapLen(1)
-			p.WriteBulk(args[1])
-			p.WriteBulk(l.params[args[1]])
-		case "SET":
-			if !l.deaf {
-				l.params[args[1]] = args[2]
-			}
-			p.WriteOK()
-		}
-	default:
-		return false
-	}
-	return true
-}
-
-func (l *liar) restart() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.run += "x"
-}
-
-func startLiar(t *testing.T, deaf bool) (*liar, *redlock.Node) {
-	l := &liar{run: "a", deaf: deaf, params: map[string]string{"min-replicas-to-write": "0", "min-replicas-max-lag": "10"}}
-	m := miniredis.RunT(t)
-	m.Server().SetPreHook(l.serve)
-	return l, named(t, redis.Options{Addr: m.Addr()})
-}
-
 func TestFenceThatIsNone(t *testing.T) {
 	for deaf, part := range map[bool]string{false: "canary write got through", true: "min-replicas-to-write 0"} {
 		t.Run(part, func(t *testing.T) {
 			l, node := startLiar(t, deaf)
 			g := guard(t, restartguard.Config{Delay: time.Minute}, node)
-			g.reaches(restartguard.PhaseActive)
+			g.reaches(restartguard.PhaseServing)
 			l.restart()
 			g.becomes("exposed", func(st restartguard.NodeStatus) bool {
 				return st.Phase == restartguard.PhaseExposed && strings.Contains(st.Err, part)
 			})
-			if err := restartguard.Cordon(t.Context(), node); !errors.Is(err, restartguard.ErrNotClosed) || !strings.Contains(err.Error(), part) {
+			if err := restartguard.Cordon(t.Context(), node, restartguard.Method{}); !errors.Is(err, restartguard.ErrNotFenced) || !strings.Contains(err.Error(), part) {
 				t.Fatalf("hold: %v", err)
 			}
 		})
@@ -731,11 +527,11 @@ func TestOneDeadNodeDoesNotHoldUpAnother(t *testing.T) {
 		t.Fatal(err)
 	}
 	g := guard(t, restartguard.Config{Timeout: 5 * time.Second}, live.Node(), dead)
-	g.reaches(restartguard.PhaseActive)
+	g.reaches(restartguard.PhaseServing)
 	restart(t, live)
-	g.reaches(restartguard.PhaseClosed)
-	g.reaches(restartguard.PhaseActive)
-	if st := g.Status()[1]; st.Node != "n2" || st.Phase == restartguard.PhaseActive {
+	g.reaches(restartguard.PhaseFenced)
+	g.reaches(restartguard.PhaseServing)
+	if st := g.Status()[1]; st.Node != "n2" || st.Phase == restartguard.PhaseServing {
 		t.Fatalf("%+v", st)
 	}
 }

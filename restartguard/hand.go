@@ -17,11 +17,11 @@ var (
 	// ErrDenied is returned when the node does not let us: wrong password, or no
 	// right to CONFIG or INFO.
 	ErrDenied = errors.New("node does not allow it")
-	// ErrNotClosed is returned by Cordon when the fence does not hold: it reads back
+	// ErrNotFenced is returned by Cordon when the fence does not hold: it reads back
 	// otherwise, or a canary write got through.
-	ErrNotClosed = errors.New("node is not closed")
-	// ErrNotOpen is returned by RejoinNow when the node still refuses writes.
-	ErrNotOpen = errors.New("node is not open")
+	ErrNotFenced = errors.New("node is not fenced")
+	// ErrNotServing is returned by RejoinNow when the node still refuses writes.
+	ErrNotServing = errors.New("node does not serve")
 )
 
 // handTimeout bounds each round of commands, where the context does not end
@@ -32,11 +32,10 @@ const handTimeout = 2 * time.Second
 // the fence was read back and a canary write was refused. What another setting
 // of min-replicas-to-write was there before is overwritten. The hold lives in the
 // server's memory: a restart forgets it, and a guard that saw it puts it up again.
-func Cordon(ctx context.Context, node *redlock.Node) error { return CordonBy(ctx, node, Method{}) }
-
-// CordonBy is Cordon by another method. By [ACL] it is a mark on the user that says
-// so. It does nothing by [Advice] but to fail with ErrDenied.
-func CordonBy(ctx context.Context, node *redlock.Node, method Method) error {
+//
+// By [ACL] it is a mark on the user that says so. It does nothing by [Advice] but to
+// fail with ErrDenied.
+func Cordon(ctx context.Context, node *redlock.Node, method Method) error {
 	if method.Kind == Advice {
 		return adviceError(node)
 	}
@@ -44,32 +43,32 @@ func CordonBy(ctx context.Context, node *redlock.Node, method Method) error {
 	defer l.close()
 	before, err := l.params(ctx) // what cannot be read back is not set
 	if err != nil {
-		return handError(node, err, ErrNotClosed)
+		return handError(node, err, ErrNotFenced)
 	}
 	set, err := l.set(ctx, FenceCordon, before.MaxLag <= 0)
 	switch {
 	case err != nil:
-		return handError(node, err, ErrNotClosed)
+		return handError(node, err, ErrNotFenced)
 	case set.blind != nil:
-		return handError(node, set.blind, ErrNotClosed)
+		return handError(node, set.blind, ErrNotFenced)
 	case !set.after.cordoned():
-		return fmt.Errorf("node %q: %w: %s", node.Name(), ErrNotClosed, method.readBack(set.after))
+		return fmt.Errorf("node %q: %w: %s", node.Name(), ErrNotFenced, method.readBack(set.after))
 	}
 	canary, after, err := l.prove(ctx)
 	if err != nil {
-		return handError(node, err, ErrNotClosed)
+		return handError(node, err, ErrNotFenced)
 	}
 	if got, _ := canary(); got == CanaryAccepted {
-		return fmt.Errorf("node %q: %w: a canary write got through", node.Name(), ErrNotClosed)
+		return fmt.Errorf("node %q: %w: a canary write got through", node.Name(), ErrNotFenced)
 	}
 	p, err := after.result()
 	switch {
 	case err != nil:
-		return handError(node, err, ErrNotClosed)
+		return handError(node, err, ErrNotFenced)
 	case !p.cordoned():
 		// A guard's lift crossed it, and that guard is about to put it back, or
 		// another hand opened it.
-		return fmt.Errorf("node %q: %w: changed by another at the same time: %s", node.Name(), ErrNotClosed, method.readBack(p))
+		return fmt.Errorf("node %q: %w: changed by another at the same time: %s", node.Name(), ErrNotFenced, method.readBack(p))
 	}
 	return nil
 }
@@ -79,32 +78,27 @@ func CordonBy(ctx context.Context, node *redlock.Node, method Method) error {
 // through; where the server does not let us write the canary, the reading has to
 // do. A guard accepts it, unless it never saw the node closed since its last
 // loss.
-func RejoinNow(ctx context.Context, node *redlock.Node) error {
-	return RejoinNowBy(ctx, node, Method{})
-}
-
-// RejoinNowBy is RejoinNow by another method; see CordonBy.
-func RejoinNowBy(ctx context.Context, node *redlock.Node, method Method) error {
+func RejoinNow(ctx context.Context, node *redlock.Node, method Method) error {
 	if method.Kind == Advice {
 		return adviceError(node)
 	}
 	l := dial(node, method, handTimeout)
 	defer l.close()
 	if _, err := l.params(ctx); err != nil {
-		return handError(node, err, ErrNotOpen)
+		return handError(node, err, ErrNotServing)
 	}
-	set, err := l.set(ctx, FenceOpen, false)
+	set, err := l.set(ctx, FenceNone, false)
 	switch {
 	case err != nil:
-		return handError(node, err, ErrNotOpen)
+		return handError(node, err, ErrNotServing)
 	case set.blind != nil:
-		return handError(node, set.blind, ErrNotOpen)
-	case set.after.MinReplicas != FenceOpen:
-		return fmt.Errorf("node %q: %w: %s", node.Name(), ErrNotOpen, method.readBack(set.after))
+		return handError(node, set.blind, ErrNotServing)
+	case set.after.MinReplicas != FenceNone:
+		return fmt.Errorf("node %q: %w: %s", node.Name(), ErrNotServing, method.readBack(set.after))
 	}
 	canary, after, err := l.prove(ctx)
 	if err != nil {
-		return handError(node, err, ErrNotOpen)
+		return handError(node, err, ErrNotServing)
 	}
 	got, why := canary()
 	switch {
@@ -112,9 +106,9 @@ func RejoinNowBy(ctx context.Context, node *redlock.Node, method Method) error {
 		return nil
 	case got == CanaryFenced:
 		p, _ := after.result()
-		return fmt.Errorf("node %q: %w: a canary write was refused with %s: %s", node.Name(), ErrNotOpen, method.refusal(), method.readBack(p))
+		return fmt.Errorf("node %q: %w: a canary write was refused with %s: %s", node.Name(), ErrNotServing, method.refusal(), method.readBack(p))
 	}
-	return handError(node, why, ErrNotOpen)
+	return handError(node, why, ErrNotServing)
 }
 
 func adviceError(node *redlock.Node) error {

@@ -16,7 +16,7 @@ import (
 func TestHand(t *testing.T) {
 	t.Run("hold closes with the value that stands for it, and open opens", func(t *testing.T) {
 		s := labtest.Servers(t, 1, "--min-replicas-max-lag", "0")[0]
-		if err := restartguard.Cordon(t.Context(), s.Node()); err != nil {
+		if err := restartguard.Cordon(t.Context(), s.Node(), restartguard.Method{}); err != nil {
 			t.Fatal(err)
 		}
 		if writes(t, s) {
@@ -25,7 +25,7 @@ func TestHand(t *testing.T) {
 		if got := fmt.Sprint(do(t, s, "CONFIG", "GET", "min-replicas-to-write")); !strings.Contains(got, "2147483646") {
 			t.Fatalf("min-replicas-to-write is %s", got)
 		}
-		if err := restartguard.RejoinNow(t.Context(), s.Node()); err != nil {
+		if err := restartguard.RejoinNow(t.Context(), s.Node(), restartguard.Method{}); err != nil {
 			t.Fatal(err)
 		}
 		if !writes(t, s) {
@@ -37,7 +37,7 @@ func TestHand(t *testing.T) {
 	})
 	t.Run("open opens what a boot fence closed", func(t *testing.T) {
 		s := labtest.Servers(t, 1, lab.BootFence...)[0]
-		if err := restartguard.RejoinNow(t.Context(), s.Node()); err != nil || !writes(t, s) {
+		if err := restartguard.RejoinNow(t.Context(), s.Node(), restartguard.Method{}); err != nil || !writes(t, s) {
 			t.Fatalf("open: %v", err)
 		}
 	})
@@ -46,10 +46,10 @@ func TestHand(t *testing.T) {
 		if err := s.Kill(); err != nil {
 			t.Fatal(err)
 		}
-		if err := restartguard.Cordon(t.Context(), s.Node()); !errors.Is(err, restartguard.ErrUnreachable) {
+		if err := restartguard.Cordon(t.Context(), s.Node(), restartguard.Method{}); !errors.Is(err, restartguard.ErrUnreachable) {
 			t.Fatalf("hold: %v", err)
 		}
-		if err := restartguard.RejoinNow(t.Context(), s.Node()); !errors.Is(err, restartguard.ErrUnreachable) {
+		if err := restartguard.RejoinNow(t.Context(), s.Node(), restartguard.Method{}); !errors.Is(err, restartguard.ErrUnreachable) {
 			t.Fatalf("open: %v", err)
 		}
 	})
@@ -61,10 +61,10 @@ func TestHand(t *testing.T) {
 		t.Run(name+" it is denied", func(t *testing.T) {
 			s := labtest.Servers(t, 1, args...)[0]
 			node := named(t, redis.Options{Addr: s.Addr(), Username: "guard", Password: "secret"})
-			if err := restartguard.Cordon(t.Context(), node); !errors.Is(err, restartguard.ErrDenied) {
+			if err := restartguard.Cordon(t.Context(), node, restartguard.Method{}); !errors.Is(err, restartguard.ErrDenied) {
 				t.Fatalf("hold: %v", err)
 			}
-			if err := restartguard.RejoinNow(t.Context(), node); !errors.Is(err, restartguard.ErrDenied) {
+			if err := restartguard.RejoinNow(t.Context(), node, restartguard.Method{}); !errors.Is(err, restartguard.ErrDenied) {
 				t.Fatalf("open: %v", err)
 			}
 			if !writes(t, s) {
@@ -75,7 +75,7 @@ func TestHand(t *testing.T) {
 	t.Run("with a wrong password it is denied, and the password is not told", func(t *testing.T) {
 		s := labtest.Servers(t, 1, "--requirepass", "right")[0]
 		node := named(t, redis.Options{Addr: s.Addr(), Password: "hunter2"})
-		for _, err := range []error{restartguard.Cordon(t.Context(), node), restartguard.RejoinNow(t.Context(), node)} {
+		for _, err := range []error{restartguard.Cordon(t.Context(), node, restartguard.Method{}), restartguard.RejoinNow(t.Context(), node, restartguard.Method{})} {
 			if !errors.Is(err, restartguard.ErrDenied) || strings.Contains(err.Error(), "hunter2") {
 				t.Fatalf("error %v", err)
 			}
@@ -83,29 +83,29 @@ func TestHand(t *testing.T) {
 	})
 	t.Run("where CONFIG has another name it is denied", func(t *testing.T) {
 		s := labtest.Servers(t, 1, "--rename-command", "CONFIG", "SETTINGS")[0]
-		if err := restartguard.Cordon(t.Context(), s.Node()); !errors.Is(err, restartguard.ErrDenied) {
+		if err := restartguard.Cordon(t.Context(), s.Node(), restartguard.Method{}); !errors.Is(err, restartguard.ErrDenied) {
 			t.Fatalf("hold: %v", err)
 		}
 	})
 	t.Run("a hold stands where the canary may not be written", func(t *testing.T) {
 		s := labtest.Servers(t, 1, aclUser("-set")...)[0]
 		node := named(t, redis.Options{Addr: s.Addr(), Username: "guard", Password: "secret"})
-		if err := restartguard.Cordon(t.Context(), node); err != nil || writes(t, s) {
+		if err := restartguard.Cordon(t.Context(), node, restartguard.Method{}); err != nil || writes(t, s) {
 			t.Fatalf("hold: %v", err)
 		}
-		if err := restartguard.RejoinNow(t.Context(), node); err != nil || !writes(t, s) {
+		if err := restartguard.RejoinNow(t.Context(), node, restartguard.Method{}); err != nil || !writes(t, s) {
 			t.Fatalf("open: %v", err)
 		}
 	})
 	t.Run("a node that refuses writes for another reason is not open", func(t *testing.T) {
 		s := labtest.Servers(t, 1, "--maxmemory", "1")[0]
-		if err := restartguard.RejoinNow(t.Context(), s.Node()); !errors.Is(err, restartguard.ErrNotOpen) {
+		if err := restartguard.RejoinNow(t.Context(), s.Node(), restartguard.Method{}); !errors.Is(err, restartguard.ErrNotServing) {
 			t.Fatalf("open: %v", err)
 		}
 	})
 	t.Run("a replica that does not exist is asked for no more after open", func(t *testing.T) {
 		s := labtest.Servers(t, 1, "--min-replicas-to-write", "1")[0]
-		if err := restartguard.RejoinNow(t.Context(), s.Node()); err != nil || !writes(t, s) {
+		if err := restartguard.RejoinNow(t.Context(), s.Node(), restartguard.Method{}); err != nil || !writes(t, s) {
 			t.Fatalf("open: %v", err)
 		}
 	})

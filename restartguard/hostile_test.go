@@ -32,15 +32,15 @@ func TestServersThatMisbehave(t *testing.T) {
 		}
 		nodes := append(labtest.Nodes(servers[:2]), bad...)
 		g := guard(t, restartguard.Config{Timeout: 200 * time.Millisecond, Memory: m, FirstContact: restartguard.Fence}, nodes...)
-		g.reaches(restartguard.PhaseActive)
+		g.reaches(restartguard.PhaseServing)
 		if !wait(g.Met) {
 			t.Errorf("to %q: %+v", to, g.Status())
 		}
 		do(t, servers[0], "FLUSHALL")
-		g.reaches(restartguard.PhaseClosed)
-		g.reaches(restartguard.PhaseActive)
+		g.reaches(restartguard.PhaseFenced)
+		g.reaches(restartguard.PhaseServing)
 		for i, n := range bad {
-			if st := g.Status()[2+i]; st.Phase == restartguard.PhaseActive && to != "config" && to != "set" && to != "client" {
+			if st := g.Status()[2+i]; st.Phase == restartguard.PhaseServing && to != "config" && to != "set" && to != "client" {
 				t.Errorf("%s: %+v", n.Name(), st)
 			}
 		}
@@ -51,7 +51,7 @@ func TestServersThatMisbehave(t *testing.T) {
 	}
 	for _, n := range by["config"] {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		if err := restartguard.Cordon(ctx, n); err == nil {
+		if err := restartguard.Cordon(ctx, n, restartguard.Method{}); err == nil {
 			t.Errorf("%s is held", n.Name())
 		}
 		cancel()
@@ -73,12 +73,14 @@ func TestListOfClientsThatIsTooLong(t *testing.T) {
 	}
 	defer m.Close()
 	g := guard(t, restartguard.Config{Memory: m}, node)
-	g.reaches(restartguard.PhaseActive)
-	if !wait(func() bool { return strings.HasSuffix(g.told("stray"), ": CLIENT LIST is longer than 16 MiB") }) {
-		t.Errorf("told %q", g.told("stray"))
+	g.reaches(restartguard.PhaseServing)
+	if !wait(func() bool {
+		return strings.HasSuffix(g.told("in-flight command"), ": CLIENT LIST is longer than 16 MiB")
+	}) {
+		t.Errorf("told %q", g.told("in-flight command"))
 	}
 	do(t, s, "FLUSHALL")
-	g.reaches(restartguard.PhaseClosed)
-	g.reaches(restartguard.PhaseActive)
+	g.reaches(restartguard.PhaseFenced)
+	g.reaches(restartguard.PhaseServing)
 	g.stop()
 }

@@ -20,10 +20,10 @@ const guardName = "redlockctl:guard"
 // what was written to a connection is delivered after its sender gave it up, and a
 // lift that comes late opens what was closed again meanwhile. The zero Stray is
 // none.
-type Stray struct {
-	Sent bool
-	Lift bool  // it opens; an order to close that comes late does no harm
-	Conn int64 // CLIENT ID of its connection, 0 if that is not known
+type InFlightCommand struct {
+	Sent    bool
+	Removal bool  // it opens; an order to close that comes late does no harm
+	Conn    int64 // CLIENT ID of its connection, 0 if that is not known
 	// Until is when it is taken to be gone, where the server does not let us end
 	// its connection; zero: that was not tried yet.
 	Until time.Time
@@ -31,17 +31,17 @@ type Stray struct {
 
 // sending takes note of an order before it is sent.
 func (m *machine) sending(kind ActionKind) {
-	if kind != Close && kind != Lift || !m.Astray.Until.IsZero() {
+	if kind != Raise && kind != Remove || !m.Pending.Until.IsZero() {
 		return
 	}
-	m.Astray = Stray{Sent: true, Lift: kind == Lift, Conn: m.conn}
+	m.Pending = InFlightCommand{Sent: true, Removal: kind == Remove, Conn: m.conn}
 }
 
 // answeredBy takes note that the order that was sent by a connection has its
 // answer, or was never sent: what it is asked next comes behind.
 func (m *machine) answeredBy(conn int64) {
-	if m.Astray.Until.IsZero() && m.Astray.Conn == conn {
-		m.Astray = Stray{}
+	if m.Pending.Until.IsZero() && m.Pending.Conn == conn {
+		m.Pending = InFlightCommand{}
 	}
 }
 
@@ -55,14 +55,14 @@ func (m *machine) sweep(o *Observation) bool {
 	if m.Advice {
 		return false
 	}
-	if u := m.Astray.Until; !u.IsZero() && !m.now.Before(u) {
-		m.Astray = Stray{}
+	if u := m.Pending.Until; !u.IsZero() && !m.now.Before(u) {
+		m.Pending = InFlightCommand{}
 	}
 	all := m.Sweep && !m.Swept
-	if !m.Astray.Sent && !all {
+	if !m.Pending.Sent && !all {
 		return false
 	}
-	m.actions = append(m.actions, Action{Kind: Kill, RunID: m.RunID, Conn: m.Astray.Conn, All: all})
+	m.actions = append(m.actions, Action{Kind: Kill, RunID: m.RunID, Conn: m.Pending.Conn, All: all})
 	return true
 }
 
@@ -77,7 +77,7 @@ func (m *machine) killing(o *Observation) {
 	if o.Others {
 		m.Rivals = false
 		if !o.Swept && m.Heard > 0 {
-			m.tell("stray", "cannot see if another guard is about to open it by what it knew before the loss: %s", o.Err)
+			m.tell("in-flight command", "cannot see if another guard is about to remove its fence by what it knew before the loss: %s", o.Err)
 		}
 		m.settle(o)
 		return
@@ -85,32 +85,32 @@ func (m *machine) killing(o *Observation) {
 	if m.Sweep && !m.Swept {
 		m.Swept = true
 		if !o.Swept {
-			m.tell("stray", "cannot see if an earlier run of this guard has left connections: %s", o.Err)
+			m.tell("in-flight command", "cannot see if an earlier run of this guard has left connections: %s", o.Err)
 		}
 	}
 	switch {
-	case !m.Astray.Sent:
-	case o.Gone || !m.Astray.Lift:
-		if !m.Astray.Until.IsZero() {
-			m.tell("stray", "the connection of the order to open it that had no answer is ended")
+	case !m.Pending.Sent:
+	case o.Gone || !m.Pending.Removal:
+		if !m.Pending.Until.IsZero() {
+			m.tell("in-flight command", "the connection of the in-flight command that removes its fence is ended")
 		}
-		m.Astray = Stray{}
-	case m.Astray.Until.IsZero():
+		m.Pending = InFlightCommand{}
+	case m.Pending.Until.IsZero():
 		// Nobody sends it again by now, but the network may hold it. For D no other
 		// lift is sent, so that it finds nothing that was closed again.
-		m.Astray.Until = m.now.Add(m.delay())
-		m.tell("stray", "stray commands cannot be ruled out: an order to open it has no answer, and its connection cannot be ended: %s", o.Err)
-		if m.due() && o.Params.closed() {
+		m.Pending.Until = m.now.Add(m.delay())
+		m.tell("in-flight command", "in-flight commands cannot be ruled out: a command that removes its fence has no answer, and its connection cannot be ended: %s", o.Err)
+		if m.due() && o.Params.fenced() {
 			m.waitFrom()
-			m.Cause = "an order to open it may still be on its way"
+			m.Cause = "a command that removes its fence may still be in flight"
 		}
 	}
 	m.settle(o)
 }
 
-// strayed: the node is open before its time, and a lift of ours may have done it.
-func (m *machine) strayed() bool {
-	return m.Astray.Lift && !m.Astray.Until.IsZero() && !m.Deadline.IsZero() && !m.due() && !m.Cordoned
+// removedTooEarly: the node is open before its time, and a lift of ours may have done it.
+func (m *machine) removedTooEarly() bool {
+	return m.Pending.Removal && !m.Pending.Until.IsZero() && !m.Deadline.IsZero() && !m.due() && !m.Cordoned
 }
 
 // kill ends connections, and reads the fence after it. Ids of connections begin

@@ -22,14 +22,14 @@ var deadly = regexp.MustCompile(`(?i)\$4\r\nkill\r\n\$2\r\nid\r\n\$\d+\r\n(\d+)\
 
 // strayConn is a connection of a guard on which something happens just before
 // its first lift, and where orders to end connections may miss.
-type strayConn struct {
+type lateConn struct {
 	net.Conn
 	before func()
 	misses bool
 }
 
-func (c strayConn) Write(b []byte) (int, error) {
-	if bytes.Contains(b, []byte(liftText)) {
+func (c lateConn) Write(b []byte) (int, error) {
+	if bytes.Contains(b, []byte(removeText)) {
 		c.before()
 	}
 	if m := deadly.FindSubmatchIndex(b); c.misses && m != nil {
@@ -44,7 +44,7 @@ func (c strayConn) Write(b []byte) (int, error) {
 // TestAStrayLiftOpensNothing lets the network hold up a lift, which the guard
 // gives up and sends again. The master is opened, flushed and closed again, and
 // then the first lift arrives.
-func TestAStrayLiftOpensNothing(t *testing.T) {
+func TestALateRemovalChangesNothing(t *testing.T) {
 	const d = time.Second
 	for _, successor := range []bool{false, true} {
 		for _, misses := range []bool{false, true} {
@@ -57,14 +57,14 @@ func TestAStrayLiftOpensNothing(t *testing.T) {
 				stranded := make(chan struct{})
 				node := named(t, redis.Options{Addr: proxy.Node().Addr(), Dialer: func(ctx context.Context, network, addr string) (net.Conn, error) {
 					c, err := (&net.Dialer{}).DialContext(ctx, network, addr)
-					return strayConn{c, func() {
+					return lateConn{c, func() {
 						once.Do(func() { release = proxy.Strand(labtest.ToServer); close(stranded) })
 					}, misses}, err
 				}})
 				m := memory(t, dir)
 				cfg := restartguard.Config{Delay: d, Timeout: 100 * time.Millisecond, Memory: m}
 				g := guard(t, cfg, node)
-				g.reaches(restartguard.PhaseActive)
+				g.reaches(restartguard.PhaseServing)
 				restart(t, s)
 				<-stranded
 				defer release()
@@ -76,13 +76,13 @@ func TestAStrayLiftOpensNothing(t *testing.T) {
 					g = guard(t, cfg, node)
 				}
 				defer func() { g.stop(); _ = m.Close() }()
-				g.reaches(restartguard.PhaseActive)
+				g.reaches(restartguard.PhaseServing)
 				if !writes(t, s) {
 					t.Fatal("the second lift did not arrive")
 				}
 				do(t, s, "FLUSHALL")
 				until := g.becomes("closed and proven", func(st restartguard.NodeStatus) bool {
-					return st.Phase == restartguard.PhaseClosed && st.Proven
+					return st.Phase == restartguard.PhaseFenced && st.Proven
 				}).Until
 				release()
 				opened := false
@@ -101,7 +101,7 @@ func TestAStrayLiftOpensNothing(t *testing.T) {
 // TestALiftOfAnotherGuardFromBeforeALossOpensNothing lets the network hold up the lift of
 // one guard, while another opens the master, and closes it again for a flush. Where the
 // first guard's connection is not ended, its lift opens the master inside D.
-func TestALiftOfAnotherGuardFromBeforeALossOpensNothing(t *testing.T) {
+func TestARemovalOfAnotherGuardFromBeforeALossChangesNothing(t *testing.T) {
 	const d = time.Second
 	for _, misses := range []bool{false, true} {
 		t.Run(fmt.Sprintf("connection ended %v", !misses), func(t *testing.T) {
@@ -113,7 +113,7 @@ func TestALiftOfAnotherGuardFromBeforeALossOpensNothing(t *testing.T) {
 			dialer := func(before func(), misses bool) func(context.Context, string, string) (net.Conn, error) {
 				return func(ctx context.Context, network, addr string) (net.Conn, error) {
 					c, err := (&net.Dialer{}).DialContext(ctx, network, addr)
-					return strayConn{c, before, misses}, err
+					return lateConn{c, before, misses}, err
 				}
 			}
 			slow := named(t, redis.Options{Addr: proxy.Node().Addr(), Dialer: dialer(func() {
@@ -121,18 +121,18 @@ func TestALiftOfAnotherGuardFromBeforeALossOpensNothing(t *testing.T) {
 			}, false)})
 			quick := named(t, redis.Options{Addr: s.Addr(), Dialer: dialer(func() {}, misses)})
 			first := guard(t, restartguard.Config{Delay: d, Timeout: 10 * time.Second}, slow)
-			first.reaches(restartguard.PhaseActive)
+			first.reaches(restartguard.PhaseServing)
 			restart(t, s)
-			first.reaches(restartguard.PhaseClosed)
+			first.reaches(restartguard.PhaseFenced)
 			second := guard(t, restartguard.Config{Delay: d}, quick) // its D begins a moment later
 			defer second.stop()
 			release := <-stranded
 			defer first.stop()
 			defer release()
-			second.reaches(restartguard.PhaseActive)
+			second.reaches(restartguard.PhaseServing)
 			do(t, s, "FLUSHALL")
 			until := second.becomes("closed and proven", func(st restartguard.NodeStatus) bool {
-				return st.Phase == restartguard.PhaseClosed && st.Proven
+				return st.Phase == restartguard.PhaseFenced && st.Proven
 			}).Until
 			release()
 			opened := false
@@ -157,7 +157,7 @@ func TestAnEarlierGuardsConnectionsAreEnded(t *testing.T) {
 	mine, other := "redlockctl:guard:"+m.ID(), "redlockctl:guard:other"
 	var conns []*redis.Client
 	for _, name := range []string{mine, other, mine, "redlockctl:guard", mine + "x"} {
-		c := s.Node().OneLife(time.Second)
+		c := s.Node().OneConnection(time.Second)
 		defer c.Close()
 		if err := c.Do(t.Context(), "CLIENT", "SETNAME", name).Err(); err != nil {
 			t.Fatal(err)
@@ -165,7 +165,7 @@ func TestAnEarlierGuardsConnectionsAreEnded(t *testing.T) {
 		conns = append(conns, c)
 	}
 	g := guard(t, restartguard.Config{Memory: m}, s.Node())
-	g.reaches(restartguard.PhaseActive)
+	g.reaches(restartguard.PhaseServing)
 	for i, c := range conns {
 		if alive, want := c.Ping(t.Context()).Err() == nil, i != 0 && i != 2; alive != want {
 			t.Errorf("connection %d is alive: %v", i, alive)
@@ -192,16 +192,16 @@ func TestWhereConnectionsCannotBeEnded(t *testing.T) {
 			node := named(t, redis.Options{Addr: proxy.Node().Addr(), Username: "guard", Password: "secret",
 				Dialer: func(ctx context.Context, network, addr string) (net.Conn, error) {
 					c, err := (&net.Dialer{}).DialContext(ctx, network, addr)
-					return strayConn{c, func() { once.Do(func() { stranded <- proxy.Strand(labtest.ToServer) }) }, false}, err
+					return lateConn{c, func() { once.Do(func() { stranded <- proxy.Strand(labtest.ToServer) }) }, false}, err
 				}})
 			g := guard(t, restartguard.Config{Timeout: 100 * time.Millisecond}, node)
-			g.reaches(restartguard.PhaseActive)
+			g.reaches(restartguard.PhaseServing)
 			restart(t, s)
 			release := <-stranded
 			gave := time.Now()
 			notBefore(t, delay, gave, firstWrite(t, s))
-			g.reaches(restartguard.PhaseActive)
-			if text := g.told("stray"); !strings.Contains(text, "cannot be ruled out") {
+			g.reaches(restartguard.PhaseServing)
+			if text := g.told("in-flight command"); !strings.Contains(text, "cannot be ruled out") {
 				t.Fatalf("%q", text)
 			}
 			release()

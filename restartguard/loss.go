@@ -56,14 +56,14 @@ func (m *machine) lost(why loss, old Incarnation, o *Observation) {
 	tell, text := m.tell, told.text
 	switch why {
 	case lossRestart:
-		fenced := o.Params.closed() || o.Params.cordoned()
+		fenced := o.Params.fenced() || o.Params.cordoned()
 		m.Known = !o.Configured && !o.Blind
 		m.Verified = m.Known && fenced
 		m.AtStart, m.BootExposed, m.Rivals = true, 0, false
 		if !o.Blind && !fenced {
 			tell = m.alarm
 		}
-		text = fmt.Sprintf("restarted (run %s → %s), %s", short(old.RunID), short(o.RunID), m.cameUp(o))
+		text = fmt.Sprintf("restarted (run %s → %s), %s", short(old.RunID), short(o.RunID), m.howStarted(o))
 	case lossRole:
 		text = fmt.Sprintf("role changed from %s to %s", old.Role, o.Role)
 	}
@@ -86,44 +86,44 @@ func promoted(before, now string) bool {
 	return before != "" && now != "" && before != now && strings.Trim(now, "0") != ""
 }
 
-func (m *machine) cameUp(o *Observation) string {
-	switch shut := o.Params.closed() || o.Params.cordoned(); {
+func (m *machine) howStarted(o *Observation) string {
+	switch fenced := o.Params.fenced() || o.Params.cordoned(); {
 	case o.Blind:
-		return "and whether it came up closed cannot be read"
-	case shut && m.Known:
-		return "came up closed"
-	case shut:
-		return "is closed, but was configured before it was first seen: whether it came up closed is not known"
+		return "and whether it started fenced cannot be read"
+	case fenced && m.Known:
+		return "started fenced"
+	case fenced:
+		return "is fenced, but was configured before it was first seen: whether it started fenced is not known"
 	default:
-		return "is OPEN"
+		return "started UNFENCED"
 	}
 }
 
 func (m *machine) firstContact(o *Observation) {
-	m.OpenSince = m.asked
+	m.UnfencedSince = m.asked
 	switch {
 	case o.Blind:
 		m.tell("first contact", "seen for the first time; its fence cannot be read")
 		if m.FirstContact == Fence {
-			m.Owed = FenceClosed
+			m.Owed = FenceUp
 			m.waitFrom()
 		} else {
 			m.do(Prove, 0, false)
 		}
 		m.Cause = "first contact"
 	case o.Params.cordoned():
-		m.tell("first contact", "seen for the first time, held by an operator")
-	case o.Params.closed():
-		m.tell("first contact", "seen for the first time, closed: what it may have lost is not known, so D counts from now")
+		m.tell("first contact", "seen for the first time, cordoned by an operator")
+	case o.Params.fenced():
+		m.tell("first contact", "seen for the first time, fenced: what it may have lost is not known, so D counts from now")
 		m.waitFrom()
 		m.Cause = "first contact"
 	case m.FirstContact == Fence:
-		m.tell("first contact", "seen for the first time, open: to be closed")
-		m.Owed = FenceClosed
+		m.tell("first contact", "seen for the first time, serving: to be fenced")
+		m.Owed = FenceUp
 		m.waitFrom()
 		m.Cause = "first contact"
 	default:
-		m.tell("first contact", "seen for the first time, open: taken as it is, not verified")
+		m.tell("first contact", "seen for the first time, serving: taken as it is, not verified")
 		m.Cause = "adopted, not verified"
 	}
 }
@@ -131,16 +131,16 @@ func (m *machine) firstContact(o *Observation) {
 // lose takes note that votes may have been lost, at or before now.
 func (m *machine) lose() {
 	m.waitFrom()
-	m.Owed = FenceClosed
+	m.Owed = FenceUp
 	if m.Cordoned {
 		// A restart forgets the hold; the operator did not.
 		m.Owed = FenceCordon
 	}
-	m.Proven, m.Leaked, m.Revert = false, false, FenceOpen
+	m.Proven, m.Leaked, m.Revert = false, false, FenceNone
 	m.CountedAt, m.Rivals = time.Time{}, true
-	m.Open, m.Exposed, m.OpenSince, m.AtStart = false, 0, m.LastSeen, false
-	if m.LastRefused.After(m.OpenSince) {
-		m.OpenSince = m.LastRefused
+	m.Unfenced, m.Exposed, m.UnfencedSince, m.AtStart = false, 0, m.LastSeen, false
+	if m.LastRefused.After(m.UnfencedSince) {
+		m.UnfencedSince = m.LastRefused
 	}
 }
 

@@ -30,14 +30,14 @@ func (s *State) Step(p *Policy, o *Observation, now time.Time) ([]Action, []Even
 		// The outcome of something done to an earlier incarnation.
 	case o.About == Killing:
 		m.killing(o)
-	case o.About == Closing:
+	case o.About == Raising:
 		m.answeredBy(o.Conn)
-		m.closing(o)
+		m.raising(o)
 	case o.About == Proving:
 		m.proving(o)
-	case o.About == Lifting:
+	case o.About == Removing:
 		m.answeredBy(o.Conn)
-		m.lifting(o)
+		m.removing(o)
 	case o.About == Counting:
 		m.counting(o)
 	}
@@ -62,8 +62,8 @@ type machine struct {
 // should have none, and has.
 func (m *machine) vote() {
 	switch {
-	case m.Phase == PhaseActive && !m.Lacking:
-		m.Out, m.Opened = time.Time{}, true
+	case m.Phase == PhaseServing && !m.Lacking:
+		m.Out, m.Served = time.Time{}, true
 	case m.Phase == PhaseExposed:
 		m.Out = time.Time{}
 	case m.Out.IsZero():
@@ -140,7 +140,7 @@ func (m *machine) seen(o *Observation) {
 	}
 	m.Clockless = o.Clock.Denied
 	if old.RunID != o.RunID {
-		m.Astray = Stray{} // its connection has ended with the former incarnation
+		m.Pending = InFlightCommand{} // its connection has ended with the former incarnation
 		m.ClockBase, m.Ahead, m.CounterWatch = ClockBase{}, 0, CounterWatch{}
 		m.Incarnations++
 	}
@@ -158,7 +158,7 @@ func (m *machine) seen(o *Observation) {
 		m.restored(counted, o.Counter)
 	case stepped > 0:
 		m.lose()
-		m.OpenSince = m.asked.Add(level.Clock.Sent - o.Clock.Sent)
+		m.UnfencedSince = m.asked.Add(level.Clock.Sent - o.Clock.Sent)
 		m.ahead(stepped, within)
 	case back:
 		m.tell("reachable", "answers again, in the same life")
@@ -210,40 +210,40 @@ func (m *machine) waitFrom() {
 
 // settle brings together what must be and what is.
 func (m *machine) settle(o *Observation) {
-	if m.Owed == FenceClosed && m.due() && !o.Params.closed() {
+	if m.Owed == FenceUp && m.due() && !o.Params.fenced() {
 		if o.Blind || !o.Params.cordoned() {
 			m.giveUp()
 			return
 		}
 	}
-	if !o.Blind && !o.Params.cordoned() && !o.Params.closed() && m.Owed == FenceOpen && m.strayed() {
-		m.Owed, m.Proven = FenceClosed, false
-		m.OpenSince = m.before
-		m.alarm("stray", "was opened before its time, it seems by an order of ours that had no answer: to be closed again")
+	if !o.Blind && !o.Params.cordoned() && !o.Params.fenced() && m.Owed == FenceNone && m.removedTooEarly() {
+		m.Owed, m.Proven = FenceUp, false
+		m.UnfencedSince = m.before
+		m.alarm("in-flight command", "serves early, it seems by an in-flight command of ours: to be fenced again")
 	}
 	switch {
 	case o.Blind:
 		m.settleBlind()
-	case m.Leaked && m.Owed == FenceCordon, m.Leaked && m.Owed == FenceClosed && !m.due() && !o.Params.cordoned():
+	case m.Leaked && m.Owed == FenceCordon, m.Leaked && m.Owed == FenceUp && !m.due() && !o.Params.cordoned():
 		m.expose()
-		m.do(Close, m.Owed, o.Params.MaxLag <= 0)
+		m.do(Raise, m.Owed, o.Params.MaxLag <= 0)
 	case o.Params.cordoned():
 		m.confirm(FenceCordon)
 		if !m.Proven {
 			m.do(Prove, 0, false)
 		}
-	case o.Params.closed() && m.Owed == FenceCordon:
-		m.enter(PhaseClosed, "held by an operator before: to be held again")
-		m.do(Close, FenceCordon, false)
-	case o.Params.closed() && m.Rivals && !m.Advice:
+	case o.Params.fenced() && m.Owed == FenceCordon:
+		m.enter(PhaseFenced, "cordoned by an operator before: to be cordoned again")
+		m.do(Raise, FenceCordon, false)
+	case o.Params.fenced() && m.Rivals && !m.Advice:
 		m.endRivals()
-	case o.Params.closed():
-		m.settleClosed()
-	case m.Owed != FenceOpen:
+	case o.Params.fenced():
+		m.settleFenced()
+	case m.Owed != FenceNone:
 		m.expose()
-		m.do(Close, m.Owed, o.Params.MaxLag <= 0)
+		m.do(Raise, m.Owed, o.Params.MaxLag <= 0)
 	default:
-		m.settleOpen(o)
+		m.settleServing(o)
 	}
 }
 
@@ -254,22 +254,22 @@ func (m *machine) giveUp() {
 	if m.AtStart {
 		m.BootExposed = m.Exposed
 	}
-	m.Owed, m.Deadline, m.Revert = FenceOpen, time.Time{}, FenceOpen
-	m.Open, m.Leaked, m.Proven, m.Rivals = false, false, false, false
+	m.Owed, m.Deadline, m.Revert = FenceNone, time.Time{}, FenceNone
+	m.Unfenced, m.Leaked, m.Proven, m.Rivals = false, false, false, false
 	if m.Advice {
-		m.alarm("opened", "was open for the whole of D, since nothing may close it; what it lost has run out by now")
+		m.alarm("rejoined", "served for the whole of D, since nothing may fence it; what it lost has run out by now")
 	} else {
-		m.alarm("opened", "could not be closed for the whole of D; what it lost has run out by now")
+		m.alarm("rejoined", "could not be fenced for the whole of D; what it lost has run out by now")
 	}
 	m.Cause = "was exposed for the whole of D"
-	m.enter(PhaseActive, m.Cause)
+	m.enter(PhaseServing, m.Cause)
 }
 
 func (m *machine) expose() {
-	m.Open = true
+	m.Unfenced = true
 	if m.Advice && m.Phase != PhaseExposed {
 		m.enter(PhaseExposed, m.Cause)
-		m.tell("exposed", "should be closed for %s, and its fence is \"none\": it may give away locks that are still held", round(m.Deadline.Sub(m.now)))
+		m.tell("exposed", "should be fenced for %s, and its fence is \"none\": it may give away locks that are still held", round(m.Deadline.Sub(m.now)))
 	}
 	m.enter(PhaseExposed, m.Cause)
 }
@@ -277,70 +277,70 @@ func (m *machine) expose() {
 // exposure is how long the node was open, at most; 0 where that is not known,
 // since it was not seen before by this guard.
 func (m *machine) exposure() time.Duration {
-	if m.OpenSince.IsZero() {
+	if m.UnfencedSince.IsZero() {
 		return 0
 	}
-	return AtMost(m.now.Sub(m.OpenSince))
+	return AtMost(m.now.Sub(m.UnfencedSince))
 }
 
-// settleClosed: the parameters say closed.
-func (m *machine) settleClosed() {
+// settleFenced: the parameters say closed.
+func (m *machine) settleFenced() {
 	switch {
 	case m.Cordoned:
 		m.waitFrom() // before it forgets for how long
 		m.Cordoned, m.Proven = false, false
-		m.Cause = "its hold was handed back to the guards"
-	case m.Owed == FenceOpen && m.Deadline.IsZero():
+		m.Cause = "it was uncordoned, for the guards to let it rejoin"
+	case m.Owed == FenceNone && m.Deadline.IsZero():
 		// Not by us: whoever closed it may know of a loss that we did not see.
-		m.Proven, m.Open, m.Exposed, m.OpenSince = false, false, 0, m.now
+		m.Proven, m.Unfenced, m.Exposed, m.UnfencedSince = false, false, 0, m.now
 		m.waitFrom()
-		m.Cause = "closed by another"
+		m.Cause = "fenced by another"
 	}
-	m.confirm(FenceClosed)
+	m.confirm(FenceUp)
 	switch {
 	case m.due() && m.Advice:
-		m.Reason = "may be opened: its time is over, and no guard opens it"
+		m.Reason = "may rejoin: its delay is over, and no guard lets it in"
 	case m.due() && m.unsettled():
 		m.Reason = "its clock may have stepped: it is read once more before the node rejoins"
 	case m.due():
-		m.do(Lift, m.Revert, false)
+		m.do(Remove, m.Revert, false)
 	case !m.Proven:
 		m.do(Prove, 0, false)
 	case !m.unsettled() && m.early(m.evidence):
-		m.do(Lift, m.Revert, false)
+		m.do(Remove, m.Revert, false)
 	}
 }
 
-// settleOpen: open, and nothing says that it must not be. If it was closed
+// settleServing: open, and nothing says that it must not be. If it was closed
 // before, then another guard's own moment came, or a person opened it; both
 // know what they do, and this incarnation has forgotten nothing since.
-func (m *machine) settleOpen(o *Observation) {
+func (m *machine) settleServing(o *Observation) {
 	switch {
 	case m.Cordoned:
-		m.tell("opened", "its hold was ended by hand")
-		m.Cause = "opened by hand"
+		m.tell("rejoined", "uncordoned by hand")
+		m.Cause = "rejoined by hand"
 	case m.due():
-		m.tell("opened", "rejoined")
+		m.tell("rejoined", "rejoined")
 		m.Cause = "rejoined"
 	case !m.Deadline.IsZero() && m.Early != "":
-		m.tell("opened", "%s; D would have ended %s later", m.Early, round(m.Deadline.Sub(m.now)))
+		m.tell("rejoined", "%s; D would have ended %s later", m.Early, round(m.Deadline.Sub(m.now)))
 		m.Cause, m.Trusted = m.Early, m.now
 	case !m.Deadline.IsZero():
-		m.tell("opened", "opened by another %s before this guard would have", round(m.Deadline.Sub(m.now)))
-		m.Cause = "opened by another"
+		m.tell("rejoined", "unfenced by another %s before this guard would have", round(m.Deadline.Sub(m.now)))
+		m.Cause = "unfenced by another"
 	}
-	m.Cordoned, m.Proven, m.Deadline, m.Revert = false, false, time.Time{}, FenceOpen
+	m.Cordoned, m.Proven, m.Deadline, m.Revert = false, false, time.Time{}, FenceNone
 	m.Doubt, m.Early = "", ""
 	reason := m.Cause
 	switch {
 	case m.Lacking:
-		reason = "refuses writes for want of replicas: no fence, and no guard opens it"
-	case o.Params.MinReplicas != FenceOpen && o.Params.MaxLag > 0:
+		reason = "refuses writes for want of replicas: no fence, and nothing that a guard can change"
+	case o.Params.MinReplicas != FenceNone && o.Params.MaxLag > 0:
 		reason = fmt.Sprintf("min-replicas-to-write is %d: no fence", o.Params.MinReplicas)
-	case o.Params.MinReplicas != FenceOpen:
+	case o.Params.MinReplicas != FenceNone:
 		reason = fmt.Sprintf("min-replicas-to-write is %d, switched off by min-replicas-max-lag 0", o.Params.MinReplicas)
 	}
-	m.enter(PhaseActive, reason)
+	m.enter(PhaseServing, reason)
 	if m.CountEvery > 0 && (m.CountedAt.IsZero() || m.now.Sub(m.CountedAt) >= m.CountEvery) {
 		// Only here: the node is open, and nothing says that it should not be. Also
 		// a count that fails waits for its next turn.
@@ -351,61 +351,61 @@ func (m *machine) settleOpen(o *Observation) {
 
 // Reasons of a node whose fence cannot be read.
 const (
-	blindlyClosed = "refuses writes; what closed it cannot be read, so it must be opened by hand"
-	blindlyOpen   = "its fence cannot be read: not guarded"
+	blindlyFenced  = "refuses writes; what fences it cannot be read, so a person must let it rejoin"
+	blindlyServing = "its fence cannot be read: not guarded"
 )
 
 // settleBlind: CONFIG is denied. What is left is to see if writes are refused.
 func (m *machine) settleBlind() {
 	switch {
-	case m.Owed != FenceOpen:
+	case m.Owed != FenceNone:
 		m.expose()
-		m.do(Close, m.Owed, false)
+		m.do(Raise, m.Owed, false)
 	case m.Cordoned:
-		m.enter(PhaseHeld, "held by an operator")
+		m.enter(PhaseCordoned, "cordoned by an operator")
 	case !m.Deadline.IsZero():
-		m.enter(PhaseClosed, blindlyClosed)
+		m.enter(PhaseFenced, blindlyFenced)
 		m.do(Prove, 0, false)
 	default:
-		m.enter(PhaseActive, blindlyOpen)
+		m.enter(PhaseServing, blindlyServing)
 	}
 }
 
 // confirm takes note that the fence holds.
 func (m *machine) confirm(value int64) {
 	again := m.Cordoned && m.Owed == FenceCordon
-	m.Owed, m.Leaked = FenceOpen, false
-	if m.Open {
-		m.Open = false
+	m.Owed, m.Leaked = FenceNone, false
+	if m.Unfenced {
+		m.Unfenced = false
 		m.Exposed = m.exposure()
 		if m.AtStart {
 			m.BootExposed = m.Exposed
 		}
 		if m.Exposed > 0 {
-			m.alarm("closed", "closed; it was open for at most %s", AtMost(m.Exposed))
+			m.alarm("fenced", "fenced; it served for at most %s", AtMost(m.Exposed))
 		} else {
-			m.alarm("closed", "closed; for how long it was open is not known")
+			m.alarm("fenced", "fenced; for how long it served is not known")
 		}
 	}
 	if value == FenceCordon {
 		switch {
 		case again:
-			m.tell("held", "held again, as an operator wanted it")
+			m.tell("cordoned", "cordoned again, as an operator wanted it")
 		case !m.Cordoned:
-			m.tell("held", "held by an operator: no guard opens it")
+			m.tell("cordoned", "cordoned by an operator: no guard lets it rejoin")
 		}
 		if !m.Cordoned {
 			m.State.Delay = m.delay() // it counts on when the hold is over
 		}
 		m.Cordoned, m.Deadline = true, time.Time{}
-		m.enter(PhaseHeld, "held by an operator")
+		m.enter(PhaseCordoned, "cordoned by an operator")
 		return
 	}
-	m.enter(PhaseClosed, m.Cause)
+	m.enter(PhaseFenced, m.Cause)
 	if m.announced != m.Deadline {
 		m.announced = m.Deadline
 		if !m.due() { // then it rejoins at once, and there is nothing to wait for
-			m.tell("waiting", "closed, may rejoin in %s", round(m.Deadline.Sub(m.now)))
+			m.tell("waiting", "fenced, may rejoin in %s", round(m.Deadline.Sub(m.now)))
 		}
 	}
 }

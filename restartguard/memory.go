@@ -348,12 +348,12 @@ func (m Method) id() string { return strings.TrimSpace(m.Kind.String() + " " + m
 // put up says nothing of the new one, which has to close what is waiting.
 func (s State) moved() State {
 	if !s.Deadline.IsZero() {
-		s.Owed = FenceClosed
+		s.Owed = FenceUp
 	}
 	if s.Cordoned {
 		s.Owed = FenceCordon
 	}
-	s.Proven, s.Leaked, s.Known, s.Verified, s.Revert = false, false, false, false, FenceOpen
+	s.Proven, s.Leaked, s.Known, s.Verified, s.Revert = false, false, false, false, FenceNone
 	return s
 }
 
@@ -361,7 +361,7 @@ func (s State) moved() State {
 // makes it more precise.
 func (s State) durable() State {
 	d := State{Incarnation: s.Incarnation, Duty: s.Duty, Starts: s.Starts}
-	d.Deadline, d.Astray, d.Commands = s.Deadline, s.Astray, 0
+	d.Deadline, d.Pending, d.Commands = s.Deadline, s.Pending, 0
 	return d
 }
 
@@ -376,9 +376,9 @@ func (s State) record(addr string, method Method, now time.Time, boot time.Durat
 	}
 	return record{
 		Addr: addr, Fence: method.id(), Incarnation: s.Incarnation, Duty: s.Duty, Starts: s.Starts, ClockBase: s.ClockBase,
-		Deadline: at(s.Deadline), OpenSince: at(s.OpenSince), LastSeen: at(s.LastSeen),
+		Deadline: at(s.Deadline), OpenSince: at(s.UnfencedSince), LastSeen: at(s.LastSeen),
 		Counter: s.Counter, CounterUntil: at(s.CounterUntil),
-		Astray: s.Astray.Sent, AstrayLift: s.Astray.Lift, AstrayConn: s.Astray.Conn, AstrayUntil: at(s.Astray.Until),
+		Astray: s.Pending.Sent, AstrayLift: s.Pending.Removal, AstrayConn: s.Pending.Conn, AstrayUntil: at(s.Pending.Until),
 	}
 }
 
@@ -401,9 +401,9 @@ func (r record) state(now time.Time, boot, delay time.Duration, sameBoot bool) S
 		return now.Add(d - boot)
 	}
 	s := State{Incarnation: r.Incarnation, Duty: r.Duty, Starts: r.Starts}
-	s.Deadline, s.OpenSince, s.LastSeen = at(r.Deadline), at(r.OpenSince), at(r.LastSeen)
+	s.Deadline, s.UnfencedSince, s.LastSeen = at(r.Deadline), at(r.OpenSince), at(r.LastSeen)
 	s.Counter, s.CounterUntil = r.Counter, at(r.CounterUntil)
-	s.Astray = Stray{Sent: r.Astray, Lift: r.AstrayLift, Conn: r.AstrayConn, Until: at(r.AstrayUntil)}
+	s.Pending = InFlightCommand{Sent: r.Astray, Removal: r.AstrayLift, Conn: r.AstrayConn, Until: at(r.AstrayUntil)}
 	s.Since, s.Out = now, now
 	if sameBoot && r.Clock.Wall != 0 {
 		s.ClockBase, s.Ahead = r.ClockBase, 1
@@ -427,9 +427,9 @@ type Remembered struct {
 	Addr         string
 	RunID        string        // of the life that was seen last
 	Known        bool          // Verified means something
-	Verified     bool          // that life came up closed
+	Verified     bool          // that life started fenced
 	Incarnations int           // how many lives were seen
-	Opened       bool          // it was open once
+	Served       bool          // it was open once
 	Cordoned     bool          // an operator holds it
 	Wait         time.Duration // how long it still waits, from now; 0 if it need not
 }
@@ -446,7 +446,7 @@ func ReadMemory(dir string) (map[string]Remembered, error) {
 	out := make(map[string]Remembered, len(doc.Nodes))
 	for name, r := range doc.Nodes {
 		s := r.state(now, boot, r.Delay, id != "" && doc.Boot == id && doc.Saved <= boot)
-		known := Remembered{Addr: r.Addr, RunID: r.RunID, Known: r.Known, Verified: r.Verified, Incarnations: r.Incarnations, Opened: r.Opened, Cordoned: r.Cordoned}
+		known := Remembered{Addr: r.Addr, RunID: r.RunID, Known: r.Known, Verified: r.Verified, Incarnations: r.Incarnations, Served: r.Served, Cordoned: r.Cordoned}
 		if !s.Deadline.IsZero() {
 			known.Wait = max(0, s.Deadline.Sub(now))
 		}

@@ -27,10 +27,10 @@ func TestAFullDiskAtTheFirstStart(t *testing.T) {
 			s := labtest.Servers(t, 1)[0]
 			const d = 300 * time.Millisecond
 			g := guard(t, restartguard.Config{Delay: d, Memory: m}, s.Node())
-			g.reaches(restartguard.PhaseActive)
+			g.reaches(restartguard.PhaseServing)
 			restart(t, s)
-			g.reaches(restartguard.PhaseClosed)
-			g.reaches(restartguard.PhaseActive)
+			g.reaches(restartguard.PhaseFenced)
+			g.reaches(restartguard.PhaseServing)
 			if !writes(t, s) {
 				t.Error("the guard opened nothing")
 			}

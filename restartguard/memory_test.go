@@ -19,7 +19,7 @@ const bootNow = 5 * time.Hour
 
 // waiting is the state of a node that waits, one second into D.
 func waiting(t *testing.T) State {
-	return newScript(t).sees("a", openParams).sees("b", shut).canary(CanaryFenced, shut).state
+	return newScript(t).sees("a", servingParams).sees("b", fenced).canary(CanaryFenced, fenced).state
 }
 
 func TestAGuardGoesOnWhereTheLastOneEnded(t *testing.T) {
@@ -29,11 +29,11 @@ func TestAGuardGoesOnWhereTheLastOneEnded(t *testing.T) {
 		// 3 s later by the boot clock, on another process' monotonic clock.
 		now := epoch.Add(777 * time.Hour)
 		s := &script{t: t, policy: Policy{Delay: testDelay}, state: r.state(now, bootNow+3*time.Second, testDelay, true), now: now}
-		s.sees("b", shut).phase(PhaseClosed).does(proveIt("b"))
+		s.sees("b", fenced).phase(PhaseFenced).does(proveIt("b"))
 		if wait := s.state.Deadline.Sub(now); wait != testDelay-4*time.Second {
 			t.Fatalf("waits for %s", wait)
 		}
-		s.after(testDelay-4*time.Second-1).sees("b", shut).does(proveIt("b")).after(1).sees("b", shut).does(liftIt("b"))
+		s.after(testDelay-4*time.Second-1).sees("b", fenced).does(proveIt("b")).after(1).sees("b", fenced).does(removeIt("b"))
 	})
 	t.Run("in another boot D counts from now", func(t *testing.T) {
 		now := epoch.Add(777 * time.Hour)
@@ -41,7 +41,7 @@ func TestAGuardGoesOnWhereTheLastOneEnded(t *testing.T) {
 		if s.state.Deadline != now.Add(testDelay) {
 			t.Fatalf("deadline %s from now", s.state.Deadline.Sub(now))
 		}
-		s.sees("b", shut).phase(PhaseClosed)
+		s.sees("b", fenced).phase(PhaseFenced)
 		if wait := s.state.Deadline.Sub(now); wait != testDelay {
 			t.Fatalf("waits for %s", wait)
 		}
@@ -49,27 +49,27 @@ func TestAGuardGoesOnWhereTheLastOneEnded(t *testing.T) {
 	t.Run("a node that restarted meanwhile waits D from now", func(t *testing.T) {
 		now := epoch.Add(777 * time.Hour)
 		s := &script{t: t, policy: Policy{Delay: testDelay}, state: r.state(now, bootNow+time.Second, testDelay, true), now: now}
-		s.sees("c", openParams).phase(PhaseExposed).does(closeIt("c")).told("restart", "b → c")
+		s.sees("c", servingParams).phase(PhaseExposed).does(raiseIt("c")).told("restart", "b → c")
 		if wait := s.state.Deadline.Sub(now); wait != testDelay {
 			t.Fatalf("waits for %s", wait)
 		}
 	})
 	t.Run("a node that was open and restarted meanwhile is closed, also in another boot", func(t *testing.T) {
-		open := newScript(t).sees("a", openParams).state.record("addr", Method{}, epoch, bootNow)
+		open := newScript(t).sees("a", servingParams).state.record("addr", Method{}, epoch, bootNow)
 		for _, same := range []bool{true, false} {
 			s := &script{t: t, policy: Policy{Delay: testDelay}, state: open.state(epoch, bootNow, testDelay, same), now: epoch}
-			s.sees("b", openParams).phase(PhaseExposed).does(closeIt("b")).until(testDelay)
+			s.sees("b", servingParams).phase(PhaseExposed).does(raiseIt("b")).until(testDelay)
 		}
 	})
 	t.Run("a node that was being closed is closed", func(t *testing.T) {
-		exposed := newScript(t).sees("a", openParams).sees("b", openParams).state.record("addr", Method{}, epoch, bootNow)
+		exposed := newScript(t).sees("a", servingParams).sees("b", servingParams).state.record("addr", Method{}, epoch, bootNow)
 		s := &script{t: t, policy: Policy{Delay: testDelay}, state: exposed.state(epoch, bootNow, testDelay, true), now: epoch}
-		s.sees("b", openParams).phase(PhaseExposed).does(closeIt("b"))
+		s.sees("b", servingParams).phase(PhaseExposed).does(raiseIt("b"))
 	})
 	t.Run("a hold outlives guard and server", func(t *testing.T) {
-		r := newScript(t).sees("a", held).state.record("addr", Method{}, epoch, bootNow)
+		r := newScript(t).sees("a", cordoned).state.record("addr", Method{}, epoch, bootNow)
 		s := &script{t: t, policy: Policy{Delay: testDelay}, state: r.state(epoch, 1, testDelay, false), now: epoch}
-		s.sees("b", shut).does(holdIt("b"))
+		s.sees("b", fenced).does(cordonIt("b"))
 	})
 	for name, c := range map[string]struct {
 		away, step time.Duration
@@ -98,7 +98,7 @@ func TestAGuardGoesOnWhereTheLastOneEnded(t *testing.T) {
 	})
 	t.Run("another method has to close what waits", func(t *testing.T) {
 		s := &script{t: t, policy: Policy{Delay: testDelay}, state: r.state(epoch, bootNow, testDelay, true).moved(), now: epoch}
-		s.sees("b", openParams).phase(PhaseExposed).does(closeIt("b"))
+		s.sees("b", servingParams).phase(PhaseExposed).does(raiseIt("b"))
 	})
 }
 
@@ -135,9 +135,9 @@ func TestMemoryNeverHurries(t *testing.T) {
 					seen, lost = run, boot
 				}
 				var actions []Action
-				s, actions, _ = Step(p, s, Observation{About: Seen, RunID: run, Role: "master", Params: shut}, now)
+				s, actions, _ = Step(p, s, Observation{About: Seen, RunID: run, Role: "master", Params: fenced}, now)
 				for _, a := range actions {
-					if a.Kind == Lift && boot-lost < delay {
+					if a.Kind == Remove && boot-lost < delay {
 						t.Fatalf("a lift %s after the loss, D is %s", boot-lost, delay)
 					}
 				}
@@ -149,7 +149,7 @@ func TestMemoryNeverHurries(t *testing.T) {
 func TestRecordKeepsWhatIsDurable(t *testing.T) {
 	old := waiting(t)
 	old.Wipes, old.Evicted, old.Revert, old.Incarnations, old.Exposed = 3, 4, 1, 5, time.Second
-	old.Astray, old.Former = Stray{Sent: true, Lift: true, Conn: 7}, "f"
+	old.Pending, old.Former = InFlightCommand{Sent: true, Removal: true, Conn: 7}, "f"
 	back := old.record("addr", Method{}, epoch, bootNow).state(epoch, bootNow, testDelay, true)
 	if got, want := back.durable(), old.durable(); !got.Deadline.Equal(want.Deadline) {
 		t.Fatalf("deadline %s, want %s", got.Deadline, want.Deadline)
@@ -217,10 +217,10 @@ func TestMemoryOnDisk(t *testing.T) {
 		if wait := time.Until(got.Deadline); !ok || m.Damaged() != nil || wait <= 0 || wait > testDelay {
 			t.Fatalf("%v, %+v", ok, got)
 		}
-		if got.Owed != FenceOpen {
+		if got.Owed != FenceNone {
 			t.Fatalf("owes a fence that is up: %+v", got)
 		}
-		if got, _ := m.recall("n1", "h:1", Method{Kind: ACL, User: "locks"}, testDelay); got.Owed != FenceClosed {
+		if got, _ := m.recall("n1", "h:1", Method{Kind: ACL, User: "locks"}, testDelay); got.Owed != FenceUp {
 			t.Fatalf("believes that another method has closed it: %+v", got)
 		}
 		if _, ok := m.recall("n1", "h:2", Method{}, testDelay); ok {

@@ -75,7 +75,7 @@ func CommandRule(rule string) bool {
 }
 
 // reading is a pending reading of a fence. Whatever the method, it says what
-// min-replicas-to-write would: 0, FenceClosed, FenceCordon, or another number that
+// min-replicas-to-write would: 0, FenceUp, FenceCordon, or another number that
 // is no fence.
 type reading interface{ result() (Params, error) }
 
@@ -122,8 +122,8 @@ func (m Method) words(p Params) string {
 	}
 	switch {
 	case p.cordoned():
-		return fmt.Sprintf("user %q may not write, and is held", m.User)
-	case p.closed():
+		return fmt.Sprintf("user %q may not write, and is cordoned", m.User)
+	case p.fenced():
 		return fmt.Sprintf("user %q may not write", m.User)
 	}
 	return fmt.Sprintf("user %q may write", m.User)
@@ -212,7 +212,7 @@ func canaryResult(c *redis.StatusCmd) (Canary, error) {
 
 // cordonMark is a selector that gives no command, and so nothing at all. It marks
 // a user that an operator holds closed.
-const cordonMark = "redlockctl:hold"
+const cordonSelector = "redlockctl:hold"
 
 // setUser is the command that puts the user's fence to value. Rules are
 // carried out from left to right, all or none; other rights stay as they are.
@@ -220,10 +220,10 @@ const cordonMark = "redlockctl:hold"
 func (m Method) setUser(value int64) []any {
 	args := []any{"ACL", "SETUSER", m.User}
 	switch value {
-	case FenceClosed:
+	case FenceUp:
 		return append(args, "-@write")
 	case FenceCordon:
-		return append(args, "-@write", "(%R~"+cordonMark+")")
+		return append(args, "-@write", "(%R~"+cordonSelector+")")
 	}
 	allow := m.Allow
 	if len(allow) == 0 {
@@ -332,18 +332,18 @@ func eachField(raw any, f func(string, any) error) error {
 func (u userRules) params(write []string) (Params, error) {
 	held := false
 	for _, s := range u.selectors {
-		if s.keys != "%R~"+cordonMark || grantsWrite(s.commands, write) {
+		if s.keys != "%R~"+cordonSelector || grantsWrite(s.commands, write) {
 			return Params{}, errors.New("the user has selectors of its own, with which the method acl does not work")
 		}
 		held = true
 	}
 	switch {
 	case grantsWrite(u.commands, write):
-		return Params{MinReplicas: FenceOpen, MaxLag: 1}, nil
+		return Params{MinReplicas: FenceNone, MaxLag: 1}, nil
 	case held:
 		return Params{MinReplicas: FenceCordon, MaxLag: 1}, nil
 	}
-	return Params{MinReplicas: FenceClosed, MaxLag: 1}, nil
+	return Params{MinReplicas: FenceUp, MaxLag: 1}, nil
 }
 
 // grantsWrite reports whether rules, read from left to right, give any command that

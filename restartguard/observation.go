@@ -8,9 +8,9 @@ import (
 // Values of min-replicas-to-write with a meaning. A node is only closed while
 // min-replicas-max-lag is above 0 as well: 0 switches the check off.
 const (
-	FenceClosed = math.MaxInt32     // 2147483647: closed by the boot fence or a guard
-	FenceCordon = math.MaxInt32 - 1 // 2147483646: held by an operator, never lifted by a guard
-	FenceOpen   = 0
+	FenceUp     = math.MaxInt32     // 2147483647: closed by the boot fence or a guard
+	FenceCordon = math.MaxInt32 - 1 // 2147483646: cordoned by an operator, never lifted by a guard
+	FenceNone   = 0
 )
 
 // FirstContact is what to do with an open node that is seen for the first time.
@@ -56,12 +56,12 @@ type Params struct {
 // closed reports whether a server with these parameters refuses each write because of
 // a fence. Any other number is the operator's own setting for real replicas,
 // and no fence: with a replica attached it lets writes through.
-func (p Params) closed() bool { return p.MinReplicas == FenceClosed && p.MaxLag > 0 }
+func (p Params) fenced() bool { return p.MinReplicas == FenceUp && p.MaxLag > 0 }
 
 func (p Params) cordoned() bool { return p.MinReplicas == FenceCordon && p.MaxLag > 0 }
 
 func (p Params) are(value int64) bool {
-	if value == FenceClosed || value == FenceCordon {
+	if value == FenceUp || value == FenceCordon {
 		return p.MinReplicas == value && p.MaxLag > 0
 	}
 	return p.MinReplicas == value
@@ -73,9 +73,9 @@ type About uint8
 const (
 	Seen      About = iota // the node was read
 	Unreached              // the node could not be read
-	Closing                // the outcome of a Close
+	Raising                // the outcome of a Raise
 	Proving                // the outcome of a Prove
-	Lifting                // the outcome of a Lift
+	Removing               // the outcome of a Remove
 	Counting               // the outcome of a Count
 	Killing                // the outcome of a Kill
 )
@@ -163,11 +163,11 @@ type Observation struct {
 type ActionKind uint8
 
 const (
-	Close ActionKind = iota // set the fence to Value, read it back
-	Prove                   // try a canary write, then read the fence
-	Lift                    // set min-replicas-to-write to Value, read it back
-	Count                   // raise the counter key
-	Kill                    // end connections of ours, then read the fence
+	Raise  ActionKind = iota // set the fence to Value, read it back
+	Prove                    // try a canary write, then read the fence
+	Remove                   // set min-replicas-to-write to Value, read it back
+	Count                    // raise the counter key
+	Kill                     // end connections of ours, then read the fence
 )
 
 // Action is a thing to do to one incarnation of a server. It must travel on the

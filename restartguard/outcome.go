@@ -4,14 +4,14 @@ import (
 	"time"
 )
 
-func (m *machine) closing(o *Observation) {
-	if o.Before.cordoned() && m.Owed == FenceClosed {
+func (m *machine) raising(o *Observation) {
+	if o.Before.cordoned() && m.Owed == FenceUp {
 		// An operator's hold came in between the look and the closing.
 		m.Owed = FenceCordon
-		m.do(Close, FenceCordon, false)
+		m.do(Raise, FenceCordon, false)
 		return
 	}
-	if m.Owed == FenceOpen {
+	if m.Owed == FenceNone {
 		return
 	}
 	if b := o.Before; b.MaxLag > 0 && b.MinReplicas > 0 && b.MinReplicas < FenceCordon {
@@ -19,7 +19,7 @@ func (m *machine) closing(o *Observation) {
 	}
 	switch {
 	case o.Blind || !o.Params.are(m.Owed):
-	case m.Rivals && m.Owed == FenceClosed:
+	case m.Rivals && m.Owed == FenceUp:
 		m.endRivals()
 		return
 	default:
@@ -33,12 +33,12 @@ func (m *machine) closing(o *Observation) {
 	if why == "" {
 		why = readBack(o.Params)
 	}
-	if o.Params.closed() {
-		m.failing("waiting", "cannot be held again: "+why)
+	if o.Params.fenced() {
+		m.failing("waiting", "cannot be cordoned again: "+why)
 		return
 	}
 	m.expose()
-	m.failing("exposed", "cannot be closed: "+why)
+	m.failing("exposed", "cannot be fenced: "+why)
 	if m.Blind {
 		m.do(Prove, 0, false)
 	}
@@ -48,16 +48,16 @@ func (m *machine) proving(o *Observation) {
 	switch {
 	case m.Blind:
 		m.provingBlind(o)
-	case o.Canary == CanaryAccepted && (o.Params.closed() || o.Params.cordoned()):
+	case o.Canary == CanaryAccepted && (o.Params.fenced() || o.Params.cordoned()):
 		m.Leaked, m.Verified, m.Proven = true, false, false
-		if m.Owed == FenceOpen {
-			m.Owed = FenceClosed
+		if m.Owed == FenceNone {
+			m.Owed = FenceUp
 			if m.Cordoned {
 				m.Owed = FenceCordon
 			}
 		}
 		m.expose()
-		m.failing("exposed", "a canary write got through although the parameters read closed")
+		m.failing("exposed", "a canary write got through although the parameters read as a fence")
 	case o.Blind:
 		m.Err = o.Err
 	case o.Canary == CanaryAccepted:
@@ -65,9 +65,9 @@ func (m *machine) proving(o *Observation) {
 	case o.Params.cordoned():
 		m.proved(o)
 		m.confirm(FenceCordon)
-	case o.Params.closed() && m.Owed != FenceCordon && !m.Deadline.IsZero():
+	case o.Params.fenced() && m.Owed != FenceCordon && !m.Deadline.IsZero():
 		m.proved(o)
-		m.confirm(FenceClosed)
+		m.confirm(FenceUp)
 	}
 	// Otherwise somebody changed the fence in between, and the next look tells.
 }
@@ -87,35 +87,35 @@ func (m *machine) proved(o *Observation) {
 func (m *machine) provingBlind(o *Observation) {
 	switch {
 	case o.Canary == CanaryFenced && m.Owed == FenceCordon:
-		m.Open = false
+		m.Unfenced = false
 		m.confirm(FenceCordon)
 	case o.Canary == CanaryFenced:
 		if m.Deadline.IsZero() {
 			m.waitFrom()
 		}
-		m.Proven, m.Open = true, false
-		m.confirm(FenceClosed)
-		m.Reason = blindlyClosed
-	case o.Canary == CanaryAccepted && m.Owed == FenceOpen:
+		m.Proven, m.Unfenced = true, false
+		m.confirm(FenceUp)
+		m.Reason = blindlyFenced
+	case o.Canary == CanaryAccepted && m.Owed == FenceNone:
 		if !m.Deadline.IsZero() {
-			m.tell("opened", "accepts writes: opened by another")
+			m.tell("rejoined", "accepts writes: unfenced by another")
 		}
 		m.Deadline = time.Time{}
-		m.enter(PhaseActive, blindlyOpen)
+		m.enter(PhaseServing, blindlyServing)
 	}
 }
 
-func (m *machine) lifting(o *Observation) {
+func (m *machine) removing(o *Observation) {
 	switch {
 	case o.Before.cordoned() && !o.Params.cordoned():
 		// An operator's hold came in between the look and the lift.
 		m.Cordoned, m.Owed = true, FenceCordon
-		m.Open, m.OpenSince = true, m.asked
-		m.tell("held", "an operator's hold was met while it was being opened, and is put back")
-		m.do(Close, FenceCordon, false)
+		m.Unfenced, m.UnfencedSince = true, m.asked
+		m.tell("cordoned", "an operator cordoned it while it was to rejoin: it is cordoned again")
+		m.do(Raise, FenceCordon, false)
 	case o.Err != "" || o.Blind:
-		m.failing("waiting", "cannot be opened: "+o.Err)
-	case o.Params.cordoned() || o.Params.closed():
+		m.failing("waiting", "its fence cannot be removed: "+o.Err)
+	case o.Params.cordoned() || o.Params.fenced():
 		// Closed again by another at the same moment; the next look tells.
 	default:
 		m.settle(o)

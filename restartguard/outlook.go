@@ -26,7 +26,7 @@ type Outlook struct {
 	Denied, Silent []string
 	// Down, Held and Closed are the nodes on which somebody has to act. Those that
 	// are Closed wait for a moment that is not known.
-	Down, Held, Closed []string
+	Down, Cordoned, Fenced []string
 	// Lacking are those that refuse writes for want of replicas, behind no fence, and
 	// Same those that are the server of another node.
 	Lacking, Same []string
@@ -34,7 +34,7 @@ type Outlook struct {
 
 // Serves reports whether the node accepts votes, also one that should not.
 func (s NodeStatus) Serves() bool {
-	return (s.Phase == PhaseActive || s.Phase == PhaseExposed) && !s.Lacking && s.Same == ""
+	return (s.Phase == PhaseServing || s.Phase == PhaseExposed) && !s.Lacking && s.Same == ""
 }
 
 // OutlookOf makes the outlook of a cluster of n nodes with a quorum. Nodes that are
@@ -64,14 +64,14 @@ func OutlookOf(status []NodeStatus, n, quorum int) Outlook {
 		switch {
 		case s.Same != "" && s.Phase != PhaseUnreachable:
 			o.Same = append(o.Same, s.Node)
-		case s.Phase == PhaseClosed && !s.Until.IsZero():
+		case s.Phase == PhaseFenced && !s.Until.IsZero():
 			back = append(back, s)
-		case s.Phase == PhaseClosed:
-			o.Closed = append(o.Closed, s.Node)
-		case s.Lacking && s.Phase != PhaseUnreachable && s.Phase != PhaseHeld:
+		case s.Phase == PhaseFenced:
+			o.Fenced = append(o.Fenced, s.Node)
+		case s.Lacking && s.Phase != PhaseUnreachable && s.Phase != PhaseCordoned:
 			o.Lacking = append(o.Lacking, s.Node)
-		case s.Phase == PhaseHeld:
-			o.Held = append(o.Held, s.Node)
+		case s.Phase == PhaseCordoned:
+			o.Cordoned = append(o.Cordoned, s.Node)
 		default:
 			o.Down = append(o.Down, s.Node)
 		}
@@ -107,7 +107,7 @@ func (o Outlook) Unknown() bool {
 // Text is the outlook in a sentence, for people.
 func (o Outlook) Text(now time.Time) string {
 	if o.Possible() {
-		return fmt.Sprintf("%d of %d nodes vote, a quorum is %d", o.Voting, o.N, o.Quorum)
+		return fmt.Sprintf("%d of %d nodes serve, a quorum is %d", o.Voting, o.N, o.Quorum)
 	}
 	var b strings.Builder
 	if o.Unknown() {
@@ -120,7 +120,7 @@ func (o Outlook) Text(now time.Time) string {
 		}
 		return b.String()
 	}
-	fmt.Fprintf(&b, "NOTHING CAN BE LOCKED: %d of %d nodes vote, a quorum is %d", o.Voting, o.N, o.Quorum)
+	fmt.Fprintf(&b, "NOTHING CAN BE LOCKED: %d of %d nodes serve, a quorum is %d", o.Voting, o.N, o.Quorum)
 	if !o.Since.IsZero() {
 		fmt.Fprintf(&b, "; since %s", round(now.Sub(o.Since)))
 	}
@@ -138,8 +138,8 @@ func (o Outlook) Text(now time.Time) string {
 	if len(o.Denied) > 0 {
 		fmt.Fprintf(&b, ": refusing the guard %s", strings.Join(o.Denied, ", "))
 	}
-	if len(o.Closed) > 0 {
-		fmt.Fprintf(&b, ": closed, and no guard is known to open them, %s", strings.Join(o.Closed, ", "))
+	if len(o.Fenced) > 0 {
+		fmt.Fprintf(&b, ": fenced, and no guard is known to let them rejoin, %s", strings.Join(o.Fenced, ", "))
 	}
 	if len(o.Lacking) > 0 {
 		fmt.Fprintf(&b, ": without enough replicas for their min-replicas-to-write %s", strings.Join(o.Lacking, ", "))
@@ -147,8 +147,8 @@ func (o Outlook) Text(now time.Time) string {
 	if len(o.Same) > 0 {
 		fmt.Fprintf(&b, ": the server of another node %s", strings.Join(o.Same, ", "))
 	}
-	if len(o.Held) > 0 {
-		fmt.Fprintf(&b, ": held by an operator %s", strings.Join(o.Held, ", "))
+	if len(o.Cordoned) > 0 {
+		fmt.Fprintf(&b, ": cordoned by an operator %s", strings.Join(o.Cordoned, ", "))
 	}
 	return b.String()
 }

@@ -7,25 +7,25 @@ import (
 
 func TestOutlook(t *testing.T) {
 	at := func(s time.Duration) time.Time { return epoch.Add(s * time.Second) }
-	active := NodeStatus{Phase: PhaseActive}
+	active := NodeStatus{Phase: PhaseServing}
 	closed := func(name string, out, until time.Duration) NodeStatus {
-		return NodeStatus{Node: name, Phase: PhaseClosed, Out: at(out), Until: at(until)}
+		return NodeStatus{Node: name, Phase: PhaseFenced, Out: at(out), Until: at(until)}
 	}
 	down := NodeStatus{Node: "d", Phase: PhaseUnreachable, Out: at(-9)}
-	held := NodeStatus{Node: "h", Phase: PhaseHeld, Out: at(-8)}
+	cordoned := NodeStatus{Node: "h", Phase: PhaseCordoned, Out: at(-8)}
 	for name, c := range map[string]struct {
 		nodes    []NodeStatus
 		n        int
 		possible bool
 		text     string
 	}{
-		"all vote":                        {[]NodeStatus{active, active, active}, 3, true, "3 of 3 nodes vote, a quorum is 2"},
-		"one may be missing":              {[]NodeStatus{active, active, down}, 3, true, "2 of 3 nodes vote, a quorum is 2"},
-		"an exposed node votes":           {[]NodeStatus{active, {Phase: PhaseExposed}, down}, 3, true, "2 of 3 nodes vote, a quorum is 2"},
-		"nodes that are not watched vote": {[]NodeStatus{down, held}, 5, true, "3 of 5 nodes vote, a quorum is 3"},
+		"all vote":                        {[]NodeStatus{active, active, active}, 3, true, "3 of 3 nodes serve, a quorum is 2"},
+		"one may be missing":              {[]NodeStatus{active, active, down}, 3, true, "2 of 3 nodes serve, a quorum is 2"},
+		"an exposed node votes":           {[]NodeStatus{active, {Phase: PhaseExposed}, down}, 3, true, "2 of 3 nodes serve, a quorum is 2"},
+		"nodes that are not watched vote": {[]NodeStatus{down, cordoned}, 5, true, "3 of 5 nodes serve, a quorum is 3"},
 		"who comes back first, and when there is a quorum": {
 			[]NodeStatus{closed("a", -1, 30), closed("b", -5, 10), closed("c", -3, 20), closed("e", -2, 40), active}, 5, false,
-			"NOTHING CAN BE LOCKED: 1 of 5 nodes vote, a quorum is 3; since 2s; b comes back first, in 10s; a quorum is back in 20s",
+			"NOTHING CAN BE LOCKED: 1 of 5 nodes serve, a quorum is 3; since 2s; b comes back first, in 10s; a quorum is back in 20s",
 		},
 		"nodes that refuse the guard may vote": {
 			[]NodeStatus{{Node: "a", Phase: PhaseUnreachable, Denied: true}, {Node: "b", Phase: PhaseUnreachable, Denied: true}, active}, 3, false,
@@ -33,7 +33,7 @@ func TestOutlook(t *testing.T) {
 		},
 		"not so many that it would be enough": {
 			[]NodeStatus{{Node: "a", Phase: PhaseUnreachable, Denied: true}, down, down}, 3, false,
-			"NOTHING CAN BE LOCKED: 0 of 3 nodes vote, a quorum is 2; since 9s; a quorum does not come back by itself: down d, d: refusing the guard a",
+			"NOTHING CAN BE LOCKED: 0 of 3 nodes serve, a quorum is 2; since 9s; a quorum does not come back by itself: down d, d: refusing the guard a",
 		},
 		"none is heard of": {
 			[]NodeStatus{{Node: "a", Phase: PhaseUnreachable}, {Node: "b", Phase: PhaseUnreachable}, {Node: "c", Phase: PhaseUnreachable}}, 3, false,
@@ -41,17 +41,17 @@ func TestOutlook(t *testing.T) {
 		},
 		"nobody listens": {
 			[]NodeStatus{{Node: "a", Phase: PhaseUnreachable, Nobody: true}, {Node: "b", Phase: PhaseUnreachable}, {Node: "c", Phase: PhaseUnreachable}}, 3, false,
-			"NOTHING CAN BE LOCKED: 0 of 3 nodes vote, a quorum is 2; a quorum does not come back by itself: down a, b, c",
+			"NOTHING CAN BE LOCKED: 0 of 3 nodes serve, a quorum is 2; a quorum does not come back by itself: down a, b, c",
 		},
 		"a quorum that needs somebody": {
-			[]NodeStatus{closed("a", -1, 30), down, held}, 3, false,
-			"NOTHING CAN BE LOCKED: 0 of 3 nodes vote, a quorum is 2; since 8s; a comes back first, in 30s; " +
-				"a quorum does not come back by itself: down d: held by an operator h",
+			[]NodeStatus{closed("a", -1, 30), down, cordoned}, 3, false,
+			"NOTHING CAN BE LOCKED: 0 of 3 nodes serve, a quorum is 2; since 8s; a comes back first, in 30s; " +
+				"a quorum does not come back by itself: down d: cordoned by an operator h",
 		},
 		"a node that nobody is known to open is not down": {
-			[]NodeStatus{{Node: "x", Phase: PhaseClosed}, {Node: "y", Phase: PhaseClosed}, active}, 3, false,
-			"NOTHING CAN BE LOCKED: 1 of 3 nodes vote, a quorum is 2; a quorum does not come back by itself: " +
-				"closed, and no guard is known to open them, x, y",
+			[]NodeStatus{{Node: "x", Phase: PhaseFenced}, {Node: "y", Phase: PhaseFenced}, active}, 3, false,
+			"NOTHING CAN BE LOCKED: 1 of 3 nodes serve, a quorum is 2; a quorum does not come back by itself: " +
+				"fenced, and no guard is known to let them rejoin, x, y",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -64,7 +64,7 @@ func TestOutlook(t *testing.T) {
 }
 
 func TestSinceWhenANodeHasNoVote(t *testing.T) {
-	s := newScript(t).sees("a", openParams)
+	s := newScript(t).sees("a", servingParams)
 	out := func(want time.Duration) {
 		t.Helper()
 		if got := s.state.Out.Sub(epoch); got != want {
@@ -76,11 +76,11 @@ func TestSinceWhenANodeHasNoVote(t *testing.T) {
 	}
 	s.after(tick).lost("refused")
 	out(tick)
-	s.after(tick).sees("b", shut)
+	s.after(tick).sees("b", fenced)
 	out(tick)
-	s.after(tick).sees("b", held)
+	s.after(tick).sees("b", cordoned)
 	out(tick)
-	if s.after(tick).sees("b", openParams); !s.state.Out.IsZero() {
+	if s.after(tick).sees("b", servingParams); !s.state.Out.IsZero() {
 		t.Fatal("an opened node is out")
 	}
 }

@@ -49,14 +49,14 @@ func locks(t *testing.T, c *redis.Client) bool {
 func TestACLRestartRejoinsAfterD(t *testing.T) {
 	s := labtest.Servers(t, 1, lockUser...)[0]
 	g := aclGuard(t, s, restartguard.Config{})
-	g.reaches(restartguard.PhaseActive)
+	g.reaches(restartguard.PhaseServing)
 	born := restart(t, s)
 	c := lockClient(t, s)
 	for !locks(t, c) {
 		time.Sleep(time.Millisecond)
 	}
 	notBefore(t, delay, born, time.Now())
-	st := g.reaches(restartguard.PhaseActive)
+	st := g.reaches(restartguard.PhaseServing)
 	if !st.Known || !st.Verified || st.Exposed != 0 {
 		t.Fatalf("boot fence is not verified: %+v", st)
 	}
@@ -66,16 +66,16 @@ func TestACLRestartRejoinsAfterD(t *testing.T) {
 	}
 }
 
-func TestACLClosesConnectionsThatAreLoggedIn(t *testing.T) {
+func TestACLFencesConnectionsThatAreLoggedIn(t *testing.T) {
 	s := labtest.Servers(t, 1, "--user", "locks", "on", ">pw", "~*", "&*", "+@all")[0]
 	g := aclGuard(t, s, restartguard.Config{Delay: time.Minute})
-	g.reaches(restartguard.PhaseActive)
+	g.reaches(restartguard.PhaseServing)
 	c := lockClient(t, s)
 	if !locks(t, c) {
 		t.Fatal("an open node refuses locks")
 	}
 	do(t, s, "FLUSHALL")
-	g.becomes("closed and proven", func(st restartguard.NodeStatus) bool { return st.Phase == restartguard.PhaseClosed && st.Proven })
+	g.becomes("closed and proven", func(st restartguard.NodeStatus) bool { return st.Phase == restartguard.PhaseFenced && st.Proven })
 	if locks(t, c) {
 		t.Fatal("a closed node gives a lock to a connection that was there before")
 	}
@@ -84,31 +84,31 @@ func TestACLClosesConnectionsThatAreLoggedIn(t *testing.T) {
 	}
 }
 
-func TestACLHold(t *testing.T) {
+func TestACLCordon(t *testing.T) {
 	s := labtest.Servers(t, 1, lockUser...)[0]
 	g := aclGuard(t, s, restartguard.Config{Delay: 50 * time.Millisecond})
-	g.reaches(restartguard.PhaseActive)
-	if err := restartguard.CordonBy(t.Context(), s.Node(), aclMethod); err != nil {
+	g.reaches(restartguard.PhaseServing)
+	if err := restartguard.Cordon(t.Context(), s.Node(), aclMethod); err != nil {
 		t.Fatal(err)
 	}
-	g.reaches(restartguard.PhaseHeld)
+	g.reaches(restartguard.PhaseCordoned)
 	time.Sleep(200 * time.Millisecond)
-	if g.reaches(restartguard.PhaseHeld); locks(t, lockClient(t, s)) {
+	if g.reaches(restartguard.PhaseCordoned); locks(t, lockClient(t, s)) {
 		t.Fatal("a held node gives a lock")
 	}
-	old := g.reaches(restartguard.PhaseHeld).RunID
+	old := g.reaches(restartguard.PhaseCordoned).RunID
 	restart(t, s)
 	g.becomes("held in its new life", func(st restartguard.NodeStatus) bool {
-		return st.Phase == restartguard.PhaseHeld && st.RunID != old
+		return st.Phase == restartguard.PhaseCordoned && st.RunID != old
 	})
 	time.Sleep(100 * time.Millisecond)
 	if locks(t, lockClient(t, s)) {
 		t.Fatal("a held node gives a lock after its restart")
 	}
-	if err := restartguard.RejoinNowBy(t.Context(), s.Node(), aclMethod); err != nil {
+	if err := restartguard.RejoinNow(t.Context(), s.Node(), aclMethod); err != nil {
 		t.Fatal(err)
 	}
-	if g.reaches(restartguard.PhaseActive); !locks(t, lockClient(t, s)) {
+	if g.reaches(restartguard.PhaseServing); !locks(t, lockClient(t, s)) {
 		t.Fatal("an opened node gives no lock")
 	}
 	if rules := fmt.Sprint(do(t, s, "ACL", "GETUSER", "locks")); strings.Contains(rules, "redlockctl") {
@@ -124,10 +124,10 @@ func TestACLUserThatCannotBeJudged(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := labtest.Servers(t, 1, args...)[0]
 			g := aclGuard(t, s, restartguard.Config{Delay: time.Minute})
-			if st := g.reaches(restartguard.PhaseActive); !strings.Contains(st.Err, name) {
+			if st := g.reaches(restartguard.PhaseServing); !strings.Contains(st.Err, name) {
 				t.Fatalf("%+v", st)
 			}
-			if err := restartguard.CordonBy(t.Context(), s.Node(), aclMethod); !errors.Is(err, restartguard.ErrNotClosed) {
+			if err := restartguard.Cordon(t.Context(), s.Node(), aclMethod); !errors.Is(err, restartguard.ErrNotFenced) {
 				t.Fatalf("hold: %v", err)
 			}
 		})
@@ -167,9 +167,9 @@ func TestLosses(t *testing.T) {
 			t.Parallel()
 			s := labtest.Servers(t, 1, c.args...)[0]
 			g := guard(t, restartguard.Config{Delay: time.Minute, CountEvery: 10 * time.Millisecond}, s.Node())
-			run := g.reaches(restartguard.PhaseActive).RunID
+			run := g.reaches(restartguard.PhaseServing).RunID
 			c.lose(t, s)
-			if st := g.reaches(restartguard.PhaseClosed); st.RunID != run || writes(t, s) {
+			if st := g.reaches(restartguard.PhaseFenced); st.RunID != run || writes(t, s) {
 				t.Fatalf("%+v", st)
 			}
 		})
@@ -178,23 +178,23 @@ func TestLosses(t *testing.T) {
 		t.Parallel()
 		s := labtest.Servers(t, 1)[0]
 		g := guard(t, restartguard.Config{}, s.Node())
-		g.reaches(restartguard.PhaseActive)
+		g.reaches(restartguard.PhaseServing)
 		do(t, s, "FLUSHALL")
-		g.reaches(restartguard.PhaseClosed)
-		g.reaches(restartguard.PhaseActive)
+		g.reaches(restartguard.PhaseFenced)
+		g.reaches(restartguard.PhaseServing)
 		atOnce(t, s, []any{"CONFIG", "RESETSTAT"}, []any{"FLUSHALL"})
-		if g.reaches(restartguard.PhaseClosed); writes(t, s) {
+		if g.reaches(restartguard.PhaseFenced); writes(t, s) {
 			t.Fatal("accepts writes")
 		}
 	})
 	t.Run("a node that loses nothing stays open, and has no counter unless asked for", func(t *testing.T) {
 		s := labtest.Servers(t, 1)[0]
 		g := guard(t, restartguard.Config{Delay: time.Minute}, s.Node())
-		g.reaches(restartguard.PhaseActive)
+		g.reaches(restartguard.PhaseServing)
 		do(t, s, "SET", "k", "v", "PX", 1)
 		do(t, s, "CONFIG", "RESETSTAT")
 		time.Sleep(100 * time.Millisecond)
-		if g.reaches(restartguard.PhaseActive); fmt.Sprint(do(t, s, "KEYS", "redlockctl*")) != "[]" {
+		if g.reaches(restartguard.PhaseServing); fmt.Sprint(do(t, s, "KEYS", "redlockctl*")) != "[]" {
 			t.Fatal("a key is left")
 		}
 	})
@@ -232,9 +232,9 @@ func TestGuardIsRestarted(t *testing.T) {
 	m := memory(t, dir)
 	const d = time.Second
 	g := guard(t, restartguard.Config{Delay: d, Memory: m}, s.Node())
-	g.reaches(restartguard.PhaseActive)
+	g.reaches(restartguard.PhaseServing)
 	born := restart(t, s)
-	g.reaches(restartguard.PhaseClosed)
+	g.reaches(restartguard.PhaseFenced)
 	until := g.Status()[0].Until
 	g.stop()
 	if writes(t, s) {
@@ -245,7 +245,7 @@ func TestGuardIsRestarted(t *testing.T) {
 	m = memory(t, dir)
 	defer m.Close()
 	g = guard(t, restartguard.Config{Delay: d, Memory: m}, s.Node())
-	st := g.reaches(restartguard.PhaseClosed)
+	st := g.reaches(restartguard.PhaseFenced)
 	if off := st.Until.Sub(until); off < 0 || off > 50*time.Millisecond {
 		t.Fatalf("the deadline moved by %s", off)
 	}
@@ -255,7 +255,7 @@ func TestGuardIsRestarted(t *testing.T) {
 	notBefore(t, d, born, firstWrite(t, s))
 	g.stop()
 	known, err := restartguard.ReadMemory(dir)
-	if n := known["n1"]; err != nil || !n.Verified || !n.Opened || n.Incarnations != 2 || n.Wait != 0 {
+	if n := known["n1"]; err != nil || !n.Verified || !n.Served || n.Incarnations != 2 || n.Wait != 0 {
 		t.Fatalf("%+v, %v", known, err)
 	}
 }
@@ -270,14 +270,14 @@ func TestALossIsWrittenDownBeforeItIsActedOn(t *testing.T) {
 		err   error
 	}
 	got := make(chan answer, 1)
-	node := meddled(t, s, closeText, func() {
+	node := meddled(t, s, raiseText, func() {
 		known, err := restartguard.ReadMemory(dir)
 		got <- answer{known, err}
 	})
 	m := memory(t, dir)
 	defer m.Close()
 	g := guard(t, restartguard.Config{Delay: time.Minute, Memory: m}, node)
-	first := g.reaches(restartguard.PhaseActive).RunID
+	first := g.reaches(restartguard.PhaseServing).RunID
 	restart(t, s)
 	select {
 	case a := <-got:
@@ -296,8 +296,8 @@ func TestRestartWhileNoGuardRan(t *testing.T) {
 		m := memory(t, dir)
 		g := guard(t, restartguard.Config{Delay: time.Minute, Memory: m}, s.Node())
 		if round == 0 {
-			g.reaches(restartguard.PhaseActive)
-		} else if g.reaches(restartguard.PhaseClosed); writes(t, s) {
+			g.reaches(restartguard.PhaseServing)
+		} else if g.reaches(restartguard.PhaseFenced); writes(t, s) {
 			t.Fatal("accepts writes")
 		}
 		g.stop()
@@ -311,9 +311,9 @@ func TestRestartWhileNoGuardRan(t *testing.T) {
 func TestSuccessorGoesOn(t *testing.T) {
 	s := fenced(t)
 	g := guard(t, restartguard.Config{Delay: time.Minute}, s.Node())
-	g.reaches(restartguard.PhaseActive)
+	g.reaches(restartguard.PhaseServing)
 	restart(t, s)
-	until := g.reaches(restartguard.PhaseClosed).Until
+	until := g.reaches(restartguard.PhaseFenced).Until
 	g.stop()
 	for d, want := range map[time.Duration]time.Duration{time.Second: 0, 2 * time.Minute: time.Minute} {
 		next, err := g.Successor([]*redlock.Node{s.Node()}, restartguard.Config{Delay: d, Poll: 10 * time.Millisecond})
@@ -337,13 +337,13 @@ func TestSuccessorGoesOn(t *testing.T) {
 func TestAdviceLeavesTheServerAlone(t *testing.T) {
 	s := labtest.Servers(t, 1)[0]
 	g := guard(t, restartguard.Config{Methods: map[string]restartguard.Method{"n1": {Kind: restartguard.Advice}}}, s.Node())
-	g.reaches(restartguard.PhaseActive)
+	g.reaches(restartguard.PhaseServing)
 	restart(t, s)
 	g.reaches(restartguard.PhaseExposed)
 	if !writes(t, s) {
 		t.Fatal("closed all the same")
 	}
-	g.reaches(restartguard.PhaseActive)
+	g.reaches(restartguard.PhaseServing)
 	if g.told("exposed") == "" {
 		t.Fatal("nothing was said")
 	}
@@ -363,7 +363,7 @@ func TestNoQuorumIsTold(t *testing.T) {
 	if !wait(func() bool { return g.told("quorum") != "" }) {
 		t.Fatal("the quorum never came back")
 	}
-	if text := g.told("no quorum"); !strings.Contains(text, "1 of 3 nodes vote") && !strings.Contains(text, "0 of 3") {
+	if text := g.told("no quorum"); !strings.Contains(text, "1 of 3 nodes serve") && !strings.Contains(text, "0 of 3") {
 		t.Fatalf("no quorum: %q", text)
 	}
 }
@@ -449,7 +449,7 @@ func TestCheckBoot(t *testing.T) {
 			}
 		})
 	}
-	t.Run("a life that came up closed by its command line is evidence", func(t *testing.T) {
+	t.Run("a life that started fenced by its command line is evidence", func(t *testing.T) {
 		s := labtest.Servers(t, 1, lab.BootFence...)[0]
 		got, err := restartguard.CheckBoot(t.Context(), s.Node(), restartguard.Method{}, nil)
 		if err != nil || got.Boot != restartguard.BootFenced {
@@ -475,7 +475,7 @@ func TestCheckBoot(t *testing.T) {
 	})
 	t.Run("a node that was closed later says nothing of its boot", func(t *testing.T) {
 		s := labtest.Servers(t, 1)[0]
-		do(t, s, "CONFIG", "SET", "min-replicas-to-write", fmt.Sprint(restartguard.FenceClosed))
+		do(t, s, "CONFIG", "SET", "min-replicas-to-write", fmt.Sprint(restartguard.FenceUp))
 		got, err := restartguard.CheckBoot(t.Context(), s.Node(), restartguard.Method{}, nil)
 		if err != nil || got.Boot != restartguard.BootUnknown {
 			t.Fatalf("%+v, %v", got, err)

@@ -61,13 +61,13 @@ func FuzzReplies(f *testing.F) {
 				}
 				done := Observation{RunID: o.RunID, Conn: 1, Asked: o.Asked, Before: o.Params, Params: o.Params}
 				switch a.Kind {
-				case Lift:
-					if a.Value == FenceOpen && first.closed() {
+				case Remove:
+					if a.Value == FenceNone && first.fenced() {
 						t.Fatalf("rejoins after %s", after)
 					}
-					done.About, o.Params.MinReplicas = Lifting, a.Value
-				case Close:
-					done.About, o.Params = Closing, Params{MinReplicas: a.Value, MaxLag: max(1, o.Params.MaxLag)}
+					done.About, o.Params.MinReplicas = Removing, a.Value
+				case Raise:
+					done.About, o.Params = Raising, Params{MinReplicas: a.Value, MaxLag: max(1, o.Params.MaxLag)}
 				case Prove:
 					done.About, done.Canary = Proving, CanaryFenced
 				case Kill:

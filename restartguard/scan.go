@@ -194,7 +194,7 @@ func noToken(key, value string) string {
 
 // evidence is what there is for a node that is closed.
 func (g *Guard) evidence(of *watch) *Evidence {
-	if g.inquest == nil || of.state.Phase != PhaseClosed {
+	if g.inquest == nil || of.state.Phase != PhaseFenced {
 		return nil
 	}
 	others := make([]Other, 0, len(g.watches))
@@ -217,7 +217,7 @@ func (g *Guard) looked(w *watch, o Observation) {
 	}
 	g.asking.Lock()
 	defer g.asking.Unlock()
-	if w.state.Phase != PhaseClosed {
+	if w.state.Phase != PhaseFenced {
 		g.inquest.Drop(w.node.Name())
 	}
 	if o.About == Seen {

@@ -15,7 +15,7 @@ import (
 
 const shortBound = 100 * time.Millisecond
 
-// five are servers that come up closed and were opened, with a guard that knows them
+// five are servers that start fenced and were opened, with a guard that knows them
 // for long enough to take their word.
 func five(t *testing.T) ([]*lab.Server, *guarded) {
 	t.Helper()
@@ -30,7 +30,7 @@ func five(t *testing.T) ([]*lab.Server, *guarded) {
 		Early: restartguard.Early{AttemptBound: shortBound, Patterns: []string{"lock:*", "lock:*:b", "redlock*"}},
 	}, nodes...)
 	for _, n := range nodes {
-		if !wait(func() bool { return g.phaseOf(n.Name()) == restartguard.PhaseActive }) {
+		if !wait(func() bool { return g.phaseOf(n.Name()) == restartguard.PhaseServing }) {
 			t.Fatalf("%s was never seen", n.Name())
 		}
 	}
@@ -80,11 +80,11 @@ func TestEarlyRejoinOnRealServers(t *testing.T) {
 	if e := got.Sub(born); e < shortBound {
 		t.Errorf("open %s after its start, and an attempt may take %s", e, shortBound)
 	}
-	if !wait(func() bool { return strings.HasPrefix(g.told("opened"), "opened early: ") }) {
-		t.Fatalf("told %q", g.told("opened"))
+	if !wait(func() bool { return strings.HasPrefix(g.told("rejoined"), "rejoined early: ") }) {
+		t.Fatalf("told %q", g.told("rejoined"))
 	}
-	if want := fmt.Sprintf("opened early: %d locks, each with a quorum of copies elsewhere", locks); !strings.HasPrefix(g.told("opened"), want) {
-		t.Errorf("told %q", g.told("opened"))
+	if want := fmt.Sprintf("rejoined early: %d locks, each with a quorum of copies elsewhere", locks); !strings.HasPrefix(g.told("rejoined"), want) {
+		t.Errorf("told %q", g.told("rejoined"))
 	}
 }
 
@@ -97,14 +97,14 @@ func TestALockThatNeedsTheLostVoteIsWaitedFor(t *testing.T) {
 	lockOn(t, "lock:quorum", token(2), ttl, servers[:3]...) // the first of which will be lost
 	restart(t, servers[0])
 	g.becomes("in doubt", func(s restartguard.NodeStatus) bool {
-		return s.Phase == restartguard.PhaseClosed && strings.Contains(s.Reason, "waits D: lock lock:quorum has 2 of 3 copies elsewhere")
+		return s.Phase == restartguard.PhaseFenced && strings.Contains(s.Reason, "waits D: lock lock:quorum has 2 of 3 copies elsewhere")
 	})
 	got := firstWrite(t, servers[0])
 	if e := got.Sub(began); e < ttl {
 		t.Errorf("open %s after a lock of %s was taken that needed its vote", e, ttl)
 	}
-	if !wait(func() bool { return g.told("opened") != "" }) || !strings.HasPrefix(g.told("opened"), "opened early: 1 locks") {
-		t.Errorf("told %q", g.told("opened"))
+	if !wait(func() bool { return g.told("rejoined") != "" }) || !strings.HasPrefix(g.told("rejoined"), "rejoined early: 1 locks") {
+		t.Errorf("told %q", g.told("rejoined"))
 	}
 }
 
@@ -114,7 +114,7 @@ func TestDoubtsOnRealServersMeanD(t *testing.T) {
 		part  string
 	}{
 		"a node is down":    {func(t *testing.T, s []*lab.Server) { _ = s[4].Kill() }, "unreachable"},
-		"a node was wiped":  {func(t *testing.T, s []*lab.Server) { do(t, s[4], "FLUSHALL") }, "closed"},
+		"a node was wiped":  {func(t *testing.T, s []*lab.Server) { do(t, s[4], "FLUSHALL") }, "fenced"},
 		"a key is a hash":   {func(t *testing.T, s []*lab.Server) { do(t, s[4], "HSET", "lock:h", "uuid:1", "1") }, "lock:h is a hash"},
 		"a lock has no TTL": {func(t *testing.T, s []*lab.Server) { do(t, s[4], "SET", "lock:old", token(1)) }, "lock:old has 1 of 3"},
 		"nobody knows who made it": {func(t *testing.T, s []*lab.Server) { lockOn(t, "lock:x", "mine", time.Minute, s...) },
@@ -130,7 +130,7 @@ func TestDoubtsOnRealServersMeanD(t *testing.T) {
 			c.spoil(t, servers)
 			restart(t, servers[0])
 			g.becomes("in doubt", func(s restartguard.NodeStatus) bool {
-				return s.Phase == restartguard.PhaseClosed && strings.Contains(s.Reason, "waits D: ") && strings.Contains(s.Reason, c.part)
+				return s.Phase == restartguard.PhaseFenced && strings.Contains(s.Reason, "waits D: ") && strings.Contains(s.Reason, c.part)
 			})
 			if time.Sleep(3 * shortBound); writes(t, servers[0]) {
 				t.Error("opened all the same")

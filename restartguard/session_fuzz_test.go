@@ -4,14 +4,14 @@ import (
 	"testing"
 	"time"
 
+	"redlockctl/internal/sessions"
 	"redlockctl/redlock"
-	"redlockctl/redlock/redlocktest"
 )
 
 // scripted is a node whose server says what a string says, whatever it is asked.
 func scripted(tb testing.TB, text string) *redlock.Node {
 	tb.Helper()
-	n, err := redlock.NewNode("n1", redlocktest.Scripted(text))
+	n, err := redlock.NewNode("n1", sessions.Scripted(text))
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -25,9 +25,9 @@ func FuzzSession(f *testing.F) {
 		info   = "$11\r\nrun_id:abc1\r\n$11\r\nrole:master\r\n$12\r\nevicted_keys\r\n$1\r\n\r\n\r\n"
 		params = "%1\r\n$21\r\nmin-replicas-to-write\r\n$1\r\n0\r\n%1\r\n$20\r\nmin-replicas-max-lag\r\n$2\r\n10\r\n"
 	)
-	f.Add(redlocktest.Greeting + "*2\r\n$10\r\n1700000000\r\n$1\r\n0\r\n:7\r\n+OK\r\n" + info + params)
+	f.Add(sessions.Greeting + "*2\r\n$10\r\n1700000000\r\n$1\r\n0\r\n:7\r\n+OK\r\n" + info + params)
 	f.Add("-ERR unknown command 'HELLO'\r\n*2\r\n$10\r\n1700000000\r\n$1\r\n0\r\n:7\r\n+OK\r\n" + info)
-	for _, text := range redlocktest.Sessions {
+	for _, text := range sessions.Sessions {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

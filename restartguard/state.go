@@ -9,16 +9,16 @@ type Phase uint8
 
 const (
 	PhaseUnknown     Phase = iota // not seen yet
-	PhaseActive                   // open, votes
-	PhaseClosed                   // closed, waiting for its deadline
-	PhaseHeld                     // held by an operator
-	PhaseExposed                  // must be closed, and is not
+	PhaseServing                  // votes
+	PhaseFenced                   // waits for its deadline
+	PhaseCordoned                 // cordoned by an operator
+	PhaseExposed                  // must be fenced, and is not
 	PhaseUnreachable              // does not answer
 )
 
 // String is the phase as the screen and JSON show it.
 func (p Phase) String() string {
-	return [...]string{"unknown", "active", "closed", "held", "exposed", "unreachable"}[p]
+	return [...]string{"unknown", "serving", "fenced", "cordoned", "exposed", "unreachable"}[p]
 }
 
 // State is what the guard remembers of a node, in parts that are kept for different
@@ -34,7 +34,7 @@ type State struct {
 	CounterWatch
 	Trust
 	Starts
-	Sights
+	Looks
 	Report
 }
 
@@ -53,11 +53,11 @@ type Incarnation struct {
 type Duty struct {
 	Cordoned bool `json:"hold,omitempty"` // cordoned by an operator, also over restarts
 	// Owed is the fence that must be put up and is not yet seen to hold: 0,
-	// FenceClosed or FenceCordon.
+	// FenceUp or FenceCordon.
 	Owed int64 `json:"owed,omitempty"`
 	// Revert is what a lift sets: the operator's own value before the closing.
 	Revert int64 `json:"revert,omitempty"`
-	// Leaked: a canary got through although the parameters read closed, so they
+	// Leaked: a canary got through although the parameters read as a fence, so they
 	// prove nothing here.
 	Leaked bool `json:"leaked,omitempty"`
 	// Rivals: the server may still read a lift of another guard that was decided on
@@ -83,8 +83,8 @@ type Fencing struct {
 
 // InFlight is what may still reach the server of orders that have no answer.
 type InFlight struct {
-	Astray Stray // the order that was sent last
-	Swept  bool  // there is none of an earlier run of this guard
+	Pending InFlightCommand // the order that was sent last
+	Swept   bool            // there is none of an earlier run of this guard
 }
 
 // Trust is if the node's word counts for others, and if theirs let it rejoin early.
@@ -96,7 +96,7 @@ type Trust struct {
 	// ours that nobody sets ([BootTime]); only the difference between nodes means
 	// something.
 	Blur, Offset time.Duration
-	// Early is why the node was opened early; "": it was not.
+	// Early is why the node was rejoined early; "": it was not.
 	Early string
 }
 
@@ -104,13 +104,13 @@ type Trust struct {
 // people.
 type Starts struct {
 	Known    bool `json:"known,omitempty"`    // Verified means something
-	Verified bool `json:"verified,omitempty"` // its last incarnation came up closed
+	Verified bool `json:"verified,omitempty"` // its last incarnation started fenced
 	// Incarnations is how many incarnations were seen; Opened: it was seen open in one of them.
 	Incarnations int  `json:"lives"`
-	Opened       bool `json:"opened,omitempty"`
+	Served       bool `json:"opened,omitempty"`
 	// Open: it was seen open after the loss; Exposed is for how long, at most.
-	Open    bool          `json:"open,omitempty"`
-	Exposed time.Duration `json:"exposed_ns,omitempty"`
+	Unfenced bool          `json:"open,omitempty"`
+	Exposed  time.Duration `json:"exposed_ns,omitempty"`
 	// AtStart: the last loss was a start of the node. BootExposed is for how long, at
 	// most, it was open after its last start.
 	AtStart     bool          `json:"at_start,omitempty"`
@@ -120,11 +120,11 @@ type Starts struct {
 }
 
 // Sights are moments from which an exposure is counted.
-type Sights struct {
+type Looks struct {
 	// OpenSince is a moment at which the loss had not happened yet, or at which
 	// nobody listened: what was open after it was open for less than that. Of a step
 	// of the clock it is the reading with which the one was compared that shows it.
-	OpenSince             time.Time
+	UnfencedSince         time.Time
 	LastSeen, LastRefused time.Time
 }
 
@@ -141,7 +141,7 @@ type Report struct {
 	Failing string
 	// Out is since when the node has no vote; zero while it has one.
 	Out time.Time
-	// Doubt is why the node is not opened early.
+	// Doubt is why the node is not rejoined early.
 	Doubt string
 
 	announced time.Time // deadline of the last "waiting" event
@@ -157,6 +157,6 @@ type Report struct {
 // Deciding is the state without what is there for people, or to tell nothing twice: two
 // that are equal by it decide alike.
 func (s State) Deciding() State {
-	s.Starts, s.Sights, s.Report = Starts{}, Sights{}, Report{}
+	s.Starts, s.Looks, s.Report = Starts{}, Looks{}, Report{}
 	return s
 }

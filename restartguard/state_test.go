@@ -47,7 +47,7 @@ func TestTheRecordsNamesStay(t *testing.T) {
 		Addr: "h:1", Fence: "min-replicas",
 		Incarnation: Incarnation{RunID: "a", Role: "master", Wipes: 1, Evicted: 2, Commands: 16, Former: "f"},
 		Duty:        Duty{Cordoned: true, Owed: 3, Revert: 4, Leaked: true, Delay: 9},
-		Starts: Starts{Known: true, Verified: true, Incarnations: 5, Opened: true, Open: true, Exposed: 6, AtStart: true, BootExposed: 7,
+		Starts: Starts{Known: true, Verified: true, Incarnations: 5, Served: true, Unfenced: true, Exposed: 6, AtStart: true, BootExposed: 7,
 			Cause: "restarted"},
 		ClockBase: ClockBase{Clock: Reading{Sent: 1, Got: 2, Wall: 3}, ClockAt: 12, ClockDrift: 13},
 		Deadline:  8, OpenSince: 10, LastSeen: 11, Astray: true, AstrayLift: true, AstrayConn: 14, AstrayUntil: 15,
@@ -60,9 +60,9 @@ func TestTheRecordsNamesStay(t *testing.T) {
 
 // What is for people does not decide.
 func TestDecidingLeavesOutWhatIsToldOnly(t *testing.T) {
-	a := State{Phase: PhaseClosed, Duty: Duty{Owed: FenceClosed}}
+	a := State{Phase: PhaseFenced, Duty: Duty{Owed: FenceUp}}
 	b := a
-	b.Starts, b.Sights, b.Report = Starts{Incarnations: 3, Cause: "x"}, Sights{LastSeen: epoch}, Report{Reason: "y", Since: epoch.Add(time.Second)}
+	b.Starts, b.Looks, b.Report = Starts{Incarnations: 3, Cause: "x"}, Looks{LastSeen: epoch}, Report{Reason: "y", Since: epoch.Add(time.Second)}
 	if a.Deciding() != b.Deciding() {
 		t.Error("they decide differently")
 	}

@@ -14,10 +14,10 @@ type Event struct {
 	At   time.Time
 	Node string
 	// Kind is a word for machines. Of a loss: "restart", "wiped", "role", "clock",
-	// "evicted", "restored". Of the node: "first contact", "waiting", "closed",
-	// "opened", "held", "exposed", "unreachable", "reachable", "clock back". Of the
+	// "evicted", "restored". Of the node: "first contact", "waiting", "fenced",
+	// "rejoined", "cordoned", "exposed", "unreachable", "reachable", "clock back". Of the
 	// cluster, without a node: "no quorum", "quorum". Of the guard: "memory",
-	// "same server", of two nodes that are one, "stray", of orders that may still be on their way, "delays", of another guard
+	// "same server", of two nodes that are one, "in-flight command", of orders that may still be on their way, "delays", of another guard
 	// whose D is not this one's, and "announce", where guards cannot see each other.
 	Kind string
 	// Text is the sentence, without the node's name. Text of a server in it is
@@ -33,7 +33,7 @@ type Event struct {
 type NodeStatus struct {
 	Node     string
 	Phase    Phase
-	Verified bool // its last start came up closed ("boot fence verified")
+	Verified bool // its last start started fenced ("boot fence verified")
 	Known    bool // Verified means something: a start of it has been seen
 	Proven   bool // a canary write was refused with NOREPLICAS since it was closed
 	RunID    string
@@ -168,10 +168,10 @@ func (w *watch) status(now time.Time) NodeStatus {
 	switch s.Phase {
 	case PhaseExposed:
 		st.Until = s.Deadline
-		if st.Exposed = 0; !s.OpenSince.IsZero() {
-			st.Exposed = AtMost(now.Sub(s.OpenSince))
+		if st.Exposed = 0; !s.UnfencedSince.IsZero() {
+			st.Exposed = AtMost(now.Sub(s.UnfencedSince))
 		}
-	case PhaseClosed:
+	case PhaseFenced:
 		st.Until = s.Deadline
 		if s.Doubt != "" {
 			st.Reason += "; " + s.Doubt

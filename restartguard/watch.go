@@ -224,7 +224,7 @@ func (w *watch) pause() time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	poll := w.guard.cfg.Poll
-	if w.state.Phase != PhaseClosed || w.state.Deadline.IsZero() {
+	if w.state.Phase != PhaseFenced || w.state.Deadline.IsZero() {
 		return poll
 	}
 	if d := time.Until(w.state.Deadline); d > 0 {

@@ -96,7 +96,7 @@ func TestForceReleaseOfAHash(t *testing.T) {
 	form := lockform.Recognize("job:redisson", "hash", holder, 1, monitortest.Epoch)
 	r := only(t, redisson(form))
 	r.press("R")
-	r.sees("it is a hash, in whose place no tombstone can be put: force-release (X) takes it away")
+	r.sees("it is a hash, in whose place no tombstone can be put: force-release (X) removes it")
 	r.press("X")
 	r.sees("Force-release job:redisson ?", "n1 9s · n3 9s · n5 9s", "Made by Redisson: its waiters are told by a message")
 	r.confirm("host burnt down", "job:redisson")
@@ -146,7 +146,7 @@ func TestFormsThatAreRefused(t *testing.T) {
 func threeKeys(token string, keys ...string) monitor.Lock {
 	l := monitortest.LockOf(monitortest.Epoch, keys[0], monitor.LockHeld, token, "9 9 9 9 9")
 	for _, k := range keys {
-		l.Keys = append(l.Keys, safetext.New(k))
+		l = l.WithKeys(append(l.Keys(), safetext.New(k))...)
 	}
 	l.Form = lockform.Recognize(keys[0], "string", token, int64(len(token)), monitortest.Epoch)
 	return l
@@ -253,7 +253,7 @@ func TestForceReleaseOfWhatIsRevoked(t *testing.T) {
 	r.sees("Force-release ov:1 ?", ", revoked already", "Risk it is revoked already and ends by itself", "two clients will work on ov:1")
 	r.seesNot("revoke (R)")
 	r.press("esc", "R")
-	r.sees("it is revoked already: nobody gets in before its time is over")
+	r.sees("it is revoked already: nobody gets in before its TTL expires")
 	if r.m.Dialog != nil {
 		t.Error("a dialog opened")
 	}
@@ -319,7 +319,7 @@ func TestForceReleaseOfASplitLock(t *testing.T) {
 // An orphaned copy has no holder that works on, and a library that unlocks by a
 // bare DEL is a risk that is named.
 func TestTheRiskFitsTheState(t *testing.T) {
-	r := only(t, monitortest.LockOf(monitortest.Epoch, "job", monitor.LockOrphan, "aaaa", "9 - - - -"))
+	r := only(t, monitortest.LockOf(monitortest.Epoch, "job", monitor.LockOrphaned, "aaaa", "9 - - - -"))
 	r.press("X")
 	r.sees("nobody holds job by these copies: no token has a quorum")
 	r.seesNot("two clients")

@@ -69,7 +69,7 @@ func BenchmarkSnapshot(b *testing.B) {
 	for i := range 67 {
 		key := fmt.Sprintf("z:%07d", i*1000)
 		keys = append(keys, key)
-		changed = append(changed, monitortest.LockOf(monitortest.Epoch, key, monitor.LockBare, monitortest.TokenB, "60 60 60 ? -"))
+		changed = append(changed, monitortest.LockOf(monitortest.Epoch, key, monitor.LockBareMajority, monitortest.TokenB, "60 60 60 ? -"))
 	}
 	other := *m.Latest
 	monitortest.Put(&other, changed...)

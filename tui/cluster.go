@@ -9,6 +9,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"redlockctl/internal/view"
+	"redlockctl/tui/page"
 )
 
 // clusterTime bounds the change to another cluster.
@@ -26,6 +27,66 @@ func (m *model) severalClusters() bool {
 }
 
 func (m *model) clusterNames() []string { return m.opt.Clusters.Names() }
+
+// fleet looks at all clusters while their page is shown.
+type fleet struct {
+	stop context.CancelFunc // nil: it does not
+	turn int                // grows with each look: what an old one still brings is not shown
+}
+
+// fleetPace is the time between two pictures of all clusters.
+const fleetPace = time.Second / 2
+
+// clustersMsg is what is known of all clusters.
+type clustersMsg struct {
+	turn int
+	rows []view.Cluster
+	next tea.Cmd
+}
+
+func (m *model) openClusters(string) tea.Cmd {
+	return m.open(page.Place{Kind: page.Clusters})
+}
+
+// lookAtClusters begins to look at all clusters where their page is shown, and ends it
+// elsewhere.
+func (m *model) lookAtClusters() tea.Cmd {
+	if m.fleet.turn++; m.fleet.stop != nil {
+		m.fleet.stop()
+		m.fleet.stop = nil
+	}
+	if m.viewed() != page.Clusters {
+		return nil
+	}
+	ctx, stop := context.WithCancel(m.Ctx)
+	m.fleet.stop = stop
+	if m.Set.Clusters.Name == "" {
+		m.Set.Clusters.Name = m.Shown.Cluster.Name
+	}
+	all, turn := m.opt.Clusters, m.fleet.turn
+	return func() tea.Msg {
+		rows := all.Watch(ctx)
+		var next tea.Cmd
+		next = func() tea.Msg {
+			if !(feed{ctx: ctx}).sleep(fleetPace) {
+				return nil
+			}
+			return clustersMsg{turn, rows(), next}
+		}
+		return clustersMsg{turn, rows(), next}
+	}
+}
+
+// takeClusters takes in what is known of all clusters, and waits for more.
+func (m *model) takeClusters(msg clustersMsg) tea.Cmd {
+	if msg.turn != m.fleet.turn {
+		return nil
+	}
+	if !m.Frozen.On() || len(m.Set.Clusters.All) == 0 {
+		m.Set.Clusters.Take(msg.rows)
+	}
+	return msg.next
+}
 
 // changeCluster opens another cluster. Locks that were acquired here are
 // released first: nothing but this screen knows their tokens.

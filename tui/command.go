@@ -35,6 +35,7 @@ func (m *model) commands() []command {
 	out = append(out,
 		command{name: "lock", takes: "NAME", help: "the page of a lock", next: (*model).lockNames, do: (*model).openLock},
 		command{name: "node", takes: "NAME", help: "the page of a node", next: (*model).nodeNames, do: (*model).openNode},
+		command{name: "replay", takes: "MOMENT", help: "what was seen then: 03:12, yesterday 03:12, 2h ago", do: (*model).replayAt},
 		command{name: "filter", takes: "TERMS", help: "list only these locks; alone: all", next: (*model).filterWords, do: (*model).filterBy},
 		command{name: "sort", takes: "ORDER", help: "needs, name, ends, copies", next: sortWords, do: (*model).sortWord},
 		command{name: "columns", takes: "NAMES", help: "those of the locks: a b c, or +a -b, or default", next: (*model).columnWords, do: (*model).columnsBy},
@@ -42,6 +43,7 @@ func (m *model) commands() []command {
 		command{name: "theme", takes: "NAME", help: "dark, light, none", next: themeWords, do: (*model).themeBy},
 		command{name: "ascii", help: "no character beyond ASCII, or all of them again", do: (*model).toggleASCII},
 		command{name: "mouse", help: "clicks and the wheel, or the terminal's own selection again", do: (*model).toggleMouse},
+		command{name: "clusters", help: "all clusters: verdict, locks, the worst finding", when: (*model).severalClusters, do: (*model).openClusters},
 		command{name: "cluster", takes: "NAME", help: "change to another cluster", when: (*model).severalClusters, next: (*model).clusterNames, do: (*model).changeCluster},
 	)
 	for i := range m.keys {
@@ -57,10 +59,6 @@ func (m *model) commands() []command {
 			c.takes, c.next = "[NODE]", (*model).nodeNames
 		}
 		out = append(out, c)
-		if b.also != "" {
-			c.name = b.also
-			out = append(out, c)
-		}
 	}
 	return slices.DeleteFunc(out, func(c command) bool { return c.when != nil && !c.when(m) })
 }
@@ -321,10 +319,14 @@ func sortWords(*model) (words []string) {
 }
 
 func (m *model) sortWord(word string) tea.Cmd {
-	o, err := view.WordOf(word, sortWords(m))
-	if err != nil {
+	name, way, _ := strings.Cut(word, ":")
+	o, err := view.WordOf(name, sortWords(m))
+	switch {
+	case err != nil:
 		m.say(m.St.Bad, "sort by: "+m.St.Our(err.Error()))
 		return nil
+	case way == "desc":
+		return m.sortBy(page.Order(o).Reversed())
 	}
 	return m.sortBy(page.Order(o))
 }

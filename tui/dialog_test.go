@@ -3,6 +3,7 @@ package tui
 import (
 	"errors"
 	"fmt"
+	"github.com/charmbracelet/x/ansi"
 	"slices"
 	"strings"
 	"testing"
@@ -15,6 +16,7 @@ import (
 	"redlockctl/monitor/monitortest"
 	"redlockctl/redlock"
 	"redlockctl/tui/action"
+	"redlockctl/tui/page"
 )
 
 const token42 = "web-7_811_" + monitortest.TokenA
@@ -68,12 +70,12 @@ func TestForceRelease(t *testing.T) {
 	r.sees("force-release orders:42: done", "2 copies deleted", "n1 ● ok copy deleted", "n2 ○ absent held no copy",
 		"n4 ✗ down a copy may live there until 12:03:19 (9s); NOPERM \\x1b[31mthis user", "n5 ✗ held another token's copy, left alone")
 	r.press("enter") // came too early to have been read
-	if r.m.Dialog == nil {
+	if r.m.Result == nil {
 		t.Error("the result was closed by a key that came before it was drawn")
 	}
 	r.settle()
 	r.press("enter")
-	if r.m.Dialog != nil {
+	if r.m.Result != nil {
 		t.Error("enter does not close the result")
 	}
 }
@@ -212,7 +214,7 @@ func TestOrderStandsWhileADialogIsOpen(t *testing.T) {
 	before := listed(r)
 	s := monitortest.Degraded(monitortest.Epoch)
 	risen := *s.Locks.Get("job:020")
-	risen.State = monitor.LockImmortal
+	risen.State = monitor.LockNoTTL
 	monitortest.Put(s, risen, monitortest.LockOf(monitortest.Epoch, "aaa", monitor.LockSplit, monitortest.TokenA, "9 9 9 9 9"))
 	r.push(s)
 	if after := listed(r); !slices.Equal(after, before) {
@@ -224,7 +226,9 @@ func TestOrderStandsWhileADialogIsOpen(t *testing.T) {
 	if after := listed(r); !slices.Equal(after, before) {
 		t.Errorf("a row that is gone moved the others:\n%q\n%q", before, after)
 	}
-	r.sees("report ✗ gone")
+	if page := flat(ansi.Strip(strings.Join(r.m.page.Lines(37), " "))); !strings.Contains(page, "report ✗ gone") {
+		t.Errorf("the row of a lock that is gone does not say so: %s", page)
+	}
 	s = monitortest.Degraded(monitortest.Epoch)
 	monitortest.Put(s, risen, monitortest.LockOf(monitortest.Epoch, "aaa", monitor.LockSplit, monitortest.TokenA, "9 9 9 9 9"))
 	r.push(s)
@@ -333,7 +337,7 @@ func TestGrantIsForgottenWhenItEnds(t *testing.T) {
 func TestFenceAndOpen(t *testing.T) {
 	r := newRig(t, monitortest.Degraded(monitortest.Epoch), 120, 40)
 	r.press("tab", "f")
-	r.sees("Fence n1 ?", "2 of 5 nodes go on serving, the quorum is 3: NOTHING can be locked")
+	r.sees("Cordon n1 ?", "2 of 5 nodes go on serving, the quorum is 3: NOTHING can be locked")
 	r.settle()
 	r.typed("disk")
 	r.press("tab")
@@ -342,10 +346,10 @@ func TestFenceAndOpen(t *testing.T) {
 	r.sees("! that is not the name: type n1")
 	r.press("backspace", "1", "enter")
 	r.run()
-	r.sees("fence n1: done", "it refuses writes now")
+	r.sees("cordon n1: done", "it refuses writes now")
 	r.settle()
 	r.press("enter", "down", "O")
-	r.sees("Open n2 ?", "safe only in 17s", "granted a second time")
+	r.sees("Rejoin n2 ?", "safe only in 17s", "granted a second time")
 	r.settle()
 	r.press("tab")
 	r.typed("n2")
@@ -453,4 +457,35 @@ func TestErrFakeIsUntrusted(t *testing.T) {
 	if !errors.Is(fmt.Errorf("x: %w", errFake), errFake) || safetext.New(errFake.Error()).Clean() {
 		t.Error("the fake error does not test anything")
 	}
+}
+
+// The result of an action takes no key from the page: any key closes it, and it goes
+// away by itself.
+func TestResultsNeverBlock(t *testing.T) {
+	acted := func() *rig {
+		r := asking(t)
+		r.confirm("web-7 is dead", "orders:42")
+		r.run()
+		r.sees("force-release orders:42: done")
+		return r
+	}
+	r := acted()
+	r.press("4") // too early to have been read: it stays, and the page changes
+	r.where(page.Events)
+	r.sees("force-release orders:42: done")
+	r.settle()
+	r.press("3")
+	r.where(page.Nodes)
+	r.seesNot("force-release orders:42: done")
+
+	r = acted()
+	r.settle()
+	r.press("q")
+	if r.m.Result != nil || r.ended {
+		t.Error("q does not just close the result")
+	}
+
+	r = acted()
+	r.wait(30 * time.Second)
+	r.seesNot("force-release orders:42: done")
 }

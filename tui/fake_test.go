@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"redlockctl/internal/operator"
+	"redlockctl/internal/who"
 	"redlockctl/monitor"
 	"redlockctl/monitor/monitortest"
 	"redlockctl/redlock"
@@ -76,6 +77,7 @@ type fakeActions struct {
 	calls    []string
 	failing  map[string]error // of acts on single locks
 	kept     []*fakeKept
+	answer   *who.Answer
 	block    chan struct{} // acts wait for it, if there is one
 }
 
@@ -103,6 +105,13 @@ func (a *fakeActions) sent() []string {
 
 func (a *fakeActions) Acquire(ctx context.Context, resource string, ttl time.Duration) (*redlock.Lock, error) {
 	return &redlock.Lock{}, a.call(ctx, "acquire %q %s", resource, ttl)
+}
+
+func (a *fakeActions) Who(ctx context.Context, resource string, _ *who.Answer) (*who.Answer, error) {
+	if err := a.call(ctx, "who %q", resource); err != nil {
+		return nil, err
+	}
+	return a.answer, nil
 }
 
 func (a *fakeActions) Release(ctx context.Context, resource, token string) ([]redlock.NodeResult, error) {
@@ -244,17 +253,17 @@ var errFake = errors.New("NOPERM \x1b[31mthis user\x1b[0m has no permissions")
 
 func fakeGuardStatus(now time.Time) fakeGuard {
 	return fakeGuard{
-		{Node: "n1", Phase: restartguard.PhaseActive, Known: true, Verified: true},
-		{Node: "n2", Phase: restartguard.PhaseClosed, Known: true, Verified: true, Since: now.Add(-12 * time.Second), Until: now.Add(18500 * time.Millisecond), Reason: "restarted, 1,180 copies lost"},
-		{Node: "n3", Phase: restartguard.PhaseActive, Known: true, BootExposed: 288 * time.Millisecond},
+		{Node: "n1", Phase: restartguard.PhaseServing, Known: true, Verified: true},
+		{Node: "n2", Phase: restartguard.PhaseFenced, Known: true, Verified: true, Since: now.Add(-12 * time.Second), Until: now.Add(18500 * time.Millisecond), Reason: "restarted, 1,180 copies lost"},
+		{Node: "n3", Phase: restartguard.PhaseServing, Known: true, BootExposed: 288 * time.Millisecond},
 		{Node: "n4", Phase: restartguard.PhaseUnreachable, Err: "connection refused"},
-		{Node: "n5", Phase: restartguard.PhaseActive},
+		{Node: "n5", Phase: restartguard.PhaseServing},
 	}
 }
 
 func safeGuard() (g fakeGuard) {
 	for i := range 5 {
-		g = append(g, restartguard.NodeStatus{Node: fmt.Sprintf("n%d", i+1), Phase: restartguard.PhaseActive, Known: true, Verified: true})
+		g = append(g, restartguard.NodeStatus{Node: fmt.Sprintf("n%d", i+1), Phase: restartguard.PhaseServing, Known: true, Verified: true})
 	}
 	return g
 }

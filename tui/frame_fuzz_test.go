@@ -89,7 +89,7 @@ func FuzzFrame(f *testing.F) {
 	for i, s := range hostileTexts {
 		f.Add(s, uint8(i), i%2 == 0)
 	}
-	pages := []string{"1", "2", "3", "4", "5", "6", "7", "?", "X", "w"}
+	pages := []string{"1", "2", "3", "4", "5", "6", "7", "?", "X", "W"}
 	pic := small()
 	consoles := map[bool]*frames{true: {pic: pic, ascii: true}, false: {pic: pic}}
 	f.Fuzz(func(t *testing.T, s string, page uint8, ascii bool) {

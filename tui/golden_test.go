@@ -27,6 +27,7 @@ import (
 type way struct {
 	name string
 	keys []string
+	then func(*rig)
 	rest time.Duration // to let pass then
 	with func(*Options)
 	of   func(time.Time) *monitor.Snapshot // default: picture
@@ -51,7 +52,7 @@ var ways = []way{
 	}},
 	{name: "overview-safe", of: monitortest.Safe, with: func(o *Options) { o.Guard = safeGuard() }},
 	{name: "locks", keys: []string{"2", "m", "down"}},
-	{name: "locks-wide", keys: []string{"2", "w"}},
+	{name: "locks-wide", keys: []string{"2", "W"}},
 	{name: "locks-filtered", keys: []string{"2", "/", "s", "t", "a", "t", "e", ":", "o", "r"}},
 	{name: "locks-bad-filter", keys: []string{"2", "/", "t", "t", "l", "<", "5"}},
 	{name: "lock", keys: []string{"2", "down", "o"}},
@@ -82,6 +83,7 @@ var ways = []way{
 	{name: "skew", keys: []string{"7", "t"}},
 	{name: "clients", keys: []string{"7", "n"}},
 	{name: "hostile", of: monitortest.Hostile},
+	{name: "clusters", keys: []string{":", "c", "l", "u", "s", "t", "e", "r", "s", "enter"}, with: severalClusters, then: (*rig).run},
 }
 
 // at is a screen of this size on which a way was gone.
@@ -96,6 +98,9 @@ func (way way) at(t *testing.T, w, h int, with ...func(*Options)) *rig {
 	}
 	r := newRig(t, of(monitortest.Epoch), w, h, with...)
 	r.press(way.keys...)
+	if way.then != nil {
+		way.then(r)
+	}
 	r.wait(way.rest)
 	return r
 }
@@ -113,6 +118,10 @@ func guardElsewhere(now time.Time) *monitor.Snapshot {
 }
 
 func withoutGuard(o *Options) { o.Guard, o.Delay = nil, 1060*time.Millisecond }
+
+func severalClusters(o *Options) {
+	o.Clusters = &fakeClusters{next: Cluster{Source: newFakeSource(monitortest.Safe(monitortest.Epoch)), Actions: &fakeActions{}}}
+}
 
 func withASCII(o *Options)   { o.ASCII, o.NoColor = true, true }
 func withNoColor(o *Options) { o.NoColor = true }

@@ -13,7 +13,9 @@ import (
 // filterHelp is the language of the filter.
 var filterHelp = [][2]string{
 	{"text", "names with this in them; several words must all match; \"a b\" has blanks"},
-	{"state:orphan", "locks in this state: held, bare, split, over-ttl, not-a-lock …"},
+	{"~^job:[0-9]+$", "names that match this regular expression; job:* the whole name, with stars"},
+	{"state:split|orphaned", "one of these; so with node, holder, lib, margin and copies"},
+	{"state:orphaned", "locks in this state: held, bare, split, over, no-ttl, not-a-lock …"},
 	{"node:n2", "with a copy on this node"},
 	{"holder:web", "whose token, or the owner that it names, has this in it"},
 	{"lib:redsync", "made by this library; lib:unknown by none that is known"},
@@ -34,7 +36,7 @@ func (m *model) helpLines(w int) []string {
 		}
 		add(" " + st.Title.Of(s))
 	}
-	for _, g := range []string{groupLook, groupMove, groupAct, groupLab, groupDialog, groupEdit} {
+	for _, g := range []string{groupLook, groupMove, groupPast, groupAct, groupLab, groupDialog, groupEdit} {
 		if g == groupLab && m.Lab == nil {
 			continue
 		}

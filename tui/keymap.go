@@ -2,6 +2,7 @@ package tui
 
 import (
 	"strconv"
+	"time"
 
 	"charm.land/bubbles/v2/key"
 	tea "charm.land/bubbletea/v2"
@@ -98,16 +99,22 @@ func newKeyMap() keyMap {
 		}
 	}
 
-	// The key line is short, the help says the name that the shell has for it too.
-	hold := act(page.ModeOnNode, k(page.ModeOnNode, groupAct, "f", "fence", (*model).AskFence, "f"), (*model).WhyNoFence)
-	hold.also = "hold"
-	hold.SetHelp("f", "hold closed (fence)")
-	hold.says = func(m *model) string {
-		if m.viewed() == page.Help {
-			return "hold closed (fence)"
+	freeze := k(page.ModeMain&^page.ModeHelp, groupLook, "space", "freeze; play and pause the past", (*model).toggleFreeze, "space")
+	freeze.says = func(m *model) string {
+		switch {
+		case m.viewed() == page.Help:
+			return "freeze; play and pause the past"
+		case m.replay == nil:
+			return "freeze"
+		case m.replay.playing:
+			return "pause"
 		}
-		return "fence"
+		return "play"
 	}
+
+	whoKey := brief(page.ModeOnLock, named("who", when(k(page.ModeMain, groupLook, "w", "who holds it: watches it for up to a minute", (*model).AskWho, "w"), (*model).WhyNoWho)))
+	whoKey.takes = page.ModeOnLock
+	whoKey.says = func(*model) string { return "who" }
 
 	keys := keyMap{
 		brief(page.ModeMain, k(page.ModeMain&^page.ModeHelp, groupLook, "?", "help", func(m *model) tea.Cmd { return m.goTo(page.Help) }, "?")),
@@ -120,9 +127,16 @@ func newKeyMap() keyMap {
 		k(page.ModeMain, groupMove, "home g", "to the first", move(by(-1<<30)), "home", "g"),
 		k(page.ModeMain, groupMove, "end G", "to the last", move(by(1<<30)), "end", "G"),
 		tab,
-		k(page.ModeMain, groupMove, "→ l ]", "the next page", func(m *model) tea.Cmd { return m.turn(1) }, "right", "l", "]"),
-		k(page.ModeMain, groupMove, "← h [", "the page before", func(m *model) tea.Cmd { return m.turn(-1) }, "left", "h", "[", "shift+tab"),
+		k(page.ModeMain, groupMove, "→ l", "the next page", func(m *model) tea.Cmd { return m.turn(1) }, "right", "l"),
+		k(page.ModeMain, groupMove, "← h", "the page before", func(m *model) tea.Cmd { return m.turn(-1) }, "left", "h", "shift+tab"),
 		to(page.Overview), to(page.Locks), to(page.Nodes), to(page.Events), to(page.Findings), to(page.Guard), to(page.Lab), to(page.Help),
+		when(k(page.ModeMain, groupPast, "[", "one event back", stepPast(true), "["), (*model).whyNoReplay),
+		when(k(page.ModeMain, groupPast, "]", "one event forward", stepPast(false), "]"), (*model).whyNotInReplay),
+		when(k(page.ModeMain, groupPast, "{", "a minute back", shiftPast(-time.Minute), "{"), (*model).whyNoReplay),
+		when(k(page.ModeMain, groupPast, "}", "a minute forward", shiftPast(time.Minute), "}"), (*model).whyNotInReplay),
+		when(k(page.ModeMain, groupPast, ".", "to now", (*model).toNow, "."), (*model).whyNotInReplay),
+		when(k(page.ModeMain, groupPast, "+", "play faster, up to 60 times", func(m *model) tea.Cmd { return m.changeSpeed(1) }, "+"), (*model).whyNotInReplay),
+		when(k(page.ModeMain, groupPast, "-", "play slower", func(m *model) tea.Cmd { return m.changeSpeed(-1) }, "-"), (*model).whyNotInReplay),
 		detail,
 		when(k(page.ModeMain, groupLook, "o", "open it on a page of its own", (*model).openPicked, "o"), (*model).whyNoOpenPicked),
 
@@ -131,8 +145,9 @@ func newKeyMap() keyMap {
 		marked(act(page.ModeOnLock, k(page.ModeMain, groupAct, "r", "release", (*model).AskRelease, "r"), (*model).WhyNoRelease)),
 		marked(act(page.ModeOnLock, k(page.ModeMain, groupAct, "R", "revoke", (*model).AskRevoke, "R"), (*model).WhyNoRevoke)),
 		marked(act(page.ModeOnLock, k(page.ModeMain, groupAct, "X", "force-release", (*model).AskForce, "X"), (*model).WhyNoForce)),
-		hold,
-		act(page.ModeOnNode, k(page.ModeMain, groupAct, "O", "open", (*model).AskOpen, "O"), (*model).WhyNoOpen),
+		whoKey,
+		act(page.ModeOnNode, k(page.ModeOnNode, groupAct, "f", "cordon", (*model).AskCordon, "f"), (*model).WhyNoCordon),
+		act(page.ModeOnNode, k(page.ModeMain, groupAct, "O", "rejoin", (*model).AskRejoin, "O"), (*model).WhyNoRejoin),
 
 		inLab(page.ModeOnNode, page.ModeMain, "c", "crash"),
 		inLab(page.ModeOnNode, page.ModeLab, "z", "stop"),
@@ -142,28 +157,27 @@ func newKeyMap() keyMap {
 		inLab(page.ModeLab, page.ModeLab, "n", "clients"),
 
 		brief(page.ModeLocks, when(k(page.ModeMain, groupLook, "s", "sort", (*model).nextOrder, "s"), (*model).whyNoSort)),
-		brief(page.ModeMain&^page.ModeHelp, named("freeze", k(page.ModeMain&^page.ModeHelp, groupLook, "space", "freeze", (*model).toggleFreeze, "space"))),
+		when(k(page.ModeMain, groupLook, "S", "sort the other way round", (*model).turnOrder, "S"), (*model).whyNoSort),
+		brief(page.ModeMain&^page.ModeHelp, named("freeze", freeze)),
 		brief(page.ModeEvents, named("follow", when(k(page.ModeMain&^page.ModeOnNode, groupLook, "f", "follow the newest", (*model).toggleFollow, "f"), (*model).whyNoFollow))),
 		brief(page.ModeLocks, when(k(page.ModeMain, groupLook, "m", "mark", (*model).toggleMark, "m"), (*model).whyNoMark)),
 		when(k(page.ModeMain, groupLook, "M", "unmark all", (*model).clearMarks, "M"), (*model).whyNoMarks),
-		named("wide", when(k(page.ModeMain, groupLook, "w", "wide: every column", (*model).toggleWide, "w"), (*model).whyNoSort)),
+		named("wide", when(k(page.ModeMain, groupLook, "W", "wide: every column", (*model).toggleWide, "W"), (*model).whyNoSort)),
 		named("copy", when(k(page.ModeMain, groupLook, "y", "copy its name to the clipboard", (*model).copyPicked, "y"), (*model).whyNoCopy)),
 		k(page.ModeMain, groupLook, "esc", "back: close the detail or the page, clear the filter", (*model).escape, "esc"),
 		brief(page.ModeMain&^page.ModeHelp, named("quit", when(k(page.ModeMain&^page.ModeHelp, groupLook, "q", "quit", (*model).AskQuit, "q"), (*model).WhyNoQuit))),
 		brief(page.ModeHelp, k(page.ModeHelp, "", "q", "close", (*model).back, "q", "?", "enter")),
 		named("redraw", k(page.ModeAny, groupLook, "ctrl+l", "draw the screen anew", func(*model) tea.Cmd { return redraw }, "ctrl+l")),
+		when(k(page.ModeAny, groupLook, "ctrl+z", "suspend: fg goes on", func(*model) tea.Cmd { return tea.Suspend }, "ctrl+z"), (*model).whyNoSuspend),
 		k(page.ModeAny, groupLook, "ctrl+c", "quit at once", func(*model) tea.Cmd { return action.Quit() }, "ctrl+c"),
 
 		dialogEnter,
 		brief(page.ModeDialog, when(k(page.ModeDialog, groupDialog, "tab", "next field", turn(1), "tab", "down"), whyOneField)),
 		k(page.ModeDialog, groupDialog, "shift+tab", "field before", turn(-1), "shift+tab", "up"),
-		k(page.ModeDialog|page.ModeResult, groupDialog, "pgdn", "read on", read(3), "pgdown"),
-		k(page.ModeDialog|page.ModeResult, groupDialog, "pgup", "read back", read(-3), "pgup"),
-		k(page.ModeResult, groupDialog, "↓ j", "a line on", read(1), "down", "j"),
-		k(page.ModeResult, groupDialog, "↑ k", "a line back", read(-1), "up", "k"),
+		k(page.ModeDialog, groupDialog, "pgdn", "read on", read(3), "pgdown"),
+		k(page.ModeDialog, groupDialog, "pgup", "read back", read(-3), "pgup"),
 		brief(page.ModeDialog, k(page.ModeDialog, groupDialog, "esc", "leave everything as it is", (*model).CloseDialog, "esc")),
 		leave,
-		brief(page.ModeResult, k(page.ModeResult, groupDialog, "enter", "close", (*model).CloseDialog, "enter", "esc", "q")),
 
 		brief(page.ModeFilter, k(page.ModeFilter, groupEdit, "enter", "keep the filter", (*model).keepFilter, "enter")),
 		brief(page.ModeFilter, k(page.ModeFilter, groupEdit, "esc", "clear it", (*model).clearFilter, "esc")),

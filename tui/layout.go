@@ -9,6 +9,9 @@ import (
 	"strings"
 
 	tea "charm.land/bubbletea/v2"
+	"charm.land/lipgloss/v2"
+
+	"redlockctl/tui/action"
 )
 
 // View implements [tea.Model]. The frame is made only when something changed.
@@ -22,8 +25,10 @@ func (m *model) View() tea.View {
 	if m.opt.Mouse {
 		m.view.MouseMode = tea.MouseModeCellMotion
 	}
-	if d := m.Dialog; d != nil && d.Drawn.IsZero() {
-		d.Drawn = m.Now()
+	for _, d := range []*action.Dialog{m.Dialog, m.Result} {
+		if d != nil && d.Drawn.IsZero() {
+			d.Drawn = m.Now()
+		}
 	}
 	return m.view
 }
@@ -34,7 +39,7 @@ func (m *model) frame() string {
 		return ""
 	}
 	m.hits.reset()
-	m.Screen.Now, m.Asking = m.ShownAt(m.Now()), m.Dialog != nil
+	m.Screen.Now, m.Asking = m.shownNow(), m.Dialog != nil
 	var lines []string
 	if m.tooSmall() {
 		text := fmt.Sprintf("terminal too small: %d%s%d of at least %d%s%d", m.W, m.St.Times, m.H, minWidth, m.St.Times, minHeight)
@@ -86,34 +91,55 @@ func (m *model) body() []string {
 		s := " FROZEN at " + view.Clock(now) + " (" + view.Age(m.Now().Sub(now)) + ") " + st.Sep + " still collecting " + st.Sep + " space: resume"
 		lines = append(lines, st.Banner.Of(st.Pad(s, m.W)))
 	}
+	if m.replay != nil {
+		lines = append(lines, m.replayBanner(m.W))
+	}
 	lines = append(lines, m.KeptLines(m.W)...)
 	if m.H >= 20 {
 		m.hits.tabRow = len(lines)
 		lines = append(lines, m.tabs(m.W))
 	}
+	m.hits.base = len(lines)
 	room := m.H - 1 - len(lines)
-	if m.Dialog == nil {
-		m.hits.base = len(lines)
-		return append(lines, m.page.Lines(room)...)
+	lines = append(lines, m.page.Lines(room)...)
+	switch {
+	case m.Dialog != nil:
+		box := m.Dialog.Box(st, m.boxWidth(), room, m.Now())
+		for i := range lines {
+			lines[i] = st.Dim.Of(styles.Bare(lines[i]))
+		}
+		lines = m.over(lines, box, (m.W-view.Width(box[0]))/2, m.hits.base+(room-len(box))/2)
+	case m.Result != nil:
+		box := m.Result.Box(st, m.boxWidth(), room, m.Now())
+		lines = m.over(lines, box, m.W-view.Width(box[0])-1, m.H-1-len(box))
 	}
-	dock := m.Dialog.Lines(st, m.W, room, m.Now())
-	const least = 1 + 2 + 4 // rule, title, columns, rows
-	if len(dock)+least <= room {
-		lines = append(lines, styles.Fill(m.page.Lines(room-len(dock)-1), room-len(dock)-1)...)
-		lines = append(lines, st.Ruler(m.W))
-		return append(lines, dock...)
+	return lines
+}
+
+// boxWidth is how many cells a box over the page may take.
+func (m *model) boxWidth() int {
+	if m.W < 76 {
+		return m.W
 	}
-	if len(dock)+1 <= room { // at least the nodes
-		lines = append(lines, m.NodeStrip())
-		room--
-	}
-	return append(lines, m.Dialog.Lines(st, m.W, room, m.Now())...)
+	return m.W - 4
+}
+
+// over lays a box over lines, its first cell at x, y.
+func (m *model) over(lines, box []string, x, y int) []string {
+	lines = styles.Fill(lines, m.H-1)
+	base := lipgloss.NewLayer(strings.Join(lines, "\n"))
+	top := lipgloss.NewLayer(strings.Join(box, "\n")).X(max(0, x)).Y(max(0, y)).Z(1)
+	return strings.Split(lipgloss.NewCompositor(base, top).Render(), "\n")
 }
 
 // tabs is the line of pages: their names as far as they fit, else their numbers.
 func (m *model) tabs(w int) string {
+	clock := m.Screen.Now.Format("MST 15:04:05")
 	for _, pad := range []int{1, 0} {
-		if line := m.tabLine(pad, true); view.Width(line) <= w {
+		line := m.tabLine(pad, true)
+		if gap := w - view.Width(line) - view.Width(clock) - 1; gap >= 2 {
+			return line + styles.Blanks(gap) + m.St.Dim.Of(clock)
+		} else if view.Width(line) <= w {
 			return line
 		}
 	}
@@ -143,8 +169,7 @@ func (m *model) tabLine(pad int, names bool) string {
 		case v == current:
 			line += st.Cursor.Of(label)
 		case v == page.Findings && n > 0:
-			_, _, p := st.Severity(m.Shown.Findings[0].Severity)
-			line += p.Of(label)
+			line += st.Paint(st.Severity(m.Shown.Findings[0].Severity).Tone).Of(label)
 		default:
 			line += st.Dim.Of(label)
 		}

@@ -53,7 +53,7 @@ func TestManyLocksInTheProgram(t *testing.T) {
 	r.m.Locks.SetOrder(page.OrderNeeds)
 	r.m.Update(r.m.Locks.Build()())
 	r.m.dirty = true
-	r.sees("LOCKS 4,635", "job:000")
+	r.sees("Locks 4,635", "job:000")
 	r.seesNot("looking")
 	r.press("G")
 	if r.cursor() != "orders:44" {

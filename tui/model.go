@@ -36,7 +36,9 @@ type model struct {
 	typed     bool // what is done is a command that was typed, not a key
 	prefs     Preferences
 	saver     *saver
-	moving    bool // another cluster is being opened
+	moving    bool    // another cluster is being opened
+	replay    *replay // the past that is shown; nil: it is the present
+	fleet     fleet
 
 	notice   string // painted
 	noticeAt time.Time
@@ -128,7 +130,6 @@ type binding struct {
 	brief  page.Mode            // where it is in the key line
 	danger bool                 // changes something on a server
 	name   string               // as a command; "": it is none
-	also   string               // another name of it
 	takes  page.Mode            // what its command may be told to be about: a lock or a node
 	why    func(*model) string  // why it is disabled now; nil or "": it is not
 	says   func(*model) string  // help that depends on what is open; nil: Binding.Help
@@ -142,6 +143,7 @@ type keyMap []binding
 const (
 	groupMove   = "Moving"
 	groupLook   = "Looking"
+	groupPast   = "Back in time"
 	groupAct    = "Acting"
 	groupLab    = "In the lab"
 	groupDialog = "In a dialog"

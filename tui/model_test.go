@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -72,7 +73,7 @@ func (r *rig) press(keys ...string) {
 		_, cmd := r.m.Update(keyPress(k))
 		if cmd != nil {
 			switch k {
-			case "enter":
+			case "enter", "w":
 				r.pending = append(r.pending, cmd)
 			default:
 				if _, ok := cmd().(tea.QuitMsg); ok {
@@ -128,7 +129,7 @@ func (r *rig) screen() string { return ansi.Strip(r.m.View().Content) }
 // sees fails unless all of texts are on the screen.
 func (r *rig) sees(texts ...string) {
 	r.t.Helper()
-	s := flat(r.screen())
+	s := flat(r.screen()) + " " + r.box()
 	for _, text := range texts {
 		if !strings.Contains(s, flat(text)) {
 			r.t.Errorf("the screen does not say %q:\n%s", text, r.screen())
@@ -138,7 +139,7 @@ func (r *rig) sees(texts ...string) {
 
 func (r *rig) seesNot(texts ...string) {
 	r.t.Helper()
-	s := flat(r.screen())
+	s := flat(r.screen()) + " " + r.box()
 	for _, text := range texts {
 		if strings.Contains(s, flat(text)) {
 			r.t.Errorf("the screen says %q:\n%s", text, r.screen())
@@ -146,8 +147,23 @@ func (r *rig) seesNot(texts ...string) {
 	}
 }
 
-// flat makes a text independent of where it was wrapped.
-func flat(s string) string { return strings.Join(strings.Fields(s), " ") }
+// box is what stands in the box over the page, without what is beside it.
+func (r *rig) box() string {
+	for _, d := range []*action.Dialog{r.m.Dialog, r.m.Result} {
+		if d != nil {
+			return flat(ansi.Strip(strings.Join(d.Box(r.m.St, r.m.boxWidth(), r.m.H-1-r.m.hits.base, r.clock), "\n")))
+		}
+	}
+	return ""
+}
+
+// borders are the characters around panes and boxes.
+var borders = regexp.MustCompile("[╭╮╰╯─│┏┓┗┛━┃]")
+
+// flat makes a text independent of where it was wrapped, and of the panes.
+func flat(s string) string {
+	return strings.Join(strings.Fields(borders.ReplaceAllString(s, " ")), " ")
+}
 
 // under puts the cursor on a lock.
 func (r *rig) under(key string) {
@@ -365,7 +381,7 @@ func TestRowsAreKeptUntilTheyChange(t *testing.T) {
 	}
 	s = monitortest.Degraded(monitortest.Epoch)
 	s.Locks = r.m.Latest.Locks
-	monitortest.Put(s, monitortest.LockOf(monitortest.Epoch, "job:03", monitor.LockBare, monitortest.TokenA, "9.5 9.5 9.5 - -"))
+	monitortest.Put(s, monitortest.LockOf(monitortest.Epoch, "job:03", monitor.LockBareMajority, monitortest.TokenA, "9.5 9.5 9.5 - -"))
 	r.m.Receive(s, nil, false, nil)
 	// This set has no lock in common with the one before, as those of a monitor have.
 	same = func(a, b page.DrawnRow) bool { return a.Line == b.Line }
@@ -402,10 +418,10 @@ func TestDisabledKeysSayWhy(t *testing.T) {
 		says string
 	}{
 		{"release of another's", nil, "orders:42", []string{"r"}, "not acquired here"},
-		{"fence with the locks in focus", nil, "orders:42", []string{"f"}, "a node is fenced (tab, 3)"},
+		{"fence with the locks in focus", nil, "orders:42", []string{"f"}, "a node is cordoned (tab, 3)"},
 		{"force-release with the nodes in focus", nil, "orders:42", []string{"tab", "X"}, "go to the locks first"},
-		{"open of a node that serves", nil, "orders:42", []string{"tab", "O"}, "n1 is open already"},
-		{"fence of a node that is down", nil, "orders:42", []string{"tab", "down", "down", "down", "f"}, "n4 cannot be fenced: down"},
+		{"open of a node that serves", nil, "orders:42", []string{"tab", "O"}, "n1 is serving already"},
+		{"fence of a node that is down", nil, "orders:42", []string{"tab", "down", "down", "down", "f"}, "n4 cannot be cordoned: down"},
 		{"crash without a lab", gone, "orders:42", []string{"tab", "c"}, "there is a lab only in redlockctl demo"},
 		{"acquire without actions", gone, "orders:42", []string{"a"}, "nothing here to act with"},
 		{"force-release of a hash", nil, "session:cache", []string{"X"}, "a hash, not a string"},
@@ -446,7 +462,7 @@ func TestHelpIsMadeFromTheKeyMap(t *testing.T) {
 
 // No key means two things in one mode.
 func TestKeysAreUnambiguous(t *testing.T) {
-	for bit := page.ModeLocks; bit <= page.ModeResult; bit <<= 1 {
+	for bit := page.ModeLocks; bit <= page.ModeWorking; bit <<= 1 {
 		seen := map[string]string{}
 		for _, b := range newKeyMap() {
 			if b.in&bit == 0 {
@@ -464,7 +480,7 @@ func TestKeysAreUnambiguous(t *testing.T) {
 
 func TestMonitorAloneInventsNoDeadline(t *testing.T) {
 	r := newRig(t, monitortest.Degraded(monitortest.Epoch), 120, 40, func(o *Options) { o.Guard, o.Delay = nil, 10100*time.Millisecond })
-	r.sees("n2 fenced, n4 down", "waits for a guard, D = 10.1s", "no guard here", "connection refused since")
+	r.sees("n2 fenced · n4 down", "waits for a guard, D = 10.1s", "no guard here", "connection refused since")
 	r = newRig(t, monitortest.Degraded(monitortest.Epoch), 140, 40, func(o *Options) { o.Guard, o.Delay = nil, 10100*time.Millisecond })
 	r.sees("waits for a guard, D = 10.1s")
 	r = newRig(t, monitortest.Degraded(monitortest.Epoch), 120, 40, func(o *Options) { o.Guard, o.Delay = nil, 0 })
@@ -507,9 +523,9 @@ func TestWhichGuardWatches(t *testing.T) {
 
 func TestCountdown(t *testing.T) {
 	r := newRig(t, monitortest.Degraded(monitortest.Epoch), 120, 40)
-	r.sees("n2 fenced 18s", "18s restarted")
+	r.sees("n2 fenced, rejoins in 18s", "18s restarted")
 	r.wait(10 * time.Second)
-	r.sees("n2 fenced 8s", "8s restarted")
+	r.sees("n2 fenced, rejoins in 8s", "8s restarted")
 	r.wait(20 * time.Second)
 	r.sees("rejoining")
 }
@@ -518,9 +534,10 @@ func TestRemainingTimesTick(t *testing.T) {
 	s := monitortest.Degraded(monitortest.Epoch)
 	s.Locks = monitor.NewLocks(monitortest.LockOf(monitortest.Epoch, "a", monitor.LockHeld, monitortest.TokenA, "9.8 8.8 7.8 6.8 5.8"))
 	r := newRig(t, s, 120, 40)
-	r.sees("5/5 9s 8s 7s 6s 5s 7s")
+	r.press("W")
+	r.sees("9s 8s 7s 6s 5s 7s")
 	r.wait(7 * time.Second)
-	r.sees("5/5 2s 1s <1s 0s 0s <1s")
+	r.sees("2s 1s <1s 0s 0s <1s")
 }
 
 func TestRunIsOverWithItsContext(t *testing.T) {
@@ -546,24 +563,24 @@ func TestTheVerdictSaysWhy(t *testing.T) {
 	s := monitortest.Safe(monitortest.Epoch)
 	s.Cluster.Verdict, s.Cluster.Reason = monitor.VerdictUnknown, "the locks are being read for the first time"
 	r := newRig(t, s, 120, 40)
-	r.sees("looking: the locks are being read for the first time", "? UNKNOWN", "leader:billing")
+	r.sees("? UNKNOWN the locks are being read for the first time", "leader:billing")
 	r.seesNot("safe", "SAFE")
 
 	bad := monitortest.Safe(monitortest.Epoch)
 	bad.Cluster.Verdict, bad.Cluster.Reason = monitor.VerdictDanger, "no boot fence"
 	bad.Findings = []monitor.Finding{{ID: "x", Severity: monitor.SeverityDanger, Title: "no boot fence"}}
 	r.push(bad)
-	r.sees("DANGER", "danger: no boot fence; any 3 more losses")
+	r.sees("▲ DANGER no boot fence · all 5 nodes serve · losing 3 nodes stops all locking")
 
 	plain := monitortest.Safe(monitortest.Epoch)
 	plain.Cluster.Verdict, plain.Cluster.Protected = monitor.VerdictUnprotected, false
 	plain.Cluster.Missing = "not protected against restarts: no guard, 5 boot fences not verified"
 	r.push(plain)
-	r.sees("UNPROTECTED", "unprotected: 5 of 5 masters serve; not protected against restarts: no guard, 5 boot fences not verified")
+	r.sees("UNPROTECTED not protected against restarts: no guard, 5 boot fences not verified · losing 3 nodes stops all locking")
 	r.seesNot("SAFE")
 
 	r.push(monitortest.Safe(monitortest.Epoch))
-	r.sees("● SAFE", "all 5 masters serve")
+	r.sees("● SAFE all 5 nodes serve · losing 3 nodes stops all locking")
 }
 
 // Two escapes in one burst are read by terminals as one with alt.

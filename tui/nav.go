@@ -5,6 +5,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"redlockctl/internal/view"
 	"redlockctl/tui/action"
 	"redlockctl/tui/page"
 )
@@ -40,7 +41,7 @@ func (m *model) arrive(p page.Page) tea.Cmd {
 	if m.viewed() == page.Findings {
 		m.Findings.GoTo(0) // the gravest
 	}
-	return nil
+	return m.lookAtClusters()
 }
 
 // goTo is open for one of the pages that have a number.
@@ -125,7 +126,7 @@ func (m *model) whyNoOpenPicked() string {
 		return "it is open"
 	}
 	switch key, node := m.selected().About(); {
-	case key != "" || node != "":
+	case key != "" || node != "" || m.selected().Cluster != "":
 		return ""
 	case mode == page.ModeLocks && m.selected().Lock == nil:
 		return "no lock under the cursor"
@@ -143,6 +144,12 @@ func (m *model) openPicked() tea.Cmd {
 		return nil
 	}
 	s := m.selected()
+	switch {
+	case s.Cluster == m.Shown.Cluster.Name && s.Cluster != "":
+		return m.goTo(page.Overview)
+	case s.Cluster != "":
+		return m.changeCluster(s.Cluster)
+	}
 	key, node := s.About()
 	if key != "" || s.Lock != nil {
 		return m.open(page.Place{Kind: page.Lock, Name: key})
@@ -191,7 +198,17 @@ func (m *model) whyNoSort() string {
 
 func (m *model) nextOrder() tea.Cmd {
 	all := page.Orders()
-	return m.sortBy(all[(slices.Index(all, m.Locks.Order)+1)%len(all)])
+	return m.sortBy(all[(slices.Index(all, m.Locks.Order.Column())+1)%len(all)])
+}
+
+func (m *model) turnOrder() tea.Cmd { return m.sortBy(m.Locks.Order.Reversed()) }
+
+// whyNoSuspend is why this process may not be stopped: what it holds would end.
+func (m *model) whyNoSuspend() string {
+	if n := len(m.Mine); n > 0 {
+		return view.Plural(n, "lock") + " acquired here: nothing would extend them"
+	}
+	return ""
 }
 
 func (m *model) sortBy(o page.Order) tea.Cmd {
@@ -202,6 +219,9 @@ func (m *model) sortBy(o page.Order) tea.Cmd {
 }
 
 func (m *model) toggleFreeze() tea.Cmd {
+	if m.replay != nil {
+		return m.togglePlay()
+	}
 	if m.Frozen.On() {
 		m.Thaw()
 	} else {
@@ -220,7 +240,7 @@ func (m *model) toggleFollow() tea.Cmd {
 
 func (m *model) whyNoFollow() string {
 	if m.viewed() != page.Events {
-		return "events are followed (4); a node is fenced (tab, 3); the cursor follows its lock by itself"
+		return "events are followed (4); a node is cordoned (tab, 3); the cursor follows its lock by itself"
 	}
 	return ""
 }

@@ -100,8 +100,12 @@ func newModel(ctx context.Context, opt Options, now func() time.Time) *model {
 	m.opt.Mouse = opt.Mouse || prefs.Mouse
 	m.LockView.Choose(prefs.Columns, prefs.Wide)
 	m.Locks.Order = page.OrderOf(prefs.Sort)
+	if opt.Replay != nil {
+		m.replay = &replay{rec: opt.Replay, speed: 1, only: true}
+		m.Off, m.feed.source, m.feed.guard = offInReplay, opt.Replay, opt.Replay
+	}
 	m.seeGuard(m.feed.status())
-	m.Receive(opt.Source.Snapshot(), nil, false, nil)
+	m.Receive(m.feed.source.Snapshot(), nil, false, nil)
 	if m.Locks.Order != page.OrderNeeds {
 		m.say(m.St.Info, "the locks are sorted by "+m.Locks.Order.String()+", as you left them: s changes it")
 	}
@@ -135,14 +139,24 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		cmd = m.receive(msg)
 	case tickMsg:
 		cmd = m.tick(msg)
+	case replayMsg:
+		cmd = m.replayed(msg)
+	case playMsg:
+		cmd = m.playOn(msg)
 	case historyMsg:
 		m.Lock.Watched.Before(msg.key, msg.events)
+	case holdersMsg:
+		m.Lock.Held(msg.key, msg.grants, msg.from)
 	case page.Built:
 		m.Locks.Take(msg)
 	case action.Finished:
 		cmd = m.Finish(msg)
+	case action.Answered:
+		m.TakeAnswer(msg)
 	case clusterMsg:
 		cmd = m.moved(msg)
+	case clustersMsg:
+		cmd = m.takeClusters(msg)
 	case savedMsg:
 		m.say(m.St.Warn, "your choice is not remembered: "+m.St.Whole(msg.err.Error()))
 	case copiedMsg:
@@ -164,7 +178,7 @@ func (m *model) wanted() tea.Cmd {
 		m.Lock.Watched.Wants = ""
 		history = m.feed.history(key)
 	}
-	return tea.Batch(sort, history)
+	return tea.Batch(sort, history, m.askHolders())
 }
 
 func (m *model) resize(w, h int) tea.Cmd {
@@ -180,6 +194,9 @@ func (m *model) receive(msg snapshotMsg) tea.Cmd {
 	if msg.cluster != m.feed.cluster {
 		return nil
 	}
+	if m.replay != nil {
+		m.Rewind(m.Now())
+	}
 	m.seeGuard(msg.guard)
 	m.Receive(msg.snap, msg.changed, msg.known, msg.events)
 	return m.feed.next(msg.snap, m.Events.Seq, m.feed.pace)
@@ -193,6 +210,7 @@ func (m *model) tick(msg tickMsg) tea.Cmd {
 	m.seeGuard(msg.guard)
 	m.Set.Tick(m.Now())
 	m.LookAfter()
+	m.ExpireResult()
 	m.ForgetEnded()
 	if m.notice != "" && m.Now().Sub(m.noticeAt) >= noticeTime {
 		m.notice = ""
@@ -219,6 +237,9 @@ func (m *model) press(msg tea.KeyPressMsg) tea.Cmd {
 	}
 	if d := m.Dialog; d != nil && msg.String() != "ctrl+c" && msg.String() != "esc" && !d.Listens(m.Now()) {
 		d.Early = m.Now()
+		return nil
+	}
+	if mode != page.ModeWorking && m.ResultKey(msg.String()) {
 		return nil
 	}
 	for i := range m.keys {
@@ -259,7 +280,7 @@ func (m *model) paste(s string) {
 func (m *model) edited() {
 	switch m.mode() {
 	case page.ModeFilter:
-		m.page.(page.Filtered).Filter(m.Now())
+		m.page.(page.Filtered).Filter(m.shownNow())
 	case page.ModeCommand:
 		m.line.typed()
 	case page.ModeDialog:
@@ -275,6 +296,11 @@ func (m *model) moved(msg clusterMsg) tea.Cmd {
 		return nil
 	}
 	c := msg.cluster
+	if m.replay != nil {
+		_ = m.replay.rec.Close()
+		m.replay, m.Off = nil, ""
+	}
+	m.opt.Source, m.opt.Guard, m.opt.Record = c.Source, c.Guard, c.Record
 	m.Actions, m.opt.Delay = c.Actions, c.Delay
 	m.feed.source, m.feed.guard = c.Source, c.Guard
 	m.feed.cluster++

@@ -15,6 +15,7 @@ import (
 	"io"
 	"time"
 
+	"redlockctl/internal/view"
 	"redlockctl/tui/action"
 	"redlockctl/tui/styles"
 )
@@ -34,6 +35,9 @@ type Clusters interface {
 	// Open opens another cluster and ends with the one before; it may take as long
 	// as the first look at it.
 	Open(ctx context.Context, name string) (Cluster, error)
+	// Watch looks at all of them until ctx ends; rows are what is known of each by
+	// now, in the order of Names.
+	Watch(ctx context.Context) (rows func() []view.Cluster)
 }
 
 // Cluster is all that is shown of one cluster.
@@ -42,11 +46,12 @@ type Cluster struct {
 	Guard   Guard
 	Actions Actions
 	Delay   time.Duration
+	Record  func() (Recording, error) // opens what was recorded of it; nil: nothing is
 }
 
 // Options of the UI.
 type Options struct {
-	Source  Source        // must not be nil
+	Source  Source        // must not be nil, but for Replay
 	Guard   Guard         // nil: no guard runs in this process
 	Actions Actions       // nil: the screen only shows
 	Lab     Lab           // nil: nothing to crash
@@ -58,6 +63,9 @@ type Options struct {
 	FPS     int           // most pictures a second; default 15
 	In      io.Reader     // default: the terminal
 	Out     io.Writer     // default: standard output
+
+	Record func() (Recording, error) // as that of a [Cluster]
+	Replay Recording                 // all that is shown is this, and there is no present; nil: there is
 
 	Store    Store    // nil: nothing is remembered
 	Clusters Clusters // nil: there is one

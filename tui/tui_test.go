@@ -59,7 +59,7 @@ func TestAnHour(t *testing.T) {
 		go func() { _, err := p.Run(); done <- err }()
 
 		keys := []string{"j", "j", "enter", "k", "s", "tab", "down", "tab", "X", "a", "b", "esc", "?", "esc", "/", "o", "r", "enter", "esc", "space", "space", "G", "g", "esc",
-			"2", "m", "w", "o", "esc", "3", "o", "esc", "4", "j", "f", "5", "j", "6", "7", ":", "g", "tab", "enter", "1", "w", "M"}
+			"2", "m", "W", "o", "esc", "3", "o", "esc", "4", "j", "f", "5", "j", "6", "7", ":", "g", "tab", "enter", "1", "W", "M"}
 		var after runtime.MemStats
 		grown := func() uint64 {
 			runtime.GC()
@@ -134,8 +134,7 @@ func TestBytesAtRest(t *testing.T) {
 					c.Expires = time.Now().Add(90 * time.Second)
 				}
 			})
-			l.MajorityEnd = time.Now().Add(90 * time.Second)
-			monitortest.Put(s, l)
+			monitortest.Put(s, l.Timed(l.Since(), time.Now().Add(90*time.Second)))
 		}
 		out := &terminal{}
 		m := newModel(ctx, Options{Source: newFakeSource(s), Guard: fakeGuardStatus(time.Now()), Out: out}, time.Now)

@@ -36,8 +36,8 @@ func TestPages(t *testing.T) {
 		view page.Kind
 		says string
 	}{
-		{page.Overview, "danger: a lock that never ends, n2 fenced 18s, n4 down; one more loss stops all locks"}, {page.Locks, "LOCKS 39"}, {page.Nodes, "NODES 5 3 serve, a quorum is 3"},
-		{page.Events, "EVENTS 23"}, {page.Findings, "FINDINGS 3"}, {page.Guard, "D = 30.35s"}, {page.Lab, "THE LAB"}, {page.Help, "Looking"},
+		{page.Overview, "DEGRADED n2 fenced, rejoins in 18s · n4 down 40s · losing one more node stops all locking"}, {page.Locks, "Locks 39"}, {page.Nodes, "3 serve, a quorum is 3"},
+		{page.Events, "Events 23"}, {page.Findings, "Findings 3"}, {page.Guard, "D = 30.35s"}, {page.Lab, "Lab nodes of your own"}, {page.Help, "Looking"},
 	} {
 		r.press(fmt.Sprint(i + 1))
 		r.where(c.view)
@@ -64,7 +64,7 @@ func TestEscGoesBack(t *testing.T) {
 	r.under("orders:42")
 	r.press("o")
 	r.where(page.Lock)
-	r.sees("orders:42 ○ bare, 3/5, by web-7 (pid 811)", "Made by DistributedLock", "the majority ends here", "Take away its thread works on until it asks again")
+	r.sees("orders:42 ○ bare majority, 3/5, by web-7 (pid 811)", "Made by DistributedLock", "the majority ends here", "Removal its thread works on until it asks again")
 	r.press("3", "down", "enter")
 	r.where(page.Node)
 	r.sees("n2 ◐ fenced", "restarted, 1,180 copies lost")
@@ -114,7 +114,7 @@ func TestActsOnPages(t *testing.T) {
 		r := newRig(t, monitortest.Degraded(monitortest.Epoch), 120, 40)
 		r.press(keys...)
 		r.press("f")
-		r.sees("Fence n1 ?")
+		r.sees("Cordon n1 ?")
 		r.press("esc")
 		if keys[0] == "7" {
 			r.press("z")
@@ -227,22 +227,21 @@ func TestCommands(t *testing.T) {
 		{"lock orders:42", func(r *rig) { r.where(page.Lock); r.sees("web-7") }},
 		{"lock nowhere", func(r *rig) { r.where(page.Overview); r.sees("there is no lock nowhere") }},
 		{"node N2", func(r *rig) { r.where(page.Node); r.sees("n2 ◐ fenced") }},
-		{"filter state:orphan", func(r *rig) { r.sees("/state:orphan 1") }},
+		{"filter state:orphaned", func(r *rig) { r.sees("/state:orphaned 1") }},
 		{"filter ttl<5", func(r *rig) { r.sees("a number with a unit is wanted") }},
 		{"sort name", func(r *rig) { r.sees("sorted: name"); r.sameOrder(page.OrderName) }},
 		{"sort upside-down", func(r *rig) { r.sees("have: name, state, copies, ends") }},
 		{"force-release orders:42", func(r *rig) { r.sees("Force-release orders:42 ?") }},
 		{"force-release", func(r *rig) { r.sees("Force-release stuck ?") }},
-		{"fence n3", func(r *rig) { r.sees("Fence n3 ?") }},
-		{"hold n3", func(r *rig) { r.sees("Fence n3 ?") }},
-		{"fence n9", func(r *rig) { r.sees("fence: there is no node n9"); nothingSent(r.t, r) }},
-		{"open n1", func(r *rig) { r.sees("n1 is open already") }},
+		{"cordon n3", func(r *rig) { r.sees("Cordon n3 ?") }},
+		{"cordon n9", func(r *rig) { r.sees("cordon: there is no node n9"); nothingSent(r.t, r) }},
+		{"rejoin n1", func(r *rig) { r.sees("n1 is serving already") }},
 		{"skew n2", func(r *rig) { r.sees("Skew the clock of n2 ?") }},
 		{"acquire", func(r *rig) { r.sees("Acquire a lock by hand") }},
 		{"freeze", func(r *rig) { r.sees("FROZEN") }},
 		{"columns name", func(r *rig) { r.sees("no column \"name\"") }},
 		{"columns ends holder", func(r *rig) { r.seesNot("STATE COPIES"); r.sees("NAME ENDS HOLDER") }},
-		{"columns -nodes +seen", func(r *rig) { r.sees("COPIES ENDS", "SEEN FOR") }},
+		{"columns -nodes -at +seen", func(r *rig) { r.sees("COPIES TTLS ENDS", "SEEN FOR") }},
 		{"theme light", func(r *rig) { r.theme(styles.ThemeLight) }},
 		{"theme pink", func(r *rig) { r.sees("dark, light, none"); r.theme("") }},
 		{"ascii", func(r *rig) { checkFrame(r.t, r.m.View().Content, 120, 40, true) }},
@@ -306,21 +305,21 @@ func TestCompletion(t *testing.T) {
 	line("findings")
 	r.press("tab")
 	line("filter")
-	r.typed(" state:im")
-	r.sees("state:immortal")
+	r.typed(" state:no-t")
+	r.sees("state:no-TTL")
 	r.press("tab")
-	line("filter state:immortal ")
+	line("filter state:no-TTL ")
 	r.typed("node:n")
 	r.press("tab", "tab")
-	line("filter state:immortal node:n2")
+	line("filter state:no-TTL node:n2")
 	r.press("enter")
-	r.sees("/state:immortal node:n2")
+	r.sees("/state:no-TTL node:n2")
 	r.press("esc", ":")
 	r.typed("lock ord")
 	r.press("tab", "tab")
 	line("lock orders:43")
 	r.press("enter", ":", "up", "up")
-	line("filter state:immortal node:n2")
+	line("filter state:no-TTL node:n2")
 	r.press("down", "down", "down")
 	line("")
 	r.typed("zz")
@@ -370,7 +369,7 @@ func TestPreferences(t *testing.T) {
 	r.theme(styles.ThemeNone)
 
 	r = newRig(t, monitortest.Degraded(monitortest.Epoch), 120, 40, with) // by key, as by command
-	for _, k := range []string{"s", "w"} {
+	for _, k := range []string{"s", "W"} {
 		_, cmd := r.m.Update(keyPress(k))
 		runAll(r.m, cmd)
 	}
@@ -550,13 +549,58 @@ func (s *knowingSource) History(key string) []monitor.Event {
 }
 
 type fakeClusters struct {
-	err  error
-	next Cluster
+	err     error
+	next    Cluster
+	watched []context.Context
 }
 
 func (c *fakeClusters) Names() []string { return []string{"prod", "test"} }
 func (c *fakeClusters) Open(_ context.Context, name string) (Cluster, error) {
 	return c.next, c.err
+}
+
+func (c *fakeClusters) Watch(ctx context.Context) func() []view.Cluster {
+	c.watched = append(c.watched, ctx)
+	return func() []view.Cluster {
+		return []view.Cluster{
+			{Name: "prod-locks", Snap: monitortest.Degraded(monitortest.Epoch), Delay: 30350 * time.Millisecond},
+			{Name: "test", Snap: monitortest.Safe(monitortest.Epoch), Delay: time.Minute},
+			{Name: "broken", Err: "no password"},
+		}
+	}
+}
+
+// All clusters are looked at while their page is shown; enter changes to another one.
+func TestClustersPage(t *testing.T) {
+	all := &fakeClusters{next: Cluster{Source: newFakeSource(monitortest.Safe(monitortest.Epoch)), Actions: &fakeActions{readOnly: true}}}
+	r := newRig(t, monitortest.Degraded(monitortest.Epoch), 120, 40, func(o *Options) { o.Clusters, o.Guard = all, nil })
+	open := func() {
+		r.press(":")
+		r.typed("clusters")
+		r.press("enter")
+		r.run()
+	}
+	open()
+	r.sees("Clusters 3", "prod-locks", "broken", "no password", "SERVING")
+	if got := r.m.Set.Clusters.Name; got != "prod-locks" {
+		t.Errorf("the cursor is on %q", got)
+	}
+	r.press("esc")
+	r.where(page.Overview)
+	if all.watched[0].Err() == nil {
+		t.Error("the clusters are looked at although nobody sees them")
+	}
+	open()
+	r.press("enter")
+	r.where(page.Overview)
+	r.pending = nil
+	open()
+	r.press("down", "enter")
+	r.run()
+	r.sees("this is test")
+	if last := all.watched[len(all.watched)-1]; len(all.watched) != 3 || last.Err() == nil {
+		t.Errorf("%d looks, and the last goes on", len(all.watched))
+	}
 }
 
 func TestAnotherCluster(t *testing.T) {
@@ -646,7 +690,7 @@ func TestGuardTimeline(t *testing.T) {
 // Whatever is pressed, clicked and sent, at whatever size: a frame fits.
 func TestRandomUse(t *testing.T) {
 	keys := []string{"1", "2", "3", "4", "5", "6", "7", "8", "?", "esc", "esc", "enter", "o", "tab", "j", "k", "down", "up", "pgdown", "pgup", "g", "G", "home",
-		"end", "left", "right", "s", "w", "m", "M", "space", "f", "y", "/", ":", "a", "r", "X", "O", "c", "z", "t", "n", "F", "ctrl+u", "x", "日", "q"}
+		"end", "left", "right", "s", "W", "m", "M", "space", "f", "y", "/", ":", "a", "r", "X", "O", "c", "z", "t", "n", "F", "ctrl+u", "x", "日", "q"}
 	for seed := range 6 {
 		rng := rand.New(rand.NewPCG(uint64(seed), 7))
 		r := newRig(t, monitortest.Hostile(monitortest.Epoch), 100, 30, func(o *Options) {

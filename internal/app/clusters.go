@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"redlockctl/internal/config"
+	"redlockctl/internal/view"
 	"redlockctl/tui"
 )
 
@@ -45,9 +46,16 @@ func (c *Clusters) Open(_ context.Context, name string) (tui.Cluster, error) {
 	c.mu.Unlock()
 	if before != nil {
 		before.Close()
-		ses.show() // the one before may have had the last word
+		ses.show() // the one before may have been of the same name
 	}
 	return ses.Screen(), nil
+}
+
+// Watch looks at all clusters until ctx ends, each with connections of its own.
+func (c *Clusters) Watch(ctx context.Context) (rows func() []view.Cluster) {
+	f := NewFleet(c.Set)
+	go f.Run(ctx)
+	return f.Rows
 }
 
 // Close closes the cluster that is open.

@@ -5,11 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -18,285 +19,194 @@ import (
 	"redlockctl/internal/config"
 	"redlockctl/internal/metrics"
 	"redlockctl/internal/operator"
-	"redlockctl/internal/record"
 	"redlockctl/internal/safetext"
-	"redlockctl/monitor"
-	"redlockctl/redlock"
-	"redlockctl/restartguard"
 )
 
-// Daemon is the restart guard without a screen.
+// Daemon is the restart guard without a screen: of one cluster, or of all that are
+// configured, each with its own nodes, state directory and failures.
 type Daemon struct {
-	Load       func() (*config.Config, error) // at the start, and at each SIGHUP
+	// Clusters are the names of the clusters, at the start and at each SIGHUP; one that
+	// is empty is the cluster that Load chooses by itself.
+	Clusters   func() ([]string, error)
+	Load       func(cluster string) (*config.Config, error)
 	Log        *slog.Logger
 	Listen     func() (*Metrics, error) // nil metrics: none are wanted
 	WatchLocks bool                     // for the metrics and the record
 
-	recording atomic.Pointer[noted] // what the events of the guard go into; nil: not yet
-	memory    *restartguard.Memory
-	events    *guardEvents
-	metrics   *Metrics
-	first     guardPlan // its state directory and its audit log stay
-	ready     bool
+	wg      sync.WaitGroup
+	metrics func() (*Metrics, error)
+
+	loading sync.Mutex // one reads the configuration at a time
+
+	mu    sync.Mutex
+	beats map[string]beat // of the clusters that are guarded
+	ready bool
 }
 
-// guardPlan is what a configuration asks of a daemon.
-type guardPlan struct {
-	Spec
-	stateDir string
-}
-
-// plan loads the configuration and checks that a guard can run by it; nothing is
-// contacted.
-func (d *Daemon) plan() (guardPlan, error) {
-	cfg, err := d.Load()
-	if err != nil {
-		return guardPlan{}, err
-	}
-	if err := cfg.Guardable(); err != nil && !cfg.Cluster.ReadOnly {
-		return guardPlan{}, ConfigError{err}
-	}
-	s, err := SpecOf(cfg)
-	switch {
-	case err != nil:
-		return guardPlan{}, err
-	case s.ReadOnly:
-		return guardPlan{}, operator.ErrReadOnly
-	case len(s.Guarded) == 0:
-		return guardPlan{}, ConfigError{errors.New(`there is nothing to guard: the fence of every node is "none"`)}
-	case cfg.Guard.StateDir == "":
-		return guardPlan{}, ConfigError{errors.New("[guard] state_dir is missing, and neither XDG_STATE_HOME nor HOME gives a default; name a directory")}
-	}
-	if _, err := restartguard.New(s.Guarded, s.Guard); err != nil {
-		return guardPlan{}, ConfigError{err}
-	}
-	return guardPlan{Spec: s, stateDir: cfg.Guard.StateDir}, nil
-}
-
-// Run runs guards until ctx ends: one after the other, as the configuration changes.
+// Run guards until ctx ends. With one cluster it ends with the first error. Of several
+// each is started again when it fails, while the others go on; it is an error only if
+// none can be guarded from the start.
 func (d *Daemon) Run(ctx context.Context) error {
+	names, err := d.Clusters()
+	if err != nil {
+		return err
+	}
+	serving, stop := context.WithCancel(ctx)
+	var served []func()
+	defer func() {
+		stop()
+		for _, wait := range served {
+			wait()
+		}
+	}()
+	d.metrics = sync.OnceValues(func() (*Metrics, error) {
+		m, err := d.Listen()
+		if err == nil {
+			served = append(served, m.Serve(serving, d.Log)) // to guard is what it is here for: it goes on without
+		}
+		return m, err
+	})
+	defer notify(daemon.SdNotifyStopping)
+	d.beats = map[string]beat{}
+	if len(names) == 1 {
+		return d.post(names[0], 1).run(ctx)
+	}
+	return d.several(ctx, names)
+}
+
+// several guards clusters side by side.
+func (d *Daemon) several(ctx context.Context, names []string) error {
+	var first error
+	for _, name := range names {
+		if _, err := d.post(name, len(names)).plan(); err != nil && first == nil {
+			first = fmt.Errorf("cluster %s: %w", safetext.Printable(name), err)
+		} else if err == nil {
+			first = nil
+			break
+		}
+	}
+	if first != nil {
+		return first
+	}
+	if _, err := d.metrics(); err != nil {
+		return err
+	}
 	hangup := make(chan os.Signal, 1)
 	signal.Notify(hangup, syscall.SIGHUP)
 	defer signal.Stop(hangup)
-
-	plan, err := d.plan()
-	if err != nil {
-		return err
+	defer d.wg.Wait()
+	guarded := map[string]bool{}
+	for _, name := range names {
+		d.beats[name] = beat{status: "starting"}
 	}
-	d.first = plan
-	if d.memory, err = restartguard.OpenMemory(plan.stateDir); errors.Is(err, restartguard.ErrInUse) {
-		return fmt.Errorf("%w: %w; give this one a [guard] state_dir of its own, or end the other", operator.ErrRefused, err)
-	} else if err != nil {
-		return err
-	}
-	defer d.memory.Close()
-	if err := d.memory.Damaged(); err != nil {
-		d.Log.Warn("nothing is remembered: closed nodes wait for all of D", "error", safetext.Printable(err.Error()))
-	}
-	if err := d.memory.Full(); err != nil {
-		d.Log.Error("the disk is full: the guard guards, but what it learns is forgotten at its end until there is room", "error", safetext.Printable(err.Error()))
-	}
-	if d.metrics, err = d.Listen(); err != nil {
-		return err
-	}
-	d.events = newGuardEvents(plan.Audit, d.tell)
-	defer d.events.record.Close()
-	guard, err := d.next(plan, nil)
-	if err != nil {
-		return ConfigError{err}
-	}
-	d.started("guard started", guard, plan)
-	serving, stop := context.WithCancel(ctx)
-	defer d.metrics.Serve(serving, d.Log)() // to guard is what it is here for: it goes on without
-	defer stop()
 	for {
-		next, err := d.life(ctx, guard, plan, hangup)
-		if err != nil || next == nil {
-			return err
+		for _, name := range names {
+			if !guarded[name] {
+				guarded[name] = true
+				d.wg.Go(func() { d.keep(ctx, name, len(names)) })
+			}
 		}
-		plan = *next
-		// It was checked while the former guard still ran, so that it cannot fail now.
-		if guard, err = d.next(plan, guard); err != nil {
-			return err
-		}
-		d.started("configuration reloaded", guard, plan)
-	}
-}
-
-// next is the guard of a plan: the first, or the successor of the former one.
-func (d *Daemon) next(p guardPlan, former *restartguard.Guard) (*restartguard.Guard, error) {
-	p.Guard.Memory = d.memory
-	return d.events.newGuard(p.Spec, former)
-}
-
-// tell logs an event of the guard, and puts it among those that are recorded.
-func (d *Daemon) tell(e restartguard.Event) {
-	if into := d.recording.Load(); into != nil {
-		(*into).Note(eventOf(e))
-	}
-	level := slog.LevelInfo
-	if e.Alarm {
-		level = slog.LevelWarn
-	}
-	args := []any{"kind", safetext.Escape(e.Kind)}
-	if e.Node != "" {
-		args = append([]any{"node", safetext.Escape(e.Node)}, args...)
-	}
-	d.Log.Log(context.Background(), level, safetext.Printable(e.Text), args...)
-}
-
-func (d *Daemon) started(what string, g *restartguard.Guard, p guardPlan) {
-	d.Log.Info(what, "cluster", safetext.Escape(p.Monitor.ClusterName), "n", len(p.Nodes), "quorum", redlock.Quorum(len(p.Nodes)),
-		"max_ttl", p.Monitor.MaxTTL, "delay", p.Guard.Delay, "state_dir", safetext.Escape(d.first.stateDir), "id", g.ID())
-}
-
-// life runs one guard until ctx ends, or until there is another configuration,
-// which it returns. Either way the guard has ended.
-func (d *Daemon) life(ctx context.Context, guard *restartguard.Guard, plan guardPlan, hangup <-chan os.Signal) (*guardPlan, error) {
-	run, stop := context.WithCancel(ctx)
-	defer stop()
-	ended := make(chan error, 1)
-	go func() { ended <- guard.Run(run) }()
-	defer d.watch(run, guard, plan)()
-	defer stop()
-
-	every := time.Second
-	if watchdog, err := daemon.SdWatchdogEnabled(false); err == nil && watchdog > 0 {
-		every = min(every, watchdog/3)
-	}
-	tick := time.NewTicker(every)
-	defer tick.Stop()
-	sick := false
-	for {
 		select {
-		case err := <-ended:
-			if err == nil && ctx.Err() == nil {
-				err = errors.New("the guard ended by itself")
-			}
-			notify(daemon.SdNotifyStopping)
-			if err != nil {
-				return nil, fmt.Errorf("guard: %w", err)
-			}
-			d.Log.Info("guard stopped; closed nodes stay closed")
-			return nil, nil
-		case <-tick.C:
-			if !d.ready && guard.Met() {
-				d.ready = true
-				notify(daemon.SdNotifyReady)
-			}
-			err := guard.Healthy()
-			if err == nil {
-				notify(daemon.SdNotifyWatchdog + "\nSTATUS=" + guardStatus(guard))
-			} else if !sick {
-				d.Log.Error("the guard hangs", "error", safetext.Printable(err.Error()))
-			}
-			sick = err != nil
+		case <-ctx.Done():
+			return nil
 		case <-hangup:
-			next, err := d.reload(plan)
-			if err != nil {
-				d.Log.Error("the new configuration is refused; the old one stays", "error", safetext.Printable(err.Error()))
-				continue
+		}
+		next, err := d.Clusters()
+		if err != nil {
+			continue // each cluster says so
+		}
+		for name := range guarded {
+			if !slices.Contains(next, name) {
+				d.Log.Warn("no longer configured; it is guarded until a restart of this process", "cluster", safetext.Escape(name))
 			}
-			stop()
-			if err := <-ended; err != nil {
-				return nil, err
+		}
+		names = next
+	}
+}
+
+// Bounds of the pause before a guard that failed is started again.
+const (
+	leastPause = time.Second
+	mostPause  = 15 * time.Second
+)
+
+// keep guards one of several clusters until ctx ends, whatever goes wrong.
+func (d *Daemon) keep(ctx context.Context, name string, of int) {
+	told, _ := d.metrics()
+	said := ""
+	for pause := leastPause; ; pause = min(2*pause, mostPause) {
+		p := d.post(name, of)
+		began := time.Now()
+		err := p.run(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		if time.Since(began) > mostPause {
+			pause = leastPause
+		}
+		if text := err.Error(); text != said {
+			level := slog.LevelError
+			if errors.Is(err, operator.ErrReadOnly) {
+				level = slog.LevelInfo
 			}
-			if ctx.Err() != nil {
-				notify(daemon.SdNotifyStopping)
-				d.Log.Info("guard stopped; closed nodes stay closed")
-				return nil, nil
-			}
-			return &next, nil
+			d.Log.Log(ctx, level, "this cluster is not guarded until that is over; the others are", "cluster", safetext.Escape(name), "error", safetext.Printable(text))
+			said = text
+		}
+		d.beaten(name, beat{sick: err, met: true, status: "not guarded"})
+		told.Show(metrics.Cluster{Name: name, Down: err})
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(pause):
 		}
 	}
 }
 
-// watch tells the metrics and the record of a new guard, and watches the locks for them
-// where that is wanted, until ctx ends; wait returns when that is over. Guarding never
-// depends on it: when watching fails or takes too much memory it is given up.
-func (d *Daemon) watch(ctx context.Context, guard *restartguard.Guard, plan guardPlan) (wait func()) {
-	about := metrics.Cluster{Name: plan.Monitor.ClusterName, Guard: guard}
-	d.metrics.Show(about)
-	var wg sync.WaitGroup
-	if !d.WatchLocks {
-		d.record(ctx, &wg, plan.Record, &guardSource{guard: guard, about: monitor.Cluster{
-			Name: plan.Monitor.ClusterName, N: len(plan.Nodes), Quorum: redlock.Quorum(len(plan.Nodes)), MaxTTL: plan.Monitor.MaxTTL,
-		}})
-		return wg.Wait
+// post is the guard of a cluster.
+func (d *Daemon) post(name string, of int) *post {
+	return &post{
+		load: func() (*config.Config, error) {
+			d.loading.Lock()
+			defer d.loading.Unlock()
+			return d.Load(name)
+		}, log: d.Log, listen: d.metrics,
+		beat: func(b beat) { d.beaten(name, b) }, watchLocks: d.WatchLocks, share: of,
 	}
-	plan.Monitor.Patient = true
-	if plan.Monitor.MaxMemory == 0 {
-		plan.Monitor.MaxMemory = monitor.DefaultMaxMemory() / 2 // a guard is not alone on its machine
-	}
-	mon, err := monitor.New(plan.Nodes, plan.Monitor)
-	if err != nil {
-		d.Log.Error("the locks cannot be watched; the guard goes on", "error", safetext.Printable(err.Error()))
-		return func() {}
-	}
-	mon.Guarded(func() monitor.GuardSight { return sightOf(guard) })
-	with := about
-	with.Monitor = mon
-	d.metrics.Show(with)
-	d.record(ctx, &wg, plan.Record, mon)
-	wg.Go(func() {
-		most := plan.Monitor.MaxMemory + guardMemory
-		if errors.Is(withinMemory(ctx, most, usedMemory, mon.Run), errTooMuchMemory) {
-			d.metrics.Show(about)
-			d.Log.Error("watching the locks takes too much memory and is given up; the guard goes on", "max_memory", plan.Monitor.MaxMemory)
-		}
-	})
-	return wg.Wait
 }
 
-// record keeps what a source tells, and what the guard does.
-func (d *Daemon) record(ctx context.Context, wg *sync.WaitGroup, opt record.Options, from noted) {
-	d.recording.Store(&from)
-	recorded(ctx, wg, opt, from)
-}
-
-// reload reads the configuration again.
-func (d *Daemon) reload(old guardPlan) (guardPlan, error) {
-	next, err := d.plan()
-	if err != nil {
-		return next, err
-	}
-	if next.stateDir != d.first.stateDir {
-		d.Log.Warn("state_dir is changed by a restart of the guard only", "state_dir", safetext.Escape(d.first.stateDir))
-	}
-	if next.Audit != d.first.Audit {
-		d.Log.Warn("the path of the audit log is changed by a restart of the guard only", "path", safetext.Escape(d.first.Audit))
-	}
-	there := map[string]string{}
-	for _, n := range next.Nodes {
-		there[n.Name()] = n.Addr()
-	}
-	for _, n := range old.Nodes {
-		if there[n.Name()] != n.Addr() {
-			d.Log.Warn("no longer watched; if it is closed, it stays so", "node", safetext.Escape(n.Name()), "addr", safetext.Escape(n.Addr()))
+// beaten takes in how the guard of a cluster does, and tells systemd: READY once each
+// has met its nodes, and WATCHDOG while one of them gets on.
+func (d *Daemon) beaten(name string, b beat) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.beats[name] = b
+	ready, well := true, false
+	var lines []string
+	for _, name := range slices.Sorted(maps.Keys(d.beats)) {
+		one := d.beats[name]
+		ready, well = ready && one.met, well || one.sick == nil
+		if line := one.status; len(d.beats) > 1 {
+			lines = append(lines, name+": "+line)
+		} else {
+			lines = append(lines, line)
 		}
 	}
-	return next, nil
+	if ready && !d.ready {
+		d.ready = true
+		notify(daemon.SdNotifyReady)
+	}
+	if well {
+		notify(daemon.SdNotifyWatchdog + "\nSTATUS=" + strings.Join(lines, "; "))
+	}
+}
+
+// beatEvery is how often systemd is told that the process lives.
+func beatEvery() time.Duration {
+	if watchdog, err := daemon.SdWatchdogEnabled(false); err == nil && watchdog > 0 {
+		return min(time.Second, watchdog/3)
+	}
+	return time.Second
 }
 
 // notify tells systemd, if that is what started us.
 func notify(state string) { _, _ = daemon.SdNotify(false, state) }
-
-// guardStatus is the guard in one line: how many nodes are in which phase, and
-// the outlook where there is no quorum.
-func guardStatus(g *restartguard.Guard) string {
-	var count [restartguard.PhaseUnreachable + 1]int
-	for _, s := range g.Status() {
-		count[s.Phase]++
-	}
-	var parts []string
-	for p, n := range count {
-		if n > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", n, restartguard.Phase(p)))
-		}
-	}
-	line := strings.Join(parts, ", ")
-	if o := g.Outlook(); !o.Possible() && g.Met() {
-		line += ": " + o.Text(time.Now())
-	}
-	return line
-}

@@ -61,8 +61,8 @@ func alarming(e restartguard.Event) bool {
 }
 
 // sightOf is what findings know of a guard.
-func sightOf(g *restartguard.Guard) monitor.GuardSight {
-	sight := monitor.GuardSight{Nodes: map[string]monitor.GuardedNode{}}
+func sightOf(g *restartguard.Guard) monitor.GuardView {
+	sight := monitor.GuardView{Nodes: map[string]monitor.GuardedNode{}, Delay: g.Delay()}
 	for _, s := range g.Status() {
 		if s.Method.Kind == restartguard.Advice {
 			continue // it fences nothing

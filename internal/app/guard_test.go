@@ -12,11 +12,11 @@ import (
 // What somebody should look at stands in the log of the daemon as a warning.
 func TestGuardLogLevels(t *testing.T) {
 	var w strings.Builder
-	d := &Daemon{Log: slog.New(slog.NewTextHandler(&w, nil))}
+	d := &post{log: slog.New(slog.NewTextHandler(&w, nil))}
 	k := newGuardEvents(filepath.Join(t.TempDir(), "audit.jsonl"), d.tell)
 	defer k.record.Close()
 	for want, e := range map[string]restartguard.Event{
-		"INFO":  {Kind: "restart", Text: "restarted, came up closed"},
+		"INFO":  {Kind: "restart", Text: "restarted, started fenced"},
 		"WARN":  {Kind: "restart", Text: "restarted, is OPEN", Alarm: true},
 		"WARN ": {Kind: "wiped", Text: "its data were wiped"},
 	} {

@@ -74,7 +74,7 @@ func (g Guards) Running() *bool {
 func (g Guards) Missing(nodes ...string) string {
 	effect := "no node that is fenced rejoins"
 	if len(nodes) > 0 {
-		effect = "nothing opens " + strings.Join(nodes, ", ")
+		effect = "nothing lets " + strings.Join(nodes, ", ") + " rejoin"
 	}
 	switch running := g.Running(); {
 	case running != nil && *running:
@@ -148,11 +148,11 @@ func OutlookBy(s *monitor.Snapshot, waits map[string]time.Duration) (restartguar
 		st := restartguard.NodeStatus{Node: n.Name, Phase: restartguard.PhaseUnreachable}
 		switch n.State {
 		case monitor.NodeServing:
-			st.Phase = restartguard.PhaseActive
-		case monitor.NodeHeld:
-			st.Phase = restartguard.PhaseHeld
+			st.Phase = restartguard.PhaseServing
+		case monitor.NodeCordoned:
+			st.Phase = restartguard.PhaseCordoned
 		case monitor.NodeFenced:
-			st.Phase = restartguard.PhaseClosed
+			st.Phase = restartguard.PhaseFenced
 			if wait, ok := waits[n.Name]; ok {
 				st.Until = s.At.Add(wait)
 				known = true

@@ -54,3 +54,10 @@ func (m *Metrics) Show(c metrics.Cluster) {
 		m.Metrics.Show(c)
 	}
 }
+
+// Hide tells of a cluster no longer.
+func (m *Metrics) Hide(name string) {
+	if m != nil {
+		m.Metrics.Hide(name)
+	}
+}

@@ -3,11 +3,14 @@ package app
 import (
 	"context"
 	"errors"
+	"os"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	"redlockctl/internal/metrics"
+	"redlockctl/internal/otlp"
 	"redlockctl/internal/record"
 	"redlockctl/internal/safetext"
 	"redlockctl/monitor"
@@ -21,11 +24,14 @@ type noted interface {
 }
 
 // recorded runs a recorder until ctx ends, and puts among the events how it fares. That
-// another process records already is no trouble.
-func recorded(ctx context.Context, wg *sync.WaitGroup, opt record.Options, from noted) {
+// another process records already is no trouble. who is what records; fences tells what its
+// guard knows, and may be nil.
+func recorded(ctx context.Context, wg *sync.WaitGroup, opt record.Options, from noted, who string, fences func() []restartguard.NodeStatus) {
 	if opt.Path == "" {
 		return
 	}
+	host, _ := os.Hostname()
+	opt.By, opt.Fences = who+"@"+host, fences
 	opt.Tell = func(err error) {
 		e := monitor.Event{At: time.Now(), Level: monitor.LevelNotice, Kind: "recorder", Text: safetext.New("recording goes on")}
 		switch {
@@ -37,6 +43,20 @@ func recorded(ctx context.Context, wg *sync.WaitGroup, opt record.Options, from 
 		from.Note(e)
 	}
 	wg.Go(func() { record.New(opt).Run(ctx, from) })
+}
+
+// exported sends the events of a cluster to an OTLP receiver until ctx ends; nil where the
+// environment names none.
+func exported(ctx context.Context, wg *sync.WaitGroup, cluster string, from noted) metrics.Export {
+	e, err := otlp.New(cluster)
+	if err != nil {
+		from.Note(monitor.Event{Level: monitor.LevelAlarm, Kind: "export", Text: safetext.New("events are not exported: " + err.Error())})
+	}
+	if e == nil {
+		return nil // and not a nil *Exporter, which would not be nil
+	}
+	wg.Go(func() { e.Run(ctx, from) })
+	return e
 }
 
 // guardSource is what a guard that watches no locks has to be recorded: the states of its
@@ -70,18 +90,21 @@ func (g *guardSource) EventsSince(seq uint64) (events []monitor.Event, missed ui
 	return slices.Clone(g.events[len(g.events)-int(n):]), g.seq - seq - n
 }
 
+// ChangedSince implements [record.Source]: there are no locks.
+func (g *guardSource) ChangedSince(uint64) ([]string, bool) { return nil, true }
+
 // Snapshot implements [record.Source]; it has nodes alone.
 func (g *guardSource) Snapshot() *monitor.Snapshot {
 	s := &monitor.Snapshot{At: time.Now(), Cluster: g.about}
 	for _, st := range g.guard.Status() {
 		n := monitor.Node{Name: st.Node, Err: safetext.New(st.Err)}
 		switch st.Phase {
-		case restartguard.PhaseActive, restartguard.PhaseExposed:
+		case restartguard.PhaseServing, restartguard.PhaseExposed:
 			n.State = monitor.NodeServing
-		case restartguard.PhaseClosed:
+		case restartguard.PhaseFenced:
 			n.State = monitor.NodeFenced
-		case restartguard.PhaseHeld:
-			n.State = monitor.NodeHeld
+		case restartguard.PhaseCordoned:
+			n.State = monitor.NodeCordoned
 		case restartguard.PhaseUnreachable:
 			if n.State = monitor.NodeDown; st.Denied {
 				n.State = monitor.NodeDenied

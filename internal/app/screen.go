@@ -14,6 +14,7 @@ import (
 	"runtime"
 	"strings"
 
+	"redlockctl/internal/config"
 	"redlockctl/internal/private"
 	"redlockctl/tui"
 )
@@ -21,22 +22,11 @@ import (
 // OnMachine adds to the options of the screen what a machine gives it: where it
 // keeps what was chosen, and a clipboard.
 func OnMachine(opt tui.Options, getenv func(string) string) tui.Options {
-	if path := uiPath(getenv); path != "" {
+	if path := config.StateDir(getenv, "ui.json"); path != "" {
 		opt.Store = uiStore{path}
 	}
 	opt.Clipboard = clipboard(getenv)
 	return opt
-}
-
-// uiPath is where the screen's preferences are; "": nowhere.
-func uiPath(getenv func(string) string) string {
-	if dir := getenv("XDG_STATE_HOME"); filepath.IsAbs(dir) {
-		return filepath.Join(dir, "redlockctl", "ui.json")
-	}
-	if home := getenv("HOME"); filepath.IsAbs(home) {
-		return filepath.Join(home, ".local", "state", "redlockctl", "ui.json")
-	}
-	return ""
 }
 
 // uiStore keeps the screen's preferences in a file. It is nobody else's: a

@@ -6,22 +6,23 @@ import (
 	"reflect"
 	"testing"
 
+	"redlockctl/internal/config"
 	"redlockctl/tui"
 	"redlockctl/tui/styles"
 )
 
 func TestUIStore(t *testing.T) {
 	env := map[string]string{"XDG_STATE_HOME": t.TempDir(), "HOME": "/home/x"}
-	path := uiPath(func(k string) string { return env[k] })
+	path := config.StateDir(func(k string) string { return env[k] }, "ui.json")
 	if path != filepath.Join(env["XDG_STATE_HOME"], "redlockctl", "ui.json") {
 		t.Fatal(path)
 	}
 	delete(env, "XDG_STATE_HOME")
-	if p := uiPath(func(k string) string { return env[k] }); p != "/home/x/.local/state/redlockctl/ui.json" {
+	if p := config.StateDir(func(k string) string { return env[k] }, "ui.json"); p != "/home/x/.local/state/redlockctl/ui.json" {
 		t.Error(p)
 	}
 	env["HOME"] = "not absolute"
-	if p := uiPath(func(k string) string { return env[k] }); p != "" {
+	if p := config.StateDir(func(k string) string { return env[k] }, "ui.json"); p != "" {
 		t.Error(p)
 	}
 

@@ -36,6 +36,8 @@ type Session struct {
 	// cluster is its name; metrics are nil if there are none.
 	cluster string
 	metrics *Metrics
+	export  metrics.Export
+	record  func() (tui.Recording, error) // nil: nothing is recorded
 	showing sync.Mutex
 }
 
@@ -47,7 +49,7 @@ func OpenSession(ctx context.Context, s Spec, mode GuardMode, metrics *Metrics) 
 	if err != nil {
 		return nil, err
 	}
-	ses := &Session{Monitor: mon, Delay: s.Guard.Delay, cluster: s.Monitor.ClusterName, metrics: metrics}
+	ses := &Session{Monitor: mon, Delay: s.Guard.Delay, cluster: s.Monitor.ClusterName, metrics: metrics, record: OpenRecording(s.Record.Path, s.Monitor.ClusterName)}
 	opt := operator.Options{Note: mon.Note}
 	if metrics != nil {
 		opt.Acquired = func(took time.Duration, err error) { metrics.Acquired(ses.cluster, took, err) }
@@ -67,7 +69,8 @@ func OpenSession(ctx context.Context, s Spec, mode GuardMode, metrics *Metrics) 
 	run, stop := context.WithCancel(ctx)
 	ses.stop = stop
 	ses.wg.Go(func() { mon.Run(run) })
-	recorded(run, &ses.wg, s.Record, mon)
+	recorded(run, &ses.wg, s.Record, mon, "console", ses.GuardStatus)
+	ses.export = exported(run, &ses.wg, ses.cluster, mon)
 	switch {
 	case guard == nil:
 	case mode == GuardUnlessSeen:
@@ -87,6 +90,7 @@ func (s *Session) tell(e restartguard.Event) { s.Monitor.Note(eventOf(e)) }
 func (s *Session) Close() {
 	s.stop()
 	s.wg.Wait()
+	s.metrics.Hide(s.cluster)
 	if s.events != nil {
 		s.events.record.Close()
 	}
@@ -98,7 +102,7 @@ func (s *Session) GuardStatus() []restartguard.NodeStatus { return s.guard.Statu
 
 // Screen is the session as a screen takes it.
 func (s *Session) Screen() tui.Cluster {
-	return tui.Cluster{Source: s.Monitor, Guard: &s.guard, Actions: s.Operator, Delay: s.Delay}
+	return tui.Cluster{Source: s.Monitor, Guard: &s.guard, Actions: s.Operator, Delay: s.Delay, Record: s.record}
 }
 
 // seat is the place of a session's guard: empty until it runs.
@@ -125,14 +129,14 @@ func (s *seat) Status() []restartguard.NodeStatus {
 // sit lets all see the guard that runs from now on.
 func (s *Session) sit(g *restartguard.Guard) {
 	s.guard.at.Store(g)
-	s.Monitor.Guarded(func() monitor.GuardSight { return sightOf(g) })
+	s.Monitor.Guarded(func() monitor.GuardView { return sightOf(g) })
 }
 
 // show tells the metrics of this session.
 func (s *Session) show() {
 	s.showing.Lock()
 	defer s.showing.Unlock()
-	about := metrics.Cluster{Name: s.cluster, Monitor: s.Monitor}
+	about := metrics.Cluster{Name: s.cluster, Monitor: s.Monitor, Export: s.export}
 	if g := s.guard.at.Load(); g != nil { // a nil *Guard in the interface would not be nil
 		about.Guard = g
 	}

@@ -19,6 +19,7 @@ import (
 	"os"
 	"os/user"
 	"path/filepath"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -33,6 +34,15 @@ const (
 	Failed = "failed"
 )
 
+// formerActs are the names that acts had in older lines, with those that they have now.
+var formerActs = map[string]string{
+	"node fence": "node cordon", "node hold": "node cordon", "node open": "node rejoin",
+	"node closed": "node fenced", "node opened": "node rejoined", "node held": "node cordoned",
+}
+
+// PresentAct is the name that an act has now; older lines of a log keep theirs.
+func PresentAct(act string) string { return cmp.Or(formerActs[strings.ToLower(act)], act) }
+
 // Record is one line of the log.
 type Record struct {
 	Time     time.Time `json:"time"`
@@ -40,7 +50,7 @@ type Record struct {
 	Phase    string    `json:"phase"` // "intent", then "done" or "failed"
 	Actor    string    `json:"actor"` // user@host
 	Cluster  string    `json:"cluster"`
-	Act      string    `json:"act"` // "force-release", "node fence", …
+	Act      string    `json:"act"` // "force-release", "node cordon", …
 	Target   string    `json:"target"`
 	Reason   string    `json:"reason,omitempty"`
 	TokenSHA string    `json:"token_sha256,omitempty"` // never the token itself

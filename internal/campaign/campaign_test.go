@@ -119,7 +119,7 @@ func TestClockStep(t *testing.T) {
 		}
 	}
 	for i := range servers {
-		becomes(i, restartguard.PhaseActive)
+		becomes(i, restartguard.PhaseServing)
 	}
 	closed := func(node int) bool {
 		_, err := servers[node].Do(t.Context(), "SET", "probe:clock", "x", "PX", "1")
@@ -133,14 +133,14 @@ func TestClockStep(t *testing.T) {
 	if err := servers[1].SetClock(-time.Second, 1); err != nil {
 		t.Fatal(err)
 	}
-	becomes(0, restartguard.PhaseClosed)
+	becomes(0, restartguard.PhaseFenced)
 	if !closed(0) {
 		t.Error("the node whose clock jumped forward takes writes")
 	}
 	if closed(1) || closed(2) {
 		t.Error("a node whose clock did not jump forward is closed")
 	}
-	becomes(0, restartguard.PhaseActive)
+	becomes(0, restartguard.PhaseServing)
 	if took := time.Since(stepped); took < time.Second {
 		t.Errorf("open again after %s", took)
 	}

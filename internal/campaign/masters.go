@@ -85,7 +85,7 @@ func (f fenced) crash(context.Context) (time.Time, error) {
 
 func (f fenced) watch() (func(context.Context) (bool, int, bool), func()) {
 	// The one connection of this client belongs to one incarnation.
-	c := f.Node().OneLife(watchTimeout)
+	c := f.Node().OneConnection(watchTimeout)
 	return func(ctx context.Context) (serves bool, sets int, ok bool) {
 		// One transaction: the count belongs to the state of the fence.
 		var fence *redis.Cmd
@@ -167,7 +167,7 @@ func (s *supervised) end() {
 
 // pid is that of the server, by its own word; 0 if it does not answer.
 func (s *supervised) pid(ctx context.Context) int {
-	c := s.node.OneLife(watchTimeout)
+	c := s.node.OneConnection(watchTimeout)
 	defer c.Close()
 	_, rest, _ := strings.Cut(c.Info(ctx, "server").Val(), "process_id:")
 	line, _, _ := strings.Cut(rest, "\r")

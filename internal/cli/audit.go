@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"strings"
 	"time"
 
@@ -19,28 +18,16 @@ import (
 
 // auditJSON is the document of audit show.
 type auditJSON struct {
-	Path    safetext.Text    `json:"path"`
-	Records []auditEntryJSON `json:"records"`
+	Path    safetext.Text   `json:"path"`
+	Records []view.AuditDoc `json:"records"`
 }
 
-// auditEntryJSON is one line of the log. Seq is left out for a line from before
-// there was a chain.
-type auditEntryJSON struct {
-	Line     int            `json:"line"`
-	Seq      uint64         `json:"seq,omitempty"`
-	Time     time.Time      `json:"time"`
-	ID       safetext.Text  `json:"id"`
-	Phase    safetext.Text  `json:"phase"`
-	Actor    safetext.Text  `json:"actor"`
-	Cluster  safetext.Text  `json:"cluster"`
-	Act      safetext.Text  `json:"act"`
-	Target   safetext.Text  `json:"target"`
-	Reason   *safetext.Text `json:"reason,omitempty"`
-	TokenSHA *safetext.Text `json:"token_sha256,omitempty"`
-	Detail   *safetext.Text `json:"detail,omitempty"`
-	Hash     string         `json:"hash,omitempty"`
-	Doubt    *safetext.Text `json:"doubt,omitempty"`
-}
+func (auditJSON) kind() string { return "audit" }
+
+// auditEntryJSON is one line of the log.
+type auditEntryJSON struct{ view.AuditDoc }
+
+func (auditEntryJSON) kind() string { return "audit line" }
 
 // verifyJSON is the document of audit verify.
 type verifyJSON struct {
@@ -56,6 +43,8 @@ type verifyJSON struct {
 	Remarks []remarkJSON  `json:"remarks,omitempty"`
 }
 
+func (verifyJSON) kind() string { return "audit verify" }
+
 type remarkJSON struct {
 	File safetext.Text `json:"file"`
 	Line int           `json:"line,omitempty"`
@@ -65,15 +54,9 @@ type remarkJSON struct {
 func remarkDocs(remarks []audit.Remark) []remarkJSON {
 	var docs []remarkJSON
 	for _, r := range remarks {
-		docs = append(docs, remarkJSON{text(r.File), r.Line, text(r.Text)})
+		docs = append(docs, remarkJSON{safetext.New(r.File), r.Line, safetext.New(r.Text)})
 	}
 	return docs
-}
-
-func (a *commandLine) auditCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "audit", Short: "The log of what people did with this program", RunE: group, Args: cobra.ArbitraryArgs}
-	cmd.AddCommand(a.auditShowCommand(), a.auditVerifyCommand())
-	return cmd
 }
 
 // errNotIntact is returned when the audit log is not what was written.
@@ -116,7 +99,7 @@ func (f auditFilter) match(e audit.Entry) bool {
 		return false
 	case f.resource != "" && e.Target != f.resource && safetext.Escape(e.Target) != f.resource:
 		return false
-	case f.act != "" && !strings.EqualFold(e.Act, f.act):
+	case f.act != "" && !strings.EqualFold(audit.PresentAct(e.Act), audit.PresentAct(f.act)):
 		return false
 	case f.cluster != "" && e.Cluster != f.cluster:
 		return false
@@ -124,29 +107,13 @@ func (f auditFilter) match(e audit.Entry) bool {
 	return f.tokenSHA == "" || e.TokenSHA == f.tokenSHA
 }
 
-// since reads a moment: how long ago, or when. Wall-clock time is what stands in
-// the log.
-func since(flag, text string, now time.Time) (time.Time, error) {
-	if text == "" {
-		return time.Time{}, nil
-	}
-	if d, err := time.ParseDuration(text); err == nil && d >= 0 {
-		return now.Add(-d), nil
-	}
-	for _, form := range []string{time.RFC3339, "2006-01-02T15:04:05", "2006-01-02T15:04", time.DateOnly} {
-		if t, err := time.ParseInLocation(form, text, now.Location()); err == nil {
-			return t, nil
-		}
-	}
-	return time.Time{}, usageError{fmt.Errorf(`%s %q: write how long ago ("1h30m"), or when ("2026-01-31T15:04")`, flag, text)}
-}
-
 func (a *commandLine) auditShowCommand() *cobra.Command {
 	var from, to string
 	var f auditFilter
 	var last int
 	var tok tokenFlags
-	cmd := &cobra.Command{
+	var as listing
+	cmd := as.add(outputs(&cobra.Command{
 		Use:   "show",
 		Short: "What was done: when, by whom, with what outcome",
 		Long: `Prints the audit log, the oldest line first. Each act has two lines of one id: the
@@ -154,17 +121,22 @@ intent, which was on disk before anything was sent, and the outcome, done or
 failed. An intent alone was cut short: by a crash, or because it still goes on.
 
 A token is never in the log, only its hash; with --token the lines of one that is
-known are found. Whether the log is what was written says "audit verify".`,
+known are found. --columns chooses columns, --sort sorts by one. Whether the log is what was written says "audit verify".`,
 		Example: `redlockctl audit show --since 1h
 redlockctl audit show --act force-release -o jsonl`,
 		Args: noArgs,
 		RunE: a.run(func(context.Context, []string) error {
 			var err error
-			if f.since, err = since("--since", from, time.Now()); err != nil {
-				return err
-			}
-			if f.until, err = since("--until", to, time.Now()); err != nil {
-				return err
+			for _, m := range []struct {
+				flag, said string
+				at         *time.Time
+			}{{"--since", from, &f.since}, {"--until", to, &f.until}} {
+				if m.said == "" {
+					continue
+				}
+				if *m.at, err = view.ParseMoment(m.said, time.Now()); err != nil {
+					return usageError{fmt.Errorf("%s %w", m.flag, err)}
+				}
 			}
 			if last < 0 {
 				return usageError{fmt.Errorf("--last %d is negative", last)}
@@ -178,85 +150,43 @@ redlockctl audit show --act force-release -o jsonl`,
 			if err != nil {
 				return err
 			}
-			return a.showAudit(path, f, last)
+			return a.showAudit(path, f, last, &as)
 		}),
-	}
+	}, "table", "wide", "json", "jsonl"))
 	fl := cmd.Flags()
-	fl.StringVar(&from, "since", "", `only what is not older: "1h30m" ago, or a time such as "2026-01-31T15:04"`)
-	fl.StringVar(&to, "until", "", `only what is not later: "10m" ago, or a time`)
+	fl.StringVar(&from, "since", "", `only what is not older: "1h30m ago", or a time such as "yesterday 03:12" or "2026-01-31 15:04"`)
+	fl.StringVar(&to, "until", "", `only what is not later: "10m ago", or a time`)
 	fl.StringVar(&f.resource, "resource", "", "only acts on this lock or node")
-	fl.StringVar(&f.act, "act", "", "only this act: acquire, release, revoke, force-release, node fence, run, …")
+	fl.StringVar(&f.act, "act", "", "only this act: acquire, release, revoke, force-release, node cordon, run, …")
 	fl.IntVar(&last, "last", 0, "only so many lines, the latest (0: all)")
 	tok.add(cmd)
-	return outputs(cmd, "table", "json", "jsonl")
+	return cmd
 }
 
 // showAudit prints the lines that a filter chooses.
-func (a *commandLine) showAudit(path string, f auditFilter, last int) error {
-	var kept []audit.Entry
-	err := audit.Read(path, func(e audit.Entry) error {
-		if f.match(e) {
-			kept = append(kept, e)
-			if last > 0 && len(kept) > 2*last { // a log may be long
-				kept = append(kept[:0], kept[len(kept)-last:]...)
-			}
-		}
-		return nil
-	})
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+func (a *commandLine) showAudit(path string, f auditFilter, last int, as *listing) error {
+	kept, err := latest(path, last, f.match)
+	if err != nil {
 		return err
 	}
-	if last > 0 {
-		kept = kept[max(0, len(kept)-last):]
+	if kept, err = sorted(as, view.AuditColumns(), kept); err != nil {
+		return err
 	}
-	switch a.output {
-	case "jsonl":
+	switch {
+	case a.output == "jsonl":
 		for _, e := range kept {
-			doc := auditDoc(e)
-			if err := printLine(a.out, doc); err != nil {
+			if err := printLine(a.out, auditEntryJSON{view.DocOfAudit(e)}); err != nil {
 				return err
 			}
 		}
 		return nil
-	case "json":
-		doc := auditJSON{Path: text(path), Records: make([]auditEntryJSON, 0, len(kept))}
-		for _, e := range kept {
-			doc.Records = append(doc.Records, auditDoc(e))
-		}
-		return printJSON(a.out, doc)
-	}
-	if len(kept) == 0 {
+	case a.output == "json":
+		return printJSON(a.out, auditJSON{Path: safetext.New(path), Records: auditDocs(kept)})
+	case len(kept) == 0 && a.output != "csv":
 		fmt.Fprintln(a.out, "nothing is logged")
 		return nil
 	}
-	t := view.NewTable("TIME", "ACTOR", "CLUSTER", "ACT", "TARGET", "PHASE", "REASON", "DETAIL")
-	for _, e := range kept {
-		phase := view.Cell{Text: safetext.Escape(e.Phase)}
-		switch {
-		case e.Doubt != nil:
-			phase = view.Cell{Text: phase.Text + " (CHANGED)", Tone: view.Bad}
-		case e.Phase == audit.Failed:
-			phase.Tone = view.Warn
-		case e.Phase == audit.Intent:
-			phase.Tone = view.Dim
-		}
-		t.Add(view.Cell{Text: e.Time.Local().Format("2006-01-02 15:04:05")}, view.Cell{Text: a.clip(safetext.Escape(e.Actor), 40)},
-			view.Cell{Text: a.clip(safetext.Escape(e.Cluster), 24)}, plain(e.Act), view.Cell{Text: a.clip(safetext.Escape(e.Target), 60)}, phase,
-			view.Cell{Text: a.clip(safetext.Escape(e.Reason), 60)}, view.Cell{Text: a.clip(safetext.Escape(e.Detail), 100)})
-	}
-	printTable(a.out, t, a.color())
-	return nil
-}
-
-func auditDoc(e audit.Entry) auditEntryJSON {
-	doc := auditEntryJSON{
-		Line: e.Line, Seq: e.Seq, Time: e.Time, ID: text(e.ID), Phase: text(e.Phase), Actor: text(e.Actor), Cluster: text(e.Cluster),
-		Act: text(e.Act), Target: text(e.Target), Reason: optional(e.Reason), TokenSHA: optional(e.TokenSHA), Detail: optional(e.Detail), Hash: e.Hash,
-	}
-	if e.Doubt != nil {
-		doc.Doubt = optional(e.Doubt.Error())
-	}
-	return doc
+	return a.listAudit(as, view.AuditColumns(), kept)
 }
 
 func (a *commandLine) auditVerifyCommand() *cobra.Command {
@@ -308,7 +238,7 @@ redlockctl audit verify --contains 5f70bf18a0860070`,
 func (a *commandLine) printVerified(path string, r audit.Report) error {
 	if a.output == "json" {
 		doc := verifyJSON{
-			Intact: r.Intact(), Path: text(path), Lines: r.Lines, Links: r.Links, Before: r.Before,
+			Intact: r.Intact(), Path: safetext.New(path), Lines: r.Lines, Links: r.Links, Before: r.Before,
 			First: r.First, Last: r.Last, Head: r.Head, Broken: remarkDocs(r.Broken), Remarks: remarkDocs(r.Remarks),
 		}
 		if err := printJSON(a.out, doc); err != nil {

@@ -9,15 +9,11 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/spf13/cobra"
 
 	"redlockctl/internal/app"
-	"redlockctl/internal/config"
 	"redlockctl/internal/safetext"
-	"redlockctl/monitor"
-	"redlockctl/redlock"
 	"redlockctl/restartguard"
 )
 
@@ -43,18 +39,14 @@ type bootFenceJSON struct {
 	Error   *safetext.Text  `json:"error,omitempty"`
 }
 
+func (bootFenceJSON) kind() string { return "boot fence" }
+
 // bootFencesJSON is that of several nodes.
 type bootFencesJSON struct {
 	Nodes []bootFenceJSON `json:"nodes"`
 }
 
-// bootLook is what was found of one node.
-type bootLook struct {
-	node   *redlock.Node
-	method restartguard.Method
-	check  restartguard.BootCheck
-	err    error
-}
+func (bootFencesJSON) kind() string { return "boot fences" }
 
 func (a *commandLine) bootFenceCommand() *cobra.Command {
 	var word, file string
@@ -79,7 +71,7 @@ Exit code 0 if it would start fenced, whatever CONFIG REWRITE and ACL SAVE write
 1 if it would not, if the server may undo the fence by itself (an include without
 anchors, for one), or if it cannot be verified from here.`,
 		Example:           "redlockctl node boot-fence n2\nredlockctl node boot-fence n1 n2 n3 --verify\nredlockctl node boot-fence n2 --verify --file ./copy-of-redis.conf",
-		Args:              names("node"),
+		Args:              severalNames("node"),
 		ValidArgsFunction: a.completeSeveralNodes,
 		RunE: a.run(func(ctx context.Context, args []string) error {
 			cfg, err := a.load()
@@ -92,20 +84,20 @@ anchors, for one), or if it cannot be verified from here.`,
 			case file != "" && len(args) > 1:
 				return usageError{fmt.Errorf("--file is the file of one node, not of %d", len(args))}
 			}
-			looks := make([]bootLook, len(args))
+			looks := make([]app.BootLook, len(args))
 			for i, name := range args {
 				l := &looks[i]
-				if l.node, l.method, err = app.NodeOf(cfg, name); err != nil {
+				if l.Node, l.Method, err = app.NodeOf(cfg, name); err != nil {
 					return err
 				}
 				if word != "" {
-					if l.method, err = methodOf(word, l.method); err != nil {
+					if l.Method, err = methodOf(word, l.Method); err != nil {
 						return usageError{err}
 					}
 				}
 			}
 			done := a.progress("looking at " + strings.Join(args, ", "))
-			bootLooks(ctx, cfg, looks, file)
+			app.LookAtBoots(ctx, cfg, looks, file)
 			done()
 			return a.printBootLooks(looks, verify)
 		}),
@@ -116,67 +108,6 @@ anchors, for one), or if it cannot be verified from here.`,
 	f.StringVar(&file, "file", "", "with --verify: judge by this file, the server's configuration or its unit, or a copy of one")
 	_ = cmd.RegisterFlagCompletionFunc("method", cobra.FixedCompletions([]string{"min-replicas", "acl"}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
-}
-
-// bootLooks looks at several nodes at the same time.
-func bootLooks(ctx context.Context, cfg *config.Config, looks []bootLook, file string) {
-	memory, memoryErr := app.Remembered(cfg)
-	var all sync.WaitGroup
-	for i := range looks {
-		l := &looks[i]
-		all.Go(func() {
-			if file != "" {
-				l.check, l.err = restartguard.CheckBootFile(ctx, l.node, l.method, file)
-				return
-			}
-			var known *restartguard.Remembered
-			if m, ok := memory[l.node.Name()]; ok && m.Addr == l.node.Addr() {
-				known = &m
-			}
-			l.check, l.err = restartguard.CheckBoot(ctx, l.node, l.method, known)
-			if memoryErr != nil {
-				l.check.Because = append(l.check.Because, safetext.Printable(memoryErr.Error()))
-			}
-		})
-	}
-	all.Wait()
-}
-
-// bootSights are what findings need to know of how the nodes start. It looks at
-// them, and at the files of those of this host.
-func bootSights(ctx context.Context, cfg *config.Config) map[string]monitor.BootSight {
-	var looks []bootLook
-	for _, name := range app.NodeNames(cfg) {
-		if n, method, err := app.NodeOf(cfg, name); err == nil && method.Kind != restartguard.Advice {
-			looks = append(looks, bootLook{node: n, method: method})
-		}
-	}
-	bootLooks(ctx, cfg, looks, "")
-	memory, _ := app.Remembered(cfg)
-	sights := make(map[string]monitor.BootSight, len(looks))
-	for _, l := range looks {
-		m, ok := memory[l.node.Name()]
-		s := monitor.BootSight{Guarded: ok && m.Addr == l.node.Addr(), StartedUnfenced: l.check.StartedUnfenced}
-		// Firm is only what the files or the command line show.
-		switch {
-		case l.err != nil:
-		case l.check.Boot == restartguard.BootFenced && l.check.Form != restartguard.FormUnknown:
-			s.Form = monitor.BootFirm
-		case l.check.Boot == restartguard.BootFragile:
-			s.Form = monitor.BootFragile
-		case l.check.Boot == restartguard.BootUnfenced && l.check.Form != restartguard.FormUnknown:
-			s.Form = monitor.BootUnfenced
-		}
-		if s.Form == monitor.BootFragile || s.Form == monitor.BootUnfenced {
-			s.Evidence = strings.Join(l.check.Because, "; ")
-			if len(l.check.Do) > 0 {
-				do := strings.Join(l.check.Do, "; ")
-				s.Remedy = strings.ToUpper(do[:1]) + do[1:] + ". redlockctl node boot-fence " + safetext.Escape(l.node.Name()) + " prints the lines."
-			}
-		}
-		sights[l.node.Name()] = s
-	}
-	return sights
 }
 
 // methodOf is the method of a word, with the user of the configured one.
@@ -193,22 +124,22 @@ func methodOf(word string, configured restartguard.Method) (restartguard.Method,
 }
 
 // printBootLooks prints what to do with each node, or the verdict of each.
-func (a *commandLine) printBootLooks(looks []bootLook, verify bool) error {
+func (a *commandLine) printBootLooks(looks []app.BootLook, verify bool) error {
 	var failed error
 	var docs bootFencesJSON
 	for i, l := range looks {
-		if verify && l.err != nil {
-			err := fmt.Errorf("cannot be verified from here: %w", l.err)
+		if verify && l.Err != nil {
+			err := fmt.Errorf("cannot be verified from here: %w", l.Err)
 			if len(looks) == 1 {
 				return err
 			}
-			fmt.Fprintf(a.errOut, "redlockctl: %s %s\n", safetext.Escape(l.node.Name()), safetext.Printable(err.Error()))
+			fmt.Fprintf(a.errOut, "redlockctl: %s %s\n", safetext.Escape(l.Node.Name()), safetext.Printable(err.Error()))
 			failed = silent{err}
-			docs.Nodes = append(docs.Nodes, bootFenceJSON{Node: text(l.node.Name()), Method: l.method.Kind.String(), Boot: l.check.Boot.String(), Error: optional(err.Error())})
+			docs.Nodes = append(docs.Nodes, bootFenceJSON{Node: safetext.New(l.Node.Name()), Method: l.Method.Kind.String(), Boot: l.Check.Boot.String(), Error: safetext.Optional(err.Error())})
 			continue
 		}
-		if verify && l.check.Boot != restartguard.BootFenced {
-			failed = silent{fmt.Errorf("%s would not start fenced for sure", l.node.Name())}
+		if verify && l.Check.Boot != restartguard.BootFenced {
+			failed = silent{fmt.Errorf("%s would not start fenced for sure", l.Node.Name())}
 		}
 		doc := bootDoc(l, verify)
 		docs.Nodes = append(docs.Nodes, doc)
@@ -241,35 +172,35 @@ const (
 )
 
 // bootDoc is the document of one node.
-func bootDoc(l bootLook, verify bool) bootFenceJSON {
-	doc := bootFenceJSON{Node: text(l.node.Name()), Method: l.method.Kind.String(), ConfigFile: optional(l.check.File)}
+func bootDoc(l app.BootLook, verify bool) bootFenceJSON {
+	doc := bootFenceJSON{Node: safetext.New(l.Node.Name()), Method: l.Method.Kind.String(), ConfigFile: safetext.Optional(l.Check.File)}
 	if verify {
-		doc.Boot, doc.Form = l.check.Boot.String(), l.check.Form.String()
-		for _, b := range l.check.Because {
-			doc.Because = append(doc.Because, text(b))
+		doc.Boot, doc.Form = l.Check.Boot.String(), l.Check.Form.String()
+		for _, b := range l.Check.Because {
+			doc.Because = append(doc.Because, safetext.New(b))
 		}
-		for _, d := range l.check.Do {
-			doc.Do = append(doc.Do, text(d))
+		for _, d := range l.Check.Do {
+			doc.Do = append(doc.Do, safetext.New(d))
 		}
 		return doc
 	}
-	switch l.method.Kind {
+	switch l.Method.Kind {
 	case restartguard.MinReplicas:
-		file := l.check.File
+		file := l.Check.File
 		if file == "" {
 			file = anyConfigFile
 		}
 		doc.Lines, doc.Args = restartguard.FenceLines, restartguard.FenceArgs
-		doc.Include = optional(filepath.Join(filepath.Dir(file), fenceFile))
-		if start := l.check.Process.ExecStart; canShow(start) {
-			if !l.check.Process.Fences() {
+		doc.Include = safetext.Optional(filepath.Join(filepath.Dir(file), fenceFile))
+		if start := l.Check.Process.ExecStart; canShow(start) {
+			if !l.Check.Process.Fences() {
 				start += " " + strings.Join(restartguard.FenceArgs, " ")
 			}
-			doc.Unit, doc.DropIn, doc.ExecStart = optional(l.check.Process.Unit), optional(dropIn(l.check.Process.Unit)), optional(withoutSecrets(start))
+			doc.Unit, doc.DropIn, doc.ExecStart = safetext.Optional(l.Check.Process.Unit), safetext.Optional(dropIn(l.Check.Process.Unit)), safetext.Optional(withoutSecrets(start))
 		}
 	case restartguard.ACL:
 		doc.Lines = []string{
-			"user " + l.method.User + " on >PASSWORD ~* &* -@all +@read +@connection +@transaction +@scripting +@pubsub -@write",
+			"user " + l.Method.User + " on >PASSWORD ~* &* -@all +@read +@connection +@transaction +@scripting +@pubsub -@write",
 			"user default off",
 		}
 	}
@@ -297,33 +228,33 @@ func withoutSecrets(line string) string {
 	return secretOption.ReplaceAllString(line, "${1}"+hiddenSecret+"${3}")
 }
 
-func printBootCheck(w io.Writer, l bootLook) {
+func printBootCheck(w io.Writer, l app.BootLook) {
 	verdict := map[restartguard.Boot]string{
 		restartguard.BootFenced:   "starts fenced",
 		restartguard.BootFragile:  "starts fenced, but not for long",
 		restartguard.BootUnfenced: "STARTS UNFENCED",
 		restartguard.BootUnknown:  "cannot be verified from here",
-	}[l.check.Boot]
-	form := "form: " + l.check.Form.String()
-	if l.check.Form == restartguard.FormUnknown {
+	}[l.Check.Boot]
+	form := "form: " + l.Check.Form.String()
+	if l.Check.Form == restartguard.FormUnknown {
 		form = "form not seen"
 	}
-	fmt.Fprintf(w, "%s: %s (%s)\n", safetext.Escape(l.node.Name()), verdict, form)
-	for _, b := range l.check.Because {
+	fmt.Fprintf(w, "%s: %s (%s)\n", safetext.Escape(l.Node.Name()), verdict, form)
+	for _, b := range l.Check.Because {
 		fmt.Fprintf(w, "  %s\n", safetext.Printable(b))
 	}
-	for _, d := range l.check.Do {
+	for _, d := range l.Check.Do {
 		fmt.Fprintf(w, "  do: %s\n", safetext.Printable(d))
 	}
-	if len(l.check.Do) > 0 && l.check.Boot != restartguard.BootFenced {
-		fmt.Fprintf(w, "  redlockctl node boot-fence %s prints the lines\n", safetext.Escape(l.node.Name()))
+	if len(l.Check.Do) > 0 && l.Check.Boot != restartguard.BootFenced {
+		fmt.Fprintf(w, "  redlockctl node boot-fence %s prints the lines\n", safetext.Escape(l.Node.Name()))
 	}
 }
 
 // printBootFence prints how to start a node fenced.
-func printBootFence(w io.Writer, l bootLook, doc bootFenceJSON) {
-	fmt.Fprintf(w, "%s (%s), method %s\n\n", safetext.Escape(l.node.Name()), safetext.Escape(l.node.Addr()), doc.Method)
-	switch l.method.Kind {
+func printBootFence(w io.Writer, l app.BootLook, doc bootFenceJSON) {
+	fmt.Fprintf(w, "%s (%s), method %s\n\n", safetext.Escape(l.Node.Name()), safetext.Escape(l.Node.Addr()), doc.Method)
+	switch l.Method.Kind {
 	case restartguard.MinReplicas:
 		printParamFence(w, l, doc)
 	case restartguard.ACL:
@@ -332,23 +263,23 @@ func printBootFence(w io.Writer, l bootLook, doc bootFenceJSON) {
 		fmt.Fprintf(w, "Its fence is \"none\": nothing starts it fenced. See --method, `redlockctl supervise`,\nand `redlockctl node wait --before-start`.\n")
 		return
 	}
-	fmt.Fprintf(w, "Then: redlockctl node boot-fence %s --verify\n", safetext.Escape(l.node.Name()))
+	fmt.Fprintf(w, "Then: redlockctl node boot-fence %s --verify\n", safetext.Escape(l.Node.Name()))
 }
 
 // printParamFence prints the two forms of a fence by min-replicas-to-write.
-func printParamFence(w io.Writer, l bootLook, doc bootFenceJSON) {
+func printParamFence(w io.Writer, l app.BootLook, doc bootFenceJSON) {
 	args := strings.Join(doc.Args, " ")
 	lines := strings.Join(doc.Lines, "\n    ")
 	file, program := anyConfigFile, "/usr/bin/redis-server"
-	if l.check.File != "" {
-		file = safetext.Escape(l.check.File)
+	if l.Check.File != "" {
+		file = safetext.Escape(l.Check.File)
 	}
-	if l.check.Program != "" {
-		program = safetext.Escape(l.check.Program)
+	if l.Check.Program != "" {
+		program = safetext.Escape(l.Check.Program)
 	}
 	fmt.Fprint(w, "Two forms survive any number of CONFIG REWRITE. One is enough.\n\n")
 	fmt.Fprint(w, "1. The command line: the best, since no file of the server changes it. ")
-	p := l.check.Process
+	p := l.Check.Process
 	switch {
 	case doc.ExecStart != nil:
 		start := doc.ExecStart.String()
@@ -356,7 +287,7 @@ func printParamFence(w io.Writer, l bootLook, doc bootFenceJSON) {
 		if strings.Contains(start, hiddenSecret) {
 			fmt.Fprintf(w, "For %s put what `systemctl cat` shows there.\n", hiddenSecret)
 		}
-	case l.check.Local && p.ArgsKnown && p.Unit == "":
+	case l.Check.Local && p.ArgsKnown && p.Unit == "":
 		words := append([]string{program}, p.Args...)
 		if !p.Fences() {
 			words = append(words, doc.Args...)
@@ -388,10 +319,10 @@ func printParamFence(w io.Writer, l bootLook, doc bootFenceJSON) {
 }
 
 // printUserFence prints the form of a fence by the lock clients' user.
-func printUserFence(w io.Writer, l bootLook, doc bootFenceJSON) {
+func printUserFence(w io.Writer, l app.BootLook, doc bootFenceJSON) {
 	file := anyConfigFile
-	if l.check.File != "" {
-		file = safetext.Escape(l.check.File)
+	if l.Check.File != "" {
+		file = safetext.Escape(l.Check.File)
 	}
 	dir := filepath.Dir(fixedACLFile)
 	fmt.Fprintf(w, "1. Make an ACL file that the server can read and not write, in a directory that it\ncannot write either, so that ACL SAVE fails:\n\n    install -d -o root -g root -m 755 %s\n    install -o root -g redis -m 640 users.acl %s\n\n", dir, fixedACLFile)
@@ -399,7 +330,7 @@ func printUserFence(w io.Writer, l bootLook, doc bootFenceJSON) {
 	fmt.Fprintf(w, "2. Let nobody else write. A user that is not fenced gets by the fence, the\ndefault user too:\n\n    %s\n\n", doc.Lines[1])
 	fmt.Fprintf(w, "All other users stand in the same file; `redlockctl config acl` prints those of this\nprogram.\n\n")
 	fmt.Fprintf(w, "3. In %s, which must have no user lines then:\n\n    aclfile %s\n\n", file, fixedACLFile)
-	fmt.Fprintf(w, "4. In the configuration of redlockctl, for this node:\n\n    fence = \"acl\"\n    fence_user = %q\n\n", l.method.User)
+	fmt.Fprintf(w, "4. In the configuration of redlockctl, for this node:\n\n    fence = \"acl\"\n    fence_user = %q\n\n", l.Method.User)
 	fmt.Fprint(w, "In a file that the server can write, ACL SAVE (with an ACL file) and CONFIG REWRITE\n(with user lines in the configuration) write the user with its commands while the\nnode serves: the next start is unfenced. Never send them there.\n\n")
 }
 

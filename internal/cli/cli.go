@@ -19,15 +19,12 @@ import (
 	"syscall"
 
 	"charm.land/fang/v2"
-	"github.com/charmbracelet/x/term"
 	"github.com/redis/go-redis/v9"
 	"github.com/spf13/cobra"
 
 	"redlockctl/internal/app"
 	"redlockctl/internal/config"
-	"redlockctl/internal/operator"
 	"redlockctl/internal/safetext"
-	"redlockctl/internal/who"
 )
 
 // Main runs the command line with the arguments after the program's name, and
@@ -51,42 +48,6 @@ func Main(args []string, in io.Reader, out, errOut io.Writer) int {
 		inTTY: isTerminal(in), outTTY: isTerminal(out), errTTY: isTerminal(errOut),
 	}
 	return int(a.main(ctx, args))
-}
-
-// noLog drops what a library would log.
-type noLog struct{}
-
-func (noLog) Printf(context.Context, string, ...any) {}
-
-// commandLine is one run of the command line: its streams and its global flags.
-type commandLine struct {
-	in          io.Reader
-	out, errOut io.Writer
-	getenv      func(string) string
-	args        []string // behind the name of the program
-
-	inTTY, outTTY, errTTY bool
-
-	configPaths []string
-	named       config.Flags // the nodes, where they are named without a file
-	askPassword bool
-	password    string // as it was typed
-	cluster     string
-	output      string
-	readOnly    bool
-	noColor     bool
-	ascii       bool
-
-	// began is set when a command's own code starts: an error before that is one
-	// of usage, whatever cobra calls it.
-	began bool
-	what  string // the command: "acquire", "node hold"; "console" without one
-	drawn *bar   // the last one
-}
-
-func isTerminal(stream any) bool {
-	f, ok := stream.(*os.File)
-	return ok && term.IsTerminal(f.Fd())
 }
 
 func (a *commandLine) main(ctx context.Context, args []string) Exit {
@@ -212,6 +173,15 @@ redlockctl locks`,
 			if !slices.Contains(words, a.output) {
 				return fmt.Errorf("--output %q: it is %s", a.output, either(words))
 			}
+			switch a.jsonSchema {
+			case "v2":
+			case "v1":
+				if a.output == "json" || a.output == "jsonl" {
+					a.out = &remembering{to: &inV1{to: bareOut(a.out)}}
+				}
+			default:
+				return fmt.Errorf("--json-schema %q: it is v2 or v1", a.jsonSchema)
+			}
 			if cmd.Root().PersistentFlags().Changed("nodes") && len(a.named.Nodes) == 0 { // an empty variable must not mean another cluster
 				return errors.New("--nodes names no master")
 			}
@@ -233,42 +203,49 @@ redlockctl locks`,
 	root.SuggestionsMinimumDistance = 2
 	root.Version = build().line()
 	root.SetVersionTemplate("{{.Version}}\n")
+	root.Flags().BoolVar(&noGuard, "no-guard", false, "run no guard in the console")
+	root.Flags().BoolVar(&guard, "guard", false, "run a guard in the console also where another guard watches")
+	root.Flags().StringVar(&addr, "listen", "", listenUsage)
+	a.addFlags(root)
+	a.addCommands(root)
+	strict(root)
+	return root
+}
+
+// addFlags adds the flags that all commands have.
+func (a *commandLine) addFlags(root *cobra.Command) {
 	pf := root.PersistentFlags()
 	pf.StringArrayVar(&a.configPaths, "config", nil, "configuration file; several for the clusters of all of them")
 	pf.StringVar(&a.cluster, "cluster", "", "which cluster of the configuration, where it has several (also $REDLOCKCTL_CLUSTER); the name of that of --nodes")
 	a.nodeFlags(pf)
 	pf.StringVarP(&a.output, "output", "o", "table", "what to print: table or json; of some commands also wide, jsonl or csv")
+	pf.StringVar(&a.jsonSchema, "json-schema", "v2", "of JSON: v2, or v1 with its older words, for one release")
 	pf.BoolVar(&a.readOnly, "read-only", false, "refuse every act that changes anything")
 	pf.BoolVar(&a.noColor, "no-color", false, "no colours (also $NO_COLOR)")
 	pf.BoolVar(&a.ascii, "ascii", false, "no character beyond ASCII")
-	root.Flags().BoolVar(&noGuard, "no-guard", false, "run no guard in the console")
-	root.Flags().BoolVar(&guard, "guard", false, "run a guard in the console also where another guard watches")
-	root.Flags().StringVar(&addr, "listen", "", listenUsage)
 	_ = root.RegisterFlagCompletionFunc("output", func(cmd *cobra.Command, _ []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		return outputsOf(cmd), cobra.ShellCompDirectiveNoFileComp
 	})
 	_ = root.RegisterFlagCompletionFunc("cluster", a.completeClusters)
+}
 
-	defer strict(root)
+// addCommands is the tree of commands.
+func (a *commandLine) addCommands(root *cobra.Command) {
+	node, guard := a.nodeCommand(), a.guardCommand()
+	node.AddCommand(a.waitCommand(), a.bootFenceCommand())
+	guard.AddCommand(a.guardStatusCommand())
 	root.AddCommand(
-		a.demoCommand(), a.labCommand(),
+		a.demoCommand(), a.initCommand(),
+		groupOf("lab", "Real masters on this machine, to try things out on", a.labUpCommand(), a.labDownCommand()),
+		groupOf("clusters", "All clusters of the configuration", a.clustersStatusCommand()),
 		a.statusCommand(), a.nodesCommand(), a.locksCommand(),
 		a.acquireCommand(), a.extendCommand(), a.releaseCommand(), a.forceReleaseCommand(), a.revokeCommand(),
 		a.superviseCommand(), a.runCommand(),
-		a.nodeCommand(), a.guardCommand(), a.configCommand(), a.auditCommand(), a.historyCommand(), a.reportCommand(), a.whoCommand(), a.infoCommand(), a.doctorCommand(), a.watchCommand(), a.simulateCommand(), a.manCommand(), a.versionCommand(),
+		node, guard,
+		groupOf("config", "The configuration", a.configCheckCommand(), a.configACLCommand()),
+		groupOf("audit", "The log of what people did with this program", a.auditShowCommand(), a.auditVerifyCommand()),
+		a.historyCommand(), a.reportCommand(), a.replayCommand(), a.whoCommand(), a.infoCommand(), a.doctorCommand(), a.watchCommand(), a.simulateCommand(), a.manCommand(), a.versionCommand(),
 	)
-	return root
-}
-
-// run wraps the code of a command: from here on an error is not one of usage.
-func (a *commandLine) run(f func(ctx context.Context, args []string) error) func(*cobra.Command, []string) error {
-	return func(cmd *cobra.Command, args []string) error {
-		a.began = true
-		if _, a.what, _ = strings.Cut(cmd.CommandPath(), " "); a.what == "" {
-			a.what = "console"
-		}
-		return f(cmd.Context(), args)
-	}
 }
 
 // strict makes cobra's own commands and flags be there already, and the commands
@@ -291,183 +268,4 @@ func strict(root *cobra.Command) {
 			}
 		}
 	}
-}
-
-// group is the code of a command that has only subcommands.
-func group(cmd *cobra.Command, args []string) error {
-	var names []string
-	for _, sub := range cmd.Commands() {
-		if sub.IsAvailableCommand() {
-			names = append(names, sub.Name())
-		}
-	}
-	what := "a command is missing"
-	if len(args) > 0 {
-		what = fmt.Sprintf("unknown command %q", args[0])
-	}
-	return fmt.Errorf("%s: %s; there is %s", cmd.CommandPath(), what, strings.Join(names, ", "))
-}
-
-// oneName accepts exactly one argument, which is not empty.
-func oneName(what string) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		switch {
-		case len(args) == 0:
-			return fmt.Errorf("%s: the name of the %s is missing", cmd.CommandPath(), what)
-		case len(args) > 1:
-			return fmt.Errorf("%s: one name, not %d", cmd.CommandPath(), len(args))
-		case args[0] == "":
-			return fmt.Errorf("%s: the name of the %s is empty", cmd.CommandPath(), what)
-		}
-		return nil
-	}
-}
-
-// optionalName accepts one argument, which is not empty, or none.
-func optionalName(what string) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		if len(args) == 0 {
-			return nil
-		}
-		return oneName(what)(cmd, args)
-	}
-}
-
-// outputsKey is where a command says what --output may be.
-const outputsKey = "outputs"
-
-// outputs says what --output may be for a command that knows more than table and
-// json.
-func outputs(cmd *cobra.Command, words ...string) *cobra.Command {
-	if cmd.Annotations == nil {
-		cmd.Annotations = map[string]string{}
-	}
-	cmd.Annotations[outputsKey] = strings.Join(words, " ")
-	return cmd
-}
-
-func outputsOf(cmd *cobra.Command) []string {
-	if words := cmd.Annotations[outputsKey]; words != "" {
-		return strings.Fields(words)
-	}
-	return []string{"table", "json"}
-}
-
-// either is "a, b or c".
-func either(words []string) string {
-	if len(words) < 2 {
-		return strings.Join(words, "")
-	}
-	return strings.Join(words[:len(words)-1], ", ") + " or " + words[len(words)-1]
-}
-
-// noArgs accepts no argument.
-func noArgs(cmd *cobra.Command, args []string) error {
-	if len(args) > 0 {
-		return fmt.Errorf("%s takes no argument, not %q", cmd.CommandPath(), args[0])
-	}
-	return nil
-}
-
-// load finds and reads the configuration, and lays the global flags over it.
-func (a *commandLine) load() (*config.Config, error) { return a.loadBy(config.Options{}) }
-
-// loadWithoutSecrets is load for what contacts nothing.
-func (a *commandLine) loadWithoutSecrets() (*config.Config, error) {
-	return a.loadBy(config.Options{Secretless: true})
-}
-
-func (a *commandLine) loadBy(opt config.Options) (*config.Config, error) {
-	set, _, err := a.loadAllBy(opt)
-	if err != nil {
-		return nil, err
-	}
-	name, _ := a.wanted(set)
-	cfg, err := set.Choose(name)
-	if err != nil {
-		return nil, app.ConfigError{Err: err}
-	}
-	a.ascii = cfg.TUI.ASCII
-	return cfg, nil
-}
-
-// loadAll finds and reads all clusters, and lays the global flags over each of
-// them; source is where the files were named.
-func (a *commandLine) loadAll() (set *config.Set, source string, err error) {
-	return a.loadAllBy(config.Options{})
-}
-
-func (a *commandLine) loadAllBy(opt config.Options) (set *config.Set, source string, err error) {
-	if len(a.named.Nodes) > 0 {
-		source = "--nodes"
-		set, err = a.loadNamed(opt)
-	} else {
-		set, source, err = a.loadFiles(opt)
-	}
-	if err != nil {
-		return nil, source, app.ConfigError{Err: err}
-	}
-	self := who.Self(a.getenv)
-	for _, cfg := range set.Clusters {
-		cfg.ConnName = who.ConnName(a.what, self)
-		switch cfg.Redlock.Owner {
-		case "":
-			cfg.Redlock.Owner = self
-		case "none":
-			cfg.Redlock.Owner = ""
-		}
-		cfg.Cluster.ReadOnly = cfg.Cluster.ReadOnly || a.readOnly
-		cfg.TUI.ASCII = cfg.TUI.ASCII || a.ascii
-		cfg.TUI.Color = cfg.TUI.Color && !a.noColor && a.getenv("NO_COLOR") == ""
-	}
-	return set, source, nil
-}
-
-// wanted is the name of the cluster that is asked for, "" for the default, and
-// who asks.
-func (a *commandLine) wanted(set *config.Set) (name, source string) {
-	switch env := a.getenv("REDLOCKCTL_CLUSTER"); {
-	case a.cluster != "":
-		return a.cluster, "--cluster"
-	case env != "":
-		return env, "REDLOCKCTL_CLUSTER"
-	case set.Default != "":
-		return "", "default_cluster"
-	}
-	return "", "default"
-}
-
-// mayAct is the early refusal of a read-only run, before anything is asked or
-// contacted. The one that counts is in [operator.Operator], where commands are
-// sent.
-func mayAct(cfg *config.Config) error {
-	if cfg.Cluster.ReadOnly {
-		return operator.ErrReadOnly
-	}
-	return nil
-}
-
-// mayActAnywhere is [mayAct] for what is done without a configuration: what the
-// command line and the environment say.
-func (a *commandLine) mayActAnywhere() error {
-	switch strings.ToLower(a.getenv("REDLOCKCTL_READ_ONLY")) {
-	case "", "0", "false", "no":
-		if !a.readOnly {
-			return nil
-		}
-	}
-	return operator.ErrReadOnly
-}
-
-// color reports whether standard output may be coloured.
-func (a *commandLine) color() bool {
-	return a.outTTY && !a.noColor && a.getenv("NO_COLOR") == "" && a.getenv("TERM") != "dumb"
-}
-
-// tableOnly refuses --output json for a command that prints no document.
-func (a *commandLine) tableOnly(instead string) error {
-	if a.output == "json" {
-		return usageError{fmt.Errorf("there is no JSON here; %s", instead)}
-	}
-	return nil
 }

@@ -34,6 +34,8 @@ type configJSON struct {
 	Clusters []configJSON `json:"clusters,omitempty"`
 }
 
+func (configJSON) kind() string { return "config" }
+
 type configNodeJSON struct {
 	Name  safetext.Text `json:"name"`
 	Addr  safetext.Text `json:"addr"`
@@ -45,6 +47,8 @@ type badConfigJSON struct {
 	Valid    bool          `json:"valid"` // false
 	Problems []problemJSON `json:"problems"`
 }
+
+func (badConfigJSON) kind() string { return "config" }
 
 type problemJSON struct {
 	File  *safetext.Text `json:"file,omitempty"`
@@ -58,20 +62,19 @@ func badConfigDoc(err error) badConfigJSON {
 	doc := badConfigJSON{}
 	var several *config.Error
 	if !errors.As(err, &several) {
-		doc.Problems = []problemJSON{{Text: text(err.Error())}}
+		doc.Problems = []problemJSON{{Text: safetext.New(err.Error())}}
 		return doc
 	}
 	for _, p := range several.Problems {
 		doc.Problems = append(doc.Problems, problemJSON{
-			File: optional(p.File), Line: p.Line, Key: optional(p.Key), Value: optional(p.Value), Text: text(p.Text),
+			File: safetext.Optional(p.File), Line: p.Line, Key: safetext.Optional(p.Key), Value: safetext.Optional(p.Value), Text: safetext.New(p.Text),
 		})
 	}
 	return doc
 }
 
-func (a *commandLine) configCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "config", Short: "The configuration", RunE: group, Args: cobra.ArbitraryArgs}
-	cmd.AddCommand(&cobra.Command{
+func (a *commandLine) configCheckCommand() *cobra.Command {
+	return &cobra.Command{
 		Use:   "check",
 		Short: "Check the configuration; nothing is contacted",
 		Long: `Reads the configuration, secrets included, and prints what follows from it, or
@@ -105,9 +108,7 @@ there are several. No node is contacted. Exit code 2 when it cannot be used.`,
 			a.printConfig(set)
 			return nil
 		}),
-	})
-	cmd.AddCommand(a.configACLCommand())
-	return cmd
+	}
 }
 
 // usable finds out if the nodes of each cluster can be made.
@@ -138,18 +139,18 @@ func (a *commandLine) configDoc(set *config.Set) configJSON {
 func clusterConfigDoc(cfg *config.Config) configJSON {
 	n := len(cfg.Nodes)
 	doc := configJSON{
-		Valid: true, Path: text(cfg.Path), Cluster: text(cfg.Cluster.Name), N: n, Quorum: redlock.Quorum(n),
-		MaxTTLms: ms(cfg.Cluster.MaxTTL), DelayMs: ms(cfg.Guard.Delay), ReadOnly: cfg.Cluster.ReadOnly, Audit: text(cfg.Audit.Path),
-		StateDir: text(cfg.Guard.StateDir),
+		Valid: true, Path: safetext.New(cfg.Path), Cluster: safetext.New(cfg.Cluster.Name), N: n, Quorum: redlock.Quorum(n),
+		MaxTTLms: cfg.Cluster.MaxTTL.Milliseconds(), DelayMs: cfg.Guard.Delay.Milliseconds(), ReadOnly: cfg.Cluster.ReadOnly, Audit: safetext.New(cfg.Audit.Path),
+		StateDir: safetext.New(cfg.Guard.StateDir),
 	}
 	for _, p := range cfg.Cluster.LockPatterns {
-		doc.LockPatterns = append(doc.LockPatterns, text(p))
+		doc.LockPatterns = append(doc.LockPatterns, safetext.New(p))
 	}
 	for _, node := range cfg.Nodes {
-		doc.Nodes = append(doc.Nodes, configNodeJSON{text(node.Name), text(node.Addr), node.Fence})
+		doc.Nodes = append(doc.Nodes, configNodeJSON{safetext.New(node.Name), safetext.New(node.Addr), node.Fence})
 	}
 	for _, w := range cfg.Warnings {
-		doc.Warnings = append(doc.Warnings, text(w))
+		doc.Warnings = append(doc.Warnings, safetext.New(w))
 	}
 	return doc
 }

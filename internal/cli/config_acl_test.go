@@ -15,6 +15,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"redlockctl/internal/acl"
 	"redlockctl/internal/lab"
 	"redlockctl/internal/lab/labtest"
 )
@@ -151,7 +152,7 @@ func TestACLLinesLoad(t *testing.T) {
 			if server == "7.0" { // newer servers know what older ones want
 				variants = append(variants, []string{"--server", "6.2"}, []string{"--server", "6.0"})
 			}
-			for _, name := range libraryNames() {
+			for _, name := range acl.LibraryNames() {
 				variants = append(variants, []string{"--role", "client", "--library", name})
 			}
 			file := newACLServer(t, generation.Bin, "requirepass sesame\naclfile users.acl")

@@ -5,14 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os/signal"
-	"syscall"
 
 	"redlockctl/internal/app"
-	"redlockctl/internal/metrics"
-	"redlockctl/internal/safetext"
 	"redlockctl/monitor"
-	"redlockctl/tui"
 )
 
 // console is the program without a command: the screen on the configured
@@ -33,7 +28,7 @@ func (a *commandLine) console(ctx context.Context, guard app.GuardMode, addr str
 		if err != nil {
 			return err
 		}
-		if err := a.printStatus(a.out, s, guardsOf(cfg, s, nil).view(s)); err != nil {
+		if err := a.printStatus(a.out, s, guardsOf(cfg, s, nil).viewGuard(s)); err != nil {
 			return err
 		}
 		fmt.Fprintln(a.out)
@@ -64,45 +59,4 @@ func (a *commandLine) console(ctx context.Context, guard app.GuardMode, addr str
 	opt := screenOf(shown)
 	opt.Clusters, opt.NoColor, opt.FPS = clusters, !cfg.TUI.Color, cfg.TUI.FPS
 	return a.screen(ctx, opt)
-}
-
-// screenOf are the options of a screen on a cluster.
-func screenOf(c tui.Cluster) tui.Options {
-	return tui.Options{Source: c.Source, Guard: c.Guard, Actions: c.Actions, Delay: c.Delay}
-}
-
-// screen runs the terminal UI until the person quits, or a signal comes: SIGHUP
-// too, which a terminal that is closed sends.
-func (a *commandLine) screen(ctx context.Context, opt tui.Options) error {
-	ctx, stop := signal.NotifyContext(ctx, syscall.SIGHUP)
-	defer stop()
-	opt.ASCII, opt.In, opt.Out = a.ascii, a.in, a.out
-	opt = app.OnMachine(opt, a.getenv)
-	opt.Tell = a.tellLeft
-	err := tui.Run(ctx, opt)
-	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
-		return nil // SIGTERM is a way to quit
-	}
-	return err
-}
-
-// tellLeft says which locks outlive the screen on which they were acquired.
-func (a *commandLine) tellLeft(left []tui.Left) {
-	for _, l := range left {
-		fmt.Fprintf(a.errOut, "redlockctl: %s stays locked until %s; nothing extends it any more\n", safetext.Escape(l.Key.Raw()), l.Until.Format("15:04:05"))
-	}
-}
-
-const listenUsage = "tell Prometheus and health checks at this address, such as 127.0.0.1:9622"
-
-// listen begins to listen for those who ask for metrics; an empty address is none.
-func listen(addr string) (*app.Metrics, error) {
-	v := build()
-	m, err := app.Listen(addr, metrics.Build{Version: v.Version, Go: v.Go, Revision: v.Revision})
-	if errors.Is(err, metrics.ErrAddress) {
-		return nil, usageError{fmt.Errorf("--listen %w", err)}
-	} else if err != nil {
-		return nil, fmt.Errorf("--listen: %w", err)
-	}
-	return m, nil
 }

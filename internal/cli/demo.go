@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"io"
 	"os/exec"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"redlockctl/internal/app"
+	"redlockctl/internal/safetext"
 	"redlockctl/internal/view"
 	"redlockctl/monitor"
 	"redlockctl/redlock"
@@ -67,7 +67,7 @@ nodes and locks at the end: after --for, or at SIGINT or SIGTERM.`,
 	f.DurationVar(&o.maxTTL, "max-ttl", 0, "longest TTL in use (default: what --crash-every says, within 1s and 10s)")
 	f.DurationVar(&o.stop, "for", 0, "end after this time (0: never)")
 	f.BoolVar(&o.plain, "plain", false, "lines of text also on a terminal")
-	f.BoolVar(&o.noGuard, "no-guard", false, "no guard: a crashed master stays closed")
+	f.BoolVar(&o.noGuard, "no-guard", false, "no guard: a crashed master stays fenced")
 	f.StringVar(&o.redisServer, "redis-server", "", "use this redis-server, a path or a name in $PATH")
 	return cmd
 }
@@ -132,7 +132,7 @@ func (a *commandLine) demo(ctx context.Context, o demoOptions) (err error) {
 // plainDemo prints events until ctx ends, and then the tables.
 func (a *commandLine) plainDemo(ctx context.Context, d *app.Demo, o demoOptions) error {
 	ses := d.Session
-	fmt.Fprintf(a.out, "%s, quorum %d, %s, max TTL %s; a master that restarts stays closed for %s\n",
+	fmt.Fprintf(a.out, "%s, quorum %d, %s, max TTL %s; a master that restarts stays fenced for %s\n",
 		view.Plural(o.nodes, "master"), redlock.Quorum(o.nodes), view.Plural(o.clients, "client"), o.maxTTL, ses.Delay)
 	events := &eventPrinter{out: a.out}
 	last := ses.Monitor.Snapshot()
@@ -187,16 +187,19 @@ func (p *eventPrinter) print(events []monitor.Event) {
 			continue
 		}
 		p.seq = e.Seq
+		if e.Part {
+			continue
+		}
 		if e.Level == monitor.LevelInfo {
 			if e.Kind != "acquired" || e.At.Sub(p.sample) < time.Second {
 				continue
 			}
 			p.sample = e.At
 		}
-		about := ""
-		if !e.Key.Empty() && !strings.Contains(e.Text.Raw(), e.Key.Raw()) {
-			about = e.Key.String() + " "
+		about := safetext.Escape(view.EventAbout(&e))
+		if about != "" {
+			about += " "
 		}
-		fmt.Fprintf(p.out, "%s  %s%s\n", e.At.Format("15:04:05"), about, e.Text)
+		fmt.Fprintf(p.out, "%s  %s%s\n", view.Clock(e.At), about, e.Text)
 	}
 }

@@ -134,19 +134,19 @@ func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 
 func TestNodeDialogs(t *testing.T) {
 	servers := labtest.Servers(t, 3)
-	code, _, asked := person(t, servers, "n1\n", "node", "fence", "n2", "--reason", "r")
+	code, _, asked := person(t, servers, "n1\n", "node", "cordon", "n2", "--reason", "r")
 	if code != ExitRefused || !strings.Contains(asked, "n2") || !strings.Contains(asked, "Then 2 of 3 nodes serve; a quorum is 2") {
 		t.Errorf("exit code %d\n%s", code, asked)
 	}
-	if code, out, asked := person(t, servers, "n2\n", "node", "fence", "n2", "--reason", "r"); code != ExitDone || !strings.HasPrefix(out, "held n2\n") {
+	if code, out, asked := person(t, servers, "n2\n", "node", "cordon", "n2", "--reason", "r"); code != ExitDone || !strings.HasPrefix(out, "cordoned n2\n") {
 		t.Errorf("exit code %d, %q\n%s", code, out, asked)
 	}
-	code, _, asked = person(t, servers, "no\n", "node", "fence", "n3", "--reason", "r")
+	code, _, asked = person(t, servers, "no\n", "node", "cordon", "n3", "--reason", "r")
 	if code != ExitRefused || !strings.Contains(asked, "NOTHING CAN BE LOCKED") {
 		t.Errorf("exit code %d\n%s", code, asked)
 	}
-	code, _, asked = person(t, servers, "n2\n", "node", "open", "n2", "--reason", "r")
-	if code != ExitDone || !strings.Contains(asked, "TWO HOLDERS") || !strings.Contains(asked, "now held") {
+	code, _, asked = person(t, servers, "n2\n", "node", "rejoin", "n2", "--now", "--reason", "r")
+	if code != ExitDone || !strings.Contains(asked, "TWO HOLDERS") || !strings.Contains(asked, "now cordoned") {
 		t.Errorf("exit code %d\n%s", code, asked)
 	}
 }

@@ -26,6 +26,8 @@ type doctorJSON struct {
 	Findings   []view.FindingDoc `json:"findings"`
 }
 
+func (doctorJSON) kind() string { return "doctor" }
+
 // spreadJSON compares the drift allowance with the clocks.
 type spreadJSON struct {
 	Fastest      safetext.Text `json:"fastest"`
@@ -47,7 +49,7 @@ func (a *commandLine) doctorCommand() *cobra.Command {
 	var as listing
 	cmd := as.add(&cobra.Command{
 		Use:   "doctor",
-		Short: "Which assumptions of Redlock do not hold on this cluster",
+		Short: "Redlock assumptions that do not hold on this cluster",
 		Long: `Looks at every master for a few seconds and prints what is wrong, the gravest
 first: what was seen, why it matters, what to do. Nothing is changed. Clocks are
 compared too, the better the longer it looks. docs/findings.md explains each
@@ -86,16 +88,16 @@ clean, warnings or dangers.`,
 			case err != nil:
 				return err
 			case a.output == "csv" || len(as.columns) > 0 && a.output == "table":
-				if err := list(a, &as, a.context(s), view.FindingColumns(), found, func(f *monitor.Finding) any { return view.DocOfFinding(*f, s.At) }); err != nil {
+				if err := printList(a, &as, a.viewContext(s), view.FindingColumns(), found, func(f *monitor.Finding) any { return view.DocOfFinding(*f, s.At) }); err != nil {
 					return err
 				}
 			case a.output == "json":
 				doc := doctorJSON{
 					Schema: Schema, ClusterDoc: view.DocOfCluster(s), Result: doctorResults[gravest],
-					ForMs: ms(s.At.Sub(began)), Counts: counts, Findings: []view.FindingDoc{},
+					ForMs: s.At.Sub(began).Milliseconds(), Counts: counts, Findings: []view.FindingDoc{},
 				}
 				if r := monitor.RateSpread(s.Nodes); r.Fastest != r.Slowest {
-					doc.ClockRates = &spreadJSON{text(r.Fastest), text(r.Slowest), r.PPM, r.Bound, cfg.Redlock.DriftFactor * 1e6}
+					doc.ClockRates = &spreadJSON{safetext.New(r.Fastest), safetext.New(r.Slowest), r.PPM, r.Bound, cfg.Redlock.DriftFactor * 1e6}
 				}
 				for _, f := range found {
 					doc.Findings = append(doc.Findings, view.DocOfFinding(*f, s.At))
@@ -113,7 +115,7 @@ clean, warnings or dangers.`,
 		}),
 	})
 	cmd.Flags().DurationVar(&most, "timeout", 0, "read the locks for so long at most; default: until all keys have been read")
-	cmd.Flags().DurationVar(&span, "for", 5*time.Second, "how long to look; clocks are told the better the longer")
+	cmd.Flags().DurationVar(&span, "for", 5*time.Second, "how long to look; a longer run gives better clock estimates")
 	return cmd
 }
 
@@ -121,7 +123,7 @@ clean, warnings or dangers.`,
 // takes beyond it, if that is not bounded.
 func (a *commandLine) examine(ctx context.Context, cfg *config.Config, span, most time.Duration) (s *monitor.Snapshot, err error) {
 	err = app.Watch(ctx, cfg, app.Aim{}, func(mon *monitor.Monitor) error {
-		mon.Booted(bootSights(ctx, cfg))
+		mon.Booted(app.BootSights(ctx, cfg))
 		t := time.NewTimer(span)
 		defer t.Stop()
 		if _, err := a.decided(ctx, mon, app.Aim{Most: most}); err != nil {

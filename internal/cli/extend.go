@@ -35,26 +35,24 @@ Exit code 5 when the token does not hold a quorum any more: the lock is lost.`,
 				return err
 			}
 			return a.act(nil, func(cfg *config.Config, op *operator.Operator) error {
+				var lock *redlock.Lock
+				var kept *operator.KeptLock
 				done := a.progress("extending")
-				extend := op.Extend
-				if keep {
-					extend = op.ExtendToKeep
+				if !keep {
+					lock, err = op.Extend(ctx, args[0], token, ttlFor(ttl, cfg))
+				} else if kept, err = op.ExtendToKeep(ctx, args[0], token, ttlFor(ttl, cfg), a.keepOptions(args[0])); kept != nil {
+					lock = kept.Lock()
+					defer kept.Stop()
 				}
-				lock, err := extend(ctx, args[0], token, ttlFor(ttl, cfg))
 				done()
 				if lock == nil {
 					return a.failed(args[0], err)
 				}
 				// An outcome that could not be logged is one all the same.
-				if !keep {
-					return errors.Join(err, a.printGrant(ctx, "extended", op, lock))
-				}
-				k := lock.Keep(redlock.KeepOptions{Repaired: a.repaired(args[0])})
-				defer k.Stop()
-				if err := errors.Join(err, a.printGrant(ctx, "extended", op, lock)); err != nil {
+				if err := errors.Join(err, a.printGrant(ctx, "extended", op, lock)); err != nil || !keep {
 					return err
 				}
-				return a.keep(ctx, args[0], k, nil)
+				return a.keep(ctx, kept)
 			})
 		}),
 	}, "table", "json", "jsonl")

@@ -2,43 +2,51 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 
 	"github.com/spf13/cobra"
 
 	"redlockctl/internal/app"
+	"redlockctl/internal/config"
 )
 
 func (a *commandLine) guardCommand() *cobra.Command {
 	var format, addr string
-	var locks bool
+	var locks, all bool
 	cmd := &cobra.Command{
 		Use:   "guard",
 		Short: "Run the restart guard without a screen",
 		Long: `Watches every master. One that has restarted, or has lost its locks in another
-way, may have forgotten votes: it stays closed until no lock that it may have
+way, may have forgotten votes: it stays fenced until no lock that it may have
 forgotten can still be believed in (the delay D after it was first seen again),
-and is opened then. A master whose fence is "none" is only watched. Each event
+and rejoins then. A master whose fence is "none" is only watched. Each event
 is a line on standard error.
 
-It runs until SIGINT or SIGTERM, and opens no node on its way out. SIGHUP reads
+It runs until SIGINT or SIGTERM, and lifts no fence on its way out. SIGHUP reads
 the configuration again; one that is invalid is refused, and the old one stays. A
 node that waits never waits for less because of it.
 
 What it must not forget is kept in [guard] state_dir, which one guard at a time
-may use (exit code 6). What closes and opens nodes goes into the audit log too, as
+may use (exit code 6). Each fence and rejoin goes into the audit log too, as
 done by guard@HOST/ID; it never waits for that: where the log cannot be written, it
 says so, goes on, and writes the lines when it can. Several guards with directories of their own may watch one
 cluster. systemd is told READY, STOPPING and, if it asks, WATCHDOG.
 
-With --listen it answers /metrics (Prometheus), /healthz (does the guard get on?)
+With --all-clusters it guards all clusters of the configuration, each with its own
+state_dir and connections. What is wrong with one stops no other: its guard is started
+again and again. A cluster that is added is guarded after SIGHUP. If the process ends, all
+guards end: "redlockctl-guard@NAME.service" gives each cluster a process of its own.
+
+With --listen it answers /metrics (Prometheus), /healthz (is the guard stuck?)
 and /readyz (has it met all nodes?) at that address and nowhere else. There is no
 password: keep it on loopback, or behind something that has one. With --watch-locks
 too it reads the locks and the clocks of the masters as the console does, for the
 metrics of those.`,
 		Example: `redlockctl guard --log-format json
-redlockctl guard --listen 127.0.0.1:9622 --watch-locks`,
+redlockctl guard --listen 127.0.0.1:9622 --watch-locks
+redlockctl guard --all-clusters`,
 		Args: noArgs,
 		RunE: a.run(func(ctx context.Context, _ []string) error {
 			if err := a.tableOnly("the guard writes a log to standard error, with --log-format json as JSON"); err != nil {
@@ -48,13 +56,22 @@ redlockctl guard --listen 127.0.0.1:9622 --watch-locks`,
 			if err != nil {
 				return err
 			}
-			d := &app.Daemon{Load: a.load, Listen: func() (*app.Metrics, error) { return listen(addr) }, Log: log, WatchLocks: locks}
+			d := &app.Daemon{
+				Clusters: func() ([]string, error) { return []string{""}, nil }, Load: func(cluster string) (*config.Config, error) { return a.loadCluster(cluster, config.Options{}) },
+				Listen: func() (*app.Metrics, error) { return listen(addr) }, Log: log, WatchLocks: locks,
+			}
+			if all && a.cluster != "" {
+				return usageError{errors.New("--all-clusters and --cluster: give one of them")}
+			}
+			if all {
+				d.Clusters = a.clusterNames
+			}
 			return d.Run(ctx)
 		}),
 	}
-	cmd.AddCommand(a.guardStatusCommand())
 	cmd.Flags().StringVar(&addr, "listen", "", listenUsage)
 	cmd.Flags().BoolVar(&locks, "watch-locks", false, "read locks and clocks of the masters, for the record and the metrics")
+	cmd.Flags().BoolVar(&all, "all-clusters", false, "guard all clusters of the configuration; one that fails stops no other")
 	cmd.Flags().StringVar(&format, "log-format", "text", "form of the log: text or json")
 	_ = cmd.RegisterFlagCompletionFunc("log-format", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd

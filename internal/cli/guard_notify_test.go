@@ -68,7 +68,7 @@ func TestGuardTellsSystemd(t *testing.T) {
 	}
 	says("READY=1")
 	for range 3 {
-		says("WATCHDOG=1\nSTATUS=1 active")
+		says("WATCHDOG=1\nSTATUS=1 serving")
 	}
 	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)

@@ -1,18 +1,14 @@
 package cli
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"redlockctl/internal/announce"
 	"redlockctl/internal/app"
 	"redlockctl/internal/audit"
 	"redlockctl/internal/config"
@@ -20,142 +16,16 @@ import (
 	"redlockctl/internal/safetext"
 	"redlockctl/internal/view"
 	"redlockctl/monitor"
-	"redlockctl/restartguard"
 )
 
 // guardPageJSON is the document of guard status.
 type guardPageJSON struct {
 	view.ClusterDoc
 	guardsJSON
-	History []auditEntryJSON `json:"history"` // of fences and rejoins, the latest last
+	History []view.AuditDoc `json:"history"` // of fences and rejoins, the latest last
 }
 
-// guardsJSON is what a guard on this machine has written down, beside what is
-// seen of the nodes now.
-type guardsJSON struct {
-	DelayMs  int64         `json:"delay_ms"`
-	StateDir safetext.Text `json:"state_dir"`
-	Memory   string        `json:"memory"` // there, none or unreadable
-	guardsSeenJSON
-	Error *safetext.Text  `json:"error,omitempty"`
-	Nodes []view.GuardDoc `json:"nodes"`
-	// As in the document of status.
-	FirstNode    *safetext.Text `json:"first_rejoin_node,omitempty"`
-	FirstMs      *int64         `json:"first_rejoin_ms,omitempty"`
-	QuorumBackMs *int64         `json:"quorum_back_ms,omitempty"`
-	Outlook      *safetext.Text `json:"outlook,omitempty"`
-}
-
-// view is the same for those who show nodes.
-func (g guardsJSON) view(s *monitor.Snapshot) view.Guard {
-	var list []restartguard.NodeStatus
-	for i, one := range g.Nodes {
-		status := restartguard.NodeStatus{Node: s.Nodes[i].Name, Known: one.BootFence != "unknown", Verified: one.BootFence == "verified", Phase: restartguard.PhaseActive}
-		if one.RejoinMs != nil {
-			status.Phase, status.Until = restartguard.PhaseClosed, s.At.Add(time.Duration(*one.RejoinMs)*time.Millisecond)
-		}
-		if status.Known || one.RejoinMs != nil {
-			list = append(list, status)
-		}
-	}
-	guard := view.NewGuard("", list)
-	guard.Configured = time.Duration(g.DelayMs) * time.Millisecond
-	guard.See(s)
-	return guard
-}
-
-// guardsOf is what is known of the guards: of the one on this machine by what it has
-// written down, and of the one that was asked, if told is not nil.
-func guardsOf(cfg *config.Config, s *monitor.Snapshot, told *metrics.Told) guardsJSON {
-	doc := guardsJSON{DelayMs: ms(cfg.Guard.Delay), StateDir: text(cfg.Guard.StateDir), Memory: "none"}
-	memory, err := app.Remembered(cfg)
-	switch {
-	case err != nil:
-		doc.Memory, doc.Error = "unreadable", optional(err.Error())
-	case memory != nil:
-		doc.Memory = "there"
-	}
-	doc.guardsSeenJSON = seenDoc(app.GuardsOf(cfg, s))
-	running, _ := app.GuardRuns(cfg)
-	if told != nil {
-		yes := true
-		doc.Running = &yes
-	}
-	methods, waits := app.Methods(cfg), map[string]time.Duration{}
-	for _, n := range s.Nodes {
-		one := view.GuardDoc{Name: text(n.Name), Addr: text(n.Addr), State: n.State.String(), Method: methods[n.Name].Kind.String(), BootFence: (&view.Guard{}).BootFence(&n)}
-		// Of a node that does not answer it is not known whose life comes next.
-		if m, ok := memory[n.Name]; ok && m.Addr == n.Addr {
-			one.Lives, one.Held = m.Incarnations, m.Cordoned
-			if one.Known = m.RunID == n.RunID && n.RunID != ""; one.Known {
-				if m.Known {
-					one.BootFence = "not verified"
-					if m.Verified {
-						one.BootFence = "verified"
-					}
-				}
-				if running && m.Wait > 0 && n.State == monitor.NodeFenced {
-					v := ms(m.Wait)
-					one.RejoinMs = &v
-				}
-			}
-		}
-		if t, ok := toldOf(told, n.Name); ok {
-			one.Known = t.Boot != announce.BootUnknown.String()
-			one.BootFence = map[string]string{
-				announce.BootFenced.String(): "verified", announce.BootUnfenced.String(): "not verified",
-			}[t.Boot]
-			one.BootFence = cmp.Or(one.BootFence, "unknown")
-			one.RejoinMs = nil
-			if t.Wait >= 0 && n.State == monitor.NodeFenced {
-				v := ms(t.Wait)
-				one.RejoinMs, waits[n.Name] = &v, t.Wait
-			}
-		}
-		doc.Nodes = append(doc.Nodes, one)
-	}
-	o, known := app.OutlookOf(cfg, s)
-	if told != nil {
-		o, known = app.OutlookBy(s, waits)
-	}
-	if known || err == nil && memory != nil && !o.Possible() {
-		doc.Outlook = optional(o.Text(s.At))
-		if o.First != "" {
-			doc.FirstNode, doc.FirstMs = optional(o.First), msUntil(o.FirstAt, s.At)
-		}
-		doc.QuorumBackMs = msUntil(o.Until, s.At)
-	}
-	return doc
-}
-
-// toldOf is what a guard that was asked told of a node.
-func toldOf(told *metrics.Told, name string) (metrics.ToldNode, bool) {
-	if told != nil {
-		for _, n := range told.Nodes {
-			if n.Name == name {
-				return n, true
-			}
-		}
-	}
-	return metrics.ToldNode{}, false
-}
-
-// ask asks the guard that listens at an address.
-func ask(ctx context.Context, cfg *config.Config, addr string) (*metrics.Told, error) {
-	if addr == "" {
-		return nil, nil
-	}
-	told, err := metrics.ReadStatus(ctx, addr)
-	switch {
-	case errors.Is(err, metrics.ErrURL):
-		return nil, usageError{fmt.Errorf("--url %q: %w", addr, err)}
-	case err != nil:
-		return nil, fmt.Errorf("--url: %w", err)
-	case told.Cluster != cfg.Cluster.Name:
-		return nil, fmt.Errorf("--url: the guard there is one of the cluster %s, not of %q", safetext.New(told.Cluster).Word(), cfg.Cluster.Name)
-	}
-	return &told, nil
-}
+func (guardPageJSON) kind() string { return "guard" }
 
 func (a *commandLine) guardStatusCommand() *cobra.Command {
 	var again live
@@ -164,15 +34,15 @@ func (a *commandLine) guardStatusCommand() *cobra.Command {
 	var addr string
 	cmd := as.add(again.add(&cobra.Command{
 		Use:   "status",
-		Short: "Which nodes are closed, for how long still, and what fenced and opened them",
+		Short: "Which nodes are fenced, for how long, and what was fenced and rejoined",
 		Long: `Looks at every master once, and prints beside it what the guard on this machine has
 written into [guard] state_dir: which nodes wait, when they rejoin, whether their
-last start came up closed. Below are the fences and rejoins of the audit log, by
+last start started fenced. Below are the fences and rejoins of the audit log, by
 guards and by people, the latest last.
 
 The guards that run are named, on whatever host and with whatever state directory:
-they announce themselves on the nodes. If none runs, nothing opens a node that is
-closed, there are no countdowns, and it is said. The memory of a guard on another
+they announce themselves on the nodes. If none runs, no fenced node
+rejoins, and this is said. The memory of a guard on another
 machine, or of another user, cannot be read from here: run this command there as that
 user, or ask the guard by --url, if it runs with --listen. Exit code 4 when there is
 no quorum.`,
@@ -202,10 +72,7 @@ no quorum.`,
 					return err
 				}
 				printed, err := a.document(func() document {
-					doc := guardPageJSON{ClusterDoc: view.DocOfCluster(s), guardsJSON: guards, History: []auditEntryJSON{}}
-					for _, e := range history {
-						doc.History = append(doc.History, auditDoc(e))
-					}
+					doc := guardPageJSON{ClusterDoc: view.DocOfCluster(s), guardsJSON: guards, History: auditDocs(history)}
 					return doc
 				})
 				if err != nil {
@@ -217,11 +84,13 @@ no quorum.`,
 				if a.output != "csv" {
 					a.printGuards(app.GuardsOf(cfg, s), told, guards)
 				}
-				if err := list(a, &as, a.context(s), columns, nodes, func(n view.GuardDoc) any { return n }); err != nil {
+				if err := printList(a, &as, a.viewContext(s), columns, nodes, func(n view.GuardDoc) any { return n }); err != nil {
 					return err
 				}
 				if a.output != "csv" {
-					a.printHistory(len(guards.Guards) > 0 && slices.ContainsFunc(nodes, guards.unknown), history)
+					if err := a.printHistory(len(guards.Guards) > 0 && slices.ContainsFunc(nodes, guards.unknown), history); err != nil {
+						return err
+					}
 				}
 				return unavailable(s)
 			})
@@ -234,23 +103,14 @@ no quorum.`,
 
 // fenceHistory are the latest lines of the audit log that are about fences of
 // this cluster.
-func fenceHistory(cfg *config.Config, last int) (kept []audit.Entry, err error) {
+func fenceHistory(cfg *config.Config, last int) ([]audit.Entry, error) {
 	if cfg.Audit.Path == "" || last == 0 {
 		return nil, nil
 	}
-	err = audit.Read(cfg.Audit.Path, func(e audit.Entry) error {
+	return latest(cfg.Audit.Path, last, func(e audit.Entry) bool {
 		// Intents are followed by what came of them.
-		if e.Cluster == cfg.Cluster.Name && strings.HasPrefix(e.Act, "node ") && e.Phase != audit.Intent {
-			if kept = append(kept, e); len(kept) > 2*last {
-				kept = slices.Delete(kept, 0, len(kept)-last)
-			}
-		}
-		return nil
+		return e.Cluster == cfg.Cluster.Name && strings.HasPrefix(e.Act, "node ") && e.Phase != audit.Intent
 	})
-	if errors.Is(err, fs.ErrNotExist) {
-		err = nil
-	}
-	return kept[max(0, len(kept)-last):], err
 }
 
 func (a *commandLine) printGuards(seen app.Guards, told *metrics.Told, g guardsJSON) {
@@ -284,26 +144,17 @@ func (a *commandLine) printGuards(seen app.Guards, told *metrics.Told, g guardsJ
 
 // unknown reports whether only a guard elsewhere knows when a node rejoins.
 func (g guardsJSON) unknown(n view.GuardDoc) bool {
-	return n.RejoinMs == nil && !n.Held && n.State == monitor.NodeFenced.String() && (g.Running == nil || *g.Running)
+	return n.RejoinMs == nil && !n.Cordoned && n.State == monitor.NodeFenced.String() && (g.Running == nil || *g.Running)
 }
 
 // printHistory prints what became of fences; ask: when nodes rejoin is known elsewhere.
-func (a *commandLine) printHistory(ask bool, history []audit.Entry) {
+func (a *commandLine) printHistory(ask bool, history []audit.Entry) error {
 	if ask {
 		fmt.Fprintln(a.out, "\nWhen they rejoin is known to the guard: run this command on its host, as its user, or\nask it by --url http://HOST:PORT, if it runs with --listen.")
 	}
 	if len(history) == 0 {
-		return
+		return nil
 	}
 	fmt.Fprintln(a.out)
-	t := view.NewTable("TIME", "ACTOR", "NODE", "WHAT", "WHY", "DETAIL")
-	for _, e := range history {
-		what := plain(e.Act)
-		if e.Phase == audit.Failed {
-			what = view.Cell{Text: what.Text + ", failed", Tone: view.Warn}
-		}
-		t.Add(view.Cell{Text: view.Moment(e.Time)}, view.Cell{Text: a.cut(safetext.Escape(e.Actor), 24)}, plain(e.Target), what,
-			view.Cell{Text: a.cut(safetext.Escape(e.Reason), 60)}, view.Cell{Text: a.cut(safetext.Escape(e.Detail), 60)})
-	}
-	printTable(a.out, t, a.color())
+	return a.listAudit(&listing{columns: []string{"time", "actor", "target", "act", "phase", "reason", "detail"}}, view.AuditColumns(), history)
 }

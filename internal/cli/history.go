@@ -2,17 +2,15 @@ package cli
 
 import (
 	"context"
-	"encoding/csv"
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"redlockctl/internal/app"
 	"redlockctl/internal/record"
 	"redlockctl/internal/report"
 	"redlockctl/internal/safetext"
@@ -25,41 +23,21 @@ type historyJSON struct {
 	Since   time.Time     `json:"since"`
 	Until   time.Time     `json:"until"`
 	// First and Last are what the record covers at all.
-	First  time.Time   `json:"recorded_since"`
-	Last   time.Time   `json:"recorded_until"`
-	Grants []grantLine `json:"grants,omitempty"` // of the lock that was named
-	Events []eventLine `json:"events"`
+	First  time.Time           `json:"recorded_since"`
+	Last   time.Time           `json:"recorded_until"`
+	Grants []view.GrantDoc     `json:"grants,omitempty"` // of the lock that was named
+	Events []view.PastEventDoc `json:"events"`
 }
 
 func (historyJSON) kind() string { return "history" }
 
-// grantLine is one holder's time with a lock.
-type grantLine struct {
-	Lock       safetext.Text  `json:"lock"`
-	TokenSHA   string         `json:"token_sha256"` // its first 16 digits
-	Owner      *safetext.Text `json:"owner,omitempty"`
-	Library    string         `json:"library,omitempty"`
-	Began      time.Time      `json:"began"`
-	Partly     bool           `json:"partly,omitempty"` // it was there before it was recorded
-	Until      time.Time      `json:"until,omitzero"`   // left out: no TTL
-	Extensions int            `json:"extensions"`
-	Extended   time.Time      `json:"last_extended,omitzero"`
-	Ended      time.Time      `json:"ended,omitzero"` // left out: not seen to end
-	How        string         `json:"how,omitempty"`
-	Overlaps   bool           `json:"overlaps,omitempty"` // with the grant before it
-}
+// grantLine and eventLine are lines of their own.
+type (
+	grantLine struct{ view.GrantDoc }
+	eventLine struct{ view.PastEventDoc }
+)
 
 func (grantLine) kind() string { return "recorded grant" }
-
-// eventLine is something that happened: an event, a change of state, a finding.
-type eventLine struct {
-	At   time.Time      `json:"at"`
-	Kind string         `json:"event"`
-	Node *safetext.Text `json:"node,omitempty"`
-	Lock *safetext.Text `json:"lock,omitempty"`
-	Text safetext.Text  `json:"text"`
-}
-
 func (eventLine) kind() string { return "recorded event" }
 
 // historyOptions are the flags of history.
@@ -67,11 +45,12 @@ type historyOptions struct {
 	since, until, node, file string
 	utc                      bool
 	most                     int
+	as                       listing
 }
 
 func (a *commandLine) historyCommand() *cobra.Command {
 	var o historyOptions
-	cmd := outputs(&cobra.Command{
+	cmd := o.as.add(outputs(&cobra.Command{
 		Use:   "history [LOCK]",
 		Short: "What happened: to a lock, a node, or the cluster",
 		Long: `Reads what the guard's daemon or the console has recorded; no master is contacted.
@@ -82,10 +61,11 @@ log); who it was, where the token tells. OVERLAP stands where one began before t
 before it had ended: two believed that they held it. Behind that, the events of the lock.
 
 With --node, the states and events of that node; else those of the cluster: its verdict,
-nodes, restarts, findings that were opened and cleared, what operators did.
+nodes, restarts, findings that began and were cleared, what operators did.
 
 A moment is written "03:12" (the last one), "yesterday 03:12", "2026-01-31 15:04", RFC 3339
-or "2h ago". What is recorded is kept for a week unless the configuration says otherwise.`,
+or "2h ago". --columns, --sort and -o csv are about the holders where a LOCK is named, else
+about the events. What is recorded is kept for a week unless the configuration says otherwise.`,
 		Args:              optionalName("lock"),
 		ValidArgsFunction: cobra.NoFileCompletions,
 		Example: `redlockctl history orders:nightly --since "yesterday 03:00"
@@ -100,7 +80,7 @@ redlockctl history --since 03:00 --until 03:30 -o csv`,
 			}
 			return a.history(lock, o)
 		}),
-	}, "table", "json", "jsonl", "csv")
+	}, "table", "wide", "json", "jsonl"))
 	f := cmd.Flags()
 	o.add(f)
 	f.StringVar(&o.node, "node", "", "of this node alone")
@@ -128,8 +108,8 @@ func (a *commandLine) openRecord(file string) (*record.Reader, error) {
 	return r, err
 }
 
-// span is the time that the flags name.
-func (o historyOptions) span() (in record.Span, err error) {
+// asked is the time that the flags name.
+func (o historyOptions) asked() (in record.Span, err error) {
 	now := time.Now()
 	if o.utc {
 		now = now.UTC()
@@ -141,7 +121,7 @@ func (o historyOptions) span() (in record.Span, err error) {
 		return in, usageError{fmt.Errorf("--until %w", err)}
 	}
 	if !in.Since.Before(in.Until) {
-		return in, usageError{fmt.Errorf("--since %s is not before --until %s", stamp(in.Since, o.utc), stamp(in.Until, o.utc))}
+		return in, usageError{fmt.Errorf("--since %s is not before --until %s", view.Stamp(in.Since, o.utc), view.Stamp(in.Until, o.utc))}
 	}
 	return in, nil
 }
@@ -155,7 +135,7 @@ func (o *historyOptions) add(f *pflag.FlagSet) {
 }
 
 func (a *commandLine) history(lock string, o historyOptions) error {
-	in, err := o.span()
+	in, err := o.asked()
 	switch {
 	case err != nil:
 		return err
@@ -176,44 +156,36 @@ func (a *commandLine) history(lock string, o historyOptions) error {
 		return printJSON(a.out, doc)
 	case "jsonl":
 		for _, g := range doc.Grants {
-			if err := printLine(a.out, g); err != nil {
+			if err := printLine(a.out, grantLine{g}); err != nil {
 				return err
 			}
 		}
 		for _, e := range doc.Events {
-			if err := printLine(a.out, e); err != nil {
+			if err := printLine(a.out, eventLine{e}); err != nil {
 				return err
 			}
 		}
 		return nil
-	case "csv":
-		return a.historyCSV(doc, lock != "")
 	}
-	a.tellHistory(doc, lock, o)
-	return nil
+	return a.tellHistory(doc, lock, o)
 }
 
 // historyOf collects what happened, oldest first.
 func historyOf(r *record.Reader, lock, node string, in record.Span, most int) (doc historyJSON, err error) {
-	doc = historyJSON{Cluster: text(r.Cluster.Name), Since: in.Since, Until: in.Until, First: r.Cluster.First, Last: r.Cluster.Last, Events: []eventLine{}}
+	doc = historyJSON{Cluster: safetext.New(r.Cluster.Name), Since: in.Since, Until: in.Until, First: r.Cluster.First, Last: r.Cluster.Last, Events: []view.PastEventDoc{}}
 	if lock != "" {
 		grants, err := r.GrantsOf(lock, in, most)
 		if err != nil {
 			return doc, err
 		}
-		for _, g := range grants {
-			doc.Grants = append(doc.Grants, grantLine{
-				Lock: text(g.Lock), TokenSHA: g.Token, Owner: optional(g.Owner), Library: g.Library, Began: g.Began, Partly: g.Partly, Until: g.Until,
-				Extensions: g.Extensions, Extended: g.Extended, Ended: g.Ended, How: g.How, Overlaps: g.Overlaps,
-			})
-		}
+		doc.Grants = app.PastGrants(grants)
 	}
 	events, err := r.Events(node, lock, in, most)
 	if err != nil {
 		return doc, err
 	}
 	for _, e := range events {
-		doc.Events = append(doc.Events, eventLine{At: e.At, Kind: e.Kind, Node: optional(e.Node), Lock: optional(e.Lock), Text: text(e.Text)})
+		doc.Events = append(doc.Events, view.PastEventDoc{At: e.At, Kind: e.Kind, Node: safetext.Optional(e.Node), Lock: safetext.Optional(e.Lock), Text: safetext.New(e.Text)})
 	}
 	if lock != "" {
 		return doc, nil
@@ -222,6 +194,7 @@ func historyOf(r *record.Reader, lock, node string, in record.Span, most int) (d
 	if err != nil {
 		return doc, err
 	}
+	last := map[string]string{} // what was said of each
 	for _, s := range states {
 		if node != "" && s.Node != node || s.Node == "" && node != "" {
 			continue
@@ -230,109 +203,69 @@ func historyOf(r *record.Reader, lock, node string, in record.Span, most int) (d
 		if s.Text != "" {
 			what += ": " + s.Text
 		}
+		if last[s.Node] == what {
+			continue // something else of it has changed
+		}
+		last[s.Node] = what
 		kind := "state"
 		if s.Node == "" {
 			kind = "verdict"
 		}
-		doc.Events = append(doc.Events, eventLine{At: s.At, Kind: kind, Node: optional(s.Node), Text: text(what)})
+		doc.Events = append(doc.Events, view.PastEventDoc{At: s.At, Kind: kind, Node: safetext.Optional(s.Node), Text: safetext.New(what)})
 	}
-	slices.SortStableFunc(doc.Events, func(a, b eventLine) int { return a.At.Compare(b.At) })
+	slices.SortStableFunc(doc.Events, func(a, b view.PastEventDoc) int { return a.At.Compare(b.At) })
 	doc.Events = doc.Events[max(0, len(doc.Events)-most):]
 	return doc, nil
 }
 
-// stamp is a moment of any day, with its zone.
-func stamp(t time.Time, utc bool) string {
-	if t.IsZero() {
-		return ""
+// tellHistory prints the holders of a lock, and what happened, as tables.
+func (a *commandLine) tellHistory(doc historyJSON, lock string, o historyOptions) error {
+	ctx := &view.Context{Glyphs: view.Plain(a.ascii), Now: earlier(doc.Until, doc.Last)}
+	grants, err := sorted(&o.as, view.GrantColumns(o.utc), pointers(doc.Grants))
+	if lock == "" {
+		grants, err = nil, nil
 	}
-	if utc {
-		return t.UTC().Format("2006-01-02 15:04:05.000Z")
+	if err != nil {
+		return err
 	}
-	return t.Local().Format("2006-01-02 15:04:05.000-07:00")
-}
-
-// historyCSV writes the grants of a lock, or else the events.
-func (a *commandLine) historyCSV(doc historyJSON, grants bool) error {
-	w := csv.NewWriter(a.out)
-	at := func(t time.Time) string {
-		if t.IsZero() {
-			return ""
-		}
-		return t.UTC().Format(time.RFC3339Nano)
-	}
-	said := func(t *safetext.Text) string {
-		if t == nil {
-			return ""
-		}
-		return t.String()
-	}
-	if grants {
-		_ = w.Write([]string{"lock", "token_sha256", "owner", "library", "began", "ended", "how", "extensions", "last_extended", "until", "overlaps"})
-		for _, g := range doc.Grants {
-			_ = w.Write([]string{g.Lock.String(), g.TokenSHA, said(g.Owner), g.Library, at(g.Began), at(g.Ended), g.How, strconv.Itoa(g.Extensions), at(g.Extended), at(g.Until), strconv.FormatBool(g.Overlaps)})
-		}
-	} else {
-		_ = w.Write([]string{"at", "event", "node", "lock", "text"})
-		for _, e := range doc.Events {
-			_ = w.Write([]string{at(e.At), e.Kind, said(e.Node), said(e.Lock), e.Text.String()})
-		}
-	}
-	w.Flush()
-	return w.Error()
-}
-
-func (a *commandLine) tellHistory(doc historyJSON, lock string, o historyOptions) {
+	columns := o.as
 	if lock != "" {
-		t := view.NewTable("BEGAN", "ENDED", "HELD", "HOW", "EXTENDED", "TOKEN SHA-256", "OWNER", "NOTE")
-		for _, g := range doc.Grants {
-			ended, held := "-", doc.Until.Sub(g.Began)
-			if !g.Ended.IsZero() {
-				ended, held = stamp(g.Ended, o.utc), g.Ended.Sub(g.Began)
-			}
-			owner, note, more := "-", view.Cell{}, ""
-			if g.Owner != nil {
-				owner = g.Owner.String()
-			}
-			if g.Partly {
-				more = "≥ "
-			}
-			if g.Overlaps {
-				note = view.Cell{Text: "OVERLAP", Tone: view.Bad}
-			}
-			t.Add(view.Cell{Text: stamp(g.Began, o.utc)}, view.Cell{Text: ended}, view.Cell{Text: more + view.Span(held)}, view.Cell{Text: g.How}, view.Cell{Text: strconv.Itoa(g.Extensions) + " ×"},
-				view.Cell{Text: g.TokenSHA}, view.Cell{Text: a.clip(owner, 48)}, note)
+		columns = listing{} // they are of the grants
+	}
+	events, err := sorted(&columns, view.PastEventColumns(o.utc), pointers(doc.Events))
+	if err != nil {
+		return err
+	}
+	switch {
+	case lock != "" && (len(grants) > 0 || a.output == "csv"):
+		if err := printList(a, &o.as, ctx, view.GrantColumns(o.utc), grants, func(g *view.GrantDoc) any { return g }); err != nil || a.output == "csv" {
+			return err
 		}
-		if len(doc.Grants) == 0 {
-			fmt.Fprintf(a.out, "nobody was seen to hold %s from %s to %s\n", safetext.Escape(lock), stamp(doc.Since, o.utc), stamp(doc.Until, o.utc))
-		} else {
-			printTable(a.out, t, a.color())
-		}
-		if len(doc.Events) > 0 {
+	case lock != "":
+		fmt.Fprintf(a.out, "nobody was seen to hold %s from %s to %s\n", safetext.Escape(lock), view.Stamp(doc.Since, o.utc), view.Stamp(doc.Until, o.utc))
+	}
+	switch {
+	case len(events) > 0 || a.output == "csv":
+		if lock != "" {
 			fmt.Fprintln(a.out)
 		}
+		if err := printList(a, &columns, ctx, view.PastEventColumns(o.utc), events, func(e *view.PastEventDoc) any { return e }); err != nil {
+			return err
+		}
+	case lock == "":
+		fmt.Fprintf(a.out, "nothing happened from %s to %s\n", view.Stamp(doc.Since, o.utc), view.Stamp(doc.Until, o.utc))
 	}
-	for _, e := range doc.Events {
-		fmt.Fprintf(a.out, "%s  %-14s %s\n", stamp(e.At, o.utc), e.Kind, sentenceOf(e))
+	if a.output != "csv" && (doc.Since.Before(doc.First) || doc.Last.Add(time.Minute).Before(doc.Until)) {
+		fmt.Fprintf(a.errOut, "redlockctl: recorded from %s to %s\n", view.Stamp(doc.First, o.utc), view.Stamp(doc.Last, o.utc))
 	}
-	if len(doc.Events) == 0 && lock == "" {
-		fmt.Fprintf(a.out, "nothing happened from %s to %s\n", stamp(doc.Since, o.utc), stamp(doc.Until, o.utc))
-	}
-	if doc.Since.Before(doc.First) || doc.Last.Add(time.Minute).Before(doc.Until) {
-		fmt.Fprintf(a.errOut, "redlockctl: recorded from %s to %s\n", stamp(doc.First, o.utc), stamp(doc.Last, o.utc))
-	}
+	return nil
 }
 
-// sentenceOf is an event with what it is about.
-func sentenceOf(e eventLine) string {
-	s := strings.TrimPrefix(e.Text.String(), "guard: ") // the kind says so
-	switch {
-	case e.Kind == "state":
-		return e.Node.String() + " " + s
-	case e.Lock != nil:
-		return e.Lock.String() + ": " + s
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
 	}
-	return s
+	return a
 }
 
 func (a *commandLine) reportCommand() *cobra.Command {
@@ -348,7 +281,7 @@ With -o html it is a page of its own that loads nothing, light or dark as the re
 		Args:    noArgs,
 		Example: `redlockctl report --since "yesterday 22:00" --until 04:00 -o html >night.html`,
 		RunE: a.run(func(context.Context, []string) error {
-			in, err := o.span()
+			in, err := o.asked()
 			if err != nil {
 				return err
 			}

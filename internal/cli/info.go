@@ -27,6 +27,8 @@ type infoJSON struct {
 	Environment []infoEnvJSON     `json:"environment"`
 }
 
+func (infoJSON) kind() string { return "info" }
+
 type infoNameJSON struct {
 	Name   safetext.Text `json:"name"`
 	Source string        `json:"source"`
@@ -53,19 +55,6 @@ type infoEnvJSON struct {
 	Name   string         `json:"name"`
 	Value  *safetext.Text `json:"value,omitempty"` // left out: not set
 	Effect string         `json:"effect"`
-}
-
-// environment is what the program heeds, beside the variables that the
-// configuration names.
-var environment = []struct{ name, effect string }{
-	{"REDLOCKCTL_CONFIG", "which configuration, where --config does not say"},
-	{"REDLOCKCTL_CLUSTER", "which cluster of it, where --cluster does not say"},
-	{"REDLOCKCTL_READ_ONLY", "1: every act is refused"},
-	{"NO_COLOR", "not empty: no colours"},
-	{"TERM", "dumb: no colours"},
-	{"XDG_CONFIG_HOME", "where the configuration is looked for; $HOME/.config otherwise"},
-	{"XDG_STATE_HOME", "where audit log and guard remember; $HOME/.local/state otherwise"},
-	{"HOME", "behind ~/ in paths"},
 }
 
 func (a *commandLine) infoCommand() *cobra.Command {
@@ -105,28 +94,28 @@ Settings of nodes that have their defaults are left out; --all shows them too.`,
 
 func (a *commandLine) infoDoc(set *config.Set, cfg *config.Config, source, by string, all bool) infoJSON {
 	doc := infoJSON{
-		Version: build().Version, Cluster: infoNameJSON{text(cfg.Cluster.Name), by},
+		Version: build().Version, Cluster: infoNameJSON{safetext.New(cfg.Cluster.Name), by},
 	}
 	seen := map[string]bool{}
 	for _, c := range set.Clusters {
-		doc.Clusters = append(doc.Clusters, text(c.Cluster.Name))
+		doc.Clusters = append(doc.Clusters, safetext.New(c.Cluster.Name))
 		if !seen[c.Path] {
 			seen[c.Path] = true
-			doc.Config = append(doc.Config, infoPathJSON{"configuration", text(c.Path), true, source})
+			doc.Config = append(doc.Config, infoPathJSON{"configuration", safetext.New(c.Path), true, source})
 		}
 	}
 	from := map[string]string{}
 	for _, s := range cfg.Settings {
-		setting := infoSettingJSON{Key: text(s.Key), Value: text(s.Value), Source: s.Source}
+		setting := infoSettingJSON{Key: safetext.New(s.Key), Value: safetext.New(s.Value), Source: s.Source}
 		if s.Line > 0 {
-			setting.File, setting.Line = optional(s.File), s.Line
+			setting.File, setting.Line = safetext.Optional(s.File), s.Line
 		}
 		key := s.Key[strings.LastIndex(s.Key, " ")+1:]
 		switch flag := map[string]bool{"read_only": a.readOnly, "ascii": a.ascii && s.Value != "true", "color": a.noColor}[key]; {
 		case flag && key == "color":
-			setting = infoSettingJSON{Key: text(s.Key), Value: text("never"), Source: "--no-color"}
+			setting = infoSettingJSON{Key: safetext.New(s.Key), Value: safetext.New("never"), Source: "--no-color"}
 		case flag:
-			setting = infoSettingJSON{Key: text(s.Key), Value: text("true"), Source: "--" + strings.ReplaceAll(key, "_", "-")}
+			setting = infoSettingJSON{Key: safetext.New(s.Key), Value: safetext.New("true"), Source: "--" + strings.ReplaceAll(key, "_", "-")}
 		}
 		from[key] = setting.Source
 		if all || setting.Source != config.FromDefault || !strings.HasPrefix(s.Key, "[[") && !strings.Contains(s.Key, "nodes.tls]") {
@@ -138,7 +127,7 @@ func (a *commandLine) infoDoc(set *config.Set, cfg *config.Config, source, by st
 			return
 		}
 		_, err := os.Stat(path)
-		doc.Paths = append(doc.Paths, infoPathJSON{what, text(path), err == nil, source})
+		doc.Paths = append(doc.Paths, infoPathJSON{what, safetext.New(path), err == nil, source})
 	}
 	path("audit log", cfg.Audit.Path, from["path"])
 	if cfg.Audit.Path != "" {
@@ -148,7 +137,7 @@ func (a *commandLine) infoDoc(set *config.Set, cfg *config.Config, source, by st
 	for _, e := range environment {
 		env := infoEnvJSON{Name: e.name, Effect: e.effect}
 		if v := a.getenv(e.name); v != "" {
-			t := text(v)
+			t := safetext.New(v)
 			env.Value = &t
 		}
 		doc.Environment = append(doc.Environment, env)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"redlockctl/internal/safetext"
@@ -18,43 +19,55 @@ import (
 // a field that does not apply is left out. Text that came from a server keeps its
 // characters by JSON escapes; where its bytes are no UTF-8, a second field with
 // the suffix _base64 holds them exactly.
-const Schema = "redlockctl/v1"
+const Schema = "redlockctl/v2"
+
+// schemaV1 turns a line of [Schema] into the words of v1, which "--json-schema v1"
+// prints for one release. Quotes within a JSON string are escaped, so what is replaced
+// is a field, or a value behind its field.
+var schemaV1 = func() *strings.Replacer {
+	var pairs []string
+	for _, field := range [][2]string{{"incarnations", "lives"}, {"cordoned", "held"}, {"no_ttl", "immortal"}, {"liveness", "life"}, {"rejoined", "opened"},
+		{"bare majority", "bare"}, {"orphaned", "orphan"}, {"over max TTL", "over-TTL"}, {"no TTL", "immortal"}, // how many locks of status are so
+	} {
+		pairs = append(pairs, `"`+field[0]+`":`, `"`+field[1]+`":`)
+	}
+	for _, value := range [][3]string{
+		{"schema", Schema, "redlockctl/v1"},
+		{"state", "bare majority", "bare"}, {"state", "orphaned", "orphan"}, {"state", "over max TTL", "over-TTL"}, {"state", "no TTL", "immortal"},
+		{"kind", "orphaned", "orphan"}, {"kind", "over max TTL", "over-TTL"}, {"kind", "no TTL", "immortal"}, {"id", "no-ttl-lock", "immortal-lock"}, {"id", "stays-fenced", "stays-closed"},
+		{"state", "cordoned", "held"}, {"kind", "cordoned", "held"}, {"kind", "rejoined", "opened"}, {"done", "cordoned", "fenced"}, {"done", "serving", "opened"},
+		{"act", "node cordon", "node fence"}, {"act", "node uncordon", "node open"}, {"act", "node rejoin", "node open"},
+		{"act", "node fenced", "node closed"}, {"act", "node rejoined", "node opened"}, {"act", "node cordoned", "node held"},
+	} {
+		for _, colon := range []string{`":"`, `": "`} {
+			pairs = append(pairs, `"`+value[0]+colon+value[1]+`"`, `"`+value[0]+colon+value[2]+`"`)
+		}
+	}
+	return strings.NewReplacer(pairs...)
+}()
+
+// inV1 passes whole lines on, in the words of v1; what no newline ends, at flush.
+type inV1 struct {
+	to   io.Writer
+	line []byte
+}
+
+func (v *inV1) Write(p []byte) (int, error) {
+	v.line = append(v.line, p...)
+	return len(p), v.pass(bytes.LastIndexByte(v.line, '\n') + 1)
+}
+
+func (v *inV1) flush() error { return v.pass(len(v.line)) }
+
+func (v *inV1) pass(n int) error {
+	_, err := io.WriteString(v.to, schemaV1.Replace(string(v.line[:n])))
+	v.line = append(v.line[:0], v.line[n:]...)
+	return err
+}
 
 // document is what --output json prints. kind says which one it is, in a word:
 // "schema" and "kind" come first in each.
 type document interface{ kind() string }
-
-func (statusJSON) kind() string     { return "status" }
-func (locksJSON) kind() string      { return "locks" }
-func (lockLineJSON) kind() string   { return "lock line" }
-func (locksEndJSON) kind() string   { return "locks end" }
-func (lockPageJSON) kind() string   { return "lock" }
-func (nodesJSON) kind() string      { return "nodes" }
-func (nodePageJSON) kind() string   { return "node" }
-func (whoJSON) kind() string        { return "who" }
-func (guardPageJSON) kind() string  { return "guard" }
-func (doctorJSON) kind() string     { return "doctor" }
-func (grantJSON) kind() string      { return "grant" }
-func (keptJSON) kind() string       { return "kept" }
-func (releaseJSON) kind() string    { return "release" }
-func (actsJSON) kind() string       { return "acts" }
-func (failureJSON) kind() string    { return "failure" }
-func (nodeActJSON) kind() string    { return "node act" }
-func (openedJSON) kind() string     { return "new cluster" }
-func (bootFenceJSON) kind() string  { return "boot fence" }
-func (bootFencesJSON) kind() string { return "boot fences" }
-func (auditJSON) kind() string      { return "audit" }
-func (auditEntryJSON) kind() string { return "audit line" }
-func (verifyJSON) kind() string     { return "audit verify" }
-func (configJSON) kind() string     { return "config" }
-func (badConfigJSON) kind() string  { return "config" }
-func (aclJSON) kind() string        { return "acl" }
-func (infoJSON) kind() string       { return "info" }
-func (versionJSON) kind() string    { return "version" }
-func (labJSON) kind() string        { return "lab" }
-func (simulateJSON) kind() string   { return "simulation" }
-func (mutantsJSON) kind() string    { return "mutants" }
-func (exploreJSON) kind() string    { return "exploration" }
 
 // printJSON writes one document.
 func printJSON(w io.Writer, doc document) error {
@@ -98,20 +111,6 @@ func encoded(doc document) ([]byte, error) {
 	return append(head, body...), nil
 }
 
-// text makes any string safe inside JSON: encoding/json leaves C1 controls and
-// bidi characters as they are.
-func text(s string) safetext.Text { return safetext.New(s) }
-
-// base64Of is the exact bytes of a text that JSON cannot hold; else empty.
-func base64Of(raw string) string { return text(raw).Base64() }
-
-func ms(d time.Duration) int64 { return d.Milliseconds() }
-
-// msUntil is the time from now until t, not negative; nil for a zero t.
-func msUntil(t, now time.Time) *int64 { return view.MSUntil(t, now) }
-
-func optional(s string) *safetext.Text { return safetext.Optional(s) }
-
 // resultJSON is one node's part in an act.
 type resultJSON struct {
 	Node        safetext.Text  `json:"node"`
@@ -128,15 +127,14 @@ func resultDocs(results []redlock.NodeResult, now time.Time) []resultJSON {
 	docs := make([]resultJSON, 0, len(results))
 	for _, r := range results {
 		doc := resultJSON{
-			Node: text(r.Node), Status: r.Status.String(), Token: optional(r.Token), TokenBase64: base64Of(r.Token),
-			Type: optional(r.Type), MayLiveMs: msUntil(r.MayLiveUntil, now),
+			Node: safetext.New(r.Node), Status: r.Status.String(), Token: safetext.Optional(r.Token), TokenBase64: safetext.New(r.Token).Base64(),
+			Type: safetext.Optional(r.Type), MayLiveMs: view.MSUntil(r.MayLiveUntil, now),
 		}
 		if r.TTL > 0 {
-			v := ms(r.TTL)
-			doc.TTLms = &v
+			doc.TTLms = new(r.TTL.Milliseconds())
 		}
 		if r.Err != nil {
-			doc.Error = optional(r.Err.Error())
+			doc.Error = safetext.Optional(r.Err.Error())
 		}
 		docs = append(docs, doc)
 	}

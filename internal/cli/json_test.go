@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"reflect"
 	"regexp"
 	"slices"
@@ -19,9 +20,10 @@ const jsonPage = "../../docs/json.md"
 // documents are one of each kind of document that this package prints. Those of
 // the simulator are described elsewhere.
 var documents = []document{
-	statusJSON{}, nodesJSON{}, nodePageJSON{}, locksJSON{}, lockLineJSON{}, locksEndJSON{}, lockPageJSON{}, whoJSON{}, guardPageJSON{}, doctorJSON{Schema: Schema},
+	statusJSON{}, clustersJSON{}, nodesJSON{}, nodePageJSON{}, locksJSON{}, lockLineJSON{}, locksEndJSON{}, lockPageJSON{}, whoJSON{}, guardPageJSON{}, doctorJSON{Schema: Schema},
 	auditJSON{}, auditEntryJSON{}, verifyJSON{}, grantJSON{}, keptJSON{}, releaseJSON{}, actsJSON{}, failureJSON{},
-	nodeActJSON{}, openedJSON{}, bootFenceJSON{}, bootFencesJSON{}, configJSON{}, badConfigJSON{}, aclJSON{Schema: Schema}, infoJSON{}, versionJSON{}, labJSON{},
+	nodeActJSON{}, newClusterJSON{}, bootFenceJSON{}, bootFencesJSON{}, configJSON{}, badConfigJSON{}, aclJSON{Schema: Schema}, infoJSON{}, versionJSON{}, labJSON{},
+	initJSON{}, initCheckJSON{}, historyJSON{}, grantLine{}, eventLine{}, replayJSON{},
 	simulateJSON{Schema: Schema}, mutantsJSON{Schema: Schema}, exploreJSON{Schema: Schema},
 }
 
@@ -54,12 +56,20 @@ func TestDocumentsAreDocumented(t *testing.T) {
 			}
 		}
 	}
-	source, err := os.ReadFile("json.go")
+	files, err := filepath.Glob("*.go")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if kinds := regexp.MustCompile(`(?m)^func \(\w+JSON\) kind\(\)`).FindAll(source, -1); len(kinds) != len(documents) {
-		t.Errorf("%d documents have a kind, and %d are looked at here", len(kinds), len(documents))
+	kinds := 0
+	for _, file := range files {
+		source, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		kinds += len(regexp.MustCompile(`(?m)^func \(\w+\) kind\(\)`).FindAll(source, -1))
+	}
+	if kinds != len(documents) {
+		t.Errorf("%d documents have a kind, and %d are looked at here", kinds, len(documents))
 	}
 }
 
@@ -99,7 +109,7 @@ func TestEnvelope(t *testing.T) {
 		if err := printJSON(&page, doc); err != nil {
 			t.Fatal(err)
 		}
-		want := `{"schema":"redlockctl/v1","kind":"` + doc.kind() + `"`
+		want := `{"schema":"redlockctl/v2","kind":"` + doc.kind() + `"`
 		if !strings.HasPrefix(line.String(), want) || strings.Count(line.String(), "\n") != 1 {
 			t.Errorf("%T: %s", doc, line.String())
 		}

@@ -31,6 +31,8 @@ type labJSON struct {
 	Recalled *safetext.Text `json:"guard_remembers,omitempty"`
 }
 
+func (labJSON) kind() string { return "lab" }
+
 type labNodeJSON struct {
 	Name    safetext.Text `json:"name"`
 	Addr    safetext.Text `json:"addr"`
@@ -39,18 +41,12 @@ type labNodeJSON struct {
 	Restart safetext.Text `json:"restart"`
 }
 
-func (a *commandLine) labCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "lab", Short: "Real masters on this machine, to try things out on", RunE: group, Args: cobra.ArbitraryArgs}
-	cmd.AddCommand(a.labUpCommand(), a.labDownCommand())
-	return cmd
-}
-
 // labDir is where the lab keeps its files.
 func (a *commandLine) labDir(flag string) (string, error) {
 	if flag != "" {
 		return filepath.Abs(flag)
 	}
-	if dir := lab.DefaultDir(a.getenv); dir != "" {
+	if dir := config.StateDir(a.getenv, "lab"); dir != "" {
 		return dir, nil
 	}
 	return "", usageError{errors.New("no place for the lab: $XDG_STATE_HOME and $HOME are not set; use --dir")}
@@ -59,9 +55,7 @@ func (a *commandLine) labDir(flag string) (string, error) {
 const labDirUsage = "where its files are (default $XDG_STATE_HOME/redlockctl/lab)"
 
 func (a *commandLine) labUpCommand() *cobra.Command {
-	var dir, bin string
-	var nodes, port int
-	var bad bool
+	var o labOptions
 	cmd := &cobra.Command{
 		Use:   "up",
 		Short: "Start real redis-servers on loopback ports and leave them running",
@@ -72,14 +66,14 @@ incarnation has no votes to forget. Where the configuration names servers on
 loopback with one port after the other, it starts those. A configuration that
 names the servers is left in the lab's directory. They run on in the background until
 "lab down". The command that starts a node again after a crash is printed; every
-such restart comes up closed, until a guard opens it. So does a node that "lab
+such restart starts fenced, until a guard lets it rejoin. So does a node that "lab
 up" finds ended and starts again.
 
 With --bad almost everything is wrong with them that can be wrong: wrong
 settings, a replica, locks that are stuck. It is for trying out what the console
 and "redlockctl doctor" say to that.`,
 		Args: func(cmd *cobra.Command, args []string) error {
-			if nodes == 0 && cmd.Flags().Changed("nodes") { // 0 stands for the default
+			if o.nodes == 0 && cmd.Flags().Changed("nodes") { // 0 stands for the default
 				return fmt.Errorf("--nodes 0 is not in 1..%d", demoMaxNodes)
 			}
 			return noArgs(cmd, args)
@@ -88,73 +82,90 @@ and "redlockctl doctor" say to that.`,
 			if err := a.mayActAnywhere(); err != nil {
 				return err
 			}
-			cfg, _ := a.load() // nil: none, or one that another command complains of
-			if n, first := localPorts(cfg); nodes == 0 && port == 0 && n > 0 && n <= demoMaxNodes && (!bad || n >= lab.BadNodes) {
-				nodes, port = n, first
-			}
-			nodes, port = cmp.Or(nodes, 5), cmp.Or(port, 7001)
-			switch {
-			case nodes < 1 || nodes > demoMaxNodes:
-				return usageError{fmt.Errorf("--nodes %d is not in 1..%d", nodes, demoMaxNodes)}
-			case port < 1024 || port+nodes-1 > 65535:
-				return usageError{fmt.Errorf("--port %d: the ports of %d nodes are not in 1024..65535", port, nodes)}
-			case bad && (nodes < lab.BadNodes || port+nodes > 65535):
-				return usageError{fmt.Errorf("--bad needs %d nodes at least, not %d, and a port for a replica after theirs", lab.BadNodes, nodes)}
-			}
-			dir, err := a.labDir(dir)
-			if err != nil {
-				return err
-			}
-			var started []lab.Started
-			var faults []string
-			done := a.progress("starting servers")
-			if bad {
-				started, faults, err = lab.UpBad(ctx, dir, bin, nodes, port)
-			} else {
-				started, err = lab.Up(ctx, dir, bin, nodes, port)
-			}
-			done()
-			if err != nil {
-				return err
-			}
-			if err := lab.WriteConfig(dir, started); err != nil {
-				return fmt.Errorf("the configuration for this lab: %w", err)
-			}
-			recalled, delay := a.recalled(started)
-			if a.output == "json" {
-				doc := labJSON{Dir: text(dir), Faults: faults, Recalled: optional(recalled)}
-				for _, s := range started {
-					doc.Nodes = append(doc.Nodes, labNodeJSON{text(s.Name), text(s.Addr), s.Pid, startedAs(s), text(s.RestartCmd)})
-				}
-				return printJSON(a.out, doc)
-			}
-			t := view.NewTable("NODE", "ADDR", "PID", "STATE", "START IT AGAIN WITH")
-			for _, s := range started {
-				t.Add(plain(s.Name), plain(s.Addr), view.Cell{Text: fmt.Sprint(s.Pid)}, view.Cell{Text: startedAs(s)}, plain(s.RestartCmd))
-			}
-			printTable(a.out, t, a.color())
-			if !namesAll(cfg, started) {
-				fmt.Fprintf(a.out, "\nto use it: redlockctl --config %s\n", safetext.New(lab.ConfigPath(dir)).Word())
-			}
-			for i, fault := range faults {
-				if i == 0 {
-					fmt.Fprintln(a.out, "\nwhat is wrong with it, as redlockctl doctor will say:")
-				}
-				fmt.Fprintf(a.out, "  %s\n", fault)
-			}
-			if recalled != "" {
-				fmt.Fprintf(a.out, "\nThe guard's memory in %s\nis of former servers at these addresses: a guard takes the new ones for restarts of those,\nand closes them all for %s. Where the clients of the former ones have ended too, and no\nguard runs, delete that directory first.\n", safetext.Escape(recalled), delay)
-			}
-			return nil
+			return a.labUp(ctx, o)
 		}),
 	}
 	f := cmd.Flags()
-	f.BoolVar(&bad, "bad", false, "with faults of all kinds, to see what they look like")
-	f.StringVar(&dir, "dir", "", labDirUsage)
-	f.IntVar(&nodes, "nodes", 0, "how many masters (default as the configuration names them, else 5)")
-	f.IntVar(&port, "port", 0, "port of the first one (default as the configuration names it, else 7001)")
-	f.StringVar(&bin, "redis-server", "redis-server", "the server, a path or a name in $PATH")
+	f.BoolVar(&o.bad, "bad", false, "with faults of all kinds, to see what they look like")
+	f.StringVar(&o.dir, "dir", "", labDirUsage)
+	f.IntVar(&o.nodes, "nodes", 0, "how many masters (default as the configuration names them, else 5)")
+	f.IntVar(&o.port, "port", 0, "port of the first one (default as the configuration names it, else 7001)")
+	f.StringVar(&o.bin, "redis-server", "redis-server", "the server, a path or a name in $PATH")
 	return cmd
+}
+
+// labOptions are the flags of lab up.
+type labOptions struct {
+	dir, bin    string
+	nodes, port int // 0: as the configuration names them
+	bad         bool
+}
+
+func (a *commandLine) labUp(ctx context.Context, o labOptions) error {
+	cfg, _ := a.load() // nil: none, or one that another command complains of
+	nodes, port, bad := o.nodes, o.port, o.bad
+	if n, first := localPorts(cfg); nodes == 0 && port == 0 && n > 0 && n <= demoMaxNodes && (!bad || n >= lab.BadNodes) {
+		nodes, port = n, first
+	}
+	nodes, port = cmp.Or(nodes, 5), cmp.Or(port, 7001)
+	switch {
+	case nodes < 1 || nodes > demoMaxNodes:
+		return usageError{fmt.Errorf("--nodes %d is not in 1..%d", nodes, demoMaxNodes)}
+	case port < 1024 || port+nodes-1 > 65535:
+		return usageError{fmt.Errorf("--port %d: the ports of %d nodes are not in 1024..65535", port, nodes)}
+	case bad && (nodes < lab.BadNodes || port+nodes > 65535):
+		return usageError{fmt.Errorf("--bad needs %d nodes at least, not %d, and a port for a replica after theirs", lab.BadNodes, nodes)}
+	}
+	dir, err := a.labDir(o.dir)
+	if err != nil {
+		return err
+	}
+	var started []lab.Started
+	var faults []string
+	done := a.progress("starting servers")
+	if bad {
+		started, faults, err = lab.UpBad(ctx, dir, o.bin, nodes, port)
+	} else {
+		started, err = lab.Up(ctx, dir, o.bin, nodes, port)
+	}
+	done()
+	if err != nil {
+		return err
+	}
+	if err := lab.WriteConfig(dir, started); err != nil {
+		return fmt.Errorf("the configuration for this lab: %w", err)
+	}
+	return a.printLab(cfg, dir, started, faults)
+}
+
+// printLab says what runs, and what is to be known of it.
+func (a *commandLine) printLab(cfg *config.Config, dir string, started []lab.Started, faults []string) error {
+	recalled, delay := a.recalled(started)
+	if a.output == "json" {
+		doc := labJSON{Dir: safetext.New(dir), Faults: faults, Recalled: safetext.Optional(recalled)}
+		for _, s := range started {
+			doc.Nodes = append(doc.Nodes, labNodeJSON{safetext.New(s.Name), safetext.New(s.Addr), s.Pid, startedAs(s), safetext.New(s.RestartCmd)})
+		}
+		return printJSON(a.out, doc)
+	}
+	t := view.NewTable("NODE", "ADDR", "PID", "STATE", "START IT AGAIN WITH")
+	for _, s := range started {
+		t.Add(plain(s.Name), plain(s.Addr), view.Cell{Text: fmt.Sprint(s.Pid)}, view.Cell{Text: startedAs(s)}, plain(s.RestartCmd))
+	}
+	printTable(a.out, t, a.color())
+	if !namesAll(cfg, started) {
+		fmt.Fprintf(a.out, "\nto use it: redlockctl --config %s\n", safetext.New(lab.ConfigPath(dir)).Word())
+	}
+	for i, fault := range faults {
+		if i == 0 {
+			fmt.Fprintln(a.out, "\nwhat is wrong with it, as redlockctl doctor will say:")
+		}
+		fmt.Fprintf(a.out, "  %s\n", fault)
+	}
+	if recalled != "" {
+		fmt.Fprintf(a.out, "\nThe guard's memory in %s\nis of former servers at these addresses: a guard takes the new ones for restarts of those,\nand closes them all for %s. Where the clients of the former ones have ended too, and no\nguard runs, delete that directory first.\n", safetext.Escape(recalled), delay)
+	}
+	return nil
 }
 
 // localPorts is how many servers a configuration names, and the port of the first
@@ -239,9 +250,9 @@ func (a *commandLine) labDownCommand() *cobra.Command {
 				return err
 			}
 			if a.output == "json" {
-				doc := labJSON{Dir: text(dir)}
+				doc := labJSON{Dir: safetext.New(dir)}
 				for _, name := range ended {
-					doc.Ended = append(doc.Ended, text(name))
+					doc.Ended = append(doc.Ended, safetext.New(name))
 				}
 				return printJSON(a.out, doc)
 			}

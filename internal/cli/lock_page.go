@@ -3,10 +3,9 @@ package cli
 import (
 	"fmt"
 	"io"
-	"strings"
+	"time"
 
-	"github.com/charmbracelet/x/ansi"
-
+	"redlockctl/internal/app"
 	"redlockctl/internal/operator"
 	"redlockctl/internal/safetext"
 	"redlockctl/internal/view"
@@ -21,13 +20,15 @@ type lockPageJSON struct {
 	Findings []view.FindingDoc `json:"findings"`       // that are about it
 }
 
+func (lockPageJSON) kind() string { return "lock" }
+
 // lockOf is the lock that a name means: by its first key, or by a further one.
 func lockOf(s *monitor.Snapshot, name string) *monitor.Lock {
 	if l := s.Locks.Get(name); l != nil {
 		return l
 	}
 	for l := range s.Locks.All() {
-		for _, k := range l.Keys {
+		for _, k := range l.Keys() {
 			if k.Raw() == name {
 				return l
 			}
@@ -47,17 +48,6 @@ func unseen(s *monitor.Snapshot, name string) error {
 			safetext.Escape(name), redlock.ErrNoQuorum, answer, s.Cluster.N)
 	}
 	return operator.NotLocked(name, answer, s.Cluster.N)
-}
-
-// answering is how many nodes tell what is on them.
-func answering(s *monitor.Snapshot) (n int) {
-	for i := range s.Nodes {
-		switch s.Nodes[i].State {
-		case monitor.NodeServing, monitor.NodeFenced, monitor.NodeHeld:
-			n++
-		}
-	}
-	return n
 }
 
 // showLock prints one lock, and is an error where there is none; in a row of
@@ -100,7 +90,7 @@ const axisWidth = 32
 
 // printLock prints all that is known of a lock.
 func (a *commandLine) printLock(w io.Writer, s *monitor.Snapshot, l *monitor.Lock, findings []*monitor.Finding) {
-	ctx := a.context(s)
+	ctx := a.viewContext(s)
 	state := ctx.LockState(l.State)
 	fmt.Fprintf(w, "%s: %s, %s copies, %s\n", l.Key, a.paint(state.Text, state.Tone), view.Copies(l), view.LockEnd(ctx, l))
 	a.facts(w, view.LockFacts(ctx, l))
@@ -111,21 +101,25 @@ func (a *commandLine) printLock(w io.Writer, s *monitor.Snapshot, l *monitor.Loc
 	}
 	fmt.Fprintln(w)
 	printTable(w, t, a.color())
+	a.printHolders(w, ctx, l.Key.Raw())
 	a.printFindings(w, s, findings)
 }
 
-// printFindings are the findings about what is shown above.
-func (a *commandLine) printFindings(w io.Writer, s *monitor.Snapshot, findings []*monitor.Finding) {
-	ctx := a.context(s)
-	for _, f := range findings {
-		c := ctx.Severity(f.Severity)
-		fmt.Fprintf(w, "\n%s  %s  %s\n", a.paint(strings.ToUpper(c.Text), c.Tone), view.FindingTitle(ctx, f), a.paint("["+f.ID+"]", view.Dim))
-		for _, fact := range view.FindingFacts(ctx, f) {
-			label := fact.Label
-			for line := range strings.SplitSeq(ansi.Wordwrap(a.clip(fact.Text, 400), 78, ""), "\n") {
-				fmt.Fprintf(w, "  %-11s %s\n", label, line)
-				label = ""
-			}
-		}
+// mostHolders are as many holders as a lock's page has.
+const mostHolders = 8
+
+// printHolders prints who held a lock in the last hour, where that is recorded here.
+func (a *commandLine) printHolders(w io.Writer, ctx *view.Context, name string) {
+	r, err := a.openRecord("")
+	if err != nil {
+		return // history says why
 	}
+	defer r.Close()
+	now := time.Now()
+	grants, err := app.HoldersOf(r, name, now.Add(-time.Hour), now)
+	if err != nil || len(grants) == 0 {
+		return
+	}
+	fmt.Fprintln(w)
+	a.facts(w, (&view.Band{From: now.Add(-time.Hour), To: now, Grants: grants}).Lines(ctx, mostHolders))
 }

@@ -26,6 +26,8 @@ type locksJSON struct {
 	Locks []view.LockDoc `json:"locks"`
 }
 
+func (locksJSON) kind() string { return "locks" }
+
 func (a *commandLine) locksCommand() *cobra.Command {
 	var filter string
 	var again live
@@ -42,7 +44,7 @@ another client can reach one: 0 is a lock one restart away from two holders.
 LIBRARY is the one whose locks look so, where another than this program is
 known, with what the lock tells: that it is several keys, or ends by its value
 and not by a TTL. JSON has more: owner, time of creation, what to know before
-the lock is taken away. --columns chooses columns, --sort sorts by one; with -o csv
+the lock is removed. --columns chooses columns, --sort sorts by one; with -o csv
 the columns are the fields of JSON that say the same, with all digits.
 
 A filter chooses by its terms, all of which must hold: a part of the name, or with
@@ -52,7 +54,7 @@ lib:unknown for nobody known), ttl<5s, age>1h, margin:0, copies<3; with ! before
 a term, the opposite.
 
 With a NAME it prints all that is known of that lock: holder, who made it and what
-to know before it is taken away, its keys, the findings about it, and what is left
+to know before it is revoked or force-released, its keys, the findings about it, and what is left
 of each copy on one axis of time. Exit code 5 if no node that answers has a copy.
 
 Exit code 4 if fewer than a quorum of the nodes answer, so that locks may be missing;
@@ -64,7 +66,7 @@ name alone, and where the filter fixes a part of the names only those. What
 which nodes), and the exit code is 7. With -o jsonl each lock is a line.`,
 		Args:              optionalName("lock"),
 		ValidArgsFunction: a.completeLocks,
-		Example: `redlockctl locks --filter "state:orphan lib:redsync"
+		Example: `redlockctl locks --filter "state:orphaned lib:redsync"
 redlockctl locks --sort ends --columns name,holder,ends
 redlockctl locks job:1 --watch`,
 		RunE: a.run(func(ctx context.Context, args []string) error {
@@ -90,44 +92,49 @@ redlockctl locks job:1 --watch`,
 				if len(args) > 0 {
 					return a.showLock(s, args[0], again.set())
 				}
-				if err := f.Check(s.Nodes); err != nil {
-					return usageError{err}
-				}
-				columns := view.LockColumns(s.Nodes)
-				locks, err := sorted(&as, columns, matching(s, f.At(s.At)))
-				switch {
-				case err != nil:
-				case a.output == "json":
-					err = printLocksJSON(a.out, s, locks)
-				case a.output == "jsonl":
-					err = printLockLines(a.out, s, locks, again.set())
-				case len(locks) == 0 && a.output != "csv":
-					fmt.Fprintln(a.out, noLocks(s))
-				default:
-					err = list(a, &as, a.context(s), columns, locks, func(l *monitor.Lock) any { return view.DocOfLock(l, s) })
-				}
-				if err != nil {
-					return err
-				}
-				if again.set() {
-					return nil // the copies are marked, and once is enough to say why
-				}
-				for _, n := range s.Nodes {
-					switch n.State {
-					case monitor.NodeServing, monitor.NodeFenced, monitor.NodeHeld:
-					default:
-						fmt.Fprintf(a.errOut, "redlockctl: %s is %s: its copies are unknown\n", safetext.Printable(n.Name), n.State)
-					}
-				}
-				if answering(s) < s.Cluster.Quorum {
-					return silent{redlock.ErrNoQuorum} // a lock may be there that nobody tells of
-				}
-				return nil
+				return a.listLocks(s, f, &as, again.set())
 			})
 		}),
 	}))
 	cmd.Flags().StringVar(&filter, "filter", "", "only locks that these terms choose: a part of the name, state:WORD, lib:PART, …")
 	return cmd
+}
+
+// listLocks prints the locks that a filter chooses; again: more such pictures follow.
+func (a *commandLine) listLocks(s *monitor.Snapshot, f monitor.Filter, as *listing, again bool) error {
+	if err := f.Check(s.Nodes); err != nil {
+		return usageError{err}
+	}
+	columns := view.LockColumns(s.Nodes)
+	locks, err := sorted(as, columns, matching(s, f.At(s.At)))
+	switch {
+	case err != nil:
+	case a.output == "json":
+		err = printLocksJSON(a.out, s, locks)
+	case a.output == "jsonl":
+		err = printLockLines(a.out, s, locks, again)
+	case len(locks) == 0 && a.output != "csv":
+		fmt.Fprintln(a.out, noLocks(s))
+	default:
+		err = printList(a, as, a.viewContext(s), columns, locks, func(l *monitor.Lock) any { return view.DocOfLock(l, s) })
+	}
+	if err != nil {
+		return err
+	}
+	if again {
+		return nil // the copies are marked, and once is enough to say why
+	}
+	for _, n := range s.Nodes {
+		switch n.State {
+		case monitor.NodeServing, monitor.NodeFenced, monitor.NodeCordoned:
+		default:
+			fmt.Fprintf(a.errOut, "redlockctl: %s is %s: its copies are unknown\n", safetext.Printable(n.Name), n.State)
+		}
+	}
+	if answering(s) < s.Cluster.Quorum {
+		return silent{redlock.ErrNoQuorum} // a lock may be there that nobody tells of
+	}
+	return nil
 }
 
 // openQuote reports whether a term of a filter begins with a double quote that is not
@@ -158,12 +165,16 @@ type locksEndJSON struct {
 	Count int `json:"count"` // of the lines before
 }
 
+func (locksEndJSON) kind() string { return "locks end" }
+
 // lockLineJSON is a lock on a line of its own.
 type lockLineJSON struct {
 	Cluster  safetext.Text `json:"cluster"`
 	Complete bool          `json:"complete"`
 	view.LockDoc
 }
+
+func (lockLineJSON) kind() string { return "lock line" }
 
 // printLocksJSON writes one document, a lock at a time: there may be very many.
 func printLocksJSON(to io.Writer, s *monitor.Snapshot, locks []*monitor.Lock) error {
@@ -203,7 +214,7 @@ func printLocksJSON(to io.Writer, s *monitor.Snapshot, locks []*monitor.Lock) er
 // pictures follow or something is missing.
 func printLockLines(to io.Writer, s *monitor.Snapshot, locks []*monitor.Lock, more bool) error {
 	w := bufio.NewWriter(to)
-	cluster := text(s.Cluster.Name)
+	cluster := safetext.New(s.Cluster.Name)
 	for _, l := range locks {
 		if err := printLine(w, lockLineJSON{cluster, s.Complete, view.DocOfLock(l, s)}); err != nil {
 			return err
@@ -215,38 +226,4 @@ func printLockLines(to io.Writer, s *monitor.Snapshot, locks []*monitor.Lock, mo
 		}
 	}
 	return w.Flush()
-}
-
-// matching are the locks that a filter chooses, sorted by key.
-func matching(s *monitor.Snapshot, f monitor.Filter) []*monitor.Lock {
-	var kept []*monitor.Lock
-	for l := range s.Locks.All() {
-		if f.Match(l, s.Nodes) {
-			kept = append(kept, l)
-		}
-	}
-	return kept
-}
-
-// noLocks says why a table of locks is empty.
-func noLocks(s *monitor.Snapshot) string {
-	switch n := answering(s); {
-	case n == 0:
-		return "no node answers: what is locked is not known"
-	case !s.Complete:
-		return "no locks among the keys that have been read"
-	case n == len(s.Nodes):
-		return "no locks"
-	default:
-		return fmt.Sprintf("no locks on the %d of %d nodes that answer", n, len(s.Nodes))
-	}
-}
-
-// printLocks prints the table of locks.
-func (a *commandLine) printLocks(s *monitor.Snapshot, locks []*monitor.Lock) {
-	if len(locks) == 0 {
-		fmt.Fprintln(a.out, noLocks(s))
-		return
-	}
-	_ = list(a, &listing{}, a.context(s), view.LockColumns(s.Nodes), locks, nil)
 }

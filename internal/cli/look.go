@@ -4,14 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
+	"syscall"
 	"time"
+
+	"github.com/charmbracelet/x/ansi"
+	"github.com/spf13/cobra"
 
 	"redlockctl/internal/app"
 	"redlockctl/internal/config"
 	"redlockctl/internal/safetext"
 	"redlockctl/monitor"
-	"redlockctl/redlock"
 )
 
 // look is a snapshot of the cluster once all that is asked for has been read,
@@ -31,18 +35,6 @@ func (a *commandLine) decided(ctx context.Context, mon *monitor.Monitor, of app.
 	return app.Decided(ctx, mon, of)
 }
 
-// justCame reports whether the look has only just begun: what was there before it began is
-// not known to be new.
-func justCame(s *monitor.Snapshot) bool {
-	return s.Settled.IsZero() || s.At.Sub(s.Settled) < justCameTime
-}
-
-// justCameTime is longer than any look that is made once.
-const justCameTime = 10 * time.Second
-
-// errIncomplete is returned when a look ended before everything had been read.
-var errIncomplete = errors.New("not everything could be read")
-
 // incomplete says on standard error which nodes have not been read to the end, and
 // is the error for that; nil if all have been.
 func (a *commandLine) incomplete(s *monitor.Snapshot) error {
@@ -57,32 +49,102 @@ func (a *commandLine) incomplete(s *monitor.Snapshot) error {
 	return silent{errIncomplete}
 }
 
-// describe says per node what came of an act, in groups: "ok: n1 n2, down: n3".
-func describe(results []redlock.NodeResult) string {
-	var order []string
-	names := map[string][]string{}
-	for _, r := range results {
-		word := r.Status.String()
-		if r.Status == redlock.StatusProtocol && r.Type != "" && r.Type != "string" {
-			word = "a " + r.Type
-		}
-		if names[word] == nil {
-			order = append(order, word)
-		}
-		names[word] = append(names[word], r.Node)
-	}
-	parts := make([]string, 0, len(order))
-	for _, word := range order {
-		parts = append(parts, word+": "+strings.Join(names[word], " "))
-	}
-	return strings.Join(parts, ", ")
+// Bounds of --watch: oftener than the monitor makes pictures nothing is new.
+const (
+	defaultWatch = 2 * time.Second
+	leastWatch   = 100 * time.Millisecond
+)
+
+// live makes a command that shows one picture able to show them again and again.
+type live struct {
+	every time.Duration
+	set   func() bool
+	most  time.Duration // to look for; 0: as long as it takes
 }
 
-// resultsOf are the nodes' results that an error of the lock core carries.
-func resultsOf(err error) (*redlock.Error, []redlock.NodeResult) {
-	var e *redlock.Error
-	if errors.As(err, &e) {
-		return e, e.Nodes
+func (l *live) add(cmd *cobra.Command) *cobra.Command {
+	f := cmd.Flags()
+	f.DurationVar(&l.every, "watch", 0, "show it again and again, every two seconds or --watch=INTERVAL, until interrupted")
+	f.Lookup("watch").NoOptDefVal = defaultWatch.String()
+	l.set = func() bool { return f.Changed("watch") }
+	f.DurationVar(&l.most, "timeout", 0, "look for so long at most, and show what is known then: exit code 7 if that is not all; default: until all keys have been read")
+	return outputs(cmd, "table", "wide", "json", "jsonl")
+}
+
+// check refuses an interval that cannot be meant.
+func (l *live) check() error {
+	if l.most < 0 {
+		return usageError{fmt.Errorf("--timeout %s is negative", l.most)}
 	}
-	return nil, nil
+	if l.set() && l.every < leastWatch {
+		return usageError{fmt.Errorf("--watch=%s is too often: %s at least", l.every, leastWatch)}
+	}
+	return nil
+}
+
+// pictures calls show with a picture of the cluster; with --watch again and again,
+// until ctx ends or nobody reads any more. On a terminal one table takes the
+// place of the other; elsewhere an empty line stands between two. A picture of
+// which something is missing says so, and is an error unless others follow.
+func (a *commandLine) pictures(ctx context.Context, cfg *config.Config, l *live, of app.Aim, show func(*monitor.Snapshot) error) error {
+	if err := l.check(); err != nil {
+		return err
+	}
+	of.Most = l.most
+	if !l.set() {
+		s, err := a.look(ctx, cfg, of)
+		if err != nil {
+			return err
+		}
+		if err := show(s); err != nil {
+			_ = a.incomplete(s)
+			return err
+		}
+		return a.incomplete(s)
+	}
+	return app.Watch(ctx, cfg, of, func(mon *monitor.Monitor) error { return a.again(ctx, mon, l.every, of, show) })
+}
+
+// again calls show with the first full picture, and with another after each
+// interval.
+func (a *commandLine) again(ctx context.Context, mon *monitor.Monitor, every time.Duration, of app.Aim, show func(*monitor.Snapshot) error) error {
+	if _, err := a.decided(ctx, mon, of); err != nil {
+		return nil // interrupted before anything was to be shown
+	}
+	return a.repeat(ctx, every, func() error { return show(mon.Snapshot()) })
+}
+
+// repeat calls show now and after each interval, until ctx ends or nobody reads any
+// more.
+func (a *commandLine) repeat(ctx context.Context, every time.Duration, show func() error) error {
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for first := true; ; first = false {
+		a.separate(first)
+		err := show()
+		switch {
+		case errors.Is(err, syscall.EPIPE), errors.Is(err, os.ErrClosed):
+			return nil
+		case err != nil && !errors.Is(err, errSilent): // that there is no quorum is in the picture
+			return err
+		case a.unwritten() != nil:
+			return a.unwritten()
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+}
+
+// separate comes before each picture of several.
+func (a *commandLine) separate(first bool) {
+	switch {
+	case a.output == "json" || a.output == "jsonl":
+	case a.outTTY && a.getenv("TERM") != "dumb":
+		fmt.Fprint(a.out, ansi.CursorHomePosition+ansi.EraseScreenBelow)
+	case !first:
+		fmt.Fprintln(a.out)
+	}
 }

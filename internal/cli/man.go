@@ -19,7 +19,7 @@ func (a *commandLine) manCommand() *cobra.Command {
 		Short: "Manual pages, for man(1)",
 		Long: `Prints the manual page of redlockctl, or of one of its commands, in the form that
 man(1) shows. With --dir it writes one page for each command into that directory,
-such as redlockctl-node-hold.1, which is made if it is not there.`,
+such as redlockctl-node-cordon.1, which is made if it is not there.`,
 		Example: `redlockctl man acquire | man -l -
 redlockctl man --dir /usr/local/share/man/man1`,
 	}

@@ -7,7 +7,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -17,67 +16,87 @@ import (
 	"redlockctl/internal/safetext"
 	"redlockctl/internal/view"
 	"redlockctl/monitor"
-	"redlockctl/redlock"
-	"redlockctl/restartguard"
 )
 
-// nodeActJSON is the document of node fence and node open.
-type nodeActJSON struct {
-	Node safetext.Text `json:"node"`
-	Done string        `json:"done"` // fenced or opened
-	// Already: it was so before, and nothing was done.
-	Already bool `json:"already,omitempty"`
-	// Of hold: a guard watches the node, and so remembers the hold; left out: not known.
-	GuardRunning *bool `json:"guard_running,omitempty"`
-}
-
 func (a *commandLine) nodeCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "node", Short: "Close, open or wait for a master; make it come up closed", RunE: group, Args: cobra.ArbitraryArgs}
-	cmd.AddCommand(
-		a.nodeActCommand(nodeAct{
-			verb: "hold", done: "fenced", did: "held", alias: "fence",
-			short: "Hold a master closed until it is opened by hand",
-			long: `Closes the node: it refuses writes, and its vote is missing in every quorum until
-"node open". No guard lifts it, and one that saw it puts it up again after a
-restart of the server; before one has seen it, a restart forgets it. The copies
-that the node has stay readable and run out.`,
-			hold: true,
-			effect: func(w io.Writer, n monitor.Node, c monitor.Cluster) {
-				serving := c.Serving
-				if n.State == monitor.NodeServing {
-					serving--
-				}
-				fmt.Fprintf(w, "It will refuse writes until it is opened by hand; no guard lifts this.\nThen %d of %d nodes serve; a quorum is %d.\n", serving, c.N, c.Quorum)
-				if serving < c.Quorum {
-					fmt.Fprintln(w, "NOTHING CAN BE LOCKED then, and no lock can be extended.")
-				}
-			},
-			run: (*operator.Operator).Cordon,
-		}),
-		a.openable(a.nodeActCommand(nodeAct{
-			verb: "open", done: "opened", did: "opened",
-			short: "Open a master, whoever closed it",
-			long: `Opens the node at once, whoever closed it. Before its delay is over that may give
-two clients the same lock: it may have forgotten votes that are still believed
-in. A guard opens it by itself when that is safe.`,
-			effect: func(w io.Writer, n monitor.Node, _ monitor.Cluster) {
-				fmt.Fprintln(w, "It will vote at once. If it lost its data less than the guard's delay ago, it may")
-				fmt.Fprintln(w, "give away locks that are still held: TWO HOLDERS. A guard opens it when that is safe.")
-			},
-			run: (*operator.Operator).RejoinNow,
-		})),
-		a.waitCommand(), a.bootFenceCommand(),
-	)
+	cmd := &cobra.Command{Use: "node", Short: "Cordon a master, let it rejoin, or wait for it; make it start fenced", RunE: group, Args: cobra.ArbitraryArgs}
+	cordon := func() *cobra.Command { return a.nodeActCommand(nodeCordon) }
+	rejoin := func() *cobra.Command { return a.rejoinable(a.nodeActCommand(nodeRejoin)) }
+	cmd.AddCommand(cordon(), a.nodeActCommand(nodeUncordon), rejoin(),
+		a.former("hold", "cordon", cordon()), a.former("fence", "cordon", cordon()), a.former("open", "rejoin --now", rejoin()))
 	return cmd
 }
 
-// nodeAct is what fence and open differ in.
+// former is a command under the name that it had before, for one release. It is not
+// listed, and says its present name on standard error.
+func (a *commandLine) former(name, now string, cmd *cobra.Command) *cobra.Command {
+	_, args, _ := strings.Cut(cmd.Use, " ")
+	run := cmd.RunE
+	cmd.Use, cmd.Hidden = name+" "+args, true
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		fmt.Fprintf(a.errOut, "redlockctl: \"node %s\" is now \"node %s\"\n", name, now)
+		if f := cmd.Flags().Lookup("now"); f != nil && !cmd.Flags().Changed("new-cluster") {
+			_ = f.Value.Set("true")
+		}
+		return run(cmd, args)
+	}
+	return cmd
+}
+
+var nodeCordon = nodeAct{
+	verb: "cordon", done: "cordoned", did: "cordoned",
+	short: "Keep a master out until it is uncordoned",
+	long: `Cordons the node: it refuses writes and has no vote until "node uncordon". No guard
+lets it rejoin, and a guard that saw it cordons it again after a restart of the
+server; before one has seen it, a restart forgets it. The copies that the node has
+stay readable and expire.`,
+	cordon: true,
+	effect: func(w io.Writer, n monitor.Node, c monitor.Cluster) {
+		serving := c.Serving
+		if n.State == monitor.NodeServing {
+			serving--
+		}
+		fmt.Fprintf(w, "It will refuse writes until it is uncordoned; no guard lets it rejoin.\nThen %d of %d nodes serve; a quorum is %d.\n", serving, c.N, c.Quorum)
+		if serving < c.Quorum {
+			fmt.Fprintln(w, "NOTHING CAN BE LOCKED then, and no lock can be extended.")
+		}
+	},
+	run: (*operator.Operator).Cordon,
+}
+
+var nodeUncordon = nodeAct{
+	verb: "uncordon", done: "serving", did: "uncordoned",
+	short: "Let a cordoned master serve again",
+	long: `Lets a cordoned node serve again, at once. If it restarted while it was cordoned, wait
+for D after that: before, two clients may get the same lock. A node that is fenced
+and not cordoned is refused: a guard lets it rejoin, or "node rejoin --now".`,
+	effect: rejoinEffect,
+	run:    (*operator.Operator).Uncordon,
+}
+
+var nodeRejoin = nodeAct{
+	verb: "rejoin", done: "serving", did: "serving",
+	short: "Let a master rejoin by hand, early",
+	long: `Removes the fence of a node at once, whoever fenced or cordoned it; --now confirms
+that. Before its delay is over that may give two clients the same lock: the node may
+have forgotten votes that clients still rely on. A guard lets it rejoin when that is
+safe.`,
+	effect: rejoinEffect,
+	run:    (*operator.Operator).RejoinNow,
+}
+
+func rejoinEffect(w io.Writer, _ monitor.Node, _ monitor.Cluster) {
+	fmt.Fprintln(w, "It will vote at once. If it lost its data less than the guard's delay ago, it may")
+	fmt.Fprintln(w, "give away locks that are still held: TWO HOLDERS. A guard lets it rejoin when that is safe.")
+}
+
+// nodeAct is what cordon, uncordon and rejoin differ in.
 type nodeAct struct {
-	verb, short, long, alias string
-	done, did                string // for JSON and for people
-	hold                     bool   // a guard has to remember it
-	effect                   func(io.Writer, monitor.Node, monitor.Cluster)
-	run                      func(op *operator.Operator, ctx context.Context, node, reason string) error
+	verb, short, long string
+	done, did         string // for JSON and for people
+	cordon            bool   // a guard has to remember it
+	effect            func(io.Writer, monitor.Node, monitor.Cluster)
+	run               func(op *operator.Operator, ctx context.Context, node, reason string) error
 }
 
 func (a *commandLine) nodeActCommand(act nodeAct) *cobra.Command {
@@ -93,7 +112,7 @@ asked, the act is refused with exit code 6. Intent and outcome are written to th
 audit log. Several names are done one by one, each by itself: one that fails holds
 up none of the others.`,
 		Example:           fmt.Sprintf(`redlockctl node %s n2 --reason "kernel update" --yes`, act.verb),
-		Args:              names("node"),
+		Args:              severalNames("node"),
 		ValidArgsFunction: a.completeSeveralNodes,
 		RunE: a.run(func(ctx context.Context, args []string) error {
 			check := func(cfg *config.Config, _ *app.Spec) error {
@@ -120,22 +139,19 @@ up none of the others.`,
 		}),
 	}
 	outputs(cmd, "table", "json", "jsonl")
-	if act.alias != "" {
-		cmd.Aliases = []string{act.alias}
-	}
 	cmd.Flags().StringVar(&reason, "reason", "", "why, for the audit log")
 	cmd.Flags().BoolVar(&yes, "yes", false, "do it without being asked")
 	_ = cmd.MarkFlagRequired("reason")
 	return cmd
 }
 
-// actOnNode closes or opens one node, after a person has typed its name where
+// actOnNode cordons a node or lets it serve, after a person has typed its name where
 // that is wanted.
 func (a *commandLine) actOnNode(ctx context.Context, act nodeAct, cfg *config.Config, op *operator.Operator, name, reason string, yes bool) outcome {
 	o := outcome{did: act.did, name: name}
-	if op.Already(ctx, name, act.hold) {
+	if op.Already(ctx, name, act.cordon) {
 		// No act, and so nothing for the log.
-		o.did, o.node = "already "+map[bool]string{true: "held", false: "open"}[act.hold]+", nothing done:", &nodeActJSON{Node: text(name), Done: act.done, Already: true}
+		o.did, o.node = "already "+act.done+", nothing done:", &nodeActJSON{Node: safetext.New(name), Done: act.done, Already: true}
 		return o
 	}
 	if !yes {
@@ -160,8 +176,8 @@ func (a *commandLine) actOnNode(ctx context.Context, act nodeAct, cfg *config.Co
 	if o.err != nil {
 		return o
 	}
-	o.node = &nodeActJSON{Node: text(name), Done: act.done}
-	if act.hold {
+	o.node = &nodeActJSON{Node: safetext.New(name), Done: act.done}
+	if act.cordon {
 		o.node.GuardRunning = a.guardAt(ctx, cfg, name)
 	}
 	return o
@@ -186,19 +202,20 @@ func (a *commandLine) guardAt(ctx context.Context, cfg *config.Config, name stri
 	return nil
 }
 
-// openable adds to node open the case of a cluster that never was in use.
-func (a *commandLine) openable(cmd *cobra.Command) *cobra.Command {
-	var fresh bool
+// rejoinable adds to node rejoin --now, and the case of a cluster that never was in use.
+func (a *commandLine) rejoinable(cmd *cobra.Command) *cobra.Command {
+	var fresh, now bool
 	one, oneArgs := cmd.RunE, cmd.Args
-	cmd.Use = "open NAME... | --new-cluster"
+	cmd.Use = "rejoin --now NAME... | --new-cluster"
+	cmd.Example = `redlockctl node rejoin --now n2 --reason "its guard is gone, D is over" --yes`
 	cmd.Long += `
 
---new-cluster opens all nodes of a cluster that was never in use, which come up
-closed in their very first life, without waiting for D. It wants the name of the
+--new-cluster lets all nodes of a cluster serve that was never in use, which start
+fenced in their very first incarnation, without waiting for D. It wants the name of the
 cluster typed, or --cluster NAME with --yes. It is refused, and D must be waited
-out, unless every node answers, is a closed master that nobody has opened since
-it started, and holds no key under the lock patterns, and no guard has known any
-of them to be open or to restart.`
+out, unless every node answers, is a fenced master that has not served since it
+started, and has no key under the lock patterns, and no guard has known any
+of them to serve or to restart.`
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		if fresh {
 			return noArgs(cmd, args)
@@ -206,26 +223,34 @@ of them to be open or to restart.`
 		return oneArgs(cmd, args)
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if !fresh {
+		switch {
+		case fresh && now:
+			return usageError{errors.New("--now and --new-cluster: give one of them")}
+		case !fresh && !now:
+			return usageError{errors.New("node rejoin removes the fence early: --now confirms that; a guard lets the node rejoin when it is safe")}
+		case !fresh:
 			return one(cmd, args)
 		}
 		return a.run(func(ctx context.Context, _ []string) error {
 			reason, _ := cmd.Flags().GetString("reason")
 			yes, _ := cmd.Flags().GetBool("yes")
-			return a.openNewCluster(ctx, reason, yes)
+			return a.startNewCluster(ctx, reason, yes)
 		})(cmd, args)
 	}
-	cmd.Flags().BoolVar(&fresh, "new-cluster", false, "open all nodes of a cluster that was never in use")
+	cmd.Flags().BoolVar(&now, "now", false, "early, whoever fenced it")
+	cmd.Flags().BoolVar(&fresh, "new-cluster", false, "let all nodes of a cluster serve that was never in use")
 	return cmd
 }
 
-// openedJSON is the document of node open --new-cluster.
-type openedJSON struct {
+// newClusterJSON is the document of node rejoin --new-cluster.
+type newClusterJSON struct {
 	Cluster safetext.Text   `json:"cluster"`
-	Opened  []safetext.Text `json:"opened"`
+	Serving []safetext.Text `json:"rejoined"`
 }
 
-func (a *commandLine) openNewCluster(ctx context.Context, reason string, yes bool) error {
+func (newClusterJSON) kind() string { return "new cluster" }
+
+func (a *commandLine) startNewCluster(ctx context.Context, reason string, yes bool) error {
 	return a.act(func(cfg *config.Config, _ *app.Spec) error {
 		if err := cfg.Guardable(); err != nil {
 			return usageError{err}
@@ -242,7 +267,7 @@ func (a *commandLine) openNewCluster(ctx context.Context, reason string, yes boo
 			err = fmt.Errorf("%w: this is no new cluster: %w", operator.ErrRefused, err)
 		}
 		if err != nil {
-			return fmt.Errorf("%w; a guard opens its nodes %s after it has met them", err, cfg.Guard.Delay)
+			return fmt.Errorf("%w; a guard lets its nodes rejoin %s after it has met them", err, cfg.Guard.Delay)
 		}
 		if !yes {
 			err := a.confirm(ctx, cfg.Cluster.Name, func(w io.Writer) error {
@@ -254,203 +279,21 @@ func (a *commandLine) openNewCluster(ctx context.Context, reason string, yes boo
 				return err
 			}
 		}
-		doc := openedJSON{Cluster: text(cfg.Cluster.Name)}
-		step, b := a.progressOf("opening", len(cfg.Nodes))
+		doc := newClusterJSON{Cluster: safetext.New(cfg.Cluster.Name)}
+		step, b := a.progressOf("rejoining", len(cfg.Nodes))
 		defer b.end()
 		for i, name := range app.NodeNames(cfg) {
 			step(i)
 			if err := op.RejoinNow(ctx, name, "new cluster: "+reason); err != nil {
 				return err
 			}
-			doc.Opened = append(doc.Opened, text(name))
+			doc.Serving = append(doc.Serving, safetext.New(name))
 		}
 		b.end()
 		if printed, err := a.document(func() document { return doc }); printed {
 			return err
 		}
-		fmt.Fprintf(a.out, "opened %s\n", strings.Join(app.NodeNames(cfg), " "))
+		fmt.Fprintf(a.out, "serving %s\n", strings.Join(app.NodeNames(cfg), " "))
 		return nil
 	})
-}
-
-func (a *commandLine) waitCommand() *cobra.Command {
-	var timeout time.Duration
-	var before bool
-	cmd := &cobra.Command{
-		Use:   "wait NAME...",
-		Short: "Wait until masters serve, or until one may be started",
-		Long: `Waits until each of the nodes answers as a master that is open, and so votes.
-Nothing is changed. If no guard runs, so that nothing opens a node, that is said at
-once on standard error, and the wait goes on: one may be started. Exit code 1, and
-what it is waiting for, when --timeout, which is for all of them, is over before.
-
-With --before-start it waits for the delay D from now, while the server is down,
-so that its next life begins after the last one's votes have run out: for
-ExecStartPre= of a server that cannot come up closed (fence = "none"). systemd
-runs that after the former process has ended. TimeoutStartSec= must be longer than
-D. It is refused if something answers at the address.`,
-		Example: `redlockctl node wait n2 --timeout 1m
-ExecStartPre=/usr/bin/redlockctl node wait n2 --before-start`,
-		Args:              names("node"),
-		ValidArgsFunction: a.completeSeveralNodes,
-		RunE: a.run(func(ctx context.Context, args []string) error {
-			cfg, err := a.load()
-			if err != nil {
-				return err
-			}
-			switch {
-			case timeout < 0:
-				return usageError{fmt.Errorf("--timeout %s is negative", timeout)}
-			case before && len(args) > 1:
-				return usageError{errors.New("--before-start is for one node, which is about to be started")}
-			}
-			for _, name := range args {
-				if err := app.CheckNode(cfg, name); err != nil {
-					return err
-				}
-			}
-			wait, done := ctx, "serves"
-			if before {
-				done = "may start"
-			} else if timeout > 0 {
-				var cancel context.CancelFunc
-				wait, cancel = context.WithTimeout(ctx, timeout)
-				defer cancel()
-			}
-			var seen *app.Guards
-			if !before {
-				seen = a.tellUnguarded(wait, cfg, args)
-			}
-			all := actsJSON{Act: "node wait"}
-			for _, name := range args {
-				node, method, err := app.NodeOf(cfg, name)
-				if err != nil {
-					return err
-				}
-				if before {
-					err = a.waitBeforeStart(ctx, cfg, node, timeout)
-				} else {
-					waiting := a.progress("waiting for " + name + " to serve")
-					err = restartguard.Wait(wait, node, method)
-					waiting()
-					if err != nil {
-						err = whoOpens(cfg, seen, node, err)
-					}
-				}
-				if ctx.Err() != nil {
-					return ctx.Err()
-				}
-				if err != nil {
-					return err
-				}
-				doc := nodeActJSON{Node: text(name), Done: done}
-				switch {
-				case a.output == "table":
-					fmt.Fprintf(a.out, "%s %s\n", safetext.Escape(name), done)
-				case len(args) == 1:
-					return printJSON(a.out, doc)
-				default:
-					line, err := encoded(doc)
-					if err != nil {
-						return err
-					}
-					all.Done, all.Results = all.Done+1, append(all.Results, line)
-				}
-			}
-			if a.output == "table" {
-				return nil
-			}
-			return printJSON(a.out, all)
-		}),
-	}
-	cmd.Flags().DurationVar(&timeout, "timeout", 0, "give up after this time; 0 is never")
-	cmd.Flags().BoolVar(&before, "before-start", false, "wait for D from now, before the server is started")
-	return cmd
-}
-
-// tellUnguarded says on standard error which of the nodes that are to serve nothing
-// opens, since no guard runs. It returns what it saw; nil: nothing.
-func (a *commandLine) tellUnguarded(ctx context.Context, cfg *config.Config, names []string) *app.Guards {
-	s, err := app.Look(ctx, cfg, app.Aim{Nodes: true})
-	if err != nil {
-		return nil // the wait itself says why
-	}
-	seen, methods := app.GuardsOf(cfg, s), app.Methods(cfg)
-	var waiting []string
-	for _, n := range s.Nodes {
-		// One that is down may come up fenced; one that is held no guard opens.
-		closed := n.State == monitor.NodeFenced || n.State == monitor.NodeDown && methods[n.Name].Kind != restartguard.Advice
-		if closed && slices.Contains(names, n.Name) {
-			waiting = append(waiting, n.Name)
-		}
-	}
-	if waiting == nil {
-		return &seen
-	}
-	if none := seen.Missing(waiting...); none != "" {
-		fmt.Fprintf(a.errOut, "redlockctl: %s, or \"redlockctl node open\" is called\n", safetext.Printable(none))
-	}
-	return &seen
-}
-
-// whoOpens adds to the error of a wait who opens the node: what the guard on this
-// machine will do, or that no guard runs.
-func whoOpens(cfg *config.Config, seen *app.Guards, node *redlock.Node, err error) error {
-	if runs, _ := app.GuardRuns(cfg); runs {
-		if memory, _ := app.Remembered(cfg); memory[node.Name()].Wait > 0 {
-			return fmt.Errorf("%w; the guard opens it in %s", err, view.Left(memory[node.Name()].Wait))
-		}
-		return err
-	}
-	if seen == nil {
-		return err
-	}
-	if none := seen.Missing(node.Name()); none != "" {
-		return fmt.Errorf("%w; %s", err, safetext.Printable(none))
-	}
-	return fmt.Errorf("%w; %s", err, safetext.Printable(strings.Join(seen.Lines(), "; ")))
-}
-
-// waitBeforeStart waits for D from a moment at which the former process has
-// ended.
-func (a *commandLine) waitBeforeStart(ctx context.Context, cfg *config.Config, node *redlock.Node, timeout time.Duration) error {
-	if err := restartguard.Unused(ctx, node); err != nil {
-		return fmt.Errorf("%w: %w", operator.ErrRefused, err)
-	}
-	if err := cfg.Guardable(); err != nil {
-		return usageError{err}
-	}
-	from := time.Now()
-	if timeout > 0 && timeout < cfg.Guard.Delay {
-		return usageError{fmt.Errorf("--timeout %s is shorter than the delay %s", timeout, cfg.Guard.Delay)}
-	}
-	fmt.Fprintf(a.errOut, "redlockctl: %s may start in %s\n", safetext.Escape(node.Name()), cfg.Guard.Delay)
-	defer a.progressFor("waiting for the votes of its last life to run out", cfg.Guard.Delay)()
-	t := time.NewTimer(time.Until(from.Add(cfg.Guard.Delay)))
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-t.C:
-		return nil
-	}
-}
-
-// completeNodes offers the configured nodes to the shell; none is contacted.
-func (a *commandLine) completeNodes(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-	if len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	cfg, err := a.load()
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	return app.NodeNames(cfg), cobra.ShellCompDirectiveNoFileComp
-}
-
-// completeSeveralNodes offers nodes for each argument, but those that are there
-// already.
-func (a *commandLine) completeSeveralNodes(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
-	offered, how := a.completeNodes(cmd, nil, begun)
-	return slices.DeleteFunc(offered, func(name string) bool { return slices.Contains(args, name) }), how
 }

@@ -19,6 +19,8 @@ type nodePageJSON struct {
 	Findings []view.FindingDoc `json:"findings"` // that are about it
 }
 
+func (nodePageJSON) kind() string { return "node" }
+
 // showNode prints one node.
 func (a *commandLine) showNode(cfg *config.Config, s *monitor.Snapshot, name string) error {
 	var n monitor.Node
@@ -53,14 +55,14 @@ func (a *commandLine) showNode(cfg *config.Config, s *monitor.Snapshot, name str
 
 // printNode prints all that is known of a node.
 func (a *commandLine) printNode(w io.Writer, s *monitor.Snapshot, n *monitor.Node, guard guardsJSON) {
-	ctx := a.context(s)
-	ctx.Guard = guard.view(s)
+	ctx := a.viewContext(s)
+	ctx.Guard = guard.viewGuard(s)
 	state := ctx.NodeState(n.State)
 	fmt.Fprintf(w, "%s %s: %s%s\n", ctx.Name(n.Name), ctx.Whole(n.Addr), a.paint(state.Text, state.Tone), view.NodeSince(ctx, n))
 	a.facts(w, view.NodeFacts(ctx, n))
 	for _, g := range guard.Nodes {
-		if g.Name.Raw() == n.Name && g.Lives > 0 {
-			a.facts(w, []view.Fact{{Label: "Lives", Text: view.Count(g.Lives) + " seen by the guard"}})
+		if g.Name.Raw() == n.Name && g.Incarnations > 0 {
+			a.facts(w, []view.Fact{{Label: "Lives", Text: view.Count(g.Incarnations) + " seen by the guard"}})
 		}
 	}
 }

@@ -17,6 +17,8 @@ type nodesJSON struct {
 	Nodes []view.NodeDoc `json:"nodes"`
 }
 
+func (nodesJSON) kind() string { return "nodes" }
+
 func (a *commandLine) nodesCommand() *cobra.Command {
 	var again live
 	var as listing
@@ -25,7 +27,7 @@ func (a *commandLine) nodesCommand() *cobra.Command {
 		Short: "The masters: state, clock, fence, what is wrong",
 		Long: `Looks at every master once and prints a row for each. CLOCK is how far the
 node's clock is ahead of this machine's, with the bound that the round trip
-leaves. FENCE is open, closed (by a boot fence or a guard), held (by an
+leaves. FENCE is none, fenced (by a boot fence or a guard), cordoned (by an
 operator), or the number of replicas that a write needs there. GUARD is what keeps
 the node out of the quorum or lets it in. With -o wide also the drift of the clock,
 what is persisted and evicted, clients, memory, run id. --columns chooses columns,
@@ -62,7 +64,7 @@ machine remembers of it, and the findings about it.`,
 				if err != nil || printed {
 					return err
 				}
-				if err := a.listNodes(&as, s, nodes, guards.view(s)); err != nil || a.output == "csv" {
+				if err := a.listNodes(&as, s, nodes, guards.viewGuard(s)); err != nil || a.output == "csv" {
 					return err
 				}
 				a.printSeen(a.out, app.GuardsOf(cfg, s))
@@ -70,19 +72,4 @@ machine remembers of it, and the findings about it.`,
 			})
 		}),
 	}))
-}
-
-func nodeDocs(s *monitor.Snapshot, nodes []*monitor.Node) []view.NodeDoc {
-	docs := make([]view.NodeDoc, 0, len(nodes))
-	for _, n := range nodes {
-		docs = append(docs, view.DocOfNode(*n, s.At))
-	}
-	return docs
-}
-
-// listNodes prints nodes as a table or as csv.
-func (a *commandLine) listNodes(as *listing, s *monitor.Snapshot, nodes []*monitor.Node, guard view.Guard) error {
-	ctx := a.context(s)
-	ctx.Guard = guard
-	return list(a, as, ctx, view.NodeColumns(), nodes, func(n *monitor.Node) any { return view.DocOfNode(*n, s.At) })
 }

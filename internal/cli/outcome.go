@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"redlockctl/internal/app"
+	"redlockctl/internal/config"
 	"redlockctl/internal/operator"
 	"redlockctl/internal/safetext"
 	"redlockctl/internal/view"
@@ -27,6 +30,8 @@ type releaseJSON struct {
 	Keys       []keyJSON     `json:"keys,omitempty"`   // further ones of the same lock
 }
 
+func (releaseJSON) kind() string { return "release" }
+
 // tokenJSON is one of several tokens of a lock, and where its copies were.
 type tokenJSON struct {
 	Token       safetext.Text   `json:"token"`
@@ -36,9 +41,9 @@ type tokenJSON struct {
 
 func tokenDocs(tokens []operator.TokenCopies) (docs []tokenJSON) {
 	for _, t := range tokens {
-		doc := tokenJSON{Token: text(t.Token), TokenBase64: base64Of(t.Token)}
+		doc := tokenJSON{Token: safetext.New(t.Token), TokenBase64: safetext.New(t.Token).Base64()}
 		for _, n := range t.Nodes {
-			doc.Nodes = append(doc.Nodes, text(n))
+			doc.Nodes = append(doc.Nodes, safetext.New(n))
 		}
 		docs = append(docs, doc)
 	}
@@ -63,6 +68,8 @@ type actsJSON struct {
 	Results []json.RawMessage `json:"results"` // documents of kind release, node act or failure
 }
 
+func (actsJSON) kind() string { return "acts" }
+
 // outcome is what became of taking one lock away, of releasing it, or of closing or
 // opening one node.
 type outcome struct {
@@ -74,8 +81,8 @@ type outcome struct {
 	err       error
 }
 
-// done reports whether it was done, be it without a record.
-func (o outcome) done() bool { return o.err == nil || errors.Is(o.err, operator.ErrUnlogged) }
+// succeeded reports whether it was done, be it without a record.
+func (o outcome) succeeded() bool { return o.err == nil || errors.Is(o.err, operator.ErrUnlogged) }
 
 // partly reports whether something was changed although it was not done: copies on nodes
 // that obeyed, or further keys.
@@ -91,7 +98,7 @@ func (a *commandLine) tell(o outcome) error {
 		return errors.Join(o.err, printJSON(a.out, docOf(o)))
 	case a.output == "jsonl":
 		return errors.Join(o.err, printLine(a.out, docOf(o)))
-	case o.done() || o.partly():
+	case o.succeeded() || o.partly():
 		o.print(a.out, time.Now())
 	}
 	return o.err
@@ -99,7 +106,7 @@ func (a *commandLine) tell(o outcome) error {
 
 func docOf(o outcome) document {
 	now := time.Now()
-	if !o.done() {
+	if !o.succeeded() {
 		doc := failureDoc(o.name, o.results, o.err)
 		doc.Keys, doc.Tokens = keyDocs(o.further, now), tokenDocs(o.tokens)
 		return doc
@@ -108,23 +115,23 @@ func docOf(o outcome) document {
 		return *o.node
 	}
 	return releaseJSON{
-		Name: text(o.name), NameBase64: base64Of(o.name), Gone: gone(o.results), Nodes: resultDocs(o.results, now), Tokens: tokenDocs(o.tokens), Keys: keyDocs(o.further, now),
+		Name: safetext.New(o.name), NameBase64: safetext.New(o.name).Base64(), Gone: allGone(o.results), Nodes: resultDocs(o.results, now), Tokens: tokenDocs(o.tokens), Keys: keyDocs(o.further, now),
 	}
 }
 
 func keyDocs(further []operator.KeyOutcome, now time.Time) (docs []keyJSON) {
 	for _, f := range further {
-		doc := keyJSON{Key: text(f.Key), KeyBase64: base64Of(f.Key), Gone: f.Err == nil && gone(f.Results), Nodes: resultDocs(f.Results, now)}
+		doc := keyJSON{Key: safetext.New(f.Key), KeyBase64: safetext.New(f.Key).Base64(), Gone: f.Err == nil && allGone(f.Results), Nodes: resultDocs(f.Results, now)}
 		if f.Err != nil {
-			doc.Error = optional(f.Err.Error())
+			doc.Error = safetext.Optional(f.Err.Error())
 		}
 		docs = append(docs, doc)
 	}
 	return docs
 }
 
-// gone reports whether no node can hold a copy any more.
-func gone(results []redlock.NodeResult) bool {
+// allGone reports whether no node can hold a copy any more.
+func allGone(results []redlock.NodeResult) bool {
 	for _, r := range results {
 		switch r.Status {
 		case redlock.StatusOK, redlock.StatusAbsent, redlock.StatusHeld:
@@ -140,18 +147,18 @@ func (o outcome) print(w io.Writer, now time.Time) {
 	if o.node != nil {
 		fmt.Fprintf(w, "%s %s\n", o.did, safetext.Escape(o.name))
 		if running := o.node.GuardRunning; running != nil && !*running {
-			fmt.Fprint(w, "  no guard watches it that would remember it: if the server restarts before a\n  guard has seen it held, it comes up as any other, and the next guard opens it after D\n")
+			fmt.Fprint(w, "  no guard watches it that would remember it: if the server restarts before a\n  guard has seen it cordoned, it starts as any other node, and rejoins after D\n")
 		}
 		return
 	}
 	what := o.did
-	if !o.done() {
+	if !o.succeeded() {
 		what = "only partly " + o.did
 	}
 	printGone(w, what+" "+safetext.Escape(o.name), o.did, o.results, now)
 	for i, t := range o.tokens {
 		if i == 0 {
-			fmt.Fprintf(w, "  there were %d tokens, and all were taken away:\n", len(o.tokens))
+			fmt.Fprintf(w, "  there were %d tokens, and all were removed:\n", len(o.tokens))
 		}
 		fmt.Fprintf(w, "    %s\n", t)
 	}
@@ -255,8 +262,117 @@ func (a *commandLine) tellOne(o outcome, doc *actsJSON) error {
 		return err
 	case a.output == "jsonl":
 		return printLine(a.out, docOf(o))
-	case o.done() || o.partly():
+	case o.succeeded() || o.partly():
 		o.print(a.out, time.Now())
 	}
 	return nil
+}
+
+// act runs f with what an act needs: the configuration, with prepare's changes
+// to the spec, a client and the operator. A read-only run is refused first.
+func (a *commandLine) act(prepare func(*config.Config, *app.Spec) error, f func(*config.Config, *operator.Operator) error) error {
+	cfg, err := a.load()
+	if err != nil {
+		return err
+	}
+	if err := mayAct(cfg); err != nil {
+		return err
+	}
+	s, err := app.SpecOf(cfg)
+	if err != nil {
+		return err
+	}
+	if prepare != nil {
+		if err := prepare(cfg, &s); err != nil {
+			return err
+		}
+	}
+	op, err := app.OpenOperator(s)
+	if err != nil {
+		return err
+	}
+	defer op.Close()
+	return explained(f(cfg, op))
+}
+
+// failureJSON is the document of an act on a lock that failed. Error is
+// contended, no quorum, not held, expired, refused, denied, invalid or failed.
+type failureJSON struct {
+	Name       safetext.Text `json:"name"`
+	NameBase64 string        `json:"name_base64,omitempty"`
+	Error      string        `json:"error"`
+	ExitCode   int           `json:"exit_code"`
+	Message    safetext.Text `json:"message"`
+	Attempts   int           `json:"attempts,omitempty"`
+	Nodes      []resultJSON  `json:"nodes,omitempty"`
+	Tokens     []tokenJSON   `json:"tokens,omitempty"`
+	Keys       []keyJSON     `json:"keys,omitempty"` // further ones of the same lock
+}
+
+func (failureJSON) kind() string { return "failure" }
+
+// nodeActJSON is the document of node cordon, uncordon and rejoin.
+type nodeActJSON struct {
+	Node safetext.Text `json:"node"`
+	Done string        `json:"done"` // fenced or opened
+	// Already: it was so before, and nothing was done.
+	Already bool `json:"already,omitempty"`
+	// Of hold: a guard watches the node, and so remembers the hold; left out: not known.
+	GuardRunning *bool `json:"guard_running,omitempty"`
+}
+
+func (nodeActJSON) kind() string { return "node act" }
+
+// failed is the error of an act on a lock; for --output json its document is
+// printed too, so that a script need not read sentences.
+func (a *commandLine) failed(name string, err error) error {
+	err = explained(err)
+	var perr error
+	switch a.output {
+	case "json":
+		perr = printJSON(a.out, failureDoc(name, nil, err))
+	case "jsonl":
+		perr = printLine(a.out, failureDoc(name, nil, err))
+	}
+	return cmp.Or(perr, err)
+}
+
+// failureDoc is the document of a failure. Without results those that the error
+// carries are told.
+func failureDoc(name string, results []redlock.NodeResult, err error) failureJSON {
+	err = explained(err)
+	e, carried := resultsOf(err)
+	if results == nil {
+		results = carried
+	}
+	doc := failureJSON{
+		Name: safetext.New(name), NameBase64: safetext.New(name).Base64(), Error: failureWord(err), ExitCode: int(exitOf(err)),
+		Message: safetext.New(err.Error()), Nodes: resultDocs(results, time.Now()),
+	}
+	if e != nil {
+		doc.Attempts = e.Attempts
+	}
+	return doc
+}
+
+func failureWord(err error) string {
+	if errors.As(err, new(deniedError)) {
+		return "denied"
+	}
+	switch exitOf(err) {
+	case ExitContended:
+		return "contended"
+	case ExitNoQuorum:
+		return "no quorum"
+	case ExitNotOwner:
+		if errors.Is(err, redlock.ErrExpired) {
+			return "expired"
+		}
+		return "not held"
+	case ExitRefused:
+		return "refused"
+	case ExitUsage:
+		return "invalid"
+	}
+	return "failed"
 }

@@ -2,21 +2,14 @@ package cli
 
 import (
 	"fmt"
-	"io"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
-
-	"github.com/charmbracelet/x/ansi"
 
 	"redlockctl/internal/safetext"
 	"redlockctl/internal/view"
 	"redlockctl/monitor"
 )
-
-// progressAfter is how long a command may take before it says what it does.
-const progressAfter = time.Second
 
 // barWidth is how many cells a bar has.
 const barWidth = 24
@@ -76,7 +69,7 @@ func (a *commandLine) reading(mon *monitor.Monitor) (done func()) {
 		if all == 0 {
 			return 0, "asking the nodes of " + safetext.Printable(s.Cluster.Name)
 		}
-		return float64(read) / float64(all), fmt.Sprintf("%s of %s keys", grouped(read), grouped(all))
+		return float64(read) / float64(all), fmt.Sprintf("%s of %s keys", view.Count(int(read)), view.Count(int(all)))
 	}
 	if a.errTTY {
 		return a.bar(func(took time.Duration) string {
@@ -106,15 +99,6 @@ func (a *commandLine) reading(mon *monitor.Monitor) (done func()) {
 	})
 }
 
-// grouped writes n with a comma every three digits.
-func grouped(n int64) string {
-	s := strconv.FormatInt(n, 10)
-	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
-}
-
 // barOf is a part of 1 as a bar.
 func (a *commandLine) barOf(part float64) string {
 	full, empty := "█", "░"
@@ -123,20 +107,6 @@ func (a *commandLine) barOf(part float64) string {
 	}
 	n := int(min(max(part, 0), 1) * barWidth)
 	return "[" + strings.Repeat(full, n) + strings.Repeat(empty, barWidth-n) + "]"
-}
-
-// bar is a line on a terminal that says how far something is; a nil one says
-// nothing.
-type bar struct {
-	w    io.Writer
-	text func(took time.Duration) string
-
-	mu       sync.Mutex
-	began    time.Time
-	shown    bool
-	stop     chan struct{}
-	finished sync.WaitGroup
-	once     sync.Once
 }
 
 // bar begins one. There is one at a time: within it another says nothing.
@@ -163,57 +133,4 @@ func (a *commandLine) bar(text func(took time.Duration) string) *bar {
 		}
 	})
 	return b
-}
-
-func (b *bar) draw() {
-	fmt.Fprintf(b.w, "\r%s%s", b.text(time.Since(b.began)), ansi.EraseLineRight)
-}
-
-func (b *bar) over() bool {
-	select {
-	case <-b.stop:
-		return true
-	default:
-		return false
-	}
-}
-
-// redraw draws what is shown anew, at once.
-func (b *bar) redraw() {
-	if b == nil {
-		return
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.shown {
-		b.draw()
-	}
-}
-
-// aside wipes the line away for what f writes; it comes back by itself.
-func (b *bar) aside(f func()) {
-	if b == nil {
-		f()
-		return
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.shown {
-		fmt.Fprint(b.w, "\r"+ansi.EraseLineRight)
-	}
-	f()
-}
-
-// end wipes the line away for good; further calls do nothing.
-func (b *bar) end() {
-	if b == nil {
-		return
-	}
-	b.once.Do(func() {
-		close(b.stop)
-		b.finished.Wait()
-		if b.shown {
-			fmt.Fprint(b.w, "\r"+ansi.EraseLineRight)
-		}
-	})
 }

@@ -7,12 +7,14 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/charmbracelet/x/ansi"
 	"github.com/spf13/cobra"
 
 	"redlockctl/internal/app"
 	"redlockctl/internal/config"
+	"redlockctl/internal/lockform"
 	"redlockctl/internal/operator"
 	"redlockctl/internal/safetext"
 	"redlockctl/internal/view"
@@ -28,7 +30,7 @@ type removalCommand struct {
 
 func (a *commandLine) forceReleaseCommand() *cobra.Command {
 	return a.removalCommand(removalCommand{
-		short: "Take locks from their holders, who are known to be dead",
+		short: "Delete locks whose holders are known to be dead",
 		long: `Deletes the copies of the lock NAME on all nodes, whoever holds it. The holder is
 not told: if it is alive, it goes on working, and the next client may work at the
 same time. Use it for a holder that is known to be dead; "revoke" is safe for any.
@@ -44,7 +46,7 @@ back. A hash is taken for a Redisson lock, of which --token names the holder
 
 func (a *commandLine) revokeCommand() *cobra.Command {
 	return a.removalCommand(removalCommand{
-		short: "Take locks from their holders when the TTL is over: no extension, nobody else before",
+		short: "Revoke locks: no more extensions; others wait until the TTL expires",
 		long: `Puts a tombstone in the place of the token of the lock NAME on all nodes, with the
 TTL that is left. The holder cannot extend any more, and nobody else gets the lock
 before the TTL is over: a holder that is alive may finish in peace. Needs Redis 6.0.`,
@@ -76,7 +78,7 @@ Several names are done one by one, each by itself: one that fails holds up none
 of the others. The exit code is that of those that failed, 1 where they failed in
 different ways.`,
 		Example:           way.example + "\nredlockctl " + verb + ` job:1 job:2 --reason "host job-7 burnt down" --yes -o jsonl`,
-		Args:              names("lock"),
+		Args:              severalNames("lock"),
 		ValidArgsFunction: a.completeSeveralLocks,
 		RunE: a.run(func(ctx context.Context, args []string) error {
 			var err error
@@ -163,6 +165,21 @@ func (t *remover) plan(ctx context.Context, name string) (operator.Plan, error) 
 	return plan, nil
 }
 
+// tellHolder says who holds the lock and whether that process has connections, where the
+// token tells who it is.
+func (t *remover) tellHolder(ctx context.Context, w io.Writer, name string, plan operator.Plan) {
+	if len(plan.Tokens) != 1 {
+		return
+	}
+	token := plan.Tokens[0].Token
+	if f := lockform.Recognize(name, "string", token, int64(len(token)), time.Now()); f == nil || f.Owner.Empty() {
+		return
+	}
+	if a := t.op.WhoNow(ctx, name); a != nil {
+		fmt.Fprintln(w, ansi.Wordwrap(strings.TrimSuffix(view.WhoHeadline(a)+"; "+view.WhoLiveness(a, 0), "; "), 88, ""))
+	}
+}
+
 // confirmRemoval shows the plan, or why there is none, and has the name typed.
 func (t *remover) confirmRemoval(ctx context.Context, name string, plan operator.Plan, planErr error) error {
 	return t.confirm(ctx, name, func(w io.Writer) error {
@@ -185,6 +202,7 @@ func (t *remover) confirmRemoval(ctx context.Context, name string, plan operator
 		}
 		printTable(w, tab, t.errTTY && t.color())
 		fmt.Fprintln(w)
+		t.tellHolder(ctx, w, name, plan)
 		for _, said := range append([]string{"effect: " + plan.Effect, "risk: " + plan.Risk}, plan.Known...) {
 			fmt.Fprintln(w, ansi.Wordwrap(said, 88, ""))
 		}
@@ -202,32 +220,4 @@ func (t *remover) confirmRemoval(ctx context.Context, name string, plan operator
 		}
 		return nil
 	})
-}
-
-// names accepts one argument or more, none empty or twice there.
-func names(what string) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		for i, arg := range args {
-			if arg != "" && slices.Contains(args[:i], arg) {
-				return fmt.Errorf("%s: %q is there twice", cmd.CommandPath(), arg)
-			}
-			if err := oneName(what)(cmd, args[i:i+1]); err != nil {
-				return err
-			}
-		}
-		if len(args) == 0 {
-			return oneName(what)(cmd, nil)
-		}
-		return nil
-	}
-}
-
-// completeSeveralLocks offers locks for each argument, but those that are there
-// already.
-func (a *commandLine) completeSeveralLocks(cmd *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	offered, how := a.completeLocks(cmd, nil, begun)
-	return slices.DeleteFunc(offered, func(c cobra.Completion) bool {
-		name, _, _ := strings.Cut(c, "\t")
-		return slices.Contains(args, name)
-	}), how
 }

@@ -5,8 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
-	"strconv"
+	"slices"
 	"strings"
 	"time"
 
@@ -34,22 +33,6 @@ type simulateOptions struct {
 	exhaustive   bool
 }
 
-// schedules is a number that may be written as 200000, 200_000 or 1e6.
-type schedules int64
-
-func (s *schedules) String() string { return strconv.FormatInt(int64(*s), 10) }
-
-func (s *schedules) Type() string { return "number" }
-
-func (s *schedules) Set(v string) error {
-	f, err := strconv.ParseFloat(strings.ReplaceAll(v, "_", ""), 64)
-	if err != nil || f != math.Trunc(f) || f < 1 || f > 1e12 {
-		return errors.New("it is a whole number from 1 to 1e12")
-	}
-	*s = schedules(f)
-	return nil
-}
-
 func (a *commandLine) simulateCommand() *cobra.Command {
 	o := simulateOptions{schedules: 200_000}
 	cmd := &cobra.Command{
@@ -59,7 +42,7 @@ func (a *commandLine) simulateCommand() *cobra.Command {
 algorithm and its own guard: masters that crash at the worst moment and come back
 empty, guards that crash, clocks that are wrong, a network that delays and loses.
 An independent witness looks if two clients ever believe in one lock, if a copy is
-left behind, if a master is opened too early. Nothing is contacted, and one seed is
+left behind, if a master rejoins too early. Nothing is contacted, and one seed is
 one schedule, on every machine.
 
 With the guard it finds nothing. To see that it can find something, take the guard
@@ -85,8 +68,8 @@ guard and early rejoin. It takes a minute or so.`,
 	f := cmd.Flags()
 	f.Var(&o.schedules, "schedules", "how many to play at most, e.g. 200000 or 1e6")
 	f.Uint64Var(&o.seed, "seed", 1, "of the first schedule; each further one has the next")
-	f.BoolVar(&o.withoutGuard, "without-guard", false, "no guard, and masters that come up open")
-	f.Float64Var(&o.delay, "delay", 1, "factor on D, the time for which a crashed master stays closed")
+	f.BoolVar(&o.withoutGuard, "without-guard", false, "no guard, and masters that start unfenced")
+	f.Float64Var(&o.delay, "delay", 1, "factor on D, the time for which a crashed master stays fenced")
 	f.StringVar(&o.faults, "faults", "all", "what may go wrong: all, none, or of "+strings.Join(sim.FaultNames(), ","))
 	f.StringVar(&o.mutant, "mutant", "", "break one rule on purpose")
 	f.BoolVar(&o.list, "list-mutants", false, "list the rules that can be broken")
@@ -102,7 +85,7 @@ guard and early rejoin. It takes a minute or so.`,
 }
 
 // config checks the flags.
-func (o simulateOptions) config() (sim.Config, error) {
+func (o simulateOptions) simConfig() (sim.Config, error) {
 	faults, err := sim.ParseFaults(o.faults)
 	switch {
 	case err != nil:
@@ -125,7 +108,7 @@ func (o simulateOptions) config() (sim.Config, error) {
 }
 
 func (a *commandLine) simulate(ctx context.Context, o simulateOptions) error {
-	cfg, err := o.config()
+	cfg, err := o.simConfig()
 	if err != nil {
 		return usageError{err}
 	}
@@ -190,7 +173,7 @@ func writeSimulation(w io.Writer, cfg sim.Config, r sim.Report) {
 	}
 	fmt.Fprintf(w, "%d schedules, no violation (%s, %.0f a second)\n", r.Schedules, r.Elapsed.Round(100*time.Millisecond), perSecond)
 	fmt.Fprintf(w, "%d grants, %d extensions, %d crashes, %d votes forgotten, %d lifts, %d crashes of guards\n",
-		r.Grants, r.Extensions, r.Crashes, r.LostVotes, r.Lifts, r.GuardCrashes)
+		r.Grants, r.Extensions, r.Crashes, r.LostVotes, r.Removals, r.GuardCrashes)
 	if cfg.EarlyRejoin {
 		fmt.Fprintf(w, "%d lifts were allowed before D\n", r.Early)
 	}
@@ -225,6 +208,8 @@ type simulateJSON struct {
 	Violation *violationJSON `json:"violation,omitempty"`
 }
 
+func (simulateJSON) kind() string { return "simulation" }
+
 type violationJSON struct {
 	Property safetext.Text `json:"property"`
 	What     safetext.Text `json:"what"`
@@ -244,15 +229,15 @@ type lineJSON struct {
 func simulateDoc(o simulateOptions, cfg sim.Config, r sim.Report) simulateJSON {
 	doc := simulateJSON{
 		Schema: Schema, Seed: cfg.Seed, Limit: cfg.Schedules, Guard: !cfg.WithoutGuard, Delay: cfg.Delay, Early: cfg.EarlyRejoin,
-		Faults: text(cfg.Faults.String()), Mutant: optional(o.mutant), ElapsedMs: ms(r.Elapsed), Stats: r.Stats,
+		Faults: safetext.New(cfg.Faults.String()), Mutant: safetext.Optional(o.mutant), ElapsedMs: r.Elapsed.Milliseconds(), Stats: r.Stats,
 	}
 	if v := r.Violation; v != nil {
 		doc.Violation = &violationJSON{
-			Property: text(v.Property.ID()), What: text(v.What), Seed: v.Seed, Schedule: v.Played,
-			About: text(v.About), Replay: text(replay(cfg, v.Seed)),
+			Property: safetext.New(v.Property.ID()), What: safetext.New(v.What), Seed: v.Seed, Schedule: v.Played,
+			About: safetext.New(v.About), Replay: safetext.New(replay(cfg, v.Seed)),
 		}
 		for _, l := range v.Trace {
-			doc.Violation.Trace = append(doc.Violation.Trace, lineJSON{l.At.Microseconds(), text(l.Who), text(l.Text)})
+			doc.Violation.Trace = append(doc.Violation.Trace, lineJSON{l.At.Microseconds(), safetext.New(l.Who), safetext.New(l.Text)})
 		}
 	}
 	return doc
@@ -264,6 +249,8 @@ type mutantsJSON struct {
 	Mutants []mutantJSON `json:"mutants"`
 }
 
+func (mutantsJSON) kind() string { return "mutants" }
+
 type mutantJSON struct {
 	Name     safetext.Text `json:"name"`
 	Property safetext.Text `json:"property"`
@@ -274,7 +261,7 @@ func (a *commandLine) listMutants() error {
 	if a.output == "json" {
 		doc := mutantsJSON{Schema: Schema}
 		for _, m := range sim.Mutants() {
-			doc.Mutants = append(doc.Mutants, mutantJSON{text(m.Name), text(m.Property.ID()), text(m.What)})
+			doc.Mutants = append(doc.Mutants, mutantJSON{safetext.New(m.Name), safetext.New(m.Property.ID()), safetext.New(m.What)})
 		}
 		return printJSON(a.out, doc)
 	}
@@ -284,4 +271,95 @@ func (a *commandLine) listMutants() error {
 	}
 	printTable(a.out, t, a.color())
 	return nil
+}
+
+// exploreJSON is the document of simulate --exhaustive.
+type exploreJSON struct {
+	Schema    string         `json:"schema"`
+	Mutant    *safetext.Text `json:"mutant,omitempty"`
+	Models    []modelJSON    `json:"models"`
+	ElapsedMs int64          `json:"elapsed_ms"`
+}
+
+func (exploreJSON) kind() string { return "exploration" }
+
+type modelJSON struct {
+	Model     safetext.Text `json:"model"`
+	States    int           `json:"states"`
+	Steps     int           `json:"steps"`
+	ElapsedMs int64         `json:"elapsed_ms"`
+	Trace     []lineJSON    `json:"trace,omitempty"`
+}
+
+// models are those to visit; a weakness has one of its own.
+func (o simulateOptions) models() ([]sim.Small, error) {
+	weak := sim.SmallMutants()
+	if o.withoutGuard {
+		if o.mutant != "" {
+			return nil, errors.New("--mutant and --without-guard: one at a time")
+		}
+		o.mutant = "no-guard"
+	}
+	if o.delay != 1 {
+		return nil, errors.New("--delay does not go with --exhaustive; there is --mutant delay-0.9")
+	}
+	if o.mutant == "" {
+		models := sim.SmallModels()
+		if o.early {
+			models = slices.DeleteFunc(models, func(m sim.Small) bool { return !m.EarlyRejoin })
+		}
+		return models, nil
+	}
+	var names []string
+	for _, w := range weak {
+		if w.Name == o.mutant {
+			return []sim.Small{w.Model()}, nil
+		}
+		names = append(names, w.Name)
+	}
+	return nil, fmt.Errorf("--exhaustive has no mutant %q; there are %s", safetext.Escape(o.mutant), strings.Join(names, ", "))
+}
+
+// explore visits all states of small models.
+func (a *commandLine) explore(ctx context.Context, o simulateOptions) error {
+	models, err := o.models()
+	if err != nil {
+		return usageError{err}
+	}
+	began := time.Now()
+	doc := exploreJSON{Schema: Schema, Mutant: safetext.Optional(models[0].Mutant)}
+	var broken []sim.Line
+	for _, m := range models {
+		r, err := sim.Explore(ctx, m)
+		if err != nil {
+			return err
+		}
+		part := modelJSON{Model: safetext.New(m.String()), States: r.States, Steps: r.Steps, ElapsedMs: r.Elapsed.Milliseconds()}
+		for _, l := range r.Trace {
+			part.Trace = append(part.Trace, lineJSON{l.At.Microseconds(), safetext.New(l.Who), safetext.New(l.Text)})
+		}
+		doc.Models = append(doc.Models, part)
+		if r.Trace != nil {
+			broken = r.Trace
+		}
+		if a.output == "json" {
+			continue
+		}
+		verdict := "no violation"
+		if r.Trace != nil {
+			verdict = "VIOLATION: two clients hold one lock"
+		}
+		fmt.Fprintf(a.out, "3 masters, 2 clients, %s: %d states visited, %s (%s)\n", m, r.States, verdict, r.Elapsed.Round(100*time.Millisecond))
+	}
+	doc.ElapsedMs = time.Since(began).Milliseconds()
+	switch {
+	case a.output == "json":
+		err = printJSON(a.out, doc)
+	case broken != nil:
+		writeTrace(a.out, broken)
+	}
+	if err == nil && broken != nil {
+		err = silent{errViolation}
+	}
+	return err
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/coreos/go-systemd/v22/daemon"
 	"github.com/spf13/cobra"
 
+	"redlockctl/internal/app"
 	"redlockctl/internal/config"
 	"redlockctl/internal/safetext"
 	"redlockctl/internal/supervise"
@@ -23,11 +24,11 @@ import (
 
 // superviseOptions are the flags of supervise.
 type superviseOptions struct {
-	node      string
-	maxTTL    time.Duration
-	dir       string
-	once      bool
-	firstLife bool
+	node       string
+	maxTTL     time.Duration
+	dir        string
+	once       bool
+	firstStart bool
 }
 
 func (a *commandLine) superviseCommand() *cobra.Command {
@@ -80,7 +81,7 @@ redlockctl supervise --node n1 --max-ttl 30s --once -- redis-server --port 7001`
 	f.DurationVar(&o.maxTTL, "max-ttl", 0, "longest TTL of any client, instead of the configuration's")
 	f.StringVar(&o.dir, "state-dir", "", "where to keep when the server ended (default $XDG_STATE_HOME/redlockctl/supervise)")
 	f.BoolVar(&o.once, "once", false, "end when the server has ended: something else starts both again")
-	f.BoolVar(&o.firstLife, "new", false, "the server has never run: do not wait where there is no record")
+	f.BoolVar(&o.firstStart, "new", false, "the server has never run: do not wait where there is no record")
 	_ = cmd.MarkFlagRequired("node")
 	return cmd
 }
@@ -108,7 +109,7 @@ func (a *commandLine) supervise(ctx context.Context, o superviseOptions, command
 		return usageError{err}
 	}
 	if o.dir == "" {
-		if o.dir = a.superviseDir(); o.dir == "" {
+		if o.dir = config.StateDir(a.getenv, "supervise"); o.dir == "" {
 			return usageError{errors.New("neither XDG_STATE_HOME nor HOME says where to keep the record: --state-dir does")}
 		}
 	}
@@ -124,7 +125,7 @@ func (a *commandLine) supervise(ctx context.Context, o superviseOptions, command
 		},
 	}))
 	code, err := supervise.Run(supervise.Config{
-		Terms:   supervise.Terms{Node: o.node, Delay: delay, New: o.firstLife, Once: o.once},
+		Terms:   supervise.Terms{Node: o.node, Delay: delay, New: o.firstStart, Once: o.once},
 		Dir:     o.dir,
 		Command: append([]string{path}, command[1:]...),
 		Env:     cfg.ChildEnv(os.Environ()),
@@ -156,32 +157,11 @@ func (a *commandLine) superviseDelay(o superviseOptions) (time.Duration, *config
 	if err := mayAct(cfg); err != nil {
 		return 0, nil, err
 	}
-	if err := nodeExists(cfg, o.node); err != nil {
-		return 0, nil, usageError{err}
+	if err := app.CheckNode(cfg, o.node); err != nil {
+		return 0, nil, err
 	}
 	if err := cfg.Guardable(); err != nil {
 		return 0, nil, usageError{err}
 	}
 	return cfg.Guard.Delay, cfg, nil
-}
-
-func nodeExists(cfg *config.Config, name string) error {
-	for _, n := range cfg.Nodes {
-		if n.Name == name {
-			return nil
-		}
-	}
-	return fmt.Errorf("%s has no node %q", cfg.Path, name)
-}
-
-func (a *commandLine) superviseDir() string {
-	state := a.getenv("XDG_STATE_HOME")
-	if !filepath.IsAbs(state) {
-		home := a.getenv("HOME")
-		if !filepath.IsAbs(home) {
-			return ""
-		}
-		state = filepath.Join(home, ".local", "state")
-	}
-	return filepath.Join(state, "redlockctl", "supervise")
 }

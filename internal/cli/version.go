@@ -9,13 +9,19 @@ import (
 	"github.com/spf13/cobra"
 )
 
+// version is that of a release, set when it is linked.
+var version string
+
 // versionJSON is the document of version.
 type versionJSON struct {
 	Version  string `json:"version"`
 	Go       string `json:"go"`
 	Revision string `json:"revision,omitempty"`
+	Date     string `json:"date,omitempty"`     // of the revision
 	Modified bool   `json:"modified,omitempty"` // built from a tree with changes
 }
+
+func (versionJSON) kind() string { return "version" }
 
 func (a *commandLine) versionCommand() *cobra.Command {
 	return &cobra.Command{
@@ -38,6 +44,9 @@ func (v versionJSON) line() string {
 	line := fmt.Sprintf("redlockctl %s, %s", v.Version, v.Go)
 	if v.Revision != "" {
 		line += ", revision " + v.Revision
+		if v.Date != "" {
+			line += " of " + v.Date
+		}
 		if v.Modified {
 			line += " with changes"
 		}
@@ -55,10 +64,15 @@ func build() versionJSON {
 	if info.Main.Version != "" {
 		doc.Version = info.Main.Version
 	}
+	if version != "" {
+		doc.Version = version
+	}
 	for _, s := range info.Settings {
 		switch s.Key {
 		case "vcs.revision":
 			doc.Revision = s.Value
+		case "vcs.time":
+			doc.Date = s.Value
 		case "vcs.modified":
 			doc.Modified = s.Value == "true"
 		}

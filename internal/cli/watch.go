@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 
@@ -45,13 +46,8 @@ type watchNodeJSON struct {
 
 // watchEventJSON is one event.
 type watchEventJSON struct {
-	watchJSON
-	Seq       uint64         `json:"seq"`
-	Level     string         `json:"level"`
-	Node      *safetext.Text `json:"node,omitempty"`
-	Key       *safetext.Text `json:"key,omitempty"`
-	KeyBase64 string         `json:"key_base64,omitempty"`
-	Text      safetext.Text  `json:"text"`
+	Schema string `json:"schema"`
+	view.EventDoc
 }
 
 // watchMissedJSON tells that the reader was too slow, or that too much happened
@@ -64,6 +60,7 @@ type watchMissedJSON struct {
 func (a *commandLine) watchCommand() *cobra.Command {
 	var filter string
 	var span time.Duration
+	var columns []string
 	cmd := outputs(&cobra.Command{
 		Use:   "watch",
 		Short: "Events as they happen, a line for each, until interrupted",
@@ -71,14 +68,16 @@ func (a *commandLine) watchCommand() *cobra.Command {
 nodes, clocks and findings. Nothing is changed, and the masters feel it no more
 than the console.
 
+--columns chooses columns; with -o csv they are fields of JSON, without the first line.
+
 With --output jsonl (or json) each line is a JSON object with "schema", "kind",
 "at" (RFC 3339), "seq", "level" (info, notice, alarm), "text", and "node" or
 "key" where it concerns one. The kinds:
 
   state     the first line: cluster, nodes, locks by state, findings
   of locks  acquired, extended, released, expired, force-released, revoked,
-            lost copy, lost majority, orphan, split, over-TTL, immortal
-  of nodes  up, down, slow, loading, denied, wrong role, fenced, held, opened,
+            lost copy, lost majority, orphaned, split, over max TTL, no TTL
+  of nodes  up, down, slow, loading, denied, wrong role, fenced, cordoned, rejoined,
             restart, clock step
   others    own clock (this machine's was set, or it was stopped), finding
             opened, finding closed; missed: "count" events could not be kept for
@@ -87,7 +86,7 @@ With --output jsonl (or json) each line is a JSON object with "schema", "kind",
 Of the extensions of a lock the first is told, and then one in ten seconds, with
 how many there were. Who force-released or revoked a lock is told where the audit
 log of this machine has it; one that was taken from elsewhere is "released".
-Split and immortal are told when they have lasted for a moment.
+Split and no TTL are told when they have lasted for a moment.
 
 Further kinds may come. --filter chooses locks, as in "redlockctl locks"; what
 concerns no lock is shown in any case. It ends at SIGINT or SIGTERM, after --for,
@@ -97,6 +96,13 @@ or when nobody reads any more; exit code 0 in each case.`,
 		RunE: a.run(func(ctx context.Context, _ []string) error {
 			if span < 0 {
 				return usageError{fmt.Errorf("--for %s is negative", span)}
+			}
+			chosen := view.EventColumns()
+			if len(columns) > 0 {
+				var err error
+				if chosen, err = view.Choose(chosen, columns); err != nil {
+					return usageError{fmt.Errorf("--columns: %w", err)}
+				}
 			}
 			cfg, err := a.load()
 			if err != nil {
@@ -111,18 +117,19 @@ or when nobody reads any more; exit code 0 in each case.`,
 				defer cancel()
 			}
 			return app.Watch(ctx, cfg, app.Aim{Stays: true}, func(mon *monitor.Monitor) error {
-				return a.watch(ctx, mon, monitor.ParseFilter(filter))
+				return a.watch(ctx, mon, monitor.ParseFilter(filter), chosen)
 			})
 		}),
-	}, "table", "text", "json", "jsonl")
+	}, "table", "text", "json", "jsonl", "csv")
 	f := cmd.Flags()
 	f.StringVar(&filter, "filter", "", "only these locks: a part of the name, state:WORD, lib:PART, …")
+	f.StringSliceVar(&columns, "columns", nil, "only these columns, in this order: "+strings.Join(view.Words(view.EventColumns()), ","))
 	f.DurationVar(&span, "for", 0, "end after this time (0: never)")
 	return cmd
 }
 
 // watch writes the events until ctx ends or nobody reads any more.
-func (a *commandLine) watch(ctx context.Context, mon *monitor.Monitor, f monitor.Filter) error {
+func (a *commandLine) watch(ctx context.Context, mon *monitor.Monitor, f monitor.Filter, columns []view.Column[*monitor.Event]) error {
 	if err := f.Check(mon.Snapshot().Nodes); err != nil {
 		return usageError{err}
 	}
@@ -130,7 +137,10 @@ func (a *commandLine) watch(ctx context.Context, mon *monitor.Monitor, f monitor
 	if err != nil {
 		return nil // interrupted before anything was to be said
 	}
-	w := &watcher{out: a.out, json: a.output == "json" || a.output == "jsonl", filter: f}
+	w := &watcher{out: a.out, json: a.output == "json" || a.output == "jsonl", filter: f, columns: columns, ctx: a.viewContext(first)}
+	if a.output == "csv" {
+		w.csv = view.NewCSV(a.out, columns, func(e *monitor.Event) any { return view.DocOfEvent(e) })
+	}
 	w.begin(first)
 	gone := time.NewTicker(time.Second)
 	defer gone.Stop()
@@ -156,12 +166,15 @@ func (a *commandLine) watch(ctx context.Context, mon *monitor.Monitor, f monitor
 // watcher writes the events of snapshots, each once. Its writes may block; the
 // monitor does not wait for it.
 type watcher struct {
-	out    io.Writer
-	json   bool
-	filter monitor.Filter
-	last   *monitor.Snapshot
-	seq    uint64
-	err    error // of the last write: nobody reads any more
+	out     io.Writer
+	json    bool
+	csv     *view.CSVWriter[*monitor.Event] // nil: it is not csv that is wanted
+	columns []view.Column[*monitor.Event]
+	ctx     *view.Context
+	filter  monitor.Filter
+	last    *monitor.Snapshot
+	seq     uint64
+	err     error // of the last write: nobody reads any more
 }
 
 // begin tells how things stand.
@@ -169,6 +182,10 @@ func (w *watcher) begin(s *monitor.Snapshot) {
 	w.last = s
 	if n := len(s.Events); n > 0 {
 		w.seq = s.Events[n-1].Seq
+	}
+	if w.csv != nil {
+		w.err = w.csv.Flush()
+		return
 	}
 	if !w.json {
 		c := s.Cluster
@@ -181,7 +198,7 @@ func (w *watcher) begin(s *monitor.Snapshot) {
 		Locks: map[string]int{"total": s.Locks.Len()}, Findings: []view.FindingDoc{},
 	}
 	for _, n := range s.Nodes {
-		doc.Nodes = append(doc.Nodes, watchNodeJSON{text(n.Name), text(n.Addr), n.State.String(), n.Locks})
+		doc.Nodes = append(doc.Nodes, watchNodeJSON{safetext.New(n.Name), safetext.New(n.Addr), n.State.String(), n.Locks})
 	}
 	for st := range monitor.LockStates() {
 		if n := s.Counts[st]; n > 0 {
@@ -208,7 +225,7 @@ func (w *watcher) take(s *monitor.Snapshot, events []monitor.Event, missed uint6
 		}
 		w.seq = e.Seq
 		if w.wants(e, before, s) {
-			w.event(e)
+			w.event(&e)
 		}
 	}
 }
@@ -225,35 +242,32 @@ func (w *watcher) wants(e monitor.Event, before, s *monitor.Snapshot) bool {
 		l = before.Locks.Get(e.Key.Raw())
 	}
 	if l == nil {
-		l = &monitor.Lock{Key: e.Key, Copies: monitor.PackCopies(make([]monitor.Copy, len(s.Nodes))...), Since: e.At}
+		gone := monitor.Lock{Key: e.Key, Copies: monitor.PackCopies(make([]monitor.Copy, len(s.Nodes))...)}.Timed(e.At, time.Time{})
+		l = &gone
 	}
 	return f.Match(l, s.Nodes)
 }
 
-func (w *watcher) event(e monitor.Event) {
-	if !w.json {
-		about := e.Key.String()
-		if about == "" {
-			about = safetext.Escape(e.Node)
-		}
-		if about == "" {
-			about = "-"
-		}
-		w.print("%s  %-6s  %-14s  %s  %s\n", e.At.Format("15:04:05"), e.Level, e.Kind, about, e.Text)
-		return
+func (w *watcher) event(e *monitor.Event) {
+	switch {
+	case w.json:
+		w.line(watchEventJSON{Schema, view.DocOfEvent(e)})
+	case w.csv != nil:
+		w.csv.Add(e)
+		w.err = w.csv.Flush()
+	case e.Part && w.filter.Empty(): // the line of its cause says it
+	default:
+		w.print("%s\n", view.Line(w.ctx, w.columns, e))
 	}
-	w.line(watchEventJSON{
-		watchJSON: watchJSON{Schema, e.Kind, e.At}, Seq: e.Seq, Level: e.Level.String(), Node: optional(e.Node),
-		Key: optional(e.Key.Raw()), KeyBase64: base64Of(e.Key.Raw()), Text: e.Text,
-	})
 }
 
 func (w *watcher) missed(n uint64, at time.Time) {
-	if !w.json {
-		w.print("%s  %-6s  %-14s  -  %s not kept: too many at once\n", at.Format("15:04:05"), "notice", "missed", view.Plural(int(n), "event was", "events were"))
+	if w.json {
+		w.line(watchMissedJSON{watchJSON{Schema, "missed", at}, n})
 		return
 	}
-	w.line(watchMissedJSON{watchJSON{Schema, "missed", at}, n})
+	text := view.Plural(int(n), "event was", "events were") + " not kept: too many at once"
+	w.event(&monitor.Event{At: at, Level: monitor.LevelNotice, Kind: "missed", Text: safetext.New(text)})
 }
 
 func (w *watcher) print(format string, args ...any) {

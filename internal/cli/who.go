@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -32,7 +31,7 @@ type whoJSON struct {
 	Application string          `json:"application,omitempty"`
 	P           float64         `json:"p,omitempty"`
 	Events      int             `json:"events"`
-	Life        who.Life        `json:"life,omitempty"`
+	Liveness    who.Liveness    `json:"liveness,omitempty"`
 	Extensions  int             `json:"extensions"`
 	ExtendedMS  int64           `json:"last_extended_ms,omitempty"` // ago
 	UsuallyMS   int64           `json:"usual_interval_ms,omitempty"`
@@ -40,6 +39,8 @@ type whoJSON struct {
 	Candidates  []candidateJSON `json:"candidates"`
 	Unusable    []whoNodeJSON   `json:"unusable"`
 }
+
+func (whoJSON) kind() string { return "who" }
 
 type whoConnJSON struct {
 	Node    safetext.Text `json:"node"`
@@ -63,7 +64,7 @@ type whoNodeJSON struct {
 }
 
 // whoFor is how long an inference takes at most by default.
-const whoFor = 20 * time.Second
+const whoFor = time.Minute
 
 func (a *commandLine) whoCommand() *cobra.Command {
 	var opt who.Options
@@ -183,83 +184,23 @@ func (a *commandLine) showWho(w *who.Answer) {
 	if w.Held == 0 {
 		return
 	}
-	fmt.Fprintf(a.out, "%s: %s\n", safetext.Escape(w.Key), headline(w))
+	fmt.Fprintf(a.out, "%s: %s\n", safetext.Escape(w.Key), view.WhoHeadline(w))
 	if w.Held < redlock.Quorum(w.N) {
 		fmt.Fprintf(a.out, "  it has %d of %d copies: no majority\n", w.Held, w.N)
 	}
-	if life := lifeLine(w); life != "" {
+	if life := view.WhoLiveness(w, 0); life != "" {
 		fmt.Fprintf(a.out, "  %s\n", life)
 	}
 	if len(w.Conns) > 0 {
 		fmt.Fprintln(a.out)
-		t := view.NewTable("NODE", "CLIENT", "NAME", "USER", "LIBRARY", "OPEN FOR", "FIND ITS PROCESS THERE")
-		for _, c := range w.Conns {
-			age, find := view.Age(time.Duration(c.Age)*time.Second), c.Find
-			if c.Gone > 0 {
-				age, find = "closed "+view.Age(c.Gone)+" ago", ""
-			}
-			t.Add(plain(c.Node), plain(c.Addr.Raw()), plain(c.Name.Raw()), plain(c.User.Raw()), plain(c.Library.Raw()), view.Cell{Text: age}, view.Cell{Text: find})
-		}
-		printTable(a.out, t, a.color())
+		printTable(a.out, view.WhoConns(w), a.color())
 	}
-}
-
-// headline is the answer in one line.
-func headline(w *who.Answer) string {
-	times := view.Plural(w.Events, "change of the lock", "changes of the lock")
-	switch w.Method {
-	case who.Told:
-		return "held by " + w.Owner.String() + "  (told by its token)"
-	case who.Inferred:
-		return fmt.Sprintf("held by %s  (inferred: p %.3f, from %s)", w.Group, floor3(w.P), times)
-	}
-	switch {
-	case w.Method == who.Seen:
-		return fmt.Sprintf("held by %s  (seen in the traffic of %s)", w.Group, safetext.Escape(w.MonitorOn))
-	case w.MonitorOn != "":
-		return "holder not known; it sent nothing with this token to " + safetext.Escape(w.MonitorOn)
-	case len(w.Likely) == 0:
-		return "holder not known (" + times + " seen); the token tells nobody"
-	}
-	var names []string
-	for _, c := range w.Likely {
-		names = append(names, fmt.Sprintf("%s (p %.2f)", c.Group, c.P))
-	}
-	return "holder not known (" + times + " seen); candidates: " + strings.Join(names, ", ")
-}
-
-// floor3 is p with three digits and never more than it is.
-func floor3(p float64) float64 { return float64(int(p*1000)) / 1000 }
-
-// lifeLine is whether the holder is there still.
-func lifeLine(w *who.Answer) string {
-	var parts []string
-	if w.Life != "" {
-		parts = append(parts, string(w.Life))
-	}
-	if w.Extends > 0 {
-		last := "last extended " + view.Age(w.Extended) + " ago"
-		if w.Usually > 0 {
-			last += ", usually every " + view.Span(w.Usually.Round(100*time.Millisecond))
-		}
-		parts = append(parts, last)
-	}
-	open := map[string]bool{}
-	for _, c := range w.Conns {
-		if c.Gone == 0 {
-			open[c.Node] = true
-		}
-	}
-	if len(w.Conns) > 0 {
-		parts = append(parts, fmt.Sprintf("connections open on %d of %d nodes", len(open), w.N))
-	}
-	return strings.Join(parts, "; ")
 }
 
 func whoDoc(cluster string, w *who.Answer) whoJSON {
 	d := whoJSON{
 		Cluster: safetext.New(cluster), Name: safetext.New(w.Key), Copies: w.Held, Nodes: w.N, Token: w.Token,
-		Method: w.Method, Owner: w.Owner, P: w.P, Events: w.Events, Life: w.Life, Extensions: w.Extends,
+		Method: w.Method, Owner: w.Owner, P: w.P, Events: w.Events, Liveness: w.Liveness, Extensions: w.Extends,
 		ExtendedMS: w.Extended.Milliseconds(), UsuallyMS: w.Usually.Milliseconds(),
 		Connections: []whoConnJSON{}, Candidates: []candidateJSON{}, Unusable: []whoNodeJSON{},
 	}

@@ -1,11 +1,8 @@
 package cli
 
 import (
-	"errors"
 	"fmt"
 	"io"
-	"os"
-	"syscall"
 )
 
 // remembering is standard output that is no terminal. It remembers the first
@@ -27,20 +24,13 @@ func (w *remembering) Write(p []byte) (int, error) {
 	return n, w.err
 }
 
-// unwritten is why something that was printed is not on standard output; nil as
-// long as all is, or where the reader has gone: it has what it wants.
-func (a *commandLine) unwritten() error {
-	w, ok := a.out.(*remembering)
-	if !ok || errors.Is(w.err, syscall.EPIPE) || errors.Is(w.err, os.ErrClosed) {
-		return nil
-	}
-	return w.err
-}
-
 // bareOut is standard output as the process was given it, for a child.
 func bareOut(out io.Writer) io.Writer {
 	if w, ok := out.(*remembering); ok {
-		return w.to
+		out = w.to
+	}
+	if v, ok := out.(*inV1); ok {
+		out = v.to
 	}
 	return out
 }

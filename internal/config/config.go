@@ -374,9 +374,7 @@ func (f *file) audit(c *Config, t *table, getenv func(string) string) (missing s
 	path, s := t.text("path", "")
 	if s.set {
 		c.Audit.Path = f.resolve(path, getenv)
-	} else if dir := userDir(getenv, "XDG_STATE_HOME", ".local/state"); dir != "" {
-		c.Audit.Path = filepath.Join(dir, "redlockctl", "audit.jsonl")
-	} else {
+	} else if c.Audit.Path = StateDir(getenv, "audit.jsonl"); c.Audit.Path == "" {
 		return s
 	}
 	s.came(c.Audit.Path, "")
@@ -389,8 +387,8 @@ func (f *file) record(c *Config, t *table, getenv func(string) string) {
 	dir, s := t.text("dir", "")
 	if s.set {
 		dir = f.resolve(dir, getenv)
-	} else if state := userDir(getenv, "XDG_STATE_HOME", ".local/state"); state != "" {
-		dir = filepath.Join(state, "redlockctl", "record")
+	} else {
+		dir = StateDir(getenv, "record")
 	}
 	s.came(dir, "")
 	if on {

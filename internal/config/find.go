@@ -52,7 +52,7 @@ func Find(flags []string, getenv func(string) string) (paths []string, source st
 	}
 	places[0] = "./config.toml"
 	return nil, "default", fmt.Errorf("%w: there is none at %s. Name one with --config or REDLOCKCTL_CONFIG, "+
-		"try the console without any by `redlockctl demo`, or start five local masters by `redlockctl lab up`",
+		"make one for your masters by `redlockctl init --nodes HOST:PORT,…`, or try the console without any by `redlockctl demo`",
 		ErrNotFound, strings.Join(places, ", "))
 }
 
@@ -84,6 +84,17 @@ func userDir(getenv func(string) string, variable, below string) string {
 		return filepath.Join(home, below)
 	}
 	return ""
+}
+
+// StateDir is where this program keeps what one user's runs remember:
+// $XDG_STATE_HOME/redlockctl/name…, or ~/.local/state/redlockctl/name…; empty where
+// neither variable says so.
+func StateDir(getenv func(string) string, name ...string) string {
+	dir := userDir(getenv, "XDG_STATE_HOME", ".local/state")
+	if dir == "" {
+		return ""
+	}
+	return filepath.Join(append([]string{dir, "redlockctl"}, name...)...)
 }
 
 // cause is an error of the file system without its path, which the caller

@@ -23,7 +23,7 @@ func TestFindTakesTheFirstThatIsThere(t *testing.T) {
 	if !errors.Is(err, ErrNotFound) || source != "default" {
 		t.Fatalf("nothing there: %q, %v; want ErrNotFound", source, err)
 	}
-	for _, want := range []string{"./config.toml", at("home", ".config", "redlockctl", "config.toml"), "/etc/redlockctl/config.toml", "redlockctl demo", "redlockctl lab up"} {
+	for _, want := range []string{"./config.toml", at("home", ".config", "redlockctl", "config.toml"), "/etc/redlockctl/config.toml", "redlockctl demo", "redlockctl init --nodes"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("the error does not name %s: %v", want, err)
 		}
@@ -72,5 +72,21 @@ func TestFindDoesNotPassOverWhatWasNamed(t *testing.T) {
 	_, source, err = Find(nil, env("REDLOCKCTL_CONFIG", "none.toml"))
 	if !errors.Is(err, ErrNotFound) || source != "REDLOCKCTL_CONFIG" || !strings.Contains(err.Error(), "REDLOCKCTL_CONFIG") {
 		t.Errorf("REDLOCKCTL_CONFIG: %q, %v; want ErrNotFound that names it", source, err)
+	}
+}
+
+func TestStateDir(t *testing.T) {
+	for _, c := range []struct {
+		name, state, home, want string
+	}{
+		{"state", "/s", "/h", "/s/redlockctl/lab"},
+		{"home", "", "/h", "/h/.local/state/redlockctl/lab"},
+		{"a relative path does not count", "s", "/h", "/h/.local/state/redlockctl/lab"},
+		{"none", "", "", ""},
+	} {
+		env := map[string]string{"XDG_STATE_HOME": c.state, "HOME": c.home}
+		if got := StateDir(func(k string) string { return env[k] }, "lab"); got != c.want {
+			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		}
 	}
 }

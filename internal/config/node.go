@@ -177,6 +177,9 @@ func (f *file) node(t *table, getenv func(string) string) (n Node, server string
 	// Its keys are asked for in any case, so that hints can name them.
 	secure := f.tls(t.sub("tls", "["+strings.Trim(label, "[]")+".tls] of "+quotedOr(n.Name, "a node")), getenv)
 	table := t.has("tls")
+	if t.values["tls"] == nil && (at.network == "unix" || at.scheme == "redis") {
+		table = false // a default gives way
+	}
 	switch n.TLS = table || at.tls; {
 	case table && at.network == "unix":
 		t.get("tls").problem("is set for %s: a unix socket speaks no TLS; remove one of the two", addr.refer(""))

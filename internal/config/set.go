@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"path/filepath"
 	"slices"
 	"sort"
 	"strings"
@@ -385,8 +384,8 @@ func (f *file) stateDir(c *Config, t *table, cluster string, getenv func(string)
 	dir, s := t.text("state_dir", "")
 	if s.set {
 		c.Guard.StateDir = f.resolve(dir, getenv)
-	} else if dir := userDir(getenv, "XDG_STATE_HOME", ".local/state"); dir != "" {
-		c.Guard.StateDir = filepath.Join(dir, "redlockctl", "guard", cluster)
+	} else {
+		c.Guard.StateDir = StateDir(getenv, "guard", cluster)
 	}
 	s.came(c.Guard.StateDir, "")
 	return s

@@ -25,6 +25,7 @@ func TestConsole(t *testing.T) {
 		"ReadOnly":           readOnly,
 		"CrashFenceRejoin":   crashFenceRejoin,
 		"Resize":             resize,
+		"Replay":             replay,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -39,9 +40,10 @@ func forceRelease(t *testing.T, bin string) {
 	c := newCluster(t, bin, "60s")
 	term := c.terminal(t, 120, 40)
 	for _, node := range []string{"n1", "n2", "n3", "n4", "n5"} {
-		term.shows(node, "serving")
+		term.shows(node, "● serving")
 	}
-	term.shows("e2e", "5 masters", "quorum 3", "UNPROTECTED")
+	term.shows("redlockctl", "e2e", "5 nodes", "quorum 3")
+	term.shows("UNPROTECTED", "5 boot fences not verified")
 
 	c.run(t, "acquire", "job:1", "--ttl", "60s")
 	term.shows("job:1", "held", "5/5")
@@ -123,7 +125,7 @@ func markedForceRelease(t *testing.T, bin string) {
 	term.keys("o", "X")
 	term.shows("Force-release job:4 ?")
 	term.keys("Escape", "Escape")
-	term.until("the list of locks", func(s string) bool { return lineWith(s, "LOCKS", "3 marked") != "" })
+	term.until("the list of locks", func(s string) bool { return lineWith(s, "Locks 4", "3 marked") != "" })
 	term.keys("X")
 	term.shows("Force-release 3 marked locks ?")
 	term.settle()
@@ -208,22 +210,22 @@ func forms(t *testing.T, bin string) {
 func holdAndOpen(t *testing.T, bin string) {
 	c := newCluster(t, bin, "1s") // the guard would open a fence of its own within about a second
 	term := c.terminal(t, 100, 30)
-	term.shows("n2", "serving")
+	term.shows("n2", "● serving")
 	term.keys("3", "Down", "f")
-	term.confirm("Fence n2", "disk is failing", "n2")
+	term.confirm("Cordon n2", "disk is failing", "n2")
 	term.shows("it refuses writes now")
 	if _, err := c.do(t, 1, "SET", "x", "y"); err == nil || !strings.HasPrefix(err.Error(), "NOREPLICAS") {
 		t.Errorf("a write to the held node: %v; want NOREPLICAS", err)
 	}
 	term.settle()
 	term.keys("Enter")
-	term.shows("n2", "held")
+	term.shows("n2", "cordoned")
 	time.Sleep(1500 * time.Millisecond) // longer than the guard's delay
 	if _, err := c.do(t, 1, "SET", "x", "y"); err == nil {
 		t.Error("the guard opened a node that an operator holds")
 	}
 	term.keys("O")
-	term.shows("Open n2")
+	term.shows("Rejoin n2")
 	term.settle()
 	term.keys("Tab")
 	term.text("n2")
@@ -236,8 +238,8 @@ func holdAndOpen(t *testing.T, bin string) {
 	if _, err := c.do(t, 1, "SET", "x", "y"); err != nil {
 		t.Error(err)
 	}
-	c.recorded(t, "node fence", "n2", "intent done")
-	c.recorded(t, "node open", "n2", "intent done")
+	c.recorded(t, "node cordon", "n2", "intent done")
+	c.recorded(t, "node rejoin", "n2", "intent done")
 }
 
 // A lock that is kept outlives its TTL, and is released when its console ends.
@@ -297,11 +299,11 @@ func readOnly(t *testing.T, bin string) {
 func crashFenceRejoin(t *testing.T, bin string) {
 	c := newCluster(t, bin, "3s")
 	term := c.terminal(t, 120, 40)
-	term.shows("n2", "serving")
+	term.shows("n2", "● serving")
 	if err := c.servers[1].Kill(); err != nil {
 		t.Fatal(err)
 	}
-	term.shows("degraded", "n2 down")
+	term.shows("DEGRADED", "n2 down")
 	if err := c.servers[1].Start(lab.BootFence...); err != nil {
 		t.Fatal(err)
 	}

@@ -5,15 +5,23 @@ package e2e
 import (
 	"bytes"
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
+	"math/big"
 	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -24,75 +32,56 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// TestManual follows docs/production.md word for word on five servers as Debian
-// configures them, protected by requirepass: from nothing to a crash that is fenced
-// and a rejoin, with CONFIG REWRITE, a console with an old configuration, a rotated
-// password and a restart of the daemon. Nothing in between may be unsafe: a node
-// that has restarted grants nothing before D is over.
+// TestManual brings five servers as Debian configures them under a guard by init and the
+// commands of its runbook, word for word and without an edit: three with requirepass, one
+// of them with a user of its own, one with an ACL file, one with TLS. Then they crash, before
+// any of them was restarted: each starts fenced, rejoins after D, and still wants its
+// password. CONFIG REWRITE changes nothing of that. Then a console with an old configuration,
+// a password that is rotated, and a new start of the daemon. Nothing in between may be
+// unsafe: a node that has restarted grants nothing before D is over.
 func TestManual(t *testing.T) {
 	t.Parallel()
 	w := newWalk(t)
-
-	// The rights: set-up 1, no ACL file. The default user stays as it is.
-	for i := range w.nodes {
-		w.sh(fmt.Sprintf(`redlockctl config acl --role operator,guard --user ops --password-env OPS_PASSWORD --setuser | redis-cli -p %d -a secret --no-auth-warning`, w.nodes[i].port), "^OK$")
-		w.sh(fmt.Sprintf(`redlockctl config acl --role operator,guard --user ops --password-env OPS_PASSWORD >> %s`, w.nodes[i].conf), "")
+	began := time.Now()
+	commands := w.adopt()
+	t.Logf("from init to protected: %d commands, most of them twice, %s", commands, time.Since(began).Round(time.Second))
+	if commands > 8 {
+		t.Errorf("%d commands from init to protected, more than 8", commands)
 	}
-	w.sh("redlockctl config check", "is valid")
-	w.sh("redlockctl status", "unprotected.*no guard, 5 boot fences not verified")
+	w.clientsLock()
 
-	// The guard as a service, with a state directory that no console knows.
-	w.startGuard()
-	w.eventually("redlockctl guard status", "D is 3.08s")
-	w.eventually("redlockctl status", "unprotected.*5 boot fences not verified")
-
-	// The boot fence, node by node: the command line for three, anchors for two.
-	w.sh("redlockctl node boot-fence n1", "--min-replicas-to-write 2147483647 --min-replicas-max-lag 10")
-	for i, n := range w.nodes {
-		if i < 3 {
-			n.args = []string{"--min-replicas-to-write", "2147483647", "--min-replicas-max-lag", "10"}
-		} else {
-			n.anchors(t)
-			w.sh(fmt.Sprintf("redlockctl node boot-fence n%d --verify --file %s", i+1, n.conf), "anchors")
-		}
-		n.end(t, syscall.SIGTERM)
-		n.start(t)
-		n.refuses(t)
-		w.sh(fmt.Sprintf("redlockctl node wait n%d --timeout 30s", i+1), "")
-		n.grants(t)
-		n.wantsPassword(t)
-	}
+	// All crash, for the first time since.
+	w.crash()
 	w.eventually("redlockctl status", "cluster orders: safe")
-
-	// A crash is fenced for D, and the node rejoins.
-	w.crash(0)
+	w.clientsLock()
 
 	// CONFIG REWRITE twice, while fenced and while serving, and again a crash.
-	for _, i := range []int{1, 4} {
-		n := w.nodes[i]
-		for range 2 {
-			n.end(t, syscall.SIGKILL)
-			n.start(t)
-			n.refuses(t)
-			n.do(t, "CONFIG", "REWRITE")
-			w.sh(fmt.Sprintf("redlockctl node wait n%d --timeout 30s", i+1), "")
-			n.do(t, "CONFIG", "REWRITE")
-		}
-		w.crash(i)
+	for range 2 {
+		w.restart(syscall.SIGKILL)
+		w.eachOne(func(n *walkNode) { n.refuses(t); n.do(t, "CONFIG", "REWRITE") })
+		w.sh("redlockctl node wait n1 n2 n3 n4 n5 --timeout 30s", "")
+		w.eachOne(func(n *walkNode) { n.do(t, "CONFIG", "REWRITE") })
 	}
+	w.crash()
+	w.clientsLock()
+
+	// The runbook again: nothing to change, also in what the servers have written.
+	w.sh(w.init, "Nothing to change")
+	w.sh("cd "+w.folder+" && sh servers.sh", "")
+	w.crash(2)
 
 	// A console with an old configuration beside the guard, max_ttl a third of what
 	// is right: it opens nothing early, and says who protects the cluster.
-	old := filepath.Join(w.dir, "old.toml")
+	old := filepath.Join(w.folder, "old.toml")
 	b, err := os.ReadFile(w.config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(old, bytes.ReplaceAll(b, []byte(`"3s"`), []byte(`"1s"`)), 0o600); err != nil {
+	if err := os.WriteFile(old, bytes.ReplaceAll(b, []byte(`"2s"`), []byte(`"1s"`)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	console := (&cluster{bin: w.bin, dir: t.TempDir(), config: old, more: []string{"OPS_PASSWORD=" + w.password}}).terminal(t, 120, 40)
-	console.shows("n1", "serving")
+	console := (&cluster{bin: w.bin, dir: t.TempDir(), config: old}).terminal(t, 120, 40)
+	console.shows("n1", "● serving")
 	console.shows("guard")
 	w.crash(2)
 	console.keys("q")
@@ -100,10 +89,13 @@ func TestManual(t *testing.T) {
 
 	// The guard's password is rotated before the guard knows the new one: it is blind,
 	// and says so; nobody is told that nothing can be locked.
-	for _, n := range w.nodes {
-		n.do(t, "ACL", "SETUSER", "ops", "resetpass", ">rotated")
-		n.do(t, "CLIENT", "KILL", "USER", "ops")
+	env := filepath.Join(w.folder, "guard.env")
+	if err := os.WriteFile(env, []byte("REDLOCKCTL_GUARD_PASSWORD=rotated\n"), 0o600); err != nil {
+		t.Fatal(err)
 	}
+	w.sh(w.init, "changed +n1/users.redis")
+	w.sh("cd "+w.folder+" && sh users.sh", "n5: 3 users made")
+	w.eachOne(func(n *walkNode) { n.do(t, "CLIENT", "KILL", "USER", "redlockctl-guard") })
 	w.until("the guard says that it is blind", func() error {
 		code, body := w.get("/healthz")
 		if code != http.StatusServiceUnavailable {
@@ -117,52 +109,86 @@ func TestManual(t *testing.T) {
 	if out, _ := w.try("redlockctl status"); strings.Contains(out, "nothing can be locked") {
 		t.Errorf("status says that nothing can be locked:\n%s", out)
 	}
-	for _, n := range w.nodes {
-		n.grants(t)
-	}
+	w.eachOne(func(n *walkNode) { n.grants(t) })
 
 	// The daemon with the new password: a node that crashed while it was blind waits.
 	n := w.nodes[3]
 	n.end(t, syscall.SIGKILL)
 	n.start(t)
 	n.refuses(t)
-	for _, n := range w.nodes { // the next start of n4 has the old password from its file
-		n.do(t, "ACL", "SETUSER", "ops", "resetpass", ">rotated")
-	}
-	w.password = "rotated"
-	w.stopGuard()
-	n.refuses(t)
 	w.sh("redlockctl node wait n4 --timeout 100ms", "", 1)
-	w.startGuard()
+	w.sh("cd "+w.folder+" && sh users.sh && sudo sh guard.sh && sh servers.sh", "n5: changed")
 	w.sh("redlockctl node wait n4 --timeout 30s", "")
 	n.grants(t)
 	w.eventually("redlockctl status", "cluster orders: safe")
 	if code, body := w.get("/healthz"); code != http.StatusOK {
 		t.Errorf("/healthz: %d %s", code, body)
 	}
+	w.eventually("redlockctl init --check --out "+w.folder, "^protected at the next crash: yes")
+
+	// And back: nothing of it is left.
+	w.sh("cd "+w.folder+" && sh servers.sh undo && sudo sh guard.sh undo && sh users.sh undo", "n5: 3 users deleted")
+	w.restart(syscall.SIGTERM)
+	w.eachOne(func(n *walkNode) { n.grants(t); n.wantsPassword(t) })
+	w.sh("redlockctl init --check --out "+w.folder, "^next   users", 1)
 }
 
 // walkTTL and walkDelay are the max TTL of the configuration, and D.
 const (
-	walkTTL   = 3 * time.Second
+	walkTTL   = 2 * time.Second
 	walkDelay = walkTTL + walkTTL/100 + 50*time.Millisecond
 )
 
 // walk is the machine of a person who follows the manual.
 type walk struct {
-	t                *testing.T
-	bin, dir, config string
-	password         string
-	nodes            []*walkNode
-	guard            *exec.Cmd
-	listen           string
+	t              *testing.T
+	bin, dir, root string
+	folder, config string
+	init           string // the command
+	nodes          []*walkNode
+	listen         string
 }
+
+// systemctl does what guard.sh wants of it, without a systemd.
+const systemctl = `#!/bin/sh
+set -eu
+stop() {
+	[ -f "$DESTDIR/guard.pid" ] || return 0
+	pid=$(cat "$DESTDIR/guard.pid")
+	kill "$pid" 2>/dev/null || return 0
+	while kill -0 "$pid" 2>/dev/null; do sleep 0.02; done
+}
+case $1 in
+disable)
+	stop
+	rm -f "$DESTDIR/guard.pid"
+	;;
+restart)
+	stop
+	set -a
+	. "$DESTDIR/etc/redlockctl/guard.env"
+	set +a
+	export XDG_STATE_HOME="$DESTDIR/var/lib"
+	unset REDLOCKCTL_CONFIG REDLOCKCTL_PASSWORD
+	start=$(sed -n "s|^ExecStart=||p" "$DESTDIR/etc/systemd/system/redlockctl-guard.service" |
+		sed "s|/etc/redlockctl|$DESTDIR/etc/redlockctl|; s|/usr/local/bin|$DESTDIR/usr/local/bin|; s|127.0.0.1:9622|$LISTEN|")
+	$start >>"$DESTDIR/guard.log" 2>&1 </dev/null &
+	echo $! >"$DESTDIR/guard.pid"
+	;;
+esac
+`
 
 func newWalk(t *testing.T) *walk {
 	t.Helper()
-	w := &walk{t: t, dir: t.TempDir(), password: "first"}
+	w := &walk{t: t, dir: t.TempDir()}
 	w.bin = build(t)
-	w.config = filepath.Join(w.dir, "config.toml")
+	w.root, w.folder = filepath.Join(w.dir, "root"), filepath.Join(w.dir, "redlockctl-orders")
+	w.config = filepath.Join(w.folder, "ops.toml")
+	w.write(filepath.Join(filepath.Dir(w.bin), "sudo"), "#!/bin/sh\nexec \"$@\"\n", 0o755)
+	w.write(filepath.Join(filepath.Dir(w.bin), "systemctl"), systemctl, 0o755)
+	if err := os.MkdirAll(filepath.Join(w.root, "var/lib"), 0o755); err != nil {
+		t.Fatal(err)
+	}
 	debian, err := os.ReadFile("/etc/redis/redis.conf")
 	if err != nil {
 		if os.Getenv("CI") != "" || os.Getenv("REDLOCKCTL_TEST_ALL") != "" {
@@ -170,9 +196,8 @@ func newWalk(t *testing.T) *walk {
 		}
 		t.Skipf("no redis.conf of Debian's package redis-server: %v", err)
 	}
-	var b strings.Builder
-	fmt.Fprintf(&b, "[cluster]\nname = \"orders\"\nmax_ttl = \"3s\"\nlock_patterns = [\"lock:*\"]\n")
-	fmt.Fprintf(&b, "[audit]\npath = %q\n", filepath.Join(w.dir, "audit.jsonl"))
+	ca := w.certificate()
+	var urls []string
 	for i := range 5 {
 		n := &walkNode{port: freePort(t), dir: filepath.Join(w.dir, fmt.Sprintf("n%d", i+1))}
 		n.conf = filepath.Join(n.dir, "redis.conf")
@@ -186,22 +211,131 @@ func newWalk(t *testing.T) *walk {
 		} {
 			conf = regexp.MustCompile(`(?m)^`+key+` .*$`).ReplaceAllString(conf, key+" "+value)
 		}
-		// What docs/production.md asks of each, and the password.
-		conf += "\nrequirepass secret\nmaxmemory-policy noeviction\nsave \"\"\nappendonly no\ntcp-keepalive 30\n"
-		if err := os.WriteFile(n.conf, []byte(conf), 0o600); err != nil {
-			t.Fatal(err)
+		// What docs/production.md asks of each, and a login.
+		conf += "\nmaxmemory-policy noeviction\nsave \"\"\nappendonly no\ntcp-keepalive 30\n"
+		url := "redis://"
+		switch i {
+		case 3:
+			w.write(filepath.Join(n.dir, "users.acl"), "user default on >secret ~* &* +@all\nuser app on >other ~lock:* +@all\n", 0o600)
+			conf += "aclfile " + filepath.Join(n.dir, "users.acl") + "\n"
+		case 4:
+			conf = strings.Replace(conf, fmt.Sprintf("port %d\n", n.port), fmt.Sprintf("port 0\ntls-port %d\n", n.port), 1)
+			conf += fmt.Sprintf("tls-cert-file %[1]s/ca.pem\ntls-key-file %[1]s/ca.key\ntls-ca-cert-file %[1]s/ca.pem\ntls-auth-clients no\nrequirepass secret\n", w.dir)
+			url, n.tls = "rediss://", &tls.Config{RootCAs: ca, MinVersion: tls.VersionTLS12, ServerName: "127.0.0.1"}
+		case 2:
+			conf += "user app on >other ~lock:* +@all\n"
+			fallthrough
+		default:
+			conf += "requirepass secret\n"
 		}
+		w.write(n.conf, conf, 0o600)
 		n.start(t)
 		t.Cleanup(func() { n.end(t, syscall.SIGKILL) })
 		w.nodes = append(w.nodes, n)
-		fmt.Fprintf(&b, "[[nodes]]\nname = \"n%d\"\naddr = \"127.0.0.1:%d\"\nusername = \"ops\"\npassword_env = \"OPS_PASSWORD\"\n", i+1, n.port)
+		urls = append(urls, url+n.addr())
 	}
-	if err := os.WriteFile(w.config, []byte(b.String()), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	w.init = fmt.Sprintf("cd %s && redlockctl init --nodes %s --tls-ca ca.pem --cluster orders --pattern 'lock:*' --max-ttl 2s --watch 1s --yes", w.dir, strings.Join(urls, ","))
 	w.listen = net.JoinHostPort("127.0.0.1", strconv.Itoa(freePort(t)))
 	t.Cleanup(w.stopGuard)
 	return w
+}
+
+// write makes a file.
+func (w *walk) write(path, text string, mode os.FileMode) {
+	w.t.Helper()
+	if err := os.WriteFile(path, []byte(text), mode); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// certificate makes an authority that is its own server's certificate, ca.pem and ca.key.
+func (w *walk) certificate() *x509.CertPool {
+	w.t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true,
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	private, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	cert := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+	w.write(filepath.Join(w.dir, "ca.pem"), string(cert), 0o600)
+	w.write(filepath.Join(w.dir, "ca.key"), string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private})), 0o600)
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM(cert)
+	return pool
+}
+
+// adopt runs init and then the commands of its runbook, and is how many those are.
+func (w *walk) adopt() (commands int) {
+	w.t.Helper()
+	before := make([]string, len(w.nodes))
+	for i, n := range w.nodes {
+		before[i] = n.runID(w.t)
+	}
+	w.sh(w.init, "Next: read redlockctl-orders/RUNBOOK.md")
+	page, err := os.ReadFile(filepath.Join(w.folder, "RUNBOOK.md"))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	commands = 2 // init, and cd
+	for _, block := range regexp.MustCompile("(?ms)^```sh\n(.*?)^```$").FindAllStringSubmatch(string(page), -1) {
+		for line := range strings.Lines(block[1]) {
+			commands++
+			line = "cd " + w.folder + " && " + strings.TrimSpace(line)
+			if strings.Contains(line, "--check") {
+				w.eventually(line, "^protected at the next crash: yes")
+			} else {
+				w.sh(line, "")
+				w.sh(line, "") // again changes nothing
+			}
+		}
+	}
+	w.sh("redlockctl status", "unprotected.*5 boot fences not verified") // which only a restart proves
+	for i, n := range w.nodes {
+		if n.runID(w.t) != before[i] {
+			w.t.Errorf("n%d was restarted", i+1)
+		}
+		n.grants(w.t)
+	}
+	for _, name := range []string{"guard.env", "ops.password", "client.password", "n1/install.sh", "n1/users.redis"} {
+		if info, err := os.Stat(filepath.Join(w.folder, name)); err != nil || info.Mode().Perm()&0o077 != 0 {
+			w.t.Errorf("%s: %v, %v: others can read it", name, info.Mode(), err)
+		}
+	}
+	return commands
+}
+
+// clientsLock lets real libraries lock on all masters as the user that init made for them.
+func (w *walk) clientsLock() {
+	w.t.Helper()
+	var urls []string
+	for _, n := range w.nodes {
+		scheme := "redis://"
+		if n.tls != nil {
+			scheme = "rediss://"
+		}
+		urls = append(urls, scheme+n.addr())
+	}
+	login := fmt.Sprintf("LOCK_USER=redlockctl-client LOCK_PASSWORD=$(cat %s/client.password) LOCK_CA=%s/ca.pem ", w.folder, w.dir)
+	house, err := filepath.Abs("../lockform/make")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.sh(fmt.Sprintf("cd %s && go build -o %s/quorum ./quorum", house, w.dir), "")
+	w.sh(login+w.dir+"/quorum "+strings.Join(urls, " "), "^redsync: acquired, extended, released$")
+	if modules := os.Getenv("REDLOCKCTL_NODE_LIBRARIES"); modules != "" {
+		w.sh("cd "+modules+" && "+login+"node "+house+"/quorum/quorum.mjs "+strings.Join(urls, " "), "^node-redlock: acquired, extended, released$")
+	}
 }
 
 func freePort(t *testing.T) int {
@@ -214,9 +348,9 @@ func freePort(t *testing.T) int {
 	return l.Addr().(*net.TCPAddr).Port
 }
 
-func (w *walk) env(state string) []string {
-	return append(os.Environ(), "PATH="+filepath.Dir(w.bin)+":"+os.Getenv("PATH"), "REDLOCKCTL_CONFIG="+w.config,
-		"XDG_STATE_HOME="+filepath.Join(w.dir, state), "OPS_PASSWORD="+w.password)
+func (w *walk) env() []string {
+	return append(os.Environ(), "PATH="+filepath.Dir(w.bin)+":"+os.Getenv("PATH"), "REDLOCKCTL_CONFIG="+w.config, "REDLOCKCTL_PASSWORD=secret",
+		"XDG_STATE_HOME="+filepath.Join(w.dir, "person"), "DESTDIR="+w.root, "LISTEN="+w.listen)
 }
 
 // try runs a line of the manual in a shell.
@@ -225,7 +359,7 @@ func (w *walk) try(line string) (out string, code int) {
 	ctx, cancel := context.WithTimeout(w.t.Context(), time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "bash", "-c", "set -o pipefail; "+line)
-	cmd.Env = w.env("person")
+	cmd.Env = w.env()
 	b, err := cmd.CombinedOutput()
 	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
 		w.t.Fatal(err)
@@ -283,72 +417,68 @@ func (w *walk) get(path string) (code int, body string) {
 	return answer.StatusCode, string(b)
 }
 
-// startGuard starts the daemon as the unit file does: as somebody else, who keeps
-// what it knows elsewhere.
-func (w *walk) startGuard() {
-	w.t.Helper()
-	w.guard = exec.Command(w.bin, "guard", "--listen", w.listen, "--watch-locks")
-	w.guard.Env = w.env("daemon")
-	log, err := os.OpenFile(filepath.Join(w.dir, "guard.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	defer log.Close()
-	w.guard.Stderr = log
-	if err := w.guard.Start(); err != nil {
-		w.t.Fatal(err)
-	}
-	w.until("the guard is ready", func() error {
-		answer, err := http.Get("http://" + w.listen + "/readyz")
-		if err != nil {
-			return err
-		}
-		answer.Body.Close()
-		if answer.StatusCode != http.StatusOK {
-			return errors.New(answer.Status)
-		}
-		return nil
-	})
-}
-
+// stopGuard ends a guard that the test has left.
 func (w *walk) stopGuard() {
-	if w.guard == nil {
+	b, err := os.ReadFile(filepath.Join(w.root, "guard.pid"))
+	if err != nil {
 		return
 	}
-	_ = w.guard.Process.Signal(syscall.SIGTERM)
-	_ = w.guard.Wait()
-	w.guard = nil
+	if pid, err := strconv.Atoi(strings.TrimSpace(string(b))); err == nil {
+		_ = syscall.Kill(pid, syscall.SIGTERM)
+	}
+	if w.t.Failed() {
+		log, _ := os.ReadFile(filepath.Join(w.root, "guard.log"))
+		w.t.Logf("the guard said:\n%s", log)
+	}
 }
 
-// crash kills a node and starts it again: it must refuse writes from its first
-// answer until D has passed since it was back, and grant again then.
-func (w *walk) crash(i int) {
-	w.t.Helper()
-	n := w.nodes[i]
-	n.end(w.t, syscall.SIGKILL)
-	back := time.Now() // before the start: D is counted from later still
-	n.start(w.t)
-	n.refuses(w.t)
-	w.sh(fmt.Sprintf("redlockctl node wait n%d --timeout 30s", i+1), "")
-	if took := time.Since(back); took < walkDelay {
-		w.t.Errorf("n%d rejoined %v after its crash, before D = %v", i+1, took, walkDelay)
+// eachOne does something to each of these nodes; none: all.
+func (w *walk) eachOne(f func(*walkNode), which ...int) {
+	for i, n := range w.nodes {
+		if len(which) == 0 || slices.Contains(which, i) {
+			f(n)
+		}
 	}
-	n.grants(w.t)
-	n.wantsPassword(w.t)
+}
+
+// restart ends nodes and starts them again.
+func (w *walk) restart(how syscall.Signal, which ...int) {
+	w.t.Helper()
+	w.eachOne(func(n *walkNode) { n.end(w.t, how) }, which...)
+	w.eachOne(func(n *walkNode) { n.start(w.t) }, which...)
+}
+
+// crash kills nodes, all unless some are named, and starts them again: each must refuse
+// writes from its first answer until D has passed since it was back, and grant again then.
+func (w *walk) crash(which ...int) {
+	w.t.Helper()
+	w.eachOne(func(n *walkNode) { n.end(w.t, syscall.SIGKILL) }, which...)
+	back := time.Now() // before the start: D is counted from later still
+	w.eachOne(func(n *walkNode) { n.start(w.t); n.refuses(w.t) }, which...)
+	if len(which) == 0 {
+		which = []int{0, 1, 2, 3, 4}
+	}
+	for _, i := range which {
+		w.sh(fmt.Sprintf("redlockctl node wait n%d --timeout 30s", i+1), "")
+		if took := time.Since(back); took < walkDelay {
+			w.t.Errorf("n%d rejoined %v after its crash, before D = %v", i+1, took, walkDelay)
+		}
+	}
+	w.eachOne(func(n *walkNode) { n.grants(w.t); n.wantsPassword(w.t) }, which...)
 }
 
 // walkNode is a redis-server with a configuration as Debian installs it.
 type walkNode struct {
 	port      int
 	dir, conf string
-	args      []string
+	tls       *tls.Config
 	cmd       *exec.Cmd
 	ended     func() error
 }
 
 func (n *walkNode) start(t *testing.T) {
 	t.Helper()
-	n.cmd = exec.Command("redis-server", append([]string{n.conf}, n.args...)...)
+	n.cmd = exec.Command("redis-server", n.conf)
 	if err := n.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -371,30 +501,28 @@ func (n *walkNode) end(t *testing.T, how syscall.Signal) {
 	_ = n.ended()
 }
 
-// anchors edits redis.conf as the manual says.
-func (n *walkNode) anchors(t *testing.T) {
+// runID tells one run of the server from the next.
+func (n *walkNode) runID(t *testing.T) string {
 	t.Helper()
-	const lines = "min-replicas-to-write 2147483647\nmin-replicas-max-lag 10\n"
-	include := filepath.Join(n.dir, "redlockctl-fence.conf")
-	if err := os.WriteFile(include, []byte(lines), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	f, err := os.OpenFile(n.conf, os.O_APPEND|os.O_WRONLY, 0)
+	c := n.client("secret")
+	defer c.Close()
+	info, err := c.Info(t.Context(), "server").Result()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer f.Close()
-	if _, err := fmt.Fprintf(f, "%sinclude %s\n", lines, include); err != nil {
-		t.Fatal(err)
-	}
+	return regexp.MustCompile(`run_id:\w+`).FindString(info)
 }
 
 func (n *walkNode) addr() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(n.port)) }
 
+func (n *walkNode) client(password string) *redis.Client {
+	return redis.NewClient(&redis.Options{Addr: n.addr(), Password: password, TLSConfig: n.tls, MaxRetries: -1, DialerRetries: 1})
+}
+
 // ask sends a command on a connection of its own.
 func (n *walkNode) ask(t *testing.T, password string, args ...any) error {
 	t.Helper()
-	c := redis.NewClient(&redis.Options{Addr: n.addr(), Password: password, MaxRetries: -1, DialerRetries: 1})
+	c := n.client(password)
 	defer c.Close()
 	return c.Do(t.Context(), args...).Err()
 }

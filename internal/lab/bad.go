@@ -91,7 +91,7 @@ func (b *badLab) spoil(ctx context.Context, bin string, started []Started) (faul
 			return b.clients[3].ConfigSet(ctx, "appendonly", "yes").Err()
 		}},
 		{"n5 had its file rewritten by hand (CONFIG REWRITE)", func() error { return b.clients[4].ConfigRewrite(ctx).Err() }},
-		{"job:immortal has no TTL", func() error { return b.set(ctx, "job:immortal", "left-behind", 0, 0, 1, 2) }},
+		{"job:no-ttl has no TTL", func() error { return b.set(ctx, "job:no-ttl", "left-behind", 0, 0, 1, 2) }},
 		{"job:split has two tokens", func() error {
 			return errors.Join(b.set(ctx, "job:split", "holder-a", badTTL, 0, 1, 2), b.set(ctx, "job:split", "holder-b", badTTL, 3, 4))
 		}},
@@ -145,7 +145,7 @@ func (b *badLab) evict(ctx context.Context, c *redis.Client) error {
 
 // unfence takes the boot fence of this life, and of all later ones.
 func (b *badLab) unfence(ctx context.Context, c *redis.Client, d *daemon) error {
-	const open = "# The boot fence was taken away.\nmin-replicas-to-write 0\nmin-replicas-max-lag 0\n"
+	const open = "# The boot fence was removed.\nmin-replicas-to-write 0\nmin-replicas-max-lag 0\n"
 	if err := os.WriteFile(d.fence(), []byte(open), 0o600); err != nil {
 		return err
 	}

@@ -39,7 +39,7 @@ const header = "# A master of redlockctl's lab."
 // write writes the two files of configuration.
 func (d *daemon) write() error {
 	fence := strings.Join([]string{
-		"# The boot fence: this server comes up refusing writes, until a guard lifts it with",
+		"# The boot fence: this server starts fenced and refuses writes, until a guard lifts it with",
 		"# CONFIG SET min-replicas-to-write 0. It is a file of its own, included at the end,",
 		"# because the last setting wins and CONFIG REWRITE changes redis.conf only.",
 		"min-replicas-to-write 2147483647",
@@ -47,7 +47,7 @@ func (d *daemon) write() error {
 		"",
 	}, "\n")
 	conf := strings.Join([]string{
-		header + " It forgets everything when it ends, and comes up closed.",
+		header + " It forgets everything when it ends, and starts fenced.",
 		"bind 127.0.0.1",
 		"port " + strconv.Itoa(d.port),
 		"daemonize yes",
@@ -139,7 +139,7 @@ func (d *daemon) ask(ctx context.Context) (c *redis.Client, pid int, who string,
 		_ = conn.Close()
 		return nil, 0, "", err
 	}
-	c = node.OneLife(daemonAnswers)
+	c = node.OneConnection(daemonAnswers)
 	text, err := c.Info(ctx, "server").Result()
 	if err != nil {
 		_ = c.Close()
@@ -208,7 +208,7 @@ func (d *daemon) closed(ctx context.Context, c *redis.Client) error {
 		return err
 	}
 	if set[paramFence] != "2147483647" || set[paramLag] != "10" {
-		return fmt.Errorf("it came up open: %s %q, %s %q", paramFence, set[paramFence], paramLag, set[paramLag])
+		return fmt.Errorf("it started unfenced: %s %q, %s %q", paramFence, set[paramFence], paramLag, set[paramLag])
 	}
 	return nil
 }
@@ -221,7 +221,7 @@ func (d *daemon) open(ctx context.Context) error {
 	}
 	defer c.Close()
 	if pid != d.pid {
-		return fmt.Errorf("%w: process %d has followed on %d", ErrNotFirstLife, pid, d.pid)
+		return fmt.Errorf("%w: process %d has followed on %d", ErrNotFirstIncarnation, pid, d.pid)
 	}
 	return c.ConfigSet(ctx, paramFence, "0").Err()
 }

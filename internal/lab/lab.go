@@ -1,7 +1,7 @@
 // Package lab runs masters for trying out and for testing: embedded ones in
 // this process ([Embedded]), real redis-server processes that end with this
 // process ([Processes]), and real ones that outlive it ([Up] and [Down]). All
-// listen on 127.0.0.1 only, keep nothing on disk, and come up closed by the
+// listen on 127.0.0.1 only, keep nothing on disk, and start fenced by the
 // boot fence: a master that crashed and comes back refuses writes until a
 // guard, or [Open] in the first life of a cluster, lifts the fence.
 package lab
@@ -47,10 +47,10 @@ type Shifter interface {
 	Shift(i int, by time.Duration) error
 }
 
-// ErrNotFirstLife is returned by [Open] when a master has been restarted: the
+// ErrNotFirstIncarnation is returned by [Open] when a master has been restarted: the
 // votes of its earlier life are lost, and only a guard that has waited may open
 // it.
-var ErrNotFirstLife = errors.New("not in its first life")
+var ErrNotFirstIncarnation = errors.New("not in its first incarnation")
 
 // ErrClosed is returned by a cluster after its Close.
 var ErrClosed = errors.New("the lab is closed")
@@ -60,10 +60,10 @@ const openTimeout = 2 * time.Second
 
 // lives is how often each master was started; the clusters of this package
 // know it.
-type lives interface{ life(i int) int }
+type starts interface{ life(i int) int }
 
 // Open lifts the boot fence of all nodes: right only in the first life of a
-// new cluster, which has no votes to forget. It fails with [ErrNotFirstLife] if
+// new cluster, which has no votes to forget. It fails with [ErrNotFirstIncarnation] if
 // a master of a cluster of this package has been restarted, and lifts the fence
 // of no later life.
 func Open(ctx context.Context, c Cluster) error {
@@ -79,13 +79,13 @@ func openFirstLife(ctx context.Context, c Cluster, i int, node *redlock.Node) er
 	// The one connection of this client is made by the PING. If the master is
 	// still in its first life after that, the connection belongs to this life, and
 	// so does everything sent through it.
-	client := node.OneLife(openTimeout)
+	client := node.OneConnection(openTimeout)
 	defer client.Close()
 	if err := client.Ping(ctx).Err(); err != nil {
 		return err
 	}
-	if l, ok := c.(lives); ok && l.life(i) != 1 {
-		return ErrNotFirstLife
+	if l, ok := c.(starts); ok && l.life(i) != 1 {
+		return ErrNotFirstIncarnation
 	}
 	return client.ConfigSet(ctx, "min-replicas-to-write", "0").Err()
 }

@@ -54,7 +54,7 @@ func TestProcesses(t *testing.T) {
 	if got := info(t, again, "server")["run_id"]; got == before {
 		t.Error("the same run_id after a restart")
 	}
-	if err := lab.Open(t.Context(), c); !errors.Is(err, lab.ErrNotFirstLife) {
+	if err := lab.Open(t.Context(), c); !errors.Is(err, lab.ErrNotFirstIncarnation) {
 		t.Errorf("Open after a restart: %v", err)
 	}
 	if got := say(t, again, "SET", "job", "tok"); got != refused {

@@ -38,7 +38,7 @@ type Server struct {
 	clock *ownClock     // nil: the one of the machine
 }
 
-// BootFence are the arguments that let a server come up closed.
+// BootFence are the arguments that let a server start fenced.
 var BootFence = []string{"--min-replicas-to-write", strconv.Itoa(2147483647), "--min-replicas-max-lag", "10"}
 
 // ErrPortTaken is returned when something else listens on the port of a server.

@@ -41,23 +41,8 @@ type Started struct {
 	// Already tells that it ran before; Up left it as it was.
 	Already bool
 	// Opened tells that Up lifted its fence. A server that Up started and did not
-	// open stays closed until a guard has waited.
+	// open stays fenced until a guard has waited.
 	Opened bool
-}
-
-// DefaultDir is where the lab of a user keeps its files:
-// $XDG_STATE_HOME/redlockctl/lab, or ~/.local/state/redlockctl/lab. It is empty
-// if neither variable names an absolute directory.
-func DefaultDir(getenv func(string) string) string {
-	state := getenv("XDG_STATE_HOME")
-	if !filepath.IsAbs(state) {
-		home := getenv("HOME")
-		if !filepath.IsAbs(home) {
-			return ""
-		}
-		state = filepath.Join(home, ".local", "state")
-	}
-	return filepath.Join(state, "redlockctl", "lab")
 }
 
 // Up starts n real redis-servers named n1, n2, … in the background on 127.0.0.1:
@@ -217,7 +202,7 @@ func labDir(dir string) (string, error) {
 	}
 	if strings.ContainsAny(dir, "*?[]\n\r\x00") {
 		// An include with wildcards that matches nothing is no error to the server:
-		// it would come up open.
+		// it would start unfenced.
 		return "", fmt.Errorf("the directory %q of the lab must not contain any of *?[] or line ends", dir)
 	}
 	return dir, nil

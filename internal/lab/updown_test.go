@@ -186,8 +186,8 @@ func TestUpAndDown(t *testing.T) {
 }
 
 // Whatever was set and rewritten before, a server that was killed and is started
-// by hand comes up closed.
-func TestRestartByHandComesUpClosed(t *testing.T) {
+// by hand starts fenced.
+func TestRestartByHandStartsFenced(t *testing.T) {
 	dir := labDir(t)
 	server := up(t, dir, 1, freePorts(t, 1))[0]
 	for _, before := range [][]any{
@@ -339,21 +339,5 @@ func TestDownLeavesOthersAlone(t *testing.T) {
 	}
 	if err := os.Remove(mine); err != nil {
 		t.Fatal(err)
-	}
-}
-
-func TestDefaultDir(t *testing.T) {
-	for _, c := range []struct {
-		name, state, home, want string
-	}{
-		{"state", "/s", "/h", "/s/redlockctl/lab"},
-		{"home", "", "/h", "/h/.local/state/redlockctl/lab"},
-		{"a relative path does not count", "s", "/h", "/h/.local/state/redlockctl/lab"},
-		{"none", "", "", ""},
-	} {
-		env := map[string]string{"XDG_STATE_HOME": c.state, "HOME": c.home}
-		if got := lab.DefaultDir(func(k string) string { return env[k] }); got != c.want {
-			t.Errorf("%s: %q, want %q", c.name, got, c.want)
-		}
 	}
 }

@@ -1,8 +1,6 @@
 package lockform
 
 import (
-	"encoding/base64"
-	"encoding/hex"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -24,7 +22,7 @@ func (r *row) fits(typ string, s sight) bool {
 // Sentences that several rows share.
 const (
 	extendCreates = "its extend creates the copies that it misses anew"
-	allTogether   = "if node-redlock made it: one lock may be several keys with this token, which are to be taken away together"
+	allTogether   = "if node-redlock made it: one lock may be several keys with this token, which are to be removed together"
 )
 
 // forms is the table, in the order in which it is tried: what has a mark of its
@@ -159,7 +157,7 @@ var forms = [...]row{
 	// Lengths and alphabets.
 	{"string", 32, hexUUIDv1, Form{
 		Library:    "redis-py",
-		TakingAway: "it may have been made without a TTL: then nothing but its holder or taking it away ends it",
+		TakingAway: "it may have been made without a TTL: then only its holder, or a revoke or force-release, ends it",
 	}},
 	{"string", 32, hexUnder("lock_"), Form{
 		Library: "php-lock, node-redlock or redlock-universal", SharedToken: true,
@@ -202,45 +200,6 @@ var forms = [...]row{
 		Library: "SETNX with a time stamp", BareDel: true,
 		TakingAway: "without a TTL its value says when it ends, and whoever comes after that takes it over by GETSET; its holder does not look whether it still has it",
 	}},
-}
-
-// ownPrefix begins the keys and tombstones of this program.
-const ownPrefix = "redlockctl:"
-
-func ownTombstone(s sight) (telling, bool) {
-	rest, ok := strings.CutPrefix(s.value, ownPrefix+"revoked:")
-	return telling{}, ok && all(rest, base64URL)
-}
-
-// ownTokens are 18 random bytes, one that counts the grants and one that counts
-// the turns waited for it, as base64url; the last character has 4 bits of them.
-func ownTokens(s sight) (telling, bool) {
-	return telling{}, all(s.value, base64URL) && last(s.value, base64URL4) && mixed(s.value)
-}
-
-// ownedTokens are [ownTokens] with a colon and their owner behind them.
-func ownedTokens(s sight) (telling, bool) {
-	token, owner, ok := strings.Cut(s.value, ":")
-	if !ok || !s.whole || len(s.value) > 64 || len(token) != 27 || owner == "" || !text(owner) || strings.Contains(owner, " ") {
-		return telling{}, false
-	}
-	s.value = token
-	_, ok = ownTokens(s)
-	return telling{owner: owner}, ok
-}
-
-func ownKey(kind string) func(s sight) (telling, bool) {
-	return func(s sight) (telling, bool) {
-		rest, ok := strings.CutPrefix(s.key, ownPrefix)
-		if !ok {
-			return telling{}, false
-		}
-		name, ok := strings.CutPrefix(rest, kind)
-		if kind == "" {
-			name = ""
-		}
-		return telling{group: name}, ok
-	}
 }
 
 // shedLock is ADDED:TIME@HOST:UUID, in old versions without the UUID.
@@ -320,85 +279,6 @@ func named(key, prefix string) (name string, ok bool) {
 		return inner[:len(inner)-1], ok
 	}
 	return name, ok && strings.Contains(name, "{")
-}
-
-func redissonCompanion(prefix string) func(s sight) (telling, bool) {
-	return func(s sight) (telling, bool) {
-		name, ok := named(s.key, prefix)
-		return telling{group: name}, ok
-	}
-}
-
-func redissonToken(s sight) (telling, bool) {
-	name, ok := named(s.key, "redisson_lock_token:")
-	return telling{group: name}, ok && s.whole && all(s.value, digits)
-}
-
-// redissonLatch is redisson_unlock_latch:{NAME}:REQUEST → 0 or 1.
-func redissonLatch(s sight) (telling, bool) {
-	const prefix = "redisson_unlock_latch:"
-	n := strings.LastIndexByte(s.key, ':')
-	if n < len(prefix) || !strings.HasPrefix(s.key, prefix) || len(s.key)-n != 33 || !all(s.key[n+1:], lowerHex) {
-		return telling{}, false
-	}
-	name, ok := named(s.key[:n], prefix)
-	return telling{group: name}, ok && all(s.value, digits)
-}
-
-// redissonReader is {NAME}:UUID:THREAD:rwlock_timeout:N → 1.
-func redissonReader(s sight) (telling, bool) {
-	const mark = ":rwlock_timeout:"
-	n := strings.LastIndex(s.key, mark)
-	if n < 0 || !all(s.key[n+len(mark):], digits) || s.value != "1" {
-		return telling{}, false
-	}
-	key := s.key[:n]
-	if n = strings.LastIndexByte(key, ':'); n < 37 || !redissonHolder(key[n-36:]) {
-		return telling{}, false
-	}
-	owner, name := key[n-36:], strings.TrimSuffix(key[:n-36], ":")
-	if inner, ok := strings.CutPrefix(name, "{"); ok && strings.HasSuffix(inner, "}") {
-		name = inner[:len(inner)-1]
-	}
-	return telling{owner: owner, group: name}, true
-}
-
-// redissonHolder reports whether a field is UUID:THREAD.
-func redissonHolder(field string) bool {
-	return len(field) > 37 && len(field) <= 37+20 && field[36] == ':' && isUUID(field[:36], '4') && all(field[37:], digits)
-}
-
-func redissonLock(s sight) (telling, bool) {
-	// Not re-entrant ones have one field too: the count is its value.
-	if s.length != 1 || !redissonHolder(s.value) {
-		return telling{}, false
-	}
-	return telling{owner: s.value}, true
-}
-
-// redissonReadWrite has a field "mode", and one for the writer or each reader.
-func redissonReadWrite(s sight) (telling, bool) {
-	if s.length < 2 || s.length > 1<<20 {
-		return telling{}, false
-	}
-	owner, mode, holders := "", false, 0
-	for rest := s.value; rest != ""; {
-		var field string
-		field, rest, _ = strings.Cut(rest, "\n")
-		switch holder, _ := strings.CutSuffix(field, ":write"); {
-		case field == "mode":
-			mode = true
-		case redissonHolder(holder):
-			owner = holder
-			holders++
-		case rest != "": // the last one may be cut off
-			return telling{}, false
-		}
-	}
-	if holders != 1 || s.length != 2 {
-		owner = ""
-	}
-	return telling{owner: owner}, mode && holders > 0
 }
 
 func uuid(s sight) (telling, bool) { return telling{}, isUUID(s.value, '4') }
@@ -622,48 +502,6 @@ func semaphore(s sight) (telling, bool) {
 	return telling{owner: strings.Join(members, ", ")}, len(members) > 0
 }
 
-// nodeRedisson is one field, two UUIDs: of the process and of the lock.
-func nodeRedisson(s sight) (telling, bool) {
-	v := s.value
-	if s.length != 1 || len(v) != 73 || v[36] != ':' || !isUUID(v[:36], '4') || !isUUID(v[37:], '4') {
-		return telling{}, false
-	}
-	return telling{owner: v}, true
-}
-
-// ioredfour is one field, a number that all its locks share.
-func ioredfour(s sight) (telling, bool) {
-	return telling{}, s.length == 1 && s.value == "index" && strings.HasPrefix(s.key, "lock:")
-}
-
-const simpleRedisMutexPrefix = "@simple-redis-mutex:"
-
-func simpleRedisMutexCounter(s sight) (telling, bool) {
-	return telling{}, s.key == simpleRedisMutexPrefix+"fencing-tokens" && s.whole && all(s.value, digits)
-}
-
-// ioredfourCounter counts the grants of all its locks.
-func ioredfourCounter(s sight) (telling, bool) {
-	return telling{}, s.key == "lockindex" && s.whole && all(s.value, digits)
-}
-
-// simpleRedisMutex is a random number below 1.
-func simpleRedisMutex(s sight) (telling, bool) {
-	fraction, ok := strings.CutPrefix(s.value, "0.")
-	return telling{}, ok && s.whole && strings.HasPrefix(s.key, simpleRedisMutexPrefix+"lock-") && len(fraction) > 0
-}
-
-// redisPromiseLock is {"lockedSince":"TIME"}.
-func redisPromiseLock(s sight) (telling, bool) {
-	rest, ok := strings.CutPrefix(s.value, `{"lockedSince":"`)
-	at, ok2 := strings.CutSuffix(rest, `"}`)
-	if !ok || !ok2 || !s.whole || !strings.HasPrefix(s.key, "redis-promise-lock:") {
-		return telling{}, false
-	}
-	created, err := time.Parse("2006-01-02T15:04:05.999Z", at)
-	return telling{created: created}, err == nil && plausible(created, since2010, s.now.Add(day))
-}
-
 // uuidV1 is a UUID with a time in it, of which one in 30,000 random texts of that
 // form has a plausible one.
 func uuidV1(s sight) (telling, bool) {
@@ -675,39 +513,7 @@ func uuidV1(s sight) (telling, bool) {
 	return hexUUIDv1(s)
 }
 
-// uuidMutex is a UUID under mutex:NAME, with or without a suffix of the caller.
-func uuidMutex(s sight) (telling, bool) {
-	v := s.value
-	if !s.whole || len(v) < 36 || !strings.HasPrefix(s.key, "mutex:") || !isUUID(v[:36], '4') {
-		return telling{}, false
-	}
-	owner, ok := "", len(v) == 36
-	if len(v) > 37 && v[36] == '-' {
-		owner, ok = v[37:], true
-	}
-	return telling{owner: owner}, ok
-}
-
-// warlock is a UUID of version 1 as base64 under NAME:lock. Of random tokens one in
-// 30,000 has a plausible time in it.
-func warlock(s sight) (telling, bool) {
-	if !strings.HasSuffix(s.key, ":lock") || s.value[22:] != "==" {
-		return telling{}, false
-	}
-	raw, err := base64.StdEncoding.DecodeString(s.value)
-	if err != nil || len(raw) != 16 {
-		return telling{}, false
-	}
-	s.value = hex.EncodeToString(raw)
-	return hexUUIDv1(s)
-}
-
 // alphanumeric16 are 16 letters and digits.
 func alphanumeric16(s sight) (telling, bool) {
 	return telling{}, all(s.value, letters) && mixed(s.value) && strings.ContainsAny(s.value, decimal)
-}
-
-// redisKit is 22 characters of base64, of which any bit counts.
-func redisKit(s sight) (telling, bool) {
-	return telling{}, all(s.value, base64Std) && mixed(s.value)
 }

@@ -41,6 +41,8 @@ type catalogue struct {
 
 	locks, findings series
 
+	exportSent, exportDropped series
+
 	guardUp, guardDenied, delay, phase, rejoin, verified, proven, exposed series
 }
 
@@ -59,7 +61,7 @@ func newCatalogue() catalogue {
 		up:          gauge("node_up", "1 while the node answers.", "node"),
 		nodeServing: gauge("node_serving", "1 while the node accepts writes.", "node"),
 		fenced:      gauge("node_fenced", "1 while the node is kept out of the quorum by a fence, be it a guard's or an operator's.", "node"),
-		held:        gauge("node_held", "1 while an operator holds the node closed.", "node"),
+		held:        gauge("node_cordoned", "1 while an operator keeps the node cordoned.", "node"),
 		rtt:         gauge("node_rtt_seconds", "The last round trip to the node.", "node"),
 		offset:      gauge("node_clock_offset_seconds", "How far the node's clock is ahead of this machine's.", "node"),
 		bound:       gauge("node_clock_offset_bound_seconds", "How exactly the offset is known, plus or minus.", "node"),
@@ -71,14 +73,17 @@ func newCatalogue() catalogue {
 		locks:    gauge("locks", "How many locks are in this state.", "state"),
 		findings: gauge("findings", "How many assumptions of Redlock of this kind do not hold now.", "severity", "id"),
 
+		exportSent:    counter("export_events_total", "How many events were sent to the OTLP receiver."),
+		exportDropped: counter("export_dropped_events_total", "How many events were not: forgotten before they could be sent (missed), or not taken by the receiver (refused).", "reason"),
+
 		guardUp:     gauge("guard_healthy", "1 while the guard in this process gets on with each node."),
 		guardDenied: gauge("guard_node_denied", "1 while the node answers and refuses the guard in this process, which then cannot protect it.", "node"),
 		delay:       gauge("guard_delay_seconds", "The delay D of each guard that is seen on the nodes, this one too: they must be the same.", "guard", "host"),
 		phase:       gauge("guard_node_phase", "1 for the phase that the guard sees the node in, 0 for the others.", "node", "phase"),
-		rejoin:      gauge("node_rejoin_seconds", "In how long the guard opens the node; 0 if it does not wait.", "node"),
-		verified:    gauge("node_boot_fence_verified", "1 if the last start of the node came up closed, 0 if it came up open; missing until a start was seen.", "node"),
-		proven:      gauge("node_fence_proven", "1 if a canary write was refused since the node was closed.", "node"),
-		exposed:     counter("node_exposed_seconds_total", "For how long at most the node was open after a loss, before it was closed.", "node"),
+		rejoin:      gauge("node_rejoin_seconds", "In how long the node rejoins; 0 if it does not wait.", "node"),
+		verified:    gauge("node_boot_fence_verified", "1 if the last start of the node started fenced, 0 if unfenced; missing until a start was seen.", "node"),
+		proven:      gauge("node_fence_proven", "1 if a canary write was refused since the node was fenced.", "node"),
+		exposed:     counter("node_exposed_seconds_total", "For how long at most the node served after a loss, before it was fenced.", "node"),
 	}
 }
 
@@ -86,12 +91,12 @@ func (c catalogue) all() []series {
 	return []series{
 		c.nodes, c.quorum, c.serving, c.spare, c.lockable, c.protected, c.returns,
 		c.up, c.nodeServing, c.fenced, c.held, c.rtt, c.offset, c.bound, c.drift, c.driftBound, c.copies, c.restarts,
-		c.locks, c.findings,
+		c.locks, c.findings, c.exportSent, c.exportDropped,
 		c.guardUp, c.guardDenied, c.delay, c.phase, c.rejoin, c.verified, c.proven, c.exposed,
 	}
 }
 
-// collector makes the series of the cluster that is shown.
+// collector makes the series of the clusters that are shown.
 type collector struct{ m *Metrics }
 
 // Describe tells Prometheus what may be collected.
@@ -104,23 +109,38 @@ func (c collector) Describe(out chan<- *prometheus.Desc) {
 // Collect makes the series, from what is known already.
 func (c collector) Collect(out chan<- prometheus.Metric) {
 	c.m.look()
-	shown := c.m.shown()
-	o := sink{newCatalogue(), label(shown.Name), out}
-	for _, g := range guardsOf(shown) {
+	all := newCatalogue()
+	c.m.mu.Lock()
+	defer c.m.mu.Unlock()
+	for _, shown := range c.m.shown {
+		shown.collect(sink{all, label(shown.Name), out})
+	}
+}
+
+func (c *shown) collect(o sink) {
+	for _, g := range guardsOf(c.Cluster) {
 		o.put(o.delay, g.Delay.Seconds(), label(g.ID), label(g.Host.Raw()))
 	}
-	if shown.Monitor != nil {
-		o.snapshot(shown.Monitor.Snapshot())
+	if c.Monitor != nil {
+		o.snapshot(c.Monitor.Snapshot())
 	}
-	if shown.Guard != nil {
-		o.guard(shown.Guard, shown.Monitor == nil, time.Now())
-		c.m.mu.Lock()
-		defer c.m.mu.Unlock()
-		for node, l := range c.m.lives {
-			o.put(o.exposed, l.total.Seconds(), label(node))
-			if shown.Monitor == nil {
-				o.put(o.restarts, float64(l.restarts), label(node))
-			}
+	if c.Export != nil {
+		sent, missed, refused := c.Export.Counts()
+		o.put(o.exportSent, float64(sent))
+		o.put(o.exportDropped, float64(missed), "missed")
+		o.put(o.exportDropped, float64(refused), "refused")
+	}
+	if c.Down != nil {
+		o.put(o.guardUp, 0)
+	}
+	if c.Guard == nil {
+		return
+	}
+	o.guard(c.Guard, c.Monitor == nil, time.Now())
+	for node, l := range c.lives {
+		o.put(o.exposed, l.total.Seconds(), label(node))
+		if c.Monitor == nil {
+			o.put(o.restarts, float64(l.restarts), label(node))
 		}
 	}
 }
@@ -186,8 +206,8 @@ func (o sink) snapshot(s *monitor.Snapshot) {
 		if n.State != monitor.NodeDenied || n.LocksHidden {
 			o.put(o.nodeServing, one(n.State == monitor.NodeServing || n.LocksHidden), name)
 		}
-		o.put(o.fenced, one(n.State == monitor.NodeFenced || n.State == monitor.NodeHeld), name)
-		o.put(o.held, one(n.State == monitor.NodeHeld), name)
+		o.put(o.fenced, one(n.State == monitor.NodeFenced || n.State == monitor.NodeCordoned), name)
+		o.put(o.held, one(n.State == monitor.NodeCordoned), name)
 		o.put(o.restarts, float64(n.Restarts), name)
 		if up && n.Read >= 1 {
 			o.put(o.copies, float64(n.Locks), name)
@@ -252,14 +272,14 @@ func (o sink) guard(g Guard, alone bool, now time.Time) {
 			o.put(o.phase, one(s.Phase == p), name, word(p.String()))
 		}
 		wait := 0.0
-		if s.Phase == restartguard.PhaseClosed && !s.Until.IsZero() {
+		if s.Phase == restartguard.PhaseFenced && !s.Until.IsZero() {
 			wait = max(0, s.Until.Sub(now).Seconds())
 		}
 		o.put(o.rejoin, wait, name)
 		if s.Known {
 			o.put(o.verified, one(s.Verified), name)
 		}
-		if s.Phase == restartguard.PhaseClosed || s.Phase == restartguard.PhaseHeld {
+		if s.Phase == restartguard.PhaseFenced || s.Phase == restartguard.PhaseCordoned {
 			o.put(o.proven, one(s.Proven), name)
 		}
 		if alone {
@@ -267,8 +287,8 @@ func (o sink) guard(g Guard, alone bool, now time.Time) {
 			if !s.Denied {
 				o.put(o.nodeServing, one(s.Serves()), name)
 			}
-			o.put(o.fenced, one(s.Phase == restartguard.PhaseClosed || s.Phase == restartguard.PhaseHeld), name)
-			o.put(o.held, one(s.Phase == restartguard.PhaseHeld), name)
+			o.put(o.fenced, one(s.Phase == restartguard.PhaseFenced || s.Phase == restartguard.PhaseCordoned), name)
+			o.put(o.held, one(s.Phase == restartguard.PhaseCordoned), name)
 		}
 	}
 }

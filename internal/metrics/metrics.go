@@ -15,6 +15,7 @@ import (
 	"log"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -50,11 +51,20 @@ type Guard interface {
 	Others() []announce.Guard
 }
 
+// Export is what sends events elsewhere; *otlp.Exporter is one.
+type Export interface {
+	// Counts are how many events were sent, how many were forgotten before they could
+	// be, and how many were refused.
+	Counts() (sent, missed, refused uint64)
+}
+
 // Cluster is what is told of.
 type Cluster struct {
 	Name    string
 	Monitor Monitor // nil: the locks and the clocks are not looked at
 	Guard   Guard   // nil: there is none in this process
+	Export  Export  // nil: events are not exported
+	Down    error   // why the guard that should run here does not
 }
 
 // Build is what the program was made of.
@@ -65,14 +75,19 @@ type Metrics struct {
 	registry *prometheus.Registry
 	acquires *prometheus.HistogramVec
 
-	mu      sync.Mutex
-	cluster Cluster
-	lives   map[string]*lives // by the name of the node; of cluster
+	mu    sync.Mutex
+	shown []*shown // in the order in which they came
+}
+
+// shown is a cluster, and what was counted of it.
+type shown struct {
+	Cluster
+	lives map[string]*incarnations // by the name of the node
 }
 
 // New makes metrics of nothing but the process itself, with a registry of its own.
 func New(build Build) *Metrics {
-	m := &Metrics{registry: prometheus.NewPedanticRegistry(), lives: map[string]*lives{}}
+	m := &Metrics{registry: prometheus.NewPedanticRegistry()}
 	info := prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: namespace + "build_info", Help: "What the program was built from; always 1.",
 	}, []string{"version", "goversion", "revision"})
@@ -88,16 +103,24 @@ func New(build Build) *Metrics {
 	return m
 }
 
-// Show tells of this cluster from now on. What was counted goes on where the name
-// is the same.
+// Show tells of this cluster from now on, in place of what was told of one with its
+// name; what was counted goes on.
 func (m *Metrics) Show(c Cluster) {
 	m.mu.Lock()
-	if c.Name != m.cluster.Name {
-		m.lives = map[string]*lives{}
+	if i := slices.IndexFunc(m.shown, func(s *shown) bool { return s.Name == c.Name }); i >= 0 {
+		m.shown[i].Cluster = c
+	} else {
+		m.shown = append(m.shown, &shown{c, map[string]*incarnations{}})
 	}
-	m.cluster = c
 	m.mu.Unlock()
 	m.look()
+}
+
+// Hide tells of the cluster with this name no longer.
+func (m *Metrics) Hide(name string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.shown = slices.DeleteFunc(m.shown, func(s *shown) bool { return s.Name == name })
 }
 
 // Acquired counts an acquisition that was made here.
@@ -123,7 +146,7 @@ func (m *Metrics) Acquired(cluster string, took time.Duration, err error) {
 func label(s string) string { return safetext.Escape(s) }
 
 // lives counts what is gone when the next scrape comes.
-type lives struct {
+type incarnations struct {
 	runID    string
 	exposed  time.Duration // of that life
 	restarts uint64
@@ -134,20 +157,22 @@ type lives struct {
 func (m *Metrics) look() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.cluster.Guard == nil {
-		return
-	}
-	for _, s := range m.cluster.Guard.Status() {
-		l := m.lives[s.Node]
-		if l == nil {
-			l = &lives{}
-			m.lives[s.Node] = l
+	for _, c := range m.shown {
+		if c.Guard == nil {
+			continue
 		}
-		l.saw(s.RunID, s.Exposed)
+		for _, s := range c.Guard.Status() {
+			l := c.lives[s.Node]
+			if l == nil {
+				l = &incarnations{}
+				c.lives[s.Node] = l
+			}
+			l.saw(s.RunID, s.Exposed)
+		}
 	}
 }
 
-func (l *lives) saw(runID string, exposed time.Duration) {
+func (l *incarnations) saw(runID string, exposed time.Duration) {
 	if runID != "" && runID != l.runID {
 		if l.runID != "" {
 			l.restarts++
@@ -162,21 +187,53 @@ func (l *lives) saw(runID string, exposed time.Duration) {
 }
 
 // healthy is why the process does not do its work; nil if it does. A guard that
-// hangs should be started again; one that is blind needs its password or rights.
-func (m *Metrics) healthy() error {
-	if g := m.shown().Guard; g != nil {
-		if err := g.Healthy(); err != nil {
-			return err
+// hangs should be started again; one that is blind needs its password or rights. Of
+// several guards one that works is enough: to start the process again would stop it.
+func (m *Metrics) healthy(cluster string) error {
+	clusters := m.clusters(cluster)
+	var sick []error
+	for _, c := range clusters {
+		err := c.Down
+		if err == nil && c.Guard != nil {
+			err = c.Guard.Healthy()
 		}
-		return g.Sees()
+		if err == nil && c.Guard != nil {
+			err = c.Guard.Sees()
+		}
+		if err != nil {
+			sick = append(sick, ofCluster(c, clusters, err))
+		}
 	}
-	return nil
+	if len(sick) < len(clusters) {
+		return nil
+	}
+	return errors.Join(sick...)
+}
+
+// ofCluster is an error of one cluster, by its name where there are several.
+func ofCluster(c Cluster, of []Cluster, err error) error {
+	if len(of) == 1 {
+		return err
+	}
+	return fmt.Errorf("%s: %w", c.Name, err)
 }
 
 // ready is what is not known yet; nil: all that can be known is.
-func (m *Metrics) ready() error {
-	c := m.shown()
+func (m *Metrics) ready(cluster string) error {
+	clusters := m.clusters(cluster)
+	var missing []error
+	for _, c := range clusters {
+		if err := c.ready(); err != nil {
+			missing = append(missing, ofCluster(c, clusters, err))
+		}
+	}
+	return errors.Join(missing...)
+}
+
+func (c Cluster) ready() error {
 	switch {
+	case c.Down != nil:
+		return c.Down
 	case c.Guard != nil && !c.Guard.Met():
 		return errors.New("the guard has not met all nodes yet")
 	case c.Monitor == nil:
@@ -193,10 +250,17 @@ func (m *Metrics) ready() error {
 	return errors.New("not all keys have been read yet: " + strings.Join(why, ", "))
 }
 
-func (m *Metrics) shown() Cluster {
+// clusters are those that are told of, or the one with a name; where there is one
+// alone, it is meant by any name.
+func (m *Metrics) clusters(name string) (all []Cluster) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.cluster
+	for _, s := range m.shown {
+		if name == "" || s.Name == name || len(m.shown) == 1 {
+			all = append(all, s.Cluster)
+		}
+	}
+	return all
 }
 
 // Bounds of the server: a scraper is quick, and whoever is not must not hold
@@ -236,8 +300,8 @@ func (m *Metrics) Handler() http.Handler {
 	mux.Handle("GET /metrics", promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{
 		MaxRequestsInFlight: mostAtOnce, Timeout: requestTime / 2,
 	}))
-	mux.HandleFunc("GET /healthz", answer(m.healthy))
-	mux.HandleFunc("GET /readyz", answer(m.ready))
+	mux.HandleFunc("GET /healthz", m.answer(m.healthy))
+	mux.HandleFunc("GET /readyz", m.answer(m.ready))
 	mux.HandleFunc("GET /status", m.status)
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
@@ -246,18 +310,28 @@ func (m *Metrics) Handler() http.Handler {
 	return mux
 }
 
-func answer(what func() error) http.HandlerFunc {
-	return func(w http.ResponseWriter, _ *http.Request) {
+// answer says if all is well with all clusters, or with that of ?cluster=NAME.
+func (m *Metrics) answer(what func(cluster string) error) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 		w.Header().Set("Cache-Control", "no-store")
-		if err := what(); err != nil {
+		name := r.URL.Query().Get("cluster")
+		if name != "" && len(m.clusters(name)) == 0 {
+			http.Error(w, errNoCluster.Error(), http.StatusNotFound)
+			return
+		}
+		if err := what(name); err != nil {
 			w.WriteHeader(http.StatusServiceUnavailable)
-			fmt.Fprintln(w, safetext.Escape(err.Error()))
+			for line := range strings.Lines(err.Error()) {
+				fmt.Fprintln(w, safetext.Escape(strings.TrimSuffix(line, "\n")))
+			}
 			return
 		}
 		fmt.Fprintln(w, "ok")
 	}
 }
+
+var errNoCluster = errors.New("no such cluster is watched here")
 
 // ErrAddress is returned for an address that says too little or too much.
 var ErrAddress = errors.New("it is no address to listen on: write host:port, such as 127.0.0.1:9622")

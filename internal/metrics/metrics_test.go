@@ -102,7 +102,7 @@ func picture() *monitor.Snapshot {
 			{Name: "n3", State: monitor.NodeDown, RTT: time.Millisecond, Offset: monitor.Estimate{Valid: true}},
 		},
 		Findings: []monitor.Finding{
-			{ID: "immortal-lock", Severity: monitor.SeverityDanger},
+			{ID: "no-ttl-lock", Severity: monitor.SeverityDanger},
 			{ID: "even-n", Severity: monitor.SeverityWarning}, {ID: "even-n", Severity: monitor.SeverityWarning, Node: "n2"},
 		},
 	}
@@ -113,8 +113,8 @@ func picture() *monitor.Snapshot {
 func guard() *fakeGuard {
 	return &fakeGuard{
 		status: []restartguard.NodeStatus{
-			{Node: "n1", Phase: restartguard.PhaseActive, RunID: "a"},
-			{Node: "n2", Phase: restartguard.PhaseHeld, RunID: "b", Known: true, Verified: true, Proven: true},
+			{Node: "n1", Phase: restartguard.PhaseServing, RunID: "a"},
+			{Node: "n2", Phase: restartguard.PhaseCordoned, RunID: "b", Known: true, Verified: true, Proven: true},
 			{Node: "n3", Phase: restartguard.PhaseUnreachable, RunID: "c", Known: true, Exposed: 1500 * time.Millisecond},
 		},
 		outlook: restartguard.Outlook{N: 3, Quorum: 2, Voting: 1},
@@ -140,7 +140,7 @@ func own(t *testing.T, m *Metrics) []string {
 
 func full() *Metrics {
 	m := New(Build{"v1.2.3", "go1.26", "abc"})
-	m.Show(Cluster{Name: "shop", Monitor: fakeMonitor{picture()}, Guard: guard()})
+	m.Show(Cluster{Name: "shop", Monitor: fakeMonitor{picture()}, Guard: guard(), Export: exports{}})
 	m.Acquired("shop", 3*time.Millisecond, nil)
 	m.Acquired("shop", 700*time.Millisecond, &redlock.Error{Kind: redlock.ErrContended})
 	return m
@@ -182,7 +182,7 @@ func TestNamesAreByConvention(t *testing.T) {
 func TestAGuardAlone(t *testing.T) {
 	m := New(Build{})
 	g := guard()
-	g.status[1] = restartguard.NodeStatus{Node: "n2", Phase: restartguard.PhaseClosed, RunID: "b", Until: time.Now().Add(time.Hour)}
+	g.status[1] = restartguard.NodeStatus{Node: "n2", Phase: restartguard.PhaseFenced, RunID: "b", Until: time.Now().Add(time.Hour)}
 	g.outlook.Until = time.Now().Add(time.Hour)
 	m.Show(Cluster{Name: "shop", Guard: g})
 	out := scrape(t, m)
@@ -192,7 +192,7 @@ func TestAGuardAlone(t *testing.T) {
 		`redlockctl_node_fenced{cluster="shop",node="n2"} 1`,
 		`redlockctl_cluster_lockable{cluster="shop"} 0`,
 		`redlockctl_cluster_spare_nodes{cluster="shop"} -1`,
-		`redlockctl_guard_node_phase{cluster="shop",node="n2",phase="closed"} 1`,
+		`redlockctl_guard_node_phase{cluster="shop",node="n2",phase="fenced"} 1`,
 		`redlockctl_node_rejoin_seconds{cluster="shop",node="n2"} 35`,
 		`redlockctl_cluster_quorum_return_seconds{cluster="shop"} 35`,
 	} {
@@ -216,7 +216,7 @@ func scrape(t *testing.T, m *Metrics) string {
 
 // Lives of a server that come and go between two scrapes are counted.
 func TestLivesAreCounted(t *testing.T) {
-	var l lives
+	var l incarnations
 	for _, s := range []struct {
 		runID   string
 		exposed time.Duration
@@ -231,14 +231,38 @@ func TestLivesAreCounted(t *testing.T) {
 	}
 }
 
-// With another cluster nothing of the former one is told any more.
-func TestAnotherClusterIsShown(t *testing.T) {
+// Several clusters are told of side by side, until one is hidden; of one whose guard does
+// not run that is told.
+func TestSeveralClustersAreShown(t *testing.T) {
 	m := full()
 	m.Show(Cluster{Name: "bank\x1b", Monitor: fakeMonitor{picture()}})
+	m.Show(Cluster{Name: "new", Down: errors.New("no state directory")})
 	out := scrape(t, m)
-	if strings.Contains(out, `redlockctl_node_up{cluster="shop"`) || strings.Contains(out, "redlockctl_guard_healthy") ||
-		strings.Contains(out, "\x1b") || !strings.Contains(out, `redlockctl_node_up{cluster="bank\\x1b"`) {
-		t.Errorf("got\n%s", out)
+	for _, want := range []string{`redlockctl_node_up{cluster="shop"`, `redlockctl_guard_healthy{cluster="shop"} 1`, `redlockctl_node_up{cluster="bank\\x1b"`, `redlockctl_guard_healthy{cluster="new"} 0`} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %s in\n%s", want, out)
+		}
+	}
+	get := func(path string) (int, string) {
+		w := httptest.NewRecorder()
+		m.Handler().ServeHTTP(w, httptest.NewRequest("GET", path, nil))
+		return w.Code, w.Body.String()
+	}
+	for path, want := range map[string]int{
+		"/healthz": 200, "/healthz?cluster=new": 503, "/healthz?cluster=none": 404, "/readyz": 503, "/readyz?cluster=shop": 200,
+		"/status": 200, "/status?cluster=shop": 200, "/status?cluster=none": 404,
+	} {
+		if code, body := get(path); code != want {
+			t.Errorf("%s: %d %s", path, code, body)
+		}
+	}
+	if _, body := get("/status"); strings.Count(body, `"nodes"`) != 3 {
+		t.Errorf("/status: %s", body)
+	}
+	m.Hide("shop")
+	out = scrape(t, m)
+	if strings.Contains(out, `cluster="shop",node`) || strings.Contains(out, `redlockctl_guard_healthy{cluster="shop"}`) || strings.Contains(out, "\x1b") {
+		t.Errorf("shop is hidden, and told of:\n%s", out)
 	}
 }
 
@@ -447,3 +471,7 @@ func TestStatusDocument(t *testing.T) {
 		t.Errorf("without a guard: %s", w.Body)
 	}
 }
+
+type exports struct{}
+
+func (exports) Counts() (sent, missed, refused uint64) { return 7, 2, 1 }

@@ -43,9 +43,9 @@ type ToldNode struct {
 }
 
 // ReadStatus asks the guard that listens at an address, http://HOST:PORT, for what
-// it knows. What answers is not trusted: the answer is bounded in time and size, and
+// it knows of a cluster. What answers is not trusted: the answer is bounded in time and size, and
 // refused unless all of it can be meant.
-func ReadStatus(ctx context.Context, addr string) (Told, error) {
+func ReadStatus(ctx context.Context, addr, cluster string) (Told, error) {
 	u, err := url.Parse(addr)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" {
 		return Told{}, ErrURL
@@ -56,6 +56,7 @@ func ReadStatus(ctx context.Context, addr string) (Told, error) {
 	default:
 		return Told{}, ErrURL
 	}
+	u.RawQuery = url.Values{"cluster": {cluster}}.Encode()
 	ctx, cancel := context.WithTimeout(ctx, readTime)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)

@@ -45,11 +45,42 @@ type guardedNodeJSON struct {
 	Error     string        `json:"error,omitempty"`
 }
 
-// status answers what the guard knows, as JSON.
-func (m *Metrics) status(w http.ResponseWriter, _ *http.Request) {
-	c, now := m.shown(), time.Now()
+// status answers what the guard knows, as JSON: of one cluster, or a list "clusters"
+// where there are several and none is named by ?cluster=NAME.
+func (m *Metrics) status(w http.ResponseWriter, r *http.Request) {
+	name := r.URL.Query().Get("cluster")
+	clusters := m.clusters(name)
+	var doc any
+	switch {
+	case len(clusters) == 1:
+		doc = statusOf(clusters[0])
+	case name != "":
+		http.Error(w, errNoCluster.Error(), http.StatusNotFound)
+		return
+	default:
+		all := make([]statusJSON, 0, len(clusters))
+		for _, c := range clusters {
+			all = append(all, statusOf(c))
+		}
+		doc = map[string]any{"clusters": all}
+	}
+	raw, err := json.MarshalIndent(doc, "", "  ")
+	if err != nil {
+		w.WriteHeader(http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	_, _ = w.Write(append(safetext.EscapeJSON(raw), '\n'))
+}
+
+func statusOf(c Cluster) statusJSON {
+	now := time.Now()
 	doc := statusJSON{Cluster: safetext.New(c.Name), Others: []otherJSON{}, Nodes: []guardedNodeJSON{}}
 	own := ""
+	if c.Down != nil {
+		doc.Outlook = safetext.Escape(c.Down.Error())
+	}
 	if g := c.Guard; g != nil {
 		own = g.ID()
 		doc.Guard = &guardJSON{ID: own, DelayMs: g.Delay().Milliseconds()}
@@ -70,7 +101,7 @@ func (m *Metrics) status(w http.ResponseWriter, _ *http.Request) {
 			case s.Known:
 				n.BootFence, n.ExposedMs = announce.BootUnfenced.String(), restartguard.AtMost(s.BootExposed).Milliseconds()
 			}
-			if s.Phase == restartguard.PhaseClosed && !s.Until.IsZero() {
+			if s.Phase == restartguard.PhaseFenced && !s.Until.IsZero() {
 				left := max(0, s.Until.Sub(now)).Milliseconds()
 				n.RejoinMs = &left
 			}
@@ -82,12 +113,5 @@ func (m *Metrics) status(w http.ResponseWriter, _ *http.Request) {
 			doc.Others = append(doc.Others, otherJSON{ID: g.ID, DelayMs: g.Delay.Milliseconds(), Host: g.Host, PID: g.PID, Cluster: g.Cluster})
 		}
 	}
-	raw, err := json.MarshalIndent(doc, "", "  ")
-	if err != nil {
-		w.WriteHeader(http.StatusInternalServerError)
-		return
-	}
-	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("Cache-Control", "no-store")
-	_, _ = w.Write(append(safetext.EscapeJSON(raw), '\n'))
+	return doc
 }

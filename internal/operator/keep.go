@@ -1,7 +1,11 @@
 package operator
 
 import (
+	"cmp"
 	"context"
+	"errors"
+	"fmt"
+	"slices"
 	"time"
 
 	"redlockctl/internal/audit"
@@ -42,8 +46,9 @@ type Kept interface {
 // KeptLock is a [Kept] with its grant and its changes, see [redlock.Keeper].
 type KeptLock struct {
 	keeper
-	lock *redlock.Lock
-	o    *Operator
+	lock     *redlock.Lock
+	o        *Operator
+	anothers bool // acquired elsewhere: not ours to release
 }
 
 // Lock is the grant.
@@ -61,16 +66,10 @@ func (k *KeptLock) Nodes() []redlock.NodeResult { return k.lock.Nodes() }
 // keptText is what the log says of a grant that does not expire with its TTL.
 const keptText = "kept: extended until it is interrupted or released"
 
-// KeepOptions of [Operator.KeepWith].
-type KeepOptions struct {
-	Fencing bool // draw a fencing token too
-	redlock.KeepOptions
-}
-
 // Keep is [Operator.Acquire] for a lock that is extended until it is released. What
 // becomes of it is noted, see [Options].
 func (o *Operator) Keep(ctx context.Context, resource string, ttl time.Duration) (Kept, error) {
-	k, err := o.KeepWith(ctx, resource, ttl, KeepOptions{})
+	k, err := o.KeepWith(ctx, resource, ttl, AcquireOptions{}, redlock.KeepOptions{})
 	if err != nil {
 		return nil, err // a nil *KeptLock in the interface would not be nil
 	}
@@ -100,23 +99,81 @@ func (k *KeptLock) note(s redlock.KeeperState) {
 	k.o.note(e, text)
 }
 
-// KeepWith is [Operator.Keep] with options; the caller takes the changes.
-func (o *Operator) KeepWith(ctx context.Context, resource string, ttl time.Duration, opt KeepOptions) (*KeptLock, error) {
-	do := o.locks.Acquire
-	if opt.Fencing {
-		do = o.locks.AcquireFenced
-	}
-	lock, err := o.acquire(ctx, resource, ttl, keptText, do)
+// KeepWith is [Operator.Keep] with options; the caller takes the changes, see
+// [KeptLock.Hold].
+func (o *Operator) KeepWith(ctx context.Context, resource string, ttl time.Duration, opt AcquireOptions, keep redlock.KeepOptions) (*KeptLock, error) {
+	lock, err := o.acquireWith(ctx, resource, ttl, opt, keptText)
 	if err != nil {
 		return nil, err
 	}
-	return &KeptLock{o.keep(lock, opt.KeepOptions), lock, o}, nil
+	return &KeptLock{keeper: o.keep(lock, keep), lock: lock, o: o}, nil
 }
 
-// ExtendToKeep is [Operator.Extend] of a grant that the caller goes on extending;
-// the log says so.
-func (o *Operator) ExtendToKeep(ctx context.Context, resource, token string, ttl time.Duration) (*redlock.Lock, error) {
-	return o.extend(ctx, resource, token, ttl, keptText)
+// KeepAll is [Operator.KeepWith] of several locks in the order of [redlock.InOrder]: all
+// or none. They are extended from the moment that each was acquired. keep has the options
+// of each.
+func (o *Operator) KeepAll(ctx context.Context, resources []string, ttl time.Duration, opt AcquireOptions, keep func(resource string) redlock.KeepOptions) (all []*KeptLock, err error) {
+	for _, name := range redlock.InOrder(resources) {
+		k, err := o.KeepWith(ctx, name, ttl, opt, keep(name))
+		if err == nil {
+			all = append(all, k)
+			continue
+		}
+		if left := ReleaseAll(ctx, all); left != nil {
+			err = fmt.Errorf("%w; %w", err, left)
+		}
+		return nil, err
+	}
+	return all, nil
+}
+
+// ReleaseAll releases locks that are kept, the last first, also when ctx has ended.
+func ReleaseAll(ctx context.Context, all []*KeptLock) (err error) {
+	for _, k := range slices.Backward(all) {
+		if _, one := k.Release(context.WithoutCancel(ctx)); one != nil {
+			k.Stop()
+			err = errors.Join(err, one)
+		}
+	}
+	return err
+}
+
+// ExtendToKeep is [Operator.Extend] of a grant that is extended on; the log says so.
+// Where only the log failed, the lock is there beside the error.
+func (o *Operator) ExtendToKeep(ctx context.Context, resource, token string, ttl time.Duration, keep redlock.KeepOptions) (*KeptLock, error) {
+	lock, err := o.extend(ctx, resource, token, ttl, keptText)
+	if lock == nil {
+		return nil, err
+	}
+	return &KeptLock{keeper: o.keep(lock, keep), lock: lock, o: o, anothers: true}, err
+}
+
+// Hold waits while the lock is extended, until ctx ends or the lock is lost, and tells
+// each change. Then a lock that was acquired is released, and one that was acquired
+// elsewhere is left to expire. It returns what became of the lock: released, held, or
+// lost, which is an error.
+func (k *KeptLock) Hold(ctx context.Context, tell func(redlock.KeeperState, error)) (redlock.KeeperState, error) {
+	for ctx.Err() == nil && k.State() != redlock.Lost {
+		select {
+		case <-ctx.Done():
+		case s, more := <-k.Changes():
+			if more {
+				tell(s, k.Err())
+			}
+		}
+	}
+	switch {
+	case k.State() == redlock.Lost:
+		k.Stop()
+		return redlock.Lost, fmt.Errorf("\"%s\": %w: %w", safetext.Escape(k.Resource()), redlock.ErrNotHeld, cmp.Or(k.Err(), redlock.ErrExpired))
+	case k.anothers:
+		k.Stop()
+		return redlock.Held, nil
+	}
+	if _, err := k.Release(context.WithoutCancel(ctx)); err != nil {
+		return redlock.Held, err
+	}
+	return redlock.Released, nil
 }
 
 // Release implements [Kept].

@@ -21,12 +21,23 @@ func (opt *Options) methodOf(n *redlock.Node) restartguard.Method {
 
 // Cordon keeps a node out until a person lets it rejoin.
 func (o *Operator) Cordon(ctx context.Context, node, reason string) error {
-	return o.node(ctx, "node fence", "node hold", o.hold, node, reason)
+	return o.node(ctx, "node cordon", "node cordon", o.cordon, node, reason)
 }
 
-// RejoinNow lets a node rejoin before its time, whoever fenced it.
+// Uncordon lets a cordoned node serve again. One that is not cordoned is refused.
+func (o *Operator) Uncordon(ctx context.Context, node, reason string) error {
+	if n, err := o.find(node); err == nil {
+		is, err := restartguard.Inspect(ctx, n, o.opt.methodOf(n))
+		if _, cordoned := is.Fenced(); err == nil && !is.Blind && !cordoned {
+			return fmt.Errorf("%w: node %q is not cordoned; \"node rejoin --now\" removes any fence", ErrRefused, node)
+		}
+	}
+	return o.node(ctx, "node uncordon", "node uncordon", o.rejoin, node, reason)
+}
+
+// RejoinNow lets a node rejoin early, whoever fenced it.
 func (o *Operator) RejoinNow(ctx context.Context, node, reason string) error {
-	return o.node(ctx, "node open", "node open", o.open, node, reason)
+	return o.node(ctx, "node rejoin", "node rejoin", o.rejoin, node, reason)
 }
 
 // node does an act to a node: what in the log, where it keeps its first name, and
@@ -73,8 +84,8 @@ func (o *Operator) Already(ctx context.Context, node string, cordoned bool) bool
 		return false
 	}
 	if cordoned {
-		_, hold := is.Shut()
-		return hold
+		_, cordoned := is.Fenced()
+		return cordoned
 	}
 	return is.Params.MinReplicas == 0 // with any other value it may refuse writes
 }
@@ -95,21 +106,21 @@ func (o *Operator) CheckNewCluster(ctx context.Context, memory map[string]restar
 
 // mayBeUsed is why a node may have been in use.
 func mayBeUsed(ctx context.Context, n *redlock.Node, method restartguard.Method, m restartguard.Remembered, patterns []string) error {
-	if m.Opened || m.Incarnations > 1 {
+	if m.Served || m.Incarnations > 1 {
 		return fmt.Errorf("a guard has known node %q before", n.Name())
 	}
 	is, err := restartguard.Inspect(ctx, n, method)
 	if err != nil {
 		return err
 	}
-	shut, hold := is.Shut()
+	fenced, cordoned := is.Fenced()
 	switch {
 	case is.Role != "master":
 		return fmt.Errorf("the role of node %q is %s", n.Name(), is.Role)
-	case hold:
-		return fmt.Errorf("node %q is held by an operator", n.Name())
-	case !shut:
-		return fmt.Errorf("node %q is not closed", n.Name())
+	case cordoned:
+		return fmt.Errorf("node %q is cordoned by an operator", n.Name())
+	case !fenced:
+		return fmt.Errorf("node %q is neither fenced nor cordoned", n.Name())
 	case is.Configured:
 		return fmt.Errorf("node %q was configured since it started, so that it may have been open", n.Name())
 	}

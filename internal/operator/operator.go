@@ -58,10 +58,10 @@ type hand func(context.Context, *redlock.Node) error
 
 // Operator acts on one cluster. It is safe for use by many goroutines.
 type Operator struct {
-	locks      locks
-	keep       func(*redlock.Lock, redlock.KeepOptions) keeper
-	hold, open hand
-	opt        Options
+	locks          locks
+	keep           func(*redlock.Lock, redlock.KeepOptions) keeper
+	cordon, rejoin hand
+	opt            Options
 }
 
 // Options of an Operator.
@@ -89,7 +89,7 @@ func New(client *redlock.Client, opt Options) *Operator {
 	by := func(do func(context.Context, *redlock.Node, restartguard.Method) error) hand {
 		return func(ctx context.Context, n *redlock.Node) error { return do(ctx, n, opt.methodOf(n)) }
 	}
-	return build(client, keepLock, by(restartguard.CordonBy), by(restartguard.RejoinNowBy), opt)
+	return build(client, keepLock, by(restartguard.Cordon), by(restartguard.RejoinNow), opt)
 }
 
 // Close ends the client and closes the log.
@@ -112,9 +112,9 @@ func (o *Operator) Inspect(ctx context.Context, resource string) ([]redlock.Node
 // Nodes are those of the cluster.
 func (o *Operator) Nodes() []*redlock.Node { return o.locks.Nodes() }
 
-func build(l locks, keep func(*redlock.Lock, redlock.KeepOptions) keeper, hold, open hand, opt Options) *Operator {
+func build(l locks, keep func(*redlock.Lock, redlock.KeepOptions) keeper, cordon, rejoin hand, opt Options) *Operator {
 	opt.Actor = cmp.Or(opt.Actor, audit.Actor(os.Getenv))
-	return &Operator{locks: l, keep: keep, hold: hold, open: open, opt: opt}
+	return &Operator{locks: l, keep: keep, cordon: cordon, rejoin: rejoin, opt: opt}
 }
 
 // ReadOnly reports whether acts are refused.
@@ -204,9 +204,47 @@ func (o *Operator) Acquire(ctx context.Context, resource string, ttl time.Durati
 	return o.acquire(ctx, resource, ttl, "", o.locks.Acquire)
 }
 
-// AcquireFenced is Acquire for a lock with a fencing token.
-func (o *Operator) AcquireFenced(ctx context.Context, resource string, ttl time.Duration) (*redlock.Lock, error) {
-	return o.acquire(ctx, resource, ttl, "", o.locks.AcquireFenced)
+// AcquireOptions of [Operator.AcquireWith].
+type AcquireOptions struct {
+	Fencing bool          // draw a fencing token too
+	Wait    time.Duration // how long to go on trying; 0: as often as [redlock.Options] say
+}
+
+// AcquireWith is Acquire with options. A wait that ran out is an error that says what
+// stood in the way.
+func (o *Operator) AcquireWith(ctx context.Context, resource string, ttl time.Duration, opt AcquireOptions) (*redlock.Lock, error) {
+	return o.acquireWith(ctx, resource, ttl, opt, "")
+}
+
+func (o *Operator) acquireWith(ctx context.Context, resource string, ttl time.Duration, opt AcquireOptions, more string) (*redlock.Lock, error) {
+	do, try := o.locks.Acquire, ctx
+	if opt.Fencing {
+		do = o.locks.AcquireFenced
+	}
+	if opt.Wait > 0 {
+		var cancel context.CancelFunc
+		try, cancel = context.WithTimeout(ctx, opt.Wait)
+		defer cancel()
+	}
+	lock, err := o.acquire(try, resource, ttl, more, do)
+	if err != nil && opt.Wait > 0 && ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
+		err = waited(opt.Wait, err)
+	}
+	return lock, err
+}
+
+// waited says what stood in the way of a wait that ran out.
+func waited(wait time.Duration, err error) error {
+	var last *redlock.Error
+	if !errors.As(err, &last) {
+		return fmt.Errorf("%w: %w", redlock.ErrNoQuorum, err)
+	}
+	kind := redlock.ErrNoQuorum
+	if errors.Is(err, redlock.ErrContended) {
+		kind = redlock.ErrContended
+	}
+	e := &redlock.Error{Op: last.Op, Resource: last.Resource, Kind: kind, Attempts: last.Attempts, Nodes: last.Nodes}
+	return fmt.Errorf("%w (waited %s)", e, wait)
 }
 
 // acquire takes a lock by way of do; more is what the log says of it besides the

@@ -196,7 +196,7 @@ var acts = []struct {
 	{"acquire", func(ctx context.Context, o *Operator) error { _, err := o.Acquire(ctx, "job", time.Second); return err },
 		audit.Record{Act: "acquire", Target: "job", Detail: "ttl 1s"}, []string{"acquire"}},
 	{"acquire fenced", func(ctx context.Context, o *Operator) error {
-		_, err := o.AcquireFenced(ctx, "job", time.Second)
+		_, err := o.AcquireWith(ctx, "job", time.Second, AcquireOptions{Fencing: true})
 		return err
 	}, audit.Record{Act: "acquire", Target: "job", Detail: "ttl 1s"}, []string{"acquire"}},
 	{"keep", func(ctx context.Context, o *Operator) error { _, err := o.Keep(ctx, "job", time.Second); return err },
@@ -220,9 +220,9 @@ var acts = []struct {
 		return err
 	}, audit.Record{Act: "revoke", Target: "job", TokenSHA: audit.TokenSHA("t1"), Reason: "runs for hours"}, []string{"inspect", "revoke", "release t1"}},
 	{"fence", func(ctx context.Context, o *Operator) error { return o.Cordon(ctx, "n2", "disk") },
-		audit.Record{Act: "node fence", Target: "n2", Reason: "disk"}, []string{"hold n2"}},
+		audit.Record{Act: "node cordon", Target: "n2", Reason: "disk"}, []string{"hold n2"}},
 	{"open", func(ctx context.Context, o *Operator) error { return o.RejoinNow(ctx, "n2", "done") },
-		audit.Record{Act: "node open", Target: "n2", Reason: "done"}, []string{"open n2"}},
+		audit.Record{Act: "node rejoin", Target: "n2", Reason: "done"}, []string{"open n2"}},
 }
 
 func TestReadOnlySendsNothing(t *testing.T) {

@@ -45,7 +45,7 @@ func (w Way) Risk(revoked bool) string {
 }
 
 // bareDelRisk is what a library that unlocks by a bare DEL does to the next holder.
-func bareDelRisk(library string) string {
+func plainDelRisk(library string) string {
 	return library + " unlocks by a bare DEL: a holder that still works deletes the lock of the next one when it ends"
 }
 
@@ -119,7 +119,7 @@ func (p *Plan) AddKeys(s *monitor.Snapshot) bool {
 			if l.Form == nil || !l.Form.SharedToken {
 				continue
 			}
-			for _, k := range l.Keys {
+			for _, k := range l.Keys() {
 				if !slices.Contains(p.Keys, k.Raw()) {
 					p.Keys = append(p.Keys, k.Raw())
 				}
@@ -134,9 +134,9 @@ func (p *Plan) AddKeys(s *monitor.Snapshot) bool {
 // for it.
 func PlanOf(way Way, s *monitor.Snapshot, l *monitor.Lock, name string, now time.Time, tokens ...string) (Plan, error) {
 	a := Asked{Keys: []string{l.Key.Raw()}, Tokens: tokens, Name: name, Form: l.Form, Quorum: s.Cluster.Quorum, MaxTTL: s.Cluster.MaxTTL}
-	if l.Keys != nil {
+	if l.Keys() != nil {
 		a.Keys = nil
-		for _, k := range l.Keys {
+		for _, k := range l.Keys() {
 			a.Keys = append(a.Keys, k.Raw())
 		}
 	}
@@ -205,7 +205,7 @@ func MakePlan(way Way, a Asked) (Plan, error) {
 		return p, p.nothingThere(name, a)
 	}
 	if way == Revoke && len(p.Tokens) == 1 && revoked {
-		return p, fmt.Errorf("%w: it is revoked already: nobody gets in before its time is over", ErrRefused)
+		return p, fmt.Errorf("%w: it is revoked already: nobody gets in before its TTL expires", ErrRefused)
 	}
 	p.describe(a, endless, revoked)
 	return p, nil
@@ -217,7 +217,7 @@ func (p *Plan) learn(f *lockform.Form, token string) {
 		return
 	}
 	if f.BareDel && p.Way == ForceRelease {
-		p.BareDel = bareDelRisk(f.Library)
+		p.BareDel = plainDelRisk(f.Library)
 	}
 	if told := "made by " + f.Library + ": " + f.TakingAway; f.TakingAway != "" && !slices.Contains(p.Known, told) {
 		p.Known = append(p.Known, told)
@@ -336,7 +336,7 @@ func refusal(way Way, key string, r redlock.NodeResult, f *lockform.Form, named 
 	case r.Type == "hash" && named && way == ForceRelease:
 		return ""
 	case r.Type == "hash" && named:
-		return "it is a hash, in whose place no tombstone can be put: force-release (X) takes it away"
+		return "it is a hash, in whose place no tombstone can be put: force-release (X) removes it"
 	case r.Type != "" && r.Type != "string" && r.Type != "none":
 		return fmt.Sprintf("%q on %s is a %s, not a string as a Redlock lock is: another kind of lock, or none", key, r.Node, safetext.Escape(r.Type))
 	case copyOf(r) && r.Token == "":

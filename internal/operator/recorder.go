@@ -95,7 +95,7 @@ func (r *GuardRecorder) Take(cluster string, e restartguard.Event) {
 	case "restart", "wiped", "role", "clock", "evicted", "restored":
 		r.reasons[node] = e.Text
 		return
-	case "closed", "waiting", "held", "exposed", "opened":
+	case "fenced", "waiting", "cordoned", "exposed", "rejoined":
 	default:
 		return
 	}
@@ -103,7 +103,7 @@ func (r *GuardRecorder) Take(cluster string, e restartguard.Event) {
 		Time: e.At.UTC(), ID: audit.NewID(), Phase: audit.Done, Actor: r.actor, Cluster: cluster,
 		Act: "node " + e.Kind, Target: e.Node, Reason: r.reasons[node], Detail: e.Text,
 	}
-	if e.Kind == "opened" {
+	if e.Kind == "rejoined" {
 		delete(r.reasons, node)
 	}
 	r.unwritten.Add(1)

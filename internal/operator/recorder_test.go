@@ -17,7 +17,7 @@ import (
 // that hangs, and not for one that fails. What it did is written when that can be
 // done, in order, with the loss as its reason.
 func TestRecorder(t *testing.T) {
-	closed := restartguard.Event{Node: "n1", Kind: "closed", Text: "closed"}
+	closed := restartguard.Event{Node: "n1", Kind: "fenced", Text: "fenced"}
 	t.Run("a log that fails", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			var written []audit.Record
@@ -34,13 +34,13 @@ func TestRecorder(t *testing.T) {
 			r.Take("shop", restartguard.Event{Node: "n1", Kind: "restart", Text: "restarted"})
 			r.Take("shop", closed)
 			r.Take("shop", restartguard.Event{Node: "n2", Kind: "reachable", Text: "answers again"})
-			r.Take("shop", restartguard.Event{Node: "n1", Kind: "opened", Text: "rejoined"})
+			r.Take("shop", restartguard.Event{Node: "n1", Kind: "rejoined", Text: "rejoined"})
 			time.Sleep(10 * recordAgain)
 			synctest.Wait()
 			full.Store(false)
 			time.Sleep(2 * recordAgain)
 			synctest.Wait()
-			r.Take("shop", restartguard.Event{Node: "n1", Kind: "held", Text: "held"})
+			r.Take("shop", restartguard.Event{Node: "n1", Kind: "cordoned", Text: "cordoned"})
 			r.Close()
 			var lines []string
 			for _, w := range written {
@@ -49,7 +49,7 @@ func TestRecorder(t *testing.T) {
 				}
 				lines = append(lines, w.Act+" "+w.Target+": "+w.Reason+": "+w.Detail)
 			}
-			want := "node closed n1: restarted: closed; node opened n1: restarted: rejoined; node held n1: : held"
+			want := "node fenced n1: restarted: fenced; node rejoined n1: restarted: rejoined; node cordoned n1: : cordoned"
 			if got := strings.Join(lines, "; "); got != want {
 				t.Errorf("written: %s", got)
 			}

@@ -247,7 +247,7 @@ func TestNodeIsFencedAndOpened(t *testing.T) {
 	if err := b.Cordon(t.Context(), "n2", "test"); err == nil {
 		t.Error("fencing a node that is down succeeded")
 	}
-	if got, want := b.phases(), "node fence:intent node fence:done node open:intent node open:done node fence:intent node fence:failed"; got != want {
+	if got, want := b.phases(), "node cordon:intent node cordon:done node rejoin:intent node rejoin:done node cordon:intent node cordon:failed"; got != want {
 		t.Errorf("the log is\n%s; want\n%s", got, want)
 	}
 }

@@ -2,11 +2,16 @@ package record
 
 import (
 	"database/sql"
+	"encoding/hex"
 	"fmt"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"redlockctl/internal/safetext"
 	"redlockctl/monitor"
+	"redlockctl/restartguard"
 )
 
 // batch is one transaction of a writer. After the first error it does nothing more.
@@ -58,8 +63,13 @@ func (b *batch) event(e monitor.Event) {
 	if e.Level == monitor.LevelInfo && !e.Key.Empty() {
 		return // a grant's life
 	}
-	if e.Kind == "orphan" {
+	if e.Kind == "orphaned" {
 		b.minutes.orphaned(e.Key.Raw())
+	}
+	text := e.Text.Raw()
+	if token := e.Token.Raw(); token != "" { // which is for its holder alone
+		sha := shortSHA(token)
+		text = strings.ReplaceAll(text, token, TokenName(hex.EncodeToString(sha[:])))
 	}
 	var node, lock any
 	if e.Node != "" {
@@ -69,7 +79,7 @@ func (b *batch) event(e monitor.Event) {
 		lock = b.lock(e.Key.Raw())
 	}
 	b.exec(`INSERT INTO events (cluster, at_ms, level, kind, node, lock, text) VALUES (?, ?, ?, ?, ?, ?, ?)`,
-		b.cluster, millis(e.At), e.Level.String(), e.Kind, node, lock, e.Text.Raw())
+		b.cluster, millis(e.At), e.Level.String(), e.Kind, node, lock, text)
 }
 
 func gapText(missed uint64) safetext.Text {
@@ -77,18 +87,41 @@ func gapText(missed uint64) safetext.Text {
 }
 
 // nodes writes states that have changed: of the cluster, its verdict.
-func (b *batch) nodes(s *monitor.Snapshot) {
-	state := func(node, state, text string) {
-		if b.states[node] == state+"\x00"+text || b.states[node] == "" && state == "unknown" {
+func (b *batch) nodes(s *monitor.Snapshot, fences []restartguard.NodeStatus) {
+	state := func(node, state, text, guards string, rejoins time.Time) {
+		said := strings.Join([]string{state, text, guards, strconv.FormatInt(millis(rejoins)/100, 10)}, "\x00")
+		if b.states[node] == said || b.states[node] == "" && state == "unknown" {
 			return // as before, or not looked at yet
 		}
-		b.states[node] = state + "\x00" + text
-		b.exec(`INSERT OR REPLACE INTO states VALUES (?, ?, ?, ?, ?)`, b.cluster, node, millis(b.now), state, text)
+		b.states[node] = said
+		b.exec(`INSERT OR REPLACE INTO states VALUES (?, ?, ?, ?, ?, ?, ?)`, b.cluster, node, millis(b.now), state, text, guards, null(rejoins))
 	}
-	state("", s.Cluster.Verdict.String(), s.Cluster.Reason)
+	state("", s.Cluster.Verdict.String(), s.Cluster.Reason, s.Cluster.Missing, time.Time{})
 	for i := range s.Nodes {
 		n := &s.Nodes[i]
-		state(n.Name, n.State.String(), n.Err.Raw())
+		var guards []string
+		for _, g := range n.Guards {
+			guards = append(guards, g.Channel())
+		}
+		var rejoins time.Time
+		for _, f := range fences {
+			if f.Node == n.Name && f.Phase == restartguard.PhaseFenced {
+				rejoins = f.Until
+			}
+		}
+		state(n.Name, n.State.String(), n.Err.Raw(), strings.Join(guards, "\n"), rejoins)
+	}
+	names := make([]string, len(s.Nodes))
+	for i := range s.Nodes {
+		names[i] = s.Nodes[i].Name + "\x00" + s.Nodes[i].Addr
+	}
+	if slices.Equal(names, b.names) {
+		return
+	}
+	b.names = names
+	b.exec(`DELETE FROM nodes WHERE cluster = ?`, b.cluster)
+	for i := range s.Nodes {
+		b.exec(`INSERT INTO nodes VALUES (?, ?, ?, ?)`, b.cluster, i, s.Nodes[i].Name, s.Nodes[i].Addr)
 	}
 }
 
@@ -103,8 +136,9 @@ func (b *batch) open(found []monitor.Finding) {
 			continue
 		}
 		var id int64
-		b.err = b.tx.QueryRow(`INSERT INTO findings (cluster, finding, node, severity, title, evidence, opened_ms) VALUES (?, ?, ?, ?, ?, ?, ?) RETURNING id`,
-			b.cluster, f.ID, f.Node, f.Severity.String(), f.Title, f.Evidence.Raw(), millis(b.now)).Scan(&id)
+		b.err = b.tx.QueryRow(`INSERT INTO findings (cluster, finding, node, severity, title, evidence, consequence, remedy, lock, locks, opened_ms)
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id`,
+			b.cluster, f.ID, f.Node, f.Severity.String(), f.Title, f.Evidence.Raw(), f.Consequence, f.Remedy, f.Key.Raw(), f.Count, millis(b.now)).Scan(&id)
 		b.findings[key] = id
 	}
 	for key, id := range b.findings {

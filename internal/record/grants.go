@@ -26,6 +26,7 @@ type grant struct {
 	extensions int
 	ended      time.Time
 	how        string
+	copies     string        // at the first look; "": there was none
 	wait       time.Duration // since the grant before it ended; 0: not known
 	dirty      bool
 }
@@ -50,7 +51,7 @@ func shortSHA(token string) [8]byte {
 
 // resume takes up the grants that were open when the last recorder ended.
 func (g *grants) resume(db *sql.DB, cluster int64) error {
-	rows, err := db.Query(`SELECT g.id, l.name, g.token, g.began_ms, g.until_ms, g.extensions FROM grants g JOIN locks l ON l.id = g.lock
+	rows, err := db.Query(`SELECT g.id, l.name, g.token, g.began_ms, g.until_ms, g.extensions, coalesce(g.copies, '') FROM grants g JOIN locks l ON l.id = g.lock
 		WHERE g.ended_ms IS NULL AND l.cluster = ?`, cluster)
 	if err != nil {
 		return err
@@ -61,7 +62,7 @@ func (g *grants) resume(db *sql.DB, cluster int64) error {
 		var token []byte
 		var began int64
 		var until sql.NullInt64
-		if err := rows.Scan(&one.id, &one.lock, &token, &began, &until, &one.extensions); err != nil {
+		if err := rows.Scan(&one.id, &one.lock, &token, &began, &until, &one.extensions, &one.copies); err != nil {
 			return err
 		}
 		copy(one.token[:], token)
@@ -143,17 +144,17 @@ func (g *grants) takeIn(s *monitor.Snapshot, seen, now time.Time) {
 		lock, token := l.Key.Raw(), l.Holder.Raw()
 		there[lock] = true
 		if one := g.open[lock]; one != nil && one.token == shortSHA(token) {
-			if !one.until.Equal(l.MajorityEnd) {
-				one.until = l.MajorityEnd
+			if !one.until.Equal(l.MajorityEnd()) {
+				one.until = l.MajorityEnd()
 				g.change(one)
 			}
 			continue
 		}
 		at := now
-		if !l.Since.IsZero() {
-			at = l.Since
+		if !l.Since().IsZero() {
+			at = l.Since()
 		}
-		g.begin(lock, token, at, l.MajorityEnd, true)
+		g.begin(lock, token, at, l.MajorityEnd(), true)
 	}
 	for lock, one := range g.open {
 		if !there[lock] {
@@ -164,6 +165,13 @@ func (g *grants) takeIn(s *monitor.Snapshot, seen, now time.Time) {
 			g.end(lock, at, notSeen)
 		}
 	}
+}
+
+func nothing(s string) any {
+	if s == "" {
+		return nil
+	}
+	return s
 }
 
 func null(t time.Time) any {
@@ -179,14 +187,14 @@ func (b *batch) writeGrants() {
 	if len(g.changed) == 0 || b.err != nil {
 		return
 	}
-	insert, err := b.tx.Prepare(`INSERT INTO grants (lock, token, owner, began_ms, partly, until_ms, extended_ms, extensions, ended_ms, ended) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`)
+	insert, err := b.tx.Prepare(`INSERT INTO grants (lock, token, owner, began_ms, partly, until_ms, extended_ms, extensions, copies, ended_ms, ended) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`)
 	if err == nil {
 		defer insert.Close()
 	} else {
 		b.err = err
 		return
 	}
-	update, err := b.tx.Prepare(`UPDATE grants SET until_ms = ?, extended_ms = coalesce(?, extended_ms), extensions = ?, ended_ms = ?, ended = ? WHERE id = ?`)
+	update, err := b.tx.Prepare(`UPDATE grants SET until_ms = ?, extended_ms = coalesce(?, extended_ms), extensions = ?, copies = ?, ended_ms = ?, ended = ? WHERE id = ?`)
 	if err == nil {
 		defer update.Close()
 	} else {
@@ -201,7 +209,7 @@ func (b *batch) writeGrants() {
 			b.minutes.ended(one)
 		}
 		if one.id != 0 {
-			_, b.err = update.Exec(null(one.until), null(one.extended), one.extensions, null(one.ended), how, one.id)
+			_, b.err = update.Exec(null(one.until), null(one.extended), one.extensions, nothing(one.copies), null(one.ended), how, one.id)
 		} else {
 			var owner any
 			if one.owner+one.library != "" {
@@ -213,7 +221,7 @@ func (b *batch) writeGrants() {
 				return
 			}
 			var done sql.Result
-			if done, b.err = insert.Exec(lock, one.token[:], owner, millis(one.began), one.partly, null(one.until), null(one.extended), one.extensions, null(one.ended), how); b.err == nil {
+			if done, b.err = insert.Exec(lock, one.token[:], owner, millis(one.began), one.partly, null(one.until), null(one.extended), one.extensions, nothing(one.copies), null(one.ended), how); b.err == nil {
 				one.id, b.err = done.LastInsertId()
 			}
 		}

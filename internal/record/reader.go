@@ -1,6 +1,7 @@
 package record
 
 import (
+	"cmp"
 	"database/sql"
 	"encoding/hex"
 	"errors"
@@ -9,6 +10,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
@@ -28,6 +30,7 @@ type Cluster struct {
 	MaxTTL    time.Duration
 	// First and Last are the first moment of which something is known, and the last.
 	First, Last time.Time
+	By          string // who recorded it last: "guard@ops-1"
 }
 
 // OpenReader opens a record; name is that of the cluster, "" for the only one. It fails
@@ -71,12 +74,15 @@ func OpenReader(path, name string) (*Reader, error) {
 	return r, nil
 }
 
+// Refresh looks how far the record goes by now.
+func (r *Reader) Refresh() error { return r.choose(r.Cluster.Name) }
+
 // Close closes the file.
 func (r *Reader) Close() error { return r.db.Close() }
 
 func (r *Reader) choose(name string) error {
-	rows, err := r.db.Query(`SELECT id, name, n, quorum, max_ttl_ms, coalesce((SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'seen_ms of cluster ' || id), 0),
-		coalesce((SELECT min(at_ms) FROM states WHERE cluster = clusters.id), 0) FROM clusters`)
+	rows, err := r.db.Query(`SELECT id, name, n, quorum, max_ttl_ms, coalesce((SELECT max(seen_ms) FROM runs WHERE cluster = clusters.id), 0),
+		coalesce((SELECT min(began_ms) FROM runs WHERE cluster = clusters.id), 0), coalesce((SELECT by FROM runs WHERE cluster = clusters.id ORDER BY id DESC LIMIT 1), '') FROM clusters`)
 	if err != nil {
 		return err
 	}
@@ -85,7 +91,7 @@ func (r *Reader) choose(name string) error {
 	for rows.Next() {
 		var id, ttl, last, first int64
 		var c Cluster
-		if err := rows.Scan(&id, &c.Name, &c.N, &c.Quorum, &ttl, &last, &first); err != nil {
+		if err := rows.Scan(&id, &c.Name, &c.N, &c.Quorum, &ttl, &last, &first, &c.By); err != nil {
 			return err
 		}
 		c.MaxTTL, c.First, c.Last = time.Duration(ttl)*time.Millisecond, time.UnixMilli(first), time.UnixMilli(last)
@@ -118,13 +124,19 @@ type Grant struct {
 	Extensions     int
 	Ended          time.Time // zero: it goes on, as far as is known
 	How            string    // it ended: "released", "expired", …
+	// Copies has a letter for each node, when it was first looked at: A where its copy was;
+	// "": it never was looked at.
+	Copies string
 	// Overlaps says that it began before the grant of another token of the same lock had
 	// ended.
 	Overlaps bool
 }
 
-const grantColumns = `SELECT l.name, g.token, coalesce(o.owner, ''), coalesce(o.library, ''), g.began_ms, g.partly, g.until_ms, g.extended_ms, g.extensions, g.ended_ms, coalesce(g.ended, '')
-	FROM grants g JOIN locks l ON l.id = g.lock LEFT JOIN owners o ON o.id = g.owner `
+const grantColumns = `SELECT l.name, g.token, coalesce(o.owner, ''), coalesce(o.library, ''), g.began_ms, g.partly, g.until_ms, g.extended_ms, g.extensions, g.ended_ms, coalesce(g.ended, ''), coalesce(g.copies, '')
+	FROM grants g `
+
+// ofLocks joins to grants what they refer to; a CROSS before it has the grants found first.
+const ofLocks = `JOIN locks l ON l.id = g.lock LEFT JOIN owners o ON o.id = g.owner `
 
 func (r *Reader) grants(query string, args ...any) ([]Grant, error) {
 	rows, err := r.db.Query(grantColumns+query, args...)
@@ -138,7 +150,7 @@ func (r *Reader) grants(query string, args ...any) ([]Grant, error) {
 		var token []byte
 		var began int64
 		var until, extended, ended sql.NullInt64
-		if err := rows.Scan(&g.Lock, &token, &g.Owner, &g.Library, &began, &g.Partly, &until, &extended, &g.Extensions, &ended, &g.How); err != nil {
+		if err := rows.Scan(&g.Lock, &token, &g.Owner, &g.Library, &began, &g.Partly, &until, &extended, &g.Extensions, &ended, &g.How, &g.Copies); err != nil {
 			return nil, err
 		}
 		g.Token, g.Began = hex.EncodeToString(token), time.UnixMilli(began)
@@ -160,7 +172,7 @@ type Span struct{ Since, Until time.Time }
 
 // GrantsOf are the last n grants of a lock that were there in a span, oldest first.
 func (r *Reader) GrantsOf(lock string, in Span, n int) ([]Grant, error) {
-	all, err := r.grants(`WHERE l.cluster = ? AND l.name = ? AND g.began_ms < ? AND (g.ended_ms IS NULL OR g.ended_ms >= ?) ORDER BY g.began_ms DESC, g.id DESC LIMIT ?`,
+	all, err := r.grants(ofLocks+`WHERE l.cluster = ? AND l.name = ? AND g.began_ms < ? AND (g.ended_ms IS NULL OR g.ended_ms >= ?) ORDER BY g.began_ms DESC, g.id DESC LIMIT ?`,
 		r.cluster, lock, millis(in.Until), millis(in.Since), n)
 	for i, j := 0, len(all)-1; i < j; i, j = i+1, j-1 {
 		all[i], all[j] = all[j], all[i]
@@ -172,13 +184,19 @@ func (r *Reader) GrantsOf(lock string, in Span, n int) ([]Grant, error) {
 	return all, err
 }
 
+const byLength = `INDEXED BY grants_by_length CROSS ` + ofLocks + `WHERE `
+
 // HeldAt are the grants that were there at a moment, by the names of their locks.
-func (r *Reader) HeldAt(t time.Time) ([]Grant, error) {
-	ms := millis(t)
-	return r.grants(`WHERE l.cluster = ?1 AND g.id IN (
-		SELECT id FROM grants INDEXED BY grants_by_time WHERE began_ms <= ?2 AND began_ms > ?2 - 10000 AND (ended_ms IS NULL OR ended_ms > ?2)
-		UNION SELECT id FROM grants INDEXED BY grants_long WHERE began_ms <= ?2 AND (ended_ms IS NULL OR ended_ms - began_ms > 10000) AND (ended_ms IS NULL OR ended_ms > ?2)
-	) ORDER BY l.name`, r.cluster, ms)
+func (r *Reader) HeldAt(t time.Time) (all []Grant, err error) {
+	for _, condition := range classes() {
+		some, err := r.grants(byLength+condition+` AND l.cluster = ?2`, millis(t), r.cluster)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, some...)
+	}
+	slices.SortStableFunc(all, func(a, b Grant) int { return strings.Compare(a.Lock, b.Lock) })
+	return all, nil
 }
 
 // Event is something that happened, but for a grant's life.
@@ -216,6 +234,10 @@ func (r *Reader) Events(node, lock string, in Span, n int) ([]Event, error) {
 type State struct {
 	Node, State, Text string
 	At                time.Time
+	// Guards are the announcements of guards there, a line each; of the cluster, what is
+	// missing for protection against restarts.
+	Guards  string
+	Rejoins time.Time // when a guard lets it rejoin, as it said then; zero: not known
 }
 
 // StatesAt is the cluster's verdict and the state of each node at a moment.
@@ -228,8 +250,33 @@ func (r *Reader) States(in Span) ([]State, error) {
 	return r.states(`WHERE cluster = ? AND at_ms >= ? AND at_ms < ? ORDER BY at_ms, node`, r.cluster, millis(in.Since), millis(in.Until))
 }
 
+// Gaps are the times of a span in which nothing was recorded, oldest first.
+func (r *Reader) Gaps(in Span) (gaps []Span, err error) {
+	rows, err := r.db.Query(`SELECT began_ms, seen_ms FROM runs WHERE cluster = ? AND began_ms < ? AND seen_ms >= ? ORDER BY began_ms`, r.cluster, millis(in.Until), millis(in.Since))
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	from := in.Since
+	gap := func(to time.Time) {
+		if to.Sub(from) > slack {
+			gaps = append(gaps, Span{from, to})
+		}
+	}
+	for rows.Next() {
+		var began, seen int64
+		if err := rows.Scan(&began, &seen); err != nil {
+			return nil, err
+		}
+		gap(time.UnixMilli(began))
+		from = time.UnixMilli(seen)
+	}
+	gap(in.Until)
+	return gaps, rows.Err()
+}
+
 func (r *Reader) states(query string, args ...any) ([]State, error) {
-	rows, err := r.db.Query(`SELECT node, at_ms, state, text FROM states `+query, args...)
+	rows, err := r.db.Query(`SELECT node, at_ms, state, text, guards, rejoins_ms FROM states `+query, args...)
 	if err != nil {
 		return nil, err
 	}
@@ -238,10 +285,11 @@ func (r *Reader) states(query string, args ...any) ([]State, error) {
 	for rows.Next() {
 		var s State
 		var at int64
-		if err := rows.Scan(&s.Node, &at, &s.State, &s.Text); err != nil {
+		var rejoins sql.NullInt64
+		if err := rows.Scan(&s.Node, &at, &s.State, &s.Text, &s.Guards, &rejoins); err != nil {
 			return nil, err
 		}
-		s.At = time.UnixMilli(at)
+		s.At, s.Rejoins = time.UnixMilli(at), moment(rejoins)
 		out = append(out, s)
 	}
 	return out, rows.Err()
@@ -250,12 +298,15 @@ func (r *Reader) states(query string, args ...any) ([]State, error) {
 // Finding is an assumption that did not hold.
 type Finding struct {
 	ID, Node, Severity, Title, Evidence string
+	Consequence, Remedy                 string
+	Lock                                string    // of locks: the first that it concerned
+	Locks                               int       // and how many
 	Opened, Cleared                     time.Time // zero: not cleared
 }
 
 // Findings are those that held at some moment of a span, oldest first.
 func (r *Reader) Findings(in Span) ([]Finding, error) {
-	rows, err := r.db.Query(`SELECT finding, node, severity, title, evidence, opened_ms, cleared_ms FROM findings
+	rows, err := r.db.Query(`SELECT finding, node, severity, title, evidence, consequence, remedy, coalesce(lock, ''), locks, opened_ms, cleared_ms FROM findings
 		WHERE cluster = ? AND opened_ms < ? AND (cleared_ms IS NULL OR cleared_ms >= ?) ORDER BY opened_ms, id`, r.cluster, millis(in.Until), millis(in.Since))
 	if err != nil {
 		return nil, err
@@ -266,7 +317,7 @@ func (r *Reader) Findings(in Span) ([]Finding, error) {
 		var f Finding
 		var opened int64
 		var cleared sql.NullInt64
-		if err := rows.Scan(&f.ID, &f.Node, &f.Severity, &f.Title, &f.Evidence, &opened, &cleared); err != nil {
+		if err := rows.Scan(&f.ID, &f.Node, &f.Severity, &f.Title, &f.Evidence, &f.Consequence, &f.Remedy, &f.Lock, &f.Locks, &opened, &cleared); err != nil {
 			return nil, err
 		}
 		f.Opened, f.Cleared = time.UnixMilli(opened), moment(cleared)
@@ -307,10 +358,26 @@ func (r *Reader) Patterns(in Span, n int) ([]Minute, error) {
 	return out, rows.Err()
 }
 
-// Longest are the n grants of a span that lasted the longest.
+// Longest are the n grants of a span that lasted the longest, those that were there when it
+// began too.
 func (r *Reader) Longest(in Span, n int) ([]Grant, error) {
-	return r.grants(`WHERE l.cluster = ?1 AND g.began_ms >= ?2 AND g.began_ms < ?3 ORDER BY coalesce(g.ended_ms, ?3) - g.began_ms DESC LIMIT ?4`,
-		r.cluster, millis(in.Since), millis(in.Until), n)
+	all, err := r.HeldAt(in.Since.Add(-1))
+	for class := len(lengths) + 1; class >= 0 && err == nil; class-- {
+		var some []Grant
+		some, err = r.grants(byLength+inClass(class)+` AND l.cluster = ?3 ORDER BY coalesce(g.ended_ms, ?2) - g.began_ms DESC LIMIT ?4`,
+			millis(in.Since), millis(in.Until), r.cluster, n)
+		if all = append(all, some...); class <= len(lengths) && len(some) == n {
+			break // what follows is shorter
+		}
+	}
+	lasted := func(g *Grant) time.Duration {
+		if g.Ended.IsZero() {
+			return in.Until.Sub(g.Began)
+		}
+		return g.Ended.Sub(g.Began)
+	}
+	slices.SortStableFunc(all, func(a, b Grant) int { return cmp.Compare(lasted(&b), lasted(&a)) })
+	return all[:min(n, len(all))], err
 }
 
 // Use is how often a lock was granted.
@@ -321,8 +388,11 @@ type Use struct {
 
 // Busiest are the n locks that were granted most often in a span.
 func (r *Reader) Busiest(in Span, n int) ([]Use, error) {
-	rows, err := r.db.Query(`SELECT l.name, count(*), sum(g.ended IS 'lost majority'), sum(g.ended IS 'not seen') FROM grants g JOIN locks l ON l.id = g.lock
-		WHERE l.cluster = ? AND g.began_ms >= ? AND g.began_ms < ? GROUP BY g.lock ORDER BY count(*) DESC, l.name LIMIT ?`, r.cluster, millis(in.Since), millis(in.Until), n)
+	rows, err := r.db.Query(`SELECT l.name, most.times, sum(g.ended IS 'lost majority'), sum(g.ended IS 'not seen') FROM
+		(SELECT lock, count(*) AS times FROM grants INDEXED BY grants_of_lock WHERE lock IN (SELECT id FROM locks WHERE cluster = ?1) AND began_ms >= ?2 AND began_ms < ?3
+			GROUP BY lock ORDER BY count(*) DESC, lock LIMIT ?4) AS most
+		JOIN locks l ON l.id = most.lock JOIN grants g ON g.lock = most.lock AND g.began_ms >= ?2 AND g.began_ms < ?3
+		GROUP BY most.lock ORDER BY most.times DESC, l.name`, r.cluster, millis(in.Since), millis(in.Until), n)
 	if err != nil {
 		return nil, err
 	}

@@ -27,6 +27,8 @@ type told struct {
 
 func (f *told) Snapshot() *monitor.Snapshot { s := f.s; return &s }
 
+func (f *told) ChangedSince(uint64) ([]string, bool) { return nil, false }
+
 func (f *told) EventsSince(seq uint64) (out []monitor.Event, missed uint64) {
 	for _, e := range f.events {
 		if e.Seq > seq {
@@ -49,7 +51,7 @@ func begin(t *testing.T, path string, from *told, now time.Time) *writer {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = db.Close(); _ = lock.Close() })
-	w, err := newWriter(db, from.s.Cluster, now)
+	w, err := newWriter(db, from.s.Cluster, Options{By: "test"}, now)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -141,7 +143,7 @@ func TestGoesOnAfterAStop(t *testing.T) {
 	}
 	defer db.Close()
 	later := now.Add(time.Minute)
-	w, err := newWriter(db, from.s.Cluster, later)
+	w, err := newWriter(db, from.s.Cluster, Options{}, later)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -188,6 +190,35 @@ func TestTheRecordIsBounded(t *testing.T) {
 	}
 	if got, err := read(t, path).GrantsOf("job:0:5", Span{now, end}, 10); err != nil || len(got) != 0 {
 		t.Errorf("the oldest: %d, %v", len(got), err)
+	}
+}
+
+// Counts by minute outlive the details by ninety days, and no longer.
+func TestSummariesOutliveDetails(t *testing.T) {
+	path, now := filepath.Join(t.TempDir(), "record.db"), time.Now().Truncate(time.Minute)
+	from := &told{s: cluster(now)}
+	w := begin(t, path, from, now)
+	write(t, w, from, now)
+	from.tell("acquired", "job:1", "a", now, now.Add(time.Second))
+	from.tell("lost majority", "job:1", "a", now.Add(time.Second), time.Time{})
+	write(t, w, from, now.Add(2*time.Second))
+	opt := New(Options{Path: path}).opt
+	for _, c := range []struct {
+		after           time.Duration
+		grants, minutes int
+	}{{opt.Keep - time.Hour, 1, 1}, {opt.Keep + time.Hour, 0, 1}, {opt.Keep + SummariesKept - time.Hour, 0, 1}, {opt.Keep + SummariesKept + time.Hour, 0, 0}} {
+		if err := w.trim(opt, now.Add(c.after)); err != nil {
+			t.Fatal(err)
+		}
+		all := Span{now.Add(-time.Hour), now.Add(time.Hour)}
+		grants, err := read(t, path).GrantsOf("job:1", all, 10)
+		if err != nil || len(grants) != c.grants {
+			t.Errorf("after %s: %d grants: %v", c.after, len(grants), err)
+		}
+		patterns, err := read(t, path).Patterns(all, 10)
+		if err != nil || len(patterns) != c.minutes || c.minutes > 0 && (patterns[0].Grants != 1 || patterns[0].Lost != 1) {
+			t.Errorf("after %s: %+v: %v", c.after, patterns, err)
+		}
 	}
 }
 
@@ -259,7 +290,7 @@ func recordUntilKilled(path string, n int) {
 	db, _, err := openFile(path)
 	if err == nil {
 		var w *writer
-		if w, err = newWriter(db, from.s.Cluster, now); err == nil {
+		if w, err = newWriter(db, from.s.Cluster, Options{By: "test"}, now); err == nil {
 			err = w.write(from, now) // takes in what is there
 		}
 		for ; err == nil; n++ {

@@ -9,12 +9,16 @@ import (
 	"time"
 
 	"redlockctl/monitor"
+	"redlockctl/restartguard"
 )
 
 // Source is what is recorded; [*monitor.Monitor] is one.
 type Source interface {
 	Snapshot() *monitor.Snapshot
 	EventsSince(seq uint64) (events []monitor.Event, missed uint64)
+	// ChangedSince is the keys of the locks that may have changed since the snapshot of
+	// this version; false: it is too long ago to know.
+	ChangedSince(version uint64) (keys []string, ok bool)
 }
 
 // Options of a recorder.
@@ -25,6 +29,10 @@ type Options struct {
 	Keep time.Duration
 	// MaxSize bounds the file in bytes; default 512 MiB, at least 1 MiB.
 	MaxSize int64
+	// By is who records: "guard@ops-1".
+	By string
+	// Fences tells what a guard in this process knows of fences; nil: there is none.
+	Fences func() []restartguard.NodeStatus
 	// Tell is told when recording stops (with the error), and when it goes on (nil). It
 	// may be nil.
 	Tell func(error)
@@ -106,7 +114,7 @@ func (r *Recorder) record(ctx context.Context, from Source) error {
 	defer tick.Stop()
 	for last := false; ; {
 		if w == nil {
-			if w, err = newWriter(db, from.Snapshot().Cluster, r.now()); err != nil {
+			if w, err = newWriter(db, from.Snapshot().Cluster, r.opt, r.now()); err != nil {
 				return err
 			}
 		}
@@ -133,19 +141,23 @@ func (r *Recorder) record(ctx context.Context, from Source) error {
 type writer struct {
 	db      *sql.DB
 	cluster int64
+	run     int64 // the row of this recorder
+	fences  func() []restartguard.NodeStatus
 	seq     uint64 // of the last event
 	follows bool   // the locks that are there were taken in
 	seen    time.Time
 
+	names    []string          // of the nodes, with their addresses
 	states   map[string]string // by node; "" is the cluster
 	findings map[string]int64  // open ones: the id of their row
 	grants   grants
+	looks    looks
 	minutes  minutes
 	trimmed  time.Time
 }
 
-func newWriter(db *sql.DB, about monitor.Cluster, now time.Time) (*writer, error) {
-	w := &writer{db: db, states: map[string]string{}, findings: map[string]int64{}, grants: newGrants()}
+func newWriter(db *sql.DB, about monitor.Cluster, opt Options, now time.Time) (*writer, error) {
+	w := &writer{db: db, fences: opt.Fences, seen: now, states: map[string]string{}, findings: map[string]int64{}, grants: newGrants(), looks: looks{open: map[string]*look{}}}
 	err := db.QueryRow(`INSERT INTO clusters (name, n, quorum, max_ttl_ms) VALUES (?, ?, ?, ?)
 		ON CONFLICT (name) DO UPDATE SET n = excluded.n, quorum = excluded.quorum, max_ttl_ms = excluded.max_ttl_ms RETURNING id`,
 		about.Name, about.N, about.Quorum, about.MaxTTL.Milliseconds()).Scan(&w.cluster)
@@ -155,25 +167,25 @@ func newWriter(db *sql.DB, about monitor.Cluster, now time.Time) (*writer, error
 	// What was open when the last recorder ended has ended, or goes on; in between nobody
 	// looked.
 	var last sql.NullInt64
-	if err := db.QueryRow(`SELECT CAST(value AS INTEGER) FROM meta WHERE key = ?`, w.seenKey()).Scan(&last); err != nil && err != sql.ErrNoRows {
+	if err := db.QueryRow(`SELECT max(seen_ms) FROM runs WHERE cluster = ?`, w.cluster).Scan(&last); err != nil {
 		return nil, err
 	}
-	w.seen = now
 	if last.Valid {
 		w.seen = time.UnixMilli(last.Int64)
-		_, err = db.Exec(`INSERT INTO events (cluster, at_ms, level, kind, text) VALUES (?, ?, 'notice', 'recorder', ?)`, w.cluster, millis(now),
-			"recording goes on; nothing was recorded since "+w.seen.UTC().Format(time.RFC3339))
-		if err == nil {
-			_, err = db.Exec(`UPDATE findings SET cleared_ms = ? WHERE cluster = ? AND cleared_ms IS NULL`, last.Int64, w.cluster)
-		}
+		_, err = db.Exec(`INSERT INTO events (cluster, at_ms, level, kind, text) VALUES (?1, ?2, 'notice', 'recorder', ?3);
+			UPDATE findings SET cleared_ms = ?4 WHERE cluster = ?1 AND cleared_ms IS NULL;
+			UPDATE lock_states SET ended_ms = max(?4, began_ms) WHERE ended_ms IS NULL AND lock IN (SELECT id FROM locks WHERE cluster = ?1)`,
+			w.cluster, millis(now), "recording goes on; nothing was recorded since "+w.seen.UTC().Format(time.RFC3339), last.Int64)
 	}
+	if err != nil {
+		return nil, err
+	}
+	err = db.QueryRow(`INSERT INTO runs (cluster, by, began_ms, seen_ms) VALUES (?, ?, ?, ?) RETURNING id`, w.cluster, opt.By, millis(now), millis(now)).Scan(&w.run)
 	if err != nil {
 		return nil, err
 	}
 	return w, w.grants.resume(db, w.cluster)
 }
-
-func (w *writer) seenKey() string { return fmt.Sprintf("seen_ms of cluster %d", w.cluster) }
 
 // write takes in what the source has seen since the last time.
 func (w *writer) write(from Source, now time.Time) error {
@@ -191,17 +203,27 @@ func (w *writer) write(from Source, now time.Time) error {
 			b.event(monitor.Event{At: now, Level: monitor.LevelNotice, Kind: "recorder", Text: gapText(missed)})
 		}
 		w.grants.takeIn(s, w.seen, now)
+		if !w.follows {
+			b.exec(`UPDATE runs SET locks_ms = ? WHERE id = ?`, millis(now), w.run)
+		}
 		w.follows, b.caughtUp = true, true
 	}
 	for _, e := range events {
 		w.seq = e.Seq
 		b.event(e)
 	}
-	b.nodes(s)
+	var fences []restartguard.NodeStatus
+	if w.fences != nil {
+		fences = w.fences()
+	}
+	b.nodes(s, fences)
 	b.open(s.Findings)
+	if w.follows {
+		b.lookAtLocks(from, s)
+	}
 	b.writeGrants()
 	b.writeMinutes()
-	b.exec(`INSERT INTO meta VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value`, w.seenKey(), millis(now))
+	b.exec(`UPDATE runs SET seen_ms = ? WHERE id = ?`, millis(now), w.run)
 	if b.err != nil {
 		return b.err
 	}

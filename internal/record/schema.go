@@ -1,13 +1,27 @@
 package record
 
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
 // Version of the schema. A file of a newer version is refused; one of an older is brought up.
 const Version = 1
 
 // schema is what stands in the file; docs/record.md explains it to those who query it. Times
 // are milliseconds since 1970 in UTC, by the clock of the recording host.
-const schema = `
+var schema = `
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE clusters (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, n INTEGER NOT NULL, quorum INTEGER NOT NULL, max_ttl_ms INTEGER NOT NULL);
+CREATE TABLE nodes (             -- of the configuration; position: the order, from 0
+  cluster INTEGER NOT NULL REFERENCES clusters, position INTEGER NOT NULL, node TEXT NOT NULL, addr TEXT NOT NULL, PRIMARY KEY (cluster, position)
+) WITHOUT ROWID;
+CREATE TABLE runs (              -- of recorders: between two, nothing was recorded
+  id INTEGER PRIMARY KEY, cluster INTEGER NOT NULL REFERENCES clusters, by TEXT NOT NULL,
+  began_ms INTEGER NOT NULL, seen_ms INTEGER NOT NULL,
+  locks_ms INTEGER               -- since when it saw the locks; NULL: it did not
+);
 CREATE TABLE locks (id INTEGER PRIMARY KEY, cluster INTEGER NOT NULL REFERENCES clusters, name TEXT NOT NULL, UNIQUE (cluster, name));
 CREATE TABLE owners (id INTEGER PRIMARY KEY, owner TEXT NOT NULL, library TEXT NOT NULL, UNIQUE (owner, library));
 CREATE TABLE grants (
@@ -20,12 +34,21 @@ CREATE TABLE grants (
   until_ms INTEGER,                -- the majority end as last seen; NULL: no TTL
   extended_ms INTEGER,             -- the last extension that was seen
   extensions INTEGER NOT NULL,
+  copies TEXT,                     -- on which nodes, when it was first looked at: see lock_states; NULL: it never was
   ended_ms INTEGER,                -- NULL: not seen to end
   ended TEXT                       -- released, expired, revoked, force-released, lost majority, not seen
 );
 CREATE INDEX grants_of_lock ON grants (lock, began_ms);
-CREATE INDEX grants_by_time ON grants (began_ms);
-CREATE INDEX grants_long ON grants (began_ms) WHERE ended_ms IS NULL OR ended_ms - began_ms > 10000;
+CREATE INDEX grants_by_length ON grants (` + lengthClass + `, began_ms);
+CREATE TABLE lock_states (       -- what a lock was for a time, where its grant does not say it
+  id INTEGER PRIMARY KEY, lock INTEGER NOT NULL REFERENCES locks,
+  state TEXT NOT NULL,
+  copies TEXT NOT NULL,          -- a letter for each node: A the holder's copy, B, C … of other tokens, small without a TTL; - none, ? not known
+  tokens BLOB NOT NULL,          -- 8 bytes for each letter, as in grants
+  began_ms INTEGER NOT NULL, ended_ms INTEGER
+);
+CREATE INDEX lock_states_by_length ON lock_states (` + lengthClass + `, began_ms);
+CREATE INDEX lock_states_of_lock ON lock_states (lock, began_ms);
 CREATE TABLE events (
   id INTEGER PRIMARY KEY, cluster INTEGER NOT NULL REFERENCES clusters,
   at_ms INTEGER NOT NULL, level TEXT NOT NULL, kind TEXT NOT NULL,
@@ -35,11 +58,16 @@ CREATE INDEX events_by_time ON events (cluster, at_ms);
 CREATE INDEX events_of_lock ON events (lock, at_ms) WHERE lock IS NOT NULL;
 CREATE TABLE states (            -- of a node, or of the cluster where node is ''
   cluster INTEGER NOT NULL REFERENCES clusters, node TEXT NOT NULL, at_ms INTEGER NOT NULL,
-  state TEXT NOT NULL, text TEXT NOT NULL, PRIMARY KEY (cluster, node, at_ms)
+  state TEXT NOT NULL, text TEXT NOT NULL,
+  guards TEXT NOT NULL,          -- the announcements of guards there; of the cluster, what is missing for protection
+  rejoins_ms INTEGER,            -- when the guard lets it rejoin, where that was known
+  PRIMARY KEY (cluster, node, at_ms)
 ) WITHOUT ROWID;
 CREATE TABLE findings (
   id INTEGER PRIMARY KEY, cluster INTEGER NOT NULL REFERENCES clusters,
   finding TEXT NOT NULL, node TEXT NOT NULL, severity TEXT NOT NULL, title TEXT NOT NULL, evidence TEXT NOT NULL,
+  consequence TEXT NOT NULL, remedy TEXT NOT NULL,
+  lock TEXT, locks INTEGER NOT NULL,  -- of locks: the first that it concerned, and how many
   opened_ms INTEGER NOT NULL, cleared_ms INTEGER
 );
 CREATE INDEX findings_by_time ON findings (cluster, opened_ms);
@@ -51,3 +79,37 @@ CREATE TABLE minutes (           -- of the grants that ended in this minute, by 
   PRIMARY KEY (cluster, minute_ms, pattern)
 ) WITHOUT ROWID;
 `
+
+// lengths are the bounds of the classes by which what lasted is indexed. To find what was
+// there at a moment, only so much of each class is looked at as can reach it: about as
+// much as was there, however much there is in all.
+var lengths = []time.Duration{
+	time.Second, 4 * time.Second, 16 * time.Second, 64 * time.Second, 256 * time.Second,
+	17 * time.Minute, 68 * time.Minute, 273 * time.Minute, 18 * time.Hour,
+}
+
+// lengthClass is the class of a row in SQL; the last is what goes on.
+var lengthClass = func() string {
+	var b strings.Builder
+	b.WriteString("CASE WHEN ended_ms IS NULL THEN " + fmt.Sprint(len(lengths)+1))
+	for i, d := range lengths {
+		fmt.Fprintf(&b, " WHEN ended_ms - began_ms <= %d THEN %d", d.Milliseconds(), i)
+	}
+	return b.String() + fmt.Sprintf(" ELSE %d END", len(lengths))
+}()
+
+// classes are the conditions, each for one class, that choose what was there at the moment
+// ?1.
+func classes() (conditions []string) {
+	for i, d := range lengths {
+		conditions = append(conditions, fmt.Sprintf("%s = %d AND began_ms BETWEEN ?1 - %d AND ?1 AND ended_ms > ?1", lengthClass, i, d.Milliseconds()))
+	}
+	return append(conditions,
+		fmt.Sprintf("%s = %d AND began_ms <= ?1 AND ended_ms > ?1", lengthClass, len(lengths)),
+		fmt.Sprintf("%s = %d AND began_ms <= ?1", lengthClass, len(lengths)+1))
+}
+
+// inClass is the condition that something began within ?1 and ?2, excluding, for one class.
+func inClass(class int) string {
+	return fmt.Sprintf("%s = %d AND began_ms >= ?1 AND began_ms < ?2", lengthClass, class)
+}

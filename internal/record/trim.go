@@ -1,6 +1,9 @@
 package record
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
 // trimEvery is how often what is too old or too much is looked for.
 const trimEvery = 30 * time.Second
@@ -23,7 +26,8 @@ func (w *writer) trim(opt Options, now time.Time) error {
 			return err
 		}
 		var first int64
-		err = w.db.QueryRow(`SELECT coalesce(min(t), 0) FROM (SELECT min(began_ms) AS t FROM grants UNION ALL SELECT min(at_ms) FROM events)`).Scan(&first)
+		// Rows are in the order in which they were written.
+		err = w.db.QueryRow(`SELECT coalesce(min(t), 0) FROM (SELECT * FROM (SELECT began_ms AS t FROM grants ORDER BY id LIMIT 1) UNION ALL SELECT * FROM (SELECT at_ms FROM events ORDER BY id LIMIT 1))`).Scan(&first)
 		if err != nil {
 			return err
 		}
@@ -45,13 +49,18 @@ func (w *writer) size() (int64, error) {
 // deleteBefore deletes what ended before a moment, in steps that hold up nobody.
 func (w *writer) deleteBefore(t time.Time) error {
 	ms, deleted := millis(t), int64(0)
-	for _, query := range []string{
-		`DELETE FROM grants WHERE id IN (SELECT id FROM grants WHERE began_ms < ? AND ended_ms IS NOT NULL ORDER BY began_ms LIMIT 10000)`,
-		`DELETE FROM events WHERE id IN (SELECT id FROM events WHERE at_ms < ? LIMIT 10000)`,
+	queries := []string{`DELETE FROM events WHERE id IN (SELECT id FROM events WHERE at_ms < ? LIMIT 10000)`,
 		`DELETE FROM findings WHERE cleared_ms < ?`,
 		// The last state of each node before the moment is what held then.
 		`DELETE FROM states WHERE at_ms < ? AND at_ms < (SELECT max(at_ms) FROM states AS later WHERE later.cluster = states.cluster AND later.node = states.node)`,
-	} {
+		`DELETE FROM runs WHERE seen_ms < ?`,
+	}
+	for class := range len(lengths) + 1 { // but for what goes on
+		for _, table := range []string{"grants", "lock_states"} {
+			queries = append(queries, fmt.Sprintf(`DELETE FROM %[1]s WHERE id IN (SELECT id FROM %[1]s WHERE %[2]s = %[3]d AND began_ms < ? LIMIT 10000)`, table, lengthClass, class))
+		}
+	}
+	for _, query := range queries {
 		for {
 			done, err := w.db.Exec(query, ms)
 			if err != nil {
@@ -70,7 +79,8 @@ func (w *writer) deleteBefore(t time.Time) error {
 		return nil
 	}
 	clear(w.grants.locks)
-	if _, err := w.db.Exec(`DELETE FROM locks WHERE NOT EXISTS (SELECT 1 FROM grants WHERE lock = locks.id) AND NOT EXISTS (SELECT 1 FROM events WHERE lock = locks.id)`); err != nil {
+	if _, err := w.db.Exec(`DELETE FROM locks WHERE NOT EXISTS (SELECT 1 FROM grants WHERE lock = locks.id) AND NOT EXISTS (SELECT 1 FROM events WHERE lock = locks.id)
+		AND NOT EXISTS (SELECT 1 FROM lock_states WHERE lock = locks.id)`); err != nil {
 		return err
 	}
 	_, err := w.db.Exec(`PRAGMA incremental_vacuum`)

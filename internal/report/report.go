@@ -70,7 +70,15 @@ func Make(r *record.Reader, in record.Span, utc bool) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	rep.lanes(append(before, changes...), in)
+	states := append(before, changes...)
+	if len(before) > 0 || len(changes) > 0 {
+		gaps, err := r.Gaps(in)
+		if err != nil {
+			return nil, err
+		}
+		states = notRecorded(states, gaps)
+	}
+	rep.lanes(states, in)
 	if rep.Findings, err = r.Findings(in); err != nil {
 		return nil, err
 	}
@@ -88,6 +96,23 @@ func Make(r *record.Reader, in record.Span, utc bool) (*Report, error) {
 	rep.Patterns, err = r.Patterns(in, mostLocks)
 	return rep, err
 }
+
+// notRecorded adds to states that nobody knows what they were in the gaps of the record.
+func notRecorded(states []record.State, gaps []record.Span) []record.State {
+	nodes := map[string]bool{}
+	for _, s := range states {
+		nodes[s.Node] = true
+	}
+	for _, gap := range gaps {
+		for node := range nodes {
+			states = append(states, record.State{Node: node, State: unrecorded, At: gap.Since})
+		}
+	}
+	slices.SortStableFunc(states, func(a, b record.State) int { return a.At.Compare(b.At) })
+	return states
+}
+
+const unrecorded = "not recorded"
 
 // lanes puts the states of each node on the span's axis.
 func (rep *Report) lanes(states []record.State, in record.Span) {
@@ -173,7 +198,7 @@ func tone(state string) string {
 		return "good"
 	case "fenced", "held", "cordoned", "loading", "unprotected", "degraded", "slow":
 		return "warn"
-	case "unknown":
+	case "unknown", unrecorded:
 		return "dim"
 	}
 	return "bad"
@@ -196,7 +221,7 @@ func (rep *Report) Text(w io.Writer) error {
 	}
 	heading("Findings")
 	for _, f := range rep.Findings {
-		fmt.Fprintf(&b, "  %s  %-8s %s %s, cleared %s\n", rep.at(f.Opened), f.Severity, safetext.Escape(f.Title), safetext.Escape(f.Node), rep.at(f.Cleared))
+		fmt.Fprintf(&b, "  %s  %-8s %s, cleared %s\n", rep.at(f.Opened), f.Severity, strings.TrimSpace(safetext.Escape(f.Node)+" "+safetext.Escape(f.Title)), rep.at(f.Cleared))
 	}
 	heading("What happened")
 	for _, e := range rep.Events {
@@ -204,7 +229,7 @@ func (rep *Report) Text(w io.Writer) error {
 		if e.Lock != "" {
 			about = safetext.Escape(e.Lock) + ": " + about
 		}
-		fmt.Fprintf(&b, "  %s  %-14s %s\n", rep.at(e.At), e.Kind, about)
+		fmt.Fprintf(&b, "  %s  %-19s %s\n", rep.at(e.At), e.Kind, about)
 	}
 	heading("Held longest")
 	hold := held(rep.Until)

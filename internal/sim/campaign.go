@@ -20,7 +20,7 @@ type Config struct {
 	Seed uint64
 	// Schedules is how many are played at most. Default 1.
 	Schedules int64
-	// WithoutGuard plays without a guard, on masters that come up open.
+	// WithoutGuard plays without a guard, on masters that start unfenced.
 	WithoutGuard bool
 	// Delay is a factor on D; default 1, which is right.
 	Delay float64
@@ -170,7 +170,7 @@ func (cfg Config) rules() (rules, func(*plan), error) {
 		r.delay *= cfg.Delay
 		if cfg.Delay < 1 {
 			// That it is too short is known; what comes of it is the question.
-			r.checks &^= 1 << EarlyLift
+			r.checks &^= 1 << EarlyRejoin
 		}
 	}
 	return r, force, nil

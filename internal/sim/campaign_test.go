@@ -34,7 +34,7 @@ func TestTheGuardLetsNothingHappen(t *testing.T) {
 	// That nothing was found means something only if much has happened.
 	for what, got := range map[string]int64{
 		"grants": r.Grants, "extensions": 3 * r.Extensions, "crashes": r.Crashes, "votes forgotten": r.LostVotes,
-		"lifts": r.Lifts, "crashes of guards": 20 * r.GuardCrashes,
+		"lifts": r.Removals, "crashes of guards": 20 * r.GuardCrashes,
 	} {
 		if got < n {
 			t.Errorf("too few %s in %d schedules: %+v", what, n, r.Stats)
@@ -196,10 +196,10 @@ func BenchmarkSchedule(b *testing.B) {
 // Each check of the witness must be able to fail.
 func TestEachPropertyCanBeBroken(t *testing.T) {
 	for p, weaken := range map[Property]func(*rules){
-		Exclusion:  func(r *rules) { r.noDrift = true },
-		LeftBehind: func(r *rules) { r.releaseYesOnly = true },
-		EarlyLift:  func(r *rules) { r.delay = 0.999 - 2*float64(maxPPM)/1e6 },
-		HoldLifted: func(r *rules) { r.guardBroken, r.holdIsFence = true, true },
+		Exclusion:     func(r *rules) { r.noDrift = true },
+		LeftBehind:    func(r *rules) { r.releaseYesOnly = true },
+		EarlyRejoin:   func(r *rules) { r.delay = 0.999 - 2*float64(maxPPM)/1e6 },
+		CordonRemoved: func(r *rules) { r.guardBroken, r.cordonIsFence = true, true },
 	} {
 		r := right()
 		r.checks = 1 << p

@@ -40,23 +40,23 @@ type client struct {
 	waits  trigger
 	turn   uint16 // of waiting; makes an event of an earlier waiting void
 
-	attempt int // index in the plan
-	extends int // extensions begun
-	token   uint8
-	run     uint16 // of the machine; tells its answers from those to earlier ones
-	machine *redlock.Attempt
-	terms   redlock.Terms
-	extend  bool
-	pending bool
-	until   time.Time // end of validity, by its own clock
-	conns   [maxNodes]conn
-	setGen  [maxNodes]uint16 // of the connection that the last SET went by
-	copies  redlock.Copies
-	mending uint8         // nodes that were asked to take a copy back, and have not answered
-	asked   time.Duration // when the run began, in true time
-	repair  uint16        // the run whose answers may bring it to put copies back; 0: none
-	yes     uint8         // nodes that said yes in this run
-	dead    uint8         // nodes that were down in this run
+	attempt   int // index in the plan
+	extends   int // extensions begun
+	token     uint8
+	run       uint16 // of the machine; tells its answers from those to earlier ones
+	machine   *redlock.Attempt
+	terms     redlock.Terms
+	extend    bool
+	pending   bool
+	until     time.Time // end of validity, by its own clock
+	conns     [maxNodes]conn
+	setGen    [maxNodes]uint16 // of the connection that the last SET went by
+	copies    redlock.Copies
+	repairing uint8         // nodes that were asked to take a copy back, and have not answered
+	asked     time.Duration // when the run began, in true time
+	repair    uint16        // the run whose answers may bring it to put copies back; 0: none
+	yes       uint8         // nodes that said yes in this run
+	dead      uint8         // nodes that were down in this run
 
 	believes time.Duration // true time until which it believes in the lock
 }
@@ -64,15 +64,15 @@ type client struct {
 // conn is one connection: first in, first out, in both directions, to one life of
 // a master. What was sent by it may arrive after it was given up.
 type conn struct {
-	gen       uint16
-	life      uint16 // 0: not there yet
-	out, back time.Duration
-	asked     uint16 // the run whose request is not answered; 0: none
+	gen         uint16
+	incarnation uint16 // 0: not there yet
+	out, back   time.Duration
+	asked       uint16 // the run whose request is not answered; 0: none
 }
 
 func (w *world) drop(cn *conn) {
 	cn.gen++
-	cn.life, cn.asked = 0, 0
+	cn.incarnation, cn.asked = 0, 0
 	cn.out, cn.back = w.now, w.now
 }
 
@@ -136,11 +136,11 @@ func (w *world) begin(c *client) {
 	if w.rules.sameToken {
 		c.token = tokenOf(c.index, 0)
 	}
-	w.grants[c.token] = grant{}
-	c.state, c.extends, c.repair, c.mending = clientAsking, 0, 0, 0
+	c.state, c.extends, c.repair, c.repairing = clientAsking, 0, 0, 0
 	c.copies.Reset(w.plan.n)
 	ttl := time.Duration(float64(a.ttl) * w.rules.ttl).Truncate(ms)
 	w.ask(c, redlock.Terms{TTL: ttl, Wait: a.wait})
+	w.grants[c.token] = grant{until: w.now + c.terms.Wait}
 	if !c.pending {
 		w.abandon(c)
 		w.next(c)
@@ -165,6 +165,7 @@ func (w *world) begin(c *client) {
 			code = lostOnReturn
 		}
 		c.setGen[i] = c.conns[i].gen
+		w.unanswered(c, i, "")
 		w.send(c, i, opSet, ttl, t, code)
 	}
 }
@@ -206,7 +207,7 @@ func (w *world) send(c *client, node int, op uint8, ttl time.Duration, t trip, c
 		arrives = w.now + t.out/2
 	}
 	w.push(event{at: arrives, kind: evRequest, who: uint8(c.index), node: uint8(node), op: op, tok: c.token, code: code,
-		run: c.run, gen: cn.gen, life: cn.life, x: ttl, y: t.back})
+		run: c.run, gen: cn.gen, incarnation: cn.incarnation, x: ttl, y: t.back})
 }
 
 // request reaches a master, or finds it gone.
@@ -214,15 +215,15 @@ func (w *world) request(e *event) {
 	c, m := &w.clients[e.who], &w.masters[e.node]
 	cn := &c.conns[e.node]
 	current := cn.gen == e.gen
-	life := e.life
-	if life == 0 && current {
-		if cn.life == 0 && m.up && e.code != lostOnTheWay {
-			cn.life = m.life // a new connection
+	incarnation := e.incarnation
+	if incarnation == 0 && current {
+		if cn.incarnation == 0 && m.up && e.code != lostOnTheWay {
+			cn.incarnation = m.incarnation // a new connection
 		}
-		life = cn.life
+		incarnation = cn.incarnation
 	}
-	e.life = life
-	if !m.up || life != m.life || e.code == lostOnTheWay {
+	e.incarnation = incarnation
+	if !m.up || incarnation != m.incarnation || e.code == lostOnTheWay {
 		if e.op == opRelease {
 			w.grants[e.tok].release[e.node] |= relLost
 		}
@@ -243,7 +244,7 @@ func (w *world) request(e *event) {
 
 func (w *world) reply(c *client, cn *conn, e *event, status redlock.Status) {
 	cn.back = max(w.now+e.y, cn.back+1)
-	w.push(event{at: cn.back, kind: evAnswer, who: e.who, node: e.node, op: e.op, tok: e.tok, run: e.run, gen: e.gen, life: e.life, code: uint8(status)})
+	w.push(event{at: cn.back, kind: evAnswer, who: e.who, node: e.node, op: e.op, tok: e.tok, run: e.run, gen: e.gen, incarnation: e.incarnation, code: uint8(status)})
 }
 
 // carryOut is the server's side: SET NX PX, and the scripts of the product.
@@ -269,7 +270,7 @@ func (w *world) carryOut(m *master, e *event) redlock.Status {
 			w.outlives(&w.clients[e.who], e)
 			w.say("n", node, "gets a copy of %s back", tokenName(e.tok))
 		}
-		if m.released>>e.tok&1 != 0 && g.release[node]&relStray == 0 {
+		if m.released>>e.tok&1 != 0 && g.release[node]&relInFlight == 0 {
 			w.breach(LeftBehind, "the SET of %s reaches %s after its own release, and blocks others for its whole TTL", tokenName(e.tok), nodeName(node))
 		}
 		m.token, m.made = e.tok, e.op
@@ -344,7 +345,7 @@ func (w *world) carryRelease(m *master, e *event) redlock.Status {
 
 func (w *world) setExpiry(m *master, e *event, ttl time.Duration) {
 	m.expires = m.clock.at(w.now) + ttl
-	w.push(event{at: w.now + m.clock.lasts(ttl) + 2, kind: evExpiry, node: e.node, tok: m.token, life: m.life})
+	w.push(event{at: w.now + m.clock.lasts(ttl) + 2, kind: evExpiry, node: e.node, tok: m.token, incarnation: m.incarnation})
 }
 
 // answer reaches the client.
@@ -575,7 +576,7 @@ func (w *world) release(c *client) {
 			continue
 		}
 		if c.setGen[i] != c.conns[i].gen {
-			g.release[i] |= relStray
+			g.release[i] |= relInFlight
 		}
 		w.send(c, i, opRelease, 0, a.rel[i], 0)
 	}

@@ -46,7 +46,7 @@ func (w *world) earlyAfter() time.Duration {
 // evidence is what a guard has for a master that it looks at.
 func (w *world) evidence(g *guard, node int, now time.Time) *restartguard.Evidence {
 	x := &g.watches[node]
-	if x.state.Phase != restartguard.PhaseClosed {
+	if x.state.Phase != restartguard.PhaseFenced {
 		return nil
 	}
 	r := &w.rules.early
@@ -60,7 +60,7 @@ func (w *world) evidence(g *guard, node int, now time.Time) *restartguard.Eviden
 		case r.unreachableIsFine && s.Phase == restartguard.PhaseUnreachable:
 			continue
 		case r.lossesIgnored && s.RunID != "" && s.Phase != restartguard.PhaseUnreachable:
-			s.Phase, s.Trusted, s.Owed = restartguard.PhaseActive, epoch, restartguard.FenceOpen
+			s.Phase, s.Trusted, s.Owed = restartguard.PhaseServing, epoch, restartguard.FenceNone
 		}
 		others = append(others, restartguard.Other{Name: nodeNames[i], State: s})
 	}
@@ -129,14 +129,14 @@ func copyText(c restartguard.Copy) string {
 // looked is what a look means for the inquest.
 func (w *world) looked(g *guard, node int, o *restartguard.Observation, now time.Time) {
 	s := g.watches[node].state
-	if s.Phase != restartguard.PhaseClosed {
+	if s.Phase != restartguard.PhaseFenced {
 		g.inquest.Drop(nodeNames[node])
 	}
 	if o.About != restartguard.Seen {
 		return
 	}
 	if w.rules.early.lossesIgnored {
-		s.Phase, s.Trusted, s.Owed = restartguard.PhaseActive, epoch, restartguard.FenceOpen
+		s.Phase, s.Trusted, s.Owed = restartguard.PhaseServing, epoch, restartguard.FenceNone
 	}
 	g.inquest.Confirm(nodeNames[node], s, o.Asked, now)
 }
@@ -156,7 +156,7 @@ func lateVotes(p *plan) {
 	a.set[0], a.set[1], a.deaf, a.lost, a.mute = trip{ms, ms}, trip{slow, ms}, 1<<2, 0, 0
 	p.client[0].attempts = 1
 	b := &p.client[1].attempt[0]
-	b.on, b.pause, b.deaf, b.lost, b.mute, b.keep, b.hold, b.ttl = onLift, ms, 1<<1, 0, 0, true, MaxTTL, MaxTTL
+	b.on, b.pause, b.deaf, b.lost, b.mute, b.keep, b.hold, b.ttl = onRemoval, ms, 1<<1, 0, 0, true, MaxTTL, MaxTTL
 	b.set[0], b.set[2] = trip{ms, ms}, trip{ms, ms}
 	p.patience = 2 * MaxTTL
 	p.fault[0] = faultPlan{kind: faultCrash, after: 5 * ms, mask: 1, length: ms}

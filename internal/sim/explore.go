@@ -25,8 +25,8 @@ type Exploration struct {
 // [ErrTooManyStates], and fails with [ErrUnknownMutant] for a weakness that there
 // is not.
 func Explore(ctx context.Context, cfg Small) (Exploration, error) {
-	if cfg.Weakness != "" && !slices.ContainsFunc(Weaknesses(), func(w Weakness) bool { return w.Name == cfg.Weakness }) {
-		return Exploration{}, fmt.Errorf("%w: %q", ErrUnknownMutant, cfg.Weakness)
+	if cfg.Mutant != "" && !slices.ContainsFunc(SmallMutants(), func(w SmallMutant) bool { return w.Name == cfg.Mutant }) {
+		return Exploration{}, fmt.Errorf("%w: %q", ErrUnknownMutant, cfg.Mutant)
 	}
 	say := &teller{}
 	if cfg.Extensions > 0 {

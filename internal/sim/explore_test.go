@@ -53,7 +53,7 @@ func TestSmallModelsWithoutMutants(t *testing.T) {
 
 // The model finds what it must.
 func TestMutantsOfTheSmallModel(t *testing.T) {
-	for _, w := range Weaknesses() {
+	for _, w := range SmallMutants() {
 		t.Run(w.Name, func(t *testing.T) {
 			t.Parallel()
 			if raceOn && (w.Name == "from-last-seen" || w.Name == "lift-retried") {
@@ -74,7 +74,7 @@ func TestMutantsOfTheSmallModel(t *testing.T) {
 }
 
 func TestExploreEnds(t *testing.T) {
-	if _, err := Explore(context.Background(), Small{Weakness: "x"}); !errors.Is(err, ErrUnknownMutant) {
+	if _, err := Explore(context.Background(), Small{Mutant: "x"}); !errors.Is(err, ErrUnknownMutant) {
 		t.Errorf("%v", err)
 	}
 	if r, err := Explore(context.Background(), Small{Crashes: 1, States: 100}); !errors.Is(err, ErrTooManyStates) || r.States > 101 {

@@ -20,9 +20,9 @@ const (
 // exchanges of a guard with a master.
 const (
 	askLook uint8 = iota
-	askClose
+	askRaise
 	askProve
-	askLift
+	askRemove
 	askScan
 	askKill
 	askCount
@@ -58,39 +58,43 @@ type guard struct {
 type watch struct {
 	state restartguard.State
 
-	gen    uint16 // of the connection
-	life   uint16 // that it goes to; 0: not there yet
-	first  bool   // nothing has been answered on it
-	turn   uint16 // of exchanges and pauses; makes an earlier one's events void
-	asked  time.Duration
-	asking uint8
-	inbox  restartguard.Observation
-	looked time.Duration // when the look was answered by the master
-	todo   [maxActions]restartguard.Action
-	do, n  int // next of todo, and how many there are
+	gen         uint16 // of the connection
+	incarnation uint16 // that it goes to; 0: not there yet
+	first       bool   // nothing has been answered on it
+	turn        uint16 // of exchanges and pauses; makes an earlier one's events void
+	asked       time.Duration
+	asking      uint8
+	inbox       restartguard.Observation
+	looked      time.Duration // when the look was answered by the master
+	todo        [maxActions]restartguard.Action
+	do, n       int // next of todo, and how many there are
 
 	// Of the witness: which losses the guard knows of, and until when it has time
 	// to close the master after it was told of one.
-	knows    bool
-	losses   uint16
-	inLosses uint16
-	inOpen   bool
-	inOffset time.Duration // of the master's wall clock
-	inLife   uint16
-	inBlind  bool
-	inGuards uint8 // announced there
+	knows  bool
+	losses uint16
+	readAt time.Duration
+	// away: there were two looks further apart than D, between which a step could hide
+	// behind what clocks may differ by, so that the guard allows less.
+	away          bool
+	inLosses      uint16
+	inServing     bool
+	inOffset      time.Duration // of the master's wall clock
+	inIncarnation uint16
+	inBlind       bool
+	inGuards      uint8 // announced there
 	// warned: it has heard of a longer D in this fence, or shortly before.
-	warned       bool
-	fencedBefore bool          // at the look before
-	counter      int64         // it was told last
-	offset       time.Duration // of inLife offsetLife, at the last good reading, offsetAt
-	offsetAt     time.Duration
-	offsetLife   uint16
-	gained       time.Duration // by steps, beyond what may hide behind the rates of clocks
-	ahead        int
-	telling      bool
-	killing      bool // it was told, and ends earlier connections before it closes
-	graceUntil   time.Duration
+	warned            bool
+	fencedBefore      bool          // at the look before
+	counter           int64         // it was told last
+	offset            time.Duration // of inLife offsetLife, at the last good reading, offsetAt
+	offsetAt          time.Duration
+	offsetIncarnation uint16
+	gained            time.Duration // by steps, beyond what may hide behind the rates of clocks
+	ahead             int
+	telling           bool
+	killing           bool // it was told, and ends earlier connections before it closes
+	graceUntil        time.Duration
 	// ending is how long it takes from a closing until the connections of other guards
 	// are ended, and the master is closed again if one of them has opened it meanwhile.
 	ending time.Duration
@@ -106,12 +110,12 @@ type watch struct {
 	inWhole         bool // the master has never forgotten anything
 
 	// Of mutants:
-	failed    time.Duration // first failed ping of this outage; 0: none
-	liftAgain bool
-	closedRun string
-	lateFor   time.Time // the deadline of a loss for which it has put off its closing
-	refused   bool
-	reading   restartguard.Reading
+	failed      time.Duration // first failed ping of this outage; 0: none
+	removeAgain bool
+	fencedRun   string
+	lateFor     time.Time // the deadline of a loss for which it has put off its closing
+	refused     bool
+	reading     restartguard.Reading
 }
 
 // clockMemory is what a guard has written down of a master's clock.
@@ -172,7 +176,7 @@ func (w *world) restartGuard(g *guard) {
 		// What it knew it knows, and so it must see what was lost meanwhile.
 		x.knows, x.losses, x.telling, x.warned = old.knows, old.losses, old.telling, old.warned
 		x.fencedBefore = old.fencedBefore
-		x.offset, x.offsetAt, x.offsetLife, x.gained = old.offset, old.offsetAt, old.offsetLife, old.gained
+		x.offset, x.offsetAt, x.offsetIncarnation, x.gained = old.offset, old.offsetAt, old.offsetIncarnation, old.gained
 	}
 }
 
@@ -183,8 +187,8 @@ func (w *world) remembered(g *guard, s restartguard.State) restartguard.State {
 	if w.rules.clockUnread {
 		s.Clock = restartguard.Reading{}
 	}
-	if w.rules.straysForgotten {
-		s.Astray, s.Swept = restartguard.Stray{}, true
+	if w.rules.inFlightForgotten {
+		s.Pending, s.Swept = restartguard.InFlightCommand{}, true
 	}
 	return s
 }
@@ -198,8 +202,8 @@ func (w *world) crashGuard(g *guard, length time.Duration, memory bool) {
 	w.say("g", g.index, "crashes")
 	for i := range w.plan.n {
 		x := &g.watches[i]
-		if w.rules.opensOnExit && x.state.Phase == restartguard.PhaseClosed {
-			w.guardSend(g, i, restartguard.Action{Kind: restartguard.Lift})
+		if w.rules.rejoinsOnExit && x.state.Phase == restartguard.PhaseFenced {
+			w.guardSend(g, i, restartguard.Action{Kind: restartguard.Remove})
 		}
 		x.gen++
 		x.turn++
@@ -261,10 +265,10 @@ func (w *world) look(g *guard, node int) {
 func (w *world) guardSend(g *guard, node int, a restartguard.Action) {
 	op := askProve
 	switch a.Kind {
-	case restartguard.Close:
-		op = askClose
-	case restartguard.Lift:
-		op = askLift
+	case restartguard.Raise:
+		op = askRaise
+	case restartguard.Remove:
+		op = askRemove
 	case restartguard.Kill:
 		if a.Others {
 			op = askKillOthers
@@ -285,10 +289,10 @@ func (w *world) exchange(g *guard, node int, op uint8, value int64, lag bool) {
 	x.turn++
 	x.asking, x.asked = op+1, w.now
 	t := g.next(w)
-	if op == askLift {
-		t.out += w.plan.guard[g.index].liftLate
+	if op == askRemove {
+		t.out += w.plan.guard[g.index].removalLate
 	}
-	if op == askClose {
+	if op == askRaise {
 		// Its answer, the order to end the connections of others, and one to close again.
 		kill := g.later(w, 0)
 		x.ending = t.back + kill.out + kill.back + g.later(w, 1).out
@@ -297,11 +301,11 @@ func (w *world) exchange(g *guard, node int, op uint8, value int64, lag bool) {
 		t.out = never // it never gets there
 	} else {
 		e := event{at: w.now + t.out, kind: evAsk, who: uint8(g.index), node: uint8(node), op: op, run: x.turn, gen: x.gen,
-			life: x.life, x: time.Duration(value), y: x.looked, z: t.back}
+			incarnation: x.incarnation, x: time.Duration(value), y: x.looked, z: t.back}
 		if lag {
 			e.code = 1
 		}
-		if op == askLift && w.unaware(g, x) {
+		if op == askRemove && w.unaware(g, x) {
 			e.tok = 1
 		}
 		w.push(e)
@@ -339,10 +343,10 @@ func (w *world) shortly(g *guard) time.Duration {
 func (w *world) hangUp(g *guard, node int, op uint8) {
 	x := &g.watches[node]
 	x.gen++
-	x.life, x.first, x.n, x.do, x.killing = 0, true, 0, 0, false
+	x.incarnation, x.first, x.n, x.do, x.killing = 0, true, 0, 0, false
 	w.masters[node].announced &^= 1 << g.index
 	x.graceUntil = never
-	x.liftAgain = x.liftAgain || op == askLift && w.rules.liftRetried
+	x.removeAgain = x.removeAgain || op == askRemove && w.rules.removalRetried
 }
 
 // told: an answer, or a failure, reaches the guard.
@@ -383,7 +387,7 @@ func (w *world) told(g *guard, node int, code uint8) {
 	if x.do < min(x.n, maxActions) {
 		a := x.todo[x.do]
 		x.do++
-		if x.telling && x.inOpen && g.cut[node] <= w.now {
+		if x.telling && x.inServing && g.cut[node] <= w.now {
 			if a.Kind != restartguard.Kill || x.killing {
 				x.graceUntil = w.now + g.later(w, 0).out
 			}
@@ -392,7 +396,7 @@ func (w *world) told(g *guard, node int, code uint8) {
 		w.guardSend(g, node, a)
 		return
 	}
-	if x.telling && x.inOpen {
+	if x.telling && x.inServing {
 		x.graceUntil = w.now // it does nothing about it
 	}
 	x.n, x.do = 0, 0
@@ -409,7 +413,7 @@ func (w *world) until(g *guard, x *watch) time.Duration {
 		poll = min(poll, d/3) // as of the others: none looks more seldom
 	}
 	poll = max(poll, reconnect)
-	if x.state.Phase == restartguard.PhaseClosed && !x.state.Deadline.IsZero() {
+	if x.state.Phase == restartguard.PhaseFenced && !x.state.Deadline.IsZero() {
 		now := g.clock.time(w.now)
 		if w.rules.from == fromWallClock {
 			now = now.Add(g.wallStep)
@@ -463,7 +467,7 @@ func (w *world) step(g *guard, node int, o restartguard.Observation) {
 		next.Trusted = now // as if the guard had known it for long
 	}
 	if w.rules.killUnanswered && len(actions) > 0 && actions[0].Kind == restartguard.Kill {
-		x.state.Astray, x.state.Swept = restartguard.Stray{}, true
+		x.state.Pending, x.state.Swept = restartguard.InFlightCommand{}, true
 	}
 	for _, a := range actions {
 		if x.n < maxActions {
@@ -485,7 +489,7 @@ func (w *world) step(g *guard, node int, o restartguard.Observation) {
 		if next.Deadline.IsZero() {
 			w.say("g", g.index, "sees %s for the first time, open, and takes it as it is", nodeName(node))
 		} else {
-			w.say("g", g.index, "sees %s run %d, and may open it at %s", nodeName(node), w.masters[node].life, at(g.clock.whenTime(x.state.Deadline)))
+			w.say("g", g.index, "sees %s run %d, and may open it at %s", nodeName(node), w.masters[node].incarnation, at(g.clock.whenTime(x.state.Deadline)))
 		}
 	}
 	if w.trace != nil && oldRun == next.RunID && waited && oldDelay < next.Delay && !next.Deadline.IsZero() {

@@ -15,21 +15,21 @@ const keptHorizon = 22 * time.Second
 // keptNode is a master of the kept model. It comes up fenced, and rejoins at any
 // moment from D after its crash on: that guards do no worse the other models show.
 type keptNode struct {
-	life   uint8
-	fenced bool
-	lostAt time.Duration
-	token  uint8 // 1 and 2: of the clients
-	ends   time.Duration
+	incarnation uint8
+	fenced      bool
+	lostAt      time.Duration
+	token       uint8 // 1 and 2: of the clients
+	ends        time.Duration
 
 	set, to uint8 // the rival's SET, see smallNode
 	// ext is the extension, extLife the life at the end of its connection.
-	ext, extLife uint8
+	ext, extIncarnation uint8
 	// put is a copy that is put back; putHeard: its answer reaches the holder.
-	put, putLife uint8
-	known        redlock.Known // what the holder knows of its copy
-	heardAt      time.Duration // when it heard of it last
-	clean        bool          // the operator found it without the lock, in time
-	deleted      bool          // by the operator, in this life
+	put, putIncarnation uint8
+	known               redlock.Known // what the holder knows of its copy
+	heardAt             time.Duration // when it heard of it last
+	clean               bool          // the operator found it without the lock, in time
+	deleted             bool          // by the operator, in this life
 }
 
 // States of an extension.
@@ -78,7 +78,7 @@ const (
 	moveDelete
 )
 
-func (x *keptModel) is(weakness string) bool { return x.Weakness == weakness }
+func (x *keptModel) is(mutant string) bool { return x.Mutant == mutant }
 
 func (x *keptModel) moment(s *kept) time.Duration { return s.now }
 
@@ -87,14 +87,14 @@ func (x *keptModel) begin() kept {
 	copies := new(redlock.Copies)
 	copies.Reset(smallNodes)
 	for i := range s.node {
-		copies.May(i, lifeNames[1])
-		s.node[i] = keptNode{life: 1, token: 1, ends: smallTTL, known: copies.Of(i)}
+		copies.May(i, incarnationNames[1])
+		s.node[i] = keptNode{incarnation: 1, token: 1, ends: smallTTL, known: copies.Of(i)}
 	}
 	x.say(0, "c", 0, "has the lock, and believes in it until %s", at(s.until))
 	return s
 }
 
-var lifeNames = [...]string{"", "1", "2", "3", "4", "5"}
+var incarnationNames = [...]string{"", "1", "2", "3", "4", "5"}
 
 // valid is the end of the validity of what began at start.
 func (x *keptModel) valid(start time.Duration) time.Duration {
@@ -105,7 +105,9 @@ func (x *keptModel) valid(start time.Duration) time.Duration {
 func (x *keptModel) broken(s *kept) string { return s.wrong }
 
 func (x *keptModel) over(s *kept) bool {
-	underWay := slices.ContainsFunc(s.node[:], func(n keptNode) bool { return n.ext == extSent || n.put == setSent && n.putLife == n.life })
+	underWay := slices.ContainsFunc(s.node[:], func(n keptNode) bool {
+		return n.ext == extSent || n.put == setSent && n.putIncarnation == n.incarnation
+	})
 	believes := s.until > s.now
 	if x.Taken {
 		believes = believes && s.extensions > 0 // all that can break is another
@@ -128,7 +130,7 @@ func (x *keptModel) moves(s *kept, m []move) []move {
 		add(n.set == setSent, moveSet, i)
 		add(n.ext == extSent, moveExtended, i)
 		add(n.put == setSent, movePut, i)
-		add(n.put == setSent && n.putLife == n.life, movePutUnheard, i)
+		add(n.put == setSent && n.putIncarnation == n.incarnation, movePutUnheard, i)
 		add(s.crashes > 0, moveRestart, i)
 		add(n.fenced && s.now >= n.lostAt+x.delay, moveRejoin, i)
 		add(s.taking && n.live(s.now) && n.token == 1 && !n.fenced, moveDelete, i)
@@ -151,7 +153,7 @@ func (x *keptModel) make(s *kept, m move) bool {
 	case moveBegin:
 		s.rival = smallClient{phase: clientAsking, start: s.now}
 		for k := range s.node {
-			s.node[k].set, s.node[k].to = setSent, s.node[k].life
+			s.node[k].set, s.node[k].to = setSent, s.node[k].incarnation
 		}
 		x.say(s.now, "c", 1, "begins its attempt")
 	case moveSet:
@@ -166,7 +168,7 @@ func (x *keptModel) make(s *kept, m move) bool {
 		x.put(s, i, false)
 	case moveRestart:
 		s.crashes--
-		n.life, n.fenced, n.lostAt, n.token, n.deleted = n.life+1, true, s.now, 0, false
+		n.incarnation, n.fenced, n.lostAt, n.token, n.deleted = n.incarnation+1, true, s.now, 0, false
 		x.say(s.now, "n", m.at, "crashes, and is back, empty and fenced")
 	case moveRejoin:
 		n.fenced = false
@@ -252,7 +254,7 @@ func (x *keptModel) extend(s *kept) {
 	copies := x.copies(s)
 	for i := range s.node {
 		n := &s.node[i]
-		n.ext, n.extLife = extSent, n.life
+		n.ext, n.extIncarnation = extSent, n.incarnation
 		if n.put != setNone { // what became of it is not known, and will not be
 			copies.Repaired(i, redlock.StatusSlow, true, "", s.time())
 			n.heardAt = s.now
@@ -270,7 +272,7 @@ func (x *keptModel) extended(s *kept, i int) {
 	n := &s.node[i]
 	status := redlock.StatusOK
 	switch {
-	case n.extLife != n.life:
+	case n.extIncarnation != n.incarnation:
 		status = redlock.StatusDown
 	case !n.live(s.now):
 		status = redlock.StatusAbsent
@@ -280,7 +282,7 @@ func (x *keptModel) extended(s *kept, i int) {
 		n.ends = max(n.ends, s.now+smallTTL)
 	}
 	copies := x.copies(s)
-	copies.Extended(i, status, lifeNames[n.extLife], s.time())
+	copies.Extended(i, status, incarnationNames[n.extIncarnation], s.time())
 	n.heardAt = s.now
 	switch {
 	case status == redlock.StatusDown:
@@ -343,7 +345,7 @@ func (x *keptModel) putBack(s *kept) {
 		if s.now >= s.until {
 			s.wrong = "c1 puts back a copy of a lock that it does not hold any more"
 		}
-		n.put, n.putLife = setSent, n.life
+		n.put, n.putIncarnation = setSent, n.incarnation
 		x.say(s.now, "c", 0, "puts the copy on %s back", nodeNames[i])
 	}
 }
@@ -353,7 +355,7 @@ func (x *keptModel) put(s *kept, i int, heard bool) {
 	n := &s.node[i]
 	status := redlock.StatusOK
 	switch {
-	case n.putLife != n.life:
+	case n.putIncarnation != n.incarnation:
 		status = redlock.StatusDown
 	case n.fenced && !x.is("repair-through-fence"):
 		status = redlock.StatusFenced
@@ -375,7 +377,7 @@ func (x *keptModel) put(s *kept, i int, heard bool) {
 	}
 	n.put = setNone
 	copies := x.copies(s)
-	copies.Repaired(i, status, true, lifeNames[n.putLife], s.time())
+	copies.Repaired(i, status, true, incarnationNames[n.putIncarnation], s.time())
 	n.heardAt = s.now
 	s.keep(copies)
 }
@@ -385,7 +387,7 @@ func (x *keptModel) put(s *kept, i int, heard bool) {
 func (x *keptModel) arrive(s *kept, i int) {
 	n := &s.node[i]
 	switch {
-	case n.to != n.life || n.fenced:
+	case n.to != n.incarnation || n.fenced:
 		n.set = setFailed
 	case n.live(s.now):
 		n.set = setNo
@@ -480,10 +482,10 @@ func (x *keptModel) key(s *kept) uint64 {
 			n.to = 0
 		}
 		if n.ext != extSent {
-			n.extLife = 0
+			n.extIncarnation = 0
 		}
 		if n.put == setNone {
-			n.putLife = 0
+			n.putIncarnation = 0
 		}
 		if copies.Counts(i) {
 			n.heardAt = 0

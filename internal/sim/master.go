@@ -13,9 +13,9 @@ type master struct {
 	clock clock // its wall clock, which decides expiry
 	up    bool
 	// silent: it is down and so is its host.
-	silent bool
-	life   uint16        // counts its processes from 1: the run_id
-	booted time.Duration // what its wall clock showed then
+	silent      bool
+	incarnation uint16        // counts its processes from 1: the run_id
+	booted      time.Duration // what its wall clock showed then
 
 	token   uint8         // whose copy is there; 0: nobody's
 	expires time.Duration // by its wall clock
@@ -66,7 +66,7 @@ type master struct {
 }
 
 func (m *master) reset(i int, p *plan) {
-	*m = master{clock: clock{ppm: p.nodePPM[i], offset: time.Hour}, up: true, life: 1, maxLag: 10, configured: true,
+	*m = master{clock: clock{ppm: p.nodePPM[i], offset: time.Hour}, up: true, incarnation: 1, maxLag: 10, configured: true,
 		acl: p.acl, blind: p.blind>>i&1 != 0}
 	if p.replicas {
 		m.replicas = 1
@@ -145,24 +145,24 @@ func (w *world) crash(i int, back time.Duration, silent bool) {
 	w.forget(m)
 	m.up, m.silent, m.token, m.lostAt, m.harmed, m.announced = false, silent, 0, w.now, true, 0
 	m.losses++
-	w.push(event{at: max(back, w.now+1), kind: evUp, node: uint8(i), life: m.life})
+	w.push(event{at: max(back, w.now+1), kind: evUp, node: uint8(i), incarnation: m.incarnation})
 	w.emit(onCrash, i)
 }
 
 // boot starts a master anew.
-func (w *world) boot(i int, life uint16) {
+func (w *world) boot(i int, incarnation uint16) {
 	m := &w.masters[i]
-	if m.up || m.life != life {
+	if m.up || m.incarnation != incarnation {
 		return
 	}
 	m.up, m.silent = true, false
-	m.life++
+	m.incarnation++
 	m.booted = m.clock.at(w.now)
-	m.minReplicas, m.maxLag, m.wipes, m.evicted, m.configured = restartguard.FenceClosed, 10, 0, 0, false
+	m.minReplicas, m.maxLag, m.wipes, m.evicted, m.configured = restartguard.FenceUp, 10, 0, 0, false
 	m.slave, m.promotions, m.commands, m.counter, m.crossUntil = false, 0, 0, 0, 0
 	m.killed, m.swept, m.named = [maxGuards][killedMost]uint16{}, [maxGuards]uint16{}, [maxGuards]uint16{}
 	if !w.plan.fenced {
-		m.minReplicas = restartguard.FenceOpen
+		m.minReplicas = restartguard.FenceNone
 	}
 	if w.plan.lagZero {
 		m.maxLag = 0
@@ -173,9 +173,9 @@ func (w *world) boot(i int, life uint16) {
 	}
 	w.announceAgain(i)
 	if m.refuses() {
-		w.say("n", i, "is back, empty and closed (run %d)", m.life)
+		w.say("n", i, "is back, empty and closed (run %d)", m.incarnation)
 	} else {
-		w.say("n", i, "is back, empty and OPEN (run %d)", m.life)
+		w.say("n", i, "is back, empty and OPEN (run %d)", m.incarnation)
 	}
 	w.wakeGuards(i)
 	w.emit(onUp, i)
@@ -273,13 +273,13 @@ func (w *world) demote(i int, length time.Duration) {
 	m.slave, m.token, m.counter = true, 0, 0
 	w.lose(m, i, true)
 	w.emit(onCrash, i)
-	w.push(event{at: w.now + max(length, 1), kind: evPromoted, node: uint8(i), life: m.life})
+	w.push(event{at: w.now + max(length, 1), kind: evPromoted, node: uint8(i), incarnation: m.incarnation})
 }
 
 // promote makes a replica a master again.
-func (w *world) promote(i int, life uint16) {
+func (w *world) promote(i int, incarnation uint16) {
 	m := &w.masters[i]
-	if !m.up || m.life != life || !m.slave {
+	if !m.up || m.incarnation != incarnation || !m.slave {
 		return
 	}
 	w.say("n", i, "is a master again")
@@ -320,30 +320,30 @@ func (w *world) resetStats(i int) {
 }
 
 // hold closes a master by an operator's hand.
-func (w *world) hold(i int, length time.Duration) {
+func (w *world) cordon(i int, length time.Duration) {
 	m := &w.masters[i]
 	if !m.up || m.held() || m.blind {
 		return
 	}
 	w.say("n", i, "is held closed by an operator")
 	m.minReplicas, m.maxLag, m.configured, m.heldSince = restartguard.FenceCordon, max(m.maxLag, 10), true, w.now
-	w.push(event{at: w.now + length, kind: evHoldOver, node: uint8(i), life: m.life})
+	w.push(event{at: w.now + length, kind: evCordonOver, node: uint8(i), incarnation: m.incarnation})
 }
 
 // handBack ends a hold: the guards may open the node when it is safe.
-func (w *world) handBack(i int, life uint16) {
+func (w *world) handBack(i int, incarnation uint16) {
 	m := &w.masters[i]
-	if !m.up || m.life != life || !m.held() {
+	if !m.up || m.incarnation != incarnation || !m.held() {
 		return
 	}
 	w.say("n", i, "is handed back to the guards, still closed")
-	m.minReplicas = restartguard.FenceClosed
+	m.minReplicas = restartguard.FenceUp
 }
 
 // expired looks at a copy when it may have run out.
 func (w *world) expired(e *event) {
 	m := &w.masters[e.node]
-	if m.token != e.tok || m.token == 0 || m.life != e.life || m.clock.at(w.now) < m.expires {
+	if m.token != e.tok || m.token == 0 || m.incarnation != e.incarnation || m.clock.at(w.now) < m.expires {
 		return
 	}
 	if g := &w.grants[m.token]; g.abandoned && g.release[e.node] == 0 {

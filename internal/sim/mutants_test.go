@@ -58,9 +58,9 @@ func TestMutants(t *testing.T) {
 		killed, decided, 100*killed/decided, total, time.Since(began).Round(100*time.Millisecond))
 }
 
-// TestMutantsDieOfTheirWeakness plays what is forced upon the schedules of a
+// TestMutantsAreKilled plays what is forced upon the schedules of a
 // mutant with the right rules: that alone must break nothing.
-func TestMutantsDieOfTheirWeakness(t *testing.T) {
+func TestMutantsAreKilled(t *testing.T) {
 	n := 1500
 	if raceOn {
 		n = 50

@@ -29,8 +29,8 @@ func (w *world) delayOf(g *guard) time.Duration {
 }
 
 // announce makes a guard be seen on an incarnation of a master.
-func (w *world) announce(g *guard, node int, life uint16) {
-	if m := &w.masters[node]; g.up && g.cut[node] <= w.now && m.up && m.life == life {
+func (w *world) announce(g *guard, node int, incarnation uint16) {
+	if m := &w.masters[node]; g.up && g.cut[node] <= w.now && m.up && m.incarnation == incarnation {
 		m.announced |= 1 << g.index
 	}
 }
@@ -41,7 +41,7 @@ func (w *world) announceAgain(node int) {
 		return
 	}
 	for i := range w.plan.guards {
-		w.push(event{at: w.now + announceAfter, kind: evAnnounce, who: uint8(i), node: uint8(node), life: w.masters[node].life})
+		w.push(event{at: w.now + announceAfter, kind: evAnnounce, who: uint8(i), node: uint8(node), incarnation: w.masters[node].incarnation})
 	}
 }
 
@@ -53,7 +53,7 @@ func (w *world) hear(g *guard, node int) {
 		return
 	}
 	x := &g.watches[node]
-	w.announce(g, node, x.inLife)
+	w.announce(g, node, x.inIncarnation)
 	others := w.voices[:0]
 	for i := range w.plan.guards {
 		if o := &w.guards[i]; o != g && x.inGuards>>i&1 != 0 {
@@ -68,8 +68,8 @@ func (w *world) hear(g *guard, node int) {
 
 	// What counted once in a fence counts to its end, also over another loss in it.
 	lost := !x.knows || x.inLosses != x.losses
-	x.warned = x.warned && !(x.inOpen && !lost) && (!lost || x.fencedBefore)
-	x.fencedBefore = !x.inOpen
+	x.warned = x.warned && !(x.inServing && !lost) && (!lost || x.fencedBefore)
+	x.fencedBefore = !x.inServing
 	x.warned = x.warned || g.heardAt > 0 && w.now-g.heardAt <= g.clock.lasts(restartguard.PeerKept)-ms
 }
 

@@ -30,13 +30,13 @@ const horizon = 150 * time.Second
 type trigger uint8
 
 const (
-	onTime   trigger = iota // a time since the beginning; of an attempt: since the one before it
-	onGrant                 // a client was granted a lock
-	onLift                  // a guard opened a master
-	onCrash                 // a master crashed
-	onUp                    // a master came back
-	onFree                  // so many masters would accept a SET that it would win
-	onRepair                // a client is about to put a copy back
+	onTime    trigger = iota // a time since the beginning; of an attempt: since the one before it
+	onGrant                  // a client was granted a lock
+	onRemoval                // a guard opened a master
+	onCrash                  // a master crashed
+	onUp                     // a master came back
+	onFree                   // so many masters would accept a SET that it would win
+	onRepair                 // a client is about to put a copy back
 	triggers
 )
 
@@ -88,7 +88,7 @@ type guardPlan struct {
 	eager bool
 	trips [guardTrips]trip // used in turn
 	// liftLate is how much longer its orders to open a master are under way.
-	liftLate time.Duration
+	removalLate time.Duration
 }
 
 // faultKind is what goes wrong.
@@ -99,7 +99,7 @@ const (
 	faultFlush                        // FLUSHALL
 	faultEvict                        // a lock is evicted for want of memory
 	faultStep                         // a master's wall clock steps by length
-	faultHold                         // an operator holds masters closed for length
+	faultCordon                       // an operator holds masters closed for length
 	faultGuardCrash                   // a guard crashes, and starts again after length
 	faultGuardPause                   // a guard is suspended for length
 	faultGuardStep                    // the wall clock of a guard's host steps by length
@@ -142,7 +142,7 @@ type faultPlan struct {
 // values, so that shrinking is dropping and lowering them.
 type plan struct {
 	n        int
-	fenced   bool  // masters come up closed
+	fenced   bool  // masters start fenced
 	lagZero  bool  // they come up with min-replicas-max-lag 0
 	replicas bool  // each has a replica attached
 	acl      bool  // masters are closed by an ACL user, and administrators still may do all
@@ -314,7 +314,7 @@ func (a *attemptPlan) draw(d *dice, n int, first, bad bool) {
 	bad = bad && d.oneIn(2)
 	a.on = onTime
 	if !first {
-		a.on = [...]trigger{onTime, onTime, onFree, onFree, onFree, onLift, onUp, onGrant}[d.n(8)]
+		a.on = [...]trigger{onTime, onTime, onFree, onFree, onFree, onRemoval, onUp, onGrant}[d.n(8)]
 	}
 	switch d.n(4) {
 	case 0:
@@ -410,7 +410,7 @@ func (p *plan) drawFaults(d *dice, faults Faults) {
 	add(FaultFlush, 1, faultFlush, faultEvict, faultRestore, faultReset)
 	add(FaultStep, 1, faultStep, faultCreep)
 	add(FaultGuard, 1, faultGuardCrash, faultGuardPause, faultGuardStep, faultCut)
-	add(FaultOperator, 1, faultHold, faultRole)
+	add(FaultOperator, 1, faultCordon, faultRole)
 	add(FaultPause, 1, faultClientPause)
 	if m == 0 {
 		return
@@ -493,7 +493,7 @@ func (p *plan) any(d *dice, kind faultKind) faultPlan {
 		if d.oneIn(2) {
 			f.length = d.within(ms, 100*ms) // over before a guard looks
 		}
-	case faultHold:
+	case faultCordon:
 		f.length = d.within(0, 2*MaxTTL)
 	case faultCut:
 		f.length = d.within(0, 2*MaxTTL)

@@ -9,7 +9,7 @@ const (
 	evFault      eventKind = iota // a fault of the plan
 	evUp                          // a crashed master runs again
 	evExpiry                      // a copy may have reached its expiry
-	evHoldOver                    // an operator hands a held master back
+	evCordonOver                  // an operator hands a held master back
 	evPromoted                    // a master that was made a replica is one again
 	evTake                        // an operator's part in taking a lock away reaches a master
 	evCreep                       // a clock that is set in many small steps is set again
@@ -29,13 +29,13 @@ const (
 // event is one thing that happens at one moment. It is a value: the queue holds
 // no pointers, and a schedule allocates nothing for it.
 type event struct {
-	at             time.Duration // true time since the beginning
-	seq            uint32        // order among those of one moment
-	kind           eventKind
-	who, node, op  uint8
-	tok, code      uint8
-	run, gen, life uint16
-	x, y, z        time.Duration
+	at                    time.Duration // true time since the beginning
+	seq                   uint32        // order among those of one moment
+	kind                  eventKind
+	who, node, op         uint8
+	tok, code             uint8
+	run, gen, incarnation uint16
+	x, y, z               time.Duration
 }
 
 // queue is a heap of events with four children to a node, which is shallower

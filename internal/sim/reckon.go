@@ -4,10 +4,10 @@ import (
 	"time"
 )
 
-// mayLift is the witness of a lift.
-func (w *world) mayLift(g *guard, m *master, node int, e *event) {
+// mayRejoin is the witness of a lift.
+func (w *world) mayRejoin(g *guard, m *master, node int, e *event) {
 	if m.held() && e.y >= m.heldSince {
-		w.breach(HoldLifted, "g%d opens %s, which it has seen held by an operator", g.index+1, nodeName(node))
+		w.breach(CordonRemoved, "g%d opens %s, which it has seen cordoned by an operator", g.index+1, nodeName(node))
 		return
 	}
 	right := w.right
@@ -26,7 +26,7 @@ func (w *world) mayLift(g *guard, m *master, node int, e *event) {
 		m.unguarded = 0
 	}
 	if m.lostAt > 0 && m.refuses() && since < least {
-		w.breach(EarlyLift, "g%d opens %s %s after its last crash, and D is %s", g.index+1, nodeName(node), span(since), span(right))
+		w.breach(EarlyRejoin, "g%d opens %s %s after its last crash, and D is %s", g.index+1, nodeName(node), span(since), span(right))
 	}
 }
 
@@ -36,9 +36,12 @@ func (w *world) reckon(g *guard, x *watch) {
 	if x.knows && x.inLosses != x.losses {
 		x.telling = true
 	}
-	x.knows, x.losses = true, x.inLosses
+	if x.knows && w.now-x.readAt > w.delayOf(g)*99/100 {
+		x.away = true
+	}
+	x.knows, x.losses, x.readAt = true, x.inLosses, w.now
 	w.reckonClock(x)
-	if !x.inOpen || x.inBlind { // one that it may not close is its to tell of, and no more
+	if !x.inServing || x.inBlind { // one that it may not close is its to tell of, and no more
 		x.telling = false
 	}
 }
@@ -53,8 +56,8 @@ func (w *world) reckonClock(x *watch) {
 	case w.now-x.asked > quick:
 		x.ahead = 0
 		return
-	case x.inLife != x.offsetLife:
-		x.offsetLife, x.gained, x.ahead = x.inLife, 0, 0
+	case x.inIncarnation != x.offsetIncarnation:
+		x.offsetIncarnation, x.gained, x.ahead = x.inIncarnation, 0, 0
 	default:
 		x.gained += x.inOffset - x.offset - time.Duration(hidden*float64(w.now-x.offsetAt))
 		if x.gained = max(x.gained, 0); x.gained < large {

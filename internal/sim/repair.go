@@ -13,6 +13,7 @@ type repairRules struct {
 	unconfirmed  bool // behind an extension that failed
 	late         bool // when validity has ended
 	countsAtOnce bool
+	unanswered   bool // a copy counts that the acquisition was not told of
 	overwrites   bool // without NX
 	throughFence bool
 	unordered    bool // by another connection than the release
@@ -27,22 +28,36 @@ func (w *world) heard(c *client, e *event, s redlock.Status, cn *conn) {
 	incarnation := ""
 	sent := s != redlock.StatusDown
 	if !sent {
-		sent = e.life != 0 // it may have arrived
+		sent = e.incarnation != 0 // it may have arrived
 	}
-	if e.life != 0 {
-		incarnation = w.runIDs[e.node][e.life%lives]
+	if e.incarnation != 0 {
+		incarnation = w.runIDs[e.node][e.incarnation%incarnations]
 	}
 	now := c.clock.time(w.now)
 	switch e.op {
 	case opSet:
-		if s == redlock.StatusOK || s == redlock.StatusDown && sent {
-			c.copies.May(int(e.node), incarnation)
+		switch {
+		case s == redlock.StatusOK && w.now <= w.grants[c.token].until:
+			c.copies.Voted(int(e.node), incarnation)
+		case s == redlock.StatusOK, s == redlock.StatusDown && sent:
+			w.unanswered(c, int(e.node), incarnation)
+		default: // there is none, and never was
+			c.copies.Set(int(e.node), redlock.Known{})
 		}
 	case opExtend:
 		c.copies.Extended(int(e.node), s, incarnation, now)
 	case opRepair:
-		c.mending &^= 1 << e.node
+		c.repairing &^= 1 << e.node
 		c.copies.Repaired(int(e.node), s, sent, incarnation, now)
+	}
+}
+
+// unanswered takes note that a SET is under way, or may be.
+func (w *world) unanswered(c *client, node int, incarnation string) {
+	if w.rules.repair.unanswered {
+		c.copies.May(node, incarnation)
+	} else {
+		c.copies.Unanswered(node, incarnation)
 	}
 }
 
@@ -63,7 +78,7 @@ func (w *world) putBack(c *client) {
 	c.copies.Confirmed(c.terms.Start)
 	e := &c.plan(w).ext[c.extends-1]
 	for i := range w.plan.n {
-		if c.mending>>i&1 != 0 || !c.copies.Missing(i) && !(r.anywhere && c.copies.Absent(i)) {
+		if c.repairing>>i&1 != 0 || !c.copies.Missing(i) && !(r.anywhere && c.copies.Absent(i)) {
 			continue
 		}
 		if c.believes <= w.now {
@@ -77,7 +92,7 @@ func (w *world) putBack(c *client) {
 			w.say("c", c.index, "puts the copy on %s back", nodeName(i))
 		}
 		w.emit(onRepair, i)
-		c.mending |= 1 << i
+		c.repairing |= 1 << i
 		w.send(c, i, opRepair, ttl, e.trips[i], 0)
 	}
 }
@@ -85,11 +100,11 @@ func (w *world) putBack(c *client) {
 // unheard is for nodes that have not told what became of a copy: it may be there.
 func (w *world) unheard(c *client) {
 	for i := range w.plan.n {
-		if c.mending>>i&1 != 0 {
+		if c.repairing>>i&1 != 0 {
 			c.copies.Repaired(i, redlock.StatusSlow, true, "", c.clock.time(w.now))
 		}
 	}
-	c.mending = 0
+	c.repairing = 0
 }
 
 // take takes the lock that was granted last away: compare and delete on each node,
@@ -135,10 +150,10 @@ func (w *world) takeFrom(e *event) {
 }
 
 // resurrected is the witness of an extension: none that began after the lock was
-// taken away may be granted.
+// taken away may be granted, unless its acquisition was under way when that began.
 func (w *world) resurrected(c *client) {
 	g := &w.grants[c.token]
-	if g.takenAt == 0 || c.asked <= g.takenAt {
+	if g.takenAt == 0 || c.asked <= g.takenAt || g.takeBegan <= g.until {
 		return
 	}
 	w.breach(Resurrected, "c%d has extended its lock, begun at %s, which was taken away at %s", c.index+1, at(c.asked), at(g.takenAt))
@@ -199,9 +214,13 @@ func suspendedBehind(p *plan) {
 // rollingTaken is that, with an operator.
 func rollingTaken(p *plan) {
 	rolling(p)
-	p.fault[0].mask = 1<<(p.n-redlock.Quorum(p.n)) - 1
-	p.fault[1] = faultPlan{kind: faultTake, on: onRepair, nth: 1, choice: theMask, mask: 1<<p.n - 1,
-		stagger: p.client[0].attempt[0].set[1].back % (100 * ms)}
+	quorum := redlock.Quorum(p.n)
+	a, stagger := &p.client[0].attempt[0], 20*ms+p.client[0].attempt[0].set[1].back%(80*ms)
+	p.fault[0].mask = 1<<(p.n-quorum) - 1
+	// The first extension meets connections that have ended, the second no copies. The
+	// third comes while the operator is under way.
+	p.fault[1] = faultPlan{kind: faultTake, on: onRepair, nth: 1, choice: theMask, mask: 1<<p.n - 1, stagger: stagger}
+	a.ext[1].hold = stagger*time.Duration(quorum-1) + stagger/2
 	p.faults = 2
 }
 
@@ -211,4 +230,17 @@ func slowlyTaken(p *plan) {
 	rolling(p)
 	p.fault[0] = faultPlan{kind: faultTake, on: onGrant, nth: 1, after: 16 * time.Second, choice: theMask, mask: 1<<p.n - 1, stagger: 27 * time.Second}
 	p.n = 3
+}
+
+// takenBefore makes plans in which the SET of a grant reaches a master behind the
+// operator who found no copy there.
+func takenBefore(p *plan) {
+	rolling(p)
+	p.n = 3
+	first := &p.client[0].attempt[0]
+	second := *first
+	first.keep, first.hold = false, ms // connects
+	second.wait, second.set[2].out, second.hold = 50*ms, 900*ms, time.Second
+	p.client[0].attempt[1], p.client[0].attempts = second, 2
+	p.fault[0] = faultPlan{kind: faultTake, on: onGrant, nth: 2, after: 100 * ms, choice: theMask, mask: 1<<p.n - 1, length: 2, stagger: 600 * ms}
 }

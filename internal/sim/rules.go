@@ -23,12 +23,12 @@ type rules struct {
 	guardBroken        bool // any of those below
 	noGuard            bool
 	from               from
-	liftRetried        bool
-	strayLifts         bool
-	rivalLifts         bool
-	unsettledLifts     bool
+	removalRetried     bool
+	inFlightRemovals   bool
+	rivalRemovals      bool
+	unsettledRemovals  bool
 	killUnanswered     bool
-	straysForgotten    bool
+	inFlightForgotten  bool
 	smallStepsIgnored  bool
 	tightRate          bool
 	roleIgnored        bool
@@ -37,18 +37,18 @@ type rules struct {
 	resetIgnored       bool
 	amnesia            bool
 	halfForSecond      bool
-	holdIsFence        bool
+	cordonIsFence      bool
 	fenceNotRestarted  bool
 	lagIgnored         bool
 	fenceOfOne         bool
-	closeOnce          bool
-	closeLate          bool
+	fenceOnce          bool
+	fenceLate          bool
 	killsForever       bool
 	memoryUnread       bool
 	clockUnread        bool
 	forgetsUnreachable bool
 	restartByRefusal   bool
-	opensOnExit        bool
+	rejoinsOnExit      bool
 	avoidsOutage       bool
 	clusterDeadline    bool
 	wipesIgnored       bool
@@ -99,7 +99,7 @@ const (
 
 // right are the product's own rules, with every check.
 func right() rules {
-	return rules{delay: 1, ttl: 1, checks: 1<<Exclusion | 1<<LeftBehind | 1<<EarlyLift | 1<<HoldLifted | 1<<NeedlessClose | 1<<Resurrected}
+	return rules{delay: 1, ttl: 1, checks: 1<<Exclusion | 1<<LeftBehind | 1<<EarlyRejoin | 1<<CordonRemoved | 1<<NeedlessFence | 1<<Resurrected}
 }
 
 // grants reports whether a broken way to count votes would grant.

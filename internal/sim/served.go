@@ -9,22 +9,22 @@ func (w *world) asked(e *event) {
 	g, m := &w.guards[e.who], &w.masters[e.node]
 	x := &g.watches[e.node]
 	current := g.up && x.gen == e.gen && x.turn == e.run
-	life := e.life
-	if life == 0 && x.gen == e.gen {
-		if x.life == 0 && m.up {
-			x.life = m.life
+	incarnation := e.incarnation
+	if incarnation == 0 && x.gen == e.gen {
+		if x.incarnation == 0 && m.up {
+			x.incarnation = m.incarnation
 		}
-		life = x.life
+		incarnation = x.incarnation
 	}
 	answers := current && x.asking&0x80 == 0
-	if !m.up || life != m.life {
+	if !m.up || incarnation != m.incarnation {
 		if answers {
 			code := toldBroken
 			switch {
 			case !m.up && m.silent:
 				w.push(event{at: max(w.now, x.asked+g.clock.lasts(guardTimeout)), kind: evGuardAlone, who: e.who, node: e.node, run: e.run})
 				return
-			case !m.up && life == 0:
+			case !m.up && incarnation == 0:
 				code = toldRefused
 			}
 			w.push(event{at: w.now + e.z, kind: evTold, who: e.who, node: e.node, run: e.run, code: code})
@@ -41,8 +41,8 @@ func (w *world) asked(e *event) {
 	m.named[e.who] = max(m.named[e.who], e.gen+1)
 	o := w.obey(g, m, e)
 	if answers {
-		x.inbox, x.inLosses, x.inOpen, x.inOffset, x.inLife, x.inBlind, x.inGuards =
-			o, m.losses, !m.refuses(), m.clock.offset, m.life, m.blind, m.announced
+		x.inbox, x.inLosses, x.inServing, x.inOffset, x.inIncarnation, x.inBlind, x.inGuards =
+			o, m.losses, !m.refuses(), m.clock.offset, m.incarnation, m.blind, m.announced
 		if e.op == askLook {
 			x.looked = w.now
 		}
@@ -53,7 +53,7 @@ func (w *world) asked(e *event) {
 // obey is the server's side of a guard's command.
 func (w *world) obey(g *guard, m *master, e *event) restartguard.Observation {
 	node := int(e.node)
-	o := restartguard.Observation{RunID: w.runIDs[node][m.life%lives], Conn: int64(e.gen) + 1}
+	o := restartguard.Observation{RunID: w.runIDs[node][m.incarnation%incarnations], Conn: int64(e.gen) + 1}
 	before := restartguard.Params{MinReplicas: m.minReplicas, MaxLag: m.maxLag}
 	switch e.op {
 	case askLook:
@@ -68,7 +68,7 @@ func (w *world) obey(g *guard, m *master, e *event) restartguard.Observation {
 		o.Counter, o.Counted = m.counter, true
 	case askKill:
 		o.About, o.Gone, o.Swept = restartguard.Killing, e.x != 0, e.code != 0
-		if w.rules.strayLifts {
+		if w.rules.inFlightRemovals {
 			break
 		}
 		if o.Gone {
@@ -80,7 +80,7 @@ func (w *world) obey(g *guard, m *master, e *event) restartguard.Observation {
 	case askKillOthers:
 		o.About, o.Others, o.Swept = restartguard.Killing, true, true
 		for i := range w.plan.guards {
-			if i != g.index && !w.rules.rivalLifts {
+			if i != g.index && !w.rules.rivalRemovals {
 				m.swept[i] = max(m.swept[i], m.named[i])
 			}
 		}
@@ -95,18 +95,18 @@ func (w *world) obey(g *guard, m *master, e *event) restartguard.Observation {
 		case m.fenced():
 			o.Canary = restartguard.CanaryFenced
 		}
-	case askClose, askLift:
-		o.About, o.Before = restartguard.Closing, before
-		if e.op == askLift {
-			o.About = restartguard.Lifting
+	case askRaise, askRemove:
+		o.About, o.Before = restartguard.Raising, before
+		if e.op == askRemove {
+			o.About = restartguard.Removing
 		}
 		switch {
 		case m.blind:
 			o.Err = "denied"
-		case e.op == askLift:
-			w.liftFence(g, m, node, e)
+		case e.op == askRemove:
+			w.removeFence(g, m, node, e)
 		default:
-			w.closeFence(g, m, node, e)
+			w.raiseFence(g, m, node, e)
 		}
 	}
 	o.Params = restartguard.Params{MinReplicas: m.minReplicas, MaxLag: m.maxLag}
@@ -124,22 +124,22 @@ func (w *world) showTo(g *guard, m *master, node int, o *restartguard.Observatio
 	if w.rules.early.oldScans {
 		w.seenBefore(g, node, m)
 	}
-	g.watches[node].inWhole = m.ghosts == 0 && m.life == 1
+	g.watches[node].inWhole = m.ghosts == 0 && m.incarnation == 1
 	o.About, o.Role, o.Wipes, o.Evicted, o.Configured = restartguard.Seen, "master", m.wipes, m.evicted, m.configured
 	if m.slave {
 		o.Role = "slave"
 	}
 	o.Former, o.Commands = "0", m.commands
 	if m.promotions > 0 {
-		o.Former = w.runIDs[node][m.promotions%lives]
+		o.Former = w.runIDs[node][m.promotions%incarnations]
 	}
 	o.Clock.Wall = m.clock.at(w.now)
 	o.Counter, o.Counted = m.counter, w.plan.counter
 }
 
-func (w *world) closeFence(g *guard, m *master, node int, e *event) {
-	if w.plan.faults == 0 && !m.harmed && int64(e.x) == restartguard.FenceClosed {
-		w.breach(NeedlessClose, "g%d closes %s, which has lost nothing", g.index+1, nodeName(node))
+func (w *world) raiseFence(g *guard, m *master, node int, e *event) {
+	if w.plan.faults == 0 && !m.harmed && !g.watches[node].away && int64(e.x) == restartguard.FenceUp {
+		w.breach(NeedlessFence, "g%d closes %s, which has lost nothing", g.index+1, nodeName(node))
 	}
 	if e.code != 0 {
 		m.maxLag = 10
@@ -152,16 +152,16 @@ func (w *world) closeFence(g *guard, m *master, node int, e *event) {
 	w.say("n", node, "is closed by g%d", e.who+1)
 }
 
-func (w *world) liftFence(g *guard, m *master, node int, e *event) {
-	w.stats.Lifts++
+func (w *world) removeFence(g *guard, m *master, node int, e *event) {
+	w.stats.Removals++
 	if w.trace != nil {
-		stray := ""
+		late := ""
 		if x := &g.watches[node]; x.gen != e.gen {
-			stray = ", by a command that was under way on a connection given up since"
+			late = ", by a command that was under way on a connection given up since"
 		}
-		w.say("n", node, "is opened by g%d%s", e.who+1, stray)
+		w.say("n", node, "is opened by g%d%s", e.who+1, late)
 	}
-	w.mayLift(g, m, node, e)
+	w.mayRejoin(g, m, node, e)
 	switch {
 	case !m.fenced(): // it opens nothing, and tells of a guard that has had its time to fence
 		if !w.inTime(node) {
@@ -177,7 +177,7 @@ func (w *world) liftFence(g *guard, m *master, node int, e *event) {
 		m.excused, m.fresh = false, 0
 	}
 	w.setFence(m, int64(e.x))
-	w.emit(onLift, node)
+	w.emit(onRemoval, node)
 	w.free()
 }
 
@@ -185,7 +185,7 @@ func (w *world) setFence(m *master, value int64) {
 	if value == restartguard.FenceCordon && !m.held() {
 		m.heldSince = w.now
 	}
-	if w.rules.fenceOfOne && value == restartguard.FenceClosed {
+	if w.rules.fenceOfOne && value == restartguard.FenceUp {
 		value = 1
 	}
 	m.minReplicas, m.configured = value, true

@@ -34,8 +34,8 @@ type Small struct {
 	// back the copies that masters have lost, and an operator may take it away.
 	Extensions int
 	Taken      bool
-	// Weakness is the name of one of [Weaknesses]; "": none.
-	Weakness string
+	// Weakness is the name of one of [SmallMutants]; "": none.
+	Mutant string
 	// States bounds how many are visited; 0: no bound.
 	States int
 }
@@ -76,21 +76,21 @@ func (m Small) String() string {
 }
 
 // Weakness is a rule that the exhaustive model can break.
-type Weakness struct {
+type SmallMutant struct {
 	Name, What string
 	model      Small
 }
 
 // Model is the least that shows it.
-func (w Weakness) Model() Small {
-	w.model.Weakness = w.Name
+func (w SmallMutant) Model() Small {
+	w.model.Mutant = w.Name
 	return w.model
 }
 
-// Weaknesses are all that there are.
-func Weaknesses() []Weakness {
-	return []Weakness{
-		{"no-guard", "no guard, and masters that come up open", Small{Crashes: 1}},
+// SmallMutants are all that there are.
+func SmallMutants() []SmallMutant {
+	return []SmallMutant{
+		{"no-guard", "no guard, and masters that start unfenced", Small{Crashes: 1}},
 		{"delay-0.9", "waits for 0.9 × D", Small{Crashes: 1}},
 		{"from-last-seen", "counts D from when the master was last seen alive", Small{Crashes: 1}},
 		{"lift-retried", "sends a lift without answer again, to the next life of the server", Small{Crashes: 2}},
@@ -118,7 +118,7 @@ type smallModel struct {
 	horizon time.Duration
 }
 
-func (x *smallModel) is(weakness string) bool { return x.Weakness == weakness }
+func (x *smallModel) is(mutant string) bool { return x.Mutant == mutant }
 
 // States of a SET on its way to a node.
 const (
@@ -131,9 +131,9 @@ const (
 
 // States of a lift.
 const (
-	liftNone uint8 = iota
-	liftSent
-	liftDone // its answer is on its way
+	removalNone uint8 = iota
+	removalSent
+	removalDone // its answer is on its way
 )
 
 type smallClient struct {
@@ -142,23 +142,23 @@ type smallClient struct {
 }
 
 type smallNode struct {
-	up, closed  bool
-	life, wipes uint8
-	token       uint8
-	ends        time.Duration
-	set, to     [smallClients]uint8 // to: the life at the end of the connection, 0: none yet
+	up, closed         bool
+	incarnation, wipes uint8
+	token              uint8
+	ends               time.Duration
+	set, to            [smallClients]uint8 // to: the life at the end of the connection, 0: none yet
 
-	ahead    time.Duration // of its wall clock, by steps
-	conn     int64         // of the guard
-	lift     uint8
-	liftConn int64
-	state    restartguard.State
+	ahead       time.Duration // of its wall clock, by steps
+	conn        int64         // of the guard
+	removal     uint8
+	removalConn int64
+	state       restartguard.State
 
 	// What the guard has read of its locks, and when; 0: nothing.
-	readAt    time.Duration
-	readToken uint8
-	readLeft  time.Duration
-	readLife  uint8
+	readAt          time.Duration
+	readToken       uint8
+	readLeft        time.Duration
+	readIncarnation uint8
 }
 
 func (n *smallNode) live(now time.Duration) bool { return n.token != 0 && n.ends > now }
@@ -181,8 +181,8 @@ const (
 	moveStep
 	moveLook
 	moveRead
-	moveLift
-	moveLifted
+	moveRemove
+	moveRemoved
 	moveGiveUp
 	moveGuardCrash
 	moveGuardForgets
@@ -213,7 +213,7 @@ func (x *smallModel) begin() small {
 	s := small{crashes: x.Crashes, flushes: x.Flushes, guardCrashes: x.GuardCrashes, steps: x.Steps}
 	for i := range s.node {
 		n := &s.node[i]
-		n.up, n.life, n.conn = true, 1, 1
+		n.up, n.incarnation, n.conn = true, 1, 1
 		if !x.is("no-guard") {
 			x.look(&s, i)
 			n.state.Trusted = epoch
@@ -269,11 +269,11 @@ func (x *smallModel) moves(s *small, m []move) []move {
 			continue
 		}
 		add(n.up && !n.closed && s.steps > 0 && n.live(s.now), moveStep)
-		add(n.lift == liftNone || n.liftConn != n.conn, moveLook) // or its answer is waited for
-		add(x.EarlyRejoin && n.up && n.lift == liftNone && n.readAt < s.now, moveRead)
-		add(n.lift == liftSent && n.up, moveLift)
-		add(n.lift == liftDone, moveLifted)
-		add(n.lift != liftNone && n.liftConn == n.conn, moveGiveUp)
+		add(n.removal == removalNone || n.removalConn != n.conn, moveLook) // or its answer is waited for
+		add(x.EarlyRejoin && n.up && n.removal == removalNone && n.readAt < s.now, moveRead)
+		add(n.removal == removalSent && n.up, moveRemove)
+		add(n.removal == removalDone, moveRemoved)
+		add(n.removal != removalNone && n.removalConn == n.conn, moveGiveUp)
 	}
 	if s.guardCrashes > 0 && !x.is("no-guard") {
 		m = append(m, move{moveGuardCrash, 0, 0}, move{moveGuardForgets, 0, 0})
@@ -293,22 +293,22 @@ func (x *smallModel) make(s *small, m move) bool {
 		s.crashes--
 		x.say(s.now, "n", m.at, "crashes%s", n.forgets(s.now))
 		n.up, n.token = false, 0
-		if n.lift != liftNone && x.is("lift-retried") {
-			n.lift = liftSent
+		if n.removal != removalNone && x.is("lift-retried") {
+			n.removal = removalSent
 		} else {
-			n.lift = liftNone
+			n.removal = removalNone
 		}
 	case moveBoot:
-		n.up, n.life, n.wipes, n.closed = true, n.life+1, 0, !x.is("no-guard")
+		n.up, n.incarnation, n.wipes, n.closed = true, n.incarnation+1, 0, !x.is("no-guard")
 		n.conn++
-		x.say(s.now, "n", m.at, "is back, empty (run %d)", n.life)
+		x.say(s.now, "n", m.at, "is back, empty (run %d)", n.incarnation)
 	case moveFlush:
 		s.flushes--
 		x.say(s.now, "n", m.at, "is flushed%s", n.forgets(s.now))
 		n.token, n.wipes = 0, n.wipes+1
 		if !x.is("no-guard") { // at once, or nobody could prevent a second vote
-			if n.lift == liftDone {
-				x.lifted(s, int(m.at))
+			if n.removal == removalDone {
+				x.removed(s, int(m.at))
 			}
 			x.look(s, int(m.at))
 		}
@@ -322,18 +322,18 @@ func (x *smallModel) make(s *small, m move) bool {
 		x.look(s, int(m.at))
 	case moveRead:
 		return x.read(s, int(m.at))
-	case moveLift:
-		n.closed, n.lift = false, liftDone
-		if n.liftConn != n.conn {
-			n.lift = liftNone
+	case moveRemove:
+		n.closed, n.removal = false, removalDone
+		if n.removalConn != n.conn {
+			n.removal = removalNone
 		}
 		x.say(s.now, "n", m.at, "is opened by g1")
-	case moveLifted:
-		x.lifted(s, int(m.at))
+	case moveRemoved:
+		x.removed(s, int(m.at))
 	case moveGiveUp:
 		n.conn++
-		if n.lift == liftDone {
-			n.lift = liftNone
+		if n.removal == removalDone {
+			n.removal = removalNone
 		}
 		x.say(s.now, "g", 0, "has no answer from %s, and gives the connection up", nodeNames[m.at])
 	case moveGuardCrash, moveGuardForgets:
@@ -353,9 +353,9 @@ func (n *smallNode) forgets(now time.Duration) string {
 }
 
 func params(closed bool) restartguard.Params {
-	p := restartguard.Params{MinReplicas: restartguard.FenceOpen, MaxLag: 10}
+	p := restartguard.Params{MinReplicas: restartguard.FenceNone, MaxLag: 10}
 	if closed {
-		p.MinReplicas = restartguard.FenceClosed
+		p.MinReplicas = restartguard.FenceUp
 	}
 	return p
 }
@@ -411,7 +411,7 @@ func (x *smallModel) beginAttempt(s *small, c int) {
 		n := &s.node[i]
 		n.set[c], n.to[c] = setSent, 0
 		if n.up {
-			n.to[c] = n.life
+			n.to[c] = n.incarnation
 		}
 	}
 	x.say(s.now, "c", uint8(c), "begins its attempt: SET with a TTL of %s on all", span(smallTTL))
@@ -450,7 +450,7 @@ func (x *smallModel) arrive(s *small, c, i int) bool {
 	switch {
 	case !n.up && n.to[c] == 0:
 		return false // not yet
-	case !n.up, n.to[c] != 0 && n.to[c] != n.life, n.closed:
+	case !n.up, n.to[c] != 0 && n.to[c] != n.incarnation, n.closed:
 		n.set[c] = setFailed
 	case n.live(s.now):
 		n.set[c] = setNo

@@ -22,10 +22,10 @@ func (x *smallModel) crashGuard(s *small, memory bool) {
 				n.state.Clock = restartguard.Reading{}
 			}
 		} else {
-			n.state, n.lift = restartguard.State{}, liftNone
+			n.state, n.removal = restartguard.State{}, removalNone
 		}
-		if n.lift == liftDone {
-			n.lift = liftNone
+		if n.removal == removalDone {
+			n.removal = removalNone
 		}
 	}
 	what := "crashes, and starts again without its memory"
@@ -36,10 +36,10 @@ func (x *smallModel) crashGuard(s *small, memory bool) {
 }
 
 // lifted: the answer to a lift reaches the guard.
-func (x *smallModel) lifted(s *small, i int) {
+func (x *smallModel) removed(s *small, i int) {
 	n := &s.node[i]
-	n.lift = liftNone
-	x.step(s, i, restartguard.Observation{About: restartguard.Lifting, Before: params(true), Params: params(n.closed)})
+	n.removal = removalNone
+	x.step(s, i, restartguard.Observation{About: restartguard.Removing, Before: params(true), Params: params(n.closed)})
 }
 
 // look is a look with all that follows from it at once.
@@ -51,13 +51,13 @@ func (x *smallModel) look(s *small, i int) {
 	}
 	wall := time.Hour + s.now
 	o := restartguard.Observation{
-		About: restartguard.Seen, Role: "master", Wipes: int64(n.wipes), Configured: n.life == 1, Params: params(n.closed),
+		About: restartguard.Seen, Role: "master", Wipes: int64(n.wipes), Configured: n.incarnation == 1, Params: params(n.closed),
 		Clock: restartguard.Reading{Sent: wall, Got: wall, Wall: wall + n.ahead}, Asked: s.time(),
 	}
 	if x.is("wipes-ignored") {
 		o.Wipes = 0
 	}
-	if x.EarlyRejoin && n.state.Phase == restartguard.PhaseClosed {
+	if x.EarlyRejoin && n.state.Phase == restartguard.PhaseFenced {
 		_, o.Evidence = x.inquest(s, i)
 	}
 	x.step(s, i, o)
@@ -72,7 +72,7 @@ func (x *smallModel) step(s *small, i int, o restartguard.Observation) {
 	for {
 		o.Conn = n.conn
 		if o.About != restartguard.Unreached {
-			o.RunID = smallRuns[i][n.life%8]
+			o.RunID = smallRuns[i][n.incarnation%8]
 		}
 		old := n.state
 		next, actions, _ := restartguard.Step(policy, n.state, o, s.time())
@@ -84,7 +84,7 @@ func (x *smallModel) step(s *small, i int, o restartguard.Observation) {
 			case x.is("amnesia") && old.RunID == "":
 				n.state.Deadline = s.time()
 			}
-			x.say(s.now, "g", 0, "sees %s run %d, and may open it at %s", nodeNames[i], n.life, at(n.state.Deadline.Sub(epoch)))
+			x.say(s.now, "g", 0, "sees %s run %d, and may open it at %s", nodeNames[i], n.incarnation, at(n.state.Deadline.Sub(epoch)))
 		}
 		if len(actions) == 0 {
 			return
@@ -92,8 +92,8 @@ func (x *smallModel) step(s *small, i int, o restartguard.Observation) {
 		a := actions[0]
 		o = restartguard.Observation{Before: params(n.closed)}
 		switch a.Kind {
-		case restartguard.Close:
-			o.About, n.closed = restartguard.Closing, true
+		case restartguard.Raise:
+			o.About, n.closed = restartguard.Raising, true
 			x.say(s.now, "n", uint8(i), "is closed by g1")
 		case restartguard.Prove:
 			o.About, o.Canary = restartguard.Proving, restartguard.CanaryAccepted
@@ -102,11 +102,11 @@ func (x *smallModel) step(s *small, i int, o restartguard.Observation) {
 			}
 		case restartguard.Kill:
 			o.About, o.Gone, o.Swept, o.Others = restartguard.Killing, true, true, a.Others
-			if n.lift != liftNone && n.liftConn != n.conn {
-				n.lift = liftNone
+			if n.removal != removalNone && n.removalConn != n.conn {
+				n.removal = removalNone
 			}
-		case restartguard.Lift:
-			n.lift, n.liftConn = liftSent, n.conn
+		case restartguard.Remove:
+			n.removal, n.removalConn = removalSent, n.conn
 			x.say(s.now, "g", 0, "orders %s to be opened", nodeNames[i])
 			return
 		default:
@@ -125,7 +125,7 @@ func (x *smallModel) others(s *small, i int) []restartguard.Other {
 		}
 		st := s.node[k].state
 		if x.is("early-ignores-losses") && st.Phase != restartguard.PhaseUnreachable && st.RunID != "" {
-			st.Phase, st.Trusted, st.Owed = restartguard.PhaseActive, epoch, restartguard.FenceOpen
+			st.Phase, st.Trusted, st.Owed = restartguard.PhaseServing, epoch, restartguard.FenceNone
 		}
 		others = append(others, restartguard.Other{Name: nodeNames[k], State: st})
 	}
@@ -147,7 +147,7 @@ func (x *smallModel) inquest(s *small, i int) (*restartguard.Inquest, *restartgu
 		question, ok := q.Question(nodeNames[k], now)
 		if ok && n.readAt > 0 {
 			read := epoch.Add(n.readAt)
-			t := restartguard.Testimony{Round: question.Round, RunID: smallRuns[k][n.readLife%8], Began: read, Ended: read}
+			t := restartguard.Testimony{Round: question.Round, RunID: smallRuns[k][n.readIncarnation%8], Began: read, Ended: read}
 			if n.readToken != 0 {
 				t.Copies = []restartguard.Copy{{Key: "k", Token: tokenName(n.readToken), Sent: read, Got: read, Left: n.readLeft}}
 				if x.is("early-counts-lost-node") {
@@ -166,17 +166,17 @@ func (x *smallModel) inquest(s *small, i int) (*restartguard.Inquest, *restartgu
 // after.
 func (x *smallModel) read(s *small, k int) bool {
 	n := &s.node[k]
-	if n.state.RunID != smallRuns[k][n.life%8] {
+	if n.state.RunID != smallRuns[k][n.incarnation%8] {
 		return false
 	}
 	for i := range s.node {
-		if i == k || s.node[i].state.Phase != restartguard.PhaseClosed {
+		if i == k || s.node[i].state.Phase != restartguard.PhaseFenced {
 			continue
 		}
 		if s.time().Before(s.node[i].state.Deadline.Add(x.after - s.node[i].state.Delay)) {
 			continue
 		}
-		n.readAt, n.readToken, n.readLeft, n.readLife = s.now, 0, 0, n.life
+		n.readAt, n.readToken, n.readLeft, n.readIncarnation = s.now, 0, 0, n.incarnation
 		what := "none"
 		if n.live(s.now) {
 			n.readToken, n.readLeft = n.token, n.ends-s.now
@@ -213,7 +213,7 @@ func (x *smallModel) key(s *small) uint64 {
 	// What was read before it is of use is of none.
 	from := never
 	for i := range k.node {
-		if g := &k.node[i].state; x.EarlyRejoin && g.Phase == restartguard.PhaseClosed {
+		if g := &k.node[i].state; x.EarlyRejoin && g.Phase == restartguard.PhaseFenced {
 			from = min(from, g.Deadline.Add(x.after-g.Delay).Sub(epoch))
 		}
 	}
@@ -240,7 +240,7 @@ func (x *smallModel) alike(n smallNode, now, from time.Duration) smallNode {
 		}
 	}
 	if n.readAt < from {
-		n.readAt, n.readToken, n.readLeft, n.readLife = 0, 0, 0, 0
+		n.readAt, n.readToken, n.readLeft, n.readIncarnation = 0, 0, 0, 0
 	}
 	last := n.state.LastSeen
 	g := n.state.Deciding()
@@ -259,13 +259,13 @@ func (x *smallModel) alike(n smallNode, now, from time.Duration) smallNode {
 	// All clocks are right but for their steps: when they were read says nothing.
 	g.Clock, g.ClockAt, g.ClockDrift = restartguard.Reading{Wall: g.Clock.Wall - g.Clock.Sent}, 0, 0
 	// Of connections it matters if they are the present one.
-	if g.Astray.Sent {
-		g.Astray.Conn -= n.conn
+	if g.Pending.Sent {
+		g.Pending.Conn -= n.conn
 	}
-	if n.lift != liftNone {
-		n.liftConn -= n.conn
+	if n.removal != removalNone {
+		n.removalConn -= n.conn
 	} else {
-		n.liftConn = 0
+		n.removalConn = 0
 	}
 	n.conn, n.state = 0, g
 	return n

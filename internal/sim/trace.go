@@ -77,11 +77,11 @@ func (p *plan) about(r rules) string {
 	fmt.Fprintf(&b, "; max TTL %s. ", span(MaxTTL))
 	switch {
 	case !p.fenced:
-		b.WriteString("Masters come up open")
+		b.WriteString("Masters start unfenced")
 	case p.lagZero:
 		b.WriteString("Masters come up with a boot fence that min-replicas-max-lag 0 switches off")
 	default:
-		b.WriteString("Masters come up closed")
+		b.WriteString("Masters start fenced")
 	}
 	if p.replicas {
 		b.WriteString(", each with a replica")

@@ -12,17 +12,17 @@ func (w *world) twistObservation(g *guard, node int, o restartguard.Observation,
 	r, x := &w.rules, &g.watches[node]
 	twist := func(p *restartguard.Params) {
 		switch {
-		case r.holdIsFence && p.MinReplicas == restartguard.FenceCordon:
-			p.MinReplicas = restartguard.FenceClosed
+		case r.cordonIsFence && p.MinReplicas == restartguard.FenceCordon:
+			p.MinReplicas = restartguard.FenceUp
 		case r.lagIgnored && p.MaxLag == 0:
 			p.MaxLag = 10
 		case r.fenceOfOne && p.MinReplicas == 1:
-			p.MinReplicas = restartguard.FenceClosed
+			p.MinReplicas = restartguard.FenceUp
 		}
 	}
 	twist(&o.Params)
 	twist(&o.Before)
-	if o.About == restartguard.Proving && (r.lagIgnored || r.fenceOfOne) && o.Params.MinReplicas == restartguard.FenceClosed {
+	if o.About == restartguard.Proving && (r.lagIgnored || r.fenceOfOne) && o.Params.MinReplicas == restartguard.FenceUp {
 		o.Canary = restartguard.CanaryFenced
 	}
 	if r.wipesIgnored {
@@ -89,14 +89,14 @@ func (w *world) twistState(g *guard, node int, o restartguard.Observation, old *
 		s.Swept, x.n = false, 0
 		return
 	}
-	if r.closeLate && x.n > x.do && x.todo[x.do].Kind == restartguard.Close && !s.Deadline.Equal(x.lateFor) {
+	if r.fenceLate && x.n > x.do && x.todo[x.do].Kind == restartguard.Raise && !s.Deadline.Equal(x.lateFor) {
 		x.lateFor, x.n = s.Deadline, 0
 	}
 	if o.About != restartguard.Seen {
 		return
 	}
-	if r.unsettledLifts && s.Ahead > 0 && x.n == 0 && s.Phase == restartguard.PhaseClosed && !now.Before(s.Deadline) {
-		x.todo[0], x.n = restartguard.Action{Kind: restartguard.Lift, RunID: s.RunID}, 1
+	if r.unsettledRemovals && s.Ahead > 0 && x.n == 0 && s.Phase == restartguard.PhaseFenced && !now.Before(s.Deadline) {
+		x.todo[0], x.n = restartguard.Action{Kind: restartguard.Remove, RunID: s.RunID}, 1
 	}
 	if d := max(w.delayOf(g), o.Heard); r.fenceShortened && !s.Deadline.IsZero() && s.Delay > d && !s.Deadline.Before(now) {
 		s.Deadline, s.Delay = s.Deadline.Add(d-s.Delay), d
@@ -127,7 +127,7 @@ func (w *world) twistState(g *guard, node int, o restartguard.Observation, old *
 		case r.avoidsOutage:
 			voting := 0
 			for k := range w.plan.n {
-				if g.watches[k].state.Phase == restartguard.PhaseActive {
+				if g.watches[k].state.Phase == restartguard.PhaseServing {
 					voting++
 				}
 			}
@@ -137,16 +137,16 @@ func (w *world) twistState(g *guard, node int, o restartguard.Observation, old *
 		}
 	}
 	x.failed, x.refused = 0, false
-	if r.closeOnce && x.n > 0 && x.todo[0].Kind == restartguard.Close {
-		if x.closedRun == s.RunID {
+	if r.fenceOnce && x.n > 0 && x.todo[0].Kind == restartguard.Raise {
+		if x.fencedRun == s.RunID {
 			x.n = 0
-			s.Owed, s.Deadline = restartguard.FenceOpen, time.Time{}
+			s.Owed, s.Deadline = restartguard.FenceNone, time.Time{}
 		}
-		x.closedRun = s.RunID
+		x.fencedRun = s.RunID
 	}
-	if x.liftAgain {
-		x.liftAgain = false
-		x.todo[0] = restartguard.Action{Kind: restartguard.Lift, RunID: s.RunID}
+	if x.removeAgain {
+		x.removeAgain = false
+		x.todo[0] = restartguard.Action{Kind: restartguard.Remove, RunID: s.RunID}
 		x.n = 1
 	}
 }

@@ -18,14 +18,14 @@ const (
 	// released, does not outlive its release; but for what no client can help (a
 	// connection that broke, a master that refused).
 	LeftBehind
-	// EarlyLift: a guard opens a master no earlier than D after its last loss,
+	// EarlyRejoin: a guard opens a master no earlier than D after its last loss,
 	// less what its clock may be wrong.
-	EarlyLift
-	// HoldLifted: no guard opens a master that it has seen held by an operator.
-	HoldLifted
-	// NeedlessClose: where nothing goes wrong no guard closes a master, however far
+	EarlyRejoin
+	// CordonRemoved: no guard opens a master that it has seen cordoned by an operator.
+	CordonRemoved
+	// NeedlessFence: where nothing goes wrong no guard closes a master, however far
 	// clocks differ within their bounds.
-	NeedlessClose
+	NeedlessFence
 	// Resurrected: a lock that was taken away is not extended any more, and no copy of
 	// a lock is put back that has ended, in the place of another's, or on a fenced
 	// master.
@@ -54,16 +54,17 @@ func tokenName(t uint8) string { return fmt.Sprintf("c%d/%d", (t-1)/8+1, (t-1)%8
 
 // What became of a release on a node.
 const (
-	relSent    uint8 = 1 << iota // it is, or was, on its way
-	relDone                      // it was carried out
-	relRefused                   // the master refuses writes
-	relLost                      // its connection was gone
-	relStray                     // it went by another connection than the SET
+	relSent     uint8 = 1 << iota // it is, or was, on its way
+	relDone                       // it was carried out
+	relRefused                    // the master refuses writes
+	relLost                       // its connection was gone
+	relInFlight                   // it went by another connection than the SET
 )
 
 // grant is what the witness knows of one token.
 type grant struct {
-	votes uint8 // nodes that accepted it
+	votes uint8         // nodes that accepted it
+	until time.Duration // the end of the attempt: what is answered later comes late
 	// seconds are the tokens for which a node had voted before, and forgotten it, and
 	// was open for no fault of a guard when it accepted this one.
 	seconds     [maxNodes]uint64

@@ -40,7 +40,7 @@ func TestWhatIsExcused(t *testing.T) {
 
 // What a master has forgotten before a guard opened it is no excuse any more: that
 // guard should have waited.
-func TestALiftEndsAnExcuse(t *testing.T) {
+func TestARemovalEndsAnExcuse(t *testing.T) {
 	w, p := newWorld(), new(plan)
 	p.draw(1, NoFaults)
 	p.n, p.guards, p.fenced, p.lagZero, p.acl = 3, 1, false, false, false
@@ -52,7 +52,7 @@ func TestALiftEndsAnExcuse(t *testing.T) {
 	m := &w.masters[0]
 	m.token, m.expires = 1, m.clock.at(0)+MaxTTL
 	w.crash(0, ms, false)
-	w.boot(0, m.life)
+	w.boot(0, m.incarnation)
 	if !m.excused || m.fresh != 1<<1 || !w.inTime(0) {
 		t.Fatalf("open after a crash: %t, %b", m.excused, m.fresh)
 	}
@@ -66,8 +66,8 @@ func TestALiftEndsAnExcuse(t *testing.T) {
 	if w.inTime(0) {
 		t.Error("a second loss gives the guard more time for the first")
 	}
-	lift := event{who: 0, node: 0, op: askLift}
-	w.obey(&w.guards[0], m, &lift)
+	removal := event{who: 0, node: 0, op: askRemove}
+	w.obey(&w.guards[0], m, &removal)
 	if m.fresh != 0 {
 		t.Errorf("after a lift: %b", m.fresh)
 	}

@@ -43,11 +43,11 @@ type world struct {
 	voices [maxGuards]announce.Guard // and for what one look hears
 
 	// The run_ids of all lives of all masters, made once.
-	runIDs [maxNodes][lives]string
+	runIDs [maxNodes][incarnations]string
 }
 
 // lives are more than a master has in any schedule.
-const lives = 64
+const incarnations = 64
 
 func newWorld() *world {
 	w := new(world)
@@ -67,7 +67,7 @@ type Stats struct {
 	Extensions   int64 `json:"extensions"`
 	Crashes      int64 `json:"crashes"`
 	LostVotes    int64 `json:"lost_votes"`
-	Lifts        int64 `json:"lifts"`
+	Removals     int64 `json:"lifts"`
 	Repairs      int64 `json:"repairs"`
 	GuardCrashes int64 `json:"guard_crashes"`
 	// Early is how often a guard found that a master may rejoin before D.
@@ -88,7 +88,7 @@ func (s *Stats) add(o Stats) {
 	s.Extensions += o.Extensions
 	s.Crashes += o.Crashes
 	s.LostVotes += o.LostVotes
-	s.Lifts += o.Lifts
+	s.Removals += o.Removals
 	s.Repairs += o.Repairs
 	s.GuardCrashes += o.GuardCrashes
 	s.Early += o.Early
@@ -165,13 +165,13 @@ func (w *world) happen(e *event) {
 		}
 		w.strike(&w.plan.fault[e.who])
 	case evUp:
-		w.boot(int(e.node), e.life)
+		w.boot(int(e.node), e.incarnation)
 	case evExpiry:
 		w.expired(e)
-	case evHoldOver:
-		w.handBack(int(e.node), e.life)
+	case evCordonOver:
+		w.handBack(int(e.node), e.incarnation)
 	case evPromoted:
-		w.promote(int(e.node), e.life)
+		w.promote(int(e.node), e.incarnation)
 	case evTake:
 		w.takeFrom(e)
 	case evCreep:
@@ -205,7 +205,7 @@ func (w *world) happen(e *event) {
 			w.push(*e)
 			return
 		}
-		w.announce(g, int(e.node), e.life)
+		w.announce(g, int(e.node), e.incarnation)
 	case evAsk:
 		w.asked(e)
 	}
@@ -307,8 +307,8 @@ func (w *world) strike(f *faultPlan) {
 		case faultReset:
 			w.resetStats(i)
 			w.flush(i)
-		case faultHold:
-			w.hold(i, f.length)
+		case faultCordon:
+			w.cordon(i, f.length)
 		}
 	}
 }

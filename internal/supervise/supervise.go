@@ -92,14 +92,14 @@ func Run(cfg Config, signals <-chan os.Signal) (int, error) {
 	}
 	defer own.Close()
 	private.Sweep(st.path(".json"))
-	life, err := st.lock(".server.lock")
+	lifeLock, err := st.lock(".server.lock")
 	if errors.Is(err, errLocked) {
 		return 0, fmt.Errorf("%w, or something that it started: end it first (fuser %s)", ErrOutlived, st.path(".server.lock"))
 	}
 	if err != nil {
 		return 0, err
 	}
-	sh := &shell{Config: cfg, host: h, store: st, life: life, seen: make(chan sight)}
+	sh := &shell{Config: cfg, host: h, store: st, lifeLock: lifeLock, seen: make(chan outcome)}
 	defer sh.close()
 	return sh.run(signals)
 }
@@ -107,24 +107,24 @@ func Run(cfg Config, signals <-chan os.Signal) (int, error) {
 // shell carries out what the step machine decides.
 type shell struct {
 	Config
-	host  host
-	store store
-	life  *os.File // the lock that the next server inherits; nil while one has it
-	seen  chan sight
-	quit  chan struct{} // closed to give up on what lingers; nil before the first start
-	cmd   *exec.Cmd
-	state State
+	host     host
+	store    store
+	lifeLock *os.File // the lock that the next server inherits; nil while one has it
+	seen     chan outcome
+	quit     chan struct{} // closed to give up on what lingers; nil before the first start
+	cmd      *exec.Cmd
+	state    State
 }
 
 // sight is what became of the server, and the lock that its end set free.
-type sight struct {
+type outcome struct {
 	Observation
-	life *os.File
+	lifeLock *os.File
 }
 
 func (sh *shell) close() {
-	if sh.life != nil {
-		_ = sh.life.Close()
+	if sh.lifeLock != nil {
+		_ = sh.lifeLock.Close()
 	}
 }
 
@@ -170,8 +170,8 @@ func (sh *shell) observe(signals <-chan os.Signal) Observation {
 	case <-tick:
 		return Observation{About: Ticked}
 	case o := <-sh.seen:
-		if o.life != nil {
-			sh.life = o.life
+		if o.lifeLock != nil {
+			sh.lifeLock = o.lifeLock
 		}
 		return o.Observation
 	case s := <-signals:
@@ -285,7 +285,7 @@ func (sh *shell) do(actions []Action) error {
 func (sh *shell) launch() error {
 	cmd := exec.Command(sh.Command[0], sh.Command[1:]...)
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
-	cmd.ExtraFiles = []*os.File{sh.life}
+	cmd.ExtraFiles = []*os.File{sh.lifeLock}
 	cmd.SysProcAttr = childAttr()
 	env := sh.Env
 	if env == nil {
@@ -318,8 +318,8 @@ func (sh *shell) launch() error {
 		return err
 	}
 	sh.cmd = cmd
-	_ = sh.life.Close()
-	sh.life = nil
+	_ = sh.lifeLock.Close()
+	sh.lifeLock = nil
 	sh.Log.Info("the server was started", "node", sh.Node, "pid", cmd.Process.Pid)
 	sh.notify(fmt.Sprintf("READY=1\nSTATUS=running, pid %d", cmd.Process.Pid))
 	return nil
@@ -335,18 +335,18 @@ func exitOf(p *os.ProcessState) Exit {
 // await tells of the end once nothing of the server is left.
 func (sh *shell) await(exit Exit, quit <-chan struct{}) {
 	for first := true; ; first = false {
-		life, err := sh.store.lock(".server.lock")
+		lifeLock, err := sh.store.lock(".server.lock")
 		if err == nil {
 			select {
-			case sh.seen <- sight{Observation{About: Ended, Exit: exit}, life}:
+			case sh.seen <- outcome{Observation{About: Ended, Exit: exit}, lifeLock}:
 			case <-quit:
-				_ = life.Close()
+				_ = lifeLock.Close()
 			}
 			return
 		}
 		if first {
 			select {
-			case sh.seen <- sight{Observation: Observation{About: Exited, Exit: exit}}:
+			case sh.seen <- outcome{Observation: Observation{About: Exited, Exit: exit}}:
 			case <-quit:
 				return
 			}

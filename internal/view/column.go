@@ -26,7 +26,8 @@ type Column[T any] struct {
 	Compare func(a, b T) int
 	First   string // what comes first then, in words; empty: the name says it
 	Right   bool   // set to the right, as numbers are
-	Wide    bool   // in a table only where everything is wanted
+	Wide    bool   // in a table of the command line only where everything is wanted
+	Folded  bool   // on the screen only where it is asked for
 	// Idle: it is left out of a table that is not wide where all rows say this, or
 	// nothing.
 	Idle string
@@ -34,6 +35,7 @@ type Column[T any] struct {
 	// Rank is the order in which the columns find room on the screen; 0: they have
 	// none. Width is how many cells it has there, Most how many if there is room.
 	Rank, Width, Most int
+	Good              int  // how many cells it has before columns of little weight find room
 	Middle            bool // what is too long is cut in its middle
 }
 
@@ -195,8 +197,24 @@ func Tabulate[T any](ctx *Context, columns []Column[T], rows []T, wide bool) *Ta
 	return t
 }
 
+// Line is a row of a table without an end: each column has its width beforehand.
+func Line[T any](ctx *Context, columns []Column[T], row T) string {
+	var b strings.Builder
+	for i := range columns {
+		text := columns[i].Cell(ctx, row).Text
+		b.WriteString(text)
+		if i < len(columns)-1 {
+			b.WriteString(strings.Repeat(" ", max(0, columns[i].Width-Width(text))+Gap))
+		}
+	}
+	return b.String()
+}
+
 // Gap is how many blanks stand between two columns.
 const Gap = 2
+
+// lastOfWeight is the rank of the last column that is worth more than width for others.
+const lastOfWeight = 8
 
 // Fit are the widths of columns on a screen of w cells; 0: there is no room. Columns
 // find room by their rank, those of a group together, and what is left makes those
@@ -211,7 +229,12 @@ func Fit[T any](columns []Column[T], w int) []int {
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return columns[a].Rank - columns[b].Rank })
 	room := w + Gap
+	good := false
 	for len(order) > 0 {
+		if !good && columns[order[0]].Rank > lastOfWeight {
+			good = true
+			room = grow(widths, room, func(i int) int { return columns[i].Good })
+		}
 		n, need := 0, 0
 		for n < len(order) && (n == 0 || columns[order[n]].Group != "" && columns[order[n]].Group == columns[order[0]].Group) {
 			need += columns[order[n]].Width + GapBefore(columns, order[n])
@@ -225,10 +248,17 @@ func Fit[T any](columns []Column[T], w int) []int {
 		}
 		order = order[n:]
 	}
-	for room > 0 {
+	grow(widths, room, func(i int) int { return columns[i].Most })
+	return widths
+}
+
+// grow makes columns wider that are there, the narrowest first, each up to its most,
+// and returns the room that is left.
+func grow(widths []int, room int, most func(int) int) int {
+	for ; room > 0; room-- {
 		least := -1
-		for i := range columns {
-			if widths[i] > 0 && widths[i] < columns[i].Most && (least < 0 || widths[i] < widths[least]) {
+		for i := range widths {
+			if widths[i] > 0 && widths[i] < most(i) && (least < 0 || widths[i] < widths[least]) {
 				least = i
 			}
 		}
@@ -236,9 +266,8 @@ func Fit[T any](columns []Column[T], w int) []int {
 			break
 		}
 		widths[least]++
-		room--
 	}
-	return widths
+	return room
 }
 
 // GapBefore is how many blanks stand before a column: fewer within a group.

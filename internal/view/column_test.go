@@ -2,6 +2,7 @@ package view
 
 import (
 	"bytes"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"redlockctl/internal/announce"
+	"redlockctl/internal/audit"
 	"redlockctl/internal/lockform"
 	"redlockctl/internal/safetext"
 	"redlockctl/internal/safetext/safetexttest"
@@ -53,22 +55,22 @@ func sample() *Context {
 		{Name: "n1", Addr: "10.0.0.1:6379", State: monitor.NodeServing, Since: in(-3 * time.Hour), RunID: strings.Repeat("a", 40), Version: "7.0.15", Role: "master", Uptime: 76 * time.Hour, Eviction: "noeviction", UsedMemory: 3 << 20,
 			Clients: 12, Locks: 1204, Read: 1, RTT: 312 * time.Microsecond, RTTs: []time.Duration{300_000, 312_000}, Offset: monitor.Estimate{Valid: true, Offset: 180 * time.Microsecond, Bound: 90 * time.Microsecond},
 			Drift: monitor.Drift{Valid: true, PPM: -4.2, Bound: 0.3}, GuardsKnown: true, Guards: []announce.Guard{{ID: "e1e2e3e4", Host: text("ops1"), Delay: 30350 * time.Millisecond, Boot: announce.BootFenced}}},
-		{Name: "n2", Addr: "10.0.0.2:6379", State: monitor.NodeFenced, Since: in(-12 * s), RunID: strings.Repeat("b", 40), Uptime: 12 * s, MinReplicasToWrite: restartguard.FenceClosed, Locks: 3, Read: 0.5, Restarts: 1},
+		{Name: "n2", Addr: "10.0.0.2:6379", State: monitor.NodeFenced, Since: in(-12 * s), RunID: strings.Repeat("b", 40), Uptime: 12 * s, MinReplicasToWrite: restartguard.FenceUp, Locks: 3, Read: 0.5, Restarts: 1},
 		{Name: "n3", Addr: "10.0.0.3:6379", State: monitor.NodeDown, Since: in(-40 * s), Err: text("dial tcp 10.0.0.3:6379: connection refused"), MinReplicasToWrite: -1},
 	}
 	locks := []monitor.Lock{
-		{Key: text("held"), State: monitor.LockHeld, Holder: text(strings.Repeat("a", 24)), Held: 3, Tokens: 1, MajorityEnd: in(9800 * time.Millisecond), Since: in(-5 * s), Copies: copies("aaa", 10*s, 9800*time.Millisecond, 9700*time.Millisecond)},
-		{Key: text("split \x1b[31m"), State: monitor.LockSplit, Holder: text(strings.Repeat("a", 24)), Held: 2, Tokens: 2, MajorityEnd: in(90 * time.Minute), Since: in(-2 * time.Hour), Copies: copies("aba", 2*time.Hour, s/2, 90*time.Minute)},
-		{Key: text("=cmd"), State: monitor.LockOrphan, Holder: text(strings.Repeat("c", 24)), Held: 1, Tokens: 1, Copies: copies("-c?", 0, 3*s, 2*s)},
-		{Key: text("stuck"), State: monitor.LockImmortal, Holder: text(strings.Repeat("d", 24)), Held: 2, Tokens: 1, Copies: copies("dd.", 0, 0, 0),
-			Form: &lockform.Form{Library: "SETNX with a time stamp", Deadline: in(-time.Hour), Owner: text("web-7 (pid 811)"), Created: in(-2 * time.Hour), Refused: "no"}, Keys: []safetext.Text{text("stuck"), text("stuck2")}},
+		monitor.Lock{Key: text("held"), State: monitor.LockHeld, Holder: text(strings.Repeat("a", 24)), Held: 3, Tokens: 1, Copies: copies("aaa", 10*s, 9800*time.Millisecond, 9700*time.Millisecond)}.Timed(in(-5*s), in(9800*time.Millisecond)),
+		monitor.Lock{Key: text("split \x1b[31m"), State: monitor.LockSplit, Holder: text(strings.Repeat("a", 24)), Held: 2, Tokens: 2, Copies: copies("aba", 2*time.Hour, s/2, 90*time.Minute)}.Timed(in(-2*time.Hour), in(90*time.Minute)),
+		{Key: text("=cmd"), State: monitor.LockOrphaned, Holder: text(strings.Repeat("c", 24)), Held: 1, Tokens: 1, Copies: copies("-c?", 0, 3*s, 2*s)},
+		monitor.Lock{Key: text("stuck"), State: monitor.LockNoTTL, Holder: text(strings.Repeat("d", 24)), Held: 2, Tokens: 1, Copies: copies("dd.", 0, 0, 0),
+			Form: &lockform.Form{Library: "SETNX with a time stamp", Deadline: in(-time.Hour), Owner: text("web-7 (pid 811)"), Created: in(-2 * time.Hour), Refused: "no"}}.WithKeys(text("stuck"), text("stuck2")),
 	}
 	snap := &monitor.Snapshot{
 		At: epoch, Settled: in(-time.Hour), Nodes: nodes, Locks: monitor.NewLocks(locks...), Complete: true,
 		Cluster:  monitor.Cluster{Name: "test", N: 3, Quorum: 2, Serving: 1, MaxTTL: 30 * s, Verdict: monitor.VerdictUnavailable},
-		Findings: []monitor.Finding{{ID: "immortal-lock", Severity: monitor.SeverityDanger, Key: text("stuck"), Count: 2, Since: in(-time.Hour), Title: "locks without a TTL", Evidence: text("stuck"), Consequence: "blocks", Remedy: "delete"}},
+		Findings: []monitor.Finding{{ID: "no-ttl-lock", Severity: monitor.SeverityDanger, Key: text("stuck"), Count: 2, Since: in(-time.Hour), Title: "locks without a TTL", Evidence: text("stuck"), Consequence: "blocks", Remedy: "delete"}},
 	}
-	g := NewGuard("", []restartguard.NodeStatus{{Node: "n2", Phase: restartguard.PhaseClosed, Until: in(18 * s), Known: true, Verified: true, Reason: "restarted"}})
+	g := NewGuard("", []restartguard.NodeStatus{{Node: "n2", Phase: restartguard.PhaseFenced, Until: in(18 * s), Known: true, Verified: true, Reason: "restarted"}})
 	g.See(snap)
 	return &Context{Glyphs: Plain(false), Snap: snap, Now: epoch, Guard: g}
 }
@@ -87,7 +89,22 @@ func (c *Context) nodes() (all []*monitor.Node) {
 	return all
 }
 
+func (c *Context) clusters() []*Cluster {
+	return []*Cluster{{Name: "test", Snap: c.Snap, Delay: time.Minute}, {Name: "new", Snap: &monitor.Snapshot{}, Delay: 2 * time.Second}, {Name: "broken", Err: "no password"}}
+}
+
 func (c *Context) findings() []*monitor.Finding { return []*monitor.Finding{&c.Snap.Findings[0]} }
+
+var auditLines = []audit.Entry{
+	{Seq: 7, Record: audit.Record{Time: epoch, ID: "a1", Phase: audit.Intent, Actor: "me@host", Cluster: "test", Act: "revoke", Target: "job\x1b", Reason: "stuck", TokenSHA: "9f86"}},
+	{Record: audit.Record{Time: epoch, ID: "a0", Phase: audit.Failed, Actor: "me@host", Act: "release", Target: "job", Detail: "not held"}, Doubt: errors.New("it was changed")},
+}
+
+var events = []monitor.Event{
+	{At: epoch, Level: monitor.LevelInfo, Kind: "acquired", Key: safetext.New("job\x1b"), Text: safetext.New("job\x1b acquired")},
+	{At: epoch, Level: monitor.LevelAlarm, Kind: "restart", Node: "n2", Text: safetext.New("n2 restarted … 12 locks")},
+	{At: epoch, Level: monitor.LevelNotice, Kind: "own clock", Text: safetext.New("the clock was set")},
+}
 
 // written is a table as text, with a bar between two cells.
 func written(t *Table) string {
@@ -126,7 +143,13 @@ func TestGolden(t *testing.T) {
 		b.WriteString("\n" + written(Tabulate(c, LockColumns(c.Snap.Nodes), c.locks(), false)))
 		b.WriteString("\n" + written(Tabulate(c, NodeColumns(), c.nodes(), true)))
 		b.WriteString("\n" + written(Tabulate(c, FindingColumns(), c.findings(), true)))
-		b.WriteString("\n" + written(Tabulate(c, GuardColumns(false), []GuardDoc{{Name: safetext.New("n1"), State: "serving", BootFence: "verified", Lives: 2, Method: "acl"}, {Name: safetext.New("n2"), State: "fenced"}}, true)))
+		b.WriteString("\n" + written(Tabulate(c, GuardColumns(false), []GuardDoc{{Name: safetext.New("n1"), State: "serving", BootFence: "verified", Incarnations: 2, Method: "acl"}, {Name: safetext.New("n2"), State: "fenced"}}, true)))
+		b.WriteString("\n" + written(Tabulate(c, ClusterColumns(), c.clusters(), true)))
+		b.WriteString("\n" + written(Tabulate(c, AuditColumns(), auditLines, true)))
+		for _, e := range events {
+			b.WriteString("\n" + Line(c, EventColumns(), &e))
+		}
+		b.WriteByte('\n')
 		for _, l := range c.locks() {
 			axis := Axis(c, l)
 			b.WriteString(facts(c.Name(l.Key.Raw())+": "+LockEnd(c, l), LockFacts(c, l)))
@@ -211,7 +234,9 @@ func TestColumnsPage(t *testing.T) {
 	text := string(page)
 	for name, table := range map[string]string{
 		"locks": described(LockColumns([]monitor.Node{{Name: "n1"}, {Name: "n2"}})), "nodes": described(NodeColumns()),
-		"guard": described(GuardColumns(false)), "findings": described(FindingColumns()),
+		"guard": described(GuardColumns(false)), "clusters": described(ClusterColumns()), "findings": described(FindingColumns()),
+		"events": described(EventColumns()), "audit": described(AuditColumns()),
+		"grants": described(GrantColumns(false)), "history": described(PastEventColumns(false)),
 	} {
 		part := regexp.MustCompile(`(?s)(<!-- columns of ` + name + `, made by go test ./internal/view -update -->\n).*?(<!-- end -->)`)
 		if !part.MatchString(text) {
@@ -233,6 +258,9 @@ func TestFieldsAreInTheDocuments(t *testing.T) {
 		CSV(&b, LockColumns(c.Snap.Nodes), c.locks(), func(l *monitor.Lock) any { return DocOfLock(l, c.Snap) }),
 		CSV(&b, NodeColumns(), c.nodes(), func(n *monitor.Node) any { return DocOfNode(*n, c.Now) }),
 		CSV(&b, GuardColumns(false), []GuardDoc{{}}, func(g GuardDoc) any { return g }),
+		CSV(&b, ClusterColumns(), c.clusters(), func(r *Cluster) any { return DocOfClusterRow(r) }),
+		CSV(&b, EventColumns(), []*monitor.Event{{Kind: "up", Node: "n1"}}, func(e *monitor.Event) any { return DocOfEvent(e) }),
+		CSV(&b, AuditColumns(), []audit.Entry{{}}, func(e audit.Entry) any { return DocOfAudit(e) }),
 		CSV(&b, FindingColumns(), c.findings(), func(f *monitor.Finding) any { return DocOfFinding(*f, c.Now) }),
 	} {
 		if err != nil {
@@ -240,10 +268,10 @@ func TestFieldsAreInTheDocuments(t *testing.T) {
 		}
 	}
 	for _, want := range []string{
-		"key,state,copies,n,nodes.0.state,nodes.0.ttl_ms,", "\n\\x3dcmd,orphan,1,3,absent,,present,3000,unknown,2000,,,", "\nsplit \\x1b[31m,split,2,3,present,7200000,",
-		"\nimmortal-lock", "danger,immortal-lock,,locks without a TTL,stuck,2,stuck,3600000",
+		"key,state,copies,n,nodes.0.state,nodes.0.ttl_ms,", "\n\\x3dcmd,orphaned,1,3,absent,,present,3000,unknown,2000,,,", "\nsplit \\x1b[31m,split,2,3,present,7200000,",
+		"\nno-ttl-lock", "danger,no-ttl-lock,,locks without a TTL,stuck,2,stuck,3600000",
 	} {
-		if !strings.Contains(b.String(), want) && !strings.HasPrefix(want, "\nimmortal") {
+		if !strings.Contains(b.String(), want) && !strings.HasPrefix(want, "\nno-ttl") {
 			t.Errorf("no %q in\n%s", want, b.String())
 		}
 	}
@@ -307,7 +335,7 @@ func TestFit(t *testing.T) {
 			if nodes != 0 && nodes != n {
 				t.Errorf("%d nodes, %d cells: %d columns of nodes", n, w, nodes)
 			}
-			if w >= 60 && (widths[0] < 16 || widths[1] == 0 || widths[2] == 0) {
+			if w >= 60 && (widths[0] < 14 || widths[1] == 0 || widths[2] == 0) {
 				t.Errorf("%d nodes, %d cells: the first columns are missing", n, w)
 			}
 			before = max(before, shown)
@@ -349,7 +377,7 @@ func TestHostileText(t *testing.T) {
 		hostile := *l
 		hostile.Key, hostile.Holder = safetext.New(raw), safetext.New(raw)
 		hostile.Form = &lockform.Form{Library: raw, Owner: safetext.New(raw)}
-		hostile.Keys = []safetext.Text{hostile.Key, hostile.Key}
+		hostile = hostile.WithKeys(hostile.Key, hostile.Key)
 		n := c.Snap.Nodes[2]
 		n.Name, n.Addr, n.Version, n.Role, n.Eviction, n.RunID, n.Err, n.Notes = raw, raw, raw, raw, raw, raw, safetext.New(raw), []string{raw}
 		f := monitor.Finding{ID: "x", Node: raw, Key: safetext.New(raw), Evidence: safetext.New(raw), Title: raw}

@@ -17,25 +17,45 @@ import (
 // row. Text is escaped as in a table; where a spreadsheet would take it for a formula,
 // its first character is spelt out.
 func CSV[T any](to io.Writer, columns []Column[T], rows []T, doc func(T) any) error {
-	w := csv.NewWriter(to)
-	var fields []string
-	for _, c := range columns {
-		fields = append(fields, c.Fields...)
-	}
-	known := places{}
-	record := make([]string, len(fields))
-	_ = w.Write(fields)
+	w := NewCSV(to, columns, doc)
 	for _, r := range rows {
-		v := reflect.ValueOf(doc(r))
-		for i, f := range fields {
-			record[i] = known.field(v, f)
-		}
-		if err := w.Write(record); err != nil {
-			return err
-		}
+		w.Add(r)
 	}
-	w.Flush()
-	return w.Error()
+	return w.Flush()
+}
+
+// CSVWriter is [CSV] of rows that come one by one.
+type CSVWriter[T any] struct {
+	w              *csv.Writer
+	fields, record []string
+	known          places
+	doc            func(T) any
+}
+
+// NewCSV begins with the heads of the columns.
+func NewCSV[T any](to io.Writer, columns []Column[T], doc func(T) any) *CSVWriter[T] {
+	c := &CSVWriter[T]{w: csv.NewWriter(to), known: places{}, doc: doc}
+	for _, col := range columns {
+		c.fields = append(c.fields, col.Fields...)
+	}
+	c.record = make([]string, len(c.fields))
+	_ = c.w.Write(c.fields) // Flush tells
+	return c
+}
+
+// Add adds a row.
+func (c *CSVWriter[T]) Add(row T) {
+	v := reflect.ValueOf(c.doc(row))
+	for i, f := range c.fields {
+		c.record[i] = c.known.field(v, f)
+	}
+	_ = c.w.Write(c.record) // Flush tells
+}
+
+// Flush writes what was added, and says what failed.
+func (c *CSVWriter[T]) Flush() error {
+	c.w.Flush()
+	return c.w.Error()
 }
 
 // places are where structs have the fields of these names in JSON.

@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"redlockctl/internal/safetext"
+	"redlockctl/internal/who"
 	"redlockctl/monitor"
 )
 
@@ -127,9 +128,10 @@ type formDoc struct {
 	Library     string          `json:"library,omitempty"` // several names where they cannot be told apart
 	Owner       *safetext.Text  `json:"owner,omitempty"`
 	OwnerBase64 string          `json:"owner_base64,omitempty"`
-	Created     time.Time       `json:"created,omitzero"`  // by the clock of its maker
-	Deadline    time.Time       `json:"deadline,omitzero"` // of a lock that ends by its value
-	Group       *safetext.Text  `json:"group,omitempty"`   // the lock whose part or companion the key is
+	OwnerMethod who.Method      `json:"owner_method,omitempty"` // how the owner is known: "told" by the token
+	Created     time.Time       `json:"created,omitzero"`       // by the clock of its maker
+	Deadline    time.Time       `json:"deadline,omitzero"`      // of a lock that ends by its value
+	Group       *safetext.Text  `json:"group,omitempty"`        // the lock whose part or companion the key is
 	GroupBase64 string          `json:"group_base64,omitempty"`
 	Companion   bool            `json:"companion,omitempty"`
 	TakingAway  string          `json:"taking_away,omitempty"`
@@ -147,9 +149,12 @@ func docOfForm(l *monitor.Lock) formDoc {
 			Companion: f.Companion, TakingAway: f.TakingAway, Refused: f.Refused,
 		}
 	}
-	doc.Keys = l.Keys
-	if slices.ContainsFunc(l.Keys, func(k safetext.Text) bool { return !utf8.ValidString(k.Raw()) }) {
-		for _, k := range l.Keys {
+	if owner(l) != "" {
+		doc.OwnerMethod = who.Told
+	}
+	doc.Keys = l.Keys()
+	if slices.ContainsFunc(l.Keys(), func(k safetext.Text) bool { return !utf8.ValidString(k.Raw()) }) {
+		for _, k := range l.Keys() {
 			doc.KeysBase64 = append(doc.KeysBase64, base64.StdEncoding.EncodeToString([]byte(k.Raw())))
 		}
 	}
@@ -165,7 +170,7 @@ type CopyDoc struct {
 	TokenBase64 string         `json:"token_base64,omitempty"`
 	Length      int64          `json:"length,omitempty"`
 	TTLms       *int64         `json:"ttl_ms,omitempty"` // absent where the copy has none
-	Immortal    bool           `json:"immortal,omitempty"`
+	NoTTL       bool           `json:"no_ttl,omitempty"`
 }
 
 // DocOfLock is a lock of a snapshot.
@@ -173,7 +178,7 @@ func DocOfLock(l *monitor.Lock, s *monitor.Snapshot) LockDoc {
 	doc := LockDoc{
 		Key: l.Key, KeyBase64: l.Key.Base64(), State: l.State.String(),
 		Holder: safetext.Optional(l.Holder.Raw()), HolderBase64: l.Holder.Base64(),
-		Held: l.Held, N: s.Cluster.N, Quorum: s.Cluster.Quorum, Tokens: l.Tokens, EndsMs: MSUntil(l.MajorityEnd, s.At),
+		Held: l.Held, N: s.Cluster.N, Quorum: s.Cluster.Quorum, Tokens: l.Tokens, EndsMs: MSUntil(l.MajorityEnd(), s.At),
 		formDoc: docOfForm(l),
 	}
 	if l.Nobody {
@@ -183,8 +188,8 @@ func DocOfLock(l *monitor.Lock, s *monitor.Snapshot) LockDoc {
 		margin := l.Margin()
 		doc.Margin = &margin
 	}
-	if !l.Since.IsZero() {
-		v := max(0, s.At.Sub(l.Since).Milliseconds())
+	if !l.Since().IsZero() {
+		v := max(0, s.At.Sub(l.Since()).Milliseconds())
 		doc.SeenForMs = &v
 	}
 	for i, c := range l.Copies.All() {
@@ -196,14 +201,14 @@ func DocOfLock(l *monitor.Lock, s *monitor.Snapshot) LockDoc {
 			cp.Type, cp.Length = safetext.Optional(c.Type), c.Len
 			cp.Token, cp.TokenBase64 = safetext.Optional(c.Token.Raw()), c.Token.Base64()
 			cp.TTLms = MSUntil(c.Expires, s.At)
-			cp.Immortal = c.State == monitor.CopyPresent && c.Expires.IsZero()
+			cp.NoTTL = c.State == monitor.CopyPresent && c.Expires.IsZero()
 		}
 		doc.Nodes = append(doc.Nodes, cp)
 	}
 	return doc
 }
 
-var copyStateNames = [...]string{monitor.CopyAbsent: "absent", monitor.CopyPresent: "present", monitor.CopyUnknown: "unknown", monitor.CopyUnread: "unread"}
+var copyStateNames = [...]string{monitor.CopyAbsent: "absent", monitor.CopyPresent: "present", monitor.CopyUnknown: "unknown", monitor.CopyUnread: "unread", monitor.CopySeen: "present"}
 
 // FindingDoc is one finding.
 type FindingDoc struct {

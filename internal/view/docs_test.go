@@ -51,7 +51,7 @@ func TestStatesAreDocumented(t *testing.T) {
 func TestGuardColumnIsDocumented(t *testing.T) {
 	page := readPage(t)
 	active := func(known, verified bool) restartguard.NodeStatus {
-		return restartguard.NodeStatus{Phase: restartguard.PhaseActive, Known: known, Verified: verified}
+		return restartguard.NodeStatus{Phase: restartguard.PhaseServing, Known: known, Verified: verified}
 	}
 	for name, c := range map[string]struct {
 		state   monitor.NodeState
@@ -61,8 +61,8 @@ func TestGuardColumnIsDocumented(t *testing.T) {
 		"verified":     {monitor.NodeServing, new(active(true, true)), true},
 		"not verified": {monitor.NodeServing, new(active(true, false)), true},
 		"unverified":   {monitor.NodeServing, new(active(false, false)), true},
-		"held":         {monitor.NodeHeld, nil, true},
-		"closed":       {monitor.NodeFenced, &restartguard.NodeStatus{Phase: restartguard.PhaseClosed}, true},
+		"held":         {monitor.NodeCordoned, nil, true},
+		"closed":       {monitor.NodeFenced, &restartguard.NodeStatus{Phase: restartguard.PhaseFenced}, true},
 		"exposed":      {monitor.NodeServing, &restartguard.NodeStatus{Phase: restartguard.PhaseExposed}, true},
 		"looking":      {monitor.NodeFenced, nil, true},
 		"waits":        {monitor.NodeFenced, nil, false},

@@ -22,24 +22,28 @@ type Glyphs struct {
 	spark    []string // lowest to highest
 	Here     string   // a place in a bar
 	Points   string   // at something to its left
+	Edge     string   // where a part of a band begins
+	Rewind   string   // the past is shown
+	Play     string   // and goes on
 
 	On, Half, Off, Wait, Stop, Odd, Unknown          string // states of nodes
 	soon, BareMajority, partial, orphan, over, split string // states of locks
 	endless                                          string
+	noCopy                                           string // in a chart of copies
 }
 
 // Unicode and ASCII are the glyphs of the screen.
 var (
 	Unicode = Glyphs{
-		Sep: "·", Ellipsis: "…", None: "–", Minus: "−", PM: "±", Endless: "∞", Full: "█", empty: "░", spark: []string{"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"}, Here: "│", Points: "◂",
+		Sep: "·", Ellipsis: "…", None: "–", Minus: "−", PM: "±", Endless: "∞", Full: "█", empty: "░", spark: []string{"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"}, Here: "│", Points: "◂", Edge: "▏", Rewind: "⏪", Play: "▶",
 		On: "●", Half: "◐", Off: "✗", Wait: "◌", Stop: "■", Odd: "▲", Unknown: "?",
-		soon: "◔", BareMajority: "○", partial: "◌", orphan: "◆", over: "▲", split: "◇", endless: "∞",
+		soon: "◔", BareMajority: "○", partial: "◌", orphan: "◆", over: "▲", split: "◇", endless: "∞", noCopy: "·",
 	}
 	ASCII = Glyphs{
 		ASCII: true,
-		Sep:   "|", Ellipsis: "..", None: "-", Minus: "-", PM: "+-", Endless: "inf", Full: "#", empty: ".", spark: []string{"_", ".", "-", "~", "=", "+", "*", "#"}, Here: "|", Points: "<",
+		Sep:   "|", Ellipsis: "..", None: "-", Minus: "-", PM: "+-", Endless: "inf", Full: "#", empty: ".", spark: []string{"_", ".", "-", "~", "=", "+", "*", "#"}, Here: "|", Points: "<", Edge: "|", Rewind: "<<", Play: ">",
 		On: "*", Half: "%", Off: "x", Wait: "~", Stop: "H", Odd: "!", Unknown: "?",
-		soon: ",", BareMajority: "o", partial: "~", orphan: "#", over: "^", split: "Y", endless: "8",
+		soon: ",", BareMajority: "o", partial: "~", orphan: "#", over: "^", split: "Y", endless: "8", noCopy: ".",
 	}
 )
 
@@ -78,7 +82,7 @@ func (g *Glyphs) NodeState(s monitor.NodeState) Cell {
 		c.Sign, c.Tone = g.On, Good
 	case monitor.NodeFenced:
 		c.Sign, c.Tone = g.Half, Warn
-	case monitor.NodeHeld:
+	case monitor.NodeCordoned:
 		c.Sign, c.Tone = g.Stop, Warn
 	case monitor.NodeLoading, monitor.NodeSlow:
 		c.Sign, c.Tone = g.Wait, Warn
@@ -109,7 +113,7 @@ func (g *Glyphs) LockState(s monitor.LockState) Cell {
 		c.Sign, c.Tone = g.On, Good
 	case monitor.LockExpiring:
 		c.Sign, c.Tone = g.soon, Good
-	case monitor.LockBare:
+	case monitor.LockBareMajority:
 		c.Sign, c.Tone = g.BareMajority, Warn
 	case monitor.LockRevoked:
 		c.Sign, c.Tone = g.Stop, Warn
@@ -117,13 +121,13 @@ func (g *Glyphs) LockState(s monitor.LockState) Cell {
 		c.Sign, c.Tone = g.partial, Info
 	case monitor.LockNotALock:
 		c.Sign = g.None
-	case monitor.LockOrphan:
+	case monitor.LockOrphaned:
 		c.Sign, c.Tone = g.orphan, Bad
 	case monitor.LockOverTTL:
 		c.Sign, c.Tone = g.over, Warn
 	case monitor.LockSplit:
 		c.Sign, c.Tone = g.split, Bad
-	case monitor.LockImmortal:
+	case monitor.LockNoTTL:
 		c.Sign, c.Tone = g.endless, Bad
 	}
 	return c
@@ -131,16 +135,16 @@ func (g *Glyphs) LockState(s monitor.LockState) Cell {
 
 // States says what the states of locks mean.
 var States = map[monitor.LockState]string{
-	monitor.LockHeld:     "a quorum of copies, and some to lose",
-	monitor.LockExpiring: "held, ends within a second",
-	monitor.LockBare:     "held with margin 0: one more restart lets another client in",
-	monitor.LockRevoked:  "taken from its holder: others wait until the TTL expires",
-	monitor.LockPartial:  "copies but no majority: being acquired or released",
-	monitor.LockNotALock: "a key under the lock pattern that cannot be a lock",
-	monitor.LockOrphan:   "a minority left behind by a failed or dead client: blocks others until it expires",
-	monitor.LockOverTTL:  "lives longer than the cluster's max TTL: the guard's delay does not cover it",
-	monitor.LockSplit:    "copies of several tokens; ' marks those that are not the holder's",
-	monitor.LockImmortal: "a copy without TTL: it never expires by itself",
+	monitor.LockHeld:         "a quorum of copies, and some to lose",
+	monitor.LockExpiring:     "held, ends within a second",
+	monitor.LockBareMajority: "held with margin 0: one more restart lets another client in",
+	monitor.LockRevoked:      "taken from its holder: others wait until the TTL expires",
+	monitor.LockPartial:      "copies but no majority: being acquired or released",
+	monitor.LockNotALock:     "a key under the lock pattern that cannot be a lock",
+	monitor.LockOrphaned:     "a minority left behind by a failed or dead client: blocks others until it expires",
+	monitor.LockOverTTL:      "lives longer than the cluster's max TTL: the guard's delay does not cover it",
+	monitor.LockSplit:        "copies of several tokens; ' marks those that are not the holder's",
+	monitor.LockNoTTL:        "a copy without TTL: it never expires by itself",
 }
 
 // Needs is how much a state needs a person. States that come and go by themselves
@@ -154,7 +158,7 @@ func Needs(s monitor.LockState) int {
 }
 
 // onlyASCII replaces the few characters of our own sentences that ASCII lacks.
-var onlyASCII = strings.NewReplacer("…", "..", "≥", ">=", "×", "x", "–", "-", "−", "-", "→", "->", "·", "|", "±", "+-", "∞", "inf")
+var onlyASCII = strings.NewReplacer("…", "..", "≥", ">=", "×", "x", "–", "-", "−", "-", "→", "->", "·", "|", "±", "+-", "∞", "inf", "◇", "Y")
 
 // Our is a sentence of the program itself.
 func (g *Glyphs) Our(s string) string {

@@ -89,7 +89,7 @@ func (g *Guard) Waiting(s *monitor.Snapshot) (names []string) {
 	for i := range s.Nodes {
 		n := &s.Nodes[i]
 		another := slices.ContainsFunc(n.Guards, func(one announce.Guard) bool { return one.ID != g.ID })
-		if fenced := n.State == monitor.NodeFenced || g.Status[n.Name].Phase == restartguard.PhaseClosed; fenced && !another {
+		if fenced := n.State == monitor.NodeFenced || g.Status[n.Name].Phase == restartguard.PhaseFenced; fenced && !another {
 			names = append(names, n.Name)
 		}
 	}
@@ -99,7 +99,7 @@ func (g *Guard) Waiting(s *monitor.Snapshot) (names []string) {
 // Countdown is the time until the node rejoins, where that is known.
 func (g *Guard) Countdown(n *monitor.Node, now time.Time) (time.Duration, bool) {
 	s, ok := g.Status[n.Name]
-	if !ok || s.Phase != restartguard.PhaseClosed || s.Until.IsZero() || n.State != monitor.NodeFenced {
+	if !ok || s.Phase != restartguard.PhaseFenced || s.Until.IsZero() || n.State != monitor.NodeFenced {
 		return 0, false
 	}
 	return max(0, s.Until.Sub(now)), true
@@ -142,14 +142,14 @@ func GuardCell(c *Context, n *monitor.Node) Cell {
 	}
 	s, ok := g.Status[n.Name]
 	switch {
-	case ok && s.Phase == restartguard.PhaseClosed && !s.Until.IsZero():
+	case ok && s.Phase == restartguard.PhaseFenced && !s.Until.IsZero():
 		return Cell{Text: countdown(c, s), Tone: Warn}
-	case n.State == monitor.NodeHeld, ok && s.Phase == restartguard.PhaseHeld:
-		return Cell{Text: "held by an operator: " + c.either("O opens it", "node open ends that"), Tone: Warn}
-	case ok && s.Phase == restartguard.PhaseClosed && s.Err == "":
-		return Cell{Text: "closed by the guard", Tone: Warn}
+	case n.State == monitor.NodeCordoned, ok && s.Phase == restartguard.PhaseCordoned:
+		return Cell{Text: "cordoned by an operator: " + c.either("O uncordons it", "node uncordon ends that"), Tone: Warn}
+	case ok && s.Phase == restartguard.PhaseFenced && s.Err == "":
+		return Cell{Text: "fenced by the guard", Tone: Warn}
 	case ok && s.Phase == restartguard.PhaseExposed:
-		return Cell{Text: "EXPOSED: must be closed, and is open !", Tone: Bad}
+		return Cell{Text: "EXPOSED: must be fenced, and serves !", Tone: Bad}
 	case n.State == monitor.NodeFenced && g.Here:
 		return Cell{Text: "fenced, the guard is looking" + c.Ellipsis, Tone: Warn}
 	case n.State == monitor.NodeFenced:
@@ -164,7 +164,7 @@ func GuardCell(c *Context, n *monitor.Node) Cell {
 		return Cell{Text: text, Tone: Warn}
 	case ok && s.Phase == restartguard.PhaseUnreachable:
 		return Cell{Text: "guard: " + c.Whole(s.Err), Tone: Warn}
-	case ok && s.Phase == restartguard.PhaseActive && s.Known, len(n.Guards) > 0 && !ok:
+	case ok && s.Phase == restartguard.PhaseServing && s.Known, len(n.Guards) > 0 && !ok:
 		switch g.BootFence(n) {
 		case "verified":
 			return Cell{Text: "boot fence verified"}
@@ -172,7 +172,7 @@ func GuardCell(c *Context, n *monitor.Node) Cell {
 			return Cell{Text: "boot fence not verified !", Tone: Warn}
 		}
 		return Cell{Text: "unverified: no start seen yet", Tone: Dim}
-	case ok && s.Phase == restartguard.PhaseActive:
+	case ok && s.Phase == restartguard.PhaseServing:
 		return Cell{Text: "unverified: no start seen yet", Tone: Dim}
 	case n.State == monitor.NodeUnknown, g.Here, !n.GuardsKnown && len(g.Others) > 0:
 		return Cell{Text: c.Ellipsis, Tone: Dim}
@@ -184,14 +184,14 @@ func GuardCell(c *Context, n *monitor.Node) Cell {
 func GuardMore(c *Context, n *monitor.Node) string {
 	s := c.Guard.Status[n.Name]
 	var more []string
-	if s.Phase == restartguard.PhaseClosed && s.Proven {
+	if s.Phase == restartguard.PhaseFenced && s.Proven {
 		more = append(more, "a write was refused")
 	}
 	if !s.Out.IsZero() {
 		more = append(more, "out for "+c.age(s.Out))
 	}
-	if s.Phase == restartguard.PhaseActive && s.BootExposed > 0 {
-		more = append(more, "open "+restartguard.AtMost(s.BootExposed).String()+" at its start")
+	if s.Phase == restartguard.PhaseServing && s.BootExposed > 0 {
+		more = append(more, "unfenced for "+restartguard.AtMost(s.BootExposed).String()+" at its start")
 	}
 	return strings.Join(more, ", ")
 }
@@ -238,15 +238,15 @@ func lastClause(s string) string {
 // GuardDoc is one node as a guard knows it. What was remembered of another
 // incarnation, or of another server, is left out.
 type GuardDoc struct {
-	Name      safetext.Text `json:"name"`
-	Addr      safetext.Text `json:"addr"`
-	State     string        `json:"state"` // as it is seen now
-	Method    string        `json:"method"`
-	Known     bool          `json:"known"`      // the guard has met this incarnation of it
-	BootFence string        `json:"boot_fence"` // verified, not verified, or unknown
-	Lives     int           `json:"lives,omitempty"`
-	Held      bool          `json:"held,omitempty"`
-	RejoinMs  *int64        `json:"rejoin_ms,omitempty"`
+	Name         safetext.Text `json:"name"`
+	Addr         safetext.Text `json:"addr"`
+	State        string        `json:"state"` // as it is seen now
+	Method       string        `json:"method"`
+	Known        bool          `json:"known"`      // the guard has met this incarnation of it
+	BootFence    string        `json:"boot_fence"` // verified, not verified, or unknown
+	Incarnations int           `json:"incarnations,omitempty"`
+	Cordoned     bool          `json:"cordoned,omitempty"`
+	RejoinMs     *int64        `json:"rejoin_ms,omitempty"`
 }
 
 // GuardColumns are the columns of what a guard knows of nodes; stopped: none runs.
@@ -272,12 +272,12 @@ func GuardColumns(stopped bool) []Column[GuardDoc] {
 		Name: "BOOT FENCE", Help: "did it start fenced last, as far as a guard saw: verified, not verified, unknown", Fields: []string{"boot_fence"},
 		Cell: text(func(n GuardDoc) string { return n.BootFence }),
 	}, {
-		Name: "LIVES", Help: "how many incarnations of it the guard has seen", Fields: []string{"lives"}, Compare: by(func(n GuardDoc) int { return n.Lives }), Right: true,
+		Name: "INCARNATIONS", Help: "how many incarnations of it the guard has seen", Fields: []string{"incarnations"}, Compare: by(func(n GuardDoc) int { return n.Incarnations }), Right: true,
 		Cell: func(c *Context, n GuardDoc) Cell {
-			if n.Lives == 0 {
+			if n.Incarnations == 0 {
 				return c.orNone("")
 			}
-			return Cell{Text: Count(n.Lives)}
+			return Cell{Text: Count(n.Incarnations)}
 		},
 	}, {
 		Name: "METHOD", Help: "how it is fenced: `fence` in the configuration", Fields: []string{"method"}, Cell: text(func(n GuardDoc) string { return n.Method }),
@@ -289,8 +289,8 @@ func (n GuardDoc) Rejoins(stopped bool) string {
 	switch {
 	case n.RejoinMs != nil:
 		return Left(time.Duration(*n.RejoinMs) * time.Millisecond)
-	case n.Held || n.State == monitor.NodeHeld.String():
-		return "held"
+	case n.Cordoned || n.State == monitor.NodeCordoned.String():
+		return "cordoned"
 	case n.State != monitor.NodeFenced.String():
 		return ""
 	case stopped:

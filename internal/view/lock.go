@@ -1,11 +1,13 @@
 package view
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 	"time"
 
 	"redlockctl/internal/safetext"
+	"redlockctl/internal/who"
 	"redlockctl/monitor"
 )
 
@@ -18,15 +20,24 @@ func LockColumns(nodes []monitor.Node) []Column[*monitor.Lock] {
 	columns := []column{{
 		Name: "NAME", Help: "the key. What a terminal would obey or hide is spelt out (`\\x1b`, `\\u202e`)",
 		Fields: []string{"key"}, Compare: by(func(l *monitor.Lock) string { return l.Key.Raw() }),
-		Cell: lockName, Cut: 60, Rank: 1, Width: 16, Most: 60, Middle: true,
+		Cell: lockName, Cut: 60, Rank: 1, Width: 14, Good: 24, Most: 60, Middle: true,
 	}, {
 		Name: "STATE", Help: "below; sorted by it, what needs a person comes first",
 		Fields: []string{"state"}, Compare: by(func(l *monitor.Lock) int { return -Needs(l.State) }), First: "needs you first",
-		Cell: func(c *Context, l *monitor.Lock) Cell { return c.LockState(l.State) }, Rank: 2, Width: 12,
+		Cell: func(c *Context, l *monitor.Lock) Cell {
+			cell := c.LockState(l.State)
+			if c.Short {
+				cell.Text = strings.NewReplacer("bare majority", "bare maj.", "over max TTL", "over max").Replace(cell.Text)
+			}
+			return cell
+		}, Rank: 2, Width: 12,
 	}, {
 		Name: "COPIES", Help: "how many of the N nodes hold the holder's copy. `2+1/5`: one more is another's",
 		Fields: []string{"copies", "n"}, Compare: by(func(l *monitor.Lock) int { return l.Held }), First: "fewest copies",
-		Cell: func(_ *Context, l *monitor.Lock) Cell { return Cell{Text: Copies(l)} }, Right: true, Rank: 3, Width: 6,
+		Cell: func(_ *Context, l *monitor.Lock) Cell { return Cell{Text: Copies(l)} }, Right: true, Rank: 3, Width: max(6, 3+2*len(strconv.Itoa(len(nodes)))),
+	}, {
+		Name: "TTLS", Help: "the copies in the order of the nodes: as high as the time that each has left beside the longest, all full where they agree within a second. `·` none there, `◇` another token's, `?` not known (`.`, `Y` and `?` with `--ascii`). `W` opens it: the time left on each node",
+		Cell: lockChart, Wide: true, Rank: 6, Width: max(4, len(nodes)),
 	}}
 	for i := range nodes {
 		at := "nodes." + strconv.Itoa(i) + "."
@@ -35,22 +46,30 @@ func LockColumns(nodes []monitor.Node) []Column[*monitor.Lock] {
 			Help: "time left of the copy on that node: none (`–`); `?` the node does not answer (`?~8s` its copy as last seen); `…` it answers and has not been read to the end yet (`..` with `--ascii`); " +
 				"`∞`, or `no TTL`, a copy that never expires. Another token's copy has a `'`; a value that is no lock is named by its type",
 			Fields: []string{at + "state", at + "ttl_ms"},
-			Cell:   func(c *Context, l *monitor.Lock) Cell { return copyCell(c, l, i) }, Right: true, Rank: 6, Width: min(6, max(4, Width(nodes[i].Name))),
+			Cell:   func(c *Context, l *monitor.Lock) Cell { return copyCell(c, l, i) }, Right: true, Folded: true, Rank: 7, Width: min(6, max(4, Width(nodes[i].Name))),
 		})
 	}
 	return append(columns, column{
 		Name: "ENDS", Help: "time until the holder falls below a quorum: the Q-th latest expiry of its copies",
 		Fields: []string{"majority_ends_ms"}, Compare: compareEnds, First: "ends soonest", Cell: lockEnds, Right: true, Rank: 4, Width: 4,
 	}, column{
+		Name: "AT", Help: "the same as a time of day", Wide: true, Rank: 10, Width: 8,
+		Cell: func(c *Context, l *monitor.Lock) Cell {
+			if l.MajorityEnd().IsZero() {
+				return Cell{}
+			}
+			return Cell{Text: Clock(l.MajorityEnd()), Tone: Dim}
+		},
+	}, column{
 		Name: "MARGIN", Help: "crash margin: how many of its copies the holder may lose before another client can reach a quorum ([exactly](#margin)). 0 is a lock one restart away from two holders; none (`–`) where there is no majority",
-		Fields: []string{"margin"}, Compare: by(func(l *monitor.Lock) int { return l.Margin() }), Cell: lockMargin, Right: true, Rank: 5, Width: 6,
+		Fields: []string{"margin"}, Compare: by(func(l *monitor.Lock) int { return l.Margin() }), Cell: lockMargin, Right: true, Rank: 8, Width: 6,
 	}, column{
 		Name: "LIBRARY", Help: "who made the lock, as far as the form of key and value tells: [forms.md](forms.md); and what the lock tells: that it is several keys, or ends by its value and not by a TTL",
 		Fields: []string{"library"}, Compare: by(func(l *monitor.Lock) string { return library(l) }),
-		Cell: lockLibrary, Idle: ownLibrary, Cut: 48, Rank: 8, Width: 10, Most: 16,
+		Cell: lockLibrary, Idle: ownLibrary, Cut: 48, Rank: 9, Width: 10, Most: 16,
 	}, column{
-		Name: "OWNER", Help: "what the token tells of its owner", Fields: []string{"owner"}, Compare: by(owner), Wide: true,
-		Cell: func(c *Context, l *monitor.Lock) Cell { return c.orNone(c.Whole(owner(l))) },
+		Name: "OWNER", Help: "who holds it: told by the token, or the answer to `w` (`redlockctl who`) as long as this token holds it, with how that is known", Fields: []string{"owner", "owner_method"}, Compare: by(owner), Wide: true,
+		Cell: func(c *Context, l *monitor.Lock) Cell { return c.orNone(c.owner(l)) },
 	}, column{
 		Name: "TOKENS", Help: "how many tokens have copies", Fields: []string{"tokens"}, Compare: by(func(l *monitor.Lock) int { return l.Tokens }), Right: true, Wide: true,
 		Cell: func(_ *Context, l *monitor.Lock) Cell { return Cell{Text: strconv.Itoa(l.Tokens)} },
@@ -59,11 +78,11 @@ func LockColumns(nodes []monitor.Node) []Column[*monitor.Lock] {
 		Cell: func(c *Context, l *monitor.Lock) Cell { return c.orNone(lockKeys(c, l, " ")) },
 	}, column{
 		Name: "SEEN FOR", Help: "for how long this holder has been seen, by this process; with `≥` (`>=` with `--ascii`) where it was there when the looking began",
-		Fields: []string{"seen_for_ms"}, Compare: func(a, b *monitor.Lock) int { return b.Since.Compare(a.Since) }, Cell: lockSeen, Right: true, Wide: true, Rank: 9, Width: 8,
+		Fields: []string{"seen_for_ms"}, Compare: func(a, b *monitor.Lock) int { return b.Since().Compare(a.Since()) }, Cell: lockSeen, Right: true, Wide: true, Folded: true, Rank: 11, Width: 8,
 	}, column{
 		Name: "HOLDER", Help: "the token that has most copies, shortened in the middle on the screen, or the owner that it names; `here` before it: acquired in this console; `+1`: there is another token. `nobody: 2 + 2 of 5`: several tokens have copies, and none can have a quorum",
 		Fields: []string{"holder"}, Compare: by(func(l *monitor.Lock) string { return l.Holder.Raw() }),
-		Cell: func(c *Context, l *monitor.Lock) Cell { return LockHolder(c, l) }, Cut: 48, Rank: 7, Width: 11, Most: 24,
+		Cell: func(c *Context, l *monitor.Lock) Cell { return LockHolder(c, l) }, Cut: 48, Rank: 5, Width: 11, Good: 16, Most: 40,
 	})
 }
 
@@ -87,11 +106,14 @@ func lockName(c *Context, l *monitor.Lock) Cell {
 func Copies(l *monitor.Lock) string {
 	present := 0
 	for _, one := range l.Copies.All() {
-		if one.State == monitor.CopyPresent {
+		if one.State == monitor.CopyPresent || one.State == monitor.CopySeen {
 			present++
 		}
 	}
 	s := strconv.Itoa(l.Held)
+	if l.Held < 0 {
+		s = "?"
+	}
 	if l.Tokens > 1 && present > l.Held {
 		s += "+" + strconv.Itoa(present-l.Held)
 	}
@@ -119,6 +141,8 @@ func copyCell(c *Context, l *monitor.Lock, i int) Cell {
 	switch {
 	case one.Type != "" && one.Type != "string" && one.Token.Empty():
 		cell.Text = safetext.Escape(one.Type)
+	case one.State == monitor.CopySeen:
+		cell.Text = "copy"
 	case !one.Expires.IsZero():
 		cell.Text = c.remaining(one.Expires)
 	}
@@ -129,6 +153,38 @@ func copyCell(c *Context, l *monitor.Lock, i int) Cell {
 		return Cell{Text: cell.Text + "'", Tone: Bad}
 	}
 	return cell
+}
+
+// lockChart is the copies of a lock in a cell each.
+func lockChart(c *Context, l *monitor.Lock) Cell {
+	var longest time.Time
+	own := func(one monitor.Copy) bool {
+		return one.State == monitor.CopyPresent && one.Token == l.Holder
+	}
+	for _, one := range l.Copies.All() {
+		if own(one) && !one.Expires.IsZero() {
+			if one.Expires.After(longest) {
+				longest = one.Expires
+			}
+		}
+	}
+	var b strings.Builder
+	top := len(c.spark) - 2
+	for _, one := range l.Copies.All() {
+		switch {
+		case one.State == monitor.CopyAbsent:
+			b.WriteString(c.noCopy)
+		case one.State == monitor.CopyPresent && !own(one):
+			b.WriteString(c.split)
+		case one.State != monitor.CopyPresent:
+			b.WriteByte('?')
+		case one.Expires.IsZero() || longest.Sub(one.Expires) <= time.Second:
+			b.WriteString(c.spark[top])
+		default: // its height changes with the seconds
+			b.WriteString(c.spark[c.seconds(one.Expires)*top/max(1, c.seconds(longest))])
+		}
+	}
+	return Cell{Text: b.String(), Tone: c.LockState(l.State).Tone}
 }
 
 // compareEnds sorts by when a lock ends, those that never do last.
@@ -148,10 +204,12 @@ func compareEnds(a, b *monitor.Lock) int {
 
 func lockEnds(c *Context, l *monitor.Lock) Cell {
 	switch {
-	case !l.MajorityEnd.IsZero():
-		return Cell{Text: c.remaining(l.MajorityEnd)}
-	case l.State == monitor.LockImmortal:
+	case !l.MajorityEnd().IsZero():
+		return Cell{Text: c.remaining(l.MajorityEnd())}
+	case l.State == monitor.LockNoTTL:
 		return Cell{Text: c.Endless}
+	case l.Held < 0, majority(l, c.Snap.Cluster.Quorum):
+		return Cell{Text: "?", Tone: Dim} // a record does not know each extension
 	}
 	return Cell{Text: c.None}
 }
@@ -161,6 +219,9 @@ func majority(l *monitor.Lock, quorum int) bool { return l.Held > 0 && l.Held >=
 
 func lockMargin(c *Context, l *monitor.Lock) Cell {
 	cell := Cell{Text: c.None}
+	if l.Held < 0 {
+		return Cell{Text: "?", Tone: Dim}
+	}
 	if majority(l, c.Snap.Cluster.Quorum) {
 		if cell.Text = strconv.Itoa(l.Margin()); l.Margin() <= 0 {
 			cell.Tone = Warn
@@ -181,6 +242,26 @@ func owner(l *monitor.Lock) string {
 		return ""
 	}
 	return l.Form.Owner.Raw()
+}
+
+// owner is who holds a lock and how that is known, where it is.
+func (c *Context) owner(l *monitor.Lock) string {
+	var w *who.Answer
+	if c.Known != nil {
+		w = c.Known(l.Holder.Raw())
+	}
+	text := c.Whole(owner(l))
+	if w == nil || w.Group == nil {
+		return text
+	}
+	how := ""
+	if text == "" {
+		text, how = w.Group.String(), fmt.Sprintf(" (%s)", w.Method)
+	}
+	if w.Liveness != "" {
+		text += ", " + string(w.Liveness)
+	}
+	return text + how
 }
 
 // Deadline is when a lock ends by its value; zero where that is not what ends it. A
@@ -218,30 +299,30 @@ func lockLibrary(c *Context, l *monitor.Lock) Cell {
 	if l.Form != nil && l.Form.Companion {
 		add("kept beside a lock")
 	}
-	if len(l.Keys) > 1 {
-		add(Plural(len(l.Keys), "key"))
+	if len(l.Keys()) > 1 {
+		add(Plural(len(l.Keys()), "key"))
 	}
 	return c.orNone(text)
 }
 
 // lockSeen is for how long the holder was seen.
 func lockSeen(c *Context, l *monitor.Lock) Cell {
-	if l.Since.IsZero() || c.Began && !l.Since.After(c.Snap.Settled) {
+	if l.Since().IsZero() || c.Began && !l.Since().After(c.Snap.Settled) {
 		return Cell{Text: c.None, Tone: Dim}
 	}
-	text := c.age(l.Since)
-	if !c.Snap.Settled.IsZero() && !l.Since.After(c.Snap.Settled) {
+	text := c.age(l.Since())
+	if !c.Snap.Settled.IsZero() && !l.Since().After(c.Snap.Settled) {
 		text = c.Our("≥") + text
 	}
 	return Cell{Text: text}
 }
 
 func lockKeys(c *Context, l *monitor.Lock, between string) string {
-	if len(l.Keys) < 2 {
+	if len(l.Keys()) < 2 {
 		return ""
 	}
-	names := make([]string, len(l.Keys))
-	for i, k := range l.Keys {
+	names := make([]string, len(l.Keys()))
+	for i, k := range l.Keys() {
 		names[i] = c.Name(k.Raw())
 	}
 	return strings.Join(names, between)
@@ -265,8 +346,8 @@ func LockHolder(c *Context, l *monitor.Lock) Cell {
 		return Cell{Text: l.NobodyText(), Tone: Bad}
 	}
 	text := c.Token(l.Holder)
-	if c.Short && owner(l) != "" {
-		text = c.Whole(owner(l))
+	if told := c.owner(l); c.Short && told != "" {
+		text = told
 	}
 	switch others := l.Tokens - 1; {
 	case c.Own != nil && c.Own(l.Key.Raw(), l.Holder.Raw()):

@@ -8,31 +8,43 @@ import (
 	"redlockctl/monitor"
 )
 
-// LockEnd is when a lock ends, and how many of its copies may be lost until then.
+// LockEnd is when a lock ends.
 func LockEnd(c *Context, l *monitor.Lock) string {
-	text := "no majority"
 	switch {
-	case !l.MajorityEnd.IsZero():
-		text = "ends in " + Left(l.MajorityEnd.Sub(c.Now))
-	case l.State == monitor.LockImmortal:
-		text = "no TTL"
+	case !l.MajorityEnd().IsZero():
+		return "ends in " + Left(l.MajorityEnd().Sub(c.Now)) + " (" + Clock(l.MajorityEnd()) + ")"
+	case l.State == monitor.LockNoTTL:
+		return "no TTL"
+	case l.Held < 0, majority(l, c.Snap.Cluster.Quorum):
+		return "when it ends is not known"
 	}
-	switch {
+	return "no majority"
+}
+
+// lockMarginText says how many of a lock's copies may be lost; empty where it has no
+// majority.
+func lockMarginText(c *Context, l *monitor.Lock) string {
+	switch n := l.Margin(); {
 	case !majority(l, c.Snap.Cluster.Quorum):
-	case l.Margin() <= 0:
-		text += ", can lose 0: one more restart lets another in"
+		return ""
+	case n <= 0:
+		return "0: one more restart lets another client in"
 	default:
-		text += ", can lose " + strconv.Itoa(l.Margin())
+		return strconv.Itoa(n) + ": it may lose " + Plural(n, "more copy", "more copies")
 	}
-	return text
 }
 
 // LockFacts are what is known of a lock, beside its copies.
 func LockFacts(c *Context, l *monitor.Lock) []Fact {
+	var facts []Fact
+	if margin := lockMarginText(c, l); margin != "" {
+		facts = append(facts, Fact{Label: "Margin", Text: margin})
+	}
 	holder := Fact{Label: "Holder", Text: c.Whole(l.Holder.Raw())}
-	facts := []Fact{holder}
 	if l.Nobody {
-		facts = []Fact{{"Holder", l.NobodyText(), Bad}, {Text: "most copies have the token " + holder.Text}}
+		facts = append(facts, Fact{"Holder", l.NobodyText(), Bad}, Fact{Text: "most copies have the token " + holder.Text})
+	} else {
+		facts = append(facts, holder)
 	}
 	if f := l.Form; f == nil {
 		facts = append(facts, Fact{Label: "Made by", Text: "not known by its form"})
@@ -43,21 +55,26 @@ func LockFacts(c *Context, l *monitor.Lock) []Fact {
 		}
 		facts = append(facts, Fact{Label: "Made by", Text: by}, Fact{Label: "Owner", Text: c.Whole(f.Owner.Raw())})
 	}
+	if c.Known != nil {
+		if w := c.Known(l.Holder.Raw()); w != nil {
+			facts = append(facts, WhoFacts(c, w)...)
+		}
+	}
 	if l.Tokens > 1 {
 		facts = append(facts, Fact{Label: "Tokens", Text: strconv.Itoa(l.Tokens) + " different ones"})
 	}
 	if seen := lockSeen(c, l); seen.Tone != Dim {
-		facts = append(facts, Fact{Label: "Seen for", Text: seen.Text + ", since " + Clock(l.Since)})
+		facts = append(facts, Fact{Label: "Seen for", Text: seen.Text + ", since " + Clock(l.Since())})
 	}
 	facts = append(facts, Fact{Label: "Keys", Text: lockKeys(c, l, " ")})
 	if f := l.Form; f != nil && f.Refused != "" {
-		facts = append(facts, Fact{"Take away", "refused: " + c.Whole(f.Refused), Bad})
+		facts = append(facts, Fact{"Removal", "refused: " + c.Whole(f.Refused), Bad})
 	} else if f != nil {
-		facts = append(facts, Fact{Label: "Take away", Text: c.Whole(f.TakingAway)})
+		facts = append(facts, Fact{Label: "Removal", Text: c.Whole(f.TakingAway)})
 	}
 	if Needs(l.State) > 0 {
 		means := States[l.State]
-		if l.State == monitor.LockImmortal {
+		if l.State == monitor.LockNoTTL {
 			means = l.EndlessText()
 		}
 		facts = append(facts, Fact{"Means", l.State.String() + ": " + c.Our(means), c.LockState(l.State).Tone})
@@ -81,8 +98,8 @@ func LockBars(c *Context, l *monitor.Lock, axis time.Duration, w int) []Bar {
 		return min(w, int(float64(w)*float64(max(0, end.Sub(c.Now)))/float64(axis)))
 	}
 	ends, marked := w, false
-	if !l.MajorityEnd.IsZero() {
-		ends = cells(l.MajorityEnd)
+	if !l.MajorityEnd().IsZero() {
+		ends = cells(l.MajorityEnd())
 	}
 	bars := make([]Bar, 0, l.Copies.Len())
 	for i, one := range l.Copies.All() {
@@ -92,6 +109,11 @@ func LockBars(c *Context, l *monitor.Lock, axis time.Duration, w int) []Bar {
 		n := &c.Snap.Nodes[i]
 		bar := Bar{Node: c.Name(n.Name), State: c.NodeState(n.State), Left: Cell{Text: c.None, Tone: Dim}}
 		switch one.State {
+		case monitor.CopySeen:
+			bar.Held, bar.Left = true, Cell{Text: "a copy; when it expired was not recorded"}
+			if one.Token != l.Holder {
+				bar.Note = Cell{Text: "of " + c.Token(one.Token), Tone: Bad}
+			}
 		case monitor.CopyPresent:
 			bar.Held = true
 			full := w
@@ -107,7 +129,7 @@ func LockBars(c *Context, l *monitor.Lock, axis time.Duration, w int) []Bar {
 			switch {
 			case one.Token != l.Holder:
 				bar.Bar.Tone, bar.Note.Text = Bad, "of "+c.Token(one.Token)
-			case !marked && !l.MajorityEnd.IsZero() && one.Expires.Equal(l.MajorityEnd):
+			case !marked && !l.MajorityEnd().IsZero() && one.Expires.Equal(l.MajorityEnd()):
 				bar.Note.Text, marked = c.Points+" the majority ends here", true
 			}
 			if one.Type != "" && one.Type != "string" && one.Token.Empty() {
@@ -130,6 +152,9 @@ func LockBars(c *Context, l *monitor.Lock, axis time.Duration, w int) []Bar {
 
 // UnknownCopy is what can be said of a copy on a node that does not tell.
 func UnknownCopy(c *Context, n *monitor.Node, one monitor.Copy) string {
+	if n.State.Answers() && one.State == monitor.CopyUnknown {
+		return "not recorded: a copy may have been there"
+	}
 	if one.State == monitor.CopyUnread && one.Type == "" {
 		return "not read yet: a copy may be there"
 	}

@@ -26,7 +26,7 @@ func NodeColumns() []Column[*monitor.Node] {
 	}, {
 		Name: "UP", Help: "for how long the server has run, by what it says. For reading only: a guard never counts from it", Fields: []string{"uptime_ms"},
 		Compare: by(func(n *monitor.Node) time.Duration { return n.Uptime }), Right: true, Rank: 6, Width: 6,
-		Cell: answer(func(c *Context, n *monitor.Node) string { return Age(n.Uptime) }),
+		Cell: answer(ofServer(func(n *monitor.Node) string { return Age(n.Uptime) })),
 	}, {
 		Name: "LOCKS", Help: "copies of locks on it; `≥` before it until all its keys were read", Fields: []string{"locks"},
 		Compare: by(func(n *monitor.Node) int { return n.Locks }), Right: true, Rank: 3, Width: 6,
@@ -60,13 +60,16 @@ func NodeColumns() []Column[*monitor.Node] {
 		Name: "DRIFT", Help: "by how much its clock runs faster, in millionths. The drift allowance of 1 % is 10,000 ppm. `…`: not known yet",
 		Fields: []string{"drift_ppm", "drift_bound_ppm"}, Compare: by(func(n *monitor.Node) float64 { return n.Drift.PPM }), Right: true, Wide: true, Rank: 8, Width: 9,
 		Cell: answer(func(c *Context, n *monitor.Node) string {
-			if !n.Drift.Valid {
+			switch {
+			case n.RunID == "":
+				return ""
+			case !n.Drift.Valid:
 				return c.Ellipsis
 			}
 			return c.Signed(n.Drift.PPM, 0) + " ppm"
 		}),
 	}, {
-		Name: "FENCE", Help: "`open`, `closed` (by a boot fence or a guard), `held` (by an operator), or how many replicas a write needs there",
+		Name: "FENCE", Help: "`none`, `fenced` (by a boot fence or a guard), `cordoned` (by an operator), or how many replicas a write needs there",
 		Fields: []string{"min_replicas_to_write"}, Cell: func(_ *Context, n *monitor.Node) Cell { return fence(n) },
 	}, {
 		Name: "RESTARTS", Help: "restarts that this process has seen; `-` where it has only just begun to look, as a command without `--watch` has",
@@ -99,13 +102,13 @@ func NodeColumns() []Column[*monitor.Node] {
 		Cell: func(c *Context, n *monitor.Node) Cell { return c.orNone(c.Whole(n.Eviction)) },
 	}, {
 		Name: "REPLICAS", Help: "attached ones", Fields: []string{"replicas"}, Compare: by(func(n *monitor.Node) int { return n.Replicas }), Right: true, Wide: true,
-		Cell: func(_ *Context, n *monitor.Node) Cell { return Cell{Text: Count(n.Replicas)} },
+		Cell: answer(ofServer(func(n *monitor.Node) string { return Count(n.Replicas) })),
 	}, {
 		Name: "CLIENTS", Help: "connections to it", Fields: []string{"clients"}, Compare: by(func(n *monitor.Node) int { return n.Clients }), Right: true, Wide: true,
-		Cell: func(_ *Context, n *monitor.Node) Cell { return Cell{Text: Count(n.Clients)} },
+		Cell: answer(ofServer(func(n *monitor.Node) string { return Count(n.Clients) })),
 	}, {
 		Name: "MEMORY", Help: "used, as the server says", Fields: []string{"used_memory_bytes"}, Compare: by(func(n *monitor.Node) int64 { return n.UsedMemory }), Right: true, Wide: true,
-		Cell: func(_ *Context, n *monitor.Node) Cell { return Cell{Text: Bytes(n.UsedMemory)} },
+		Cell: answer(ofServer(func(n *monitor.Node) string { return Bytes(n.UsedMemory) })),
 	}, {
 		Name: "RUN ID", Help: "a new one is a new incarnation, with nothing left of the old one's locks", Fields: []string{"run_id"}, Wide: true,
 		Cell: func(c *Context, n *monitor.Node) Cell { return c.orNone(c.Whole(n.RunID)) },
@@ -125,6 +128,16 @@ func answer(text func(*Context, *monitor.Node) string) func(*Context, *monitor.N
 			return c.orNone("")
 		}
 		return c.orNone(text(c, n))
+	}
+}
+
+// ofServer is what the server said of itself, if it ever did.
+func ofServer(text func(*monitor.Node) string) func(*Context, *monitor.Node) string {
+	return func(_ *Context, n *monitor.Node) string {
+		if n.RunID == "" {
+			return ""
+		}
+		return text(n)
 	}
 }
 
@@ -150,12 +163,12 @@ func fence(n *monitor.Node) Cell {
 	switch {
 	case n.RunID == "" || n.MinReplicasToWrite < 0:
 		return Cell{Text: "?", Tone: Warn}
-	case n.MinReplicasToWrite == restartguard.FenceOpen:
-		return Cell{Text: "open"}
-	case n.MinReplicasToWrite == restartguard.FenceClosed:
-		return Cell{Text: "closed", Tone: Warn}
+	case n.MinReplicasToWrite == restartguard.FenceNone:
+		return Cell{Text: "none"}
+	case n.MinReplicasToWrite == restartguard.FenceUp:
+		return Cell{Text: "fenced", Tone: Warn}
 	case n.MinReplicasToWrite == restartguard.FenceCordon:
-		return Cell{Text: "held", Tone: Warn}
+		return Cell{Text: "cordoned", Tone: Warn}
 	}
 	return Cell{Text: "needs " + Plural(int(n.MinReplicasToWrite), "replica"), Tone: Warn}
 }
@@ -174,17 +187,17 @@ func NodeFacts(c *Context, n *monitor.Node) []Fact {
 	guard := GuardCell(c, n)
 	facts := []Fact{{"Error", c.Whole(n.Err.Raw()), Bad}, {"Guard", guard.Text, guard.Tone}}
 	if s, ok := c.Guard.Status[n.Name]; ok {
-		if s.Reason != "" && s.Until.IsZero() && s.Phase != restartguard.PhaseActive {
+		if s.Reason != "" && s.Until.IsZero() && s.Phase != restartguard.PhaseServing {
 			facts = append(facts, Fact{Text: c.Whole(s.Reason)})
 		}
 		if !s.Out.IsZero() {
 			facts = append(facts, Fact{Text: "without a vote" + c.since(s.Out)})
 		}
 		if s.BootExposed > 0 {
-			facts = append(facts, Fact{Text: fmt.Sprintf("its last start was open for %s at most before it was closed", restartguard.AtMost(s.BootExposed))})
+			facts = append(facts, Fact{Text: fmt.Sprintf("its last start was unfenced for %s at most", restartguard.AtMost(s.BootExposed))})
 		}
 		if s.Exposed > 0 && s.Exposed != s.BootExposed {
-			facts = append(facts, Fact{Text: fmt.Sprintf("after its last loss it was open for %s at most", restartguard.AtMost(s.Exposed))})
+			facts = append(facts, Fact{Text: fmt.Sprintf("after its last loss it served for %s at most", restartguard.AtMost(s.Exposed))})
 		}
 	}
 	if boot := c.Guard.BootFence(n); !strings.HasPrefix(guard.Text, "boot fence") {

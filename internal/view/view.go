@@ -9,6 +9,7 @@ package view
 import (
 	"time"
 
+	"redlockctl/internal/who"
 	"redlockctl/monitor"
 )
 
@@ -47,6 +48,9 @@ type Context struct {
 	Guard Guard
 	// Own reports whether a token was acquired in this console; nil: none was.
 	Own func(key, token string) bool
+	// Known is what was answered to the question who holds a token, nil if it was not
+	// asked; itself nil: nobody can ask.
+	Known func(token string) *who.Answer
 	// Short has long tokens cut in their middle.
 	Short bool
 	// Began says that the look has only just begun: what was there before it began
@@ -68,6 +72,12 @@ func (c *Context) changes(t time.Time) {
 	if c.until.IsZero() || t.Before(c.until) {
 		c.until = t
 	}
+}
+
+// seconds is how many whole seconds are left until end.
+func (c *Context) seconds(end time.Time) int {
+	c.remaining(end)
+	return int(max(0, end.Sub(c.Now)) / time.Second)
 }
 
 // remaining is [Remaining] until end.

@@ -21,17 +21,6 @@ const (
 	Seen     Method = "seen"     // in the traffic of a node
 )
 
-// Life is whether a holder is there still.
-type Life string
-
-// The words: alive has extended, or used a connection, about when it was to be
-// expected; silent has open connections and has not; gone has none any more.
-const (
-	Alive  Life = "alive"
-	Silent Life = "silent"
-	Gone   Life = "gone"
-)
-
 // NodeConn is a connection of the holder on a node.
 type NodeConn struct {
 	Node string
@@ -42,18 +31,20 @@ type NodeConn struct {
 
 // Answer is who holds a lock, and how that is known.
 type Answer struct {
+	At        time.Time // when it was given
 	Key       string
 	Held      int           // copies of the holder's token
 	N         int           // nodes
 	Token     safetext.Text // empty: nobody holds a majority
 	Owner     safetext.Text // told by the token
+	Named     bool          // it is one of this program's commands, whose connections bear its name
 	Method    Method
 	P         float64 // of an inference
 	Events    int     // changes of the lock by this token
 	Group     *Group  // the application, where it is known
 	Conns     []NodeConn
 	Likely    []Candidate // where it is not: the likeliest
-	Life      Life        // "": cannot be said
+	Liveness  Liveness    // "": cannot be said
 	Extended  time.Duration
 	Usually   time.Duration            // between two extensions; 0: not known
 	Extends   int                      // extensions seen
@@ -83,6 +74,8 @@ type openCase struct {
 	key      string
 	nodes    []nodeState
 	tally    Tally
+	known    *Answer   // who held it when it was asked before
+	began    time.Time // of watching what is known
 	extended map[string][]time.Time
 }
 
@@ -93,6 +86,31 @@ func newCase(nodes []*redlock.Node, key string) *openCase {
 	}
 	return c
 }
+
+// remember takes in an answer from before: connections that it names and no list has any
+// more are gone.
+func (c *openCase) remember(a *Answer, now time.Time) {
+	if a == nil || a.Group == nil || a.Key != c.key {
+		return
+	}
+	c.known, c.began = a, now
+	for i, name := range c.names {
+		n := &c.nodes[i]
+		n.open, n.past = map[int64]Conn{}, map[int64]past{}
+		for _, conn := range a.Conns {
+			switch {
+			case conn.Node != name:
+			case conn.Gone > 0:
+				n.past[conn.ID] = past{conn.Conn, a.At.Add(-conn.Gone)}
+			default:
+				n.open[conn.ID] = conn.Conn
+			}
+		}
+	}
+}
+
+// holds reports whether the holder is the one that is known from before.
+func (c *openCase) holds(token string) bool { return c.known != nil && c.known.Token.Raw() == token }
 
 // take takes in what a node told.
 func (c *openCase) take(r report) {
@@ -146,12 +164,16 @@ func (c *openCase) holder() (token string, copies int) {
 
 // sure reports whether there is nothing more to learn: somebody can be named, and the
 // interval of its extensions is known.
-func (c *openCase) sure() bool {
+func (c *openCase) sure(now time.Time) bool {
 	token, copies := c.holder()
 	if copies < redlock.Quorum(len(c.nodes)) {
 		return false
 	}
 	heard := !slices.ContainsFunc(c.nodes, func(n nodeState) bool { return !n.heard && n.err == nil })
+	if c.holds(token) {
+		a := c.answer(now)
+		return heard && (a.Liveness == Gone || a.Liveness == Silent || len(c.extended[token]) > 0 && a.Liveness == Alive)
+	}
 	if heard && c.told(token) != nil {
 		return true
 	}
@@ -161,6 +183,9 @@ func (c *openCase) sure() bool {
 	likely, events := c.tally.Holder(token)
 	return events >= LeastEvents && len(likely) > 0 && likely[0].P >= Sure
 }
+
+// ownLibrary is the form of this program's tokens.
+const ownLibrary = "redlockctl"
 
 // told is the form of a token that tells its owner; nil if it does not.
 func (c *openCase) told(token string) *lockform.Form {
@@ -176,7 +201,7 @@ const mostLikely = 5
 
 // answer is what is known at a moment.
 func (c *openCase) answer(now time.Time) *Answer {
-	a := &Answer{Key: c.key, N: len(c.nodes), Method: Unknown, Unusable: map[string]safetext.Text{}}
+	a := &Answer{At: now, Key: c.key, N: len(c.nodes), Method: Unknown, Unusable: map[string]safetext.Text{}}
 	for i, n := range c.nodes {
 		if n.err != nil {
 			a.Unusable[c.names[i]] = nodeText(n.err)
@@ -190,13 +215,17 @@ func (c *openCase) answer(now time.Time) *Answer {
 	}
 	a.Token = safetext.New(token)
 	if f := c.told(token); f != nil {
-		a.Method, a.Owner = Told, f.Owner
+		a.Method, a.Owner, a.Named = Told, f.Owner, f.Library == ownLibrary
 		a.Group = c.named(f.Owner.Raw())
 	}
 	likely, events := c.tally.Holder(token)
 	a.Events = events
 	if a.Method == Unknown && events >= LeastEvents && len(likely) > 0 && likely[0].P >= Sure {
 		a.Method, a.P, a.Group = Inferred, likely[0].P, &likely[0].Group
+	}
+	if c.holds(token) && a.Method != Told {
+		a.Method, a.P, a.Group = c.known.Method, c.known.P, c.known.Group
+		a.Events = max(events, c.known.Events)
 	}
 	if a.Method == Unknown && events > 0 {
 		for _, l := range likely[:min(len(likely), mostLikely)] {
@@ -208,7 +237,14 @@ func (c *openCase) answer(now time.Time) *Answer {
 	if a.Group != nil {
 		c.conns(a, now)
 	}
-	c.life(a, now, token)
+	s := a.signs(now, c.extended[token])
+	if c.holds(token) && s.Usually == 0 {
+		s.Usually = c.known.Usually
+		if s.Extends == 0 { // so far as was watched
+			s.Extended = now.Sub(c.began)
+		}
+	}
+	a.Liveness, a.Extends, a.Extended, a.Usually = AssessLiveness(s), s.Extends, s.Extended, s.Usually
 	return a
 }
 
@@ -249,35 +285,4 @@ func (c *openCase) conns(a *Answer, now time.Time) {
 		}
 		return int(x.ID - y.ID)
 	})
-}
-
-// life says whether the holder is there still.
-func (c *openCase) life(a *Answer, now time.Time, token string) {
-	at := c.extended[token]
-	if a.Extends = len(at); len(at) > 0 {
-		a.Extended = now.Sub(at[len(at)-1])
-	}
-	var gaps []time.Duration
-	for i := range at[:max(len(at)-1, 0)] {
-		gaps = append(gaps, at[i+1].Sub(at[i]))
-	}
-	if slices.Sort(gaps); len(gaps) > 0 {
-		a.Usually = gaps[len(gaps)/2]
-	}
-	open := map[string]bool{}
-	used := false
-	for _, conn := range a.Conns {
-		if conn.Gone == 0 {
-			open[conn.Node] = true
-			used = used || conn.Idle <= 2 && conn.active()
-		}
-	}
-	switch {
-	case len(a.Conns) > 0 && len(open) == 0:
-		a.Life = Gone
-	case a.Usually > 0 && a.Extended > 3*a.Usually && !used:
-		a.Life = Silent
-	case a.Usually > 0 && a.Extended <= 3*a.Usually, used:
-		a.Life = Alive
-	}
 }

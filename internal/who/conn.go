@@ -17,6 +17,7 @@ type Conn struct {
 	Library   safetext.Text // "go-redis 9.5.1", where client and server know of it
 	Age, Idle int           // whole seconds
 	Cmd       string        // the last command
+	Cmds      int64         // how many it has sent; 0: the server does not count them (Valkey does since 8.1)
 	Output    int64         // bytes that wait to be sent
 }
 
@@ -47,6 +48,8 @@ func ParseList(list string) (conns []Conn) {
 				c.Idle = int(n)
 			case "cmd":
 				c.Cmd = v
+			case "tot-cmds":
+				c.Cmds = n
 			case "omem":
 				c.Output = n
 			}
@@ -61,10 +64,10 @@ func ParseList(list string) (conns []Conn) {
 
 // active reports whether the connection has, in this second of its server, done
 // what may take or extend a lock.
-func (c Conn) active() bool {
-	if c.Idle != 0 {
-		return false
-	}
+func (c Conn) active() bool { return c.Idle == 0 && c.fits() }
+
+// fits reports whether the last command may have taken or extended a lock.
+func (c Conn) fits() bool {
 	switch name, _, _ := strings.Cut(c.Cmd, "|"); name {
 	case "set", "setnx", "getset", "psetex", "setex", "eval", "evalsha", "fcall", "exec",
 		"pexpire", "pexpireat", "expire", "expireat", "hset", "hsetnx", "hincrby", "zadd":

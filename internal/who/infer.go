@@ -17,11 +17,16 @@ const (
 // come from lists at other moments. A connection that was active in this second
 // before tells nothing, since servers tell idle times in whole seconds.
 const (
-	missed      = 0.1  // that the holder's connection has done something else since
-	rareHit     = 0.02 // the least probability of being active by chance
-	priorHits   = 2    // added to what was seen of a connection, so that one which was …
-	priorTime   = 5    // … seldom listed (seconds) is not taken for one that is never active
-	cachedTime  = 0.12 // seconds; servers note a second as late as that
+	missed     = 0.1  // that the holder's connection has done something else since
+	rareHit    = 0.02 // the least probability of being active by chance
+	priorHits  = 2    // added to what was seen of a connection, so that one which was …
+	priorTime  = 5    // … seldom listed (seconds) is not taken for one that is never active
+	cachedTime = 0.12 // seconds; servers note a second as late as that
+	// Changes that follow each other are no independent witnesses either: who extends at
+	// the same pace as the holder stays in step with it for a while. At 0.7 there were
+	// still wrong claims on a machine without a free core.
+	dependent   = 0.5
+	lateList    = 0.5 // seconds; a list that comes later says nothing of a change
 	sameEvent   = 600 * time.Millisecond
 	mostPending = 256 // events kept for one token
 )
@@ -46,6 +51,7 @@ type connStats struct {
 	hits   float64 // active at lists that were no events
 	time   float64 // seconds in which that could be seen
 	active float64 // second of the server in which it was last seen active
+	cmds   int64   // sent until the last list
 }
 
 // sight is a connection that was active at an event: fresh since the last list, or
@@ -91,6 +97,9 @@ func (t *Tally) Event(token string, extended bool, l List) {
 		t.events = map[string][]*event{}
 	}
 	seen := t.take(l, false)
+	if l.Delay > lateList {
+		return
+	}
 	all := t.events[token]
 	if n := len(all); n > 0 && l.At.Sub(all[n-1].at) < sameEvent && all[n-1].extended == extended &&
 		!slices.ContainsFunc(all[n-1].nodes, func(s nodeSight) bool { return s.node == l.Node }) {
@@ -107,8 +116,7 @@ func (t *Tally) take(l List, control bool) nodeSight {
 	if t.conns == nil {
 		t.conns, t.last = map[connKey]*connStats{}, map[int]float64{}
 	}
-	second := math.Floor(l.Server)
-	window := l.Server - max(second, t.last[l.Node])
+	second, last := math.Floor(l.Server), t.last[l.Node]
 	seen := nodeSight{node: l.Node, early: l.Server-second < cachedTime+l.Delay, size: map[Group]int{}, active: map[Group][]sight{}}
 	for _, c := range l.Conns {
 		if c.own() {
@@ -117,12 +125,18 @@ func (t *Tally) take(l List, control bool) nodeSight {
 		key, g := connKey{l.Node, c.ID}, c.group()
 		seen.size[g]++
 		s := t.conns[key]
-		if s == nil {
+		known := s != nil
+		if !known {
 			s = &connStats{active: -1}
 			t.conns[key] = s
 		}
 		s.group = g
-		active, stale := c.active(), s.active == second
+		active, stale, window := c.active(), s.active == second, l.Server-max(second, last)
+		if c.Cmds > 0 { // it is known what it did since the last list, not only in this second
+			active, stale, window = c.fits() && c.Cmds > s.cmds, !known, l.Server-last
+			seen.early = l.Delay > window
+		}
+		s.cmds = c.Cmds
 		if active {
 			s.active = second
 			seen.active[g] = append(seen.active[g], sight{key, !stale, window})
@@ -168,7 +182,7 @@ func (t *Tally) Holder(token string) (candidates []Candidate, events int) {
 			}
 			// Applications that take locks are active on all nodes together, so that their
 			// nodes are no independent witnesses: the mean, not the product.
-			score[g] += math.Log(ratio / float64(len(e.nodes)))
+			score[g] += dependent * math.Log(ratio/float64(len(e.nodes)))
 		}
 		for _, n := range e.nodes {
 			for _, active := range n.active {

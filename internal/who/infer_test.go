@@ -85,24 +85,25 @@ func (w *world) run(seconds, every, busy float64, listed func(int) bool) (Candid
 func TestInference(t *testing.T) {
 	everybody := func(int) bool { return true }
 	for name, c := range map[string]struct {
+		watch  float64 // seconds
 		busy   float64 // commands a second of each of the others
 		fifo   bool
 		listed func(int) bool
 		least  int // claims of 50 that are right
 	}{
-		"quiet":        {0.1, false, everybody, 45},
-		"busy":         {2, false, everybody, 40},
-		"FIFO pools":   {0.5, true, everybody, 5},
-		"one is away":  {2, false, func(app int) bool { return app != 0 }, 0},
-		"away, FIFO":   {2, true, func(app int) bool { return app != 0 }, 0},
-		"very busy":    {20, false, everybody, 0},
-		"away, silent": {0.1, false, func(app int) bool { return app != 0 }, 0},
+		"quiet":        {20, 0.1, false, everybody, 45},
+		"busy":         {20, 2, false, everybody, 40},
+		"FIFO pools":   {60, 0.5, true, everybody, 5},
+		"one is away":  {20, 2, false, func(app int) bool { return app != 0 }, 0},
+		"away, FIFO":   {20, 2, true, func(app int) bool { return app != 0 }, 0},
+		"very busy":    {20, 20, false, everybody, 0},
+		"away, silent": {20, 0.1, false, func(app int) bool { return app != 0 }, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := &world{r: rand.New(rand.NewPCG(1, 2)), apps: 20, conns: 10, fifo: c.fifo}
 			right, wrong := 0, 0
 			for range 50 {
-				switch got, n := w.run(20, 1+w.r.Float64(), c.busy, c.listed); {
+				switch got, n := w.run(c.watch, 1+w.r.Float64(), c.busy, c.listed); {
 				case got.P < Sure || n < LeastEvents:
 				case got.Group.Name == "app0":
 					right++

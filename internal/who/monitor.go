@@ -45,7 +45,7 @@ func Monitor(ctx context.Context, node *redlock.Node, key string, force bool, ti
 	node = node.Within(redlock.NewBudget(listReply, 0))
 	side := node.Client(1, timeout, func(o *redis.Options) { o.Protocol = 2 })
 	defer side.Close()
-	a := &Answer{Key: key, N: 1, Method: Unknown, MonitorOn: node.Name()}
+	a := &Answer{At: time.Now(), Key: key, N: 1, Method: Unknown, MonitorOn: node.Name()}
 	info, err := side.Info(ctx, "stats").Result()
 	if err != nil {
 		return nil, err
@@ -83,7 +83,7 @@ func Monitor(ctx context.Context, node *redlock.Node, key string, force bool, ti
 		}
 	}
 	g := hit.group()
-	a.Group, a.Life = &g, Alive
+	a.Group, a.Liveness = &g, Alive
 	a.Conns = []NodeConn{{Node: node.Name(), Conn: hit, Find: findProcess(addr)}}
 	return a, nil
 }
@@ -95,7 +95,7 @@ var opsPerSecond = regexp.MustCompile(`(?m)^instantaneous_ops_per_sec:(\d+)`)
 // behind.
 func readTraffic(ctx context.Context, node *redlock.Node, side *redis.Client, timeout, most time.Duration, words ...string) (string, error) {
 	var raw net.Conn
-	client := node.OneLife(timeout, func(o *redis.Options) {
+	client := node.OneConnection(timeout, func(o *redis.Options) {
 		o.Protocol = 2
 		dial := o.Dialer
 		if dial == nil {

@@ -23,9 +23,8 @@ import (
 // 2 ms at 1,000.
 const (
 	listEvery   = 200 * time.Millisecond // between two lists of a node, at least
-	controlMin  = 250 * time.Millisecond // and at most so much more between two controls
-	controlMore = 300 * time.Millisecond
-	pushEvery   = 15 * time.Millisecond // how often it is asked for changes that it has to tell
+	controlMore = 100 * time.Millisecond // and at most so much more
+	pushEvery   = 15 * time.Millisecond  // how often it is asked for changes that it has to tell
 	// MostConns is how many connections a node may have.
 	MostConns = 2000
 	listReply = 16 << 20 // bytes
@@ -41,6 +40,9 @@ type Options struct {
 	For     time.Duration // how long; as soon as the answer is sure it ends
 	Force   bool          // also with more than [MostConns] connections
 	Timeout time.Duration // of a command
+	// Known is an answer from before. Who it names is looked at again, as long as the same
+	// token holds the lock: that tells whether it has become silent, or is gone. It may be nil.
+	Known *Answer
 }
 
 // report is what a node told at one moment.
@@ -71,18 +73,33 @@ func Observe(ctx context.Context, nodes []*redlock.Node, opt Options) (*Answer, 
 	}
 	go func() { wg.Wait(); close(reports) }()
 	c := newCase(nodes, opt.Key)
+	c.remember(opt.Known, time.Now())
 	var refused error
-	for r := range reports {
+	look := time.NewTicker(listEvery)
+	defer look.Stop()
+	for open := true; open; {
+		var r report
+		select {
+		case <-look.C: // that nothing changes is an answer too
+			if c.sure(time.Now()) {
+				cancel()
+			}
+			continue
+		case r, open = <-reports:
+			if !open {
+				continue
+			}
+		}
 		if errors.Is(r.err, ErrTooMany) {
 			refused = r.err
 			cancel()
 		}
 		c.take(r)
-		if c.sure() {
+		if c.sure(time.Now()) {
 			cancel()
 		}
 	}
-	if err := context.Cause(ctx); refused == nil && errors.Is(err, context.Canceled) && !c.sure() {
+	if err := context.Cause(ctx); refused == nil && errors.Is(err, context.Canceled) && !c.sure(time.Now()) {
 		return nil, err
 	}
 	return c.answer(time.Now()), refused
@@ -167,7 +184,7 @@ func (w *nodeWatch) run(ctx context.Context, node *redlock.Node) error {
 				return nil
 			}
 			listed = now
-			control = now.Add(controlMin + rand.N(controlMore))
+			control = now.Add(listEvery + rand.N(controlMore))
 		} else if err := conn.Ping(ctx).Err(); err != nil && !answered(err) {
 			return err
 		}

@@ -27,7 +27,7 @@ const (
 // LockOf makes a lock from the seconds that each copy has left: "12 12 - ? 5b"
 // where - is absent, ? unknown, i without an end and a letter another token.
 func LockOf(now time.Time, key string, state monitor.LockState, token, copies string) monitor.Lock {
-	l := monitor.Lock{Key: safetext.New(key), State: state, Holder: safetext.New(token), Since: now.Add(-2 * time.Minute), Tokens: 1}
+	l := monitor.Lock{Key: safetext.New(key), State: state, Holder: safetext.New(token), Tokens: 1}
 	var ends []time.Time
 	var list []monitor.Copy
 	for _, f := range strings.Fields(copies) {
@@ -58,12 +58,13 @@ func LockOf(now time.Time, key string, state monitor.LockState, token, copies st
 		list = append(list, c)
 	}
 	l.Copies = monitor.PackCopies(list...)
+	var end time.Time
 	q := redlock.Quorum(l.Copies.Len())
 	if l.Held >= q && len(ends) >= q {
 		slices.SortFunc(ends, func(a, b time.Time) int { return b.Compare(a) })
-		l.MajorityEnd = ends[q-1]
+		end = ends[q-1]
 	}
-	return l
+	return l.Timed(now.Add(-2*time.Minute), end)
 }
 
 // Change changes the copies of l on these nodes; none: on all.
@@ -126,13 +127,13 @@ func Degraded(now time.Time) *monitor.Snapshot {
 			Verdict: monitor.VerdictDanger, Reason: "a lock that never ends; n2 fenced, n4 down", Absent: "n2 fenced, n4 down", CanLose: 0},
 		Nodes: Nodes(now),
 		Locks: monitor.NewLocks(
-			lock("invoices:2026-11", monitor.LockOrphan, TokenA, "- - - ? 8.4"),
+			lock("invoices:2026-11", monitor.LockOrphaned, TokenA, "- - - ? 8.4"),
 			lock("import", monitor.LockSplit, TokenC, "4.4 - 4.3 ? 4.1b"),
-			lock("orders:42", monitor.LockBare, "web-7_811_"+TokenA, "9.8 - 9.7 ? 9.6"),
+			lock("orders:42", monitor.LockBareMajority, "web-7_811_"+TokenA, "9.8 - 9.7 ? 9.6"),
 			lock("orders:43", monitor.LockHeld, TokenB, "12.9 - 12.8 ? 12.7"),
 			lock("orders:44", monitor.LockExpiring, TokenB, "0.8 - 0.7 ? 0.6"),
 			lock("report", monitor.LockOverTTL, TokenC, "7200 - 7200 ? 7200"),
-			lock("stuck", monitor.LockImmortal, TokenA, "i - i ? i"),
+			lock("stuck", monitor.LockNoTTL, TokenA, "i - i ? i"),
 			lock("new", monitor.LockPartial, TokenB, "30 - - ? -"),
 			hash,
 		),
@@ -152,7 +153,7 @@ func Degraded(now time.Time) *monitor.Snapshot {
 	}
 	event(19*time.Second, monitor.LevelAlarm, "down", "n4", "", "n4 unreachable: connection refused")
 	event(12*time.Second, monitor.LevelNotice, "restart", "n2", "", "n2 restarted (run 8f2c… → 19aa…): 1,180 copies lost, 14 locks now bare")
-	event(12*time.Second, monitor.LevelNotice, "fenced", "n2", "", "n2 came up closed")
+	event(12*time.Second, monitor.LevelNotice, "fenced", "n2", "", "n2 started fenced")
 	for i := range 20 {
 		event(time.Duration(20-i)*100*time.Millisecond, monitor.LevelInfo, "acquired", "", fmt.Sprintf("job:%03d", i), fmt.Sprintf("job:%03d acquired, 3 of 5", i))
 	}
@@ -201,12 +202,12 @@ func Safe(now time.Time) *monitor.Snapshot {
 
 func fakeFindings(now time.Time) []monitor.Finding {
 	return []monitor.Finding{
-		{ID: "immortal-lock", Severity: monitor.SeverityDanger, Key: safetext.New("stuck"), Count: 1, Since: now.Add(-time.Hour),
+		{ID: "no-ttl-lock", Severity: monitor.SeverityDanger, Key: safetext.New("stuck"), Count: 1, Since: now.Add(-time.Hour),
 			Title: "a lock that never ends", Evidence: safetext.New("stuck has copies without a TTL on n1, n3, n5"),
 			Consequence: "if its holder is dead nobody can take it any more", Remedy: "find who sets it without PX; force-release it when its holder is known to be dead"},
 		{ID: "eviction", Severity: monitor.SeverityWarning, Node: "n3", Since: now.Add(-3 * time.Hour),
 			Title: "keys may be evicted", Evidence: safetext.New("maxmemory-policy allkeys-lru"),
-			Consequence: "a lock can vanish before its time, and a second client gets in", Remedy: "CONFIG SET maxmemory-policy noeviction"},
+			Consequence: "a lock can be lost, and a second client gets in", Remedy: "CONFIG SET maxmemory-policy noeviction"},
 		{ID: "even", Severity: monitor.SeverityInfo, Title: "all masters have one address", Evidence: safetext.New("127.0.0.1"),
 			Consequence: "they die together", Remedy: "put each on a machine of its own"},
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"redlockctl/internal/operator"
 	"redlockctl/internal/safetext"
+	"redlockctl/internal/who"
 	"redlockctl/redlock"
 	"time"
 )
@@ -21,6 +22,9 @@ type Actions interface {
 	Release(ctx context.Context, resource, token string) ([]redlock.NodeResult, error)
 	// Remove takes a lock from its holder, all its keys, and tells of each.
 	Remove(ctx context.Context, r operator.Removal) operator.Outcome
+	// Who watches a lock for up to a minute and says who holds it; known is what was
+	// answered before, or nil.
+	Who(ctx context.Context, resource string, known *who.Answer) (*who.Answer, error)
 	Cordon(ctx context.Context, node, reason string) error
 	RejoinNow(ctx context.Context, node, reason string) error
 }

@@ -30,12 +30,16 @@ type Desk struct {
 	Lab       Lab                        // nil: there is none
 	On        func() CursorAt            // what an action is about
 	Say       func(styles.Paint, string) // tells in a line; the text is safe to show
+	Off       string                     // why no action is possible at all; "": they are
 
 	Dialog  *Dialog
-	Busy    int // steps on their way
+	Result  *Dialog // of the action that ended last, until it has been seen; it takes no key from the page
+	Busy    int     // steps on their way
 	Running Running
 	Mine    map[string]Grant // locks acquired by hand, by key
-	Losses  []loss           // of those that were kept, and that nobody has seen yet
+	// watching is the lock whose holder is asked for; empty: none.
+	watching string
+	Losses   []loss // of those that were kept, and that nobody has seen yet
 }
 
 // CursorAt is where the cursor is when an action is asked for.
@@ -117,7 +121,52 @@ func (m *Desk) Finish(f Finished) tea.Cmd {
 		return m.runStep(d)
 	}
 	d.ended, d.Drawn, d.Scroll = true, time.Time{}, 0
-	return nil
+	failed, _ := d.counts()
+	d.failed = failed > 0
+	m.Result = d
+	return m.CloseDialog()
+}
+
+// Results go away by themselves: those of what failed later.
+const (
+	doneTime   = 12 * time.Second
+	failedTime = time.Minute
+)
+
+// ExpireResult ends a result that has been on the screen for long enough.
+func (m *Desk) ExpireResult() {
+	d := m.Result
+	switch {
+	case d == nil || d.Drawn.IsZero():
+	case m.Now().Sub(d.Drawn) >= failedTime, !d.failed && m.Now().Sub(d.Drawn) >= doneTime:
+		m.Result = nil
+	}
+}
+
+// ResultKey takes a key while a result is on the screen, and reports whether it was
+// for that alone: any key closes it, and most go on to the page.
+func (m *Desk) ResultKey(key string) bool {
+	d := m.Result
+	if d == nil {
+		return false
+	}
+	seen := d.Listens(m.Now()) // not typed for what was there before
+	switch key {
+	case "pgdown", "pgup":
+		if d.long {
+			d.Scroll = max(0, d.Scroll+map[string]int{"pgdown": 3, "pgup": -3}[key])
+			return true
+		}
+	case "esc", "enter", "q":
+		if seen {
+			m.Result = nil
+		}
+		return true
+	}
+	if seen {
+		m.Result = nil
+	}
+	return false
 }
 
 // LeaveWork is esc while an action runs: one step goes on in the background, of
@@ -135,6 +184,8 @@ func (m *Desk) LeaveWork() tea.Cmd {
 
 func (m *Desk) WhyNoAction() string {
 	switch {
+	case m.Off != "":
+		return m.Off
 	case m.Actions == nil:
 		return "there is nothing here to act with"
 	case m.Actions.ReadOnly():

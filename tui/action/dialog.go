@@ -77,6 +77,8 @@ type Dialog struct {
 	at            int  // the step that runs, or is next
 	stopped       bool // no further one begins
 	ended         bool
+	failed        bool // of what has ended
+	long          bool // not all of it is in sight
 }
 
 // step is a part of an action that is sent, recorded and told of by itself.
@@ -101,14 +103,10 @@ type Outcome struct {
 func oneStep(run func(context.Context) Outcome) []step { return []step{{run: run}} }
 
 func (d *Dialog) Mode() page.Mode {
-	switch {
-	case d.ended:
-		return page.ModeResult
-	case !d.began.IsZero():
-		return page.ModeWorking
-	default:
+	if d.began.IsZero() {
 		return page.ModeDialog
 	}
+	return page.ModeWorking
 }
 
 // missing is what is missing or in the way.
@@ -141,54 +139,62 @@ func (d *Dialog) TurnField(by int) {
 // running reports whether a step is under way, or another one follows.
 func (d *Dialog) running() bool { return !d.stopped && d.at < len(d.steps) }
 
-// Lines draws the dialog in at most h lines. The fields and what is missing are
-// always in sight; facts that do not fit are scrolled.
-func (d *Dialog) Lines(st *styles.Styles, w, h int, now time.Time) []string {
-	title := st.Title.Of(" " + st.Cut(d.title, w-2))
+// mostWide bounds a dialog: longer lines are hard to read.
+const mostWide = 100
+
+// Box draws the dialog, or the result of its action, as a box that fits into w by h
+// cells. The fields and what is missing are always in sight; facts that do not fit are
+// scrolled.
+func (d *Dialog) Box(st *styles.Styles, w, h int, now time.Time) []string {
+	w = min(w, mostWide)
+	in := w - 2
+	title := page.Pane{Title: d.title, Focused: true}
 	var body, foot []string
-	switch mode := d.Mode(); {
-	case mode == page.ModeResult && d.Did != "":
-		title, body = d.summary(st, w), d.progress(st, w)
-	case mode == page.ModeResult:
-		title, body = d.steps[0].end.lines(st, w, now)
-	case mode == page.ModeWorking && d.Did != "":
-		body = d.progress(st, w)
+	switch {
+	case d.ended && d.Did != "":
+		title.Paint, title.Title = d.summary(st)
+		body = d.progress(st, in)
+	case d.ended:
+		title.Paint, title.Title, body = d.steps[0].end.lines(st, in, now)
+	case !d.began.IsZero() && d.Did != "":
+		body = d.progress(st, in)
 		d.Scroll = len(body) // the latest
-		foot = []string{" " + d.hint(st, w-2, now)}
+		foot = []string{" " + d.hint(st, in-2, now)}
 	default:
 		for _, f := range d.facts() {
-			body = append(body, indented(f, w, styles.FactIndent)...)
+			body = append(body, indented(f, in, styles.FactIndent)...)
 		}
-		foot = append(d.form(st, w), " "+d.hint(st, w-2, now))
+		foot = append(d.form(st, in), " "+d.hint(st, in-2, now))
 	}
 	// The most that facts may take: blanks go first, then they scroll.
-	room := h - 1 - len(foot)
-	if len(body)+1 > room {
+	room := h - 2 - len(foot)
+	if len(body) > room {
 		body = styles.DropBlank(body)
 	}
-	out := []string{title}
-	if len(body) > room {
+	var lines []string
+	if d.long = len(body) > room; d.long {
 		room = max(0, room-1)
 		d.Scroll = max(0, min(d.Scroll, len(body)-room))
 		left := len(body) - d.Scroll - room
-		out = append(out, body[d.Scroll:min(len(body), d.Scroll+room)]...)
 		more := " pgup"
 		if left > 0 {
 			more = " " + view.Count(left) + " more lines: pgdn"
 		}
-		return append(append(out, st.Warn.Of(more)), foot...)
+		lines = append(slices.Clone(body[d.Scroll:min(len(body), d.Scroll+room)]), st.Warn.Of(more))
+	} else {
+		d.Scroll = 0
+		spare := room - len(body)
+		if spare > 2 && len(body) > 0 && len(foot) > 0 {
+			lines = append(lines, "")
+			spare--
+		}
+		lines = append(lines, body...)
+		if spare > 0 && len(foot) > 1 {
+			lines = append(lines, "")
+		}
 	}
-	d.Scroll = 0
-	spare := room - len(body)
-	if spare > 0 && len(body) > 0 {
-		out = append(out, "")
-		spare--
-	}
-	out = append(out, body...)
-	if spare > 0 && len(foot) > 1 {
-		out = append(out, "")
-	}
-	return append(out, foot...)
+	lines = append(lines, foot...)
+	return title.Box(st, lines, w, len(lines)+2)
 }
 
 // indented is a text in lines of w cells, with a blank at both ends.

@@ -19,6 +19,8 @@ const NoLab = "there is a lab only in redlockctl demo"
 // WhyNoLab is why an action of the lab cannot be done now.
 func (m *Desk) WhyNoLab(action string) string {
 	switch {
+	case m.Off != "":
+		return m.Off
 	case m.Lab == nil:
 		return NoLab
 	case m.Lab.Cannot(action) != "":

@@ -11,12 +11,12 @@ import (
 	"redlockctl/restartguard"
 )
 
-func (m *Desk) WhyNoFence() string {
-	return m.whyNotNode(monitor.NodeHeld, "held already", "fenced", monitor.NodeServing)
+func (m *Desk) WhyNoCordon() string {
+	return m.whyNotNode(monitor.NodeCordoned, "cordoned already", "cordoned", monitor.NodeServing)
 }
 
-func (m *Desk) WhyNoOpen() string {
-	return m.whyNotNode(monitor.NodeServing, "open already", "opened", monitor.NodeHeld)
+func (m *Desk) WhyNoRejoin() string {
+	return m.whyNotNode(monitor.NodeServing, "serving already", "rejoined", monitor.NodeCordoned)
 }
 
 // whyNotNode is why the node under the cursor cannot be done something to: it is what
@@ -39,11 +39,11 @@ func (m *Desk) whyNotNode(is monitor.NodeState, already, done string, from monit
 	return ""
 }
 
-func (m *Desk) AskFence() tea.Cmd {
+func (m *Desk) AskCordon() tea.Cmd {
 	name := m.On().Node.Name
-	return m.askNode(name, "fence", "it refuses writes now; O opens it again", m.Actions.Cordon, func() []string {
+	return m.askNode(name, "cordon", "it refuses writes now; O lets it rejoin", m.Actions.Cordon, func() []string {
 		c := &m.Latest.Cluster
-		out := []string{m.St.Fact("Effect", "it is held: it refuses writes until a person opens it, and no guard lifts that; its copies run out, and are not extended")}
+		out := []string{m.St.Fact("Effect", "it is cordoned: it refuses writes until a person uncordons it; no guard lets it rejoin. Its copies expire, and are not extended")}
 		serving := c.Serving
 		if n := m.latestNode(name); n != nil && n.State == monitor.NodeServing {
 			serving--
@@ -56,14 +56,14 @@ func (m *Desk) AskFence() tea.Cmd {
 	})
 }
 
-func (m *Desk) AskOpen() tea.Cmd {
+func (m *Desk) AskRejoin() tea.Cmd {
 	name := m.On().Node.Name
-	return m.askNode(name, "open", "it accepts writes now", m.Actions.RejoinNow, func() []string {
+	return m.askNode(name, "rejoin", "it accepts writes now", m.Actions.RejoinNow, func() []string {
 		out := []string{m.St.Fact("Effect", "it accepts writes and votes at once")}
 		s, ok := m.Guards.Status[name]
 		n := m.latestNode(name)
 		switch {
-		case ok && s.Phase == restartguard.PhaseClosed && !s.Until.IsZero() && s.Until.After(m.Now()):
+		case ok && s.Phase == restartguard.PhaseFenced && !s.Until.IsZero() && s.Until.After(m.Now()):
 			out = append(out, m.St.Fact("Risk", m.St.Bad.Of("it restarted, and is safe only in "+view.Remaining(s.Until.Sub(m.Now()))+
 				": a lock that it forgot can be granted a second time")))
 		case n != nil && n.State == monitor.NodeFenced:

@@ -35,24 +35,24 @@ func (o *Outcome) silent(st *styles.Styles) string {
 }
 
 // lines tell what happened, on each node.
-func (o *Outcome) lines(st *styles.Styles, w int, now time.Time) (title string, body []string) {
+func (o *Outcome) lines(st *styles.Styles, w int, now time.Time) (p *styles.Paint, title string, body []string) {
 	nodes := o.nodes
 	if o.err != nil {
 		how := ": failed"
 		if o.partly() {
 			how = ": done in part"
 		}
-		title = st.Bad.Of(" " + st.Off + " " + st.Cut(o.what, w-4-view.Width(how)) + how)
+		p, title = &st.Bad, st.Off+" "+st.Cut(o.what, w-8-view.Width(how))+how
 		body = indented(st.Whole(o.err.Error()), w, 2)
 		if e := (*redlock.Error)(nil); len(nodes) == 0 && errors.As(o.err, &e) {
 			nodes = e.Nodes
 		}
 	} else {
-		p, glyph := st.Good, st.On
-		if o.silent(st) != "" {
-			p, glyph = st.Warn, st.Half
+		glyph := st.On
+		if p = &st.Good; o.silent(st) != "" {
+			p, glyph = &st.Warn, st.Half
 		}
-		title = p.Of(" " + glyph + " " + st.Cut(o.what, w-10) + ": done")
+		title = glyph + " " + st.Cut(o.what, w-14) + ": done"
 		if o.done != "" {
 			body = indented(o.done, w, 2)
 		}
@@ -70,7 +70,7 @@ func (o *Outcome) lines(st *styles.Styles, w int, now time.Time) (title string, 
 	for _, n := range nodes {
 		body = append(body, nodeResult(st, n, o.words, name, w, now)...)
 	}
-	return title, body
+	return p, title, body
 }
 
 // nodeResult is one node's part in an action: a line, or several where there is
@@ -139,24 +139,24 @@ func (d *Dialog) counts() (failed, gone int) {
 }
 
 // summary sums the results for several locks up.
-func (d *Dialog) summary(st *styles.Styles, w int) string {
+func (d *Dialog) summary(st *styles.Styles) (*styles.Paint, string) {
 	failed, gone := d.counts()
 	text := view.Plural(d.at-failed-gone, "lock") + " " + d.Did
-	p, glyph := st.Good, st.On
+	p, glyph := &st.Good, st.On
 	if gone > 0 {
 		text += ", " + view.Count(gone) + " had ended by then"
 	}
 	if failed > 0 {
 		text += ", " + view.Count(failed) + " failed"
-		p, glyph = st.Bad, st.Off
+		p, glyph = &st.Bad, st.Off
 	}
 	if left := len(d.steps) - d.at; left > 0 {
 		text += ", " + view.Count(left) + " left as they are"
 		if failed == 0 {
-			p, glyph = st.Warn, st.Half
+			p, glyph = &st.Warn, st.Half
 		}
 	}
-	return p.Of(" " + glyph + " " + st.Cut(text, w-4))
+	return p, glyph + " " + text
 }
 
 // progress is the results for several locks so far, in the order of the names.

@@ -92,7 +92,7 @@ func (m *Desk) askSeveral(a lockAct, keys []string) tea.Cmd {
 func (s *several) add(key string, l *monitor.Lock) {
 	why := s.why(l)
 	if why == "" && s.way != nil && l.Tokens > 1 {
-		why = "several tokens have copies: take it away by itself, to choose whose go"
+		why = "several tokens have copies: act on it alone, to choose whose copies go"
 	}
 	if why != "" {
 		s.out = append(s.out, s.St.Escape(key, 40)+": "+why)

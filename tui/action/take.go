@@ -29,9 +29,9 @@ type target struct {
 
 func targetOf(l *monitor.Lock) target {
 	t := target{keys: []string{l.Key.Raw()}, token: l.Holder.Raw()}
-	if l.Keys != nil {
+	if l.Keys() != nil {
 		t.keys = t.keys[:0]
-		for _, k := range l.Keys {
+		for _, k := range l.Keys() {
 			t.keys = append(t.keys, k.Raw())
 		}
 	}
@@ -267,7 +267,7 @@ func (m *Desk) askTake(a lockAct) tea.Cmd {
 			now := m.LatestLock(key)
 			switch {
 			case now == nil:
-				return "the lock is gone: there is nothing to take away"
+				return "the lock is gone: there is nothing to remove"
 			case !several && targetOf(now).token != t.token:
 				return "the holder changed since this was opened: esc, and look again"
 			case !slices.Equal(targetOf(now).keys, t.keys):
@@ -307,8 +307,8 @@ func (m *Desk) heldBy(t target, l *monitor.Lock) string {
 	held := m.St.Token(safetext.New(t.token), 40)
 	if l != nil && l.Nobody {
 		held = l.NobodyText()
-	} else if l != nil && !l.Since.IsZero() {
-		held += ", first seen " + view.Clock(l.Since) + " (" + view.Age(m.Now().Sub(l.Since)) + " ago)"
+	} else if l != nil && !l.Since().IsZero() {
+		held += ", first seen " + view.Clock(l.Since()) + " (" + view.Age(m.Now().Sub(l.Since())) + " ago)"
 	}
 	if g, ok := m.Mine[t.keys[0]]; ok && g.Token == t.token {
 		held += ", acquired here: r releases it"
@@ -345,6 +345,13 @@ func (m *Desk) takeFacts(way operator.Way, t target, opened operator.Plan) []str
 		}
 	}
 	out := []string{st.Fact("Held by", m.heldBy(t, l))}
+	if w := m.Answers[t.token]; w != nil && !several {
+		later := max(0, m.Now().Sub(w.At))
+		out = append(out, st.Fact("Owner", view.WhoHeadline(w)+", asked "+view.Age(later)+" ago"))
+		if life := view.WhoLiveness(w, later); life != "" {
+			out = append(out, st.Fact("Alive", life))
+		}
+	}
 	if several {
 		for i, c := range opened.Tokens {
 			label := ""
@@ -374,6 +381,9 @@ func (m *Desk) takeFacts(way operator.Way, t target, opened operator.Plan) []str
 			names[i] = st.Escape(k, 40)
 		}
 		out = append(out, st.Fact("Keys", view.Plural(n, "key")+" with this token are one lock and go together: "+someOf(names, bounded)))
+	}
+	if m.Answers[t.token] == nil && way == operator.ForceRelease && !several {
+		out = append(out, st.Fact("Alive", "not asked: esc, then w says whether its holder is alive, silent or gone"))
 	}
 	if l == nil {
 		return out

@@ -15,6 +15,7 @@ type lockFacts struct {
 	eventView eventView
 	events    *eventTable
 	Watched   lockLog
+	heldBy    heldBy
 	axisKey   string        // the lock that was drawn last
 	axis      time.Duration // the length of its axis
 }
@@ -32,32 +33,39 @@ func (m *lockPage) Mode() Mode   { return ModeLock }
 func (m *lockPage) Selected() Selection { return Selection{Lock: m.Shown.Locks.Get(m.key)} }
 
 func (m *lockPage) Lines(h int) []string {
-	st := m.St
-	l := m.Shown.Locks.Get(m.key)
+	l, n := m.Shown.Locks.Get(m.key), h-m.chrome()
 	if l != nil {
-		return m.inSight(st, m.lockFacts.lines(l, m.W, h), h)
+		title, lines := m.pane(l, n)
+		return m.frame(Pane{Title: title, Right: m.ends(l), Focused: true}, m.inSight(m.St, lines, n), h)
 	}
 	m.Watch(m.key)
-	out := []string{" " + st.Strong.Of(st.Escape(m.key, max(8, m.W/2))) + "  " + st.Dim.Of(st.Off+" gone: no node has a copy of it"), ""}
-	return m.inSight(st, append(out, m.lockEvents(m.W, h-2)...), h)
+	title := m.St.Escape(m.key, max(8, m.W/2)) + " " + m.St.Thin.Rule + " " + m.St.Off + " gone: no node has a copy of it"
+	return m.frame(Pane{Title: title, Focused: true}, m.inSight(m.St, append(m.bandLines(m.In()), m.lockEvents(m.In(), n)...), n), h)
 }
 
 // Watch begins the history of a lock, unless it is watched already.
 func (m *lockFacts) Watch(key string) { m.Watched.begin(key, m.events.All) }
 
-// lines draws one lock: what each node knows of it, on one axis of time, and
+// pane is one lock under a title: what each node knows of it, on one axis of time, and
 // at most n of its events.
-func (m *lockFacts) lines(l *monitor.Lock, w, n int) []string {
+func (m *lockFacts) pane(l *monitor.Lock, n int) (title string, lines []string) {
 	m.Watch(l.Key.Raw())
-	ctx := m.context()
-	out := append(m.lockHead(ctx, l, w), "")
-	out = append(out, m.lockBars(ctx, l, w)...)
-	out = append(append(out, ""), m.facts(view.LockFacts(ctx, l), w)...)
+	ctx, w := m.context(), m.In()
+	state := ctx.LockState(l.State)
+	title = m.St.Text(l.Key, max(8, w/3)) + " " + m.St.Thin.Rule + " " + state.Sign + " " + state.Text + ", " + view.Copies(l) + ", by " + view.LockHolder(ctx, l).Text
+	lines = append(m.lockBars(ctx, l, w), "")
+	lines = append(lines, m.facts(view.LockFacts(ctx, l), w)...)
+	lines = append(lines, m.bandLines(w)...)
 	if log := m.lockEvents(w, n); len(log) > 0 {
-		out = append(out, "")
-		out = append(out, log...)
+		lines = append(append(lines, ""), log...)
 	}
-	return out
+	return title, lines
+}
+
+// ends is when a lock ends, for the end of a title.
+func (m *lockFacts) ends(l *monitor.Lock) string {
+	ctx := m.context()
+	return m.St.Dim.Of(view.LockEnd(ctx, l))
 }
 
 // lockEvents are the last n events of the lock that is looked at.
@@ -66,17 +74,6 @@ func (m *lockFacts) lockEvents(w, n int) (out []string) {
 		out = append(out, m.eventView.row(e, w, false))
 	}
 	return out
-}
-
-// lockHead is the lock in a line or two.
-func (m *lockFacts) lockHead(ctx *view.Context, l *monitor.Lock, w int) []string {
-	st, state := m.St, ctx.LockState(l.State)
-	right := view.LockEnd(ctx, l)
-	left := " " + st.Strong.Of(st.Text(l.Key, max(8, w/3))) + "  " + st.Paint(state.Tone).Of(state.Sign+" "+state.Text) + ", " + view.Copies(l) + ", by " + view.LockHolder(ctx, l).Text
-	if n := w - view.Width(left) - view.Width(right) - 1; n >= 2 {
-		return []string{left + styles.Blanks(n) + right}
-	}
-	return []string{st.Cut(left, w), " " + st.Cut(right, w-2)}
 }
 
 // lockBars is the time that each copy has left, on one axis, which never shrinks

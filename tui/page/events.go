@@ -123,7 +123,7 @@ func (t *eventTable) List() []int {
 		t.stale = t.until > 0
 		t.listed = t.listed[:0]
 		for i := len(t.All) - 1; i >= 0; i-- {
-			if (t.until == 0 || t.All[i].Seq <= t.until) && t.match(&t.All[i]) {
+			if (t.until == 0 || t.All[i].Seq <= t.until) && t.match(&t.All[i]) && (!t.All[i].Part || len(t.terms) > 0) {
 				t.listed = append(t.listed, i)
 			}
 		}
@@ -205,38 +205,20 @@ func (m *eventsPage) Found() (n, of int, ok bool) {
 }
 
 func (m *eventsPage) Lines(h int) []string {
-	st, t := m.St, m.events
+	st, t, w := m.St, m.events, m.In()
 	list := t.List()
-	left := " " + st.Title.Of("EVENTS "+view.Count(len(t.All))) + "   " + st.Dim.Of("newest first")
-	right := ""
+	title := Pane{Title: "Events " + view.Count(len(t.All)), More: st.Dim.Of("newest first"), Focused: true, Right: st.Dim.Of("f: follow")}
 	if t.source != "" {
-		right = st.Info.Of("/"+st.Escape(t.source, 24)) + " " + view.Count(len(list)) + "  "
+		title.More = st.Info.Of("/"+st.Escape(t.source, 24)) + " " + view.Count(len(list))
 	}
 	if t.Follow {
-		right += st.Good.Of(st.Points + " following")
-	} else {
-		right += st.Dim.Of("f: follow")
+		title.Right = st.Good.Of(st.Points + " following")
 	}
-	lines := []string{left + styles.Blanks(m.W-view.Width(left)-view.Width(right)-1) + right}
 	var dock []string
 	if e := t.Selected(); m.detailed && e != nil {
-		dock = append(dock, st.Ruler(m.W))
-		head := " " + e.At.Format("2006-01-02 15:04:05.000") + "  " + e.Level.String() + ", " + st.Whole(e.Kind)
-		if e.Node != "" {
-			head += ", node " + st.Escape(e.Node, 20)
-		}
-		dock = append(dock, head)
-		for _, l := range styles.Wrap(st.Whole(e.Text.Raw()), m.W-2, 0) {
-			dock = append(dock, " "+l)
-		}
-		if !e.Key.Empty() {
-			for _, l := range styles.Wrap("lock "+st.Name(e.Key.Raw()), m.W-2, 0) {
-				dock = append(dock, " "+l)
-			}
-		}
-		dock = dock[:min(len(dock), max(0, h/2))]
+		dock = m.event(e, h/2)
 	}
-	room := max(0, h-1-len(dock))
+	room := max(0, h-m.chrome()-len(dock))
 	m.height = room
 	m.span = lineSpan{from: 1}
 	pos := max(0, t.pos())
@@ -244,10 +226,11 @@ func (m *eventsPage) Lines(h int) []string {
 		t.top = pos
 	}
 	t.top = scrollTo(t.top, pos, len(list), room)
+	var lines []string
 	for i := t.top; i < min(len(list), t.top+room); i++ {
-		line := m.eventView.row(&t.All[list[i]], m.W-2, true)
+		line := m.eventView.row(&t.All[list[i]], w-2, true)
 		if i == pos {
-			line = "  " + st.Pad(styles.Bare(line), m.W-2)
+			line = "  " + st.Pad(styles.Bare(line), w-2)
 			line = st.Cursor.Of(" " + st.Pointer + line[2:])
 		} else {
 			line = "  " + line
@@ -262,7 +245,67 @@ func (m *eventsPage) Lines(h int) []string {
 		}
 		lines = append(lines, styles.Blanks(styles.Lead)+st.Dim.Of(why))
 	}
-	return append(styles.Fill(lines, h-len(dock)), dock...)
+	return append(m.frame(title, lines, h-len(dock)), dock...)
+}
+
+// event is one event in full, in at most h lines.
+func (m *eventsPage) event(e *monitor.Event, h int) []string {
+	st, w := m.St, m.In()
+	title := e.At.Format("2006-01-02 15:04:05.000") + "  " + e.Level.String() + ", " + st.Whole(e.Kind)
+	if e.Node != "" {
+		title += ", node " + st.Escape(e.Node, 20)
+	}
+	var lines []string
+	for _, l := range styles.Wrap(st.Whole(e.Text.Raw()), w-2, 0) {
+		lines = append(lines, " "+l)
+	}
+	if !e.Key.Empty() {
+		for _, l := range styles.Wrap("lock "+st.Name(e.Key.Raw()), w-2, 0) {
+			lines = append(lines, " "+l)
+		}
+	}
+	for _, text := range m.events.more(e, m.eventView, w) {
+		for _, l := range styles.Wrap(text, w-2, 2) {
+			lines = append(lines, " "+l)
+		}
+	}
+	return m.frame(Pane{Title: title}, lines, min(len(lines)+m.chrome(), max(0, h)))
+}
+
+// partsTime is how far from a cause its parts are looked for.
+const partsTime = 15 * time.Second
+
+// more is what else there is to an event: the locks that a restart cost a copy, and
+// what else was told of its node.
+func (t *eventTable) more(e *monitor.Event, v eventView, w int) (lines []string) {
+	if e.Cost == nil {
+		return nil
+	}
+	if names := lostLocks(e, v.st); names != "" {
+		lines = append(lines, "locks "+names)
+	}
+	for i := range t.All {
+		if p := &t.All[i]; p.Part && p.Node == e.Node && p.At.Sub(e.At).Abs() < partsTime {
+			lines = append(lines, v.row(p, w, true))
+		}
+	}
+	return lines
+}
+
+// lostLocks names the locks that a restart cost a copy; empty: none did.
+func lostLocks(e *monitor.Event, st *styles.Styles) string {
+	if e.Cost == nil || len(e.Cost.Locks) == 0 {
+		return ""
+	}
+	names := make([]string, len(e.Cost.Locks))
+	for i, l := range e.Cost.Locks {
+		names[i] = st.Text(l, 40)
+	}
+	text := strings.Join(names, ", ")
+	if more := e.Cost.Lost - len(names); more > 0 {
+		text += " and " + view.Count(more) + " more"
+	}
+	return text
 }
 
 // MostWatched bounds the history of the lock that is looked at.
@@ -326,7 +369,7 @@ type eventView struct{ st *styles.Styles }
 func (v *eventView) rows(events []monitor.Event, h, w int) []string {
 	var picked []int
 	for i := len(events) - 1; i >= 0 && len(picked) < h; i-- {
-		if events[i].Level > monitor.LevelInfo {
+		if events[i].Level > monitor.LevelInfo && !events[i].Part {
 			picked = append(picked, i)
 		}
 	}
@@ -346,23 +389,15 @@ func (v *eventView) rows(events []monitor.Event, h, w int) []string {
 // row draws one event; named says what it is about where its sentence does not.
 func (v *eventView) row(e *monitor.Event, w int, named bool) string {
 	st := v.st
-	mark, p := " ", st.Dim
-	switch e.Level {
-	case monitor.LevelNotice:
-		mark, p = st.Sep, styles.Paint{}
-	case monitor.LevelAlarm:
-		mark, p = "!", st.Bad
-	}
+	level := st.Level(e.Level)
 	at := " " + view.Clock(e.At) + " "
-	about := ""
-	switch {
-	case !named:
-	case !e.Key.Empty() && !strings.HasPrefix(e.Text.Raw(), e.Key.Raw()+" "):
-		about = st.Text(e.Key, max(8, w/4)) + ": "
-	case e.Node != "" && !strings.Contains(e.Text.Raw(), e.Node):
-		about = st.Escape(e.Node, 12) + ": "
+	about := view.EventAbout(e)
+	if about != "" && named {
+		about = st.Escape(about, max(8, w/4)) + ": "
+	} else {
+		about = ""
 	}
-	return st.Dim.Of(at) + p.Of(mark+" "+about+st.Sentence(e.Text.Raw(), max(1, w-view.Width(at)-view.Width(about)-3)))
+	return st.Dim.Of(at) + st.Paint(level.Tone).Of(level.Sign+" "+about+st.Sentence(e.Text.Raw(), max(1, w-view.Width(at)-view.Width(about)-3)))
 }
 
 // lastEvents are the last n events that are wanted, oldest first.

@@ -73,39 +73,38 @@ func (m *findingsPage) Click(y int) bool {
 
 func (m *findingsPage) Lines(h int) []string {
 	st, t := m.St, m.findings
-	left := " " + st.Title.Of("FINDINGS "+view.Count(len(t.all))) + "   "
-	lines := []string{left + st.Dim.Of(st.Cut("what the safety of the locks rests on, and does not hold here", m.W-view.Width(left)))}
+	title := Pane{Title: "Findings " + view.Count(len(t.all)), More: st.Dim.Of("Redlock assumptions that do not hold here"), Focused: true}
 	if len(t.all) == 0 {
 		glyph, p := st.On, st.Good
 		text := "nothing found"
 		if m.Shown.Cluster.Verdict == monitor.VerdictUnknown {
 			glyph, p, text = st.Wait, st.Dim, "looking"+st.Ellipsis
 		}
-		return append(lines, "", styles.Blanks(styles.Lead)+p.Of(glyph+" "+text))
+		return m.frame(title, []string{"", styles.Blanks(styles.Lead) + p.Of(glyph+" "+text)}, h)
 	}
-	dock := append([]string{st.Ruler(m.W)}, m.finding(t.Selected())...)
-	most := max(3, h-1-len(dock))
-	rows := min(len(t.all), most)
-	dock = dock[:min(len(dock), max(0, h-1-rows))]
+	name, facts := m.finding(t.Selected())
+	rows := min(len(t.all), max(3, h-2*m.chrome()-len(facts)))
+	dock := max(0, h-rows-m.chrome())
 	pos := max(0, t.pos())
 	t.top = scrollTo(t.top, pos, len(t.all), rows)
 	m.height = rows
 	m.span = lineSpan{1, rows}
 	ctx := m.context()
-	g := newGrid(st, view.FindingColumns(), m.W)
+	g := newGrid(st, view.FindingColumns(), m.In())
+	var lines []string
 	for i := t.top; i < min(len(t.all), t.top+rows); i++ {
 		lines = append(lines, g.row(ctx, &t.all[i], rowLook{under: i == pos, block: true}))
 	}
-	return append(styles.Fill(lines, h-len(dock)), dock...)
+	return append(m.frame(title, lines, h-dock), m.frame(Pane{Title: name}, facts, dock)...)
 }
 
-// finding is one finding in full.
-func (m *findingsPage) finding(f *monitor.Finding) []string {
+// finding is one finding in full, under a title.
+func (m *findingsPage) finding(f *monitor.Finding) (title string, lines []string) {
 	if f == nil {
-		return nil
+		return "", nil
 	}
 	st, ctx := m.St, m.context()
 	c := ctx.Severity(f.Severity)
-	head := " " + st.Paint(c.Tone).Of(c.Sign+" "+c.Text) + "  " + st.Strong.Of(view.FindingTitle(ctx, f)) + "  " + st.Dim.Of(st.Whole(f.ID)+styles.Since(f.Since, m.Now))
-	return append([]string{st.Cut(head, m.W)}, m.facts(view.FindingFacts(ctx, f), m.W)...)
+	title = c.Sign + " " + c.Text + "  " + view.FindingTitle(ctx, f) + "  " + st.Whole(f.ID) + styles.Since(f.Since, m.Now)
+	return title, m.facts(view.FindingFacts(ctx, f), m.In())
 }

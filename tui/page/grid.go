@@ -26,13 +26,23 @@ func newGrid[T any](st *styles.Styles, columns []view.Column[T], w int) grid[T] 
 func measure[T any](ctx *view.Context, columns []view.Column[T], rows []T) []view.Column[T] {
 	for i := range columns {
 		c := &columns[i]
-		if c.Rank == 0 || c.Most > 100 {
+		if c.Rank == 0 {
 			continue
 		}
-		for _, r := range rows {
-			c.Width = max(c.Width, min(cellWidth(c.Cell(ctx, r)), max(c.Most, c.Width)))
+		last := c.Most > 100
+		most := max(c.Most, c.Width)
+		if last {
+			most = 44
 		}
-		c.Most = 0
+		if c.Right {
+			most = 20 // no number loses a digit
+		}
+		for _, r := range rows {
+			c.Width = max(c.Width, min(cellWidth(c.Cell(ctx, r)), most))
+		}
+		if !last {
+			c.Most = 0
+		}
 	}
 	return columns
 }

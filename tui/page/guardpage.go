@@ -29,14 +29,16 @@ func (m *guardPage) Place() Place { return Place{Kind: Guard} }
 func (m *guardPage) Mode() Mode   { return modeGuard }
 
 func (m *guardPage) Lines(h int) []string {
-	lines := m.state()
+	whole := h
+	h -= m.chrome()
+	title, lines := m.state()
 	rows := len(m.Shown.Nodes)
 	if h-len(lines) >= 2*rows+6 {
 		lines = append(lines, m.timelines()...)
 	}
 	at, ctx := m.cursor(), m.context()
-	g := newGrid(m.St, guardColumns(ctx, m.nodes.pointers()), m.W)
-	m.span = lineSpan{from: len(lines)}
+	g := newGrid(m.St, guardColumns(ctx, m.nodes.pointers()), m.In())
+	m.span = lineSpan{from: len(lines) + 1}
 	rows = min(rows, max(1, h-len(lines)-2))
 	from2, to := m.nodes.window(rows)
 	for i := from2; i < to; i++ {
@@ -50,17 +52,17 @@ func (m *guardPage) Lines(h int) []string {
 		for i := len(m.events.All) - 1; i >= 0 && len(told) < room; i-- {
 			e := &m.events.All[i]
 			// What is told of a node is of its restarts and fences, but for its clock.
-			if e.Node != "" && e.Level > monitor.LevelInfo && e.Kind != "clock step" && (m.events.until == 0 || e.Seq <= m.events.until) {
-				told = append(told, m.eventView.row(e, m.W, true))
+			if e.Node != "" && e.Level > monitor.LevelInfo && e.Kind != "clock step" && e.Key.Empty() && (m.events.until == 0 || e.Seq <= m.events.until) {
+				told = append(told, m.eventView.row(e, m.In(), true))
 			}
 		}
 		lines = append(lines, told...)
 	}
-	return lines[:min(len(lines), max(h, 0))]
+	return m.frame(title, lines, whole)
 }
 
 // state is who guards, and when locking is possible again.
-func (m *guardPage) state() []string {
+func (m *guardPage) state() (title Pane, lines []string) {
 	st, now := m.St, m.Now
 	others := m.drawn.Elsewhere()
 	state := "no guard is seen: nothing lets a fenced node rejoin"
@@ -77,7 +79,7 @@ func (m *guardPage) state() []string {
 	if m.drawn.Delay > 0 {
 		state = "D = " + view.Span(m.drawn.Delay) + ", " + state
 	}
-	lines := []string{" " + st.Title.Of("GUARD") + "   " + st.Dim.Of(st.Cut(state, max(8, m.W-10)))}
+	title = Pane{Title: "Guard", More: st.Dim.Of(state), Focused: true}
 	if o := restartguard.OutlookOf(m.drawn.List, m.Shown.Cluster.N, m.Shown.Cluster.Quorum); len(m.drawn.List) > 0 {
 		p := st.Good
 		switch {
@@ -86,11 +88,11 @@ func (m *guardPage) state() []string {
 		case !o.Possible():
 			p = st.Bad
 		}
-		for _, l := range styles.Wrap(p.Of(st.Whole(o.Text(now))), m.W-2, 2) {
+		for _, l := range styles.Wrap(p.Of(st.Whole(o.Text(now))), m.In()-2, 2) {
 			lines = append(lines, " "+l)
 		}
 	}
-	return lines
+	return title, lines
 }
 
 // timelines is what became of each node over time.
@@ -101,7 +103,7 @@ func (m *guardPage) timelines() []string {
 		name = max(name, min(10, view.Width(st.Whole(m.Shown.Nodes[i].Name))))
 	}
 	lead := styles.Lead + name + view.Gap
-	w := m.W - lead - 1
+	w := m.In() - lead - 1
 	length := timelineLeast
 	if first := *m.began; !first.IsZero() {
 		for length < now.Sub(first) && length < timelineMost {
@@ -119,7 +121,7 @@ func (m *guardPage) timelines() []string {
 		}
 		lines = append(lines, styles.Blanks(styles.Lead)+st.Pad(st.Escape(n.Name, name), name)+styles.Blanks(view.Gap)+past.timeline(st, now.Add(-length), now, w))
 	}
-	return append(lines, styles.Blanks(lead)+st.Dim.Of(st.Cut(st.Open+" serves  "+st.Closed+" fenced or held  "+st.Gone+" down  R restarted  ? otherwise", w)), "")
+	return append(lines, styles.Blanks(lead)+st.Dim.Of(st.Cut(st.Open+" serves  "+st.Closed+" fenced or cordoned  "+st.Gone+" down  R restarted  ? otherwise", w)), "")
 }
 
 // guardColumns are the columns of this page: what a guard makes of a node, in full.

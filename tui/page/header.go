@@ -3,119 +3,65 @@ package page
 import (
 	"fmt"
 	"strings"
-	"time"
 
 	"redlockctl/internal/view"
-	"redlockctl/monitor"
 	"redlockctl/tui/styles"
 )
 
-// header draws the first line: which cluster, and its verdict; in words where
-// no line below says it in full.
-type header struct{ st *styles.Styles }
-
-func (h *header) line(s *monitor.Snapshot, w int, now time.Time, f *view.Guard, brief bool) string {
-	st, c := h.st, &s.Cluster
-	glyph, word, p := st.Verdict(s)
+// Header is the first line of the screen: which cluster, and on the right what it is;
+// where no line below says the verdict, that instead.
+func (p *Set) Header(on Kind) string {
+	st, ctx, w := p.St, p.context(), p.W
+	c := &p.Shown.Cluster
 	name := st.Escape(c.Name, max(8, w/4))
-	reason := h.reason(s, now, f, false)
-	lose := ""
-	switch {
-	case c.Verdict == monitor.VerdictUnknown:
-	case c.Verdict == monitor.VerdictUnavailable || c.CanLose < 0:
-		lose = "nothing can be locked"
-	default:
-		lose = fmt.Sprintf("can lose %d", c.CanLose)
-	}
-	if brief {
-		reason, lose = "", ""
-	}
 	sep := " " + st.Sep + " "
-	facts := []string{fmt.Sprintf("%d masters", c.N), fmt.Sprintf("quorum %d", c.Quorum)}
+	facts := []string{view.Plural(c.N, "node"), fmt.Sprintf("quorum %d", c.Quorum)}
 	if c.MaxTTL > 0 {
 		facts = append(facts, "max TTL "+view.Span(c.MaxTTL))
 	}
 	all := facts
-	if who := f.Protectors(); who != "" {
-		all = append(facts[:len(facts):len(facts)], who+", D "+view.Span(f.Delay))
+	if who := p.drawn.Protectors(); who != "" {
+		all = append(facts[:len(facts):len(facts)], who+", D "+view.Span(p.drawn.Delay))
 	}
-	verdict := p.Of(glyph + " " + word)
-	join := func(parts ...string) string {
-		var in []string
-		for _, s := range parts {
-			if s != "" {
-				in = append(in, s)
+	if on == Overview && spelt(p.H) {
+		left := " " + st.Strong.Of("redlockctl") + "  " + st.Strong.Of(name)
+		for _, right := range []string{strings.Join(all, sep), strings.Join(facts, sep), strings.Join(facts[:1], sep)} {
+			if gap := w - view.Width(left) - view.Width(right) - 1; gap >= 2 {
+				return left + styles.Blanks(gap) + st.Dim.Of(right)
 			}
 		}
-		return strings.Join(in, "  ")
+		return st.Cut(left, w)
 	}
-	tail := func(reason, lose string) string {
-		switch {
-		case reason == "":
-			return join(verdict, lose)
-		case lose == "":
-			return join(verdict, reason)
-		default:
-			return join(verdict, reason+sep+lose)
-		}
+	heads := view.Headlines(ctx)
+	first := heads[0]
+	for _, h := range heads[1:] {
+		first.Parts = append(first.Parts[:len(first.Parts):len(first.Parts)], h.Parts...)
 	}
-	up := fmt.Sprintf("%s %d/%d up", name, c.Serving, c.N)
-	// From the widest that fits: what is said last goes first.
-	for _, try := range [][2]string{
-		{st.Strong.Of(" redlockctl") + "  " + name + sep + strings.Join(all, sep), tail(reason, lose)},
-		{" " + st.Strong.Of(name) + sep + strings.Join(all, sep), tail(reason, lose)},
-		{" " + st.Strong.Of(name) + sep + strings.Join(all, sep), tail(reason, "")},
-		{st.Strong.Of(" redlockctl") + "  " + name + sep + strings.Join(facts, sep), tail(reason, lose)},
-		{" " + st.Strong.Of(name) + sep + strings.Join(facts, sep), tail(reason, lose)},
-		{" " + st.Strong.Of(name) + sep + strings.Join(facts, sep), tail(reason, "")},
-		{" " + st.Strong.Of(up), tail(reason, lose)},
-	} {
-		if gap := w - view.Width(try[0]) - view.Width(try[1]) - 1; gap >= 2 {
-			return try[0] + styles.Blanks(gap) + try[1] + " "
-		}
-	}
-	left := " " + st.Strong.Of(up) + "  "
-	return st.Cut(left+tail(st.Cut(reason, max(4, w-view.Width(left)-view.Width(verdict)-3)), ""), w)
+	left := " " + st.Strong.Of(name) + "  " + st.Paint(first.Verdict.Tone).Of(first.Verdict.Sign+" "+strings.ToUpper(first.Verdict.Text)) + "  "
+	return left + first.Line(&st.Glyphs, max(4, w-view.Width(left)-1))
 }
 
-// reason is why the verdict is not safe, the worst first, with the countdown of a
-// fence that is known here; named: with the first danger by its name.
-func (h *header) reason(s *monitor.Snapshot, now time.Time, f *view.Guard, named bool) string {
-	c := &s.Cluster
-	if c.Verdict == monitor.VerdictUnknown {
-		return h.st.Sentence(c.Reason, 200)
+// verdict is the state of the cluster in words, the worst first: a line for each
+// headline.
+func (p *Screen) verdict(heads []view.Headline) (lines []string) {
+	st := p.St
+	word := 0
+	for _, h := range heads {
+		word = max(word, view.Width(h.Verdict.Text))
 	}
-	var parts []string
-	if n := s.Dangers(); n > 0 && c.Verdict == monitor.VerdictDanger {
-		said := view.Plural(n, "danger")
-		if first := h.st.Sentence(s.Findings[0].Title, 100); n == 1 && (named || c.Absent == "") {
-			said = first
-		} else if n == 1 {
-			said = "" // the word says it, and the rest wants the room
-		} else if named {
-			said += ", the first: " + first
+	for i, h := range heads {
+		more := ""
+		if n := len(p.Shown.Findings); i == 0 && n > 0 {
+			more = "5: " + view.Plural(n, "finding")
 		}
-		if said != "" {
-			parts = append(parts, said)
+		paint := st.Paint(h.Verdict.Tone)
+		left := " " + paint.Of(h.Verdict.Sign+" "+st.Pad(strings.ToUpper(h.Verdict.Text), word)) + "  "
+		room := p.W - view.Width(left) - 1
+		text := h.Line(&st.Glyphs, room)
+		if gap := room - view.Width(text) - view.Width(more); more != "" && gap >= 2 {
+			text += styles.Blanks(gap) + st.Dim.Of(more)
 		}
+		lines = append(lines, left+text)
 	}
-	for i := range s.Nodes {
-		n := &s.Nodes[i]
-		if n.State == monitor.NodeServing {
-			continue
-		}
-		t := h.st.Escape(n.Name, 12) + " " + n.State.String()
-		if left, ok := f.Countdown(n, now); ok {
-			t += " " + view.Remaining(left)
-		}
-		parts = append(parts, t)
-	}
-	switch {
-	case c.Missing == "" || c.Verdict == monitor.VerdictUnavailable:
-	case len(parts) == 0:
-		return h.st.Sentence(c.Missing, 200)
-	default: // there is no room for more
-		parts = append(parts, "not protected")
-	}
-	return strings.Join(parts, ", ")
+	return lines
 }

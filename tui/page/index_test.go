@@ -94,7 +94,7 @@ func TestManyLocksAreSortedAside(t *testing.T) {
 	if l := tb.Selected(); l == nil || l.Key.Raw() != "k02000" || tb.Len() != len(locks) {
 		t.Error("the old listing does not stand")
 	}
-	locks[4500] = monitortest.LockOf(monitortest.Epoch, "k04500", monitor.LockOrphan, monitortest.TokenA, "60 - - - -")
+	locks[4500] = monitortest.LockOf(monitortest.Epoch, "k04500", monitor.LockOrphaned, monitortest.TokenA, "60 - - - -")
 	set := monitor.NewLocks(append(slices.Clone(locks[:10]), locks[11:]...)...)
 	tb.show(set, nil, []string{"k04500", "k00010"}, true)
 	tb.Take(build())

@@ -10,9 +10,7 @@ func (m *labPage) Place() Place { return Place{Kind: Lab} }
 func (m *labPage) Mode() Mode   { return ModeLab }
 
 func (m *labPage) Lines(h int) []string {
-	st := m.St
-	lines := []string{" " + st.Title.Of("THE LAB") + "   " + st.Dim.Of(st.Cut("masters of your own: nothing here can hurt anybody", m.W-11)), ""}
-	lines = append(lines, m.nodePanel.lines(len(lines), min(len(m.nodes.nodes), max(3, h-14)), m.cursor())...)
-	lines = append(append(lines, ""), m.text(m.W)...)
-	return lines[:min(len(lines), max(h, 0))]
+	lines := m.nodePanel.lines(1, min(len(m.nodes.nodes), max(3, h-14)), m.cursor())
+	lines = append(append(lines, ""), m.text(m.In())...)
+	return m.frame(Pane{Title: "Lab", More: m.St.Dim.Of("nodes of your own: nothing here can hurt anybody"), Focused: true}, lines, h)
 }

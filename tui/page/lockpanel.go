@@ -63,9 +63,9 @@ func (m *lockPanel) Found() (n, of int, ok bool) {
 // lines are the title, columns and rows in h lines; the first of them is line top
 // of the page.
 func (m *lockPanel) lines(top, h int, at cursorState) []string {
-	m.lockView.arrange(m.W, m.Shown.Nodes)
-	lines := []string{m.title(), m.lockView.grid.header(at != cursorAway)}
-	m.height = max(0, h-len(lines))
+	m.lockView.arrange(m.In(), m.Shown.Nodes)
+	lines := []string{m.lockView.grid.header(at != cursorAway)}
+	m.height = max(0, h-len(lines)-m.chrome())
 	rows := m.lockView.rows(m.locks, m.height, m.context(), at, m.marks)
 	m.span = lineSpan{top + 2, len(rows)}
 	if len(rows) == 0 {
@@ -80,13 +80,12 @@ func (m *lockPanel) lines(top, h int, at cursorState) []string {
 		}
 		rows = []string{styles.Blanks(styles.Lead) + m.St.Dim.Of(why)}
 	}
-	return styles.Fill(append(lines, rows...), h)
+	return m.frame(m.title(at != cursorAway), append(lines, rows...), h)
 }
 
 // title counts the locks by state and says what is listed and how.
-func (m *lockPanel) title() string {
+func (m *lockPanel) title(focused bool) Pane {
 	st := m.St
-	left := " " + st.Title.Of("LOCKS "+view.Count(m.Shown.Locks.Len()))
 	var parts []string
 	// Those that are well first, then what needs a person most.
 	counts := m.Shown.Counts
@@ -96,51 +95,34 @@ func (m *lockPanel) title() string {
 			s = monitor.LockState(len(counts) - i)
 		}
 		if n := counts[s]; n > 0 {
-			_, p := st.Lock(s)
+			p := st.Paint(st.LockState(s).Tone)
 			if view.Needs(s) == 0 {
 				p = styles.Paint{}
 			}
 			parts = append(parts, p.Of(view.Count(n)+" "+s.String()))
 		}
 	}
-	if len(parts) > 0 {
-		left += "   " + strings.Join(parts, " "+st.Sep+" ")
-	}
-	long := st.Dim.Of("sort: " + m.locks.Order.String())
-	short := ""
-	if m.locks.Order != OrderNeeds { // named wherever it is: it is remembered, and the usual one expected
-		long = st.Info.Of("sort: " + m.locks.Order.String())
-		short = st.Info.Of("sort: "+string(m.locks.Order)) + "  "
-	}
-	var right string
+	var chosen []string
 	if n := len(m.marks); n > 0 {
-		right += st.Info.Of(view.Count(n)+" marked") + "  "
+		chosen = append(chosen, st.Info.Of(view.Count(n)+" marked"))
 	}
 	if m.locks.Source != "" {
-		p := st.Info
+		p, n := st.Info, view.Count(m.locks.Len())
 		if m.FilterProblem() != "" {
 			p = st.Bad
 		}
-		n := view.Count(m.locks.Len())
 		if m.locks.Stale {
 			n = st.Ellipsis
 		}
-		most := 24
-		if short != "" {
-			most = min(most, max(8, m.W-48))
-		}
-		right += p.Of("/"+st.Escape(m.locks.Source, most)) + " " + n + "  "
+		chosen = append(chosen, p.Of("/"+st.Escape(m.locks.Source, 24))+" "+n)
 	}
-	long, right = right+long, right+short
-	for _, r := range []string{long, right} {
-		if n := m.W - view.Width(left) - view.Width(r) - 1; n >= 2 {
-			return left + styles.Blanks(n) + r
-		}
+	p := Pane{Title: "Locks " + view.Count(m.Shown.Locks.Len()), Focused: focused}
+	p.More = strings.Join(append(chosen, parts...), " "+st.Sep+" ")
+	p.Right = st.Dim.Of(m.locks.Order.String())
+	if m.locks.Order != OrderNeeds { // it is remembered, and the usual one expected
+		p.Right = st.Info.Of("sort: " + m.locks.Order.String())
 	}
-	if right == "" {
-		return st.Cut(left, m.W)
-	}
-	return st.Cut(st.Cut(left, max(12, m.W-view.Width(right)-2))+"  "+right, m.W)
+	return p
 }
 
 // locksPage is the table of the locks alone.

@@ -49,7 +49,7 @@ func TestCursorStaysOnItsLock(t *testing.T) {
 	tb.put(heldSet("0", "1", "a", "b", "c", "d"), nil) // others come before it
 	on("c")
 	locks := held("a", "b", "c", "d")
-	locks[3].State = monitor.LockImmortal // another one rises above it
+	locks[3].State = monitor.LockNoTTL // another one rises above it
 	tb.put(monitor.NewLocks(locks...), nil)
 	on("c")
 	tb.SetOrder(OrderName)
@@ -89,7 +89,7 @@ func TestCursorIsAtTheTopUntilItIsMoved(t *testing.T) {
 		tb.put(monitor.NewLocks(split...), nil)
 		choose()
 		worse := append(split, held("a")...)
-		worse[1].State = monitor.LockImmortal
+		worse[1].State = monitor.LockNoTTL
 		tb.put(monitor.NewLocks(worse...), nil)
 		if l := tb.Selected(); l.Key.Raw() != "z" {
 			t.Errorf("%s: the cursor slid to %s", name, l.Key)
@@ -107,8 +107,7 @@ func TestCursorOverRandomChanges(t *testing.T) {
 		for i := range 12 {
 			if rng.IntN(3) > 0 {
 				l := monitortest.LockOf(monitortest.Epoch, fmt.Sprintf("k%02d", i), monitor.LockState(rng.IntN(9)), monitortest.TokenA, "9 9 9 9 9")
-				l.MajorityEnd = monitortest.Epoch.Add(time.Duration(rng.IntN(20)) * time.Second)
-				locks = append(locks, l)
+				locks = append(locks, l.Timed(l.Since(), monitortest.Epoch.Add(time.Duration(rng.IntN(20))*time.Second)))
 			}
 		}
 		before, pos, key := tb.Listed(), tb.Pos, tb.key
@@ -154,7 +153,7 @@ func TestOrders(t *testing.T) {
 		}
 		return out
 	}
-	if got := states()[:6]; !slices.Equal(got, []monitor.LockState{monitor.LockImmortal, monitor.LockSplit, monitor.LockOverTTL, monitor.LockOrphan, monitor.LockNotALock, monitor.LockBare}) {
+	if got := states()[:6]; !slices.Equal(got, []monitor.LockState{monitor.LockNoTTL, monitor.LockSplit, monitor.LockOverTTL, monitor.LockOrphaned, monitor.LockNotALock, monitor.LockBareMajority}) {
 		t.Errorf("needs you first: %v", got)
 	}
 	tb.SetOrder(OrderEnds)
@@ -195,7 +194,7 @@ func TestFilter(t *testing.T) {
 		{"orders", []string{"orders:42", "orders:43", "orders:44"}},
 		{"ORDERS 43", []string{"orders:43"}},
 		{"!job !orders", []string{"stuck", "import", "report", "invoices:2026-11", "session:cache", "new"}},
-		{"state:orphan", []string{"invoices:2026-11"}},
+		{"state:orphaned", []string{"invoices:2026-11"}},
 		{"state:or", []string{"invoices:2026-11"}},
 		{"state:over", []string{"report"}},
 		{"holder:web-7", []string{"orders:42"}},

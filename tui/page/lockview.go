@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"redlockctl/internal/view"
+	"redlockctl/internal/who"
 	"redlockctl/monitor"
 	"redlockctl/tui/styles"
 )
@@ -26,6 +27,7 @@ type DrawnRow struct {
 	lock  *monitor.Lock
 	look  rowLook
 	own   bool
+	known *who.Answer
 	until time.Time // when it changes by itself; zero: it does not
 }
 
@@ -37,7 +39,7 @@ func newLockView(st *styles.Styles) *lockView {
 // always there; all of them, or the default ones.
 func LockWords(all bool) (words []string) {
 	for _, c := range view.LockColumns(make([]monitor.Node, 1))[1:] {
-		if c.Rank > 0 && (all || !c.Wide) {
+		if c.Rank > 0 && (all || !c.Folded) {
 			words = append(words, c.Word())
 		}
 	}
@@ -84,10 +86,11 @@ func (v *lockView) rows(t *lockTable, h int, ctx *view.Context, at cursorState, 
 		}
 		look.marked = marked[l.Key.Raw()]
 		own := ctx.Own(l.Key.Raw(), l.Holder.Raw())
+		known := ctx.Known(l.Holder.Raw())
 		row, ok := v.Cached[l.Key.Raw()]
-		if !ok || row.lock != l || row.look != look || row.own != own || !row.until.IsZero() && !ctx.Now.Before(row.until) {
+		if !ok || row.lock != l || row.look != look || row.own != own || row.known != known || !row.until.IsZero() && !ctx.Now.Before(row.until) {
 			ctx.Fresh()
-			row = DrawnRow{v.grid.row(ctx, l, look), l, look, own, ctx.Until()}
+			row = DrawnRow{v.grid.row(ctx, l, look), l, look, own, known, ctx.Until()}
 		}
 		fresh[l.Key.Raw()] = row
 		out = append(out, row.Line)
@@ -120,10 +123,24 @@ func Orders() (all []Order) {
 
 // OrderOf is the order that a person had chosen; the usual one, if there is no such.
 func OrderOf(word string) Order {
-	if o := Order(word); slices.Contains(Orders(), o) {
+	if o := Order(word); slices.Contains(Orders(), o.Column()) {
 		return o
 	}
 	return OrderNeeds
+}
+
+// desc ends the word of an order that begins with what comes last otherwise.
+const desc = ":desc"
+
+// Column is the column by which an order sorts, either way.
+func (o Order) Column() Order { return Order(strings.TrimSuffix(string(o), desc)) }
+
+// Reversed is the order the other way round.
+func (o Order) Reversed() Order {
+	if o.Column() != o {
+		return o.Column()
+	}
+	return o + desc
 }
 
 // compare compares locks by an order; those that are equal, by their keys.
@@ -142,6 +159,9 @@ func (o Order) compare() func(a, b *monitor.Lock) int {
 
 // String says what stands first.
 func (o Order) String() string {
+	if o.Column() != o {
+		return o.Column().String() + ", reversed"
+	}
 	for _, c := range lockColumns {
 		if c.Word() == string(o) && c.First != "" {
 			return c.First

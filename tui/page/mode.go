@@ -14,11 +14,12 @@ const (
 	Help
 	NumTabs
 
-	Lock = iota - 1 // one lock
-	Node            // one node
+	Lock     = iota - 1 // one lock
+	Node                // one node
+	Clusters            // all configured clusters
 )
 
-var viewNames = [...]string{"overview", "locks", "nodes", "events", "findings", "guard", "lab", "help", "lock", "node"}
+var viewNames = [...]string{"overview", "locks", "nodes", "events", "findings", "guard", "lab", "help", "lock", "node", "clusters"}
 
 // String is the view's name: in the line of tabs, and as a command.
 func (v Kind) String() string { return viewNames[v] }
@@ -30,6 +31,8 @@ func (v Kind) Tab() Kind {
 		return Locks
 	case Node:
 		return Nodes
+	case Clusters:
+		return Overview
 	}
 	return v
 }
@@ -57,14 +60,14 @@ const (
 	ModeCommand // a command is
 	ModeDialog  // a dialog asks
 	ModeWorking // its act runs
-	ModeResult  // it tells how the act ended
+	ModeClusters
 
 	ModeOnNode = ModeNodes | ModeNode | modeGuard | ModeLab // a node can be picked
 	ModeOnLock = ModeLocks | ModeLock
-	ModeList   = ModeLocks | ModeOnNode | ModeEvents | ModeFindings
+	ModeList   = ModeLocks | ModeOnNode | ModeEvents | ModeFindings | ModeClusters
 	ModeMain   = ModeList | ModeLock | ModeHelp
 	ModeEdit   = ModeFilter | ModeCommand | ModeDialog
-	ModeAny    = ModeMain | ModeEdit | ModeWorking | ModeResult
+	ModeAny    = ModeMain | ModeEdit | ModeWorking
 )
 
 // cursorState is how a table draws its cursor.

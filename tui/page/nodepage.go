@@ -19,21 +19,17 @@ type nodesPage struct {
 func (m *nodesPage) Place() Place { return Place{Kind: Nodes} }
 
 func (m *nodesPage) Lines(h int) []string {
-	st := m.St
-	c := &m.Shown.Cluster
-	lines := []string{" " + st.Title.Of("NODES "+view.Count(c.N)) + "   " + st.Dim.Of(fmt.Sprintf("%d serve, a quorum is %d", c.Serving, c.Quorum))}
 	rows := min(len(m.nodes.nodes), max(1, h-3))
 	if h < 20 {
 		rows = min(rows, max(3, h/2))
 	}
-	lines = append(lines, m.nodePanel.lines(1, rows, m.cursor())...)
-	if room := h - len(lines) - 1; room >= 3 && !m.Asking {
-		lines = append(lines, st.Ruler(m.W))
-		d := m.facts.page(m.nodes.Selected())
-		if len(d) > room {
+	lines := m.nodePanel.pane(0, rows, m.cursor())
+	if room := h - len(lines); room >= 4 {
+		title, d := m.facts.pane(m.nodes.Selected(), 12)
+		if len(d)+m.chrome() > room {
 			d = styles.DropBlank(d)
 		}
-		lines = append(lines, d[:min(len(d), room)]...)
+		lines = append(lines, m.frame(Pane{Title: title}, d, room)...)
 	}
 	return lines
 }
@@ -58,22 +54,19 @@ func (m *nodePage) Mode() Mode          { return ModeNode }
 func (m *nodePage) node() *monitor.Node { return NodeOf(m.Shown, m.name) }
 func (m *nodePage) Selected() Selection { return Selection{Node: m.node()} }
 
-func (m *nodePage) Lines(h int) []string { return m.inSight(m.St, m.page(m.node()), h) }
-
-// page is a node on a page of its own.
-func (m *nodeFacts) page(n *monitor.Node) []string {
-	if n == nil {
-		return []string{m.St.Dim.Of(" there is no such node")}
-	}
-	return m.lines(n, m.W, 12)
+func (m *nodePage) Lines(h int) []string {
+	title, lines := m.pane(m.node(), 12)
+	return m.frame(Pane{Title: title, Focused: true}, m.inSight(m.St, lines, h-m.chrome()), h)
 }
 
-// lines is what is known of a node, with its last events.
-func (m *nodeFacts) lines(n *monitor.Node, w, events int) []string {
-	st, ctx := m.St, m.context()
+// pane is what is known of a node under a title, with its last events.
+func (m *nodeFacts) pane(n *monitor.Node, events int) (title string, lines []string) {
+	if n == nil {
+		return "Node", []string{m.St.Dim.Of(" there is no such node")}
+	}
+	st, ctx, w := m.St, m.context(), m.In()
 	state := ctx.NodeState(n.State)
-	head := " " + st.Strong.Of(st.Escape(n.Name, 20)) + "  " + st.Paint(state.Tone).Of(state.Sign+" "+state.Text) + view.NodeSince(ctx, n)
-	head += "  " + st.Sentence(n.Addr, max(8, w-view.Width(head)-3))
+	title = st.Escape(n.Name, 20) + " " + st.Thin.Rule + " " + state.Sign + " " + state.Text + view.NodeSince(ctx, n) + " " + st.Thin.Rule + " " + st.Sentence(n.Addr, 40)
 	facts := view.NodeFacts(ctx, n)
 	add := func(label, text string, tone view.Tone) {
 		facts = append(facts, view.Fact{Label: label, Text: text, Tone: tone})
@@ -98,16 +91,21 @@ func (m *nodeFacts) lines(n *monitor.Node, w, events int) []string {
 			add("Finding", c.Sign+" "+c.Text+"  "+st.Whole(f.Title), c.Tone)
 		}
 	}
-	out := append([]string{head, ""}, m.facts(facts, w)...)
+	out := m.facts(facts, w)
 	if log := lastEvents(m.events.All, events, func(e *monitor.Event) bool {
-		return e.Node == n.Name && (m.events.until == 0 || e.Seq <= m.events.until)
+		return e.Node == n.Name && !e.Part && (m.events.until == 0 || e.Seq <= m.events.until)
 	}); len(log) > 0 {
 		out = append(out, "")
 		for _, e := range log {
 			out = append(out, m.eventView.row(e, w, false))
+			if names := lostLocks(e, st); names != "" {
+				for _, l := range styles.Wrap(names, w-14, 0)[:1] {
+					out = append(out, styles.Blanks(12)+st.Dim.Of(l))
+				}
+			}
 		}
 	}
-	return out
+	return title, out
 }
 
 // Hour is what was measured of a node in the whole minutes that are kept, in

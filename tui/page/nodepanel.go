@@ -1,6 +1,9 @@
 package page
 
 import (
+	"fmt"
+
+	"redlockctl/internal/view"
 	"redlockctl/monitor"
 )
 
@@ -15,7 +18,7 @@ type nodePanel struct {
 // the page.
 func (m *nodePanel) lines(top, n int, at cursorState) []string {
 	ctx := m.context()
-	g := m.nodes.fit(ctx, m.St, m.W)
+	g := m.nodes.fit(ctx, m.St, m.In())
 	lines := []string{g.header(at != cursorAway)}
 	var rows []string
 	from, to := m.nodes.window(n)
@@ -25,6 +28,15 @@ func (m *nodePanel) lines(top, n int, at cursorState) []string {
 	}
 	m.span = lineSpan{top + 1, len(rows)}
 	return append(lines, rows...)
+}
+
+// pane is the table with at most n rows under its title, from line top of the page on.
+func (m *nodePanel) pane(top, n int, at cursorState) []string {
+	lines := m.lines(top+1, n, at)
+	c := &m.Shown.Cluster
+	title := Pane{Title: "Nodes " + view.Count(c.N), Focused: at != cursorAway}
+	title.Right = m.St.Dim.Of(fmt.Sprintf("%d serve, a quorum is %d", c.Serving, c.Quorum))
+	return m.frame(title, lines, len(lines)+m.chrome())
 }
 
 func (m *nodePanel) Mode() Mode { return ModeNodes }

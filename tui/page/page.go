@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"redlockctl/internal/view"
+	"redlockctl/internal/who"
 	"redlockctl/monitor"
 	"redlockctl/tui/input"
 	"redlockctl/tui/styles"
@@ -21,12 +22,17 @@ type Screen struct {
 	drawn  view.Guard        // and what the guards said
 	Asking bool              // a dialog is open: its keys are not the page's
 	IsMine func(key, token string) bool
+	// Answers are who holds locks, as far as it was asked for, by their tokens.
+	Answers map[string]*who.Answer
 }
 
 // context is what cells and facts are made of.
 func (p *Screen) context() *view.Context {
-	return &view.Context{Glyphs: &p.St.Glyphs, Snap: p.Shown, Now: p.Now, Guard: p.drawn, Own: p.IsMine, Short: true}
+	return &view.Context{Glyphs: &p.St.Glyphs, Snap: p.Shown, Now: p.Now, Guard: p.drawn, Own: p.IsMine, Known: p.known, Short: true}
 }
+
+// known is the answer that was given of a token; nil: none was.
+func (p *Screen) known(token string) *who.Answer { return p.Answers[token] }
 
 // facts draws facts, in lines of at most w cells.
 func (p *Screen) facts(facts []view.Fact, w int) (lines []string) {
@@ -85,6 +91,7 @@ type Selection struct {
 	Node    *monitor.Node
 	Event   *monitor.Event
 	Finding *monitor.Finding
+	Cluster string // its name
 }
 
 // About is the lock or the node that it is about.
@@ -146,7 +153,9 @@ type textPage struct {
 	reading
 }
 
-func (p *textPage) Place() Place         { return Place{Kind: Help} }
-func (p *textPage) Mode() Mode           { return ModeHelp }
-func (p *textPage) Selected() Selection  { return Selection{} }
-func (p *textPage) Lines(h int) []string { return p.inSight(p.St, p.text(p.W), h) }
+func (p *textPage) Place() Place        { return Place{Kind: Help} }
+func (p *textPage) Mode() Mode          { return ModeHelp }
+func (p *textPage) Selected() Selection { return Selection{} }
+func (p *textPage) Lines(h int) []string {
+	return p.frame(Pane{Title: "Help", Focused: true}, p.inSight(p.St, p.text(p.In()), h-p.chrome()), h)
+}

@@ -30,6 +30,7 @@ type Set struct {
 	Overview *overview
 	Lock     *lockFacts
 	Node     *nodeFacts
+	Clusters *clustersPage
 }
 
 // New makes the pages that draw a screen; lab and help are the texts of two.
@@ -43,6 +44,7 @@ func New(s *Screen, now time.Time, lab, help func(w int) []string) *Set {
 	p.Lock = &lockFacts{Screen: s, eventView: ev, events: &p.Events}
 	p.Node = &nodeFacts{Screen: s, eventView: ev, events: &p.Events, past: p.Past}
 	p.Overview = &overview{Screen: s, locks: locks(), nodes: table(), lock: p.Lock, node: p.Node}
+	p.Clusters = &clustersPage{Screen: s}
 	p.tabs = [NumTabs]Page{
 		Overview: p.Overview,
 		Locks:    &locksPage{locks()},
@@ -64,14 +66,10 @@ func (p *Set) At(to Place) Page {
 		return &lockPage{lockFacts: p.Lock, key: to.Name}
 	case Node:
 		return &nodePage{nodeFacts: p.Node, name: to.Name}
+	case Clusters:
+		return p.Clusters
 	}
 	return p.tabs[to.Kind]
-}
-
-// Header is the first line of the screen on a page of this kind: which cluster, and
-// its verdict.
-func (p *Set) Header(on Kind) string {
-	return (&header{p.St}).line(p.Shown, p.W, p.Now, &p.drawn, on == Overview && spelt(p.H))
 }
 
 // NodeStrip is all nodes in a line.

@@ -97,7 +97,7 @@ func heavier(a, b monitor.NodeState) bool {
 		switch s {
 		case monitor.NodeServing:
 			return 0
-		case monitor.NodeFenced, monitor.NodeHeld:
+		case monitor.NodeFenced, monitor.NodeCordoned:
 			return 2
 		case monitor.NodeDown:
 			return 3
@@ -127,7 +127,7 @@ func (p *nodePast) timeline(st *styles.Styles, from, to time.Time, w int) string
 		case !known || state == monitor.NodeUnknown:
 		case state == monitor.NodeServing:
 			glyph, paint = st.Open, st.Good
-		case state == monitor.NodeFenced, state == monitor.NodeHeld:
+		case state == monitor.NodeFenced, state == monitor.NodeCordoned:
 			glyph, paint = st.Closed, st.Warn
 		case state == monitor.NodeDown:
 			glyph, paint = st.Gone, st.Bad

@@ -9,7 +9,7 @@ import (
 
 const (
 	Lead       = 3  // cells before a row: mark, cursor, blank
-	StateWidth = 12 // "◇ over-TTL", "◌ wrong role"
+	StateWidth = 12 // "○ bare maj.", "◌ wrong role"
 )
 
 // Ruler is a line across a screen of w cells.

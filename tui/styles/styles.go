@@ -10,7 +10,6 @@ import (
 	"charm.land/lipgloss/v2"
 
 	"redlockctl/internal/view"
-	"redlockctl/monitor"
 )
 
 // Paint is a style as the escape sequences around a text. Lip Gloss makes it
@@ -98,11 +97,16 @@ func New(ascii bool, theme Theme) Styles {
 	return st
 }
 
+// Border is the characters around a pane.
+type Border struct{ TopLeft, TopRight, BottomLeft, BottomRight, Rule, Side string }
+
 // glyphs is every character beyond letters and digits that the screen draws.
 type glyphs struct {
 	view.Glyphs
 	Pointer string
 	Rule    string
+	Thin    Border
+	Heavy   Border // of what has the focus
 	Times   string
 	Marked  string // a row that was marked
 	Closed  string // a time in which a node had no vote
@@ -111,40 +115,18 @@ type glyphs struct {
 }
 
 var unicodeGlyphs = glyphs{
-	Glyphs:  view.Unicode,
+	Glyphs: view.Unicode,
+	Thin:   Border{"╭", "╮", "╰", "╯", "─", "│"}, Heavy: Border{"┏", "┓", "┗", "┛", "━", "┃"},
 	Pointer: "▸", Rule: "─", Times: "×", Marked: "■", Closed: "▒", Gone: "×", Open: "─",
 }
 
 var asciiGlyphs = glyphs{
-	Glyphs:  view.ASCII,
+	Glyphs: view.ASCII,
+	Thin:   Border{"+", "+", "+", "+", "-", "|"}, Heavy: Border{"#", "#", "#", "#", "=", "#"},
 	Pointer: ">", Rule: "-", Times: "x", Marked: "*", Closed: "%", Gone: "x", Open: "-",
 }
 
 // Paint is the style of a tone.
 func (st *Styles) Paint(t view.Tone) Paint {
 	return [...]Paint{view.None: {}, view.Good: st.Good, view.Info: st.Info, view.Warn: st.Warn, view.Bad: st.Bad, view.Dim: st.Dim, view.Strong: st.Strong}[t]
-}
-
-// Verdict is the glyph, word and colour of a verdict.
-func (st *Styles) Verdict(s *monitor.Snapshot) (glyph, word string, p Paint) {
-	c := st.Glyphs.Verdict(s.Cluster.Verdict)
-	return c.Sign, strings.ToUpper(c.Text), st.Paint(c.Tone)
-}
-
-// Node is the glyph and colour of a node's state; the word is its String.
-func (st *Styles) Node(s monitor.NodeState) (string, Paint) {
-	c := st.NodeState(s)
-	return c.Sign, st.Paint(c.Tone)
-}
-
-// Severity is the glyph, word and colour of a finding.
-func (st *Styles) Severity(s monitor.Severity) (glyph, word string, p Paint) {
-	c := st.Glyphs.Severity(s)
-	return c.Sign, c.Text, st.Paint(c.Tone)
-}
-
-// Lock is the glyph and colour of a lock's state; the word is its String.
-func (st *Styles) Lock(s monitor.LockState) (string, Paint) {
-	c := st.LockState(s)
-	return c.Sign, st.Paint(c.Tone)
 }

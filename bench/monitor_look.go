@@ -1,0 +1,231 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"syscall"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"redlockctl/monitor"
+)
+
+const bareScript = `local out = {}
+for i = 1, #KEYS do
+  out[4*i-3] = redis.call('TYPE', KEYS[i])['ok']
+  out[4*i-2] = redis.call('PTTL', KEYS[i])
+  out[4*i-1] = redis.call('STRLEN', KEYS[i])
+  out[4*i] = redis.call('GETRANGE', KEYS[i], 0, 127)
+end
+return out`
+
+// bare scans all servers and reads what it finds, and does nothing with it.
+func (b *monitorRun) bare() (time.Duration, error) {
+	begun := time.Now()
+	ctx := context.Background()
+	err := b.each(func(_ int, c *redis.Client) error {
+		sha, err := c.ScriptLoad(ctx, bareScript).Result()
+		if err != nil {
+			return err
+		}
+		var cursor uint64
+		var batch []string
+		for {
+			keys, next, err := c.Scan(ctx, cursor, "lock:*", 250).Result()
+			if err != nil {
+				return err
+			}
+			batch = append(batch, keys...)
+			for len(batch) >= 200 || next == 0 && len(batch) > 0 {
+				n := min(200, len(batch))
+				if _, err := c.EvalShaRO(ctx, sha, batch[:n]).Slice(); err != nil {
+					return err
+				}
+				batch = batch[:copy(batch, batch[n:])]
+			}
+			if cursor = next; cursor == 0 {
+				return nil
+			}
+		}
+	})
+	return time.Since(begun), err
+}
+
+func (b *monitorRun) view() error {
+	var ratios, firsts, wholes, bares []float64
+	for range b.rounds(3, 5) {
+		bare, err := b.bare()
+		if err != nil {
+			return err
+		}
+		runtime.GC()
+		begun := time.Now()
+		var first, whole time.Duration
+		err = b.watched(func(ctx context.Context, m *monitor.Monitor) error {
+			settled := make(chan error, 1)
+			go func() { err := m.Settled(ctx); whole = time.Since(begun); settled <- err }()
+			for {
+				s := m.Snapshot()
+				full := 0
+				for l := range s.Locks.All() {
+					if l.Held == len(b.nodes) && l.State == monitor.LockHeld {
+						full++
+					}
+					if full == 40 {
+						break
+					}
+				}
+				if first == 0 && full == 40 {
+					first = time.Since(begun)
+				}
+				select {
+				case err := <-settled:
+					if n := m.Snapshot().Locks.Len(); n != b.locks {
+						return fmt.Errorf("%d locks, not %d", n, b.locks)
+					}
+					return err
+				case <-m.Changed(s.Version):
+				}
+			}
+		})
+		if err != nil {
+			return err
+		}
+		again, err := b.bare()
+		if err != nil {
+			return err
+		}
+		ratios = append(ratios, whole.Seconds()/((bare+again).Seconds()/2))
+		firsts, wholes, bares = append(firsts, float64(first.Milliseconds())), append(wholes, whole.Seconds()), append(bares, bare.Seconds(), again.Seconds())
+	}
+	r := median(ratios)
+	b.line("first full view, to a bare SCAN and read", r <= 1.3, "≤ 1.3", "%.2f (%.2f s to %.2f s)", r, median(wholes), median(bares))
+	f := median(firsts)
+	b.line("first screen: 40 locks with all copies", f <= 300, "≤ 300 ms", "%.0f ms", f)
+	return nil
+}
+
+// oneshot is what a command takes that looks once: all keys of all nodes, and an end.
+func (b *monitorRun) oneshot() error {
+	var ratios, looks, bares []float64
+	for range b.rounds(3, 5) {
+		bare, err := b.bare()
+		if err != nil {
+			return err
+		}
+		runtime.GC()
+		begun := time.Now()
+		err = b.watched(func(ctx context.Context, m *monitor.Monitor) error {
+			if err := m.Assessed(ctx); err != nil {
+				return err
+			}
+			if s := m.Snapshot(); !s.Complete || s.Locks.Len() != b.locks {
+				return fmt.Errorf("%d locks, not %d: %v", s.Locks.Len(), b.locks, s.Unread())
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		look := time.Since(begun).Seconds()
+		again, err := b.bare()
+		if err != nil {
+			return err
+		}
+		ratios = append(ratios, look/((bare+again).Seconds()/2))
+		looks, bares = append(looks, look), append(bares, bare.Seconds(), again.Seconds())
+	}
+	r := median(ratios)
+	b.line("a command that looks once, to a bare SCAN and read", r <= 1.5, "≤ 1.5", "%.2f (%.2f s to %.2f s)", r, median(looks), median(bares))
+	return nil
+}
+
+// memory is what all of them take.
+func (b *monitorRun) memory() error {
+	limit := 200.0
+	if b.locks > 200_000 {
+		limit = 1200
+	} else if b.locks < 100_000 {
+		limit = 200 * float64(b.locks) / 100_000
+	}
+	return b.weigh(b.options(), b.locks, limit)
+}
+
+// million is the same with a million locks.
+func (b *monitorRun) million() error {
+	const n = 1_000_000
+	if b.quick {
+		return nil
+	}
+	if err := b.fillWith("million", n); err != nil {
+		return err
+	}
+	return b.weigh(monitor.Options{LockPatterns: []string{"million:*"}}, n, 1200)
+}
+
+// weigh measures the memory of a monitor of n locks.
+func (b *monitorRun) weigh(opt monitor.Options, n int, limit float64) error {
+	heap := func() float64 {
+		debug.FreeOSMemory()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return float64(m.HeapAlloc) / (1 << 20)
+	}
+	before, rssBefore := heap(), rss()
+	return b.watching(opt, func(ctx context.Context, m *monitor.Monitor) error {
+		begun := time.Now()
+		if err := m.Settled(ctx); err != nil {
+			return err
+		}
+		took, peak := time.Since(begun), rss()-rssBefore
+		if got := m.Snapshot().Locks.Len(); got != n {
+			return fmt.Errorf("%d locks, not %d", got, n)
+		}
+		time.Sleep(2 * time.Second)
+		live := heap() - before
+		b.line(fmt.Sprintf("memory, %d locks", n), peak <= limit, fmt.Sprintf("≤ %.0f MB", limit),
+			"%.0f MB resident at the end of the first view (after %.1f s), %.0f MB live (%.0f bytes a lock)", peak, took.Seconds(), live, live*(1<<20)/float64(n))
+		return nil
+	})
+}
+
+// rest is how much CPU is used while nothing changes.
+func (b *monitorRun) rest() error {
+	return b.watched(func(ctx context.Context, m *monitor.Monitor) error {
+		if err := m.Settled(ctx); err != nil {
+			return err
+		}
+		time.Sleep(2 * time.Second)
+		rest := 30 * time.Second
+		if b.quick {
+			rest = 12 * time.Second
+		}
+		from, begun := cpu(), time.Now()
+		time.Sleep(rest)
+		share := 100 * (cpu() - from).Seconds() / time.Since(begun).Seconds()
+		b.line("CPU at rest", share <= 3, "≤ 3 % of a core", "%.1f %% over %s, reconciliations of all nodes included", share, rest)
+		return nil
+	})
+}
+
+func cpu() time.Duration {
+	var u syscall.Rusage
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u)
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// rss is the resident memory of this process in MiB.
+func rss() float64 {
+	text, err := os.ReadFile("/proc/self/statm")
+	if err != nil {
+		return math.NaN()
+	}
+	var size, resident float64
+	_, _ = fmt.Sscan(string(text), &size, &resident)
+	return resident * float64(os.Getpagesize()) / (1 << 20)
+}

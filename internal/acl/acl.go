@@ -1,0 +1,226 @@
+// Package acl says which rights each part of this program, and each lock library, needs
+// on the servers, and writes them down as users of their access control lists.
+package acl
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strings"
+
+	"redlockctl/internal/announce"
+	"redlockctl/internal/config"
+	"redlockctl/internal/lockform"
+	"redlockctl/internal/safetext"
+)
+
+// User is a user of a server with its rules.
+type User struct {
+	Name  string
+	Rules []string // as of ACL SETUSER
+}
+
+// NewUser is the user with the least rights that do for these roles on this generation of
+// servers; clients use the libraries. hash is that of [Hash]; empty: nobody can log in.
+func NewUser(name string, roles []string, cfg *config.Config, libraries []lockform.Needs, server, hash string) User {
+	var g grants
+	if slices.ContainsFunc(cfg.Nodes, func(n config.Node) bool { return n.DB != 0 }) {
+		g.commands = []string{"select"}
+	}
+	for _, role := range roles {
+		g = g.and(grantsOf(role, cfg, libraries))
+	}
+	return User{Name: name, Rules: g.rules(server, hash)}
+}
+
+// Line is the user as an ACL file and redis.conf declare it.
+func (u User) Line() string { return "user " + u.Name + " " + strings.Join(u.Rules, " ") }
+
+// SetUser is the command for a server that runs.
+func (u User) SetUser() string { return "ACL SETUSER " + u.Name + " " + strings.Join(u.Rules, " ") }
+
+// Hash is a password as rules have it.
+func Hash(password string) string {
+	sum := sha256.Sum256([]byte(password))
+	return hex.EncodeToString(sum[:])
+}
+
+// The roles.
+const (
+	Observer = "observer"
+	Operator = "operator"
+	Guard    = "guard"
+	Client   = "client"
+	Monitor  = "monitor"
+)
+
+// Roles are all of them.
+var Roles = []string{Observer, Operator, Guard, Client, Monitor}
+
+// Servers are the generations of servers whose ACLs differ, the newest first:
+// Redis 7 came with rights to read alone and with EVAL_RO, 6.2 with channels.
+var Servers = []string{"7.0", "6.2", "6.0"}
+
+// grants are rights on a server: commands, and what they may touch.
+type grants struct {
+	read, write, channels []string
+	commands              []string
+}
+
+// grantsOf is the least that a role needs: what the parts of this program send.
+func grantsOf(role string, cfg *config.Config, libraries []lockform.Needs) grants {
+	patterns := make([]string, 0, len(cfg.Cluster.LockPatterns))
+	for _, p := range cfg.Cluster.LockPatterns {
+		patterns = append(patterns, pattern(p))
+	}
+	const own = "redlockctl:*"
+	switch role {
+	case Observer: // package monitor
+		return grants{read: patterns, commands: []string{
+			"ping", "time", "info", "config|get", "client|tracking", "client|list", "pubsub|channels",
+			"scan", "eval_ro", "evalsha_ro", "type", "pttl", "strlen", "getrange",
+			"hlen", "llen", "scard", "zcard", "xlen", "memory|usage", "hkeys", "zrange",
+			"multi", "exec", // where scripts are not to be had
+		}}
+	case Monitor: // who --monitor
+		return grants{read: patterns, commands: []string{
+			"ping", "info", "pttl", "getrange", "client|id", "client|list", "client|kill", "monitor",
+		}}
+	case Client: // package redlock, and other libraries
+		g := grants{write: patterns}
+		for _, l := range libraries {
+			g = g.and(grants{write: l.Keys, channels: l.Channels, commands: l.Commands})
+		}
+		return g
+	case Operator: // both, and the taking away
+		g := grantsOf(Observer, cfg, nil).and(grantsOf(Client, cfg, ownNeeds()))
+		g.channels = []string{"redisson_lock__channel:*"}
+		g.commands = append(g.commands, "exists", "hexists", "publish")
+		return g
+	case Guard: // package restartguard
+		g := grants{read: patterns, write: []string{own}, channels: []string{announce.Pattern}, commands: []string{
+			"ping", "subscribe", "unsubscribe", "pubsub|channels", "time", "info", "set", "get", "incr", "pexpire",
+			"client|id", "client|setname", "client|list", "client|kill",
+			"scan", "type", "pttl", "getrange", "multi", "exec",
+		}}
+		for _, n := range cfg.Nodes {
+			switch n.Fence {
+			case "acl":
+				g.commands = append(g.commands, "acl|getuser", "acl|setuser", "acl|cat", "acl|dryrun")
+			case "none":
+			default:
+				g.commands = append(g.commands, "config|get", "config|set")
+			}
+		}
+		return g
+	}
+	return grants{}
+}
+
+func ownNeeds() []lockform.Needs {
+	own, _ := LibrariesNamed([]string{"redlockctl"})
+	return own
+}
+
+// PlainLibraries are this program's own clients, and all libraries whose lock is
+// one string.
+func PlainLibraries() []lockform.Needs {
+	return slices.DeleteFunc(lockform.Libraries(), func(n lockform.Needs) bool { return !n.Plain() && n.Library != "redlockctl" })
+}
+
+// LibrariesNamed finds libraries by their names, in capitals or not; "all" is
+// each of them.
+func LibrariesNamed(names []string) ([]lockform.Needs, error) {
+	all := lockform.Libraries()
+	var found []lockform.Needs
+	for _, name := range names {
+		if name == "all" {
+			return all, nil
+		}
+		i := slices.IndexFunc(all, func(n lockform.Needs) bool { return strings.EqualFold(n.Library, name) })
+		if i < 0 {
+			return nil, fmt.Errorf("--library %q: is not known (have: all, %s)", name, strings.Join(LibraryNames(), ", "))
+		}
+		found = append(found, all[i])
+	}
+	return found, nil
+}
+
+// LibraryNames are the names of all libraries whose needs are known.
+func LibraryNames() []string {
+	var names []string
+	for _, n := range lockform.Libraries() {
+		names = append(names, n.Library)
+	}
+	return names
+}
+
+func (g grants) and(h grants) grants {
+	return grants{
+		read: slices.Concat(g.read, h.read), write: slices.Concat(g.write, h.write),
+		channels: slices.Concat(g.channels, h.channels), commands: slices.Concat(g.commands, h.commands),
+	}
+}
+
+// rules are the grants as rules of ACL SETUSER, beginning with none, for this
+// generation of servers. hash is that of the password in hex; without one nobody
+// can log in.
+func (g grants) rules(server, hash string) []string {
+	rules := []string{"reset", "on"}
+	if hash != "" {
+		rules = append(rules, "#"+hash)
+	}
+	seen := map[string]bool{}
+	add := func(prefix string, items []string) {
+		// What comes beside * is an error to the server.
+		if slices.Contains(items, "*") {
+			items = []string{"*"}
+		}
+		for _, item := range items {
+			if rule := prefix + item; !seen[rule] {
+				seen[rule] = true
+				rules = append(rules, rule)
+			}
+		}
+	}
+	read, write, commands := g.read, g.write, g.commands
+	if server < "7.0" {
+		read, write = nil, slices.Concat(read, write)
+		commands = slices.Concat(commands, []string{"hello"})
+		for i, c := range commands {
+			switch c {
+			case "eval_ro":
+				commands[i] = "eval"
+			case "evalsha_ro":
+				commands[i] = "evalsha"
+			}
+		}
+		commands = slices.DeleteFunc(commands, func(c string) bool { return c == "acl|dryrun" || c == "client|no-evict" })
+	}
+	if !slices.Contains(write, "*") {
+		add("%R~", slices.DeleteFunc(slices.Clone(read), func(p string) bool { return slices.Contains(write, p) }))
+	}
+	add("~", write)
+	if server >= "6.2" {
+		rules = append(rules, "resetchannels") // servers differ in what a user begins with
+		add("&", g.channels)
+	}
+	add("+", commands)
+	return rules
+}
+
+// pattern is a pattern in the form that ACL rules can have: they know no
+// blanks, and a rule is a line of text. One of any character stands in for each
+// byte that cannot be written.
+func pattern(p string) string {
+	var b strings.Builder
+	for _, r := range p {
+		if s := string(r); r == ' ' || r == '"' || r == '\'' || !safetext.New(s).Clean() && r != '\\' {
+			b.WriteString(strings.Repeat("?", len(s)))
+		} else {
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,96 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"redlockctl/internal/config"
+	"redlockctl/internal/operator"
+	"redlockctl/internal/safetext"
+	"redlockctl/internal/view"
+	"redlockctl/monitor"
+	"redlockctl/restartguard"
+)
+
+// Waiter waits for nodes to serve.
+type Waiter struct {
+	cfg  *config.Config
+	seen *Guards // nil: nothing could be seen
+}
+
+// NewWaiter looks at the guards. unguarded says which of the nodes stay fenced, since
+// no guard runs; empty if that is not so.
+func NewWaiter(ctx context.Context, cfg *config.Config, names []string) (w *Waiter, unguarded string) {
+	w = &Waiter{cfg: cfg}
+	s, err := Look(ctx, cfg, Aim{Nodes: true})
+	if err != nil {
+		return w, "" // the wait itself says why
+	}
+	seen, methods := GuardsOf(cfg, s), Methods(cfg)
+	w.seen = &seen
+	var waiting []string
+	for _, n := range s.Nodes {
+		// One that is down may come up fenced; one that is held no guard opens.
+		closed := n.State == monitor.NodeFenced || n.State == monitor.NodeDown && methods[n.Name].Kind != restartguard.Advice
+		if closed && slices.Contains(names, n.Name) {
+			waiting = append(waiting, n.Name)
+		}
+	}
+	if waiting == nil {
+		return w, ""
+	}
+	return w, seen.Missing(waiting...)
+}
+
+// Serves waits until a node serves, or ctx ends; the error says who opens it.
+func (w *Waiter) Serves(ctx context.Context, name string) error {
+	node, method, err := NodeOf(w.cfg, name)
+	if err != nil {
+		return err
+	}
+	if err = restartguard.Wait(ctx, node, method); err == nil {
+		return nil
+	}
+	if runs, _ := GuardRuns(w.cfg); runs {
+		if memory, _ := Remembered(w.cfg); memory[name].Wait > 0 {
+			err = fmt.Errorf("%w; it rejoins in %s", err, view.Left(memory[name].Wait))
+		}
+		return err
+	}
+	if w.seen == nil {
+		return err
+	}
+	why := w.seen.Missing(name)
+	if why == "" {
+		why = strings.Join(w.seen.Lines(), "; ")
+	}
+	return fmt.Errorf("%w; %s", err, safetext.Printable(why))
+}
+
+// WaitBeforeStart waits for D from a moment at which the former process of a node has
+// ended: nothing may answer at its address. waits is called when it begins, and what it
+// returns when it ends.
+func WaitBeforeStart(ctx context.Context, cfg *config.Config, name string, waits func(time.Duration) (done func())) error {
+	node, _, err := NodeOf(cfg, name)
+	if err != nil {
+		return err
+	}
+	if err := cfg.Guardable(); err != nil {
+		return ConfigError{err}
+	}
+	if err := restartguard.Unused(ctx, node); err != nil {
+		return fmt.Errorf("%w: %w", operator.ErrRefused, err)
+	}
+	t := time.NewTimer(cfg.Guard.Delay)
+	defer t.Stop()
+	defer waits(cfg.Guard.Delay)()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-t.C:
+		return nil
+	}
+}

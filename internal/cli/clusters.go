@@ -1,0 +1,118 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"redlockctl/internal/app"
+	"redlockctl/internal/safetext"
+	"redlockctl/internal/view"
+	"redlockctl/redlock"
+)
+
+// clustersJSON is the document of clusters status.
+type clustersJSON struct {
+	Clusters []view.ClusterRowDoc `json:"clusters"`
+}
+
+func (clustersJSON) kind() string { return "clusters" }
+
+// fleetTime is how long all clusters are looked at without --timeout: many of them
+// must not wait for one.
+const fleetTime = 3 * time.Second
+
+func (a *commandLine) clustersStatusCommand() *cobra.Command {
+	var again live
+	var as listing
+	cmd := as.add(again.add(&cobra.Command{
+		Use:   "status",
+		Short: "A row for each cluster: verdict, serving, locks, worst finding, guards, D",
+		Long: `Looks at all clusters of the configuration at the same time and prints a row for
+each. A cluster that does not answer costs its own row and holds up no other: after
+3 seconds (--timeout) what is known is printed, and ≥ stands before a number of locks
+that may be more. With -o wide also why the verdict is not safe. "redlockctl --cluster
+NAME status" looks at one.
+
+Exit code 4 when a cluster has no quorum, else 7 when not everything could be read in
+time, else 0. With --watch it is 0. In the console the page is :clusters.`,
+		Example: "redlockctl clusters status --sort verdict\nredlockctl clusters status -o json | jq -r '.clusters[] | select(.verdict != \"safe\") | .cluster'",
+		Args:    noArgs,
+		RunE: a.run(func(ctx context.Context, _ []string) error {
+			if err := again.check(); err != nil {
+				return err
+			}
+			set, _, err := a.loadAll()
+			if err != nil {
+				return err
+			}
+			for _, cfg := range set.Clusters {
+				a.ascii = a.ascii || cfg.TUI.ASCII
+			}
+			if again.most == 0 {
+				again.most = fleetTime
+			}
+			return a.fleet(ctx, app.NewFleet(set), &again, &as)
+		}),
+	}))
+	cmd.Flags().Lookup("timeout").Usage = "look for so long at most, and show what is known then; default 3s"
+	return cmd
+}
+
+// fleet prints the clusters once, or again and again.
+func (a *commandLine) fleet(ctx context.Context, f *app.Fleet, again *live, as *listing) error {
+	run, stop := context.WithCancel(ctx)
+	ended := make(chan struct{})
+	go func() { defer close(ended); f.Run(run) }()
+	defer func() { stop(); <-ended }()
+	if err := f.Decided(ctx, again.most); err != nil {
+		return err
+	}
+	if !again.set() {
+		return a.showClusters(f.Rows(), as)
+	}
+	return a.repeat(ctx, again.every, func() error { return a.showClusters(f.Rows(), as) })
+}
+
+// showClusters prints the clusters, and what is missing on standard error.
+func (a *commandLine) showClusters(rows []view.Cluster, as *listing) error {
+	sortedRows, err := sorted(as, view.ClusterColumns(), pointers(rows))
+	if err != nil {
+		return err
+	}
+	printed, err := a.document(func() document {
+		doc := clustersJSON{Clusters: []view.ClusterRowDoc{}}
+		for _, r := range sortedRows {
+			doc.Clusters = append(doc.Clusters, view.DocOfClusterRow(r))
+		}
+		return doc
+	})
+	if err == nil && !printed {
+		ctx := &view.Context{Glyphs: view.Plain(a.ascii), Now: time.Now()}
+		err = printList(a, as, ctx, view.ClusterColumns(), sortedRows, func(r *view.Cluster) any { return view.DocOfClusterRow(r) })
+	}
+	if err != nil {
+		return err
+	}
+	var unread []string
+	down := false
+	for _, r := range sortedRows {
+		down = down || !r.Quorum()
+		if r.Snap == nil || !r.Snap.Complete {
+			unread = append(unread, safetext.Printable(r.Name))
+		}
+	}
+	if unread != nil {
+		fmt.Fprintf(a.errOut, "redlockctl: incomplete: locks may be missing: %s\n", strings.Join(unread, ", "))
+	}
+	switch {
+	case down:
+		return silent{redlock.ErrNoQuorum}
+	case unread != nil:
+		return silent{errIncomplete}
+	}
+	return nil
+}

@@ -1,0 +1,118 @@
+package cli
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"redlockctl/internal/app"
+	"redlockctl/internal/safetext"
+	"redlockctl/internal/view"
+	"redlockctl/monitor"
+)
+
+// completeTime bounds how long a person waits for names after pressing tab.
+const completeTime = time.Second
+
+// mostCompleted bounds how many names are offered.
+const mostCompleted = 500
+
+// completeClusters offers the clusters of the configuration to the shell.
+func (a *commandLine) completeClusters(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	set, _, err := a.loadAll()
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return set.Names(), cobra.ShellCompDirectiveNoFileComp
+}
+
+// completeLocks offers the locks that are there now, with what they are. It says
+// nothing about what goes wrong: a shell that completes is no place for that.
+func (a *commandLine) completeLocks(cmd *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	const none = cobra.ShellCompDirectiveNoFileComp
+	if len(args) > 0 {
+		return nil, none
+	}
+	cfg, err := a.load()
+	if err != nil {
+		return nil, none
+	}
+	ctx := cmd.Context()
+	if ctx == nil {
+		ctx = context.Background()
+	}
+	s, err := app.Look(ctx, cfg, app.Aim{Match: monitor.PrefixPattern(begun), Most: completeTime, Locks: true})
+	if err != nil {
+		return nil, none
+	}
+	return lockNames(s, begun, slices.Contains(a.args, "--")), none
+}
+
+// lockNames are the locks whose names begin so. Those that a shell cannot take in
+// as one word that is shown as it is are left out: nobody completes them blindly.
+// Those that begin with - are offered behind -- alone, before which they are flags.
+func lockNames(s *monitor.Snapshot, begun string, dashed bool) []cobra.Completion {
+	var names []cobra.Completion
+	for l := range s.Locks.From(begun) {
+		name := l.Key.Raw()
+		if !strings.HasPrefix(name, begun) || len(names) == mostCompleted {
+			break
+		}
+		if strings.HasPrefix(name, "-") && !dashed {
+			continue
+		}
+		// Without what shows itself otherwise, or ends a word or a line.
+		if !safetext.New(name).Clean() || strings.ContainsAny(name, " \t\n\"'`$;&|<>(){}[]*?!#~") {
+			continue
+		}
+		about := l.State.String()
+		if !l.MajorityEnd().IsZero() {
+			about += ", ends in " + view.Left(l.MajorityEnd().Sub(s.At))
+		}
+		names = append(names, cobra.CompletionWithDesc(name, about))
+	}
+	return names
+}
+
+// beforeCommand is a completion for the first argument alone; of the command
+// behind it the shell knows better.
+func beforeCommand(complete cobra.CompletionFunc) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveDefault
+		}
+		return complete(cmd, args, begun)
+	}
+}
+
+// completeNodes offers the configured nodes to the shell; none is contacted.
+func (a *commandLine) completeNodes(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	cfg, err := a.load()
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return app.NodeNames(cfg), cobra.ShellCompDirectiveNoFileComp
+}
+
+// completeSeveralNodes offers nodes for each argument, but those that are there
+// already.
+func (a *commandLine) completeSeveralNodes(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
+	offered, how := a.completeNodes(cmd, nil, begun)
+	return slices.DeleteFunc(offered, func(name string) bool { return slices.Contains(args, name) }), how
+}
+
+// completeSeveralLocks offers locks for each argument, but those that are there
+// already.
+func (a *commandLine) completeSeveralLocks(cmd *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	offered, how := a.completeLocks(cmd, nil, begun)
+	return slices.DeleteFunc(offered, func(c cobra.Completion) bool {
+		name, _, _ := strings.Cut(c, "\t")
+		return slices.Contains(args, name)
+	}), how
+}

@@ -1,0 +1,197 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"redlockctl/internal/app"
+	"redlockctl/internal/config"
+	"redlockctl/internal/operator"
+	"redlockctl/internal/safetext"
+	"redlockctl/internal/view"
+	"redlockctl/redlock"
+)
+
+// grantJSON is the document of acquire and extend.
+type grantJSON struct {
+	Name         safetext.Text `json:"name"`
+	NameBase64   string        `json:"name_base64,omitempty"`
+	Token        safetext.Text `json:"token"`
+	FencingToken uint64        `json:"fencing_token,omitempty"`
+	TTLms        int64         `json:"ttl_ms"`
+	ValidMs      int64         `json:"valid_ms"`
+	Copies       int           `json:"copies"`
+	N            int           `json:"n"`
+	Quorum       int           `json:"quorum"`
+	Nodes        []resultJSON  `json:"nodes"`
+}
+
+func (grantJSON) kind() string { return "grant" }
+
+// defaultTTL is the TTL of a lock taken by hand where none is given.
+const defaultTTL = 30 * time.Second
+
+// ttlFor is the TTL asked for, or the default within the cluster's max.
+func ttlFor(given time.Duration, cfg *config.Config) time.Duration {
+	if given != 0 {
+		return given
+	}
+	if cfg.Cluster.MaxTTL > 0 {
+		return min(defaultTTL, cfg.Cluster.MaxTTL)
+	}
+	return defaultTTL
+}
+
+const ttlUsage = "time to live, e.g. 20s (default 30s, or max_ttl where that is less)"
+
+// printGrant prints a lock that was acquired or extended. The lock was decided
+// by the first quorum of answers; those that had not come by then are looked up
+// behind what was sent, so that the copies are there when the program ends and
+// the count is the whole truth.
+func (a *commandLine) printGrant(ctx context.Context, did string, op *operator.Operator, lock *redlock.Lock) error {
+	results := lock.Nodes()
+	if seen, err := op.Inspect(ctx, lock.Resource()); err == nil {
+		for i, r := range seen {
+			// Of a refusal the look tells who is there instead; the other answers stand:
+			// a replica shows a copy that is no vote of its own.
+			if s := results[i].Status; s != redlock.StatusUnanswered && s != redlock.StatusHeld {
+				continue
+			}
+			results[i] = r
+			if r.Status == redlock.StatusHeld && r.Token == lock.Token() {
+				results[i] = redlock.NodeResult{Node: r.Node, Status: redlock.StatusOK}
+			}
+		}
+	}
+	var on, off []redlock.NodeResult
+	for _, r := range results {
+		if r.Status == redlock.StatusOK {
+			on = append(on, r)
+		} else {
+			off = append(off, r)
+		}
+	}
+	now := time.Now()
+	valid := max(0, lock.Until().Sub(now))
+	n := len(results)
+	if printed, err := a.document(func() document {
+		return grantJSON{
+			Name: safetext.New(lock.Resource()), NameBase64: safetext.New(lock.Resource()).Base64(), Token: safetext.New(lock.Token()), FencingToken: lock.FencingToken(), TTLms: lock.TTL().Milliseconds(), ValidMs: valid.Milliseconds(),
+			Copies: len(on), N: n, Quorum: redlock.Quorum(n), Nodes: resultDocs(results, now),
+		}
+	}); printed {
+		return err
+	}
+	names := make([]string, len(on))
+	for i, r := range on {
+		names[i] = r.Node
+	}
+	copies := fmt.Sprintf("%d/%d on %s", len(on), n, strings.Join(names, " "))
+	if len(off) > 0 {
+		copies += "; " + describe(off)
+	}
+	fmt.Fprintf(a.out, "%s %s\n", did, safetext.Escape(lock.Resource()))
+	fmt.Fprintf(a.out, "token   %s\n", safetext.Escape(lock.Token()))
+	if n := lock.FencingToken(); n > 0 {
+		fmt.Fprintf(a.out, "fencing %d\n", n)
+	}
+	fmt.Fprintf(a.out, "valid   %s of %s\n", view.Left(valid), lock.TTL())
+	fmt.Fprintf(a.out, "copies  %s\n", safetext.Escape(copies))
+	return a.unwritten()
+}
+
+// keptJSON is the document with which a lock ends that was kept: printed after
+// that of its grant.
+type keptJSON struct {
+	Name       safetext.Text  `json:"name"`
+	NameBase64 string         `json:"name_base64,omitempty"`
+	State      string         `json:"state"` // released, held (it runs out by itself) or lost
+	KeptMs     int64          `json:"kept_ms"`
+	ValidMs    int64          `json:"valid_ms"` // what is left of it
+	Error      *safetext.Text `json:"error,omitempty"`
+}
+
+func (keptJSON) kind() string { return "kept" }
+
+// retryFor lets attempts go on for as long as a wait takes, however many they are.
+func retryFor(s *app.Spec, wait time.Duration) {
+	if wait > 0 {
+		s.Redlock.Retries = redlock.UntilContextEnds
+	}
+}
+
+// trying says that a lock is being acquired, and for how long still.
+func (a *commandLine) trying(wait time.Duration) (done func()) {
+	if wait > 0 {
+		return a.progressFor("trying to get the lock", wait)
+	}
+	return a.progress("trying to get the lock")
+}
+
+// keepOptions tell when a copy of a lock that is kept was put back, on nodes that have
+// restarted.
+func (a *commandLine) keepOptions(name string) redlock.KeepOptions {
+	return redlock.KeepOptions{Repaired: func(nodes []string) {
+		fmt.Fprintf(a.errOut, "redlockctl: \"%s\": its copy was put back on %s\n", safetext.Escape(name), safetext.Printable(strings.Join(nodes, ", ")))
+	}}
+}
+
+// keep waits while a lock is extended, until ctx ends or the lock is lost, and tells
+// each change on standard error.
+func (a *commandLine) keep(ctx context.Context, k *operator.KeptLock) error {
+	began, name := time.Now(), k.Resource()
+	fmt.Fprintf(a.errOut, "redlockctl: \"%s\" is extended until this is interrupted\n", safetext.Escape(name))
+	state, err := k.Hold(ctx, func(s redlock.KeeperState, why error) {
+		told := fmt.Sprintf("\"%s\" is %s, valid for %s", safetext.Escape(name), s, view.Left(time.Until(k.Until())))
+		if why != nil {
+			told += ": " + why.Error()
+		}
+		fmt.Fprintf(a.errOut, "redlockctl: %s\n", safetext.Printable(told))
+	})
+	left := max(0, time.Until(k.Until()))
+	if state == redlock.Released {
+		left = 0
+	}
+	printed, perr := a.document(func() document {
+		doc := keptJSON{
+			Name: safetext.New(name), NameBase64: safetext.New(name).Base64(), State: state.String(),
+			KeptMs: time.Since(began).Milliseconds(), ValidMs: left.Milliseconds(),
+		}
+		if err != nil {
+			doc.Error = safetext.Optional(err.Error())
+		}
+		return doc
+	})
+	if !printed {
+		more := ""
+		if state == redlock.Held {
+			more = ", and runs out in " + view.Left(left)
+		}
+		_, perr = fmt.Fprintf(a.out, "%s %s after %s%s\n", state, safetext.Escape(name), view.Left(time.Since(began)), more)
+	}
+	return errors.Join(err, perr)
+}
+
+// describe says per node what came of an act, in groups: "ok: n1 n2, down: n3".
+func describe(results []redlock.NodeResult) string {
+	var order []string
+	names := map[string][]string{}
+	for _, r := range results {
+		word := r.Status.String()
+		if r.Status == redlock.StatusProtocol && r.Type != "" && r.Type != "string" {
+			word = "a " + r.Type
+		}
+		if names[word] == nil {
+			order = append(order, word)
+		}
+		names[word] = append(names[word], r.Node)
+	}
+	parts := make([]string, 0, len(order))
+	for _, word := range order {
+		parts = append(parts, word+": "+strings.Join(names[word], " "))
+	}
+	return strings.Join(parts, ", ")
+}

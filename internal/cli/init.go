@@ -1,0 +1,360 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"redlockctl/internal/acl"
+	"redlockctl/internal/adopt"
+	"redlockctl/internal/config"
+	"redlockctl/internal/safetext"
+	"redlockctl/internal/view"
+)
+
+// initJSON is the document of init.
+type initJSON struct {
+	Servers  []initServerJSON `json:"servers"`
+	Prefixes []initPrefixJSON `json:"prefixes"`
+	// LongestTTLms is the longest remaining time that was seen of a lock.
+	LongestTTLms int64             `json:"longest_ttl_ms"`
+	WatchedMs    int64             `json:"looked_for_ms"`
+	Findings     []view.FindingDoc `json:"findings"`
+	Folder       safetext.Text     `json:"folder"`
+	Files        []initFileJSON    `json:"files"`
+	Written      bool              `json:"written"`
+}
+
+type initServerJSON struct {
+	Node        safetext.Text   `json:"node"`
+	Addr        safetext.Text   `json:"addr"`
+	Error       *safetext.Text  `json:"error,omitempty"`
+	Version     safetext.Text   `json:"version"`
+	Role        safetext.Text   `json:"role"`
+	Login       string          `json:"login"`
+	Persistence safetext.Text   `json:"persistence"`
+	Eviction    safetext.Text   `json:"eviction"`
+	Replicas    int             `json:"replicas"`
+	ConfigFile  *safetext.Text  `json:"config_file,omitempty"`
+	ACLFile     *safetext.Text  `json:"acl_file,omitempty"`
+	Unit        *safetext.Text  `json:"unit,omitempty"`
+	Users       []safetext.Text `json:"users,omitempty"`
+	Boot        string          `json:"boot"`
+}
+
+type initPrefixJSON struct {
+	Pattern      safetext.Text   `json:"pattern"`
+	Locks        int             `json:"locks"`
+	Libraries    []safetext.Text `json:"libraries,omitempty"`
+	LongestTTLms int64           `json:"longest_ttl_ms"`
+}
+
+type initFileJSON struct {
+	Path   safetext.Text `json:"path"`
+	Change string        `json:"change"` // new, changed, same
+}
+
+// initCheckJSON is the document of init --check.
+type initCheckJSON struct {
+	Folder    safetext.Text  `json:"folder"`
+	Steps     []initStepJSON `json:"steps"`
+	Protected bool           `json:"protected_at_next_crash"`
+}
+
+type initStepJSON struct {
+	Step  string         `json:"step"`
+	State string         `json:"state"` // done, next, wrong
+	Text  safetext.Text  `json:"text"`
+	Do    *safetext.Text `json:"do,omitempty"`
+}
+
+// initFlags are the flags of init.
+type initFlags struct {
+	out                      string
+	watch                    time.Duration
+	patterns, libraries      []string
+	withoutGuard, ansible    bool
+	yes, dryRun, diff, check bool
+}
+
+// defaultLook is long enough for what needs time to be told.
+const defaultLook = 5 * time.Second
+
+func (a *commandLine) initCommand() *cobra.Command {
+	var f initFlags
+	cmd := &cobra.Command{
+		Use:   "init",
+		Short: "Bring running masters under a guard: look, and write what to install",
+		Long: `Looks at the masters of --nodes and changes nothing there: role, version,
+persistence, logins, files, locks and their libraries, the longest TTL, and what
+doctor finds. Then it asks what only you can know, or takes it from flags with
+--yes, and writes one folder: configuration, new users, what starts each master
+fenced, the guard's unit, and RUNBOOK.md with the commands, in order, and how to
+undo each. No master has to be restarted to be protected at its next crash.
+
+A second run with the same answers changes nothing; passwords in the folder are
+kept. --dry-run writes nothing, --diff shows each change.
+
+--check reads everything back from the servers: what is done, what is next, what
+is wrong. Exit code 0 when all masters are protected at their next crash, else 1.
+
+Without a guard (--without-guard): a systemd drop-in for each master that waits
+before each start for as long as a lock can live.`,
+		Example: `redlockctl init --nodes 10.0.0.1:6379,10.0.0.2:6379,10.0.0.3:6379 --watch 10m
+redlockctl init --nodes 10.0.0.1:6379,10.0.0.2:6379,10.0.0.3:6379 --cluster orders --max-ttl 30s --yes
+redlockctl init --check --out redlockctl-orders`,
+		Args: noArgs,
+		RunE: a.run(func(ctx context.Context, _ []string) error {
+			switch {
+			case f.check && len(a.named.Nodes) > 0:
+				return usageError{errors.New("--check and --nodes: --check takes the masters from the folder of --out")}
+			case f.check && f.out == "":
+				return usageError{errors.New("--check: name the folder by --out")}
+			case f.check:
+				return a.initCheck(ctx, f)
+			case len(a.named.Nodes) == 0:
+				return usageError{errors.New("--nodes is missing: name all masters, such as --nodes 10.0.0.1:6379,10.0.0.2:6379,10.0.0.3:6379")}
+			}
+			return a.init(ctx, f)
+		}),
+	}
+	fl := cmd.Flags()
+	fl.StringVar(&f.out, "out", "", "the folder (default ./redlockctl-CLUSTER)")
+	fl.DurationVar(&f.watch, "watch", defaultLook, "how long to look: a longer look sees more locks and their TTLs")
+	fl.StringArrayVar(&f.patterns, "pattern", nil, "which keys are locks (lock_patterns)")
+	fl.StringSliceVar(&f.libraries, "library", nil, "the lock libraries of the clients, such as redsync; or all; default: all that keep a lock in one string")
+	fl.BoolVar(&f.withoutGuard, "without-guard", false, "no guard: a delay before each start of a master")
+	fl.BoolVar(&f.ansible, "ansible", false, "write an Ansible playbook with roles as well")
+	fl.BoolVar(&f.yes, "yes", false, "ask nothing")
+	fl.BoolVar(&f.dryRun, "dry-run", false, "write nothing")
+	fl.BoolVar(&f.diff, "diff", false, "show what changes in the folder")
+	fl.BoolVar(&f.check, "check", false, "read back how far the runbook of the folder of --out is")
+	_ = cmd.RegisterFlagCompletionFunc("library", cobra.FixedCompletions(append([]string{"all"}, acl.LibraryNames()...), cobra.ShellCompDirectiveNoFileComp))
+	return cmd
+}
+
+// init looks, asks, plans and writes.
+func (a *commandLine) init(ctx context.Context, f initFlags) error {
+	cfg, err := a.load()
+	if err != nil {
+		return err
+	}
+	done := a.progressFor("looking at the masters", f.watch)
+	facts, err := adopt.Look(ctx, cfg, f.watch)
+	done()
+	if err != nil {
+		return err
+	}
+	_ = a.incomplete(facts.Snapshot) // it is said; the answers are a person's
+	if a.output != "json" {
+		a.printFacts(facts)
+	}
+	answers, err := a.initAnswers(ctx, f, facts)
+	if err != nil {
+		return err
+	}
+	folder := adopt.Folder{Path: cmp.Or(f.out, "redlockctl-"+notInNames.ReplaceAllString(answers.Cluster, "-"))}
+	secrets, err := folder.Secrets()
+	if err != nil {
+		return err
+	}
+	plan, err := adopt.Plan(facts, answers, secrets)
+	if err != nil {
+		return err
+	}
+	changes, err := folder.Changes(plan)
+	if err != nil {
+		return err
+	}
+	differs := slices.ContainsFunc(changes, func(c adopt.Change) bool { return c.Kind != adopt.Same })
+	if a.output != "json" {
+		a.printChanges(f, folder, changes)
+	}
+	write := differs && !f.dryRun
+	if write && !f.yes {
+		if err := a.initConfirm(ctx, folder); err != nil {
+			return err
+		}
+	}
+	if write {
+		if err := folder.Write(plan); err != nil {
+			return err
+		}
+	}
+	if a.output == "json" {
+		return printJSON(a.out, initDoc(facts, folder, changes, write))
+	}
+	switch {
+	case write:
+		fmt.Fprintf(a.out, "\nNothing else was changed. Next: read %s and run its commands.\n", safetext.Escape(filepath.Join(folder.Path, "RUNBOOK.md")))
+	case !differs:
+		fmt.Fprintf(a.out, "\nNothing to change. How far the runbook is: redlockctl init --check --out %s\n", safetext.New(folder.Path).Word())
+	}
+	return nil
+}
+
+// notInNames is what a folder's name does not take from a cluster's.
+var notInNames = regexp.MustCompile(`[^A-Za-z0-9._-]`)
+
+// initAnswers are the answers of flags, of the folder that is there, and of a person.
+func (a *commandLine) initAnswers(ctx context.Context, f initFlags, facts *adopt.Facts) (adopt.Answers, error) {
+	named := a.named
+	answers := adopt.Answers{
+		Cluster: a.cluster, Patterns: f.patterns, Libraries: f.libraries, WithoutGuard: f.withoutGuard, Ansible: f.ansible,
+		ServerName: named.ServerName,
+	}
+	for to, path := range map[*string]string{&answers.Cert: named.Cert, &answers.Key: named.Key} {
+		if path == "" {
+			continue
+		}
+		full, err := filepath.Abs(path)
+		if err != nil {
+			return answers, err
+		}
+		*to = full
+	}
+	if named.CA != "" {
+		b, err := os.ReadFile(named.CA)
+		if err != nil {
+			return answers, err
+		}
+		answers.CA = string(b)
+	}
+	asks := !f.yes && a.inTTY && a.errTTY
+	if answers.Cluster == "" && asks {
+		if err := a.question(ctx, "Name of the cluster", "redlock", &answers.Cluster); err != nil {
+			return answers, err
+		}
+	}
+	answers.Cluster = cmp.Or(answers.Cluster, "redlock")
+	before := a.folderConfig(cmp.Or(f.out, "redlockctl-"+notInNames.ReplaceAllString(answers.Cluster, "-")))
+	if before != nil && a.cluster == "" {
+		answers.Cluster = before.Cluster.Name
+	}
+	return answers, a.initLimits(ctx, asks, named.MaxTTL, facts, before, &answers)
+}
+
+// initLimits are the answers about the locks: their longest TTL, and their names.
+func (a *commandLine) initLimits(ctx context.Context, asks bool, maxTTL string, facts *adopt.Facts, before *config.Config, answers *adopt.Answers) error {
+	proposed, patterns := facts.MaxTTL(), facts.Patterns()
+	if before != nil {
+		proposed, patterns = before.Cluster.MaxTTL, before.Cluster.LockPatterns
+	}
+	if maxTTL == "" && asks {
+		def := ""
+		if proposed > 0 {
+			def = view.Span(proposed)
+		}
+		if err := a.question(ctx, "Longest TTL of any client, also of those that were not seen", def, &maxTTL); err != nil {
+			return err
+		}
+	} else if maxTTL == "" && before != nil {
+		maxTTL = proposed.String()
+	}
+	seen := "no lock was seen in " + facts.Watched.String()
+	if facts.LongestTTL > 0 {
+		seen = fmt.Sprintf("the longest that was seen in %s had %s left", facts.Watched, view.Left(facts.LongestTTL))
+	}
+	if maxTTL == "" {
+		return usageError{fmt.Errorf("--max-ttl is missing: name the longest TTL that any client uses; %s", seen)}
+	}
+	var err error
+	if answers.MaxTTL, err = time.ParseDuration(maxTTL); err != nil || answers.MaxTTL <= 0 {
+		return usageError{fmt.Errorf("--max-ttl %q: is no duration such as 30s", maxTTL)}
+	}
+	if answers.MaxTTL < facts.LongestTTL {
+		return usageError{fmt.Errorf("--max-ttl %s is too short: %s", maxTTL, seen)}
+	}
+	if len(answers.Patterns) == 0 && asks {
+		text := ""
+		if err := a.question(ctx, "Which keys are locks", strings.Join(patterns, " "), &text); err != nil {
+			return err
+		}
+		patterns = strings.Fields(text)
+	}
+	if len(answers.Patterns) == 0 {
+		answers.Patterns = patterns
+	}
+	return nil
+}
+
+// folderConfig is what the folder was made with; nil: it is not there, or cannot be read.
+func (a *commandLine) folderConfig(path string) *config.Config {
+	set, err := config.LoadWith([]string{filepath.Join(path, "config.toml")}, a.getenv, config.Options{Secretless: true})
+	if err != nil {
+		return nil
+	}
+	return set.Clusters[0]
+}
+
+// question asks for one line; an empty one is the default.
+func (a *commandLine) question(ctx context.Context, text, def string, to *string) error {
+	if def != "" {
+		text += " [" + safetext.Escape(def) + "]"
+	}
+	fmt.Fprintf(a.errOut, "%s: ", text)
+	line, err := readLine(ctx, a.in)
+	if err != nil {
+		fmt.Fprintln(a.errOut)
+		return fmt.Errorf("%w: %w", errNotConfirmed, err)
+	}
+	*to = cmp.Or(strings.TrimSpace(line), def)
+	return nil
+}
+
+// initConfirm asks if the folder may be written.
+func (a *commandLine) initConfirm(ctx context.Context, folder adopt.Folder) error {
+	if !a.inTTY || !a.errTTY {
+		return fmt.Errorf("%w: add --yes to write %s without being asked", errNotConfirmed, safetext.Escape(folder.Path))
+	}
+	answer := ""
+	if err := a.question(ctx, "Write the folder "+safetext.Escape(folder.Path)+"? Nothing else is changed (y/n)", "n", &answer); err != nil {
+		return err
+	}
+	if !strings.HasPrefix(strings.ToLower(answer), "y") {
+		return errNotConfirmed
+	}
+	return nil
+}
+
+// initCheck prints how far the runbook is.
+func (a *commandLine) initCheck(ctx context.Context, f initFlags) error {
+	done := a.progress("reading back")
+	p, err := adopt.Check(ctx, adopt.Folder{Path: f.out}, a.getenv)
+	done()
+	if err != nil {
+		return err
+	}
+	doc := initCheckJSON{Folder: safetext.New(f.out), Protected: p.Protected}
+	wrong := !p.Protected
+	for _, s := range p.Steps {
+		wrong = wrong || s.State == adopt.Wrong
+		doc.Steps = append(doc.Steps, initStepJSON{Step: s.Name, State: string(s.State), Text: safetext.New(s.Text), Do: safetext.Optional(s.Do)})
+	}
+	if a.output == "json" {
+		err = printJSON(a.out, doc)
+	} else {
+		tone := map[adopt.State]view.Tone{adopt.Done: view.Good, adopt.Next: view.Warn, adopt.Wrong: view.Bad}
+		for _, s := range p.Steps {
+			do := ""
+			if s.Do != "" {
+				do = "; do: " + s.Do
+			}
+			fmt.Fprintf(a.out, "%s %-7s %s%s\n", a.paint(fmt.Sprintf("%-6s", s.State), tone[s.State]), s.Name, safetext.Printable(s.Text), do)
+		}
+		fmt.Fprintf(a.out, "protected at the next crash: %s\n", map[bool]string{true: "yes", false: "no"}[p.Protected])
+	}
+	if err == nil && wrong {
+		err = silent{errors.New("not protected yet, or something is wrong")}
+	}
+	return err
+}

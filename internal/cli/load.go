@@ -1,0 +1,182 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/charmbracelet/x/term"
+	"github.com/spf13/pflag"
+
+	"redlockctl/internal/app"
+	"redlockctl/internal/config"
+	"redlockctl/internal/who"
+)
+
+// load finds and reads the configuration, and lays the global flags over it.
+func (a *commandLine) load() (*config.Config, error) { return a.loadBy(config.Options{}) }
+
+// loadWithoutSecrets is load for what contacts nothing.
+func (a *commandLine) loadWithoutSecrets() (*config.Config, error) {
+	return a.loadBy(config.Options{Secretless: true})
+}
+
+func (a *commandLine) loadBy(opt config.Options) (*config.Config, error) {
+	return a.loadCluster("", opt)
+}
+
+// clusterNames are the names of all clusters.
+func (a *commandLine) clusterNames() ([]string, error) {
+	set, _, err := a.loadAllBy(config.Options{Secretless: true})
+	if err != nil {
+		return nil, err
+	}
+	return set.Names(), nil
+}
+
+// loadCluster loads the cluster with a name, or the one that is asked for.
+func (a *commandLine) loadCluster(name string, opt config.Options) (*config.Config, error) {
+	set, _, err := a.loadAllBy(opt)
+	if err != nil {
+		return nil, err
+	}
+	if name == "" {
+		name, _ = a.wanted(set)
+	}
+	cfg, err := set.Choose(name)
+	if err != nil {
+		return nil, app.ConfigError{Err: err}
+	}
+	a.ascii = cfg.TUI.ASCII
+	return cfg, nil
+}
+
+// loadAll finds and reads all clusters, and lays the global flags over each of
+// them; source is where the files were named.
+func (a *commandLine) loadAll() (set *config.Set, source string, err error) {
+	return a.loadAllBy(config.Options{})
+}
+
+func (a *commandLine) loadAllBy(opt config.Options) (set *config.Set, source string, err error) {
+	if len(a.named.Nodes) > 0 {
+		source = "--nodes"
+		set, err = a.loadNamed(opt)
+	} else {
+		set, source, err = a.loadFiles(opt)
+	}
+	if err != nil {
+		return nil, source, app.ConfigError{Err: err}
+	}
+	self := who.Self(a.getenv)
+	for _, cfg := range set.Clusters {
+		cfg.ConnName = who.ConnName(a.what, self)
+		switch cfg.Redlock.Owner {
+		case "":
+			cfg.Redlock.Owner = self
+		case "none":
+			cfg.Redlock.Owner = ""
+		}
+		cfg.Cluster.ReadOnly = cfg.Cluster.ReadOnly || a.readOnly
+		cfg.TUI.ASCII = cfg.TUI.ASCII || a.ascii
+		cfg.TUI.Color = cfg.TUI.Color && !a.noColor && a.getenv("NO_COLOR") == ""
+	}
+	return set, source, nil
+}
+
+// wanted is the name of the cluster that is asked for, "" for the default, and
+// who asks.
+func (a *commandLine) wanted(set *config.Set) (name, source string) {
+	switch env := a.getenv("REDLOCKCTL_CLUSTER"); {
+	case a.cluster != "":
+		return a.cluster, "--cluster"
+	case env != "":
+		return env, "REDLOCKCTL_CLUSTER"
+	case set.Default != "":
+		return "", "default_cluster"
+	}
+	return "", "default"
+}
+
+// nodeFlags are the flags that name a cluster without a configuration.
+func (a *commandLine) nodeFlags(pf *pflag.FlagSet) {
+	n := &a.named
+	pf.StringSliceVar(&n.Nodes, "nodes", nil, "the masters, without a configuration: host:port, [::1]:port, /path/of/socket, redis:// or rediss:// URLs with user and database, dns+tcp://NAME:PORT, srv://NAME")
+	pf.StringVar(&n.MaxTTL, "max-ttl", "", "with --nodes: the longest TTL that any client uses, such as 30s, without which nothing can be guarded")
+	pf.StringVar(&n.Username, "user", "", "with --nodes: the user to log in as; its password is that of $"+config.PasswordVariable)
+	pf.StringVar(&n.PasswordFile, "password-file", "", "with --nodes: a file (mode 0600) that holds the password")
+	pf.StringVar(&n.PasswordCommand, "password-command", "", "with --nodes: a command of the shell that prints the password")
+	pf.BoolVar(&a.askPassword, "ask-password", false, "with --nodes: ask for the password on the terminal")
+	pf.BoolVar(&n.TLS, "tls", false, "with --nodes: TLS to all of them, as with rediss://")
+	pf.StringVar(&n.CA, "tls-ca", "", "with --nodes: the authorities to trust, PEM")
+	pf.StringVar(&n.Cert, "tls-cert", "", "with --nodes: a client certificate, PEM")
+	pf.StringVar(&n.Key, "tls-key", "", "with --nodes: the key of the client certificate (mode 0600), PEM")
+	pf.StringVar(&n.ServerName, "tls-server-name", "", "with --nodes: the name in the servers' certificates")
+}
+
+// loadFiles reads the configuration that is named or found.
+func (a *commandLine) loadFiles(opt config.Options) (*config.Set, string, error) {
+	if flags := a.named; a.askPassword || flags.MaxTTL+flags.Username+flags.PasswordFile+flags.PasswordCommand+flags.CA+flags.Cert+flags.Key+flags.ServerName != "" || flags.TLS {
+		return nil, "", errors.New("--max-ttl, --user, --password-*, --ask-password and --tls* go with --nodes; a configuration has keys for them")
+	}
+	paths, source, err := config.Find(a.configPaths, a.getenv)
+	if err != nil {
+		return nil, source, err
+	}
+	opt.Found = source == "default" && paths[0] == "config.toml"
+	set, err := config.LoadWith(paths, a.getenv, opt)
+	return set, source, err
+}
+
+// loadNamed is the cluster of --nodes.
+func (a *commandLine) loadNamed(opt config.Options) (*config.Set, error) {
+	if len(a.configPaths) > 0 {
+		return nil, errors.New("--nodes and --config: give one of them")
+	}
+	flags, getenv := a.named, a.getenv
+	flags.Cluster = a.cluster
+	if a.askPassword && !opt.Secretless {
+		password, err := a.typedPassword()
+		if err != nil {
+			return nil, err
+		}
+		getenv = func(name string) string {
+			if name == config.PasswordVariable {
+				return password
+			}
+			return a.getenv(name)
+		}
+	}
+	return config.FromFlags(context.Background(), flags, getenv, opt)
+}
+
+// typedPassword asks for the password, once.
+func (a *commandLine) typedPassword() (string, error) {
+	in, ok := a.in.(*os.File)
+	switch {
+	case a.password != "":
+		return a.password, nil
+	case !ok || !a.inTTY:
+		return "", errors.New("--ask-password: standard input is not a terminal; use --password-file, --password-command or $" + config.PasswordVariable)
+	case a.named.PasswordFile+a.named.PasswordCommand != "":
+		return "", errors.New("--ask-password stands beside another place of the password; give one of them")
+	}
+	fmt.Fprint(a.errOut, "password of the masters: ")
+	b, err := term.ReadPassword(in.Fd())
+	fmt.Fprintln(a.errOut)
+	a.password = string(b)
+	return a.password, err
+}
+
+// environment is what the program heeds, beside the variables that the
+// configuration names.
+var environment = []struct{ name, effect string }{
+	{"REDLOCKCTL_CONFIG", "which configuration, where --config does not say"},
+	{"REDLOCKCTL_CLUSTER", "which cluster of it, where --cluster does not say"},
+	{"REDLOCKCTL_READ_ONLY", "1: every act is refused"},
+	{"NO_COLOR", "not empty: no colours"},
+	{"TERM", "dumb: no colours"},
+	{"XDG_CONFIG_HOME", "where the configuration is looked for; $HOME/.config otherwise"},
+	{"XDG_STATE_HOME", "where audit log and guard remember; $HOME/.local/state otherwise"},
+	{"HOME", "behind ~/ in paths"},
+}

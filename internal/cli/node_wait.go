@@ -1,0 +1,122 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"redlockctl/internal/app"
+	"redlockctl/internal/config"
+	"redlockctl/internal/safetext"
+)
+
+func (a *commandLine) waitCommand() *cobra.Command {
+	var timeout time.Duration
+	var before bool
+	cmd := &cobra.Command{
+		Use:   "wait NAME...",
+		Short: "Wait until masters serve, or until one may be started",
+		Long: `Waits until each of the nodes serves. Nothing is changed.
+If no guard runs, so that nothing lets a node rejoin, that is said at
+once on standard error, and the wait goes on: one may be started. Exit code 1, and
+what it is waiting for, when --timeout, which is for all of them, ends first.
+
+With --before-start it waits for the delay D from now, while the server is down,
+so that it starts when the votes of its last incarnation have expired: for
+ExecStartPre= of a server that cannot start fenced (fence = "none"). systemd
+runs that after the former process has ended. TimeoutStartSec= must be longer than
+D. It is refused if something answers at the address.`,
+		Example: `redlockctl node wait n2 --timeout 1m
+ExecStartPre=/usr/bin/redlockctl node wait n2 --before-start`,
+		Args:              severalNames("node"),
+		ValidArgsFunction: a.completeSeveralNodes,
+		RunE: a.run(func(ctx context.Context, args []string) error {
+			cfg, err := a.load()
+			if err != nil {
+				return err
+			}
+			switch {
+			case timeout < 0:
+				return usageError{fmt.Errorf("--timeout %s is negative", timeout)}
+			case before && len(args) > 1:
+				return usageError{errors.New("--before-start is for one node, which is about to be started")}
+			}
+			for _, name := range args {
+				if err := app.CheckNode(cfg, name); err != nil {
+					return err
+				}
+			}
+			if before {
+				return a.waitBeforeStart(ctx, cfg, args[0], timeout)
+			}
+			return a.waitServing(ctx, cfg, args, timeout)
+		}),
+	}
+	cmd.Flags().DurationVar(&timeout, "timeout", 0, "give up after this time; 0 is never")
+	cmd.Flags().BoolVar(&before, "before-start", false, "wait for D from now, before the server is started")
+	return cmd
+}
+
+// waitServing waits for nodes to serve, one after the other; timeout is for all of them.
+func (a *commandLine) waitServing(ctx context.Context, cfg *config.Config, names []string, timeout time.Duration) error {
+	bounded := ctx
+	if timeout > 0 {
+		var cancel context.CancelFunc
+		bounded, cancel = context.WithTimeout(ctx, timeout)
+		defer cancel()
+	}
+	w, unguarded := app.NewWaiter(bounded, cfg, names)
+	if unguarded != "" {
+		fmt.Fprintf(a.errOut, "redlockctl: %s, or \"redlockctl node rejoin --now\" is called\n", safetext.Printable(unguarded))
+	}
+	all := actsJSON{Act: "node wait"}
+	for _, name := range names {
+		done := a.progress("waiting for " + name + " to serve")
+		err := w.Serves(bounded, name)
+		done()
+		if err := cmp.Or(ctx.Err(), err); err != nil {
+			return err
+		}
+		if a.output == "table" || len(names) == 1 {
+			if err := a.printWaited(name, "serves"); err != nil {
+				return err
+			}
+			continue
+		}
+		line, err := encoded(nodeActJSON{Node: safetext.New(name), Done: "serves"})
+		if err != nil {
+			return err
+		}
+		all.Done, all.Results = all.Done+1, append(all.Results, line)
+	}
+	if all.Results == nil {
+		return nil
+	}
+	return printJSON(a.out, all)
+}
+
+func (a *commandLine) waitBeforeStart(ctx context.Context, cfg *config.Config, name string, timeout time.Duration) error {
+	if timeout > 0 && timeout < cfg.Guard.Delay {
+		return usageError{fmt.Errorf("--timeout %s is shorter than the delay %s", timeout, cfg.Guard.Delay)}
+	}
+	err := app.WaitBeforeStart(ctx, cfg, name, func(delay time.Duration) func() {
+		fmt.Fprintf(a.errOut, "redlockctl: %s may start in %s\n", safetext.Escape(name), delay)
+		return a.progressFor("waiting for the votes of its last incarnation to expire", delay)
+	})
+	if err != nil {
+		return err
+	}
+	return a.printWaited(name, "may start")
+}
+
+func (a *commandLine) printWaited(name, done string) error {
+	if a.output != "table" {
+		return printJSON(a.out, nodeActJSON{Node: safetext.New(name), Done: done})
+	}
+	fmt.Fprintf(a.out, "%s %s\n", safetext.Escape(name), done)
+	return nil
+}

@@ -1,0 +1,131 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"redlockctl/internal/app"
+	"redlockctl/internal/safetext"
+	"redlockctl/internal/view"
+	"redlockctl/monitor"
+	"redlockctl/tui"
+)
+
+// replayJSON is the document of replay: what the record knows of a moment, as status, locks
+// and doctor tell it of now.
+type replayJSON struct {
+	At time.Time `json:"at"`
+	By string    `json:"recorded_by,omitempty"` // left out: nobody recorded then
+	view.ClusterDoc
+	Nodes    []pastNodeJSON    `json:"nodes"`
+	Locks    []view.LockDoc    `json:"locks"`
+	Findings []view.FindingDoc `json:"findings"`
+}
+
+func (replayJSON) kind() string { return "replay" }
+
+// pastNodeJSON is what a record knows of a node.
+type pastNodeJSON struct {
+	Name       safetext.Text  `json:"name"`
+	Addr       safetext.Text  `json:"addr"`
+	State      string         `json:"state"`
+	StateForMs *int64         `json:"state_for_ms,omitempty"`
+	Error      *safetext.Text `json:"error,omitempty"`
+	RejoinMs   *int64         `json:"rejoin_ms,omitempty"` // until its guard lets it rejoin
+}
+
+func (a *commandLine) replayCommand() *cobra.Command {
+	var at, file string
+	cmd := outputs(&cobra.Command{
+		Use:   "replay",
+		Short: "The console at a moment of the past, out of the record",
+		Long: `Reads what the guard's daemon or the console has recorded, and shows a moment of it on the
+pages of the console: the verdict, the nodes, the locks that were held and by whom, the
+findings. No master is contacted, and no action is possible.
+
+[ and ] go one event back and forward (on the page of a lock: one of that lock), { and } one
+minute, space plays and + and - change how fast, . goes to the end. :replay MOMENT goes to
+another moment. What was not recorded is shown as not known.
+
+A moment is written "03:12" (the last one), "yesterday 03:12", "2026-01-31 15:04", RFC 3339
+or "2h ago". With --file nothing but that file is read: no configuration is needed. Without a
+terminal, or with -o json, it prints that moment.`,
+		Args: noArgs,
+		Example: `redlockctl replay --at 03:12
+redlockctl replay --at "yesterday 03:12" --file orders.db -o json`,
+		RunE: a.run(func(ctx context.Context, _ []string) error {
+			when, err := view.ParseMoment(at, time.Now())
+			if err != nil {
+				return usageError{fmt.Errorf("--at %w", err)}
+			}
+			r, err := a.openRecord(file)
+			if err != nil {
+				return err
+			}
+			p, err := app.NewPlayer(r, when)
+			if err != nil {
+				return errors.Join(err, r.Close())
+			}
+			defer p.Close()
+			if printed, err := a.document(func() document { return replayDoc(p) }); err != nil || printed {
+				return err
+			}
+			if a.inTTY && a.outTTY {
+				return a.screen(ctx, tui.Options{Replay: p, NoColor: !a.color()})
+			}
+			return a.printMoment(a.out, p)
+		}),
+	}, "table", "json", "jsonl")
+	cmd.Flags().StringVar(&at, "at", "now", "the moment; the record's first or last one where it does not reach it")
+	cmd.Flags().StringVar(&file, "file", "", "a record that was copied from elsewhere, in place of the configuration's")
+	return cmd
+}
+
+func replayDoc(p *app.Player) replayJSON {
+	s := p.Snapshot()
+	doc := replayJSON{At: s.At, By: p.By(), ClusterDoc: view.DocOfCluster(s), Nodes: []pastNodeJSON{}, Locks: []view.LockDoc{}, Findings: []view.FindingDoc{}}
+	for i := range s.Nodes {
+		n := view.DocOfNode(s.Nodes[i], s.At)
+		one := pastNodeJSON{Name: n.Name, Addr: n.Addr, State: n.State, StateForMs: n.StateForMs, Error: n.Error}
+		for _, f := range p.Status() {
+			if f.Node == s.Nodes[i].Name {
+				one.RejoinMs = view.MSUntil(f.Until, s.At)
+			}
+		}
+		doc.Nodes = append(doc.Nodes, one)
+	}
+	for l := range s.Locks.All() {
+		doc.Locks = append(doc.Locks, view.DocOfLock(l, s))
+	}
+	for _, f := range s.Findings {
+		doc.Findings = append(doc.Findings, view.DocOfFinding(f, s.At))
+	}
+	return doc
+}
+
+// printMoment prints a moment of a record as status, locks and doctor print now.
+func (a *commandLine) printMoment(w io.Writer, p *app.Player) error {
+	s, by := p.Snapshot(), "not recorded then"
+	if who := p.By(); who != "" {
+		by = "recorded by " + safetext.Escape(who)
+	}
+	fmt.Fprintf(w, "REPLAY of %s, %s ago, %s\n", view.Stamp(s.At, false), view.Age(time.Since(s.At)), by)
+	guard := view.NewGuard("", p.Status())
+	guard.See(s)
+	if err := a.printStatus(w, s, guard); err != nil {
+		return err
+	}
+	fmt.Fprintln(w)
+	if locks := matching(s, monitor.Filter{}); len(locks) == 0 {
+		fmt.Fprintln(w, noLocks(s))
+	} else if err := printList(a, &listing{columns: []string{"name", "state", "copies", "nodes", "ends", "margin", "seen-for", "owner", "holder"}}, a.viewContext(s), view.LockColumns(s.Nodes), locks, nil); err != nil {
+		return err
+	}
+	a.printFindings(w, s, pointers(s.Findings))
+	return nil
+}

@@ -1,8 +1,0 @@
-//go:build !linux
-
-package cli
-
-import "syscall"
-
-// dieWithUs is not possible here.
-func dieWithUs(*syscall.SysProcAttr) {}

@@ -1,0 +1,82 @@
+package lockform
+
+import "strings"
+
+func redissonCompanion(prefix string) func(s sight) (telling, bool) {
+	return func(s sight) (telling, bool) {
+		name, ok := named(s.key, prefix)
+		return telling{group: name}, ok
+	}
+}
+
+func redissonToken(s sight) (telling, bool) {
+	name, ok := named(s.key, "redisson_lock_token:")
+	return telling{group: name}, ok && s.whole && all(s.value, digits)
+}
+
+// redissonLatch is redisson_unlock_latch:{NAME}:REQUEST → 0 or 1.
+func redissonLatch(s sight) (telling, bool) {
+	const prefix = "redisson_unlock_latch:"
+	n := strings.LastIndexByte(s.key, ':')
+	if n < len(prefix) || !strings.HasPrefix(s.key, prefix) || len(s.key)-n != 33 || !all(s.key[n+1:], lowerHex) {
+		return telling{}, false
+	}
+	name, ok := named(s.key[:n], prefix)
+	return telling{group: name}, ok && all(s.value, digits)
+}
+
+// redissonReader is {NAME}:UUID:THREAD:rwlock_timeout:N → 1.
+func redissonReader(s sight) (telling, bool) {
+	const mark = ":rwlock_timeout:"
+	n := strings.LastIndex(s.key, mark)
+	if n < 0 || !all(s.key[n+len(mark):], digits) || s.value != "1" {
+		return telling{}, false
+	}
+	key := s.key[:n]
+	if n = strings.LastIndexByte(key, ':'); n < 37 || !redissonHolder(key[n-36:]) {
+		return telling{}, false
+	}
+	owner, name := key[n-36:], strings.TrimSuffix(key[:n-36], ":")
+	if inner, ok := strings.CutPrefix(name, "{"); ok && strings.HasSuffix(inner, "}") {
+		name = inner[:len(inner)-1]
+	}
+	return telling{owner: owner, group: name}, true
+}
+
+// redissonHolder reports whether a field is UUID:THREAD.
+func redissonHolder(field string) bool {
+	return len(field) > 37 && len(field) <= 37+20 && field[36] == ':' && isUUID(field[:36], '4') && all(field[37:], digits)
+}
+
+func redissonLock(s sight) (telling, bool) {
+	// Not re-entrant ones have one field too: the count is its value.
+	if s.length != 1 || !redissonHolder(s.value) {
+		return telling{}, false
+	}
+	return telling{owner: s.value}, true
+}
+
+// redissonReadWrite has a field "mode", and one for the writer or each reader.
+func redissonReadWrite(s sight) (telling, bool) {
+	if s.length < 2 || s.length > 1<<20 {
+		return telling{}, false
+	}
+	owner, mode, holders := "", false, 0
+	for rest := s.value; rest != ""; {
+		var field string
+		field, rest, _ = strings.Cut(rest, "\n")
+		switch holder, _ := strings.CutSuffix(field, ":write"); {
+		case field == "mode":
+			mode = true
+		case redissonHolder(holder):
+			owner = holder
+			holders++
+		case rest != "": // the last one may be cut off
+			return telling{}, false
+		}
+	}
+	if holders != 1 || s.length != 2 {
+		owner = ""
+	}
+	return telling{owner: owner}, mode && holders > 0
+}

@@ -1,0 +1,34 @@
+package operator
+
+import (
+	"context"
+	"time"
+
+	"redlockctl/internal/who"
+)
+
+// What asking who holds a lock may take, without a word of the person who asks.
+const (
+	whoFor     = time.Minute
+	whoTimeout = 2 * time.Second
+)
+
+// whoGlance is for how long a node is waited for that does not tell of its connections.
+const whoGlance = 2 * time.Second
+
+// WhoNow is what the token and one list of connections on each node say of the holder,
+// nil where they say nothing.
+func (o *Operator) WhoNow(ctx context.Context, resource string) *who.Answer {
+	a, err := who.Observe(ctx, o.locks.Nodes(), who.Options{Key: resource, For: whoGlance, Timeout: whoTimeout})
+	if err != nil || a.Method != who.Told {
+		return nil
+	}
+	return a
+}
+
+// Who watches a lock for up to a minute and says who holds it; known is what was answered
+// before, or nil. It changes nothing, and is refused with [who.ErrTooMany] where a node has
+// many connections.
+func (o *Operator) Who(ctx context.Context, resource string, known *who.Answer) (*who.Answer, error) {
+	return who.Observe(ctx, o.locks.Nodes(), who.Options{Key: resource, For: whoFor, Timeout: whoTimeout, Known: known})
+}

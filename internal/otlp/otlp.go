@@ -1,0 +1,230 @@
+// Package otlp sends what a monitor or a guard tells as OpenTelemetry logs, so that any
+// collector can keep the events of many machines and clusters in one place. It is off
+// unless OTEL_LOGS_EXPORTER is "otlp"; where to and with which headers stands in the
+// standard OTEL_ variables.
+//
+// The source keeps its latest events anyway. That is the queue: an [Exporter] asks for
+// those that are new and sends them. Nothing waits for it; while the receiver is down the
+// source forgets its oldest events, which are counted.
+package otlp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"regexp"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-logr/logr"
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/exporters/otlp/otlplog/otlploghttp"
+	"go.opentelemetry.io/otel/log"
+	sdk "go.opentelemetry.io/otel/sdk/log"
+	"go.opentelemetry.io/otel/sdk/resource"
+
+	"redlockctl/internal/audit"
+	"redlockctl/internal/safetext"
+	"redlockctl/monitor"
+)
+
+// The attributes of a record: a promise to whoever queries them.
+const (
+	attrCluster = "redlockctl.cluster.name"
+	attrKind    = "redlockctl.event.kind"
+	attrLevel   = "redlockctl.event.level"
+	attrNode    = "redlockctl.node.name"
+	attrLock    = "redlockctl.lock.name"
+	attrToken   = "redlockctl.lock.token_sha256" // as in the audit log
+	attrUntil   = "redlockctl.lock.expires_unix_ms"
+	attrTimes   = "redlockctl.lock.extensions"
+)
+
+const (
+	lookEvery  = time.Second
+	retryEvery = 5 * time.Second  // after the retries of the library
+	retryFor   = 30 * time.Second // those of the library
+	lastWords  = 2 * time.Second  // to send what is left at the end
+	mostBatch  = 512              // records of a request
+)
+
+// Source has the events, and takes in how exporting fares.
+type Source interface {
+	EventsSince(seq uint64) (events []monitor.Event, missed uint64)
+	Note(monitor.Event)
+}
+
+// Exporter sends the events of one cluster. It is safe for use by many goroutines; one
+// source at a time.
+type Exporter struct {
+	cluster string
+	client  *otlploghttp.Exporter
+	to      *batch
+	logger  log.Logger
+	retry   time.Duration
+
+	sent, missed, refused atomic.Uint64
+}
+
+// Counts are how many events were sent; how many were forgotten before they could be;
+// and how many the receiver refused.
+func (e *Exporter) Counts() (sent, missed, refused uint64) {
+	return e.sent.Load(), e.missed.Load(), e.refused.Load()
+}
+
+// New makes an exporter, nil where none is wanted, and contacts nobody.
+func New(cluster string) (*Exporter, error) {
+	if os.Getenv("OTEL_LOGS_EXPORTER") != "otlp" || strings.EqualFold(os.Getenv("OTEL_SDK_DISABLED"), "true") {
+		return nil, nil
+	}
+	for _, name := range []string{"OTEL_EXPORTER_OTLP_LOGS_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"} {
+		if p := os.Getenv(name); p != "" && p != "http/protobuf" {
+			return nil, fmt.Errorf("%s: %q is not supported: use http/protobuf", name, p)
+		}
+	}
+	// The library prints what it finds wrong to standard error, which may be a screen.
+	var wrong error
+	otel.SetLogger(logr.Discard())
+	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { wrong = errors.Join(wrong, err) }))
+	defer otel.SetErrorHandler(otel.ErrorHandlerFunc(func(error) {}))
+	client, err := otlploghttp.New(context.Background(), otlploghttp.WithRetry(otlploghttp.RetryConfig{
+		Enabled: true, InitialInterval: time.Second, MaxInterval: retryEvery, MaxElapsedTime: retryFor,
+	}))
+	if err = errors.Join(err, wrong); err != nil {
+		return nil, err
+	}
+	about, err := resource.New(context.Background(),
+		resource.WithAttributes(attribute.String("service.name", "redlockctl")),
+		resource.WithHost(), resource.WithFromEnv())
+	if err != nil {
+		return nil, err
+	}
+	e := &Exporter{cluster: safetext.Escape(cluster), client: client, to: &batch{}, retry: retryEvery}
+	e.logger = sdk.NewLoggerProvider(sdk.WithResource(about), sdk.WithProcessor(e.to)).Logger("redlockctl")
+	return e, nil
+}
+
+// Run sends the events of a source until ctx ends, and then what is left.
+func (e *Exporter) Run(ctx context.Context, from Source) {
+	var seq uint64
+	failing := false
+	for ctx.Err() == nil {
+		tried, err := e.send(ctx, from, &seq)
+		if ctx.Err() != nil {
+			break
+		}
+		if tried && failing != (err != nil) {
+			failing = err != nil
+			from.Note(told(err))
+		}
+		wait := lookEvery
+		if failing {
+			wait = e.retry
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(wait):
+		}
+	}
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastWords)
+	defer cancel()
+	_, _ = e.send(last, from, &seq)
+}
+
+// told is what is said when exporting stops, and when it goes on.
+func told(err error) monitor.Event {
+	if err == nil {
+		return monitor.Event{At: time.Now(), Level: monitor.LevelNotice, Kind: "export", Text: safetext.New("exporting events goes on")}
+	}
+	return monitor.Event{
+		At: time.Now(), Level: monitor.LevelAlarm, Kind: "export",
+		Text: safetext.New("events are not exported; all else goes on: " + credentials.ReplaceAllString(err.Error(), "//…@")),
+	}
+}
+
+// credentials are those in an address, which no error may show.
+var credentials = regexp.MustCompile(`//[^/\s"]*@`)
+
+// send sends all events after seq; seq is then the last that is done with: sent, or
+// refused for good. It reports whether there was something to send.
+func (e *Exporter) send(ctx context.Context, from Source, seq *uint64) (tried bool, err error) {
+	events, missed := from.EventsSince(*seq)
+	e.missed.Add(missed)
+	*seq += missed
+	var refused error
+	for tried = len(events) > 0; len(events) > 0; {
+		n := min(len(events), mostBatch)
+		err := e.client.Export(ctx, e.records(ctx, events[:n]))
+		switch {
+		case err == nil:
+			e.sent.Add(uint64(n))
+		case later(ctx, err):
+			return true, err
+		default:
+			e.refused.Add(uint64(n))
+			refused = err
+		}
+		*seq, events = events[n-1].Seq, events[n:]
+	}
+	return tried, refused
+}
+
+// later reports whether the same may be taken another time: the receiver was not
+// reached, did not answer in time, or said so.
+func later(ctx context.Context, err error) bool {
+	var unreached *url.Error
+	return ctx.Err() != nil || errors.As(err, &unreached) || strings.Contains(err.Error(), "retry")
+}
+
+// batch is a processor that hands back what a logger has made of events.
+type batch struct{ records []sdk.Record }
+
+func (b *batch) OnEmit(_ context.Context, r *sdk.Record) error {
+	b.records = append(b.records, r.Clone())
+	return nil
+}
+func (*batch) Enabled(context.Context, sdk.EnabledParameters) bool { return true }
+func (*batch) Shutdown(context.Context) error                      { return nil }
+func (*batch) ForceFlush(context.Context) error                    { return nil }
+
+func (e *Exporter) records(ctx context.Context, events []monitor.Event) []sdk.Record {
+	e.to.records = e.to.records[:0]
+	for _, event := range events {
+		e.logger.Emit(ctx, e.record(event))
+	}
+	return e.to.records
+}
+
+// record is an event as a log record.
+func (e *Exporter) record(event monitor.Event) log.Record {
+	var r log.Record
+	r.SetTimestamp(event.At)
+	r.SetObservedTimestamp(event.At)
+	r.SetEventName("redlockctl." + strings.ReplaceAll(event.Kind, " ", "_"))
+	r.SetSeverity(severities[event.Level])
+	r.SetSeverityText(event.Level.String())
+	r.SetBody(attribute.StringValue(event.Text.String()))
+	r.AddAttributes(attribute.String(attrCluster, e.cluster), attribute.String(attrKind, event.Kind), attribute.String(attrLevel, event.Level.String()))
+	if event.Node != "" {
+		r.AddAttributes(attribute.String(attrNode, safetext.Escape(event.Node)))
+	}
+	if !event.Key.Empty() {
+		r.AddAttributes(attribute.String(attrLock, event.Key.String()))
+	}
+	if !event.Token.Empty() {
+		r.AddAttributes(attribute.String(attrToken, audit.TokenSHA(event.Token.Raw())))
+	}
+	if !event.Until.IsZero() {
+		r.AddAttributes(attribute.Int64(attrUntil, event.Until.UnixMilli()))
+	}
+	if event.Times > 0 {
+		r.AddAttributes(attribute.Int(attrTimes, event.Times))
+	}
+	return r
+}
+
+var severities = [...]log.Severity{monitor.LevelInfo: log.SeverityInfo, monitor.LevelNotice: log.SeverityWarn, monitor.LevelAlarm: log.SeverityError}

@@ -1,0 +1,307 @@
+package record
+
+import (
+	"cmp"
+	"database/sql"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"redlockctl/internal/announce"
+	"redlockctl/internal/lockform"
+	"redlockctl/internal/safetext"
+	"redlockctl/monitor"
+	"redlockctl/restartguard"
+)
+
+// Moment is what was known at a moment.
+type Moment struct {
+	// Snapshot is made out of the record alone. What it does not know is not known there
+	// either: how long copies had to live, round trips, clocks, what servers say of
+	// themselves; tokens are the beginnings of their SHA-256.
+	Snapshot *monitor.Snapshot
+	Fences   []restartguard.NodeStatus // what a guard said of those that it had closed
+	By       string                    // who recorded it; "": nobody did
+}
+
+// momentEvents are as many events as a moment has of what happened before.
+const momentEvents = 300
+
+// slack is how much later than it is seen a moment is still known: it is written once a
+// second.
+const slack = 3 * time.Second
+
+// At is what was known at a moment.
+func (r *Reader) At(t time.Time) (*Moment, error) {
+	c := r.Cluster
+	s := &monitor.Snapshot{At: t, Cluster: monitor.Cluster{Name: c.Name, N: c.N, Quorum: c.Quorum, MaxTTL: c.MaxTTL}}
+	m := &Moment{Snapshot: s}
+	var began, seen int64
+	var locks sql.NullInt64
+	err := r.db.QueryRow(`SELECT by, began_ms, seen_ms, locks_ms FROM runs WHERE cluster = ? AND began_ms <= ? ORDER BY began_ms DESC LIMIT 1`, r.cluster, millis(t)).Scan(&m.By, &began, &seen, &locks)
+	if err != nil && err != sql.ErrNoRows {
+		return nil, err
+	}
+	known := err == nil && millis(t) <= seen+slack.Milliseconds()
+	if err := r.nodesAt(m, known); err != nil {
+		return nil, err
+	}
+	if s.Events, err = r.eventsAt(t); err != nil {
+		return nil, err
+	}
+	if !known {
+		m.By = ""
+		s.Cluster.Verdict, s.Cluster.Reason = monitor.VerdictUnknown, "nothing was recorded then"
+		s.Recall("nothing was recorded then")
+		return m, nil
+	}
+	if s.Findings, err = r.findingsAt(t); err != nil {
+		return nil, err
+	}
+	unread := "its locks were not recorded"
+	if locks.Valid && locks.Int64 <= millis(t) {
+		unread, s.Settled = "", time.UnixMilli(locks.Int64)
+		err = r.locksAt(s)
+	}
+	s.Recall(unread)
+	return m, err
+}
+
+// nodesAt sets the nodes, the verdict and what guards said. known: somebody recorded then.
+func (r *Reader) nodesAt(m *Moment, known bool) error {
+	s := m.Snapshot
+	rows, err := r.db.Query(`SELECT node, addr FROM nodes WHERE cluster = ? ORDER BY position`, r.cluster)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		n := monitor.Node{Keys: -1, MinReplicasToWrite: -1}
+		if err := rows.Scan(&n.Name, &n.Addr); err != nil {
+			return err
+		}
+		s.Nodes = append(s.Nodes, n)
+	}
+	if err := rows.Err(); err != nil || !known {
+		return err
+	}
+	states, err := r.StatesAt(s.At)
+	for _, st := range states {
+		if st.Node == "" {
+			c := &s.Cluster
+			c.Verdict, c.Reason, c.Missing = monitor.VerdictOf(st.State), st.Text, st.Guards
+			c.Protected = c.Missing == "" && c.Verdict != monitor.VerdictUnknown
+			continue
+		}
+		i := slices.IndexFunc(s.Nodes, func(n monitor.Node) bool { return n.Name == st.Node })
+		if i < 0 {
+			continue // it is in the configuration no more
+		}
+		n := &s.Nodes[i]
+		n.State, n.Since, n.Err = monitor.NodeStateOf(st.State), st.At, safetext.New(st.Text)
+		if st.Guards != "" {
+			n.Guards, n.GuardsKnown = announce.DecodeAll(strings.Split(st.Guards, "\n")), true
+		}
+		if !st.Rejoins.IsZero() {
+			m.Fences = append(m.Fences, restartguard.NodeStatus{Node: st.Node, Phase: restartguard.PhaseFenced, Since: st.At, Until: st.Rejoins})
+		}
+	}
+	return err
+}
+
+func (r *Reader) eventsAt(t time.Time) (out []monitor.Event, err error) {
+	events, err := r.Events("", "", Span{time.Time{}, t.Add(time.Millisecond)}, momentEvents)
+	for i, e := range events {
+		level := monitor.LevelInfo
+		for _, l := range []monitor.Level{monitor.LevelNotice, monitor.LevelAlarm} {
+			if e.Level == l.String() {
+				level = l
+			}
+		}
+		out = append(out, monitor.Event{
+			Seq: uint64(i + 1), At: e.At, Level: level, Kind: e.Kind, Node: e.Node, Key: safetext.New(e.Lock), Text: safetext.New(e.Text),
+		})
+	}
+	return out, err
+}
+
+func (r *Reader) findingsAt(t time.Time) (out []monitor.Finding, err error) {
+	all, err := r.Findings(Span{t, t.Add(time.Millisecond)})
+	for _, f := range all {
+		if f.Cleared.IsZero() || f.Cleared.After(t) {
+			out = append(out, monitor.Finding{
+				ID: f.ID, Severity: monitor.SeverityOf(f.Severity), Node: f.Node, Key: safetext.New(f.Lock), Count: f.Locks, Since: f.Opened,
+				Title: f.Title, Evidence: safetext.New(f.Evidence), Consequence: f.Consequence, Remedy: f.Remedy,
+			})
+		}
+	}
+	slices.SortStableFunc(out, func(a, b monitor.Finding) int { return cmp.Compare(b.Severity, a.Severity) })
+	return out, err
+}
+
+// locksAt sets the locks: those that were held, and those that were in a state that no
+// grant tells.
+func (r *Reader) locksAt(s *monitor.Snapshot) error {
+	held, err := r.HeldAt(s.At)
+	if err != nil {
+		return err
+	}
+	locks := make(map[string]*monitor.Lock, len(held))
+	for i := range held {
+		g := &held[i]
+		l := &monitor.Lock{Key: safetext.New(g.Lock), Held: -1, Holder: safetext.New(TokenName(g.Token))}
+		if g.Owner+g.Library != "" {
+			l.Form = &lockform.Form{Library: g.Library, Owner: safetext.New(g.Owner)}
+		}
+		recallCopies(s, l, g.Copies, g.Token)
+		if g.Extended.After(s.At) {
+			g.Until = time.Time{} // what it was before was not recorded
+		}
+		*l = l.Timed(g.Began, g.Until)
+		if l.Held >= 0 && l.Margin() <= 0 {
+			l.State = monitor.LockBareMajority
+		}
+		locks[g.Lock] = l
+	}
+	if err := r.lockStatesAt(s, locks); err != nil {
+		return err
+	}
+	all := make([]monitor.Lock, 0, len(locks))
+	for _, l := range locks {
+		if end := l.MajorityEnd(); l.State == monitor.LockHeld && !end.IsZero() && end.Sub(s.At) <= time.Second {
+			l.State = monitor.LockExpiring
+		}
+		all = append(all, *l)
+	}
+	s.Locks = monitor.NewLocks(all...)
+	return nil
+}
+
+// lockStatesAt adds what locks were beside their grants.
+func (r *Reader) lockStatesAt(s *monitor.Snapshot, locks map[string]*monitor.Lock) error {
+	for _, condition := range classes() {
+		rows, err := r.db.Query(`SELECT l.name, state, tokens, copies, began_ms FROM lock_states INDEXED BY lock_states_by_length CROSS JOIN locks l ON l.id = lock WHERE `+
+			condition+` AND l.cluster = ?2`, millis(s.At), r.cluster)
+		if err != nil {
+			return err
+		}
+		for rows.Next() {
+			var name, state, copies string
+			var tokens []byte
+			var began int64
+			if err := rows.Scan(&name, &state, &tokens, &copies, &began); err != nil {
+				_ = rows.Close()
+				return err
+			}
+			token := hex.EncodeToString(tokens)
+			l := locks[name]
+			if l == nil || l.Holder.Raw() != TokenName(token[:min(16, len(token))]) {
+				l = &monitor.Lock{Key: safetext.New(name)}
+				locks[name] = l
+			}
+			since, end := l.Since(), l.MajorityEnd()
+			if since.IsZero() {
+				since = time.UnixMilli(began)
+			}
+			recallCopies(s, l, copies, token)
+			*l = l.Timed(since, end)
+			l.State = monitor.LockStateOf(state)
+			l.Nobody = l.State == monitor.LockSplit && l.Held+strings.Count(copies, "?") < s.Cluster.Quorum
+		}
+		if err := rows.Err(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// recallCopies sets the copies of a lock, of which tokens are the tokens in hex, the
+// holder's first.
+func recallCopies(s *monitor.Snapshot, l *monitor.Lock, letters, tokens string) {
+	names := make([]string, 0, 1)
+	for tokens != "" {
+		n := min(16, len(tokens))
+		names, tokens = append(names, TokenName(tokens[:n])), tokens[n:]
+	}
+	if len(names) > 0 {
+		l.Holder = safetext.New(names[0])
+	}
+	l.Tokens = max(1, len(names))
+	copies := make([]monitor.Copy, len(s.Nodes))
+	for i := range copies {
+		copies[i].State = monitor.CopyUnknown
+		if i >= len(letters) || letters[i] == '?' {
+			continue
+		}
+		if letters[i] == '-' {
+			copies[i].State = monitor.CopyAbsent
+			continue
+		}
+		copies[i].State = monitor.CopySeen
+		letter := letters[i]
+		if letter >= 'a' {
+			copies[i].State, letter = monitor.CopyPresent, letter-'a'+'A'
+		}
+		name := fmt.Sprintf("token %c", letter)
+		if k := int(letter - 'A'); k < len(names) {
+			name = names[k]
+		}
+		copies[i].Type, copies[i].Token = "string", safetext.New(name)
+	}
+	l.Copies = monitor.PackCopies(copies...)
+	if letters != "" {
+		l.Held = strings.Count(strings.ToUpper(letters), "A")
+	}
+}
+
+// TokenName is how a token is shown of which a record has the beginning of its SHA-256.
+func TokenName(sha string) string { return "sha256:" + sha }
+
+// Step is the next moment after t at which something happened, or with back the last one
+// before; of a lock alone if it is not "". What happened within a second is one step, and
+// the moment is its end. False: there is none.
+func (r *Reader) Step(t time.Time, back bool, lock string) (time.Time, bool, error) {
+	const apart = time.Second
+	if back {
+		at, ok, err := r.happened(t.Add(-apart), true, lock)
+		return at, ok, err
+	}
+	first, ok, err := r.happened(t, false, lock)
+	if !ok || err != nil {
+		return first, ok, err
+	}
+	at, _, err := r.happened(first.Add(apart), true, lock)
+	return at, true, err
+}
+
+// happened is the last moment at or before t at which something happened, or the first
+// one after it.
+func (r *Reader) happened(t time.Time, before bool, lock string) (time.Time, bool, error) {
+	best, when := "max", "<= ?1"
+	if !before {
+		best, when = "min", "> ?1"
+	}
+	var parts []string
+	add := func(column, from string) {
+		parts = append(parts, fmt.Sprintf("SELECT %s(%s) AS at FROM %s AND %s %s", best, column, from, column, when))
+	}
+	args := []any{millis(t), r.cluster}
+	if lock == "" {
+		add("at_ms", "events WHERE cluster = ?2 AND level <> 'info'")
+		add("at_ms", "states WHERE cluster = ?2")
+		add("opened_ms", "findings WHERE cluster = ?2")
+		add("cleared_ms", "findings WHERE cluster = ?2")
+	} else {
+		const of = " WHERE lock = (SELECT id FROM locks WHERE cluster = ?2 AND name = ?3)"
+		args = append(args, lock)
+		add("at_ms", "events"+of)
+		add("began_ms", "grants"+of)
+		add("ended_ms", "grants"+of)
+		add("began_ms", "lock_states"+of)
+	}
+	var at sql.NullInt64
+	err := r.db.QueryRow("SELECT "+best+"(at) FROM ("+strings.Join(parts, " UNION ALL ")+")", args...).Scan(&at)
+	return time.UnixMilli(at.Int64), at.Valid, err
+}

@@ -1,0 +1,201 @@
+package record
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"redlockctl/internal/announce"
+	"redlockctl/internal/safetext"
+	"redlockctl/monitor"
+	"redlockctl/monitor/monitortest"
+	"redlockctl/restartguard"
+)
+
+// A moment that was recorded is as it was seen then, before and after what changed; what is
+// not recorded is not known, never made up.
+func TestWhatWasKnownAtAMoment(t *testing.T) {
+	path, now := filepath.Join(t.TempDir(), "record.db"), time.Now().Truncate(time.Millisecond)
+	second := func(n int) time.Time { return now.Add(time.Duration(n) * time.Second) }
+	from := &told{s: *monitortest.Safe(now)}
+	from.s.Settled, from.s.Version = now, 1
+	from.s.Nodes[1].Guards = []announce.Guard{{ID: "g1", Delay: 30350 * time.Millisecond, Host: safetext.New("ops-1"), Boot: announce.BootFenced}}
+	w := begin(t, path, from, now)
+	rejoins := second(31)
+	w.fences = func() []restartguard.NodeStatus {
+		if from.s.Nodes[1].State != monitor.NodeFenced {
+			return nil
+		}
+		return []restartguard.NodeStatus{{Node: "n2", Phase: restartguard.PhaseFenced, Until: rejoins}}
+	}
+	write(t, w, from, now)
+	bad := monitortest.Degraded(second(10))
+	bad.Settled, bad.Version = now, 2
+	monitortest.Put(bad, monitortest.LockOf(second(10), "import", monitor.LockSplit, monitortest.TokenA, "4.4 - 4.3 ? 4.1b"),
+		monitortest.LockOf(second(10), "orders:42", monitor.LockBareMajority, "web-7_811_77c0aa3f0d614b0c9a1c5a5c3b7b2d1e", "9.8 - 9.7 ? 9.6"))
+	from.s = *bad
+	from.missed, w.seq = 1, 1 // so that the locks are taken in
+	write(t, w, from, second(10))
+	r := read(t, path)
+	at := func(n int) *Moment {
+		m, err := r.At(second(n))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}
+	during, fences, by := at(12).Snapshot, at(12).Fences, at(12).By
+	from.s = *monitortest.Safe(second(20))
+	from.s.Settled, from.s.Version = now, 3
+	from.missed, w.seq = 1, 1
+	write(t, w, from, second(20))
+	before, after := at(5).Snapshot, at(20).Snapshot
+	for name, s := range map[string]*monitor.Snapshot{"before": before, "after": after} {
+		if s.Cluster.Verdict != monitor.VerdictSafe || s.Cluster.Serving != 5 || s.Cluster.CanLose != 2 || s.Locks.Get("leader:billing") == nil || len(s.Findings) != 0 || !s.Complete {
+			t.Errorf("%s: %+v, %d locks, %d findings", name, s.Cluster, s.Locks.Len(), len(s.Findings))
+		}
+	}
+	c := during.Cluster
+	if c.Verdict != monitor.VerdictDanger || c.Reason != bad.Cluster.Reason || c.Serving != 3 || c.Absent != bad.Cluster.Absent {
+		t.Errorf("during: %+v", c)
+	}
+	if len(during.Findings) != len(bad.Findings) || during.Findings[0].Remedy != bad.Findings[0].Remedy {
+		t.Errorf("%d of %d findings", len(during.Findings), len(bad.Findings))
+	}
+	for l := range bad.Locks.All() {
+		got := during.Locks.Get(l.Key.Raw())
+		switch {
+		case l.State == monitor.LockPartial || l.State == monitor.LockNotALock:
+			if got != nil {
+				t.Errorf("%s is there as %s", l.Key, got.State)
+			}
+			continue
+		case got == nil:
+			t.Errorf("%s (%s) is not there", l.Key, l.State)
+			continue
+		}
+		state := l.State
+		if state == monitor.LockExpiring || state == monitor.LockHeld { // three copies of five can lose none
+			state = got.State
+		}
+		if got.State != state || got.Held != l.Held || got.Margin() != l.Margin() || got.Tokens != l.Tokens {
+			t.Errorf("%s: %s with %d copies and %d tokens, was %s with %d and %d", l.Key, got.State, got.Held, got.Tokens, l.State, l.Held, l.Tokens)
+		}
+		if strings.Contains(got.Holder.Raw(), l.Holder.Raw()) {
+			t.Errorf("%s shows its token", l.Key)
+		}
+		for i, copy := range got.Copies.All() {
+			if was := l.Copies.At(i).State; copy.State != was && !(copy.State == monitor.CopySeen && was == monitor.CopyPresent) {
+				t.Errorf("%s: copy %d is %d, was %d", l.Key, i, copy.State, was)
+			}
+			if copy.State == monitor.CopySeen && !copy.Expires.IsZero() {
+				t.Errorf("%s: the end of copy %d was made up", l.Key, i)
+			}
+		}
+	}
+	if split := during.Locks.Get("import"); split == nil || len(split.Shares()) != 2 {
+		t.Error("the split lock does not have two tokens")
+	}
+	if l := during.Locks.Get("orders:42"); l == nil || l.Form == nil || l.Form.Owner.Empty() {
+		t.Error("the owner of orders:42 is not told")
+	}
+	n := during.Nodes[1]
+	if n.State != monitor.NodeFenced || !n.Since.Equal(second(10)) || n.RTT != 0 || n.Offset.Valid {
+		t.Errorf("n2: %+v", n)
+	}
+	if g := before.Nodes[1].Guards; len(g) != 1 || g[0].Host.Raw() != "ops-1" {
+		t.Errorf("guards: %+v", g)
+	}
+	if len(fences) != 1 || !fences[0].Until.Equal(rejoins) {
+		t.Errorf("fences: %+v", fences)
+	}
+	if by != "test" {
+		t.Errorf("recorded by %q", by)
+	}
+	for _, n := range []int{-10, 40} {
+		if m := at(n); m.By != "" || m.Snapshot.Cluster.Verdict != monitor.VerdictUnknown || m.Snapshot.Complete || m.Snapshot.Locks.Len() != 0 || len(m.Snapshot.Nodes) != 5 && n > 0 {
+			t.Errorf("at %d, of which nothing is recorded: %+v", n, m.Snapshot.Cluster)
+		}
+	}
+}
+
+// One goes from step to step in either direction; what happened within a second is one.
+func TestSteps(t *testing.T) {
+	path, now := filepath.Join(t.TempDir(), "record.db"), time.Now().Truncate(time.Millisecond)
+	from := &told{s: cluster(now)}
+	w := begin(t, path, from, now)
+	write(t, w, from, now)
+	event := func(ms int) {
+		from.events = append(from.events, monitor.Event{Seq: uint64(len(from.events) + 1), At: now.Add(time.Duration(ms) * time.Millisecond), Level: monitor.LevelAlarm, Kind: "down", Node: "n1"})
+	}
+	event(10_000)
+	event(10_300)
+	event(20_000)
+	from.tell("acquired", "job", "a", now.Add(14*time.Second), now.Add(40*time.Second))
+	write(t, w, from, now.Add(time.Second))
+	r := read(t, path)
+	for _, c := range []struct {
+		from int
+		back bool
+		lock string
+		want int
+	}{
+		{30_000, true, "", 20_000}, {20_000, true, "", 10_300}, {10_300, true, "", -1},
+		{2000, false, "", 10_300}, {10_300, false, "", 20_000}, {20_000, false, "", -1}, {30_000, true, "job", 14_000}, {30_000, true, "none", -1},
+	} {
+		got, ok, err := r.Step(now.Add(time.Duration(c.from)*time.Millisecond), c.back, c.lock)
+		if err != nil || ok != (c.want >= 0) || ok && !got.Equal(now.Add(time.Duration(c.want)*time.Millisecond)) {
+			t.Errorf("from %d (back: %v, %q): %s, %v, %v", c.from, c.back, c.lock, got.Sub(now), ok, err)
+		}
+	}
+}
+
+// What held at a moment is found by how long it lasted, and each of the questions has an
+// index that serves it.
+func TestQuestionsHaveIndexes(t *testing.T) {
+	path, now := filepath.Join(t.TempDir(), "record.db"), time.Now().Truncate(time.Millisecond)
+	from := &told{s: cluster(now)}
+	w := begin(t, path, from, now)
+	write(t, w, from, now)
+	lasts := append(lengths[:len(lengths):len(lengths)], 30*time.Hour)
+	for i, d := range lasts {
+		from.tell("acquired", fmt.Sprint("job:", i), "a", now, now.Add(d))
+		from.tell("released", fmt.Sprint("job:", i), "a", now.Add(d), time.Time{})
+	}
+	from.tell("acquired", "job:on", "a", now, time.Time{})
+	write(t, w, from, now.Add(40*time.Hour))
+	r := read(t, path)
+	for i := range lasts {
+		for _, c := range []struct {
+			at   time.Time
+			want int
+		}{{now.Add(lasts[i] - 1), len(lasts) + 1 - i}, {now.Add(lasts[i]), len(lasts) - i}} {
+			if got, err := r.HeldAt(c.at); err != nil || len(got) != c.want {
+				t.Errorf("at %s: %d locks, want %d: %v", c.at.Sub(now), len(got), c.want, err)
+			}
+		}
+	}
+	if got, err := r.Longest(Span{now, now.Add(40 * time.Hour)}, 3); err != nil || len(got) != 3 || got[0].Lock != "job:on" || got[1].Lock != "job:9" {
+		t.Errorf("the longest are %+v, %v", got, err)
+	}
+	for _, query := range append(classes(), inClass(3)) {
+		var plan []string
+		rows, err := r.db.Query(`EXPLAIN QUERY PLAN `+grantColumns+byLength+query, 1, 2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for rows.Next() {
+			var id, parent, unused int
+			var detail string
+			if err := rows.Scan(&id, &parent, &unused, &detail); err != nil {
+				t.Fatal(err)
+			}
+			plan = append(plan, detail)
+		}
+		if s := strings.Join(plan, "; "); !strings.Contains(s, "SEARCH g USING INDEX grants_by_length (<expr>=? AND began_ms") {
+			t.Errorf("%s: %s", query, s)
+		}
+	}
+}

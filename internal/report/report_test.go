@@ -1,0 +1,33 @@
+package report
+
+import (
+	"testing"
+	"time"
+
+	"redlockctl/internal/record"
+)
+
+// A time in which nobody recorded is not known: the state before it does not go on.
+func TestGapsAreNotKnown(t *testing.T) {
+	at := func(m int) time.Time { return time.UnixMilli(0).Add(time.Duration(m) * time.Minute) }
+	in := record.Span{Since: at(0), Until: at(100)}
+	states := notRecorded([]record.State{
+		{Node: "n1", State: "serving", At: at(-5)}, {Node: "n1", State: "down", At: at(10)}, {Node: "n1", State: "serving", At: at(60)},
+	}, []record.Span{{Since: at(20), Until: at(60)}, {Since: at(80), Until: at(100)}})
+	rep := &Report{}
+	rep.lanes(states, in)
+	want := []Part{{State: "serving", Width: 10}, {State: "down", X: 10, Width: 10}, {State: unrecorded, X: 20, Width: 40}, {State: "serving", X: 60, Width: 20}, {State: unrecorded, X: 80, Width: 20}}
+	if len(rep.Lanes) != 1 || len(rep.Lanes[0].Parts) != len(want) {
+		t.Fatalf("%+v", rep.Lanes)
+	}
+	for i, p := range rep.Lanes[0].Parts {
+		if w := want[i]; p.State != w.State || p.X != w.X || p.Width != w.Width {
+			t.Errorf("part %d is %+v, want %+v", i, p, w)
+		}
+	}
+	for _, a := range rep.Away {
+		if a.State == "down" && a.Total != 10*time.Minute {
+			t.Errorf("it was down for %s, in which it was seen", a.Total)
+		}
+	}
+}

@@ -1,0 +1,186 @@
+package run
+
+import (
+	"os"
+	"os/exec"
+	"os/signal"
+	"runtime"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// passedOn are the signals that a command gets from us: those that end or stop
+// a job, those that mean what the program likes, and news of the window.
+var passedOn = []os.Signal{
+	syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGTSTP, syscall.SIGCONT,
+	syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGWINCH,
+}
+
+// discarded is how long it takes to know that a stop of ourselves was discarded
+// by the system, as it is where nobody could continue us.
+const discarded = 200 * time.Millisecond
+
+// child is a command in a process group of its own, so that all of it can be
+// ended at once, and nothing else with it.
+//
+// On a terminal that makes it a job beside ours. It is put into the foreground
+// when it asks for the terminal or, with standard streams on the terminal, from
+// the beginning; then the terminal's signals reach it alone, and else us alone,
+// who pass them on. When it is stopped from the keyboard we stop too, so that
+// the shell sees its job stopped, and continue it when we are continued.
+type child struct {
+	cmd     *exec.Cmd
+	group   int
+	tty     *os.File            // nil: there is no terminal
+	stopped chan syscall.Signal // the last one that stopped it
+	ended   chan struct{}       // closed at its end
+	status  syscall.WaitStatus  // after that
+
+	front bool             // it had the terminal before we stopped
+	again <-chan time.Time // our own stop was discarded
+}
+
+// startChild starts the command; with front it gets the terminal, if we have it.
+func startChild(cmd *exec.Cmd, front bool) (*child, error) {
+	c := &child{cmd: cmd, stopped: make(chan syscall.Signal, 1), ended: make(chan struct{})}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	dieWithUs(cmd.SysProcAttr)
+	if tty, err := os.OpenFile("/dev/tty", os.O_RDWR, 0); err == nil {
+		c.tty = tty
+		if front && c.foreground() == syscall.Getpgrp() {
+			c.front = true
+			cmd.SysProcAttr.Foreground, cmd.SysProcAttr.Ctty = true, int(tty.Fd())
+		}
+	}
+	started := make(chan error, 1)
+	go func() {
+		// Where the command dies with its parent, that is the thread which started
+		// it: this one, which stays as long.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := cmd.Start()
+		started <- err
+		if err == nil {
+			c.wait()
+			close(c.ended)
+		}
+	}()
+	if err := <-started; err != nil {
+		c.close()
+		return nil, err
+	}
+	c.group = cmd.Process.Pid
+	// Only from here on, since a command inherits what is ignored: to take the
+	// terminal back from the background would stop us.
+	signal.Ignore(syscall.SIGTTOU)
+	return c, nil
+}
+
+// wait waits for the end, and tells of stops, which [exec.Cmd.Wait] does not.
+func (c *child) wait() {
+	for {
+		_, err := syscall.Wait4(c.cmd.Process.Pid, &c.status, syscall.WUNTRACED, nil)
+		switch {
+		case err == syscall.EINTR:
+		case err == nil && c.status.Stopped():
+			select {
+			case <-c.stopped:
+			default:
+			}
+			c.stopped <- c.status.StopSignal()
+		default:
+			_ = c.cmd.Wait() // for what copies to streams that are no files; there is no process any more
+			return
+		}
+	}
+}
+
+// close gives the terminal back to us.
+func (c *child) close() {
+	if c.tty == nil {
+		return
+	}
+	if c.group != 0 && c.foreground() == c.group {
+		c.give(syscall.Getpgrp())
+	}
+	_ = c.tty.Close()
+}
+
+// interrupted tells, after its end, if an interrupt from the keyboard ended it
+// that nobody else has had.
+func (c *child) interrupted() bool {
+	return c.tty != nil && c.status.Signaled() && c.status.Signal() == syscall.SIGINT && c.foreground() == c.group
+}
+
+// send sends a signal to all of the group.
+func (c *child) send(s syscall.Signal) { _ = syscall.Kill(-c.group, s) }
+
+// end ends the group; one that is stopped must go on to hear of SIGTERM.
+func (c *child) end(s syscall.Signal) {
+	if c.send(s); s != syscall.SIGKILL {
+		c.send(syscall.SIGCONT)
+	}
+}
+
+// pass passes a signal on. Those without a meaning of their own are for the
+// program that was started; its children would die of them.
+func (c *child) pass(s syscall.Signal) {
+	switch s {
+	case syscall.SIGCONT:
+		c.resume()
+	case syscall.SIGUSR1, syscall.SIGUSR2:
+		_ = syscall.Kill(c.group, s)
+	default:
+		c.send(s)
+	}
+}
+
+// halted does what is to do when the command was stopped.
+func (c *child) halted(by syscall.Signal) {
+	if c.tty == nil || by == syscall.SIGSTOP {
+		return // it was not the terminal, and whoever did it will continue it
+	}
+	wants := by == syscall.SIGTTIN || by == syscall.SIGTTOU
+	switch front := c.foreground(); {
+	case wants && front == syscall.Getpgrp():
+		c.give(c.group)
+		c.send(syscall.SIGCONT)
+		return
+	case front == c.group:
+		c.front = true
+		c.give(syscall.Getpgrp())
+	default:
+		c.front = c.front || wants
+	}
+	// The shell watches us and the others of our job. Until it continues us nothing
+	// more happens here, not even an extension. Of the signals that stop a job, and
+	// that are discarded where nobody could continue it, this is the one that does
+	// stop us: a Go program that has once asked for SIGTSTP cannot be stopped by it
+	// any more.
+	_ = syscall.Kill(0, syscall.SIGTTIN)
+	c.again = time.After(discarded)
+}
+
+// resume continues the command.
+func (c *child) resume() {
+	c.again = nil
+	if c.tty != nil && c.front && c.foreground() == syscall.Getpgrp() {
+		c.give(c.group)
+	}
+	c.send(syscall.SIGCONT)
+}
+
+// foreground is the process group that has the terminal; 0 if that is unknown.
+func (c *child) foreground() int {
+	group, err := unix.IoctlGetInt(int(c.tty.Fd()), unix.TIOCGPGRP)
+	if err != nil {
+		return 0
+	}
+	return group
+}
+
+func (c *child) give(group int) {
+	_ = unix.IoctlSetPointerInt(int(c.tty.Fd()), unix.TIOCSPGRP, group)
+}

@@ -1,0 +1,8 @@
+//go:build !linux
+
+package run
+
+import "syscall"
+
+// dieWithUs is not possible here.
+func dieWithUs(*syscall.SysProcAttr) {}

@@ -1,0 +1,97 @@
+package view
+
+import (
+	"strings"
+	"time"
+
+	"redlockctl/internal/safetext"
+	"redlockctl/monitor"
+)
+
+// EventDoc is something that happened, as it happens.
+type EventDoc struct {
+	Kind      string         `json:"kind"`
+	At        time.Time      `json:"at"`
+	Seq       uint64         `json:"seq"`
+	Level     string         `json:"level"`
+	Node      *safetext.Text `json:"node,omitempty"`
+	Key       *safetext.Text `json:"key,omitempty"`
+	KeyBase64 string         `json:"key_base64,omitempty"`
+	Text      safetext.Text  `json:"text"`
+	// Part says that another event, such as the restart of a node, tells it too.
+	Part bool `json:"part,omitempty"`
+	// Of a restart: how many locks lost a copy, how many of them have a bare majority now,
+	// the names of the first of them, and when a guard lets the node rejoin.
+	LostCopy *int            `json:"locks_lost_copy,omitempty"`
+	Bare     *int            `json:"locks_bare_majority,omitempty"`
+	Locks    []safetext.Text `json:"locks,omitempty"`
+	Rejoins  *time.Time      `json:"rejoins,omitempty"`
+}
+
+// DocOfEvent is an event.
+func DocOfEvent(e *monitor.Event) EventDoc {
+	doc := EventDoc{
+		Kind: e.Kind, At: e.At, Seq: e.Seq, Level: e.Level.String(), Node: safetext.Optional(e.Node),
+		Key: safetext.Optional(e.Key.Raw()), KeyBase64: e.Key.Base64(), Text: e.Text, Part: e.Part,
+	}
+	if c := e.Cost; c != nil {
+		doc.LostCopy, doc.Bare, doc.Locks = &c.Lost, &c.Bare, c.Locks
+		if !c.Rejoins.IsZero() {
+			doc.Rejoins = &c.Rejoins
+		}
+	}
+	return doc
+}
+
+// Level is how much an event wants to be read. An everyday one has no sign.
+func (g *Glyphs) Level(l monitor.Level) Cell {
+	switch l {
+	case monitor.LevelNotice:
+		return Cell{g.Sep, l.String(), None}
+	case monitor.LevelAlarm:
+		return Cell{"!", l.String(), Bad}
+	}
+	return Cell{" ", l.String(), Dim}
+}
+
+// EventAbout is the lock or node of an event, as it is, whose sentence does not name
+// it; empty where it does.
+func EventAbout(e *monitor.Event) string {
+	switch {
+	case !e.Key.Empty() && !strings.HasPrefix(e.Text.Raw(), e.Key.Raw()+" "):
+		return e.Key.Raw()
+	case e.Node != "" && !strings.Contains(e.Text.Raw(), e.Node):
+		return e.Node
+	}
+	return ""
+}
+
+// EventColumns are the columns of events. They come one by one, so each has its width
+// beforehand.
+func EventColumns() []Column[*monitor.Event] {
+	return []Column[*monitor.Event]{{
+		Name: "TIME", Help: "when, by this machine's clock", Fields: []string{"at"}, Width: 8,
+		Cell: func(_ *Context, e *monitor.Event) Cell { return Cell{Text: Clock(e.At)} },
+	}, {
+		Name: "LEVEL", Help: "below", Fields: []string{"level"}, Width: 6,
+		Cell: func(c *Context, e *monitor.Event) Cell { return c.Level(e.Level) },
+	}, {
+		Name: "KIND", Help: "what happened, in a word: `redlockctl watch --help` has all", Fields: []string{"kind"}, Width: 14,
+		Cell: func(_ *Context, e *monitor.Event) Cell { return Cell{Text: safetext.Escape(e.Kind)} },
+	}, {
+		Name: "ABOUT", Help: "the lock or the node that it concerns", Fields: []string{"node", "key"}, Width: 1,
+		Cell: func(c *Context, e *monitor.Event) Cell {
+			about := e.Key.Raw()
+			if about == "" {
+				about = e.Node
+			}
+			if about == "" {
+				return c.orNone("")
+			}
+			return Cell{Text: c.Name(about)}
+		},
+	}, {
+		Name: "TEXT", Help: "what happened, as a sentence", Fields: []string{"text"}, Width: 1,
+		Cell: func(c *Context, e *monitor.Event) Cell { return Cell{Text: c.Whole(e.Text.Raw())} },
+	}}
+}

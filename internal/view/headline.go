@@ -1,0 +1,183 @@
+package view
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"redlockctl/monitor"
+	"redlockctl/restartguard"
+)
+
+// Headline is one line of the state of a cluster: a verdict, and why, the worst first.
+type Headline struct {
+	Verdict Cell
+	Parts   []Part
+}
+
+// Part is a reason in a headline, in full and where there is little room.
+type Part struct{ Text, Brief string }
+
+func part(text string) Part { return Part{text, text} }
+
+// Headlines are the state of a cluster, the worst first: what may give one lock to two
+// clients, then what the nodes say. The screen and status print them.
+func Headlines(c *Context) []Headline {
+	cl := &c.Snap.Cluster
+	nodes := nodesHeadline(c)
+	danger, ok := dangerHeadline(c)
+	switch {
+	case !ok:
+		return []Headline{nodes}
+	case cl.Verdict == monitor.VerdictUnavailable:
+		return []Headline{nodes, danger}
+	case cl.Serving >= cl.N && cl.Missing == "":
+		danger.Parts = append(danger.Parts, nodes.Parts...)
+		return []Headline{danger}
+	}
+	return []Headline{danger, nodes}
+}
+
+// dangerHeadline is the first danger, and how many more there are. What is said of
+// the nodes alone is in their line.
+func dangerHeadline(c *Context) (Headline, bool) {
+	dangers := slices.DeleteFunc(slices.Clone(c.Snap.Findings), func(f monitor.Finding) bool {
+		return f.Severity != monitor.SeverityDanger || f.ID == "no-quorum"
+	})
+	if len(dangers) == 0 {
+		return Headline{}, false
+	}
+	text := FindingTitle(c, &dangers[0])
+	if key := dangers[0].Key.Raw(); key != "" && dangers[0].Count <= 1 {
+		text = c.Escape(key, 40) + ": " + text
+	}
+	h := Headline{c.Verdict(monitor.VerdictDanger), []Part{part(text)}}
+	if n := len(dangers) - 1; n > 0 {
+		h.Parts = append(h.Parts, part(Plural(n, "more danger")))
+	}
+	return h, true
+}
+
+// nodesHeadline is what the nodes say, whatever becomes of single locks.
+func nodesHeadline(c *Context) Headline {
+	cl := &c.Snap.Cluster
+	verdict := cl.Verdict
+	if verdict == monitor.VerdictDanger {
+		switch {
+		case cl.Serving < cl.N:
+			verdict = monitor.VerdictDegraded
+		case cl.Missing != "":
+			verdict = monitor.VerdictUnprotected
+		default:
+			verdict = monitor.VerdictSafe
+		}
+	}
+	h := Headline{Verdict: c.Verdict(verdict)}
+	add := func(p ...Part) { h.Parts = append(h.Parts, p...) }
+	missing := func(brief string) {
+		if cl.Missing != "" {
+			add(Part{c.Whole(cl.Missing), brief})
+		}
+	}
+	switch verdict {
+	case monitor.VerdictUnavailable:
+		add(Part{nothing(c), "no locks"})
+		add(absentNodes(c)...)
+		add(part(fmt.Sprintf("%d of %d nodes serve, a quorum is %d", cl.Serving, cl.N, cl.Quorum)))
+	case monitor.VerdictUnknown:
+		reason := c.Whole(cl.Reason)
+		if reason == "" {
+			reason = "looking" + c.Ellipsis
+		}
+		add(part(reason))
+	case monitor.VerdictSafe:
+		add(part(fmt.Sprintf("all %s serve", Plural(cl.N, "node"))), part(Losses(cl)))
+	default:
+		add(absentNodes(c)...)
+		if cl.Serving >= cl.N {
+			_, brief, _ := strings.Cut(c.Whole(cl.Missing), ": ")
+			missing(brief)
+			add(part(Losses(cl)))
+		} else {
+			add(part(Losses(cl)))
+			missing("not protected")
+		}
+	}
+	return h
+}
+
+// nothing says that nothing can be locked, and until when, where that is known.
+func nothing(c *Context) string {
+	text := "nothing can be locked"
+	o := restartguard.OutlookOf(c.Guard.List, c.Snap.Cluster.N, c.Snap.Cluster.Quorum)
+	if len(c.Guard.List) > 0 && !o.Possible() && !o.Until.IsZero() {
+		text += " until " + Clock(o.Until)
+	}
+	return text
+}
+
+// Losses says how many more nodes may fail: the one sentence for that.
+func Losses(cl *monitor.Cluster) string {
+	switch n := cl.CanLose + 1; {
+	case n <= 0:
+		return "nothing can be locked"
+	case n == 1:
+		return "losing one more node stops all locking"
+	case cl.Serving < cl.N:
+		return fmt.Sprintf("losing %d more nodes stops all locking", n)
+	default:
+		return fmt.Sprintf("losing %d nodes stops all locking", n)
+	}
+}
+
+// absentNodes are the nodes that do not serve.
+func absentNodes(c *Context) (parts []Part) {
+	for i := range c.Snap.Nodes {
+		n := &c.Snap.Nodes[i]
+		if n.State == monitor.NodeServing {
+			continue
+		}
+		name := c.Escape(n.Name, 12)
+		p := part(name + " " + n.State.String())
+		if left, ok := c.Guard.Countdown(n, c.Now); ok {
+			p.Text += ", rejoins in " + Remaining(left)
+			p.Brief = name + " " + n.State.String() + " " + Remaining(left)
+		} else if n.State == monitor.NodeDown && !c.Began && !n.Since.IsZero() {
+			p.Text += " " + c.age(n.Since)
+		}
+		parts = append(parts, p)
+	}
+	return parts
+}
+
+// Line is the parts in at most w cells: brief where they do not fit, and then without
+// the last. The first is there in any case.
+func (h Headline) Line(g *Glyphs, w int) string {
+	join := func(of func(Part) string, n int) string {
+		texts := make([]string, n)
+		for i := range texts {
+			texts[i] = of(h.Parts[i])
+		}
+		return strings.Join(texts, " "+g.Sep+" ")
+	}
+	full := func(p Part) string { return p.Text }
+	brief := func(p Part) string { return p.Brief }
+	if line := join(full, len(h.Parts)); Width(line) <= w {
+		return line
+	}
+	for n := len(h.Parts); n > 0; n-- {
+		if line := join(brief, n); Width(line) <= w {
+			return line
+		}
+	}
+	return g.Cut(join(brief, min(1, len(h.Parts))), w)
+}
+
+// Text is all of the parts.
+func (h Headline) Text() string {
+	texts := make([]string, len(h.Parts))
+	for i := range texts {
+		texts[i] = h.Parts[i].Text
+	}
+	return strings.Join(texts, "; ")
+}

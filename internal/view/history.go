@@ -1,0 +1,255 @@
+package view
+
+import (
+	"cmp"
+	"strconv"
+	"time"
+
+	"redlockctl/internal/safetext"
+)
+
+// GrantDoc is one holder's time with a lock, out of a record.
+type GrantDoc struct {
+	Lock       safetext.Text  `json:"lock"`
+	TokenSHA   string         `json:"token_sha256"` // its first 16 digits
+	Owner      *safetext.Text `json:"owner,omitempty"`
+	Library    string         `json:"library,omitempty"`
+	Began      time.Time      `json:"began"`
+	Partly     bool           `json:"partly,omitempty"` // it was there before it was recorded
+	Until      time.Time      `json:"until,omitzero"`   // left out: no TTL
+	Extensions int            `json:"extensions"`
+	Extended   time.Time      `json:"last_extended,omitzero"`
+	Ended      time.Time      `json:"ended,omitzero"` // left out: not seen to end
+	How        string         `json:"how,omitempty"`
+	Overlaps   bool           `json:"overlaps,omitempty"` // with the grant before it
+}
+
+// PastEventDoc is something that happened, out of a record: an event, a change of state.
+type PastEventDoc struct {
+	At   time.Time      `json:"at"`
+	Kind string         `json:"event"`
+	Node *safetext.Text `json:"node,omitempty"`
+	Lock *safetext.Text `json:"lock,omitempty"`
+	Text safetext.Text  `json:"text"`
+}
+
+// Stamp is a moment of any day, with its zone.
+func Stamp(t time.Time, utc bool) string {
+	if t.IsZero() {
+		return ""
+	}
+	if utc {
+		return t.UTC().Format("2006-01-02 15:04:05.000Z")
+	}
+	return t.Local().Format("2006-01-02 15:04:05.000-07:00")
+}
+
+// held is for how long a grant was there, until now if it is still.
+func (g *GrantDoc) held(now time.Time) time.Duration {
+	if !g.Ended.IsZero() {
+		now = g.Ended
+	}
+	return max(0, now.Sub(g.Began))
+}
+
+// Who is the holder: as its token tells, or else the beginning of its token's SHA-256.
+func (g *GrantDoc) Who() string {
+	if g.Owner != nil {
+		return g.Owner.Raw()
+	}
+	return g.TokenSHA[:min(6, len(g.TokenSHA))]
+}
+
+// GrantColumns are the columns of the holders of a lock.
+func GrantColumns(utc bool) []Column[*GrantDoc] {
+	at := func(t func(*GrantDoc) time.Time) (func(*Context, *GrantDoc) Cell, func(a, b *GrantDoc) int) {
+		return func(c *Context, g *GrantDoc) Cell { return c.orNone(Stamp(t(g), utc)) },
+			func(a, b *GrantDoc) int { return t(a).Compare(t(b)) }
+	}
+	began, byBegan := at(func(g *GrantDoc) time.Time { return g.Began })
+	ended, byEnded := at(func(g *GrantDoc) time.Time { return g.Ended })
+	extended, _ := at(func(g *GrantDoc) time.Time { return g.Extended })
+	until, _ := at(func(g *GrantDoc) time.Time { return g.Until })
+	return []Column[*GrantDoc]{{
+		Name: "LOCK", Help: "its key", Fields: []string{"lock"}, Wide: true,
+		Cell: func(c *Context, g *GrantDoc) Cell { return Cell{Text: c.Name(g.Lock.Raw())} },
+	}, {
+		Name: "BEGAN", Help: "when it was granted, or first seen (`≥` before HELD)", Fields: []string{"began", "partly"}, Cell: began, Compare: byBegan,
+	}, {
+		Name: "ENDED", Help: "when it ended; none (`–`): not before the end of the record", Fields: []string{"ended"}, Cell: ended, Compare: byEnded,
+	}, {
+		Name: "HELD", Help: "for how long; `≥` (`>=` with `--ascii`) where it was there before it was recorded", Right: true,
+		Compare: by(func(g *GrantDoc) time.Duration { return g.held(g.Began) }),
+		Cell: func(c *Context, g *GrantDoc) Cell {
+			text := Span(g.held(c.Now))
+			if g.Partly {
+				text = c.Our("≥") + " " + text
+			}
+			return Cell{Text: text}
+		},
+	}, {
+		Name: "HOW", Help: "it ended: `released`, `expired`, `revoked`, `force-released`, `lost majority`; `not seen`: nobody recorded then", Fields: []string{"how"},
+		Compare: by(func(g *GrantDoc) string { return g.How }),
+		Cell: func(c *Context, g *GrantDoc) Cell {
+			cell := c.orNone(c.Whole(g.How))
+			if g.How == "lost majority" {
+				cell.Tone = Bad
+			}
+			return cell
+		},
+	}, {
+		Name: "EXTENDED", Help: "how often", Fields: []string{"extensions"}, Right: true, Compare: by(func(g *GrantDoc) int { return g.Extensions }),
+		Cell: func(c *Context, g *GrantDoc) Cell { return Cell{Text: strconv.Itoa(g.Extensions) + " " + c.Our("×")} },
+	}, {
+		Name: "LAST EXTENDED", Help: "when it was extended for the last time", Fields: []string{"last_extended"}, Wide: true, Cell: extended,
+	}, {
+		Name: "UNTIL", Help: "when it would have ended, as last seen; none (`–`): no TTL", Fields: []string{"until"}, Wide: true, Cell: until,
+	}, {
+		Name: "TOKEN SHA-256", Help: "the beginning of that of its token, as in the audit log", Fields: []string{"token_sha256"},
+		Cell: func(c *Context, g *GrantDoc) Cell { return Cell{Text: c.Whole(g.TokenSHA)} },
+	}, {
+		Name: "OWNER", Help: "what its token tells of its owner", Fields: []string{"owner"}, Cut: 48,
+		Compare: by(func(g *GrantDoc) string { return g.Who() }),
+		Cell: func(c *Context, g *GrantDoc) Cell {
+			if g.Owner == nil {
+				return c.orNone("")
+			}
+			return c.orNone(c.Whole(g.Owner.Raw()))
+		},
+	}, {
+		Name: "LIBRARY", Help: "that made it, as far as its form tells", Fields: []string{"library"}, Wide: true,
+		Cell: func(c *Context, g *GrantDoc) Cell { return c.orNone(c.Whole(g.Library)) },
+	}, {
+		Name: "NOTE", Help: "`OVERLAP`: it began before the one before it had ended: two believed that they held the lock", Fields: []string{"overlaps"},
+		Cell: func(_ *Context, g *GrantDoc) Cell {
+			if g.Overlaps {
+				return Cell{Text: "OVERLAP", Tone: Bad}
+			}
+			return Cell{}
+		},
+	}}
+}
+
+// PastEventColumns are the columns of what happened.
+func PastEventColumns(utc bool) []Column[*PastEventDoc] {
+	said := func(c *Context, t *safetext.Text) Cell {
+		if t == nil {
+			return Cell{}
+		}
+		return Cell{Text: c.Name(t.Raw())}
+	}
+	of := func(t *safetext.Text) string {
+		if t == nil {
+			return ""
+		}
+		return t.Raw()
+	}
+	return []Column[*PastEventDoc]{{
+		Name: "WHEN", Help: "with date and zone", Fields: []string{"at"}, Compare: func(a, b *PastEventDoc) int { return a.At.Compare(b.At) },
+		Cell: func(_ *Context, e *PastEventDoc) Cell { return Cell{Text: Stamp(e.At, utc)} },
+	}, {
+		Name: "EVENT", Help: "in a word; `state` of a node and `verdict` of the cluster: what it was from then on", Fields: []string{"event"}, Compare: by(func(e *PastEventDoc) string { return e.Kind }),
+		Cell: func(c *Context, e *PastEventDoc) Cell { return Cell{Text: c.Whole(e.Kind)} },
+	}, {
+		Name: "NODE", Help: "that it is about", Fields: []string{"node"}, Compare: by(func(e *PastEventDoc) string { return of(e.Node) }),
+		Cell: func(c *Context, e *PastEventDoc) Cell { return said(c, e.Node) },
+	}, {
+		Name: "LOCK", Help: "that it is about", Fields: []string{"lock"}, Compare: by(func(e *PastEventDoc) string { return of(e.Lock) }), Cut: 48,
+		Cell: func(c *Context, e *PastEventDoc) Cell { return said(c, e.Lock) },
+	}, {
+		Name: "WHAT", Help: "happened", Fields: []string{"text"},
+		Cell: func(c *Context, e *PastEventDoc) Cell { return Cell{Text: c.Whole(e.Text.Raw())} },
+	}}
+}
+
+// Band is the holders of a lock over a time, oldest first.
+type Band struct {
+	From, To time.Time
+	Grants   []GrantDoc
+}
+
+// BandLength is a time that holds these grants until now, and no more than what is recorded.
+func BandLength(grants []GrantDoc, recorded, now time.Time) time.Duration {
+	length := min(time.Hour, now.Sub(recorded))
+	for _, d := range []time.Duration{time.Minute, 5 * time.Minute, 10 * time.Minute, 30 * time.Minute, time.Hour} {
+		if len(grants) == 0 || now.Sub(grants[0].Began) <= d || length <= d {
+			return d
+		}
+	}
+	return time.Hour
+}
+
+// Line is the band in w cells: a part for each holder, as long as it held; where there is
+// room, with its name and for how long. Holders that overlap are marked.
+func (b *Band) Line(c *Context, w int) (parts []Cell) {
+	length := b.To.Sub(b.From)
+	if length <= 0 || w < 8 {
+		return nil
+	}
+	cell := func(t time.Time) int {
+		if t.IsZero() || t.After(b.To) {
+			t = b.To
+		}
+		return int(float64(w) * float64(max(0, t.Sub(b.From))) / float64(length))
+	}
+	at := 0
+	free := func(to int) {
+		if n := to - at; n > 0 {
+			parts = append(parts, Cell{Text: c.Cut(pad("free", n), n), Tone: Dim})
+			if n < 6 {
+				parts[len(parts)-1].Text = pad("", n)
+			}
+			at = to
+		}
+	}
+	for i := range b.Grants {
+		g := &b.Grants[i]
+		from, to := max(at, cell(g.Began)), cell(g.Ended)
+		if to = min(w, max(to, from+1)); from >= w {
+			break
+		}
+		free(from)
+		n := to - from
+		text := c.Edge + c.Whole(g.Who()) + " " + Age(g.held(b.To))
+		if Width(text) > n {
+			text = c.Edge + c.Whole(g.Who())
+		}
+		if Width(text) > n {
+			text = c.Edge
+		}
+		tone := [...]Tone{Good, Info}[i%2]
+		if g.Overlaps {
+			tone = Bad
+			if n >= 3 {
+				text = c.Edge + "!" + c.Cut(text[len(c.Edge):], n-2)
+			}
+		}
+		parts, at = append(parts, Cell{Text: c.Cut(pad(text, n), n), Tone: tone}), to
+	}
+	free(w)
+	return parts
+}
+
+func pad(s string, w int) string {
+	for n := Width(s); n < w; n++ {
+		s += " "
+	}
+	return s
+}
+
+// Lines is the band in words, the latest holders first, at most n.
+func (b *Band) Lines(c *Context, n int) (facts []Fact) {
+	for i := len(b.Grants) - 1; i >= 0 && len(facts) < n; i-- {
+		g := &b.Grants[i]
+		text := Clock(g.Began) + "  " + c.Cut(c.Whole(g.Who()), 40) + ", " + Age(g.held(b.To)) + ", " + cmp.Or(c.Whole(g.How), "still")
+		tone := None
+		if g.Overlaps {
+			text, tone = text+", OVERLAP with the one before", Bad
+		}
+		facts = append(facts, Fact{Text: text, Tone: tone})
+	}
+	if len(facts) > 0 {
+		facts[0].Label = "Holders"
+	}
+	return facts
+}

@@ -1,0 +1,50 @@
+package view
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"redlockctl/internal/safetext"
+)
+
+// A band shows each holder for as long as it held, who it was where there is room, what was
+// free, and where two overlap.
+func TestBandOfHolders(t *testing.T) {
+	at := func(s int) time.Time { return epoch.Add(time.Duration(s) * time.Second) }
+	grants := []GrantDoc{
+		{TokenSHA: "0123456789abcdef", Owner: safetext.Optional("web-7"), Began: at(-100), Ended: at(10), How: "released"},
+		{TokenSHA: "a123456789abcdef", Owner: safetext.Optional("web-3\x1b"), Began: at(30), Ended: at(60), How: "expired"},
+		{TokenSHA: "b123456789abcdef", Began: at(50), Overlaps: true},
+	}
+	band := Band{From: at(0), To: at(100), Grants: grants}
+	for glyphs, want := range map[*Glyphs]string{
+		&Unicode: "▏web-7    free                ▏web-3\\x1b 30s                ▏!b12345 50s",
+		&ASCII:   "|web-7    free                |web-3\\x1b 30s                |!b12345 50s",
+	} {
+		ctx := &Context{Glyphs: glyphs, Now: at(100)}
+		var text strings.Builder
+		for _, p := range band.Line(ctx, 100) {
+			text.WriteString(p.Text)
+		}
+		if got := text.String(); !strings.HasPrefix(got, want) || Width(got) != 100 {
+			t.Errorf("%d cells:\n%q, want\n%q", Width(got), got, want)
+		}
+		for w := range 60 {
+			n := 0
+			for _, p := range band.Line(ctx, w) {
+				n += Width(p.Text)
+			}
+			if n != 0 && n != w {
+				t.Errorf("%d cells in place of %d", n, w)
+			}
+		}
+	}
+	lines := band.Lines(&Context{Glyphs: &Unicode, Now: at(100)}, 2)
+	if len(lines) != 2 || lines[0].Label != "Holders" || !strings.Contains(lines[0].Text, "still, OVERLAP") || !strings.Contains(lines[1].Text, "web-3\\x1b, 30s, expired") {
+		t.Errorf("%+v", lines)
+	}
+	if got := BandLength(grants, at(-1000), at(100)); got != 5*time.Minute {
+		t.Errorf("the band is %s long", got)
+	}
+}

@@ -1,0 +1,134 @@
+package view
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"redlockctl/internal/safetext"
+	"redlockctl/internal/who"
+)
+
+// WhoHeadline is who holds a lock and how that is known, in one line.
+func WhoHeadline(w *who.Answer) string {
+	times := Plural(w.Events, "change of the lock", "changes of the lock")
+	switch {
+	case w.Method == who.Told:
+		return "held by " + w.Owner.String() + "  (told by its token)"
+	case w.Method == who.Inferred:
+		return fmt.Sprintf("held by %s  (inferred: p %.3f, from %s)", w.Group, floor3(w.P), times)
+	case w.Method == who.Seen:
+		return fmt.Sprintf("held by %s  (seen in the traffic of %s)", w.Group, safetext.Escape(w.MonitorOn))
+	case w.MonitorOn != "":
+		return "holder not known; it sent nothing with this token to " + safetext.Escape(w.MonitorOn)
+	case len(w.Likely) == 0:
+		return "holder not known (" + times + " seen); the token tells nobody"
+	}
+	var names []string
+	for _, c := range w.Likely {
+		names = append(names, fmt.Sprintf("%s (p %.2f)", c.Group, c.P))
+	}
+	return "holder not known (" + times + " seen); candidates: " + strings.Join(names, ", ")
+}
+
+// floor3 is p with three digits and never more than it is.
+func floor3(p float64) float64 { return float64(int(p*1000)) / 1000 }
+
+// WhoLiveness says whether the holder is there still, and what tells so; empty where
+// nothing does. later is for how long the answer has been known.
+func WhoLiveness(w *who.Answer, later time.Duration) string {
+	var parts []string
+	if w.Liveness != "" {
+		parts = append(parts, string(w.Liveness))
+	}
+	switch {
+	case w.Extends == 0 && w.Usually > 0:
+		parts = append(parts, "not extended for "+Age(w.Extended+later)+" at least, usually every "+Span(w.Usually.Round(100*time.Millisecond)))
+	case w.Extends > 0:
+		last := "last extended " + Age(w.Extended+later) + " ago"
+		if w.Usually > 0 {
+			last += ", usually every " + Span(w.Usually.Round(100*time.Millisecond))
+		}
+		parts = append(parts, last)
+	}
+	open, closed := w.Nodes()
+	latest := time.Duration(-1)
+	var gone []string
+	for node, since := range closed {
+		gone = append(gone, safetext.Escape(node)+" "+Age(since+later)+" ago")
+		if latest < 0 || since < latest {
+			latest = since
+		}
+	}
+	slices.Sort(gone)
+	switch {
+	case len(w.Conns) == 0 && w.Named:
+		parts = append(parts, fmt.Sprintf("no connection bears its name on %d of %d nodes", w.N-len(w.Unusable), w.N))
+	case len(w.Conns) == 0:
+	case len(open) == 0:
+		parts = append(parts, fmt.Sprintf("its last connection was seen closed %s ago on %d of %d nodes", Age(latest+later), len(closed), w.N))
+	case len(gone) > 0:
+		parts = append(parts, "connections open on "+safetext.Escape(strings.Join(open, " "))+", closed on "+strings.Join(gone, ", "))
+	default:
+		parts = append(parts, fmt.Sprintf("connections open on %d of %d nodes", len(open), w.N))
+	}
+	return strings.Join(parts, "; ")
+}
+
+// WhoConns are the connections of the holder as a table.
+func WhoConns(w *who.Answer) *Table {
+	t := NewTable("NODE", "CLIENT", "NAME", "USER", "LIBRARY", "OPEN FOR", "FIND ITS PROCESS THERE")
+	for _, c := range w.Conns {
+		age, find := Age(time.Duration(c.Age)*time.Second), c.Find
+		if c.Gone > 0 {
+			age, find = "closed "+Age(c.Gone)+" ago", ""
+		}
+		var row []Cell
+		for _, text := range []string{safetext.Escape(c.Node), c.Addr.String(), c.Name.String(), c.User.String(), c.Library.String(), age, find} {
+			row = append(row, Cell{Text: text})
+		}
+		t.Add(row...)
+	}
+	return t
+}
+
+// WhoFacts are an answer that was given a while ago, on the page of its lock. Of
+// many connections on a node the one used last is shown.
+func WhoFacts(c *Context, w *who.Answer) []Fact {
+	later := max(0, c.Now.Sub(w.At))
+	facts := []Fact{{Label: "Held by", Text: strings.TrimPrefix(WhoHeadline(w), "held by ") + ", asked " + Age(later) + " ago"}}
+	if life := WhoLiveness(w, later); life != "" {
+		tone := None
+		if w.Liveness != who.Alive {
+			tone = Warn
+		}
+		facts = append(facts, Fact{"Alive", life, tone})
+	}
+	best := map[string]who.NodeConn{}
+	for _, conn := range w.Conns {
+		if was, ok := best[conn.Node]; !ok || cmp.Or(cmp.Compare(conn.Gone, was.Gone), cmp.Compare(conn.Idle, was.Idle)) < 0 {
+			best[conn.Node] = conn
+		}
+	}
+	label := "From"
+	for _, conn := range w.Conns {
+		if best[conn.Node].ID != conn.ID || conn.Gone > 0 {
+			continue
+		}
+		text := c.Name(conn.Node) + ": " + c.Whole(conn.Addr.Raw())
+		for _, more := range []string{conn.User.Raw(), conn.Library.Raw()} {
+			if more != "" {
+				text += ", " + c.Whole(more)
+			}
+		}
+		text += ", open for " + Age(time.Duration(conn.Age)*time.Second+later)
+		if conn.Find != "" {
+			text += "; " + conn.Find
+		}
+		facts = append(facts, Fact{Label: label, Text: text})
+		label = ""
+	}
+	return facts
+}

@@ -1,0 +1,90 @@
+package who
+
+import (
+	"slices"
+	"time"
+)
+
+// Liveness is whether a holder is there still.
+type Liveness string
+
+// The words: alive has extended, or used a connection, about when it was to be
+// expected; silent has open connections and has not; gone has none any more.
+const (
+	Alive  Liveness = "alive"
+	Silent Liveness = "silent"
+	Gone   Liveness = "gone"
+)
+
+const (
+	overdue  = 3               // intervals without an extension
+	justUsed = 2 * time.Second // servers tell idle times in whole seconds
+)
+
+// Signs are what is known of a holder at a moment.
+type Signs struct {
+	Conns    int           // connections that it has, or had
+	Open     int           // those that are open
+	Idle     time.Duration // since one of the open ones was used for a lock
+	Extends  int           // extensions seen
+	Extended time.Duration // since the last one
+	Usually  time.Duration // between two of them; 0: not known
+}
+
+// AssessLiveness is the word for the signs; "" where they do not tell. No connection
+// left is told before all else: nothing that it did before brings one back.
+func AssessLiveness(s Signs) Liveness {
+	used := s.Open > 0 && s.Idle <= justUsed
+	due := s.Usually > 0 && s.Extended > overdue*s.Usually
+	switch {
+	case s.Conns > 0 && s.Open == 0:
+		return Gone
+	case used, s.Usually > 0 && !due:
+		return Alive
+	case due && s.Open > 0:
+		return Silent
+	}
+	return ""
+}
+
+// signs are those of the holder with these moments of extensions.
+func (a *Answer) signs(now time.Time, extended []time.Time) (s Signs) {
+	if s.Extends = len(extended); s.Extends > 0 {
+		s.Extended = now.Sub(extended[s.Extends-1])
+	}
+	var gaps []time.Duration
+	for i := range extended[:max(s.Extends-1, 0)] {
+		gaps = append(gaps, extended[i+1].Sub(extended[i]))
+	}
+	if slices.Sort(gaps); len(gaps) > 0 {
+		s.Usually = gaps[len(gaps)/2]
+	}
+	s.Conns, s.Idle = len(a.Conns), time.Hour
+	for _, c := range a.Conns {
+		if c.Gone > 0 {
+			continue
+		}
+		s.Open++
+		if c.fits() {
+			s.Idle = min(s.Idle, time.Duration(c.Idle)*time.Second)
+		}
+	}
+	return s
+}
+
+// Nodes are the nodes on which the holder has open connections, and those on which
+// all are closed, with the time since the last one was.
+func (a *Answer) Nodes() (open []string, closed map[string]time.Duration) {
+	closed = map[string]time.Duration{}
+	for _, c := range a.Conns {
+		if c.Gone == 0 && !slices.Contains(open, c.Node) {
+			open = append(open, c.Node)
+		}
+	}
+	for _, c := range a.Conns {
+		if since, ok := closed[c.Node]; c.Gone > 0 && !slices.Contains(open, c.Node) && (!ok || c.Gone < since) {
+			closed[c.Node] = c.Gone
+		}
+	}
+	return open, closed
+}

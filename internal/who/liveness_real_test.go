@@ -1,0 +1,207 @@
+package who_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"redlockctl/internal/lab/labtest"
+	"redlockctl/internal/who"
+	"redlockctl/redlock"
+)
+
+// TestSilentAndGone: the holder is named while it extends. Asked again when it does not any
+// more, it is silent; when its connections are closed, gone; and who has taken the lock
+// meanwhile is not taken for it.
+func TestSilentAndGone(t *testing.T) {
+	servers := labtest.Servers(t, 3)
+	nodes := labtest.Nodes(servers)
+	var works atomic.Bool
+	works.Store(true)
+	var pools []*redis.Client
+	for _, s := range servers {
+		c := redis.NewClient(&redis.Options{Addr: s.Addr(), ClientName: "billing", PoolSize: 1})
+		defer c.Close()
+		c.Set(t.Context(), "job", "token", time.Minute)
+		pools = append(pools, c)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer stop()
+	wg.Go(func() {
+		for ctx.Err() == nil {
+			for _, c := range pools {
+				if works.Load() {
+					c.Eval(ctx, extendScript, []string{"job"}, "token", 60000)
+				}
+			}
+			select {
+			case <-ctx.Done():
+			case <-time.After(700 * time.Millisecond):
+			}
+		}
+	})
+	opt := who.Options{Key: "job", For: 30 * time.Second, Timeout: 2 * time.Second}
+	ask := func(want who.Liveness) {
+		t.Helper()
+		got, err := who.Observe(ctx, nodes, opt)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.Method != who.Inferred || got.Group == nil || got.Group.Name != "billing" || got.Liveness != want {
+			t.Fatalf("want %s: %+v", want, got)
+		}
+		opt.Known = got
+	}
+	ask(who.Alive)
+	ask(who.Alive)
+	works.Store(false)
+	time.Sleep(3 * time.Second) // its connections are idle by whole seconds
+	ask(who.Silent)
+	for _, c := range pools {
+		_ = c.Close()
+	}
+	ask(who.Gone)
+	if open, closed := opt.Known.Nodes(); len(open) != 0 || len(closed) != 3 {
+		t.Error(open, closed)
+	}
+	for _, s := range servers {
+		c := s.Node().Client(1, time.Second)
+		c.Set(ctx, "job", "another", time.Minute)
+		_ = c.Close()
+	}
+	opt.For = 2 * time.Second
+	if got, err := who.Observe(ctx, nodes, opt); err != nil || got.Method != who.Unknown || got.Liveness != "" {
+		t.Errorf("of another token: %+v, %v", got, err)
+	}
+}
+
+// TestTooManyConnections: a node with more than 2,000 is not asked for a list, unless forced.
+func TestTooManyConnections(t *testing.T) {
+	server := labtest.Servers(t, 1)[0]
+	var conns []net.Conn
+	defer func() {
+		for _, c := range conns {
+			_ = c.Close()
+		}
+	}()
+	for range who.MostConns + 1 {
+		c, err := net.Dial("tcp", server.Addr())
+		if err != nil {
+			t.Fatal(err)
+		}
+		conns = append(conns, c)
+	}
+	admin := server.Node().Client(1, 5*time.Second)
+	defer admin.Close()
+	admin.Set(t.Context(), "job", "token", time.Minute)
+	for len(who.ParseList(admin.ClientList(t.Context()).Val())) <= who.MostConns {
+		time.Sleep(20 * time.Millisecond)
+	}
+	admin.ConfigResetStat(t.Context())
+	opt := who.Options{Key: "job", For: 2 * time.Second, Timeout: 5 * time.Second}
+	if _, err := who.Observe(t.Context(), []*redlock.Node{server.Node()}, opt); !errors.Is(err, who.ErrTooMany) {
+		t.Errorf("%v", err)
+	}
+	if stats := admin.Info(t.Context(), "commandstats").Val(); strings.Contains(stats, "cmdstat_client|list") {
+		t.Errorf("it was asked all the same:\n%s", stats)
+	}
+	opt.Force = true
+	if got, err := who.Observe(t.Context(), []*redlock.Node{server.Node()}, opt); err != nil || got.Held != 1 {
+		t.Errorf("forced: %+v, %v", got, err)
+	}
+}
+
+// busy lets clients send so many commands a second until ctx ends, in pipelines.
+func busy(ctx context.Context, t *testing.T, addr string, ops int, wg *sync.WaitGroup) {
+	const clients, pause = 4, 10 * time.Millisecond
+	each := ops / clients / int(time.Second/pause)
+	for range clients {
+		c, err := net.Dial("tcp", addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var text []byte
+		for i := range each {
+			text = fmt.Appendf(text, "*3\r\n$3\r\nSET\r\n$8\r\nbusy:%03d\r\n$40\r\n%040d\r\n", i%1000, i)
+		}
+		wg.Go(func() { _, _ = io.Copy(io.Discard, c) })
+		wg.Go(func() {
+			defer c.Close()
+			tick := time.NewTicker(pause)
+			defer tick.Stop()
+			for ctx.Err() == nil {
+				if _, err := c.Write(text); err != nil {
+					return
+				}
+				<-tick.C
+			}
+		})
+	}
+}
+
+// TestTrafficOfABusyNode: at 20,000 commands a second the traffic is not read unless
+// forced; then it ends at the first hit, or with the lock's TTL, and leaves nothing behind.
+func TestTrafficOfABusyNode(t *testing.T) {
+	server := labtest.Servers(t, 1)[0]
+	admin := server.Node().Client(2, 5*time.Second)
+	defer admin.Close()
+	ctx, stop := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer stop()
+	busy(ctx, t, server.Addr(), 20_000, &wg)
+	admin.Set(ctx, "held", "token", time.Minute)
+	for end := time.Now().Add(20 * time.Second); ; time.Sleep(100 * time.Millisecond) {
+		if _, err := who.Monitor(ctx, server.Node(), "nothing is there", false, 5*time.Second); errors.Is(err, who.ErrBusy) {
+			break
+		}
+		if time.Now().After(end) {
+			t.Skip("this machine does not do 10,000 commands a second now")
+		}
+	}
+	holder := redis.NewClient(&redis.Options{Addr: server.Addr(), ClientName: "billing"})
+	defer holder.Close()
+	wg.Go(func() {
+		for ctx.Err() == nil {
+			holder.Eval(ctx, extendScript, []string{"held"}, "token", 60000)
+			time.Sleep(500 * time.Millisecond)
+		}
+	})
+	got, err := who.Monitor(ctx, server.Node(), "held", true, 5*time.Second)
+	if errors.Is(err, who.ErrBehind) {
+		t.Log("ended as promised: it could not keep up")
+	} else if err != nil || got.Method != who.Seen || got.Group.Name != "billing" {
+		t.Errorf("%+v, %v", got, err)
+	}
+	admin.Set(ctx, "quiet", "nobody's", 1500*time.Millisecond)
+	begun := time.Now()
+	got, err = who.Monitor(ctx, server.Node(), "quiet", true, 5*time.Second)
+	if took := time.Since(begun); took > 8*time.Second || err == nil && got.Method != who.Unknown || err != nil && !errors.Is(err, who.ErrBehind) {
+		t.Errorf("after %s: %+v, %v", took, got, err)
+	}
+	for end := time.Now().Add(5 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		left := 0
+		for _, c := range who.ParseList(admin.ClientList(ctx).Val()) {
+			if c.Cmd == "monitor" {
+				left++
+			}
+		}
+		if left == 0 {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatal("its connection is open still")
+		}
+	}
+}

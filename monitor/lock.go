@@ -1,0 +1,161 @@
+package monitor
+
+import (
+	"iter"
+	"time"
+
+	"github.com/tidwall/btree"
+
+	"redlockctl/internal/lockform"
+	"redlockctl/internal/safetext"
+)
+
+// LockState is the state of a resource over all nodes, in a word. The order is
+// that of urgency: what needs a person first is greatest.
+type LockState uint8
+
+const (
+	LockHeld         LockState = iota // a token has a quorum and copies to lose
+	LockExpiring                      // held, ends within a second
+	LockBareMajority                  // held with crash margin 0: one restart lets another in
+	LockRevoked                       // taken from its holder: kept until the TTL ends
+	LockPartial                       // copies, no majority, younger than an attempt takes
+	LockNotALock                      // a key under the pattern that cannot be a lock
+	LockOrphaned                      // a minority that nobody completed
+	LockOverTTL                       // held for longer than the cluster's max TTL allows
+	LockSplit                         // several tokens
+	LockNoTTL                         // a copy without TTL
+	numLockStates
+)
+
+// LockStates are all states, the most urgent last.
+func LockStates() iter.Seq[LockState] {
+	return func(yield func(LockState) bool) {
+		for s := range numLockStates {
+			if !yield(s) {
+				return
+			}
+		}
+	}
+}
+
+var lockStateNames = [...]string{"held", "expiring", "bare majority", "revoked", "partial", "not a lock", "orphaned", "over max TTL", "split", "no TTL"}
+
+// String is the state as the screen and JSON show it.
+func (s LockState) String() string { return lockStateNames[s] }
+
+// Lock is one resource over all nodes.
+type Lock struct {
+	Key   safetext.Text
+	State LockState
+	// Nobody says that several tokens have copies and none can have a quorum:
+	// Holder then holds nothing.
+	Nobody bool
+	Copies Copies
+	// Holder is the token with most copies; Held is how many it has, −1 where a record does
+	// not know it.
+	Holder safetext.Text
+	Held   int
+	Tokens int // different tokens
+	// Form is what the form of the lock tells; nil: nobody knows it.
+	Form *lockform.Form
+
+	since, majorityEnd moment
+	keys               *[]safetext.Text
+}
+
+// Since is when this holder was first seen.
+func (l *Lock) Since() time.Time { return l.Copies.time(l.since) }
+
+// MajorityEnd is when Holder falls below a quorum; zero without a majority.
+func (l *Lock) MajorityEnd() time.Time { return l.Copies.time(l.majorityEnd) }
+
+// Keys are all keys of a lock that is several keys, Key being the first of them;
+// nil: it is Key alone.
+func (l *Lock) Keys() []safetext.Text {
+	if l.keys == nil {
+		return nil
+	}
+	return *l.keys
+}
+
+// Timed is the lock with these times, for one that no monitor has seen.
+func (l Lock) Timed(since, majorityEnd time.Time) Lock {
+	l.since, l.majorityEnd = byHand.moment(since), byHand.moment(majorityEnd)
+	return l
+}
+
+// WithKeys is the lock with these keys.
+func (l Lock) WithKeys(keys ...safetext.Text) Lock {
+	l.keys = &keys
+	return l
+}
+
+// Locks is a set of locks, sorted by key. It is immutable: what a snapshot holds
+// never changes, and the locks that two snapshots have in common are the same in
+// memory. The zero value is the empty set.
+type Locks struct{ tree *btree.BTreeG[*Lock] }
+
+// NewLocks is the set of these locks; of two with one key the last one counts.
+func NewLocks(locks ...Lock) Locks {
+	tree := newLockTree()
+	for i := range locks {
+		tree.Set(&locks[i])
+	}
+	return Locks{tree}
+}
+
+// newLockTree is an empty tree. It has no lock of its own: it is written under
+// the monitor's, and what readers have is a copy that is never written.
+func newLockTree() *btree.BTreeG[*Lock] {
+	return btree.NewBTreeGOptions(func(a, b *Lock) bool { return a.Key.Raw() < b.Key.Raw() }, btree.Options{NoLocks: true})
+}
+
+// Len is how many locks there are.
+func (l Locks) Len() int {
+	if l.tree == nil {
+		return 0
+	}
+	return l.tree.Len()
+}
+
+// Get is the lock with this key, or nil. It must not be changed.
+func (l Locks) Get(key string) *Lock {
+	if l.tree == nil {
+		return nil
+	}
+	found, _ := l.tree.Get(lockAt(key))
+	return found
+}
+
+// All are the locks in the order of their keys. They must not be changed.
+func (l Locks) All() iter.Seq[*Lock] { return l.From("") }
+
+// From are the locks from this key on, in the order of their keys.
+func (l Locks) From(key string) iter.Seq[*Lock] {
+	return func(yield func(*Lock) bool) {
+		if l.tree != nil {
+			l.tree.Ascend(lockAt(key), yield)
+		}
+	}
+}
+
+func lockAt(key string) *Lock { return &Lock{Key: safetext.New(key)} }
+
+// End is when the lock ends: its majority or, without one, its last known copy;
+// zero where no copy is known. forever: a copy of it never ends.
+func (l *Lock) End() (end time.Time, forever bool) {
+	if !l.MajorityEnd().IsZero() {
+		return l.MajorityEnd(), false
+	}
+	for _, c := range l.Copies.All() {
+		switch {
+		case c.State != CopyPresent:
+		case c.Expires.IsZero():
+			return time.Time{}, true
+		case c.Expires.After(end):
+			end = c.Expires
+		}
+	}
+	return end, false
+}

@@ -1,0 +1,54 @@
+package monitor
+
+import "slices"
+
+// NodeStateOf is the state of this name, as a record has it; unknown for any other.
+func NodeStateOf(name string) NodeState {
+	return NodeState(max(0, slices.Index(nodeStateNames[:], name)))
+}
+
+// LockStateOf is the state of this name; held for any other.
+func LockStateOf(name string) LockState {
+	return LockState(max(0, slices.Index(lockStateNames[:], name)))
+}
+
+// VerdictOf is the verdict of this name; unknown for any other.
+func VerdictOf(name string) Verdict {
+	for v := VerdictUnknown; v <= VerdictUnavailable; v++ {
+		if v.String() == name {
+			return v
+		}
+	}
+	return VerdictUnknown
+}
+
+// SeverityOf is the severity of this name; info for any other.
+func SeverityOf(name string) Severity {
+	for s := SeverityInfo; s <= SeverityDanger; s++ {
+		if s.String() == name {
+			return s
+		}
+	}
+	return SeverityInfo
+}
+
+// Recall makes a snapshot of the past whole, of which the nodes, the locks and the
+// verdict are set: what follows from them is counted. unread is why the locks are not
+// known; empty: they are.
+func (s *Snapshot) Recall(unread string) {
+	s.countNodes()
+	s.Complete = unread == ""
+	for i := range s.Nodes {
+		if s.Nodes[i].unread = unread; unread == "" {
+			s.Nodes[i].Read = 1
+		}
+	}
+	for l := range s.Locks.All() {
+		s.Counts[l.State]++
+		for i, c := range l.Copies.All() {
+			if i < len(s.Nodes) && c.ofLock() {
+				s.Nodes[i].Locks++
+			}
+		}
+	}
+}

@@ -1,0 +1,20 @@
+package redlock
+
+// Listened is how many copies of a kept lock were seen, of which the loss is told.
+func Listened(k *Keeper) (n int) {
+	for _, e := range k.lock.client.watcher.ears {
+		e.mu.Lock()
+		of := e.lines[k.lock.resource]
+		e.mu.Unlock()
+		for _, l := range of {
+			if s, ok := l.(*sentry); ok && s.keeper == k {
+				s.mu.Lock()
+				if s.seen[e.node] {
+					n++
+				}
+				s.mu.Unlock()
+			}
+		}
+	}
+	return n
+}

@@ -1,0 +1,157 @@
+package redlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// forgetful is a wire with whose opening the debts of its stream are forgotten.
+type forgetful struct {
+	memWire
+	on     bool
+	stream atomic.Pointer[stream]
+}
+
+func (w *forgetful) open(ctx context.Context) (link, error) {
+	l, err := w.memWire.open(ctx)
+	if s := w.stream.Load(); s != nil {
+		s.mu.Lock()
+		s.owed = nil
+		s.mu.Unlock()
+	}
+	return l, err
+}
+
+// checkDebts lets a node hang with a SET in its buffer until it is skipped, and
+// releases only then.
+func checkDebts(t *testing.T, w func(memWire) *forgetful) (err error) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newMemNodes(1)[0]
+		wire := w(memWire{node: n})
+		s := newStream(wire, 50*time.Millisecond, 500*time.Millisecond, hooks{}).start()
+		defer s.close(time.Second)
+		synctest.Wait()
+		wire.forget(s)
+		n.hang()
+		s.enqueue(set("a", "t", nil))
+		time.Sleep(time.Minute)
+		answers := make(inbox, 1)
+		s.enqueue(del("a", "t", answers))
+		if a := <-answers; a.Status != StatusSkipped {
+			t.Errorf("released: %s", a.Status)
+		}
+		n.resume()
+		time.Sleep(2 * backoffMax)
+		synctest.Wait()
+		err = leftover(n.live())
+	})
+	return err
+}
+
+func (w *forgetful) forget(s *stream) {
+	if w.on {
+		w.stream.Store(s)
+	}
+}
+
+func TestSkippedNodeIsToldOfReleases(t *testing.T) {
+	if err := checkDebts(t, func(w memWire) *forgetful { return &forgetful{memWire: w} }); err != nil {
+		t.Error(err)
+	}
+}
+
+func debtsForgotten(t *testing.T, _ uint64) error {
+	return checkDebts(t, func(w memWire) *forgetful { return &forgetful{memWire: w, on: true} })
+}
+
+func noReleaseAfterTheEnd(t *testing.T, seed uint64) error {
+	s := tidyHung()
+	var end atomic.Pointer[time.Time]
+	s.client = func(t testing.TB, nodes []*memNode, opt Options, twist func(*memNode) func([]*call) []*call) *Client {
+		if len(nodes) > 0 {
+			at := time.Now().Add(3 * time.Second) // as the schedule has it
+			end.Store(&at)
+		}
+		return newMemClient(t, nodes, opt, twist)
+	}
+	return tidies(t, seed, s, func(*memNode) func([]*call) []*call {
+		return func(batch []*call) []*call {
+			return without(batch, func(c *call) bool { return c.op == opRelease && !time.Now().Before(*end.Load()) })
+		}
+	})
+}
+
+// checkAdmission sends a storm of calls to a hung node, and looks what that
+// costs.
+func checkAdmission(t *testing.T, admit func(s *stream, c *call, end <-chan struct{})) (err error) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newMemNodes(1)[0]
+		s := newStream(memWire{node: n}, 50*time.Millisecond, 500*time.Millisecond, hooks{}).start()
+		end := make(chan struct{})
+		defer s.close(time.Second)
+		defer close(end)
+		synctest.Wait()
+		n.hang()
+		const many = 20_000
+		start, before := time.Now(), runtime.NumGoroutine()
+		for i := range many {
+			admit(s, &call{op: []operation{opSet, opRelease}[i%2], key: "a", token: "t", ttl: time.Hour}, end)
+		}
+		s.mu.Lock()
+		queued, owed := len(s.queue), len(s.owed)
+		s.mu.Unlock()
+		switch grown := runtime.NumGoroutine() - before; {
+		case grown > 0:
+			err = fmt.Errorf("%d goroutines more", grown)
+		case queued > queueSize+queueReserve:
+			err = fmt.Errorf("%d are queued", queued)
+		case owed > debtSize:
+			err = fmt.Errorf("%d are owed", owed)
+		case !time.Now().Equal(start):
+			err = fmt.Errorf("blocked for %s", time.Since(start))
+		}
+	})
+	return err
+}
+
+func TestAdmission(t *testing.T) {
+	if err := checkAdmission(t, func(s *stream, c *call, _ <-chan struct{}) { s.enqueue(c) }); err != nil {
+		t.Error(err)
+	}
+}
+
+func admissionMutant(admit func(s *stream, c *call, end <-chan struct{})) finder {
+	return func(t *testing.T, _ uint64) error { return checkAdmission(t, admit) }
+}
+
+func waitsForRoom(s *stream, c *call, _ <-chan struct{}) {
+	for errors.Is(s.admit(c), errQueueFull) {
+		time.Sleep(time.Millisecond)
+	}
+	s.poke()
+}
+
+func alwaysRoom(s *stream, c *call, _ <-chan struct{}) {
+	s.mu.Lock()
+	s.queue = append(s.queue, c)
+	s.mu.Unlock()
+	s.poke()
+}
+
+func goroutineEach(s *stream, c *call, end <-chan struct{}) {
+	answered := make(inbox, 1)
+	c.to = answered
+	go func() {
+		s.enqueue(c)
+		select {
+		case <-answered:
+		case <-end:
+		}
+	}()
+}

@@ -1,0 +1,161 @@
+package restartguard_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"golang.org/x/net/dns/dnsmessage"
+
+	"redlockctl/internal/lab/labtest"
+	"redlockctl/redlock"
+	"redlockctl/restartguard"
+)
+
+// A master that comes back under its name at another address, empty, as a pod does, is
+// found there: the guard fences it as one that has lost its locks, and lets it rejoin.
+func TestANameMayResolveAnew(t *testing.T) {
+	servers := labtest.Servers(t, 2)
+	first := forward(t, "127.0.0.2:0", servers[0].Addr())
+	_, port, _ := net.SplitHostPort(first.Addr().String())
+	forward(t, "127.0.0.3:"+port, servers[1].Addr())
+	var address atomic.Value
+	address.Store(netip.MustParseAddr("127.0.0.2"))
+	resolveBy(t, &address)
+
+	n, err := redlock.NewNode("n1", &redis.Options{Addr: "n1.redlock.test:" + port})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := redlock.New([]*redlock.Node{n}, redlock.Options{NodeTimeout: time.Second, Retries: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	g, err := restartguard.New([]*redlock.Node{n}, restartguard.Config{Delay: 300 * time.Millisecond, Poll: 20 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() { defer close(ended); _ = g.Run(ctx) }()
+	defer func() { stop(); <-ended }()
+	until := func(what string, ok func() bool) {
+		t.Helper()
+		for end := time.Now().Add(30 * time.Second); !ok(); time.Sleep(10 * time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatalf("%s: %+v", what, g.Status())
+			}
+		}
+	}
+	until("the guard does not meet the node", g.Met)
+	before := g.Status()[0].RunID
+	if _, err := c.Acquire(ctx, "job", time.Minute); err != nil {
+		t.Fatal(err)
+	}
+
+	address.Store(netip.MustParseAddr("127.0.0.3"))
+	first.end()
+	until("the guard does not find the node at its new address", func() bool {
+		s := g.Status()[0]
+		return s.RunID != "" && s.RunID != before
+	})
+	until("the node does not rejoin", func() bool { return g.Status()[0].Phase == restartguard.PhaseServing })
+	until("no lock can be had at the new address", func() bool {
+		l, err := c.Acquire(ctx, "job", time.Minute)
+		return err == nil && l.Valid(time.Now())
+	})
+	if value, err := servers[1].Do(ctx, "EXISTS", "job"); err != nil || fmt.Sprint(value) != "1" {
+		t.Errorf("the lock is not on the new server: %v, %v", value, err)
+	}
+}
+
+// forwarder passes connections on to a server.
+type forwarder struct {
+	net.Listener
+	mu    sync.Mutex
+	conns []net.Conn
+}
+
+func forward(t *testing.T, at, to string) *forwarder {
+	t.Helper()
+	l, err := net.Listen("tcp", at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &forwarder{Listener: l}
+	t.Cleanup(f.end)
+	go func() {
+		for {
+			in, err := l.Accept()
+			if err != nil {
+				return
+			}
+			out, err := (&net.Dialer{Resolver: new(net.Resolver)}).Dial("tcp", to)
+			if err != nil {
+				_ = in.Close()
+				continue
+			}
+			f.mu.Lock()
+			f.conns = append(f.conns, in, out)
+			f.mu.Unlock()
+			go func() { _, _ = io.Copy(out, in); _ = out.Close() }()
+			go func() { _, _ = io.Copy(in, out); _ = in.Close() }()
+		}
+	}()
+	return f
+}
+
+// end ends the listener and its connections, as when a pod is gone.
+func (f *forwarder) end() {
+	_ = f.Close()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, c := range f.conns {
+		_ = c.Close()
+	}
+}
+
+// resolveBy answers every name with an address, for as long as the test runs.
+func resolveBy(t *testing.T, address *atomic.Value) {
+	t.Helper()
+	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		buf := make([]byte, 1500)
+		for {
+			n, from, err := conn.ReadFrom(buf)
+			if err != nil {
+				return
+			}
+			var m dnsmessage.Message
+			if m.Unpack(buf[:n]) != nil || len(m.Questions) == 0 {
+				continue
+			}
+			m.Response, m.Additionals = true, nil
+			if q := m.Questions[0]; q.Type == dnsmessage.TypeA {
+				m.Answers = []dnsmessage.Resource{{
+					Header: dnsmessage.ResourceHeader{Name: q.Name, Type: q.Type, Class: q.Class},
+					Body:   &dnsmessage.AResource{A: address.Load().(netip.Addr).As4()},
+				}}
+			}
+			if out, err := m.Pack(); err == nil {
+				_, _ = conn.WriteTo(out, from)
+			}
+		}
+	}()
+	before := net.DefaultResolver
+	net.DefaultResolver = &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "udp", conn.LocalAddr().String())
+	}}
+	t.Cleanup(func() { net.DefaultResolver = before; _ = conn.Close() })
+}

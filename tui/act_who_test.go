@@ -1,0 +1,41 @@
+package tui
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"redlockctl/internal/safetext"
+	"redlockctl/internal/who"
+	"redlockctl/monitor"
+	"redlockctl/monitor/monitortest"
+)
+
+// What w was told stands in the table, on the lock's page and in the dialog that takes the
+// lock away, as long as its token holds it; also where everything else is refused.
+func TestWhoHoldsIt(t *testing.T) {
+	r := only(t, monitortest.LockOf(monitortest.Epoch, "job:1", monitor.LockHeld, monitortest.TokenA, "9 9 9 9 9"))
+	r.acts.answer = &who.Answer{
+		At: monitortest.Epoch, Key: "job:1", Held: 5, N: 5, Token: safetext.New(monitortest.TokenA), Method: who.Inferred, P: 0.9991, Events: 7,
+		Group: &who.Group{Name: "billing"}, Liveness: who.Gone, Extends: 6, Extended: 3 * time.Minute, Usually: 7 * time.Second,
+		Conns: []who.NodeConn{{Node: "n1", Conn: who.Conn{ID: 1, Addr: safetext.New("10.0.0.7:4711")}, Gone: 3 * time.Minute}},
+	}
+	r.press("w")
+	r.sees("watching job:1 for up to a minute")
+	r.run()
+	r.sent(`who "job:1"`)
+	r.sees("held by billing", "p 0.999, from 7 changes", "billing, gone (i")
+	r.press("X")
+	r.sees("gone; last extended 3m", "its last connection was seen closed 3m", "on 1 of 5 nodes")
+	r.press("esc", "enter")
+	r.sees("Held by", "its last connection was seen closed")
+}
+
+// A question that is refused says what to do, and nothing is remembered.
+func TestWhoIsRefused(t *testing.T) {
+	r := only(t, monitortest.LockOf(monitortest.Epoch, "job:1", monitor.LockHeld, monitortest.TokenA, "9 9 9 9 9"))
+	r.acts.err = errors.Join(who.ErrTooMany)
+	r.press("w")
+	r.run()
+	r.sees("too many connections", "redlockctl who --force")
+}

@@ -1,0 +1,72 @@
+package action
+
+import (
+	"errors"
+
+	tea "charm.land/bubbletea/v2"
+
+	"redlockctl/internal/view"
+	"redlockctl/internal/who"
+	"redlockctl/tui/page"
+)
+
+// mostAnswers bounds the answers that are remembered.
+const mostAnswers = 1000
+
+// Answered is what became of the question who holds a lock.
+type Answered struct {
+	by     Actions // of the cluster that was asked
+	name   string  // safe to show
+	answer *who.Answer
+	err    error
+}
+
+// WhyNoWho is why nobody can be asked who holds the lock under the cursor. Nothing is
+// changed, so that read-only is no reason.
+func (m *Desk) WhyNoWho() string {
+	switch on := m.On(); {
+	case m.Actions == nil:
+		return "there is nothing here to ask with"
+	case on.Mode&page.ModeOnLock == 0:
+		return "go to the locks first: tab, or 2"
+	case on.Lock == nil || m.one(nil) == nil:
+		return "no lock under the cursor"
+	case m.watching != "":
+		return "still watching " + m.watching
+	}
+	return ""
+}
+
+// AskWho watches the lock under the cursor in the background for who holds it: the only
+// time at which the console reads lists of connections.
+func (m *Desk) AskWho() tea.Cmd {
+	l, ctx, by := m.one(nil), m.Ctx, m.Actions
+	key, known := l.Key.Raw(), m.Answers[l.Holder.Raw()]
+	name := m.St.Escape(key, 40)
+	m.watching = name
+	m.Say(m.St.Info, "watching "+name+" for up to a minute: who holds it"+m.St.Ellipsis)
+	return func() tea.Msg {
+		a, err := by.Who(ctx, key, known)
+		return Answered{by, name, a, err}
+	}
+}
+
+// TakeAnswer remembers who holds a lock, for as long as its token does.
+func (m *Desk) TakeAnswer(a Answered) {
+	m.watching = ""
+	switch {
+	case a.by != m.Actions: // another cluster is on the screen by now
+	case errors.Is(a.err, who.ErrTooMany):
+		m.Say(m.St.Bad, m.St.Whole(a.err.Error())+". On the command line: redlockctl who --force")
+	case a.err != nil:
+		m.Say(m.St.Bad, a.name+": "+m.St.Whole(a.err.Error()))
+	case a.answer.Held == 0:
+		m.Say(m.St.Warn, a.name+": nobody holds it any more")
+	default:
+		if m.Answers == nil || len(m.Answers) >= mostAnswers {
+			m.Answers = map[string]*who.Answer{}
+		}
+		m.Answers[a.answer.Token.Raw()] = a.answer
+		m.Say(m.St.Good, a.name+": "+view.WhoHeadline(a.answer))
+	}
+}

@@ -1,0 +1,235 @@
+package tui
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"redlockctl/internal/safetext"
+	"redlockctl/internal/view"
+	"redlockctl/monitor"
+	"redlockctl/monitor/monitortest"
+	"redlockctl/restartguard"
+)
+
+// fakeRecording is a record of an hour: in its last half all was not well.
+type fakeRecording struct {
+	fakeSource
+	first, at time.Time
+	closed    bool
+	err       error
+}
+
+func newFakeRecording() *fakeRecording {
+	r := &fakeRecording{first: monitortest.Epoch.Add(-time.Hour), fakeSource: *newFakeSource(&monitor.Snapshot{})}
+	_ = r.MoveTo(monitortest.Epoch)
+	return r
+}
+
+func (r *fakeRecording) MoveTo(t time.Time) error {
+	if t.After(monitortest.Epoch) {
+		t = monitortest.Epoch
+	}
+	if t.Before(r.first) {
+		t = r.first
+	}
+	s := monitortest.Safe(t)
+	if t.After(r.first.Add(30 * time.Minute)) {
+		s = monitortest.Degraded(t)
+	}
+	r.at = t
+	r.push(s)
+	return r.err
+}
+
+func (r *fakeRecording) Shift(d time.Duration) error { return r.MoveTo(r.at.Add(d)) }
+func (r *fakeRecording) Step(back bool, lock string) (bool, error) {
+	to := r.first.Add(30 * time.Minute)
+	if lock != "" {
+		to = to.Add(time.Minute)
+	}
+	if back != to.Before(r.at) || to.Equal(r.at) {
+		return false, r.err
+	}
+	return true, r.MoveTo(to)
+}
+func (r *fakeRecording) Span() (first, last time.Time)     { return r.first, monitortest.Epoch }
+func (r *fakeRecording) Refresh() error                    { return nil }
+func (r *fakeRecording) By() string                        { return "guard@ops-1" }
+func (r *fakeRecording) Close() error                      { r.closed = true; return nil }
+func (r *fakeRecording) ID() string                        { return "" }
+func (r *fakeRecording) Status() []restartguard.NodeStatus { return nil }
+func (r *fakeRecording) Holders(lock string, from, to time.Time) ([]view.GrantDoc, error) {
+	return []view.GrantDoc{{Lock: safetext.New(lock), TokenSHA: "0123456789abcdef", Owner: safetext.Optional("web-7"), Began: to.Add(-4 * time.Minute), Ended: to.Add(-2 * time.Minute), How: "released"}}, nil
+}
+
+// past presses keys, and lets what they move arrive on the screen.
+func (r *rig) past(keys ...string) {
+	r.t.Helper()
+	for _, k := range keys {
+		_, cmd := r.m.Update(keyPress(k))
+		if k == "." { // its commands wait for the present to change
+			cmd = func() tea.Msg { return nil }
+		}
+		r.arrives(cmd)
+	}
+}
+
+func (r *rig) arrives(cmd tea.Cmd) {
+	r.t.Helper()
+	if cmd == nil {
+		return
+	}
+	switch msg := cmd().(type) {
+	case replayMsg:
+		r.m.Update(msg)
+	case tea.BatchMsg:
+		for _, one := range msg {
+			if msg, ok := one().(replayMsg); ok {
+				r.m.Update(msg)
+			}
+		}
+	}
+	r.m.Update(snapshotMsg{cluster: r.m.feed.cluster, snap: r.m.feed.source.Snapshot(), guard: r.m.feed.status()})
+	r.m.View()
+}
+
+// The past is shown on the same pages under a banner that says so without colour, and in
+// ASCII too; the cursor stays, and . is back in the present.
+func TestReplay(t *testing.T) {
+	var rec *fakeRecording
+	opened := 0
+	record := func(o *Options) {
+		o.Record = func() (Recording, error) { opened++; rec = newFakeRecording(); return rec, nil }
+	}
+	for name, look := range map[string]func(*Options){
+		"dark": record, "ascii": func(o *Options) { record(o); o.ASCII = true }, "no colour": func(o *Options) { record(o); o.NoColor = true },
+	} {
+		for _, w := range []int{60, 80, 120} {
+			r := newRig(t, monitortest.Degraded(monitortest.Epoch), w, 30, look)
+			r.press("2", "/")
+			r.typed("42")
+			r.press("enter")
+			r.past("[")
+			r.sees("REPLAY", "11:33:10", "space play", ". now", "orders:42")
+			r.seesNot("orders:43")
+			if w == 120 {
+				r.sees("30m ago", "recorded by guard@ops-1", "actions are off")
+			}
+			checkFrame(t, r.m.View().Content, w, 30, name == "ascii")
+			r.past("1")
+			r.sees("SAFE")
+			r.past("}")
+			r.sees("11:34:10", "DANGER")
+			r.past("{", "{")
+			r.sees("11:32:10", "SAFE")
+			r.past(".")
+			r.seesNot("REPLAY")
+			r.sees("DANGER")
+			if !rec.closed {
+				t.Error("the record is still open")
+			}
+		}
+	}
+	if opened != 9 {
+		t.Errorf("opened %d times", opened)
+	}
+}
+
+// No action is possible in the past, and each says why in a line; those of the present are
+// back with it.
+func TestNoActionInThePast(t *testing.T) {
+	r := newRig(t, monitortest.Degraded(monitortest.Epoch), 140, 40, func(o *Options) {
+		o.Record = func() (Recording, error) { return newFakeRecording(), nil }
+	})
+	r.past("[", "}")
+	for i := range r.m.keys {
+		b := &r.m.keys[i]
+		if !b.danger || b.do == nil || b.in&r.m.mode() == 0 {
+			continue
+		}
+		if why := b.disabled(r.m); why == "" {
+			t.Errorf("%s is possible", b.name)
+		}
+	}
+	for _, k := range []string{"a", "R", "X", "c"} {
+		r.press(k)
+		r.sees(offInReplay)
+		if r.m.Dialog != nil {
+			t.Fatalf("%s asks in the past", k)
+		}
+	}
+	r.press(":")
+	r.typed("force-release orders:42")
+	r.press("enter")
+	r.sees(offInReplay)
+	r.past(".")
+	r.press("a")
+	if r.m.Dialog == nil {
+		t.Error("nothing can be acquired in the present again")
+	}
+	if n := len(r.acts.sent()); n > 0 {
+		t.Errorf("%d actions were sent", n)
+	}
+}
+
+// It plays at a speed, pauses, and stops at the end of what is recorded.
+func TestPlay(t *testing.T) {
+	rec := newFakeRecording()
+	r := newRig(t, monitortest.Degraded(monitortest.Epoch), 120, 30, func(o *Options) { o.Replay, o.Source = rec, nil })
+	r.press(":")
+	r.typed("replay 12:00")
+	_, cmd := r.m.Update(keyPress("enter"))
+	r.arrives(cmd)
+	r.sees("12:00:00", ". end")
+	r.press("+", "+", "+", "space")
+	r.sees("10", "space pause")
+	beat := func(d time.Duration) {
+		r.clock = r.clock.Add(d)
+		if cmd := r.m.playOn(playMsg{r.m.replay.beat}); cmd != nil {
+			_ = rec.Shift(d * time.Duration(r.m.replay.speed)) // what the command does before the next beat
+		}
+		r.m.Update(snapshotMsg{cluster: r.m.feed.cluster, snap: rec.Snapshot()})
+		r.m.View()
+	}
+	beat(time.Second)
+	r.sees("12:00:10")
+	r.press("space")
+	beat(time.Second)
+	r.sees("12:00:10", "space play")
+	r.press("+", "+", "+", "space")
+	for range 4 {
+		beat(time.Second)
+	}
+	r.sees("12:03:10", "the end of the record")
+}
+
+// What cannot be read is said, and the present stays.
+func TestNoRecord(t *testing.T) {
+	broken := errors.New("nothing has been recorded")
+	r := newRig(t, monitortest.Degraded(monitortest.Epoch), 120, 30, func(o *Options) { o.Record = func() (Recording, error) { return nil, broken } })
+	r.past("[")
+	r.sees("nothing has been recorded")
+	r.seesNot("REPLAY")
+	r.press(":")
+	r.typed("replay soon")
+	r.press("enter")
+	r.sees("write how long ago")
+}
+
+// The page of a lock has a band of its holders, where something is recorded.
+func TestBandOnALocksPage(t *testing.T) {
+	r := newRig(t, monitortest.Degraded(monitortest.Epoch), 120, 40, func(o *Options) { o.Record = func() (Recording, error) { return newFakeRecording(), nil } })
+	r.press(":")
+	r.typed("lock orders:42")
+	r.press("enter")
+	r.clock = r.clock.Add(11 * time.Second)
+	r.m.Update(r.m.askHolders()())
+	r.m.View()
+	r.sees("Holders", "web-7 2m00s", "last 5m00s")
+	if r.m.askHolders() != nil {
+		t.Error("it is asked for again at once")
+	}
+}
