@@ -36,7 +36,7 @@ type Daemon struct {
 	wg      sync.WaitGroup
 	metrics func() (*Metrics, error)
 
-	loading sync.Mutex // one reads the configuration at a time
+	loading sync.Mutex // Clusters and Load are not called at the same time
 
 	mu    sync.Mutex
 	beats map[string]beat // of the clusters that are guarded
@@ -47,7 +47,7 @@ type Daemon struct {
 // each is started again when it fails, while the others go on; it is an error only if
 // none can be guarded from the start.
 func (d *Daemon) Run(ctx context.Context) error {
-	names, err := d.Clusters()
+	names, err := d.clusters()
 	if err != nil {
 		return err
 	}
@@ -111,7 +111,7 @@ func (d *Daemon) several(ctx context.Context, names []string) error {
 			return nil
 		case <-hangup:
 		}
-		next, err := d.Clusters()
+		next, err := d.clusters()
 		if err != nil {
 			continue // each cluster says so
 		}
@@ -162,14 +162,24 @@ func (d *Daemon) keep(ctx context.Context, name string, of int) {
 	}
 }
 
+// clusters are the names of the clusters in the configuration.
+func (d *Daemon) clusters() ([]string, error) {
+	d.loading.Lock()
+	defer d.loading.Unlock()
+	return d.Clusters()
+}
+
+// load reads the configuration of a cluster.
+func (d *Daemon) load(name string) (*config.Config, error) {
+	d.loading.Lock()
+	defer d.loading.Unlock()
+	return d.Load(name)
+}
+
 // post is the guard of a cluster.
 func (d *Daemon) post(name string, of int) *post {
 	return &post{
-		load: func() (*config.Config, error) {
-			d.loading.Lock()
-			defer d.loading.Unlock()
-			return d.Load(name)
-		}, log: d.Log, listen: d.metrics,
+		load: func() (*config.Config, error) { return d.load(name) }, log: d.Log, listen: d.metrics,
 		beat: func(b beat) { d.beaten(name, b) }, watchLocks: d.WatchLocks, share: of,
 	}
 }
