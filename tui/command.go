@@ -40,7 +40,7 @@ func (m *model) commands() []command {
 		command{name: "sort", takes: "ORDER", help: "needs, name, ends, copies", next: sortWords, do: (*model).sortWord},
 		command{name: "columns", takes: "NAMES", help: "those of the locks: a b c, or +a -b, or default", next: (*model).columnWords, do: (*model).columnsBy},
 		command{name: "mark", takes: "all", help: "mark the lock under the cursor, or all that are listed; none unmarks", next: func(*model) []string { return []string{"all", "none"} }, do: (*model).markBy},
-		command{name: "theme", takes: "NAME", help: "dark, light, none", next: themeWords, do: (*model).themeBy},
+		command{name: "theme", takes: "NAME", help: "the colours of the screen", next: themeWords, do: (*model).themeBy},
 		command{name: "ascii", help: "no character beyond ASCII, or all of them again", do: (*model).toggleASCII},
 		command{name: "mouse", help: "clicks and the wheel, or the terminal's own selection again", do: (*model).toggleMouse},
 		command{name: "clusters", help: "all clusters: verdict, locks, the worst finding", when: (*model).severalClusters, do: (*model).openClusters},
@@ -417,13 +417,19 @@ func (m *model) themeBy(word string) tea.Cmd {
 		return nil
 	}
 	m.prefs.Theme = t
-	m.restyle(m.St.ASCII, t)
+	look := m.St.Look
+	look.Theme = t
+	m.restyle(look)
+	if m.opt.Theme != "" {
+		m.say(m.St.Info, "until you quit: the configuration names the theme "+string(m.opt.Theme))
+	}
 	return m.save()
 }
 
 func (m *model) toggleASCII(string) tea.Cmd {
-	theme := m.St.Theme
-	m.restyle(!m.St.ASCII, theme)
+	look := m.St.Look
+	look.ASCII = !look.ASCII
+	m.restyle(look)
 	return nil
 }
 
@@ -439,7 +445,7 @@ func (m *model) toggleMouse(string) tea.Cmd {
 }
 
 // restyle draws everything in other colours or characters.
-func (m *model) restyle(ascii bool, t styles.Theme) {
-	*m.St = styles.New(ascii, t)
+func (m *model) restyle(look styles.Look) {
+	*m.St = styles.New(look)
 	m.LockView.Restyle()
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/colorprofile"
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"redlockctl/internal/announce"
@@ -125,7 +126,7 @@ func severalClusters(o *Options) {
 
 func withASCII(o *Options)   { o.ASCII, o.NoColor = true, true }
 func withNoColor(o *Options) { o.NoColor = true }
-func withLight(o *Options)   { o.Theme = styles.ThemeLight }
+func withLight(o *Options)   { o.Theme, o.Profile = styles.ThemeLight, colorprofile.ANSI256 }
 
 var updateScreens = flag.Bool("update", false, "write the golden screens anew")
 
@@ -208,7 +209,7 @@ func TestSweep(t *testing.T) {
 		ascii bool
 		with  func(*Options)
 	}{
-		{"dark", false, func(*Options) {}}, {"light", false, withLight}, {"no colour", false, withNoColor}, {"ascii", true, withASCII},
+		{"the terminal's", false, func(*Options) {}}, {"light", false, withLight}, {"no colour", false, withNoColor}, {"ascii", true, withASCII},
 	}
 	const step = 7
 	seen := map[[2]int]bool{}
@@ -246,7 +247,7 @@ func TestSweep(t *testing.T) {
 }
 
 // foreground is a sequence that sets a colour.
-var foreground = regexp.MustCompile("\x1b\\[[0-9;]*[34][0-7][0-9;]*m")
+var foreground = regexp.MustCompile("\x1b\\[[0-9;]*[34][0-8][0-9;]*m")
 
 func firstDifference(want, got []byte) string {
 	a, b := strings.Split(string(want), "\n"), strings.Split(string(got), "\n")

@@ -48,12 +48,12 @@ func Run(ctx context.Context, opt Options) error {
 const goodbye = 3 * time.Second
 
 // newProgram makes the program around a model. The terminal is not asked for
-// its colours: sixteen and the attributes are known everywhere, and an answer
+// its colours: the environment tells how many there are, and an answer
 // that never comes must not hold up the first screen. Signals end the context,
 // and that ends the program: the toolkit's own handler waits for a place in the
 // queue that nobody reads any more by then, and the program for the handler.
 func newProgram(m *model, more ...tea.ProgramOption) *tea.Program {
-	profile := colorprofile.ANSI
+	profile := max(m.opt.Profile, colorprofile.ANSI)
 	if m.opt.NoColor {
 		profile = colorprofile.ASCII
 	}
@@ -84,7 +84,7 @@ func newModel(ctx context.Context, opt Options, now func() time.Time) *model {
 	case theme == "":
 		theme = prefs.Theme
 	}
-	st := styles.New(opt.ASCII, theme)
+	st := styles.New(styles.Look{Theme: theme, Own: opt.Colors, ASCII: opt.ASCII, Sixteen: opt.Profile <= colorprofile.ANSI})
 	m := &model{
 		Desk:  &action.Desk{Ctx: ctx, Now: now, Actions: opt.Actions, Lab: opt.Lab, Mine: map[string]action.Grant{}},
 		opt:   opt,

@@ -15,6 +15,8 @@ import (
 	"io"
 	"time"
 
+	"github.com/charmbracelet/colorprofile"
+
 	"redlockctl/internal/view"
 	"redlockctl/tui/action"
 	"redlockctl/tui/styles"
@@ -51,18 +53,20 @@ type Cluster struct {
 
 // Options of the UI.
 type Options struct {
-	Source  Source        // must not be nil, but for Replay
-	Guard   Guard         // nil: no guard runs in this process
-	Actions Actions       // nil: the screen only shows
-	Lab     Lab           // nil: nothing to crash
-	Delay   time.Duration // D: the length of a fence's countdown; where no guard is, it is only named
-	ASCII   bool          // no character beyond ASCII
-	NoColor bool          // attributes such as bold and reverse stay; Theme does not count
-	Theme   styles.Theme  // default: what was chosen last, else ThemeDark
-	Mouse   bool          // also where it was not chosen: clicks and the wheel are taken; the terminal's own selection needs shift then
-	FPS     int           // most pictures a second; default 15
-	In      io.Reader     // default: the terminal
-	Out     io.Writer     // default: standard output
+	Source  Source               // must not be nil, but for Replay
+	Guard   Guard                // nil: no guard runs in this process
+	Actions Actions              // nil: the screen only shows
+	Lab     Lab                  // nil: nothing to crash
+	Delay   time.Duration        // D: the length of a fence's countdown; where no guard is, it is only named
+	ASCII   bool                 // no character beyond ASCII
+	NoColor bool                 // attributes such as bold and reverse stay; Theme does not count
+	Theme   styles.Theme         // default: what was chosen last, else styles.ThemeANSI
+	Colors  styles.Palette       // single ones in place of the theme's
+	Profile colorprofile.Profile // how many colours the terminal has; default, and at least: sixteen
+	Mouse   bool                 // also where it was not chosen: clicks and the wheel are taken; the terminal's own selection needs shift then
+	FPS     int                  // most pictures a second; default 15
+	In      io.Reader            // default: the terminal
+	Out     io.Writer            // default: standard output
 
 	Record func() (Recording, error) // as that of a [Cluster]
 	Replay Recording                 // all that is shown is this, and there is no present; nil: there is

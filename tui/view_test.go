@@ -243,7 +243,7 @@ func TestCommands(t *testing.T) {
 		{"columns ends holder", func(r *rig) { r.seesNot("STATE COPIES"); r.sees("NAME ENDS HOLDER") }},
 		{"columns -nodes -at +seen", func(r *rig) { r.sees("COPIES TTLS ENDS", "SEEN FOR") }},
 		{"theme light", func(r *rig) { r.theme(styles.ThemeLight) }},
-		{"theme pink", func(r *rig) { r.sees("dark, light, none"); r.theme("") }},
+		{"theme pink", func(r *rig) { r.sees("dark, light, high-contrast"); r.theme("") }},
 		{"ascii", func(r *rig) { checkFrame(r.t, r.m.View().Content, 120, 40, true) }},
 		{"mark all", func(r *rig) { r.sees("39 locks more marked", "39 marked") }},
 		{"mouse", func(r *rig) {
@@ -284,8 +284,8 @@ func (r *rig) sameOrder(o page.Order) {
 
 func (r *rig) theme(want styles.Theme) {
 	r.t.Helper()
-	if r.m.St.Theme != want {
-		r.t.Errorf("the theme is %q", r.m.St.Theme)
+	if r.m.St.Look.Theme != want {
+		r.t.Errorf("the theme is %q", r.m.St.Look.Theme)
 	}
 }
 

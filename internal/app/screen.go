@@ -14,6 +14,8 @@ import (
 	"runtime"
 	"strings"
 
+	"github.com/charmbracelet/colorprofile"
+
 	"redlockctl/internal/config"
 	"redlockctl/internal/private"
 	"redlockctl/tui"
@@ -26,6 +28,7 @@ func OnMachine(opt tui.Options, getenv func(string) string) tui.Options {
 		opt.Store = uiStore{path}
 	}
 	opt.Clipboard = clipboard(getenv)
+	opt.Profile = colorprofile.Env([]string{"TERM=" + getenv("TERM"), "COLORTERM=" + getenv("COLORTERM"), "WT_SESSION=" + getenv("WT_SESSION")})
 	return opt
 }
 

@@ -58,5 +58,6 @@ func (a *commandLine) console(ctx context.Context, guard app.GuardMode, addr str
 	}
 	opt := screenOf(shown)
 	opt.Clusters, opt.NoColor, opt.FPS = clusters, !cfg.TUI.Color, cfg.TUI.FPS
+	opt = themed(opt, cfg.TUI)
 	return a.screen(ctx, opt)
 }

@@ -4,13 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"image/color"
 	"os/signal"
 	"syscall"
 
 	"redlockctl/internal/app"
+	"redlockctl/internal/config"
 	"redlockctl/internal/metrics"
 	"redlockctl/internal/safetext"
 	"redlockctl/tui"
+	"redlockctl/tui/styles"
 )
 
 // screen runs the terminal UI until the person quits, or a signal comes: SIGHUP
@@ -26,6 +29,15 @@ func (a *commandLine) screen(ctx context.Context, opt tui.Options) error {
 		return nil // SIGTERM is a way to quit
 	}
 	return err
+}
+
+// themed is opt with the colours of the configuration, which is checked by then.
+func themed(opt tui.Options, is config.TUI) tui.Options {
+	opt.Theme = styles.Theme(is.Theme)
+	for meaning, c := range map[string]*color.Color{"good": &opt.Colors.Good, "info": &opt.Colors.Info, "warn": &opt.Colors.Warn, "bad": &opt.Colors.Bad} {
+		*c, _ = styles.Color(is.Colors[meaning])
+	}
+	return opt
 }
 
 // screenOf are the options of a screen on a cluster.

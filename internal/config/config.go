@@ -101,7 +101,20 @@ type TUI struct {
 	ASCII bool
 	Color bool // false: none at all; true: as many as the terminal has
 	FPS   int
+	// Theme is one of [Themes]; "": what the person chose last.
+	Theme string
+	// Colors are single colours in place of the theme's, by what they say (good, info,
+	// warn, bad), as #rrggbb or a number from 0 to 255.
+	Colors map[string]string
 }
+
+// Themes are the themes of the screen.
+func Themes() []string {
+	return []string{"ansi", "ansi-light", "dark", "light", "high-contrast", "high-contrast-light", "color-blind", "color-blind-light", "none"}
+}
+
+// Meanings are what has a colour on the screen.
+func Meanings() []string { return []string{"good", "info", "warn", "bad"} }
 
 // Audit is [audit].
 type Audit struct{ Path string }

@@ -192,7 +192,7 @@ func TestGoodConfigurationsAreTaken(t *testing.T) {
 			Guard: Guard{FirstContact: restartguard.Fence, DelayMargin: 100 * time.Millisecond, Delay: 3 * time.Minute,
 				Poll: 100 * time.Millisecond, Timeout: 250 * time.Millisecond, ClockStep: 20 * time.Millisecond, Counter: true, Early: restartguard.Early{AttemptBound: 1500 * time.Millisecond, Patterns: []string{"lock:*", "redlock:*"}},
 				StateDir: filepath.Join(dir, "state")},
-			TUI:         TUI{ASCII: true, FPS: 30},
+			TUI:         TUI{ASCII: true, FPS: 30, Theme: "color-blind", Colors: map[string]string{"warn": "#ffd75f", "bad": "210"}},
 			PasswordEnv: []string{"REDIS_PASSWORD"},
 			Audit:       Audit{Path: filepath.Join(dir, "etc", "audit.jsonl")},
 			Record:      Record{Dir: filepath.Join(dir, "etc", "record"), Keep: 48 * time.Hour, MaxSize: 64 << 20},
@@ -463,7 +463,7 @@ func TestShippedConfigurationShowsTheDefaults(t *testing.T) {
 	keys := 0
 	for _, s := range f.sections {
 		for _, k := range s.known {
-			if v := s.path + "." + k; s.label == "" && k != "default_cluster" || k == "tls" || strings.HasSuffix(v, ".password") {
+			if v := s.path + "." + k; s.label == "" && k != "default_cluster" || k == "tls" || k == "colors" || strings.HasSuffix(v, ".password") {
 				continue // a section; the one that is always refused
 			}
 			keys++

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"regexp"
 	"slices"
 	"sort"
 	"strings"
@@ -242,6 +243,8 @@ func (f *file) configs(values map[string]any, getenv func(string) string) (all [
 	}
 	shared.TUI.ASCII, _ = tui.boolean("ascii", false)
 	shared.TUI.FPS = tui.integer("fps", defaultFPS, 1, 60)
+	shared.TUI.Theme = tui.choice("theme", "", Themes()...)
+	shared.TUI.Colors = colors(tui.sub("colors", "[tui.colors]"))
 	auditTable := root.sub("audit", "[audit]")
 	audit := f.audit(shared, auditTable, getenv)
 	f.record(shared, root.sub("record", "[record]"), getenv)
@@ -270,6 +273,25 @@ func (f *file) configs(values map[string]any, getenv func(string) string) (all [
 	f.unknown()
 	return all, def
 }
+
+// colors reads single colours of the screen.
+func colors(t *table) map[string]string {
+	var out map[string]string
+	for _, meaning := range Meanings() {
+		word, s := t.text(meaning, "")
+		if s.set && !colorForm.MatchString(word) {
+			s.problem("is no colour: write \"#rrggbb\", or the number of one of the terminal's, \"0\" to \"255\"")
+		} else if s.set {
+			if out == nil {
+				out = map[string]string{}
+			}
+			out[meaning] = word
+		}
+	}
+	return out
+}
+
+var colorForm = regexp.MustCompile(`^(#[0-9a-fA-F]{6}|[01]?[0-9]{1,2}|2[0-4][0-9]|25[0-5])$`)
 
 func flat(parts ...[]*Setting) []Setting {
 	var out []Setting

@@ -20,7 +20,7 @@ func press(l *Line, keys ...tea.KeyPressMsg) {
 func TestLine(t *testing.T) {
 	ctrl := func(r rune) tea.KeyPressMsg { return tea.KeyPressMsg{Code: r, Mod: tea.ModCtrl} }
 	left, backspace, del := tea.KeyPressMsg{Code: tea.KeyLeft}, tea.KeyPressMsg{Code: tea.KeyBackspace}, tea.KeyPressMsg{Code: tea.KeyDelete}
-	st := styles.New(false, styles.ThemeNone)
+	st := styles.New(styles.Look{Theme: styles.ThemeNone})
 	l := New("ab")
 	l.Paste("c\x1b\n宽")
 	if l.String() != "abc宽" {

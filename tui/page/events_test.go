@@ -12,7 +12,7 @@ import (
 )
 
 func TestEventsSayWhatTheyAreAbout(t *testing.T) {
-	st := styles.New(false, styles.ThemeNone)
+	st := styles.New(styles.Look{Theme: styles.ThemeNone})
 	v := eventView{&st}
 	event := func(level monitor.Level, node, key, text string) monitor.Event {
 		return monitor.Event{At: monitortest.Epoch, Level: level, Node: node, Key: safetext.New(key), Text: safetext.New(text)}

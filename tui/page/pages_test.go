@@ -12,7 +12,7 @@ import (
 // A page draws what it is given with no shell around it: no more lines than it may,
 // none wider than the screen, and its selection is what the cursor is on.
 func TestEachPageStandsAlone(t *testing.T) {
-	st := styles.New(false, styles.ThemeNone)
+	st := styles.New(styles.Look{Theme: styles.ThemeNone})
 	text := func(int) []string { return []string{"a text"} }
 	for kind := range NumTabs {
 		s := &Screen{St: &st, W: 100, H: 30, Now: monitortest.Epoch, IsMine: func(string, string) bool { return false }}

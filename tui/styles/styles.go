@@ -4,7 +4,6 @@
 package styles
 
 import (
-	"image/color"
 	"strings"
 
 	"charm.land/lipgloss/v2"
@@ -32,69 +31,11 @@ func (p Paint) Of(s string) string {
 // Styles is all that a part of the screen needs to draw: colours and glyphs.
 type Styles struct {
 	glyphs
-	Theme              Theme
+	Look               Look
 	Strong, Dim        Paint
 	Good, Warn, Bad    Paint
 	Info, Title, Label Paint
 	Cursor, Banner     Paint
-}
-
-// Theme is which colours the screen uses.
-type Theme string
-
-// Themes. Only the sixteen ANSI colours are used, so that the terminal's own
-// scheme decides what they look like.
-const (
-	ThemeDark  Theme = "dark"  // for a dark background; the default
-	ThemeLight Theme = "light" // for a light one: without yellow and cyan, which nobody can read there
-	ThemeNone  Theme = "none"  // no colour; bold, faint and reverse stay
-)
-
-// Themes are all themes.
-func Themes() []Theme { return []Theme{ThemeDark, ThemeLight, ThemeNone} }
-
-// palette is the colours of a theme; nil is the terminal's own.
-type palette struct{ good, warn, bad, info color.Color }
-
-func (t Theme) palette() palette {
-	switch t {
-	case ThemeNone:
-		return palette{}
-	case ThemeLight:
-		return palette{good: lipgloss.Green, warn: lipgloss.Magenta, bad: lipgloss.Red, info: lipgloss.Blue}
-	default:
-		return palette{good: lipgloss.Green, warn: lipgloss.Yellow, bad: lipgloss.Red, info: lipgloss.Cyan}
-	}
-}
-
-// New makes all styles out of a palette. No state is told by its colour
-// alone: each has a glyph and a word.
-func New(ascii bool, theme Theme) Styles {
-	s, p := lipgloss.NewStyle, theme.palette()
-	colored := func(c lipgloss.Style, col color.Color) lipgloss.Style {
-		if col == nil {
-			return c
-		}
-		return c.Foreground(col)
-	}
-	st := Styles{
-		glyphs: unicodeGlyphs,
-		Theme:  theme,
-		Strong: newPaint(s().Bold(true)),
-		Dim:    newPaint(s().Faint(true)),
-		Good:   newPaint(colored(s(), p.good)),
-		Warn:   newPaint(colored(s().Bold(true), p.warn)),
-		Bad:    newPaint(colored(s().Bold(true), p.bad)),
-		Info:   newPaint(colored(s(), p.info)),
-		Title:  newPaint(s().Bold(true)),
-		Label:  newPaint(s().Faint(true)),
-		Cursor: newPaint(s().Reverse(true)),
-		Banner: newPaint(colored(s().Reverse(true).Bold(true), p.warn)),
-	}
-	if ascii {
-		st.glyphs = asciiGlyphs
-	}
-	return st
 }
 
 // Border is the characters around a pane.

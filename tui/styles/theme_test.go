@@ -1,0 +1,170 @@
+package styles
+
+import (
+	"fmt"
+	"image/color"
+	"math"
+	"strings"
+	"testing"
+
+	"charm.land/lipgloss/v2"
+)
+
+// light is a colour in linear light: red, green, blue, each from 0 to 1.
+type light [3]float64
+
+func lightOf(c color.Color) (l light) {
+	r, g, b, _ := c.RGBA()
+	for i, v := range []uint32{r, g, b} {
+		s := float64(v) / 0xffff
+		if l[i] = s / 12.92; s > 0.04045 {
+			l[i] = math.Pow((s+0.055)/1.055, 2.4)
+		}
+	}
+	return l
+}
+
+// sight is how an eye sees: what Viénot, Brettel and Mollon (1999) make of linear light.
+type sight struct {
+	name string
+	is   [3]light
+}
+
+var (
+	normal  = sight{"normal sight", [3]light{{1, 0, 0}, {0, 1, 0}, {0, 0, 1}}}
+	protan  = sight{"protanopia", [3]light{{0.11238, 0.88762, 0}, {0.11238, 0.88762, 0}, {0.00401, -0.00401, 1}}}
+	deutan  = sight{"deuteranopia", [3]light{{0.29275, 0.70725, 0}, {0.29275, 0.70725, 0}, {-0.02234, 0.02234, 1}}}
+	trichro = []sight{normal}
+	anybody = []sight{normal, protan, deutan}
+)
+
+func (s sight) see(l light) (out light) {
+	for i, row := range s.is {
+		out[i] = min(1, max(0, row[0]*l[0]+row[1]*l[1]+row[2]*l[2]))
+	}
+	return out
+}
+
+func (l light) luminance() float64 { return 0.2126*l[0] + 0.7152*l[1] + 0.0722*l[2] }
+
+// contrast is the ratio of WCAG 2, from 1 to 21.
+func contrast(a, b light) float64 {
+	x, y := a.luminance(), b.luminance()
+	return (max(x, y) + 0.05) / (min(x, y) + 0.05)
+}
+
+// lab is CIE L*a*b* under D65, in which a distance of 2 is just seen.
+func (l light) lab() [3]float64 {
+	f := func(t float64) float64 {
+		if t > 0.008856 {
+			return math.Cbrt(t)
+		}
+		return 7.787*t + 16.0/116
+	}
+	x := f((0.4124*l[0] + 0.3576*l[1] + 0.1805*l[2]) / 0.95047)
+	y := f(l.luminance())
+	z := f((0.0193*l[0] + 0.1192*l[1] + 0.9505*l[2]) / 1.08883)
+	return [3]float64{116*y - 16, 500 * (x - y), 200 * (y - z)}
+}
+
+func distance(a, b light) float64 {
+	p, q := a.lab(), b.lab()
+	return math.Hypot(math.Hypot(p[0]-q[0], p[1]-q[1]), p[2]-q[2])
+}
+
+// problems is what is wrong with a palette for some eyes on some backgrounds.
+func problems(p Palette, eyes []sight, backgrounds []string, leastContrast, leastDistance float64) (wrong []string) {
+	names := []string{"good", "info", "warn", "bad"}
+	colors := []color.Color{p.Good, p.Info, p.Warn, p.Bad}
+	for _, eye := range eyes {
+		for i, c := range colors {
+			seen := eye.see(lightOf(c))
+			for _, b := range backgrounds {
+				if r := contrast(seen, eye.see(lightOf(lipgloss.Color(b)))); r < leastContrast {
+					wrong = append(wrong, fmt.Sprintf("%s: %s on %s: contrast %.2f", eye.name, names[i], b, r))
+				}
+			}
+			for j := range i {
+				if d := distance(seen, eye.see(lightOf(colors[j]))); d < leastDistance {
+					wrong = append(wrong, fmt.Sprintf("%s: %s and %s: %.1f apart", eye.name, names[j], names[i], d))
+				}
+			}
+		}
+	}
+	return wrong
+}
+
+// The colours of each theme are read on its backgrounds and told apart, those for the
+// colour-blind also by eyes without one kind of cones.
+func TestColorsAreTold(t *testing.T) {
+	dark, bright := []string{"#000000", "#1e1e2e", "#282c34"}, []string{"#ffffff", "#fdf6e3"}
+	for _, c := range []struct {
+		theme         Theme
+		on            []string
+		eyes          []sight
+		contrast, far float64
+	}{
+		{ThemeDark, dark, trichro, 4.5, 35},
+		{ThemeLight, bright, trichro, 4.5, 35},
+		{ThemeHighContrast, dark[:1], trichro, 7, 40},
+		{ThemeHighContrastLight, bright[:1], trichro, 7, 40},
+		{ThemeColorBlind, dark, anybody, 4.5, 45},
+		{ThemeColorBlindLight, bright, anybody, 4.5, 30},
+	} {
+		for _, wrong := range problems(c.theme.find().colors, c.eyes, c.on, c.contrast, c.far) {
+			t.Errorf("%s: %s", c.theme, wrong)
+		}
+	}
+	// What this test is for: green and red that only some tell apart.
+	if len(problems(ThemeDark.find().colors, anybody, dark, 4.5, 35)) == 0 {
+		t.Error("the simulation finds nothing wrong with green beside red")
+	}
+}
+
+// Who is colour-blind before a terminal of sixteen colours tells them apart as well, if
+// they are those of xterm.
+func TestSixteenForTheColorBlind(t *testing.T) {
+	for _, theme := range []Theme{ThemeColorBlind, ThemeColorBlindLight} {
+		for _, wrong := range problems(theme.find().sixteen, anybody, nil, 0, 25) {
+			t.Errorf("%s: %s", theme, wrong)
+		}
+	}
+}
+
+func TestLooks(t *testing.T) {
+	for _, theme := range Themes() {
+		for _, sixteen := range []bool{false, true} {
+			st := New(Look{Theme: theme, Sixteen: sixteen})
+			colored := strings.Contains(st.Bad.Open, "3") || strings.Contains(st.Bad.Open, "9")
+			if colored == (theme == ThemeNone) {
+				t.Errorf("%s: bad is %q", theme, st.Bad.Open)
+			}
+			if sixteen && strings.Contains(st.Bad.Open, "38;") {
+				t.Errorf("%s: more than sixteen colours: %q", theme, st.Bad.Open)
+			}
+		}
+	}
+	own, err := Color("#0a0B0c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if st := New(Look{Theme: ThemeDark, Own: Palette{Warn: own}}); !strings.Contains(st.Warn.Open, "38;2;10;11;12") || strings.Contains(st.Bad.Open, "38;2") {
+		t.Errorf("one colour of one's own: %q, %q", st.Warn.Open, st.Bad.Open)
+	}
+	if st := New(Look{Theme: ThemeNone, Own: Palette{Warn: own}}); strings.Contains(st.Warn.Open, "38;") {
+		t.Errorf("without colours: %q", st.Warn.Open)
+	}
+}
+
+func TestColor(t *testing.T) {
+	for _, word := range []string{"#87d787", "0", "255"} {
+		if c, err := Color(word); err != nil || c == nil {
+			t.Errorf("%s: %v, %v", word, c, err)
+		}
+	}
+	for _, word := range []string{"256", "-1", "red", "#fff", "#gggggg", "87d787", "#"} {
+		if _, err := Color(word); err == nil {
+			t.Errorf("%s is taken", word)
+		}
+	}
+}
