@@ -1,7 +1,6 @@
 package view
 
 import (
-	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -64,12 +63,12 @@ func LockColumns(nodes []monitor.Node) []Column[*monitor.Lock] {
 		Name: "MARGIN", Help: "crash margin: how many of its copies the holder may lose before another client can reach a quorum ([exactly](#margin)). 0 is a lock one restart away from two holders; none (`–`) where there is no majority",
 		Fields: []string{"margin"}, Compare: by(func(l *monitor.Lock) int { return l.Margin() }), Cell: lockMargin, Right: true, Rank: 8, Width: 6,
 	}, column{
+		Name: "OWNER", Help: "who holds it, and how that is known: `told` by the token, or the answer to `w` (`redlockctl who`) as long as this token holds it (`inferred` with its p, `seen`; `?` behind the name: not certain). Where the screen has no room for HOLDER, the token stands here of a lock whose owner is not known",
+		Fields: []string{"owner", "owner_method"}, Compare: by(owner), Cell: lockOwner, Idle: "–", Cut: 48, Rank: 5, Width: 11, Good: 22, Most: 44,
+	}, column{
 		Name: "LIBRARY", Help: "who made the lock, as far as the form of key and value tells: [forms.md](forms.md); and what the lock tells: that it is several keys, or ends by its value and not by a TTL",
 		Fields: []string{"library"}, Compare: by(func(l *monitor.Lock) string { return library(l) }),
 		Cell: lockLibrary, Idle: ownLibrary, Cut: 48, Rank: 9, Width: 10, Most: 16,
-	}, column{
-		Name: "OWNER", Help: "who holds it: told by the token, or the answer to `w` (`redlockctl who`) as long as this token holds it, with how that is known", Fields: []string{"owner", "owner_method"}, Compare: by(owner), Wide: true,
-		Cell: func(c *Context, l *monitor.Lock) Cell { return c.orNone(c.owner(l)) },
 	}, column{
 		Name: "TOKENS", Help: "how many tokens have copies", Fields: []string{"tokens"}, Compare: by(func(l *monitor.Lock) int { return l.Tokens }), Right: true, Wide: true,
 		Cell: func(_ *Context, l *monitor.Lock) Cell { return Cell{Text: strconv.Itoa(l.Tokens)} },
@@ -80,9 +79,9 @@ func LockColumns(nodes []monitor.Node) []Column[*monitor.Lock] {
 		Name: "SEEN FOR", Help: "for how long this holder has been seen, by this process; with `≥` (`>=` with `--ascii`) where it was there when the looking began",
 		Fields: []string{"seen_for_ms"}, Compare: func(a, b *monitor.Lock) int { return b.Since().Compare(a.Since()) }, Cell: lockSeen, Right: true, Wide: true, Folded: true, Rank: 11, Width: 8,
 	}, column{
-		Name: "HOLDER", Help: "the token that has most copies, shortened in the middle on the screen, or the owner that it names; `here` before it: acquired in this console; `+1`: there is another token. `nobody: 2 + 2 of 5`: several tokens have copies, and none can have a quorum",
+		Name: "HOLDER", Help: "the token that has most copies, shortened in the middle on the screen; `here` before it: acquired in this console; `+1`: there is another token. `nobody: 2 + 2 of 5`: several tokens have copies, and none can have a quorum",
 		Fields: []string{"holder"}, Compare: by(func(l *monitor.Lock) string { return l.Holder.Raw() }),
-		Cell: func(c *Context, l *monitor.Lock) Cell { return LockHolder(c, l) }, Cut: 48, Rank: 5, Width: 11, Good: 16, Most: 40,
+		Cell: func(c *Context, l *monitor.Lock) Cell { return c.holder(l, c.Token(l.Holder)) }, Cut: 48, Rank: 12, Width: 11, Most: 40,
 	})
 }
 
@@ -244,24 +243,38 @@ func owner(l *monitor.Lock) string {
 	return l.Form.Owner.Raw()
 }
 
-// owner is who holds a lock and how that is known, where it is.
+// owner is who holds a lock and how that is known; empty where nobody knows. What may be
+// wrong is marked right behind the name where little room is left for the rest.
 func (c *Context) owner(l *monitor.Lock) string {
 	var w *who.Answer
 	if c.Known != nil {
 		w = c.Known(l.Holder.Raw())
 	}
-	text := c.Whole(owner(l))
-	if w == nil || w.Group == nil {
-		return text
+	text, how := c.Whole(owner(l)), string(who.Told)
+	if w != nil && w.Group != nil && text == "" {
+		text, how = w.Group.String(), WhoMethod(w)
+		if c.Short && w.Method == who.Inferred {
+			text += "?"
+		}
 	}
-	how := ""
 	if text == "" {
-		text, how = w.Group.String(), fmt.Sprintf(" (%s)", w.Method)
+		return ""
 	}
-	if w.Liveness != "" {
+	if w != nil && w.Liveness != "" {
 		text += ", " + string(w.Liveness)
 	}
-	return text + how
+	return text + ", " + how
+}
+
+// lockOwner is who holds a lock, as far as that is known.
+func lockOwner(c *Context, l *monitor.Lock) Cell {
+	if c.NoHolder {
+		return LockHolder(c, l)
+	}
+	if l.Nobody {
+		return c.orNone("")
+	}
+	return c.orNone(c.owner(l))
 }
 
 // Deadline is when a lock ends by its value; zero where that is not what ends it. A
@@ -340,14 +353,18 @@ func (c *Context) Token(t safetext.Text) string {
 	return c.Whole(t.Raw())
 }
 
-// LockHolder is who holds a lock.
+// LockHolder is who holds a lock: its owner, or else its token.
 func LockHolder(c *Context, l *monitor.Lock) Cell {
+	if text := c.owner(l); text != "" {
+		return c.holder(l, text)
+	}
+	return c.holder(l, c.Token(l.Holder))
+}
+
+// holder is the holder of a lock by a name for it, with what else is to be known of it.
+func (c *Context) holder(l *monitor.Lock, text string) Cell {
 	if l.Nobody {
 		return Cell{Text: l.NobodyText(), Tone: Bad}
-	}
-	text := c.Token(l.Holder)
-	if told := c.owner(l); c.Short && told != "" {
-		text = told
 	}
 	switch others := l.Tokens - 1; {
 	case c.Own != nil && c.Own(l.Key.Raw(), l.Holder.Raw()):

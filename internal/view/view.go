@@ -53,6 +53,9 @@ type Context struct {
 	Known func(token string) *who.Answer
 	// Short has long tokens cut in their middle.
 	Short bool
+	// NoHolder says that there is no room for the column HOLDER: OWNER has the token of a
+	// lock whose owner is not known.
+	NoHolder bool
 	// Began says that the look has only just begun: what was there before it began
 	// is not known to be new.
 	Began bool

@@ -18,7 +18,7 @@ func WhoHeadline(w *who.Answer) string {
 	case w.Method == who.Told:
 		return "held by " + w.Owner.String() + "  (told by its token)"
 	case w.Method == who.Inferred:
-		return fmt.Sprintf("held by %s  (inferred: p %.3f, from %s)", w.Group, floor3(w.P), times)
+		return fmt.Sprintf("held by %s  (%s, from %s)", w.Group, WhoMethod(w), times)
 	case w.Method == who.Seen:
 		return fmt.Sprintf("held by %s  (seen in the traffic of %s)", w.Group, safetext.Escape(w.MonitorOn))
 	case w.MonitorOn != "":
@@ -31,6 +31,14 @@ func WhoHeadline(w *who.Answer) string {
 		names = append(names, fmt.Sprintf("%s (p %.2f)", c.Group, c.P))
 	}
 	return "holder not known (" + times + " seen); candidates: " + strings.Join(names, ", ")
+}
+
+// WhoMethod says how an answer is known: "inferred p 0.998".
+func WhoMethod(w *who.Answer) string {
+	if w.Method == who.Inferred {
+		return fmt.Sprintf("%s p %.3f", w.Method, floor3(w.P))
+	}
+	return string(w.Method)
 }
 
 // floor3 is p with three digits and never more than it is.

@@ -1,6 +1,7 @@
 package page
 
 import (
+	"slices"
 	"strings"
 
 	"redlockctl/internal/view"
@@ -68,6 +69,12 @@ func (g *grid[T]) each(f func(c *view.Column[T], w, gap int)) {
 		}
 		f(&g.columns[i], g.widths[i], gap)
 	}
+}
+
+// shows reports whether the column of this word has room.
+func (g *grid[T]) shows(word string) bool {
+	i := slices.IndexFunc(g.columns, func(c view.Column[T]) bool { return c.Word() == word })
+	return i >= 0 && g.widths[i] > 0
 }
 
 // header is the names of the columns.

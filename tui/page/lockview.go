@@ -77,6 +77,7 @@ func (v *lockView) arrange(w int, nodes []monitor.Node) {
 // rows draws h rows, those of the last frame again where nothing in them changed.
 func (v *lockView) rows(t *lockTable, h int, ctx *view.Context, at cursorState, marked Marks) []string {
 	out := make([]string, 0, h)
+	ctx.NoHolder = !v.grid.shows("holder")
 	fresh := make(map[string]DrawnRow, h)
 	for i, listed := range t.window(h) {
 		l := t.latest(listed)

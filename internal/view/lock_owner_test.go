@@ -1,0 +1,51 @@
+package view
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"redlockctl/internal/lockform"
+	"redlockctl/internal/safetext"
+	"redlockctl/internal/who"
+	"redlockctl/monitor"
+	"redlockctl/monitor/monitortest"
+)
+
+// OWNER says how it is known, and is never the token where that has a column.
+func TestColumnOwner(t *testing.T) {
+	l := monitortest.LockOf(monitortest.Epoch, "job:1", monitor.LockHeld, monitortest.TokenA, "9 9 9 9 9")
+	told := l
+	told.Form = &lockform.Form{Library: "DistributedLock", Owner: safetext.New("web-7 (pid 811)")}
+	inferred := &who.Answer{Method: who.Inferred, P: 0.99897, Group: &who.Group{Name: "billing"}, Liveness: who.Gone}
+	unknown := &who.Answer{Method: who.Unknown}
+	for _, c := range []struct {
+		name            string
+		lock            *monitor.Lock
+		answer          *who.Answer
+		short, noHolder bool
+		want            string
+	}{
+		{"nobody knows", &l, nil, true, false, "-"},
+		{"nobody knows and no room for HOLDER", &l, nil, true, true, "77c0aa..d1e"},
+		{"asked in vain", &l, unknown, true, false, "-"},
+		{"told by the token", &told, nil, true, false, "web-7 (pid 811), told"},
+		{"told by the token, no room for HOLDER", &told, nil, true, true, "web-7 (pid 811), told"},
+		{"told, and its liveness asked", &told, inferred, true, false, "web-7 (pid 811), gone, told"},
+		{"inferred", &l, inferred, false, false, "billing, gone, inferred p 0.998"},
+		{"inferred, where it may be cut", &l, inferred, true, false, "billing?, gone, inferred p 0.998"},
+		{"seen", &l, &who.Answer{Method: who.Seen, Group: &who.Group{Host: "10.0.0.7"}}, true, false, "10.0.0.7, seen"},
+	} {
+		ctx := &Context{Glyphs: Plain(true), Now: time.Now(), Short: c.short, NoHolder: c.noHolder, Known: func(string) *who.Answer { return c.answer }}
+		if got := lockOwner(ctx, c.lock).Text; got != c.want {
+			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		}
+	}
+	ctx := &Context{Glyphs: Plain(true), Snap: &monitor.Snapshot{}}
+	shown := func(l *monitor.Lock, wide bool) bool {
+		return strings.Contains(strings.Join(Tabulate(ctx, LockColumns(nil), []*monitor.Lock{l}, wide).Head, " "), "OWNER")
+	}
+	if shown(&l, false) || !shown(&l, true) || !shown(&told, false) {
+		t.Error("OWNER stands in a table where somebody is known, and always in a wide one")
+	}
+}
