@@ -3,7 +3,10 @@ package tui
 import (
 	"testing"
 
+	"redlockctl/internal/safetext"
+	"redlockctl/monitor"
 	"redlockctl/monitor/monitortest"
+	"redlockctl/tui/page"
 )
 
 // A hundred acquisitions do not wash a restart away.
@@ -11,4 +14,63 @@ func TestEventsOfWeightStay(t *testing.T) {
 	r := newRig(t, monitortest.Degraded(monitortest.Epoch), 60, 15)
 	r.sees("n2 started fenced")
 	r.seesNot("job:019 acquired")
+}
+
+func TestEventsFollow(t *testing.T) {
+	r := newRig(t, monitortest.Degraded(monitortest.Epoch), 80, 24)
+	r.press("4")
+	r.sees("following")
+	more := func(n int) {
+		s := monitortest.Degraded(monitortest.Epoch)
+		for i := range n {
+			s.Events = append(s.Events, monitor.Event{Seq: r.m.Events.Seq + 1 + uint64(i), At: monitortest.Epoch, Level: monitor.LevelInfo, Kind: "acquired", Key: safetext.New("x"), Text: safetext.New("x acquired")})
+		}
+		r.push(s)
+	}
+	r.press("down", "down")
+	r.seesNot("following")
+	at := r.m.Events.Selected().Seq
+	more(5)
+	if got := r.m.Events.Selected().Seq; got != at {
+		t.Errorf("the cursor slid from event %d to %d", at, got)
+	}
+	r.press("f")
+	more(5)
+	if got := r.m.Events.Selected().Seq; got != r.m.Events.Seq {
+		t.Errorf("the newest is not followed: %d of %d", got, r.m.Events.Seq)
+	}
+	r.press("space") // frozen: what comes is kept, and not shown
+	before := len(r.m.Events.List())
+	more(7)
+	if n := len(r.m.Events.List()); n != before {
+		t.Errorf("%d events are listed in a frozen screen, not %d", n, before)
+	}
+	r.press("space")
+	if n := len(r.m.Events.List()); n != before+7 {
+		t.Errorf("%d events after it, not %d", n, before+7)
+	}
+	r.press("/")
+	r.typed("kind:restart")
+	r.sees("1 of ")
+	r.press("enter", "enter")
+	r.sees("restart, node n2")
+	r.press("o")
+	r.where(page.Node)
+}
+
+// What weighs is kept however much else happens, and there is an end to it.
+func TestEventsAreBounded(t *testing.T) {
+	et := page.NewEventTable()
+	et.Add([]monitor.Event{{Seq: 1, Level: monitor.LevelAlarm, Text: safetext.New("the one that matters")}})
+	for i := range 20 {
+		var batch []monitor.Event
+		for k := range 1000 {
+			batch = append(batch, monitor.Event{Seq: uint64(2 + i*1000 + k)})
+		}
+		et.Add(batch)
+		et.Add(batch) // what was seen is not taken twice
+	}
+	if n := len(et.All); n > 3*page.MostEvents || et.All[0].Seq != 1 || et.Seq != 20001 {
+		t.Errorf("%d events, the first is %d, the last %d", n, et.All[0].Seq, et.Seq)
+	}
 }

@@ -1,0 +1,126 @@
+package tui
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"redlockctl/internal/view"
+	"redlockctl/monitor/monitortest"
+	"redlockctl/tui/action"
+	"redlockctl/tui/page"
+)
+
+type fakeClusters struct {
+	err     error
+	next    Cluster
+	watched []context.Context
+}
+
+func (c *fakeClusters) Names() []string { return []string{"prod", "test"} }
+
+func (c *fakeClusters) Open(_ context.Context, name string) (Cluster, error) {
+	return c.next, c.err
+}
+
+func (c *fakeClusters) Watch(ctx context.Context) func() []view.Cluster {
+	c.watched = append(c.watched, ctx)
+	return func() []view.Cluster {
+		return []view.Cluster{
+			{Name: "prod-locks", Snap: monitortest.Degraded(monitortest.Epoch), Delay: 30350 * time.Millisecond},
+			{Name: "test", Snap: monitortest.Safe(monitortest.Epoch), Delay: time.Minute},
+			{Name: "broken", Err: "no password"},
+		}
+	}
+}
+
+// All clusters are looked at while their page is shown; enter changes to another one.
+func TestClustersPage(t *testing.T) {
+	all := &fakeClusters{next: Cluster{Source: newFakeSource(monitortest.Safe(monitortest.Epoch)), Actions: &fakeActions{readOnly: true}}}
+	r := newRig(t, monitortest.Degraded(monitortest.Epoch), 120, 40, func(o *Options) { o.Clusters, o.Guard = all, nil })
+	open := func() {
+		r.press(":")
+		r.typed("clusters")
+		r.press("enter")
+		r.run()
+	}
+	open()
+	r.sees("Clusters 3", "prod-locks", "broken", "no password", "SERVING")
+	if got := r.m.Set.Clusters.Name; got != "prod-locks" {
+		t.Errorf("the cursor is on %q", got)
+	}
+	r.press("esc")
+	r.where(page.Overview)
+	if all.watched[0].Err() == nil {
+		t.Error("the clusters are looked at although nobody sees them")
+	}
+	open()
+	r.press("enter")
+	r.where(page.Overview)
+	r.pending = nil
+	open()
+	r.press("down", "enter")
+	r.run()
+	r.sees("this is test")
+	if last := all.watched[len(all.watched)-1]; len(all.watched) != 3 || last.Err() == nil {
+		t.Errorf("%d looks, and the last goes on", len(all.watched))
+	}
+}
+
+func TestAnotherCluster(t *testing.T) {
+	other := monitortest.Safe(monitortest.Epoch)
+	other.Cluster.Name = "the-other"
+	all := &fakeClusters{next: Cluster{Source: newFakeSource(other), Actions: &fakeActions{readOnly: true}}}
+	r := newRig(t, monitortest.Degraded(monitortest.Epoch), 120, 40, func(o *Options) { o.Clusters = all })
+	change := func() {
+		r.press(":")
+		r.typed("cluster test")
+		_, cmd := r.m.Update(keyPress("enter"))
+		if cmd != nil {
+			r.m.Update(cmd())
+		}
+		r.m.View()
+	}
+	r.m.Mine["job:001"] = action.Grant{Key: "job:001", Token: monitortest.TokenB, Until: monitortest.Epoch.Add(time.Minute)}
+	change()
+	r.sees("prod-locks", "1 lock acquired here: release them first")
+	clear(r.m.Mine)
+	all.err = errFake
+	change()
+	r.sees("prod-locks", "test cannot be opened: NOPERM")
+	all.err = nil
+	r.press("3")
+	old := r.m.feed
+	change()
+	r.where(page.Overview)
+	r.sees("the-other", "this is test", "orders:42")
+	r.seesNot("stuck", "n2 fenced")
+	r.press("a")
+	r.sees("read-only")
+	// What the old cluster still brings is not shown.
+	r.m.Update(snapshotMsg{cluster: old.cluster, snap: monitortest.Degraded(monitortest.Epoch)})
+	r.m.Update(tickMsg{cluster: old.cluster, guard: guardState{"own", fakeGuardStatus(monitortest.Epoch)}})
+	r.m.dirty = true
+	r.seesNot("stuck")
+}
+
+// To change to another cluster ends the guard in the console as well.
+func TestAnotherClusterAsksWhereNobodyElseGuards(t *testing.T) {
+	all := &fakeClusters{next: Cluster{Source: newFakeSource(monitortest.Safe(monitortest.Epoch)), Actions: &fakeActions{}}}
+	r := newRig(t, monitortest.Degraded(monitortest.Epoch), 120, 40, func(o *Options) { o.Clusters, o.Lab = all, nil })
+	r.press(":")
+	r.typed("cluster test")
+	r.press("enter")
+	r.sees("Change to test ?", "n2 (18s) waits", "only one")
+	r.pending = nil
+	r.settle()
+	r.press("enter")
+	if len(r.pending) != 1 {
+		t.Fatal("enter does nothing")
+	}
+	r.run()
+	r.sees("this is test")
+	if r.m.Dialog != nil {
+		t.Error("the dialog is still there")
+	}
+}
