@@ -165,7 +165,7 @@ func (d *post) life(ctx context.Context, guard *restartguard.Guard, plan guardPl
 
 	tick := time.NewTicker(beatEvery())
 	defer tick.Stop()
-	sick := false
+	sick, was := false, ""
 	for {
 		select {
 		case err := <-ended:
@@ -179,7 +179,12 @@ func (d *post) life(ctx context.Context, guard *restartguard.Guard, plan guardPl
 			return nil, nil
 		case <-tick.C:
 			err := guard.Healthy()
-			d.beat(beat{guard.Met(), err, guardStatus(guard)})
+			status := guardStatus(guard)
+			d.beat(beat{guard.Met(), err, status})
+			if status != was {
+				d.log.Debug("status", "nodes", status)
+				was = status
+			}
 			if err != nil && !sick {
 				d.log.Error("the guard hangs", "error", safetext.Printable(err.Error()))
 			}

@@ -3,8 +3,6 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
-	"log/slog"
 
 	"github.com/spf13/cobra"
 
@@ -13,8 +11,9 @@ import (
 )
 
 func (a *commandLine) guardCommand() *cobra.Command {
-	var format, addr string
+	var addr string
 	var locks, all bool
+	var about logging
 	cmd := &cobra.Command{
 		Use:   "guard",
 		Short: "Run the restart guard without a screen",
@@ -52,7 +51,7 @@ redlockctl guard --all-clusters`,
 			if err := a.tableOnly("the guard writes a log to standard error, with --log-format json as JSON"); err != nil {
 				return err
 			}
-			log, err := a.guardLog(format)
+			log, err := about.logger(a.errOut)
 			if err != nil {
 				return err
 			}
@@ -72,17 +71,6 @@ redlockctl guard --all-clusters`,
 	cmd.Flags().StringVar(&addr, "listen", "", listenUsage)
 	cmd.Flags().BoolVar(&locks, "watch-locks", false, "read locks and clocks of the masters, for the record and the metrics")
 	cmd.Flags().BoolVar(&all, "all-clusters", false, "guard all clusters of the configuration; one that fails stops no other")
-	cmd.Flags().StringVar(&format, "log-format", "text", "form of the log: text or json")
-	_ = cmd.RegisterFlagCompletionFunc("log-format", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp))
+	about.add(cmd)
 	return cmd
-}
-
-func (a *commandLine) guardLog(format string) (*slog.Logger, error) {
-	switch format {
-	case "text":
-		return slog.New(slog.NewTextHandler(a.errOut, nil)), nil
-	case "json":
-		return slog.New(slog.NewJSONHandler(a.errOut, nil)), nil
-	}
-	return nil, usageError{fmt.Errorf("--log-format %q: it is text or json", format)}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -17,7 +16,6 @@ import (
 
 	"redlockctl/internal/app"
 	"redlockctl/internal/config"
-	"redlockctl/internal/safetext"
 	"redlockctl/internal/supervise"
 	"redlockctl/restartguard"
 )
@@ -29,6 +27,7 @@ type superviseOptions struct {
 	dir        string
 	once       bool
 	firstStart bool
+	log        logging
 }
 
 func (a *commandLine) superviseCommand() *cobra.Command {
@@ -82,6 +81,7 @@ redlockctl supervise --node n1 --max-ttl 30s --once -- redis-server --port 7001`
 	f.StringVar(&o.dir, "state-dir", "", "where to keep when the server ended (default $XDG_STATE_HOME/redlockctl/supervise)")
 	f.BoolVar(&o.once, "once", false, "end when the server has ended: something else starts both again")
 	f.BoolVar(&o.firstStart, "new", false, "the server has never run: do not wait where there is no record")
+	o.log.add(cmd)
 	_ = cmd.MarkFlagRequired("node")
 	return cmd
 }
@@ -96,6 +96,10 @@ func (a *commandLine) supervise(ctx context.Context, o superviseOptions, command
 	}
 	if err := supervise.CheckName(o.node); err != nil {
 		return usageError{err}
+	}
+	log, err := o.log.logger(a.errOut)
+	if err != nil {
+		return err
 	}
 	if err := a.mayActAnywhere(); err != nil {
 		return err
@@ -116,14 +120,6 @@ func (a *commandLine) supervise(ctx context.Context, o superviseOptions, command
 	if o.dir, err = filepath.Abs(o.dir); err != nil {
 		return err
 	}
-	log := slog.New(slog.NewTextHandler(a.errOut, &slog.HandlerOptions{
-		ReplaceAttr: func(_ []string, at slog.Attr) slog.Attr {
-			if at.Value.Kind() == slog.KindAny {
-				at.Value = slog.StringValue(safetext.Escape(at.Value.String()))
-			}
-			return at
-		},
-	}))
 	code, err := supervise.Run(supervise.Config{
 		Terms:   supervise.Terms{Node: o.node, Delay: delay, New: o.firstStart, Once: o.once},
 		Dir:     o.dir,

@@ -83,3 +83,33 @@ func TestAlertsAreDocumented(t *testing.T) {
 		t.Errorf("there are the alerts %v; docs/metrics.md has %v", slices.Sorted(maps.Keys(alerts)), slices.Sorted(maps.Keys(named)))
 	}
 }
+
+// Each alert has a severity, and a runbook_url that is the link in its row of the page:
+// that it leads to a heading is checked with the links of the page.
+func TestAlertsLeadToTheRunBook(t *testing.T) {
+	page, err := os.ReadFile("../../docs/metrics.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(rules)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := map[string][2]string{} // alert → severity, link
+	for _, m := range regexp.MustCompile(`(?m)^\| (Redlock[^|]+) \| (\w+) \|.*\]\(([^)]+#[^)]+)\)`).FindAllStringSubmatch(string(page), -1) {
+		for name := range strings.SplitSeq(m[1], ", ") {
+			rows[name] = [2]string{m[2], m[3]}
+		}
+	}
+	alerts := strings.Split(string(text), "- alert: ")[1:]
+	severity, link := regexp.MustCompile(`severity: (\w+)`), regexp.MustCompile(`runbook_url: https://\S+/docs/(\S+)`)
+	for _, alert := range alerts {
+		name, rest, _ := strings.Cut(alert, "\n")
+		s, l := severity.FindStringSubmatch(rest), link.FindStringSubmatch(rest)
+		if s == nil || l == nil {
+			t.Errorf("%s has no severity or no runbook_url", name)
+		} else if got := [2]string{s[1], l[1]}; got != rows[name] {
+			t.Errorf("%s: the rule has %v, docs/metrics.md %v", name, got, rows[name])
+		}
+	}
+}

@@ -245,6 +245,7 @@ func (sh *shell) extend(now time.Duration) {
 }
 
 func (sh *shell) notify(state string) {
+	sh.Log.Debug("told the service manager", "node", sh.Node, "state", state)
 	if sh.Notify != nil {
 		sh.Notify(state)
 	}
