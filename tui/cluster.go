@@ -26,7 +26,7 @@ func (m *model) severalClusters() bool {
 	return m.opt.Clusters != nil && len(m.opt.Clusters.Names()) > 1
 }
 
-func (m *model) clusterNames() []string { return m.opt.Clusters.Names() }
+func (m *model) clusterNames(string) []string { return m.opt.Clusters.Names() }
 
 // fleet looks at all clusters while their page is shown.
 type fleet struct {

@@ -18,32 +18,39 @@ type command struct {
 	name  string
 	takes string // what may follow, for help; "": nothing
 	help  string
-	when  func(*model) bool            // whether it exists here; nil: it does
-	next  func(*model) []string        // what may follow
-	do    func(*model, string) tea.Cmd // with what follows
+	when  func(*model) bool             // whether it exists here; nil: it does
+	next  func(*model, string) []string // what may follow, for the word that is being typed
+	do    func(*model, string) tea.Cmd  // with what follows
 }
 
+// cliPages are the pages that the command line prints under another name.
+var cliPages = map[string]page.Kind{"status": page.Overview, "watch": page.Events, "doctor": page.Findings, "guard status": page.Guard}
+
 // commands are all of the command line: the pages, the acts and switches of the
-// key map, and those that take a word.
+// key map, and those that take a word. What redlockctl has as a command is called
+// the same here.
 func (m *model) commands() []command {
 	var out []command
 	for v := range page.NumTabs {
-		if m.whyNoView(v) == "" {
+		if m.whyNoView(v) == "" && v != page.Locks && v != page.Nodes {
 			out = append(out, command{name: v.String(), help: "go to this page", do: func(m *model, _ string) tea.Cmd { return m.goTo(v) }})
 		}
 	}
+	for name, v := range cliPages {
+		out = append(out, command{name: name, help: "the page " + v.String(), do: func(m *model, _ string) tea.Cmd { return m.goTo(v) }})
+	}
 	out = append(out,
-		command{name: "lock", takes: "NAME", help: "the page of a lock", next: (*model).lockNames, do: (*model).openLock},
-		command{name: "node", takes: "NAME", help: "the page of a node", next: (*model).nodeNames, do: (*model).openNode},
+		command{name: "locks", takes: "[NAME]", help: "the locks, or the page of one", next: (*model).lockNames, do: (*model).openLock},
+		command{name: "nodes", takes: "[NODE]", help: "the nodes, or the page of one", next: (*model).nodeNames, do: (*model).openNode},
 		command{name: "replay", takes: "MOMENT", help: "what was seen then: 03:12, yesterday 03:12, 2h ago", do: (*model).replayAt},
 		command{name: "filter", takes: "TERMS", help: "list only these locks; alone: all", next: (*model).filterWords, do: (*model).filterBy},
 		command{name: "sort", takes: "ORDER", help: "needs, name, ends, copies", next: sortWords, do: (*model).sortWord},
 		command{name: "columns", takes: "NAMES", help: "those of the locks: a b c, or +a -b, or default", next: (*model).columnWords, do: (*model).columnsBy},
-		command{name: "mark", takes: "all", help: "mark the lock under the cursor, or all that are listed; none unmarks", next: func(*model) []string { return []string{"all", "none"} }, do: (*model).markBy},
+		command{name: "mark", takes: "all", help: "mark the lock under the cursor, or all that are listed; none unmarks", next: func(*model, string) []string { return []string{"all", "none"} }, do: (*model).markBy},
 		command{name: "theme", takes: "NAME", help: "the colours of the screen", next: themeWords, do: (*model).themeBy},
 		command{name: "ascii", help: "no character beyond ASCII, or all of them again", do: (*model).toggleASCII},
 		command{name: "mouse", help: "clicks and the wheel, or the terminal's own selection again", do: (*model).toggleMouse},
-		command{name: "clusters", help: "all clusters: verdict, locks, the worst finding", when: (*model).severalClusters, do: (*model).openClusters},
+		command{name: "clusters status", help: "all clusters: verdict, locks, the worst finding", when: (*model).severalClusters, do: (*model).openClusters},
 		command{name: "cluster", takes: "NAME", help: "change to another cluster", when: (*model).severalClusters, next: (*model).clusterNames, do: (*model).changeCluster},
 	)
 	for i := range m.keys {
@@ -60,58 +67,81 @@ func (m *model) commands() []command {
 		}
 		out = append(out, c)
 	}
-	return slices.DeleteFunc(out, func(c command) bool { return c.when != nil && !c.when(m) })
+	out = slices.DeleteFunc(out, func(c command) bool { return c.when != nil && !c.when(m) })
+	slices.SortFunc(out, func(a, b command) int { return strings.Compare(a.name, b.name) })
+	return out
 }
 
-// command is the one with this name, or the only one that begins so.
-func (m *model) command(name string) (command, string) {
-	var found []command
+// begins is how many of a line's words stand for the command's name: the words of the
+// name or the start of each; 0: it is another command. rest is what follows them.
+func (c *command) begins(line string) (n int, whole bool, rest string) {
+	rest, whole = strings.TrimLeft(line, " "), true
+	for i, part := range strings.Fields(c.name) {
+		if rest == "" && i > 0 {
+			return n, false, ""
+		}
+		var word string
+		word, rest, _ = strings.Cut(rest, " ")
+		if rest = strings.TrimLeft(rest, " "); !strings.HasPrefix(part, word) {
+			return 0, false, ""
+		}
+		n, whole = n+1, whole && part == word
+	}
+	return n, whole, rest
+}
+
+// command is the one that a line begins with, or the only one of which the line has the
+// start; rest is what follows its name.
+func (m *model) command(line string) (found command, rest, why string) {
+	var names, near []string
+	best, wholly := 0, false
+	first, _, _ := strings.Cut(line, " ")
 	for _, c := range m.commands() {
-		if c.name == name || name == "q" && c.name == "quit" || name == "h" && c.name == "help" {
-			return c, ""
+		n, whole, behind := c.begins(line)
+		whole = whole || line == "q" && c.name == "quit" || line == "h" && c.name == "help"
+		switch {
+		case whole && (!wholly || n > best), n > best && !wholly:
+			found, rest, best, wholly, names = c, behind, n, whole, []string{c.name}
+		case n > 0 && n == best && !wholly:
+			names = append(names, c.name)
 		}
-		if strings.HasPrefix(c.name, name) {
-			found = append(found, c)
+		if slices.Contains(strings.Fields(c.name), first) {
+			near = append(near, c.name)
 		}
 	}
-	switch len(found) {
-	case 1:
-		return found[0], ""
-	case 0:
-		return command{}, "there is no command " + safetext.Escape(name)
+	word := safetext.Escape(strings.TrimSpace(line))
+	switch {
+	case len(names) == 1:
+		return found, rest, ""
+	case len(names) > 1:
+		return command{}, "", word + " may be " + strings.Join(names, ", ")
+	case len(near) > 0:
+		return command{}, "", "there is no command " + word + ": it is " + strings.Join(near, ", ")
 	}
-	var names []string
-	for _, c := range found {
-		names = append(names, c.name)
-	}
-	return command{}, safetext.Escape(name) + " may be " + strings.Join(names, ", ")
+	return command{}, "", "there is no command " + word
 }
 
 // offers are whole lines that the line may become.
 func (m *model) offers(line string) []string {
-	name, rest, several := strings.Cut(strings.TrimLeft(line, " "), " ")
+	line = strings.TrimLeft(line, " ")
 	var out []string
-	if !several {
-		for _, c := range m.commands() {
-			if strings.HasPrefix(c.name, name) {
-				out = append(out, c.name)
-			}
+	for _, c := range m.commands() {
+		if strings.HasPrefix(c.name, line) {
+			out = append(out, c.name)
 		}
-		slices.Sort(out)
+	}
+	c, word, why := m.command(line)
+	if len(out) > 0 || why != "" || c.next == nil {
 		return out
 	}
-	c, why := m.command(name)
-	if why != "" || c.next == nil {
-		return nil
-	}
 	// The last word is completed; what takes a name takes all of the rest.
-	head, word := name+" ", rest
+	head := c.name + " "
 	if c.takes == "TERMS" || c.takes == "NAMES" {
-		if i := strings.LastIndexByte(rest, ' '); i >= 0 {
-			head, word = head+rest[:i+1], rest[i+1:]
+		if i := strings.LastIndexByte(word, ' '); i >= 0 {
+			head, word = head+word[:i+1], word[i+1:]
 		}
 	}
-	for _, o := range c.next(m) {
+	for _, o := range c.next(m, word) {
 		if strings.HasPrefix(strings.ToLower(o), strings.ToLower(word)) {
 			out = append(out, head+o)
 		}
@@ -137,13 +167,12 @@ func (m *model) doLine() tea.Cmd {
 	history = append(history, line)
 	m.prefs.History = history[max(0, len(history)-mostHistory):]
 	save := m.save()
-	name, rest, _ := strings.Cut(line, " ")
-	c, why := m.command(name)
+	c, rest, why := m.command(line)
 	if why != "" {
 		m.say(m.St.Bad, why)
 		return save
 	}
-	cmd := c.do(m, strings.TrimSpace(rest))
+	cmd := c.do(m, rest)
 	switch {
 	case save == nil:
 		return cmd
@@ -224,9 +253,7 @@ func (m *model) nodeNamed(name string) *monitor.Node {
 
 func (m *model) openLock(name string) tea.Cmd {
 	if name == "" {
-		if l := m.selected().Lock; l != nil {
-			name = l.Key.Raw()
-		}
+		return m.goTo(page.Locks)
 	}
 	if m.Shown.Locks.Get(name) == nil {
 		m.say(m.St.Bad, "there is no lock "+m.St.Escape(name, 40))
@@ -236,8 +263,8 @@ func (m *model) openLock(name string) tea.Cmd {
 }
 
 func (m *model) openNode(name string) tea.Cmd {
-	if name == "" && m.Nodes.Selected() != nil {
-		name = m.Nodes.Name
+	if name == "" {
+		return m.goTo(page.Nodes)
 	}
 	if n := m.nodeNamed(name); n != nil {
 		return m.open(page.Place{Kind: page.Node, Name: n.Name})
@@ -249,9 +276,8 @@ func (m *model) openNode(name string) tea.Cmd {
 // mostNames bounds what is offered of names.
 const mostNames = 200
 
-// lockNames are names of locks for the last word of the line.
-func (m *model) lockNames() (names []string) {
-	_, word, _ := strings.Cut(strings.TrimLeft(m.line.String(), " "), " ")
+// lockNames are names of locks that begin so.
+func (m *model) lockNames(word string) (names []string) {
 	for l := range m.Shown.Locks.From(word) {
 		key := l.Key.Raw()
 		if !strings.HasPrefix(key, word) || len(names) >= mostNames {
@@ -264,7 +290,7 @@ func (m *model) lockNames() (names []string) {
 	return names
 }
 
-func (m *model) nodeNames() (names []string) {
+func (m *model) nodeNames(string) (names []string) {
 	for i := range m.Shown.Nodes {
 		names = append(names, m.Shown.Nodes[i].Name)
 	}
@@ -273,10 +299,8 @@ func (m *model) nodeNames() (names []string) {
 
 // filterWords are the terms of a filter, and what may follow the field that is
 // being typed.
-func (m *model) filterWords() []string {
-	line := m.line.String()
-	word := strings.ToLower(line[strings.LastIndexByte(line, ' ')+1:])
-	word, not := strings.CutPrefix(word, "!")
+func (m *model) filterWords(word string) []string {
+	word, not := strings.CutPrefix(strings.ToLower(word), "!")
 	var out []string
 	switch field, _, _ := strings.Cut(word, ":"); {
 	case strings.HasPrefix(word, "state:"):
@@ -284,7 +308,7 @@ func (m *model) filterWords() []string {
 			out = append(out, "state:"+strings.ReplaceAll(s.String(), " ", "-"))
 		}
 	case field == "node":
-		for _, n := range m.nodeNames() {
+		for _, n := range m.nodeNames(word) {
 			out = append(out, "node:"+n)
 		}
 	default:
@@ -311,7 +335,7 @@ func (m *model) filterBy(text string) tea.Cmd {
 	return nil
 }
 
-func sortWords(*model) (words []string) {
+func sortWords(*model, string) (words []string) {
 	for _, o := range page.Orders() {
 		words = append(words, string(o))
 	}
@@ -320,7 +344,7 @@ func sortWords(*model) (words []string) {
 
 func (m *model) sortWord(word string) tea.Cmd {
 	name, way, _ := strings.Cut(word, ":")
-	o, err := view.WordOf(name, sortWords(m))
+	o, err := view.WordOf(name, sortWords(m, ""))
 	switch {
 	case err != nil:
 		m.say(m.St.Bad, "sort by: "+m.St.Our(err.Error()))
@@ -331,7 +355,7 @@ func (m *model) sortWord(word string) tea.Cmd {
 	return m.sortBy(page.Order(o))
 }
 
-func (m *model) columnWords() []string {
+func (m *model) columnWords(string) []string {
 	words := append([]string{"default"}, page.LockWords(true)...)
 	for _, w := range page.LockWords(true) {
 		words = append(words, "+"+w, "-"+w)
@@ -399,7 +423,7 @@ func (m *model) markBy(what string) tea.Cmd {
 	return nil
 }
 
-func themeWords(*model) (words []string) {
+func themeWords(*model, string) (words []string) {
 	for _, t := range styles.Themes() {
 		words = append(words, string(t))
 	}
@@ -410,7 +434,7 @@ func (m *model) themeBy(word string) tea.Cmd {
 	t := styles.Theme(word)
 	switch {
 	case !slices.Contains(styles.Themes(), t):
-		m.say(m.St.Bad, "a theme is one of "+strings.Join(themeWords(m), ", "))
+		m.say(m.St.Bad, "a theme is one of "+strings.Join(themeWords(m, ""), ", "))
 		return nil
 	case m.opt.NoColor && t != styles.ThemeNone:
 		m.say(m.St.Warn, "no colours here: NO_COLOR or the configuration says so")

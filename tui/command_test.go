@@ -18,7 +18,7 @@ func TestCommands(t *testing.T) {
 	}{
 		{"guard", func(r *rig) { r.where(page.Guard) }},
 		{"ev", func(r *rig) { r.where(page.Events) }},
-		{"lock orders:42", func(r *rig) { r.where(page.Lock); r.sees("web-7") }},
+		{"locks orders:42", func(r *rig) { r.where(page.Lock); r.sees("web-7") }},
 		{"lock nowhere", func(r *rig) { r.where(page.Overview); r.sees("there is no lock nowhere") }},
 		{"node N2", func(r *rig) { r.where(page.Node); r.sees("n2 ◐ fenced") }},
 		{"filter state:orphaned", func(r *rig) { r.sees("/state:orphaned 1") }},
@@ -27,9 +27,10 @@ func TestCommands(t *testing.T) {
 		{"sort upside-down", func(r *rig) { r.sees("have: name, state, copies, ends") }},
 		{"force-release orders:42", func(r *rig) { r.sees("Force-release orders:42 ?") }},
 		{"force-release", func(r *rig) { r.sees("Force-release stuck ?") }},
-		{"cordon n3", func(r *rig) { r.sees("Cordon n3 ?") }},
-		{"cordon n9", func(r *rig) { r.sees("cordon: there is no node n9"); nothingSent(r.t, r) }},
-		{"rejoin n1", func(r *rig) { r.sees("n1 is serving already") }},
+		{"node cordon n3", func(r *rig) { r.sees("Cordon n3 ?") }},
+		{"cordon n9", func(r *rig) { r.sees("there is no command cordon n9: it is node cordon") }},
+		{"node cord n9", func(r *rig) { r.sees("node cordon: there is no node n9"); nothingSent(r.t, r) }},
+		{"node rejoin n1", func(r *rig) { r.sees("n1 is serving already") }},
 		{"skew n2", func(r *rig) { r.sees("Skew the clock of n2 ?") }},
 		{"acquire", func(r *rig) { r.sees("Acquire a lock by hand") }},
 		{"freeze", func(r *rig) { r.sees("FROZEN") }},
@@ -111,7 +112,7 @@ func TestCompletion(t *testing.T) {
 	r.press("esc", ":")
 	r.typed("lock ord")
 	r.press("tab", "tab")
-	line("lock orders:43")
+	line("locks orders:43")
 	r.press("enter", ":", "up", "up")
 	line("filter state:no-TTL node:n2")
 	r.press("down", "down", "down")

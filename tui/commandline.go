@@ -76,8 +76,12 @@ func (l *commandLine) view(st *styles.Styles, offer func(string) []string, w int
 	hint := ""
 	if len(offers) > 0 && l.String() != "" || l.String() == "" {
 		var words []string
+		head := l.String()[:strings.LastIndexByte(l.String(), ' ')+1]
 		for i, o := range offers {
-			word := o[strings.LastIndexByte(o, ' ')+1:]
+			word, here := strings.CutPrefix(o, head)
+			if !here {
+				word = o[strings.LastIndexByte(o, ' ')+1:]
+			}
 			word = st.Whole(word)
 			if i == l.offer {
 				word = st.Cursor.Of(word)

@@ -197,7 +197,7 @@ func TestReadOnlyRefusesEachAct(t *testing.T) {
 		r.sees("read-only: acts are refused")
 	}
 	r.press("tab", "down")
-	for _, k := range []string{"f", "O"} {
+	for _, k := range []string{"C", "U", "J"} {
 		r.press(k)
 		r.sees("read-only: acts are refused")
 	}
@@ -336,7 +336,7 @@ func TestGrantIsForgottenWhenItEnds(t *testing.T) {
 
 func TestFenceAndOpen(t *testing.T) {
 	r := newRig(t, monitortest.Degraded(monitortest.Epoch), 120, 40)
-	r.press("tab", "f")
+	r.press("tab", "C")
 	r.sees("Cordon n1 ?", "2 of 5 nodes go on serving, the quorum is 3: NOTHING can be locked")
 	r.settle()
 	r.typed("disk")
@@ -348,7 +348,7 @@ func TestFenceAndOpen(t *testing.T) {
 	r.run()
 	r.sees("cordon n1: done", "it refuses writes now")
 	r.settle()
-	r.press("enter", "down", "O")
+	r.press("enter", "down", "J")
 	r.sees("Rejoin n2 ?", "safe only in 17s", "granted a second time")
 	r.settle()
 	r.press("tab")

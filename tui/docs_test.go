@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"unicode/utf8"
 )
 
 // columnsPage is docs/columns.md.
@@ -26,6 +27,25 @@ func TestFilterIsDocumented(t *testing.T) {
 				t.Errorf("docs/columns.md does not explain the filter %s", term)
 			}
 		}
+	}
+}
+
+// A letter has one meaning, whatever page is shown.
+func TestLettersHaveOneMeaning(t *testing.T) {
+	means := map[string]string{}
+	for _, b := range newKeyMap() {
+		for _, k := range b.Keys() {
+			if utf8.RuneCountInString(k) > 1 {
+				continue
+			}
+			if before, ok := means[k]; ok && before != b.Help().Desc {
+				t.Errorf("%s is %q and %q", k, before, b.Help().Desc)
+			}
+			means[k] = b.Help().Desc
+		}
+	}
+	if len(means) < 40 {
+		t.Errorf("only %d letters", len(means))
 	}
 }
 

@@ -1,6 +1,7 @@
 package tui
 
 import (
+	"slices"
 	"strings"
 
 	"redlockctl/internal/view"
@@ -25,7 +26,11 @@ var filterHelp = [][2]string{
 	{"events", "words, kind:restart, node:n2, level:alarm, and ! before them"},
 }
 
-// helpLines is the help, made from the key map.
+// offWidth is for what a key would do that is off.
+const offWidth = 18
+
+// helpLines is the help, made from the key map: first what works on the page that it
+// was opened from, then what is off there and why, then the rest.
 func (m *model) helpLines(w int) []string {
 	st := m.St
 	var out []string
@@ -36,33 +41,49 @@ func (m *model) helpLines(w int) []string {
 		}
 		add(" " + st.Title.Of(s))
 	}
-	for _, g := range []string{groupLook, groupMove, groupPast, groupAct, groupLab, groupDialog, groupEdit} {
-		if g == groupLab && m.Lab == nil {
-			continue
-		}
-		head(g)
+	var works, off, away []string
+	from := m.behind(func() {
 		for i := range m.keys {
 			b := &m.keys[i]
-			if b.group != g {
-				continue
-			}
 			h := b.Help()
-			keys, text := h.Key, h.Desc
-			if b.says == nil {
-				keys, text = b.help(m)
+			switch keys, text := h.Key, h.Desc; {
+			case !slices.Contains([]string{groupLook, groupAct, groupPast, groupLab}, b.group) || b.group == groupLab && m.Lab == nil:
+			case b.in&m.mode() == 0:
+				away = append(away, "   "+st.Pad(keys, 9)+text+st.Dim.Of(places(b.in)))
+			case b.disabled(m) != "":
+				why := b.disabled(m)
+				if name := b.name[strings.LastIndexByte(b.name, ' ')+1:]; name != "" && view.Width(text) > offWidth {
+					text = name
+				}
+				off = append(off, "   "+st.Pad(keys, 9)+st.Pad(text, offWidth)+" "+st.Dim.Of(why))
+			case b.danger:
+				works = append(works, "   "+st.Pad(keys, 9)+text+st.Dim.Of("  asks first"))
+			default:
+				works = append(works, "   "+st.Pad(keys, 9)+text)
 			}
-			line := "   " + st.Pad(keys, 12) + text
-			if b.danger {
-				line += "  (asks first)"
+		}
+	})
+	for _, part := range []struct {
+		head  string
+		lines []string
+	}{{"Works here: " + from, works}, {"Off here, and why", off}, {"On other pages", away}} {
+		if len(part.lines) > 0 {
+			head(part.head)
+		}
+		for _, l := range part.lines {
+			add(l)
+		}
+	}
+	for _, g := range []string{groupMove, groupDialog, groupEdit} {
+		head(g)
+		for i := range m.keys {
+			if b := &m.keys[i]; b.group == g {
+				keys, text := b.Help().Key, b.Help().Desc
+				if b.says == nil {
+					keys, text = b.help(m)
+				}
+				add("   " + st.Pad(keys, 12) + text)
 			}
-			if where := places(b.in); where != "" && (g == groupAct || g == groupLook || g == groupLab) {
-				line += st.Dim.Of("  " + where)
-			}
-			// What can be pressed behind the help is off or on there.
-			if why := m.behind(b); why != "" {
-				line += "  " + st.Dim.Of("now off: "+why)
-			}
-			add(line)
 		}
 	}
 	head("Commands: after a colon, completed by tab")
@@ -94,27 +115,25 @@ func (m *model) helpLines(w int) []string {
 
 // places is where a key is known that is not known everywhere.
 func places(in page.Mode) string {
-	switch {
-	case in == page.ModeLab:
-		return "(7 lab)"
-	case in == page.ModeOnNode:
-		return "(on a node)"
+	switch in {
+	case page.ModeLab:
+		return "  7 lab"
+	case page.ModeList:
+		return "  on a list"
 	}
 	return ""
 }
 
-// behind is why a key is off on the page that the help was opened from.
-func (m *model) behind(b *binding) string {
-	if b.why == nil || b.in&page.ModeMain == 0 || len(m.trail) == 0 || m.viewed() != page.Help {
-		return ""
+// behind does something as on the page that the help was opened from, and returns that
+// page's name.
+func (m *model) behind(do func()) string {
+	if m.viewed() == page.Help && len(m.trail) > 0 {
+		here, line := m.page, m.line
+		m.page, m.line = m.trail[len(m.trail)-1], nil
+		defer func() { m.page, m.line = here, line }()
 	}
-	here := m.page
-	m.page = m.trail[len(m.trail)-1]
-	defer func() { m.page = here }()
-	if b.in&m.mode() == 0 {
-		return ""
-	}
-	return b.disabled(m)
+	do()
+	return m.viewed().String()
 }
 
 // labLines are the keys of the lab, what each shows or why it is off, and the

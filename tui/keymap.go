@@ -49,6 +49,11 @@ func newKeyMap() keyMap {
 		b.name = b.Help().Desc
 		return b
 	}
+	onNode := func(key, action string, do func(*model) tea.Cmd, why func(*model) string) binding {
+		b := act(page.ModeOnNode, k(page.ModeMain, groupAct, key, action, do, key), why)
+		b.name = "node " + action
+		return b
+	}
 	inLab := func(on, in page.Mode, key, action string) binding {
 		return act(on, k(in, groupLab, key, action, func(m *model) tea.Cmd { return m.AskLab(action) }, key),
 			func(m *model) string { return m.WhyNoLab(action) })
@@ -116,8 +121,25 @@ func newKeyMap() keyMap {
 	whoKey.takes = page.ModeOnLock
 	whoKey.says = func(*model) string { return "who" }
 
+	// The help is a page that covers another one: what opens it closes it, and what
+	// leaves the program leaves the help first.
+	helpKey := k(page.ModeMain, groupLook, "?", "help, and back from it", (*model).toggleHelp, "?")
+	helpKey.says = func(m *model) string {
+		if m.viewed() == page.Help {
+			return "close"
+		}
+		return "help"
+	}
+	leaveKey := when(k(page.ModeMain, groupLook, "q", "quit; leaves the help first", (*model).leave, "q"), (*model).whyNoLeave)
+	leaveKey.says = func(m *model) string {
+		if m.viewed() == page.Help {
+			return "close"
+		}
+		return "quit"
+	}
+
 	keys := keyMap{
-		brief(page.ModeMain, k(page.ModeMain&^page.ModeHelp, groupLook, "?", "help", func(m *model) tea.Cmd { return m.goTo(page.Help) }, "?")),
+		brief(page.ModeMain&^page.ModeHelp, helpKey),
 		brief(page.ModeLocks|page.ModeEvents, when(k(page.ModeMain, groupLook, "/", "filter", (*model).openFilter, "/"), (*model).whyNoFilter)),
 		brief(page.ModeList, k(page.ModeMain, groupLook, ":", "command", (*model).openLine, ":")),
 		k(page.ModeMain, groupMove, "↑ k", "up", move(by(-1)), "up", "k"),
@@ -135,7 +157,7 @@ func newKeyMap() keyMap {
 		when(k(page.ModeMain, groupPast, "{", "a minute back", shiftPast(-time.Minute), "{"), (*model).whyNoReplay),
 		when(k(page.ModeMain, groupPast, "}", "a minute forward", shiftPast(time.Minute), "}"), (*model).whyNotInReplay),
 		when(k(page.ModeMain, groupPast, ".", "to now", (*model).toNow, "."), (*model).whyNotInReplay),
-		when(k(page.ModeMain, groupPast, "+", "play faster, up to 60 times", func(m *model) tea.Cmd { return m.changeSpeed(1) }, "+"), (*model).whyNotInReplay),
+		when(k(page.ModeMain, groupPast, "+", "play faster", func(m *model) tea.Cmd { return m.changeSpeed(1) }, "+"), (*model).whyNotInReplay),
 		when(k(page.ModeMain, groupPast, "-", "play slower", func(m *model) tea.Cmd { return m.changeSpeed(-1) }, "-"), (*model).whyNotInReplay),
 		detail,
 		when(k(page.ModeMain, groupLook, "o", "open it on a page of its own", (*model).openPicked, "o"), (*model).whyNoOpenPicked),
@@ -146,8 +168,9 @@ func newKeyMap() keyMap {
 		marked(act(page.ModeOnLock, k(page.ModeMain, groupAct, "R", "revoke", (*model).AskRevoke, "R"), (*model).WhyNoRevoke)),
 		marked(act(page.ModeOnLock, k(page.ModeMain, groupAct, "X", "force-release", (*model).AskForce, "X"), (*model).WhyNoForce)),
 		whoKey,
-		act(page.ModeOnNode, k(page.ModeOnNode, groupAct, "f", "cordon", (*model).AskCordon, "f"), (*model).WhyNoCordon),
-		act(page.ModeOnNode, k(page.ModeMain, groupAct, "O", "rejoin", (*model).AskRejoin, "O"), (*model).WhyNoRejoin),
+		onNode("C", "cordon", (*model).AskCordon, (*model).WhyNoCordon),
+		onNode("U", "uncordon", (*model).AskUncordon, (*model).WhyNoUncordon),
+		onNode("J", "rejoin", (*model).AskRejoin, (*model).WhyNoRejoin),
 
 		inLab(page.ModeOnNode, page.ModeMain, "c", "crash"),
 		inLab(page.ModeOnNode, page.ModeLab, "z", "stop"),
@@ -159,14 +182,13 @@ func newKeyMap() keyMap {
 		brief(page.ModeLocks, when(k(page.ModeMain, groupLook, "s", "sort", (*model).nextOrder, "s"), (*model).whyNoSort)),
 		when(k(page.ModeMain, groupLook, "S", "sort the other way round", (*model).turnOrder, "S"), (*model).whyNoSort),
 		brief(page.ModeMain&^page.ModeHelp, named("freeze", freeze)),
-		brief(page.ModeEvents, named("follow", when(k(page.ModeMain&^page.ModeOnNode, groupLook, "f", "follow the newest", (*model).toggleFollow, "f"), (*model).whyNoFollow))),
+		brief(page.ModeEvents, named("follow", when(k(page.ModeMain, groupLook, "f", "follow the newest", (*model).toggleFollow, "f"), (*model).whyNoFollow))),
 		brief(page.ModeLocks, when(k(page.ModeMain, groupLook, "m", "mark", (*model).toggleMark, "m"), (*model).whyNoMark)),
 		when(k(page.ModeMain, groupLook, "M", "unmark all", (*model).clearMarks, "M"), (*model).whyNoMarks),
 		named("wide", when(k(page.ModeMain, groupLook, "W", "wide: every column", (*model).toggleWide, "W"), (*model).whyNoSort)),
 		named("copy", when(k(page.ModeMain, groupLook, "y", "copy its name to the clipboard", (*model).copyPicked, "y"), (*model).whyNoCopy)),
 		k(page.ModeMain, groupLook, "esc", "back: close the detail or the page, clear the filter", (*model).escape, "esc"),
-		brief(page.ModeMain&^page.ModeHelp, named("quit", when(k(page.ModeMain&^page.ModeHelp, groupLook, "q", "quit", (*model).AskQuit, "q"), (*model).WhyNoQuit))),
-		brief(page.ModeHelp, k(page.ModeHelp, "", "q", "close", (*model).back, "q", "?", "enter")),
+		brief(page.ModeMain, named("quit", leaveKey)),
 		named("redraw", k(page.ModeAny, groupLook, "ctrl+l", "draw the screen anew", func(*model) tea.Cmd { return redraw }, "ctrl+l")),
 		when(k(page.ModeAny, groupLook, "ctrl+z", "suspend: fg goes on", func(*model) tea.Cmd { return tea.Suspend }, "ctrl+z"), (*model).whyNoSuspend),
 		k(page.ModeAny, groupLook, "ctrl+c", "quit at once", func(*model) tea.Cmd { return action.Quit() }, "ctrl+c"),

@@ -117,7 +117,7 @@ func TestMouse(t *testing.T) {
 	}
 	click("3 nodes")
 	r.press("X")
-	r.press("f")
+	r.press("C")
 	r.settle()
 	d := r.m.Dialog
 	click("2 locks")

@@ -203,10 +203,10 @@ func TestDisabledKeysSayWhy(t *testing.T) {
 		says string
 	}{
 		{"release of another's", nil, "orders:42", []string{"r"}, "not acquired here"},
-		{"fence with the locks in focus", nil, "orders:42", []string{"f"}, "a node is cordoned (tab, 3)"},
+		{"fence with the locks in focus", nil, "orders:42", []string{"C"}, "go to the nodes first"},
 		{"force-release with the nodes in focus", nil, "orders:42", []string{"tab", "X"}, "go to the locks first"},
-		{"open of a node that serves", nil, "orders:42", []string{"tab", "O"}, "n1 is serving already"},
-		{"fence of a node that is down", nil, "orders:42", []string{"tab", "down", "down", "down", "f"}, "n4 cannot be cordoned: down"},
+		{"open of a node that serves", nil, "orders:42", []string{"tab", "J"}, "n1 is serving already"},
+		{"fence of a node that is down", nil, "orders:42", []string{"tab", "down", "down", "down", "C"}, "n4 cannot be cordoned: down"},
 		{"crash without a lab", gone, "orders:42", []string{"tab", "c"}, "there is a lab only in redlockctl demo"},
 		{"acquire without actions", gone, "orders:42", []string{"a"}, "nothing here to act with"},
 		{"force-release of a hash", nil, "session:cache", []string{"X"}, "a hash, not a string"},
@@ -238,7 +238,7 @@ func TestHelpIsMadeFromTheKeyMap(t *testing.T) {
 			}
 		}
 	}
-	r.sees("now off: not acquired here")
+	r.sees("Works here: overview", "Off here, and why", "release not acquired here")
 	r.press("q")
 	if r.ended || r.m.viewed() != page.Overview {
 		t.Error("q in the help does not just close it")

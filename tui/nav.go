@@ -201,6 +201,28 @@ func (m *model) nextOrder() tea.Cmd {
 	return m.sortBy(all[(slices.Index(all, m.Locks.Order.Column())+1)%len(all)])
 }
 
+func (m *model) toggleHelp() tea.Cmd {
+	if m.viewed() == page.Help {
+		return m.back()
+	}
+	return m.goTo(page.Help)
+}
+
+// leave leaves what is shown: the help, or the program.
+func (m *model) leave() tea.Cmd {
+	if m.viewed() == page.Help && !m.typed {
+		return m.back()
+	}
+	return m.AskQuit()
+}
+
+func (m *model) whyNoLeave() string {
+	if m.viewed() == page.Help && !m.typed {
+		return ""
+	}
+	return m.WhyNoQuit()
+}
+
 func (m *model) turnOrder() tea.Cmd { return m.sortBy(m.Locks.Order.Reversed()) }
 
 // whyNoSuspend is why this process may not be stopped: what it holds would end.
@@ -240,7 +262,7 @@ func (m *model) toggleFollow() tea.Cmd {
 
 func (m *model) whyNoFollow() string {
 	if m.viewed() != page.Events {
-		return "events are followed (4); a node is cordoned (tab, 3); the cursor follows its lock by itself"
+		return "only the page of events follows: 4"
 	}
 	return ""
 }

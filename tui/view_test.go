@@ -33,7 +33,7 @@ func TestPages(t *testing.T) {
 		says string
 	}{
 		{page.Overview, "DEGRADED n2 fenced, rejoins in 18s · n4 down 40s · losing one more node stops all locking"}, {page.Locks, "Locks 39"}, {page.Nodes, "3 serve, a quorum is 3"},
-		{page.Events, "Events 23"}, {page.Findings, "Findings 3"}, {page.Guard, "D = 30.35s"}, {page.Lab, "Lab nodes of your own"}, {page.Help, "Looking"},
+		{page.Events, "Events 23"}, {page.Findings, "Findings 3"}, {page.Guard, "D = 30.35s"}, {page.Lab, "Lab nodes of your own"}, {page.Help, "Works here: lab"},
 	} {
 		r.press(fmt.Sprint(i + 1))
 		r.where(c.view)
@@ -109,7 +109,7 @@ func TestActsOnPages(t *testing.T) {
 	for _, keys := range [][]string{{"3"}, {"6"}, {"7"}, {"3", "enter"}} {
 		r := newRig(t, monitortest.Degraded(monitortest.Epoch), 120, 40)
 		r.press(keys...)
-		r.press("f")
+		r.press("C")
 		r.sees("Cordon n1 ?")
 		r.press("esc")
 		if keys[0] == "7" {
@@ -218,7 +218,7 @@ func TestGuardTimeline(t *testing.T) {
 // Whatever is pressed, clicked and sent, at whatever size: a frame fits.
 func TestRandomUse(t *testing.T) {
 	keys := []string{"1", "2", "3", "4", "5", "6", "7", "8", "?", "esc", "esc", "enter", "o", "tab", "j", "k", "down", "up", "pgdown", "pgup", "g", "G", "home",
-		"end", "left", "right", "s", "W", "m", "M", "space", "f", "y", "/", ":", "a", "r", "X", "O", "c", "z", "t", "n", "F", "ctrl+u", "x", "日", "q"}
+		"end", "left", "right", "s", "W", "m", "M", "space", "f", "y", "/", ":", "a", "r", "X", "C", "U", "J", "c", "z", "t", "n", "F", "ctrl+u", "x", "日", "q"}
 	for seed := range 6 {
 		rng := rand.New(rand.NewPCG(uint64(seed), 7))
 		r := newRig(t, monitortest.Hostile(monitortest.Epoch), 100, 30, func(o *Options) {

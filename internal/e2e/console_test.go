@@ -211,7 +211,7 @@ func holdAndOpen(t *testing.T, bin string) {
 	c := newCluster(t, bin, "1s") // the guard would open a fence of its own within about a second
 	term := c.terminal(t, 100, 30)
 	term.shows("n2", "● serving")
-	term.keys("3", "Down", "f")
+	term.keys("3", "Down", "C")
 	term.confirm("Cordon n2", "disk is failing", "n2")
 	term.shows("it refuses writes now")
 	if _, err := c.do(t, 1, "SET", "x", "y"); err == nil || !strings.HasPrefix(err.Error(), "NOREPLICAS") {
@@ -224,8 +224,8 @@ func holdAndOpen(t *testing.T, bin string) {
 	if _, err := c.do(t, 1, "SET", "x", "y"); err == nil {
 		t.Error("the guard opened a node that an operator holds")
 	}
-	term.keys("O")
-	term.shows("Rejoin n2")
+	term.keys("U")
+	term.shows("Uncordon n2")
 	term.settle()
 	term.keys("Tab")
 	term.text("n2")
@@ -239,7 +239,7 @@ func holdAndOpen(t *testing.T, bin string) {
 		t.Error(err)
 	}
 	c.recorded(t, "node cordon", "n2", "intent done")
-	c.recorded(t, "node rejoin", "n2", "intent done")
+	c.recorded(t, "node uncordon", "n2", "intent done")
 }
 
 // A lock that is kept outlives its TTL, and is released when its console ends.
@@ -287,7 +287,7 @@ func readOnly(t *testing.T, bin string) {
 		term.keys("g") // takes the message away
 		term.until("no message", func(s string) bool { return !strings.Contains(s, "read-only") })
 	}
-	term.keys("3", "f")
+	term.keys("3", "C")
 	term.shows("read-only: acts are refused")
 	if n := c.exists(t, "job:1"); n != 5 {
 		t.Errorf("%d of 5 copies are left", n)

@@ -12,36 +12,65 @@ import (
 )
 
 func (m *Desk) WhyNoCordon() string {
-	return m.whyNotNode(monitor.NodeCordoned, "cordoned already", "cordoned", monitor.NodeServing)
+	return m.whyNotNode(func(n monitor.NodeState) string {
+		switch n {
+		case monitor.NodeServing, monitor.NodeFenced:
+			return ""
+		case monitor.NodeCordoned:
+			return "is cordoned already"
+		}
+		return "cannot be cordoned: " + n.String()
+	})
+}
+
+func (m *Desk) WhyNoUncordon() string {
+	return m.whyNotNode(func(n monitor.NodeState) string {
+		switch n {
+		case monitor.NodeCordoned:
+			return ""
+		case monitor.NodeFenced:
+			return "is not cordoned but fenced: J lets it rejoin early"
+		}
+		return "is not cordoned: " + n.String()
+	})
 }
 
 func (m *Desk) WhyNoRejoin() string {
-	return m.whyNotNode(monitor.NodeServing, "serving already", "rejoined", monitor.NodeCordoned)
+	return m.whyNotNode(func(n monitor.NodeState) string {
+		switch n {
+		case monitor.NodeFenced:
+			return ""
+		case monitor.NodeServing:
+			return "is serving already"
+		case monitor.NodeCordoned:
+			return "is cordoned: U uncordons it"
+		}
+		return "cannot rejoin: " + n.String()
+	})
 }
 
-// whyNotNode is why the node under the cursor cannot be done something to: it is what
-// it would become, or in a state that is neither fenced nor the one from which it can.
-func (m *Desk) whyNotNode(is monitor.NodeState, already, done string, from monitor.NodeState) string {
+// whyNotNode is why the node under the cursor cannot be done something to; of its
+// state says why that one is in the way.
+func (m *Desk) whyNotNode(of func(monitor.NodeState) string) string {
 	if why := m.WhyNoAction(); why != "" {
 		return why
 	}
 	if why := m.whyNoNode(); why != "" {
 		return why
 	}
-	switch n := m.latestNode(m.On().Node.Name); {
-	case n == nil:
+	n := m.latestNode(m.On().Node.Name)
+	if n == nil {
 		return "the node is gone"
-	case n.State == is:
-		return m.St.Whole(n.Name) + " is " + already
-	case n.State != from && n.State != monitor.NodeFenced:
-		return m.St.Whole(n.Name) + " cannot be " + done + ": " + n.State.String()
+	}
+	if why := of(n.State); why != "" {
+		return m.St.Whole(n.Name) + " " + why
 	}
 	return ""
 }
 
 func (m *Desk) AskCordon() tea.Cmd {
 	name := m.On().Node.Name
-	return m.askNode(name, "cordon", "it refuses writes now; O lets it rejoin", m.Actions.Cordon, func() []string {
+	return m.askNode(name, "cordon", "it refuses writes now; U uncordons it", m.Actions.Cordon, func() []string {
 		c := &m.Latest.Cluster
 		out := []string{m.St.Fact("Effect", "it is cordoned: it refuses writes until a person uncordons it; no guard lets it rejoin. Its copies expire, and are not extended")}
 		serving := c.Serving
@@ -56,25 +85,31 @@ func (m *Desk) AskCordon() tea.Cmd {
 	})
 }
 
+func (m *Desk) AskUncordon() tea.Cmd {
+	name := m.On().Node.Name
+	return m.askNode(name, "uncordon", "it accepts writes now", m.Actions.Uncordon, m.rejoinFacts(name))
+}
+
 func (m *Desk) AskRejoin() tea.Cmd {
 	name := m.On().Node.Name
-	return m.askNode(name, "rejoin", "it accepts writes now", m.Actions.RejoinNow, func() []string {
+	return m.askNode(name, "rejoin", "it accepts writes now", m.Actions.RejoinNow, m.rejoinFacts(name))
+}
+
+// rejoinFacts are what it means that a node votes again.
+func (m *Desk) rejoinFacts(name string) func() []string {
+	return func() []string {
 		out := []string{m.St.Fact("Effect", "it accepts writes and votes at once")}
 		s, ok := m.Guards.Status[name]
-		n := m.latestNode(name)
-		switch {
-		case ok && s.Phase == restartguard.PhaseFenced && !s.Until.IsZero() && s.Until.After(m.Now()):
-			out = append(out, m.St.Fact("Risk", m.St.Bad.Of("it restarted, and is safe only in "+view.Remaining(s.Until.Sub(m.Now()))+
+		if ok && s.Phase == restartguard.PhaseFenced && !s.Until.IsZero() && s.Until.After(m.Now()) {
+			return append(out, m.St.Fact("Risk", m.St.Bad.Of("it restarted, and is safe only in "+view.Remaining(s.Until.Sub(m.Now()))+
 				": a lock that it forgot can be granted a second time")))
-		case n != nil && n.State == monitor.NodeFenced:
-			risk := "if it restarted less than D ago, a lock that it forgot can be granted a second time"
-			if m.Guards.Delay > 0 {
-				risk += " (D = " + view.Span(m.Guards.Delay) + ")"
-			}
-			out = append(out, m.St.Fact("Risk", m.St.Warn.Of(risk)))
 		}
-		return out
-	})
+		risk := "if it restarted less than D ago, a lock that it forgot can be granted a second time"
+		if m.Guards.Delay > 0 {
+			risk += " (D = " + view.Span(m.Guards.Delay) + ")"
+		}
+		return append(out, m.St.Fact("Risk", m.St.Warn.Of(risk)))
+	}
 }
 
 func (m *Desk) askNode(node, verb, done string, do func(ctx context.Context, node, reason string) error, effect func() []string) tea.Cmd {

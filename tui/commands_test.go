@@ -1,0 +1,69 @@
+package tui_test
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+	"testing"
+
+	"redlockctl/internal/cli"
+	"redlockctl/tui"
+)
+
+// subcommands are the commands of the command line, by their whole names.
+func subcommands(t *testing.T, of ...string) (names []string) {
+	t.Helper()
+	var out bytes.Buffer
+	if code := cli.Main(append(append([]string{"__complete"}, of...), ""), nil, &out, &bytes.Buffer{}); code != 0 {
+		t.Fatalf("exit code %d", code)
+	}
+	for line := range strings.Lines(out.String()) {
+		name, help, ok := strings.Cut(strings.TrimSpace(line), "\t")
+		if !ok || name == "" || help == "" || len(of) > 0 && slices.Contains([]string{"run", "completion", "help"}, of[0]) {
+			continue
+		}
+		names = append(names, strings.Join(append(slices.Clone(of), name), " "))
+	}
+	return names
+}
+
+// The screen's commands are called as those of the command line. What only a screen
+// can do stands here.
+func TestCommandsAreThoseOfTheCLI(t *testing.T) {
+	known := map[string]bool{}
+	for _, name := range subcommands(t) {
+		known[name] = true
+		if slices.Contains([]string{"node", "clusters", "guard", "lab", "audit", "config"}, name) {
+			for _, sub := range subcommands(t, name) {
+				known[sub] = true
+			}
+		}
+	}
+	if !known["node cordon"] || !known["force-release"] || len(known) < 30 {
+		t.Fatalf("the commands were not found: %v", known)
+	}
+	onlyHere := []string{
+		"overview", "events", "findings", "lab", // pages
+		"filter", "sort", "columns", "wide", "theme", "ascii", "cluster", // flags there
+		"mark", "mouse", "freeze", "follow", "copy", "redraw", "quit",
+		"crash", "stop", "continue", "skew", "flush", "clients",
+	}
+	here := map[string]bool{}
+	for _, name := range tui.CommandNames(t) {
+		here[name] = true
+		if !known[name] && !slices.Contains(onlyHere, name) {
+			t.Errorf("there is no command redlockctl %s", name)
+		}
+		if known[name] && slices.Contains(onlyHere, name) && name != "lab" {
+			t.Errorf("redlockctl %s is a command too", name)
+		}
+	}
+	for _, name := range []string{
+		"status", "locks", "nodes", "watch", "doctor", "who", "replay", "guard status", "clusters status",
+		"acquire", "extend", "release", "revoke", "force-release", "node cordon", "node uncordon", "node rejoin", "help",
+	} {
+		if !here[name] {
+			t.Errorf("the screen has no command %s", name)
+		}
+	}
+}
