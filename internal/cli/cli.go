@@ -129,7 +129,7 @@ func (a *commandLine) report(err error) {
 }
 
 func (a *commandLine) rootCommand() *cobra.Command {
-	var guard, noGuard bool
+	var guard, noGuard, plain bool
 	var addr string
 	root := &cobra.Command{
 		Use:   "redlockctl",
@@ -141,7 +141,8 @@ quorum until no lock that it may have forgotten can still be believed in.
 Without a command it opens the console on the masters of the configuration,
 and runs a restart guard in it unless another guard already watches them: the
 header says which one, and its D. Where standard input or output is not a terminal
-it prints the nodes and locks as plain text instead.
+it prints the nodes and locks as plain text instead. With --plain it goes on in lines
+of text, for a screen reader: what changes is printed once, and commands are typed.
 
 The configuration is the first of: --config, $REDLOCKCTL_CONFIG, ./config.toml,
 $XDG_CONFIG_HOME/redlockctl/config.toml, /etc/redlockctl/config.toml. With --nodes none
@@ -197,7 +198,7 @@ redlockctl locks`,
 			case noGuard:
 				mode = app.GuardNever
 			}
-			return a.console(ctx, mode, addr)
+			return a.console(ctx, mode, addr, plain)
 		}),
 	}
 	root.SuggestionsMinimumDistance = 2
@@ -205,6 +206,7 @@ redlockctl locks`,
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.Flags().BoolVar(&noGuard, "no-guard", false, "run no guard in the console")
 	root.Flags().BoolVar(&guard, "guard", false, "run a guard in the console also where another guard watches")
+	root.Flags().BoolVar(&plain, "plain", false, "lines for a screen reader: what changes is printed once, as a sentence; q and enter quit")
 	root.Flags().StringVar(&addr, "listen", "", listenUsage)
 	a.addFlags(root)
 	a.addCommands(root)

@@ -10,14 +10,19 @@ import (
 	"redlockctl/monitor"
 )
 
-// console is the program without a command: the screen on the configured
-// masters, or, where there is no terminal, the same as plain text.
-func (a *commandLine) console(ctx context.Context, guard app.GuardMode, addr string) error {
+// console is the program without a command: the screen on the configured masters; with
+// plain the same as lines for a screen reader; or, where there is no terminal, how things
+// stand.
+func (a *commandLine) console(ctx context.Context, guard app.GuardMode, addr string, plain bool) error {
 	cfg, err := a.load()
 	if err != nil {
 		return err
 	}
-	if !a.inTTY || !a.outTTY {
+	if plain {
+		if err := a.tableOnly("redlockctl watch -o jsonl prints events"); err != nil {
+			return err
+		}
+	} else if !a.inTTY || !a.outTTY {
 		if addr != "" {
 			return usageError{errors.New("--listen is for the console, which needs a terminal; without one use redlockctl guard --listen")}
 		}
@@ -55,6 +60,9 @@ func (a *commandLine) console(ctx context.Context, guard app.GuardMode, addr str
 	shown, err := clusters.Open(ctx, cfg.Cluster.Name)
 	if err != nil {
 		return err
+	}
+	if plain {
+		return a.plainConsole(ctx, shown)
 	}
 	opt := screenOf(shown)
 	opt.Clusters, opt.NoColor, opt.FPS = clusters, !cfg.TUI.Color, cfg.TUI.FPS

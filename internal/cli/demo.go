@@ -174,9 +174,10 @@ func (a *commandLine) plainDemo(ctx context.Context, d *app.Demo, o demoOptions)
 
 // eventPrinter prints each event once, as a line with the time of day.
 type eventPrinter struct {
-	out    io.Writer
-	seq    uint64    // of the last event seen
-	sample time.Time // of the last everyday one that was printed
+	out     io.Writer
+	weighty bool      // no everyday one
+	seq     uint64    // of the last event seen
+	sample  time.Time // of the last everyday one that was printed
 }
 
 // print prints what is new among events. Of the everyday ones a lock taken each
@@ -191,7 +192,7 @@ func (p *eventPrinter) print(events []monitor.Event) {
 			continue
 		}
 		if e.Level == monitor.LevelInfo {
-			if e.Kind != "acquired" || e.At.Sub(p.sample) < time.Second {
+			if p.weighty || e.Kind != "acquired" || e.At.Sub(p.sample) < time.Second {
 				continue
 			}
 			p.sample = e.At

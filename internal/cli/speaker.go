@@ -1,0 +1,196 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"syscall"
+
+	"redlockctl/internal/app"
+	"redlockctl/internal/safetext"
+	"redlockctl/internal/view"
+	"redlockctl/monitor"
+	"redlockctl/tui"
+)
+
+// plainHelp is what may be typed in front of the plain console.
+const plainHelp = "status, nodes, locks [FILTER], findings, help, q (quit): each and enter"
+
+// plainConsole is the console for a screen reader: what changes is printed once, as a
+// sentence, and nothing that was printed moves. Everyday changes of locks are left out:
+// locks lists them.
+func (a *commandLine) plainConsole(ctx context.Context, shown tui.Cluster) error {
+	if mon, ok := shown.Source.(*monitor.Monitor); ok {
+		if _, err := app.Settled(ctx, mon); err != nil {
+			return nil // a signal: nothing has begun
+		}
+	}
+	p := &speaker{commandLine: a, shown: shown, events: &eventPrinter{out: a.out, weighty: true}}
+	first := shown.Source.Snapshot()
+	if n := len(first.Events); n > 0 {
+		p.events.seq = first.Events[n-1].Seq
+	}
+	p.last = first
+	p.tellVerdict()
+	p.tellNodes()
+	p.tellFindings()
+	fmt.Fprintln(a.out, plainHelp)
+	lines := a.typedLines(ctx)
+	for ctx.Err() == nil {
+		select {
+		case <-ctx.Done():
+		case line, more := <-lines:
+			if !more || !p.command(strings.TrimSpace(line)) {
+				return nil
+			}
+		case <-shown.Source.Changed(p.last.Version):
+			p.take(shown.Source.Snapshot())
+		}
+		if w, ok := a.out.(*remembering); ok && w.err != nil {
+			if errors.Is(w.err, syscall.EPIPE) {
+				return nil
+			}
+			return w.err
+		}
+	}
+	return nil
+}
+
+// typedLines are the lines of standard input. Its end closes them where a person is at
+// the other one; else the console goes on until a signal.
+func (a *commandLine) typedLines(ctx context.Context) <-chan string {
+	lines := make(chan string)
+	go func() {
+		read := bufio.NewScanner(a.in)
+		for read.Scan() {
+			select {
+			case lines <- read.Text():
+			case <-ctx.Done():
+				return
+			}
+		}
+		if a.inTTY {
+			close(lines)
+		}
+	}()
+	return lines
+}
+
+// speaker is a plain console.
+type speaker struct {
+	*commandLine
+	shown   tui.Cluster
+	events  *eventPrinter
+	last    *monitor.Snapshot
+	verdict string // what was said last, without the times that run
+}
+
+func (p *speaker) context() *view.Context {
+	ctx := p.viewContext(p.last)
+	ctx.Guard = p.guard()
+	return ctx
+}
+
+func (p *speaker) guard() view.Guard {
+	if p.shown.Guard == nil {
+		return view.Guard{}
+	}
+	return view.NewGuard(p.shown.Guard.ID(), p.shown.Guard.Status())
+}
+
+// take says what is new: events, and then the verdict if that is another one.
+func (p *speaker) take(s *monitor.Snapshot) {
+	p.last = s
+	events, _ := p.shown.Source.EventsSince(p.events.seq)
+	p.events.print(events)
+	if p.verdictNow() != p.verdict {
+		p.tellVerdict()
+	}
+}
+
+// verdictNow is what the verdict rests on. Its sentence has times that run, by which it
+// is not another one.
+func (p *speaker) verdictNow() string {
+	c := &p.last.Cluster
+	b := &strings.Builder{}
+	fmt.Fprint(b, c.Verdict, c.Missing, c.CanLose, c.Reason)
+	for _, n := range p.last.Nodes {
+		fmt.Fprint(b, "|", n.State)
+	}
+	for _, f := range p.last.Findings {
+		if f.Severity == monitor.SeverityDanger {
+			fmt.Fprint(b, "|", f.ID, f.Key.Raw())
+		}
+	}
+	return b.String()
+}
+
+func (p *speaker) tellVerdict() {
+	p.verdict = p.verdictNow()
+	for _, h := range view.Headlines(p.context()) {
+		p.say("%s: %s: %s", safetext.Escape(p.last.Cluster.Name), h.Verdict.Text, h.Text())
+	}
+}
+
+func (p *speaker) tellNodes() {
+	guard := p.guard()
+	for _, n := range p.last.Nodes {
+		text := n.State.String()
+		if left, ok := guard.Countdown(&n, p.last.At); ok {
+			text += ", rejoins in " + view.Remaining(left)
+		}
+		p.say("node %s: %s, %s", safetext.Escape(n.Name), text, view.Plural(n.Locks, "lock"))
+	}
+}
+
+func (p *speaker) tellFindings() {
+	ctx := p.context()
+	for i := range p.last.Findings {
+		f := &p.last.Findings[i]
+		about := ""
+		if key := f.Key.Raw(); key != "" && f.Count <= 1 {
+			about = ctx.Name(key) + ": "
+		}
+		p.say("%s: %s%s", ctx.Severity(f.Severity).Text, about, view.FindingTitle(ctx, f))
+	}
+}
+
+func (p *speaker) say(format string, args ...any) {
+	fmt.Fprintf(p.out, "%s  %s\n", view.Clock(p.last.At), fmt.Sprintf(format, args...))
+}
+
+// command does what was typed; false: that is the end.
+func (p *speaker) command(line string) bool {
+	p.last = p.shown.Source.Snapshot()
+	word, rest, _ := strings.Cut(line, " ")
+	switch word {
+	case "":
+	case "q", "quit":
+		return false
+	case "status":
+		p.tellVerdict()
+		p.say("locks: %s", lockCount(p.last))
+	case "nodes":
+		p.tellNodes()
+	case "findings":
+		p.tellFindings()
+		if len(p.last.Findings) == 0 {
+			p.say("no findings")
+		}
+	case "locks":
+		f := monitor.ParseFilter(rest)
+		if err := f.Check(p.last.Nodes); err != nil {
+			p.say("%s", safetext.Printable(err.Error()))
+			return true
+		}
+		p.printLocks(p.last, matching(p.last, f.At(p.last.At)))
+	default:
+		if word != "help" && word != "?" {
+			p.say("there is no command %s", safetext.Escape(word))
+		}
+		fmt.Fprintln(p.out, plainHelp)
+	}
+	return true
+}
