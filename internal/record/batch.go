@@ -58,7 +58,7 @@ func (b *batch) lock(name string) int64 {
 // all of them.
 func (b *batch) event(e monitor.Event) {
 	if !e.Key.Empty() && !b.caughtUp {
-		b.grants.follow(e, b.now)
+		b.follow(e)
 	}
 	if e.Level == monitor.LevelInfo && !e.Key.Empty() {
 		return // a grant's life

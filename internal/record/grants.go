@@ -1,8 +1,11 @@
 package record
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"database/sql"
+	"errors"
+	"fmt"
 	"time"
 
 	"redlockctl/internal/lockform"
@@ -31,17 +34,23 @@ type grant struct {
 	dirty      bool
 }
 
-// grants follows the grants of all locks.
+// grants follows the grants of all locks. Of those that are open it remembers the ones
+// that changed last; the file has them all.
 type grants struct {
-	open    map[string]*grant    // by the name of the lock
+	open    map[string]*grant    // by the name of the lock; nil: the lock has none
+	all     bool                 // what is not in open is not open
+	most    int                  // how many are remembered
 	changed []*grant             // since they were written last
 	last    map[string]time.Time // when the last grant of a lock ended
 	locks   map[string]int64     // rows of locks by name
 	owners  map[string]int64
 }
 
+// mostChanged bounds the grants that are written at once when all locks are taken in.
+const mostChanged = 4096
+
 func newGrants() grants {
-	return grants{open: map[string]*grant{}, last: map[string]time.Time{}, locks: map[string]int64{}, owners: map[string]int64{}}
+	return grants{most: mostKnown, open: map[string]*grant{}, last: map[string]time.Time{}, locks: map[string]int64{}, owners: map[string]int64{}}
 }
 
 func shortSHA(token string) [8]byte {
@@ -49,30 +58,56 @@ func shortSHA(token string) [8]byte {
 	return [8]byte(sum[:8])
 }
 
+// Grants that are open, by what finds them; ?1 is the cluster.
+var (
+	openColumns = `SELECT g.id, l.name, g.token, g.began_ms, g.partly, g.until_ms, g.extensions, coalesce(g.copies, '') `
+	openGrants  = openColumns + fmt.Sprintf(`FROM grants g INDEXED BY grants_by_length CROSS JOIN locks l ON l.id = g.lock
+		WHERE %s = %d AND l.cluster = ?1`, lengthClass, len(lengths)+1)
+	openGrantOf = openColumns + `FROM locks l CROSS JOIN grants g INDEXED BY grants_of_lock ON g.lock = l.id
+		WHERE l.cluster = ?1 AND l.name = ?2 AND g.ended_ms IS NULL ORDER BY g.began_ms DESC LIMIT 1`
+)
+
+func scanGrant(row interface{ Scan(...any) error }) (*grant, error) {
+	one := &grant{}
+	var token []byte
+	var began int64
+	var until sql.NullInt64
+	if err := row.Scan(&one.id, &one.lock, &token, &began, &one.partly, &until, &one.extensions, &one.copies); err != nil {
+		return nil, err
+	}
+	copy(one.token[:], token)
+	one.began = time.UnixMilli(began)
+	if until.Valid {
+		one.until = time.UnixMilli(until.Int64)
+	}
+	return one, nil
+}
+
 // resume takes up the grants that were open when the last recorder ended.
 func (g *grants) resume(db *sql.DB, cluster int64) error {
-	rows, err := db.Query(`SELECT g.id, l.name, g.token, g.began_ms, g.until_ms, g.extensions, coalesce(g.copies, '') FROM grants g JOIN locks l ON l.id = g.lock
-		WHERE g.ended_ms IS NULL AND l.cluster = ?`, cluster)
+	rows, err := db.Query(openGrants+` LIMIT ?2`, cluster, g.most+1)
 	if err != nil {
 		return err
 	}
 	defer rows.Close()
 	for rows.Next() {
-		one := &grant{}
-		var token []byte
-		var began int64
-		var until sql.NullInt64
-		if err := rows.Scan(&one.id, &one.lock, &token, &began, &until, &one.extensions, &one.copies); err != nil {
+		one, err := scanGrant(rows)
+		if err != nil {
 			return err
-		}
-		copy(one.token[:], token)
-		one.began = time.UnixMilli(began)
-		if until.Valid {
-			one.until = time.UnixMilli(until.Int64)
 		}
 		g.open[one.lock] = one
 	}
+	g.all = true
+	g.forget()
 	return rows.Err()
+}
+
+// forget drops what the file has, when too much is remembered.
+func (g *grants) forget() {
+	if len(g.open) > g.most {
+		clear(g.open)
+		g.all = false
+	}
 }
 
 func (g *grants) change(one *grant) {
@@ -82,9 +117,25 @@ func (g *grants) change(one *grant) {
 	}
 }
 
+// openGrant is the open grant of a lock; nil: it has none.
+func (b *batch) openGrant(lock string) *grant {
+	g := &b.grants
+	one, known := g.open[lock]
+	if known || g.all || b.err != nil {
+		return one
+	}
+	one, err := scanGrant(b.tx.QueryRow(openGrantOf, b.cluster, lock))
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		b.err = err
+	}
+	g.open[lock] = one
+	return one
+}
+
 // begin opens a grant; what was open of the lock has ended unseen.
-func (g *grants) begin(lock, token string, at, until time.Time, partly bool) {
-	g.end(lock, at, notSeen)
+func (b *batch) begin(lock, token string, at, until time.Time, partly bool) *grant {
+	g := &b.grants
+	b.end(lock, at, notSeen)
 	one := &grant{lock: lock, token: shortSHA(token), began: at, until: until, partly: partly}
 	if f := lockform.Recognize(lock, "string", token, int64(len(token)), at); f != nil {
 		one.owner, one.library = f.Owner.Raw(), f.Library
@@ -94,77 +145,116 @@ func (g *grants) begin(lock, token string, at, until time.Time, partly bool) {
 	}
 	g.open[lock] = one
 	g.change(one)
+	return one
 }
 
 // end ends the open grant of a lock, if there is one.
-func (g *grants) end(lock string, at time.Time, how string) {
-	one := g.open[lock]
-	if one == nil {
-		return
+func (b *batch) end(lock string, at time.Time, how string) {
+	if one := b.openGrant(lock); one != nil {
+		b.grants.end(one, at, how)
 	}
+}
+
+func (g *grants) end(one *grant, at time.Time, how string) {
 	if at.Before(one.began) {
 		at = one.began
 	}
 	one.ended, one.how = at, how
-	delete(g.open, lock)
+	g.open[one.lock] = nil
 	if len(g.last) >= mostKnown {
 		clear(g.last)
 	}
-	g.last[lock] = at
+	g.last[one.lock] = at
 	g.change(one)
 }
 
 // follow goes on by an event of a lock.
-func (g *grants) follow(e monitor.Event, now time.Time) {
-	lock, one := e.Key.Raw(), g.open[e.Key.Raw()]
+func (b *batch) follow(e monitor.Event) {
+	lock := e.Key.Raw()
 	switch e.Kind {
 	case "acquired":
-		if one == nil || one.token != shortSHA(e.Token.Raw()) || one.how != "" {
-			g.begin(lock, e.Token.Raw(), e.At, e.Until, false)
+		if one := b.openGrant(lock); one == nil || one.token != shortSHA(e.Token.Raw()) {
+			b.begin(lock, e.Token.Raw(), e.At, e.Until, false)
 		}
 	case "extended":
-		if one != nil {
+		if one := b.openGrant(lock); one != nil {
 			one.until, one.extended = e.Until, e.At
 			one.extensions += max(1, e.Times)
-			g.change(one)
+			b.grants.change(one)
 		}
 	case "released", "expired", "revoked", "force-released", "lost majority":
-		g.end(lock, e.At, e.Kind)
+		b.end(lock, e.At, e.Kind)
 	}
 }
 
-// takeIn brings the open grants in line with what is there. What is gone has ended unseen,
-// at the last moment at which it was known, or at its TTL's end where that came first.
-func (g *grants) takeIn(s *monitor.Snapshot, seen, now time.Time) {
-	there := make(map[string]bool)
-	for l := range s.Locks.All() {
-		if l.Held < s.Cluster.Quorum || l.Nobody {
-			continue
+// granted reports whether a lock is one that somebody holds.
+func granted(l *monitor.Lock, quorum int) bool {
+	return l != nil && l.Held >= quorum && !l.Nobody
+}
+
+// takeIn brings the open grants in line with what is there, and looks at each lock.
+func (b *batch) takeIn(s *monitor.Snapshot) {
+	b.endGone(s)
+	b.lookAtAll(s, func(l *monitor.Lock) {
+		if granted(l, s.Cluster.Quorum) {
+			b.takeInGrant(l)
 		}
-		lock, token := l.Key.Raw(), l.Holder.Raw()
-		there[lock] = true
-		if one := g.open[lock]; one != nil && one.token == shortSHA(token) {
-			if !one.until.Equal(l.MajorityEnd()) {
-				one.until = l.MajorityEnd()
-				g.change(one)
-			}
-			continue
+	})
+}
+
+func (b *batch) takeInGrant(l *monitor.Lock) {
+	lock, token := l.Key.Raw(), l.Holder.Raw()
+	if one := b.openGrant(lock); one != nil && one.token == shortSHA(token) {
+		if !one.until.Equal(l.MajorityEnd()) {
+			one.until = l.MajorityEnd()
+			b.grants.change(one)
 		}
-		at := now
-		if !l.Since().IsZero() {
-			at = l.Since()
-		}
-		g.begin(lock, token, at, l.MajorityEnd(), true)
+		return
 	}
-	for lock, one := range g.open {
-		if !there[lock] {
-			at := seen
-			if !one.until.IsZero() && one.until.Before(at) {
-				at = one.until
-			}
-			g.end(lock, at, notSeen)
+	at := b.now
+	if !l.Since().IsZero() {
+		at = l.Since()
+	}
+	b.begin(lock, token, at, l.MajorityEnd(), true)
+}
+
+// endGone ends the open grants of locks that are gone: unseen, at the last moment at which
+// they were known, or at the TTL's end where that came first.
+func (b *batch) endGone(s *monitor.Snapshot) {
+	gone := func(lock string) bool { return !granted(s.Locks.Get(lock), s.Cluster.Quorum) }
+	ended := func(one *grant) {
+		at := b.seen
+		if !one.until.IsZero() && one.until.Before(at) {
+			at = one.until
+		}
+		b.grants.end(one, at, notSeen)
+	}
+	for lock, one := range b.grants.open {
+		if one != nil && gone(lock) {
+			ended(one)
 		}
 	}
+	if b.grants.all || b.err != nil {
+		return
+	}
+	b.writeGrants()
+	rows, err := b.tx.Query(openGrants, b.cluster)
+	if err != nil {
+		b.err = err
+		return
+	}
+	defer rows.Close()
+	for rows.Next() {
+		one, err := scanGrant(rows)
+		if err != nil {
+			b.err = err
+			return
+		}
+		if gone(one.lock) {
+			ended(one)
+		}
+	}
+	b.err = cmp.Or(b.err, rows.Err())
 }
 
 func nothing(s string) any {
@@ -229,5 +319,12 @@ func (b *batch) writeGrants() {
 			return
 		}
 	}
+	for _, one := range g.changed {
+		if g.all && !one.ended.IsZero() && g.open[one.lock] == nil {
+			delete(g.open, one.lock)
+		}
+	}
+	clear(g.changed)
 	g.changed = g.changed[:0]
+	g.forget()
 }

@@ -55,7 +55,7 @@ func copiesOf(l *monitor.Lock) (copies, tokens string) {
 
 // lookOf is what a lock is worth to be recorded as; nil: nothing beside its grant, which
 // takes the copies of its first look.
-func (g *grants) lookOf(l *monitor.Lock) *look {
+func (b *batch) lookOf(l *monitor.Lock) *look {
 	if l == nil || l.State == monitor.LockPartial || l.State == monitor.LockNotALock {
 		return nil // on its way, or no lock
 	}
@@ -67,13 +67,13 @@ func (g *grants) lookOf(l *monitor.Lock) *look {
 	if now.state != monitor.LockHeld && now.state != monitor.LockBareMajority {
 		return now
 	}
-	one := g.open[l.Key.Raw()]
+	one := b.openGrant(l.Key.Raw())
 	if one == nil || string(one.token[:]) != now.tokens[:8] {
 		return nil
 	}
 	if one.copies == "" {
 		one.copies = now.copies
-		g.change(one)
+		b.grants.change(one)
 	}
 	if one.copies == now.copies {
 		return nil
@@ -84,23 +84,34 @@ func (g *grants) lookOf(l *monitor.Lock) *look {
 // lookAtLocks takes in the locks that may have changed since the last time.
 func (b *batch) lookAtLocks(from Source, s *monitor.Snapshot) {
 	keys, known := from.ChangedSince(b.looks.version)
-	if b.looks.version == 0 {
-		known = false
-	}
-	b.looks.version = s.Version
-	if known {
-		for _, key := range keys {
-			b.look(key, s.Locks.Get(key))
-		}
+	if !known {
+		b.lookAtAll(s, func(*monitor.Lock) {})
 		return
 	}
+	b.looks.version = s.Version
+	for _, key := range keys {
+		b.look(key, s.Locks.Get(key))
+	}
+}
+
+// lookAtAll takes in all locks, each after first was called with it. What changes is
+// written as it goes: there may be a million.
+func (b *batch) lookAtAll(s *monitor.Snapshot, first func(*monitor.Lock)) {
+	b.looks.version = s.Version
 	for key := range b.looks.open {
 		if s.Locks.Get(key) == nil {
 			b.look(key, nil)
 		}
 	}
 	for l := range s.Locks.All() {
+		first(l)
 		b.look(l.Key.Raw(), l)
+		if len(b.grants.changed) >= mostChanged {
+			b.writeGrants()
+		}
+		if b.err != nil {
+			return
+		}
 	}
 }
 
@@ -109,7 +120,7 @@ func (b *batch) look(key string, l *monitor.Lock) {
 	if b.err != nil {
 		return
 	}
-	was, now := b.looks.open[key], b.grants.lookOf(l)
+	was, now := b.looks.open[key], b.lookOf(l)
 	if was != nil && now != nil && was.state == now.state && was.tokens == now.tokens && was.copies == now.copies {
 		return
 	}

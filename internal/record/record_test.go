@@ -80,10 +80,22 @@ func cluster(now time.Time) monitor.Snapshot {
 }
 
 // A grant is kept with how it began, was extended and ended; two at a time stand out.
-func TestBiographyOfALock(t *testing.T) {
+func TestBiographyOfALock(t *testing.T) { eitherWay(t, testBiographyOfALock) }
+
+// eitherWay runs a test with open grants that are remembered, and with ones that are read
+// from the file each time.
+func eitherWay(t *testing.T, test func(*testing.T, func(*writer))) {
+	t.Run("remembered", func(t *testing.T) { test(t, func(*writer) {}) })
+	t.Run("forgotten", func(t *testing.T) {
+		test(t, func(w *writer) { w.grants.most = 0; w.grants.forget() })
+	})
+}
+
+func testBiographyOfALock(t *testing.T, limit func(*writer)) {
 	path, now := filepath.Join(t.TempDir(), "record.db"), time.Now().Truncate(time.Millisecond)
 	from := &told{s: cluster(now)}
 	w := begin(t, path, from, now)
+	limit(w)
 	write(t, w, from, now)
 	second := func(n int) time.Time { return now.Add(time.Duration(n) * time.Second) }
 	from.tell("acquired", "job:1", "host_42_a", second(1), second(31))
@@ -123,7 +135,9 @@ func TestBiographyOfALock(t *testing.T) {
 
 // A recorder that starts anew goes on with what is still there, and ends the rest at the
 // last moment at which it was known.
-func TestGoesOnAfterAStop(t *testing.T) {
+func TestGoesOnAfterAStop(t *testing.T) { eitherWay(t, testGoesOnAfterAStop) }
+
+func testGoesOnAfterAStop(t *testing.T, limit func(*writer)) {
 	path, now := filepath.Join(t.TempDir(), "record.db"), time.Now().Truncate(time.Millisecond)
 	from := &told{s: cluster(now)}
 	func() {
@@ -147,6 +161,7 @@ func TestGoesOnAfterAStop(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	limit(w)
 	w.seq = 99
 	write(t, w, from, later)
 	got, err := read(t, path).GrantsOf("gone", Span{now, later}, 10)

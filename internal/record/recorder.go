@@ -202,7 +202,7 @@ func (w *writer) write(from Source, now time.Time) error {
 		if w.follows {
 			b.event(monitor.Event{At: now, Level: monitor.LevelNotice, Kind: "recorder", Text: gapText(missed)})
 		}
-		w.grants.takeIn(s, w.seen, now)
+		b.takeIn(s)
 		if !w.follows {
 			b.exec(`UPDATE runs SET locks_ms = ? WHERE id = ?`, millis(now), w.run)
 		}
