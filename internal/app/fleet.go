@@ -50,7 +50,7 @@ func fleetMonitor(cfg *config.Config, of int) (*monitor.Monitor, error) {
 	opt.MaxMemory = max(opt.MaxMemory/int64(of), 1<<20)
 	opt.ProbeEvery, opt.InfoEvery, opt.ScanEvery = max(opt.ProbeEvery, fleetProbe), max(opt.InfoEvery, fleetProbe), max(opt.ScanEvery, fleetScan)
 	opt.EventsKept = 1
-	return monitor.New(s.Nodes, opt)
+	return newMonitor(s.Nodes, opt)
 }
 
 // Run looks at all clusters until ctx ends.

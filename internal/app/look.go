@@ -30,7 +30,7 @@ func Watch(ctx context.Context, cfg *config.Config, of Aim, f func(*monitor.Moni
 		return err
 	}
 	s.Monitor.Keys, s.Monitor.Match, s.Monitor.NoLocks, s.Monitor.Patient = of.Keys, of.Match, of.Nodes, of.Stays
-	mon, err := monitor.New(s.Nodes, s.Monitor)
+	mon, err := newMonitor(s.Nodes, s.Monitor)
 	if err != nil {
 		return err
 	}

@@ -3,14 +3,31 @@ package app
 import (
 	"context"
 	"errors"
+	"os"
 	"runtime/debug"
 	"runtime/metrics"
 	"time"
+
+	"redlockctl/monitor"
+	"redlockctl/redlock"
 )
 
 // guardMemory is what the guard's process may take beside what watching the locks
 // may: far more than it needs, and enough for what comes between two looks.
 const guardMemory = 192 << 20
+
+// garbage is how much garbage, in percent of what is in use, may gather before it is
+// collected, where the variable GOGC does not say it. With a million locks nearly all that
+// is in use is the table: at Go's default of 100 its size would be taken twice.
+const garbage = 50
+
+// newMonitor makes a monitor in a process that collects its garbage early.
+func newMonitor(nodes []*redlock.Node, opt monitor.Options) (*monitor.Monitor, error) {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(garbage)
+	}
+	return monitor.New(nodes, opt)
+}
 
 // errTooMuchMemory is returned when a task was ended because the process took more
 // memory than it may.

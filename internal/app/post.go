@@ -226,7 +226,7 @@ func (d *post) watch(ctx context.Context, guard *restartguard.Guard, plan guardP
 	if plan.Monitor.MaxMemory == 0 {
 		plan.Monitor.MaxMemory = monitor.DefaultMaxMemory() / 2 / int64(d.share) // a guard is not alone on its machine
 	}
-	mon, err := monitor.New(plan.Nodes, plan.Monitor)
+	mon, err := newMonitor(plan.Nodes, plan.Monitor)
 	if err != nil {
 		d.log.Error("the locks cannot be watched; the guard goes on", "error", safetext.Printable(err.Error()))
 		return func() {}

@@ -45,7 +45,7 @@ type Session struct {
 // metrics may be nil.
 func OpenSession(ctx context.Context, s Spec, mode GuardMode, metrics *Metrics) (*Session, error) {
 	s.Monitor.Patient = true // it stays: the masters have other work
-	mon, err := monitor.New(s.Nodes, s.Monitor)
+	mon, err := newMonitor(s.Nodes, s.Monitor)
 	if err != nil {
 		return nil, err
 	}
