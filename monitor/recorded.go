@@ -7,9 +7,10 @@ func NodeStateOf(name string) NodeState {
 	return NodeState(max(0, slices.Index(nodeStateNames[:], name)))
 }
 
-// LockStateOf is the state of this name; held for any other.
-func LockStateOf(name string) LockState {
-	return LockState(max(0, slices.Index(lockStateNames[:], name)))
+// LockStateOf is the state of this name, and reports whether there is one.
+func LockStateOf(name string) (LockState, bool) {
+	i := slices.Index(lockStateNames[:], name)
+	return LockState(max(0, i)), i >= 0
 }
 
 // VerdictOf is the verdict of this name; unknown for any other.
@@ -22,14 +23,14 @@ func VerdictOf(name string) Verdict {
 	return VerdictUnknown
 }
 
-// SeverityOf is the severity of this name; info for any other.
+// SeverityOf is the severity of this name; danger for any other: better too loud.
 func SeverityOf(name string) Severity {
 	for s := SeverityInfo; s <= SeverityDanger; s++ {
 		if s.String() == name {
 			return s
 		}
 	}
-	return SeverityInfo
+	return SeverityDanger
 }
 
 // Recall makes a snapshot of the past whole, of which the nodes, the locks and the

@@ -63,7 +63,7 @@ func (r *Reader) At(t time.Time) (*Moment, error) {
 	unread := "its locks were not recorded"
 	if locks.Valid && locks.Int64 <= millis(t) {
 		unread, s.Settled = "", time.UnixMilli(locks.Int64)
-		err = r.locksAt(s)
+		unread, err = r.locksAt(s)
 	}
 	s.Recall(unread)
 	return m, err
@@ -142,11 +142,11 @@ func (r *Reader) findingsAt(t time.Time) (out []monitor.Finding, err error) {
 }
 
 // locksAt sets the locks: those that were held, and those that were in a state that no
-// grant tells.
-func (r *Reader) locksAt(s *monitor.Snapshot) error {
+// grant tells. unread is why some are missing.
+func (r *Reader) locksAt(s *monitor.Snapshot) (unread string, err error) {
 	held, err := r.HeldAt(s.At)
 	if err != nil {
-		return err
+		return "", err
 	}
 	locks := make(map[string]*monitor.Lock, len(held))
 	for i := range held {
@@ -165,8 +165,8 @@ func (r *Reader) locksAt(s *monitor.Snapshot) error {
 		}
 		locks[g.Lock] = l
 	}
-	if err := r.lockStatesAt(s, locks); err != nil {
-		return err
+	if unread, err = r.lockStatesAt(s, locks); err != nil {
+		return "", err
 	}
 	all := make([]monitor.Lock, 0, len(locks))
 	for _, l := range locks {
@@ -176,16 +176,17 @@ func (r *Reader) locksAt(s *monitor.Snapshot) error {
 		all = append(all, *l)
 	}
 	s.Locks = monitor.NewLocks(all...)
-	return nil
+	return unread, nil
 }
 
-// lockStatesAt adds what locks were beside their grants.
-func (r *Reader) lockStatesAt(s *monitor.Snapshot, locks map[string]*monitor.Lock) error {
+// lockStatesAt adds what locks were beside their grants, and leaves out those of which this
+// program does not know the word: unread says so.
+func (r *Reader) lockStatesAt(s *monitor.Snapshot, locks map[string]*monitor.Lock) (unread string, err error) {
 	for _, condition := range classes() {
 		rows, err := r.db.Query(`SELECT l.name, state, tokens, copies, began_ms FROM lock_states INDEXED BY lock_states_by_length CROSS JOIN locks l ON l.id = lock WHERE `+
 			condition+` AND l.cluster = ?2`, millis(s.At), r.cluster)
 		if err != nil {
-			return err
+			return "", err
 		}
 		for rows.Next() {
 			var name, state, copies string
@@ -193,7 +194,13 @@ func (r *Reader) lockStatesAt(s *monitor.Snapshot, locks map[string]*monitor.Loc
 			var began int64
 			if err := rows.Scan(&name, &state, &tokens, &copies, &began); err != nil {
 				_ = rows.Close()
-				return err
+				return "", err
+			}
+			known, ok := monitor.LockStateOf(state)
+			if !ok {
+				delete(locks, name)
+				unread = fmt.Sprintf("locks are missing here: the record has a state %q that this version does not know", state)
+				continue
 			}
 			token := hex.EncodeToString(tokens)
 			l := locks[name]
@@ -207,14 +214,14 @@ func (r *Reader) lockStatesAt(s *monitor.Snapshot, locks map[string]*monitor.Loc
 			}
 			recallCopies(s, l, copies, token)
 			*l = l.Timed(since, end)
-			l.State = monitor.LockStateOf(state)
+			l.State = known
 			l.Nobody = l.State == monitor.LockSplit && l.Held+strings.Count(copies, "?") < s.Cluster.Quorum
 		}
 		if err := rows.Err(); err != nil {
-			return err
+			return "", err
 		}
 	}
-	return nil
+	return unread, nil
 }
 
 // recallCopies sets the copies of a lock, of which tokens are the tokens in hex, the

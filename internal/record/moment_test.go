@@ -122,6 +122,34 @@ func TestWhatWasKnownAtAMoment(t *testing.T) {
 }
 
 // One goes from step to step in either direction; what happened within a second is one.
+// A state of which this program does not know the word, as a record of another version may
+// have it, is no state at all: the lock is left out, and that is said.
+func TestUnknownLockState(t *testing.T) {
+	path, now := filepath.Join(t.TempDir(), "record.db"), time.Now().Truncate(time.Millisecond)
+	from := &told{s: *monitortest.Safe(now)}
+	from.s.Settled, from.s.Version = now, 1
+	monitortest.Put(&from.s, monitortest.LockOf(now, "import", monitor.LockSplit, monitortest.TokenA, "4 - 4 ? 4b"))
+	w := begin(t, path, from, now)
+	write(t, w, from, now)
+	if _, err := w.db.Exec(`UPDATE lock_states SET state = 'torn\x1b'`); err != nil {
+		t.Fatal(err)
+	}
+	m, err := read(t, path).At(now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := m.Snapshot
+	if l := s.Locks.Get("import"); l != nil || s.Complete {
+		t.Errorf("%v, complete: %t", l, s.Complete)
+	}
+	if s.Locks.Get("leader:billing") == nil {
+		t.Error("the others are gone too")
+	}
+	if unread := s.Unread(); len(unread) == 0 || !strings.Contains(unread[0].Why, "torn") {
+		t.Errorf("unread: %v", unread)
+	}
+}
+
 func TestSteps(t *testing.T) {
 	path, now := filepath.Join(t.TempDir(), "record.db"), time.Now().Truncate(time.Millisecond)
 	from := &told{s: cluster(now)}
