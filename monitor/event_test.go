@@ -220,7 +220,10 @@ func TestGuardEventsAreFolded(t *testing.T) {
 	for _, n := range []string{"n2", "n1", "n3"} {
 		w.note(Event{At: now, Kind: "guard first contact", Node: n, Text: safetext.New("guard: " + n + " seen for the first time")})
 	}
-	w.note(Event{At: now, Kind: "guard closed", Node: "n1", Text: safetext.New("guard: n1 closed")})
+	w.note(Event{At: now, Kind: "guard waiting", Node: "n1", Text: safetext.New("guard: n1 fenced, may rejoin in 3s")})
+	for _, text := range []string{"rejoined", "unfenced by another 3s before this guard would have"} {
+		w.note(Event{At: now, Kind: "guard rejoined", Node: "n1", Text: safetext.New("guard: n1 " + text)})
+	}
 	w.note(Event{At: now, Kind: "guard no quorum", Text: safetext.New("guard: no quorum")})
 	w.tellContacts(now.Add(time.Second))
 	var got []string
@@ -231,7 +234,7 @@ func TestGuardEventsAreFolded(t *testing.T) {
 		}
 		got = append(got, text)
 	}
-	want := []string{"part: guard: n1 closed", "guard: no quorum", "guard: n1, n2, n3 seen for the first time"}
+	want := []string{"part: guard: n1 fenced, may rejoin in 3s", "part: guard: n1 rejoined", "guard: n1 unfenced by another 3s before this guard would have", "guard: no quorum", "guard: n1, n2, n3 seen for the first time"}
 	if !slices.Equal(got, want) {
 		t.Errorf("told %q", got)
 	}

@@ -139,14 +139,14 @@ func (f *findings) settle(o *openFinding, now time.Time, emit func(Event)) {
 	case o.last.Equal(now):
 		if !o.told && now.Sub(o.Since) >= o.check.after {
 			o.told = true
-			emit(findingEvent(o.Finding, "finding opened", now))
+			emit(o.event("finding opened", now))
 		}
 	case !o.told:
 		// It was not there for long enough, and has to begin anew.
 		delete(f.open, name)
 	case now.Sub(o.last) >= hold:
 		o.told, o.gone = false, now
-		emit(findingEvent(o.Finding, "finding closed", now))
+		emit(o.event("finding closed", now))
 	}
 }
 
@@ -173,7 +173,7 @@ func (f *findings) sorted() []*openFinding {
 	return all
 }
 
-func findingEvent(o Finding, kind string, now time.Time) Event {
+func (o *openFinding) event(kind string, now time.Time) Event {
 	text := o.Title
 	if kind == "finding closed" {
 		text = "cleared: " + text
@@ -182,7 +182,7 @@ func findingEvent(o Finding, kind string, now time.Time) Event {
 		text = o.Node + ": " + text
 	}
 	return Event{
-		At: now, Level: o.Severity.Level(), Kind: kind, Node: o.Node, Key: o.Key,
+		At: now, Level: o.Severity.Level(), Kind: kind, Node: o.Node, Key: o.Key, Part: o.check.state,
 		Text: safetext.New(fmt.Sprintf("%s [%s %s]", text, o.Severity, o.ID)),
 	}
 }
@@ -197,6 +197,7 @@ type check struct {
 	title    string   // what is found, in a few words
 	why      string   // it matters
 	do       string   // to end it
+	state    bool     // events of the node's state tell when it begins and ends
 	more     string   // for docs/findings.md: when its severity is another one, and what else to know
 	// after is how long it must be seen before it is told, before is how long it must
 	// be gone before it is taken back: that keeps a finding from flickering.

@@ -108,7 +108,7 @@ func allChecks() []check {
 		more: "A quorum answers at p99 only after a quarter of the smallest TTL in use; after half of it, it is a danger. " +
 			"The smallest TTL in use is what a tenth of the new locks stay below; until twenty were seen it is the max TTL.",
 	}, {
-		id: "node-down", part: aboutQuorum, severity: SeverityWarning, after: settles, before: settles, find: each(nodeDown),
+		id: "node-down", state: true, part: aboutQuorum, severity: SeverityWarning, after: settles, before: settles, find: each(nodeDown),
 		title: "the node does not serve",
 		why:   "The locks on the others go on, and fewer more nodes may fail before nothing can be locked.",
 		do:    "Start it, or fix the way there. It comes back fenced, and rejoins after the longest TTL.",

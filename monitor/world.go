@@ -141,8 +141,10 @@ func (w *world) note(e Event) {
 	case "guard first contact":
 		w.contacts = append(w.contacts, e)
 		return
-	case "guard unreachable", "guard reachable", "guard restart", "guard waiting", "guard closed", "guard opened":
+	case "guard unreachable", "guard reachable", "guard restart", "guard waiting":
 		e.Part = e.Node != ""
+	case "guard rejoined": // and nothing about why, or how it was not as it should be
+		e.Part = e.Node != "" && e.Text.Raw() == "guard: "+e.Node+" rejoined"
 	}
 	w.events.add(e)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -180,42 +179,16 @@ func historyOf(r *record.Reader, lock, node string, in record.Span, most int) (d
 		}
 		doc.Grants = app.PastGrants(grants)
 	}
-	events, err := r.Events(node, lock, in, most)
-	if err != nil {
-		return doc, err
+	var events []record.Event
+	if lock != "" {
+		events, err = r.Events("", lock, in, most)
+	} else {
+		events, err = r.Happened(node, in, most)
 	}
 	for _, e := range events {
 		doc.Events = append(doc.Events, view.PastEventDoc{At: e.At, Kind: e.Kind, Node: safetext.Optional(e.Node), Lock: safetext.Optional(e.Lock), Text: safetext.New(e.Text)})
 	}
-	if lock != "" {
-		return doc, nil
-	}
-	states, err := r.States(in)
-	if err != nil {
-		return doc, err
-	}
-	last := map[string]string{} // what was said of each
-	for _, s := range states {
-		if node != "" && s.Node != node || s.Node == "" && node != "" {
-			continue
-		}
-		what := s.State
-		if s.Text != "" {
-			what += ": " + s.Text
-		}
-		if last[s.Node] == what {
-			continue // something else of it has changed
-		}
-		last[s.Node] = what
-		kind := "state"
-		if s.Node == "" {
-			kind = "verdict"
-		}
-		doc.Events = append(doc.Events, view.PastEventDoc{At: s.At, Kind: kind, Node: safetext.Optional(s.Node), Text: safetext.New(what)})
-	}
-	slices.SortStableFunc(doc.Events, func(a, b view.PastEventDoc) int { return a.At.Compare(b.At) })
-	doc.Events = doc.Events[max(0, len(doc.Events)-most):]
-	return doc, nil
+	return doc, err
 }
 
 // tellHistory prints the holders of a lock, and what happened, as tables.

@@ -78,9 +78,16 @@ func (b *batch) event(e monitor.Event) {
 	if !e.Key.Empty() {
 		lock = b.lock(e.Key.Raw())
 	}
+	level := e.Level.String()
+	if e.Part {
+		level = partLevel
+	}
 	b.exec(`INSERT INTO events (cluster, at_ms, level, kind, node, lock, text) VALUES (?, ?, ?, ?, ?, ?, ?)`,
-		b.cluster, millis(e.At), e.Level.String(), e.Kind, node, lock, text)
+		b.cluster, millis(e.At), level, e.Kind, node, lock, text)
 }
+
+// partLevel is the level of events that another one tells too.
+const partLevel = "part"
 
 func gapText(missed uint64) safetext.Text {
 	return safetext.New(fmt.Sprintf("%d events were missed: more happened than could be kept until they were written", missed))

@@ -121,7 +121,7 @@ func (r *Reader) eventsAt(t time.Time) (out []monitor.Event, err error) {
 			}
 		}
 		out = append(out, monitor.Event{
-			Seq: uint64(i + 1), At: e.At, Level: level, Kind: e.Kind, Node: e.Node, Key: safetext.New(e.Lock), Text: safetext.New(e.Text),
+			Seq: uint64(i + 1), At: e.At, Level: level, Kind: e.Kind, Node: e.Node, Key: safetext.New(e.Lock), Text: safetext.New(e.Text), Part: e.Part,
 		})
 	}
 	return out, err
@@ -296,7 +296,7 @@ func (r *Reader) happened(t time.Time, before bool, lock string) (time.Time, boo
 	}
 	args := []any{millis(t), r.cluster}
 	if lock == "" {
-		add("at_ms", "events WHERE cluster = ?2 AND level <> 'info'")
+		add("at_ms", "events WHERE cluster = ?2 AND level NOT IN ('info', 'part')")
 		add("at_ms", "states WHERE cluster = ?2")
 		add("opened_ms", "findings WHERE cluster = ?2")
 		add("cleared_ms", "findings WHERE cluster = ?2")

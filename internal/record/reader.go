@@ -203,6 +203,7 @@ func (r *Reader) HeldAt(t time.Time) (all []Grant, err error) {
 type Event struct {
 	At          time.Time
 	Level, Kind string
+	Part        bool   // another event tells it too
 	Node, Lock  string // "": of none
 	Text        string
 }
@@ -210,9 +211,9 @@ type Event struct {
 // Events are the last n events of a span, oldest first; of a node or a lock alone if it is
 // not "".
 func (r *Reader) Events(node, lock string, in Span, n int) ([]Event, error) {
-	rows, err := r.db.Query(`SELECT * FROM (SELECT e.at_ms, e.level, e.kind, coalesce(e.node, ''), coalesce(l.name, ''), e.text FROM events e LEFT JOIN locks l ON l.id = e.lock
+	rows, err := r.db.Query(`SELECT at_ms, level, kind, node, name, text FROM (SELECT e.id, e.at_ms, e.level, e.kind, coalesce(e.node, '') AS node, coalesce(l.name, '') AS name, e.text FROM events e LEFT JOIN locks l ON l.id = e.lock
 		WHERE e.cluster = ?1 AND e.at_ms >= ?2 AND e.at_ms < ?3 AND (?4 = '' OR e.node = ?4) AND (?5 = '' OR l.name = ?5) ORDER BY e.at_ms DESC, e.id DESC LIMIT ?6)
-		ORDER BY at_ms`, r.cluster, millis(in.Since), millis(in.Until), node, lock, n)
+		ORDER BY at_ms, id`, r.cluster, millis(in.Since), millis(in.Until), node, lock, n)
 	if err != nil {
 		return nil, err
 	}
@@ -224,7 +225,7 @@ func (r *Reader) Events(node, lock string, in Span, n int) ([]Event, error) {
 		if err := rows.Scan(&at, &e.Level, &e.Kind, &e.Node, &e.Lock, &e.Text); err != nil {
 			return nil, err
 		}
-		e.At = time.UnixMilli(at)
+		e.At, e.Part = time.UnixMilli(at), e.Level == partLevel
 		out = append(out, e)
 	}
 	return out, rows.Err()

@@ -82,7 +82,7 @@ func Make(r *record.Reader, in record.Span, utc bool) (*Report, error) {
 	if rep.Findings, err = r.Findings(in); err != nil {
 		return nil, err
 	}
-	events, err := r.Events("", "", in, mostEvents)
+	events, err := r.Causes("", in, mostEvents)
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,101 @@
+package record
+
+import (
+	"slices"
+	"strings"
+	"time"
+)
+
+// The kinds of lines that are changes of state: of a node, and of the cluster.
+const (
+	KindState   = "state"
+	KindVerdict = "verdict"
+)
+
+// Causes are the last n events of a span, oldest first; of a node alone if it is not "". What
+// another one tells too is left out: one cause is one line.
+func (r *Reader) Causes(node string, in Span, n int) ([]Event, error) {
+	all, err := r.Events(node, "", in, n)
+	if err != nil {
+		return nil, err
+	}
+	of := byNode(all)
+	return slices.DeleteFunc(all, func(e Event) bool { return e.Part || e.Kind == "guard waiting" && waits(of[e.Node], e) }), nil
+}
+
+// Happened are the last n things that happened in a span, oldest first: [Reader.Causes] and
+// the changes of state that none of them tells.
+func (r *Reader) Happened(node string, in Span, n int) ([]Event, error) {
+	out, err := r.Causes(node, in, n)
+	if err != nil {
+		return nil, err
+	}
+	states, err := r.States(in)
+	if err != nil {
+		return nil, err
+	}
+	of, last := byNode(out), map[string]State{}
+	for i, s := range states {
+		was, seen := last[s.Node]
+		last[s.Node] = s
+		e := Event{At: s.At, Kind: KindState, Node: s.Node, Text: s.State}
+		switch {
+		case node != "" && s.Node != node, seen && was.State == s.State && was.Text == s.Text:
+			continue // something else of it has changed
+		case s.Node != "" && toldBy(of[s.Node], s):
+			continue
+		case s.Node == "":
+			if e.Kind = KindVerdict; seen && was.State == s.State && i+1 < len(states) && states[i+1].At.Equal(s.At) {
+				continue // the reason alone, and the node that changed with it has a line
+			}
+		}
+		if s.Text != "" {
+			e.Text += ": " + s.Text
+		}
+		out = append(out, e)
+	}
+	slices.SortStableFunc(out, func(a, b Event) int { return a.At.Compare(b.At) })
+	return out[max(0, len(out)-n):], nil
+}
+
+func byNode(events []Event) map[string][]Event {
+	of := map[string][]Event{}
+	for _, e := range events {
+		of[e.Node] = append(of[e.Node], e)
+	}
+	return of
+}
+
+// within reports whether d is no more than a state is written later than its event, or a
+// guard says later what it does about what it has just told.
+func within(d time.Duration) bool { return d >= -250*time.Millisecond && d <= 2500*time.Millisecond }
+
+// toldBy reports whether one of a node's events tells that it came into a state.
+func toldBy(events []Event, s State) bool {
+	return slices.ContainsFunc(events, func(e Event) bool {
+		return within(s.At.Sub(e.At)) && tells(strings.TrimPrefix(e.Kind, "guard "), s.State)
+	})
+}
+
+// waits reports whether an event is no more than what follows from another one of its node:
+// that the guard waits. Without a monitor nobody has marked it as a part of that.
+func waits(events []Event, e Event) bool {
+	return slices.ContainsFunc(events, func(o Event) bool {
+		return within(e.At.Sub(o.At)) && (o.Kind == "guard restart" || o.Kind == "guard first contact" || o.Kind == "guard fenced")
+	})
+}
+
+// tells reports whether events of a kind tell that a node is in a state.
+func tells(kind, state string) bool {
+	switch kind {
+	case "restart", "first contact":
+		return true
+	case "up", "rejoined", "reachable":
+		return state == "serving"
+	case "waiting":
+		return state == "fenced"
+	case "unreachable":
+		return state == "down"
+	}
+	return kind == state
+}
