@@ -250,6 +250,7 @@ func (d *post) watch(ctx context.Context, guard *restartguard.Guard, plan guardP
 func (d *post) record(ctx context.Context, wg *sync.WaitGroup, plan guardPlan, from noted, guard *restartguard.Guard) metrics.Export {
 	d.recording.Store(&from)
 	recorded(ctx, wg, plan.Record, from, "guard", guard.Status)
+	acted(ctx, wg, plan.Audit, plan.Monitor.ClusterName, from)
 	return exported(ctx, wg, plan.Monitor.ClusterName, from)
 }
 

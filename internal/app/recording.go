@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"redlockctl/internal/audit"
 	"redlockctl/internal/metrics"
 	"redlockctl/internal/otlp"
 	"redlockctl/internal/record"
@@ -43,6 +44,77 @@ func recorded(ctx context.Context, wg *sync.WaitGroup, opt record.Options, from 
 		from.Note(e)
 	}
 	wg.Go(func() { record.New(opt).Run(ctx, from) })
+}
+
+// actsLate is for how long what was done waits for somebody to tell that it was seen.
+const actsLate = 3 * time.Second
+
+// acted puts among the events of a cluster, until ctx ends, those locks that were taken from
+// their holders by the audit log at path and of which nobody saw it: they were acquired and
+// gone between two looks, or nobody watches locks here.
+func acted(ctx context.Context, wg *sync.WaitGroup, path, cluster string, from noted) {
+	if path == "" {
+		return
+	}
+	log := audit.Follow(path)
+	wg.Go(func() {
+		defer log.Close()
+		tick := time.NewTicker(time.Second)
+		defer tick.Stop()
+		a := acts{cluster: cluster}
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case now := <-tick.C:
+				for _, e := range a.step(now, log.Done(), from) {
+					from.Note(e)
+				}
+			}
+		}
+	})
+}
+
+// acts are locks that were taken from their holders, until it is known that it was seen.
+type acts struct {
+	cluster string
+	seq     uint64
+	waiting []audit.Record
+	seen    []monitor.Event
+}
+
+// step takes in what was done and returns what nobody saw.
+func (a *acts) step(now time.Time, done []audit.Record, from record.Source) (untold []monitor.Event) {
+	events, _ := from.EventsSince(a.seq)
+	for _, e := range events {
+		if a.seq = e.Seq; e.Kind == "force-released" || e.Kind == "revoked" {
+			a.seen = append(a.seen, e)
+		}
+	}
+	a.seen = slices.DeleteFunc(a.seen, func(e monitor.Event) bool { return now.Sub(e.At) > 4*actsLate })
+	for _, r := range done {
+		if r.Cluster == a.cluster {
+			a.waiting = append(a.waiting, r)
+		}
+	}
+	a.waiting = slices.DeleteFunc(a.waiting, func(r audit.Record) bool {
+		told := slices.ContainsFunc(a.seen, func(e monitor.Event) bool {
+			return (e.Key.Raw() == r.Target || safetext.Escape(e.Key.Raw()) == r.Target) && e.At.After(r.Time.Add(-time.Second))
+		})
+		if told || now.Sub(r.Time) < actsLate {
+			return told
+		}
+		text := r.Act + " by " + r.Actor
+		if r.Reason != "" {
+			text += ": " + r.Reason
+		}
+		if sha := r.TokenSHA; len(sha) >= 16 {
+			text += " (" + record.TokenName(sha[:16]) + ")"
+		}
+		untold = append(untold, monitor.Event{At: r.Time, Level: monitor.LevelNotice, Kind: r.Act, Key: safetext.New(r.Target), Text: safetext.New(text + "; its holder was not seen here")})
+		return true
+	})
+	return untold
 }
 
 // exported sends the events of a cluster to an OTLP receiver until ctx ends; nil where the

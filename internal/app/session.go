@@ -70,6 +70,7 @@ func OpenSession(ctx context.Context, s Spec, mode GuardMode, metrics *Metrics) 
 	ses.stop = stop
 	ses.wg.Go(func() { mon.Run(run) })
 	recorded(run, &ses.wg, s.Record, mon, "console", ses.GuardStatus)
+	acted(run, &ses.wg, s.Audit, ses.cluster, mon)
 	ses.export = exported(run, &ses.wg, ses.cluster, mon)
 	switch {
 	case guard == nil:

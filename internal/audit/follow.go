@@ -23,6 +23,7 @@ type Follower struct {
 	rest    []byte // of a line that is not whole yet
 	looked  time.Time
 	records []Record // intents of taking locks, the latest last
+	done    []Record // those of them that were done since [Follower.Done]
 }
 
 const (
@@ -78,6 +79,30 @@ func (f *Follower) Taken(target, token string) (Record, bool) {
 	return Record{}, false
 }
 
+// Done are the intents of the locks that were taken from their holders since it was asked
+// last, the latest of them.
+func (f *Follower) Done() []Record {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.file == nil || time.Since(f.looked) >= reopenEvery {
+		f.reopen(io.SeekStart)
+	}
+	f.read()
+	done := f.done
+	f.done = nil
+	return done
+}
+
+// Close closes the log; nothing more is heard.
+func (f *Follower) Close() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.file != nil {
+		_ = f.file.Close()
+	}
+	f.file, f.path = nil, ""
+}
+
 // read takes in what was added.
 func (f *Follower) read() {
 	if f.file == nil {
@@ -114,6 +139,8 @@ func (f *Follower) add(r Record) {
 				f.records = append(f.records[:i], f.records[i+1:]...)
 			case Intent:
 				old.Detail += " " + r.Detail
+			case Done:
+				f.done = append(f.done[max(0, len(f.done)+1-followed):], *old)
 			}
 			return
 		}

@@ -166,7 +166,11 @@ func (a *commandLine) history(lock string, o historyOptions) error {
 		}
 		return nil
 	}
-	return a.tellHistory(doc, lock, o)
+	saw, err := r.SawLocks(in)
+	if err != nil {
+		return err
+	}
+	return a.tellHistory(doc, lock, saw, o)
 }
 
 // historyOf collects what happened, oldest first.
@@ -191,8 +195,9 @@ func historyOf(r *record.Reader, lock, node string, in record.Span, most int) (d
 	return doc, err
 }
 
-// tellHistory prints the holders of a lock, and what happened, as tables.
-func (a *commandLine) tellHistory(doc historyJSON, lock string, o historyOptions) error {
+// tellHistory prints the holders of a lock, and what happened, as tables; saw: somebody
+// recorded locks.
+func (a *commandLine) tellHistory(doc historyJSON, lock string, saw bool, o historyOptions) error {
 	ctx := &view.Context{Glyphs: view.Plain(a.ascii), Now: earlier(doc.Until, doc.Last)}
 	grants, err := sorted(&o.as, view.GrantColumns(o.utc), pointers(doc.Grants))
 	if lock == "" {
@@ -214,6 +219,8 @@ func (a *commandLine) tellHistory(doc historyJSON, lock string, o historyOptions
 		if err := printList(a, &o.as, ctx, view.GrantColumns(o.utc), grants, func(g *view.GrantDoc) any { return g }); err != nil || a.output == "csv" {
 			return err
 		}
+	case lock != "" && !saw:
+		fmt.Fprintf(a.out, "locks were not recorded from %s to %s: the console records them, and `redlockctl guard --watch-locks`\n", view.Stamp(doc.Since, o.utc), view.Stamp(doc.Until, o.utc))
 	case lock != "":
 		fmt.Fprintf(a.out, "nobody was seen to hold %s from %s to %s\n", safetext.Escape(lock), view.Stamp(doc.Since, o.utc), view.Stamp(doc.Until, o.utc))
 	}

@@ -93,6 +93,15 @@ func replay(t *testing.T, bin string) {
 			}
 		}
 	}
+	// One cause is one line, whoever else tells it.
+	for _, cause := range []string{" n2 is down", " n2 restarted", " n2 accepts writes"} {
+		for _, args := range [][]string{{"history", "--node", "n2"}, {"report"}} {
+			told := c.run(t, append(args, "--file", records[0], "--since", "10m")...)
+			if n := strings.Count(told, cause); n != 1 {
+				t.Errorf("%s tells%s %d times:\n%s", args[0], cause, n, told)
+			}
+		}
+	}
 	out := c.run(t, "replay", "--file", records[0], "--at", at)
 	for _, words := range [][]string{{"REPLAY", "console@"}, {"n2", "fenced", "rejoins in"}, {"torn", "split", "2+2/5"}} {
 		if lineWith(out, words...) == "" {

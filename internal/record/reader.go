@@ -276,6 +276,12 @@ func (r *Reader) Gaps(in Span) (gaps []Span, err error) {
 	return gaps, rows.Err()
 }
 
+// SawLocks reports whether somebody recorded the locks at some moment of a span.
+func (r *Reader) SawLocks(in Span) (saw bool, err error) {
+	err = r.db.QueryRow(`SELECT count(*) > 0 FROM runs WHERE cluster = ? AND locks_ms < ? AND seen_ms >= ?`, r.cluster, millis(in.Until), millis(in.Since)).Scan(&saw)
+	return saw, err
+}
+
 func (r *Reader) states(query string, args ...any) ([]State, error) {
 	rows, err := r.db.Query(`SELECT node, at_ms, state, text, guards, rejoins_ms FROM states `+query, args...)
 	if err != nil {

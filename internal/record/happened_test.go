@@ -1,0 +1,85 @@
+package record
+
+import (
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"redlockctl/internal/safetext"
+	"redlockctl/monitor"
+)
+
+// A crash and its way back are a line for each cause, whoever else tells them too: with a
+// monitor, and of a guard alone.
+func TestOneCauseIsOneLine(t *testing.T) {
+	type line struct {
+		second int
+		level  monitor.Level
+		kind   string
+		part   bool
+	}
+	states := map[int]monitor.NodeState{0: monitor.NodeServing, 10: monitor.NodeDown, 20: monitor.NodeFenced, 30: monitor.NodeServing}
+	reasons := map[int]string{0: "", 10: "n1 down", 20: "n1 fenced", 30: ""}
+	for name, c := range map[string]struct {
+		events []line
+		want   []string
+	}{
+		"a console": {
+			[]line{{9, 2, "down", false}, {9, 1, "guard unreachable", true}, {11, 1, "finding opened", true}, {19, 1, "guard waiting", true}, {19, 1, "guard restart", true},
+				{19, 1, "fenced", true}, {19, 2, "restart", false}, {20, 1, "finding closed", true}, {29, 1, "guard rejoined", true}, {29, 1, "rejoined", false}},
+			[]string{"verdict safe", "state serving", "down", "verdict degraded: n1 down", "restart", "rejoined", "verdict safe"},
+		},
+		"a guard that watches no locks": {
+			[]line{{9, 1, "guard unreachable", false}, {19, 1, "guard waiting", false}, {19, 1, "guard restart", false}, {29, 1, "guard rejoined", false}},
+			[]string{"verdict safe", "state serving", "guard unreachable", "verdict degraded: n1 down", "guard restart", "guard rejoined", "verdict safe"},
+		},
+		"nobody tells": {nil, []string{"verdict safe", "state serving", "verdict degraded: n1 down", "state down: refused", "state fenced", "verdict safe", "state serving"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path, now := filepath.Join(t.TempDir(), "record.db"), time.Now().Truncate(time.Millisecond)
+			from := &told{s: cluster(now)}
+			from.s.Nodes = []monitor.Node{{Name: "n1"}}
+			w := begin(t, path, from, now)
+			for second := 0; second <= 30; second++ {
+				at := now.Add(time.Duration(second) * time.Second)
+				for _, e := range c.events {
+					if e.second == second {
+						from.events = append(from.events, monitor.Event{Seq: uint64(len(from.events) + 1), At: at.Add(500 * time.Millisecond), Level: e.level, Kind: e.kind, Node: "n1", Text: safetext.New(e.kind), Part: e.part})
+					}
+				}
+				if state, ok := states[second]; ok {
+					n := &from.s.Nodes[0]
+					n.State, n.Err = state, safetext.Text{}
+					from.s.Cluster.Verdict, from.s.Cluster.Reason = monitor.VerdictSafe, reasons[second]
+					if state != monitor.NodeServing {
+						from.s.Cluster.Verdict = monitor.VerdictDegraded
+					}
+					if state == monitor.NodeDown {
+						n.Err = safetext.New("refused")
+					}
+				}
+				write(t, w, from, at)
+			}
+			r, in := read(t, path), Span{now.Add(-time.Minute), now.Add(time.Minute)}
+			all, err := r.Happened("", in, 100)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, e := range all {
+				text := e.Kind
+				if e.Kind == KindState || e.Kind == KindVerdict {
+					text += " " + e.Text
+				}
+				got = append(got, text)
+			}
+			if !slices.Equal(got, c.want) {
+				t.Errorf("\n%q, want\n%q", got, c.want)
+			}
+			if raw, err := r.Events("", "", in, 100); err != nil || len(raw) != len(c.events) {
+				t.Errorf("%d of %d events are in the record: %v", len(raw), len(c.events), err)
+			}
+		})
+	}
+}
