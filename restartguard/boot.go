@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"time"
 
@@ -19,7 +18,7 @@ import (
 // nothing. It fails with [ErrUnreachable] or [ErrDenied]. Where the fence cannot
 // be read, Blind is set and Err says why.
 func Inspect(ctx context.Context, node *redlock.Node, method Method) (Observation, error) {
-	l := dial(node, method, handTimeout)
+	l := dial(node, method.codec(), handTimeout)
 	defer l.close()
 	l.met = true // who only looks needs no name
 	o, err := l.look(ctx)
@@ -65,7 +64,7 @@ func CheckBoot(ctx context.Context, node *redlock.Node, method Method, remembere
 		c.BootVerdict = JudgeBoot(BootText{}, method)
 		return c, nil
 	}
-	l := dial(node, method, handTimeout)
+	l := dial(node, method.codec(), handTimeout)
 	defer l.close()
 	l.met = true
 	o, err := l.look(ctx)
@@ -77,15 +76,18 @@ func CheckBoot(ctx context.Context, node *redlock.Node, method Method, remembere
 	err = l.send(ctx, func(p redis.Pipeliner) {
 		info = p.Info(ctx, "server")
 		stats = p.Info(ctx, "commandstats")
-		if method.Kind == ACL {
-			write = p.Do(ctx, "ACL", "CAT", "write")
+		if method.codec().traits().boot {
+			write = askWrites(ctx, p)
 		}
 	})
 	if err != nil {
 		return c, handError(node, err, ErrUnreachable)
 	}
 	c.File, c.Program = infoField(info.Val(), "config_file"), infoField(info.Val(), "executable")
-	c.Rewrites = rewrites(stats.Val(), method)
+	c.Rewrites = -1
+	if infoField(stats.Val(), "cmdstat_info") != "" {
+		c.Rewrites, _ = callsOf(stats.Val(), method.codec().traits().rewrites...)
+	}
 	var names []string
 	if write != nil {
 		names, _ = write.StringSlice()
@@ -157,26 +159,6 @@ func (c *BootCheck) byPresentProcess(o Observation, remembered, filesRead bool) 
 	}
 }
 
-// rewrites is how often commandstats counts what changes the files on which the
-// fence rests; −1 if it does not tell.
-func rewrites(stats string, method Method) int64 {
-	if infoField(stats, "cmdstat_info") == "" {
-		return -1
-	}
-	n := callsOf(infoField(stats, "cmdstat_config|rewrite"))
-	if method.Kind == ACL {
-		n += callsOf(infoField(stats, "cmdstat_acl|save"))
-	}
-	return n
-}
-
-// callsOf is the number in "calls=3,usec=…".
-func callsOf(stat string) int64 {
-	number, _, _ := strings.Cut(strings.TrimPrefix(stat, "calls="), ",")
-	n, _ := strconv.ParseInt(number, 10, 64)
-	return n
-}
-
 // CheckBootFile is what a file says of how a server starts: its configuration,
 // or the unit that starts it. The server is asked only for the commands that write,
 // for [ACL]. Of a node of this host includes are read where they stand; otherwise
@@ -205,11 +187,11 @@ func CheckBootFile(ctx context.Context, node *redlock.Node, method Method, file 
 		}
 		t.Args, t.ArgsKnown, t.Main = args, true, ""
 	}
-	if method.Kind == ACL {
-		l := dial(node, method, handTimeout)
+	if method.codec().traits().boot {
+		l := dial(node, method.codec(), handTimeout)
 		defer l.close()
 		var write *redis.Cmd
-		if err := l.send(ctx, func(p redis.Pipeliner) { write = p.Do(ctx, "ACL", "CAT", "write") }); err == nil {
+		if err := l.send(ctx, func(p redis.Pipeliner) { write = askWrites(ctx, p) }); err == nil {
 			t.Write, _ = write.StringSlice()
 		}
 	}
@@ -283,7 +265,7 @@ func whyWaiting(before string, o Observation, err error, over bool) string {
 
 // Unused fails if something listens at the node's address.
 func Unused(ctx context.Context, node *redlock.Node) error {
-	l := dial(node, Method{}, handTimeout)
+	l := dial(node, paramFence{}, handTimeout)
 	defer l.close()
 	err := l.send(ctx, func(p redis.Pipeliner) { p.Ping(ctx) })
 	switch {
@@ -298,7 +280,7 @@ func Unused(ctx context.Context, node *redlock.Node) error {
 // Keys is how many keys, of those that match any of the patterns, the node
 // holds in its database; it stops at the first few.
 func Keys(ctx context.Context, node *redlock.Node, patterns []string) (found int, err error) {
-	l := dial(node, Method{}, handTimeout)
+	l := dial(node, paramFence{}, handTimeout)
 	defer l.close()
 	for _, pattern := range patterns {
 		for cursor := uint64(0); ; {

@@ -12,38 +12,6 @@ const (
 	clockRate = 1.004/0.996 - 1 + 0.00002
 )
 
-// Reading is one reading of a node's wall clock, on which the server decides
-// when a lock ends.
-type Reading struct {
-	// Sent and Got are the moments around it, on a clock of ours that nobody sets
-	// and that goes on while the machine sleeps ([BootTime]).
-	Sent, Got time.Duration
-	// Wall is what the node said, since the UNIX epoch; 0: nothing.
-	Wall time.Duration
-	// Denied: TIME is refused, so that a step of the clock cannot be seen.
-	Denied bool
-}
-
-// ClockBase is the reading that later ones are compared with.
-type ClockBase struct {
-	Clock Reading `json:"clock"`
-	// ClockAt is the middle of the last reading, and ClockDrift by how much the clock may
-	// have gone ahead in between by its rate.
-	ClockAt    time.Duration `json:"clock_at_ns,omitempty"`
-	ClockDrift time.Duration `json:"clock_drift_ns,omitempty"`
-}
-
-// ClockWatch is what the last readings have shown.
-type ClockWatch struct {
-	Ahead     int  // how often in a row the clock was further ahead than it may be
-	Clockless bool // TIME is denied
-}
-
-// middle is the moment for which Wall holds, give or take bound.
-func (r Reading) middle() time.Duration { return r.Sent + (r.Got-r.Sent)/2 }
-
-func (r Reading) bound() time.Duration { return (r.Got - r.Sent) / 2 }
-
 // allowance is by how much a clock may go ahead between two readings, by its rate
 // alone. No lock lives longer than D, so for a longer gap no more is allowed: a
 // step could hide behind it.

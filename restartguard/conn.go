@@ -2,18 +2,17 @@ package restartguard
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
+	"net"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"redlockctl/internal/announce"
-	"redlockctl/internal/minreplicas"
-	"redlockctl/internal/safetext"
 	"redlockctl/redlock"
 )
 
@@ -21,11 +20,14 @@ import (
 // have been carried out or not, and nothing more may be sent.
 var errBroken = errors.New("no connection")
 
+// canaryPrefix begins the keys of canary writes.
+const canaryPrefix = "redlockctl:canary:"
+
 // conn is one connection to one incarnation of a server. Its client never dials
 // again.
 type conn struct {
 	client *redis.Client
-	method Method
+	codec  codec
 	// name is what the connection is called at the server, id what it has
 	// there, once it was told, 0 before; met: it was asked.
 	name string
@@ -61,9 +63,9 @@ func (l *conn) roomFor(reply int) (putBack func()) {
 }
 
 // dial makes a connection; it connects with the first command.
-func dial(node *redlock.Node, method Method, timeout time.Duration) conn {
+func dial(node *redlock.Node, codec codec, timeout time.Duration) conn {
 	budget := redlock.NewBudget(guardReply, guardExchange)
-	return conn{method: method, name: guardName, budget: budget, client: node.Within(budget).OneConnection(timeout, func(opt *redis.Options) {
+	return conn{codec: codec, name: guardName, budget: budget, client: node.Within(budget).OneConnection(timeout, func(opt *redis.Options) {
 		// A pool in which as many dials failed as it has places goes on trying in
 		// the background, for a second after it was closed. There is one connection
 		// all the same.
@@ -105,11 +107,11 @@ func (l conn) send(ctx context.Context, add func(redis.Pipeliner)) error {
 
 // params reads the fence alone.
 func (l conn) params(ctx context.Context) (Params, error) {
-	var params reading
-	if err := l.send(ctx, func(p redis.Pipeliner) { params = l.method.ask(ctx, p) }); err != nil {
+	var params func() (Params, error)
+	if err := l.send(ctx, func(p redis.Pipeliner) { params = l.codec.ask(ctx, p) }); err != nil {
 		return Params{}, err
 	}
-	return params.result()
+	return params()
 }
 
 // look reads the node: a Seen, or an error that says why it could not be read.
@@ -124,7 +126,7 @@ func (l *conn) look(ctx context.Context) (Observation, error) {
 	var server, replication, stats, commands, counter *redis.StringCmd
 	var id *redis.IntCmd
 	var guards *redis.StringSliceCmd
-	var params reading
+	var params func() (Params, error)
 	err = l.send(ctx, func(p redis.Pipeliner) {
 		if !l.met {
 			id = p.ClientID(ctx)
@@ -140,7 +142,7 @@ func (l *conn) look(ctx context.Context) (Observation, error) {
 		if l.hear {
 			guards = p.PubSubChannels(ctx, announce.Pattern)
 		}
-		params = l.method.ask(ctx, p)
+		params = l.codec.ask(ctx, p)
 	})
 	if err != nil {
 		return o, err
@@ -157,61 +159,19 @@ func (l *conn) look(ctx context.Context) (Observation, error) {
 			return o, fmt.Errorf("INFO: %w", err)
 		}
 	}
-	if err := o.read(server.Val(), replication.Val(), stats.Val(), commands.Val(), l.method.Kind); err != nil {
+	if err := o.read(server.Val(), replication.Val(), stats.Val(), commands.Val(), l.codec.traits().sets); err != nil {
 		return o, err
 	}
 	if counter != nil {
 		o.Counter, err = counter.Int64()
 		o.Counted = err == nil || errors.Is(err, redis.Nil)
 	}
-	if o.Params, err = params.result(); err != nil {
+	if o.Params, err = params(); err != nil {
 		o.Blind, o.Err = true, show(err)
 	}
-	o.Reads = l.method.words(o.Params)
-	o.Lacking = lacksReplicas(replication.Val(), o.Params, l.method.Kind != ACL && !o.Blind)
+	o.Reads = l.codec.words(o.Params)
+	o.Lacking = lacksReplicas(replication.Val(), o.Params, o.Reads == "" && !o.Blind)
 	return o, nil
-}
-
-// read takes what sections of INFO tell.
-func (o *Observation) read(server, replication, stats, commands string, kind MethodKind) error {
-	o.RunID = infoField(server, "run_id")
-	if !isWord(o.RunID) {
-		return errors.New("INFO server tells no run_id")
-	}
-	o.Role = infoField(replication, "role")
-	if !isWord(o.Role) {
-		return errors.New("INFO replication tells no role")
-	}
-	if f := infoField(replication, "master_replid2"); isWord(f) {
-		o.Former = f
-	}
-	o.Commands, _ = strconv.ParseInt(infoField(stats, "total_commands_processed"), 10, 64)
-	// A server that does not count evictions has none to tell of.
-	o.Evicted, _ = strconv.ParseInt(infoField(stats, "evicted_keys"), 10, 64)
-	n, err := commandStats(commands)
-	if err != nil {
-		return err
-	}
-	o.Wipes, o.Configured = n.wipes, n.configured
-	if kind == ACL {
-		o.Configured = n.aclChanged
-	}
-	return nil
-}
-
-// lacksReplicas tells from INFO replication if a node refuses writes because it
-// wants more replicas than it has. How many it wants is known if its parameters are;
-// else only that it has none is certain to be too few.
-func lacksReplicas(info string, p Params, known bool) bool {
-	// The field is there only while both parameters are above 0.
-	good, err := strconv.ParseInt(infoField(info, "min_slaves_good_slaves"), 10, 64)
-	switch {
-	case err != nil || known && (p.fenced() || p.cordoned()):
-		return false
-	case known:
-		return !minreplicas.Accepts(p.MinReplicas, p.MaxLag, good)
-	}
-	return good == 0
 }
 
 // clock reads the node's wall clock, in a round trip of its own: the shorter it
@@ -248,10 +208,10 @@ func (l *conn) do(ctx context.Context, a Action) (Observation, error) {
 		var why error
 		o.Canary, why = canary()
 		o.Err = show(why)
-		if o.Params, err = after.result(); err != nil {
+		if o.Params, err = after(); err != nil {
 			o.Blind, o.Err = true, show(err)
 		}
-		o.Reads = l.method.words(o.Params)
+		o.Reads = l.codec.words(o.Params)
 		return o, nil
 	}
 
@@ -264,7 +224,7 @@ func (l *conn) do(ctx context.Context, a Action) (Observation, error) {
 		return o, err
 	}
 	o.Before, o.Params, o.Err = set.before, set.after, show(err)
-	o.Reads = l.method.words(o.Params)
+	o.Reads = l.codec.words(o.Params)
 	if set.blind != nil {
 		o.Blind = true
 		if o.Err == "" {
@@ -291,119 +251,217 @@ func (l conn) count(ctx context.Context, o Observation) (Observation, error) {
 	return o, nil
 }
 
-type setResult struct {
-	before, after Params
-	blind         error // why after could not be read
-}
-
 // set reads the fence, sets it, and reads it back, in one pipeline, so that
 // nothing but a command between two of ours comes in between.
 func (l conn) set(ctx context.Context, value int64, lag bool) (setResult, error) {
-	var before, after reading
+	var before, after func() (Params, error)
 	var sets []redis.Cmder
 	err := l.send(ctx, func(p redis.Pipeliner) {
-		before = l.method.ask(ctx, p)
-		sets = l.method.set(ctx, p, value, lag)
-		after = l.method.ask(ctx, p)
+		before = l.codec.ask(ctx, p)
+		sets = l.codec.set(ctx, p, value, lag)
+		after = l.codec.ask(ctx, p)
 	})
 	if err != nil {
 		return setResult{}, err
 	}
 	var r setResult
-	r.before, _ = before.result()
-	r.after, r.blind = after.result()
+	r.before, _ = before()
+	r.after, r.blind = after()
 	for _, c := range sets {
 		if err := c.Err(); err != nil {
-			return r, fmt.Errorf("%s SET: %w", l.method.command(), err)
+			return r, fmt.Errorf("%s SET: %w", l.codec.traits().command, err)
 		}
 	}
 	return r, nil
 }
 
 // prove tries a write, and reads the fence after it.
-func (l conn) prove(ctx context.Context) (canary func() (Canary, error), after reading, err error) {
+func (l conn) prove(ctx context.Context) (canary func() (Canary, error), after func() (Params, error), err error) {
 	err = l.send(ctx, func(p redis.Pipeliner) {
-		canary = l.method.canary(ctx, p)
-		after = l.method.ask(ctx, p)
+		canary = l.codec.canary(ctx, p, canaryPrefix+rand.Text())
+		after = l.codec.ask(ctx, p)
 	})
 	return canary, after, err
 }
 
-// counts are what INFO commandstats tells of an incarnation.
-type counts struct {
-	wipes      int64 // how often data were, or may have been, wiped
-	configured bool  // parameters were changed
-	aclChanged bool  // users were changed
-}
+// guardName is what guards call their connections (CLIENT SETNAME); behind it and
+// a colon stands the guard's own id, if it has a state directory.
+const guardName = "redlockctl:guard"
 
-// commandStats reads how often data were wiped in this incarnation, and what was
-// changed. DEBUG counts as a wipe, since its RELOAD is not counted apart. Before
-// 7.0 the counter of CONFIG does not tell SET from GET, so there it is taken to
-// be a GET.
-func commandStats(info string) (c counts, err error) {
-	for line := range strings.Lines(info) {
-		name, stats, _ := strings.Cut(strings.TrimSpace(line), ":")
-		switch name {
-		case "cmdstat_flushall", "cmdstat_flushdb", "cmdstat_swapdb", "cmdstat_debug", "cmdstat_config|set",
-			"cmdstat_acl|setuser", "cmdstat_acl|deluser":
-		default:
-			continue
-		}
-		calls, _, _ := strings.Cut(strings.TrimPrefix(stats, "calls="), ",")
-		n, err := strconv.ParseInt(calls, 10, 64)
-		if err != nil || n < 0 {
-			return counts{}, fmt.Errorf("INFO commandstats: %s has no count of calls", name)
-		}
-		switch name {
-		case "cmdstat_config|set":
-			c.configured = n > 0
-		case "cmdstat_acl|setuser", "cmdstat_acl|deluser":
-			c.aclChanged = c.aclChanged || n > 0
-		default:
-			c.wipes += n
+// kill ends connections, and reads the fence after it. Ids of connections begin
+// anew with each incarnation of a server: it is sent on the connection that has read
+// the run_id.
+func (l *conn) kill(ctx context.Context, a Action, o Observation) (Observation, error) {
+	o.About, o.Others = Killing, a.Others
+	var one, list *redis.Cmd
+	several := a.All || a.Others
+	all := several && l.id != 0 && !l.crowded // without its id it would end itself
+	if a.Conn != 0 || all {
+		putBack := l.roomFor(listReply)
+		err := l.send(ctx, func(p redis.Pipeliner) {
+			if a.Conn != 0 {
+				one = p.Do(ctx, "CLIENT", "KILL", "ID", a.Conn)
+			}
+			if all {
+				list = p.Do(ctx, "CLIENT", "LIST")
+			}
+		})
+		putBack()
+		if err != nil {
+			return o, err
 		}
 	}
-	return c, nil
-}
-
-func infoField(info, name string) string {
-	for line := range strings.Lines(info) {
-		if k, v, ok := strings.Cut(strings.TrimSpace(line), ":"); ok && k == name {
-			return v
+	var why []error
+	switch {
+	case one == nil && (all || several && l.crowded):
+	case one == nil:
+		why = append(why, errors.New("the server does not tell CLIENT ID"))
+	case one.Err() != nil:
+		why = append(why, fmt.Errorf("CLIENT KILL: %w", one.Err()))
+	default:
+		o.Gone = true // also if there was none any more
+	}
+	if several && l.crowded {
+		why = append(why, fmt.Errorf("CLIENT LIST is longer than %d MiB", listReply>>20))
+	}
+	var others []int64
+	if list != nil {
+		text, err := list.Text()
+		if err != nil {
+			why = append(why, fmt.Errorf("CLIENT LIST: %w", err))
+		} else {
+			bears := func(name string) bool { return name == l.name }
+			if a.Others {
+				bears = isGuardName
+			}
+			others, o.Swept = connsNamed(text, bears, l.id), true
 		}
 	}
-	return ""
-}
-
-// isWord reports whether s is a short word of ASCII letters and digits, so that it
-// can be shown and compared without care.
-func isWord(s string) bool {
-	for _, r := range s {
-		if (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') {
-			return false
+	var after func() (Params, error)
+	kills := make([]*redis.Cmd, len(others))
+	err := l.send(ctx, func(p redis.Pipeliner) {
+		for i, id := range others {
+			kills[i] = p.Do(ctx, "CLIENT", "KILL", "ID", id)
+		}
+		after = l.codec.ask(ctx, p)
+	})
+	if err != nil {
+		return o, err
+	}
+	for _, c := range kills {
+		if c.Err() != nil {
+			o.Swept = false
+			why = append(why, fmt.Errorf("CLIENT KILL: %w", c.Err()))
 		}
 	}
-	return s != "" && len(s) <= 64
-}
-
-// isDenied reports whether the server does not let us: no right, wrong password, its
-// protected mode, or a command that is renamed away.
-func isDenied(err error) bool {
-	for _, p := range []string{"NOPERM", "NOAUTH", "WRONGPASS", "DENIED", "unknown command", "invalid password"} {
-		if redis.HasErrorPrefix(err, p) {
-			return true
+	o.Err = show(errors.Join(why...))
+	if o.Params, err = after(); err != nil {
+		o.Blind = true
+		if o.Err == "" {
+			o.Err = show(err)
 		}
 	}
-	return redis.IsPermissionError(err) || redis.IsAuthError(err)
+	o.Reads = l.codec.words(o.Params)
+	return o, nil
 }
 
-// isRefused reports whether nobody listens at the address.
-func isRefused(err error) bool { return errors.Is(err, syscall.ECONNREFUSED) }
+// isGuardName reports whether a connection of that name is a guard's.
+func isGuardName(name string) bool {
+	return name == guardName || strings.HasPrefix(name, guardName+":")
+}
 
-// show makes an error fit for a screen: it may hold a server's text.
-func show(err error) string {
-	if err == nil {
-		return ""
+// connsNamed are the ids in an answer to CLIENT LIST of connections whose name is
+// asked for, but for one's own.
+func connsNamed(list string, bears func(name string) bool, own int64) (ids []int64) {
+	for line := range strings.Lines(list) {
+		var id int64
+		asked := false
+		for field := range strings.FieldsSeq(line) {
+			if v, ok := strings.CutPrefix(field, "id="); ok {
+				id, _ = strconv.ParseInt(v, 10, 64)
+			} else if v, ok := strings.CutPrefix(field, "name="); ok {
+				asked = asked || bears(v)
+			}
+		}
+		if asked && id > 0 && id != own {
+			ids = append(ids, id)
+		}
 	}
-	return safetext.Escape(err.Error())
+	return ids
 }
+
+// abrupt makes the end of a connection, also by the death of this process, a
+// reset: the kernel drops what it has not delivered yet, which it would go on
+// sending for minutes otherwise.
+func abrupt(opt *redis.Options) {
+	dial := opt.Dialer
+	if dial == nil {
+		dial = redis.NewDialer(opt)
+	}
+	opt.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		c, err := dial(ctx, network, addr)
+		if err != nil {
+			return nil, err
+		}
+		below := c
+		if tls, ok := c.(interface{ NetConn() net.Conn }); ok {
+			below = tls.NetConn()
+		}
+		if tcp, ok := below.(interface{ SetLinger(sec int) error }); ok {
+			_ = tcp.SetLinger(0) // a belt only
+		}
+		return c, nil
+	}
+}
+
+// Errors of [Cordon] and [RejoinNow]; all are wrapped, test with errors.Is.
+var (
+	// ErrUnreachable is returned when the node does not answer. What was sent may
+	// have been carried out or not: look again.
+	ErrUnreachable = errors.New("node does not answer")
+	// ErrDenied is returned when the node does not let us: wrong password, or no
+	// right to CONFIG or INFO.
+	ErrDenied = errors.New("node does not allow it")
+	// ErrNotFenced is returned by Cordon when the fence does not hold: it reads back
+	// otherwise, or a canary write got through.
+	ErrNotFenced = errors.New("node is not fenced")
+	// ErrNotServing is returned by RejoinNow when the node still refuses writes.
+	ErrNotServing = errors.New("node does not serve")
+)
+
+// handTimeout bounds each round of commands, where the context does not end
+// sooner.
+const handTimeout = 2 * time.Second
+
+// handError names the node and the kind of failure. The text of a server in it
+// is rendered.
+func handError(node *redlock.Node, err, otherwise error) error {
+	kind := otherwise
+	switch {
+	case isDenied(err):
+		kind = ErrDenied
+	case errors.Is(err, errBroken):
+		kind = ErrUnreachable
+	}
+	return fmt.Errorf("node %q: %w: %s", node.Name(), kind, show(err))
+}
+
+type setResult struct {
+	before, after Params
+	blind         error // why after could not be read
+}
+
+func sleep(ctx context.Context, d time.Duration) {
+	if d <= 0 {
+		return
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+	case <-t.C:
+	}
+}
+
+// maxActions bounds what follows one look, whatever a server answers.
+const maxActions = 8

@@ -2,18 +2,6 @@ package restartguard
 
 import "time"
 
-// CounterKey is a key in which guards count while the node is open. A server
-// whose memory is put back to an earlier state, by the snapshot of a virtual
-// machine, keeps its run_id; its counter goes back.
-const CounterKey = "redlockctl:guard:counter"
-
-// CounterWatch is the highest value that the counter key was seen with, 0: none, when
-// the server may expire it, and when it was raised last.
-type CounterWatch struct {
-	Counter                 int64
-	CounterUntil, CountedAt time.Time
-}
-
 // readCounter takes note of the counter, and reports whether it is not what it must
 // be: it only ever grows, whoever counts.
 func (m *machine) readCounter(o *Observation) (restored bool) {
@@ -47,4 +35,14 @@ func (m *machine) counting(o *Observation) {
 	if o.Counter <= before && !expired {
 		m.restored(before, o.Counter)
 	}
+}
+
+func (m *machine) restored(before, now int64) {
+	m.lose()
+	if now == 0 {
+		m.tell("restored", "the guard's counter is gone, it was %d: its data are not what they were", before)
+	} else {
+		m.tell("restored", "the guard's counter went back from %d to %d: its data are those of an earlier time", before, now)
+	}
+	m.Cause = "its data went back in time"
 }

@@ -12,13 +12,13 @@ import (
 
 // LookAt reads the node at the end of a client.
 func LookAt(ctx context.Context, c *redis.Client) (Observation, error) {
-	l := conn{client: c, name: guardName, budget: redlock.NewBudget(guardReply, guardExchange)}
+	l := conn{client: c, codec: paramFence{}, name: guardName, budget: redlock.NewBudget(guardReply, guardExchange)}
 	return l.look(ctx)
 }
 
 // Carry carries out an action through a client.
 func Carry(ctx context.Context, c *redis.Client, a Action) (Observation, error) {
-	l := conn{client: c, name: guardName, budget: redlock.NewBudget(guardReply, guardExchange)}
+	l := conn{client: c, codec: paramFence{}, name: guardName, budget: redlock.NewBudget(guardReply, guardExchange)}
 	return l.do(ctx, a)
 }
 
@@ -27,13 +27,13 @@ func Broken(err error) bool { return errors.Is(err, errBroken) }
 
 // Dial is the client that the guard uses for one incarnation.
 func Dial(node *redlock.Node, timeout time.Duration) *redis.Client {
-	return dial(node, Method{}, timeout).client
+	return dial(node, paramFence{}, timeout).client
 }
 
 // TrustAll makes the guard take the word of all nodes that are open, as if it had
 // known them for long.
 func (g *Guard) TrustAll() {
-	for _, w := range g.watches {
+	for _, w := range g.members {
 		w.mu.Lock()
 		if w.state.Phase == PhaseServing {
 			w.state.Trusted = w.state.LastSeen

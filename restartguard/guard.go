@@ -1,14 +1,17 @@
 package restartguard
 
 import (
-	"context"
+	"cmp"
 	"crypto/rand"
 	"errors"
 	"fmt"
 	"os"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
+	"redlockctl/internal/announce"
 	"redlockctl/internal/safetext"
 	"redlockctl/redlock"
 )
@@ -70,7 +73,7 @@ type Config struct {
 // again after D.
 type Guard struct {
 	cfg     Config
-	watches []*watch
+	members []*member
 
 	id   string
 	host safetext.Text
@@ -86,6 +89,17 @@ type Guard struct {
 
 	outlooking sync.Mutex
 	noQuorum   bool // what was told last
+}
+
+// member is what a guard knows of one node. Its watch alone writes it; others read it.
+type member struct {
+	node   *redlock.Node
+	method Method
+
+	mu    sync.Mutex
+	state State
+	same  string    // see [NodeStatus]
+	beat  time.Time // when its watch last came round
 }
 
 // New makes a guard; nothing is contacted before Run.
@@ -119,17 +133,17 @@ func New(nodes []*redlock.Node, cfg Config) (*Guard, error) {
 	g.host = safetext.New(host)
 	names := map[string]bool{}
 	for _, n := range nodes {
-		w := &watch{guard: g, node: n, method: cfg.Methods[n.Name()], beat: time.Now(), changed: make(chan struct{}, 1)}
+		w := &member{node: n, method: cfg.Methods[n.Name()], beat: time.Now()}
 		if err := w.method.check(); err != nil {
 			return nil, fmt.Errorf("restart guard: node %q: %w", n.Name(), err)
 		}
 		if cfg.Memory != nil {
-			if s, ok := cfg.Memory.recall(n.Name(), n.Addr(), w.method, cfg.Delay); ok {
+			if s, ok := cfg.Memory.recall(n.Name(), n.Addr(), w.method.id(), cfg.Delay); ok {
 				w.state = s
 			}
 		}
 		names[n.Name()] = true
-		g.watches = append(g.watches, w)
+		g.members = append(g.members, w)
 	}
 	if g.cfg.N == 0 {
 		g.cfg.N = len(nodes)
@@ -151,8 +165,8 @@ func (g *Guard) Successor(nodes []*redlock.Node, cfg Config) (*Guard, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, w := range next.watches {
-		for _, old := range g.watches {
+	for _, w := range next.members {
+		for _, old := range g.members {
 			if old.node.Name() != w.node.Name() || old.node.Addr() != w.node.Addr() {
 				continue
 			}
@@ -170,24 +184,6 @@ func (g *Guard) Successor(nodes []*redlock.Node, cfg Config) (*Guard, error) {
 	return next, nil
 }
 
-// Run guards until ctx ends, and returns after all that it started has ended. It
-// never opens a node on its way out. The end of ctx is no error. A guard runs
-// once.
-func (g *Guard) Run(ctx context.Context) error {
-	var wg sync.WaitGroup
-	for _, w := range g.watches {
-		wg.Go(func() { w.run(ctx) })
-		if w.method.Kind != Advice { // it closes nothing there, and must not be taken for one that does
-			wg.Go(func() { w.announce(ctx) })
-		}
-	}
-	wg.Wait()
-	for _, w := range g.watches {
-		w.remember(true)
-	}
-	return nil
-}
-
 func (g *Guard) tell(node string, events []Event) {
 	if g.cfg.OnEvent == nil {
 		return
@@ -198,4 +194,268 @@ func (g *Guard) tell(node string, events []Event) {
 		e.Node = node
 		g.cfg.OnEvent(e)
 	}
+}
+
+// Healthy fails, and names the node, if the watch of a node has not come round
+// for longer than any answer may take.
+func (g *Guard) Healthy() error {
+	limit := g.cfg.Poll + 2*maxActions*g.cfg.Timeout + 2*time.Second
+	for _, w := range g.members {
+		w.mu.Lock()
+		since := time.Since(w.beat)
+		w.mu.Unlock()
+		if since > limit {
+			return fmt.Errorf("the watch of node %q has not come round for %s", w.node.Name(), round(since))
+		}
+	}
+	return nil
+}
+
+// ErrBlind is returned by [Guard.Sees] while nodes refuse the guard.
+var ErrBlind = errors.New("the guard is blind")
+
+// Sees is an [ErrBlind] that names the nodes whose servers answer and refuse the
+// guard, by a wrong password or for want of rights: it protects none of them, and
+// cannot know if they serve. nil: there is none. A guard that is blind is healthy:
+// to start it again helps only where its password was changed.
+func (g *Guard) Sees() error {
+	var names []string
+	why := ""
+	for _, s := range g.Status() {
+		if s.Denied {
+			names = append(names, s.Node)
+			why = s.Err
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%w: refused by %s: %s", ErrBlind, strings.Join(names, ", "), why)
+}
+
+// Met reports whether every node was met, or tried, at least once.
+func (g *Guard) Met() bool {
+	for _, s := range g.Status() {
+		if s.Phase == PhaseUnknown {
+			return false
+		}
+	}
+	return true
+}
+
+// Outlook is what the fences mean for the cluster.
+func (g *Guard) Outlook() Outlook {
+	return OutlookOf(g.Status(), g.cfg.N, redlock.Quorum(g.cfg.N))
+}
+
+// lookOut tells when a quorum is lost, and when it is back.
+func (g *Guard) lookOut() {
+	if !g.Met() {
+		return
+	}
+	g.outlooking.Lock()
+	defer g.outlooking.Unlock()
+	o := g.Outlook()
+	if o.Possible() != g.noQuorum || o.Unknown() {
+		return // what is not known is told of each node
+	}
+	g.noQuorum = !o.Possible()
+	kind, now := "quorum", time.Now()
+	if g.noQuorum {
+		kind = "no quorum"
+	}
+	g.tell("", []Event{{At: now, Kind: kind, Text: o.Text(now)}})
+}
+
+// Status is the state of each node, in the order of nodes. Its times carry the
+// monotonic clock.
+func (g *Guard) Status() []NodeStatus {
+	now := time.Now()
+	all := make([]NodeStatus, len(g.members))
+	for i, w := range g.members {
+		all[i] = w.status(now, g.cfg.Delay)
+	}
+	return all
+}
+
+func (w *member) status(now time.Time, delay time.Duration) NodeStatus {
+	w.mu.Lock()
+	s, same := w.state, w.same
+	w.mu.Unlock()
+	st := NodeStatus{
+		Node: w.node.Name(), Phase: s.Phase, Verified: s.Verified, Known: s.Known, Proven: s.Proven,
+		RunID: s.RunID, Since: s.Since, Exposed: s.Exposed, Reason: s.Reason, Err: s.Failing,
+		Out: s.Out, Method: w.method, Lacking: s.Lacking, Delay: max(delay, s.Heard), BootExposed: s.BootExposed,
+		Denied: s.Phase == PhaseUnreachable && s.Denied, Nobody: s.Phase == PhaseUnreachable && s.Nobody,
+		Same: same,
+	}
+	if same != "" {
+		st.Err = sameServer(same)
+	}
+	if !s.Deadline.IsZero() {
+		st.Delay = max(st.Delay, s.Delay)
+	}
+	if st.Err == "" {
+		st.Err = s.Err
+	}
+	if st.Err == "" && s.Clockless {
+		st.Err = clockless
+	}
+	switch s.Phase {
+	case PhaseExposed:
+		st.Until = s.Deadline
+		if st.Exposed = 0; !s.UnfencedSince.IsZero() {
+			st.Exposed = AtMost(now.Sub(s.UnfencedSince))
+		}
+	case PhaseFenced:
+		st.Until = s.Deadline
+		if s.Doubt != "" {
+			st.Reason += "; " + s.Doubt
+		}
+	}
+	return st
+}
+
+// Early is how nodes may rejoin before D, see [Inquest]. The zero value: never.
+type Early struct {
+	// AttemptBound is the longest time from the moment at which any client of the
+	// cluster sends the first request of an attempt, or of an extension, to the
+	// moment at which it may still be granted. 0: there is no early rejoin.
+	AttemptBound time.Duration
+	// Patterns are those under which all locks of the cluster are, as of SCAN.
+	Patterns []string
+}
+
+func (e Early) check(delay time.Duration) error {
+	switch {
+	case e.AttemptBound < 0:
+		return fmt.Errorf("attempt bound %s is negative", e.AttemptBound)
+	case e.AttemptBound > 0 && len(e.Patterns) == 0:
+		return errors.New("early rejoin needs the patterns of the locks")
+	case e.AttemptBound > 0 && EarlyAfter(e.AttemptBound) >= delay:
+		return fmt.Errorf("early rejoin is of no use: the attempt bound %s is not below the delay %s", e.AttemptBound, delay)
+	}
+	return nil
+}
+
+// evidence is what there is for a node that is closed.
+func (g *Guard) evidence(of *member) *Evidence {
+	if g.inquest == nil || of.state.Phase != PhaseFenced {
+		return nil
+	}
+	others := make([]Other, 0, len(g.members))
+	for _, w := range g.members {
+		if w != of {
+			w.mu.Lock()
+			others = append(others, Other{Name: w.node.Name(), State: w.state})
+			w.mu.Unlock()
+		}
+	}
+	g.asking.Lock()
+	defer g.asking.Unlock()
+	return g.inquest.Evidence(of.node.Name(), of.state, others, time.Now())
+}
+
+// looked tells the inquest what a step has made of a node.
+func (g *Guard) looked(w *member, o Observation) {
+	if g.inquest == nil {
+		return
+	}
+	g.asking.Lock()
+	defer g.asking.Unlock()
+	if w.state.Phase != PhaseFenced {
+		g.inquest.Drop(w.node.Name())
+	}
+	if o.About == Seen {
+		g.inquest.Confirm(w.node.Name(), w.state, o.Asked, time.Now())
+	}
+}
+
+func (g *Guard) question(node string) (Question, bool) {
+	if g.inquest == nil {
+		return Question{}, false
+	}
+	g.asking.Lock()
+	defer g.asking.Unlock()
+	return g.inquest.Question(node, time.Now())
+}
+
+func (g *Guard) testify(node string, t Testimony) {
+	g.asking.Lock()
+	defer g.asking.Unlock()
+	g.inquest.Testify(node, t)
+}
+
+// Others are the guards that announce themselves beside this one, or did within
+// [PeerKept].
+func (g *Guard) Others() []announce.Guard {
+	g.hearing.Lock()
+	defer g.hearing.Unlock()
+	now := time.Now()
+	g.peers.forget(now)
+	all := make([]announce.Guard, len(g.peers.seen))
+	for i, o := range g.peers.seen {
+		all[i] = o.Guard
+	}
+	slices.SortStableFunc(all, func(a, b announce.Guard) int {
+		return cmp.Or(cmp.Compare(b.Delay, a.Delay), cmp.Compare(a.ID, b.ID))
+	})
+	return all
+}
+
+// ID tells this guard from all others.
+func (g *Guard) ID() string { return g.id }
+
+// Delay is the guard's own D.
+func (g *Guard) Delay() time.Duration { return g.cfg.Delay }
+
+// heard takes in what a node tells of other guards, and says so where their D is
+// another one.
+func (g *Guard) heard(all []announce.Guard) {
+	own, _ := announce.Decode(announce.Guard{ID: g.id, Delay: g.cfg.Delay}.Channel()) // rounded as theirs
+	var events []Event
+	now := time.Now()
+	g.hearing.Lock()
+	for _, o := range all {
+		known := slices.ContainsFunc(g.peers.seen, func(p peer) bool { return p.Same(o) && p.Delay == o.Delay && now.Sub(p.at) <= PeerKept })
+		if o.ID == g.id || known || o.Delay == own.Delay && !o.Absurd {
+			continue
+		}
+		text := fmt.Sprintf("guard %s has D = %s, this one has %s: the greater one counts. Give both the same max_ttl and delay", peerName(o), o.Delay, g.cfg.Delay)
+		if o.Absurd {
+			text = fmt.Sprintf("guard %s announces a D of more than %s, which no configuration allows: it counts as %s. End it, or who pretends to be one", peerName(o), announce.MostDelay, o.Delay)
+		}
+		events = append(events, Event{At: now, Kind: "delays", Text: text, Alarm: true})
+	}
+	g.peers.Hear(now, g.id, all)
+	g.hearing.Unlock()
+	g.tell("", events)
+}
+
+// greatest is the greatest D of others that counts now.
+func (g *Guard) greatest() time.Duration {
+	g.hearing.Lock()
+	defer g.hearing.Unlock()
+	return g.peers.Greatest(time.Now())
+}
+
+func sameServer(other string) string {
+	return fmt.Sprintf("is the same server as %s, by another address: it has no vote of its own", other)
+}
+
+// sameAs is the name of a node before this one at whose address the same incarnation
+// answers; "": there is none.
+func (g *Guard) sameAs(w *member, runID string) string {
+	for _, o := range g.members {
+		if o == w {
+			break
+		}
+		o.mu.Lock()
+		same := o.state.RunID == runID && o.state.Phase != PhaseUnreachable
+		o.mu.Unlock()
+		if same {
+			return o.node.Name()
+		}
+	}
+	return ""
 }

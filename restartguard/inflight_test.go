@@ -192,7 +192,7 @@ func TestGuardConnectionsEndByReset(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := dial(node, Method{}, 50*time.Millisecond)
+	l := dial(node, paramFence{}, 50*time.Millisecond)
 	_, _ = l.look(t.Context())
 	l.close()
 	if err := <-ended; !isReset(err) {

@@ -3,7 +3,6 @@ package restartguard
 import (
 	"fmt"
 	"strings"
-	"time"
 )
 
 // loss is why an incarnation may have forgotten votes, as what was read of it shows.
@@ -43,10 +42,6 @@ func (old Incarnation) lossBy(now Incarnation) loss {
 		return lossEviction
 	}
 	return noLoss
-}
-
-func (o *Observation) incarnation() Incarnation {
-	return Incarnation{RunID: o.RunID, Role: o.Role, Wipes: o.Wipes, Evicted: o.Evicted, Commands: o.Commands, Former: o.Former}
 }
 
 // lost takes note of a loss, and tells of it.
@@ -126,30 +121,4 @@ func (m *machine) firstContact(o *Observation) {
 		m.tell("first contact", "seen for the first time, serving: taken as it is, not verified")
 		m.Cause = "adopted, not verified"
 	}
-}
-
-// lose takes note that votes may have been lost, at or before now.
-func (m *machine) lose() {
-	m.waitFrom()
-	m.Owed = FenceUp
-	if m.Cordoned {
-		// A restart forgets the hold; the operator did not.
-		m.Owed = FenceCordon
-	}
-	m.Proven, m.Leaked, m.Revert = false, false, FenceNone
-	m.CountedAt, m.Rivals = time.Time{}, true
-	m.Unfenced, m.Exposed, m.UnfencedSince, m.AtStart = false, 0, m.LastSeen, false
-	if m.LastRefused.After(m.UnfencedSince) {
-		m.UnfencedSince = m.LastRefused
-	}
-}
-
-func (m *machine) restored(before, now int64) {
-	m.lose()
-	if now == 0 {
-		m.tell("restored", "the guard's counter is gone, it was %d: its data are not what they were", before)
-	} else {
-		m.tell("restored", "the guard's counter went back from %d to %d: its data are those of an earlier time", before, now)
-	}
-	m.Cause = "its data went back in time"
 }

@@ -322,7 +322,7 @@ func (m *Memory) write(doc document) error {
 }
 
 // recall is the state of a node as it was remembered, and false if it was not.
-func (m *Memory) recall(name, addr string, method Method, delay time.Duration) (State, bool) {
+func (m *Memory) recall(name, addr, fence string, delay time.Duration) (State, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	r, ok := m.nodes[name]
@@ -335,14 +335,11 @@ func (m *Memory) recall(name, addr string, method Method, delay time.Duration) (
 	now := time.Now()
 	id := BootID()
 	s := r.state(now, boot, delay, id != "" && m.boot == id && m.saved <= boot)
-	if r.Fence != method.id() {
+	if r.Fence != fence {
 		s = s.moved()
 	}
 	return s, true
 }
-
-// id tells two methods of a node apart.
-func (m Method) id() string { return strings.TrimSpace(m.Kind.String() + " " + m.User) }
 
 // moved is the state of a node whose method was changed: what the former one
 // put up says nothing of the new one, which has to close what is waiting.
@@ -367,7 +364,7 @@ func (s State) durable() State {
 
 // record is the state as it is written; now and boot are the same moment, or
 // boot a little later.
-func (s State) record(addr string, method Method, now time.Time, boot time.Duration) record {
+func (s State) record(addr, fence string, now time.Time, boot time.Duration) record {
 	at := func(t time.Time) time.Duration {
 		if t.IsZero() {
 			return 0
@@ -375,7 +372,7 @@ func (s State) record(addr string, method Method, now time.Time, boot time.Durat
 		return max(1, boot+t.Sub(now))
 	}
 	return record{
-		Addr: addr, Fence: method.id(), Incarnation: s.Incarnation, Duty: s.Duty, Starts: s.Starts, ClockBase: s.ClockBase,
+		Addr: addr, Fence: fence, Incarnation: s.Incarnation, Duty: s.Duty, Starts: s.Starts, ClockBase: s.ClockBase,
 		Deadline: at(s.Deadline), OpenSince: at(s.UnfencedSince), LastSeen: at(s.LastSeen),
 		Counter: s.Counter, CounterUntil: at(s.CounterUntil),
 		Astray: s.Pending.Sent, AstrayLift: s.Pending.Removal, AstrayConn: s.Pending.Conn, AstrayUntil: at(s.Pending.Until),
@@ -419,7 +416,7 @@ func (r record) state(now time.Time, boot, delay time.Duration, sameBoot bool) S
 // Remembered is what a guard that starts now finds in its memory of a state, in the
 // same boot of its machine, whose clock shows boot.
 func (s State) Remembered(now time.Time, boot, delay time.Duration) State {
-	return s.record("", Method{}, now, boot).state(now, boot, delay, true)
+	return s.record("", "", now, boot).state(now, boot, delay, true)
 }
 
 // Remembered is what the memory of a guard says of a node.

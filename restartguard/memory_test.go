@@ -24,7 +24,7 @@ func waiting(t *testing.T) State {
 
 func TestAGuardGoesOnWhereTheLastOneEnded(t *testing.T) {
 	old := waiting(t)
-	r := old.record("addr", Method{}, epoch.Add(time.Second), bootNow)
+	r := old.record("addr", Method{}.id(), epoch.Add(time.Second), bootNow)
 	t.Run("in the same boot the deadline stays where it was", func(t *testing.T) {
 		// 3 s later by the boot clock, on another process' monotonic clock.
 		now := epoch.Add(777 * time.Hour)
@@ -55,19 +55,19 @@ func TestAGuardGoesOnWhereTheLastOneEnded(t *testing.T) {
 		}
 	})
 	t.Run("a node that was open and restarted meanwhile is closed, also in another boot", func(t *testing.T) {
-		open := newScript(t).sees("a", servingParams).state.record("addr", Method{}, epoch, bootNow)
+		open := newScript(t).sees("a", servingParams).state.record("addr", Method{}.id(), epoch, bootNow)
 		for _, same := range []bool{true, false} {
 			s := &script{t: t, policy: Policy{Delay: testDelay}, state: open.state(epoch, bootNow, testDelay, same), now: epoch}
 			s.sees("b", servingParams).phase(PhaseExposed).does(raiseIt("b")).until(testDelay)
 		}
 	})
 	t.Run("a node that was being closed is closed", func(t *testing.T) {
-		exposed := newScript(t).sees("a", servingParams).sees("b", servingParams).state.record("addr", Method{}, epoch, bootNow)
+		exposed := newScript(t).sees("a", servingParams).sees("b", servingParams).state.record("addr", Method{}.id(), epoch, bootNow)
 		s := &script{t: t, policy: Policy{Delay: testDelay}, state: exposed.state(epoch, bootNow, testDelay, true), now: epoch}
 		s.sees("b", servingParams).phase(PhaseExposed).does(raiseIt("b"))
 	})
 	t.Run("a hold outlives guard and server", func(t *testing.T) {
-		r := newScript(t).sees("a", cordoned).state.record("addr", Method{}, epoch, bootNow)
+		r := newScript(t).sees("a", cordoned).state.record("addr", Method{}.id(), epoch, bootNow)
 		s := &script{t: t, policy: Policy{Delay: testDelay}, state: r.state(epoch, 1, testDelay, false), now: epoch}
 		s.sees("b", fenced).does(cordonIt("b"))
 	})
@@ -81,7 +81,7 @@ func TestAGuardGoesOnWhereTheLastOneEnded(t *testing.T) {
 		"one that drifted apart while nobody looked for an hour": {time.Hour, time.Hour * 2 / 10_000, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := newScript(t).wall(tick, 0, time.Millisecond).state.record("addr", Method{}, epoch, bootNow)
+			r := newScript(t).wall(tick, 0, time.Millisecond).state.record("addr", Method{}.id(), epoch, bootNow)
 			s := &script{t: t, policy: Policy{Delay: testDelay}, state: r.state(epoch, r.ClockAt+c.away, testDelay, true)}
 			s.wall(tick+c.away, c.step, time.Millisecond) // the first look tells
 			if s.has("clock", "forward") != c.loss {
@@ -118,7 +118,7 @@ func TestMemoryNeverHurries(t *testing.T) {
 			now, boot = now.Add(d), boot+d
 			switch rapid.IntRange(0, 4).Draw(t, "what") {
 			case 0: // the guard is killed and starts again, after a while
-				r := s.record("addr", Method{}, now, boot)
+				r := s.record("addr", Method{}.id(), now, boot)
 				away := time.Duration(rapid.IntRange(0, 600).Draw(t, "away"))
 				boot += away
 				now = epoch.Add(time.Duration(rapid.Int64Range(0, int64(time.Hour)).Draw(t, "clock")))
@@ -150,7 +150,7 @@ func TestRecordKeepsWhatIsDurable(t *testing.T) {
 	old := waiting(t)
 	old.Wipes, old.Evicted, old.Revert, old.Incarnations, old.Exposed = 3, 4, 1, 5, time.Second
 	old.Pending, old.Former = InFlightCommand{Sent: true, Removal: true, Conn: 7}, "f"
-	back := old.record("addr", Method{}, epoch, bootNow).state(epoch, bootNow, testDelay, true)
+	back := old.record("addr", Method{}.id(), epoch, bootNow).state(epoch, bootNow, testDelay, true)
 	if got, want := back.durable(), old.durable(); !got.Deadline.Equal(want.Deadline) {
 		t.Fatalf("deadline %s, want %s", got.Deadline, want.Deadline)
 	} else if got.Deadline = want.Deadline; !reflect.DeepEqual(got, want) {
@@ -178,7 +178,7 @@ func TestMemoryOnDisk(t *testing.T) {
 	now, boot := time.Now(), BootTime()
 	s := waiting(t)
 	s.Deadline, s.Delay = now.Add(testDelay), testDelay
-	if err := m.put("n1", s.record("h:1", Method{}, now, boot), boot); err != nil {
+	if err := m.put("n1", s.record("h:1", Method{}.id(), now, boot), boot); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {
@@ -213,17 +213,17 @@ func TestMemoryOnDisk(t *testing.T) {
 	t.Run("is read again", func(t *testing.T) {
 		m := openMemory(t, dir)
 		defer m.Close()
-		got, ok := m.recall("n1", "h:1", Method{}, testDelay)
+		got, ok := m.recall("n1", "h:1", Method{}.id(), testDelay)
 		if wait := time.Until(got.Deadline); !ok || m.Damaged() != nil || wait <= 0 || wait > testDelay {
 			t.Fatalf("%v, %+v", ok, got)
 		}
 		if got.Owed != FenceNone {
 			t.Fatalf("owes a fence that is up: %+v", got)
 		}
-		if got, _ := m.recall("n1", "h:1", Method{Kind: ACL, User: "locks"}, testDelay); got.Owed != FenceUp {
+		if got, _ := m.recall("n1", "h:1", Method{Kind: ACL, User: "locks"}.id(), testDelay); got.Owed != FenceUp {
 			t.Fatalf("believes that another method has closed it: %+v", got)
 		}
-		if _, ok := m.recall("n1", "h:2", Method{}, testDelay); ok {
+		if _, ok := m.recall("n1", "h:2", Method{}.id(), testDelay); ok {
 			t.Fatal("knows a node at another address")
 		}
 	})
@@ -248,7 +248,7 @@ func TestMemoryOnDisk(t *testing.T) {
 			}
 			m := openMemory(t, dir)
 			defer m.Close()
-			if _, ok := m.recall("n1", "h:1", Method{}, testDelay); ok || !errors.Is(m.Damaged(), ErrDamaged) {
+			if _, ok := m.recall("n1", "h:1", Method{}.id(), testDelay); ok || !errors.Is(m.Damaged(), ErrDamaged) {
 				t.Fatalf("%v, %v", ok, m.Damaged())
 			}
 			if _, err := ReadMemory(dir); !errors.Is(err, ErrDamaged) {
@@ -274,13 +274,13 @@ func TestMemoryOnDisk(t *testing.T) {
 		}
 		m := openMemory(t, dir)
 		defer m.Close()
-		if err := m.put("n1", s.record("h:1", Method{}, now, boot), boot); err == nil {
+		if err := m.put("n1", s.record("h:1", Method{}.id(), now, boot), boot); err == nil {
 			t.Fatal("no error")
 		}
 		if files, _ := os.ReadDir(dir); len(files) != 2 { // the lock and the id
 			t.Fatalf("left: %v", files)
 		}
-		if err := m.put("n1", s.record("h:1", Method{}, now, boot), boot); err != nil {
+		if err := m.put("n1", s.record("h:1", Method{}.id(), now, boot), boot); err != nil {
 			t.Fatal(err)
 		}
 	})

@@ -1,6 +1,7 @@
 package restartguard
 
 import (
+	"fmt"
 	"math"
 	"time"
 )
@@ -47,18 +48,28 @@ type Policy struct {
 // a guard that went away leaves nothing behind. It is renewed with each count.
 const CounterTTL = 24 * time.Hour
 
+const (
+	paramMinReplicas = "min-replicas-to-write"
+	paramMaxLag      = "min-replicas-max-lag"
+)
+
 // Params are the two parameters of a server that make the fence.
 type Params struct {
 	MinReplicas int64 // min-replicas-to-write
 	MaxLag      int64 // min-replicas-max-lag, seconds; 0 switches the check off
 }
 
-// closed reports whether a server with these parameters refuses each write because of
+// fenced reports whether a server with these parameters refuses each write because of
 // a fence. Any other number is the operator's own setting for real replicas,
 // and no fence: with a replica attached it lets writes through.
 func (p Params) fenced() bool { return p.MinReplicas == FenceUp && p.MaxLag > 0 }
 
 func (p Params) cordoned() bool { return p.MinReplicas == FenceCordon && p.MaxLag > 0 }
+
+// String is how they read back.
+func (p Params) String() string {
+	return fmt.Sprintf("read back %s %d, %s %d", paramMinReplicas, p.MinReplicas, paramMaxLag, p.MaxLag)
+}
 
 func (p Params) are(value int64) bool {
 	if value == FenceUp || value == FenceCordon {
@@ -183,3 +194,34 @@ type Action struct {
 	Conn        int64
 	All, Others bool
 }
+
+// Evidence is what an [Inquest] has found so far, for the node that it is about.
+type Evidence struct {
+	RunID string    // of that node's life
+	Began time.Time // when the first of the scans began
+	Locks int       // how many were found, each covered
+	// Doubt is why it does not suffice, for people; "" if it does.
+	Doubt string
+}
+
+// Reading is one reading of a node's wall clock, on which the server decides
+// when a lock ends.
+type Reading struct {
+	// Sent and Got are the moments around it, on a clock of ours that nobody sets
+	// and that goes on while the machine sleeps ([BootTime]).
+	Sent, Got time.Duration
+	// Wall is what the node said, since the UNIX epoch; 0: nothing.
+	Wall time.Duration
+	// Denied: TIME is refused, so that a step of the clock cannot be seen.
+	Denied bool
+}
+
+// middle is the moment for which Wall holds, give or take bound.
+func (r Reading) middle() time.Duration { return r.Sent + (r.Got-r.Sent)/2 }
+
+func (r Reading) bound() time.Duration { return (r.Got - r.Sent) / 2 }
+
+// CounterKey is a key in which guards count while the node is open. A server
+// whose memory is put back to an earlier state, by the snapshot of a virtual
+// machine, keeps its run_id; its counter goes back.
+const CounterKey = "redlockctl:guard:counter"

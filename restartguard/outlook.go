@@ -152,3 +152,34 @@ func (o Outlook) Text(now time.Time) string {
 	}
 	return b.String()
 }
+
+// NodeStatus is one node as the guard sees it.
+type NodeStatus struct {
+	Node     string
+	Phase    Phase
+	Verified bool // its last start started fenced ("boot fence verified")
+	Known    bool // Verified means something: a start of it has been seen
+	Proven   bool // a canary write was refused with NOREPLICAS since it was closed
+	RunID    string
+	Since    time.Time     // of Phase
+	Until    time.Time     // when it may rejoin; zero where not waiting
+	Exposed  time.Duration // how long its last life was open before it was closed, at most
+	Reason   string        // why it is in this phase, in a few words
+	Err      string        // last failure to talk to it, or to close or open it
+	Out      time.Time     // since when it has no vote; zero while it has one
+	Method   Method        // how it is closed
+	// Lacking: it refuses writes for want of replicas, although no fence is up.
+	Lacking bool
+	// Delay is the D that counts for it: the guard's own, or the greatest that
+	// another guard announces.
+	Delay time.Duration
+	// BootExposed is how long it was open after its last start, at most; 0: it was
+	// not, or that is not known. Other than Exposed, it is not of a later loss.
+	BootExposed time.Duration
+	// Denied and Nobody, of a node that is unreachable: its server answers and
+	// refuses the guard; nobody listens there. Neither: silence.
+	Denied, Nobody bool
+	// Same is an earlier node that is the same server, by another address: this one has
+	// no vote of its own. "": none.
+	Same string
+}

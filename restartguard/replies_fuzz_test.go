@@ -33,7 +33,7 @@ func FuzzReplies(f *testing.F) {
 		p := Policy{Delay: 10 * time.Second, Sweep: how&1 != 0, FirstContact: FirstContact(how >> 1 & 1)}
 		now := time.Unix(1700000000, 0)
 		o := Observation{About: Seen, Asked: now, Conn: 1}
-		if o.read(server, replication, stats, commands, MethodKind(how>>2&1)) != nil {
+		if o.read(server, replication, stats, commands, Method{Kind: MethodKind(how >> 2 & 1)}.codec().traits().sets) != nil {
 			return
 		}
 		if !isWord(o.RunID) || !isWord(o.Role) || o.Former != "" && !isWord(o.Former) {
@@ -42,7 +42,7 @@ func FuzzReplies(f *testing.F) {
 		if o.Wipes < 0 {
 			t.Skip("a server that counts beyond 64 bits")
 		}
-		params, err := paramsCmd{parameter(paramMinReplicas, replicas), parameter(paramMaxLag, lag)}.result()
+		params, err := paramsOf(parameter(paramMinReplicas, replicas), parameter(paramMaxLag, lag))
 		o.Params, o.Blind = params, err != nil
 		o.Lacking = lacksReplicas(replication, o.Params, !o.Blind)
 		for _, g := range announce.DecodeAll([]string{channel}) {

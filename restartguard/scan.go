@@ -10,7 +10,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"redlockctl/internal/lockform"
-	"redlockctl/redlock"
 )
 
 const (
@@ -24,28 +23,6 @@ const (
 	tokenMost  = 256      // bytes; what is longer is no token
 	scanShares = 4        // a scan takes one part in so many of a node's time
 )
-
-// Early is how nodes may rejoin before D, see [Inquest]. The zero value: never.
-type Early struct {
-	// AttemptBound is the longest time from the moment at which any client of the
-	// cluster sends the first request of an attempt, or of an extension, to the
-	// moment at which it may still be granted. 0: there is no early rejoin.
-	AttemptBound time.Duration
-	// Patterns are those under which all locks of the cluster are, as of SCAN.
-	Patterns []string
-}
-
-func (e Early) check(delay time.Duration) error {
-	switch {
-	case e.AttemptBound < 0:
-		return fmt.Errorf("attempt bound %s is negative", e.AttemptBound)
-	case e.AttemptBound > 0 && len(e.Patterns) == 0:
-		return errors.New("early rejoin needs the patterns of the locks")
-	case e.AttemptBound > 0 && EarlyAfter(e.AttemptBound) >= delay:
-		return fmt.Errorf("early rejoin is of no use: the attempt bound %s is not below the delay %s", e.AttemptBound, delay)
-	}
-	return nil
-}
 
 // scan reads the copies that one incarnation of a node has, step by step.
 type scan struct {
@@ -190,87 +167,4 @@ func noToken(key, value string) string {
 		return "a time, which two clients may have written"
 	}
 	return ""
-}
-
-// evidence is what there is for a node that is closed.
-func (g *Guard) evidence(of *watch) *Evidence {
-	if g.inquest == nil || of.state.Phase != PhaseFenced {
-		return nil
-	}
-	others := make([]Other, 0, len(g.watches))
-	for _, w := range g.watches {
-		if w != of {
-			w.mu.Lock()
-			others = append(others, Other{Name: w.node.Name(), State: w.state})
-			w.mu.Unlock()
-		}
-	}
-	g.asking.Lock()
-	defer g.asking.Unlock()
-	return g.inquest.Evidence(of.node.Name(), of.state, others, time.Now())
-}
-
-// looked tells the inquest what a step has made of a node.
-func (g *Guard) looked(w *watch, o Observation) {
-	if g.inquest == nil {
-		return
-	}
-	g.asking.Lock()
-	defer g.asking.Unlock()
-	if w.state.Phase != PhaseFenced {
-		g.inquest.Drop(w.node.Name())
-	}
-	if o.About == Seen {
-		g.inquest.Confirm(w.node.Name(), w.state, o.Asked, time.Now())
-	}
-}
-
-func (g *Guard) question(node string) (Question, bool) {
-	if g.inquest == nil {
-		return Question{}, false
-	}
-	g.asking.Lock()
-	defer g.asking.Unlock()
-	return g.inquest.Question(node, time.Now())
-}
-
-func (g *Guard) testify(node string, t Testimony) {
-	g.asking.Lock()
-	defer g.asking.Unlock()
-	g.inquest.Testify(node, t)
-}
-
-// inquire spends the time until the next look, or a part of it, on what is asked
-// of the node. It reports whether the connection is still good. What has been answered
-// counts only after a look, which is therefore the next thing to do.
-func (w *watch) inquire(ctx context.Context, l *conn, s *scan) bool {
-	until := time.Now().Add(w.pause())
-	for ctx.Err() == nil {
-		q, ok := w.guard.question(w.node.Name())
-		if !ok {
-			sleep(ctx, time.Until(until))
-			return true
-		}
-		if !s.begun || s.Round != q.Round {
-			s.begin(q, w.state.RunID)
-		}
-		began := time.Now()
-		if err := s.step(ctx, l, w.guard.cfg.Early.Patterns); err != nil {
-			if errors.Is(err, redlock.ErrLongReply) { // and would be again
-				s.Doubt, s.Ended = "has names too long to be read", time.Now()
-				w.guard.testify(w.node.Name(), s.Testimony)
-			}
-			return false
-		}
-		if s.done {
-			w.guard.testify(w.node.Name(), s.Testimony)
-			s.begun = false
-			return true
-		}
-		sleep(ctx, (scanShares-1)*time.Since(began))
-		if !time.Now().Before(until) {
-			return true
-		}
-	}
-	return true
 }

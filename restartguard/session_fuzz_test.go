@@ -33,7 +33,7 @@ func FuzzSession(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		p := Policy{Delay: time.Second, Sweep: true, CountEvery: time.Second}
 		var s State
-		l := dial(scripted(t, text), Method{}, time.Second)
+		l := dial(scripted(t, text), paramFence{}, time.Second)
 		defer l.close()
 		l.counter = true
 		for range 3 {

@@ -160,3 +160,42 @@ func (s State) Deciding() State {
 	s.Starts, s.Looks, s.Report = Starts{}, Looks{}, Report{}
 	return s
 }
+
+// ClockBase is the reading that later ones are compared with.
+type ClockBase struct {
+	Clock Reading `json:"clock"`
+	// ClockAt is the middle of the last reading, and ClockDrift by how much the clock may
+	// have gone ahead in between by its rate.
+	ClockAt    time.Duration `json:"clock_at_ns,omitempty"`
+	ClockDrift time.Duration `json:"clock_drift_ns,omitempty"`
+}
+
+// ClockWatch is what the last readings have shown.
+type ClockWatch struct {
+	Ahead     int  // how often in a row the clock was further ahead than it may be
+	Clockless bool // TIME is denied
+}
+
+// CounterWatch is the highest value that the counter key was seen with, 0: none, when
+// the server may expire it, and when it was raised last.
+type CounterWatch struct {
+	Counter                 int64
+	CounterUntil, CountedAt time.Time
+}
+
+// Stray is an order that was sent and has no answer. It may still be on its way:
+// what was written to a connection is delivered after its sender gave it up, and a
+// lift that comes late opens what was closed again meanwhile. The zero Stray is
+// none.
+type InFlightCommand struct {
+	Sent    bool
+	Removal bool  // it opens; an order to close that comes late does no harm
+	Conn    int64 // CLIENT ID of its connection, 0 if that is not known
+	// Until is when it is taken to be gone, where the server does not let us end
+	// its connection; zero: that was not tried yet.
+	Until time.Time
+}
+
+func (o *Observation) incarnation() Incarnation {
+	return Incarnation{RunID: o.RunID, Role: o.Role, Wipes: o.Wipes, Evicted: o.Evicted, Commands: o.Commands, Former: o.Former}
+}

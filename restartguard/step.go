@@ -30,6 +30,7 @@ func (s *State) Step(p *Policy, o *Observation, now time.Time) ([]Action, []Even
 		// The outcome of something done to an earlier incarnation.
 	case o.About == Killing:
 		m.killing(o)
+		m.settle(o)
 	case o.About == Raising:
 		m.answeredBy(o.Conn)
 		m.raising(o)
@@ -45,19 +46,6 @@ func (s *State) Step(p *Policy, o *Observation, now time.Time) ([]Action, []Even
 	return m.actions, m.events
 }
 
-type machine struct {
-	*Policy
-	*State
-	now     time.Time
-	asked   time.Time // of the observation
-	conn    int64     // of the observation
-	before  time.Time // of the look before this one
-	actions []Action
-	events  []Event
-
-	evidence *Evidence // of the observation
-}
-
 // vote keeps account of since when the node has no vote. One that is exposed
 // should have none, and has.
 func (m *machine) vote() {
@@ -69,43 +57,6 @@ func (m *machine) vote() {
 	case m.Out.IsZero():
 		m.Out = m.now
 	}
-}
-
-func (m *machine) do(kind ActionKind, value int64, lag bool) {
-	if m.Advice {
-		return
-	}
-	m.sending(kind)
-	m.actions = append(m.actions, Action{Kind: kind, RunID: m.RunID, Value: value, SetLag: lag})
-}
-
-func (m *machine) tell(kind, format string, args ...any) {
-	m.events = append(m.events, Event{At: m.now, Kind: kind, Text: fmt.Sprintf(format, args...)})
-}
-
-// alarm is tell, for what somebody should look at.
-func (m *machine) alarm(kind, format string, args ...any) {
-	m.tell(kind, format, args...)
-	m.events[len(m.events)-1].Alarm = true
-}
-
-func (m *machine) enter(p Phase, reason string) {
-	if m.Phase != p {
-		m.Phase, m.Since, m.Failing = p, m.now, ""
-	}
-	m.Reason = reason
-}
-
-// failing tells of a failure once, however often it comes again.
-func (m *machine) failing(kind, why string) {
-	if m.Failing != why {
-		m.Failing = why
-		m.alarm(kind, "%s", why)
-	}
-}
-
-func (m *machine) due() bool {
-	return !m.Deadline.IsZero() && !m.now.Before(m.Deadline)
 }
 
 func (m *machine) unreached(o *Observation) {
@@ -171,41 +122,6 @@ func (m *machine) seen(o *Observation) {
 	if !m.sweep(o) {
 		m.settle(o)
 	}
-}
-
-// delay is the D that counts: the greatest of one's own, of what other guards
-// announce, and of what has counted since the node was closed.
-func (m *machine) delay() time.Duration {
-	d := max(m.Policy.Delay, m.Heard)
-	if !m.Deadline.IsZero() || m.Cordoned {
-		d = max(d, m.State.Delay)
-	}
-	return d
-}
-
-// lengthen lets a node wait for longer if D grew meanwhile, and its word count later
-// for others. It is never shortened: what was lost may have been lost under the longer
-// TTL.
-func (m *machine) lengthen() {
-	d := m.delay()
-	more := d - m.State.Delay
-	if more <= 0 {
-		return
-	}
-	if m.State.Delay = d; !m.Deadline.IsZero() {
-		m.Deadline = m.Deadline.Add(more)
-	}
-	if !m.Trusted.IsZero() {
-		m.Trusted = m.Trusted.Add(more)
-	}
-}
-
-// waitFrom sets the deadline: D from now.
-func (m *machine) waitFrom() {
-	d := m.delay()
-	m.Deadline, m.State.Delay = m.now.Add(d), d
-	m.Trusted, m.Doubt, m.Early = m.Deadline, "", ""
-	m.doubted, m.told = "", 0
 }
 
 // settle brings together what must be and what is.
@@ -407,5 +323,123 @@ func (m *machine) confirm(value int64) {
 		if !m.due() { // then it rejoins at once, and there is nothing to wait for
 			m.tell("waiting", "fenced, may rejoin in %s", round(m.Deadline.Sub(m.now)))
 		}
+	}
+}
+
+func (m *machine) raising(o *Observation) {
+	if o.Before.cordoned() && m.Owed == FenceUp {
+		// An operator's hold came in between the look and the closing.
+		m.Owed = FenceCordon
+		m.do(Raise, FenceCordon, false)
+		return
+	}
+	if m.Owed == FenceNone {
+		return
+	}
+	if b := o.Before; b.MaxLag > 0 && b.MinReplicas > 0 && b.MinReplicas < FenceCordon {
+		m.Revert = b.MinReplicas
+	}
+	switch {
+	case o.Blind || !o.Params.are(m.Owed):
+	case m.Rivals && m.Owed == FenceUp:
+		m.endRivals()
+		return
+	default:
+		m.do(Prove, 0, false)
+		return
+	}
+	why := o.Err
+	if why == "" {
+		why = o.Reads
+	}
+	if why == "" {
+		why = o.Params.String()
+	}
+	if o.Params.fenced() {
+		m.failing("waiting", "cannot be cordoned again: "+why)
+		return
+	}
+	m.expose()
+	m.failing("exposed", "cannot be fenced: "+why)
+	if m.Blind {
+		m.do(Prove, 0, false)
+	}
+}
+
+func (m *machine) proving(o *Observation) {
+	switch {
+	case m.Blind:
+		m.provingBlind(o)
+	case o.Canary == CanaryAccepted && (o.Params.fenced() || o.Params.cordoned()):
+		m.Leaked, m.Verified, m.Proven = true, false, false
+		if m.Owed == FenceNone {
+			m.Owed = FenceUp
+			if m.Cordoned {
+				m.Owed = FenceCordon
+			}
+		}
+		m.expose()
+		m.failing("exposed", "a canary write got through although the parameters read as a fence")
+	case o.Blind:
+		m.Err = o.Err
+	case o.Canary == CanaryAccepted:
+		m.settle(o)
+	case o.Params.cordoned():
+		m.proved(o)
+		m.confirm(FenceCordon)
+	case o.Params.fenced() && m.Owed != FenceCordon && !m.Deadline.IsZero():
+		m.proved(o)
+		m.confirm(FenceUp)
+	}
+	// Otherwise somebody changed the fence in between, and the next look tells.
+}
+
+// proved: writes are refused, and the parameters say why. A refusal for another
+// reason than NOREPLICAS does not speak against the fence, but hides it: the
+// node counts as closed, and the canary is tried again at each look.
+func (m *machine) proved(o *Observation) {
+	m.Proven = o.Canary == CanaryFenced
+	if !m.Proven {
+		m.Err = o.Err
+	}
+}
+
+// provingBlind judges by the canary alone. A node that refuses it is closed,
+// and stays so: what put up its fence cannot be read, so it may be a hold.
+func (m *machine) provingBlind(o *Observation) {
+	switch {
+	case o.Canary == CanaryFenced && m.Owed == FenceCordon:
+		m.Unfenced = false
+		m.confirm(FenceCordon)
+	case o.Canary == CanaryFenced:
+		if m.Deadline.IsZero() {
+			m.waitFrom()
+		}
+		m.Proven, m.Unfenced = true, false
+		m.confirm(FenceUp)
+		m.Reason = blindlyFenced
+	case o.Canary == CanaryAccepted && m.Owed == FenceNone:
+		if !m.Deadline.IsZero() {
+			m.tell("rejoined", "accepts writes: unfenced by another")
+		}
+		m.Deadline = time.Time{}
+		m.enter(PhaseServing, blindlyServing)
+	}
+}
+
+func (m *machine) removing(o *Observation) {
+	switch {
+	case o.Before.cordoned() && !o.Params.cordoned():
+		// An operator's hold came in between the look and the lift.
+		m.Cordoned, m.Owed = true, FenceCordon
+		m.Unfenced, m.UnfencedSince = true, m.asked
+		m.tell("cordoned", "an operator cordoned it while it was to rejoin: it is cordoned again")
+		m.do(Raise, FenceCordon, false)
+	case o.Err != "" || o.Blind:
+		m.failing("waiting", "its fence cannot be removed: "+o.Err)
+	case o.Params.cordoned() || o.Params.fenced():
+		// Closed again by another at the same moment; the next look tells.
+	default:
+		m.settle(o)
 	}
 }

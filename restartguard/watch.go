@@ -3,32 +3,24 @@ package restartguard
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"sync"
 	"time"
 
+	"redlockctl/internal/announce"
+	"redlockctl/internal/safetext"
 	"redlockctl/redlock"
 )
 
-// maxActions bounds what follows one look, whatever a server answers.
-const maxActions = 8
-
-// watch is the guard of one node.
+// watch is the guard of one node. What it alone needs to know is its own goroutine's.
 type watch struct {
-	guard  *Guard
-	node   *redlock.Node
-	method Method
-
-	mu    sync.Mutex
-	state State
-	same  string    // see [NodeStatus]
-	beat  time.Time // when it last came round
+	guard *Guard
+	*member
 
 	changed chan struct{} // what it announces may be another
 
-	// Of the watch's own goroutine: when it last read what other guards announce, and
-	// why it could not; what was written last, and when.
+	// When it last read what other guards announce, and why it could not; what was
+	// written last, and when.
 	heardAt   time.Time
 	loudUntil time.Time // more was announced than a guard reads
 	deaf      string
@@ -49,7 +41,7 @@ func (w *watch) run(ctx context.Context) {
 // live watches the node by one connection until that breaks, and tells how
 // long to wait before the next is tried.
 func (w *watch) live(ctx context.Context) (pause time.Duration) {
-	l := dial(w.node, w.method, w.guard.cfg.Timeout)
+	l := dial(w.node, w.method.codec(), w.guard.cfg.Timeout)
 	l.counter = w.guard.cfg.CountEvery > 0 && w.method.Kind != Advice
 	l.crowded = w.crowded
 	if m := w.guard.cfg.Memory; m != nil {
@@ -142,7 +134,7 @@ func (w *watch) step(o Observation) []Action {
 	if w.guard.inquest != nil {
 		p.EarlyAfter = EarlyAfter(cfg.Early.AttemptBound)
 		if o.About == Seen {
-			o.Evidence = w.guard.evidence(w)
+			o.Evidence = w.guard.evidence(w.member)
 		}
 	}
 	if o.About == Seen {
@@ -150,7 +142,7 @@ func (w *watch) step(o Observation) []Action {
 	}
 	same := w.same
 	if o.About == Seen {
-		same = w.sameAs(o.RunID)
+		same = w.guard.sameAs(w.member, o.RunID)
 	}
 	w.mu.Lock()
 	next, actions, events := Step(p, w.state, o, time.Now())
@@ -165,31 +157,10 @@ func (w *watch) step(o Observation) []Action {
 		w.renew()
 	}
 	w.remember(false)
-	w.guard.looked(w, o)
+	w.guard.looked(w.member, o)
 	w.guard.tell(w.node.Name(), events)
 	w.guard.lookOut()
 	return actions
-}
-
-func sameServer(other string) string {
-	return fmt.Sprintf("is the same server as %s, by another address: it has no vote of its own", other)
-}
-
-// sameAs is the name of a node before this one at whose address the same incarnation
-// answers; "": there is none.
-func (w *watch) sameAs(runID string) string {
-	for _, o := range w.guard.watches {
-		if o == w {
-			break
-		}
-		o.mu.Lock()
-		same := o.state.RunID == runID && o.state.Phase != PhaseUnreachable
-		o.mu.Unlock()
-		if same {
-			return o.node.Name()
-		}
-	}
-	return ""
 }
 
 // remember writes the state down if it changed, or if it is time, or in any
@@ -208,7 +179,7 @@ func (w *watch) remember(always bool) {
 		return
 	}
 	why := ""
-	if err := m.put(w.node.Name(), w.state.record(w.node.Addr(), w.method, now, boot), boot); err != nil {
+	if err := m.put(w.node.Name(), w.state.record(w.node.Addr(), w.method.id(), now, boot), boot); err != nil {
 		why = show(err)
 	}
 	w.written, w.writtenAt = durable, now
@@ -238,14 +209,112 @@ func isTimeout(err error) bool {
 	return errors.As(err, &ne) && ne.Timeout() || errors.Is(err, context.DeadlineExceeded)
 }
 
-func sleep(ctx context.Context, d time.Duration) {
-	if d <= 0 {
+// inquire spends the time until the next look, or a part of it, on what is asked
+// of the node. It reports whether the connection is still good. What has been answered
+// counts only after a look, which is therefore the next thing to do.
+func (w *watch) inquire(ctx context.Context, l *conn, s *scan) bool {
+	until := time.Now().Add(w.pause())
+	for ctx.Err() == nil {
+		q, ok := w.guard.question(w.node.Name())
+		if !ok {
+			sleep(ctx, time.Until(until))
+			return true
+		}
+		if !s.begun || s.Round != q.Round {
+			s.begin(q, w.state.RunID)
+		}
+		began := time.Now()
+		if err := s.step(ctx, l, w.guard.cfg.Early.Patterns); err != nil {
+			if errors.Is(err, redlock.ErrLongReply) { // and would be again
+				s.Doubt, s.Ended = "has names too long to be read", time.Now()
+				w.guard.testify(w.node.Name(), s.Testimony)
+			}
+			return false
+		}
+		if s.done {
+			w.guard.testify(w.node.Name(), s.Testimony)
+			s.begun = false
+			return true
+		}
+		sleep(ctx, (scanShares-1)*time.Since(began))
+		if !time.Now().Before(until) {
+			return true
+		}
+	}
+	return true
+}
+
+// listen takes in what a look has brought of other guards.
+func (w *watch) listen(l *conn) {
+	if !l.hear {
 		return
 	}
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-	case <-t.C:
+	if l.deaf == nil {
+		w.guard.heard(l.heard)
 	}
+	w.say(&w.deaf, l.deaf, unheard)
+}
+
+// say tells of a shortcoming once, however often it comes again.
+func (w *watch) say(last *string, err error, what string) {
+	why := ""
+	if err != nil {
+		why = what + ": " + show(err)
+	}
+	if why != *last && why != "" {
+		w.guard.tell(w.node.Name(), []Event{{At: time.Now(), Kind: "announce", Text: why, Alarm: true}})
+	}
+	*last = why
+}
+
+// announcement is what the guard says of itself on this node.
+func (w *watch) announcement() string {
+	w.mu.Lock()
+	s := &w.state
+	a := announce.Guard{ID: w.guard.id, Delay: w.guard.cfg.Delay, Host: w.guard.host, PID: w.guard.pid, Cluster: safetext.New(w.guard.cfg.Cluster)}
+	switch {
+	case !s.Known:
+	case s.Verified:
+		a.Boot = announce.BootFenced
+	default:
+		a.Boot, a.Exposed = announce.BootUnfenced, s.BootExposed
+	}
+	w.mu.Unlock()
+	return a.Channel()
+}
+
+// renew has the announcement renewed if it says something else by now.
+func (w *watch) renew() {
+	select {
+	case w.changed <- struct{}{}:
+	default:
+	}
+}
+
+// Run guards until ctx ends, and returns after all that it started has ended. It
+// never opens a node on its way out. The end of ctx is no error. A guard runs
+// once.
+func (g *Guard) Run(ctx context.Context) error {
+	var wg sync.WaitGroup
+	watches := make([]*watch, len(g.members))
+	for i, m := range g.members {
+		w := &watch{guard: g, member: m, changed: make(chan struct{}, 1)}
+		watches[i] = w
+		wg.Go(func() { w.run(ctx) })
+		if m.method.Kind != Advice { // it fences nothing there, and must not be taken for one that does
+			wg.Go(func() { w.announce(ctx) })
+		}
+	}
+	wg.Wait()
+	for _, w := range watches {
+		w.remember(true)
+	}
+	return nil
+}
+
+// announce keeps a connection on which the guard is seen, until ctx ends.
+func (w *watch) announce(ctx context.Context) {
+	last := ""
+	a := announcer{node: w.node, timeout: w.guard.cfg.Timeout, text: w.announcement, changed: w.changed}
+	a.run(ctx, func(err error) { w.say(&last, err, "cannot announce itself, so that nobody sees that it watches") })
 }

@@ -112,15 +112,17 @@ anchors, for one), or if it cannot be verified from here.`,
 
 // methodOf is the method of a word, with the user of the configured one.
 func methodOf(word string, configured restartguard.Method) (restartguard.Method, error) {
+	kind, ok := restartguard.MethodOf(word)
+	m := restartguard.Method{Kind: kind}
 	switch {
-	case word == restartguard.MinReplicas.String():
-		return restartguard.Method{}, nil
-	case word == restartguard.ACL.String() && configured.Kind == restartguard.ACL:
+	case !ok || kind == restartguard.Advice:
+		return m, fmt.Errorf("--method %q: it is min-replicas or acl", word)
+	case kind == configured.Kind:
 		return configured, nil
-	case word == restartguard.ACL.String():
-		return restartguard.Method{Kind: restartguard.ACL, User: "locks"}, nil
+	case kind == restartguard.ACL:
+		m.User = "locks"
 	}
-	return restartguard.Method{}, fmt.Errorf("--method %q: it is min-replicas or acl", word)
+	return m, nil
 }
 
 // printBootLooks prints what to do with each node, or the verdict of each.

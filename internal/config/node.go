@@ -155,7 +155,7 @@ func (f *file) node(t *table, getenv func(string) string) (n Node, server string
 		t.overrides("db", addr)
 		n.DB = at.db
 	}
-	n.Fence = t.choice("fence", "min-replicas", "min-replicas", "acl", "none")
+	n.Fence = t.choice("fence", restartguard.MinReplicas.String(), restartguard.MethodWords()...)
 	fenceUser := f.fence(t, &n)
 	protocol := t.integer("protocol", 3, 2, 3)
 	username, usernameSetting := t.text("username", at.user)
@@ -211,7 +211,7 @@ func (t *table) overrides(key string, addr setting) {
 	}
 }
 
-// fence reads what goes with the method of closing a node.
+// fence reads what goes with the method of fencing a node.
 func (f *file) fence(t *table, n *Node) (user setting) {
 	n.FenceUser, user = t.text("fence_user", "")
 	allow := t.get("fence_allow")
@@ -240,15 +240,10 @@ func (f *file) fence(t *table, n *Node) (user setting) {
 	return user
 }
 
-// Method is how the guard closes the node.
+// Method is how the guard fences the node.
 func (n Node) Method() restartguard.Method {
-	switch n.Fence {
-	case "acl":
-		return restartguard.Method{Kind: restartguard.ACL, User: n.FenceUser, Allow: n.FenceAllow}
-	case "none":
-		return restartguard.Method{Kind: restartguard.Advice}
-	}
-	return restartguard.Method{}
+	kind, _ := restartguard.MethodOf(n.Fence)
+	return restartguard.Method{Kind: kind, User: n.FenceUser, Allow: n.FenceAllow}
 }
 
 func quotedOr(s, def string) string {

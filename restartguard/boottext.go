@@ -227,16 +227,91 @@ func unescape(line string, i int, word []byte) (int, []byte) {
 	return i + 1, append(word, c)
 }
 
-// argsDecide reports whether the command line sets both parameters of the fence.
-func (t BootText) argsDecide() bool {
-	value, lag := false, false
-	for _, words := range splitArgs(t.Args) {
-		name := strings.ToLower(words[0])
-		value = value || name == paramMinReplicas
-		lag = lag || name == paramMaxLag
-		if name == "include" {
-			return false
-		}
+// Boot says how a server starts.
+type Boot uint8
+
+const (
+	BootUnknown  Boot = iota // it cannot be told from here
+	BootFenced               // fenced, after any number of CONFIG REWRITE and ACL SAVE
+	BootFragile              // fenced, until the server itself rewrites its files
+	BootUnfenced             // unfenced
+)
+
+// String is the verdict as JSON shows it, in the words that it began with.
+func (b Boot) String() string { return [...]string{"unknown", "closed", "fragile", "open"}[b] }
+
+// BootForm is how the fence of a server's start is written down.
+type BootForm uint8
+
+const (
+	FormUnknown     BootForm = iota // it cannot be seen
+	FormNone                        // nowhere
+	FormCommandLine                 // options on the command line
+	FormAnchors                     // an included file, and the same lines in the main file before the include
+	FormInclude                     // an included file only
+	FormMainFile                    // the main file only
+	FormFixedACL                    // an ACL file that the server cannot write
+	FormACLFile                     // an ACL file that the server can write
+	FormUserLine                    // a user line in the configuration
+)
+
+// String is the form as JSON and people read it.
+func (f BootForm) String() string {
+	return [...]string{"unknown", "none", "command line", "anchors", "include without anchors", "main file",
+		"read-only ACL file", "writable ACL file", "user line"}[f]
+}
+
+// Writable says whether a server can write one of its files.
+type Writable uint8
+
+const (
+	WritableUnknown Writable = iota
+	WritableYes
+	WritableNo
+)
+
+// BootText is all that a server is started with, as text.
+type BootText struct {
+	// Args are the words of its command line after the program, where ArgsKnown.
+	Args      []string
+	ArgsKnown bool
+	// Main is the path of its configuration file; empty: that of Args, or none.
+	Main string
+	// Dir is the directory to which its relative paths belong.
+	Dir string
+	// Read returns the files of a path, or of a pattern of paths, in the order in
+	// which the server reads them.
+	Read func(pattern string) ([]BootFile, error)
+	// Write are the names of the server's commands that write; of [ACL].
+	Write []string
+	// Writes says whether the server can write the ACL file at a path; nil: unknown.
+	Writes func(path string) Writable
+}
+
+// BootFile is one file of a server's configuration.
+type BootFile struct{ Path, Text string }
+
+// BootVerdict is what a [BootText] amounts to.
+type BootVerdict struct {
+	Boot Boot
+	Form BootForm
+	// Because are the reasons, and Do what is to be done, each a sentence that is
+	// fit to be shown. Secrets are in neither.
+	Because, Do []string
+}
+
+func (v *BootVerdict) because(format string, args ...any) {
+	v.Because = append(v.Because, fmt.Sprintf(format, args...))
+}
+
+func (v *BootVerdict) do(format string, args ...any) {
+	v.Do = append(v.Do, fmt.Sprintf(format, args...))
+}
+
+// nameOf is a file's name, fit to be shown.
+func nameOf(main string) string {
+	if main == "" {
+		return "no file"
 	}
-	return value && lag
+	return shown(main)
 }

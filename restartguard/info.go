@@ -1,0 +1,107 @@
+package restartguard
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/redis/go-redis/v9"
+
+	"redlockctl/internal/minreplicas"
+)
+
+// read takes what sections of INFO tell.
+func (o *Observation) read(server, replication, stats, commands string, sets []string) error {
+	o.RunID = infoField(server, "run_id")
+	if !isWord(o.RunID) {
+		return errors.New("INFO server tells no run_id")
+	}
+	o.Role = infoField(replication, "role")
+	if !isWord(o.Role) {
+		return errors.New("INFO replication tells no role")
+	}
+	if f := infoField(replication, "master_replid2"); isWord(f) {
+		o.Former = f
+	}
+	o.Commands, _ = strconv.ParseInt(infoField(stats, "total_commands_processed"), 10, 64)
+	// A server that does not count evictions has none to tell of.
+	o.Evicted, _ = strconv.ParseInt(infoField(stats, "evicted_keys"), 10, 64)
+	var err error
+	if o.Wipes, err = callsOf(commands, "flushall", "flushdb", "swapdb", "debug"); err != nil {
+		return err
+	}
+	changes, err := callsOf(commands, sets...)
+	o.Configured = changes > 0
+	return err
+}
+
+// lacksReplicas tells from INFO replication if a node refuses writes because it
+// wants more replicas than it has. How many it wants is known if its parameters are;
+// else only that it has none is certain to be too few.
+func lacksReplicas(info string, p Params, known bool) bool {
+	// The field is there only while both parameters are above 0.
+	good, err := strconv.ParseInt(infoField(info, "min_slaves_good_slaves"), 10, 64)
+	switch {
+	case err != nil || known && (p.fenced() || p.cordoned()):
+		return false
+	case known:
+		return !minreplicas.Accepts(p.MinReplicas, p.MaxLag, good)
+	}
+	return good == 0
+}
+
+// callsOf is how often commands were carried out in this incarnation, by INFO
+// commandstats. DEBUG counts as a wipe, since its RELOAD is not counted apart. Before
+// 7.0 the counter of CONFIG does not tell SET from GET, so there it is taken to
+// be a GET.
+func callsOf(info string, commands ...string) (calls int64, err error) {
+	for _, command := range commands {
+		stats := infoField(info, "cmdstat_"+command)
+		if stats == "" {
+			continue
+		}
+		number, _, _ := strings.Cut(strings.TrimPrefix(stats, "calls="), ",")
+		n, err := strconv.ParseInt(number, 10, 64)
+		if err != nil || n < 0 {
+			return 0, fmt.Errorf("INFO commandstats: %s has no count of calls", command)
+		}
+		calls += n
+	}
+	return calls, nil
+}
+
+func infoField(info, name string) string {
+	for line := range strings.Lines(info) {
+		if k, v, ok := strings.Cut(strings.TrimSpace(line), ":"); ok && k == name {
+			return v
+		}
+	}
+	return ""
+}
+
+// isWord reports whether s is a short word of ASCII letters and digits, so that it
+// can be shown and compared without care.
+func isWord(s string) bool {
+	for _, r := range s {
+		if (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') {
+			return false
+		}
+	}
+	return s != "" && len(s) <= 64
+}
+
+// isDenied reports whether the server does not let us: no right, wrong password, its
+// protected mode, or a command that is renamed away.
+func isDenied(err error) bool {
+	for _, p := range []string{"NOPERM", "NOAUTH", "WRONGPASS", "DENIED", "unknown command", "invalid password"} {
+		if redis.HasErrorPrefix(err, p) {
+			return true
+		}
+	}
+	return redis.IsPermissionError(err) || redis.IsAuthError(err)
+}
+
+// isRefused reports whether nobody listens at the address.
+func isRefused(err error) bool { return errors.Is(err, syscall.ECONNREFUSED) }

@@ -1,0 +1,380 @@
+package restartguard
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"redlockctl/internal/safetext"
+)
+
+const (
+	// A holder whose clock is wrong by no more than clockError, and who takes off 1 %
+	// of the TTL at least, stops believing before believed × what is left of a copy
+	// that it counts: 0.99/0.996. The 2 ms that many clients take off beside it are
+	// not counted on, since not all do. A node whose clock is wrong by as little
+	// keeps a copy for lives × what is left at least: 1/1.004. Two moments that are
+	// apart by our clock may be further apart by the part farther: 1/0.996 − 1.
+	clockError = 0.004
+	believed   = 0.994
+	lasting    = 0.996
+	farther    = 0.00402
+	grain      = time.Millisecond // to which a server tells what is left
+
+	// certain begins what is told of a doubt that may last.
+	certain = "waits D: "
+
+	// tellable is how long copies must live to be covered in practice: lives is above
+	// believed by 0.2 % of that, less 2 ms for the grain, a round trip and the moments at
+	// which the nodes set them.
+	tellable = 2 * time.Second
+
+	// sharp is how closely a node's clock must be read for its word to count: a
+	// step that went by unseen is not much larger.
+	sharp = 50 * time.Millisecond
+
+	// forever is how long a copy without a TTL lives.
+	forever = 100 * 365 * 24 * time.Hour
+
+	// rounds of an inquest follow each other no faster.
+	roundPause = 100 * time.Millisecond
+	// mostDoubtful is how many keys are read again one by one; with more of them
+	// all are scanned again.
+	mostDoubtful = 10_000
+)
+
+// EarlyAfter is how long after the first sight of a loss no attempt can be
+// granted any more that counts a vote from before it: the bound of an attempt,
+// stretched by the errors of the client's clock and of ours.
+func EarlyAfter(attemptBound time.Duration) time.Duration {
+	return Delay(attemptBound, DefaultFactor, grain)
+}
+
+// Copy is a key under the lock patterns, as one node showed it.
+type Copy struct {
+	Key, Token string
+	Sent, Got  time.Time     // the moments around the reading, on our clock
+	Left       time.Duration // until it expires, by the node's clock; negative: never
+	// Odd is why it cannot be judged as the copy of a lock: another type, a value
+	// that is no token as any library draws it. "" if it can.
+	Odd string
+}
+
+func (c Copy) left() time.Duration {
+	if c.Left < 0 {
+		return forever
+	}
+	return c.Left
+}
+
+// believed is when the last belief that counts this copy is over, at the latest.
+func (c Copy) believed() time.Time {
+	return c.Got.Add(time.Duration(believed * float64(c.left()+grain)))
+}
+
+// lives is until when the copy is there, at least.
+func (c Copy) lastsUntil() time.Time {
+	return c.Sent.Add(time.Duration(lasting * float64(c.left()-grain)))
+}
+
+// covered reports whether a lock is safe without the node that lost its copy: a quorum
+// of the others, by the copies of one token, lives for as long as anybody can
+// believe in a grant of which all but one vote are among copies. There is at most
+// one copy of each node.
+func covered(copies []Copy, quorum int) bool {
+	if quorum < 2 || len(copies) < quorum {
+		return false
+	}
+	first, last := copies[0].Sent, copies[0].Got
+	ends := make([]time.Time, len(copies))
+	for i, c := range copies {
+		if c.Odd != "" {
+			return false
+		}
+		ends[i] = c.believed()
+		if c.Sent.Before(first) {
+			first = c.Sent
+		}
+		if c.Got.After(last) {
+			last = c.Got
+		}
+	}
+	// Such a grant has a quorum less one of live copies here, so its belief ends no
+	// later than the earliest of so many.
+	slices.SortFunc(ends, func(a, b time.Time) int { return b.Compare(a) })
+	over := ends[quorum-2].Add(time.Duration(farther * float64(last.Sub(first))))
+	for _, c := range copies {
+		same := 0
+		for _, d := range copies {
+			if d.Token == c.Token && !d.lastsUntil().Before(over) {
+				same++
+			}
+		}
+		if same >= quorum {
+			return true
+		}
+	}
+	return false
+}
+
+// unsound is why the word of a node in this state does not count; "" if it does.
+func (s State) unsound(now time.Time) string {
+	switch {
+	case s.Phase == PhaseUnknown:
+		return "not seen yet"
+	case s.Phase != PhaseServing:
+		return s.Phase.String()
+	case s.Owed != FenceNone, s.Blind:
+		return "its fence is not known"
+	case s.Role != "master":
+		return "not a master"
+	case s.Trusted.IsZero() || now.Before(s.Trusted):
+		return "may have lost votes itself, less than D ago"
+	case s.Ahead > 0:
+		return "its clock may have stepped"
+	case s.Blur > sharp:
+		return "its clock cannot be read closely"
+	}
+	return ""
+}
+
+// Other is another node than the one that an inquest is about.
+type Other struct {
+	Name  string
+	State State
+}
+
+// Question is what a node is asked for: the copies under the lock patterns that
+// it has.
+type Question struct {
+	Round int
+	// Keys are those to read; nil: all that are found by a full scan.
+	Keys []string
+}
+
+// Testimony is the answer to a [Question].
+type Testimony struct {
+	Round        int
+	RunID        string    // of the life that was asked
+	Began, Ended time.Time // around all of it
+	Copies       []Copy    // one for each key at most
+	Doubt        string    // why it is not complete; "" if it is
+}
+
+// Inquest gathers from the other nodes what allows one that is closed to rejoin
+// early. It is pure: no clock, no I/O, one goroutine at a time. There is at most
+// one node at a time that it can help, since it needs the word of all others.
+//
+// For each node, [Inquest.Question] says what to ask it now; [Inquest.Testify] takes
+// the answer; and [Inquest.Confirm] takes it for true after a look that was begun
+// later has shown that the node lost nothing before.
+type Inquest struct {
+	N, Quorum int
+	// After is how long after its loss the node can be helped, see [EarlyAfter].
+	After time.Duration
+	// Apart is the most by which the wall clocks of two nodes may differ: less than
+	// After, or fencing tokens could go back with a node that has lost its numbers.
+	Apart time.Duration
+
+	node, runID string // whom it is about; "": nobody
+	lost        time.Time
+	others      []string
+
+	round  int
+	from   time.Time // the round begins no sooner
+	keys   []string
+	given  map[string]Testimony // not confirmed yet
+	heard  map[string]Testimony
+	began  time.Time
+	locks  int
+	doubt  string
+	proven bool
+}
+
+// Evidence is what there is for a node that is closed and in a state, at a
+// moment; others are all other nodes that are watched.
+func (q *Inquest) Evidence(node string, s State, others []Other, now time.Time) *Evidence {
+	e := &Evidence{RunID: s.RunID}
+	lost := s.Deadline.Add(-s.Delay)
+	if e.Doubt = q.doubtful(s, others, now); e.Doubt != "" {
+		e.Doubt = certain + e.Doubt
+		q.Drop(node)
+		return e
+	}
+	if q.node != node || q.runID != s.RunID || !q.lost.Equal(lost) {
+		q.node, q.runID, q.lost = node, s.RunID, lost
+		q.others = q.others[:0]
+		for _, o := range others {
+			q.others = append(q.others, o.Name)
+		}
+		q.restart(lost.Add(q.After))
+	}
+	switch {
+	case q.proven:
+		e.Began, e.Locks = q.began, q.locks
+	case now.Before(q.lost.Add(q.After)):
+		e.Doubt = "may rejoin early when no attempt from before its loss is under way any more"
+	case q.doubt != "":
+		e.Doubt = certain + q.doubt
+	default:
+		e.Doubt = "may rejoin early: asking the others for their locks"
+	}
+	return e
+}
+
+// Drop ends what is under way for a node, if anything is.
+func (q *Inquest) Drop(node string) {
+	if q.node == node {
+		*q = Inquest{N: q.N, Quorum: q.Quorum, After: q.After, Apart: q.Apart, round: q.round + 1}
+	}
+}
+
+// doubtful is why nothing can be found out for a node now.
+func (q *Inquest) doubtful(s State, others []Other, now time.Time) string {
+	switch {
+	case q.N < 2:
+		return "there is no other node"
+	case len(others) != q.N-1:
+		return fmt.Sprintf("this guard watches only %d of the %d other nodes", len(others), q.N-1)
+	case s.Blur > sharp:
+		return "its own clock cannot be read closely"
+	}
+	lives := map[string]bool{s.RunID: true}
+	var bad []string
+	behind, ahead := s.Offset, s.Offset
+	for _, o := range others {
+		behind, ahead = min(behind, o.State.Offset), max(ahead, o.State.Offset)
+		if why := o.State.unsound(now); why != "" {
+			bad = append(bad, fmt.Sprintf("%s %s", o.Name, why))
+		} else if lives[o.State.RunID] {
+			bad = append(bad, o.Name+" is the same server as another")
+		}
+		lives[o.State.RunID] = true
+	}
+	if apart := ahead - behind; len(bad) == 0 && apart > q.Apart {
+		return fmt.Sprintf("the clocks of the nodes differ by %s", round(apart))
+	}
+	return strings.Join(bad, ", ")
+}
+
+// restart begins with a full scan of all.
+func (q *Inquest) restart(from time.Time) {
+	q.next(from, nil)
+	q.began, q.locks, q.proven = time.Time{}, 0, false
+}
+
+func (q *Inquest) next(from time.Time, keys []string) {
+	q.round++
+	q.from, q.keys = from, keys
+	q.given, q.heard = map[string]Testimony{}, map[string]Testimony{}
+}
+
+// Question is what a node is to be asked now, if anything.
+func (q *Inquest) Question(node string, now time.Time) (Question, bool) {
+	if q.node == "" || q.proven || now.Before(q.from) || !slices.Contains(q.others, node) {
+		return Question{}, false
+	}
+	if _, ok := q.heard[node]; ok {
+		return Question{}, false
+	}
+	return Question{Round: q.round, Keys: q.keys}, true
+}
+
+// Testify takes a node's answer. What answers an earlier question is forgotten.
+func (q *Inquest) Testify(node string, t Testimony) {
+	if q.node != "" && t.Round == q.round && slices.Contains(q.others, node) {
+		q.given[node] = t
+	}
+}
+
+// Confirm takes what a node has testified for true, or not, by the state that a
+// look has left which was asked for at a moment.
+func (q *Inquest) Confirm(node string, s State, asked, now time.Time) {
+	t, ok := q.given[node]
+	if !ok || q.node == "" {
+		return
+	}
+	delete(q.given, node)
+	switch {
+	case t.RunID != s.RunID, asked.Before(t.Ended), t.Began.Before(q.from), t.Began.Before(s.Trusted):
+	case s.unsound(now) != "":
+		q.restart(now.Add(roundPause))
+	case t.Doubt != "":
+		q.doubt = node + " " + t.Doubt
+		q.restart(now.Add(10 * roundPause))
+	default:
+		q.heard[node] = t
+		if len(q.heard) == len(q.others) {
+			q.judge(now)
+		}
+	}
+}
+
+// judge looks at the answers of all to one question.
+func (q *Inquest) judge(now time.Time) {
+	found := map[string][]Copy{}
+	for _, name := range q.others {
+		t := q.heard[name]
+		if q.keys == nil && (q.began.IsZero() || t.Began.Before(q.began)) {
+			q.began = t.Began
+		}
+		for _, c := range t.Copies {
+			found[c.Key] = append(found[c.Key], c)
+		}
+	}
+	var doubtful []string
+	for key, copies := range found {
+		if covered(copies, q.Quorum) {
+			q.locks++
+		} else {
+			doubtful = append(doubtful, key)
+		}
+	}
+	if len(doubtful) == 0 {
+		q.proven, q.doubt = true, ""
+		return
+	}
+	slices.Sort(doubtful)
+	q.doubt = "lock " + describe(doubtful[0], found[doubtful[0]], q.Quorum)
+	switch more := len(doubtful) - 1; {
+	case more == 1:
+		q.doubt += "; 1 more is in doubt"
+	case more > 1:
+		q.doubt += fmt.Sprintf("; %d more are in doubt", more)
+	}
+	if len(doubtful) > mostDoubtful {
+		q.restart(now.Add(10 * roundPause))
+		return
+	}
+	q.next(now.Add(roundPause), doubtful)
+}
+
+// describe is why a lock is in doubt.
+func describe(key string, copies []Copy, quorum int) string {
+	if len(key) > 60 {
+		key = key[:60] + "…"
+	}
+	name := safetext.Escape(key)
+	most, longest := 0, time.Duration(0)
+	for _, c := range copies {
+		longest = max(longest, c.left())
+		if c.Odd != "" {
+			return fmt.Sprintf("%s is %s", name, c.Odd)
+		}
+		same := 0
+		for _, d := range copies {
+			if d.Token == c.Token {
+				same++
+			}
+		}
+		most = max(most, same)
+	}
+	if most < quorum {
+		return fmt.Sprintf("%s has %d of %d copies elsewhere", name, most, quorum)
+	}
+	if longest < tellable {
+		return fmt.Sprintf("%s has copies elsewhere that live for less than %s, too short to tell which ends last", name, tellable)
+	}
+	return fmt.Sprintf("%s has copies elsewhere that end at different times", name)
+}

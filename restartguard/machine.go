@@ -1,0 +1,115 @@
+package restartguard
+
+import (
+	"fmt"
+	"time"
+)
+
+type machine struct {
+	*Policy
+	*State
+	now     time.Time
+	asked   time.Time // of the observation
+	conn    int64     // of the observation
+	before  time.Time // of the look before this one
+	actions []Action
+	events  []Event
+
+	evidence *Evidence // of the observation
+}
+
+func (m *machine) do(kind ActionKind, value int64, lag bool) {
+	if m.Advice {
+		return
+	}
+	m.sending(kind)
+	m.actions = append(m.actions, Action{Kind: kind, RunID: m.RunID, Value: value, SetLag: lag})
+}
+
+func (m *machine) tell(kind, format string, args ...any) {
+	m.events = append(m.events, Event{At: m.now, Kind: kind, Text: fmt.Sprintf(format, args...)})
+}
+
+// alarm is tell, for what somebody should look at.
+func (m *machine) alarm(kind, format string, args ...any) {
+	m.tell(kind, format, args...)
+	m.events[len(m.events)-1].Alarm = true
+}
+
+func (m *machine) enter(p Phase, reason string) {
+	if m.Phase != p {
+		m.Phase, m.Since, m.Failing = p, m.now, ""
+	}
+	m.Reason = reason
+}
+
+// failing tells of a failure once, however often it comes again.
+func (m *machine) failing(kind, why string) {
+	if m.Failing != why {
+		m.Failing = why
+		m.alarm(kind, "%s", why)
+	}
+}
+
+func (m *machine) due() bool {
+	return !m.Deadline.IsZero() && !m.now.Before(m.Deadline)
+}
+
+// delay is the D that counts: the greatest of one's own, of what other guards
+// announce, and of what has counted since the node was closed.
+func (m *machine) delay() time.Duration {
+	d := max(m.Policy.Delay, m.Heard)
+	if !m.Deadline.IsZero() || m.Cordoned {
+		d = max(d, m.State.Delay)
+	}
+	return d
+}
+
+// lengthen lets a node wait for longer if D grew meanwhile, and its word count later
+// for others. It is never shortened: what was lost may have been lost under the longer
+// TTL.
+func (m *machine) lengthen() {
+	d := m.delay()
+	more := d - m.State.Delay
+	if more <= 0 {
+		return
+	}
+	if m.State.Delay = d; !m.Deadline.IsZero() {
+		m.Deadline = m.Deadline.Add(more)
+	}
+	if !m.Trusted.IsZero() {
+		m.Trusted = m.Trusted.Add(more)
+	}
+}
+
+// waitFrom sets the deadline: D from now.
+func (m *machine) waitFrom() {
+	d := m.delay()
+	m.Deadline, m.State.Delay = m.now.Add(d), d
+	m.Trusted, m.Doubt, m.Early = m.Deadline, "", ""
+	m.doubted, m.told = "", 0
+}
+
+// lose takes note that votes may have been lost, at or before now.
+func (m *machine) lose() {
+	m.waitFrom()
+	m.Owed = FenceUp
+	if m.Cordoned {
+		// A restart forgets the hold; the operator did not.
+		m.Owed = FenceCordon
+	}
+	m.Proven, m.Leaked, m.Revert = false, false, FenceNone
+	m.CountedAt, m.Rivals = time.Time{}, true
+	m.Unfenced, m.Exposed, m.UnfencedSince, m.AtStart = false, 0, m.LastSeen, false
+	if m.LastRefused.After(m.UnfencedSince) {
+		m.UnfencedSince = m.LastRefused
+	}
+}
+
+// sending takes note of an order before it is sent.
+func (m *machine) sending(kind ActionKind) {
+	if kind != Raise && kind != Remove || !m.Pending.Until.IsZero() {
+		return
+	}
+	m.Pending = InFlightCommand{Sent: true, Removal: kind == Remove, Conn: m.conn}
+}

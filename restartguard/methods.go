@@ -1,0 +1,67 @@
+package restartguard
+
+import (
+	"fmt"
+	"strings"
+)
+
+// methods are the words of the configuration, and who knows each method.
+var methods = [...]struct {
+	word  string
+	codec func(Method) codec
+}{
+	MinReplicas: {"min-replicas", func(Method) codec { return paramFence{} }},
+	ACL:         {"acl", func(m Method) codec { return userFence{m.User, m.Allow} }},
+	Advice:      {"none", func(Method) codec { return noFence{} }},
+}
+
+// String is the word of the configuration.
+func (k MethodKind) String() string { return methods[k].word }
+
+// MethodWords are the words of all methods.
+func MethodWords() []string {
+	words := make([]string, len(methods))
+	for i, m := range methods {
+		words[i] = m.word
+	}
+	return words
+}
+
+// MethodOf is the method of a word, and false if there is none.
+func MethodOf(word string) (MethodKind, bool) {
+	for i, m := range methods {
+		if m.word == word {
+			return MethodKind(i), true
+		}
+	}
+	return 0, false
+}
+
+func (m Method) codec() codec { return methods[m.Kind].codec(m) }
+
+func (m Method) check() error {
+	if int(m.Kind) >= len(methods) {
+		return fmt.Errorf("method %d is not known", m.Kind)
+	}
+	return m.codec().check()
+}
+
+// id tells two methods of a node apart.
+func (m Method) id() string { return strings.TrimSpace(m.Kind.String() + " " + m.User) }
+
+// JudgeBoot says whether a server that is started with these texts starts
+// fenced, and whether that outlives whatever CONFIG REWRITE and ACL SAVE write
+// into its files.
+func JudgeBoot(t BootText, method Method) BootVerdict {
+	var v BootVerdict
+	method.codec().judgeBoot(&v, t)
+	return v
+}
+
+// noFence sees a fence by min-replicas-to-write that somebody else put up.
+type noFence struct{ paramFence }
+
+func (noFence) judgeBoot(v *BootVerdict, _ BootText) {
+	v.Boot, v.Form = BootUnfenced, FormNone
+	v.because(`its fence is "none": nothing starts it fenced`)
+}
