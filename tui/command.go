@@ -50,6 +50,7 @@ func (m *model) commands() []command {
 		command{name: "theme", takes: "NAME", help: "the colours of the screen", next: themeWords, do: (*model).themeBy},
 		command{name: "ascii", help: "no character beyond ASCII, or all of them again", do: (*model).toggleASCII},
 		command{name: "mouse", help: "clicks and the wheel, or the terminal's own selection again", do: (*model).toggleMouse},
+		command{name: "audit show", help: "who did what, with which outcome, and whether the log is intact", when: (*model).hasAudit, do: (*model).openAudit},
 		command{name: "clusters status", help: "all clusters: verdict, locks, the worst finding", when: (*model).severalClusters, do: (*model).openClusters},
 		command{name: "cluster", takes: "NAME", help: "change to another cluster", when: (*model).severalClusters, next: (*model).clusterNames, do: (*model).changeCluster},
 	)

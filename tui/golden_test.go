@@ -85,6 +85,7 @@ var ways = []way{
 	{name: "clients", keys: []string{"7", "n"}},
 	{name: "hostile", of: monitortest.Hostile},
 	{name: "clusters", keys: []string{":", "c", "l", "u", "s", "t", "e", "r", "s", "enter"}, with: severalClusters, then: (*rig).run},
+	{name: "audit", keys: []string{":", "a", "u", "d", "i", "t", "enter"}, with: withAudit, then: func(r *rig) { r.run(); r.press("down", "enter") }},
 }
 
 // at is a screen of this size on which a way was gone.

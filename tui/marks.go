@@ -93,6 +93,8 @@ func (m *model) copyText() (text, what string) {
 		return s.Lock.Key.Word(), "the name"
 	case s.Node != nil:
 		return safetext.Escape(s.Node.Addr), "the address of " + m.St.Escape(s.Node.Name, 20)
+	case s.Audit != nil:
+		return strings.Join([]string{s.Audit.Time.Format(time.RFC3339), m.St.Whole(s.Audit.Actor), m.St.Whole(s.Audit.Act), m.St.Whole(s.Audit.Target), m.St.Whole(s.Audit.Phase)}, " "), "the entry"
 	case s.Event != nil:
 		return s.Event.At.Format(time.RFC3339) + " " + s.Event.Text.String(), "the event"
 	case s.Finding != nil:

@@ -39,6 +39,9 @@ type model struct {
 	moving    bool    // another cluster is being opened
 	replay    *replay // the past that is shown; nil: it is the present
 	fleet     fleet
+	// auditTurn grows with each look at the audit log: what an old one still brings is
+	// not shown.
+	auditTurn int
 
 	notice   string // painted
 	noticeAt time.Time

@@ -41,7 +41,7 @@ func (m *model) arrive(p page.Page) tea.Cmd {
 	if m.viewed() == page.Findings {
 		m.Findings.GoTo(0) // the gravest
 	}
-	return m.lookAtClusters()
+	return tea.Batch(m.lookAtClusters(), m.lookAtAudit())
 }
 
 // goTo is open for one of the pages that have a number.
@@ -132,7 +132,7 @@ func (m *model) whyNoOpenPicked() string {
 		return "no lock under the cursor"
 	case mode&page.ModeOnNode != 0:
 		return "no node under the cursor"
-	case mode&(page.ModeEvents|page.ModeFindings) != 0:
+	case mode&(page.ModeEvents|page.ModeFindings|page.ModeAudit) != 0:
 		return "it is about no lock and no node"
 	}
 	return ""

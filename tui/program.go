@@ -157,6 +157,8 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		cmd = m.moved(msg)
 	case clustersMsg:
 		cmd = m.takeClusters(msg)
+	case auditMsg:
+		cmd = m.takeAudit(msg)
 	case savedMsg:
 		m.say(m.St.Warn, "your choice is not remembered: "+m.St.Whole(msg.err.Error()))
 	case copiedMsg:
@@ -300,7 +302,7 @@ func (m *model) moved(msg clusterMsg) tea.Cmd {
 		_ = m.replay.rec.Close()
 		m.replay, m.Off = nil, ""
 	}
-	m.opt.Source, m.opt.Guard, m.opt.Record = c.Source, c.Guard, c.Record
+	m.opt.Source, m.opt.Guard, m.opt.Record, m.opt.Audit = c.Source, c.Guard, c.Record, c.Audit
 	m.Actions, m.opt.Delay = c.Actions, c.Delay
 	m.feed.source, m.feed.guard = c.Source, c.Guard
 	m.feed.cluster++

@@ -49,6 +49,7 @@ type Cluster struct {
 	Actions Actions
 	Delay   time.Duration
 	Record  func() (Recording, error) // opens what was recorded of it; nil: nothing is
+	Audit   func() *view.AuditLog     // reads the audit log, or knows it still; nil: there is none
 }
 
 // Options of the UI.
@@ -69,6 +70,7 @@ type Options struct {
 	Out     io.Writer            // default: standard output
 
 	Record func() (Recording, error) // as that of a [Cluster]
+	Audit  func() *view.AuditLog     // the same
 	Replay Recording                 // all that is shown is this, and there is no present; nil: there is
 
 	Store    Store    // nil: nothing is remembered

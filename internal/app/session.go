@@ -8,6 +8,7 @@ import (
 
 	"redlockctl/internal/metrics"
 	"redlockctl/internal/operator"
+	"redlockctl/internal/view"
 	"redlockctl/monitor"
 	"redlockctl/restartguard"
 	"redlockctl/tui"
@@ -38,6 +39,7 @@ type Session struct {
 	metrics *Metrics
 	export  metrics.Export
 	record  func() (tui.Recording, error) // nil: nothing is recorded
+	audit   func() *view.AuditLog         // nil: nothing is logged
 	showing sync.Mutex
 }
 
@@ -50,6 +52,9 @@ func OpenSession(ctx context.Context, s Spec, mode GuardMode, metrics *Metrics) 
 		return nil, err
 	}
 	ses := &Session{Monitor: mon, Delay: s.Guard.Delay, cluster: s.Monitor.ClusterName, metrics: metrics, record: OpenRecording(s.Record.Path, s.Monitor.ClusterName)}
+	if s.Audit != "" {
+		ses.audit = (&auditReader{path: s.Audit}).read
+	}
 	opt := operator.Options{Note: mon.Note}
 	if metrics != nil {
 		opt.Acquired = func(took time.Duration, err error) { metrics.Acquired(ses.cluster, took, err) }
@@ -103,7 +108,7 @@ func (s *Session) GuardStatus() []restartguard.NodeStatus { return s.guard.Statu
 
 // Screen is the session as a screen takes it.
 func (s *Session) Screen() tui.Cluster {
-	return tui.Cluster{Source: s.Monitor, Guard: &s.guard, Actions: s.Operator, Delay: s.Delay, Record: s.record}
+	return tui.Cluster{Source: s.Monitor, Guard: &s.guard, Actions: s.Operator, Delay: s.Delay, Record: s.record, Audit: s.audit}
 }
 
 // seat is the place of a session's guard: empty until it runs.

@@ -42,7 +42,7 @@ func themed(opt tui.Options, is config.TUI) tui.Options {
 
 // screenOf are the options of a screen on a cluster.
 func screenOf(c tui.Cluster) tui.Options {
-	return tui.Options{Source: c.Source, Guard: c.Guard, Actions: c.Actions, Delay: c.Delay, Record: c.Record}
+	return tui.Options{Source: c.Source, Guard: c.Guard, Actions: c.Actions, Delay: c.Delay, Record: c.Record, Audit: c.Audit}
 }
 
 // tellLeft says which locks outlive the screen on which they were acquired.

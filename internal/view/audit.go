@@ -1,6 +1,9 @@
 package view
 
 import (
+	"errors"
+	"fmt"
+	"io/fs"
 	"time"
 
 	"redlockctl/internal/audit"
@@ -43,8 +46,12 @@ func AuditColumns() []Column[audit.Entry] {
 	text := func(name, help, field string, of func(audit.Entry) string, cut int) Column[audit.Entry] {
 		return Column[audit.Entry]{
 			Name: name, Help: help, Fields: []string{field}, Compare: by(of), Cut: cut,
-			Cell: func(_ *Context, e audit.Entry) Cell { return Cell{Text: safetext.Escape(of(e))} },
+			Cell: func(c *Context, e audit.Entry) Cell { return Cell{Text: c.Whole(of(e))} },
 		}
+	}
+	on := func(c Column[audit.Entry], rank, width, most int) Column[audit.Entry] {
+		c.Rank, c.Width, c.Most = rank, width, most
+		return c
 	}
 	wide := func(c Column[audit.Entry]) Column[audit.Entry] { c.Wide = true; return c }
 	return []Column[audit.Entry]{{
@@ -56,17 +63,17 @@ func AuditColumns() []Column[audit.Entry] {
 			return Cell{Text: Count(int(e.Seq))}
 		},
 	}, {
-		Name: "TIME", Help: "when the line was written", Fields: []string{"time"}, Compare: func(a, b audit.Entry) int { return a.Time.Compare(b.Time) }, First: "the oldest",
+		Name: "TIME", Help: "when the line was written", Fields: []string{"time"}, Compare: func(a, b audit.Entry) int { return a.Time.Compare(b.Time) }, First: "the oldest", Rank: 1, Width: 8, Most: 19,
 		Cell: func(_ *Context, e audit.Entry) Cell { return Cell{Text: Moment(e.Time)} },
 	},
-		text("ACTOR", "who: `user@host`, or `guard@host/ID`", "actor", func(e audit.Entry) string { return e.Actor }, 40),
-		text("CLUSTER", "in which cluster", "cluster", func(e audit.Entry) string { return e.Cluster }, 24),
-		text("ACT", "what was done", "act", func(e audit.Entry) string { return e.Act }, 0),
-		text("TARGET", "to which lock or node", "target", func(e audit.Entry) string { return e.Target }, 60),
+		on(text("ACTOR", "who: `user@host`, or `guard@host/ID`", "actor", func(e audit.Entry) string { return e.Actor }, 40), 5, 8, 30),
+		on(text("CLUSTER", "in which cluster", "cluster", func(e audit.Entry) string { return e.Cluster }, 24), 8, 7, 24),
+		on(text("ACT", "what was done", "act", func(e audit.Entry) string { return e.Act }, 0), 2, 7, 16),
+		on(text("TARGET", "to which lock or node", "target", func(e audit.Entry) string { return e.Target }, 60), 3, 8, 40),
 		{
-			Name: "PHASE", Help: "`intent` before it was sent; then `done` or `failed`. `CHANGED`: the line is not what was written", Fields: []string{"phase", "doubt"}, Compare: by(func(e audit.Entry) string { return e.Phase }),
-			Cell: func(_ *Context, e audit.Entry) Cell {
-				phase := Cell{Text: safetext.Escape(e.Phase)}
+			Name: "PHASE", Help: "`intent` before it was sent; then `done` or `failed`. `CHANGED`: the line is not what was written", Fields: []string{"phase", "doubt"}, Compare: by(func(e audit.Entry) string { return e.Phase }), Rank: 4, Width: 6, Most: 16,
+			Cell: func(c *Context, e audit.Entry) Cell {
+				phase := Cell{Text: c.Whole(e.Phase)}
 				switch {
 				case e.Doubt != nil:
 					phase.Text, phase.Tone = phase.Text+" (CHANGED)", Bad
@@ -78,9 +85,89 @@ func AuditColumns() []Column[audit.Entry] {
 				return phase
 			},
 		},
-		text("REASON", "why, in the words of who did it", "reason", func(e audit.Entry) string { return e.Reason }, 60),
-		text("DETAIL", "what came of it", "detail", func(e audit.Entry) string { return e.Detail }, 100),
+		on(text("REASON", "why, in the words of who did it", "reason", func(e audit.Entry) string { return e.Reason }, 60), 6, 8, 40),
+		on(text("DETAIL", "what came of it", "detail", func(e audit.Entry) string { return e.Detail }, 100), 7, 10, 200),
 		wide(text("ID", "the same for an intent and its outcome", "id", func(e audit.Entry) string { return e.ID }, 0)),
 		wide(text("TOKEN SHA-256", "the hash of the token; never the token", "token_sha256", func(e audit.Entry) string { return e.TokenSHA }, 0)),
 	}
+}
+
+// AuditLog is the audit log as it was read last.
+type AuditLog struct {
+	Path    string
+	Entries []audit.Entry // the latest of them, the oldest first
+	Older   int           // how many more there are
+	Report  audit.Report
+	Err     error // it cannot be read: the rest is from before
+}
+
+// Headline says whether the log is what was written.
+func (l *AuditLog) Headline(c *Context) Cell {
+	switch r := &l.Report; {
+	case errors.Is(l.Err, fs.ErrNotExist):
+		return Cell{c.Off, "no log yet: nothing was done with this program", Dim}
+	case l.Err != nil:
+		return Cell{"!", "cannot be read: " + c.Whole(l.Err.Error()), Bad}
+	case !r.Intact():
+		text := "BROKEN"
+		if line := r.Broken[0].Line; line > 0 {
+			text += fmt.Sprintf(" at line %d", line)
+		}
+		text += ": " + c.Whole(r.Broken[0].Text)
+		if n := len(r.Broken) - 1; n > 0 {
+			text += ", and " + Plural(n, "more place")
+		}
+		return Cell{"!", text, Bad}
+	case r.Links == 0:
+		return Cell{c.Off, Plural(r.Lines, "line") + ", and no chain that could be verified", Dim}
+	}
+	return Cell{c.On, "intact: " + Plural(l.Report.Links, "line") + " in the chain", Good}
+}
+
+// Acts are the entries of the log, the newest first, an act once: an intent whose outcome
+// is there is left out, unless it is not what was written.
+func (l *AuditLog) Acts() []audit.Entry {
+	told := map[string]bool{}
+	var acts []audit.Entry
+	for i := len(l.Entries) - 1; i >= 0; i-- {
+		e := l.Entries[i]
+		if e.Phase == audit.Intent && told[e.ID] && e.Doubt == nil {
+			continue
+		}
+		told[e.ID] = told[e.ID] || e.Phase != audit.Intent
+		acts = append(acts, e)
+	}
+	return acts
+}
+
+// AuditFacts are one entry in full. The beginning of its act is told with its outcome.
+func (l *AuditLog) AuditFacts(c *Context, e *audit.Entry) []Fact {
+	facts := []Fact{
+		{Label: "Who", Text: c.Whole(e.Actor)},
+		{Label: "What", Text: c.Whole(e.Act) + " " + c.Whole(e.Target) + ", cluster " + c.Whole(e.Cluster)},
+		{Label: "Why", Text: c.Whole(e.Reason)},
+	}
+	outcome := Fact{Label: "Outcome", Text: c.Whole(e.Phase)}
+	if e.Phase == audit.Intent {
+		outcome.Text += ": no outcome is logged; it still goes on, or was cut short"
+		outcome.Tone = Warn
+	} else if e.Phase == audit.Failed {
+		outcome.Tone = Bad
+	}
+	if e.Detail != "" {
+		outcome.Text += ": " + c.Whole(e.Detail)
+	}
+	facts = append(facts, outcome)
+	when := Moment(e.Time)
+	for i := range l.Entries {
+		if b := &l.Entries[i]; b.ID == e.ID && b.Phase == audit.Intent && e.Phase != audit.Intent {
+			when += ", begun " + Moment(b.Time)
+		}
+	}
+	facts = append(facts, Fact{Label: "When", Text: when}, Fact{Label: "Token", Text: c.Whole(e.TokenSHA)},
+		Fact{Label: "Line", Text: fmt.Sprintf("%d of %s, id %s", e.Line, c.Whole(l.Path), c.Whole(e.ID))})
+	if e.Doubt != nil {
+		facts = append(facts, Fact{Label: "Changed", Text: c.Whole(e.Doubt.Error()), Tone: Bad})
+	}
+	return facts
 }

@@ -17,9 +17,10 @@ const (
 	Lock     = iota - 1 // one lock
 	Node                // one node
 	Clusters            // all configured clusters
+	Audit               // what people and guards did
 )
 
-var viewNames = [...]string{"overview", "locks", "nodes", "events", "findings", "guard", "lab", "help", "lock", "node", "clusters"}
+var viewNames = [...]string{"overview", "locks", "nodes", "events", "findings", "guard", "lab", "help", "lock", "node", "clusters", "audit"}
 
 // String is the view's name: in the line of tabs, and as a command.
 func (v Kind) String() string { return viewNames[v] }
@@ -33,6 +34,8 @@ func (v Kind) Tab() Kind {
 		return Nodes
 	case Clusters:
 		return Overview
+	case Audit:
+		return Events
 	}
 	return v
 }
@@ -61,10 +64,11 @@ const (
 	ModeDialog  // a dialog asks
 	ModeWorking // its act runs
 	ModeClusters
+	ModeAudit
 
 	ModeOnNode = ModeNodes | ModeNode | modeGuard | ModeLab // a node can be picked
 	ModeOnLock = ModeLocks | ModeLock
-	ModeList   = ModeLocks | ModeOnNode | ModeEvents | ModeFindings | ModeClusters
+	ModeList   = ModeLocks | ModeOnNode | ModeEvents | ModeFindings | ModeClusters | ModeAudit
 	ModeMain   = ModeList | ModeLock | ModeHelp
 	ModeEdit   = ModeFilter | ModeCommand | ModeDialog
 	ModeAny    = ModeMain | ModeEdit | ModeWorking

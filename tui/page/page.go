@@ -6,6 +6,7 @@ package page
 import (
 	"time"
 
+	"redlockctl/internal/audit"
 	"redlockctl/internal/view"
 	"redlockctl/internal/who"
 	"redlockctl/monitor"
@@ -92,6 +93,7 @@ type Selection struct {
 	Event   *monitor.Event
 	Finding *monitor.Finding
 	Cluster string // its name
+	Audit   *audit.Entry
 }
 
 // About is the lock or the node that it is about.

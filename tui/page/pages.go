@@ -31,6 +31,7 @@ type Set struct {
 	Lock     *lockFacts
 	Node     *nodeFacts
 	Clusters *clustersPage
+	Audit    *auditPage
 }
 
 // New makes the pages that draw a screen; lab and help are the texts of two.
@@ -45,6 +46,7 @@ func New(s *Screen, now time.Time, lab, help func(w int) []string) *Set {
 	p.Node = &nodeFacts{Screen: s, eventView: ev, events: &p.Events, past: p.Past}
 	p.Overview = &overview{Screen: s, locks: locks(), nodes: table(), lock: p.Lock, node: p.Node}
 	p.Clusters = &clustersPage{Screen: s}
+	p.Audit = &auditPage{Screen: s}
 	p.tabs = [NumTabs]Page{
 		Overview: p.Overview,
 		Locks:    &locksPage{locks()},
@@ -68,6 +70,8 @@ func (p *Set) At(to Place) Page {
 		return &nodePage{nodeFacts: p.Node, name: to.Name}
 	case Clusters:
 		return p.Clusters
+	case Audit:
+		return p.Audit
 	}
 	return p.tabs[to.Kind]
 }
@@ -84,6 +88,7 @@ func (p *Set) Reset(now time.Time) {
 	clear(p.Past)
 	clear(p.Marks)
 	p.Lock.Watched = lockLog{}
+	p.Audit.Take(nil)
 	p.began, p.Frozen, p.Guards = now, freeze{}, view.Guard{}
 }
 

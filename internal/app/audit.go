@@ -1,0 +1,74 @@
+package app
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"sync"
+	"time"
+
+	"redlockctl/internal/audit"
+	"redlockctl/internal/view"
+)
+
+// mostAudit bounds how many lines of the audit log are shown.
+const mostAudit = 2000
+
+// auditReader reads an audit log for the screen, and only where it has changed.
+type auditReader struct {
+	path string
+
+	mu   sync.Mutex
+	last *view.AuditLog // nil: it was not read
+	seen [2]stamp       // of the log and its side file then
+}
+
+// stamp tells whether a file has changed.
+type stamp struct {
+	size int64
+	at   time.Time
+}
+
+func stampOf(path string) (s stamp, err error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return stamp{}, err
+	}
+	if !info.Mode().IsRegular() { // a pipe must not hang who looks
+		return stamp{}, &fs.PathError{Op: "read", Path: path, Err: fs.ErrInvalid}
+	}
+	return stamp{info.Size(), info.ModTime()}, nil
+}
+
+// read is the log as it stands there.
+func (r *auditReader) read() *view.AuditLog {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var now [2]stamp
+	var err error
+	if now[0], err = stampOf(r.path); err != nil {
+		log := &view.AuditLog{Path: r.path, Err: err}
+		if errors.Is(err, fs.ErrNotExist) { // there never was one, or it was removed
+			log.Report, log.Err = audit.Verify([]string{r.path}, audit.VerifyOptions{})
+		}
+		r.last, r.seen = log, now
+		return log
+	}
+	now[1], _ = stampOf(audit.HeadPath(r.path))
+	if r.last != nil && r.last.Err == nil && now == r.seen {
+		return r.last
+	}
+	log := &view.AuditLog{Path: r.path}
+	log.Err = audit.Read(r.path, func(e audit.Entry) error {
+		if log.Entries = append(log.Entries, e); len(log.Entries) > 2*mostAudit {
+			log.Older += mostAudit
+			log.Entries = append(log.Entries[:0], log.Entries[mostAudit:]...)
+		}
+		return nil
+	})
+	if log.Err == nil {
+		log.Report, log.Err = audit.Verify([]string{r.path}, audit.VerifyOptions{})
+	}
+	r.last, r.seen = log, now
+	return log
+}
