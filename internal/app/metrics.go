@@ -13,20 +13,28 @@ import (
 // for them: then each method does nothing.
 type Metrics struct {
 	*metrics.Metrics
-	l net.Listener
+	l         net.Listener
+	webConfig string
 }
 
 // Listen begins to listen; nothing is answered before [Metrics.Serve]. An empty
-// address is none. It fails with [metrics.ErrAddress] for one that cannot be meant.
-func Listen(addr string, build metrics.Build) (*Metrics, error) {
+// address is none. It fails with [metrics.ErrAddress] for one that cannot be meant, and
+// with [metrics.ErrWebConfig] for a web configuration that cannot be used; an empty one
+// is none.
+func Listen(addr, webConfig string, build metrics.Build) (*Metrics, error) {
 	if addr == "" {
 		return nil, nil
+	}
+	if webConfig != "" {
+		if err := metrics.CheckWebConfig(webConfig); err != nil {
+			return nil, err
+		}
 	}
 	l, err := metrics.Listen(addr)
 	if err != nil {
 		return nil, err
 	}
-	return &Metrics{metrics.New(build), l}, nil
+	return &Metrics{metrics.New(build), l, webConfig}, nil
 }
 
 // Serve answers until ctx ends, in the background, and tells log what goes wrong.
@@ -35,13 +43,13 @@ func (m *Metrics) Serve(ctx context.Context, log *slog.Logger) (wait func()) {
 	if m == nil {
 		return func() {}
 	}
-	if metrics.Exposed(m.l.Addr()) {
-		log.Warn("the metrics are for everybody who can reach this address: there is no TLS and no password", "addr", m.l.Addr().String())
+	if m.webConfig == "" && metrics.Exposed(m.l.Addr()) {
+		log.Warn("the metrics are for everybody who can reach this address: there is no TLS and no password without --web-config", "addr", m.l.Addr().String())
 	}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		if err := m.Metrics.Serve(ctx, m.l, slog.NewLogLogger(log.Handler(), slog.LevelWarn)); err != nil && ctx.Err() == nil {
+		if err := m.Metrics.Serve(ctx, m.l, m.webConfig, log); err != nil && ctx.Err() == nil {
 			log.Error("the metrics are not told any more", "error", safetext.Printable(err.Error()))
 		}
 	}()

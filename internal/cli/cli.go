@@ -130,7 +130,7 @@ func (a *commandLine) report(err error) {
 
 func (a *commandLine) rootCommand() *cobra.Command {
 	var guard, noGuard, plain bool
-	var addr string
+	var where listening
 	root := &cobra.Command{
 		Use:   "redlockctl",
 		Short: "Operations console for Redis locks held by the Redlock algorithm",
@@ -198,7 +198,7 @@ redlockctl locks`,
 			case noGuard:
 				mode = app.GuardNever
 			}
-			return a.console(ctx, mode, addr, plain)
+			return a.console(ctx, mode, where, plain)
 		}),
 	}
 	root.SuggestionsMinimumDistance = 2
@@ -207,7 +207,7 @@ redlockctl locks`,
 	root.Flags().BoolVar(&noGuard, "no-guard", false, "run no guard in the console")
 	root.Flags().BoolVar(&guard, "guard", false, "run a guard in the console also where another guard watches")
 	root.Flags().BoolVar(&plain, "plain", false, "lines for a screen reader: what changes is printed once, as a sentence; q and enter quit")
-	root.Flags().StringVar(&addr, "listen", "", listenUsage)
+	where.add(root)
 	a.addFlags(root)
 	a.addCommands(root)
 	strict(root)

@@ -13,7 +13,7 @@ import (
 // console is the program without a command: the screen on the configured masters; with
 // plain the same as lines for a screen reader; or, where there is no terminal, how things
 // stand.
-func (a *commandLine) console(ctx context.Context, guard app.GuardMode, addr string, plain bool) error {
+func (a *commandLine) console(ctx context.Context, guard app.GuardMode, where listening, plain bool) error {
 	cfg, err := a.load()
 	if err != nil {
 		return err
@@ -23,7 +23,7 @@ func (a *commandLine) console(ctx context.Context, guard app.GuardMode, addr str
 			return err
 		}
 	} else if !a.inTTY || !a.outTTY {
-		if addr != "" {
+		if where.addr != "" {
 			return usageError{errors.New("--listen is for the console, which needs a terminal; without one use redlockctl guard --listen")}
 		}
 		if err := a.tableOnly("use redlockctl status, nodes or locks with -o json"); err != nil {
@@ -48,7 +48,7 @@ func (a *commandLine) console(ctx context.Context, guard app.GuardMode, addr str
 	if err != nil {
 		return err
 	}
-	told, err := listen(addr)
+	told, err := where.listen()
 	if err != nil {
 		return err
 	}

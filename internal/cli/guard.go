@@ -11,7 +11,7 @@ import (
 )
 
 func (a *commandLine) guardCommand() *cobra.Command {
-	var addr string
+	var where listening
 	var locks, all bool
 	var about logging
 	cmd := &cobra.Command{
@@ -39,10 +39,10 @@ again and again. A cluster that is added is guarded after SIGHUP. If the process
 guards end: "redlockctl-guard@NAME.service" gives each cluster a process of its own.
 
 With --listen it answers /metrics (Prometheus), /healthz (is the guard stuck?)
-and /readyz (has it met all nodes?) at that address and nowhere else. There is no
-password: keep it on loopback, or behind something that has one. With --watch-locks
-too it reads the locks and the clocks of the masters as the console does, for the
-metrics of those.`,
+and /readyz (has it met all nodes?) at that address and nowhere else. Without
+--web-config there is no TLS and no password: keep it on loopback then. With
+--watch-locks too it reads the locks and the clocks of the masters as the console
+does, for the metrics of those.`,
 		Example: `redlockctl guard --log-format json
 redlockctl guard --listen 127.0.0.1:9622 --watch-locks
 redlockctl guard --all-clusters`,
@@ -57,7 +57,7 @@ redlockctl guard --all-clusters`,
 			}
 			d := &app.Daemon{
 				Clusters: func() ([]string, error) { return []string{""}, nil }, Load: func(cluster string) (*config.Config, error) { return a.loadCluster(cluster, config.Options{}) },
-				Listen: func() (*app.Metrics, error) { return listen(addr) }, Log: log, WatchLocks: locks,
+				Listen: where.listen, Log: log, WatchLocks: locks,
 			}
 			if all && a.cluster != "" {
 				return usageError{errors.New("--all-clusters and --cluster: give one of them")}
@@ -68,7 +68,7 @@ redlockctl guard --all-clusters`,
 			return d.Run(ctx)
 		}),
 	}
-	cmd.Flags().StringVar(&addr, "listen", "", listenUsage)
+	where.add(cmd)
 	cmd.Flags().BoolVar(&locks, "watch-locks", false, "read locks and clocks of the masters, for the record and the metrics")
 	cmd.Flags().BoolVar(&all, "all-clusters", false, "guard all clusters of the configuration; one that fails stops no other")
 	about.add(cmd)

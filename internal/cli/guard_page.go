@@ -31,7 +31,7 @@ func (a *commandLine) guardStatusCommand() *cobra.Command {
 	var again live
 	var as listing
 	var last int
-	var addr string
+	var where asking
 	cmd := as.add(again.add(&cobra.Command{
 		Use:   "status",
 		Short: "Which nodes are fenced, for how long, and what was fenced and rejoined",
@@ -44,7 +44,8 @@ The guards that run are named, on whatever host and with whatever state director
 they announce themselves on the nodes. If none runs, no fenced node
 rejoins, and this is said. The memory of a guard on another
 machine, or of another user, cannot be read from here: run this command there as that
-user, or ask the guard by --url, if it runs with --listen. Exit code 4 when there is
+user, or ask the guard by --url, if it runs with --listen; with --web-config it may want
+a user, whose password stands in a file or in $REDLOCKCTL_URL_PASSWORD. Exit code 4 when there is
 no quorum.`,
 		Example: "redlockctl guard status --watch\nredlockctl guard status --url http://127.0.0.1:9622\nredlockctl guard status -o json | jq '.nodes[] | select(.rejoin_ms)'",
 		Args:    noArgs,
@@ -57,7 +58,7 @@ no quorum.`,
 				return err
 			}
 			return a.pictures(ctx, cfg, &again, app.Aim{Nodes: true}, func(s *monitor.Snapshot) error {
-				told, err := ask(ctx, cfg, addr)
+				told, err := a.ask(ctx, cfg, where)
 				if err != nil {
 					return err
 				}
@@ -97,7 +98,7 @@ no quorum.`,
 		}),
 	}))
 	cmd.Flags().IntVar(&last, "last", 20, "how many lines of the audit log")
-	cmd.Flags().StringVar(&addr, "url", "", "ask the guard that listens there too, such as http://127.0.0.1:9622")
+	where.add(cmd)
 	return cmd
 }
 

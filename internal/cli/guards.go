@@ -5,7 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"time"
+
+	"github.com/spf13/cobra"
 
 	"redlockctl/internal/announce"
 	"redlockctl/internal/app"
@@ -125,15 +128,55 @@ func toldOf(told *metrics.Told, name string) (metrics.ToldNode, bool) {
 	return metrics.ToldNode{}, false
 }
 
-// ask asks the guard that listens at an address.
-func ask(ctx context.Context, cfg *config.Config, addr string) (*metrics.Told, error) {
-	if addr == "" {
+// asking are the flags by which the guard that listens at an address is asked.
+type asking struct{ url, ca, passwordFile string }
+
+// urlPassword is the variable that holds the password of the user in --url.
+const urlPassword = "REDLOCKCTL_URL_PASSWORD"
+
+// add adds the flags to a command.
+func (k *asking) add(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&k.url, "url", "", "ask the guard that listens there too, such as http://127.0.0.1:9622 or https://USER@HOST:9622")
+	cmd.Flags().StringVar(&k.ca, "url-ca", "", "with --url: a file (PEM) of who vouches for its certificate")
+	cmd.Flags().StringVar(&k.passwordFile, "url-password-file", "", "with --url: a file (mode 0600) that holds the password of its user (default $"+urlPassword+")")
+}
+
+// access is what the flags and the environment give to be let in.
+func (k *asking) access(getenv func(string) string) (access metrics.Access, err error) {
+	access.Password = getenv(urlPassword)
+	if k.passwordFile != "" {
+		if access.Password, err = config.ReadSecret(k.passwordFile, getenv); err != nil {
+			return access, usageError{fmt.Errorf("--url-password-file: %w", err)}
+		}
+	}
+	if k.ca != "" {
+		if access.CA, err = os.ReadFile(k.ca); err != nil {
+			return access, usageError{fmt.Errorf("--url-ca: %w", err)}
+		}
+	}
+	return access, nil
+}
+
+// ask asks the guard that listens at the address of --url; nil: there is none.
+func (a *commandLine) ask(ctx context.Context, cfg *config.Config, k asking) (*metrics.Told, error) {
+	if k.url == "" {
+		if k.ca+k.passwordFile != "" {
+			return nil, usageError{errors.New("--url-ca and --url-password-file are for --url")}
+		}
 		return nil, nil
 	}
-	told, err := metrics.ReadStatus(ctx, addr, cfg.Cluster.Name)
+	access, err := k.access(a.getenv)
+	if err != nil {
+		return nil, err
+	}
+	told, err := metrics.ReadStatus(ctx, k.url, cfg.Cluster.Name, access)
 	switch {
-	case errors.Is(err, metrics.ErrURL):
-		return nil, usageError{fmt.Errorf("--url %q: %w", addr, err)}
+	case errors.Is(err, metrics.ErrCA):
+		return nil, usageError{fmt.Errorf("--url-ca %q: %w", k.ca, err)}
+	case errors.Is(err, metrics.ErrURL), errors.Is(err, metrics.ErrPasswordInURL), errors.Is(err, metrics.ErrPlain):
+		return nil, usageError{fmt.Errorf("--url: %w", err)} // without the address, which may have a password
+	case errors.Is(err, metrics.ErrAccess):
+		return nil, fmt.Errorf("--url: %w: write https://USER@HOST:PORT, and give the password by --url-password-file or $%s", err, urlPassword)
 	case err != nil:
 		return nil, fmt.Errorf("--url: %w", err)
 	case told.Cluster != cfg.Cluster.Name:

@@ -8,6 +8,8 @@ import (
 	"os/signal"
 	"syscall"
 
+	"github.com/spf13/cobra"
+
 	"redlockctl/internal/app"
 	"redlockctl/internal/config"
 	"redlockctl/internal/metrics"
@@ -52,15 +54,28 @@ func (a *commandLine) tellLeft(left []tui.Left) {
 	}
 }
 
-const listenUsage = "tell Prometheus and health checks at this address, such as 127.0.0.1:9622"
+// listening are the flags of where metrics are told.
+type listening struct{ addr, webConfig string }
+
+// add adds the flags to a command.
+func (l *listening) add(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&l.addr, "listen", "", "tell Prometheus and health checks at this address, such as 127.0.0.1:9622")
+	cmd.Flags().StringVar(&l.webConfig, "web-config", "", "with --listen: a file of TLS and passwords, in the form of Prometheus' exporter toolkit")
+}
 
 // listen begins to listen for those who ask for metrics; an empty address is none.
-func listen(addr string) (*app.Metrics, error) {
+func (l *listening) listen() (*app.Metrics, error) {
+	if l.addr == "" && l.webConfig != "" {
+		return nil, usageError{errors.New("--web-config is for --listen")}
+	}
 	v := build()
-	m, err := app.Listen(addr, metrics.Build{Version: v.Version, Go: v.Go, Revision: v.Revision})
-	if errors.Is(err, metrics.ErrAddress) {
+	m, err := app.Listen(l.addr, l.webConfig, metrics.Build{Version: v.Version, Go: v.Go, Revision: v.Revision})
+	switch {
+	case errors.Is(err, metrics.ErrAddress):
 		return nil, usageError{fmt.Errorf("--listen %w", err)}
-	} else if err != nil {
+	case errors.Is(err, metrics.ErrWebConfig):
+		return nil, usageError{fmt.Errorf("--web-config %w", err)}
+	case err != nil:
 		return nil, fmt.Errorf("--listen: %w", err)
 	}
 	return m, nil

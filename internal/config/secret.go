@@ -3,6 +3,7 @@ package config
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -55,19 +56,28 @@ func (f *file) password(t *table, getenv func(string) string) string {
 		return secret
 	case in.set && !f.Secretless:
 		path = f.resolve(path, getenv)
-		b, why := private(path, getenv)
-		if why != "" {
-			in.problem("%s", why)
+		secret, err := ReadSecret(path, getenv)
+		if err != nil {
+			in.problem("%s", err.Error())
 			return ""
-		}
-		secret, why := onlyLine(b)
-		if why != "" {
-			in.problem("the file %q %s", path, why)
 		}
 		in.came(path, "")
 		return secret
 	}
 	return ""
+}
+
+// ReadSecret is the only line of a file that nobody else may read.
+func ReadSecret(path string, getenv func(string) string) (string, error) {
+	b, why := private(path, getenv)
+	if why != "" {
+		return "", errors.New(why)
+	}
+	secret, why := onlyLine(b)
+	if why != "" {
+		return "", fmt.Errorf("the file %q %s", path, why)
+	}
+	return secret, nil
 }
 
 // variableName reports whether s looks like the name of an environment variable, and

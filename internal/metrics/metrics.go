@@ -12,7 +12,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log"
+	"log/slog"
 	"net"
 	"net/http"
 	"slices"
@@ -24,6 +24,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"github.com/prometheus/exporter-toolkit/web"
 	"golang.org/x/net/netutil"
 
 	"redlockctl/internal/announce"
@@ -288,7 +289,7 @@ func connections() int {
 }
 
 // Exposed reports whether others than this host can reach an address of [Listen].
-// There is no password: whoever can reach it can read.
+// Without a web configuration there is no password: whoever can reach it can read.
 func Exposed(addr net.Addr) bool {
 	tcp, ok := addr.(*net.TCPAddr)
 	return ok && !tcp.IP.IsLoopback()
@@ -346,13 +347,27 @@ func Listen(addr string) (net.Listener, error) {
 	return net.Listen("tcp", addr)
 }
 
-// Serve answers on l until ctx ends. What goes wrong with single connections is
-// told to log. Connections beyond a bound wait until others end.
-func (m *Metrics) Serve(ctx context.Context, l net.Listener, log *log.Logger) error {
+// ErrWebConfig is returned for a web configuration that cannot be used.
+var ErrWebConfig = errors.New("it is no web configuration")
+
+// CheckWebConfig says why a file cannot be the web configuration of [Metrics.Serve]: it
+// is read, and so are the certificate and key that it names.
+func CheckWebConfig(file string) error {
+	if err := web.Validate(file); err != nil {
+		return fmt.Errorf("%q: %w: %w", file, ErrWebConfig, err)
+	}
+	return nil
+}
+
+// Serve answers on l until ctx ends. webConfig is a file of Prometheus' exporter
+// toolkit that says which certificate and passwords are needed, read anew for each
+// connection; empty: none are. What goes wrong with single connections is told to log.
+// Connections beyond a bound wait until others end.
+func (m *Metrics) Serve(ctx context.Context, l net.Listener, webConfig string, log *slog.Logger) error {
 	l = netutil.LimitListener(l, connections())
 	server := &http.Server{
 		Handler: m.Handler(), ReadHeaderTimeout: headerTime, ReadTimeout: requestTime, WriteTimeout: requestTime,
-		IdleTimeout: idleTime, MaxHeaderBytes: mostHeader, ErrorLog: log,
+		IdleTimeout: idleTime, MaxHeaderBytes: mostHeader, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn),
 	}
 	var wg sync.WaitGroup
 	defer wg.Wait()
@@ -375,7 +390,13 @@ func (m *Metrics) Serve(ctx context.Context, l net.Listener, log *log.Logger) er
 			}
 		}
 	})
-	if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+	serve := server.Serve
+	if webConfig != "" {
+		serve = func(l net.Listener) error {
+			return web.Serve(l, server, &web.FlagConfig{WebConfigFile: &webConfig}, log)
+		}
+	}
+	if err := serve(l); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}
 	return nil

@@ -7,7 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"log"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -325,7 +325,7 @@ func TestServeEndsWithItsContext(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- full().Serve(ctx, l, log.New(io.Discard, "", 0)) }()
+	go func() { ended <- full().Serve(ctx, l, "", slog.New(slog.DiscardHandler)) }()
 	answer, err := http.Get("http://" + l.Addr().String() + "/metrics")
 	if err != nil {
 		t.Fatal(err)
@@ -360,7 +360,7 @@ func TestIdleConnectionsAreBounded(t *testing.T) {
 	counted := &countingListener{Listener: l}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- full().Serve(ctx, counted, log.New(io.Discard, "", 0)) }()
+	go func() { ended <- full().Serve(ctx, counted, "", slog.New(slog.DiscardHandler)) }()
 	for range mostConns + 8 {
 		idle, err := net.Dial("tcp", l.Addr().String())
 		if err != nil {

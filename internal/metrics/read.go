@@ -2,11 +2,14 @@ package metrics
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"strings"
 	"time"
@@ -23,7 +26,14 @@ const (
 )
 
 // ErrURL is the cause of an address that cannot be one of a guard.
-var ErrURL = errors.New("it is no address of a guard: write http://HOST:PORT")
+var ErrURL = errors.New("it is no address of a guard: write http://HOST:PORT or https://USER@HOST:PORT")
+
+// Causes of an access that cannot be meant.
+var (
+	ErrPasswordInURL = errors.New("a password does not belong in an argument, which others can read")
+	ErrPlain         = errors.New("a password is not sent without TLS to another host: write https://")
+	ErrCA            = errors.New("there is no certificate in PEM form in it")
+)
 
 // Told is what a guard elsewhere tells at /status. All texts are as they came.
 type Told struct {
@@ -42,10 +52,19 @@ type ToldNode struct {
 	Wait time.Duration
 }
 
-// ReadStatus asks the guard that listens at an address, http://HOST:PORT, for what
-// it knows of a cluster. What answers is not trusted: the answer is bounded in time and size, and
+// Access is what a guard elsewhere wants of who asks, by its web configuration.
+type Access struct {
+	CA       []byte // PEM of who vouches for its certificate; nil: whom the system trusts
+	Password string // of the user in the address
+}
+
+// ErrAccess is returned where the guard wants a user and password, or others.
+var ErrAccess = errors.New("it refuses this user or password")
+
+// ReadStatus asks the guard that listens at an address, http://HOST:PORT or
+// https://USER@HOST:PORT, for what it knows of a cluster. What answers is not trusted: the answer is bounded in time and size, and
 // refused unless all of it can be meant.
-func ReadStatus(ctx context.Context, addr, cluster string) (Told, error) {
+func ReadStatus(ctx context.Context, addr, cluster string, access Access) (Told, error) {
 	u, err := url.Parse(addr)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" {
 		return Told{}, ErrURL
@@ -56,6 +75,19 @@ func ReadStatus(ctx context.Context, addr, cluster string) (Told, error) {
 	default:
 		return Told{}, ErrURL
 	}
+	if _, in := u.User.Password(); in {
+		return Told{}, ErrPasswordInURL
+	}
+	transport := &http.Transport{DisableKeepAlives: true} // no proxy
+	if access.CA != nil {
+		pool := x509.NewCertPool()
+		if !pool.AppendCertsFromPEM(access.CA) {
+			return Told{}, ErrCA
+		}
+		transport.TLSClientConfig = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
+	}
+	user := u.User
+	u.User = nil // not in an error
 	u.RawQuery = url.Values{"cluster": {cluster}}.Encode()
 	ctx, cancel := context.WithTimeout(ctx, readTime)
 	defer cancel()
@@ -63,17 +95,26 @@ func ReadStatus(ctx context.Context, addr, cluster string) (Told, error) {
 	if err != nil {
 		return Told{}, ErrURL
 	}
+	if user != nil {
+		if u.Scheme != "https" && access.Password != "" && !onThisHost(u.Hostname()) {
+			return Told{}, ErrPlain
+		}
+		req.SetBasicAuth(user.Username(), access.Password)
+	}
 	client := http.Client{
-		// No proxy, and nobody is followed elsewhere.
-		Transport:     &http.Transport{DisableKeepAlives: true},
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		Transport:     transport,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // nobody is followed elsewhere
 	}
 	answer, err := client.Do(req)
 	if err != nil {
 		return Told{}, err
 	}
 	defer func() { _ = answer.Body.Close() }()
-	if answer.StatusCode != http.StatusOK {
+	switch answer.StatusCode {
+	case http.StatusOK:
+	case http.StatusUnauthorized:
+		return Told{}, ErrAccess
+	default:
 		return Told{}, fmt.Errorf("answered with status %d", answer.StatusCode)
 	}
 	raw, err := io.ReadAll(io.LimitReader(answer.Body, mostRead+1))
@@ -84,6 +125,12 @@ func ReadStatus(ctx context.Context, addr, cluster string) (Told, error) {
 		return Told{}, fmt.Errorf("the answer is longer than %d bytes", mostRead)
 	}
 	return decodeStatus(raw)
+}
+
+// onThisHost reports whether a host of an address is this one.
+func onThisHost(host string) bool {
+	ip, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && ip.IsLoopback()
 }
 
 func decodeStatus(raw []byte) (t Told, err error) {

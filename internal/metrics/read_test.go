@@ -13,13 +13,13 @@ func TestStatusIsReadAsItIsTold(t *testing.T) {
 	h := httptest.NewServer(full().Handler())
 	defer h.Close()
 	for _, addr := range []string{h.URL, h.URL + "/", h.URL + "/status"} {
-		got, err := ReadStatus(t.Context(), addr, "test")
+		got, err := ReadStatus(t.Context(), addr, "test", Access{})
 		if err != nil || got.ID != "OWN" || got.Delay != 30*time.Second || len(got.Nodes) != 3 || got.Nodes[1].Boot != "fenced" {
 			t.Errorf("%s: %+v %v", addr, got, err)
 		}
 	}
 	for _, addr := range []string{"", "127.0.0.1:9622", "ftp://h", "http://h/metrics", "http://h?x", "file:///etc/passwd"} {
-		if _, err := ReadStatus(t.Context(), addr, "test"); !errors.Is(err, ErrURL) {
+		if _, err := ReadStatus(t.Context(), addr, "test", Access{}); !errors.Is(err, ErrURL) {
 			t.Errorf("%q: %v", addr, err)
 		}
 	}
@@ -36,7 +36,7 @@ func TestStatusOfAStrangerIsRefused(t *testing.T) {
 		strings.Repeat(" ", mostRead+1):                                                                         "longer than",
 	} {
 		h := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(body)) }))
-		_, err := ReadStatus(t.Context(), h.URL, "test")
+		_, err := ReadStatus(t.Context(), h.URL, "test", Access{})
 		h.Close()
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\x1b") {
 			t.Errorf("%.80q: %v", body, err)
@@ -44,7 +44,7 @@ func TestStatusOfAStrangerIsRefused(t *testing.T) {
 	}
 	h := httptest.NewServer(http.RedirectHandler("http://127.0.0.1:1/", http.StatusFound))
 	defer h.Close()
-	if _, err := ReadStatus(t.Context(), h.URL, "test"); err == nil || !strings.Contains(err.Error(), "302") {
+	if _, err := ReadStatus(t.Context(), h.URL, "test", Access{}); err == nil || !strings.Contains(err.Error(), "302") {
 		t.Errorf("a redirection: %v", err)
 	}
 }
