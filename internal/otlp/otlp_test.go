@@ -97,12 +97,14 @@ type source struct {
 	said   []string
 }
 
-func (s *source) add(e monitor.Event) {
+func (s *source) add(events ...monitor.Event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.seq++
-	e.Seq = s.seq
-	s.events = append(s.events, e)
+	for _, e := range events {
+		s.seq++
+		e.Seq = s.seq
+		s.events = append(s.events, e)
+	}
 	s.events = s.events[max(0, len(s.events)-s.keep):]
 }
 
@@ -216,11 +218,13 @@ func TestReceiverIsDown(t *testing.T) {
 			w.WriteHeader(http.StatusServiceUnavailable)
 			return true
 		},
-		"does not answer in time": func(http.ResponseWriter) bool { time.Sleep(200 * time.Millisecond); return true },
+		"does not answer in time": func(http.ResponseWriter) bool { time.Sleep(time.Second); return true },
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newReceiver(t)
-			t.Setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "100")
+			if name == "does not answer in time" {
+				t.Setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "500")
+			}
 			r.set(answer)
 			from := &source{keep: 600}
 			from.add(numbered(0))
@@ -229,9 +233,11 @@ func TestReceiverIsDown(t *testing.T) {
 			if name != "does not answer in time" { // that one is tried again, unheard, for retryFor
 				wait(t, "the alarm", func() bool { return len(from.heard()) > 0 })
 			}
+			var events []monitor.Event // at once: what is read while they come is not missed
 			for i := range 700 {
-				from.add(numbered(i + 1))
+				events = append(events, numbered(i+1))
 			}
+			from.add(events...)
 			r.set(nil)
 			wait(t, "the events", func() bool { s := r.texts(); return len(s) > 0 && slices.Contains(s, "event 700") })
 			wait(t, "the counts", func() bool { sent, missed, _ := e.Counts(); return sent+missed >= 701 })
