@@ -220,7 +220,9 @@ func (m *model) pickLock(name string) string {
 	if m.viewed() != page.Overview && m.viewed() != page.Locks {
 		m.goTo(page.Locks)
 	}
-	m.Overview.OnNodes = m.Overview.OnNodes && m.viewed() != page.Overview
+	if m.viewed() == page.Overview {
+		m.Overview.OnNodes, m.Overview.OnEvents = false, false
+	}
 	switch {
 	case m.Locks.Jump(name):
 		return ""

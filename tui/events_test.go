@@ -74,3 +74,28 @@ func TestEventsAreBounded(t *testing.T) {
 		t.Errorf("%d events, the first is %d, the last %d", n, et.All[0].Seq, et.Seq)
 	}
 }
+
+// A folded event unfolds on the overview as on the page of events: tab leads to the events,
+// enter tells what a restart cost.
+func TestEventsUnfoldOnTheOverview(t *testing.T) {
+	s := monitortest.Degraded(monitortest.Epoch)
+	for i := range s.Events {
+		if e := &s.Events[i]; e.Kind == "restart" {
+			e.Cost = &monitor.RestartCost{Lost: 3, Bare: 1, Locks: []safetext.Text{safetext.New("orders:42"), safetext.New("import")}}
+		}
+	}
+	r := newRig(t, s, 120, 40)
+	r.press("tab", "tab")
+	for range 12 {
+		if e := r.m.selected().Event; e != nil && e.Kind == "restart" {
+			break
+		}
+		r.press("down")
+	}
+	r.press("enter")
+	r.sees("notice, restart, node n2", "locks orders:42, import and 1 more")
+	r.press("enter", "tab", "o")
+	r.where(page.Lock)
+	r.press("esc", "tab", "tab", "o") // what the event is about
+	r.where(page.Node)
+}

@@ -40,6 +40,7 @@ var ways = []way{
 	{name: "overview-nodes", keys: []string{"tab", "down"}},
 	{name: "overview-detail", keys: []string{"down", "enter"}},
 	{name: "overview-node-detail", keys: []string{"tab", "down", "down", "down", "enter"}},
+	{name: "overview-event-detail", keys: []string{"tab", "tab", "down", "enter"}},
 	{name: "overview-unavailable", of: func(now time.Time) *monitor.Snapshot {
 		s := monitortest.Degraded(now)
 		s.Cluster.Verdict, s.Cluster.Serving, s.Cluster.CanLose = monitor.VerdictUnavailable, 2, -1

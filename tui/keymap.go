@@ -87,6 +87,8 @@ func newKeyMap() keyMap {
 		case m.viewed() != page.Overview:
 			return "next page"
 		case m.Overview.OnNodes:
+			return "events"
+		case m.Overview.OnEvents:
 			return "locks"
 		default:
 			return "nodes"

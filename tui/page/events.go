@@ -216,7 +216,8 @@ func (m *eventsPage) Lines(h int) []string {
 	}
 	var dock []string
 	if e := t.Selected(); m.detailed && e != nil {
-		dock = m.event(e, h/2)
+		title, d := m.events.full(e, m.eventView, w)
+		dock = m.frame(Pane{Title: title}, d, min(len(d)+m.chrome(), h/2))
 	}
 	room := max(0, h-m.chrome()-len(dock))
 	m.height = room
@@ -248,14 +249,13 @@ func (m *eventsPage) Lines(h int) []string {
 	return append(m.frame(title, lines, h-len(dock)), dock...)
 }
 
-// event is one event in full, in at most h lines.
-func (m *eventsPage) event(e *monitor.Event, h int) []string {
-	st, w := m.St, m.In()
-	title := e.At.Format("2006-01-02 15:04:05.000") + "  " + e.Level.String() + ", " + st.Whole(e.Kind)
+// full is one event in full, under a title.
+func (t *eventTable) full(e *monitor.Event, v eventView, w int) (title string, lines []string) {
+	st := v.st
+	title = e.At.Format("2006-01-02 15:04:05.000") + "  " + e.Level.String() + ", " + st.Whole(e.Kind)
 	if e.Node != "" {
 		title += ", node " + st.Escape(e.Node, 20)
 	}
-	var lines []string
 	for _, l := range styles.Wrap(st.Whole(e.Text.Raw()), w-2, 0) {
 		lines = append(lines, " "+l)
 	}
@@ -264,12 +264,12 @@ func (m *eventsPage) event(e *monitor.Event, h int) []string {
 			lines = append(lines, " "+l)
 		}
 	}
-	for _, text := range m.events.more(e, m.eventView, w) {
+	for _, text := range t.more(e, v, w) {
 		for _, l := range styles.Wrap(text, w-2, 2) {
 			lines = append(lines, " "+l)
 		}
 	}
-	return m.frame(Pane{Title: title}, lines, min(len(lines)+m.chrome(), max(0, h)))
+	return title, lines
 }
 
 // partsTime is how far from a cause its parts are looked for.
@@ -364,9 +364,9 @@ func (l *lockLog) begin(key string, all []monitor.Event) {
 // eventView draws the latest events, newest first.
 type eventView struct{ st *styles.Styles }
 
-// rows draws h of them. Everyday churn fills only the lines that nothing of
+// latest are h of them. Everyday churn fills only the lines that nothing of
 // weight needs: a hundred acquisitions a second must not wash a restart away.
-func (v *eventView) rows(events []monitor.Event, h, w int) []string {
+func (v *eventView) latest(events []monitor.Event, h int) []*monitor.Event {
 	var picked []int
 	for i := len(events) - 1; i >= 0 && len(picked) < h; i-- {
 		if events[i].Level > monitor.LevelInfo && !events[i].Part {
@@ -379,9 +379,9 @@ func (v *eventView) rows(events []monitor.Event, h, w int) []string {
 		}
 	}
 	slices.SortFunc(picked, func(a, b int) int { return b - a })
-	out := make([]string, len(picked))
+	out := make([]*monitor.Event, len(picked))
 	for n, i := range picked {
-		out[n] = v.row(&events[i], w, true)
+		out[n] = &events[i]
 	}
 	return out
 }

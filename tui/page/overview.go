@@ -16,18 +16,26 @@ type overview struct {
 	nodes    *nodePanel
 	lock     *lockFacts
 	node     *nodeFacts
+	events   *eventTable
+	latest   *latestEvents
 	OnNodes  bool // the table of nodes has the focus
+	OnEvents bool // the latest events have it
 	detailed bool // what is under the cursor is shown below
 }
 
 func (m *overview) Place() Place  { return Place{Kind: Overview} }
 func (m *overview) Detail() *bool { return &m.detailed }
-func (m *overview) TurnFocus()    { m.OnNodes = !m.OnNodes }
+
+// TurnFocus is from the locks to the nodes, to the events, and back.
+func (m *overview) TurnFocus() { m.OnNodes, m.OnEvents = !m.OnNodes && !m.OnEvents, m.OnNodes }
 
 // table is the one that has the focus.
 func (m *overview) table() list {
-	if m.OnNodes {
+	switch {
+	case m.OnNodes:
 		return m.nodes
+	case m.OnEvents:
+		return m.latest
 	}
 	return m.locks
 }
@@ -38,19 +46,26 @@ func (m *overview) Rows() int           { return m.table().Rows() }
 func (m *overview) Selected() Selection { return m.table().Selected() }
 
 func (m *overview) Click(y int) (again bool) {
-	before := m.OnNodes
-	if _, ok := m.locks.span.at(y); ok {
-		m.OnNodes = false
-		return m.locks.Click(y) && !before
+	before := m.table()
+	in := func(s lineSpan) bool { _, ok := s.at(y); return ok }
+	switch {
+	case in(m.locks.span):
+		m.OnNodes, m.OnEvents = false, false
+		again = m.locks.Click(y)
+	case in(m.nodes.span):
+		m.OnNodes, m.OnEvents = true, false
+		again = m.nodes.Click(y)
+	case in(m.latest.span):
+		m.OnNodes, m.OnEvents = false, true
+		again = m.latest.Click(y)
 	}
-	if _, ok := m.nodes.span.at(y); ok {
-		m.OnNodes = true
-		return m.nodes.Click(y) && before
-	}
-	return false
+	return again && m.table() == before
 }
 
-func (m *overview) FilterLine() *input.Line     { m.OnNodes = false; return m.locks.FilterLine() }
+func (m *overview) FilterLine() *input.Line {
+	m.OnNodes, m.OnEvents = false, false
+	return m.locks.FilterLine()
+}
 func (m *overview) Filter(now time.Time)        { m.locks.Filter(now) }
 func (m *overview) FilterSource() string        { return m.locks.FilterSource() }
 func (m *overview) FilterProblem() string       { return m.locks.FilterProblem() }
@@ -66,10 +81,14 @@ func (m *overview) Lines(h int) []string {
 	}
 	lines = append(lines, m.nodeLines(len(lines), h-len(lines))...)
 	room, top := h-len(lines), len(lines)
-	at := m.cursorOf(!m.OnNodes)
+	at := m.cursorOf(!m.OnNodes && !m.OnEvents)
 	if m.detailed {
 		dock := m.dock(room)
-		const least = 3 + 4 // title, columns, rows
+		m.latest.span = lineSpan{}
+		const least = 3 + 4                                               // title, columns, rows
+		if n := eventRows(m.H); m.OnEvents && n+len(dock)+least <= room { // what is unfolded stays in sight
+			dock = append(m.latest.lines(n, h-len(dock)-n, true), dock...)
+		}
 		if len(dock)+least > room {
 			return append(lines, dock[:min(len(dock), room)]...)
 		}
@@ -77,7 +96,7 @@ func (m *overview) Lines(h int) []string {
 		return append(lines, dock...)
 	}
 	n := eventRows(m.H)
-	events := m.lock.eventView.rows(m.Shown.Events, n, m.W)
+	events := m.latest.lines(n, h-n, m.OnEvents && !m.Asking)
 	if m.H >= 24 && !m.boxed() {
 		events, n = m.frame(Pane{Title: "Events"}, events, n+1), n+1
 	}
@@ -110,6 +129,9 @@ func (m *overview) dock(h int) []string {
 	switch s := m.Selected(); {
 	case s.Node != nil:
 		title, d = m.node.pane(s.Node, 3)
+	case s.Event != nil:
+		title, d = m.events.full(s.Event, m.latest.eventView, m.In())
+		h = max(h/2, m.chrome()+3)
 	case s.Lock != nil:
 		title, d = m.lock.pane(s.Lock, 3)
 	}

@@ -44,7 +44,7 @@ func New(s *Screen, now time.Time, lab, help func(w int) []string) *Set {
 	}
 	p.Lock = &lockFacts{Screen: s, eventView: ev, events: &p.Events}
 	p.Node = &nodeFacts{Screen: s, eventView: ev, events: &p.Events, past: p.Past}
-	p.Overview = &overview{Screen: s, locks: locks(), nodes: table(), lock: p.Lock, node: p.Node}
+	p.Overview = &overview{Screen: s, locks: locks(), nodes: table(), lock: p.Lock, node: p.Node, events: &p.Events, latest: &latestEvents{Screen: s, eventView: ev}}
 	p.Clusters = &clustersPage{Screen: s}
 	p.Audit = &auditPage{Screen: s}
 	p.tabs = [NumTabs]Page{
