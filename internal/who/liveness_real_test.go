@@ -205,3 +205,52 @@ func TestTrafficOfABusyNode(t *testing.T) {
 		}
 	}
 }
+
+// TestTrafficReadTooSlowly: a reading that does not keep up with 20,000 commands a second
+// is ended on the server, long before the lock's TTL.
+func TestTrafficReadTooSlowly(t *testing.T) {
+	server := labtest.Servers(t, 1)[0]
+	admin := server.Node().Client(2, 5*time.Second)
+	defer admin.Close()
+	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer stop()
+	busy(ctx, t, server.Addr(), 20_000, &wg)
+	admin.Set(ctx, "quiet", "nobody's", time.Minute)
+	slow, err := redlock.NewNode("slow", &redis.Options{Addr: server.Addr(), Dialer: func(ctx context.Context, network, addr string) (net.Conn, error) {
+		conn, err := new(net.Dialer).DialContext(ctx, network, addr)
+		return &slowReader{Conn: conn}, err
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := who.Monitor(ctx, slow, "quiet", true, 5*time.Second); !errors.Is(err, who.ErrBehind) {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if left := admin.ClientList(ctx).Val(); strings.Contains(left, "cmd=monitor") {
+		t.Errorf("it goes on:\n%s", left)
+	}
+}
+
+// slowReader is a connection that is read slowly from MONITOR on: 100 KiB a second.
+type slowReader struct {
+	net.Conn
+	slow atomic.Bool
+}
+
+func (c *slowReader) Write(b []byte) (int, error) {
+	if strings.Contains(string(b), "MONITOR") {
+		c.slow.Store(true)
+		_ = c.Conn.(*net.TCPConn).SetReadBuffer(1 << 16)
+	}
+	return c.Conn.Write(b)
+}
+
+func (c *slowReader) Read(b []byte) (int, error) {
+	if c.slow.Load() {
+		time.Sleep(10 * time.Millisecond)
+		b = b[:min(len(b), 1024)]
+	}
+	return c.Conn.Read(b)
+}
