@@ -7,6 +7,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"redlockctl/internal/audit"
 	"redlockctl/internal/safetext"
 	"redlockctl/internal/view"
 	"redlockctl/monitor"
@@ -62,6 +63,10 @@ func (r *fakeRecording) Close() error                      { r.closed = true; re
 func (r *fakeRecording) ID() string                        { return "" }
 func (r *fakeRecording) Status() []restartguard.NodeStatus { return nil }
 func (r *fakeRecording) Holders(lock string, from, to time.Time) ([]view.GrantDoc, error) {
+	if lock == "invoices:2026-11" { // of the token that left a copy behind
+		return []view.GrantDoc{{Lock: safetext.New(lock), TokenSHA: audit.TokenSHA(monitortest.TokenA)[:16], Owner: safetext.Optional("web-9"), Began: to.Add(-10 * time.Minute),
+			Extended: to.Add(-3 * time.Minute), Extensions: 60, Ended: to.Add(-2 * time.Minute), How: "lost majority"}}, nil
+	}
 	return []view.GrantDoc{{Lock: safetext.New(lock), TokenSHA: "0123456789abcdef", Owner: safetext.Optional("web-7"), Began: to.Add(-4 * time.Minute), Ended: to.Add(-2 * time.Minute), How: "released"}}, nil
 }
 
@@ -217,6 +222,21 @@ func TestNoRecord(t *testing.T) {
 	r.typed("replay soon")
 	r.press("enter")
 	r.sees("write how long ago")
+}
+
+// Who left an orphaned lock behind is told by the record, on its page and before it is
+// force-released.
+func TestMakerOfAnOrphan(t *testing.T) {
+	r := newRig(t, monitortest.Degraded(monitortest.Epoch), 120, 40, func(o *Options) { o.Record = func() (Recording, error) { return newFakeRecording(), nil } })
+	r.press("/")
+	r.typed("invoices")
+	r.press("enter", "X")
+	r.m.View()
+	r.clock = r.clock.Add(11 * time.Second)
+	r.m.Update(r.m.askHolders()())
+	r.sees("Maker", "web-9 held it for 8m00s", "(lost majority)", "last extended 3m", "usually every 7s")
+	r.press("esc", "o")
+	r.sees("Maker", "web-9 held it for 8m00s")
 }
 
 // The page of a lock has a band of its holders, where something is recorded.

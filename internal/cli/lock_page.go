@@ -101,25 +101,27 @@ func (a *commandLine) printLock(w io.Writer, s *monitor.Snapshot, l *monitor.Loc
 	}
 	fmt.Fprintln(w)
 	printTable(w, t, a.color())
-	a.printHolders(w, ctx, l.Key.Raw())
+	a.printHolders(w, ctx, l)
 	a.printFindings(w, s, findings)
 }
 
 // mostHolders are as many holders as a lock's page has.
 const mostHolders = 8
 
-// printHolders prints who held a lock in the last hour, where that is recorded here.
-func (a *commandLine) printHolders(w io.Writer, ctx *view.Context, name string) {
+// printHolders prints who held a lock in the last hour, where that is recorded here, and of
+// an orphaned one what became of who made it.
+func (a *commandLine) printHolders(w io.Writer, ctx *view.Context, l *monitor.Lock) {
 	r, err := a.openRecord("")
 	if err != nil {
 		return // history says why
 	}
 	defer r.Close()
 	now := time.Now()
-	grants, err := app.HoldersOf(r, name, now.Add(-time.Hour), now)
+	grants, err := app.HoldersOf(r, l.Key.Raw(), now.Add(-time.Hour), now)
 	if err != nil || len(grants) == 0 {
 		return
 	}
 	fmt.Fprintln(w)
+	a.facts(w, view.MakerFacts(ctx, l, grants))
 	a.facts(w, (&view.Band{From: now.Add(-time.Hour), To: now, Grants: grants}).Lines(ctx, mostHolders))
 }

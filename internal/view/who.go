@@ -9,16 +9,21 @@ import (
 
 	"redlockctl/internal/safetext"
 	"redlockctl/internal/who"
+	"redlockctl/redlock"
 )
 
 // WhoHeadline is who holds a lock and how that is known, in one line.
 func WhoHeadline(w *who.Answer) string {
 	times := Plural(w.Events, "change of the lock", "changes of the lock")
+	held := "held by "
+	if w.N > 0 && w.Held > 0 && w.Held < redlock.Quorum(w.N) {
+		held = "its copies were made by "
+	}
 	switch {
 	case w.Method == who.Told:
-		return "held by " + w.Owner.String() + "  (told by its token)"
+		return held + w.Owner.String() + "  (told by its token)"
 	case w.Method == who.Inferred:
-		return fmt.Sprintf("held by %s  (%s, from %s)", w.Group, WhoMethod(w), times)
+		return fmt.Sprintf("%s%s  (%s, from %s)", held, w.Group, WhoMethod(w), times)
 	case w.Method == who.Seen:
 		return fmt.Sprintf("held by %s  (seen in the traffic of %s)", w.Group, safetext.Escape(w.MonitorOn))
 	case w.MonitorOn != "":
@@ -106,7 +111,7 @@ func WhoConns(w *who.Answer) *Table {
 // many connections on a node the one used last is shown.
 func WhoFacts(c *Context, w *who.Answer) []Fact {
 	later := max(0, c.Now.Sub(w.At))
-	facts := []Fact{{Label: "Held by", Text: strings.TrimPrefix(WhoHeadline(w), "held by ") + ", asked " + Age(later) + " ago"}}
+	facts := []Fact{{Label: "Held by", Text: strings.TrimPrefix(strings.TrimPrefix(WhoHeadline(w), "held by "), "its copies were made by ") + ", asked " + Age(later) + " ago"}}
 	if life := WhoLiveness(w, later); life != "" {
 		tone := None
 		if w.Liveness != who.Alive {

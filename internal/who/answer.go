@@ -166,8 +166,8 @@ func (c *openCase) holder() (token string, copies int) {
 // interval of its extensions is known.
 func (c *openCase) sure(now time.Time) bool {
 	token, copies := c.holder()
-	if copies < redlock.Quorum(len(c.nodes)) {
-		return false
+	if copies < redlock.Quorum(len(c.nodes)) && !c.holds(token) {
+		return false // whoever takes it next may be meant; of who is known, a minority tells as well
 	}
 	heard := !slices.ContainsFunc(c.nodes, func(n nodeState) bool { return !n.heard && n.err == nil })
 	if c.holds(token) {

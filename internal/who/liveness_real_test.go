@@ -75,6 +75,16 @@ func TestSilentAndGone(t *testing.T) {
 	if open, closed := opt.Known.Nodes(); len(open) != 0 || len(closed) != 3 {
 		t.Error(open, closed)
 	}
+	// An orphaned copy that it left behind: the same, without waiting for a majority.
+	for _, s := range servers[1:] {
+		c := s.Node().Client(1, time.Second)
+		c.Del(ctx, "job")
+		_ = c.Close()
+	}
+	begun := time.Now()
+	if ask(who.Gone); opt.Known.Held != 1 || time.Since(begun) >= opt.For {
+		t.Errorf("after %s: %+v", time.Since(begun), opt.Known)
+	}
 	for _, s := range servers {
 		c := s.Node().Client(1, time.Second)
 		c.Set(ctx, "job", "another", time.Minute)

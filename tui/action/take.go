@@ -352,6 +352,12 @@ func (m *Desk) takeFacts(way operator.Way, t target, opened operator.Plan) []str
 			out = append(out, st.Fact("Alive", life))
 		}
 	}
+	if ctx := (&view.Context{Glyphs: &st.Glyphs, Snap: m.Latest, Now: m.Now()}); l != nil && view.LeftBehind(ctx, l) {
+		m.Lock.Watch(t.keys[0]) // so that the record is asked
+		for _, f := range m.Lock.Maker(ctx, l) {
+			out = append(out, st.Fact(f.Label, f.Text))
+		}
+	}
 	if several {
 		for i, c := range opened.Tokens {
 			label := ""

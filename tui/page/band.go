@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"redlockctl/internal/view"
+	"redlockctl/monitor"
 	"redlockctl/tui/styles"
 )
 
@@ -36,6 +37,14 @@ func (m *lockFacts) Held(key string, grants []view.GrantDoc, from time.Time) {
 	if key == m.heldBy.key {
 		m.heldBy.grants, m.heldBy.from = grants, from
 	}
+}
+
+// Maker is what is recorded of who left an orphaned lock behind.
+func (m *lockFacts) Maker(ctx *view.Context, l *monitor.Lock) []view.Fact {
+	if m.heldBy.key != l.Key.Raw() {
+		return nil
+	}
+	return view.MakerFacts(ctx, l, m.heldBy.grants)
 }
 
 // bandLines is who held the lock lately, on one axis of time.
