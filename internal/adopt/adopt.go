@@ -89,6 +89,8 @@ type Answers struct {
 	// WithoutGuard is for who wants no guard: a delay before each start.
 	WithoutGuard bool
 	Ansible      bool
+	// Kubernetes is the image of the guards that run there; empty: they run elsewhere.
+	Kubernetes string
 }
 
 // The users that redlockctl needs on the servers.

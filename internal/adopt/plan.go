@@ -118,14 +118,15 @@ func Plan(f *Facts, a Answers, secrets Secrets) ([]File, error) {
 		p.TLS = p.TLS || s.TLS
 		p.Remote = p.Remote || h.SSH != ""
 	}
-	if err := errors.Join(problems...); err != nil {
+	cluster, err := p.kubernetes()
+	if err := errors.Join(append(problems, err)...); err != nil {
 		return nil, err
 	}
-	return p.files(secrets)
+	return p.files(secrets, cluster)
 }
 
 // files renders the templates.
-func (p page) files(secrets Secrets) ([]File, error) {
+func (p page) files(secrets Secrets, cluster kubernetesPage) ([]File, error) {
 	var files []File
 	var failed error
 	add := func(name, from string, mode fs.FileMode, with any) {
@@ -159,6 +160,12 @@ func (p page) files(secrets Secrets) ([]File, error) {
 		add("ansible/inventory.ini", "ansible-inventory.ini", 0o644, p)
 		add("ansible/roles/redlockctl_master/tasks/main.yml", "ansible-master.yml", 0o644, p)
 		add("ansible/roles/redlockctl_guard/tasks/main.yml", "ansible-guard.yml", 0o644, p)
+	}
+	if p.Kubernetes != "" {
+		add("kustomization.yaml", "kustomization.yaml", 0o644, cluster)
+		base, err := guardBase()
+		failed = cmp.Or(failed, err)
+		files = append(files, base...)
 	}
 	files = append(files, File{Path: "redlockctl-guard.service", Mode: 0o644, Text: deploy.GuardUnit})
 	if p.CA != "" {

@@ -2,6 +2,7 @@ package adopt
 
 import (
 	"errors"
+	"flag"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -421,5 +422,76 @@ func TestConfigurationIsValid(t *testing.T) {
 	}
 	if kept, err := folder.Secrets(); err != nil || kept[OpsUser] != someSecrets[OpsUser] || kept[GuardUser] != someSecrets[GuardUser] {
 		t.Errorf("the passwords are not kept: %v", err)
+	}
+}
+
+var update = flag.Bool("update", false, "write the manifests of deploy/kubernetes/check/testdata anew")
+
+// kustomize builds what is written for Kubernetes; the module of deploy/kubernetes/check
+// holds the result against the types of the API.
+func TestPlanForKubernetes(t *testing.T) {
+	a := someAnswers()
+	a.Cluster, a.Kubernetes, a.CA = "Orders & bills", "registry.example.com/redlockctl:1.0.0", "PEM"
+	second := someServer("n2")
+	second.Addr = "[2001:db8::2]:6380"
+	files, err := Plan(&Facts{Servers: []Server{someServer("n1"), second}}, a, someSecrets)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	for _, f := range files {
+		path := filepath.Join(dir, f.Path)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(f.Text), f.Mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := exec.LookPath("kubectl"); err != nil {
+		t.Skip("no kubectl")
+	}
+	cmd := exec.Command("kubectl", "kustomize", dir)
+	cmd.Stderr = os.Stderr
+	got, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden := "../../deploy/kubernetes/check/testdata/init.yaml"
+	if *update {
+		if err := os.WriteFile(golden, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if want, _ := os.ReadFile(golden); string(want) != string(got) {
+		t.Errorf("other manifests than in %s: look at what -update changes", golden)
+	}
+	for _, has := range []string{"cidr: 10.0.0.1/32", "cidr: 2001:db8::2/128", "port: 6380", "namespace: redlock-orders-bills"} {
+		if !strings.Contains(string(got), has) {
+			t.Errorf("there is no %q", has)
+		}
+	}
+}
+
+func TestPlanForKubernetesRefuses(t *testing.T) {
+	here := someServer("n1")
+	here.Addr = "127.0.0.1:6379"
+	for _, c := range []struct {
+		server Server
+		image  string
+		change func(*Answers)
+		why    string
+	}{
+		{here, "redlockctl", func(*Answers) {}, "no pod reaches n1"},
+		{someServer("n1"), "a b", func(*Answers) {}, "name the image"},
+		{someServer("n1"), "redlockctl", func(a *Answers) { a.WithoutGuard = true }, "what runs there is the guard"},
+		{someServer("n1"), "redlockctl", func(a *Answers) { a.Key = "/k" }, "are not put there"},
+	} {
+		a := someAnswers()
+		a.Kubernetes = c.image
+		c.change(&a)
+		if _, err := Plan(&Facts{Servers: []Server{c.server}}, a, someSecrets); err == nil || !strings.Contains(err.Error(), c.why) {
+			t.Errorf("%s: %v", c.why, err)
+		}
 	}
 }

@@ -83,6 +83,7 @@ type initFlags struct {
 	watch                    time.Duration
 	patterns, libraries      []string
 	withoutGuard, ansible    bool
+	kubernetes               string
 	yes, dryRun, diff, check bool
 }
 
@@ -134,6 +135,7 @@ redlockctl init --check --out redlockctl-orders`,
 	fl.StringSliceVar(&f.libraries, "library", nil, "the lock libraries of the clients, such as redsync; or all; default: all that keep a lock in one string")
 	fl.BoolVar(&f.withoutGuard, "without-guard", false, "no guard: a delay before each start of a master")
 	fl.BoolVar(&f.ansible, "ansible", false, "write an Ansible playbook with roles as well")
+	fl.StringVar(&f.kubernetes, "kubernetes", "", "write manifests (kustomize) of two guards in Kubernetes as well, with this image")
 	fl.BoolVar(&f.yes, "yes", false, "ask nothing")
 	fl.BoolVar(&f.dryRun, "dry-run", false, "write nothing")
 	fl.BoolVar(&f.diff, "diff", false, "show what changes in the folder")
@@ -209,7 +211,7 @@ var notInNames = regexp.MustCompile(`[^A-Za-z0-9._-]`)
 func (a *commandLine) initAnswers(ctx context.Context, f initFlags, facts *adopt.Facts) (adopt.Answers, error) {
 	named := a.named
 	answers := adopt.Answers{
-		Cluster: a.cluster, Patterns: f.patterns, Libraries: f.libraries, WithoutGuard: f.withoutGuard, Ansible: f.ansible,
+		Cluster: a.cluster, Patterns: f.patterns, Libraries: f.libraries, WithoutGuard: f.withoutGuard, Ansible: f.ansible, Kubernetes: f.kubernetes,
 		ServerName: named.ServerName,
 	}
 	for to, path := range map[*string]string{&answers.Cert: named.Cert, &answers.Key: named.Key} {

@@ -23,15 +23,26 @@ import (
 // objects are all objects of the manifests, by kind and name.
 func objects(t *testing.T) map[string]any {
 	t.Helper()
-	kinds := map[string]func() any{
-		"Namespace": func() any { return &core.Namespace{} }, "Service": func() any { return &core.Service{} },
-		"StatefulSet": func() any { return &apps.StatefulSet{} }, "Deployment": func() any { return &apps.Deployment{} },
-		"PodDisruptionBudget": func() any { return &policy.PodDisruptionBudget{} }, "NetworkPolicy": func() any { return &networking.NetworkPolicy{} },
-		"ServiceMonitor": func() any { return &monitoring.ServiceMonitor{} }, "PrometheusRule": func() any { return &monitoring.PrometheusRule{} },
-	}
 	files, err := filepath.Glob("../*.yaml")
 	if err != nil {
 		t.Fatal(err)
+	}
+	guard, err := filepath.Glob("../guard/*.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return read(t, append(files, guard...)...)
+}
+
+// read are the objects of files.
+func read(t *testing.T, files ...string) map[string]any {
+	t.Helper()
+	kinds := map[string]func() any{
+		"Namespace": func() any { return &core.Namespace{} }, "Service": func() any { return &core.Service{} },
+		"StatefulSet": func() any { return &apps.StatefulSet{} }, "Deployment": func() any { return &apps.Deployment{} },
+		"PodDisruptionBudget": func() any { return &policy.PodDisruptionBudget{} }, "ConfigMap": func() any { return &core.ConfigMap{} }, "Secret": func() any { return &core.Secret{} },
+		"NetworkPolicy":  func() any { return &networking.NetworkPolicy{} },
+		"ServiceMonitor": func() any { return &monitoring.ServiceMonitor{} }, "PrometheusRule": func() any { return &monitoring.PrometheusRule{} },
 	}
 	all := map[string]any{}
 	for _, file := range files {
@@ -115,5 +126,26 @@ func TestRulesAreTheSame(t *testing.T) {
 	b, _ := json.Marshal(got)
 	if !bytes.Equal(a, b) {
 		t.Error("monitoring.yaml has other rules than deploy/prometheus/redlockctl.rules.yml: copy them, indented by two")
+	}
+}
+
+// What "redlockctl init --kubernetes" makes, as kustomize builds it: a test of internal/adopt
+// keeps the file as it is.
+func TestInit(t *testing.T) {
+	all := read(t, "testdata/init.yaml")
+	guard := all["Deployment redlock-guard"].(*apps.Deployment).Spec.Template.Spec
+	config := all["ConfigMap "+guard.Volumes[0].ConfigMap.Name].(*core.ConfigMap)
+	if config.Data["config.toml"] == "" {
+		t.Error("the guard has no configuration")
+	}
+	for _, env := range guard.Containers[0].Env {
+		if ref := env.ValueFrom; ref != nil && len(all["Secret "+ref.SecretKeyRef.Name].(*core.Secret).Data[ref.SecretKeyRef.Key]) == 0 {
+			t.Errorf("%s is in no secret", env.Name)
+		}
+	}
+	for _, kind := range []string{"PodDisruptionBudget redlock-guard", "NetworkPolicy redlock-guard", "ServiceMonitor redlock-guard", "PrometheusRule redlockctl"} {
+		if all[kind] == nil {
+			t.Errorf("there is no %s", kind)
+		}
 	}
 }
