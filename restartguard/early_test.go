@@ -125,7 +125,7 @@ const testBound = 2 * time.Second
 
 func newBench(t *testing.T, n int) *bench {
 	b := &bench{t: t, now: epoch, Inquest: &Inquest{N: n, Quorum: n/2 + 1, After: testBound, Apart: testBound / 2}}
-	b.state = State{Phase: PhaseFenced, Incarnation: Incarnation{RunID: "run1"}, Duty: Duty{Delay: testDelay}, Fencing: Fencing{Deadline: epoch.Add(testDelay)}}
+	b.state = State{Phase: PhaseFenced, Incarnation: Incarnation{RunID: "run1"}, Duty: Duty{Kind: DutyWait, Deadline: epoch.Add(testDelay), Holds: true}, Fencing: Fencing{Delay: testDelay}}
 	for i := 2; i <= n; i++ {
 		s := State{Phase: PhaseServing, Incarnation: Incarnation{RunID: fmt.Sprintf("run%d", i), Role: "master"}, Trust: Trust{Trusted: epoch.Add(-time.Hour)}}
 		b.others = append(b.others, Other{Name: fmt.Sprintf("n%d", i), State: s})

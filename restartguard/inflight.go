@@ -71,5 +71,5 @@ func (m *machine) killing(o *Observation) {
 
 // removedTooEarly: the node is open before its time, and a lift of ours may have done it.
 func (m *machine) removedTooEarly() bool {
-	return m.Pending.Removal && !m.Pending.Until.IsZero() && !m.Deadline.IsZero() && !m.due() && !m.Cordoned
+	return m.Pending.Removal && !m.Pending.Until.IsZero() && !m.Deadline.IsZero() && !m.due() && m.Duty.Kind == DutyWait
 }

@@ -125,7 +125,7 @@ func (s State) unsound(now time.Time) string {
 		return "not seen yet"
 	case s.Phase != PhaseServing:
 		return s.Phase.String()
-	case s.Owed != FenceNone, s.Blind:
+	case s.owed() != FenceNone, s.Blind:
 		return "its fence is not known"
 	case s.Role != "master":
 		return "not a master"

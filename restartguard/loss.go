@@ -100,8 +100,8 @@ func (m *machine) firstContact(o *Observation) {
 	case o.Blind:
 		m.tell("first contact", "seen for the first time; its fence cannot be read")
 		if m.FirstContact == Fence {
-			m.Owed = FenceUp
 			m.waitFrom()
+			m.Holds = false
 		} else {
 			m.do(Prove, 0, false)
 		}
@@ -114,8 +114,8 @@ func (m *machine) firstContact(o *Observation) {
 		m.Cause = "first contact"
 	case m.FirstContact == Fence:
 		m.tell("first contact", "seen for the first time, serving: to be fenced")
-		m.Owed = FenceUp
 		m.waitFrom()
+		m.Holds = false
 		m.Cause = "first contact"
 	default:
 		m.tell("first contact", "seen for the first time, serving: taken as it is, not verified")

@@ -59,7 +59,7 @@ func (m *machine) due() bool {
 // announce, and of what has counted since the node was closed.
 func (m *machine) delay() time.Duration {
 	d := max(m.Policy.Delay, m.Heard)
-	if !m.Deadline.IsZero() || m.Cordoned {
+	if m.Duty.Kind != DutyServe {
 		d = max(d, m.State.Delay)
 	}
 	return d
@@ -82,9 +82,12 @@ func (m *machine) lengthen() {
 	}
 }
 
-// waitFrom sets the deadline: D from now.
+// waitFrom sets the deadline: D from now. A node that served is taken to be fenced.
 func (m *machine) waitFrom() {
 	d := m.delay()
+	if m.Duty.Kind == DutyServe {
+		m.Duty = Duty{Kind: DutyWait, Holds: true}
+	}
 	m.Deadline, m.State.Delay = m.now.Add(d), d
 	m.Trusted, m.Doubt, m.Early = m.Deadline, "", ""
 	m.doubted, m.told = "", 0
@@ -93,11 +96,7 @@ func (m *machine) waitFrom() {
 // lose takes note that votes may have been lost, at or before now.
 func (m *machine) lose() {
 	m.waitFrom()
-	m.Owed = FenceUp
-	if m.Cordoned {
-		// A restart forgets the hold; the operator did not.
-		m.Owed = FenceCordon
-	}
+	m.Holds = false // a restart forgets a cordon; the operator did not
 	m.Proven, m.Leaked, m.Revert = false, false, FenceNone
 	m.CountedAt, m.Rivals = time.Time{}, true
 	m.Unfenced, m.Exposed, m.UnfencedSince, m.AtStart = false, 0, m.LastSeen, false

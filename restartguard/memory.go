@@ -82,7 +82,9 @@ type record struct {
 	Addr  string `json:"addr"`
 	Fence string `json:"fence"`
 	Incarnation
-	Duty
+	Cordoned bool  `json:"hold,omitempty"`
+	Owed     int64 `json:"owed,omitempty"` // the fence that is not up yet
+	Fencing
 	Starts
 	ClockBase
 	Deadline     time.Duration `json:"deadline_ns,omitempty"`
@@ -344,12 +346,7 @@ func (m *Memory) recall(name, addr, fence string, delay time.Duration) (State, b
 // moved is the state of a node whose method was changed: what the former one
 // put up says nothing of the new one, which has to close what is waiting.
 func (s State) moved() State {
-	if !s.Deadline.IsZero() {
-		s.Owed = FenceUp
-	}
-	if s.Cordoned {
-		s.Owed = FenceCordon
-	}
+	s.Holds = false
 	s.Proven, s.Leaked, s.Known, s.Verified, s.Revert = false, false, false, false, FenceNone
 	return s
 }
@@ -357,8 +354,8 @@ func (s State) moved() State {
 // durable is what of a state is written as soon as it changes; the rest only
 // makes it more precise.
 func (s State) durable() State {
-	d := State{Incarnation: s.Incarnation, Duty: s.Duty, Starts: s.Starts}
-	d.Deadline, d.Pending, d.Commands = s.Deadline, s.Pending, 0
+	d := State{Incarnation: s.Incarnation, Duty: s.Duty, Fencing: s.Fencing, Starts: s.Starts}
+	d.Pending, d.Commands = s.Pending, 0
 	return d
 }
 
@@ -372,8 +369,8 @@ func (s State) record(addr, fence string, now time.Time, boot time.Duration) rec
 		return max(1, boot+t.Sub(now))
 	}
 	return record{
-		Addr: addr, Fence: fence, Incarnation: s.Incarnation, Duty: s.Duty, Starts: s.Starts, ClockBase: s.ClockBase,
-		Deadline: at(s.Deadline), OpenSince: at(s.UnfencedSince), LastSeen: at(s.LastSeen),
+		Addr: addr, Fence: fence, Incarnation: s.Incarnation, Fencing: s.Fencing, Starts: s.Starts, ClockBase: s.ClockBase,
+		Cordoned: s.Duty.Kind == DutyCordon, Owed: s.owed(), Deadline: at(s.Deadline), OpenSince: at(s.UnfencedSince), LastSeen: at(s.LastSeen),
 		Counter: s.Counter, CounterUntil: at(s.CounterUntil),
 		Astray: s.Pending.Sent, AstrayLift: s.Pending.Removal, AstrayConn: s.Pending.Conn, AstrayUntil: at(s.Pending.Until),
 	}
@@ -397,8 +394,16 @@ func (r record) state(now time.Time, boot, delay time.Duration, sameBoot bool) S
 		}
 		return now.Add(d - boot)
 	}
-	s := State{Incarnation: r.Incarnation, Duty: r.Duty, Starts: r.Starts}
-	s.Deadline, s.UnfencedSince, s.LastSeen = at(r.Deadline), at(r.OpenSince), at(r.LastSeen)
+	s := State{Incarnation: r.Incarnation, Fencing: r.Fencing, Starts: r.Starts}
+	waits := r.Deadline != 0 || r.Owed != FenceNone
+	switch {
+	case r.Cordoned || r.Owed == FenceCordon:
+		s.Duty = Duty{Kind: DutyCordon, Deadline: at(r.Deadline), Holds: r.Owed == FenceNone}
+		waits = r.Deadline != 0
+	case waits:
+		s.Duty = Duty{Kind: DutyWait, Deadline: at(r.Deadline), Holds: r.Owed == FenceNone}
+	}
+	s.UnfencedSince, s.LastSeen = at(r.OpenSince), at(r.LastSeen)
 	s.Counter, s.CounterUntil = r.Counter, at(r.CounterUntil)
 	s.Pending = InFlightCommand{Sent: r.Astray, Removal: r.AstrayLift, Conn: r.AstrayConn, Until: at(r.AstrayUntil)}
 	s.Since, s.Out = now, now
@@ -407,7 +412,7 @@ func (r record) state(now time.Time, boot, delay time.Duration, sameBoot bool) S
 		s.ClockDrift += time.Duration(awayRate * float64(max(0, boot-r.ClockAt-delay)))
 	}
 	longest := max(delay, r.Delay)
-	if r.Deadline != 0 && (!sameBoot || s.Deadline.Sub(now) > longest) {
+	if waits && (s.Deadline.IsZero() || s.Deadline.Sub(now) > longest) {
 		s.Deadline, s.Delay = now.Add(longest), longest
 	}
 	return s

@@ -217,10 +217,10 @@ func TestMemoryOnDisk(t *testing.T) {
 		if wait := time.Until(got.Deadline); !ok || m.Damaged() != nil || wait <= 0 || wait > testDelay {
 			t.Fatalf("%v, %+v", ok, got)
 		}
-		if got.Owed != FenceNone {
+		if got.owed() != FenceNone {
 			t.Fatalf("owes a fence that is up: %+v", got)
 		}
-		if got, _ := m.recall("n1", "h:1", Method{Kind: ACL, User: "locks"}.id(), testDelay); got.Owed != FenceUp {
+		if got, _ := m.recall("n1", "h:1", Method{Kind: ACL, User: "locks"}.id(), testDelay); got.owed() != FenceUp {
 			t.Fatalf("believes that another method has closed it: %+v", got)
 		}
 		if _, ok := m.recall("n1", "h:2", Method{}.id(), testDelay); ok {

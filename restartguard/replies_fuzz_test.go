@@ -89,7 +89,7 @@ func FuzzReplies(f *testing.F) {
 // as the same again.
 func FuzzMemory(f *testing.F) {
 	doc := document{Boot: "b", Saved: 5e9, Nodes: map[string]record{"n1": {
-		Addr: "a:1", Fence: "min-replicas", Incarnation: Incarnation{RunID: "r"}, Duty: Duty{Delay: 2e9}, Starts: Starts{Incarnations: 2},
+		Addr: "a:1", Fence: "min-replicas", Incarnation: Incarnation{RunID: "r"}, Fencing: Fencing{Delay: 2e9}, Starts: Starts{Incarnations: 2},
 		ClockBase: ClockBase{Clock: Reading{Wall: 1}, ClockAt: 4e9}, Deadline: 6e9,
 	}}}
 	body, err := json.Marshal(doc)

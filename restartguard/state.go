@@ -28,6 +28,7 @@ type State struct {
 	Incarnation
 	Duty
 	Fencing
+	Sight
 	InFlight
 	ClockBase
 	ClockWatch
@@ -49,32 +50,52 @@ type Incarnation struct {
 	Former   string `json:"former,omitempty"`
 }
 
-// Duty is what has to be done to the node.
+// DutyKind says which [Duty] a node has.
+type DutyKind uint8
+
+const (
+	DutyServe  DutyKind = iota // it may vote
+	DutyWait                   // it has to be fenced until its deadline
+	DutyCordon                 // it has to be fenced until an operator uncordons it, also over restarts
+)
+
+// Duty is what a node has to do. [Step] decides it, and then sees that the node does it.
 type Duty struct {
-	Cordoned bool `json:"hold,omitempty"` // cordoned by an operator, also over restarts
-	// Owed is the fence that must be put up and is not yet seen to hold: 0,
-	// FenceUp or FenceCordon.
-	Owed int64 `json:"owed,omitempty"`
-	// Revert is what a lift sets: the operator's own value before the closing.
+	Kind DutyKind
+	// Deadline is when the node may rejoin: D after the first sight of its last loss. Of
+	// DutyCordon it is shown, and only until the fence holds. Zero: it need not wait.
+	Deadline time.Time
+	// Holds: the fence is seen to be up.
+	Holds bool
+}
+
+// owed is the fence that must be put up and is not yet seen to hold.
+func (d Duty) owed() int64 {
+	if d.Holds {
+		return FenceNone
+	}
+	return [...]int64{DutyServe: FenceNone, DutyWait: FenceUp, DutyCordon: FenceCordon}[d.Kind]
+}
+
+// Fencing is how the duty is done, as the guard's memory keeps it.
+type Fencing struct {
+	// Revert is what a removal sets: the operator's own value before the node was fenced.
 	Revert int64 `json:"revert,omitempty"`
 	// Leaked: a canary got through although the parameters read as a fence, so they
 	// prove nothing here.
 	Leaked bool `json:"leaked,omitempty"`
-	// Rivals: the server may still read a lift of another guard that was decided on
+	// Rivals: the server may still read a removal by another guard that was decided on
 	// before the last loss, which that guard cannot have known of.
 	Rivals bool `json:"rivals,omitempty"`
 	// Delay is the D with which Deadline and Trusted were made.
 	Delay time.Duration `json:"delay_ns,omitempty"`
 }
 
-// Fencing is until when the node stays fenced.
-type Fencing struct {
-	// Deadline is when the node may rejoin: D after the first sight of its last loss.
-	// Zero: it need not wait.
-	Deadline time.Time
+// Sight is what the last look has shown of the fence.
+type Sight struct {
 	// Heard is the greatest D that other guards announce at present.
 	Heard time.Duration
-	// Proven: a canary was refused with NOREPLICAS since it was closed.
+	// Proven: a canary was refused with NOREPLICAS since it was fenced.
 	Proven bool
 	// Blind: its fence cannot be read. Lacking: it refuses writes for want of replicas,
 	// and so has no vote, although no fence is up.

@@ -46,7 +46,7 @@ func TestTheRecordsNamesStay(t *testing.T) {
 	want := record{
 		Addr: "h:1", Fence: "min-replicas",
 		Incarnation: Incarnation{RunID: "a", Role: "master", Wipes: 1, Evicted: 2, Commands: 16, Former: "f"},
-		Duty:        Duty{Cordoned: true, Owed: 3, Revert: 4, Leaked: true, Delay: 9},
+		Cordoned:    true, Owed: 3, Fencing: Fencing{Revert: 4, Leaked: true, Delay: 9},
 		Starts: Starts{Known: true, Verified: true, Incarnations: 5, Served: true, Unfenced: true, Exposed: 6, AtStart: true, BootExposed: 7,
 			Cause: "restarted"},
 		ClockBase: ClockBase{Clock: Reading{Sent: 1, Got: 2, Wall: 3}, ClockAt: 12, ClockDrift: 13},
@@ -60,7 +60,7 @@ func TestTheRecordsNamesStay(t *testing.T) {
 
 // What is for people does not decide.
 func TestDecidingLeavesOutWhatIsToldOnly(t *testing.T) {
-	a := State{Phase: PhaseFenced, Duty: Duty{Owed: FenceUp}}
+	a := State{Phase: PhaseFenced, Duty: Duty{Kind: DutyWait}}
 	b := a
 	b.Starts, b.Looks, b.Report = Starts{Incarnations: 3, Cause: "x"}, Looks{LastSeen: epoch}, Report{Reason: "y", Since: epoch.Add(time.Second)}
 	if a.Deciding() != b.Deciding() {

@@ -126,38 +126,38 @@ func (m *machine) seen(o *Observation) {
 
 // settle brings together what must be and what is.
 func (m *machine) settle(o *Observation) {
-	if m.Owed == FenceUp && m.due() && !o.Params.fenced() {
+	if m.owed() == FenceUp && m.due() && !o.Params.fenced() {
 		if o.Blind || !o.Params.cordoned() {
 			m.giveUp()
 			return
 		}
 	}
-	if !o.Blind && !o.Params.cordoned() && !o.Params.fenced() && m.Owed == FenceNone && m.removedTooEarly() {
-		m.Owed, m.Proven = FenceUp, false
+	if !o.Blind && !o.Params.cordoned() && !o.Params.fenced() && m.owed() == FenceNone && m.removedTooEarly() {
+		m.Holds, m.Proven = false, false
 		m.UnfencedSince = m.before
 		m.alarm("in-flight command", "serves early, it seems by an in-flight command of ours: to be fenced again")
 	}
 	switch {
 	case o.Blind:
 		m.settleBlind()
-	case m.Leaked && m.Owed == FenceCordon, m.Leaked && m.Owed == FenceUp && !m.due() && !o.Params.cordoned():
+	case m.Leaked && m.owed() == FenceCordon, m.Leaked && m.owed() == FenceUp && !m.due() && !o.Params.cordoned():
 		m.expose()
-		m.do(Raise, m.Owed, o.Params.MaxLag <= 0)
+		m.do(Raise, m.owed(), o.Params.MaxLag <= 0)
 	case o.Params.cordoned():
 		m.confirm(FenceCordon)
 		if !m.Proven {
 			m.do(Prove, 0, false)
 		}
-	case o.Params.fenced() && m.Owed == FenceCordon:
+	case o.Params.fenced() && m.owed() == FenceCordon:
 		m.enter(PhaseFenced, "cordoned by an operator before: to be cordoned again")
 		m.do(Raise, FenceCordon, false)
 	case o.Params.fenced() && m.Rivals && !m.Advice:
 		m.endRivals()
 	case o.Params.fenced():
 		m.settleFenced()
-	case m.Owed != FenceNone:
+	case m.owed() != FenceNone:
 		m.expose()
-		m.do(Raise, m.Owed, o.Params.MaxLag <= 0)
+		m.do(Raise, m.owed(), o.Params.MaxLag <= 0)
 	default:
 		m.settleServing(o)
 	}
@@ -170,7 +170,7 @@ func (m *machine) giveUp() {
 	if m.AtStart {
 		m.BootExposed = m.Exposed
 	}
-	m.Owed, m.Deadline, m.Revert = FenceNone, time.Time{}, FenceNone
+	m.Duty, m.Revert = Duty{}, FenceNone
 	m.Unfenced, m.Leaked, m.Proven, m.Rivals = false, false, false, false
 	if m.Advice {
 		m.alarm("rejoined", "served for the whole of D, since nothing may fence it; what it lost has run out by now")
@@ -202,11 +202,11 @@ func (m *machine) exposure() time.Duration {
 // settleFenced: the parameters say closed.
 func (m *machine) settleFenced() {
 	switch {
-	case m.Cordoned:
+	case m.Duty.Kind == DutyCordon:
 		m.waitFrom() // before it forgets for how long
-		m.Cordoned, m.Proven = false, false
+		m.Duty.Kind, m.Proven = DutyWait, false
 		m.Cause = "it was uncordoned, for the guards to let it rejoin"
-	case m.Owed == FenceNone && m.Deadline.IsZero():
+	case m.Duty.Kind == DutyServe:
 		// Not by us: whoever closed it may know of a loss that we did not see.
 		m.Proven, m.Unfenced, m.Exposed, m.UnfencedSince = false, false, 0, m.now
 		m.waitFrom()
@@ -232,7 +232,7 @@ func (m *machine) settleFenced() {
 // know what they do, and this incarnation has forgotten nothing since.
 func (m *machine) settleServing(o *Observation) {
 	switch {
-	case m.Cordoned:
+	case m.Duty.Kind == DutyCordon:
 		m.tell("rejoined", "uncordoned by hand")
 		m.Cause = "rejoined by hand"
 	case m.due():
@@ -245,7 +245,7 @@ func (m *machine) settleServing(o *Observation) {
 		m.tell("rejoined", "unfenced by another %s before this guard would have", round(m.Deadline.Sub(m.now)))
 		m.Cause = "unfenced by another"
 	}
-	m.Cordoned, m.Proven, m.Deadline, m.Revert = false, false, time.Time{}, FenceNone
+	m.Duty, m.Proven, m.Revert = Duty{}, false, FenceNone
 	m.Doubt, m.Early = "", ""
 	reason := m.Cause
 	switch {
@@ -274,10 +274,10 @@ const (
 // settleBlind: CONFIG is denied. What is left is to see if writes are refused.
 func (m *machine) settleBlind() {
 	switch {
-	case m.Owed != FenceNone:
+	case m.owed() != FenceNone:
 		m.expose()
-		m.do(Raise, m.Owed, false)
-	case m.Cordoned:
+		m.do(Raise, m.owed(), false)
+	case m.Duty.Kind == DutyCordon:
 		m.enter(PhaseCordoned, "cordoned by an operator")
 	case !m.Deadline.IsZero():
 		m.enter(PhaseFenced, blindlyFenced)
@@ -289,8 +289,8 @@ func (m *machine) settleBlind() {
 
 // confirm takes note that the fence holds.
 func (m *machine) confirm(value int64) {
-	again := m.Cordoned && m.Owed == FenceCordon
-	m.Owed, m.Leaked = FenceNone, false
+	cordoned, again := m.Duty.Kind == DutyCordon, m.owed() == FenceCordon
+	m.Holds, m.Leaked = true, false
 	if m.Unfenced {
 		m.Unfenced = false
 		m.Exposed = m.exposure()
@@ -307,13 +307,13 @@ func (m *machine) confirm(value int64) {
 		switch {
 		case again:
 			m.tell("cordoned", "cordoned again, as an operator wanted it")
-		case !m.Cordoned:
+		case !cordoned:
 			m.tell("cordoned", "cordoned by an operator: no guard lets it rejoin")
 		}
-		if !m.Cordoned {
-			m.State.Delay = m.delay() // it counts on when the hold is over
+		if !cordoned {
+			m.State.Delay = m.delay() // it counts on when it is uncordoned
 		}
-		m.Cordoned, m.Deadline = true, time.Time{}
+		m.Duty = Duty{Kind: DutyCordon, Holds: true}
 		m.enter(PhaseCordoned, "cordoned by an operator")
 		return
 	}
@@ -327,21 +327,21 @@ func (m *machine) confirm(value int64) {
 }
 
 func (m *machine) raising(o *Observation) {
-	if o.Before.cordoned() && m.Owed == FenceUp {
-		// An operator's hold came in between the look and the closing.
-		m.Owed = FenceCordon
+	if o.Before.cordoned() && m.owed() == FenceUp {
+		// An operator cordoned it between the look and the fencing.
+		m.Duty.Kind = DutyCordon
 		m.do(Raise, FenceCordon, false)
 		return
 	}
-	if m.Owed == FenceNone {
+	if m.owed() == FenceNone {
 		return
 	}
 	if b := o.Before; b.MaxLag > 0 && b.MinReplicas > 0 && b.MinReplicas < FenceCordon {
 		m.Revert = b.MinReplicas
 	}
 	switch {
-	case o.Blind || !o.Params.are(m.Owed):
-	case m.Rivals && m.Owed == FenceUp:
+	case o.Blind || !o.Params.are(m.owed()):
+	case m.Rivals && m.owed() == FenceUp:
 		m.endRivals()
 		return
 	default:
@@ -372,12 +372,7 @@ func (m *machine) proving(o *Observation) {
 		m.provingBlind(o)
 	case o.Canary == CanaryAccepted && (o.Params.fenced() || o.Params.cordoned()):
 		m.Leaked, m.Verified, m.Proven = true, false, false
-		if m.Owed == FenceNone {
-			m.Owed = FenceUp
-			if m.Cordoned {
-				m.Owed = FenceCordon
-			}
-		}
+		m.Holds = false
 		m.expose()
 		m.failing("exposed", "a canary write got through although the parameters read as a fence")
 	case o.Blind:
@@ -387,7 +382,7 @@ func (m *machine) proving(o *Observation) {
 	case o.Params.cordoned():
 		m.proved(o)
 		m.confirm(FenceCordon)
-	case o.Params.fenced() && m.Owed != FenceCordon && !m.Deadline.IsZero():
+	case o.Params.fenced() && m.owed() != FenceCordon && !m.Deadline.IsZero():
 		m.proved(o)
 		m.confirm(FenceUp)
 	}
@@ -408,7 +403,7 @@ func (m *machine) proved(o *Observation) {
 // and stays so: what put up its fence cannot be read, so it may be a hold.
 func (m *machine) provingBlind(o *Observation) {
 	switch {
-	case o.Canary == CanaryFenced && m.Owed == FenceCordon:
+	case o.Canary == CanaryFenced && m.owed() == FenceCordon:
 		m.Unfenced = false
 		m.confirm(FenceCordon)
 	case o.Canary == CanaryFenced:
@@ -418,11 +413,11 @@ func (m *machine) provingBlind(o *Observation) {
 		m.Proven, m.Unfenced = true, false
 		m.confirm(FenceUp)
 		m.Reason = blindlyFenced
-	case o.Canary == CanaryAccepted && m.Owed == FenceNone:
+	case o.Canary == CanaryAccepted && m.owed() == FenceNone:
 		if !m.Deadline.IsZero() {
 			m.tell("rejoined", "accepts writes: unfenced by another")
 		}
-		m.Deadline = time.Time{}
+		m.Duty = Duty{}
 		m.enter(PhaseServing, blindlyServing)
 	}
 }
@@ -430,8 +425,8 @@ func (m *machine) provingBlind(o *Observation) {
 func (m *machine) removing(o *Observation) {
 	switch {
 	case o.Before.cordoned() && !o.Params.cordoned():
-		// An operator's hold came in between the look and the lift.
-		m.Cordoned, m.Owed = true, FenceCordon
+		// An operator cordoned it between the look and the removal.
+		m.Duty.Kind, m.Holds = DutyCordon, false
 		m.Unfenced, m.UnfencedSince = true, m.asked
 		m.tell("cordoned", "an operator cordoned it while it was to rejoin: it is cordoned again")
 		m.do(Raise, FenceCordon, false)

@@ -60,7 +60,7 @@ func (w *world) evidence(g *guard, node int, now time.Time) *restartguard.Eviden
 		case r.unreachableIsFine && s.Phase == restartguard.PhaseUnreachable:
 			continue
 		case r.lossesIgnored && s.RunID != "" && s.Phase != restartguard.PhaseUnreachable:
-			s.Phase, s.Trusted, s.Owed = restartguard.PhaseServing, epoch, restartguard.FenceNone
+			s.Phase, s.Trusted, s.Holds = restartguard.PhaseServing, epoch, true
 		}
 		others = append(others, restartguard.Other{Name: nodeNames[i], State: s})
 	}
@@ -136,7 +136,7 @@ func (w *world) looked(g *guard, node int, o *restartguard.Observation, now time
 		return
 	}
 	if w.rules.early.lossesIgnored {
-		s.Phase, s.Trusted, s.Owed = restartguard.PhaseServing, epoch, restartguard.FenceNone
+		s.Phase, s.Trusted, s.Holds = restartguard.PhaseServing, epoch, true
 	}
 	g.inquest.Confirm(nodeNames[node], s, o.Asked, now)
 }

@@ -125,7 +125,7 @@ func (x *smallModel) others(s *small, i int) []restartguard.Other {
 		}
 		st := s.node[k].state
 		if x.is("early-ignores-losses") && st.Phase != restartguard.PhaseUnreachable && st.RunID != "" {
-			st.Phase, st.Trusted, st.Owed = restartguard.PhaseServing, epoch, restartguard.FenceNone
+			st.Phase, st.Trusted, st.Holds = restartguard.PhaseServing, epoch, true
 		}
 		others = append(others, restartguard.Other{Name: nodeNames[k], State: st})
 	}

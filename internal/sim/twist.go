@@ -140,7 +140,7 @@ func (w *world) twistState(g *guard, node int, o restartguard.Observation, old *
 	if r.fenceOnce && x.n > 0 && x.todo[0].Kind == restartguard.Raise {
 		if x.fencedRun == s.RunID {
 			x.n = 0
-			s.Owed, s.Deadline = restartguard.FenceNone, time.Time{}
+			s.Duty = restartguard.Duty{}
 		}
 		x.fencedRun = s.RunID
 	}
