@@ -462,3 +462,12 @@ func TestExposureIsAnAlarm(t *testing.T) {
 	s.after(tick).sees("c", fenced)
 	alarm(s, "restart", "started fenced", false)
 }
+
+// TestCordonBetweenLookAndFence: an operator cordons the node after the look that found a
+// loss and before the guard's own fence. It is cordoned again, also after another crash
+// that comes before that was done.
+func TestCordonBetweenLookAndFence(t *testing.T) {
+	s := newScript(t).sees("a", servingParams).sees("b", servingParams)
+	s.closed(cordoned, fenced).does(Action{Kind: Raise, RunID: "b", Value: FenceCordon})
+	s.sees("c", servingParams).does(Action{Kind: Raise, RunID: "c", Value: FenceCordon})
+}
