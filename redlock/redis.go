@@ -46,8 +46,8 @@ else
 end
 return 1`
 
-// takeHashScript deletes a plain Redisson lock, a hash whose only field is the
-// holder, and wakes those who wait for it as Redisson's own unlock does.
+// takeHashScript deletes a hash whose only field is the holder, and tells those who
+// wait on a channel.
 const takeHashScript = `
 if redis.call('exists', KEYS[1]) == 0 then return 0 end
 if redis.call('hlen', KEYS[1]) ~= 1 or redis.call('hexists', KEYS[1], ARGV[1]) == 0 then return -1 end

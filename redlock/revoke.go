@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -15,10 +14,6 @@ import (
 // that a holder that is alive goes on in peace until its validity ends.
 // ForceRelease frees the name at once; it is for a holder that is known to be
 // dead, since one that is not shares the lock with the next.
-
-// ErrUnsupported is returned when what stands under the key is a lock of a form
-// that cannot be taken away safely from outside. The error says why.
-var ErrUnsupported = errors.New("this form of lock cannot be removed from outside")
 
 // tombstonePrefix begins the value that takes the place of a revoked token.
 const tombstonePrefix = "redlockctl:revoked:"
@@ -64,33 +59,10 @@ func (c *Client) ForceRelease(ctx context.Context, resource, token string) ([]No
 	return c.remove(ctx, "force-release", call{op: opRelease, key: resource, token: token})
 }
 
-// ForceReleaseHash is [Client.ForceRelease] for a plain Redisson lock: a hash
-// whose only field is the holder, "uuid:threadId". Those who wait for it are
-// told as Redisson's own unlock tells them. Its fair locks and read-write locks
-// keep queues and modes in further keys and fields, which taking away would
-// leave in disorder: they are refused with [ErrUnsupported].
-func (c *Client) ForceReleaseHash(ctx context.Context, resource, holder string) ([]NodeResult, error) {
-	const op = "force-release"
-	refuse := func(why string) ([]NodeResult, error) {
-		return nil, &Error{Op: op, Resource: resource, Kind: ErrUnsupported, why: errors.New(why)}
-	}
-	if holder == "mode" || strings.HasSuffix(holder, ":write") {
-		return refuse("a Redisson read-write lock keeps its mode and its readers in one hash")
-	}
-	for _, companion := range []string{"redisson_lock_queue:{" + resource + "}", "redisson_lock_timeout:{" + resource + "}"} {
-		seen, err := c.Inspect(ctx, companion)
-		if err != nil {
-			return seen, err
-		}
-		for _, r := range seen {
-			if r.Type != "" {
-				return refuse("a Redisson fair lock keeps a queue of waiters beside it")
-			}
-		}
-	}
-	return c.remove(ctx, op, call{
-		op: opTakeHash, key: resource, token: holder, value: "redisson_lock__channel:{" + resource + "}",
-	})
+// ForceReleaseHash is [Client.ForceRelease] for a lock that is a hash whose only field
+// is its holder. "0" is published on channel, for those who wait there.
+func (c *Client) ForceReleaseHash(ctx context.Context, resource, holder, channel string) ([]NodeResult, error) {
+	return c.remove(ctx, "force-release", call{op: opTakeHash, key: resource, token: holder, value: channel})
 }
 
 // remove asks all nodes and judges the answers as a release.

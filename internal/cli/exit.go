@@ -100,7 +100,7 @@ func exitOf(err error) Exit {
 		return ExitNotOwner
 	case is(errIncomplete):
 		return ExitIncomplete
-	case is(operator.ErrRefused, redlock.ErrUnsupported):
+	case is(operator.ErrRefused, operator.ErrUnsupported):
 		return ExitRefused
 	case errors.As(err, &signalled):
 		return exitSignal + signalled.exit()

@@ -80,3 +80,15 @@ func redissonReadWrite(s sight) (telling, bool) {
 	}
 	return telling{owner: owner}, mode && holders > 0
 }
+
+// RedissonLock is what belongs to a plain lock of Redisson, a hash whose only field is the
+// holder, "uuid:threadId": the channel on which its own unlock tells those who wait, and
+// the keys that stand beside it only if it is a fair one. refused says why a lock with
+// such a holder is no plain one; "" if it may be.
+func RedissonLock(resource, holder string) (channel string, fair []string, refused string) {
+	if holder == "mode" || strings.HasSuffix(holder, ":write") {
+		refused = "a Redisson read-write lock keeps its mode and its readers in one hash"
+	}
+	name := "{" + resource + "}"
+	return "redisson_lock__channel:" + name, []string{"redisson_lock_queue:" + name, "redisson_lock_timeout:" + name}, refused
+}

@@ -49,7 +49,7 @@ type locks interface {
 	Release(ctx context.Context, resource, token string) ([]redlock.NodeResult, error)
 	Revoke(ctx context.Context, resource, token string, atMost time.Duration) ([]redlock.NodeResult, error)
 	ForceRelease(ctx context.Context, resource, token string) ([]redlock.NodeResult, error)
-	ForceReleaseHash(ctx context.Context, resource, holder string) ([]redlock.NodeResult, error)
+	ForceReleaseHash(ctx context.Context, resource, holder, channel string) ([]redlock.NodeResult, error)
 	Inspect(ctx context.Context, resource string) ([]redlock.NodeResult, error)
 }
 

@@ -75,7 +75,7 @@ func (c *cluster) ForceRelease(ctx context.Context, resource, token string) ([]r
 	return c.Release(ctx, resource, token)
 }
 
-func (c *cluster) ForceReleaseHash(ctx context.Context, resource, holder string) ([]redlock.NodeResult, error) {
+func (c *cluster) ForceReleaseHash(ctx context.Context, resource, holder, _ string) ([]redlock.NodeResult, error) {
 	c.called("hash")
 	return c.Release(ctx, resource, holder)
 }

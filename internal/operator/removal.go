@@ -67,7 +67,7 @@ func (o Outcome) Err() error {
 //
 // A key fails with [redlock.ErrNotHeld] if no copy is there, with [ErrChanged] if no
 // node that answered has one of the tokens, but another one, with
-// [redlock.ErrUnsupported] for a form of lock that cannot be removed, and with
+// [ErrUnsupported] for a form of lock that cannot be removed, and with
 // [redlock.ErrNoQuorum] if so few nodes took part that the lock may go on. A node that
 // is down does not fail it otherwise.
 func (o *Operator) Remove(ctx context.Context, r Removal) Outcome {
@@ -97,9 +97,36 @@ func (o *Operator) removingBy(way Way, hash bool) removing {
 			return o.locks.Revoke(ctx, resource, token, cmp.Or(o.opt.MaxTTL, defaultTombstone))
 		}
 	case hash:
-		return o.locks.ForceReleaseHash
+		return o.forceReleaseHash
 	}
 	return o.locks.ForceRelease
+}
+
+// ErrUnsupported is returned when what stands under the key is a lock of a form
+// that cannot be removed safely from outside. The error says why.
+var ErrUnsupported = errors.New("this form of lock cannot be removed from outside")
+
+// forceReleaseHash deletes a plain lock of Redisson. Its fair locks and read-write locks
+// keep queues and modes in further keys and fields, which a removal would leave in
+// disorder: they are refused with [ErrUnsupported].
+func (o *Operator) forceReleaseHash(ctx context.Context, resource, holder string) ([]redlock.NodeResult, error) {
+	channel, fair, why := lockform.RedissonLock(resource, holder)
+	for _, key := range fair {
+		if why != "" {
+			break
+		}
+		seen, err := o.locks.Inspect(ctx, key)
+		if err != nil {
+			return seen, err
+		}
+		if slices.ContainsFunc(seen, func(r redlock.NodeResult) bool { return r.Type != "" }) {
+			why = "a Redisson fair lock keeps a queue of waiters beside it"
+		}
+	}
+	if why != "" {
+		return nil, fmt.Errorf("force-release %q: %w: %s", resource, ErrUnsupported, why)
+	}
+	return o.locks.ForceReleaseHash(ctx, resource, holder, channel)
 }
 
 // defaultTombstone ends the tombstone of a copy without TTL where the cluster

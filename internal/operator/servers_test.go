@@ -251,3 +251,33 @@ func TestNodeIsFencedAndOpened(t *testing.T) {
 		t.Errorf("the log is\n%s; want\n%s", got, want)
 	}
 }
+
+// TestForceReleaseOfRedisson: a plain lock goes; a fair one, which has keys beside it, and
+// a read-write one stay as they are.
+func TestForceReleaseOfRedisson(t *testing.T) {
+	b := start(t, 3, nil)
+	const holder = "8743c9c0-0795-4907-87fd-6c719a6b4586:1"
+	for i := range b.servers {
+		b.do(i, "HSET", "plain", holder, "1")
+		b.do(i, "HSET", "fair", holder, "1")
+		b.do(i, "RPUSH", "redisson_lock_queue:{fair}", "waiter")
+		b.do(i, "HSET", "rw", "mode", "read", holder, "1")
+	}
+	release := func(key, token string) error {
+		out := b.Remove(t.Context(), operator.Removal{Way: operator.ForceRelease, Keys: []string{key}, Tokens: []string{token}, Reason: "its host is gone"})
+		return out.Err()
+	}
+	if err := release("plain", holder); err != nil {
+		t.Error(err)
+	}
+	for _, c := range []struct{ key, token string }{{"fair", holder}, {"rw", "mode"}, {"rw", holder + ":write"}} {
+		if err := release(c.key, c.token); !errors.Is(err, operator.ErrUnsupported) {
+			t.Errorf("%s of %s: %v", c.key, c.token, err)
+		}
+	}
+	for key, want := range map[string]int64{"plain": 0, "fair": 1, "rw": 1} {
+		if got := b.do(0, "EXISTS", key); got != want {
+			t.Errorf("%s: %v, want %d", key, got, want)
+		}
+	}
+}
