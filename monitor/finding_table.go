@@ -1,5 +1,7 @@
 package monitor
 
+import "slices"
+
 // allChecks are the checks in the order in which findings of one severity are
 // listed.
 func allChecks() []check {
@@ -237,6 +239,7 @@ func allChecks() []check {
 	}}
 }
 
-func newFindings() *findings {
-	return &findings{checks: allChecks(), open: map[findingName]*openFinding{}}
+func newFindings(meant ...string) *findings {
+	checks := slices.DeleteFunc(allChecks(), func(c check) bool { return slices.Contains(meant, c.id) })
+	return &findings{checks: checks, open: map[findingName]*openFinding{}}
 }

@@ -34,6 +34,9 @@ type Options struct {
 	// Fences is how nodes are fenced, by name, where it is not by
 	// min-replicas-to-write: "acl" or "none", as in the configuration.
 	Fences map[string]string
+	// Meant are findings, by their IDs, that are meant to be here, as in a lab whose
+	// masters share a host. They are not reported.
+	Meant []string
 	// TakenBy tells who took a lock from the holder of this token, as far as that
 	// is on record here; nil: nobody knows. It is asked when a lock has ended, and
 	// must answer at once.

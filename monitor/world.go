@@ -39,7 +39,7 @@ type step struct {
 func newWorld(nodes []*redlock.Node, opt Options, now time.Time) *world {
 	w := &world{opt: opt, quorum: redlock.Quorum(len(nodes)), base: now, wall: now.Round(0), steps: make([]step, len(nodes))}
 	w.events.keep = opt.EventsKept
-	w.findings = newFindings()
+	w.findings = newFindings(opt.Meant...)
 	names := make([]string, len(nodes))
 	for i, n := range nodes {
 		names[i] = n.Name()

@@ -59,6 +59,10 @@ type Config struct {
 	// Memory is what the guard remembers beyond its own end; nil: nothing. It must
 	// stay open while the guard runs.
 	Memory *Memory
+	// StartedFenced: who runs the guard has just started the nodes, and knows that
+	// they did so fenced: their present incarnations count as seen from the start. For a
+	// lab. It tells people what to expect; no decision depends on it.
+	StartedFenced bool
 	// N is how many nodes the cluster has, of which a guard may watch fewer.
 	// Default: those that it watches.
 	N int
@@ -137,6 +141,7 @@ func New(nodes []*redlock.Node, cfg Config) (*Guard, error) {
 		if err := w.method.check(); err != nil {
 			return nil, fmt.Errorf("restart guard: node %q: %w", n.Name(), err)
 		}
+		w.state.Known, w.state.Verified = cfg.StartedFenced, cfg.StartedFenced
 		if cfg.Memory != nil {
 			if s, ok := cfg.Memory.recall(n.Name(), n.Addr(), w.method.id(), cfg.Delay); ok {
 				w.state = s

@@ -56,7 +56,7 @@ func (m *model) commands() []command {
 	)
 	for i := range m.keys {
 		b := &m.keys[i]
-		if b.name == "" || b.group == groupLab && m.Lab == nil {
+		if b.name == "" || !m.has(b.group) {
 			continue
 		}
 		c := command{name: b.name, help: "as the key " + b.Help().Key, do: func(m *model, what string) tea.Cmd { return m.doBinding(b, what) }}

@@ -47,7 +47,7 @@ func (m *model) helpLines(w int) []string {
 			b := &m.keys[i]
 			h := b.Help()
 			switch keys, text := h.Key, h.Desc; {
-			case !slices.Contains([]string{groupLook, groupAct, groupPast, groupLab}, b.group) || b.group == groupLab && m.Lab == nil:
+			case !slices.Contains([]string{groupLook, groupAct, groupPast, groupLab, groupTour}, b.group) || !m.has(b.group):
 			case b.in&m.mode() == 0:
 				away = append(away, "   "+st.Pad(keys, 9)+text+st.Dim.Of(places(b.in)))
 			case b.disabled(m) != "":
@@ -122,6 +122,11 @@ func places(in page.Mode) string {
 		return "  on a list"
 	}
 	return ""
+}
+
+// has reports whether keys of this group may work here at all.
+func (m *model) has(group string) bool {
+	return (group != groupLab || m.Lab != nil) && (group != groupTour || m.opt.Tour)
 }
 
 // behind does something as on the page that the help was opened from, and returns that

@@ -181,6 +181,9 @@ func newKeyMap() keyMap {
 		inLab(page.ModeOnNode, page.ModeLab, "F", "flush"),
 		inLab(page.ModeLab, page.ModeLab, "n", "clients"),
 
+		named("tour", when(k(page.ModeMain, groupTour, "T", "begin or end the tour", (*model).toggleTour, "T"), (*model).whyNoTour)),
+		when(k(page.ModeMain, groupTour, "N", "the next step of the tour", (*model).nextStep, "N"), (*model).whyNoStep),
+
 		brief(page.ModeLocks, when(k(page.ModeMain, groupLook, "s", "sort", (*model).nextOrder, "s"), (*model).whyNoSort)),
 		when(k(page.ModeMain, groupLook, "S", "sort the other way round", (*model).turnOrder, "S"), (*model).whyNoSort),
 		brief(page.ModeMain&^page.ModeHelp, named("freeze", freeze)),

@@ -95,6 +95,7 @@ func (m *model) body() []string {
 		lines = append(lines, m.replayBanner(m.W))
 	}
 	lines = append(lines, m.KeptLines(m.W)...)
+	lines = append(lines, m.guide(m.W)...)
 	if m.H >= 20 {
 		m.hits.tabRow = len(lines)
 		lines = append(lines, m.tabs(m.W))

@@ -42,6 +42,8 @@ type model struct {
 	// auditTurn grows with each look at the audit log: what an old one still brings is
 	// not shown.
 	auditTurn int
+	tour      *tour // nil: none is under way
+	hints     bool  // those of a first start are shown
 
 	notice   string // painted
 	noticeAt time.Time
@@ -149,6 +151,7 @@ const (
 	groupPast   = "Back in time"
 	groupAct    = "Acting"
 	groupLab    = "In the lab"
+	groupTour   = "On the tour"
 	groupDialog = "In a dialog"
 	groupEdit   = "Typing"
 )

@@ -159,8 +159,12 @@ func (m *model) openPicked() tea.Cmd {
 
 // escape is esc on a page: first of all what was lost has been seen.
 func (m *model) escape() tea.Cmd {
-	if len(m.Losses) > 0 {
+	switch {
+	case len(m.Losses) > 0:
 		m.Losses = nil
+		return nil
+	case m.hints:
+		m.hints = false
 		return nil
 	}
 	return m.back()

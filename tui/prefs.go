@@ -24,6 +24,7 @@ type Preferences struct {
 	Sort    string       `json:"sort,omitempty"`
 	Theme   styles.Theme `json:"theme,omitempty"`
 	Mouse   bool         `json:"mouse,omitempty"`
+	Hinted  bool         `json:"hinted,omitempty"`  // the hints of the first start were shown
 	History []string     `json:"history,omitempty"` // of the command line, the latest last
 }
 

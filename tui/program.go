@@ -109,6 +109,13 @@ func newModel(ctx context.Context, opt Options, now func() time.Time) *model {
 	if m.Locks.Order != page.OrderNeeds {
 		m.say(m.St.Info, "the locks are sorted by "+m.Locks.Order.String()+", as you left them: s changes it")
 	}
+	switch {
+	case opt.Tour:
+		m.tour = &tour{}
+	case opt.Store != nil && loadErr == nil:
+		m.hints = !prefs.Hinted
+		m.prefs.Hinted = true
+	}
 	if loadErr != nil {
 		m.say(m.St.Warn, "what was chosen last time cannot be read: "+m.St.Whole(loadErr.Error()))
 	}
@@ -117,7 +124,11 @@ func newModel(ctx context.Context, opt Options, now func() time.Time) *model {
 
 // Init implements [tea.Model].
 func (m *model) Init() tea.Cmd {
-	return tea.Batch(m.feed.next(m.Latest, m.Events.Seq, 0), m.feed.tick(), m.wanted())
+	var hinted tea.Cmd
+	if m.hints {
+		hinted = m.save()
+	}
+	return tea.Batch(m.feed.next(m.Latest, m.Events.Seq, 0), m.feed.tick(), m.wanted(), hinted)
 }
 
 // Update implements [tea.Model]: each message has one place where it goes. Frames are
@@ -166,6 +177,7 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	default:
 		m.dirty = drawn
 	}
+	m.goOn()
 	return m, tea.Batch(cmd, m.wanted())
 }
 

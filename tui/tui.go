@@ -58,6 +58,7 @@ type Options struct {
 	Guard   Guard                // nil: no guard runs in this process
 	Actions Actions              // nil: the screen only shows
 	Lab     Lab                  // nil: nothing to crash
+	Tour    bool                 // it begins with the tour of the demo
 	Delay   time.Duration        // D: the length of a fence's countdown; where no guard is, it is only named
 	ASCII   bool                 // no character beyond ASCII
 	NoColor bool                 // attributes such as bold and reverse stay; Theme does not count

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"redlockctl/internal/lab"
+	"redlockctl/internal/record"
 	"redlockctl/internal/safetext"
 	"redlockctl/monitor"
 	"redlockctl/redlock"
@@ -33,8 +34,8 @@ type Demo struct {
 
 	opt     DemoOptions
 	cluster lab.Cluster
-	dir     string // of the audit log
-	clients *redlock.Client
+	dir     string            // of the audit log
+	clients []*redlock.Client // one for each of the processes that the demo plays
 	crash   *crasher
 	wrong   *lab.Wrong
 	end     context.CancelFunc // of the work
@@ -64,24 +65,44 @@ func OpenDemo(ctx context.Context, o DemoOptions) (d *Demo, err error) {
 		return d, err
 	}
 	nodes := d.cluster.Nodes()
+	watch := monitor.Options{ClusterName: "demo", MaxTTL: o.MaxTTL, Meant: []string{"same-host"}}
+	guard := restartguard.Config{Delay: restartguard.DefaultDelay(o.MaxTTL), StartedFenced: true}
+	if o.RedisServer == "" {
+		// Embedded masters do not tell of changes, and cost this process what they do: what
+		// looks at them does so as often as a person sees a difference.
+		watch.Meant = append(watch.Meant, "limited-sight")
+		watch.ScanEvery, watch.ProbeEvery = time.Second, time.Second
+		guard.Poll = 500 * time.Millisecond
+	}
 	mode := GuardAlways
 	if o.NoGuard || o.ReadOnly {
 		mode = GuardNever
 	}
 	d.Session, err = OpenSession(ctx, Spec{
 		Nodes:    nodes,
-		Monitor:  monitor.Options{ClusterName: "demo", MaxTTL: o.MaxTTL},
-		Guard:    restartguard.Config{Delay: restartguard.DefaultDelay(o.MaxTTL)},
+		Monitor:  watch,
+		Guard:    guard,
 		Guarded:  nodes,
 		ReadOnly: o.ReadOnly,
 		Audit:    filepath.Join(d.dir, "audit.jsonl"),
+		Record:   record.Options{Path: filepath.Join(d.dir, "record.db")},
 	}, mode, nil)
 	if err != nil {
 		return d, err
 	}
-	d.clients, err = redlock.New(nodes, redlock.Options{})
-	return d, err
+	for _, owner := range demoOwners {
+		c, err := redlock.New(nodes, redlock.Options{Owner: owner})
+		if err != nil {
+			return d, err
+		}
+		d.clients = append(d.clients, c)
+	}
+	return d, nil
 }
+
+// demoOwners are whose locks the demo shows, in the order of the jobs of [lab.Clients]:
+// locks that are kept for long, short jobs, long jobs, and jobs that die at times.
+var demoOwners = []string{"scheduler-1", "web-2", "worker-3", "batch-4"}
 
 // Start lets the clients work and the crashes begin. They go on until the demo is
 // closed, so that the last picture is one of a cluster in use.
@@ -89,7 +110,9 @@ func (d *Demo) Start() {
 	work, end := context.WithCancel(context.Background())
 	d.end = end
 	if d.opt.Clients > 0 {
-		d.working.Go(func() { lab.Clients{Count: d.opt.Clients, MaxTTL: d.opt.MaxTTL, Tally: &d.Tally}.Run(work, d.clients) })
+		d.working.Go(func() {
+			lab.Clients{Count: d.opt.Clients, MaxTTL: d.opt.MaxTTL, Tally: &d.Tally}.Run(work, d.clients...)
+		})
 	}
 	d.crash = &crasher{cluster: d.cluster, note: d.Session.Monitor.Note}
 	if d.opt.CrashEvery > 0 {
@@ -109,8 +132,8 @@ func (d *Demo) Close() error {
 		d.end()
 		d.working.Wait()
 	}
-	if d.clients != nil {
-		_ = d.clients.Close()
+	for _, c := range d.clients {
+		_ = c.Close()
 	}
 	if d.Session != nil {
 		d.Session.Close()

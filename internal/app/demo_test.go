@@ -103,3 +103,29 @@ func TestCrasherTakesTurns(t *testing.T) {
 		k.wait()
 	})
 }
+
+// The demo shows nothing that is wrong with itself: no finding, tokens that tell their
+// owner.
+func TestDemoIsClean(t *testing.T) {
+	d, err := OpenDemo(t.Context(), DemoOptions{Nodes: 5, Clients: 12, MaxTTL: 10 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = d.Close() }()
+	d.Start()
+	for owners := map[string]bool{}; len(owners) < len(demoOwners); {
+		last := d.Session.Monitor.Snapshot()
+		for l := range last.Locks.All() {
+			owners[l.Form.Owner.Raw()] = true
+		}
+		delete(owners, "")
+		for _, f := range last.Findings {
+			t.Fatalf("a finding: %s: %s", f.ID, f.Evidence)
+		}
+		select {
+		case <-d.Session.Monitor.Changed(last.Version):
+		case <-time.After(20 * time.Second):
+			t.Fatalf("only locks of %v", owners)
+		}
+	}
+}

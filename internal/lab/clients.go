@@ -56,8 +56,9 @@ var shared = []string{
 var own = []string{"leader:scheduler", "leader:billing", "backup:nightly", "migration"}
 
 // Run works until ctx ends, then releases what the clients hold and returns
-// when they have all ended; it returns early if client is closed.
-func (c Clients) Run(ctx context.Context, client *redlock.Client) {
+// when they have all ended; it returns early if a client is closed. Workers that do the
+// same kind of job share one of four clients: a process with its own [redlock.Options.Owner].
+func (c Clients) Run(ctx context.Context, clients ...*redlock.Client) {
 	if c.Count <= 0 {
 		c.Count = 12
 	}
@@ -69,7 +70,7 @@ func (c Clients) Run(ctx context.Context, client *redlock.Client) {
 	}
 	var wg sync.WaitGroup
 	for i := range c.Count {
-		w := &worker{Clients: c, client: client, number: c.First + i, rand: rand.New(rand.NewPCG(uint64(c.First+i), 1))}
+		w := &worker{Clients: c, client: clients[i%len(clients)], number: c.First + i, rand: rand.New(rand.NewPCG(uint64(c.First+i), 1))}
 		wg.Go(func() { w.run(ctx) })
 	}
 	wg.Wait()

@@ -11,6 +11,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"redlockctl/internal/operator"
 	"redlockctl/internal/view"
 	"redlockctl/monitor"
 	"redlockctl/tui/page"
@@ -39,6 +40,7 @@ type Desk struct {
 	Mine    map[string]Grant // locks acquired by hand, by key
 	// watching is the lock whose holder is asked for; empty: none.
 	watching string
+	Forced   bool   // a lock was force-released
 	Losses   []loss // of those that were kept, and that nobody has seen yet
 }
 
@@ -104,6 +106,7 @@ func (m *Desk) Finish(f Finished) tea.Cmd {
 	if o.apply != nil {
 		o.apply()
 	}
+	m.Forced = m.Forced || o.err == nil && strings.HasPrefix(o.what, operator.ForceRelease.String()+" ")
 	if d.then != nil && o.err == nil {
 		return d.then()
 	}

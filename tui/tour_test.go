@@ -1,0 +1,42 @@
+package tui
+
+import (
+	"testing"
+
+	"redlockctl/monitor/monitortest"
+	"redlockctl/tui/page"
+)
+
+// The tour goes on when its step was done, or by a key, and ends by another.
+func TestTour(t *testing.T) {
+	r := newRig(t, monitortest.Safe(monitortest.Epoch), 80, 24, func(o *Options) { o.Tour = true })
+	r.sees("TOUR 1/4", "Crash a node")
+	r.push(monitortest.Degraded(monitortest.Epoch))
+	r.sees("TOUR 2/4", "n2 forgot the locks")
+	r.press("6")
+	r.sees("The bar runs for D")
+	r.push(monitortest.Safe(monitortest.Epoch))
+	r.sees("TOUR 3/4", "Clients die too")
+	r.press("T")
+	r.seesNot("TOUR")
+	r.press("N")
+	r.sees("the tour has ended")
+	r.press("T", "N", "N")
+	r.sees("TOUR 4/4", "goes back")
+	r.press("N")
+	r.sees("that was the tour")
+	r.where(page.Guard)
+}
+
+// The hints of a first start are shown once.
+func TestHints(t *testing.T) {
+	store := &fakeStore{}
+	with := func(o *Options) { o.Store = store }
+	r := newRig(t, monitortest.Safe(monitortest.Epoch), 80, 24, with)
+	r.sees("what works on the page", "esc: seen")
+	runAll(r.m, r.m.save())
+	r.press("esc")
+	r.seesNot("esc: seen")
+	r = newRig(t, monitortest.Safe(monitortest.Epoch), 80, 24, with)
+	r.seesNot("what works on the page")
+}
