@@ -149,11 +149,7 @@ func (p *speaker) tellFindings() {
 	ctx := p.context()
 	for i := range p.last.Findings {
 		f := &p.last.Findings[i]
-		about := ""
-		if key := f.Key.Raw(); key != "" && f.Count <= 1 {
-			about = ctx.Name(key) + ": "
-		}
-		p.say("%s: %s%s", ctx.Severity(f.Severity).Text, about, view.FindingTitle(ctx, f))
+		p.say("%s: %s", ctx.Severity(f.Severity).Text, view.FindingTitle(ctx, f))
 	}
 }
 

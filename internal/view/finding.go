@@ -2,11 +2,14 @@ package view
 
 import "redlockctl/monitor"
 
-// FindingTitle is a finding in a line, with its node and how many locks it concerns.
+// FindingTitle is a finding in a line, with its node, its lock or how many it concerns.
 func FindingTitle(c *Context, f *monitor.Finding) string {
 	text := c.Whole(f.Title)
 	if f.Node != "" {
 		text = c.Name(f.Node) + ": " + text
+	}
+	if !f.Key.Empty() && f.Count <= 1 {
+		text = c.Escape(f.Key.Raw(), 40) + ": " + text
 	}
 	if f.Count > 1 {
 		text += " (" + Plural(f.Count, "lock") + ")"

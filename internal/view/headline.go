@@ -48,9 +48,6 @@ func dangerHeadline(c *Context) (Headline, bool) {
 		return Headline{}, false
 	}
 	text := FindingTitle(c, &dangers[0])
-	if key := dangers[0].Key.Raw(); key != "" && dangers[0].Count <= 1 {
-		text = c.Escape(key, 40) + ": " + text
-	}
 	h := Headline{c.Verdict(monitor.VerdictDanger), []Part{part(text)}}
 	if n := len(dangers) - 1; n > 0 {
 		h.Parts = append(h.Parts, part(Plural(n, "more danger")))
