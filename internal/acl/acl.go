@@ -62,6 +62,18 @@ var Roles = []string{Observer, Operator, Guard, Client, Monitor}
 // Redis 7 came with rights to read alone and with EVAL_RO, 6.2 with channels.
 var Servers = []string{"7.0", "6.2", "6.0"}
 
+// ServerOf is the generation of a server by what ACL GETUSER tells of any user: the names
+// of its fields say which rights there are, whatever the server is called.
+func ServerOf(fields []string) string {
+	switch {
+	case slices.Contains(fields, "selectors"):
+		return "7.0"
+	case slices.Contains(fields, "channels"):
+		return "6.2"
+	}
+	return "6.0"
+}
+
 // grants are rights on a server: commands, and what they may touch.
 type grants struct {
 	read, write, channels []string

@@ -33,6 +33,8 @@ type Server struct {
 	User     string
 	Password bool
 	Users    []string
+	// ACL is the generation of its ACLs; empty: it does not tell.
+	ACL string
 	// MinReplicas is how many replicas a write needs by the operator's own wish.
 	MinReplicas int64
 	Replicas    int

@@ -3,6 +3,8 @@ package adopt
 import (
 	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"maps"
 	"path"
 	"regexp"
@@ -14,6 +16,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"redlockctl/internal/acl"
 	"redlockctl/internal/app"
 	"redlockctl/internal/config"
 	"redlockctl/internal/safetext"
@@ -124,6 +127,9 @@ func ask(ctx context.Context, cfg config.Node, node *redlock.Node) Server {
 	if names, err := c.Do(ctx, "ACL", "USERS").StringSlice(); err == nil {
 		s.Users = slices.DeleteFunc(names, func(name string) bool { return name == "default" })
 	}
+	if fields, err := userFields(c.Do(ctx, "ACL", "GETUSER", "default").Result()); err == nil {
+		s.ACL = acl.ServerOf(fields)
+	}
 	open := node.Anonymous().Client(1, askTime)
 	defer open.Close()
 	s.Password = redis.HasErrorPrefix(open.Ping(ctx).Err(), "NOAUTH")
@@ -139,6 +145,24 @@ func ask(ctx context.Context, cfg config.Node, node *redlock.Node) Server {
 		s.Guessed = s.Unit != ""
 	}
 	return s
+}
+
+// userFields are the names of the fields of an answer to ACL GETUSER, a map or a list of
+// names and values.
+func userFields(answer any, err error) (fields []string, _ error) {
+	switch answer := answer.(type) {
+	case map[any]any:
+		for name := range answer {
+			fields = append(fields, fmt.Sprint(name))
+		}
+	case []any:
+		for i := 0; i+1 < len(answer); i += 2 {
+			fields = append(fields, fmt.Sprint(answer[i]))
+		}
+	default:
+		return nil, cmp.Or(err, errors.New("no user"))
+	}
+	return fields, err
 }
 
 var bootWords = map[restartguard.Boot]string{

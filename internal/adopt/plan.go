@@ -206,22 +206,9 @@ func usersOf(s Server, a Answers, libraries []lockform.Needs, secrets Secrets) [
 	cfg.Cluster.LockPatterns = a.Patterns
 	cfg.Nodes = []config.Node{{Name: s.Name, DB: s.DB, Fence: restartguard.MinReplicas.String()}}
 	for _, u := range users {
-		out = append(out, acl.NewUser(u.name, u.roles, cfg, libraries, generation(s.Version), acl.Hash(secrets[u.name])))
+		out = append(out, acl.NewUser(u.name, u.roles, cfg, libraries, cmp.Or(s.ACL, acl.Servers[0]), acl.Hash(secrets[u.name])))
 	}
 	return out
-}
-
-// generation is the generation of ACLs that a server of this version has.
-func generation(version string) string {
-	var major, minor int
-	_, _ = fmt.Sscanf(version, "%d.%d", &major, &minor)
-	switch {
-	case major == 6 && minor < 2:
-		return "6.0"
-	case major == 6:
-		return "6.2"
-	}
-	return "7.0"
 }
 
 // ordinaryPath is a path that a script and a configuration of Redis read as it is

@@ -45,7 +45,7 @@ func planned(t *testing.T, s Server, a Answers, path string) string {
 func TestPlan(t *testing.T) {
 	acl, old, socket, tls := someServer("n1"), someServer("n1"), someServer("n1"), someServer("n1")
 	acl.ACLFile, acl.User = "/etc/redis/users.acl", "admin"
-	old.Version = "6.2.14"
+	old.ACL = "6.2"
 	socket.Addr = "/run/redis/redis.sock"
 	tls.TLS, tls.DB = true, 3
 	secure := someAnswers()
