@@ -503,7 +503,7 @@ func TestEmbeddedMasters(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = c.Close() })
-	if err := lab.Open(t.Context(), c); err != nil {
+	if err := lab.Unfence(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}
 	for _, n := range c.Nodes() {

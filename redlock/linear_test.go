@@ -569,7 +569,7 @@ func (k *kills) restart(t *testing.T, i int) {
 		return
 	}
 	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(5 * time.Millisecond) {
-		// Open for itself: the guard may not have seen the new life yet.
+		// Open for itself: the guard may not have seen the new incarnation yet.
 		v, err := s.Do(context.Background(), "CONFIG", "GET", "min-replicas-to-write")
 		if err == nil && strings.Contains(fmt.Sprint(v), "min-replicas-to-write:0") {
 			return

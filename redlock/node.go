@@ -123,7 +123,7 @@ func (failedConn) SetReadDeadline(time.Time) error  { return nil }
 func (failedConn) SetWriteDeadline(time.Time) error { return nil }
 
 // OneConnection opens a client that dials exactly once. When its connection breaks,
-// every later command fails; nothing sent through it can reach a later life
+// every later command fails; nothing sent through it can reach a later incarnation
 // of the server. The guard sends fence and lift through it, on the connection
 // that read the run_id; the lock core knows by it that a request and the one
 // behind it went the same way.

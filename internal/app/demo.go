@@ -58,7 +58,7 @@ func OpenDemo(ctx context.Context, o DemoOptions) (d *Demo, err error) {
 	if err != nil {
 		return d, err
 	}
-	if err := lab.Open(ctx, d.cluster); err != nil {
+	if err := lab.Unfence(ctx, d.cluster); err != nil {
 		return d, err
 	}
 	if d.dir, err = os.MkdirTemp("", "redlockctl-demo-"); err != nil {
@@ -105,7 +105,7 @@ func OpenDemo(ctx context.Context, o DemoOptions) (d *Demo, err error) {
 var demoOwners = []string{"scheduler-1", "web-2", "worker-3", "batch-4"}
 
 // Start lets the clients work and the crashes begin. They go on until the demo is
-// closed, so that the last picture is one of a cluster in use.
+// closed, so that the last snapshot is one of a cluster in use.
 func (d *Demo) Start() {
 	work, end := context.WithCancel(context.Background())
 	d.end = end

@@ -132,7 +132,7 @@ func OutlookOf(cfg *config.Config, s *monitor.Snapshot) (restartguard.Outlook, b
 	}
 	waits := map[string]time.Duration{}
 	for _, n := range s.Nodes {
-		// What was remembered of another life or another server says nothing.
+		// What was remembered of another incarnation or another server says nothing.
 		if m, ok := memory[n.Name]; ok && running && m.Addr == n.Addr && m.RunID == n.RunID && m.Wait > 0 {
 			waits[n.Name] = m.Wait
 		}

@@ -113,7 +113,7 @@ func (d *post) run(ctx context.Context) error {
 	}
 	d.started("guard started", guard, plan)
 	for {
-		next, err := d.life(ctx, guard, plan, hangup)
+		next, err := d.guardUntil(ctx, guard, plan, hangup)
 		if err != nil || next == nil {
 			return err
 		}
@@ -153,9 +153,9 @@ func (d *post) started(what string, g *restartguard.Guard, p guardPlan) {
 		"max_ttl", p.Monitor.MaxTTL, "delay", p.Guard.Delay, "state_dir", safetext.Escape(d.first.stateDir), "id", g.ID())
 }
 
-// life runs one guard until ctx ends, or until there is another configuration,
+// guardUntil runs one guard until ctx ends, or until there is another configuration,
 // which it returns. Either way the guard has ended.
-func (d *post) life(ctx context.Context, guard *restartguard.Guard, plan guardPlan, hangup <-chan os.Signal) (*guardPlan, error) {
+func (d *post) guardUntil(ctx context.Context, guard *restartguard.Guard, plan guardPlan, hangup <-chan os.Signal) (*guardPlan, error) {
 	run, stop := context.WithCancel(ctx)
 	defer stop()
 	ended := make(chan error, 1)

@@ -147,7 +147,7 @@ func TestClockStep(t *testing.T) {
 }
 
 // A guard that was suspended over its deadline, and over a restart, opens nothing by
-// what it knew before: D counts from when it sees the new life.
+// what it knew before: D counts from when it sees the new incarnation.
 func TestGuardSuspended(t *testing.T) {
 	const delay = 302_500 * time.Microsecond // of the max TTL below
 	s := labtest.Servers(t, 1, lab.BootFence...)[0]

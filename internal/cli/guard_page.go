@@ -57,7 +57,7 @@ no quorum.`,
 			if err != nil {
 				return err
 			}
-			return a.pictures(ctx, cfg, &again, app.Aim{Nodes: true}, func(s *monitor.Snapshot) error {
+			return a.snapshots(ctx, cfg, &again, app.Aim{Nodes: true}, func(s *monitor.Snapshot) error {
 				told, err := a.ask(ctx, cfg, where)
 				if err != nil {
 					return err

@@ -74,7 +74,7 @@ func guardsOf(cfg *config.Config, s *monitor.Snapshot, told *metrics.Told) guard
 	methods, waits := app.Methods(cfg), map[string]time.Duration{}
 	for _, n := range s.Nodes {
 		one := view.GuardDoc{Name: safetext.New(n.Name), Addr: safetext.New(n.Addr), State: n.State.String(), Method: methods[n.Name].Kind.String(), BootFence: (&view.Guard{}).BootFence(&n)}
-		// Of a node that does not answer it is not known whose life comes next.
+		// Of a node that does not answer it is not known whose incarnation comes next.
 		if m, ok := memory[n.Name]; ok && m.Addr == n.Addr {
 			one.Incarnations, one.Cordoned = m.Incarnations, m.Cordoned
 			if one.Known = m.RunID == n.RunID && n.RunID != ""; one.Known {

@@ -51,7 +51,7 @@ func unseen(s *monitor.Snapshot, name string) error {
 }
 
 // showLock prints one lock, and is an error where there is none; in a row of
-// pictures it is none.
+// snapshots it is none.
 func (a *commandLine) showLock(s *monitor.Snapshot, name string, again bool) error {
 	l := lockOf(s, name)
 	doc := lockPageJSON{ClusterDoc: view.DocOfCluster(s), Findings: []view.FindingDoc{}}

@@ -88,7 +88,7 @@ redlockctl locks job:1 --watch`,
 			if len(args) > 0 {
 				of = app.Aim{Keys: lockform.PossibleSiblings(args[0])}
 			}
-			return a.pictures(ctx, cfg, &again, of, func(s *monitor.Snapshot) error {
+			return a.snapshots(ctx, cfg, &again, of, func(s *monitor.Snapshot) error {
 				if len(args) > 0 {
 					return a.showLock(s, args[0], again.set())
 				}
@@ -100,7 +100,7 @@ redlockctl locks job:1 --watch`,
 	return cmd
 }
 
-// listLocks prints the locks that a filter chooses; again: more such pictures follow.
+// listLocks prints the locks that a filter chooses; again: more such snapshots follow.
 func (a *commandLine) listLocks(s *monitor.Snapshot, f monitor.Filter, as *listing, again bool) error {
 	if err := f.Check(s.Nodes); err != nil {
 		return usageError{err}
@@ -211,7 +211,7 @@ func printLocksJSON(to io.Writer, s *monitor.Snapshot, locks []*monitor.Lock) er
 }
 
 // printLockLines writes one lock a line, and a line behind them where more such
-// pictures follow or something is missing.
+// snapshots follow or something is missing.
 func printLockLines(to io.Writer, s *monitor.Snapshot, locks []*monitor.Lock, more bool) error {
 	w := bufio.NewWriter(to)
 	cluster := safetext.New(s.Cluster.Name)

@@ -49,13 +49,13 @@ func (a *commandLine) incomplete(s *monitor.Snapshot) error {
 	return silent{errIncomplete}
 }
 
-// Bounds of --watch: oftener than the monitor makes pictures nothing is new.
+// Bounds of --watch: oftener than the monitor makes snapshots nothing is new.
 const (
 	defaultWatch = 2 * time.Second
 	leastWatch   = 100 * time.Millisecond
 )
 
-// live makes a command that shows one picture able to show them again and again.
+// live makes a command that shows one snapshot able to show them again and again.
 type live struct {
 	every time.Duration
 	set   func() bool
@@ -82,11 +82,11 @@ func (l *live) check() error {
 	return nil
 }
 
-// pictures calls show with a picture of the cluster; with --watch again and again,
+// snapshots calls show with a snapshot of the cluster; with --watch again and again,
 // until ctx ends or nobody reads any more. On a terminal one table takes the
-// place of the other; elsewhere an empty line stands between two. A picture of
+// place of the other; elsewhere an empty line stands between two. A snapshot of
 // which something is missing says so, and is an error unless others follow.
-func (a *commandLine) pictures(ctx context.Context, cfg *config.Config, l *live, of app.Aim, show func(*monitor.Snapshot) error) error {
+func (a *commandLine) snapshots(ctx context.Context, cfg *config.Config, l *live, of app.Aim, show func(*monitor.Snapshot) error) error {
 	if err := l.check(); err != nil {
 		return err
 	}
@@ -105,7 +105,7 @@ func (a *commandLine) pictures(ctx context.Context, cfg *config.Config, l *live,
 	return app.Watch(ctx, cfg, of, func(mon *monitor.Monitor) error { return a.again(ctx, mon, l.every, of, show) })
 }
 
-// again calls show with the first full picture, and with another after each
+// again calls show with the first full snapshot, and with another after each
 // interval.
 func (a *commandLine) again(ctx context.Context, mon *monitor.Monitor, every time.Duration, of app.Aim, show func(*monitor.Snapshot) error) error {
 	if _, err := a.decided(ctx, mon, of); err != nil {
@@ -125,7 +125,7 @@ func (a *commandLine) repeat(ctx context.Context, every time.Duration, show func
 		switch {
 		case errors.Is(err, syscall.EPIPE), errors.Is(err, os.ErrClosed):
 			return nil
-		case err != nil && !errors.Is(err, errSilent): // that there is no quorum is in the picture
+		case err != nil && !errors.Is(err, errSilent): // that there is no quorum is in the snapshot
 			return err
 		case a.unwritten() != nil:
 			return a.unwritten()
@@ -138,7 +138,7 @@ func (a *commandLine) repeat(ctx context.Context, every time.Duration, show func
 	}
 }
 
-// separate comes before each picture of several.
+// separate comes before each snapshot of several.
 func (a *commandLine) separate(first bool) {
 	switch {
 	case a.output == "json" || a.output == "jsonl":

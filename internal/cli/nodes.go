@@ -49,7 +49,7 @@ machine remembers of it, and the findings about it.`,
 					return err
 				}
 			}
-			return a.pictures(ctx, cfg, &again, app.Aim{}, func(s *monitor.Snapshot) error {
+			return a.snapshots(ctx, cfg, &again, app.Aim{}, func(s *monitor.Snapshot) error {
 				if len(args) > 0 {
 					return a.showNode(cfg, s, args[0])
 				}

@@ -57,7 +57,7 @@ the verdict use "doctor".`,
 			if err != nil {
 				return err
 			}
-			return a.pictures(ctx, cfg, &again, app.Aim{}, func(s *monitor.Snapshot) error {
+			return a.snapshots(ctx, cfg, &again, app.Aim{}, func(s *monitor.Snapshot) error {
 				printed, err := a.document(func() document { return statusDoc(cfg, s) })
 				if err != nil {
 					return err

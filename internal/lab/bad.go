@@ -143,7 +143,7 @@ func (b *badLab) evict(ctx context.Context, c *redis.Client) error {
 	return c.ConfigSet(ctx, "maxmemory", "104857600").Err()
 }
 
-// unfence takes the boot fence of this life, and of all later ones.
+// unfence takes the boot fence of this incarnation, and of all later ones.
 func (b *badLab) unfence(ctx context.Context, c *redis.Client, d *daemon) error {
 	const open = "# The boot fence was removed.\nmin-replicas-to-write 0\nmin-replicas-max-lag 0\n"
 	if err := os.WriteFile(d.fence(), []byte(open), 0o600); err != nil {

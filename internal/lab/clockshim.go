@@ -48,7 +48,7 @@ func BuildClockShim(dir string) (string, error) {
 }
 
 // clockSetting is the file that a server with a clock of its own reads; the C
-// source has the same picture of it.
+// source has the same view of it.
 type clockSetting struct {
 	version  atomic.Uint64 // odd while it is being written
 	anchorNs int64         // real time at which the rate began to count

@@ -193,7 +193,7 @@ func (d *daemon) start(ctx context.Context, path string) error {
 		if err == nil {
 			d.pid = pid
 			defer c.Close()
-			return d.closed(ctx, c)
+			return d.checkFenced(ctx, c)
 		}
 		if err := sleep(ctx, daemonPoll); err != nil {
 			return fmt.Errorf("%w; its log ends: %s", err, d.lastLog(logged))
@@ -201,8 +201,8 @@ func (d *daemon) start(ctx context.Context, path string) error {
 	}
 }
 
-// closed checks that the server has come up with its fence.
-func (d *daemon) closed(ctx context.Context, c *redis.Client) error {
+// checkFenced checks that the server has come up with its fence.
+func (d *daemon) checkFenced(ctx context.Context, c *redis.Client) error {
 	set, err := c.ConfigGet(ctx, "min-replicas-*").Result()
 	if err != nil {
 		return err
@@ -213,8 +213,8 @@ func (d *daemon) closed(ctx context.Context, c *redis.Client) error {
 	return nil
 }
 
-// open lifts the fence of the process that start has seen, and of no later one.
-func (d *daemon) open(ctx context.Context) error {
+// removeFence removes the fence of the process that start has seen, and of no later one.
+func (d *daemon) removeFence(ctx context.Context) error {
 	c, pid, _, err := d.ask(ctx)
 	if err != nil {
 		return err

@@ -20,8 +20,8 @@ type EmbeddedCluster struct {
 	masters []*master
 }
 
-// Embedded starts n masters named n1, n2, … in this process, closed by their
-// boot fence (see [Open]); the cluster is an [*EmbeddedCluster]. Clients reach them by TCP; they speak what a console
+// Embedded starts n masters named n1, n2, … in this process, fenced by their
+// boot fence (see [Unfence]); the cluster is an [*EmbeddedCluster]. Clients reach them by TCP; they speak what a console
 // and lock clients need of Redis 7.0, obey the fence as a real server does, and
 // each has a wall clock of its own, by which its copies expire, a few
 // milliseconds and a few ppm beside the others.
@@ -69,7 +69,7 @@ func (c *EmbeddedCluster) Up(i int) bool {
 	return m.inst != nil
 }
 
-func (c *EmbeddedCluster) life(i int) int {
+func (c *EmbeddedCluster) incarnation(i int) int {
 	m := c.masters[i]
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -109,7 +109,7 @@ func (c *EmbeddedCluster) Close() error {
 	return errors.Join(errs...)
 }
 
-// master is one embedded master over all its lives.
+// master is one embedded master over all its incarnations.
 type master struct {
 	name  string
 	addr  string
@@ -121,7 +121,7 @@ type master struct {
 	closed bool
 }
 
-// startFirst starts the first life on a free port.
+// startFirst starts the first incarnation on a free port.
 func (m *master) startFirst() error {
 	for try := 1; ; try++ {
 		port, err := FreePort()

@@ -71,11 +71,11 @@ func TestEmbeddedCrashAndRestart(t *testing.T) {
 	if got := say(t, after, "CONFIG", "GET", "maxmemory-policy"); !strings.Contains(got, "noeviction") {
 		t.Errorf("a setting outlived the crash: %s", got)
 	}
-	if err := lab.Open(t.Context(), c); !errors.Is(err, lab.ErrNotFirstIncarnation) {
+	if err := lab.Unfence(t.Context(), c); !errors.Is(err, lab.ErrNotFirstIncarnation) {
 		t.Errorf("Open after a restart: %v", err)
 	}
 	if got := say(t, after, "SET", "job", "other", "NX", "PX", 1000); !strings.Contains(got, "NOREPLICAS") {
-		t.Errorf("Open opened a second life: %s", got)
+		t.Errorf("Unfence served a second incarnation: %s", got)
 	}
 }
 
@@ -170,7 +170,7 @@ func TestEmbeddedClosed(t *testing.T) {
 	}
 }
 
-// However eager a client is, no write gets into a life that has not been opened.
+// However eager a client is, no write gets into an incarnation that has not been opened.
 func TestEmbeddedStartsFenced(t *testing.T) {
 	c := embedded(t, 1)
 	addr := c.Nodes()[0].Addr()

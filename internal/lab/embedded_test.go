@@ -37,7 +37,7 @@ func embedded(t *testing.T, n int) *lab.EmbeddedCluster {
 
 func open(t *testing.T, c lab.Cluster) {
 	t.Helper()
-	if err := lab.Open(t.Context(), c); err != nil {
+	if err := lab.Unfence(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}
 }

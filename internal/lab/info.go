@@ -13,7 +13,7 @@ import (
 // embeddedVersion is the version of Redis that an embedded master stands for.
 const embeddedVersion = "7.0.0"
 
-// stats are what INFO tells of a life.
+// stats are what INFO tells of an incarnation.
 type stats struct {
 	runID   string
 	replID  string

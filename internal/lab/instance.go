@@ -18,9 +18,9 @@ import (
 	"github.com/alicebob/miniredis/v2/server"
 )
 
-// instance is one life of an embedded master: a miniredis behind a listener of
+// instance is one incarnation of an embedded master: a miniredis behind a listener of
 // our own, with a hook before each command that adds what miniredis lacks.
-// Nothing of it survives into the next life.
+// Nothing of it survives into the next incarnation.
 type instance struct {
 	redis    *miniredis.Miniredis
 	srv      *server.Server
@@ -145,7 +145,7 @@ func (in *instance) standing() {
 	}
 }
 
-// kill ends the life and waits for its goroutines.
+// kill ends the incarnation and waits for its goroutines.
 func (in *instance) kill() {
 	_ = in.listener.Close()
 	<-in.accepted
@@ -365,7 +365,7 @@ func set(words ...string) map[string]bool {
 	return m
 }
 
-// randomID is a fresh name for a life, 40 hex digits.
+// randomID is a fresh name for an incarnation, 40 hex digits.
 func randomID() string {
 	b := make([]byte, 20)
 	_, _ = rand.Read(b) // never fails

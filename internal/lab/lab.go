@@ -3,7 +3,7 @@
 // process ([Processes]), and real ones that outlive it ([Up] and [Down]). All
 // listen on 127.0.0.1 only, keep nothing on disk, and start fenced by the
 // boot fence: a master that crashed and comes back refuses writes until a
-// guard, or [Open] in the first life of a cluster, lifts the fence.
+// guard, or [Unfence] in the first incarnation of a cluster, removes the fence.
 package lab
 
 import (
@@ -47,44 +47,44 @@ type Shifter interface {
 	Shift(i int, by time.Duration) error
 }
 
-// ErrNotFirstIncarnation is returned by [Open] when a master has been restarted: the
-// votes of its earlier life are lost, and only a guard that has waited may open
+// ErrNotFirstIncarnation is returned by [Unfence] when a master has been restarted: the
+// votes of its earlier incarnation are lost, and only a guard that has waited may open
 // it.
 var ErrNotFirstIncarnation = errors.New("not in its first incarnation")
 
 // ErrClosed is returned by a cluster after its Close.
 var ErrClosed = errors.New("the lab is closed")
 
-// openTimeout bounds each command to a master of our own on loopback.
-const openTimeout = 2 * time.Second
+// unfenceTimeout bounds each command to a master of our own on loopback.
+const unfenceTimeout = 2 * time.Second
 
-// lives is how often each master was started; the clusters of this package
+// starts knows how often each master was started; the clusters of this package
 // know it.
-type starts interface{ life(i int) int }
+type starts interface{ incarnation(i int) int }
 
-// Open lifts the boot fence of all nodes: right only in the first life of a
+// Unfence removes the boot fence of all nodes: right only in the first incarnation of a
 // new cluster, which has no votes to forget. It fails with [ErrNotFirstIncarnation] if
-// a master of a cluster of this package has been restarted, and lifts the fence
-// of no later life.
-func Open(ctx context.Context, c Cluster) error {
+// a master of a cluster of this package has been restarted, and removes the fence
+// of no later incarnation.
+func Unfence(ctx context.Context, c Cluster) error {
 	for i, node := range c.Nodes() {
-		if err := openFirstLife(ctx, c, i, node); err != nil {
-			return fmt.Errorf("open %s: %w", node.Name(), err)
+		if err := unfenceFirst(ctx, c, i, node); err != nil {
+			return fmt.Errorf("remove the fence of %s: %w", node.Name(), err)
 		}
 	}
 	return nil
 }
 
-func openFirstLife(ctx context.Context, c Cluster, i int, node *redlock.Node) error {
+func unfenceFirst(ctx context.Context, c Cluster, i int, node *redlock.Node) error {
 	// The one connection of this client is made by the PING. If the master is
-	// still in its first life after that, the connection belongs to this life, and
+	// still in its first incarnation after that, the connection belongs to this incarnation, and
 	// so does everything sent through it.
-	client := node.OneConnection(openTimeout)
+	client := node.OneConnection(unfenceTimeout)
 	defer client.Close()
 	if err := client.Ping(ctx).Err(); err != nil {
 		return err
 	}
-	if l, ok := c.(starts); ok && l.life(i) != 1 {
+	if l, ok := c.(starts); ok && l.incarnation(i) != 1 {
 		return ErrNotFirstIncarnation
 	}
 	return client.ConfigSet(ctx, "min-replicas-to-write", "0").Err()

@@ -23,7 +23,7 @@ type processes struct {
 }
 
 // Processes starts n masters named n1, n2, … as processes of the redis-server
-// at path, on free loopback ports, closed by their boot fence (see [Open]). Crash
+// at path, on free loopback ports, fenced by their boot fence (see [Unfence]). Crash
 // kills the process with SIGKILL. They end with this process, and their files,
 // in a temporary directory, with Close.
 func Processes(path string, n int) (Cluster, error) {
@@ -64,12 +64,12 @@ func (c *processes) Restart(i int) error {
 	if c.closed {
 		return fmt.Errorf("start %s: %w", c.nodes[i].Name(), ErrClosed)
 	}
-	// Counted before it starts, so that nobody takes the new life for the first.
+	// Counted before it starts, so that nobody takes the new incarnation for the first.
 	c.starts[i]++
 	return c.servers[i].Start()
 }
 
-func (c *processes) life(i int) int {
+func (c *processes) incarnation(i int) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.starts[i]

@@ -54,11 +54,11 @@ func TestProcesses(t *testing.T) {
 	if got := info(t, again, "server")["run_id"]; got == before {
 		t.Error("the same run_id after a restart")
 	}
-	if err := lab.Open(t.Context(), c); !errors.Is(err, lab.ErrNotFirstIncarnation) {
+	if err := lab.Unfence(t.Context(), c); !errors.Is(err, lab.ErrNotFirstIncarnation) {
 		t.Errorf("Open after a restart: %v", err)
 	}
 	if got := say(t, again, "SET", "job", "tok"); got != refused {
-		t.Errorf("Open opened a second life: %s", got)
+		t.Errorf("Unfence served a second incarnation: %s", got)
 	}
 }
 

@@ -106,7 +106,7 @@ func (s *Server) Node() *redlock.Node {
 func (s *Server) Addr() string { return s.addr }
 
 // Start runs the process and returns as soon as it accepts connections. More
-// args go to this life of the server only. It fails with [ErrPortTaken] if
+// args go to this incarnation of the server only. It fails with [ErrPortTaken] if
 // something else listens there.
 func (s *Server) Start(args ...string) error {
 	s.mu.Lock()
@@ -123,7 +123,7 @@ func (s *Server) Start(args ...string) error {
 	if len(s.env) > 0 {
 		cmd.Env = append(cmd.Environ(), s.env...)
 	}
-	// What this life logs begins here.
+	// What this incarnation logs begins here.
 	logged := int64(0)
 	if st, err := os.Stat(s.log()); err == nil {
 		logged = st.Size()

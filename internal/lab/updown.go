@@ -40,7 +40,7 @@ type Started struct {
 	RestartCmd string // what a person types to start it again after a crash
 	// Already tells that it ran before; Up left it as it was.
 	Already bool
-	// Opened tells that Up lifted its fence. A server that Up started and did not
+	// Opened tells that Up removed its fence. A server that Up started and did not
 	// open stays fenced until a guard has waited.
 	Opened bool
 }
@@ -54,11 +54,11 @@ type Started struct {
 // Each server starts fenced, whoever starts it, and however: the boot fence is
 // in an included file, with the same lines before the include, so that CONFIG
 // REWRITE adds none behind it. Up opens the
-// servers only if it has made dir, which is the first life of a new cluster, with
+// servers only if it has made dir, which is the first incarnation of a new cluster, with
 // no vote to forget. Where dir was there before, a server that is not running has
 // ended, and with it went the votes that it had cast: Up starts it, and leaves
 // it closed. Up cannot know when the loss was, so the wait is for a guard to keep;
-// so it is after a reboot of the host, when all of them start closed. [Down] and
+// so it is after a reboot of the host, when all of them start fenced. [Down] and
 // Up again make a new cluster at once, which is right when the clients of the
 // old one have ended too.
 func Up(ctx context.Context, dir, bin string, n, firstPort int) ([]Started, error) {
@@ -118,8 +118,8 @@ func upAll(ctx context.Context, nodes []*daemon, path, bin string, fresh bool) (
 		return started, nil
 	}
 	for i, d := range nodes {
-		if err := d.open(ctx); err != nil {
-			return started, fmt.Errorf("open %s: %w", d.name, err)
+		if err := d.removeFence(ctx); err != nil {
+			return started, fmt.Errorf("remove the fence of %s: %w", d.name, err)
 		}
 		started[i].Opened = true
 	}

@@ -81,7 +81,7 @@ func (w *Wrong) Start(kind string, n int) error {
 			maxTTL: w.maxTTL, cancel: cancel, done: make(chan struct{}),
 		}
 		for _, node := range w.nodes {
-			c.nodes = append(c.nodes, node.Client(1, openTimeout))
+			c.nodes = append(c.nodes, node.Client(1, unfenceTimeout))
 		}
 		w.clients[kind] = append(w.clients[kind], c)
 		go c.run(ctx)
@@ -134,7 +134,7 @@ func (c *wrongClient) run(ctx context.Context) {
 		}
 	}
 	// A master that hangs must not keep the others' copies.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), openTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), unfenceTimeout)
 	defer cancel()
 	c.each(ctx, func(ctx context.Context, _ int, n *redis.Client) { _ = n.Del(ctx, c.key).Err() })
 }

@@ -16,7 +16,7 @@ func TestWrongClients(t *testing.T) {
 	t.Cleanup(func() { _ = cluster.Close() })
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
-	if err := Open(ctx, cluster); err != nil {
+	if err := Unfence(ctx, cluster); err != nil {
 		t.Fatal(err)
 	}
 	const maxTTL = time.Minute
@@ -80,7 +80,7 @@ func TestEmbeddedStandsStill(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = cluster.Close() })
-	if err := Open(t.Context(), cluster); err != nil {
+	if err := Unfence(t.Context(), cluster); err != nil {
 		t.Fatal(err)
 	}
 	c := cluster.Nodes()[0].Client(1, 20*time.Second)

@@ -149,7 +149,7 @@ func label(s string) string { return safetext.Escape(s) }
 // lives counts what is gone when the next scrape comes.
 type incarnations struct {
 	runID    string
-	exposed  time.Duration // of that life
+	exposed  time.Duration // of that incarnation
 	restarts uint64
 	total    time.Duration // exposed, of all lives
 }
@@ -180,7 +180,7 @@ func (l *incarnations) saw(runID string, exposed time.Duration) {
 		}
 		l.runID, l.exposed = runID, 0
 	}
-	if exposed < l.exposed { // another loss of the same life
+	if exposed < l.exposed { // another loss of the same incarnation
 		l.exposed = 0
 	}
 	l.total += exposed - l.exposed

@@ -300,7 +300,7 @@ func (o *Operator) extend(ctx context.Context, resource, token string, ttl time.
 	return lock, a.end(decided(lock.Nodes(), nil), nil)
 }
 
-// mayUse checks what all acts on a lock's life have in common.
+// mayUse checks what all actions on a lock have in common.
 func (o *Operator) mayUse(resource string, ttl time.Duration) error {
 	switch {
 	case o.opt.ReadOnly:

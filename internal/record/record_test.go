@@ -18,7 +18,7 @@ import (
 	"redlockctl/monitor"
 )
 
-// told is a source whose pictures and events a test makes.
+// told is a source whose snapshots and events a test makes.
 type told struct {
 	s      monitor.Snapshot
 	events []monitor.Event

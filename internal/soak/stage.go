@@ -70,7 +70,7 @@ func newStage(ctx context.Context, cfg config) (*stage, error) {
 			return s, err
 		}
 		s.servers, nodes = append(s.servers, n), append(nodes, n.Node())
-		// The first life of a new cluster has no votes to forget.
+		// The first incarnation of a new cluster has no votes to forget.
 		if _, err := n.Do(ctx, "CONFIG", "SET", "min-replicas-to-write", "0"); err != nil {
 			return s, err
 		}

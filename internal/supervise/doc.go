@@ -1,6 +1,6 @@
 // Package supervise is the third way to fence a master that may have forgotten
 // votes, for servers on which nobody has any right: the process is not started
-// again before the votes of its last life have run out.
+// again before the votes of its last incarnation have run out.
 //
 // # The rule
 //

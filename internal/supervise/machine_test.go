@@ -154,7 +154,7 @@ type world struct {
 
 	runs    bool
 	ended   time.Duration // the last real end
-	promise time.Duration // the D that the last life's clients rely on
+	promise time.Duration // the D that the last incarnation's clients rely on
 	starts  int
 	trace   []string
 }

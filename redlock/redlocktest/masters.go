@@ -40,7 +40,7 @@ func New(n int) (*Masters, error) {
 		return nil, err
 	}
 	m := &Masters{c.(*lab.EmbeddedCluster)}
-	if err := lab.Open(context.Background(), m.cluster); err != nil {
+	if err := lab.Unfence(context.Background(), m.cluster); err != nil {
 		_ = m.Close()
 		return nil, err
 	}
