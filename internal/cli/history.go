@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -150,6 +152,11 @@ func (a *commandLine) history(lock string, o historyOptions) error {
 	if err != nil {
 		return err
 	}
+	if o.node != "" && len(doc.Events) == 0 {
+		if names, err := r.Nodes(); err == nil && !slices.Contains(names, o.node) {
+			return usageError{fmt.Errorf("--node: the record has no node %q (have: %s)", o.node, safetext.Escape(strings.Join(names, ", ")))}
+		}
+	}
 	switch a.output {
 	case "json":
 		return printJSON(a.out, doc)
@@ -232,6 +239,8 @@ func (a *commandLine) tellHistory(doc historyJSON, lock string, saw bool, o hist
 		if err := printList(a, &columns, ctx, view.PastEventColumns(o.utc), events, func(e *view.PastEventDoc) any { return e }); err != nil {
 			return err
 		}
+	case lock == "" && (!doc.Since.Before(doc.Last) || !doc.First.Before(doc.Until)):
+		fmt.Fprintf(a.out, "nothing was recorded from %s to %s\n", view.Stamp(doc.Since, o.utc), view.Stamp(doc.Until, o.utc))
 	case lock == "":
 		fmt.Fprintf(a.out, "nothing happened from %s to %s\n", view.Stamp(doc.Since, o.utc), view.Stamp(doc.Until, o.utc))
 	}

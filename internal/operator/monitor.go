@@ -2,8 +2,6 @@ package operator
 
 import (
 	"context"
-	"fmt"
-	"slices"
 
 	"redlockctl/internal/audit"
 	"redlockctl/redlock"
@@ -16,15 +14,14 @@ func (o *Operator) MonitorLock(ctx context.Context, node, resource, reason strin
 	if err := o.mayAct(reason); err != nil {
 		return err
 	}
-	nodes := o.locks.Nodes()
-	i := slices.IndexFunc(nodes, func(n *redlock.Node) bool { return n.Name() == node })
-	if i < 0 {
-		return fmt.Errorf("%w: there is no node %q", ErrRefused, node)
+	from, err := o.find(node)
+	if err != nil {
+		return err
 	}
 	a, err := o.begin(audit.Record{Act: "monitor", Target: resource, Reason: reason, Detail: "on " + node})
 	if err != nil {
 		return err
 	}
-	said, err := do(ctx, nodes[i])
+	said, err := do(ctx, from)
 	return a.end(joined(", ", "on "+node, said), err)
 }

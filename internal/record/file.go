@@ -20,8 +20,10 @@ var (
 	ErrInUse = errors.New("another process records into this file")
 	// ErrNewer is returned for a file that a newer version of the program has made.
 	ErrNewer = errors.New("the record was made by a newer version of redlockctl")
-	// ErrNoRecord is returned where there is no file, or one that is no record.
+	// ErrNoRecord is returned where there is no file, or an empty one.
 	ErrNoRecord = errors.New("nothing has been recorded")
+	// ErrOther is returned for a file that is no record.
+	ErrOther = errors.New("not a record of redlockctl")
 )
 
 // source names a file for the driver.

@@ -34,16 +34,19 @@ type Cluster struct {
 }
 
 // OpenReader opens a record; name is that of the cluster, "" for the only one. It fails
-// with [ErrNoRecord] or [ErrNewer].
+// with [ErrNoRecord], [ErrOther] or [ErrNewer].
 func OpenReader(path, name string) (*Reader, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+	switch info, err := os.Stat(path); {
+	case errors.Is(err, fs.ErrNotExist):
 		return nil, fmt.Errorf("%w: there is no %s", ErrNoRecord, path)
-	} else if err != nil {
+	case err != nil:
 		return nil, err
+	case !info.Mode().IsRegular():
+		return nil, fmt.Errorf("%s: %w: it is no file", path, ErrOther)
 	}
 	var version int
 	var db *sql.DB
@@ -60,8 +63,10 @@ func OpenReader(path, name string) (*Reader, error) {
 		_ = db.Close()
 	}
 	switch {
+	case errors.Is(err, ErrNoRecord):
+		return nil, fmt.Errorf("%s: %w in it", path, err)
 	case err != nil:
-		return nil, fmt.Errorf("%s: %w: %w", path, ErrNoRecord, err)
+		return nil, fmt.Errorf("%s: %w: %w", path, ErrOther, err)
 	case version > Version:
 		_ = db.Close()
 		return nil, fmt.Errorf("%s: %w", path, ErrNewer)
@@ -249,6 +254,23 @@ func (r *Reader) StatesAt(t time.Time) ([]State, error) {
 // States are the changes of state in a span, oldest first.
 func (r *Reader) States(in Span) ([]State, error) {
 	return r.states(`WHERE cluster = ? AND at_ms >= ? AND at_ms < ? ORDER BY at_ms, node`, r.cluster, millis(in.Since), millis(in.Until))
+}
+
+// Nodes are the names of the nodes in the order of the configuration.
+func (r *Reader) Nodes() (names []string, err error) {
+	rows, err := r.db.Query(`SELECT node FROM nodes WHERE cluster = ? ORDER BY position`, r.cluster)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var name string
+		if err := rows.Scan(&name); err != nil {
+			return nil, err
+		}
+		names = append(names, name)
+	}
+	return names, rows.Err()
 }
 
 // Gaps are the times of a span in which nothing was recorded, oldest first.

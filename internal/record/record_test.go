@@ -262,8 +262,18 @@ func TestOtherFilesAreRefused(t *testing.T) {
 	if _, _, err := openFile(text); err == nil {
 		t.Error("a text was taken for a record")
 	}
-	if _, err := OpenReader(text, ""); !errors.Is(err, ErrNoRecord) {
+	if _, err := OpenReader(text, ""); !errors.Is(err, ErrOther) {
 		t.Errorf("a text: %v", err)
+	}
+	if _, err := OpenReader(dir, ""); !errors.Is(err, ErrOther) {
+		t.Errorf("a directory: %v", err)
+	}
+	empty := filepath.Join(dir, "empty.db")
+	if err := os.WriteFile(empty, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := OpenReader(empty, ""); !errors.Is(err, ErrNoRecord) || strings.Count(err.Error(), ErrNoRecord.Error()) != 1 {
+		t.Errorf("an empty file: %v", err)
 	}
 	if _, err := OpenReader(filepath.Join(dir, "none.db"), ""); !errors.Is(err, ErrNoRecord) {
 		t.Errorf("no file: %v", err)

@@ -216,7 +216,10 @@ func (rep *Report) Text(w io.Writer) error {
 	for _, a := range rep.Away {
 		fmt.Fprintf(&b, "  %-12s %-12s %s in all, %s\n", safetext.Escape(a.Name), a.State, view.Age(a.Total), view.Plural(a.Times, "time"))
 	}
-	if len(rep.Away) == 0 {
+	switch {
+	case len(rep.Lanes) == 0:
+		fmt.Fprintln(&b, "  nothing was recorded then")
+	case len(rep.Away) == 0:
 		fmt.Fprintln(&b, "  never")
 	}
 	heading("Findings")
