@@ -7,6 +7,7 @@ import (
 	"net"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -156,8 +157,23 @@ func sentence(err error) string {
 		return "no answer in time"
 	case errors.Is(err, io.EOF):
 		return "the server closed the connection"
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return "connection refused" + dialled(err)
+	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
+		return "the connection was reset"
+	}
+	if late := net.Error(nil); errors.As(err, &late) && late.Timeout() {
+		return "no answer in time" + dialled(err)
 	}
 	return err.Error()
+}
+
+// dialled is the address that a connection was not made to.
+func dialled(err error) string {
+	if op := (*net.OpError)(nil); errors.As(err, &op) && op.Op == "dial" && op.Addr != nil {
+		return " at " + op.Addr.String()
+	}
+	return ""
 }
 
 // sleep waits for d, or until wake or ctx.

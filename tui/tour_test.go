@@ -28,6 +28,16 @@ func TestTour(t *testing.T) {
 	r.where(page.Guard)
 }
 
+// A question whose reason has gone says so.
+func TestQuitSaysThatItsReasonWent(t *testing.T) {
+	r := newRig(t, monitortest.Degraded(monitortest.Epoch), 100, 30, func(o *Options) { o.Lab = nil })
+	r.press("q")
+	r.sees("Quit ?", "the only one")
+	r.push(monitortest.Safe(monitortest.Epoch))
+	r.m.Guards.Status = nil
+	r.sees("no node waits any more")
+}
+
 // The hints of a first start are shown once.
 func TestHints(t *testing.T) {
 	store := &fakeStore{}

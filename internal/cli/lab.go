@@ -37,7 +37,7 @@ type labNodeJSON struct {
 	Name    safetext.Text `json:"name"`
 	Addr    safetext.Text `json:"addr"`
 	Pid     int           `json:"pid"`
-	State   string        `json:"state"` // opened, closed, or ran before
+	State   string        `json:"state"` // serving, fenced, or ran before
 	Restart safetext.Text `json:"restart"`
 }
 
@@ -224,9 +224,9 @@ func startedAs(s lab.Started) string {
 	case s.Already:
 		return "ran before"
 	case s.Opened:
-		return "opened"
+		return "serving"
 	}
-	return "closed"
+	return "fenced"
 }
 
 func (a *commandLine) labDownCommand() *cobra.Command {

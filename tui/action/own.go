@@ -418,7 +418,12 @@ func (m *Desk) AskLeave(title, verb string, leave func() tea.Cmd) tea.Cmd {
 	if m.leftWaiting() == nil {
 		return leave()
 	}
-	return m.open(&Dialog{title: title, Verb: verb, facts: m.leftWaiting, then: leave})
+	return m.open(&Dialog{title: title, Verb: verb, then: leave, facts: func() []string {
+		if waiting := m.leftWaiting(); waiting != nil {
+			return waiting
+		}
+		return []string{m.St.Fact("Fenced", "no node waits any more: nothing is in the way")}
+	}})
 }
 
 // leftWaiting says which nodes wait, where the guard in this console is the only one:
