@@ -19,6 +19,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/redis/go-redis/v9"
 	"golang.org/x/sys/unix"
 
 	"redlockctl/internal/lab"
@@ -145,6 +146,13 @@ func (b *screenBench) run() error {
 	if err := fill.fill(); err != nil {
 		return err
 	}
+	bare, err := bareScan(servers)
+	if err != nil {
+		return err
+	}
+	if err := quiet(servers); err != nil {
+		return err
+	}
 	t, err := open()
 	if err != nil {
 		return err
@@ -155,7 +163,7 @@ func (b *screenBench) run() error {
 	if !ok {
 		return fmt.Errorf("not all locks are shown:\n%s", t.tail())
 	}
-	b.line("start → all "+title+" locks are listed", "ms", float64(d.Milliseconds()), 0, "")
+	b.line("start → all "+title+" locks are listed", "ms", float64(d.Milliseconds()), 2*float64(bare.Milliseconds()), "a bare scan just before: %d ms", bare.Milliseconds())
 
 	if err := b.rest(t, servers); err != nil {
 		return err
@@ -175,6 +183,58 @@ func (b *screenBench) run() error {
 	}
 	b.line("changes meanwhile", "/s", float64(changes.Load())/time.Since(begun).Seconds(), 0, "of 1000 that are wanted, each on five servers")
 	return b.write(about)
+}
+
+// bareScan is how long it takes to read all keys of the servers, all at the same time,
+// with token and TTL of each, and to do nothing with them.
+func bareScan(servers []*lab.Server) (time.Duration, error) {
+	const script = `local p = redis.call('SCAN', ARGV[1], 'COUNT', 250)
+local out = {p[1]}
+for _, k in ipairs(p[2]) do
+  out[#out + 1], out[#out + 2], out[#out + 3] = k, redis.call('GET', k), redis.call('PTTL', k)
+end
+return out`
+	begun := time.Now()
+	failed := make([]error, len(servers))
+	var all sync.WaitGroup
+	for i, s := range servers {
+		all.Go(func() {
+			client := redis.NewClient(&redis.Options{Addr: s.Addr(), PoolSize: 1})
+			defer client.Close()
+			for cursor := "0"; ; {
+				page, err := client.Eval(context.Background(), script, nil, cursor).Slice()
+				if err != nil {
+					failed[i] = err
+					return
+				}
+				if cursor, _ = page[0].(string); cursor == "0" {
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+	return time.Since(begun), errors.Join(failed...)
+}
+
+// quiet waits until the servers count none of our commands as their clients' any more:
+// the console reads a node that has clients at work with pauses.
+func quiet(servers []*lab.Server) error {
+	for _, s := range servers {
+		for {
+			info, err := s.Do(context.Background(), "INFO", "stats")
+			if err != nil {
+				return err
+			}
+			_, rest, _ := strings.Cut(fmt.Sprint(info), "instantaneous_ops_per_sec:")
+			n, _, _ := strings.Cut(rest, "\r")
+			if ops, err := strconv.Atoi(n); err == nil && ops < 50 {
+				break
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
+	}
+	return nil
 }
 
 // starts measures how long the program takes to a first screen that is of use,
