@@ -14,6 +14,7 @@ import (
 	"github.com/rogpeppe/go-internal/diff"
 
 	"redlockctl/internal/private"
+	"redlockctl/internal/safetext"
 )
 
 // Folder is where a plan is written, and nothing beside it.
@@ -57,8 +58,29 @@ type Change struct {
 	Diff string
 }
 
-// Changes compares a plan with what the folder has.
+// ErrForeign is returned for a folder that has files, and none that say that init made it.
+var ErrForeign = errors.New("the folder is not empty, and was not written by init: name another one by --out")
+
+// own reports whether init wrote the folder; also one that is not there, or empty, is its own.
+func (f Folder) own() (bool, error) {
+	entries, err := os.ReadDir(f.Path)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && len(entries) == 0 {
+		return true, nil
+	} else if err != nil {
+		return false, err
+	}
+	_, err = os.Lstat(filepath.Join(f.Path, madeByInit))
+	return err == nil, nil
+}
+
+// Changes compares a plan with what the folder has. It fails with [ErrForeign] for a folder
+// of somebody else, whose files would be overwritten.
 func (f Folder) Changes(plan []File) ([]Change, error) {
+	if own, err := f.own(); err != nil {
+		return nil, err
+	} else if !own {
+		return nil, fmt.Errorf("%s: %w", safetext.Escape(f.Path), ErrForeign)
+	}
 	var all []Change
 	for _, file := range plan {
 		c := Change{Path: file.Path, Kind: Same}

@@ -11,10 +11,13 @@ import (
 	"net"
 	"path"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"text/template"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"redlockctl/deploy"
 	"redlockctl/internal/acl"
@@ -45,6 +48,8 @@ const (
 	caFile      = "ca.pem"
 	seenFile    = "seen.conf"
 	runbook     = "RUNBOOK.md"
+	// madeByInit is in each folder of init, with and without a guard.
+	madeByInit = "servers.sh"
 )
 
 // PasswordVariable is what guard.env sets.
@@ -91,7 +96,15 @@ type page struct {
 	Remote       bool
 }
 
-// Plan is the files of the folder, or all that stands in the way. It is pure: the same facts, answers and secrets make
+// Problems are all that stands in the way of a plan.
+type Problems []error
+
+func (p Problems) Error() string { return errors.Join(p...).Error() }
+
+// Unwrap makes errors.Is look at each.
+func (p Problems) Unwrap() []error { return p }
+
+// Plan is the files of the folder, or [Problems]. It is pure: the same facts, answers and secrets make
 // the same files.
 func Plan(f *Facts, a Answers, secrets Secrets) ([]File, error) {
 	p := page{Answers: a, FenceLines: restartguard.FenceLines, FenceArgs: strings.Join(restartguard.FenceArgs, " "), Variable: PasswordVariable}
@@ -119,8 +132,9 @@ func Plan(f *Facts, a Answers, secrets Secrets) ([]File, error) {
 		p.Remote = p.Remote || h.SSH != ""
 	}
 	cluster, err := p.kubernetes()
-	if err := errors.Join(append(problems, err)...); err != nil {
-		return nil, err
+	problems = slices.DeleteFunc(append(problems, err), func(err error) bool { return err == nil })
+	if len(problems) > 0 {
+		return nil, Problems(problems)
 	}
 	return p.files(secrets, cluster)
 }
@@ -139,7 +153,7 @@ func (p page) files(secrets Secrets, cluster kubernetesPage) ([]File, error) {
 		kind = "delay"
 	}
 	add(runbook, runbook+"."+kind, 0o644, p)
-	add("servers.sh", "servers.sh", 0o755, p)
+	add(madeByInit, "servers.sh", 0o755, p)
 	for i := range p.Hosts {
 		if p.Hosts[i].Manual == "" {
 			add(path.Join(p.Hosts[i].Name, "install.sh"), "install.sh."+kind, 0o700, hostPage{p, p.Hosts[i]})
@@ -223,7 +237,14 @@ func hostOf(s Server) (host, error) {
 	}
 	switch {
 	case s.Err != nil:
-		return fail("cannot be looked at: %s; init needs a user that may read INFO, CONFIG and ACL", safetext.Escape(s.Err.Error()))
+		advice := "init needs to reach every master"
+		switch {
+		case redis.HasErrorPrefix(s.Err, "WRONGPASS"), redis.HasErrorPrefix(s.Err, "NOAUTH"):
+			advice = "give the right --user, and its password by --ask-password, --password-file or $REDLOCKCTL_PASSWORD"
+		case redis.HasErrorPrefix(s.Err, "NOPERM"):
+			advice = "init needs a user that may read INFO, CONFIG and ACL"
+		}
+		return fail("cannot be looked at: %s; %s", strings.TrimSuffix(safetext.Escape(s.Err.Error()), "."), advice)
 	case s.Role != "master":
 		return fail("its role is %s: locks need masters without replication", safetext.Escape(cmp.Or(s.Role, "unknown")))
 	case s.MinReplicas > 0 && s.MinReplicas < restartguard.FenceCordon:

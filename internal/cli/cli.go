@@ -22,6 +22,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/spf13/cobra"
 
+	"redlockctl/internal/adopt"
 	"redlockctl/internal/app"
 	"redlockctl/internal/config"
 	"redlockctl/internal/safetext"
@@ -109,6 +110,12 @@ func (a *commandLine) styledHelp(args []string) bool {
 // report writes what went wrong to standard error, a line for each problem.
 func (a *commandLine) report(err error) {
 	if err == nil || errors.Is(err, errSilent) {
+		return
+	}
+	if problems := (adopt.Problems)(nil); errors.As(err, &problems) {
+		for _, p := range problems {
+			fmt.Fprintf(a.errOut, "redlockctl: %s\n", safetext.Printable(p.Error()))
+		}
 		return
 	}
 	var several *config.Error

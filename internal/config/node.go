@@ -66,8 +66,8 @@ func (f *file) nodes(c *Config, root *table, label string, getenv func(string) s
 		}
 		if server != "" {
 			if first, ok := servers[server]; ok {
-				addrSetting.problem("is the same server as %s (line %d); one server has one vote, whatever its databases, so each node must be a server of its own",
-					redact(first.raw), first.line())
+				addrSetting.problem("is the same server as %s%s; one server has one vote, whatever its databases, so each node must be a server of its own",
+					redact(first.raw), first.place())
 			} else {
 				servers[server] = addrSetting
 			}

@@ -74,6 +74,14 @@ func (s setting) name() string {
 
 func (s setting) line() int { return s.table.file.lines.at(join(s.table.path, s.key)) }
 
+// place is the line in brackets; empty where no file says it.
+func (s setting) place() string {
+	if line := s.line(); line > 0 {
+		return fmt.Sprintf(" (line %d)", line)
+	}
+	return ""
+}
+
 // value is what the file says, as TOML.
 func (s setting) value() string {
 	if !s.set || s.secret {
