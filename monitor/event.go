@@ -8,18 +8,6 @@ import (
 	"redlockctl/internal/safetext"
 )
 
-// Level is how much an event wants to be read.
-type Level uint8
-
-const (
-	LevelInfo   Level = iota // everyday churn: acquired, extended, released, expired
-	LevelNotice              // something changed that an operator should know
-	LevelAlarm               // a person should look
-)
-
-// String is the level as the screen and JSON show it.
-func (l Level) String() string { return [...]string{"info", "notice", "alarm"}[l] }
-
 // eventLog keeps the latest events within a bound. The everyday ones have a
 // bound of their own, so that they never push out what matters.
 type eventLog struct {
@@ -128,31 +116,4 @@ func nodeEvent(at time.Time, level Level, kind, node, format string, args ...any
 
 func lockEvent(at time.Time, level Level, kind, key, format string, args ...any) Event {
 	return Event{At: at, Level: level, Kind: kind, Key: safetext.New(key), Text: safetext.New(fmt.Sprintf(format, args...))}
-}
-
-// Event is something that happened, for people to read.
-type Event struct {
-	Seq   uint64 // grows by one with each event: tells which ones a reader has seen
-	At    time.Time
-	Level Level
-	// Kind is the event in a word. Of nodes: "up", "down", "slow", "loading",
-	// "denied", "wrong role", "fenced", "cordoned", "rejoined", "restart", "clock step",
-	// "own clock". Of locks: "acquired", "extended", "released", "expired",
-	// "force-released", "revoked", "lost copy" (of many at once the node tells), "lost majority", and
-	// the states "orphaned", "over max TTL", "split", "no TTL". Of findings: "finding
-	// opened", "finding closed".
-	Kind string
-	Node string        // where it concerns one node
-	Key  safetext.Text // where it concerns one lock
-	Text safetext.Text // the sentence
-	// Token is that of a grant that began, was extended or ended; Until, of the first two,
-	// when it ends by what is known (zero: never). Times is how many extensions the event
-	// stands for.
-	Token safetext.Text
-	Until time.Time
-	Times int
-	// Part says that another event tells it too: it is for those who ask for more than
-	// the cause, and for the history of its lock.
-	Part bool
-	Cost *RestartCost // of a restart; nil: of anything else
 }

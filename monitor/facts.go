@@ -6,42 +6,6 @@ import (
 	"redlockctl/internal/safetext"
 )
 
-// Facts are what a server says of its settings and its past, as far as the
-// assumptions of Redlock rest on it. A text that is empty and a number that is −1
-// are not known.
-type Facts struct {
-	PID, Port int // of the process, as it says itself
-
-	AppendOnly, AppendFsync string // as CONFIG says; AppendOnly also by INFO
-	Save                    string // the points of CONFIG save
-	SaveKnown               bool   // an empty Save means: none
-	MaxMemory               int64  // bytes; 0: no limit
-	MaxLag                  int64  // min-replicas-max-lag in seconds; 0: no fence works
-	Evicted                 int64  // keys, since the server's start
-	MaxClients              int64  // of connections; not told before Redis 7
-	Refused                 int64  // connections beyond that, since the server's start
-	DiskFails               string // what the last attempt to save says, if it failed
-
-	// How often each was called since the server's start.
-	Saves, BackgroundSaves, Rewrites, ConfigRewrites, ACLSaves int64
-
-	// ConfigError is why CONFIG GET failed, empty if it did not; ConfigMissing: the
-	// server has no such command, for nobody.
-	ConfigError   string
-	ConfigMissing bool
-
-	// Open: whoever reaches the server is obeyed without a password.
-	Open bool
-
-	// StepAt and StepBy are the last step of its clock that was seen; StepAt is
-	// zero if there was none.
-	StepAt time.Time
-	StepBy time.Duration
-	// OpenAt is when it was seen to accept writes right after a restart; zero: it
-	// was not.
-	OpenAt time.Time
-}
-
 func unknownFacts() Facts {
 	return Facts{MaxMemory: -1, MaxLag: -1, Evicted: -1, MaxClients: -1, Refused: -1, Saves: -1, BackgroundSaves: -1, Rewrites: -1, ConfigRewrites: -1, ACLSaves: -1}
 }

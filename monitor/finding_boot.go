@@ -82,3 +82,15 @@ func fenceDenied(k known, n *Node, f *Finding) bool {
 	saw := slices.ContainsFunc(n.Guards, func(g announce.Guard) bool { return g.Boot != announce.BootUnknown })
 	return (n.Facts.ConfigMissing || guarded && !saw) && f.seen("CONFIG GET min-replicas-to-write: %s", n.Facts.ConfigError)
 }
+
+// calls says how often a command was called on a node: as was seen, or by the server's
+// own count; empty: never.
+func calls(command string, seen count64, total int64, now time.Time) string {
+	switch {
+	case seen.lately(now):
+		return fmt.Sprintf("%s %d × while it was watched, the last %s", command, seen.n, ago(seen.at, now))
+	case total > 0:
+		return fmt.Sprintf("%s %d × since its start", command, total)
+	}
+	return ""
+}

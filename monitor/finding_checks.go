@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 )
 
 func noQuorum(k known, f *Finding) bool {
@@ -205,18 +204,6 @@ func savedByHand(k known, n *Node, f *Finding) bool {
 		note(h.aclSaves, n.Facts.ACLSaves, "ACL SAVE")
 	}
 	return len(what) > 0 && f.seen("%s", strings.Join(what, "; "))
-}
-
-// calls says how often a command was called on a node: as was seen, or by the server's
-// own count; empty: never.
-func calls(command string, seen count64, total int64, now time.Time) string {
-	switch {
-	case seen.lately(now):
-		return fmt.Sprintf("%s %d × while it was watched, the last %s", command, seen.n, ago(seen.at, now))
-	case total > 0:
-		return fmt.Sprintf("%s %d × since its start", command, total)
-	}
-	return ""
 }
 
 func evenNodes(k known, f *Finding) bool {

@@ -5,22 +5,11 @@ import (
 	"crypto/sha1"
 	"encoding/hex"
 	"errors"
-	"fmt"
 	"slices"
 	"strconv"
 	"time"
 
 	"github.com/redis/go-redis/v9"
-
-	"redlockctl/redlock"
-)
-
-const (
-	batchKeys  = 200           // keys of one read
-	ownPrefix  = "redlockctl:" // of counters and canaries of this program: no locks
-	batchBytes = 1 << 20       // of key names in one read
-	prefixLen  = 128           // bytes of a value that are read
-	fieldsLen  = 1 << 10       // bytes of the names of a small hash's fields
 )
 
 // readScript reads type, PTTL, length and the first bytes of each key, in one
@@ -225,99 +214,6 @@ func (r *reader) readScript(ctx context.Context, keys []string) ([]row, error) {
 		return nil, err
 	}
 	return parseRows(keys, values)
-}
-
-// errShape is returned for rows of another shape than the script gives them.
-var errShape = fmt.Errorf("%w: rows of another shape", redlock.ErrBadReply)
-
-// parseRows takes the script's answer apart, trusting nothing.
-func parseRows(keys []string, values []any) ([]row, error) {
-	rows, err := rowsOf(make([]row, 0, len(keys)), keys, func() (value, error) {
-		if len(values) == 0 {
-			return value{}, errShape
-		}
-		v := values[0]
-		values = values[1:]
-		switch v := v.(type) {
-		case int64:
-			return value{kind: ':', n: v}, nil
-		case string:
-			return value{kind: '$', text: v}, nil
-		}
-		return value{}, errShape
-	})
-	if err == nil && len(values) > 0 {
-		err = errShape
-	}
-	return rows, err
-}
-
-// rowsOf adds the rows of keys, whose values next gives.
-func rowsOf(rows []row, keys []string, next func() (value, error)) ([]row, error) {
-	number := func() (int64, error) {
-		v, err := next()
-		if err == nil && v.kind != ':' {
-			err = errShape
-		}
-		return v.n, err
-	}
-	text := func() (string, error) {
-		v, err := next()
-		if err == nil && v.kind != '$' {
-			err = errShape
-		}
-		return v.text, err
-	}
-	for _, key := range keys {
-		v, err := next()
-		switch {
-		case err != nil:
-			return nil, err
-		case v.kind == ':' && v.n == -2:
-			rows = append(rows, makeRow(key, "none", -2, 0, ""))
-		case v.kind == ':':
-			prefix, err := text()
-			if err != nil {
-				return nil, err
-			}
-			length := int64(len(prefix))
-			if length >= prefixLen {
-				if length, err = number(); err != nil {
-					return nil, err
-				}
-			}
-			rows = append(rows, makeRow(key, "string", v.n, length, prefix))
-		case v.kind == '$':
-			pttl, err1 := number()
-			length, err2 := number()
-			names, err3 := text()
-			if err := errors.Join(err1, err2, err3); err != nil {
-				return nil, err
-			}
-			rows = append(rows, makeRow(key, v.text, pttl, length, names))
-		default:
-			return nil, errShape
-		}
-	}
-	return rows, nil
-}
-
-// makeRow keeps within bounds what a server may say: −2 is a key that is not
-// there, and a TTL beyond a hundred years would overflow.
-func makeRow(key, typ string, pttl, length int64, prefix string) row {
-	const longest = 100 * 365 * 24 * int64(time.Hour/time.Millisecond)
-	most, r := prefixLen, row{key: key, typ: typ, pttl: -1, length: length}
-	if typ == "hash" || typ == "zset" {
-		most = fieldsLen
-	}
-	r.prefix = prefix[:min(len(prefix), most)]
-	switch {
-	case pttl == -2:
-		r.typ = "none"
-	case pttl >= 0:
-		r.pttl = time.Duration(min(pttl, longest)) * time.Millisecond
-	}
-	return r
 }
 
 // readMulti reads within a transaction. The length of what is no string is

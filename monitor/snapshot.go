@@ -269,3 +269,78 @@ type Finding struct {
 	Consequence string        // why it matters
 	Remedy      string        // what to do
 }
+
+// Level is how much an event wants to be read.
+type Level uint8
+
+const (
+	LevelInfo   Level = iota // everyday churn: acquired, extended, released, expired
+	LevelNotice              // something changed that an operator should know
+	LevelAlarm               // a person should look
+)
+
+// String is the level as the screen and JSON show it.
+func (l Level) String() string { return [...]string{"info", "notice", "alarm"}[l] }
+
+// Event is something that happened, for people to read.
+type Event struct {
+	Seq   uint64 // grows by one with each event: tells which ones a reader has seen
+	At    time.Time
+	Level Level
+	// Kind is the event in a word. Of nodes: "up", "down", "slow", "loading",
+	// "denied", "wrong role", "fenced", "cordoned", "rejoined", "restart", "clock step",
+	// "own clock". Of locks: "acquired", "extended", "released", "expired",
+	// "force-released", "revoked", "lost copy" (of many at once the node tells), "lost majority", and
+	// the states "orphaned", "over max TTL", "split", "no TTL". Of findings: "finding
+	// opened", "finding closed".
+	Kind string
+	Node string        // where it concerns one node
+	Key  safetext.Text // where it concerns one lock
+	Text safetext.Text // the sentence
+	// Token is that of a grant that began, was extended or ended; Until, of the first two,
+	// when it ends by what is known (zero: never). Times is how many extensions the event
+	// stands for.
+	Token safetext.Text
+	Until time.Time
+	Times int
+	// Part says that another event tells it too: it is for those who ask for more than
+	// the cause, and for the history of its lock.
+	Part bool
+	Cost *RestartCost // of a restart; nil: of anything else
+}
+
+// Facts are what a server says of its settings and its past, as far as the
+// assumptions of Redlock rest on it. A text that is empty and a number that is −1
+// are not known.
+type Facts struct {
+	PID, Port int // of the process, as it says itself
+
+	AppendOnly, AppendFsync string // as CONFIG says; AppendOnly also by INFO
+	Save                    string // the points of CONFIG save
+	SaveKnown               bool   // an empty Save means: none
+	MaxMemory               int64  // bytes; 0: no limit
+	MaxLag                  int64  // min-replicas-max-lag in seconds; 0: no fence works
+	Evicted                 int64  // keys, since the server's start
+	MaxClients              int64  // of connections; not told before Redis 7
+	Refused                 int64  // connections beyond that, since the server's start
+	DiskFails               string // what the last attempt to save says, if it failed
+
+	// How often each was called since the server's start.
+	Saves, BackgroundSaves, Rewrites, ConfigRewrites, ACLSaves int64
+
+	// ConfigError is why CONFIG GET failed, empty if it did not; ConfigMissing: the
+	// server has no such command, for nobody.
+	ConfigError   string
+	ConfigMissing bool
+
+	// Open: whoever reaches the server is obeyed without a password.
+	Open bool
+
+	// StepAt and StepBy are the last step of its clock that was seen; StepAt is
+	// zero if there was none.
+	StepAt time.Time
+	StepBy time.Duration
+	// OpenAt is when it was seen to accept writes right after a restart; zero: it
+	// was not.
+	OpenAt time.Time
+}
