@@ -327,13 +327,7 @@ func (nodeActJSON) kind() string { return "node act" }
 // printed too, so that a script need not read sentences.
 func (a *commandLine) failed(name string, err error) error {
 	err = explained(err)
-	var perr error
-	switch a.output {
-	case "json":
-		perr = printJSON(a.out, failureDoc(name, nil, err))
-	case "jsonl":
-		perr = printLine(a.out, failureDoc(name, nil, err))
-	}
+	_, perr := a.document(func() document { return failureDoc(name, nil, err) })
 	return cmp.Or(perr, err)
 }
 

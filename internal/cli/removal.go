@@ -90,6 +90,7 @@ different ways.`,
 			}
 			return a.act(nil, func(cfg *config.Config, op *operator.Operator) error {
 				t.cfg, t.op = cfg, op
+				t.planner = operator.Planner{Operator: op, Way: t.way, OnlyKeys: t.onlyKey, Look: t.lookAtAll}
 				if len(args) == 1 {
 					return a.tell(t.remove(ctx, args[0]))
 				}
@@ -114,13 +115,17 @@ type remover struct {
 	token, reason string
 	yes, onlyKey  bool
 
-	seen *monitor.Snapshot // of all locks; nil: not looked yet
+	planner operator.Planner
 }
 
 // remove takes one lock from its holder, with the further keys that it has.
 func (t *remover) remove(ctx context.Context, name string) outcome {
 	o := outcome{did: t.did, name: name}
-	plan, err := t.plan(ctx, name)
+	var tokens []string
+	if t.token != "" {
+		tokens = []string{t.token}
+	}
+	plan, err := t.planner.Plan(ctx, name, tokens)
 	if !t.yes {
 		if o.err = t.confirmRemoval(ctx, name, plan, err); o.err != nil {
 			return o
@@ -129,9 +134,7 @@ func (t *remover) remove(ctx context.Context, name string) outcome {
 	removal := plan.Removal(t.reason)
 	removal.OnlyKeys = t.onlyKey
 	if err != nil { // whatever is there by now: each node compares anew
-		if removal.Tokens = nil; t.token != "" {
-			removal.Tokens = []string{t.token}
-		}
+		removal.Tokens = tokens
 	} else if len(plan.Tokens) > 1 {
 		o.tokens = plan.Tokens
 	}
@@ -143,26 +146,13 @@ func (t *remover) remove(ctx context.Context, name string) outcome {
 	return o
 }
 
-// plan is what taking a lock means by what a look finds. Where its library binds keys
-// by their token alone, a look at all locks tells them.
-func (t *remover) plan(ctx context.Context, name string) (operator.Plan, error) {
-	copies, err := t.op.Inspect(ctx, name)
-	asked := operator.Asked{Keys: []string{name}, Copies: copies, LookErr: err, Quorum: redlock.Quorum(len(copies)), MaxTTL: t.cfg.Cluster.MaxTTL}
-	if t.token != "" {
-		asked.Tokens = []string{t.token}
-	}
-	plan, err := operator.MakePlan(t.way, asked)
-	if err != nil || t.onlyKey || len(plan.Shared) == 0 || t.seen != nil && plan.AddKeys(t.seen) {
-		return plan, err
-	}
-	if t.seen, err = t.look(ctx, t.cfg, app.Aim{}); err != nil {
-		return plan, err
-	}
-	if !t.seen.Complete {
+// lookAtAll looks at all locks, for the further keys of one.
+func (t *remover) lookAtAll(ctx context.Context, name string) (*monitor.Snapshot, error) {
+	seen, err := t.look(ctx, t.cfg, app.Aim{})
+	if err == nil && !seen.Complete {
 		fmt.Fprintf(t.errOut, "redlockctl: not all keys could be read: a further key of the lock of %s may be left\n", safetext.Escape(name))
 	}
-	plan.AddKeys(t.seen)
-	return plan, nil
+	return seen, err
 }
 
 // tellHolder says who holds the lock and whether that process has connections, where the

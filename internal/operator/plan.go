@@ -2,6 +2,7 @@ package operator
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -102,6 +103,33 @@ func (p Plan) Removal(reason string) Removal {
 		r.Tokens = append(r.Tokens, t.Token)
 	}
 	return r
+}
+
+// Planner plans removals one after the other, by what a look at each lock finds.
+type Planner struct {
+	Operator *Operator
+	Way      Way
+	OnlyKeys bool // see [Removal]
+	// Look looks at all locks. That is done where a library binds the keys of a lock by
+	// their token alone, and again for a lock that is newer than the last look.
+	Look func(ctx context.Context, name string) (*monitor.Snapshot, error)
+
+	seen *monitor.Snapshot
+}
+
+// Plan is what a removal means by what is there now. Without tokens it is of all that
+// are found.
+func (p *Planner) Plan(ctx context.Context, name string, tokens []string) (Plan, error) {
+	o := p.Operator
+	copies, err := o.locks.Inspect(ctx, name)
+	plan, err := MakePlan(p.Way, Asked{Keys: []string{name}, Copies: copies, LookErr: err, Tokens: tokens, Quorum: redlock.Quorum(len(copies)), MaxTTL: o.opt.MaxTTL})
+	if err != nil || p.OnlyKeys || len(plan.Shared) == 0 || p.seen != nil && plan.AddKeys(p.seen) {
+		return plan, err
+	}
+	if p.seen, err = p.Look(ctx, name); err == nil {
+		plan.AddKeys(p.seen)
+	}
+	return plan, err
 }
 
 // AddKeys adds the further keys that a snapshot of all locks shows as one lock with
