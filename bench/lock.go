@@ -65,50 +65,10 @@ func runLock(b lockBench) error {
 		rounds, slice = 3, 300*time.Millisecond
 	}
 	r := &report{}
-	want := func(s string) bool { return b.only == "" || b.only == s }
 	for round := range rounds {
 		fmt.Fprintf(os.Stderr, "round %d of %d\n", round+1, rounds)
-		order := slices.Clone(makers)
-		rand.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
-		if want("sequential") {
-			for _, m := range order {
-				if err := throughput(r, servers, m, round, "sequential", 1, slice); err != nil {
-					return err
-				}
-			}
-		}
-		if want("parallel") {
-			for _, g := range []int{16, 64} {
-				for _, m := range order {
-					if err := throughput(r, servers, m, round, fmt.Sprintf("parallel %d", g), g, slice); err != nil {
-						return err
-					}
-				}
-			}
-		}
-		if want("contended") {
-			ceiling(r, round, slice)
-			for _, m := range order {
-				if err := contended(r, servers, m, round, 1, slice); err != nil {
-					return err
-				}
-				if m.floor { // it cannot wait
-					continue
-				}
-				if err := contended(r, servers, m, round, fighters, 3*slice); err != nil {
-					return err
-				}
-			}
-		}
-		if want("fault") {
-			for _, m := range order {
-				if m.floor || m.oneServer {
-					continue
-				}
-				if err := fault(r, servers, m, round, slice); err != nil {
-					return err
-				}
-			}
+		if err := b.round(r, servers, makers, round, slice); err != nil {
+			return err
 		}
 	}
 	about := about(b, rounds)
@@ -120,6 +80,54 @@ func runLock(b lockBench) error {
 	}
 	if b.markdown != "" {
 		return r.writeMarkdown(b.markdown, about)
+	}
+	return nil
+}
+
+// round measures each maker once, in an order of its own.
+func (b lockBench) round(r *report, servers []*lab.Server, makers []maker, round int, slice time.Duration) error {
+	want := func(s string) bool { return b.only == "" || b.only == s }
+	order := slices.Clone(makers)
+	rand.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
+	if want("sequential") {
+		for _, m := range order {
+			if err := throughput(r, servers, m, round, "sequential", 1, slice); err != nil {
+				return err
+			}
+		}
+	}
+	if want("parallel") {
+		for _, g := range []int{16, 64} {
+			for _, m := range order {
+				if err := throughput(r, servers, m, round, fmt.Sprintf("parallel %d", g), g, slice); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	if want("contended") {
+		ceiling(r, round, slice)
+		for _, m := range order {
+			if err := contended(r, servers, m, round, 1, slice); err != nil {
+				return err
+			}
+			if m.floor { // it cannot wait
+				continue
+			}
+			if err := contended(r, servers, m, round, fighters, 3*slice); err != nil {
+				return err
+			}
+		}
+	}
+	if want("fault") {
+		for _, m := range order {
+			if m.floor || m.oneServer {
+				continue
+			}
+			if err := fault(r, servers, m, round, slice); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
 }

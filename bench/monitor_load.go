@@ -18,6 +18,64 @@ import (
 	"redlockctl/monitor"
 )
 
+// change is a write that a snapshot has to show.
+type change struct {
+	node  int
+	token string
+	at    time.Time
+}
+
+// follower takes the time until changes are in a snapshot.
+type follower struct {
+	mu      sync.Mutex
+	pending map[string]change
+	took    []float64 // ms
+}
+
+// expect waits for a change from now on, and reports whether the one before it of the
+// same key was still waited for.
+func (f *follower) expect(key string, c change) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	_, waits := f.pending[key]
+	f.pending[key] = c
+	return waits
+}
+
+func (f *follower) left() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.pending)
+}
+
+// follow looks at each snapshot until ctx ends.
+func (f *follower) follow(ctx context.Context, m *monitor.Monitor) {
+	version := m.Snapshot().Version
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-m.Changed(version):
+		}
+		s := m.Snapshot()
+		now := time.Now()
+		keys, ok := m.ChangedSince(version)
+		version = s.Version
+		f.mu.Lock()
+		if !ok {
+			keys = slices.Collect(maps.Keys(f.pending))
+		}
+		for _, k := range keys {
+			c, waits := f.pending[k]
+			if l := s.Locks.Get(k); waits && l != nil && l.Copies.At(c.node).Token.Raw() == c.token {
+				f.took = append(f.took, float64(now.Sub(c.at).Microseconds())/1000)
+				delete(f.pending, k)
+			}
+		}
+		f.mu.Unlock()
+	}
+}
+
 // changes changes locks at a steady rate and waits for each change to be in a
 // snapshot; then the last snapshot has to equal what the servers say.
 func (b *monitorRun) changes() error {
@@ -30,44 +88,12 @@ func (b *monitorRun) changes() error {
 		if err := m.Settled(ctx); err != nil {
 			return err
 		}
-		type change struct {
-			node  int
-			token string
-			at    time.Time
-		}
-		var mu sync.Mutex
-		pending := map[string]change{}
-		var took []float64
+		f := follower{pending: map[string]change{}}
 		overtaken := 0
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
 		var wg sync.WaitGroup
-		wg.Go(func() {
-			version := m.Snapshot().Version
-			for {
-				select {
-				case <-ctx.Done():
-					return
-				case <-m.Changed(version):
-				}
-				s := m.Snapshot()
-				now := time.Now()
-				keys, ok := m.ChangedSince(version)
-				version = s.Version
-				mu.Lock()
-				if !ok {
-					keys = slices.Collect(maps.Keys(pending))
-				}
-				for _, k := range keys {
-					c, waits := pending[k]
-					if l := s.Locks.Get(k); waits && l != nil && l.Copies.At(c.node).Token.Raw() == c.token {
-						took = append(took, float64(now.Sub(c.at).Microseconds())/1000)
-						delete(pending, k)
-					}
-				}
-				mu.Unlock()
-			}
-		})
+		wg.Go(func() { f.follow(ctx, m) })
 		clients := make([]*redis.Client, len(b.nodes))
 		for i, n := range b.nodes {
 			clients[i] = n.Client(4, 5*time.Second)
@@ -80,27 +106,23 @@ func (b *monitorRun) changes() error {
 			}
 			i := n % len(clients)
 			key, token := fmt.Sprintf("lock:%08d", 1+(n*7919)%b.locks), fmt.Sprintf("change%018d", n)
-			mu.Lock()
-			if _, waits := pending[key]; waits {
+			if f.expect(key, change{i, token, time.Now()}) {
 				overtaken++
 			}
-			pending[key] = change{i, token, time.Now()}
-			mu.Unlock()
 			if err := clients[i].Set(ctx, key, token, 2*time.Hour).Err(); err != nil {
 				return err
 			}
 		}
 		spent := time.Since(begun)
 		deadline := time.Now().Add(10 * time.Second)
-		left := func() int { mu.Lock(); defer mu.Unlock(); return len(pending) }
-		for left() > 0 && time.Now().Before(deadline) {
+		for f.left() > 0 && time.Now().Before(deadline) {
 			time.Sleep(10 * time.Millisecond)
 		}
-		lost := left()
+		lost := f.left()
 		cancel()
 		wg.Wait()
-		slices.Sort(took)
-		p50, p99 := took[len(took)/2], took[len(took)*99/100]
+		slices.Sort(f.took)
+		p50, p99 := f.took[len(f.took)/2], f.took[len(f.took)*99/100]
 		b.line("change to snapshot, p50", p50 <= 10, "≤ 10 ms", "%.1f ms at %.0f changes/s", p50, float64(total)/spent.Seconds())
 		b.line("change to snapshot, p99", p99 <= 40, "≤ 40 ms", "%.1f ms", p99)
 		different, err := b.compare(m)

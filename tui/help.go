@@ -29,20 +29,11 @@ var filterHelp = [][2]string{
 // offWidth is for what a key would do that is off.
 const offWidth = 18
 
-// helpLines is the help, made from the key map: first what works on the page that it
-// was opened from, then what is off there and why, then the rest.
-func (m *model) helpLines(w int) []string {
+// pageKeys are the keys of the page that the help was opened from, as lines: those that
+// work there, those that are off with the reason, and those of other pages.
+func (m *model) pageKeys() (from string, works, off, away []string) {
 	st := m.St
-	var out []string
-	add := func(s string) { out = append(out, st.Cut(s, w)) }
-	head := func(s string) {
-		if len(out) > 0 {
-			add("")
-		}
-		add(" " + st.Title.Of(s))
-	}
-	var works, off, away []string
-	from := m.behind(func() {
+	from = m.behind(func() {
 		for i := range m.keys {
 			b := &m.keys[i]
 			h := b.Help()
@@ -63,6 +54,22 @@ func (m *model) helpLines(w int) []string {
 			}
 		}
 	})
+	return from, works, off, away
+}
+
+// helpLines is the help, made from the key map: first what works on the page that it
+// was opened from, then what is off there and why, then the rest.
+func (m *model) helpLines(w int) []string {
+	st := m.St
+	var out []string
+	add := func(s string) { out = append(out, st.Cut(s, w)) }
+	head := func(s string) {
+		if len(out) > 0 {
+			add("")
+		}
+		add(" " + st.Title.Of(s))
+	}
+	from, works, off, away := m.pageKeys()
 	for _, part := range []struct {
 		head  string
 		lines []string

@@ -176,25 +176,7 @@ redlockctl locks`,
 			}
 			return fmt.Errorf("unknown command %q%s; see redlockctl --help", args[0], hint)
 		},
-		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
-			words := outputsOf(cmd)
-			if !slices.Contains(words, a.output) {
-				return fmt.Errorf("--output %q: it is %s", a.output, either(words))
-			}
-			switch a.jsonSchema {
-			case "v2":
-			case "v1":
-				if a.output == "json" || a.output == "jsonl" {
-					a.out = &remembering{to: &inV1{to: bareOut(a.out)}}
-				}
-			default:
-				return fmt.Errorf("--json-schema %q: it is v2 or v1", a.jsonSchema)
-			}
-			if cmd.Root().PersistentFlags().Changed("nodes") && len(a.named.Nodes) == 0 { // an empty variable must not mean another cluster
-				return errors.New("--nodes names no master")
-			}
-			return nil
-		},
+		PersistentPreRunE: a.checkGlobals,
 		RunE: a.run(func(ctx context.Context, _ []string) error {
 			mode := app.GuardUnlessSeen
 			switch {
@@ -219,6 +201,27 @@ redlockctl locks`,
 	a.addCommands(root)
 	strict(root)
 	return root
+}
+
+// checkGlobals checks the flags that all commands have, before one runs.
+func (a *commandLine) checkGlobals(cmd *cobra.Command, _ []string) error {
+	words := outputsOf(cmd)
+	if !slices.Contains(words, a.output) {
+		return fmt.Errorf("--output %q: it is %s", a.output, either(words))
+	}
+	switch a.jsonSchema {
+	case "v2":
+	case "v1":
+		if a.output == "json" || a.output == "jsonl" {
+			a.out = &remembering{to: &inV1{to: bareOut(a.out)}}
+		}
+	default:
+		return fmt.Errorf("--json-schema %q: it is v2 or v1", a.jsonSchema)
+	}
+	if cmd.Root().PersistentFlags().Changed("nodes") && len(a.named.Nodes) == 0 { // an empty variable must not mean another cluster
+		return errors.New("--nodes names no master")
+	}
+	return nil
 }
 
 // addFlags adds the flags that all commands have.

@@ -56,32 +56,10 @@ func newStage(ctx context.Context, cfg config) (*stage, error) {
 		return nil, err
 	}
 	s := &stage{dir: dir, socket: filepath.Join(dir, "tmux")}
-	var text strings.Builder
-	var nodes []*redlock.Node
-	fmt.Fprintf(&text, "[cluster]\nname = \"soak\"\nmax_ttl = %q\n", maxTTL)
-	server, err := exec.LookPath("redis-server")
+	nodes, err := s.startMasters(ctx)
 	if err != nil {
 		return s, err
 	}
-	for i := range 5 {
-		name := "n" + strconv.Itoa(i+1)
-		n, err := lab.StartServer(server, name, dir, lab.BootFence...)
-		if err != nil {
-			return s, err
-		}
-		s.servers, nodes = append(s.servers, n), append(nodes, n.Node())
-		// The first incarnation of a new cluster has no votes to forget.
-		if _, err := n.Do(ctx, "CONFIG", "SET", "min-replicas-to-write", "0"); err != nil {
-			return s, err
-		}
-		fmt.Fprintf(&text, "[[nodes]]\nname = %q\naddr = %q\n", name, n.Addr())
-	}
-	file := filepath.Join(dir, "config.toml")
-	if err := os.WriteFile(file, []byte(text.String()), 0o600); err != nil {
-		return s, err
-	}
-	s.env = append(os.Environ(), "REDLOCKCTL_CONFIG="+file, "XDG_STATE_HOME="+dir, "LANG=C.UTF-8", "TERM=xterm-256color")
-
 	addr := make([]string, 2)
 	for i := range addr {
 		port, err := lab.FreePort()
@@ -131,6 +109,32 @@ func newStage(ctx context.Context, cfg config) (*stage, error) {
 		}
 		return nil
 	})
+}
+
+// startMasters starts five masters, which serve, and writes their configuration.
+func (s *stage) startMasters(ctx context.Context) (nodes []*redlock.Node, err error) {
+	var text strings.Builder
+	fmt.Fprintf(&text, "[cluster]\nname = \"soak\"\nmax_ttl = %q\n", maxTTL)
+	server, err := exec.LookPath("redis-server")
+	if err != nil {
+		return nil, err
+	}
+	for i := range 5 {
+		name := "n" + strconv.Itoa(i+1)
+		n, err := lab.StartServer(server, name, s.dir, lab.BootFence...)
+		if err != nil {
+			return nil, err
+		}
+		s.servers, nodes = append(s.servers, n), append(nodes, n.Node())
+		// The first incarnation of a new cluster has no votes to forget.
+		if _, err := n.Do(ctx, "CONFIG", "SET", "min-replicas-to-write", "0"); err != nil {
+			return nil, err
+		}
+		fmt.Fprintf(&text, "[[nodes]]\nname = %q\naddr = %q\n", name, n.Addr())
+	}
+	file := filepath.Join(s.dir, "config.toml")
+	s.env = append(os.Environ(), "REDLOCKCTL_CONFIG="+file, "XDG_STATE_HOME="+s.dir, "LANG=C.UTF-8", "TERM=xterm-256color")
+	return nodes, os.WriteFile(file, []byte(text.String()), 0o600)
 }
 
 // start runs a program that ends with this one.

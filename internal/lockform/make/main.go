@@ -83,26 +83,8 @@ func main() {
 	}
 }
 
-func run(out, scripts, modules, python, php, program string) error {
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
-	defer cancel()
-	bin, err := exec.LookPath("redis-server")
-	if err != nil {
-		return err
-	}
-	dir, err := os.MkdirTemp("", "fixtures")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(dir)
-	server, err := lab.StartServer(bin, "fixtures", dir)
-	if err != nil {
-		return err
-	}
-	defer server.Kill()
-	client := redis.NewClient(&redis.Options{Addr: server.Addr(), Protocol: 2})
-	defer client.Close()
-
+// makersOf are the libraries that are here.
+func makersOf(server *lab.Server, scripts, modules, python, php string) []maker {
 	makers := []maker{
 		{"redlockctl", "redlockctl", byRedlockctl(server), ""},
 		{"redlockctl, revoked", "redlockctl", byRevoke(server), ""},
@@ -134,6 +116,30 @@ func run(out, scripts, modules, python, php, program string) error {
 	if php != "" {
 		makers = append(makers, maker{"Symfony Lock", "Symfony Lock", byScript(".", php, scripts+"/make.php"), "Symfony Lock"})
 	}
+	return makers
+}
+
+func run(out, scripts, modules, python, php, program string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer cancel()
+	bin, err := exec.LookPath("redis-server")
+	if err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp("", "fixtures")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	server, err := lab.StartServer(bin, "fixtures", dir)
+	if err != nil {
+		return err
+	}
+	defer server.Kill()
+	client := redis.NewClient(&redis.Options{Addr: server.Addr(), Protocol: 2})
+	defer client.Close()
+
+	makers := makersOf(server, scripts, modules, python, php)
 	if program != "" {
 		return try(ctx, server, client, makers, program, dir)
 	}

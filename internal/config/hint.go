@@ -1,0 +1,72 @@
+package config
+
+import (
+	"fmt"
+	"slices"
+	"sort"
+	"strings"
+)
+
+// hint is what may have been meant by an unknown key.
+func hint(key string, t *table, homes []string) string {
+	if slices.Contains(t.known, "password_env") && strings.Contains(strings.ToLower(key), "pass") {
+		return "; did you mean password_env, password_file or password_command?"
+	}
+	if best := nearest(key, t.known); best != "" {
+		return fmt.Sprintf("; did you mean %s?", best)
+	}
+	if len(homes) > 0 {
+		if homes[0] == "" {
+			return "; it stands at the top of the file, before any section"
+		}
+		return "; it belongs in " + homes[0]
+	}
+	if t.label == "" {
+		return "; the sections are [cluster], [[nodes]], [redlock], [monitor], [guard], [tui], [audit] and [record], or [clusters.NAME] for several clusters"
+	}
+	sorted := slices.DeleteFunc(slices.Clone(t.known), func(k string) bool { return k == "password" })
+	sort.Strings(sorted)
+	sorted = slices.Compact(sorted)
+	return fmt.Sprintf("; %s knows %s", t.label, strings.Join(sorted, ", "))
+}
+
+// nearest is the known word that a person may have meant by a misspelt one.
+func nearest(word string, known []string) string {
+	plain := func(s string) string { return strings.ToLower(strings.NewReplacer("-", "", "_", "").Replace(s)) }
+	best, least := "", 1+max(1, len(word)/4)
+	for _, k := range known {
+		if d := distance(plain(word), plain(k)); d < least {
+			best, least = k, d
+		}
+		if p, w := plain(k), plain(word); best == "" && len(w) > 1 && (strings.HasPrefix(w, p) || strings.HasPrefix(p, w)) {
+			best = k
+		}
+	}
+	return best
+}
+
+// distance is the number of letters to insert, remove, replace or swap with
+// their neighbour to make b of a.
+func distance(a, b string) int {
+	rows := make([][]int, len(a)+1)
+	for i := range rows {
+		rows[i] = make([]int, len(b)+1)
+		rows[i][0] = i
+	}
+	for j := range rows[0] {
+		rows[0][j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		for j := 1; j <= len(b); j++ {
+			cost := 1
+			if a[i-1] == b[j-1] {
+				cost = 0
+			}
+			rows[i][j] = min(rows[i-1][j]+1, rows[i][j-1]+1, rows[i-1][j-1]+cost)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				rows[i][j] = min(rows[i][j], rows[i-2][j-2]+1)
+			}
+		}
+	}
+	return rows[len(a)][len(b)]
+}
