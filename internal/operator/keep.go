@@ -46,9 +46,9 @@ type Kept interface {
 // KeptLock is a [Kept] with its grant and its changes, see [redlock.Keeper].
 type KeptLock struct {
 	keeper
-	lock     *redlock.Lock
-	o        *Operator
-	anothers bool // acquired elsewhere: not ours to release
+	lock    *redlock.Lock
+	o       *Operator
+	foreign bool // acquired elsewhere: not ours to release
 }
 
 // Lock is the grant.
@@ -145,7 +145,7 @@ func (o *Operator) ExtendToKeep(ctx context.Context, resource, token string, ttl
 	if lock == nil {
 		return nil, err
 	}
-	return &KeptLock{keeper: o.keep(lock, keep), lock: lock, o: o, anothers: true}, err
+	return &KeptLock{keeper: o.keep(lock, keep), lock: lock, o: o, foreign: true}, err
 }
 
 // Hold waits while the lock is extended, until ctx ends or the lock is lost, and tells
@@ -166,7 +166,7 @@ func (k *KeptLock) Hold(ctx context.Context, tell func(redlock.KeeperState, erro
 	case k.State() == redlock.Lost:
 		k.Stop()
 		return redlock.Lost, fmt.Errorf("\"%s\": %w: %w", safetext.Escape(k.Resource()), redlock.ErrNotHeld, cmp.Or(k.Err(), redlock.ErrExpired))
-	case k.anothers:
+	case k.foreign:
 		k.Stop()
 		return redlock.Held, nil
 	}
