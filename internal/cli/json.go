@@ -43,6 +43,11 @@ var schemaV1 = func() *strings.Replacer {
 			pairs = append(pairs, `"`+value[0]+colon+value[1]+`"`, `"`+value[0]+colon+value[2]+`"`)
 		}
 	}
+	// A node of lab up alone has "restart" behind its state; the other nodes served in v1 too.
+	for _, value := range [][2]string{{"serving", "opened"}, {"fenced", "closed"}} {
+		const rest = "\",\n      \"restart\":"
+		pairs = append(pairs, `"state": "`+value[0]+rest, `"state": "`+value[1]+rest)
+	}
 	return strings.NewReplacer(pairs...)
 }()
 

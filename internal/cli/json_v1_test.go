@@ -21,6 +21,8 @@ func TestSchemaV1Words(t *testing.T) {
 		"an action of the audit log":    {`"act":"node cordon"`, `"act":"node fence"`},
 		"one word in another":           {`"act":"node cordoned"`, `"act":"node held"`},
 		"a state that stays":            {`{"state":"serving"}`, `{"state":"serving"}`},
+		"a node of lab up":              {"      \"state\": \"serving\",\n      \"restart\": \"r\"", "      \"state\": \"opened\",\n      \"restart\": \"r\""},
+		"a node of the lab, restarted":  {"      \"state\": \"fenced\",\n      \"restart\": \"r\"", "      \"state\": \"closed\",\n      \"restart\": \"r\""},
 		"a state of a lock":             {`"state":"bare majority","kind":"over max TTL"`, `"state":"bare","kind":"over-TTL"`},
 		"a finding":                     {`"id":"no-ttl-lock"`, `"id":"immortal-lock"`},
 		"counts by state":               {`"locks": {"bare majority": 1, "no TTL": 2, "orphaned": 3, "over max TTL": 4}`, `"locks": {"bare": 1, "immortal": 2, "orphan": 3, "over-TTL": 4}`},
