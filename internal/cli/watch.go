@@ -72,7 +72,10 @@ than the console.
 
 With --output jsonl (or json) each line is a JSON object with "schema", "kind",
 "at" (RFC 3339), "seq", "level" (info, notice, alarm), "text", and "node" or
-"key" where it concerns one. The kinds:
+"key" where it concerns one. A restart also has "locks_lost_copy",
+"locks_bare_majority", "locks" (the first names) and "rejoins" (when). "part" is
+true for what the line of a restart tells too: the table leaves that out, unless
+--filter chooses locks. The kinds:
 
   state     the first line: cluster, nodes, locks by state, findings
   of locks  acquired, extended, released, expired, force-released, revoked,
