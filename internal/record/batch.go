@@ -22,12 +22,37 @@ type batch struct {
 	// caughtUp: all locks have just been taken in, with what the events of this batch say
 	// of them.
 	caughtUp bool
-	err      error
+	// noneOpen: no grant was open before all locks are taken in, each once.
+	noneOpen   bool
+	statements map[string]*sql.Stmt // of this transaction, by their text
+	err        error
 }
 
-func (b *batch) exec(query string, args ...any) {
-	if b.err == nil {
-		_, b.err = b.tx.Exec(query, args...)
+// prepared is a statement of this transaction; nil after an error.
+func (b *batch) prepared(query string) *sql.Stmt {
+	s := b.statements[query]
+	if s == nil && b.err == nil {
+		if s, b.err = b.tx.Prepare(query); b.err == nil {
+			b.statements[query] = s
+		}
+	}
+	if b.err != nil {
+		return nil
+	}
+	return s
+}
+
+func (b *batch) exec(query string, args ...any) (done sql.Result) {
+	if s := b.prepared(query); s != nil {
+		done, b.err = s.Exec(args...)
+	}
+	return done
+}
+
+// scan reads one row into dest.
+func (b *batch) scan(query string, args []any, dest ...any) {
+	if s := b.prepared(query); s != nil {
+		b.err = s.QueryRow(args...).Scan(dest...)
 	}
 }
 
@@ -36,7 +61,7 @@ func (b *batch) id(known map[string]int64, key, query string, args ...any) (id i
 	if id, ok := known[key]; ok || b.err != nil {
 		return id
 	}
-	if b.err = b.tx.QueryRow(query, args...).Scan(&id); b.err == nil {
+	if b.scan(query, args, &id); b.err == nil {
 		if len(known) >= mostKnown {
 			clear(known)
 		}
@@ -143,9 +168,9 @@ func (b *batch) open(found []monitor.Finding) {
 			continue
 		}
 		var id int64
-		b.err = b.tx.QueryRow(`INSERT INTO findings (cluster, finding, node, severity, title, evidence, consequence, remedy, lock, locks, opened_ms)
+		b.scan(`INSERT INTO findings (cluster, finding, node, severity, title, evidence, consequence, remedy, lock, locks, opened_ms)
 			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id`,
-			b.cluster, f.ID, f.Node, f.Severity.String(), f.Title, f.Evidence.Raw(), f.Consequence, f.Remedy, f.Key.Raw(), f.Count, millis(b.now)).Scan(&id)
+			[]any{b.cluster, f.ID, f.Node, f.Severity.String(), f.Title, f.Evidence.Raw(), f.Consequence, f.Remedy, f.Key.Raw(), f.Count, millis(b.now)}, &id)
 		b.findings[key] = id
 	}
 	for key, id := range b.findings {

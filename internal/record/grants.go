@@ -121,10 +121,14 @@ func (g *grants) change(one *grant) {
 func (b *batch) openGrant(lock string) *grant {
 	g := &b.grants
 	one, known := g.open[lock]
-	if known || g.all || b.err != nil {
+	if known || g.all || b.noneOpen || b.err != nil {
 		return one
 	}
-	one, err := scanGrant(b.tx.QueryRow(openGrantOf, b.cluster, lock))
+	find := b.prepared(openGrantOf)
+	if find == nil {
+		return nil
+	}
+	one, err := scanGrant(find.QueryRow(b.cluster, lock))
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
 		b.err = err
 	}
@@ -195,6 +199,8 @@ func granted(l *monitor.Lock, quorum int) bool {
 // takeIn brings the open grants in line with what is there, and looks at each lock.
 func (b *batch) takeIn(s *monitor.Snapshot) {
 	b.endGone(s)
+	b.noneOpen = b.grants.all && len(b.grants.open) == 0
+	defer func() { b.noneOpen = false }()
 	b.lookAtAll(s, func(l *monitor.Lock) {
 		if granted(l, s.Cluster.Quorum) {
 			b.takeInGrant(l)
@@ -277,20 +283,6 @@ func (b *batch) writeGrants() {
 	if len(g.changed) == 0 || b.err != nil {
 		return
 	}
-	insert, err := b.tx.Prepare(`INSERT INTO grants (lock, token, owner, began_ms, partly, until_ms, extended_ms, extensions, copies, ended_ms, ended) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`)
-	if err == nil {
-		defer insert.Close()
-	} else {
-		b.err = err
-		return
-	}
-	update, err := b.tx.Prepare(`UPDATE grants SET until_ms = ?, extended_ms = coalesce(?, extended_ms), extensions = ?, copies = ?, ended_ms = ?, ended = ? WHERE id = ?`)
-	if err == nil {
-		defer update.Close()
-	} else {
-		b.err = err
-		return
-	}
 	for _, one := range g.changed {
 		one.dirty = false
 		var how any
@@ -299,7 +291,8 @@ func (b *batch) writeGrants() {
 			b.minutes.ended(one)
 		}
 		if one.id != 0 {
-			_, b.err = update.Exec(null(one.until), null(one.extended), one.extensions, nothing(one.copies), null(one.ended), how, one.id)
+			b.exec(`UPDATE grants SET until_ms = ?, extended_ms = coalesce(?, extended_ms), extensions = ?, copies = ?, ended_ms = ?, ended = ? WHERE id = ?`,
+				null(one.until), null(one.extended), one.extensions, nothing(one.copies), null(one.ended), how, one.id)
 		} else {
 			var owner any
 			if one.owner+one.library != "" {
@@ -307,11 +300,9 @@ func (b *batch) writeGrants() {
 					ON CONFLICT (owner, library) DO UPDATE SET owner = owner RETURNING id`, one.owner, one.library)
 			}
 			lock := b.lock(one.lock)
-			if b.err != nil {
-				return
-			}
-			var done sql.Result
-			if done, b.err = insert.Exec(lock, one.token[:], owner, millis(one.began), one.partly, null(one.until), null(one.extended), one.extensions, nothing(one.copies), null(one.ended), how); b.err == nil {
+			done := b.exec(`INSERT INTO grants (lock, token, owner, began_ms, partly, until_ms, extended_ms, extensions, copies, ended_ms, ended) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+				lock, one.token[:], owner, millis(one.began), one.partly, null(one.until), null(one.extended), one.extensions, nothing(one.copies), null(one.ended), how)
+			if b.err == nil {
 				one.id, b.err = done.LastInsertId()
 			}
 		}

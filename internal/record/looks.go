@@ -135,7 +135,7 @@ func (b *batch) look(key string, l *monitor.Lock) {
 	if b.err != nil {
 		return
 	}
-	b.err = b.tx.QueryRow(`INSERT INTO lock_states (lock, state, tokens, copies, began_ms) VALUES (?, ?, ?, ?, ?) RETURNING id`,
-		lock, now.state.String(), []byte(now.tokens), now.copies, millis(b.now)).Scan(&now.id)
+	b.scan(`INSERT INTO lock_states (lock, state, tokens, copies, began_ms) VALUES (?, ?, ?, ?, ?) RETURNING id`,
+		[]any{lock, now.state.String(), []byte(now.tokens), now.copies, millis(b.now)}, &now.id)
 	b.looks.open[key] = now
 }

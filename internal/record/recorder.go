@@ -197,7 +197,7 @@ func (w *writer) write(from Source, now time.Time) error {
 		return err
 	}
 	defer func() { _ = tx.Rollback() }()
-	b := batch{writer: w, tx: tx, now: now}
+	b := batch{writer: w, tx: tx, now: now, statements: map[string]*sql.Stmt{}}
 	if !s.Settled.IsZero() && (!w.follows || missed > 0 && w.seq > 0) {
 		if w.follows {
 			b.event(monitor.Event{At: now, Level: monitor.LevelNotice, Kind: "recorder", Text: gapText(missed)})
