@@ -163,7 +163,7 @@ func (m *model) escape() tea.Cmd {
 	case len(m.Losses) > 0:
 		m.Losses = nil
 		return nil
-	case m.hints:
+	case m.hinting():
 		m.hints = false
 		return nil
 	}

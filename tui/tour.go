@@ -127,6 +127,12 @@ var hints = [...]string{
 	":      commands, named as those of redlockctl; tab completes them",
 }
 
+// hinting reports whether the hints are on the screen: on the first page alone, where
+// esc has nothing else to do.
+func (m *model) hinting() bool {
+	return m.hints && m.H >= 20 && m.viewed() == page.Overview && m.replay == nil
+}
+
 // guide is the step of the tour, or the hints of a first start: lines above the page.
 func (m *model) guide(w int) (lines []string) {
 	st := m.St
@@ -142,7 +148,7 @@ func (m *model) guide(w int) (lines []string) {
 			}
 			lines = append(lines, l)
 		}
-	case m.hints && m.H >= 20:
+	case m.hinting():
 		for i, h := range hints {
 			l := " " + st.Info.Of(h)
 			if i == len(hints)-1 {

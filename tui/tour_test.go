@@ -44,6 +44,11 @@ func TestHints(t *testing.T) {
 	with := func(o *Options) { o.Store = store }
 	r := newRig(t, monitortest.Safe(monitortest.Epoch), 80, 24, with)
 	r.sees("what works on the page", "esc: seen")
+	r.press("o")
+	r.seesNot("esc: seen")
+	r.press("esc") // leads back: it is not for the hints, which are on the first page alone
+	r.where(page.Overview)
+	r.sees("esc: seen")
 	runAll(r.m, r.m.save())
 	r.press("esc")
 	r.seesNot("esc: seen")
