@@ -17,7 +17,7 @@ import (
 )
 
 func (a *commandLine) acquireCommand() *cobra.Command {
-	var ttl, wait time.Duration
+	var ttl, wait, span time.Duration
 	var fencing, keep bool
 	cmd := outputs(&cobra.Command{
 		Use:   "acquire NAME [NAME...]",
@@ -30,36 +30,41 @@ and release.
 With several names it takes all locks or none, in one order whatever the order of the
 names, so that two who do so do not wait for each other for ever.
 
-With --keep it is extended until redlockctl is interrupted, and released then; what
-becomes of it meanwhile is told on standard error. Exit code 5 when it was lost.
+With --keep it is extended until redlockctl is interrupted or --for has passed, and
+released then; what becomes of it meanwhile is told on standard error. Exit code 5
+when it was lost.
 "run" does the same around a command.
 
 Exit code 3 when another token holds the lock, 4 when too few nodes serve.`,
-		Example:           "redlockctl acquire job:1 --ttl 20s\nredlockctl acquire job:1 --wait 1m -o json\nredlockctl acquire deploy --keep",
+		Example:           "redlockctl acquire job:1 --ttl 20s\nredlockctl acquire job:1 --wait 1m -o json\nredlockctl acquire deploy --keep --for 10m",
 		Args:              severalNames("lock"),
 		ValidArgsFunction: a.completeLocks,
 		RunE: a.run(func(ctx context.Context, args []string) error {
 			if wait < 0 {
 				return usageError{fmt.Errorf("--wait %s is negative", wait)}
 			}
+			if err := keepsFor(keep, span); err != nil {
+				return err
+			}
 			return a.act(func(cfg *config.Config, s *app.Spec) error {
 				retryFor(s, wait)
 				return nil
 			}, func(cfg *config.Config, op *operator.Operator) error {
-				return a.acquire(ctx, op, args, ttlFor(ttl, cfg), operator.AcquireOptions{Fencing: fencing, Wait: wait}, keep)
+				return a.acquire(ctx, op, args, ttlFor(ttl, cfg), operator.AcquireOptions{Fencing: fencing, Wait: wait}, keep, span)
 			})
 		}),
 	}, "table", "json", "jsonl")
 	cmd.Flags().DurationVar(&ttl, "ttl", 0, ttlUsage)
 	cmd.Flags().BoolVar(&keep, "keep", false, "extend it until interrupted, and release it then")
+	cmd.Flags().DurationVar(&span, "for", 0, keepForUsage)
 	cmd.Flags().BoolVar(&fencing, "fencing", false, "draw a fencing token too: a number that grows with each grant")
 	cmd.Flags().DurationVar(&wait, "wait", 0, "keep trying for so long (0: as often as [redlock] retries says)")
 	return cmd
 }
 
 // acquire takes locks and prints their grants; to keep them it extends them until ctx
-// ends. Several are extended until all are there.
-func (a *commandLine) acquire(ctx context.Context, op *operator.Operator, names []string, ttl time.Duration, opt operator.AcquireOptions, keep bool) (err error) {
+// or span (0: no limit) ends. Several are extended until all are there.
+func (a *commandLine) acquire(ctx context.Context, op *operator.Operator, names []string, ttl time.Duration, opt operator.AcquireOptions, keep bool, span time.Duration) (err error) {
 	order := redlock.InOrder(names)
 	last := order[len(order)-1]
 	var locks []*redlock.Lock
@@ -95,12 +100,15 @@ func (a *commandLine) acquire(ctx context.Context, op *operator.Operator, names 
 	if !keep {
 		return nil
 	}
+	ctx, end := spanOf(ctx, span)
+	defer end()
 	return a.keepAll(ctx, kept)
 }
 
 // keepAll is keep for locks that belong together: they end with the first that is lost,
 // in the reverse of the order in which they were acquired.
 func (a *commandLine) keepAll(ctx context.Context, kept []*operator.KeptLock) error {
+	until, _ := ctx.Deadline()
 	together, end := context.WithCancel(ctx)
 	defer end()
 	var after func(i int) error
@@ -111,13 +119,13 @@ func (a *commandLine) keepAll(ctx context.Context, kept []*operator.KeptLock) er
 		}
 		own, stop := context.WithCancel(context.WithoutCancel(ctx))
 		held := make(chan error, 1)
-		go func() { held <- a.keep(own, kept[i]); end() }()
+		go func() { held <- a.keep(own, kept[i], until); end() }()
 		inner := after(i + 1)
 		stop()
 		return errors.Join(inner, <-held)
 	}
 	if len(kept) == 1 {
-		return a.keep(ctx, kept[0])
+		return a.keep(ctx, kept[0], until)
 	}
 	return after(0)
 }

@@ -13,7 +13,7 @@ import (
 )
 
 func (a *commandLine) extendCommand() *cobra.Command {
-	var ttl time.Duration
+	var ttl, span time.Duration
 	var keep bool
 	var tok tokenFlags
 	cmd := outputs(&cobra.Command{
@@ -22,14 +22,17 @@ func (a *commandLine) extendCommand() *cobra.Command {
 		Long: `Sets the TTL of the lock NAME anew on every node that still holds the token. A
 copy that is missing is not made again.
 
-With --keep that goes on until redlockctl is interrupted; then the lock runs out by
-itself, unless it is released. The first extension is in the audit log.
+With --keep that goes on until redlockctl is interrupted or --for has passed; then the
+lock runs out by itself, unless it is released. The first extension is in the audit log.
 
 Exit code 5 when the token does not hold a quorum any more: the lock is lost.`,
 		Example:           "redlockctl extend job:1 --token-file job.token --ttl 20s",
 		Args:              oneName("lock"),
 		ValidArgsFunction: a.completeLocks,
 		RunE: a.run(func(ctx context.Context, args []string) error {
+			if err := keepsFor(keep, span); err != nil {
+				return err
+			}
 			token, err := tok.need(a.in)
 			if err != nil {
 				return err
@@ -52,12 +55,16 @@ Exit code 5 when the token does not hold a quorum any more: the lock is lost.`,
 				if err := errors.Join(err, a.printGrant(ctx, "extended", op, lock)); err != nil || !keep {
 					return err
 				}
-				return a.keep(ctx, kept)
+				ctx, end := spanOf(ctx, span)
+				defer end()
+				until, _ := ctx.Deadline()
+				return a.keep(ctx, kept, until)
 			})
 		}),
 	}, "table", "json", "jsonl")
 	cmd.Flags().DurationVar(&ttl, "ttl", 0, ttlUsage)
 	cmd.Flags().BoolVar(&keep, "keep", false, "go on extending it until interrupted")
+	cmd.Flags().DurationVar(&span, "for", 0, keepForUsage)
 	tok.add(cmd)
 	return cmd
 }

@@ -139,11 +139,36 @@ func (a *commandLine) keepOptions(name string) redlock.KeepOptions {
 	}}
 }
 
+const keepForUsage = "with --keep: for so long (0: until interrupted)"
+
+// keepsFor is an error where --for is not for this command line.
+func keepsFor(keep bool, span time.Duration) error {
+	switch {
+	case span < 0:
+		return usageError{fmt.Errorf("--for %s is negative", span)}
+	case span > 0 && !keep:
+		return usageError{errors.New("--for says how long --keep extends the lock: give both")}
+	}
+	return nil
+}
+
+// spanOf is ctx that also ends after a span; zero: it does not.
+func spanOf(ctx context.Context, span time.Duration) (context.Context, context.CancelFunc) {
+	if span == 0 {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeout(ctx, span)
+}
+
 // keep waits while a lock is extended, until ctx ends or the lock is lost, and tells
-// each change on standard error.
-func (a *commandLine) keep(ctx context.Context, k *operator.KeptLock) error {
+// each change on standard error. until is when it will end by itself; zero: not.
+func (a *commandLine) keep(ctx context.Context, k *operator.KeptLock, until time.Time) error {
 	began, name := time.Now(), k.Resource()
-	fmt.Fprintf(a.errOut, "redlockctl: \"%s\" is extended until this is interrupted\n", safetext.Escape(name))
+	end := "this is interrupted"
+	if !until.IsZero() {
+		end = until.Format("15:04:05") + ", or " + end
+	}
+	fmt.Fprintf(a.errOut, "redlockctl: \"%s\" is extended until %s\n", safetext.Escape(name), end)
 	state, err := k.Hold(ctx, func(s redlock.KeeperState, why error) {
 		told := fmt.Sprintf("\"%s\" is %s, valid for %s", safetext.Escape(name), s, view.Left(time.Until(k.Until())))
 		if why != nil {
