@@ -10,11 +10,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 	"time"
+
+	"redlockctl/internal/private"
 )
 
 // BootProcess is how a server of this host is started.
@@ -42,6 +45,9 @@ func findProcess(ctx context.Context, addr, info string) (p BootProcess, why str
 	p.PID = infoField(info, "process_id")
 	if n, err := strconv.Atoi(p.PID); err != nil || n <= 0 {
 		return p, "the server tells no process"
+	}
+	if runtime.GOOS == "windows" { // where anybody can make a directory \proc
+		return p, "processes cannot be looked at on Windows"
 	}
 	if !isOwnAddr(ctx, addr) {
 		return p, "the server is on another host"
@@ -357,7 +363,7 @@ func writesACLFile(pid string) func(string) Writable {
 		if err != nil {
 			return WritableUnknown
 		}
-		st, ok := info.Sys().(*syscall.Stat_t)
+		owner, group, ok := private.Owner(info)
 		if !ok || len(groups) == 0 {
 			return WritableUnknown
 		}
@@ -365,9 +371,9 @@ func writesACLFile(pid string) func(string) Writable {
 		switch {
 		case uid == 0:
 			return WritableYes
-		case st.Uid == uid:
+		case owner == uid:
 			bit = 0o200
-		case groups[st.Gid]:
+		case groups[group]:
 			bit = 0o020
 		}
 		if info.Mode().Perm()&bit != 0 {

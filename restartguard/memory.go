@@ -14,9 +14,8 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"redlockctl/internal/private"
 )
@@ -144,17 +143,17 @@ func (m *Memory) claim() error {
 	if err != nil {
 		return fmt.Errorf("state directory: %w", err)
 	}
-	err = unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-	for try := 1; errors.Is(err, unix.EWOULDBLOCK) && try < lockTries; try++ {
+	err = private.TryLock(lock, false)
+	for try := 1; errors.Is(err, private.ErrLocked) && try < lockTries; try++ {
 		time.Sleep(lockAgain) // it may be no guard, but a look at the lock: see Running
-		err = unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		err = private.TryLock(lock, false)
 	}
 	if err == nil {
 		m.lock = lock
 		return nil
 	}
 	_ = lock.Close()
-	if errors.Is(err, unix.EWOULDBLOCK) {
+	if errors.Is(err, private.ErrLocked) {
 		return fmt.Errorf("%w: %s", ErrInUse, m.dir)
 	}
 	return fmt.Errorf("state directory %s: flock: %w", m.dir, err)
@@ -162,7 +161,7 @@ func (m *Memory) claim() error {
 
 // isFull reports whether err is for want of room, which an operator can make while
 // the guard runs.
-func isFull(err error) bool { return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) }
+func isFull(err error) bool { return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) }
 
 // Full tells what found no room when the memory was opened, nil if all did. The guard
 // works, and writes as soon as there is room. Before that its own end makes it forget:
@@ -228,10 +227,10 @@ func Running(dir string) (bool, error) {
 	defer lock.Close()
 	// Shared, so that two who look do not take each other for a guard; it is given
 	// back at once by the closing.
-	switch err := unix.Flock(int(lock.Fd()), unix.LOCK_SH|unix.LOCK_NB); {
+	switch err := private.TryLock(lock, true); {
 	case err == nil:
 		return false, nil
-	case errors.Is(err, unix.EWOULDBLOCK):
+	case errors.Is(err, private.ErrLocked):
 		return true, nil
 	default:
 		return false, fmt.Errorf("state directory %s: flock: %w", dir, err)

@@ -21,7 +21,6 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"redlockctl/internal/private"
@@ -168,7 +167,7 @@ func (l *Log) Write(r Record) error {
 		if err := l.follow(); err != nil {
 			return err
 		}
-		unlock, err := lock(l.head, syscall.LOCK_EX, lockWait)
+		unlock, err := lock(l.head, false, lockWait)
 		if err != nil {
 			return l.fail("write", err)
 		}
@@ -242,13 +241,13 @@ func (l *Log) setHead(h head) error {
 }
 
 // lock takes the lock of the side file, shared or not.
-func lock(f *os.File, how int, wait time.Duration) (unlock func(), err error) {
+func lock(f *os.File, share bool, wait time.Duration) (unlock func(), err error) {
 	for deadline := time.Now().Add(wait); ; time.Sleep(2 * time.Millisecond) {
-		err := syscall.Flock(int(f.Fd()), how|syscall.LOCK_NB)
+		err := private.TryLock(f, share)
 		switch {
 		case err == nil:
-			return func() { _ = syscall.Flock(int(f.Fd()), syscall.LOCK_UN) }, nil
-		case !errors.Is(err, syscall.EWOULDBLOCK) && !errors.Is(err, syscall.EINTR):
+			return func() { _ = private.Unlock(f) }, nil
+		case !errors.Is(err, private.ErrLocked):
 			return nil, err
 		case time.Now().After(deadline):
 			return nil, ErrBusy

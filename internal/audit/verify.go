@@ -10,7 +10,6 @@ import (
 	"io/fs"
 	"os"
 	"strings"
-	"syscall"
 )
 
 // Remark is something about one line of a log.
@@ -134,7 +133,7 @@ func glance(path string) (glimpse, error) {
 	switch {
 	case err == nil:
 		defer side.Close()
-		unlock, err := lock(side, syscall.LOCK_SH, lockWait)
+		unlock, err := lock(side, true, lockWait)
 		if err != nil {
 			return g, failed("read", path, err)
 		}

@@ -437,7 +437,7 @@ func TestALockThatIsNotGivenFree(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	unlock, err := lock(f, 2, 0)
+	unlock, err := lock(f, false, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -446,7 +446,7 @@ func TestALockThatIsNotGivenFree(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer other.Close()
-	if _, err := lock(other, 2, 0); !errors.Is(err, ErrBusy) {
+	if _, err := lock(other, false, 0); !errors.Is(err, ErrBusy) {
 		t.Errorf("got %v; want ErrBusy", err)
 	}
 	unlock()

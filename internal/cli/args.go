@@ -97,6 +97,26 @@ func outputs(cmd *cobra.Command, words ...string) *cobra.Command {
 	return cmd
 }
 
+// unixKey is where a command says what it needs that only Unix has.
+const unixKey = "unix"
+
+// onUnix is a command that needs what Windows has not.
+func onUnix(cmd *cobra.Command, why string) *cobra.Command {
+	if cmd.Annotations == nil {
+		cmd.Annotations = map[string]string{}
+	}
+	cmd.Annotations[unixKey] = why
+	return cmd
+}
+
+// runsOn refuses a command on a system that has not what it needs.
+func runsOn(cmd *cobra.Command, goos string) error {
+	if why := cmd.Annotations[unixKey]; why != "" && goos == "windows" {
+		return fmt.Errorf("%s does not run on Windows: it needs %s; run it on Linux, macOS or FreeBSD, or in WSL", cmd.CommandPath(), why)
+	}
+	return nil
+}
+
 func outputsOf(cmd *cobra.Command) []string {
 	if words := cmd.Annotations[outputsKey]; words != "" {
 		return strings.Fields(words)

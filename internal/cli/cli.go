@@ -14,6 +14,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -205,6 +206,9 @@ redlockctl locks`,
 
 // checkGlobals checks the flags that all commands have, before one runs.
 func (a *commandLine) checkGlobals(cmd *cobra.Command, _ []string) error {
+	if err := runsOn(cmd, runtime.GOOS); err != nil {
+		return err
+	}
 	words := outputsOf(cmd)
 	if !slices.Contains(words, a.output) {
 		return fmt.Errorf("--output %q: it is %s", a.output, either(words))
@@ -243,16 +247,21 @@ func (a *commandLine) addFlags(root *cobra.Command) {
 
 // addCommands is the tree of commands.
 func (a *commandLine) addCommands(root *cobra.Command) {
-	node, guard := a.nodeCommand(), a.guardCommand()
+	const (
+		needsServers = "redis-server processes"
+		needsGroups  = "process groups and signals"
+		needsOwners  = "a state directory with owner and mode"
+	)
+	node, guard := a.nodeCommand(), onUnix(a.guardCommand(), needsOwners)
 	node.AddCommand(a.waitCommand(), a.bootFenceCommand())
 	guard.AddCommand(a.guardStatusCommand())
 	root.AddCommand(
 		a.demoCommand(), a.initCommand(),
-		groupOf("lab", "Real masters on this machine, to try things out on", a.labUpCommand(), a.labDownCommand()),
+		groupOf("lab", "Real masters on this machine, to try things out on", onUnix(a.labUpCommand(), needsServers), onUnix(a.labDownCommand(), needsServers)),
 		groupOf("clusters", "All clusters of the configuration", a.clustersStatusCommand()),
 		a.statusCommand(), a.nodesCommand(), a.locksCommand(),
 		a.acquireCommand(), a.extendCommand(), a.releaseCommand(), a.forceReleaseCommand(), a.revokeCommand(),
-		a.superviseCommand(), a.runCommand(),
+		onUnix(a.superviseCommand(), needsGroups), onUnix(a.runCommand(), needsGroups),
 		node, guard,
 		groupOf("config", "The configuration", a.configCheckCommand(), a.configACLCommand()),
 		groupOf("audit", "The log of what people did with this program", a.auditShowCommand(), a.auditVerifyCommand()),

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os/exec"
+	"runtime"
 	"runtime/debug"
 	"time"
 
@@ -96,6 +97,9 @@ func (o *demoOptions) check() error {
 		}
 	}
 	if o.redisServer != "" {
+		if runtime.GOOS == "windows" {
+			return errors.New("--redis-server: real servers are not started on Windows; leave it out for masters in this process")
+		}
 		path, err := exec.LookPath(o.redisServer)
 		if err != nil {
 			return fmt.Errorf("--redis-server: %w", err)

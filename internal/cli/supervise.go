@@ -8,7 +8,6 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
-	"syscall"
 	"time"
 
 	"github.com/coreos/go-systemd/v22/daemon"
@@ -89,7 +88,7 @@ redlockctl supervise --node n1 --max-ttl 30s --once -- redis-server --port 7001`
 func (a *commandLine) supervise(ctx context.Context, o superviseOptions, command []string) error {
 	// From here on signals are the server's. One that came before ends us.
 	signals := make(chan os.Signal, 16)
-	signal.Notify(signals, syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGUSR1, syscall.SIGUSR2)
+	signal.Notify(signals, supervise.HandedOn()...)
 	defer signal.Stop(signals)
 	if ctx.Err() != nil {
 		return ctx.Err()

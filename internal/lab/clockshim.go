@@ -9,7 +9,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"sync/atomic"
-	"syscall"
 	"time"
 	"unsafe"
 )
@@ -83,7 +82,7 @@ func (s *Server) UseClock(shim string) error {
 	}
 	// It stays mapped as long as this process: a server may be reading it at any
 	// time, and it is one page.
-	page, err := syscall.Mmap(int(f.Fd()), 0, size, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)
+	page, err := mapShared(f, size)
 	if err != nil {
 		return fmt.Errorf("map %s: %w", path, err)
 	}

@@ -235,12 +235,6 @@ func (s *Server) kill() error {
 	return err
 }
 
-// Pause stops the process (SIGSTOP): it stays connected and does not answer.
-func (s *Server) Pause() error { return s.signal(syscall.SIGSTOP) }
-
-// Resume continues a paused process.
-func (s *Server) Resume() error { return s.signal(syscall.SIGCONT) }
-
 func (s *Server) signal(sig syscall.Signal) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -18,7 +18,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -277,16 +276,6 @@ const (
 	// process may have few descriptors, of which the guard needs the others.
 	mostConns = 64
 )
-
-// connections is how many connections may be open at a time: a quarter of the
-// descriptors of this process at most.
-func connections() int {
-	var limit syscall.Rlimit
-	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
-		return mostConns
-	}
-	return int(min(mostConns, max(4, limit.Cur/4)))
-}
 
 // Exposed reports whether others than this host can reach an address of [Listen].
 // Without a web configuration there is no password: whoever can reach it can read.

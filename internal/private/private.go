@@ -3,6 +3,9 @@
 // a symbolic link or a file of their own in such a place could have another file
 // overwritten, or make a node rejoin too early.
 //
+// On Windows modes tell nothing of that: there such files are only below the AppData of
+// the user's own profile.
+//
 // A directory may be reached by a link, as systemd's DynamicUser does it; the file
 // itself may not.
 package private
@@ -20,6 +23,9 @@ import (
 // can change.
 var ErrUnsafe = errors.New("not safe from other users")
 
+// ErrLocked is returned by [TryLock] when another process has the lock.
+var ErrLocked = errors.New("locked")
+
 // Shared says who besides its owner may write a file or a directory.
 type Shared fs.FileMode
 
@@ -33,7 +39,13 @@ const (
 // [ErrUnsafe]; with [Group] one with the sticky bit is not, since files there are
 // safe from others.
 func Dir(path string, shared Shared) error {
+	if err := keeps(path); err != nil {
+		return err
+	}
 	if err := os.MkdirAll(path, 0o700); err != nil {
+		return err
+	}
+	if err := keeps(path); err != nil { // now that it is there
 		return err
 	}
 	info, err := os.Stat(path)
@@ -58,10 +70,8 @@ func Dir(path string, shared Shared) error {
 // is opened for writing and belongs to another user than this one or root, except
 // where the group may write it, with [Group].
 func Open(path string, flags int, mode fs.FileMode, shared Shared) (*os.File, error) {
-	f, err := os.OpenFile(path, flags|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, mode)
-	if errors.Is(err, syscall.ELOOP) {
-		return nil, fmt.Errorf("%s is a symbolic link, name the file itself: %w", path, ErrUnsafe)
-	} else if err != nil {
+	f, err := open(path, flags, mode)
+	if err != nil {
 		return nil, err
 	}
 	info, err := f.Stat()
@@ -81,18 +91,8 @@ func Open(path string, flags int, mode fs.FileMode, shared Shared) (*os.File, er
 	return f, nil
 }
 
-func checkMode(path string, info fs.FileInfo, shared Shared) error {
-	if perm := info.Mode().Perm(); perm&fs.FileMode(shared) != 0 {
-		return fmt.Errorf("%s has mode %04o, so that others can write it (chmod %04o): %w", path, perm, perm&^fs.FileMode(shared), ErrUnsafe)
-	}
-	return nil
-}
-
-func checkOwner(path string, info fs.FileInfo) error {
-	if st, ok := info.Sys().(*syscall.Stat_t); ok && int(st.Uid) != os.Geteuid() && st.Uid != 0 {
-		return fmt.Errorf("%s belongs to user %d, not to %d or root: %w", path, st.Uid, os.Geteuid(), ErrUnsafe)
-	}
-	return nil
+func errLink(path string) error {
+	return fmt.Errorf("%s is a symbolic link, name the file itself: %w", path, ErrUnsafe)
 }
 
 // temporary is the pattern of the files in which [Replace] writes.
@@ -101,6 +101,9 @@ const temporary = ".*.tmp"
 // Replace replaces a file as a whole, with mode 0600: at any moment, also after a
 // loss of power, there is the old one or the new one.
 func Replace(path string, b []byte) error {
+	if err := keeps(filepath.Dir(path)); err != nil {
+		return err
+	}
 	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+temporary)
 	if err != nil {
 		return err
@@ -139,13 +142,4 @@ func escape(path string) string {
 		b = append(b, path[i])
 	}
 	return string(b)
-}
-
-// SyncDir makes it durable that files of a directory were made, renamed or removed.
-func SyncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }

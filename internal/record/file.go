@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"syscall"
 
 	_ "modernc.org/sqlite" // the driver "sqlite"
 
@@ -28,6 +27,9 @@ var (
 
 // source names a file for the driver.
 func source(path string, options url.Values) string {
+	if path = filepath.ToSlash(path); filepath.VolumeName(path) != "" {
+		path = "/" + path // C:/…, on Windows
+	}
 	return (&url.URL{Scheme: "file", Path: path, RawQuery: options.Encode()}).String()
 }
 
@@ -49,7 +51,7 @@ func openFile(path string) (db *sql.DB, lock *os.File, err error) {
 			_ = lock.Close()
 		}
 	}()
-	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+	if err := private.TryLock(lock, false); err != nil {
 		return nil, nil, ErrInUse
 	}
 	f, err := private.Open(path, os.O_RDWR|os.O_CREATE, 0o600, private.Nobody)

@@ -1,3 +1,5 @@
+//go:build unix
+
 package run
 
 import (
@@ -183,4 +185,10 @@ func (c *child) foreground() int {
 
 func (c *child) give(group int) {
 	_ = unix.IoctlSetPointerInt(int(c.tty.Fd()), unix.TIOCSPGRP, group)
+}
+
+// interruptJob interrupts our job, and so ourselves.
+func interruptJob() {
+	signal.Reset(syscall.SIGINT)
+	_ = syscall.Kill(0, syscall.SIGINT)
 }

@@ -121,8 +121,7 @@ func Run(ctx context.Context, op *operator.Operator, lock *redlock.Lock, c Comma
 		// command only if it was interrupted itself, and the command died of that:
 		// an exit code of 130 does not count.
 		_ = op.Close()
-		signal.Reset(syscall.SIGINT)
-		_ = syscall.Kill(0, syscall.SIGINT)
+		interruptJob()
 	}
 	return code, err
 }

@@ -10,7 +10,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"syscall"
 
 	"redlockctl/internal/private"
 )
@@ -94,28 +93,19 @@ func (s store) erase() error {
 	return nil
 }
 
-// errLocked is returned by lock when another holds the file.
-var errLocked = errors.New("locked")
-
 // lock takes the lock on a file, which the kernel keeps until the last process
-// that has inherited it has ended, or fails at once with errLocked.
+// that has inherited it has ended, or fails at once with [private.ErrLocked].
 func (s store) lock(ext string) (*os.File, error) {
 	f, err := private.Open(s.path(ext), os.O_RDWR|os.O_CREATE, 0o600, private.Nobody)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrState, err)
 	}
-	for {
-		err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-		if err != syscall.EINTR {
-			break
-		}
-	}
-	if err == nil {
+	if err = private.TryLock(f, false); err == nil {
 		return f, nil
 	}
 	_ = f.Close()
-	if err == syscall.EWOULDBLOCK {
-		return nil, errLocked
+	if errors.Is(err, private.ErrLocked) {
+		return nil, err
 	}
 	return nil, fmt.Errorf("%w: lock %s: %w", ErrState, s.path(ext), err)
 }

@@ -84,7 +84,7 @@ func Run(cfg Config, signals <-chan os.Signal) (int, error) {
 		return 0, err
 	}
 	own, err := st.lock(".supervisor.lock")
-	if errors.Is(err, errLocked) {
+	if errors.Is(err, private.ErrLocked) {
 		return 0, fmt.Errorf("%w on node %s in %s", ErrBusy, cfg.Node, cfg.Dir)
 	}
 	if err != nil {
@@ -93,7 +93,7 @@ func Run(cfg Config, signals <-chan os.Signal) (int, error) {
 	defer own.Close()
 	private.Sweep(st.path(".json"))
 	lifeLock, err := st.lock(".server.lock")
-	if errors.Is(err, errLocked) {
+	if errors.Is(err, private.ErrLocked) {
 		return 0, fmt.Errorf("%w, or something that it started: end it first (fuser %s)", ErrOutlived, st.path(".server.lock"))
 	}
 	if err != nil {
