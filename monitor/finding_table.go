@@ -58,13 +58,13 @@ func allChecks() []check {
 	}, {
 		id: "open-server", part: aboutMemory, severity: SeverityWarning, after: certain, before: settles, find: each(openServer),
 		title: "no password is needed",
-		why:   "Whoever reaches this server can take, extend and delete every lock, and lift its fence.",
+		why:   "Whoever reaches this server can take, extend and delete every lock, and remove its fence.",
 		do:    `Set a password for the default user (CONFIG SET requirepass; with an ACL file a line "user default on >PASSWORD …"), or switch it off: ACL SETUSER default off. Then one user for each role: redlockctl config acl.`,
 		more:  "Servers on this host are left out. A firewall in between cannot be seen.",
 	}, {
 		id: "guard-delays", part: aboutMemory, severity: SeverityDanger, after: agreed, before: settles, find: once(guardDelays),
 		title: "guards do not agree on the delay",
-		why:   "Each waits for the greatest D that it sees. One that sees no other for a moment opens nodes by its own, and then two clients may hold one lock.",
+		why:   "Each waits for the greatest D that it sees. One that sees no other for a moment lets nodes rejoin by its own, and then two clients may hold one lock.",
 		do:    "Give all guards, consoles too, the same max_ttl and delay, and end those with an old configuration.",
 		more:  "It is told too where all agree on a D that is shorter than the max_ttl of the configuration in use here. A D above a day is no guard's: somebody announces nonsense, and it counts as a day.",
 	}, {
@@ -126,7 +126,7 @@ func allChecks() []check {
 		title: "nobody lets it rejoin",
 		why:   "It has no vote: the cluster can lose fewer other nodes.",
 		do:    "Run a guard (redlockctl guard), or let it rejoin by hand: redlockctl node rejoin --now NAME.",
-		more:  "The node has been closed for far longer than any guard waits. A guard that announces itself there and does not open it is named. It is for information where an operator holds the node.",
+		more:  "The node has been fenced for far longer than any guard waits. A guard that announces itself there and does not let it rejoin is named. It is for information where an operator cordoned the node.",
 	}, {
 		id: "orphan-lock", part: aboutLocks, severity: SeverityWarning, after: certain, before: settles, find: once(ofLocks(badOrphan)),
 		title: "copies of locks that nobody completes",

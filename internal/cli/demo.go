@@ -40,10 +40,10 @@ func (a *commandLine) demoCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "demo",
 		Short: "Try it out: masters in this process, simulated clients, crashes",
-		Long: `Starts masters in this process, opens them, lets simulated clients take, extend,
-fight for and release locks on them, and opens the console. A master that is
-crashed, by key or by --crash-every, loses its copies, comes back empty and
-closed, and is let back in by the guard when that is safe.
+		Long: `Starts masters in this process, lets simulated clients take, extend, fight for and
+release locks on them, and opens the console. A master that is crashed, by key or by
+--crash-every, loses its copies, starts empty and fenced, and rejoins when the guard
+says that it is safe.
 
 With --redis-server the masters are real redis-server processes on free loopback
 ports, and are killed for real.

@@ -23,7 +23,7 @@ forgotten can still be believed in (the delay D after it was first seen again),
 and rejoins then. A master whose fence is "none" is only watched. Each event
 is a line on standard error.
 
-It runs until SIGINT or SIGTERM, and lifts no fence on its way out. SIGHUP reads
+It runs until SIGINT or SIGTERM, and removes no fence on its way out. SIGHUP reads
 the configuration again; one that is invalid is refused, and the old one stays. A
 node that waits never waits for less because of it.
 

@@ -172,16 +172,16 @@ func writeSimulation(w io.Writer, cfg sim.Config, r sim.Report) {
 		return
 	}
 	fmt.Fprintf(w, "%d schedules, no violation (%s, %.0f a second)\n", r.Schedules, r.Elapsed.Round(100*time.Millisecond), perSecond)
-	fmt.Fprintf(w, "%d grants, %d extensions, %d crashes, %d votes forgotten, %d lifts, %d crashes of guards\n",
+	fmt.Fprintf(w, "%d grants, %d extensions, %d crashes, %d votes forgotten, %d rejoins, %d crashes of guards\n",
 		r.Grants, r.Extensions, r.Crashes, r.LostVotes, r.Removals, r.GuardCrashes)
 	if cfg.EarlyRejoin {
-		fmt.Fprintf(w, "%d lifts were allowed before D\n", r.Early)
+		fmt.Fprintf(w, "%d rejoins were allowed before D\n", r.Early)
 	}
 	if r.Unheard > 0 {
-		fmt.Fprintf(w, "%d lifts were too early for the longest D of all guards: by a guard with a shorter one, while the other was not\nthere to be heard of\n", r.Unheard)
+		fmt.Fprintf(w, "%d rejoins were too early for the longest D of all guards: by a guard with a shorter one, while the other was not\nthere to be heard of\n", r.Unheard)
 	}
 	if r.Exposed > 0 {
-		fmt.Fprintf(w, "In %d schedules a master that was open after a loss (no boot fence, FLUSHALL, eviction, a step of its\nclock, a lift too early for a D that could not be heard of) voted again, and two clients held the lock: only a boot fence, nobody\nwho flushes, and one D for all guards prevent that.\n", r.Exposed)
+		fmt.Fprintf(w, "In %d schedules a master that served after a loss (no boot fence, FLUSHALL, eviction, a step of its\nclock, a rejoin too early for a D that could not be heard of) voted again, and two clients held the lock: only a boot fence, nobody\nwho flushes, and one D for all guards prevent that.\n", r.Exposed)
 	}
 }
 

@@ -39,7 +39,7 @@ const header = "# A master of redlockctl's lab."
 // write writes the two files of configuration.
 func (d *daemon) write() error {
 	fence := strings.Join([]string{
-		"# The boot fence: this server starts fenced and refuses writes, until a guard lifts it with",
+		"# The boot fence: this server starts fenced and refuses writes, until a guard removes the fence with",
 		"# CONFIG SET min-replicas-to-write 0. It is a file of its own, included at the end,",
 		"# because the last setting wins and CONFIG REWRITE changes redis.conf only.",
 		"min-replicas-to-write 2147483647",

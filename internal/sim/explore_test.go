@@ -56,7 +56,7 @@ func TestMutantsOfTheSmallModel(t *testing.T) {
 	for _, w := range SmallMutants() {
 		t.Run(w.Name, func(t *testing.T) {
 			t.Parallel()
-			if raceOn && (w.Name == "from-last-seen" || w.Name == "lift-retried") {
+			if raceOn && (w.Name == "from-last-seen" || w.Name == "rejoin-retried") {
 				t.Skip("takes too many states; the run without the race detector has it")
 			}
 			r := explore(t, w.Model())

@@ -93,7 +93,7 @@ func SmallMutants() []SmallMutant {
 		{"no-guard", "no guard, and masters that start unfenced", Small{Crashes: 1}},
 		{"delay-0.9", "waits for 0.9 × D", Small{Crashes: 1}},
 		{"from-last-seen", "counts D from when the master was last seen alive", Small{Crashes: 1}},
-		{"lift-retried", "sends a lift without answer again, to the next life of the server", Small{Crashes: 2}},
+		{"rejoin-retried", "sends a rejoin without answer again, to the next incarnation of the server", Small{Crashes: 2}},
 		{"amnesia", "after its own restart takes a closed master as free to open", Small{Crashes: 1, GuardCrashes: 1}},
 		{"wipes-ignored", "does not notice FLUSHALL", Small{Flushes: 1}},
 		{"clock-unread", "after its own restart does not compare a master's clock with what it was before", Small{Steps: 1}},
@@ -293,7 +293,7 @@ func (x *smallModel) make(s *small, m move) bool {
 		s.crashes--
 		x.say(s.now, "n", m.at, "crashes%s", n.forgets(s.now))
 		n.up, n.token = false, 0
-		if n.removal != removalNone && x.is("lift-retried") {
+		if n.removal != removalNone && x.is("rejoin-retried") {
 			n.removal = removalSent
 		} else {
 			n.removal = removalNone

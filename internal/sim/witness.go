@@ -34,13 +34,13 @@ const (
 
 // String is the property as a sentence says it.
 func (p Property) String() string {
-	return [...]string{"two clients hold one lock", "a copy is left behind", "a master is opened too early", "a hold is lifted",
-		"a master that lost nothing is closed", "a lock is held on that was taken away or has ended"}[p]
+	return [...]string{"two clients hold one lock", "a copy is left behind", "a master rejoins too early", "a cordon is removed",
+		"a master that lost nothing is fenced", "a lock is held on to that was force-released or has expired"}[p]
 }
 
 // ID is the property as one word for machines.
 func (p Property) ID() string {
-	return [...]string{"exclusion", "left-behind", "early-lift", "hold-lifted", "needless-close", "resurrected"}[p]
+	return [...]string{"exclusion", "left-behind", "early-removal", "cordon-removed", "needless-fence", "resurrected"}[p]
 }
 
 // tokens is one more than the greatest token: the number of a client's attempt,
