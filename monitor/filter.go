@@ -140,7 +140,7 @@ type word struct {
 }
 
 // filterWords splits a filter at blanks outside of double quotes. A quote that
-// is not closed yet reaches to the end.
+// is not closed yet reaches to the end. The value of a field may be quoted: state:"no TTL".
 func filterWords(s string) []word {
 	var out []word
 	for {
@@ -153,6 +153,9 @@ func filterWords(s string) []word {
 		if rest, ok := strings.CutPrefix(s, `"`); ok {
 			w.quoted = true
 			w.text, s, _ = strings.Cut(rest, `"`)
+		} else if field, rest, ok := strings.Cut(s, `:"`); ok && slices.Contains(FilterFields(), field+":") {
+			w.text, s, _ = strings.Cut(rest, `"`)
+			w.text = field + ":" + w.text
 		} else if i := strings.IndexAny(s, " \t\r\n"); i >= 0 {
 			w.text, s = s[:i], s[i:]
 		} else {

@@ -93,6 +93,7 @@ func TestFilterTellsItsBadTerms(t *testing.T) {
 		{"orders !x state:held node:n2 ttl<5s margin:0", ""},
 		{"orders:42 a<b x>5", ""}, // no field of ours: a part of a name
 		{"state:", "state:: what follows the colon?"},
+		{`state:"no TTL" holder:"a b`, ""},
 		{"state:hold", "state:hold: no state begins so"},
 		{"state<5", "state takes a colon"},
 		{"ttl:5s", "ttl is compared"},
