@@ -103,15 +103,15 @@ func keeping(t *testing.T, with ...func(*Options)) (*rig, *fakeKept) {
 // A lock that is kept is on the screen with its state, until it is given back.
 func TestKeep(t *testing.T) {
 	r, k := keeping(t)
-	r.sees("KEPT HERE ● orders:43 held 17s")
+	r.sees("KEPT HERE ● orders:43 held since 12:03:10")
 	r.press("e")
 	r.sees("it is kept: it is extended until r releases it")
 	k.is(redlock.Uncertain, r.clock.Add(9*time.Second), errFake)
 	r.wait(time.Second)
-	r.sees("◐ orders:43 uncertain 8s", `NOPERM \x1b[31mthis user`)
+	r.sees("◐ orders:43 uncertain since 12:03:10, valid 8s", `NOPERM \x1b[31mthis user`)
 	k.is(redlock.Held, r.clock.Add(18*time.Second), nil)
 	r.wait(time.Second)
-	r.sees("● orders:43 held 17s", "held again")
+	r.sees("● orders:43 held since 12:03:10", "held again")
 	r.wait(time.Minute) // its validity moves on: the grant is not forgotten
 	r.press("r")
 	r.sees("Release orders:43 ?", "kept: extended until it is released")
@@ -127,6 +127,46 @@ func TestKeep(t *testing.T) {
 	if !r.ended {
 		t.Error("q asks although nothing is kept")
 	}
+}
+
+// A lock that is kept for a time shows for how long still, by whom and why; when the
+// time is over that is said.
+func TestKeepForATime(t *testing.T) {
+	r := newRig(t, monitortest.Degraded(monitortest.Epoch), 120, 40)
+	r.press("a")
+	r.settle()
+	r.typed("orders:43")
+	r.press("tab", "tab", "tab")
+	r.typed("10 minutes")
+	r.press("enter")
+	r.sees("! how long to keep it is a number with a unit, such as 10m")
+	r.press("ctrl+u")
+	r.typed("10m")
+	r.press("enter")
+	r.sees("! what is not kept ends with its TTL")
+	nothingSent(t, r)
+	r.press("shift+tab", "y")
+	r.sees("extended for 10m0s and released then, or by r")
+	r.press("tab", "tab")
+	r.typed("rolling update")
+	r.press("enter")
+	r.run()
+	r.sent(`keep "orders:43" 30s for 10m0s because "rolling update"`)
+	r.sees("kept for 10m0s: released then, or by r before")
+	r.settle()
+	r.press("esc")
+	k := r.acts.kept[0]
+	k.is(redlock.Held, r.clock.Add(18*time.Second), nil)
+	r.wait(time.Minute)
+	r.sees("KEPT HERE ● orders:43 held since 12:03:10, 8m")
+	r.under("orders:43")
+	r.press("enter")
+	r.sees("Kept", "by this screen, alice@ops-1, since 12:03:10", "released at 12:13:10; reason: rolling update")
+	k.is(redlock.Released, r.clock, nil)
+	k.terms.End = r.clock
+	r.wait(time.Second)
+	r.sees("orders:43, kept here, was released: its time is over")
+	r.seesNot("KEPT HERE")
 }
 
 // A release that cannot be recorded leaves the lock kept.
@@ -196,8 +236,8 @@ func TestQuitAsksAboutWhatIsKept(t *testing.T) {
 	if _, ok := cmd().(tea.QuitMsg); !ok || k.State() != redlock.Released {
 		t.Error("not released, or not quit")
 	}
-	if left := r.m.LetGo(); len(left) != 0 {
-		t.Errorf("%v is left", left)
+	if p := r.m.LetGo(); len(p.Left) != 0 || len(p.Released) != 1 || p.Released[0].Raw() != "orders:43" {
+		t.Errorf("it parts with %v; want orders:43 released", p)
 	}
 }
 
@@ -220,7 +260,7 @@ func TestWhatOutlivesTheScreen(t *testing.T) {
 		} else {
 			r.press("ctrl+c")
 		}
-		left := r.m.LetGo()
+		left := r.m.LetGo().Left
 		if len(left) != 2 || left[0].Key.Raw() != "by hand" || left[1].Key.Raw() != "orders:43" || left[1].Until != k.Until() {
 			t.Errorf("%s: %v is left", how, left)
 		}
@@ -239,7 +279,7 @@ func TestKeptTooLateIsLetGo(t *testing.T) {
 	r.typed("late")
 	r.press("tab", "tab", "y", "enter")
 	_ = r.pending[0]() // its outcome reaches nobody
-	if left := r.m.LetGo(); len(left) != 1 || left[0].Key.Raw() != "late" || !r.acts.kept[0].stopped {
+	if left := r.m.LetGo().Left; len(left) != 1 || left[0].Key.Raw() != "late" || !r.acts.kept[0].stopped {
 		t.Errorf("%v is left", left)
 	}
 }

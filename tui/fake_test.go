@@ -103,7 +103,7 @@ func (a *fakeActions) sent() []string {
 	return slices.Clone(a.calls)
 }
 
-func (a *fakeActions) Acquire(ctx context.Context, resource string, ttl time.Duration) (*redlock.Lock, error) {
+func (a *fakeActions) AcquireWith(ctx context.Context, resource string, ttl time.Duration, _ operator.AcquireOptions) (*redlock.Lock, error) {
 	return &redlock.Lock{}, a.call(ctx, "acquire %q %s", resource, ttl)
 }
 
@@ -131,11 +131,19 @@ func (a *fakeActions) Extend(ctx context.Context, resource, token string, ttl ti
 	return &redlock.Lock{}, a.call(ctx, "extend %q %q %s", resource, token, ttl)
 }
 
-func (a *fakeActions) Keep(ctx context.Context, resource string, ttl time.Duration) (Kept, error) {
-	if err := a.call(ctx, "keep %q %s", resource, ttl); err != nil {
+func (a *fakeActions) Keep(ctx context.Context, resource string, ttl time.Duration, opt operator.AcquireOptions) (Kept, error) {
+	more := ""
+	if opt.For > 0 {
+		more = fmt.Sprintf(" for %s because %q", opt.For, opt.Reason)
+	}
+	if err := a.call(ctx, "keep %q %s%s", resource, ttl, more); err != nil {
 		return nil, err
 	}
 	k := &fakeKept{acts: a, key: resource, token: monitortest.TokenB}
+	k.terms = operator.Terms{By: "alice@ops-1", Since: monitortest.Epoch, Reason: opt.Reason}
+	if opt.For > 0 {
+		k.terms.End = monitortest.Epoch.Add(opt.For)
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.kept = append(a.kept, k)
@@ -146,6 +154,7 @@ func (a *fakeActions) Keep(ctx context.Context, resource string, ttl time.Durati
 type fakeKept struct {
 	acts       *fakeActions
 	key, token string
+	terms      operator.Terms
 
 	mu      sync.Mutex
 	state   redlock.KeeperState
@@ -163,6 +172,7 @@ func (k *fakeKept) is(state redlock.KeeperState, until time.Time, err error) {
 func (k *fakeKept) Resource() string            { return k.key }
 func (k *fakeKept) Token() string               { return k.token }
 func (k *fakeKept) Nodes() []redlock.NodeResult { return nil }
+func (k *fakeKept) Terms() operator.Terms       { return k.terms }
 
 func (k *fakeKept) State() redlock.KeeperState {
 	k.mu.Lock()

@@ -33,8 +33,8 @@ func Run(ctx context.Context, opt Options) error {
 	defer func() {
 		cancel()
 		m.Running.Close(goodbye)
-		if left := m.LetGo(); len(left) > 0 && opt.Tell != nil {
-			opt.Tell(left)
+		if p := m.LetGo(); opt.Tell != nil {
+			opt.Tell(p)
 		}
 	}()
 	_, err := newProgram(m).Run()
@@ -95,7 +95,7 @@ func newModel(ctx context.Context, opt Options, now func() time.Time) *model {
 		dirty: true,
 	}
 	m.On, m.Desk.Say = m.cursorAt, m.say
-	m.Set = page.New(&page.Screen{St: &st, IsMine: m.IsMine}, now(), m.labLines, m.helpLines)
+	m.Set = page.New(&page.Screen{St: &st, IsMine: m.IsMine, Kept: m.KeptText}, now(), m.labLines, m.helpLines)
 	m.page = m.Overview
 	m.opt.Mouse = opt.Mouse || prefs.Mouse
 	m.LockView.Choose(prefs.Columns, prefs.Wide)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"redlockctl/internal/lab/labtest"
+	"redlockctl/internal/operator"
 	"redlockctl/monitor"
 	"redlockctl/monitor/monitortest"
 	"redlockctl/redlock"
@@ -18,7 +19,7 @@ type clientActions struct {
 	c *redlock.Client
 }
 
-func (a clientActions) Acquire(ctx context.Context, resource string, ttl time.Duration) (*redlock.Lock, error) {
+func (a clientActions) AcquireWith(ctx context.Context, resource string, ttl time.Duration, _ operator.AcquireOptions) (*redlock.Lock, error) {
 	return a.c.Acquire(ctx, resource, ttl)
 }
 

@@ -26,6 +26,7 @@ import (
 type (
 	Actions    = action.Actions
 	Kept       = action.Kept
+	Parting    = action.Parting
 	Left       = action.Left
 	Lab        = action.Lab
 	ClientKind = action.ClientKind
@@ -79,7 +80,7 @@ type Options struct {
 	// Clipboard puts text into the clipboard of this machine; nil: the terminal is
 	// asked to, which is right over SSH.
 	Clipboard func(ctx context.Context, text string) error
-	// Tell is told of the locks that outlive the screen, once the terminal is as it
-	// was; nil: nobody is.
-	Tell func([]Left)
+	// Tell is told what became of the locks that were acquired on the screen, once the
+	// terminal is as it was; nil: nobody is.
+	Tell func(Parting)
 }

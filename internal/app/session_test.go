@@ -71,9 +71,9 @@ func TestReadOnlyIsAClustersOwn(t *testing.T) {
 			t.Errorf("%s says of itself read-only: %v", name, a.ReadOnly())
 		}
 		errs := map[string]error{}
-		_, errs["acquire"] = a.Acquire(ctx, "job:2", time.Second)
+		_, errs["acquire"] = a.AcquireWith(ctx, "job:2", time.Second, operator.AcquireOptions{})
 		var k tui.Kept
-		if k, errs["keep"] = a.Keep(ctx, "job:3", 10*time.Second); k != nil {
+		if k, errs["keep"] = a.Keep(ctx, "job:3", 10*time.Second, operator.AcquireOptions{}); k != nil {
 			_, errs["release of what is kept"] = k.Release(ctx)
 		}
 		_, errs["extend"] = a.Extend(ctx, "job:1", "aaa", 10*time.Second)

@@ -17,8 +17,9 @@ import (
 )
 
 func (a *commandLine) acquireCommand() *cobra.Command {
-	var ttl, wait, span time.Duration
-	var fencing, keep bool
+	var ttl time.Duration
+	var opt operator.AcquireOptions
+	var keep bool
 	cmd := outputs(&cobra.Command{
 		Use:   "acquire NAME [NAME...]",
 		Short: "Take a lock by hand",
@@ -30,41 +31,41 @@ and release.
 With several names it takes all locks or none, in one order whatever the order of the
 names, so that two who do so do not wait for each other for ever.
 
-With --keep it is extended until redlockctl is interrupted or --for has passed, and
-released then; what becomes of it meanwhile is told on standard error. Exit code 5
-when it was lost.
-"run" does the same around a command.
+With --keep it is extended until redlockctl is interrupted, and released then; with
+--for 10m also when that time is over. What becomes of it meanwhile is told on standard
+error. Exit code 5 when it was lost. "run" does the same around a command.
 
 Exit code 3 when another token holds the lock, 4 when too few nodes serve.`,
-		Example:           "redlockctl acquire job:1 --ttl 20s\nredlockctl acquire job:1 --wait 1m -o json\nredlockctl acquire deploy --keep --for 10m",
+		Example:           "redlockctl acquire job:1 --ttl 20s\nredlockctl acquire job:1 --wait 1m -o json\nredlockctl acquire deploy --keep --for 10m --reason \"rolling update\"",
 		Args:              severalNames("lock"),
 		ValidArgsFunction: a.completeLocks,
 		RunE: a.run(func(ctx context.Context, args []string) error {
-			if wait < 0 {
-				return usageError{fmt.Errorf("--wait %s is negative", wait)}
+			if opt.Wait < 0 {
+				return usageError{fmt.Errorf("--wait %s is negative", opt.Wait)}
 			}
-			if err := keepsFor(keep, span); err != nil {
+			if err := keepsFor(keep, opt.For); err != nil {
 				return err
 			}
 			return a.act(func(cfg *config.Config, s *app.Spec) error {
-				retryFor(s, wait)
+				retryFor(s, opt.Wait)
 				return nil
 			}, func(cfg *config.Config, op *operator.Operator) error {
-				return a.acquire(ctx, op, args, ttlFor(ttl, cfg), operator.AcquireOptions{Fencing: fencing, Wait: wait}, keep, span)
+				return a.acquire(ctx, op, args, ttlFor(ttl, cfg), opt, keep)
 			})
 		}),
 	}, "table", "json", "jsonl")
 	cmd.Flags().DurationVar(&ttl, "ttl", 0, ttlUsage)
 	cmd.Flags().BoolVar(&keep, "keep", false, "extend it until interrupted, and release it then")
-	cmd.Flags().DurationVar(&span, "for", 0, keepForUsage)
-	cmd.Flags().BoolVar(&fencing, "fencing", false, "draw a fencing token too: a number that grows with each grant")
-	cmd.Flags().DurationVar(&wait, "wait", 0, "keep trying for so long (0: as often as [redlock] retries says)")
+	cmd.Flags().DurationVar(&opt.For, "for", 0, keepForUsage)
+	cmd.Flags().StringVar(&opt.Reason, "reason", "", "why, for the audit log")
+	cmd.Flags().BoolVar(&opt.Fencing, "fencing", false, "draw a fencing token too: a number that grows with each grant")
+	cmd.Flags().DurationVar(&opt.Wait, "wait", 0, "keep trying for so long (0: as often as [redlock] retries says)")
 	return cmd
 }
 
 // acquire takes locks and prints their grants; to keep them it extends them until ctx
-// or span (0: no limit) ends. Several are extended until all are there.
-func (a *commandLine) acquire(ctx context.Context, op *operator.Operator, names []string, ttl time.Duration, opt operator.AcquireOptions, keep bool, span time.Duration) (err error) {
+// ends. Several are extended until all are there.
+func (a *commandLine) acquire(ctx context.Context, op *operator.Operator, names []string, ttl time.Duration, opt operator.AcquireOptions, keep bool) (err error) {
 	order := redlock.InOrder(names)
 	last := order[len(order)-1]
 	var locks []*redlock.Lock
@@ -100,15 +101,12 @@ func (a *commandLine) acquire(ctx context.Context, op *operator.Operator, names 
 	if !keep {
 		return nil
 	}
-	ctx, end := spanOf(ctx, span)
-	defer end()
 	return a.keepAll(ctx, kept)
 }
 
 // keepAll is keep for locks that belong together: they end with the first that is lost,
 // in the reverse of the order in which they were acquired.
 func (a *commandLine) keepAll(ctx context.Context, kept []*operator.KeptLock) error {
-	until, _ := ctx.Deadline()
 	together, end := context.WithCancel(ctx)
 	defer end()
 	var after func(i int) error
@@ -119,13 +117,13 @@ func (a *commandLine) keepAll(ctx context.Context, kept []*operator.KeptLock) er
 		}
 		own, stop := context.WithCancel(context.WithoutCancel(ctx))
 		held := make(chan error, 1)
-		go func() { held <- a.keep(own, kept[i], until); end() }()
+		go func() { held <- a.keep(own, kept[i]); end() }()
 		inner := after(i + 1)
 		stop()
 		return errors.Join(inner, <-held)
 	}
 	if len(kept) == 1 {
-		return a.keep(ctx, kept[0], until)
+		return a.keep(ctx, kept[0])
 	}
 	return after(0)
 }

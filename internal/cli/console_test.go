@@ -12,8 +12,11 @@ import (
 func TestWhatOutlivesTheScreenIsTold(t *testing.T) {
 	var said strings.Builder
 	a := &commandLine{errOut: &said}
-	a.tellLeft([]tui.Left{{Key: safetext.New("job:\x1b[2J"), Until: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}})
-	if want := "redlockctl: job:\\x1b[2J stays locked until 03:04:05; nothing extends it any more\n"; said.String() != want {
+	a.tellParting(tui.Parting{
+		Released: []safetext.Text{safetext.New("deploy")},
+		Left:     []tui.Left{{Key: safetext.New("job:\x1b[2J"), Until: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}},
+	})
+	if want := "redlockctl: deploy released\nredlockctl: job:\\x1b[2J stays locked until 03:04:05; nothing extends it any more\n"; said.String() != want {
 		t.Errorf("it says %q; want %q", said.String(), want)
 	}
 }

@@ -43,7 +43,7 @@ Exit code 5 when the token does not hold a quorum any more: the lock is lost.`,
 				done := a.progress("extending")
 				if !keep {
 					lock, err = op.Extend(ctx, args[0], token, ttlFor(ttl, cfg))
-				} else if kept, err = op.ExtendToKeep(ctx, args[0], token, ttlFor(ttl, cfg), a.keepOptions(args[0])); kept != nil {
+				} else if kept, err = op.ExtendToKeep(ctx, args[0], token, ttlFor(ttl, cfg), span, a.keepOptions(args[0])); kept != nil {
 					lock = kept.Lock()
 					defer kept.Stop()
 				}
@@ -55,10 +55,7 @@ Exit code 5 when the token does not hold a quorum any more: the lock is lost.`,
 				if err := errors.Join(err, a.printGrant(ctx, "extended", op, lock)); err != nil || !keep {
 					return err
 				}
-				ctx, end := spanOf(ctx, span)
-				defer end()
-				until, _ := ctx.Deadline()
-				return a.keep(ctx, kept, until)
+				return a.keep(ctx, kept)
 			})
 		}),
 	}, "table", "json", "jsonl")

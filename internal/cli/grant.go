@@ -111,6 +111,8 @@ type keptJSON struct {
 	State      string         `json:"state"` // released, held (it runs out by itself) or lost
 	KeptMs     int64          `json:"kept_ms"`
 	ValidMs    int64          `json:"valid_ms"` // what is left of it
+	By         safetext.Text  `json:"by"`
+	Reason     *safetext.Text `json:"reason,omitempty"`
 	Error      *safetext.Text `json:"error,omitempty"`
 }
 
@@ -152,23 +154,12 @@ func keepsFor(keep bool, span time.Duration) error {
 	return nil
 }
 
-// spanOf is ctx that also ends after a span; zero: it does not.
-func spanOf(ctx context.Context, span time.Duration) (context.Context, context.CancelFunc) {
-	if span == 0 {
-		return context.WithCancel(ctx)
-	}
-	return context.WithTimeout(ctx, span)
-}
-
 // keep waits while a lock is extended, until ctx ends or the lock is lost, and tells
-// each change on standard error. until is when it will end by itself; zero: not.
-func (a *commandLine) keep(ctx context.Context, k *operator.KeptLock, until time.Time) error {
-	began, name := time.Now(), k.Resource()
-	end := "this is interrupted"
-	if !until.IsZero() {
-		end = until.Format("15:04:05") + ", or " + end
-	}
-	fmt.Fprintf(a.errOut, "redlockctl: \"%s\" is extended until %s\n", safetext.Escape(name), end)
+// each change on standard error.
+func (a *commandLine) keep(ctx context.Context, k *operator.KeptLock) error {
+	name, is := k.Resource(), k.Terms()
+	kept := view.KeptText(safetext.Escape(is.By), is.Since, is.End, safetext.Escape(is.Reason), time.Now())
+	fmt.Fprintf(a.errOut, "redlockctl: \"%s\" is kept %s; an interrupt ends that\n", safetext.Escape(name), kept)
 	state, err := k.Hold(ctx, func(s redlock.KeeperState, why error) {
 		told := fmt.Sprintf("\"%s\" is %s, valid for %s", safetext.Escape(name), s, view.Left(time.Until(k.Until())))
 		if why != nil {
@@ -183,7 +174,8 @@ func (a *commandLine) keep(ctx context.Context, k *operator.KeptLock, until time
 	printed, perr := a.document(func() document {
 		doc := keptJSON{
 			Name: safetext.New(name), NameBase64: safetext.New(name).Base64(), State: state.String(),
-			KeptMs: time.Since(began).Milliseconds(), ValidMs: left.Milliseconds(),
+			KeptMs: time.Since(is.Since).Milliseconds(), ValidMs: left.Milliseconds(),
+			By: safetext.New(is.By), Reason: safetext.Optional(is.Reason),
 		}
 		if err != nil {
 			doc.Error = safetext.Optional(err.Error())
@@ -195,7 +187,7 @@ func (a *commandLine) keep(ctx context.Context, k *operator.KeptLock, until time
 		if state == redlock.Held {
 			more = ", and runs out in " + view.Left(left)
 		}
-		_, perr = fmt.Fprintf(a.out, "%s %s after %s%s\n", state, safetext.Escape(name), view.Left(time.Since(began)), more)
+		_, perr = fmt.Fprintf(a.out, "%s %s after %s%s\n", state, safetext.Escape(name), view.Left(time.Since(is.Since)), more)
 	}
 	return errors.Join(err, perr)
 }

@@ -25,7 +25,7 @@ func (a *commandLine) screen(ctx context.Context, opt tui.Options) error {
 	defer stop()
 	opt.ASCII, opt.In, opt.Out = a.ascii, a.in, a.out
 	opt = app.OnMachine(opt, a.getenv)
-	opt.Tell = a.tellLeft
+	opt.Tell = a.tellParting
 	err := tui.Run(ctx, opt)
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		return nil // SIGTERM is a way to quit
@@ -47,9 +47,13 @@ func screenOf(c tui.Cluster) tui.Options {
 	return tui.Options{Source: c.Source, Guard: c.Guard, Actions: c.Actions, Delay: c.Delay, Record: c.Record, Audit: c.Audit}
 }
 
-// tellLeft says which locks outlive the screen on which they were acquired.
-func (a *commandLine) tellLeft(left []tui.Left) {
-	for _, l := range left {
+// tellParting says which locks that were acquired on the screen were released on
+// quitting, and which outlive it.
+func (a *commandLine) tellParting(p tui.Parting) {
+	for _, key := range p.Released {
+		fmt.Fprintf(a.errOut, "redlockctl: %s released\n", safetext.Escape(key.Raw()))
+	}
+	for _, l := range p.Left {
 		fmt.Fprintf(a.errOut, "redlockctl: %s stays locked until %s; nothing extends it any more\n", safetext.Escape(l.Key.Raw()), l.Until.Format("15:04:05"))
 	}
 }

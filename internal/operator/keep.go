@@ -36,11 +36,20 @@ type Kept interface {
 	State() redlock.KeeperState
 	Until() time.Time // the end of validity as it is known now
 	Err() error       // why it is uncertain or lost
+	Terms() Terms
 	// Release ends the extensions and releases the lock. Where that cannot be logged
 	// beforehand, nothing is sent, and the lock is kept on.
 	Release(ctx context.Context) ([]redlock.NodeResult, error)
 	// Stop ends the extensions; the lock expires by itself.
 	Stop()
+}
+
+// Terms are who keeps a lock, since when, until when and why.
+type Terms struct {
+	By     string // as in the audit log: user@host
+	Since  time.Time
+	End    time.Time // it is released then; zero: when somebody releases it
+	Reason string    // as it was typed; may be empty
 }
 
 // KeptLock is a [Kept] with its grant and its changes, see [redlock.Keeper].
@@ -49,7 +58,11 @@ type KeptLock struct {
 	lock    *redlock.Lock
 	o       *Operator
 	foreign bool // acquired elsewhere: not ours to release
+	terms   Terms
 }
+
+// Terms implements [Kept].
+func (k *KeptLock) Terms() Terms { return k.terms }
 
 // Lock is the grant.
 func (k *KeptLock) Lock() *redlock.Lock { return k.lock }
@@ -66,21 +79,56 @@ func (k *KeptLock) Nodes() []redlock.NodeResult { return k.lock.Nodes() }
 // keptText is what the log says of a grant that does not expire with its TTL.
 const keptText = "kept: extended until it is interrupted or released"
 
-// Keep is [Operator.Acquire] for a lock that is extended until it is released. What
-// becomes of it is noted, see [Options].
-func (o *Operator) Keep(ctx context.Context, resource string, ttl time.Duration) (Kept, error) {
-	k, err := o.KeepWith(ctx, resource, ttl, AcquireOptions{}, redlock.KeepOptions{})
+// keptFor is the same of one that is kept for a time; 0: until somebody ends it.
+func keptFor(span time.Duration) string {
+	if span == 0 {
+		return keptText
+	}
+	return "kept for " + span.String() + ": extended until then, unless it is released before"
+}
+
+// Keep is [Operator.AcquireWith] for a lock that is extended until it is released: by its
+// holder, or when the time for which it is kept is over. What becomes of it is noted, see
+// [Options].
+func (o *Operator) Keep(ctx context.Context, resource string, ttl time.Duration, opt AcquireOptions) (Kept, error) {
+	k, err := o.KeepWith(ctx, resource, ttl, opt, redlock.KeepOptions{})
 	if err != nil {
 		return nil, err // a nil *KeptLock in the interface would not be nil
 	}
-	if o.opt.Note != nil {
-		go func() {
-			for s := range k.Changes() {
-				k.note(s)
-			}
-		}()
-	}
+	go k.attend()
 	return k, nil
+}
+
+// releaseTime bounds the release of a lock whose time is over.
+const releaseTime = 15 * time.Second
+
+// attend notes the changes of a lock that is kept, and releases it when its time is over.
+// Where that fails it is extended no more: nobody asked for it beyond that time.
+func (k *KeptLock) attend() {
+	var over <-chan time.Time
+	if !k.terms.End.IsZero() {
+		t := time.NewTimer(time.Until(k.terms.End))
+		defer t.Stop()
+		over = t.C
+	}
+	for {
+		select {
+		case s, more := <-k.Changes():
+			if !more {
+				return
+			}
+			k.note(s)
+		case <-over:
+			ctx, cancel := context.WithTimeout(context.Background(), releaseTime)
+			defer cancel()
+			if _, err := k.Release(ctx); err != nil {
+				k.Stop()
+				k.o.note(monitor.Event{Level: monitor.LevelAlarm, Key: safetext.New(k.Resource())},
+					k.Resource()+", kept here, is extended no more: its time is over, and its release failed: "+err.Error())
+			}
+			return
+		}
+	}
 }
 
 // note tells of a change for the worse, and of its end.
@@ -102,11 +150,23 @@ func (k *KeptLock) note(s redlock.KeeperState) {
 // KeepWith is [Operator.Keep] with options; the caller takes the changes, see
 // [KeptLock.Hold].
 func (o *Operator) KeepWith(ctx context.Context, resource string, ttl time.Duration, opt AcquireOptions, keep redlock.KeepOptions) (*KeptLock, error) {
-	lock, err := o.acquireWith(ctx, resource, ttl, opt, keptText)
+	if opt.For < 0 {
+		return nil, fmt.Errorf("%w: the time to keep it, %s, is negative", redlock.ErrInvalid, opt.For)
+	}
+	lock, err := o.acquireWith(ctx, resource, ttl, opt, keptFor(opt.For))
 	if err != nil {
 		return nil, err
 	}
-	return &KeptLock{keeper: o.keep(lock, keep), lock: lock, o: o}, nil
+	return &KeptLock{keeper: o.keep(lock, keep), lock: lock, o: o, terms: o.terms(opt)}, nil
+}
+
+// terms are those of a lock that is kept from now on.
+func (o *Operator) terms(opt AcquireOptions) Terms {
+	t := Terms{By: o.opt.Actor, Since: time.Now(), Reason: opt.Reason}
+	if opt.For > 0 {
+		t.End = t.Since.Add(opt.For)
+	}
+	return t
 }
 
 // KeepAll is [Operator.KeepWith] of several locks in the order of [redlock.InOrder]: all
@@ -138,21 +198,26 @@ func ReleaseAll(ctx context.Context, all []*KeptLock) (err error) {
 	return err
 }
 
-// ExtendToKeep is [Operator.Extend] of a grant that is extended on; the log says so.
+// ExtendToKeep is [Operator.Extend] of a grant that is extended on, for span (0: until it is stopped); the log says so.
 // Where only the log failed, the lock is there beside the error.
-func (o *Operator) ExtendToKeep(ctx context.Context, resource, token string, ttl time.Duration, keep redlock.KeepOptions) (*KeptLock, error) {
-	lock, err := o.extend(ctx, resource, token, ttl, keptText)
+func (o *Operator) ExtendToKeep(ctx context.Context, resource, token string, ttl, span time.Duration, keep redlock.KeepOptions) (*KeptLock, error) {
+	lock, err := o.extend(ctx, resource, token, ttl, keptFor(span))
 	if lock == nil {
 		return nil, err
 	}
-	return &KeptLock{keeper: o.keep(lock, keep), lock: lock, o: o, foreign: true}, err
+	return &KeptLock{keeper: o.keep(lock, keep), lock: lock, o: o, foreign: true, terms: o.terms(AcquireOptions{For: span})}, err
 }
 
-// Hold waits while the lock is extended, until ctx ends or the lock is lost, and tells
-// each change. Then a lock that was acquired is released, and one that was acquired
+// Hold waits while the lock is extended, until ctx ends, its time is over or it is lost,
+// and tells each change. Then a lock that was acquired is released, and one that was acquired
 // elsewhere is left to expire. It returns what became of the lock: released, held, or
 // lost, which is an error.
 func (k *KeptLock) Hold(ctx context.Context, tell func(redlock.KeeperState, error)) (redlock.KeeperState, error) {
+	if !k.terms.End.IsZero() {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithDeadline(ctx, k.terms.End)
+		defer cancel()
+	}
 	for ctx.Err() == nil && k.State() != redlock.Lost {
 		select {
 		case <-ctx.Done():

@@ -7,13 +7,14 @@ import (
 	"time"
 
 	"redlockctl/internal/audit"
+	"redlockctl/redlock"
 )
 
 // A lock that is kept is given back between two lines of the log, and kept on
 // where the first cannot be written.
 func TestKeptIsReleasedOnRecord(t *testing.T) {
 	o, c := start(t, nil)
-	k, err := o.Keep(t.Context(), "job", time.Second)
+	k, err := o.Keep(t.Context(), "job", time.Second, AcquireOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,11 +34,41 @@ func TestKeptIsReleasedOnRecord(t *testing.T) {
 	}
 
 	o, c = start(t, nil)
-	if k, err = o.Keep(t.Context(), "job", time.Second); err != nil {
+	if k, err = o.Keep(t.Context(), "job", time.Second, AcquireOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	_ = o.opt.Log.Close()
 	if _, err := k.Release(t.Context()); !errors.Is(err, ErrRefused) || len(c.calls) != 2 {
 		t.Errorf("without a log: %v, sent %q; want ErrRefused, and the lock kept", err, c.calls)
+	}
+}
+
+// A lock that is kept for a time is released on record when that is over, and who keeps
+// it, since when and why is known.
+func TestKeptForATimeIsReleasedThen(t *testing.T) {
+	o, c := start(t, nil)
+	released := make(chan struct{})
+	c.onCall = func(call string) {
+		if strings.HasPrefix(call, "release") {
+			close(released)
+		}
+	}
+	k, err := o.Keep(t.Context(), "job", time.Second, AcquireOptions{For: time.Millisecond, Reason: "rolling update"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if is := k.Terms(); is.By == "" || is.Reason != "rolling update" || is.End.Sub(is.Since) != time.Millisecond {
+		t.Errorf("its terms are %+v", is)
+	}
+	<-released
+	r := c.records()
+	if r[0].Reason != "rolling update" || !strings.Contains(r[0].Detail, "kept for 1ms") {
+		t.Errorf("the log says of its acquisition %+v", r[0])
+	}
+	if last := r[len(r)-1]; last.Act != "release" {
+		t.Errorf("the log ends with %+v; want the release", last)
+	}
+	if _, err := o.Keep(t.Context(), "job", time.Second, AcquireOptions{For: -1}); !errors.Is(err, redlock.ErrInvalid) {
+		t.Errorf("for a negative time: %v; want ErrInvalid", err)
 	}
 }

@@ -198,20 +198,17 @@ func (o *Operator) note(e monitor.Event, text string) {
 	}
 }
 
-// Acquire takes a lock by hand. A TTL above the cluster's max is refused. A
-// lock whose taking cannot be logged is released again.
-func (o *Operator) Acquire(ctx context.Context, resource string, ttl time.Duration) (*redlock.Lock, error) {
-	return o.acquire(ctx, resource, ttl, "", o.locks.Acquire)
-}
-
-// AcquireOptions of [Operator.AcquireWith].
+// AcquireOptions of [Operator.AcquireWith] and [Operator.Keep].
 type AcquireOptions struct {
 	Fencing bool          // draw a fencing token too
 	Wait    time.Duration // how long to go on trying; 0: as often as [redlock.Options] say
+	For     time.Duration // how long a lock is kept, which is released then; 0: until somebody releases it
+	Reason  string        // for the log; may be empty
 }
 
-// AcquireWith is Acquire with options. A wait that ran out is an error that says what
-// stood in the way.
+// AcquireWith takes a lock by hand. A TTL above the cluster's max is refused. A lock whose
+// taking cannot be logged is released again. A wait that ran out is an error that says
+// what stood in the way.
 func (o *Operator) AcquireWith(ctx context.Context, resource string, ttl time.Duration, opt AcquireOptions) (*redlock.Lock, error) {
 	return o.acquireWith(ctx, resource, ttl, opt, "")
 }
@@ -226,7 +223,7 @@ func (o *Operator) acquireWith(ctx context.Context, resource string, ttl time.Du
 		try, cancel = context.WithTimeout(ctx, opt.Wait)
 		defer cancel()
 	}
-	lock, err := o.acquire(try, resource, ttl, more, do)
+	lock, err := o.acquire(try, resource, ttl, opt.Reason, more, do)
 	if err != nil && opt.Wait > 0 && ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
 		err = waited(opt.Wait, err)
 	}
@@ -249,11 +246,11 @@ func waited(wait time.Duration, err error) error {
 
 // acquire takes a lock by way of do; more is what the log says of it besides the
 // TTL.
-func (o *Operator) acquire(ctx context.Context, resource string, ttl time.Duration, more string, do func(context.Context, string, time.Duration) (*redlock.Lock, error)) (*redlock.Lock, error) {
+func (o *Operator) acquire(ctx context.Context, resource string, ttl time.Duration, reason, more string, do func(context.Context, string, time.Duration) (*redlock.Lock, error)) (*redlock.Lock, error) {
 	if err := o.mayUse(resource, ttl); err != nil {
 		return nil, err
 	}
-	a, err := o.begin(audit.Record{Act: "acquire", Target: resource, Detail: joined(", ", "ttl "+ttl.String(), more)})
+	a, err := o.begin(audit.Record{Act: "acquire", Target: resource, Reason: reason, Detail: joined(", ", "ttl "+ttl.String(), more)})
 	if err != nil {
 		return nil, err
 	}

@@ -112,6 +112,8 @@ type kept struct {
 	c *cluster
 }
 
+func (k kept) Changes() <-chan redlock.KeeperState { return nil }
+
 func (k kept) Release(ctx context.Context) ([]redlock.NodeResult, error) {
 	k.c.called("end of keep")
 	return k.c.Release(ctx, "job", "t1")
@@ -193,13 +195,19 @@ var acts = []struct {
 	want audit.Record
 	sent []string
 }{
-	{"acquire", func(ctx context.Context, o *Operator) error { _, err := o.Acquire(ctx, "job", time.Second); return err },
+	{"acquire", func(ctx context.Context, o *Operator) error {
+		_, err := o.AcquireWith(ctx, "job", time.Second, AcquireOptions{})
+		return err
+	},
 		audit.Record{Act: "acquire", Target: "job", Detail: "ttl 1s"}, []string{"acquire"}},
 	{"acquire fenced", func(ctx context.Context, o *Operator) error {
 		_, err := o.AcquireWith(ctx, "job", time.Second, AcquireOptions{Fencing: true})
 		return err
 	}, audit.Record{Act: "acquire", Target: "job", Detail: "ttl 1s"}, []string{"acquire"}},
-	{"keep", func(ctx context.Context, o *Operator) error { _, err := o.Keep(ctx, "job", time.Second); return err },
+	{"keep", func(ctx context.Context, o *Operator) error {
+		_, err := o.Keep(ctx, "job", time.Second, AcquireOptions{})
+		return err
+	},
 		audit.Record{Act: "acquire", Target: "job", Detail: "ttl 1s, kept: extended until it is interrupted or released"}, []string{"acquire", "keep"}},
 	{"extend", func(ctx context.Context, o *Operator) error {
 		_, err := o.Extend(ctx, "job", "t1", time.Second)
@@ -316,19 +324,19 @@ func TestDangerousActsNeedAReason(t *testing.T) {
 
 func TestTTLIsBounded(t *testing.T) {
 	o, c := start(t, nil)
-	_, acquire := o.Acquire(t.Context(), "job", 31*time.Second)
+	_, acquire := o.AcquireWith(t.Context(), "job", 31*time.Second, AcquireOptions{})
 	_, extend := o.Extend(t.Context(), "job", "t1", 31*time.Second)
 	for _, err := range []error{acquire, extend} {
 		if !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), "31s") || !strings.Contains(err.Error(), "30s") {
 			t.Errorf("got %v; want ErrRefused with both values", err)
 		}
 	}
-	_, keep := o.Keep(t.Context(), "job", 31*time.Second)
+	_, keep := o.Keep(t.Context(), "job", 31*time.Second, AcquireOptions{})
 	if !errors.Is(keep, ErrRefused) {
 		t.Errorf("keep: %v; want ErrRefused", keep)
 	}
-	_, zero := o.Acquire(t.Context(), "job", 0)
-	_, nameless := o.Acquire(t.Context(), "", time.Second)
+	_, zero := o.AcquireWith(t.Context(), "job", 0, AcquireOptions{})
+	_, nameless := o.AcquireWith(t.Context(), "", time.Second, AcquireOptions{})
 	_, tokenless := o.Release(t.Context(), "job", "")
 	_, forceNameless := o.ForceRelease(t.Context(), "", "t1", "dead")
 	for _, err := range []error{zero, nameless, tokenless, forceNameless} {
@@ -339,7 +347,7 @@ func TestTTLIsBounded(t *testing.T) {
 	if len(c.calls) != 0 || len(c.records()) != 0 {
 		t.Errorf("sent %q; want nothing", c.calls)
 	}
-	if _, err := o.Acquire(t.Context(), "job", 30*time.Second); err != nil {
+	if _, err := o.AcquireWith(t.Context(), "job", 30*time.Second, AcquireOptions{}); err != nil {
 		t.Errorf("the longest TTL itself: %v", err)
 	}
 }

@@ -93,11 +93,11 @@ func (b *bench) phases() string {
 
 func TestLifeOfALockByHand(t *testing.T) {
 	b := start(t, 3, nil)
-	lock, err := b.Acquire(t.Context(), "job", 30*time.Second)
+	lock, err := b.AcquireWith(t.Context(), "job", 30*time.Second, operator.AcquireOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.Acquire(t.Context(), "job", 30*time.Second); !errors.Is(err, redlock.ErrContended) {
+	if _, err := b.AcquireWith(t.Context(), "job", 30*time.Second, operator.AcquireOptions{}); !errors.Is(err, redlock.ErrContended) {
 		t.Errorf("a second acquire: %v; want ErrContended", err)
 	}
 	if _, err := b.Extend(t.Context(), "job", lock.Token(), 50*time.Second); err != nil {
@@ -127,7 +127,7 @@ func TestLifeOfALockByHand(t *testing.T) {
 // A lock that is kept outlives its TTL, and is free once it is released.
 func TestKeepOnServers(t *testing.T) {
 	b := start(t, 3, nil)
-	k, err := b.Keep(t.Context(), "job", 3*time.Second)
+	k, err := b.Keep(t.Context(), "job", 3*time.Second, operator.AcquireOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -208,8 +208,8 @@ func TestReadOnlyChangesNothingOnServers(t *testing.T) {
 		b.do(i, "SET", "job", "aaa", "PX", 60_000)
 		b.do(i, "CONFIG", "RESETSTAT")
 	}
-	_, acquire := b.Acquire(t.Context(), "other", time.Second)
-	_, keep := b.Keep(t.Context(), "other", time.Second)
+	_, acquire := b.AcquireWith(t.Context(), "other", time.Second, operator.AcquireOptions{})
+	_, keep := b.Keep(t.Context(), "other", time.Second, operator.AcquireOptions{})
 	_, revoke := b.Revoke(t.Context(), "job", "aaa", "test")
 	_, extend := b.Extend(t.Context(), "job", "aaa", time.Second)
 	_, release := b.Release(t.Context(), "job", "aaa")

@@ -82,6 +82,21 @@ func LockFacts(c *Context, l *monitor.Lock) []Fact {
 	return facts
 }
 
+// KeptText says who keeps a lock, since when and for how long still; a zero end: until
+// somebody releases it. by and reason are safe to show.
+func KeptText(by string, since, end time.Time, reason string, now time.Time) string {
+	text := "by " + by + " since " + Clock(since) + " (" + Age(max(0, now.Sub(since))) + ")"
+	if end.IsZero() {
+		text += ", until it is released"
+	} else {
+		text += ", for " + Remaining(end.Sub(now)) + " more: released at " + Clock(end)
+	}
+	if reason != "" {
+		text += "; reason: " + reason
+	}
+	return text
+}
+
 // Bar is what is left of a copy on one node.
 type Bar struct {
 	Node  string

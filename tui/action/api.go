@@ -13,9 +13,9 @@ import (
 // is taken from a holder is compared with the token once more when it is sent.
 type Actions interface {
 	ReadOnly() bool
-	Acquire(ctx context.Context, resource string, ttl time.Duration) (*redlock.Lock, error)
-	// Keep is Acquire for a lock that is extended until it is released.
-	Keep(ctx context.Context, resource string, ttl time.Duration) (Kept, error)
+	AcquireWith(ctx context.Context, resource string, ttl time.Duration, opt operator.AcquireOptions) (*redlock.Lock, error)
+	// Keep is Acquire for a lock that is extended until it is released, or for a time.
+	Keep(ctx context.Context, resource string, ttl time.Duration, opt operator.AcquireOptions) (Kept, error)
 	// Extend sets the TTL of a grant anew. The lock is there also with an error,
 	// where the extension was made and could not be recorded.
 	Extend(ctx context.Context, resource, token string, ttl time.Duration) (*redlock.Lock, error)
@@ -32,6 +32,12 @@ type Actions interface {
 
 // Kept is a lock that is extended until it is released.
 type Kept = operator.Kept
+
+// Parting is what becomes of the locks that were acquired on the screen, when it ends.
+type Parting struct {
+	Released []safetext.Text // on quitting
+	Left     []Left
+}
 
 // Left is a lock that was acquired on the screen and outlives it.
 type Left struct {

@@ -11,25 +11,41 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"redlockctl/internal/operator"
 	"redlockctl/internal/safetext"
 	"redlockctl/internal/view"
 	"redlockctl/monitor"
 	"redlockctl/redlock"
 )
 
-// LetGo ends all extensions and tells of the locks that go on without them. The
-// program has ended.
-func (m *Desk) LetGo() (left []Left) {
-	for _, k := range m.Running.stop() {
-		left = append(left, Left{safetext.New(k.Resource()), k.Until()})
+// LetGo ends all extensions and tells of the locks that were released on quitting, and
+// of those that go on without them. The program has ended.
+func (m *Desk) LetGo() (p Parting) {
+	kept, released := m.Running.stop()
+	slices.Sort(released)
+	for _, key := range released {
+		p.Released = append(p.Released, safetext.New(key))
+	}
+	for _, k := range kept {
+		p.Left = append(p.Left, Left{safetext.New(k.Resource()), k.Until()})
 	}
 	for _, g := range m.Mine {
 		if g.Kept == nil && m.Now().Before(g.Until) {
-			left = append(left, Left{safetext.New(g.Key), g.Until})
+			p.Left = append(p.Left, Left{safetext.New(g.Key), g.Until})
 		}
 	}
-	slices.SortFunc(left, func(a, b Left) int { return cmp.Compare(a.Key.Raw(), b.Key.Raw()) })
-	return left
+	slices.SortFunc(p.Left, func(a, b Left) int { return cmp.Compare(a.Key.Raw(), b.Key.Raw()) })
+	return p
+}
+
+// KeptText says who keeps a lock here and for how long still; "": nobody does.
+func (m *Desk) KeptText(key, token string) string {
+	g, ok := m.Mine[key]
+	if !ok || g.Kept == nil || g.Token != token {
+		return ""
+	}
+	is := g.Kept.Terms()
+	return view.KeptText("this screen, "+m.St.Whole(is.By)+",", is.Since, is.End, m.St.Whole(is.Reason), m.Now())
 }
 
 func (m *Desk) IsMine(key, token string) bool {
@@ -82,6 +98,9 @@ func (m *Desk) LookAfter() {
 			m.Losses = append(m.Losses, loss{key, why, m.Now()})
 			g.Kept = nil
 		case g.state == redlock.Released:
+			if end := g.Kept.Terms().End; !end.IsZero() && !m.Now().Before(end) {
+				m.Say(m.St.Info, name+", kept here, was released: its time is over")
+			}
 			g.Kept = nil
 		case g.state != before && g.state == redlock.Uncertain:
 			m.Say(m.St.Warn, name+", kept here, is uncertain: an extension failed, and it is tried again until "+view.Clock(g.Until))
@@ -124,7 +143,15 @@ func (m *Desk) KeptLines(w int) (lines []string) {
 				more = ": " + st.Whole(err.Error())
 			}
 		}
-		one := "  " + p.Of(glyph+" "+st.Escape(g.Key, 30)) + " " + g.state.String() + " " + view.Remaining(g.Until.Sub(m.Now())) + p.Of(more)
+		is := g.Kept.Terms()
+		one := "  " + p.Of(glyph+" "+st.Escape(g.Key, 30)) + " " + g.state.String() + " since " + view.Clock(is.Since)
+		if !is.End.IsZero() {
+			one += ", " + view.Remaining(is.End.Sub(m.Now())) + " more"
+		}
+		if g.state == redlock.Uncertain {
+			one += ", valid " + view.Remaining(g.Until.Sub(m.Now()))
+		}
+		one += p.Of(more)
 		if text += one; view.Width(text) > w {
 			break
 		}
@@ -160,6 +187,8 @@ func (m *Desk) AskAcquire() tea.Cmd {
 	span, parse := m.ttlField(ttl)
 	keep := &field{label: "Keep", Choices: []string{"no", "yes"}}
 	kept := func() bool { return keep.chosen == 1 }
+	long, parseLong := keepField()
+	reason := newField("Reason", "")
 	return m.open(&Dialog{
 		title: "Acquire a lock by hand",
 		Verb:  "acquire",
@@ -168,6 +197,9 @@ func (m *Desk) AskAcquire() tea.Cmd {
 			effect := "for the TTL; nothing extends it but e"
 			if kept() {
 				effect = "and extended until r releases it; when the console ends, it ends with its TTL"
+				if d, why := parseLong(); d > 0 && why == "" {
+					effect = "extended for " + d.String() + " and released then, or by r; when the console ends, it ends with its TTL"
+				}
 			}
 			out := []string{m.St.Fact("Effect", fmt.Sprintf("the name is held on a quorum of %d of %d nodes, %s", c.Quorum, c.N, effect))}
 			if c.Serving < c.Quorum && c.Verdict != monitor.VerdictUnknown {
@@ -178,24 +210,44 @@ func (m *Desk) AskAcquire() tea.Cmd {
 			}
 			return out
 		},
-		Fields: []*field{name, span, keep},
+		Fields: []*field{name, span, keep, long, reason},
 		check: func() string {
 			if name.String() == "" {
 				return "the name of the lock is missing"
 			}
 			_, why := parse()
-			return why
+			d, whyLong := parseLong()
+			if whyLong == "" && d > 0 && !kept() {
+				whyLong = "what is not kept ends with its TTL: keep it, or leave For empty"
+			}
+			return cmp.Or(why, whyLong)
 		},
 		start: func() []step {
-			key := name.String()
 			ttl, _ := parse()
-			return oneStep(m.acquire(key, ttl, kept()))
+			d, _ := parseLong()
+			return oneStep(m.acquire(name.String(), ttl, kept(), operator.AcquireOptions{For: d, Reason: strings.TrimSpace(reason.String())}))
 		},
 	})
 }
 
+// keepField is a field for how long a lock is kept; empty: until it is released.
+func keepField() (f *field, parse func() (time.Duration, string)) {
+	f = newField("For", "")
+	return f, func() (time.Duration, string) {
+		text := strings.TrimSpace(f.String())
+		if text == "" {
+			return 0, ""
+		}
+		d, err := time.ParseDuration(text)
+		if err != nil || d <= 0 {
+			return 0, "how long to keep it is a number with a unit, such as 10m; empty: until r releases it"
+		}
+		return d, ""
+	}
+}
+
 // acquire takes a lock, and keeps it if that is wanted.
-func (m *Desk) acquire(key string, ttl time.Duration, keep bool) func(context.Context) Outcome {
+func (m *Desk) acquire(key string, ttl time.Duration, keep bool, opt operator.AcquireOptions) func(context.Context) Outcome {
 	o := Outcome{what: "acquire " + m.St.Escape(key, 60), words: acquireWords}
 	granted := func(g Grant, nodes []redlock.NodeResult, done string) Outcome {
 		o.nodes, o.done = nodes, done
@@ -204,14 +256,18 @@ func (m *Desk) acquire(key string, ttl time.Duration, keep bool) func(context.Co
 	}
 	return func(ctx context.Context) Outcome {
 		if keep {
-			k, err := m.Actions.Keep(ctx, key, ttl)
+			k, err := m.Actions.Keep(ctx, key, ttl, opt)
 			if o.err = err; err != nil {
 				return o
 			}
 			m.Running.keep(k)
-			return granted(Grant{Key: key, Token: k.Token(), TTL: ttl, Until: k.Until(), Kept: k}, k.Nodes(), "kept: it is extended until r releases it")
+			done := "kept: it is extended until r releases it"
+			if opt.For > 0 {
+				done = "kept for " + opt.For.String() + ": released then, or by r before"
+			}
+			return granted(Grant{Key: key, Token: k.Token(), TTL: ttl, Until: k.Until(), Kept: k}, k.Nodes(), done)
 		}
-		l, err := m.Actions.Acquire(ctx, key, ttl)
+		l, err := m.Actions.AcquireWith(ctx, key, ttl, opt)
 		if o.err = err; err != nil || l == nil {
 			return o
 		}
@@ -395,13 +451,15 @@ func (m *Desk) AskQuit() tea.Cmd {
 		},
 		start: func() []step {
 			o := Outcome{what: "release what is kept here, and quit", words: releaseWords}
-			kept, st := m.keptGrants(), m.St
+			kept, st, parted := m.keptGrants(), m.St, m.Running.part
 			if then.chosen == 1 {
 				kept = nil
 			}
 			return oneStep(func(ctx context.Context) Outcome {
 				for _, g := range kept {
-					if _, err := g.Kept.Release(ctx); err != nil && !errors.Is(err, redlock.ErrNotHeld) && !errors.Is(err, redlock.ErrLost) {
+					if _, err := g.Kept.Release(ctx); err == nil {
+						parted(g.Key)
+					} else if !errors.Is(err, redlock.ErrNotHeld) && !errors.Is(err, redlock.ErrLost) {
 						o.err = errors.Join(o.err, fmt.Errorf("%s: %w", st.Escape(g.Key, 40), err))
 					}
 				}

@@ -15,6 +15,7 @@ type Running struct {
 	closed bool
 	steps  sync.WaitGroup
 	kept   []Kept
+	parted []string // kept until they were released on quitting
 }
 
 // Begin reports whether an action may start.
@@ -50,14 +51,22 @@ func (r *Running) keep(k Kept) {
 	r.kept = append(slices.DeleteFunc(r.kept, ended), k)
 }
 
-// stop ends all extensions, and returns the locks that go on without them.
-func (r *Running) stop() []Kept {
+// part remembers a lock that was released on quitting.
+func (r *Running) part(key string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.parted = append(r.parted, key)
+}
+
+// stop ends all extensions, and returns the locks that go on without them, and those that
+// were released on quitting.
+func (r *Running) stop() (left []Kept, released []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, k := range r.kept {
 		k.Stop()
 	}
-	return slices.DeleteFunc(r.kept, ended)
+	return slices.DeleteFunc(r.kept, ended), r.parted
 }
 
 func ended(k Kept) bool {

@@ -54,7 +54,8 @@ func (m *lockFacts) pane(l *monitor.Lock, n int) (title string, lines []string) 
 	state := ctx.LockState(l.State)
 	title = m.St.Text(l.Key, max(8, w/3)) + " " + m.St.Thin.Rule + " " + state.Sign + " " + state.Text + ", " + view.Copies(l) + ", by " + view.LockHolder(ctx, l).Text
 	lines = append(m.lockBars(ctx, l, w), "")
-	lines = append(lines, m.facts(append(view.LockFacts(ctx, l), m.Maker(ctx, l)...), w)...)
+	kept := view.Fact{Label: "Kept", Text: m.Kept(l.Key.Raw(), l.Holder.Raw()), Tone: view.Good}
+	lines = append(lines, m.facts(append(append([]view.Fact{kept}, view.LockFacts(ctx, l)...), m.Maker(ctx, l)...), w)...)
 	lines = append(lines, m.bandLines(w)...)
 	if log := m.lockEvents(w, n); len(log) > 0 {
 		lines = append(append(lines, ""), log...)

@@ -23,6 +23,8 @@ type Screen struct {
 	drawn  view.Guard        // and what the guards said
 	Asking bool              // a dialog is open: its keys are not the page's
 	IsMine func(key, token string) bool
+	// Kept says who keeps a lock here and for how long still; "": nobody does.
+	Kept func(key, token string) string
 	// Answers are who holds locks, as far as it was asked for, by their tokens.
 	Answers map[string]*who.Answer
 }

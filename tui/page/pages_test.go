@@ -15,7 +15,7 @@ func TestEachPageStandsAlone(t *testing.T) {
 	st := styles.New(styles.Look{Theme: styles.ThemeNone})
 	text := func(int) []string { return []string{"a text"} }
 	for kind := range NumTabs {
-		s := &Screen{St: &st, W: 100, H: 30, Now: monitortest.Epoch, IsMine: func(string, string) bool { return false }}
+		s := &Screen{St: &st, W: 100, H: 30, Now: monitortest.Epoch, IsMine: func(string, string) bool { return false }, Kept: func(string, string) string { return "" }}
 		set := New(s, monitortest.Epoch, text, text)
 		set.Receive(monitortest.Degraded(monitortest.Epoch), nil, false, nil)
 		p := set.At(Place{Kind: kind})
