@@ -161,7 +161,7 @@ func TestKeepForATime(t *testing.T) {
 	r.sees("KEPT HERE ● orders:43 held since 12:03:10, 8m")
 	r.under("orders:43")
 	r.press("enter")
-	r.sees("Kept", "by this screen, alice@ops-1, since 12:03:10", "released at 12:13:10; reason: rolling update")
+	r.sees("Kept", "by this screen, alice@ops-1, since 12:03:10", "until 12:13:10; reason: rolling update")
 	k.is(redlock.Released, r.clock, nil)
 	k.terms.End = r.clock
 	r.wait(time.Second)

@@ -89,7 +89,7 @@ func KeptText(by string, since, end time.Time, reason string, now time.Time) str
 	if end.IsZero() {
 		text += ", until it is released"
 	} else {
-		text += ", for " + Remaining(end.Sub(now)) + " more: released at " + Clock(end)
+		text += ", for " + Remaining(end.Sub(now)) + " more, until " + Clock(end)
 	}
 	if reason != "" {
 		text += "; reason: " + reason
