@@ -72,7 +72,7 @@ func (t *table) emitFirstAlarms(now moment, states ...LockState) {
 
 // alarmTexts are what a state of several locks means.
 var alarmTexts = map[LockState]string{
-	LockOrphaned: "a minority of copies that nobody completes: it keeps others out of those nodes until it expires",
+	LockOrphaned: "orphaned copies, left behind by a client: they keep others out of those nodes until they expire",
 	LockOverTTL:  "a TTL longer than the cluster's maximum: a restart may forget it too early",
 	LockSplit:    "several tokens at once",
 	LockNoTTL:    "a copy without TTL: it never ends by itself",

@@ -76,7 +76,7 @@ func allChecks() []check {
 		id: "no-ttl-lock", part: aboutLocks, severity: SeverityDanger, after: certain, before: settles, find: once(ofLocks(badNoTTL)),
 		title: "locks without a TTL",
 		why:   "Such a lock never ends by itself: if its holder dies, nobody gets it again.",
-		do:    "Set the TTL in the same command as the value (SET … NX PX). If the holder is dead, take the lock away: redlockctl force-release NAME.",
+		do:    "Set the TTL in the same command as the value (SET … NX PX). If the holder is dead, end the lock: redlockctl revoke NAME, or force-release NAME.",
 		more:  "Copies without a TTL are on so many nodes that nobody else can reach a quorum.",
 	}, {
 		id: "endless-copy", part: aboutLocks, severity: SeverityWarning, after: certain, before: settles, find: once(ofLocks(badEndless)),
@@ -129,7 +129,7 @@ func allChecks() []check {
 		more:  "The node has been fenced for far longer than any guard waits. A guard that announces itself there and does not let it rejoin is named. It is for information where an operator cordoned the node.",
 	}, {
 		id: "orphan-lock", part: aboutLocks, severity: SeverityWarning, after: certain, before: settles, find: once(ofLocks(badOrphan)),
-		title: "copies of locks that nobody completes",
+		title: "orphaned copies of locks",
 		why:   "A minority of copies keeps others out of those nodes until it expires: a client died, or does not release a failed attempt on all nodes.",
 		do:    "Let the client release on all nodes when an attempt fails. They go when their TTL ends, or by redlockctl force-release NAME.",
 	}, {

@@ -194,7 +194,7 @@ func (m *Desk) AskAcquire() tea.Cmd {
 		Verb:  "acquire",
 		facts: func() []string {
 			c := &m.Latest.Cluster
-			effect := "for the TTL; nothing extends it but e"
+			effect := "for the TTL; only e extends it"
 			if kept() {
 				effect = "and extended until r releases it; when the console ends, it ends with its TTL"
 				if d, why := parseLong(); d > 0 && why == "" {
