@@ -1,6 +1,7 @@
 package record
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -20,7 +21,30 @@ func (r *Reader) Causes(node string, in Span, n int) ([]Event, error) {
 		return nil, err
 	}
 	of := byNode(all)
-	return slices.DeleteFunc(all, func(e Event) bool { return e.Part || e.Kind == "guard waiting" && waits(of[e.Node], e) }), nil
+	return ofManyLocks(slices.DeleteFunc(all, func(e Event) bool { return e.Part || e.Kind == "guard waiting" && waits(of[e.Node], e) })), nil
+}
+
+// ofManyLocks makes one line of the locks that lost their majority together.
+func ofManyLocks(events []Event) []Event {
+	var out []Event
+	line, locks := map[string]int{}, map[int]int{} // lines by what they tell, and of how many locks
+	for _, e := range events {
+		if e.Kind == "lost majority" && e.Lock != "" {
+			if i, ok := line[e.Text]; ok && within(e.At.Sub(out[i].At)) {
+				locks[i]++
+				continue
+			}
+			line[e.Text], locks[len(out)] = len(out), 1
+		}
+		out = append(out, e)
+	}
+	for i, n := range locks {
+		if n > 1 {
+			out[i].Text = fmt.Sprintf("%d locks, the first is %s: %s", n, out[i].Lock, out[i].Text)
+			out[i].Lock = ""
+		}
+	}
+	return out
 }
 
 // Happened are the last n things that happened in a span, oldest first: [Reader.Causes] and

@@ -83,3 +83,19 @@ func TestOneCauseIsOneLine(t *testing.T) {
 		})
 	}
 }
+
+// Locks that lose their majority together are one line with their number; one by itself is
+// named, and the record has them all.
+func TestManyLocksAreOneLine(t *testing.T) {
+	at := time.Now()
+	lost := func(lock string, second int) Event {
+		return Event{At: at.Add(time.Duration(second) * time.Second), Kind: "lost majority", Lock: lock, Text: "lost its majority by a restart"}
+	}
+	restart := Event{At: at, Kind: "restart", Node: "n1", Text: "restarted"}
+	got := ofManyLocks([]Event{restart, lost("a", 1), lost("b", 1), lost("c", 2), lost("d", 60)})
+	want := []Event{restart, lost("", 1), lost("d", 60)}
+	want[1].Text = "3 locks, the first is a: lost its majority by a restart"
+	if !slices.Equal(got, want) {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+}
