@@ -178,8 +178,10 @@ func TestJobControl(t *testing.T) {
 	p.types("two\n")
 	p.await("got two")
 
-	// An interrupt reaches it once, and only it.
-	p.types("redlockctl run job -- sh ints.sh\n")
+	// An interrupt reaches it once, and only it. What starts commands again and again is a
+	// bash: dash starts them by vfork, and waits unstoppably for one that is stopped before
+	// its exec, so that a stop at that moment never becomes one of the whole group.
+	p.types("redlockctl run job -- bash ints.sh\n")
 	p.await("ready")
 	p.types("\x03")
 	p.await("interrupt 1")
@@ -195,7 +197,7 @@ func TestJobControl(t *testing.T) {
 	p.await("status 0")
 
 	// Stopped beyond the validity, it does not go on.
-	p.types("redlockctl run job --ttl 1s -- sh -c 'trap \"echo still a''live\" TERM; echo rea''dy; while :; do sleep 0.02; done'\n")
+	p.types("redlockctl run job --ttl 1s -- bash -c 'trap \"echo still a''live\" TERM; echo rea''dy; while :; do sleep 0.02; done'\n")
 	p.await("ready")
 	p.types("\x1a")
 	p.await("Stopped")
