@@ -114,6 +114,8 @@ type kept struct {
 
 func (k kept) Changes() <-chan redlock.KeeperState { return nil }
 
+func (k kept) Stop() { k.c.called("stop") }
+
 func (k kept) Release(ctx context.Context) ([]redlock.NodeResult, error) {
 	k.c.called("end of keep")
 	return k.c.Release(ctx, "job", "t1")
