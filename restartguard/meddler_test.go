@@ -173,28 +173,24 @@ func TestRemovalNeverReachesTheNextIncarnation(t *testing.T) {
 }
 
 func TestCordonThatCrossesARemovalIsPutBack(t *testing.T) {
-	s := fenced(t)
-	node := meddled(t, s, removeText, func() { do(t, s, "CONFIG", "SET", "min-replicas-to-write", "2147483646") })
-	g := guard(t, restartguard.Config{Delay: 50 * time.Millisecond}, node)
-	g.reaches(restartguard.PhaseServing)
-	restart(t, s)
-	g.reaches(restartguard.PhaseCordoned)
-	time.Sleep(200 * time.Millisecond)
-	if g.reaches(restartguard.PhaseCordoned); writes(t, s) {
-		t.Fatal("a held node accepts writes")
-	}
+	cordonIsPutBack(t, fenced(t), removeText)
 }
 
 func TestCordonThatCrossesAFencingIsPutBack(t *testing.T) {
-	s := labtest.Servers(t, 1)[0]
-	node := meddled(t, s, raiseText, func() { do(t, s, "CONFIG", "SET", "min-replicas-to-write", "2147483646") })
+	cordonIsPutBack(t, labtest.Servers(t, 1)[0], raiseText)
+}
+
+// cordonIsPutBack has an operator cordon the node behind a guard's command with this text.
+func cordonIsPutBack(t *testing.T, s *lab.Server, text string) {
+	t.Helper()
+	node := meddled(t, s, text, func() { do(t, s, "CONFIG", "SET", "min-replicas-to-write", "2147483646") })
 	g := guard(t, restartguard.Config{Delay: 50 * time.Millisecond}, node)
 	g.reaches(restartguard.PhaseServing)
 	restart(t, s)
 	g.reaches(restartguard.PhaseCordoned)
-	time.Sleep(200 * time.Millisecond)
+	time.Sleep(200 * time.Millisecond) // four times D: what might rejoin wrongly has done so
 	if g.reaches(restartguard.PhaseCordoned); writes(t, s) {
-		t.Fatal("a held node accepts writes")
+		t.Fatal("a cordoned node accepts writes")
 	}
 }
 
