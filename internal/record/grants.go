@@ -277,10 +277,11 @@ func null(t time.Time) any {
 	return millis(t)
 }
 
-// writeGrants writes what has changed of grants, and counts those that ended.
+// writeGrants writes what has changed of grants, and counts those that ended. Then the file
+// has all, and what is too much to be remembered is forgotten, also what was only read.
 func (b *batch) writeGrants() {
 	g := &b.grants
-	if len(g.changed) == 0 || b.err != nil {
+	if b.err != nil {
 		return
 	}
 	for _, one := range g.changed {

@@ -106,7 +106,7 @@ func (b *batch) lookAtAll(s *monitor.Snapshot, first func(*monitor.Lock)) {
 	for l := range s.Locks.All() {
 		first(l)
 		b.look(l.Key.Raw(), l)
-		if len(b.grants.changed) >= mostChanged {
+		if g := &b.grants; len(g.changed) >= mostChanged || len(g.open) >= g.most+mostChanged {
 			b.writeGrants()
 		}
 		if b.err != nil {

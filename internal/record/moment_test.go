@@ -150,6 +150,49 @@ func TestUnknownLockState(t *testing.T) {
 	}
 }
 
+// All locks are taken in a second time, by the same recorder and by the next one: each that
+// is still there goes on with its one grant, and no more grants are remembered than may be.
+func TestLocksThatStayKeepTheirGrant(t *testing.T) { eitherWay(t, testLocksThatStayKeepTheirGrant) }
+
+func testLocksThatStayKeepTheirGrant(t *testing.T, limit func(*writer)) {
+	path, now := filepath.Join(t.TempDir(), "record.db"), time.Now().Truncate(time.Millisecond)
+	from := &told{s: *monitortest.Safe(now)}
+	from.s.Settled, from.s.Version = now, 1
+	again := func(w *writer, at time.Time) {
+		t.Helper()
+		w.follows = false
+		write(t, w, from, at)
+		if n := len(w.grants.open); n > w.grants.most {
+			t.Errorf("%d grants are remembered, more than %d", n, w.grants.most)
+		}
+	}
+	w := begin(t, path, from, now)
+	limit(w)
+	for second := range 2 {
+		again(w, now.Add(time.Duration(second)*time.Second))
+	}
+	next, err := newWriter(w.db, from.s.Cluster, Options{By: "test"}, now.Add(3*time.Second))
+	if err != nil {
+		t.Fatal(err)
+	}
+	limit(next)
+	again(next, now.Add(3*time.Second))
+	held := 0
+	for l := range from.s.Locks.All() {
+		if !granted(l, from.s.Cluster.Quorum) {
+			continue
+		}
+		held++
+		got, err := read(t, path).GrantsOf(l.Key.Raw(), Span{now.Add(-time.Hour), now.Add(time.Hour)}, 10)
+		if err != nil || len(got) != 1 || !got[0].Ended.IsZero() {
+			t.Errorf("%s has the grants %+v, %v; want one that goes on", l.Key, got, err)
+		}
+	}
+	if held == 0 {
+		t.Error("no lock is held")
+	}
+}
+
 func TestSteps(t *testing.T) {
 	path, now := filepath.Join(t.TempDir(), "record.db"), time.Now().Truncate(time.Millisecond)
 	from := &told{s: cluster(now)}
