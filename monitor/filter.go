@@ -37,6 +37,7 @@ type Filter struct {
 	terms    []term
 	problems []error
 	at       time.Time
+	unclosed bool
 }
 
 // ErrFilter is returned by [Filter.Check] for a filter with a term that cannot
@@ -69,6 +70,7 @@ type term struct {
 func ParseFilter(s string) Filter {
 	var f Filter
 	for _, w := range filterWords(s) {
+		f.unclosed = f.unclosed || w.unclosed
 		t, err := parseTerm(w)
 		switch {
 		case err != nil:
@@ -86,6 +88,10 @@ func (f Filter) At(now time.Time) Filter {
 	f.at = now
 	return f
 }
+
+// Unclosed reports whether a double quote is not closed: on a screen it is still being
+// typed, in a command it is a mistake.
+func (f Filter) Unclosed() bool { return f.unclosed }
 
 // Empty reports whether it chooses all.
 func (f Filter) Empty() bool { return len(f.terms) == 0 }
@@ -134,13 +140,14 @@ func (f Filter) Match(l *Lock, nodes []Node) bool {
 
 // word is a word of a filter as it was typed.
 type word struct {
-	text   string
-	not    bool
-	quoted bool
+	text     string
+	not      bool
+	quoted   bool // the whole of it
+	unclosed bool // a double quote in it has no other
 }
 
-// filterWords splits a filter at blanks outside of double quotes. A quote that
-// is not closed yet reaches to the end. The value of a field may be quoted: state:"no TTL".
+// filterWords splits a filter at blanks outside of double quotes. A quote that is not
+// closed yet reaches to the end. Values of a field may be quoted: state:"no TTL"|split.
 func filterWords(s string) []word {
 	var out []word
 	for {
@@ -150,12 +157,13 @@ func filterWords(s string) []word {
 		}
 		var w word
 		s, w.not = strings.CutPrefix(s, "!")
+		field, _, _ := strings.Cut(s, ":")
 		if rest, ok := strings.CutPrefix(s, `"`); ok {
 			w.quoted = true
-			w.text, s, _ = strings.Cut(rest, `"`)
-		} else if field, rest, ok := strings.Cut(s, `:"`); ok && slices.Contains(FilterFields(), field+":") {
-			w.text, s, _ = strings.Cut(rest, `"`)
-			w.text = field + ":" + w.text
+			w.text, s, ok = strings.Cut(rest, `"`)
+			w.unclosed = !ok
+		} else if slices.Contains(FilterFields(), strings.ToLower(field)+":") {
+			s = w.values(s)
 		} else if i := strings.IndexAny(s, " \t\r\n"); i >= 0 {
 			w.text, s = s[:i], s[i:]
 		} else {
@@ -163,6 +171,24 @@ func filterWords(s string) []word {
 		}
 		out = append(out, w)
 	}
+}
+
+// values takes a field and its values, each of which may be quoted, off the front of s.
+func (w *word) values(s string) (rest string) {
+	var text strings.Builder
+	for i := range len(s) {
+		switch c := s[i]; {
+		case c == '"' && (w.unclosed || i > 0 && (s[i-1] == ':' || s[i-1] == '|')):
+			w.unclosed = !w.unclosed
+		case !w.unclosed && strings.IndexByte(" \t\r\n", c) >= 0:
+			w.text = text.String()
+			return s[i:]
+		default:
+			text.WriteByte(c)
+		}
+	}
+	w.text = text.String()
+	return ""
 }
 
 func parseTerm(w word) (term, error) {

@@ -116,6 +116,18 @@ func TestFilterTellsItsBadTerms(t *testing.T) {
 	}
 }
 
+// A quote that is not closed is told, wherever it stands; one in a name is a part of it.
+func TestFilterTellsItsOpenQuotes(t *testing.T) {
+	for filter, want := range map[string]bool{
+		`"a`: true, `!"a b`: true, `state:"no`: true, `state:held|"no TT`: true, `STATE:"no`: true, `"a" state:held holder:"x`: true,
+		``: false, `"a"`: false, `a"b`: false, `state:"no TTL"|split`: false, `"a"state:held`: false, `job:"x`: false, `holder:a"b`: false,
+	} {
+		if got := ParseFilter(filter).Unclosed(); got != want {
+			t.Errorf("%q: an open quote is %t", filter, got)
+		}
+	}
+}
+
 func TestFilterProperties(t *testing.T) {
 	for f, timed := range map[string]bool{"": false, "a": false, "ttl<5s": true, "!age>1m x": true, "margin:0": false} {
 		if ParseFilter(f).Timed() != timed {
@@ -159,6 +171,7 @@ func TestFilterAlternatives(t *testing.T) {
 	for filter, want := range map[string][2]bool{
 		"state:split|held": {true, true}, "!state:split|held": {false, false}, "state:split|orphaned": {true, false},
 		"~^job:[0-9]+$": {true, false}, "~^ORDER": {false, true}, "!~x$": {true, false}, "job:*": {true, false},
+		`state:"held"|split`: {true, true}, `state:split|"held"`: {true, true}, `State:"not a lock"|split Order`: {false, false},
 	} {
 		f := ParseFilter(filter)
 		if err := f.Check(nodes); err != nil {

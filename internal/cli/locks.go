@@ -73,12 +73,9 @@ redlockctl locks job:1 --watch`,
 			if len(args) > 0 && filter != "" {
 				return usageError{errors.New("--filter chooses among all locks: leave the name out")}
 			}
-			if openQuote(filter) {
-				return usageError{errors.New("--filter: a double quote is not closed")}
-			}
-			f := monitor.ParseFilter(filter)
-			if err := f.Check(nil); err != nil {
-				return usageError{err}
+			f, err := readFilter(filter, nil)
+			if err != nil {
+				return err
 			}
 			cfg, err := a.load()
 			if err != nil {
@@ -137,25 +134,17 @@ func (a *commandLine) listLocks(s *monitor.Snapshot, f monitor.Filter, as *listi
 	return nil
 }
 
-// openQuote reports whether a term of a filter begins with a double quote that is not
-// closed: in a screen it is still being typed, in a command it is a mistake.
-func openQuote(filter string) bool {
-	for {
-		filter = strings.TrimPrefix(strings.TrimLeft(filter, " \t\r\n"), "!")
-		if filter == "" {
-			return false
-		}
-		quoted, closed := strings.CutPrefix(filter, `"`)
-		if closed {
-			if _, filter, closed = strings.Cut(quoted, `"`); !closed {
-				return true
-			}
-		} else if i := strings.IndexAny(filter, " \t\r\n"); i >= 0 {
-			filter = filter[i:]
-		} else {
-			return false
-		}
+// readFilter reads a filter that is typed to its end: a double quote that is not closed is
+// a mistake. Without nodes their names are not checked.
+func readFilter(text string, nodes []monitor.Node) (monitor.Filter, error) {
+	f := monitor.ParseFilter(text)
+	if f.Unclosed() {
+		return f, usageError{errors.New("filter: a double quote is not closed")}
 	}
+	if err := f.Check(nodes); err != nil {
+		return f, usageError{err}
+	}
+	return f, nil
 }
 
 // locksEndJSON is the line behind the locks, where a reader has to know that there

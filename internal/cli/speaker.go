@@ -176,8 +176,8 @@ func (p *speaker) command(line string) bool {
 			p.say("no findings")
 		}
 	case "locks":
-		f := monitor.ParseFilter(rest)
-		if err := f.Check(p.last.Nodes); err != nil {
+		f, err := readFilter(rest, p.last.Nodes)
+		if err != nil {
 			p.say("%s", safetext.Printable(err.Error()))
 			return true
 		}

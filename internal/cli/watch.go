@@ -100,9 +100,12 @@ or when nobody reads any more; exit code 0 in each case.`,
 			if span < 0 {
 				return usageError{fmt.Errorf("--for %s is negative", span)}
 			}
+			f, err := readFilter(filter, nil)
+			if err != nil {
+				return err
+			}
 			chosen := view.EventColumns()
 			if len(columns) > 0 {
-				var err error
 				if chosen, err = view.Choose(chosen, columns); err != nil {
 					return usageError{fmt.Errorf("--columns: %w", err)}
 				}
@@ -120,7 +123,7 @@ or when nobody reads any more; exit code 0 in each case.`,
 				defer cancel()
 			}
 			return app.Watch(ctx, cfg, app.Aim{Stays: true}, func(mon *monitor.Monitor) error {
-				return a.watch(ctx, mon, monitor.ParseFilter(filter), chosen)
+				return a.watch(ctx, mon, f, chosen)
 			})
 		}),
 	}, "table", "text", "json", "jsonl", "csv")
