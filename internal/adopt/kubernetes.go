@@ -28,18 +28,26 @@ var (
 	ordinaryImage   = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:/@-]*$`)
 )
 
+// Check tells what cannot be asked for together, whatever the masters are.
+func (a Answers) Check() error {
+	switch {
+	case a.Kubernetes == "":
+		return nil
+	case a.WithoutGuard:
+		return errors.New("--kubernetes and --without-guard: what runs there is the guard")
+	case a.Cert != "" || a.Key != "":
+		return errors.New("--kubernetes: a client's certificate and key are not put there; write them into a secret of your own and take the manifests of deploy/kubernetes")
+	case !ordinaryImage.MatchString(a.Kubernetes):
+		return fmt.Errorf("--kubernetes %q: name the image, such as registry.example.com/redlockctl:1.0.0", a.Kubernetes)
+	}
+	return nil
+}
+
 // kubernetes is how guards there reach the masters, or why they cannot.
 func (p page) kubernetes() (kubernetesPage, error) {
 	k := kubernetesPage{page: p}
-	switch {
-	case p.Kubernetes == "":
-		return k, nil
-	case p.WithoutGuard:
-		return k, errors.New("--kubernetes and --without-guard: what runs there is the guard")
-	case !ordinaryImage.MatchString(p.Kubernetes):
-		return k, fmt.Errorf("--kubernetes %q: name the image, such as registry.example.com/redlockctl:1.0.0", p.Kubernetes)
-	case p.Cert != "" || p.Key != "":
-		return k, errors.New("--kubernetes: a client's certificate and key are not put there; write them into a secret of your own and take the manifests of deploy/kubernetes")
+	if err := p.Check(); err != nil || p.Kubernetes == "" {
+		return k, err
 	}
 	k.Namespace = "redlock"
 	if name := notInNamespaces.ReplaceAllString(strings.ToLower(p.Cluster), "-"); name != "redlock" {

@@ -113,7 +113,12 @@ before each start for as long as a lock can live.`,
 		Example: `redlockctl init --nodes 10.0.0.1:6379,10.0.0.2:6379,10.0.0.3:6379 --watch 10m
 redlockctl init --nodes 10.0.0.1:6379,10.0.0.2:6379,10.0.0.3:6379 --cluster orders --max-ttl 30s --yes
 redlockctl init --check --out redlockctl-orders`,
-		Args: noArgs,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if cmd.Flags().Changed("kubernetes") && f.kubernetes == "" { // an empty variable must not mean that none are wanted
+				return errors.New("--kubernetes names no image")
+			}
+			return noArgs(cmd, args)
+		},
 		RunE: a.run(func(ctx context.Context, _ []string) error {
 			switch {
 			case f.check && len(a.named.Nodes) > 0:
@@ -146,6 +151,10 @@ redlockctl init --check --out redlockctl-orders`,
 
 // init looks, asks, plans and writes.
 func (a *commandLine) init(ctx context.Context, f initFlags) error {
+	asked := adopt.Answers{Kubernetes: f.kubernetes, WithoutGuard: f.withoutGuard, Cert: a.named.Cert, Key: a.named.Key}
+	if err := asked.Check(); err != nil { // before a look that may take minutes
+		return usageError{err}
+	}
 	cfg, err := a.load()
 	if err != nil {
 		return err
