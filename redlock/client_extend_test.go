@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"redlockctl/internal/lab"
 	"redlockctl/internal/lab/labtest"
 	"redlockctl/redlock"
 )
@@ -46,9 +45,7 @@ func TestExtensionNeverRevives(t *testing.T) {
 	servers := labtest.Servers(t, 3)
 	c := open(t, servers, patient())
 	l := acquire(t, c, "a", 10*time.Second)
-	eventually(t, "not on all", func() bool {
-		return !slices.ContainsFunc(servers, func(s *lab.Server) bool { return value(t, s, "a") == "" })
-	})
+	awaitCopies(t, servers, "a")
 	// A minority has lost it: held, and still not there.
 	if _, err := servers[0].Do(t.Context(), "DEL", "a"); err != nil {
 		t.Fatal(err)
@@ -84,9 +81,7 @@ func TestExtendByToken(t *testing.T) {
 	servers := labtest.Servers(t, 3)
 	c := open(t, servers, patient())
 	l := acquire(t, c, "a", 10*time.Second)
-	eventually(t, "not on all", func() bool {
-		return !slices.ContainsFunc(servers, func(s *lab.Server) bool { return value(t, s, "a") == "" })
-	})
+	awaitCopies(t, servers, "a")
 	other := open(t, servers, patient())
 	m, err := other.Extend(t.Context(), "a", l.Token(), 40*time.Second)
 	if err != nil {
