@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"redlockctl/internal/lab"
 	"redlockctl/internal/lab/labtest"
 	"redlockctl/internal/who"
 	"redlockctl/redlock"
@@ -66,7 +68,9 @@ func TestSilentAndGone(t *testing.T) {
 	ask(who.Alive)
 	ask(who.Alive)
 	works.Store(false)
-	time.Sleep(3 * time.Second) // its connections are idle by whole seconds
+	for _, s := range servers {
+		awaitNone(t, s, "is used by the holder", func(c who.Conn) bool { return c.Name.Raw() == "billing" && c.Idle < 3 })
+	}
 	ask(who.Silent)
 	for _, c := range pools {
 		_ = c.Close()
@@ -96,6 +100,24 @@ func TestSilentAndGone(t *testing.T) {
 	}
 }
 
+// awaitNone waits until a server has no connection of a kind any more.
+func awaitNone(t *testing.T, server *lab.Server, kind string, is func(who.Conn) bool) {
+	t.Helper()
+	c := server.Node().Client(1, 5*time.Second)
+	defer c.Close()
+	for end := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		list, err := c.ClientList(t.Context()).Result()
+		switch {
+		case err != nil:
+			t.Fatal(err)
+		case !slices.ContainsFunc(who.ParseList(list), is):
+			return
+		case time.Now().After(end):
+			t.Fatalf("a connection %s still", kind)
+		}
+	}
+}
+
 // TestTooManyConnections: a node with more than 2,000 is not asked for a list, unless forced.
 func TestTooManyConnections(t *testing.T) {
 	server := labtest.Servers(t, 1)[0]
@@ -115,8 +137,10 @@ func TestTooManyConnections(t *testing.T) {
 	admin := server.Node().Client(1, 5*time.Second)
 	defer admin.Close()
 	admin.Set(t.Context(), "job", "token", time.Minute)
-	for len(who.ParseList(admin.ClientList(t.Context()).Val())) <= who.MostConns {
-		time.Sleep(20 * time.Millisecond)
+	for end := time.Now().Add(20 * time.Second); len(who.ParseList(admin.ClientList(t.Context()).Val())) <= who.MostConns; time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("not all of them are connected")
+		}
 	}
 	admin.ConfigResetStat(t.Context())
 	opt := who.Options{Key: "job", For: 2 * time.Second, Timeout: 5 * time.Second}
@@ -200,20 +224,7 @@ func TestTrafficOfABusyNode(t *testing.T) {
 	if took := time.Since(begun); took > 8*time.Second || err == nil && got.Method != who.Unknown || err != nil && !errors.Is(err, who.ErrBehind) {
 		t.Errorf("after %s: %+v, %v", took, got, err)
 	}
-	for end := time.Now().Add(5 * time.Second); ; time.Sleep(20 * time.Millisecond) {
-		left := 0
-		for _, c := range who.ParseList(admin.ClientList(ctx).Val()) {
-			if c.Cmd == "monitor" {
-				left++
-			}
-		}
-		if left == 0 {
-			break
-		}
-		if time.Now().After(end) {
-			t.Fatal("its connection is open still")
-		}
-	}
+	awaitNone(t, server, "reads the traffic", func(c who.Conn) bool { return c.Cmd == "monitor" })
 }
 
 // TestTrafficReadTooSlowly: a reading that does not keep up with 20,000 commands a second
