@@ -131,19 +131,16 @@ func toldOf(told *metrics.Told, name string) (metrics.ToldNode, bool) {
 // asking are the flags by which the guard that listens at an address is asked.
 type asking struct{ url, ca, passwordFile string }
 
-// urlPassword is the variable that holds the password of the user in --url.
-const urlPassword = "REDLOCKCTL_URL_PASSWORD"
-
 // add adds the flags to a command.
 func (k *asking) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&k.url, "url", "", "ask the guard that listens there too, such as http://127.0.0.1:9622 or https://USER@HOST:9622")
 	cmd.Flags().StringVar(&k.ca, "url-ca", "", "with --url: a file (PEM) of who vouches for its certificate")
-	cmd.Flags().StringVar(&k.passwordFile, "url-password-file", "", "with --url: a file (mode 0600) that holds the password of its user (default $"+urlPassword+")")
+	cmd.Flags().StringVar(&k.passwordFile, "url-password-file", "", "with --url: a file (mode 0600) that holds the password of its user (default $"+config.URLPasswordVariable+")")
 }
 
 // access is what the flags and the environment give to be let in.
 func (k *asking) access(getenv func(string) string) (access metrics.Access, err error) {
-	access.Password = getenv(urlPassword)
+	access.Password = getenv(config.URLPasswordVariable)
 	if k.passwordFile != "" {
 		if access.Password, err = config.ReadSecret(k.passwordFile, getenv); err != nil {
 			return access, usageError{fmt.Errorf("--url-password-file: %w", err)}
@@ -176,7 +173,7 @@ func (a *commandLine) ask(ctx context.Context, cfg *config.Config, k asking) (*m
 	case errors.Is(err, metrics.ErrURL), errors.Is(err, metrics.ErrPasswordInURL), errors.Is(err, metrics.ErrPlain):
 		return nil, usageError{fmt.Errorf("--url: %w", err)} // without the address, which may have a password
 	case errors.Is(err, metrics.ErrAccess):
-		return nil, fmt.Errorf("--url: %w: write https://USER@HOST:PORT, and give the password by --url-password-file or $%s", err, urlPassword)
+		return nil, fmt.Errorf("--url: %w: write https://USER@HOST:PORT, and give the password by --url-password-file or $%s", err, config.URLPasswordVariable)
 	case err != nil:
 		return nil, fmt.Errorf("--url: %w", err)
 	case told.Cluster != cfg.Cluster.Name:

@@ -136,14 +136,16 @@ func (c *Config) RecordPath() string {
 }
 
 // ChildEnv is an environment without the passwords of this program, for a process
-// that it starts. A nil Config takes nothing away.
+// that it starts: of those with names of their own, and of those that the configuration
+// names. c may be nil.
 func (c *Config) ChildEnv(env []string) []string {
-	if c == nil {
-		return env
+	secret := []string{PasswordVariable, URLPasswordVariable}
+	if c != nil {
+		secret = append(secret, c.PasswordEnv...)
 	}
 	return slices.DeleteFunc(slices.Clone(env), func(v string) bool {
 		name, _, _ := strings.Cut(v, "=")
-		return slices.Contains(c.PasswordEnv, name)
+		return slices.Contains(secret, name)
 	})
 }
 

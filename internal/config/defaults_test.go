@@ -70,8 +70,10 @@ func TestFlags(t *testing.T) {
 			t.Errorf("%s: user %q", n.Name, o.Username)
 		}
 	}
-	if env := c.ChildEnv([]string{PasswordVariable + "=" + secret, "A=b"}); len(env) != 1 {
-		t.Errorf("a child inherits %v", env)
+	for _, c := range []*Config{nil, {}, c} {
+		if env := c.ChildEnv([]string{PasswordVariable + "=" + secret, URLPasswordVariable + "=" + secret, "A=b"}); len(env) != 1 || env[0] != "A=b" {
+			t.Errorf("a child gets %q", env)
+		}
 	}
 	flags.MaxTTL = "30s"
 	if set, err = FromFlags(context.Background(), flags, env(PasswordVariable, secret), Options{}); err != nil || set.Clusters[0].Guardable() != nil {

@@ -10,8 +10,12 @@ import (
 	"time"
 )
 
-// PasswordVariable holds the password for nodes that are named by [Flags].
-const PasswordVariable = "REDLOCKCTL_PASSWORD"
+// PasswordVariable holds the password for nodes that are named by [Flags], and
+// URLPasswordVariable that of a guard that is asked by its URL.
+const (
+	PasswordVariable    = "REDLOCKCTL_PASSWORD"
+	URLPasswordVariable = "REDLOCKCTL_URL_PASSWORD"
+)
 
 // Flags are a cluster that is named on the command line, without any file.
 type Flags struct {
