@@ -15,6 +15,7 @@ type Metrics struct {
 	*metrics.Metrics
 	l         net.Listener
 	webConfig string
+	protected bool // by TLS or a password
 }
 
 // Listen begins to listen; nothing is answered before [Metrics.Serve]. An empty
@@ -25,8 +26,10 @@ func Listen(addr, webConfig string, build metrics.Build) (*Metrics, error) {
 	if addr == "" {
 		return nil, nil
 	}
+	protected := false
 	if webConfig != "" {
-		if err := metrics.CheckWebConfig(webConfig); err != nil {
+		var err error
+		if protected, err = metrics.CheckWebConfig(webConfig); err != nil {
 			return nil, err
 		}
 	}
@@ -34,7 +37,7 @@ func Listen(addr, webConfig string, build metrics.Build) (*Metrics, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Metrics{metrics.New(build), l, webConfig}, nil
+	return &Metrics{metrics.New(build), l, webConfig, protected}, nil
 }
 
 // Serve answers until ctx ends, in the background, and tells log what goes wrong.
@@ -43,8 +46,8 @@ func (m *Metrics) Serve(ctx context.Context, log *slog.Logger) (wait func()) {
 	if m == nil {
 		return func() {}
 	}
-	if m.webConfig == "" && metrics.Exposed(m.l.Addr()) {
-		log.Warn("the metrics are for everybody who can reach this address: there is no TLS and no password without --web-config", "addr", m.l.Addr().String())
+	if !m.protected && metrics.Exposed(m.l.Addr()) {
+		log.Warn("the metrics are for everybody who can reach this address: there is no TLS and no password, which a file given by --web-config may ask for", "addr", m.l.Addr().String())
 	}
 	done := make(chan struct{})
 	go func() {

@@ -15,6 +15,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -24,6 +25,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/prometheus/exporter-toolkit/web"
+	"go.yaml.in/yaml/v2"
 	"golang.org/x/net/netutil"
 
 	"redlockctl/internal/announce"
@@ -340,12 +342,21 @@ func Listen(addr string) (net.Listener, error) {
 var ErrWebConfig = errors.New("it is no web configuration")
 
 // CheckWebConfig says why a file cannot be the web configuration of [Metrics.Serve]: it
-// is read, and so are the certificate and key that it names.
-func CheckWebConfig(file string) error {
+// is read, and so are the certificate and key that it names. protects reports whether it
+// has TLS or a password.
+func CheckWebConfig(file string) (protects bool, err error) {
 	if err := web.Validate(file); err != nil {
-		return fmt.Errorf("%q: %w: %w", file, ErrWebConfig, err)
+		return false, fmt.Errorf("%q: %w: %w", file, ErrWebConfig, err)
 	}
-	return nil
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return false, err
+	}
+	var has web.Config
+	if err := yaml.Unmarshal(text, &has); err != nil {
+		return false, fmt.Errorf("%q: %w: %w", file, ErrWebConfig, err)
+	}
+	return has.TLSConfig.IsEnabled() || len(has.Users) > 0, nil
 }
 
 // Serve answers on l until ctx ends. webConfig is a file of Prometheus' exporter

@@ -67,8 +67,8 @@ func TestWebConfigWantsTLSAndAPassword(t *testing.T) {
 	}
 	write(t, dir, "web.yml", hash("right"))
 	file := filepath.Join(dir, "web.yml")
-	if err := CheckWebConfig(file); err != nil {
-		t.Fatal(err)
+	if protects, err := CheckWebConfig(file); err != nil || !protects {
+		t.Fatal(protects, err)
 	}
 	l, err := Listen("127.0.0.1:0")
 	if err != nil {
@@ -128,11 +128,11 @@ func TestWebConfigIsRefused(t *testing.T) {
 		"users: {}":                                                    "users",
 	} {
 		write(t, dir, "web.yml", text)
-		if err := CheckWebConfig(filepath.Join(dir, "web.yml")); !errors.Is(err, ErrWebConfig) || !strings.Contains(err.Error(), want) {
+		if _, err := CheckWebConfig(filepath.Join(dir, "web.yml")); !errors.Is(err, ErrWebConfig) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
-	if err := CheckWebConfig(filepath.Join(dir, "missing.yml")); !errors.Is(err, os.ErrNotExist) {
+	if _, err := CheckWebConfig(filepath.Join(dir, "missing.yml")); !errors.Is(err, os.ErrNotExist) {
 		t.Error(err)
 	}
 }
