@@ -53,7 +53,7 @@ type infoSettingJSON struct {
 
 type infoEnvJSON struct {
 	Name   string         `json:"name"`
-	Value  *safetext.Text `json:"value,omitempty"` // left out: not set
+	Value  *safetext.Text `json:"value,omitempty"` // left out: not set; of a secret "set" or "not set"
 	Effect string         `json:"effect"`
 }
 
@@ -136,10 +136,11 @@ func (a *commandLine) infoDoc(set *config.Set, cfg *config.Config, source, by st
 	path("guard's memory", cfg.Guard.StateDir, from["state_dir"])
 	for _, e := range environment {
 		env := infoEnvJSON{Name: e.name, Effect: e.effect}
-		if v := a.getenv(e.name); v != "" {
-			t := safetext.New(v)
-			env.Value = &t
+		v := a.getenv(e.name)
+		if e.secret {
+			v = map[bool]string{true: "set", false: "not set"}[v != ""]
 		}
+		env.Value = safetext.Optional(v)
 		doc.Environment = append(doc.Environment, env)
 	}
 	return doc

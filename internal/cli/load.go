@@ -169,14 +169,19 @@ func (a *commandLine) typedPassword() (string, error) {
 }
 
 // environment is what the program heeds, beside the variables that the
-// configuration names.
-var environment = []struct{ name, effect string }{
-	{"REDLOCKCTL_CONFIG", "which configuration, where --config does not say"},
-	{"REDLOCKCTL_CLUSTER", "which cluster of it, where --cluster does not say"},
-	{"REDLOCKCTL_READ_ONLY", "1: every act is refused"},
-	{"NO_COLOR", "not empty: no colours"},
-	{"TERM", "dumb: no colours"},
-	{"XDG_CONFIG_HOME", "where the configuration is looked for; $HOME/.config otherwise"},
-	{"XDG_STATE_HOME", "where audit log and guard remember; $HOME/.local/state otherwise"},
-	{"HOME", "behind ~/ in paths"},
+// configuration names. Of a secret nothing but whether it is set is ever printed.
+var environment = []struct {
+	name, effect string
+	secret       bool
+}{
+	{name: "REDLOCKCTL_CONFIG", effect: "which configuration, where --config does not say"},
+	{name: "REDLOCKCTL_CLUSTER", effect: "which cluster of it, where --cluster does not say"},
+	{name: "REDLOCKCTL_READ_ONLY", effect: "1: every act is refused"},
+	{name: config.PasswordVariable, effect: "the password of the masters of --nodes; the value is never printed", secret: true},
+	{name: config.URLPasswordVariable, effect: "the password of the user in --url; the value is never printed", secret: true},
+	{name: "NO_COLOR", effect: "not empty: no colours"},
+	{name: "TERM", effect: "dumb: no colours"},
+	{name: "XDG_CONFIG_HOME", effect: "where the configuration is looked for; $HOME/.config otherwise"},
+	{name: "XDG_STATE_HOME", effect: "where audit log and guard remember; $HOME/.local/state otherwise"},
+	{name: "HOME", effect: "behind ~/ in paths"},
 }
