@@ -162,7 +162,7 @@ func about(b lockBench, rounds int) []fact {
 }
 
 func redisVersion(text string) string {
-	for _, word := range strings.Fields(text) {
+	for word := range strings.FieldsSeq(text) {
 		if v, ok := strings.CutPrefix(word, "v="); ok {
 			return v
 		}

@@ -214,7 +214,7 @@ func visible(dir string) bool {
 // least, of letters.
 func isSentence(s string) bool {
 	words := 0
-	for _, f := range strings.Fields(s) {
+	for f := range strings.FieldsSeq(s) {
 		letters := strings.Count(strings.Map(func(r rune) rune {
 			if unicode.IsLetter(r) {
 				return 'a'

@@ -137,7 +137,7 @@ func (s *storm) fault(ctx context.Context, round int) (stopped int, err error) {
 		for line := range strings.Lines(list) {
 			var id string
 			feed := false
-			for _, field := range strings.Fields(line) {
+			for field := range strings.FieldsSeq(line) {
 				if v, ok := strings.CutPrefix(field, "id="); ok {
 					id = v
 				}

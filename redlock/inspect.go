@@ -2,6 +2,7 @@ package redlock
 
 import (
 	"context"
+	"slices"
 	"time"
 )
 
@@ -33,10 +34,8 @@ func (c *Client) Inspect(ctx context.Context, resource string) ([]NodeResult, er
 	if ctx.Err() != nil {
 		return results, c.endedBy(ctx, op, resource, ctx.Err(), results)
 	}
-	for _, r := range results {
-		if answered(r) {
-			return results, nil
-		}
+	if slices.ContainsFunc(results, answered) {
+		return results, nil
 	}
 	return results, &Error{Op: op, Resource: resource, Kind: ErrNoQuorum, Nodes: results}
 }

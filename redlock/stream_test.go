@@ -83,7 +83,7 @@ func TestStreamNeverBlocksAndIsBounded(t *testing.T) {
 		if most := queueSize + flightSize + 2*batchSize; many-refused > most {
 			t.Errorf("%d admitted, want %d at most", many-refused, most)
 		}
-		for i := 0; i < refused; i++ {
+		for range refused {
 			if a := <-answers; a.Status != StatusSkipped || !errors.Is(a.Err, errQueueFull) {
 				t.Fatalf("%s: %v", a.Status, a.Err)
 			}

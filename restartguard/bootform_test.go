@@ -2,6 +2,7 @@ package restartguard
 
 import (
 	"errors"
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -75,9 +76,7 @@ func TestJudgeBoot(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			texts := map[string]string{"/m": c.main, "/f": fenceText}
-			for p, text := range c.more {
-				texts[p] = text
-			}
+			maps.Copy(texts, c.more)
 			b := BootText{Main: "/m", Dir: "/", Read: filesOf(texts), Write: []string{"set", "del"}, Writes: c.writes}
 			if c.args != "?" {
 				b.ArgsKnown = true

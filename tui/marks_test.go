@@ -75,8 +75,8 @@ func TestMouse(t *testing.T) {
 	click := func(text string) {
 		t.Helper()
 		for y, line := range strings.Split(r.screen(), "\n") {
-			if i := strings.Index(line, text); i >= 0 {
-				r.m.Update(tea.MouseClickMsg{X: view.Width(line[:i]), Y: y, Button: tea.MouseLeft})
+			if before, _, ok := strings.Cut(line, text); ok {
+				r.m.Update(tea.MouseClickMsg{X: view.Width(before), Y: y, Button: tea.MouseLeft})
 				r.m.View()
 				return
 			}

@@ -56,13 +56,13 @@ func TestMajorityEndIsMarkedOnTheAxis(t *testing.T) {
 	r.press("enter")
 	r.sees("the majority ends here")
 	var at []int
-	for _, l := range strings.Split(r.screen(), "\n") {
+	for l := range strings.SplitSeq(r.screen(), "\n") {
 		if i := strings.Index(l, r.m.St.Here); i >= 0 {
 			at = append(at, view.Width(l[:i]))
 		}
 	}
 	var end int
-	for _, l := range strings.Split(r.screen(), "\n") {
+	for l := range strings.SplitSeq(r.screen(), "\n") {
 		if before, _, ok := strings.Cut(l, " 10.0s "+r.m.St.Points); ok {
 			end = view.Width(before)
 		}

@@ -115,8 +115,8 @@ func poison(v reflect.Value, s string) {
 	case v.Kind() == reflect.String && v.CanSet():
 		v.SetString(s)
 	case v.Kind() == reflect.Struct:
-		for i := range v.NumField() {
-			poison(v.Field(i), s)
+		for _, field := range v.Fields() {
+			poison(field, s)
 		}
 	case v.Kind() == reflect.Slice:
 		for i := range v.Len() {

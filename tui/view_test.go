@@ -204,7 +204,7 @@ func TestGuardTimeline(t *testing.T) {
 	r.wait(20 * time.Second)
 	r.press("6")
 	var line string
-	for _, l := range strings.Split(r.screen(), "\n") {
+	for l := range strings.SplitSeq(r.screen(), "\n") {
 		if strings.Contains(l, "n2") && strings.Contains(l, "×") {
 			line = l
 		}

@@ -144,10 +144,7 @@ func TestACLLinesLoad(t *testing.T) {
 	for _, generation := range labtest.Generations(t) {
 		t.Run(generation.Name, func(t *testing.T) {
 			t.Parallel()
-			server := "7.0"
-			if generation.Name < "7.0" {
-				server = generation.Name
-			}
+			server := min(generation.Name, "7.0")
 			variants := [][]string{{}, {"--password-env", "APP_PASSWORD"}, {"--role", "operator,guard"}, {"--role", "observer,guard"}, {"--library", "all"}}
 			if server == "7.0" { // newer servers know what older ones want
 				variants = append(variants, []string{"--server", "6.2"}, []string{"--server", "6.0"})
@@ -180,7 +177,7 @@ func TestACLLinesLoad(t *testing.T) {
 						file.append("users.acl", strings.Join(fields, " ")+"\n")
 						conf.append("redis.conf", strings.Join(fields, " ")+"\n")
 						var command []any
-						for _, f := range strings.Fields(commands[j]) {
+						for f := range strings.FieldsSeq(commands[j]) {
 							command = append(command, f)
 						}
 						if v, err := live.do("", "", command...); err != nil || v != "OK" {

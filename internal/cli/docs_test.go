@@ -119,7 +119,7 @@ func examples(page string, unit bool) (found []example) {
 // commands reports whether a line of a block without prompts is one to type, and not
 // something that was printed.
 func commands(line string) bool {
-	for _, w := range strings.Fields(line) {
+	for w := range strings.FieldsSeq(line) {
 		if w == "redlockctl" || strings.HasSuffix(w, "/redlockctl") || strings.HasPrefix(line, "go run . ") || strings.HasPrefix(line, "Exec") {
 			return !strings.HasPrefix(line, "redlockctl (") && !strings.Contains(line, " · ") // a version, a screen
 		}

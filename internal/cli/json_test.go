@@ -85,8 +85,7 @@ func fieldsOf(typ reflect.Type) (names []string) {
 	if typ.Implements(reflect.TypeFor[json.Marshaler]()) {
 		return nil
 	}
-	for i := range typ.NumField() {
-		f := typ.Field(i)
+	for f := range typ.Fields() {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 		if name != "" {
 			names = append(names, name)

@@ -231,10 +231,8 @@ func (t *table) text(key, def string) (string, setting) {
 // choice is one of several words.
 func (t *table) choice(key, def string, words ...string) string {
 	v, s := t.text(key, def)
-	for _, w := range words {
-		if v == w {
-			return v
-		}
+	if slices.Contains(words, v) {
+		return v
 	}
 	if s.set {
 		s.problem("is none of %s", quoteAll(words))

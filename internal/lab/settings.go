@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"maps"
 	"path"
 	"slices"
 	"strconv"
@@ -79,9 +80,7 @@ func (s settings) set(pairs []string) string {
 		}
 		changed[key] = value
 	}
-	for k, v := range changed {
-		s[k] = v
-	}
+	maps.Copy(s, changed)
 	return ""
 }
 

@@ -59,7 +59,7 @@ func ParseFaults(s string) (Faults, error) {
 	}
 	var set Faults
 next:
-	for _, word := range strings.Split(s, ",") {
+	for word := range strings.SplitSeq(s, ",") {
 		for i, name := range faultNames {
 			if word == name {
 				set |= 1 << i

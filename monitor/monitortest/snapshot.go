@@ -30,7 +30,7 @@ func LockOf(now time.Time, key string, state monitor.LockState, token, copies st
 	l := monitor.Lock{Key: safetext.New(key), State: state, Holder: safetext.New(token), Tokens: 1}
 	var ends []time.Time
 	var list []monitor.Copy
-	for _, f := range strings.Fields(copies) {
+	for f := range strings.FieldsSeq(copies) {
 		c := monitor.Copy{State: monitor.CopyPresent, Type: "string", Token: l.Holder, Len: int64(len(token))}
 		switch f {
 		case "-":

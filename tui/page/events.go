@@ -83,7 +83,7 @@ type eventTerm struct {
 // and ! for the opposite.
 func (t *eventTable) setFilter(s string) {
 	t.source, t.terms, t.stale = s, nil, true
-	for _, w := range strings.Fields(strings.ToLower(s)) {
+	for w := range strings.FieldsSeq(strings.ToLower(s)) {
 		var e eventTerm
 		w, e.not = strings.CutPrefix(w, "!")
 		e.text = w

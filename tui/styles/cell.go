@@ -70,7 +70,7 @@ func Wrap(s string, w, indent int) []string {
 		first = lines[0]
 		rest = strings.TrimLeft(strings.Join(lines[1:], " "), " ")
 		lines = []string{first}
-		for _, l := range strings.Split(ansi.Wrap(rest, w-indent, ""), "\n") {
+		for l := range strings.SplitSeq(ansi.Wrap(rest, w-indent, ""), "\n") {
 			lines = append(lines, Blanks(indent)+l)
 		}
 	}

@@ -129,7 +129,7 @@ func parse(line string, p *pen) (row []cell, col int) {
 
 // set obeys the numbers of one SGR sequence.
 func (p *pen) set(codes []string) {
-	for i := 0; i < len(codes); i++ {
+	for i := range codes {
 		n, _ := strconv.Atoi(codes[i])
 		switch {
 		case n == 0:

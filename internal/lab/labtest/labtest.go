@@ -61,7 +61,7 @@ type Generation struct{ Name, Bin string }
 func Generations(tb testing.TB) []Generation {
 	tb.Helper()
 	all := []Generation{{"7.0", RedisServer(tb)}}
-	for _, field := range strings.Fields(os.Getenv("REDLOCKCTL_TEST_SERVERS")) {
+	for field := range strings.FieldsSeq(os.Getenv("REDLOCKCTL_TEST_SERVERS")) {
 		name, bin, ok := strings.Cut(field, "=")
 		if !ok {
 			tb.Fatalf("REDLOCKCTL_TEST_SERVERS: %q is not NAME=PROGRAM", field)
