@@ -12,7 +12,7 @@ import (
 // FuzzFilter: whatever is typed, the filter chooses or not, the same each time, and
 // what is wrong with it can be shown.
 func FuzzFilter(f *testing.F) {
-	for _, s := range append(FilterFields(), "job: -state:held", `"a b" ttl<=5s`, "margin:>=0 copies:3", "-lib:x node:n1", "ttl>1h30m age<2d", `*a[b\*`, "\x1b\"") {
+	for _, s := range append(FilterOffers("", nil), "job: -state:held", `"a b" ttl<=5s`, "margin:>=0 copies:3", "-lib:x node:n1", "ttl>1h30m age<2d", `*a[b\*`, "\x1b\"") {
 		f.Add(s, "job:1")
 	}
 	for _, s := range []string{"0", "b0", "backup", "xb0", "ar", "k", "i", "name:a?b", "U0001"} { // keys that are shown otherwise than they are

@@ -315,7 +315,7 @@ func (m *model) filterWords(word string) []string {
 			out = append(out, "node:"+n)
 		}
 	default:
-		out = monitor.FilterFields()
+		out = monitor.FilterOffers("", nil)
 	}
 	if not {
 		for i := range out {
