@@ -282,16 +282,13 @@ func (m *Monitor) table() {
 	}
 }
 
-// busyOps is how many commands a second make a node one that has clients at work.
-const busyOps = 200
-
 // task is what there is to do for the follower of node i in this incarnation of its
 // server; false: nothing more.
 func (m *Monitor) task(i int, runID string) (task, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	n := &m.world.table.nodes[i]
-	t := task{epoch: n.epoch, gap: n.scanned != n.epoch, hasten: m.hurried[i], unconfirmed: m.world.unconfirmed(), busy: m.opt.Patient && m.world.nodes[i].ops >= busyOps}
+	t := task{epoch: n.epoch, gap: n.scanned != n.epoch, hasten: m.hurried[i], unconfirmed: m.world.unconfirmed(), busy: m.world.nodes[i].ops >= busyOps}
 	m.hurried[i] = false
 	return t, m.world.inSight(i, runID)
 }
@@ -375,5 +372,5 @@ type task struct {
 	gap         bool // there was no full read in this epoch
 	hasten      bool // a full read should not wait for its turn
 	unconfirmed bool // a lock waits for the nodes to confirm it
-	busy        bool // the node has clients at work
+	busy        bool // the node said that it has much to do
 }

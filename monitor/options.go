@@ -29,7 +29,8 @@ type Options struct {
 	MaxMemory int64
 	// Patient reads a node that has clients at work with pauses, the first time
 	// too, so that they feel less of it: the first view takes up to four times as
-	// long. It is for those who watch for long, not for a single look.
+	// long. What others have a node do is counted anew while it is read. It is for
+	// those who watch for long, not for a single look.
 	Patient bool
 	// Fences is how nodes are fenced, by name, where it is not by
 	// min-replicas-to-write: "acl" or "none", as in the configuration.

@@ -72,6 +72,10 @@ type reader struct {
 	noSHA bool   // the script is sent each time
 	sha   string // of the script
 	note  limit  // what is missing in this mode
+	spent spent  // by all reads
+	load  load   // by others
+	// patient: it matters what others do.
+	patient bool
 }
 
 func newReader(s *session) *reader {
@@ -105,7 +109,7 @@ func (r *reader) runID(ctx context.Context) (string, error) {
 // sweep reads the rows of some keys and the next page of SCAN, in one round trip.
 // It is to be used while fast says so. refused is the answer of a server that
 // does not run the script as it was sent: the keys are to be read by read, which
-// finds out why.
+// finds out why. Now and then the server is asked how many commands it has processed.
 func (r *reader) sweep(ctx context.Context, keys []string, cursor uint64, pattern string, count int64) (p swept, err error) {
 	evalsha, w := "EVALSHA_RO", r.wire
 	if r.mode == readByEval {
@@ -123,6 +127,10 @@ func (r *reader) sweep(ctx context.Context, keys []string, cursor uint64, patter
 	}
 	w.put("SCAN", strconv.FormatUint(cursor, 10), "MATCH", pattern, "COUNT", strconv.FormatInt(count, 10))
 	p.sent = time.Now()
+	counted := r.patient && r.load.due(p.sent)
+	if counted {
+		w.put("INFO", "stats")
+	}
 	if err := w.send(ctx); err != nil {
 		return p, err
 	}
@@ -131,8 +139,10 @@ func (r *reader) sweep(ctx context.Context, keys []string, cursor uint64, patter
 		rows, err := w.rows(p.rows, batch)
 		switch {
 		case err == nil:
+			r.spent.script(rows[len(p.rows):])
 			p.rows = rows
 		case isAnswer(err):
+			r.spent.command(1)
 			p.refused = err
 		default:
 			return p, err
@@ -140,8 +150,18 @@ func (r *reader) sweep(ctx context.Context, keys []string, cursor uint64, patter
 	}
 	p.page, err = w.page()
 	p.received = time.Now()
+	r.spent.command(1)
+	if counted && err == nil {
+		var info value
+		info, err = w.next(longestInfo)
+		r.load.saw(commandsOf(info.text), r.spent, p.received)
+		r.spent.command(1)
+	}
 	return p, err
 }
+
+// longestInfo is how many bytes a section of INFO may have.
+const longestInfo = 32 << 10
 
 // swept is what a sweep brought.
 type swept struct {
@@ -211,9 +231,12 @@ func (r *reader) readScript(ctx context.Context, keys []string) ([]row, error) {
 	}
 	values, err := cmd.Slice()
 	if err != nil {
+		r.spent.command(1)
 		return nil, err
 	}
-	return parseRows(keys, values)
+	rows, err := parseRows(keys, values)
+	r.spent.script(rows)
+	return rows, err
 }
 
 // readMulti reads within a transaction. The length of what is no string is
@@ -234,6 +257,7 @@ func (r *reader) readMulti(ctx context.Context, keys []string) ([]row, error) {
 		}
 		return nil
 	})
+	r.spent.command(2 + 4*int64(len(keys)))
 	// STRLEN of a list is an error of its own; the rest of the answers counts.
 	if err != nil && !says(err, "WRONGTYPE") {
 		return nil, err
@@ -254,6 +278,7 @@ func (r *reader) readMulti(ctx context.Context, keys []string) ([]row, error) {
 	if len(others) == 0 {
 		return rows, nil
 	}
+	r.spent.command(int64(len(others)))
 	_, err = r.conn.Pipelined(ctx, func(p redis.Pipeliner) error {
 		for i := range others {
 			switch key := keys[i]; rows[i].typ {

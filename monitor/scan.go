@@ -31,7 +31,7 @@ const (
 	reconcileLeast = 10 * time.Second
 	reconcileMost  = 15 * time.Minute
 	// A read that is urgent goes on without a pause where nobody else is at work,
-	// and with pauses and fewer keys at once where the node has clients at work:
+	// and with pauses and fewer keys at once while the node has clients at work:
 	// those wait behind each of ours.
 	paceBusy  = 3
 	batchBusy = 50
@@ -176,6 +176,7 @@ func (m *Monitor) readSession(ctx context.Context, i int, plan *feedPlan) error 
 	}
 	defer s.close()
 	follower := follower{monitor: m, node: i, reader: newReader(s), feed: f, plan: plan, began: time.Now()}
+	follower.reader.patient = m.opt.Patient
 	err = follower.run(ctx)
 	if broken := context.Cause(ctx); broken != nil {
 		return broken
@@ -289,6 +290,7 @@ func (l *follower) run(ctx context.Context) (err error) {
 		case l.full == nil && l.due.After(now):
 			wait = min(wait, l.due.Sub(now))
 		case l.full == nil:
+			l.reader.load.begin(t.busy, now)
 			l.full = newFullRead(t.epoch, now, l.pace(t), l.monitor.sought.keys)
 			l.full.stride.fixed = l.plan.smaller > 0
 			l.monitor.reads(l.node)
@@ -309,10 +311,15 @@ func (l *follower) run(ctx context.Context) (err error) {
 
 // pace is how many times as long as a page takes a full read pauses after it.
 func (l *follower) pace(t task) int {
-	switch {
-	case l.feed != nil && !t.gap && !l.missing:
+	if l.feed != nil && !t.gap && !l.missing {
 		return paceShare
-	case t.busy:
+	}
+	return l.urgentPace()
+}
+
+// urgentPace is that of a read which is waited for.
+func (l *follower) urgentPace() int {
+	if l.reader.patient && l.reader.load.busy {
 		return paceBusy
 	}
 	return 0
@@ -401,6 +408,9 @@ func (l *follower) step(ctx context.Context) error {
 	})
 	if err == nil {
 		m.passed(l.node, f.part)
+		if f.pace != paceShare {
+			f.setPace(l.urgentPace())
+		}
 	}
 	if err != nil || !done {
 		return err
@@ -447,11 +457,16 @@ type fullRead struct {
 }
 
 func newFullRead(epoch uint32, now time.Time, pace int, keys []string) *fullRead {
-	f := &fullRead{epoch: epoch, began: now, next: now, pace: pace, most: batchKeys, batch: slices.Clone(keys)}
-	if pace > 0 {
+	f := &fullRead{epoch: epoch, began: now, next: now, batch: slices.Clone(keys)}
+	f.setPace(pace)
+	return f
+}
+
+// setPace has the read go on at this pace.
+func (f *fullRead) setPace(pace int) {
+	if f.pace, f.most = pace, batchKeys; pace > 0 {
 		f.most = batchBusy
 	}
-	return f
 }
 
 // step finds some keys, or reads some that it found; where that hurts nobody, both

@@ -41,21 +41,23 @@ func TestAnAnswerOfAnotherShapeIsRefused(t *testing.T) {
 // A node is read at once where that hurts nobody, and else with pauses.
 func TestTheMastersWorkSetsThePace(t *testing.T) {
 	for name, c := range map[string]struct {
-		feed    bool
-		task    task
-		missing bool
-		want    int
+		feed, patient bool
+		task          task
+		missing       bool
+		want          int
 	}{
-		"the first read of an idle node":    {true, task{gap: true}, false, 0},
-		"the first read of a busy node":     {true, task{gap: true, busy: true}, false, paceBusy},
-		"after a flush":                     {true, task{busy: true}, true, paceBusy},
-		"now and then":                      {true, task{}, false, paceShare},
-		"where changes are seen by reading": {false, task{}, false, 0},
+		"the first read of an idle node":    {true, true, task{gap: true}, false, 0},
+		"the first read of a busy node":     {true, true, task{gap: true, busy: true}, false, paceBusy},
+		"by one who looks once":             {true, false, task{gap: true, busy: true}, false, 0},
+		"after a flush":                     {true, true, task{busy: true}, true, paceBusy},
+		"now and then":                      {true, true, task{}, false, paceShare},
+		"where changes are seen by reading": {false, true, task{}, false, 0},
 	} {
-		l := follower{missing: c.missing}
+		l := follower{missing: c.missing, reader: &reader{patient: c.patient}}
 		if c.feed {
 			l.feed = &feed{}
 		}
+		l.reader.load.begin(c.task.busy, time.Now())
 		if got := l.pace(c.task); got != c.want {
 			t.Errorf("%s: %d, not %d", name, got, c.want)
 		}

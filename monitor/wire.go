@@ -116,7 +116,7 @@ func (w *wire) next(most int) (value, error) {
 				return value{}, fmt.Errorf("%w: %.40q", redlock.ErrBadReply, line)
 			}
 			return value{kind: ':', n: n}, nil
-		case '$':
+		case '$', '=': // of a verbatim text the kind is left in it
 			n, ok := integer(rest)
 			switch {
 			case !ok || n < -1 || n > 512<<20:
