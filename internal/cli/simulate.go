@@ -13,6 +13,7 @@ import (
 
 	"redlockctl/internal/safetext"
 	"redlockctl/internal/sim"
+	"redlockctl/internal/sim/trace"
 	"redlockctl/internal/view"
 )
 
@@ -186,9 +187,9 @@ func writeSimulation(w io.Writer, cfg sim.Config, r sim.Report) {
 }
 
 // writeTrace writes what happened, for people.
-func writeTrace(w io.Writer, trace []sim.Line) {
+func writeTrace(w io.Writer, lines []trace.Line) {
 	fmt.Fprintf(w, "%12s  %-3s  %s\n", "TIME", "WHO", "WHAT")
-	for _, l := range trace {
+	for _, l := range lines {
 		fmt.Fprintf(w, "%10.4f s  %-3s  %s\n", l.At.Seconds(), l.Who, l.Text)
 	}
 }
@@ -328,7 +329,7 @@ func (a *commandLine) explore(ctx context.Context, o simulateOptions) error {
 	}
 	began := time.Now()
 	doc := exploreJSON{Schema: Schema, Mutant: safetext.Optional(models[0].Mutant)}
-	var broken []sim.Line
+	var broken []trace.Line
 	for _, m := range models {
 		r, err := sim.Explore(ctx, m)
 		if err != nil {

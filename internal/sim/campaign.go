@@ -8,6 +8,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"redlockctl/internal/sim/trace"
 )
 
 // ErrUnknownMutant is returned for the name of a mutant that there is not.
@@ -57,7 +59,7 @@ type Violation struct {
 	// Trace is the shortest schedule that was found to break the same property: it
 	// was made of the one of Seed by leaving out and simplifying what it does not
 	// need.
-	Trace []Line
+	Trace []trace.Line
 	Tries int // schedules that were played to shorten it
 }
 
@@ -184,9 +186,9 @@ func explain(seed uint64, faults Faults, r rules, force func(*plan)) *Violation 
 	force(p)
 	w.run(p, r)
 	small, tries := shrink(w, *p, r, w.broken.property)
-	w.trace = new(trace)
+	w.trace = new(trace.Log)
 	w.run(small, r)
 	return &Violation{
-		Seed: seed, Property: w.broken.property, What: w.broken.text, About: small.about(r), Trace: w.trace.lines, Tries: tries,
+		Seed: seed, Property: w.broken.property, What: w.broken.text, About: small.about(r), Trace: w.trace.Lines, Tries: tries,
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"slices"
 	"testing"
+
+	"redlockctl/internal/sim/trace"
 )
 
 func play(t *testing.T, cfg Config) Report {
@@ -148,12 +150,12 @@ func TestShrinkingKeepsTheViolationAndDropsTheRest(t *testing.T) {
 			enough = 1
 		}
 		length := func(p *plan) int {
-			w.trace = new(trace)
+			w.trace = new(trace.Log)
 			defer func() { w.trace = nil }()
 			if w.run(p, r); w.broken == nil || w.broken.property != Exclusion {
 				t.Fatalf("seed %d: nothing is broken any more", seed)
 			}
-			return len(w.trace.lines)
+			return len(w.trace.Lines)
 		}
 		before := length(p)
 		small, tries := shrink(w, *p, r, Exclusion)

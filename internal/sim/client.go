@@ -4,6 +4,7 @@ import (
 	"math/bits"
 	"time"
 
+	"redlockctl/internal/sim/trace"
 	"redlockctl/redlock"
 )
 
@@ -147,7 +148,7 @@ func (w *world) begin(c *client) {
 		return
 	}
 	if w.trace != nil {
-		w.say("c", c.index, "begins attempt %d: SET with token %s, TTL %s, on %s", c.attempt+1, tokenName(c.token), span(ttl), nodesOf(1<<w.plan.n-1))
+		w.say("c", c.index, "begins attempt %d: SET with token %s, TTL %s, on %s", c.attempt+1, tokenName(c.token), trace.Span(ttl), nodesOf(1<<w.plan.n-1))
 	}
 	for i := range w.plan.n {
 		t := a.set[i]
@@ -463,7 +464,7 @@ func (w *world) granted(c *client) {
 		if c.extend {
 			verb = "has extended the lock"
 		}
-		w.say("c", c.index, "%s, and believes in it until %s (token %s, votes of %s)", verb, at(ends), tokenName(c.token), nodesOf(w.grants[c.token].votes))
+		w.say("c", c.index, "%s, and believes in it until %s (token %s, votes of %s)", verb, trace.At(ends), tokenName(c.token), nodesOf(w.grants[c.token].votes))
 	}
 	w.grants[c.token].relied = c.yes
 	if c.extend {
@@ -518,7 +519,7 @@ func (w *world) holdEnd(c *client) {
 		}
 		w.ask(c, terms)
 		if c.pending {
-			w.say("c", c.index, "asks for an extension by %s", span(ttl))
+			w.say("c", c.index, "asks for an extension by %s", trace.Span(ttl))
 			for i := range w.plan.n {
 				var code uint8
 				if e.mute>>i&1 != 0 {
@@ -529,7 +530,7 @@ func (w *world) holdEnd(c *client) {
 			if w.rules.optimistic {
 				c.until = c.machine.Until()
 				ends := c.clock.whenTime(c.until)
-				w.say("c", c.index, "believes in the lock until %s, without waiting for answers", at(ends))
+				w.say("c", c.index, "believes in the lock until %s, without waiting for answers", trace.At(ends))
 				w.believe(c, ends)
 				w.push(event{at: ends, kind: evHoldEnd, who: uint8(c.index), run: c.run})
 			}

@@ -3,6 +3,7 @@ package sim
 import (
 	"time"
 
+	"redlockctl/internal/sim/trace"
 	"redlockctl/redlock"
 	"redlockctl/restartguard"
 )
@@ -123,7 +124,7 @@ func copyText(c restartguard.Copy) string {
 	if c.Key == "" {
 		return "none"
 	}
-	return c.Token + " for another " + span(c.Left)
+	return c.Token + " for another " + trace.Span(c.Left)
 }
 
 // looked is what a look means for the inquest.

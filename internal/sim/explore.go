@@ -7,6 +7,8 @@ import (
 	"hash/maphash"
 	"slices"
 	"time"
+
+	"redlockctl/internal/sim/trace"
 )
 
 // ErrTooManyStates is returned by [Explore] when there are more states than it was
@@ -18,7 +20,7 @@ type Exploration struct {
 	States, Steps int
 	Elapsed       time.Duration
 	// Trace is a shortened way to what must not be; nil: there is none.
-	Trace []Line
+	Trace []trace.Line
 }
 
 // Explore visits all states. It ends early with the error of ctx, or with
@@ -68,11 +70,11 @@ var keySeed = maphash.MakeSeed()
 func keyOf[T comparable](v T) uint64 { return maphash.Comparable(keySeed, v) }
 
 // teller takes down what happens while somebody reads.
-type teller struct{ trace *trace }
+type teller struct{ trace *trace.Log }
 
 func (t *teller) say(now time.Duration, kind string, i uint8, format string, args ...any) {
 	if t.trace != nil && kind != "" {
-		t.trace.add(now, fmt.Sprintf("%s%d", kind, i+1), fmt.Sprintf(format, args...))
+		t.trace.Add(now, fmt.Sprintf("%s%d", kind, i+1), fmt.Sprintf(format, args...))
 	}
 }
 
@@ -169,11 +171,11 @@ func (x *explorer[S]) shorten(path []move) []move {
 }
 
 // tell takes down what happens on a path.
-func (x *explorer[S]) tell(path []move, say *teller) []Line {
-	say.trace = new(trace)
+func (x *explorer[S]) tell(path []move, say *teller) []trace.Line {
+	say.trace = new(trace.Log)
 	defer func() { say.trace = nil }()
 	s := x.begin()
-	say.trace.lines = nil
+	say.trace.Lines = nil
 	for _, m := range path {
 		next := s
 		if !x.make(&next, m) {
@@ -183,6 +185,6 @@ func (x *explorer[S]) tell(path []move, say *teller) []Line {
 			break
 		}
 	}
-	say.trace.add(x.moment(&s), "!!", x.broken(&s))
-	return say.trace.lines
+	say.trace.Add(x.moment(&s), "!!", x.broken(&s))
+	return say.trace.Lines
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"testing"
+
+	"redlockctl/internal/sim/trace"
 )
 
 func explore(t *testing.T, cfg Small) Exploration {
@@ -67,7 +69,7 @@ func TestMutantsOfTheSmallModel(t *testing.T) {
 				t.Errorf("a trace of %d lines is not for people", len(r.Trace))
 			}
 			for _, l := range r.Trace {
-				t.Logf("%s %s %s", at(l.At), l.Who, l.Text)
+				t.Logf("%s %s %s", trace.At(l.At), l.Who, l.Text)
 			}
 		})
 	}

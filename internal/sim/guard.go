@@ -1,14 +1,11 @@
 package sim
 
 import (
-	"math"
 	"time"
 
+	"redlockctl/internal/sim/trace"
 	"redlockctl/restartguard"
 )
-
-// never is a moment after every schedule.
-const never = time.Duration(math.MaxInt64)
 
 // What the product's guard does between looks, see restartguard.Guard.
 const (
@@ -135,7 +132,7 @@ func (w *world) keepClock(g *guard, x *watch) {
 func (g *guard) reset(i int) {
 	*g = guard{index: i}
 	for k := range g.watches {
-		g.watches[k].graceUntil = never
+		g.watches[k].graceUntil = trace.Never
 	}
 }
 
@@ -149,7 +146,7 @@ func (w *world) startGuard(g *guard, at time.Duration) {
 	for i := range w.plan.n {
 		x := &g.watches[i]
 		turn, gen := x.turn+1, x.gen+1
-		*x = watch{turn: turn, gen: gen, first: true, graceUntil: never}
+		*x = watch{turn: turn, gen: gen, first: true, graceUntil: trace.Never}
 		// They do not all look at the same moment.
 		w.push(event{at: at + time.Duration(i)*ms/4, kind: evLook, who: uint8(g.index), node: uint8(i), run: turn})
 	}
@@ -207,7 +204,7 @@ func (w *world) crashGuard(g *guard, length time.Duration, memory bool) {
 		}
 		x.gen++
 		x.turn++
-		x.graceUntil = never
+		x.graceUntil = trace.Never
 		w.masters[i].announced &^= 1 << g.index
 	}
 	g.up, g.memory = false, memory
@@ -298,7 +295,7 @@ func (w *world) exchange(g *guard, node int, op uint8, value int64, lag bool) {
 		x.ending = t.back + kill.out + kill.back + g.later(w, 1).out
 	}
 	if g.cut[node] > w.now {
-		t.out = never // it never gets there
+		t.out = trace.Never // it never gets there
 	} else {
 		e := event{at: w.now + t.out, kind: evAsk, who: uint8(g.index), node: uint8(node), op: op, run: x.turn, gen: x.gen,
 			incarnation: x.incarnation, x: time.Duration(value), y: x.looked, z: t.back}
@@ -345,7 +342,7 @@ func (w *world) hangUp(g *guard, node int, op uint8) {
 	x.gen++
 	x.incarnation, x.first, x.n, x.do, x.killing = 0, true, 0, 0, false
 	w.masters[node].announced &^= 1 << g.index
-	x.graceUntil = never
+	x.graceUntil = trace.Never
 	x.removeAgain = x.removeAgain || op == askRemove && w.rules.removalRetried
 }
 
@@ -489,10 +486,10 @@ func (w *world) step(g *guard, node int, o restartguard.Observation) {
 		if next.Deadline.IsZero() {
 			w.say("g", g.index, "sees %s for the first time, open, and takes it as it is", nodeName(node))
 		} else {
-			w.say("g", g.index, "sees %s run %d, and may open it at %s", nodeName(node), w.masters[node].incarnation, at(g.clock.whenTime(x.state.Deadline)))
+			w.say("g", g.index, "sees %s run %d, and may open it at %s", nodeName(node), w.masters[node].incarnation, trace.At(g.clock.whenTime(x.state.Deadline)))
 		}
 	}
 	if w.trace != nil && oldRun == next.RunID && waited && oldDelay < next.Delay && !next.Deadline.IsZero() {
-		w.say("g", g.index, "hears that D is %s, and may open %s at %s", span(next.Delay), nodeName(node), at(g.clock.whenTime(next.Deadline)))
+		w.say("g", g.index, "hears that D is %s, and may open %s at %s", trace.Span(next.Delay), nodeName(node), trace.At(g.clock.whenTime(next.Deadline)))
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"redlockctl/internal/sim/trace"
 	"redlockctl/redlock"
 	"redlockctl/restartguard"
 )
@@ -90,7 +91,7 @@ func (x *keptModel) begin() kept {
 		copies.May(i, incarnationNames[1])
 		s.node[i] = keptNode{incarnation: 1, token: 1, ends: smallTTL, known: copies.Of(i)}
 	}
-	x.say(0, "c", 0, "has the lock, and believes in it until %s", at(s.until))
+	x.say(0, "c", 0, "has the lock, and believes in it until %s", trace.At(s.until))
 	return s
 }
 
@@ -315,7 +316,7 @@ func (x *keptModel) decide(s *kept, last int) {
 	case redlock.VerdictPending:
 	case redlock.VerdictGranted:
 		s.asking, s.granted, s.until = false, true, max(s.until, a.Until().Sub(epoch))
-		x.say(s.now, "c", 0, "has extended the lock, and believes in it until %s", at(s.until))
+		x.say(s.now, "c", 0, "has extended the lock, and believes in it until %s", trace.At(s.until))
 		if s.afterTold {
 			s.wrong = "c1 has extended its lock by an extension that began when it had been taken away"
 		}
@@ -410,7 +411,7 @@ func (x *keptModel) arrive(s *kept, i int) {
 	switch quorum := redlock.Quorum(smallNodes); {
 	case yes >= quorum:
 		s.rival.phase, s.rival.until = clientHolding, x.valid(s.rival.start)
-		x.say(s.now, "c", 1, "is granted the lock, and believes in it until %s", at(s.rival.until))
+		x.say(s.now, "c", 1, "is granted the lock, and believes in it until %s", trace.At(s.rival.until))
 		x.believers(s)
 	case no > smallNodes-quorum:
 		x.giveUp(s)
@@ -432,7 +433,7 @@ func (x *keptModel) giveUp(s *kept) {
 // believers looks for two.
 func (x *keptModel) believers(s *kept) {
 	if s.until > s.now && s.rival.phase == clientHolding && s.rival.until > s.now {
-		s.wrong = fmt.Sprintf("c1 believes in the lock until %s, and c2 until %s", at(s.until), at(s.rival.until))
+		s.wrong = fmt.Sprintf("c1 believes in the lock until %s, and c2 until %s", trace.At(s.until), trace.At(s.rival.until))
 	}
 }
 

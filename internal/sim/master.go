@@ -3,6 +3,7 @@ package sim
 import (
 	"time"
 
+	"redlockctl/internal/sim/trace"
 	"redlockctl/restartguard"
 )
 
@@ -169,7 +170,7 @@ func (w *world) boot(i int, incarnation uint16) {
 	}
 	m.excused = !m.refuses()
 	for g := range w.plan.guards {
-		w.guards[g].watches[i].graceUntil = never
+		w.guards[g].watches[i].graceUntil = trace.Never
 	}
 	w.announceAgain(i)
 	if m.refuses() {
@@ -236,7 +237,7 @@ func (w *world) lose(m *master, i int, seen bool) {
 	}
 	if !m.excused {
 		for g := range w.plan.guards {
-			w.guards[g].watches[i].graceUntil = never
+			w.guards[g].watches[i].graceUntil = trace.Never
 		}
 	}
 	// A guard that is about to close it for an earlier loss has no more time for this.
@@ -250,7 +251,7 @@ func (w *world) creep(i int, e *event) {
 	m.clock.offset += e.x
 	m.harmed = true
 	if e.kind != evCreep {
-		w.say("n", i, "has its wall clock set ahead by %s every %s, %d times", span(e.x), span(e.y), e.tok)
+		w.say("n", i, "has its wall clock set ahead by %s every %s, %d times", trace.Span(e.x), trace.Span(e.y), e.tok)
 		w.lose(m, i, false)
 	} else {
 		// From the first on the guards have their time.
@@ -348,7 +349,7 @@ func (w *world) expired(e *event) {
 	}
 	if g := &w.grants[m.token]; g.abandoned && g.release[e.node] == 0 {
 		w.breach(LeftBehind, "%s on %s was given up at %s, was never released there, and blocked others for its whole TTL",
-			tokenName(m.token), nodeName(int(e.node)), at(g.abandonedAt))
+			tokenName(m.token), nodeName(int(e.node)), trace.At(g.abandonedAt))
 	}
 	m.token = 0
 	w.free()

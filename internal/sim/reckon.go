@@ -2,6 +2,8 @@ package sim
 
 import (
 	"time"
+
+	"redlockctl/internal/sim/trace"
 )
 
 // mayRejoin is the witness of a lift.
@@ -26,7 +28,7 @@ func (w *world) mayRejoin(g *guard, m *master, node int, e *event) {
 		m.unguarded = 0
 	}
 	if m.lostAt > 0 && m.refuses() && since < least {
-		w.breach(EarlyRejoin, "g%d opens %s %s after its last crash, and D is %s", g.index+1, nodeName(node), span(since), span(right))
+		w.breach(EarlyRejoin, "g%d opens %s %s after its last crash, and D is %s", g.index+1, nodeName(node), trace.Span(since), trace.Span(right))
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"math/bits"
 	"time"
 
+	"redlockctl/internal/sim/trace"
 	"redlockctl/redlock"
 )
 
@@ -156,7 +157,7 @@ func (w *world) resurrected(c *client) {
 	if g.takenAt == 0 || c.asked <= g.takenAt || g.takeBegan <= g.until {
 		return
 	}
-	w.breach(Resurrected, "c%d has extended its lock, begun at %s, which was taken away at %s", c.index+1, at(c.asked), at(g.takenAt))
+	w.breach(Resurrected, "c%d has extended its lock, begun at %s, which was taken away at %s", c.index+1, trace.At(c.asked), trace.At(g.takenAt))
 }
 
 // intrudes is the witness of the place of a copy that is put back: a master that
@@ -174,7 +175,7 @@ func (w *world) intrudes(m *master, e *event) {
 // extension before it has made.
 func (w *world) outlives(c *client, e *event) {
 	if e.x > c.terms.TTL && e.run == c.run {
-		w.breach(LeftBehind, "the copy that was put back on %s outlives the lock by %s", nodeName(int(e.node)), span(e.x-c.terms.TTL))
+		w.breach(LeftBehind, "the copy that was put back on %s outlives the lock by %s", nodeName(int(e.node)), trace.Span(e.x-c.terms.TTL))
 	}
 }
 

@@ -1,8 +1,6 @@
 package sim
 
-import (
-	"redlockctl/restartguard"
-)
+import "redlockctl/restartguard"
 
 // asked: a guard's command reaches a master.
 func (w *world) asked(e *event) {

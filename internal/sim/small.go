@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"redlockctl/internal/sim/trace"
 	"redlockctl/redlock"
 	"redlockctl/restartguard"
 )
@@ -226,7 +227,7 @@ func (x *smallModel) begin() small {
 func (x *smallModel) broken(s *small) string {
 	a, b := s.client[0], s.client[1]
 	if a.phase == clientHolding && a.until > s.now && b.phase == clientHolding && b.until > s.now {
-		return fmt.Sprintf("c1 believes in the lock until %s, and c2 until %s", at(a.until), at(b.until))
+		return fmt.Sprintf("c1 believes in the lock until %s, and c2 until %s", trace.At(a.until), trace.At(b.until))
 	}
 	return ""
 }
@@ -414,7 +415,7 @@ func (x *smallModel) beginAttempt(s *small, c int) {
 			n.to[c] = n.incarnation
 		}
 	}
-	x.say(s.now, "c", uint8(c), "begins its attempt: SET with a TTL of %s on all", span(smallTTL))
+	x.say(s.now, "c", uint8(c), "begins its attempt: SET with a TTL of %s on all", trace.Span(smallTTL))
 }
 
 // attempt is the product's machine of an attempt, with all answers so far but that
@@ -479,7 +480,7 @@ func (x *smallModel) decide(s *small, c, i int) {
 	case redlock.VerdictPending:
 	case redlock.VerdictGranted:
 		cl.phase, cl.until = clientHolding, a.Until().Sub(epoch)
-		x.say(s.now, "c", uint8(c), "is granted the lock, and believes in it until %s", at(cl.until))
+		x.say(s.now, "c", uint8(c), "is granted the lock, and believes in it until %s", trace.At(cl.until))
 		if i >= 0 {
 			x.forget(s, c, false)
 		}

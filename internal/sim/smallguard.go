@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"redlockctl/internal/sim/trace"
 	"redlockctl/redlock"
 	"redlockctl/restartguard"
 )
@@ -84,7 +85,7 @@ func (x *smallModel) step(s *small, i int, o restartguard.Observation) {
 			case x.is("amnesia") && old.RunID == "":
 				n.state.Deadline = s.time()
 			}
-			x.say(s.now, "g", 0, "sees %s run %d, and may open it at %s", nodeNames[i], n.incarnation, at(n.state.Deadline.Sub(epoch)))
+			x.say(s.now, "g", 0, "sees %s run %d, and may open it at %s", nodeNames[i], n.incarnation, trace.At(n.state.Deadline.Sub(epoch)))
 		}
 		if len(actions) == 0 {
 			return
@@ -180,7 +181,7 @@ func (x *smallModel) read(s *small, k int) bool {
 		what := "none"
 		if n.live(s.now) {
 			n.readToken, n.readLeft = n.token, n.ends-s.now
-			what = fmt.Sprintf("c%d for another %s", n.token, span(n.readLeft))
+			what = fmt.Sprintf("c%d for another %s", n.token, trace.Span(n.readLeft))
 		}
 		x.say(s.now, "g", 0, "asks %s for its locks: %s", nodeNames[k], what)
 		x.look(s, k)
@@ -211,7 +212,7 @@ func (x *smallModel) key(s *small) uint64 {
 		}
 	}
 	// What was read before it is of use is of none.
-	from := never
+	from := trace.Never
 	for i := range k.node {
 		if g := &k.node[i].state; x.EarlyRejoin && g.Phase == restartguard.PhaseFenced {
 			from = min(from, g.Deadline.Add(x.after-g.Delay).Sub(epoch))

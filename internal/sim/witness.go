@@ -5,6 +5,7 @@ import (
 	"math/bits"
 	"time"
 
+	"redlockctl/internal/sim/trace"
 	"redlockctl/redlock"
 )
 
@@ -90,7 +91,7 @@ func (w *world) breach(p Property, format string, args ...any) {
 	if w.broken == nil && w.rules.checks&(1<<p) != 0 {
 		w.broken = &breach{property: p, text: fmt.Sprintf(format, args...)}
 		if w.trace != nil {
-			w.trace.add(w.now, "!!", w.broken.text)
+			w.trace.Add(w.now, "!!", w.broken.text)
 		}
 	}
 }
@@ -114,7 +115,7 @@ func (w *world) believe(c *client, until time.Duration) {
 			w.exposed = true
 			return
 		}
-		w.breach(Exclusion, "c%d believes in the lock until %s, and c%d until %s", o.index+1, at(o.believes), c.index+1, at(until))
+		w.breach(Exclusion, "c%d believes in the lock until %s, and c%d until %s", o.index+1, trace.At(o.believes), c.index+1, trace.At(until))
 		return
 	}
 }

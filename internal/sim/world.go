@@ -3,9 +3,11 @@ package sim
 import (
 	"fmt"
 	"math/bits"
+	"strings"
 	"time"
 
 	"redlockctl/internal/announce"
+	"redlockctl/internal/sim/trace"
 	"redlockctl/redlock"
 	"redlockctl/restartguard"
 )
@@ -33,9 +35,9 @@ type world struct {
 	lastNode  int
 
 	stats   Stats
-	broken  *breach // what the witness saw
-	exposed bool    // two believers, for want of a boot fence
-	trace   *trace  // nil: nobody reads
+	broken  *breach    // what the witness saw
+	exposed bool       // two believers, for want of a boot fence
+	trace   *trace.Log // nil: nobody reads
 
 	others [maxNodes]restartguard.Other // room for one inquest
 	policy restartguard.Policy          // and for one step
@@ -254,7 +256,7 @@ func (w *world) strike(f *faultPlan) {
 	case faultGuardPause:
 		if g := &w.guards[f.who]; g.up {
 			g.paused = max(g.paused, w.now+f.length)
-			w.say("g", int(f.who), "is suspended for %s", span(f.length))
+			w.say("g", int(f.who), "is suspended for %s", trace.Span(f.length))
 		}
 		return
 	case faultGuardStep:
@@ -263,7 +265,7 @@ func (w *world) strike(f *faultPlan) {
 	case faultClientPause:
 		c := &w.clients[f.who]
 		c.paused = max(c.paused, w.now+f.length)
-		w.say("c", int(f.who), "is suspended for %s", span(f.length))
+		w.say("c", int(f.who), "is suspended for %s", trace.Span(f.length))
 		return
 	}
 	if f.kind == faultTake {
@@ -277,7 +279,7 @@ func (w *world) strike(f *faultPlan) {
 			if struck>>i&1 != 0 {
 				g.cut[i] = w.now + f.length
 				w.masters[i].announced &^= 1 << f.who
-				w.say("g", int(f.who), "cannot reach %s for %s", nodeName(i), span(f.length))
+				w.say("g", int(f.who), "cannot reach %s for %s", nodeName(i), trace.Span(f.length))
 			}
 		}
 		return
@@ -337,8 +339,78 @@ func (w *world) choose(f *faultPlan) uint8 {
 
 func (w *world) say(kind string, i int, format string, args ...any) {
 	if w.trace != nil {
-		w.trace.add(w.now, fmt.Sprintf("%s%d", kind, i+1), fmt.Sprintf(format, args...))
+		w.trace.Add(w.now, fmt.Sprintf("%s%d", kind, i+1), fmt.Sprintf(format, args...))
 	}
 }
 
 func nodeName(i int) string { return fmt.Sprintf("n%d", i+1) }
+
+func nodesOf(mask uint8) string {
+	var names []string
+	for i := range maxNodes {
+		if mask>>i&1 != 0 {
+			names = append(names, nodeName(i))
+		}
+	}
+	if len(names) == 0 {
+		return "nobody"
+	}
+	return strings.Join(names, ", ")
+}
+
+// about says what a schedule is played with.
+func (p *plan) about(r rules) string {
+	var b strings.Builder
+	masters := "masters"
+	if p.n == 1 {
+		masters = "master"
+	}
+	fmt.Fprintf(&b, "%d %s (quorum %d), %d clients, ", p.n, masters, redlock.Quorum(p.n), p.clients)
+	switch {
+	case r.noGuard:
+		b.WriteString("no guard")
+	case p.guards == 1:
+		fmt.Fprintf(&b, "1 guard with D = %s", trace.Span(time.Duration(float64(restartguard.DefaultDelay(MaxTTL))*r.delay)))
+	default:
+		fmt.Fprintf(&b, "%d guards with D = %s", p.guards, trace.Span(time.Duration(float64(restartguard.DefaultDelay(MaxTTL))*r.delay)))
+	}
+	if p.guards > 1 && p.shorter && !r.noGuard {
+		fmt.Fprintf(&b, ", and the second has %s", trace.Span(time.Duration(float64(restartguard.DefaultDelay(MaxTTL))*r.delay)/shorterBy))
+	}
+	fmt.Fprintf(&b, "; max TTL %s. ", trace.Span(MaxTTL))
+	switch {
+	case !p.fenced:
+		b.WriteString("Masters start unfenced")
+	case p.lagZero:
+		b.WriteString("Masters come up with a boot fence that min-replicas-max-lag 0 switches off")
+	default:
+		b.WriteString("Masters start fenced")
+	}
+	if p.replicas {
+		b.WriteString(", each with a replica")
+	}
+	b.WriteString(". ")
+	var wrong []string
+	rate := func(kind string, i int, ppm int64) {
+		if ppm != 0 {
+			wrong = append(wrong, fmt.Sprintf("%s%d %+.2f %%", kind, i+1, float64(ppm)/1e4))
+		}
+	}
+	for i := range p.clients {
+		rate("c", i, p.client[i].ppm)
+	}
+	for i := range p.n {
+		rate("n", i, p.nodePPM[i])
+	}
+	if !r.noGuard {
+		for i := range p.guards {
+			rate("g", i, p.guard[i].ppm)
+		}
+	}
+	if len(wrong) == 0 {
+		b.WriteString("All clocks run at the right rate.")
+	} else {
+		fmt.Fprintf(&b, "Clocks that run fast or slow: %s.", strings.Join(wrong, ", "))
+	}
+	return b.String()
+}
