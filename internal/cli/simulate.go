@@ -13,6 +13,7 @@ import (
 
 	"redlockctl/internal/safetext"
 	"redlockctl/internal/sim"
+	"redlockctl/internal/sim/small"
 	"redlockctl/internal/sim/trace"
 	"redlockctl/internal/view"
 )
@@ -292,9 +293,9 @@ type modelJSON struct {
 	Trace     []lineJSON    `json:"trace,omitempty"`
 }
 
-// models are those to visit; a weakness has one of its own.
-func (o simulateOptions) models() ([]sim.Small, error) {
-	weak := sim.SmallMutants()
+// models are those to visit; a mutant has one of its own.
+func (o simulateOptions) models() ([]small.Config, error) {
+	mutants := small.Mutants()
 	if o.withoutGuard {
 		if o.mutant != "" {
 			return nil, errors.New("--mutant and --without-guard: one at a time")
@@ -305,16 +306,16 @@ func (o simulateOptions) models() ([]sim.Small, error) {
 		return nil, errors.New("--delay does not go with --exhaustive; there is --mutant delay-0.9")
 	}
 	if o.mutant == "" {
-		models := sim.SmallModels()
+		models := small.Models()
 		if o.early {
-			models = slices.DeleteFunc(models, func(m sim.Small) bool { return !m.EarlyRejoin })
+			models = slices.DeleteFunc(models, func(m small.Config) bool { return !m.EarlyRejoin })
 		}
 		return models, nil
 	}
 	var names []string
-	for _, w := range weak {
+	for _, w := range mutants {
 		if w.Name == o.mutant {
-			return []sim.Small{w.Model()}, nil
+			return []small.Config{w.Model()}, nil
 		}
 		names = append(names, w.Name)
 	}
@@ -331,7 +332,7 @@ func (a *commandLine) explore(ctx context.Context, o simulateOptions) error {
 	doc := exploreJSON{Schema: Schema, Mutant: safetext.Optional(models[0].Mutant)}
 	var broken []trace.Line
 	for _, m := range models {
-		r, err := sim.Explore(ctx, m)
+		r, err := small.Explore(ctx, m)
 		if err != nil {
 			return err
 		}

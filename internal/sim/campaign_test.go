@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"redlockctl/internal/sim/simtest"
 	"redlockctl/internal/sim/trace"
 )
 
@@ -21,7 +22,7 @@ func play(t *testing.T, cfg Config) Report {
 // few is how many schedules to play of so many: the race detector makes each ten times
 // slower, and sees as much in few of them as in many.
 func few(n int64) int64 {
-	if raceOn {
+	if simtest.Race {
 		return n / 20
 	}
 	return n
@@ -146,7 +147,7 @@ func TestShrinkingKeepsTheViolationAndDropsTheRest(t *testing.T) {
 		}
 		found++
 		enough := 5
-		if raceOn {
+		if simtest.Race {
 			enough = 1
 		}
 		length := func(p *plan) int {

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"redlockctl/internal/sim/simtest"
 )
 
 // mutantSchedules is how many schedules a mutant may take to be found.
@@ -19,7 +21,7 @@ const raceSchedules = 100
 func TestMutants(t *testing.T) {
 	began := time.Now()
 	mutants, limit := Mutants(), int64(mutantSchedules)
-	if raceOn {
+	if simtest.Race {
 		limit = raceSchedules
 	}
 	if len(mutants) < 30 {
@@ -35,7 +37,7 @@ func TestMutants(t *testing.T) {
 		}
 		stats, found := search(context.Background(), cfg, r, force)
 		total += stats.Schedules
-		if found < 0 && raceOn {
+		if found < 0 && simtest.Race {
 			left++
 			t.Logf("%-22s not yet found in %d schedules; the run without the race detector has more", m.Name, limit)
 			continue
@@ -62,7 +64,7 @@ func TestMutants(t *testing.T) {
 // mutant with the right rules: that alone must break nothing.
 func TestMutantsAreKilled(t *testing.T) {
 	n := 1500
-	if raceOn {
+	if simtest.Race {
 		n = 50
 	}
 	for _, m := range Mutants() {

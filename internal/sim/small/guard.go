@@ -1,8 +1,7 @@
-package sim
+package small
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	"redlockctl/internal/sim/trace"
@@ -10,9 +9,7 @@ import (
 	"redlockctl/restartguard"
 )
 
-// The guard.
-
-func (x *smallModel) crashGuard(s *small, memory bool) {
+func (x *restartModel) crashGuard(s *state, memory bool) {
 	for i := range s.node {
 		n := &s.node[i]
 		n.conn++
@@ -37,14 +34,14 @@ func (x *smallModel) crashGuard(s *small, memory bool) {
 }
 
 // lifted: the answer to a lift reaches the guard.
-func (x *smallModel) removed(s *small, i int) {
+func (x *restartModel) removed(s *state, i int) {
 	n := &s.node[i]
 	n.removal = removalNone
 	x.step(s, i, restartguard.Observation{About: restartguard.Removing, Before: params(true), Params: params(n.closed)})
 }
 
 // look is a look with all that follows from it at once.
-func (x *smallModel) look(s *small, i int) {
+func (x *restartModel) look(s *state, i int) {
 	n := &s.node[i]
 	if !n.up {
 		x.step(s, i, restartguard.Observation{About: restartguard.Unreached, Refused: true, Err: "refused"})
@@ -64,7 +61,7 @@ func (x *smallModel) look(s *small, i int) {
 	x.step(s, i, o)
 }
 
-func (x *smallModel) step(s *small, i int, o restartguard.Observation) {
+func (x *restartModel) step(s *state, i int, o restartguard.Observation) {
 	n := &s.node[i]
 	policy := restartguard.Policy{Delay: x.delay, Sweep: true}
 	if x.EarlyRejoin {
@@ -73,7 +70,7 @@ func (x *smallModel) step(s *small, i int, o restartguard.Observation) {
 	for {
 		o.Conn = n.conn
 		if o.About != restartguard.Unreached {
-			o.RunID = smallRuns[i][n.incarnation%8]
+			o.RunID = runIDs[i][n.incarnation%8]
 		}
 		old := n.state
 		next, actions, _ := restartguard.Step(policy, n.state, o, s.time())
@@ -118,7 +115,7 @@ func (x *smallModel) step(s *small, i int, o restartguard.Observation) {
 }
 
 // others are the states of the other nodes, as the guard has them.
-func (x *smallModel) others(s *small, i int) []restartguard.Other {
+func (x *restartModel) others(s *state, i int) []restartguard.Other {
 	var others []restartguard.Other
 	for k := range s.node {
 		if k == i {
@@ -134,13 +131,13 @@ func (x *smallModel) others(s *small, i int) []restartguard.Other {
 }
 
 // inquest is the one about a node that is closed, with all that was read so far.
-func (x *smallModel) inquest(s *small, i int) (*restartguard.Inquest, *restartguard.Evidence) {
-	q := &restartguard.Inquest{N: smallNodes, Quorum: redlock.Quorum(smallNodes), After: x.after, Apart: smallBound / 2}
+func (x *restartModel) inquest(s *state, i int) (*restartguard.Inquest, *restartguard.Evidence) {
+	q := &restartguard.Inquest{N: nodeCount, Quorum: redlock.Quorum(nodeCount), After: x.after, Apart: attemptBound / 2}
 	others, st, now := x.others(s, i), s.node[i].state, s.time()
 	if e := q.Evidence(nodeNames[i], st, others, now); now.Before(st.Deadline.Add(x.after - st.Delay)) {
 		return q, e
 	}
-	for k, o := 0, 0; k < smallNodes; k++ {
+	for k, o := 0, 0; k < nodeCount; k++ {
 		if k == i {
 			continue
 		}
@@ -148,9 +145,9 @@ func (x *smallModel) inquest(s *small, i int) (*restartguard.Inquest, *restartgu
 		question, ok := q.Question(nodeNames[k], now)
 		if ok && n.readAt > 0 {
 			read := epoch.Add(n.readAt)
-			t := restartguard.Testimony{Round: question.Round, RunID: smallRuns[k][n.readIncarnation%8], Began: read, Ended: read}
+			t := restartguard.Testimony{Round: question.Round, RunID: runIDs[k][n.readIncarnation%8], Began: read, Ended: read}
 			if n.readToken != 0 {
-				t.Copies = []restartguard.Copy{{Key: "k", Token: tokenName(n.readToken), Sent: read, Got: read, Left: n.readLeft}}
+				t.Copies = []restartguard.Copy{{Key: "k", Token: fmt.Sprintf("c%d", n.readToken), Sent: read, Got: read, Left: n.readLeft}}
 				if x.is("early-counts-lost-node") {
 					t.Copies = append(t.Copies, t.Copies[0])
 				}
@@ -165,9 +162,9 @@ func (x *smallModel) inquest(s *small, i int) (*restartguard.Inquest, *restartgu
 
 // read: the guard reads the locks of a node for another one, and looks at it right
 // after.
-func (x *smallModel) read(s *small, k int) bool {
+func (x *restartModel) read(s *state, k int) bool {
 	n := &s.node[k]
-	if n.state.RunID != smallRuns[k][n.incarnation%8] {
+	if n.state.RunID != runIDs[k][n.incarnation%8] {
 		return false
 	}
 	for i := range s.node {
@@ -190,84 +187,8 @@ func (x *smallModel) read(s *small, k int) bool {
 	return false
 }
 
-var smallRuns = [smallNodes][8]string{
+var runIDs = [nodeCount][8]string{
 	{"a0", "a1", "a2", "a3", "a4", "a5", "a6", "a7"},
 	{"b0", "b1", "b2", "b3", "b4", "b5", "b6", "b7"},
 	{"c0", "c1", "c2", "c3", "c4", "c5", "c6", "c7"},
-}
-
-// The nodes are alike, so that states that differ by their order only are one.
-
-// key takes the state whole, but for what makes no difference: see [smallModel.alike]
-// and [restartguard.State.Deciding].
-func (x *smallModel) key(s *small) uint64 {
-	k := *s
-	for c := range k.client {
-		cl := &k.client[c]
-		if cl.phase != clientAsking {
-			cl.start = 0
-		}
-		if cl.phase != clientHolding || cl.until <= s.now {
-			cl.until = 0
-		}
-	}
-	// What was read before it is of use is of none.
-	from := trace.Never
-	for i := range k.node {
-		if g := &k.node[i].state; x.EarlyRejoin && g.Phase == restartguard.PhaseFenced {
-			from = min(from, g.Deadline.Add(x.after-g.Delay).Sub(epoch))
-		}
-	}
-	var nodes [smallNodes]uint64
-	for i := range k.node {
-		nodes[i] = keyOf(x.alike(k.node[i], s.now, from))
-	}
-	slices.Sort(nodes[:])
-	k.node = [smallNodes]smallNode{}
-	return keyOf(struct {
-		small
-		nodes [smallNodes]uint64
-	}{k, nodes})
-}
-
-// alike is a node without what says which one it is, or how it came to be so.
-func (x *smallModel) alike(n smallNode, now, from time.Duration) smallNode {
-	if !n.live(now) {
-		n.token, n.ends = 0, 0
-	}
-	for c := range n.set {
-		if n.set[c] != setSent {
-			n.to[c] = 0
-		}
-	}
-	if n.readAt < from {
-		n.readAt, n.readToken, n.readLeft, n.readIncarnation = 0, 0, 0, 0
-	}
-	last := n.state.LastSeen
-	g := n.state.Deciding()
-	if x.is("from-last-seen") {
-		g.LastSeen = last
-	}
-	if g.RunID != "" {
-		g.RunID = g.RunID[1:]
-	}
-	if g.Early != "" {
-		g.Early = "yes"
-	}
-	if !x.EarlyRejoin || !g.Trusted.IsZero() && !g.Trusted.After(epoch.Add(now)) {
-		g.Trusted = epoch
-	}
-	// All clocks are right but for their steps: when they were read says nothing.
-	g.Clock, g.ClockAt, g.ClockDrift = restartguard.Reading{Wall: g.Clock.Wall - g.Clock.Sent}, 0, 0
-	// Of connections it matters if they are the present one.
-	if g.Pending.Sent {
-		g.Pending.Conn -= n.conn
-	}
-	if n.removal != removalNone {
-		n.removalConn -= n.conn
-	} else {
-		n.removalConn = 0
-	}
-	n.conn, n.state = 0, g
-	return n
 }

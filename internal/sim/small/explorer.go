@@ -1,8 +1,7 @@
-package sim
+package small
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"hash/maphash"
 	"slices"
@@ -11,32 +10,6 @@ import (
 	"redlockctl/internal/sim/trace"
 )
 
-// ErrTooManyStates is returned by [Explore] when there are more states than it was
-// allowed to visit.
-var ErrTooManyStates = errors.New("not all states were visited")
-
-// Exploration is what came of it.
-type Exploration struct {
-	States, Steps int
-	Elapsed       time.Duration
-	// Trace is a shortened way to what must not be; nil: there is none.
-	Trace []trace.Line
-}
-
-// Explore visits all states. It ends early with the error of ctx, or with
-// [ErrTooManyStates], and fails with [ErrUnknownMutant] for a weakness that there
-// is not.
-func Explore(ctx context.Context, cfg Small) (Exploration, error) {
-	if cfg.Mutant != "" && !slices.ContainsFunc(SmallMutants(), func(w SmallMutant) bool { return w.Name == cfg.Mutant }) {
-		return Exploration{}, fmt.Errorf("%w: %q", ErrUnknownMutant, cfg.Mutant)
-	}
-	say := &teller{}
-	if cfg.Extensions > 0 {
-		return exploreModel(ctx, newKeptModel(cfg, say), cfg.States, say)
-	}
-	return exploreModel(ctx, newSmallModel(cfg, say), cfg.States, say)
-}
-
 // move is one thing that happens.
 type move struct {
 	kind    moveKind
@@ -44,6 +17,34 @@ type move struct {
 }
 
 type moveKind uint8
+
+// The moves of both models.
+const (
+	moveBegin moveKind = iota
+	moveSet
+	moveCrash
+	moveBoot
+	moveFlush
+	moveStep
+	moveLook
+	moveRead
+	moveRemove
+	moveRemoved
+	moveGiveUp
+	moveGuardCrash
+	moveGuardForgets
+	moveTime
+
+	// Of a lock that is kept.
+	moveExtend
+	moveExtended
+	movePut
+	movePutUnheard
+	moveRestart
+	moveRejoin
+	moveTake
+	moveDelete
+)
 
 // model is a small world. A state is a value without pointers, so that a step is made on
 // a copy.

@@ -1,14 +1,15 @@
-package sim
+package small
 
 import (
 	"context"
 	"errors"
 	"testing"
 
+	"redlockctl/internal/sim/simtest"
 	"redlockctl/internal/sim/trace"
 )
 
-func explore(t *testing.T, cfg Small) Exploration {
+func explore(t *testing.T, cfg Config) Exploration {
 	t.Helper()
 	r, err := Explore(context.Background(), cfg)
 	if err != nil {
@@ -18,7 +19,7 @@ func explore(t *testing.T, cfg Small) Exploration {
 	return r
 }
 
-func holds(t *testing.T, models ...Small) {
+func holds(t *testing.T, models ...Config) {
 	t.Helper()
 	for _, cfg := range models {
 		r := explore(t, cfg)
@@ -34,18 +35,18 @@ func holds(t *testing.T, models ...Small) {
 func TestNoOrderOfEventsBreaksTheSmallModel(t *testing.T) {
 	// Not both a flush and a guard that starts again without its memory: whoever
 	// first sees the node after the flush cannot tell that there was one.
-	holds(t, Small{Crashes: 1, EarlyRejoin: true})
-	if !raceOn {
-		holds(t, Small{Crashes: 1})
+	holds(t, Config{Crashes: 1, EarlyRejoin: true})
+	if !simtest.Race {
+		holds(t, Config{Crashes: 1})
 	}
 }
 
 // All of it, beside the mutants that it must find.
 func TestSmallModelsWithoutMutants(t *testing.T) {
-	if raceOn || testing.Short() {
+	if simtest.Race || testing.Short() {
 		t.Skip("too many states for the race detector; the run of the mutants has them")
 	}
-	for _, m := range SmallModels() {
+	for _, m := range Models() {
 		t.Run(m.String(), func(t *testing.T) {
 			t.Parallel()
 			holds(t, m)
@@ -55,10 +56,10 @@ func TestSmallModelsWithoutMutants(t *testing.T) {
 
 // The model finds what it must.
 func TestMutantsOfTheSmallModel(t *testing.T) {
-	for _, w := range SmallMutants() {
+	for _, w := range Mutants() {
 		t.Run(w.Name, func(t *testing.T) {
 			t.Parallel()
-			if raceOn && (w.Name == "from-last-seen" || w.Name == "rejoin-retried") {
+			if simtest.Race && (w.Name == "from-last-seen" || w.Name == "rejoin-retried") {
 				t.Skip("takes too many states; the run without the race detector has it")
 			}
 			r := explore(t, w.Model())
@@ -76,15 +77,15 @@ func TestMutantsOfTheSmallModel(t *testing.T) {
 }
 
 func TestExploreEnds(t *testing.T) {
-	if _, err := Explore(context.Background(), Small{Mutant: "x"}); !errors.Is(err, ErrUnknownMutant) {
+	if _, err := Explore(context.Background(), Config{Mutant: "x"}); !errors.Is(err, ErrUnknownMutant) {
 		t.Errorf("%v", err)
 	}
-	if r, err := Explore(context.Background(), Small{Crashes: 1, States: 100}); !errors.Is(err, ErrTooManyStates) || r.States > 101 {
+	if r, err := Explore(context.Background(), Config{Crashes: 1, States: 100}); !errors.Is(err, ErrTooManyStates) || r.States > 101 {
 		t.Errorf("%d states, %v", r.States, err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if _, err := Explore(ctx, Small{Crashes: 1}); !errors.Is(err, context.Canceled) {
+	if _, err := Explore(ctx, Config{Crashes: 1}); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
 	}
 }

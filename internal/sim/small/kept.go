@@ -1,4 +1,4 @@
-package sim
+package small
 
 import (
 	"fmt"
@@ -22,7 +22,7 @@ type keptNode struct {
 	token       uint8 // 1 and 2: of the clients
 	ends        time.Duration
 
-	set, to uint8 // the rival's SET, see smallNode
+	set, to uint8 // the rival's SET, see node
 	// ext is the extension, extLife the life at the end of its connection.
 	ext, extIncarnation uint8
 	// put is a copy that is put back; putHeard: its answer reaches the holder.
@@ -44,52 +44,39 @@ const (
 
 // kept is a state: the first client keeps its lock by extensions, masters restart, a
 // rival makes an attempt, and an operator takes the lock away.
-type kept struct {
+type keptState struct {
 	now                 time.Duration
-	node                [smallNodes]keptNode
+	node                [nodeCount]keptNode
 	until               time.Duration // end of the holder's validity
 	start               time.Duration // of the extension
 	asking, granted     bool
 	afterTold           bool // it began when the operator had been told
 	extensions, crashes int
-	rival               smallClient
+	rival               client
 	taking, told        bool
 	takeBegan           time.Duration
 	wrong               string // what must not be
 }
 
 type keptModel struct {
-	Small
+	Config
 	*teller
 	delay time.Duration
 }
 
-func newKeptModel(cfg Small, say *teller) *keptModel {
-	return &keptModel{cfg, say, restartguard.DefaultDelay(smallTTL)}
+func newKeptModel(cfg Config, say *teller) *keptModel {
+	return &keptModel{cfg, say, restartguard.DefaultDelay(lockTTL)}
 }
 
-const (
-	moveExtend moveKind = iota + moveTime + 1
-	moveExtended
-	movePut
-	movePutUnheard
-	moveRestart
-	moveRejoin
-	moveTake
-	moveDelete
-)
+func (x *keptModel) moment(s *keptState) time.Duration { return s.now }
 
-func (x *keptModel) is(mutant string) bool { return x.Mutant == mutant }
-
-func (x *keptModel) moment(s *kept) time.Duration { return s.now }
-
-func (x *keptModel) begin() kept {
-	s := kept{extensions: x.Extensions, crashes: x.Crashes, until: x.valid(0)}
+func (x *keptModel) begin() keptState {
+	s := keptState{extensions: x.Extensions, crashes: x.Crashes, until: validUntil(0)}
 	copies := new(redlock.Copies)
-	copies.Reset(smallNodes)
+	copies.Reset(nodeCount)
 	for i := range s.node {
 		copies.May(i, incarnationNames[1])
-		s.node[i] = keptNode{incarnation: 1, token: 1, ends: smallTTL, known: copies.Of(i)}
+		s.node[i] = keptNode{incarnation: 1, token: 1, ends: lockTTL, known: copies.Of(i)}
 	}
 	x.say(0, "c", 0, "has the lock, and believes in it until %s", trace.At(s.until))
 	return s
@@ -97,15 +84,9 @@ func (x *keptModel) begin() kept {
 
 var incarnationNames = [...]string{"", "1", "2", "3", "4", "5"}
 
-// valid is the end of the validity of what began at start.
-func (x *keptModel) valid(start time.Duration) time.Duration {
-	opt := redlock.Options{DriftFactor: redlock.DefaultDriftFactor, DriftMargin: redlock.DefaultDriftMargin}
-	return start + smallTTL - opt.Drift(smallTTL)
-}
+func (x *keptModel) broken(s *keptState) string { return s.wrong }
 
-func (x *keptModel) broken(s *kept) string { return s.wrong }
-
-func (x *keptModel) over(s *kept) bool {
+func (x *keptModel) over(s *keptState) bool {
 	underWay := slices.ContainsFunc(s.node[:], func(n keptNode) bool {
 		return n.ext == extSent || n.put == setSent && n.putIncarnation == n.incarnation
 	})
@@ -116,7 +97,7 @@ func (x *keptModel) over(s *kept) bool {
 	return !believes && !underWay
 }
 
-func (x *keptModel) moves(s *kept, m []move) []move {
+func (x *keptModel) moves(s *keptState, m []move) []move {
 	add := func(possible bool, kind moveKind, i int) {
 		if possible {
 			m = append(m, move{kind, 0, uint8(i)})
@@ -143,16 +124,16 @@ func (x *keptModel) moves(s *kept, m []move) []move {
 func (n *keptNode) live(now time.Duration) bool { return n.token != 0 && n.ends > now }
 
 // inTime reports whether what the operator finds counts for a force-release.
-func (s *kept) inTime() bool { return s.now-s.takeBegan <= redlock.SettleTime/2 }
+func (s *keptState) inTime() bool { return s.now-s.takeBegan <= redlock.SettleTime/2 }
 
-func (s *kept) time() time.Time { return epoch.Add(s.now) }
+func (s *keptState) time() time.Time { return epoch.Add(s.now) }
 
-func (x *keptModel) make(s *kept, m move) bool {
+func (x *keptModel) make(s *keptState, m move) bool {
 	i := int(m.at)
 	n := &s.node[i]
 	switch m.kind {
 	case moveBegin:
-		s.rival = smallClient{phase: clientAsking, start: s.now}
+		s.rival = client{phase: clientAsking, start: s.now}
 		for k := range s.node {
 			s.node[k].set, s.node[k].to = setSent, s.node[k].incarnation
 		}
@@ -186,8 +167,8 @@ func (x *keptModel) make(s *kept, m move) bool {
 }
 
 // pass lets time go on to the next moment at which something ends.
-func (x *keptModel) pass(s *kept) bool {
-	next := (s.now/smallGrid + 1) * smallGrid
+func (x *keptModel) pass(s *keptState) bool {
+	next := (s.now/grid + 1) * grid
 	stop := func(t time.Duration) {
 		if t > s.now && t < next {
 			next = t
@@ -195,10 +176,10 @@ func (x *keptModel) pass(s *kept) bool {
 	}
 	stop(s.until)
 	if s.asking {
-		stop(s.start + smallBound)
+		stop(s.start + attemptBound)
 	}
 	if s.rival.phase == clientAsking {
-		stop(s.rival.start + smallBound)
+		stop(s.rival.start + attemptBound)
 	}
 	if s.taking {
 		stop(s.takeBegan + redlock.SettleTime/2 + 1)
@@ -221,35 +202,33 @@ func (x *keptModel) pass(s *kept) bool {
 	}
 	s.now = next
 	x.say(s.now, "", 0, "time passes")
-	if s.asking && s.now >= s.start+smallBound {
+	if s.asking && s.now >= s.start+attemptBound {
 		s.asking = false
 		x.say(s.now, "c", 0, "cannot extend the lock in time")
 	}
-	if s.rival.phase == clientAsking && s.now >= s.rival.start+smallBound {
+	if s.rival.phase == clientAsking && s.now >= s.rival.start+attemptBound {
 		x.giveUp(s)
 	}
 	return true
 }
 
-// The holder.
-
 // copies are what it knows, for the product's code to work on.
-func (x *keptModel) copies(s *kept) *redlock.Copies {
+func (x *keptModel) copies(s *keptState) *redlock.Copies {
 	c := new(redlock.Copies)
-	c.Reset(smallNodes)
+	c.Reset(nodeCount)
 	for i := range s.node {
 		c.Set(i, s.node[i].known)
 	}
 	return c
 }
 
-func (s *kept) keep(c *redlock.Copies) {
+func (s *keptState) keep(c *redlock.Copies) {
 	for i := range s.node {
 		s.node[i].known = c.Of(i)
 	}
 }
 
-func (x *keptModel) extend(s *kept) {
+func (x *keptModel) extend(s *keptState) {
 	s.extensions--
 	s.asking, s.granted, s.start, s.afterTold = true, false, s.now, s.told
 	copies := x.copies(s)
@@ -269,7 +248,7 @@ func (x *keptModel) extend(s *kept) {
 }
 
 // extended: an extension reaches a node, and its answer the holder.
-func (x *keptModel) extended(s *kept, i int) {
+func (x *keptModel) extended(s *keptState, i int) {
 	n := &s.node[i]
 	status := redlock.StatusOK
 	switch {
@@ -280,7 +259,7 @@ func (x *keptModel) extended(s *kept, i int) {
 	case n.token != 1:
 		status = redlock.StatusHeld
 	default:
-		n.ends = max(n.ends, s.now+smallTTL)
+		n.ends = max(n.ends, s.now+lockTTL)
 	}
 	copies := x.copies(s)
 	copies.Extended(i, status, incarnationNames[n.extIncarnation], s.time())
@@ -302,9 +281,9 @@ func (x *keptModel) extended(s *kept, i int) {
 }
 
 // decide is what the product's machine makes of the answers.
-func (x *keptModel) decide(s *kept, last int) {
-	a, _ := redlock.Begin(redlock.Terms{N: smallNodes, Extend: true, Start: epoch.Add(s.start), TTL: smallTTL,
-		Drift: s.start + smallTTL - x.valid(s.start), Wait: smallBound, NotAfter: epoch.Add(s.until)})
+func (x *keptModel) decide(s *keptState, last int) {
+	a, _ := redlock.Begin(redlock.Terms{N: nodeCount, Extend: true, Start: epoch.Add(s.start), TTL: lockTTL,
+		Drift: drift, Wait: attemptBound, NotAfter: epoch.Add(s.until)})
 	status := map[uint8]redlock.Status{extCounts: redlock.StatusOK, extNo: redlock.StatusAbsent, extDown: redlock.StatusDown}
 	for i := range s.node {
 		if st, ok := status[s.node[i].ext]; ok && i != last {
@@ -331,7 +310,7 @@ func (x *keptModel) decide(s *kept, last int) {
 }
 
 // putBack puts back the copies that are missing, behind an extension that was granted.
-func (x *keptModel) putBack(s *kept) {
+func (x *keptModel) putBack(s *keptState) {
 	if !s.granted && !x.is("repair-unconfirmed") || s.now >= s.until && !x.is("repair-late") {
 		return
 	}
@@ -352,7 +331,7 @@ func (x *keptModel) putBack(s *kept) {
 }
 
 // put: a copy that is put back reaches a node, and perhaps its answer the holder.
-func (x *keptModel) put(s *kept, i int, heard bool) {
+func (x *keptModel) put(s *keptState, i int, heard bool) {
 	n := &s.node[i]
 	status := redlock.StatusOK
 	switch {
@@ -369,7 +348,7 @@ func (x *keptModel) put(s *kept, i int, heard bool) {
 		case n.live(s.now) && n.token != 1:
 			s.wrong = fmt.Sprintf("the copy of c2 on %s is replaced by one that is put back", nodeNames[i])
 		}
-		n.token, n.ends = 1, s.now+smallTTL
+		n.token, n.ends = 1, s.now+lockTTL
 		x.say(s.now, "n", uint8(i), "gets a copy back")
 	}
 	if !heard {
@@ -383,9 +362,7 @@ func (x *keptModel) put(s *kept, i int, heard bool) {
 	s.keep(copies)
 }
 
-// The rival.
-
-func (x *keptModel) arrive(s *kept, i int) {
+func (x *keptModel) arrive(s *keptState, i int) {
 	n := &s.node[i]
 	switch {
 	case n.to != n.incarnation || n.fenced:
@@ -393,7 +370,7 @@ func (x *keptModel) arrive(s *kept, i int) {
 	case n.live(s.now):
 		n.set = setNo
 	default:
-		n.set, n.token, n.ends = setYes, 2, s.now+smallTTL
+		n.set, n.token, n.ends = setYes, 2, s.now+lockTTL
 		x.say(s.now, "n", uint8(i), "votes for c2")
 	}
 	if s.rival.phase != clientAsking {
@@ -408,18 +385,18 @@ func (x *keptModel) arrive(s *kept, i int) {
 			no++
 		}
 	}
-	switch quorum := redlock.Quorum(smallNodes); {
+	switch quorum := redlock.Quorum(nodeCount); {
 	case yes >= quorum:
-		s.rival.phase, s.rival.until = clientHolding, x.valid(s.rival.start)
+		s.rival.phase, s.rival.until = clientHolding, validUntil(s.rival.start)
 		x.say(s.now, "c", 1, "is granted the lock, and believes in it until %s", trace.At(s.rival.until))
 		x.believers(s)
-	case no > smallNodes-quorum:
+	case no > nodeCount-quorum:
 		x.giveUp(s)
 	}
 }
 
-func (x *keptModel) giveUp(s *kept) {
-	s.rival = smallClient{phase: clientDone}
+func (x *keptModel) giveUp(s *keptState) {
+	s.rival = client{phase: clientDone}
 	for i := range s.node {
 		n := &s.node[i]
 		n.set = setNone
@@ -431,14 +408,14 @@ func (x *keptModel) giveUp(s *kept) {
 }
 
 // believers looks for two.
-func (x *keptModel) believers(s *kept) {
+func (x *keptModel) believers(s *keptState) {
 	if s.until > s.now && s.rival.phase == clientHolding && s.rival.until > s.now {
 		s.wrong = fmt.Sprintf("c1 believes in the lock until %s, and c2 until %s", trace.At(s.until), trace.At(s.rival.until))
 	}
 }
 
 // remove is the operator's part on one node.
-func (x *keptModel) remove(s *kept, i int) {
+func (x *keptModel) remove(s *keptState, i int) {
 	n := &s.node[i]
 	if n.live(s.now) && n.token == 1 {
 		n.token, n.deleted = 0, true
@@ -454,14 +431,14 @@ func (x *keptModel) remove(s *kept, i int) {
 			deleted++
 		}
 	}
-	if quorum := redlock.Quorum(smallNodes); !s.told && (clean >= quorum && deleted > 0 || deleted >= quorum) {
+	if quorum := redlock.Quorum(nodeCount); !s.told && (clean >= quorum && deleted > 0 || deleted >= quorum) {
 		s.told = true
 		x.say(s.now, "o", 0, "is told that the lock is gone")
 	}
 }
 
 // key takes the state whole, but for what makes no difference.
-func (x *keptModel) key(s *kept) uint64 {
+func (x *keptModel) key(s *keptState) uint64 {
 	k := *s
 	if k.rival.phase != clientAsking {
 		k.rival.start = 0
@@ -470,7 +447,7 @@ func (x *keptModel) key(s *kept) uint64 {
 		k.takeBegan = 0
 	}
 	copies := x.copies(s)
-	var nodes [smallNodes]uint64
+	var nodes [nodeCount]uint64
 	for i := range k.node {
 		n := k.node[i]
 		if !n.live(s.now) {
@@ -494,9 +471,9 @@ func (x *keptModel) key(s *kept) uint64 {
 		nodes[i] = keyOf(n)
 	}
 	slices.Sort(nodes[:])
-	k.node = [smallNodes]keptNode{}
+	k.node = [nodeCount]keptNode{}
 	return keyOf(struct {
-		kept
-		nodes [smallNodes]uint64
+		keptState
+		nodes [nodeCount]uint64
 	}{k, nodes})
 }

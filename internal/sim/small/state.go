@@ -1,0 +1,89 @@
+package small
+
+import (
+	"fmt"
+	"time"
+
+	"redlockctl/restartguard"
+)
+
+type restartModel struct {
+	Config
+	*teller
+	delay time.Duration
+	after time.Duration
+	// horizon is when the last moment is.
+	horizon time.Duration
+}
+
+func newRestartModel(cfg Config, say *teller) *restartModel {
+	x := &restartModel{Config: cfg, teller: say}
+	x.delay = restartguard.DefaultDelay(lockTTL)
+	x.after = restartguard.EarlyAfter(attemptBound)
+	x.horizon = restartHorizon
+	if cfg.EarlyRejoin {
+		x.horizon = earlyHorizon
+	}
+	switch {
+	case x.is("delay-0.9"):
+		x.delay = x.delay * 9 / 10
+	case x.is("early-without-bound"):
+		x.after = 1
+	}
+	return x
+}
+
+type node struct {
+	up, closed         bool
+	incarnation, wipes uint8
+	token              uint8
+	ends               time.Duration
+	set, to            [clientCount]uint8 // to: the life at the end of the connection, 0: none yet
+
+	ahead       time.Duration // of its wall clock, by steps
+	conn        int64         // of the guard
+	removal     uint8
+	removalConn int64
+	state       restartguard.State
+
+	// What the guard has read of its locks, and when; 0: nothing.
+	readAt          time.Duration
+	readToken       uint8
+	readLeft        time.Duration
+	readIncarnation uint8
+}
+
+func (n *node) live(now time.Duration) bool { return n.token != 0 && n.ends > now }
+
+// state is a state of the model: a value, so that a step is made on a copy.
+type state struct {
+	now                            time.Duration
+	crashes, flushes, guardCrashes int
+	steps                          int
+	client                         [clientCount]client
+	node                           [nodeCount]node
+}
+
+func (s *state) time() time.Time { return epoch.Add(s.now) }
+
+func (n *node) forgets(now time.Duration) string {
+	if !n.live(now) {
+		return ""
+	}
+	return fmt.Sprintf(" and forgets the vote for c%d", n.token)
+}
+
+// States of a lift.
+const (
+	removalNone uint8 = iota
+	removalSent
+	removalDone // its answer is on its way
+)
+
+func params(closed bool) restartguard.Params {
+	p := restartguard.Params{MinReplicas: restartguard.FenceNone, MaxLag: 10}
+	if closed {
+		p.MinReplicas = restartguard.FenceUp
+	}
+	return p
+}
