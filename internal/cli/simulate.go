@@ -13,8 +13,11 @@ import (
 
 	"redlockctl/internal/safetext"
 	"redlockctl/internal/sim"
+	"redlockctl/internal/sim/mutant"
+	"redlockctl/internal/sim/schedule"
 	"redlockctl/internal/sim/small"
 	"redlockctl/internal/sim/trace"
+	"redlockctl/internal/sim/world"
 	"redlockctl/internal/view"
 )
 
@@ -72,14 +75,14 @@ guard and early rejoin. It takes a minute or so.`,
 	f.Uint64Var(&o.seed, "seed", 1, "of the first schedule; each further one has the next")
 	f.BoolVar(&o.withoutGuard, "without-guard", false, "no guard, and masters that start unfenced")
 	f.Float64Var(&o.delay, "delay", 1, "factor on D, the time for which a crashed master stays fenced")
-	f.StringVar(&o.faults, "faults", "all", "what may go wrong: all, none, or of "+strings.Join(sim.FaultNames(), ","))
+	f.StringVar(&o.faults, "faults", "all", "what may go wrong: all, none, or of "+strings.Join(schedule.FaultNames(), ","))
 	f.StringVar(&o.mutant, "mutant", "", "break one rule on purpose")
 	f.BoolVar(&o.list, "list-mutants", false, "list the rules that can be broken")
 	f.BoolVar(&o.early, "early-rejoin", false, "guards may open masters before D, where the others prove that no lock needs their votes")
 	f.BoolVar(&o.exhaustive, "exhaustive", false, "visit all states of a small model instead")
 	f.IntVar(&o.workers, "workers", 0, "how many processors to use (0: all); changes nothing in what is found")
 	var names []string
-	for _, m := range sim.Mutants() {
+	for _, m := range mutant.All() {
 		names = append(names, m.Name)
 	}
 	_ = cmd.RegisterFlagCompletionFunc("mutant", cobra.FixedCompletions(names, cobra.ShellCompDirectiveNoFileComp))
@@ -88,7 +91,7 @@ guard and early rejoin. It takes a minute or so.`,
 
 // config checks the flags.
 func (o simulateOptions) simConfig() (sim.Config, error) {
-	faults, err := sim.ParseFaults(o.faults)
+	faults, err := schedule.ParseFaults(o.faults)
 	switch {
 	case err != nil:
 		return sim.Config{}, fmt.Errorf("--faults: %w", err)
@@ -152,7 +155,7 @@ func replay(cfg sim.Config, seed uint64) string {
 	if cfg.Delay != 1 {
 		b += fmt.Sprintf(" --delay %g", cfg.Delay)
 	}
-	if cfg.Faults != sim.AllFaults {
+	if cfg.Faults != schedule.AllFaults {
 		b += " --faults " + cfg.Faults.String()
 	}
 	if cfg.Mutant != "" {
@@ -206,7 +209,7 @@ type simulateJSON struct {
 	Faults    safetext.Text  `json:"faults"`
 	Mutant    *safetext.Text `json:"mutant,omitempty"`
 	ElapsedMs int64          `json:"elapsed_ms"`
-	sim.Stats
+	world.Stats
 	Violation *violationJSON `json:"violation,omitempty"`
 }
 
@@ -262,13 +265,13 @@ type mutantJSON struct {
 func (a *commandLine) listMutants() error {
 	if a.output == "json" {
 		doc := mutantsJSON{Schema: Schema}
-		for _, m := range sim.Mutants() {
+		for _, m := range mutant.All() {
 			doc.Mutants = append(doc.Mutants, mutantJSON{safetext.New(m.Name), safetext.New(m.Property.ID()), safetext.New(m.What)})
 		}
 		return printJSON(a.out, doc)
 	}
 	t := view.NewTable("MUTANT", "BREAKS", "WHAT IT DOES WRONG")
-	for _, m := range sim.Mutants() {
+	for _, m := range mutant.All() {
 		t.Add(plain(m.Name), plain(m.Property.ID()), plain(m.What))
 	}
 	printTable(a.out, t, a.color())

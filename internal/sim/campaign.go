@@ -9,7 +9,10 @@ import (
 	"sync/atomic"
 	"time"
 
+	"redlockctl/internal/sim/mutant"
+	"redlockctl/internal/sim/schedule"
 	"redlockctl/internal/sim/trace"
+	"redlockctl/internal/sim/world"
 )
 
 // ErrUnknownMutant is returned for the name of a mutant that there is not.
@@ -30,7 +33,7 @@ type Config struct {
 	EarlyRejoin bool
 	// Faults are the kinds of faults that may happen. It has no default: zero is
 	// [NoFaults].
-	Faults Faults
+	Faults schedule.Faults
 	// Mutant is the name of one of [Mutants] to play with; default none.
 	Mutant string
 	// Workers is how many processors to use. What is found does not depend on
@@ -43,7 +46,7 @@ type Config struct {
 
 // Report is what came of it.
 type Report struct {
-	Stats
+	world.Stats
 	Elapsed time.Duration
 	// Violation is the one of the smallest seed; nil: none was found.
 	Violation *Violation
@@ -53,7 +56,7 @@ type Report struct {
 type Violation struct {
 	Seed     uint64
 	Played   int64 // schedules up to and with this one
-	Property Property
+	Property mutant.Property
 	What     string // what the witness saw
 	About    string // what the shortest trace is played with
 	// Trace is the shortest schedule that was found to break the same property: it
@@ -90,7 +93,7 @@ func Run(ctx context.Context, cfg Config) (Report, error) {
 
 // search plays until something is found, and returns the index of that
 // schedule, the smallest there is; or less than 0.
-func search(ctx context.Context, cfg Config, r rules, force func(*plan)) (Stats, int64) {
+func search(ctx context.Context, cfg Config, r mutant.Rules, force func(*schedule.Plan)) (world.Stats, int64) {
 	schedules := max(cfg.Schedules, 1)
 	workers := cfg.Workers
 	if workers <= 0 {
@@ -101,14 +104,14 @@ func search(ctx context.Context, cfg Config, r rules, force func(*plan)) (Stats,
 	var taken, played, first atomic.Int64
 	first.Store(schedules)
 	var mu sync.Mutex // of stats and Progress
-	var stats Stats
+	var stats world.Stats
 	var wg sync.WaitGroup
 	for range workers {
 		wg.Go(func() {
-			w, p := newWorld(), new(plan)
+			w, p := world.New(), new(schedule.Plan)
 			defer func() {
 				mu.Lock()
-				stats.add(w.stats)
+				stats.Add(w.Stats)
 				mu.Unlock()
 			}()
 			for ctx.Err() == nil {
@@ -117,10 +120,10 @@ func search(ctx context.Context, cfg Config, r rules, force func(*plan)) (Stats,
 					if i >= first.Load() {
 						return
 					}
-					p.draw(cfg.Seed+uint64(i), cfg.Faults)
+					p.Draw(cfg.Seed+uint64(i), cfg.Faults)
 					force(p)
-					w.run(p, r)
-					if w.broken != nil {
+					w.Play(p, r)
+					if w.Broken != nil {
 						for f := first.Load(); i < f && !first.CompareAndSwap(f, i); f = first.Load() {
 						}
 						return
@@ -146,33 +149,28 @@ func search(ctx context.Context, cfg Config, r rules, force func(*plan)) (Stats,
 }
 
 // rules are how to play, and what is forced upon each plan.
-func (cfg Config) rules() (rules, func(*plan), error) {
-	r, force := right(), func(*plan) {}
+func (cfg Config) rules() (mutant.Rules, func(*schedule.Plan), error) {
+	r, force := mutant.Right(), func(*schedule.Plan) {}
 	if cfg.Mutant != "" {
-		found := false
-		for _, m := range Mutants() {
-			if m.Name == cfg.Mutant {
-				r, found = m.rules(), true
-				if m.force != nil {
-					force = m.force
-				}
-			}
-		}
-		if !found {
+		m, ok := mutant.Named(cfg.Mutant)
+		if !ok {
 			return r, nil, fmt.Errorf("%w: %q", ErrUnknownMutant, cfg.Mutant)
+		}
+		if r = m.Rules(); m.Force != nil {
+			force = m.Force
 		}
 	}
 	if cfg.WithoutGuard {
-		r.noGuard, r.noExcuse, r.checks = true, true, 1<<Exclusion
+		r.NoGuard, r.NoExcuse, r.Checks = true, true, 1<<mutant.Exclusion
 		before := force
-		force = func(p *plan) { before(p); p.fenced = false }
+		force = func(p *schedule.Plan) { before(p); p.Fenced = false }
 	}
-	r.early.on = r.early.on || cfg.EarlyRejoin
+	r.Early.On = r.Early.On || cfg.EarlyRejoin
 	if cfg.Delay != 0 {
-		r.delay *= cfg.Delay
+		r.Delay *= cfg.Delay
 		if cfg.Delay < 1 {
 			// That it is too short is known; what comes of it is the question.
-			r.checks &^= 1 << EarlyRejoin
+			r.Checks &^= 1 << mutant.EarlyRejoin
 		}
 	}
 	return r, force, nil
@@ -180,15 +178,15 @@ func (cfg Config) rules() (rules, func(*plan), error) {
 
 // explain plays a schedule that breaks a property again, shortens it, and takes
 // down what happens.
-func explain(seed uint64, faults Faults, r rules, force func(*plan)) *Violation {
-	w, p := newWorld(), new(plan)
-	p.draw(seed, faults)
+func explain(seed uint64, faults schedule.Faults, r mutant.Rules, force func(*schedule.Plan)) *Violation {
+	w, p := world.New(), new(schedule.Plan)
+	p.Draw(seed, faults)
 	force(p)
-	w.run(p, r)
-	small, tries := shrink(w, *p, r, w.broken.property)
-	w.trace = new(trace.Log)
-	w.run(small, r)
+	w.Play(p, r)
+	small, tries := shrink(w, *p, r, w.Broken.Property)
+	w.Trace = new(trace.Log)
+	w.Play(small, r)
 	return &Violation{
-		Seed: seed, Property: w.broken.property, What: w.broken.text, About: small.about(r), Trace: w.trace.Lines, Tries: tries,
+		Seed: seed, Property: w.Broken.Property, What: w.Broken.Text, About: about(small, r), Trace: w.Trace.Lines, Tries: tries,
 	}
 }

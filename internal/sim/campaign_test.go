@@ -6,8 +6,11 @@ import (
 	"slices"
 	"testing"
 
+	"redlockctl/internal/sim/mutant"
+	"redlockctl/internal/sim/schedule"
 	"redlockctl/internal/sim/simtest"
 	"redlockctl/internal/sim/trace"
+	"redlockctl/internal/sim/world"
 )
 
 func play(t *testing.T, cfg Config) Report {
@@ -30,7 +33,7 @@ func few(n int64) int64 {
 
 func TestTheGuardLetsNothingHappen(t *testing.T) {
 	n := max(few(20_000), 4000) // below, chance decides how much has happened
-	r := play(t, Config{Seed: 500_000, Schedules: n, Faults: AllFaults})
+	r := play(t, Config{Seed: 500_000, Schedules: n, Faults: schedule.AllFaults})
 	if v := r.Violation; v != nil {
 		t.Fatalf("seed %d: %s: %s\n%s\n%v", v.Seed, v.Property, v.What, v.About, v.Trace)
 	}
@@ -49,7 +52,7 @@ func TestTheGuardLetsNothingHappen(t *testing.T) {
 }
 
 func TestWithoutFaultsNothingIsFoundOrLost(t *testing.T) {
-	r := play(t, Config{Seed: 1, Schedules: few(5000), Faults: NoFaults})
+	r := play(t, Config{Seed: 1, Schedules: few(5000), Faults: schedule.NoFaults})
 	if r.Violation != nil {
 		t.Fatalf("%+v", r.Violation)
 	}
@@ -66,18 +69,18 @@ func TestWeakGuardsAreFoundSoon(t *testing.T) {
 		"no guard":     {Config{WithoutGuard: true}, 50},
 		"0.9 of D":     {Config{Delay: 0.9}, 200},
 		"0.98 of D":    {Config{Delay: 0.98}, 2000},
-		"only crashes": {Config{Delay: 0.9, Faults: FaultCrash}, 200},
+		"only crashes": {Config{Delay: 0.9, Faults: schedule.FaultCrash}, 200},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.cfg.Seed, c.cfg.Schedules = 1, 10*c.within
 			if c.cfg.Faults == 0 {
-				c.cfg.Faults = AllFaults
+				c.cfg.Faults = schedule.AllFaults
 			}
 			v := play(t, c.cfg).Violation
 			if v == nil {
 				t.Fatal("not found")
 			}
-			if v.Property != Exclusion || v.Played > c.within {
+			if v.Property != mutant.Exclusion || v.Played > c.within {
 				t.Errorf("%s in schedule %d, not in the first %d", v.Property, v.Played, c.within)
 			}
 			if len(v.Trace) > 40 {
@@ -93,13 +96,13 @@ func TestWeakGuardsAreFoundSoon(t *testing.T) {
 // The edge of safety lies where the arithmetic says, at 0.9864 × D: a client's
 // own drift allowance covers the last percent (see docs/simulator.md).
 func TestTheEdgeOfDelay(t *testing.T) {
-	if r := play(t, Config{Seed: 1, Schedules: few(10_000), Faults: AllFaults, Delay: 0.99}); r.Violation != nil {
+	if r := play(t, Config{Seed: 1, Schedules: few(10_000), Faults: schedule.AllFaults, Delay: 0.99}); r.Violation != nil {
 		t.Errorf("0.99 of D is found: %+v", r.Violation)
 	}
 }
 
 func TestASeedIsASchedule(t *testing.T) {
-	cfg := Config{Seed: 40, Schedules: 3000, Faults: AllFaults, Delay: 0.98}
+	cfg := Config{Seed: 40, Schedules: 3000, Faults: schedule.AllFaults, Delay: 0.98}
 	cfg.Workers = 1
 	one := play(t, cfg).Violation
 	cfg.Workers = 3
@@ -117,32 +120,14 @@ func TestASeedIsASchedule(t *testing.T) {
 	}
 }
 
-// A world that has played other schedules plays this one as a new one does.
-func TestNothingIsLeftOfTheScheduleBefore(t *testing.T) {
-	used, p := newWorld(), new(plan)
-	for seed := range uint64(200) {
-		p.draw(seed, AllFaults)
-		before := used.stats
-		used.run(p, right())
-		fresh, q := newWorld(), new(plan)
-		q.draw(seed, AllFaults)
-		fresh.run(q, right())
-		sum := before
-		sum.add(fresh.stats)
-		if used.stats != sum || used.now != fresh.now {
-			t.Fatalf("seed %d: %+v at %s, and alone %+v at %s", seed, used.stats, used.now, fresh.stats, fresh.now)
-		}
-	}
-}
-
 func TestShrinkingKeepsTheViolationAndDropsTheRest(t *testing.T) {
-	r := right()
-	r.delay, r.checks = 0.9, 1<<Exclusion
-	w, p := newWorld(), new(plan)
+	r := mutant.Right()
+	r.Delay, r.Checks = 0.9, 1<<mutant.Exclusion
+	w, p := world.New(), new(schedule.Plan)
 	found := 0
 	for seed := range uint64(300) {
-		p.draw(seed, AllFaults)
-		if w.run(p, r); w.broken == nil {
+		p.Draw(seed, schedule.AllFaults)
+		if w.Play(p, r); w.Broken == nil {
 			continue
 		}
 		found++
@@ -150,18 +135,18 @@ func TestShrinkingKeepsTheViolationAndDropsTheRest(t *testing.T) {
 		if simtest.Race {
 			enough = 1
 		}
-		length := func(p *plan) int {
-			w.trace = new(trace.Log)
-			defer func() { w.trace = nil }()
-			if w.run(p, r); w.broken == nil || w.broken.property != Exclusion {
+		length := func(p *schedule.Plan) int {
+			w.Trace = new(trace.Log)
+			defer func() { w.Trace = nil }()
+			if w.Play(p, r); w.Broken == nil || w.Broken.Property != mutant.Exclusion {
 				t.Fatalf("seed %d: nothing is broken any more", seed)
 			}
-			return len(w.trace.Lines)
+			return len(w.Trace.Lines)
 		}
 		before := length(p)
-		small, tries := shrink(w, *p, r, Exclusion)
-		if after := length(small); after > before || tries > shrinkTries || small.clients > 2 {
-			t.Errorf("seed %d: from %d lines to %d with %d clients in %d tries", seed, before, after, small.clients, tries)
+		small, tries := shrink(w, *p, r, mutant.Exclusion)
+		if after := length(small); after > before || tries > shrinkTries || small.Clients > 2 {
+			t.Errorf("seed %d: from %d lines to %d with %d clients in %d tries", seed, before, after, small.Clients, tries)
 		}
 		if found == enough {
 			return
@@ -172,7 +157,7 @@ func TestShrinkingKeepsTheViolationAndDropsTheRest(t *testing.T) {
 
 func TestRunEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
-	cfg := Config{Schedules: 1 << 40, Faults: AllFaults, Progress: func(int64) { cancel() }}
+	cfg := Config{Schedules: 1 << 40, Faults: schedule.AllFaults, Progress: func(int64) { cancel() }}
 	if _, err := Run(ctx, cfg); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
 	}
@@ -181,41 +166,5 @@ func TestRunEndsWithItsContext(t *testing.T) {
 func TestUnknownMutant(t *testing.T) {
 	if _, err := Run(context.Background(), Config{Mutant: "x"}); !errors.Is(err, ErrUnknownMutant) {
 		t.Errorf("%v", err)
-	}
-}
-
-func BenchmarkSchedule(b *testing.B) {
-	w, p, r := newWorld(), new(plan), right()
-	b.ReportAllocs()
-	seed := uint64(0)
-	for b.Loop() {
-		p.draw(seed, AllFaults)
-		w.run(p, r)
-		seed++
-	}
-	b.ReportMetric(float64(seed)/b.Elapsed().Seconds(), "schedules/s")
-}
-
-// Each check of the witness must be able to fail.
-func TestEachPropertyCanBeBroken(t *testing.T) {
-	for p, weaken := range map[Property]func(*rules){
-		Exclusion:     func(r *rules) { r.noDrift = true },
-		LeftBehind:    func(r *rules) { r.releaseYesOnly = true },
-		EarlyRejoin:   func(r *rules) { r.delay = 0.999 - 2*float64(maxPPM)/1e6 },
-		CordonRemoved: func(r *rules) { r.guardBroken, r.cordonIsFence = true, true },
-	} {
-		r := right()
-		r.checks = 1 << p
-		weaken(&r)
-		w, pl := newWorld(), new(plan)
-		for seed := range uint64(2000) {
-			pl.draw(seed, AllFaults)
-			if w.run(pl, r); w.broken != nil {
-				break
-			}
-		}
-		if w.broken == nil || w.broken.property != p {
-			t.Errorf("%s is never broken", p)
-		}
 	}
 }

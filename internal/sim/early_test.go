@@ -1,12 +1,18 @@
 package sim
 
-import "testing"
+import (
+	"testing"
+
+	"redlockctl/internal/sim/mutant"
+	"redlockctl/internal/sim/schedule"
+	"redlockctl/internal/sim/world"
+)
 
 // Early rejoin lets nothing happen either, as long as clients keep to the bound of
 // an attempt.
 func TestEarlyRejoinLetsNothingHappen(t *testing.T) {
 	n := few(20_000)
-	r := play(t, Config{Seed: 900_000, Schedules: n, Faults: AllFaults, EarlyRejoin: true})
+	r := play(t, Config{Seed: 900_000, Schedules: n, Faults: schedule.AllFaults, EarlyRejoin: true})
 	if v := r.Violation; v != nil {
 		t.Fatalf("seed %d: %s: %s\n%s\n%v", v.Seed, v.Property, v.What, v.About, v.Trace)
 	}
@@ -19,22 +25,22 @@ func TestEarlyRejoinLetsNothingHappen(t *testing.T) {
 // itself, with early rejoin as it is.
 func TestMutantsOfEarlyRejoinAreKilled(t *testing.T) {
 	n := uint64(few(1500))
-	r := right()
-	r.early.on = true
-	for _, m := range Mutants() {
-		if !m.rules().early.on || m.force == nil {
+	r := mutant.Right()
+	r.Early.On = true
+	for _, m := range mutant.All() {
+		if !m.Rules().Early.On || m.Force == nil {
 			continue
 		}
-		w, p := newWorld(), new(plan)
+		w, p := world.New(), new(schedule.Plan)
 		for seed := range n {
-			p.draw(1+seed, AllFaults)
-			m.force(p)
-			if w.run(p, r); w.broken != nil {
-				t.Errorf("%s: seed %d breaks without the mutant: %s", m.Name, 1+seed, w.broken.text)
+			p.Draw(1+seed, schedule.AllFaults)
+			m.Force(p)
+			if w.Play(p, r); w.Broken != nil {
+				t.Errorf("%s: seed %d breaks without the mutant: %s", m.Name, 1+seed, w.Broken.Text)
 				break
 			}
 		}
-		if w.stats.Early == 0 {
+		if w.Stats.Early == 0 {
 			t.Errorf("%s: no master rejoins early in %d schedules", m.Name, n)
 		}
 	}

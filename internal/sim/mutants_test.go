@@ -6,7 +6,10 @@ import (
 	"testing"
 	"time"
 
+	"redlockctl/internal/sim/mutant"
+	"redlockctl/internal/sim/schedule"
 	"redlockctl/internal/sim/simtest"
+	"redlockctl/internal/sim/world"
 )
 
 // mutantSchedules is how many schedules a mutant may take to be found.
@@ -20,7 +23,7 @@ const raceSchedules = 100
 // -v it prints how many schedules that took, and the score.
 func TestMutants(t *testing.T) {
 	began := time.Now()
-	mutants, limit := Mutants(), int64(mutantSchedules)
+	mutants, limit := mutant.All(), int64(mutantSchedules)
 	if simtest.Race {
 		limit = raceSchedules
 	}
@@ -30,7 +33,7 @@ func TestMutants(t *testing.T) {
 	killed, left := 0, 0 // left: to the run without the race detector
 	var total int64
 	for _, m := range mutants {
-		cfg := Config{Seed: 1, Schedules: limit, Faults: AllFaults, Mutant: m.Name}
+		cfg := Config{Seed: 1, Schedules: limit, Faults: schedule.AllFaults, Mutant: m.Name}
 		r, force, err := cfg.rules()
 		if err != nil {
 			t.Fatal(err)
@@ -46,10 +49,10 @@ func TestMutants(t *testing.T) {
 			t.Errorf("%-22s SURVIVED %d schedules: %s", m.Name, limit, m.What)
 			continue
 		}
-		alone, p := newWorld(), new(plan)
-		p.draw(cfg.Seed+uint64(found), cfg.Faults)
+		alone, p := world.New(), new(schedule.Plan)
+		p.Draw(cfg.Seed+uint64(found), cfg.Faults)
 		force(p)
-		if alone.run(p, r); alone.broken == nil {
+		if alone.Play(p, r); alone.Broken == nil {
 			t.Errorf("%-22s seed %d breaks nothing when it is played alone", m.Name, cfg.Seed+uint64(found))
 		}
 		killed++
@@ -67,16 +70,16 @@ func TestMutantsAreKilled(t *testing.T) {
 	if simtest.Race {
 		n = 50
 	}
-	for _, m := range Mutants() {
-		if m.force == nil || m.rules().noExcuse {
+	for _, m := range mutant.All() {
+		if m.Force == nil || m.Rules().NoExcuse {
 			continue
 		}
-		w, p := newWorld(), new(plan)
+		w, p := world.New(), new(schedule.Plan)
 		for seed := range uint64(n) {
-			p.draw(1+seed, AllFaults)
-			m.force(p)
-			if w.run(p, right()); w.broken != nil {
-				t.Errorf("%s: seed %d breaks without the mutant: %s", m.Name, 1+seed, w.broken.text)
+			p.Draw(1+seed, schedule.AllFaults)
+			m.Force(p)
+			if w.Play(p, mutant.Right()); w.Broken != nil {
+				t.Errorf("%s: seed %d breaks without the mutant: %s", m.Name, 1+seed, w.Broken.Text)
 				break
 			}
 		}
@@ -85,7 +88,7 @@ func TestMutantsAreKilled(t *testing.T) {
 
 func TestMutantsHaveNamesOfTheirOwn(t *testing.T) {
 	seen := map[string]bool{}
-	for _, m := range Mutants() {
+	for _, m := range mutant.All() {
 		if seen[m.Name] || m.Name == "" || strings.ContainsAny(m.Name, " _") || m.What == "" {
 			t.Errorf("%q: %q", m.Name, m.What)
 		}

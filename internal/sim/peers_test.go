@@ -1,28 +1,35 @@
 package sim
 
-import "testing"
+import (
+	"testing"
+
+	"redlockctl/internal/sim/mutant"
+	"redlockctl/internal/sim/schedule"
+	"redlockctl/internal/sim/world"
+)
 
 // A guard with a shorter D opens nothing before the longer one is over, as long as the
 // guard that has the longer one lives. Where that is down, cut off, or not there yet,
 // nobody can tell it of that: such lifts are excused, and few.
 func TestALongerDelayIsHeardWhereItsGuardLives(t *testing.T) {
-	for name, faults := range map[string]Faults{"it lives": AllFaults &^ FaultGuard, "all faults": AllFaults} {
+	for name, faults := range map[string]schedule.Faults{"it lives": schedule.AllFaults &^ schedule.FaultGuard, "all faults": schedule.AllFaults} {
 		t.Run(name, func(t *testing.T) {
 			n := uint64(few(3000))
-			w, p := newWorld(), new(plan)
+			m, _ := mutant.Named("latest-delay")
+			w, p := world.New(), new(schedule.Plan)
 			for seed := range n {
-				p.draw(seed, faults)
-				differing(p)
-				if w.run(p, right()); w.broken != nil {
-					t.Fatalf("seed %d: %s", seed, w.broken.text)
+				p.Draw(seed, faults)
+				m.Force(p)
+				if w.Play(p, mutant.Right()); w.Broken != nil {
+					t.Fatalf("seed %d: %s", seed, w.Broken.Text)
 				}
 			}
-			t.Logf("%d of %d lifts for want of a guard to hear of", w.stats.Unheard, w.stats.Removals)
-			if w.stats.Removals < int64(n) {
-				t.Errorf("only %d lifts in %d schedules", w.stats.Removals, n)
+			t.Logf("%d of %d lifts for want of a guard to hear of", w.Stats.Unheard, w.Stats.Removals)
+			if w.Stats.Removals < int64(n) {
+				t.Errorf("only %d lifts in %d schedules", w.Stats.Removals, n)
 			}
-			if faults.Has(FaultGuard) && w.stats.Unheard*50 > w.stats.Removals || !faults.Has(FaultGuard) && w.stats.Unheard > 0 {
-				t.Errorf("%d of %d lifts are excused", w.stats.Unheard, w.stats.Removals)
+			if faults.Has(schedule.FaultGuard) && w.Stats.Unheard*50 > w.Stats.Removals || !faults.Has(schedule.FaultGuard) && w.Stats.Unheard > 0 {
+				t.Errorf("%d of %d lifts are excused", w.Stats.Unheard, w.Stats.Removals)
 			}
 		})
 	}

@@ -1,18 +1,24 @@
 package sim
 
-import "testing"
+import (
+	"testing"
+
+	"redlockctl/internal/sim/mutant"
+	"redlockctl/internal/sim/schedule"
+	"redlockctl/internal/sim/world"
+)
 
 // Copies are put back in so many schedules that it would be noticed if that were
 // not safe.
 func TestRepairsHappen(t *testing.T) {
-	w, p := newWorld(), new(plan)
+	w, p := world.New(), new(schedule.Plan)
 	for seed := range uint64(few(4000)) {
-		p.draw(seed, AllFaults)
-		if w.run(p, right()); w.broken != nil {
-			t.Fatalf("seed %d: %s", seed, w.broken.text)
+		p.Draw(seed, schedule.AllFaults)
+		if w.Play(p, mutant.Right()); w.Broken != nil {
+			t.Fatalf("seed %d: %s", seed, w.Broken.Text)
 		}
 	}
-	if w.stats.Repairs*20 < w.stats.Schedules {
-		t.Errorf("only %d copies were put back in %d schedules", w.stats.Repairs, w.stats.Schedules)
+	if w.Stats.Repairs*20 < w.Stats.Schedules {
+		t.Errorf("only %d copies were put back in %d schedules", w.Stats.Repairs, w.Stats.Schedules)
 	}
 }

@@ -1,6 +1,14 @@
 package sim
 
-import "time"
+import (
+	"time"
+
+	"redlockctl/internal/sim/mutant"
+	"redlockctl/internal/sim/schedule"
+	"redlockctl/internal/sim/world"
+)
+
+const ms = time.Millisecond
 
 // shrinkTries bounds how many schedules are played to shorten one.
 const shrinkTries = 6000
@@ -8,15 +16,15 @@ const shrinkTries = 6000
 // shrinker looks for the smallest plan that still breaks a property, by leaving
 // out and simplifying, as long as anything helps.
 type shrinker struct {
-	w     *world
-	rules rules
-	want  Property
-	best  plan
+	w     *world.World
+	rules mutant.Rules
+	want  mutant.Property
+	best  schedule.Plan
 	tries int
 }
 
 // shrink returns the smallest plan found, and how many were tried.
-func shrink(w *world, p plan, r rules, want Property) (*plan, int) {
+func shrink(w *world.World, p schedule.Plan, r mutant.Rules, want mutant.Property) (*schedule.Plan, int) {
 	s := &shrinker{w: w, rules: r, want: want, best: p}
 	for before := -1; before != s.tries && s.tries < shrinkTries; {
 		before = s.tries
@@ -29,7 +37,7 @@ func shrink(w *world, p plan, r rules, want Property) (*plan, int) {
 
 // try plays a changed copy of the best plan, and keeps it if the property is
 // still broken.
-func (s *shrinker) try(change func(p *plan)) bool {
+func (s *shrinker) try(change func(p *schedule.Plan)) bool {
 	if s.tries >= shrinkTries {
 		return false
 	}
@@ -39,8 +47,8 @@ func (s *shrinker) try(change func(p *plan)) bool {
 		return false
 	}
 	s.tries++
-	s.w.run(&p, s.rules)
-	if s.w.broken == nil || s.w.broken.property != s.want {
+	s.w.Play(&p, s.rules)
+	if s.w.Broken == nil || s.w.Broken.Property != s.want {
 		return false
 	}
 	s.best = p
@@ -50,98 +58,98 @@ func (s *shrinker) try(change func(p *plan)) bool {
 // pass tries everything once, and reports whether anything helped.
 func (s *shrinker) pass() bool {
 	helped := false
-	try := func(change func(p *plan)) bool {
+	try := func(change func(p *schedule.Plan)) bool {
 		ok := s.try(change)
 		helped = helped || ok
 		return ok
 	}
-	for i := s.best.faults - 1; i >= 0; i-- {
-		try(func(p *plan) { p.dropFault(i) })
+	for i := s.best.Faults - 1; i >= 0; i-- {
+		try(func(p *schedule.Plan) { p.DropFault(i) })
 	}
-	for s.best.guards > 1 && try(func(p *plan) { p.guards-- }) {
+	for s.best.Guards > 1 && try(func(p *schedule.Plan) { p.Guards-- }) {
 	}
-	try(func(p *plan) { p.shorter = false })
-	for i := s.best.clients - 1; i >= 0 && s.best.clients > 1; i-- {
-		try(func(p *plan) { p.dropClient(i) })
+	try(func(p *schedule.Plan) { p.Shorter = false })
+	for i := s.best.Clients - 1; i >= 0 && s.best.Clients > 1; i-- {
+		try(func(p *schedule.Plan) { p.DropClient(i) })
 	}
-	for c := range s.best.clients {
-		for k := s.best.client[c].attempts - 1; k >= 0; k-- {
-			try(func(p *plan) { p.client[c].dropAttempt(k) })
+	for c := range s.best.Clients {
+		for k := s.best.Client[c].Attempts - 1; k >= 0; k-- {
+			try(func(p *schedule.Plan) { p.Client[c].DropAttempt(k) })
 		}
 	}
-	for n := 3; n < s.best.n; n++ { // with fewer it is hardly Redlock
-		if try(func(p *plan) { p.n = n }) {
+	for n := 3; n < s.best.N; n++ { // with fewer it is hardly Redlock
+		if try(func(p *schedule.Plan) { p.N = n }) {
 			break
 		}
 	}
-	try(func(p *plan) { p.fenced, p.lagZero = true, false })
-	try(func(p *plan) { p.replicas = false })
-	try(func(p *plan) { p.nodePPM = [maxNodes]int64{} })
-	for i := range s.best.n {
-		try(func(p *plan) { p.nodePPM[i] = 0 })
+	try(func(p *schedule.Plan) { p.Fenced, p.LagZero = true, false })
+	try(func(p *schedule.Plan) { p.Replicas = false })
+	try(func(p *schedule.Plan) { p.NodePPM = [schedule.MaxNodes]int64{} })
+	for i := range s.best.N {
+		try(func(p *schedule.Plan) { p.NodePPM[i] = 0 })
 	}
-	for i := range s.best.guards {
-		try(func(p *plan) { p.guard[i].ppm = 0 })
-		try(func(p *plan) {
-			for k := range p.guard[i].trips {
-				p.guard[i].trips[k] = trip{ms, ms}
+	for i := range s.best.Guards {
+		try(func(p *schedule.Plan) { p.Guard[i].PPM = 0 })
+		try(func(p *schedule.Plan) {
+			for k := range p.Guard[i].Trips {
+				p.Guard[i].Trips[k] = schedule.Prompt()
 			}
 		})
-		for k := range s.best.guard[i].trips {
-			try(func(p *plan) { p.guard[i].trips[k] = trip{ms, ms} })
+		for k := range s.best.Guard[i].Trips {
+			try(func(p *schedule.Plan) { p.Guard[i].Trips[k] = schedule.Prompt() })
 		}
 	}
-	for i := range s.best.faults {
-		try(func(p *plan) { p.fault[i].silent = false })
-		try(func(p *plan) { p.fault[i].stagger = 0 })
-		try(func(p *plan) { p.fault[i].nth = 1 })
-		for b := range s.best.n {
-			try(func(p *plan) { p.fault[i].mask &^= 1 << b })
+	for i := range s.best.Faults {
+		try(func(p *schedule.Plan) { p.Fault[i].Silent = false })
+		try(func(p *schedule.Plan) { p.Fault[i].Stagger = 0 })
+		try(func(p *schedule.Plan) { p.Fault[i].Nth = 1 })
+		for b := range s.best.N {
+			try(func(p *schedule.Plan) { p.Fault[i].Mask &^= 1 << b })
 		}
-		if s.best.fault[i].count > 1 {
-			try(func(p *plan) { p.fault[i].count-- })
+		if s.best.Fault[i].Count > 1 {
+			try(func(p *schedule.Plan) { p.Fault[i].Count-- })
 		}
 	}
-	for c := range s.best.clients {
-		try(func(p *plan) { p.client[c].ppm = 0 })
-		try(func(p *plan) { p.client[c].skew = 0 })
-		for k := range s.best.client[c].attempts {
+	for c := range s.best.Clients {
+		try(func(p *schedule.Plan) { p.Client[c].PPM = 0 })
+		try(func(p *schedule.Plan) { p.Client[c].Skew = 0 })
+		for k := range s.best.Client[c].Attempts {
 			s.simplify(try, c, k)
 		}
 	}
-	s.best.durations(func(get func(*plan) *time.Duration) { s.round(try, get) })
+	s.best.Durations(func(get func(*schedule.Plan) *time.Duration) { s.round(try, get) })
 	return helped
 }
 
-func (s *shrinker) simplify(try func(func(*plan)) bool, c, k int) {
-	of := func(p *plan) *attemptPlan { return &p.client[c].attempt[k] }
-	try(func(p *plan) { of(p).deaf, of(p).lost, of(p).mute = 0, 0, 0 })
-	try(func(p *plan) { of(p).extends = 0 })
-	if of(&s.best).extends > 1 {
-		try(func(p *plan) { of(p).extends-- })
+func (s *shrinker) simplify(try func(func(*schedule.Plan)) bool, c, k int) {
+	of := func(p *schedule.Plan) *schedule.Attempt { return &p.Client[c].Attempt[k] }
+	try(func(p *schedule.Plan) { of(p).Deaf, of(p).Lost, of(p).Mute = 0, 0, 0 })
+	try(func(p *schedule.Plan) { of(p).Extends = 0 })
+	if of(&s.best).Extends > 1 {
+		try(func(p *schedule.Plan) { of(p).Extends-- })
 	}
-	try(func(p *plan) { of(p).keep = true })
-	try(func(p *plan) { of(p).on = onTime })
-	try(func(p *plan) { of(p).set = quiet() })
-	try(func(p *plan) { of(p).rel = quiet() })
-	for i := range of(&s.best).extends {
-		try(func(p *plan) { of(p).ext[i].trips = quiet() })
-		try(func(p *plan) { of(p).ext[i].mute = 0 })
+	try(func(p *schedule.Plan) { of(p).Keep = true })
+	try(func(p *schedule.Plan) { of(p).On = schedule.OnTime })
+	try(func(p *schedule.Plan) { of(p).Set = schedule.Quiet() })
+	try(func(p *schedule.Plan) { of(p).Release = schedule.Quiet() })
+	for i := range of(&s.best).Extends {
+		try(func(p *schedule.Plan) { of(p).Ext[i].Trips = schedule.Quiet() })
+		try(func(p *schedule.Plan) { of(p).Ext[i].Mute = 0 })
 	}
-	for i := range s.best.n {
-		try(func(p *plan) { of(p).deaf &^= 1 << i })
-		try(func(p *plan) { of(p).lost &^= 1 << i })
-		try(func(p *plan) { of(p).mute &^= 1 << i })
-		try(func(p *plan) { of(p).set[i] = trip{ms, ms} })
-		try(func(p *plan) { of(p).rel[i] = trip{ms, ms} })
-		for e := range of(&s.best).extends {
-			try(func(p *plan) { of(p).ext[e].trips[i] = trip{ms, ms} })
+	for i := range s.best.N {
+		try(func(p *schedule.Plan) { of(p).Deaf &^= 1 << i })
+		try(func(p *schedule.Plan) { of(p).Lost &^= 1 << i })
+		try(func(p *schedule.Plan) { of(p).Mute &^= 1 << i })
+		try(func(p *schedule.Plan) { of(p).Set[i] = schedule.Prompt() })
+		try(func(p *schedule.Plan) { of(p).Release[i] = schedule.Prompt() })
+		for e := range of(&s.best).Extends {
+			try(func(p *schedule.Plan) { of(p).Ext[e].Trips[i] = schedule.Prompt() })
 		}
 	}
 }
 
 // round makes a duration one that is easy to read, the roundest that will do.
-func (s *shrinker) round(try func(func(*plan)) bool, get func(*plan) *time.Duration) {
+func (s *shrinker) round(try func(func(*schedule.Plan)) bool, get func(*schedule.Plan) *time.Duration) {
 	old := *get(&s.best)
 	for _, unit := range [...]time.Duration{0, 10 * time.Second, time.Second, 100 * ms, 10 * ms, ms} {
 		to := unit // no smaller than this
@@ -151,62 +159,8 @@ func (s *shrinker) round(try func(func(*plan)) bool, get func(*plan) *time.Durat
 			}
 			to = old.Round(unit)
 		}
-		if to == old || try(func(p *plan) { *get(p) = to }) {
+		if to == old || try(func(p *schedule.Plan) { *get(p) = to }) {
 			return
-		}
-	}
-}
-
-// quiet are the trips of a network without faults.
-func quiet() (t trips) {
-	for i := range t {
-		t[i] = trip{ms, ms}
-	}
-	return t
-}
-
-func (p *plan) dropFault(i int) {
-	copy(p.fault[i:], p.fault[i+1:])
-	p.faults--
-	p.fault[p.faults] = faultPlan{}
-}
-
-func (p *plan) dropClient(i int) {
-	copy(p.client[i:], p.client[i+1:])
-	p.clients--
-	p.client[p.clients] = clientPlan{}
-	for k := range p.faults {
-		if f := &p.fault[k]; f.kind == faultClientPause && int(f.who) >= i && f.who > 0 {
-			f.who--
-		}
-	}
-}
-
-func (c *clientPlan) dropAttempt(k int) {
-	copy(c.attempt[k:], c.attempt[k+1:])
-	c.attempts--
-	c.attempt[c.attempts] = attemptPlan{}
-}
-
-// durations visits those durations of a plan that a trace shows.
-func (p *plan) durations(visit func(get func(*plan) *time.Duration)) {
-	for i := range p.faults {
-		visit(func(p *plan) *time.Duration { return &p.fault[i].after })
-		visit(func(p *plan) *time.Duration { return &p.fault[i].length })
-	}
-	for i := range p.guards {
-		visit(func(p *plan) *time.Duration { return &p.guard[i].start })
-		visit(func(p *plan) *time.Duration { return &p.guard[i].poll })
-	}
-	for c := range p.clients {
-		for k := range p.client[c].attempts {
-			visit(func(p *plan) *time.Duration { return &p.client[c].attempt[k].pause })
-			visit(func(p *plan) *time.Duration { return &p.client[c].attempt[k].hold })
-			visit(func(p *plan) *time.Duration { return &p.client[c].attempt[k].ttl })
-			for e := range p.client[c].attempt[k].extends {
-				visit(func(p *plan) *time.Duration { return &p.client[c].attempt[k].ext[e].hold })
-				visit(func(p *plan) *time.Duration { return &p.client[c].attempt[k].ext[e].ttl })
-			}
 		}
 	}
 }

@@ -1,6 +1,11 @@
-package sim
+package world
 
-import "testing"
+import (
+	"testing"
+
+	"redlockctl/internal/sim/mutant"
+	"redlockctl/internal/sim/schedule"
+)
 
 // Two believers are excused only where so many votes were given a second time, for
 // the same first, while nobody could close the master, that without them the second
@@ -23,9 +28,9 @@ func TestWhatIsExcused(t *testing.T) {
 		"among others that were given to others, too": {0b011, map[int]uint64{0: 1<<first | 1<<other}, false, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld()
-			w.plan, w.rules = &plan{n: 3}, right()
-			w.rules.noExcuse = c.noExcuse
+			w := New()
+			w.plan, w.rules = &schedule.Plan{N: 3}, mutant.Right()
+			w.rules.NoExcuse = c.noExcuse
 			g := &w.grants[second]
 			g.votes = c.votes
 			for i, tokens := range c.seconds {
@@ -41,16 +46,16 @@ func TestWhatIsExcused(t *testing.T) {
 // What a master has forgotten before a guard opened it is no excuse any more: that
 // guard should have waited.
 func TestARemovalEndsAnExcuse(t *testing.T) {
-	w, p := newWorld(), new(plan)
-	p.draw(1, NoFaults)
-	p.n, p.guards, p.fenced, p.lagZero, p.acl = 3, 1, false, false, false
-	w.plan, w.rules = p, right()
-	for i := range p.n {
+	w, p := New(), new(schedule.Plan)
+	p.Draw(1, schedule.NoFaults)
+	p.N, p.Guards, p.Fenced, p.LagZero, p.ACL = 3, 1, false, false, false
+	w.plan, w.rules = p, mutant.Right()
+	for i := range p.N {
 		w.masters[i].reset(i, p)
 	}
 	w.guards[0].reset(0)
 	m := &w.masters[0]
-	m.token, m.expires = 1, m.clock.at(0)+MaxTTL
+	m.token, m.expires = 1, m.clock.at(0)+schedule.MaxTTL
 	w.crash(0, ms, false)
 	w.boot(0, m.incarnation)
 	if !m.excused || m.fresh != 1<<1 || !w.inTime(0) {

@@ -1,46 +1,44 @@
-package sim
+package world
 
 import (
 	"time"
 
 	"redlockctl/internal/announce"
+	"redlockctl/internal/sim/schedule"
 	"redlockctl/restartguard"
 )
 
 const (
-	// shorterBy is by how much the D of the second guard is shorter, where it is: far
-	// below what is safe.
-	shorterBy = 6
 	// announceAfter is how soon a guard announces itself on a master that is back.
 	announceAfter = 100 * ms
 )
 
-var guardNames = [maxGuards]string{"g1", "g2"}
+var guardNames = [schedule.MaxGuards]string{"g1", "g2"}
 
 // differ reports whether the guards have another D each.
-func (w *world) differ() bool { return w.plan.shorter && w.plan.guards > 1 }
+func (w *World) differ() bool { return w.plan.Shorter && w.plan.Guards > 1 }
 
 // delayOf is a guard's own D.
-func (w *world) delayOf(g *guard) time.Duration {
+func (w *World) delayOf(g *guard) time.Duration {
 	if g.index > 0 && w.differ() {
-		return w.delay / shorterBy
+		return w.delay / schedule.ShorterBy
 	}
 	return w.delay
 }
 
 // announce makes a guard be seen on an incarnation of a master.
-func (w *world) announce(g *guard, node int, incarnation uint16) {
+func (w *World) announce(g *guard, node int, incarnation uint16) {
 	if m := &w.masters[node]; g.up && g.cut[node] <= w.now && m.up && m.incarnation == incarnation {
 		m.announced |= 1 << g.index
 	}
 }
 
 // announceAgain lets all guards announce themselves on a master that is back.
-func (w *world) announceAgain(node int) {
+func (w *World) announceAgain(node int) {
 	if !w.differ() {
 		return
 	}
-	for i := range w.plan.guards {
+	for i := range w.plan.Guards {
 		w.push(event{at: w.now + announceAfter, kind: evAnnounce, who: uint8(i), node: uint8(node), incarnation: w.masters[node].incarnation})
 	}
 }
@@ -48,14 +46,14 @@ func (w *world) announceAgain(node int) {
 // hear takes in what a look, which has been answered, brought of other guards, and
 // announces the guard there. The rest is the witness, which reckons by true time what
 // the guard must know.
-func (w *world) hear(g *guard, node int) {
+func (w *World) hear(g *guard, node int) {
 	if !w.differ() {
 		return
 	}
 	x := &g.watches[node]
 	w.announce(g, node, x.inIncarnation)
 	others := w.voices[:0]
-	for i := range w.plan.guards {
+	for i := range w.plan.Guards {
 		if o := &w.guards[i]; o != g && x.inGuards>>i&1 != 0 {
 			d := w.delayOf(o)
 			others = append(others, announce.Guard{ID: guardNames[i], Delay: d})
@@ -75,6 +73,6 @@ func (w *world) hear(g *guard, node int) {
 
 // unaware reports whether a guard with a shorter D, which is about to open a master
 // for the end of that D, had no chance to hear of the longer one.
-func (w *world) unaware(g *guard, x *watch) bool {
+func (w *World) unaware(g *guard, x *watch) bool {
 	return w.delayOf(g) < w.delay && !x.warned && x.state.Early == ""
 }

@@ -1,9 +1,11 @@
-package sim
+package world
 
 import (
 	"math/bits"
 	"time"
 
+	"redlockctl/internal/sim/mutant"
+	"redlockctl/internal/sim/schedule"
 	"redlockctl/internal/sim/trace"
 	"redlockctl/redlock"
 )
@@ -38,7 +40,7 @@ type client struct {
 	clock  clock
 	paused time.Duration
 	state  clientState
-	waits  trigger
+	waits  schedule.Trigger
 	turn   uint16 // of waiting; makes an event of an earlier waiting void
 
 	attempt   int // index in the plan
@@ -50,8 +52,8 @@ type client struct {
 	extend    bool
 	pending   bool
 	until     time.Time // end of validity, by its own clock
-	conns     [maxNodes]conn
-	setGen    [maxNodes]uint16 // of the connection that the last SET went by
+	conns     [schedule.MaxNodes]conn
+	setGen    [schedule.MaxNodes]uint16 // of the connection that the last SET went by
 	copies    redlock.Copies
 	repairing uint8         // nodes that were asked to take a copy back, and have not answered
 	asked     time.Duration // when the run began, in true time
@@ -71,49 +73,49 @@ type conn struct {
 	asked       uint16 // the run whose request is not answered; 0: none
 }
 
-func (w *world) drop(cn *conn) {
+func (w *World) drop(cn *conn) {
 	cn.gen++
 	cn.incarnation, cn.asked = 0, 0
 	cn.out, cn.back = w.now, w.now
 }
 
-func (c *client) reset(i int, p *plan) {
+func (c *client) reset(i int, p *schedule.Plan) {
 	machine, copies := c.machine, c.copies
-	*c = client{index: i, machine: machine, copies: copies, clock: clock{ppm: p.client[i].ppm}, attempt: -1, state: clientHolding}
+	*c = client{index: i, machine: machine, copies: copies, clock: clock{ppm: p.Client[i].PPM}, attempt: -1, state: clientHolding}
 }
 
-func (c *client) plan(w *world) *attemptPlan { return &w.plan.client[c.index].attempt[c.attempt] }
+func (c *client) plan(w *World) *schedule.Attempt { return &w.plan.Client[c.index].Attempt[c.attempt] }
 
 // next waits for the next attempt.
-func (w *world) next(c *client) {
+func (w *World) next(c *client) {
 	c.attempt++
 	c.turn++
 	c.pending = false
-	if c.attempt >= w.plan.client[c.index].attempts {
+	if c.attempt >= w.plan.Client[c.index].Attempts {
 		c.state = clientDone
 		return
 	}
 	c.state = clientWaiting
 	a := c.plan(w)
-	c.waits = a.on
-	if a.on == onTime {
+	c.waits = a.On
+	if a.On == schedule.OnTime {
 		w.beginSoon(c)
 		return
 	}
-	w.push(event{at: w.now + w.plan.patience, kind: evBegin, who: uint8(c.index), run: c.turn})
-	if a.on == onFree {
+	w.push(event{at: w.now + w.plan.Patience, kind: evBegin, who: uint8(c.index), run: c.turn})
+	if a.On == schedule.OnFree {
 		w.free()
 	}
 }
 
 // beginSoon ends the waiting.
-func (w *world) beginSoon(c *client) {
+func (w *World) beginSoon(c *client) {
 	c.turn++
-	c.waits = onTime
-	w.push(event{at: w.now + c.plan(w).pause, kind: evBegin, who: uint8(c.index), run: c.turn})
+	c.waits = schedule.OnTime
+	w.push(event{at: w.now + c.plan(w).Pause, kind: evBegin, who: uint8(c.index), run: c.turn})
 }
 
-func (w *world) clientEvent(c *client, e *event) {
+func (w *World) clientEvent(c *client, e *event) {
 	switch e.kind {
 	case evBegin:
 		if e.run == c.turn && c.state == clientWaiting {
@@ -131,38 +133,38 @@ func (w *world) clientEvent(c *client, e *event) {
 }
 
 // begin begins an attempt: a fresh token, the clock, the SETs.
-func (w *world) begin(c *client) {
+func (w *World) begin(c *client) {
 	a := c.plan(w)
 	c.token = tokenOf(c.index, c.attempt)
-	if w.rules.sameToken {
+	if w.rules.SameToken {
 		c.token = tokenOf(c.index, 0)
 	}
 	c.state, c.extends, c.repair, c.repairing = clientAsking, 0, 0, 0
-	c.copies.Reset(w.plan.n)
-	ttl := time.Duration(float64(a.ttl) * w.rules.ttl).Truncate(ms)
-	w.ask(c, redlock.Terms{TTL: ttl, Wait: a.wait})
+	c.copies.Reset(w.plan.N)
+	ttl := time.Duration(float64(a.TTL) * w.rules.TTL).Truncate(ms)
+	w.ask(c, redlock.Terms{TTL: ttl, Wait: a.Wait})
 	w.grants[c.token] = grant{until: w.now + c.terms.Wait}
 	if !c.pending {
 		w.abandon(c)
 		w.next(c)
 		return
 	}
-	if w.trace != nil {
-		w.say("c", c.index, "begins attempt %d: SET with token %s, TTL %s, on %s", c.attempt+1, tokenName(c.token), trace.Span(ttl), nodesOf(1<<w.plan.n-1))
+	if w.Trace != nil {
+		w.say("c", c.index, "begins attempt %d: SET with token %s, TTL %s, on %s", c.attempt+1, tokenName(c.token), trace.Span(ttl), nodesOf(1<<w.plan.N-1))
 	}
-	for i := range w.plan.n {
-		t := a.set[i]
-		if a.deaf>>i&1 != 0 {
-			w.push(event{at: w.now + t.out, kind: evAnswer, who: uint8(c.index), node: uint8(i), op: opSet, run: c.run,
+	for i := range w.plan.N {
+		t := a.Set[i]
+		if a.Deaf>>i&1 != 0 {
+			w.push(event{at: w.now + t.Out, kind: evAnswer, who: uint8(c.index), node: uint8(i), op: opSet, run: c.run,
 				gen: c.conns[i].gen, code: uint8(redlock.StatusDown)})
 			c.conns[i].asked = c.run
 			continue
 		}
 		var code uint8
 		switch {
-		case a.lost>>i&1 != 0:
+		case a.Lost>>i&1 != 0:
 			code = lostOnTheWay
-		case a.mute>>i&1 != 0:
+		case a.Mute>>i&1 != 0:
 			code = lostOnReturn
 		}
 		c.setGen[i] = c.conns[i].gen
@@ -172,14 +174,14 @@ func (w *world) begin(c *client) {
 }
 
 // ask begins a run of the machine.
-func (w *world) ask(c *client, t redlock.Terms) {
-	t.N = w.plan.n
-	if w.rules.early.on && !w.rules.early.longAttempts {
-		t.Wait = min(t.Wait, attemptBound)
+func (w *World) ask(c *client, t redlock.Terms) {
+	t.N = w.plan.N
+	if w.rules.Early.On && !w.rules.Early.LongAttempts {
+		t.Wait = min(t.Wait, schedule.AttemptBound)
 	}
 	t.Start = c.clock.time(w.now)
 	t.Drift = w.opt.Drift(t.TTL)
-	if w.rules.noDrift {
+	if w.rules.NoDrift {
 		t.Drift = 0
 	}
 	c.run++
@@ -194,25 +196,25 @@ func (w *world) ask(c *client, t redlock.Terms) {
 }
 
 // send sends a request to a node, behind all that was sent there before.
-func (w *world) send(c *client, node int, op uint8, ttl time.Duration, t trip, code uint8) {
+func (w *World) send(c *client, node int, op uint8, ttl time.Duration, t schedule.Trip, code uint8) {
 	cn := &c.conns[node]
-	cn.out = max(w.now+t.out, cn.out+1)
+	cn.out = max(w.now+t.Out, cn.out+1)
 	if op != opRelease {
 		cn.asked = c.run
 	}
 	arrives := cn.out
-	if op == opRepair && w.rules.repair.unordered {
-		arrives += MaxTTL / 10
+	if op == opRepair && w.rules.Repair.Unordered {
+		arrives += schedule.MaxTTL / 10
 	}
-	if op == opRelease && w.rules.unordered {
-		arrives = w.now + t.out/2
+	if op == opRelease && w.rules.Unordered {
+		arrives = w.now + t.Out/2
 	}
 	w.push(event{at: arrives, kind: evRequest, who: uint8(c.index), node: uint8(node), op: op, tok: c.token, code: code,
-		run: c.run, gen: cn.gen, incarnation: cn.incarnation, x: ttl, y: t.back})
+		run: c.run, gen: cn.gen, incarnation: cn.incarnation, x: ttl, y: t.Back})
 }
 
 // request reaches a master, or finds it gone.
-func (w *world) request(e *event) {
+func (w *World) request(e *event) {
 	c, m := &w.clients[e.who], &w.masters[e.node]
 	cn := &c.conns[e.node]
 	current := cn.gen == e.gen
@@ -243,13 +245,13 @@ func (w *world) request(e *event) {
 	}
 }
 
-func (w *world) reply(c *client, cn *conn, e *event, status redlock.Status) {
+func (w *World) reply(c *client, cn *conn, e *event, status redlock.Status) {
 	cn.back = max(w.now+e.y, cn.back+1)
 	w.push(event{at: cn.back, kind: evAnswer, who: e.who, node: e.node, op: e.op, tok: e.tok, run: e.run, gen: e.gen, incarnation: e.incarnation, code: uint8(status)})
 }
 
 // carryOut is the server's side: SET NX PX, and the scripts of the product.
-func (w *world) carryOut(m *master, e *event) redlock.Status {
+func (w *World) carryOut(m *master, e *event) redlock.Status {
 	node := int(e.node)
 	if m.token != 0 && !m.live(w.now) {
 		m.token = 0
@@ -259,26 +261,26 @@ func (w *world) carryOut(m *master, e *event) redlock.Status {
 	case opSet, opRepair:
 		repair := e.op == opRepair
 		switch {
-		case m.refuses() && !(repair && w.rules.repair.throughFence && !m.slave):
+		case m.refuses() && !(repair && w.rules.Repair.ThroughFence && !m.slave):
 			return redlock.StatusFenced
-		case m.token != 0 && !w.rules.overwrite && !(repair && w.rules.repair.overwrites):
+		case m.token != 0 && !w.rules.Overwrite && !(repair && w.rules.Repair.Overwrites):
 			return redlock.StatusHeld
 		}
 		if repair {
 			w.intrudes(m, e)
 			g.repaired |= 1 << node
-			w.stats.Repairs++
+			w.Stats.Repairs++
 			w.outlives(&w.clients[e.who], e)
 			w.say("n", node, "gets a copy of %s back", tokenName(e.tok))
 		}
 		if m.released>>e.tok&1 != 0 && g.release[node]&relInFlight == 0 {
-			w.breach(LeftBehind, "the SET of %s reaches %s after its own release, and blocks others for its whole TTL", tokenName(e.tok), nodeName(node))
+			w.breach(mutant.LeftBehind, "the SET of %s reaches %s after its own release, and blocks others for its whole TTL", tokenName(e.tok), nodeName(node))
 		}
 		m.token, m.made = e.tok, e.op
 		w.setExpiry(m, e, e.x)
-		if w.rules.absoluteExpiry {
+		if w.rules.AbsoluteExpiry {
 			c := &w.clients[e.who]
-			w.setExpiry(m, e, c.terms.Start.Sub(epoch)+w.plan.client[c.index].skew+time.Hour+e.x-m.clock.at(w.now))
+			w.setExpiry(m, e, c.terms.Start.Sub(epoch)+w.plan.Client[c.index].Skew+time.Hour+e.x-m.clock.at(w.now))
 		}
 		g.votes |= 1 << node
 		g.seconds[node] = m.unguarded
@@ -300,20 +302,20 @@ func (w *world) carryOut(m *master, e *event) redlock.Status {
 	}
 }
 
-func (w *world) carryExtension(m *master, e *event) redlock.Status {
+func (w *World) carryExtension(m *master, e *event) redlock.Status {
 	switch {
-	case m.token == 0 && w.rules.extendCreates && !m.refuses():
+	case m.token == 0 && w.rules.ExtendCreates && !m.refuses():
 		m.token, m.made = e.tok, opExtend
 		w.setExpiry(m, e, e.x)
 		if m.released>>e.tok&1 != 0 {
-			w.breach(LeftBehind, "an extension makes the copy of %s on %s anew after its release", tokenName(e.tok), nodeName(int(e.node)))
+			w.breach(mutant.LeftBehind, "an extension makes the copy of %s on %s anew after its release", tokenName(e.tok), nodeName(int(e.node)))
 		}
 		return redlock.StatusOK
 	case m.token == 0:
 		return redlock.StatusAbsent
-	case m.token != e.tok && !w.rules.extendAnyones:
+	case m.token != e.tok && !w.rules.ExtendAnyones:
 		return redlock.StatusHeld
-	case m.expires-m.clock.at(w.now) >= e.x && !w.rules.extendShortens:
+	case m.expires-m.clock.at(w.now) >= e.x && !w.rules.ExtendShortens:
 		return redlock.StatusOK
 	case m.refuses():
 		return redlock.StatusFenced
@@ -322,10 +324,10 @@ func (w *world) carryExtension(m *master, e *event) redlock.Status {
 	return redlock.StatusOK
 }
 
-func (w *world) carryRelease(m *master, e *event) redlock.Status {
+func (w *World) carryRelease(m *master, e *event) redlock.Status {
 	node, g := int(e.node), &w.grants[e.tok]
 	switch {
-	case m.token != e.tok && !(w.rules.releaseAnyones && m.token != 0):
+	case m.token != e.tok && !(w.rules.ReleaseAnyones && m.token != 0):
 		g.release[node] |= relDone
 		m.released |= 1 << e.tok
 		if m.token == 0 {
@@ -344,13 +346,13 @@ func (w *world) carryRelease(m *master, e *event) redlock.Status {
 	return redlock.StatusOK
 }
 
-func (w *world) setExpiry(m *master, e *event, ttl time.Duration) {
+func (w *World) setExpiry(m *master, e *event, ttl time.Duration) {
 	m.expires = m.clock.at(w.now) + ttl
 	w.push(event{at: w.now + m.clock.lasts(ttl) + 2, kind: evExpiry, node: e.node, tok: m.token, incarnation: m.incarnation})
 }
 
 // answer reaches the client.
-func (w *world) answer(c *client, e *event) {
+func (w *World) answer(c *client, e *event) {
 	cn := &c.conns[e.node]
 	if e.gen != cn.gen {
 		return
@@ -372,17 +374,17 @@ func (w *world) answer(c *client, e *event) {
 	case status == redlock.StatusDown:
 		c.dead |= 1 << e.node
 	case status == redlock.StatusOK && (!c.extend || c.terms.Copies.Counts(int(e.node))),
-		status == redlock.StatusHeld && w.rules.heldIsYes,
-		status == redlock.StatusFenced && w.rules.fencedIsYes:
+		status == redlock.StatusHeld && w.rules.HeldIsYes,
+		status == redlock.StatusFenced && w.rules.FencedIsYes:
 		c.yes |= 1 << e.node
 		status = redlock.StatusOK
 	}
 	defer w.putBack(c)
-	if !c.pending && !w.rules.lateAnswers {
+	if !c.pending && !w.rules.LateAnswers {
 		return
 	}
 	now := c.clock.time(w.now)
-	if w.rules.early.on && !w.rules.early.longAttempts && c.pending {
+	if w.rules.Early.On && !w.rules.Early.LongAttempts && c.pending {
 		// The bound of an attempt holds for a client that was suspended too.
 		if send, verdict := c.machine.Tick(now); verdict != redlock.VerdictPending {
 			w.decide(c, send, verdict)
@@ -390,7 +392,7 @@ func (w *world) answer(c *client, e *event) {
 		}
 	}
 	send, verdict := c.machine.Answer(int(e.node), status, now)
-	if w.rules.grants(w.plan.n, c) && now.Before(c.machine.Until()) {
+	if w.miscounts(c) && now.Before(c.machine.Until()) {
 		send, verdict = redlock.SendNothing, redlock.VerdictGranted
 		if !c.pending && c.state != clientHolding { // a late answer brings it back
 			c.pending = true
@@ -403,8 +405,8 @@ func (w *world) answer(c *client, e *event) {
 
 // tick is the deadline of a run: the connections of nodes that have not
 // answered are given up, as after a timeout.
-func (w *world) tick(c *client, run uint16) {
-	for i := range w.plan.n {
+func (w *World) tick(c *client, run uint16) {
+	for i := range w.plan.N {
 		if cn := &c.conns[i]; cn.asked != 0 && cn.asked <= run {
 			w.drop(cn)
 		}
@@ -417,7 +419,7 @@ func (w *world) tick(c *client, run uint16) {
 }
 
 // decide does what a verdict asks for.
-func (w *world) decide(c *client, send redlock.Send, verdict redlock.Verdict) {
+func (w *World) decide(c *client, send redlock.Send, verdict redlock.Verdict) {
 	if !c.pending || verdict == redlock.VerdictPending {
 		return
 	}
@@ -438,28 +440,28 @@ func (w *world) decide(c *client, send redlock.Send, verdict redlock.Verdict) {
 }
 
 // granted: the client has the lock, or has it for longer.
-func (w *world) granted(c *client) {
+func (w *World) granted(c *client) {
 	a := c.plan(w)
 	until := c.machine.Until()
-	if w.rules.validityFromEnd {
+	if w.rules.ValidityFromEnd {
 		until = c.clock.time(w.now).Add(c.terms.TTL - c.terms.Drift)
 	}
 	if c.extend {
-		w.stats.Extensions++
+		w.Stats.Extensions++
 		if until.Before(c.until) {
 			until = c.until
 		}
 	} else {
-		w.stats.Grants++
+		w.Stats.Grants++
 		c.state = clientHolding
 		w.lastGrant = c.token
 	}
 	c.until = until
 	ends := c.clock.whenTime(until)
-	if w.rules.neverEnds {
+	if w.rules.NeverEnds {
 		ends += c.terms.TTL / 2
 	}
-	if w.trace != nil {
+	if w.Trace != nil {
 		verb := "is granted the lock"
 		if c.extend {
 			verb = "has extended the lock"
@@ -472,46 +474,46 @@ func (w *world) granted(c *client) {
 		c.repair = c.run
 	}
 	w.believe(c, ends)
-	hold := a.hold
+	hold := a.Hold
 	if c.extends > 0 {
-		hold = a.ext[c.extends-1].hold
+		hold = a.Ext[c.extends-1].Hold
 	}
-	if c.extends >= a.extends && a.keep {
+	if c.extends >= a.Extends && a.Keep {
 		hold = ends - w.now
 	}
 	w.push(event{at: min(w.now+hold, max(ends, w.now)), kind: evHoldEnd, who: uint8(c.index), run: c.run})
 	if !c.extend {
-		w.emit(onGrant, bits.TrailingZeros8(w.grants[c.token].votes|1<<7)%w.plan.n)
+		w.emit(schedule.OnGrant, bits.TrailingZeros8(w.grants[c.token].votes|1<<7)%w.plan.N)
 	}
 }
 
 // notExtended: an extension failed. The validity is what it was, unless the
 // lock is known to be lost.
-func (w *world) notExtended(c *client, v redlock.Verdict) {
+func (w *World) notExtended(c *client, v redlock.Verdict) {
 	w.say("c", c.index, "cannot extend the lock: %s", v)
 	ends := c.clock.whenTime(c.until)
 	if v == redlock.VerdictNotHeld {
 		c.believes = w.now
 		ends = w.now
 	}
-	if w.rules.optimistic {
+	if w.rules.Optimistic {
 		return // it has counted it already, and its hold ends in its own time
 	}
 	w.push(event{at: max(ends, w.now), kind: evHoldEnd, who: uint8(c.index), run: c.run})
 }
 
 // holdEnd: the client extends, releases, or lets the lock run out.
-func (w *world) holdEnd(c *client) {
+func (w *World) holdEnd(c *client) {
 	a := c.plan(w)
 	now := c.clock.time(w.now)
-	late := w.rules.extendAnyones // and so it does not look how late it is
-	if c.extends < a.extends && (late || now.Before(c.until)) {
-		e := &a.ext[c.extends]
+	late := w.rules.ExtendAnyones // and so it does not look how late it is
+	if c.extends < a.Extends && (late || now.Before(c.until)) {
+		e := &a.Ext[c.extends]
 		c.extends++
 		w.unheard(c)
-		ttl := time.Duration(float64(e.ttl) * w.rules.ttl).Truncate(ms)
-		terms := redlock.Terms{Extend: true, TTL: ttl, Wait: e.wait, NotAfter: c.until, Copies: &c.copies}
-		if w.rules.repair.countsAtOnce {
+		ttl := time.Duration(float64(e.TTL) * w.rules.TTL).Truncate(ms)
+		terms := redlock.Terms{Extend: true, TTL: ttl, Wait: e.Wait, NotAfter: c.until, Copies: &c.copies}
+		if w.rules.Repair.CountsAtOnce {
 			terms.Copies = nil
 		}
 		if late {
@@ -520,14 +522,14 @@ func (w *world) holdEnd(c *client) {
 		w.ask(c, terms)
 		if c.pending {
 			w.say("c", c.index, "asks for an extension by %s", trace.Span(ttl))
-			for i := range w.plan.n {
+			for i := range w.plan.N {
 				var code uint8
-				if e.mute>>i&1 != 0 {
+				if e.Mute>>i&1 != 0 {
 					code = lostOnReturn
 				}
-				w.send(c, i, opExtend, ttl, e.trips[i], code)
+				w.send(c, i, opExtend, ttl, e.Trips[i], code)
 			}
-			if w.rules.optimistic {
+			if w.rules.Optimistic {
 				c.until = c.machine.Until()
 				ends := c.clock.whenTime(c.until)
 				w.say("c", c.index, "believes in the lock until %s, without waiting for answers", trace.At(ends))
@@ -537,8 +539,8 @@ func (w *world) holdEnd(c *client) {
 			return
 		}
 	}
-	if a.keep {
-		if w.rules.neverEnds && c.believes > w.now {
+	if a.Keep {
+		if w.rules.NeverEnds && c.believes > w.now {
 			w.push(event{at: c.believes, kind: evHoldEnd, who: uint8(c.index), run: c.run})
 			return
 		}
@@ -553,7 +555,7 @@ func (w *world) holdEnd(c *client) {
 }
 
 // abandon takes note that a token is given up.
-func (w *world) abandon(c *client) {
+func (w *World) abandon(c *client) {
 	g := &w.grants[c.token]
 	if !g.abandoned {
 		g.abandoned, g.abandonedAt = true, w.now
@@ -562,23 +564,42 @@ func (w *world) abandon(c *client) {
 
 // release is sent to all nodes, behind the SET where its connection is still
 // good.
-func (w *world) release(c *client) {
+func (w *World) release(c *client) {
 	a := c.plan(w)
 	w.abandon(c)
 	c.repair = 0
 	g := &w.grants[c.token]
-	for i := range w.plan.n {
-		if w.rules.releaseYesOnly && c.yes>>i&1 == 0 {
+	for i := range w.plan.N {
+		if w.rules.ReleaseYesOnly && c.yes>>i&1 == 0 {
 			continue
 		}
 		g.release[i] |= relSent
-		if a.deaf>>i&1 != 0 {
+		if a.Deaf>>i&1 != 0 {
 			g.release[i] |= relLost
 			continue
 		}
 		if c.setGen[i] != c.conns[i].gen {
 			g.release[i] |= relInFlight
 		}
-		w.send(c, i, opRelease, 0, a.rel[i], 0)
+		w.send(c, i, opRelease, 0, a.Release[i], 0)
 	}
+}
+
+// miscounts reports whether a broken way to count votes would grant.
+func (w *World) miscounts(c *client) bool {
+	r, n := &w.rules, w.plan.N
+	yes := bits.OnesCount8(c.yes)
+	switch {
+	case yes == 0:
+		return false
+	case r.QuorumOfHalf:
+		return yes >= (n+1)/2
+	case r.QuorumOfConnected:
+		return yes >= redlock.Quorum(n-bits.OnesCount8(c.dead))
+	case r.ExtendMinority:
+		return c.extend
+	case r.LateAnswers:
+		return yes >= redlock.Quorum(n)
+	}
+	return false
 }

@@ -1,64 +1,65 @@
-package sim
+package world
 
 import (
 	"time"
 
+	"redlockctl/internal/sim/mutant"
 	"redlockctl/redlock"
 	"redlockctl/restartguard"
 )
 
 // twistObservation is what a broken guard makes of what it is told.
-func (w *world) twistObservation(g *guard, node int, o restartguard.Observation, s *restartguard.State) restartguard.Observation {
+func (w *World) twistObservation(g *guard, node int, o restartguard.Observation, s *restartguard.State) restartguard.Observation {
 	r, x := &w.rules, &g.watches[node]
 	twist := func(p *restartguard.Params) {
 		switch {
-		case r.cordonIsFence && p.MinReplicas == restartguard.FenceCordon:
+		case r.CordonIsFence && p.MinReplicas == restartguard.FenceCordon:
 			p.MinReplicas = restartguard.FenceUp
-		case r.lagIgnored && p.MaxLag == 0:
+		case r.LagIgnored && p.MaxLag == 0:
 			p.MaxLag = 10
-		case r.fenceOfOne && p.MinReplicas == 1:
+		case r.FenceOfOne && p.MinReplicas == 1:
 			p.MinReplicas = restartguard.FenceUp
 		}
 	}
 	twist(&o.Params)
 	twist(&o.Before)
-	if o.About == restartguard.Proving && (r.lagIgnored || r.fenceOfOne) && o.Params.MinReplicas == restartguard.FenceUp {
+	if o.About == restartguard.Proving && (r.LagIgnored || r.FenceOfOne) && o.Params.MinReplicas == restartguard.FenceUp {
 		o.Canary = restartguard.CanaryFenced
 	}
-	if r.wipesIgnored {
+	if r.WipesIgnored {
 		o.Wipes = 0
 	}
 	switch {
-	case r.peersIgnored:
+	case r.PeersIgnored:
 		o.Heard = 0
-	case r.peersForgotten && w.differ() && x.inGuards&^(1<<g.index) == 0:
+	case r.PeersForgotten && w.differ() && x.inGuards&^(1<<g.index) == 0:
 		o.Heard = 0
 	}
-	if r.evictionsIgnored {
+	if r.EvictionsIgnored {
 		o.Evicted = 0
 	}
-	if r.stepsIgnored {
+	if r.StepsIgnored {
 		o.Clock = restartguard.Reading{}
 	}
 	if o.About == restartguard.Seen {
-		if r.smallStepsIgnored && s.Ahead == 0 && s.RunID == o.RunID {
+		if r.SmallStepsIgnored && s.Ahead == 0 && s.RunID == o.RunID {
 			s.Clock, s.ClockAt, s.ClockDrift = x.reading, x.reading.Sent+(x.reading.Got-x.reading.Sent)/2, 0
 		}
 		x.reading = o.Clock
-		if r.tightRate {
+		if r.TightRate {
 			o.Clock.Wall += time.Duration(0.0031 * float64(o.Clock.Sent))
 		}
-		if r.roleIgnored {
+		if r.RoleIgnored {
 			o.Role, o.Former = "master", ""
 		}
-		if r.briefRoleIgnored {
+		if r.BriefRoleIgnored {
 			o.Former = ""
 		}
-		if r.resetIgnored {
+		if r.ResetIgnored {
 			o.Commands = s.Commands
 		}
 	}
-	if r.counterIgnored {
+	if r.CounterIgnored {
 		o.Counter, o.Counted = 0, false
 	}
 	switch o.About {
@@ -68,7 +69,7 @@ func (w *world) twistObservation(g *guard, node int, o restartguard.Observation,
 		}
 		x.refused = x.refused || o.Refused
 	case restartguard.Seen:
-		if r.restartByRefusal && s.RunID != "" && s.RunID != o.RunID && !x.refused {
+		if r.RestartByRefusal && s.RunID != "" && s.RunID != o.RunID && !x.refused {
 			s.RunID, s.Wipes, s.Evicted = o.RunID, o.Wipes, o.Evicted
 		}
 	}
@@ -76,68 +77,68 @@ func (w *world) twistObservation(g *guard, node int, o restartguard.Observation,
 }
 
 // twistState is what a broken guard makes of what the step machine has decided.
-func (w *world) twistState(g *guard, node int, o restartguard.Observation, old *restartguard.State, now time.Time) {
+func (w *World) twistState(g *guard, node int, o restartguard.Observation, old *restartguard.State, now time.Time) {
 	r, x := &w.rules, &g.watches[node]
 	s := &x.state
 	if o.About == restartguard.Unreached {
-		if r.forgetsUnreachable {
+		if r.ForgetsUnreachable {
 			*s = restartguard.State{}
 		}
 		return
 	}
-	if r.killsForever && o.About == restartguard.Killing {
+	if r.KillsForever && o.About == restartguard.Killing {
 		s.Swept, x.n = false, 0
 		return
 	}
-	if r.fenceLate && x.n > x.do && x.todo[x.do].Kind == restartguard.Raise && !s.Deadline.Equal(x.lateFor) {
+	if r.FenceLate && x.n > x.do && x.todo[x.do].Kind == restartguard.Raise && !s.Deadline.Equal(x.lateFor) {
 		x.lateFor, x.n = s.Deadline, 0
 	}
 	if o.About != restartguard.Seen {
 		return
 	}
-	if r.unsettledRemovals && s.Ahead > 0 && x.n == 0 && s.Phase == restartguard.PhaseFenced && !now.Before(s.Deadline) {
+	if r.UnsettledRemovals && s.Ahead > 0 && x.n == 0 && s.Phase == restartguard.PhaseFenced && !now.Before(s.Deadline) {
 		x.todo[0], x.n = restartguard.Action{Kind: restartguard.Remove, RunID: s.RunID}, 1
 	}
-	if d := max(w.delayOf(g), o.Heard); r.fenceShortened && !s.Deadline.IsZero() && s.Delay > d && !s.Deadline.Before(now) {
+	if d := max(w.delayOf(g), o.Heard); r.FenceShortened && !s.Deadline.IsZero() && s.Delay > d && !s.Deadline.Before(now) {
 		s.Deadline, s.Delay = s.Deadline.Add(d-s.Delay), d
 	}
 	restarted := old.RunID != "" && old.RunID != s.RunID
 	if !s.Deadline.IsZero() && !s.Deadline.Equal(old.Deadline) {
 		switch {
-		case r.from == fromLastSeen && !old.LastSeen.IsZero():
+		case r.From == mutant.FromLastSeen && !old.LastSeen.IsZero():
 			s.Deadline = old.LastSeen.Add(w.delay)
-		case r.from == fromFailedPing && x.failed > 0:
+		case r.From == mutant.FromFailedPing && x.failed > 0:
 			s.Deadline = g.clock.time(x.failed).Add(w.delay)
-		case r.from == fromUptime && restarted:
+		case r.From == mutant.FromUptime && restarted:
 			m := &w.masters[node]
 			up := m.clock.at(w.now).Truncate(time.Second) - m.booted.Truncate(time.Second)
 			s.Deadline = now.Add(w.delay - up)
-		case r.amnesia && old.RunID == "":
+		case r.Amnesia && old.RunID == "":
 			s.Deadline = now
-		case r.halfForSecond && g.index == 1:
+		case r.HalfForSecond && g.index == 1:
 			s.Deadline = now.Add(w.delay / 2)
-		case r.fenceNotRestarted && restarted && !old.Deadline.IsZero():
+		case r.FenceNotRestarted && restarted && !old.Deadline.IsZero():
 			s.Deadline = old.Deadline
-		case r.clusterDeadline:
-			for k := range w.plan.n {
+		case r.ClusterDeadline:
+			for k := range w.plan.N {
 				if d := g.watches[k].state.Deadline; !d.IsZero() && d.Before(s.Deadline) {
 					s.Deadline = d
 				}
 			}
-		case r.avoidsOutage:
+		case r.AvoidsOutage:
 			voting := 0
-			for k := range w.plan.n {
+			for k := range w.plan.N {
 				if g.watches[k].state.Phase == restartguard.PhaseServing {
 					voting++
 				}
 			}
-			if voting < redlock.Quorum(w.plan.n) {
+			if voting < redlock.Quorum(w.plan.N) {
 				s.Deadline = now
 			}
 		}
 	}
 	x.failed, x.refused = 0, false
-	if r.fenceOnce && x.n > 0 && x.todo[0].Kind == restartguard.Raise {
+	if r.FenceOnce && x.n > 0 && x.todo[0].Kind == restartguard.Raise {
 		if x.fencedRun == s.RunID {
 			x.n = 0
 			s.Duty = restartguard.Duty{}

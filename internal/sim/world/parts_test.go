@@ -1,10 +1,12 @@
-package sim
+package world
 
 import (
 	"testing"
 	"time"
 
 	"pgregory.net/rapid"
+
+	"redlockctl/internal/sim/schedule"
 )
 
 func TestTheQueueIsInOrderOfTimeAndThenOfPushing(t *testing.T) {
@@ -40,26 +42,13 @@ func TestTheQueueIsInOrderOfTimeAndThenOfPushing(t *testing.T) {
 func TestAClockCanBeReadBackwards(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := clock{
-			ppm:    int64(rapid.IntRange(-maxPPM, maxPPM).Draw(t, "ppm")),
+			ppm:    int64(rapid.IntRange(-schedule.MaxPPM, schedule.MaxPPM).Draw(t, "ppm")),
 			offset: time.Duration(rapid.Int64Range(-int64(time.Hour), int64(time.Hour)).Draw(t, "offset")),
 		}
-		local := time.Duration(rapid.Int64Range(0, int64(10*horizon)).Draw(t, "local"))
+		local := time.Duration(rapid.Int64Range(0, int64(10*schedule.Horizon)).Draw(t, "local"))
 		w := c.when(local)
 		if c.at(w) > local || c.at(w+1) <= local {
 			t.Fatalf("at %d the clock shows %d, and then %d; not %d", w, c.at(w), c.at(w+1), local)
 		}
 	})
-}
-
-func TestFaultsAreReadAsTheyAreWritten(t *testing.T) {
-	for s := range AllFaults + 1 {
-		if got, err := ParseFaults(s.String()); err != nil || got != s {
-			t.Errorf("%s is read as %s, %v", s, got, err)
-		}
-	}
-	for _, bad := range []string{"", "crashes", "crash,", "all,crash"} {
-		if _, err := ParseFaults(bad); err == nil {
-			t.Errorf("%q is accepted", bad)
-		}
-	}
 }

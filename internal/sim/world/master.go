@@ -1,8 +1,10 @@
-package sim
+package world
 
 import (
 	"time"
 
+	"redlockctl/internal/sim/mutant"
+	"redlockctl/internal/sim/schedule"
 	"redlockctl/internal/sim/trace"
 	"redlockctl/restartguard"
 )
@@ -38,12 +40,12 @@ type master struct {
 	// killed are the connections of each guard that were ended on the server's side
 	// (the last few), and swept is the first of which that is not so of all before
 	// it: nothing more is read from them.
-	killed [maxGuards][killedMost]uint16
-	kills  [maxGuards]int
-	swept  [maxGuards]uint16
+	killed [schedule.MaxGuards][killedMost]uint16
+	kills  [schedule.MaxGuards]int
+	swept  [schedule.MaxGuards]uint16
 	// named is one more than the last connection of each guard of which it has read
 	// something: those whose names it knows.
-	named [maxGuards]uint16
+	named [schedule.MaxGuards]uint16
 
 	announced uint8 // the guards that can be seen there
 
@@ -66,10 +68,10 @@ type master struct {
 	released   uint64 // tokens of which a release was carried out here
 }
 
-func (m *master) reset(i int, p *plan) {
-	*m = master{clock: clock{ppm: p.nodePPM[i], offset: time.Hour}, up: true, incarnation: 1, maxLag: 10, configured: true,
-		acl: p.acl, blind: p.blind>>i&1 != 0}
-	if p.replicas {
+func (m *master) reset(i int, p *schedule.Plan) {
+	*m = master{clock: clock{ppm: p.NodePPM[i], offset: time.Hour}, up: true, incarnation: 1, maxLag: 10, configured: true,
+		acl: p.ACL, blind: p.Blind>>i&1 != 0}
+	if p.Replicas {
 		m.replicas = 1
 	}
 }
@@ -114,26 +116,26 @@ func (m *master) held() bool { return m.minReplicas == restartguard.FenceCordon 
 func (m *master) live(now time.Duration) bool { return m.token != 0 && m.clock.at(now) < m.expires }
 
 // forget loses the copy that is there before it expires.
-func (w *world) forget(m *master) {
+func (w *World) forget(m *master) {
 	if m.live(w.now) {
 		m.ghosts |= 1 << m.token
 		m.fresh |= 1 << m.token
 		m.forgotAt = w.now
-		w.stats.LostVotes++
+		w.Stats.LostVotes++
 	}
 }
 
 // crash ends a master's process; it is back at the time given.
-func (w *world) crash(i int, back time.Duration, silent bool) {
+func (w *World) crash(i int, back time.Duration, silent bool) {
 	m := &w.masters[i]
 	if !m.up {
 		return
 	}
-	w.stats.Crashes++
-	for k := range w.plan.clients { // what was deleted in this incarnation tells nothing of the next
+	w.Stats.Crashes++
+	for k := range w.plan.Clients { // what was deleted in this incarnation tells nothing of the next
 		w.grants[w.clients[k].token].deleted &^= 1 << i
 	}
-	if w.trace != nil {
+	if w.Trace != nil {
 		what := "crashes"
 		if m.live(w.now) {
 			what += " and forgets the vote for " + tokenName(m.token)
@@ -147,11 +149,11 @@ func (w *world) crash(i int, back time.Duration, silent bool) {
 	m.up, m.silent, m.token, m.lostAt, m.harmed, m.announced = false, silent, 0, w.now, true, 0
 	m.losses++
 	w.push(event{at: max(back, w.now+1), kind: evUp, node: uint8(i), incarnation: m.incarnation})
-	w.emit(onCrash, i)
+	w.emit(schedule.OnCrash, i)
 }
 
 // boot starts a master anew.
-func (w *world) boot(i int, incarnation uint16) {
+func (w *World) boot(i int, incarnation uint16) {
 	m := &w.masters[i]
 	if m.up || m.incarnation != incarnation {
 		return
@@ -161,15 +163,15 @@ func (w *world) boot(i int, incarnation uint16) {
 	m.booted = m.clock.at(w.now)
 	m.minReplicas, m.maxLag, m.wipes, m.evicted, m.configured = restartguard.FenceUp, 10, 0, 0, false
 	m.slave, m.promotions, m.commands, m.counter, m.crossUntil = false, 0, 0, 0, 0
-	m.killed, m.swept, m.named = [maxGuards][killedMost]uint16{}, [maxGuards]uint16{}, [maxGuards]uint16{}
-	if !w.plan.fenced {
+	m.killed, m.swept, m.named = [schedule.MaxGuards][killedMost]uint16{}, [schedule.MaxGuards]uint16{}, [schedule.MaxGuards]uint16{}
+	if !w.plan.Fenced {
 		m.minReplicas = restartguard.FenceNone
 	}
-	if w.plan.lagZero {
+	if w.plan.LagZero {
 		m.maxLag = 0
 	}
 	m.excused = !m.refuses()
-	for g := range w.plan.guards {
+	for g := range w.plan.Guards {
 		w.guards[g].watches[i].graceUntil = trace.Never
 	}
 	w.announceAgain(i)
@@ -179,14 +181,14 @@ func (w *world) boot(i int, incarnation uint16) {
 		w.say("n", i, "is back, empty and OPEN (run %d)", m.incarnation)
 	}
 	w.wakeGuards(i)
-	w.emit(onUp, i)
+	w.emit(schedule.OnUp, i)
 	if !m.refuses() {
 		w.free()
 	}
 }
 
 // flush is FLUSHALL by somebody. A closed server refuses it.
-func (w *world) flush(i int) {
+func (w *World) flush(i int) {
 	m := &w.masters[i]
 	if !m.up || m.slave || m.fenced() && !m.acl {
 		return
@@ -196,13 +198,13 @@ func (w *world) flush(i int) {
 	m.token, m.counter = 0, 0
 	m.wipes++
 	w.lose(m, i, true)
-	w.emit(onCrash, i)
+	w.emit(schedule.OnCrash, i)
 	w.free()
 }
 
 // evict drops the copy for want of memory, as maxmemory-policy volatile-lru does
 // with live locks.
-func (w *world) evict(i int) {
+func (w *World) evict(i int) {
 	m := &w.masters[i]
 	if !m.up || m.slave || !m.live(w.now) {
 		return
@@ -212,12 +214,12 @@ func (w *world) evict(i int) {
 	m.token = 0
 	m.evicted++
 	w.lose(m, i, true)
-	w.emit(onCrash, i)
+	w.emit(schedule.OnCrash, i)
 	w.free()
 }
 
 // stepClock moves a master's wall clock.
-func (w *world) stepClock(i int, by time.Duration) {
+func (w *World) stepClock(i int, by time.Duration) {
 	m := &w.masters[i]
 	if by > 0 {
 		w.forget(m)
@@ -231,12 +233,12 @@ func (w *world) stepClock(i int, by time.Duration) {
 }
 
 // lose takes note of a loss other than by a crash.
-func (w *world) lose(m *master, i int, seen bool) {
+func (w *World) lose(m *master, i int, seen bool) {
 	if seen {
 		m.losses++
 	}
 	if !m.excused {
-		for g := range w.plan.guards {
+		for g := range w.plan.Guards {
 			w.guards[g].watches[i].graceUntil = trace.Never
 		}
 	}
@@ -245,7 +247,7 @@ func (w *world) lose(m *master, i int, seen bool) {
 }
 
 // creep moves a master's wall clock by one of many small steps.
-func (w *world) creep(i int, e *event) {
+func (w *World) creep(i int, e *event) {
 	m := &w.masters[i]
 	w.forget(m)
 	m.clock.offset += e.x
@@ -264,7 +266,7 @@ func (w *world) creep(i int, e *event) {
 }
 
 // demote makes a master a replica of another server, which replaces its data.
-func (w *world) demote(i int, length time.Duration) {
+func (w *World) demote(i int, length time.Duration) {
 	m := &w.masters[i]
 	if !m.up || m.slave {
 		return
@@ -273,12 +275,12 @@ func (w *world) demote(i int, length time.Duration) {
 	w.forget(m)
 	m.slave, m.token, m.counter = true, 0, 0
 	w.lose(m, i, true)
-	w.emit(onCrash, i)
+	w.emit(schedule.OnCrash, i)
 	w.push(event{at: w.now + max(length, 1), kind: evPromoted, node: uint8(i), incarnation: m.incarnation})
 }
 
 // promote makes a replica a master again.
-func (w *world) promote(i int, incarnation uint16) {
+func (w *World) promote(i int, incarnation uint16) {
 	m := &w.masters[i]
 	if !m.up || m.incarnation != incarnation || !m.slave {
 		return
@@ -295,9 +297,9 @@ func (w *world) promote(i int, incarnation uint16) {
 // restore puts a master's memory back to an earlier state, as the snapshot of a
 // virtual machine does. It is done where a guard can see it: the snapshot is
 // older than a few counts.
-func (w *world) restore(i int) {
+func (w *World) restore(i int) {
 	m := &w.masters[i]
-	if w.plan.guards != 1 || !w.plan.counter || m.slave || !m.up {
+	if w.plan.Guards != 1 || !w.plan.Counter || m.slave || !m.up {
 		return
 	}
 	c := w.guards[0].watches[i].counter
@@ -308,12 +310,12 @@ func (w *world) restore(i int) {
 	w.forget(m)
 	m.token, m.counter = 0, max(0, c-6)
 	w.lose(m, i, true)
-	w.emit(onCrash, i)
+	w.emit(schedule.OnCrash, i)
 	w.free()
 }
 
 // resetStats resets the counters of a master.
-func (w *world) resetStats(i int) {
+func (w *World) resetStats(i int) {
 	if m := &w.masters[i]; m.up {
 		w.say("n", i, "has its counters reset (CONFIG RESETSTAT)")
 		m.wipes, m.evicted, m.commands = 0, 0, 0
@@ -321,7 +323,7 @@ func (w *world) resetStats(i int) {
 }
 
 // hold closes a master by an operator's hand.
-func (w *world) cordon(i int, length time.Duration) {
+func (w *World) cordon(i int, length time.Duration) {
 	m := &w.masters[i]
 	if !m.up || m.held() || m.blind {
 		return
@@ -332,7 +334,7 @@ func (w *world) cordon(i int, length time.Duration) {
 }
 
 // handBack ends a hold: the guards may open the node when it is safe.
-func (w *world) handBack(i int, incarnation uint16) {
+func (w *World) handBack(i int, incarnation uint16) {
 	m := &w.masters[i]
 	if !m.up || m.incarnation != incarnation || !m.held() {
 		return
@@ -342,13 +344,13 @@ func (w *world) handBack(i int, incarnation uint16) {
 }
 
 // expired looks at a copy when it may have run out.
-func (w *world) expired(e *event) {
+func (w *World) expired(e *event) {
 	m := &w.masters[e.node]
 	if m.token != e.tok || m.token == 0 || m.incarnation != e.incarnation || m.clock.at(w.now) < m.expires {
 		return
 	}
 	if g := &w.grants[m.token]; g.abandoned && g.release[e.node] == 0 {
-		w.breach(LeftBehind, "%s on %s was given up at %s, was never released there, and blocked others for its whole TTL",
+		w.breach(mutant.LeftBehind, "%s on %s was given up at %s, was never released there, and blocked others for its whole TTL",
 			tokenName(m.token), nodeName(int(e.node)), trace.At(g.abandonedAt))
 	}
 	m.token = 0

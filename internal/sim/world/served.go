@@ -1,9 +1,13 @@
-package sim
+package world
 
-import "redlockctl/restartguard"
+import (
+	"redlockctl/internal/sim/mutant"
+	"redlockctl/internal/sim/schedule"
+	"redlockctl/restartguard"
+)
 
 // asked: a guard's command reaches a master.
-func (w *world) asked(e *event) {
+func (w *World) asked(e *event) {
 	g, m := &w.guards[e.who], &w.masters[e.node]
 	x := &g.watches[e.node]
 	current := g.up && x.gen == e.gen && x.turn == e.run
@@ -49,7 +53,7 @@ func (w *world) asked(e *event) {
 }
 
 // obey is the server's side of a guard's command.
-func (w *world) obey(g *guard, m *master, e *event) restartguard.Observation {
+func (w *World) obey(g *guard, m *master, e *event) restartguard.Observation {
 	node := int(e.node)
 	o := restartguard.Observation{RunID: w.runIDs[node][m.incarnation%incarnations], Conn: int64(e.gen) + 1}
 	before := restartguard.Params{MinReplicas: m.minReplicas, MaxLag: m.maxLag}
@@ -66,7 +70,7 @@ func (w *world) obey(g *guard, m *master, e *event) restartguard.Observation {
 		o.Counter, o.Counted = m.counter, true
 	case askKill:
 		o.About, o.Gone, o.Swept = restartguard.Killing, e.x != 0, e.code != 0
-		if w.rules.inFlightRemovals {
+		if w.rules.InFlightRemovals {
 			break
 		}
 		if o.Gone {
@@ -77,8 +81,8 @@ func (w *world) obey(g *guard, m *master, e *event) restartguard.Observation {
 		}
 	case askKillOthers:
 		o.About, o.Others, o.Swept = restartguard.Killing, true, true
-		for i := range w.plan.guards {
-			if i != g.index && !w.rules.rivalRemovals {
+		for i := range w.plan.Guards {
+			if i != g.index && !w.rules.RivalRemovals {
 				m.swept[i] = max(m.swept[i], m.named[i])
 			}
 		}
@@ -118,8 +122,8 @@ func (w *world) obey(g *guard, m *master, e *event) restartguard.Observation {
 }
 
 // showTo is what a look reads.
-func (w *world) showTo(g *guard, m *master, node int, o *restartguard.Observation) {
-	if w.rules.early.oldScans {
+func (w *World) showTo(g *guard, m *master, node int, o *restartguard.Observation) {
+	if w.rules.Early.OldScans {
 		w.seenBefore(g, node, m)
 	}
 	g.watches[node].inWhole = m.ghosts == 0 && m.incarnation == 1
@@ -132,12 +136,12 @@ func (w *world) showTo(g *guard, m *master, node int, o *restartguard.Observatio
 		o.Former = w.runIDs[node][m.promotions%incarnations]
 	}
 	o.Clock.Wall = m.clock.at(w.now)
-	o.Counter, o.Counted = m.counter, w.plan.counter
+	o.Counter, o.Counted = m.counter, w.plan.Counter
 }
 
-func (w *world) raiseFence(g *guard, m *master, node int, e *event) {
-	if w.plan.faults == 0 && !m.harmed && !g.watches[node].away && int64(e.x) == restartguard.FenceUp {
-		w.breach(NeedlessFence, "g%d closes %s, which has lost nothing", g.index+1, nodeName(node))
+func (w *World) raiseFence(g *guard, m *master, node int, e *event) {
+	if w.plan.Faults == 0 && !m.harmed && !g.watches[node].away && int64(e.x) == restartguard.FenceUp {
+		w.breach(mutant.NeedlessFence, "g%d closes %s, which has lost nothing", g.index+1, nodeName(node))
 	}
 	if e.code != 0 {
 		m.maxLag = 10
@@ -150,9 +154,9 @@ func (w *world) raiseFence(g *guard, m *master, node int, e *event) {
 	w.say("n", node, "is closed by g%d", e.who+1)
 }
 
-func (w *world) removeFence(g *guard, m *master, node int, e *event) {
-	w.stats.Removals++
-	if w.trace != nil {
+func (w *World) removeFence(g *guard, m *master, node int, e *event) {
+	w.Stats.Removals++
+	if w.Trace != nil {
 		late := ""
 		if x := &g.watches[node]; x.gen != e.gen {
 			late = ", by a command that was under way on a connection given up since"
@@ -167,7 +171,7 @@ func (w *world) removeFence(g *guard, m *master, node int, e *event) {
 		}
 	case w.now <= m.crossUntil: // nobody could have stopped it yet
 		m.excused = true
-		for i := range w.plan.guards {
+		for i := range w.plan.Guards {
 			x := &w.guards[i].watches[node]
 			x.graceUntil = max(x.graceUntil, m.crossUntil)
 		}
@@ -175,15 +179,15 @@ func (w *world) removeFence(g *guard, m *master, node int, e *event) {
 		m.excused, m.fresh = false, 0
 	}
 	w.setFence(m, int64(e.x))
-	w.emit(onRemoval, node)
+	w.emit(schedule.OnRemoval, node)
 	w.free()
 }
 
-func (w *world) setFence(m *master, value int64) {
+func (w *World) setFence(m *master, value int64) {
 	if value == restartguard.FenceCordon && !m.held() {
 		m.heldSince = w.now
 	}
-	if w.rules.fenceOfOne && value == restartguard.FenceUp {
+	if w.rules.FenceOfOne && value == restartguard.FenceUp {
 		value = 1
 	}
 	m.minReplicas, m.configured = value, true

@@ -1,8 +1,10 @@
-package sim
+package world
 
 import (
 	"time"
 
+	"redlockctl/internal/sim/mutant"
+	"redlockctl/internal/sim/schedule"
 	"redlockctl/internal/sim/trace"
 	"redlockctl/restartguard"
 )
@@ -43,9 +45,9 @@ type guard struct {
 	memory   bool // it is on disk for the next start
 	paused   time.Duration
 	wallStep time.Duration // of its host's wall clock, on which nothing may depend
-	cut      [maxNodes]time.Duration
+	cut      [schedule.MaxNodes]time.Duration
 	trip     int // index of the next trip
-	watches  [maxNodes]watch
+	watches  [schedule.MaxNodes]watch
 	inquest  restartguard.Inquest
 	peers    restartguard.Peers
 	heardAt  time.Duration // of the witness: when it last heard of a longer D; 0: never
@@ -123,7 +125,7 @@ type clockMemory struct {
 
 // keepClock writes the reading of the clock down when it is time to, as late as the
 // product does; that of a new life at once.
-func (w *world) keepClock(g *guard, x *watch) {
+func (w *World) keepClock(g *guard, x *watch) {
 	if s := &x.state; x.kept.runID != s.RunID || w.now-x.keptAt >= restartguard.MemoryEvery(w.delayOf(g)) {
 		x.kept, x.keptAt = clockMemory{s.RunID, s.ClockBase}, w.now
 	}
@@ -137,13 +139,13 @@ func (g *guard) reset(i int) {
 }
 
 // startGuard starts a guard, which knows nothing.
-func (w *world) startGuard(g *guard, at time.Duration) {
+func (w *World) startGuard(g *guard, at time.Duration) {
 	g.up = true
-	g.clock = clock{ppm: w.plan.guard[g.index].ppm, offset: time.Hour}
+	g.clock = clock{ppm: w.plan.Guard[g.index].PPM, offset: time.Hour}
 	g.memory = false
 	g.inquest = w.inquest()
 	g.peers, g.heardAt = restartguard.Peers{}, 0
-	for i := range w.plan.n {
+	for i := range w.plan.N {
 		x := &g.watches[i]
 		turn, gen := x.turn+1, x.gen+1
 		*x = watch{turn: turn, gen: gen, first: true, graceUntil: trace.Never}
@@ -153,7 +155,7 @@ func (w *world) startGuard(g *guard, at time.Duration) {
 }
 
 // restartGuard starts a guard again, with its memory or without.
-func (w *world) restartGuard(g *guard) {
+func (w *World) restartGuard(g *guard) {
 	if !g.memory {
 		w.say("g", g.index, "starts again, without memory")
 		w.startGuard(g, w.now)
@@ -162,12 +164,12 @@ func (w *world) restartGuard(g *guard) {
 	w.say("g", g.index, "starts again, with its memory")
 	before := g.watches
 	w.startGuard(g, w.now)
-	for i := range w.plan.n {
+	for i := range w.plan.N {
 		x, old := &g.watches[i], &before[i]
 		old.state.ClockBase = old.kept.clock
 		x.state = w.remembered(g, old.state)
 		x.kept, x.keptAt = old.kept, old.keptAt
-		if w.rules.memoryUnread && x.state.Deadline.IsZero() {
+		if w.rules.MemoryUnread && x.state.Deadline.IsZero() {
 			x.state.RunID = ""
 		}
 		// What it knew it knows, and so it must see what was lost meanwhile.
@@ -179,27 +181,27 @@ func (w *world) restartGuard(g *guard) {
 
 // remembered is what the product's guard finds in its memory on disk: a state is
 // written before anything is done that follows from it.
-func (w *world) remembered(g *guard, s restartguard.State) restartguard.State {
+func (w *World) remembered(g *guard, s restartguard.State) restartguard.State {
 	s = s.Remembered(g.clock.time(w.now), g.clock.at(w.now), w.delayOf(g))
-	if w.rules.clockUnread {
+	if w.rules.ClockUnread {
 		s.Clock = restartguard.Reading{}
 	}
-	if w.rules.inFlightForgotten {
+	if w.rules.InFlightForgotten {
 		s.Pending, s.Swept = restartguard.InFlightCommand{}, true
 	}
 	return s
 }
 
 // crashGuard ends a guard; it starts again after a while.
-func (w *world) crashGuard(g *guard, length time.Duration, memory bool) {
+func (w *World) crashGuard(g *guard, length time.Duration, memory bool) {
 	if !g.up {
 		return
 	}
-	w.stats.GuardCrashes++
+	w.Stats.GuardCrashes++
 	w.say("g", g.index, "crashes")
-	for i := range w.plan.n {
+	for i := range w.plan.N {
 		x := &g.watches[i]
-		if w.rules.rejoinsOnExit && x.state.Phase == restartguard.PhaseFenced {
+		if w.rules.RejoinsOnExit && x.state.Phase == restartguard.PhaseFenced {
 			w.guardSend(g, i, restartguard.Action{Kind: restartguard.Remove})
 		}
 		x.gen++
@@ -212,35 +214,35 @@ func (w *world) crashGuard(g *guard, length time.Duration, memory bool) {
 }
 
 // wakeGuards lets a guard that happens to look just now do so.
-func (w *world) wakeGuards(node int) {
-	for i := range w.plan.guards {
+func (w *World) wakeGuards(node int) {
+	for i := range w.plan.Guards {
 		g := &w.guards[i]
-		if x := &g.watches[node]; g.up && w.plan.guard[i].eager && x.asking == 0 {
-			w.pauseWatch(g, node, g.next(w).out)
+		if x := &g.watches[node]; g.up && w.plan.Guard[i].Eager && x.asking == 0 {
+			w.pauseWatch(g, node, g.next(w).Out)
 		}
 	}
 }
 
 // later is a trip that comes after the next n.
-func (g *guard) later(w *world, n int) trip {
-	return w.plan.guard[g.index].trips[(g.trip+n)%guardTrips]
+func (g *guard) later(w *World, n int) schedule.Trip {
+	return w.plan.Guard[g.index].Trips[(g.trip+n)%schedule.GuardTrips]
 }
 
 // next is the next trip of a guard's exchange.
-func (g *guard) next(w *world) trip {
-	t := w.plan.guard[g.index].trips[g.trip%guardTrips]
+func (g *guard) next(w *World) schedule.Trip {
+	t := w.plan.Guard[g.index].Trips[g.trip%schedule.GuardTrips]
 	g.trip++
 	return t
 }
 
-func (w *world) pauseWatch(g *guard, node int, d time.Duration) {
+func (w *World) pauseWatch(g *guard, node int, d time.Duration) {
 	x := &g.watches[node]
 	x.turn++
 	x.asking = 0
 	w.push(event{at: w.now + max(d, 1), kind: evLook, who: uint8(g.index), node: uint8(node), run: x.turn})
 }
 
-func (w *world) guardEvent(g *guard, e *event) {
+func (w *World) guardEvent(g *guard, e *event) {
 	x := &g.watches[e.node]
 	if !g.up || e.run != x.turn {
 		return
@@ -255,11 +257,11 @@ func (w *world) guardEvent(g *guard, e *event) {
 	}
 }
 
-func (w *world) look(g *guard, node int) {
+func (w *World) look(g *guard, node int) {
 	w.exchange(g, node, askLook, 0, false)
 }
 
-func (w *world) guardSend(g *guard, node int, a restartguard.Action) {
+func (w *World) guardSend(g *guard, node int, a restartguard.Action) {
 	op := askProve
 	switch a.Kind {
 	case restartguard.Raise:
@@ -281,24 +283,24 @@ func (w *world) guardSend(g *guard, node int, a restartguard.Action) {
 
 // exchange sends a command to a master and arranges for what comes of it: an
 // answer, or nothing within the timeout.
-func (w *world) exchange(g *guard, node int, op uint8, value int64, lag bool) {
+func (w *World) exchange(g *guard, node int, op uint8, value int64, lag bool) {
 	x := &g.watches[node]
 	x.turn++
 	x.asking, x.asked = op+1, w.now
 	t := g.next(w)
 	if op == askRemove {
-		t.out += w.plan.guard[g.index].removalLate
+		t.Out += w.plan.Guard[g.index].RemovalLate
 	}
 	if op == askRaise {
 		// Its answer, the order to end the connections of others, and one to close again.
 		kill := g.later(w, 0)
-		x.ending = t.back + kill.out + kill.back + g.later(w, 1).out
+		x.ending = t.Back + kill.Out + kill.Back + g.later(w, 1).Out
 	}
 	if g.cut[node] > w.now {
-		t.out = trace.Never // it never gets there
+		t.Out = trace.Never // it never gets there
 	} else {
-		e := event{at: w.now + t.out, kind: evAsk, who: uint8(g.index), node: uint8(node), op: op, run: x.turn, gen: x.gen,
-			incarnation: x.incarnation, x: time.Duration(value), y: x.looked, z: t.back}
+		e := event{at: w.now + t.Out, kind: evAsk, who: uint8(g.index), node: uint8(node), op: op, run: x.turn, gen: x.gen,
+			incarnation: x.incarnation, x: time.Duration(value), y: x.looked, z: t.Back}
 		if lag {
 			e.code = 1
 		}
@@ -307,7 +309,7 @@ func (w *world) exchange(g *guard, node int, op uint8, value int64, lag bool) {
 		}
 		w.push(e)
 	}
-	if patience := g.clock.lasts(guardTimeout); t.out > patience || t.out+t.back > patience {
+	if patience := g.clock.lasts(guardTimeout); t.Out > patience || t.Out+t.Back > patience {
 		w.push(event{at: w.now + patience, kind: evGuardAlone, who: uint8(g.index), node: uint8(node), run: x.turn})
 		x.asking |= 0x80 // no answer is waited for
 	}
@@ -315,7 +317,7 @@ func (w *world) exchange(g *guard, node int, op uint8, value int64, lag bool) {
 
 // silence: no answer within the timeout. The connection is given up; what was
 // sent by it may still arrive.
-func (w *world) silence(g *guard, node int) {
+func (w *World) silence(g *guard, node int) {
 	x := &g.watches[node]
 	op, first := x.asking&^0x80-1, x.first
 	w.hangUp(g, node, op)
@@ -332,22 +334,22 @@ func (w *world) silence(g *guard, node int) {
 	}
 }
 
-func (w *world) shortly(g *guard) time.Duration {
+func (w *World) shortly(g *guard) time.Duration {
 	return g.clock.lasts(reconnect)
 }
 
 // hangUp gives the connection up.
-func (w *world) hangUp(g *guard, node int, op uint8) {
+func (w *World) hangUp(g *guard, node int, op uint8) {
 	x := &g.watches[node]
 	x.gen++
 	x.incarnation, x.first, x.n, x.do, x.killing = 0, true, 0, 0, false
 	w.masters[node].announced &^= 1 << g.index
 	x.graceUntil = trace.Never
-	x.removeAgain = x.removeAgain || op == askRemove && w.rules.removalRetried
+	x.removeAgain = x.removeAgain || op == askRemove && w.rules.RemovalRetried
 }
 
 // told: an answer, or a failure, reaches the guard.
-func (w *world) told(g *guard, node int, code uint8) {
+func (w *World) told(g *guard, node int, code uint8) {
 	x := &g.watches[node]
 	op, first := x.asking-1, x.first
 	x.asking = 0
@@ -386,7 +388,7 @@ func (w *world) told(g *guard, node int, code uint8) {
 		x.do++
 		if x.telling && x.inServing && g.cut[node] <= w.now {
 			if a.Kind != restartguard.Kill || x.killing {
-				x.graceUntil = w.now + g.later(w, 0).out
+				x.graceUntil = w.now + g.later(w, 0).Out
 			}
 			x.killing = a.Kind == restartguard.Kill // once for each connection
 		}
@@ -397,22 +399,22 @@ func (w *world) told(g *guard, node int, code uint8) {
 		x.graceUntil = w.now // it does nothing about it
 	}
 	x.n, x.do = 0, 0
-	if w.rules.early.on && w.inquire(g, node) {
+	if w.rules.Early.On && w.inquire(g, node) {
 		return
 	}
 	w.pauseWatch(g, node, w.until(g, x))
 }
 
 // until is the pause to the next look, see restartguard's watch.
-func (w *world) until(g *guard, x *watch) time.Duration {
-	poll := w.plan.guard[g.index].poll
+func (w *World) until(g *guard, x *watch) time.Duration {
+	poll := w.plan.Guard[g.index].Poll
 	if d := w.delayOf(g); d < w.delay {
 		poll = min(poll, d/3) // as of the others: none looks more seldom
 	}
 	poll = max(poll, reconnect)
 	if x.state.Phase == restartguard.PhaseFenced && !x.state.Deadline.IsZero() {
 		now := g.clock.time(w.now)
-		if w.rules.from == fromWallClock {
+		if w.rules.From == mutant.FromWallClock {
 			now = now.Add(g.wallStep)
 		}
 		if d := x.state.Deadline.Sub(now); d > 0 {
@@ -423,32 +425,32 @@ func (w *world) until(g *guard, x *watch) time.Duration {
 }
 
 // step is the one place that calls the product's step machine.
-func (w *world) step(g *guard, node int, o restartguard.Observation) {
+func (w *World) step(g *guard, node int, o restartguard.Observation) {
 	x := &g.watches[node]
 	oldRun, oldEarly, oldDelay, waited := x.state.RunID, x.state.Early, x.state.Delay, !x.state.Deadline.IsZero()
 	var old restartguard.State // of mutants; a copy costs time
-	if w.rules.guardBroken {
+	if w.rules.GuardBroken {
 		old = x.state
 	}
 	policy := &w.policy // nothing is allocated for a step
 	*policy = restartguard.Policy{Delay: w.delayOf(g), Sweep: true}
-	if w.plan.counter {
+	if w.plan.Counter {
 		policy.CountEvery = time.Second
 	}
 	now := g.clock.time(w.now)
 	if o.About == restartguard.Seen && w.differ() {
 		o.Heard = g.peers.Greatest(now)
 	}
-	if w.rules.guardBroken {
-		if w.rules.from == fromWallClock {
+	if w.rules.GuardBroken {
+		if w.rules.From == mutant.FromWallClock {
 			now = now.Add(g.wallStep)
 		}
-		if w.rules.latestDelay && o.Heard > 0 {
+		if w.rules.LatestDelay && o.Heard > 0 {
 			policy.Delay, o.Heard = o.Heard, 0
 		}
 		o = w.twistObservation(g, node, o, &x.state)
 	}
-	if w.rules.early.on {
+	if w.rules.Early.On {
 		policy.EarlyAfter = w.earlyAfter()
 		if o.About == restartguard.Seen {
 			o.Evidence = w.evidence(g, node, now)
@@ -460,10 +462,10 @@ func (w *world) step(g *guard, node int, o restartguard.Observation) {
 	if o.About == restartguard.Seen {
 		w.keepClock(g, x)
 	}
-	if w.rules.early.on && oldRun == "" && x.inWhole && o.About == restartguard.Seen {
+	if w.rules.Early.On && oldRun == "" && x.inWhole && o.About == restartguard.Seen {
 		next.Trusted = now // as if the guard had known it for long
 	}
-	if w.rules.killUnanswered && len(actions) > 0 && actions[0].Kind == restartguard.Kill {
+	if w.rules.KillUnanswered && len(actions) > 0 && actions[0].Kind == restartguard.Kill {
 		x.state.Pending, x.state.Swept = restartguard.InFlightCommand{}, true
 	}
 	for _, a := range actions {
@@ -472,24 +474,24 @@ func (w *world) step(g *guard, node int, o restartguard.Observation) {
 			x.n++
 		}
 	}
-	if w.rules.guardBroken {
+	if w.rules.GuardBroken {
 		w.twistState(g, node, o, &old, now)
 	}
-	if w.rules.early.on {
+	if w.rules.Early.On {
 		if oldEarly == "" && next.Early != "" {
-			w.stats.Early++
+			w.Stats.Early++
 			w.say("g", g.index, "needs not wait for D before it opens %s: every lock elsewhere has a quorum", nodeName(node))
 		}
 		w.looked(g, node, &o, now)
 	}
-	if w.trace != nil && oldRun != next.RunID && next.RunID != "" && o.About == restartguard.Seen {
+	if w.Trace != nil && oldRun != next.RunID && next.RunID != "" && o.About == restartguard.Seen {
 		if next.Deadline.IsZero() {
 			w.say("g", g.index, "sees %s for the first time, open, and takes it as it is", nodeName(node))
 		} else {
 			w.say("g", g.index, "sees %s run %d, and may open it at %s", nodeName(node), w.masters[node].incarnation, trace.At(g.clock.whenTime(x.state.Deadline)))
 		}
 	}
-	if w.trace != nil && oldRun == next.RunID && waited && oldDelay < next.Delay && !next.Deadline.IsZero() {
+	if w.Trace != nil && oldRun == next.RunID && waited && oldDelay < next.Delay && !next.Deadline.IsZero() {
 		w.say("g", g.index, "hears that D is %s, and may open %s at %s", trace.Span(next.Delay), nodeName(node), trace.At(g.clock.whenTime(next.Deadline)))
 	}
 }

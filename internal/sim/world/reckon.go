@@ -1,25 +1,26 @@
-package sim
+package world
 
 import (
 	"time"
 
+	"redlockctl/internal/sim/mutant"
 	"redlockctl/internal/sim/trace"
 )
 
 // mayRejoin is the witness of a lift.
-func (w *world) mayRejoin(g *guard, m *master, node int, e *event) {
+func (w *World) mayRejoin(g *guard, m *master, node int, e *event) {
 	if m.held() && e.y >= m.heldSince {
-		w.breach(CordonRemoved, "g%d opens %s, which it has seen cordoned by an operator", g.index+1, nodeName(node))
+		w.breach(mutant.CordonRemoved, "g%d opens %s, which it has seen cordoned by an operator", g.index+1, nodeName(node))
 		return
 	}
 	right := w.right
-	if w.rules.early.on {
+	if w.rules.Early.On {
 		right = w.earlyAfter()
 	}
 	since, least := w.now-m.lostAt, g.clock.lasts(right)
 	long := g.clock.lasts(w.right)
 	if e.tok != 0 && m.refuses() && (m.fresh != 0 && w.now-m.forgotAt < long || m.lostAt > 0 && since < long) {
-		w.stats.Unheard++
+		w.Stats.Unheard++
 		m.unguarded |= m.fresh
 		w.say("g", g.index, "could not have heard of a longer D")
 		return
@@ -28,13 +29,13 @@ func (w *world) mayRejoin(g *guard, m *master, node int, e *event) {
 		m.unguarded = 0
 	}
 	if m.lostAt > 0 && m.refuses() && since < least {
-		w.breach(EarlyRejoin, "g%d opens %s %s after its last crash, and D is %s", g.index+1, nodeName(node), trace.Span(since), trace.Span(right))
+		w.breach(mutant.EarlyRejoin, "g%d opens %s %s after its last crash, and D is %s", g.index+1, nodeName(node), trace.Span(since), trace.Span(right))
 	}
 }
 
 // reckon is the witness of what a guard was told: from when on a master that
 // is open after a loss has no excuse any more.
-func (w *world) reckon(g *guard, x *watch) {
+func (w *World) reckon(g *guard, x *watch) {
 	if x.knows && x.inLosses != x.losses {
 		x.telling = true
 	}
@@ -52,7 +53,7 @@ func (w *world) reckon(g *guard, x *watch) {
 // that were answered quickly, if one before the steps was too, and if it is more
 // than what may hide behind the error of these readings and the rates of clocks: a
 // fast guard gives a slow master that much.
-func (w *world) reckonClock(x *watch) {
+func (w *World) reckonClock(x *watch) {
 	const quick, large, hidden = 50 * ms, 200 * ms, 1.65e-2
 	switch {
 	case w.now-x.asked > quick:
@@ -72,8 +73,8 @@ func (w *world) reckonClock(x *watch) {
 }
 
 // inTime reports whether no guard could have closed a node yet.
-func (w *world) inTime(node int) bool {
-	for i := range w.plan.guards {
+func (w *World) inTime(node int) bool {
+	for i := range w.plan.Guards {
 		if w.now > w.guards[i].watches[node].graceUntil {
 			return false
 		}

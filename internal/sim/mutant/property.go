@@ -1,0 +1,36 @@
+package mutant
+
+// Property is what must hold in every schedule.
+type Property uint8
+
+const (
+	// Exclusion: no two clients believe in the lock at the same true time.
+	Exclusion Property = iota
+	// LeftBehind: a copy of an attempt that failed, or of a lock that was
+	// released, does not outlive its release; but for what no client can help (a
+	// connection that broke, a master that refused).
+	LeftBehind
+	// EarlyRejoin: a guard opens a master no earlier than D after its last loss,
+	// less what its clock may be wrong.
+	EarlyRejoin
+	// CordonRemoved: no guard opens a master that it has seen cordoned by an operator.
+	CordonRemoved
+	// NeedlessFence: where nothing goes wrong no guard closes a master, however far
+	// clocks differ within their bounds.
+	NeedlessFence
+	// Resurrected: a lock that was taken away is not extended any more, and no copy of
+	// a lock is put back that has ended, in the place of another's, or on a fenced
+	// master.
+	Resurrected
+)
+
+// String is the property as a sentence says it.
+func (p Property) String() string {
+	return [...]string{"two clients hold one lock", "a copy is left behind", "a master rejoins too early", "a cordon is removed",
+		"a master that lost nothing is fenced", "a lock is held on to that was force-released or has expired"}[p]
+}
+
+// ID is the property as one word for machines.
+func (p Property) ID() string {
+	return [...]string{"exclusion", "left-behind", "early-removal", "cordon-removed", "needless-fence", "resurrected"}[p]
+}
