@@ -1,3 +1,4 @@
+// Package mutant has the rules by which a simulation is played, and the ways to break one.
 package mutant
 
 // Rules are how the drivers of clients, guards and servers behave, and what the

@@ -2,12 +2,14 @@ package schedule
 
 import "time"
 
+// DropFault leaves a fault out.
 func (p *Plan) DropFault(i int) {
 	copy(p.Fault[i:], p.Fault[i+1:])
 	p.Faults--
 	p.Fault[p.Faults] = Fault{}
 }
 
+// DropClient leaves a client out.
 func (p *Plan) DropClient(i int) {
 	copy(p.Client[i:], p.Client[i+1:])
 	p.Clients--
@@ -19,6 +21,7 @@ func (p *Plan) DropClient(i int) {
 	}
 }
 
+// DropAttempt leaves an attempt out.
 func (c *Client) DropAttempt(k int) {
 	copy(c.Attempt[k:], c.Attempt[k+1:])
 	c.Attempts--

@@ -1,3 +1,4 @@
+// Package schedule draws plans of what may happen in a simulation, each from a seed.
 package schedule
 
 import "time"

@@ -10,25 +10,10 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
-
-	"redlockctl/internal/sim/trace"
 )
 
 // ErrUnknownMutant is returned by [Explore] for the name of a mutant that there is not.
 var ErrUnknownMutant = errors.New("no such mutant")
-
-// ErrTooManyStates is returned by [Explore] when there are more states than it was
-// allowed to visit.
-var ErrTooManyStates = errors.New("not all states were visited")
-
-// Exploration is what came of it.
-type Exploration struct {
-	States, Steps int
-	Elapsed       time.Duration
-	// Trace is a shortened way to what must not be; nil: there is none.
-	Trace []trace.Line
-}
 
 // Explore visits all states. It ends early with the error of ctx, or with
 // [ErrTooManyStates], and fails with [ErrUnknownMutant].

@@ -2,6 +2,7 @@ package small
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"hash/maphash"
 	"slices"
@@ -188,4 +189,16 @@ func (x *explorer[S]) tell(path []move, say *teller) []trace.Line {
 	}
 	say.trace.Add(x.moment(&s), "!!", x.broken(&s))
 	return say.trace.Lines
+}
+
+// ErrTooManyStates is returned by [Explore] when there are more states than it was
+// allowed to visit.
+var ErrTooManyStates = errors.New("not all states were visited")
+
+// Exploration is what came of it.
+type Exploration struct {
+	States, Steps int
+	Elapsed       time.Duration
+	// Trace is a shortened way to what must not be; nil: there is none.
+	Trace []trace.Line
 }

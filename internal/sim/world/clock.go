@@ -2,6 +2,8 @@ package world
 
 import "time"
 
+const ms = time.Millisecond
+
 // epoch is where every local clock begins; any moment will do.
 var epoch = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 

@@ -19,13 +19,6 @@ func (w *World) inquest() restartguard.Inquest {
 	return q
 }
 
-func (w *World) earlyAfter() time.Duration {
-	if w.rules.Early.AtOnce {
-		return 1
-	}
-	return restartguard.EarlyAfter(schedule.AttemptBound)
-}
-
 // evidence is what a guard has for a master that it looks at.
 func (w *World) evidence(g *guard, node int, now time.Time) *restartguard.Evidence {
 	x := &g.watches[node]
@@ -53,25 +46,6 @@ func (w *World) evidence(g *guard, node int, now time.Time) *restartguard.Eviden
 	return g.inquest.Evidence(nodeNames[node], x.state, others, now)
 }
 
-// inquire asks a master for its copies if a guard wants to know them now.
-func (w *World) inquire(g *guard, node int) bool {
-	q, ok := g.inquest.Question(nodeNames[node], g.clock.time(w.now))
-	if !ok || w.plan.N == 1 {
-		return false
-	}
-	g.watches[node].question = q
-	w.exchange(g, node, askScan, 0, false)
-	return true
-}
-
-// copyOn is the master's side of a scan.
-func (w *World) copyOn(m *master) restartguard.Copy {
-	if !m.live(w.now) {
-		return restartguard.Copy{}
-	}
-	return restartguard.Copy{Key: "k", Token: tokenName(m.token), Left: (m.expires - m.clock.at(w.now)).Truncate(ms)}
-}
-
 // testify takes the answer to a scan to the inquest.
 func (w *World) testify(g *guard, node int) {
 	x := &g.watches[node]
@@ -91,15 +65,8 @@ func (w *World) testify(g *guard, node int) {
 		}
 		t.Copies = []restartguard.Copy{c}
 	}
-	w.say("g", g.index, "asks %s for its locks: %s", nodeName(node), copyText(c))
+	w.say("g", g.index, "asks %s for its locks: %s", nodeNames[node], copyText(c))
 	g.inquest.Testify(nodeNames[node], t)
-}
-
-// seenBefore takes note of what is there while nothing may be asked yet.
-func (w *World) seenBefore(g *guard, node int, m *master) {
-	if _, ok := g.inquest.Question(nodeNames[node], g.clock.time(w.now)); !ok {
-		g.watches[node].oldCopy = w.copyOn(m)
-	}
 }
 
 func copyText(c restartguard.Copy) string {
@@ -123,5 +90,3 @@ func (w *World) looked(g *guard, node int, o *restartguard.Observation, now time
 	}
 	g.inquest.Confirm(nodeNames[node], s, o.Asked, now)
 }
-
-var nodeNames = [schedule.MaxNodes]string{"n1", "n2", "n3", "n4", "n5", "n6", "n7"}

@@ -1,30 +1,12 @@
 package world
 
 import (
-	"time"
-
 	"redlockctl/internal/announce"
 	"redlockctl/internal/sim/schedule"
 	"redlockctl/restartguard"
 )
 
-const (
-	// announceAfter is how soon a guard announces itself on a master that is back.
-	announceAfter = 100 * ms
-)
-
 var guardNames = [schedule.MaxGuards]string{"g1", "g2"}
-
-// differ reports whether the guards have another D each.
-func (w *World) differ() bool { return w.plan.Shorter && w.plan.Guards > 1 }
-
-// delayOf is a guard's own D.
-func (w *World) delayOf(g *guard) time.Duration {
-	if g.index > 0 && w.differ() {
-		return w.delay / schedule.ShorterBy
-	}
-	return w.delay
-}
 
 // announce makes a guard be seen on an incarnation of a master.
 func (w *World) announce(g *guard, node int, incarnation uint16) {
@@ -33,20 +15,10 @@ func (w *World) announce(g *guard, node int, incarnation uint16) {
 	}
 }
 
-// announceAgain lets all guards announce themselves on a master that is back.
-func (w *World) announceAgain(node int) {
-	if !w.differ() {
-		return
-	}
-	for i := range w.plan.Guards {
-		w.push(event{at: w.now + announceAfter, kind: evAnnounce, who: uint8(i), node: uint8(node), incarnation: w.masters[node].incarnation})
-	}
-}
-
-// hear takes in what a look, which has been answered, brought of other guards, and
+// hearGuards takes in what a look, which has been answered, brought of other guards, and
 // announces the guard there. The rest is the witness, which reckons by true time what
 // the guard must know.
-func (w *World) hear(g *guard, node int) {
+func (w *World) hearGuards(g *guard, node int) {
 	if !w.differ() {
 		return
 	}
@@ -69,10 +41,4 @@ func (w *World) hear(g *guard, node int) {
 	x.warned = x.warned && !(x.inServing && !lost) && (!lost || x.fencedBefore)
 	x.fencedBefore = !x.inServing
 	x.warned = x.warned || g.heardAt > 0 && w.now-g.heardAt <= g.clock.lasts(restartguard.PeerKept)-ms
-}
-
-// unaware reports whether a guard with a shorter D, which is about to open a master
-// for the end of that D, had no chance to hear of the longer one.
-func (w *World) unaware(g *guard, x *watch) bool {
-	return w.delayOf(g) < w.delay && !x.warned && x.state.Early == ""
 }

@@ -1,67 +1,13 @@
 package world
 
 import (
-	"fmt"
 	"math/bits"
 	"time"
 
 	"redlockctl/internal/sim/mutant"
-	"redlockctl/internal/sim/schedule"
 	"redlockctl/internal/sim/trace"
 	"redlockctl/redlock"
 )
-
-// tokens is one more than the greatest token: the number of a client's attempt,
-// see tokenOf. 0 is none.
-const tokens = schedule.MaxClients*8 + 1
-
-// tokenOf draws the token of a client's attempt, from 0.
-func tokenOf(client, attempt int) uint8 { return uint8(client*8 + attempt + 1) }
-
-func tokenName(t uint8) string { return fmt.Sprintf("c%d/%d", (t-1)/8+1, (t-1)%8+1) }
-
-// What became of a release on a node.
-const (
-	relSent     uint8 = 1 << iota // it is, or was, on its way
-	relDone                       // it was carried out
-	relRefused                    // the master refuses writes
-	relLost                       // its connection was gone
-	relInFlight                   // it went by another connection than the SET
-)
-
-// grant is what the witness knows of one token.
-type grant struct {
-	votes uint8         // nodes that accepted it
-	until time.Duration // the end of the attempt: what is answered later comes late
-	// seconds are the tokens for which a node had voted before, and forgotten it, and
-	// was open for no fault of a guard when it accepted this one.
-	seconds     [schedule.MaxNodes]uint64
-	abandoned   bool // failed or released
-	abandonedAt time.Duration
-	release     [schedule.MaxNodes]uint8
-	repaired    uint8 // nodes on which it was put back
-	relied      uint8 // the nodes that said yes to the last grant or extension
-
-	taking         bool // an operator takes it away
-	takeBegan      time.Duration
-	clean, deleted uint8
-	takenAt        time.Duration // when he was told that it is gone
-}
-
-// Breach is a violation.
-type Breach struct {
-	Property mutant.Property
-	Text     string
-}
-
-func (w *World) breach(p mutant.Property, format string, args ...any) {
-	if w.Broken == nil && w.rules.Checks&(1<<p) != 0 {
-		w.Broken = &Breach{Property: p, Text: fmt.Sprintf(format, args...)}
-		if w.Trace != nil {
-			w.Trace.Add(w.now, "!!", w.Broken.Text)
-		}
-	}
-}
 
 // believe takes note that from now until a true time a client believes in its
 // lock, and looks if another does.
@@ -106,4 +52,114 @@ func (w *World) excusable(second, first uint8) bool {
 		}
 	}
 	return votes != relied && bits.OnesCount8(votes) < redlock.Quorum(w.plan.N)
+}
+
+// resurrected is the witness of an extension: none that began after the lock was
+// taken away may be granted, unless its acquisition was under way when that began.
+func (w *World) resurrected(c *client) {
+	g := &w.grants[c.token]
+	if g.takenAt == 0 || c.asked <= g.takenAt || g.takeBegan <= g.until {
+		return
+	}
+	w.breach(mutant.Resurrected, "c%d has extended its lock, begun at %s, which was taken away at %s", c.index+1, trace.At(c.asked), trace.At(g.takenAt))
+}
+
+// intrudes is the witness of the place of a copy that is put back: a master that
+// serves, and that has no other's copy.
+func (w *World) intrudes(m *master, e *event) {
+	switch {
+	case m.refuses():
+		w.breach(mutant.Resurrected, "%s, which is fenced, accepts a copy of %s that is put back", nodeNames[e.node], tokenName(e.tok))
+	case m.token != 0 && m.token != e.tok:
+		w.breach(mutant.Resurrected, "the copy of %s on %s is replaced by one of %s that is put back", tokenName(m.token), nodeNames[e.node], tokenName(e.tok))
+	}
+}
+
+// outlives is the witness of a copy that was put back: it ends as those do that the
+// extension before it has made.
+func (w *World) outlives(c *client, e *event) {
+	if e.x > c.terms.TTL && e.run == c.run {
+		w.breach(mutant.LeftBehind, "the copy that was put back on %s outlives the lock by %s", nodeNames[e.node], trace.Span(e.x-c.terms.TTL))
+	}
+}
+
+// mayRejoin is the witness of a lift.
+func (w *World) mayRejoin(g *guard, m *master, node int, e *event) {
+	if m.cordoned() && e.y >= m.heldSince {
+		w.breach(mutant.CordonRemoved, "g%d opens %s, which it has seen cordoned by an operator", g.index+1, nodeNames[node])
+		return
+	}
+	right := w.right
+	if w.rules.Early.On {
+		right = w.earlyAfter()
+	}
+	since, least := w.now-m.lostAt, g.clock.lasts(right)
+	long := g.clock.lasts(w.right)
+	if e.tok != 0 && m.refuses() && (m.fresh != 0 && w.now-m.forgotAt < long || m.lostAt > 0 && since < long) {
+		w.Stats.Unheard++
+		m.unguarded |= m.fresh
+		w.say("g", g.index, "could not have heard of a longer D")
+		return
+	}
+	if e.tok == 0 && m.refuses() {
+		m.unguarded = 0
+	}
+	if m.lostAt > 0 && m.refuses() && since < least {
+		w.breach(mutant.EarlyRejoin, "g%d opens %s %s after its last crash, and D is %s", g.index+1, nodeNames[node], trace.Span(since), trace.Span(right))
+	}
+}
+
+// reckon is the witness of what a guard was told: from when on a master that
+// is open after a loss has no excuse any more.
+func (w *World) reckon(g *guard, x *watch) {
+	if x.knows && x.inLosses != x.losses {
+		x.telling = true
+	}
+	if x.knows && w.now-x.readAt > w.delayOf(g)*99/100 {
+		x.away = true
+	}
+	x.knows, x.losses, x.readAt = true, x.inLosses, w.now
+	w.reckonClock(x)
+	if !x.inServing || x.inBlind { // one that it may not close is its to tell of, and no more
+		x.telling = false
+	}
+}
+
+// reckonClock: what a clock gains by steps shows in any two readings in a row
+// that were answered quickly, if one before the steps was too, and if it is more
+// than what may hide behind the error of these readings and the rates of clocks: a
+// fast guard gives a slow master that much.
+func (w *World) reckonClock(x *watch) {
+	const quick, large, hidden = 50 * ms, 200 * ms, 1.65e-2
+	switch {
+	case w.now-x.asked > quick:
+		x.ahead = 0
+		return
+	case x.inIncarnation != x.offsetIncarnation:
+		x.offsetIncarnation, x.gained, x.ahead = x.inIncarnation, 0, 0
+	default:
+		x.gained += x.inOffset - x.offset - time.Duration(hidden*float64(w.now-x.offsetAt))
+		if x.gained = max(x.gained, 0); x.gained < large {
+			x.ahead = 0
+		} else if x.ahead++; x.ahead == 2 {
+			x.gained, x.ahead, x.telling = 0, 0, true
+		}
+	}
+	x.offset, x.offsetAt = x.inOffset, w.now
+}
+
+// inTime reports whether no guard could have closed a node yet.
+func (w *World) inTime(node int) bool {
+	for i := range w.plan.Guards {
+		if w.now > w.guards[i].watches[node].graceUntil {
+			return false
+		}
+	}
+	return true
+}
+
+// unaware reports whether a guard with a shorter D, which is about to open a master
+// for the end of that D, had no chance to hear of the longer one.
+func (w *World) unaware(g *guard, x *watch) bool {
+	return w.delayOf(g) < w.delay && !x.warned && x.state.Early == ""
 }

@@ -2,7 +2,6 @@ package world
 
 import (
 	"fmt"
-	"math/bits"
 	"strings"
 	"time"
 
@@ -13,8 +12,6 @@ import (
 	"redlockctl/redlock"
 	"redlockctl/restartguard"
 )
-
-const ms = time.Millisecond
 
 // World is one schedule being played: masters, clients, guards, and the
 // witness. It is used again for the next one, so that nothing is allocated but
@@ -52,9 +49,10 @@ type World struct {
 	runIDs [schedule.MaxNodes][incarnations]string
 }
 
-// lives are more than a master has in any schedule.
+// incarnations are more than a master has in any schedule.
 const incarnations = 64
 
+// New makes a world in which nothing was played yet.
 func New() *World {
 	w := new(World)
 	for n := range w.runIDs {
@@ -103,121 +101,6 @@ func (s *Stats) Add(o Stats) {
 	s.Unheard += o.Unheard
 }
 
-// Play plays a plan to its end.
-func (w *World) Play(p *schedule.Plan, r mutant.Rules) {
-	w.plan, w.rules = p, r
-	w.opt = redlock.Options{DriftFactor: redlock.DefaultDriftFactor, DriftMargin: redlock.DefaultDriftMargin}
-	w.right = restartguard.DefaultDelay(schedule.MaxTTL)
-	w.delay = time.Duration(float64(w.right) * r.Delay)
-	w.queue.reset()
-	w.now, w.Broken, w.exposed = 0, nil, false
-	w.lastGrant, w.lastNode = 0, 0
-	w.grants = [tokens]grant{}
-	for i := range p.N {
-		w.masters[i].reset(i, p)
-	}
-	for i := range w.guards {
-		w.guards[i].up = false
-		if i < p.Guards {
-			w.guards[i].reset(i)
-		}
-	}
-	for i := range p.Clients {
-		w.clients[i].reset(i, p)
-	}
-	w.Stats.Schedules++
-	if !r.NoGuard {
-		for i := range p.Guards {
-			w.startGuard(&w.guards[i], p.Guard[i].Start)
-		}
-	}
-	for i := range p.Faults {
-		f := &p.Fault[i]
-		w.faults[i] = f.Nth
-		if f.On == schedule.OnTime {
-			w.push(event{at: f.After, kind: evFault, who: uint8(i)})
-		}
-	}
-	for i := range p.Clients {
-		w.next(&w.clients[i])
-	}
-	for w.Broken == nil && !w.exposed {
-		e, ok := w.pop()
-		if !ok || e.at > schedule.Horizon || w.over() {
-			return
-		}
-		w.now = e.at
-		w.happen(&e)
-	}
-	if w.exposed {
-		w.Stats.Exposed++
-	}
-}
-
-// over reports whether no client does or believes anything any more.
-func (w *World) over() bool {
-	for i := range w.plan.Clients {
-		if c := &w.clients[i]; c.state != clientDone || c.believes > w.now {
-			return false
-		}
-	}
-	return true
-}
-
-func (w *World) happen(e *event) {
-	switch e.kind {
-	case evFault:
-		if w.plan.Fault[e.who].On != schedule.OnTime {
-			w.lastNode = int(e.node)
-		}
-		w.strike(&w.plan.Fault[e.who])
-	case evUp:
-		w.boot(int(e.node), e.incarnation)
-	case evExpiry:
-		w.expired(e)
-	case evCordonOver:
-		w.handBack(int(e.node), e.incarnation)
-	case evPromoted:
-		w.promote(int(e.node), e.incarnation)
-	case evTake:
-		w.takeFrom(e)
-	case evCreep:
-		w.creep(int(e.node), e)
-	case evGuardUp:
-		if g := &w.guards[e.who]; !g.up {
-			w.restartGuard(g)
-		}
-	case evBegin, evAnswer, evTick, evHoldEnd:
-		c := &w.clients[e.who]
-		if c.paused > w.now {
-			e.at = c.paused
-			w.push(*e)
-			return
-		}
-		w.clientEvent(c, e)
-	case evRequest:
-		w.request(e)
-	case evLook, evTold, evGuardAlone:
-		g := &w.guards[e.who]
-		if g.paused > w.now {
-			e.at = g.paused
-			w.push(*e)
-			return
-		}
-		w.guardEvent(g, e)
-	case evAnnounce:
-		g := &w.guards[e.who]
-		if g.paused > w.now {
-			e.at = g.paused
-			w.push(*e)
-			return
-		}
-		w.announce(g, int(e.node), e.incarnation)
-	case evAsk:
-		w.asked(e)
-	}
-}
-
 // emit tells of something that clients and faults may wait for.
 func (w *World) emit(on schedule.Trigger, node int) {
 	w.lastNode = node
@@ -252,113 +135,144 @@ func (w *World) free() {
 	}
 }
 
-// strike carries out a fault.
-func (w *World) strike(f *schedule.Fault) {
-	switch f.Kind {
-	case schedule.GuardCrash:
-		w.crashGuard(&w.guards[f.Who], f.Length, f.Memory)
-		return
-	case schedule.GuardPause:
-		if g := &w.guards[f.Who]; g.up {
-			g.paused = max(g.paused, w.now+f.Length)
-			w.say("g", int(f.Who), "is suspended for %s", trace.Span(f.Length))
-		}
-		return
-	case schedule.GuardStep:
-		w.guards[f.Who].wallStep += f.Length
-		return
-	case schedule.ClientPause:
-		c := &w.clients[f.Who]
-		c.paused = max(c.paused, w.now+f.Length)
-		w.say("c", int(f.Who), "is suspended for %s", trace.Span(f.Length))
-		return
-	}
-	if f.Kind == schedule.Take {
-		w.take(f)
-		return
-	}
-	struck := w.choose(f)
-	if f.Kind == schedule.Cut {
-		g := &w.guards[f.Who]
-		for i := range w.plan.N {
-			if struck>>i&1 != 0 {
-				g.cut[i] = w.now + f.Length
-				w.masters[i].announced &^= 1 << f.Who
-				w.say("g", int(f.Who), "cannot reach %s for %s", nodeName(i), trace.Span(f.Length))
-			}
-		}
-		return
-	}
-	back := w.now + f.Length
-	for i := range w.plan.N {
-		if struck>>i&1 == 0 {
-			continue
-		}
-		switch f.Kind {
-		case schedule.Crash:
-			w.crash(i, back, f.Silent)
-			back += f.Stagger
-		case schedule.Flush:
-			w.flush(i)
-		case schedule.Evict:
-			w.evict(i)
-		case schedule.Step:
-			w.stepClock(i, f.Length)
-		case schedule.Creep:
-			steps := max(f.Count, 1)
-			w.creep(i, &event{tok: steps, x: f.Length / time.Duration(steps), y: max(f.Stagger, ms)})
-		case schedule.Role:
-			w.demote(i, f.Length)
-		case schedule.Restore:
-			w.restore(i)
-		case schedule.Reset:
-			w.resetStats(i)
-			w.flush(i)
-		case schedule.Cordon:
-			w.cordon(i, f.Length)
-		}
-	}
-}
-
-// choose are the nodes that a fault strikes.
-func (w *World) choose(f *schedule.Fault) uint8 {
-	all := uint8(1<<w.plan.N - 1)
-	switch f.Choice {
-	case schedule.OfTrigger:
-		return 1 << w.lastNode & all
-	case schedule.OfHolders:
-		var m uint8
-		count := int(f.Count)
-		// From a node on that differs from plan to plan.
-		for k := range w.plan.N {
-			i := (k + int(f.Mask)) % w.plan.N
-			if bits.OnesCount8(m) < count && w.lastGrant != 0 && w.masters[i].token == w.lastGrant {
-				m |= 1 << i
-			}
-		}
-		return m
-	default:
-		return f.Mask & all
-	}
-}
-
 func (w *World) say(kind string, i int, format string, args ...any) {
 	if w.Trace != nil {
 		w.Trace.Add(w.now, fmt.Sprintf("%s%d", kind, i+1), fmt.Sprintf(format, args...))
 	}
 }
 
-func nodeName(i int) string { return fmt.Sprintf("n%d", i+1) }
-
 func nodesOf(mask uint8) string {
 	var names []string
 	for i := range schedule.MaxNodes {
 		if mask>>i&1 != 0 {
-			names = append(names, nodeName(i))
+			names = append(names, nodeNames[i])
 		}
 	}
 	if len(names) == 0 {
 		return "nobody"
 	}
 	return strings.Join(names, ", ")
+}
+
+func (c *client) plan(w *World) *schedule.Attempt { return &w.plan.Client[c.index].Attempt[c.attempt] }
+
+// beginSoon ends the waiting.
+func (w *World) beginSoon(c *client) {
+	c.turn++
+	c.waits = schedule.OnTime
+	w.push(event{at: w.now + c.plan(w).Pause, kind: evBegin, who: uint8(c.index), run: c.turn})
+}
+
+// tokens is one more than the greatest token: the number of a client's attempt,
+// see tokenOf. 0 is none.
+const tokens = schedule.MaxClients*8 + 1
+
+// tokenOf draws the token of a client's attempt, from 0.
+func tokenOf(client, attempt int) uint8 { return uint8(client*8 + attempt + 1) }
+
+func tokenName(t uint8) string { return fmt.Sprintf("c%d/%d", (t-1)/8+1, (t-1)%8+1) }
+
+// What became of a release on a node.
+const (
+	relSent     uint8 = 1 << iota // it is, or was, on its way
+	relDone                       // it was carried out
+	relRefused                    // the master refuses writes
+	relLost                       // its connection was gone
+	relInFlight                   // it went by another connection than the SET
+)
+
+// grant is what the witness knows of one token.
+type grant struct {
+	votes uint8         // nodes that accepted it
+	until time.Duration // the end of the attempt: what is answered later comes late
+	// seconds are the tokens for which a node had voted before, and forgotten it, and
+	// was open for no fault of a guard when it accepted this one.
+	seconds     [schedule.MaxNodes]uint64
+	abandoned   bool // failed or released
+	abandonedAt time.Duration
+	release     [schedule.MaxNodes]uint8
+	repaired    uint8 // nodes on which it was put back
+	relied      uint8 // the nodes that said yes to the last grant or extension
+
+	taking         bool // an operator takes it away
+	takeBegan      time.Duration
+	clean, deleted uint8
+	takenAt        time.Duration // when he was told that it is gone
+}
+
+func (w *World) earlyAfter() time.Duration {
+	if w.rules.Early.AtOnce {
+		return 1
+	}
+	return restartguard.EarlyAfter(schedule.AttemptBound)
+}
+
+var nodeNames = [schedule.MaxNodes]string{"n1", "n2", "n3", "n4", "n5", "n6", "n7"}
+
+// differ reports whether the guards have another D each.
+func (w *World) differ() bool { return w.plan.Shorter && w.plan.Guards > 1 }
+
+// delayOf is a guard's own D.
+func (w *World) delayOf(g *guard) time.Duration {
+	if g.index > 0 && w.differ() {
+		return w.delay / schedule.ShorterBy
+	}
+	return w.delay
+}
+
+// announceAfter is how soon a guard announces itself on a master that is back.
+const announceAfter = 100 * ms
+
+// announceAgain lets all guards announce themselves on a master that is back.
+func (w *World) announceAgain(node int) {
+	if !w.differ() {
+		return
+	}
+	for i := range w.plan.Guards {
+		w.push(event{at: w.now + announceAfter, kind: evAnnounce, who: uint8(i), node: uint8(node), incarnation: w.masters[node].incarnation})
+	}
+}
+
+// laterTrip is a trip that comes after the next n.
+func (g *guard) laterTrip(w *World, n int) schedule.Trip {
+	return w.plan.Guard[g.index].Trips[(g.trip+n)%schedule.GuardTrips]
+}
+
+// nextTrip is the next trip of a guard's exchange.
+func (g *guard) nextTrip(w *World) schedule.Trip {
+	t := w.plan.Guard[g.index].Trips[g.trip%schedule.GuardTrips]
+	g.trip++
+	return t
+}
+
+func (w *World) pauseWatch(g *guard, node int, d time.Duration) {
+	x := &g.watches[node]
+	x.turn++
+	x.asking = 0
+	w.push(event{at: w.now + max(d, 1), kind: evLook, who: uint8(g.index), node: uint8(node), run: x.turn})
+}
+
+// wakeGuards lets a guard that happens to look just now do so.
+func (w *World) wakeGuards(node int) {
+	for i := range w.plan.Guards {
+		g := &w.guards[i]
+		if x := &g.watches[node]; g.up && w.plan.Guard[i].Eager && x.asking == 0 {
+			w.pauseWatch(g, node, g.nextTrip(w).Out)
+		}
+	}
+}
+
+// Breach is a violation.
+type Breach struct {
+	Property mutant.Property
+	Text     string
+}
+
+func (w *World) breach(p mutant.Property, format string, args ...any) {
+	if w.Broken == nil && w.rules.Checks&(1<<p) != 0 {
+		w.Broken = &Breach{Property: p, Text: fmt.Sprintf(format, args...)}
+		if w.Trace != nil {
+			w.Trace.Add(w.now, "!!", w.Broken.Text)
+		}
+	}
 }

@@ -141,7 +141,7 @@ func (w *World) showTo(g *guard, m *master, node int, o *restartguard.Observatio
 
 func (w *World) raiseFence(g *guard, m *master, node int, e *event) {
 	if w.plan.Faults == 0 && !m.harmed && !g.watches[node].away && int64(e.x) == restartguard.FenceUp {
-		w.breach(mutant.NeedlessFence, "g%d closes %s, which has lost nothing", g.index+1, nodeName(node))
+		w.breach(mutant.NeedlessFence, "g%d closes %s, which has lost nothing", g.index+1, nodeNames[node])
 	}
 	if e.code != 0 {
 		m.maxLag = 10
@@ -184,11 +184,26 @@ func (w *World) removeFence(g *guard, m *master, node int, e *event) {
 }
 
 func (w *World) setFence(m *master, value int64) {
-	if value == restartguard.FenceCordon && !m.held() {
+	if value == restartguard.FenceCordon && !m.cordoned() {
 		m.heldSince = w.now
 	}
 	if w.rules.FenceOfOne && value == restartguard.FenceUp {
 		value = 1
 	}
 	m.minReplicas, m.configured = value, true
+}
+
+// copyOn is the master's side of a scan.
+func (w *World) copyOn(m *master) restartguard.Copy {
+	if !m.live(w.now) {
+		return restartguard.Copy{}
+	}
+	return restartguard.Copy{Key: "k", Token: tokenName(m.token), Left: (m.expires - m.clock.at(w.now)).Truncate(ms)}
+}
+
+// seenBefore takes note of what is there while nothing may be asked yet.
+func (w *World) seenBefore(g *guard, node int, m *master) {
+	if _, ok := g.inquest.Question(nodeNames[node], g.clock.time(w.now)); !ok {
+		g.watches[node].oldCopy = w.copyOn(m)
+	}
 }
