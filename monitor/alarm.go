@@ -41,7 +41,7 @@ func (t *table) trackAlarm(r *record, now moment) (again moment) {
 		return due
 	}
 	r.alarmTold = true
-	t.emit(lockEvent(t.time(now), LevelAlarm, s.String(), r.key(), "%s", r.lock.alarmText()))
+	t.emit(lockEvent(t.time(now), LevelAlarm, s.String(), r.key(), "%s", alarmText(r.lock)))
 	return 0
 }
 
@@ -63,7 +63,7 @@ func (t *table) emitFirstAlarms(now moment, states ...LockState) {
 	for _, s := range states {
 		switch n := counts[s]; {
 		case n == 1:
-			t.emit(lockEvent(t.time(now), LevelAlarm, s.String(), first[s].key(), "%s", first[s].lock.alarmText()))
+			t.emit(lockEvent(t.time(now), LevelAlarm, s.String(), first[s].key(), "%s", alarmText(first[s].lock)))
 		case n > 1:
 			t.emit(nodeEvent(t.time(now), LevelAlarm, s.String(), "", "%d locks: %s", n, alarmTexts[s]))
 		}
@@ -79,7 +79,7 @@ var alarmTexts = map[LockState]string{
 }
 
 // alarmText is what the state of the lock means.
-func (l *Lock) alarmText() string {
+func alarmText(l *Lock) string {
 	switch {
 	case l.State == LockSplit && l.Tokens <= 1:
 		return "locks and other values at once"

@@ -51,7 +51,7 @@ func (a *assessment) wakeAt(at moment) {
 // assessLock works out what the copies of r mean now. It reads the table and the
 // record, and writes neither.
 func (t *table) assessLock(r *record, now moment) assessment {
-	a := assessment{now: now, holder: -1, since: r.lock.since, minority: r.minority, early: r.early, form: r.form}
+	a := assessment{now: now, holder: -1, since: r.lock.Span.begin, minority: r.minority, early: r.early, form: r.form}
 	var few [8]tally
 	tallies := few[:]
 	if len(r.tokens) > len(few) {
@@ -87,7 +87,7 @@ func (t *table) assessLock(r *record, now moment) assessment {
 	// on it.
 	a.perhaps = !a.majority && a.best.present+a.best.last >= t.quorum
 	a.lock.Key, a.lock.Form, a.lock.Held = r.lock.Key, form, a.best.present
-	a.lock.majorityEnd, a.lock.since = a.end, a.since
+	a.lock.Span = span{a.since, a.end}
 	if a.holder >= 0 {
 		a.lock.Holder = safetext.New(r.tokens[a.holder].prefix)
 	}
@@ -285,7 +285,7 @@ func (t *table) recognize(r *record, holder int8, now moment) *lockform.Form {
 		}
 	}
 	tok := r.tokens[holder]
-	return lockform.Recognize(r.key(), t.types[typ], tok.prefix, tok.length, t.time(now))
+	return lockform.Recognize(r.key(), t.typeName(typ), tok.prefix, tok.length, t.time(now))
 }
 
 // recognizeForeign finds out what r is, which no copy makes a lock: something
@@ -293,10 +293,10 @@ func (t *table) recognize(r *record, holder int8, now moment) *lockform.Form {
 func (t *table) recognizeForeign(r *record, now moment) *lockform.Form {
 	have := func(c copyOf) bool { return c.have() }
 	i := slices.IndexFunc(r.copies, have)
-	typ, was := t.types[r.copies[i].typ], ""
-	if old := r.lock.Copies.set; old != nil {
+	typ, was := t.typeName(r.copies[i].typ), ""
+	if old := r.lock.Copies.packed(); old != nil {
 		if k := slices.IndexFunc(old.copies, have); k >= 0 {
-			was = t.types[old.copies[k].typ]
+			was = t.typeName(old.copies[k].typ)
 		}
 	}
 	tok := r.tokens[r.copies[i].token]

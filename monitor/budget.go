@@ -6,9 +6,7 @@ import "redlockctl/redlock"
 // reads what it is told without keeping it (readPush), so its budget is for the
 // greeting.
 const (
-	feedReply     = 64 << 10
-	probeReply    = 1 << 20 // a section of INFO; a few KiB mostly
-	probeExchange = 4 << 20
+	feedReply = 64 << 10
 	// A page of SCAN: names are short mostly, and may be long. All nodes share
 	// readAll, each has a part of its own.
 	readAll   = 64 << 20

@@ -176,3 +176,26 @@ func poke(c chan struct{}) {
 	default:
 	}
 }
+
+// listen puts what the feed brings into the queue, until it breaks.
+func (f *feed) listen(queue *changes, keep sought) error {
+	for {
+		p, err := f.next(keep.match)
+		if err != nil {
+			return err
+		}
+		switch {
+		case p.pong:
+			if until := f.ponged(); !until.IsZero() {
+				queue.told(until)
+			}
+		case p.all:
+			queue.flush()
+		default:
+			queue.add(p.keys...)
+			if p.other > 0 && queue.flooded(p, time.Now()) {
+				return errFlood
+			}
+		}
+	}
+}

@@ -6,18 +6,16 @@ import (
 )
 
 const (
-	clockRecent       = 10                      // samples among which the best offset is chosen
-	clockBuckets      = 60                      // seconds of history; one best sample each
-	stepMargin        = 5 * time.Millisecond    // beyond the bounds, before it is a step
-	agePPM            = 500.0                   // how much worse an old sample is taken to be: the most that NTP slews
-	leastSpan         = 5 * time.Second         // of history, before a drift is told
-	leastBuckets      = 4                       // likewise
-	slewChange        = 1000.0                  // ppm by which the rate of two clocks changes while nobody looks: both slew anew
-	leastGap          = 5 * time.Second         // without a sample, before that counts
-	ownStep           = 20 * time.Millisecond   // of our own wall clock against the monotonic one
-	ownGap            = 1500 * time.Millisecond // without any sign of our own life, beyond the time between two probes: we were stopped
-	longGap           = 5 * time.Second         // more than a busy machine explains
-	discontinuityHold = time.Minute             // for how long a discontinuity is told
+	clockRecent  = 10                      // samples among which the best offset is chosen
+	clockBuckets = 60                      // seconds of history; one best sample each
+	stepMargin   = 5 * time.Millisecond    // beyond the bounds, before it is a step
+	agePPM       = 500.0                   // how much worse an old sample is taken to be: the most that NTP slews
+	leastSpan    = 5 * time.Second         // of history, before a drift is told
+	leastBuckets = 4                       // likewise
+	slewChange   = 1000.0                  // ppm by which the rate of two clocks changes while nobody looks: both slew anew
+	leastGap     = 5 * time.Second         // without a sample, before that counts
+	ownStep      = 20 * time.Millisecond   // of our own wall clock against the monotonic one
+	ownGap       = 1500 * time.Millisecond // without any sign of our own life, beyond the time between two probes: we were stopped
 )
 
 // clockSample is one reading of a node's clock.
@@ -62,7 +60,7 @@ func (c *clock) observe(s clockSample) (step time.Duration, stepped, suspect boo
 		if limit := s.bound + bound + stepMargin; off > limit || off < -limit {
 			last := c.suspect
 			c.suspect = &s
-			if last == nil || abs(s.offset-last.offset) > s.bound+last.bound+stepMargin {
+			if last == nil || (s.offset-last.offset).Abs() > s.bound+last.bound+stepMargin {
 				return 0, false, true
 			}
 			*c = clock{}

@@ -44,7 +44,7 @@ func TestOffsetAndDriftLieWithinTheirBounds(t *testing.T) {
 				t.Fatal("a step of a steady clock")
 			}
 			at := mono + 100*time.Millisecond
-			if e := c.estimate(at); !e.Valid || abs(e.Offset-w.at(at)) > e.Bound+time.Microsecond {
+			if e := c.estimate(at); !e.Valid || (e.Offset-w.at(at)).Abs() > e.Bound+time.Microsecond {
 				t.Fatalf("offset %s ± %s, not %s", e.Offset, e.Bound, w.at(at))
 			}
 			d := c.drift()
@@ -171,7 +171,7 @@ func TestNoFalseStep(t *testing.T) {
 				if by, stepped, _ := k.observe(w.sample(base, mono, there, back)); stepped {
 					t.Fatalf("a step of %s after %s", by, mono)
 				}
-				if e := k.estimate(mono); abs(e.Offset-w.at(mono)) > e.Bound+stepMargin {
+				if e := k.estimate(mono); (e.Offset - w.at(mono)).Abs() > e.Bound+stepMargin {
 					t.Fatalf("offset %s ± %s, not %s", e.Offset, e.Bound, w.at(mono))
 				}
 			}
@@ -197,10 +197,10 @@ func TestAStepIsSeenByItsSecondSample(t *testing.T) {
 			t.Error("the first sample after a step is a suspicion")
 		}
 		got, stepped, _ := read()
-		if !stepped || abs(got-by) > time.Millisecond {
+		if !stepped || (got-by).Abs() > time.Millisecond {
 			t.Errorf("%s, %t, not %s", got, stepped, by)
 		}
-		if e := c.estimate(mono); abs(e.Offset-w.at(mono)) > e.Bound || c.drift().Valid {
+		if e := c.estimate(mono); (e.Offset-w.at(mono)).Abs() > e.Bound || c.drift().Valid {
 			t.Errorf("%+v %+v: the history before the step counts still", e, c.drift())
 		}
 	}
@@ -219,7 +219,7 @@ func TestOneBadSampleIsNoStep(t *testing.T) {
 			t.Fatal("a step")
 		}
 	}
-	if e := c.estimate(20 * time.Second); abs(e.Offset-time.Second) > e.Bound {
+	if e := c.estimate(20 * time.Second); (e.Offset - time.Second).Abs() > e.Bound {
 		t.Errorf("%+v", e)
 	}
 }
@@ -292,7 +292,7 @@ func TestOurOwnClock(t *testing.T) {
 		t.Error("a look that was interrupted counts")
 	}
 	check(time.Hour)
-	if jump, ok := check(time.Hour); !ok || abs(jump-time.Hour) > 20*time.Millisecond {
+	if jump, ok := check(time.Hour); !ok || (jump-time.Hour).Abs() > 20*time.Millisecond {
 		t.Error(jump, ok)
 	}
 	if _, ok := check(time.Hour); ok {

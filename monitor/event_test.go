@@ -11,11 +11,17 @@ import (
 	"redlockctl/redlock"
 )
 
+// placed is a copy on a server.
+type placed struct {
+	token   string
+	expires time.Time // zero: never
+}
+
 // story is a world over servers that exist only here, lived through in steps.
 type story struct {
 	*world
 	at      time.Time
-	servers []map[string]held
+	servers []map[string]placed
 	lives   []string
 	fences  []string
 	clocks  []time.Duration
@@ -30,10 +36,9 @@ func newStory(t *testing.T, n int) *story {
 		names[i] = fmt.Sprint("n", i+1)
 	}
 	s := &story{at: time.Now()}
-	s.world = newTestWorld(t, s.at, names...)
-	s.opt.MaxTTL, s.table.maxTTL = 30*time.Second, 30*time.Second
+	s.world = newTestWorldWith(t, Options{MaxTTL: 30 * time.Second}, s.at, names...)
 	for i := range n {
-		s.servers = append(s.servers, map[string]held{})
+		s.servers = append(s.servers, map[string]placed{})
 		s.lives, s.fences = append(s.lives, fmt.Sprint("run", i)), append(s.fences, "0")
 		s.clocks, s.fails, s.info = append(s.clocks, 0), append(s.fails, nil), append(s.info, nil)
 	}
@@ -80,7 +85,7 @@ func (s *story) pass(d time.Duration) {
 
 func (s *story) set(key, token string, ttl time.Duration, nodes ...int) {
 	for _, i := range nodes {
-		h := held{token: token}
+		h := placed{token: token}
 		if ttl > 0 {
 			h.expires = s.at.Add(ttl)
 		}

@@ -1,14 +1,11 @@
 package monitor
 
 import (
+	"strconv"
 	"time"
 
 	"redlockctl/internal/safetext"
 )
-
-func unknownFacts() Facts {
-	return Facts{MaxMemory: -1, MaxLag: -1, Evicted: -1, MaxClients: -1, Refused: -1, Saves: -1, BackgroundSaves: -1, Rewrites: -1, ConfigRewrites: -1, ACLSaves: -1}
-}
 
 // infoCommands is the section of INFO that counts commands, beyond those that
 // the probe asks for anyway.
@@ -17,8 +14,8 @@ const infoCommands = "commandstats"
 // findingParameters are the parameters that only findings look at.
 var findingParameters = [...]string{"maxmemory", "save"}
 
-// readInfo takes in the fields of INFO, where it was not refused.
-func (f *Facts) readInfo(info map[string]string) {
+// readFacts takes in the fields of INFO, where it was not refused.
+func readFacts(f *Facts, info map[string]string) {
 	f.PID = int(number(info, "process_id", int64(f.PID)))
 	f.Port = int(number(info, "tcp_port", int64(f.Port)))
 	f.MaxMemory = number(info, "maxmemory", f.MaxMemory)
@@ -70,8 +67,8 @@ func callsOf(stat string) int64 {
 	return n
 }
 
-// readConfig takes in the parameters of CONFIG, where they were asked for.
-func (f *Facts) readConfig(config map[string]string) {
+// readSettings takes in the parameters of CONFIG, where they were asked for.
+func readSettings(f *Facts, config map[string]string) {
 	f.MaxLag = number(config, "min-replicas-max-lag", f.MaxLag)
 	f.MaxMemory = number(config, "maxmemory", f.MaxMemory)
 	if v, ok := config["save"]; ok {
@@ -82,8 +79,8 @@ func (f *Facts) readConfig(config map[string]string) {
 	}
 }
 
-// born takes note of how the server of a new incarnation was met.
-func (f *Facts) born(state NodeState, uptime time.Duration, at time.Time) {
+// noteBirth takes note of how the server of a new incarnation was met.
+func noteBirth(f *Facts, state NodeState, uptime time.Duration, at time.Time) {
 	f.OpenAt = time.Time{}
 	// Who was out of sight for longer may have waited closed, and been opened.
 	if state == NodeServing && uptime <= youngLife {
@@ -94,3 +91,12 @@ func (f *Facts) born(state NodeState, uptime time.Duration, at time.Time) {
 // youngLife is the age up to which an open server has not waited closed: no D
 // is that short that a guard could have opened it.
 const youngLife = 2 * time.Second
+
+// number reads an integer field that may be missing.
+func number(fields map[string]string, name string, missing int64) int64 {
+	n, err := strconv.ParseInt(fields[name], 10, 64)
+	if err != nil {
+		return missing
+	}
+	return n
+}

@@ -13,7 +13,7 @@ import (
 // known is all that findings are made of: a moment of the cluster.
 type known struct {
 	*Snapshot
-	opt           Options
+	opt           findingOptions
 	guard         *GuardView // nil: no guard in this process
 	boots         map[string]BootSight
 	discontinuity discontinuity // the last of our own
@@ -26,8 +26,11 @@ type known struct {
 	since map[string]happened
 }
 
+// found is a finding that a check fills in.
+type found Finding
+
 // seen says what was seen; it reports true, for a check to return.
-func (f *Finding) seen(format string, args ...any) bool {
+func (f *found) seen(format string, args ...any) bool {
 	f.Evidence = safetext.New(fmt.Sprintf(format, args...))
 	return true
 }
@@ -40,8 +43,20 @@ const (
 	lookEvery = 200 * time.Millisecond
 )
 
+// findingOptions are what findings have to know of the configuration.
+type findingOptions struct {
+	// Fences is how nodes are fenced, by name, where it is not by
+	// min-replicas-to-write: "acl" or "none", as in the configuration.
+	Fences      map[string]string
+	Meant       []string // IDs of findings that are not told
+	MaxMemory   int64    // bytes that locks may take here
+	DriftFactor float64  // of the lock algorithm
+	NodeTimeout time.Duration
+}
+
 // findings keeps the findings of a cluster: a pure step machine over moments.
 type findings struct {
+	opt           findingOptions
 	checks        []check
 	open          map[findingName]*openFinding
 	locks         lockWatch
@@ -67,17 +82,37 @@ type openFinding struct {
 	gone  time.Time // when it was taken back; zero: it was not
 }
 
+func newFindings(opt findingOptions) *findings {
+	checks := slices.DeleteFunc(allChecks(), func(c check) bool { return slices.Contains(opt.Meant, c.id) })
+	return &findings{opt: opt, checks: checks, open: map[findingName]*openFinding{}}
+}
+
+// guarded tells of the guard in this process: sight is called with each look.
+func (f *findings) guarded(sight func() GuardView) { f.guard = sight }
+
+// sightOfGuard is what the guard in this process said at the last look; nil: there is none.
+func (f *findings) sightOfGuard() *GuardView { return f.sight }
+
+// booted tells how nodes start, by their names.
+func (f *findings) booted(boots map[string]BootSight) { f.boots = boots }
+
+// discontinued tells that what was measured before is not to be believed.
+func (f *findings) discontinued(d discontinuity) { f.discontinuity = d }
+
+// note takes in the keys of locks that have changed.
+func (f *findings) note(keys []string) { f.locks.note(keys) }
+
 // look takes in a moment of the cluster and returns what holds now, the gravest
 // first. emit is told of findings that open and close. The snapshot is that of a
 // settled view; its own findings are not looked at.
-func (f *findings) look(s *Snapshot, opt Options, emit func(Event)) []Finding {
+func (f *findings) look(s *Snapshot, emit func(Event)) []Finding {
 	now := s.At
 	if !f.looked.IsZero() && now.Sub(f.looked) < lookEvery {
 		return f.current
 	}
 	f.looked = now
-	k := known{Snapshot: s, opt: opt, discontinuity: f.discontinuity, since: f.happened(s), boots: f.boots}
-	k.locks, k.shortest = f.locks.look(s, opt)
+	k := known{Snapshot: s, opt: f.opt, discontinuity: f.discontinuity, since: f.happened(s), boots: f.boots}
+	k.locks, k.shortest = f.locks.look(s, f.opt.NodeTimeout)
 	if f.guard != nil {
 		g := f.guard()
 		f.sight = &g
@@ -150,14 +185,24 @@ func (f *findings) settle(o *openFinding, now time.Time, emit func(Event)) {
 	}
 }
 
-// ripening reports whether a danger that was first seen before until is still to be told.
-func (f *findings) ripening(until time.Time) bool {
+// undecided reports whether something that was first seen before until needs more
+// time to be told for certain, or the moment now was not looked at.
+func (f *findings) undecided(now, until time.Time) bool {
+	if f.looked != now || f.locks.awaits(now, until, f.opt.NodeTimeout) {
+		return true
+	}
 	for _, o := range f.open {
 		if !o.told && o.gone.IsZero() && o.Severity == SeverityDanger && o.check.after < measured && o.Since.Before(until) {
 			return true
 		}
 	}
 	return false
+}
+
+// ripening is how many locks are in a state that is a danger if it lasts, and whether the
+// view, complete since then, is too young to tell of what was there.
+func (f *findings) ripening(now, complete time.Time) (locks int, young bool) {
+	return f.locks.ripening, now.Sub(complete) < youngView
 }
 
 // sorted are all findings, the gravest first, then in the order of the checks,
@@ -229,44 +274,25 @@ const (
 
 // each is a check of every node by itself. f is the finding as it is declared, of that
 // node; find reports whether it holds, and says in f what is special about it.
-func each(find func(k known, n *Node, f *Finding) bool) func(known, Finding, func(Finding)) {
+func each(find func(k known, n *Node, f *found) bool) func(known, Finding, func(Finding)) {
 	return func(k known, declared Finding, tell func(Finding)) {
 		for i := range k.Nodes {
-			f := declared
+			f := found(declared)
 			f.Node = k.Nodes[i].Name
 			if find(k, &k.Nodes[i], &f) {
-				tell(f)
+				tell(Finding(f))
 			}
 		}
 	}
 }
 
 // once is a check of the whole cluster.
-func once(find func(k known, f *Finding) bool) func(known, Finding, func(Finding)) {
-	return func(k known, f Finding, tell func(Finding)) {
-		if find(k, &f) {
-			tell(f)
+func once(find func(k known, f *found) bool) func(known, Finding, func(Finding)) {
+	return func(k known, declared Finding, tell func(Finding)) {
+		if f := found(declared); find(k, &f) {
+			tell(Finding(f))
 		}
 	}
-}
-
-// GuardView is what findings know of a restart guard in this process.
-type GuardView struct {
-	// Nodes are those that the guard closes after a loss, by name.
-	Nodes map[string]GuardedNode
-	// Outlook says when a quorum is back, while there is none; empty: not known.
-	Outlook string
-	Delay   time.Duration // D
-}
-
-// GuardedNode is one node as its guard sees it.
-type GuardedNode struct {
-	Known    bool // a start of it was seen, so that Verified means something
-	Verified bool // its last start started fenced
-	Exposed  bool // it accepts writes though it should be fenced
-	// OpenFor is how long its last incarnation was open before it was closed.
-	OpenFor time.Duration
-	Err     string // why it could not be closed or opened, or talked to
 }
 
 // BootForm says how a node starts, as far as its files and its command line

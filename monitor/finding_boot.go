@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"redlockctl/internal/announce"
+	"redlockctl/internal/words"
 )
 
 // Words of [Options.Fences], as in the configuration.
@@ -20,7 +21,7 @@ const userRemedy = "Start the lock clients' user without commands that write, in
 
 // bootFinding says what is wrong with how a node starts, beyond what a guard in
 // this process tells.
-func bootFinding(k known, n *Node, f *Finding) bool {
+func bootFinding(k known, n *Node, f *found) bool {
 	boot := k.boots[n.Name]
 	f.Remedy = cmp.Or(boot.Remedy, f.Remedy)
 	if boot.Form == BootUnfenced {
@@ -49,7 +50,7 @@ func bootFinding(k known, n *Node, f *Finding) bool {
 
 // fenceRewritten: CONFIG REWRITE and ACL SAVE write what is set at that moment,
 // and so may write the fence away.
-func fenceRewritten(k known, n *Node, f *Finding) bool {
+func fenceRewritten(k known, n *Node, f *found) bool {
 	method, since := k.opt.Fences[n.Name], k.since[n.Name]
 	what := []string{calls("CONFIG REWRITE", since.configRewrites, n.Facts.ConfigRewrites, k.At)}
 	if method == fenceByUser {
@@ -69,7 +70,7 @@ func rewriteMatters(k known, n *Node) bool {
 
 // fenceDenied: where CONFIG cannot be used, nobody can fence by
 // min-replicas-to-write, nor let the node rejoin.
-func fenceDenied(k known, n *Node, f *Finding) bool {
+func fenceDenied(k known, n *Node, f *found) bool {
 	if method := k.opt.Fences[n.Name]; n.Facts.ConfigError == "" || method == fenceByUser || method == fenceByNone {
 		return false
 	}
@@ -88,7 +89,7 @@ func fenceDenied(k known, n *Node, f *Finding) bool {
 func calls(command string, seen count64, total int64, now time.Time) string {
 	switch {
 	case seen.lately(now):
-		return fmt.Sprintf("%s %d × while it was watched, the last %s", command, seen.n, ago(seen.at, now))
+		return fmt.Sprintf("%s %d × while it was watched, the last %s", command, seen.n, words.Ago(seen.at, now))
 	case total > 0:
 		return fmt.Sprintf("%s %d × since its start", command, total)
 	}

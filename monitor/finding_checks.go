@@ -5,12 +5,13 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"redlockctl/internal/words"
 	"slices"
 	"strconv"
 	"strings"
 )
 
-func noQuorum(k known, f *Finding) bool {
+func noQuorum(k known, f *found) bool {
 	evidence := fmt.Sprintf("%d of %d nodes serve, a quorum is %d: %s", k.Cluster.Serving, k.Cluster.N, k.Cluster.Quorum, k.Cluster.Absent)
 	var fenced []string
 	for i := range k.Nodes {
@@ -26,7 +27,7 @@ func noQuorum(k known, f *Finding) bool {
 	return k.Cluster.Verdict == VerdictUnavailable && f.seen("%s", evidence)
 }
 
-func sameServer(k known, f *Finding) bool {
+func sameServer(k known, f *found) bool {
 	byID := map[string][]string{}
 	for i := range k.Nodes {
 		if n := &k.Nodes[i]; n.RunID != "" && n.State.Answers() {
@@ -44,7 +45,7 @@ func sameServer(k known, f *Finding) bool {
 }
 
 // sameHost: loopback addresses are those of a lab, where it is meant.
-func sameHost(k known, f *Finding) bool {
+func sameHost(k known, f *found) bool {
 	byHost := map[string][]string{}
 	for i := range k.Nodes {
 		host := hostOf(k.Nodes[i].Addr)
@@ -63,8 +64,6 @@ func sameHost(k known, f *Finding) bool {
 	return len(same) > 0 && f.seen("%s", strings.Join(same, "; "))
 }
 
-const thisMachine = "this machine"
-
 func hostOf(addr string) string {
 	if strings.HasPrefix(addr, "/") {
 		return thisMachine
@@ -79,7 +78,7 @@ func hostOf(addr string) string {
 	return strings.ToLower(strings.TrimSuffix(host, "."))
 }
 
-func evictionPolicy(_ known, n *Node, f *Finding) bool {
+func evictionPolicy(_ known, n *Node, f *found) bool {
 	switch {
 	case n.Eviction == "", n.Eviction == "noeviction":
 		return false
@@ -90,33 +89,33 @@ func evictionPolicy(_ known, n *Node, f *Finding) bool {
 		f.Severity = SeverityInfo
 		return f.seen("maxmemory-policy %s, maxmemory 0 (no limit)", n.Eviction)
 	}
-	return f.seen("maxmemory-policy %s, %s of maxmemory %s used", n.Eviction, bytesOf(n.UsedMemory), bytesOf(n.Facts.MaxMemory))
+	return f.seen("maxmemory-policy %s, %s of maxmemory %s used", n.Eviction, words.Bytes(n.UsedMemory), words.Bytes(n.Facts.MaxMemory))
 }
 
-func evictions(k known, n *Node, f *Finding) bool {
+func evictions(k known, n *Node, f *found) bool {
 	if c := k.since[n.Name].evicted; c.lately(k.At) {
-		return f.seen("%d evicted while it was watched, the last %s", c.n, ago(c.at, k.At))
+		return f.seen("%d evicted while it was watched, the last %s", c.n, words.Ago(c.at, k.At))
 	}
 	f.Severity = SeverityWarning
 	return n.Facts.Evicted > 0 && f.seen("evicted_keys %d since its start", n.Facts.Evicted)
 }
 
-func wrongRole(_ known, n *Node, f *Finding) bool {
+func wrongRole(_ known, n *Node, f *found) bool {
 	f.Evidence = n.Err
 	return n.State == NodeWrongRole
 }
 
 // openServer: a server beyond this host that obeys everybody. That it is no firewall
 // or network policy which keeps strangers out cannot be seen from here.
-func openServer(_ known, n *Node, f *Finding) bool {
+func openServer(_ known, n *Node, f *found) bool {
 	return n.Facts.Open && hostOf(n.Addr) != thisMachine && f.seen("PING without a login is obeyed at %s", n.Addr)
 }
 
-func replicas(_ known, n *Node, f *Finding) bool {
+func replicas(_ known, n *Node, f *found) bool {
 	return n.Replicas > 0 && n.Role == "master" && f.seen("connected_slaves %d", n.Replicas)
 }
 
-func nodeDown(k known, n *Node, f *Finding) bool {
+func nodeDown(k known, n *Node, f *found) bool {
 	if k.Cluster.Verdict == VerdictUnavailable {
 		return false // told as that
 	}
@@ -138,8 +137,8 @@ func nodeDown(k known, n *Node, f *Finding) bool {
 
 // unsafePersistence: without a guard, what a server forgets is a vote to give
 // again. One that keeps its data by halves looks safe, and is not.
-func unsafePersistence(k known, n *Node, f *Finding) bool {
-	if n.Facts.AppendOnly == "" || !readable(n.State) {
+func unsafePersistence(k known, n *Node, f *found) bool {
+	if n.Facts.AppendOnly == "" || !n.State.Readable() {
 		return false
 	}
 	if p := protectionOf(n, k.guard); p != unguardedNode && p != hiddenNode {
@@ -155,10 +154,10 @@ func unsafePersistence(k known, n *Node, f *Finding) bool {
 	return k.guard != nil && f.seen("no persistence, and no guard closes this node")
 }
 
-func clientsFull(k known, n *Node, f *Finding) bool {
+func clientsFull(k known, n *Node, f *found) bool {
 	if c := k.since[n.Name].refused; c.lately(k.At) {
 		f.Title = "maxclients was reached"
-		return f.seen("%s refused while it was watched, the last %s; %s are open", count(int(c.n), "connection", "connections"), ago(c.at, k.At), clientsOf(n))
+		return f.seen("%s refused while it was watched, the last %s; %s are open", words.Count(int(c.n), "connection", "connections"), words.Ago(c.at, k.At), clientsOf(n))
 	}
 	most := n.Facts.MaxClients
 	return most > 0 && 10*int64(n.Clients) >= 9*most && f.seen("%s connections are open", clientsOf(n))
@@ -172,17 +171,17 @@ func clientsOf(n *Node) string {
 	return fmt.Sprintf("%d of maxclients %d", n.Clients, n.Facts.MaxClients)
 }
 
-func memoryFull(_ known, n *Node, f *Finding) bool {
+func memoryFull(_ known, n *Node, f *found) bool {
 	limit := n.Facts.MaxMemory
-	return limit > 0 && float64(n.UsedMemory) > 0.9*float64(limit) && f.seen("%s of maxmemory %s used", bytesOf(n.UsedMemory), bytesOf(limit))
+	return limit > 0 && float64(n.UsedMemory) > 0.9*float64(limit) && f.seen("%s of maxmemory %s used", words.Bytes(n.UsedMemory), words.Bytes(limit))
 }
 
-func diskFails(_ known, n *Node, f *Finding) bool {
+func diskFails(_ known, n *Node, f *found) bool {
 	return n.Facts.DiskFails != "" && f.seen("%s", n.Facts.DiskFails)
 }
 
 // savedByHand: commands that no lock client sends.
-func savedByHand(k known, n *Node, f *Finding) bool {
+func savedByHand(k known, n *Node, f *found) bool {
 	var what []string
 	note := func(c count64, total int64, name string) (seen bool) {
 		text := calls(name, c, total, k.At)
@@ -206,30 +205,30 @@ func savedByHand(k known, n *Node, f *Finding) bool {
 	return len(what) > 0 && f.seen("%s", strings.Join(what, "; "))
 }
 
-func evenNodes(k known, f *Finding) bool {
+func evenNodes(k known, f *found) bool {
 	n := k.Cluster.N
 	f.Consequence = fmt.Sprintf("It tolerates the loss of %d, no more than %d nodes do, and contenders split the votes more often.", n-k.Cluster.Quorum, n-1)
 	return n > 1 && n%2 == 0 && f.seen("%d nodes, quorum %d", n, k.Cluster.Quorum)
 }
 
-func singleNode(k known, f *Finding) bool { return k.Cluster.N == 1 && f.seen("1 node, quorum 1") }
+func singleNode(k known, f *found) bool { return k.Cluster.N == 1 && f.seen("1 node, quorum 1") }
 
 // locksUnread: what this program has no room for.
-func locksUnread(k known, n *Node, f *Finding) bool {
+func locksUnread(k known, n *Node, f *found) bool {
 	switch {
 	case n.NoRoom == 0:
 		return false
 	case n.NoRoomLocks > 0:
-		return f.seen("no room for about %s in [monitor] max_memory, which is %s", count(n.NoRoomLocks, "key", "keys"), bytesOf(k.opt.MaxMemory))
+		return f.seen("no room for about %s in [monitor] max_memory, which is %s", words.Count(n.NoRoomLocks, "key", "keys"), words.Bytes(k.opt.MaxMemory))
 	}
 	f.Severity, f.Title = SeverityInfo, "more keys that are no locks than this program has room for"
 	f.Consequence = "They are not listed. All locks are."
-	return f.seen("no room for about %s: such keys have a quarter of [monitor] max_memory, which is %s", count(n.NoRoom, "key", "keys"), bytesOf(k.opt.MaxMemory))
+	return f.seen("no room for about %s: such keys have a quarter of [monitor] max_memory, which is %s", words.Count(n.NoRoom, "key", "keys"), words.Bytes(k.opt.MaxMemory))
 }
 
 // limitedSight: what this user may not see, or what does not come through, cannot be
 // found. What to do is what there is to do about each of it.
-func limitedSight(_ known, n *Node, f *Finding) bool {
+func limitedSight(_ known, n *Node, f *found) bool {
 	var seen, do []string
 	for _, l := range n.limits {
 		seen = append(seen, l.text)
@@ -238,12 +237,12 @@ func limitedSight(_ known, n *Node, f *Finding) bool {
 		}
 	}
 	f.Remedy = strings.Join(do, " ")
-	return len(seen) > 0 && readable(n.State) && f.seen("%s", strings.Join(seen, "; "))
+	return len(seen) > 0 && n.State.Readable() && f.seen("%s", strings.Join(seen, "; "))
 }
 
 // ofLocks is the check for one kind of bad locks.
-func ofLocks(kind int) func(known, *Finding) bool {
-	return func(k known, f *Finding) bool {
+func ofLocks(kind int) func(known, *found) bool {
+	return func(k known, f *found) bool {
 		these := k.locks[kind]
 		if these.count == 0 || these.sample == nil {
 			return false

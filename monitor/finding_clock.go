@@ -5,26 +5,27 @@ import (
 	"slices"
 	"time"
 
+	"redlockctl/internal/words"
 	"redlockctl/redlock"
 )
 
 // stepHold is for how long the step of a clock is told, at least.
 const stepHold = time.Minute
 
-func clockStep(k known, n *Node, f *Finding) bool {
+func clockStep(k known, n *Node, f *found) bool {
 	by := n.Facts.StepBy
 	if by < 0 {
 		f.Severity, f.Consequence = SeverityWarning, "All locks on it live longer than they should: they block, but do not let anybody in."
 	}
 	return !n.Facts.StepAt.IsZero() && k.At.Sub(n.Facts.StepAt) < max(k.Cluster.MaxTTL, stepHold) &&
-		f.seen("by %s, %s", signed(by), ago(n.Facts.StepAt, k.At))
+		f.seen("by %s, %s", words.Signed(by), words.Ago(n.Facts.StepAt, k.At))
 }
 
 // clockRate compares the drift allowance of the lock algorithm with what is
 // measured: how much faster the fastest clock runs than the slowest, ours among
 // them.
-func clockRate(k known, f *Finding) bool {
-	allowance := cmp.Or(k.opt.Redlock.DriftFactor, redlock.DefaultDriftFactor)
+func clockRate(k known, f *found) bool {
+	allowance := cmp.Or(k.opt.DriftFactor, redlock.DefaultDriftFactor)
 	s := RateSpread(k.Nodes)
 	least := s.PPM - s.Bound // certainly that much
 	if least > allowance*1e6 {
@@ -38,46 +39,16 @@ func clockRate(k known, f *Finding) bool {
 // mostSlew is the rate, in ppm, at which two clocks that are slewed part at most.
 const mostSlew = 1000
 
-// Spread is how much the rates of clocks differ.
-type Spread struct {
-	Fastest, Slowest string // names of nodes; "this machine" for our own
-	PPM, Bound       float64
-}
-
-// RateSpread is the difference between the fastest and the slowest of the
-// nodes' clocks and our own, that is the surest to be large. Its bound is a hard
-// one: the difference is at least PPM − Bound.
-func RateSpread(nodes []Node) Spread {
-	best := Spread{Fastest: thisMachine, Slowest: thisMachine}
-	rates := []Node{{Name: thisMachine, Drift: Drift{Valid: true}}}
-	for i := range nodes {
-		if nodes[i].Drift.Valid && readable(nodes[i].State) {
-			rates = append(rates, nodes[i])
-		}
-	}
-	first := true
-	for i := range rates {
-		for j := range rates {
-			a, b := rates[i], rates[j]
-			s := Spread{a.Name, b.Name, a.Drift.PPM - b.Drift.PPM, a.Drift.Bound + b.Drift.Bound}
-			if i != j && s.PPM >= 0 && (first || s.PPM-s.Bound > best.PPM-best.Bound) {
-				best, first = s, false
-			}
-		}
-	}
-	return best
-}
-
 // slowAttempts: an attempt waits for the quorum-th fastest node; what it waits
 // is taken from the validity.
-func slowAttempts(k known, f *Finding) bool {
+func slowAttempts(k known, f *found) bool {
 	ttl, which := k.shortest, "the smallest TTL in use"
 	if ttl == 0 {
 		ttl, which = k.Cluster.MaxTTL, "the max TTL"
 	}
 	var slow []time.Duration
 	for i := range k.Nodes {
-		if n := &k.Nodes[i]; readable(n.State) && len(n.RTTs) >= leastRTTs {
+		if n := &k.Nodes[i]; n.State.Readable() && len(n.RTTs) >= leastRTTs {
 			slow = append(slow, tailOf(n.RTTs))
 		}
 	}
@@ -105,9 +76,14 @@ func tailOf(rtts []time.Duration) time.Duration {
 	return sorted[len(sorted)-2]
 }
 
-func consoleStopped(k known, f *Finding) bool {
+const (
+	longGap           = 5 * time.Second // more than a busy machine explains
+	discontinuityHold = time.Minute     // for how long a discontinuity is told
+)
+
+func consoleStopped(k known, f *found) bool {
 	if k.discontinuity.jump != 0 || k.discontinuity.gap >= longGap {
 		f.Severity = SeverityWarning
 	}
-	return k.discontinuity.recent(k.At, discontinuityHold) && f.seen("%s, %s", k.discontinuity.text, ago(k.discontinuity.at, k.At))
+	return k.discontinuity.recent(k.At, discontinuityHold) && f.seen("%s, %s", k.discontinuity.text, words.Ago(k.discontinuity.at, k.At))
 }

@@ -6,14 +6,15 @@ import (
 	"time"
 
 	"redlockctl/internal/announce"
+	"redlockctl/internal/words"
 )
 
-func fenceOff(k known, n *Node, f *Finding) bool {
+func fenceOff(k known, n *Node, f *found) bool {
 	return n.Facts.MaxLag == 0 && (k.guard == nil || guardedBy(k, n.Name)) &&
 		f.seen("min-replicas-max-lag 0 switches min-replicas-to-write off")
 }
 
-func bootFence(k known, n *Node, f *Finding) bool {
+func bootFence(k known, n *Node, f *found) bool {
 	if k.opt.Fences[n.Name] == fenceByUser {
 		f.Remedy = userRemedy
 	}
@@ -36,16 +37,16 @@ func bootFence(k known, n *Node, f *Finding) bool {
 		*f = found
 		return true
 	}
-	return seen && f.seen("it accepted writes right after its restart, %s", ago(n.Facts.OpenAt, k.At))
+	return seen && f.seen("it accepted writes right after its restart, %s", words.Ago(n.Facts.OpenAt, k.At))
 }
 
 // bootFenceUnverified: a guard watches, and has seen no start of them.
-func bootFenceUnverified(k known, f *Finding) bool {
+func bootFenceUnverified(k known, f *found) bool {
 	var names []string
 	f.Severity = SeverityInfo
 	for i := range k.Nodes {
 		n := &k.Nodes[i]
-		if g, here := k.guardOf(n.Name); protectionOf(n, k.guard) == unverifiedNode && readable(n.State) {
+		if g, here := k.guardOf(n.Name); protectionOf(n, k.guard) == unverifiedNode && n.State.Readable() {
 			f.Severity = SeverityWarning
 		} else if !here || g.Known {
 			continue
@@ -57,7 +58,7 @@ func bootFenceUnverified(k known, f *Finding) bool {
 
 // staysFenced: a guard opens a node after D. One that stays fenced for longer
 // has nobody who does.
-func staysFenced(k known, n *Node, f *Finding) bool {
+func staysFenced(k known, n *Node, f *found) bool {
 	closed := k.At.Sub(n.Since)
 	f.Remedy = strings.ReplaceAll(f.Remedy, "NAME", n.Name)
 	switch {
@@ -65,7 +66,7 @@ func staysFenced(k known, n *Node, f *Finding) bool {
 		f.Severity, f.Title = SeverityInfo, "cordoned by an operator"
 		f.Consequence = "It has no vote, and no guard lets it rejoin."
 		f.Remedy = "redlockctl node rejoin --now " + n.Name + " when the work on it is done."
-		return f.seen("cordoned %s", ago(n.Since, k.At))
+		return f.seen("cordoned %s", words.Ago(n.Since, k.At))
 	case n.State != NodeFenced, k.Cluster.MaxTTL == 0, closed < 2*k.Cluster.MaxTTL+10*time.Second:
 		return false
 	case closed < 2*announce.Greatest(n.Guards, "")+10*time.Second:

@@ -2,70 +2,14 @@ package monitor
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
 	"redlockctl/internal/announce"
 )
 
-// Guards are the restart guards that announce themselves on the nodes, each once, the
-// one with the greatest D first; known: they could be read on every node that can be
-// read at all, so that nobody else is there.
-func (s *Snapshot) Guards() (all []announce.Guard, known bool) {
-	hidden := false
-	for i := range s.Nodes {
-		n := &s.Nodes[i]
-		if readable(n.State) {
-			known = known || n.GuardsKnown
-			hidden = hidden || !n.GuardsKnown
-		}
-		for _, g := range n.Guards {
-			if j := slices.IndexFunc(all, g.Same); j < 0 {
-				all = append(all, g)
-			} else if g.Delay > all[j].Delay {
-				all[j] = g
-			}
-		}
-	}
-	slices.SortStableFunc(all, func(a, b announce.Guard) int {
-		if a.Delay != b.Delay {
-			return int(min(max(b.Delay-a.Delay, -1), 1))
-		}
-		return strings.Compare(a.ID, b.ID)
-	})
-	return all, known && !hidden
-}
-
-// GuardsRead reports whether the announcements of guards were read, or refused to this
-// user, on every node that answers, and each node was asked; denied: on one of them
-// they were refused. No node that answers is none that was read.
-func (s *Snapshot) GuardsRead() (read, denied bool) {
-	for i := range s.Nodes {
-		switch n := &s.Nodes[i]; {
-		case n.State == NodeUnknown:
-			return false, false
-		case !readable(n.State):
-		case n.GuardsKnown || n.GuardsDenied:
-			read, denied = true, denied || n.GuardsDenied
-		default:
-			return false, false
-		}
-	}
-	return read, denied
-}
-
-// GuardName is a guard for people.
-func GuardName(g announce.Guard) string {
-	name := g.ID[:min(6, len(g.ID))]
-	if !g.Host.Empty() {
-		name = g.Host.String() + " (" + name + ")"
-	}
-	return name
-}
-
 // guardDelays: guards whose D is not the same, or too short.
-func guardDelays(k known, f *Finding) bool {
+func guardDelays(k known, f *found) bool {
 	all, _ := k.Guards()
 	if len(all) == 0 {
 		return false
@@ -100,11 +44,11 @@ func guardDelays(k known, f *Finding) bool {
 }
 
 // notProtected is the finding of nodes on which no guard is seen.
-func notProtected(k known, f *Finding) bool {
+func notProtected(k known, f *found) bool {
 	var unguarded, hidden []string
 	for i := range k.Nodes {
 		n := &k.Nodes[i]
-		if !readable(n.State) {
+		if !n.State.Readable() {
 			continue
 		}
 		switch protectionOf(n, k.guard) {

@@ -127,7 +127,7 @@ func (w *lockWatch) anew() { w.changed, w.cursor, w.slowly = nil, "", false }
 
 // look brings the watch up to the snapshot, and returns the locks that are
 // ripe, by kind, and the smallest TTL in use.
-func (w *lockWatch) look(s *Snapshot, opt Options) (map[int]badLocks, time.Duration) {
+func (w *lockWatch) look(s *Snapshot, nodeTimeout time.Duration) (map[int]badLocks, time.Duration) {
 	if w.bad == nil {
 		w.bad = map[string]*badLock{}
 	}
@@ -139,7 +139,7 @@ func (w *lockWatch) look(s *Snapshot, opt Options) (map[int]badLocks, time.Durat
 	var sighted time.Time
 	whole := true
 	for i := range s.Nodes {
-		whole = whole && readable(s.Nodes[i].State)
+		whole = whole && s.Nodes[i].State.Readable()
 		if since := s.Nodes[i].Since; since.After(sighted) {
 			sighted = since
 		}
@@ -184,7 +184,7 @@ func (w *lockWatch) look(s *Snapshot, opt Options) (map[int]badLocks, time.Durat
 			if b.since[k].IsZero() {
 				continue
 			}
-			if now.Sub(b.since[k]) < ripensAfter(k, opt) {
+			if now.Sub(b.since[k]) < ripensAfter(k, nodeTimeout) {
 				if k == badNoTTL || k == badSplit || k == badOverTTL {
 					w.ripening++
 				}
@@ -208,19 +208,19 @@ func (w *lockWatch) look(s *Snapshot, opt Options) (map[int]badLocks, time.Durat
 }
 
 // ripensAfter is how long a lock must have been in a bad state of this kind.
-func ripensAfter(kind int, opt Options) time.Duration {
+func ripensAfter(kind int, nodeTimeout time.Duration) time.Duration {
 	if kind == badSplit || kind == badOrphan {
-		return max(ripens[kind], 2*opt.Redlock.NodeTimeout)
+		return max(ripens[kind], 2*nodeTimeout)
 	}
 	return ripens[kind]
 }
 
 // awaits reports whether a lock that was first seen in a bad state before until has not
 // been in it for long enough.
-func (w *lockWatch) awaits(now, until time.Time, opt Options) bool {
+func (w *lockWatch) awaits(now, until time.Time, nodeTimeout time.Duration) bool {
 	for _, b := range w.bad {
 		for _, k := range [...]int{badNoTTL, badSplit, badOverTTL, badOrphan} {
-			if since := b.since[k]; !since.IsZero() && since.Before(until) && now.Sub(since) < ripensAfter(k, opt) {
+			if since := b.since[k]; !since.IsZero() && since.Before(until) && now.Sub(since) < ripensAfter(k, nodeTimeout) {
 				return true
 			}
 		}

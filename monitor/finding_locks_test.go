@@ -2,6 +2,7 @@ package monitor
 
 import (
 	"fmt"
+	"redlockctl/internal/lockform"
 	"slices"
 	"strings"
 	"testing"
@@ -41,22 +42,22 @@ func TestABadLockIsFoundWhenItChanges(t *testing.T) {
 	}
 	var w lockWatch
 	s.Locks = NewLocks(many...)
-	w.look(s.Snapshot, s.opt)
-	w.look(s.Snapshot, s.opt)
+	w.look(s.Snapshot, s.opt.NodeTimeout)
+	w.look(s.Snapshot, s.opt.NodeTimeout)
 	many[lookAtLocks] = lockOf("z", LockOrphaned, "a", "", "", "", "")
 	s.Locks = NewLocks(many...)
-	if w.look(s.Snapshot, s.opt); len(w.bad) != 0 {
+	if w.look(s.Snapshot, s.opt.NodeTimeout); len(w.bad) != 0 {
 		t.Error("it looked at all of them again")
 	}
 	w.note([]string{"z", "gone"})
-	if w.look(s.Snapshot, s.opt); len(w.bad) != 1 {
+	if w.look(s.Snapshot, s.opt.NodeTimeout); len(w.bad) != 1 {
 		t.Error("not found")
 	}
 	// Of too many changes it takes no note, and looks at all.
 	w = lockWatch{slowly: true, cursor: "y"}
 	w.note(make([]string, changesSeen+1))
-	w.look(s.Snapshot, s.opt)
-	if w.look(s.Snapshot, s.opt); len(w.bad) != 1 {
+	w.look(s.Snapshot, s.opt.NodeTimeout)
+	if w.look(s.Snapshot, s.opt.NodeTimeout); len(w.bad) != 1 {
 		t.Error("not found among all")
 	}
 }
@@ -88,5 +89,16 @@ func TestTheSmallestTTLInUse(t *testing.T) {
 	})
 	if len(got) != 1 || got[0].ID != "slow-attempts" || !strings.Contains(got[0].Evidence.Raw(), "the smallest TTL in use is 2") {
 		t.Errorf("%+v", got)
+	}
+}
+
+// What a library keeps beside its locks is no key that does not belong there.
+func TestCompanionsAreNotForeign(t *testing.T) {
+	for want, form := range map[bool]*lockform.Form{true: nil, false: {Library: "Redisson", Companion: true}} {
+		l := lockOf("queue", LockNotALock, "a", "", "", "", "")
+		l.Form = form
+		if kinds, _ := kindsOf(&l); kinds[badForeign] != want {
+			t.Errorf("%+v: foreign: %t", form, kinds[badForeign])
+		}
 	}
 }

@@ -1,7 +1,5 @@
 package monitor
 
-import "slices"
-
 // allChecks are the checks in the order in which findings of one severity are
 // listed.
 func allChecks() []check {
@@ -237,9 +235,4 @@ func allChecks() []check {
 		do:    "Restart one node after the other while the guard watches, and wait for each to rejoin.",
 		more:  "No guard has seen a start of these nodes, so none can know. It is for information for a durable node.",
 	}}
-}
-
-func newFindings(meant ...string) *findings {
-	checks := slices.DeleteFunc(allChecks(), func(c check) bool { return slices.Contains(meant, c.id) })
-	return &findings{checks: checks, open: map[findingName]*openFinding{}}
 }

@@ -1,7 +1,6 @@
 package monitor
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,6 +9,7 @@ import (
 
 	"redlockctl/internal/announce"
 	"redlockctl/internal/safetext"
+	"redlockctl/redlock"
 )
 
 var findingEpoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -17,7 +17,7 @@ var findingEpoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 // scene is a cluster in good order, for a test to put something wrong into.
 type scene struct {
 	*Snapshot
-	opt           Options
+	opt           findingOptions
 	guard         *GuardView
 	boots         map[string]BootSight
 	discontinuity discontinuity
@@ -27,10 +27,10 @@ func goodScene() *scene {
 	s := &scene{Snapshot: &Snapshot{At: findingEpoch, Cluster: Cluster{
 		Name: "test", N: 5, Quorum: 3, MaxTTL: 30 * time.Second, Serving: 5, Verdict: VerdictSafe, CanLose: 2,
 	}}}
-	s.opt, _ = Options{MaxTTL: 30 * time.Second}.withDefaults()
+	s.opt = findingOptions{MaxMemory: 1 << 30, NodeTimeout: redlock.DefaultNodeTimeout}
 	s.guard = &GuardView{Nodes: map[string]GuardedNode{}}
 	for i := range 5 {
-		f := unknownFacts()
+		f := UnknownFacts()
 		f.AppendOnly, f.AppendFsync, f.SaveKnown, f.MaxMemory, f.MaxLag = "no", "everysec", true, 0, 10
 		f.Evicted, f.Refused, f.Saves, f.BackgroundSaves, f.Rewrites, f.ConfigRewrites, f.ACLSaves = 0, 0, 0, 0, 0, 0, 0
 		n := Node{
@@ -89,7 +89,7 @@ func changed(copies Copies, i int, change func(c *Copy)) Copies {
 // look with the time since its beginning.
 func film(t *testing.T, s *scene, d time.Duration, change func(s *scene, at time.Duration)) (events []Event, last []Finding) {
 	t.Helper()
-	f := newFindings()
+	f := newFindings(s.opt)
 	var counted Locks
 	var counts Counts
 	for at := time.Duration(0); at <= d; at += 250 * time.Millisecond {
@@ -106,12 +106,12 @@ func film(t *testing.T, s *scene, d time.Duration, change func(s *scene, at time
 			}
 		}
 		now.Counts = counts
-		f.discontinuity = s.discontinuity
+		f.opt, f.discontinuity = s.opt, s.discontinuity
 		f.guard, f.boots = nil, s.boots
 		if g := s.guard; g != nil {
 			f.guard = func() GuardView { return *g }
 		}
-		last = f.look(&now, s.opt, func(e Event) { events = append(events, e) })
+		last = f.look(&now, func(e Event) { events = append(events, e) })
 	}
 	return events, last
 }
@@ -317,7 +317,7 @@ func TestFindings(t *testing.T) {
 		"two clocks that are slewed": {func(s *scene, _ time.Duration) {
 			s.Nodes[0].Drift.PPM, s.Nodes[1].Drift.PPM = 499, -499
 		}, nil, ""},
-		"a smaller allowance": {func(s *scene, _ time.Duration) { s.opt.Redlock.DriftFactor = 0.0001 },
+		"a smaller allowance": {func(s *scene, _ time.Duration) { s.opt.DriftFactor = 0.0001 },
 			[]string{"warning clock-rate"}, "allowance is 100 ppm"},
 		"a slow network": {func(s *scene, _ time.Duration) {
 			for i := range s.Nodes[:3] {
@@ -450,8 +450,8 @@ func TestAFindingDoesNotFlicker(t *testing.T) {
 // A finding that turns graver says so at once, and calms down slowly.
 func TestSeverityDoesNotFlicker(t *testing.T) {
 	var seen []Severity
-	f := newFindings()
 	s := goodScene()
+	f := newFindings(s.opt)
 	for at := time.Duration(0); at < 10*time.Second; at += 250 * time.Millisecond {
 		s.Nodes[0].Eviction, s.Nodes[0].Facts.MaxMemory = "volatile-lru", 0
 		if at%(500*time.Millisecond) == 0 && at < 5*time.Second {
@@ -459,7 +459,7 @@ func TestSeverityDoesNotFlicker(t *testing.T) {
 		}
 		now := *s.Snapshot
 		now.At = findingEpoch.Add(at)
-		for _, x := range f.look(&now, s.opt, func(Event) {}) {
+		for _, x := range f.look(&now, func(Event) {}) {
 			if x.ID == "eviction-policy" && (len(seen) == 0 || seen[len(seen)-1] != x.Severity) {
 				seen = append(seen, x.Severity)
 			}
@@ -469,55 +469,3 @@ func TestSeverityDoesNotFlicker(t *testing.T) {
 		t.Error(seen)
 	}
 }
-
-// After this process was stopped, or its clock moved, nothing that was measured
-// before is believed, and a node that could not be heard is not down for that.
-func TestClockDiscontinuity(t *testing.T) {
-	base := time.Now()
-	w := newTestWorld(t, base, "n1", "n2", "n3")
-	at := base
-	probe := func(n int) {
-		for range n {
-			at = at.Add(200 * time.Millisecond)
-			for i := range w.nodes {
-				w.answered(i, sight{sent: at, received: at.Add(time.Millisecond), server: at.Round(0), info: master("run_id", fmt.Sprint(i)), config: fence("0")}, at)
-			}
-			w.tick(at)
-		}
-	}
-	probe(50)
-	if !w.nodes[0].clock.drift().Valid || !w.findings.discontinuity.at.IsZero() {
-		t.Fatal("no start")
-	}
-	at = at.Add(10 * time.Second) // stopped
-	if w.failed(1, timeoutError{}, at) || w.nodes[1].State != NodeServing {
-		t.Errorf("%s because we were stopped", w.nodes[1].State)
-	}
-	if w.findings.discontinuity.gap < 10*time.Second || w.nodes[0].clock.drift().Valid || len(w.nodes[0].clock.recent) > 0 || !w.hasten {
-		t.Errorf("%+v", w.findings.discontinuity)
-	}
-	// What is really gone is said all the same.
-	if w.failed(2, dialError{errors.New("refused")}, at); w.nodes[2].State != NodeDown {
-		t.Error(w.nodes[2].State)
-	}
-	at = at.Add(w.opt.Timeout + time.Millisecond)
-	if w.failed(1, timeoutError{}, at); w.nodes[1].State != NodeSlow {
-		t.Error(w.nodes[1].State)
-	}
-	probe(50)
-	discontinuities := 0
-	for _, e := range w.events.latest() {
-		if e.Kind == "own clock" {
-			discontinuities++
-		}
-	}
-	if discontinuities != 1 {
-		t.Errorf("told %d times", discontinuities)
-	}
-}
-
-type timeoutError struct{}
-
-func (timeoutError) Error() string   { return "timeout" }
-func (timeoutError) Timeout() bool   { return true }
-func (timeoutError) Temporary() bool { return true }

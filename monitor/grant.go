@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"redlockctl/internal/safetext"
+	"redlockctl/internal/words"
 	"redlockctl/redlock"
 )
 
@@ -186,12 +187,6 @@ func (t *table) lostCopyEvent(r *record, i int, now moment) Event {
 	return e
 }
 
-// justRestarted reports whether what is told now is likely what a restart of the node
-// did.
-func (n *tableNode) justRestarted(now moment) bool {
-	return n.restarted != 0 && now-n.restarted < moment(5*time.Second)
-}
-
 // lostTold is how many lost copies of a node are told one by one in a second.
 const lostTold = 20
 
@@ -201,7 +196,7 @@ func (t *table) emitUntold(at time.Time) {
 	for i := range t.nodes {
 		if l := &t.nodes[i].lost; l.untold > 0 && t.moment(at)-l.since >= moment(time.Second) {
 			t.emit(nodeEvent(at, LevelNotice, lostCopy, t.names[i], "%s: %s of held locks gone before their time, and not released",
-				t.names[i], count(l.untold, "more copy", "more copies")))
+				t.names[i], words.Count(l.untold, "more copy", "more copies")))
 			l.untold = 0
 		}
 	}

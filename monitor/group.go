@@ -103,8 +103,8 @@ func (t *table) regroup(g *group) {
 				worst = m.lock
 			}
 		}
-		one := *worst
-		one.Key, one.keys = keys[0], &keys
+		one := worst.WithKeys(keys...)
+		one.Key = keys[0]
 		g.shown = &one
 	}
 	t.show(g.shown)

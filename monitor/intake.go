@@ -15,6 +15,29 @@ type row struct {
 	prefix string // of a string: its first bytes; of a small hash: the names of its fields, one a line
 }
 
+const (
+	prefixLen = 128     // bytes of a value that are read
+	fieldsLen = 1 << 10 // bytes of the names of a small hash's fields
+)
+
+// makeRow keeps within bounds what a server may say: −2 is a key that is not
+// there, and a TTL beyond a hundred years would overflow.
+func makeRow(key, typ string, pttl, length int64, prefix string) row {
+	const longest = 100 * 365 * 24 * int64(time.Hour/time.Millisecond)
+	most, r := prefixLen, row{key: key, typ: typ, pttl: -1, length: length}
+	if typ == "hash" || typ == "zset" {
+		most = fieldsLen
+	}
+	r.prefix = prefix[:min(len(prefix), most)]
+	switch {
+	case pttl == -2:
+		r.typ = "none"
+	case pttl >= 0:
+		r.pttl = time.Duration(min(pttl, longest)) * time.Millisecond
+	}
+	return r
+}
+
 // read takes in what a read of some keys of node i said, that was sent and
 // received at these times. An expiry is counted from the sending: PTTL was
 // taken later, so the copy lives at least that long, and a round trip longer at

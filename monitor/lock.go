@@ -60,15 +60,17 @@ type Lock struct {
 	// Form is what the form of the lock tells; nil: nobody knows it.
 	Form *lockform.Form
 
-	since, majorityEnd moment
-	keys               *[]safetext.Text
+	// Span is from Since to MajorityEnd, packed as Copies are.
+	Span span
+
+	keys *[]safetext.Text
 }
 
 // Since is when this holder was first seen.
-func (l *Lock) Since() time.Time { return l.Copies.time(l.since) }
+func (l *Lock) Since() time.Time { return l.Copies.time(l.Span.begin) }
 
 // MajorityEnd is when Holder falls below a quorum; zero without a majority.
-func (l *Lock) MajorityEnd() time.Time { return l.Copies.time(l.majorityEnd) }
+func (l *Lock) MajorityEnd() time.Time { return l.Copies.time(l.Span.end) }
 
 // Keys are all keys of a lock that is several keys, Key being the first of them;
 // nil: it is Key alone.
@@ -81,7 +83,7 @@ func (l *Lock) Keys() []safetext.Text {
 
 // Timed is the lock with these times, for one that no monitor has seen.
 func (l Lock) Timed(since, majorityEnd time.Time) Lock {
-	l.since, l.majorityEnd = byHand.moment(since), byHand.moment(majorityEnd)
+	l.Span = span{byHand.moment(since), byHand.moment(majorityEnd)}
 	return l
 }
 
@@ -98,18 +100,21 @@ type Locks struct{ tree *btree.BTreeG[*Lock] }
 
 // NewLocks is the set of these locks; of two with one key the last one counts.
 func NewLocks(locks ...Lock) Locks {
-	tree := newLockTree()
+	tree := NewLockTree()
 	for i := range locks {
 		tree.Set(&locks[i])
 	}
 	return Locks{tree}
 }
 
-// newLockTree is an empty tree. It has no lock of its own: it is written under
-// the monitor's, and what readers have is a copy that is never written.
-func newLockTree() *btree.BTreeG[*Lock] {
+// NewLockTree is an empty tree of locks, by their keys. It has no mutex of its own: whoever
+// writes it gives readers a copy that is never written, as [LocksOf] wants it.
+func NewLockTree() *btree.BTreeG[*Lock] {
 	return btree.NewBTreeGOptions(func(a, b *Lock) bool { return a.Key.Raw() < b.Key.Raw() }, btree.Options{NoLocks: true})
 }
+
+// LocksOf are the locks of a tree that is not written any more.
+func LocksOf(tree *btree.BTreeG[*Lock]) Locks { return Locks{tree} }
 
 // Len is how many locks there are.
 func (l Locks) Len() int {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"redlockctl/internal/safetext"
+	"redlockctl/internal/words"
 	"redlockctl/redlock"
 )
 
@@ -89,7 +90,7 @@ func (l *Lock) Endless() (copies int, block bool) {
 // EndlessText says what copies without a TTL mean: "no TTL on 1 of 5 nodes: …".
 func (l *Lock) EndlessText() string {
 	copies, block := l.Endless()
-	on := fmt.Sprintf("no TTL on %d of %s: ", copies, count(l.Copies.Len(), "node", "nodes"))
+	on := fmt.Sprintf("no TTL on %d of %s: ", copies, words.Count(l.Copies.Len(), "node", "nodes"))
 	if block {
 		return on + "nobody else gets the lock until its holder or an operator removes it"
 	}

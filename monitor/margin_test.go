@@ -132,7 +132,7 @@ func marginInTable(t *testing.T, v []byte, quorum int) int {
 		if k > 0 {
 			tab.read(i, now, now, []row{{key: "job", typ: "string", pttl: 30 * time.Second, length: 6, prefix: fmt.Sprintf("token%d", k)}})
 		}
-		tab.scanned(i, tab.nodes[i].epoch, now, now)
+		tab.scanned(i, tab.epoch(i), now, now)
 	}
 	tab.refresh(now)
 	l := tab.view().Get("job")

@@ -129,9 +129,3 @@ func (r *refusals) add(keys int, locks bool) {
 		r.locks += keys
 	}
 }
-
-// unkept are the keys of a node that found no room, as far as they were counted
-// since its last full read but one.
-func (n *tableNode) unkept() refusals {
-	return refusals{max(n.refused.keys, n.unkeptBefore.keys), max(n.refused.locks, n.unkeptBefore.locks)}
-}

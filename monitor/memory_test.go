@@ -11,9 +11,9 @@ import (
 // fillTable reads keys from..to−1 of this type on all nodes of a table.
 func fillTable(tb *table, at time.Time, from, to int, typ, name string, ttl time.Duration) {
 	for i := range tb.nodes {
-		for k := from; k < to; k += batchKeys {
+		for k := from; k < to; k += 200 {
 			var rows []row
-			for j := k; j < min(to, k+batchKeys); j++ {
+			for j := k; j < min(to, k+200); j++ {
 				rows = append(rows, row{key: fmt.Sprintf("%s:%08d", name, j), typ: typ, pttl: ttl, length: 24, prefix: fmt.Sprintf("token%019d", j)})
 			}
 			tb.read(i, at, at, rows)

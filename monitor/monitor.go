@@ -52,7 +52,6 @@ type Monitor struct {
 	seeds   int           // keys that one node found and the others were asked for at once
 	hurried []bool        // nodes whose full read should not wait for its turn
 	nudged  time.Time     // when all followers were last woken to confirm something
-	log     changeLog
 
 	isAssessed, isDecided bool // assessed, decided are closed
 
@@ -136,7 +135,7 @@ func await(ctx context.Context, done <-chan struct{}) error {
 func (m *Monitor) ChangedSince(version uint64) (keys []string, ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.log.since(version)
+	return m.world.log.since(version)
 }
 
 // EventsSince are the events after the one with this Seq, oldest first. missed is
@@ -190,7 +189,7 @@ func (m *Monitor) hasten() {
 func (m *Monitor) loading() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.world.loading() && m.world.table.locks.Len() >= seedMost
+	return m.world.loading() && m.world.table.size() >= seedMost
 }
 
 // isSettled reports whether a snapshot of the first whole view is out.
@@ -287,8 +286,7 @@ func (m *Monitor) table() {
 func (m *Monitor) task(i int, runID string) (task, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	n := &m.world.table.nodes[i]
-	t := task{epoch: n.epoch, gap: n.scanned != n.epoch, hasten: m.hurried[i], unconfirmed: m.world.unconfirmed(), busy: m.world.nodes[i].ops >= busyOps}
+	t := task{epoch: m.world.table.epoch(i), gap: !m.world.table.readWhole(i), hasten: m.hurried[i], unconfirmed: m.world.unconfirmed(), busy: m.world.nodes[i].ops >= busyOps}
 	m.hurried[i] = false
 	return t, m.world.inSight(i, runID)
 }
@@ -304,7 +302,7 @@ func (m *Monitor) wanted(i int, keys []string, count bool) []string {
 func (m *Monitor) reads(i int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.world.table.nodes[i].refused = refusals{}
+	m.world.table.readBegins(i)
 }
 
 // keysMost is how many keys and pages a full read of node i brings at most.
@@ -355,7 +353,7 @@ func (m *Monitor) scanFailed(i int, err error) {
 func (m *Monitor) Guarded(sight func() GuardView) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.world.findings.guard = sight
+	m.world.findings.guarded(sight)
 }
 
 // Booted tells the monitor how nodes start, by their names; what is told before
@@ -363,7 +361,7 @@ func (m *Monitor) Guarded(sight func() GuardView) {
 func (m *Monitor) Booted(boots map[string]BootSight) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.world.findings.boots = boots
+	m.world.findings.booted(boots)
 }
 
 // task is what the state of all wants of a follower.

@@ -61,12 +61,13 @@ type watch struct {
 	loading bool
 	foreign string
 	notes   map[string]limit
-	minute  Minute // the present one
+	minute  Minute        // the present one
+	rtts    time.Duration // of its answers, together
 }
 
 func newWatch(name, addr string, now time.Time) *watch {
 	return &watch{
-		Node:  Node{Name: name, Addr: addr, Since: now, MinReplicasToWrite: -1, Keys: -1, Facts: unknownFacts()},
+		Node:  Node{Name: name, Addr: addr, Since: now, MinReplicasToWrite: -1, Keys: -1, Facts: UnknownFacts()},
 		good:  -1,
 		notes: map[string]limit{},
 	}
@@ -98,7 +99,7 @@ func (w *watch) answered(s sight) (restarted bool) {
 	}
 	w.base, w.Err = w.assess()
 	if restarted {
-		w.Facts.born(w.base, w.Uptime, s.received)
+		noteBirth(&w.Facts, w.base, w.Uptime, s.received)
 	}
 	return restarted
 }
@@ -119,6 +120,7 @@ func (w *watch) measured(now time.Time, rtt time.Duration, answered bool) {
 		m.At = now
 	}
 	for ; now.Sub(m.At) >= time.Minute; w.minute = (Minute{At: m.At.Add(time.Minute)}) {
+		w.rtts = 0
 		if gap := now.Sub(m.At); gap >= (minutesKept+1)*time.Minute { // nothing was measured for so long
 			w.Minutes, m.At = nil, m.At.Add(gap.Truncate(time.Minute)-time.Minute)
 			*m = Minute{At: m.At}
@@ -136,14 +138,12 @@ func (w *watch) measured(now time.Time, rtt time.Duration, answered bool) {
 	}
 	m.Answered++
 	m.Most = max(m.Most, rtt)
-	m.sum += rtt
-	m.Mean = m.sum / time.Duration(m.Answered)
+	w.rtts += rtt
+	m.Mean = w.rtts / time.Duration(m.Answered)
 }
 
 // What to do about limits.
 const (
-	adviceRights  = "Give this user the rights that redlockctl config acl --role observer prints."
-	adviceScripts = "Use a server that runs scripts (EVAL)."
 	adviceFeed    = "Reach the server itself, Redis 6 or later: an older one, or a proxy in between, does not tell of changes."
 	adviceSilence = "Find what holds up that connection: a proxy or a firewall that drops what is idle, or a server that stops now and then. It is tried again after a minute, later less often."
 	adviceFlood   = "Narrow lock_patterns, or let the names of locks begin with something of their own: the node tells of every change below that."
@@ -187,7 +187,7 @@ func (w *watch) readInfo(info map[string]string) (restarted bool) {
 	w.Clients = int(number(info, "connected_clients", int64(w.Clients)))
 	w.Keys = keysOf(info, w.db, w.Keys)
 	w.ops = number(info, "instantaneous_ops_per_sec", w.ops)
-	w.Facts.readInfo(info)
+	readFacts(&w.Facts, info)
 	if _, ok := info["role"]; ok {
 		// The field is there only while min-replicas-to-write is in force.
 		_, w.inForce = info["min_slaves_good_slaves"]
@@ -244,7 +244,7 @@ func (w *watch) keysMost() int64 {
 func (w *watch) readConfig(config map[string]string) {
 	w.MinReplicasToWrite = number(config, "min-replicas-to-write", -1)
 	w.maxLag = number(config, "min-replicas-max-lag", -1)
-	w.Facts.readConfig(config)
+	readSettings(&w.Facts, config)
 	if v, ok := config["maxmemory-policy"]; ok {
 		w.Eviction = safetext.Escape(v)
 	}
@@ -286,14 +286,14 @@ func (w *watch) assess() (NodeState, safetext.Text) {
 
 // shown is the state that the probe and the scan make together.
 func (w *watch) shown() NodeState {
-	if w.denied != nil && readable(w.base) {
+	if w.denied != nil && w.base.Readable() {
 		return NodeDenied
 	}
 	return w.base
 }
 
 // settled reports whether all is known of the node that a first view needs.
-func (w *watch) settled() bool { return w.probed && (!readable(w.base) || w.tried) }
+func (w *watch) settled() bool { return w.probed && (!w.base.Readable() || w.tried) }
 
 // scanTries is how many scans in a row may fail before a first view does without
 // the node.

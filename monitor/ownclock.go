@@ -20,11 +20,11 @@ type ownClock struct {
 // when two looks in a row show it; slewing is followed.
 func (o *ownClock) check(wall, mono time.Duration) (jump time.Duration, jumped bool) {
 	skew := wall - mono
-	if abs(skew-o.skew) <= ownStep {
+	if (skew - o.skew).Abs() <= ownStep {
 		o.skew, o.doubted = skew, false
 		return 0, false
 	}
-	if !o.doubted || abs(skew-o.suspect) > ownStep {
+	if !o.doubted || (skew-o.suspect).Abs() > ownStep {
 		o.suspect, o.doubted = skew, true
 		return 0, false
 	}

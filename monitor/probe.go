@@ -21,6 +21,12 @@ var fenceParameters = [...]string{"min-replicas-to-write", "min-replicas-max-lag
 
 var otherParameters = [...]string{"maxmemory-policy", "appendonly", "appendfsync"}
 
+// What a node may send for one question of a probe, and in one exchange, in bytes.
+const (
+	probeReply    = 1 << 20 // a section of INFO; a few KiB mostly
+	probeExchange = 4 << 20
+)
+
 // soonAgain is the pause before the sample that tells a step of a clock from a
 // hiccup.
 const soonAgain = 20 * time.Millisecond
@@ -241,14 +247,4 @@ func (p *prober) ask(ctx context.Context, v *sight, sections []string, whole boo
 		}
 	}
 	return nil
-}
-
-// parseInfo adds the fields of an INFO answer to fields, made safe to show.
-func parseInfo(text string, fields map[string]string) {
-	for line := range strings.Lines(text) {
-		line = strings.TrimRight(line, "\r\n")
-		if name, value, ok := strings.Cut(line, ":"); ok && !strings.HasPrefix(line, "#") {
-			fields[name] = safetext.Escape(value)
-		}
-	}
 }

@@ -5,8 +5,10 @@ import (
 	"crypto/sha1"
 	"encoding/hex"
 	"errors"
+	"redlockctl/internal/safetext"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -82,6 +84,8 @@ func newReader(s *session) *reader {
 	sum := sha1.Sum([]byte(readScript))
 	return &reader{session: s, sha: hex.EncodeToString(sum[:])}
 }
+
+const adviceScripts = "Use a server that runs scripts (EVAL)."
 
 type readMode uint8
 
@@ -305,4 +309,14 @@ func (r *reader) readMulti(ctx context.Context, keys []string) ([]row, error) {
 		}
 	}
 	return rows, nil
+}
+
+// parseInfo adds the fields of an INFO answer to fields, made safe to show.
+func parseInfo(text string, fields map[string]string) {
+	for line := range strings.Lines(text) {
+		line = strings.TrimRight(line, "\r\n")
+		if name, value, ok := strings.Cut(line, ":"); ok && !strings.HasPrefix(line, "#") {
+			fields[name] = safetext.Escape(value)
+		}
+	}
 }

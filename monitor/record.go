@@ -141,14 +141,6 @@ type grant struct {
 	extended moment
 }
 
-// lostCopies counts, for a node, the copies of locks that are held on without
-// them.
-type lostCopies struct {
-	since  moment // begin of the present second
-	told   int    // one by one, in that second
-	untold int    // beyond those, to be told in one sentence
-}
-
 // group is a lock that is several keys. Each of them is assessed by itself; what
 // is shown is one lock.
 type group struct {

@@ -95,10 +95,7 @@ func (m *Monitor) publish() {
 	m.urgent = false
 	now := time.Now()
 	version := m.snapshot.Load().Version + 1
-	s := m.world.snapshot(now, version)
-	m.log.add(version, m.world.table.fresh)
-	m.world.table.fresh = nil
-	m.snapshot.Store(s)
+	m.snapshot.Store(m.world.snapshot(now, version))
 	if more {
 		m.hurry()
 	}
@@ -114,5 +111,16 @@ func (m *Monitor) publish() {
 	if !m.isDecided && !m.world.undecided(now) {
 		m.isDecided = true
 		close(m.decided)
+	}
+}
+
+// sleep waits for d, or until wake or ctx.
+func sleep(ctx context.Context, d time.Duration, wake <-chan struct{}) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-wake:
+	case <-ctx.Done():
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"redlockctl/internal/safetext"
+	"redlockctl/internal/words"
 	"redlockctl/redlock"
 )
 
@@ -200,29 +201,6 @@ func (m *Monitor) feed(ctx context.Context, i int, plan *feedPlan) (*feed, error
 		return nil, nil
 	}
 	return f, err
-}
-
-// listen puts what the feed brings into the queue, until it breaks.
-func (f *feed) listen(queue *changes, keep sought) error {
-	for {
-		p, err := f.next(keep.match)
-		if err != nil {
-			return err
-		}
-		switch {
-		case p.pong:
-			if until := f.ponged(); !until.IsZero() {
-				queue.told(until)
-			}
-		case p.all:
-			queue.flush()
-		default:
-			queue.add(p.keys...)
-			if p.other > 0 && queue.flooded(p, time.Now()) {
-				return errFlood
-			}
-		}
-	}
 }
 
 // follower keeps the table in step with one node for one session: what the node
@@ -420,7 +398,7 @@ func (l *follower) step(ctx context.Context) error {
 		notes["changes"] = limit{"changes are seen by scanning alone: " + l.plan.why.text, l.plan.why.do}
 	}
 	if f.long > 0 {
-		notes["names"] = limit{fmt.Sprintf("%s with names longer than %d KiB left out", count(f.long, "key", "keys"), longestKey>>10), adviceNames}
+		notes["names"] = limit{fmt.Sprintf("%s with names longer than %d KiB left out", words.Count(f.long, "key", "keys"), longestKey>>10), adviceNames}
 	}
 	if !m.scanned(l.node, l.runID, f.epoch, f.began, notes) {
 		return errSuperseded

@@ -1,42 +1,10 @@
 package monitor
 
 import (
-	"math"
 	"strings"
 	"testing"
 	"time"
 )
-
-func TestRowsAreWhatTheScriptSays(t *testing.T) {
-	got, err := parseRows([]string{"a", "b", "c", "d"}, []any{
-		"string", int64(1500), int64(3), "abc",
-		"none", int64(-2), int64(0), "",
-		"hash", int64(-1), int64(7), "",
-		"string", int64(1 << 62), int64(1 << 30), strings.Repeat("x", 200),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got[0] != (row{"a", "string", 1500 * time.Millisecond, 3, "abc"}) || got[1].typ != "none" ||
-		got[2] != (row{"c", "hash", -1, 7, ""}) || got[3].pttl < 1000*time.Hour || len(got[3].prefix) != prefixLen {
-		t.Errorf("%+v", got)
-	}
-}
-
-func TestAnAnswerOfAnotherShapeIsRefused(t *testing.T) {
-	for _, values := range [][]any{
-		nil,
-		{"string", int64(1), int64(3)},
-		{"string", int64(1), int64(3), "abc", "more"},
-		{"string", "1", int64(3), "abc"},
-		{nil, int64(1), int64(3), "abc"},
-		{"string", int64(1), int64(3), []any{}},
-	} {
-		if rows, err := parseRows([]string{"a"}, values); err == nil {
-			t.Errorf("%v: %v", values, rows)
-		}
-	}
-}
 
 // A node is read at once where that hurts nobody, and else with pauses.
 func TestTheMastersWorkSetsThePace(t *testing.T) {
@@ -87,50 +55,6 @@ func TestFeedIsTriedAgain(t *testing.T) {
 			t.Errorf("%s: left alone for %s", name, p.pause)
 		}
 	}
-}
-
-// FuzzRows feeds the script's answer with values of any shape and number.
-func FuzzRows(f *testing.F) {
-	f.Add("siisk", "string", int64(1500), int64(3), "abc")
-	f.Add("siis", "none", int64(-2), int64(0), "")
-	f.Add("sii", "hash", int64(math.MaxInt64), int64(math.MinInt64), strings.Repeat("f", 2000))
-	f.Add("nsab", "", int64(0), int64(0), "x")
-	f.Fuzz(func(t *testing.T, shape, typ string, pttl, length int64, prefix string) {
-		var values []any
-		ints, texts := 0, 0
-		for _, c := range shape {
-			switch c {
-			case 'i':
-				values = append(values, []int64{pttl, length}[ints%2])
-				ints++
-			case 's':
-				values = append(values, []string{typ, prefix}[texts%2])
-				texts++
-			case 'a':
-				values = append(values, []any{typ})
-			case 'b':
-				values = append(values, true)
-			default:
-				values = append(values, nil)
-			}
-		}
-		keys := make([]string, max(1, len(values)/4))
-		for i := range keys {
-			keys[i] = prefix
-		}
-		rows, err := parseRows(keys, values)
-		if err != nil {
-			return
-		}
-		r := newRig(1, time.Minute)
-		r.table.read(0, r.now, r.now, rows)
-		r.refresh(r.now)
-		for l := range r.view().All() {
-			if len(l.Copies.At(0).Token.Raw()) > fieldsLen || l.Copies.At(0).Expires.After(r.now.Add(101*365*24*time.Hour)) {
-				t.Errorf("%+v", l)
-			}
-		}
-	})
 }
 
 func FuzzParseInfo(f *testing.F) {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"net"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -174,24 +173,4 @@ func dialled(err error) string {
 		return " at " + op.Addr.String()
 	}
 	return ""
-}
-
-// sleep waits for d, or until wake or ctx.
-func sleep(ctx context.Context, d time.Duration, wake <-chan struct{}) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-wake:
-	case <-ctx.Done():
-	}
-}
-
-// number reads an integer field that may be missing.
-func number(fields map[string]string, name string, missing int64) int64 {
-	n, err := strconv.ParseInt(fields[name], 10, 64)
-	if err != nil {
-		return missing
-	}
-	return n
 }

@@ -6,6 +6,7 @@ import (
 
 	"redlockctl/internal/announce"
 	"redlockctl/internal/safetext"
+	"redlockctl/internal/words"
 )
 
 // Snapshot is everything the monitor knows at one moment. It is immutable: a
@@ -86,9 +87,9 @@ func (s *Snapshot) Unread() []Unread {
 		switch n := &s.Nodes[i]; {
 		case n.State == NodeUnknown:
 			out = append(out, Unread{n.Name, "not heard of yet"})
-		case readable(n.State) && n.NoRoomLocks > 0:
-			out = append(out, Unread{n.Name, fmt.Sprintf("no room for about %s", count(n.NoRoomLocks, "key", "keys"))})
-		case !readable(n.State) || n.Read >= 1:
+		case n.State.Readable() && n.NoRoomLocks > 0:
+			out = append(out, Unread{n.Name, fmt.Sprintf("no room for about %s", words.Count(n.NoRoomLocks, "key", "keys"))})
+		case !n.State.Readable() || n.Read >= 1:
 		case n.unread != "":
 			out = append(out, Unread{n.Name, n.unread})
 		default:
@@ -120,7 +121,7 @@ func (s NodeState) String() string { return nodeStateNames[s] }
 
 // Answers reports whether what a node in this state said last is of now.
 func (s NodeState) Answers() bool {
-	return readable(s) || s == NodeLoading || s == NodeWrongRole
+	return s.Readable() || s == NodeLoading || s == NodeWrongRole
 }
 
 // Node is one master as seen from here.
@@ -186,21 +187,6 @@ type Minute struct {
 	Answered, Failed  int           // probes
 	Least, Mean, Most time.Duration // of the round trips
 	Offset            Estimate      // of its clock to ours, at the end
-	sum               time.Duration
-}
-
-// Estimate is a clock offset with the bound that the round trip leaves.
-type Estimate struct {
-	Valid  bool
-	Offset time.Duration
-	Bound  time.Duration // ±
-}
-
-// Drift is the rate of a node's clock to ours.
-type Drift struct {
-	Valid bool
-	PPM   float64
-	Bound float64 // ± ppm
 }
 
 // RestartCost is what a restart of a node cost.
@@ -212,13 +198,9 @@ type RestartCost struct {
 	Rejoins time.Time
 }
 
-// readable reports whether the locks of a node in this state can be read and count:
+// Readable reports whether the locks of a node in this state can be read and count:
 // what a replica or a cluster shard holds is no vote.
-func readable(s NodeState) bool { return s == NodeServing || s == NodeFenced || s == NodeCordoned }
-
-// limit is something that is not seen of a node, and what to do about that; without
-// that it is a note, and no finding.
-type limit struct{ text, do string }
+func (s NodeState) Readable() bool { return s == NodeServing || s == NodeFenced || s == NodeCordoned }
 
 // Verdict is the state of the cluster in a word. Of several that hold it is the
 // one that needs a person most.
@@ -343,4 +325,9 @@ type Facts struct {
 	// OpenAt is when it was seen to accept writes right after a restart; zero: it
 	// was not.
 	OpenAt time.Time
+}
+
+// UnknownFacts are those of a server that has not said anything.
+func UnknownFacts() Facts {
+	return Facts{MaxMemory: -1, MaxLag: -1, Evicted: -1, MaxClients: -1, Refused: -1, Saves: -1, BackgroundSaves: -1, Rewrites: -1, ConfigRewrites: -1, ACLSaves: -1}
 }

@@ -78,10 +78,10 @@ func (t *table) sweepSome(now moment, budget int) {
 func (t *table) emitRestarts(at time.Time) {
 	for i := range t.nodes {
 		if n := &t.nodes[i]; n.restart != nil {
-			lost := *n.restart
+			cost := n.restart.told()
 			n.restart = nil
 			if t.restart != nil {
-				t.restart(i, lost, at)
+				t.restart(i, cost, at)
 			}
 		}
 	}
@@ -115,7 +115,7 @@ func (t *table) reassess(r *record, now moment) {
 	}
 	r.holder, r.minority, r.early, r.form = a.holder, a.minority, a.early, a.form
 	was, known := r.lock.State, r.known
-	if a.lock.Copies = (Copies{r.copySet}); !known || !same(r.lock, &a.lock) {
+	if a.lock.Copies = copiesOf(r.copySet); !known || !same(r.lock, &a.lock) {
 		r.shared = true
 		t.count(r, a.lock.Copies)
 		shown := r.lock
@@ -133,7 +133,7 @@ func (t *table) reassess(r *record, now moment) {
 	t.schedule(r, a.wake)
 	t.trackGrant(r, &a)
 	if s := r.lock.State; t.settled && (s != was || !known) && s == LockOrphaned {
-		t.emit(lockEvent(t.time(now), LevelNotice, s.String(), r.key(), "%s", r.lock.alarmText()))
+		t.emit(lockEvent(t.time(now), LevelNotice, s.String(), r.key(), "%s", alarmText(r.lock)))
 	}
 	if r.hit {
 		r.hit = false
@@ -180,8 +180,8 @@ func (t *table) updateCopies(r *record, now moment) {
 // same reports whether a lock would look like the old one.
 func same(old, next *Lock) bool {
 	return old.State == next.State && old.Held == next.Held && old.Tokens == next.Tokens &&
-		old.Nobody == next.Nobody && old.Holder == next.Holder && old.Form == next.Form && old.since == next.since &&
-		alike(old.majorityEnd, next.majorityEnd) && old.Copies.set.alike(next.Copies.set)
+		old.Nobody == next.Nobody && old.Holder == next.Holder && old.Form == next.Form && old.Span.begin == next.Span.begin &&
+		alike(old.Span.end, next.Span.end) && old.Copies.packed().alike(next.Copies.packed())
 }
 
 // recheckWaiting reassesses what waits to be confirmed, and is by now. Where very many

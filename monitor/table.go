@@ -2,6 +2,7 @@ package monitor
 
 import (
 	"container/heap"
+	"redlockctl/internal/safetext"
 	"slices"
 	"strings"
 	"time"
@@ -55,51 +56,8 @@ type table struct {
 	takenBy func(key, token string) (Taking, bool)
 	// restart is told what a restart of node i cost, when all locks have been
 	// looked at; nil: nobody listens.
-	restart func(i int, cost restartCost, now time.Time)
+	restart func(i int, cost RestartCost, now time.Time)
 }
-
-type tableNode struct {
-	reachable bool
-	closed    bool // refuses writes: a release leaves its copies there
-	// epoch counts how often sight of the node was lost. A copy read in an
-	// earlier one is not known to be there still.
-	epoch       uint32
-	incarnation uint32 // epoch in which this incarnation of the server began: copies of earlier ones are lost
-	scanned     uint32 // epoch of the last complete scan; 0: never
-	began       moment // when that scan began
-	ended       moment // and ended
-	// synced is a time up to which all changes on this node have been read, since
-	// the node tells of them.
-	synced    moment
-	lostSight moment // while not reachable: since when
-	present   int    // copies of locks seen there
-	// refused are the keys that found no room since the last full read began;
-	// unkeptBefore, in the one before.
-	refused, unkeptBefore refusals
-	restart               *restartCost // of a restart, being counted
-	restarted             moment       // when it was last seen to have restarted; zero: never
-	lost                  lostCopies
-}
-
-// restartCost is what a restart cost, while it is being counted.
-type restartCost struct {
-	copies, bare int
-	names, bared []string // of locks that lost a copy, and of those that are bare by it
-}
-
-// mostNamed is how many locks an event names.
-const mostNamed = 50
-
-func named(names []string, r *record) []string {
-	if len(names) < mostNamed {
-		names = append(names, r.key())
-	}
-	return names
-}
-
-// looked is when the node was last known to be read whole: a copy that is not
-// there was not there then.
-func (n *tableNode) looked() moment { return max(n.began, n.synced) }
 
 func newTable(names []string, quorum int, maxTTL, attempt time.Duration, now time.Time, emit func(Event)) *table {
 	n := len(names)
@@ -110,63 +68,12 @@ func newTable(names []string, quorum int, maxTTL, attempt time.Duration, now tim
 		names:   names,
 		records: map[string]*record{},
 		groups:  map[string]*group{},
-		locks:   newLockTree(),
+		locks:   NewLockTree(),
 	}
 	for i := range t.nodes {
 		t.nodes[i].epoch, t.nodes[i].incarnation = 1, 1
 	}
 	return t
-}
-
-// reachable says that node i answers (again), and if it refuses writes. Its
-// copies stay unknown until they have been read.
-func (t *table) reachable(i int, closed bool) {
-	t.nodes[i].reachable, t.nodes[i].closed = true, closed
-}
-
-// unreachable says that node i cannot be read: its copies become unknown.
-func (t *table) unreachable(i int, now time.Time) {
-	n := &t.nodes[i]
-	if n.reachable {
-		n.lostSight = t.moment(now)
-	}
-	n.reachable = false
-	n.epoch++
-	t.sweepAll()
-}
-
-// doubt forgets that the copies of node i were seen, without their being
-// gone: they have to be read again.
-func (t *table) doubt(i int) {
-	t.nodes[i].epoch++
-	t.sweepAll()
-}
-
-// scanned says that a full scan of node i, begun at began in this epoch, is
-// complete: a copy that it did not meet is gone.
-func (t *table) scanned(i int, epoch uint32, began, now time.Time) {
-	n := &t.nodes[i]
-	if epoch != n.epoch || !n.reachable {
-		return
-	}
-	first := n.scanned != epoch
-	n.scanned, n.began, n.ended = epoch, t.moment(began), t.moment(now)
-	n.unkeptBefore, n.refused = n.refused, refusals{}
-	if first {
-		t.sweepAll() // what was unknown is absent now
-	} else {
-		t.sweep = len(t.all)
-	}
-	t.asked = true
-}
-
-// sync says that all changes that node i made until then have been read.
-func (t *table) sync(i int, until time.Time) {
-	n := &t.nodes[i]
-	if m := t.moment(until); m > n.synced && n.reachable && n.scanned == n.epoch {
-		n.synced = m
-		t.asked = true
-	}
 }
 
 func (t *table) sweepAll() { t.sweep, t.whole, t.round = len(t.all), true, t.round+1 }
@@ -180,13 +87,26 @@ func (t *table) markDirty(r *record) {
 
 // view is all locks, as they are now for good.
 func (t *table) view() Locks {
-	return Locks{t.locks.Copy()}
+	return LocksOf(t.locks.Copy())
+}
+
+// size is how many locks there are.
+func (t *table) size() int { return t.locks.Len() }
+
+// stateCounts are the numbers of locks by their state.
+func (t *table) stateCounts() Counts { return t.counts }
+
+// takeFresh are the keys of the locks that changed since it was last asked.
+func (t *table) takeFresh() []string {
+	fresh := t.fresh
+	t.fresh = nil
+	return fresh
 }
 
 func (t *table) newRecord(key string) *record {
 	key = strings.Clone(key) // what was read shares its memory with all else that was
 	r := &record{
-		lock: lockAt(key), copySet: newCopySet(t.origin, len(t.nodes)),
+		lock: &Lock{Key: safetext.New(key)}, copySet: newCopySet(t.origin, len(t.nodes)),
 		early: !t.settled, at: -1, pos: int32(len(t.all)), holder: -1, grant: grant{token: -1},
 	}
 	t.records[key] = r
@@ -212,16 +132,19 @@ func (t *table) token(r *record, i int, tok token) uint8 {
 // count keeps the nodes' numbers of copies in step when r's copies become next.
 func (t *table) count(r *record, next Copies) {
 	for i := range r.lock.Copies.Len() {
-		if r.lock.Copies.set.copies[i].held() {
+		if holdsLock(&r.lock.Copies.packed().copies[i]) {
 			t.nodes[i].present--
 		}
 	}
 	for i := range next.Len() {
-		if next.set.copies[i].held() {
+		if holdsLock(&next.packed().copies[i]) {
 			t.nodes[i].present++
 		}
 	}
 }
+
+// holdsLock reports whether the copy is one of a lock, and there.
+func holdsLock(c *copyOf) bool { return c.kind == lockCopy && c.state == CopyPresent }
 
 func (t *table) schedule(r *record, at moment) {
 	switch {

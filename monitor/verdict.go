@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"redlockctl/internal/announce"
+	"redlockctl/internal/words"
 )
 
 // Dangers is how many findings are [SeverityDanger].
@@ -105,13 +106,13 @@ func (s *Snapshot) assess(heard, settled bool, guard *GuardView) {
 		switch {
 		case !heard: // Absent says it
 		case c.CanLose < 0:
-			say("not known if locks can be taken: " + count(c.Hidden, "node refuses", "nodes refuse") + " this program")
+			say("not known if locks can be taken: " + words.Count(c.Hidden, "node refuses", "nodes refuse") + " this program")
 		case settled && c.Absent != "":
 			say("their locks cannot be read")
 		case !settled:
 			say("the locks are being read for the first time")
 		default:
-			say("looking longer at " + count(s.Ripening, "lock", "locks"))
+			say("looking longer at " + words.Count(s.Ripening, "lock", "locks"))
 		}
 	} else if c.Verdict != VerdictUnavailable {
 		say(c.Missing)
@@ -126,7 +127,7 @@ func missing(nodes []Node, guard *GuardView) string {
 	seen := 0
 	for i := range nodes {
 		n := &nodes[i]
-		if !readable(n.State) {
+		if !n.State.Readable() {
 			continue
 		}
 		seen++

@@ -1,11 +1,21 @@
 package monitor
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
 	"redlockctl/internal/announce"
 )
+
+// goodCluster is five masters that serve, and no guard.
+func goodCluster() Snapshot {
+	s := Snapshot{Cluster: Cluster{Name: "test", N: 5, Quorum: 3, MaxTTL: 30 * time.Second}}
+	for i := range 5 {
+		s.Nodes = append(s.Nodes, Node{Name: fmt.Sprintf("n%d", i+1), State: NodeServing, GuardsKnown: true})
+	}
+	return s
+}
 
 // What the verdict is, why, and what is missing for a safe one.
 func TestVerdicts(t *testing.T) {
@@ -68,7 +78,7 @@ func TestVerdicts(t *testing.T) {
 		"contenders, later":         {all(guards(fenced), func(s *Snapshot) { s.Ripening = 2 }), VerdictSafe, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := *goodScene().Snapshot
+			s := goodCluster()
 			c.change(&s)
 			s.assess(true, true, nil)
 			if got := s.Cluster; got.Verdict != c.want || got.Reason != c.reason || got.Missing != c.missing || got.Protected != (c.missing == "") {
@@ -76,7 +86,7 @@ func TestVerdicts(t *testing.T) {
 			}
 		})
 	}
-	s := *goodScene().Snapshot
+	s := goodCluster()
 	s.assess(true, false, nil)
 	if s.Cluster.Verdict != VerdictUnknown {
 		t.Errorf("before the locks were read: %s", s.Cluster.Verdict)

@@ -300,11 +300,8 @@ func (w *wire) rows(rows []row, keys []string) ([]row, error) {
 }
 
 const (
-	batchKeys  = 200           // keys of one read
-	ownPrefix  = "redlockctl:" // of counters and canaries of this program: no locks
-	batchBytes = 1 << 20       // of key names in one read
-	prefixLen  = 128           // bytes of a value that are read
-	fieldsLen  = 1 << 10       // bytes of the names of a small hash's fields
+	batchKeys  = 200     // keys of one read
+	batchBytes = 1 << 20 // of key names in one read
 )
 
 // errShape is returned for rows of another shape than the script gives them.
@@ -380,22 +377,4 @@ func rowsOf(rows []row, keys []string, next func() (value, error)) ([]row, error
 		}
 	}
 	return rows, nil
-}
-
-// makeRow keeps within bounds what a server may say: −2 is a key that is not
-// there, and a TTL beyond a hundred years would overflow.
-func makeRow(key, typ string, pttl, length int64, prefix string) row {
-	const longest = 100 * 365 * 24 * int64(time.Hour/time.Millisecond)
-	most, r := prefixLen, row{key: key, typ: typ, pttl: -1, length: length}
-	if typ == "hash" || typ == "zset" {
-		most = fieldsLen
-	}
-	r.prefix = prefix[:min(len(prefix), most)]
-	switch {
-	case pttl == -2:
-		r.typ = "none"
-	case pttl >= 0:
-		r.pttl = time.Duration(min(pttl, longest)) * time.Millisecond
-	}
-	return r
 }

@@ -8,27 +8,30 @@ import (
 	"time"
 
 	"redlockctl/internal/safetext"
+	"redlockctl/internal/words"
 	"redlockctl/redlock"
 )
 
 // world is everything the monitor knows: nodes, locks, clocks, events. It is
 // pure; the goroutines tell it what they saw, under one lock.
 type world struct {
-	opt       Options
-	quorum    int
-	base      time.Time // start of the monitor
-	wall      time.Time // our wall clock at base, as we know it now
-	nodes     []*watch
-	table     *table
-	events    eventLog
-	own       ownClock
-	findings  *findings
-	steps     []step    // the latest step of each node
-	done      bool      // settled
-	settledAt time.Time // when it was
-	second    time.Time // when a second read of all nodes was found to be needed for that
-	hasten    bool      // the scans shall not wait for their turn
-	contacts  []Event   // first contacts of a guard, to be told together
+	opt           Options
+	quorum        int
+	base          time.Time // start of the monitor
+	wall          time.Time // our wall clock at base, as we know it now
+	nodes         []*watch
+	table         *table
+	events        eventLog
+	log           changeLog // of the snapshots
+	own           ownClock
+	discontinuity discontinuity // the last of our own
+	findings      *findings
+	steps         []step    // the latest step of each node
+	done          bool      // settled
+	settledAt     time.Time // when it was
+	second        time.Time // when a second read of all nodes was found to be needed for that
+	hasten        bool      // the scans shall not wait for their turn
+	contacts      []Event   // first contacts of a guard, to be told together
 }
 
 type step struct {
@@ -39,7 +42,10 @@ type step struct {
 func newWorld(nodes []*redlock.Node, opt Options, now time.Time) *world {
 	w := &world{opt: opt, quorum: redlock.Quorum(len(nodes)), base: now, wall: now.Round(0), steps: make([]step, len(nodes))}
 	w.events.keep = opt.EventsKept
-	w.findings = newFindings(opt.Meant...)
+	w.findings = newFindings(findingOptions{
+		Fences: opt.Fences, Meant: opt.Meant, MaxMemory: opt.MaxMemory,
+		DriftFactor: opt.Redlock.DriftFactor, NodeTimeout: opt.Redlock.NodeTimeout,
+	})
 	names := make([]string, len(nodes))
 	for i, n := range nodes {
 		names[i] = n.Name()
@@ -91,40 +97,33 @@ func (w *world) restarted(i int, now time.Time) {
 }
 
 // toldRestart tells what a restart of node i cost: all of it in one event.
-func (w *world) toldRestart(i int, cost restartCost, now time.Time) {
+func (w *world) toldRestart(i int, cost RestartCost, now time.Time) {
 	n := w.nodes[i]
-	told := &RestartCost{Lost: cost.copies, Bare: cost.bare}
-	slices.Sort(cost.bared)
-	slices.Sort(cost.names)
-	names := append(cost.bared, cost.names...)
-	for _, name := range names[:min(len(names), mostNamed)] {
-		told.Locks = append(told.Locks, safetext.New(name))
-	}
 	have := map[bool]string{true: "has", false: "have"}
 	text := "no lock lost a copy"
 	switch {
 	case n.Persistent:
-		text = count(cost.copies, "copy", "copies") + " to be read again from its files"
-	case cost.copies > 0:
-		text = count(cost.copies, "lock", "locks") + " lost a copy"
-		if cost.bare > 0 {
-			text += fmt.Sprintf(", %d %s a bare majority now", cost.bare, have[cost.bare == 1])
+		text = words.Count(cost.Lost, "copy", "copies") + " to be read again from its files"
+	case cost.Lost > 0:
+		text = words.Count(cost.Lost, "lock", "locks") + " lost a copy"
+		if cost.Bare > 0 {
+			text += fmt.Sprintf(", %d %s a bare majority now", cost.Bare, have[cost.Bare == 1])
 		}
 	}
 	if d := w.rejoinDelay(); d > 0 && !n.Persistent {
-		told.Rejoins = now.Add(d)
-		text += " · rejoins " + told.Rejoins.Format("15:04:05")
+		cost.Rejoins = now.Add(d)
+		text += " · rejoins " + cost.Rejoins.Format("15:04:05")
 	}
 	e := nodeEvent(now, LevelAlarm, "restart", n.Name, "%s restarted: %s", n.Name, text)
-	e.Cost = told
+	e.Cost = &cost
 	w.events.add(e)
 }
 
 // rejoinDelay is for how long guards keep a node out after a restart: the greatest D
 // of those that are known; zero: none is.
 func (w *world) rejoinDelay() (d time.Duration) {
-	if w.findings.sight != nil {
-		d = w.findings.sight.Delay
+	if guard := w.findings.sightOfGuard(); guard != nil {
+		d = guard.Delay
 	}
 	for _, n := range w.nodes {
 		for _, g := range n.Guards {
@@ -181,8 +180,8 @@ func (w *world) tellContacts(now time.Time) {
 // restate brings the state of node i up to what its probe and scan say.
 func (w *world) restate(i int, now time.Time) (changed bool) {
 	n := w.nodes[i]
-	ok := readable(n.base)
-	changed = ok != w.table.nodes[i].reachable
+	ok := n.base.Readable()
+	changed = ok != w.table.inSight(i)
 	if ok {
 		w.table.reachable(i, n.base != NodeServing)
 	} else if changed {
@@ -198,7 +197,7 @@ func (w *world) restate(i int, now time.Time) (changed bool) {
 		changed = true
 		if e, ok := n.stateEvent(was, now); ok {
 			// That a node is fenced after its restart is told with that.
-			e.Part = n.State == NodeFenced && w.table.nodes[i].justRestarted(w.table.moment(now))
+			e.Part = n.State == NodeFenced && w.table.justRestarted(i, now)
 			w.events.add(e)
 		}
 	}
@@ -233,7 +232,7 @@ const lateLock = time.Second
 // snapshot.
 func (w *world) undecided(now time.Time) bool {
 	until := w.settledAt.Add(w.table.attempt + lateLock)
-	return w.unassessed(now) || w.findings.looked != now || w.findings.locks.awaits(now, until, w.opt) || w.findings.ripening(until)
+	return w.unassessed(now) || w.findings.undecided(now, until)
 }
 
 // unassessed is undecided as far as it concerns the states of locks alone.
@@ -241,7 +240,7 @@ func (w *world) unassessed(now time.Time) bool {
 	t := w.table
 	next := t.next()
 	return !w.done || t.pending() || !next.IsZero() && !next.After(now) ||
-		t.counts[LockPartial] > 0 && now.Before(w.settledAt.Add(t.attempt+lateLock/4))
+		t.stateCounts()[LockPartial] > 0 && now.Before(w.settledAt.Add(t.attempt+lateLock/4))
 }
 
 // unconfirmed reports whether the nodes are waited for to say that nothing has changed.
@@ -253,7 +252,7 @@ func (w *world) unconfirmed() bool {
 // where it can be read, read once, and once more if the first reads do not agree.
 func (w *world) allSettled(now time.Time) bool {
 	for i, n := range w.nodes {
-		again := !w.second.IsZero() && readable(n.base) && n.fails == 0 && w.table.nodes[i].looked() < w.table.moment(w.second)
+		again := !w.second.IsZero() && n.base.Readable() && n.fails == 0 && !w.table.readSince(i, w.second)
 		if !n.settled() || again {
 			return false
 		}
@@ -272,12 +271,12 @@ func (w *world) stepped(i int, by time.Duration, now time.Time) {
 	n := w.nodes[i]
 	w.steps[i] = step{now, by}
 	n.Facts.StepAt, n.Facts.StepBy = now, by
-	w.events.add(nodeEvent(now, LevelAlarm, "clock step", n.Name, "%s's clock was stepped by %s", n.Name, signed(by)))
+	w.events.add(nodeEvent(now, LevelAlarm, "clock step", n.Name, "%s's clock was stepped by %s", n.Name, words.Signed(by)))
 	together := 0
 	for k, other := range w.nodes {
 		switch {
-		case len(other.clock.recent) == 0 || !readable(other.base):
-		case w.steps[k].at.IsZero() || now.Sub(w.steps[k].at) > 2*time.Second || abs(w.steps[k].by-by) > 2*stepMargin:
+		case len(other.clock.recent) == 0 || !other.base.Readable():
+		case w.steps[k].at.IsZero() || now.Sub(w.steps[k].at) > 2*time.Second || (w.steps[k].by-by).Abs() > 2*stepMargin:
 			return
 		default:
 			together++
@@ -285,21 +284,21 @@ func (w *world) stepped(i int, by time.Duration, now time.Time) {
 	}
 	if together > 1 {
 		w.events.add(nodeEvent(now, LevelAlarm, "own clock", "",
-			"all clocks were stepped by %s at once: rather ours than theirs, or the time server that they share", signed(by)))
+			"all clocks were stepped by %s at once: rather ours than theirs, or the time server that they share", words.Signed(by)))
 	}
 }
 
 // scanStarts reports whether node i is to be scanned now, in this incarnation of its server
 // (any: ""), and the table's epoch, which the end of the scan has to quote.
 func (w *world) scanStarts(i int, runID string) (epoch uint32, ok bool) {
-	return w.table.nodes[i].epoch, w.inSight(i, runID)
+	return w.table.epoch(i), w.inSight(i, runID)
 }
 
 // inSight reports whether node i can be read and is in this incarnation of its server, as far
 // as the run_id is known.
 func (w *world) inSight(i int, runID string) bool {
 	n := w.nodes[i]
-	return readable(n.base) && (runID == "" || runID == n.RunID)
+	return n.base.Readable() && (runID == "" || runID == n.RunID)
 }
 
 // read takes in rows of a scan of node i in this incarnation of its server; false: the
@@ -332,7 +331,7 @@ func (w *world) scanned(i int, runID string, epoch uint32, began, now time.Time)
 	n.note("scan", limit{})
 	n.Err = safetext.Text{}
 	w.table.scanned(i, epoch, began, now)
-	if t := &w.table.nodes[i]; t.scanned == t.epoch {
+	if w.table.readWhole(i) {
 		n.Read = 1
 	}
 	w.restate(i, now)
@@ -347,7 +346,7 @@ func (w *world) scanFailed(i int, err error, now time.Time) {
 	case isAnswer(err) && stateOf(err) == NodeDenied:
 		n.denied, n.tried, n.Read = err, true, 0
 		w.table.doubt(i)
-	case (n.fails >= 2 || errors.Is(err, errEndless)) && readable(n.base):
+	case (n.fails >= 2 || errors.Is(err, errEndless)) && n.base.Readable():
 		n.note("scan", limit{"locks unread: " + safetext.Escape(sentence(err)), adviceScan})
 		n.tried, n.Read = n.tried || n.fails >= scanTries || errors.Is(err, errEndless), 0
 		w.table.doubt(i)
@@ -374,7 +373,7 @@ func (w *world) tick(now time.Time) (more bool) {
 // snapshot is what is known now.
 func (w *world) snapshot(now time.Time, version uint64) *Snapshot {
 	s := &Snapshot{
-		At: now, Version: version, Locks: w.table.view(), Counts: w.table.counts, Events: w.events.latest(),
+		At: now, Version: version, Locks: w.table.view(), Counts: w.table.stateCounts(), Events: w.events.latest(),
 		Nodes: make([]Node, len(w.nodes)),
 		Cluster: Cluster{
 			Name: w.opt.ClusterName, N: len(w.nodes), Quorum: w.quorum, MaxTTL: w.opt.MaxTTL,
@@ -383,19 +382,20 @@ func (w *world) snapshot(now time.Time, version uint64) *Snapshot {
 	heard := true
 	s.Complete, s.Settled = true, w.settledAt
 	for i, n := range w.nodes {
-		s.Nodes[i] = n.snapshot(now.Sub(w.base), w.table.nodes[i].present)
-		unkept := w.table.nodes[i].unkept()
-		s.Nodes[i].NoRoom, s.Nodes[i].NoRoomLocks = unkept.keys, unkept.locks
+		s.Nodes[i] = n.snapshot(now.Sub(w.base), w.table.present(i))
+		s.Nodes[i].NoRoom, s.Nodes[i].NoRoomLocks = w.table.noRoom(i)
 		heard = heard && n.probed
-		s.Complete = s.Complete && n.probed && (!readable(n.State) || n.Read >= 1 && unkept.locks == 0)
+		s.Complete = s.Complete && n.probed && (!n.State.Readable() || n.Read >= 1 && s.Nodes[i].NoRoomLocks == 0)
 	}
 	s.assess(heard, w.done, nil) // the findings are made of it
-	w.findings.locks.note(w.table.fresh)
+	fresh := w.table.takeFresh()
+	w.log.add(version, fresh)
+	w.findings.note(fresh)
 	if w.done {
-		s.Findings = w.findings.look(s, w.opt, w.events.add)
+		s.Findings = w.findings.look(s, w.events.add)
 		s.Events = w.events.latest()
-		s.Ripening, s.Young = w.findings.locks.ripening, now.Sub(w.settledAt) < youngView
-		s.assess(heard, true, w.findings.sight)
+		s.Ripening, s.Young = w.findings.ripening(now, w.settledAt)
+		s.assess(heard, true, w.findings.sightOfGuard())
 	}
 	return s
 }
@@ -412,7 +412,7 @@ func (w *world) lookAtOwnClock(now time.Time) {
 	w.awake(now)
 	if jump, ok := w.own.check(now.Round(0).Sub(w.base.Round(0)), now.Sub(w.base)); ok {
 		w.wall = w.wall.Add(jump)
-		w.noteDiscontinuity(discontinuity{at: now, jump: jump, text: fmt.Sprintf("the clock of this machine moved by %s: it was set, or the machine was suspended", signed(jump))})
+		w.noteDiscontinuity(discontinuity{at: now, jump: jump, text: fmt.Sprintf("the clock of this machine moved by %s: it was set, or the machine was suspended", words.Signed(jump))})
 	}
 }
 
@@ -420,7 +420,8 @@ func (w *world) lookAtOwnClock(now time.Time) {
 // expiries that a suspended machine computed are too late.
 func (w *world) noteDiscontinuity(t discontinuity) {
 	w.hasten = true
-	w.findings.discontinuity = t
+	w.discontinuity = t
+	w.findings.discontinued(t)
 	for i, n := range w.nodes {
 		n.clock = clock{}
 		n.RTTs = nil
@@ -434,7 +435,7 @@ func (w *world) noteDiscontinuity(t discontinuity) {
 // run: its deadline passed meanwhile. A node that is really gone fails again.
 func (w *world) excused(err error, now time.Time) bool {
 	w.awake(now)
-	return w.findings.discontinuity.gap > 0 && w.findings.discontinuity.recent(now, w.opt.Timeout) && stateOf(err) == NodeSlow
+	return w.discontinuity.gap > 0 && w.discontinuity.recent(now, w.opt.Timeout) && stateOf(err) == NodeSlow
 }
 
 // errEndless ends a full read that brings more than a server can have.

@@ -2,6 +2,7 @@ package monitor
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -27,7 +28,11 @@ func nodes(t *testing.T, names ...string) []*redlock.Node {
 }
 
 func newTestWorld(t *testing.T, now time.Time, names ...string) *world {
-	opt, err := Options{}.withDefaults()
+	return newTestWorldWith(t, Options{}, now, names...)
+}
+
+func newTestWorldWith(t *testing.T, opt Options, now time.Time, names ...string) *world {
+	opt, err := opt.withDefaults()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,7 +118,7 @@ func TestAScanOfAnEarlierIncarnationIsNotBelieved(t *testing.T) {
 		t.Fatal("not believed")
 	}
 	w.answered(0, sight{sent: now, received: now, info: master("run_id", "two"), config: fence("0")}, now)
-	if w.read(0, "one", now, now, rows) || w.scanned(0, "one", w.table.nodes[0].epoch, now, now) {
+	if w.read(0, "one", now, now, rows) || w.scanned(0, "one", w.table.epoch(0), now, now) {
 		t.Error("believed")
 	}
 	w.tick(now)
@@ -149,7 +154,7 @@ func TestTheFirstViewDoesNotMistakeChangeForSplit(t *testing.T) {
 				began := now
 				now = now.Add(time.Millisecond)
 				w.read(i, "one", now, now, []row{{key: "k", typ: "string", pttl: time.Minute, length: 1, prefix: token}})
-				w.scanned(i, "one", w.table.nodes[i].epoch, began, now)
+				w.scanned(i, "one", w.table.epoch(i), began, now)
 			}
 			scan(0, "a")
 			scan(1, "b")
@@ -160,7 +165,7 @@ func TestTheFirstViewDoesNotMistakeChangeForSplit(t *testing.T) {
 			scan(0, c.second)
 			scan(1, "b")
 			scan(2, "b")
-			now = now.Add(alarmPatience)
+			now = now.Add(1500 * time.Millisecond)
 			w.tick(now)
 			s := w.snapshot(now, 1)
 			told := slices.DeleteFunc(slices.Clone(s.Events), func(e Event) bool { return e.Key.Empty() })
@@ -299,3 +304,55 @@ func TestAnExpiredLockGoesWithoutAScan(t *testing.T) {
 		}
 	})
 }
+
+// After this process was stopped, or its clock moved, nothing that was measured
+// before is believed, and a node that could not be heard is not down for that.
+func TestClockDiscontinuity(t *testing.T) {
+	base := time.Now()
+	w := newTestWorld(t, base, "n1", "n2", "n3")
+	at := base
+	probe := func(n int) {
+		for range n {
+			at = at.Add(200 * time.Millisecond)
+			for i := range w.nodes {
+				w.answered(i, sight{sent: at, received: at.Add(time.Millisecond), server: at.Round(0), info: master("run_id", fmt.Sprint(i)), config: fence("0")}, at)
+			}
+			w.tick(at)
+		}
+	}
+	probe(50)
+	if !w.nodes[0].clock.drift().Valid || !w.discontinuity.at.IsZero() {
+		t.Fatal("no start")
+	}
+	at = at.Add(10 * time.Second) // stopped
+	if w.failed(1, timeoutError{}, at) || w.nodes[1].State != NodeServing {
+		t.Errorf("%s because we were stopped", w.nodes[1].State)
+	}
+	if w.discontinuity.gap < 10*time.Second || w.nodes[0].clock.drift().Valid || len(w.nodes[0].clock.recent) > 0 || !w.hasten {
+		t.Errorf("%+v", w.discontinuity)
+	}
+	// What is really gone is said all the same.
+	if w.failed(2, dialError{errors.New("refused")}, at); w.nodes[2].State != NodeDown {
+		t.Error(w.nodes[2].State)
+	}
+	at = at.Add(w.opt.Timeout + time.Millisecond)
+	if w.failed(1, timeoutError{}, at); w.nodes[1].State != NodeSlow {
+		t.Error(w.nodes[1].State)
+	}
+	probe(50)
+	discontinuities := 0
+	for _, e := range w.events.latest() {
+		if e.Kind == "own clock" {
+			discontinuities++
+		}
+	}
+	if discontinuities != 1 {
+		t.Errorf("told %d times", discontinuities)
+	}
+}
+
+type timeoutError struct{}
+
+func (timeoutError) Error() string   { return "timeout" }
+func (timeoutError) Timeout() bool   { return true }
+func (timeoutError) Temporary() bool { return true }

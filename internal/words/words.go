@@ -1,22 +1,26 @@
-package monitor
+// Package words says numbers and times in sentences.
+package words
 
 import (
 	"fmt"
 	"time"
 )
 
-func count(n int, one, many string) string {
+// Count is n with its noun: one, or many of them.
+func Count(n int, one, many string) string {
 	if n == 1 {
 		return "1 " + one
 	}
 	return fmt.Sprintf("%d %s", n, many)
 }
 
-func ago(at, now time.Time) string {
+// Ago is how long ago a moment was, in whole seconds.
+func Ago(at, now time.Time) string {
 	return now.Sub(at).Round(time.Second).String() + " ago"
 }
 
-func signed(d time.Duration) string {
+// Signed is a duration with its sign, in whole milliseconds.
+func Signed(d time.Duration) string {
 	s := d.Round(time.Millisecond).String()
 	if d >= 0 {
 		s = "+" + s
@@ -24,14 +28,8 @@ func signed(d time.Duration) string {
 	return s
 }
 
-func abs(d time.Duration) time.Duration {
-	if d < 0 {
-		return -d
-	}
-	return d
-}
-
-func bytesOf(n int64) string {
+// Bytes is a size in powers of 1024, with one decimal.
+func Bytes(n int64) string {
 	switch {
 	case n >= 1<<30:
 		return fmt.Sprintf("%.1f GB", float64(n)/(1<<30))
