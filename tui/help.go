@@ -26,12 +26,17 @@ var filterHelp = [][2]string{
 	{"events", "words, kind:restart, node:n2, level:alarm, and ! before them"},
 }
 
-// offWidth is for what a key would do that is off.
-const offWidth = 18
+// offWidth is for what a key would do that is off, in lines of w cells.
+func offWidth(w int) int {
+	if w < 90 {
+		return 18
+	}
+	return 25 // no label is cut
+}
 
 // pageKeys are the keys of the page that the help was opened from, as lines: those that
 // work there, those that are off with the reason, and those of other pages.
-func (m *model) pageKeys() (from string, works, off, away []string) {
+func (m *model) pageKeys(w int) (from string, works, off, away []string) {
 	st := m.St
 	from = m.behind(func() {
 		for i := range m.keys {
@@ -43,10 +48,10 @@ func (m *model) pageKeys() (from string, works, off, away []string) {
 				away = append(away, "   "+st.Pad(keys, 9)+text+st.Dim.Of(places(b.in)))
 			case b.disabled(m) != "":
 				why := b.disabled(m)
-				if name := b.name[strings.LastIndexByte(b.name, ' ')+1:]; name != "" && view.Width(text) > offWidth {
+				if name := b.name[strings.LastIndexByte(b.name, ' ')+1:]; name != "" && view.Width(text) > offWidth(w) {
 					text = name
 				}
-				off = append(off, "   "+st.Pad(keys, 9)+st.Pad(text, offWidth)+" "+st.Dim.Of(why))
+				off = append(off, "   "+st.Pad(keys, 9)+st.Pad(text, offWidth(w))+" "+st.Dim.Of(why))
 			case b.danger:
 				works = append(works, "   "+st.Pad(keys, 9)+text+st.Dim.Of("  asks first"))
 			default:
@@ -69,7 +74,7 @@ func (m *model) helpLines(w int) []string {
 		}
 		add(" " + st.Title.Of(s))
 	}
-	from, works, off, away := m.pageKeys()
+	from, works, off, away := m.pageKeys(w)
 	for _, part := range []struct {
 		head  string
 		lines []string

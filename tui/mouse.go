@@ -39,7 +39,7 @@ func (m *model) click(x, y int) tea.Cmd {
 		}
 		return nil
 	}
-	if m.page.Click(y-m.hits.base) && !m.filtering { // a second click is enter
+	if m.page.Click(x, y-m.hits.base) && !m.filtering { // a second click is enter
 		return m.enter()
 	}
 	return nil

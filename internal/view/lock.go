@@ -81,7 +81,7 @@ func LockColumns(nodes []monitor.Node) []Column[*monitor.Lock] {
 	}, column{
 		Name: "HOLDER", Help: "the token that has most copies, shortened in the middle on the screen; `here` before it: acquired in this console; `+1`: there is another token. `nobody: 2 + 2 of 5`: several tokens have copies, and none can have a quorum",
 		Fields: []string{"holder"}, Compare: by(func(l *monitor.Lock) string { return l.Holder.Raw() }),
-		Cell: func(c *Context, l *monitor.Lock) Cell { return c.holder(l, c.Token(l.Holder)) }, Cut: 48, Rank: 12, Width: 11, Most: 40,
+		Cell: func(c *Context, l *monitor.Lock) Cell { return c.holder(l, c.Token(l.Holder)) }, Cut: 48, Rank: 12, Width: 11, Most: 20,
 	})
 }
 

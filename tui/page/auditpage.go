@@ -70,8 +70,8 @@ func (m *auditPage) goTo(i int) {
 	}
 }
 
-func (m *auditPage) Click(y int) (again bool) {
-	i, ok := m.span.at(y)
+func (m *auditPage) Click(x, y int) (again bool) {
+	i, ok := m.span.at(x, y)
 	if !ok || m.top+i >= len(m.acts) {
 		return false
 	}
@@ -106,7 +106,7 @@ func (m *auditPage) Lines(h int) []string {
 	for i := range seen {
 		lines = append(lines, g.row(ctx, seen[i], rowLook{under: m.top+i == pos, block: true}))
 	}
-	m.span = lineSpan{2, len(seen)}
+	m.span = m.rowsAt(2, len(seen))
 	switch n := m.log.Older; {
 	case len(m.acts) == 0:
 		lines = []string{"", styles.Blanks(styles.Lead) + st.Dim.Of("nothing is logged")}

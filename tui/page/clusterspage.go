@@ -39,8 +39,8 @@ func (m *clustersPage) Move(d int) {
 	}
 }
 
-func (m *clustersPage) Click(y int) (again bool) {
-	i, ok := m.span.at(y)
+func (m *clustersPage) Click(x, y int) (again bool) {
+	i, ok := m.span.at(x, y)
 	if !ok || m.top+i >= len(m.All) {
 		return false
 	}
@@ -61,7 +61,7 @@ func (m *clustersPage) Lines(h int) []string {
 	pos := max(0, m.pos())
 	m.height = max(1, min(len(rows), h-len(lines)-m.chrome()))
 	m.top = scrollTo(m.top, pos, len(rows), m.height)
-	m.span = lineSpan{len(lines) + 1, m.height}
+	m.span = m.rowsAt(len(lines)+1, m.height)
 	for i := m.top; i < min(len(rows), m.top+m.height); i++ {
 		lines = append(lines, g.row(ctx, rows[i], rowLook{under: i == pos, block: true}))
 	}

@@ -34,6 +34,16 @@ func (m *lockPage) Selected() Selection { return Selection{Lock: m.Shown.Locks.G
 
 func (m *lockPage) Lines(h int) []string {
 	l, n := m.Shown.Locks.Get(m.key), h-m.chrome()
+	if l != nil && m.wide() {
+		return m.beside(m.W*3/5, h,
+			func(h int) []string {
+				title, lines := m.pane(l, 0)
+				return m.frame(Pane{Title: title, Right: m.ends(l), Focused: true}, m.inSight(m.St, lines, n), h)
+			},
+			func(h int) []string {
+				return m.eventsPane(m.lockEvents(m.In(), n), h)
+			})
+	}
 	if l != nil {
 		title, lines := m.pane(l, n)
 		return m.frame(Pane{Title: title, Right: m.ends(l), Focused: true}, m.inSight(m.St, lines, n), h)

@@ -188,8 +188,8 @@ func (m *eventsPage) Move(d int)          { m.events.move(d) }
 func (m *eventsPage) Rows() int           { return max(1, m.height-1) }
 func (m *eventsPage) Selected() Selection { return Selection{Event: m.events.Selected()} }
 
-func (m *eventsPage) Click(y int) bool {
-	if i, ok := m.span.at(y); ok {
+func (m *eventsPage) Click(x, y int) bool {
+	if i, ok := m.span.at(x, y); ok {
 		m.events.goTo(m.events.top + i)
 	}
 	return false
@@ -205,6 +205,23 @@ func (m *eventsPage) Found() (n, of int, ok bool) {
 }
 
 func (m *eventsPage) Lines(h int) []string {
+	e := m.events.Selected()
+	if !m.detailed || e == nil {
+		return m.list(h)
+	}
+	if m.wide() {
+		return m.beside(m.W*11/20, h, m.list, func(h int) []string {
+			title, d := m.events.full(e, m.eventView, m.In())
+			return m.frame(Pane{Title: title}, d, h)
+		})
+	}
+	title, d := m.events.full(e, m.eventView, m.In())
+	dock := min(len(d)+m.chrome(), h/2)
+	return append(m.list(h-dock), m.frame(Pane{Title: title}, d, dock)...)
+}
+
+// list is the events in h lines.
+func (m *eventsPage) list(h int) []string {
 	st, t, w := m.St, m.events, m.In()
 	list := t.List()
 	title := Pane{Title: "Events " + view.Count(len(t.All)), More: st.Dim.Of("newest first"), Focused: true, Right: st.Dim.Of("f: follow")}
@@ -214,14 +231,9 @@ func (m *eventsPage) Lines(h int) []string {
 	if t.Follow {
 		title.Right = st.Good.Of(st.Points + " following")
 	}
-	var dock []string
-	if e := t.Selected(); m.detailed && e != nil {
-		title, d := m.events.full(e, m.eventView, w)
-		dock = m.frame(Pane{Title: title}, d, min(len(d)+m.chrome(), h/2))
-	}
-	room := max(0, h-m.chrome()-len(dock))
+	room := max(0, h-m.chrome())
 	m.height = room
-	m.span = lineSpan{from: 1}
+	m.span = m.rowsAt(1, 0)
 	pos := max(0, t.pos())
 	if t.Follow {
 		t.top = pos
@@ -246,7 +258,7 @@ func (m *eventsPage) Lines(h int) []string {
 		}
 		lines = append(lines, styles.Blanks(styles.Lead)+st.Dim.Of(why))
 	}
-	return append(m.frame(title, lines, h-len(dock)), dock...)
+	return m.frame(title, lines, h)
 }
 
 // full is one event in full, under a title.
@@ -386,6 +398,9 @@ func (v *eventView) latest(events []monitor.Event, h int) []*monitor.Event {
 	return out
 }
 
+// tokenWidth is how many cells a token has in the sentence of an event.
+const tokenWidth = 22
+
 // row draws one event; named says what it is about where its sentence does not.
 func (v *eventView) row(e *monitor.Event, w int, named bool) string {
 	st := v.st
@@ -397,7 +412,19 @@ func (v *eventView) row(e *monitor.Event, w int, named bool) string {
 	} else {
 		about = ""
 	}
-	return st.Dim.Of(at) + st.Paint(level.Tone).Of(level.Sign+" "+about+st.Sentence(e.Text.Raw(), max(1, w-view.Width(at)-view.Width(about)-3)))
+	said := e.Text.Raw()
+	if token := e.Token.Raw(); token != "" { // its beginning and its end, which may tell the owner, are enough here
+		said = strings.ReplaceAll(said, token, st.Middle(token, tokenWidth))
+	}
+	return st.Dim.Of(at) + st.Paint(level.Tone).Of(level.Sign+" "+about+st.Sentence(said, max(1, w-view.Width(at)-view.Width(about)-3)))
+}
+
+// eventsPane is a pane of events beside what they are about.
+func (p *Screen) eventsPane(events []string, h int) []string {
+	if len(events) == 0 {
+		events = []string{p.St.Dim.Of(" nothing has happened since this screen began")}
+	}
+	return p.frame(Pane{Title: "Events"}, events, h)
 }
 
 // lastEvents are the last n events that are wanted, oldest first.

@@ -64,8 +64,8 @@ func (m *findingsPage) Move(d int)          { m.findings.move(d) }
 func (m *findingsPage) Rows() int           { return max(1, m.height-1) }
 func (m *findingsPage) Selected() Selection { return Selection{Finding: m.findings.Selected()} }
 
-func (m *findingsPage) Click(y int) bool {
-	if i, ok := m.span.at(y); ok {
+func (m *findingsPage) Click(x, y int) bool {
+	if i, ok := m.span.at(x, y); ok {
 		m.findings.GoTo(m.findings.top + i)
 	}
 	return false
@@ -82,20 +82,34 @@ func (m *findingsPage) Lines(h int) []string {
 		}
 		return m.frame(title, []string{"", styles.Blanks(styles.Lead) + p.Of(glyph+" "+text)}, h)
 	}
+	if m.wide() {
+		return m.beside(m.W*9/20, h,
+			func(h int) []string { return m.frame(title, m.list(h-m.chrome()), h) },
+			func(h int) []string {
+				name, facts := m.finding(t.Selected())
+				return m.frame(Pane{Title: name}, facts, h)
+			})
+	}
 	name, facts := m.finding(t.Selected())
 	rows := min(len(t.all), max(3, h-2*m.chrome()-len(facts)))
 	dock := max(0, h-rows-m.chrome())
+	return append(m.frame(title, m.list(rows), h-dock), m.frame(Pane{Title: name}, facts, dock)...)
+}
+
+// list is at most that many findings.
+func (m *findingsPage) list(rows int) (lines []string) {
+	st, t := m.St, m.findings
+	rows = min(rows, len(t.all))
 	pos := max(0, t.pos())
 	t.top = scrollTo(t.top, pos, len(t.all), rows)
 	m.height = rows
-	m.span = lineSpan{1, rows}
+	m.span = m.rowsAt(1, rows)
 	ctx := m.context()
 	g := newGrid(st, view.FindingColumns(), m.In())
-	var lines []string
-	for i := t.top; i < min(len(t.all), t.top+rows); i++ {
+	for i := t.top; i < t.top+rows; i++ {
 		lines = append(lines, g.row(ctx, &t.all[i], rowLook{under: i == pos, block: true}))
 	}
-	return append(m.frame(title, lines, h-dock), m.frame(Pane{Title: name}, facts, dock)...)
+	return lines
 }
 
 // finding is one finding in full, under a title.

@@ -36,29 +36,47 @@ func (m *guardPage) Lines(h int) []string {
 	if h-len(lines) >= 2*rows+6 {
 		lines = append(lines, m.timelines()...)
 	}
-	at, ctx := m.cursor(), m.context()
-	g := newGrid(m.St, guardColumns(ctx, m.nodes.pointers()), m.In())
-	m.span = lineSpan{from: len(lines) + 1}
-	rows = min(rows, max(1, h-len(lines)-2))
-	from2, to := m.nodes.window(rows)
-	for i := from2; i < to; i++ {
-		n := &m.nodes.nodes[i]
-		lines = append(lines, g.row(ctx, n, rowLook{under: n.Name == m.nodes.Name, block: at == cursorHere}))
-		m.span.n++
+	if m.wide() {
+		head := len(lines) + m.chrome()
+		title.Focused = false // the nodes below have it
+		lines = m.frame(title, lines, head)
+		return append(lines, m.beside(m.W/2, whole-head,
+			func(h int) []string {
+				return m.frame(Pane{Title: "Nodes", Focused: true}, m.states(head+1, h-m.chrome()), h)
+			},
+			func(h int) []string { return m.eventsPane(m.told(h-m.chrome()), h) })...)
 	}
+	lines = append(lines, m.states(len(lines)+1, max(1, h-len(lines)-2))...)
 	if room := h - len(lines) - 1; room > 0 {
-		lines = append(lines, "")
-		var told []string
-		for i := len(m.events.All) - 1; i >= 0 && len(told) < room; i-- {
-			e := &m.events.All[i]
-			// What is told of a node is of its restarts and fences, but for its clock.
-			if e.Node != "" && e.Level > monitor.LevelInfo && e.Kind != "clock step" && e.Key.Empty() && (m.events.until == 0 || e.Seq <= m.events.until) {
-				told = append(told, m.eventView.row(e, m.In(), true))
-			}
-		}
-		lines = append(lines, told...)
+		lines = append(append(lines, ""), m.told(room)...)
 	}
 	return m.frame(title, lines, whole)
+}
+
+// states are the nodes and what a guard makes of each, at most that many; the first is line
+// top of the page.
+func (m *guardPage) states(top, rows int) (lines []string) {
+	at, ctx := m.cursor(), m.context()
+	g := newGrid(m.St, guardColumns(ctx, m.nodes.pointers()), m.In())
+	from, to := m.nodes.window(min(rows, len(m.nodes.nodes)))
+	for i := from; i < to; i++ {
+		n := &m.nodes.nodes[i]
+		lines = append(lines, g.row(ctx, n, rowLook{under: n.Name == m.nodes.Name, block: at == cursorHere}))
+	}
+	m.span = m.rowsAt(top, len(lines))
+	return lines
+}
+
+// told are the latest events of restarts and fences, at most that many.
+func (m *guardPage) told(most int) (lines []string) {
+	for i := len(m.events.All) - 1; i >= 0 && len(lines) < most; i-- {
+		e := &m.events.All[i]
+		// What is told of a node is of its restarts and fences, but for its clock.
+		if e.Node != "" && e.Level > monitor.LevelInfo && e.Kind != "clock step" && e.Key.Empty() && (m.events.until == 0 || e.Seq <= m.events.until) {
+			lines = append(lines, m.eventView.row(e, m.In(), true))
+		}
+	}
+	return lines
 }
 
 // state is who guards, and when locking is possible again.

@@ -11,6 +11,6 @@ func (m *labPage) Mode() Mode   { return ModeLab }
 
 func (m *labPage) Lines(h int) []string {
 	lines := m.nodePanel.lines(1, min(len(m.nodes.nodes), max(3, h-14)), m.cursor())
-	lines = append(append(lines, ""), m.text(m.In())...)
+	lines = append(append(lines, ""), m.inColumns(m.text)...)
 	return m.frame(Pane{Title: "Lab", More: m.St.Dim.Of("nodes of your own: nothing here can hurt anybody"), Focused: true}, lines, h)
 }

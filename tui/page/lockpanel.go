@@ -28,8 +28,8 @@ func (m *lockPanel) Rows() int  { return max(1, m.height-1) }
 func (m *lockPanel) Selected() Selection { return Selection{Lock: m.locks.Selected()} }
 
 // Click puts the cursor on the lock in a line of the page.
-func (m *lockPanel) Click(y int) (again bool) {
-	i, ok := m.span.at(y)
+func (m *lockPanel) Click(x, y int) (again bool) {
+	i, ok := m.span.at(x, y)
 	if !ok || m.locks.top+i >= m.locks.Len() {
 		return false
 	}
@@ -67,7 +67,7 @@ func (m *lockPanel) lines(top, h int, at cursorState) []string {
 	lines := []string{m.lockView.grid.header(at != cursorAway)}
 	m.height = max(0, h-len(lines)-m.chrome())
 	rows := m.lockView.rows(m.locks, m.height, m.context(), at, m.marks)
-	m.span = lineSpan{top + 2, len(rows)}
+	m.span = m.rowsAt(top+2, len(rows))
 	if len(rows) == 0 {
 		why := "no locks"
 		switch {

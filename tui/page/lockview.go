@@ -19,6 +19,7 @@ type lockView struct {
 	names  []string            // of the nodes for which the grid was made
 	ascii  bool
 	Chosen []string // words of columns
+	usual  bool     // nobody has chosen them: a wide screen shows all
 }
 
 // DrawnRow is a row and what it was drawn of. Locks are immutable.
@@ -32,7 +33,7 @@ type DrawnRow struct {
 }
 
 func newLockView(st *styles.Styles) *lockView {
-	return &lockView{st: st, Chosen: LockWords(false)}
+	return &lockView{st: st, Chosen: LockWords(false), usual: true}
 }
 
 // LockWords are the columns that a person may choose, but for the name, which is
@@ -48,6 +49,7 @@ func LockWords(all bool) (words []string) {
 
 // Choose has these columns shown as far as they fit; none: the default ones.
 func (v *lockView) Choose(words []string, wide bool) {
+	v.usual = len(words) == 0
 	if len(words) == 0 || wide {
 		words = LockWords(wide)
 	}
@@ -68,8 +70,12 @@ func (v *lockView) arrange(w int, nodes []monitor.Node) {
 	for i := range nodes {
 		v.names = append(v.names, nodes[i].Name)
 	}
+	chosen := v.Chosen
+	if v.usual && w >= besideFrom-2 {
+		chosen = LockWords(true)
+	}
 	columns := slices.DeleteFunc(view.LockColumns(nodes), func(c view.Column[*monitor.Lock]) bool {
-		return c.Word() != "name" && !slices.Contains(v.Chosen, c.Word())
+		return c.Word() != "name" && !slices.Contains(chosen, c.Word())
 	})
 	v.grid = newGrid(v.st, columns, w)
 }

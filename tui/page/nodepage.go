@@ -24,7 +24,13 @@ func (m *nodesPage) Lines(h int) []string {
 		rows = min(rows, max(3, h/2))
 	}
 	lines := m.nodePanel.pane(0, rows, m.cursor())
-	if room := h - len(lines); room >= 4 {
+	room := h - len(lines)
+	if n := m.nodes.Selected(); n != nil && room >= 4 && m.wide() {
+		return append(lines, m.facts.besideEvents(n, room, func(title string, lines []string, h int) []string {
+			return m.frame(Pane{Title: title}, lines, h)
+		})...)
+	}
+	if room >= 4 {
 		title, d := m.facts.pane(m.nodes.Selected(), 12)
 		if len(d)+m.chrome() > room {
 			d = styles.DropBlank(d)
@@ -55,11 +61,31 @@ func (m *nodePage) node() *monitor.Node { return NodeOf(m.Shown, m.name) }
 func (m *nodePage) Selected() Selection { return Selection{Node: m.node()} }
 
 func (m *nodePage) Lines(h int) []string {
+	frame := func(title string, lines []string, h int) []string {
+		return m.frame(Pane{Title: title, Focused: true}, m.inSight(m.St, lines, h-m.chrome()), h)
+	}
+	if n := m.node(); n != nil && m.wide() {
+		return m.besideEvents(n, h, frame)
+	}
 	title, lines := m.pane(m.node(), 12)
-	return m.frame(Pane{Title: title, Focused: true}, m.inSight(m.St, lines, h-m.chrome()), h)
+	return frame(title, lines, h)
 }
 
-// pane is what is known of a node under a title, with its last events.
+// besideEvents is what is known of a node, as frame draws it, and its last events beside
+// it, in h lines.
+func (m *nodeFacts) besideEvents(n *monitor.Node, h int, frame func(title string, lines []string, h int) []string) []string {
+	return m.beside(m.W*3/5, h,
+		func(h int) []string {
+			title, lines := m.pane(n, 0)
+			return frame(title, lines, h)
+		},
+		func(h int) []string {
+			events, room := m.nodeEvents(n, h, m.In()), max(0, h-m.chrome())
+			return m.eventsPane(events[max(0, len(events)-room):], h)
+		})
+}
+
+// pane is what is known of a node under a title, with at most that many of its last events.
 func (m *nodeFacts) pane(n *monitor.Node, events int) (title string, lines []string) {
 	if n == nil {
 		return "Node", []string{m.St.Dim.Of(" there is no such node")}
@@ -92,20 +118,26 @@ func (m *nodeFacts) pane(n *monitor.Node, events int) (title string, lines []str
 		}
 	}
 	out := m.facts(facts, w)
-	if log := lastEvents(m.events.All, events, func(e *monitor.Event) bool {
+	if log := m.nodeEvents(n, events, w); len(log) > 0 {
+		out = append(append(out, ""), log...)
+	}
+	return title, out
+}
+
+// nodeEvents are the last events of a node, at most that many, each with the locks that it
+// cost a copy, in lines of at most w cells.
+func (m *nodeFacts) nodeEvents(n *monitor.Node, most, w int) (out []string) {
+	for _, e := range lastEvents(m.events.All, most, func(e *monitor.Event) bool {
 		return e.Node == n.Name && !e.Part && (m.events.until == 0 || e.Seq <= m.events.until)
-	}); len(log) > 0 {
-		out = append(out, "")
-		for _, e := range log {
-			out = append(out, m.eventView.row(e, w, false))
-			if names := lostLocks(e, st); names != "" {
-				for _, l := range styles.Wrap(names, w-14, 0)[:1] {
-					out = append(out, styles.Blanks(12)+st.Dim.Of(l))
-				}
+	}) {
+		out = append(out, m.eventView.row(e, w, false))
+		if names := lostLocks(e, m.St); names != "" {
+			for _, l := range styles.Wrap(names, w-14, 0)[:1] {
+				out = append(out, styles.Blanks(12)+m.St.Dim.Of(l))
 			}
 		}
 	}
-	return title, out
+	return out
 }
 
 // Hour is what was measured of a node in the whole minutes that are kept, in

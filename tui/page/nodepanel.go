@@ -26,17 +26,21 @@ func (m *nodePanel) lines(top, n int, at cursorState) []string {
 		one := &m.nodes.nodes[i]
 		rows = append(rows, g.row(ctx, one, rowLook{under: one.Name == m.nodes.Name && at != cursorAway, block: at == cursorHere}))
 	}
-	m.span = lineSpan{top + 1, len(rows)}
+	m.span = m.rowsAt(top+1, len(rows))
 	return append(lines, rows...)
 }
 
 // pane is the table with at most n rows under its title, from line top of the page on.
 func (m *nodePanel) pane(top, n int, at cursorState) []string {
 	lines := m.lines(top+1, n, at)
+	return m.frame(m.title(at != cursorAway), lines, len(lines)+m.chrome())
+}
+
+// title says how many nodes serve.
+func (m *nodePanel) title(focused bool) Pane {
 	c := &m.Shown.Cluster
-	title := Pane{Title: "Nodes " + view.Count(c.N), Focused: at != cursorAway}
-	title.Right = m.St.Dim.Of(fmt.Sprintf("%d serve, a quorum is %d", c.Serving, c.Quorum))
-	return m.frame(title, lines, len(lines)+m.chrome())
+	serving := fmt.Sprintf("%d serve, a quorum is %d", c.Serving, c.Quorum)
+	return Pane{Title: "Nodes " + view.Count(c.N), Right: m.St.Dim.Of(serving), Focused: focused}
 }
 
 func (m *nodePanel) Mode() Mode { return ModeNodes }
@@ -46,8 +50,8 @@ func (m *nodePanel) Rows() int  { return max(1, len(m.nodes.nodes)) }
 func (m *nodePanel) Selected() Selection { return Selection{Node: m.nodes.Selected()} }
 
 // Click puts the cursor on the node in a line of the page.
-func (m *nodePanel) Click(y int) (again bool) {
-	i, ok := m.span.at(y)
+func (m *nodePanel) Click(x, y int) (again bool) {
+	i, ok := m.span.at(x, y)
 	if !ok || m.nodes.top+i >= len(m.nodes.nodes) {
 		return false
 	}

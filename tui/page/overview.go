@@ -45,19 +45,19 @@ func (m *overview) Move(d int)          { m.table().Move(d) }
 func (m *overview) Rows() int           { return m.table().Rows() }
 func (m *overview) Selected() Selection { return m.table().Selected() }
 
-func (m *overview) Click(y int) (again bool) {
+func (m *overview) Click(x, y int) (again bool) {
 	before := m.table()
-	in := func(s lineSpan) bool { _, ok := s.at(y); return ok }
+	in := func(s lineSpan) bool { _, ok := s.at(x, y); return ok }
 	switch {
 	case in(m.locks.span):
 		m.OnNodes, m.OnEvents = false, false
-		again = m.locks.Click(y)
+		again = m.locks.Click(x, y)
 	case in(m.nodes.span):
 		m.OnNodes, m.OnEvents = true, false
-		again = m.nodes.Click(y)
+		again = m.nodes.Click(x, y)
 	case in(m.latest.span):
 		m.OnNodes, m.OnEvents = false, true
-		again = m.latest.Click(y)
+		again = m.latest.Click(x, y)
 	}
 	return again && m.table() == before
 }
@@ -79,6 +79,9 @@ func (m *overview) Lines(h int) []string {
 			lines = append([]string{""}, lines...)
 		}
 	}
+	if m.wide() {
+		return append(lines, m.wideLines(len(lines), h-len(lines))...)
+	}
 	lines = append(lines, m.nodeLines(len(lines), h-len(lines))...)
 	room, top := h-len(lines), len(lines)
 	at := m.cursorOf(!m.OnNodes && !m.OnEvents)
@@ -87,7 +90,7 @@ func (m *overview) Lines(h int) []string {
 		m.latest.span = lineSpan{}
 		const least = 3 + 4                                               // title, columns, rows
 		if n := eventRows(m.H); m.OnEvents && n+len(dock)+least <= room { // what is unfolded stays in sight
-			dock = append(m.latest.lines(n, h-len(dock)-n, true), dock...)
+			dock = append(m.latest.lines(n, h-len(dock)-n, m.W, true), dock...)
 		}
 		if len(dock)+least > room {
 			return append(lines, dock[:min(len(dock), room)]...)
@@ -96,12 +99,40 @@ func (m *overview) Lines(h int) []string {
 		return append(lines, dock...)
 	}
 	n := eventRows(m.H)
-	events := m.latest.lines(n, h-n, m.OnEvents && !m.Asking)
+	events := m.latest.lines(n, h-n, m.W, m.OnEvents && !m.Asking)
 	if m.H >= 24 && !m.boxed() {
 		events, n = m.frame(Pane{Title: "Events"}, events, n+1), n+1
 	}
 	lines = append(lines, m.locks.lines(top, room-n, at)...)
 	return append(lines, events...)
+}
+
+// leastBand is how many lines the nodes and the events beside them have at least.
+const leastBand = 8
+
+// wideLines are the nodes beside the events, and the locks below, in h lines from line
+// top of the page on; a detail stands beside the locks.
+func (m *overview) wideLines(top, h int) []string {
+	rows := min(len(m.nodes.nodes.nodes), max(3, h/3))
+	band := max(leastBand, rows+1+m.chrome())
+	lines := m.beside(m.W*29/50, band,
+		func(h int) []string {
+			return m.frame(m.nodes.title(m.OnNodes), m.nodes.lines(top+1, rows, m.cursorOf(m.OnNodes)), h)
+		},
+		func(h int) []string {
+			events := m.latest.lines(h-m.chrome(), top+1, m.In(), m.OnEvents && !m.Asking)
+			return m.frame(Pane{Title: "Events", Focused: m.OnEvents}, events, h)
+		})
+	top, h = top+band, h-band
+	at := m.cursorOf(!m.OnNodes && !m.OnEvents)
+	locks := func(h int) []string { return m.locks.lines(top, h, at) }
+	if !m.detailed {
+		return append(lines, locks(h)...)
+	}
+	return append(lines, m.beside(m.W*11/20, h, locks, func(h int) []string {
+		title, d := m.detail(h)
+		return m.frame(title, d, h)
+	})...)
 }
 
 // spelt reports whether a screen of h lines has some for the verdict in words.
@@ -125,20 +156,30 @@ func eventRows(h int) int {
 
 // dock is the detail at the foot of the overview, of at most h lines.
 func (m *overview) dock(h int) []string {
-	title, d := "Detail", []string{m.St.Dim.Of(" nothing under the cursor")}
-	switch s := m.Selected(); {
-	case s.Node != nil:
-		title, d = m.node.pane(s.Node, 3)
-	case s.Event != nil:
-		title, d = m.events.full(s.Event, m.latest.eventView, m.In())
+	if m.Selected().Event != nil {
 		h = max(h/2, m.chrome()+3)
-	case s.Lock != nil:
-		title, d = m.lock.pane(s.Lock, 3)
 	}
+	title, d := m.detail(3)
 	if len(d)+m.chrome() > h {
 		d = styles.DropBlank(d)
 	}
-	return m.frame(Pane{Title: title}, d, min(h, len(d)+m.chrome()))
+	return m.frame(title, d, min(h, len(d)+m.chrome()))
+}
+
+// detail is what is under the cursor in full, with at most n events of it.
+func (m *overview) detail(n int) (title Pane, lines []string) {
+	switch s := m.Selected(); {
+	case s.Node != nil:
+		title.Title, lines = m.node.pane(s.Node, n)
+	case s.Event != nil:
+		title.Title, lines = m.events.full(s.Event, m.latest.eventView, m.In())
+	case s.Lock != nil:
+		title.Title, lines = m.lock.pane(s.Lock, n)
+		title.Right = m.lock.ends(s.Lock)
+	default:
+		title.Title, lines = "Detail", []string{m.St.Dim.Of(" nothing under the cursor")}
+	}
+	return title, lines
 }
 
 // cursorOf is how a table draws its cursor.

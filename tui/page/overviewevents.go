@@ -52,8 +52,8 @@ func (m *latestEvents) Selected() Selection {
 	return Selection{}
 }
 
-func (m *latestEvents) Click(y int) (again bool) {
-	i, ok := m.span.at(y)
+func (m *latestEvents) Click(x, y int) (again bool) {
+	i, ok := m.span.at(x, y)
 	if !ok {
 		return false
 	}
@@ -63,15 +63,15 @@ func (m *latestEvents) Click(y int) (again bool) {
 	return again
 }
 
-// lines draws n of them; the first is line top of the page.
-func (m *latestEvents) lines(n, top int, focused bool) (out []string) {
+// lines draws n of them in w cells; the first is line top of the page.
+func (m *latestEvents) lines(n, top, w int, focused bool) (out []string) {
 	m.rows = n
 	all := m.picked()
-	m.span = lineSpan{top, len(all)}
+	m.span = m.rowsAt(top, len(all))
 	for i, e := range all {
-		line := m.eventView.row(e, m.W, true)
+		line := m.eventView.row(e, w, true)
 		if focused && i == m.pos(all) {
-			line = m.St.Cursor.Of(m.St.Pointer + m.St.Pad(styles.Bare(line), m.W)[1:])
+			line = m.St.Cursor.Of(m.St.Pointer + m.St.Pad(styles.Bare(line), w)[1:])
 		}
 		out = append(out, line)
 	}

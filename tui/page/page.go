@@ -17,7 +17,8 @@ import (
 // Screen is what the pages draw from: all of it is of one moment.
 type Screen struct {
 	St     *styles.Styles
-	W, H   int               // of the whole screen, in cells
+	W, H   int               // of the whole screen, in cells; W: of the part that is drawn
+	left   int               // the first cell of that part
 	Now    time.Time         // the moment that is shown
 	Shown  *monitor.Snapshot // what was known then
 	drawn  view.Guard        // and what the guards said
@@ -64,8 +65,8 @@ type Page interface {
 	list
 	Place() Place
 	Lines(h int) []string // at most h
-	// Click is one on a line of the page; it reports whether the cursor was there.
-	Click(y int) (again bool)
+	// Click is one on a cell of the page; it reports whether the cursor was there.
+	Click(x, y int) (again bool)
 }
 
 // list is the part of a page that the keys move in.
@@ -113,18 +114,20 @@ func (s Selection) About() (key, node string) {
 	return "", ""
 }
 
-// lineSpan is n lines of a page from a line on.
-type lineSpan struct{ from, n int }
+// lineSpan is n lines of a page from a line on, w cells wide from a cell on.
+type lineSpan struct{ from, n, left, w int }
 
-func (s lineSpan) at(y int) (int, bool) { return y - s.from, y >= s.from && y < s.from+s.n }
+func (s lineSpan) at(x, y int) (int, bool) {
+	return y - s.from, y >= s.from && y < s.from+s.n && x >= s.left && x < s.left+s.w
+}
 
 // reading is a page that is read: it has no cursor, and is turned where it does
 // not fit.
 type reading struct{ top, height int }
 
-func (r *reading) Move(d int)     { r.top = max(0, min(r.top, 1<<20)+d) }
-func (r *reading) Rows() int      { return max(1, r.height-1) }
-func (r *reading) Click(int) bool { return false }
+func (r *reading) Move(d int)          { r.top = max(0, min(r.top, 1<<20)+d) }
+func (r *reading) Rows() int           { return max(1, r.height-1) }
+func (r *reading) Click(int, int) bool { return false }
 
 // inSight is the part in sight of all lines, and how many more there are.
 func (r *reading) inSight(st *styles.Styles, all []string, h int) []string {
@@ -161,5 +164,28 @@ func (p *textPage) Place() Place        { return Place{Kind: Help} }
 func (p *textPage) Mode() Mode          { return ModeHelp }
 func (p *textPage) Selected() Selection { return Selection{} }
 func (p *textPage) Lines(h int) []string {
-	return p.frame(Pane{Title: "Help", Focused: true}, p.inSight(p.St, p.text(p.In()), h-p.chrome()), h)
+	return p.frame(Pane{Title: "Help", Focused: true}, p.inSight(p.St, p.inColumns(p.text), h-p.chrome()), h)
+}
+
+// inColumns is a text in as many columns as have room in a pane: two on a wide screen,
+// the second from the blank line on that is nearest to the middle.
+func (p *Screen) inColumns(text func(w int) []string) []string {
+	if !p.wide() {
+		return text(p.In())
+	}
+	w := p.In() / 2
+	lines := text(w)
+	cut := len(lines)
+	for i, l := range lines {
+		if l == "" && max(i, len(lines)-i) < max(cut, len(lines)-cut) {
+			cut = i
+		}
+	}
+	left, right := lines[:cut], lines[min(len(lines), cut+1):]
+	out := make([]string, max(len(left), len(right)))
+	copy(out, left)
+	for i, r := range right {
+		out[i] = p.St.Pad(out[i], w) + r
+	}
+	return out
 }

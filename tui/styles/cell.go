@@ -3,6 +3,7 @@ package styles
 import (
 	"strings"
 
+	"charm.land/lipgloss/v2"
 	"github.com/charmbracelet/x/ansi"
 
 	"redlockctl/internal/safetext"
@@ -55,8 +56,8 @@ func (g *glyphs) Token(t safetext.Text, w int) string {
 	return g.Text(t, w)
 }
 
-// Wrap breaks a line into lines of at most w cells; the later ones begin with
-// indent cells.
+// Wrap breaks a line into lines of at most w cells, each in the colours of its part; the
+// later ones begin with indent cells.
 func Wrap(s string, w, indent int) []string {
 	if view.Width(s) <= w {
 		return []string{s}
@@ -65,12 +66,12 @@ func Wrap(s string, w, indent int) []string {
 		indent = 0
 	}
 	first, rest := s, ""
-	lines := strings.Split(ansi.Wrap(s, w, ""), "\n")
+	lines := strings.Split(lipgloss.Wrap(s, w, ""), "\n")
 	if len(lines) > 1 && indent > 0 {
 		first = lines[0]
 		rest = strings.TrimLeft(strings.Join(lines[1:], " "), " ")
 		lines = []string{first}
-		for l := range strings.SplitSeq(ansi.Wrap(rest, w-indent, ""), "\n") {
+		for l := range strings.SplitSeq(lipgloss.Wrap(rest, w-indent, ""), "\n") {
 			lines = append(lines, Blanks(indent)+l)
 		}
 	}
