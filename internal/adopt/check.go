@@ -36,10 +36,10 @@ const (
 
 // Step is one step of the runbook, as it was read back.
 type Step struct {
-	Name  string
-	State State
-	Text  string // what was seen
-	Do    string // the command, or what is right; empty: nothing
+	Name  string `json:"step"`
+	State State  `json:"state"`
+	Text  string `json:"text"`         // what was seen
+	Do    string `json:"do,omitempty"` // the command, or what is right; empty: nothing
 }
 
 // Progress is what [Check] found.

@@ -52,10 +52,10 @@ var hashes = regexp.MustCompile(`#[0-9a-f]{64}`)
 
 // Change is what becomes of one file.
 type Change struct {
-	Path string
-	Kind string
+	Path string `json:"path"`
+	Kind string `json:"change"`
 	// Diff is what changes, as a unified diff; empty of a file with secrets.
-	Diff string
+	Diff string `json:"-"`
 }
 
 // ErrForeign is returned for a folder that has files, and none that say that init made it.

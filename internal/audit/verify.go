@@ -14,9 +14,9 @@ import (
 
 // Remark is something about one line of a log.
 type Remark struct {
-	File string
-	Line int // from 1; 0: about the file
-	Text string
+	File string `json:"file"`
+	Line int    `json:"line,omitempty"` // from 1; 0: about the file
+	Text string `json:"text"`
 }
 
 // String is "file:line: text".
@@ -29,18 +29,19 @@ func (r Remark) String() string {
 
 // Report is what a look at the chain of a log has shown.
 type Report struct {
-	Lines  int // of all files
-	Links  int // lines of the chain
-	Before int // lines from before there was a chain
+	Lines  int `json:"lines"`        // of all files
+	Links  int `json:"links"`        // lines of the chain
+	Before int `json:"before_chain"` // lines from before there was a chain
 	// First and Last are the numbers of the first and the last link, 0 if there is
 	// none; Head is the hash of the last.
-	First, Last uint64
-	Head        string
+	First uint64 `json:"first_seq,omitempty"`
+	Last  uint64 `json:"last_seq,omitempty"`
+	Head  string `json:"head,omitempty"`
 	// Broken is what must not be: a line that was changed, moved or inserted, or
 	// lines that are missing. Empty: the chain is intact.
-	Broken []Remark
+	Broken []Remark `json:"broken,omitempty"`
 	// Remarks are what a crash can leave behind, and what could not be looked at.
-	Remarks []Remark
+	Remarks []Remark `json:"remarks,omitempty"`
 }
 
 // Intact reports whether the chain is what was written.

@@ -22,41 +22,11 @@ type auditJSON struct {
 	Records []view.AuditDoc `json:"records"`
 }
 
-func (auditJSON) kind() string { return "audit" }
-
-// auditEntryJSON is one line of the log.
-type auditEntryJSON struct{ view.AuditDoc }
-
-func (auditEntryJSON) kind() string { return "audit line" }
-
 // verifyJSON is the document of audit verify.
 type verifyJSON struct {
-	Intact  bool          `json:"intact"`
-	Path    safetext.Text `json:"path"`
-	Lines   int           `json:"lines"`
-	Links   int           `json:"links"`
-	Before  int           `json:"before_chain"`
-	First   uint64        `json:"first_seq,omitempty"`
-	Last    uint64        `json:"last_seq,omitempty"`
-	Head    string        `json:"head,omitempty"`
-	Broken  []remarkJSON  `json:"broken,omitempty"`
-	Remarks []remarkJSON  `json:"remarks,omitempty"`
-}
-
-func (verifyJSON) kind() string { return "audit verify" }
-
-type remarkJSON struct {
-	File safetext.Text `json:"file"`
-	Line int           `json:"line,omitempty"`
-	Text safetext.Text `json:"text"`
-}
-
-func remarkDocs(remarks []audit.Remark) []remarkJSON {
-	var docs []remarkJSON
-	for _, r := range remarks {
-		docs = append(docs, remarkJSON{safetext.New(r.File), r.Line, safetext.New(r.Text)})
-	}
-	return docs
+	Intact bool          `json:"intact"`
+	Path   safetext.Text `json:"path"`
+	audit.Report
 }
 
 // errNotIntact is returned when the audit log is not what was written.
@@ -175,13 +145,13 @@ func (a *commandLine) showAudit(path string, f auditFilter, last int, as *listin
 	switch {
 	case a.output == "jsonl":
 		for _, e := range kept {
-			if err := printLine(a.out, auditEntryJSON{view.DocOfAudit(e)}); err != nil {
+			if err := printLine(a.out, document{"audit line", view.DocOfAudit(e)}); err != nil {
 				return err
 			}
 		}
 		return nil
 	case a.output == "json":
-		return printJSON(a.out, auditJSON{Path: safetext.New(path), Records: auditDocs(kept)})
+		return printJSON(a.out, document{"audit", auditJSON{Path: safetext.New(path), Records: auditDocs(kept)}})
 	case len(kept) == 0 && a.output != "csv":
 		fmt.Fprintln(a.out, "nothing is logged")
 		return nil
@@ -237,11 +207,7 @@ redlockctl audit verify --contains 5f70bf18a0860070`,
 
 func (a *commandLine) printVerified(path string, r audit.Report) error {
 	if a.output == "json" {
-		doc := verifyJSON{
-			Intact: r.Intact(), Path: safetext.New(path), Lines: r.Lines, Links: r.Links, Before: r.Before,
-			First: r.First, Last: r.Last, Head: r.Head, Broken: remarkDocs(r.Broken), Remarks: remarkDocs(r.Remarks),
-		}
-		if err := printJSON(a.out, doc); err != nil {
+		if err := printJSON(a.out, document{"audit verify", verifyJSON{r.Intact(), safetext.New(path), r}}); err != nil {
 			return err
 		}
 	} else {

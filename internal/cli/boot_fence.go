@@ -39,14 +39,10 @@ type bootFenceJSON struct {
 	Error   *safetext.Text  `json:"error,omitempty"`
 }
 
-func (bootFenceJSON) kind() string { return "boot fence" }
-
 // bootFencesJSON is that of several nodes.
 type bootFencesJSON struct {
 	Nodes []bootFenceJSON `json:"nodes"`
 }
-
-func (bootFencesJSON) kind() string { return "boot fences" }
 
 func (a *commandLine) bootFenceCommand() *cobra.Command {
 	var word, file string
@@ -137,7 +133,7 @@ func (a *commandLine) printBootLooks(looks []app.BootLook, verify bool) error {
 			}
 			fmt.Fprintf(a.errOut, "redlockctl: %s %s\n", safetext.Escape(l.Node.Name()), safetext.Printable(err.Error()))
 			failed = silent{err}
-			docs.Nodes = append(docs.Nodes, bootFenceJSON{Node: safetext.New(l.Node.Name()), Method: l.Method.Kind.String(), Boot: l.Check.Boot.String(), Error: safetext.Optional(err.Error())})
+			docs.Nodes = append(docs.Nodes, bootFenceJSON{Node: safetext.New(l.Node.Name()), Method: l.Method.Kind.String(), Boot: l.Check.Boot.String(), Error: safetext.OptionalError(err)})
 			continue
 		}
 		if verify && l.Check.Boot != restartguard.BootFenced {
@@ -160,9 +156,9 @@ func (a *commandLine) printBootLooks(looks []app.BootLook, verify bool) error {
 		return failed
 	}
 	if len(looks) == 1 {
-		return errors.Join(printJSON(a.out, docs.Nodes[0]), failed)
+		return errors.Join(printJSON(a.out, document{"boot fence", docs.Nodes[0]}), failed)
 	}
-	return errors.Join(printJSON(a.out, docs), failed)
+	return errors.Join(printJSON(a.out, document{"boot fences", docs}), failed)
 }
 
 // Paths that are shown where the server does not tell its own.
@@ -178,12 +174,7 @@ func bootDoc(l app.BootLook, verify bool) bootFenceJSON {
 	doc := bootFenceJSON{Node: safetext.New(l.Node.Name()), Method: l.Method.Kind.String(), ConfigFile: safetext.Optional(l.Check.File)}
 	if verify {
 		doc.Boot, doc.Form = l.Check.Boot.String(), l.Check.Form.String()
-		for _, b := range l.Check.Because {
-			doc.Because = append(doc.Because, safetext.New(b))
-		}
-		for _, d := range l.Check.Do {
-			doc.Do = append(doc.Do, safetext.New(d))
-		}
+		doc.Because, doc.Do = safetext.Texts(l.Check.Because), safetext.Texts(l.Check.Do)
 		return doc
 	}
 	switch l.Method.Kind {

@@ -19,8 +19,6 @@ type clustersJSON struct {
 	Clusters []view.ClusterRowDoc `json:"clusters"`
 }
 
-func (clustersJSON) kind() string { return "clusters" }
-
 // fleetTime is how long all clusters are looked at without --timeout: many of them
 // must not wait for one.
 const fleetTime = 3 * time.Second
@@ -83,13 +81,11 @@ func (a *commandLine) showClusters(rows []view.Cluster, as *listing) error {
 	if err != nil {
 		return err
 	}
-	printed, err := a.document(func() document {
-		doc := clustersJSON{Clusters: []view.ClusterRowDoc{}}
-		for _, r := range sortedRows {
-			doc.Clusters = append(doc.Clusters, view.DocOfClusterRow(r))
-		}
-		return doc
-	})
+	doc := clustersJSON{Clusters: []view.ClusterRowDoc{}}
+	for _, r := range sortedRows {
+		doc.Clusters = append(doc.Clusters, view.DocOfClusterRow(r))
+	}
+	printed, err := a.document(document{"clusters", doc})
 	if err == nil && !printed {
 		ctx := &view.Context{Glyphs: view.Plain(a.ascii), Now: time.Now()}
 		err = printList(a, as, ctx, view.ClusterColumns(), sortedRows, func(r *view.Cluster) any { return view.DocOfClusterRow(r) })

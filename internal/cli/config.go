@@ -34,8 +34,6 @@ type configJSON struct {
 	Clusters []configJSON `json:"clusters,omitempty"`
 }
 
-func (configJSON) kind() string { return "config" }
-
 type configNodeJSON struct {
 	Name  safetext.Text `json:"name"`
 	Addr  safetext.Text `json:"addr"`
@@ -44,33 +42,15 @@ type configNodeJSON struct {
 
 // badConfigJSON is the document of config check on one that cannot be used.
 type badConfigJSON struct {
-	Valid    bool          `json:"valid"` // false
-	Problems []problemJSON `json:"problems"`
-}
-
-func (badConfigJSON) kind() string { return "config" }
-
-type problemJSON struct {
-	File  *safetext.Text `json:"file,omitempty"`
-	Line  int            `json:"line,omitempty"`
-	Key   *safetext.Text `json:"key,omitempty"`
-	Value *safetext.Text `json:"value,omitempty"`
-	Text  safetext.Text  `json:"text"`
+	Valid    bool             `json:"valid"` // false
+	Problems []config.Problem `json:"problems"`
 }
 
 func badConfigDoc(err error) badConfigJSON {
-	doc := badConfigJSON{}
-	var several *config.Error
-	if !errors.As(err, &several) {
-		doc.Problems = []problemJSON{{Text: safetext.New(err.Error())}}
-		return doc
+	if several := (*config.Error)(nil); errors.As(err, &several) {
+		return badConfigJSON{Problems: several.Problems}
 	}
-	for _, p := range several.Problems {
-		doc.Problems = append(doc.Problems, problemJSON{
-			File: safetext.Optional(p.File), Line: p.Line, Key: safetext.Optional(p.Key), Value: safetext.Optional(p.Value), Text: safetext.New(p.Text),
-		})
-	}
-	return doc
+	return badConfigJSON{Problems: []config.Problem{{Text: err.Error()}}}
 }
 
 func (a *commandLine) configCheckCommand() *cobra.Command {
@@ -96,14 +76,14 @@ there are several. No node is contacted. Exit code 2 when it cannot be used.`,
 			}
 			if err != nil {
 				if a.output == "json" {
-					if perr := printJSON(a.out, badConfigDoc(err)); perr != nil {
+					if perr := printJSON(a.out, document{"config", badConfigDoc(err)}); perr != nil {
 						return perr
 					}
 				}
 				return err
 			}
 			if a.output == "json" {
-				return printJSON(a.out, a.configDoc(set))
+				return printJSON(a.out, document{"config", a.configDoc(set)})
 			}
 			a.printConfig(set)
 			return nil
@@ -141,16 +121,10 @@ func clusterConfigDoc(cfg *config.Config) configJSON {
 	doc := configJSON{
 		Valid: true, Path: safetext.New(cfg.Path), Cluster: safetext.New(cfg.Cluster.Name), N: n, Quorum: redlock.Quorum(n),
 		MaxTTLms: cfg.Cluster.MaxTTL.Milliseconds(), DelayMs: cfg.Guard.Delay.Milliseconds(), ReadOnly: cfg.Cluster.ReadOnly, Audit: safetext.New(cfg.Audit.Path),
-		StateDir: safetext.New(cfg.Guard.StateDir),
-	}
-	for _, p := range cfg.Cluster.LockPatterns {
-		doc.LockPatterns = append(doc.LockPatterns, safetext.New(p))
+		StateDir: safetext.New(cfg.Guard.StateDir), LockPatterns: safetext.Texts(cfg.Cluster.LockPatterns), Warnings: safetext.Texts(cfg.Warnings),
 	}
 	for _, node := range cfg.Nodes {
 		doc.Nodes = append(doc.Nodes, configNodeJSON{safetext.New(node.Name), safetext.New(node.Addr), node.Fence})
-	}
-	for _, w := range cfg.Warnings {
-		doc.Warnings = append(doc.Warnings, safetext.New(w))
 	}
 	return doc
 }

@@ -16,12 +16,9 @@ import (
 
 // aclJSON is the document of config acl.
 type aclJSON struct {
-	Schema  string        `json:"schema"`
 	Cluster safetext.Text `json:"cluster"`
 	Roles   []aclRoleJSON `json:"roles"`
 }
-
-func (aclJSON) kind() string { return "acl" }
 
 type aclRoleJSON struct {
 	Role  string          `json:"role"` // several, with + between them, where they were asked for as one user
@@ -176,14 +173,10 @@ func (a *commandLine) configACL(o aclOptions, again string) error {
 	if err != nil {
 		return err
 	}
-	doc := aclJSON{Schema: Schema, Cluster: safetext.New(cfg.Cluster.Name)}
+	doc := aclJSON{Cluster: safetext.New(cfg.Cluster.Name)}
 	add := func(role, name string, of ...string) {
 		u := acl.NewUser(name, of, cfg, libraries, o.server, hash)
-		r := aclRoleJSON{Role: role, User: safetext.New(name), Line: safetext.New(u.Line()), SetUser: safetext.New(u.SetUser())}
-		for _, rule := range u.Rules {
-			r.Rules = append(r.Rules, safetext.New(rule))
-		}
-		doc.Roles = append(doc.Roles, r)
+		doc.Roles = append(doc.Roles, aclRoleJSON{Role: role, User: safetext.New(name), Rules: safetext.Texts(u.Rules), Line: safetext.New(u.Line()), SetUser: safetext.New(u.SetUser())})
 	}
 	switch {
 	case len(o.roles) == 0:
@@ -196,7 +189,7 @@ func (a *commandLine) configACL(o aclOptions, again string) error {
 		add(strings.Join(o.roles, "+"), o.user, o.roles...)
 	}
 	if a.output == "json" {
-		return printJSON(a.out, doc)
+		return printJSON(a.out, document{"acl", doc})
 	}
 	for _, r := range doc.Roles {
 		line := r.Line

@@ -17,7 +17,6 @@ import (
 
 // doctorJSON is the document of doctor.
 type doctorJSON struct {
-	Schema string `json:"schema"`
 	view.ClusterDoc
 	Result     string            `json:"result"` // clean, warnings, dangers
 	ForMs      int64             `json:"looked_for_ms"`
@@ -25,8 +24,6 @@ type doctorJSON struct {
 	ClockRates *spreadJSON       `json:"clock_rates,omitempty"`
 	Findings   []view.FindingDoc `json:"findings"`
 }
-
-func (doctorJSON) kind() string { return "doctor" }
 
 // spreadJSON compares the drift allowance with the clocks.
 type spreadJSON struct {
@@ -93,16 +90,13 @@ clean, warnings or dangers.`,
 				}
 			case a.output == "json":
 				doc := doctorJSON{
-					Schema: Schema, ClusterDoc: view.DocOfCluster(s), Result: doctorResults[gravest],
-					ForMs: s.At.Sub(began).Milliseconds(), Counts: counts, Findings: []view.FindingDoc{},
+					ClusterDoc: view.DocOfCluster(s), Result: doctorResults[gravest],
+					ForMs: s.At.Sub(began).Milliseconds(), Counts: counts, Findings: view.DocsOfFindings(found, s.At),
 				}
 				if r := monitor.RateSpread(s.Nodes); r.Fastest != r.Slowest {
 					doc.ClockRates = &spreadJSON{safetext.New(r.Fastest), safetext.New(r.Slowest), r.PPM, r.Bound, cfg.Redlock.DriftFactor * 1e6}
 				}
-				for _, f := range found {
-					doc.Findings = append(doc.Findings, view.DocOfFinding(*f, s.At))
-				}
-				if err := printJSON(a.out, doc); err != nil {
+				if err := printJSON(a.out, document{"doctor", doc}); err != nil {
 					return err
 				}
 			default:

@@ -29,8 +29,6 @@ type grantJSON struct {
 	Nodes        []resultJSON  `json:"nodes"`
 }
 
-func (grantJSON) kind() string { return "grant" }
-
 // defaultTTL is the TTL of a lock taken by hand where none is given.
 const defaultTTL = 30 * time.Second
 
@@ -77,12 +75,10 @@ func (a *commandLine) printGrant(ctx context.Context, did string, op *operator.O
 	now := time.Now()
 	valid := max(0, lock.Until().Sub(now))
 	n := len(results)
-	if printed, err := a.document(func() document {
-		return grantJSON{
-			Name: safetext.New(lock.Resource()), NameBase64: safetext.New(lock.Resource()).Base64(), Token: safetext.New(lock.Token()), FencingToken: lock.FencingToken(), TTLms: lock.TTL().Milliseconds(), ValidMs: valid.Milliseconds(),
-			Copies: len(on), N: n, Quorum: redlock.Quorum(n), Nodes: resultDocs(results, now),
-		}
-	}); printed {
+	if printed, err := a.document(document{"grant", grantJSON{
+		Name: safetext.New(lock.Resource()), NameBase64: safetext.New(lock.Resource()).Base64(), Token: safetext.New(lock.Token()), FencingToken: lock.FencingToken(), TTLms: lock.TTL().Milliseconds(), ValidMs: valid.Milliseconds(),
+		Copies: len(on), N: n, Quorum: redlock.Quorum(n), Nodes: resultDocs(results, now),
+	}}); printed {
 		return err
 	}
 	names := make([]string, len(on))
@@ -115,8 +111,6 @@ type keptJSON struct {
 	Reason     *safetext.Text `json:"reason,omitempty"`
 	Error      *safetext.Text `json:"error,omitempty"`
 }
-
-func (keptJSON) kind() string { return "kept" }
 
 // retryFor lets attempts go on for as long as a wait takes, however many they are.
 func retryFor(s *app.Spec, wait time.Duration) {
@@ -171,17 +165,12 @@ func (a *commandLine) keep(ctx context.Context, k *operator.KeptLock) error {
 	if state == redlock.Released {
 		left = 0
 	}
-	printed, perr := a.document(func() document {
-		doc := keptJSON{
-			Name: safetext.New(name), NameBase64: safetext.New(name).Base64(), State: state.String(),
-			KeptMs: time.Since(is.Since).Milliseconds(), ValidMs: left.Milliseconds(),
-			By: safetext.New(is.By), Reason: safetext.Optional(is.Reason),
-		}
-		if err != nil {
-			doc.Error = safetext.Optional(err.Error())
-		}
-		return doc
-	})
+	doc := keptJSON{
+		Name: safetext.New(name), NameBase64: safetext.New(name).Base64(), State: state.String(),
+		KeptMs: time.Since(is.Since).Milliseconds(), ValidMs: left.Milliseconds(),
+		By: safetext.New(is.By), Reason: safetext.Optional(is.Reason), Error: safetext.OptionalError(err),
+	}
+	printed, perr := a.document(document{"kept", doc})
 	if !printed {
 		more := ""
 		if state == redlock.Held {

@@ -25,8 +25,6 @@ type guardPageJSON struct {
 	History []view.AuditDoc `json:"history"` // of fences and rejoins, the latest last
 }
 
-func (guardPageJSON) kind() string { return "guard" }
-
 func (a *commandLine) guardStatusCommand() *cobra.Command {
 	var again live
 	var as listing
@@ -72,10 +70,7 @@ no quorum.`,
 				if err != nil {
 					return err
 				}
-				printed, err := a.document(func() document {
-					doc := guardPageJSON{ClusterDoc: view.DocOfCluster(s), guardsJSON: guards, History: auditDocs(history)}
-					return doc
-				})
+				printed, err := a.document(document{"guard", guardPageJSON{ClusterDoc: view.DocOfCluster(s), guardsJSON: guards, History: auditDocs(history)}})
 				if err != nil {
 					return err
 				}

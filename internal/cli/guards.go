@@ -61,7 +61,7 @@ func guardsOf(cfg *config.Config, s *monitor.Snapshot, told *metrics.Told) guard
 	memory, err := app.Remembered(cfg)
 	switch {
 	case err != nil:
-		doc.Memory, doc.Error = "unreadable", safetext.Optional(err.Error())
+		doc.Memory, doc.Error = "unreadable", safetext.OptionalError(err)
 	case memory != nil:
 		doc.Memory = "there"
 	}
@@ -202,11 +202,8 @@ type seenGuardJSON struct {
 func seenDoc(g app.Guards) guardsSeenJSON {
 	doc := guardsSeenJSON{Running: g.Running(), GuardsKnown: g.Known, Guards: []seenGuardJSON{}}
 	for _, one := range g.All {
-		seen := seenGuardJSON{ID: one.ID, Host: one.Host, PID: one.PID, DelayMs: one.Delay.Milliseconds(), On: []safetext.Text{}}
-		for _, name := range g.On(one) {
-			seen.On = append(seen.On, safetext.New(name))
-		}
-		doc.Guards = append(doc.Guards, seen)
+		on := append([]safetext.Text{}, safetext.Texts(g.On(one))...)
+		doc.Guards = append(doc.Guards, seenGuardJSON{ID: one.ID, Host: one.Host, PID: one.PID, DelayMs: one.Delay.Milliseconds(), On: on})
 	}
 	return doc
 }

@@ -30,17 +30,6 @@ type historyJSON struct {
 	Events []view.PastEventDoc `json:"events"`
 }
 
-func (historyJSON) kind() string { return "history" }
-
-// grantLine and eventLine are lines of their own.
-type (
-	grantLine struct{ view.GrantDoc }
-	eventLine struct{ view.PastEventDoc }
-)
-
-func (grantLine) kind() string { return "recorded grant" }
-func (eventLine) kind() string { return "recorded event" }
-
 // historyOptions are the flags of history.
 type historyOptions struct {
 	since, until, node, file string
@@ -159,15 +148,15 @@ func (a *commandLine) history(lock string, o historyOptions) error {
 	}
 	switch a.output {
 	case "json":
-		return printJSON(a.out, doc)
+		return printJSON(a.out, document{"history", doc})
 	case "jsonl":
 		for _, g := range doc.Grants {
-			if err := printLine(a.out, grantLine{g}); err != nil {
+			if err := printLine(a.out, document{"recorded grant", g}); err != nil {
 				return err
 			}
 		}
 		for _, e := range doc.Events {
-			if err := printLine(a.out, eventLine{e}); err != nil {
+			if err := printLine(a.out, document{"recorded event", e}); err != nil {
 				return err
 			}
 		}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -18,16 +19,14 @@ import (
 // infoJSON is the document of info. Source is "default", "file", a variable of
 // the environment or a flag.
 type infoJSON struct {
-	Version     string            `json:"version"`
-	Config      []infoPathJSON    `json:"config"`
-	Cluster     infoNameJSON      `json:"cluster"`
-	Clusters    []safetext.Text   `json:"clusters"`
-	Paths       []infoPathJSON    `json:"paths"`
-	Settings    []infoSettingJSON `json:"settings"`
-	Environment []infoEnvJSON     `json:"environment"`
+	Version     string           `json:"version"`
+	Config      []infoPathJSON   `json:"config"`
+	Cluster     infoNameJSON     `json:"cluster"`
+	Clusters    []safetext.Text  `json:"clusters"`
+	Paths       []infoPathJSON   `json:"paths"`
+	Settings    []config.Setting `json:"settings"`
+	Environment []variable       `json:"environment"`
 }
-
-func (infoJSON) kind() string { return "info" }
 
 type infoNameJSON struct {
 	Name   safetext.Text `json:"name"`
@@ -39,22 +38,6 @@ type infoPathJSON struct {
 	Path   safetext.Text `json:"path"`
 	There  bool          `json:"exists"`
 	Source string        `json:"source"`
-}
-
-// infoSettingJSON is a key of the configuration. The value of a secret is never
-// here: it is the name of its variable or file.
-type infoSettingJSON struct {
-	Key    safetext.Text  `json:"key"`
-	Value  safetext.Text  `json:"value"`
-	Source string         `json:"source"`
-	File   *safetext.Text `json:"file,omitempty"`
-	Line   int            `json:"line,omitempty"`
-}
-
-type infoEnvJSON struct {
-	Name   string         `json:"name"`
-	Value  *safetext.Text `json:"value,omitempty"` // left out: not set; of a secret "set" or "not set"
-	Effect string         `json:"effect"`
 }
 
 func (a *commandLine) infoCommand() *cobra.Command {
@@ -82,9 +65,9 @@ Settings of nodes that have their defaults are left out; --all shows them too.`,
 			}
 			doc := a.infoDoc(set, cfg, source, by, all || a.output == "json")
 			if a.output == "json" {
-				return printJSON(a.out, doc)
+				return printJSON(a.out, document{"info", doc})
 			}
-			a.printInfo(doc)
+			a.printInfo(doc, set.Names())
 			return nil
 		}),
 	}
@@ -94,11 +77,10 @@ Settings of nodes that have their defaults are left out; --all shows them too.`,
 
 func (a *commandLine) infoDoc(set *config.Set, cfg *config.Config, source, by string, all bool) infoJSON {
 	doc := infoJSON{
-		Version: build().Version, Cluster: infoNameJSON{safetext.New(cfg.Cluster.Name), by},
+		Version: build().Version, Cluster: infoNameJSON{safetext.New(cfg.Cluster.Name), by}, Clusters: safetext.Texts(set.Names()),
 	}
 	seen := map[string]bool{}
 	for _, c := range set.Clusters {
-		doc.Clusters = append(doc.Clusters, safetext.New(c.Cluster.Name))
 		if !seen[c.Path] {
 			seen[c.Path] = true
 			doc.Config = append(doc.Config, infoPathJSON{"configuration", safetext.New(c.Path), true, source})
@@ -106,20 +88,19 @@ func (a *commandLine) infoDoc(set *config.Set, cfg *config.Config, source, by st
 	}
 	from := map[string]string{}
 	for _, s := range cfg.Settings {
-		setting := infoSettingJSON{Key: safetext.New(s.Key), Value: safetext.New(s.Value), Source: s.Source}
-		if s.Line > 0 {
-			setting.File, setting.Line = safetext.Optional(s.File), s.Line
+		if s.Line == 0 {
+			s.File = ""
 		}
 		key := s.Key[strings.LastIndex(s.Key, " ")+1:]
 		switch flag := map[string]bool{"read_only": a.readOnly, "ascii": a.ascii && s.Value != "true", "color": a.noColor}[key]; {
 		case flag && key == "color":
-			setting = infoSettingJSON{Key: safetext.New(s.Key), Value: safetext.New("never"), Source: "--no-color"}
+			s = config.Setting{Key: s.Key, Value: "never", Source: "--no-color"}
 		case flag:
-			setting = infoSettingJSON{Key: safetext.New(s.Key), Value: safetext.New("true"), Source: "--" + strings.ReplaceAll(key, "_", "-")}
+			s = config.Setting{Key: s.Key, Value: "true", Source: "--" + strings.ReplaceAll(key, "_", "-")}
 		}
-		from[key] = setting.Source
-		if all || setting.Source != config.FromDefault || !strings.HasPrefix(s.Key, "[[") && !strings.Contains(s.Key, "nodes.tls]") {
-			doc.Settings = append(doc.Settings, setting)
+		from[key] = s.Source
+		if all || s.Source != config.FromDefault || !strings.HasPrefix(s.Key, "[[") && !strings.Contains(s.Key, "nodes.tls]") {
+			doc.Settings = append(doc.Settings, s)
 		}
 	}
 	path := func(what, path, source string) {
@@ -135,18 +116,16 @@ func (a *commandLine) infoDoc(set *config.Set, cfg *config.Config, source, by st
 	}
 	path("guard's memory", cfg.Guard.StateDir, from["state_dir"])
 	for _, e := range environment {
-		env := infoEnvJSON{Name: e.name, Effect: e.effect}
-		v := a.getenv(e.name)
+		e.Value = a.getenv(e.Name)
 		if e.secret {
-			v = map[bool]string{true: "set", false: "not set"}[v != ""]
+			e.Value = map[bool]string{true: "set", false: "not set"}[e.Value != ""]
 		}
-		env.Value = safetext.Optional(v)
-		doc.Environment = append(doc.Environment, env)
+		doc.Environment = append(doc.Environment, e)
 	}
 	return doc
 }
 
-func (a *commandLine) printInfo(doc infoJSON) {
+func (a *commandLine) printInfo(doc infoJSON, clusters []string) {
 	fmt.Fprintf(a.out, "redlockctl %s\n\n", doc.Version)
 	t := view.NewTable("WHAT", "WHERE", "FROM")
 	for _, p := range append(doc.Config, doc.Paths...) {
@@ -157,12 +136,8 @@ func (a *commandLine) printInfo(doc infoJSON) {
 		t.Add(view.Cell{Text: p.What}, where, view.Cell{Text: p.Source})
 	}
 	cluster := doc.Cluster.Name.String()
-	if len(doc.Clusters) > 1 {
-		names := make([]string, len(doc.Clusters))
-		for i, n := range doc.Clusters {
-			names[i] = n.String()
-		}
-		cluster += " (of " + strings.Join(names, ", ") + ")"
+	if len(clusters) > 1 {
+		cluster += " (of " + safetext.Escape(strings.Join(clusters, ", ")) + ")"
 	}
 	t.Add(view.Cell{Text: "cluster"}, view.Cell{Text: cluster}, view.Cell{Text: doc.Cluster.Source})
 	printTable(a.out, t, a.color())
@@ -173,28 +148,20 @@ func (a *commandLine) printInfo(doc infoJSON) {
 		source := view.Cell{Text: s.Source}
 		switch {
 		case s.Line > 0:
-			source.Text = fmt.Sprintf("%s:%d", s.File, s.Line)
+			source.Text = fmt.Sprintf("%s:%d", safetext.Escape(s.File), s.Line)
 		case s.Source == config.FromDefault:
 			source.Tone = view.Dim
 		case !strings.HasPrefix(s.Source, "--"):
 			source.Text = "$" + s.Source
 		}
-		value := s.Value.String()
-		if value == "" {
-			value = "-"
-		}
-		t.Add(view.Cell{Text: s.Key.String()}, view.Cell{Text: a.clip(value, 80)}, source)
+		t.Add(plain(s.Key), view.Cell{Text: a.clip(cmp.Or(safetext.Escape(s.Value), "-"), 80)}, source)
 	}
 	printTable(a.out, t, a.color())
 
 	fmt.Fprintln(a.out)
 	t = view.NewTable("VARIABLE", "VALUE", "EFFECT")
 	for _, e := range doc.Environment {
-		value := "-"
-		if e.Value != nil {
-			value = a.clip(e.Value.String(), 60)
-		}
-		t.Add(view.Cell{Text: "$" + e.Name}, view.Cell{Text: value}, view.Cell{Text: e.Effect})
+		t.Add(plain("$"+e.Name), view.Cell{Text: a.clip(cmp.Or(safetext.Escape(e.Value), "-"), 60)}, plain(e.Effect))
 	}
 	printTable(a.out, t, a.color())
 }

@@ -30,7 +30,7 @@ type initJSON struct {
 	WatchedMs    int64             `json:"looked_for_ms"`
 	Findings     []view.FindingDoc `json:"findings"`
 	Folder       safetext.Text     `json:"folder"`
-	Files        []initFileJSON    `json:"files"`
+	Files        []adopt.Change    `json:"files"`
 	Written      bool              `json:"written"`
 }
 
@@ -58,23 +58,11 @@ type initPrefixJSON struct {
 	LongestTTLms int64           `json:"longest_ttl_ms"`
 }
 
-type initFileJSON struct {
-	Path   safetext.Text `json:"path"`
-	Change string        `json:"change"` // new, changed, same
-}
-
 // initCheckJSON is the document of init --check.
 type initCheckJSON struct {
-	Folder    safetext.Text  `json:"folder"`
-	Steps     []initStepJSON `json:"steps"`
-	Protected bool           `json:"protected_at_next_crash"`
-}
-
-type initStepJSON struct {
-	Step  string         `json:"step"`
-	State string         `json:"state"` // done, next, wrong
-	Text  safetext.Text  `json:"text"`
-	Do    *safetext.Text `json:"do,omitempty"`
+	Folder    safetext.Text `json:"folder"`
+	Steps     []adopt.Step  `json:"steps"`
+	Protected bool          `json:"protected_at_next_crash"`
 }
 
 // initFlags are the flags of init.
@@ -202,7 +190,7 @@ func (a *commandLine) init(ctx context.Context, f initFlags) error {
 		}
 	}
 	if a.output == "json" {
-		return printJSON(a.out, initDoc(facts, folder, changes, write))
+		return printJSON(a.out, document{"init", initDoc(facts, folder, changes, write)})
 	}
 	switch {
 	case write:
@@ -345,14 +333,9 @@ func (a *commandLine) initCheck(ctx context.Context, f initFlags) error {
 	if err != nil {
 		return err
 	}
-	doc := initCheckJSON{Folder: safetext.New(f.out), Protected: p.Protected}
-	wrong := !p.Protected
-	for _, s := range p.Steps {
-		wrong = wrong || s.State == adopt.Wrong
-		doc.Steps = append(doc.Steps, initStepJSON{Step: s.Name, State: string(s.State), Text: safetext.New(s.Text), Do: safetext.Optional(s.Do)})
-	}
+	wrong := !p.Protected || slices.ContainsFunc(p.Steps, func(s adopt.Step) bool { return s.State == adopt.Wrong })
 	if a.output == "json" {
-		err = printJSON(a.out, doc)
+		err = printJSON(a.out, document{"init check", initCheckJSON{safetext.New(f.out), p.Steps, p.Protected}})
 	} else {
 		tone := map[adopt.State]view.Tone{adopt.Done: view.Good, adopt.Next: view.Warn, adopt.Wrong: view.Bad}
 		for _, s := range p.Steps {

@@ -75,37 +75,18 @@ func (a *commandLine) printChanges(f initFlags, folder adopt.Folder, changes []a
 func initDoc(f *adopt.Facts, folder adopt.Folder, changes []adopt.Change, written bool) initJSON {
 	doc := initJSON{
 		LongestTTLms: f.LongestTTL.Milliseconds(), WatchedMs: f.Watched.Milliseconds(), Folder: safetext.New(folder.Path), Written: written,
-		Servers: []initServerJSON{}, Prefixes: []initPrefixJSON{}, Findings: []view.FindingDoc{}, Files: []initFileJSON{},
+		Servers: []initServerJSON{}, Prefixes: []initPrefixJSON{}, Findings: view.DocsOfFindings(pointers(f.Snapshot.Findings), f.Snapshot.At), Files: append([]adopt.Change{}, changes...),
 	}
 	for _, s := range f.Servers {
-		server := initServerJSON{
+		doc.Servers = append(doc.Servers, initServerJSON{
 			Node: safetext.New(s.Name), Addr: safetext.New(s.Addr), Version: safetext.New(s.Version), Role: safetext.New(s.Role), Login: s.Login(), Boot: s.Boot,
 			Persistence: safetext.New(s.Persistence), Eviction: safetext.New(s.Eviction), Replicas: s.Replicas,
 			ConfigFile: safetext.Optional(s.ConfigFile), ACLFile: safetext.Optional(s.ACLFile), Unit: safetext.Optional(s.Unit),
-		}
-		if s.Err != nil {
-			server.Error = safetext.Optional(s.Err.Error())
-		}
-		for _, u := range s.Users {
-			server.Users = append(server.Users, safetext.New(u))
-		}
-		doc.Servers = append(doc.Servers, server)
+			Error: safetext.OptionalError(s.Err), Users: safetext.Texts(s.Users),
+		})
 	}
 	for _, p := range f.Prefixes {
-		prefix := initPrefixJSON{Pattern: safetext.New(p.Pattern), Locks: p.Locks, LongestTTLms: p.Longest.Milliseconds()}
-		for _, l := range p.Libraries {
-			prefix.Libraries = append(prefix.Libraries, safetext.New(l))
-		}
-		doc.Prefixes = append(doc.Prefixes, prefix)
-	}
-	for _, finding := range f.Snapshot.Findings {
-		doc.Findings = append(doc.Findings, view.DocOfFinding(finding, f.Snapshot.At))
-	}
-	for _, c := range changes {
-		doc.Files = append(doc.Files, initFileJSON{safetext.New(c.Path), c.Kind})
+		doc.Prefixes = append(doc.Prefixes, initPrefixJSON{Pattern: safetext.New(p.Pattern), Locks: p.Locks, LongestTTLms: p.Longest.Milliseconds(), Libraries: safetext.Texts(p.Libraries)})
 	}
 	return doc
 }
-
-func (initJSON) kind() string      { return "init" }
-func (initCheckJSON) kind() string { return "init check" }

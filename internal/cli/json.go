@@ -72,7 +72,10 @@ func (v *inV1) pass(n int) error {
 
 // document is what --output json prints. kind says which one it is, in a word:
 // "schema" and "kind" come first in each.
-type document interface{ kind() string }
+type document struct {
+	kind string
+	body any
+}
 
 // printJSON writes one document.
 func printJSON(w io.Writer, doc document) error {
@@ -98,18 +101,16 @@ func printLine(w io.Writer, doc document) error {
 	return err
 }
 
-// encoded is a document on one line, which it ends.
+// encoded is a document on one line, which it ends, safe for a terminal.
 func encoded(doc document) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
-	if err := enc.Encode(doc); err != nil {
+	if err := enc.Encode(doc.body); err != nil {
 		return nil, err
 	}
-	// Some say the schema themselves.
-	body := bytes.TrimPrefix(b.Bytes(), fmt.Appendf(nil, `{"schema":%q`, Schema))
-	body = bytes.TrimLeft(body, "{,")
-	head := fmt.Appendf(nil, `{"schema":%q,"kind":%q`, Schema, doc.kind())
+	body := safetext.EscapeJSON(b.Bytes()[1:])
+	head := fmt.Appendf(nil, `{"schema":%q,"kind":%q`, Schema, doc.kind)
 	if body[0] != '}' {
 		head = append(head, ',')
 	}
@@ -133,13 +134,10 @@ func resultDocs(results []redlock.NodeResult, now time.Time) []resultJSON {
 	for _, r := range results {
 		doc := resultJSON{
 			Node: safetext.New(r.Node), Status: r.Status.String(), Token: safetext.Optional(r.Token), TokenBase64: safetext.New(r.Token).Base64(),
-			Type: safetext.Optional(r.Type), MayLiveMs: view.MSUntil(r.MayLiveUntil, now),
+			Type: safetext.Optional(r.Type), MayLiveMs: view.MSUntil(r.MayLiveUntil, now), Error: safetext.OptionalError(r.Err),
 		}
 		if r.TTL > 0 {
 			doc.TTLms = new(r.TTL.Milliseconds())
-		}
-		if r.Err != nil {
-			doc.Error = safetext.Optional(r.Err.Error())
 		}
 		docs = append(docs, doc)
 	}

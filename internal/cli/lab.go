@@ -31,8 +31,6 @@ type labJSON struct {
 	Recalled *safetext.Text `json:"guard_remembers,omitempty"`
 }
 
-func (labJSON) kind() string { return "lab" }
-
 type labNodeJSON struct {
 	Name    safetext.Text `json:"name"`
 	Addr    safetext.Text `json:"addr"`
@@ -145,7 +143,7 @@ func (a *commandLine) printLab(cfg *config.Config, dir string, started []lab.Sta
 		for _, s := range started {
 			doc.Nodes = append(doc.Nodes, labNodeJSON{safetext.New(s.Name), safetext.New(s.Addr), s.Pid, startedAs(s), safetext.New(s.RestartCmd)})
 		}
-		return printJSON(a.out, doc)
+		return printJSON(a.out, document{"lab", doc})
 	}
 	t := view.NewTable("NODE", "ADDR", "PID", "STATE", "START IT AGAIN WITH")
 	for _, s := range started {
@@ -249,11 +247,7 @@ func (a *commandLine) labDownCommand() *cobra.Command {
 				return err
 			}
 			if a.output == "json" {
-				doc := labJSON{Dir: safetext.New(dir)}
-				for _, name := range ended {
-					doc.Ended = append(doc.Ended, safetext.New(name))
-				}
-				return printJSON(a.out, doc)
+				return printJSON(a.out, document{"lab", labJSON{Dir: safetext.New(dir), Ended: safetext.Texts(ended)}})
 			}
 			if len(ended) == 0 {
 				fmt.Fprintf(a.out, "nothing runs in %s\n", safetext.Escape(dir))

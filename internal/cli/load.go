@@ -168,20 +168,26 @@ func (a *commandLine) typedPassword() (string, error) {
 	return a.password, err
 }
 
+// variable is a variable of the environment that the program heeds. Of a secret nothing
+// but whether it is set is ever printed.
+type variable struct {
+	Name   string `json:"name"`
+	Value  string `json:"value,omitempty"` // of a secret "set" or "not set"
+	Effect string `json:"effect"`
+	secret bool
+}
+
 // environment is what the program heeds, beside the variables that the
-// configuration names. Of a secret nothing but whether it is set is ever printed.
-var environment = []struct {
-	name, effect string
-	secret       bool
-}{
-	{name: "REDLOCKCTL_CONFIG", effect: "which configuration, where --config does not say"},
-	{name: "REDLOCKCTL_CLUSTER", effect: "which cluster of it, where --cluster does not say"},
-	{name: "REDLOCKCTL_READ_ONLY", effect: "1: every act is refused"},
-	{name: config.PasswordVariable, effect: "the password of the masters of --nodes; the value is never printed", secret: true},
-	{name: config.URLPasswordVariable, effect: "the password of the user in --url; the value is never printed", secret: true},
-	{name: "NO_COLOR", effect: "not empty: no colours"},
-	{name: "TERM", effect: "dumb: no colours"},
-	{name: "XDG_CONFIG_HOME", effect: "where the configuration is looked for; $HOME/.config otherwise"},
-	{name: "XDG_STATE_HOME", effect: "where audit log and guard remember; $HOME/.local/state otherwise"},
-	{name: "HOME", effect: "behind ~/ in paths"},
+// configuration names.
+var environment = []variable{
+	{Name: "REDLOCKCTL_CONFIG", Effect: "which configuration, where --config does not say"},
+	{Name: "REDLOCKCTL_CLUSTER", Effect: "which cluster of it, where --cluster does not say"},
+	{Name: "REDLOCKCTL_READ_ONLY", Effect: "1: every act is refused"},
+	{Name: config.PasswordVariable, Effect: "the password of the masters of --nodes; the value is never printed", secret: true},
+	{Name: config.URLPasswordVariable, Effect: "the password of the user in --url; the value is never printed", secret: true},
+	{Name: "NO_COLOR", Effect: "not empty: no colours"},
+	{Name: "TERM", Effect: "dumb: no colours"},
+	{Name: "XDG_CONFIG_HOME", Effect: "where the configuration is looked for; $HOME/.config otherwise"},
+	{Name: "XDG_STATE_HOME", Effect: "where audit log and guard remember; $HOME/.local/state otherwise"},
+	{Name: "HOME", Effect: "behind ~/ in paths"},
 }

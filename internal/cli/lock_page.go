@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"redlockctl/internal/app"
@@ -19,8 +20,6 @@ type lockPageJSON struct {
 	Lock     *view.LockDoc     `json:"lock,omitempty"` // left out: no node that answers has a copy
 	Findings []view.FindingDoc `json:"findings"`       // that are about it
 }
-
-func (lockPageJSON) kind() string { return "lock" }
 
 // lockOf is the lock that a name means: by its first key, or by a further one.
 func lockOf(s *monitor.Snapshot, name string) *monitor.Lock {
@@ -54,22 +53,15 @@ func unseen(s *monitor.Snapshot, name string) error {
 // snapshots it is none.
 func (a *commandLine) showLock(s *monitor.Snapshot, name string, again bool) error {
 	l := lockOf(s, name)
-	doc := lockPageJSON{ClusterDoc: view.DocOfCluster(s), Findings: []view.FindingDoc{}}
+	about := slices.DeleteFunc(pointers(s.Findings), func(f *monitor.Finding) bool { return l == nil || f.Key != l.Key })
+	doc := lockPageJSON{ClusterDoc: view.DocOfCluster(s), Findings: view.DocsOfFindings(about, s.At)}
 	if l != nil {
-		one := view.DocOfLock(l, s)
-		doc.Lock = &one
-	}
-	var about []*monitor.Finding
-	for _, f := range pointers(s.Findings) {
-		if l != nil && f.Key == l.Key {
-			about = append(about, f)
-			doc.Findings = append(doc.Findings, view.DocOfFinding(*f, s.At))
-		}
+		doc.Lock = new(view.DocOfLock(l, s))
 	}
 	printed := false
 	if l != nil || again {
 		var err error
-		if printed, err = a.document(func() document { return doc }); err != nil {
+		if printed, err = a.document(document{"lock", doc}); err != nil {
 			return err
 		}
 	}

@@ -26,8 +26,6 @@ type locksJSON struct {
 	Locks []view.LockDoc `json:"locks"`
 }
 
-func (locksJSON) kind() string { return "locks" }
-
 func (a *commandLine) locksCommand() *cobra.Command {
 	var filter string
 	var again live
@@ -154,8 +152,6 @@ type locksEndJSON struct {
 	Count int `json:"count"` // of the lines before
 }
 
-func (locksEndJSON) kind() string { return "locks end" }
-
 // lockLineJSON is a lock on a line of its own.
 type lockLineJSON struct {
 	Cluster  safetext.Text `json:"cluster"`
@@ -163,13 +159,11 @@ type lockLineJSON struct {
 	view.LockDoc
 }
 
-func (lockLineJSON) kind() string { return "lock line" }
-
 // printLocksJSON writes one document, a lock at a time: there may be very many.
 func printLocksJSON(to io.Writer, s *monitor.Snapshot, locks []*monitor.Lock) error {
 	w := bufio.NewWriter(to)
 	var head bytes.Buffer
-	if err := printJSON(&head, locksJSON{ClusterDoc: view.DocOfCluster(s), Locks: []view.LockDoc{}}); err != nil {
+	if err := printJSON(&head, document{"locks", locksJSON{ClusterDoc: view.DocOfCluster(s), Locks: []view.LockDoc{}}}); err != nil {
 		return err
 	}
 	before, after, _ := strings.Cut(head.String(), `"locks": [`)
@@ -205,12 +199,12 @@ func printLockLines(to io.Writer, s *monitor.Snapshot, locks []*monitor.Lock, mo
 	w := bufio.NewWriter(to)
 	cluster := safetext.New(s.Cluster.Name)
 	for _, l := range locks {
-		if err := printLine(w, lockLineJSON{cluster, s.Complete, view.DocOfLock(l, s)}); err != nil {
+		if err := printLine(w, document{"lock line", lockLineJSON{cluster, s.Complete, view.DocOfLock(l, s)}}); err != nil {
 			return err
 		}
 	}
 	if more || !s.Complete {
-		if err := printLine(w, locksEndJSON{view.DocOfCluster(s), len(locks)}); err != nil {
+		if err := printLine(w, document{"locks end", locksEndJSON{view.DocOfCluster(s), len(locks)}}); err != nil {
 			return err
 		}
 	}

@@ -129,7 +129,7 @@ func manPage(cmd *cobra.Command) string {
 	b.WriteString(roffText(exitCodes))
 	section("ENVIRONMENT")
 	for _, e := range environment {
-		fmt.Fprintf(&b, ".TP\n\\fB%s\\fR\n%s\n", roff(e.name), roff(e.effect))
+		fmt.Fprintf(&b, ".TP\n\\fB%s\\fR\n%s\n", roff(e.Name), roff(e.Effect))
 	}
 	section("SEE ALSO")
 	var others []string

@@ -248,8 +248,6 @@ type newClusterJSON struct {
 	Serving []safetext.Text `json:"rejoined"`
 }
 
-func (newClusterJSON) kind() string { return "new cluster" }
-
 func (a *commandLine) startNewCluster(ctx context.Context, reason string, yes bool) error {
 	return a.act(func(cfg *config.Config, _ *app.Spec) error {
 		if err := cfg.Guardable(); err != nil {
@@ -290,7 +288,7 @@ func (a *commandLine) startNewCluster(ctx context.Context, reason string, yes bo
 			doc.Serving = append(doc.Serving, safetext.New(name))
 		}
 		b.end()
-		if printed, err := a.document(func() document { return doc }); printed {
+		if printed, err := a.document(document{"new cluster", doc}); printed {
 			return err
 		}
 		fmt.Fprintf(a.out, "serving %s\n", strings.Join(app.NodeNames(cfg), " "))

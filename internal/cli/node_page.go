@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"io"
+	"slices"
 
 	"redlockctl/internal/app"
 	"redlockctl/internal/config"
@@ -19,8 +20,6 @@ type nodePageJSON struct {
 	Findings []view.FindingDoc `json:"findings"` // that are about it
 }
 
-func (nodePageJSON) kind() string { return "node" }
-
 // showNode prints one node.
 func (a *commandLine) showNode(cfg *config.Config, s *monitor.Snapshot, name string) error {
 	var n monitor.Node
@@ -36,15 +35,9 @@ func (a *commandLine) showNode(cfg *config.Config, s *monitor.Snapshot, name str
 			guard = g
 		}
 	}
-	doc := nodePageJSON{ClusterDoc: view.DocOfCluster(s), Node: view.DocOfNode(n, s.At), Guard: guard, guardsSeenJSON: guards.guardsSeenJSON, Findings: []view.FindingDoc{}}
-	var about []*monitor.Finding
-	for _, f := range pointers(s.Findings) {
-		if f.Node == name {
-			about = append(about, f)
-			doc.Findings = append(doc.Findings, view.DocOfFinding(*f, s.At))
-		}
-	}
-	printed, err := a.document(func() document { return doc })
+	about := slices.DeleteFunc(pointers(s.Findings), func(f *monitor.Finding) bool { return f.Node != name })
+	doc := nodePageJSON{ClusterDoc: view.DocOfCluster(s), Node: view.DocOfNode(n, s.At), Guard: guard, guardsSeenJSON: guards.guardsSeenJSON, Findings: view.DocsOfFindings(about, s.At)}
+	printed, err := a.document(document{"node", doc})
 	if err == nil && !printed {
 		a.printNode(a.out, s, &n, guards)
 		a.printSeen(a.out, app.GuardsOf(cfg, s))

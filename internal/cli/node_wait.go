@@ -87,7 +87,7 @@ func (a *commandLine) waitServing(ctx context.Context, cfg *config.Config, names
 			}
 			continue
 		}
-		line, err := encoded(nodeActJSON{Node: safetext.New(name), Done: "serves"})
+		line, err := encoded(document{"node act", nodeActJSON{Node: safetext.New(name), Done: "serves"}})
 		if err != nil {
 			return err
 		}
@@ -96,7 +96,7 @@ func (a *commandLine) waitServing(ctx context.Context, cfg *config.Config, names
 	if all.Results == nil {
 		return nil
 	}
-	return printJSON(a.out, all)
+	return printJSON(a.out, document{"acts", all})
 }
 
 func (a *commandLine) waitBeforeStart(ctx context.Context, cfg *config.Config, name string, timeout time.Duration) error {
@@ -115,7 +115,7 @@ func (a *commandLine) waitBeforeStart(ctx context.Context, cfg *config.Config, n
 
 func (a *commandLine) printWaited(name, done string) error {
 	if a.output != "table" {
-		return printJSON(a.out, nodeActJSON{Node: safetext.New(name), Done: done})
+		return printJSON(a.out, document{"node act", nodeActJSON{Node: safetext.New(name), Done: done}})
 	}
 	fmt.Fprintf(a.out, "%s %s\n", safetext.Escape(name), done)
 	return nil

@@ -17,8 +17,6 @@ type nodesJSON struct {
 	Nodes []view.NodeDoc `json:"nodes"`
 }
 
-func (nodesJSON) kind() string { return "nodes" }
-
 func (a *commandLine) nodesCommand() *cobra.Command {
 	var again live
 	var as listing
@@ -58,9 +56,7 @@ machine remembers of it, and the findings about it.`,
 					return err
 				}
 				guards := guardsOf(cfg, s, nil)
-				printed, err := a.document(func() document {
-					return nodesJSON{ClusterDoc: view.DocOfCluster(s), guardsSeenJSON: guards.guardsSeenJSON, Nodes: nodeDocs(s, nodes)}
-				})
+				printed, err := a.document(document{"nodes", nodesJSON{ClusterDoc: view.DocOfCluster(s), guardsSeenJSON: guards.guardsSeenJSON, Nodes: nodeDocs(s, nodes)}})
 				if err != nil || printed {
 					return err
 				}

@@ -30,8 +30,6 @@ type releaseJSON struct {
 	Keys       []keyJSON     `json:"keys,omitempty"`   // further ones of the same lock
 }
 
-func (releaseJSON) kind() string { return "release" }
-
 // tokenJSON is one of several tokens of a lock, and where its copies were.
 type tokenJSON struct {
 	Token       safetext.Text   `json:"token"`
@@ -41,11 +39,7 @@ type tokenJSON struct {
 
 func tokenDocs(tokens []operator.TokenCopies) (docs []tokenJSON) {
 	for _, t := range tokens {
-		doc := tokenJSON{Token: safetext.New(t.Token), TokenBase64: safetext.New(t.Token).Base64()}
-		for _, n := range t.Nodes {
-			doc.Nodes = append(doc.Nodes, safetext.New(n))
-		}
-		docs = append(docs, doc)
+		docs = append(docs, tokenJSON{Token: safetext.New(t.Token), TokenBase64: safetext.New(t.Token).Base64(), Nodes: safetext.Texts(t.Nodes)})
 	}
 	return docs
 }
@@ -67,8 +61,6 @@ type actsJSON struct {
 	Failed  int               `json:"failed"`
 	Results []json.RawMessage `json:"results"` // documents of kind release, node act or failure
 }
-
-func (actsJSON) kind() string { return "acts" }
 
 // outcome is what became of taking one lock away, of releasing it, or of closing or
 // opening one node.
@@ -109,23 +101,22 @@ func docOf(o outcome) document {
 	if !o.succeeded() {
 		doc := failureDoc(o.name, o.results, o.err)
 		doc.Keys, doc.Tokens = keyDocs(o.further, now), tokenDocs(o.tokens)
-		return doc
+		return document{"failure", doc}
 	}
 	if o.node != nil {
-		return *o.node
+		return document{"node act", *o.node}
 	}
-	return releaseJSON{
+	return document{"release", releaseJSON{
 		Name: safetext.New(o.name), NameBase64: safetext.New(o.name).Base64(), Gone: allGone(o.results), Nodes: resultDocs(o.results, now), Tokens: tokenDocs(o.tokens), Keys: keyDocs(o.further, now),
-	}
+	}}
 }
 
 func keyDocs(further []operator.KeyOutcome, now time.Time) (docs []keyJSON) {
 	for _, f := range further {
-		doc := keyJSON{Key: safetext.New(f.Key), KeyBase64: safetext.New(f.Key).Base64(), Gone: f.Err == nil && allGone(f.Results), Nodes: resultDocs(f.Results, now)}
-		if f.Err != nil {
-			doc.Error = safetext.Optional(f.Err.Error())
-		}
-		docs = append(docs, doc)
+		docs = append(docs, keyJSON{
+			Key: safetext.New(f.Key), KeyBase64: safetext.New(f.Key).Base64(), Gone: f.Err == nil && allGone(f.Results),
+			Error: safetext.OptionalError(f.Err), Nodes: resultDocs(f.Results, now),
+		})
 	}
 	return docs
 }
@@ -240,7 +231,7 @@ func (a *commandLine) oneByOne(ctx context.Context, act string, names []string, 
 		}
 	}
 	if a.output == "json" {
-		if err := printJSON(a.out, doc); err != nil {
+		if err := printJSON(a.out, document{"acts", doc}); err != nil {
 			return err
 		}
 	}
@@ -309,8 +300,6 @@ type failureJSON struct {
 	Keys       []keyJSON     `json:"keys,omitempty"` // further ones of the same lock
 }
 
-func (failureJSON) kind() string { return "failure" }
-
 // nodeActJSON is the document of node cordon, uncordon and rejoin.
 type nodeActJSON struct {
 	Node safetext.Text `json:"node"`
@@ -321,13 +310,11 @@ type nodeActJSON struct {
 	GuardRunning *bool `json:"guard_running,omitempty"`
 }
 
-func (nodeActJSON) kind() string { return "node act" }
-
 // failed is the error of an act on a lock; for --output json its document is
 // printed too, so that a script need not read sentences.
 func (a *commandLine) failed(name string, err error) error {
 	err = explained(err)
-	_, perr := a.document(func() document { return failureDoc(name, nil, err) })
+	_, perr := a.document(document{"failure", failureDoc(name, nil, err)})
 	return cmp.Or(perr, err)
 }
 

@@ -160,12 +160,12 @@ func pointers[T any](all []T) []*T {
 }
 
 // document prints a document as --output asks for; false: a table is wanted.
-func (a *commandLine) document(doc func() document) (printed bool, err error) {
+func (a *commandLine) document(doc document) (printed bool, err error) {
 	switch a.output {
 	case "json":
-		return true, printJSON(a.out, doc())
+		return true, printJSON(a.out, doc)
 	case "jsonl":
-		return true, printLine(a.out, doc())
+		return true, printLine(a.out, doc)
 	}
 	return false, nil
 }

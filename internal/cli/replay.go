@@ -27,8 +27,6 @@ type replayJSON struct {
 	Findings []view.FindingDoc `json:"findings"`
 }
 
-func (replayJSON) kind() string { return "replay" }
-
 // pastNodeJSON is what a record knows of a node.
 type pastNodeJSON struct {
 	Name       safetext.Text  `json:"name"`
@@ -72,7 +70,7 @@ redlockctl replay --at "yesterday 03:12" --file orders.db -o json`,
 				return errors.Join(err, r.Close())
 			}
 			defer p.Close()
-			if printed, err := a.document(func() document { return replayDoc(p) }); err != nil || printed {
+			if printed, err := a.document(document{"replay", replayDoc(p)}); err != nil || printed {
 				return err
 			}
 			if a.inTTY && a.outTTY {
@@ -88,7 +86,7 @@ redlockctl replay --at "yesterday 03:12" --file orders.db -o json`,
 
 func replayDoc(p *app.Player) replayJSON {
 	s := p.Snapshot()
-	doc := replayJSON{At: s.At, By: p.By(), ClusterDoc: view.DocOfCluster(s), Nodes: []pastNodeJSON{}, Locks: []view.LockDoc{}, Findings: []view.FindingDoc{}}
+	doc := replayJSON{At: s.At, By: p.By(), ClusterDoc: view.DocOfCluster(s), Nodes: []pastNodeJSON{}, Locks: []view.LockDoc{}, Findings: view.DocsOfFindings(pointers(s.Findings), s.At)}
 	for i := range s.Nodes {
 		n := view.DocOfNode(s.Nodes[i], s.At)
 		one := pastNodeJSON{Name: n.Name, Addr: n.Addr, State: n.State, StateForMs: n.StateForMs, Error: n.Error}
@@ -101,9 +99,6 @@ func replayDoc(p *app.Player) replayJSON {
 	}
 	for l := range s.Locks.All() {
 		doc.Locks = append(doc.Locks, view.DocOfLock(l, s))
-	}
-	for _, f := range s.Findings {
-		doc.Findings = append(doc.Findings, view.DocOfFinding(f, s.At))
 	}
 	return doc
 }

@@ -136,7 +136,7 @@ func (a *commandLine) simulate(ctx context.Context, o simulateOptions) error {
 		return err
 	}
 	if a.output == "json" {
-		err = printJSON(a.out, simulateDoc(o, cfg, r))
+		err = printJSON(a.out, document{"simulation", simulateDoc(o, cfg, r)})
 	} else {
 		writeSimulation(a.out, cfg, r)
 	}
@@ -200,7 +200,6 @@ func writeTrace(w io.Writer, lines []trace.Line) {
 
 // simulateJSON is the document of simulate.
 type simulateJSON struct {
-	Schema    string         `json:"schema"`
 	Seed      uint64         `json:"seed"`
 	Limit     int64          `json:"limit"`
 	Guard     bool           `json:"guard"`
@@ -212,8 +211,6 @@ type simulateJSON struct {
 	world.Stats
 	Violation *violationJSON `json:"violation,omitempty"`
 }
-
-func (simulateJSON) kind() string { return "simulation" }
 
 type violationJSON struct {
 	Property safetext.Text `json:"property"`
@@ -233,7 +230,7 @@ type lineJSON struct {
 
 func simulateDoc(o simulateOptions, cfg sim.Config, r sim.Report) simulateJSON {
 	doc := simulateJSON{
-		Schema: Schema, Seed: cfg.Seed, Limit: cfg.Schedules, Guard: !cfg.WithoutGuard, Delay: cfg.Delay, Early: cfg.EarlyRejoin,
+		Seed: cfg.Seed, Limit: cfg.Schedules, Guard: !cfg.WithoutGuard, Delay: cfg.Delay, Early: cfg.EarlyRejoin,
 		Faults: safetext.New(cfg.Faults.String()), Mutant: safetext.Optional(o.mutant), ElapsedMs: r.Elapsed.Milliseconds(), Stats: r.Stats,
 	}
 	if v := r.Violation; v != nil {
@@ -250,11 +247,8 @@ func simulateDoc(o simulateOptions, cfg sim.Config, r sim.Report) simulateJSON {
 
 // mutantsJSON is the document of simulate --list-mutants.
 type mutantsJSON struct {
-	Schema  string       `json:"schema"`
 	Mutants []mutantJSON `json:"mutants"`
 }
-
-func (mutantsJSON) kind() string { return "mutants" }
 
 type mutantJSON struct {
 	Name     safetext.Text `json:"name"`
@@ -264,11 +258,11 @@ type mutantJSON struct {
 
 func (a *commandLine) listMutants() error {
 	if a.output == "json" {
-		doc := mutantsJSON{Schema: Schema}
+		doc := mutantsJSON{}
 		for _, m := range mutant.All() {
 			doc.Mutants = append(doc.Mutants, mutantJSON{safetext.New(m.Name), safetext.New(m.Property.ID()), safetext.New(m.What)})
 		}
-		return printJSON(a.out, doc)
+		return printJSON(a.out, document{"mutants", doc})
 	}
 	t := view.NewTable("MUTANT", "BREAKS", "WHAT IT DOES WRONG")
 	for _, m := range mutant.All() {
@@ -280,13 +274,10 @@ func (a *commandLine) listMutants() error {
 
 // exploreJSON is the document of simulate --exhaustive.
 type exploreJSON struct {
-	Schema    string         `json:"schema"`
 	Mutant    *safetext.Text `json:"mutant,omitempty"`
 	Models    []modelJSON    `json:"models"`
 	ElapsedMs int64          `json:"elapsed_ms"`
 }
-
-func (exploreJSON) kind() string { return "exploration" }
 
 type modelJSON struct {
 	Model     safetext.Text `json:"model"`
@@ -332,7 +323,7 @@ func (a *commandLine) explore(ctx context.Context, o simulateOptions) error {
 		return usageError{err}
 	}
 	began := time.Now()
-	doc := exploreJSON{Schema: Schema, Mutant: safetext.Optional(models[0].Mutant)}
+	doc := exploreJSON{Mutant: safetext.Optional(models[0].Mutant)}
 	var broken []trace.Line
 	for _, m := range models {
 		r, err := small.Explore(ctx, m)
@@ -359,7 +350,7 @@ func (a *commandLine) explore(ctx context.Context, o simulateOptions) error {
 	doc.ElapsedMs = time.Since(began).Milliseconds()
 	switch {
 	case a.output == "json":
-		err = printJSON(a.out, doc)
+		err = printJSON(a.out, document{"exploration", doc})
 	case broken != nil:
 		writeTrace(a.out, broken)
 	}

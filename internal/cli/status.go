@@ -27,8 +27,6 @@ type statusJSON struct {
 	QuorumBackMs *int64         `json:"quorum_back_ms,omitempty"`
 }
 
-func (statusJSON) kind() string { return "status" }
-
 func (a *commandLine) statusCommand() *cobra.Command {
 	var again live
 	return again.add(&cobra.Command{
@@ -58,7 +56,7 @@ the verdict use "doctor".`,
 				return err
 			}
 			return a.snapshots(ctx, cfg, &again, app.Aim{}, func(s *monitor.Snapshot) error {
-				printed, err := a.document(func() document { return statusDoc(cfg, s) })
+				printed, err := a.document(document{"status", statusDoc(cfg, s)})
 				if err != nil {
 					return err
 				}
@@ -76,13 +74,7 @@ the verdict use "doctor".`,
 }
 
 func statusDoc(cfg *config.Config, s *monitor.Snapshot) statusJSON {
-	doc := statusJSON{ClusterDoc: view.DocOfCluster(s), Nodes: nodeDocs(s, pointers(s.Nodes)), Locks: map[string]int{"total": s.Locks.Len()}}
-	for st := range monitor.LockStates() {
-		if n := s.Counts[st]; n > 0 {
-			doc.Locks[st.String()] = n
-		}
-	}
-	doc.guardsSeenJSON = seenDoc(app.GuardsOf(cfg, s))
+	doc := statusJSON{ClusterDoc: view.DocOfCluster(s), Nodes: nodeDocs(s, pointers(s.Nodes)), Locks: view.LockCounts(s), guardsSeenJSON: seenDoc(app.GuardsOf(cfg, s))}
 	if o, known := app.OutlookOf(cfg, s); known {
 		if o.First != "" {
 			doc.FirstNode, doc.FirstMs = safetext.Optional(o.First), view.MSUntil(o.FirstAt, s.At)

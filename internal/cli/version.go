@@ -21,8 +21,6 @@ type versionJSON struct {
 	Modified bool   `json:"modified,omitempty"` // built from a tree with changes
 }
 
-func (versionJSON) kind() string { return "version" }
-
 func (a *commandLine) versionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
@@ -31,7 +29,7 @@ func (a *commandLine) versionCommand() *cobra.Command {
 		RunE: a.run(func(context.Context, []string) error {
 			doc := build()
 			if a.output == "json" {
-				return printJSON(a.out, doc)
+				return printJSON(a.out, document{"version", doc})
 			}
 			fmt.Fprintln(a.out, doc.line())
 			return nil

@@ -201,18 +201,10 @@ func (w *watcher) begin(s *monitor.Snapshot) {
 	}
 	doc := watchStateJSON{
 		watchJSON: watchJSON{Schema, "state", s.At}, Seq: w.seq, ClusterDoc: view.DocOfCluster(s),
-		Locks: map[string]int{"total": s.Locks.Len()}, Findings: []view.FindingDoc{},
+		Locks: view.LockCounts(s), Findings: view.DocsOfFindings(pointers(s.Findings), s.At),
 	}
 	for _, n := range s.Nodes {
 		doc.Nodes = append(doc.Nodes, watchNodeJSON{safetext.New(n.Name), safetext.New(n.Addr), n.State.String(), n.Locks})
-	}
-	for st := range monitor.LockStates() {
-		if n := s.Counts[st]; n > 0 {
-			doc.Locks[st.String()] = n
-		}
-	}
-	for _, f := range s.Findings {
-		doc.Findings = append(doc.Findings, view.DocOfFinding(f, s.At))
 	}
 	w.line(doc)
 }

@@ -40,8 +40,6 @@ type whoJSON struct {
 	Unusable    []whoNodeJSON   `json:"unusable"`
 }
 
-func (whoJSON) kind() string { return "who" }
-
 type whoConnJSON struct {
 	Node    safetext.Text `json:"node"`
 	Addr    safetext.Text `json:"addr"`
@@ -160,7 +158,7 @@ func (a *commandLine) whoByTraffic(ctx context.Context, cfg *config.Config, op *
 // printWho prints an answer; it is an error if nobody can answer, or nobody holds it.
 func (a *commandLine) printWho(cluster string, w *who.Answer) error {
 	if a.output == "json" {
-		if err := printJSON(a.out, whoDoc(cluster, w)); err != nil {
+		if err := printJSON(a.out, document{"who", whoDoc(cluster, w)}); err != nil {
 			return err
 		}
 	} else {

@@ -18,7 +18,7 @@ var ErrNotFound = errors.New("no configuration found")
 
 // Problem is one thing that is wrong in a configuration.
 type Problem struct {
-	File string `json:"file"`
+	File string `json:"file,omitempty"`
 	// Line is where, from 1; 0 where no line is to blame: something is missing
 	// from the whole file, or the environment is at fault.
 	Line int `json:"line,omitempty"`

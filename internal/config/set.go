@@ -57,13 +57,13 @@ func (s *Set) Choose(name string) (*Config, error) {
 
 // Setting is one key of the configuration, with what it came to.
 type Setting struct {
-	Key   string // with its section: "[redlock] node_timeout"
-	Value string // of a secret: the name of its variable or file
+	Key   string `json:"key"`   // with its section: "[redlock] node_timeout"
+	Value string `json:"value"` // of a secret: the name of its variable or file
 	// Source is [FromDefault], [FromFile], or the variable of the environment that
 	// overrides both.
-	Source string
-	File   string
-	Line   int // where Source is FromFile
+	Source string `json:"source"`
+	File   string `json:"file,omitempty"`
+	Line   int    `json:"line,omitempty"` // where Source is FromFile
 }
 
 // Sources of a setting that are no variable.

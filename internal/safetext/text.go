@@ -10,6 +10,7 @@
 package safetext
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/json"
 	"strconv"
@@ -132,6 +133,9 @@ func (t Text) MarshalJSON() ([]byte, error) {
 // can stand only in its strings, so the document stays the same one. Line ends
 // between its parts are kept.
 func EscapeJSON(doc []byte) []byte {
+	if !bytes.ContainsFunc(doc, func(r rune) bool { return r != '\n' && !visible(r) }) {
+		return doc
+	}
 	out := make([]byte, 0, len(doc))
 	for _, r := range string(doc) {
 		switch {
@@ -190,6 +194,22 @@ func Optional(raw string) *Text {
 		return nil
 	}
 	return &Text{raw}
+}
+
+// OptionalError is what an error says; left out where there is none.
+func OptionalError(err error) *Text {
+	if err == nil {
+		return nil
+	}
+	return Optional(err.Error())
+}
+
+// Texts marks each of them as untrusted.
+func Texts(raw []string) (texts []Text) {
+	for _, s := range raw {
+		texts = append(texts, New(s))
+	}
+	return texts
 }
 
 // Base64 is the exact bytes of a text that JSON cannot hold; else empty.

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"time"
 
 	"redlockctl/internal/audit"
 	"redlockctl/internal/safetext"
@@ -13,32 +12,16 @@ import (
 // AuditDoc is one line of the audit log. Seq is left out for a line from before there
 // was a chain.
 type AuditDoc struct {
-	Line     int            `json:"line"`
-	Seq      uint64         `json:"seq,omitempty"`
-	Time     time.Time      `json:"time"`
-	ID       safetext.Text  `json:"id"`
-	Phase    safetext.Text  `json:"phase"`
-	Actor    safetext.Text  `json:"actor"`
-	Cluster  safetext.Text  `json:"cluster"`
-	Act      safetext.Text  `json:"act"`
-	Target   safetext.Text  `json:"target"`
-	Reason   *safetext.Text `json:"reason,omitempty"`
-	TokenSHA *safetext.Text `json:"token_sha256,omitempty"`
-	Detail   *safetext.Text `json:"detail,omitempty"`
-	Hash     string         `json:"hash,omitempty"`
-	Doubt    *safetext.Text `json:"doubt,omitempty"`
+	Line int    `json:"line"`
+	Seq  uint64 `json:"seq,omitempty"`
+	audit.Record
+	Hash  string         `json:"hash,omitempty"`
+	Doubt *safetext.Text `json:"doubt,omitempty"`
 }
 
 // DocOfAudit is a line of the log.
 func DocOfAudit(e audit.Entry) AuditDoc {
-	doc := AuditDoc{
-		Line: e.Line, Seq: e.Seq, Time: e.Time, ID: safetext.New(e.ID), Phase: safetext.New(e.Phase), Actor: safetext.New(e.Actor), Cluster: safetext.New(e.Cluster),
-		Act: safetext.New(e.Act), Target: safetext.New(e.Target), Reason: safetext.Optional(e.Reason), TokenSHA: safetext.Optional(e.TokenSHA), Detail: safetext.Optional(e.Detail), Hash: e.Hash,
-	}
-	if e.Doubt != nil {
-		doc.Doubt = safetext.Optional(e.Doubt.Error())
-	}
-	return doc
+	return AuditDoc{e.Line, e.Seq, e.Record, e.Hash, safetext.OptionalError(e.Doubt)}
 }
 
 // AuditColumns are the columns of the audit log.

@@ -97,8 +97,7 @@ func DocOfClusterRow(r *Cluster) ClusterRowDoc {
 	doc.ClusterDoc, doc.Findings = DocOfCluster(r.Snap), len(r.Snap.Findings)
 	doc.Cluster = safetext.New(r.Name)
 	if f := r.worst(); f != nil {
-		worst := DocOfFinding(*f, r.Snap.At)
-		doc.WorstFinding = &worst
+		doc.WorstFinding = new(DocOfFinding(*f, r.Snap.At))
 	}
 	all, known := r.guards()
 	for _, g := range all {
@@ -106,8 +105,7 @@ func DocOfClusterRow(r *Cluster) ClusterRowDoc {
 	}
 	doc.GuardsKnown = known
 	if d := r.delay(); d > 0 {
-		ms := d.Milliseconds()
-		doc.DelayMs = &ms
+		doc.DelayMs = new(d.Milliseconds())
 	}
 	return doc
 }

@@ -82,24 +82,19 @@ func DocOfNode(n monitor.Node, now time.Time) NodeDoc {
 		Name: safetext.New(n.Name), Addr: safetext.New(n.Addr), State: n.State.String(), Error: safetext.Optional(n.Err.Raw()),
 		RunID: safetext.Optional(n.RunID), Version: safetext.Optional(n.Version), Role: safetext.Optional(n.Role), UptimeMs: n.Uptime.Milliseconds(),
 		Locks: n.Locks, RTTus: n.RTT.Microseconds(), Persistent: n.Persistent, MaxmemoryPolicy: safetext.Optional(n.Eviction),
-		Replicas: n.Replicas, Clients: n.Clients, UsedMemory: n.UsedMemory,
+		Replicas: n.Replicas, Clients: n.Clients, UsedMemory: n.UsedMemory, Notes: safetext.Texts(n.Notes),
 	}
 	if !n.Since.IsZero() {
-		v := max(0, now.Sub(n.Since).Milliseconds())
-		doc.StateForMs = &v
+		doc.StateForMs = new(max(0, now.Sub(n.Since).Milliseconds()))
 	}
 	if n.Offset.Valid {
-		off, bound := n.Offset.Offset.Microseconds(), n.Offset.Bound.Microseconds()
-		doc.ClockOffsetUs, doc.ClockBoundUs = &off, &bound
+		doc.ClockOffsetUs, doc.ClockBoundUs = new(n.Offset.Offset.Microseconds()), new(n.Offset.Bound.Microseconds())
 	}
 	if n.Drift.Valid {
 		doc.DriftPPM, doc.DriftBoundPPM = &n.Drift.PPM, &n.Drift.Bound
 	}
 	if n.MinReplicasToWrite >= 0 && n.RunID != "" {
 		doc.MinReplicasToWrite = &n.MinReplicasToWrite
-	}
-	for _, note := range n.Notes {
-		doc.Notes = append(doc.Notes, safetext.New(note))
 	}
 	return doc
 }
@@ -185,12 +180,10 @@ func DocOfLock(l *monitor.Lock, s *monitor.Snapshot) LockDoc {
 		doc.Nobody, doc.Holder, doc.HolderBase64 = true, nil, ""
 	}
 	if l.Held >= s.Cluster.Quorum {
-		margin := l.Margin()
-		doc.Margin = &margin
+		doc.Margin = new(l.Margin())
 	}
 	if !l.Since().IsZero() {
-		v := max(0, s.At.Sub(l.Since()).Milliseconds())
-		doc.SeenForMs = &v
+		doc.SeenForMs = new(max(0, s.At.Sub(l.Since()).Milliseconds()))
 	}
 	for i, c := range l.Copies.All() {
 		cp := CopyDoc{State: copyStateNames[c.State]}
@@ -234,11 +227,30 @@ func DocOfFinding(f monitor.Finding, now time.Time) FindingDoc {
 	}
 }
 
+// DocsOfFindings are findings as they are now.
+func DocsOfFindings(found []*monitor.Finding, now time.Time) []FindingDoc {
+	docs := make([]FindingDoc, 0, len(found))
+	for _, f := range found {
+		docs = append(docs, DocOfFinding(*f, now))
+	}
+	return docs
+}
+
+// LockCounts are how many locks there are, by state and in all.
+func LockCounts(s *monitor.Snapshot) map[string]int {
+	counts := map[string]int{"total": s.Locks.Len()}
+	for st := range monitor.LockStates() {
+		if n := s.Counts[st]; n > 0 {
+			counts[st.String()] = n
+		}
+	}
+	return counts
+}
+
 // MSUntil is the time from now until t, not negative; nil for a zero t.
 func MSUntil(t, now time.Time) *int64 {
 	if t.IsZero() {
 		return nil
 	}
-	v := max(0, t.Sub(now).Milliseconds())
-	return &v
+	return new(max(0, t.Sub(now).Milliseconds()))
 }
