@@ -72,10 +72,8 @@ func groupOf(use, short string, subs ...*cobra.Command) *cobra.Command {
 // group is the code of a command that has only subcommands.
 func group(cmd *cobra.Command, args []string) error {
 	var names []string
-	for _, sub := range cmd.Commands() {
-		if sub.IsAvailableCommand() {
-			names = append(names, sub.Name())
-		}
+	for _, sub := range subcommands(cmd) {
+		names = append(names, sub.Name())
 	}
 	what := "a command is missing"
 	if len(args) > 0 {

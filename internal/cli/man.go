@@ -1,12 +1,16 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
+	"text/template"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -29,10 +33,8 @@ redlockctl man --dir /usr/local/share/man/man1`,
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
 		var names []cobra.Completion
-		for _, sub := range of.Commands() {
-			if sub.IsAvailableCommand() {
-				names = append(names, cobra.CompletionWithDesc(sub.Name(), sub.Short))
-			}
+		for _, sub := range subcommands(of) {
+			names = append(names, cobra.CompletionWithDesc(sub.Name(), sub.Short))
 		}
 		return names, cobra.ShellCompDirectiveNoFileComp
 	}
@@ -45,8 +47,7 @@ redlockctl man --dir /usr/local/share/man/man1`,
 			if err != nil || len(rest) > 0 {
 				return usageError{fmt.Errorf("there is no command %q", strings.Join(args, " "))}
 			}
-			_, err = fmt.Fprint(a.out, manPage(of))
-			return err
+			return manPage.Execute(a.out, of)
 		}
 		if len(args) > 0 {
 			return usageError{errors.New("--dir is for the pages of all commands")}
@@ -55,7 +56,11 @@ redlockctl man --dir /usr/local/share/man/man1`,
 			return err
 		}
 		for _, of := range everyCommand(cmd.Root()) {
-			if err := os.WriteFile(filepath.Join(dir, pageName(of)+".1"), []byte(manPage(of)), 0o644); err != nil {
+			var page bytes.Buffer
+			if err := manPage.Execute(&page, of); err != nil {
+				return err
+			}
+			if err := os.WriteFile(filepath.Join(dir, pageName(of)+".1"), page.Bytes(), 0o644); err != nil {
 				return err
 			}
 		}
@@ -69,10 +74,8 @@ redlockctl man --dir /usr/local/share/man/man1`,
 // everyCommand is a command and all below it that people may use.
 func everyCommand(cmd *cobra.Command) []*cobra.Command {
 	all := []*cobra.Command{cmd}
-	for _, sub := range cmd.Commands() {
-		if sub.IsAvailableCommand() {
-			all = append(all, everyCommand(sub)...)
-		}
+	for _, sub := range subcommands(cmd) {
+		all = append(all, everyCommand(sub)...)
 	}
 	return all
 }
@@ -81,132 +84,102 @@ func everyCommand(cmd *cobra.Command) []*cobra.Command {
 func pageName(cmd *cobra.Command) string { return strings.ReplaceAll(cmd.CommandPath(), " ", "-") }
 
 // manPage is the page of one command, in the macros of man(7).
-func manPage(cmd *cobra.Command) string {
-	var b strings.Builder
-	section := func(name string) { fmt.Fprintf(&b, ".SH %s\n", name) }
-	fmt.Fprintf(&b, ".TH %s 1 \"\" \"redlockctl %s\" \"redlockctl\"\n", roff(strings.ToUpper(pageName(cmd))), roff(build().Version))
-	section("NAME")
-	fmt.Fprintf(&b, "%s \\- %s\n", roff(pageName(cmd)), roff(cmd.Short))
-	section("SYNOPSIS")
-	if cmd.Runnable() {
-		fmt.Fprintf(&b, ".nf\n\\fB%s\\fR\n.fi\n", roff(cmd.UseLine()))
-	}
-	if cmd.HasAvailableSubCommands() {
-		fmt.Fprintf(&b, ".PP\n\\fB%s\\fR \\fICOMMAND\\fR\n", roff(cmd.CommandPath()))
-	}
-	section("DESCRIPTION")
-	long := cmd.Long
-	if long == "" {
-		long = cmd.Short + "."
-	}
-	b.WriteString(roffText(long))
-	if cmd.HasAvailableSubCommands() {
-		section("COMMANDS")
-		for _, sub := range cmd.Commands() {
-			if sub.IsAvailableCommand() {
-				fmt.Fprintf(&b, ".TP\n\\fB%s\\fR\n%s\n", roff(sub.Name()), roff(sub.Short))
-			}
+var manPage = template.Must(template.New("").Funcs(template.FuncMap{
+	"page": pageName, "roff": roff, "paragraphs": roffText, "flags": roffFlags, "subs": subcommands, "upper": strings.ToUpper,
+	"version":     func() string { return build().Version },
+	"environment": func() []variable { return environment },
+	"others": func(cmd *cobra.Command) []*cobra.Command {
+		if p := cmd.Parent(); p != nil {
+			return append([]*cobra.Command{p}, subcommands(cmd)...)
 		}
-	}
-	flags := func(title string, set *pflag.FlagSet) {
-		if !set.HasAvailableFlags() {
-			return
-		}
-		section(title)
-		set.VisitAll(func(f *pflag.Flag) {
-			if !f.Hidden {
-				b.WriteString(roffFlag(f))
-			}
-		})
-	}
-	flags("OPTIONS", cmd.LocalFlags())
-	flags("COMMON OPTIONS", cmd.InheritedFlags())
-	if cmd.Example != "" {
-		section("EXAMPLES")
-		fmt.Fprintf(&b, ".nf\n%s\n.fi\n", roffLines(cmd.Example))
-	}
-	section("EXIT STATUS")
-	b.WriteString(roffText(exitCodes))
-	section("ENVIRONMENT")
-	for _, e := range environment {
-		fmt.Fprintf(&b, ".TP\n\\fB%s\\fR\n%s\n", roff(e.Name), roff(e.Effect))
-	}
-	section("SEE ALSO")
-	var others []string
-	if p := cmd.Parent(); p != nil {
-		others = append(others, pageName(p))
-	}
-	for _, sub := range cmd.Commands() {
-		if sub.IsAvailableCommand() {
-			others = append(others, pageName(sub))
-		}
-	}
-	for i, o := range others {
-		end := ","
-		if i == len(others)-1 {
-			end = ""
-		}
-		fmt.Fprintf(&b, ".BR %s (1)%s\n", roff(o), end)
-	}
-	return b.String()
+		return subcommands(cmd)
+	},
+}).Parse(`.TH {{page . | upper | roff}} 1 "" "redlockctl {{version | roff}}" "redlockctl"
+.SH NAME
+{{page . | roff}} \- {{roff .Short}}
+.SH SYNOPSIS
+{{if .Runnable}}.nf
+\fB{{roff .UseLine}}\fR
+.fi
+{{end}}{{if subs .}}.PP
+\fB{{roff .CommandPath}}\fR \fICOMMAND\fR
+{{end}}.SH DESCRIPTION
+{{if .Long}}{{paragraphs .Long}}{{else}}{{roff .Short}}.
+{{end}}{{with subs .}}.SH COMMANDS
+{{range .}}.TP
+\fB{{roff .Name}}\fR
+{{roff .Short}}
+{{end}}{{end}}{{with flags .LocalFlags}}.SH OPTIONS
+{{.}}{{end}}{{with flags .InheritedFlags}}.SH COMMON OPTIONS
+{{.}}{{end}}{{with .Example}}.SH EXAMPLES
+.nf
+{{roff .}}
+.fi
+{{end}}.SH EXIT STATUS
+0 done, 1 failed, 2 wrong usage or configuration, 3 contended, 4 no quorum, 5 not the owner, or lost, 6 refused (read\-only, not confirmed). Where a command has further ones, its description names them.
+.SH ENVIRONMENT
+{{range environment}}.TP
+\fB{{roff .Name}}\fR
+{{roff .Effect}}
+{{end}}.SH SEE ALSO
+{{range $i, $other := others .}}{{if $i}},
+{{end}}.BR {{page $other | roff}} (1){{end}}
+`))
+
+// subcommands are those of a command that people may use.
+func subcommands(cmd *cobra.Command) []*cobra.Command {
+	return slices.DeleteFunc(slices.Clone(cmd.Commands()), func(sub *cobra.Command) bool { return !sub.IsAvailableCommand() })
 }
 
-// exitCodes is what all commands have in common.
-const exitCodes = "0 done, 1 failed, 2 wrong usage or configuration, 3 contended, 4 no quorum, 5 not the owner, or lost, 6 refused (read-only, not confirmed). Where a command has further ones, its description names them."
-
-func roffFlag(f *pflag.Flag) string {
-	word, usage := pflag.UnquoteUsage(f)
+// roffFlags are flags with their values and defaults.
+func roffFlags(set *pflag.FlagSet) string {
 	var b strings.Builder
-	b.WriteString(".TP\n")
-	if f.Shorthand != "" {
-		fmt.Fprintf(&b, "\\fB%s\\fR, ", roff("-"+f.Shorthand))
-	}
-	fmt.Fprintf(&b, "\\fB%s\\fR", roff("--"+f.Name))
-	switch {
-	case f.NoOptDefVal != "" && f.Value.Type() != "bool":
-		fmt.Fprintf(&b, "[=\\fI%s\\fR]", roff(word))
-	case word != "":
-		fmt.Fprintf(&b, " \\fI%s\\fR", roff(word))
-	}
-	fmt.Fprintf(&b, "\n%s", roff(usage))
-	switch f.DefValue {
-	case "", "0", "0s", "false", "[]":
-	default:
-		fmt.Fprintf(&b, " (default %s)", roff(f.DefValue))
-	}
-	b.WriteString("\n")
+	set.VisitAll(func(f *pflag.Flag) {
+		if f.Hidden {
+			return
+		}
+		word, usage := pflag.UnquoteUsage(f)
+		b.WriteString(".TP\n")
+		if f.Shorthand != "" {
+			fmt.Fprintf(&b, "\\fB%s\\fR, ", roff("-"+f.Shorthand))
+		}
+		fmt.Fprintf(&b, "\\fB%s\\fR", roff("--"+f.Name))
+		switch {
+		case f.NoOptDefVal != "" && f.Value.Type() != "bool":
+			fmt.Fprintf(&b, "[=\\fI%s\\fR]", roff(word))
+		case word != "":
+			fmt.Fprintf(&b, " \\fI%s\\fR", roff(word))
+		}
+		fmt.Fprintf(&b, "\n%s", roff(usage))
+		switch f.DefValue {
+		case "", "0", "0s", "false", "[]":
+		default:
+			fmt.Fprintf(&b, " (default %s)", roff(f.DefValue))
+		}
+		b.WriteString("\n")
+	})
 	return b.String()
 }
 
 // roffText is paragraphs: what is indented in them stays as it stands.
 func roffText(s string) string {
-	var b strings.Builder
-	for i, p := range strings.Split(strings.Trim(s, "\n"), "\n\n") {
-		if i > 0 {
-			b.WriteString(".PP\n")
-		}
+	paragraphs := strings.Split(strings.Trim(s, "\n"), "\n\n")
+	for i, p := range paragraphs {
 		if strings.HasPrefix(p, " ") || strings.Contains(p, "\n ") {
-			fmt.Fprintf(&b, ".nf\n%s\n.fi\n", roffLines(p))
+			p = ".nf\n" + roff(p) + "\n.fi\n"
 		} else {
-			b.WriteString(roffLines(p) + "\n")
+			p = roff(p) + "\n"
 		}
+		paragraphs[i] = p
 	}
-	return b.String()
+	return strings.Join(paragraphs, ".PP\n")
 }
 
-func roffLines(s string) string {
-	lines := strings.Split(s, "\n")
-	for i, l := range lines {
-		lines[i] = roff(l)
-	}
-	return strings.Join(lines, "\n")
-}
-
-// roff is one line of text that means nothing to roff.
+// roff is text whose lines mean nothing to roff.
 func roff(s string) string {
 	s = strings.NewReplacer(`\`, `\e`, "-", `\-`, "…", "...", "“", `"`, "”", `"`).Replace(s)
-	if strings.HasPrefix(s, ".") || strings.HasPrefix(s, "'") {
-		s = `\&` + s
-	}
-	return s
+	return lineOfMacro.ReplaceAllString(s, `\&$0`)
 }
+
+// lineOfMacro is what begins a line that roff obeys.
+var lineOfMacro = regexp.MustCompile(`(?m)^[.']`)
