@@ -37,6 +37,17 @@ func MethodOf(word string) (MethodKind, bool) {
 	return 0, false
 }
 
+// StartLines are the lines of the server's files that start it fenced; nil: no lines do.
+func (m Method) StartLines() []string {
+	switch m.Kind {
+	case MinReplicas:
+		return FenceLines
+	case ACL:
+		return []string{"user " + m.User + " on >PASSWORD ~* &* -@all +@read +@connection +@transaction +@scripting +@pubsub -@write", "user default off"}
+	}
+	return nil
+}
+
 func (m Method) codec() codec { return methods[m.Kind].codec(m) }
 
 func (m Method) check() error {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -99,11 +100,16 @@ anchors, for one), or if it cannot be verified from here.`,
 		}),
 	}
 	f := cmd.Flags()
-	f.StringVar(&word, "method", "", "min-replicas or acl, instead of the configured one")
+	f.StringVar(&word, "method", "", either(fenceWords())+", instead of the configured one")
 	f.BoolVar(&verify, "verify", false, "say whether a restart would start fenced")
 	f.StringVar(&file, "file", "", "with --verify: judge by this file, the server's configuration or its unit, or a copy of one")
-	_ = cmd.RegisterFlagCompletionFunc("method", cobra.FixedCompletions([]string{"min-replicas", "acl"}, cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("method", cobra.FixedCompletions(fenceWords(), cobra.ShellCompDirectiveNoFileComp))
 	return cmd
+}
+
+// fenceWords are the methods that fence.
+func fenceWords() []string {
+	return slices.DeleteFunc(restartguard.MethodWords(), func(word string) bool { return word == restartguard.Advice.String() })
 }
 
 // methodOf is the method of a word, with the user of the configured one.
@@ -112,7 +118,7 @@ func methodOf(word string, configured restartguard.Method) (restartguard.Method,
 	m := restartguard.Method{Kind: kind}
 	switch {
 	case !ok || kind == restartguard.Advice:
-		return m, fmt.Errorf("--method %q: it is min-replicas or acl", word)
+		return m, fmt.Errorf("--method %q: it is %s", word, either(fenceWords()))
 	case kind == configured.Kind:
 		return configured, nil
 	case kind == restartguard.ACL:
@@ -177,24 +183,15 @@ func bootDoc(l app.BootLook, verify bool) bootFenceJSON {
 		doc.Because, doc.Do = safetext.Texts(l.Check.Because), safetext.Texts(l.Check.Do)
 		return doc
 	}
-	switch l.Method.Kind {
-	case restartguard.MinReplicas:
-		file := l.Check.File
-		if file == "" {
-			file = anyConfigFile
-		}
-		doc.Lines, doc.Args = restartguard.FenceLines, restartguard.FenceArgs
-		doc.Include = safetext.Optional(filepath.Join(filepath.Dir(file), fenceFile))
+	doc.Lines = l.Method.StartLines()
+	if l.Method.Kind == restartguard.MinReplicas {
+		doc.Args = restartguard.FenceArgs
+		doc.Include = safetext.Optional(filepath.Join(filepath.Dir(cmp.Or(l.Check.File, anyConfigFile)), fenceFile))
 		if start := l.Check.Process.ExecStart; canShow(start) {
 			if !l.Check.Process.Fences() {
 				start += " " + strings.Join(restartguard.FenceArgs, " ")
 			}
 			doc.Unit, doc.DropIn, doc.ExecStart = safetext.Optional(l.Check.Process.Unit), safetext.Optional(dropIn(l.Check.Process.Unit)), safetext.Optional(withoutSecrets(start))
-		}
-	case restartguard.ACL:
-		doc.Lines = []string{
-			"user " + l.Method.User + " on >PASSWORD ~* &* -@all +@read +@connection +@transaction +@scripting +@pubsub -@write",
-			"user default off",
 		}
 	}
 	return doc
@@ -263,13 +260,7 @@ func printBootFence(w io.Writer, l app.BootLook, doc bootFenceJSON) {
 func printParamFence(w io.Writer, l app.BootLook, doc bootFenceJSON) {
 	args := strings.Join(doc.Args, " ")
 	lines := strings.Join(doc.Lines, "\n    ")
-	file, program := anyConfigFile, "/usr/bin/redis-server"
-	if l.Check.File != "" {
-		file = safetext.Escape(l.Check.File)
-	}
-	if l.Check.Program != "" {
-		program = safetext.Escape(l.Check.Program)
-	}
+	file, program := safetext.Escape(cmp.Or(l.Check.File, anyConfigFile)), cmp.Or(l.Check.Program, "/usr/bin/redis-server")
 	fmt.Fprint(w, "Two forms survive any number of CONFIG REWRITE. One is enough.\n\n")
 	fmt.Fprint(w, "1. The command line: the best, since no file of the server changes it. ")
 	p := l.Check.Process
@@ -292,16 +283,16 @@ func printParamFence(w io.Writer, l app.BootLook, doc bootFenceJSON) {
 			case strings.HasPrefix(word, "--") && secretOption.MatchString(word): // with its value
 				option, words[i] = "", strings.Fields(word)[0]+" "+hiddenSecret
 			case strings.HasPrefix(word, "--"):
-				option, words[i] = word, shellWord(safetext.Escape(word))
+				option, words[i] = word, safetext.New(word).Word()
 			case secret:
 				words[i] = hiddenSecret
 			default:
-				words[i] = shellWord(safetext.Escape(word))
+				words[i] = safetext.New(word).Word()
 			}
 		}
 		fmt.Fprintf(w, "The present\none, with the two options:\n\n    %s\n", strings.Join(words, " "))
 	default:
-		fmt.Fprintf(w, "For systemd,\nmake the file %s:\n\n    [Service]\n    ExecStart=\n    ExecStart=%s %s --supervised systemd --daemonize no %s\n\n", dropIn(anyUnit), program, file, args)
+		fmt.Fprintf(w, "For systemd,\nmake the file %s:\n\n    [Service]\n    ExecStart=\n    ExecStart=%s %s --supervised systemd --daemonize no %s\n\n", dropIn(anyUnit), safetext.Escape(program), file, args)
 		fmt.Fprintf(w, "where all before the two options is what your unit has (systemctl cat redis-server),\nand run: systemctl daemon-reload\n")
 	}
 	fmt.Fprintf(w, "\nFor a container, or another start of your own, add to the server's arguments:\n\n    %s\n\n", args)
@@ -313,10 +304,7 @@ func printParamFence(w io.Writer, l app.BootLook, doc bootFenceJSON) {
 
 // printUserFence prints the form of a fence by the lock clients' user.
 func printUserFence(w io.Writer, l app.BootLook, doc bootFenceJSON) {
-	file := anyConfigFile
-	if l.Check.File != "" {
-		file = safetext.Escape(l.Check.File)
-	}
+	file := safetext.Escape(cmp.Or(l.Check.File, anyConfigFile))
 	dir := filepath.Dir(fixedACLFile)
 	fmt.Fprintf(w, "1. Make an ACL file that the server can read and not write, in a directory that it\ncannot write either, so that ACL SAVE fails:\n\n    install -d -o root -g root -m 755 %s\n    install -o root -g redis -m 640 users.acl %s\n\n", dir, fixedACLFile)
 	fmt.Fprintf(w, "In it the user of the lock clients starts without the commands that write; its\nkeys and its password as they are at present:\n\n    %s\n\n", doc.Lines[0])
@@ -325,15 +313,4 @@ func printUserFence(w io.Writer, l app.BootLook, doc bootFenceJSON) {
 	fmt.Fprintf(w, "3. In %s, which must have no user lines then:\n\n    aclfile %s\n\n", file, fixedACLFile)
 	fmt.Fprintf(w, "4. In the configuration of redlockctl, for this node:\n\n    fence = \"acl\"\n    fence_user = %q\n\n", l.Method.User)
 	fmt.Fprint(w, "In a file that the server can write, ACL SAVE (with an ACL file) and CONFIG REWRITE\n(with user lines in the configuration) write the user with its commands while the\nnode serves: the next start is unfenced. Never send them there.\n\n")
-}
-
-// shellWord is a word of a POSIX shell.
-func shellWord(s string) string {
-	plain := func(r rune) bool {
-		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || slices.Contains([]rune("/._-+,:@%="), r)
-	}
-	if s != "" && strings.IndexFunc(s, func(r rune) bool { return !plain(r) }) < 0 {
-		return s
-	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
