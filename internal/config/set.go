@@ -9,7 +9,7 @@ import (
 	"sort"
 	"strings"
 
-	"github.com/BurntSushi/toml"
+	"github.com/pelletier/go-toml/v2"
 )
 
 // ErrNoCluster is returned when no cluster has the name that is asked for, or
@@ -202,7 +202,7 @@ func (f *file) load(getenv func(string) string) ([]loaded, setting, error) {
 // parse is load of what stands in the file.
 func (f *file) parse(text string, getenv func(string) string) ([]loaded, setting) {
 	values := map[string]any{}
-	if _, err := toml.Decode(text, &values); err != nil {
+	if err := toml.Unmarshal([]byte(text), &values); err != nil {
 		f.syntax(text, err)
 		return nil, setting{}
 	}

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/pelletier/go-toml/v2"
 )
 
 // file is a configuration while it is read: its tables, where their keys
@@ -491,7 +493,7 @@ func kind(v any) string {
 		return "a number"
 	case bool:
 		return "true or false"
-	case time.Time:
+	case time.Time, toml.LocalDate, toml.LocalDateTime, toml.LocalTime:
 		return "a date"
 	case []any, []map[string]any:
 		return "a list"
@@ -512,6 +514,8 @@ func literal(v any) string {
 		return strconv.FormatFloat(v, 'g', -1, 64)
 	case time.Time:
 		return v.Format(time.RFC3339)
+	case fmt.Stringer: // a date without a zone
+		return v.String()
 	case []any:
 		parts := make([]string, len(v))
 		for i, e := range v {
