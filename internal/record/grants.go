@@ -70,16 +70,10 @@ var (
 func scanGrant(row interface{ Scan(...any) error }) (*grant, error) {
 	one := &grant{}
 	var token []byte
-	var began int64
-	var until sql.NullInt64
-	if err := row.Scan(&one.id, &one.lock, &token, &began, &one.partly, &until, &one.extensions, &one.copies); err != nil {
+	if err := row.Scan(&one.id, &one.lock, &token, (*ms)(&one.began), &one.partly, (*ms)(&one.until), &one.extensions, &one.copies); err != nil {
 		return nil, err
 	}
 	copy(one.token[:], token)
-	one.began = time.UnixMilli(began)
-	if until.Valid {
-		one.until = time.UnixMilli(until.Int64)
-	}
 	return one, nil
 }
 
@@ -261,20 +255,6 @@ func (b *batch) endGone(s *monitor.Snapshot) {
 		}
 	}
 	b.err = cmp.Or(b.err, rows.Err())
-}
-
-func nothing(s string) any {
-	if s == "" {
-		return nil
-	}
-	return s
-}
-
-func null(t time.Time) any {
-	if t.IsZero() {
-		return nil
-	}
-	return millis(t)
 }
 
 // writeGrants writes what has changed of grants, and counts those that ended. Then the file

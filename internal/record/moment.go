@@ -38,13 +38,12 @@ func (r *Reader) At(t time.Time) (*Moment, error) {
 	c := r.Cluster
 	s := &monitor.Snapshot{At: t, Cluster: monitor.Cluster{Name: c.Name, N: c.N, Quorum: c.Quorum, MaxTTL: c.MaxTTL}}
 	m := &Moment{Snapshot: s}
-	var began, seen int64
-	var locks sql.NullInt64
-	err := r.db.QueryRow(`SELECT by, began_ms, seen_ms, locks_ms FROM runs WHERE cluster = ? AND began_ms <= ? ORDER BY began_ms DESC LIMIT 1`, r.cluster, millis(t)).Scan(&m.By, &began, &seen, &locks)
+	var seen, locks time.Time
+	err := r.db.QueryRow(`SELECT by, seen_ms, locks_ms FROM runs WHERE cluster = ? AND began_ms <= ? ORDER BY began_ms DESC LIMIT 1`, r.cluster, millis(t)).Scan(&m.By, (*ms)(&seen), (*ms)(&locks))
 	if err != nil && err != sql.ErrNoRows {
 		return nil, err
 	}
-	known := err == nil && millis(t) <= seen+slack.Milliseconds()
+	known := err == nil && millis(t) <= millis(seen.Add(slack))
 	if err := r.nodesAt(m, known); err != nil {
 		return nil, err
 	}
@@ -61,8 +60,8 @@ func (r *Reader) At(t time.Time) (*Moment, error) {
 		return nil, err
 	}
 	unread := "its locks were not recorded"
-	if locks.Valid && locks.Int64 <= millis(t) {
-		unread, s.Settled = "", time.UnixMilli(locks.Int64)
+	if !locks.IsZero() && !locks.After(t) {
+		s.Settled = locks
 		unread, err = r.locksAt(s)
 	}
 	s.Recall(unread)
@@ -72,19 +71,12 @@ func (r *Reader) At(t time.Time) (*Moment, error) {
 // nodesAt sets the nodes, the verdict and what guards said. known: somebody recorded then.
 func (r *Reader) nodesAt(m *Moment, known bool) error {
 	s := m.Snapshot
-	rows, err := r.db.Query(`SELECT node, addr FROM nodes WHERE cluster = ? ORDER BY position`, r.cluster)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		n := monitor.Node{Keys: -1, MinReplicasToWrite: -1}
-		if err := rows.Scan(&n.Name, &n.Addr); err != nil {
-			return err
-		}
-		s.Nodes = append(s.Nodes, n)
-	}
-	if err := rows.Err(); err != nil || !known {
+	var err error
+	s.Nodes, err = collect(r.db, func(row *sql.Rows, n *monitor.Node) error {
+		n.Keys, n.MinReplicasToWrite = -1, -1
+		return row.Scan(&n.Name, &n.Addr)
+	}, `SELECT node, addr FROM nodes WHERE cluster = ? ORDER BY position`, r.cluster)
+	if err != nil || !known {
 		return err
 	}
 	states, err := r.StatesAt(s.At)
@@ -182,43 +174,41 @@ func (r *Reader) locksAt(s *monitor.Snapshot) (unread string, err error) {
 // lockStatesAt adds what locks were beside their grants, and leaves out those of which this
 // program does not know the word: unread says so.
 func (r *Reader) lockStatesAt(s *monitor.Snapshot, locks map[string]*monitor.Lock) (unread string, err error) {
+	type row struct {
+		name, state, copies, token string
+		began                      time.Time
+	}
 	for _, condition := range classes() {
-		rows, err := r.db.Query(`SELECT l.name, state, tokens, copies, began_ms FROM lock_states INDEXED BY lock_states_by_length CROSS JOIN locks l ON l.id = lock WHERE `+
+		rows, err := collect(r.db, func(from *sql.Rows, to *row) error {
+			var tokens []byte
+			err := from.Scan(&to.name, &to.state, &tokens, &to.copies, (*ms)(&to.began))
+			to.token = hex.EncodeToString(tokens)
+			return err
+		}, `SELECT l.name, state, tokens, copies, began_ms FROM lock_states INDEXED BY lock_states_by_length CROSS JOIN locks l ON l.id = lock WHERE `+
 			condition+` AND l.cluster = ?2`, millis(s.At), r.cluster)
 		if err != nil {
 			return "", err
 		}
-		for rows.Next() {
-			var name, state, copies string
-			var tokens []byte
-			var began int64
-			if err := rows.Scan(&name, &state, &tokens, &copies, &began); err != nil {
-				_ = rows.Close()
-				return "", err
-			}
-			known, ok := monitor.LockStateOf(state)
+		for _, was := range rows {
+			known, ok := monitor.LockStateOf(was.state)
 			if !ok {
-				delete(locks, name)
-				unread = fmt.Sprintf("locks are missing here: the record has a state %q that this version does not know", state)
+				delete(locks, was.name)
+				unread = fmt.Sprintf("locks are missing here: the record has a state %q that this version does not know", was.state)
 				continue
 			}
-			token := hex.EncodeToString(tokens)
-			l := locks[name]
-			if l == nil || l.Holder.Raw() != TokenName(token[:min(16, len(token))]) {
-				l = &monitor.Lock{Key: safetext.New(name)}
-				locks[name] = l
+			l := locks[was.name]
+			if l == nil || l.Holder.Raw() != TokenName(was.token[:min(16, len(was.token))]) {
+				l = &monitor.Lock{Key: safetext.New(was.name)}
+				locks[was.name] = l
 			}
 			since, end := l.Since(), l.MajorityEnd()
 			if since.IsZero() {
-				since = time.UnixMilli(began)
+				since = was.began
 			}
-			recallCopies(s, l, copies, token)
+			recallCopies(s, l, was.copies, was.token)
 			*l = l.Timed(since, end)
 			l.State = known
-			l.Nobody = l.State == monitor.LockSplit && l.Held+strings.Count(copies, "?") < s.Cluster.Quorum
-		}
-		if err := rows.Err(); err != nil {
-			return "", err
+			l.Nobody = l.State == monitor.LockSplit && l.Held+strings.Count(was.copies, "?") < s.Cluster.Quorum
 		}
 	}
 	return unread, nil

@@ -86,28 +86,25 @@ func (r *Reader) Refresh() error { return r.choose(r.Cluster.Name) }
 func (r *Reader) Close() error { return r.db.Close() }
 
 func (r *Reader) choose(name string) error {
-	rows, err := r.db.Query(`SELECT id, name, n, quorum, max_ttl_ms, coalesce((SELECT max(seen_ms) FROM runs WHERE cluster = clusters.id), 0),
+	type known struct {
+		Cluster
+		id int64
+	}
+	all, err := collect(r.db, func(row *sql.Rows, c *known) error {
+		return row.Scan(&c.id, &c.Name, &c.N, &c.Quorum, (*msLong)(&c.MaxTTL), (*ms)(&c.Last), (*ms)(&c.First), &c.By)
+	}, `SELECT id, name, n, quorum, max_ttl_ms, coalesce((SELECT max(seen_ms) FROM runs WHERE cluster = clusters.id), 0),
 		coalesce((SELECT min(began_ms) FROM runs WHERE cluster = clusters.id), 0), coalesce((SELECT by FROM runs WHERE cluster = clusters.id ORDER BY id DESC LIMIT 1), '') FROM clusters`)
 	if err != nil {
 		return err
 	}
-	defer rows.Close()
 	var names []string
-	for rows.Next() {
-		var id, ttl, last, first int64
-		var c Cluster
-		if err := rows.Scan(&id, &c.Name, &c.N, &c.Quorum, &ttl, &last, &first, &c.By); err != nil {
-			return err
-		}
-		c.MaxTTL, c.First, c.Last = time.Duration(ttl)*time.Millisecond, time.UnixMilli(first), time.UnixMilli(last)
+	for _, c := range all {
 		names = append(names, c.Name)
 		if name == "" || name == c.Name {
-			r.cluster, r.Cluster = id, c
+			r.cluster, r.Cluster = c.id, c.Cluster
 		}
 	}
 	switch {
-	case rows.Err() != nil:
-		return rows.Err()
 	case len(names) == 0, name != "" && r.Cluster.Name != name:
 		return fmt.Errorf("%w of a cluster %q (have: %s)", ErrNoRecord, name, strings.Join(names, ", "))
 	case name == "" && len(names) > 1:
@@ -144,32 +141,12 @@ const grantColumns = `SELECT l.name, g.token, coalesce(o.owner, ''), coalesce(o.
 const ofLocks = `JOIN locks l ON l.id = g.lock LEFT JOIN owners o ON o.id = g.owner `
 
 func (r *Reader) grants(query string, args ...any) ([]Grant, error) {
-	rows, err := r.db.Query(grantColumns+query, args...)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var out []Grant
-	for rows.Next() {
-		var g Grant
+	return collect(r.db, func(row *sql.Rows, g *Grant) error {
 		var token []byte
-		var began int64
-		var until, extended, ended sql.NullInt64
-		if err := rows.Scan(&g.Lock, &token, &g.Owner, &g.Library, &began, &g.Partly, &until, &extended, &g.Extensions, &ended, &g.How, &g.Copies); err != nil {
-			return nil, err
-		}
-		g.Token, g.Began = hex.EncodeToString(token), time.UnixMilli(began)
-		g.Until, g.Extended, g.Ended = moment(until), moment(extended), moment(ended)
-		out = append(out, g)
-	}
-	return out, rows.Err()
-}
-
-func moment(ms sql.NullInt64) time.Time {
-	if !ms.Valid {
-		return time.Time{}
-	}
-	return time.UnixMilli(ms.Int64)
+		err := row.Scan(&g.Lock, &token, &g.Owner, &g.Library, (*ms)(&g.Began), &g.Partly, (*ms)(&g.Until), (*ms)(&g.Extended), &g.Extensions, (*ms)(&g.Ended), &g.How, &g.Copies)
+		g.Token = hex.EncodeToString(token)
+		return err
+	}, grantColumns+query, args...)
 }
 
 // Span is a time from Since (inclusive) to Until (exclusive).
@@ -179,9 +156,7 @@ type Span struct{ Since, Until time.Time }
 func (r *Reader) GrantsOf(lock string, in Span, n int) ([]Grant, error) {
 	all, err := r.grants(ofLocks+`WHERE l.cluster = ? AND l.name = ? AND g.began_ms < ? AND (g.ended_ms IS NULL OR g.ended_ms >= ?) ORDER BY g.began_ms DESC, g.id DESC LIMIT ?`,
 		r.cluster, lock, millis(in.Until), millis(in.Since), n)
-	for i, j := 0, len(all)-1; i < j; i, j = i+1, j-1 {
-		all[i], all[j] = all[j], all[i]
-	}
+	slices.Reverse(all)
 	for i := 1; i < len(all); i++ {
 		before := &all[i-1]
 		all[i].Overlaps = before.Ended.IsZero() || before.How != notSeen && before.Ended.After(all[i].Began)
@@ -216,24 +191,13 @@ type Event struct {
 // Events are the last n events of a span, oldest first; of a node or a lock alone if it is
 // not "".
 func (r *Reader) Events(node, lock string, in Span, n int) ([]Event, error) {
-	rows, err := r.db.Query(`SELECT at_ms, level, kind, node, name, text FROM (SELECT e.id, e.at_ms, e.level, e.kind, coalesce(e.node, '') AS node, coalesce(l.name, '') AS name, e.text FROM events e LEFT JOIN locks l ON l.id = e.lock
+	return collect(r.db, func(row *sql.Rows, e *Event) error {
+		err := row.Scan((*ms)(&e.At), &e.Level, &e.Kind, &e.Node, &e.Lock, &e.Text)
+		e.Part = e.Level == partLevel
+		return err
+	}, `SELECT at_ms, level, kind, node, name, text FROM (SELECT e.id, e.at_ms, e.level, e.kind, coalesce(e.node, '') AS node, coalesce(l.name, '') AS name, e.text FROM events e LEFT JOIN locks l ON l.id = e.lock
 		WHERE e.cluster = ?1 AND e.at_ms >= ?2 AND e.at_ms < ?3 AND (?4 = '' OR e.node = ?4) AND (?5 = '' OR l.name = ?5) ORDER BY e.at_ms DESC, e.id DESC LIMIT ?6)
 		ORDER BY at_ms, id`, r.cluster, millis(in.Since), millis(in.Until), node, lock, n)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var out []Event
-	for rows.Next() {
-		var e Event
-		var at int64
-		if err := rows.Scan(&at, &e.Level, &e.Kind, &e.Node, &e.Lock, &e.Text); err != nil {
-			return nil, err
-		}
-		e.At, e.Part = time.UnixMilli(at), e.Level == partLevel
-		out = append(out, e)
-	}
-	return out, rows.Err()
 }
 
 // State is what a node was from a moment on; of the cluster, its verdict, where Node is "".
@@ -258,44 +222,29 @@ func (r *Reader) States(in Span) ([]State, error) {
 
 // Nodes are the names of the nodes in the order of the configuration.
 func (r *Reader) Nodes() (names []string, err error) {
-	rows, err := r.db.Query(`SELECT node FROM nodes WHERE cluster = ? ORDER BY position`, r.cluster)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var name string
-		if err := rows.Scan(&name); err != nil {
-			return nil, err
-		}
-		names = append(names, name)
-	}
-	return names, rows.Err()
+	return collect(r.db, func(row *sql.Rows, name *string) error { return row.Scan(name) },
+		`SELECT node FROM nodes WHERE cluster = ? ORDER BY position`, r.cluster)
 }
 
 // Gaps are the times of a span in which nothing was recorded, oldest first.
 func (r *Reader) Gaps(in Span) (gaps []Span, err error) {
-	rows, err := r.db.Query(`SELECT began_ms, seen_ms FROM runs WHERE cluster = ? AND began_ms < ? AND seen_ms >= ? ORDER BY began_ms`, r.cluster, millis(in.Until), millis(in.Since))
+	runs, err := collect(r.db, func(row *sql.Rows, run *Span) error { return row.Scan((*ms)(&run.Since), (*ms)(&run.Until)) },
+		`SELECT began_ms, seen_ms FROM runs WHERE cluster = ? AND began_ms < ? AND seen_ms >= ? ORDER BY began_ms`, r.cluster, millis(in.Until), millis(in.Since))
 	if err != nil {
 		return nil, err
 	}
-	defer rows.Close()
 	from := in.Since
 	gap := func(to time.Time) {
 		if to.Sub(from) > slack {
 			gaps = append(gaps, Span{from, to})
 		}
 	}
-	for rows.Next() {
-		var began, seen int64
-		if err := rows.Scan(&began, &seen); err != nil {
-			return nil, err
-		}
-		gap(time.UnixMilli(began))
-		from = time.UnixMilli(seen)
+	for _, run := range runs {
+		gap(run.Since)
+		from = run.Until
 	}
 	gap(in.Until)
-	return gaps, rows.Err()
+	return gaps, nil
 }
 
 // SawLocks reports whether somebody recorded the locks at some moment of a span.
@@ -305,23 +254,9 @@ func (r *Reader) SawLocks(in Span) (saw bool, err error) {
 }
 
 func (r *Reader) states(query string, args ...any) ([]State, error) {
-	rows, err := r.db.Query(`SELECT node, at_ms, state, text, guards, rejoins_ms FROM states `+query, args...)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var out []State
-	for rows.Next() {
-		var s State
-		var at int64
-		var rejoins sql.NullInt64
-		if err := rows.Scan(&s.Node, &at, &s.State, &s.Text, &s.Guards, &rejoins); err != nil {
-			return nil, err
-		}
-		s.At, s.Rejoins = time.UnixMilli(at), moment(rejoins)
-		out = append(out, s)
-	}
-	return out, rows.Err()
+	return collect(r.db, func(row *sql.Rows, s *State) error {
+		return row.Scan(&s.Node, (*ms)(&s.At), &s.State, &s.Text, &s.Guards, (*ms)(&s.Rejoins))
+	}, `SELECT node, at_ms, state, text, guards, rejoins_ms FROM states `+query, args...)
 }
 
 // Finding is an assumption that did not hold.
@@ -335,24 +270,10 @@ type Finding struct {
 
 // Findings are those that held at some moment of a span, oldest first.
 func (r *Reader) Findings(in Span) ([]Finding, error) {
-	rows, err := r.db.Query(`SELECT finding, node, severity, title, evidence, consequence, remedy, coalesce(lock, ''), locks, opened_ms, cleared_ms FROM findings
+	return collect(r.db, func(row *sql.Rows, f *Finding) error {
+		return row.Scan(&f.ID, &f.Node, &f.Severity, &f.Title, &f.Evidence, &f.Consequence, &f.Remedy, &f.Lock, &f.Locks, (*ms)(&f.Opened), (*ms)(&f.Cleared))
+	}, `SELECT finding, node, severity, title, evidence, consequence, remedy, coalesce(lock, ''), locks, opened_ms, cleared_ms FROM findings
 		WHERE cluster = ? AND opened_ms < ? AND (cleared_ms IS NULL OR cleared_ms >= ?) ORDER BY opened_ms, id`, r.cluster, millis(in.Until), millis(in.Since))
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var out []Finding
-	for rows.Next() {
-		var f Finding
-		var opened int64
-		var cleared sql.NullInt64
-		if err := rows.Scan(&f.ID, &f.Node, &f.Severity, &f.Title, &f.Evidence, &f.Consequence, &f.Remedy, &f.Lock, &f.Locks, &opened, &cleared); err != nil {
-			return nil, err
-		}
-		f.Opened, f.Cleared = time.UnixMilli(opened), moment(cleared)
-		out = append(out, f)
-	}
-	return out, rows.Err()
 }
 
 // Minute is what became of the locks of a pattern in a minute, or in several.
@@ -367,24 +288,12 @@ type Minute struct {
 // Patterns are the sums of a span by pattern, the most grants first; the quantiles are the
 // greatest of its minutes.
 func (r *Reader) Patterns(in Span, n int) ([]Minute, error) {
-	rows, err := r.db.Query(`SELECT pattern, sum(grants), sum(lost), sum(orphaned), max(held_p50_ms), max(held_p99_ms), max(wait_p50_ms) FROM minutes
+	return collect(r.db, func(row *sql.Rows, m *Minute) error {
+		m.At = in.Since
+		return row.Scan(&m.Pattern, &m.Grants, &m.Lost, &m.Orphaned, (*msLong)(&m.HeldP50), (*msLong)(&m.HeldP99), (*msLong)(&m.WaitP50))
+	}, `SELECT pattern, sum(grants), sum(lost), sum(orphaned), max(held_p50_ms), max(held_p99_ms), max(wait_p50_ms) FROM minutes
 		WHERE cluster = ? AND minute_ms >= ? AND minute_ms < ? GROUP BY pattern ORDER BY sum(grants) DESC LIMIT ?`,
 		r.cluster, in.Since.Truncate(time.Minute).UnixMilli(), millis(in.Until), n)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var out []Minute
-	for rows.Next() {
-		m := Minute{At: in.Since}
-		var p50, p99, wait int64
-		if err := rows.Scan(&m.Pattern, &m.Grants, &m.Lost, &m.Orphaned, &p50, &p99, &wait); err != nil {
-			return nil, err
-		}
-		m.HeldP50, m.HeldP99, m.WaitP50 = time.Duration(p50)*time.Millisecond, time.Duration(p99)*time.Millisecond, time.Duration(wait)*time.Millisecond
-		out = append(out, m)
-	}
-	return out, rows.Err()
 }
 
 // Longest are the n grants of a span that lasted the longest, those that were there when it
@@ -417,22 +326,10 @@ type Use struct {
 
 // Busiest are the n locks that were granted most often in a span.
 func (r *Reader) Busiest(in Span, n int) ([]Use, error) {
-	rows, err := r.db.Query(`SELECT l.name, most.times, sum(g.ended IS 'lost majority'), sum(g.ended IS 'not seen') FROM
+	return collect(r.db, func(row *sql.Rows, u *Use) error { return row.Scan(&u.Lock, &u.Grants, &u.Lost, &u.NotSeen) },
+		`SELECT l.name, most.times, sum(g.ended IS 'lost majority'), sum(g.ended IS 'not seen') FROM
 		(SELECT lock, count(*) AS times FROM grants INDEXED BY grants_of_lock WHERE lock IN (SELECT id FROM locks WHERE cluster = ?1) AND began_ms >= ?2 AND began_ms < ?3
 			GROUP BY lock ORDER BY count(*) DESC, lock LIMIT ?4) AS most
 		JOIN locks l ON l.id = most.lock JOIN grants g ON g.lock = most.lock AND g.began_ms >= ?2 AND g.began_ms < ?3
 		GROUP BY most.lock ORDER BY most.times DESC, l.name`, r.cluster, millis(in.Since), millis(in.Until), n)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var out []Use
-	for rows.Next() {
-		var u Use
-		if err := rows.Scan(&u.Lock, &u.Grants, &u.Lost, &u.NotSeen); err != nil {
-			return nil, err
-		}
-		out = append(out, u)
-	}
-	return out, rows.Err()
 }

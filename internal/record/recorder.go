@@ -233,5 +233,3 @@ func (w *writer) write(from Source, now time.Time) error {
 	w.seen = now
 	return nil
 }
-
-func millis(t time.Time) int64 { return t.UnixMilli() }

@@ -1,0 +1,65 @@
+package record
+
+import (
+	"database/sql"
+	"time"
+)
+
+// millis is a moment as a column has it.
+func millis(t time.Time) int64 { return t.UnixMilli() }
+
+// nothing is a text for a column that is NULL where it is empty, null a moment.
+func nothing(s string) any {
+	if s == "" {
+		return nil
+	}
+	return s
+}
+
+func null(t time.Time) any {
+	if t.IsZero() {
+		return nil
+	}
+	return millis(t)
+}
+
+// collect reads all rows of a query, each by scan.
+func collect[T any](db *sql.DB, scan func(*sql.Rows, *T) error, query string, args ...any) (out []T, err error) {
+	rows, err := db.Query(query, args...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var one T
+		if err := scan(rows, &one); err != nil {
+			return nil, err
+		}
+		out = append(out, one)
+	}
+	return out, rows.Err()
+}
+
+// ms reads a moment out of a column in milliseconds; NULL is the zero time.
+type ms time.Time
+
+// Scan implements [sql.Scanner].
+func (t *ms) Scan(column any) error {
+	var n sql.NullInt64
+	if err := n.Scan(column); err != nil || !n.Valid {
+		return err
+	}
+	*t = ms(time.UnixMilli(n.Int64))
+	return nil
+}
+
+// msLong reads a span of time out of a column in milliseconds.
+type msLong time.Duration
+
+// Scan implements [sql.Scanner].
+func (d *msLong) Scan(column any) error {
+	var n sql.NullInt64
+	err := n.Scan(column)
+	*d = msLong(time.Duration(n.Int64) * time.Millisecond)
+	return err
+}
