@@ -2,13 +2,13 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"runtime"
 	"runtime/debug"
-	"runtime/pprof"
 	"slices"
 	"strings"
 	"sync"
@@ -20,16 +20,6 @@ import (
 	"redlockctl/internal/lab"
 )
 
-type lockBench struct {
-	quick    bool
-	json     string
-	markdown string
-	only     string
-	server   string
-
-	profile string // a file for a CPU profile of redlockctl's slices alone
-}
-
 // figure is one measured number of one contender in one round.
 type figure struct {
 	Scenario  string  `json:"scenario"`
@@ -40,53 +30,46 @@ type figure struct {
 	Note      string  `json:"note,omitempty"`
 }
 
-func runLock(b lockBench) error {
-	servers, stop, err := start(b.server, 5)
+// lockBench measures locks beside the rivals'.
+func lockBench(args []string) error {
+	var w wanted
+	fs := w.flags("lock", "few short rounds: under two minutes")
+	w.partFlags(fs, "one scenario: sequential, parallel, contended or fault", "write a CPU profile of redlockctl's own slices to this file")
+	_ = fs.Parse(args)
+	servers, stop, err := start(w.server, 5)
 	if err != nil {
 		return err
 	}
 	defer stop()
 	logging.Disable() // go-redis writes each failed dial to stderr
 	makers := makers()
-	if b.profile != "" {
-		f, err := os.Create(b.profile)
-		if err != nil {
-			return err
-		}
-		defer f.Close()
-		if err := pprof.StartCPUProfile(f); err != nil {
-			return err
-		}
-		defer pprof.StopCPUProfile()
+	if w.profile != "" {
 		makers = makers[:1]
 	}
+	ended, err := w.startProfile()
+	if err != nil {
+		return err
+	}
+	defer ended()
 	rounds, slice := 5, 1500*time.Millisecond
-	if b.quick {
+	if w.quick {
 		rounds, slice = 3, 300*time.Millisecond
 	}
 	r := &report{}
 	for round := range rounds {
 		fmt.Fprintf(os.Stderr, "round %d of %d\n", round+1, rounds)
-		if err := b.round(r, servers, makers, round, slice); err != nil {
+		if err := w.round(r, servers, makers, round, slice); err != nil {
 			return err
 		}
 	}
-	about := about(b, rounds)
+	about := about(w.server, lockFacts(args, rounds)...)
 	r.print(os.Stdout, about)
-	if b.json != "" {
-		if err := r.writeJSON(b.json, about); err != nil {
-			return err
-		}
-	}
-	if b.markdown != "" {
-		return r.writeMarkdown(b.markdown, about)
-	}
-	return nil
+	return errors.Join(writeJSON(w.json, about, r.figures), writeMarkdown(w.markdown, func(to io.Writer) { r.document(to, about) }))
 }
 
 // round measures each maker once, in an order of its own.
-func (b lockBench) round(r *report, servers []*lab.Server, makers []maker, round int, slice time.Duration) error {
-	want := func(s string) bool { return b.only == "" || b.only == s }
+func (w *wanted) round(r *report, servers []*lab.Server, makers []maker, round int, slice time.Duration) error {
+	want := func(s string) bool { return w.only == "" || w.only == s }
 	order := slices.Clone(makers)
 	rand.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
 	if want("sequential") {
@@ -132,23 +115,11 @@ func (b lockBench) round(r *report, servers []*lab.Server, makers []maker, round
 	return nil
 }
 
-// fact is a line of what has to be known about a run to compare it.
-type fact struct{ Name, Value string }
-
-func about(b lockBench, rounds int) []fact {
-	version, _ := exec.Command(b.server, "--version").Output()
-	command := "go run . lock"
-	for _, arg := range os.Args[2:] {
-		command += " " + arg
-	}
+// lockFacts are the command, and the versions of the rivals.
+func lockFacts(args []string, rounds int) []fact {
 	facts := []fact{
-		{"date", time.Now().UTC().Format(time.DateOnly)},
-		{"command", "cd bench && " + command},
+		{"command", "cd bench && go run . " + strings.Join(append([]string{"lock"}, args...), " ")},
 		{"rounds", fmt.Sprint(rounds)},
-		{"CPU", fmt.Sprintf("%d × %s", runtime.NumCPU(), cpuModel())},
-		{"system", runtime.GOOS + "/" + runtime.GOARCH + ", load " + load() + " at the end"},
-		{"Go", strings.TrimPrefix(runtime.Version(), "go")},
-		{"redis-server", redisVersion(string(version))},
 	}
 	info, _ := debug.ReadBuildInfo()
 	for _, path := range []string{"github.com/redis/go-redis/v9", "github.com/go-redsync/redsync/v4", "github.com/redis/rueidis/rueidislock"} {
@@ -159,60 +130,6 @@ func about(b lockBench, rounds int) []fact {
 		}
 	}
 	return facts
-}
-
-func redisVersion(text string) string {
-	for word := range strings.FieldsSeq(text) {
-		if v, ok := strings.CutPrefix(word, "v="); ok {
-			return v
-		}
-	}
-	return strings.TrimSpace(text)
-}
-
-// cpuModel is the name of the processor, where the system tells it.
-func cpuModel() string {
-	text, _ := os.ReadFile("/proc/cpuinfo")
-	for line := range strings.Lines(string(text)) {
-		if name, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(name) == "model name" {
-			return strings.TrimSpace(value)
-		}
-	}
-	return runtime.GOARCH
-}
-
-// load tells how busy the machine is: about as much as the benchmark itself
-// makes it, unless others run on it.
-func load() string {
-	text, _ := os.ReadFile("/proc/loadavg")
-	first, _, _ := strings.Cut(string(text), " ")
-	return first
-}
-
-func start(bin string, n int) ([]*lab.Server, func(), error) {
-	dir, err := os.MkdirTemp("", "redlockctl-bench-")
-	if err != nil {
-		return nil, nil, err
-	}
-	var servers []*lab.Server
-	stop := func() {
-		for _, s := range servers {
-			_ = s.Kill()
-		}
-		_ = os.RemoveAll(dir)
-	}
-	for i := range n {
-		s, err := lab.NewServer(bin, fmt.Sprintf("n%d", i+1), dir, 0)
-		if err == nil {
-			err = s.Start()
-		}
-		if err != nil {
-			stop()
-			return nil, nil, err
-		}
-		servers = append(servers, s)
-	}
-	return servers, stop, nil
 }
 
 // sample is the time of one lock and of one unlock.
@@ -270,12 +187,12 @@ func throughput(r *report, servers []*lab.Server, m maker, round int, scenario s
 	}
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	cpu, t := cpuTime(), time.Now()
+	spent, t := cpu(), time.Now()
 	all, err := drive(c, g, d, "bench")
 	if err != nil {
 		return fmt.Errorf("%s: %w", m.name, err)
 	}
-	took, used := time.Since(t), cpuTime()-cpu
+	took, used := time.Since(t), cpu()-spent
 	runtime.ReadMemStats(&after)
 	n := float64(len(all))
 	total := make([]time.Duration, len(all))
@@ -486,14 +403,6 @@ func flush(servers []*lab.Server) {
 	for _, s := range servers {
 		_, _ = s.Do(context.Background(), "FLUSHALL")
 	}
-}
-
-func cpuTime() time.Duration {
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		return 0
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 func us(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1000 }

@@ -1,12 +1,7 @@
 // Command bench measures redlockctl beside its rivals, on five real
 // redis-servers of its own on loopback. It is a module of its own, so that no
-// rival becomes a dependency of the program.
-//
-//	go run . lock [--quick] [--markdown FILE] [--json FILE] [--only SCENARIO]
-//	go run . monitor [--quick] [--markdown FILE] [--json FILE] [--only PART] [--locks N --others N]
-//	go run . screen [--quick] [--locks N]
-//	go run . who [--for 90s] [--node DIR]
-//	go run . record [--quick] [--grants N]
+// rival becomes a dependency of the program. Without arguments it lists the
+// benchmarks.
 //
 // Rounds are interleaved, so that drift of the machine hits all alike; what is
 // printed are medians over the rounds and ratios within a round. Absolute
@@ -17,66 +12,76 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"runtime/pprof"
 )
 
 func main() {
-	if len(os.Args) > 1 && os.Args[1] == "monitor" {
-		watch(os.Args[2:])
-		return
+	benches := []struct {
+		name, usage string
+		run         func(args []string) error
+	}{
+		{"lock", "[--quick] [--markdown FILE] [--json FILE] [--only SCENARIO]", lockBench},
+		{"monitor", "[--quick] [--markdown FILE] [--json FILE] [--only PART] [--locks N --others N]", runMonitor},
+		{"screen", "[--quick] [--locks N]", screen},
+		{"who", "[--for 90s] [--node DIR]", whoBench},
+		{"record", "[--quick] [--grants N]", keepRecord},
+		{"who-app", "", whoApp}, // a process of who
 	}
-	if len(os.Args) > 1 && os.Args[1] == "screen" {
-		screen(os.Args[2:])
-		return
+	for _, b := range benches {
+		if len(os.Args) > 1 && os.Args[1] == b.name {
+			if err := b.run(os.Args[2:]); err != nil {
+				fmt.Fprintln(os.Stderr, "bench:", err)
+				os.Exit(1)
+			}
+			return
+		}
 	}
-	if len(os.Args) > 1 && os.Args[1] == "record" {
-		keepRecord(os.Args[2:])
-		return
+	fmt.Fprintln(os.Stderr, "usage:")
+	for _, b := range benches {
+		if b.usage != "" {
+			fmt.Fprintln(os.Stderr, "  go run .", b.name, b.usage)
+		}
 	}
-	if len(os.Args) > 1 && os.Args[1] == "who" {
-		whoBench(os.Args[2:])
-		return
-	}
-	if len(os.Args) > 1 && os.Args[1] == "who-app" {
-		whoApp(os.Args[2:])
-		return
-	}
-	if len(os.Args) < 2 || os.Args[1] != "lock" {
-		fmt.Fprintln(os.Stderr, "usage: go run . lock [--quick] [--markdown FILE] [--json FILE] [--only SCENARIO]")
-		fmt.Fprintln(os.Stderr, "       go run . monitor [--quick] [--markdown FILE] [--json FILE] [--only PART] [--locks N --others N]")
-		fmt.Fprintln(os.Stderr, "       go run . screen [--quick] [--locks N]")
-		fmt.Fprintln(os.Stderr, "       go run . who [--for 90s] [--node DIR]")
-		fmt.Fprintln(os.Stderr, "       go run . record [--quick] [--grants N]")
-		os.Exit(2)
-	}
-	fs := flag.NewFlagSet("lock", flag.ExitOnError)
-	quick := fs.Bool("quick", false, "few short rounds: under two minutes")
-	jsonPath := fs.String("json", "", "write the figures as JSON to this file too")
-	markdown := fs.String("markdown", "", "write the table as Markdown to this file too")
-	only := fs.String("only", "", "one scenario: sequential, parallel, contended or fault")
-	profile := fs.String("cpuprofile", "", "write a CPU profile of redlockctl's own slices to this file")
-	server := fs.String("redis-server", "redis-server", "path of redis-server")
-	_ = fs.Parse(os.Args[2:])
-	if err := runLock(lockBench{quick: *quick, json: *jsonPath, markdown: *markdown, only: *only, server: *server, profile: *profile}); err != nil {
-		fmt.Fprintln(os.Stderr, "bench:", err)
-		os.Exit(1)
-	}
+	os.Exit(2)
 }
 
-func watch(args []string) {
-	fs := flag.NewFlagSet("monitor", flag.ExitOnError)
-	quick := fs.Bool("quick", false, "a fifth of the locks, few short rounds")
-	only := fs.String("only", "", "one part: "+monitorPartNames())
-	jsonPath := fs.String("json", "", "write the figures as JSON to this file too")
-	markdown := fs.String("markdown", "", "write the table as Markdown to this file too")
-	locks := fs.Int("locks", 0, "locks on each server; default 100000")
-	others := fs.Int("others", 0, "other keys on each server, with --locks")
-	profile := fs.String("cpuprofile", "", "write a CPU profile to this file")
-	server := fs.String("redis-server", "redis-server", "path of redis-server")
-	_ = fs.Parse(args)
-	if err := runMonitor(monitorBench{
-		quick: *quick, only: *only, server: *server, locks: *locks, others: *others, profile: *profile, json: *jsonPath, markdown: *markdown,
-	}); err != nil {
-		fmt.Fprintln(os.Stderr, "bench:", err)
-		os.Exit(1)
+// wanted is what a benchmark is asked for by flags.
+type wanted struct {
+	quick          bool
+	only           string // a scenario or part; empty: all
+	server         string // the path of redis-server
+	json, markdown string // files to write too
+	profile        string // a file for a CPU profile
+}
+
+// flags are those that all benchmarks of servers have; quick says what it means.
+func (w *wanted) flags(name, quick string) *flag.FlagSet {
+	fs := flag.NewFlagSet(name, flag.ExitOnError)
+	fs.BoolVar(&w.quick, "quick", false, quick)
+	fs.StringVar(&w.server, "redis-server", "redis-server", "path of redis-server")
+	fs.StringVar(&w.json, "json", "", "write the figures as JSON to this file too")
+	fs.StringVar(&w.markdown, "markdown", "", "write the table as Markdown to this file too")
+	return fs
+}
+
+// partFlags are those of a benchmark of several parts.
+func (w *wanted) partFlags(fs *flag.FlagSet, only, profile string) {
+	fs.StringVar(&w.only, "only", "", only)
+	fs.StringVar(&w.profile, "cpuprofile", "", profile)
+}
+
+// startProfile begins the CPU profile, if one is wanted.
+func (w *wanted) startProfile() (stop func(), err error) {
+	if w.profile == "" {
+		return func() {}, nil
 	}
+	f, err := os.Create(w.profile)
+	if err != nil {
+		return nil, err
+	}
+	if err := pprof.StartCPUProfile(f); err != nil {
+		_ = f.Close()
+		return nil, err
+	}
+	return func() { pprof.StopCPUProfile(); _ = f.Close() }, nil
 }

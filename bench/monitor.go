@@ -2,15 +2,11 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"math"
 	"os"
-	"os/exec"
-	"runtime"
-	"runtime/pprof"
 	"slices"
 	"strings"
 	"sync"
@@ -28,14 +24,9 @@ import (
 // and this machine. Where a figure is a ratio, both sides are measured in turns
 // in the same run.
 type monitorBench struct {
-	quick  bool
-	only   string
-	server string
+	wanted
 	locks  int // 0: by quick
 	others int
-
-	json, markdown string // files to write too
-	profile        string // a file for a CPU profile, of all but the filling
 }
 
 type monitorPart struct {
@@ -67,7 +58,13 @@ const (
 	monitorMostQuick = 100 * time.Second
 )
 
-func runMonitor(b monitorBench) error {
+func runMonitor(args []string) error {
+	var b monitorBench
+	fs := b.flags("monitor", "a fifth of the locks, few short rounds")
+	b.partFlags(fs, "one part: "+monitorPartNames(), "write a CPU profile of all but the filling to this file")
+	fs.IntVar(&b.locks, "locks", 0, "locks on each server; default 100000")
+	fs.IntVar(&b.others, "others", 0, "other keys on each server, with --locks")
+	_ = fs.Parse(args)
 	if addrs := os.Getenv(clientAddrs); b.only == clientPart && addrs != "" {
 		return runClients(strings.Split(addrs, ","))
 	}
@@ -97,17 +94,11 @@ func runMonitor(b monitorBench) error {
 	if err := mb.fill(); err != nil {
 		return err
 	}
-	if b.profile != "" {
-		f, err := os.Create(b.profile)
-		if err != nil {
-			return err
-		}
-		defer f.Close()
-		if err := pprof.StartCPUProfile(f); err != nil {
-			return err
-		}
-		defer pprof.StopCPUProfile()
+	ended, err := b.startProfile()
+	if err != nil {
+		return err
 	}
+	defer ended()
 	var failed error
 	for _, part := range monitorParts() {
 		if b.only != "" && b.only != part.name {
@@ -122,31 +113,15 @@ func runMonitor(b monitorBench) error {
 			failed = errors.Join(failed, fmt.Errorf("%s: %w", part.name, err))
 		}
 	}
-	version, _ := exec.Command(b.server, "--version").Output()
-	load, _ := os.ReadFile("/proc/loadavg")
-	about := []fact{
-		{"date", time.Now().UTC().Format(time.DateOnly)},
-		{"Go", runtime.Version()},
-		{"CPUs", fmt.Sprint(runtime.NumCPU())},
-		{"load at the end", strings.TrimSpace(string(load))},
-		{"servers", strings.TrimSpace(string(version))},
-		{"keys", fmt.Sprintf("%d locks on each of five servers, among %d keys", b.locks, b.locks+b.others)},
-		{"took", time.Since(begun).Round(time.Second).String()},
-	}
-	failed = errors.Join(failed, mb.print(os.Stdout, about))
-	if b.json != "" {
-		failed = errors.Join(failed, mb.writeJSON(b.json, about))
-	}
-	if b.markdown != "" {
-		failed = errors.Join(failed, mb.writeMarkdown(b.markdown, about))
-	}
-	return failed
+	about := about(b.server,
+		fact{"keys", fmt.Sprintf("%d locks on each of five servers, among %d keys", b.locks, b.locks+b.others)},
+		fact{"took", time.Since(begun).Round(time.Second).String()})
+	return errors.Join(failed, mb.print(os.Stdout, about), writeJSON(b.json, about, mb.lines),
+		writeMarkdown(b.markdown, func(w io.Writer) { mb.document(w, about) }))
 }
 
 func (b *monitorRun) print(to io.Writer, about []fact) error {
-	for _, f := range about {
-		fmt.Fprintf(to, "%s: %s\n", f.Name, f.Value)
-	}
+	printFacts(to, about)
 	w := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "\nWHAT\tMEASURED\tTO REACH\t")
 	for _, l := range b.lines {
@@ -155,36 +130,19 @@ func (b *monitorRun) print(to io.Writer, about []fact) error {
 	return w.Flush()
 }
 
-func (b *monitorRun) writeJSON(path string, about []fact) error {
-	head := map[string]string{}
-	for _, f := range about {
-		head[f.Name] = f.Value
-	}
-	text, err := json.MarshalIndent(map[string]any{"about": head, "figures": b.lines}, "", " ")
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(path, append(text, '\n'), 0o644)
-}
-
-// writeMarkdown writes the table as a document of its own.
-func (b *monitorRun) writeMarkdown(path string, about []fact) error {
-	var text strings.Builder
-	text.WriteString(`# What the monitor takes
+// document writes the table as a document of its own.
+func (b *monitorRun) document(w io.Writer, about []fact) {
+	fmt.Fprint(w, `# What the monitor takes
 
 Five real redis-servers on loopback, and the monitor in the program that measures.
 Ratios are medians over rounds in which both sides took turns. Absolute times
 are of one machine at one hour, on which the servers and the monitor share the CPUs.
-
 `)
-	for _, f := range about {
-		fmt.Fprintf(&text, "- %s: `%s`\n", f.Name, f.Value)
-	}
-	text.WriteString("\n| | measured | to reach | |\n| --- | --- | --- | --- |\n")
+	markdownFacts(w, about)
+	fmt.Fprint(w, "\n| | measured | to reach | |\n| --- | --- | --- | --- |\n")
 	for _, l := range b.lines {
-		fmt.Fprintf(&text, "| %s | %s | %s | %s |\n", l.What, l.Measured, l.ToReach, l.verdict())
+		fmt.Fprintf(w, "| %s | %s | %s | %s |\n", l.What, l.Measured, l.ToReach, l.verdict())
 	}
-	return os.WriteFile(path, []byte(text.String()), 0o644)
 }
 
 type monitorRun struct {
@@ -335,26 +293,30 @@ func (b *monitorRun) step() error {
 		return err
 	}
 	defer func() { _ = s.Kill() }()
-	m, err := monitor.New([]*redlock.Node{s.Node()}, monitor.Options{})
-	if err != nil {
-		return err
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan struct{})
-	go func() { defer close(done); m.Run(ctx) }()
-	defer func() { cancel(); <-done }()
+	alone := &monitorRun{nodes: []*redlock.Node{s.Node()}}
+	return alone.watching(monitor.Options{}, func(ctx context.Context, m *monitor.Monitor) error {
+		took, err := b.steps(ctx, m, s)
+		if err != nil {
+			return err
+		}
+		b.line("a step of 20 ms seen", slices.Max(took) <= 300, "≤ 300 ms", "%.0f ms in the middle, %.0f at most of %d", median(took), slices.Max(took), len(took))
+		return nil
+	})
+}
+
+// steps moves the clock of a server, and takes the time, in ms, until each step is seen.
+func (b *monitorRun) steps(ctx context.Context, m *monitor.Monitor, s *lab.Server) (took []float64, err error) {
 	if err := m.Settled(ctx); err != nil {
-		return err
+		return nil, err
 	}
 	time.Sleep(6 * time.Second)
-	var took []float64
 	offset := time.Duration(0)
 	for range b.rounds(4, 8) {
 		seen := m.Snapshot()
 		offset += 20 * time.Millisecond
 		begun := time.Now()
 		if err := s.SetClock(offset, 1); err != nil {
-			return err
+			return nil, err
 		}
 		last := uint64(0)
 		if n := len(seen.Events); n > 0 {
@@ -362,7 +324,7 @@ func (b *monitorRun) step() error {
 		}
 		for version := seen.Version; ; {
 			if time.Since(begun) > 5*time.Second {
-				return errors.New("a step was not seen")
+				return nil, errors.New("a step was not seen")
 			}
 			<-m.Changed(version)
 			version = m.Snapshot().Version
@@ -374,6 +336,5 @@ func (b *monitorRun) step() error {
 		took = append(took, float64(time.Since(begun).Milliseconds()))
 		time.Sleep(2500 * time.Millisecond)
 	}
-	b.line("a step of 20 ms seen", slices.Max(took) <= 300, "≤ 300 ms", "%.0f ms in the middle, %.0f at most of %d", median(took), slices.Max(took), len(took))
-	return nil
+	return took, nil
 }

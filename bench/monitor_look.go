@@ -3,11 +3,8 @@ package main
 import (
 	"context"
 	"fmt"
-	"math"
-	"os"
 	"runtime"
 	"runtime/debug"
-	"syscall"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -211,21 +208,4 @@ func (b *monitorRun) rest() error {
 		b.line("CPU at rest", share <= 3, "≤ 3 % of a core", "%.1f %% over %s, reconciliations of all nodes included", share, rest)
 		return nil
 	})
-}
-
-func cpu() time.Duration {
-	var u syscall.Rusage
-	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u)
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
-}
-
-// rss is the resident memory of this process in MiB.
-func rss() float64 {
-	text, err := os.ReadFile("/proc/self/statm")
-	if err != nil {
-		return math.NaN()
-	}
-	var size, resident float64
-	_, _ = fmt.Sscan(string(text), &size, &resident)
-	return resident * float64(os.Getpagesize()) / (1 << 20)
 }

@@ -19,7 +19,7 @@ import (
 
 // keepRecord measures the flight recorder: what it costs at 1,000 changes of locks a second,
 // how large it grows, and how fast it answers.
-func keepRecord(args []string) {
+func keepRecord(args []string) error {
 	fs := flag.NewFlagSet("record", flag.ExitOnError)
 	quick := fs.Bool("quick", false, "a hundredth of the grants")
 	grants := fs.Int("grants", 10_000_000, "grants in the record that is asked")
@@ -28,14 +28,11 @@ func keepRecord(args []string) {
 		*grants /= 100
 	}
 	dir, err := os.MkdirTemp("", "bench-record")
-	if err == nil {
-		defer os.RemoveAll(dir)
-		err = errors.Join(recordCost(filepath.Join(dir, "cost.db")), recordSize(filepath.Join(dir, "size.db"), *grants))
-	}
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "bench:", err)
-		os.Exit(1)
+		return err
 	}
+	defer os.RemoveAll(dir)
+	return errors.Join(recordCost(filepath.Join(dir, "cost.db")), recordSize(filepath.Join(dir, "size.db"), *grants))
 }
 
 // grantChurn is a source in which locks are acquired and released, so many times between two

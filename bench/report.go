@@ -1,12 +1,9 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 	"slices"
-	"strings"
 	"text/tabwriter"
 )
 
@@ -75,9 +72,7 @@ func (r *report) tables() []table {
 const bestColumn = "to the floor or ceiling"
 
 func (r *report) print(w io.Writer, about []fact) {
-	for _, f := range about {
-		fmt.Fprintf(w, "%s: %s\n", f.Name, f.Value)
-	}
+	printFacts(w, about)
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, t := range r.tables() {
 		fmt.Fprintf(tw, "\n%s\tmedian\tmin\tmax\tto redsync\t%s\t\n", t.scenario, bestColumn)
@@ -89,22 +84,18 @@ func (r *report) print(w io.Writer, about []fact) {
 	_ = tw.Flush()
 }
 
-// writeMarkdown writes the same table as a document of its own.
-func (r *report) writeMarkdown(path string, about []fact) error {
-	var b strings.Builder
-	b.WriteString(`# Benchmarks
+// document writes the same table as a document of its own.
+func (r *report) document(w io.Writer, about []fact) {
+	fmt.Fprint(w, `# Benchmarks
 
 Five real redis-servers on loopback. The contenders take turns within each
 round, in random order, so that drift of the machine hits all alike. Shown are
 the median, the least and the greatest of the rounds, and medians of the ratios
 within a round. Absolute times are of one machine at one hour; the ratios are
 what to compare. A number that is worse than a rival's stands here too.
-
 `)
-	for _, f := range about {
-		fmt.Fprintf(&b, "- %s: `%s`\n", f.Name, f.Value)
-	}
-	b.WriteString(`
+	markdownFacts(w, about)
+	fmt.Fprint(w, `
 The *floor* is no lock but what the wire allows: one raw connection per node,
 prepared bytes, the third OK; nothing that locks can be faster. The *ceiling* is
 to hold for 5 ms and to lock nothing. A *handover* is from the moment at which a
@@ -116,13 +107,12 @@ is that of one alone, which has nobody to wait for. rueidislock locks five keys
 on one server, the others one key on each of five.
 `)
 	for _, t := range r.tables() {
-		fmt.Fprintf(&b, "\n### %s\n\n| | median | min | max | to redsync | %s |\n| --- | ---: | ---: | ---: | ---: | ---: |\n", t.scenario, bestColumn)
+		fmt.Fprintf(w, "\n### %s\n\n| | median | min | max | to redsync | %s |\n| --- | ---: | ---: | ---: | ---: | ---: |\n", t.scenario, bestColumn)
 		for _, row := range t.rows {
-			fmt.Fprintf(&b, "| %s | %s %s | %s | %s | %s | %s |\n", row.contender, number(row.median), row.unit,
+			fmt.Fprintf(w, "| %s | %s %s | %s | %s | %s | %s |\n", row.contender, number(row.median), row.unit,
 				number(row.least), number(row.most), row.toBaseline, row.toBest)
 		}
 	}
-	return os.WriteFile(path, []byte(b.String()), 0o644)
 }
 
 // number has four digits that count, and no exponent.
@@ -162,18 +152,6 @@ func (r *report) ratio(scenario, contender, to string) string {
 		ratios[i] = mine[i] / theirs[i]
 	}
 	return fmt.Sprintf("%.2f", median(ratios))
-}
-
-func (r *report) writeJSON(path string, about []fact) error {
-	head := make(map[string]string)
-	for _, f := range about {
-		head[f.Name] = f.Value
-	}
-	b, err := json.MarshalIndent(map[string]any{"about": head, "figures": r.figures}, "", " ")
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(path, append(b, '\n'), 0o644)
 }
 
 func median(v []float64) float64 {

@@ -2,15 +2,13 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -26,11 +24,8 @@ import (
 // screenBench measures the console as a person has it: the real program, on a
 // terminal of 120×40, on five real servers.
 type screenBench struct {
-	quick          bool
-	server         string
-	locks          int
-	json, markdown string
-
+	wanted
+	locks int
 	lines []screenLine
 }
 
@@ -44,6 +39,13 @@ type screenLine struct {
 	More  string  `json:"more,omitempty"` // what else was seen of it
 }
 
+func (l *screenLine) toReach() string {
+	if l.Limit == 0 {
+		return ""
+	}
+	return "≤ " + number(l.Limit) + " " + l.Unit
+}
+
 func (l *screenLine) reached() string {
 	switch {
 	case l.Limit == 0:
@@ -55,36 +57,24 @@ func (l *screenLine) reached() string {
 	}
 }
 
-func screen(args []string) {
-	fs := flag.NewFlagSet("screen", flag.ExitOnError)
-	quick := fs.Bool("quick", false, "few short rounds: under two minutes")
-	locks := fs.Int("locks", 100_000, "locks on each server")
-	server := fs.String("redis-server", "redis-server", "path of redis-server")
-	jsonPath := fs.String("json", "", "write the figures as JSON to this file too")
-	markdown := fs.String("markdown", "", "write the table as Markdown to this file too")
+func screen(args []string) error {
+	var b screenBench
+	fs := b.flags("screen", "few short rounds: under two minutes")
+	fs.IntVar(&b.locks, "locks", 100_000, "locks on each server")
 	_ = fs.Parse(args)
-	b := &screenBench{quick: *quick, server: *server, locks: *locks, json: *jsonPath, markdown: *markdown}
-	if err := b.run(); err != nil {
-		fmt.Fprintln(os.Stderr, "bench:", err)
-		os.Exit(1)
-	}
+	return b.run()
 }
 
 // line adds a line to the result, and prints it.
 func (b *screenBench) line(what, unit string, value, limit float64, format string, args ...any) {
 	l := screenLine{what, unit, value, limit, fmt.Sprintf(format, args...)}
 	b.lines = append(b.lines, l)
-	want := ""
-	if limit > 0 {
-		want = "≤ " + number(limit) + " " + unit
-	}
-	fmt.Printf("%-58s %-14s %-14s %-12s %s\n", what, want, number(value)+" "+unit, l.reached(), l.More)
+	fmt.Printf("%-58s %-14s %-14s %-12s %s\n", what, l.toReach(), number(value)+" "+unit, l.reached(), l.More)
 }
 
 // times adds a line about times, of which the p-th percentile counts; 100 is the
 // longest.
 func (b *screenBench) times(what string, all []time.Duration, p int, limit time.Duration) {
-	ms := func(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 	b.line(what, "ms", ms(percentile(all, p)), ms(limit), "p%d of %d; median %s, longest %s ms", p, len(all), number(ms(percentile(all, 50))), number(ms(percentile(all, 100))))
 }
 
@@ -116,18 +106,15 @@ func (b *screenBench) run() error {
 	}
 	defer stop()
 	config := filepath.Join(dir, "config.toml")
-	if err := writeConfig(config, servers); err != nil {
+	if err := os.WriteFile(config, []byte("[cluster]\nname = \"bench\"\nmax_ttl = \"3h\"\n"+lab.NodesConfig(servers...)), 0o600); err != nil {
 		return err
 	}
 	open := func() (*terminal, error) {
 		return newTerminal(bin, []string{"--no-guard", "--config", config}, []string{"TERM=xterm-256color", "LANG=C.UTF-8", "HOME=" + dir, "XDG_STATE_HOME=" + dir, "PATH=" + os.Getenv("PATH")})
 	}
-	about := b.about()
-	for _, f := range about {
-		fmt.Printf("%s: %s\n", f.Name, f.Value)
-	}
+	about := about(b.server, fact{"locks", grouped(b.locks) + " on each of five servers"}, fact{"terminal", fmt.Sprintf("%d×%d", columns, rows)})
+	printFacts(os.Stdout, about)
 	fmt.Println()
-
 	if err := b.starts(open, servers); err != nil {
 		return err
 	}
@@ -174,17 +161,7 @@ func (b *screenBench) run() error {
 		return err
 	}
 	b.line("changes meanwhile", "/s", float64(changes.Load())/time.Since(begun).Seconds(), 0, "of 1000 that are wanted, each on five servers")
-	return b.write(about)
-}
-
-// writeConfig writes the configuration of these servers.
-func writeConfig(path string, servers []*lab.Server) error {
-	var conf strings.Builder
-	conf.WriteString("[cluster]\nname = \"bench\"\nmax_ttl = \"3h\"\n")
-	for i, s := range servers {
-		fmt.Fprintf(&conf, "[[nodes]]\nname = \"n%d\"\naddr = %q\n", i+1, s.Addr())
-	}
-	return os.WriteFile(path, []byte(conf.String()), 0o600)
+	return errors.Join(writeJSON(b.json, about, b.lines), writeMarkdown(b.markdown, func(w io.Writer) { b.document(w, about) }))
 }
 
 // bareScan is how long it takes to read all keys of the servers, all at the same time,
@@ -388,50 +365,14 @@ func (b *screenBench) seen(t *terminal, servers []*lab.Server) error {
 	return nil
 }
 
-func (b *screenBench) about() []fact {
-	version, _ := exec.Command(b.server, "--version").Output()
-	load, _ := os.ReadFile("/proc/loadavg")
-	return []fact{
-		{"date", time.Now().UTC().Format(time.DateOnly)},
-		{"machine", fmt.Sprintf("%s/%s, %d CPUs, load at the start %s", runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), strings.TrimSpace(string(load)))},
-		{"Go", runtime.Version()},
-		{"server", strings.TrimSpace(string(version))},
-		{"locks", grouped(b.locks) + " on each of five servers"},
-		{"terminal", fmt.Sprintf("%d×%d", columns, rows)},
+// document writes the result as a document of its own.
+func (b *screenBench) document(w io.Writer, about []fact) {
+	fmt.Fprint(w, "# The screen\n\nThe real program on a terminal of its own, on five real redis-servers on loopback. A start is counted from the\nfork to the bytes of the first screen that names the verdict.\n")
+	markdownFacts(w, about)
+	fmt.Fprint(w, "\n| | to reach | measured | | |\n| --- | ---: | ---: | --- | --- |\n")
+	for _, l := range b.lines {
+		fmt.Fprintf(w, "| %s | %s | %s %s | %s | %s |\n", l.What, l.toReach(), number(l.Value), l.Unit, l.reached(), l.More)
 	}
-}
-
-// write puts the result into the files that were asked for.
-func (b *screenBench) write(about []fact) error {
-	var failed error
-	if b.json != "" {
-		head := map[string]string{}
-		for _, f := range about {
-			head[f.Name] = f.Value
-		}
-		out, err := json.MarshalIndent(map[string]any{"about": head, "figures": b.lines}, "", " ")
-		if err == nil {
-			err = os.WriteFile(b.json, append(out, '\n'), 0o644)
-		}
-		failed = errors.Join(failed, err)
-	}
-	if b.markdown != "" {
-		var md strings.Builder
-		md.WriteString("# The screen\n\nThe real program on a terminal of its own, on five real redis-servers on loopback. A start is counted from the\nfork to the bytes of the first screen that names the verdict.\n\n")
-		for _, f := range about {
-			fmt.Fprintf(&md, "- %s: `%s`\n", f.Name, f.Value)
-		}
-		md.WriteString("\n| | to reach | measured | | |\n| --- | ---: | ---: | --- | --- |\n")
-		for _, l := range b.lines {
-			want := ""
-			if l.Limit > 0 {
-				want = "≤ " + number(l.Limit) + " " + l.Unit
-			}
-			fmt.Fprintf(&md, "| %s | %s | %s %s | %s | %s |\n", l.What, want, number(l.Value), l.Unit, l.reached(), l.More)
-		}
-		failed = errors.Join(failed, os.WriteFile(b.markdown, []byte(md.String()), 0o644))
-	}
-	return failed
 }
 
 // grouped writes n with a comma every three digits.

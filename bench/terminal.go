@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
+	"github.com/creack/pty"
 )
 
 // terminal is the program on a terminal of its own, and all that it writes.
@@ -30,31 +30,10 @@ type terminal struct {
 const columns, rows = 120, 40
 
 func newTerminal(bin string, args, env []string) (*terminal, error) {
-	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
-	if err != nil {
-		return nil, err
-	}
-	fd := int(master.Fd())
-	if err := unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0); err != nil {
-		return nil, err
-	}
-	number, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
-	if err != nil {
-		return nil, err
-	}
-	if err := unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Row: rows, Col: columns}); err != nil {
-		return nil, err
-	}
-	tty, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0)
-	if err != nil {
-		return nil, err
-	}
-	defer tty.Close()
-	t := &terminal{cmd: exec.Command(bin, args...), master: master, came: make(chan struct{}), begun: time.Now()}
+	t := &terminal{cmd: exec.Command(bin, args...), came: make(chan struct{}), begun: time.Now()}
 	t.cmd.Env = env
-	t.cmd.Stdin, t.cmd.Stdout, t.cmd.Stderr = tty, tty, tty
-	t.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
-	if err := t.cmd.Start(); err != nil {
+	var err error
+	if t.master, err = pty.StartWithSize(t.cmd, &pty.Winsize{Rows: rows, Cols: columns}); err != nil {
 		return nil, err
 	}
 	go t.read()

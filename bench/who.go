@@ -54,7 +54,7 @@ type whoWorld struct {
 	asks            int // at the same time
 }
 
-func whoBench(args []string) {
+func whoBench(args []string) error {
 	fs := flag.NewFlagSet("who", flag.ExitOnError)
 	var w whoWorld
 	fs.StringVar(&w.server, "redis-server", "redis-server", "path of redis-server")
@@ -65,10 +65,10 @@ func whoBench(args []string) {
 	_ = fs.Parse(args)
 	for pool := range strings.SplitSeq(*pools, ",") {
 		if err := w.run(pool); err != nil {
-			fmt.Fprintln(os.Stderr, "bench:", err)
-			os.Exit(1)
+			return err
 		}
 	}
+	return nil
 }
 
 // run asks who holds locks, again and again, and compares the answers with the truth.
@@ -187,7 +187,7 @@ func appName(app int) string { return fmt.Sprint("app-", app) }
 // whoApp is an application of redsync: NAME POOL CONNECTIONS HOST:PORT.... It holds the
 // lock held:NAME, extends it about once a second, and takes and releases others, one to
 // three in a second.
-func whoApp(args []string) {
+func whoApp(args []string) error {
 	logging.Disable()
 	ctx, app := context.Background(), args[0]
 	conns, _ := strconv.Atoi(args[2])
@@ -217,6 +217,7 @@ func whoApp(args []string) {
 		}
 		pause(ctx, 250*time.Millisecond, 500*time.Millisecond)
 	}
+	return nil
 }
 
 func pause(ctx context.Context, least, more time.Duration) {

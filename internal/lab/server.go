@@ -105,6 +105,15 @@ func (s *Server) Node() *redlock.Node {
 // Addr is host:port.
 func (s *Server) Addr() string { return s.addr }
 
+// NodesConfig is the servers as a configuration names its nodes.
+func NodesConfig(servers ...*Server) string {
+	var text strings.Builder
+	for _, s := range servers {
+		fmt.Fprintf(&text, "[[nodes]]\nname = %q\naddr = %q\n", s.name, s.addr)
+	}
+	return text.String()
+}
+
 // Start runs the process and returns as soon as it accepts connections. More
 // args go to this incarnation of the server only. It fails with [ErrPortTaken] if
 // something else listens there.
