@@ -5,12 +5,11 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"runtime"
 	"sync"
 	"syscall"
 	"time"
 
-	"redlockctl/internal/lab"
+	"redlockctl/internal/child"
 )
 
 // program is redlockctl with some arguments, which is started again whatever ends it,
@@ -34,8 +33,6 @@ func (p *program) run(ctx context.Context) error {
 		return err
 	}
 	defer log.Close()
-	runtime.LockOSThread() // it ends with the thread that started it
-	defer runtime.UnlockOSThread()
 	for ; ctx.Err() == nil; sleep(ctx, 10*time.Millisecond) {
 		if p.before != nil {
 			if err := p.before(); err != nil {
@@ -43,14 +40,15 @@ func (p *program) run(ctx context.Context) error {
 			}
 		}
 		cmd := exec.CommandContext(ctx, p.argv[0], p.argv[1:]...)
-		cmd.Stdout, cmd.Stderr, cmd.SysProcAttr = log, log, lab.ChildAttr()
-		if err := cmd.Start(); err != nil {
+		cmd.Stdout, cmd.Stderr = log, log
+		ended, err := child.Start(cmd, func() { _ = cmd.Wait() })
+		if err != nil {
 			return err
 		}
 		p.mu.Lock()
 		p.cmd = cmd
 		p.mu.Unlock()
-		_ = cmd.Wait()
+		<-ended
 		if status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); ctx.Err() == nil && !p.mayEnd && ok && !status.Signaled() {
 			return fmt.Errorf("%s has ended by itself: see %s", p.argv[1], p.log)
 		}

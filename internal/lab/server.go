@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -18,6 +17,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"redlockctl/internal/child"
 	"redlockctl/redlock"
 )
 
@@ -33,9 +33,9 @@ type Server struct {
 
 	mu    sync.Mutex
 	cmd   *exec.Cmd
-	done  chan struct{} // closed when cmd has been waited for
-	env   []string      // more of it for the process
-	clock *ownClock     // nil: the one of the machine
+	done  <-chan struct{} // closed when cmd has been waited for
+	env   []string        // more of it for the process
+	clock *ownClock       // nil: the one of the machine
 }
 
 // BootFence are the arguments that let a server start fenced.
@@ -128,7 +128,6 @@ func (s *Server) Start(args ...string) error {
 	base := []string{"--port", port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--pidfile", pidfile,
 		"--dir", s.dir, "--logfile", s.log(), "--enable-debug-command", "yes"}
 	cmd := exec.Command(s.bin, append(append(base, s.args...), args...)...)
-	cmd.SysProcAttr = ChildAttr()
 	if len(s.env) > 0 {
 		cmd.Env = append(cmd.Environ(), s.env...)
 	}
@@ -137,20 +136,8 @@ func (s *Server) Start(args ...string) error {
 	if st, err := os.Stat(s.log()); err == nil {
 		logged = st.Size()
 	}
-	started, done := make(chan error, 1), make(chan struct{})
-	go func() {
-		defer close(done)
-		// Where the kernel ends the child with its parent, the parent is the thread
-		// that started it: this one, which stays as long as the child.
-		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
-		err := cmd.Start()
-		started <- err
-		if err == nil {
-			_ = cmd.Wait()
-		}
-	}()
-	if err := <-started; err != nil {
+	done, err := child.Start(cmd, func() { _ = cmd.Wait() })
+	if err != nil {
 		return fmt.Errorf("start %s: %w", s.name, err)
 	}
 	s.cmd, s.done = cmd, done

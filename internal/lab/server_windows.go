@@ -3,11 +3,7 @@ package lab
 import (
 	"errors"
 	"os"
-	"syscall"
 )
-
-// ChildAttr is nil: there are no process groups here.
-func ChildAttr() *syscall.SysProcAttr { return nil }
 
 // Pause fails: processes cannot be stopped here.
 func (s *Server) Pause() error { return errors.ErrUnsupported }

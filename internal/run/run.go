@@ -1,6 +1,6 @@
 // Package run runs a command while a lock is held, and ends it before the lock's
 // validity does. When that is, decides a pure step machine (ending.go); how a process
-// group and its terminal are handled, child.go.
+// group and its terminal are handled, job.go.
 package run
 
 import (
@@ -153,7 +153,7 @@ func (r *running) underLock(signals <-chan os.Signal) (code int, err error) {
 	cmd := exec.Command(r.Argv[0], r.Argv[1:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = r.In, r.Out, r.Err
 	cmd.Env = append(slices.Clone(r.Env), r.environment()...)
-	c, err := startChild(cmd, r.Terminal)
+	c, err := startJob(cmd, r.Terminal)
 	if err != nil {
 		return 0, StartError{err}
 	}

@@ -17,6 +17,7 @@ import (
 	"syscall"
 	"time"
 
+	"redlockctl/internal/child"
 	"redlockctl/internal/lab"
 	"redlockctl/redlock"
 )
@@ -33,7 +34,7 @@ type stage struct {
 	socket       string // of tmux
 	env          []string
 	servers      []*lab.Server
-	started      []*child
+	started      []*command
 	console      int // its pid
 	clients      *clients
 	processes    []*process
@@ -41,8 +42,8 @@ type stage struct {
 	hung         bool // a program did not end
 }
 
-// child is a program that was started here.
-type child struct {
+// command is one that was started here.
+type command struct {
 	name  string
 	cmd   *exec.Cmd
 	ended chan error
@@ -113,15 +114,12 @@ func newStage(ctx context.Context, cfg config) (*stage, error) {
 
 // startMasters starts five masters, which serve, and writes their configuration.
 func (s *stage) startMasters(ctx context.Context) (nodes []*redlock.Node, err error) {
-	var text strings.Builder
-	fmt.Fprintf(&text, "[cluster]\nname = \"soak\"\nmax_ttl = %q\n", maxTTL)
 	server, err := exec.LookPath("redis-server")
 	if err != nil {
 		return nil, err
 	}
 	for i := range 5 {
-		name := "n" + strconv.Itoa(i+1)
-		n, err := lab.StartServer(server, name, s.dir, lab.BootFence...)
+		n, err := lab.StartServer(server, "n"+strconv.Itoa(i+1), s.dir, lab.BootFence...)
 		if err != nil {
 			return nil, err
 		}
@@ -130,32 +128,30 @@ func (s *stage) startMasters(ctx context.Context) (nodes []*redlock.Node, err er
 		if _, err := n.Do(ctx, "CONFIG", "SET", "min-replicas-to-write", "0"); err != nil {
 			return nil, err
 		}
-		fmt.Fprintf(&text, "[[nodes]]\nname = %q\naddr = %q\n", name, n.Addr())
 	}
 	file := filepath.Join(s.dir, "config.toml")
 	s.env = append(os.Environ(), "REDLOCKCTL_CONFIG="+file, "XDG_STATE_HOME="+s.dir, "LANG=C.UTF-8", "TERM=xterm-256color")
-	return nodes, os.WriteFile(file, []byte(text.String()), 0o600)
+	return nodes, os.WriteFile(file, fmt.Appendf(nil, "[cluster]\nname = \"soak\"\nmax_ttl = %q\n%s", maxTTL, lab.NodesConfig(s.servers...)), 0o600)
 }
 
 // start runs a program that ends with this one.
-func (s *stage) start(name, program string, args ...string) (*child, error) {
-	c := &child{name: name, cmd: exec.Command(program, args...), ended: make(chan error, 1), log: filepath.Join(s.dir, name+".log")}
+func (s *stage) start(name, program string, args ...string) (*command, error) {
+	c := &command{name: name, cmd: exec.Command(program, args...), ended: make(chan error, 1), log: filepath.Join(s.dir, name+".log")}
 	log, err := os.Create(c.log)
 	if err != nil {
 		return nil, err
 	}
 	defer log.Close()
-	c.cmd.Env, c.cmd.Stderr, c.cmd.SysProcAttr = s.env, log, lab.ChildAttr()
-	if err := c.cmd.Start(); err != nil {
+	c.cmd.Env, c.cmd.Stderr = s.env, log
+	if _, err := child.Start(c.cmd, func() { c.ended <- c.cmd.Wait() }); err != nil {
 		return nil, err
 	}
-	go func() { c.ended <- c.cmd.Wait() }()
 	s.started = append(s.started, c)
 	return c, nil
 }
 
-// stop ends a child by SIGTERM, as a person does, and tells how it ended.
-func (s *stage) stop(c *child) error {
+// stop ends a program by SIGTERM, as a person does, and tells how it ended.
+func (s *stage) stop(c *command) error {
 	_ = c.cmd.Process.Signal(syscall.SIGTERM)
 	select {
 	case err := <-c.ended:

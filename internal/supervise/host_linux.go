@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"os"
 	"strings"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -33,11 +32,4 @@ func (h host) now() Moment {
 		panic(err) // every Linux since 2.6.39 has it
 	}
 	return Moment{Boot: h.boot, At: time.Duration(ts.Nano())}
-}
-
-// childAttr puts the server into a process group of its own, so that a Ctrl-C at
-// the terminal reaches it once, through us; and lets the kernel end it when the
-// thread that started it ends, which is when the supervisor does.
-func childAttr() *syscall.SysProcAttr {
-	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }

@@ -4,7 +4,6 @@ package supervise
 
 import (
 	"crypto/rand"
-	"syscall"
 	"time"
 )
 
@@ -18,8 +17,3 @@ type host struct {
 func newHost() (host, error) { return host{rand.Text(), time.Now()}, nil }
 
 func (h host) now() Moment { return Moment{Boot: h.boot, At: time.Since(h.start)} }
-
-// childAttr puts the server into a process group of its own, so that a Ctrl-C at
-// the terminal reaches it once, through us. There is no way here to let it end
-// with us; the lock that it inherits tells that it lives.
-func childAttr() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }

@@ -3,7 +3,6 @@ package supervise
 import (
 	"errors"
 	"os"
-	"syscall"
 )
 
 // HandedOn is empty: there is no supervisor here.
@@ -18,5 +17,3 @@ func newHost() (host, error) {
 }
 
 func (host) now() Moment { return Moment{} }
-
-func childAttr() *syscall.SysProcAttr { return nil }

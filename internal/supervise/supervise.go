@@ -6,11 +6,11 @@ import (
 	"log/slog"
 	"os"
 	"os/exec"
-	"runtime"
 	"strings"
 	"syscall"
 	"time"
 
+	"redlockctl/internal/child"
 	"redlockctl/internal/private"
 )
 
@@ -287,7 +287,6 @@ func (sh *shell) launch() error {
 	cmd := exec.Command(sh.Command[0], sh.Command[1:]...)
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 	cmd.ExtraFiles = []*os.File{sh.lifeLock}
-	cmd.SysProcAttr = childAttr()
 	env := sh.Env
 	if env == nil {
 		env = os.Environ()
@@ -301,21 +300,11 @@ func (sh *shell) launch() error {
 		}
 	}
 	sh.quit = make(chan struct{})
-	started := make(chan error)
-	go func(quit <-chan struct{}) {
-		// Where the kernel ends the server with its parent, the parent is the thread
-		// that started it: this one, which stays as long as the server.
-		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
-		err := cmd.Start()
-		started <- err
-		if err != nil {
-			return
-		}
+	quit := sh.quit
+	if _, err := child.Start(cmd, func() {
 		_ = cmd.Wait() // how it ended is in its state
 		sh.await(exitOf(cmd.ProcessState), quit)
-	}(sh.quit)
-	if err := <-started; err != nil {
+	}); err != nil {
 		return err
 	}
 	sh.cmd = cmd

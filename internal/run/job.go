@@ -6,11 +6,12 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
-	"runtime"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"redlockctl/internal/child"
 )
 
 // passedOn are the signals that a command gets from us: those that end or stop
@@ -24,7 +25,7 @@ var passedOn = []os.Signal{
 // by the system, as it is where nobody could continue us.
 const discarded = 200 * time.Millisecond
 
-// child is a command in a process group of its own, so that all of it can be
+// job is a command in a process group of its own, so that all of it can be
 // ended at once, and nothing else with it.
 //
 // On a terminal that makes it a job beside ours. It is put into the foreground
@@ -32,23 +33,22 @@ const discarded = 200 * time.Millisecond
 // the beginning; then the terminal's signals reach it alone, and else us alone,
 // who pass them on. When it is stopped from the keyboard we stop too, so that
 // the shell sees its job stopped, and continue it when we are continued.
-type child struct {
+type job struct {
 	cmd     *exec.Cmd
 	group   int
 	tty     *os.File            // nil: there is no terminal
 	stopped chan syscall.Signal // the last one that stopped it
-	ended   chan struct{}       // closed at its end
+	ended   <-chan struct{}     // closed at its end
 	status  syscall.WaitStatus  // after that
 
 	front bool             // it had the terminal before we stopped
 	again <-chan time.Time // our own stop was discarded
 }
 
-// startChild starts the command; with front it gets the terminal, if we have it.
-func startChild(cmd *exec.Cmd, front bool) (*child, error) {
-	c := &child{cmd: cmd, stopped: make(chan syscall.Signal, 1), ended: make(chan struct{})}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	dieWithUs(cmd.SysProcAttr)
+// startJob starts the command; with front it gets the terminal, if we have it.
+func startJob(cmd *exec.Cmd, front bool) (*job, error) {
+	c := &job{cmd: cmd, stopped: make(chan syscall.Signal, 1)}
+	cmd.SysProcAttr = child.Attr()
 	if tty, err := os.OpenFile("/dev/tty", os.O_RDWR, 0); err == nil {
 		c.tty = tty
 		if front && c.foreground() == syscall.Getpgrp() {
@@ -56,20 +56,8 @@ func startChild(cmd *exec.Cmd, front bool) (*child, error) {
 			cmd.SysProcAttr.Foreground, cmd.SysProcAttr.Ctty = true, int(tty.Fd())
 		}
 	}
-	started := make(chan error, 1)
-	go func() {
-		// Where the command dies with its parent, that is the thread which started
-		// it: this one, which stays as long.
-		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
-		err := cmd.Start()
-		started <- err
-		if err == nil {
-			c.wait()
-			close(c.ended)
-		}
-	}()
-	if err := <-started; err != nil {
+	var err error
+	if c.ended, err = child.Start(cmd, c.wait); err != nil {
 		c.close()
 		return nil, err
 	}
@@ -81,7 +69,7 @@ func startChild(cmd *exec.Cmd, front bool) (*child, error) {
 }
 
 // wait waits for the end, and tells of stops, which [exec.Cmd.Wait] does not.
-func (c *child) wait() {
+func (c *job) wait() {
 	for {
 		_, err := syscall.Wait4(c.cmd.Process.Pid, &c.status, syscall.WUNTRACED, nil)
 		switch {
@@ -100,7 +88,7 @@ func (c *child) wait() {
 }
 
 // close gives the terminal back to us.
-func (c *child) close() {
+func (c *job) close() {
 	if c.tty == nil {
 		return
 	}
@@ -112,15 +100,15 @@ func (c *child) close() {
 
 // interrupted tells, after its end, if an interrupt from the keyboard ended it
 // that nobody else has had.
-func (c *child) interrupted() bool {
+func (c *job) interrupted() bool {
 	return c.tty != nil && c.status.Signaled() && c.status.Signal() == syscall.SIGINT && c.foreground() == c.group
 }
 
 // send sends a signal to all of the group.
-func (c *child) send(s syscall.Signal) { _ = syscall.Kill(-c.group, s) }
+func (c *job) send(s syscall.Signal) { _ = syscall.Kill(-c.group, s) }
 
 // end ends the group; one that is stopped must go on to hear of SIGTERM.
-func (c *child) end(s syscall.Signal) {
+func (c *job) end(s syscall.Signal) {
 	if c.send(s); s != syscall.SIGKILL {
 		c.send(syscall.SIGCONT)
 	}
@@ -128,7 +116,7 @@ func (c *child) end(s syscall.Signal) {
 
 // pass passes a signal on. Those without a meaning of their own are for the
 // program that was started; its children would die of them.
-func (c *child) pass(s syscall.Signal) {
+func (c *job) pass(s syscall.Signal) {
 	switch s {
 	case syscall.SIGCONT:
 		c.resume()
@@ -140,7 +128,7 @@ func (c *child) pass(s syscall.Signal) {
 }
 
 // halted does what is to do when the command was stopped.
-func (c *child) halted(by syscall.Signal) {
+func (c *job) halted(by syscall.Signal) {
 	if c.tty == nil || by == syscall.SIGSTOP {
 		return // it was not the terminal, and whoever did it will continue it
 	}
@@ -166,7 +154,7 @@ func (c *child) halted(by syscall.Signal) {
 }
 
 // resume continues the command.
-func (c *child) resume() {
+func (c *job) resume() {
 	c.again = nil
 	if c.tty != nil && c.front && c.foreground() == syscall.Getpgrp() {
 		c.give(c.group)
@@ -175,7 +163,7 @@ func (c *child) resume() {
 }
 
 // foreground is the process group that has the terminal; 0 if that is unknown.
-func (c *child) foreground() int {
+func (c *job) foreground() int {
 	group, err := unix.IoctlGetInt(int(c.tty.Fd()), unix.TIOCGPGRP)
 	if err != nil {
 		return 0
@@ -183,7 +171,7 @@ func (c *child) foreground() int {
 	return group
 }
 
-func (c *child) give(group int) {
+func (c *job) give(group int) {
 	_ = unix.IoctlSetPointerInt(int(c.tty.Fd()), unix.TIOCSPGRP, group)
 }
 

@@ -1,8 +1,0 @@
-//go:build unix && !linux
-
-package run
-
-import "syscall"
-
-// dieWithUs is not possible here.
-func dieWithUs(*syscall.SysProcAttr) {}
