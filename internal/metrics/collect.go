@@ -23,18 +23,10 @@ type series struct {
 	kind prometheus.ValueType
 }
 
-func gauge(name, help string, labels ...string) series {
-	return series{prometheus.NewDesc(namespace+name, help, append([]string{"cluster"}, labels...), nil), prometheus.GaugeValue}
-}
-
-func counter(name, help string, labels ...string) series {
-	s := gauge(name, help, labels...)
-	s.kind = prometheus.CounterValue
-	return s
-}
-
 // catalogue is all that is collected of a cluster.
 type catalogue struct {
+	all []series
+
 	nodes, quorum, serving, spare, lockable, protected, returns series
 
 	up, nodeServing, fenced, held, rtt, offset, bound, drift, driftBound, copies, restarts series
@@ -49,7 +41,19 @@ type catalogue struct {
 // newCatalogue makes the catalogue; it is small, and made anew for each collector
 // rather than kept in a variable of the package.
 func newCatalogue() catalogue {
-	return catalogue{
+	var all []series
+	one := func(kind prometheus.ValueType, name, help string, labels []string) series {
+		s := series{prometheus.NewDesc(namespace+name, help, append([]string{"cluster"}, labels...), nil), kind}
+		all = append(all, s)
+		return s
+	}
+	gauge := func(name, help string, labels ...string) series {
+		return one(prometheus.GaugeValue, name, help, labels)
+	}
+	counter := func(name, help string, labels ...string) series {
+		return one(prometheus.CounterValue, name, help, labels)
+	}
+	c := catalogue{
 		nodes:     gauge("cluster_nodes", "How many nodes are configured."),
 		quorum:    gauge("cluster_quorum", "How many nodes make a quorum."),
 		serving:   gauge("cluster_serving_nodes", "How many nodes accept writes now."),
@@ -85,15 +89,8 @@ func newCatalogue() catalogue {
 		proven:      gauge("node_fence_proven", "1 if a canary write was refused since the node was fenced.", "node"),
 		exposed:     counter("node_exposed_seconds_total", "For how long at most the node served after a loss, before it was fenced.", "node"),
 	}
-}
-
-func (c catalogue) all() []series {
-	return []series{
-		c.nodes, c.quorum, c.serving, c.spare, c.lockable, c.protected, c.returns,
-		c.up, c.nodeServing, c.fenced, c.held, c.rtt, c.offset, c.bound, c.drift, c.driftBound, c.copies, c.restarts,
-		c.locks, c.findings, c.exportSent, c.exportDropped,
-		c.guardUp, c.guardDenied, c.delay, c.phase, c.rejoin, c.verified, c.proven, c.exposed,
-	}
+	c.all = all
+	return c
 }
 
 // collector makes the series of the clusters that are shown.
@@ -101,7 +98,7 @@ type collector struct{ m *Metrics }
 
 // Describe tells Prometheus what may be collected.
 func (c collector) Describe(out chan<- *prometheus.Desc) {
-	for _, s := range newCatalogue().all() {
+	for _, s := range newCatalogue().all {
 		out <- s.desc
 	}
 }

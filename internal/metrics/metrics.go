@@ -9,6 +9,7 @@
 package metrics
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -192,44 +193,38 @@ func (l *incarnations) saw(runID string, exposed time.Duration) {
 // hangs should be started again; one that is blind needs its password or rights. Of
 // several guards one that works is enough: to start the process again would stop it.
 func (m *Metrics) healthy(cluster string) error {
-	clusters := m.clusters(cluster)
-	var sick []error
-	for _, c := range clusters {
-		err := c.Down
-		if err == nil && c.Guard != nil {
-			err = c.Guard.Healthy()
-		}
-		if err == nil && c.Guard != nil {
-			err = c.Guard.Sees()
-		}
-		if err != nil {
-			sick = append(sick, ofCluster(c, clusters, err))
-		}
+	if sick, of := m.wrong(cluster, Cluster.healthy); len(sick) == of {
+		return errors.Join(sick...)
 	}
-	if len(sick) < len(clusters) {
-		return nil
-	}
-	return errors.Join(sick...)
-}
-
-// ofCluster is an error of one cluster, by its name where there are several.
-func ofCluster(c Cluster, of []Cluster, err error) error {
-	if len(of) == 1 {
-		return err
-	}
-	return fmt.Errorf("%s: %w", c.Name, err)
+	return nil
 }
 
 // ready is what is not known yet; nil: all that can be known is.
 func (m *Metrics) ready(cluster string) error {
+	missing, _ := m.wrong(cluster, Cluster.ready)
+	return errors.Join(missing...)
+}
+
+// wrong is what is wrong with clusters, of so many: by their names where there are several.
+func (m *Metrics) wrong(cluster string, with func(Cluster) error) (errs []error, of int) {
 	clusters := m.clusters(cluster)
-	var missing []error
 	for _, c := range clusters {
-		if err := c.ready(); err != nil {
-			missing = append(missing, ofCluster(c, clusters, err))
+		err := with(c)
+		if err != nil && len(clusters) > 1 {
+			err = fmt.Errorf("%s: %w", c.Name, err)
+		}
+		if err != nil {
+			errs = append(errs, err)
 		}
 	}
-	return errors.Join(missing...)
+	return errs, len(clusters)
+}
+
+func (c Cluster) healthy() error {
+	if c.Down != nil || c.Guard == nil {
+		return c.Down
+	}
+	return cmp.Or(c.Guard.Healthy(), c.Guard.Sees())
 }
 
 func (c Cluster) ready() error {
