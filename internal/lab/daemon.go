@@ -176,10 +176,7 @@ func (d *daemon) start(ctx context.Context, path string) error {
 	if err := d.write(); err != nil {
 		return err
 	}
-	logged := int64(0)
-	if st, err := os.Stat(d.log()); err == nil {
-		logged = st.Size()
-	}
+	logged := logEnd(d.log())
 	// The server leaves our session and process group by itself.
 	cmd := exec.CommandContext(ctx, path, d.conf())
 	cmd.Dir = d.dir
@@ -196,7 +193,7 @@ func (d *daemon) start(ctx context.Context, path string) error {
 			return d.checkFenced(ctx, c)
 		}
 		if err := sleep(ctx, daemonPoll); err != nil {
-			return fmt.Errorf("%w; its log ends: %s", err, d.lastLog(logged))
+			return fmt.Errorf("%w; its log ends: %s", err, lastLog(d.log(), logged))
 		}
 	}
 }
@@ -224,15 +221,6 @@ func (d *daemon) removeFence(ctx context.Context) error {
 		return fmt.Errorf("%w: process %d has followed on %d", ErrNotFirstIncarnation, pid, d.pid)
 	}
 	return c.ConfigSet(ctx, paramFence, "0").Err()
-}
-
-func (d *daemon) lastLog(skip int64) string {
-	b, err := os.ReadFile(d.log())
-	if err != nil {
-		return err.Error()
-	}
-	lines := strings.Split(strings.TrimSpace(string(b[min(skip, int64(len(b))):])), "\n")
-	return strings.Join(lines[max(0, len(lines)-3):], " / ")
 }
 
 // stop ends the server and reports whether there was one to end.

@@ -3,7 +3,6 @@ package lab
 import (
 	"errors"
 	"fmt"
-	"net"
 	"slices"
 	"strconv"
 	"sync"
@@ -128,7 +127,7 @@ func (m *master) startFirst() error {
 		if err != nil {
 			return fmt.Errorf("start %s: %w", m.name, err)
 		}
-		m.addr = net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+		m.addr = loopback(port)
 		// Somebody else may have been faster to take the port.
 		if err = m.restart(); err == nil || try == portTries {
 			return err

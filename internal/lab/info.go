@@ -2,6 +2,7 @@ package lab
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -179,12 +180,7 @@ func (in *instance) infoReplication(b *strings.Builder) {
 }
 
 func (in *instance) infoCommandstats(b *strings.Builder) {
-	var names []string
-	for name := range in.stats.calls {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	for _, name := range names {
+	for _, name := range slices.Sorted(maps.Keys(in.stats.calls)) {
 		n := in.stats.calls[name]
 		fmt.Fprintf(b, "cmdstat_%s:calls=%d,usec=%d,usec_per_call=%d.00,rejected_calls=%d,failed_calls=0\r\n",
 			name, n.done, n.done, min(n.done, 1), n.rejected)

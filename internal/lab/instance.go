@@ -169,7 +169,10 @@ func (in *instance) hook(c *server.Peer, cmd string, args ...string) bool {
 	in.gate.Lock()
 	defer in.gate.Unlock()
 	in.redis.SetTime(in.clock.at(time.Now()))
-	refusal := in.refuse(p, cmd, args)
+	refusal := ""
+	if in.config.fenced() && in.writes(cmd) {
+		refusal = msgNoReplicas
+	}
 	in.stats.count(cmd, args, refusal != "")
 	if refusal != "" {
 		p.dirty = p.multi
@@ -268,17 +271,6 @@ func (in *instance) called(c *server.Peer, cmd string, args []string, byScript b
 
 // msgNoReplicas is the answer of a closed server to a write.
 const msgNoReplicas = "NOREPLICAS Not enough good replicas to write."
-
-// refuse is the error that the fence answers to a command of a client, if any.
-func (in *instance) refuse(p *peer, cmd string, args []string) string {
-	switch {
-	case !in.config.fenced():
-		return ""
-	case in.writes(cmd):
-		return msgNoReplicas
-	}
-	return ""
-}
 
 // abort ends a transaction that must not run, and reports whether it did.
 func (in *instance) abort(p *peer, c *server.Peer) bool {

@@ -56,7 +56,7 @@ func FreePort() (int, error) {
 	const low, high = 15000, 32000
 	var last error
 	for range 100 {
-		l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(low+rand.IntN(high-low))))
+		l, err := net.Listen("tcp", loopback(low+rand.IntN(high-low)))
 		if err != nil {
 			last = err
 			continue
@@ -76,7 +76,7 @@ func NewServer(bin, name, dir string, port int, args ...string) (*Server, error)
 			return nil, err
 		}
 	}
-	return &Server{bin: bin, name: name, dir: dir, args: args, addr: net.JoinHostPort("127.0.0.1", strconv.Itoa(port))}, nil
+	return &Server{bin: bin, name: name, dir: dir, args: args, addr: loopback(port)}, nil
 }
 
 // StartServer is [NewServer] and [Server.Start] on a free port. It takes
@@ -131,11 +131,7 @@ func (s *Server) Start(args ...string) error {
 	if len(s.env) > 0 {
 		cmd.Env = append(cmd.Environ(), s.env...)
 	}
-	// What this incarnation logs begins here.
-	logged := int64(0)
-	if st, err := os.Stat(s.log()); err == nil {
-		logged = st.Size()
-	}
+	logged := logEnd(s.log())
 	done, err := child.Start(cmd, func() { _ = cmd.Wait() })
 	if err != nil {
 		return fmt.Errorf("start %s: %w", s.name, err)
@@ -154,7 +150,7 @@ func (s *Server) Start(args ...string) error {
 		select {
 		case <-done:
 			s.cmd = nil
-			last := s.lastLog(logged)
+			last := lastLog(s.log(), logged)
 			if strings.Contains(last, "Address already in use") {
 				return fmt.Errorf("start %s on %s: %w: %s", s.name, s.addr, ErrPortTaken, last)
 			}
@@ -170,9 +166,17 @@ func (s *Server) Start(args ...string) error {
 
 func (s *Server) log() string { return filepath.Join(s.dir, s.name+".log") }
 
+// logEnd is the length of a log: behind it stands what the next incarnation logs.
+func logEnd(path string) int64 {
+	if st, err := os.Stat(path); err == nil {
+		return st.Size()
+	}
+	return 0
+}
+
 // lastLog is the end of what was logged after the first skip bytes.
-func (s *Server) lastLog(skip int64) string {
-	b, err := os.ReadFile(s.log())
+func lastLog(path string, skip int64) string {
+	b, err := os.ReadFile(path)
 	if err != nil {
 		return err.Error()
 	}

@@ -1,8 +1,8 @@
 package labtest
 
 import (
+	"cmp"
 	"errors"
-	"fmt"
 	"os"
 	"testing"
 
@@ -15,34 +15,15 @@ import (
 // one.
 func ClockServers(tb testing.TB, n int, args ...string) []*lab.Server {
 	tb.Helper()
-	bin, dir := RedisServer(tb), tb.TempDir()
-	shim, err := lab.BuildClockShim(dir)
+	servers := Servers(tb, n, args...)
+	shim, err := lab.BuildClockShim(tb.TempDir())
 	if errors.Is(err, lab.ErrNoCompiler) && os.Getenv("CI") == "" && os.Getenv("REDLOCKCTL_TEST_ALL") == "" {
 		tb.Skip(err)
 	}
-	if err != nil {
-		tb.Fatal(err)
-	}
-	servers := make([]*lab.Server, n)
-	for i := range servers {
-		for try := 1; ; try++ {
-			s, err := lab.NewServer(bin, fmt.Sprintf("n%d", i+1), dir, 0, args...)
-			if err != nil {
-				tb.Fatal(err)
-			}
-			if err := s.UseClock(shim); err != nil {
-				tb.Fatal(err)
-			}
-			err = s.Start()
-			if err == nil {
-				servers[i] = s
-				break
-			}
-			if !errors.Is(err, lab.ErrPortTaken) || try == 10 {
-				tb.Fatal(err)
-			}
+	for _, s := range servers {
+		if err := cmp.Or(err, s.Kill(), s.UseClock(shim), s.Start()); err != nil {
+			tb.Fatal(err)
 		}
-		tb.Cleanup(func() { _ = servers[i].Kill() })
 	}
 	return servers
 }
