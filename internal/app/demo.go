@@ -11,7 +11,6 @@ import (
 
 	"redlockctl/internal/lab"
 	"redlockctl/internal/record"
-	"redlockctl/internal/safetext"
 	"redlockctl/monitor"
 	"redlockctl/redlock"
 	"redlockctl/restartguard"
@@ -188,13 +187,13 @@ func (c *crasher) crash(i int) error {
 	c.pending.Add(1)
 	c.mu.Unlock()
 
-	c.note(monitor.Event{At: time.Now(), Level: monitor.LevelNotice, Kind: "crash", Node: name, Text: safetext.New(name + " crashed by the demo, its data is gone")})
+	c.tell("crash", name, "crashed by the demo, its data is gone")
 	err := c.cluster.Crash(i)
 	go func() {
 		defer c.pending.Done()
 		time.Sleep(downtime)
 		if err := c.cluster.Restart(i); err != nil {
-			c.note(monitor.Event{At: time.Now(), Level: monitor.LevelNotice, Kind: "crash", Node: name, Text: safetext.New(fmt.Sprintf("%s cannot be started again: %v", name, err))})
+			c.tell("crash", name, "cannot be started again: %v", err)
 		}
 		c.mu.Lock()
 		delete(c.away, i)

@@ -37,8 +37,8 @@ func (c *crasher) find(name string) (int, error) {
 }
 
 // tell notes what the demo did to a node.
-func (c *crasher) tell(name, format string, args ...any) {
-	c.note(monitor.Event{At: time.Now(), Level: monitor.LevelNotice, Kind: "lab", Node: name, Text: safetext.New(name + " " + fmt.Sprintf(format, args...))})
+func (c *crasher) tell(kind, name, format string, args ...any) {
+	c.note(monitor.Event{At: time.Now(), Level: monitor.LevelNotice, Kind: kind, Node: name, Text: safetext.New(name + " " + fmt.Sprintf(format, args...))})
 }
 
 // StopNode implements [tui.Lab].
@@ -57,13 +57,13 @@ func (l demoLab) pause(name string, still bool) error {
 		return fmt.Errorf("%s cannot be stopped", name)
 	}
 	if !still {
-		l.tell(name, "goes on")
+		l.tell("lab", name, "goes on")
 		return p.Resume(i)
 	}
 	if err := p.Pause(i); err != nil {
 		return err
 	}
-	l.tell(name, "was stopped by the demo: it answers nothing")
+	l.tell("lab", name, "was stopped by the demo: it answers nothing")
 	return nil
 }
 
@@ -83,7 +83,7 @@ func (l demoLab) FlushNode(name string) error {
 	if err := client.FlushAll(ctx).Err(); err != nil {
 		return err
 	}
-	l.tell(name, "was flushed by the demo: its locks are gone")
+	l.tell("lab", name, "was flushed by the demo: its locks are gone")
 	return nil
 }
 
@@ -100,7 +100,7 @@ func (l demoLab) SkewNode(name string, by time.Duration) error {
 	if err := clocks.Shift(i, by); err != nil {
 		return err
 	}
-	l.tell(name, "had its clock moved by %s by the demo", by)
+	l.tell("lab", name, "had its clock moved by %s by the demo", by)
 	return nil
 }
 

@@ -67,10 +67,7 @@ func (f *Fleet) Run(ctx context.Context) {
 // Decided waits until all clusters are known as [monitor.Monitor.Decided] means it,
 // for so long at most; 0: as long as it takes. Only the end of ctx is an error.
 func (f *Fleet) Decided(ctx context.Context, most time.Duration) error {
-	bounded, cancel := ctx, context.CancelFunc(func() {})
-	if most > 0 {
-		bounded, cancel = context.WithTimeout(ctx, most)
-	}
+	bounded, cancel := bound(ctx, most)
 	defer cancel()
 	for _, mon := range f.monitors {
 		if mon != nil {

@@ -68,12 +68,17 @@ func Settled(ctx context.Context, mon *monitor.Monitor) (*monitor.Snapshot, erro
 	return within(ctx, SettleTime, mon, mon.Settled)
 }
 
+// bound bounds ctx; 0: it does not.
+func bound(ctx context.Context, most time.Duration) (context.Context, context.CancelFunc) {
+	if most <= 0 {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeout(ctx, most)
+}
+
 // within is the snapshot after wait, which has so long; 0: as long as it takes.
 func within(ctx context.Context, most time.Duration, mon *monitor.Monitor, wait func(context.Context) error) (*monitor.Snapshot, error) {
-	bounded, cancel := ctx, context.CancelFunc(func() {})
-	if most > 0 {
-		bounded, cancel = context.WithTimeout(ctx, most)
-	}
+	bounded, cancel := bound(ctx, most)
 	defer cancel()
 	_ = wait(bounded)
 	if err := ctx.Err(); err != nil {
