@@ -65,9 +65,6 @@ func (f *Follower) reopen(whence int) {
 func (f *Follower) Taken(target, token string) (Record, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.file == nil || time.Since(f.looked) >= reopenEvery {
-		f.reopen(io.SeekStart)
-	}
 	f.read()
 	sha := TokenSHA(token)
 	for i := len(f.records) - 1; i >= 0; i-- {
@@ -84,9 +81,6 @@ func (f *Follower) Taken(target, token string) (Record, bool) {
 func (f *Follower) Done() []Record {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.file == nil || time.Since(f.looked) >= reopenEvery {
-		f.reopen(io.SeekStart)
-	}
 	f.read()
 	done := f.done
 	f.done = nil
@@ -105,6 +99,9 @@ func (f *Follower) Close() {
 
 // read takes in what was added.
 func (f *Follower) read() {
+	if f.file == nil || time.Since(f.looked) >= reopenEvery {
+		f.reopen(io.SeekStart)
+	}
 	if f.file == nil {
 		return
 	}

@@ -1,6 +1,7 @@
 package campaign
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -115,11 +116,6 @@ func (r *Report) Print(w io.Writer) {
 }
 
 func (cfg *Config) defaults() error {
-	set := func(v *int, d int) {
-		if *v == 0 {
-			*v = d
-		}
-	}
 	locks, ttl := 3, 400*time.Millisecond
 	switch {
 	case cfg.Early:
@@ -127,20 +123,14 @@ func (cfg *Config) defaults() error {
 	case cfg.Guarding == Killed:
 		ttl = 200 * time.Millisecond
 	}
-	set(&cfg.Cycles, 40)
-	set(&cfg.Nodes, 5)
-	set(&cfg.Clients, 8)
-	set(&cfg.Guards, 1)
-	set(&cfg.Resources, locks)
-	if cfg.MaxTTL == 0 {
-		cfg.MaxTTL = ttl
-	}
-	if cfg.DelayShare == 0 {
-		cfg.DelayShare = 1
-	}
-	if cfg.Pattern == "" {
-		cfg.Pattern = prefix + "*"
-	}
+	cfg.Cycles = cmp.Or(cfg.Cycles, 40)
+	cfg.Nodes = cmp.Or(cfg.Nodes, 5)
+	cfg.Clients = cmp.Or(cfg.Clients, 8)
+	cfg.Guards = cmp.Or(cfg.Guards, 1)
+	cfg.Resources = cmp.Or(cfg.Resources, locks)
+	cfg.MaxTTL = cmp.Or(cfg.MaxTTL, ttl)
+	cfg.DelayShare = cmp.Or(cfg.DelayShare, 1)
+	cfg.Pattern = cmp.Or(cfg.Pattern, prefix+"*")
 	switch {
 	case cfg.RedisServer == "" || cfg.Dir == "":
 		return errors.New("a campaign needs a redis-server and a directory")

@@ -58,12 +58,7 @@ func mixed(s string) bool { return strings.ContainsAny(s, upper) && strings.Cont
 
 // text reports whether all bytes are printable ASCII.
 func text(s string) bool {
-	for i := range len(s) {
-		if s[i] < ' ' || s[i] > '~' {
-			return false
-		}
-	}
-	return true
+	return !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r > '~' })
 }
 
 // isUUID reports whether s is a UUID of this version in small letters.

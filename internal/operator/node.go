@@ -21,7 +21,7 @@ func (opt *Options) methodOf(n *redlock.Node) restartguard.Method {
 
 // Cordon keeps a node out until a person lets it rejoin.
 func (o *Operator) Cordon(ctx context.Context, node, reason string) error {
-	return o.node(ctx, "node cordon", "node cordon", o.cordon, node, reason)
+	return o.node(ctx, "node cordon", o.cordon, node, reason)
 }
 
 // Uncordon lets a cordoned node serve again. One that is not cordoned is refused.
@@ -32,17 +32,16 @@ func (o *Operator) Uncordon(ctx context.Context, node, reason string) error {
 			return fmt.Errorf("%w: node %q is not cordoned; \"node rejoin --now\" removes any fence", ErrRefused, node)
 		}
 	}
-	return o.node(ctx, "node uncordon", "node uncordon", o.rejoin, node, reason)
+	return o.node(ctx, "node uncordon", o.rejoin, node, reason)
 }
 
 // RejoinNow lets a node rejoin early, whoever fenced it.
 func (o *Operator) RejoinNow(ctx context.Context, node, reason string) error {
-	return o.node(ctx, "node rejoin", "node rejoin", o.rejoin, node, reason)
+	return o.node(ctx, "node rejoin", o.rejoin, node, reason)
 }
 
-// node does an act to a node: what in the log, where it keeps its first name, and
-// said to people.
-func (o *Operator) node(ctx context.Context, what, said string, do hand, name, reason string) error {
+// node does an act to a node.
+func (o *Operator) node(ctx context.Context, what string, do hand, name, reason string) error {
 	if err := o.mayAct(reason); err != nil {
 		return err
 	}
@@ -55,7 +54,7 @@ func (o *Operator) node(ctx context.Context, what, said string, do hand, name, r
 		return err
 	}
 	if err = do(ctx, n); err != nil {
-		err = fmt.Errorf("%s %s: %w", said, name, err)
+		err = fmt.Errorf("%s %s: %w", what, name, err)
 	}
 	return a.end("", err)
 }

@@ -136,12 +136,12 @@ const defaultTombstone = time.Hour
 // removeKey looks, plans and removes; what became of further keys that went along
 // follows.
 func (o *Operator) removeKey(ctx context.Context, r Removal, key string) []KeyOutcome {
-	failed := func(results []redlock.NodeResult, err error) []KeyOutcome { return []KeyOutcome{{key, results, err}} }
+	failed := func(err error) []KeyOutcome { return []KeyOutcome{{Key: key, Err: err}} }
 	if err := o.mayAct(r.Reason); err != nil {
-		return failed(nil, err)
+		return failed(err)
 	}
 	if key == "" {
-		return failed(nil, fmt.Errorf("%w: the lock needs a name", redlock.ErrInvalid))
+		return failed(fmt.Errorf("%w: the lock needs a name", redlock.ErrInvalid))
 	}
 	record := audit.Record{Act: r.Way.String(), Target: key, Reason: r.Reason}
 	if len(r.Tokens) == 1 {
@@ -149,22 +149,22 @@ func (o *Operator) removeKey(ctx context.Context, r Removal, key string) []KeyOu
 	}
 	a, err := o.begin(record)
 	if err != nil {
-		return failed(nil, err)
+		return failed(err)
 	}
 	found, err := o.locks.Inspect(ctx, key)
 	if ctxErr := context.Cause(ctx); ctxErr != nil {
 		// A release is sent although the context is over, so it must not begin then.
-		return failed(nil, a.end(summary(found), ctxErr))
+		return failed(a.end(summary(found), ctxErr))
 	}
 	plan, err := MakePlan(r.Way, Asked{Keys: []string{key}, Copies: found, LookErr: err, Tokens: r.Tokens, Quorum: redlock.Quorum(len(found))})
 	if err != nil {
-		return failed(nil, a.end(joined("; ", summary(found), hashes(found)), err))
+		return failed(a.end(joined("; ", summary(found), hashes(found)), err))
 	}
 	if len(r.Tokens) != 1 {
 		// Only now it is known whose copies will go: that too is on disk before
 		// they do.
 		if err := a.write(audit.Intent, hashes(found)); err != nil {
-			return failed(nil, unlogged(err))
+			return failed(unlogged(err))
 		}
 	}
 	do := o.removingBy(r.Way, slices.ContainsFunc(found, func(r redlock.NodeResult) bool { return r.Type == "hash" }))

@@ -131,7 +131,7 @@ func (b *batch) openGrant(lock string) *grant {
 }
 
 // begin opens a grant; what was open of the lock has ended unseen.
-func (b *batch) begin(lock, token string, at, until time.Time, partly bool) *grant {
+func (b *batch) begin(lock, token string, at, until time.Time, partly bool) {
 	g := &b.grants
 	b.end(lock, at, notSeen)
 	one := &grant{lock: lock, token: shortSHA(token), began: at, until: until, partly: partly}
@@ -143,7 +143,6 @@ func (b *batch) begin(lock, token string, at, until time.Time, partly bool) *gra
 	}
 	g.open[lock] = one
 	g.change(one)
-	return one
 }
 
 // end ends the open grant of a lock, if there is one.

@@ -1,6 +1,7 @@
 package who
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -275,14 +276,7 @@ func (c *openCase) conns(a *Answer, now time.Time) {
 			}
 		}
 	}
-	order := map[string]int{}
-	for i, name := range c.names {
-		order[name] = i
-	}
 	slices.SortFunc(a.Conns, func(x, y NodeConn) int {
-		if d := order[x.Node] - order[y.Node]; d != 0 {
-			return d
-		}
-		return int(x.ID - y.ID)
+		return cmp.Or(slices.Index(c.names, x.Node)-slices.Index(c.names, y.Node), cmp.Compare(x.ID, y.ID))
 	})
 }

@@ -1,8 +1,10 @@
 package who
 
 import (
+	"cmp"
 	"math"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -208,15 +210,7 @@ func (t *Tally) Holder(token string) (candidates []Candidate, events int) {
 		candidates = append(candidates, Candidate{g, math.Exp(s-top) / all})
 	}
 	slices.SortFunc(candidates, func(a, b Candidate) int {
-		switch {
-		case a.P > b.P:
-			return -1
-		case a.P < b.P:
-			return 1
-		case a.Group.String() < b.Group.String():
-			return -1
-		}
-		return 1
+		return cmp.Or(cmp.Compare(b.P, a.P), strings.Compare(a.Group.String(), b.Group.String()))
 	})
 	return candidates, len(t.events[token])
 }

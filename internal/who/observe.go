@@ -1,6 +1,7 @@
 package who
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -211,13 +212,7 @@ func (w *nodeWatch) look(ctx context.Context, conn *redis.Conn) (report, error) 
 		return r, err
 	}
 	text, err := list.Text()
-	if err == nil {
-		err = clock.Err()
-	}
-	if err == nil {
-		err = ttl.Err()
-	}
-	if err != nil {
+	if err = cmp.Or(err, clock.Err(), ttl.Err()); err != nil {
 		return r, err
 	}
 	r.list.At, r.list.Server, r.list.Conns = time.Now(), float64(clock.Val().UnixMicro())/1e6, ParseList(text)
