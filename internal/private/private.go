@@ -16,6 +16,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 )
 
@@ -95,8 +96,8 @@ func errLink(path string) error {
 	return fmt.Errorf("%s is a symbolic link, name the file itself: %w", path, ErrUnsafe)
 }
 
-// temporary is the pattern of the files in which [Replace] writes.
-const temporary = ".*.tmp"
+// temporary ends the names of the files in which [Replace] writes.
+const temporary = ".tmp"
 
 // Replace replaces a file as a whole, with mode 0600: at any moment, also after a
 // loss of power, there is the old one or the new one.
@@ -104,7 +105,7 @@ func Replace(path string, b []byte) error {
 	if err := keeps(filepath.Dir(path)); err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+temporary)
+	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*"+temporary)
 	if err != nil {
 		return err
 	}
@@ -125,21 +126,11 @@ func Replace(path string, b []byte) error {
 // Sweep removes what processes that were killed in [Replace] left beside path. The
 // caller must be the only one that replaces it.
 func Sweep(path string) {
-	left, _ := filepath.Glob(escape(path) + temporary)
-	for _, name := range left {
-		_ = os.Remove(name)
-	}
-}
-
-// escape is path as a pattern that only it matches.
-func escape(path string) string {
-	var b []byte
-	for i := range len(path) {
-		switch path[i] {
-		case '*', '?', '[', '\\':
-			b = append(b, '\\')
+	dir, begins := filepath.Dir(path), filepath.Base(path)+"."
+	entries, _ := os.ReadDir(dir)
+	for _, e := range entries {
+		if rest, ok := strings.CutPrefix(e.Name(), begins); ok && strings.HasSuffix(rest, temporary) {
+			_ = os.Remove(filepath.Join(dir, e.Name()))
 		}
-		b = append(b, path[i])
 	}
-	return string(b)
 }
