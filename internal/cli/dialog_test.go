@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -24,13 +23,9 @@ func person(t *testing.T, servers []*lab.Server, typed string, args ...string) (
 func at(ctx context.Context, t *testing.T, servers []*lab.Server, in io.Reader, args ...string) (code Exit, out, asked string) {
 	t.Helper()
 	dir := t.TempDir()
-	var cfg strings.Builder
-	fmt.Fprint(&cfg, "[cluster]\nmax_ttl = \"30s\"\n[redlock]\nnode_timeout = \"1s\"\n")
-	for i, s := range servers {
-		fmt.Fprintf(&cfg, "[[nodes]]\nname = \"n%d\"\naddr = %q\n", i+1, s.Addr())
-	}
+	cfg := "[cluster]\nmax_ttl = \"30s\"\n[redlock]\nnode_timeout = \"1s\"\n" + lab.NodesConfig(servers...)
 	path := filepath.Join(dir, "config.toml")
-	if err := os.WriteFile(path, []byte(cfg.String()), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte(cfg), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	env := map[string]string{"HOME": dir, "XDG_STATE_HOME": filepath.Join(dir, "state"), "REDLOCKCTL_CONFIG": path}

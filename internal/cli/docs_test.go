@@ -2,7 +2,6 @@ package cli
 
 import (
 	"bytes"
-	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"redlockctl/internal/lab"
 	"redlockctl/internal/lab/labtest"
 )
 
@@ -254,14 +254,9 @@ func TestDocumentedQueriesAnswer(t *testing.T) {
 		t.Skip(what)
 	}
 	servers := labtest.Servers(t, 3)
-	var cfg strings.Builder
-	cfg.WriteString("[cluster]\nmax_ttl = \"30s\"\n")
-	for i, s := range servers {
-		fmt.Fprintf(&cfg, "[[nodes]]\nname = \"n%d\"\naddr = %q\n", i+1, s.Addr())
-	}
 	dir := t.TempDir()
 	path := filepath.Join(dir, "config.toml")
-	if err := os.WriteFile(path, []byte(cfg.String()), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte("[cluster]\nmax_ttl = \"30s\"\n"+lab.NodesConfig(servers...)), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	run := func(args ...string) string {

@@ -38,13 +38,8 @@ type cluster struct {
 func newCluster(t *testing.T, bin, maxTTL string) *cluster {
 	t.Helper()
 	c := &cluster{bin: bin, dir: t.TempDir(), servers: labtest.Servers(t, 5)}
-	var b strings.Builder
-	fmt.Fprintf(&b, "[cluster]\nname = \"e2e\"\nmax_ttl = %q\n", maxTTL)
-	for i, s := range c.servers {
-		fmt.Fprintf(&b, "[[nodes]]\nname = \"n%d\"\naddr = %q\n", i+1, s.Addr())
-	}
 	c.config = filepath.Join(c.dir, "config.toml")
-	if err := os.WriteFile(c.config, []byte(b.String()), 0o600); err != nil {
+	if err := os.WriteFile(c.config, fmt.Appendf(nil, "[cluster]\nname = \"e2e\"\nmax_ttl = %q\n%s", maxTTL, lab.NodesConfig(c.servers...)), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	return c
