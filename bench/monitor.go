@@ -178,6 +178,13 @@ func (b *monitorRun) options() monitor.Options {
 	return monitor.Options{LockPatterns: []string{"lock:*"}}
 }
 
+// patient are the same as the console has them.
+func (b *monitorRun) patient() monitor.Options {
+	opt := b.options()
+	opt.Patient = true
+	return opt
+}
+
 func (b *monitorRun) each(f func(i int, c *redis.Client) error) error {
 	errs := make([]error, len(b.nodes))
 	var wg sync.WaitGroup
@@ -230,6 +237,21 @@ func (b *monitorRun) watching(opt monitor.Options, f func(ctx context.Context, m
 	defer func() { cancel(); <-done }()
 	return f(ctx, m)
 }
+
+// between does something between two measures of what it is compared with.
+func between(base func() (float64, error), do func() error) (both []float64, err error) {
+	before, err := base()
+	if err == nil {
+		err = do()
+	}
+	if err != nil {
+		return nil, err
+	}
+	after, err := base()
+	return []float64{before, after}, err
+}
+
+func mean(both []float64) float64 { return (both[0] + both[1]) / 2 }
 
 func (b *monitorRun) rounds(few, many int) int {
 	if b.quick {

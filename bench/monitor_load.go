@@ -180,35 +180,25 @@ func (b *monitorRun) cost() error {
 	}
 	var steady, scanning []float64
 	for range b.rounds(3, 7) {
-		alone, err := b.setNX(slice)
-		if err != nil {
-			return err
-		}
 		var first, watching float64
-		opt := b.options()
-		opt.Patient = true // as the console is
-		err = b.watching(opt, func(ctx context.Context, m *monitor.Monitor) error {
-			var err error
-			first, err = b.setNXUntil(func() bool { return m.Snapshot().Cluster.Serving == len(m.Snapshot().Nodes) && settled(m) }, time.Minute)
-			if err != nil {
+		alone, err := between(func() (float64, error) { return b.setNX(slice) }, func() error {
+			return b.watching(b.patient(), func(ctx context.Context, m *monitor.Monitor) (err error) {
+				first, err = b.setNXUntil(func() bool { return m.Snapshot().Cluster.Serving == len(m.Snapshot().Nodes) && settled(m) }, time.Minute)
+				if err != nil {
+					return err
+				}
+				if err := m.Settled(ctx); err != nil {
+					return err
+				}
+				time.Sleep(500 * time.Millisecond)
+				watching, err = b.setNX(slice)
 				return err
-			}
-			if err := m.Settled(ctx); err != nil {
-				return err
-			}
-			time.Sleep(500 * time.Millisecond)
-			watching, err = b.setNX(slice)
-			return err
+			})
 		})
 		if err != nil {
 			return err
 		}
-		again, err := b.setNX(slice)
-		if err != nil {
-			return err
-		}
-		base := (alone + again) / 2
-		steady, scanning = append(steady, watching/base), append(scanning, first/base)
+		steady, scanning = append(steady, watching/mean(alone)), append(scanning, first/mean(alone))
 	}
 	b.line("SET NX p99 while watching, to not watching", median(steady) <= 1.25, "≤ 1.25", "%.2f (%s)", median(steady), list(steady))
 	b.line("SET NX p99 during the first scan, to not watching", median(scanning) <= 3, "≤ 3", "%.2f (%s)", median(scanning), list(scanning))
@@ -235,29 +225,21 @@ func (b *monitorRun) price() error {
 	}
 	var ratios, alones []float64
 	for range b.rounds(3, 5) {
-		alone, err := spend()
-		if err != nil {
-			return err
-		}
 		var watched float64
-		opt := b.options()
-		opt.Patient = true // as the console is
-		err = b.watching(opt, func(ctx context.Context, m *monitor.Monitor) (err error) {
-			if err := m.Settled(ctx); err != nil {
+		alone, err := between(spend, func() error {
+			return b.watching(b.patient(), func(ctx context.Context, m *monitor.Monitor) (err error) {
+				if err := m.Settled(ctx); err != nil {
+					return err
+				}
+				time.Sleep(500 * time.Millisecond)
+				watched, err = spend()
 				return err
-			}
-			time.Sleep(500 * time.Millisecond)
-			watched, err = spend()
-			return err
+			})
 		})
 		if err != nil {
 			return err
 		}
-		again, err := spend()
-		if err != nil {
-			return err
-		}
-		ratios, alones = append(ratios, 2*watched/(alone+again)), append(alones, alone, again)
+		ratios, alones = append(ratios, watched/mean(alone)), append(alones, alone...)
 	}
 	r := median(ratios)
 	b.line("CPU of the servers for each lock change, watched to not watched", r <= 1.6, "≤ 1.6", "%.2f (%s); %.1f %% of a core not watched", r, list(ratios), 100*median(alones))

@@ -22,10 +22,10 @@ end
 return out`
 
 // bare scans all servers and reads what it finds, and does nothing with it.
-func (b *monitorRun) bare() (time.Duration, error) {
+func (b *monitorRun) bare() (seconds float64, err error) {
 	begun := time.Now()
 	ctx := context.Background()
-	err := b.each(func(_ int, c *redis.Client) error {
+	err = b.each(func(_ int, c *redis.Client) error {
 		sha, err := c.ScriptLoad(ctx, bareScript).Result()
 		if err != nil {
 			return err
@@ -50,55 +50,49 @@ func (b *monitorRun) bare() (time.Duration, error) {
 			}
 		}
 	})
-	return time.Since(begun), err
+	return time.Since(begun).Seconds(), err
 }
 
 func (b *monitorRun) view() error {
 	var ratios, firsts, wholes, bares []float64
 	for range b.rounds(3, 5) {
-		bare, err := b.bare()
-		if err != nil {
-			return err
-		}
-		runtime.GC()
-		begun := time.Now()
 		var first, whole time.Duration
-		err = b.watched(func(ctx context.Context, m *monitor.Monitor) error {
-			settled := make(chan error, 1)
-			go func() { err := m.Settled(ctx); whole = time.Since(begun); settled <- err }()
-			for {
-				s := m.Snapshot()
-				full := 0
-				for l := range s.Locks.All() {
-					if l.Held == len(b.nodes) && l.State == monitor.LockHeld {
-						full++
+		bare, err := between(b.bare, func() error {
+			runtime.GC()
+			begun := time.Now()
+			return b.watched(func(ctx context.Context, m *monitor.Monitor) error {
+				settled := make(chan error, 1)
+				go func() { err := m.Settled(ctx); whole = time.Since(begun); settled <- err }()
+				for {
+					s := m.Snapshot()
+					full := 0
+					for l := range s.Locks.All() {
+						if l.Held == len(b.nodes) && l.State == monitor.LockHeld {
+							full++
+						}
+						if full == 40 {
+							break
+						}
 					}
-					if full == 40 {
-						break
+					if first == 0 && full == 40 {
+						first = time.Since(begun)
+					}
+					select {
+					case err := <-settled:
+						if n := m.Snapshot().Locks.Len(); n != b.locks {
+							return fmt.Errorf("%d locks, not %d", n, b.locks)
+						}
+						return err
+					case <-m.Changed(s.Version):
 					}
 				}
-				if first == 0 && full == 40 {
-					first = time.Since(begun)
-				}
-				select {
-				case err := <-settled:
-					if n := m.Snapshot().Locks.Len(); n != b.locks {
-						return fmt.Errorf("%d locks, not %d", n, b.locks)
-					}
-					return err
-				case <-m.Changed(s.Version):
-				}
-			}
+			})
 		})
 		if err != nil {
 			return err
 		}
-		again, err := b.bare()
-		if err != nil {
-			return err
-		}
-		ratios = append(ratios, whole.Seconds()/((bare+again).Seconds()/2))
-		firsts, wholes, bares = append(firsts, float64(first.Milliseconds())), append(wholes, whole.Seconds()), append(bares, bare.Seconds(), again.Seconds())
+		ratios = append(ratios, whole.Seconds()/mean(bare))
+		firsts, wholes, bares = append(firsts, float64(first.Milliseconds())), append(wholes, whole.Seconds()), append(bares, bare...)
 	}
 	r := median(ratios)
 	b.line("first full view, to a bare SCAN and read", r <= 1.3, "≤ 1.3", "%.2f (%.2f s to %.2f s)", r, median(wholes), median(bares))
@@ -111,31 +105,26 @@ func (b *monitorRun) view() error {
 func (b *monitorRun) oneshot() error {
 	var ratios, looks, bares []float64
 	for range b.rounds(3, 5) {
-		bare, err := b.bare()
-		if err != nil {
-			return err
-		}
-		runtime.GC()
-		begun := time.Now()
-		err = b.watched(func(ctx context.Context, m *monitor.Monitor) error {
-			if err := m.Assessed(ctx); err != nil {
-				return err
-			}
-			if s := m.Snapshot(); !s.Complete || s.Locks.Len() != b.locks {
-				return fmt.Errorf("%d locks, not %d: %v", s.Locks.Len(), b.locks, s.Unread())
-			}
-			return nil
+		var look float64
+		bare, err := between(b.bare, func() error {
+			runtime.GC()
+			begun := time.Now()
+			defer func() { look = time.Since(begun).Seconds() }()
+			return b.watched(func(ctx context.Context, m *monitor.Monitor) error {
+				if err := m.Assessed(ctx); err != nil {
+					return err
+				}
+				if s := m.Snapshot(); !s.Complete || s.Locks.Len() != b.locks {
+					return fmt.Errorf("%d locks, not %d: %v", s.Locks.Len(), b.locks, s.Unread())
+				}
+				return nil
+			})
 		})
 		if err != nil {
 			return err
 		}
-		look := time.Since(begun).Seconds()
-		again, err := b.bare()
-		if err != nil {
-			return err
-		}
-		ratios = append(ratios, look/((bare+again).Seconds()/2))
-		looks, bares = append(looks, look), append(bares, bare.Seconds(), again.Seconds())
+		ratios = append(ratios, look/mean(bare))
+		looks, bares = append(looks, look), append(bares, bare...)
 	}
 	r := median(ratios)
 	b.line("a command that looks once, to a bare SCAN and read", r <= 1.5, "≤ 1.5", "%.2f (%.2f s to %.2f s)", r, median(looks), median(bares))
