@@ -43,7 +43,7 @@ func (m *model) commands() []command {
 		command{name: "locks", takes: "[NAME]", help: "the locks, or the page of one", next: (*model).lockNames, do: (*model).openLock},
 		command{name: "nodes", takes: "[NODE]", help: "the nodes, or the page of one", next: (*model).nodeNames, do: (*model).openNode},
 		command{name: "replay", takes: "MOMENT", help: "what was seen then: 03:12, yesterday 03:12, 2h ago", do: (*model).replayAt},
-		command{name: "filter", takes: "TERMS", help: "list only these locks; alone: all", next: (*model).filterWords, do: (*model).filterBy},
+		command{name: "filter", takes: "TERMS", help: "list only these locks, or events or acts on their pages; alone: all", next: (*model).filterOffers, do: (*model).filterBy},
 		command{name: "sort", takes: "ORDER", help: "needs, name, ends, copies", next: sortWords, do: (*model).sortWord},
 		command{name: "columns", takes: "NAMES", help: "those of the locks: a b c, or +a -b, or default", next: (*model).columnWords, do: (*model).columnsBy},
 		command{name: "mark", takes: "all", help: "mark the lock under the cursor, or all that are listed; none unmarks", next: func(*model, string) []string { return []string{"all", "none"} }, do: (*model).markBy},
@@ -135,9 +135,16 @@ func (m *model) offers(line string) []string {
 	if len(out) > 0 || why != "" || c.next == nil {
 		return out
 	}
-	// The last word is completed; what takes a name takes all of the rest.
+	// The last word is completed; what takes a name takes all of the rest. A filter completes
+	// itself.
 	head := c.name + " "
-	if c.takes == "TERMS" || c.takes == "NAMES" {
+	if c.takes == "TERMS" {
+		for _, o := range c.next(m, word) {
+			out = append(out, head+o)
+		}
+		return out
+	}
+	if c.takes == "NAMES" {
 		if i := strings.LastIndexByte(word, ' '); i >= 0 {
 			head, word = head+word[:i+1], word[i+1:]
 		}
@@ -152,7 +159,7 @@ func (m *model) offers(line string) []string {
 
 func (m *model) openLine() tea.Cmd {
 	m.line = newCommandLine(m.prefs.History)
-	return nil
+	return learn(m.filterPage())
 }
 
 func (m *model) closeLine() tea.Cmd { m.line = nil; return nil }
@@ -300,36 +307,24 @@ func (m *model) nodeNames(string) (names []string) {
 	return names
 }
 
-// filterWords are the terms of a filter, and what may follow the field that is
-// being typed.
-func (m *model) filterWords(word string) []string {
-	word, not := strings.CutPrefix(strings.ToLower(word), "!")
-	var out []string
-	switch field, _, _ := strings.Cut(word, ":"); {
-	case strings.HasPrefix(word, "state:"):
-		for s := range monitor.LockStates() {
-			out = append(out, "state:"+strings.ReplaceAll(s.String(), " ", "-"))
-		}
-	case field == "node":
-		for _, n := range m.nodeNames(word) {
-			out = append(out, "node:"+n)
-		}
-	default:
-		out = monitor.FilterOffers("", nil)
+// filterOffers are whole filters that one may become.
+func (m *model) filterOffers(text string) []string {
+	return m.filterPage().FilterOffers(text)
+}
+
+// filterPage is the page whose rows a command filters: that which is shown, or the locks.
+func (m *model) filterPage() page.Filtered {
+	if f, ok := m.page.(page.Filtered); ok {
+		return f
 	}
-	if not {
-		for i := range out {
-			out[i] = "!" + out[i]
-		}
-	}
-	return out
+	return m.Set.At(page.Place{Kind: page.Locks}).(page.Filtered)
 }
 
 func (m *model) filterBy(text string) tea.Cmd {
-	if m.viewed() != page.Overview && m.viewed() != page.Locks {
+	if _, ok := m.page.(page.Filtered); !ok {
 		m.goTo(page.Locks)
 	}
-	f := m.page.(page.Filtered)
+	f := m.filterPage()
 	f.FilterLine().Set(text)
 	f.Filter(m.Now())
 	if why := f.FilterProblem(); why != "" {

@@ -101,7 +101,7 @@ func TestCompletion(t *testing.T) {
 	r.press("tab")
 	line("filter")
 	r.typed(" state:no-t")
-	r.sees("state:no-TTL")
+	r.sees("no-TTL")
 	r.press("tab")
 	line("filter state:no-TTL ")
 	r.typed("node:n")

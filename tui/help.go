@@ -11,19 +11,19 @@ import (
 	"redlockctl/tui/styles"
 )
 
-// filterHelp is the language of the filter.
-var filterHelp = [][2]string{
-	{"text", "names with this in them; several words must all match; \"a b\" has blanks"},
-	{"~^job:[0-9]+$", "names that match this regular expression; job:* the whole name, with stars"},
-	{"state:split|orphaned", "one of these; so with node, holder, lib, margin and copies"},
-	{"state:orphaned", "locks in this state: held, bare, split, over, no-ttl, not-a-lock …"},
-	{"node:n2", "with a copy on this node"},
-	{"holder:web", "whose token, or the owner that it names, has this in it"},
-	{"lib:redsync", "made by this library; lib:unknown by none that is known"},
-	{"ttl<5s  ttl>1m", "that end within, or later; age<1h of this holder, too"},
-	{"margin:0  copies<3", "by number: also <, <=, >, >="},
-	{"!…", "the opposite: !state:held"},
-	{"events", "words, kind:restart, node:n2, level:alarm, and ! before them"},
+// filterHelp is the language of the filter: what all have, then the fields of each.
+func filterHelp() (terms [][2]string) {
+	terms = append(terms, [][2]string{
+		{"text", "names with this in them; several words must all match; \"a b\" has blanks"},
+		{"orders:*", "with * or ?: all of the name is so"},
+		{"~^job:[0-9]+$", "names that match this regular expression"},
+	}...)
+	terms = append(terms, monitor.FilterTerms()...)
+	return append(terms,
+		[2]string{"!…", "the opposite: !state:held"},
+		[2]string{"of events", strings.Join(view.EventLanguage.Offers("", nil), " ")},
+		[2]string{"of the audit log", strings.Join(view.AuditLanguage.Offers("", nil), " ")},
+		[2]string{"a|b", "of a field: one of these; tab completes fields and values"})
 }
 
 // offWidth is for what a key would do that is off, in lines of w cells.
@@ -103,7 +103,7 @@ func (m *model) helpLines(w int) []string {
 		add("   " + st.Pad(strings.TrimSpace(c.name+" "+c.takes), 24) + c.help)
 	}
 	head("Filter")
-	for _, f := range filterHelp {
+	for _, f := range filterHelp() {
 		add("   " + st.Pad(f[0], 24) + f[1])
 	}
 	head("States of a lock")

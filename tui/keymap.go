@@ -142,7 +142,7 @@ func newKeyMap() keyMap {
 
 	keys := keyMap{
 		brief(page.ModeMain&^page.ModeHelp, helpKey),
-		brief(page.ModeLocks|page.ModeEvents, when(k(page.ModeMain, groupLook, "/", "filter", (*model).openFilter, "/"), (*model).whyNoFilter)),
+		brief(page.ModeLocks|page.ModeEvents|page.ModeAudit, when(k(page.ModeMain, groupLook, "/", "filter", (*model).openFilter, "/"), (*model).whyNoFilter)),
 		brief(page.ModeList, k(page.ModeMain, groupLook, ":", "command", (*model).openLine, ":")),
 		k(page.ModeMain, groupMove, "↑ k", "up", move(by(-1)), "up", "k"),
 		k(page.ModeMain, groupMove, "↓ j", "down", move(by(1)), "down", "j"),
@@ -207,10 +207,12 @@ func newKeyMap() keyMap {
 		leave,
 
 		brief(page.ModeFilter, k(page.ModeFilter, groupEdit, "enter", "keep the filter", (*model).keepFilter, "enter")),
+		brief(page.ModeFilter, k(page.ModeFilter, groupEdit, "tab", "complete a field or a value", completeFilter(1), "tab")),
+		k(page.ModeFilter, groupEdit, "shift+tab", "the completion before", completeFilter(-1), "shift+tab"),
 		brief(page.ModeFilter, k(page.ModeFilter, groupEdit, "esc", "clear it", (*model).clearFilter, "esc")),
 		brief(page.ModeCommand, k(page.ModeCommand, groupEdit, "enter", "do the command", (*model).doLine, "enter")),
-		brief(page.ModeCommand, k(page.ModeCommand, groupEdit, "tab", "complete it", func(m *model) tea.Cmd { m.line.complete(m.offers, 1); return nil }, "tab")),
-		k(page.ModeCommand, groupEdit, "shift+tab", "the completion before", func(m *model) tea.Cmd { m.line.complete(m.offers, -1); return nil }, "shift+tab"),
+		brief(page.ModeCommand, k(page.ModeCommand, groupEdit, "tab", "complete it", completeLine(1), "tab")),
+		k(page.ModeCommand, groupEdit, "shift+tab", "the completion before", completeLine(-1), "shift+tab"),
 		k(page.ModeCommand, groupEdit, "↑", "the command before", func(m *model) tea.Cmd { m.line.recall(-1); return nil }, "up", "ctrl+p"),
 		k(page.ModeCommand, groupEdit, "↓", "the command after", func(m *model) tea.Cmd { m.line.recall(1); return nil }, "down", "ctrl+n"),
 		brief(page.ModeCommand, k(page.ModeCommand, groupEdit, "esc", "leave it", (*model).closeLine, "esc")),

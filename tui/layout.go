@@ -69,13 +69,13 @@ func (m *model) lastLine() string {
 		if n, of, ok := f.Found(); ok {
 			found = fmt.Sprintf("%s of %s", view.Count(n), view.Count(of))
 		}
-		if why := f.FilterProblem(); why != "" {
-			found = st.Bad.Of(st.Cut("! "+why, m.W/2))
+		m.completes.ask(f.FilterLine(), f.FilterOffers)
+		if why := f.FilterProblem(); why != "" && len(m.completes.offers) == 0 { // else it is half typed
+			found = st.Bad.Of(st.Cut("! "+why, max(m.W/2, m.W-view.Width(f.FilterLine().String())-11)))
 		} else {
 			found = st.Dim.Of(found)
 		}
-		left := " / "
-		return left + f.FilterLine().View(st, m.W-view.Width(left)-view.Width(found)-3) + "  " + found
+		return m.completes.view(st, " / ", f.FilterLine(), f.FilterOffers, found, m.W)
 	case mode == page.ModeCommand:
 		return m.line.view(m.St, m.offers, m.W)
 	default:

@@ -32,6 +32,7 @@ type model struct {
 	trail []page.Page // where esc leads back to
 
 	filtering bool
+	completes completion // of the filter that is typed
 	line      *commandLine
 	typed     bool // what is done is a command that was typed, not a key
 	prefs     Preferences

@@ -172,15 +172,58 @@ func (m *model) escape() tea.Cmd {
 
 func (m *model) whyNoFilter() string {
 	if _, ok := m.page.(page.Filtered); !ok {
-		return "there is nothing to filter on this page: 2 are the locks, 4 the events"
+		return "there is nothing to filter on this page: 2 are the locks, 4 the events, :audit show the log"
 	}
 	return ""
 }
 
 func (m *model) openFilter() tea.Cmd {
 	m.filtering = true
-	m.page.(page.Filtered).FilterLine().End()
-	return nil
+	m.completes.typed()
+	f := m.page.(page.Filtered)
+	f.FilterLine().End()
+	return learn(f)
+}
+
+// valuesMsg are the values that a filter of locks may ask for.
+type valuesMsg struct{ values page.Values }
+
+// learn looks for the values that a filter may ask for; of many rows aside.
+func learn(f page.Filtered) tea.Cmd {
+	look := f.FilterLearn()
+	if look == nil {
+		return nil
+	}
+	return func() tea.Msg { return valuesMsg{look()} }
+}
+
+// know takes in values that were looked for aside.
+func (m *model) know(msg valuesMsg) {
+	m.Locks.Know(msg.values)
+	if m.filtering && m.completes.offer < 0 {
+		m.completes.typed()
+	}
+	if m.line != nil && m.line.offer < 0 {
+		m.line.typed()
+	}
+}
+
+// completeFilter puts the next of what the filter may become into its line.
+func completeFilter(d int) func(*model) tea.Cmd {
+	return func(m *model) tea.Cmd {
+		f := m.page.(page.Filtered)
+		m.completes.complete(f.FilterLine(), f.FilterOffers, d)
+		f.Filter(m.shownNow())
+		return nil
+	}
+}
+
+// completeLine puts the next of what the command may become into its line.
+func completeLine(d int) func(*model) tea.Cmd {
+	return func(m *model) tea.Cmd {
+		m.line.complete(&m.line.Line, m.offers, d)
+		return nil
+	}
 }
 
 func (m *model) keepFilter() tea.Cmd { m.filtering = false; return nil }

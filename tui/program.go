@@ -160,6 +160,8 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		m.Lock.Held(msg.key, msg.grants, msg.from)
 	case page.Built:
 		m.Locks.Take(msg)
+	case valuesMsg:
+		m.know(msg)
 	case action.Finished:
 		cmd = m.Finish(msg)
 	case action.Answered:
@@ -264,6 +266,12 @@ func (m *model) press(msg tea.KeyPressMsg) tea.Cmd {
 		return m.try(b)
 	}
 	if e := m.editor(); e != nil {
+		switch mode {
+		case page.ModeFilter:
+			m.completes.join(e, msg.Text)
+		case page.ModeCommand:
+			m.line.join(e, msg.Text)
+		}
 		if e.Press(msg) {
 			m.edited()
 		}
@@ -294,6 +302,7 @@ func (m *model) paste(s string) {
 func (m *model) edited() {
 	switch m.mode() {
 	case page.ModeFilter:
+		m.completes.typed()
 		m.page.(page.Filtered).Filter(m.shownNow())
 	case page.ModeCommand:
 		m.line.typed()

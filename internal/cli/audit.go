@@ -12,6 +12,7 @@ import (
 	"redlockctl/internal/app"
 	"redlockctl/internal/audit"
 	"redlockctl/internal/config"
+	"redlockctl/internal/filter"
 	"redlockctl/internal/safetext"
 	"redlockctl/internal/view"
 )
@@ -59,6 +60,20 @@ type auditFilter struct {
 	act      string
 	cluster  string
 	tokenSHA string
+	terms    filter.Filter[*audit.Entry]
+	now      time.Time // ages are counted to here
+}
+
+// read reads the terms of a filter that is typed to its end.
+func (f *auditFilter) read(terms string) error {
+	f.terms, f.now = view.AuditLanguage.Parse(terms), time.Now()
+	if f.terms.Unclosed() {
+		return usageError{errOpenQuote}
+	}
+	if err := f.terms.Check(nil); err != nil {
+		return usageError{err}
+	}
+	return nil
 }
 
 func (f auditFilter) match(e audit.Entry) bool {
@@ -74,11 +89,11 @@ func (f auditFilter) match(e audit.Entry) bool {
 	case f.cluster != "" && e.Cluster != f.cluster:
 		return false
 	}
-	return f.tokenSHA == "" || e.TokenSHA == f.tokenSHA
+	return (f.tokenSHA == "" || e.TokenSHA == f.tokenSHA) && f.terms.Match(&e, f.now)
 }
 
 func (a *commandLine) auditShowCommand() *cobra.Command {
-	var from, to string
+	var from, to, terms string
 	var f auditFilter
 	var last int
 	var tok tokenFlags
@@ -91,12 +106,19 @@ intent, which was on disk before anything was sent, and the outcome, done or
 failed. An intent alone was cut short: by a crash, or because it still goes on.
 
 A token is never in the log, only its hash; with --token the lines of one that is
-known are found. --columns chooses columns, --sort sorts by one. Whether the log is what was written says "audit verify".`,
+known are found. A filter chooses by its terms as the page of the console does: a part of
+what is told, * globs, ~regular expressions, actor:PART, act:PART, target:PART,
+phase:WORD (intent, done, failed), reason:PART, cluster:PART, age<1h; with | between values
+one of them, with ! before a term the opposite. --columns chooses columns, --sort sorts by one. Whether the log is what was written says "audit verify".`,
 		Example: `redlockctl audit show --since 1h
+redlockctl audit show --filter "phase:failed actor:alice"
 redlockctl audit show --act force-release -o jsonl`,
 		Args: noArgs,
 		RunE: a.run(func(context.Context, []string) error {
-			var err error
+			err := f.read(terms)
+			if err != nil {
+				return err
+			}
 			for _, m := range []struct {
 				flag, said string
 				at         *time.Time
@@ -128,6 +150,8 @@ redlockctl audit show --act force-release -o jsonl`,
 	fl.StringVar(&to, "until", "", `only what is not later: "10m ago", or a time`)
 	fl.StringVar(&f.resource, "resource", "", "only acts on this lock or node")
 	fl.StringVar(&f.act, "act", "", "only this act: acquire, release, revoke, force-release, node cordon, run, …")
+	fl.StringVar(&terms, "filter", "", "only what these terms choose: a part of what is told, actor:PART, act:PART, phase:failed, …")
+	_ = cmd.RegisterFlagCompletionFunc("filter", a.completeAuditFilter)
 	fl.IntVar(&last, "last", 0, "only so many lines, the latest (0: all)")
 	tok.add(cmd)
 	return cmd
@@ -153,10 +177,21 @@ func (a *commandLine) showAudit(path string, f auditFilter, last int, as *listin
 	case a.output == "json":
 		return printJSON(a.out, document{"audit", auditJSON{Path: safetext.New(path), Records: auditDocs(kept)}})
 	case len(kept) == 0 && a.output != "csv":
-		fmt.Fprintln(a.out, "nothing is logged")
+		fmt.Fprintln(a.out, nothingLogged(f.terms.Empty()))
+		if hint := f.terms.Hint(); hint != "" {
+			fmt.Fprintf(a.errOut, "redlockctl: filter: %s\n", safetext.Printable(hint))
+		}
 		return nil
 	}
 	return a.listAudit(as, view.AuditColumns(), kept)
+}
+
+// nothingLogged says why no line is listed; all: none was left out by a filter.
+func nothingLogged(all bool) string {
+	if all {
+		return "nothing is logged"
+	}
+	return "no line matches the filter"
 }
 
 func (a *commandLine) auditVerifyCommand() *cobra.Command {

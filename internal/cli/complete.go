@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"redlockctl/internal/app"
+	"redlockctl/internal/audit"
 	"redlockctl/internal/safetext"
 	"redlockctl/internal/view"
 	"redlockctl/monitor"
@@ -49,6 +50,51 @@ func (a *commandLine) completeLocks(cmd *cobra.Command, args []string, begun str
 		return nil, none
 	}
 	return lockNames(s, begun, slices.Contains(a.args, "--")), none
+}
+
+// completeFilter offers the fields of a filter of locks and their values to the shell. Nodes are
+// those of the configuration; locks are looked at only where their owner or library is asked for.
+func (a *commandLine) completeFilter(cmd *cobra.Command, _ []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	ctx := cmd.Context()
+	if ctx == nil {
+		ctx = context.Background()
+	}
+	return filterWords(monitor.FilterOffers(begun, func(field string) []string {
+		cfg, err := a.load()
+		if err != nil {
+			return nil
+		}
+		if field == "node" {
+			return app.NodeNames(cfg)
+		}
+		s, err := app.Look(ctx, cfg, app.Aim{Most: completeTime, Locks: true})
+		if err != nil {
+			return nil
+		}
+		return monitor.FilterValues(s.Locks, s.Nodes)(field)
+	}))
+}
+
+// completeAuditFilter offers the fields of a filter of the audit log, and what the log has of them.
+func (a *commandLine) completeAuditFilter(_ *cobra.Command, _ []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	return filterWords(view.AuditLanguage.Offers(begun, func(field string) []string {
+		path, err := a.auditPath()
+		if err != nil {
+			return nil
+		}
+		kept, err := latest(path, mostCompleted, func(audit.Entry) bool { return true })
+		if err != nil {
+			return nil
+		}
+		return view.AuditValues(kept)(field)
+	}))
+}
+
+// filterWords are filters as a shell is offered them: without those that it would read
+// otherwise, and with no blank behind them, since more may follow.
+func filterWords(offers []string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	offers = slices.DeleteFunc(offers, func(o string) bool { return strings.ContainsAny(o, "\t\n'`$;&(){}[]#") })
+	return offers[:min(len(offers), mostCompleted)], cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 }
 
 // lockNames are the locks whose names begin so. Those that a shell cannot take in

@@ -46,10 +46,10 @@ the lock is removed. --columns chooses columns, --sort sorts by one; with -o csv
 the columns are the fields of JSON that say the same, with all digits.
 
 A filter chooses by its terms, all of which must hold: a part of the name, or with
-* or ? all of it (orders:*);
-state:WORD, node:NAME (has a copy there), holder:PART, lib:PART (who made it,
-lib:unknown for nobody known), ttl<5s, age>1h, margin:0, copies<3; with ! before
-a term, the opposite.
+* or ? all of it (orders:*), or a regular expression (~^job:[0-9]+$);
+state:WORD, node:NAME (has a copy there), holder:PART, owner:PART, lib:PART (who made it,
+lib:unknown for nobody known), ttl<5s, age>1h, margin:0, copies<3; with | between
+values one of them (state:split|orphaned), with ! before a term the opposite.
 
 With a NAME it prints all that is known of that lock: holder, who made it and what
 to know before it is revoked or force-released, its keys, the findings about it, and what is left
@@ -92,6 +92,7 @@ redlockctl locks job:1 --watch`,
 		}),
 	}))
 	cmd.Flags().StringVar(&filter, "filter", "", "only locks that these terms choose: a part of the name, state:WORD, lib:PART, …")
+	_ = cmd.RegisterFlagCompletionFunc("filter", a.completeFilter)
 	return cmd
 }
 
@@ -110,6 +111,9 @@ func (a *commandLine) listLocks(s *monitor.Snapshot, f monitor.Filter, as *listi
 		err = printLockLines(a.out, s, locks, again)
 	case len(locks) == 0 && a.output != "csv":
 		fmt.Fprintln(a.out, noLocks(s))
+		if hint := f.Hint(); hint != "" {
+			fmt.Fprintf(a.errOut, "redlockctl: filter: %s\n", safetext.Printable(hint))
+		}
 	default:
 		err = printList(a, as, a.viewContext(s), columns, locks, func(l *monitor.Lock) any { return view.DocOfLock(l, s) })
 	}
@@ -132,12 +136,15 @@ func (a *commandLine) listLocks(s *monitor.Snapshot, f monitor.Filter, as *listi
 	return nil
 }
 
+// errOpenQuote is returned for a filter that ends in a quote.
+var errOpenQuote = errors.New("filter: a double quote is not closed")
+
 // readFilter reads a filter that is typed to its end: a double quote that is not closed is
 // a mistake. Without nodes their names are not checked.
 func readFilter(text string, nodes []monitor.Node) (monitor.Filter, error) {
 	f := monitor.ParseFilter(text)
 	if f.Unclosed() {
-		return f, usageError{errors.New("filter: a double quote is not closed")}
+		return f, usageError{errOpenQuote}
 	}
 	if err := f.Check(nodes); err != nil {
 		return f, usageError{err}

@@ -129,6 +129,7 @@ or when nobody reads any more; exit code 0 in each case.`,
 	}, "table", "text", "json", "jsonl", "csv")
 	f := cmd.Flags()
 	f.StringVar(&filter, "filter", "", "only these locks: a part of the name, state:WORD, lib:PART, …")
+	_ = cmd.RegisterFlagCompletionFunc("filter", a.completeFilter)
 	f.StringSliceVar(&columns, "columns", nil, "only these columns, in this order: "+strings.Join(view.Words(view.EventColumns()), ","))
 	f.DurationVar(&span, "for", 0, "end after this time (0: never)")
 	return cmd

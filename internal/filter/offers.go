@@ -75,27 +75,40 @@ func (l *Language[T]) beginnings(begun string) (out []string) {
 	return out
 }
 
-// offers are the values that begin as is said, and then those that have it in them.
-func (f *Field[T]) offers(said string, there func(field string) []string) []string {
-	all, plain := f.Words, bare
-	if f.Is == nil {
-		plain = strings.ToLower
-		if all = nil; there != nil && f.Has != nil {
-			all = there(f.Name)
+// offers are the values that begin as is said, and then those that have it in them. Of our
+// own words those that are spelt so, or else those that are meant by it.
+func (f *Field[T]) offers(said string, there func(field string) []string) (begin []string) {
+	if f.Is != nil {
+		for _, plain := range []func(string) string{hyphened, bare} {
+			for _, v := range f.Words {
+				if strings.HasPrefix(plain(v), plain(said)) {
+					begin = append(begin, v)
+				}
+			}
+			if begin != nil {
+				return begin
+			}
 		}
+		return nil
 	}
-	said = plain(said)
-	var begin, have []string
-	for _, v := range all {
-		switch p := plain(v); {
-		case strings.HasPrefix(p, said):
+	if there == nil || f.Has == nil {
+		return nil
+	}
+	said = strings.ToLower(said)
+	var have []string
+	for _, v := range there(f.Name) {
+		switch low := strings.ToLower(v); {
+		case strings.HasPrefix(low, said):
 			begin = append(begin, v)
-		case f.Is == nil && strings.Contains(p, said):
+		case strings.Contains(low, said):
 			have = append(have, v)
 		}
 	}
 	return append(begin, have...)
 }
+
+// hyphened is a word in small letters, with hyphens for blanks.
+func hyphened(s string) string { return strings.ReplaceAll(strings.ToLower(s), " ", "-") }
 
 // quoteValue is a value as it is typed: in quotes where these were begun or it has a
 // blank, which one of our own words has as a hyphen else; "": it cannot be typed.

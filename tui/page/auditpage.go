@@ -2,9 +2,11 @@ package page
 
 import (
 	"strconv"
+	"time"
 
 	"redlockctl/internal/audit"
 	"redlockctl/internal/view"
+	"redlockctl/tui/input"
 	"redlockctl/tui/styles"
 )
 
@@ -12,8 +14,10 @@ import (
 // what was written.
 type auditPage struct {
 	*Screen
-	log      *view.AuditLog // nil: it is being read
-	acts     []audit.Entry
+	log  *view.AuditLog // nil: it is being read
+	all  []audit.Entry  // of it, an act once
+	acts []audit.Entry  // those that the filter chooses
+	choice[*audit.Entry]
 	id       string // of the one under the cursor; "": the newest
 	was      int    // its place
 	top      int
@@ -26,12 +30,48 @@ func auditID(e *audit.Entry) string { return e.ID + " " + e.Phase + " " + strcon
 
 // Take takes in the log.
 func (m *auditPage) Take(log *view.AuditLog) {
-	m.was = max(0, m.pos())
-	m.log, m.acts = log, nil
+	m.log, m.all = log, nil
 	if log != nil {
-		m.acts = log.Acts()
+		m.all = log.Acts()
+	}
+	m.list()
+}
+
+// list lists what the filter chooses.
+func (m *auditPage) list() {
+	m.was = max(0, m.pos())
+	m.acts = nil
+	for i := range m.all {
+		if m.has(&m.all[i]) {
+			m.acts = append(m.acts, m.all[i])
+		}
 	}
 }
+
+// tick brings what depends on time alone up to now.
+func (m *auditPage) tick(now time.Time) {
+	if m.filter.Timed() {
+		m.at = now
+		m.list()
+	}
+}
+
+func (m *auditPage) FilterLine() *input.Line { return &m.line }
+func (m *auditPage) FilterSource() string    { return m.source }
+func (m *auditPage) FilterProblem() string   { return m.problem(m.St) }
+
+func (m *auditPage) Filter(now time.Time) {
+	m.apply(now)
+	m.list()
+}
+
+func (m *auditPage) Found() (n, of int, ok bool) { return len(m.acts), len(m.all), m.log != nil }
+
+func (m *auditPage) FilterOffers(line string) []string {
+	return view.AuditLanguage.Offers(line, view.AuditValues(m.all))
+}
+
+func (m *auditPage) FilterLearn() func() Values { return nil }
 
 // pos is the place of the cursor: where its entry was, if that is gone.
 func (m *auditPage) pos() int {
@@ -82,12 +122,15 @@ func (m *auditPage) Click(x, y int) (again bool) {
 
 func (m *auditPage) Lines(h int) []string {
 	st, ctx := m.St, m.context()
-	title := Pane{Title: "Audit " + view.Count(len(m.acts)), Focused: true}
+	title := Pane{Title: "Audit " + view.Count(len(m.all)), Focused: true}
 	if m.log == nil {
 		return m.frame(title, []string{"", styles.Blanks(styles.Lead) + st.Dim.Of(st.Wait+" reading the audit log"+st.Ellipsis)}, h)
 	}
 	head := m.log.Headline(ctx)
 	title.More = st.Paint(head.Tone).Of(head.Sign + " " + head.Text)
+	if m.on() {
+		title.More = m.choice.title(st, len(m.acts)) + " " + st.Sep + " " + title.More
+	}
 	if m.W >= 76 { // the verdict on the log has the room first
 		title.Right = st.Dim.Of("newest first")
 	}
@@ -108,6 +151,8 @@ func (m *auditPage) Lines(h int) []string {
 	}
 	m.span = m.rowsAt(2, len(seen))
 	switch n := m.log.Older; {
+	case len(m.acts) == 0 && m.on():
+		lines = nothing(st, "line", m.filter.Hint(), m.In())
 	case len(m.acts) == 0:
 		lines = []string{"", styles.Blanks(styles.Lead) + st.Dim.Of("nothing is logged")}
 	case n > 0 && m.top+len(seen) == len(m.acts) && len(lines) < h-len(dock)-m.chrome():

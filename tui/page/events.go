@@ -22,17 +22,17 @@ type eventTable struct {
 	weighs int             // how many of them are more than everyday
 	Seq    uint64          // of the latest
 	until  uint64          // the latest that is shown, while frozen; 0: all are
-	line   input.Line      // the filter that is typed
-	source string
-	terms  []eventTerm
+	choice[*monitor.Event]
 	Follow bool
-	at     uint64 // seq of the one under the cursor
+	under  uint64 // seq of the one under the cursor
 	top    int
 	listed []int // what the filter chooses: indexes into all, newest first
 	stale  bool
 }
 
-func NewEventTable() eventTable { return eventTable{line: input.New(""), Follow: true, stale: true} }
+func NewEventTable() eventTable {
+	return eventTable{choice: newChoice(&view.EventLanguage), Follow: true, stale: true}
+}
 
 // Add takes in those events of a picture that are new.
 func (t *eventTable) Add(events []monitor.Event) {
@@ -73,48 +73,17 @@ func (t *eventTable) trim() {
 	t.stale = true
 }
 
-// eventTerm is one condition of a filter of events.
-type eventTerm struct {
-	not         bool
-	field, text string
+// setFilter chooses events by what is typed.
+func (t *eventTable) setFilter(now time.Time) {
+	t.choice.apply(now)
+	t.stale = true
 }
 
-// setFilter chooses events: words that must be in them, kind:, node:, level:,
-// and ! for the opposite.
-func (t *eventTable) setFilter(s string) {
-	t.source, t.terms, t.stale = s, nil, true
-	for w := range strings.FieldsSeq(strings.ToLower(s)) {
-		var e eventTerm
-		w, e.not = strings.CutPrefix(w, "!")
-		e.text = w
-		if field, text, ok := strings.Cut(w, ":"); ok && slices.Contains([]string{"kind", "node", "level"}, field) {
-			e.field, e.text = field, text
-		}
-		if e.text != "" {
-			t.terms = append(t.terms, e)
-		}
+// tick brings what depends on time alone up to now.
+func (t *eventTable) tick(now time.Time) {
+	if t.filter.Timed() {
+		t.at, t.stale = now, true
 	}
-}
-
-func (t *eventTable) match(e *monitor.Event) bool {
-	has := func(s, part string) bool { return strings.Contains(strings.ToLower(s), part) }
-	for _, c := range t.terms {
-		var ok bool
-		switch c.field {
-		case "kind":
-			ok = has(e.Kind, c.text)
-		case "node":
-			ok = strings.ToLower(e.Node) == c.text
-		case "level":
-			ok = strings.HasPrefix(e.Level.String(), c.text)
-		default:
-			ok = has(e.Text.String(), c.text) || has(e.Key.String(), c.text) || has(e.Kind, c.text) || has(e.Node, c.text)
-		}
-		if ok == c.not {
-			return false
-		}
-	}
-	return true
 }
 
 // List is what is chosen, newest first.
@@ -123,7 +92,7 @@ func (t *eventTable) List() []int {
 		t.stale = t.until > 0
 		t.listed = t.listed[:0]
 		for i := len(t.All) - 1; i >= 0; i-- {
-			if (t.until == 0 || t.All[i].Seq <= t.until) && t.match(&t.All[i]) && (!t.All[i].Part || len(t.terms) > 0) {
+			if (t.until == 0 || t.All[i].Seq <= t.until) && t.has(&t.All[i]) && (!t.All[i].Part || !t.filter.Empty()) {
 				t.listed = append(t.listed, i)
 			}
 		}
@@ -138,11 +107,11 @@ func (t *eventTable) pos() int {
 	if len(list) == 0 {
 		return -1
 	}
-	if t.Follow || t.at == 0 {
+	if t.Follow || t.under == 0 {
 		return 0
 	}
 	for i, e := range list {
-		if t.All[e].Seq <= t.at {
+		if t.All[e].Seq <= t.under {
 			return i
 		}
 	}
@@ -159,7 +128,7 @@ func (t *eventTable) goTo(i int) {
 		return
 	}
 	i = max(0, min(len(list)-1, i))
-	t.at = t.All[list[i]].Seq
+	t.under = t.All[list[i]].Seq
 	t.Follow = t.Follow && i == 0
 }
 
@@ -196,9 +165,15 @@ func (m *eventsPage) Click(x, y int) bool {
 }
 
 func (m *eventsPage) FilterLine() *input.Line { return &m.events.line }
-func (m *eventsPage) Filter(time.Time)        { m.events.setFilter(m.events.line.String()) }
+func (m *eventsPage) Filter(now time.Time)    { m.events.setFilter(now) }
 func (m *eventsPage) FilterSource() string    { return m.events.source }
-func (m *eventsPage) FilterProblem() string   { return "" }
+func (m *eventsPage) FilterProblem() string   { return m.events.problem(m.St) }
+
+func (m *eventsPage) FilterOffers(line string) []string {
+	return view.EventLanguage.Offers(line, view.EventValues(m.events.All, m.Shown.Nodes))
+}
+
+func (m *eventsPage) FilterLearn() func() Values { return nil }
 
 func (m *eventsPage) Found() (n, of int, ok bool) {
 	return len(m.events.List()), len(m.events.All), true
@@ -225,8 +200,8 @@ func (m *eventsPage) list(h int) []string {
 	st, t, w := m.St, m.events, m.In()
 	list := t.List()
 	title := Pane{Title: "Events " + view.Count(len(t.All)), More: st.Dim.Of("newest first"), Focused: true, Right: st.Dim.Of("f: follow")}
-	if t.source != "" {
-		title.More = st.Info.Of("/"+st.Escape(t.source, 24)) + " " + view.Count(len(list))
+	if t.on() {
+		title.More = t.title(st, len(list))
 	}
 	if t.Follow {
 		title.Right = st.Good.Of(st.Points + " following")
@@ -251,12 +226,11 @@ func (m *eventsPage) list(h int) []string {
 		lines = append(lines, line)
 		m.span.n++
 	}
-	if len(list) == 0 {
-		why := "nothing has happened yet"
-		if t.source != "" {
-			why = "no event matches the filter: esc clears it"
-		}
-		lines = append(lines, styles.Blanks(styles.Lead)+st.Dim.Of(why))
+	switch {
+	case len(list) == 0 && t.on():
+		lines = nothing(st, "event", t.filter.Hint(), w)
+	case len(list) == 0:
+		lines = append(lines, styles.Blanks(styles.Lead)+st.Dim.Of("nothing has happened yet"))
 	}
 	return m.frame(title, lines, h)
 }

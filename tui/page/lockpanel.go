@@ -43,18 +43,19 @@ func (m *lockPanel) FilterLine() *input.Line { return &m.locks.line }
 func (m *lockPanel) FilterSource() string    { return m.locks.Source }
 
 func (m *lockPanel) Filter(now time.Time) {
-	s := m.locks.line.String()
+	s := strings.TrimSpace(m.locks.line.String())
 	m.locks.setFilter(monitor.ParseFilter(s).At(now), s)
 }
 
 func (m *lockPanel) FilterProblem() string {
-	err := m.locks.filter.Check(m.Shown.Nodes)
-	if err == nil {
-		return ""
-	}
-	first, _, _ := strings.Cut(err.Error(), "\n")
-	return m.St.Whole(strings.TrimPrefix(first, monitor.ErrFilter.Error()+": "))
+	return problem(m.St, m.locks.filter.Check(m.Shown.Nodes))
 }
+
+func (m *lockPanel) FilterOffers(line string) []string {
+	return monitor.FilterOffers(line, m.locks.values.of)
+}
+
+func (m *lockPanel) FilterLearn() func() Values { return m.locks.learn() }
 
 func (m *lockPanel) Found() (n, of int, ok bool) {
 	return m.locks.Len(), m.Shown.Locks.Len(), !m.locks.Stale
@@ -70,15 +71,18 @@ func (m *lockPanel) lines(top, h int, at cursorState) []string {
 	m.span = m.rowsAt(top+2, len(rows))
 	if len(rows) == 0 {
 		why := "no locks"
+		rows = nil
 		switch {
 		case m.locks.Stale:
 			why = "looking" + m.St.Ellipsis
 		case !m.locks.filter.Empty() && m.Shown.Locks.Len() > 0:
-			why = "no lock matches the filter: esc clears it"
+			rows = nothing(m.St, "lock", m.locks.filter.Hint(), m.In())
 		case m.Shown.Cluster.Verdict == monitor.VerdictUnknown && m.Shown.Cluster.Serving < m.Shown.Cluster.N:
 			why = "waiting for the first look at the nodes" + m.St.Ellipsis
 		}
-		rows = []string{styles.Blanks(styles.Lead) + m.St.Dim.Of(why)}
+		if rows == nil {
+			rows = []string{styles.Blanks(styles.Lead) + m.St.Dim.Of(why)}
+		}
 	}
 	return m.frame(m.title(at != cursorAway), append(lines, rows...), h)
 }

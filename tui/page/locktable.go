@@ -22,6 +22,7 @@ type lockTable struct {
 	filter monitor.Filter
 	line   input.Line // in which the filter is typed
 	Source string     // the filter as it was applied
+	values Values     // that it may ask for
 
 	generation int      // of what is wanted; a build of an older one is too late
 	building   bool     // a build is on its way
@@ -141,6 +142,26 @@ func (t *lockTable) SetOrder(o Order) {
 func (t *lockTable) setFilter(f monitor.Filter, source string) {
 	t.Source, t.filter = source, f
 	t.invalidate()
+}
+
+// learn looks for the values of the filter's fields in the locks of now: of few at once, of
+// many by what it returns, which is to be run aside.
+func (t *lockTable) learn() func() Values {
+	t.values.made++
+	set, nodes, made := t.set, t.nodes, t.values.made
+	look := func() Values { return Values{monitor.FilterValues(set, nodes), made} }
+	if set.Len() > atOnce {
+		return look
+	}
+	t.values = look()
+	return nil
+}
+
+// Know takes in values that were looked for aside.
+func (t *lockTable) Know(v Values) {
+	if v.made == t.values.made {
+		t.values = v
+	}
 }
 
 // tick brings what depends on time alone up to now.

@@ -71,6 +71,9 @@ func (m *overview) FilterSource() string        { return m.locks.FilterSource() 
 func (m *overview) FilterProblem() string       { return m.locks.FilterProblem() }
 func (m *overview) Found() (n, of int, ok bool) { return m.locks.Found() }
 
+func (m *overview) FilterOffers(line string) []string { return m.locks.FilterOffers(line) }
+func (m *overview) FilterLearn() func() Values        { return m.locks.FilterLearn() }
+
 func (m *overview) Lines(h int) []string {
 	var lines []string
 	if spelt(m.H) {

@@ -10,7 +10,6 @@ import (
 	"redlockctl/internal/view"
 	"redlockctl/internal/who"
 	"redlockctl/monitor"
-	"redlockctl/tui/input"
 	"redlockctl/tui/styles"
 )
 
@@ -79,15 +78,6 @@ type list interface {
 
 // Detailed is a page that shows what is under its cursor in full when asked to.
 type Detailed interface{ Detail() *bool }
-
-// Filtered is a page whose rows are chosen by a filter.
-type Filtered interface {
-	FilterLine() *input.Line     // in which it is typed
-	Filter(now time.Time)        // lists what it chooses as far as it is typed
-	FilterSource() string        // what was typed when it was last applied
-	FilterProblem() string       // what is wrong with it, safe to show
-	Found() (n, of int, ok bool) // ok: it is known by now
-}
 
 // Selection is what the cursor is on; nil: nothing of that kind.
 type Selection struct {

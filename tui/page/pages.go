@@ -46,7 +46,7 @@ func New(s *Screen, now time.Time, lab, help func(w int) []string) *Set {
 	p.Node = &nodeFacts{Screen: s, eventView: ev, events: &p.Events, past: p.Past}
 	p.Overview = &overview{Screen: s, locks: locks(), nodes: table(), lock: p.Lock, node: p.Node, events: &p.Events, latest: &latestEvents{Screen: s, eventView: ev}}
 	p.Clusters = &clustersPage{Screen: s}
-	p.Audit = &auditPage{Screen: s}
+	p.Audit = &auditPage{Screen: s, choice: newChoice(&view.AuditLanguage)}
 	p.tabs = [NumTabs]Page{
 		Overview: p.Overview,
 		Locks:    &locksPage{locks()},
@@ -143,6 +143,8 @@ func (p *Set) Tick(now time.Time) {
 	if !p.Frozen.On() {
 		p.Nodes.set(p.Shown.Nodes, true)
 		p.Locks.tick(p.Locks.filter.At(now))
+		p.Events.tick(now)
+		p.Audit.tick(now)
 	}
 }
 

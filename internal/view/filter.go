@@ -1,0 +1,107 @@
+package view
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"redlockctl/internal/audit"
+	"redlockctl/internal/filter"
+	"redlockctl/internal/safetext"
+	"redlockctl/monitor"
+)
+
+// EventLanguage is what a filter of events may be about.
+var EventLanguage = filter.Language[*monitor.Event]{
+	Text: "what happened, of what kind and to what",
+	Texts: func(e *monitor.Event, such func(safetext.Text) bool) bool {
+		return such(e.Text) || such(e.Key) || such(safetext.New(e.Kind)) || such(safetext.New(e.Node))
+	},
+	Fields: []filter.Field[*monitor.Event]{{
+		Name: "kind", Example: "kind:restart", Help: "of a kind that has this in it",
+		Has: func(e *monitor.Event, text string) bool { return filter.HasFold(safetext.New(e.Kind), text) },
+	}, {
+		Name: "node", Example: "node:n2", Help: "about this node",
+		Has: func(e *monitor.Event, text string) bool { return strings.EqualFold(e.Node, text) },
+	}, {
+		Name: "lock", Example: "lock:orders", Help: "about a lock with this in its name",
+		Has: func(e *monitor.Event, text string) bool { return !e.Key.Empty() && filter.HasFold(e.Key, text) },
+	}, {
+		Name: "level", Example: "level:alarm", Help: "of this level: info, notice, alarm",
+		Is: func(e *monitor.Event) string { return e.Level.String() }, Words: levelNames(),
+	}, {
+		Name: "age", Example: "age<5m", Help: "that happened within, or before",
+		Span: func(e *monitor.Event, now time.Time) (time.Duration, bool) { return now.Sub(e.At), true },
+	}},
+}
+
+func levelNames() (names []string) {
+	for l := monitor.LevelInfo; l <= monitor.LevelAlarm; l++ {
+		names = append(names, l.String())
+	}
+	return names
+}
+
+// EventValues are the values of the fields of a filter that some events have.
+func EventValues(events []monitor.Event, nodes []monitor.Node) func(field string) []string {
+	kinds := filter.NewValues(mostValues)
+	for i := range events {
+		kinds.Add(events[i].Kind)
+	}
+	values := map[string][]string{"kind": kinds.Sorted()}
+	for i := range nodes {
+		values["node"] = append(values["node"], nodes[i].Name)
+	}
+	return func(field string) []string { return values[field] }
+}
+
+// mostValues bounds what is offered of a field.
+const mostValues = 500
+
+// AuditLanguage is what a filter of the audit log may be about.
+var AuditLanguage = filter.Language[*audit.Entry]{
+	Text: "who did what to what, why and with what outcome",
+	Texts: func(e *audit.Entry, such func(safetext.Text) bool) bool {
+		return slices.ContainsFunc([]string{e.Actor, audit.PresentAct(e.Act), e.Target, e.Reason, e.Detail, e.Phase, e.Cluster},
+			func(s string) bool { return such(safetext.New(s)) })
+	},
+	Fields: []filter.Field[*audit.Entry]{
+		auditField("actor", "actor:alice", "who did it, has this in it", func(e *audit.Entry) string { return e.Actor }),
+		auditField("act", "act:revoke|force-release", "what was done, has this in it", func(e *audit.Entry) string { return audit.PresentAct(e.Act) }),
+		auditField("target", "target:orders", "the lock or the node, has this in it", func(e *audit.Entry) string { return e.Target }),
+		{
+			Name: "phase", Example: "phase:failed", Help: "the outcome: done, failed, or intent where none is logged",
+			Is: func(e *audit.Entry) string { return e.Phase }, Words: []string{audit.Intent, audit.Done, audit.Failed},
+		},
+		auditField("reason", "reason:deploy", "why, has this in it", func(e *audit.Entry) string { return e.Reason }),
+		auditField("cluster", "cluster:prod", "in which cluster, has this in it", func(e *audit.Entry) string { return e.Cluster }),
+		{
+			Name: "age", Example: "age<1h", Help: "when: within, or before",
+			Span: func(e *audit.Entry, now time.Time) (time.Duration, bool) { return now.Sub(e.Time), true },
+		},
+	},
+}
+
+func auditField(name, example, help string, of func(*audit.Entry) string) filter.Field[*audit.Entry] {
+	return filter.Field[*audit.Entry]{Name: name, Example: example, Help: help,
+		Has: func(e *audit.Entry, text string) bool { return filter.HasFold(safetext.New(of(e)), text) }}
+}
+
+// AuditValues are the values of the fields of a filter that some entries have.
+func AuditValues(entries []audit.Entry) func(field string) []string {
+	actors, acts, targets, clusters := filter.NewValues(mostValues), filter.NewValues(mostValues), filter.NewValues(mostValues), filter.NewValues(mostValues)
+	for i := range entries {
+		e := &entries[i]
+		actors.Add(e.Actor)
+		acts.Add(audit.PresentAct(e.Act))
+		targets.Add(e.Target)
+		clusters.Add(e.Cluster)
+	}
+	values := map[string]*filter.Values{"actor": actors, "act": acts, "target": targets, "cluster": clusters}
+	return func(field string) []string {
+		if v := values[field]; v != nil {
+			return v.Sorted()
+		}
+		return nil
+	}
+}
