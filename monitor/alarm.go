@@ -3,6 +3,8 @@ package monitor
 import (
 	"slices"
 	"time"
+
+	"redlockctl/monitor/internal/packed"
 )
 
 // alarmPatience is how long a lock must have been split or without a TTL before
@@ -24,7 +26,7 @@ func patience(s LockState) (time.Duration, bool) {
 
 // trackAlarm tells of a state that needs a person when it has lasted, and returns
 // when to look again.
-func (t *table) trackAlarm(r *record, now moment) (again moment) {
+func (t *table) trackAlarm(r *record, now packed.Moment) (again packed.Moment) {
 	s := r.lock.State
 	wait, ok := patience(s)
 	if !ok {
@@ -37,17 +39,17 @@ func (t *table) trackAlarm(r *record, now moment) (again moment) {
 	if !t.settled || r.alarmTold || t.firstAlarms != 0 && r.alarmed <= t.settledAt {
 		return 0 // it was told, or will be with the others
 	}
-	if due := r.alarmed + moment(wait); now < due {
+	if due := r.alarmed + packed.Moment(wait); now < due {
 		return due
 	}
 	r.alarmTold = true
-	t.emit(lockEvent(t.time(now), LevelAlarm, s.String(), r.key(), "%s", alarmText(r.lock)))
+	t.emit(lockEvent(t.Time(now), LevelAlarm, s.String(), r.key(), "%s", alarmText(r.lock)))
 	return 0
 }
 
 // emitFirstAlarms tells what was wrong when the first view was complete and
 // still is, in one sentence for each of these states.
-func (t *table) emitFirstAlarms(now moment, states ...LockState) {
+func (t *table) emitFirstAlarms(now packed.Moment, states ...LockState) {
 	counts := map[LockState]int{}
 	first := map[LockState]*record{}
 	for _, r := range t.all {
@@ -63,9 +65,9 @@ func (t *table) emitFirstAlarms(now moment, states ...LockState) {
 	for _, s := range states {
 		switch n := counts[s]; {
 		case n == 1:
-			t.emit(lockEvent(t.time(now), LevelAlarm, s.String(), first[s].key(), "%s", alarmText(first[s].lock)))
+			t.emit(lockEvent(t.Time(now), LevelAlarm, s.String(), first[s].key(), "%s", alarmText(first[s].lock)))
 		case n > 1:
-			t.emit(nodeEvent(t.time(now), LevelAlarm, s.String(), "", "%d locks: %s", n, alarmTexts[s]))
+			t.emit(nodeEvent(t.Time(now), LevelAlarm, s.String(), "", "%d locks: %s", n, alarmTexts[s]))
 		}
 	}
 }

@@ -7,14 +7,15 @@ import (
 
 	"redlockctl/internal/lockform"
 	"redlockctl/internal/safetext"
+	"redlockctl/monitor/internal/packed"
 	"redlockctl/redlock"
 )
 
 // assessment is what the copies of a record amount to.
 type assessment struct {
-	now  moment
-	lock Lock   // without its copies
-	wake moment // when to look again at the latest; zero: no need
+	now  packed.Moment
+	lock Lock          // without its copies
+	wake packed.Moment // when to look again at the latest; zero: no need
 
 	locks, others int            // copies of a lock, and those that are none
 	confirmed     bool           // every node that answers was read since the last change
@@ -25,11 +26,11 @@ type assessment struct {
 	holder        int8           // token; −1: none
 	holders       int            // different tokens that are no tombstones
 	revoked       bool           // a tombstone is among the tokens
-	since         moment         // of holder
-	minority      moment         // since when holder has no majority; zero while it has
+	since         packed.Moment  // of holder
+	minority      packed.Moment  // since when holder has no majority; zero while it has
 	early         bool           // see record
 	form          *lockform.Form // as recognized; that of lock may say more
-	end           moment         // of the majority; zero: there is none, or never
+	end           packed.Moment  // of the majority; zero: there is none, or never
 	never         bool           // the majority has no end
 	majority      bool
 	perhaps       bool // a majority, if the nodes that do not answer kept their copies
@@ -42,7 +43,7 @@ type tally struct {
 }
 
 // wakeAt asks for another look then, if that time is to come.
-func (a *assessment) wakeAt(at moment) {
+func (a *assessment) wakeAt(at packed.Moment) {
 	if at > a.now && (a.wake == 0 || at < a.wake) {
 		a.wake = at
 	}
@@ -50,12 +51,12 @@ func (a *assessment) wakeAt(at moment) {
 
 // assessLock works out what the copies of r mean now. It reads the table and the
 // record, and writes neither.
-func (t *table) assessLock(r *record, now moment) assessment {
-	a := assessment{now: now, holder: -1, since: r.lock.Span.begin, minority: r.minority, early: r.early, form: r.form}
+func (t *table) assessLock(r *record, now packed.Moment) assessment {
+	a := assessment{now: now, holder: -1, since: r.lock.Span.Begin, minority: r.minority, early: r.early, form: r.form}
 	var few [8]tally
 	tallies := few[:]
-	if len(r.tokens) > len(few) {
-		tallies = make([]tally, len(r.tokens))
+	if len(r.Tokens) > len(few) {
+		tallies = make([]tally, len(r.Tokens))
 	}
 	t.countCopies(r, &a, tallies)
 	if a.locks+a.others == 0 {
@@ -76,9 +77,9 @@ func (t *table) assessLock(r *record, now moment) assessment {
 	if a.numbers > 0 && a.numbers == a.locks && (form == nil || !form.Companion && form.Deadline.IsZero()) {
 		form = lockform.Number()
 	}
-	var deadline moment
+	var deadline packed.Moment
 	if a.form != nil && !a.form.Deadline.IsZero() {
-		deadline = t.moment(a.form.Deadline)
+		deadline = t.Moment(a.form.Deadline)
 		a.wakeAt(deadline)
 	}
 	a.end, a.never = t.majorityEnd(r, a.holder, deadline)
@@ -87,13 +88,13 @@ func (t *table) assessLock(r *record, now moment) assessment {
 	// on it.
 	a.perhaps = !a.majority && a.best.present+a.best.last >= t.quorum
 	a.lock.Key, a.lock.Form, a.lock.Held = r.lock.Key, form, a.best.present
-	a.lock.Span = span{a.since, a.end}
+	a.lock.Span = packed.Span{Begin: a.since, End: a.end}
 	if a.holder >= 0 {
-		a.lock.Holder = safetext.New(r.tokens[a.holder].prefix)
+		a.lock.Holder = safetext.New(r.Tokens[a.holder].Prefix)
 	}
 	a.lock.State = t.lockState(r, &a, deadline)
 	a.lock.Nobody = a.lock.State == LockSplit && a.holders > 1 && !a.majority && !a.perhaps
-	for k := 0; k < len(r.tokens) && a.lock.Nobody; k++ {
+	for k := 0; k < len(r.Tokens) && a.lock.Nobody; k++ {
 		a.lock.Nobody = tallies[k].present+t.possible(r, &a, int8(k)) < t.quorum
 	}
 	return a
@@ -102,34 +103,34 @@ func (t *table) assessLock(r *record, now moment) assessment {
 // countCopies counts the copies of r, and those of each token.
 func (t *table) countCopies(r *record, a *assessment, tallies []tally) {
 	a.confirmed = true
-	for i := range r.copies {
-		c := &r.copies[i]
+	for i := range r.Copies {
+		c := &r.Copies[i]
 		if t.nodes[i].reachable && !t.confirmed(r, i) {
 			a.confirmed = false
 		}
-		if !c.have() {
+		if !c.Have() {
 			continue
 		}
-		a.wakeAt(c.expires)
-		if c.kind != lockCopy {
+		a.wakeAt(c.Expires)
+		if c.Kind != packed.LockCopy {
 			a.others++
 			continue
 		}
 		a.locks++
-		tok := &r.tokens[c.token]
-		if c.expires == 0 {
+		tok := &r.Tokens[c.Token]
+		if c.Expires == 0 {
 			a.endless = true
-			if c.typ == typeString && lockform.IsNumber(tok.prefix, tok.length) {
+			if c.Type == packed.StringType && lockform.IsNumber(tok.Prefix, tok.Length) {
 				a.numbers++
 			}
-		} else if t.maxTTL > 0 && !redlock.IsTombstone(tok.prefix) && time.Duration(c.expires-a.now) > t.maxTTL {
+		} else if t.maxTTL > 0 && !redlock.IsTombstone(tok.Prefix) && time.Duration(c.Expires-a.now) > t.maxTTL {
 			a.over = true
-			a.wakeAt(c.expires - moment(t.maxTTL))
+			a.wakeAt(c.Expires - packed.Moment(t.maxTTL))
 		}
-		if c.state == CopyPresent {
-			tallies[c.token].present++
+		if c.State == CopyPresent {
+			tallies[c.Token].present++
 		} else {
-			tallies[c.token].last++
+			tallies[c.Token].last++
 		}
 	}
 }
@@ -138,13 +139,13 @@ func (t *table) countCopies(r *record, a *assessment, tallies []tally) {
 // that was it, so that the screen does not swap them. What a revocation left holds
 // nothing.
 func (a *assessment) chooseHolder(r *record, tallies []tally) {
-	for k := range r.tokens {
+	for k := range r.Tokens {
 		v := tallies[k]
 		if v.present+v.last == 0 {
 			continue
 		}
 		a.lock.Tokens++
-		if redlock.IsTombstone(r.tokens[k].prefix) {
+		if redlock.IsTombstone(r.Tokens[k].Prefix) {
 			a.revoked = true
 		} else {
 			a.holders++
@@ -157,7 +158,7 @@ func (a *assessment) chooseHolder(r *record, tallies []tally) {
 }
 
 // lockState is the state of the lock, the worst of those that it is in.
-func (t *table) lockState(r *record, a *assessment, deadline moment) LockState {
+func (t *table) lockState(r *record, a *assessment, deadline packed.Moment) LockState {
 	if f := a.lock.Form; a.locks == 0 || f != nil && f.Companion {
 		return LockNotALock
 	}
@@ -181,7 +182,7 @@ func (t *table) lockState(r *record, a *assessment, deadline moment) LockState {
 // holderState is the state of the lock as far as it follows from what its holder
 // has.
 func (t *table) holderState(r *record, a *assessment) LockState {
-	if a.revoked && (redlock.IsTombstone(r.tokens[a.holder].prefix) || (!a.majority && !a.perhaps)) {
+	if a.revoked && (redlock.IsTombstone(r.Tokens[a.holder].Prefix) || (!a.majority && !a.perhaps)) {
 		a.minority = 0
 		return LockRevoked
 	}
@@ -189,7 +190,7 @@ func (t *table) holderState(r *record, a *assessment) LockState {
 		a.minority = 0
 	}
 	if a.majority && !a.never {
-		a.wakeAt(a.end - moment(time.Second))
+		a.wakeAt(a.end - packed.Moment(time.Second))
 	}
 	margin := crashMargin(len(t.nodes), t.quorum, a.best.present)
 	switch {
@@ -203,7 +204,7 @@ func (t *table) holderState(r *record, a *assessment) LockState {
 	if a.minority == 0 {
 		a.minority = a.now
 	}
-	ripe := a.minority + moment(t.attempt)
+	ripe := a.minority + packed.Moment(t.attempt)
 	a.wakeAt(ripe)
 	if ripe <= a.now && a.confirmed && a.best.present+t.possible(r, a, a.holder) < t.quorum {
 		return LockOrphaned
@@ -218,10 +219,10 @@ func (t *table) possible(r *record, a *assessment, tok int8) int {
 	k := 0
 	for i := range t.nodes {
 		n := &t.nodes[i]
-		switch c := &r.copies[i]; {
+		switch c := &r.Copies[i]; {
 		case n.reachable:
-		case c.have():
-			if c.kind == lockCopy && int8(c.token) == tok {
+		case c.Have():
+			if c.Kind == packed.LockCopy && int8(c.Token) == tok {
 				k++
 			}
 		case n.lostSight == 0: // never seen at all
@@ -239,8 +240,8 @@ func (t *table) possible(r *record, a *assessment, tok int8) int {
 // and have not confirmed the last change yet.
 func (t *table) possibleNews(r *record, tok int8) int {
 	k := 0
-	for i := range r.copies {
-		if c := &r.copies[i]; t.nodes[i].reachable && !t.confirmed(r, i) && !(t.seen(r, i) && c.kind == lockCopy && int8(c.token) == tok) {
+	for i := range r.Copies {
+		if c := &r.Copies[i]; t.nodes[i].reachable && !t.confirmed(r, i) && !(t.seen(r, i) && c.Kind == packed.LockCopy && int8(c.Token) == tok) {
 			k++
 		}
 	}
@@ -250,16 +251,16 @@ func (t *table) possibleNews(r *record, tok int8) int {
 // majorityEnd is the quorum-th latest expiry of the copies of tok. never: a
 // quorum of them has no TTL. Both zero: there is no majority. A copy without
 // TTL whose value tells its deadline ends then.
-func (t *table) majorityEnd(r *record, tok int8, deadline moment) (end moment, never bool) {
-	var few [8]moment
+func (t *table) majorityEnd(r *record, tok int8, deadline packed.Moment) (end packed.Moment, never bool) {
+	var few [8]packed.Moment
 	ends := few[:0]
 	forever := 0
-	for i := range r.copies {
-		c := &r.copies[i]
+	for i := range r.Copies {
+		c := &r.Copies[i]
 		switch {
-		case c.kind != lockCopy || int8(c.token) != tok:
-		case c.expires != 0:
-			ends = append(ends, c.expires)
+		case c.Kind != packed.LockCopy || int8(c.Token) != tok:
+		case c.Expires != 0:
+			ends = append(ends, c.Expires)
 		case deadline != 0:
 			ends = append(ends, deadline)
 		default:
@@ -277,32 +278,32 @@ func (t *table) majorityEnd(r *record, tok int8, deadline moment) (end moment, n
 }
 
 // recognize is the form of the lock with this holder.
-func (t *table) recognize(r *record, holder int8, now moment) *lockform.Form {
-	typ := uint8(typeString)
-	for i := range r.copies {
-		if c := &r.copies[i]; c.kind == lockCopy && int8(c.token) == holder {
-			typ = c.typ
+func (t *table) recognize(r *record, holder int8, now packed.Moment) *lockform.Form {
+	typ := uint8(packed.StringType)
+	for i := range r.Copies {
+		if c := &r.Copies[i]; c.Kind == packed.LockCopy && int8(c.Token) == holder {
+			typ = c.Type
 		}
 	}
-	tok := r.tokens[holder]
-	return lockform.Recognize(r.key(), t.typeName(typ), tok.prefix, tok.length, t.time(now))
+	tok := r.Tokens[holder]
+	return lockform.Recognize(r.key(), t.TypeName(typ), tok.Prefix, tok.Length, t.Time(now))
 }
 
 // recognizeForeign finds out what r is, which no copy makes a lock: something
 // that a library keeps beside its locks, maybe.
-func (t *table) recognizeForeign(r *record, now moment) *lockform.Form {
-	have := func(c copyOf) bool { return c.have() }
-	i := slices.IndexFunc(r.copies, have)
-	typ, was := t.typeName(r.copies[i].typ), ""
+func (t *table) recognizeForeign(r *record, now packed.Moment) *lockform.Form {
+	have := func(c packed.Copy) bool { return c.Have() }
+	i := slices.IndexFunc(r.Copies, have)
+	typ, was := t.TypeName(r.Copies[i].Type), ""
 	if old := r.lock.Copies.packed(); old != nil {
-		if k := slices.IndexFunc(old.copies, have); k >= 0 {
-			was = t.typeName(old.copies[k].typ)
+		if k := slices.IndexFunc(old.Copies, have); k >= 0 {
+			was = t.TypeName(old.Copies[k].Type)
 		}
 	}
-	tok := r.tokens[r.copies[i].token]
-	if r.form == nil || r.holder >= 0 || typ != was || tok.prefix != "" {
+	tok := r.Tokens[r.Copies[i].Token]
+	if r.form == nil || r.holder >= 0 || typ != was || tok.Prefix != "" {
 		// What several hold keeps its holders; of anything else no value is kept.
-		if f := lockform.Recognize(r.key(), typ, tok.prefix, tok.length, t.time(now)); f == nil || r.form == nil || *f != *r.form {
+		if f := lockform.Recognize(r.key(), typ, tok.Prefix, tok.Length, t.Time(now)); f == nil || r.form == nil || *f != *r.form {
 			return f
 		}
 	}

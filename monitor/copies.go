@@ -5,10 +5,11 @@ import (
 	"time"
 
 	"redlockctl/internal/safetext"
+	"redlockctl/monitor/internal/packed"
 )
 
 // CopyState tells apart what is known of a key on a node.
-type CopyState = copyState
+type CopyState = packed.State
 
 const (
 	CopyAbsent  CopyState = iota // the node answered, the key is not there
@@ -36,62 +37,62 @@ func (c *Copy) ofLock() bool {
 
 // Copies are the copies of a lock, one for each node, in the nodes' order. They
 // are immutable. A monitor may keep millions, so they are packed.
-type Copies struct{ set *copySet }
+type Copies struct{ set *packed.Set }
 
 // byHand is when the times of locks that no table keeps are counted from.
-var byHand = newOrigin(time.Unix(0, 0))
+var byHand = packed.NewOrigin(time.Unix(0, 0))
 
 // PackCopies are these copies.
 func PackCopies(copies ...Copy) Copies {
-	o := newOrigin(time.Unix(0, 0))
-	set := newCopySet(o, len(copies))
+	o := packed.NewOrigin(time.Unix(0, 0))
+	set := packed.NewSet(o, len(copies))
 	for i, c := range copies {
-		set.copies[i].state = c.State
+		set.Copies[i].State = c.State
 		if c.Type == "" && c.Token.Empty() && c.Len == 0 && c.Expires.IsZero() {
 			continue
 		}
-		kind := otherCopy
+		kind := packed.OtherCopy
 		if c.Type == "string" || !c.Token.Empty() {
-			kind = lockCopy
+			kind = packed.LockCopy
 		}
-		set.tokens = append(set.tokens, token{c.Token.Raw(), c.Len})
-		set.copies[i] = copyOf{state: c.State, kind: kind, typ: o.typ(c.Type), token: uint8(len(set.tokens) - 1), expires: o.moment(c.Expires)}
+		set.Tokens = append(set.Tokens, packed.Token{Prefix: c.Token.Raw(), Length: c.Len})
+		set.Copies[i] = packed.Copy{State: c.State, Kind: kind, Type: o.TypeNumber(c.Type), Token: uint8(len(set.Tokens) - 1), Expires: o.Moment(c.Expires)}
 	}
 	return Copies{set}
 }
 
 // copiesOf are copies as a table keeps them, which writes them no more.
-func copiesOf(set *copySet) Copies { return Copies{set} }
+func copiesOf(set *packed.Set) Copies { return Copies{set} }
 
 // packed are the copies as they are kept; nil: there are none.
-func (c Copies) packed() *copySet { return c.set }
+func (c Copies) packed() *packed.Set { return c.set }
 
 // Len is how many nodes there are.
 func (c Copies) Len() int {
 	if c.set == nil {
 		return 0
 	}
-	return len(c.set.copies)
+	return len(c.set.Copies)
 }
 
 // time is when m is, for a lock with these copies.
-func (c Copies) time(m moment) time.Time {
+func (c Copies) time(m packed.Moment) time.Time {
 	if c.set == nil {
-		return byHand.time(m)
+		return byHand.Time(m)
 	}
-	return c.set.origin.time(m)
+	return c.set.Origin.Time(m)
 }
 
 // At is the copy on node i.
 func (c Copies) At(i int) Copy {
-	p := &c.set.copies[i]
-	if !p.have() {
-		return Copy{State: p.state}
+	p := &c.set.Copies[i]
+	if !p.Have() {
+		return Copy{State: p.State}
 	}
-	tok := &c.set.tokens[p.token]
-	out := Copy{State: p.state, Type: c.set.origin.typeName(p.typ), Len: tok.length, Expires: c.set.origin.time(p.expires)}
-	if p.kind == lockCopy {
-		out.Token = safetext.New(tok.prefix)
+	tok := &c.set.Tokens[p.Token]
+	out := Copy{State: p.State, Type: c.set.Origin.TypeName(p.Type), Len: tok.Length, Expires: c.set.Origin.Time(p.Expires)}
+	if p.Kind == packed.LockCopy {
+		out.Token = safetext.New(tok.Prefix)
 	}
 	return out
 }

@@ -7,6 +7,7 @@ import (
 	"unicode"
 
 	"redlockctl/internal/safetext"
+	"redlockctl/monitor/glob"
 )
 
 // FuzzFilter: whatever is typed, the filter chooses or not, the same each time, and
@@ -37,40 +38,8 @@ func FuzzFilter(f *testing.F) {
 			t.Fatalf("raw: %q", err)
 		}
 		// What a server is asked for must hold all that is chosen.
-		if p := filter.Pattern(); p != "" && chosen && !glob(p).match([]byte(key)) {
+		if p := filter.Pattern(); p != "" && chosen && !glob.Pattern(p).Match([]byte(key)) {
 			t.Fatalf("%q is chosen by %q, and not found by %q", key, text, p)
 		}
-	})
-}
-
-// FuzzGlob: a key matches itself when it is quoted, what matches begins with the
-// literal part and lies below one of the prefixes.
-func FuzzGlob(f *testing.F) {
-	f.Add("lock:*", "lock:1")
-	f.Add(`h[^a-c]l\*?[`, "hxl*\x00")
-	f.Add(strings.Repeat("*a", 30)+"b", strings.Repeat("a", 200))
-	f.Fuzz(func(t *testing.T, pattern, key string) {
-		if len(pattern) > 256 || len(key) > 1<<10 {
-			t.Skip("more of the same")
-		}
-		if !quoteGlob(key).match([]byte(key)) {
-			t.Fatalf("%q does not match itself", key)
-		}
-		if key != "" && !glob(PrefixPattern(key)).match([]byte(key+"x")) {
-			t.Fatalf("%q does not begin with itself", key)
-		}
-		g := newGlobs([]string{pattern})
-		if !g.match([]byte(key)) {
-			return
-		}
-		if !strings.HasPrefix(key, glob(pattern).literal()) {
-			t.Fatalf("%q matches %q and does not begin with %q", key, pattern, glob(pattern).literal())
-		}
-		for _, prefix := range g.prefixes() {
-			if strings.HasPrefix(key, prefix) {
-				return
-			}
-		}
-		t.Fatalf("%q matches %q and has none of %q", key, pattern, g.prefixes())
 	})
 }

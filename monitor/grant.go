@@ -6,13 +6,14 @@ import (
 
 	"redlockctl/internal/safetext"
 	"redlockctl/internal/words"
+	"redlockctl/monitor/internal/packed"
 	"redlockctl/redlock"
 )
 
 // trackGrant makes events of what became of the grant of r since the last look.
 func (t *table) trackGrant(r *record, a *assessment) {
 	g, holds := &r.grant, a.majority && a.locks > 0
-	if f := a.lock.Form; f != nil && f.Companion || holds && redlock.IsTombstone(r.tokens[a.holder].prefix) {
+	if f := a.lock.Form; f != nil && f.Companion || holds && redlock.IsTombstone(r.Tokens[a.holder].Prefix) {
 		holds = false
 	}
 	if g.token >= 0 && (!holds || a.holder != g.token) {
@@ -22,7 +23,7 @@ func (t *table) trackGrant(r *record, a *assessment) {
 	case holds && g.token < 0:
 		*g = grant{token: a.holder, end: a.end}
 		if t.settled && !r.early {
-			t.emit(t.grantEvent(r, a.holder, a.end, 0, lockEvent(t.time(a.now), LevelInfo, "acquired", r.key(), "acquired by %s for %s", r.tokens[a.holder].prefix, left(a.end, a.now))))
+			t.emit(t.grantEvent(r, a.holder, a.end, 0, lockEvent(t.Time(a.now), LevelInfo, "acquired", r.key(), "acquired by %s for %s", r.Tokens[a.holder].Prefix, left(a.end, a.now))))
 		}
 		r.early = false
 	case holds && a.holder == g.token:
@@ -46,26 +47,26 @@ func (t *table) trackExtension(r *record, a *assessment) {
 	if g.extensions > 1 {
 		often = fmt.Sprintf(" (%d times since that was last told)", g.extensions)
 	}
-	t.emit(t.grantEvent(r, a.holder, a.end, int(g.extensions), lockEvent(t.time(a.now), LevelInfo, "extended", r.key(), "extended by %s: ends in %s%s", r.tokens[a.holder].prefix, left(a.end, a.now), often)))
+	t.emit(t.grantEvent(r, a.holder, a.end, int(g.extensions), lockEvent(t.Time(a.now), LevelInfo, "extended", r.key(), "extended by %s: ends in %s%s", r.Tokens[a.holder].Prefix, left(a.end, a.now), often)))
 	g.extended, g.extensions = a.now, 0
 }
 
 // endGrant tells how the grant of r ended, as soon as that is certain.
-func (t *table) endGrant(r *record, now moment, all bool) {
+func (t *table) endGrant(r *record, now packed.Moment, all bool) {
 	if r.grant.token < 0 {
 		return
 	}
 	// Copies that are there; that may be there; and that are there because the
 	// node takes no DEL either.
 	there, unknown, stuck, tombstones := 0, 0, 0, 0
-	for i := range r.copies {
-		c := &r.copies[i]
-		if c.kind != lockCopy {
+	for i := range r.Copies {
+		c := &r.Copies[i]
+		if c.Kind != packed.LockCopy {
 			continue
 		}
 		switch seen := t.seen(r, i); {
-		case int8(c.token) != r.grant.token:
-			if redlock.IsTombstone(r.tokens[c.token].prefix) {
+		case int8(c.Token) != r.grant.token:
+			if redlock.IsTombstone(r.Tokens[c.Token].Prefix) {
 				tombstones++
 			}
 		case seen && t.nodes[i].closed:
@@ -73,7 +74,7 @@ func (t *table) endGrant(r *record, now moment, all bool) {
 		case seen:
 			there++
 			// After a restart a lock may just be on its way out: look again.
-			all = all && (r.grant.lost == 0 || max(c.sent, t.nodes[i].synced) >= t.restartedAt)
+			all = all && (r.grant.lost == 0 || max(c.Sent, t.nodes[i].synced) >= t.restartedAt)
 		default:
 			unknown++
 		}
@@ -101,23 +102,23 @@ func (t *table) endGrant(r *record, now moment, all bool) {
 		kind, text, level = "lost majority", "copies are missing: no majority, and not released", LevelAlarm
 	}
 	if t.settled {
-		e := lockEvent(t.time(now), level, kind, r.key(), "%s (%s)", text, r.tokens[r.grant.token].prefix)
-		e.Token = safetext.New(r.tokens[r.grant.token].prefix)
+		e := lockEvent(t.Time(now), level, kind, r.key(), "%s (%s)", text, r.Tokens[r.grant.token].Prefix)
+		e.Token = safetext.New(r.Tokens[r.grant.token].Prefix)
 		t.emit(e)
 	}
 	r.grant.token, r.grant.lost, r.grant.went = -1, 0, 0
 }
 
 // grantEvent is an event with what it tells of the grant of a holder.
-func (t *table) grantEvent(r *record, holder int8, end moment, times int, e Event) Event {
-	e.Token, e.Times = safetext.New(r.tokens[holder].prefix), times
+func (t *table) grantEvent(r *record, holder int8, end packed.Moment, times int, e Event) Event {
+	e.Token, e.Times = safetext.New(r.Tokens[holder].Prefix), times
 	if end != 0 {
-		e.Until = t.time(end)
+		e.Until = t.Time(end)
 	}
 	return e
 }
 
-func left(end, now moment) string {
+func left(end, now packed.Moment) string {
 	if end == 0 {
 		return "ever"
 	}
@@ -127,10 +128,10 @@ func left(end, now moment) string {
 // by says by whom the lock was taken from the holder of a token in this way, and
 // why, where that is known: " by ops@host (host burnt down)".
 func (t *table) by(r *record, tok int8, act string) string {
-	if t.takenBy == nil || !r.tokens[tok].whole() {
+	if t.takenBy == nil || !r.Tokens[tok].Whole() {
 		return ""
 	}
-	taking, ok := t.takenBy(r.key(), r.tokens[tok].prefix)
+	taking, ok := t.takenBy(r.key(), r.Tokens[tok].Prefix)
 	if !ok || taking.Act != act {
 		return ""
 	}
@@ -144,13 +145,13 @@ func (t *table) by(r *record, tok int8, act string) string {
 // emitLostCopies tells of the copies that a lock has lost which is held on without
 // them: when all nodes have confirmed it, and when a release would have come to
 // its end.
-func (t *table) emitLostCopies(r *record, now moment, all bool) {
-	if r.grant.went == 0 || !all || !t.settled || now < r.changed+moment(t.attempt) {
+func (t *table) emitLostCopies(r *record, now packed.Moment, all bool) {
+	if r.grant.went == 0 || !all || !t.settled || now < r.changed+packed.Moment(t.attempt) {
 		return
 	}
-	for i := range r.copies {
-		c := &r.copies[i]
-		if i >= 32 || r.grant.went&(1<<i) == 0 || c.kind == lockCopy && int8(c.token) == r.grant.token {
+	for i := range r.Copies {
+		c := &r.Copies[i]
+		if i >= 32 || r.grant.went&(1<<i) == 0 || c.Kind == packed.LockCopy && int8(c.Token) == r.grant.token {
 			continue // it is back
 		}
 		if e := t.lostCopyEvent(r, i, now); t.nodes[i].justRestarted(now) {
@@ -159,7 +160,7 @@ func (t *table) emitLostCopies(r *record, now moment, all bool) {
 			continue
 		}
 		l := &t.nodes[i].lost
-		if now-l.since >= moment(time.Second) {
+		if now-l.since >= packed.Moment(time.Second) {
 			l.since, l.told = now, 0
 		}
 		if l.told++; l.told > lostTold {
@@ -172,17 +173,17 @@ func (t *table) emitLostCopies(r *record, now moment, all bool) {
 }
 
 // lostCopyEvent tells of the copy that r has lost on node i.
-func (t *table) lostCopyEvent(r *record, i int, now moment) Event {
+func (t *table) lostCopyEvent(r *record, i int, now packed.Moment) Event {
 	why := "lost: it disappeared before its TTL expired, and was not released"
-	switch c := &r.copies[i]; {
-	case c.kind == lockCopy && redlock.IsTombstone(r.tokens[c.token].prefix):
+	switch c := &r.Copies[i]; {
+	case c.Kind == packed.LockCopy && redlock.IsTombstone(r.Tokens[c.Token].Prefix):
 		why = "revoked there"
-	case c.have():
+	case c.Have():
 		why = "something else is there"
 	case t.nodes[i].justRestarted(now):
 		why = "it restarted"
 	}
-	e := lockEvent(t.time(now), LevelNotice, lostCopy, r.key(), "lost its copy on %s (%s): %d left", t.names[i], why, r.lock.Held)
+	e := lockEvent(t.Time(now), LevelNotice, lostCopy, r.key(), "lost its copy on %s (%s): %d left", t.names[i], why, r.lock.Held)
 	e.Node = t.names[i]
 	return e
 }
@@ -194,7 +195,7 @@ const lostTold = 20
 // one.
 func (t *table) emitUntold(at time.Time) {
 	for i := range t.nodes {
-		if l := &t.nodes[i].lost; l.untold > 0 && t.moment(at)-l.since >= moment(time.Second) {
+		if l := &t.nodes[i].lost; l.untold > 0 && t.Moment(at)-l.since >= packed.Moment(time.Second) {
 			t.emit(nodeEvent(at, LevelNotice, lostCopy, t.names[i], "%s: %s of held locks gone before their time, and not released",
 				t.names[i], words.Count(l.untold, "more copy", "more copies")))
 			l.untold = 0

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"redlockctl/internal/lockform"
+	"redlockctl/monitor/internal/packed"
 )
 
 // row is what one read says of a key on a node.
@@ -43,22 +44,22 @@ func makeRow(key, typ string, pttl, length int64, prefix string) row {
 // taken later, so the copy lives at least that long, and a round trip longer at
 // most.
 func (t *table) read(i int, sentAt, receivedAt time.Time, rows []row) {
-	sent, received := t.moment(sentAt), t.moment(receivedAt)
+	sent, received := t.Moment(sentAt), t.Moment(receivedAt)
 	for k := range rows {
 		w := &rows[k]
 		r := t.records[w.key]
-		var expires moment
+		var expires packed.Moment
 		if w.pttl >= 0 {
-			expires = sent + moment(w.pttl)
+			expires = sent + packed.Moment(w.pttl)
 		}
 		if r != nil {
-			had := r.copies[i].have()
-			if t.dropVanished(r, i, received); had && !r.copies[i].have() {
+			had := r.Copies[i].Have()
+			if t.dropVanished(r, i, received); had && !r.Copies[i].Have() {
 				t.markDirty(r) // the sweep finds nothing to do there any more
 			}
 		}
 		if w.typ == "none" || (w.pttl >= 0 && expires <= received) {
-			if r != nil && r.copies[i].have() && r.copies[i].sent <= sent {
+			if r != nil && r.Copies[i].Have() && r.Copies[i].Sent <= sent {
 				r.noteGone(i, received)
 				r.drop(i)
 				r.changed = received
@@ -66,11 +67,11 @@ func (t *table) read(i int, sentAt, receivedAt time.Time, rows []row) {
 			}
 			continue
 		}
-		if r != nil && r.copies[i].have() && r.copies[i].sent > sent {
+		if r != nil && r.Copies[i].Have() && r.Copies[i].Sent > sent {
 			continue // a later read was faster
 		}
-		typ, isLock := t.typ(w.typ), w.typ == "string"
-		tok, shared := token{w.prefix, w.length}, false
+		typ, isLock := t.TypeNumber(w.typ), w.typ == "string"
+		tok, shared := packed.Token{Prefix: w.prefix, Length: w.length}, false
 		if !isLock {
 			// Some libraries keep a lock in a hash.
 			if w.prefix != "" {
@@ -79,42 +80,42 @@ func (t *table) read(i int, sentAt, receivedAt time.Time, rows []row) {
 				shared = f != nil && f.Shared
 			}
 			if !isLock && !shared {
-				tok = token{length: w.length}
+				tok = packed.Token{Length: w.length}
 			}
 		}
 		if r == nil {
-			if !t.room.admits(int64(costKey+costCopy*len(t.nodes)+len(w.key)+costToken+len(tok.prefix)), isLock) {
+			if !t.room.admits(int64(costKey+costCopy*len(t.nodes)+len(w.key)+costToken+len(tok.Prefix)), isLock) {
 				t.nodes[i].refused.add(1, isLock)
 				continue
 			}
 			r = t.newRecord(w.key)
 			r.foreign = !isLock
 		}
-		c := &r.copies[i]
-		unchanged := c.have() && r.tokens[c.token] == tok
-		same := c.have() && c.typ == typ && (unchanged || !isLock)
-		if same && unchanged && c.epoch == t.nodes[i].epoch && alike(c.expires, expires) {
+		c := &r.Copies[i]
+		unchanged := c.Have() && r.Tokens[c.Token] == tok
+		same := c.Have() && c.Type == typ && (unchanged || !isLock)
+		if same && unchanged && c.Epoch == t.nodes[i].epoch && packed.Alike(c.Expires, expires) {
 			// Nothing that a person would see; it may confirm a change elsewhere.
-			if c.sent = sent; r.waits {
+			if c.Sent = sent; r.waits {
 				t.markDirty(r)
 			}
 			continue
 		}
-		if !same && c.have() {
+		if !same && c.Have() {
 			r.noteGone(i, received)
 		}
 		r.own()
-		next := copyOf{sent: sent, expires: expires, epoch: t.nodes[i].epoch, typ: typ, token: c.token, kind: otherCopy}
+		next := packed.Copy{Sent: sent, Expires: expires, Epoch: t.nodes[i].epoch, Type: typ, Token: c.Token, Kind: packed.OtherCopy}
 		if isLock {
-			next.kind = lockCopy
+			next.Kind = packed.LockCopy
 		}
 		if !unchanged {
-			next.token = t.token(r, i, tok)
+			next.Token = t.token(r, i, tok)
 		}
 		if !same && (t.settled || r.differs(i, next)) {
 			r.changed = received
 		}
-		r.copies[i] = next
+		r.Copies[i] = next
 		t.markDirty(r)
 		if t.weigh(r, r.foreign); t.room.bursts() {
 			t.bury(r)
@@ -125,23 +126,23 @@ func (t *table) read(i int, sentAt, receivedAt time.Time, rows []row) {
 
 // dropVanished drops the copy of r on node i if it belongs to an earlier incarnation, or if
 // the last full scan did not meet it.
-func (t *table) dropVanished(r *record, i int, now moment) {
-	n, c := &t.nodes[i], &r.copies[i]
+func (t *table) dropVanished(r *record, i int, now packed.Moment) {
+	n, c := &t.nodes[i], &r.Copies[i]
 	switch {
-	case !c.have():
-	case c.epoch < n.incarnation:
-		if c.kind == lockCopy && (c.expires == 0 || c.expires > now) {
+	case !c.Have():
+	case c.Epoch < n.incarnation:
+		if c.Kind == packed.LockCopy && (c.Expires == 0 || c.Expires > now) {
 			if n.restart != nil {
 				n.restart.copies++
 			}
 			r.hit = true
-			if r.grant.token >= 0 && int8(c.token) == r.grant.token {
+			if r.grant.token >= 0 && int8(c.Token) == r.grant.token {
 				r.grant.lost++
 			}
 			r.noteGone(i, now)
 		}
 		r.drop(i) // no change for the other nodes to confirm: this one is certain
-	case n.scanned == n.epoch && c.sent < n.began:
+	case n.scanned == n.epoch && c.Sent < n.began:
 		r.noteGone(i, n.ended)
 		r.drop(i)
 		r.changed = max(r.changed, n.ended)
@@ -150,8 +151,8 @@ func (t *table) dropVanished(r *record, i int, now moment) {
 
 // noteGone takes note that copy i of r goes, if it is one of the grant whose time
 // is not over.
-func (r *record) noteGone(i int, now moment) {
-	if c := &r.copies[i]; i < 32 && c.kind == lockCopy && r.grant.token >= 0 && int8(c.token) == r.grant.token && (c.expires == 0 || c.expires > now) {
+func (r *record) noteGone(i int, now packed.Moment) {
+	if c := &r.Copies[i]; i < 32 && c.Kind == packed.LockCopy && r.grant.token >= 0 && int8(c.Token) == r.grant.token && (c.Expires == 0 || c.Expires > now) {
 		r.grant.went |= 1 << i
 	}
 }

@@ -26,12 +26,12 @@ func (s *spent) command(n int64) { s.commands, s.calls = s.commands+n, s.calls+n
 func (s *spent) script(rows []row) {
 	s.command(1)
 	for i := range rows {
-		s.calls += rows[i].calls()
+		s.calls += callsOfRow(&rows[i])
 	}
 }
 
-// calls is how many commands the script called for a row.
-func (r *row) calls() int64 {
+// callsOfRow is how many commands the script called for a row.
+func callsOfRow(r *row) int64 {
 	switch r.typ {
 	case "none":
 		return 1

@@ -8,6 +8,7 @@ import (
 
 	"redlockctl/internal/lockform"
 	"redlockctl/internal/safetext"
+	"redlockctl/monitor/internal/packed"
 )
 
 // LockState is the state of a resource over all nodes, in a word. The order is
@@ -61,16 +62,16 @@ type Lock struct {
 	Form *lockform.Form
 
 	// Span is from Since to MajorityEnd, packed as Copies are.
-	Span span
+	Span packed.Span
 
 	keys *[]safetext.Text
 }
 
 // Since is when this holder was first seen.
-func (l *Lock) Since() time.Time { return l.Copies.time(l.Span.begin) }
+func (l *Lock) Since() time.Time { return l.Copies.time(l.Span.Begin) }
 
 // MajorityEnd is when Holder falls below a quorum; zero without a majority.
-func (l *Lock) MajorityEnd() time.Time { return l.Copies.time(l.Span.end) }
+func (l *Lock) MajorityEnd() time.Time { return l.Copies.time(l.Span.End) }
 
 // Keys are all keys of a lock that is several keys, Key being the first of them;
 // nil: it is Key alone.
@@ -83,7 +84,7 @@ func (l *Lock) Keys() []safetext.Text {
 
 // Timed is the lock with these times, for one that no monitor has seen.
 func (l Lock) Timed(since, majorityEnd time.Time) Lock {
-	l.Span = span{byHand.moment(since), byHand.moment(majorityEnd)}
+	l.Span = packed.Span{Begin: byHand.Moment(since), End: byHand.Moment(majorityEnd)}
 	return l
 }
 

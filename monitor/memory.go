@@ -104,9 +104,9 @@ const (
 
 // cost is what r takes.
 func (r *record) cost() int64 {
-	n := int64(costKey + costCopy*len(r.copies) + len(r.key()))
-	for i := range r.tokens {
-		n += costToken + int64(len(r.tokens[i].prefix))
+	n := int64(costKey + costCopy*len(r.Copies) + len(r.key()))
+	for i := range r.Tokens {
+		n += costToken + int64(len(r.Tokens[i].Prefix))
 	}
 	return n
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"redlockctl/internal/lockform"
+	"redlockctl/monitor/internal/packed"
 )
 
 // record is all that is known of a key: its copies on all nodes, and what they
@@ -12,14 +13,14 @@ type record struct {
 	lock  *Lock // as published: never written again; before that its key alone
 	form  *lockform.Form
 	group *group
-	*copySet
+	*packed.Set
 	grant grant
 	// changed is when a copy came, went or changed its token. The first sights of
 	// the first view are no change, unless they differ.
-	changed  moment
-	minority moment // since when holder has no majority; zero while it has
-	alarmed  moment // since when alarm holds
-	timer    moment // when to look again; zero: no need
+	changed  packed.Moment
+	minority packed.Moment // since when holder has no majority; zero while it has
+	alarmed  packed.Moment // since when alarm holds
+	timer    packed.Moment // when to look again; zero: no need
 
 	at, pos int32  // place in the timer queue, −1: none; and in all
 	weight  int32  // that it is reckoned at, in bytes
@@ -44,27 +45,27 @@ func (r *record) key() string { return r.lock.Key.Raw() }
 // own makes the copies of r those of r alone, before they are written.
 func (r *record) own() {
 	if r.shared {
-		r.copySet, r.shared = r.clone(), false
+		r.Set, r.shared = r.Clone(), false
 	}
 }
 
 // drop forgets copy i.
 func (r *record) drop(i int) {
 	r.own()
-	r.copies[i] = copyOf{}
+	r.Copies[i] = packed.Copy{}
 }
 
 // compact forgets the tokens that nothing refers to any more.
 func (r *record) compact() {
-	used := make([]int8, len(r.tokens)) // their new numbers, from 1 on
+	used := make([]int8, len(r.Tokens)) // their new numbers, from 1 on
 	mark := func(k int8) {
 		if k >= 0 {
 			used[k] = 1
 		}
 	}
-	for i := range r.copies {
-		if c := &r.copies[i]; c.have() {
-			mark(int8(c.token))
+	for i := range r.Copies {
+		if c := &r.Copies[i]; c.Have() {
+			mark(int8(c.Token))
 		}
 	}
 	mark(r.holder)
@@ -73,16 +74,16 @@ func (r *record) compact() {
 		return
 	}
 	r.own()
-	var kept []token
+	var kept []packed.Token
 	for k := range used {
 		if used[k] > 0 {
-			kept = append(kept, r.tokens[k])
+			kept = append(kept, r.Tokens[k])
 			used[k] = int8(len(kept))
 		}
 	}
-	for i := range r.copies {
-		if c := &r.copies[i]; c.have() {
-			c.token = uint8(used[c.token] - 1)
+	for i := range r.Copies {
+		if c := &r.Copies[i]; c.Have() {
+			c.Token = uint8(used[c.Token] - 1)
 		}
 	}
 	for _, k := range []*int8{&r.holder, &r.grant.token} {
@@ -90,13 +91,13 @@ func (r *record) compact() {
 			*k = used[*k] - 1
 		}
 	}
-	r.tokens = slices.Clip(kept)
+	r.Tokens = slices.Clip(kept)
 }
 
 // differs reports whether another node than i has another value than this.
-func (r *record) differs(i int, next copyOf) bool {
-	for k := range r.copies {
-		if c := &r.copies[k]; k != i && c.have() && (c.typ != next.typ || (c.kind == lockCopy && c.token != next.token)) {
+func (r *record) differs(i int, next packed.Copy) bool {
+	for k := range r.Copies {
+		if c := &r.Copies[k]; k != i && c.Have() && (c.Type != next.Type || (c.Kind == packed.LockCopy && c.Token != next.Token)) {
 			return true
 		}
 	}
@@ -137,8 +138,8 @@ type grant struct {
 	// went is on which nodes a copy went before its time, since that was last told; a
 	// bit for each of the first 32 nodes.
 	went     uint32
-	end      moment // of the majority; zero: never
-	extended moment
+	end      packed.Moment // of the majority; zero: never
+	extended packed.Moment
 }
 
 // group is a lock that is several keys. Each of them is assessed by itself; what

@@ -520,7 +520,7 @@ func (f *fullRead) found(p page, s sought, wanted func([]string) []string) {
 	for _, key := range p.keys {
 		// A key under two patterns is read once. Within one pattern SCAN may bring a
 		// key twice, which does no harm.
-		if s.keeps(key) && (f.pattern == 0 || !s.patterns[:f.pattern].match([]byte(key))) {
+		if s.keeps(key) && (f.pattern == 0 || !s.patterns[:f.pattern].Match([]byte(key))) {
 			f.batch = append(f.batch, key)
 		}
 	}

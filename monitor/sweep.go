@@ -4,6 +4,8 @@ import (
 	"container/heap"
 	"slices"
 	"time"
+
+	"redlockctl/monitor/internal/packed"
 )
 
 // sweepSlice is how many locks are reassessed in one go: a few milliseconds.
@@ -18,7 +20,7 @@ func (t *table) refresh(now time.Time) {
 // work brings the states of at most budget locks up to now. It reports whether there
 // is more to do.
 func (t *table) work(at time.Time, budget int) (more bool) {
-	now := t.moment(at)
+	now := t.Moment(at)
 	if t.asked && (now >= t.askNext || !t.settled) {
 		t.recheckWaiting(now)
 	}
@@ -57,7 +59,7 @@ func (t *table) work(at time.Time, budget int) (more bool) {
 }
 
 // sweepSome looks at locks of the sweep, and reassesses at most budget of them.
-func (t *table) sweepSome(now moment, budget int) {
+func (t *table) sweepSome(now packed.Moment, budget int) {
 	// From the end on: whoever is buried has its place taken by the last, who has
 	// been looked at.
 	t.sweep = min(t.sweep, len(t.all))
@@ -89,7 +91,7 @@ func (t *table) emitRestarts(at time.Time) {
 
 // first assesses those of the first n locks that have changed before all others.
 func (t *table) first(at time.Time, n int) {
-	now := t.moment(at)
+	now := t.Moment(at)
 	// From the end on: who is buried gives its place to one that is later.
 	for k := min(n, len(t.all)) - 1; k >= 0; k-- {
 		if k < len(t.all) && t.all[k].dirty {
@@ -101,7 +103,7 @@ func (t *table) first(at time.Time, n int) {
 
 // reassess works out what the copies of r mean now, publishes it where that looks
 // otherwise than before, and tells what happened.
-func (t *table) reassess(r *record, now moment) {
+func (t *table) reassess(r *record, now packed.Moment) {
 	r.round = t.round
 	t.updateCopies(r, now)
 	a := t.assessLock(r, now)
@@ -115,7 +117,7 @@ func (t *table) reassess(r *record, now moment) {
 	}
 	r.holder, r.minority, r.early, r.form = a.holder, a.minority, a.early, a.form
 	was, known := r.lock.State, r.known
-	if a.lock.Copies = copiesOf(r.copySet); !known || !same(r.lock, &a.lock) {
+	if a.lock.Copies = copiesOf(r.Set); !known || !same(r.lock, &a.lock) {
 		r.shared = true
 		t.count(r, a.lock.Copies)
 		shown := r.lock
@@ -127,13 +129,13 @@ func (t *table) reassess(r *record, now moment) {
 	}
 	r.known = true
 	if r.grant.went != 0 {
-		a.wakeAt(r.changed + moment(t.attempt))
+		a.wakeAt(r.changed + packed.Moment(t.attempt))
 	}
 	a.wakeAt(t.trackAlarm(r, now))
 	t.schedule(r, a.wake)
 	t.trackGrant(r, &a)
 	if s := r.lock.State; t.settled && (s != was || !known) && s == LockOrphaned {
-		t.emit(lockEvent(t.time(now), LevelNotice, s.String(), r.key(), "%s", alarmText(r.lock)))
+		t.emit(lockEvent(t.Time(now), LevelNotice, s.String(), r.key(), "%s", alarmText(r.lock)))
 	}
 	if r.hit {
 		r.hit = false
@@ -158,21 +160,21 @@ func (t *table) reassess(r *record, now moment) {
 
 // updateCopies drops the copies of r that are gone, and brings the states of the
 // others up to now.
-func (t *table) updateCopies(r *record, now moment) {
-	for i := range r.copies {
+func (t *table) updateCopies(r *record, now packed.Moment) {
+	for i := range r.Copies {
 		t.dropVanished(r, i, now)
-		if c := &r.copies[i]; c.have() && c.expires != 0 && c.expires <= now {
+		if c := &r.Copies[i]; c.Have() && c.Expires != 0 && c.Expires <= now {
 			r.drop(i)
 		}
 	}
-	if len(r.tokens) > 1 {
+	if len(r.Tokens) > 1 {
 		r.compact()
 		t.weigh(r, r.foreign)
 	}
-	for i := range r.copies {
-		if state := t.stateOf(r, i); state != r.copies[i].state {
+	for i := range r.Copies {
+		if state := t.stateOf(r, i); state != r.Copies[i].State {
 			r.own()
-			r.copies[i].state = state
+			r.Copies[i].State = state
 		}
 	}
 }
@@ -180,14 +182,14 @@ func (t *table) updateCopies(r *record, now moment) {
 // same reports whether a lock would look like the old one.
 func same(old, next *Lock) bool {
 	return old.State == next.State && old.Held == next.Held && old.Tokens == next.Tokens &&
-		old.Nobody == next.Nobody && old.Holder == next.Holder && old.Form == next.Form && old.Span.begin == next.Span.begin &&
-		alike(old.Span.end, next.Span.end) && old.Copies.packed().alike(next.Copies.packed())
+		old.Nobody == next.Nobody && old.Holder == next.Holder && old.Form == next.Form && old.Span.Begin == next.Span.Begin &&
+		packed.Alike(old.Span.End, next.Span.End) && old.Copies.packed().Alike(next.Copies.packed())
 }
 
 // recheckWaiting reassesses what waits to be confirmed, and is by now. Where very many
 // locks wait, it is some time before they are asked for again.
-func (t *table) recheckWaiting(now moment) {
-	t.asked, t.askNext = false, now+moment(len(t.waiting))*moment(askPause)
+func (t *table) recheckWaiting(now packed.Moment) {
+	t.asked, t.askNext = false, now+packed.Moment(len(t.waiting))*packed.Moment(askPause)
 	kept := t.waiting[:0]
 	for _, r := range t.waiting {
 		if !r.waits {
@@ -212,7 +214,7 @@ const askPause = 500 * time.Nanosecond
 // mayChange reports whether what the nodes have confirmed by now may make another state of r.
 func (t *table) mayChange(r *record) bool {
 	all, unread := true, false
-	for i := range r.copies {
+	for i := range r.Copies {
 		if t.nodes[i].reachable && !t.confirmed(r, i) {
 			all = false
 			unread = unread || !t.seen(r, i)
@@ -253,16 +255,16 @@ func (t *table) next() time.Time {
 	if len(t.timers) > 0 && (due == 0 || t.timers[0].timer < due) {
 		due = t.timers[0].timer
 	}
-	return t.time(due)
+	return t.Time(due)
 }
 
 // settle says that the first view is complete. What is wrong from the start is
 // told in one sentence for each kind.
 func (t *table) settle(at time.Time) {
 	t.refresh(at)
-	t.settled, t.settledAt = true, t.moment(at)
+	t.settled, t.settledAt = true, t.Moment(at)
 	t.emitFirstAlarms(t.settledAt, LockOverTTL)
-	t.firstAlarms = t.settledAt + moment(alarmPatience)
+	t.firstAlarms = t.settledAt + packed.Moment(alarmPatience)
 }
 
 // restarted drops the copies of node i: another incarnation of the server begins with
@@ -271,9 +273,9 @@ func (t *table) settle(at time.Time) {
 func (t *table) restarted(i int, now time.Time) {
 	n := &t.nodes[i]
 	n.epoch++
-	n.incarnation, n.restarted = n.epoch, t.moment(now)
+	n.incarnation, n.restarted = n.epoch, t.Moment(now)
 	n.scanned, n.began, n.synced = 0, 0, 0
-	t.restartedAt = t.moment(now)
+	t.restartedAt = t.Moment(now)
 	if n.restart == nil {
 		n.restart = &restartCost{}
 	}

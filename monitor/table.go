@@ -3,6 +3,7 @@ package monitor
 import (
 	"container/heap"
 	"redlockctl/internal/safetext"
+	"redlockctl/monitor/internal/packed"
 	"slices"
 	"strings"
 	"time"
@@ -22,7 +23,7 @@ import (
 // raise an alarm (bare, orphan, split) wait until every node that answers is
 // known to show no later change, or has been read again.
 type table struct {
-	*origin
+	*packed.Origin
 	quorum  int
 	maxTTL  time.Duration // 0: unknown
 	attempt time.Duration // how long an attempt to lock takes at most
@@ -30,14 +31,14 @@ type table struct {
 	names   []string // of the nodes
 
 	records map[string]*record
-	all     []*record // in no order
-	dirty   []*record // to be assessed
-	waiting []*record // perhaps not confirmed by all nodes; those without the mark are to be left out
-	asked   bool      // a node has confirmed something
-	askNext moment    // when to look which of them that makes certain
-	sweep   int       // all[:sweep] is still to be looked at
-	whole   bool      // the sweep assesses all of them, not only those that a full scan did not meet
-	round   uint32    // of the sweeps that assess all
+	all     []*record     // in no order
+	dirty   []*record     // to be assessed
+	waiting []*record     // perhaps not confirmed by all nodes; those without the mark are to be left out
+	asked   bool          // a node has confirmed something
+	askNext packed.Moment // when to look which of them that makes certain
+	sweep   int           // all[:sweep] is still to be looked at
+	whole   bool          // the sweep assesses all of them, not only those that a full scan did not meet
+	round   uint32        // of the sweeps that assess all
 	timers  timerQueue
 	groups  map[string]*group
 	room    room
@@ -48,8 +49,8 @@ type table struct {
 	settled bool     // all nodes had their first scan: changes are news
 	// settledAt is when they had. What was wrong by then is told together, at
 	// firstAlarms.
-	settledAt, firstAlarms moment
-	restartedAt            moment // the last restart of any node
+	settledAt, firstAlarms packed.Moment
+	restartedAt            packed.Moment // the last restart of any node
 	emit                   func(Event)
 	// takenBy is who took a lock from the holder of this token, as far as it is
 	// known; nil: nobody knows.
@@ -62,7 +63,7 @@ type table struct {
 func newTable(names []string, quorum int, maxTTL, attempt time.Duration, now time.Time, emit func(Event)) *table {
 	n := len(names)
 	t := &table{
-		origin: newOrigin(now.Add(-time.Hour)), // so that no time that matters is zero
+		Origin: packed.NewOrigin(now.Add(-time.Hour)), // so that no time that matters is zero
 		quorum: quorum, maxTTL: maxTTL, attempt: attempt, emit: emit,
 		nodes:   make([]tableNode, n),
 		names:   names,
@@ -106,7 +107,7 @@ func (t *table) takeFresh() []string {
 func (t *table) newRecord(key string) *record {
 	key = strings.Clone(key) // what was read shares its memory with all else that was
 	r := &record{
-		lock: &Lock{Key: safetext.New(key)}, copySet: newCopySet(t.origin, len(t.nodes)),
+		lock: &Lock{Key: safetext.New(key)}, Set: packed.NewSet(t.Origin, len(t.nodes)),
 		early: !t.settled, at: -1, pos: int32(len(t.all)), holder: -1, grant: grant{token: -1},
 	}
 	t.records[key] = r
@@ -116,37 +117,37 @@ func (t *table) newRecord(key string) *record {
 
 // token is the number of tok among the tokens of r, which owns its copies, for one
 // on node i.
-func (t *table) token(r *record, i int, tok token) uint8 {
-	if k := slices.Index(r.tokens, tok); k >= 0 {
+func (t *table) token(r *record, i int, tok packed.Token) uint8 {
+	if k := slices.Index(r.Tokens, tok); k >= 0 {
 		return uint8(k)
 	}
-	if len(r.tokens) > len(t.nodes)+2 {
-		r.copies[i] = copyOf{} // its token is the one that goes
+	if len(r.Tokens) > len(t.nodes)+2 {
+		r.Copies[i] = packed.Copy{} // its token is the one that goes
 		r.compact()
 	}
-	tok.prefix = strings.Clone(tok.prefix)
-	r.tokens = append(r.tokens, tok)
-	return uint8(len(r.tokens) - 1)
+	tok.Prefix = strings.Clone(tok.Prefix)
+	r.Tokens = append(r.Tokens, tok)
+	return uint8(len(r.Tokens) - 1)
 }
 
 // count keeps the nodes' numbers of copies in step when r's copies become next.
 func (t *table) count(r *record, next Copies) {
 	for i := range r.lock.Copies.Len() {
-		if holdsLock(&r.lock.Copies.packed().copies[i]) {
+		if holdsLock(&r.lock.Copies.packed().Copies[i]) {
 			t.nodes[i].present--
 		}
 	}
 	for i := range next.Len() {
-		if holdsLock(&next.packed().copies[i]) {
+		if holdsLock(&next.packed().Copies[i]) {
 			t.nodes[i].present++
 		}
 	}
 }
 
 // holdsLock reports whether the copy is one of a lock, and there.
-func holdsLock(c *copyOf) bool { return c.kind == lockCopy && c.state == CopyPresent }
+func holdsLock(c *packed.Copy) bool { return c.Kind == packed.LockCopy && c.State == CopyPresent }
 
-func (t *table) schedule(r *record, at moment) {
+func (t *table) schedule(r *record, at packed.Moment) {
 	switch {
 	case r.at >= 0 && at == 0:
 		heap.Remove(&t.timers, int(r.at))
@@ -163,13 +164,13 @@ func (t *table) schedule(r *record, at moment) {
 
 // seen reports whether copy i of r is known to be there.
 func (t *table) seen(r *record, i int) bool {
-	return r.copies[i].have() && t.nodes[i].reachable && r.copies[i].epoch == t.nodes[i].epoch
+	return r.Copies[i].Have() && t.nodes[i].reachable && r.Copies[i].Epoch == t.nodes[i].epoch
 }
 
 // absent reports whether r is known not to be on node i.
 func (t *table) absent(r *record, i int) bool {
 	n := &t.nodes[i]
-	return !r.copies[i].have() && n.reachable && n.scanned == n.epoch
+	return !r.Copies[i].Have() && n.reachable && n.scanned == n.epoch
 }
 
 // confirmed reports whether node i was read after the last change of r, or is known
@@ -177,7 +178,7 @@ func (t *table) absent(r *record, i int) bool {
 func (t *table) confirmed(r *record, i int) bool {
 	n := &t.nodes[i]
 	if t.seen(r, i) {
-		return max(r.copies[i].sent, n.synced) >= r.changed
+		return max(r.Copies[i].Sent, n.synced) >= r.changed
 	}
 	return t.absent(r, i) && n.looked() >= r.changed
 }
@@ -197,9 +198,9 @@ func (t *table) stateOf(r *record, i int) CopyState {
 
 // stale reports whether dropVanished would drop anything of r.
 func (t *table) stale(r *record) bool {
-	for i := range r.copies {
-		n, c := &t.nodes[i], &r.copies[i]
-		if c.have() && (c.epoch < n.incarnation || (n.scanned == n.epoch && c.sent < n.began)) {
+	for i := range r.Copies {
+		n, c := &t.nodes[i], &r.Copies[i]
+		if c.Have() && (c.Epoch < n.incarnation || (n.scanned == n.epoch && c.Sent < n.began)) {
 			return true
 		}
 	}

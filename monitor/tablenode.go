@@ -2,6 +2,7 @@ package monitor
 
 import (
 	"redlockctl/internal/safetext"
+	"redlockctl/monitor/internal/packed"
 	"slices"
 	"time"
 )
@@ -13,29 +14,29 @@ type tableNode struct {
 	// epoch counts how often sight of the node was lost. A copy read in an
 	// earlier one is not known to be there still.
 	epoch       uint32
-	incarnation uint32 // epoch in which this incarnation of the server began: copies of earlier ones are lost
-	scanned     uint32 // epoch of the last complete scan; 0: never
-	began       moment // when that scan began
-	ended       moment // and ended
+	incarnation uint32        // epoch in which this incarnation of the server began: copies of earlier ones are lost
+	scanned     uint32        // epoch of the last complete scan; 0: never
+	began       packed.Moment // when that scan began
+	ended       packed.Moment // and ended
 	// synced is a time up to which all changes on this node have been read, since
 	// the node tells of them.
-	synced    moment
-	lostSight moment // while not reachable: since when
-	present   int    // copies of locks seen there
+	synced    packed.Moment
+	lostSight packed.Moment // while not reachable: since when
+	present   int           // copies of locks seen there
 	// refused are the keys that found no room since the last full read began;
 	// unkeptBefore, in the one before.
 	refused, unkeptBefore refusals
-	restart               *restartCost // of a restart, being counted
-	restarted             moment       // when it was last seen to have restarted; zero: never
+	restart               *restartCost  // of a restart, being counted
+	restarted             packed.Moment // when it was last seen to have restarted; zero: never
 	lost                  lostCopies
 }
 
 // lostCopies counts, for a node, the copies of locks that are held on without
 // them.
 type lostCopies struct {
-	since  moment // begin of the present second
-	told   int    // one by one, in that second
-	untold int    // beyond those, to be told in one sentence
+	since  packed.Moment // begin of the present second
+	told   int           // one by one, in that second
+	untold int           // beyond those, to be told in one sentence
 }
 
 // restartCost is what a restart cost, while it is being counted.
@@ -68,12 +69,12 @@ func (c *restartCost) told() RestartCost {
 
 // looked is when the node was last known to be read whole: a copy that is not
 // there was not there then.
-func (n *tableNode) looked() moment { return max(n.began, n.synced) }
+func (n *tableNode) looked() packed.Moment { return max(n.began, n.synced) }
 
 // justRestarted reports whether what is told now is likely what a restart of the node
 // did.
-func (n *tableNode) justRestarted(now moment) bool {
-	return n.restarted != 0 && now-n.restarted < moment(5*time.Second)
+func (n *tableNode) justRestarted(now packed.Moment) bool {
+	return n.restarted != 0 && now-n.restarted < packed.Moment(5*time.Second)
 }
 
 // unkept are the keys of a node that found no room, as far as they were counted
@@ -92,7 +93,7 @@ func (t *table) reachable(i int, closed bool) {
 func (t *table) unreachable(i int, now time.Time) {
 	n := &t.nodes[i]
 	if n.reachable {
-		n.lostSight = t.moment(now)
+		n.lostSight = t.Moment(now)
 	}
 	n.reachable = false
 	n.epoch++
@@ -114,7 +115,7 @@ func (t *table) scanned(i int, epoch uint32, began, now time.Time) {
 		return
 	}
 	first := n.scanned != epoch
-	n.scanned, n.began, n.ended = epoch, t.moment(began), t.moment(now)
+	n.scanned, n.began, n.ended = epoch, t.Moment(began), t.Moment(now)
 	n.unkeptBefore, n.refused = n.refused, refusals{}
 	if first {
 		t.sweepAll() // what was unknown is absent now
@@ -127,7 +128,7 @@ func (t *table) scanned(i int, epoch uint32, began, now time.Time) {
 // sync says that all changes that node i made until then have been read.
 func (t *table) sync(i int, until time.Time) {
 	n := &t.nodes[i]
-	if m := t.moment(until); m > n.synced && n.reachable && n.scanned == n.epoch {
+	if m := t.Moment(until); m > n.synced && n.reachable && n.scanned == n.epoch {
 		n.synced = m
 		t.asked = true
 	}
@@ -143,14 +144,14 @@ func (t *table) inSight(i int) bool { return t.nodes[i].reachable }
 func (t *table) readWhole(i int) bool { return t.nodes[i].scanned == t.nodes[i].epoch }
 
 // readSince reports whether node i was read whole, or told all of its changes, after a moment.
-func (t *table) readSince(i int, at time.Time) bool { return t.nodes[i].looked() >= t.moment(at) }
+func (t *table) readSince(i int, at time.Time) bool { return t.nodes[i].looked() >= t.Moment(at) }
 
 // readBegins says that a full read of node i begins.
 func (t *table) readBegins(i int) { t.nodes[i].refused = refusals{} }
 
 // justRestarted reports whether what is told of node i now is likely what its restart did.
 func (t *table) justRestarted(i int, now time.Time) bool {
-	return t.nodes[i].justRestarted(t.moment(now))
+	return t.nodes[i].justRestarted(t.Moment(now))
 }
 
 // present is how many copies of locks are seen on node i.

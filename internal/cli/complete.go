@@ -13,6 +13,7 @@ import (
 	"redlockctl/internal/safetext"
 	"redlockctl/internal/view"
 	"redlockctl/monitor"
+	"redlockctl/monitor/glob"
 )
 
 // completeTime bounds how long a person waits for names after pressing tab.
@@ -45,7 +46,7 @@ func (a *commandLine) completeLocks(cmd *cobra.Command, args []string, begun str
 	if ctx == nil {
 		ctx = context.Background()
 	}
-	s, err := app.Look(ctx, cfg, app.Aim{Match: monitor.PrefixPattern(begun), Most: completeTime, Locks: true})
+	s, err := app.Look(ctx, cfg, app.Aim{Match: glob.Prefix(begun), Most: completeTime, Locks: true})
 	if err != nil {
 		return nil, none
 	}

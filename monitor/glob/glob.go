@@ -1,15 +1,16 @@
-package monitor
+// Package glob has patterns as SCAN MATCH understands them.
+package glob
 
 import (
 	"strings"
 )
 
-// glob is a pattern as SCAN MATCH understands it.
-type glob string
+// Pattern is a pattern as SCAN MATCH understands it.
+type Pattern string
 
-// match reports whether a key matches, in time that grows with the product of the
+// Match reports whether a key matches, in time that grows with the product of the
 // lengths at most: patterns are the operator's, keys are anybody's.
-func (g glob) match(key []byte) bool {
+func (g Pattern) Match(key []byte) bool {
 	p, k := 0, 0
 	star, from := -1, 0 // the last *, and where its rest was tried
 	for {
@@ -36,7 +37,7 @@ func (g glob) match(key []byte) bool {
 }
 
 // one matches a byte with what stands at p, and tells how long that is.
-func (g glob) one(p int, c byte) (n int, ok bool) {
+func (g Pattern) one(p int, c byte) (n int, ok bool) {
 	switch g[p] {
 	case '?':
 		return 1, true
@@ -73,8 +74,8 @@ func (g glob) one(p int, c byte) (n int, ok bool) {
 	return 1, g[p] == c
 }
 
-// literal is the beginning that all matching keys have.
-func (g glob) literal() string {
+// Literal is the beginning that all matching keys have.
+func (g Pattern) Literal() string {
 	var b strings.Builder
 	for i := 0; i < len(g); i++ {
 		switch g[i] {
@@ -90,40 +91,40 @@ func (g glob) literal() string {
 	return b.String()
 }
 
-// ownPrefix begins the names of counters and canaries of this program: no locks.
-const ownPrefix = "redlockctl:"
+// Own begins the names of counters and canaries of this program: no locks.
+const Own = "redlockctl:"
 
-// globs are the patterns of keys that are locks.
-type globs []glob
+// Patterns are the patterns of keys that are locks.
+type Patterns []Pattern
 
-func newGlobs(patterns []string) globs {
-	out := make(globs, len(patterns))
+func New(patterns []string) Patterns {
+	out := make(Patterns, len(patterns))
 	for i, p := range patterns {
-		out[i] = glob(p)
+		out[i] = Pattern(p)
 	}
 	return out
 }
 
-// match reports whether a key may be a lock: one of the patterns fits, and it is none
+// Match reports whether a key may be a lock: one of the patterns fits, and it is none
 // of the counters and canaries of this program.
-func (g globs) match(key []byte) bool {
-	if len(key) >= len(ownPrefix) && string(key[:len(ownPrefix)]) == ownPrefix {
+func (g Patterns) Match(key []byte) bool {
+	if len(key) >= len(Own) && string(key[:len(Own)]) == Own {
 		return false
 	}
 	for _, p := range g {
-		if p.match(key) {
+		if p.Match(key) {
 			return true
 		}
 	}
 	return false
 }
 
-// prefixes are the literal beginnings of the patterns, as few as do: none of
+// Prefixes are the literal beginnings of the patterns, as few as do: none of
 // them begins another, which servers refuse. An empty one stands alone.
-func (g globs) prefixes() []string {
+func (g Patterns) Prefixes() []string {
 	var out []string
 	for _, p := range g {
-		lit := p.literal()
+		lit := p.Literal()
 		covered := false
 		kept := out[:0]
 		for _, have := range out {
@@ -141,8 +142,8 @@ func (g globs) prefixes() []string {
 	return out
 }
 
-// quoteGlob is the pattern that only this key matches.
-func quoteGlob(key string) glob {
+// Quote is the pattern that only this key matches.
+func Quote(key string) Pattern {
 	var b strings.Builder
 	for i := range len(key) {
 		switch key[i] {
@@ -151,13 +152,13 @@ func quoteGlob(key string) glob {
 		}
 		b.WriteByte(key[i])
 	}
-	return glob(b.String())
+	return Pattern(b.String())
 }
 
 // PrefixPattern is the pattern of all keys that begin so; empty for no beginning.
-func PrefixPattern(begun string) string {
+func Prefix(begun string) string {
 	if begun == "" {
 		return ""
 	}
-	return string(quoteGlob(begun)) + "*"
+	return string(Quote(begun)) + "*"
 }

@@ -1,4 +1,4 @@
-package monitor
+package glob
 
 import (
 	"path"
@@ -22,11 +22,11 @@ func TestPatternsMatchAsServersMatch(t *testing.T) {
 		{`a\*b`, "a*b", true}, {`a\*b`, "axb", false}, {`a[\]]b`, "a]b", true}, {`a\`, `a\`, true},
 		{"a[bc", "ab", true}, {"a[bc", "ad", false}, {"**a", "ba", true}, {"a*", "a\x00\xff", true},
 	} {
-		if got := glob(c.pattern).match([]byte(c.key)); got != c.want {
+		if got := Pattern(c.pattern).Match([]byte(c.key)); got != c.want {
 			t.Errorf("%q %q: %t", c.pattern, c.key, got)
 		}
 	}
-	if glob(strings.Repeat("*a", 30) + "b").match([]byte(strings.Repeat("a", 2000))) {
+	if Pattern(strings.Repeat("*a", 30) + "b").Match([]byte(strings.Repeat("a", 2000))) {
 		t.Error("it matches")
 	}
 }
@@ -37,11 +37,11 @@ func TestPatternsMatchAsPathsMatch(t *testing.T) {
 		letters := rapid.StringOfN(rapid.RuneFrom([]rune("ab*?")), 0, 8, -1)
 		pattern, key := letters.Draw(t, "pattern"), rapid.StringOfN(rapid.RuneFrom([]rune("ab")), 0, 8, -1).Draw(t, "key")
 		want, err := path.Match(pattern, key)
-		if got := glob(pattern).match([]byte(key)); err != nil || got != want {
+		if got := Pattern(pattern).Match([]byte(key)); err != nil || got != want {
 			t.Errorf("%q %q: %t", pattern, key, got)
 		}
-		if want && !strings.HasPrefix(key, glob(pattern).literal()) {
-			t.Errorf("%q does not begin with %q", key, glob(pattern).literal())
+		if want && !strings.HasPrefix(key, Pattern(pattern).Literal()) {
+			t.Errorf("%q does not begin with %q", key, Pattern(pattern).Literal())
 		}
 	})
 }
@@ -56,15 +56,15 @@ func TestPrefixesDoNotOverlap(t *testing.T) {
 		{[]string{`x\*y*`, "x[ab]"}, []string{"x"}},
 		{[]string{"one", "one"}, []string{"one"}},
 	} {
-		if got := newGlobs(c.patterns).prefixes(); !slices.Equal(got, c.want) {
+		if got := New(c.patterns).Prefixes(); !slices.Equal(got, c.want) {
 			t.Errorf("%q: %q", c.patterns, got)
 		}
 	}
 }
 
 func TestOwnKeysAreNoLocks(t *testing.T) {
-	g := newGlobs([]string{"*"})
-	if g.match([]byte("redlockctl:canary")) || !g.match([]byte("redlockct")) {
+	g := New([]string{"*"})
+	if g.Match([]byte("redlockctl:canary")) || !g.Match([]byte("redlockct")) {
 		t.Error("wrong keys")
 	}
 }
