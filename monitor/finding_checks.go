@@ -141,7 +141,7 @@ func unsafePersistence(k known, n *Node, f *found) bool {
 	if n.Facts.AppendOnly == "" || !n.State.Readable() {
 		return false
 	}
-	if p := protectionOf(n, k.guard); p != unguardedNode && p != hiddenNode {
+	if p := protectionOf(n, k.guard); p != protectionNone && p != protectionHidden {
 		return false
 	}
 	switch {

@@ -46,7 +46,7 @@ func bootFenceUnverified(k known, f *found) bool {
 	f.Severity = SeverityInfo
 	for i := range k.Nodes {
 		n := &k.Nodes[i]
-		if g, here := k.guardOf(n.Name); protectionOf(n, k.guard) == unverifiedNode && n.State.Readable() {
+		if g, here := k.guardOf(n.Name); protectionOf(n, k.guard) == protectionUnverified && n.State.Readable() {
 			f.Severity = SeverityWarning
 		} else if !here || g.Known {
 			continue

@@ -52,9 +52,9 @@ func notProtected(k known, f *found) bool {
 			continue
 		}
 		switch protectionOf(n, k.guard) {
-		case unguardedNode:
+		case protectionNone:
 			unguarded = append(unguarded, n.Name)
-		case hiddenNode:
+		case protectionHidden:
 			hidden = append(hidden, n.Name)
 		}
 	}

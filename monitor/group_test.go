@@ -238,7 +238,7 @@ func TestASweepInSlices(t *testing.T) {
 	}
 	r.first()
 	told := 0
-	r.restart = func(i int, cost RestartCost, _ time.Time) {
+	r.onRestart = func(i int, cost RestartCost, _ time.Time) {
 		copies, bare := cost.Lost, cost.Bare
 		if told++; i != 1 || copies != n || bare < n-300 {
 			t.Errorf("node %d lost %d copies, %d locks are bare", i, copies, bare)

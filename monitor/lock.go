@@ -165,3 +165,9 @@ func (l *Lock) End() (end time.Time, forever bool) {
 	}
 	return end, false
 }
+
+// Taking is a lock that was taken from its holder, as it is on record.
+type Taking struct {
+	Act           string // "force-release", "revoke"
+	Actor, Reason string
+}

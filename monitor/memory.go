@@ -1,21 +1,9 @@
 package monitor
 
-import (
-	"math"
-	"os"
-	"strconv"
-	"strings"
-)
-
 // The table of locks has a budget in bytes, see Options.MaxMemory. What finds no
 // room in it is counted and not kept: what is shown is right, and a finding says
 // that it is not all. Each lock that is kept is kept with all its copies.
 const (
-	// memoryShare is which part of the machine's memory a monitor may use.
-	memoryShare = 4
-	leastMemory = 32 << 20
-	// unknownMemory is taken for the machine's memory where that cannot be read.
-	unknownMemory = 2 << 30
 	// collected: the garbage collector lets the heap grow to this many times what
 	// is in use.
 	collected = 2
@@ -27,45 +15,6 @@ const (
 	grownShare = 16
 )
 
-// DefaultMaxMemory is a quarter of the memory that this process may use: the
-// machine's, or that of its control group, if that is less.
-func DefaultMaxMemory() int64 { return max(machineMemory(os.ReadFile)/memoryShare, leastMemory) }
-
-// machineMemory is how much memory there is for this process, in bytes.
-func machineMemory(read func(string) ([]byte, error)) int64 {
-	least := int64(math.MaxInt64)
-	if text, err := read("/proc/meminfo"); err == nil {
-		for line := range strings.Lines(string(text)) {
-			if rest, ok := strings.CutPrefix(line, "MemTotal:"); ok {
-				if kb, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(rest), " kB"), 10, 64); err == nil && kb > 0 {
-					least = kb << 10
-				}
-			}
-		}
-	}
-	groups := []string{"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"}
-	if text, err := read("/proc/self/cgroup"); err == nil {
-		// Of a service: the limit of each group that it is in.
-		for line := range strings.Lines(string(text)) {
-			path, ok := strings.CutPrefix(strings.TrimSpace(line), "0::/")
-			for ; ok && path != ""; path = path[:max(0, strings.LastIndexByte(path, '/'))] {
-				groups = append(groups, "/sys/fs/cgroup/"+path+"/memory.max")
-			}
-		}
-	}
-	for _, file := range groups {
-		if text, err := read(file); err == nil {
-			if n, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64); err == nil && n > 0 {
-				least = min(least, n)
-			}
-		}
-	}
-	if least == math.MaxInt64 {
-		return unknownMemory
-	}
-	return least
-}
-
 // room is what a table may keep, in bytes, and what it keeps.
 type room struct {
 	locks   int64 // for all keys; 0: no bound
@@ -74,12 +23,10 @@ type room struct {
 	strange int64 // what keys that are no locks use
 }
 
-// newRoom is the budget of a monitor that may use so much memory in all.
-func newRoom(memory int64) room {
-	if memory <= 0 {
-		return room{}
-	}
-	return room{locks: memory / collected, foreign: memory / collected / foreignShare}
+// bound has the table of a monitor that may use so much memory in all keep to its budget;
+// 0: there is none.
+func (t *table) bound(memory int64) {
+	t.room.locks, t.room.foreign = memory/collected, memory/collected/foreignShare
 }
 
 // full reports whether no further lock finds room.

@@ -44,12 +44,6 @@ type Options struct {
 	TakenBy func(key, token string) (Taking, bool)
 }
 
-// Taking is a lock that was taken from its holder, as it is on record.
-type Taking struct {
-	Act           string // "force-release", "revoke"
-	Actor, Reason string
-}
-
 func (o Options) withDefaults() (Options, error) {
 	if len(o.LockPatterns) == 0 {
 		o.LockPatterns = []string{"*"}

@@ -29,15 +29,6 @@ func FuzzSession(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		ctx := t.Context()
-		if s, err := dial(ctx, scripted(t, text).Within(redlock.NewBudget(probeReply, probeExchange)), time.Second); err == nil {
-			p := prober{session: s}
-			for range 2 {
-				if _, err := p.look(ctx, true); err != nil {
-					break
-				}
-			}
-			s.close()
-		}
 		if s, err := dial(ctx, scripted(t, text).Within(readBudget(1)), time.Second); err == nil {
 			r := newReader(s)
 			if _, err := r.runID(ctx); err == nil {

@@ -189,15 +189,6 @@ type Minute struct {
 	Offset            Estimate      // of its clock to ours, at the end
 }
 
-// RestartCost is what a restart of a node cost.
-type RestartCost struct {
-	Lost  int             // locks that lost a copy
-	Bare  int             // of them, those that have a bare majority now
-	Locks []safetext.Text // their names, those with a bare majority first; no more than are read
-	// Rejoins is when a guard lets the node rejoin; zero where none is known.
-	Rejoins time.Time
-}
-
 // Readable reports whether the locks of a node in this state can be read and count:
 // what a replica or a cluster shard holds is no vote.
 func (s NodeState) Readable() bool { return s == NodeServing || s == NodeFenced || s == NodeCordoned }
@@ -250,45 +241,6 @@ type Finding struct {
 	Evidence    safetext.Text // what was seen
 	Consequence string        // why it matters
 	Remedy      string        // what to do
-}
-
-// Level is how much an event wants to be read.
-type Level uint8
-
-const (
-	LevelInfo   Level = iota // everyday churn: acquired, extended, released, expired
-	LevelNotice              // something changed that an operator should know
-	LevelAlarm               // a person should look
-)
-
-// String is the level as the screen and JSON show it.
-func (l Level) String() string { return [...]string{"info", "notice", "alarm"}[l] }
-
-// Event is something that happened, for people to read.
-type Event struct {
-	Seq   uint64 // grows by one with each event: tells which ones a reader has seen
-	At    time.Time
-	Level Level
-	// Kind is the event in a word. Of nodes: "up", "down", "slow", "loading",
-	// "denied", "wrong role", "fenced", "cordoned", "rejoined", "restart", "clock step",
-	// "own clock". Of locks: "acquired", "extended", "released", "expired",
-	// "force-released", "revoked", "lost copy" (of many at once the node tells), "lost majority", and
-	// the states "orphaned", "over max TTL", "split", "no TTL". Of findings: "finding
-	// opened", "finding closed".
-	Kind string
-	Node string        // where it concerns one node
-	Key  safetext.Text // where it concerns one lock
-	Text safetext.Text // the sentence
-	// Token is that of a grant that began, was extended or ended; Until, of the first two,
-	// when it ends by what is known (zero: never). Times is how many extensions the event
-	// stands for.
-	Token safetext.Text
-	Until time.Time
-	Times int
-	// Part says that another event tells it too: it is for those who ask for more than
-	// the cause, and for the history of its lock.
-	Part bool
-	Cost *RestartCost // of a restart; nil: of anything else
 }
 
 // Facts are what a server says of its settings and its past, as far as the

@@ -82,8 +82,8 @@ func (t *table) emitRestarts(at time.Time) {
 		if n := &t.nodes[i]; n.restart != nil {
 			cost := n.restart.told()
 			n.restart = nil
-			if t.restart != nil {
-				t.restart(i, cost, at)
+			if t.onRestart != nil {
+				t.onRestart(i, cost, at)
 			}
 		}
 	}
@@ -268,7 +268,7 @@ func (t *table) settle(at time.Time) {
 }
 
 // restarted drops the copies of node i: another incarnation of the server begins with
-// none, or with what the next scan finds. What that cost is told to t.restart
+// none, or with what the next scan finds. What that cost is told to t.OnRestart
 // when all locks have been looked at: at once, where they are few.
 func (t *table) restarted(i int, now time.Time) {
 	n := &t.nodes[i]

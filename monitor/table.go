@@ -55,9 +55,9 @@ type table struct {
 	// takenBy is who took a lock from the holder of this token, as far as it is
 	// known; nil: nobody knows.
 	takenBy func(key, token string) (Taking, bool)
-	// restart is told what a restart of node i cost, when all locks have been
+	// onRestart is told what a restart of node i cost, when all locks have been
 	// looked at; nil: nobody listens.
-	restart func(i int, cost RestartCost, now time.Time)
+	onRestart func(i int, cost RestartCost, now time.Time)
 }
 
 func newTable(names []string, quorum int, maxTTL, attempt time.Duration, now time.Time, emit func(Event)) *table {

@@ -274,7 +274,7 @@ func TestARestartDropsCopiesAtOnce(t *testing.T) {
 	r.pass(2 * time.Second)
 	r.reachable(0, false)
 	var copies, bare int
-	r.restart = func(_ int, c RestartCost, _ time.Time) { copies, bare = c.Lost, c.Bare }
+	r.onRestart = func(_ int, c RestartCost, _ time.Time) { copies, bare = c.Lost, c.Bare }
 	r.restarted(0, r.now)
 	if copies != 2 || bare != 1 {
 		t.Errorf("%d copies, %d locks", copies, bare)

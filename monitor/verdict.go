@@ -132,14 +132,14 @@ func missing(nodes []Node, guard *GuardView) string {
 		}
 		seen++
 		switch p := protectionOf(n, guard); p {
-		case unguardedNode:
+		case protectionNone:
 			unguarded = append(unguarded, n.Name)
 			unverified = append(unverified, n.Name)
-		case hiddenNode:
+		case protectionHidden:
 			hidden = append(hidden, n.Name)
-		case unverifiedNode:
+		case protectionUnverified:
 			unverified = append(unverified, n.Name)
-		case unfencedNode:
+		case protectionUnfenced:
 			unfenced = append(unfenced, n.Name)
 		}
 	}
@@ -177,18 +177,18 @@ func missing(nodes []Node, guard *GuardView) string {
 type protection uint8
 
 const (
-	durableNode    protection = iota // it forgets nothing
-	verifiedNode                     // a guard watches it, and its last start came up fenced
-	unverifiedNode                   // a guard watches it, and has seen no start
-	unfencedNode                     // a guard watches it, and its last start came up unfenced
-	unguardedNode                    // no guard is seen
-	hiddenNode                       // guards cannot be seen there
+	protectionDurable    protection = iota // it forgets nothing
+	protectionVerified                     // a guard watches it, and its last start came up fenced
+	protectionUnverified                   // a guard watches it, and has seen no start
+	protectionUnfenced                     // a guard watches it, and its last start came up unfenced
+	protectionNone                         // no guard is seen
+	protectionHidden                       // guards cannot be seen there
 )
 
 // protectionOf is the protection of a node that answers.
 func protectionOf(n *Node, guard *GuardView) protection {
 	if n.Persistent {
-		return durableNode
+		return protectionDurable
 	}
 	var watched, verified, unfenced bool
 	if guard != nil {
@@ -203,13 +203,13 @@ func protectionOf(n *Node, guard *GuardView) protection {
 	}
 	switch {
 	case unfenced:
-		return unfencedNode
+		return protectionUnfenced
 	case verified:
-		return verifiedNode
+		return protectionVerified
 	case watched:
-		return unverifiedNode
+		return protectionUnverified
 	case !n.GuardsKnown:
-		return hiddenNode
+		return protectionHidden
 	}
-	return unguardedNode
+	return protectionNone
 }

@@ -55,8 +55,8 @@ func newWorld(nodes []*redlock.Node, opt Options, now time.Time) *world {
 	// An attempt ends within the node timeout; its release takes as long again.
 	attempt := max(time.Second, 2*opt.Redlock.NodeTimeout)
 	w.table = newTable(names, w.quorum, opt.MaxTTL, attempt, now, w.events.add)
-	w.table.room = newRoom(opt.MaxMemory)
-	w.table.restart, w.table.takenBy = w.toldRestart, opt.TakenBy
+	w.table.bound(opt.MaxMemory)
+	w.table.onRestart, w.table.takenBy = w.toldRestart, opt.TakenBy
 	return w
 }
 
