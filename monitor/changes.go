@@ -177,10 +177,10 @@ func poke(c chan struct{}) {
 	}
 }
 
-// listen puts what the feed brings into the queue, until it breaks.
-func (f *feed) listen(queue *changes, keep sought) error {
+// listen puts what the feed brings into the queue, until it breaks. keep chooses the keys.
+func (f *feed) listen(queue *changes, keep func(key []byte) bool) error {
 	for {
-		p, err := f.next(keep.match)
+		p, err := f.next(keep)
 		if err != nil {
 			return err
 		}

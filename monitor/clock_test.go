@@ -127,7 +127,7 @@ func TestAStepIsSeenSoon(t *testing.T) {
 			}
 			pause := 200 * time.Millisecond
 			if suspect {
-				pause = soonAgain
+				pause = 20 * time.Millisecond
 			}
 			mono += pause
 		}

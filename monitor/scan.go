@@ -167,7 +167,7 @@ func (m *Monitor) readSession(ctx context.Context, i int, plan *feedPlan) error 
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			cancel(f.listen(queue, m.sought))
+			cancel(f.listen(queue, m.sought.match))
 		}()
 		defer func() { f.close(); <-done }()
 	}
