@@ -17,6 +17,7 @@ import (
 
 	"redlockctl/internal/lab"
 	"redlockctl/monitor"
+	"redlockctl/monitor/observe"
 	"redlockctl/redlock"
 )
 
@@ -174,12 +175,12 @@ func (b *monitorRun) line(what string, ok bool, want, format string, args ...any
 }
 
 // options are those of a cluster whose locks have a name of their own.
-func (b *monitorRun) options() monitor.Options {
-	return monitor.Options{LockPatterns: []string{"lock:*"}}
+func (b *monitorRun) options() observe.Options {
+	return observe.Options{LockPatterns: []string{"lock:*"}}
 }
 
 // patient are the same as the console has them.
-func (b *monitorRun) patient() monitor.Options {
+func (b *monitorRun) patient() observe.Options {
 	opt := b.options()
 	opt.Patient = true
 	return opt
@@ -222,12 +223,12 @@ end`
 }
 
 // watched runs f beside a monitor.
-func (b *monitorRun) watched(f func(ctx context.Context, m *monitor.Monitor) error) error {
+func (b *monitorRun) watched(f func(ctx context.Context, m *observe.Monitor) error) error {
 	return b.watching(b.options(), f)
 }
 
-func (b *monitorRun) watching(opt monitor.Options, f func(ctx context.Context, m *monitor.Monitor) error) error {
-	m, err := monitor.New(b.nodes, opt)
+func (b *monitorRun) watching(opt observe.Options, f func(ctx context.Context, m *observe.Monitor) error) error {
+	m, err := observe.New(b.nodes, opt)
 	if err != nil {
 		return err
 	}
@@ -266,7 +267,7 @@ func (b *monitorRun) clock() error {
 	if b.quick {
 		span = 20 * time.Second
 	}
-	return b.watched(func(ctx context.Context, m *monitor.Monitor) error {
+	return b.watched(func(ctx context.Context, m *observe.Monitor) error {
 		if err := m.Settled(ctx); err != nil {
 			return err
 		}
@@ -316,7 +317,7 @@ func (b *monitorRun) step() error {
 	}
 	defer func() { _ = s.Kill() }()
 	alone := &monitorRun{nodes: []*redlock.Node{s.Node()}}
-	return alone.watching(monitor.Options{}, func(ctx context.Context, m *monitor.Monitor) error {
+	return alone.watching(observe.Options{}, func(ctx context.Context, m *observe.Monitor) error {
 		took, err := b.steps(ctx, m, s)
 		if err != nil {
 			return err
@@ -327,7 +328,7 @@ func (b *monitorRun) step() error {
 }
 
 // steps moves the clock of a server, and takes the time, in ms, until each step is seen.
-func (b *monitorRun) steps(ctx context.Context, m *monitor.Monitor, s *lab.Server) (took []float64, err error) {
+func (b *monitorRun) steps(ctx context.Context, m *observe.Monitor, s *lab.Server) (took []float64, err error) {
 	if err := m.Settled(ctx); err != nil {
 		return nil, err
 	}

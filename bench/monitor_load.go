@@ -15,7 +15,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"redlockctl/monitor"
+	"redlockctl/monitor/observe"
 )
 
 // change is a write that a snapshot has to show.
@@ -49,7 +49,7 @@ func (f *follower) left() int {
 }
 
 // follow looks at each snapshot until ctx ends.
-func (f *follower) follow(ctx context.Context, m *monitor.Monitor) {
+func (f *follower) follow(ctx context.Context, m *observe.Monitor) {
 	version := m.Snapshot().Version
 	for {
 		select {
@@ -84,7 +84,7 @@ func (b *monitorRun) changes() error {
 	if b.quick {
 		total = 10 * rate
 	}
-	return b.watched(func(ctx context.Context, m *monitor.Monitor) error {
+	return b.watched(func(ctx context.Context, m *observe.Monitor) error {
 		if err := m.Settled(ctx); err != nil {
 			return err
 		}
@@ -135,7 +135,7 @@ func (b *monitorRun) changes() error {
 }
 
 // compare counts the copies that differ from what the servers say.
-func (b *monitorRun) compare(m *monitor.Monitor) (int, error) {
+func (b *monitorRun) compare(m *observe.Monitor) (int, error) {
 	s := m.Snapshot()
 	different := make([]int, len(b.nodes))
 	err := b.each(func(i int, c *redis.Client) error {
@@ -182,7 +182,7 @@ func (b *monitorRun) cost() error {
 	for range b.rounds(3, 7) {
 		var first, watching float64
 		alone, err := between(func() (float64, error) { return b.setNX(slice) }, func() error {
-			return b.watching(b.patient(), func(ctx context.Context, m *monitor.Monitor) (err error) {
+			return b.watching(b.patient(), func(ctx context.Context, m *observe.Monitor) (err error) {
 				first, err = b.setNXUntil(func() bool { return m.Snapshot().Cluster.Serving == len(m.Snapshot().Nodes) && settled(m) }, time.Minute)
 				if err != nil {
 					return err
@@ -227,7 +227,7 @@ func (b *monitorRun) price() error {
 	for range b.rounds(3, 5) {
 		var watched float64
 		alone, err := between(spend, func() error {
-			return b.watching(b.patient(), func(ctx context.Context, m *monitor.Monitor) (err error) {
+			return b.watching(b.patient(), func(ctx context.Context, m *observe.Monitor) (err error) {
 				if err := m.Settled(ctx); err != nil {
 					return err
 				}
@@ -268,7 +268,7 @@ func (b *monitorRun) serverCPU() (float64, error) {
 	return sum, err
 }
 
-func settled(m *monitor.Monitor) bool {
+func settled(m *observe.Monitor) bool {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	return m.Settled(ctx) == nil
@@ -385,7 +385,7 @@ func (b *monitorRun) burst() error {
 	if b.quick {
 		total /= 10
 	}
-	return b.watched(func(ctx context.Context, m *monitor.Monitor) error {
+	return b.watched(func(ctx context.Context, m *observe.Monitor) error {
 		if err := m.Settled(ctx); err != nil {
 			return err
 		}

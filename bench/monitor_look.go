@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"redlockctl/monitor"
+	"redlockctl/monitor/observe"
 )
 
 const bareScript = `local out = {}
@@ -60,7 +61,7 @@ func (b *monitorRun) view() error {
 		bare, err := between(b.bare, func() error {
 			runtime.GC()
 			begun := time.Now()
-			return b.watched(func(ctx context.Context, m *monitor.Monitor) error {
+			return b.watched(func(ctx context.Context, m *observe.Monitor) error {
 				settled := make(chan error, 1)
 				go func() { err := m.Settled(ctx); whole = time.Since(begun); settled <- err }()
 				for {
@@ -110,7 +111,7 @@ func (b *monitorRun) oneshot() error {
 			runtime.GC()
 			begun := time.Now()
 			defer func() { look = time.Since(begun).Seconds() }()
-			return b.watched(func(ctx context.Context, m *monitor.Monitor) error {
+			return b.watched(func(ctx context.Context, m *observe.Monitor) error {
 				if err := m.Assessed(ctx); err != nil {
 					return err
 				}
@@ -151,11 +152,11 @@ func (b *monitorRun) million() error {
 	if err := b.fillWith("million", n); err != nil {
 		return err
 	}
-	return b.weigh(monitor.Options{LockPatterns: []string{"million:*"}}, n, 1200)
+	return b.weigh(observe.Options{LockPatterns: []string{"million:*"}}, n, 1200)
 }
 
 // weigh measures the memory of a monitor of n locks.
-func (b *monitorRun) weigh(opt monitor.Options, n int, limit float64) error {
+func (b *monitorRun) weigh(opt observe.Options, n int, limit float64) error {
 	heap := func() float64 {
 		debug.FreeOSMemory()
 		var m runtime.MemStats
@@ -163,7 +164,7 @@ func (b *monitorRun) weigh(opt monitor.Options, n int, limit float64) error {
 		return float64(m.HeapAlloc) / (1 << 20)
 	}
 	before, rssBefore := heap(), rss()
-	return b.watching(opt, func(ctx context.Context, m *monitor.Monitor) error {
+	return b.watching(opt, func(ctx context.Context, m *observe.Monitor) error {
 		begun := time.Now()
 		if err := m.Settled(ctx); err != nil {
 			return err
@@ -182,7 +183,7 @@ func (b *monitorRun) weigh(opt monitor.Options, n int, limit float64) error {
 
 // rest is how much CPU is used while nothing changes.
 func (b *monitorRun) rest() error {
-	return b.watched(func(ctx context.Context, m *monitor.Monitor) error {
+	return b.watched(func(ctx context.Context, m *observe.Monitor) error {
 		if err := m.Settled(ctx); err != nil {
 			return err
 		}

@@ -26,8 +26,8 @@ type Spread struct {
 // nodes' clocks and our own, that is the surest to be large. Its bound is a hard
 // one: the difference is at least PPM − Bound.
 func RateSpread(nodes []Node) Spread {
-	best := Spread{Fastest: thisMachine, Slowest: thisMachine}
-	rates := []Node{{Name: thisMachine, Drift: Drift{Valid: true}}}
+	best := Spread{Fastest: ThisMachine, Slowest: ThisMachine}
+	rates := []Node{{Name: ThisMachine, Drift: Drift{Valid: true}}}
 	for i := range nodes {
 		if nodes[i].Drift.Valid && nodes[i].State.Readable() {
 			rates = append(rates, nodes[i])
@@ -46,5 +46,5 @@ func RateSpread(nodes []Node) Spread {
 	return best
 }
 
-// thisMachine is the name of our own clock and host beside those of nodes.
-const thisMachine = "this machine"
+// ThisMachine is the name of our own clock and host beside those of nodes.
+const ThisMachine = "this machine"

@@ -61,11 +61,11 @@ func PackCopies(copies ...Copy) Copies {
 	return Copies{set}
 }
 
-// copiesOf are copies as a table keeps them, which writes them no more.
-func copiesOf(set *packed.Set) Copies { return Copies{set} }
+// CopiesOf are copies as a table keeps them, which writes them no more.
+func CopiesOf(set *packed.Set) Copies { return Copies{set} }
 
-// packed are the copies as they are kept; nil: there are none.
-func (c Copies) packed() *packed.Set { return c.set }
+// Packed are the copies as they are kept; nil: there are none.
+func (c Copies) Packed() *packed.Set { return c.set }
 
 // Len is how many nodes there are.
 func (c Copies) Len() int {

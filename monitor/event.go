@@ -55,12 +55,12 @@ type RestartCost struct {
 	Rejoins time.Time
 }
 
-// nodeEvent is an event that concerns a node, or none where node is empty.
-func nodeEvent(at time.Time, level Level, kind, node, format string, args ...any) Event {
+// NodeEvent is an event that concerns a node, or none where node is empty.
+func NodeEvent(at time.Time, level Level, kind, node, format string, args ...any) Event {
 	return Event{At: at, Level: level, Kind: kind, Node: node, Text: safetext.New(fmt.Sprintf(format, args...))}
 }
 
-// lockEvent is an event that concerns a lock.
-func lockEvent(at time.Time, level Level, kind, key, format string, args ...any) Event {
+// LockEvent is an event that concerns a lock.
+func LockEvent(at time.Time, level Level, kind, key, format string, args ...any) Event {
 	return Event{At: at, Level: level, Kind: kind, Key: safetext.New(key), Text: safetext.New(fmt.Sprintf(format, args...))}
 }

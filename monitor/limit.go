@@ -1,8 +1,8 @@
 package monitor
 
-// limit is something that is not seen of a node, and what to do about that; without
+// Limit is something that is not seen of a node, and what to do about that; without
 // that it is a note, and no finding.
-type limit struct{ text, do string }
+type Limit struct{ Text, Do string }
 
-// adviceRights is what to do where this program's user may not look.
-const adviceRights = "Give this user the rights that redlockctl config acl --role observer prints."
+// AdviceRights is what to do where this program's user may not look.
+const AdviceRights = "Give this user the rights that redlockctl config acl --role observer prints."

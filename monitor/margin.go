@@ -12,7 +12,7 @@ import (
 	"redlockctl/redlock"
 )
 
-// crashMargin is how many of its copies a token that has own of n may lose
+// CrashMargin is how many of its copies a token that has own of n may lose
 // before another client can reach a quorum, whatever the others do meanwhile.
 //
 // Another client wins with quorum nodes. It may come to have each node on which
@@ -26,13 +26,13 @@ import (
 // With an odd n that is own − quorum: so many may be lost and the holder still
 // has a quorum. With an even n it is one more: the holder that has lost all of
 // its margin has no quorum any more, and nobody else can reach one.
-func crashMargin(n, quorum, own int) int { return own - (n - quorum + 1) }
+func CrashMargin(n, quorum, own int) int { return own - (n - quorum + 1) }
 
 // Margin is how many of its copies Holder may lose before another client can reach
 // a quorum, whatever becomes of a rival's copies; meaningful while Held ≥ quorum.
 func (l *Lock) Margin() int {
 	n := l.Copies.Len()
-	return crashMargin(n, redlock.Quorum(n), l.Held)
+	return CrashMargin(n, redlock.Quorum(n), l.Held)
 }
 
 // Share is the copies that one token has of a lock.

@@ -40,7 +40,7 @@ func (s *Snapshot) Recall(unread string) {
 	s.countNodes()
 	s.Complete = unread == ""
 	for i := range s.Nodes {
-		if s.Nodes[i].unread = unread; unread == "" {
+		if s.Nodes[i].WhyUnread = unread; unread == "" {
 			s.Nodes[i].Read = 1
 		}
 	}

@@ -1,3 +1,6 @@
+// Package monitor says what is seen of a cluster at one moment, and what it means: its nodes,
+// its locks with their copies, margins and states, the verdict, and the findings and events that
+// are told. It does no I/O. Package observe makes it, out of what the packages beside it find.
 package monitor
 
 import (
@@ -61,7 +64,7 @@ type Cluster struct {
 	// known if they serve.
 	Hidden int
 	// Verdict is made of the nodes, the findings and what protects from restarts;
-	// see Snapshot.assess.
+	// see Snapshot.Assess.
 	Verdict Verdict
 	// Reason says in a few words why the verdict is not safe, the worst first: "n2
 	// fenced; not protected against restarts: no guard".
@@ -90,8 +93,8 @@ func (s *Snapshot) Unread() []Unread {
 		case n.State.Readable() && n.NoRoomLocks > 0:
 			out = append(out, Unread{n.Name, fmt.Sprintf("no room for about %s", words.Count(n.NoRoomLocks, "key", "keys"))})
 		case !n.State.Readable() || n.Read >= 1:
-		case n.unread != "":
-			out = append(out, Unread{n.Name, n.unread})
+		case n.WhyUnread != "":
+			out = append(out, Unread{n.Name, n.WhyUnread})
 		default:
 			out = append(out, Unread{n.Name, fmt.Sprintf("read to %d %%", int(100*n.Read))})
 		}
@@ -160,10 +163,10 @@ type Node struct {
 	Keys  int64 // in its database, as the server says; -1: it does not
 	// Read is the part of its keys that has been read since it came in sight; 1:
 	// all that are looked for.
-	Read   float64
-	unread string // why it is not read to the end, where that is not a matter of time
+	Read      float64
+	WhyUnread string // why it is not read to the end, where that is not a matter of time
 	// NoRoom is about how many keys of this node found no room in
-	// [Options.MaxMemory]; NoRoomLocks, how many of them may be locks.
+	// observe.Options.MaxMemory; NoRoomLocks, how many of them may be locks.
 	NoRoom, NoRoomLocks int
 
 	RTT  time.Duration   // last round trip
@@ -176,7 +179,7 @@ type Node struct {
 	// Notes are shortcomings of what can be seen of this node: "EVAL_RO refused:
 	// reading by EVAL".
 	Notes  []string
-	limits []limit // those of them that something can be done about
+	Limits []Limit // those of them that something can be done about
 
 	Facts Facts // what the server says of its settings and its past
 }

@@ -41,7 +41,7 @@ func (s *Snapshot) countNodes() {
 	c.Absent = strings.Join(wrong, ", ")
 }
 
-// assess makes the verdict, why it is so, and what is missing for a safe one:
+// Assess makes the verdict, why it is so, and what is missing for a safe one:
 // the only place where that is decided. heard: each node was heard of; settled:
 // all locks were read once, so that there are findings; guard: the one in this
 // process, if any.
@@ -50,7 +50,7 @@ func (s *Snapshot) countNodes() {
 // either kept out of the quorum after a restart (a guard is seen there, and its
 // last start came up fenced) or loses nothing by one (every write is on disk
 // before it is answered).
-func (s *Snapshot) assess(heard, settled bool, guard *GuardView) {
+func (s *Snapshot) Assess(heard, settled bool, guard *GuardView) {
 	c := &s.Cluster
 	s.countNodes()
 	c.Missing = missing(s.Nodes, guard)
@@ -131,13 +131,13 @@ func missing(nodes []Node, guard *GuardView) string {
 			continue
 		}
 		seen++
-		switch p := protectionOf(n, guard); p {
-		case protectionNone:
+		switch p := ProtectionOf(n, guard); p {
+		case ProtectionNone:
 			unguarded = append(unguarded, n.Name)
 			unverified = append(unverified, n.Name)
-		case protectionHidden:
+		case ProtectionHidden:
 			hidden = append(hidden, n.Name)
-		case protectionUnverified:
+		case ProtectionUnverified:
 			unverified = append(unverified, n.Name)
 		case protectionUnfenced:
 			unfenced = append(unfenced, n.Name)
@@ -173,20 +173,20 @@ func missing(nodes []Node, guard *GuardView) string {
 	return "not protected against restarts: " + strings.Join(parts, ", ")
 }
 
-// protection is what keeps a node from giving a vote twice after a restart.
-type protection uint8
+// Protection is what keeps a node from giving a vote twice after a restart.
+type Protection uint8
 
 const (
-	protectionDurable    protection = iota // it forgets nothing
+	protectionDurable    Protection = iota // it forgets nothing
 	protectionVerified                     // a guard watches it, and its last start came up fenced
-	protectionUnverified                   // a guard watches it, and has seen no start
+	ProtectionUnverified                   // a guard watches it, and has seen no start
 	protectionUnfenced                     // a guard watches it, and its last start came up unfenced
-	protectionNone                         // no guard is seen
-	protectionHidden                       // guards cannot be seen there
+	ProtectionNone                         // no guard is seen
+	ProtectionHidden                       // guards cannot be seen there
 )
 
-// protectionOf is the protection of a node that answers.
-func protectionOf(n *Node, guard *GuardView) protection {
+// ProtectionOf is the protection of a node that answers.
+func ProtectionOf(n *Node, guard *GuardView) Protection {
 	if n.Persistent {
 		return protectionDurable
 	}
@@ -207,9 +207,9 @@ func protectionOf(n *Node, guard *GuardView) protection {
 	case verified:
 		return protectionVerified
 	case watched:
-		return protectionUnverified
+		return ProtectionUnverified
 	case !n.GuardsKnown:
-		return protectionHidden
+		return ProtectionHidden
 	}
-	return protectionNone
+	return ProtectionNone
 }

@@ -80,23 +80,23 @@ func TestVerdicts(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := goodCluster()
 			c.change(&s)
-			s.assess(true, true, nil)
+			s.Assess(true, true, nil)
 			if got := s.Cluster; got.Verdict != c.want || got.Reason != c.reason || got.Missing != c.missing || got.Protected != (c.missing == "") {
 				t.Errorf("%s: %q, missing %q", got.Verdict, got.Reason, got.Missing)
 			}
 		})
 	}
 	s := goodCluster()
-	s.assess(true, false, nil)
+	s.Assess(true, false, nil)
 	if s.Cluster.Verdict != VerdictUnknown {
 		t.Errorf("before the locks were read: %s", s.Cluster.Verdict)
 	}
-	s.assess(true, true, &GuardView{Nodes: map[string]GuardedNode{}})
+	s.Assess(true, true, &GuardView{Nodes: map[string]GuardedNode{}})
 	own := &GuardView{Nodes: map[string]GuardedNode{}}
 	for i := range s.Nodes {
 		own.Nodes[s.Nodes[i].Name] = GuardedNode{Known: true, Verified: true, OpenFor: time.Second}
 	}
-	if s.assess(true, true, own); s.Cluster.Verdict != VerdictSafe {
+	if s.Assess(true, true, own); s.Cluster.Verdict != VerdictSafe {
 		t.Errorf("with a guard in this process: %s: %s", s.Cluster.Verdict, s.Cluster.Reason)
 	}
 }

@@ -3,11 +3,12 @@ package tui
 import (
 	"errors"
 	"fmt"
-	"github.com/charmbracelet/x/ansi"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/charmbracelet/x/ansi"
 
 	tea "charm.land/bubbletea/v2"
 

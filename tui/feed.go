@@ -10,7 +10,7 @@ import (
 	"redlockctl/restartguard"
 )
 
-// Source is where the snapshots come from; *monitor.Monitor is one.
+// Source is where the snapshots come from; *observe.Monitor is one.
 type Source interface {
 	Snapshot() *monitor.Snapshot
 	Changed(version uint64) <-chan struct{}

@@ -21,6 +21,7 @@ import (
 	"redlockctl/internal/config"
 	"redlockctl/internal/safetext"
 	"redlockctl/monitor"
+	"redlockctl/monitor/observe"
 	"redlockctl/redlock"
 	"redlockctl/restartguard"
 )
@@ -47,7 +48,7 @@ func Look(ctx context.Context, cfg *config.Config, span time.Duration) (*Facts, 
 		all.Go(func() { f.Servers[i] = ask(ctx, n, nodes[i]) })
 	}
 	all.Wait()
-	err = app.Watch(ctx, cfg, app.Aim{Stays: span >= time.Minute}, func(mon *monitor.Monitor) error {
+	err = app.Watch(ctx, cfg, app.Aim{Stays: span >= time.Minute}, func(mon *observe.Monitor) error {
 		sum := newSummary()
 		began := time.Now()
 		for {

@@ -14,6 +14,7 @@ import (
 	"redlockctl/internal/operator"
 	"redlockctl/internal/record"
 	"redlockctl/monitor"
+	"redlockctl/monitor/observe"
 	"redlockctl/redlock"
 	"redlockctl/restartguard"
 )
@@ -29,7 +30,7 @@ func (e ConfigError) Unwrap() error { return e.Err }
 type Spec struct {
 	Nodes    []*redlock.Node
 	Redlock  redlock.Options
-	Monitor  monitor.Options
+	Monitor  observe.Options
 	Guard    restartguard.Config
 	Guarded  []*redlock.Node // what a guard of this cluster watches; empty: nothing is to be guarded
 	ReadOnly bool
@@ -53,7 +54,7 @@ func SpecOf(cfg *config.Config) (Spec, error) {
 		ReadOnly: cfg.Cluster.ReadOnly,
 		Audit:    cfg.Audit.Path,
 		Record:   record.Options{Path: cfg.RecordPath(), Keep: cfg.Record.Keep, MaxSize: cfg.Record.MaxSize},
-		Monitor: monitor.Options{
+		Monitor: observe.Options{
 			ClusterName:  cfg.Cluster.Name,
 			LockPatterns: cfg.Cluster.LockPatterns,
 			MaxTTL:       cfg.Cluster.MaxTTL,

@@ -7,7 +7,7 @@ import (
 
 	"redlockctl/internal/config"
 	"redlockctl/internal/safetext"
-	"redlockctl/monitor"
+	"redlockctl/monitor/finding"
 	"redlockctl/redlock"
 	"redlockctl/restartguard"
 )
@@ -47,7 +47,7 @@ func LookAtBoots(ctx context.Context, cfg *config.Config, looks []BootLook, file
 
 // BootSights are what findings need to know of how the nodes start. It looks at
 // them, and at the files of those of this host.
-func BootSights(ctx context.Context, cfg *config.Config) map[string]monitor.BootSight {
+func BootSights(ctx context.Context, cfg *config.Config) map[string]finding.BootSight {
 	var looks []BootLook
 	for _, name := range NodeNames(cfg) {
 		if n, method, err := NodeOf(cfg, name); err == nil && method.Kind != restartguard.Advice {
@@ -56,21 +56,21 @@ func BootSights(ctx context.Context, cfg *config.Config) map[string]monitor.Boot
 	}
 	LookAtBoots(ctx, cfg, looks, "")
 	memory, _ := Remembered(cfg)
-	sights := make(map[string]monitor.BootSight, len(looks))
+	sights := make(map[string]finding.BootSight, len(looks))
 	for _, l := range looks {
 		m, ok := memory[l.Node.Name()]
-		s := monitor.BootSight{Guarded: ok && m.Addr == l.Node.Addr(), StartedUnfenced: l.Check.StartedUnfenced}
+		s := finding.BootSight{Guarded: ok && m.Addr == l.Node.Addr(), StartedUnfenced: l.Check.StartedUnfenced}
 		// Firm is only what the files or the command line show.
 		switch {
 		case l.Err != nil:
 		case l.Check.Boot == restartguard.BootFenced && l.Check.Form != restartguard.FormUnknown:
-			s.Form = monitor.BootFirm
+			s.Form = finding.BootFirm
 		case l.Check.Boot == restartguard.BootFragile:
-			s.Form = monitor.BootFragile
+			s.Form = finding.BootFragile
 		case l.Check.Boot == restartguard.BootUnfenced && l.Check.Form != restartguard.FormUnknown:
-			s.Form = monitor.BootUnfenced
+			s.Form = finding.BootUnfenced
 		}
-		if s.Form == monitor.BootFragile || s.Form == monitor.BootUnfenced {
+		if s.Form == finding.BootFragile || s.Form == finding.BootUnfenced {
 			s.Evidence = strings.Join(l.Check.Because, "; ")
 			if len(l.Check.Do) > 0 {
 				do := strings.Join(l.Check.Do, "; ")

@@ -12,6 +12,7 @@ import (
 	"redlockctl/internal/lab"
 	"redlockctl/internal/record"
 	"redlockctl/monitor"
+	"redlockctl/monitor/observe"
 	"redlockctl/redlock"
 	"redlockctl/restartguard"
 	"redlockctl/tui"
@@ -64,7 +65,7 @@ func OpenDemo(ctx context.Context, o DemoOptions) (d *Demo, err error) {
 		return d, err
 	}
 	nodes := d.cluster.Nodes()
-	watch := monitor.Options{ClusterName: "demo", MaxTTL: o.MaxTTL, Meant: []string{"same-host"}}
+	watch := observe.Options{ClusterName: "demo", MaxTTL: o.MaxTTL, Meant: []string{"same-host"}}
 	guard := restartguard.Config{Delay: restartguard.DefaultDelay(o.MaxTTL), StartedFenced: true}
 	if o.RedisServer == "" {
 		// Embedded masters do not tell of changes, and cost this process what they do: what

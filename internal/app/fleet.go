@@ -7,7 +7,7 @@ import (
 
 	"redlockctl/internal/config"
 	"redlockctl/internal/view"
-	"redlockctl/monitor"
+	"redlockctl/monitor/observe"
 )
 
 // Of many clusters each is asked less often than one that is looked at alone.
@@ -20,7 +20,7 @@ const (
 // with one of them is a row of its own, and stops no other.
 type Fleet struct {
 	rows     []view.Cluster
-	monitors []*monitor.Monitor // of the rows; nil: it cannot be looked at
+	monitors []*observe.Monitor // of the rows; nil: it cannot be looked at
 }
 
 // NewFleet makes a fleet; nothing is contacted before Run. The clusters share the
@@ -38,14 +38,14 @@ func NewFleet(set *config.Set) *Fleet {
 	return f
 }
 
-func fleetMonitor(cfg *config.Config, of int) (*monitor.Monitor, error) {
+func fleetMonitor(cfg *config.Config, of int) (*observe.Monitor, error) {
 	s, err := SpecOf(cfg)
 	if err != nil {
 		return nil, err
 	}
 	opt := s.Monitor
 	if opt.MaxMemory == 0 {
-		opt.MaxMemory = monitor.DefaultMaxMemory()
+		opt.MaxMemory = observe.DefaultMaxMemory()
 	}
 	opt.MaxMemory = max(opt.MaxMemory/int64(of), 1<<20)
 	opt.ProbeEvery, opt.InfoEvery, opt.ScanEvery = max(opt.ProbeEvery, fleetProbe), max(opt.InfoEvery, fleetProbe), max(opt.ScanEvery, fleetScan)
@@ -64,7 +64,7 @@ func (f *Fleet) Run(ctx context.Context) {
 	}
 }
 
-// Decided waits until all clusters are known as [monitor.Monitor.Decided] means it,
+// Decided waits until all clusters are known as [observe.Monitor.Decided] means it,
 // for so long at most; 0: as long as it takes. Only the end of ctx is an error.
 func (f *Fleet) Decided(ctx context.Context, most time.Duration) error {
 	bounded, cancel := bound(ctx, most)

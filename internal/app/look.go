@@ -7,6 +7,7 @@ import (
 
 	"redlockctl/internal/config"
 	"redlockctl/monitor"
+	"redlockctl/monitor/observe"
 )
 
 // SettleTime bounds how long a screen or a stream of events waits for the first
@@ -24,7 +25,7 @@ type Aim struct {
 }
 
 // Watch runs f beside a monitor of the cluster.
-func Watch(ctx context.Context, cfg *config.Config, of Aim, f func(*monitor.Monitor) error) error {
+func Watch(ctx context.Context, cfg *config.Config, of Aim, f func(*observe.Monitor) error) error {
 	s, err := SpecOf(cfg)
 	if err != nil {
 		return err
@@ -45,7 +46,7 @@ func Watch(ctx context.Context, cfg *config.Config, of Aim, f func(*monitor.Moni
 // Look is a snapshot of the cluster once all that is asked for is known, see
 // [Decided].
 func Look(ctx context.Context, cfg *config.Config, of Aim) (s *monitor.Snapshot, err error) {
-	err = Watch(ctx, cfg, of, func(mon *monitor.Monitor) error {
+	err = Watch(ctx, cfg, of, func(mon *observe.Monitor) error {
 		s, err = Decided(ctx, mon, of)
 		return err
 	})
@@ -55,7 +56,7 @@ func Look(ctx context.Context, cfg *config.Config, of Aim) (s *monitor.Snapshot,
 // Decided waits for the first snapshot in which all that is asked for has been
 // read, and what needs time to be told has been told. What is missing when the
 // bound is over is in the snapshot; only the end of ctx is an error.
-func Decided(ctx context.Context, mon *monitor.Monitor, of Aim) (*monitor.Snapshot, error) {
+func Decided(ctx context.Context, mon *observe.Monitor, of Aim) (*monitor.Snapshot, error) {
 	if of.Locks {
 		return within(ctx, of.Most, mon, mon.Assessed)
 	}
@@ -64,7 +65,7 @@ func Decided(ctx context.Context, mon *monitor.Monitor, of Aim) (*monitor.Snapsh
 
 // Settled waits for the first view, for [SettleTime] at most, where a screen shows
 // what is missing as it comes; only the end of ctx is an error.
-func Settled(ctx context.Context, mon *monitor.Monitor) (*monitor.Snapshot, error) {
+func Settled(ctx context.Context, mon *observe.Monitor) (*monitor.Snapshot, error) {
 	return within(ctx, SettleTime, mon, mon.Settled)
 }
 
@@ -77,7 +78,7 @@ func bound(ctx context.Context, most time.Duration) (context.Context, context.Ca
 }
 
 // within is the snapshot after wait, which has so long; 0: as long as it takes.
-func within(ctx context.Context, most time.Duration, mon *monitor.Monitor, wait func(context.Context) error) (*monitor.Snapshot, error) {
+func within(ctx context.Context, most time.Duration, mon *observe.Monitor, wait func(context.Context) error) (*monitor.Snapshot, error) {
 	bounded, cancel := bound(ctx, most)
 	defer cancel()
 	_ = wait(bounded)

@@ -8,7 +8,7 @@ import (
 	"runtime/metrics"
 	"time"
 
-	"redlockctl/monitor"
+	"redlockctl/monitor/observe"
 	"redlockctl/redlock"
 )
 
@@ -22,11 +22,11 @@ const guardMemory = 192 << 20
 const garbage = 50
 
 // newMonitor makes a monitor in a process that collects its garbage early.
-func newMonitor(nodes []*redlock.Node, opt monitor.Options) (*monitor.Monitor, error) {
+func newMonitor(nodes []*redlock.Node, opt observe.Options) (*observe.Monitor, error) {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(garbage)
 	}
-	return monitor.New(nodes, opt)
+	return observe.New(nodes, opt)
 }
 
 // errTooMuchMemory is returned when a task was ended because the process took more

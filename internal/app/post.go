@@ -18,6 +18,7 @@ import (
 	"redlockctl/internal/operator"
 	"redlockctl/internal/safetext"
 	"redlockctl/monitor"
+	"redlockctl/monitor/observe"
 	"redlockctl/redlock"
 	"redlockctl/restartguard"
 )
@@ -224,7 +225,7 @@ func (d *post) watch(ctx context.Context, guard *restartguard.Guard, plan guardP
 	}
 	plan.Monitor.Patient = true
 	if plan.Monitor.MaxMemory == 0 {
-		plan.Monitor.MaxMemory = monitor.DefaultMaxMemory() / 2 / int64(d.share) // a guard is not alone on its machine
+		plan.Monitor.MaxMemory = observe.DefaultMaxMemory() / 2 / int64(d.share) // a guard is not alone on its machine
 	}
 	mon, err := newMonitor(plan.Nodes, plan.Monitor)
 	if err != nil {

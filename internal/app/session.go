@@ -10,6 +10,7 @@ import (
 	"redlockctl/internal/operator"
 	"redlockctl/internal/view"
 	"redlockctl/monitor"
+	"redlockctl/monitor/observe"
 	"redlockctl/restartguard"
 	"redlockctl/tui"
 )
@@ -26,7 +27,7 @@ const (
 // Session is a cluster that is watched, guarded and acted on: what stands behind
 // the console and the demo.
 type Session struct {
-	Monitor  *monitor.Monitor
+	Monitor  *observe.Monitor
 	Operator *operator.Operator
 	Delay    time.Duration // D
 

@@ -13,6 +13,7 @@ import (
 	"redlockctl/internal/safetext"
 	"redlockctl/internal/view"
 	"redlockctl/monitor"
+	"redlockctl/monitor/observe"
 )
 
 // doctorJSON is the document of doctor.
@@ -116,7 +117,7 @@ clean, warnings or dangers.`,
 // examine watches the cluster for this long, and for as long as the first view
 // takes beyond it, if that is not bounded.
 func (a *commandLine) examine(ctx context.Context, cfg *config.Config, span, most time.Duration) (s *monitor.Snapshot, err error) {
-	err = app.Watch(ctx, cfg, app.Aim{}, func(mon *monitor.Monitor) error {
+	err = app.Watch(ctx, cfg, app.Aim{}, func(mon *observe.Monitor) error {
 		mon.Booted(app.BootSights(ctx, cfg))
 		t := time.NewTimer(span)
 		defer t.Stop()

@@ -16,13 +16,14 @@ import (
 	"redlockctl/internal/config"
 	"redlockctl/internal/safetext"
 	"redlockctl/monitor"
+	"redlockctl/monitor/observe"
 )
 
 // look is a snapshot of the cluster once all that is asked for has been read,
 // and what needs time to be told has been told; or, with a bound, what is known
 // when that is over. It says how far it is.
 func (a *commandLine) look(ctx context.Context, cfg *config.Config, of app.Aim) (s *monitor.Snapshot, err error) {
-	err = app.Watch(ctx, cfg, of, func(mon *monitor.Monitor) error {
+	err = app.Watch(ctx, cfg, of, func(mon *observe.Monitor) error {
 		s, err = a.decided(ctx, mon, of)
 		return err
 	})
@@ -30,7 +31,7 @@ func (a *commandLine) look(ctx context.Context, cfg *config.Config, of app.Aim) 
 }
 
 // decided waits for the first complete snapshot, and says how far it is.
-func (a *commandLine) decided(ctx context.Context, mon *monitor.Monitor, of app.Aim) (*monitor.Snapshot, error) {
+func (a *commandLine) decided(ctx context.Context, mon *observe.Monitor, of app.Aim) (*monitor.Snapshot, error) {
 	defer a.reading(mon)()
 	return app.Decided(ctx, mon, of)
 }
@@ -102,12 +103,12 @@ func (a *commandLine) snapshots(ctx context.Context, cfg *config.Config, l *live
 		}
 		return a.incomplete(s)
 	}
-	return app.Watch(ctx, cfg, of, func(mon *monitor.Monitor) error { return a.again(ctx, mon, l.every, of, show) })
+	return app.Watch(ctx, cfg, of, func(mon *observe.Monitor) error { return a.again(ctx, mon, l.every, of, show) })
 }
 
 // again calls show with the first full snapshot, and with another after each
 // interval.
-func (a *commandLine) again(ctx context.Context, mon *monitor.Monitor, every time.Duration, of app.Aim, show func(*monitor.Snapshot) error) error {
+func (a *commandLine) again(ctx context.Context, mon *observe.Monitor, every time.Duration, of app.Aim, show func(*monitor.Snapshot) error) error {
 	if _, err := a.decided(ctx, mon, of); err != nil {
 		return nil // interrupted before anything was to be shown
 	}

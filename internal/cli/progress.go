@@ -8,7 +8,7 @@ import (
 
 	"redlockctl/internal/safetext"
 	"redlockctl/internal/view"
-	"redlockctl/monitor"
+	"redlockctl/monitor/observe"
 )
 
 // barWidth is how many cells a bar has.
@@ -57,7 +57,7 @@ const (
 
 // reading says on standard error how much of all keys a monitor has read: on a
 // terminal a bar from the second second on, elsewhere a line once in a while.
-func (a *commandLine) reading(mon *monitor.Monitor) (done func()) {
+func (a *commandLine) reading(mon *observe.Monitor) (done func()) {
 	far := func() (part float64, text string) {
 		s := mon.Snapshot()
 		var read, all int64

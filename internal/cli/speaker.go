@@ -12,6 +12,7 @@ import (
 	"redlockctl/internal/safetext"
 	"redlockctl/internal/view"
 	"redlockctl/monitor"
+	"redlockctl/monitor/observe"
 	"redlockctl/tui"
 )
 
@@ -22,7 +23,7 @@ const plainHelp = "status, nodes, locks [FILTER], findings, help, q (quit): each
 // sentence, and nothing that was printed moves. Everyday changes of locks are left out:
 // locks lists them.
 func (a *commandLine) plainConsole(ctx context.Context, shown tui.Cluster) error {
-	if mon, ok := shown.Source.(*monitor.Monitor); ok {
+	if mon, ok := shown.Source.(*observe.Monitor); ok {
 		if _, err := app.Settled(ctx, mon); err != nil {
 			return nil // a signal: nothing has begun
 		}

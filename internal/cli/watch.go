@@ -18,6 +18,7 @@ import (
 	"redlockctl/internal/safetext"
 	"redlockctl/internal/view"
 	"redlockctl/monitor"
+	"redlockctl/monitor/observe"
 )
 
 // watchJSON is what all lines of watch have.
@@ -122,7 +123,7 @@ or when nobody reads any more; exit code 0 in each case.`,
 				ctx, cancel = context.WithTimeout(ctx, span)
 				defer cancel()
 			}
-			return app.Watch(ctx, cfg, app.Aim{Stays: true}, func(mon *monitor.Monitor) error {
+			return app.Watch(ctx, cfg, app.Aim{Stays: true}, func(mon *observe.Monitor) error {
 				return a.watch(ctx, mon, f, chosen)
 			})
 		}),
@@ -136,7 +137,7 @@ or when nobody reads any more; exit code 0 in each case.`,
 }
 
 // watch writes the events until ctx ends or nobody reads any more.
-func (a *commandLine) watch(ctx context.Context, mon *monitor.Monitor, f monitor.Filter, columns []view.Column[*monitor.Event]) error {
+func (a *commandLine) watch(ctx context.Context, mon *observe.Monitor, f monitor.Filter, columns []view.Column[*monitor.Event]) error {
 	if err := f.Check(mon.Snapshot().Nodes); err != nil {
 		return usageError{err}
 	}

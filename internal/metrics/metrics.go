@@ -36,7 +36,7 @@ import (
 	"redlockctl/restartguard"
 )
 
-// Monitor is what is there; *monitor.Monitor is one.
+// Monitor is what is there; *observe.Monitor is one.
 type Monitor interface {
 	Snapshot() *monitor.Snapshot
 }

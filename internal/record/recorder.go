@@ -12,7 +12,7 @@ import (
 	"redlockctl/restartguard"
 )
 
-// Source is what is recorded; [*monitor.Monitor] is one.
+// Source is what is recorded; [*observe.Monitor] is one.
 type Source interface {
 	Snapshot() *monitor.Snapshot
 	EventsSince(seq uint64) (events []monitor.Event, missed uint64)

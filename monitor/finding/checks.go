@@ -1,0 +1,254 @@
+package finding
+
+import (
+	"cmp"
+	"fmt"
+	"net"
+	"net/netip"
+	"redlockctl/internal/words"
+	"redlockctl/monitor"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+func noQuorum(k known, f *found) bool {
+	evidence := fmt.Sprintf("%d of %d nodes serve, a quorum is %d: %s", k.Cluster.Serving, k.Cluster.N, k.Cluster.Quorum, k.Cluster.Absent)
+	var fenced []string
+	for i := range k.Nodes {
+		if k.Nodes[i].State == monitor.NodeFenced {
+			fenced = append(fenced, k.Nodes[i].Name)
+		}
+	}
+	if k.guard != nil && k.guard.Outlook != "" {
+		evidence += "; " + k.guard.Outlook
+	} else if len(fenced) > 0 && k.Cluster.MaxTTL > 0 {
+		evidence += "; a guard opens " + strings.Join(fenced, ", ") + " when each has waited for a bit more than " + k.Cluster.MaxTTL.String()
+	}
+	return k.Cluster.Verdict == monitor.VerdictUnavailable && f.seen("%s", evidence)
+}
+
+func sameServer(k known, f *found) bool {
+	byID := map[string][]string{}
+	for i := range k.Nodes {
+		if n := &k.Nodes[i]; n.RunID != "" && n.State.Answers() {
+			byID[n.RunID] = append(byID[n.RunID], n.Name+" ("+n.Addr+")")
+		}
+	}
+	var same []string
+	for _, names := range byID {
+		if len(names) > 1 {
+			same = append(same, strings.Join(names, " and "))
+		}
+	}
+	slices.Sort(same)
+	return len(same) > 0 && f.seen("%s have the same run_id", strings.Join(same, "; "))
+}
+
+// sameHost: loopback addresses are those of a lab, where it is meant.
+func sameHost(k known, f *found) bool {
+	byHost := map[string][]string{}
+	for i := range k.Nodes {
+		host := hostOf(k.Nodes[i].Addr)
+		byHost[host] = append(byHost[host], k.Nodes[i].Name)
+	}
+	var same []string
+	for host, names := range byHost {
+		if len(names) > 1 {
+			same = append(same, strings.Join(names, ", ")+" on "+host)
+		}
+	}
+	if len(same) == 1 && len(byHost[monitor.ThisMachine]) > 1 {
+		f.Severity = monitor.SeverityInfo
+	}
+	slices.Sort(same)
+	return len(same) > 0 && f.seen("%s", strings.Join(same, "; "))
+}
+
+func hostOf(addr string) string {
+	if strings.HasPrefix(addr, "/") {
+		return monitor.ThisMachine
+	}
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		host = addr
+	}
+	if ip, err := netip.ParseAddr(host); strings.EqualFold(host, "localhost") || err == nil && ip.IsLoopback() {
+		return monitor.ThisMachine
+	}
+	return strings.ToLower(strings.TrimSuffix(host, "."))
+}
+
+func evictionPolicy(_ known, n *monitor.Node, f *found) bool {
+	switch {
+	case n.Eviction == "", n.Eviction == "noeviction":
+		return false
+	case n.Facts.MaxMemory < 0:
+		f.Severity = monitor.SeverityWarning
+		return f.seen("maxmemory-policy %s; maxmemory cannot be read", n.Eviction)
+	case n.Facts.MaxMemory == 0:
+		f.Severity = monitor.SeverityInfo
+		return f.seen("maxmemory-policy %s, maxmemory 0 (no limit)", n.Eviction)
+	}
+	return f.seen("maxmemory-policy %s, %s of maxmemory %s used", n.Eviction, words.Bytes(n.UsedMemory), words.Bytes(n.Facts.MaxMemory))
+}
+
+func evictions(k known, n *monitor.Node, f *found) bool {
+	if c := k.since[n.Name].evicted; c.lately(k.At) {
+		return f.seen("%d evicted while it was watched, the last %s", c.n, words.Ago(c.at, k.At))
+	}
+	f.Severity = monitor.SeverityWarning
+	return n.Facts.Evicted > 0 && f.seen("evicted_keys %d since its start", n.Facts.Evicted)
+}
+
+func wrongRole(_ known, n *monitor.Node, f *found) bool {
+	f.Evidence = n.Err
+	return n.State == monitor.NodeWrongRole
+}
+
+// openServer: a server beyond this host that obeys everybody. That it is no firewall
+// or network policy which keeps strangers out cannot be seen from here.
+func openServer(_ known, n *monitor.Node, f *found) bool {
+	return n.Facts.Open && hostOf(n.Addr) != monitor.ThisMachine && f.seen("PING without a login is obeyed at %s", n.Addr)
+}
+
+func replicas(_ known, n *monitor.Node, f *found) bool {
+	return n.Replicas > 0 && n.Role == "master" && f.seen("connected_slaves %d", n.Replicas)
+}
+
+func nodeDown(k known, n *monitor.Node, f *found) bool {
+	if k.Cluster.Verdict == monitor.VerdictUnavailable {
+		return false // told as that
+	}
+	f.Title, f.Evidence = "the node is "+n.State.String(), n.Err
+	f.Consequence = fmt.Sprintf("%d more may fail before nothing can be locked.", max(0, k.Cluster.CanLose))
+	switch n.State {
+	case monitor.NodeDown, monitor.NodeSlow:
+	case monitor.NodeLoading:
+		f.Remedy = "Wait. Lock masters without persistence have nothing to load."
+		return f.seen("LOADING: it reads its data")
+	case monitor.NodeDenied:
+		f.Consequence = "It is not known if it serves, and its locks are not seen."
+		f.Remedy = "Give this user the rights that redlockctl config acl prints, or correct its password."
+	default:
+		return false
+	}
+	return !f.Evidence.Empty() || f.seen("%s", n.State)
+}
+
+// unsafePersistence: without a guard, what a server forgets is a vote to give
+// again. One that keeps its data by halves looks safe, and is not.
+func unsafePersistence(k known, n *monitor.Node, f *found) bool {
+	if n.Facts.AppendOnly == "" || !n.State.Readable() {
+		return false
+	}
+	if p := monitor.ProtectionOf(n, k.guard); p != monitor.ProtectionNone && p != monitor.ProtectionHidden {
+		return false
+	}
+	switch {
+	case n.Facts.AppendOnly == "yes":
+		return f.seen("appendonly yes, but appendfsync %s", cmp.Or(n.Facts.AppendFsync, "unknown"))
+	case n.Facts.SaveKnown && n.Facts.Save != "":
+		return f.seen(`snapshots only: save "%s", appendonly no`, n.Facts.Save)
+	}
+	// It is right for lock masters, if a guard watches: see notProtected.
+	return k.guard != nil && f.seen("no persistence, and no guard closes this node")
+}
+
+func clientsFull(k known, n *monitor.Node, f *found) bool {
+	if c := k.since[n.Name].refused; c.lately(k.At) {
+		f.Title = "maxclients was reached"
+		return f.seen("%s refused while it was watched, the last %s; %s are open", words.Count(int(c.n), "connection", "connections"), words.Ago(c.at, k.At), clientsOf(n))
+	}
+	most := n.Facts.MaxClients
+	return most > 0 && 10*int64(n.Clients) >= 9*most && f.seen("%s connections are open", clientsOf(n))
+}
+
+// clientsOf is how many connections a node has, of how many.
+func clientsOf(n *monitor.Node) string {
+	if n.Facts.MaxClients < 0 {
+		return strconv.Itoa(n.Clients)
+	}
+	return fmt.Sprintf("%d of maxclients %d", n.Clients, n.Facts.MaxClients)
+}
+
+func memoryFull(_ known, n *monitor.Node, f *found) bool {
+	limit := n.Facts.MaxMemory
+	return limit > 0 && float64(n.UsedMemory) > 0.9*float64(limit) && f.seen("%s of maxmemory %s used", words.Bytes(n.UsedMemory), words.Bytes(limit))
+}
+
+func diskFails(_ known, n *monitor.Node, f *found) bool {
+	return n.Facts.DiskFails != "" && f.seen("%s", n.Facts.DiskFails)
+}
+
+// savedByHand: commands that no lock client sends.
+func savedByHand(k known, n *monitor.Node, f *found) bool {
+	var what []string
+	note := func(c count64, total int64, name string) (seen bool) {
+		text := calls(name, c, total, k.At)
+		if text != "" {
+			what = append(what, text)
+		}
+		return text != ""
+	}
+	h := k.since[n.Name]
+	note(h.backgroundSaves, max(0, n.Facts.BackgroundSaves)+max(0, n.Facts.Rewrites), "BGSAVE or BGREWRITEAOF")
+	if note(h.saves, n.Facts.Saves, "SAVE") {
+		f.Consequence = "SAVE stops the server for as long as it takes: attempts fail, validity runs out."
+		if h.saves.lately(k.At) {
+			f.Severity = monitor.SeverityWarning
+		}
+	}
+	if !rewriteMatters(k, n) { // else it is a finding of its own
+		note(h.configRewrites, n.Facts.ConfigRewrites, "CONFIG REWRITE")
+		note(h.aclSaves, n.Facts.ACLSaves, "ACL SAVE")
+	}
+	return len(what) > 0 && f.seen("%s", strings.Join(what, "; "))
+}
+
+func evenNodes(k known, f *found) bool {
+	n := k.Cluster.N
+	f.Consequence = fmt.Sprintf("It tolerates the loss of %d, no more than %d nodes do, and contenders split the votes more often.", n-k.Cluster.Quorum, n-1)
+	return n > 1 && n%2 == 0 && f.seen("%d nodes, quorum %d", n, k.Cluster.Quorum)
+}
+
+func singleNode(k known, f *found) bool { return k.Cluster.N == 1 && f.seen("1 node, quorum 1") }
+
+// locksUnread: what this program has no room for.
+func locksUnread(k known, n *monitor.Node, f *found) bool {
+	switch {
+	case n.NoRoom == 0:
+		return false
+	case n.NoRoomLocks > 0:
+		return f.seen("no room for about %s in [monitor] max_memory, which is %s", words.Count(n.NoRoomLocks, "key", "keys"), words.Bytes(k.opt.MaxMemory))
+	}
+	f.Severity, f.Title = monitor.SeverityInfo, "more keys that are no locks than this program has room for"
+	f.Consequence = "They are not listed. All locks are."
+	return f.seen("no room for about %s: such keys have a quarter of [monitor] max_memory, which is %s", words.Count(n.NoRoom, "key", "keys"), words.Bytes(k.opt.MaxMemory))
+}
+
+// limitedSight: what this user may not see, or what does not come through, cannot be
+// found. What to do is what there is to do about each of it.
+func limitedSight(_ known, n *monitor.Node, f *found) bool {
+	var seen, do []string
+	for _, l := range n.Limits {
+		seen = append(seen, l.Text)
+		if !slices.Contains(do, l.Do) {
+			do = append(do, l.Do)
+		}
+	}
+	f.Remedy = strings.Join(do, " ")
+	return len(seen) > 0 && n.State.Readable() && f.seen("%s", strings.Join(seen, "; "))
+}
+
+// ofLocks is the check for one kind of bad locks.
+func ofLocks(kind int) func(known, *found) bool {
+	return func(k known, f *found) bool {
+		these := k.locks[kind]
+		if these.count == 0 || these.sample == nil {
+			return false
+		}
+		f.Key, f.Count, f.Evidence = these.sample.Key, these.count, exampleOf(these.sample, k.Nodes)
+		return these.count == 1 || f.seen("%d; the first: %s", these.count, f.Evidence.Raw())
+	}
+}

@@ -1,0 +1,90 @@
+package finding
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"redlockctl/internal/words"
+	"redlockctl/monitor"
+	"redlockctl/redlock"
+)
+
+// stepHold is for how long the step of a clock is told, at least.
+const stepHold = time.Minute
+
+func clockStep(k known, n *monitor.Node, f *found) bool {
+	by := n.Facts.StepBy
+	if by < 0 {
+		f.Severity, f.Consequence = monitor.SeverityWarning, "All locks on it live longer than they should: they block, but do not let anybody in."
+	}
+	return !n.Facts.StepAt.IsZero() && k.At.Sub(n.Facts.StepAt) < max(k.Cluster.MaxTTL, stepHold) &&
+		f.seen("by %s, %s", words.Signed(by), words.Ago(n.Facts.StepAt, k.At))
+}
+
+// clockRate compares the drift allowance of the lock algorithm with what is
+// measured: how much faster the fastest clock runs than the slowest, ours among
+// them.
+func clockRate(k known, f *found) bool {
+	allowance := cmp.Or(k.opt.DriftFactor, redlock.DefaultDriftFactor)
+	s := monitor.RateSpread(k.Nodes)
+	least := s.PPM - s.Bound // certainly that much
+	if least > allowance*1e6 {
+		f.Severity = monitor.SeverityDanger
+		f.Consequence = "A node whose clock runs fast lets go of a lock before its holder does, by more than the holder allows for."
+	}
+	return least > min(allowance*1e6/2, mostSlew) && f.seen("%s runs %.0f ± %.0f ppm faster than %s; the drift allowance is %.0f ppm (drift_factor %g)",
+		s.Fastest, s.PPM, s.Bound, s.Slowest, allowance*1e6, allowance)
+}
+
+// mostSlew is the rate, in ppm, at which two clocks that are slewed part at most.
+const mostSlew = 1000
+
+// slowAttempts: an attempt waits for the quorum-th fastest node; what it waits
+// is taken from the validity.
+func slowAttempts(k known, f *found) bool {
+	ttl, which := k.shortest, "the smallest TTL in use"
+	if ttl == 0 {
+		ttl, which = k.Cluster.MaxTTL, "the max TTL"
+	}
+	var slow []time.Duration
+	for i := range k.Nodes {
+		if n := &k.Nodes[i]; n.State.Readable() && len(n.RTTs) >= leastRTTs {
+			slow = append(slow, tailOf(n.RTTs))
+		}
+	}
+	if ttl == 0 || len(slow) < k.Cluster.Quorum {
+		return false
+	}
+	slices.Sort(slow)
+	attempt := slow[k.Cluster.Quorum-1]
+	if attempt > ttl/2 {
+		f.Severity = monitor.SeverityDanger
+	}
+	return attempt >= leastSlow && attempt >= ttl/4 && f.seen("a quorum answers within %s at p99; %s is %s",
+		attempt.Round(time.Millisecond), which, ttl.Round(time.Millisecond))
+}
+
+const (
+	leastRTTs = 30
+	leastSlow = 20 * time.Millisecond
+)
+
+// tailOf is the round trip that all but one stay below: of sixty the nearest
+// that there is to p99, without the one that a busy machine always has.
+func tailOf(rtts []time.Duration) time.Duration {
+	sorted := slices.Sorted(slices.Values(rtts))
+	return sorted[len(sorted)-2]
+}
+
+const (
+	longGap           = 5 * time.Second // more than a busy machine explains
+	discontinuityHold = time.Minute     // for how long a discontinuity is told
+)
+
+func consoleStopped(k known, f *found) bool {
+	if k.discontinuity.Jump != 0 || k.discontinuity.Gap >= longGap {
+		f.Severity = monitor.SeverityWarning
+	}
+	return k.discontinuity.Recent(k.At, discontinuityHold) && f.seen("%s, %s", k.discontinuity.Text, words.Ago(k.discontinuity.At, k.At))
+}

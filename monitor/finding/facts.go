@@ -1,0 +1,68 @@
+package finding
+
+import (
+	"time"
+
+	"redlockctl/monitor"
+)
+
+// happened is what has happened on a node since it was first looked at: how
+// often, and when the last time.
+type happened struct {
+	evicted, refused, saves, backgroundSaves, configRewrites, aclSaves count64
+}
+
+type count64 struct {
+	n  int64
+	at time.Time
+}
+
+// lately reports whether it was counted up not long ago.
+func (c count64) lately(now time.Time) bool { return c.n > 0 && now.Sub(c.at) < lately }
+
+// nodeWatch follows the counters of one server.
+type nodeWatch struct {
+	runID string
+	last  monitor.Facts
+	since happened
+}
+
+// happened brings the nodes' counters up to this moment.
+func (f *Findings) happened(s *monitor.Snapshot) map[string]happened {
+	if len(f.nodes) != len(s.Nodes) {
+		f.nodes = make([]nodeWatch, len(s.Nodes))
+	}
+	out := map[string]happened{}
+	for i := range s.Nodes {
+		n, w := &s.Nodes[i], &f.nodes[i]
+		if n.RunID != w.runID {
+			seen := w.runID != ""
+			*w = nodeWatch{runID: n.RunID, last: n.Facts}
+			if seen {
+				// It started under our eyes: all that it counts is news.
+				w.last.Evicted, w.last.Refused, w.last.Saves, w.last.BackgroundSaves, w.last.ConfigRewrites, w.last.Rewrites, w.last.ACLSaves = 0, 0, 0, 0, 0, 0, 0
+			}
+		}
+		for _, c := range []struct {
+			was, is int64
+			to      *count64
+		}{
+			{w.last.Evicted, n.Facts.Evicted, &w.since.evicted},
+			{w.last.Refused, n.Facts.Refused, &w.since.refused},
+			{w.last.Saves, n.Facts.Saves, &w.since.saves},
+			{w.last.BackgroundSaves + w.last.Rewrites, n.Facts.BackgroundSaves + n.Facts.Rewrites, &w.since.backgroundSaves},
+			{w.last.ConfigRewrites, n.Facts.ConfigRewrites, &w.since.configRewrites},
+			{w.last.ACLSaves, n.Facts.ACLSaves, &w.since.aclSaves},
+		} {
+			if c.was >= 0 && c.is > c.was {
+				c.to.n, c.to.at = c.to.n+c.is-c.was, s.At
+			}
+		}
+		w.last = n.Facts
+		out[n.Name] = w.since
+	}
+	return out
+}
+
+// lately is how long an act or an accident that leaves no state is told.
+const lately = 10 * time.Minute

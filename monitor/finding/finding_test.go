@@ -1,0 +1,477 @@
+package finding
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"redlockctl/internal/announce"
+	"redlockctl/internal/safetext"
+	"redlockctl/monitor"
+	"redlockctl/monitor/clock"
+	"redlockctl/redlock"
+)
+
+var findingEpoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// scene is a cluster in good order, for a test to put something wrong into.
+type scene struct {
+	*monitor.Snapshot
+	opt           Options
+	guard         *monitor.GuardView
+	boots         map[string]BootSight
+	discontinuity clock.Discontinuity
+}
+
+func goodScene() *scene {
+	s := &scene{Snapshot: &monitor.Snapshot{At: findingEpoch, Cluster: monitor.Cluster{
+		Name: "test", N: 5, Quorum: 3, MaxTTL: 30 * time.Second, Serving: 5, Verdict: monitor.VerdictSafe, CanLose: 2,
+	}}}
+	s.opt = Options{MaxMemory: 1 << 30, NodeTimeout: redlock.DefaultNodeTimeout}
+	s.guard = &monitor.GuardView{Nodes: map[string]monitor.GuardedNode{}}
+	for i := range 5 {
+		f := monitor.UnknownFacts()
+		f.AppendOnly, f.AppendFsync, f.SaveKnown, f.MaxMemory, f.MaxLag = "no", "everysec", true, 0, 10
+		f.Evicted, f.Refused, f.Saves, f.BackgroundSaves, f.Rewrites, f.ConfigRewrites, f.ACLSaves = 0, 0, 0, 0, 0, 0, 0
+		n := monitor.Node{
+			Name: fmt.Sprintf("n%d", i+1), Addr: fmt.Sprintf("10.0.0.%d:6379", i+1), State: monitor.NodeServing, Since: findingEpoch, GuardsKnown: true,
+			RunID: fmt.Sprintf("run%d", i+1), Role: "master", Eviction: "noeviction", UsedMemory: 1 << 20, Facts: f,
+			Drift: monitor.Drift{Valid: true, PPM: float64(20 * i), Bound: 2},
+		}
+		for range 60 {
+			n.RTTs = append(n.RTTs, time.Millisecond)
+		}
+		s.Nodes = append(s.Nodes, n)
+		s.guard.Nodes[n.Name] = monitor.GuardedNode{Known: true, Verified: true}
+	}
+	s.Locks = monitor.NewLocks(lockOf("job:1", monitor.LockHeld, "a", "a", "a", "a", "a"))
+	return s
+}
+
+// lockOf is a lock with these tokens on the nodes; "" is no copy.
+func lockOf(key string, state monitor.LockState, tokens ...string) monitor.Lock {
+	l := monitor.Lock{Key: safetext.New(key), State: state}.Timed(findingEpoch, time.Time{})
+	seen := map[string]int{}
+	var copies []monitor.Copy
+	for _, t := range tokens {
+		c := monitor.Copy{State: monitor.CopyAbsent}
+		if t != "" {
+			c = monitor.Copy{State: monitor.CopyPresent, Type: "string", Token: safetext.New(t), Len: int64(len(t)), Expires: findingEpoch.Add(20 * time.Second)}
+			if state == monitor.LockNoTTL {
+				c.Expires = time.Time{}
+			}
+			seen[t]++
+			l.Held = max(l.Held, seen[t])
+			if l.Held == seen[t] {
+				l.Holder = c.Token
+			}
+		}
+		copies = append(copies, c)
+	}
+	l.Copies = monitor.PackCopies(copies...)
+	l.Tokens = len(seen)
+	return l
+}
+
+// changed are these copies with another one on node i.
+func changed(copies monitor.Copies, i int, change func(c *monitor.Copy)) monitor.Copies {
+	var list []monitor.Copy
+	for k, c := range copies.All() {
+		if k == i {
+			change(&c)
+		}
+		list = append(list, c)
+	}
+	return monitor.PackCopies(list...)
+}
+
+// film is the scene, looked at again and again; change is called before each
+// look with the time since its beginning.
+func film(t *testing.T, s *scene, d time.Duration, change func(s *scene, at time.Duration)) (events []monitor.Event, last []monitor.Finding) {
+	t.Helper()
+	f := New(s.opt)
+	var counted monitor.Locks
+	var counts monitor.Counts
+	for at := time.Duration(0); at <= d; at += 250 * time.Millisecond {
+		if change != nil {
+			change(s, at)
+		}
+		now := *s.Snapshot
+		now.At = findingEpoch.Add(at)
+		if now.Locks != counted {
+			f.locks.anew()
+			counted, counts = now.Locks, monitor.Counts{}
+			for l := range now.Locks.All() {
+				counts[l.State]++
+			}
+		}
+		now.Counts = counts
+		f.opt, f.discontinuity = s.opt, s.discontinuity
+		f.guard, f.boots = nil, s.boots
+		if g := s.guard; g != nil {
+			f.guard = func() monitor.GuardView { return *g }
+		}
+		last = f.Look(&now, func(e monitor.Event) { events = append(events, e) })
+	}
+	return events, last
+}
+
+func names(fs []monitor.Finding) (out []string) {
+	for _, f := range fs {
+		out = append(out, strings.TrimSpace(fmt.Sprintf("%s %s %s", f.Severity, f.ID, f.Node)))
+	}
+	return out
+}
+
+func TestFindings(t *testing.T) {
+	node := func(i int, f func(*monitor.Node)) func(*scene, time.Duration) {
+		return func(s *scene, _ time.Duration) { f(&s.Nodes[i]) }
+	}
+	locks := func(l ...monitor.Lock) func(*scene, time.Duration) {
+		return func(s *scene, _ time.Duration) { s.Locks = monitor.NewLocks(l...) }
+	}
+	at := func(when time.Duration, f func(s *scene)) func(*scene, time.Duration) {
+		return func(s *scene, at time.Duration) {
+			if at == when {
+				f(s)
+			}
+		}
+	}
+	down := func(s *scene, lost ...int) {
+		for _, i := range lost {
+			s.Nodes[i].State, s.Nodes[i].Err = monitor.NodeDown, safetext.New("connection refused")
+			s.Cluster.Serving--
+			s.Cluster.CanLose--
+		}
+		s.Cluster.Verdict = monitor.VerdictDegraded
+		if s.Cluster.CanLose < 0 {
+			s.Cluster.Verdict = monitor.VerdictUnavailable
+		}
+	}
+	for name, c := range map[string]struct {
+		change func(s *scene, at time.Duration)
+		want   []string
+		says   string // in the evidence of the first
+	}{
+		"a cluster in good order": {nil, nil, ""},
+		"eviction with a limit": {node(0, func(n *monitor.Node) { n.Eviction, n.Facts.MaxMemory = "volatile-lru", 100<<20 }),
+			[]string{"danger eviction-policy n1"}, "volatile-lru, 1.0 MB of maxmemory 100.0 MB used"},
+		"eviction without a limit": {node(0, func(n *monitor.Node) { n.Eviction = "allkeys-lru" }), []string{"info eviction-policy n1"}, "maxmemory 0"},
+		"eviction, the limit is not known": {node(0, func(n *monitor.Node) { n.Eviction, n.Facts.MaxMemory = "allkeys-lru", -1 }),
+			[]string{"warning eviction-policy n1"}, ""},
+		"keys were evicted before": {node(1, func(n *monitor.Node) { n.Facts.Evicted = 7 }), []string{"warning evictions n2"}, "evicted_keys 7 since its start"},
+		"keys are evicted": {at(5*time.Second, func(s *scene) { s.Nodes[1].Facts.Evicted = 3 }),
+			[]string{"danger evictions n2"}, "3 evicted while it was watched, the last 15s ago"},
+		"no password": {node(0, func(n *monitor.Node) { n.Facts.Open = true }), []string{"warning open-server n1"}, "PING without a login is obeyed at 10.0.0.1:6379"},
+		"no password on this host": {func(s *scene, _ time.Duration) {
+			s.Nodes[0].Facts.Open, s.Nodes[0].Addr = true, "127.0.0.1:6379"
+		}, nil, ""},
+		"no limit of lag": {node(2, func(n *monitor.Node) { n.Facts.MaxLag = 0 }), []string{"danger fence-off n3"}, "min-replicas-max-lag 0"},
+		"its last start started unfenced": {func(s *scene, _ time.Duration) {
+			s.guard.Nodes["n2"] = monitor.GuardedNode{Known: true, OpenFor: 180 * time.Millisecond}
+		}, []string{"warning boot-fence n2"}, "for at most 180ms"},
+		"open though it should be closed": {func(s *scene, _ time.Duration) {
+			s.guard.Nodes["n2"] = monitor.GuardedNode{Known: true, Exposed: true, Err: "CONFIG denied"}
+		}, []string{"danger boot-fence n2"}, "CONFIG denied"},
+		"open right after a restart, seen without a guard": {func(s *scene, at time.Duration) {
+			s.guard.Nodes = map[string]monitor.GuardedNode{"n1": {Known: true, Verified: true}}
+			for i := range s.Nodes {
+				s.Nodes[i].Persistent = i > 0 && i != 1
+			}
+			s.Nodes[1].Facts.OpenAt = findingEpoch
+		}, []string{"danger boot-fence n2", "warning no-guard", "warning unsafe-persistence n2"}, "right after its restart, 20s ago"},
+		"it would start unfenced, under a guard": {func(s *scene, _ time.Duration) {
+			s.boots = map[string]BootSight{"n2": {Form: BootUnfenced, Evidence: "its file says 0"}}
+		}, []string{"danger boot-fence n2"}, "its file says 0"},
+		"it would start unfenced, under no guard": {func(s *scene, _ time.Duration) {
+			delete(s.guard.Nodes, "n2")
+			s.Nodes[1].Facts.AppendOnly = ""
+			s.boots = map[string]BootSight{"n2": {Form: BootUnfenced, Evidence: "its file says 0"}}
+		}, []string{"warning boot-fence n2", "warning no-guard"}, "its file says 0"},
+		"its boot fence does not last": {func(s *scene, _ time.Duration) {
+			s.boots = map[string]BootSight{"n2": {Form: BootFragile, Evidence: "an include without anchors"}}
+		}, []string{"warning boot-fence n2"}, "without anchors"},
+		"a guard remembers that it started unfenced": {func(s *scene, _ time.Duration) {
+			s.guard = nil
+			for i := range s.Nodes {
+				s.Nodes[i].Persistent = true
+			}
+			s.boots = map[string]BootSight{"n2": {Form: BootFirm, Guarded: true, StartedUnfenced: true}, "n1": {Form: BootFirm, Guarded: true}}
+		}, []string{"warning boot-fence n2"}, "as a guard remembers"},
+		"a guard elsewhere saw that it started unfenced": {func(s *scene, _ time.Duration) {
+			s.guard = nil
+			for i := range s.Nodes {
+				s.Nodes[i].Persistent = true
+			}
+			s.Nodes[0].Guards = []announce.Guard{{ID: "A", Boot: announce.BootFenced}}
+			s.Nodes[1].Guards = []announce.Guard{{ID: "A", Boot: announce.BootUnknown}, {ID: "B", Host: safetext.New("ops1"), Boot: announce.BootUnfenced, Exposed: 12 * time.Millisecond}}
+		}, []string{"warning boot-fence n2"}, "the guard on ops1 saw, for at most 12ms"},
+		"its users were saved, and it is fenced by one": {func(s *scene, _ time.Duration) {
+			s.opt.Fences = map[string]string{"n1": "acl"}
+			s.Nodes[0].Facts.ACLSaves = 2
+		}, []string{"warning boot-fence-rewritten n1"}, "ACL SAVE 2 × since its start"},
+		"its users were saved, and no fence is among them": {node(0, func(n *monitor.Node) { n.Facts.ACLSaves = 2 }), nil, ""},
+		"its file was rewritten, which its boot fence survives": {func(s *scene, _ time.Duration) {
+			s.Nodes[0].Facts.ConfigRewrites = 1
+			s.boots = map[string]BootSight{"n1": {Form: BootFirm}}
+		}, []string{"info save-by-hand n1"}, "CONFIG REWRITE 1 × since its start"},
+		"CONFIG has another name": {node(0, func(n *monitor.Node) {
+			n.Facts.ConfigError, n.Facts.ConfigMissing = "ERR unknown command 'CONFIG'", true
+		}), []string{"danger fence-denied n1"}, "unknown command"},
+		"CONFIG has another name, under no guard": {func(s *scene, _ time.Duration) {
+			s.guard = nil
+			for i := range s.Nodes {
+				s.Nodes[i].Persistent = true
+			}
+			s.Nodes[0].Facts.ConfigError, s.Nodes[0].Facts.ConfigMissing = "ERR unknown command 'CONFIG'", true
+		}, []string{"warning fence-denied n1"}, "unknown command"},
+		"CONFIG is denied": {node(0, func(n *monitor.Node) { n.Facts.ConfigError = "NOPERM" }), []string{"danger fence-denied n1"}, "NOPERM"},
+		"CONFIG is denied to this user, and not to the guard's": {node(0, func(n *monitor.Node) {
+			n.Facts.ConfigError = "NOPERM"
+			n.Guards = []announce.Guard{{ID: "A", Boot: announce.BootFenced}}
+		}), nil, ""},
+		"CONFIG is denied where the fence is a user": {func(s *scene, _ time.Duration) {
+			s.opt.Fences = map[string]string{"n1": "acl"}
+			s.Nodes[0].Facts.ConfigError = "NOPERM"
+		}, nil, ""},
+		"no start has been seen": {func(s *scene, _ time.Duration) { s.guard.Nodes["n4"] = monitor.GuardedNode{} },
+			[]string{"warning boot-fence-unverified"}, "n4"},
+		"a replica in place of a master": {node(0, func(n *monitor.Node) {
+			n.State, n.Role, n.Err = monitor.NodeWrongRole, "slave", safetext.New("a replica of h:1")
+		}),
+			[]string{"danger wrong-role n1"}, "a replica of"},
+		"replicas":         {node(0, func(n *monitor.Node) { n.Replicas = 2 }), []string{"warning replicas n1"}, "connected_slaves 2"},
+		"one server twice": {node(0, func(n *monitor.Node) { n.RunID = "run2" }), []string{"danger same-server"}, "n1 (10.0.0.1:6379) and n2 (10.0.0.2:6379)"},
+		"one host twice":   {node(0, func(n *monitor.Node) { n.Addr = "10.0.0.2:7000" }), []string{"warning same-host"}, "n1, n2 on 10.0.0.2"},
+		"all on this machine": {func(s *scene, _ time.Duration) {
+			for i, a := range []string{"127.0.0.1:1", "localhost:2", "[::1]:3", "/run/redis.sock", "127.0.0.9:1"} {
+				s.Nodes[i].Addr = a
+			}
+		}, []string{"info same-host"}, "on this machine"},
+		"an even number": {func(s *scene, _ time.Duration) {
+			s.Nodes, s.Cluster.N, s.Cluster.Serving, s.Cluster.CanLose = s.Nodes[:4], 4, 4, 1
+		}, []string{"info even-nodes"}, "4 nodes, quorum 3"},
+		"one node": {func(s *scene, _ time.Duration) {
+			s.Nodes, s.Cluster.N, s.Cluster.Serving, s.Cluster.CanLose, s.Cluster.Quorum = s.Nodes[:1], 1, 1, 0, 1
+		}, []string{"info single-node"}, ""},
+		"nothing persists, and no guard is seen": {func(s *scene, _ time.Duration) { s.guard = nil },
+			[]string{"warning no-guard"}, "no guard is seen on n1, n2, n3, n4, n5"},
+		"nothing persists, and guards cannot be seen": {func(s *scene, _ time.Duration) {
+			s.guard = nil
+			for i := range s.Nodes {
+				s.Nodes[i].GuardsKnown = false
+			}
+		}, []string{"warning no-guard"}, "guards cannot be seen on n1, n2, n3, n4, n5"},
+		"a guard elsewhere": {func(s *scene, _ time.Duration) {
+			s.guard = nil
+			for i := range s.Nodes {
+				s.Nodes[i].Guards = []announce.Guard{{ID: "g", Delay: time.Hour, Boot: announce.BootFenced}}
+			}
+		}, nil, ""},
+		"a guard elsewhere that has seen no start": {func(s *scene, _ time.Duration) {
+			s.guard = nil
+			for i := range s.Nodes {
+				s.Nodes[i].Guards = []announce.Guard{{ID: "g", Delay: time.Hour}}
+			}
+		}, []string{"warning boot-fence-unverified"}, "n1, n2, n3, n4, n5"},
+		"persistence by halves, and no guard": {func(s *scene, _ time.Duration) {
+			s.guard = nil
+			for i := range s.Nodes {
+				s.Nodes[i].Persistent = true
+			}
+			s.Nodes[3].Persistent, s.Nodes[3].Facts.AppendOnly = false, "yes"
+			s.Nodes[4].Persistent, s.Nodes[4].Facts.Save = false, "3600 1"
+		}, []string{"warning no-guard", "warning unsafe-persistence n4", "warning unsafe-persistence n5"}, "no guard is seen on n4, n5"},
+		"a node that the guard here leaves out": {func(s *scene, _ time.Duration) { delete(s.guard.Nodes, "n5") },
+			[]string{"warning no-guard", "warning unsafe-persistence n5"}, "no guard is seen on n5"},
+		"a lock without TTL": {locks(lockOf("job:2", monitor.LockNoTTL, "a", "a", "a", "", "")), []string{"danger no-ttl-lock"},
+			"job:2: a without TTL on n1 n2 n3"},
+		"a lock without TTL with another token": {locks(lockOf("job:2", monitor.LockNoTTL, "a", "a", "a", "b", "")),
+			[]string{"danger split-lock", "danger no-ttl-lock"}, ""},
+		"locks that are split": {locks(lockOf("job:2", monitor.LockSplit, "a", "a", "a", "b", "c"), lockOf("job:3", monitor.LockSplit, "a", "b", "", "", "")),
+			[]string{"danger split-lock"}, "2; the first: job:2: a on n1 n2 n3, b on n4, c on n5"},
+		"contenders that take turns": {func(s *scene, at time.Duration) {
+			s.Locks = monitor.NewLocks(lockOf("job:2", monitor.LockSplit, "a", "a", "a", fmt.Sprint(at/time.Second), ""))
+		}, nil, ""},
+		"an orphan":  {locks(lockOf("job:2", monitor.LockOrphaned, "a", "a", "", "", "")), []string{"warning orphan-lock"}, ""},
+		"a long TTL": {locks(lockOf("job:2", monitor.LockOverTTL, "a", "a", "a", "a", "a")), []string{"danger over-ttl"}, ""},
+		"a key that is no lock": {func(s *scene, _ time.Duration) {
+			l := lockOf("list", monitor.LockNotALock, "", "a")
+			l.Copies = changed(l.Copies, 1, func(c *monitor.Copy) { c.Type, c.Len, c.Token = "list", 3, safetext.Text{} })
+			s.Locks = monitor.NewLocks(l)
+		}, []string{"info foreign-keys"}, "list: a list of 3 on n2"},
+		"a huge value": {func(s *scene, _ time.Duration) {
+			l := lockOf("job:1", monitor.LockHeld, "a", "a", "a", "a", "a")
+			l.Copies = changed(l.Copies, 2, func(c *monitor.Copy) { c.Len = 512 << 20 })
+			s.Locks = monitor.NewLocks(l)
+		}, []string{"warning hostile-content"}, "a value of 536870912 bytes on n3"},
+		"a huge name": {locks(lockOf(strings.Repeat("x", 1<<20), monitor.LockHeld, "a", "a", "a", "a", "a")), []string{"warning hostile-content"},
+			"a name of 1048576 bytes"},
+		"a clock went forward": {node(1, func(n *monitor.Node) { n.Facts.StepAt, n.Facts.StepBy = findingEpoch, time.Second }),
+			[]string{"danger clock-step n2"}, "by +1s, 20s ago"},
+		"a clock went back": {node(1, func(n *monitor.Node) { n.Facts.StepAt, n.Facts.StepBy = findingEpoch, -time.Second }),
+			[]string{"warning clock-step n2"}, "by -1s"},
+		"a clock went forward long ago": {node(1, func(n *monitor.Node) { n.Facts.StepAt, n.Facts.StepBy = findingEpoch.Add(-2*time.Minute), time.Second }), nil, ""},
+		"a clock beyond the allowance": {node(1, func(n *monitor.Node) { n.Drift = monitor.Drift{Valid: true, PPM: -10_100, Bound: 10} }),
+			[]string{"danger clock-rate"}, "n5 runs 10180 ± 12 ppm faster than n2; the drift allowance is 10000 ppm (drift_factor 0.01)"},
+		"a clock that may be beyond the allowance": {node(1, func(n *monitor.Node) { n.Drift = monitor.Drift{Valid: true, PPM: -10_100, Bound: 9_500} }), nil, ""},
+		"a clock that is broken":                   {node(1, func(n *monitor.Node) { n.Drift = monitor.Drift{Valid: true, PPM: 2_000, Bound: 10} }), []string{"warning clock-rate"}, "2000 ± 10 ppm"},
+		"two clocks that are slewed": {func(s *scene, _ time.Duration) {
+			s.Nodes[0].Drift.PPM, s.Nodes[1].Drift.PPM = 499, -499
+		}, nil, ""},
+		"a smaller allowance": {func(s *scene, _ time.Duration) { s.opt.DriftFactor = 0.0001 },
+			[]string{"warning clock-rate"}, "allowance is 100 ppm"},
+		"a slow network": {func(s *scene, _ time.Duration) {
+			for i := range s.Nodes[:3] {
+				s.Nodes[i].RTTs = slices.Repeat([]time.Duration{8 * time.Second}, 60)
+			}
+		}, []string{"warning slow-attempts"}, "8s at p99; the max TTL is 30s"},
+		"slow minority": {func(s *scene, _ time.Duration) {
+			for i := range s.Nodes[:2] {
+				s.Nodes[i].RTTs = slices.Repeat([]time.Duration{20 * time.Second}, 60)
+			}
+		}, nil, ""},
+		"one hiccup": {func(s *scene, _ time.Duration) {
+			for i := range s.Nodes {
+				s.Nodes[i].RTTs = slices.Repeat([]time.Duration{time.Millisecond}, 60)
+				s.Nodes[i].RTTs[7] = 20 * time.Second
+			}
+		}, nil, ""},
+		"one node is down":   {at(0, func(s *scene) { down(s, 1) }), []string{"warning node-down n2"}, "connection refused"},
+		"a majority is down": {at(0, func(s *scene) { down(s, 1, 2, 3); s.Cluster.Absent = "n2 down" }), []string{"danger no-quorum"}, "2 of 5 nodes serve, a quorum is 3: n2 down"},
+		"until when, says the guard": {at(0, func(s *scene) { down(s, 1, 2, 3); s.guard.Outlook = "a quorum is back in 20s" }),
+			[]string{"danger no-quorum"}, "a quorum is back in 20s"},
+		"a short absence": {func(s *scene, at time.Duration) {
+			switch at {
+			case 5 * time.Second:
+				down(s, 1)
+			case 6 * time.Second:
+				*s.Snapshot = *goodScene().Snapshot
+			}
+		}, nil, ""},
+		"a node that reads its data": {node(0, func(n *monitor.Node) { n.State = monitor.NodeLoading }), []string{"warning node-down n1"}, "LOADING"},
+		"a node that lets nobody look": {node(0, func(n *monitor.Node) { n.State, n.Err = monitor.NodeDenied, safetext.New("NOAUTH") }),
+			[]string{"warning node-down n1"}, "NOAUTH"},
+		"a node that was just fenced": {node(0, func(n *monitor.Node) { n.State = monitor.NodeFenced }), nil, ""},
+		"a node that nobody opens":    {node(0, func(n *monitor.Node) { n.State, n.Since = monitor.NodeFenced, findingEpoch.Add(-time.Hour) }), []string{"warning stays-fenced n1"}, "1h0m20s"},
+		"a node that its guard does not open": {node(0, func(n *monitor.Node) {
+			n.State, n.Since, n.GuardsKnown = monitor.NodeFenced, findingEpoch.Add(-time.Hour), true
+			n.Guards = []announce.Guard{{ID: "ABCDEFGH", Host: safetext.New("ops"), Delay: time.Minute}}
+		}), []string{"warning stays-fenced n1"}, "though ops (ABCDEF) watches it"},
+		"a node whose guard waits for longer": {node(0, func(n *monitor.Node) {
+			n.State, n.Since, n.GuardsKnown = monitor.NodeFenced, findingEpoch.Add(-time.Hour), true
+			n.Guards = []announce.Guard{{ID: "ABCDEFGH", Host: safetext.New("ops"), Delay: time.Hour}}
+		}), nil, ""},
+		"a node that is cordoned": {node(0, func(n *monitor.Node) { n.State = monitor.NodeCordoned }), []string{"info stays-fenced n1"}, "cordoned"},
+		"memory is used up":       {node(0, func(n *monitor.Node) { n.Facts.MaxMemory, n.UsedMemory = 100, 95 }), []string{"warning memory-full n1"}, ""},
+		"connections are nearly used up": {node(0, func(n *monitor.Node) { n.Clients, n.Facts.MaxClients = 900, 1000 }),
+			[]string{"warning clients-full n1"}, "900 of maxclients 1000 connections are open"},
+		"some connections are left": {node(0, func(n *monitor.Node) { n.Clients, n.Facts.MaxClients = 899, 1000 }), nil, ""},
+		"connections were refused": {at(5*time.Second, func(s *scene) { s.Nodes[0].Facts.Refused = 3 }),
+			[]string{"warning clients-full n1"}, "3 connections refused while it was watched, the last 15s ago"},
+		"the disk fails":               {node(0, func(n *monitor.Node) { n.Facts.DiskFails = "aof_last_write_status:err" }), []string{"warning disk-fails n1"}, "err"},
+		"saved by hand, before":        {node(0, func(n *monitor.Node) { n.Facts.Saves = 2 }), []string{"info save-by-hand n1"}, "SAVE 2 × since its start"},
+		"saved by hand, seen":          {at(time.Second, func(s *scene) { s.Nodes[0].Facts.Saves = 2 }), []string{"warning save-by-hand n1"}, "SAVE 2 × while it was watched"},
+		"a snapshot in the background": {at(time.Second, func(s *scene) { s.Nodes[0].Facts.BackgroundSaves = 1 }), []string{"info save-by-hand n1"}, "BGSAVE"},
+		"its file was rewritten":       {at(time.Second, func(s *scene) { s.Nodes[0].Facts.ConfigRewrites = 1 }), []string{"warning boot-fence-rewritten n1"}, "CONFIG REWRITE 1 ×"},
+		"counters of another life": {at(time.Second, func(s *scene) {
+			s.Nodes[0].RunID, s.Nodes[0].Facts.Saves = "other", -1
+		}), nil, ""},
+		"some of it is denied": {node(0, func(n *monitor.Node) {
+			n.Limits = []monitor.Limit{{Text: "TIME denied", Do: monitor.AdviceRights}, {Text: "scripts denied", Do: monitor.AdviceRights}}
+		}),
+			[]string{"info limited-sight n1"}, "TIME denied; scripts denied"},
+		"this process was stopped": {func(s *scene, _ time.Duration) {
+			s.discontinuity = clock.Discontinuity{At: findingEpoch, Gap: 3 * time.Second, Text: "this process was stopped for 3s"}
+		}, []string{"info console-stopped"}, "stopped for 3s, 20s ago"},
+		"our clock moved": {func(s *scene, _ time.Duration) {
+			s.discontinuity = clock.Discontinuity{At: findingEpoch, Jump: time.Hour, Text: "the clock moved"}
+		}, []string{"warning console-stopped"}, ""},
+		"stopped a while ago": {func(s *scene, _ time.Duration) {
+			s.discontinuity = clock.Discontinuity{At: findingEpoch.Add(-2 * discontinuityHold), Gap: time.Hour}
+		}, nil, ""},
+		"gravest first": {func(s *scene, _ time.Duration) {
+			s.Nodes[4].Replicas = 1
+			s.Nodes[3].Facts.MaxLag = 0
+			s.Nodes[0].Limits = []monitor.Limit{{Text: "x", Do: monitor.AdviceRights}}
+			s.Nodes[1].Replicas = 1
+			s.Locks = monitor.NewLocks(lockOf("job:2", monitor.LockSplit, "a", "a", "a", "b", ""))
+		}, []string{"danger split-lock", "danger fence-off n4", "warning replicas n2", "warning replicas n5", "info limited-sight n1"}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			events, got := film(t, goodScene(), 20*time.Second, c.change)
+			if !slices.Equal(names(got), c.want) {
+				t.Fatalf("%q, not %q: %v", names(got), c.want, events)
+			}
+			if len(events) != len(c.want) {
+				t.Errorf("%d events: %v", len(events), events)
+			}
+			for _, f := range got {
+				if f.Title == "" || f.Evidence.Empty() || f.Consequence == "" || f.Remedy == "" || f.Since.IsZero() {
+					t.Errorf("something is missing: %+v", f)
+				}
+			}
+			if len(got) > 0 && !strings.Contains(got[0].Evidence.Raw(), c.says) {
+				t.Errorf("evidence %q", got[0].Evidence)
+			}
+		})
+	}
+}
+
+// What opens is told once, and so is what closes; a finding that comes and goes
+// stays until it has been gone for some time.
+func TestAFindingDoesNotFlicker(t *testing.T) {
+	for name, c := range map[string]struct {
+		on   func(at time.Duration) bool
+		want string // the events in seconds
+	}{
+		"opens and closes": {func(at time.Duration) bool { return at >= 5*time.Second && at < 10*time.Second }, "opened 5, closed 11.75"},
+		"every other look": {func(at time.Duration) bool { return at%(500*time.Millisecond) == 0 && at < 20*time.Second }, "opened 0, closed 21.5"},
+		"every five seconds, for a second: it stays for longer and longer": {
+			func(at time.Duration) bool { return at%(5*time.Second) < time.Second && at < 40*time.Second }, "opened 0, closed 2.75, opened 5, closed 9.75, opened 10, closed 43.75"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			events, _ := film(t, goodScene(), time.Minute, func(s *scene, at time.Duration) {
+				s.Nodes[0].Replicas = 0
+				if c.on(at) {
+					s.Nodes[0].Replicas = 1
+				}
+			})
+			var got []string
+			for _, e := range events {
+				got = append(got, fmt.Sprintf("%s %v", strings.TrimPrefix(e.Kind, "finding "), e.At.Sub(findingEpoch).Seconds()))
+				if e.Node != "n1" || e.Level != monitor.LevelNotice || !strings.Contains(e.Text.Raw(), "n1: ") {
+					t.Errorf("%+v", e)
+				}
+			}
+			if s := strings.Join(got, ", "); s != c.want {
+				t.Error(s)
+			}
+		})
+	}
+}
+
+// A finding that turns graver says so at once, and calms down slowly.
+func TestSeverityDoesNotFlicker(t *testing.T) {
+	var seen []monitor.Severity
+	s := goodScene()
+	f := New(s.opt)
+	for at := time.Duration(0); at < 10*time.Second; at += 250 * time.Millisecond {
+		s.Nodes[0].Eviction, s.Nodes[0].Facts.MaxMemory = "volatile-lru", 0
+		if at%(500*time.Millisecond) == 0 && at < 5*time.Second {
+			s.Nodes[0].Facts.MaxMemory = 1 << 30
+		}
+		now := *s.Snapshot
+		now.At = findingEpoch.Add(at)
+		for _, x := range f.Look(&now, func(monitor.Event) {}) {
+			if x.ID == "eviction-policy" && (len(seen) == 0 || seen[len(seen)-1] != x.Severity) {
+				seen = append(seen, x.Severity)
+			}
+		}
+	}
+	if !slices.Equal(seen, []monitor.Severity{monitor.SeverityDanger, monitor.SeverityInfo}) {
+		t.Error(seen)
+	}
+}

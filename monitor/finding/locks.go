@@ -1,0 +1,422 @@
+package finding
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"redlockctl/internal/lockform"
+	"redlockctl/internal/safetext"
+	"redlockctl/monitor"
+)
+
+// The kinds of locks that findings are about.
+const (
+	badNoTTL = iota
+	badSplit
+	badOverTTL
+	badOrphan
+	badEndless // as one with no TTL, and others can have the lock all the same
+	badNumber
+	badHuge
+	badForeign
+	badKinds
+)
+
+// ripens is how long a lock must have been in a bad state: an attempt to lock
+// that fails leaves copies for a moment, and the old SETNX pattern sets the TTL
+// with a second command.
+var ripens = [badKinds]time.Duration{
+	badNoTTL:   1500 * time.Millisecond,
+	badSplit:   2 * time.Second,
+	badOverTTL: time.Second,
+	badOrphan:  time.Second, // beyond the time that makes it one
+	badEndless: 1500 * time.Millisecond,
+	badNumber:  1500 * time.Millisecond,
+	badHuge:    time.Second,
+	badForeign: time.Second,
+}
+
+// youngView is how long after the first view all that was bad in it may not have
+// ripened yet.
+const youngView = 3 * time.Second
+
+const (
+	hugeValue   = 1 << 20 // bytes or elements: no token
+	hugeName    = 4 << 10 // bytes of a key
+	lookAtLocks = 20_000  // in one look, in the order of their keys, and on from there in the next
+	lookSlowly  = 500     // instead, when all have been looked at: those that change are looked at anyway
+	changesSeen = 100_000 // between two looks; of more, all are looked at
+	badKept     = 1000    // of one kind; more are counted by their state
+)
+
+// badLocks are the locks of one kind.
+type badLocks struct {
+	count  int
+	sample *monitor.Lock // the first by its key
+}
+
+// badLock is one lock in a bad state.
+type badLock struct {
+	since [badKinds]time.Time
+	marks string // of which tokens it was: other ones are another case
+}
+
+// lockWatch looks for bad locks: at those that it knows and those that have
+// changed each time, at all others in turn, so that a look costs the same
+// however many there are.
+type lockWatch struct {
+	changed []string // since the last look
+	cursor  string
+	slowly  bool // all have been looked at since the cursor was last at the beginning for that
+	bad     map[string]*badLock
+	kept    [badKinds]int
+	// ripening is how many are of a kind that is a danger, for too short a time to
+	// be told.
+	ripening int
+	ttls     ttlWatch
+}
+
+// kindsOf are the kinds of bad locks that l is of.
+func kindsOf(l *monitor.Lock) (kinds [badKinds]bool, any bool) {
+	switch l.State {
+	case monitor.LockNoTTL:
+		kind := badEndless
+		if _, block := l.Endless(); block {
+			kind = badNoTTL
+		}
+		kinds[kind], any = true, true
+		kinds[badSplit] = l.Tokens > 1
+	case monitor.LockSplit:
+		kinds[badSplit], any = true, true
+	case monitor.LockOverTTL:
+		kinds[badOverTTL], any = true, true
+	case monitor.LockOrphaned:
+		kinds[badOrphan], any = true, true
+	case monitor.LockNotALock:
+		switch {
+		case l.Form == lockform.Number():
+			kinds[badNumber], any = true, true
+		case l.Form == nil || !l.Form.Companion && !l.Form.Shared:
+			kinds[badForeign], any = true, true
+		}
+	}
+	if len(l.Key.Raw()) > hugeName {
+		kinds[badHuge], any = true, true
+	}
+	for _, c := range l.Copies.All() {
+		if c.Len > hugeValue {
+			kinds[badHuge], any = true, true
+		}
+	}
+	return kinds, any
+}
+
+// note takes in the keys of locks that have changed.
+func (w *lockWatch) note(keys []string) {
+	if len(w.changed)+len(keys) > changesSeen {
+		w.anew()
+		return
+	}
+	w.changed = append(w.changed, keys...)
+}
+
+// anew makes the next looks look at all locks.
+func (w *lockWatch) anew() { w.changed, w.cursor, w.slowly = nil, "", false }
+
+// look brings the watch up to the snapshot, and returns the locks that are
+// ripe, by kind, and the smallest TTL in use.
+func (w *lockWatch) look(s *monitor.Snapshot, nodeTimeout time.Duration) (map[int]badLocks, time.Duration) {
+	if w.bad == nil {
+		w.bad = map[string]*badLock{}
+	}
+	now := s.At
+	for key := range w.bad {
+		w.take(key, s.Locks.Get(key), now)
+	}
+	// All nodes seen since: a lock that is new since then is new.
+	var sighted time.Time
+	whole := true
+	for i := range s.Nodes {
+		whole = whole && s.Nodes[i].State.Readable()
+		if since := s.Nodes[i].Since; since.After(sighted) {
+			sighted = since
+		}
+	}
+	w.ttls.begin(now)
+	see := func(l *monitor.Lock) {
+		if _, any := kindsOf(l); any && w.bad[l.Key.Raw()] == nil {
+			w.take(l.Key.Raw(), l, now)
+		}
+		if whole && l.Since().After(sighted) {
+			w.ttls.saw(l, now)
+		}
+	}
+	for _, key := range w.changed {
+		if l := s.Locks.Get(key); l != nil {
+			see(l)
+		}
+	}
+	clear(w.changed) // nothing is kept alive by it
+	w.changed = w.changed[:0]
+	n, most, next := 0, lookAtLocks, ""
+	switch {
+	case w.slowly && slices.Max(w.kept[:]) < badKept:
+		most = lookSlowly
+	case !w.slowly && s.Counts[monitor.LockNoTTL]+s.Counts[monitor.LockSplit]+s.Counts[monitor.LockOverTTL]+s.Counts[monitor.LockOrphaned] > 0:
+		most = s.Locks.Len() // there are bad ones: they are not waited for
+	}
+	for l := range s.Locks.From(w.cursor) {
+		if n++; n > most {
+			next = l.Key.Raw()
+			break
+		}
+		see(l)
+	}
+	w.cursor = next
+	w.slowly = w.slowly || next == ""
+
+	ripe := map[int]badLocks{}
+	w.ripening = 0
+	for key, b := range w.bad {
+		for k := range badKinds {
+			if b.since[k].IsZero() {
+				continue
+			}
+			if now.Sub(b.since[k]) < ripensAfter(k, nodeTimeout) {
+				if k == badNoTTL || k == badSplit || k == badOverTTL {
+					w.ripening++
+				}
+				continue
+			}
+			these := ripe[k]
+			these.count++
+			if these.sample == nil || key < these.sample.Key.Raw() {
+				these.sample = s.Locks.Get(key)
+			}
+			ripe[k] = these
+		}
+	}
+	for k, state := range map[int]monitor.LockState{badNoTTL: monitor.LockNoTTL, badSplit: monitor.LockSplit, badOverTTL: monitor.LockOverTTL, badOrphan: monitor.LockOrphaned, badForeign: monitor.LockNotALock} {
+		if these := ripe[k]; these.count > 0 && w.kept[k] >= badKept {
+			these.count = max(these.count, s.Counts[state])
+			ripe[k] = these
+		}
+	}
+	return ripe, w.ttls.shortest()
+}
+
+// ripensAfter is how long a lock must have been in a bad state of this kind.
+func ripensAfter(kind int, nodeTimeout time.Duration) time.Duration {
+	if kind == badSplit || kind == badOrphan {
+		return max(ripens[kind], 2*nodeTimeout)
+	}
+	return ripens[kind]
+}
+
+// awaits reports whether a lock that was first seen in a bad state before until has not
+// been in it for long enough.
+func (w *lockWatch) awaits(now, until time.Time, nodeTimeout time.Duration) bool {
+	for _, b := range w.bad {
+		for _, k := range [...]int{badNoTTL, badSplit, badOverTTL, badOrphan} {
+			if since := b.since[k]; !since.IsZero() && since.Before(until) && now.Sub(since) < ripensAfter(k, nodeTimeout) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// take takes note of how the lock under key is now; nil: it is gone.
+func (w *lockWatch) take(key string, l *monitor.Lock, now time.Time) {
+	var kinds [badKinds]bool
+	any := false
+	if l != nil {
+		kinds, any = kindsOf(l)
+	}
+	b := w.bad[key]
+	if b == nil {
+		if !any {
+			return
+		}
+		b = &badLock{}
+	}
+	if any {
+		if marks := tokensOf(l); marks != b.marks {
+			b.marks = marks
+			w.set(b, badSplit, time.Time{})
+			w.set(b, badOrphan, time.Time{})
+		}
+	}
+	keep := false
+	for k := range badKinds {
+		switch {
+		case !kinds[k]:
+			w.set(b, k, time.Time{})
+		case b.since[k].IsZero() && w.kept[k] < badKept:
+			w.set(b, k, now)
+		}
+		keep = keep || !b.since[k].IsZero()
+	}
+	if keep {
+		w.bad[key] = b
+	} else {
+		delete(w.bad, key)
+	}
+}
+
+func (w *lockWatch) set(b *badLock, kind int, at time.Time) {
+	if was, is := !b.since[kind].IsZero(), !at.IsZero(); was && !is {
+		w.kept[kind]--
+	} else if !was && is {
+		w.kept[kind]++
+	}
+	b.since[kind] = at
+}
+
+// tokensOf are the different tokens of the copies of l.
+func tokensOf(l *monitor.Lock) string {
+	var tokens []string
+	for _, c := range l.Copies.All() {
+		if t := c.Token; !t.Empty() {
+			tokens = append(tokens, t.Raw())
+		}
+	}
+	slices.Sort(tokens)
+	return strings.Join(slices.Compact(tokens), "\x00")
+}
+
+// ttlWatch finds out with which TTLs locks are taken: from the remaining time
+// of new ones. A lock that is seen late shows less than it was taken with, so a
+// few short ones prove nothing: what counts is what a tenth of them stays below.
+type ttlWatch struct {
+	seen  map[string]time.Time // key → Since of the lock that was counted
+	now   ttlCounts
+	last  ttlCounts
+	begun time.Time
+}
+
+// ttlCounts counts TTLs in steps of a quarter of an octave, from a millisecond.
+type ttlCounts struct {
+	total int
+	steps [128]int
+}
+
+const (
+	ttlWindow = time.Minute // of which the last and the present one count
+	ttlLeast  = 20          // locks, before something is said
+	ttlKept   = 10_000      // locks whose sight is remembered
+)
+
+func (w *ttlWatch) begin(now time.Time) {
+	if w.begun.IsZero() {
+		w.begun = now
+	}
+	if now.Sub(w.begun) >= ttlWindow {
+		w.last, w.now, w.begun = w.now, ttlCounts{}, now
+		clear(w.seen)
+	}
+	if w.seen == nil {
+		w.seen = map[string]time.Time{}
+	}
+}
+
+func (w *ttlWatch) saw(l *monitor.Lock, now time.Time) {
+	if now.Sub(l.Since()) > ttlWindow || len(w.seen) >= ttlKept || w.seen[l.Key.Raw()].Equal(l.Since()) {
+		return
+	}
+	var longest time.Duration
+	for _, c := range l.Copies.All() {
+		if c.State == monitor.CopyPresent && c.Type == "string" && !c.Expires.IsZero() {
+			longest = max(longest, c.Expires.Sub(l.Since()))
+		}
+	}
+	if longest <= 0 {
+		return
+	}
+	w.seen[l.Key.Raw()] = l.Since()
+	w.now.total++
+	w.now.steps[ttlStep(longest)]++
+}
+
+func ttlStep(d time.Duration) int {
+	step := 0
+	for at := time.Millisecond; at < d && step < 127; at += at / 4 {
+		step++
+	}
+	return step
+}
+
+// shortest is the TTL that a tenth of the locks stay below; 0: not known.
+func (w *ttlWatch) shortest() time.Duration {
+	total := w.now.total + w.last.total
+	if total < ttlLeast {
+		return 0
+	}
+	below, at := 0, time.Millisecond
+	for step := range w.now.steps {
+		below += w.now.steps[step] + w.last.steps[step]
+		if 10*below >= total {
+			return at
+		}
+		at += at / 4
+	}
+	return 0
+}
+
+// exampleOf is the lock's key with what there is of it on which node.
+func exampleOf(l *monitor.Lock, nodes []monitor.Node) safetext.Text {
+	var b strings.Builder
+	b.WriteString(clip(l.Key.Raw(), 60))
+	if len(l.Key.Raw()) > 60 {
+		fmt.Fprintf(&b, " (a name of %d bytes)", len(l.Key.Raw()))
+	}
+	type group struct {
+		what  string
+		nodes []string
+	}
+	var groups []group
+	for i, c := range l.Copies.All() {
+		if c.State != monitor.CopyPresent || i >= len(nodes) {
+			continue
+		}
+		what := clip(c.Token.Raw(), 24)
+		switch {
+		case c.Type != "string":
+			what = fmt.Sprintf("a %s of %d", c.Type, c.Len)
+		case c.Len > hugeValue:
+			what = fmt.Sprintf("a value of %d bytes", c.Len)
+		case c.Expires.IsZero():
+			what += " without TTL"
+		}
+		k := slices.IndexFunc(groups, func(g group) bool { return g.what == what })
+		if k < 0 {
+			k = len(groups)
+			groups = append(groups, group{what: what})
+		}
+		groups[k].nodes = append(groups[k].nodes, nodes[i].Name)
+	}
+	slices.SortStableFunc(groups, func(a, b group) int { return cmp.Compare(len(b.nodes), len(a.nodes)) })
+	for i, g := range groups {
+		if i == 3 {
+			fmt.Fprintf(&b, " and %d more", len(groups)-3)
+			break
+		}
+		sep := ", "
+		if i == 0 {
+			sep = ": "
+		}
+		fmt.Fprintf(&b, "%s%s on %s", sep, g.what, strings.Join(g.nodes, " "))
+	}
+	return safetext.New(b.String())
+}
+
+// clip is at most n bytes of s.
+func clip(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	return s[:n] + "…"
+}

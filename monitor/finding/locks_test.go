@@ -1,0 +1,105 @@
+package finding
+
+import (
+	"fmt"
+	"redlockctl/internal/lockform"
+	"redlockctl/monitor"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// A look costs the same however many locks there are: it looks at all of them
+// in turn, and finds the last one too.
+func TestBadLocksAreFoundAmongMany(t *testing.T) {
+	many := make([]monitor.Lock, 0, 3*lookAtLocks)
+	for i := range 3 * lookAtLocks {
+		many = append(many, lockOf(fmt.Sprintf("k%09d", i), monitor.LockHeld, "a", "a", "a", "a", "a"))
+	}
+	bad := lockOf("z", monitor.LockOrphaned, "a", "", "", "", "")
+	locks := monitor.NewLocks(append(many, bad)...)
+	_, got := film(t, goodScene(), 6*time.Second, func(s *scene, _ time.Duration) { s.Locks = locks })
+	if len(got) != 1 || got[0].Key.Raw() != "z" || got[0].Count != 1 {
+		t.Errorf("%+v", got)
+	}
+	// More bad ones than are kept are counted all the same.
+	for i := range many {
+		many[i].State = monitor.LockOrphaned
+	}
+	locks = monitor.NewLocks(many...)
+	_, got = film(t, goodScene(), 6*time.Second, func(s *scene, _ time.Duration) { s.Locks = locks })
+	if len(got) != 1 || got[0].Count != len(many) {
+		t.Errorf("%+v", got)
+	}
+}
+
+// When all have been looked at once, what changes is found at once all the same.
+func TestABadLockIsFoundWhenItChanges(t *testing.T) {
+	s := goodScene()
+	many := make([]monitor.Lock, 0, lookAtLocks+1)
+	for i := range lookAtLocks + 1 {
+		many = append(many, lockOf(fmt.Sprintf("k%09d", i), monitor.LockHeld, "a", "a", "a", "a", "a"))
+	}
+	var w lockWatch
+	s.Locks = monitor.NewLocks(many...)
+	w.look(s.Snapshot, s.opt.NodeTimeout)
+	w.look(s.Snapshot, s.opt.NodeTimeout)
+	many[lookAtLocks] = lockOf("z", monitor.LockOrphaned, "a", "", "", "", "")
+	s.Locks = monitor.NewLocks(many...)
+	if w.look(s.Snapshot, s.opt.NodeTimeout); len(w.bad) != 0 {
+		t.Error("it looked at all of them again")
+	}
+	w.note([]string{"z", "gone"})
+	if w.look(s.Snapshot, s.opt.NodeTimeout); len(w.bad) != 1 {
+		t.Error("not found")
+	}
+	// Of too many changes it takes no note, and looks at all.
+	w = lockWatch{slowly: true, cursor: "y"}
+	w.note(make([]string, changesSeen+1))
+	w.look(s.Snapshot, s.opt.NodeTimeout)
+	if w.look(s.Snapshot, s.opt.NodeTimeout); len(w.bad) != 1 {
+		t.Error("not found among all")
+	}
+}
+
+// The smallest TTL is that of a tenth of the new locks: those that were seen
+// late, or were there before, do not count.
+func TestTheSmallestTTLInUse(t *testing.T) {
+	s := goodScene()
+	for i := range s.Nodes {
+		s.Nodes[i].RTTs = slices.Repeat([]time.Duration{60 * time.Millisecond}, 60)
+	}
+	var locks []monitor.Lock
+	_, got := film(t, s, 40*time.Second, func(s *scene, at time.Duration) {
+		now := findingEpoch.Add(at)
+		for k := range 3 {
+			l := lockOf(fmt.Sprint("job:", at, k), monitor.LockHeld, "a", "a", "a", "a", "a")
+			ttl := 10 * time.Second
+			if k == 0 && at < 20*time.Second {
+				ttl = 200 * time.Millisecond
+			}
+			l = l.Timed(now.Add(-10*time.Millisecond), time.Time{})
+			for i := range l.Copies.Len() {
+				l.Copies = changed(l.Copies, i, func(c *monitor.Copy) { c.Expires = l.Since().Add(ttl) })
+			}
+			locks = append(locks, l)
+		}
+		locks = slices.DeleteFunc(locks, func(l monitor.Lock) bool { return l.Copies.At(0).Expires.Before(now) })
+		s.Locks = monitor.NewLocks(locks...)
+	})
+	if len(got) != 1 || got[0].ID != "slow-attempts" || !strings.Contains(got[0].Evidence.Raw(), "the smallest TTL in use is 2") {
+		t.Errorf("%+v", got)
+	}
+}
+
+// What a library keeps beside its locks is no key that does not belong there.
+func TestCompanionsAreNotForeign(t *testing.T) {
+	for want, form := range map[bool]*lockform.Form{true: nil, false: {Library: "Redisson", Companion: true}} {
+		l := lockOf("queue", monitor.LockNotALock, "a", "", "", "", "")
+		l.Form = form
+		if kinds, _ := kindsOf(&l); kinds[badForeign] != want {
+			t.Errorf("%+v: foreign: %t", form, kinds[badForeign])
+		}
+	}
+}

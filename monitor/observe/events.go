@@ -1,0 +1,109 @@
+package observe
+
+import (
+	"slices"
+
+	"redlockctl/monitor"
+)
+
+// eventLog keeps the latest events within a bound. The everyday ones have a
+// bound of their own, so that they never push out what matters.
+type eventLog struct {
+	keep    int
+	seq     uint64
+	churn   []monitor.Event // LevelInfo
+	matters []monitor.Event // the others
+	shown   []monitor.Event // the latest of both, as last asked for
+	upTo    uint64          // seq of shown
+	stream  []monitor.Event // all of the last ones, for those who follow
+	history history
+}
+
+// streamKept is how many events are kept for those who follow, beyond those
+// that a snapshot has.
+const streamKept = 8192
+
+func (l *eventLog) add(e monitor.Event) {
+	l.seq++
+	e.Seq = l.seq
+	part, bound := &l.matters, l.keep-l.keep/2
+	if e.Level == monitor.LevelInfo {
+		part, bound = &l.churn, l.keep/2
+	}
+	add(part, e, bound)
+	add(&l.stream, e, max(streamKept, l.keep))
+	if !e.Key.Empty() {
+		l.history.add(e)
+	}
+}
+
+// add appends within a bound. Trimming at twice the bound makes it cheap.
+func add(part *[]monitor.Event, e monitor.Event, bound int) {
+	*part = append(*part, e)
+	if len(*part) > 2*bound {
+		*part = append((*part)[:0:0], (*part)[len(*part)-bound:]...)
+	}
+}
+
+// latest are the events kept, oldest first, never to be changed.
+func (l *eventLog) latest() []monitor.Event {
+	if l.upTo == l.seq {
+		return l.shown
+	}
+	a, b := tail(l.churn, l.keep/2), tail(l.matters, l.keep-l.keep/2)
+	out := make([]monitor.Event, 0, len(a)+len(b))
+	for len(a) > 0 || len(b) > 0 {
+		if len(b) == 0 || (len(a) > 0 && a[0].Seq < b[0].Seq) {
+			out, a = append(out, a[0]), a[1:]
+		} else {
+			out, b = append(out, b[0]), b[1:]
+		}
+	}
+	l.shown, l.upTo = out, l.seq
+	return out
+}
+
+// since are the events after seq that are kept, oldest first, and how many are
+// not kept any more.
+func (l *eventLog) since(seq uint64) (events []monitor.Event, missed uint64) {
+	if seq >= l.seq {
+		return nil, 0
+	}
+	n := min(l.seq-seq, uint64(len(l.stream)))
+	return slices.Clone(l.stream[len(l.stream)-int(n):]), l.seq - seq - n
+}
+
+// history keeps the latest events of the locks that changed last: two
+// generations of locks, of which the older one goes when the younger is full.
+type history struct{ young, old map[string][]monitor.Event }
+
+const (
+	historyKept  = 16   // events of a lock
+	historyLocks = 2048 // of a generation
+)
+
+func (h *history) add(e monitor.Event) {
+	key := e.Key.Raw()
+	events, ok := h.young[key]
+	if !ok {
+		if events = h.old[key]; events != nil {
+			delete(h.old, key)
+		}
+		if h.young == nil || len(h.young) >= historyLocks {
+			h.young, h.old = make(map[string][]monitor.Event), h.young
+		}
+	}
+	add(&events, e, historyKept)
+	h.young[key] = events
+}
+
+// of are the events of a lock, oldest first, in a slice of their own.
+func (h *history) of(key string) []monitor.Event {
+	events, ok := h.young[key]
+	if !ok {
+		events = h.old[key]
+	}
+	return slices.Clone(tail(events, historyKept))
+}
+
+func tail(events []monitor.Event, n int) []monitor.Event { return events[max(0, len(events)-n):] }

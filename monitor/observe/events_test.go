@@ -1,0 +1,249 @@
+package observe
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"redlockctl/internal/safetext"
+	"redlockctl/monitor"
+	"redlockctl/monitor/table"
+	"redlockctl/monitor/wire"
+	"redlockctl/redlock"
+)
+
+// placed is a copy on a server.
+type placed struct {
+	token   string
+	expires time.Time // zero: never
+}
+
+// story is a world over servers that exist only here, lived through in steps.
+type story struct {
+	*world
+	at      time.Time
+	servers []map[string]placed
+	lives   []string
+	fences  []string
+	clocks  []time.Duration
+	fails   []error // what a probe fails with; nil: it does not
+	info    [][]string
+	version uint64
+}
+
+func newStory(t *testing.T, n int) *story {
+	names := make([]string, n)
+	for i := range names {
+		names[i] = fmt.Sprint("n", i+1)
+	}
+	s := &story{at: time.Now()}
+	s.world = newTestWorldWith(t, Options{MaxTTL: 30 * time.Second}, s.at, names...)
+	for i := range n {
+		s.servers = append(s.servers, map[string]placed{})
+		s.lives, s.fences = append(s.lives, fmt.Sprint("run", i)), append(s.fences, "0")
+		s.clocks, s.fails, s.info = append(s.clocks, 0), append(s.fails, nil), append(s.info, nil)
+	}
+	return s
+}
+
+// pass lives through some time: all nodes are probed and read five times a second.
+func (s *story) pass(d time.Duration) {
+	for end := s.at.Add(d); s.at.Before(end); {
+		s.at = s.at.Add(200 * time.Millisecond)
+		for i := range s.servers {
+			if s.fails[i] != nil {
+				s.failed(i, s.fails[i], s.at)
+				continue
+			}
+			s.answered(i, sight{
+				sent: s.at, received: s.at, server: s.at.Round(0).Add(s.clocks[i]),
+				info: master(append(s.info[i], "run_id", s.lives[i])...), config: fence(s.fences[i]),
+			}, s.at)
+			epoch, ok := s.scanStarts(i, s.lives[i])
+			if !ok {
+				continue
+			}
+			var rows []table.Row
+			for key, h := range s.servers[i] {
+				left := int64(-1)
+				if !h.expires.IsZero() {
+					if left = h.expires.Sub(s.at).Milliseconds(); left <= 0 {
+						delete(s.servers[i], key)
+						continue
+					}
+				}
+				rows = append(rows, table.NewRow(key, "string", left, int64(len(h.token)), h.token))
+			}
+			s.read(i, s.lives[i], s.at, s.at, rows)
+			s.scanned(i, s.lives[i], epoch, s.at, s.at)
+		}
+		for s.tick(s.at) {
+		}
+		s.version++
+		s.snapshot(s.at, s.version)
+	}
+}
+
+func (s *story) set(key, token string, ttl time.Duration, nodes ...int) {
+	for _, i := range nodes {
+		h := placed{token: token}
+		if ttl > 0 {
+			h.expires = s.at.Add(ttl)
+		}
+		s.servers[i][key] = h
+	}
+}
+
+func (s *story) del(key string, nodes ...int) {
+	for _, i := range nodes {
+		delete(s.servers[i], key)
+	}
+}
+
+// Each kind of event is told when its time has come, and none before.
+func TestEachKindOfEventIsTold(t *testing.T) {
+	s := newStory(t, 5)
+	s.pass(3 * time.Second)
+	seen := uint64(0)
+	all := []int{0, 1, 2, 3, 4}
+	told := map[string]bool{}
+	for _, c := range []struct {
+		do   func()
+		for_ time.Duration
+		want []string
+	}{
+		{func() { s.set("a", "t1", 20*time.Second, all...) }, time.Second, []string{"acquired"}},
+		{func() {}, 11 * time.Second, nil},
+		{func() { s.set("a", "t1", 20*time.Second, all...) }, time.Second, []string{"extended"}},
+		{func() { s.del("a", 4) }, 2 * time.Second, []string{"lost copy"}},
+		{func() { s.del("a", 0, 1, 2, 3) }, time.Second, []string{"released"}},
+		{func() { s.set("b", "t2", time.Second, all...) }, 2 * time.Second, []string{"acquired", "expired"}},
+		{func() { s.set("c", "t3", 20*time.Second, all...) }, time.Second, []string{"acquired"}},
+		{func() {
+			s.set("c", "redlockctl:revoked:oJtNMIGYPabMwBk-P0VNB2JY7Ns", 20*time.Second, all...)
+		}, time.Second, []string{"revoked"}},
+		{func() { s.set("d", "t4", 20*time.Second, all...) }, time.Second, []string{"acquired"}},
+		{func() { s.del("d", 0, 1, 2) }, 3 * time.Second, []string{"lost majority", "orphaned"}},
+		{func() { s.del("d", 3, 4); s.del("c", all...); s.set("e", "t5", 20*time.Second, 0, 1, 2) }, time.Second, []string{"acquired"}},
+		{func() { s.set("e", "t6", 20*time.Second, 3, 4) }, 3 * time.Second, []string{"split", "finding opened"}},
+		{func() { s.del("e", all...) }, 12 * time.Second, []string{"released", "finding closed"}},
+		{func() { s.set("f", "t7", 35*time.Second, all...) }, 500 * time.Millisecond, []string{"acquired", "over max TTL"}},
+		{func() { s.del("f", all...); s.set("g", "t8", 0, all...) }, 500 * time.Millisecond, []string{"released", "acquired"}},
+		{func() { s.set("g", "t8", 20*time.Second, all...) }, 3 * time.Second, []string{}}, // its EXPIRE: no alarm
+		{func() { s.del("g", all...); s.set("g", "t9", 0, all...) }, 3 * time.Second, []string{"released", "acquired", "no TTL", "finding opened"}},
+		{func() { s.del("g", all...) }, time.Second, []string{"released"}},
+		{func() { s.fails[0] = wire.DialError{Err: errors.New("refused")} }, time.Second, []string{"down"}},
+		{func() { s.fails[0] = nil; s.lives[0] = "another" }, time.Second, []string{"up", "restart", "finding opened"}},
+		{func() { s.fails[1] = timeoutError{} }, time.Second, []string{"slow"}},
+		{func() { s.fails[1] = redlock.ServerError("NOAUTH Authentication required.") }, time.Second, []string{"denied"}},
+		{func() { s.fails[1] = nil; s.info[1] = []string{"loading", "1"} }, time.Second, []string{"loading"}},
+		{func() { s.info[1] = []string{"role", "slave"} }, time.Second, []string{"wrong role", "finding opened"}},
+		{func() { s.info[1] = nil; s.fences[1] = "2147483647" }, time.Second, []string{"fenced"}},
+		{func() { s.fences[1] = "2147483646" }, time.Second, []string{"cordoned", "finding opened"}},
+		{func() { s.fences[1] = "0" }, time.Second, []string{"rejoined"}},
+		{func() { s.clocks[2] = time.Second }, time.Second, []string{"clock step", "finding opened"}},
+		{func() { s.at = s.at.Add(10 * time.Second) }, time.Second, []string{"own clock", "finding opened"}},
+	} {
+		c.do()
+		s.pass(c.for_)
+		events, missed := s.events.since(seen)
+		var got []string
+		for _, e := range events {
+			seen = e.Seq
+			if e.Kind != "finding opened" && e.Kind != "finding closed" || !slices.Contains(got, e.Kind) && slices.Contains(c.want, e.Kind) {
+				got = append(got, e.Kind)
+			}
+			if e.Text.Empty() || e.At.IsZero() {
+				t.Errorf("%+v", e)
+			}
+			told[e.Kind] = true
+		}
+		slices.Sort(got)
+		slices.Sort(c.want)
+		if missed != 0 || !slices.Equal(got, c.want) {
+			t.Errorf("want %q, got %q", c.want, got)
+		}
+	}
+	for _, kind := range []string{
+		"acquired", "extended", "released", "expired", "revoked", "lost copy", "lost majority", "orphaned", "split", "over max TTL", "no TTL",
+		"up", "down", "slow", "loading", "denied", "wrong role", "fenced", "cordoned", "rejoined", "restart", "clock step",
+		"own clock", "finding opened", "finding closed",
+	} {
+		if !told[kind] {
+			t.Errorf("%s was never told", kind)
+		}
+	}
+}
+
+// The history of a lock and of a node is bounded, and forgets the oldest first.
+func TestHistoriesAreBounded(t *testing.T) {
+	l := eventLog{keep: 10}
+	for k := range 3 * historyLocks {
+		for range 3 * historyKept {
+			l.add(monitor.LockEvent(time.Time{}, monitor.LevelInfo, "acquired", fmt.Sprint("k", k), "x"))
+		}
+	}
+	if n := len(l.history.young) + len(l.history.old); n > 2*historyLocks {
+		t.Errorf("of %d locks", n)
+	}
+	last := l.history.of(fmt.Sprint("k", 3*historyLocks-1))
+	if len(last) != historyKept || last[historyKept-1].Seq != l.seq || len(l.history.of("k1")) != 0 {
+		t.Errorf("%d events of the last, %d of the first", len(last), len(l.history.of("k1")))
+	}
+
+	at := time.Unix(1_790_000_000, 0)
+	w := newWatch("n1", "addr", at)
+	for s := range 3 * 3600 {
+		if s%60 == 59 {
+			w.measured(at.Add(time.Duration(s)*time.Second), 0, false)
+		} else {
+			w.measured(at.Add(time.Duration(s)*time.Second), time.Duration(1+s%60)*time.Millisecond, true)
+		}
+	}
+	m := w.Minutes
+	if len(m) != minutesKept || !m[0].At.Equal(at.Add(119*time.Minute)) || !m[59].At.Equal(at.Add(178*time.Minute)) {
+		t.Fatalf("%d minutes from %s", len(m), m[0].At.Sub(at))
+	}
+	if got := m[30]; got.Answered != 59 || got.Failed != 1 || got.Least != time.Millisecond || got.Most != 59*time.Millisecond || got.Mean != 30*time.Millisecond {
+		t.Errorf("%+v", got)
+	}
+	// A stop leaves minutes in which nothing was measured, and no more than are kept.
+	w.measured(at.Add(3*time.Hour+5*time.Minute), time.Millisecond, true)
+	if m := w.Minutes; len(m) != minutesKept || m[59].Answered != 0 || !m[59].At.Equal(at.Add(184*time.Minute)) {
+		t.Errorf("%+v", m[59])
+	}
+	w.measured(at.Add(1000*time.Hour), time.Millisecond, true)
+	if len(w.Minutes) > 1 {
+		t.Errorf("%d minutes", len(w.Minutes))
+	}
+}
+
+// First contacts of a guard that say the same are one event; what this monitor tells
+// too is a part of it.
+func TestGuardEventsAreFolded(t *testing.T) {
+	now := time.Now()
+	w := newWorld(nil, Options{EventsKept: 10}, now)
+	for _, n := range []string{"n2", "n1", "n3"} {
+		w.note(monitor.Event{At: now, Kind: "guard first contact", Node: n, Text: safetext.New("guard: " + n + " seen for the first time")})
+	}
+	w.note(monitor.Event{At: now, Kind: "guard waiting", Node: "n1", Text: safetext.New("guard: n1 fenced, may rejoin in 3s")})
+	for _, text := range []string{"rejoined", "unfenced by another 3s before this guard would have"} {
+		w.note(monitor.Event{At: now, Kind: "guard rejoined", Node: "n1", Text: safetext.New("guard: n1 " + text)})
+	}
+	w.note(monitor.Event{At: now, Kind: "guard no quorum", Text: safetext.New("guard: no quorum")})
+	w.tellContacts(now.Add(time.Second))
+	var got []string
+	for _, e := range w.events.latest() {
+		text := e.Text.Raw()
+		if e.Part {
+			text = "part: " + text
+		}
+		got = append(got, text)
+	}
+	want := []string{"part: guard: n1 fenced, may rejoin in 3s", "part: guard: n1 rejoined", "guard: n1 unfenced by another 3s before this guard would have", "guard: no quorum", "guard: n1, n2, n3 seen for the first time"}
+	if !slices.Equal(got, want) {
+		t.Errorf("told %q", got)
+	}
+}

@@ -1,0 +1,137 @@
+package observe_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"redlockctl/internal/lab"
+	"redlockctl/internal/lab/labtest"
+	"redlockctl/monitor"
+	"redlockctl/monitor/observe"
+	"redlockctl/redlock"
+)
+
+// fill sets n locks that all servers agree on, and other keys.
+func fill(t *testing.T, servers []*lab.Server, locks, others int) {
+	t.Helper()
+	for _, s := range servers {
+		do(t, s, "eval", "for i=1,ARGV[1] do redis.call('set','lock:'..i,'token'..i,'px',600000) end "+
+			"for i=1,ARGV[2] do redis.call('set','app:'..i,'x') end return 1", 0, locks, others)
+	}
+}
+
+// decided is the snapshot of one look.
+func decided(t *testing.T, m *observe.Monitor) *monitor.Snapshot {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	if err := m.Decided(ctx); err != nil {
+		t.Fatal(err, describe(m.Snapshot()))
+	}
+	return m.Snapshot()
+}
+
+// All locks with all their copies, however far the nodes are.
+func TestALookIsComplete(t *testing.T) {
+	t.Parallel()
+	const n = 20_000
+	servers := labtest.Servers(t, 5)
+	fill(t, servers, n, 1000)
+	far := make([]*redlock.Node, len(servers))
+	for i, p := range labtest.Proxies(t, servers) {
+		p.Delay(labtest.ToServer, 20*time.Millisecond, 20*time.Millisecond)
+		p.Delay(labtest.ToClient, 20*time.Millisecond, 20*time.Millisecond)
+		far[i] = p.Node()
+	}
+	m := watch(t, far, observe.Options{LockPatterns: []string{"lock:*"}, Timeout: 10 * time.Second})
+	s := decided(t, m)
+	if !s.Complete || len(s.Unread()) != 0 || s.Locks.Len() != n || s.Counts[monitor.LockHeld] != n {
+		t.Fatalf("%v, %d locks, %d held: %v", s.Complete, s.Locks.Len(), s.Counts[monitor.LockHeld], s.Unread())
+	}
+	for l := range s.Locks.All() {
+		for i, c := range l.Copies.All() {
+			if c.State != monitor.CopyPresent {
+				t.Fatalf("%s on node %d: %+v", l.Key, i, c)
+			}
+		}
+	}
+}
+
+// A named lock is read by its name, not by a scan; so is one behind a pattern that
+// fixes it.
+func TestANamedLockIsReadByItsName(t *testing.T) {
+	t.Parallel()
+	servers := labtest.Servers(t, 3)
+	fill(t, servers, 1000, 5000)
+	do(t, servers[0], "config", "resetstat")
+	m := watch(t, labtest.Nodes(servers), observe.Options{Keys: []string{"lock:7", "lock:none"}})
+	s := decided(t, m)
+	if l := lock(s, "lock:7"); !s.Complete || s.Locks.Len() != 1 || l == nil || l.Held != 3 {
+		t.Fatal(describe(s))
+	}
+	if stats := fmt.Sprint(do(t, servers[0], "info", "commandstats")); strings.Contains(stats, "cmdstat_scan") {
+		t.Error("it was scanned for")
+	}
+	m = watch(t, labtest.Nodes(servers), observe.Options{Match: monitor.ParseFilter("lock:9*").Pattern()})
+	if s := decided(t, m); s.Locks.Len() != 111 {
+		t.Errorf("%d locks begin so", s.Locks.Len())
+	}
+}
+
+// What is cut off says so, and what is not read yet is told from what does not
+// answer.
+func TestWhatIsNotReadIsTold(t *testing.T) {
+	t.Parallel()
+	servers := labtest.Servers(t, 3)
+	fill(t, servers, 500, 20_000)
+	// No scan ends on n3: it may not be used there.
+	do(t, servers[2], "acl", "setuser", "default", "-scan")
+	_ = servers[1].Kill()
+	m := watch(t, labtest.Nodes(servers), observe.Options{LockPatterns: []string{"lock:*"}})
+	s := decided(t, m)
+	if l := lock(s, "lock:1"); l == nil || l.Copies.At(1).State != monitor.CopyUnknown {
+		t.Fatal(describe(s))
+	}
+	if s.Nodes[2].State != monitor.NodeDenied {
+		t.Error(describe(s))
+	}
+	// A page that never comes.
+	p := labtest.NewProxy(t, servers[0])
+	p.Cut(labtest.ToClient, 30_000)
+	m = watch(t, []*redlock.Node{p.Node()}, observe.Options{LockPatterns: []string{"lock:*"}})
+	early := m.Snapshot()
+	if early.Complete || len(early.Unread()) != 1 {
+		t.Errorf("complete before anything was read: %+v", early.Unread())
+	}
+	if s := decided(t, m); !s.Complete || s.Locks.Len() != 500 {
+		t.Errorf("a connection that broke once was not made again: %s", describe(s))
+	}
+}
+
+// A state that takes time to be told is told by a single look, each time.
+func TestALookTellsWhatTakesTime(t *testing.T) {
+	t.Parallel()
+	servers := labtest.Servers(t, 5)
+	do(t, servers[0], "set", "orphan", "a", "px", 600000)
+	for i, token := range []string{"a", "a", "a", "b", "b"} {
+		do(t, servers[i], "set", "split", token, "px", 600000)
+	}
+	for range 4 {
+		run, stop := context.WithCancel(t.Context())
+		m, err := observe.New(labtest.Nodes(servers), observe.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		done := make(chan struct{})
+		go func() { defer close(done); m.Run(run) }()
+		s := decided(t, m)
+		stop()
+		<-done
+		if lock(s, "orphan").State != monitor.LockOrphaned || s.Cluster.Verdict != monitor.VerdictDanger || s.Dangers() != 1 {
+			t.Fatal(describe(s))
+		}
+	}
+}

@@ -1,0 +1,39 @@
+package observe_test
+
+import (
+	"testing"
+
+	"redlockctl/internal/lab/labtest"
+	"redlockctl/monitor"
+	"redlockctl/monitor/observe"
+)
+
+// A lock of 3 beside a rival's 2 has no margin, since with the vote of one node
+// that forgets it the rival has a quorum; and where two tokens have 2 of 5 each,
+// nobody is said to hold it.
+func TestMarginBesideARival(t *testing.T) {
+	servers := labtest.Servers(t, 5)
+	m := watch(t, labtest.Nodes(servers), observe.Options{})
+	settled(t, m)
+	for i, token := range []string{"aaa", "aaa", "aaa", "bbb", "bbb"} {
+		do(t, servers[i], "set", "job", token, "px", 60000)
+	}
+	until(t, m, "3 + 2", func(s *monitor.Snapshot) bool {
+		l := lock(s, "job")
+		return l != nil && l.State == monitor.LockSplit && l.Held == 3 && l.Holder.Raw() == "aaa" && l.Margin() == 0 && !l.Nobody
+	})
+	// What a restart forgets the rival may have.
+	do(t, servers[0], "flushall")
+	if got := do(t, servers[0], "set", "job", "bbb", "nx", "px", 60000); got != "OK" {
+		t.Fatalf("the rival does not get the vote: %v", got)
+	}
+	until(t, m, "the rival's quorum", func(s *monitor.Snapshot) bool {
+		l := lock(s, "job")
+		return l != nil && l.Held == 3 && l.Holder.Raw() == "bbb" && l.Margin() == 0
+	})
+	do(t, servers[0], "del", "job")
+	until(t, m, "2 + 2", func(s *monitor.Snapshot) bool {
+		l := lock(s, "job")
+		return l != nil && l.State == monitor.LockSplit && l.Nobody && l.NobodyText() == "nobody: 2 + 2 of 5"
+	})
+}

@@ -1,0 +1,352 @@
+package observe
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+
+	"redlockctl/internal/announce"
+	"redlockctl/internal/minreplicas"
+	"redlockctl/internal/safetext"
+	"redlockctl/monitor"
+	"redlockctl/monitor/clock"
+	"redlockctl/monitor/wire"
+)
+
+// Values of min-replicas-to-write that the guard and its operators use.
+const (
+	fenceUp     = 2147483647
+	fenceCordon = 2147483646
+)
+
+// sight is what one probe of a node brought home.
+type sight struct {
+	sent, received time.Time
+	server         time.Time // the node's clock; zero where TIME is denied
+	// info and config are nil where this probe did not ask, empty where it was
+	// refused.
+	info   map[string]string
+	config map[string]string // always has the fence, other parameters once a second
+	// configError is why CONFIG was refused, and configMissing that the server has
+	// none; of a sight that has config.
+	configError   string
+	configMissing bool
+	guards        *guardsSight             // nil where this probe did not ask
+	open          *bool                    // whether it obeys without a password; nil where this probe did not ask
+	notes         map[string]monitor.Limit // by topic; the empty one takes a note back
+}
+
+// guardsSight are the guards that announce themselves on a node; not known: they
+// could not be read.
+type guardsSight struct {
+	known bool
+	all   []announce.Guard
+}
+
+// watch follows one node: a pure step machine over sights and failures.
+type watch struct {
+	monitor.Node
+	probed bool
+	base   monitor.NodeState // as the probe says
+	denied error             // why the scan may not look; nil: it may
+	fails  int               // failed scans in a row
+	tried  bool              // a scan has ended, well or for good
+	db     int               // number of the database that holds the locks
+	clock  clock.Clock
+	good   int64 // replicas that keep up; -1: unknown
+	maxLag int64
+	// From INFO: min-replicas-to-write is in force; the server reads its data;
+	// what it is instead of a master.
+	inForce bool
+	ops     int64 // commands a second, ours among them
+	loading bool
+	foreign string
+	notes   map[string]monitor.Limit
+	minute  monitor.Minute // the present one
+	rtts    time.Duration  // of its answers, together
+}
+
+func newWatch(name, addr string, now time.Time) *watch {
+	return &watch{
+		Node:  monitor.Node{Name: name, Addr: addr, Since: now, MinReplicasToWrite: -1, Keys: -1, Facts: monitor.UnknownFacts()},
+		good:  -1,
+		notes: map[string]monitor.Limit{},
+	}
+}
+
+// answered takes in a sight; restarted tells that another incarnation of the server
+// answered than the last time.
+func (w *watch) answered(s sight) (restarted bool) {
+	w.probed = true
+	w.RTT = s.received.Sub(s.sent)
+	// Snapshots share the slice: it is never written again.
+	w.RTTs = append(slices.Clone(w.RTTs[max(0, len(w.RTTs)-rttsKept+1):]), w.RTT)
+	w.measured(s.received, w.RTT, true)
+	for topic, note := range s.notes {
+		w.note(topic, note)
+	}
+	if s.info != nil {
+		restarted = w.readInfo(s.info)
+	}
+	if s.config != nil {
+		w.readConfig(s.config)
+		w.Facts.ConfigError, w.Facts.ConfigMissing = s.configError, s.configMissing
+	}
+	if s.guards != nil {
+		w.Guards, w.GuardsKnown, w.GuardsDenied = s.guards.all, s.guards.known, !s.guards.known
+	}
+	if s.open != nil {
+		w.Facts.Open = *s.open
+	}
+	w.base, w.Err = w.assess()
+	if restarted {
+		noteBirth(&w.Facts, w.base, w.Uptime, s.received)
+	}
+	return restarted
+}
+
+// failed takes in a probe that brought nothing.
+func (w *watch) failed(state monitor.NodeState, err error, now time.Time) {
+	w.probed = true
+	w.Guards, w.GuardsKnown, w.GuardsDenied = nil, false, false
+	w.measured(now, 0, false)
+	w.base = state
+	w.Err = safetext.New(wire.Sentence(err))
+}
+
+// measured takes a probe into the present minute.
+func (w *watch) measured(now time.Time, rtt time.Duration, answered bool) {
+	m := &w.minute
+	if m.At.IsZero() {
+		m.At = now
+	}
+	for ; now.Sub(m.At) >= time.Minute; w.minute = (monitor.Minute{At: m.At.Add(time.Minute)}) {
+		w.rtts = 0
+		if gap := now.Sub(m.At); gap >= (minutesKept+1)*time.Minute { // nothing was measured for so long
+			w.Minutes, m.At = nil, m.At.Add(gap.Truncate(time.Minute)-time.Minute)
+			*m = monitor.Minute{At: m.At}
+			continue
+		}
+		m.Offset = w.clock.Estimate(0)
+		w.Minutes = append(slices.Clone(w.Minutes[max(0, len(w.Minutes)-minutesKept+1):]), *m)
+	}
+	if !answered {
+		m.Failed++
+		return
+	}
+	if m.Answered == 0 || rtt < m.Least {
+		m.Least = rtt
+	}
+	m.Answered++
+	m.Most = max(m.Most, rtt)
+	w.rtts += rtt
+	m.Mean = w.rtts / time.Duration(m.Answered)
+}
+
+// What to do about limits.
+const (
+	adviceFeed    = "Reach the server itself, Redis 6 or later: an older one, or a proxy in between, does not tell of changes."
+	adviceSilence = "Find what holds up that connection: a proxy or a firewall that drops what is idle, or a server that stops now and then. It is tried again after a minute, later less often."
+	adviceFlood   = "Narrow lock_patterns, or let the names of locks begin with something of their own: the node tells of every change below that."
+	adviceNames   = "Find out who writes such names: no lock has one."
+	adviceScan    = "Find out why its keys cannot be read: look at its log and SLOWLOG, and for a proxy in between. Its locks are not known until then."
+)
+
+// note takes note of a limit, or that there is none of this topic any more.
+func (w *watch) note(topic string, l monitor.Limit) {
+	if l.Text == "" {
+		delete(w.notes, topic)
+	} else {
+		w.notes[topic] = l
+	}
+}
+
+const (
+	rttsKept    = 60
+	minutesKept = 60
+)
+
+func (w *watch) readInfo(info map[string]string) (restarted bool) {
+	if id := info["run_id"]; id != "" {
+		restarted = w.RunID != "" && w.RunID != id
+		w.RunID = id
+	}
+	if restarted {
+		w.Restarts++
+	}
+	set := func(to *string, field string) {
+		if v, ok := info[field]; ok {
+			*to = v
+		}
+	}
+	set(&w.Version, "redis_version")
+	set(&w.Version, "valkey_version")
+	set(&w.Role, "role")
+	w.Uptime = time.Duration(number(info, "uptime_in_seconds", int64(w.Uptime/time.Second))) * time.Second
+	w.Replicas = int(number(info, "connected_slaves", int64(w.Replicas)))
+	w.UsedMemory = number(info, "used_memory", w.UsedMemory)
+	w.Clients = int(number(info, "connected_clients", int64(w.Clients)))
+	w.Keys = keysOf(info, w.db, w.Keys)
+	w.ops = number(info, "instantaneous_ops_per_sec", w.ops)
+	readFacts(&w.Facts, info)
+	if _, ok := info["role"]; ok {
+		// The field is there only while min-replicas-to-write is in force.
+		_, w.inForce = info["min_slaves_good_slaves"]
+		w.good = number(info, "min_slaves_good_slaves", int64(w.Replicas))
+	}
+	w.loading = info["loading"] == "1"
+	w.foreign = ""
+	switch {
+	case info["redis_mode"] == "sentinel":
+		w.foreign = "a sentinel, not a master"
+	case info["redis_mode"] == "cluster", info["cluster_enabled"] == "1":
+		w.foreign = "a node in cluster mode, not an independent master"
+	case info["role"] == "slave", info["role"] == "replica":
+		w.foreign = fmt.Sprintf("a replica of %s:%s, not a master", info["master_host"], info["master_port"])
+	}
+	return restarted
+}
+
+// keysOf is how many keys a database has by INFO keyspace, which leaves out empty
+// ones.
+func keysOf(info map[string]string, db int, unknown int64) int64 {
+	if _, ok := info["used_memory"]; !ok {
+		return unknown // this probe did not ask
+	}
+	keys := int64(0)
+	if _, err := fmt.Sscanf(info["db"+strconv.Itoa(db)], "keys=%d,", &keys); err != nil {
+		return 0
+	}
+	return keys
+}
+
+// passed takes in how much of its keys a full read has passed.
+func (w *watch) passed(part float64) { w.Read = max(w.Read, part) }
+
+const (
+	// keysBelieved is how many keys a server may have.
+	keysBelieved = 1 << 30
+	// A scan may bring so many times what is there, pages without a key counted too
+	// (it may bring a key several times, and a table that was emptied is sparse), and
+	// so much more: keys come and go meanwhile.
+	scanTimes = 16
+	scanSlack = 1 << 17
+)
+
+// keysMost is how many keys and pages a scan of this node brings at most, if its
+// server is one.
+func (w *watch) keysMost() int64 {
+	if w.Keys < 0 {
+		return keysBelieved
+	}
+	return scanTimes*min(w.Keys, keysBelieved) + scanSlack
+}
+
+func (w *watch) readConfig(config map[string]string) {
+	w.MinReplicasToWrite = number(config, "min-replicas-to-write", -1)
+	w.maxLag = number(config, "min-replicas-max-lag", -1)
+	readSettings(&w.Facts, config)
+	if v, ok := config["maxmemory-policy"]; ok {
+		w.Eviction = safetext.Escape(v)
+	}
+	if v, ok := config["appendonly"]; ok {
+		w.Persistent = v == "yes" && config["appendfsync"] == "always"
+	}
+	switch {
+	case w.MinReplicasToWrite < 0:
+		l := monitor.Limit{Text: "CONFIG unreadable: a fence is inferred from INFO, a hold cannot be told from it", Do: monitor.AdviceRights}
+		if w.Facts.ConfigMissing {
+			l.Do = "" // no right helps, see fenceDenied
+		}
+		w.note("fence", l)
+	case w.MinReplicasToWrite >= fenceCordon && w.maxLag == 0:
+		w.note("fence", monitor.Limit{Text: "min-replicas-max-lag 0 switches the fence off"}) // see fenceOff
+	default:
+		w.note("fence", monitor.Limit{})
+	}
+}
+
+// assess is the state that the last sights amount to.
+func (w *watch) assess() (monitor.NodeState, safetext.Text) {
+	switch {
+	case w.foreign != "":
+		return monitor.NodeWrongRole, safetext.New(w.foreign)
+	case w.loading:
+		return monitor.NodeLoading, safetext.Text{}
+	case w.MinReplicasToWrite < 0:
+		if w.inForce && w.good == 0 {
+			return monitor.NodeFenced, safetext.Text{}
+		}
+	case w.MinReplicasToWrite == fenceCordon && w.maxLag != 0:
+		return monitor.NodeCordoned, safetext.Text{}
+	case !minreplicas.Accepts(w.MinReplicasToWrite, max(w.maxLag, -w.maxLag), w.good): // a lag that cannot be read is in force
+		return monitor.NodeFenced, safetext.Text{}
+	}
+	return monitor.NodeServing, safetext.Text{}
+}
+
+// shown is the state that the probe and the scan make together.
+func (w *watch) shown() monitor.NodeState {
+	if w.denied != nil && w.base.Readable() {
+		return monitor.NodeDenied
+	}
+	return w.base
+}
+
+// settled reports whether all is known of the node that a first view needs.
+func (w *watch) settled() bool { return w.probed && (!w.base.Readable() || w.tried) }
+
+// scanTries is how many scans in a row may fail before a first view does without
+// the node.
+const scanTries = 3
+
+// snapshot is the node to publish.
+func (w *watch) snapshot(at time.Duration, locks int) monitor.Node {
+	n := w.Node
+	n.Locks = locks
+	n.LocksHidden = w.State == monitor.NodeDenied && w.base == monitor.NodeServing && w.Role == "master" && w.notes["info"].Text == ""
+	n.Notes, n.Limits = nil, nil
+	for _, topic := range slices.Sorted(maps.Keys(w.notes)) {
+		l := w.notes[topic]
+		n.Notes = append(n.Notes, l.Text)
+		if l.Do != "" {
+			n.Limits = append(n.Limits, l)
+		}
+	}
+	n.WhyUnread = w.notes["scan"].Text
+	n.Offset = w.clock.Estimate(at)
+	n.Drift = w.clock.Drift()
+	return n
+}
+
+// stateEvent is the sentence for a change of state; false: not worth one.
+func (w *watch) stateEvent(was monitor.NodeState, now time.Time) (monitor.Event, bool) {
+	level, kind, text := monitor.LevelNotice, w.State.String(), ""
+	switch w.State {
+	case monitor.NodeServing:
+		switch was {
+		case monitor.NodeUnknown:
+			return monitor.Event{}, false
+		case monitor.NodeFenced, monitor.NodeCordoned:
+			kind, text = "rejoined", "accepts writes again"
+		default:
+			kind, text = "up", "is up and accepts writes"
+		}
+	case monitor.NodeFenced:
+		text = "is fenced: it refuses writes (min-replicas-to-write " + strconv.FormatInt(w.MinReplicasToWrite, 10) + ")"
+		if w.MinReplicasToWrite < 0 {
+			text = "is fenced: it refuses writes"
+		}
+	case monitor.NodeCordoned:
+		text = "is cordoned by an operator: it refuses writes, and no guard lets it rejoin"
+	case monitor.NodeLoading:
+		text = "is loading its data"
+	case monitor.NodeUnknown:
+		return monitor.Event{}, false
+	default:
+		level, text = monitor.LevelAlarm, "is "+kind+": "+w.Err.Raw()
+	}
+	return monitor.NodeEvent(now, level, kind, w.Name, "%s %s", w.Name, text), true
+}

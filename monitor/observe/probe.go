@@ -1,0 +1,252 @@
+package observe
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"redlockctl/internal/announce"
+	"redlockctl/internal/safetext"
+	"redlockctl/monitor"
+	"redlockctl/monitor/wire"
+	"redlockctl/redlock"
+)
+
+// infoSections are asked for one by one: not every server knows several at
+// once, and one that does not know a section answers with nothing.
+var infoSections = [...]string{"server", "replication", "memory", "persistence", "clients", "stats", "keyspace", "cluster", infoCommands}
+
+// fenceParameters are read with every probe, so that a fence shows at once.
+var fenceParameters = [...]string{"min-replicas-to-write", "min-replicas-max-lag"}
+
+var otherParameters = [...]string{"maxmemory-policy", "appendonly", "appendfsync"}
+
+// What a node may send for one question of a probe, and in one exchange, in bytes.
+const (
+	probeReply    = 1 << 20 // a section of INFO; a few KiB mostly
+	probeExchange = 4 << 20
+)
+
+// soonAgain is the pause before the sample that tells a step of a clock from a
+// hiccup.
+const soonAgain = 20 * time.Millisecond
+
+// probe watches node i until ctx ends: one session after the other.
+func (m *Monitor) probe(ctx context.Context, i int) {
+	for ctx.Err() == nil {
+		worked, err := m.probeSession(ctx, i)
+		if ctx.Err() != nil {
+			return
+		}
+		if worked && wire.StateOf(err) == monitor.NodeDown {
+			// Only that connection has ended, as when an operator ends it. Whether the node
+			// is down, or denies us from now on, the next one tells.
+			sleep(ctx, soonAgain, nil)
+			continue
+		}
+		m.failed(i, err)
+		pause := m.opt.ProbeEvery
+		if wire.StateOf(err) == monitor.NodeDenied {
+			pause = max(pause, m.opt.InfoEvery) // a refusal is written down by the server each time
+		}
+		sleep(ctx, pause, nil)
+	}
+}
+
+// probeSession probes on one connection until it breaks. The first probe asks
+// for everything: a server that was restarted is known by its run_id before
+// anything else of it is believed. worked: the node has answered.
+func (m *Monitor) probeSession(ctx context.Context, i int) (worked bool, err error) {
+	s, err := wire.Dial(ctx, m.nodes[i].Within(redlock.NewBudget(probeReply, probeExchange)), m.opt.Timeout)
+	if err != nil {
+		return false, err
+	}
+	defer s.Close()
+	p := prober{Session: s}
+	var full, knocked time.Time
+	for {
+		begun := time.Now()
+		whole := full.IsZero() || begun.Sub(full) >= m.opt.InfoEvery
+		if whole {
+			full = begun
+		}
+		v, err := p.look(ctx, whole)
+		if err != nil {
+			return worked, err
+		}
+		worked = true
+		if knocked.IsZero() || begun.Sub(knocked) >= knockEvery {
+			knocked, v.open = begun, knock(ctx, m.nodes[i], m.opt.Timeout)
+		}
+		pause := m.opt.ProbeEvery
+		if m.answered(i, v) {
+			pause = min(pause, soonAgain)
+		}
+		sleep(ctx, pause-time.Since(begun), nil)
+		if ctx.Err() != nil {
+			return worked, ctx.Err()
+		}
+	}
+}
+
+// knockEvery is how often it is tried whether a server obeys without a password.
+const knockEvery = time.Minute
+
+// knock reports whether a server obeys somebody who does not log in; nil: it cannot
+// be known. A server under protected-mode refuses strangers, and so do those with a
+// password for the default user.
+func knock(ctx context.Context, node *redlock.Node, timeout time.Duration) *bool {
+	// With RESP2 nothing is sent before the PING.
+	client := node.Anonymous().Within(redlock.NewBudget(probeReply, probeExchange)).OneConnection(timeout, func(opt *redis.Options) {
+		opt.Protocol, opt.DB, opt.PoolSize = 2, 0, 2
+	})
+	defer client.Close()
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	err := client.Ping(ctx).Err()
+	if err != nil && !wire.IsAnswer(err) {
+		return nil
+	}
+	open := err == nil
+	return &open
+}
+
+// prober remembers what this server refuses.
+type prober struct {
+	*wire.Session
+	ready            bool // the connection is set up
+	noTime, noConfig bool
+}
+
+// look probes once.
+func (p *prober) look(ctx context.Context, whole bool) (sight, error) {
+	v := sight{notes: map[string]monitor.Limit{}}
+	if whole {
+		p.noTime, p.noConfig = false, false // a right may have been given meanwhile
+	}
+	if err := p.time(ctx, &v); err != nil {
+		return v, err
+	}
+	infos := []string{}
+	switch {
+	case whole:
+		infos = infoSections[:]
+	case p.noConfig:
+		infos = []string{"server", "replication", "persistence"}
+	}
+	if err := p.ask(ctx, &v, infos, whole); err != nil {
+		return v, err
+	}
+	return v, nil
+}
+
+// time takes the round trip and the node's clock.
+func (p *prober) time(ctx context.Context, v *sight) error {
+	ctx, cancel := context.WithTimeout(ctx, p.Timeout)
+	defer cancel()
+	if !p.noTime {
+		// The first command of a connection sets it up; that is no part of the
+		// round trip.
+		if !p.ready {
+			if err := p.Conn.Ping(ctx).Err(); err != nil && !wire.Refused(err) {
+				return err
+			}
+			p.ready = true
+		}
+		v.sent = time.Now()
+		server, err := p.Conn.Time(ctx).Result()
+		v.received = time.Now()
+		switch {
+		case err == nil:
+			v.server = server
+			v.notes["time"] = monitor.Limit{}
+			return nil
+		case !wire.Refused(err):
+			return err
+		}
+		p.noTime = true
+		v.notes["time"] = monitor.Limit{Text: "TIME denied: its clock is not seen", Do: monitor.AdviceRights}
+	}
+	v.sent = time.Now()
+	err := p.Conn.Ping(ctx).Err()
+	v.received = time.Now()
+	return err
+}
+
+// ask reads INFO and CONFIG in one pipeline.
+func (p *prober) ask(ctx context.Context, v *sight, sections []string, whole bool) error {
+	infos := make([]*redis.StringCmd, len(sections))
+	var params []string
+	if !p.noConfig {
+		params = append(params, fenceParameters[:]...)
+		if whole {
+			params = append(params, otherParameters[:]...)
+			params = append(params, findingParameters[:]...)
+		}
+	}
+	configs := make([]*redis.MapStringStringCmd, len(params))
+	var guards *redis.StringSliceCmd
+	err := p.Pipeline(ctx, func(pipe redis.Pipeliner) {
+		for k, section := range sections {
+			infos[k] = pipe.Info(ctx, section)
+		}
+		for k, param := range params {
+			configs[k] = pipe.ConfigGet(ctx, param)
+		}
+		if whole {
+			guards = pipe.PubSubChannels(ctx, announce.Pattern)
+		}
+	})
+	if err != nil {
+		return err
+	}
+	if len(infos) > 0 {
+		v.info = map[string]string{}
+		denied := false
+		for _, cmd := range infos {
+			switch err := cmd.Err(); {
+			case err == nil:
+				wire.ParseInfo(cmd.Val(), v.info)
+			case wire.Says(err, "NOPERM"):
+				denied = true
+			case wire.Says(err, "NOAUTH", "LOADING", "BUSY", "MASTERDOWN"), !wire.IsAnswer(err):
+				return err
+			}
+		}
+		v.notes["info"] = monitor.Limit{}
+		if denied {
+			v.notes["info"] = monitor.Limit{Text: "INFO denied: restarts and roles are not seen", Do: monitor.AdviceRights}
+		}
+	}
+	if guards != nil {
+		switch err := guards.Err(); {
+		case err == nil:
+			v.guards = &guardsSight{known: true, all: announce.DecodeAll(guards.Val())}
+			v.notes["guards"] = monitor.Limit{}
+		case wire.Says(err, "NOAUTH", "LOADING", "BUSY"), !wire.IsAnswer(err):
+			return err
+		default:
+			v.guards = &guardsSight{}
+			v.notes["guards"] = monitor.Limit{Text: "PUBSUB denied: guards are not seen", Do: monitor.AdviceRights}
+		}
+	}
+	if whole || !p.noConfig {
+		v.config = map[string]string{}
+	}
+	for _, cmd := range configs {
+		switch err := cmd.Err(); {
+		case err == nil:
+			for k, value := range cmd.Val() {
+				v.config[strings.ToLower(k)] = value
+			}
+		case wire.Says(err, "NOAUTH", "LOADING", "BUSY"), !wire.IsAnswer(err):
+			return err
+		default:
+			p.noConfig = true
+			v.configError, v.configMissing = safetext.Escape(err.Error()), wire.Says(err, "ERR unknown command")
+		}
+	}
+	return nil
+}

@@ -1,0 +1,37 @@
+package observe
+
+import (
+	"testing"
+	"time"
+
+	"redlockctl/internal/sessions"
+	"redlockctl/monitor/wire"
+	"redlockctl/redlock"
+)
+
+// FuzzProbe: whatever a server says from the first byte of the greeting on, the probe of it
+// ends.
+func FuzzProbe(f *testing.F) {
+	f.Add(sessions.Greeting + "+PONG\r\n*2\r\n$10\r\n1700000000\r\n$1\r\n0\r\n$11\r\nrun_id:abc1\r\n")
+	f.Add(sessions.Greeting + "$11\r\nrun_id:abc1\r\n*2\r\n$1\r\n0\r\n*1\r\n$1\r\nk\r\n*4\r\n$6\r\nstring\r\n:1000\r\n:1\r\n$1\r\nx\r\n")
+	f.Add(sessions.Greeting + "+PONG\r\n" + sessions.Greeting + "+OK\r\n>2\r\n$10\r\ninvalidate\r\n*1\r\n$1\r\nk\r\n+PONG\r\n")
+	for _, text := range sessions.Sessions {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		ctx := t.Context()
+		node, err := redlock.NewNode("n1", sessions.Scripted(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s, err := wire.Dial(ctx, node.Within(redlock.NewBudget(probeReply, probeExchange)), time.Second); err == nil {
+			p := prober{Session: s}
+			for range 2 {
+				if _, err := p.look(ctx, true); err != nil {
+					break
+				}
+			}
+			s.Close()
+		}
+	})
+}

@@ -1,0 +1,126 @@
+package observe
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// Run watches until ctx ends and returns when all its goroutines have. It is
+// to be called once.
+func (m *Monitor) Run(ctx context.Context) {
+	var wg sync.WaitGroup
+	for i := range m.nodes {
+		wg.Go(func() { m.probe(ctx, i) })
+		wg.Go(func() { m.scan(ctx, i) })
+	}
+	m.publishUntil(ctx)
+	wg.Wait()
+}
+
+// publishUntil publishes snapshots until ctx ends, and a last one then.
+func (m *Monitor) publishUntil(ctx context.Context) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	least := publishEvery
+	last := time.Now()
+	for {
+		select {
+		case <-ctx.Done():
+			m.publish()
+			return
+		case <-m.wake:
+		case <-timer.C:
+		}
+		now := time.Now()
+		if due := m.due(last, least); due.After(now) {
+			timer.Reset(due.Sub(now))
+			continue
+		}
+		last = now
+		m.publish()
+		// A snapshot of very many locks takes its time: half of it at most.
+		least = max(publishEvery, time.Since(now))
+		if m.loading() {
+			least = max(least, loadEvery)
+		}
+		timer.Reset(time.Until(m.due(last, least)))
+	}
+}
+
+// due is when the next snapshot is, after one at last.
+func (m *Monitor) due(last time.Time, least time.Duration) time.Time {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.world.done && !m.isSettled() {
+		least = publishEvery // the first whole view is waited for
+	}
+	soonest, due := last.Add(least), last.Add(max(least, refreshEvery))
+	if m.urgent {
+		return soonest
+	}
+	if next := m.world.table.Next(); !next.IsZero() && next.Before(due) {
+		due = next
+	}
+	if due.Before(soonest) {
+		return soonest
+	}
+	return due
+}
+
+// work brings the states up to now, in slices: what comes from the nodes does
+// not wait for all of it. It reports whether it stopped before the end, so that
+// a snapshot is not held up for long.
+func (m *Monitor) work() (more bool) {
+	begun := time.Now()
+	for {
+		m.mu.Lock()
+		now := time.Now()
+		more = m.world.tick(now)
+		loading := m.world.loading()
+		m.hasten()
+		m.mu.Unlock()
+		// Before the first view is complete each lock changes with each node that is
+		// read: to assess it once in the end is enough.
+		if !more || loading || now.Sub(begun) >= workMost {
+			return more && !loading
+		}
+	}
+}
+
+func (m *Monitor) publish() {
+	more := m.work()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.urgent = false
+	now := time.Now()
+	version := m.snapshot.Load().Version + 1
+	m.snapshot.Store(m.world.snapshot(now, version))
+	if more {
+		m.hurry()
+	}
+	close(m.fresh)
+	m.fresh = make(chan struct{})
+	if m.world.done && !m.isSettled() {
+		close(m.settled)
+	}
+	if !m.isAssessed && !m.world.unassessed(now) {
+		m.isAssessed = true
+		close(m.assessed)
+	}
+	if !m.isDecided && !m.world.undecided(now) {
+		m.isDecided = true
+		close(m.decided)
+	}
+}
+
+// sleep waits for d, or until wake or ctx.
+func sleep(ctx context.Context, d time.Duration, wake <-chan struct{}) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-wake:
+	case <-ctx.Done():
+	}
+}

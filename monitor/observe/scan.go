@@ -1,0 +1,575 @@
+package observe
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/bits"
+	"slices"
+	"time"
+
+	"redlockctl/internal/safetext"
+	"redlockctl/internal/words"
+	"redlockctl/monitor"
+	"redlockctl/monitor/table"
+	"redlockctl/monitor/wire"
+	"redlockctl/redlock"
+)
+
+const (
+	// A change is read at once, and then no more than one batch in this time.
+	coalesce = 5 * time.Millisecond
+	// Where most of what was read was gone again (locks that are held for less than
+	// a read takes), it is read in vain, and the masters pay for each read: in this
+	// time instead.
+	coalesceGone = 30 * time.Millisecond
+	// A feed is asked for a sign of life once in a while, and often while a lock
+	// waits for the nodes to confirm what it looks like.
+	pingSeldom = time.Second
+	pingOften  = 50 * time.Millisecond
+	// Where a node tells of its changes, all is read again now and then, slowly:
+	// with pauses of paceShare times each page, and so seldom that it takes a
+	// reconcileShare-th of the time.
+	paceShare      = 9
+	reconcileShare = 150
+	reconcileLeast = 10 * time.Second
+	reconcileMost  = 15 * time.Minute
+	// A read that is urgent goes on without a pause where nobody else is at work,
+	// and with pauses and fewer keys at once while the node has clients at work:
+	// those wait behind each of ours.
+	paceBusy  = 3
+	batchBusy = 50
+	// A node that tells of no changes is asked again after that time.
+	feedRetry     = time.Minute
+	feedRetryMost = 15 * time.Minute
+)
+
+// errSuperseded ends a session whose server is in another incarnation by now, or out of
+// sight.
+var errSuperseded = errors.New("the node restarted or is out of sight")
+
+// errMute ends a session whose feed gives no sign of life.
+var errMute = errors.New("no sign of life from the connection that tells of changes")
+
+// errRetryFeed ends a session without a feed, to ask whether there is one now.
+var errRetryFeed = errors.New("time to ask for changes again")
+
+// leave leaves node i unread for a while, or until its server is another one.
+func (m *Monitor) leave(ctx context.Context, i int, d time.Duration) {
+	epoch, _ := m.scanStarts(i, "")
+	for end := time.Now().Add(d); ctx.Err() == nil && time.Now().Before(end); {
+		sleep(ctx, time.Second, nil)
+		if now, _ := m.scanStarts(i, ""); now != epoch {
+			return
+		}
+	}
+}
+
+// scan keeps the table in step with node i until ctx ends: one session after
+// the other.
+func (m *Monitor) scan(ctx context.Context, i int) {
+	wake := m.changes[i].Wake
+	var plan feedPlan
+	for ctx.Err() == nil {
+		if _, ok := m.scanStarts(i, ""); !ok {
+			sleep(ctx, time.Second, wake)
+			continue
+		}
+		err := m.readSession(ctx, i, &plan)
+		if ctx.Err() != nil {
+			return
+		}
+		if plan.failed(err, time.Now()) {
+			continue
+		}
+		pause := min(m.opt.ScanEvery, time.Second)
+		if !errors.Is(err, errSuperseded) {
+			m.scanFailed(i, err)
+			if wire.StateOf(err) == monitor.NodeDenied {
+				pause = max(pause, m.opt.InfoEvery) // a refusal is written down by the server each time
+			}
+		}
+		if errors.Is(err, errEndless) {
+			m.leave(ctx, i, plan.giveUp())
+			continue
+		}
+		sleep(ctx, pause, wake)
+	}
+}
+
+// feedPlan remembers from one session with a node to the next when it is to be
+// asked to tell of its changes again, and why it does not, and how long its pages
+// of keys may be.
+type feedPlan struct {
+	why   monitor.Limit // that there is no feed
+	next  time.Time
+	pause time.Duration
+	muted time.Time
+	// smaller is by how much pages of keys are smaller than configured: their names
+	// were more than a reply may bring.
+	smaller int64
+}
+
+// page is how many keys a step of a scan looks at.
+func (p *feedPlan) page(configured int) int64 {
+	return max(1, int64(configured)/max(1, p.smaller))
+}
+
+func (p *feedPlan) putOff(why monitor.Limit, now time.Time) {
+	p.why = why
+	if now.Sub(p.next) > p.pause { // it was well for longer than it was left alone
+		p.pause = 0
+	}
+	p.pause = min(max(2*p.pause, feedRetry), feedRetryMost)
+	p.next = now.Add(p.pause)
+}
+
+// giveUp is for how long a node that cannot be read is left alone.
+func (p *feedPlan) giveUp() time.Duration {
+	p.pause = min(max(2*p.pause, feedRetry), feedRetryMost)
+	return p.pause
+}
+
+// failed takes in the end of a session. It reports whether the next one may begin at
+// once: what ended was the feed, not the node.
+func (p *feedPlan) failed(err error, now time.Time) bool {
+	switch {
+	case errors.Is(err, errRetryFeed):
+		return true
+	case errors.Is(err, redlock.ErrLongReply):
+		p.smaller = min(max(1, p.smaller)*8, 1<<20)
+		return false
+	case errors.Is(err, wire.ErrFlood):
+		p.putOff(monitor.Limit{Text: err.Error(), Do: adviceFlood}, now)
+		return true
+	case errors.Is(err, wire.ErrBadPush):
+		p.putOff(monitor.Limit{Text: safetext.Escape(err.Error()), Do: adviceFeed}, now)
+		return true
+	case errors.Is(err, errMute):
+		if !p.muted.IsZero() && now.Sub(p.muted) < feedRetry {
+			p.putOff(monitor.Limit{Text: err.Error(), Do: adviceSilence}, now)
+			return true
+		}
+		p.muted = now
+	}
+	return false
+}
+
+// readSession reads on one connection, and listens on another one to what has
+// changed, until one of them breaks. It begins with a full read.
+func (m *Monitor) readSession(ctx context.Context, i int, plan *feedPlan) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	queue := m.changes[i]
+	queue.Reset()
+	f, err := m.feed(ctx, i, plan)
+	if err != nil {
+		return err
+	}
+	if f != nil {
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			cancel(f.Listen(queue, m.sought.match))
+		}()
+		defer func() { f.Close(); <-done }()
+	}
+	s, err := wire.Dial(ctx, m.nodes[i].Within(wire.ReadBudget(len(m.nodes))), m.opt.Timeout)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	follower := follower{monitor: m, node: i, reader: wire.NewReader(s), feed: f, plan: plan, began: time.Now()}
+	follower.reader.Patient = m.opt.Patient
+	err = follower.run(ctx)
+	if broken := context.Cause(ctx); broken != nil {
+		return broken
+	}
+	return err
+}
+
+// feed opens the feed of node i; nil: there is none, and the plan says why.
+func (m *Monitor) feed(ctx context.Context, i int, plan *feedPlan) (*wire.Feed, error) {
+	if time.Now().Before(plan.next) || m.sought.patterns == nil && m.sought.also == nil {
+		return nil, nil
+	}
+	f, err := wire.OpenFeed(ctx, m.nodes[i], m.sought.prefixes(), m.opt.Timeout)
+	var none wire.ErrNoFeed
+	if errors.As(err, &none) {
+		why := monitor.Limit{Text: safetext.Escape(none.Why), Do: adviceFeed}
+		if none.Denied {
+			why.Do = monitor.AdviceRights
+		}
+		plan.putOff(why, time.Now())
+		return nil, nil
+	}
+	return f, err
+}
+
+// follower keeps the table in step with one node for one session: what the node
+// tells of is read at once; everything is read at the start, after a gap, and
+// now and then, between the changes. Where the node tells of nothing,
+// everything is read again and again.
+type follower struct {
+	monitor *Monitor
+	node    int
+	runID   string // of the server; empty: not known
+	reader  *wire.Reader
+	feed    *wire.Feed // nil: the node tells of nothing
+	plan    *feedPlan
+	began   time.Time
+
+	full      *fullRead     // under way
+	missing   bool          // anything may have changed since the last full read began
+	due       time.Time     // of the next full read
+	ended     time.Time     // of the last one
+	busy      time.Duration // that it took
+	pinged    time.Time
+	readAgain time.Time // changes are not read before
+}
+
+func (l *follower) run(ctx context.Context) (err error) {
+	if l.runID, err = l.reader.RunID(ctx); err != nil {
+		return err
+	}
+	queue := l.monitor.changes[l.node]
+	for ctx.Err() == nil {
+		t, ok := l.monitor.task(l.node, l.runID)
+		if !ok {
+			return errSuperseded
+		}
+		now := time.Now()
+		wait := time.Second
+		if l.feed != nil {
+			if wait, err = l.ping(t, now); err != nil {
+				return err
+			}
+		} else if l.full == nil && now.Sub(l.began) >= feedRetry && now.After(l.plan.next) {
+			return errRetryFeed
+		}
+		// What has changed goes first.
+		if left := l.readAgain.Sub(now); left <= 0 {
+			keys, until := queue.Take(wire.BatchKeys, wire.BatchBytes)
+			told := !until.IsZero() && !l.missing && (l.full == nil || l.full.pace == paceShare)
+			if told {
+				l.monitor.told(l.node, l.runID, until)
+			}
+			if keys = l.monitor.wanted(l.node, keys, false); len(keys) > 0 {
+				if err := l.read(ctx, keys, !queue.Empty()); err != nil {
+					return err
+				}
+				continue
+			}
+			if told {
+				continue
+			}
+		} else if !queue.Empty() {
+			wait = min(wait, left)
+		}
+		l.schedule(t, queue.Everything(), now)
+		switch {
+		case l.full == nil && l.due.After(now):
+			wait = min(wait, l.due.Sub(now))
+		case l.full == nil:
+			l.reader.Load.Begin(t.busy, now)
+			l.full = newFullRead(t.epoch, now, l.pace(t), l.monitor.sought.keys)
+			l.full.stride.fixed = l.plan.smaller > 0
+			l.monitor.reads(l.node)
+			l.missing = false
+			continue
+		case l.full.next.After(now):
+			wait = min(wait, l.full.next.Sub(now))
+		default:
+			if err := l.step(ctx); err != nil {
+				return err
+			}
+			continue
+		}
+		sleep(ctx, wait, queue.Wake)
+	}
+	return context.Cause(ctx)
+}
+
+// pace is how many times as long as a page takes a full read pauses after it.
+func (l *follower) pace(t task) int {
+	if l.feed != nil && !t.gap && !l.missing {
+		return paceShare
+	}
+	return l.urgentPace()
+}
+
+// urgentPace is that of a read which is waited for.
+func (l *follower) urgentPace() int {
+	if l.reader.Patient && l.reader.Load.Busy {
+		return paceBusy
+	}
+	return 0
+}
+
+// schedule works out when the next full read is due.
+func (l *follower) schedule(t task, everything bool, now time.Time) {
+	l.missing = l.missing || everything || (t.hasten && l.feed == nil)
+	switch {
+	case l.full != nil && l.full.epoch != t.epoch:
+		l.full, l.due = nil, now // sight was lost meanwhile
+	case l.full != nil:
+	case t.gap, t.hasten && l.feed == nil:
+		l.due = now
+	case l.missing:
+		// The node has other work, however often it is flushed.
+		if soon := l.ended.Add(4 * l.busy); soon.Before(l.due) {
+			l.due = soon
+		}
+	}
+}
+
+// ping asks the feed for a sign of life when it is time to, and tells when it is
+// next.
+func (l *follower) ping(t task, now time.Time) (wait time.Duration, err error) {
+	if l.feed.Silent(now) {
+		return 0, errMute
+	}
+	every := pingSeldom
+	if t.unconfirmed {
+		every = pingOften
+	}
+	if now.Sub(l.pinged) >= every {
+		l.pinged = now
+		if err := l.feed.Ping(now); err != nil {
+			return 0, err
+		}
+	}
+	return l.pinged.Add(every).Sub(now), nil
+}
+
+// read reads some keys. What changes next is read after a while; if more has
+// changed already, after a shorter one.
+func (l *follower) read(ctx context.Context, keys []string, more bool) error {
+	rows, sent, received, err := l.reader.Read(ctx, keys)
+	if err != nil {
+		return err
+	}
+	if !l.monitor.read(l.node, l.runID, sent, received, rows) {
+		return errSuperseded
+	}
+	rest := received.Sub(sent)
+	if !more {
+		rest = max(rest, coalesceFor(rows))
+	}
+	l.readAgain = received.Add(rest)
+	return nil
+}
+
+// coalesceFor is how long changes are collected after these were read.
+func coalesceFor(rows []table.Row) time.Duration {
+	gone := 0
+	for i := range rows {
+		if rows[i].Type == "none" {
+			gone++
+		}
+	}
+	if 2*gone > len(rows) {
+		return coalesceGone
+	}
+	return coalesce
+}
+
+// step goes on with the full read.
+func (l *follower) step(ctx context.Context) error {
+	m, f := l.monitor, l.full
+	if f.brought > scanSlack && f.brought > m.keysMost(l.node) {
+		return errEndless
+	}
+	wanted := func(keys []string) []string { return m.wanted(l.node, keys, true) }
+	done, err := f.step(ctx, l.reader, m.sought, l.plan.page(m.opt.ScanCount), wanted, func(sent, received time.Time, rows []table.Row) error {
+		if !m.read(l.node, l.runID, sent, received, rows) {
+			return errSuperseded
+		}
+		return nil
+	})
+	if err == nil {
+		m.passed(l.node, f.part)
+		if f.pace != paceShare {
+			f.setPace(l.urgentPace())
+		}
+	}
+	if err != nil || !done {
+		return err
+	}
+	notes := map[string]monitor.Limit{"read": l.reader.Note, "changes": {}, "names": {}}
+	if l.feed == nil && l.plan.why.Text != "" {
+		notes["changes"] = monitor.Limit{Text: "changes are seen by scanning alone: " + l.plan.why.Text, Do: l.plan.why.Do}
+	}
+	if f.long > 0 {
+		notes["names"] = monitor.Limit{Text: fmt.Sprintf("%s with names longer than %d KiB left out", words.Count(f.long, "key", "keys"), wire.LongestKey>>10), Do: adviceNames}
+	}
+	if !m.scanned(l.node, l.runID, f.epoch, f.began, notes) {
+		return errSuperseded
+	}
+	l.full, l.ended, l.busy = nil, time.Now(), f.busy
+	switch {
+	case l.missing:
+		l.due = l.ended.Add(4 * l.busy)
+	case l.feed != nil:
+		l.due = l.ended.Add(max(m.opt.ScanEvery, min(max(reconcileShare*l.busy, reconcileLeast), reconcileMost)))
+	default:
+		// A fifth of the time at most: the masters have other work.
+		l.due = l.ended.Add(max(m.opt.ScanEvery, 4*l.busy))
+	}
+	return nil
+}
+
+// fullRead reads all keys that are sought once, a page at a time.
+type fullRead struct {
+	epoch uint32
+	began time.Time
+	next  time.Time // when to go on
+	busy  time.Duration
+	pace  int // with pauses of so many times as long as a page takes
+	most  int // keys of a read
+
+	pattern int
+	cursor  uint64
+	batch   []string // found and not read yet
+	long    int      // keys whose names are too long
+	part    float64  // of all keys that was passed
+	stride  stride
+	brought int64 // keys and pages of one pattern
+}
+
+func newFullRead(epoch uint32, now time.Time, pace int, keys []string) *fullRead {
+	f := &fullRead{epoch: epoch, began: now, next: now, batch: slices.Clone(keys)}
+	f.setPace(pace)
+	return f
+}
+
+// setPace has the read go on at this pace.
+func (f *fullRead) setPace(pace int) {
+	if f.pace, f.most = pace, wire.BatchKeys; pace > 0 {
+		f.most = batchBusy
+	}
+}
+
+// step finds some keys, or reads some that it found; where that hurts nobody, both
+// in one round trip. done: all have been.
+func (f *fullRead) step(ctx context.Context, r *wire.Reader, s sought, count int64, wanted func([]string) []string, take func(sent, received time.Time, rows []table.Row) error) (done bool, err error) {
+	begun := time.Now()
+	scanned := f.pattern == len(s.patterns)
+	switch {
+	case scanned && len(f.batch) == 0:
+		f.part = 1
+		return true, nil
+	case scanned, len(f.batch) >= f.most && (f.pace > 0 || !r.Fast()), namesLen(f.batch) > wire.BatchBytes:
+		n, size := 0, 0
+		for n < min(len(f.batch), f.most) && (n == 0 || size+len(f.batch[n]) <= wire.BatchBytes) {
+			size += len(f.batch[n])
+			n++
+		}
+		rows, sent, received, err := r.Read(ctx, f.batch[:n])
+		if err != nil {
+			return false, err
+		}
+		f.batch = f.batch[:copy(f.batch, f.batch[n:])]
+		if err := take(sent, received, rows); err != nil {
+			return false, err
+		}
+	default:
+		var keys []string
+		if f.pace == 0 && r.Fast() {
+			keys = f.batch
+		}
+		if f.pace == 0 {
+			count = f.stride.count(count)
+		}
+		p, err := r.Sweep(ctx, keys, f.cursor, string(s.patterns[f.pattern]), count)
+		switch {
+		case err != nil:
+			return false, err
+		case len(keys) == 0:
+		case p.Refused != nil: // by the next steps, in another way
+			if rows, sent, received, err := r.Read(ctx, f.batch[:1]); err != nil {
+				return false, err
+			} else if err := take(sent, received, rows); err != nil {
+				return false, err
+			}
+			f.batch = f.batch[1:]
+		default:
+			f.batch = nil
+			if err := take(p.Sent, p.Received, p.Rows); err != nil {
+				return false, err
+			}
+		}
+		f.stride.took(p.Received.Sub(p.Sent))
+		f.found(p.Page, s, wanted)
+	}
+	now := time.Now()
+	f.busy += now.Sub(begun)
+	f.next = now.Add(time.Duration(f.pace) * now.Sub(begun))
+	return false, nil
+}
+
+func namesLen(keys []string) (n int) {
+	for _, key := range keys {
+		n += len(key)
+	}
+	return n
+}
+
+// found takes in a page of SCAN.
+func (f *fullRead) found(p wire.Page, s sought, wanted func([]string) []string) {
+	f.long += p.Long
+	f.brought += 1 + int64(len(p.Keys))
+	before := len(f.batch)
+	for _, key := range p.Keys {
+		// A key under two patterns is read once. Within one pattern SCAN may bring a
+		// key twice, which does no harm.
+		if s.keeps(key) && (f.pattern == 0 || !s.patterns[:f.pattern].Match([]byte(key))) {
+			f.batch = append(f.batch, key)
+		}
+	}
+	f.batch = f.batch[:before+len(wanted(f.batch[before:]))]
+	passed := passedBy(p.Next)
+	if f.cursor = p.Next; p.Next == 0 {
+		f.pattern++
+		f.brought = 0
+		passed = 0
+	}
+	f.part = max(f.part, (float64(f.pattern)+passed)/float64(len(s.patterns)))
+}
+
+// passedBy is the part of a server's table that SCAN has passed when it tells this
+// cursor: the cursor counts up from its highest bit down.
+func passedBy(cursor uint64) float64 { return float64(bits.Reverse64(cursor)) / (1 << 64) }
+
+// stride finds out how many keys to ask for at once: more where a round trip takes
+// long or most keys are none of ours, but never so many that the server's other
+// clients wait for long.
+type stride struct {
+	times int64         // as many as the setting says
+	least time.Duration // that a step took
+	fixed bool          // longer pages are more than a reply may bring
+}
+
+const (
+	strideMost = 16
+	strideWork = time.Millisecond // of a server for one step, and up to four of them
+)
+
+func (s *stride) count(setting int64) int64 { return setting * max(1, s.times) }
+
+// took takes in how long a step was.
+func (s *stride) took(d time.Duration) {
+	if s.fixed {
+		return
+	}
+	s.times = max(1, s.times)
+	if s.least == 0 || d < s.least {
+		s.least = d
+	}
+	switch over := d - s.least; {
+	case over < max(strideWork, s.least/4):
+		s.times = min(2*s.times, strideMost)
+	case over > max(4*strideWork, s.least):
+		s.times = max(1, s.times/2)
+	}
+}

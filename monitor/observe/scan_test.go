@@ -1,0 +1,86 @@
+package observe
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"redlockctl/monitor/wire"
+
+	"redlockctl/monitor/table"
+)
+
+// A node is read at once where that hurts nobody, and else with pauses.
+func TestTheMastersWorkSetsThePace(t *testing.T) {
+	for name, c := range map[string]struct {
+		feed, patient bool
+		task          task
+		missing       bool
+		want          int
+	}{
+		"the first read of an idle node":    {true, true, task{gap: true}, false, 0},
+		"the first read of a busy node":     {true, true, task{gap: true, busy: true}, false, paceBusy},
+		"by one who looks once":             {true, false, task{gap: true, busy: true}, false, 0},
+		"after a flush":                     {true, true, task{busy: true}, true, paceBusy},
+		"now and then":                      {true, true, task{}, false, paceShare},
+		"where changes are seen by reading": {false, true, task{}, false, 0},
+	} {
+		l := follower{missing: c.missing, reader: &wire.Reader{Patient: c.patient}}
+		if c.feed {
+			l.feed = &wire.Feed{}
+		}
+		l.reader.Load.Begin(c.task.busy, time.Now())
+		if got := l.pace(c.task); got != c.want {
+			t.Errorf("%s: %d, not %d", name, got, c.want)
+		}
+	}
+	w := newWatch("n1", "addr", time.Time{})
+	w.answered(sight{info: map[string]string{"instantaneous_ops_per_sec": "250"}})
+	if w.ops != 250 {
+		t.Error(w.ops)
+	}
+}
+
+// A feed that fails again and again is left alone for longer and longer; a node that
+// hangs now and then, and is well in between, is not.
+func TestFeedIsTriedAgain(t *testing.T) {
+	now := time.Unix(1700000000, 0)
+	for name, c := range map[string]struct{ well, most time.Duration }{
+		"well for a minute or less": {30 * time.Second, feedRetryMost},
+		"well for most of the time": {10 * time.Minute, feedRetry},
+	} {
+		var p feedPlan
+		for range 10 {
+			p.failed(errMute, now)
+			p.failed(errMute, now.Add(10*time.Second))
+			now = p.next.Add(c.well)
+		}
+		if p.pause != c.most {
+			t.Errorf("%s: left alone for %s", name, p.pause)
+		}
+	}
+}
+
+func FuzzParseInfo(f *testing.F) {
+	f.Add("# Server\r\nredis_version:7.0.15\r\nrun_id:abc\r\n\r\n# Replication\r\nrole:master\r\n")
+	f.Add("a:b:c\n:\n\x1b[2J:\xff\r")
+	f.Fuzz(func(t *testing.T, text string) {
+		fields := map[string]string{}
+		wire.ParseInfo(text, fields)
+		for name, value := range fields {
+			if strings.ContainsAny(value, "\r\n\x1b\x00") {
+				t.Errorf("%q: %q", name, value)
+			}
+		}
+		w := newWatch("n1", "addr", time.Time{})
+		w.answered(sight{info: fields, config: fields})
+	})
+}
+
+// What is mostly gone when it is read is read less often.
+func TestReadsInVainAreFewer(t *testing.T) {
+	there, gone := table.Row{Type: "string"}, table.Row{Type: "none"}
+	if coalesceFor([]table.Row{there, gone}) != coalesce || coalesceFor([]table.Row{gone, there, gone}) != coalesceGone {
+		t.Error("the pause does not follow from what was gone")
+	}
+}

@@ -1,0 +1,115 @@
+package observe_test
+
+import (
+	"testing"
+	"time"
+
+	"redlockctl/internal/lab/labtest"
+	"redlockctl/monitor"
+	"redlockctl/monitor/observe"
+	"redlockctl/redlock"
+)
+
+// A lock of node-redlock that is several keys stays one lock when it is revoked
+// key by key, and force-release takes all of it afterwards.
+func TestARevokedLockOfSeveralKeysStaysOne(t *testing.T) {
+	servers := labtest.Servers(t, 3)
+	nodes := labtest.Nodes(servers)
+	c, err := redlock.New(nodes, redlock.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	const token = "00f1e2d3c4b5a69788796a5b4c3d2e1f"
+	keys := []string{"a", "b", "c"}
+	for _, s := range servers {
+		for _, k := range keys {
+			do(t, s, "set", k, token, "px", 60000)
+		}
+	}
+	m := watch(t, nodes, observe.Options{})
+	settled(t, m)
+	until(t, m, "one lock of three keys", func(s *monitor.Snapshot) bool {
+		l := lock(s, "a")
+		return s.Locks.Len() == 1 && l != nil && len(l.Keys()) == 3 && l.State == monitor.LockHeld
+	})
+	for _, k := range keys {
+		if _, err := c.Revoke(t.Context(), k, token, time.Minute); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := until(t, m, "one revoked lock", func(s *monitor.Snapshot) bool {
+		l := lock(s, "a")
+		return s.Locks.Len() == 1 && l != nil && len(l.Keys()) == 3 && l.State == monitor.LockRevoked
+	})
+	// Another grant's tombstone is another one.
+	if other := lock(s, "a").Holder.Raw(); !redlock.IsTombstone(other) {
+		t.Errorf("the holder is %q", other)
+	}
+}
+
+// Whoever sets value and TTL by two commands gives no alarm; a copy that stays
+// without TTL does. A number without TTL is never called a lock without TTL.
+func TestSetThenExpireIsNoAlarm(t *testing.T) {
+	servers := labtest.Servers(t, 3)
+	m := watch(t, labtest.Nodes(servers), observe.Options{})
+	settled(t, m)
+	for _, s := range servers {
+		do(t, s, "setnx", "old", "pattern")
+		do(t, s, "setnx", "stuck", "pattern")
+		do(t, s, "incr", "fencing-token-counter")
+	}
+	until(t, m, "old without TTL", func(s *monitor.Snapshot) bool {
+		l := lock(s, "old")
+		return l != nil && l.State == monitor.LockNoTTL
+	})
+	for _, s := range servers {
+		do(t, s, "expire", "old", 60)
+	}
+	s := until(t, m, "the alarm of the one that stays", func(s *monitor.Snapshot) bool { return event(s, "no TTL") != nil })
+	for _, e := range s.Events {
+		if e.Kind == "no TTL" && e.Key.Raw() != "stuck" {
+			t.Errorf("an alarm of %s: %s", e.Key, e.Text)
+		}
+	}
+	if l := lock(s, "fencing-token-counter"); l == nil || l.State != monitor.LockNotALock || l.Form == nil || l.Form.Refused == "" {
+		t.Errorf("the counter is %+v", l)
+	}
+	for _, f := range s.Findings {
+		if f.ID == "no-ttl-lock" && (f.Count > 1 || f.Key.Raw() != "stuck") {
+			t.Errorf("%+v", f)
+		}
+	}
+}
+
+// A copy without TTL on a minority is not said to block, and does not.
+func TestAnEndlessMinorityDoesNotBlock(t *testing.T) {
+	servers := labtest.Servers(t, 5)
+	nodes := labtest.Nodes(servers)
+	do(t, servers[4], "set", "job", "left behind")
+	m := watch(t, nodes, observe.Options{})
+	settled(t, m)
+	s := until(t, m, "the finding", func(s *monitor.Snapshot) bool { return found(s, "endless-copy", "") })
+	if l := lock(s, "job"); l.State != monitor.LockNoTTL || found(s, "no-ttl-lock", "") ||
+		l.EndlessText() != "no TTL on 1 of 5 nodes: it never ends there by itself; the lock can be had on the others, with so many nodes fewer to lose" {
+		t.Error(describe(s), l.EndlessText())
+	}
+	c, err := redlock.New(nodes, redlock.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	l, err := c.Acquire(t.Context(), "job", 5*time.Second)
+	if err != nil {
+		t.Fatalf("it blocks: %v", err)
+	}
+	if _, err := l.Release(t.Context()); err != nil {
+		t.Error(err)
+	}
+	do(t, servers[3], "set", "job", "left behind")
+	do(t, servers[2], "set", "job", "left behind")
+	s = until(t, m, "the danger", func(s *monitor.Snapshot) bool { return found(s, "no-ttl-lock", "") })
+	if _, block := lock(s, "job").Endless(); !block {
+		t.Error(describe(s))
+	}
+}

@@ -1,0 +1,447 @@
+package observe
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"redlockctl/internal/safetext"
+	"redlockctl/internal/words"
+	"redlockctl/monitor"
+	"redlockctl/monitor/clock"
+	"redlockctl/monitor/finding"
+	"redlockctl/monitor/table"
+	"redlockctl/monitor/wire"
+	"redlockctl/redlock"
+)
+
+// world is everything the monitor knows: nodes, locks, clocks, events. It is
+// pure; the goroutines tell it what they saw, under one lock.
+type world struct {
+	opt           Options
+	quorum        int
+	base          time.Time // start of the monitor
+	wall          time.Time // our wall clock at base, as we know it now
+	nodes         []*watch
+	table         *table.Table
+	events        eventLog
+	log           changeLog // of the snapshots
+	own           clock.Own
+	discontinuity clock.Discontinuity // the last of our own
+	findings      *finding.Findings
+	steps         []step          // the latest step of each node
+	done          bool            // settled
+	settledAt     time.Time       // when it was
+	second        time.Time       // when a second read of all nodes was found to be needed for that
+	hasten        bool            // the scans shall not wait for their turn
+	contacts      []monitor.Event // first contacts of a guard, to be told together
+}
+
+type step struct {
+	at time.Time
+	by time.Duration
+}
+
+func newWorld(nodes []*redlock.Node, opt Options, now time.Time) *world {
+	w := &world{opt: opt, quorum: redlock.Quorum(len(nodes)), base: now, wall: now.Round(0), steps: make([]step, len(nodes))}
+	w.events.keep = opt.EventsKept
+	w.findings = finding.New(finding.Options{
+		Fences: opt.Fences, Meant: opt.Meant, MaxMemory: opt.MaxMemory,
+		DriftFactor: opt.Redlock.DriftFactor, NodeTimeout: opt.Redlock.NodeTimeout,
+	})
+	names := make([]string, len(nodes))
+	for i, n := range nodes {
+		names[i] = n.Name()
+		w.nodes = append(w.nodes, newWatch(n.Name(), n.Addr(), now))
+		w.nodes[i].db = n.DB()
+	}
+	// An attempt ends within the node timeout; its release takes as long again.
+	attempt := max(time.Second, 2*opt.Redlock.NodeTimeout)
+	w.table = table.New(names, w.quorum, opt.MaxTTL, attempt, now, w.events.add)
+	w.table.Bound(opt.MaxMemory)
+	w.table.OnRestart, w.table.TakenBy = w.toldRestart, opt.TakenBy
+	return w
+}
+
+// answered takes in a sight of node i. again asks for another one soon; changed
+// reports whether more than the everyday numbers changed.
+func (w *world) answered(i int, s sight, now time.Time) (again, changed bool) {
+	w.awake(now)
+	n := w.nodes[i]
+	restarted := n.answered(s)
+	if restarted {
+		w.restarted(i, now)
+		changed = true
+	}
+	if !s.server.IsZero() {
+		by, stepped, suspect := n.clock.Observe(clock.NewSample(w.base, w.wall, s.sent, s.received, s.server))
+		again = suspect
+		if stepped {
+			w.stepped(i, by, now)
+			changed = true
+		}
+	}
+	return again, w.restate(i, now) || changed
+}
+
+// failed takes in a failed probe of node i.
+func (w *world) failed(i int, err error, now time.Time) (changed bool) {
+	if w.excused(err, now) {
+		return false
+	}
+	w.nodes[i].failed(wire.StateOf(err), err, now)
+	return w.restate(i, now)
+}
+
+func (w *world) restarted(i int, now time.Time) {
+	n := w.nodes[i]
+	n.tried, n.Read = false, 0
+	w.table.Restarted(i, now)
+}
+
+// toldRestart tells what a restart of node i cost: all of it in one event.
+func (w *world) toldRestart(i int, cost monitor.RestartCost, now time.Time) {
+	n := w.nodes[i]
+	have := map[bool]string{true: "has", false: "have"}
+	text := "no lock lost a copy"
+	switch {
+	case n.Persistent:
+		text = words.Count(cost.Lost, "copy", "copies") + " to be read again from its files"
+	case cost.Lost > 0:
+		text = words.Count(cost.Lost, "lock", "locks") + " lost a copy"
+		if cost.Bare > 0 {
+			text += fmt.Sprintf(", %d %s a bare majority now", cost.Bare, have[cost.Bare == 1])
+		}
+	}
+	if d := w.rejoinDelay(); d > 0 && !n.Persistent {
+		cost.Rejoins = now.Add(d)
+		text += " · rejoins " + cost.Rejoins.Format("15:04:05")
+	}
+	e := monitor.NodeEvent(now, monitor.LevelAlarm, "restart", n.Name, "%s restarted: %s", n.Name, text)
+	e.Cost = &cost
+	w.events.add(e)
+}
+
+// rejoinDelay is for how long guards keep a node out after a restart: the greatest D
+// of those that are known; zero: none is.
+func (w *world) rejoinDelay() (d time.Duration) {
+	if guard := w.findings.Guard(); guard != nil {
+		d = guard.Delay
+	}
+	for _, n := range w.nodes {
+		for _, g := range n.Guards {
+			d = max(d, g.Delay)
+		}
+	}
+	return d
+}
+
+// note takes in an event that somebody else tells: of what this monitor tells too, as
+// a part of it.
+func (w *world) note(e monitor.Event) {
+	switch e.Kind {
+	case "guard first contact":
+		w.contacts = append(w.contacts, e)
+		return
+	case "guard unreachable", "guard reachable", "guard restart", "guard waiting":
+		e.Part = e.Node != ""
+	case "guard rejoined": // and nothing about why, or how it was not as it should be
+		e.Part = e.Node != "" && e.Text.Raw() == "guard: "+e.Node+" rejoined"
+	}
+	w.events.add(e)
+}
+
+// contactTime is for how long first contacts of a guard are collected, to be told in one event.
+const contactTime = 300 * time.Millisecond
+
+// tellContacts tells which nodes a guard has met for the first time: those of which it
+// says the same, at once.
+func (w *world) tellContacts(now time.Time) {
+	if len(w.contacts) == 0 || now.Sub(w.contacts[0].At) < contactTime {
+		return
+	}
+	said := func(e *monitor.Event) string { return strings.TrimPrefix(e.Text.Raw(), "guard: "+e.Node+" ") }
+	for len(w.contacts) > 0 {
+		first := w.contacts[0]
+		text := said(&first)
+		var names []string
+		w.contacts = slices.DeleteFunc(w.contacts, func(e monitor.Event) bool {
+			if said(&e) != text {
+				return false
+			}
+			names = append(names, e.Node)
+			return true
+		})
+		if len(names) > 1 {
+			slices.Sort(names)
+			first.Node, first.Text = "", safetext.New("guard: "+strings.Join(names, ", ")+" "+text)
+		}
+		w.events.add(first)
+	}
+}
+
+// restate brings the state of node i up to what its probe and scan say.
+func (w *world) restate(i int, now time.Time) (changed bool) {
+	n := w.nodes[i]
+	ok := n.base.Readable()
+	changed = ok != w.table.InSight(i)
+	if ok {
+		w.table.Reachable(i, n.base != monitor.NodeServing)
+	} else if changed {
+		w.table.Unreachable(i, now)
+		n.Read = 0
+	}
+	if n.denied != nil && n.shown() == monitor.NodeDenied {
+		n.Err = safetext.New("locks unread: " + wire.Sentence(n.denied))
+	}
+	was := n.State
+	if n.State = n.shown(); n.State != was {
+		n.Since = now
+		changed = true
+		if e, ok := n.stateEvent(was, now); ok {
+			// That a node is fenced after its restart is told with that.
+			e.Part = n.State == monitor.NodeFenced && w.table.JustRestarted(i, now)
+			w.events.add(e)
+		}
+	}
+	return w.settle(now) || changed
+}
+
+// loading reports whether nodes are still being read for the first view.
+func (w *world) loading() bool {
+	return !w.done && slices.ContainsFunc(w.nodes, func(n *watch) bool { return !n.settled() })
+}
+
+// settle ends the first view when it is complete. It reports whether it did so now.
+func (w *world) settle(now time.Time) bool {
+	if w.done || !w.allSettled(now) {
+		return false
+	}
+	w.done, w.settledAt = true, now
+	w.table.Settle(now)
+	return true
+}
+
+// seedMost is how many locks the first screen may show.
+const seedMost = 200
+
+// lateLock is how long after the first view a state that needed time to be told
+// still belongs to it, where the machine is slow.
+const lateLock = time.Second
+
+// undecided reports whether something that the first view found needs more time to be
+// told for certain: a minority that may be an attempt, a lock in a bad state that
+// may pass, a danger that is to be seen for a while. now is the time of the last
+// snapshot.
+func (w *world) undecided(now time.Time) bool {
+	until := w.settledAt.Add(w.table.Attempt + lateLock)
+	return w.unassessed(now) || w.findings.Undecided(now, until)
+}
+
+// unassessed is undecided as far as it concerns the states of locks alone.
+func (w *world) unassessed(now time.Time) bool {
+	t := w.table
+	next := t.Next()
+	return !w.done || t.Pending() || !next.IsZero() && !next.After(now) ||
+		t.Counts()[monitor.LockPartial] > 0 && now.Before(w.settledAt.Add(t.Attempt+lateLock/4))
+}
+
+// unconfirmed reports whether the nodes are waited for to say that nothing has changed.
+func (w *world) unconfirmed() bool {
+	return w.table.Unconfirmed() || !w.done && !w.second.IsZero()
+}
+
+// allSettled reports whether the first view is complete: each node was heard of and,
+// where it can be read, read once, and once more if the first reads do not agree.
+func (w *world) allSettled(now time.Time) bool {
+	for i, n := range w.nodes {
+		again := !w.second.IsZero() && n.base.Readable() && n.fails == 0 && !w.table.ReadSince(i, w.second)
+		if !n.settled() || again {
+			return false
+		}
+	}
+	if w.table.Pending() && w.table.Work(now, table.Slice) {
+		return false // the next tick will know
+	}
+	if w.second.IsZero() && w.table.Doubtful() {
+		w.second, w.hasten = now, true
+		return false
+	}
+	return true
+}
+
+func (w *world) stepped(i int, by time.Duration, now time.Time) {
+	n := w.nodes[i]
+	w.steps[i] = step{now, by}
+	n.Facts.StepAt, n.Facts.StepBy = now, by
+	w.events.add(monitor.NodeEvent(now, monitor.LevelAlarm, "clock step", n.Name, "%s's clock was stepped by %s", n.Name, words.Signed(by)))
+	together := 0
+	for k, other := range w.nodes {
+		switch {
+		case len(other.clock.Recent) == 0 || !other.base.Readable():
+		case w.steps[k].at.IsZero() || now.Sub(w.steps[k].at) > 2*time.Second || (w.steps[k].by-by).Abs() > 2*clock.StepMargin:
+			return
+		default:
+			together++
+		}
+	}
+	if together > 1 {
+		w.events.add(monitor.NodeEvent(now, monitor.LevelAlarm, "own clock", "",
+			"all clocks were stepped by %s at once: rather ours than theirs, or the time server that they share", words.Signed(by)))
+	}
+}
+
+// scanStarts reports whether node i is to be scanned now, in this incarnation of its server
+// (any: ""), and the table's epoch, which the end of the scan has to quote.
+func (w *world) scanStarts(i int, runID string) (epoch uint32, ok bool) {
+	return w.table.Epoch(i), w.inSight(i, runID)
+}
+
+// inSight reports whether node i can be read and is in this incarnation of its server, as far
+// as the run_id is known.
+func (w *world) inSight(i int, runID string) bool {
+	n := w.nodes[i]
+	return n.base.Readable() && (runID == "" || runID == n.RunID)
+}
+
+// read takes in rows of a scan of node i in this incarnation of its server; false: the
+// incarnation is over, or the node out of sight.
+func (w *world) read(i int, runID string, sent, received time.Time, rows []table.Row) bool {
+	if !w.inSight(i, runID) {
+		return false
+	}
+	w.table.Read(i, sent, received, rows)
+	return true
+}
+
+// told takes in that all changes of node i until then have been read. It tells
+// if that ended the first view.
+func (w *world) told(i int, runID string, until, now time.Time) bool {
+	if !w.inSight(i, runID) {
+		return false
+	}
+	w.table.Sync(i, until)
+	return !w.done && w.settle(now)
+}
+
+// scanned takes in the end of a full scan.
+func (w *world) scanned(i int, runID string, epoch uint32, began, now time.Time) bool {
+	if !w.inSight(i, runID) {
+		return false
+	}
+	n := w.nodes[i]
+	n.denied, n.fails, n.tried = nil, 0, true
+	n.note("scan", monitor.Limit{})
+	n.Err = safetext.Text{}
+	w.table.Scanned(i, epoch, began, now)
+	if w.table.ReadWhole(i) {
+		n.Read = 1
+	}
+	w.restate(i, now)
+	return true
+}
+
+// scanFailed takes in a scan that did not get to its end.
+func (w *world) scanFailed(i int, err error, now time.Time) {
+	n := w.nodes[i]
+	n.fails++
+	switch {
+	case wire.IsAnswer(err) && wire.StateOf(err) == monitor.NodeDenied:
+		n.denied, n.tried, n.Read = err, true, 0
+		w.table.Doubt(i)
+	case (n.fails >= 2 || errors.Is(err, errEndless)) && n.base.Readable():
+		n.note("scan", monitor.Limit{Text: "locks unread: " + safetext.Escape(wire.Sentence(err)), Do: adviceScan})
+		n.tried, n.Read = n.tried || n.fails >= scanTries || errors.Is(err, errEndless), 0
+		w.table.Doubt(i)
+	}
+	w.restate(i, now)
+}
+
+// tick brings what depends on time alone up to now, and looks at our own clock.
+// It does a bounded part of that, and reports whether there is more to do.
+func (w *world) tick(now time.Time) (more bool) {
+	w.lookAtOwnClock(now)
+	w.tellContacts(now)
+	budget := table.Slice
+	if w.loading() {
+		budget /= 4
+		w.table.First(now, seedMost)
+	}
+	if more = w.table.Work(now, budget); !more {
+		w.settle(now)
+	}
+	return more
+}
+
+// snapshot is what is known now.
+func (w *world) snapshot(now time.Time, version uint64) *monitor.Snapshot {
+	s := &monitor.Snapshot{
+		At: now, Version: version, Locks: w.table.Locks(), Counts: w.table.Counts(), Events: w.events.latest(),
+		Nodes: make([]monitor.Node, len(w.nodes)),
+		Cluster: monitor.Cluster{
+			Name: w.opt.ClusterName, N: len(w.nodes), Quorum: w.quorum, MaxTTL: w.opt.MaxTTL,
+		},
+	}
+	heard := true
+	s.Complete, s.Settled = true, w.settledAt
+	for i, n := range w.nodes {
+		s.Nodes[i] = n.snapshot(now.Sub(w.base), w.table.Present(i))
+		s.Nodes[i].NoRoom, s.Nodes[i].NoRoomLocks = w.table.NoRoom(i)
+		heard = heard && n.probed
+		s.Complete = s.Complete && n.probed && (!n.State.Readable() || n.Read >= 1 && s.Nodes[i].NoRoomLocks == 0)
+	}
+	s.Assess(heard, w.done, nil) // the findings are made of it
+	fresh := w.table.TakeFresh()
+	w.log.add(version, fresh)
+	w.findings.Note(fresh)
+	if w.done {
+		s.Findings = w.findings.Look(s, w.events.add)
+		s.Events = w.events.latest()
+		s.Ripening, s.Young = w.findings.Ripening(now, w.settledAt)
+		s.Assess(heard, true, w.findings.Guard())
+	}
+	return s
+}
+
+// awake takes note that this process runs.
+func (w *world) awake(now time.Time) {
+	if gap, stopped := w.own.Alive(now.Sub(w.base), clock.OwnGap+w.opt.ProbeEvery); stopped {
+		w.noteDiscontinuity(clock.Discontinuity{At: now, Gap: gap, Text: fmt.Sprintf("this process was stopped for %s", gap.Round(100*time.Millisecond))})
+	}
+}
+
+// lookAtOwnClock notices that our wall clock moved.
+func (w *world) lookAtOwnClock(now time.Time) {
+	w.awake(now)
+	if jump, ok := w.own.Check(now.Round(0).Sub(w.base.Round(0)), now.Sub(w.base)); ok {
+		w.wall = w.wall.Add(jump)
+		w.noteDiscontinuity(clock.Discontinuity{At: now, Jump: jump, Text: fmt.Sprintf("the clock of this machine moved by %s: it was set, or the machine was suspended", words.Signed(jump))})
+	}
+}
+
+// noteDiscontinuity forgets what was measured before. The locks are read again: the
+// expiries that a suspended machine computed are too late.
+func (w *world) noteDiscontinuity(t clock.Discontinuity) {
+	w.hasten = true
+	w.discontinuity = t
+	w.findings.Discontinued(t)
+	for i, n := range w.nodes {
+		n.clock = clock.Clock{}
+		n.RTTs = nil
+		w.steps[i] = step{}
+		w.table.Doubt(i)
+	}
+	w.events.add(monitor.NodeEvent(t.At, monitor.LevelAlarm, "own clock", "", "%s", t.Text))
+}
+
+// excused reports whether a probe may have failed only because this process did not
+// run: its deadline passed meanwhile. A node that is really gone fails again.
+func (w *world) excused(err error, now time.Time) bool {
+	w.awake(now)
+	return w.discontinuity.Gap > 0 && w.discontinuity.Recent(now, w.opt.Timeout) && wire.StateOf(err) == monitor.NodeSlow
+}
+
+// errEndless ends a full read that brings more than a server can have.
+var errEndless = errors.New("SCAN has no end: it brings more keys than the server says it has")

@@ -1,0 +1,95 @@
+package table
+
+import (
+	"slices"
+	"time"
+
+	"redlockctl/monitor"
+	"redlockctl/monitor/internal/packed"
+)
+
+// alarmPatience is how long a lock must have been split or without a TTL before
+// that is told as an alarm: a client that tries in vain leaves its copies for a
+// moment, and the old SETNX pattern sets the TTL with a second command.
+const alarmPatience = 1500 * time.Millisecond
+
+// patience is how long a state must have lasted to be told as an alarm; false: it
+// is none.
+func patience(s monitor.LockState) (time.Duration, bool) {
+	switch s {
+	case monitor.LockOverTTL:
+		return 0, true
+	case monitor.LockSplit, monitor.LockNoTTL:
+		return alarmPatience, true
+	}
+	return 0, false
+}
+
+// trackAlarm tells of a state that needs a person when it has lasted, and returns
+// when to look again.
+func (t *Table) trackAlarm(r *record, now packed.Moment) (again packed.Moment) {
+	s := r.lock.State
+	wait, ok := patience(s)
+	if !ok {
+		r.alarm, r.alarmTold = monitor.LockHeld, false
+		return 0
+	}
+	if r.alarm != s {
+		r.alarm, r.alarmed, r.alarmTold = s, now, false
+	}
+	if !t.settled || r.alarmTold || t.firstAlarms != 0 && r.alarmed <= t.settledAt {
+		return 0 // it was told, or will be with the others
+	}
+	if due := r.alarmed + packed.Moment(wait); now < due {
+		return due
+	}
+	r.alarmTold = true
+	t.emit(monitor.LockEvent(t.Time(now), monitor.LevelAlarm, s.String(), r.key(), "%s", alarmText(r.lock)))
+	return 0
+}
+
+// emitFirstAlarms tells what was wrong when the first view was complete and
+// still is, in one sentence for each of these states.
+func (t *Table) emitFirstAlarms(now packed.Moment, states ...monitor.LockState) {
+	counts := map[monitor.LockState]int{}
+	first := map[monitor.LockState]*record{}
+	for _, r := range t.all {
+		if !slices.Contains(states, r.alarm) || r.alarmTold || r.alarmed > t.settledAt {
+			continue
+		}
+		r.alarmTold = true
+		counts[r.alarm]++
+		if f := first[r.alarm]; f == nil || r.key() < f.key() {
+			first[r.alarm] = r
+		}
+	}
+	for _, s := range states {
+		switch n := counts[s]; {
+		case n == 1:
+			t.emit(monitor.LockEvent(t.Time(now), monitor.LevelAlarm, s.String(), first[s].key(), "%s", alarmText(first[s].lock)))
+		case n > 1:
+			t.emit(monitor.NodeEvent(t.Time(now), monitor.LevelAlarm, s.String(), "", "%d locks: %s", n, alarmTexts[s]))
+		}
+	}
+}
+
+// alarmTexts are what a state of several locks means.
+var alarmTexts = map[monitor.LockState]string{
+	monitor.LockOrphaned: "orphaned copies, left behind by a client: they keep others out of those nodes until they expire",
+	monitor.LockOverTTL:  "a TTL longer than the cluster's maximum: a restart may forget it too early",
+	monitor.LockSplit:    "several tokens at once",
+	monitor.LockNoTTL:    "a copy without TTL: it never ends by itself",
+}
+
+// alarmText is what the state of the lock means.
+func alarmText(l *monitor.Lock) string {
+	switch {
+	case l.State == monitor.LockSplit && l.Tokens <= 1:
+		return "locks and other values at once"
+	case l.State == monitor.LockSplit && l.Nobody:
+		return "several tokens at once, and none has a majority: " + l.NobodyText()
+	case l.State == monitor.LockNoTTL:
+		return l.EndlessText()
+	}
+	return alarmTexts[l.State]
+}

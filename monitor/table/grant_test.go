@@ -1,0 +1,186 @@
+package table
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"redlockctl/monitor"
+)
+
+func TestHowAGrantEnds(t *testing.T) {
+	for name, c := range map[string]struct {
+		do   func(*rig)
+		want []string
+	}{
+		"released everywhere": {func(r *rig) { r.del("k", 0, 1, 2, 3, 4); r.scanAll() }, []string{"released"}},
+		"its time runs out":   {func(r *rig) { r.pass(time.Minute) }, []string{"expired"}},
+		"released while a node is down": {func(r *rig) {
+			r.Unreachable(4, r.now)
+			r.del("k", 0, 1, 2, 3)
+			r.scanAll()
+			r.scanAll()
+		}, []string{"released"}},
+		"released while a node is held": {func(r *rig) {
+			r.Reachable(4, true)
+			r.del("k", 0, 1, 2, 3)
+			r.scanAll()
+			r.scanAll()
+		}, []string{"released"}},
+		"three copies are deleted by somebody": {func(r *rig) {
+			r.del("k", 0, 1, 2)
+			r.scanAll()
+			r.scanAll()
+		}, []string{"lost majority"}},
+		"three nodes restart": {func(r *rig) {
+			for i := range 3 {
+				r.del("k", i)
+				r.Restarted(i, r.now)
+			}
+			r.scanAll()
+			r.scanAll()
+		}, []string{"lost majority"}},
+		"released while a node restarts": {func(r *rig) {
+			r.del("k", 0, 1, 2, 3, 4)
+			r.scan(0)
+			r.scan(1)
+			r.Restarted(4, r.now)
+			r.scanAll()
+			r.scanAll()
+		}, []string{"released"}},
+		"a bare lock, released as a node restarts": {func(r *rig) {
+			r.del("k", 3, 4)
+			r.scanAll()
+			r.scanAll() // all agree: three copies
+			r.del("k", 0, 1, 2)
+			r.Restarted(2, r.now)
+			r.scan(2)
+			r.scanAll()
+			r.scanAll()
+		}, []string{"released"}},
+		"a bare lock, and a node restarts": {func(r *rig) {
+			r.del("k", 2, 3, 4)
+			r.set("k", "a", 30*time.Second, 2)
+			r.scanAll()
+			r.scanAll()
+			r.del("k", 2)
+			r.Restarted(2, r.now)
+			r.scanAll()
+			r.scanAll()
+		}, []string{"lost majority"}},
+		"a minority of nodes restarts": {func(r *rig) {
+			for i := range 2 {
+				r.del("k", i)
+				r.Restarted(i, r.now)
+			}
+			r.scanAll()
+		}, []string{"lost copy", "lost copy"}},
+		"two copies are deleted by somebody": {func(r *rig) {
+			r.del("k", 0, 1)
+			r.scanAll()
+			r.scanAll() // all agree, but a release may be under way
+			if k := r.kinds(); len(k) != 0 {
+				r.emit(monitor.Event{Kind: "too early"})
+			}
+			r.pass(time.Second)
+		}, []string{"lost copy", "lost copy"}},
+		"a copy goes and comes back": {func(r *rig) {
+			r.del("k", 0)
+			r.scanAll()
+			r.set("k", "a", 30*time.Second, 0)
+			r.scanAll()
+			r.pass(2 * time.Second)
+			r.scanAll()
+		}, nil},
+		"a copy is overwritten": {func(r *rig) {
+			r.set("k", "b", 30*time.Second, 4)
+			r.scanAll()
+			r.scanAll()
+			r.pass(time.Second)
+			r.pass(alarmPatience)
+		}, []string{"lost copy", "split"}},
+		"a slow release": {func(r *rig) {
+			r.del("k", 0)
+			r.scanAll()
+			r.scanAll()
+			r.pass(900 * time.Millisecond)
+			r.del("k", 1, 2, 3, 4)
+			r.scanAll()
+			r.pass(2 * time.Second)
+		}, []string{"released"}},
+		"a copy that was not extended runs out": {func(r *rig) {
+			r.pass(20 * time.Second)
+			r.set("k", "a", 30*time.Second, 0, 1, 2, 3)
+			r.scanAll()
+			r.pass(15 * time.Second)
+			r.scanAll()
+			r.pass(2 * time.Second)
+		}, []string{"extended"}},
+		"three nodes are down": {func(r *rig) {
+			for i := range 3 {
+				r.Unreachable(i, r.now)
+			}
+			r.scanAll()
+			for i := range 3 {
+				r.Reachable(i, false)
+			}
+			r.scanAll()
+		}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(5, 0)
+			r.set("k", "a", 30*time.Second, 0, 1, 2, 3, 4)
+			r.first()
+			c.do(r)
+			if !slices.Equal(r.kinds(), c.want) {
+				t.Error(r.kinds())
+			}
+		})
+	}
+}
+
+// Many copies that a node loses at once are told in one sentence.
+func TestLostCopiesAreToldWithinBounds(t *testing.T) {
+	r := newRig(5, 0)
+	for k := range 5000 {
+		r.set(fmt.Sprint("k", k), "a", 30*time.Second, 0, 1, 2, 3, 4)
+	}
+	r.first()
+	clear(r.servers[1])
+	r.scanAll()
+	r.scanAll()
+	for range 3 {
+		r.pass(time.Second)
+	}
+	last := r.events[len(r.events)-1]
+	if len(r.events) != lostTold+1 || last.Node != "n2" || last.Text.Raw() != "n2: 4980 more copies of held locks gone before their time, and not released" {
+		t.Errorf("%d: %+v", len(r.events), last)
+	}
+	if e := r.events[0]; e.Kind != "lost copy" || e.Node != "n2" || e.Level != monitor.LevelNotice ||
+		e.Text.Raw() != "lost its copy on n2 (lost: it disappeared before its TTL expired, and was not released): 4 left" {
+		t.Errorf("%+v", e)
+	}
+}
+
+func TestExtensionsAreToldOnceInAWhile(t *testing.T) {
+	r := newRig(3, 0).first()
+	for range 60 {
+		r.set("k", "a", 5*time.Second, 0, 1, 2)
+		r.scanAll()
+		r.pass(time.Second)
+	}
+	k := r.kinds()
+	if len(k) < 4 || len(k) > 8 || k[0] != "acquired" || k[1] != "extended" {
+		t.Fatal(k)
+	}
+	// The first is told at once, and none is swallowed: a line says for how many it
+	// stands.
+	if first := r.events[1].At.Sub(r.events[0].At); first > 2*time.Second {
+		t.Errorf("the first extension is told after %s", first)
+	}
+	if text := r.events[2].Text.Raw(); !strings.Contains(text, "(10 times since that was last told)") {
+		t.Error(text)
+	}
+}

@@ -1,0 +1,128 @@
+package table
+
+import (
+	"slices"
+	"strings"
+
+	"redlockctl/internal/safetext"
+	"redlockctl/monitor"
+)
+
+// groupOf names the lock that l is a key of; empty: l is all of it.
+func groupOf(l *monitor.Lock) string {
+	switch f := l.Form; {
+	case f == nil || l.Holder.Empty() || f.Companion:
+	case f.SharedToken:
+		return l.Holder.Raw()
+	case !f.Group.Empty():
+		return f.Library + "\x00" + f.Group.Raw() + "\x00" + l.Holder.Raw()
+	}
+	return ""
+}
+
+// publish shows what became of r: another lock, or none.
+func (t *Table) publish(r *record, next *monitor.Lock) {
+	old := r.lock
+	name := ""
+	if next != nil {
+		r.lock = next
+		name = groupOf(next)
+	}
+	wasAlone := r.known && (r.group == nil || r.group.crowd)
+	if g := r.group; g != nil && g.name != name {
+		t.leave(g, r)
+	}
+	if name != "" && r.group == nil {
+		t.join(name, r)
+	}
+	alone := next != nil && (r.group == nil || r.group.crowd)
+	if wasAlone {
+		t.counts[old.State]--
+		if !alone {
+			t.locks.Delete(old)
+		}
+	}
+	switch {
+	case next == nil:
+		t.fresh = append(t.fresh, old.Key.Raw())
+	case alone:
+		t.show(next)
+	default:
+		t.regroup(r.group)
+	}
+}
+
+// join makes r one of a group.
+func (t *Table) join(name string, r *record) {
+	g := t.groups[name]
+	if g == nil {
+		g = &group{name: name}
+		t.groups[name] = g
+	}
+	r.group = g
+	if g.size++; g.size > groupMost && !g.crowd {
+		g.crowd = true
+		t.hide(g)
+		for _, m := range g.members {
+			t.show(m.lock)
+		}
+		g.members = nil
+	}
+	if !g.crowd {
+		at, _ := slices.BinarySearchFunc(g.members, r, func(a, b *record) int { return strings.Compare(a.key(), b.key()) })
+		g.members = slices.Insert(g.members, at, r)
+	}
+}
+
+// leave takes r out of its group.
+func (t *Table) leave(g *group, r *record) {
+	r.group = nil
+	if g.size--; g.size == 0 {
+		delete(t.groups, g.name)
+	}
+	if !g.crowd {
+		g.members = slices.DeleteFunc(g.members, func(m *record) bool { return m == r })
+		t.regroup(g)
+	}
+}
+
+// regroup shows what the members of a group amount to: the first key, all keys,
+// and what the member says that needs a person most.
+func (t *Table) regroup(g *group) {
+	t.hide(g)
+	switch len(g.members) {
+	case 0:
+		return
+	case 1:
+		g.shown = g.members[0].lock
+	default:
+		worst := g.members[0].lock
+		keys := make([]safetext.Text, len(g.members))
+		for i, m := range g.members {
+			keys[i] = m.lock.Key
+			if m.lock.State > worst.State {
+				worst = m.lock
+			}
+		}
+		one := worst.WithKeys(keys...)
+		one.Key = keys[0]
+		g.shown = &one
+	}
+	t.show(g.shown)
+}
+
+// hide shows no lock of the group any more.
+func (t *Table) hide(g *group) {
+	if g.shown != nil {
+		t.counts[g.shown.State]--
+		t.locks.Delete(g.shown)
+		t.fresh = append(t.fresh, g.shown.Key.Raw())
+		g.shown = nil
+	}
+}
+
+func (t *Table) show(l *monitor.Lock) {
+	t.counts[l.State]++
+	t.locks.Set(l)
+	t.fresh = append(t.fresh, l.Key.Raw())
+}

@@ -1,0 +1,281 @@
+package table
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"redlockctl/monitor"
+)
+
+func shown(r *rig) (keys []string) {
+	for l := range r.Locks().All() {
+		keys = append(keys, l.Key.Raw())
+	}
+	return keys
+}
+
+// total is the number of locks by the counts, which must be that of the view.
+func total(t *testing.T, r *rig) {
+	t.Helper()
+	if r.counts.Total() != r.Locks().Len() {
+		t.Errorf("%d counted, %d shown", r.counts.Total(), r.Locks().Len())
+	}
+}
+
+// Some libraries set several keys for one lock: it is shown as one, under the
+// first of them.
+func TestSeveralKeysAreOneLock(t *testing.T) {
+	hex := strings.Repeat("0123456789abcdef", 2)
+	other := strings.Repeat("fedcba9876543210", 2)
+	raw := strings.Repeat("\x07\xfe\x80", 8)
+	for name, c := range map[string]struct {
+		keys  []string
+		token string
+	}{
+		"node-redlock: one token": {[]string{"a:stock", "b:order"}, hex},
+		"rueidislock: one name":   {[]string{"redislock:0:jobs", "redislock:1:jobs", "redislock:2:jobs"}, raw},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(3, 0)
+			last := len(c.keys) - 1
+			for _, k := range slices.Backward(c.keys) {
+				r.set(k, c.token, time.Minute, 0, 1, 2)
+			}
+			r.set("by itself", other, time.Minute, 0, 1, 2)
+			r.first()
+			if r.lock(c.keys[0]).Form == nil {
+				t.Fatal("the form is not known")
+			}
+			if got := shown(r); !slices.Contains(got, "by itself") || len(got) != 2 {
+				t.Fatal(got)
+			}
+			l := r.lock(c.keys[0])
+			if len(l.Keys()) != len(c.keys) || l.Keys()[last].Raw() != c.keys[last] || l.State != monitor.LockHeld || r.counts[monitor.LockHeld] != 2 {
+				t.Errorf("%+v", l)
+			}
+			total(t, r)
+			// The worst of them is what is shown.
+			r.del(c.keys[last], 0)
+			r.scanAll()
+			r.scanAll()
+			if l := r.lock(c.keys[0]); l.State != monitor.LockBareMajority || l.Held != 2 || len(l.Keys()) != len(c.keys) {
+				t.Errorf("%+v", l)
+			}
+			total(t, r)
+			// The first key goes: the lock is shown under the next.
+			r.del(c.keys[0], 0, 1, 2)
+			r.scanAll()
+			r.scanAll()
+			if l := r.lock(c.keys[1]); l.Key.Raw() != c.keys[1] || len(l.Keys()) == len(c.keys) {
+				t.Errorf("%+v", l)
+			}
+			total(t, r)
+			// Another token makes another lock of it.
+			r.set(c.keys[1], "something else", time.Minute, 0, 1, 2)
+			r.scanAll()
+			r.scanAll()
+			total(t, r)
+			if l := r.lock(c.keys[1]); l.Keys() != nil || l.Holder.Raw() != "something else" {
+				t.Errorf("%+v", l)
+			}
+			r.pass(2 * time.Minute)
+			total(t, r)
+			if r.Locks().Len() != 0 || len(r.groups) != 0 {
+				t.Error("something is left")
+			}
+		})
+	}
+}
+
+// A value that many keys have is no token: each key is shown by itself, so that
+// the change of one costs no time in their number.
+func TestAConstantMakesNoLockOfManyKeys(t *testing.T) {
+	token := strings.Repeat("0123456789abcdef", 2)
+	key := func(k int) string { return fmt.Sprintf("k%05d", k) }
+	r := newRig(3, 0)
+	for k := range groupMost {
+		r.set(key(k), token, time.Minute, 0, 1, 2)
+	}
+	r.first()
+	if r.Locks().Len() != 1 || len(r.lock(key(0)).Keys()) != groupMost {
+		t.Fatalf("%d locks", r.Locks().Len())
+	}
+	for k := groupMost; k < 20_000; k++ {
+		r.set(key(k), token, time.Minute, 0, 1, 2)
+	}
+	r.scanAll()
+	if r.Locks().Len() != 20_000 || r.counts[monitor.LockHeld] != 20_000 || r.lock(key(0)).Keys() != nil {
+		t.Errorf("%d locks, %d held", r.Locks().Len(), r.counts[monitor.LockHeld])
+	}
+	total(t, r)
+	r.set(key(7), "another", time.Minute, 0, 1, 2)
+	r.del(key(8), 0, 1, 2)
+	r.del(key(9), 0)
+	r.scanAll()
+	r.scanAll()
+	if r.Locks().Len() != 19_999 || r.lock(key(7)).Holder.Raw() != "another" || r.lock(key(9)).State != monitor.LockBareMajority {
+		t.Errorf("%d locks", r.Locks().Len())
+	}
+	total(t, r)
+	// The group ends with the last of them, and may begin anew.
+	r.pass(2 * time.Minute)
+	if r.Locks().Len() != 0 || len(r.groups) != 0 {
+		t.Error("something is left")
+	}
+	total(t, r)
+	r.set(key(1), token, time.Minute, 0, 1, 2)
+	r.set(key(2), token, time.Minute, 0, 1, 2)
+	r.scanAll()
+	if r.Locks().Len() != 1 || len(r.lock(key(1)).Keys()) != 2 {
+		t.Error("two keys are one lock again")
+	}
+	total(t, r)
+}
+
+// The old SETNX pattern has no TTL: the value says when the lock ends.
+func TestADeadlineInTheValue(t *testing.T) {
+	r := newRig(3, 0)
+	end := r.now.Add(30 * time.Second)
+	r.set("lock.jobs", fmt.Sprint(end.Unix()), 0, 0, 1, 2)
+	r.first()
+	l := r.lock("lock.jobs")
+	if l.Form == nil || l.Form.Deadline.IsZero() {
+		t.Fatal("the form is not known")
+	}
+	if l.State != monitor.LockHeld || l.MajorityEnd().Sub(end).Abs() > time.Second {
+		t.Errorf("%s until %s", l.State, l.MajorityEnd())
+	}
+	r.pass(31 * time.Second)
+	if s := r.lock("lock.jobs").State; s != monitor.LockOrphaned {
+		t.Error(s)
+	}
+}
+
+// What a library keeps beside its locks is shown as that, whatever its type.
+func TestCompanionsOfLocks(t *testing.T) {
+	r := newRig(3, 0)
+	for i := range r.servers {
+		r.servers[i]["redisson_lock_queue:{job}"] = held{typ: "list"}
+		r.servers[i]["other"] = held{typ: "list"}
+	}
+	r.first()
+	l := r.lock("redisson_lock_queue:{job}")
+	if l.State != monitor.LockNotALock || l.Form == nil || !l.Form.Companion || l.Form.Group.Raw() != "job" {
+		t.Fatalf("%+v", l)
+	}
+	l = r.lock("other")
+	if l.State != monitor.LockNotALock || l.Form != nil {
+		t.Errorf("%+v", l)
+	}
+	// What it becomes later is judged anew.
+	for i := range r.servers {
+		r.servers[i]["other"] = held{typ: "string", token: "RweP1MW6aqyOT7sm1ILONQ=="}
+	}
+	r.scanAll()
+	r.scanAll()
+	if l := r.lock("other"); l.State != monitor.LockHeld && l.State != monitor.LockNoTTL || l.Form == nil || l.Form.Library != "redsync" {
+		t.Errorf("%+v", l)
+	}
+	for i := range r.servers {
+		r.servers[i]["other"] = held{typ: "zset"}
+	}
+	r.scanAll()
+	r.scanAll()
+	if l := r.lock("other"); l.State != monitor.LockNotALock || l.Form != nil {
+		t.Errorf("%+v", l)
+	}
+}
+
+// What is left of a holder beside a revocation holds nothing.
+func TestARevocationThatDidNotReachAll(t *testing.T) {
+	tomb := "redlockctl:revoked:xyz"
+	for name, c := range map[string]struct {
+		tombs, tokens []int
+		want          monitor.LockState
+	}{
+		"all reached":               {[]int{0, 1, 2, 3, 4}, nil, monitor.LockRevoked},
+		"two not reached":           {[]int{0, 1, 2}, []int{3, 4}, monitor.LockRevoked},
+		"a minority of tombstones":  {[]int{0, 1}, nil, monitor.LockRevoked},
+		"the holder has a majority": {[]int{0, 1}, []int{2, 3, 4}, monitor.LockBareMajority}, // what is not its own guards no margin
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(5, 0).first()
+			r.set("k", "a", time.Minute, 0, 1, 2, 3, 4)
+			r.scanAll()
+			r.scanAll()
+			r.del("k", 0, 1, 2, 3, 4)
+			r.set("k", tomb, time.Minute, c.tombs...)
+			r.set("k", "a", time.Minute, c.tokens...)
+			r.scanAll()
+			r.scanAll()
+			r.pass(10 * time.Second)
+			if l := r.lock("k"); l.State != c.want {
+				t.Errorf("%+v", l)
+			}
+			want := []string{"acquired", "revoked"}
+			if c.want != monitor.LockRevoked {
+				want = []string{"acquired", "lost copy", "lost copy"} // and goes on
+			}
+			if !slices.Equal(r.kinds(), want) {
+				t.Error(r.kinds())
+			}
+			r.pass(time.Minute)
+			if len(r.kinds()) > len(want)+1 || r.Locks().Len() != 0 {
+				t.Error(r.kinds())
+			}
+		})
+	}
+}
+
+// While a sweep over all locks is under way, changes go on being taken in, and
+// in the end all is as if it had been done at once.
+func TestASweepInSlices(t *testing.T) {
+	r := newRig(3, 0)
+	const n = 3 * Slice
+	for i := range n {
+		r.set(fmt.Sprint("k", i), "a", time.Minute, 0, 1, 2)
+	}
+	r.first()
+	told := 0
+	r.OnRestart = func(i int, cost monitor.RestartCost, _ time.Time) {
+		copies, bare := cost.Lost, cost.Bare
+		if told++; i != 1 || copies != n || bare < n-300 {
+			t.Errorf("node %d lost %d copies, %d locks are bare", i, copies, bare)
+		}
+	}
+	clear(r.servers[1])
+	r.Restarted(1, r.now)
+	if told != 0 || !r.Pending() {
+		t.Fatal("done at once")
+	}
+	// Meanwhile some end, some begin, and some change.
+	for i := range 100 {
+		r.del(fmt.Sprint("k", i), 0, 2)
+		r.set(fmt.Sprint("new", i), "b", time.Minute, 0, 1, 2)
+		r.set(fmt.Sprint("k", 200+i), "c", time.Minute, 0, 1, 2)
+	}
+	for i := range 100 {
+		for _, key := range []string{fmt.Sprint("new", i), fmt.Sprint("k", 200+i)} {
+			r.Read(1, r.now, r.now, []Row{NewRow(key, "string", 60_000, 1, r.servers[1][key].token)})
+		}
+		r.Work(r.now, 50)
+	}
+	r.Refresh(r.now)
+	if told != 1 {
+		t.Errorf("told %d times", told)
+	}
+	r.scanAll()
+	r.scanAll()
+	if got := r.Locks().Len(); got != n || r.nodes[1].present != 200 || r.nodes[0].present != n {
+		t.Errorf("%d locks, %d copies on the node, %d on another", got, r.nodes[1].present, r.nodes[0].present)
+	}
+	total(t, r)
+	for l := range r.Locks().All() {
+		if l.State != monitor.LockHeld && l.Margin() > 0 || l.Margin() == 0 && l.State != monitor.LockBareMajority {
+			t.Fatalf("%+v", l)
+		}
+	}
+}

@@ -1,0 +1,209 @@
+package table
+
+import (
+	"time"
+
+	"redlockctl/internal/lockform"
+	"redlockctl/monitor"
+	"redlockctl/monitor/internal/packed"
+)
+
+// Row is what one read says of a key on a node.
+type Row struct {
+	Key    string
+	Type   string        // "none": not there
+	TTL    time.Duration // negative: it has no TTL, unless typ is "none"
+	Len    int64
+	Prefix string // of a string: its first bytes; of a small hash: the names of its fields, one a line
+}
+
+const (
+	PrefixLen = 128     // bytes of a value that are read
+	FieldsLen = 1 << 10 // bytes of the names of a small hash's fields
+)
+
+// NewRow keeps within bounds what a server may say: −2 is a key that is not
+// there, and a TTL beyond a hundred years would overflow.
+func NewRow(key, typ string, pttl, length int64, prefix string) Row {
+	const longest = 100 * 365 * 24 * int64(time.Hour/time.Millisecond)
+	most, r := PrefixLen, Row{Key: key, Type: typ, TTL: -1, Len: length}
+	if typ == "hash" || typ == "zset" {
+		most = FieldsLen
+	}
+	r.Prefix = prefix[:min(len(prefix), most)]
+	switch {
+	case pttl == -2:
+		r.Type = "none"
+	case pttl >= 0:
+		r.TTL = time.Duration(min(pttl, longest)) * time.Millisecond
+	}
+	return r
+}
+
+// Read takes in what a read of some keys of node i said, that was sent and
+// received at these times. An expiry is counted from the sending: PTTL was
+// taken later, so the copy lives at least that long, and a round trip longer at
+// most.
+func (t *Table) Read(i int, sentAt, receivedAt time.Time, rows []Row) {
+	sent, received := t.Moment(sentAt), t.Moment(receivedAt)
+	for k := range rows {
+		w := &rows[k]
+		r := t.records[w.Key]
+		var expires packed.Moment
+		if w.TTL >= 0 {
+			expires = sent + packed.Moment(w.TTL)
+		}
+		if r != nil {
+			had := r.Copies[i].Have()
+			if t.dropVanished(r, i, received); had && !r.Copies[i].Have() {
+				t.markDirty(r) // the sweep finds nothing to do there any more
+			}
+		}
+		if w.Type == "none" || (w.TTL >= 0 && expires <= received) {
+			if r != nil && r.Copies[i].Have() && r.Copies[i].Sent <= sent {
+				r.noteGone(i, received)
+				r.drop(i)
+				r.changed = received
+				t.markDirty(r)
+			}
+			continue
+		}
+		if r != nil && r.Copies[i].Have() && r.Copies[i].Sent > sent {
+			continue // a later read was faster
+		}
+		typ, isLock := t.TypeNumber(w.Type), w.Type == "string"
+		tok, shared := packed.Token{Prefix: w.Prefix, Length: w.Len}, false
+		if !isLock {
+			// Some libraries keep a lock in a hash.
+			if w.Prefix != "" {
+				f := lockform.Recognize(w.Key, w.Type, w.Prefix, w.Len, receivedAt)
+				isLock = f != nil && !f.Companion && !f.Shared
+				shared = f != nil && f.Shared
+			}
+			if !isLock && !shared {
+				tok = packed.Token{Length: w.Len}
+			}
+		}
+		if r == nil {
+			if !t.room.admits(int64(costKey+costCopy*len(t.nodes)+len(w.Key)+costToken+len(tok.Prefix)), isLock) {
+				t.nodes[i].refused.add(1, isLock)
+				continue
+			}
+			r = t.newRecord(w.Key)
+			r.foreign = !isLock
+		}
+		c := &r.Copies[i]
+		unchanged := c.Have() && r.Tokens[c.Token] == tok
+		same := c.Have() && c.Type == typ && (unchanged || !isLock)
+		if same && unchanged && c.Epoch == t.nodes[i].epoch && packed.Alike(c.Expires, expires) {
+			// Nothing that a person would see; it may confirm a change elsewhere.
+			if c.Sent = sent; r.waits {
+				t.markDirty(r)
+			}
+			continue
+		}
+		if !same && c.Have() {
+			r.noteGone(i, received)
+		}
+		r.own()
+		next := packed.Copy{Sent: sent, Expires: expires, Epoch: t.nodes[i].epoch, Type: typ, Token: c.Token, Kind: packed.OtherCopy}
+		if isLock {
+			next.Kind = packed.LockCopy
+		}
+		if !unchanged {
+			next.Token = t.token(r, i, tok)
+		}
+		if !same && (t.settled || r.differs(i, next)) {
+			r.changed = received
+		}
+		r.Copies[i] = next
+		t.markDirty(r)
+		if t.weigh(r, r.foreign); t.room.bursts() {
+			t.bury(r)
+			t.nodes[i].refused.add(1, true)
+		}
+	}
+}
+
+// dropVanished drops the copy of r on node i if it belongs to an earlier incarnation, or if
+// the last full scan did not meet it.
+func (t *Table) dropVanished(r *record, i int, now packed.Moment) {
+	n, c := &t.nodes[i], &r.Copies[i]
+	switch {
+	case !c.Have():
+	case c.Epoch < n.incarnation:
+		if c.Kind == packed.LockCopy && (c.Expires == 0 || c.Expires > now) {
+			if n.restart != nil {
+				n.restart.copies++
+			}
+			r.hit = true
+			if r.grant.token >= 0 && int8(c.Token) == r.grant.token {
+				r.grant.lost++
+			}
+			r.noteGone(i, now)
+		}
+		r.drop(i) // no change for the other nodes to confirm: this one is certain
+	case n.scanned == n.epoch && c.Sent < n.began:
+		r.noteGone(i, n.ended)
+		r.drop(i)
+		r.changed = max(r.changed, n.ended)
+	}
+}
+
+// noteGone takes note that copy i of r goes, if it is one of the grant whose time
+// is not over.
+func (r *record) noteGone(i int, now packed.Moment) {
+	if c := &r.Copies[i]; i < 32 && c.Kind == packed.LockCopy && r.grant.token >= 0 && int8(c.Token) == r.grant.token && (c.Expires == 0 || c.Expires > now) {
+		r.grant.went |= 1 << i
+	}
+}
+
+// weigh brings what r is reckoned at up to what it takes.
+func (t *Table) weigh(r *record, foreign bool) {
+	t.unweigh(r)
+	r.weight, r.foreign = int32(r.cost()), foreign
+	t.room.add(r, int64(r.weight))
+}
+
+// unweigh gives back what r is reckoned at.
+func (t *Table) unweigh(r *record) {
+	t.room.add(r, -int64(r.weight))
+	r.weight = 0
+}
+
+// Wanted are those of the keys of node i that are worth reading: when the table
+// is full, those that it knows. The others are counted, if they are those of a
+// full read, which meets each key once.
+func (t *Table) Wanted(i int, keys []string, count bool) []string {
+	if !t.room.full() {
+		return keys
+	}
+	kept := keys[:0]
+	for _, key := range keys {
+		if t.records[key] != nil {
+			kept = append(kept, key)
+		}
+	}
+	if gone := len(keys) - len(kept); gone > 0 && count {
+		t.nodes[i].refused.add(gone, true)
+	} else if gone > 0 && t.nodes[i].unkept().locks == 0 {
+		t.nodes[i].refused.add(1, true)
+	}
+	return kept
+}
+
+func (t *Table) bury(r *record) {
+	t.count(r, monitor.Copies{})
+	t.schedule(r, 0)
+	t.unweigh(r)
+	r.waits, r.buried = false, true
+	delete(t.records, r.key())
+	last := len(t.all) - 1
+	t.all[r.pos] = t.all[last]
+	t.all[r.pos].pos = r.pos
+	t.all[last] = nil
+	t.all = t.all[:last]
+	if r.known {
+		t.publish(r, nil)
+	}
+}

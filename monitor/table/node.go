@@ -1,0 +1,165 @@
+package table
+
+import (
+	"redlockctl/internal/safetext"
+	"redlockctl/monitor"
+	"redlockctl/monitor/internal/packed"
+	"slices"
+	"time"
+)
+
+// tableNode is what the table knows of a node.
+type node struct {
+	reachable bool
+	closed    bool // refuses writes: a release leaves its copies there
+	// epoch counts how often sight of the node was lost. A copy read in an
+	// earlier one is not known to be there still.
+	epoch       uint32
+	incarnation uint32        // epoch in which this incarnation of the server began: copies of earlier ones are lost
+	scanned     uint32        // epoch of the last complete scan; 0: never
+	began       packed.Moment // when that scan began
+	ended       packed.Moment // and ended
+	// synced is a time up to which all changes on this node have been read, since
+	// the node tells of them.
+	synced    packed.Moment
+	lostSight packed.Moment // while not reachable: since when
+	present   int           // copies of locks seen there
+	// refused are the keys that found no room since the last full read began;
+	// unkeptBefore, in the one before.
+	refused, unkeptBefore refusals
+	restart               *restartCost  // of a restart, being counted
+	restarted             packed.Moment // when it was last seen to have restarted; zero: never
+	lost                  lostCopies
+}
+
+// lostCopies counts, for a node, the copies of locks that are held on without
+// them.
+type lostCopies struct {
+	since  packed.Moment // begin of the present second
+	told   int           // one by one, in that second
+	untold int           // beyond those, to be told in one sentence
+}
+
+// restartCost is what a restart cost, while it is being counted.
+type restartCost struct {
+	copies, bare int
+	names, bared []string // of locks that lost a copy, and of those that are bare by it
+}
+
+// mostNamed is how many locks an event names.
+const mostNamed = 50
+
+func named(names []string, r *record) []string {
+	if len(names) < mostNamed {
+		names = append(names, r.key())
+	}
+	return names
+}
+
+// told is what an event tells of it.
+func (c *restartCost) told() monitor.RestartCost {
+	slices.Sort(c.bared)
+	slices.Sort(c.names)
+	told := monitor.RestartCost{Lost: c.copies, Bare: c.bare}
+	names := append(c.bared, c.names...)
+	for _, name := range names[:min(len(names), mostNamed)] {
+		told.Locks = append(told.Locks, safetext.New(name))
+	}
+	return told
+}
+
+// looked is when the node was last known to be read whole: a copy that is not
+// there was not there then.
+func (n *node) looked() packed.Moment { return max(n.began, n.synced) }
+
+// justRestarted reports whether what is told now is likely what a restart of the node
+// did.
+func (n *node) justRestarted(now packed.Moment) bool {
+	return n.restarted != 0 && now-n.restarted < packed.Moment(5*time.Second)
+}
+
+// unkept are the keys of a node that found no room, as far as they were counted
+// since its last full read but one.
+func (n *node) unkept() refusals {
+	return refusals{max(n.refused.keys, n.unkeptBefore.keys), max(n.refused.locks, n.unkeptBefore.locks)}
+}
+
+// Reachable says that node i answers (again), and if it refuses writes. Its
+// copies stay unknown until they have been read.
+func (t *Table) Reachable(i int, closed bool) {
+	t.nodes[i].reachable, t.nodes[i].closed = true, closed
+}
+
+// Unreachable says that node i cannot be read: its copies become unknown.
+func (t *Table) Unreachable(i int, now time.Time) {
+	n := &t.nodes[i]
+	if n.reachable {
+		n.lostSight = t.Moment(now)
+	}
+	n.reachable = false
+	n.epoch++
+	t.sweepAll()
+}
+
+// Doubt forgets that the copies of node i were seen, without their being
+// gone: they have to be read again.
+func (t *Table) Doubt(i int) {
+	t.nodes[i].epoch++
+	t.sweepAll()
+}
+
+// Scanned says that a full scan of node i, begun at began in this epoch, is
+// complete: a copy that it did not meet is gone.
+func (t *Table) Scanned(i int, epoch uint32, began, now time.Time) {
+	n := &t.nodes[i]
+	if epoch != n.epoch || !n.reachable {
+		return
+	}
+	first := n.scanned != epoch
+	n.scanned, n.began, n.ended = epoch, t.Moment(began), t.Moment(now)
+	n.unkeptBefore, n.refused = n.refused, refusals{}
+	if first {
+		t.sweepAll() // what was unknown is absent now
+	} else {
+		t.sweep = len(t.all)
+	}
+	t.asked = true
+}
+
+// Sync says that all changes that node i made until then have been read.
+func (t *Table) Sync(i int, until time.Time) {
+	n := &t.nodes[i]
+	if m := t.Moment(until); m > n.synced && n.reachable && n.scanned == n.epoch {
+		n.synced = m
+		t.asked = true
+	}
+}
+
+// Epoch is how often sight of node i was lost: the end of a full read has to quote it.
+func (t *Table) Epoch(i int) uint32 { return t.nodes[i].epoch }
+
+// InSight reports whether node i answers.
+func (t *Table) InSight(i int) bool { return t.nodes[i].reachable }
+
+// ReadWhole reports whether node i was read whole since it is in sight.
+func (t *Table) ReadWhole(i int) bool { return t.nodes[i].scanned == t.nodes[i].epoch }
+
+// ReadSince reports whether node i was read whole, or told all of its changes, after a moment.
+func (t *Table) ReadSince(i int, at time.Time) bool { return t.nodes[i].looked() >= t.Moment(at) }
+
+// ReadBegins says that a full read of node i begins.
+func (t *Table) ReadBegins(i int) { t.nodes[i].refused = refusals{} }
+
+// JustRestarted reports whether what is told of node i now is likely what its restart did.
+func (t *Table) JustRestarted(i int, now time.Time) bool {
+	return t.nodes[i].justRestarted(t.Moment(now))
+}
+
+// Present is how many copies of locks are seen on node i.
+func (t *Table) Present(i int) int { return t.nodes[i].present }
+
+// NoRoom is how many keys of node i found no room, and how many of them may be locks.
+func (t *Table) NoRoom(i int) (keys, locks int) {
+	r := t.nodes[i].unkept()
+	return r.keys, r.locks
+}

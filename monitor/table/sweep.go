@@ -1,0 +1,285 @@
+package table
+
+import (
+	"container/heap"
+	"slices"
+	"time"
+
+	"redlockctl/monitor"
+	"redlockctl/monitor/internal/packed"
+)
+
+// Slice is how many locks are reassessed in one go: a few milliseconds.
+const Slice = 2000
+
+// Refresh brings the states up to now, whatever time it takes.
+func (t *Table) Refresh(now time.Time) {
+	for t.Work(now, Slice) {
+	}
+}
+
+// Work brings the states of at most budget locks up to now. It reports whether there
+// is more to do.
+func (t *Table) Work(at time.Time, budget int) (more bool) {
+	now := t.Moment(at)
+	if t.asked && (now >= t.askNext || !t.settled) {
+		t.recheckWaiting(now)
+	}
+	for budget > 0 && len(t.timers) > 0 && t.timers[0].timer <= now {
+		t.markDirty(heap.Pop(&t.timers).(*record))
+		budget--
+	}
+	for budget > 0 && len(t.dirty) > 0 {
+		last := len(t.dirty) - 1
+		r := t.dirty[last]
+		t.dirty[last] = nil
+		t.dirty = t.dirty[:last]
+		if !r.dirty {
+			continue // its turn came before
+		}
+		r.dirty = false
+		if !r.buried {
+			t.reassess(r, now)
+			budget--
+		}
+	}
+	if len(t.dirty) == 0 && cap(t.dirty) > 4*Slice {
+		t.dirty = nil
+	}
+	t.sweepSome(now, budget)
+	if t.firstAlarms != 0 && now >= t.firstAlarms && t.sweep == 0 && len(t.dirty) == 0 {
+		t.firstAlarms = 0
+		t.emitFirstAlarms(now, monitor.LockSplit, monitor.LockNoTTL)
+	}
+	t.emitUntold(at)
+	if t.sweep == 0 && len(t.dirty) == 0 {
+		t.whole = false
+		t.emitRestarts(at)
+	}
+	return t.sweep > 0 || len(t.dirty) > 0 || (len(t.timers) > 0 && t.timers[0].timer <= now)
+}
+
+// sweepSome looks at locks of the sweep, and reassesses at most budget of them.
+func (t *Table) sweepSome(now packed.Moment, budget int) {
+	// From the end on: whoever is buried has its place taken by the last, who has
+	// been looked at.
+	t.sweep = min(t.sweep, len(t.all))
+	for budget > 0 && t.sweep > 0 {
+		t.sweep--
+		r := t.all[t.sweep]
+		switch {
+		case r.dirty, t.whole && r.round == t.round:
+		case t.whole, t.stale(r):
+			t.reassess(r, now)
+			budget--
+		}
+		t.sweep = min(t.sweep, len(t.all))
+	}
+}
+
+// emitRestarts tells what restarts cost, now that all locks have been looked at.
+func (t *Table) emitRestarts(at time.Time) {
+	for i := range t.nodes {
+		if n := &t.nodes[i]; n.restart != nil {
+			cost := n.restart.told()
+			n.restart = nil
+			if t.OnRestart != nil {
+				t.OnRestart(i, cost, at)
+			}
+		}
+	}
+}
+
+// first assesses those of the first n locks that have changed before all others.
+func (t *Table) First(at time.Time, n int) {
+	now := t.Moment(at)
+	// From the end on: who is buried gives its place to one that is later.
+	for k := min(n, len(t.all)) - 1; k >= 0; k-- {
+		if k < len(t.all) && t.all[k].dirty {
+			t.all[k].dirty = false
+			t.reassess(t.all[k], now)
+		}
+	}
+}
+
+// reassess works out what the copies of r mean now, publishes it where that looks
+// otherwise than before, and tells what happened.
+func (t *Table) reassess(r *record, now packed.Moment) {
+	r.round = t.round
+	t.updateCopies(r, now)
+	a := t.assessLock(r, now)
+	if a.locks+a.others == 0 {
+		t.endGrant(r, now, true)
+		t.bury(r)
+		return
+	}
+	if r.foreign != (a.locks == 0) {
+		t.weigh(r, a.locks == 0)
+	}
+	r.holder, r.minority, r.early, r.form = a.holder, a.minority, a.early, a.form
+	was, known := r.lock.State, r.known
+	if a.lock.Copies = monitor.CopiesOf(r.Set); !known || !same(r.lock, &a.lock) {
+		r.shared = true
+		t.count(r, a.lock.Copies)
+		shown := r.lock
+		if known {
+			shown = new(monitor.Lock)
+		}
+		*shown = a.lock
+		t.publish(r, shown)
+	}
+	r.known = true
+	if r.grant.went != 0 {
+		a.wakeAt(r.changed + packed.Moment(t.Attempt))
+	}
+	a.wakeAt(t.trackAlarm(r, now))
+	t.schedule(r, a.wake)
+	t.trackGrant(r, &a)
+	if s := r.lock.State; t.settled && (s != was || !known) && s == monitor.LockOrphaned {
+		t.emit(monitor.LockEvent(t.Time(now), monitor.LevelNotice, s.String(), r.key(), "%s", alarmText(r.lock)))
+	}
+	if r.hit {
+		r.hit = false
+		for i := range t.nodes {
+			c := t.nodes[i].restart
+			switch {
+			case c == nil:
+			case r.lock.Held >= t.quorum && r.lock.Margin() <= 0:
+				c.bare++
+				c.bared = named(c.bared, r)
+			default:
+				c.names = named(c.names, r)
+			}
+		}
+	}
+	r.waits = !a.confirmed || r.grant.lost > 0
+	if r.waits && !r.listed {
+		r.listed = true
+		t.waiting = append(t.waiting, r)
+	}
+}
+
+// updateCopies drops the copies of r that are gone, and brings the states of the
+// others up to now.
+func (t *Table) updateCopies(r *record, now packed.Moment) {
+	for i := range r.Copies {
+		t.dropVanished(r, i, now)
+		if c := &r.Copies[i]; c.Have() && c.Expires != 0 && c.Expires <= now {
+			r.drop(i)
+		}
+	}
+	if len(r.Tokens) > 1 {
+		r.compact()
+		t.weigh(r, r.foreign)
+	}
+	for i := range r.Copies {
+		if state := t.stateOf(r, i); state != r.Copies[i].State {
+			r.own()
+			r.Copies[i].State = state
+		}
+	}
+}
+
+// same reports whether a lock would look like the old one.
+func same(old, next *monitor.Lock) bool {
+	return old.State == next.State && old.Held == next.Held && old.Tokens == next.Tokens &&
+		old.Nobody == next.Nobody && old.Holder == next.Holder && old.Form == next.Form && old.Span.Begin == next.Span.Begin &&
+		packed.Alike(old.Span.End, next.Span.End) && old.Copies.Packed().Alike(next.Copies.Packed())
+}
+
+// recheckWaiting reassesses what waits to be confirmed, and is by now. Where very many
+// locks wait, it is some time before they are asked for again.
+func (t *Table) recheckWaiting(now packed.Moment) {
+	t.asked, t.askNext = false, now+packed.Moment(len(t.waiting))*packed.Moment(askPause)
+	kept := t.waiting[:0]
+	for _, r := range t.waiting {
+		if !r.waits {
+			r.listed = false
+			continue
+		}
+		kept = append(kept, r)
+		if t.mayChange(r) {
+			t.markDirty(r)
+		}
+	}
+	clear(t.waiting[len(kept):])
+	if t.waiting = kept; cap(kept) > 1024 && cap(kept) > 4*len(kept) {
+		t.waiting = slices.Clone(kept)
+	}
+}
+
+// askPause is how long asking is put off for each lock that waits: some ten
+// times what it takes.
+const askPause = 500 * time.Nanosecond
+
+// mayChange reports whether what the nodes have confirmed by now may make another state of r.
+func (t *Table) mayChange(r *record) bool {
+	all, unread := true, false
+	for i := range r.Copies {
+		if t.nodes[i].reachable && !t.confirmed(r, i) {
+			all = false
+			unread = unread || !t.seen(r, i)
+		}
+	}
+	return all || r.grant.lost > 0 || !unread && r.lock.State == monitor.LockHeld
+}
+
+// Unconfirmed reports whether anything waits for the nodes to confirm it.
+func (t *Table) Unconfirmed() bool {
+	for k := len(t.waiting) - 1; k >= 0; k-- {
+		if t.waiting[k].waits {
+			return true
+		}
+		t.waiting[k].listed = false
+		t.waiting = t.waiting[:k]
+	}
+	return false
+}
+
+// Doubtful reports whether the first view has locks whose state another read of all
+// nodes may change: several tokens, or one that passed on meanwhile.
+func (t *Table) Doubtful() bool {
+	for _, r := range t.waiting {
+		if r.waits && r.changed != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// Pending reports whether there is something to do now.
+func (t *Table) Pending() bool { return t.sweep > 0 || len(t.dirty) > 0 || t.asked }
+
+// Next is when refresh has something to do at the latest; zero: nothing is due.
+func (t *Table) Next() time.Time {
+	due := t.firstAlarms
+	if len(t.timers) > 0 && (due == 0 || t.timers[0].timer < due) {
+		due = t.timers[0].timer
+	}
+	return t.Time(due)
+}
+
+// Settle says that the first view is complete. What is wrong from the start is
+// told in one sentence for each kind.
+func (t *Table) Settle(at time.Time) {
+	t.Refresh(at)
+	t.settled, t.settledAt = true, t.Moment(at)
+	t.emitFirstAlarms(t.settledAt, monitor.LockOverTTL)
+	t.firstAlarms = t.settledAt + packed.Moment(alarmPatience)
+}
+
+// Restarted drops the copies of node i: another incarnation of the server begins with
+// none, or with what the next scan finds. What that cost is told to t.OnRestart
+// when all locks have been looked at: at once, where they are few.
+func (t *Table) Restarted(i int, now time.Time) {
+	n := &t.nodes[i]
+	n.epoch++
+	n.incarnation, n.restarted = n.epoch, t.Moment(now)
+	n.scanned, n.began, n.synced = 0, 0, 0
+	t.restartedAt = t.Moment(now)
+	if n.restart == nil {
+		n.restart = &restartCost{}
+	}
+	t.sweepAll()
+	t.Work(now, Slice)
+}

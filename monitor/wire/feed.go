@@ -1,0 +1,374 @@
+package wire
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"redlockctl/monitor"
+	"redlockctl/redlock"
+)
+
+// Feed is a connection over which a node tells which keys have changed (CLIENT
+// TRACKING in broadcasting mode, RESP3). The client library connects, encrypts
+// and authenticates; then the connection is read here, since the library hands
+// out pushed messages only while it waits for a reply. What comes in is bounded:
+// keys that are none of ours are not even copied.
+type Feed struct {
+	*Session
+	conn net.Conn
+	in   *bufio.Reader
+
+	mu   sync.Mutex
+	sent time.Time // of the PING that is under way; zero: none is
+	last time.Time // when the last PING that was answered had been sent
+}
+
+// ErrNoFeed is why a node does not tell of changes, in words for people.
+type ErrNoFeed struct {
+	Why    string
+	Denied bool // to this user
+}
+
+func (e ErrNoFeed) Error() string { return e.Why }
+
+var ErrBadPush = errors.New("not a message of a Redis server")
+
+const (
+	LongestKey  = 64 << 10 // bytes; a longer name is no lock's
+	longestLine = 1 << 10  // of a header or an error
+	pushDepth   = 4
+)
+
+// OpenFeed connects to a node and asks it to tell of keys with these prefixes.
+// The error is an errNoFeed if the node is there and will not.
+func OpenFeed(ctx context.Context, node *redlock.Node, prefixes []string, timeout time.Duration) (*Feed, error) {
+	s, err := Dial(ctx, node.Within(redlock.NewBudget(feedReply, 0)), timeout, func(opt *redis.Options) { opt.Protocol = 3 })
+	if err != nil {
+		return nil, err
+	}
+	f := &Feed{Session: s, conn: s.raw}
+	if err := f.start(ctx, prefixes); err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+func (f *Feed) start(ctx context.Context, prefixes []string) error {
+	ctx, cancel := context.WithTimeout(ctx, f.Timeout)
+	defer cancel()
+	// Any reply will do: it shows that the connection is set up.
+	if err := f.Session.Conn.Ping(ctx).Err(); err != nil && (!IsAnswer(err) || isSetup(err)) {
+		return err
+	}
+	// From here on the connection is ours. The library falls back to RESP2
+	// without a word, in which a server tells nothing.
+	if err := f.conn.SetDeadline(time.Now().Add(f.Timeout)); err != nil {
+		return err
+	}
+	args := []string{"CLIENT", "TRACKING", "ON", "BCAST"}
+	for _, p := range prefixes {
+		if p != "" {
+			args = append(args, "PREFIX", p)
+		}
+	}
+	f.in = bufio.NewReaderSize(f.conn, 32<<10)
+	for _, c := range []struct {
+		args []string
+		kind byte
+		lack string
+	}{
+		{[]string{"HELLO", "3"}, '%', "no RESP3"},
+		{args, '+', "no CLIENT TRACKING"},
+	} {
+		if _, err := f.conn.Write(command(c.args...)); err != nil {
+			return err
+		}
+		switch kind, line, err := readAnswer(f.in); {
+		case err != nil:
+			return err
+		case kind == '-':
+			if err := redlock.ServerError(line); StateOf(err) != monitor.NodeDenied {
+				return err // it may pass
+			}
+			return ErrNoFeed{c.lack + ": " + line, strings.HasPrefix(line, "NOPERM")}
+		case kind != c.kind:
+			return ErrNoFeed{Why: c.lack}
+		}
+	}
+	return f.conn.SetDeadline(time.Time{})
+}
+
+// Close ends the connection, also for a next that waits.
+func (f *Feed) Close() {
+	_ = f.conn.Close()
+	f.Session.Close()
+}
+
+// Ping asks the node for a sign of life, unless one is awaited. The time at
+// which an earlier one was sent is then returned by next.
+func (f *Feed) Ping(now time.Time) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !f.sent.IsZero() {
+		return nil
+	}
+	f.sent = now
+	if err := f.conn.SetWriteDeadline(now.Add(f.Timeout)); err != nil {
+		return err
+	}
+	_, err := f.conn.Write(command("PING"))
+	return err
+}
+
+// Silent reports whether a sign of life is overdue.
+func (f *Feed) Silent(now time.Time) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return !f.sent.IsZero() && now.Sub(f.sent) > f.Timeout
+}
+
+// ponged takes in a sign of life. All changes before until have been told: a
+// server sends what it has to tell at the end of a round of its work, after the
+// answers of that round, so an answer vouches for the changes before the last
+// answer's question.
+func (f *Feed) ponged() (until time.Time) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	until = f.last
+	f.last, f.sent = f.sent, time.Time{}
+	return until
+}
+
+// push is what a feed brings.
+type push struct {
+	pong  bool // an answer to a PING
+	all   bool // any key may have changed
+	keys  []string
+	other int // keys that are none of ours
+	bytes int // of their names
+}
+
+// next waits for the next message. keep chooses the keys.
+func (f *Feed) next(keep func([]byte) bool) (push, error) { return readPush(f.in, keep) }
+
+func readPush(in *bufio.Reader, keep func([]byte) bool) (push, error) {
+	kind, n, line, err := readHead(in)
+	if err != nil {
+		return push{}, err
+	}
+	switch kind {
+	case '+':
+		return push{pong: true}, nil
+	case '-':
+		return push{}, fmt.Errorf("%w: it says %q", ErrBadPush, line)
+	case '>':
+	default:
+		return push{}, fmt.Errorf("%w: it begins with %q", ErrBadPush, kind)
+	}
+	var p push
+	if n < 1 {
+		return p, fmt.Errorf("%w: a push of %d", ErrBadPush, n)
+	}
+	name, err := readShort(in)
+	if err != nil {
+		return p, err
+	}
+	if name != "invalidate" || n != 2 {
+		for range n - 1 {
+			if err := discard(in, 0); err != nil {
+				return p, err
+			}
+		}
+		return p, nil
+	}
+	kind, n, _, err = readHead(in)
+	switch {
+	case err != nil:
+		return p, err
+	case kind == '_', kind == '*' && n < 0:
+		p.all = true
+		return p, nil
+	case kind != '*':
+		return p, fmt.Errorf("%w: keys that begin with %q", ErrBadPush, kind)
+	}
+	for range n {
+		if err := p.readKey(in, keep); err != nil {
+			return p, err
+		}
+	}
+	return p, nil
+}
+
+// readKey reads the name of a key, and copies it only if it is one of ours.
+func (p *push) readKey(in *bufio.Reader, keep func([]byte) bool) error {
+	kind, n, _, err := readHead(in)
+	switch {
+	case err != nil:
+		return err
+	case kind != '$' || n < 0:
+		return fmt.Errorf("%w: a key that begins with %q", ErrBadPush, kind)
+	case n > LongestKey:
+		p.other++
+		p.bytes += n
+		return skip(in, n)
+	}
+	var key []byte
+	if n+2 <= in.Size() {
+		if key, err = in.Peek(n + 2); err != nil {
+			return unexpected(err)
+		}
+	} else {
+		key = make([]byte, n+2)
+		if _, err := io.ReadFull(in, key); err != nil {
+			return unexpected(err)
+		}
+	}
+	if key[n] != '\r' || key[n+1] != '\n' {
+		return fmt.Errorf("%w: a key longer than it says", ErrBadPush)
+	}
+	if keep(key[:n]) {
+		p.keys = append(p.keys, string(key[:n]))
+	} else {
+		p.other++
+		p.bytes += n
+	}
+	if n+2 <= in.Size() {
+		_, err = in.Discard(n + 2)
+	}
+	return err
+}
+
+// readHead reads the line that begins a value: its kind, and its number where
+// it has one. A null has the number −1.
+func readHead(in *bufio.Reader) (kind byte, n int, line string, err error) {
+	b, err := in.ReadSlice('\n')
+	if err != nil {
+		if errors.Is(err, bufio.ErrBufferFull) {
+			err = fmt.Errorf("%w: a line without end", ErrBadPush)
+		}
+		return 0, 0, "", err
+	}
+	if len(b) < 3 || b[len(b)-2] != '\r' || len(b) > longestLine {
+		return 0, 0, "", fmt.Errorf("%w: %.80q", ErrBadPush, b)
+	}
+	kind, rest := b[0], b[1:len(b)-2]
+	switch kind {
+	case '$', '*', '>', '%', '~', '=', '!':
+		n, err := strconv.Atoi(string(rest))
+		if err != nil || n < -1 || n > 512<<20 {
+			return 0, 0, "", fmt.Errorf("%w: a length of %.80q", ErrBadPush, rest)
+		}
+		return kind, n, "", nil
+	case '+', '-', ':', ',', '#', '(', '_':
+		return kind, 0, string(rest), nil
+	}
+	return 0, 0, "", fmt.Errorf("%w: it begins with %q", ErrBadPush, kind)
+}
+
+// readShort reads a short string.
+func readShort(in *bufio.Reader) (string, error) {
+	kind, n, line, err := readHead(in)
+	switch {
+	case err != nil:
+		return "", err
+	case kind == '+':
+		return line, nil
+	case kind != '$' || n < 0 || n > longestLine:
+		return "", fmt.Errorf("%w: a name that begins with %q", ErrBadPush, kind)
+	}
+	b := make([]byte, n+2)
+	if _, err := io.ReadFull(in, b); err != nil {
+		return "", unexpected(err)
+	}
+	return string(b[:n]), nil
+}
+
+// discard reads a value away.
+func discard(in *bufio.Reader, depth int) error {
+	kind, n, _, err := readHead(in)
+	if err != nil || n <= 0 && kind != '$' {
+		return err
+	}
+	switch kind {
+	case '$', '=', '!':
+		if n < 0 {
+			return nil
+		}
+		return skip(in, n)
+	case '%':
+		n *= 2
+	case '*', '>', '~':
+	default:
+		return nil
+	}
+	if depth == pushDepth {
+		return fmt.Errorf("%w: too deep", ErrBadPush)
+	}
+	for range n {
+		if err := discard(in, depth+1); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// skip reads away n bytes and the end of the line.
+func skip(in *bufio.Reader, n int) error {
+	for n += 2; n > 0; {
+		k, err := in.Discard(min(n, 1<<20))
+		if err != nil {
+			return unexpected(err)
+		}
+		n -= k
+	}
+	return nil
+}
+
+// readAnswer reads an answer that is no push, whatever it is.
+func readAnswer(in *bufio.Reader) (kind byte, line string, err error) {
+	for {
+		b, err := in.Peek(1)
+		if err != nil {
+			return 0, "", err
+		}
+		switch kind := b[0]; kind {
+		case '+', '-':
+			_, _, line, err := readHead(in)
+			return kind, line, err
+		default:
+			if err := discard(in, 0); err != nil || kind != '>' {
+				return kind, "", err
+			}
+		}
+	}
+}
+
+func unexpected(err error) error {
+	if errors.Is(err, io.EOF) {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+// command is a command as servers read it.
+func command(args ...string) []byte {
+	b := strconv.AppendInt([]byte{'*'}, int64(len(args)), 10)
+	for _, a := range args {
+		b = append(b, "\r\n$"...)
+		b = strconv.AppendInt(b, int64(len(a)), 10)
+		b = append(b, "\r\n"...)
+		b = append(b, a...)
+	}
+	return append(b, "\r\n"...)
+}

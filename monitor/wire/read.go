@@ -1,0 +1,324 @@
+package wire
+
+import (
+	"context"
+	"crypto/sha1"
+	"encoding/hex"
+	"errors"
+	"redlockctl/internal/safetext"
+	"redlockctl/monitor"
+	"redlockctl/monitor/table"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// readScript reads type, PTTL, length and the first bytes of each key, in one
+// go, so that token and TTL belong together. It writes nothing, and never
+// fetches a whole value: of a hash the names of its fields, of a sorted set its members, if they are few and
+// all of it is small. What is not essential is asked for by pcall: a server that
+// refuses it is read all the same.
+//
+// Most keys are short strings, and are told in as few words as do: PTTL and
+// value, and the length behind a value that may have been cut. Of any other the
+// type comes first, then PTTL, length and the names of fields. A key that is not
+// there is -2 alone.
+const readScript = `
+local call, measures = redis.call, {hash = 'HLEN', list = 'LLEN', set = 'SCARD', zset = 'ZCARD', stream = 'XLEN'}
+local out, n = {}, 0
+for i = 1, #KEYS do
+  local key = KEYS[i]
+  local pttl, kind = call('PTTL', key)
+  if pttl ~= -2 then
+    kind = call('TYPE', key)
+    if type(kind) == 'table' then kind = kind['ok'] end
+  end
+  if pttl == -2 then
+    out[n + 1] = pttl
+    n = n + 1
+  elseif kind == 'string' then
+    local text = call('GETRANGE', key, 0, 127)
+    out[n + 1], out[n + 2] = pttl, text
+    n = n + 2
+    if #text == 128 then
+      n = n + 1
+      out[n] = call('STRLEN', key)
+    end
+  else
+    local size, names = 0, ''
+    if measures[kind] then
+      local k = redis.pcall(measures[kind], key)
+      if type(k) == 'number' then size = k end
+      if (kind == 'hash' or kind == 'zset') and size <= 8 then
+        local weight = redis.pcall('MEMORY', 'USAGE', key, 'SAMPLES', '0')
+        if type(weight) == 'number' and weight <= 4096 then
+          local fields
+          if kind == 'hash' then fields = redis.pcall('HKEYS', key) else fields = redis.pcall('ZRANGE', key, 0, -1) end
+          if not fields['err'] then names = table.concat(fields, '\n') end
+        end
+      end
+    end
+    out[n + 1], out[n + 2], out[n + 3], out[n + 4] = kind, pttl, size, names
+    n = n + 4
+  end
+end
+return out`
+
+// Reader reads locks on one connection, in the best way that the server
+// allows.
+type Reader struct {
+	*Session
+	wire  *wire // nil until the connection is set up
+	mode  readMode
+	noSHA bool          // the script is sent each time
+	sha   string        // of the script
+	Note  monitor.Limit // what is missing in this mode
+	spent spent         // by all reads
+	Load  load          // by others
+	// patient: it matters what others do.
+	Patient bool
+}
+
+func NewReader(s *Session) *Reader {
+	sum := sha1.Sum([]byte(readScript))
+	return &Reader{Session: s, sha: hex.EncodeToString(sum[:])}
+}
+
+const adviceScripts = "Use a server that runs scripts (EVAL)."
+
+type readMode uint8
+
+const (
+	readByEvalRO readMode = iota // a script that cannot write; Redis 7
+	readByEval                   // the same script on older servers
+	readByMulti                  // a transaction, where scripts are denied
+)
+
+// RunID is the run_id of the server behind the connection; empty where INFO is
+// denied.
+func (r *Reader) RunID(ctx context.Context) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, r.Timeout)
+	defer cancel()
+	text, err := r.Conn.Info(ctx, "server").Result()
+	if err != nil && !Says(err, "NOPERM") {
+		return "", err
+	}
+	fields := map[string]string{}
+	ParseInfo(text, fields)
+	r.wire = newWire(r.raw, r.Timeout)
+	return fields["run_id"], nil
+}
+
+// Sweep reads the rows of some keys and the next page of SCAN, in one round trip.
+// It is to be used while fast says so. refused is the answer of a server that
+// does not run the script as it was sent: the keys are to be read by read, which
+// finds out why. Now and then the server is asked how many commands it has processed.
+func (r *Reader) Sweep(ctx context.Context, keys []string, cursor uint64, pattern string, count int64) (p swept, err error) {
+	evalsha, w := "EVALSHA_RO", r.wire
+	if r.mode == readByEval {
+		evalsha = "EVALSHA"
+	}
+	batches := slices.Collect(slices.Chunk(keys, BatchKeys))
+	for _, batch := range batches {
+		w.head(3 + len(batch))
+		w.arg(evalsha)
+		w.arg(r.sha)
+		w.arg(strconv.Itoa(len(batch)))
+		for _, key := range batch {
+			w.arg(key)
+		}
+	}
+	w.put("SCAN", strconv.FormatUint(cursor, 10), "MATCH", pattern, "COUNT", strconv.FormatInt(count, 10))
+	p.Sent = time.Now()
+	counted := r.Patient && r.Load.due(p.Sent)
+	if counted {
+		w.put("INFO", "stats")
+	}
+	if err := w.send(ctx); err != nil {
+		return p, err
+	}
+	p.Rows = make([]table.Row, 0, len(keys))
+	for _, batch := range batches {
+		rows, err := w.rows(p.Rows, batch)
+		switch {
+		case err == nil:
+			r.spent.script(rows[len(p.Rows):])
+			p.Rows = rows
+		case IsAnswer(err):
+			r.spent.command(1)
+			p.Refused = err
+		default:
+			return p, err
+		}
+	}
+	p.Page, err = w.page()
+	p.Received = time.Now()
+	r.spent.command(1)
+	if counted && err == nil {
+		var info value
+		info, err = w.next(longestInfo)
+		r.Load.saw(commandsOf(info.text), r.spent, p.Received)
+		r.spent.command(1)
+	}
+	return p, err
+}
+
+// longestInfo is how many bytes a section of INFO may have.
+const longestInfo = 32 << 10
+
+// swept is what a sweep brought.
+type swept struct {
+	Page
+	Rows           []table.Row
+	Refused        error
+	Sent, Received time.Time
+}
+
+// Fast reports whether the server runs the script by its name, as far as is known.
+func (r *Reader) Fast() bool { return r.wire != nil && r.mode != readByMulti && !r.noSHA }
+
+// Read reads some keys, and falls back to a lesser way for good when the
+// server refuses the better one.
+func (r *Reader) Read(ctx context.Context, keys []string) (rows []table.Row, sent, received time.Time, err error) {
+	for {
+		sent = time.Now()
+		switch r.mode {
+		case readByMulti:
+			rows, err = r.readMulti(ctx, keys)
+		default:
+			rows, err = r.readScript(ctx, keys)
+		}
+		received = time.Now()
+		// A script that fails for any reason of its own ("ERR …") is one that this
+		// server does not run; being busy or loading is not.
+		switch {
+		case err == nil, r.mode == readByMulti:
+			return rows, sent, received, err
+		case !r.noSHA && Says(err, "NOSCRIPT"):
+			// Sent once, it is known there for all.
+			r.noSHA = true
+			rows, sent, received, err = r.Read(ctx, keys)
+			r.noSHA = err != nil
+			return rows, sent, received, err
+		case !Says(err, "NOPERM", "ERR"):
+			return rows, sent, received, err
+		case !r.noSHA:
+			r.noSHA = true // only the short form may be refused
+			continue
+		}
+		r.mode++
+		r.noSHA = false
+		r.Note = monitor.Limit{Text: "EVAL_RO refused: reading by EVAL"} // which sees as much
+		if r.mode == readByMulti {
+			r.Note = monitor.Limit{Text: "scripts denied: reading by MULTI, locks in hashes are not seen", Do: adviceScripts}
+			if Says(err, "NOPERM") {
+				r.Note.Do = monitor.AdviceRights
+			}
+		}
+	}
+}
+
+func (r *Reader) readScript(ctx context.Context, keys []string) ([]table.Row, error) {
+	ctx, cancel := context.WithTimeout(ctx, r.Timeout)
+	defer cancel()
+	var cmd *redis.Cmd
+	switch {
+	case r.mode == readByEvalRO && r.noSHA:
+		cmd = r.Conn.EvalRO(ctx, readScript, keys)
+	case r.mode == readByEvalRO:
+		cmd = r.Conn.EvalShaRO(ctx, r.sha, keys)
+	case r.noSHA:
+		cmd = r.Conn.Eval(ctx, readScript, keys)
+	default:
+		cmd = r.Conn.EvalSha(ctx, r.sha, keys)
+	}
+	values, err := cmd.Slice()
+	if err != nil {
+		r.spent.command(1)
+		return nil, err
+	}
+	rows, err := parseRows(keys, values)
+	r.spent.script(rows)
+	return rows, err
+}
+
+// readMulti reads within a transaction. The length of what is no string is
+// asked for afterwards: it is for show only.
+func (r *Reader) readMulti(ctx context.Context, keys []string) ([]table.Row, error) {
+	ctx, cancel := context.WithTimeout(ctx, r.Timeout)
+	defer cancel()
+	types := make([]*redis.StatusCmd, len(keys))
+	pttls := make([]*redis.Cmd, len(keys))
+	lengths := make([]*redis.IntCmd, len(keys))
+	prefixes := make([]*redis.StringCmd, len(keys))
+	_, err := r.Conn.TxPipelined(ctx, func(p redis.Pipeliner) error {
+		for i, key := range keys {
+			types[i] = p.Type(ctx, key)
+			pttls[i] = p.Do(ctx, "pttl", key)
+			lengths[i] = p.StrLen(ctx, key)
+			prefixes[i] = p.GetRange(ctx, key, 0, table.PrefixLen-1)
+		}
+		return nil
+	})
+	r.spent.command(2 + 4*int64(len(keys)))
+	// STRLEN of a list is an error of its own; the rest of the answers counts.
+	if err != nil && !Says(err, "WRONGTYPE") {
+		return nil, err
+	}
+	rows := make([]table.Row, len(keys))
+	others := map[int]*redis.IntCmd{}
+	for i, key := range keys {
+		pttl, err := pttls[i].Int64()
+		if err = errors.Join(err, types[i].Err()); err != nil {
+			return nil, err
+		}
+		rows[i] = table.NewRow(key, types[i].Val(), pttl, lengths[i].Val(), prefixes[i].Val())
+		if typ := rows[i].Type; typ != "string" && typ != "none" {
+			rows[i].Len, rows[i].Prefix = 0, ""
+			others[i] = nil
+		}
+	}
+	if len(others) == 0 {
+		return rows, nil
+	}
+	r.spent.command(int64(len(others)))
+	_, err = r.Conn.Pipelined(ctx, func(p redis.Pipeliner) error {
+		for i := range others {
+			switch key := keys[i]; rows[i].Type {
+			case "hash":
+				others[i] = p.HLen(ctx, key)
+			case "list":
+				others[i] = p.LLen(ctx, key)
+			case "set":
+				others[i] = p.SCard(ctx, key)
+			case "zset":
+				others[i] = p.ZCard(ctx, key)
+			case "stream":
+				others[i] = p.XLen(ctx, key)
+			}
+		}
+		return nil
+	})
+	if err != nil && !IsAnswer(err) {
+		return nil, err
+	}
+	for i, cmd := range others {
+		if cmd != nil {
+			rows[i].Len = cmd.Val()
+		}
+	}
+	return rows, nil
+}
+
+// ParseInfo adds the fields of an INFO answer to fields, made safe to show.
+func ParseInfo(text string, fields map[string]string) {
+	for line := range strings.Lines(text) {
+		line = strings.TrimRight(line, "\r\n")
+		if name, value, ok := strings.Cut(line, ":"); ok && !strings.HasPrefix(line, "#") {
+			fields[name] = safetext.Escape(value)
+		}
+	}
+}

@@ -1,0 +1,177 @@
+package wire
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"redlockctl/monitor"
+	"redlockctl/redlock"
+)
+
+// Session is one connection to one incarnation of a server. When it breaks, the
+// session is over: a scan that began before a restart can never go on after
+// it with a cursor of the old incarnation.
+type Session struct {
+	client  *redis.Client
+	Conn    *redis.Conn
+	raw     net.Conn // beneath them
+	Timeout time.Duration
+	stop    func() bool // lets go of the context
+}
+
+// errSessionOver is what a session answers when something asks it to dial a
+// second time.
+var errSessionOver = errors.New("the connection of this session has ended")
+
+// DialError is a failure to connect at all, to be told apart from a failure of
+// an established connection.
+type DialError struct{ Err error }
+
+func (e DialError) Error() string { return e.Err.Error() }
+func (e DialError) Unwrap() error { return e.Err }
+
+// Dial connects to node. It dials by itself, before the client library gets to
+// see the connection: the library answers a failed dial with a goroutine that
+// goes on dialling and a line on stderr, which is the screen.
+func Dial(ctx context.Context, node *redlock.Node, timeout time.Duration, with ...func(*redis.Options)) (*Session, error) {
+	var first, raw net.Conn
+	var dialErr error
+	client := node.Client(1, timeout, append(with[:len(with):len(with)], func(opt *redis.Options) {
+		connect := opt.Dialer
+		if connect == nil {
+			connect = redis.NewDialer(opt)
+		}
+		network := opt.Network
+		if network == "" {
+			network = "tcp"
+			if strings.HasPrefix(opt.Addr, "/") {
+				network = "unix"
+			}
+		}
+		ctx, cancel := context.WithTimeout(ctx, timeout)
+		defer cancel()
+		first, dialErr = connect(ctx, network, opt.Addr)
+		raw = first
+		opt.Dialer = func(context.Context, string, string) (net.Conn, error) {
+			if first == nil {
+				return nil, errSessionOver
+			}
+			conn := first
+			first = nil
+			return conn, nil
+		}
+	})...)
+	if dialErr != nil {
+		_ = client.Close()
+		return nil, DialError{dialErr}
+	}
+	// The end of ctx ends what waits for an answer.
+	stop := context.AfterFunc(ctx, func() { _ = raw.Close() })
+	return &Session{client: client, Conn: client.Conn(), raw: raw, Timeout: timeout, stop: stop}, nil
+}
+
+// Close ends the connection.
+func (s *Session) Close() {
+	s.stop()
+	_ = s.Conn.Close()
+	_ = s.client.Close()
+}
+
+// Pipeline sends what fill queues in one write, within the session's timeout.
+// Answers that are errors of single commands are left in the commands; only
+// a failure of the connection is returned.
+func (s *Session) Pipeline(ctx context.Context, fill func(redis.Pipeliner)) error {
+	ctx, cancel := context.WithTimeout(ctx, s.Timeout)
+	defer cancel()
+	_, err := s.Conn.Pipelined(ctx, func(p redis.Pipeliner) error { fill(p); return nil })
+	if err == nil || (IsAnswer(err) && !isSetup(err)) {
+		return nil
+	}
+	return err
+}
+
+// IsAnswer reports whether err is what the server said, rather than a failure to talk
+// to it.
+func IsAnswer(err error) bool {
+	var answer redis.Error
+	return errors.As(err, &answer)
+}
+
+// isSetup reports whether err comes from setting the connection up (authentication,
+// choice of the database), so that no command was sent at all.
+func isSetup(err error) bool {
+	var answer redis.Error
+	return errors.As(err, &answer) && answer.Error() != err.Error()
+}
+
+// Says reports whether err is an answer of the server that begins with one of the
+// words.
+func Says(err error, words ...string) bool {
+	var answer redis.Error
+	if !errors.As(err, &answer) {
+		return false
+	}
+	text := answer.Error()
+	for _, w := range words {
+		if strings.HasPrefix(text, w) {
+			return true
+		}
+	}
+	return false
+}
+
+// Refused reports whether the server knows no such command, or allows it to nobody
+// like us.
+func Refused(err error) bool { return Says(err, "NOPERM", "ERR unknown command") }
+
+// StateOf is the state of a node whose probe failed with err.
+func StateOf(err error) monitor.NodeState {
+	var failed DialError
+	var timeout net.Error
+	switch {
+	case errors.As(err, &failed):
+		return monitor.NodeDown
+	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
+		return monitor.NodeSlow
+	case Says(err, "LOADING"):
+		return monitor.NodeLoading
+	case Says(err, "BUSY"):
+		return monitor.NodeSlow
+	case IsAnswer(err):
+		return monitor.NodeDenied
+	}
+	return monitor.NodeDown // the connection broke
+}
+
+// Sentence is err for people.
+func Sentence(err error) string {
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		return "no answer in time"
+	case errors.Is(err, io.EOF):
+		return "the server closed the connection"
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return "connection refused" + dialled(err)
+	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
+		return "the connection was reset"
+	}
+	if late := net.Error(nil); errors.As(err, &late) && late.Timeout() {
+		return "no answer in time" + dialled(err)
+	}
+	return err.Error()
+}
+
+// dialled is the address that a connection was not made to.
+func dialled(err error) string {
+	if op := (*net.OpError)(nil); errors.As(err, &op) && op.Op == "dial" && op.Addr != nil {
+		return " at " + op.Addr.String()
+	}
+	return ""
+}

@@ -1,0 +1,52 @@
+package wire
+
+import (
+	"testing"
+	"time"
+
+	"redlockctl/internal/sessions"
+	"redlockctl/redlock"
+)
+
+// scripted is a node whose server says what a string says, whatever it is asked.
+func scripted(tb testing.TB, text string) *redlock.Node {
+	tb.Helper()
+	n, err := redlock.NewNode("n1", sessions.Scripted(text))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return n
+}
+
+// FuzzSession: whatever a server says from the first byte of the greeting on, each
+// of a monitor's sessions with it ends.
+func FuzzSession(f *testing.F) {
+	f.Add(sessions.Greeting + "+PONG\r\n*2\r\n$10\r\n1700000000\r\n$1\r\n0\r\n$11\r\nrun_id:abc1\r\n")
+	f.Add(sessions.Greeting + "$11\r\nrun_id:abc1\r\n*2\r\n$1\r\n0\r\n*1\r\n$1\r\nk\r\n*4\r\n$6\r\nstring\r\n:1000\r\n:1\r\n$1\r\nx\r\n")
+	f.Add(sessions.Greeting + "+PONG\r\n" + sessions.Greeting + "+OK\r\n>2\r\n$10\r\ninvalidate\r\n*1\r\n$1\r\nk\r\n+PONG\r\n")
+	for _, text := range sessions.Sessions {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		ctx := t.Context()
+		if s, err := Dial(ctx, scripted(t, text).Within(ReadBudget(1)), time.Second); err == nil {
+			r := NewReader(s)
+			if _, err := r.RunID(ctx); err == nil {
+				if p, err := r.Sweep(ctx, nil, 0, "*", 10); err == nil && len(p.Keys) > 0 {
+					keys := p.Keys[:min(len(p.Keys), BatchKeys)]
+					_, _ = r.Sweep(ctx, keys, p.Next, "*", 10)
+					_, _, _, _ = r.Read(ctx, keys)
+				}
+			}
+			s.Close()
+		}
+		if feed, err := OpenFeed(ctx, scripted(t, text), nil, time.Second); err == nil {
+			for range 8 {
+				if _, err := feed.next(func([]byte) bool { return true }); err != nil {
+					break
+				}
+			}
+			feed.Close()
+		}
+	})
+}

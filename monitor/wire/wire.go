@@ -1,0 +1,383 @@
+// Package wire talks to one server: it dials once, is told of changes, and reads keys. What a
+// server may send is bounded.
+package wire
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strconv"
+	"strings"
+	"time"
+
+	"redlockctl/monitor/table"
+	"redlockctl/redlock"
+)
+
+// wire speaks to a server itself, over a connection that the client library has
+// set up: several commands go out in one write, and the rows of a read are taken
+// from the replies without a value of the library for each field. What a server
+// may send is bounded: nothing that it announces is made room for beyond that.
+type wire struct {
+	conn    net.Conn
+	in      *bufio.Reader
+	out     []byte
+	texts   strings.Builder // of the latest texts, many in one piece of memory
+	timeout time.Duration
+}
+
+const (
+	wirePiece = 16 << 10 // bytes of texts that share their memory
+	wireText  = 64 << 20 // bytes of the names of one page
+	wireItems = 1 << 20  // of one list
+)
+
+func newWire(conn net.Conn, timeout time.Duration) *wire {
+	return &wire{conn: conn, in: bufio.NewReaderSize(conn, 64<<10), timeout: timeout}
+}
+
+// put queues a command.
+func (w *wire) put(args ...string) {
+	w.head(len(args))
+	for _, a := range args {
+		w.arg(a)
+	}
+}
+
+// head begins a command of n arguments.
+func (w *wire) head(n int) {
+	w.out = append(w.out, '*')
+	w.out = strconv.AppendInt(w.out, int64(n), 10)
+	w.out = append(w.out, "\r\n"...)
+}
+
+func (w *wire) arg(a string) {
+	w.out = append(w.out, '$')
+	w.out = strconv.AppendInt(w.out, int64(len(a)), 10)
+	w.out = append(w.out, "\r\n"...)
+	w.out = append(w.out, a...)
+	w.out = append(w.out, "\r\n"...)
+}
+
+// send sends what is queued. The replies have to come within the timeout.
+func (w *wire) send(ctx context.Context) error {
+	out := w.out
+	w.out = w.out[:0]
+	if cap(out) > 4*BatchBytes {
+		w.out = nil
+	}
+	end := time.Now().Add(w.timeout)
+	if bound, ok := ctx.Deadline(); ok && bound.Before(end) {
+		end = bound
+	}
+	if err := w.conn.SetDeadline(end); err != nil {
+		return err
+	}
+	_, err := w.conn.Write(out)
+	return err
+}
+
+// value is one of a reply: a number or a text, the head of a list, or an error of
+// the server.
+type value struct {
+	kind byte  // ':', '$', '*', '-', or '_' for nothing
+	n    int64 // a number, a length
+	text string
+}
+
+// long reports whether a text was skipped for its length, which is n.
+func (v value) long() bool { return v.kind == '$' && int64(len(v.text)) < v.n }
+
+// next reads a value; a list is to be read on. Of a text of more than so many bytes
+// only its length is told.
+func (w *wire) next(most int) (value, error) {
+	for {
+		line, err := w.in.ReadSlice('\n')
+		if err != nil {
+			if errors.Is(err, bufio.ErrBufferFull) {
+				err = fmt.Errorf("%w: a line without end", redlock.ErrBadReply)
+			}
+			return value{}, unexpected(err)
+		}
+		if len(line) < 3 || line[len(line)-2] != '\r' {
+			return value{}, fmt.Errorf("%w: %.40q", redlock.ErrBadReply, line)
+		}
+		kind, rest := line[0], line[1:len(line)-2]
+		switch kind {
+		case '+':
+			return value{kind: '$', n: int64(len(rest)), text: string(rest)}, nil
+		case '-':
+			return value{kind: '-', text: string(rest[:min(len(rest), longestLine)])}, nil
+		case '_':
+			return value{kind: '_'}, nil
+		case ':':
+			n, ok := integer(rest)
+			if !ok {
+				return value{}, fmt.Errorf("%w: %.40q", redlock.ErrBadReply, line)
+			}
+			return value{kind: ':', n: n}, nil
+		case '$', '=': // of a verbatim text the kind is left in it
+			n, ok := integer(rest)
+			switch {
+			case !ok || n < -1 || n > 512<<20:
+				return value{}, fmt.Errorf("%w: a length of %.40q", redlock.ErrBadReply, rest)
+			case n == -1:
+				return value{kind: '_'}, nil
+			case n > int64(most):
+				return value{kind: '$', n: n}, skip(w.in, int(n))
+			}
+			text, err := w.bulk(int(n))
+			return value{kind: '$', n: n, text: text}, err
+		case '*', '~':
+			n, ok := integer(rest)
+			switch {
+			case !ok || n < -1 || n > wireItems:
+				return value{}, fmt.Errorf("%w: a length of %.40q", redlock.ErrBadReply, rest)
+			case n == -1:
+				return value{kind: '_'}, nil
+			}
+			return value{kind: '*', n: n}, nil
+		case '>': // told unasked, between replies
+			n, ok := integer(rest)
+			if !ok || n < 0 || n > 64 {
+				return value{}, fmt.Errorf("%w: a push of %.40q", redlock.ErrBadReply, rest)
+			}
+			for range n {
+				if err := discard(w.in, 0); err != nil {
+					return value{}, err
+				}
+			}
+		default:
+			return value{}, fmt.Errorf("%w: it begins with %q", redlock.ErrBadReply, kind)
+		}
+	}
+}
+
+// integer is what strconv.ParseInt says of most replies, without a string.
+func integer(b []byte) (n int64, ok bool) {
+	digits := b
+	if len(b) > 0 && b[0] == '-' {
+		digits = b[1:]
+	}
+	if len(digits) == 0 || len(digits) > 18 {
+		n, err := strconv.ParseInt(string(b), 10, 64)
+		return n, err == nil
+	}
+	for _, c := range digits {
+		if c < '0' || c > '9' {
+			return 0, false
+		}
+		n = 10*n + int64(c-'0')
+	}
+	if len(digits) < len(b) {
+		n = -n
+	}
+	return n, true
+}
+
+// bulk reads a text of n bytes and the end of its line.
+func (w *wire) bulk(n int) (string, error) {
+	if n+2 <= w.in.Size() {
+		b, err := w.in.Peek(n + 2)
+		if err != nil {
+			return "", unexpected(err)
+		}
+		if b[n] != '\r' || b[n+1] != '\n' {
+			return "", fmt.Errorf("%w: a text longer than it says", redlock.ErrBadReply)
+		}
+		text := w.text(b[:n])
+		_, err = w.in.Discard(n + 2)
+		return text, err
+	}
+	// As it comes: what is announced is not believed.
+	b, err := io.ReadAll(io.LimitReader(w.in, int64(n+2)))
+	switch {
+	case err != nil:
+		return "", err
+	case len(b) < n+2:
+		return "", io.ErrUnexpectedEOF
+	case b[n] != '\r' || b[n+1] != '\n':
+		return "", fmt.Errorf("%w: a text longer than it says", redlock.ErrBadReply)
+	}
+	return string(b[:n]), nil
+}
+
+// text is b as a string. It shares its memory with others: most of what is read is
+// known and soon forgotten. Who keeps it for long keeps a copy.
+func (w *wire) text(b []byte) string {
+	if len(b) > wirePiece/8 {
+		return string(b)
+	}
+	if w.texts.Cap()-w.texts.Len() < len(b) {
+		w.texts = strings.Builder{}
+		w.texts.Grow(wirePiece)
+	}
+	at := w.texts.Len()
+	w.texts.Write(b)
+	return w.texts.String()[at:]
+}
+
+// page reads a reply of SCAN.
+func (w *wire) page() (p Page, err error) {
+	v, err := w.next(longestLine)
+	switch {
+	case err != nil:
+		return p, err
+	case v.kind == '-':
+		return p, redlock.ServerError(v.text)
+	case v.kind != '*' || v.n != 2:
+		return p, fmt.Errorf("%w: no page of SCAN", redlock.ErrBadReply)
+	}
+	cursor, err := w.next(longestLine)
+	if err != nil {
+		return p, err
+	}
+	if p.Next, err = strconv.ParseUint(cursor.text, 10, 64); err != nil {
+		return p, fmt.Errorf("%w: a cursor of %.40q", redlock.ErrBadReply, cursor.text)
+	}
+	list, err := w.next(longestLine)
+	if err != nil {
+		return p, err
+	}
+	if list.kind != '*' {
+		return p, fmt.Errorf("%w: no keys in a page of SCAN", redlock.ErrBadReply)
+	}
+	p.Keys = make([]string, 0, min(list.n, 4096))
+	left := wireText
+	for range list.n {
+		v, err := w.next(LongestKey)
+		switch {
+		case err != nil:
+			return p, err
+		case v.kind != '$':
+			return p, fmt.Errorf("%w: a key that is none", redlock.ErrBadReply)
+		case v.long():
+			p.Long++
+			continue
+		}
+		if left -= len(v.text); left < 0 {
+			return p, fmt.Errorf("%w: a page of more than %d MiB", redlock.ErrBadReply, wireText>>20)
+		}
+		p.Keys = append(p.Keys, v.text)
+	}
+	return p, nil
+}
+
+// Page is a reply of SCAN.
+type Page struct {
+	Keys []string
+	Long int // keys with names too long for a lock
+	Next uint64
+}
+
+// rows reads a reply of the script for these keys, and adds it to rows.
+func (w *wire) rows(rows []table.Row, keys []string) ([]table.Row, error) {
+	v, err := w.next(longestLine)
+	switch {
+	case err != nil:
+		return nil, err
+	case v.kind == '-':
+		return nil, redlock.ServerError(v.text)
+	case v.kind != '*':
+		return nil, fmt.Errorf("%w: no list of rows", redlock.ErrBadReply)
+	}
+	left := v.n
+	rows, err = rowsOf(rows, keys, func() (value, error) {
+		if left == 0 {
+			return value{}, errShape
+		}
+		left--
+		v, err := w.next(table.FieldsLen + 4<<10)
+		if err == nil && (v.kind == '-' || v.long()) {
+			err = errShape
+		}
+		return v, err
+	})
+	if err == nil && left > 0 {
+		err = errShape
+	}
+	return rows, err
+}
+
+const (
+	BatchKeys  = 200     // keys of one read
+	BatchBytes = 1 << 20 // of key names in one read
+)
+
+// errShape is returned for rows of another shape than the script gives them.
+var errShape = fmt.Errorf("%w: rows of another shape", redlock.ErrBadReply)
+
+// parseRows takes the script's answer apart, trusting nothing.
+func parseRows(keys []string, values []any) ([]table.Row, error) {
+	rows, err := rowsOf(make([]table.Row, 0, len(keys)), keys, func() (value, error) {
+		if len(values) == 0 {
+			return value{}, errShape
+		}
+		v := values[0]
+		values = values[1:]
+		switch v := v.(type) {
+		case int64:
+			return value{kind: ':', n: v}, nil
+		case string:
+			return value{kind: '$', text: v}, nil
+		}
+		return value{}, errShape
+	})
+	if err == nil && len(values) > 0 {
+		err = errShape
+	}
+	return rows, err
+}
+
+// rowsOf adds the rows of keys, whose values next gives.
+func rowsOf(rows []table.Row, keys []string, next func() (value, error)) ([]table.Row, error) {
+	number := func() (int64, error) {
+		v, err := next()
+		if err == nil && v.kind != ':' {
+			err = errShape
+		}
+		return v.n, err
+	}
+	text := func() (string, error) {
+		v, err := next()
+		if err == nil && v.kind != '$' {
+			err = errShape
+		}
+		return v.text, err
+	}
+	for _, key := range keys {
+		v, err := next()
+		switch {
+		case err != nil:
+			return nil, err
+		case v.kind == ':' && v.n == -2:
+			rows = append(rows, table.NewRow(key, "none", -2, 0, ""))
+		case v.kind == ':':
+			prefix, err := text()
+			if err != nil {
+				return nil, err
+			}
+			length := int64(len(prefix))
+			if length >= table.PrefixLen {
+				if length, err = number(); err != nil {
+					return nil, err
+				}
+			}
+			rows = append(rows, table.NewRow(key, "string", v.n, length, prefix))
+		case v.kind == '$':
+			pttl, err1 := number()
+			length, err2 := number()
+			names, err3 := text()
+			if err := errors.Join(err1, err2, err3); err != nil {
+				return nil, err
+			}
+			rows = append(rows, table.NewRow(key, v.text, pttl, length, names))
+		default:
+			return nil, errShape
+		}
+	}
+	return rows, nil
+}
