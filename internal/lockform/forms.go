@@ -10,9 +10,12 @@ import (
 type row struct {
 	typ   string
 	size  int // of the whole value, in bytes; 0: of any size, known whole or not
-	match func(s sight) (telling, bool)
+	match matcher
 	Form
 }
+
+// matcher reports whether a key is of a form, and what it tells.
+type matcher func(s sight) (telling, bool)
 
 // fits reports whether type and size are the row's.
 func (r *row) fits(typ string, s sight) bool {
@@ -104,7 +107,7 @@ var forms = [...]row{
 		Library: "redis-semaphore (semaphore)", Shared: true,
 		Refused: "it is a semaphore: several hold it at once, each with an end of its own",
 	}},
-	{"string", 1, symfonyProbe, Form{
+	{"string", 1, only("symfony_check_support_time"), Form{
 		Library: "Symfony Lock", Companion: true,
 		Refused: "it is a question to the server, and ends after a millisecond",
 	}},
@@ -118,11 +121,11 @@ var forms = [...]row{
 		Library: "ioredfour",
 		Refused: "its holder is a number in a hash, which this program does not compare",
 	}},
-	{"string", 0, ioredfourCounter, Form{
+	{"string", 0, counter("lockindex"), Form{
 		Library: "ioredfour", Companion: true,
 		Refused: "it counts the grants of all locks of ioredfour, and must never go back",
 	}},
-	{"string", 0, simpleRedisMutexCounter, Form{
+	{"string", 0, counter(simpleRedisMutexPrefix + "fencing-tokens"), Form{
 		Library: "simple-redis-mutex", Companion: true,
 		Refused: "it counts the fencing tokens of simple-redis-mutex, and must never go back",
 	}},
@@ -141,7 +144,7 @@ var forms = [...]row{
 		Library:    "redis-semaphore, redlock-rb, aioredlock, @microfleet/ioredis-lock or Spring Integration",
 		TakingAway: "if redlock-rb made it: " + extendCreates + ", unless told extend_only_if_locked",
 	}},
-	{"string", 36, uuidUnder("redlock:"), Form{
+	{"string", 36, under("redlock:", uuid), Form{
 		Library:    "RedLock.net or pottery",
 		TakingAway: "if RedLock.net made it: " + extendCreates + ", so a holder that is alive gets it back within half its TTL; revoke it instead",
 	}},
@@ -159,7 +162,7 @@ var forms = [...]row{
 		Library:    "redis-py",
 		TakingAway: "it may have been made without a TTL: then only its holder, or a revoke or force-release, ends it",
 	}},
-	{"string", 32, hexUnder("lock_"), Form{
+	{"string", 32, under("lock_", hexDigits), Form{
 		Library: "php-lock, node-redlock or redlock-universal", SharedToken: true,
 		TakingAway: allTogether,
 	}},
@@ -167,7 +170,7 @@ var forms = [...]row{
 		Library: "node-redlock or redlock-universal", SharedToken: true,
 		TakingAway: allTogether,
 	}},
-	{"string", 64, hexUnder("php-malkusch-lock:"), Form{Library: "php-lock"}},
+	{"string", 64, under("php-malkusch-lock:", hexDigits), Form{Library: "php-lock"}},
 	{"string", 40, upperHex40, Form{Library: "redlock-cpp"}},
 	{"string", 13, uniqid, Form{Library: "redlock-php"}},
 	{"string", 24, warlock, Form{Library: "node-redis-warlock"}},
@@ -175,21 +178,21 @@ var forms = [...]row{
 		Library:    "redsync",
 		TakingAway: extendCreates + ", if it was made with WithSetNXOnExtend",
 	}},
-	{"string", 24, pythonRedisLock, Form{
+	{"string", 24, under("lock:", mixedOf(&base64Std)), Form{
 		Library:    "python-redis-lock",
 		TakingAway: "those who wait for it are woken by a push to lock-signal:NAME, which does not come: they go on waiting until their time limit",
 	}},
 	{"string", 27, ownTokens, Form{Library: "redlockctl"}},
-	{"string", 32, redisDistLock, Form{
+	{"string", 32, mixedOf(&base64Std), Form{
 		Library:    "Redis::DistLock",
 		TakingAway: extendCreates + ", if asked to",
 	}},
 	{"string", 22, bsmOrPy, Form{Library: "bsm/redislock, redlock-py or @redis-kit/lock"}},
 	{"string", 0, bsmRedislock, Form{Library: "bsm/redislock"}},
-	{"string", 22, redlockPy, Form{Library: "redlock-py or @redis-kit/lock"}},
-	{"string", 22, redisKit, Form{Library: "@redis-kit/lock"}},
+	{"string", 22, mixedOf(&letters), Form{Library: "redlock-py or @redis-kit/lock"}},
+	{"string", 22, mixedOf(&base64Std), Form{Library: "@redis-kit/lock"}},
 	{"string", 16, alphanumeric16, Form{Library: "go-zero or Laravel"}},
-	{"string", 20, redisPlusPlus, Form{Library: "redis-plus-plus"}},
+	{"string", 20, mixedOf(&letters), Form{Library: "redis-plus-plus"}},
 
 	// Raw bytes.
 	{"string", 16, rawGUID, Form{Library: "redlock-cs"}},
@@ -283,10 +286,29 @@ func named(key, prefix string) (name string, ok bool) {
 
 func uuid(s sight) (telling, bool) { return telling{}, isUUID(s.value, '4') }
 
-func uuidUnder(prefix string) func(s sight) (telling, bool) {
+// under matches a value under keys that begin with prefix.
+func under(prefix string, value matcher) matcher {
 	return func(s sight) (telling, bool) {
-		return telling{}, strings.HasPrefix(s.key, prefix) && isUUID(s.value, '4')
+		if !strings.HasPrefix(s.key, prefix) {
+			return telling{}, false
+		}
+		return value(s)
 	}
+}
+
+// mixedOf matches values of a class of characters, capitals and small letters among them.
+func mixedOf(c *class) matcher {
+	return func(s sight) (telling, bool) { return telling{}, all(s.value, *c) && mixed(s.value) }
+}
+
+// only matches one key.
+func only(key string) matcher {
+	return func(s sight) (telling, bool) { return telling{}, s.key == key }
+}
+
+// counter matches a number under one key.
+func counter(key string) matcher {
+	return func(s sight) (telling, bool) { return telling{}, s.key == key && s.whole && all(s.value, digits) }
 }
 
 func uuidUnderPath(s sight) (telling, bool) {
@@ -295,15 +317,6 @@ func uuidUnderPath(s sight) (telling, bool) {
 
 func hexDigits(s sight) (telling, bool) {
 	return telling{}, all(s.value, lowerHex) && !all(s.value, digits)
-}
-
-func hexUnder(prefix string) func(s sight) (telling, bool) {
-	return func(s sight) (telling, bool) {
-		if !strings.HasPrefix(s.key, prefix) {
-			return telling{}, false
-		}
-		return hexDigits(s)
-	}
 }
 
 func upperHex40(s sight) (telling, bool) {
@@ -346,16 +359,6 @@ func redsync(s sight) (telling, bool) {
 	return telling{}, v[22:] == "==" && all(v[:22], base64Std) && last(v[:22], base64Std2)
 }
 
-// pythonRedisLock is 18 bytes as base64 under lock:NAME.
-func pythonRedisLock(s sight) (telling, bool) {
-	return telling{}, strings.HasPrefix(s.key, "lock:") && all(s.value, base64Std) && mixed(s.value)
-}
-
-// redisDistLock is 24 bytes as base64.
-func redisDistLock(s sight) (telling, bool) {
-	return telling{}, all(s.value, base64Std) && mixed(s.value)
-}
-
 // bsmRedislock is 16 bytes as base64url, the last character having 2 bits of
 // them, and behind it whatever the caller adds.
 func bsmRedislock(s sight) (telling, bool) {
@@ -370,22 +373,12 @@ func bsmRedislock(s sight) (telling, bool) {
 	return telling{owner: owner}, all(token, base64URL) && last(token, base64URL2) && mixed(token)
 }
 
-// redlockPy is 22 letters and digits.
-func redlockPy(s sight) (telling, bool) {
-	return telling{}, all(s.value, letters) && mixed(s.value)
-}
-
 // bsmOrPy could be either.
 func bsmOrPy(s sight) (telling, bool) {
-	if _, ok := redlockPy(s); !ok {
+	if !all(s.value, letters) {
 		return telling{}, false
 	}
 	return bsmRedislock(s)
-}
-
-// redisPlusPlus is 20 letters and digits.
-func redisPlusPlus(s sight) (telling, bool) {
-	return telling{}, all(s.value, letters) && mixed(s.value)
 }
 
 // rawGUID is the 16 bytes of a random GUID as .NET lays them out.
@@ -484,10 +477,6 @@ func symfonyRead(s sight) (telling, bool) {
 		}
 	}
 	return telling{owner: strings.Join(members, ", ")}, len(members) > 0
-}
-
-func symfonyProbe(s sight) (telling, bool) {
-	return telling{}, s.key == "symfony_check_support_time"
 }
 
 // semaphore are UUIDs, behind which a semaphore of several permits writes a number;

@@ -23,15 +23,6 @@ func ioredfour(s sight) (telling, bool) {
 
 const simpleRedisMutexPrefix = "@simple-redis-mutex:"
 
-func simpleRedisMutexCounter(s sight) (telling, bool) {
-	return telling{}, s.key == simpleRedisMutexPrefix+"fencing-tokens" && s.whole && all(s.value, digits)
-}
-
-// ioredfourCounter counts the grants of all its locks.
-func ioredfourCounter(s sight) (telling, bool) {
-	return telling{}, s.key == "lockindex" && s.whole && all(s.value, digits)
-}
-
 // simpleRedisMutex is a random number below 1.
 func simpleRedisMutex(s sight) (telling, bool) {
 	fraction, ok := strings.CutPrefix(s.value, "0.")
@@ -74,9 +65,4 @@ func warlock(s sight) (telling, bool) {
 	}
 	s.value = hex.EncodeToString(raw)
 	return hexUUIDv1(s)
-}
-
-// redisKit is 22 characters of base64, of which any bit counts.
-func redisKit(s sight) (telling, bool) {
-	return telling{}, all(s.value, base64Std) && mixed(s.value)
 }

@@ -27,7 +27,7 @@ func ownedTokens(s sight) (telling, bool) {
 	return telling{owner: owner}, ok
 }
 
-func ownKey(kind string) func(s sight) (telling, bool) {
+func ownKey(kind string) matcher {
 	return func(s sight) (telling, bool) {
 		rest, ok := strings.CutPrefix(s.key, ownPrefix)
 		if !ok {

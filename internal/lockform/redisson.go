@@ -2,7 +2,7 @@ package lockform
 
 import "strings"
 
-func redissonCompanion(prefix string) func(s sight) (telling, bool) {
+func redissonCompanion(prefix string) matcher {
 	return func(s sight) (telling, bool) {
 		name, ok := named(s.key, prefix)
 		return telling{group: name}, ok
