@@ -54,7 +54,10 @@ func (c *EmbeddedCluster) Nodes() []*redlock.Node { return slices.Clone(c.nodes)
 
 // Crash resets all connections of master i at once; its port refuses, and its
 // data is gone.
-func (c *EmbeddedCluster) Crash(i int) error { return c.masters[i].crash() }
+func (c *EmbeddedCluster) Crash(i int) error {
+	c.masters[i].crash(false)
+	return nil
+}
 
 // Restart starts master i at the same port, empty, with a new run_id, and
 // closed from its first accepted connection on.
@@ -98,14 +101,10 @@ func (c *EmbeddedCluster) Resume(i int) error { return c.masters[i].stand(false)
 
 // Close ends all masters.
 func (c *EmbeddedCluster) Close() error {
-	var errs []error
 	for _, m := range c.masters {
-		errs = append(errs, m.crash())
-		m.mu.Lock()
-		m.closed = true
-		m.mu.Unlock()
+		m.crash(true)
 	}
-	return errors.Join(errs...)
+	return nil
 }
 
 // master is one embedded master over all its incarnations.
@@ -163,12 +162,13 @@ func (m *master) stand(still bool) error {
 	return nil
 }
 
-func (m *master) crash() error {
+// crash ends the incarnation; there is none behind the last.
+func (m *master) crash(last bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.inst != nil {
 		m.inst.kill()
 		m.inst = nil
 	}
-	return nil
+	m.closed = m.closed || last
 }

@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"strconv"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/alicebob/miniredis/v2/proto"
 
 	"redlockctl/redlock"
 )
@@ -30,67 +32,35 @@ const (
 func endless(client, server net.Conn, locks bool) error {
 	in := bufio.NewReader(client)
 	for page := 0; ; {
-		args, err := request(in)
+		asked, err := proto.Read(in)
+		if err != nil {
+			return err
+		}
+		args, err := proto.ReadStrings(asked)
 		if err != nil || len(args) == 0 {
 			return err
 		}
-		var b strings.Builder
-		to := client
+		to, said := client, ""
 		switch name := strings.ToLower(args[0]); {
 		case name == "scan":
 			page++
-			fmt.Fprintf(&b, "*2\r\n$1\r\n7\r\n*%d\r\n", endlessPage)
-			for k := range endlessPage {
-				key := fmt.Sprintf("%s%08d:%04d", endlessName, page, k)
-				fmt.Fprintf(&b, "$%d\r\n%s\r\n", len(key), key)
+			keys := make([]string, endlessPage)
+			for k := range keys {
+				keys[k] = fmt.Sprintf("%s%08d:%04d", endlessName, page, k)
 			}
+			said = proto.Array(proto.String("7"), proto.Strings(keys...))
 		// Whatever is asked together with a SCAN is answered in its turn.
 		case strings.HasPrefix(name, "eval") && len(args) > 3 && strings.HasPrefix(args[3], endlessName):
-			fmt.Fprintf(&b, "*%d\r\n", 4*(len(args)-3))
-			for range args[3:] {
-				if locks {
-					b.WriteString("$6\r\nstring\r\n:100000\r\n:22\r\n$22\r\n0123456789012345678901\r\n")
-				} else {
-					b.WriteString("$4\r\nnone\r\n:-2\r\n:0\r\n$0\r\n\r\n")
-				}
+			one := []string{proto.String("none"), proto.Int(-2), proto.Int(0), proto.String("")}
+			if locks {
+				one = []string{proto.String("string"), proto.Int(100000), proto.Int(22), proto.String("0123456789012345678901")}
 			}
+			said = proto.Array(slices.Repeat(one, len(args)-3)...)
 		default:
-			fmt.Fprintf(&b, "*%d\r\n", len(args))
-			for _, a := range args {
-				fmt.Fprintf(&b, "$%d\r\n%s\r\n", len(a), a)
-			}
-			to = server
+			to, said = server, asked
 		}
-		if _, err := io.WriteString(to, b.String()); err != nil {
+		if _, err := io.WriteString(to, said); err != nil {
 			return err
 		}
 	}
-}
-
-// request reads one request of a client.
-func request(in *bufio.Reader) ([]string, error) {
-	number := func(kind byte) (int, error) {
-		line, err := in.ReadString('\n')
-		if err != nil || len(line) < 4 || line[0] != kind {
-			return 0, io.ErrUnexpectedEOF
-		}
-		return strconv.Atoi(strings.TrimSpace(line[1:]))
-	}
-	n, err := number('*')
-	if err != nil {
-		return nil, err
-	}
-	args := make([]string, n)
-	for i := range args {
-		size, err := number('$')
-		if err != nil {
-			return nil, err
-		}
-		b := make([]byte, size+2)
-		if _, err := io.ReadFull(in, b); err != nil {
-			return nil, err
-		}
-		args[i] = string(b[:size])
-	}
-	return args, nil
 }
