@@ -137,13 +137,11 @@ func (e *Exporter) Run(ctx context.Context, from Source) {
 
 // told is what is said when exporting stops, and when it goes on.
 func told(err error) monitor.Event {
-	if err == nil {
-		return monitor.Event{At: time.Now(), Level: monitor.LevelNotice, Kind: "export", Text: safetext.New("exporting events goes on")}
+	e := monitor.Event{At: time.Now(), Level: monitor.LevelNotice, Kind: "export", Text: safetext.New("exporting events goes on")}
+	if err != nil {
+		e.Level, e.Text = monitor.LevelAlarm, safetext.New("events are not exported; all else goes on: "+credentials.ReplaceAllString(err.Error(), "//…@"))
 	}
-	return monitor.Event{
-		At: time.Now(), Level: monitor.LevelAlarm, Kind: "export",
-		Text: safetext.New("events are not exported; all else goes on: " + credentials.ReplaceAllString(err.Error(), "//…@")),
-	}
+	return e
 }
 
 // credentials are those in an address, which no error may show.

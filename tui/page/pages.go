@@ -76,9 +76,6 @@ func (p *Set) At(to Place) Page {
 	return p.tabs[to.Kind]
 }
 
-// NodeStrip is all nodes in a line.
-func (p *Set) NodeStrip() string { return p.Nodes.strip(p.Screen, false) }
-
 // Reset empties the pages for another cluster.
 func (p *Set) Reset(now time.Time) {
 	order := p.Locks.Order

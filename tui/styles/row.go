@@ -12,9 +12,6 @@ const (
 	StateWidth = 12 // "○ bare maj.", "◌ wrong role"
 )
 
-// Ruler is a line across a screen of w cells.
-func (st *Styles) Ruler(w int) string { return " " + st.Dim.Of(strings.Repeat(st.Rule, w-2)) }
-
 // FactIndent is where the text of a fact begins: after a label of one word.
 const FactIndent = 11
 
