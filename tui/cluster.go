@@ -40,7 +40,7 @@ const fleetPace = time.Second / 2
 // clustersMsg is what is known of all clusters.
 type clustersMsg struct {
 	turn int
-	rows []view.Cluster
+	rows []view.ClusterRow
 	next tea.Cmd
 }
 

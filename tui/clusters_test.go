@@ -23,10 +23,10 @@ func (c *fakeClusters) Open(_ context.Context, name string) (Cluster, error) {
 	return c.next, c.err
 }
 
-func (c *fakeClusters) Watch(ctx context.Context) func() []view.Cluster {
+func (c *fakeClusters) Watch(ctx context.Context) func() []view.ClusterRow {
 	c.watched = append(c.watched, ctx)
-	return func() []view.Cluster {
-		return []view.Cluster{
+	return func() []view.ClusterRow {
+		return []view.ClusterRow{
 			{Name: "prod-locks", Snap: monitortest.Degraded(monitortest.Epoch), Delay: 30350 * time.Millisecond},
 			{Name: "test", Snap: monitortest.Safe(monitortest.Epoch), Delay: time.Minute},
 			{Name: "broken", Err: "no password"},

@@ -40,7 +40,7 @@ type Clusters interface {
 	Open(ctx context.Context, name string) (Cluster, error)
 	// Watch looks at all of them until ctx ends; rows are what is known of each by
 	// now, in the order of Names.
-	Watch(ctx context.Context) (rows func() []view.Cluster)
+	Watch(ctx context.Context) (rows func() []view.ClusterRow)
 }
 
 // Cluster is all that is shown of one cluster.

@@ -52,7 +52,7 @@ func (c *Clusters) Open(_ context.Context, name string) (tui.Cluster, error) {
 }
 
 // Watch looks at all clusters until ctx ends, each with connections of its own.
-func (c *Clusters) Watch(ctx context.Context) (rows func() []view.Cluster) {
+func (c *Clusters) Watch(ctx context.Context) (rows func() []view.ClusterRow) {
 	f := NewFleet(c.Set)
 	go f.Run(ctx)
 	return f.Rows

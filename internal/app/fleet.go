@@ -19,7 +19,7 @@ const (
 // Fleet looks at all clusters of a configuration at the same time. What is wrong
 // with one of them is a row of its own, and stops no other.
 type Fleet struct {
-	rows     []view.Cluster
+	rows     []view.ClusterRow
 	monitors []*observe.Monitor // of the rows; nil: it cannot be looked at
 }
 
@@ -28,7 +28,7 @@ type Fleet struct {
 func NewFleet(set *config.Set) *Fleet {
 	f := &Fleet{}
 	for _, cfg := range set.Clusters {
-		row := view.Cluster{Name: cfg.Cluster.Name, Delay: cfg.Guard.Delay}
+		row := view.ClusterRow{Name: cfg.Cluster.Name, Delay: cfg.Guard.Delay}
 		mon, err := fleetMonitor(cfg, len(set.Clusters))
 		if err != nil {
 			row.Err = err.Error()
@@ -78,8 +78,8 @@ func (f *Fleet) Decided(ctx context.Context, most time.Duration) error {
 }
 
 // Rows are the clusters as they are known now, in the order of the configuration.
-func (f *Fleet) Rows() []view.Cluster {
-	rows := make([]view.Cluster, len(f.rows))
+func (f *Fleet) Rows() []view.ClusterRow {
+	rows := make([]view.ClusterRow, len(f.rows))
 	for i, row := range f.rows {
 		if f.monitors[i] != nil {
 			row.Snap = f.monitors[i].Snapshot()

@@ -76,7 +76,7 @@ func (a *commandLine) fleet(ctx context.Context, f *app.Fleet, again *live, as *
 }
 
 // showClusters prints the clusters, and what is missing on standard error.
-func (a *commandLine) showClusters(rows []view.Cluster, as *listing) error {
+func (a *commandLine) showClusters(rows []view.ClusterRow, as *listing) error {
 	sortedRows, err := sorted(as, view.ClusterColumns(), pointers(rows))
 	if err != nil {
 		return err
@@ -88,7 +88,7 @@ func (a *commandLine) showClusters(rows []view.Cluster, as *listing) error {
 	printed, err := a.document(document{"clusters", doc})
 	if err == nil && !printed {
 		ctx := &view.Context{Glyphs: view.Plain(a.ascii), Now: time.Now()}
-		err = printList(a, as, ctx, view.ClusterColumns(), sortedRows, func(r *view.Cluster) any { return view.DocOfClusterRow(r) })
+		err = printList(a, as, ctx, view.ClusterColumns(), sortedRows, func(r *view.ClusterRow) any { return view.DocOfClusterRow(r) })
 	}
 	if err != nil {
 		return err

@@ -28,7 +28,7 @@ func DocOfAudit(e audit.Entry) AuditDoc {
 func AuditColumns() []Column[audit.Entry] {
 	text := func(name, help, field string, of func(audit.Entry) string, cut int) Column[audit.Entry] {
 		return Column[audit.Entry]{
-			Name: name, Help: help, Fields: []string{field}, Compare: by(of), Cut: cut,
+			Name: name, Help: help, Fields: []string{field}, Compare: compareBy(of), Cut: cut,
 			Cell: func(c *Context, e audit.Entry) Cell { return Cell{Text: c.Whole(of(e))} },
 		}
 	}
@@ -38,13 +38,8 @@ func AuditColumns() []Column[audit.Entry] {
 	}
 	wide := func(c Column[audit.Entry]) Column[audit.Entry] { c.Wide = true; return c }
 	return []Column[audit.Entry]{{
-		Name: "SEQ", Help: "its number in the chain of lines; none (`-`) before there was one", Fields: []string{"line", "seq"}, Compare: by(func(e audit.Entry) int { return e.Line }), Right: true, Wide: true,
-		Cell: func(c *Context, e audit.Entry) Cell {
-			if e.Seq == 0 {
-				return c.orNone("")
-			}
-			return Cell{Text: Count(int(e.Seq))}
-		},
+		Name: "SEQ", Help: "its number in the chain of lines; none (`-`) before there was one", Fields: []string{"line", "seq"}, Compare: compareBy(func(e audit.Entry) int { return e.Line }), Right: true, Wide: true,
+		Cell: countOf(func(e audit.Entry) int { return int(e.Seq) }),
 	}, {
 		Name: "TIME", Help: "when the line was written", Fields: []string{"time"}, Compare: func(a, b audit.Entry) int { return a.Time.Compare(b.Time) }, First: "the oldest", Rank: 1, Width: 8, Most: 19,
 		Cell: func(_ *Context, e audit.Entry) Cell { return Cell{Text: Moment(e.Time)} },
@@ -54,7 +49,7 @@ func AuditColumns() []Column[audit.Entry] {
 		on(text("ACT", "what was done", "act", func(e audit.Entry) string { return e.Act }, 0), 2, 7, 16),
 		on(text("TARGET", "to which lock or node", "target", func(e audit.Entry) string { return e.Target }, 60), 3, 8, 40),
 		{
-			Name: "PHASE", Help: "`intent` before it was sent; then `done` or `failed`. `CHANGED`: the line is not what was written", Fields: []string{"phase", "doubt"}, Compare: by(func(e audit.Entry) string { return e.Phase }), Rank: 4, Width: 6, Most: 16,
+			Name: "PHASE", Help: "`intent` before it was sent; then `done` or `failed`. `CHANGED`: the line is not what was written", Fields: []string{"phase", "doubt"}, Compare: compareBy(func(e audit.Entry) string { return e.Phase }), Rank: 4, Width: 6, Most: 16,
 			Cell: func(c *Context, e audit.Entry) Cell {
 				phase := Cell{Text: c.Whole(e.Phase)}
 				switch {
@@ -84,8 +79,8 @@ type AuditLog struct {
 	Err     error // it cannot be read: the rest is from before
 }
 
-// Headline says whether the log is what was written.
-func (l *AuditLog) Headline(c *Context) Cell {
+// Integrity says whether the log is what was written.
+func (l *AuditLog) Integrity(c *Context) Cell {
 	switch r := &l.Report; {
 	case errors.Is(l.Err, fs.ErrNotExist):
 		return Cell{c.Off, "no log yet: nothing was done with this program", Dim}

@@ -10,8 +10,8 @@ import (
 	"redlockctl/monitor"
 )
 
-// Cluster is one of several clusters, as it was seen last.
-type Cluster struct {
+// ClusterRow is one of several clusters, as it was seen last.
+type ClusterRow struct {
 	Name  string
 	Snap  *monitor.Snapshot // nil: it cannot be looked at
 	Err   string            // why not
@@ -19,7 +19,7 @@ type Cluster struct {
 }
 
 // guards are the guards that are seen; known: nobody else is there.
-func (r *Cluster) guards() (all []announce.Guard, known bool) {
+func (r *ClusterRow) guards() (all []announce.Guard, known bool) {
 	if r.Snap == nil {
 		return nil, false
 	}
@@ -27,7 +27,7 @@ func (r *Cluster) guards() (all []announce.Guard, known bool) {
 }
 
 // delay is the D that counts: the greatest of the guards that are seen.
-func (r *Cluster) delay() (d time.Duration) {
+func (r *ClusterRow) delay() (d time.Duration) {
 	all, _ := r.guards()
 	for _, g := range all {
 		d = max(d, g.Delay)
@@ -36,7 +36,7 @@ func (r *Cluster) delay() (d time.Duration) {
 }
 
 // worst is the gravest finding; nil: there is none.
-func (r *Cluster) worst() *monitor.Finding {
+func (r *ClusterRow) worst() *monitor.Finding {
 	if r.Snap == nil || len(r.Snap.Findings) == 0 {
 		return nil
 	}
@@ -44,7 +44,7 @@ func (r *Cluster) worst() *monitor.Finding {
 }
 
 // verdict is that of the snapshot, unknown without one.
-func (r *Cluster) verdict() monitor.Verdict {
+func (r *ClusterRow) verdict() monitor.Verdict {
 	if r.Snap == nil {
 		return monitor.VerdictUnknown
 	}
@@ -52,12 +52,12 @@ func (r *Cluster) verdict() monitor.Verdict {
 }
 
 // Quorum reports whether a quorum serves, as far as is known.
-func (r *Cluster) Quorum() bool {
+func (r *ClusterRow) Quorum() bool {
 	return r.Snap != nil && r.Snap.Cluster.Serving >= r.Snap.Cluster.Quorum
 }
 
 // locks is how many locks were read.
-func (r *Cluster) locks() int {
+func (r *ClusterRow) locks() int {
 	if r.Snap == nil {
 		return 0
 	}
@@ -65,7 +65,7 @@ func (r *Cluster) locks() int {
 }
 
 // serving is how many more nodes serve than a quorum needs.
-func (r *Cluster) serving() int {
+func (r *ClusterRow) serving() int {
 	if r.Snap == nil {
 		return -1 << 10
 	}
@@ -86,7 +86,7 @@ type ClusterRowDoc struct {
 }
 
 // DocOfClusterRow is a cluster among several.
-func DocOfClusterRow(r *Cluster) ClusterRowDoc {
+func DocOfClusterRow(r *ClusterRow) ClusterRowDoc {
 	doc := ClusterRowDoc{
 		ClusterDoc: ClusterDoc{Cluster: safetext.New(r.Name), Verdict: r.verdict().String()},
 		Locks:      r.locks(), Guards: []safetext.Text{}, Configured: r.Delay.Milliseconds(), Error: safetext.Optional(r.Err),
@@ -111,24 +111,24 @@ func DocOfClusterRow(r *Cluster) ClusterRowDoc {
 }
 
 // ClusterColumns are the columns of the configured clusters.
-func ClusterColumns() []Column[*Cluster] {
-	return []Column[*Cluster]{{
-		Name: "CLUSTER", Help: "its name in the configuration", Fields: []string{"cluster"}, Compare: by(func(r *Cluster) string { return r.Name }),
-		Cell: func(c *Context, r *Cluster) Cell { return Cell{Text: c.Name(r.Name), Tone: Strong} }, Rank: 1, Width: 7, Most: 24, Middle: true,
+func ClusterColumns() []Column[*ClusterRow] {
+	return []Column[*ClusterRow]{{
+		Name: "CLUSTER", Help: "its name in the configuration", Fields: []string{"cluster"}, Compare: compareBy(func(r *ClusterRow) string { return r.Name }),
+		Cell: func(c *Context, r *ClusterRow) Cell { return Cell{Text: c.Name(r.Name), Tone: Strong} }, Rank: 1, Width: 7, Most: 24, Middle: true,
 	}, {
-		Name: "VERDICT", Help: "above", Fields: []string{"verdict"}, Compare: by(func(r *Cluster) int { return -urgency(r.verdict()) }), First: "the worst",
-		Cell: func(c *Context, r *Cluster) Cell {
+		Name: "VERDICT", Help: "above", Fields: []string{"verdict"}, Compare: compareBy(func(r *ClusterRow) int { return -verdictUrgency(r.verdict()) }), First: "the worst",
+		Cell: func(c *Context, r *ClusterRow) Cell {
 			if r.Err != "" {
 				return Cell{Sign: c.Off, Text: "unreadable", Tone: Bad}
 			}
 			return c.Verdict(r.verdict())
 		}, Rank: 2, Width: 13,
 	}, {
-		Name: "SERVING", Help: "how many of its masters serve; `!` with fewer than a quorum", Fields: []string{"serving", "n", "quorum"}, Compare: by((*Cluster).serving),
+		Name: "SERVING", Help: "how many of its masters serve; `!` with fewer than a quorum", Fields: []string{"serving", "n", "quorum"}, Compare: compareBy((*ClusterRow).serving),
 		Cell: clusterServing, Right: true, Rank: 3, Width: 7,
 	}, {
-		Name: "LOCKS", Help: "how many there are; `≥` before it until all keys were read", Fields: []string{"locks"}, Compare: by((*Cluster).locks), Right: true,
-		Cell: func(c *Context, r *Cluster) Cell {
+		Name: "LOCKS", Help: "how many there are; `≥` before it until all keys were read", Fields: []string{"locks"}, Compare: compareBy((*ClusterRow).locks), Right: true,
+		Cell: func(c *Context, r *ClusterRow) Cell {
 			switch {
 			case r.Snap == nil || !r.Snap.Complete && r.locks() == 0:
 				return c.orNone("")
@@ -141,8 +141,8 @@ func ClusterColumns() []Column[*Cluster] {
 		Name: "GUARD", Help: "on which hosts guards are seen that watch it", Fields: []string{"guards", "guards_known"}, Cell: clusterGuards, Rank: 6, Width: 10, Most: 22, Cut: 40,
 	}, {
 		Name: "D", Help: "the greatest delay of these guards; in brackets that of this configuration, where no guard is seen", Fields: []string{"delay_ms"},
-		Compare: by((*Cluster).delay), Right: true,
-		Cell: func(c *Context, r *Cluster) Cell {
+		Compare: compareBy((*ClusterRow).delay), Right: true,
+		Cell: func(c *Context, r *ClusterRow) Cell {
 			switch d := r.delay(); {
 			case d > 0:
 				return Cell{Text: Span(d)}
@@ -153,7 +153,7 @@ func ClusterColumns() []Column[*Cluster] {
 		}, Rank: 7, Width: 8,
 	}, {
 		Name: "WORST FINDING", Help: "the gravest of its findings, and how many more there are", Fields: []string{"findings", "worst_finding.severity", "worst_finding.id"},
-		Compare: by(func(r *Cluster) int {
+		Compare: compareBy(func(r *ClusterRow) int {
 			if f := r.worst(); f != nil {
 				return -int(f.Severity) - 1
 			}
@@ -161,7 +161,7 @@ func ClusterColumns() []Column[*Cluster] {
 		}), First: "the worst", Cell: worstFinding, Rank: 5, Width: 20, Most: 400, Cut: 80,
 	}, {
 		Name: "REASON", Help: "why the verdict is not safe", Fields: []string{"reason", "error"}, Wide: true,
-		Cell: func(c *Context, r *Cluster) Cell {
+		Cell: func(c *Context, r *ClusterRow) Cell {
 			if r.Err != "" {
 				return Cell{Text: c.Whole(r.Err), Tone: Bad}
 			}
@@ -173,16 +173,16 @@ func ClusterColumns() []Column[*Cluster] {
 	}}
 }
 
-// urgency is how soon somebody should look at a cluster with a verdict: what is not
+// verdictUrgency is how soon somebody should look at a cluster with a verdict: what is not
 // known comes before what is safe.
-func urgency(v monitor.Verdict) int {
+func verdictUrgency(v monitor.Verdict) int {
 	if v == monitor.VerdictUnknown {
 		return 2*int(monitor.VerdictSafe) + 1
 	}
 	return 2 * int(v)
 }
 
-func clusterServing(c *Context, r *Cluster) Cell {
+func clusterServing(c *Context, r *ClusterRow) Cell {
 	if r.Snap == nil {
 		return c.orNone("")
 	}
@@ -199,7 +199,7 @@ func clusterServing(c *Context, r *Cluster) Cell {
 	return cell
 }
 
-func clusterGuards(c *Context, r *Cluster) Cell {
+func clusterGuards(c *Context, r *ClusterRow) Cell {
 	all, known := r.guards()
 	switch {
 	case len(all) > 0:
@@ -216,7 +216,7 @@ func clusterGuards(c *Context, r *Cluster) Cell {
 	return Cell{Text: "not known", Tone: Dim}
 }
 
-func worstFinding(c *Context, r *Cluster) Cell {
+func worstFinding(c *Context, r *ClusterRow) Cell {
 	if r.Err != "" {
 		return Cell{Text: c.Whole(r.Err), Tone: Bad}
 	}

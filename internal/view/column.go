@@ -57,8 +57,8 @@ func Words[T any](all []Column[T]) (words []string) {
 	return words
 }
 
-// markup is what stands in a help for docs/columns.md alone.
-var markup = regexp.MustCompile("`|\\[([^]]*)\\]\\([^)]*\\)")
+// markupOfHelp is what stands in a help for docs/columns.md alone.
+var markupOfHelp = regexp.MustCompile("`|\\[([^]]*)\\]\\([^)]*\\)")
 
 // Explain are the names of columns that the screen has, and what they mean.
 func Explain[T any](all []Column[T]) (lines [][2]string) {
@@ -68,7 +68,7 @@ func Explain[T any](all []Column[T]) (lines [][2]string) {
 			if c.Group != "" {
 				name = c.Group
 			}
-			lines = append(lines, [2]string{name, markup.ReplaceAllString(c.Help, "$1")})
+			lines = append(lines, [2]string{name, markupOfHelp.ReplaceAllString(c.Help, "$1")})
 		}
 	}
 	return lines
@@ -135,9 +135,24 @@ func Sort[T any](all []Column[T], said string) (compare func(a, b T) int, err er
 	return compare, nil
 }
 
-// by compares by what a key function says of each.
-func by[T any, K cmp.Ordered](key func(T) K) func(a, b T) int {
+// compareBy compares by what a key function says of each.
+func compareBy[T any, K cmp.Ordered](key func(T) K) func(a, b T) int {
 	return func(a, b T) int { return cmp.Compare(key(a), key(b)) }
+}
+
+// textOf is a cell of text from anywhere, or the glyph for none.
+func textOf[T any](of func(T) string) func(*Context, T) Cell {
+	return func(c *Context, row T) Cell { return c.orNone(c.Whole(of(row))) }
+}
+
+// countOf is a cell of a number, or the glyph for none.
+func countOf[T any](of func(T) int) func(*Context, T) Cell {
+	return func(c *Context, row T) Cell {
+		if of(row) == 0 {
+			return c.orNone("")
+		}
+		return Cell{Text: Count(of(row))}
+	}
 }
 
 // Table is rows of cells under their columns, as the command line prints it.
@@ -218,7 +233,7 @@ const lastOfWeight = 8
 
 // Fit are the widths of columns on a screen of w cells; 0: there is no room. Columns
 // find room by their rank, those of a group together, and what is left makes those
-// grow that can, the narrowest first.
+// growColumns that can, the narrowest first.
 func Fit[T any](columns []Column[T], w int) []int {
 	widths := make([]int, len(columns))
 	order := make([]int, 0, len(columns))
@@ -233,7 +248,7 @@ func Fit[T any](columns []Column[T], w int) []int {
 	for len(order) > 0 {
 		if !good && columns[order[0]].Rank > lastOfWeight {
 			good = true
-			room = grow(widths, room, func(i int) int { return columns[i].Good })
+			room = growColumns(widths, room, func(i int) int { return columns[i].Good })
 		}
 		n, need := 0, 0
 		for n < len(order) && (n == 0 || columns[order[n]].Group != "" && columns[order[n]].Group == columns[order[0]].Group) {
@@ -248,13 +263,13 @@ func Fit[T any](columns []Column[T], w int) []int {
 		}
 		order = order[n:]
 	}
-	grow(widths, room, func(i int) int { return columns[i].Most })
+	growColumns(widths, room, func(i int) int { return columns[i].Most })
 	return widths
 }
 
-// grow makes columns wider that are there, the narrowest first, each up to its most,
+// growColumns makes columns wider that are there, the narrowest first, each up to its most,
 // and returns the room that is left.
-func grow(widths []int, room int, most func(int) int) int {
+func growColumns(widths []int, room int, most func(int) int) int {
 	for ; room > 0; room-- {
 		least := -1
 		for i := range widths {

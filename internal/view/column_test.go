@@ -89,8 +89,8 @@ func (c *Context) nodes() (all []*monitor.Node) {
 	return all
 }
 
-func (c *Context) clusters() []*Cluster {
-	return []*Cluster{{Name: "test", Snap: c.Snap, Delay: time.Minute}, {Name: "new", Snap: &monitor.Snapshot{}, Delay: 2 * time.Second}, {Name: "broken", Err: "no password"}}
+func (c *Context) clusters() []*ClusterRow {
+	return []*ClusterRow{{Name: "test", Snap: c.Snap, Delay: time.Minute}, {Name: "new", Snap: &monitor.Snapshot{}, Delay: 2 * time.Second}, {Name: "broken", Err: "no password"}}
 }
 
 func (c *Context) findings() []*monitor.Finding { return []*monitor.Finding{&c.Snap.Findings[0]} }
@@ -258,7 +258,7 @@ func TestFieldsAreInTheDocuments(t *testing.T) {
 		CSV(&b, LockColumns(c.Snap.Nodes), c.locks(), func(l *monitor.Lock) any { return DocOfLock(l, c.Snap) }),
 		CSV(&b, NodeColumns(), c.nodes(), func(n *monitor.Node) any { return DocOfNode(*n, c.Now) }),
 		CSV(&b, GuardColumns(false), []GuardDoc{{}}, func(g GuardDoc) any { return g }),
-		CSV(&b, ClusterColumns(), c.clusters(), func(r *Cluster) any { return DocOfClusterRow(r) }),
+		CSV(&b, ClusterColumns(), c.clusters(), func(r *ClusterRow) any { return DocOfClusterRow(r) }),
 		CSV(&b, EventColumns(), []*monitor.Event{{Kind: "up", Node: "n1"}}, func(e *monitor.Event) any { return DocOfEvent(e) }),
 		CSV(&b, AuditColumns(), []audit.Entry{{}}, func(e audit.Entry) any { return DocOfAudit(e) }),
 		CSV(&b, FindingColumns(), c.findings(), func(f *monitor.Finding) any { return DocOfFinding(*f, c.Now) }),
@@ -415,5 +415,5 @@ func TestNoFieldIsAMistake(t *testing.T) {
 			t.Error("a field that is not there is found")
 		}
 	}()
-	places{}.field(reflect.ValueOf(LockDoc{}), "nonsense")
+	fieldPlaces{}.field(reflect.ValueOf(LockDoc{}), "nonsense")
 }

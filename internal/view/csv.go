@@ -28,13 +28,13 @@ func CSV[T any](to io.Writer, columns []Column[T], rows []T, doc func(T) any) er
 type CSVWriter[T any] struct {
 	w              *csv.Writer
 	fields, record []string
-	known          places
+	known          fieldPlaces
 	doc            func(T) any
 }
 
 // NewCSV begins with the heads of the columns.
 func NewCSV[T any](to io.Writer, columns []Column[T], doc func(T) any) *CSVWriter[T] {
-	c := &CSVWriter[T]{w: csv.NewWriter(to), known: places{}, doc: doc}
+	c := &CSVWriter[T]{w: csv.NewWriter(to), known: fieldPlaces{}, doc: doc}
 	for _, col := range columns {
 		c.fields = append(c.fields, col.Fields...)
 	}
@@ -58,17 +58,17 @@ func (c *CSVWriter[T]) Flush() error {
 	return c.w.Error()
 }
 
-// places are where structs have the fields of these names in JSON.
-type places map[place][]int
+// fieldPlaces are where structs have the fields of these names in JSON.
+type fieldPlaces map[fieldPlace][]int
 
-type place struct {
+type fieldPlace struct {
 	of   reflect.Type
 	name string
 }
 
 // field is a field of a document, by the names that it has in JSON: "nodes.0.state";
 // empty for one that is left out, or not there.
-func (p places) field(v reflect.Value, path string) string {
+func (p fieldPlaces) field(v reflect.Value, path string) string {
 	for path != "" && v.IsValid() {
 		var name string
 		name, path, _ = strings.Cut(path, ".")
@@ -88,25 +88,25 @@ func (p places) field(v reflect.Value, path string) string {
 			return ""
 		}
 	}
-	return scalar(v)
+	return scalarText(v)
 }
 
 // index is where a struct has a field. One that it has not is a mistake in the
 // declaration of a column, which tests find.
-func (p places) index(t reflect.Type, name string) []int {
-	if i, ok := p[place{t, name}]; ok {
+func (p fieldPlaces) index(t reflect.Type, name string) []int {
+	if i, ok := p[fieldPlace{t, name}]; ok {
 		return i
 	}
 	for _, f := range reflect.VisibleFields(t) {
 		if tag, _, _ := strings.Cut(f.Tag.Get("json"), ","); tag == name {
-			p[place{t, name}] = f.Index
+			p[fieldPlace{t, name}] = f.Index
 			return f.Index
 		}
 	}
 	panic("view: no field " + name + " in " + t.String())
 }
 
-func scalar(v reflect.Value) string {
+func scalarText(v reflect.Value) string {
 	if v.Kind() == reflect.Pointer {
 		v = v.Elem()
 	}
@@ -129,7 +129,7 @@ func scalar(v reflect.Value) string {
 	}
 	var parts []string
 	for i := range v.Len() {
-		parts = append(parts, scalar(v.Index(i)))
+		parts = append(parts, scalarText(v.Index(i)))
 	}
 	return strings.Join(parts, " ")
 }

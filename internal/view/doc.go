@@ -144,7 +144,7 @@ func docOfForm(l *monitor.Lock) formDoc {
 			Companion: f.Companion, TakingAway: f.TakingAway, Refused: f.Refused,
 		}
 	}
-	if owner(l) != "" {
+	if ownerOf(l) != "" {
 		doc.OwnerMethod = who.Told
 	}
 	doc.Keys = l.Keys()
@@ -253,4 +253,32 @@ func MSUntil(t, now time.Time) *int64 {
 		return nil
 	}
 	return new(max(0, t.Sub(now).Milliseconds()))
+}
+
+func libraryOf(l *monitor.Lock) string {
+	if l.Form == nil {
+		return ""
+	}
+	return l.Form.Library
+}
+
+// Deadline is when a lock ends by its value; zero where that is not what ends it. A
+// value that looks like a time means that only where there is no TTL: else it may as
+// well say when the lock was made.
+func Deadline(l *monitor.Lock) time.Time {
+	if l.Form != nil && !l.Form.Deadline.IsZero() {
+		for _, one := range l.Copies.All() {
+			if one.State != monitor.CopyAbsent && !one.Token.Empty() && one.Expires.IsZero() {
+				return l.Form.Deadline
+			}
+		}
+	}
+	return time.Time{}
+}
+
+func ownerOf(l *monitor.Lock) string {
+	if l.Form == nil {
+		return ""
+	}
+	return l.Form.Owner.Raw()
 }

@@ -43,17 +43,6 @@ func DocOfEvent(e *monitor.Event) EventDoc {
 	return doc
 }
 
-// Level is how much an event wants to be read. An everyday one has no sign.
-func (g *Glyphs) Level(l monitor.Level) Cell {
-	switch l {
-	case monitor.LevelNotice:
-		return Cell{g.Sep, l.String(), None}
-	case monitor.LevelAlarm:
-		return Cell{"!", l.String(), Bad}
-	}
-	return Cell{" ", l.String(), Dim}
-}
-
 // EventAbout is the lock or node of an event, as it is, whose sentence does not name
 // it; empty where it does.
 func EventAbout(e *monitor.Event) string {

@@ -29,13 +29,13 @@ func FindingFacts(c *Context, f *monitor.Finding) []Fact {
 // FindingColumns are the columns of findings.
 func FindingColumns() []Column[*monitor.Finding] {
 	return []Column[*monitor.Finding]{{
-		Name: "SEVERITY", Help: "info, warning or danger", Fields: []string{"severity"}, Compare: by(func(f *monitor.Finding) int { return -int(f.Severity) }),
+		Name: "SEVERITY", Help: "info, warning or danger", Fields: []string{"severity"}, Compare: compareBy(func(f *monitor.Finding) int { return -int(f.Severity) }),
 		Cell: func(c *Context, f *monitor.Finding) Cell { return c.Severity(f.Severity) }, Rank: 1, Width: 10,
 	}, {
-		Name: "ID", Help: "what is found, for good: [findings.md](findings.md)", Fields: []string{"id"}, Compare: by(func(f *monitor.Finding) string { return f.ID }),
+		Name: "ID", Help: "what is found, for good: [findings.md](findings.md)", Fields: []string{"id"}, Compare: compareBy(func(f *monitor.Finding) string { return f.ID }),
 		Cell: func(c *Context, f *monitor.Finding) Cell { return Cell{Text: f.ID} },
 	}, {
-		Name: "NODE", Help: "where it concerns one node", Fields: []string{"node"}, Compare: by(func(f *monitor.Finding) string { return f.Node }),
+		Name: "NODE", Help: "where it concerns one node", Fields: []string{"node"}, Compare: compareBy(func(f *monitor.Finding) string { return f.Node }),
 		Cell: func(c *Context, f *monitor.Finding) Cell {
 			if f.Node == "" {
 				return c.orNone("")
@@ -46,13 +46,8 @@ func FindingColumns() []Column[*monitor.Finding] {
 		Name: "FINDING", Help: "what is found, in a few words", Fields: []string{"title", "evidence"}, Rank: 2, Width: 20, Most: 400,
 		Cell: func(c *Context, f *monitor.Finding) Cell { return Cell{Text: FindingTitle(c, f)} },
 	}, {
-		Name: "LOCKS", Help: "how many locks it concerns", Fields: []string{"count", "key"}, Compare: by(func(f *monitor.Finding) int { return f.Count }), Right: true,
-		Cell: func(c *Context, f *monitor.Finding) Cell {
-			if f.Count == 0 {
-				return c.orNone("")
-			}
-			return Cell{Text: Count(f.Count)}
-		},
+		Name: "LOCKS", Help: "how many locks it concerns", Fields: []string{"count", "key"}, Compare: compareBy(func(f *monitor.Finding) int { return f.Count }), Right: true,
+		Cell: countOf(func(f *monitor.Finding) int { return f.Count }),
 	}, {
 		Name: "FOR", Help: "for how long it has been seen", Fields: []string{"since_ms"}, Compare: func(a, b *monitor.Finding) int { return b.Since.Compare(a.Since) },
 		Cell: func(c *Context, f *monitor.Finding) Cell {

@@ -1,12 +1,6 @@
 package view
 
-import (
-	"math"
-	"strings"
-	"time"
-
-	"redlockctl/monitor"
-)
+import "strings"
 
 // Glyphs are the characters beyond letters and digits that stand in cells and facts.
 type Glyphs struct {
@@ -58,105 +52,6 @@ func Plain(ascii bool) *Glyphs {
 	return &g
 }
 
-// Verdict is the state of a cluster.
-func (g *Glyphs) Verdict(v monitor.Verdict) Cell {
-	c := Cell{g.Unknown, v.String(), Dim}
-	switch v {
-	case monitor.VerdictSafe:
-		c.Sign, c.Tone = g.On, Good
-	case monitor.VerdictUnprotected, monitor.VerdictDegraded:
-		c.Sign, c.Tone = g.Half, Warn
-	case monitor.VerdictDanger:
-		c.Sign, c.Tone = g.Odd, Bad
-	case monitor.VerdictUnavailable:
-		c.Sign, c.Tone = g.Off, Bad
-	}
-	return c
-}
-
-// NodeState is the state of a node.
-func (g *Glyphs) NodeState(s monitor.NodeState) Cell {
-	c := Cell{g.Unknown, s.String(), Dim}
-	switch s {
-	case monitor.NodeServing:
-		c.Sign, c.Tone = g.On, Good
-	case monitor.NodeFenced:
-		c.Sign, c.Tone = g.Half, Warn
-	case monitor.NodeCordoned:
-		c.Sign, c.Tone = g.Stop, Warn
-	case monitor.NodeLoading, monitor.NodeSlow:
-		c.Sign, c.Tone = g.Wait, Warn
-	case monitor.NodeWrongRole, monitor.NodeDenied:
-		c.Sign, c.Tone = g.Odd, Bad
-	case monitor.NodeDown:
-		c.Sign, c.Tone = g.Off, Bad
-	}
-	return c
-}
-
-// Severity is the severity of a finding.
-func (g *Glyphs) Severity(s monitor.Severity) Cell {
-	switch s {
-	case monitor.SeverityDanger:
-		return Cell{g.Off, s.String(), Bad}
-	case monitor.SeverityWarning:
-		return Cell{g.Odd, s.String(), Warn}
-	}
-	return Cell{g.Sep, s.String(), None}
-}
-
-// LockState is the state of a lock.
-func (g *Glyphs) LockState(s monitor.LockState) Cell {
-	c := Cell{g.Unknown, s.String(), Dim}
-	switch s {
-	case monitor.LockHeld:
-		c.Sign, c.Tone = g.On, Good
-	case monitor.LockExpiring:
-		c.Sign, c.Tone = g.soon, Good
-	case monitor.LockBareMajority:
-		c.Sign, c.Tone = g.BareMajority, Warn
-	case monitor.LockRevoked:
-		c.Sign, c.Tone = g.Stop, Warn
-	case monitor.LockPartial:
-		c.Sign, c.Tone = g.partial, Info
-	case monitor.LockNotALock:
-		c.Sign = g.None
-	case monitor.LockOrphaned:
-		c.Sign, c.Tone = g.orphan, Bad
-	case monitor.LockOverTTL:
-		c.Sign, c.Tone = g.over, Warn
-	case monitor.LockSplit:
-		c.Sign, c.Tone = g.split, Bad
-	case monitor.LockNoTTL:
-		c.Sign, c.Tone = g.endless, Bad
-	}
-	return c
-}
-
-// States says what the states of locks mean.
-var States = map[monitor.LockState]string{
-	monitor.LockHeld:         "a quorum of copies, and some to lose",
-	monitor.LockExpiring:     "held, ends within a second",
-	monitor.LockBareMajority: "held with margin 0: one more restart lets another client in",
-	monitor.LockRevoked:      "taken from its holder: others wait until the TTL expires",
-	monitor.LockPartial:      "copies but no majority: being acquired or released",
-	monitor.LockNotALock:     "a key under the lock pattern that cannot be a lock",
-	monitor.LockOrphaned:     "a minority left behind by a failed or dead client: blocks others until it expires",
-	monitor.LockOverTTL:      "lives longer than the cluster's max TTL: the guard's delay does not cover it",
-	monitor.LockSplit:        "copies of several tokens; ' marks those that are not the holder's",
-	monitor.LockNoTTL:        "a copy without TTL: it never expires by itself",
-}
-
-// Needs is how much a state needs a person. States that come and go by themselves
-// many times a second are one, so that rows stand still.
-func Needs(s monitor.LockState) int {
-	switch s {
-	case monitor.LockHeld, monitor.LockExpiring, monitor.LockPartial:
-		return 0
-	}
-	return int(s)
-}
-
 // onlyASCII replaces the few characters of our own sentences that ASCII lacks.
 var onlyASCII = strings.NewReplacer("…", "..", "≥", ">=", "×", "x", "–", "-", "−", "-", "→", "->", "·", "|", "±", "+-", "∞", "inf", "◇", "Y")
 
@@ -166,32 +61,4 @@ func (g *Glyphs) Our(s string) string {
 		return onlyASCII.Replace(s)
 	}
 	return s
-}
-
-// Bar draws share (0 to 1) of w cells as full.
-func (g *Glyphs) Bar(share float64, w int) string {
-	full := int(math.Round(math.Max(0, math.Min(1, share)) * float64(w)))
-	return strings.Repeat(g.Full, full) + strings.Repeat(g.empty, w-full)
-}
-
-// Sparkline draws the latest w of the round trips, oldest first.
-func (g *Glyphs) Sparkline(ds []time.Duration, w int) string {
-	if len(ds) == 0 {
-		return strings.Repeat(" ", max(0, w-Width(g.None))) + g.None
-	}
-	ds = ds[max(0, len(ds)-w):]
-	low, high := ds[0], ds[0]
-	for _, d := range ds {
-		low, high = min(low, d), max(high, d)
-	}
-	// A calm line is a low line: the scale never shows less than a doubling or a
-	// millisecond, so that noise does not look like trouble.
-	span := max(high-low, low, time.Millisecond)
-	var b strings.Builder
-	b.WriteString(strings.Repeat(" ", w-len(ds)))
-	for _, d := range ds {
-		i := int(int64(d-low) * int64(len(g.spark)-1) / int64(span))
-		b.WriteString(g.spark[i])
-	}
-	return b.String()
 }

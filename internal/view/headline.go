@@ -12,13 +12,13 @@ import (
 // Headline is one line of the state of a cluster: a verdict, and why, the worst first.
 type Headline struct {
 	Verdict Cell
-	Parts   []Part
+	Parts   []HeadlinePart
 }
 
-// Part is a reason in a headline, in full and where there is little room.
-type Part struct{ Text, Brief string }
+// HeadlinePart is a reason in a headline, in full and where there is little room.
+type HeadlinePart struct{ Text, Brief string }
 
-func part(text string) Part { return Part{text, text} }
+func partOf(text string) HeadlinePart { return HeadlinePart{text, text} }
 
 // Headlines are the state of a cluster, the worst first: what may give one lock to two
 // clients, then what the nodes say. The screen and status print them.
@@ -48,9 +48,9 @@ func dangerHeadline(c *Context) (Headline, bool) {
 		return Headline{}, false
 	}
 	text := FindingTitle(c, &dangers[0])
-	h := Headline{c.Verdict(monitor.VerdictDanger), []Part{part(text)}}
+	h := Headline{c.Verdict(monitor.VerdictDanger), []HeadlinePart{partOf(text)}}
 	if n := len(dangers) - 1; n > 0 {
-		h.Parts = append(h.Parts, part(Plural(n, "more danger")))
+		h.Parts = append(h.Parts, partOf(Plural(n, "more danger")))
 	}
 	return h, true
 }
@@ -70,41 +70,41 @@ func nodesHeadline(c *Context) Headline {
 		}
 	}
 	h := Headline{Verdict: c.Verdict(verdict)}
-	add := func(p ...Part) { h.Parts = append(h.Parts, p...) }
+	add := func(p ...HeadlinePart) { h.Parts = append(h.Parts, p...) }
 	missing := func(brief string) {
 		if cl.Missing != "" {
-			add(Part{c.Whole(cl.Missing), brief})
+			add(HeadlinePart{c.Whole(cl.Missing), brief})
 		}
 	}
 	switch verdict {
 	case monitor.VerdictUnavailable:
-		add(Part{nothing(c), "no locks"})
+		add(HeadlinePart{nothingText(c), "no locks"})
 		add(absentNodes(c)...)
-		add(part(fmt.Sprintf("%d of %d nodes serve, a quorum is %d", cl.Serving, cl.N, cl.Quorum)))
+		add(partOf(fmt.Sprintf("%d of %d nodes serve, a quorum is %d", cl.Serving, cl.N, cl.Quorum)))
 	case monitor.VerdictUnknown:
 		reason := c.Whole(cl.Reason)
 		if reason == "" {
 			reason = "looking" + c.Ellipsis
 		}
-		add(part(reason))
+		add(partOf(reason))
 	case monitor.VerdictSafe:
-		add(part(fmt.Sprintf("all %s serve", Plural(cl.N, "node"))), part(Losses(cl)))
+		add(partOf(fmt.Sprintf("all %s serve", Plural(cl.N, "node"))), partOf(Losses(cl)))
 	default:
 		add(absentNodes(c)...)
 		if cl.Serving >= cl.N {
 			_, brief, _ := strings.Cut(c.Whole(cl.Missing), ": ")
 			missing(brief)
-			add(part(Losses(cl)))
+			add(partOf(Losses(cl)))
 		} else {
-			add(part(Losses(cl)))
+			add(partOf(Losses(cl)))
 			missing("not protected")
 		}
 	}
 	return h
 }
 
-// nothing says that nothing can be locked, and until when, where that is known.
-func nothing(c *Context) string {
+// nothingText says that nothing can be locked, and until when, where that is known.
+func nothingText(c *Context) string {
 	text := "nothing can be locked"
 	o := restartguard.OutlookOf(c.Guard.List, c.Snap.Cluster.N, c.Snap.Cluster.Quorum)
 	if len(c.Guard.List) > 0 && !o.Possible() && !o.Until.IsZero() {
@@ -128,14 +128,14 @@ func Losses(cl *monitor.Cluster) string {
 }
 
 // absentNodes are the nodes that do not serve.
-func absentNodes(c *Context) (parts []Part) {
+func absentNodes(c *Context) (parts []HeadlinePart) {
 	for i := range c.Snap.Nodes {
 		n := &c.Snap.Nodes[i]
 		if n.State == monitor.NodeServing {
 			continue
 		}
 		name := c.Escape(n.Name, 12)
-		p := part(name + " " + n.State.String())
+		p := partOf(name + " " + n.State.String())
 		if left, ok := c.Guard.Countdown(n, c.Now); ok {
 			p.Text += ", rejoins in " + Remaining(left)
 			p.Brief = name + " " + n.State.String() + " " + Remaining(left)
@@ -150,15 +150,15 @@ func absentNodes(c *Context) (parts []Part) {
 // Line is the parts in at most w cells: brief where they do not fit, and then without
 // the last. The first is there in any case.
 func (h Headline) Line(g *Glyphs, w int) string {
-	join := func(of func(Part) string, n int) string {
+	join := func(of func(HeadlinePart) string, n int) string {
 		texts := make([]string, n)
 		for i := range texts {
 			texts[i] = of(h.Parts[i])
 		}
 		return strings.Join(texts, " "+g.Sep+" ")
 	}
-	full := func(p Part) string { return p.Text }
-	brief := func(p Part) string { return p.Brief }
+	full := func(p HeadlinePart) string { return p.Text }
+	brief := func(p HeadlinePart) string { return p.Brief }
 	if line := join(full, len(h.Parts)); Width(line) <= w {
 		return line
 	}

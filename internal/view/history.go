@@ -54,10 +54,7 @@ func (g *GrantDoc) held(now time.Time) time.Duration {
 
 // Who is the holder: as its token tells, or else the beginning of its token's SHA-256.
 func (g *GrantDoc) Who() string {
-	if g.Owner != nil {
-		return g.Owner.Raw()
-	}
-	return g.TokenSHA[:min(6, len(g.TokenSHA))]
+	return cmp.Or(rawOf(g.Owner), g.TokenSHA[:min(6, len(g.TokenSHA))])
 }
 
 // GrantColumns are the columns of the holders of a lock.
@@ -79,7 +76,7 @@ func GrantColumns(utc bool) []Column[*GrantDoc] {
 		Name: "ENDED", Help: "when it ended; none (`–`): not before the end of the record", Fields: []string{"ended"}, Cell: ended, Compare: byEnded,
 	}, {
 		Name: "HELD", Help: "for how long; `≥` (`>=` with `--ascii`) where it was there before it was recorded", Right: true,
-		Compare: by(func(g *GrantDoc) time.Duration { return g.held(g.Began) }),
+		Compare: compareBy(func(g *GrantDoc) time.Duration { return g.held(g.Began) }),
 		Cell: func(c *Context, g *GrantDoc) Cell {
 			text := Span(g.held(c.Now))
 			if g.Partly {
@@ -89,7 +86,7 @@ func GrantColumns(utc bool) []Column[*GrantDoc] {
 		},
 	}, {
 		Name: "HOW", Help: "it ended: `released`, `expired`, `revoked`, `force-released`, `lost majority`; `not seen`: nobody recorded then", Fields: []string{"how"},
-		Compare: by(func(g *GrantDoc) string { return g.How }),
+		Compare: compareBy(func(g *GrantDoc) string { return g.How }),
 		Cell: func(c *Context, g *GrantDoc) Cell {
 			cell := c.orNone(c.Whole(g.How))
 			if g.How == "lost majority" {
@@ -98,7 +95,7 @@ func GrantColumns(utc bool) []Column[*GrantDoc] {
 			return cell
 		},
 	}, {
-		Name: "EXTENDED", Help: "how often", Fields: []string{"extensions"}, Right: true, Compare: by(func(g *GrantDoc) int { return g.Extensions }),
+		Name: "EXTENDED", Help: "how often", Fields: []string{"extensions"}, Right: true, Compare: compareBy(func(g *GrantDoc) int { return g.Extensions }),
 		Cell: func(c *Context, g *GrantDoc) Cell { return Cell{Text: strconv.Itoa(g.Extensions) + " " + c.Our("×")} },
 	}, {
 		Name: "LAST EXTENDED", Help: "when it was extended for the last time", Fields: []string{"last_extended"}, Wide: true, Cell: extended,
@@ -109,16 +106,11 @@ func GrantColumns(utc bool) []Column[*GrantDoc] {
 		Cell: func(c *Context, g *GrantDoc) Cell { return Cell{Text: c.Whole(g.TokenSHA)} },
 	}, {
 		Name: "OWNER", Help: "what its token tells of its owner", Fields: []string{"owner"}, Cut: 48,
-		Compare: by(func(g *GrantDoc) string { return g.Who() }),
-		Cell: func(c *Context, g *GrantDoc) Cell {
-			if g.Owner == nil {
-				return c.orNone("")
-			}
-			return c.orNone(c.Whole(g.Owner.Raw()))
-		},
+		Compare: compareBy(func(g *GrantDoc) string { return g.Who() }),
+		Cell:    textOf(func(g *GrantDoc) string { return rawOf(g.Owner) }),
 	}, {
 		Name: "LIBRARY", Help: "that made it, as far as its form tells", Fields: []string{"library"}, Wide: true,
-		Cell: func(c *Context, g *GrantDoc) Cell { return c.orNone(c.Whole(g.Library)) },
+		Cell: textOf(func(g *GrantDoc) string { return g.Library }),
 	}, {
 		Name: "NOTE", Help: "`OVERLAP`: it began before the one before it had ended: two believed that they held the lock", Fields: []string{"overlaps"},
 		Cell: func(_ *Context, g *GrantDoc) Cell {
@@ -130,6 +122,14 @@ func GrantColumns(utc bool) []Column[*GrantDoc] {
 	}}
 }
 
+// rawOf is a text that may be left out.
+func rawOf(t *safetext.Text) string {
+	if t == nil {
+		return ""
+	}
+	return t.Raw()
+}
+
 // PastEventColumns are the columns of what happened.
 func PastEventColumns(utc bool) []Column[*PastEventDoc] {
 	said := func(c *Context, t *safetext.Text) Cell {
@@ -138,23 +138,17 @@ func PastEventColumns(utc bool) []Column[*PastEventDoc] {
 		}
 		return Cell{Text: c.Name(t.Raw())}
 	}
-	of := func(t *safetext.Text) string {
-		if t == nil {
-			return ""
-		}
-		return t.Raw()
-	}
 	return []Column[*PastEventDoc]{{
 		Name: "WHEN", Help: "with date and zone", Fields: []string{"at"}, Compare: func(a, b *PastEventDoc) int { return a.At.Compare(b.At) },
 		Cell: func(_ *Context, e *PastEventDoc) Cell { return Cell{Text: Stamp(e.At, utc)} },
 	}, {
-		Name: "EVENT", Help: "in a word; `state` of a node and `verdict` of the cluster: what it was from then on", Fields: []string{"event"}, Compare: by(func(e *PastEventDoc) string { return e.Kind }),
+		Name: "EVENT", Help: "in a word; `state` of a node and `verdict` of the cluster: what it was from then on", Fields: []string{"event"}, Compare: compareBy(func(e *PastEventDoc) string { return e.Kind }),
 		Cell: func(c *Context, e *PastEventDoc) Cell { return Cell{Text: c.Whole(e.Kind)} },
 	}, {
-		Name: "NODE", Help: "that it is about", Fields: []string{"node"}, Compare: by(func(e *PastEventDoc) string { return of(e.Node) }),
+		Name: "NODE", Help: "that it is about", Fields: []string{"node"}, Compare: compareBy(func(e *PastEventDoc) string { return rawOf(e.Node) }),
 		Cell: func(c *Context, e *PastEventDoc) Cell { return said(c, e.Node) },
 	}, {
-		Name: "LOCK", Help: "that it is about", Fields: []string{"lock"}, Compare: by(func(e *PastEventDoc) string { return of(e.Lock) }), Cut: 48,
+		Name: "LOCK", Help: "that it is about", Fields: []string{"lock"}, Compare: compareBy(func(e *PastEventDoc) string { return rawOf(e.Lock) }), Cut: 48,
 		Cell: func(c *Context, e *PastEventDoc) Cell { return said(c, e.Lock) },
 	}, {
 		Name: "WHAT", Help: "happened", Fields: []string{"text"},
@@ -195,9 +189,9 @@ func (b *Band) Line(c *Context, w int) (parts []Cell) {
 	at := 0
 	free := func(to int) {
 		if n := to - at; n > 0 {
-			parts = append(parts, Cell{Text: c.Cut(pad("free", n), n), Tone: Dim})
+			parts = append(parts, Cell{Text: c.Cut(padded("free", n), n), Tone: Dim})
 			if n < 6 {
-				parts[len(parts)-1].Text = pad("", n)
+				parts[len(parts)-1].Text = padded("", n)
 			}
 			at = to
 		}
@@ -224,13 +218,13 @@ func (b *Band) Line(c *Context, w int) (parts []Cell) {
 				text = c.Edge + "!" + c.Cut(text[len(c.Edge):], n-2)
 			}
 		}
-		parts, at = append(parts, Cell{Text: c.Cut(pad(text, n), n), Tone: tone}), to
+		parts, at = append(parts, Cell{Text: c.Cut(padded(text, n), n), Tone: tone}), to
 	}
 	free(w)
 	return parts
 }
 
-func pad(s string, w int) string {
+func padded(s string, w int) string {
 	for n := Width(s); n < w; n++ {
 		s += " "
 	}

@@ -18,11 +18,11 @@ func LockColumns(nodes []monitor.Node) []Column[*monitor.Lock] {
 	type column = Column[*monitor.Lock]
 	columns := []column{{
 		Name: "NAME", Help: "the key. What a terminal would obey or hide is spelt out (`\\x1b`, `\\u202e`)",
-		Fields: []string{"key"}, Compare: by(func(l *monitor.Lock) string { return l.Key.Raw() }),
+		Fields: []string{"key"}, Compare: compareBy(func(l *monitor.Lock) string { return l.Key.Raw() }),
 		Cell: lockName, Cut: 60, Rank: 1, Width: 14, Good: 24, Most: 60, Middle: true,
 	}, {
 		Name: "STATE", Help: "below; sorted by it, what needs a person comes first",
-		Fields: []string{"state"}, Compare: by(func(l *monitor.Lock) int { return -Needs(l.State) }), First: "needs you first",
+		Fields: []string{"state"}, Compare: compareBy(func(l *monitor.Lock) int { return -Needs(l.State) }), First: "needs you first",
 		Cell: func(c *Context, l *monitor.Lock) Cell {
 			cell := c.LockState(l.State)
 			if c.Short {
@@ -32,7 +32,7 @@ func LockColumns(nodes []monitor.Node) []Column[*monitor.Lock] {
 		}, Rank: 2, Width: 12,
 	}, {
 		Name: "COPIES", Help: "how many of the N nodes hold the holder's copy. `2+1/5`: one more is another's",
-		Fields: []string{"copies", "n"}, Compare: by(func(l *monitor.Lock) int { return l.Held }), First: "fewest copies",
+		Fields: []string{"copies", "n"}, Compare: compareBy(func(l *monitor.Lock) int { return l.Held }), First: "fewest copies",
 		Cell: func(_ *Context, l *monitor.Lock) Cell { return Cell{Text: Copies(l)} }, Right: true, Rank: 3, Width: max(6, 3+2*len(strconv.Itoa(len(nodes)))),
 	}, {
 		Name: "TTLS", Help: "the copies in the order of the nodes: as high as the time that each has left beside the longest, all full where they agree within a second. `·` none there, `◇` another token's, `?` not known (`.`, `Y` and `?` with `--ascii`). `W` opens it: the time left on each node",
@@ -61,16 +61,16 @@ func LockColumns(nodes []monitor.Node) []Column[*monitor.Lock] {
 		},
 	}, column{
 		Name: "MARGIN", Help: "crash margin: how many of its copies the holder may lose before another client can reach a quorum ([exactly](#margin)). 0 is a lock one restart away from two holders; none (`–`) where there is no majority",
-		Fields: []string{"margin"}, Compare: by(func(l *monitor.Lock) int { return l.Margin() }), Cell: lockMargin, Right: true, Rank: 8, Width: 6,
+		Fields: []string{"margin"}, Compare: compareBy(func(l *monitor.Lock) int { return l.Margin() }), Cell: lockMargin, Right: true, Rank: 8, Width: 6,
 	}, column{
 		Name: "OWNER", Help: "who holds it, and how that is known: `told` by the token, or the answer to `w` (`redlockctl who`) as long as this token holds it (`inferred` with its p, `seen`; `?` behind the name: not certain). Where the screen has no room for HOLDER, the token stands here of a lock whose owner is not known",
-		Fields: []string{"owner", "owner_method"}, Compare: by(owner), Cell: lockOwner, Idle: "–", Cut: 48, Rank: 5, Width: 11, Good: 22, Most: 44,
+		Fields: []string{"owner", "owner_method"}, Compare: compareBy(ownerOf), Cell: lockOwner, Idle: "–", Cut: 48, Rank: 5, Width: 11, Good: 22, Most: 44,
 	}, column{
 		Name: "LIBRARY", Help: "who made the lock, as far as the form of key and value tells: [forms.md](forms.md); and what the lock tells: that it is several keys, or ends by its value and not by a TTL",
-		Fields: []string{"library"}, Compare: by(func(l *monitor.Lock) string { return library(l) }),
+		Fields: []string{"library"}, Compare: compareBy(func(l *monitor.Lock) string { return libraryOf(l) }),
 		Cell: lockLibrary, Idle: ownLibrary, Cut: 48, Rank: 9, Width: 10, Most: 16,
 	}, column{
-		Name: "TOKENS", Help: "how many tokens have copies", Fields: []string{"tokens"}, Compare: by(func(l *monitor.Lock) int { return l.Tokens }), Right: true, Wide: true,
+		Name: "TOKENS", Help: "how many tokens have copies", Fields: []string{"tokens"}, Compare: compareBy(func(l *monitor.Lock) int { return l.Tokens }), Right: true, Wide: true,
 		Cell: func(_ *Context, l *monitor.Lock) Cell { return Cell{Text: strconv.Itoa(l.Tokens)} },
 	}, column{
 		Name: "KEYS", Help: "the keys of one lock, where it is several", Wide: true,
@@ -80,17 +80,9 @@ func LockColumns(nodes []monitor.Node) []Column[*monitor.Lock] {
 		Fields: []string{"seen_for_ms"}, Compare: func(a, b *monitor.Lock) int { return b.Since().Compare(a.Since()) }, Cell: lockSeen, Right: true, Wide: true, Folded: true, Rank: 11, Width: 8,
 	}, column{
 		Name: "HOLDER", Help: "the token that has most copies, shortened in the middle on the screen; `here` before it: acquired in this console; `+1`: there is another token. `nobody: 2 + 2 of 5`: several tokens have copies, and none can have a quorum",
-		Fields: []string{"holder"}, Compare: by(func(l *monitor.Lock) string { return l.Holder.Raw() }),
+		Fields: []string{"holder"}, Compare: compareBy(func(l *monitor.Lock) string { return l.Holder.Raw() }),
 		Cell: func(c *Context, l *monitor.Lock) Cell { return c.holder(l, c.Token(l.Holder)) }, Cut: 48, Rank: 12, Width: 11, Most: 20,
 	})
-}
-
-// orNone is a text, or the glyph for none.
-func (c *Context) orNone(text string) Cell {
-	if text == "" {
-		return Cell{Text: c.None, Tone: Dim}
-	}
-	return Cell{Text: text}
 }
 
 func lockName(c *Context, l *monitor.Lock) Cell {
@@ -207,21 +199,21 @@ func lockEnds(c *Context, l *monitor.Lock) Cell {
 		return Cell{Text: c.remaining(l.MajorityEnd())}
 	case l.State == monitor.LockNoTTL:
 		return Cell{Text: c.Endless}
-	case l.Held < 0, majority(l, c.Snap.Cluster.Quorum):
+	case l.Held < 0, hasMajority(l, c.Snap.Cluster.Quorum):
 		return Cell{Text: "?", Tone: Dim} // a record does not know each extension
 	}
 	return Cell{Text: c.None}
 }
 
-// majority reports whether a lock's holder has a quorum.
-func majority(l *monitor.Lock, quorum int) bool { return l.Held > 0 && l.Held >= quorum }
+// hasMajority reports whether a lock's holder has a quorum.
+func hasMajority(l *monitor.Lock, quorum int) bool { return l.Held > 0 && l.Held >= quorum }
 
 func lockMargin(c *Context, l *monitor.Lock) Cell {
 	cell := Cell{Text: c.None}
 	if l.Held < 0 {
 		return Cell{Text: "?", Tone: Dim}
 	}
-	if majority(l, c.Snap.Cluster.Quorum) {
+	if hasMajority(l, c.Snap.Cluster.Quorum) {
 		if cell.Text = strconv.Itoa(l.Margin()); l.Margin() <= 0 {
 			cell.Tone = Warn
 		}
@@ -229,28 +221,14 @@ func lockMargin(c *Context, l *monitor.Lock) Cell {
 	return cell
 }
 
-func library(l *monitor.Lock) string {
-	if l.Form == nil {
-		return ""
-	}
-	return l.Form.Library
-}
-
-func owner(l *monitor.Lock) string {
-	if l.Form == nil {
-		return ""
-	}
-	return l.Form.Owner.Raw()
-}
-
-// owner is who holds a lock and how that is known; empty where nobody knows. What may be
+// ownerOf is who holds a lock and how that is known; empty where nobody knows. What may be
 // wrong is marked right behind the name where little room is left for the rest.
 func (c *Context) owner(l *monitor.Lock) string {
 	var w *who.Answer
 	if c.Known != nil {
 		w = c.Known(l.Holder.Raw())
 	}
-	text, how := c.Whole(owner(l)), string(who.Told)
+	text, how := c.Whole(ownerOf(l)), string(who.Told)
 	if w != nil && w.Group != nil && text == "" {
 		text, how = w.Group.String(), WhoMethod(w)
 		if c.Short && w.Method == who.Inferred {
@@ -277,23 +255,9 @@ func lockOwner(c *Context, l *monitor.Lock) Cell {
 	return c.orNone(c.owner(l))
 }
 
-// Deadline is when a lock ends by its value; zero where that is not what ends it. A
-// value that looks like a time means that only where there is no TTL: else it may as
-// well say when the lock was made.
-func Deadline(l *monitor.Lock) time.Time {
-	if l.Form != nil && !l.Form.Deadline.IsZero() {
-		for _, one := range l.Copies.All() {
-			if one.State != monitor.CopyAbsent && !one.Token.Empty() && one.Expires.IsZero() {
-				return l.Form.Deadline
-			}
-		}
-	}
-	return time.Time{}
-}
-
 // lockLibrary is who made a lock, and what its form tells that other columns do not.
 func lockLibrary(c *Context, l *monitor.Lock) Cell {
-	text := c.Whole(library(l))
+	text := c.Whole(libraryOf(l))
 	add := func(s string) {
 		if text != "" {
 			text += ", "

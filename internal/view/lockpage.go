@@ -15,7 +15,7 @@ func LockEnd(c *Context, l *monitor.Lock) string {
 		return "ends in " + Left(l.MajorityEnd().Sub(c.Now)) + " (" + Clock(l.MajorityEnd()) + ")"
 	case l.State == monitor.LockNoTTL:
 		return "no TTL"
-	case l.Held < 0, majority(l, c.Snap.Cluster.Quorum):
+	case l.Held < 0, hasMajority(l, c.Snap.Cluster.Quorum):
 		return "when it ends is not known"
 	}
 	return "no majority"
@@ -25,7 +25,7 @@ func LockEnd(c *Context, l *monitor.Lock) string {
 // majority.
 func lockMarginText(c *Context, l *monitor.Lock) string {
 	switch n := l.Margin(); {
-	case !majority(l, c.Snap.Cluster.Quorum):
+	case !hasMajority(l, c.Snap.Cluster.Quorum):
 		return ""
 	case n <= 0:
 		return "0: one more restart lets another client in"
@@ -97,8 +97,8 @@ func KeptText(by string, since, end time.Time, reason string, now time.Time) str
 	return text
 }
 
-// Bar is what is left of a copy on one node.
-type Bar struct {
+// CopyBar is what is left of a copy on one node.
+type CopyBar struct {
 	Node  string
 	State Cell // of the node
 	Left  Cell // the time left, in words
@@ -108,7 +108,7 @@ type Bar struct {
 }
 
 // LockBars are the copies of a lock on an axis of w cells, which is this long.
-func LockBars(c *Context, l *monitor.Lock, axis time.Duration, w int) []Bar {
+func LockBars(c *Context, l *monitor.Lock, axis time.Duration, w int) []CopyBar {
 	cells := func(end time.Time) int {
 		return min(w, int(float64(w)*float64(max(0, end.Sub(c.Now)))/float64(axis)))
 	}
@@ -116,13 +116,13 @@ func LockBars(c *Context, l *monitor.Lock, axis time.Duration, w int) []Bar {
 	if !l.MajorityEnd().IsZero() {
 		ends = cells(l.MajorityEnd())
 	}
-	bars := make([]Bar, 0, l.Copies.Len())
+	bars := make([]CopyBar, 0, l.Copies.Len())
 	for i, one := range l.Copies.All() {
 		if i >= len(c.Snap.Nodes) {
 			break
 		}
 		n := &c.Snap.Nodes[i]
-		bar := Bar{Node: c.Name(n.Name), State: c.NodeState(n.State), Left: Cell{Text: c.None, Tone: Dim}}
+		bar := CopyBar{Node: c.Name(n.Name), State: c.NodeState(n.State), Left: Cell{Text: c.None, Tone: Dim}}
 		switch one.State {
 		case monitor.CopySeen:
 			bar.Held, bar.Left = true, Cell{Text: "a copy; when it expired was not recorded"}

@@ -16,7 +16,7 @@ func LeftBehind(c *Context, l *monitor.Lock) bool {
 	case monitor.LockOrphaned:
 		return true
 	case monitor.LockOverTTL, monitor.LockNoTTL: // which are told before it
-		return l.Held >= 0 && !majority(l, c.Snap.Cluster.Quorum)
+		return l.Held >= 0 && !hasMajority(l, c.Snap.Cluster.Quorum)
 	}
 	return false
 }

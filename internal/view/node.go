@@ -15,25 +15,25 @@ import (
 // NodeColumns are the columns of nodes.
 func NodeColumns() []Column[*monitor.Node] {
 	return []Column[*monitor.Node]{{
-		Name: "NODE", Help: "its name in the configuration", Fields: []string{"name"}, Compare: by(func(n *monitor.Node) string { return n.Name }),
+		Name: "NODE", Help: "its name in the configuration", Fields: []string{"name"}, Compare: compareBy(func(n *monitor.Node) string { return n.Name }),
 		Cell: func(c *Context, n *monitor.Node) Cell { return Cell{Text: c.Name(n.Name), Tone: Strong} }, Rank: 1, Width: 4, Most: 12, Middle: true,
 	}, {
 		Name: "ADDR", Help: "its address in the configuration", Fields: []string{"addr"},
-		Cell: func(c *Context, n *monitor.Node) Cell { return c.orNone(c.Whole(n.Addr)) },
+		Cell: textOf(func(n *monitor.Node) string { return n.Addr }),
 	}, {
-		Name: "STATE", Help: "below", Fields: []string{"state", "state_for_ms"}, Compare: by(func(n *monitor.Node) int { return int(n.State) }),
+		Name: "STATE", Help: "below", Fields: []string{"state", "state_for_ms"}, Compare: compareBy(func(n *monitor.Node) int { return int(n.State) }),
 		Cell: func(c *Context, n *monitor.Node) Cell { return c.NodeState(n.State) }, Rank: 2, Width: 12,
 	}, {
 		Name: "UP", Help: "for how long the server has run, by what it says. For reading only: a guard never counts from it", Fields: []string{"uptime_ms"},
-		Compare: by(func(n *monitor.Node) time.Duration { return n.Uptime }), Right: true, Rank: 6, Width: 6,
-		Cell: answer(ofServer(func(n *monitor.Node) string { return Age(n.Uptime) })),
+		Compare: compareBy(func(n *monitor.Node) time.Duration { return n.Uptime }), Right: true, Rank: 6, Width: 6,
+		Cell: answerCell(ofServer(func(n *monitor.Node) string { return Age(n.Uptime) })),
 	}, {
 		Name: "LOCKS", Help: "copies of locks on it; `≥` before it until all its keys were read", Fields: []string{"locks"},
-		Compare: by(func(n *monitor.Node) int { return n.Locks }), Right: true, Rank: 3, Width: 6,
-		Cell: answer(nodeLocks),
+		Compare: compareBy(func(n *monitor.Node) int { return n.Locks }), Right: true, Rank: 3, Width: 6,
+		Cell: answerCell(nodeLocks),
 	}, {
-		Name: "RTT", Help: "the last round trip", Fields: []string{"rtt_us"}, Compare: by(func(n *monitor.Node) time.Duration { return n.RTT }), Right: true, Rank: 5, Width: 6,
-		Cell: answer(func(c *Context, n *monitor.Node) string {
+		Name: "RTT", Help: "the last round trip", Fields: []string{"rtt_us"}, Compare: compareBy(func(n *monitor.Node) time.Duration { return n.RTT }), Right: true, Rank: 5, Width: 6,
+		Cell: answerCell(func(c *Context, n *monitor.Node) string {
 			if n.RTT == 0 {
 				return ""
 			}
@@ -49,8 +49,8 @@ func NodeColumns() []Column[*monitor.Node] {
 		},
 	}, {
 		Name: "CLOCK", Help: "how far the node's clock is ahead of this machine's, ± half a round trip. A constant offset does no harm",
-		Fields: []string{"clock_offset_us", "clock_offset_bound_us"}, Compare: by(func(n *monitor.Node) time.Duration { return n.Offset.Offset }), Right: true, Rank: 7, Width: 14, Most: 20,
-		Cell: answer(func(c *Context, n *monitor.Node) string {
+		Fields: []string{"clock_offset_us", "clock_offset_bound_us"}, Compare: compareBy(func(n *monitor.Node) time.Duration { return n.Offset.Offset }), Right: true, Rank: 7, Width: 14, Most: 20,
+		Cell: answerCell(func(c *Context, n *monitor.Node) string {
 			if !n.Offset.Valid {
 				return ""
 			}
@@ -58,8 +58,8 @@ func NodeColumns() []Column[*monitor.Node] {
 		}),
 	}, {
 		Name: "DRIFT", Help: "by how much its clock runs faster, in millionths. The drift allowance of 1 % is 10,000 ppm. `…`: not known yet",
-		Fields: []string{"drift_ppm", "drift_bound_ppm"}, Compare: by(func(n *monitor.Node) float64 { return n.Drift.PPM }), Right: true, Wide: true, Rank: 8, Width: 9,
-		Cell: answer(func(c *Context, n *monitor.Node) string {
+		Fields: []string{"drift_ppm", "drift_bound_ppm"}, Compare: compareBy(func(n *monitor.Node) float64 { return n.Drift.PPM }), Right: true, Wide: true, Rank: 8, Width: 9,
+		Cell: answerCell(func(c *Context, n *monitor.Node) string {
 			switch {
 			case n.RunID == "":
 				return ""
@@ -70,10 +70,10 @@ func NodeColumns() []Column[*monitor.Node] {
 		}),
 	}, {
 		Name: "FENCE", Help: "`none`, `fenced` (by a boot fence or a guard), `cordoned` (by an operator), or how many replicas a write needs there",
-		Fields: []string{"min_replicas_to_write"}, Cell: func(_ *Context, n *monitor.Node) Cell { return fence(n) },
+		Fields: []string{"min_replicas_to_write"}, Cell: func(_ *Context, n *monitor.Node) Cell { return fenceCell(n) },
 	}, {
 		Name: "RESTARTS", Help: "restarts that this process has seen; `-` where it has only just begun to look, as a command without `--watch` has",
-		Compare: by(func(n *monitor.Node) int { return n.Restarts }), Right: true,
+		Compare: compareBy(func(n *monitor.Node) int { return n.Restarts }), Right: true,
 		Cell: func(c *Context, n *monitor.Node) Cell {
 			if n.Restarts == 0 && c.Began {
 				return c.orNone("")
@@ -81,37 +81,34 @@ func NodeColumns() []Column[*monitor.Node] {
 			return Cell{Text: Count(n.Restarts)}
 		},
 	}, {
-		Name: "VERSION", Help: "of the server", Fields: []string{"version"}, Compare: by(func(n *monitor.Node) string { return n.Version }),
-		Cell: func(c *Context, n *monitor.Node) Cell { return c.orNone(c.Whole(n.Version)) },
+		Name: "VERSION", Help: "of the server", Fields: []string{"version"}, Compare: compareBy(func(n *monitor.Node) string { return n.Version }),
+		Cell: textOf(func(n *monitor.Node) string { return n.Version }),
 	}, {
 		Name: "ROLE", Help: "`master`, or the node is none of Redlock's", Fields: []string{"role"}, Wide: true,
-		Cell: func(c *Context, n *monitor.Node) Cell { return c.orNone(c.Whole(n.Role)) },
+		Cell: textOf(func(n *monitor.Node) string { return n.Role }),
 	}, {
 		Name: "PERSISTENT", Help: "yes: every write is synced before it is answered. No is right for lock masters, if a guard runs", Fields: []string{"persistent"}, Wide: true,
-		Cell: func(c *Context, n *monitor.Node) Cell {
-			switch {
-			case n.RunID == "":
-				return c.orNone("")
-			case n.Persistent:
-				return Cell{Text: "yes"}
+		Cell: textOf(func(n *monitor.Node) string {
+			if n.RunID == "" {
+				return ""
 			}
-			return Cell{Text: "no"}
-		},
+			return map[bool]string{true: "yes", false: "no"}[n.Persistent]
+		}),
 	}, {
 		Name: "EVICTION", Help: "`maxmemory-policy`; anything but `noeviction` can remove locks", Fields: []string{"maxmemory_policy"}, Wide: true,
-		Cell: func(c *Context, n *monitor.Node) Cell { return c.orNone(c.Whole(n.Eviction)) },
+		Cell: textOf(func(n *monitor.Node) string { return n.Eviction }),
 	}, {
-		Name: "REPLICAS", Help: "attached ones", Fields: []string{"replicas"}, Compare: by(func(n *monitor.Node) int { return n.Replicas }), Right: true, Wide: true,
-		Cell: answer(ofServer(func(n *monitor.Node) string { return Count(n.Replicas) })),
+		Name: "REPLICAS", Help: "attached ones", Fields: []string{"replicas"}, Compare: compareBy(func(n *monitor.Node) int { return n.Replicas }), Right: true, Wide: true,
+		Cell: answerCell(ofServer(func(n *monitor.Node) string { return Count(n.Replicas) })),
 	}, {
-		Name: "CLIENTS", Help: "connections to it", Fields: []string{"clients"}, Compare: by(func(n *monitor.Node) int { return n.Clients }), Right: true, Wide: true,
-		Cell: answer(ofServer(func(n *monitor.Node) string { return Count(n.Clients) })),
+		Name: "CLIENTS", Help: "connections to it", Fields: []string{"clients"}, Compare: compareBy(func(n *monitor.Node) int { return n.Clients }), Right: true, Wide: true,
+		Cell: answerCell(ofServer(func(n *monitor.Node) string { return Count(n.Clients) })),
 	}, {
-		Name: "MEMORY", Help: "used, as the server says", Fields: []string{"used_memory_bytes"}, Compare: by(func(n *monitor.Node) int64 { return n.UsedMemory }), Right: true, Wide: true,
-		Cell: answer(ofServer(func(n *monitor.Node) string { return Bytes(n.UsedMemory) })),
+		Name: "MEMORY", Help: "used, as the server says", Fields: []string{"used_memory_bytes"}, Compare: compareBy(func(n *monitor.Node) int64 { return n.UsedMemory }), Right: true, Wide: true,
+		Cell: answerCell(ofServer(func(n *monitor.Node) string { return Bytes(n.UsedMemory) })),
 	}, {
 		Name: "RUN ID", Help: "a new one is a new incarnation, with nothing left of the old one's locks", Fields: []string{"run_id"}, Wide: true,
-		Cell: func(c *Context, n *monitor.Node) Cell { return c.orNone(c.Whole(n.RunID)) },
+		Cell: textOf(func(n *monitor.Node) string { return n.RunID }),
 	}, {
 		Name: "GUARD", Help: "what keeps the node out of the quorum or lets it in; below", Cell: GuardCell, Cut: 60, Rank: 4, Width: 26, Most: 400,
 	}, {
@@ -120,9 +117,9 @@ func NodeColumns() []Column[*monitor.Node] {
 	}}
 }
 
-// answer is a cell of what a node said last; none for one that does not answer now,
+// answerCell is a cell of what a node said last; none for one that does not answer now,
 // or for an empty text.
-func answer(text func(*Context, *monitor.Node) string) func(*Context, *monitor.Node) Cell {
+func answerCell(text func(*Context, *monitor.Node) string) func(*Context, *monitor.Node) Cell {
 	return func(c *Context, n *monitor.Node) Cell {
 		if !n.State.Answers() {
 			return c.orNone("")
@@ -159,7 +156,7 @@ func (g *Glyphs) Offset(e monitor.Estimate) string {
 	return g.Signed(inMS(e.Offset), 1) + " " + g.PM + strconv.FormatFloat(inMS(e.Bound), 'f', 1, 64) + " ms"
 }
 
-func fence(n *monitor.Node) Cell {
+func fenceCell(n *monitor.Node) Cell {
 	switch {
 	case n.RunID == "" || n.MinReplicasToWrite < 0:
 		return Cell{Text: "?", Tone: Warn}
@@ -248,7 +245,7 @@ func serverFacts(c *Context, n *monitor.Node) []Fact {
 	if n.Facts.Evicted > 0 {
 		memory += ", " + Plural(int(n.Facts.Evicted), "key evicted", "keys evicted")
 	}
-	fenced := fence(n)
+	fenced := fenceCell(n)
 	if n.MinReplicasToWrite >= 0 {
 		fenced.Text += fmt.Sprintf(" (min-replicas-to-write %d)", n.MinReplicasToWrite)
 	}

@@ -1,8 +1,10 @@
 package view
 
 import (
+	"math"
 	"strconv"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/charmbracelet/x/ansi"
@@ -181,7 +183,7 @@ func (g *Glyphs) settle(s string) string {
 			break
 		}
 		one := utf8.RuneCountInString(cluster) == 1
-		if !one || cluster[0] >= utf8.RuneSelf && (g.ASCII || w <= 0 || w != ansi.StringWidthWc(cluster) || joins(last, cluster)) {
+		if !one || cluster[0] >= utf8.RuneSelf && (g.ASCII || w <= 0 || w != ansi.StringWidthWc(cluster) || joinClusters(last, cluster)) {
 			q := strconv.QuoteToASCII(cluster)
 			cluster = q[1 : len(q)-1]
 		}
@@ -192,8 +194,48 @@ func (g *Glyphs) settle(s string) string {
 	return b.String()
 }
 
-// joins reports whether two clusters take fewer cells together, as a letter and the
+// joinClusters reports whether two clusters take fewer cells together, as a letter and the
 // colour of a skin.
-func joins(a, b string) bool {
+func joinClusters(a, b string) bool {
 	return ansi.StringWidth(a+b) != ansi.StringWidth(a)+ansi.StringWidth(b)
 }
+
+// Bar draws share (0 to 1) of w cells as full.
+func (g *Glyphs) Bar(share float64, w int) string {
+	full := int(math.Round(math.Max(0, math.Min(1, share)) * float64(w)))
+	return strings.Repeat(g.Full, full) + strings.Repeat(g.empty, w-full)
+}
+
+// Sparkline draws the latest w of the round trips, oldest first.
+func (g *Glyphs) Sparkline(ds []time.Duration, w int) string {
+	if len(ds) == 0 {
+		return strings.Repeat(" ", max(0, w-Width(g.None))) + g.None
+	}
+	ds = ds[max(0, len(ds)-w):]
+	low, high := ds[0], ds[0]
+	for _, d := range ds {
+		low, high = min(low, d), max(high, d)
+	}
+	// A calm line is a low line: the scale never shows less than a doubling or a
+	// millisecond, so that noise does not look like trouble.
+	span := max(high-low, low, time.Millisecond)
+	var b strings.Builder
+	b.WriteString(strings.Repeat(" ", w-len(ds)))
+	for _, d := range ds {
+		i := int(int64(d-low) * int64(len(g.spark)-1) / int64(span))
+		b.WriteString(g.spark[i])
+	}
+	return b.String()
+}
+
+// Signed writes a number with its sign; what rounds to nothing has a plus.
+func (g *Glyphs) Signed(f float64, decimals int) string {
+	s := strconv.FormatFloat(math.Abs(f), 'f', decimals, 64)
+	if f < 0 && strings.Trim(s, "0.") != "" {
+		return g.Minus + s
+	}
+	return "+" + s
+}
+
+// SignedMS is how far a clock is off.
+func (g *Glyphs) SignedMS(d time.Duration) string { return g.Signed(inMS(d), 1) + " ms" }

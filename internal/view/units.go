@@ -1,7 +1,6 @@
 package view
 
 import (
-	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -45,11 +44,11 @@ func Age(d time.Duration) string {
 	case m < 1:
 		return strconv.Itoa(s) + "s"
 	case m < 10:
-		return two(m, "m", s%60, "s")
+		return twoUnits(m, "m", s%60, "s")
 	case h < 1:
 		return strconv.Itoa(m) + "m"
 	case h < 24:
-		return two(h, "h", m%60, "m")
+		return twoUnits(h, "h", m%60, "m")
 	case h < 100*24:
 		return strconv.Itoa(h/24) + "d" + strconv.Itoa(h%24) + "h"
 	default:
@@ -57,8 +56,8 @@ func Age(d time.Duration) string {
 	}
 }
 
-// two is a number and a smaller one with two digits: 2h05m.
-func two(n int, unit string, m int, small string) string {
+// twoUnits is a number and a smaller one with two digits: 2h05m.
+func twoUnits(n int, unit string, m int, small string) string {
 	s := strconv.Itoa(n) + unit
 	if m < 10 {
 		s += "0"
@@ -132,15 +131,3 @@ func Bytes(n int64) string {
 	}
 	return strconv.FormatFloat(f, 'f', 1, 64) + " " + [...]string{"", "KiB", "MiB", "GiB", "TiB"}[unit]
 }
-
-// Signed writes a number with its sign; what rounds to nothing has a plus.
-func (g *Glyphs) Signed(f float64, decimals int) string {
-	s := strconv.FormatFloat(math.Abs(f), 'f', decimals, 64)
-	if f < 0 && strings.Trim(s, "0.") != "" {
-		return g.Minus + s
-	}
-	return "+" + s
-}
-
-// SignedMS is how far a clock is off.
-func (g *Glyphs) SignedMS(d time.Duration) string { return g.Signed(inMS(d), 1) + " ms" }

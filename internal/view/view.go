@@ -7,38 +7,12 @@
 package view
 
 import (
+	"fmt"
 	"time"
 
 	"redlockctl/internal/who"
 	"redlockctl/monitor"
 )
-
-// Tone is how urgent a text is. It is shown as a colour where there are colours,
-// and never says what the text does not.
-type Tone uint8
-
-const (
-	None Tone = iota
-	Good
-	Info
-	Warn
-	Bad
-	Dim
-	Strong
-)
-
-// Cell is a part of a row that is safe to print.
-type Cell struct {
-	Sign string // a glyph before the text, where there is room for glyphs
-	Text string
-	Tone Tone
-}
-
-// Fact is a line of a page. One without a label goes on with the fact before.
-type Fact struct {
-	Label, Text string
-	Tone        Tone
-}
 
 // Context is all that cells and facts are made of, beside what they are about.
 type Context struct {
@@ -109,3 +83,22 @@ func (c *Context) since(t time.Time) string {
 	}
 	return " since " + Clock(t) + " (" + c.age(t) + ")"
 }
+
+// orNone is a text, or the glyph for none.
+func (c *Context) orNone(text string) Cell {
+	if text == "" {
+		return Cell{Text: c.None, Tone: Dim}
+	}
+	return Cell{Text: text}
+}
+
+// WhoMethod says how an answer is known: "inferred p 0.998".
+func WhoMethod(w *who.Answer) string {
+	if w.Method == who.Inferred {
+		return fmt.Sprintf("%s p %.3f", w.Method, floor3(w.P))
+	}
+	return string(w.Method)
+}
+
+// floor3 is p with three digits and never more than it is.
+func floor3(p float64) float64 { return float64(int(p*1000)) / 1000 }

@@ -38,17 +38,6 @@ func WhoHeadline(w *who.Answer) string {
 	return "holder not known (" + times + " seen); candidates: " + strings.Join(names, ", ")
 }
 
-// WhoMethod says how an answer is known: "inferred p 0.998".
-func WhoMethod(w *who.Answer) string {
-	if w.Method == who.Inferred {
-		return fmt.Sprintf("%s p %.3f", w.Method, floor3(w.P))
-	}
-	return string(w.Method)
-}
-
-// floor3 is p with three digits and never more than it is.
-func floor3(p float64) float64 { return float64(int(p*1000)) / 1000 }
-
 // WhoLiveness says whether the holder is there still, and what tells so; empty where
 // nothing does. later is for how long the answer has been known.
 func WhoLiveness(w *who.Answer, later time.Duration) string {

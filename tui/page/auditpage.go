@@ -126,7 +126,7 @@ func (m *auditPage) Lines(h int) []string {
 	if m.log == nil {
 		return m.frame(title, []string{"", styles.Blanks(styles.Lead) + st.Dim.Of(st.Wait+" reading the audit log"+st.Ellipsis)}, h)
 	}
-	head := m.log.Headline(ctx)
+	head := m.log.Integrity(ctx)
 	title.More = st.Paint(head.Tone).Of(head.Sign + " " + head.Text)
 	if m.on() {
 		title.More = m.choice.title(st, len(m.acts)) + " " + st.Sep + " " + title.More

@@ -10,7 +10,7 @@ import (
 // told by its name.
 type clustersPage struct {
 	*Screen
-	All    []view.Cluster
+	All    []view.ClusterRow
 	Name   string // of the one under the cursor
 	top    int
 	height int
@@ -18,14 +18,14 @@ type clustersPage struct {
 }
 
 // Take takes in what is known of the clusters.
-func (m *clustersPage) Take(all []view.Cluster) {
+func (m *clustersPage) Take(all []view.ClusterRow) {
 	if m.All = all; m.pos() < 0 && len(all) > 0 {
 		m.Name = all[0].Name
 	}
 }
 
 func (m *clustersPage) pos() int {
-	return slices.IndexFunc(m.All, func(r view.Cluster) bool { return r.Name == m.Name })
+	return slices.IndexFunc(m.All, func(r view.ClusterRow) bool { return r.Name == m.Name })
 }
 
 func (m *clustersPage) Place() Place        { return Place{Kind: Clusters} }
@@ -52,7 +52,7 @@ func (m *clustersPage) Click(x, y int) (again bool) {
 func (m *clustersPage) Lines(h int) []string {
 	st, ctx := m.St, m.context()
 	title := Pane{Title: "Clusters " + view.Count(len(m.All)), More: st.Dim.Of("each is read while this page is shown; enter changes to the one under the cursor"), Focused: true}
-	rows := make([]*view.Cluster, len(m.All))
+	rows := make([]*view.ClusterRow, len(m.All))
 	for i := range m.All {
 		rows[i] = &m.All[i]
 	}

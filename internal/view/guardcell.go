@@ -1,0 +1,176 @@
+package view
+
+import (
+	"strings"
+	"time"
+
+	"redlockctl/internal/safetext"
+	"redlockctl/monitor"
+	"redlockctl/restartguard"
+)
+
+// GuardCell says what keeps a node out of the quorum, or lets it in.
+func GuardCell(c *Context, n *monitor.Node) Cell {
+	g := &c.Guard
+	switch n.State {
+	case monitor.NodeDown, monitor.NodeSlow, monitor.NodeDenied, monitor.NodeWrongRole:
+		why := n.State.String()
+		if !n.Err.Empty() && c.Short {
+			why = c.Sentence(lastClause(n.Err.Raw()), 32)
+		} else if !n.Err.Empty() {
+			why = c.Whole(n.Err.Raw())
+		}
+		return Cell{Text: why + c.since(n.Since), Tone: c.NodeState(n.State).Tone}
+	case monitor.NodeLoading:
+		return Cell{Text: "reading its data" + c.since(n.Since), Tone: Warn}
+	}
+	s, ok := g.Status[n.Name]
+	switch {
+	case ok && s.Phase == restartguard.PhaseFenced && !s.Until.IsZero():
+		return Cell{Text: countdownText(c, s), Tone: Warn}
+	case n.State == monitor.NodeCordoned, ok && s.Phase == restartguard.PhaseCordoned:
+		return Cell{Text: "cordoned by an operator: " + c.either("O uncordons it", "node uncordon ends that"), Tone: Warn}
+	case ok && s.Phase == restartguard.PhaseFenced && s.Err == "":
+		return Cell{Text: "fenced by the guard", Tone: Warn}
+	case ok && s.Phase == restartguard.PhaseExposed:
+		return Cell{Text: "EXPOSED: must be fenced, and serves !", Tone: Bad}
+	case n.State == monitor.NodeFenced && g.Here:
+		return Cell{Text: "fenced, the guard is looking" + c.Ellipsis, Tone: Warn}
+	case n.State == monitor.NodeFenced:
+		who := "a guard"
+		if len(n.Guards) > 0 {
+			who = guardName(n.Guards[0])
+		}
+		text := "waits for " + who
+		if g.Delay > 0 {
+			text += ", D = " + Span(g.Delay)
+		}
+		return Cell{Text: text, Tone: Warn}
+	case ok && s.Phase == restartguard.PhaseUnreachable:
+		return Cell{Text: "guard: " + c.Whole(s.Err), Tone: Warn}
+	case ok && s.Phase == restartguard.PhaseServing && s.Known, len(n.Guards) > 0 && !ok:
+		switch g.BootFence(n) {
+		case "verified":
+			return Cell{Text: "boot fence verified"}
+		case "not verified":
+			return Cell{Text: "boot fence not verified !", Tone: Warn}
+		}
+		return Cell{Text: "unverified: no start seen yet", Tone: Dim}
+	case ok && s.Phase == restartguard.PhaseServing:
+		return Cell{Text: "unverified: no start seen yet", Tone: Dim}
+	case n.State == monitor.NodeUnknown, g.Here, !n.GuardsKnown && len(g.Others) > 0:
+		return Cell{Text: c.Ellipsis, Tone: Dim}
+	}
+	return Cell{Text: "no guard here", Tone: Dim}
+}
+
+// GuardMore is what else a guard knows of a node that is out.
+func GuardMore(c *Context, n *monitor.Node) string {
+	s := c.Guard.Status[n.Name]
+	var more []string
+	if s.Phase == restartguard.PhaseFenced && s.Proven {
+		more = append(more, "a write was refused")
+	}
+	if !s.Out.IsZero() {
+		more = append(more, "out for "+c.age(s.Out))
+	}
+	if s.Phase == restartguard.PhaseServing && s.BootExposed > 0 {
+		more = append(more, "unfenced for "+restartguard.AtMost(s.BootExposed).String()+" at its start")
+	}
+	return strings.Join(more, ", ")
+}
+
+// either is what is said on the screen, or by the command line.
+func (c *Context) either(screen, command string) string {
+	if c.Short {
+		return screen
+	}
+	return command
+}
+
+// barCells is how long the bar of a countdown is.
+const barCells = 12
+
+func countdownText(c *Context, s restartguard.NodeStatus) string {
+	left := max(0, s.Until.Sub(c.Now))
+	text := "rejoins in " + Left(left)
+	if c.Short {
+		whole := c.Guard.Delay
+		if whole <= 0 {
+			whole = s.Until.Sub(s.Since)
+		}
+		text = c.Bar(float64(left)/float64(max(1, whole)), barCells) + " " + Remaining(left)
+		if left == 0 {
+			text = c.Bar(0, barCells) + " rejoining"
+		}
+	}
+	if s.Reason != "" {
+		text += "  " + c.Whole(s.Reason)
+	}
+	return text
+}
+
+// lastClause is the end of an error, which says what went wrong; what is before it
+// says where, and that is known.
+func lastClause(s string) string {
+	if i := strings.LastIndex(s, ": "); i >= 0 && i+2 < len(s) {
+		return s[i+2:]
+	}
+	return s
+}
+
+// GuardDoc is one node as a guard knows it. What was remembered of another
+// incarnation, or of another server, is left out.
+type GuardDoc struct {
+	Name         safetext.Text `json:"name"`
+	Addr         safetext.Text `json:"addr"`
+	State        string        `json:"state"` // as it is seen now
+	Method       string        `json:"method"`
+	Known        bool          `json:"known"`      // the guard has met this incarnation of it
+	BootFence    string        `json:"boot_fence"` // verified, not verified, or unknown
+	Incarnations int           `json:"incarnations,omitempty"`
+	Cordoned     bool          `json:"cordoned,omitempty"`
+	RejoinMs     *int64        `json:"rejoin_ms,omitempty"`
+}
+
+// GuardColumns are the columns of what a guard knows of nodes; stopped: none runs.
+func GuardColumns(stopped bool) []Column[GuardDoc] {
+	return []Column[GuardDoc]{{
+		Name: "NODE", Help: "its name in the configuration", Fields: []string{"name"}, Compare: compareBy(func(n GuardDoc) string { return n.Name.Raw() }),
+		Cell: textOf(func(n GuardDoc) string { return n.Name.Raw() }),
+	}, {
+		Name: "STATE", Help: "below", Fields: []string{"state"}, Compare: compareBy(func(n GuardDoc) string { return n.State }),
+		Cell: func(c *Context, n GuardDoc) Cell {
+			if n.State == monitor.NodeServing.String() {
+				return Cell{Text: n.State, Tone: Good}
+			}
+			return Cell{Text: n.State, Tone: Warn}
+		},
+	}, {
+		Name: "REJOINS IN", Help: "when the guard lets it rejoin", Fields: []string{"rejoin_ms"},
+		Cell: func(c *Context, n GuardDoc) Cell { return c.orNone(n.Rejoins(stopped)) },
+	}, {
+		Name: "BOOT FENCE", Help: "did it start fenced last, as far as a guard saw: verified, not verified, unknown", Fields: []string{"boot_fence"},
+		Cell: textOf(func(n GuardDoc) string { return n.BootFence }),
+	}, {
+		Name: "INCARNATIONS", Help: "how many incarnations of it the guard has seen", Fields: []string{"incarnations"}, Compare: compareBy(func(n GuardDoc) int { return n.Incarnations }), Right: true,
+		Cell: countOf(func(n GuardDoc) int { return n.Incarnations }),
+	}, {
+		Name: "METHOD", Help: "how it is fenced: `fence` in the configuration", Fields: []string{"method"}, Cell: textOf(func(n GuardDoc) string { return n.Method }),
+	}}
+}
+
+// Rejoins says when a node rejoins; empty for one that is in.
+func (n GuardDoc) Rejoins(stopped bool) string {
+	switch {
+	case n.RejoinMs != nil:
+		return Left(time.Duration(*n.RejoinMs) * time.Millisecond)
+	case n.Cordoned || n.State == monitor.NodeCordoned.String():
+		return "cordoned"
+	case n.State != monitor.NodeFenced.String():
+		return ""
+	case stopped:
+		return "no guard runs"
+	}
+	return "not known here"
+}

@@ -1,0 +1,113 @@
+package view
+
+import "redlockctl/monitor"
+
+// Verdict is the state of a cluster.
+func (g *Glyphs) Verdict(v monitor.Verdict) Cell {
+	c := Cell{g.Unknown, v.String(), Dim}
+	switch v {
+	case monitor.VerdictSafe:
+		c.Sign, c.Tone = g.On, Good
+	case monitor.VerdictUnprotected, monitor.VerdictDegraded:
+		c.Sign, c.Tone = g.Half, Warn
+	case monitor.VerdictDanger:
+		c.Sign, c.Tone = g.Odd, Bad
+	case monitor.VerdictUnavailable:
+		c.Sign, c.Tone = g.Off, Bad
+	}
+	return c
+}
+
+// NodeState is the state of a node.
+func (g *Glyphs) NodeState(s monitor.NodeState) Cell {
+	c := Cell{g.Unknown, s.String(), Dim}
+	switch s {
+	case monitor.NodeServing:
+		c.Sign, c.Tone = g.On, Good
+	case monitor.NodeFenced:
+		c.Sign, c.Tone = g.Half, Warn
+	case monitor.NodeCordoned:
+		c.Sign, c.Tone = g.Stop, Warn
+	case monitor.NodeLoading, monitor.NodeSlow:
+		c.Sign, c.Tone = g.Wait, Warn
+	case monitor.NodeWrongRole, monitor.NodeDenied:
+		c.Sign, c.Tone = g.Odd, Bad
+	case monitor.NodeDown:
+		c.Sign, c.Tone = g.Off, Bad
+	}
+	return c
+}
+
+// Severity is the severity of a finding.
+func (g *Glyphs) Severity(s monitor.Severity) Cell {
+	switch s {
+	case monitor.SeverityDanger:
+		return Cell{g.Off, s.String(), Bad}
+	case monitor.SeverityWarning:
+		return Cell{g.Odd, s.String(), Warn}
+	}
+	return Cell{g.Sep, s.String(), None}
+}
+
+// LockState is the state of a lock.
+func (g *Glyphs) LockState(s monitor.LockState) Cell {
+	c := Cell{g.Unknown, s.String(), Dim}
+	switch s {
+	case monitor.LockHeld:
+		c.Sign, c.Tone = g.On, Good
+	case monitor.LockExpiring:
+		c.Sign, c.Tone = g.soon, Good
+	case monitor.LockBareMajority:
+		c.Sign, c.Tone = g.BareMajority, Warn
+	case monitor.LockRevoked:
+		c.Sign, c.Tone = g.Stop, Warn
+	case monitor.LockPartial:
+		c.Sign, c.Tone = g.partial, Info
+	case monitor.LockNotALock:
+		c.Sign = g.None
+	case monitor.LockOrphaned:
+		c.Sign, c.Tone = g.orphan, Bad
+	case monitor.LockOverTTL:
+		c.Sign, c.Tone = g.over, Warn
+	case monitor.LockSplit:
+		c.Sign, c.Tone = g.split, Bad
+	case monitor.LockNoTTL:
+		c.Sign, c.Tone = g.endless, Bad
+	}
+	return c
+}
+
+// States says what the states of locks mean.
+var States = map[monitor.LockState]string{
+	monitor.LockHeld:         "a quorum of copies, and some to lose",
+	monitor.LockExpiring:     "held, ends within a second",
+	monitor.LockBareMajority: "held with margin 0: one more restart lets another client in",
+	monitor.LockRevoked:      "taken from its holder: others wait until the TTL expires",
+	monitor.LockPartial:      "copies but no majority: being acquired or released",
+	monitor.LockNotALock:     "a key under the lock pattern that cannot be a lock",
+	monitor.LockOrphaned:     "a minority left behind by a failed or dead client: blocks others until it expires",
+	monitor.LockOverTTL:      "lives longer than the cluster's max TTL: the guard's delay does not cover it",
+	monitor.LockSplit:        "copies of several tokens; ' marks those that are not the holder's",
+	monitor.LockNoTTL:        "a copy without TTL: it never expires by itself",
+}
+
+// Needs is how much a state needs a person. States that come and go by themselves
+// many times a second are one, so that rows stand still.
+func Needs(s monitor.LockState) int {
+	switch s {
+	case monitor.LockHeld, monitor.LockExpiring, monitor.LockPartial:
+		return 0
+	}
+	return int(s)
+}
+
+// Level is how much an event wants to be read. An everyday one has no sign.
+func (g *Glyphs) Level(l monitor.Level) Cell {
+	switch l {
+	case monitor.LevelNotice:
+		return Cell{g.Sep, l.String(), None}
+	case monitor.LevelAlarm:
+		return Cell{"!", l.String(), Bad}
+	}
+	return Cell{" ", l.String(), Dim}
+}
