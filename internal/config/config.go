@@ -31,6 +31,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/pelletier/go-toml/v2"
+	"github.com/redis/go-redis/v9"
 
 	"redlockctl/internal/announce"
 	"redlockctl/internal/safetext"
@@ -71,6 +72,26 @@ type Cluster struct {
 	// known, so that no guard may run.
 	MaxTTL   time.Duration
 	ReadOnly bool
+}
+
+// Node is one of [[nodes]].
+type Node struct {
+	Name  string
+	Addr  string // host:port, or the absolute path of a unix socket
+	DB    int
+	TLS   bool
+	Fence string // method: "min-replicas", "acl" or "none"
+	// FenceUser is the user of the lock clients, and FenceAllow the rules that give
+	// it back its commands; both of "acl" alone.
+	FenceUser  string
+	FenceAllow []string
+	// Line is where the node stands in the file.
+	Line int
+
+	// options is how to reach it, with its secrets. It is a function so that
+	// nothing that walks over values finds them: fmt does not call the methods of
+	// unexported fields, but it does print what is in them.
+	options func() *redis.Options
 }
 
 // Monitor is [monitor].
@@ -135,6 +156,13 @@ func (c *Config) RecordPath() string {
 	return filepath.Join(c.Record.Dir, url.PathEscape(c.Cluster.Name)+".db")
 }
 
+// PasswordVariable holds the password for nodes that are named by [Flags], and
+// URLPasswordVariable that of a guard that is asked by its URL.
+const (
+	PasswordVariable    = "REDLOCKCTL_PASSWORD"
+	URLPasswordVariable = "REDLOCKCTL_URL_PASSWORD"
+)
+
 // ChildEnv is an environment without the passwords of this program, for a process
 // that it starts: of those with names of their own, and of those that the configuration
 // names. c may be nil.
@@ -178,7 +206,7 @@ const (
 	mostBytes = 1 << 18
 )
 
-func read(path string) (string, error) {
+func readText(path string) (string, error) {
 	r, err := os.Open(path)
 	if err != nil {
 		return "", err
@@ -197,7 +225,7 @@ func read(path string) (string, error) {
 }
 
 // syntax reports an error of the TOML library.
-func (f *file) syntax(text string, err error) {
+func (f *configFile) syntax(text string, err error) {
 	line, message := 0, strings.TrimPrefix(err.Error(), "toml: ")
 	if de := (*toml.DecodeError)(nil); errors.As(err, &de) {
 		line, _ = de.Position()
@@ -211,9 +239,18 @@ func (f *file) syntax(text string, err error) {
 	f.report(line, "", "", "is not TOML: %s", safetext.Escape(message))
 }
 
+// form is how a cluster is written: at the top of the file, or in a table of its
+// own.
+type form struct {
+	name  string // from the header; "": it is a key
+	keys  *table // max_ttl and its like
+	root  *table // in which its sections are
+	label func(section string) string
+}
+
 // cluster reads [cluster], or the same keys in [clusters.NAME]. The setting is
 // the one that gives the name, also where that is the header of the table.
-func (f *file) cluster(c *Config, of form, readOnly bool) (span, setting) {
+func (f *configFile) cluster(c *Config, of form, readOnly bool) (span, setting) {
 	t := of.keys
 	var named setting
 	if c.Cluster.Name = of.name; of.name == "" {
@@ -242,7 +279,7 @@ func (f *file) cluster(c *Config, of form, readOnly bool) (span, setting) {
 }
 
 // redlock reads [redlock] and returns its drift factor.
-func (f *file) redlock(c *Config, t *table, maxTTL span) setting {
+func (f *configFile) redlock(c *Config, t *table, maxTTL span) setting {
 	o := &c.Redlock
 	timeout := redlock.DefaultNodeTimeout
 	if maxTTL.ok {
@@ -286,7 +323,7 @@ func (f *file) redlock(c *Config, t *table, maxTTL span) setting {
 	return factorSetting
 }
 
-func (f *file) monitor(c *Config, t *table) {
+func (f *configFile) monitor(c *Config, t *table) {
 	m := &c.Monitor
 	m.Timeout = t.duration("timeout", defaultMonitorTimeout, 5*time.Millisecond).Duration
 	probe := t.duration("probe_every", defaultProbeEvery, leastProbe)
@@ -305,7 +342,7 @@ func (f *file) monitor(c *Config, t *table) {
 	}
 }
 
-func (f *file) guard(c *Config, t *table, maxTTL span, drift setting) {
+func (f *configFile) guard(c *Config, t *table, maxTTL span, drift setting) {
 	g := &c.Guard
 	g.Counter, _ = t.boolean("counter", false)
 	step := t.duration("clock_step", defaultClockStep, leastDuration)
@@ -357,7 +394,7 @@ func (f *file) guard(c *Config, t *table, maxTTL span, drift setting) {
 }
 
 // early reads how nodes may rejoin before D.
-func (f *file) early(c *Config, t *table, delay span, drift setting) {
+func (f *configFile) early(c *Config, t *table, delay span, drift setting) {
 	on, _ := t.boolean("early_rejoin", false)
 	bound := t.duration("attempt_bound", 0, leastDuration)
 	if on && drift.set && c.Redlock.DriftFactor < redlock.DefaultDriftFactor {
@@ -379,7 +416,7 @@ func (f *file) early(c *Config, t *table, delay span, drift setting) {
 
 // audit reads [audit]. The setting is one to complain about where something is
 // to be logged: there is no path.
-func (f *file) audit(c *Config, t *table, getenv func(string) string) (missing setting) {
+func (f *configFile) audit(c *Config, t *table, getenv func(string) string) (missing setting) {
 	path, s := t.text("path", "")
 	if s.set {
 		c.Audit.Path = f.resolve(path, getenv)
@@ -391,7 +428,7 @@ func (f *file) audit(c *Config, t *table, getenv func(string) string) (missing s
 }
 
 // record reads [record].
-func (f *file) record(c *Config, t *table, getenv func(string) string) {
+func (f *configFile) record(c *Config, t *table, getenv func(string) string) {
 	on, _ := t.boolean("enabled", true)
 	dir, s := t.text("dir", "")
 	if s.set {
@@ -409,7 +446,7 @@ func (f *file) record(c *Config, t *table, getenv func(string) string) {
 
 // resolve is a path of the configuration: absolute, below the home directory
 // ("~/"), or beside the configuration.
-func (f *file) resolve(path string, getenv func(string) string) string {
+func (f *configFile) resolve(path string, getenv func(string) string) string {
 	if rest, ok := strings.CutPrefix(path, "~/"); ok {
 		if home := getenv("HOME"); filepath.IsAbs(home) {
 			return filepath.Join(home, rest)

@@ -28,7 +28,7 @@ func FuzzConfig(f *testing.F) {
 		if len(text) > 4<<10 {
 			t.Skip("more of the same")
 		}
-		file := &file{path: "/nowhere/config.toml", Options: Options{Secretless: true}}
+		file := &configFile{path: "/nowhere/config.toml", Options: Options{Secretless: true}}
 		all, _ := file.parse(text, env)
 		for _, p := range file.sorted() {
 			if s := p.String(); strings.ContainsFunc(s, func(r rune) bool { return r != '\n' && r != '\t' && !unicode.IsPrint(r) }) {

@@ -458,7 +458,7 @@ func TestShippedConfigurationShowsTheDefaults(t *testing.T) {
 		t.Errorf("with the defaults spelt out it is\n%+v\nwithout\n%+v", spelt, plain)
 	}
 
-	f := &file{path: shipped, lines: lines{}}
+	f := &configFile{path: shipped, lines: lines{}}
 	f.configs(map[string]any{"nodes": []any{map[string]any{}}}, env())
 	keys := 0
 	for _, s := range f.sections {

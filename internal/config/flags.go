@@ -10,13 +10,6 @@ import (
 	"time"
 )
 
-// PasswordVariable holds the password for nodes that are named by [Flags], and
-// URLPasswordVariable that of a guard that is asked by its URL.
-const (
-	PasswordVariable    = "REDLOCKCTL_PASSWORD"
-	URLPasswordVariable = "REDLOCKCTL_URL_PASSWORD"
-)
-
 // Flags are a cluster that is named on the command line, without any file.
 type Flags struct {
 	// Nodes are addresses as in the configuration, and dns+tcp://NAME:PORT (each address
@@ -37,7 +30,7 @@ type Flags struct {
 // FromFlags is the cluster that flags name, under the rules of a file. A name with several
 // addresses is looked up; no node is contacted.
 func FromFlags(ctx context.Context, flags Flags, getenv func(string) string, opt Options) (*Set, error) {
-	f := &file{path: "--nodes", Options: opt, unlimited: flags.MaxTTL == ""}
+	f := &configFile{path: "--nodes", Options: opt, unlimited: flags.MaxTTL == ""}
 	cluster, defaults := map[string]any{}, map[string]any{}
 	put := func(in map[string]any, key, value string) {
 		if value != "" {
@@ -74,7 +67,7 @@ func FromFlags(ctx context.Context, flags Flags, getenv func(string) string, opt
 	if len(f.problems) == 0 {
 		all, _ = f.configs(values, getenv)
 	}
-	return setOf([]*file{f}, all, setting{})
+	return setOf([]*configFile{f}, all, setting{})
 }
 
 // lookUpTime bounds how long the addresses of a name are waited for.
@@ -82,7 +75,7 @@ const lookUpTime = 5 * time.Second
 
 // lookUp is the addresses behind what was named, in an order that does not depend on the
 // server of names.
-func (f *file) lookUp(ctx context.Context, named string) (addresses []string, err error) {
+func (f *configFile) lookUp(ctx context.Context, named string) (addresses []string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, lookUpTime)
 	defer cancel()
 	if name, ok := strings.CutPrefix(named, "dns+tcp://"); ok {

@@ -8,11 +8,11 @@ import (
 )
 
 // hint is what may have been meant by an unknown key.
-func hint(key string, t *table, homes []string) string {
-	if slices.Contains(t.known, "password_env") && strings.Contains(strings.ToLower(key), "pass") {
+func hint(key, label string, known, homes []string) string {
+	if slices.Contains(known, "password_env") && strings.Contains(strings.ToLower(key), "pass") {
 		return "; did you mean password_env, password_file or password_command?"
 	}
-	if best := nearest(key, t.known); best != "" {
+	if best := nearest(key, known); best != "" {
 		return fmt.Sprintf("; did you mean %s?", best)
 	}
 	if len(homes) > 0 {
@@ -21,13 +21,13 @@ func hint(key string, t *table, homes []string) string {
 		}
 		return "; it belongs in " + homes[0]
 	}
-	if t.label == "" {
+	if label == "" {
 		return "; the sections are [cluster], [[nodes]], [redlock], [monitor], [guard], [tui], [audit] and [record], or [clusters.NAME] for several clusters"
 	}
-	sorted := slices.DeleteFunc(slices.Clone(t.known), func(k string) bool { return k == "password" })
+	sorted := slices.DeleteFunc(slices.Clone(known), func(k string) bool { return k == "password" })
 	sort.Strings(sorted)
 	sorted = slices.Compact(sorted)
-	return fmt.Sprintf("; %s knows %s", t.label, strings.Join(sorted, ", "))
+	return fmt.Sprintf("; %s knows %s", label, strings.Join(sorted, ", "))
 }
 
 // nearest is the known word that a person may have meant by a misspelt one.

@@ -18,31 +18,11 @@ import (
 	"redlockctl/restartguard"
 )
 
-// Node is one of [[nodes]].
-type Node struct {
-	Name  string
-	Addr  string // host:port, or the absolute path of a unix socket
-	DB    int
-	TLS   bool
-	Fence string // method: "min-replicas", "acl" or "none"
-	// FenceUser is the user of the lock clients, and FenceAllow the rules that give
-	// it back its commands; both of "acl" alone.
-	FenceUser  string
-	FenceAllow []string
-	// Line is where the node stands in the file.
-	Line int
-
-	// options is how to reach it, with its secrets. It is a function so that
-	// nothing that walks over values finds them: fmt does not call the methods of
-	// unexported fields, but it does print what is in them.
-	options func() *redis.Options
-}
-
 // String is the name and the address.
 func (n Node) String() string { return n.Name + " (" + n.Addr + ")" }
 
 // nodes reads [[nodes]]; label is what they are called.
-func (f *file) nodes(c *Config, root *table, label string, getenv func(string) string) {
+func (f *configFile) nodes(c *Config, root *table, label string, getenv func(string) string) {
 	tables := root.subs("nodes", label)
 	defaults := f.defaults(root, label)
 	if len(tables) == 0 {
@@ -90,7 +70,7 @@ func (f *file) nodes(c *Config, root *table, label string, getenv func(string) s
 }
 
 // defaults reads [defaults], the keys that hold for each node that lacks them.
-func (f *file) defaults(root *table, label string) *table {
+func (f *configFile) defaults(root *table, label string) *table {
 	t := root.sub("defaults", strings.Replace(strings.Trim(label, "[]"), "nodes", "defaults", 1))
 	t.label = "[" + t.label + "]"
 	for _, key := range []string{"name", "addr"} {
@@ -102,7 +82,7 @@ func (f *file) defaults(root *table, label string) *table {
 	return t
 }
 
-func (f *file) nodeWarnings(n Node, label string) []string {
+func (f *configFile) nodeWarnings(n Node, label string) []string {
 	if n.options == nil || n.TLS || n.options().Password == "" || !remote(n.Addr) {
 		return nil
 	}
@@ -123,7 +103,7 @@ func remote(addr string) bool {
 }
 
 // node reads one of [[nodes]]; server identifies the server that it names.
-func (f *file) node(t *table, getenv func(string) string) (n Node, server string, name, addr setting) {
+func (f *configFile) node(t *table, getenv func(string) string) (n Node, server string, name, addr setting) {
 	n.Line = f.lines.at(t.path)
 	label := t.label
 	n.Name, name = t.text("name", "")
@@ -212,7 +192,7 @@ func (t *table) overrides(key string, addr setting) {
 }
 
 // fence reads what goes with the method of fencing a node.
-func (f *file) fence(t *table, n *Node) (user setting) {
+func (f *configFile) fence(t *table, n *Node) (user setting) {
 	n.FenceUser, user = t.text("fence_user", "")
 	allow := t.get("fence_allow")
 	n.FenceAllow = t.texts("fence_allow")
@@ -254,7 +234,7 @@ func quotedOr(s, def string) string {
 }
 
 // tls reads [nodes.tls].
-func (f *file) tls(t *table, getenv func(string) string) *tls.Config {
+func (f *configFile) tls(t *table, getenv func(string) string) *tls.Config {
 	out := &tls.Config{MinVersion: tls.VersionTLS12}
 	ca, caSetting := t.text("ca", "")
 	cert, certSetting := t.text("cert", "")

@@ -58,11 +58,11 @@ type Error struct {
 
 // Error is one line for each problem.
 func (e *Error) Error() string {
-	lines := make([]string, len(e.Problems))
+	said := make([]string, len(e.Problems))
 	for i, p := range e.Problems {
-		lines[i] = p.String()
+		said[i] = p.String()
 	}
-	return strings.Join(lines, "\n")
+	return strings.Join(said, "\n")
 }
 
 // Unwrap makes errors.Is(err, ErrInvalid) true.

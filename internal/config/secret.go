@@ -14,7 +14,7 @@ import (
 )
 
 // password reads the secret of a node; "" if it has none or it cannot be read.
-func (f *file) password(t *table, getenv func(string) string) string {
+func (f *configFile) password(t *table, getenv func(string) string) string {
 	if s := t.get("password"); s.set {
 		s.problem("a password does not belong in this file, which is copied, shown and checked in; " +
 			"name an environment variable by password_env, or a file that only you can read by password_file")
@@ -132,7 +132,7 @@ const commandTime = time.Minute
 
 // ask runs a password_command by the shell, once however many nodes name it, and is what it
 // prints.
-func (f *file) ask(command string) (secret, why string) {
+func (f *configFile) ask(command string) (secret, why string) {
 	if f.Found {
 		return "", "is not run from a configuration that was merely found in the working directory, which may be anybody's; name the file by --config"
 	}
@@ -156,9 +156,6 @@ func (f *file) ask(command string) (secret, why string) {
 	f.asked[command] = answer{secret, why}
 	return secret, why
 }
-
-// answer is what a command said.
-type answer struct{ secret, why string }
 
 // limited keeps what a secret may need, and drops the rest.
 type limited struct{ bytes.Buffer }

@@ -55,23 +55,6 @@ func (s *Set) Choose(name string) (*Config, error) {
 	return nil, fmt.Errorf("%w: %q; %s", ErrNoCluster, name, there)
 }
 
-// Setting is one key of the configuration, with what it came to.
-type Setting struct {
-	Key   string `json:"key"`   // with its section: "[redlock] node_timeout"
-	Value string `json:"value"` // of a secret: the name of its variable or file
-	// Source is [FromDefault], [FromFile], or the variable of the environment that
-	// overrides both.
-	Source string `json:"source"`
-	File   string `json:"file,omitempty"`
-	Line   int    `json:"line,omitempty"` // where Source is FromFile
-}
-
-// Sources of a setting that are no variable.
-const (
-	FromDefault = "default"
-	FromFile    = "file"
-)
-
 // Load reads and validates the file at path, and takes its only or its default
 // cluster. See [LoadAll].
 func Load(path string, getenv func(string) string) (*Config, error) {
@@ -90,25 +73,16 @@ func LoadAll(paths []string, getenv func(string) string) (*Set, error) {
 	return LoadWith(paths, getenv, Options{})
 }
 
-// Options is how a configuration is read.
-type Options struct {
-	// Secretless is for who contacts nothing: passwords and certificates are not read, and
-	// need not be there. What is returned can reach no node.
-	Secretless bool
-	// Found says that nobody named the file: its password_command is not run.
-	Found bool
-}
-
 // LoadWith is [LoadAll] with options.
 func LoadWith(paths []string, getenv func(string) string, opt Options) (*Set, error) {
 	if len(paths) == 0 {
 		return nil, fmt.Errorf("%w: no file is named", ErrNotFound)
 	}
-	var files []*file
+	var files []*configFile
 	var all []loaded
 	var named setting // default_cluster
 	for _, path := range paths {
-		f := &file{path: path, Options: opt}
+		f := &configFile{path: path, Options: opt}
 		files = append(files, f)
 		made, def, err := f.load(getenv)
 		if err != nil {
@@ -123,7 +97,7 @@ func LoadWith(paths []string, getenv func(string) string, opt Options) (*Set, er
 }
 
 // setOf is all clusters of the files that were read, unless something is wrong in one.
-func setOf(files []*file, all []loaded, named setting) (*Set, error) {
+func setOf(files []*configFile, all []loaded, named setting) (*Set, error) {
 	set := &Set{}
 	together(all)
 	for _, l := range all {
@@ -186,8 +160,8 @@ func together(all []loaded) {
 
 // load reads one file: its clusters, and which of them is the default. Only what
 // hinders all else is an error; the rest is reported.
-func (f *file) load(getenv func(string) string) ([]loaded, setting, error) {
-	text, err := read(f.path)
+func (f *configFile) load(getenv func(string) string) ([]loaded, setting, error) {
+	text, err := readText(f.path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, setting{}, fmt.Errorf("%w: %q does not exist", ErrNotFound, f.path)
@@ -200,7 +174,7 @@ func (f *file) load(getenv func(string) string) ([]loaded, setting, error) {
 }
 
 // parse is load of what stands in the file.
-func (f *file) parse(text string, getenv func(string) string) ([]loaded, setting) {
+func (f *configFile) parse(text string, getenv func(string) string) ([]loaded, setting) {
 	values := map[string]any{}
 	if err := toml.Unmarshal([]byte(text), &values); err != nil {
 		f.syntax(text, err)
@@ -216,7 +190,7 @@ func (f *file) parse(text string, getenv func(string) string) ([]loaded, setting
 }
 
 // sorted is what was reported, in the order of the file.
-func (f *file) sorted() []Problem {
+func (f *configFile) sorted() []Problem {
 	order := func(line int) int {
 		if line == 0 {
 			return int(^uint(0) >> 1)
@@ -230,7 +204,7 @@ func (f *file) sorted() []Problem {
 }
 
 // configs builds the clusters of a file, and reports what is wrong on the way.
-func (f *file) configs(values map[string]any, getenv func(string) string) (all []loaded, def setting) {
+func (f *configFile) configs(values map[string]any, getenv func(string) string) (all []loaded, def setting) {
 	root := f.section("", "", values)
 	_, def = root.text("default_cluster", "")
 	shared := &Config{Path: f.path}
@@ -303,17 +277,8 @@ func flat(parts ...[]*Setting) []Setting {
 	return out
 }
 
-// form is how a cluster is written: at the top of the file, or in a table of its
-// own.
-type form struct {
-	name  string // from the header; "": it is a key
-	keys  *table // max_ttl and its like
-	root  *table // in which its sections are
-	label func(section string) string
-}
-
 // several are the tables [clusters.NAME], in the order of the file.
-func (f *file) several(root *table) []form {
+func (f *configFile) several(root *table) []form {
 	clusters := root.sub("clusters", "[clusters]")
 	for _, key := range []string{"cluster", "nodes", "defaults", "redlock", "monitor", "guard"} {
 		if s := root.get(key); s.set {
@@ -348,7 +313,7 @@ func (f *file) several(root *table) []form {
 			continue
 		}
 		if _, ok := s.raw.(map[string]any); !ok {
-			f.report(line(name), "[clusters] "+name, "", "is %s; a cluster is a table: write %s", kind(s.raw), label)
+			f.report(line(name), "[clusters] "+name, "", "is %s; a cluster is a table: write %s", kindOf(s.raw), label)
 			continue
 		}
 		t := clusters.sub(name, label)
@@ -374,7 +339,7 @@ func badCluster(name string) string {
 }
 
 // readOnly is what the environment says.
-func (f *file) readOnly(getenv func(string) string) bool {
+func (f *configFile) readOnly(getenv func(string) string) bool {
 	v := getenv("REDLOCKCTL_READ_ONLY")
 	switch strings.ToLower(v) {
 	case "1", "true", "yes":
@@ -387,7 +352,7 @@ func (f *file) readOnly(getenv func(string) string) bool {
 }
 
 // one builds one cluster.
-func (f *file) one(c *Config, of form, readOnly bool, getenv func(string) string) loaded {
+func (f *configFile) one(c *Config, of form, readOnly bool, getenv func(string) string) loaded {
 	l := loaded{Config: c}
 	maxTTL, name := f.cluster(c, of, readOnly)
 	l.name = name
@@ -402,7 +367,7 @@ func (f *file) one(c *Config, of form, readOnly bool, getenv func(string) string
 
 // stateDir reads where the guard remembers. Clusters of one file have
 // directories of their own by default.
-func (f *file) stateDir(c *Config, t *table, cluster string, getenv func(string) string) setting {
+func (f *configFile) stateDir(c *Config, t *table, cluster string, getenv func(string) string) setting {
 	dir, s := t.text("state_dir", "")
 	if s.set {
 		c.Guard.StateDir = f.resolve(dir, getenv)

@@ -12,9 +12,9 @@ import (
 	"github.com/pelletier/go-toml/v2"
 )
 
-// file is a configuration while it is read: its tables, where their keys
+// configFile is a configuration while it is read: its tables, where their keys
 // stand, and all that is wrong so far.
-type file struct {
+type configFile struct {
 	path string
 	Options
 	unlimited bool // max_ttl may be left out
@@ -30,9 +30,38 @@ type file struct {
 	asked       map[string]answer // by each password_command
 }
 
+// Setting is one key of the configuration, with what it came to.
+type Setting struct {
+	Key   string `json:"key"`   // with its section: "[redlock] node_timeout"
+	Value string `json:"value"` // of a secret: the name of its variable or file
+	// Source is [FromDefault], [FromFile], or the variable of the environment that
+	// overrides both.
+	Source string `json:"source"`
+	File   string `json:"file,omitempty"`
+	Line   int    `json:"line,omitempty"` // where Source is FromFile
+}
+
+// Options is how a configuration is read.
+type Options struct {
+	// Secretless is for who contacts nothing: passwords and certificates are not read, and
+	// need not be there. What is returned can reach no node.
+	Secretless bool
+	// Found says that nobody named the file: its password_command is not run.
+	Found bool
+}
+
+// Sources of a setting that are no variable.
+const (
+	FromDefault = "default"
+	FromFile    = "file"
+)
+
+// answer is what a command said.
+type answer struct{ secret, why string }
+
 // table is one table of the file, or one that could be there.
 type table struct {
-	file  *file
+	file  *configFile
 	path  string // "redlock", "nodes[1].tls"
 	label string // "[redlock]", `[nodes.tls] of "n2"`
 	// values is nil if the table is not there.
@@ -108,7 +137,7 @@ func (s setting) refer(effective string) string {
 	return fmt.Sprintf("%s = %s (line %d)", s.name(), s.value(), s.line())
 }
 
-func (f *file) report(line int, key, value, format string, args ...any) {
+func (f *configFile) report(line int, key, value, format string, args ...any) {
 	p := Problem{File: f.path, Line: line, Key: key, Value: value, Text: fmt.Sprintf(format, args...)}
 	if !slices.Contains(f.problems, p) { // one of the defaults is read for each node
 		f.problems = append(f.problems, p)
@@ -144,7 +173,7 @@ func (s setting) came(value, source string) {
 }
 
 // section is a table of the file; it is there, empty, if the file lacks it.
-func (f *file) section(path, label string, values map[string]any) *table {
+func (f *configFile) section(path, label string, values map[string]any) *table {
 	t := &table{file: f, path: path, label: label, values: values}
 	f.sections = append(f.sections, t)
 	return t
@@ -164,7 +193,7 @@ func (t *table) get(key string) setting {
 }
 
 func (s setting) wrongType(want string) {
-	s.problem("is %s; it must be %s", kind(s.raw), want)
+	s.problem("is %s; it must be %s", kindOf(s.raw), want)
 }
 
 // sub is the table that is the value of key, with the label given to it.
@@ -264,7 +293,7 @@ func (t *table) texts(key string, def ...string) []string {
 		v, ok := e.(string)
 		switch {
 		case !ok:
-			s.problem("%s is %s; each element must be text in quotes", literal(e), kind(e))
+			s.problem("%s is %s; each element must be text in quotes", literal(e), kindOf(e))
 		case v == "":
 			s.problem("an element is empty; remove it")
 		case seen[v]:
@@ -440,7 +469,7 @@ func (t *table) duration(key string, def, least time.Duration) span {
 }
 
 // unknown reports each key of the file that nothing asked for.
-func (f *file) unknown() {
+func (f *configFile) unknown() {
 	home := map[string][]string{}
 	for _, t := range f.sections {
 		for _, k := range t.known {
@@ -464,7 +493,7 @@ func (f *file) unknown() {
 			// place, "passwd" or "requirepass".
 			s := setting{table: t, key: k, raw: t.values[k], set: true, secret: true}
 			shown := setting{table: t, key: bare(k)}
-			f.report(s.line(), shown.name(), "", "unknown key%s", hint(k, t, home[k]))
+			f.report(s.line(), shown.name(), "", "unknown key%s", hint(k, t.label, t.known, home[k]))
 		}
 	}
 }
@@ -482,8 +511,8 @@ func bare(key string) string {
 	return key
 }
 
-// kind is the type of a value in words.
-func kind(v any) string {
+// kindOf is the type of a value in words.
+func kindOf(v any) string {
 	switch v.(type) {
 	case string:
 		return "text"
