@@ -34,7 +34,7 @@ func CommandRule(rule string) bool {
 // a user that an operator has cordoned.
 const cordonSelector = "redlockctl:hold"
 
-// userFence is the method [ACL].
+// userFence is the method [MethodACL].
 type userFence struct {
 	user  string
 	allow []string
@@ -250,8 +250,8 @@ func grantsWrite(rules string, write []string) bool {
 	return grants
 }
 
-// judgeBoot judges by the rules of the lock clients' user.
-func (f userFence) judgeBoot(v *BootVerdict, t BootText) {
+// assessBoot goes by the rules of the lock clients' user.
+func (f userFence) assessBoot(v *BootVerdict, t BootText) {
 	lines, main, err := t.readAll()
 	if err != nil {
 		v.because("its configuration cannot be read from here: %s", show(err))
@@ -329,12 +329,12 @@ func (f userFence) judgeBoot(v *BootVerdict, t BootText) {
 		return
 	}
 	v.because("%s starts the user without commands that write", d.place())
-	v.judgeRewrites(t, d, aclFile, main)
+	v.assessRewrites(t, d, aclFile, main)
 }
 
 // judgeRewrites says what becomes of a user that starts without commands that write
 // when the server writes its files.
-func (v *BootVerdict) judgeRewrites(t BootText, d directive, aclFile, main string) {
+func (v *BootVerdict) assessRewrites(t BootText, d directive, aclFile, main string) {
 	switch v.Form {
 	case FormCommandLine:
 		v.Boot = BootFenced

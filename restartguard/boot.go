@@ -28,7 +28,7 @@ func Inspect(ctx context.Context, node *redlock.Node, method Method) (Observatio
 	return o, nil
 }
 
-// Shut reports whether the node refuses writes because of a fence; hold: an
+// Fenced reports whether the node refuses writes because of a fence; cordoned: of an
 // operator's.
 func (o Observation) Fenced() (fenced, cordoned bool) {
 	return !o.Blind && (o.Params.fenced() || o.Params.cordoned()), !o.Blind && o.Params.cordoned()
@@ -47,7 +47,7 @@ type BootCheck struct {
 	// StartedUnfenced: a guard saw its present process start unfenced.
 	StartedUnfenced bool
 	// Rewrites is how often its present process was told to rewrite what its fence
-	// rests on: CONFIG REWRITE, and for [ACL] also ACL SAVE; −1 if it does not tell.
+	// rests on: CONFIG REWRITE, and for [MethodACL] also ACL SAVE; −1 if it does not tell.
 	Rewrites int64
 }
 
@@ -60,8 +60,8 @@ type BootCheck struct {
 // where the command line cannot be seen.
 func CheckBoot(ctx context.Context, node *redlock.Node, method Method, remembered *Remembered) (BootCheck, error) {
 	var c BootCheck
-	if method.Kind == Advice {
-		c.BootVerdict = JudgeBoot(BootText{}, method)
+	if method.Kind == MethodNone {
+		c.BootVerdict = AssessBoot(BootText{}, method)
 		return c, nil
 	}
 	l := dial(node, method.codec(), handTimeout)
@@ -107,7 +107,7 @@ func CheckBoot(ctx context.Context, node *redlock.Node, method Method, remembere
 		if c.Process.ExecStart != "" && len(t.Args) > 0 && filepath.IsAbs(t.Args[0]) && !strings.Contains(t.Args[0], "%") {
 			t.Main = "" // the file that the unit names is the one of the next start
 		}
-		c.BootVerdict = JudgeBoot(t, method)
+		c.BootVerdict = AssessBoot(t, method)
 		_, _, err := t.readAll()
 		filesRead = err == nil
 	case c.File == "":
@@ -161,7 +161,7 @@ func (c *BootCheck) byPresentProcess(o Observation, remembered, filesRead bool) 
 
 // CheckBootFile is what a file says of how a server starts: its configuration,
 // or the unit that starts it. The server is asked only for the commands that write,
-// for [ACL]. Of a node of this host includes are read where they stand; otherwise
+// for [MethodACL]. Of a node of this host includes are read where they stand; otherwise
 // the file is a copy, and they are copies beside it.
 func CheckBootFile(ctx context.Context, node *redlock.Node, method Method, file string) (BootCheck, error) {
 	file, err := filepath.Abs(file)
@@ -195,7 +195,7 @@ func CheckBootFile(ctx context.Context, node *redlock.Node, method Method, file 
 			t.Write, _ = write.StringSlice()
 		}
 	}
-	c.BootVerdict = JudgeBoot(t, method)
+	c.BootVerdict = AssessBoot(t, method)
 	return c, nil
 }
 
@@ -209,13 +209,13 @@ func isUnit(text string) bool {
 	return false
 }
 
-// ErrWait is returned by Wait when the node does not serve in time.
+// ErrWait is returned by [WaitServing] when the node does not serve in time.
 var ErrWait = errors.New("the node does not serve yet")
 
-// Wait returns as soon as the node answers as a master that accepts votes. It
+// WaitServing returns as soon as the node answers as a master that accepts votes. It
 // fails with [ErrWait] when ctx ends before, and says how the node is. Nothing is
 // changed.
-func Wait(ctx context.Context, node *redlock.Node, method Method) error {
+func WaitServing(ctx context.Context, node *redlock.Node, method Method) error {
 	why := ""
 	for {
 		o, err := Inspect(ctx, node, method)
@@ -277,9 +277,9 @@ func Unused(ctx context.Context, node *redlock.Node) error {
 	return fmt.Errorf("node %q: it cannot be told that nothing listens at %s: %w: %s", node.Name(), node.Addr(), ErrUnreachable, show(err))
 }
 
-// Keys is how many keys, of those that match any of the patterns, the node
+// CountKeys is how many keys, of those that match any of the patterns, the node
 // holds in its database; it stops at the first few.
-func Keys(ctx context.Context, node *redlock.Node, patterns []string) (found int, err error) {
+func CountKeys(ctx context.Context, node *redlock.Node, patterns []string) (found int, err error) {
 	l := dial(node, paramFence{}, handTimeout)
 	defer l.close()
 	for _, pattern := range patterns {

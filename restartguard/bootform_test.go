@@ -23,8 +23,8 @@ func filesOf(texts map[string]string) func(string) ([]BootFile, error) {
 	}
 }
 
-func TestJudgeBoot(t *testing.T) {
-	acl := Method{Kind: ACL, User: "locks"}
+func TestAssessBoot(t *testing.T) {
+	acl := Method{Kind: MethodACL, User: "locks"}
 	const locks = "user locks on >hunter2 ~* +@all -@write\n"
 	fixed := func(string) Writable { return WritableNo }
 	for name, c := range map[string]struct {
@@ -71,7 +71,7 @@ func TestJudgeBoot(t *testing.T) {
 		"a user of the command line, without a file":     {main: "-", args: "--user locks on >hunter2 ~* +@all -@write", method: acl, boot: BootFenced, form: FormCommandLine},
 		"users in both, with which no server starts":     {main: "aclfile /u\n" + locks, more: map[string]string{"/u": locks}, args: "?", method: acl, boot: BootUnknown},
 		"a user with a selector":                         {main: "user locks on (+set ~*)\n", args: "?", method: acl, boot: BootUnfenced},
-		"an include of a server that needs no fence":     {args: "/m", method: Method{Kind: Advice}, boot: BootUnfenced, form: FormNone},
+		"an include of a server that needs no fence":     {args: "/m", method: Method{Kind: MethodNone}, boot: BootUnfenced, form: FormNone},
 		"an ACL file is not looked into by min-replicas": {main: fenceText + "aclfile /none\ninclude /f\n", args: "?", boot: BootFenced, form: FormAnchors},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -89,7 +89,7 @@ func TestJudgeBoot(t *testing.T) {
 			if c.main == "-" {
 				b.Main = ""
 			}
-			v := JudgeBoot(b, c.method)
+			v := AssessBoot(b, c.method)
 			if v.Boot != c.boot || v.Form != c.form {
 				t.Errorf("%s, %s, want %s, %s: %q", v.Boot, v.Form, c.boot, c.form, v.Because)
 			}
@@ -208,13 +208,13 @@ func TestCopiesOfAConfiguration(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if v := JudgeBoot(BootText{Main: main, Read: readCopies(main)}, Method{}); v.Boot != BootFenced || v.Form != FormAnchors {
+	if v := AssessBoot(BootText{Main: main, Read: readCopies(main)}, Method{}); v.Boot != BootFenced || v.Form != FormAnchors {
 		t.Errorf("%+v", v)
 	}
 	if err := os.WriteFile(main, []byte("include /etc/redis/*.conf\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if v := JudgeBoot(BootText{Main: main, Read: readCopies(main)}, Method{}); v.Boot != BootUnknown {
+	if v := AssessBoot(BootText{Main: main, Read: readCopies(main)}, Method{}); v.Boot != BootUnknown {
 		t.Errorf("%+v", v)
 	}
 	if err := os.Remove(filepath.Join(dir, "fence.conf")); err != nil {
@@ -223,7 +223,7 @@ func TestCopiesOfAConfiguration(t *testing.T) {
 	if err := os.WriteFile(main, []byte(fenceText+"include /etc/redis/fence.conf\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if v := JudgeBoot(BootText{Main: main, Read: readCopies(main)}, Method{}); v.Boot != BootUnknown || !strings.Contains(v.Because[0], "put a copy of it beside") {
+	if v := AssessBoot(BootText{Main: main, Read: readCopies(main)}, Method{}); v.Boot != BootUnknown || !strings.Contains(v.Because[0], "put a copy of it beside") {
 		t.Errorf("%+v", v)
 	}
 	if _, err := readBootFile(dir); err == nil {
@@ -231,10 +231,10 @@ func TestCopiesOfAConfiguration(t *testing.T) {
 	}
 }
 
-// FuzzJudgeBoot: no text of files, units and command lines ends the program,
+// FuzzAssessBoot: no text of files, units and command lines ends the program,
 // takes long, or is told as it stands; and what a server starts fenced with, it
 // starts fenced with after a rewrite.
-func FuzzJudgeBoot(f *testing.F) {
+func FuzzAssessBoot(f *testing.F) {
 	f.Add(fenceText+"include /f\n", fenceText, "--min-replicas-to-write\x002147483647", false)
 	f.Add("include /f\nmin-slaves-to-write 0\n", fenceText, "", false)
 	f.Add("include /m\ninclude /m\n", "include \"/\\x6d\"\n", "--include\x00/m", false)
@@ -243,14 +243,14 @@ func FuzzJudgeBoot(f *testing.F) {
 	f.Fuzz(func(t *testing.T, main, more, cmdline string, users bool) {
 		method := Method{}
 		if users {
-			method = Method{Kind: ACL, User: "locks"}
+			method = Method{Kind: MethodACL, User: "locks"}
 		}
 		args, known := argsOf(cmdline)
 		unitOf(more)
 		serverArgs(execStartOf(main))
 		b := BootText{Args: args, ArgsKnown: known, Main: "/m", Dir: "/", Write: []string{"set"},
 			Read: filesOf(map[string]string{"/m": main, "/f": more})}
-		v := JudgeBoot(b, method)
+		v := AssessBoot(b, method)
 		for _, s := range append(v.Because, v.Do...) {
 			if strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f }) {
 				t.Fatalf("raw: %q", s)

@@ -282,7 +282,7 @@ type BootText struct {
 	// Read returns the files of a path, or of a pattern of paths, in the order in
 	// which the server reads them.
 	Read func(pattern string) ([]BootFile, error)
-	// Write are the names of the server's commands that write; of [ACL].
+	// Write are the names of the server's commands that write; of [MethodACL].
 	Write []string
 	// Writes says whether the server can write the ACL file at a path; nil: unknown.
 	Writes func(path string) Writable

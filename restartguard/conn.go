@@ -23,9 +23,9 @@ var errBroken = errors.New("no connection")
 // canaryPrefix begins the keys of canary writes.
 const canaryPrefix = "redlockctl:canary:"
 
-// conn is one connection to one incarnation of a server. Its client never dials
+// nodeConn is one connection to one incarnation of a server. Its client never dials
 // again.
-type conn struct {
+type nodeConn struct {
 	client *redis.Client
 	codec  codec
 	// name is what the connection is called at the server, id what it has
@@ -57,15 +57,15 @@ const (
 )
 
 // roomFor lets the next reply be longer, until the budget is put back.
-func (l *conn) roomFor(reply int) (putBack func()) {
+func (l *nodeConn) roomFor(reply int) (putBack func()) {
 	l.budget.Set(reply, 2*reply)
 	return func() { l.budget.Set(guardReply, guardExchange) }
 }
 
 // dial makes a connection; it connects with the first command.
-func dial(node *redlock.Node, codec codec, timeout time.Duration) conn {
+func dial(node *redlock.Node, codec codec, timeout time.Duration) nodeConn {
 	budget := redlock.NewBudget(guardReply, guardExchange)
-	return conn{codec: codec, name: guardName, budget: budget, client: node.Within(budget).OneConnection(timeout, func(opt *redis.Options) {
+	return nodeConn{codec: codec, name: guardName, budget: budget, client: node.Within(budget).OneConnection(timeout, func(opt *redis.Options) {
 		// A pool in which as many dials failed as it has places goes on trying in
 		// the background, for a second after it was closed. There is one connection
 		// all the same.
@@ -73,7 +73,7 @@ func dial(node *redlock.Node, codec codec, timeout time.Duration) conn {
 	}, abrupt)}
 }
 
-func (l conn) close() { _ = l.client.Close() }
+func (l nodeConn) close() { _ = l.client.Close() }
 
 // answered reports whether err is nil or the server's own word, so that the
 // connection is in order.
@@ -85,7 +85,7 @@ func answered(err error) bool {
 // send sends all commands at once and in order, and waits for the answers. It
 // fails with errBroken if one of them has none, or if the server refused the
 // connection.
-func (l conn) send(ctx context.Context, add func(redis.Pipeliner)) error {
+func (l nodeConn) send(ctx context.Context, add func(redis.Pipeliner)) error {
 	pipe := l.client.Pipeline()
 	add(pipe)
 	cmds, err := pipe.Exec(ctx)
@@ -106,7 +106,7 @@ func (l conn) send(ctx context.Context, add func(redis.Pipeliner)) error {
 }
 
 // params reads the fence alone.
-func (l conn) params(ctx context.Context) (Params, error) {
+func (l nodeConn) params(ctx context.Context) (Params, error) {
 	var params func() (Params, error)
 	if err := l.send(ctx, func(p redis.Pipeliner) { params = l.codec.ask(ctx, p) }); err != nil {
 		return Params{}, err
@@ -115,9 +115,9 @@ func (l conn) params(ctx context.Context) (Params, error) {
 }
 
 // look reads the node: a Seen, or an error that says why it could not be read.
-func (l *conn) look(ctx context.Context) (Observation, error) {
+func (l *nodeConn) look(ctx context.Context) (Observation, error) {
 	o := Observation{About: Seen, Asked: time.Now()}
-	clock, err := l.clock(ctx)
+	clock, err := l.readWallClock(ctx)
 	if err != nil {
 		return o, err
 	}
@@ -176,7 +176,7 @@ func (l *conn) look(ctx context.Context) (Observation, error) {
 
 // clock reads the node's wall clock, in a round trip of its own: the shorter it
 // is, the more it says. A server that does not let us has no clock for us, which is told.
-func (l conn) clock(ctx context.Context) (Reading, error) {
+func (l nodeConn) readWallClock(ctx context.Context) (Reading, error) {
 	var now *redis.TimeCmd
 	sent := BootTime()
 	if err := l.send(ctx, func(p redis.Pipeliner) { now = p.Time(ctx) }); err != nil {
@@ -191,7 +191,7 @@ func (l conn) clock(ctx context.Context) (Reading, error) {
 
 // do carries out an action and tells its outcome. Its error is errBroken: then
 // the outcome is not known, and the connection is of no more use.
-func (l *conn) do(ctx context.Context, a Action) (Observation, error) {
+func (l *nodeConn) perform(ctx context.Context, a Action) (Observation, error) {
 	o := Observation{RunID: a.RunID, Conn: l.id, Asked: time.Now()}
 	if a.Kind == Kill {
 		return l.kill(ctx, a, o)
@@ -236,7 +236,7 @@ func (l *conn) do(ctx context.Context, a Action) (Observation, error) {
 
 // count raises the counter key. A server that refuses it says nothing by that:
 // the node may have been closed a moment ago.
-func (l conn) count(ctx context.Context, o Observation) (Observation, error) {
+func (l nodeConn) count(ctx context.Context, o Observation) (Observation, error) {
 	o.About = Counting
 	var counter *redis.IntCmd
 	err := l.send(ctx, func(p redis.Pipeliner) {
@@ -253,7 +253,7 @@ func (l conn) count(ctx context.Context, o Observation) (Observation, error) {
 
 // set reads the fence, sets it, and reads it back, in one pipeline, so that
 // nothing but a command between two of ours comes in between.
-func (l conn) set(ctx context.Context, value int64, lag bool) (setResult, error) {
+func (l nodeConn) set(ctx context.Context, value int64, lag bool) (setResult, error) {
 	var before, after func() (Params, error)
 	var sets []redis.Cmder
 	err := l.send(ctx, func(p redis.Pipeliner) {
@@ -276,7 +276,7 @@ func (l conn) set(ctx context.Context, value int64, lag bool) (setResult, error)
 }
 
 // prove tries a write, and reads the fence after it.
-func (l conn) prove(ctx context.Context) (canary func() (Canary, error), after func() (Params, error), err error) {
+func (l nodeConn) prove(ctx context.Context) (canary func() (Canary, error), after func() (Params, error), err error) {
 	err = l.send(ctx, func(p redis.Pipeliner) {
 		canary = l.codec.canary(ctx, p, canaryPrefix+rand.Text())
 		after = l.codec.ask(ctx, p)
@@ -291,7 +291,7 @@ const guardName = "redlockctl:guard"
 // kill ends connections, and reads the fence after it. Ids of connections begin
 // anew with each incarnation of a server: it is sent on the connection that has read
 // the run_id.
-func (l *conn) kill(ctx context.Context, a Action, o Observation) (Observation, error) {
+func (l *nodeConn) kill(ctx context.Context, a Action, o Observation) (Observation, error) {
 	o.About, o.Others = Killing, a.Others
 	var one, list *redis.Cmd
 	several := a.All || a.Others

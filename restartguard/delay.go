@@ -31,13 +31,23 @@ func Delay(maxTTL time.Duration, factor float64, margin time.Duration) time.Dura
 		if extra >= math.MaxInt64 {
 			return math.MaxInt64
 		}
-		d = add(d, time.Duration(extra))
+		d = addCapped(d, time.Duration(extra))
 	}
-	return add(d, max(margin, 0))
+	return addCapped(d, max(margin, 0))
 }
 
-// add adds what is not negative, up to the maximum.
-func add(a, b time.Duration) time.Duration {
+// grain is to what a server tells how long a key is left.
+const grain = time.Millisecond
+
+// EarlyAfter is how long after the first sight of a loss no attempt can be
+// granted any more that counts a vote from before it: the bound of an attempt,
+// stretched by the errors of the client's clock and of ours.
+func EarlyAfter(attemptBound time.Duration) time.Duration {
+	return Delay(attemptBound, DefaultFactor, grain)
+}
+
+// addCapped adds what is not negative, up to the maximum.
+func addCapped(a, b time.Duration) time.Duration {
 	if a > math.MaxInt64-b {
 		return math.MaxInt64
 	}

@@ -135,14 +135,14 @@ func newBench(t *testing.T, n int) *bench {
 
 func (b *bench) doubts(part string) {
 	b.t.Helper()
-	if e := b.Evidence("n1", b.state, b.others, b.now); e.Doubt == "" || !strings.Contains(e.Doubt, part) {
+	if e := b.EvidenceFor("n1", b.state, b.others, b.now); e.Doubt == "" || !strings.Contains(e.Doubt, part) {
 		b.t.Fatalf("%+v, want a doubt about %q", e, part)
 	}
 }
 
 func (b *bench) proves(locks int) {
 	b.t.Helper()
-	e := b.Evidence("n1", b.state, b.others, b.now)
+	e := b.EvidenceFor("n1", b.state, b.others, b.now)
 	if e.Doubt != "" || e.Locks != locks || e.RunID != "run1" || e.Began.Before(epoch.Add(testBound)) {
 		b.t.Fatalf("%+v, want %d locks", e, locks)
 	}
@@ -311,7 +311,7 @@ func TestTestimonyNeedsALaterLook(t *testing.T) {
 			spoil(&told, &s, &asked)
 			b.Testify("n2", told)
 			b.Confirm("n2", s, asked, b.now)
-			if e := b.Evidence("n1", b.state, b.others, b.now); e.Doubt == "" {
+			if e := b.EvidenceFor("n1", b.state, b.others, b.now); e.Doubt == "" {
 				t.Fatalf("%+v", e)
 			}
 		})

@@ -12,14 +12,14 @@ import (
 
 // LookAt reads the node at the end of a client.
 func LookAt(ctx context.Context, c *redis.Client) (Observation, error) {
-	l := conn{client: c, codec: paramFence{}, name: guardName, budget: redlock.NewBudget(guardReply, guardExchange)}
+	l := nodeConn{client: c, codec: paramFence{}, name: guardName, budget: redlock.NewBudget(guardReply, guardExchange)}
 	return l.look(ctx)
 }
 
 // Carry carries out an action through a client.
 func Carry(ctx context.Context, c *redis.Client, a Action) (Observation, error) {
-	l := conn{client: c, codec: paramFence{}, name: guardName, budget: redlock.NewBudget(guardReply, guardExchange)}
-	return l.do(ctx, a)
+	l := nodeConn{client: c, codec: paramFence{}, name: guardName, budget: redlock.NewBudget(guardReply, guardExchange)}
+	return l.perform(ctx, a)
 }
 
 // Broken reports whether an action's outcome is not known.

@@ -23,7 +23,7 @@ func TestBootFormsOnRealServers(t *testing.T) {
 		users = "user default on nopass ~* &* +@all\nuser locks on >hunter2 ~* -@all +@read\n"
 	)
 	included := map[string]string{"f.conf": fence}
-	aclMethod := restartguard.Method{Kind: restartguard.ACL, User: "locks"}
+	aclMethod := restartguard.Method{Kind: restartguard.MethodACL, User: "locks"}
 	for name, c := range map[string]struct {
 		main   string
 		more   map[string]string
@@ -127,7 +127,7 @@ func rewritesWhile(t *testing.T, s *lab.Server, method restartguard.Method, hist
 		switch {
 		case h == 'S':
 			err = restartguard.RejoinNow(t.Context(), s.Node(), method)
-		case method.Kind == restartguard.ACL:
+		case method.Kind == restartguard.MethodACL:
 			err = c.Do(t.Context(), "ACL", "SETUSER", method.User, "-@write").Err()
 		default:
 			err = c.ConfigSet(t.Context(), "min-replicas-to-write", fmt.Sprint(restartguard.FenceUp)).Err()
@@ -137,7 +137,7 @@ func rewritesWhile(t *testing.T, s *lab.Server, method restartguard.Method, hist
 		}
 		rewrite := c.ConfigRewrite(t.Context()).Err()
 		save := c.Do(t.Context(), "ACL", "SAVE").Err()
-		if method.Kind == restartguard.MinReplicas && rewrite != nil || rewrite != nil && save == nil && !strings.Contains(rewrite.Error(), "denied") {
+		if method.Kind == restartguard.MethodMinReplicas && rewrite != nil || rewrite != nil && save == nil && !strings.Contains(rewrite.Error(), "denied") {
 			t.Fatal(rewrite, save)
 		}
 	}

@@ -68,7 +68,7 @@ type Config struct {
 	N int
 	// Early lets nodes rejoin before D, where the others prove that no lock needs
 	// their votes.
-	Early Early
+	Early EarlyRejoin
 	// OnEvent is called for each event, one at a time; it must not block.
 	OnEvent func(Event)
 }
@@ -321,8 +321,8 @@ func (w *member) status(now time.Time, delay time.Duration) NodeStatus {
 	return st
 }
 
-// Early is how nodes may rejoin before D, see [Inquest]. The zero value: never.
-type Early struct {
+// EarlyRejoin is how nodes may rejoin before D, see [Inquest]. The zero value: never.
+type EarlyRejoin struct {
 	// AttemptBound is the longest time from the moment at which any client of the
 	// cluster sends the first request of an attempt, or of an extension, to the
 	// moment at which it may still be granted. 0: there is no early rejoin.
@@ -331,7 +331,7 @@ type Early struct {
 	Patterns []string
 }
 
-func (e Early) check(delay time.Duration) error {
+func (e EarlyRejoin) check(delay time.Duration) error {
 	switch {
 	case e.AttemptBound < 0:
 		return fmt.Errorf("attempt bound %s is negative", e.AttemptBound)
@@ -358,7 +358,7 @@ func (g *Guard) evidence(of *member) *Evidence {
 	}
 	g.asking.Lock()
 	defer g.asking.Unlock()
-	return g.inquest.Evidence(of.node.Name(), of.state, others, time.Now())
+	return g.inquest.EvidenceFor(of.node.Name(), of.state, others, time.Now())
 }
 
 // looked tells the inquest what a step has made of a node.

@@ -12,10 +12,10 @@ import (
 // of min-replicas-to-write was there before is overwritten. The hold lives in the
 // server's memory: a restart forgets it, and a guard that saw it puts it up again.
 //
-// By [ACL] it is a mark on the user that says so. It does nothing by [Advice] but to
+// By [MethodACL] it is a mark on the user that says so. It does nothing by [MethodNone] but to
 // fail with ErrDenied.
 func Cordon(ctx context.Context, node *redlock.Node, method Method) error {
-	if method.Kind == Advice {
+	if method.Kind == MethodNone {
 		return adviceError(node)
 	}
 	l := dial(node, method.codec(), handTimeout)
@@ -58,7 +58,7 @@ func Cordon(ctx context.Context, node *redlock.Node, method Method) error {
 // do. A guard accepts it, unless it never saw the node closed since its last
 // loss.
 func RejoinNow(ctx context.Context, node *redlock.Node, method Method) error {
-	if method.Kind == Advice {
+	if method.Kind == MethodNone {
 		return adviceError(node)
 	}
 	l := dial(node, method.codec(), handTimeout)

@@ -20,7 +20,6 @@ const (
 	believed   = 0.994
 	lasting    = 0.996
 	farther    = 0.00402
-	grain      = time.Millisecond // to which a server tells what is left
 
 	// certain begins what is told of a doubt that may last.
 	certain = "waits D: "
@@ -43,13 +42,6 @@ const (
 	// all are scanned again.
 	mostDoubtful = 10_000
 )
-
-// EarlyAfter is how long after the first sight of a loss no attempt can be
-// granted any more that counts a vote from before it: the bound of an attempt,
-// stretched by the errors of the client's clock and of ours.
-func EarlyAfter(attemptBound time.Duration) time.Duration {
-	return Delay(attemptBound, DefaultFactor, grain)
-}
 
 // Copy is a key under the lock patterns, as one node showed it.
 type Copy struct {
@@ -192,9 +184,9 @@ type Inquest struct {
 	proven bool
 }
 
-// Evidence is what there is for a node that is closed and in a state, at a
+// EvidenceFor is what there is for a node that is closed and in a state, at a
 // moment; others are all other nodes that are watched.
-func (q *Inquest) Evidence(node string, s State, others []Other, now time.Time) *Evidence {
+func (q *Inquest) EvidenceFor(node string, s State, others []Other, now time.Time) *Evidence {
 	e := &Evidence{RunID: s.RunID}
 	lost := s.Deadline.Add(-s.Delay)
 	if e.Doubt = q.doubtful(s, others, now); e.Doubt != "" {
@@ -306,13 +298,13 @@ func (q *Inquest) Confirm(node string, s State, asked, now time.Time) {
 	default:
 		q.heard[node] = t
 		if len(q.heard) == len(q.others) {
-			q.judge(now)
+			q.assess(now)
 		}
 	}
 }
 
 // judge looks at the answers of all to one question.
-func (q *Inquest) judge(now time.Time) {
+func (q *Inquest) assess(now time.Time) {
 	found := map[string][]Copy{}
 	for _, name := range q.others {
 		t := q.heard[name]

@@ -5,11 +5,11 @@ import (
 	"strings"
 )
 
-// loss is why an incarnation may have forgotten votes, as what was read of it shows.
-type loss uint8
+// lossKind is why an incarnation may have forgotten votes, as what was read of it shows.
+type lossKind uint8
 
 const (
-	noLoss loss = iota
+	noLoss lossKind = iota
 	lossRestart
 	lossRole
 	lossReplaced
@@ -27,7 +27,7 @@ var losses = [...]struct{ kind, text, cause string }{
 }
 
 // lossBy is what happened between two readings.
-func (old Incarnation) lossBy(now Incarnation) loss {
+func (old Incarnation) lossBy(now Incarnation) lossKind {
 	reset := now.Commands < old.Commands
 	switch {
 	case old.RunID != now.RunID:
@@ -44,8 +44,8 @@ func (old Incarnation) lossBy(now Incarnation) loss {
 	return noLoss
 }
 
-// lost takes note of a loss, and tells of it.
-func (m *machine) lost(why loss, old Incarnation, o *Observation) {
+// noteLoss takes note of a loss, and tells of it.
+func (m *machine) noteLoss(why lossKind, old Incarnation, o *Observation) {
 	told := losses[why]
 	m.lose()
 	tell, text := m.tell, told.text
@@ -103,7 +103,7 @@ func (m *machine) firstContact(o *Observation) {
 			m.waitFrom()
 			m.Holds = false
 		} else {
-			m.do(Prove, 0, false)
+			m.order(Prove, 0, false)
 		}
 		m.Cause = "first contact"
 	case o.Params.cordoned():

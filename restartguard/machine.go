@@ -10,7 +10,7 @@ type machine struct {
 	*State
 	now     time.Time
 	asked   time.Time // of the observation
-	conn    int64     // of the observation
+	connID  int64     // of the observation
 	before  time.Time // of the look before this one
 	actions []Action
 	events  []Event
@@ -18,7 +18,7 @@ type machine struct {
 	evidence *Evidence // of the observation
 }
 
-func (m *machine) do(kind ActionKind, value int64, lag bool) {
+func (m *machine) order(kind ActionKind, value int64, lag bool) {
 	if m.Advice {
 		return
 	}
@@ -110,5 +110,5 @@ func (m *machine) sending(kind ActionKind) {
 	if kind != Raise && kind != Remove || !m.Pending.Until.IsZero() {
 		return
 	}
-	m.Pending = InFlightCommand{Sent: true, Removal: kind == Remove, Conn: m.conn}
+	m.Pending = InFlightCommand{Sent: true, Removal: kind == Remove, Conn: m.connID}
 }

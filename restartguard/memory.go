@@ -86,15 +86,15 @@ type record struct {
 	Fencing
 	Starts
 	ClockBase
-	Deadline     time.Duration `json:"deadline_ns,omitempty"`
-	OpenSince    time.Duration `json:"open_since_ns,omitempty"`
-	LastSeen     time.Duration `json:"last_seen_ns,omitempty"`
-	Astray       bool          `json:"astray,omitempty"` // an order that was sent has no answer
-	AstrayLift   bool          `json:"astray_lift,omitempty"`
-	AstrayConn   int64         `json:"astray_conn,omitempty"`
-	AstrayUntil  time.Duration `json:"astray_until_ns,omitempty"`
-	Counter      int64         `json:"counter,omitempty"`
-	CounterUntil time.Duration `json:"counter_until_ns,omitempty"`
+	Deadline       time.Duration `json:"deadline_ns,omitempty"`
+	OpenSince      time.Duration `json:"open_since_ns,omitempty"`
+	LastSeen       time.Duration `json:"last_seen_ns,omitempty"`
+	PendingSent    bool          `json:"astray,omitempty"` // an order that was sent has no answer
+	PendingRemoval bool          `json:"astray_lift,omitempty"`
+	PendingConn    int64         `json:"astray_conn,omitempty"`
+	PendingUntil   time.Duration `json:"astray_until_ns,omitempty"`
+	Counter        int64         `json:"counter,omitempty"`
+	CounterUntil   time.Duration `json:"counter_until_ns,omitempty"`
 }
 
 // OpenMemory takes a state directory for one guard: it is made with mode 0700 if
@@ -371,7 +371,7 @@ func (s State) record(addr, fence string, now time.Time, boot time.Duration) rec
 		Addr: addr, Fence: fence, Incarnation: s.Incarnation, Fencing: s.Fencing, Starts: s.Starts, ClockBase: s.ClockBase,
 		Cordoned: s.Duty.Kind == DutyCordon, Owed: s.owed(), Deadline: at(s.Deadline), OpenSince: at(s.UnfencedSince), LastSeen: at(s.LastSeen),
 		Counter: s.Counter, CounterUntil: at(s.CounterUntil),
-		Astray: s.Pending.Sent, AstrayLift: s.Pending.Removal, AstrayConn: s.Pending.Conn, AstrayUntil: at(s.Pending.Until),
+		PendingSent: s.Pending.Sent, PendingRemoval: s.Pending.Removal, PendingConn: s.Pending.Conn, PendingUntil: at(s.Pending.Until),
 	}
 }
 
@@ -404,7 +404,7 @@ func (r record) state(now time.Time, boot, delay time.Duration, sameBoot bool) S
 	}
 	s.UnfencedSince, s.LastSeen = at(r.OpenSince), at(r.LastSeen)
 	s.Counter, s.CounterUntil = r.Counter, at(r.CounterUntil)
-	s.Pending = InFlightCommand{Sent: r.Astray, Removal: r.AstrayLift, Conn: r.AstrayConn, Until: at(r.AstrayUntil)}
+	s.Pending = InFlightCommand{Sent: r.PendingSent, Removal: r.PendingRemoval, Conn: r.PendingConn, Until: at(r.PendingUntil)}
 	s.Since, s.Out = now, now
 	if sameBoot && r.Clock.Wall != 0 {
 		s.ClockBase, s.Ahead = r.ClockBase, 1

@@ -220,7 +220,7 @@ func TestMemoryOnDisk(t *testing.T) {
 		if got.owed() != FenceNone {
 			t.Fatalf("owes a fence that is up: %+v", got)
 		}
-		if got, _ := m.recall("n1", "h:1", Method{Kind: ACL, User: "locks"}.id(), testDelay); got.owed() != FenceUp {
+		if got, _ := m.recall("n1", "h:1", Method{Kind: MethodACL, User: "locks"}.id(), testDelay); got.owed() != FenceUp {
 			t.Fatalf("believes that another method has closed it: %+v", got)
 		}
 		if _, ok := m.recall("n1", "h:2", Method{}.id(), testDelay); ok {

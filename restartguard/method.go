@@ -19,8 +19,8 @@ type codec interface {
 	canary(ctx context.Context, p redis.Pipeliner, key string) func() (Canary, error)
 	// words are params for people; "" where the numbers are those of the server.
 	words(Params) string
-	// judgeBoot says how a server that is started with a text starts.
-	judgeBoot(*BootVerdict, BootText)
+	// assessBoot says how a server that is started with a text starts.
+	assessBoot(*BootVerdict, BootText)
 	traits() traits
 }
 
@@ -31,7 +31,7 @@ type traits struct {
 	// sets are the counters of commandstats that show that the fence was changed at run
 	// time, and rewrites those of commands that change the files on which it rests.
 	sets, rewrites []string
-	// boot: judgeBoot has to know which commands write.
+	// boot: assessBoot has to know which commands write.
 	boot bool
 }
 
@@ -40,12 +40,12 @@ type MethodKind uint8
 
 const (
 	// MinReplicas sets min-replicas-to-write; the guard's user needs CONFIG.
-	MinReplicas MethodKind = iota
+	MethodMinReplicas MethodKind = iota
 	// ACL takes the commands that write from the user as whom the lock clients log
 	// in. It needs ACL, and Redis 7.0. Users that are not named are not stopped.
-	ACL
+	MethodACL
 	// Advice fences nothing: the guard watches, and says what should be done.
-	Advice
+	MethodNone
 )
 
 // Method is how one node is fenced and let rejoin. The zero Method is MinReplicas.

@@ -10,9 +10,9 @@ var methods = [...]struct {
 	word  string
 	codec func(Method) codec
 }{
-	MinReplicas: {"min-replicas", func(Method) codec { return paramFence{} }},
-	ACL:         {"acl", func(m Method) codec { return userFence{m.User, m.Allow} }},
-	Advice:      {"none", func(Method) codec { return noFence{} }},
+	MethodMinReplicas: {"min-replicas", func(Method) codec { return paramFence{} }},
+	MethodACL:         {"acl", func(m Method) codec { return userFence{m.User, m.Allow} }},
+	MethodNone:        {"none", func(Method) codec { return noFence{} }},
 }
 
 // String is the word of the configuration.
@@ -40,9 +40,9 @@ func MethodOf(word string) (MethodKind, bool) {
 // StartLines are the lines of the server's files that start it fenced; nil: no lines do.
 func (m Method) StartLines() []string {
 	switch m.Kind {
-	case MinReplicas:
+	case MethodMinReplicas:
 		return FenceLines
-	case ACL:
+	case MethodACL:
 		return []string{"user " + m.User + " on >PASSWORD ~* &* -@all +@read +@connection +@transaction +@scripting +@pubsub -@write", "user default off"}
 	}
 	return nil
@@ -60,19 +60,19 @@ func (m Method) check() error {
 // id tells two methods of a node apart.
 func (m Method) id() string { return strings.TrimSpace(m.Kind.String() + " " + m.User) }
 
-// JudgeBoot says whether a server that is started with these texts starts
+// AssessBoot says whether a server that is started with these texts starts
 // fenced, and whether that outlives whatever CONFIG REWRITE and ACL SAVE write
 // into its files.
-func JudgeBoot(t BootText, method Method) BootVerdict {
+func AssessBoot(t BootText, method Method) BootVerdict {
 	var v BootVerdict
-	method.codec().judgeBoot(&v, t)
+	method.codec().assessBoot(&v, t)
 	return v
 }
 
 // noFence sees a fence by min-replicas-to-write that somebody else put up.
 type noFence struct{ paramFence }
 
-func (noFence) judgeBoot(v *BootVerdict, _ BootText) {
+func (noFence) assessBoot(v *BootVerdict, _ BootText) {
 	v.Boot, v.Form = BootUnfenced, FormNone
 	v.because(`its fence is "none": nothing starts it fenced`)
 }

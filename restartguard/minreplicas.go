@@ -15,7 +15,7 @@ import (
 // setLag is the server's own default of min-replicas-max-lag, in seconds.
 const setLag = 10
 
-// paramFence is the method [MinReplicas].
+// paramFence is the method [MethodMinReplicas].
 type paramFence struct{}
 
 func (paramFence) check() error { return nil }
@@ -127,8 +127,8 @@ func settingsOf(lines []directive) (settings []setting, err error) {
 	return settings, nil
 }
 
-// last are the settings that hold; nil where none is set.
-func last(settings []setting) (value, lag *setting) {
+// lastSettings are the settings that hold; nil where none is set.
+func lastSettings(settings []setting) (value, lag *setting) {
 	for i := range settings {
 		if settings[i].lag {
 			lag = &settings[i]
@@ -139,9 +139,9 @@ func last(settings []setting) (value, lag *setting) {
 	return value, lag
 }
 
-// fenced reports whether a server that starts with the settings is fenced.
+// setsFence reports whether a server that starts with the settings is fenced.
 func setsFence(settings []setting) bool {
-	value, lag := last(settings)
+	value, lag := lastSettings(settings)
 	return value != nil && (value.value == FenceUp || value.value == FenceCordon) && (lag == nil || lag.value > 0)
 }
 
@@ -150,7 +150,7 @@ func setsFence(settings []setting) bool {
 // stands, and drops its other lines; where it has none it adds one at the end, behind
 // all includes, unless the value is the default.
 func rewritten(settings []setting, value int64) []setting {
-	_, lag := last(settings)
+	_, lag := lastSettings(settings)
 	now := [2]setting{{false, value, &directive{}}, {true, setLag, &directive{}}}
 	if lag != nil && lag.value > 0 {
 		now[1].value = lag.value
@@ -200,7 +200,7 @@ func outlives(settings []setting, rewrites int) bool {
 	return outlives(rewritten(settings, FenceUp), rewrites-1) && outlives(rewritten(settings, FenceNone), rewrites-1)
 }
 
-func (paramFence) judgeBoot(v *BootVerdict, t BootText) {
+func (paramFence) assessBoot(v *BootVerdict, t BootText) {
 	if t.argsDecide() {
 		// It overrules every file, so that none has to be read.
 		t.Read = func(string) ([]BootFile, error) { return nil, nil }
@@ -215,7 +215,7 @@ func (paramFence) judgeBoot(v *BootVerdict, t BootText) {
 		v.because("%s", err)
 		return
 	}
-	value, lag := last(settings)
+	value, lag := lastSettings(settings)
 	includes := slices.IndexFunc(settings, func(s setting) bool { return !s.lag && s.source == inIncluded && s.value >= FenceCordon }) >= 0
 	switch {
 	case value == nil && t.ArgsKnown:

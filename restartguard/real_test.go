@@ -23,7 +23,7 @@ import (
 // write; the guard is the default user.
 var lockUser = []string{"--user", "locks", "on", ">pw", "~*", "&*", "+@all", "-@write"}
 
-var aclMethod = restartguard.Method{Kind: restartguard.ACL, User: "locks"}
+var aclMethod = restartguard.Method{Kind: restartguard.MethodACL, User: "locks"}
 
 func aclGuard(t *testing.T, s *lab.Server, cfg restartguard.Config) *guarded {
 	cfg.Methods = map[string]restartguard.Method{s.Node().Name(): aclMethod}
@@ -336,7 +336,7 @@ func TestSuccessorGoesOn(t *testing.T) {
 
 func TestAdviceLeavesTheServerAlone(t *testing.T) {
 	s := labtest.Servers(t, 1)[0]
-	g := guard(t, restartguard.Config{Methods: map[string]restartguard.Method{"n1": {Kind: restartguard.Advice}}}, s.Node())
+	g := guard(t, restartguard.Config{Methods: map[string]restartguard.Method{"n1": {Kind: restartguard.MethodNone}}}, s.Node())
 	g.reaches(restartguard.PhaseServing)
 	restart(t, s)
 	g.reaches(restartguard.PhaseExposed)
@@ -432,14 +432,14 @@ func TestCheckBoot(t *testing.T) {
 		"a user of the ACL file": {"aclfile DIR/users.acl\n", map[string]string{"users.acl": "user default on nopass ~* &* +@all\nuser locks on >hunter2 ~* -@all +@read +eval\n"},
 			aclMethod, restartguard.BootFragile, "users.acl:2"},
 		"no such user": {"# nothing\n", nil, aclMethod, restartguard.BootUnknown, "has the user"},
-		"no fence":     {fence, nil, restartguard.Method{Kind: restartguard.Advice}, restartguard.BootUnfenced, "nothing starts it fenced"},
+		"no fence":     {fence, nil, restartguard.Method{Kind: restartguard.MethodNone}, restartguard.BootUnfenced, "nothing starts it fenced"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := withFile(t, c.file, c.more)
 			// What is set now must not count.
 			do(t, s, "CONFIG", "SET", "min-replicas-to-write", "0")
-			if c.method.Kind == restartguard.ACL {
+			if c.method.Kind == restartguard.MethodACL {
 				do(t, s, "ACL", "SETUSER", "locks", "on", "+@all")
 			}
 			got, err := restartguard.CheckBoot(t.Context(), s.Node(), c.method, nil)
@@ -501,7 +501,7 @@ func TestAMasterWithoutTheReplicasThatItWantsDoesNotServe(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
-	if err := restartguard.Wait(ctx, s.Node(), restartguard.Method{}); !errors.Is(err, restartguard.ErrWait) || !strings.Contains(err.Error(), "want of replicas") {
+	if err := restartguard.WaitServing(ctx, s.Node(), restartguard.Method{}); !errors.Is(err, restartguard.ErrWait) || !strings.Contains(err.Error(), "want of replicas") {
 		t.Errorf("wait: %v", err)
 	}
 	g := guard(t, restartguard.Config{}, s.Node())

@@ -43,7 +43,7 @@ func (s *scan) begin(q Question, runID string) {
 }
 
 // step goes on for a little. It fails with errBroken.
-func (s *scan) step(ctx context.Context, l *conn, patterns []string) error {
+func (s *scan) step(ctx context.Context, l *nodeConn, patterns []string) error {
 	keys, err := s.some(ctx, l, patterns)
 	for len(keys) > 0 && err == nil {
 		n := min(len(keys), scanBatch)
@@ -65,7 +65,7 @@ func (s *scan) step(ctx context.Context, l *conn, patterns []string) error {
 }
 
 // some are the next keys.
-func (s *scan) some(ctx context.Context, l *conn, patterns []string) ([]string, error) {
+func (s *scan) some(ctx context.Context, l *nodeConn, patterns []string) ([]string, error) {
 	if q := s.question.Keys; q != nil {
 		from := s.read
 		s.read = min(len(q), from+scanBatch)
@@ -89,7 +89,7 @@ func (s *scan) some(ctx context.Context, l *conn, patterns []string) ([]string, 
 	}
 	fresh := keys[:0]
 	for _, k := range keys {
-		if _, ok := s.seen[k]; ok || own(k) {
+		if _, ok := s.seen[k]; ok || isOurKey(k) {
 			continue
 		}
 		s.seen[k] = struct{}{}
@@ -99,15 +99,15 @@ func (s *scan) some(ctx context.Context, l *conn, patterns []string) ([]string, 
 	return fresh, nil
 }
 
-// own reports whether a key is one that this program keeps beside locks. Any other is a
+// isOurKey reports whether a key is one that this program keeps beside locks. Any other is a
 // lock, also one that bears the program's name.
-func own(key string) bool {
+func isOurKey(key string) bool {
 	return key == CounterKey || strings.HasPrefix(key, canaryPrefix) || strings.HasPrefix(key, fencingPrefix)
 }
 
 // take reads keys in one transaction, so that token and TTL belong together.
 // Values are never fetched whole.
-func (s *scan) take(ctx context.Context, l *conn, keys []string) error {
+func (s *scan) take(ctx context.Context, l *nodeConn, keys []string) error {
 	kinds := make([]*redis.StatusCmd, len(keys))
 	values := make([]*redis.StringCmd, len(keys))
 	lefts := make([]*redis.DurationCmd, len(keys))

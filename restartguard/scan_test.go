@@ -27,7 +27,7 @@ func five(t *testing.T) ([]*lab.Server, *guarded) {
 	}
 	g := guard(t, restartguard.Config{
 		Delay: time.Hour,
-		Early: restartguard.Early{AttemptBound: shortBound, Patterns: []string{"lock:*", "lock:*:b", "redlock*"}},
+		Early: restartguard.EarlyRejoin{AttemptBound: shortBound, Patterns: []string{"lock:*", "lock:*:b", "redlock*"}},
 	}, nodes...)
 	for _, n := range nodes {
 		if !wait(func() bool { return g.phaseOf(n.Name()) == restartguard.PhaseServing }) {

@@ -44,7 +44,7 @@ func FuzzSession(f *testing.F) {
 			var todo []Action
 			s, todo, _ = Step(p, s, o, time.Now())
 			for n := 0; len(todo) > 0 && n < maxActions; n++ {
-				o, err := l.do(t.Context(), todo[0])
+				o, err := l.perform(t.Context(), todo[0])
 				if err != nil {
 					return
 				}

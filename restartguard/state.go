@@ -28,14 +28,14 @@ type State struct {
 	Incarnation
 	Duty
 	Fencing
-	Sight
+	LastLook
 	InFlight
 	ClockBase
 	ClockWatch
 	CounterWatch
 	Trust
 	Starts
-	Looks
+	Moments
 	Report
 }
 
@@ -91,8 +91,8 @@ type Fencing struct {
 	Delay time.Duration `json:"delay_ns,omitempty"`
 }
 
-// Sight is what the last look has shown of the fence.
-type Sight struct {
+// LastLook is what the last look has shown of the fence.
+type LastLook struct {
 	// Heard is the greatest D that other guards announce at present.
 	Heard time.Duration
 	// Proven: a canary was refused with NOREPLICAS since it was fenced.
@@ -126,10 +126,10 @@ type Trust struct {
 type Starts struct {
 	Known    bool `json:"known,omitempty"`    // Verified means something
 	Verified bool `json:"verified,omitempty"` // its last incarnation started fenced
-	// Incarnations is how many incarnations were seen; Opened: it was seen open in one of them.
+	// Incarnations is how many incarnations were seen; Served: it served in one of them.
 	Incarnations int  `json:"lives"`
 	Served       bool `json:"opened,omitempty"`
-	// Open: it was seen open after the loss; Exposed is for how long, at most.
+	// Unfenced: it was seen unfenced after the loss; Exposed is for how long, at most.
 	Unfenced bool          `json:"open,omitempty"`
 	Exposed  time.Duration `json:"exposed_ns,omitempty"`
 	// AtStart: the last loss was a start of the node. BootExposed is for how long, at
@@ -140,9 +140,9 @@ type Starts struct {
 	Cause string `json:"cause,omitempty"`
 }
 
-// Sights are moments from which an exposure is counted.
-type Looks struct {
-	// OpenSince is a moment at which the loss had not happened yet, or at which
+// Moments are moments from which an exposure is counted.
+type Moments struct {
+	// UnfencedSince is a moment at which the loss had not happened yet, or at which
 	// nobody listened: what was open after it was open for less than that. Of a step
 	// of the clock it is the reading with which the one was compared that shows it.
 	UnfencedSince         time.Time
@@ -178,7 +178,7 @@ type Report struct {
 // Deciding is the state without what is there for people, or to tell nothing twice: two
 // that are equal by it decide alike.
 func (s State) Deciding() State {
-	s.Starts, s.Looks, s.Report = Starts{}, Looks{}, Report{}
+	s.Starts, s.Moments, s.Report = Starts{}, Moments{}, Report{}
 	return s
 }
 
@@ -204,9 +204,9 @@ type CounterWatch struct {
 	CounterUntil, CountedAt time.Time
 }
 
-// Stray is an order that was sent and has no answer. It may still be on its way:
+// InFlightCommand is one that was sent and has no answer. It may still be on its way:
 // what was written to a connection is delivered after its sender gave it up, and a
-// lift that comes late opens what was closed again meanwhile. The zero Stray is
+// lift that comes late opens what was closed again meanwhile. The zero value is
 // none.
 type InFlightCommand struct {
 	Sent    bool

@@ -10,7 +10,7 @@ func TestLossBy(t *testing.T) {
 	before := Incarnation{RunID: "a", Role: "master", Wipes: 3, Evicted: 2, Commands: 100, Former: "0000"}
 	for name, c := range map[string]struct {
 		change func(*Incarnation)
-		want   loss
+		want   lossKind
 	}{
 		"nothing":                             {func(*Incarnation) {}, noLoss},
 		"more commands":                       {func(i *Incarnation) { i.Commands++ }, noLoss},
@@ -50,7 +50,7 @@ func TestTheRecordsNamesStay(t *testing.T) {
 		Starts: Starts{Known: true, Verified: true, Incarnations: 5, Served: true, Unfenced: true, Exposed: 6, AtStart: true, BootExposed: 7,
 			Cause: "restarted"},
 		ClockBase: ClockBase{Clock: Reading{Sent: 1, Got: 2, Wall: 3}, ClockAt: 12, ClockDrift: 13},
-		Deadline:  8, OpenSince: 10, LastSeen: 11, Astray: true, AstrayLift: true, AstrayConn: 14, AstrayUntil: 15,
+		Deadline:  8, OpenSince: 10, LastSeen: 11, PendingSent: true, PendingRemoval: true, PendingConn: 14, PendingUntil: 15,
 		Counter: 17, CounterUntil: 18,
 	}
 	if got != want {
@@ -62,7 +62,7 @@ func TestTheRecordsNamesStay(t *testing.T) {
 func TestDecidingLeavesOutWhatIsToldOnly(t *testing.T) {
 	a := State{Phase: PhaseFenced, Duty: Duty{Kind: DutyWait}}
 	b := a
-	b.Starts, b.Looks, b.Report = Starts{Incarnations: 3, Cause: "x"}, Looks{LastSeen: epoch}, Report{Reason: "y", Since: epoch.Add(time.Second)}
+	b.Starts, b.Moments, b.Report = Starts{Incarnations: 3, Cause: "x"}, Moments{LastSeen: epoch}, Report{Reason: "y", Since: epoch.Add(time.Second)}
 	if a.Deciding() != b.Deciding() {
 		t.Error("they decide differently")
 	}

@@ -17,7 +17,7 @@ func Step(p Policy, s State, o Observation, now time.Time) (State, []Action, []E
 // Step is the function of this name in place: a simulator that makes millions of
 // steps need not copy states. It changes nothing but s, and keeps neither p nor o.
 func (s *State) Step(p *Policy, o *Observation, now time.Time) ([]Action, []Event) {
-	m := machine{Policy: p, State: s, now: now, asked: o.Asked, conn: o.Conn, before: s.LastSeen, evidence: o.Evidence}
+	m := machine{Policy: p, State: s, now: now, asked: o.Asked, connID: o.Conn, before: s.LastSeen, evidence: o.Evidence}
 	if o.Asked.IsZero() {
 		m.asked = now
 	}
@@ -104,7 +104,7 @@ func (m *machine) seen(o *Observation) {
 	case old.RunID == "":
 		m.firstContact(o)
 	case loss != noLoss:
-		m.lost(loss, old, o)
+		m.noteLoss(loss, old, o)
 	case restored:
 		m.restored(counted, o.Counter)
 	case stepped > 0:
@@ -142,22 +142,22 @@ func (m *machine) settle(o *Observation) {
 		m.settleBlind()
 	case m.Leaked && m.owed() == FenceCordon, m.Leaked && m.owed() == FenceUp && !m.due() && !o.Params.cordoned():
 		m.expose()
-		m.do(Raise, m.owed(), o.Params.MaxLag <= 0)
+		m.order(Raise, m.owed(), o.Params.MaxLag <= 0)
 	case o.Params.cordoned():
 		m.confirm(FenceCordon)
 		if !m.Proven {
-			m.do(Prove, 0, false)
+			m.order(Prove, 0, false)
 		}
 	case o.Params.fenced() && m.owed() == FenceCordon:
 		m.enter(PhaseFenced, "cordoned by an operator before: to be cordoned again")
-		m.do(Raise, FenceCordon, false)
+		m.order(Raise, FenceCordon, false)
 	case o.Params.fenced() && m.Rivals && !m.Advice:
 		m.endRivals()
 	case o.Params.fenced():
 		m.settleFenced()
 	case m.owed() != FenceNone:
 		m.expose()
-		m.do(Raise, m.owed(), o.Params.MaxLag <= 0)
+		m.order(Raise, m.owed(), o.Params.MaxLag <= 0)
 	default:
 		m.settleServing(o)
 	}
@@ -219,11 +219,11 @@ func (m *machine) settleFenced() {
 	case m.due() && m.unsettled():
 		m.Reason = "its clock may have stepped: it is read once more before the node rejoins"
 	case m.due():
-		m.do(Remove, m.Revert, false)
+		m.order(Remove, m.Revert, false)
 	case !m.Proven:
-		m.do(Prove, 0, false)
+		m.order(Prove, 0, false)
 	case !m.unsettled() && m.early(m.evidence):
-		m.do(Remove, m.Revert, false)
+		m.order(Remove, m.Revert, false)
 	}
 }
 
@@ -261,7 +261,7 @@ func (m *machine) settleServing(o *Observation) {
 		// Only here: the node is open, and nothing says that it should not be. Also
 		// a count that fails waits for its next turn.
 		m.CountedAt = m.now
-		m.do(Count, 0, false)
+		m.order(Count, 0, false)
 	}
 }
 
@@ -276,12 +276,12 @@ func (m *machine) settleBlind() {
 	switch {
 	case m.owed() != FenceNone:
 		m.expose()
-		m.do(Raise, m.owed(), false)
+		m.order(Raise, m.owed(), false)
 	case m.Duty.Kind == DutyCordon:
 		m.enter(PhaseCordoned, "cordoned by an operator")
 	case !m.Deadline.IsZero():
 		m.enter(PhaseFenced, blindlyFenced)
-		m.do(Prove, 0, false)
+		m.order(Prove, 0, false)
 	default:
 		m.enter(PhaseServing, blindlyServing)
 	}
@@ -330,7 +330,7 @@ func (m *machine) raising(o *Observation) {
 	if o.Before.cordoned() && m.owed() == FenceUp {
 		// An operator cordoned it between the look and the fencing.
 		m.Duty.Kind = DutyCordon
-		m.do(Raise, FenceCordon, false)
+		m.order(Raise, FenceCordon, false)
 		return
 	}
 	if m.owed() == FenceNone {
@@ -345,7 +345,7 @@ func (m *machine) raising(o *Observation) {
 		m.endRivals()
 		return
 	default:
-		m.do(Prove, 0, false)
+		m.order(Prove, 0, false)
 		return
 	}
 	why := o.Err
@@ -362,7 +362,7 @@ func (m *machine) raising(o *Observation) {
 	m.expose()
 	m.failing("exposed", "cannot be fenced: "+why)
 	if m.Blind {
-		m.do(Prove, 0, false)
+		m.order(Prove, 0, false)
 	}
 }
 
@@ -429,7 +429,7 @@ func (m *machine) removing(o *Observation) {
 		m.Duty.Kind, m.Holds = DutyCordon, false
 		m.Unfenced, m.UnfencedSince = true, m.asked
 		m.tell("cordoned", "an operator cordoned it while it was to rejoin: it is cordoned again")
-		m.do(Raise, FenceCordon, false)
+		m.order(Raise, FenceCordon, false)
 	case o.Err != "" || o.Blind:
 		m.failing("waiting", "its fence cannot be removed: "+o.Err)
 	case o.Params.cordoned() || o.Params.fenced():

@@ -35,8 +35,8 @@ func TestWhatIsNoToken(t *testing.T) {
 		CounterKey: true, canaryPrefix + "x": true, fencingPrefix + "a": true,
 		"redlockctl:a": false, "redlockctl:guard": false, "a": false,
 	} {
-		if own(key) != want {
-			t.Errorf("%s: %t", key, own(key))
+		if isOurKey(key) != want {
+			t.Errorf("%s: %t", key, isOurKey(key))
 		}
 	}
 }

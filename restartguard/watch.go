@@ -12,8 +12,8 @@ import (
 	"redlockctl/redlock"
 )
 
-// watch is the guard of one node. What it alone needs to know is its own goroutine's.
-type watch struct {
+// watcher is the guard of one node. What it alone needs to know is its own goroutine's.
+type watcher struct {
 	guard *Guard
 	*member
 
@@ -31,7 +31,7 @@ type watch struct {
 }
 
 // run goes from one connection to the next. There is at most one at a time.
-func (w *watch) run(ctx context.Context) {
+func (w *watcher) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		pause := w.live(ctx)
 		sleep(ctx, pause)
@@ -40,9 +40,9 @@ func (w *watch) run(ctx context.Context) {
 
 // live watches the node by one connection until that breaks, and tells how
 // long to wait before the next is tried.
-func (w *watch) live(ctx context.Context) (pause time.Duration) {
+func (w *watcher) live(ctx context.Context) (pause time.Duration) {
 	l := dial(w.node, w.method.codec(), w.guard.cfg.Timeout)
-	l.counter = w.guard.cfg.CountEvery > 0 && w.method.Kind != Advice
+	l.counter = w.guard.cfg.CountEvery > 0 && w.method.Kind != MethodNone
 	l.crowded = w.crowded
 	if m := w.guard.cfg.Memory; m != nil {
 		l.name += ":" + m.ID()
@@ -101,7 +101,7 @@ func (w *watch) live(ctx context.Context) (pause time.Duration) {
 
 // follow steps with a look and carries out what follows from it, on the same
 // connection. It reports whether that is still good.
-func (w *watch) follow(ctx context.Context, l *conn, o Observation) bool {
+func (w *watcher) follow(ctx context.Context, l *nodeConn, o Observation) bool {
 	todo := w.step(o)
 	for n := 0; len(todo) > 0 && n < maxActions; n++ {
 		a := todo[0]
@@ -112,7 +112,7 @@ func (w *watch) follow(ctx context.Context, l *conn, o Observation) bool {
 		// What was begun is brought to its end, within the timeout: a closing that
 		// is cut off is neither done nor undone.
 		actx, cancel := context.WithTimeout(context.WithoutCancel(ctx), w.guard.cfg.Timeout)
-		outcome, err := l.do(actx, a)
+		outcome, err := l.perform(actx, a)
 		cancel()
 		if err != nil {
 			w.crowded = w.crowded || a.Kind == Kill && errors.Is(err, redlock.ErrLongReply)
@@ -125,11 +125,11 @@ func (w *watch) follow(ctx context.Context, l *conn, o Observation) bool {
 
 // step decides. What follows from it is written down before it is done, so
 // that a guard that is killed in between has not forgotten a loss.
-func (w *watch) step(o Observation) []Action {
+func (w *watcher) step(o Observation) []Action {
 	cfg := w.guard.cfg
 	p := Policy{
 		Delay: cfg.Delay, FirstContact: cfg.FirstContact, ClockStep: cfg.ClockStep, CountEvery: cfg.CountEvery,
-		Advice: w.method.Kind == Advice, Sweep: cfg.Memory != nil,
+		Advice: w.method.Kind == MethodNone, Sweep: cfg.Memory != nil,
 	}
 	if w.guard.inquest != nil {
 		p.EarlyAfter = EarlyAfter(cfg.Early.AttemptBound)
@@ -165,7 +165,7 @@ func (w *watch) step(o Observation) []Action {
 
 // remember writes the state down if it changed, or if it is time, or in any
 // case.
-func (w *watch) remember(always bool) {
+func (w *watcher) remember(always bool) {
 	m := w.guard.cfg.Memory
 	if m == nil || w.state.RunID == "" {
 		return
@@ -191,7 +191,7 @@ func (w *watch) remember(always bool) {
 
 // pause is the time until the next look: the poll, or less when the node may
 // rejoin before that.
-func (w *watch) pause() time.Duration {
+func (w *watcher) pause() time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	poll := w.guard.cfg.Poll
@@ -212,7 +212,7 @@ func isTimeout(err error) bool {
 // inquire spends the time until the next look, or a part of it, on what is asked
 // of the node. It reports whether the connection is still good. What has been answered
 // counts only after a look, which is therefore the next thing to do.
-func (w *watch) inquire(ctx context.Context, l *conn, s *scan) bool {
+func (w *watcher) inquire(ctx context.Context, l *nodeConn, s *scan) bool {
 	until := time.Now().Add(w.pause())
 	for ctx.Err() == nil {
 		q, ok := w.guard.question(w.node.Name())
@@ -245,7 +245,7 @@ func (w *watch) inquire(ctx context.Context, l *conn, s *scan) bool {
 }
 
 // listen takes in what a look has brought of other guards.
-func (w *watch) listen(l *conn) {
+func (w *watcher) listen(l *nodeConn) {
 	if !l.hear {
 		return
 	}
@@ -256,7 +256,7 @@ func (w *watch) listen(l *conn) {
 }
 
 // say tells of a shortcoming once, however often it comes again.
-func (w *watch) say(last *string, err error, what string) {
+func (w *watcher) say(last *string, err error, what string) {
 	why := ""
 	if err != nil {
 		why = what + ": " + show(err)
@@ -268,7 +268,7 @@ func (w *watch) say(last *string, err error, what string) {
 }
 
 // announcement is what the guard says of itself on this node.
-func (w *watch) announcement() string {
+func (w *watcher) announcement() string {
 	w.mu.Lock()
 	s := &w.state
 	a := announce.Guard{ID: w.guard.id, Delay: w.guard.cfg.Delay, Host: w.guard.host, PID: w.guard.pid, Cluster: safetext.New(w.guard.cfg.Cluster)}
@@ -284,7 +284,7 @@ func (w *watch) announcement() string {
 }
 
 // renew has the announcement renewed if it says something else by now.
-func (w *watch) renew() {
+func (w *watcher) renew() {
 	select {
 	case w.changed <- struct{}{}:
 	default:
@@ -296,13 +296,13 @@ func (w *watch) renew() {
 // once.
 func (g *Guard) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
-	watches := make([]*watch, len(g.members))
+	watches := make([]*watcher, len(g.members))
 	for i, m := range g.members {
-		w := &watch{guard: g, member: m, changed: make(chan struct{}, 1)}
+		w := &watcher{guard: g, member: m, changed: make(chan struct{}, 1)}
 		watches[i] = w
 		wg.Go(func() { w.run(ctx) })
-		if m.method.Kind != Advice { // it fences nothing there, and must not be taken for one that does
-			wg.Go(func() { w.announce(ctx) })
+		if m.method.Kind != MethodNone { // it fences nothing there, and must not be taken for one that does
+			wg.Go(func() { w.keepAnnounced(ctx) })
 		}
 	}
 	wg.Wait()
@@ -312,8 +312,8 @@ func (g *Guard) Run(ctx context.Context) error {
 	return nil
 }
 
-// announce keeps a connection on which the guard is seen, until ctx ends.
-func (w *watch) announce(ctx context.Context) {
+// keepAnnounced keeps a connection on which the guard is seen, until ctx ends.
+func (w *watcher) keepAnnounced(ctx context.Context) {
 	last := ""
 	a := announcer{node: w.node, timeout: w.guard.cfg.Timeout, text: w.announcement, changed: w.changed}
 	a.run(ctx, func(err error) { w.say(&last, err, "cannot announce itself, so that nobody sees that it watches") })

@@ -293,5 +293,5 @@ func judgeSeen(seen string, method restartguard.Method) restartguard.BootVerdict
 		}
 		return files, err
 	}
-	return restartguard.JudgeBoot(restartguard.BootText{Main: names[0], Dir: path.Dir(names[0]), Read: read}, method)
+	return restartguard.AssessBoot(restartguard.BootText{Main: names[0], Dir: path.Dir(names[0]), Read: read}, method)
 }

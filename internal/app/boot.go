@@ -50,7 +50,7 @@ func LookAtBoots(ctx context.Context, cfg *config.Config, looks []BootLook, file
 func BootSights(ctx context.Context, cfg *config.Config) map[string]finding.BootSight {
 	var looks []BootLook
 	for _, name := range NodeNames(cfg) {
-		if n, method, err := NodeOf(cfg, name); err == nil && method.Kind != restartguard.Advice {
+		if n, method, err := NodeOf(cfg, name); err == nil && method.Kind != restartguard.MethodNone {
 			looks = append(looks, BootLook{Node: n, Method: method})
 		}
 	}

@@ -64,7 +64,7 @@ func alarming(e restartguard.Event) bool {
 func sightOf(g *restartguard.Guard) monitor.GuardView {
 	sight := monitor.GuardView{Nodes: map[string]monitor.GuardedNode{}, Delay: g.Delay()}
 	for _, s := range g.Status() {
-		if s.Method.Kind == restartguard.Advice {
+		if s.Method.Kind == restartguard.MethodNone {
 			continue // it fences nothing
 		}
 		sight.Nodes[s.Node] = monitor.GuardedNode{

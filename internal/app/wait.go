@@ -34,7 +34,7 @@ func NewWaiter(ctx context.Context, cfg *config.Config, names []string) (w *Wait
 	var waiting []string
 	for _, n := range s.Nodes {
 		// One that is down may come up fenced; one that is held no guard opens.
-		closed := n.State == monitor.NodeFenced || n.State == monitor.NodeDown && methods[n.Name].Kind != restartguard.Advice
+		closed := n.State == monitor.NodeFenced || n.State == monitor.NodeDown && methods[n.Name].Kind != restartguard.MethodNone
 		if closed && slices.Contains(names, n.Name) {
 			waiting = append(waiting, n.Name)
 		}
@@ -51,7 +51,7 @@ func (w *Waiter) Serves(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	if err = restartguard.Wait(ctx, node, method); err == nil {
+	if err = restartguard.WaitServing(ctx, node, method); err == nil {
 		return nil
 	}
 	if runs, _ := GuardRuns(w.cfg); runs {

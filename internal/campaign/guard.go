@@ -66,11 +66,11 @@ func (r *run) guardInside() (*restartguard.Guard, error) {
 	cfg := restartguard.Config{Delay: r.waits(), Poll: guardPoll, Methods: map[string]restartguard.Method{}}
 	if r.ACL {
 		for _, n := range r.nodes {
-			cfg.Methods[n.Name()] = restartguard.Method{Kind: restartguard.ACL, User: lockUser}
+			cfg.Methods[n.Name()] = restartguard.Method{Kind: restartguard.MethodACL, User: lockUser}
 		}
 	}
 	if r.Early {
-		cfg.Early = restartguard.Early{AttemptBound: attemptBound, Patterns: []string{r.Pattern}}
+		cfg.Early = restartguard.EarlyRejoin{AttemptBound: attemptBound, Patterns: []string{r.Pattern}}
 	}
 	return restartguard.New(r.nodes, cfg)
 }

@@ -109,7 +109,7 @@ anchors, for one), or if it cannot be verified from here.`,
 
 // fenceWords are the methods that fence.
 func fenceWords() []string {
-	return slices.DeleteFunc(restartguard.MethodWords(), func(word string) bool { return word == restartguard.Advice.String() })
+	return slices.DeleteFunc(restartguard.MethodWords(), func(word string) bool { return word == restartguard.MethodNone.String() })
 }
 
 // methodOf is the method of a word, with the user of the configured one.
@@ -117,11 +117,11 @@ func methodOf(word string, configured restartguard.Method) (restartguard.Method,
 	kind, ok := restartguard.MethodOf(word)
 	m := restartguard.Method{Kind: kind}
 	switch {
-	case !ok || kind == restartguard.Advice:
+	case !ok || kind == restartguard.MethodNone:
 		return m, fmt.Errorf("--method %q: it is %s", word, either(fenceWords()))
 	case kind == configured.Kind:
 		return configured, nil
-	case kind == restartguard.ACL:
+	case kind == restartguard.MethodACL:
 		m.User = "locks"
 	}
 	return m, nil
@@ -184,7 +184,7 @@ func bootDoc(l app.BootLook, verify bool) bootFenceJSON {
 		return doc
 	}
 	doc.Lines = l.Method.StartLines()
-	if l.Method.Kind == restartguard.MinReplicas {
+	if l.Method.Kind == restartguard.MethodMinReplicas {
 		doc.Args = restartguard.FenceArgs
 		doc.Include = safetext.Optional(filepath.Join(filepath.Dir(cmp.Or(l.Check.File, anyConfigFile)), fenceFile))
 		if start := l.Check.Process.ExecStart; canShow(start) {
@@ -245,9 +245,9 @@ func printBootCheck(w io.Writer, l app.BootLook) {
 func printBootFence(w io.Writer, l app.BootLook, doc bootFenceJSON) {
 	fmt.Fprintf(w, "%s (%s), method %s\n\n", safetext.Escape(l.Node.Name()), safetext.Escape(l.Node.Addr()), doc.Method)
 	switch l.Method.Kind {
-	case restartguard.MinReplicas:
+	case restartguard.MethodMinReplicas:
 		printParamFence(w, l, doc)
-	case restartguard.ACL:
+	case restartguard.MethodACL:
 		printUserFence(w, l, doc)
 	default:
 		fmt.Fprintf(w, "Its fence is \"none\": nothing starts it fenced. See --method, `redlockctl supervise`,\nand `redlockctl node wait --before-start`.\n")

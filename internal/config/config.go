@@ -112,7 +112,7 @@ type Guard struct {
 	Counter   bool // a counter key shows a restored snapshot
 	// Early is how nodes may rejoin before D; the zero value if early_rejoin is not
 	// set.
-	Early restartguard.Early
+	Early restartguard.EarlyRejoin
 	// StateDir is what the daemon remembers in; "" without a home.
 	StateDir string
 }
@@ -410,7 +410,7 @@ func (f *configFile) early(c *Config, t *table, delay span, drift setting) {
 	case on && bound.ok && delay.ok && restartguard.EarlyAfter(bound.Duration) >= delay.Duration:
 		bound.problem("is not below %s: early_rejoin would never be early", delay.refer())
 	case on && bound.ok:
-		c.Guard.Early = restartguard.Early{AttemptBound: bound.Duration, Patterns: c.Cluster.LockPatterns}
+		c.Guard.Early = restartguard.EarlyRejoin{AttemptBound: bound.Duration, Patterns: c.Cluster.LockPatterns}
 	}
 }
 

@@ -190,7 +190,7 @@ func TestGoodConfigurationsAreTaken(t *testing.T) {
 			Redlock: redlock.Options{NodeTimeout: 80 * time.Millisecond, ConnectTimeout: time.Second, DriftFactor: 0.05, DriftMargin: 5 * time.Millisecond, Retries: -1, RetryDelay: time.Second},
 			Monitor: Monitor{Timeout: time.Second, ProbeEvery: 100 * time.Millisecond, InfoEvery: 2 * time.Second, ScanEvery: time.Second, ScanCount: 500, MaxMemory: 512 << 20},
 			Guard: Guard{FirstContact: restartguard.Fence, DelayMargin: 100 * time.Millisecond, Delay: 3 * time.Minute,
-				Poll: 100 * time.Millisecond, Timeout: 250 * time.Millisecond, ClockStep: 20 * time.Millisecond, Counter: true, Early: restartguard.Early{AttemptBound: 1500 * time.Millisecond, Patterns: []string{"lock:*", "redlock:*"}},
+				Poll: 100 * time.Millisecond, Timeout: 250 * time.Millisecond, ClockStep: 20 * time.Millisecond, Counter: true, Early: restartguard.EarlyRejoin{AttemptBound: 1500 * time.Millisecond, Patterns: []string{"lock:*", "redlock:*"}},
 				StateDir: filepath.Join(dir, "state")},
 			TUI:         TUI{ASCII: true, FPS: 30, Theme: "color-blind", Colors: map[string]string{"warn": "#ffd75f", "bad": "210"}},
 			PasswordEnv: []string{"REDIS_PASSWORD"},
@@ -254,8 +254,8 @@ func TestTheMethodOfANode(t *testing.T) {
 		want restartguard.Method
 	}{
 		{"", restartguard.Method{}},
-		{`fence = "none"`, restartguard.Method{Kind: restartguard.Advice}},
-		{"fence = \"acl\"\nfence_user = \"locks\"", restartguard.Method{Kind: restartguard.ACL, User: "locks", Allow: restartguard.DefaultAllow()}},
+		{`fence = "none"`, restartguard.Method{Kind: restartguard.MethodNone}},
+		{"fence = \"acl\"\nfence_user = \"locks\"", restartguard.Method{Kind: restartguard.MethodACL, User: "locks", Allow: restartguard.DefaultAllow()}},
 	} {
 		c, err := loadText(t, least+tt.keys, env())
 		if err != nil || !reflect.DeepEqual(c.Nodes[0].Method(), tt.want) {

@@ -135,7 +135,7 @@ func (f *configFile) node(t *table, getenv func(string) string) (n Node, server 
 		t.overrides("db", addr)
 		n.DB = at.db
 	}
-	n.Fence = t.choice("fence", restartguard.MinReplicas.String(), restartguard.MethodWords()...)
+	n.Fence = t.choice("fence", restartguard.MethodMinReplicas.String(), restartguard.MethodWords()...)
 	fenceUser := f.fence(t, &n)
 	protocol := t.integer("protocol", 3, 2, 3)
 	username, usernameSetting := t.text("username", at.user)

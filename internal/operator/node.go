@@ -13,7 +13,7 @@ import (
 // methodOf is how a person fences a node.
 func (opt *Options) methodOf(n *redlock.Node) restartguard.Method {
 	m := opt.Methods[n.Name()]
-	if m.Kind == restartguard.Advice {
+	if m.Kind == restartguard.MethodNone {
 		return restartguard.Method{} // by hand a person may, what no guard does
 	}
 	return m
@@ -123,7 +123,7 @@ func mayBeUsed(ctx context.Context, n *redlock.Node, method restartguard.Method,
 	case is.Configured:
 		return fmt.Errorf("node %q was configured since it started, so that it may have been open", n.Name())
 	}
-	keys, err := restartguard.Keys(ctx, n, patterns)
+	keys, err := restartguard.CountKeys(ctx, n, patterns)
 	if err == nil && keys > 0 {
 		err = fmt.Errorf("node %q holds keys under the lock patterns", n.Name())
 	}

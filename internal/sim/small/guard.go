@@ -134,7 +134,7 @@ func (x *restartModel) others(s *state, i int) []restartguard.Other {
 func (x *restartModel) inquest(s *state, i int) (*restartguard.Inquest, *restartguard.Evidence) {
 	q := &restartguard.Inquest{N: nodeCount, Quorum: redlock.Quorum(nodeCount), After: x.after, Apart: attemptBound / 2}
 	others, st, now := x.others(s, i), s.node[i].state, s.time()
-	if e := q.Evidence(nodeNames[i], st, others, now); now.Before(st.Deadline.Add(x.after - st.Delay)) {
+	if e := q.EvidenceFor(nodeNames[i], st, others, now); now.Before(st.Deadline.Add(x.after - st.Delay)) {
 		return q, e
 	}
 	for k, o := 0, 0; k < nodeCount; k++ {
@@ -157,7 +157,7 @@ func (x *restartModel) inquest(s *state, i int) (*restartguard.Inquest, *restart
 		}
 		o++
 	}
-	return q, q.Evidence(nodeNames[i], st, others, now)
+	return q, q.EvidenceFor(nodeNames[i], st, others, now)
 }
 
 // read: the guard reads the locks of a node for another one, and looks at it right

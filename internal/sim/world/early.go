@@ -43,7 +43,7 @@ func (w *World) evidence(g *guard, node int, now time.Time) *restartguard.Eviden
 	if r.UnreachableIsFine {
 		g.inquest.N = len(others) + 1
 	}
-	return g.inquest.Evidence(nodeNames[node], x.state, others, now)
+	return g.inquest.EvidenceFor(nodeNames[node], x.state, others, now)
 }
 
 // testify takes the answer to a scan to the inquest.
