@@ -1,10 +1,6 @@
 package restartguard
 
-import (
-	"errors"
-	"redlockctl/internal/safetext"
-	"time"
-)
+import "time"
 
 // Event is something the guard saw or did.
 type Event struct {
@@ -25,37 +21,3 @@ type Event struct {
 	// quorum", "memory") are no less so without.
 	Alarm bool
 }
-
-// short is enough of a run_id to tell two apart.
-func short(id string) string { return id[:min(4, len(id))] }
-
-// AtMost rounds an upper bound, up: what was not nothing is never shown as 0.
-func AtMost(d time.Duration) time.Duration {
-	unit := time.Millisecond
-	if d >= time.Second {
-		unit = 10 * time.Millisecond
-	}
-	if r := d % unit; r > 0 {
-		d += unit - r
-	}
-	return d
-}
-
-// round drops digits that nobody reads.
-func round(d time.Duration) time.Duration {
-	if d < time.Second {
-		return d.Round(time.Millisecond)
-	}
-	return d.Round(10 * time.Millisecond)
-}
-
-// show makes an error fit for a screen: it may hold a server's text.
-func show(err error) string {
-	if err == nil {
-		return ""
-	}
-	return safetext.Escape(err.Error())
-}
-
-// shown makes text of a server or a file fit for a screen.
-func shown(s string) string { return show(errors.New(s)) }

@@ -444,10 +444,6 @@ func (g *Guard) greatest() time.Duration {
 	return g.peers.Greatest(time.Now())
 }
 
-func sameServer(other string) string {
-	return fmt.Sprintf("is the same server as %s, by another address: it has no vote of its own", other)
-}
-
 // sameAs is the name of a node before this one at whose address the same incarnation
 // answers; "": there is none.
 func (g *Guard) sameAs(w *member, runID string) string {

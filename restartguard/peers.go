@@ -19,8 +19,6 @@ const (
 	mostPeers = 64
 )
 
-const unheard = "the announcements of other guards cannot be read, so that only its own D counts here"
-
 // Peers are the other guards that a guard has seen on its nodes. It is pure: the
 // simulator uses it as well.
 type Peers struct{ seen []peer }

@@ -78,9 +78,6 @@ func (m *machine) unreached(o *Observation) {
 	m.Err, m.Denied, m.Nobody = o.Err, o.Denied, o.Refused
 }
 
-// clockless is what a guard that may not send TIME misses.
-const clockless = "TIME is denied to the guard: a forward step of its clock ends locks too early, and would go unnoticed"
-
 func (m *machine) seen(o *Observation) {
 	back := m.Phase == PhaseUnreachable && m.RunID == o.RunID
 	old, counted, before := m.Incarnation, m.Counter, m.Clock
@@ -264,12 +261,6 @@ func (m *machine) settleServing(o *Observation) {
 		m.order(Count, 0, false)
 	}
 }
-
-// Reasons of a node whose fence cannot be read.
-const (
-	blindlyFenced  = "refuses writes; what fences it cannot be read, so a person must let it rejoin"
-	blindlyServing = "its fence cannot be read: not guarded"
-)
 
 // settleBlind: CONFIG is denied. What is left is to see if writes are refused.
 func (m *machine) settleBlind() {

@@ -1,0 +1,60 @@
+package restartguard
+
+// Words for people, and how numbers and other people's text are shown in them.
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"redlockctl/internal/safetext"
+)
+
+// short is enough of a run_id to tell two apart.
+func short(id string) string { return id[:min(4, len(id))] }
+
+// AtMost rounds an upper bound, up: what was not nothing is never shown as 0.
+func AtMost(d time.Duration) time.Duration {
+	unit := time.Millisecond
+	if d >= time.Second {
+		unit = 10 * time.Millisecond
+	}
+	if r := d % unit; r > 0 {
+		d += unit - r
+	}
+	return d
+}
+
+// round drops digits that nobody reads.
+func round(d time.Duration) time.Duration {
+	if d < time.Second {
+		return d.Round(time.Millisecond)
+	}
+	return d.Round(10 * time.Millisecond)
+}
+
+// show makes an error fit for a screen: it may hold a server's text.
+func show(err error) string {
+	if err == nil {
+		return ""
+	}
+	return safetext.Escape(err.Error())
+}
+
+// shown makes text of a server or a file fit for a screen.
+func shown(s string) string { return show(errors.New(s)) }
+
+// clockless is what a guard that may not send TIME misses.
+const clockless = "TIME is denied to the guard: a forward step of its clock ends locks too early, and would go unnoticed"
+
+// Reasons of a node whose fence cannot be read.
+const (
+	blindlyFenced  = "refuses writes; what fences it cannot be read, so a person must let it rejoin"
+	blindlyServing = "its fence cannot be read: not guarded"
+)
+
+const unheard = "the announcements of other guards cannot be read, so that only its own D counts here"
+
+func sameServer(other string) string {
+	return fmt.Sprintf("is the same server as %s, by another address: it has no vote of its own", other)
+}
