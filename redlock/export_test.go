@@ -7,7 +7,7 @@ func Listened(k *Keeper) (n int) {
 		of := e.lines[k.lock.resource]
 		e.mu.Unlock()
 		for _, l := range of {
-			if s, ok := l.(*sentry); ok && s.keeper == k {
+			if s, ok := l.(*sentry); ok && s.resource == k.lock.resource && s.token == k.lock.token {
 				s.mu.Lock()
 				if s.seen[e.node] {
 					n++

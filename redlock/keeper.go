@@ -227,10 +227,19 @@ func (k *Keeper) update(step func(now time.Time)) {
 	}
 }
 
+// missed is told that a copy is gone, or another's.
+func (k *Keeper) missed() {
+	k.update(k.machine.missed)
+	select {
+	case k.hint <- struct{}{}:
+	default:
+	}
+}
+
 // run carries out what the machine decides, one thing after the other.
 func (k *Keeper) run(halted context.Context) {
 	defer close(k.done)
-	sentry := k.post()
+	sentry := k.lock.client.postSentry(k.lock.Resource(), k.lock.Token(), k.missed)
 	defer sentry.end()
 	for {
 		var act keepAct

@@ -10,21 +10,21 @@ import (
 // keeper looks at once and not at its next extension. What it hears decides only when
 // an extension is made; the extension alone says how the lock stands.
 type sentry struct {
-	keeper *Keeper
-	ears   []*ear
+	resource, token string
+	gone            func() // a copy is
+	ears            []*ear
 
 	mu   sync.Mutex
 	seen []bool // by node: the copy was there when it was last read
 }
 
-// post begins to listen; nil where the client has ended.
-func (k *Keeper) post() *sentry {
-	c := k.lock.client
-	if c.enter("keep", k.lock.Resource()) != nil {
+// postSentry begins to listen; nil where the client has ended.
+func (c *Client) postSentry(resource, token string, gone func()) *sentry {
+	if c.enter("keep", resource) != nil {
 		return nil
 	}
 	defer c.ops.Done()
-	s := &sentry{keeper: k, ears: c.watcher.ears, seen: make([]bool, len(c.nodes))}
+	s := &sentry{resource: resource, token: token, gone: gone, ears: c.watcher.ears, seen: make([]bool, len(c.nodes))}
 	for i, e := range s.ears {
 		if e.attach(s) == earUp {
 			s.up(i)
@@ -41,22 +41,18 @@ func (s *sentry) end() {
 	}
 }
 
-func (s *sentry) key() string      { return s.keeper.lock.Resource() }
+func (s *sentry) key() string      { return s.resource }
 func (s *sentry) up(node int)      { s.ears[node].ask(s) }
 func (s *sentry) down(int)         {}
 func (s *sentry) changed(node int) { s.ears[node].ask(s) }
 
 func (s *sentry) read(node int, m message, _ bool, _ time.Time) {
-	here := m.there && m.token == s.keeper.lock.Token()
+	here := m.there && m.token == s.token
 	s.mu.Lock()
 	gone := s.seen[node] && !here
 	s.seen[node] = here
 	s.mu.Unlock()
 	if gone {
-		s.keeper.update(s.keeper.machine.missed)
-		select {
-		case s.keeper.hint <- struct{}{}:
-		default:
-		}
+		s.gone()
 	}
 }
