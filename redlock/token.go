@@ -61,3 +61,18 @@ func tokenWith(owner string) func(note) string {
 	}
 	return func(n note) string { return newToken(n) + ownerMark + owner }
 }
+
+// printableASCII is s with "-" for each byte that is no printable ASCII, or a blank,
+// and no longer than most.
+func printableASCII(s string, most int) string {
+	s = strings.Map(func(r rune) rune {
+		if r <= ' ' || r > '~' {
+			return '-'
+		}
+		return r
+	}, s)
+	return s[:min(len(s), most)]
+}
+
+// MostOwner is how long [Options.Owner] may be, in bytes.
+const MostOwner = mostOwner
