@@ -56,10 +56,10 @@ var (
 	ErrNoCertificate = errors.New("the server asks for a client certificate, and none is configured")
 )
 
-// full is how the one line begins that a server without places sends before it
+// noPlaces is how the one line begins that a server without places sends before it
 // closes. The client library would take it for the answer to its greeting, go on,
 // and tell of a connection that was reset.
-var full = []byte("-ERR max number of clients")
+var noPlaces = []byte("-ERR max number of clients")
 
 // check puts the check before a connection.
 func check(c net.Conn, b *Budget, uncertified *atomic.Bool) net.Conn {
@@ -108,7 +108,7 @@ func (c *checkedConn) Read(b []byte) (int, error) {
 		return 0, c.bad
 	}
 	n, err := c.Conn.Read(b)
-	if err = c.explain(err); !c.heard.Load() && bytes.HasPrefix(b[:n], full) {
+	if err = c.explain(err); !c.heard.Load() && bytes.HasPrefix(b[:n], noPlaces) {
 		c.bad = ErrFull
 		return 0, c.bad
 	}
@@ -165,7 +165,7 @@ func (f *frames) charge(n int64) error {
 	return nil
 }
 
-// pass looks at the next bytes of the stream. Any error is an errBadReply.
+// pass looks at the next bytes of the stream. Any error is an ErrBadReply.
 func (f *frames) pass(b []byte) error {
 	for len(b) > 0 {
 		if f.skip > 0 {
@@ -192,7 +192,7 @@ func (f *frames) pass(b []byte) error {
 		if len(f.line) > 0 {
 			line = append(f.line, line...)
 		}
-		if err := f.head(line); err != nil {
+		if err := f.readHead(line); err != nil {
 			return err
 		}
 		f.line = f.line[:0]
@@ -201,10 +201,10 @@ func (f *frames) pass(b []byte) error {
 	return nil
 }
 
-// head takes in the line that begins a value.
-func (f *frames) head(line []byte) error {
+// readHead takes in the line that begins a value.
+func (f *frames) readHead(line []byte) error {
 	if len(line) < 2 || line[len(line)-1] != '\r' {
-		return fmt.Errorf("%w: %.40q", errBadReply, line)
+		return fmt.Errorf("%w: %.40q", ErrBadReply, line)
 	}
 	if err := f.charge(int64(len(line)) + 1); err != nil {
 		return err
@@ -222,12 +222,12 @@ func (f *frames) head(line []byte) error {
 	default:
 		// Attributes ('|') too: no server sends them unasked, and the client library
 		// reads one after the other by recursion.
-		return fmt.Errorf("%w: it begins with %q", errBadReply, kind)
+		return fmt.Errorf("%w: it begins with %q", ErrBadReply, kind)
 	}
 	n, err := strconv.ParseInt(string(line[1:len(line)-1]), 10, 64)
 	switch {
 	case err != nil || n < -1:
-		return fmt.Errorf("%w: a length of %.40q", errBadReply, line[1:len(line)-1])
+		return fmt.Errorf("%w: a length of %.40q", ErrBadReply, line[1:len(line)-1])
 	case n > f.left: // whatever it is: each byte, and each item, costs one at least
 		return fmt.Errorf("%w: a length of %.40q", ErrLongReply, line[1:len(line)-1])
 	case each == 0 && n >= 0:
@@ -239,7 +239,7 @@ func (f *frames) head(line []byte) error {
 	case n <= 0:
 		f.whole()
 	case len(f.open) == mostDepth:
-		return fmt.Errorf("%w: too deep", errBadReply)
+		return fmt.Errorf("%w: too deep", ErrBadReply)
 	default:
 		if err := f.charge(n * each * ItemCost); err != nil {
 			return err

@@ -50,7 +50,7 @@ func TestWhatIsNoReplyIsRefused(t *testing.T) {
 		"behind a list":      "*2\r\n:1\r\n:2\r\nx\r\n",
 	} {
 		f := newFrames(testReply, 0)
-		if err := f.pass([]byte(text)); !errors.Is(err, errBadReply) {
+		if err := f.pass([]byte(text)); !errors.Is(err, ErrBadReply) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

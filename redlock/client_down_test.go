@@ -30,13 +30,13 @@ func TestMinorityDownOrHung(t *testing.T) {
 	for i := range 20 {
 		l := acquire(t, c, fmt.Sprint("a", i), 100*time.Second)
 		if i%2 == 0 { // does not wait for the others
-			if results, err := l.Release(t.Context()); err != nil || count(results, redlock.StatusOK) != 3 {
+			if results, err := l.Release(t.Context()); err != nil || countTrue(results, redlock.StatusOK) != 3 {
 				t.Fatalf("released: %s, %v", statuses(results), err)
 			}
 			continue
 		}
 		results, err := c.Release(t.Context(), l.Resource(), l.Token())
-		if err != nil || count(results, redlock.StatusOK) != 3 {
+		if err != nil || countTrue(results, redlock.StatusOK) != 3 {
 			t.Fatalf("released: %s, %v", statuses(results), err)
 		}
 		if results[0].Err == nil || results[1].Err == nil {
@@ -122,13 +122,13 @@ func TestFencedNodes(t *testing.T) {
 	c := open(t, fenced, patient())
 	_, err := c.TryAcquire(t.Context(), "a", 10*time.Second)
 	var e *redlock.Error
-	if !errors.Is(err, redlock.ErrNoQuorum) || !errors.As(err, &e) || count(e.Nodes, redlock.StatusFenced) < 2 {
+	if !errors.Is(err, redlock.ErrNoQuorum) || !errors.As(err, &e) || countTrue(e.Nodes, redlock.StatusFenced) < 2 {
 		t.Fatal(err)
 	}
 	if !strings.Contains(err.Error(), "n1 fenced") && !strings.Contains(err.Error(), "n2 fenced") {
 		t.Error(err)
 	}
-	if results, err := c.Inspect(t.Context(), "a"); err != nil || count(results, redlock.StatusAbsent) != 3 {
+	if results, err := c.Inspect(t.Context(), "a"); err != nil || countTrue(results, redlock.StatusAbsent) != 3 {
 		t.Errorf("a fenced node can be read: %s, %v", statuses(results), err)
 	}
 	// Opened, locked, and closed again with the copies in place.
@@ -195,7 +195,7 @@ func TestDeniedByACL(t *testing.T) {
 	denied := func(err error, wants ...string) {
 		t.Helper()
 		var e *redlock.Error
-		if !errors.Is(err, redlock.ErrNoQuorum) || !errors.As(err, &e) || count(e.Nodes, redlock.StatusDenied) < 2 {
+		if !errors.Is(err, redlock.ErrNoQuorum) || !errors.As(err, &e) || countTrue(e.Nodes, redlock.StatusDenied) < 2 {
 			t.Errorf("not told as denied: %v", err)
 			return
 		}
@@ -232,7 +232,7 @@ func TestDeniedByACL(t *testing.T) {
 	_, err = half.Revoke(t.Context(), "held", held.Token(), time.Minute)
 	denied(err, "strlen, get, pttl and set")
 	results, _ := half.Inspect(t.Context(), "held")
-	if count(results, redlock.StatusDenied) != 3 || !strings.Contains(results[0].Err.Error(), "'strlen'") {
+	if countTrue(results, redlock.StatusDenied) != 3 || !strings.Contains(results[0].Err.Error(), "'strlen'") {
 		t.Errorf("a look that is denied: %s, %v", statuses(results), results[0].Err)
 	}
 
@@ -270,7 +270,7 @@ func TestScriptsLostByTheServer(t *testing.T) {
 			}
 		}
 		results, err := c.Release(t.Context(), l.Resource(), l.Token())
-		if err != nil || count(results, redlock.StatusOK) != 3 {
+		if err != nil || countTrue(results, redlock.StatusOK) != 3 {
 			t.Fatalf("round %d: %s, %v", i, statuses(results), err)
 		}
 	}

@@ -55,7 +55,7 @@ func statuses(results []redlock.NodeResult) string {
 	return b.String()
 }
 
-func count(results []redlock.NodeResult, s redlock.Status) (n int) {
+func countTrue(results []redlock.NodeResult, s redlock.Status) (n int) {
 	for _, r := range results {
 		if r.Status == s {
 			n++
@@ -115,7 +115,7 @@ func TestAcquireInspectExtendRelease(t *testing.T) {
 	if !l.Valid(time.Now()) || l.Valid(l.Until()) {
 		t.Error("valid before its end, and not at it")
 	}
-	if n := count(l.Nodes(), redlock.StatusOK); n < 3 {
+	if n := countTrue(l.Nodes(), redlock.StatusOK); n < 3 {
 		t.Errorf("held with %d", n)
 	}
 	eventually(t, "the lock is not on all five", func() bool {
@@ -138,7 +138,7 @@ func TestAcquireInspectExtendRelease(t *testing.T) {
 	}
 
 	results, err := l.Release(context.Background())
-	if err != nil || count(results, redlock.StatusOK) < 3 {
+	if err != nil || countTrue(results, redlock.StatusOK) < 3 {
 		t.Errorf("released: %s, %v", statuses(results), err)
 	}
 	settled(t, servers)
@@ -149,11 +149,11 @@ func TestAcquireInspectExtendRelease(t *testing.T) {
 		t.Errorf("extended after its release: %v", err)
 	}
 	results, err = l.Release(context.Background())
-	if !errors.Is(err, redlock.ErrNotHeld) || count(results, redlock.StatusAbsent) != 5 {
+	if !errors.Is(err, redlock.ErrNotHeld) || countTrue(results, redlock.StatusAbsent) != 5 {
 		t.Errorf("released again: %s, %v", statuses(results), err)
 	}
 	results, err = c.Inspect(t.Context(), "job:1")
-	if err != nil || count(results, redlock.StatusAbsent) != 5 {
+	if err != nil || countTrue(results, redlock.StatusAbsent) != 5 {
 		t.Errorf("inspected: %s, %v", statuses(results), err)
 	}
 }

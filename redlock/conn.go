@@ -48,7 +48,7 @@ type call struct {
 // goroutines of a stream or within enqueue, and must not block.
 type sink interface{ answered(answer) }
 
-func (c *call) reply(a answer) {
+func (c *call) answerWith(a answer) {
 	if c.to != nil {
 		a.node = c.node
 		c.to.answered(a)
@@ -81,8 +81,8 @@ type link interface {
 	receive(oldest func() *call) (*call, answer, error)
 	// expect bounds the waiting of receive; zero: no bound.
 	expect(by time.Time)
-	// server names the process that answers; empty: it does not tell.
-	server() string
+	// serverID names the process that answers; empty: it does not tell.
+	serverID() string
 	// close ends the connection, and a receive that waits.
 	close()
 	// abort is close, and sees to it that nothing is sent any more: what the

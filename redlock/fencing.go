@@ -16,9 +16,9 @@ const fencingTTL = 24 * time.Hour
 // errFencing is why an attempt failed that had its votes.
 var errFencing = errors.New("the fencing token could not be written to a quorum")
 
-// numbers collects what nodes answer to the reading or writing of fencing
+// fencingNumbers collects what nodes answer to the reading or writing of fencing
 // numbers.
-type numbers struct {
+type fencingNumbers struct {
 	ready chan struct{} // has room for one
 	need  int           // numbers that are enough
 
@@ -30,14 +30,14 @@ type numbers struct {
 	done    bool
 }
 
-func newNumbers(n, need int) *numbers {
-	return &numbers{
+func newNumbers(n, need int) *fencingNumbers {
+	return &fencingNumbers{
 		ready: make(chan struct{}, 1), need: need, left: n,
 		ok: make([]bool, n), values: make([]uint64, n), results: make([]NodeResult, n),
 	}
 }
 
-func (f *numbers) answered(a answer) {
+func (f *fencingNumbers) answered(a answer) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.left--
@@ -47,7 +47,7 @@ func (f *numbers) answered(a answer) {
 	if a.Status == StatusOK {
 		f.ok[a.node], f.values[a.node] = true, a.number
 	}
-	if yes := count(f.ok); !f.done && (yes >= f.need || f.left == 0) {
+	if yes := countTrue(f.ok); !f.done && (yes >= f.need || f.left == 0) {
 		f.done = true
 		f.ready <- struct{}{}
 	}
@@ -55,7 +55,7 @@ func (f *numbers) answered(a answer) {
 
 // wait waits until enough nodes have answered yes, all have answered, or by.
 // Of each node it reports whether it did, and its number.
-func (f *numbers) wait(by time.Time) (ok []bool, values []uint64) {
+func (f *fencingNumbers) wait(by time.Time) (ok []bool, values []uint64) {
 	timer := time.NewTimer(time.Until(by))
 	defer timer.Stop()
 	select {
@@ -68,7 +68,7 @@ func (f *numbers) wait(by time.Time) (ok []bool, values []uint64) {
 	return append([]bool(nil), f.ok...), append([]uint64(nil), f.values...)
 }
 
-func count(b []bool) int {
+func countTrue(b []bool) int {
 	n := 0
 	for _, x := range b {
 		if x {

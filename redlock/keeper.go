@@ -244,14 +244,14 @@ func (k *Keeper) run(halted context.Context) {
 	sentry := k.lock.client.postSentry(k.lock.Resource(), k.lock.Token(), k.missed)
 	defer sentry.end()
 	for {
-		var act keepAct
+		var action keepAction
 		var pause time.Duration
 		k.update(func(now time.Time) {
 			var wake time.Time
-			act, wake = k.machine.next(now)
+			action, wake = k.machine.next(now)
 			pause = wake.Sub(now)
 		})
-		switch act {
+		switch action {
 		case keepEnd:
 			return
 		case keepExtend:
@@ -348,7 +348,7 @@ func (p *repairs) known() *Copies {
 // round takes in the answers to an extension and, if it was granted, puts back the
 // copies that are missing, before the end of validity. It reports whether there is more to
 // do soon. It waits no longer than two node timeouts, and not beyond halted.
-func (p *repairs) round(halted context.Context, r *run, granted bool, until time.Time) (more bool) {
+func (p *repairs) round(halted context.Context, r *attemptRun, granted bool, until time.Time) (more bool) {
 	c := p.lock.client
 	timer := time.NewTimer(time.Until(r.machine.Deadline()))
 	defer timer.Stop()
@@ -389,7 +389,7 @@ func (p *repairs) round(halted context.Context, r *run, granted bool, until time
 
 // send asks nodes to take the copy, where nothing stands in its place. It is queued
 // before a release that comes later, on the same stream.
-func (p *repairs) send(asked *putBack, to []int, r *run, until time.Time) bool {
+func (p *repairs) send(asked *putBack, to []int, r *attemptRun, until time.Time) bool {
 	l, c := p.lock, p.lock.client
 	by := time.Now().Add(c.opt.NodeTimeout)
 	if until.Before(by) {
@@ -416,7 +416,7 @@ func (p *repairs) send(asked *putBack, to []int, r *run, until time.Time) bool {
 }
 
 // learn takes in what became of it.
-func (p *repairs) learn(asked *putBack, to []int, r *run) {
+func (p *repairs) learn(asked *putBack, to []int, r *attemptRun) {
 	asked.mu.Lock()
 	answers := append([]answer(nil), asked.answers...)
 	asked.mu.Unlock()

@@ -63,13 +63,13 @@ type keeping struct {
 	err     error // why it is uncertain or lost
 }
 
-// keepAct is what a driver has to do next.
-type keepAct uint8
+// keepAction is what a driver has to do next.
+type keepAction uint8
 
 const (
-	keepWait   keepAct = iota // ask again at the time that comes with it
-	keepExtend                // extend, and tell the outcome
-	keepEnd                   // nothing any more
+	keepWait   keepAction = iota // ask again at the time that comes with it
+	keepExtend                   // extend, and tell the outcome
+	keepEnd                      // nothing any more
 )
 
 // ended reports whether the state is final.
@@ -83,7 +83,7 @@ func (k *keeping) expire(now time.Time) {
 }
 
 // next is what to do now.
-func (k *keeping) next(now time.Time) (keepAct, time.Time) {
+func (k *keeping) next(now time.Time) (keepAction, time.Time) {
 	k.expire(now)
 	switch {
 	case k.ended(), k.stopped:

@@ -9,7 +9,7 @@ import (
 
 // keepMachine is what a driver needs of a [keeping]; twins override it.
 type keepMachine interface {
-	next(now time.Time) (keepAct, time.Time)
+	next(now time.Time) (keepAction, time.Time)
 	expire(now time.Time)
 	extended(now, until time.Time, random float64)
 	failed(now time.Time, err error, random float64)
@@ -49,7 +49,7 @@ func (k countsNothing) extended(now, until time.Time, random float64) {
 	k.made = 0
 }
 
-func (k sleepsPastEnd) next(now time.Time) (keepAct, time.Time) {
+func (k sleepsPastEnd) next(now time.Time) (keepAction, time.Time) {
 	act, wake := k.keeping.next(now)
 	return act, wake.Add(time.Second)
 }

@@ -22,8 +22,8 @@ type Lock struct {
 	results  []NodeResult
 	released bool
 	lost     bool
-	copies   []remnant // what is known to be left on the nodes
-	runs     []*run    // of which some nodes have not answered yet
+	copies   []remnant     // what is known to be left on the nodes
+	runs     []*attemptRun // of which some nodes have not answered yet
 }
 
 // Resource is what is locked.
@@ -105,7 +105,7 @@ func (l *Lock) votes() *Copies {
 
 // extend is Extend; copies say which of them count. The run is nil if nothing was
 // sent.
-func (l *Lock) extend(ctx context.Context, ttl time.Duration, copies *Copies) (*run, error) {
+func (l *Lock) extend(ctx context.Context, ttl time.Duration, copies *Copies) (*attemptRun, error) {
 	const op = "extend"
 	l.mu.Lock()
 	until, gone := l.end(), l.released || l.lost
@@ -139,7 +139,7 @@ func (l *Lock) extend(ctx context.Context, ttl time.Duration, copies *Copies) (*
 // settle takes in late answers, and forgets the runs that have nothing more to
 // tell. l.mu is held.
 func (l *Lock) settle() {
-	l.runs = slices.DeleteFunc(l.runs, func(r *run) bool {
+	l.runs = slices.DeleteFunc(l.runs, func(r *attemptRun) bool {
 		copies, all := r.remnants()
 		if !all {
 			return false
@@ -280,7 +280,7 @@ func (c *Client) Extend(ctx context.Context, resource, token string, ttl time.Du
 	return l, nil
 }
 
-func (c *Client) extend(ctx context.Context, resource, token string, ttl time.Duration, terms Terms) (*run, error) {
+func (c *Client) extend(ctx context.Context, resource, token string, ttl time.Duration, terms Terms) (*attemptRun, error) {
 	const op = "extend"
 	ttl = ttl.Truncate(time.Millisecond)
 	if err := checkNames(op, resource, token); err != nil {
@@ -297,7 +297,7 @@ func (c *Client) extend(ctx context.Context, resource, token string, ttl time.Du
 		return nil, c.endedBy(ctx, op, resource, err, nil)
 	}
 	terms.Extend = true
-	r, err := c.try(ctx, true, func() *run { return c.attempt(ctx, resource, token, ttl, terms, false) })
+	r, err := c.try(ctx, true, func() *attemptRun { return c.attempt(ctx, resource, token, ttl, terms, false) })
 	if err != nil {
 		return nil, c.endedBy(ctx, op, resource, err, nil)
 	}
@@ -307,10 +307,10 @@ func (c *Client) extend(ctx context.Context, resource, token string, ttl time.Du
 	return r, nil
 }
 
-func (r *run) lock() *Lock {
+func (r *attemptRun) lock() *Lock {
 	return &Lock{
 		client: r.client, resource: r.resource, token: r.token, ttl: r.machine.terms.TTL,
-		until: r.machine.Until(), slept: r.slept, results: r.results, runs: []*run{r},
+		until: r.machine.Until(), slept: r.slept, results: r.results, runs: []*attemptRun{r},
 		copies: make([]remnant, len(r.copies)),
 	}
 }
@@ -374,7 +374,7 @@ func (c *Client) AcquireWith(ctx context.Context, resource string, opt AcquireOp
 	defer spot.leave()
 	var last *Error
 	for made := 1; spot.next(ctx, last); made++ {
-		run, err := c.try(ctx, false, func() *run {
+		run, err := c.try(ctx, false, func() *attemptRun {
 			return c.attempt(ctx, resource, c.token(spot.note()), ttl, Terms{}, fenced)
 		})
 		if err != nil {

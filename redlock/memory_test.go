@@ -347,7 +347,7 @@ func (l *memLink) expect(by time.Time) {
 
 func (l *memLink) abort() { l.close() }
 
-func (l *memLink) server() string { return l.runID }
+func (l *memLink) serverID() string { return l.runID }
 
 func (l *memLink) close() {
 	l.mu.Lock()

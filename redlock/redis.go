@@ -107,7 +107,7 @@ type redisLink struct {
 	writeBy time.Time // how long a write may take
 }
 
-func (l *redisLink) server() string { return l.id }
+func (l *redisLink) serverID() string { return l.id }
 
 func (l *redisLink) close() { _ = l.client.Close(); _ = l.conn.Close() }
 
@@ -135,12 +135,12 @@ func (l *redisLink) send(batch []*call) error {
 	return err
 }
 
-// script is a script and the hash that servers know it by.
-type script struct{ text, sha string }
+// luaScript is a script and the hash that servers know it by.
+type luaScript struct{ text, sha string }
 
-func newScript(text string) script {
+func newScript(text string) luaScript {
 	sum := sha1.Sum([]byte(text))
-	return script{text, hex.EncodeToString(sum[:])}
+	return luaScript{text, hex.EncodeToString(sum[:])}
 }
 
 var (
@@ -194,7 +194,7 @@ func (c *call) appendTo(b []byte) []byte {
 	panic("unknown operation")
 }
 
-func (c *call) appendScript(b []byte, s script, keys []string, args ...string) []byte {
+func (c *call) appendScript(b []byte, s luaScript, keys []string, args ...string) []byte {
 	cmd := []string{"EVALSHA", s.sha, strconv.Itoa(len(keys))}
 	if c.eval {
 		cmd[0], cmd[1] = "EVAL", s.text
@@ -212,7 +212,7 @@ func (l *redisLink) receive(oldest func() *call) (*call, answer, error) {
 	}
 	c := oldest()
 	if c == nil {
-		return nil, answer{}, fmt.Errorf("%w: nothing was asked", errBadReply)
+		return nil, answer{}, fmt.Errorf("%w: nothing was asked", ErrBadReply)
 	}
 	if c.numbered {
 		return l.receiveNumbered(c)
@@ -257,7 +257,7 @@ func (l *redisLink) receiveNumbered(c *call) (*call, answer, error) {
 	case clock.kind == '-':
 		a.numbers = c.refusal(clock.text).NodeResult
 	case !ok:
-		a.numbers = NodeResult{Status: StatusProtocol, Err: fmt.Errorf("%w: no number", errBadReply)}
+		a.numbers = NodeResult{Status: StatusProtocol, Err: fmt.Errorf("%w: no number", ErrBadReply)}
 	default:
 		a.number, a.numbers.Status = n, StatusOK
 	}
@@ -300,7 +300,7 @@ func (c *call) read(r reply) answer {
 			return a
 		}
 	}
-	return answer{NodeResult: NodeResult{Status: StatusProtocol, Err: fmt.Errorf("%w: unexpected %q", errBadReply, r.kind)}}
+	return answer{NodeResult: NodeResult{Status: StatusProtocol, Err: fmt.Errorf("%w: unexpected %q", ErrBadReply, r.kind)}}
 }
 
 // readCounter takes the greater of a counter, if there is one, and the time of

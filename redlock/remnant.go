@@ -40,7 +40,7 @@ func (m *remnant) learn(a answer, t Terms) {
 		// be slower than ours by the drift allowance.
 		m.until = a.at.Add(t.TTL + t.Drift)
 		m.inTime = m.inTime || !a.at.After(t.Start.Add(t.Wait))
-	case a.sent && (!answered(a.NodeResult) || errors.Is(a.Err, errBadReply)):
+	case a.sent && (!answered(a.NodeResult) || errors.Is(a.Err, ErrBadReply)):
 		m.unknown = true
 	}
 }

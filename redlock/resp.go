@@ -21,16 +21,9 @@ type reply struct {
 	items []reply // of '*', and of '%' keys and values in turn
 }
 
-// ServerError is an error that a server sent: its text is untrusted.
-type ServerError string
-
-// Error is the text as the server sent it.
-func (e ServerError) Error() string { return string(e) }
-
-// RedisError marks it for the client library.
-func (ServerError) RedisError() {}
-
-var errBadReply = errors.New("not a reply of a Redis server")
+// ErrBadReply is returned when what a server sends is no reply, or none to what
+// was asked.
+var ErrBadReply = errors.New("not a reply of a Redis server")
 
 const (
 	maxBulk  = 64 << 10 // no reply to a lock command is longer
@@ -51,33 +44,33 @@ func readValue(r *bufio.Reader, depth int, left *int) (reply, error) {
 	line, err := r.ReadSlice('\n')
 	if err != nil {
 		if errors.Is(err, bufio.ErrBufferFull) {
-			err = fmt.Errorf("%w: a line without end", errBadReply)
+			err = fmt.Errorf("%w: a line without end", ErrBadReply)
 		}
 		return reply{}, err
 	}
 	if len(line) < 3 || line[len(line)-2] != '\r' {
-		return reply{}, fmt.Errorf("%w: %q", errBadReply, line)
+		return reply{}, fmt.Errorf("%w: %q", ErrBadReply, line)
 	}
-	kind, rest := line[0], line[1:len(line)-2]
+	kind, tail := line[0], line[1:len(line)-2]
 	switch kind {
 	case '+':
-		if string(rest) == "OK" { // without an allocation
+		if string(tail) == "OK" { // without an allocation
 			return reply{kind: '+', text: "OK"}, nil
 		}
-		return reply{kind: '+', text: string(rest)}, nil
+		return reply{kind: '+', text: string(tail)}, nil
 	case '-':
-		return reply{kind: '-', text: string(rest)}, nil
+		return reply{kind: '-', text: string(tail)}, nil
 	case ':':
-		n, err := strconv.ParseInt(string(rest), 10, 64)
+		n, err := strconv.ParseInt(string(tail), 10, 64)
 		if err != nil {
-			return reply{}, fmt.Errorf("%w: integer %q", errBadReply, rest)
+			return reply{}, fmt.Errorf("%w: integer %q", ErrBadReply, tail)
 		}
 		return reply{kind: ':', n: n}, nil
 	case '$', '*', '%':
-		n, err := strconv.Atoi(string(rest))
+		n, err := strconv.Atoi(string(tail))
 		switch {
 		case err != nil || n < -1 || kind == '$' && n > maxBulk || kind != '$' && (n > maxItems || depth == maxDepth):
-			return reply{}, fmt.Errorf("%w: length %q", errBadReply, rest)
+			return reply{}, fmt.Errorf("%w: length %q", ErrBadReply, tail)
 		case n == -1:
 			return reply{kind: '_'}, nil
 		case kind == '$':
@@ -100,7 +93,7 @@ func readValue(r *bufio.Reader, depth int, left *int) (reply, error) {
 		}
 		return reply{kind: kind, items: items}, nil
 	}
-	return reply{}, fmt.Errorf("%w: it begins with %q", errBadReply, kind)
+	return reply{}, fmt.Errorf("%w: it begins with %q", ErrBadReply, kind)
 }
 
 func readBulk(r *bufio.Reader, n int) (reply, error) {
@@ -109,7 +102,7 @@ func readBulk(r *bufio.Reader, n int) (reply, error) {
 		return reply{}, err
 	}
 	if b[n] != '\r' || b[n+1] != '\n' {
-		return reply{}, fmt.Errorf("%w: a string longer than it says", errBadReply)
+		return reply{}, fmt.Errorf("%w: a string longer than it says", ErrBadReply)
 	}
 	return reply{kind: '$', text: string(b[:n])}, nil
 }
@@ -127,13 +120,9 @@ func appendCommand(b []byte, args ...string) []byte {
 	return append(b, "\r\n"...)
 }
 
-// ErrBadReply is returned when what a server sends is no reply, or none to what
-// was asked.
-var ErrBadReply = errBadReply
-
 // ErrLongReply is returned when a server sends more than was asked for, see
 // [Budget]. It wraps the error for what is no reply at all.
-var ErrLongReply = fmt.Errorf("%w: longer than any answer to what was asked", errBadReply)
+var ErrLongReply = fmt.Errorf("%w: longer than any answer to what was asked", ErrBadReply)
 
 // ItemCost is what an item of a list is reckoned at, in bytes.
 const ItemCost = 64
@@ -145,3 +134,12 @@ const (
 	// lockReply is for the greeting of the lock core's connections.
 	lockReply = 64 << 10
 )
+
+// ServerError is an error that a server sent: its text is untrusted.
+type ServerError string
+
+// Error is the text as the server sent it.
+func (e ServerError) Error() string { return string(e) }
+
+// RedisError marks it for the client library.
+func (ServerError) RedisError() {}

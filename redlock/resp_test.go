@@ -36,7 +36,7 @@ func TestReadReplyRefuses(t *testing.T) {
 		"$1\r\nxyz", strings.Repeat("*1\r\n", 6), "+" + strings.Repeat("x", 8192),
 	} {
 		_, err := readReply(bufio.NewReader(strings.NewReader(in)), 0)
-		if !errors.Is(err, errBadReply) {
+		if !errors.Is(err, ErrBadReply) {
 			t.Errorf("%.20q: %v", in, err)
 		}
 	}

@@ -15,7 +15,7 @@ func everywhere(t *testing.T, c *redlock.Client, l *redlock.Lock) {
 	t.Helper()
 	eventually(t, "a copy does not come", func() bool {
 		seen, err := c.Inspect(context.Background(), l.Resource())
-		return err == nil && count(seen, redlock.StatusHeld) == len(seen)
+		return err == nil && countTrue(seen, redlock.StatusHeld) == len(seen)
 	})
 }
 
@@ -25,7 +25,7 @@ func TestRevoke(t *testing.T) {
 	l := acquire(t, holder, "a", 2*time.Second)
 	everywhere(t, other, l)
 	results, err := other.Revoke(t.Context(), "a", l.Token(), time.Minute)
-	if err != nil || count(results, redlock.StatusOK) != 5 {
+	if err != nil || countTrue(results, redlock.StatusOK) != 5 {
 		t.Fatalf("%s, %v", statuses(results), err)
 	}
 	// The holder keeps what it was promised, and gets no more.
@@ -96,10 +96,10 @@ func TestForceReleaseComparesTheToken(t *testing.T) {
 	c := open(t, servers, patient())
 	l := acquire(t, c, "a", time.Minute)
 	everywhere(t, c, l)
-	if results, err := c.ForceRelease(t.Context(), "a", "another"); !errors.Is(err, redlock.ErrNotHeld) || count(results, redlock.StatusHeld) != 5 {
+	if results, err := c.ForceRelease(t.Context(), "a", "another"); !errors.Is(err, redlock.ErrNotHeld) || countTrue(results, redlock.StatusHeld) != 5 {
 		t.Fatalf("%s, %v", statuses(results), err)
 	}
-	if results, err := c.ForceRelease(t.Context(), "a", l.Token()); err != nil || count(results, redlock.StatusOK) != 5 {
+	if results, err := c.ForceRelease(t.Context(), "a", l.Token()); err != nil || countTrue(results, redlock.StatusOK) != 5 {
 		t.Fatalf("%s, %v", statuses(results), err)
 	}
 }
@@ -127,7 +127,7 @@ func TestForceReleaseHash(t *testing.T) {
 	if _, err := c.ForceReleaseHash(t.Context(), "plain", "somebody else:1", "redisson_lock__channel:{plain}"); !errors.Is(err, redlock.ErrNotHeld) {
 		t.Errorf("by another holder: %v", err)
 	}
-	if results, err := c.ForceReleaseHash(t.Context(), "plain", holder, "redisson_lock__channel:{plain}"); err != nil || count(results, redlock.StatusOK) != 3 {
+	if results, err := c.ForceReleaseHash(t.Context(), "plain", holder, "redisson_lock__channel:{plain}"); err != nil || countTrue(results, redlock.StatusOK) != 3 {
 		t.Errorf("%s, %v", statuses(results), err)
 	}
 	select {

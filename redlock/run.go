@@ -12,14 +12,14 @@ import (
 
 // run is an [Attempt] that is driven over the streams of a client: the answers
 // step it as they come, and whoever waits for it is woken once, by the verdict.
-type run struct {
+type attemptRun struct {
 	client          *Client
 	resource, token string
-	over            atomic.Bool   // failed: what was not sent yet need not be
-	reads           *numbers      // of fencing; nil where none are wanted
-	unfenced        error         // why it was granted in vain: it got no fencing token
-	slept           time.Duration // what the client's suspended said before the start
-	decided         chan struct{} // has room for one
+	over            atomic.Bool     // failed: what was not sent yet need not be
+	reads           *fencingNumbers // of fencing; nil where none are wanted
+	unfenced        error           // why it was granted in vain: it got no fencing token
+	slept           time.Duration   // what the client's suspended said before the start
+	decided         chan struct{}   // has room for one
 
 	mu      sync.Mutex
 	machine *Attempt
@@ -32,8 +32,8 @@ type run struct {
 
 // attempt drives an [Attempt] of which terms says whether it extends, and not
 // after when, to its verdict. There must be room for its call, see [gate].
-func (c *Client) attempt(ctx context.Context, resource, token string, ttl time.Duration, terms Terms, fenced bool) *run {
-	r := &run{
+func (c *Client) attempt(ctx context.Context, resource, token string, ttl time.Duration, terms Terms, fenced bool) *attemptRun {
+	r := &attemptRun{
 		client: c, resource: resource, token: token, results: c.blank(),
 		copies: make([]remnant, len(c.nodes)), decided: make(chan struct{}, 1),
 		left: len(c.nodes), all: make(chan struct{}),
@@ -90,7 +90,7 @@ const lateMost = 20
 
 // try waits for room and makes an attempt, and once more when it was this process
 // that was too late for its node timeout, and not the nodes.
-func (c *Client) try(ctx context.Context, urgent bool, attempt func() *run) (*run, error) {
+func (c *Client) try(ctx context.Context, urgent bool, attempt func() *attemptRun) (*attemptRun, error) {
 	for late := 0; ; late++ {
 		if err := c.gate.enter(ctx, urgent, c.closing); err != nil {
 			return nil, err
@@ -104,7 +104,7 @@ func (c *Client) try(ctx context.Context, urgent bool, attempt func() *run) (*ru
 // late reports whether the attempt had no quorum only because answers were not read
 // by its deadline that nodes gave all the same. What they will have answered, or that
 // they hang, their streams know as soon as this process has the time to look.
-func (r *run) late(ctx context.Context) bool {
+func (r *attemptRun) late(ctx context.Context) bool {
 	// A short TTL leaves no time for this. A sleep of the machine is no lack of time.
 	if r.machine.terms.Wait < r.client.opt.NodeTimeout || sleptSince(r.slept, r.client.suspended) > 0 || !r.onlyLate(true) {
 		return false
@@ -123,7 +123,7 @@ func (r *run) late(ctx context.Context) bool {
 // onlyLate reports whether there was no quorum, and would have been an answer from
 // one without those nodes that have answered since, or whose request this process did
 // not send in time; with maybe also those that may be about to answer.
-func (r *run) onlyLate(maybe bool) bool {
+func (r *attemptRun) onlyLate(maybe bool) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.machine.Verdict() != VerdictNoQuorum {
@@ -150,7 +150,7 @@ func (r *run) onlyLate(maybe bool) bool {
 // giveUp releases what the attempt may have left, on each node behind its SET, and
 // does not wait for it. It is not held up for want of room either: what does not
 // find any is owed.
-func (r *run) giveUp() {
+func (r *attemptRun) giveUp() {
 	r.over.Store(true)
 	copies, _ := r.remnants()
 	ask := releaseOf(r.resource, r.token, copies)
@@ -159,13 +159,13 @@ func (r *run) giveUp() {
 }
 
 // step steps the machine, and reports whether the verdict is there.
-func (r *run) step(f func(*Attempt) (Send, Verdict)) bool {
+func (r *attemptRun) step(f func(*Attempt) (Send, Verdict)) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.stepLocked(f)
 }
 
-func (r *run) stepLocked(f func(*Attempt) (Send, Verdict)) bool {
+func (r *attemptRun) stepLocked(f func(*Attempt) (Send, Verdict)) bool {
 	if r.machine.Verdict() != VerdictPending {
 		return true
 	}
@@ -180,7 +180,7 @@ func (r *run) stepLocked(f func(*Attempt) (Send, Verdict)) bool {
 
 // answered gives the answer of a node to the machine, and keeps what it says.
 // Answers also come after the verdict: they tell what copies there are.
-func (r *run) answered(a answer) {
+func (r *attemptRun) answered(a answer) {
 	status := a.Status
 	if wrongType(a.NodeResult) {
 		status = StatusHeld
@@ -203,7 +203,7 @@ func (r *run) answered(a answer) {
 
 // counted takes in the number that a node read behind its SET, be it after the
 // verdict. It counts with a vote only.
-func (r *run) counted(a answer) {
+func (r *attemptRun) counted(a answer) {
 	if a.Status == StatusOK {
 		a.NodeResult = a.numbers
 	}
@@ -213,36 +213,38 @@ func (r *run) counted(a answer) {
 // awake is the time by which the attempt is judged: t, and for how long the machine
 // has slept since the start. A grant that spans a sleep would come later than it
 // seems, later perhaps than the bound on which early rejoin rests.
-func (r *run) awake(t time.Time) time.Time { return t.Add(sleptSince(r.slept, r.client.suspended)) }
+func (r *attemptRun) awake(t time.Time) time.Time {
+	return t.Add(sleptSince(r.slept, r.client.suspended))
+}
 
-func (r *run) verdict() Verdict {
+func (r *attemptRun) verdict() Verdict {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.machine.Verdict()
 }
 
 // neverSent reports whether it is known that nothing was sent to a node.
-func (r *run) neverSent(node int) bool {
+func (r *attemptRun) neverSent(node int) bool {
 	m := r.remnant(node)
 	return m.heard && !m.sent
 }
 
 // remnants is what is known of the copies by now, and whether that is all.
-func (r *run) remnants() (copies []remnant, all bool) {
+func (r *attemptRun) remnants() (copies []remnant, all bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.copies), !slices.ContainsFunc(r.copies, func(m remnant) bool { return !m.heard })
 }
 
 // remnant is what is known of the copy on a node by now.
-func (r *run) remnant(node int) remnant {
+func (r *attemptRun) remnant(node int) remnant {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.copies[node]
 }
 
 // failure is the error for a verdict other than granted.
-func (r *run) failure(ctx context.Context, op string) *Error {
+func (r *attemptRun) failure(ctx context.Context, op string) *Error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	e := &Error{Op: op, Resource: r.resource, Nodes: r.results, Attempts: 1}
@@ -280,7 +282,7 @@ func (r *run) failure(ctx context.Context, op string) *Error {
 
 // blame puts what nodes answered to the reading or writing of numbers in the
 // place of the yes that they gave to the lock.
-func (r *run) blame(f *numbers) {
+func (r *attemptRun) blame(f *fencingNumbers) {
 	f.mu.Lock()
 	answers := slices.Clone(f.results)
 	f.mu.Unlock()
@@ -299,12 +301,12 @@ func (r *run) blame(f *numbers) {
 }
 
 // draw draws and writes the fencing token of a granted run.
-func (r *run) draw() (uint64, error) {
+func (r *attemptRun) draw() (uint64, error) {
 	c := r.client
 	n, quorum := len(c.nodes), c.Quorum()
 	by := time.Now().Add(c.opt.wait(r.machine.terms.TTL))
 	ok, values := r.reads.wait(by)
-	if count(ok) < quorum {
+	if countTrue(ok) < quorum {
 		r.blame(r.reads)
 		return 0, errFencing
 	}

@@ -120,7 +120,7 @@ func (s *stream) hand(c *call, a answer) {
 	if s.debts.Load() > 0 && s.room.well.Load() {
 		s.poke() // there may be room for them
 	}
-	c.reply(a)
+	c.answerWith(a)
 	s.freed()
 }
 
@@ -400,7 +400,7 @@ func (s *stream) listen(l *nodeConn) {
 			s.bury(l, c, err)
 			return
 		default:
-			a.at, a.sent, a.incarnation = time.Now(), true, l.link.server()
+			a.at, a.sent, a.incarnation = time.Now(), true, l.link.serverID()
 			asked := c.queued
 			if asked.IsZero() {
 				asked = c.sentAt
@@ -435,7 +435,7 @@ func (s *stream) bury(l *nodeConn, c *call, err error) {
 	why := l.cause()
 	l.quiet = len(left) == 0 && !l.lower
 	for _, c := range left {
-		s.settle(c, answer{NodeResult: NodeResult{Status: classifyTransport(why), Err: why}, at: now, sent: true, incarnation: l.link.server()})
+		s.settle(c, answer{NodeResult: NodeResult{Status: classifyTransport(why), Err: why}, at: now, sent: true, incarnation: l.link.serverID()})
 	}
 	close(l.dead)
 }
@@ -500,7 +500,7 @@ func (s *stream) open() bool {
 	link, err := s.wire.open(ctx)
 	cancel()
 	if err == nil {
-		if err = s.claim(link.server()); err != nil {
+		if err = s.claim(link.serverID()); err != nil {
 			link.close()
 		}
 	}

@@ -165,7 +165,7 @@ func readSight(left, value reply) message {
 	case left.kind == '-':
 		return message{err: ServerError(left.text)}
 	case left.kind != ':':
-		return message{err: errBadReply}
+		return message{err: ErrBadReply}
 	case left.n == -2:
 		return message{}
 	}
@@ -188,7 +188,7 @@ func readPush(r *bufio.Reader) (message, bool, error) {
 	}
 	n, err := strconv.Atoi(string(bytes.TrimSpace(line[1:])))
 	if err != nil || n < 1 || n > maxItems {
-		return message{}, false, fmt.Errorf("%w: %q", errBadReply, line)
+		return message{}, false, fmt.Errorf("%w: %q", ErrBadReply, line)
 	}
 	items, left := make([]reply, n), lockReply
 	for i := range items {

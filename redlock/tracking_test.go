@@ -29,7 +29,7 @@ func TestTapReadsPushes(t *testing.T) {
 		{changed: true, all: true},
 		{there: true, ttl: -1},
 		{err: ServerError("NOPERM no")},
-		{err: errBadReply},
+		{err: ErrBadReply},
 	} {
 		if got, err := tap.hear(); err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("message %d: %+v, %v", i, got, err)
