@@ -107,6 +107,19 @@ func (c *Client) enter(op, resource string) error {
 	return nil
 }
 
+// enterConnected is enter, once it has been tried to connect to the nodes. If it fails,
+// nothing has begun.
+func (c *Client) enterConnected(ctx context.Context, op, resource string) error {
+	if err := c.enter(op, resource); err != nil {
+		return err
+	}
+	if err := c.warm.wait(ctx, c.closing, c.opt); err != nil {
+		c.ops.Done()
+		return c.endedBy(ctx, op, resource, err, nil)
+	}
+	return nil
+}
+
 // blank are the results of nodes that have not answered.
 func (c *Client) blank() []NodeResult {
 	results := make([]NodeResult, len(c.nodes))
@@ -230,14 +243,18 @@ func (c *Client) endedBy(ctx context.Context, op, resource string, err error, re
 	return &Error{Op: op, Resource: resource, Kind: context.Cause(ctx), Nodes: results, ended: ctx.Err()}
 }
 
-func checkNames(op, resource, token string) error {
-	switch {
-	case resource == "":
+func checkResource(op, resource string) error {
+	if resource == "" {
 		return &Error{Op: op, Resource: resource, Kind: ErrInvalid, detail: "the name of the resource is empty"}
-	case token == "":
-		return &Error{Op: op, Resource: resource, Kind: ErrInvalid, detail: "the token is empty"}
 	}
 	return nil
+}
+
+func checkNames(op, resource, token string) error {
+	if err := checkResource(op, resource); err != nil || token != "" {
+		return err
+	}
+	return &Error{Op: op, Resource: resource, Kind: ErrInvalid, detail: "the token is empty"}
 }
 
 func (c *Client) checkTTL(op, resource string, ttl time.Duration) error {

@@ -20,16 +20,13 @@ import (
 // the context's end.
 func (c *Client) Inspect(ctx context.Context, resource string) ([]NodeResult, error) {
 	const op = "inspect"
-	if resource == "" {
-		return nil, &Error{Op: op, Resource: resource, Kind: ErrInvalid, detail: "the name of the resource is empty"}
+	if err := checkResource(op, resource); err != nil {
+		return nil, err
 	}
-	if err := c.enter(op, resource); err != nil {
+	if err := c.enterConnected(ctx, op, resource); err != nil {
 		return nil, err
 	}
 	defer c.ops.Done()
-	if err := c.warm.wait(ctx, c.closing, c.opt); err != nil {
-		return nil, c.endedBy(ctx, op, resource, err, nil)
-	}
 	results := c.look(ctx, resource)
 	if ctx.Err() != nil {
 		return results, c.endedBy(ctx, op, resource, ctx.Err(), results)

@@ -289,13 +289,10 @@ func (c *Client) extend(ctx context.Context, resource, token string, ttl time.Du
 	if err := c.checkTTL(op, resource, ttl); err != nil {
 		return nil, err
 	}
-	if err := c.enter(op, resource); err != nil {
+	if err := c.enterConnected(ctx, op, resource); err != nil {
 		return nil, err
 	}
 	defer c.ops.Done()
-	if err := c.warm.wait(ctx, c.closing, c.opt); err != nil {
-		return nil, c.endedBy(ctx, op, resource, err, nil)
-	}
 	terms.Extend = true
 	r, err := c.try(ctx, true, func() *attemptRun { return c.attempt(ctx, resource, token, ttl, terms, false) })
 	if err != nil {
@@ -353,19 +350,16 @@ func (c *Client) AcquireFenced(ctx context.Context, resource string, ttl time.Du
 func (c *Client) AcquireWith(ctx context.Context, resource string, opt AcquireOptions) (*Lock, error) {
 	const op = "acquire"
 	ttl, fenced := opt.TTL.Truncate(time.Millisecond), opt.Fenced
-	if resource == "" {
-		return nil, &Error{Op: op, Resource: resource, Kind: ErrInvalid, detail: "the name of the resource is empty"}
+	if err := checkResource(op, resource); err != nil {
+		return nil, err
 	}
 	if err := c.checkTTL(op, resource, ttl); err != nil {
 		return nil, err
 	}
-	if err := c.enter(op, resource); err != nil {
+	if err := c.enterConnected(ctx, op, resource); err != nil {
 		return nil, err
 	}
 	defer c.ops.Done()
-	if err := c.warm.wait(ctx, c.closing, c.opt); err != nil {
-		return nil, c.endedBy(ctx, op, resource, err, nil)
-	}
 	spot := spot{client: c, resource: resource, opt: c.opt.with(opt)}
 	spot.attempts = max(spot.opt.Retries, 0)
 	if spot.attempts < UntilContextEnds {

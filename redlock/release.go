@@ -33,7 +33,7 @@ func (c *Client) release(ctx context.Context, ask call, enough func([]NodeResult
 	_ = c.warm.wait(context.WithoutCancel(ctx), nil, c.opt)
 	ask.op, ask.admitted = opRelease, c.enterRelease(ctx)
 	results := c.ask(ask, nil, enough)
-	err := c.judgeRelease(op, resource, results)
+	err := c.assessRelease(op, resource, results)
 	if err == nil {
 		c.watcher.released(resource)
 	}
@@ -51,8 +51,8 @@ func (c *Client) enterRelease(ctx context.Context) bool {
 	return c.gate.enter(ctx, true, nil) == nil
 }
 
-// judgeRelease says what the answers to a release mean.
-func (c *Client) judgeRelease(op, resource string, results []NodeResult) error {
+// assessRelease says what the answers to a release mean.
+func (c *Client) assessRelease(op, resource string, results []NodeResult) error {
 	clean, deleted := tally(results)
 	switch {
 	case clean < c.Quorum():

@@ -70,17 +70,14 @@ func (c *Client) remove(ctx context.Context, op string, ask call) ([]NodeResult,
 	if err := checkNames(op, ask.key, ask.token); err != nil {
 		return nil, err
 	}
-	if err := c.enter(op, ask.key); err != nil {
+	if err := c.enterConnected(ctx, op, ask.key); err != nil {
 		return nil, err
 	}
 	defer c.ops.Done()
-	if err := c.warm.wait(ctx, c.closing, c.opt); err != nil {
-		return nil, c.endedBy(ctx, op, ask.key, err, nil)
-	}
 	if err := c.gate.enter(ctx, true, c.closing); err != nil {
 		return nil, c.endedBy(ctx, op, ask.key, err, nil)
 	}
 	ask.admitted = true
 	results := c.ask(ask, nil, nil)
-	return results, c.judgeRelease(op, ask.key, results)
+	return results, c.assessRelease(op, ask.key, results)
 }

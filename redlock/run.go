@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// run is an [Attempt] that is driven over the streams of a client: the answers
+// attemptRun is an [Attempt] that is driven over the streams of a client: the answers
 // step it as they come, and whoever waits for it is woken once, by the verdict.
 type attemptRun struct {
 	client          *Client

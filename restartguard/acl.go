@@ -332,7 +332,7 @@ func (f userFence) assessBoot(v *BootVerdict, t BootText) {
 	v.assessRewrites(t, d, aclFile, main)
 }
 
-// judgeRewrites says what becomes of a user that starts without commands that write
+// assessRewrites says what becomes of a user that starts without commands that write
 // when the server writes its files.
 func (v *BootVerdict) assessRewrites(t BootText, d directive, aclFile, main string) {
 	switch v.Form {

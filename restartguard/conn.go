@@ -166,15 +166,13 @@ func (l *nodeConn) look(ctx context.Context) (Observation, error) {
 		o.Counter, err = counter.Int64()
 		o.Counted = err == nil || errors.Is(err, redis.Nil)
 	}
-	if o.Params, err = params(); err != nil {
-		o.Blind, o.Err = true, show(err)
-	}
-	o.Reads = l.codec.words(o.Params)
+	p, err := params()
+	l.readBack(&o, p, err)
 	o.Lacking = lacksReplicas(replication.Val(), o.Params, o.Reads == "" && !o.Blind)
 	return o, nil
 }
 
-// clock reads the node's wall clock, in a round trip of its own: the shorter it
+// readWallClock reads the node's wall clock, in a round trip of its own: the shorter it
 // is, the more it says. A server that does not let us has no clock for us, which is told.
 func (l nodeConn) readWallClock(ctx context.Context) (Reading, error) {
 	var now *redis.TimeCmd
@@ -189,7 +187,7 @@ func (l nodeConn) readWallClock(ctx context.Context) (Reading, error) {
 	return Reading{Sent: sent, Got: got, Wall: time.Duration(now.Val().UnixNano())}, nil
 }
 
-// do carries out an action and tells its outcome. Its error is errBroken: then
+// perform carries out an action and tells its outcome. Its error is errBroken: then
 // the outcome is not known, and the connection is of no more use.
 func (l *nodeConn) perform(ctx context.Context, a Action) (Observation, error) {
 	o := Observation{RunID: a.RunID, Conn: l.id, Asked: time.Now()}
@@ -223,15 +221,17 @@ func (l *nodeConn) perform(ctx context.Context, a Action) (Observation, error) {
 	if errors.Is(err, errBroken) {
 		return o, err
 	}
-	o.Before, o.Params, o.Err = set.before, set.after, show(err)
-	o.Reads = l.codec.words(o.Params)
-	if set.blind != nil {
-		o.Blind = true
-		if o.Err == "" {
-			o.Err = show(set.blind)
-		}
-	}
+	o.Before, o.Err = set.before, show(err)
+	l.readBack(&o, set.after, set.blind)
 	return o, nil
+}
+
+// readBack takes in what the fence reads, or why it cannot be read.
+func (l *nodeConn) readBack(o *Observation, p Params, err error) {
+	o.Params, o.Reads, o.Blind = p, l.codec.words(p), err != nil
+	if o.Err == "" {
+		o.Err = show(err)
+	}
 }
 
 // count raises the counter key. A server that refuses it says nothing by that:
@@ -355,13 +355,8 @@ func (l *nodeConn) kill(ctx context.Context, a Action, o Observation) (Observati
 		}
 	}
 	o.Err = show(errors.Join(why...))
-	if o.Params, err = after(); err != nil {
-		o.Blind = true
-		if o.Err == "" {
-			o.Err = show(err)
-		}
-	}
-	o.Reads = l.codec.words(o.Params)
+	p, err := after()
+	l.readBack(&o, p, err)
 	return o, nil
 }
 

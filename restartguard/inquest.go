@@ -14,7 +14,7 @@ const (
 	// of the TTL at least, stops believing before believed × what is left of a copy
 	// that it counts: 0.99/0.996. The 2 ms that many clients take off beside it are
 	// not counted on, since not all do. A node whose clock is wrong by as little
-	// keeps a copy for lives × what is left at least: 1/1.004. Two moments that are
+	// keeps a copy for lasting × what is left at least: 1/1.004. Two moments that are
 	// apart by our clock may be further apart by the part farther: 1/0.996 − 1.
 	clockError = 0.004
 	believed   = 0.994
@@ -24,7 +24,7 @@ const (
 	// certain begins what is told of a doubt that may last.
 	certain = "waits D: "
 
-	// tellable is how long copies must live to be covered in practice: lives is above
+	// tellable is how long copies must live to be covered in practice: lasting is above
 	// believed by 0.2 % of that, less 2 ms for the grain, a round trip and the moments at
 	// which the nodes set them.
 	tellable = 2 * time.Second
@@ -65,7 +65,7 @@ func (c Copy) believed() time.Time {
 	return c.Got.Add(time.Duration(believed * float64(c.left()+grain)))
 }
 
-// lives is until when the copy is there, at least.
+// lastsUntil is until when the copy is there, at least.
 func (c Copy) lastsUntil() time.Time {
 	return c.Sent.Add(time.Duration(lasting * float64(c.left()-grain)))
 }
@@ -303,7 +303,7 @@ func (q *Inquest) Confirm(node string, s State, asked, now time.Time) {
 	}
 }
 
-// judge looks at the answers of all to one question.
+// assess looks at the answers of all to one question.
 func (q *Inquest) assess(now time.Time) {
 	found := map[string][]Copy{}
 	for _, name := range q.others {

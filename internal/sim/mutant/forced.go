@@ -10,7 +10,7 @@ import (
 
 const ms = time.Millisecond
 
-// strays makes plans of the rare kind in which a lift strays: some of the guard's
+// inFlight makes plans of the rare kind in which a removal comes late: some of the guard's
 // commands are held up for long, and what was opened is flushed.
 func inFlight(p *schedule.Plan) {
 	g := &p.Guard[0]
@@ -44,7 +44,7 @@ func lostKills(p *schedule.Plan) {
 	}
 }
 
-// forgottenStrays makes plans in which the guard crashes when its first lift may
+// forgottenInFlight makes plans in which the guard crashes when its first removal may
 // be under way, and starts again with its memory.
 func forgottenInFlight(p *schedule.Plan) {
 	inFlight(p)

@@ -6,7 +6,7 @@ import (
 	"redlockctl/redlock"
 )
 
-// rates draws a clock error: often one of the extremes, which is where safety
+// ppm draws a clock error: often one of the extremes, which is where safety
 // ends.
 func (d *dice) ppm() int64 {
 	switch d.n(4) {

@@ -64,7 +64,7 @@ type model[S any] interface {
 	moment(s *S) time.Duration
 }
 
-// seed of the keys of states.
+// keySeed is that of the keys of states.
 var keySeed = maphash.MakeSeed()
 
 // keyOf is the key of a value, which is taken whole: a field that is added to it counts

@@ -33,7 +33,7 @@ func (x *restartModel) crashGuard(s *state, memory bool) {
 	x.say(s.now, "g", 0, "%s", what)
 }
 
-// lifted: the answer to a lift reaches the guard.
+// removed: the answer to a removal reaches the guard.
 func (x *restartModel) removed(s *state, i int) {
 	n := &s.node[i]
 	n.removal = removalNone

@@ -42,7 +42,7 @@ const (
 	extDown
 )
 
-// kept is a state: the first client keeps its lock by extensions, masters restart, a
+// keptState is a state: the first client keeps its lock by extensions, masters restart, a
 // rival makes an attempt, and an operator takes the lock away.
 type keptState struct {
 	now                 time.Duration

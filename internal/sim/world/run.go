@@ -105,22 +105,17 @@ func (w *World) happen(e *event) {
 		w.clientEvent(c, e)
 	case evRequest:
 		w.request(e)
-	case evLook, evTold, evGuardAlone:
+	case evLook, evTold, evGuardAlone, evAnnounce:
 		g := &w.guards[e.who]
-		if g.paused > w.now {
+		switch {
+		case g.paused > w.now:
 			e.at = g.paused
 			w.push(*e)
-			return
+		case e.kind == evAnnounce:
+			w.announce(g, int(e.node), e.incarnation)
+		default:
+			w.guardEvent(g, e)
 		}
-		w.guardEvent(g, e)
-	case evAnnounce:
-		g := &w.guards[e.who]
-		if g.paused > w.now {
-			e.at = g.paused
-			w.push(*e)
-			return
-		}
-		w.announce(g, int(e.node), e.incarnation)
 	case evAsk:
 		w.asked(e)
 	}
