@@ -25,10 +25,12 @@ func (c *fakeClusters) Open(_ context.Context, name string) (Cluster, error) {
 
 func (c *fakeClusters) Watch(ctx context.Context) func() []view.ClusterRow {
 	c.watched = append(c.watched, ctx)
+	other := monitortest.Safe(monitortest.Epoch)
+	other.Complete = false
 	return func() []view.ClusterRow {
 		return []view.ClusterRow{
 			{Name: "prod-locks", Snap: monitortest.Degraded(monitortest.Epoch), Delay: 30350 * time.Millisecond},
-			{Name: "test", Snap: monitortest.Safe(monitortest.Epoch), Delay: time.Minute},
+			{Name: "test", Snap: other, Delay: time.Minute},
 			{Name: "broken", Err: "no password"},
 		}
 	}

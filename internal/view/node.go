@@ -140,7 +140,7 @@ func ofServer(text func(*monitor.Node) string) func(*Context, *monitor.Node) str
 
 func nodeLocks(c *Context, n *monitor.Node) string {
 	switch {
-	case n.Read >= 1 || c.Short:
+	case n.Read >= 1:
 		return Count(n.Locks)
 	case n.Locks > 0:
 		return c.Our("≥") + Count(n.Locks)

@@ -91,7 +91,7 @@ func Nodes(now time.Time) []monitor.Node {
 	node := func(name string, state monitor.NodeState, up time.Duration, locks int) monitor.Node {
 		return monitor.Node{
 			Name: name, Addr: "127.0.0.1:700" + name[1:], State: state, Since: now.Add(-up), Uptime: up, Locks: locks,
-			RunID: "8f2c19aa6d0e4b7c8f2c19aa6d0e4b7c8f2c19aa", Version: "7.0.15", Role: "master", Eviction: "noeviction", Clients: 12,
+			RunID: "8f2c19aa6d0e4b7c8f2c19aa6d0e4b7c8f2c19aa", Version: "7.0.15", Role: "master", Eviction: "noeviction", Clients: 12, Keys: 25_000, Read: 1,
 			RTT: ms(0.3), RTTs: rtts(0.3, 0.3, 0.4, 0.3, 0.3, 0.9, 0.3, 0.3),
 			Offset: monitor.Estimate{Valid: true, Offset: ms(0.2), Bound: ms(0.1)},
 			Drift:  monitor.Drift{Valid: true, PPM: 4, Bound: 0.6},
@@ -122,7 +122,7 @@ func Degraded(now time.Time) *monitor.Snapshot {
 	hash := lock("session:cache", monitor.LockNotALock, "", "- - - ? -")
 	Change(&hash, func(c *monitor.Copy) { *c = monitor.Copy{State: monitor.CopyPresent, Type: "hash", Len: 3} }, 0)
 	s := &monitor.Snapshot{
-		At: now, Version: 1,
+		At: now, Version: 1, Complete: true,
 		Cluster: monitor.Cluster{Name: "prod-locks", N: 5, Quorum: 3, MaxTTL: 30 * time.Second, Serving: 3,
 			Verdict: monitor.VerdictDanger, Reason: "a lock that never ends; n2 fenced, n4 down", Absent: "n2 fenced, n4 down", CanLose: 0},
 		Nodes: Nodes(now),
@@ -197,6 +197,16 @@ func Safe(now time.Time) *monitor.Snapshot {
 		n.Drift.Valid, n.Restarts, n.Locks = true, 0, 2
 	}
 	s.Events = s.Events[:0:0]
+	return s
+}
+
+// Loading is a cluster whose locks are being read for the first time.
+func Loading(now time.Time) *monitor.Snapshot {
+	s := Safe(now)
+	s.Complete, s.Cluster.Verdict, s.Cluster.Reason = false, monitor.VerdictUnknown, "the locks are being read for the first time"
+	for i := range s.Nodes {
+		s.Nodes[i].Read = []float64{0.4, 0.5, 0.3, 1, 0.6}[i]
+	}
 	return s
 }
 
