@@ -53,6 +53,13 @@ var ways = []way{
 		o.Guard = g
 	}},
 	{name: "overview-safe", of: monitortest.Safe, with: func(o *Options) { o.Guard = safeGuard() }},
+	{name: "overview-reading", of: monitortest.Loading, with: func(o *Options) { o.Guard = safeGuard() }},
+	{name: "locks-reading", keys: []string{"2"}, of: monitortest.Loading},
+	{name: "locks-reading-a-node", keys: []string{"2"}, of: func(now time.Time) *monitor.Snapshot {
+		s := monitortest.Safe(now)
+		s.Settled, s.Complete, s.Nodes[1].Read = now.Add(-time.Hour), false, 0.43
+		return s
+	}},
 	{name: "locks", keys: []string{"2", "m", "down"}},
 	{name: "locks-wide", keys: []string{"2", "W"}},
 	{name: "locks-filtered", keys: []string{"2", "/", "s", "t", "a", "t", "e", ":", "o", "r"}},

@@ -8,6 +8,7 @@ import (
 
 	"redlockctl/internal/safetext"
 	"redlockctl/internal/view"
+	"redlockctl/monitor"
 	"redlockctl/monitor/observe"
 )
 
@@ -58,23 +59,22 @@ const (
 // reading says on standard error how much of all keys a monitor has read: on a
 // terminal a bar from the second second on, elsewhere a line once in a while.
 func (a *commandLine) reading(mon *observe.Monitor) (done func()) {
-	far := func() (part float64, text string) {
+	far := func(with func(*view.Glyphs, monitor.Reading, *monitor.Snapshot) string) string {
 		s := mon.Snapshot()
-		var read, all int64
-		for i := range s.Nodes {
-			if n := &s.Nodes[i]; n.Keys > 0 {
-				read, all = read+int64(n.Read*float64(n.Keys)), all+n.Keys
-			}
+		r, ok := s.Reading()
+		switch {
+		case ok:
+			return with(view.Plain(a.ascii), r, s)
+		case s.Complete:
+			return "all keys are read, looking at the locks"
 		}
-		if all == 0 {
-			return 0, "asking the nodes of " + safetext.Printable(s.Cluster.Name)
-		}
-		return float64(read) / float64(all), fmt.Sprintf("%s of %s keys", view.Count(int(read)), view.Count(int(all)))
+		return "asking the nodes of " + safetext.Printable(s.Cluster.Name)
 	}
 	if a.errTTY {
 		return a.bar(func(took time.Duration) string {
-			part, text := far()
-			return fmt.Sprintf("reading %s %s, %ds", a.barOf(part), text, int(took.Seconds()))
+			return fmt.Sprintf("%s, %ds", far(func(g *view.Glyphs, r monitor.Reading, s *monitor.Snapshot) string {
+				return view.ReadingLine(g, r, s, 70)
+			}), int(took.Seconds()))
 		}).end
 	}
 	stop := make(chan struct{})
@@ -87,8 +87,7 @@ func (a *commandLine) reading(mon *observe.Monitor) (done func()) {
 			case <-stop:
 				return
 			case <-wait.C:
-				_, text := far()
-				fmt.Fprintf(a.errOut, "redlockctl: reading: %s\n", text)
+				fmt.Fprintf(a.errOut, "redlockctl: %s\n", far(view.ReadingText))
 				wait.Reset(nextReport)
 			}
 		}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 	"syscall"
+	"time"
 
 	"redlockctl/internal/app"
 	"redlockctl/internal/safetext"
@@ -34,6 +35,7 @@ func (a *commandLine) plainConsole(ctx context.Context, shown tui.Cluster) error
 		p.events.seq = first.Events[n-1].Seq
 	}
 	p.last = first
+	p.tellReading(0)
 	p.tellVerdict()
 	p.tellNodes()
 	p.tellFindings()
@@ -86,6 +88,9 @@ type speaker struct {
 	events  *eventPrinter
 	last    *monitor.Snapshot
 	verdict string // what was said last, without the times that run
+	// Since when something is being read, and when it was last said how far; zero: nothing
+	// is, and it was not.
+	reading, told time.Time
 }
 
 func (p *speaker) context() *view.Context {
@@ -104,6 +109,7 @@ func (p *speaker) guard() view.Guard {
 // take says what is new: events, and then the verdict if that is another one.
 func (p *speaker) take(s *monitor.Snapshot) {
 	p.last = s
+	p.tellReading(app.SettleTime)
 	events, _ := p.shown.Source.EventsSince(p.events.seq)
 	p.events.print(events)
 	if p.verdictNow() != p.verdict {
@@ -135,6 +141,26 @@ func (p *speaker) tellVerdict() {
 	}
 }
 
+// tellReading says how far reading is, now and then while it lasts for longer than this,
+// and that all has been read: until then locks may be missing.
+func (p *speaker) tellReading(longer time.Duration) {
+	r, ok := p.last.Reading()
+	if !ok {
+		if p.last.Complete && !p.told.IsZero() {
+			p.say("all keys are read: %s", view.Plural(p.last.Locks.Len(), "lock"))
+		}
+		p.reading, p.told = time.Time{}, time.Time{}
+		return
+	}
+	if p.reading.IsZero() {
+		p.reading = p.last.At
+	}
+	if p.last.At.Sub(p.reading) >= longer && p.last.At.Sub(p.told) >= nextReport {
+		p.told = p.last.At
+		p.say("%s: locks may be missing until all are read", view.ReadingText(p.context().Glyphs, r, p.last))
+	}
+}
+
 func (p *speaker) tellNodes() {
 	guard := p.guard()
 	for _, n := range p.last.Nodes {
@@ -142,7 +168,11 @@ func (p *speaker) tellNodes() {
 		if left, ok := guard.Countdown(&n, p.last.At); ok {
 			text += ", rejoins in " + view.Remaining(left)
 		}
-		p.say("node %s: %s, %s", safetext.Escape(n.Name), text, view.Plural(n.Locks, "lock"))
+		locks := view.Plural(n.Locks, "lock")
+		if n.Read < 1 && n.State.Answers() {
+			locks += " so far"
+		}
+		p.say("node %s: %s, %s", safetext.Escape(n.Name), text, locks)
 	}
 }
 

@@ -79,6 +79,8 @@ func (m *lockPanel) lines(top, h int, at cursorState) []string {
 			rows = nothing(m.St, "lock", m.locks.filter.Hint(), m.In())
 		case m.Shown.Cluster.Verdict == monitor.VerdictUnknown && m.Shown.Cluster.Serving < m.Shown.Cluster.N:
 			why = "waiting for the first look at the nodes" + m.St.Ellipsis
+		case !m.Shown.Complete:
+			why = "no locks among the keys that have been read"
 		}
 		if rows == nil {
 			rows = []string{styles.Blanks(styles.Lead) + m.St.Dim.Of(why)}
@@ -121,13 +123,24 @@ func (m *lockPanel) title(focused bool) Pane {
 		chosen = append(chosen, p.Of("/"+st.Escape(m.locks.Source, 24))+" "+n)
 	}
 	p := Pane{Title: "Locks " + view.Count(m.Shown.Locks.Len()), Focused: focused}
+	r, reading := m.Shown.Reading()
+	if reading { // first of all: what follows is not all
+		line := view.ReadingLine(&st.Glyphs, r, m.Shown, m.W-view.Width(p.Title)-titleChrome)
+		chosen = append([]string{st.Info.Of(line)}, chosen...)
+	}
 	p.More = strings.Join(append(chosen, parts...), " "+st.Sep+" ")
-	p.Right = st.Dim.Of(m.locks.Order.String())
+	if !reading || m.W >= 100 {
+		p.Right = st.Dim.Of(m.locks.Order.String())
+	}
 	if m.locks.Order != OrderNeeds { // it is remembered, and the usual one expected
 		p.Right = st.Info.Of("sort: " + m.locks.Order.String())
 	}
 	return p
 }
+
+// titleChrome is how many cells of a pane's first line stand around its title and what is
+// beside it.
+const titleChrome = 10
 
 // locksPage is the table of the locks alone.
 type locksPage struct{ *lockPanel }
