@@ -20,7 +20,7 @@ func TestWhatWasKnownAtAMoment(t *testing.T) {
 	path, now := filepath.Join(t.TempDir(), "record.db"), time.Now().Truncate(time.Millisecond)
 	second := func(n int) time.Time { return now.Add(time.Duration(n) * time.Second) }
 	from := &told{s: *monitortest.Safe(now)}
-	from.s.Settled, from.s.Version = now, 1
+	from.s.Settled, from.s.Version = now.Add(-takeInAfter), 1
 	from.s.Nodes[1].Guards = []announce.Guard{{ID: "g1", Delay: 30350 * time.Millisecond, Host: safetext.New("ops-1"), Boot: announce.BootFenced}}
 	w := begin(t, path, from, now)
 	rejoins := second(31)
@@ -32,7 +32,7 @@ func TestWhatWasKnownAtAMoment(t *testing.T) {
 	}
 	write(t, w, from, now)
 	bad := monitortest.Degraded(second(10))
-	bad.Settled, bad.Version = now, 2
+	bad.Settled, bad.Version = now.Add(-takeInAfter), 2
 	monitortest.Put(bad, monitortest.LockOf(second(10), "import", monitor.LockSplit, monitortest.TokenA, "4.4 - 4.3 ? 4.1b"),
 		monitortest.LockOf(second(10), "orders:42", monitor.LockBareMajority, "web-7_811_77c0aa3f0d614b0c9a1c5a5c3b7b2d1e", "9.8 - 9.7 ? 9.6"))
 	from.s = *bad
@@ -48,7 +48,7 @@ func TestWhatWasKnownAtAMoment(t *testing.T) {
 	}
 	during, fences, by := at(12).Snapshot, at(12).Fences, at(12).By
 	from.s = *monitortest.Safe(second(20))
-	from.s.Settled, from.s.Version = now, 3
+	from.s.Settled, from.s.Version = now.Add(-takeInAfter), 3
 	from.missed, w.seq = 1, 1
 	write(t, w, from, second(20))
 	before, after := at(5).Snapshot, at(20).Snapshot
@@ -127,7 +127,7 @@ func TestWhatWasKnownAtAMoment(t *testing.T) {
 func TestUnknownLockState(t *testing.T) {
 	path, now := filepath.Join(t.TempDir(), "record.db"), time.Now().Truncate(time.Millisecond)
 	from := &told{s: *monitortest.Safe(now)}
-	from.s.Settled, from.s.Version = now, 1
+	from.s.Settled, from.s.Version = now.Add(-takeInAfter), 1
 	monitortest.Put(&from.s, monitortest.LockOf(now, "import", monitor.LockSplit, monitortest.TokenA, "4 - 4 ? 4b"))
 	w := begin(t, path, from, now)
 	write(t, w, from, now)
@@ -157,7 +157,7 @@ func TestLocksThatStayKeepTheirGrant(t *testing.T) { eitherWay(t, testLocksThatS
 func testLocksThatStayKeepTheirGrant(t *testing.T, limit func(*writer)) {
 	path, now := filepath.Join(t.TempDir(), "record.db"), time.Now().Truncate(time.Millisecond)
 	from := &told{s: *monitortest.Safe(now)}
-	from.s.Settled, from.s.Version = now, 1
+	from.s.Settled, from.s.Version = now.Add(-takeInAfter), 1
 	again := func(w *writer, at time.Time) {
 		t.Helper()
 		w.follows = false

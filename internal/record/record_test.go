@@ -16,6 +16,7 @@ import (
 
 	"redlockctl/internal/safetext"
 	"redlockctl/monitor"
+	"redlockctl/monitor/monitortest"
 )
 
 // told is a source whose snapshots and events a test makes.
@@ -76,11 +77,35 @@ func read(t *testing.T, path string) *Reader {
 }
 
 func cluster(now time.Time) monitor.Snapshot {
-	return monitor.Snapshot{At: now, Settled: now, Cluster: monitor.Cluster{Name: "orders", N: 3, Quorum: 2, MaxTTL: 30 * time.Second}}
+	return monitor.Snapshot{At: now, Settled: now.Add(-takeInAfter), Cluster: monitor.Cluster{Name: "orders", N: 3, Quorum: 2, MaxTTL: 30 * time.Second}}
 }
 
 // A grant is kept with how it began, was extended and ended; two at a time stand out.
 func TestBiographyOfALock(t *testing.T) { eitherWay(t, testBiographyOfALock) }
+
+// The locks that are there are taken in when the first view has been out for a while;
+// what happens until then is recorded all the same.
+func TestTheFirstViewIsTakenInLater(t *testing.T) {
+	path, now := filepath.Join(t.TempDir(), "record.db"), time.Now().Truncate(time.Millisecond)
+	from := &told{s: cluster(now)}
+	from.s.Settled = now
+	held := monitortest.LockOf(now, "job:1", monitor.LockHeld, "a", "60 60 60")
+	from.s.Locks = monitor.NewLocks(held)
+	w := begin(t, path, from, now)
+	from.tell("acquired", "job:2", "b", now, now.Add(time.Minute))
+	write(t, w, from, now)
+	for _, c := range []struct {
+		after time.Duration
+		want  int
+	}{{0, 1}, {takeInAfter - 1, 1}, {takeInAfter, 2}} {
+		from.s.At = now.Add(c.after)
+		from.s.Locks = monitor.NewLocks(held, monitortest.LockOf(now, "job:2", monitor.LockHeld, "b", "60 60 60"))
+		write(t, w, from, from.s.At)
+		if got, err := read(t, path).HeldAt(now.Add(time.Second)); err != nil || len(got) != c.want {
+			t.Errorf("after %s: %d grants, not %d: %v", c.after, len(got), c.want, err)
+		}
+	}
+}
 
 // eitherWay runs a test with open grants that are remembered, and with ones that are read
 // from the file each time.

@@ -48,6 +48,9 @@ const (
 const (
 	writeEvery = time.Second
 	retryEvery = 30 * time.Second
+	// takeInAfter is how long after the first view all locks are taken in. That takes
+	// longer than to read them, and a person waits for the first view.
+	takeInAfter = 2 * time.Second
 )
 
 // Recorder writes what a monitor saw into a file.
@@ -184,7 +187,7 @@ func newWriter(db *sql.DB, about monitor.Cluster, opt Options, now time.Time) (*
 	if err != nil {
 		return nil, err
 	}
-	return w, w.grants.resume(db, w.cluster)
+	return w, nil
 }
 
 // write takes in what the source has seen since the last time.
@@ -192,13 +195,19 @@ func (w *writer) write(from Source, now time.Time) error {
 	// The events first: what they tell has then happened in the snapshot, too.
 	events, missed := from.EventsSince(w.seq)
 	s := from.Snapshot()
+	begins := !w.follows && !s.Settled.IsZero() && s.At.Sub(s.Settled) >= takeInAfter
+	if begins {
+		if err := w.grants.resume(w.db, w.cluster); err != nil {
+			return err
+		}
+	}
 	tx, err := w.db.Begin()
 	if err != nil {
 		return err
 	}
 	defer func() { _ = tx.Rollback() }()
 	b := batch{writer: w, tx: tx, now: now, statements: map[string]*sql.Stmt{}}
-	if !s.Settled.IsZero() && (!w.follows || missed > 0 && w.seq > 0) {
+	if begins || w.follows && missed > 0 && w.seq > 0 {
 		if w.follows {
 			b.event(monitor.Event{At: now, Level: monitor.LevelNotice, Kind: "recorder", Text: gapText(missed)})
 		}
