@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -25,9 +26,15 @@ import (
 // terminal of 120×40, on five real servers.
 type screenBench struct {
 	wanted
-	locks int
-	lines []screenLine
+	program string // to measure; empty: one that is built
+	locks   int
+	lines   []screenLine
 }
+
+// screenParts are what can be run alone, in the order in which they run.
+var screenParts = []string{"starts", "lists", "rest", "keys", "seen"}
+
+func (b *screenBench) wants(part string) bool { return b.only == "" || b.only == part }
 
 // screenLine is one line of the result. Value and Limit are in Unit; a limit of
 // zero is none.
@@ -61,7 +68,12 @@ func screen(args []string) error {
 	var b screenBench
 	fs := b.flags("screen", "few short rounds: under two minutes")
 	fs.IntVar(&b.locks, "locks", 100_000, "locks on each server")
+	fs.StringVar(&b.only, "only", "", "one part: "+strings.Join(screenParts, ", "))
+	fs.StringVar(&b.program, "program", "", "path of a redlockctl to measure, to compare two; default: one that is built from here")
 	_ = fs.Parse(args)
+	if b.only != "" && !slices.Contains(screenParts, b.only) {
+		return fmt.Errorf("--only %q: it is one of %s", b.only, strings.Join(screenParts, ", "))
+	}
 	return b.run()
 }
 
@@ -96,9 +108,12 @@ func (b *screenBench) run() error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	bin := filepath.Join(dir, "console")
-	if out, err := exec.Command("go", "build", "-C", "..", "-o", bin, ".").CombinedOutput(); err != nil {
-		return fmt.Errorf("go build: %w\n%s", err, out)
+	bin := b.program
+	if bin == "" {
+		bin = filepath.Join(dir, "console")
+		if out, err := exec.Command("go", "build", "-C", "..", "-o", bin, ".").CombinedOutput(); err != nil {
+			return fmt.Errorf("go build: %w\n%s", err, out)
+		}
 	}
 	servers, stop, err := start(b.server, 5)
 	if err != nil {
@@ -115,8 +130,16 @@ func (b *screenBench) run() error {
 	about := about(b.server, fact{"locks", grouped(b.locks) + " on each of five servers"}, fact{"terminal", fmt.Sprintf("%d×%d", columns, rows)})
 	printFacts(os.Stdout, about)
 	fmt.Println()
-	if err := b.starts(open, servers); err != nil {
-		return err
+	err = b.parts(open, servers)
+	return errors.Join(err, writeJSON(b.json, about, b.lines), writeMarkdown(b.markdown, func(w io.Writer) { b.document(w, about) }))
+}
+
+// parts runs what is wanted.
+func (b *screenBench) parts(open func() (*terminal, error), servers []*lab.Server) error {
+	if b.wants("starts") {
+		if err := b.starts(open, servers); err != nil {
+			return err
+		}
 	}
 	fill := monitorRun{monitorBench: monitorBench{locks: b.locks}}
 	for _, s := range servers {
@@ -125,43 +148,57 @@ func (b *screenBench) run() error {
 	if err := fill.fill(); err != nil {
 		return err
 	}
-	bare, err := bareScan(servers)
-	if err != nil {
-		return err
+	if b.wants("lists") {
+		if err := errors.Join(b.lists(open, servers, true), b.lists(open, servers, false)); err != nil {
+			return err
+		}
 	}
-	if err := quiet(servers); err != nil {
-		return err
+	if b.only == "starts" || b.only == "lists" {
+		return nil
 	}
 	t, err := open()
 	if err != nil {
 		return err
 	}
 	defer t.close()
-	title := grouped(b.locks)
-	d, ok := t.until(2*time.Minute, title+" held")
-	if !ok {
+	if _, ok := t.until(listMost, grouped(b.locks)+" held"); !ok {
 		return fmt.Errorf("not all locks are shown:\n%s", t.tail())
 	}
-	b.line("start → all "+title+" locks are listed", "ms", float64(d.Milliseconds()), 2*float64(bare.Milliseconds()), "a bare scan just before: %d ms", bare.Milliseconds())
-
-	if err := b.rest(t, servers); err != nil {
-		return err
+	if b.wants("rest") {
+		if err := b.rest(t, servers); err != nil {
+			return err
+		}
 	}
+	if b.wants("keys") {
+		if err := b.keys(t, "no changes"); err != nil {
+			return err
+		}
+		for _, rate := range []int{1000, 2000} {
+			if err := b.churning(servers, rate, func() error { return b.keys(t, grouped(rate)+" changes/s") }); err != nil {
+				return err
+			}
+		}
+	}
+	if b.wants("seen") {
+		return b.churning(servers, 1000, func() error { return b.seen(t, servers) })
+	}
+	return nil
+}
+
+// churning runs f while so many locks change in a second.
+func (b *screenBench) churning(servers []*lab.Server, rate int, f func() error) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	var writers sync.WaitGroup
 	defer writers.Wait()
 	defer cancel()
 	var changes atomic.Int64
 	begun := time.Now()
-	writers.Go(func() { churn(ctx, servers, b.locks, &changes) })
-	if err := b.keys(t); err != nil {
+	writers.Go(func() { churn(ctx, servers, b.locks, rate, &changes) })
+	if err := f(); err != nil {
 		return err
 	}
-	if err := b.seen(t, servers); err != nil {
-		return err
-	}
-	b.line("changes meanwhile", "/s", float64(changes.Load())/time.Since(begun).Seconds(), 0, "of 1000 that are wanted, each on five servers")
-	return errors.Join(writeJSON(b.json, about, b.lines), writeMarkdown(b.markdown, func(w io.Writer) { b.document(w, about) }))
+	b.line("changes meanwhile", "/s", float64(changes.Load())/time.Since(begun).Seconds(), 0, "of %d that are wanted, each on five servers", rate)
+	return nil
 }
 
 // bareScan is how long it takes to read all keys of the servers, all at the same time,
@@ -301,29 +338,52 @@ func (b *screenBench) rest(t *terminal, servers []*lab.Server) error {
 	return nil
 }
 
-// keys measures the time from a key to the bytes that draw the cursor where it
-// moved: nothing else draws its pointer.
-func (b *screenBench) keys(t *terminal) error {
+// kind is a kind of key, and what is drawn by nothing else: the pointer where the cursor
+// moved, a letter of a filter that no name has, and a notice of the new order.
+type kind struct {
+	what  string
+	press []string // in turn
+	see   []string // "": it is not measured
+	share int      // of the presses, one in so many
+}
+
+// keys measures the time from a key to the bytes that draw what it does, beside what else
+// happens.
+func (b *screenBench) keys(t *terminal, beside string) error {
 	n := 400
 	if b.quick {
 		n = 150
 	}
-	var all []time.Duration
-	press := func(key string) error {
-		d, ok := t.press([]byte(key), 2*time.Second, "▸")
-		if !ok {
-			return fmt.Errorf("no frame after %s:\n%s", key, t.tail())
+	for _, k := range []kind{
+		{"move", []string{"j", "j", "k"}, []string{"▸", "▸", "▸"}, 1},
+		{"page, ends", []string{"\x1b[6~", "\x1b[6~", "\x1b[5~", "G", "g"}, []string{"▸", "▸", "▸", "▸", "▸"}, 1},
+		{"filter", []string{"/", "Z", "Q", "X", "\x1b", "\x1b"}, []string{"", "Z", "Q", "X", "", ""}, 2},
+		{"sort", []string{"s", "j"}, []string{"sorted", ""}, 4},
+	} {
+		var all []time.Duration
+		for i := range n / k.share {
+			time.Sleep(30*time.Millisecond + time.Duration(rand.IntN(70))*time.Millisecond)
+			key, see := k.press[i%len(k.press)], k.see[i%len(k.press)]
+			if see == "" {
+				if _, err := t.master.Write([]byte(key)); err != nil {
+					return err
+				}
+				time.Sleep(100 * time.Millisecond)
+				continue
+			}
+			d, ok := t.press([]byte(key), 5*time.Second, see)
+			if !ok {
+				return fmt.Errorf("no frame after %q:\n%s", key, t.tail())
+			}
+			all = append(all, d)
 		}
-		all = append(all, d)
-		return nil
-	}
-	for i := range n {
-		time.Sleep(30*time.Millisecond + time.Duration(rand.IntN(70))*time.Millisecond)
-		if err := press([...]string{"j", "j", "k", "G", "g"}[i%5]); err != nil {
-			return err
+		if k.what == "sort" { // as it was
+			_, _ = t.master.Write([]byte(":sort state\r"))
 		}
+		_, _ = t.master.Write([]byte("\x1b"))
+		time.Sleep(time.Second)
+		b.times("key → frame, "+k.what+", "+grouped(b.locks)+" locks, "+beside, all, 99, 33*time.Millisecond)
 	}
-	b.times("key → bytes of the new frame, "+grouped(b.locks)+" locks, 1,000 changes/s", all, 99, 33*time.Millisecond)
 	return nil
 }
 
@@ -384,8 +444,8 @@ func grouped(n int) string {
 	return s
 }
 
-// churn changes a thousand locks a second: each gets a new token on all servers.
-func churn(ctx context.Context, servers []*lab.Server, locks int, changes *atomic.Int64) {
+// churn changes so many locks a second: each gets a new token on all servers.
+func churn(ctx context.Context, servers []*lab.Server, locks, rate int, changes *atomic.Int64) {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for n := 0; ; n++ {
@@ -396,7 +456,7 @@ func churn(ctx context.Context, servers []*lab.Server, locks int, changes *atomi
 		}
 		const script = `for i = 1, #ARGV - 1 do redis.call('SET', ARGV[i], ARGV[#ARGV], 'PX', 7200000) end`
 		args := []any{"EVAL", script, 0}
-		for range 20 {
+		for range rate / 50 {
 			args = append(args, fmt.Sprintf("lock:%08d", 1+rand.IntN(locks)))
 		}
 		args = append(args, fmt.Sprintf("token-of-round-%08d", n))
@@ -405,6 +465,6 @@ func churn(ctx context.Context, servers []*lab.Server, locks int, changes *atomi
 			wg.Go(func() { _, _ = s.Do(ctx, args...) })
 		}
 		wg.Wait()
-		changes.Add(20)
+		changes.Add(int64(rate / 50))
 	}
 }
