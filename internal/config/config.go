@@ -30,7 +30,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/pelletier/go-toml/v2"
+	"github.com/BurntSushi/toml"
 	"github.com/redis/go-redis/v9"
 
 	"redlockctl/internal/announce"
@@ -226,17 +226,23 @@ func readText(path string) (string, error) {
 
 // syntax reports an error of the TOML library.
 func (f *configFile) syntax(text string, err error) {
-	line, message := 0, strings.TrimPrefix(err.Error(), "toml: ")
-	if de := (*toml.DecodeError)(nil); errors.As(err, &de) {
-		line, _ = de.Position()
-		row := strings.Split(text, "\n")[max(0, line-1)]
-		// The library quotes what it could not read, and a password without quotes
-		// is such a thing.
-		if strings.Contains(strings.ToLower(row+strings.Join(de.Key(), ".")), "pass") {
-			message = "this line cannot be read; it is not shown, since a secret may stand in it"
-		}
+	var pe toml.ParseError
+	if !errors.As(err, &pe) {
+		f.report(0, "", "", "is not TOML: %s", safetext.Escape(err.Error()))
+		return
 	}
-	f.report(line, "", "", "is not TOML: %s", safetext.Escape(message))
+	message := pe.Message
+	rows := strings.Split(text, "\n")
+	row := ""
+	if n := pe.Position.Line; n >= 1 && n <= len(rows) {
+		row = rows[n-1]
+	}
+	// The library quotes what it could not read, and a password without quotes
+	// is such a thing.
+	if strings.Contains(strings.ToLower(row+pe.LastKey), "pass") {
+		message = "this line cannot be read; it is not shown, since a secret may stand in it"
+	}
+	f.report(pe.Position.Line, "", "", "is not TOML: %s", safetext.Escape(message))
 }
 
 // form is how a cluster is written: at the top of the file, or in a table of its

@@ -1,17 +1,29 @@
 package config
 
 import (
-	"slices"
 	"strconv"
 	"strings"
-
-	"github.com/pelletier/go-toml/v2/unstable"
 )
 
 // lines maps the path of each key of a TOML text ("redlock.retries",
-// "nodes[1].addr") to the line on which it stands, from 1: a configuration that
-// parses and is wrong all the same needs that as much as one that does not.
+// "nodes[1].addr") to the line on which it stands, from 1. The TOML library
+// knows positions of syntax errors only; a configuration that parses and is
+// wrong all the same needs them as much.
 type lines map[string]int
+
+// scanLines reads the keys of a text that the TOML library has accepted. On
+// any other text it does not fail, its result is just of no use.
+func scanLines(text string) lines {
+	s := scanner{text: text, line: 1, found: lines{}, tables: map[string]int{}}
+	for s.blank(); s.more(); s.blank() {
+		if s.peek() == '[' {
+			s.header()
+		} else {
+			s.pair(s.table)
+		}
+	}
+	return s.found
+}
 
 // at is the line of path, or of the nearest thing around it that has one.
 func (l lines) at(path string) int {
@@ -28,85 +40,207 @@ func (l lines) at(path string) int {
 // and paths of a text made to be deep would fill the memory.
 const deepest = 16
 
-// scanLines reads the keys of a text that the TOML library has accepted; of any
-// other text those before its mistake.
-func scanLines(text string) lines {
-	s := scanner{found: lines{}, tables: map[string]int{}}
-	for i, c := range text {
-		if c == '\n' {
-			s.ends = append(s.ends, i)
-		}
-	}
-	s.parser.Reset([]byte(text))
-	table := ""
-	for s.parser.NextExpression() {
-		if e := s.parser.Expression(); e.Kind == unstable.KeyValue {
-			s.pair(table, e, 0)
-		} else {
-			table = s.header(e)
-		}
-	}
-	return s.found
-}
-
 type scanner struct {
-	parser unstable.Parser
-	ends   []int // of the lines
-	found  lines
+	text  string
+	pos   int
+	line  int
+	table string // path of the current table
+	found lines
+	depth int // of values within values
 	// tables counts the elements of each array of tables so far.
 	tables map[string]int
 }
 
-// note takes down where a path is named first.
-func (s *scanner) note(path string, at *unstable.Node) {
-	if _, ok := s.found[path]; !ok {
-		line, _ := slices.BinarySearch(s.ends, int(at.Raw.Offset))
-		s.found[path] = line + 1
+func (s *scanner) more() bool { return s.pos < len(s.text) }
+
+func (s *scanner) peek() byte {
+	if s.more() {
+		return s.text[s.pos]
+	}
+	return 0
+}
+
+func (s *scanner) next() byte {
+	c := s.peek()
+	if c == '\n' {
+		s.line++
+	}
+	s.pos++
+	return c
+}
+
+// skip goes over prefix if the text goes on with it.
+func (s *scanner) skip(prefix string) bool {
+	if s.pos > len(s.text) || !strings.HasPrefix(s.text[s.pos:], prefix) {
+		return false
+	}
+	for range prefix {
+		s.next()
+	}
+	return true
+}
+
+// blank goes over white space, line ends and comments.
+func (s *scanner) blank() {
+	for s.more() {
+		switch s.peek() {
+		case ' ', '\t', '\r', '\n':
+			s.next()
+		case '#':
+			for s.more() && s.peek() != '\n' {
+				s.next()
+			}
+		default:
+			return
+		}
 	}
 }
 
-// header reads [table] or [[array of tables]], and is the path of what stands below it.
-func (s *scanner) header(e *unstable.Node) (path string) {
-	parts := e.Key()
-	for depth := 0; depth < deepest && parts.Next(); depth++ {
-		part := parts.Node()
-		path = join(path, string(part.Data))
-		if e.Kind == unstable.ArrayTable && parts.IsLast() {
+// key reads the parts of a dotted key up to one of ends.
+func (s *scanner) key(ends string) []string {
+	var parts []string
+	for s.more() {
+		switch c := s.peek(); {
+		case strings.IndexByte(ends, c) >= 0 || c == '\n':
+			return parts
+		case c == '"' || c == '\'':
+			parts = append(parts, s.quoted())
+		case c == '.' || c == ' ' || c == '\t' || c == '\r':
+			s.next()
+		default:
+			start := s.pos
+			for s.more() && !strings.ContainsRune(ends+". \t\r\n\"'", rune(s.peek())) {
+				s.next()
+			}
+			parts = append(parts, s.text[start:s.pos])
+		}
+		parts = parts[:min(len(parts), deepest)]
+	}
+	return parts
+}
+
+// header reads [table] or [[array of tables]].
+func (s *scanner) header() {
+	line := s.line
+	s.next()
+	array := s.skip("[")
+	parts := s.key("]")
+	for s.skip("]") {
+	}
+	path := ""
+	for i, part := range parts {
+		path = join(path, part)
+		if array && i == len(parts)-1 {
 			s.tables[path]++
 		}
-		s.note(path, part)
+		s.note(path, line)
 		if n := s.tables[path]; n > 0 {
 			path = element(path, n-1)
-			s.note(path, part)
 		}
 	}
-	return path
+	s.table = path
+	s.note(path, line)
 }
 
 // pair reads key = value below the path of its table.
-func (s *scanner) pair(path string, e *unstable.Node, depth int) {
-	for parts := e.Key(); depth < deepest && parts.Next(); depth++ {
-		path = join(path, string(parts.Node().Data))
-		s.note(path, parts.Node())
+func (s *scanner) pair(table string) {
+	line, start := s.line, s.pos
+	path := table
+	for _, part := range s.key("=,}]") {
+		path = join(path, part)
+		s.note(path, line)
 	}
-	s.value(path, e.Value(), depth)
+	if s.skip("=") {
+		s.value(path)
+	}
+	if s.pos == start {
+		s.next() // no key at all: never stand still
+	}
 }
 
-// value reads the values within a value.
-func (s *scanner) value(path string, v *unstable.Node, depth int) {
-	if depth == deepest || v.Kind != unstable.Array && v.Kind != unstable.InlineTable {
-		return
+// value reads a value of any kind.
+func (s *scanner) value(path string) {
+	s.depth++
+	defer func() { s.depth-- }()
+	if s.depth > deepest {
+		path = ""
 	}
-	inner := v.Children()
-	for i := 0; inner.Next(); i++ {
-		if v.Kind == unstable.InlineTable {
-			s.pair(path, inner.Node(), depth)
-			continue
+	for s.peek() == ' ' || s.peek() == '\t' {
+		s.next()
+	}
+	switch s.peek() {
+	case '"', '\'':
+		s.quoted()
+	case '[':
+		s.next()
+		for i := 0; s.inside(']'); i++ {
+			s.note(element(path, i), s.line)
+			start := s.pos
+			s.value(element(path, i))
+			if s.pos == start {
+				s.next()
+			}
 		}
-		if inner.Node().Raw.Length > 0 {
-			s.note(element(path, i), inner.Node())
+	case '{':
+		s.next()
+		for s.inside('}') {
+			s.pair(path)
 		}
-		s.value(element(path, i), inner.Node(), depth+1)
+	default:
+		for s.more() && strings.IndexByte(",]}#\n", s.peek()) < 0 {
+			s.next()
+		}
+	}
+}
+
+// inside goes to the next element of an array or inline table; it is false,
+// behind the end, when there is none.
+func (s *scanner) inside(end byte) bool {
+	for s.blank(); s.peek() == ','; s.blank() {
+		s.next()
+	}
+	if s.peek() == end {
+		s.next()
+		return false
+	}
+	return s.more()
+}
+
+// quoted reads a string of any of the four kinds. Escapes are left as they
+// are: a key that needs them is no key of ours.
+func (s *scanner) quoted() string {
+	quote := string(s.peek())
+	escapes := quote == `"`
+	if s.skip(strings.Repeat(quote, 3)) {
+		quote = strings.Repeat(quote, 3)
+	} else {
+		s.next()
+	}
+	start := s.pos
+	for s.more() {
+		end := s.pos
+		switch {
+		case s.skip(quote):
+			// Up to two quotes may stand before the closing three.
+			for len(quote) == 3 && s.peek() == quote[0] && s.pos-end < 5 {
+				s.next()
+			}
+			return s.text[start:end]
+		case s.peek() == '\\' && escapes:
+			s.next()
+			s.next()
+		case s.peek() == '\n' && len(quote) == 1:
+			return s.text[start:s.pos]
+		default:
+			s.next()
+		}
+	}
+	return s.text[min(start, len(s.text)):]
+}
+
+func (s *scanner) note(path string, line int) {
+	if _, ok := s.found[path]; !ok && s.depth <= deepest {
+		s.found[path] = line
 	}
 }
 

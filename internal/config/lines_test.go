@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pelletier/go-toml/v2"
+	"github.com/BurntSushi/toml"
 )
 
 func TestKeysStandOnTheirLines(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 	"sort"
 	"strings"
 
-	"github.com/pelletier/go-toml/v2"
+	"github.com/BurntSushi/toml"
 )
 
 // ErrNoCluster is returned when no cluster has the name that is asked for, or
@@ -176,7 +176,7 @@ func (f *configFile) load(getenv func(string) string) ([]loaded, setting, error)
 // parse is load of what stands in the file.
 func (f *configFile) parse(text string, getenv func(string) string) ([]loaded, setting) {
 	values := map[string]any{}
-	if err := toml.Unmarshal([]byte(text), &values); err != nil {
+	if _, err := toml.Decode(text, &values); err != nil {
 		f.syntax(text, err)
 		return nil, setting{}
 	}

@@ -94,7 +94,7 @@ func TestSeveralFiles(t *testing.T) {
 	}
 	_, err = LoadAll([]string{file("d.toml", "max_ttl = 1\n"), file("e.toml", "[cluster\n")}, env())
 	var e *Error
-	if !errors.As(err, &e) || e.Problems[0].File != filepath.Join(dir, "d.toml") || !strings.Contains(err.Error(), "e.toml:1") {
+	if !errors.As(err, &e) || e.Problems[0].File != filepath.Join(dir, "d.toml") || !strings.Contains(err.Error(), "e.toml:2") {
 		t.Errorf("two bad files: %v; want the problems of both", err)
 	}
 	if _, err := LoadAll([]string{a, filepath.Join(dir, "none.toml")}, env()); !errors.Is(err, ErrNotFound) {

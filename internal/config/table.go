@@ -8,8 +8,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/pelletier/go-toml/v2"
 )
 
 // configFile is a configuration while it is read: its tables, where their keys
@@ -522,7 +520,7 @@ func kindOf(v any) string {
 		return "a number"
 	case bool:
 		return "true or false"
-	case time.Time, toml.LocalDate, toml.LocalDateTime, toml.LocalTime:
+	case time.Time:
 		return "a date"
 	case []any, []map[string]any:
 		return "a list"
@@ -543,8 +541,6 @@ func literal(v any) string {
 		return strconv.FormatFloat(v, 'g', -1, 64)
 	case time.Time:
 		return v.Format(time.RFC3339)
-	case fmt.Stringer: // a date without a zone
-		return v.String()
 	case []any:
 		parts := make([]string, len(v))
 		for i, e := range v {
