@@ -27,14 +27,17 @@ type nodeWatch struct {
 	since happened
 }
 
-// happened brings the nodes' counters up to this moment.
-func (f *Findings) happened(s *monitor.Snapshot) map[string]happened {
-	if len(f.nodes) != len(s.Nodes) {
-		f.nodes = make([]nodeWatch, len(s.Nodes))
+// nodeWatches are those of all nodes.
+type nodeWatches []nodeWatch
+
+// happened brings the nodes' counters up to this moment, and is what they say by name.
+func (w *nodeWatches) happened(s *monitor.Snapshot) map[string]happened {
+	if len(*w) != len(s.Nodes) {
+		*w = make([]nodeWatch, len(s.Nodes))
 	}
 	out := map[string]happened{}
 	for i := range s.Nodes {
-		n, w := &s.Nodes[i], &f.nodes[i]
+		n, w := &s.Nodes[i], &(*w)[i]
 		if n.RunID != w.runID {
 			seen := w.runID != ""
 			*w = nodeWatch{runID: n.RunID, last: n.Facts}

@@ -65,7 +65,7 @@ type Findings struct {
 	checks        []check
 	open          map[findingName]*openFinding
 	locks         lockWatch
-	nodes         []nodeWatch
+	nodes         nodeWatches
 	guard         func() monitor.GuardView
 	sight         *monitor.GuardView // as last told by guard
 	boots         map[string]BootSight
@@ -85,11 +85,6 @@ type openFinding struct {
 	grave time.Time // when it was last seen as grave as it is told
 	flaps int       // how often it came back soon
 	gone  time.Time // when it was taken back; zero: it was not
-}
-
-func New(opt Options) *Findings {
-	checks := slices.DeleteFunc(allChecks(), func(c check) bool { return slices.Contains(opt.Meant, c.id) })
-	return &Findings{opt: opt, checks: checks, open: map[findingName]*openFinding{}}
 }
 
 // Guarded tells of the guard in this process: sight is called with each look.
@@ -116,7 +111,7 @@ func (f *Findings) Look(s *monitor.Snapshot, emit func(monitor.Event)) []monitor
 		return f.current
 	}
 	f.looked = now
-	k := known{Snapshot: s, opt: f.opt, discontinuity: f.discontinuity, since: f.happened(s), boots: f.boots}
+	k := known{Snapshot: s, opt: f.opt, discontinuity: f.discontinuity, since: f.nodes.happened(s), boots: f.boots}
 	k.locks, k.shortest = f.locks.look(s, f.opt.NodeTimeout)
 	if f.guard != nil {
 		g := f.guard()

@@ -2,6 +2,7 @@ package finding
 
 import (
 	"redlockctl/monitor"
+	"slices"
 )
 
 // allChecks are the checks in the order in which findings of one severity are
@@ -239,4 +240,10 @@ func allChecks() []check {
 		do:    "Restart one node after the other while the guard watches, and wait for each to rejoin.",
 		more:  "No guard has seen a start of these nodes, so none can know. It is for information for a durable node.",
 	}}
+}
+
+// New watches for all findings but those that are meant.
+func New(opt Options) *Findings {
+	checks := slices.DeleteFunc(allChecks(), func(c check) bool { return slices.Contains(opt.Meant, c.id) })
+	return &Findings{opt: opt, checks: checks, open: map[findingName]*openFinding{}}
 }

@@ -180,7 +180,7 @@ func Poke(c chan struct{}) {
 // Listen puts what the feed brings into the queue, until it breaks. keep chooses the keys.
 func (f *Feed) Listen(queue *Changes, keep func(key []byte) bool) error {
 	for {
-		p, err := f.next(keep)
+		p, err := readPush(f.in, keep)
 		if err != nil {
 			return err
 		}

@@ -159,9 +159,7 @@ type push struct {
 	bytes int // of their names
 }
 
-// next waits for the next message. keep chooses the keys.
-func (f *Feed) next(keep func([]byte) bool) (push, error) { return readPush(f.in, keep) }
-
+// readPush waits for the next message. keep chooses the keys.
 func readPush(in *bufio.Reader, keep func([]byte) bool) (push, error) {
 	kind, n, line, err := readHead(in)
 	if err != nil {

@@ -22,11 +22,11 @@ const (
 // it counts for them, with those that our scripts made.
 type spent struct{ commands, calls int64 }
 
-func (s *spent) command(n int64) { s.commands, s.calls = s.commands+n, s.calls+n }
+func (s *spent) sent(n int64) { s.commands, s.calls = s.commands+n, s.calls+n }
 
 // script counts one call of the script and what it did for these rows.
 func (s *spent) script(rows []table.Row) {
-	s.command(1)
+	s.sent(1)
 	for i := range rows {
 		s.calls += callsOfRow(&rows[i])
 	}

@@ -106,7 +106,7 @@ func TestOurReadsAreCountedAsTheServerDoes(t *testing.T) {
 			t.Fatal(err)
 		}
 		total, ours = commandsOf(info), r.spent
-		r.spent.command(1)
+		r.spent.sent(1)
 		return total, ours
 	}
 	for name, read := range map[string]func() error{

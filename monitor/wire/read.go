@@ -148,7 +148,7 @@ func (r *Reader) Sweep(ctx context.Context, keys []string, cursor uint64, patter
 			r.spent.script(rows[len(p.Rows):])
 			p.Rows = rows
 		case IsAnswer(err):
-			r.spent.command(1)
+			r.spent.sent(1)
 			p.Refused = err
 		default:
 			return p, err
@@ -156,12 +156,12 @@ func (r *Reader) Sweep(ctx context.Context, keys []string, cursor uint64, patter
 	}
 	p.Page, err = w.page()
 	p.Received = time.Now()
-	r.spent.command(1)
+	r.spent.sent(1)
 	if counted && err == nil {
 		var info value
 		info, err = w.next(longestInfo)
 		r.Load.saw(commandsOf(info.text), r.spent, p.Received)
-		r.spent.command(1)
+		r.spent.sent(1)
 	}
 	return p, err
 }
@@ -237,7 +237,7 @@ func (r *Reader) readScript(ctx context.Context, keys []string) ([]table.Row, er
 	}
 	values, err := cmd.Slice()
 	if err != nil {
-		r.spent.command(1)
+		r.spent.sent(1)
 		return nil, err
 	}
 	rows, err := parseRows(keys, values)
@@ -263,7 +263,7 @@ func (r *Reader) readMulti(ctx context.Context, keys []string) ([]table.Row, err
 		}
 		return nil
 	})
-	r.spent.command(2 + 4*int64(len(keys)))
+	r.spent.sent(2 + 4*int64(len(keys)))
 	// STRLEN of a list is an error of its own; the rest of the answers counts.
 	if err != nil && !Says(err, "WRONGTYPE") {
 		return nil, err
@@ -284,7 +284,7 @@ func (r *Reader) readMulti(ctx context.Context, keys []string) ([]table.Row, err
 	if len(others) == 0 {
 		return rows, nil
 	}
-	r.spent.command(int64(len(others)))
+	r.spent.sent(int64(len(others)))
 	_, err = r.Conn.Pipelined(ctx, func(p redis.Pipeliner) error {
 		for i := range others {
 			switch key := keys[i]; rows[i].Type {

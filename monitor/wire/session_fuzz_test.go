@@ -42,7 +42,7 @@ func FuzzSession(f *testing.F) {
 		}
 		if feed, err := OpenFeed(ctx, scripted(t, text), nil, time.Second); err == nil {
 			for range 8 {
-				if _, err := feed.next(func([]byte) bool { return true }); err != nil {
+				if _, err := readPush(feed.in, func([]byte) bool { return true }); err != nil {
 					break
 				}
 			}
