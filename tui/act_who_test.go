@@ -2,8 +2,11 @@ package tui
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
+
+	tea "charm.land/bubbletea/v2"
 
 	"redlockctl/internal/safetext"
 	"redlockctl/internal/who"
@@ -29,6 +32,30 @@ func TestWhoHoldsIt(t *testing.T) {
 	r.sees("gone; last extended 3m", "its last connection was seen closed 3m", "on 1 of 5 nodes")
 	r.press("esc", "enter")
 	r.sees("Held by", "its last connection was seen closed")
+}
+
+// The command that finds the holder's process is on one line of the lock's page and of the
+// dialog, on a small screen too: it can be copied.
+func TestHowToFindTheProcess(t *testing.T) {
+	const command = "ss -tnp 'sport = :51322'"
+	r := only(t, monitortest.LockOf(monitortest.Epoch, "job:1", monitor.LockHeld, monitortest.TokenA, "9 9 9 9 9"))
+	conn := func(node, addr, find string) who.NodeConn {
+		return who.NodeConn{Node: node, Conn: who.Conn{ID: 1, Addr: safetext.New(addr), User: safetext.New("orders"), Library: safetext.New("redisson 3.40")}, Find: find}
+	}
+	r.acts.answer = &who.Answer{
+		At: monitortest.Epoch, Key: "job:1", Held: 5, N: 5, Token: safetext.New(monitortest.TokenA), Method: who.Inferred, P: 0.9991, Events: 7, Group: &who.Group{Name: "billing"},
+		Conns: []who.NodeConn{conn("n1", "10.10.204.117:51322", command), conn("n2", "10.10.204.117:51324", "ss -tnp 'sport = :51324'")},
+	}
+	r.press("w")
+	r.run()
+	r.m.Update(tea.WindowSizeMsg{Width: 80, Height: 24})
+	r.press("o")
+	for _, where := range []string{"page", "dialog"} {
+		if n := strings.Count(r.screen(), "Find it    "+command+"  # on 10.10.204.117"); n != 1 || strings.Contains(r.screen(), "51324'") {
+			t.Errorf("%s: the command stands there %d times:\n%s", where, n, r.screen())
+		}
+		r.press("X")
+	}
 }
 
 // A question that is refused says what to do, and nothing is remembered.

@@ -126,10 +126,24 @@ func WhoFacts(c *Context, w *who.Answer) []Fact {
 			}
 		}
 		text += ", open for " + Age(time.Duration(conn.Age)*time.Second+later)
-		if conn.Find != "" {
-			text += "; " + conn.Find
-		}
 		facts = append(facts, Fact{Label: label, Text: text})
+		label = ""
+	}
+	return append(facts, WhoFind(c, w)...)
+}
+
+// WhoFind are the commands that find the holder's process, one for each of its hosts: each
+// is a line of its own, so that it can be copied whole.
+func WhoFind(c *Context, w *who.Answer) (facts []Fact) {
+	label, hosts := "Find it", map[string]bool{}
+	for _, conn := range w.Conns {
+		addr := conn.Addr.Raw()
+		host := addr[:max(0, strings.LastIndexByte(addr, ':'))]
+		if conn.Gone > 0 || conn.Find == "" || hosts[host] {
+			continue
+		}
+		hosts[host] = true
+		facts = append(facts, Fact{Label: label, Text: conn.Find + "  # on " + c.Whole(host)})
 		label = ""
 	}
 	return facts

@@ -351,6 +351,9 @@ func (m *Desk) takeFacts(way operator.Way, t target, opened operator.Plan) []str
 		if life := view.WhoLiveness(w, later); life != "" {
 			out = append(out, st.Fact("Alive", life))
 		}
+		for _, f := range view.WhoFind(&view.Context{Glyphs: &st.Glyphs}, w) {
+			out = append(out, st.Fact(f.Label, f.Text))
+		}
 	}
 	if ctx := (&view.Context{Glyphs: &st.Glyphs, Snap: m.Latest, Now: m.Now()}); l != nil && view.LeftBehind(ctx, l) {
 		m.Lock.Watch(t.keys[0]) // so that the record is asked
