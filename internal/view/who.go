@@ -66,8 +66,8 @@ func WhoLiveness(w *who.Answer, later time.Duration) string {
 	}
 	slices.Sort(gone)
 	switch {
-	case len(w.Conns) == 0 && w.Named:
-		parts = append(parts, fmt.Sprintf("no connection bears its name on %d of %d nodes", w.N-len(w.Unusable), w.N))
+	case noneNamed(w):
+		parts = append(parts, noneNamedText(w))
 	case len(w.Conns) == 0:
 	case len(open) == 0:
 		parts = append(parts, fmt.Sprintf("its last connection was seen closed %s ago on %d of %d nodes", Age(latest+later), len(closed), w.N))
@@ -77,6 +77,21 @@ func WhoLiveness(w *who.Answer, later time.Duration) string {
 		parts = append(parts, fmt.Sprintf("connections open on %d of %d nodes", len(open), w.N))
 	}
 	return strings.Join(parts, "; ")
+}
+
+// noneNamed reports whether the holder's connections bear its name, and none is there.
+func noneNamed(w *who.Answer) bool { return len(w.Conns) == 0 && w.Named }
+
+// WhoThere says in a few words whether the holder is there still; empty where nothing tells.
+func WhoThere(w *who.Answer) string {
+	if w.Liveness == "" && noneNamed(w) {
+		return noneNamedText(w)
+	}
+	return string(w.Liveness)
+}
+
+func noneNamedText(w *who.Answer) string {
+	return fmt.Sprintf("no connection bears its name on %d of %d nodes", w.N-len(w.Unusable), w.N)
 }
 
 // WhoConns are the connections of the holder as a table.

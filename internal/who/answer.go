@@ -167,10 +167,13 @@ func (c *openCase) holder() (token string, copies int) {
 // interval of its extensions is known.
 func (c *openCase) sure(now time.Time) bool {
 	token, copies := c.holder()
+	heard := !slices.ContainsFunc(c.nodes, func(n nodeState) bool { return !n.heard && n.err == nil })
+	if heard && copies == 0 && c.known != nil {
+		return true // it was asked for the holder that is known, who has lost it
+	}
 	if copies < redlock.Quorum(len(c.nodes)) && !c.holds(token) {
 		return false // whoever takes it next may be meant; of who is known, a minority tells as well
 	}
-	heard := !slices.ContainsFunc(c.nodes, func(n nodeState) bool { return !n.heard && n.err == nil })
 	if c.holds(token) {
 		a := c.answer(now)
 		return heard && (a.Liveness == Gone || a.Liveness == Silent || len(c.extended[token]) > 0 && a.Liveness == Alive)

@@ -141,3 +141,22 @@ func TestLateListIsNoEvidence(t *testing.T) {
 		}
 	}
 }
+
+// Who is asked for a holder that is known does not wait for another one where it has lost
+// the lock; who knows none does.
+func TestAKnownHolderHasLostTheLock(t *testing.T) {
+	for _, known := range []*Answer{nil, {Key: "job:1", Token: safetext.New("t"), Group: &Group{Name: "billing"}}} {
+		c := newCase(nil, "job:1")
+		c.nodes, c.names = make([]nodeState, 3), []string{"n1", "n2", "n3"}
+		c.remember(known, time.Now())
+		for node := range c.nodes {
+			if c.sure(time.Now()) {
+				t.Fatalf("sure before all %d nodes were heard", len(c.nodes))
+			}
+			c.take(report{list: List{Node: node, At: time.Now()}})
+		}
+		if c.sure(time.Now()) != (known != nil) {
+			t.Errorf("known %v: sure is %v", known != nil, known == nil)
+		}
+	}
+}

@@ -67,6 +67,12 @@ func (m *Desk) TakeAnswer(a Answered) {
 			m.Answers = map[string]*who.Answer{}
 		}
 		m.Answers[a.answer.Token.Raw()] = a.answer
-		m.Say(m.St.Good, a.name+": "+view.WhoHeadline(a.answer))
+		p, there := m.St.Good, ""
+		if a.answer.Liveness != who.Alive {
+			if there = view.WhoThere(a.answer); there != "" {
+				p, there = m.St.Warn, there+"; "
+			}
+		}
+		m.Say(p, a.name+": "+there+view.WhoHeadline(a.answer))
 	}
 }
