@@ -35,6 +35,9 @@ type Column[T any] struct {
 	// Rank is the order in which the columns find room on the screen; 0: they have
 	// none. Width is how many cells it has there, Most how many if there is room.
 	Rank, Width, Most int
+	// Least is how many cells are better than none where Width has no room; 0: it is whole,
+	// or not there.
+	Least int
 	Good              int  // how many cells it has before columns of little weight find room
 	Middle            bool // what is too long is cut in its middle
 }
@@ -254,6 +257,9 @@ func Fit[T any](columns []Column[T], w int) []int {
 		for n < len(order) && (n == 0 || columns[order[n]].Group != "" && columns[order[n]].Group == columns[order[0]].Group) {
 			need += columns[order[n]].Width + GapBefore(columns, order[n])
 			n++
+		}
+		if c := &columns[order[0]]; n == 1 && need > room && c.Least > 0 && room >= c.Least+Gap {
+			widths[order[0]], room = room-Gap, 0
 		}
 		if need <= room {
 			for _, i := range order[:n] {

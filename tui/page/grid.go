@@ -38,8 +38,12 @@ func measure[T any](ctx *view.Context, columns []view.Column[T], rows []T) []vie
 		if c.Right {
 			most = 20 // no number loses a digit
 		}
+		least := max(c.Width, 16)
 		for _, r := range rows {
 			c.Width = max(c.Width, min(cellWidth(c.Cell(ctx, r)), most))
+		}
+		if !c.Right && c.Width > 20 {
+			c.Least = least // a part of a sentence is better than none
 		}
 		if !last {
 			c.Most = 0

@@ -57,7 +57,8 @@ func (g *glyphs) Token(t safetext.Text, w int) string {
 }
 
 // Wrap breaks a line into lines of at most w cells, each in the colours of its part; the
-// later ones begin with indent cells.
+// later ones begin with indent cells. It breaks at blanks, and within a word that is longer
+// than a line: a flag or a name with hyphens stays whole, so that it can be copied.
 func Wrap(s string, w, indent int) []string {
 	if view.Width(s) <= w {
 		return []string{s}
@@ -65,15 +66,23 @@ func Wrap(s string, w, indent int) []string {
 	if indent > w/2 {
 		indent = 0
 	}
-	first, rest := s, ""
-	lines := strings.Split(lipgloss.Wrap(s, w, ""), "\n")
+	lines := wrapWords(s, w)
 	if len(lines) > 1 && indent > 0 {
-		first = lines[0]
-		rest = strings.TrimLeft(strings.Join(lines[1:], " "), " ")
-		lines = []string{first}
-		for l := range strings.SplitSeq(lipgloss.Wrap(rest, w-indent, ""), "\n") {
+		rest := strings.TrimLeft(strings.Join(lines[1:], " "), " ")
+		lines = lines[:1]
+		for _, l := range wrapWords(rest, w-indent) {
 			lines = append(lines, Blanks(indent)+l)
 		}
 	}
 	return lines
+}
+
+// hyphen stands for one while words are wrapped, which else break there.
+const hyphen = "\ue02d"
+
+func wrapWords(s string, w int) []string {
+	if strings.Contains(s, hyphen) {
+		return strings.Split(lipgloss.Wrap(s, w, ""), "\n")
+	}
+	return strings.Split(strings.ReplaceAll(lipgloss.Wrap(strings.ReplaceAll(s, "-", hyphen), w, ""), hyphen, "-"), "\n")
 }

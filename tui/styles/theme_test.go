@@ -168,3 +168,24 @@ func TestColor(t *testing.T) {
 		}
 	}
 }
+
+// A flag and a name with hyphens stay whole where a line is broken, and each line has its
+// colour.
+func TestWrap(t *testing.T) {
+	st := New(Look{Theme: ThemeDark})
+	said := st.Warn.Of("redlockctl node boot-fence NAME prints both, and with --verify says what it has")
+	lines := Wrap("Label      "+said, 40, FactIndent)
+	for i, l := range lines {
+		if i > 0 && !strings.Contains(l, st.Warn.Open) {
+			t.Errorf("line %d has lost its colour: %q", i+1, l)
+		}
+	}
+	for _, whole := range []string{"boot-fence", "--verify"} {
+		if !strings.Contains(strings.Join(lines, "\n"), whole) {
+			t.Errorf("%s is broken: %q", whole, lines)
+		}
+	}
+	if lines := Wrap("a-word-that-is-longer-than-a-line", 10, 0); len(lines) != 4 {
+		t.Errorf("%q", lines)
+	}
+}
