@@ -64,6 +64,9 @@ func (r *Reader) At(t time.Time) (*Moment, error) {
 		s.Settled = locks
 		unread, err = r.locksAt(s)
 	}
+	if s.Cluster.Verdict == monitor.VerdictUnknown && s.Cluster.Reason == "" {
+		s.Cluster.Reason = "locks and verdict were not recorded: a guard records them with --watch-locks"
+	}
 	s.Recall(unread)
 	return m, err
 }

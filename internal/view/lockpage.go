@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"redlockctl/internal/safetext"
 	"redlockctl/monitor"
 )
 
@@ -37,6 +38,13 @@ func lockMarginText(c *Context, l *monitor.Lock) string {
 // LockFacts are what is known of a lock, beside its copies.
 func LockFacts(c *Context, l *monitor.Lock) []Fact {
 	var facts []Fact
+	if Needs(l.State) > 0 {
+		means := States[l.State]
+		if l.State == monitor.LockNoTTL {
+			means = l.EndlessText()
+		}
+		facts = append(facts, Fact{"Means", l.State.String() + ": " + c.Our(means), c.LockState(l.State).Tone})
+	}
 	if margin := lockMarginText(c, l); margin != "" {
 		facts = append(facts, Fact{Label: "Margin", Text: margin})
 	}
@@ -61,7 +69,7 @@ func LockFacts(c *Context, l *monitor.Lock) []Fact {
 		}
 	}
 	if l.Tokens > 1 {
-		facts = append(facts, Fact{Label: "Tokens", Text: strconv.Itoa(l.Tokens) + " different ones"})
+		facts = append(facts, Fact{Label: "Tokens", Text: tokensText(c, l)})
 	}
 	if seen := lockSeen(c, l); seen.Tone != Dim {
 		facts = append(facts, Fact{Label: "Seen for", Text: seen.Text + ", since " + Clock(l.Since())})
@@ -72,14 +80,25 @@ func LockFacts(c *Context, l *monitor.Lock) []Fact {
 	} else if f != nil {
 		facts = append(facts, Fact{Label: "Removal", Text: c.Whole(f.TakingAway)})
 	}
-	if Needs(l.State) > 0 {
-		means := States[l.State]
-		if l.State == monitor.LockNoTTL {
-			means = l.EndlessText()
-		}
-		facts = append(facts, Fact{"Means", l.State.String() + ": " + c.Our(means), c.LockState(l.State).Tone})
-	}
 	return facts
+}
+
+// tokensText says which nodes have copies of which token.
+func tokensText(c *Context, l *monitor.Lock) string {
+	var tokens []string
+	nodes := map[string][]string{}
+	for i, one := range l.Copies.All() {
+		if token := one.Token.Raw(); i < len(c.Snap.Nodes) && (one.State == monitor.CopyPresent || one.State == monitor.CopySeen) {
+			if nodes[token] == nil {
+				tokens = append(tokens, token)
+			}
+			nodes[token] = append(nodes[token], c.Name(c.Snap.Nodes[i].Name))
+		}
+	}
+	for i, token := range tokens {
+		tokens[i] = c.Token(safetext.New(token)) + " on " + strings.Join(nodes[token], " ")
+	}
+	return strconv.Itoa(l.Tokens) + ": " + strings.Join(tokens, "; ")
 }
 
 // KeptText says who keeps a lock, since when and for how long still; a zero end: until

@@ -82,6 +82,10 @@ func nodeResult(st *styles.Styles, n redlock.NodeResult, words map[redlock.Statu
 		glyph, p = st.On, st.Good
 	case redlock.StatusAbsent:
 		glyph, p = st.BareMajority, styles.Paint{}
+	case redlock.StatusHeld:
+		if words[n.Status] != "" { // it was to be left alone
+			glyph, p = st.BareMajority, styles.Paint{}
+		}
 	case redlock.StatusUnanswered, redlock.StatusSkipped, redlock.StatusSlow:
 		glyph, p = st.Wait, st.Warn
 	case redlock.StatusFenced:
