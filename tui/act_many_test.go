@@ -54,12 +54,12 @@ func TestForceReleaseOfMarked(t *testing.T) {
 	r.sees("! a reason is missing")
 	r.typed("host gone")
 	r.press("tab", "enter")
-	r.sees("! how many are they? type 3 locks")
+	r.sees("! how many are they? type \"3 locks\"")
 	for _, wrong := range []string{"2 locks", "3", "stuck", "3 Locks"} {
 		r.press("ctrl+u")
 		r.typed(wrong)
 		r.press("enter")
-		r.sees("! that is not how many they are: type 3 locks")
+		r.sees("! that is not how many they are: type \"3 locks\"")
 	}
 	nothingSent(t, r)
 	r.press("ctrl+u")

@@ -152,7 +152,7 @@ func TestKeepForATime(t *testing.T) {
 	r.press("enter")
 	r.run()
 	r.sent(`keep "orders:43" 30s for 10m0s because "rolling update"`)
-	r.sees("kept for 10m0s: released then, or by r before")
+	r.sees("kept for 10m: released then, or by r before")
 	r.settle()
 	r.press("esc")
 	k := r.acts.kept[0]

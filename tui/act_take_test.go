@@ -230,7 +230,7 @@ func TestDialogsOnTheSmallestScreen(t *testing.T) {
 	}{
 		{"force-release", []string{"X"}, []string{"Effect all copies deleted now", "two clients will work on orders:42", "Reason >", "Type the name", "a reason is missing", "esc leave"}},
 		{"revoke", []string{"R"}, []string{"Effect no extension any more", "works on after that shares it", "Reason >", "Type the name", "a reason is missing", "esc leave"}},
-		{"marked", []string{"m", "m", "X"}, []string{"Force-release 2 marked locks ?", "Effect of each: all copies deleted", "two clients", "Reason >", "Type 2 locks", "a reason is missing", "esc leave"}},
+		{"marked", []string{"m", "m", "X"}, []string{"Force-release 2 marked locks ?", "Effect of each: all copies deleted", "two clients", "Reason >", "Type \"2 locks\"", "a reason is missing", "esc leave"}},
 		{"fence", []string{"tab", "C"}, []string{"Effect", "NOTHING can be locked", "Reason >", "Type the name", "a reason is missing", "esc leave"}},
 		{"open", []string{"tab", "down", "J"}, []string{"Effect it accepts writes", "granted a second time", "Reason >", "Type the name", "a reason is missing", "esc leave"}},
 		{"acquire", []string{"a"}, []string{"Effect the name is held", "Name >", "TTL 30s", "Keep no", "the name of the lock is missing", "enter acquire", "esc leave"}},

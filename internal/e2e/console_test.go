@@ -133,7 +133,7 @@ func markedForceRelease(t *testing.T, bin string) {
 	term.keys("Tab")
 	term.text("4 locks")
 	term.keys("Enter")
-	term.shows("that is not how many they are: type 3 locks")
+	term.shows("that is not how many they are: type \"3 locks\"")
 	term.keys("C-u")
 	term.text("3 locks")
 	if n := c.exists(t, "job:1") + c.exists(t, "job:2") + c.exists(t, "job:3"); n != 15 {

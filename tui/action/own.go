@@ -263,7 +263,7 @@ func (m *Desk) acquire(key string, ttl time.Duration, keep bool, opt operator.Ac
 			m.Running.keep(k)
 			done := "kept: it is extended until r releases it"
 			if opt.For > 0 {
-				done = "kept for " + opt.For.String() + ": released then, or by r before"
+				done = "kept for " + view.Span(opt.For) + ": released then, or by r before"
 			}
 			return granted(Grant{Key: key, Token: k.Token(), TTL: ttl, Until: k.Until(), Kept: k}, k.Nodes(), done)
 		}

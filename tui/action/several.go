@@ -54,7 +54,7 @@ func (m *Desk) askSeveral(a lockAct, keys []string) tea.Cmd {
 	if len(s.unseen) > 0 {
 		title += ", " + view.Count(len(s.unseen)) + " hidden by the filter"
 	}
-	reason, typed := newField("Reason", ""), newField("Type "+want, "")
+	reason, typed := newField("Reason", ""), newField("Type \""+want+"\"", "")
 	fields := []*field{reason, typed}
 	if !a.reasoned {
 		fields = fields[1:]
@@ -73,9 +73,9 @@ func (m *Desk) askSeveral(a lockAct, keys []string) tea.Cmd {
 			case a.reasoned && why() == "":
 				return noReason
 			case typed.String() == "":
-				return "how many are they? type " + want
-			case typed.String() != want:
-				return "that is not how many they are: type " + want
+				return "how many are they? type \"" + want + "\""
+			case strings.Trim(typed.String(), `"`) != want:
+				return "that is not how many they are: type \"" + want + "\""
 			}
 			return ""
 		},
