@@ -53,7 +53,11 @@ var tourSteps = []tourStep{
 			if m.Dialog != nil {
 				return "Type a reason for the audit log, tab, the name, enter"
 			}
-			return "It rejoined. Clients die too: force-release a lock as if its holder were dead: 2, pick a lock, X"
+			text := "Clients die too: force-release a lock as if its holder were dead: 2, pick a lock, X"
+			if m.tour.node != "" {
+				text = "It rejoined. " + text
+			}
+			return text
 		},
 		done: func(m *model) bool { return m.Forced },
 	},
