@@ -69,7 +69,7 @@ func TestForceRelease(t *testing.T) {
 		t.Errorf("sent %q, not %q", got, want)
 	}
 	r.sees("force-release orders:42: done", "2 copies deleted", "n1 ● ok copy deleted", "n2 ○ absent held no copy",
-		"n4 ✗ down a copy may live there until 12:03:19 (9s); NOPERM \\x1b[31mthis user", "n5 ✗ held another token's copy, left alone")
+		"n4 ✗ down a copy may live there until 12:03:19 (9s); NOPERM \\x1b[31mthis user", "n5 ○ held another token's copy, left alone")
 	r.press("enter") // came too early to have been read
 	if r.m.Result == nil {
 		t.Error("the result was closed by a key that came before it was drawn")
