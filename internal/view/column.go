@@ -37,9 +37,9 @@ type Column[T any] struct {
 	Rank, Width, Most int
 	// Least is how many cells are better than none where Width has no room; 0: it is whole,
 	// or not there.
-	Least int
-	Good              int  // how many cells it has before columns of little weight find room
-	Middle            bool // what is too long is cut in its middle
+	Least  int
+	Good   int  // how many cells it has before columns of little weight find room
+	Middle bool // what is too long is cut in its middle
 }
 
 // Word is how the column is chosen: "seen-for".
