@@ -44,7 +44,7 @@ func (m *model) commands() []command {
 		command{name: "nodes", takes: "[NODE]", help: "the nodes, or the page of one", next: (*model).nodeNames, do: (*model).openNode},
 		command{name: "replay", takes: "MOMENT", help: "what was seen then: 03:12, yesterday 03:12, 2h ago", do: (*model).replayAt},
 		command{name: "filter", takes: "TERMS", help: "list only these locks, or events or acts on their pages; alone: all", next: (*model).filterOffers, do: (*model).filterBy},
-		command{name: "sort", takes: "ORDER", help: "needs, name, ends, copies", next: sortWords, do: (*model).sortWord},
+		command{name: "sort", takes: "ORDER", help: "by a column, or COLUMN:desc; default: what needs you first", next: (*model).sortWords, do: (*model).sortWord},
 		command{name: "columns", takes: "NAMES", help: "those of the locks: a b c, or +a -b, or default", next: (*model).columnWords, do: (*model).columnsBy},
 		command{name: "mark", takes: "all", help: "mark the lock under the cursor, or all that are listed; none unmarks", next: func(*model, string) []string { return []string{"all", "none"} }, do: (*model).markBy},
 		command{name: "theme", takes: "NAME", help: "the colours of the screen", next: themeWords, do: (*model).themeBy},
@@ -333,26 +333,6 @@ func (m *model) filterBy(text string) tea.Cmd {
 	return nil
 }
 
-func sortWords(*model, string) (words []string) {
-	for _, o := range page.Orders() {
-		words = append(words, string(o))
-	}
-	return words
-}
-
-func (m *model) sortWord(word string) tea.Cmd {
-	name, way, _ := strings.Cut(word, ":")
-	o, err := view.WordOf(name, sortWords(m, ""))
-	switch {
-	case err != nil:
-		m.say(m.St.Bad, "sort by: "+m.St.Our(err.Error()))
-		return nil
-	case way == "desc":
-		return m.sortBy(page.Order(o).Reversed())
-	}
-	return m.sortBy(page.Order(o))
-}
-
 func (m *model) columnWords(string) []string {
 	words := append([]string{"default"}, page.LockWords(true)...)
 	for _, w := range page.LockWords(true) {
@@ -365,8 +345,8 @@ func (m *model) columnWords(string) []string {
 func (m *model) columnsBy(text string) tea.Cmd {
 	said := strings.Fields(strings.ReplaceAll(text, ",", " "))
 	set := slices.Clone(m.LockView.Chosen)
-	if m.prefs.Wide {
-		m.LockView.Choose(m.prefs.Columns, false)
+	if m.table.Wide {
+		m.LockView.Choose(m.table.Columns, false)
 		set = slices.Clone(m.LockView.Chosen)
 	}
 	if len(said) == 0 {
@@ -394,12 +374,15 @@ func (m *model) columnsBy(text string) tea.Cmd {
 		set = append(set, name)
 	}
 	words := slices.DeleteFunc(page.LockWords(true), func(w string) bool { return !slices.Contains(set, w) })
-	m.prefs.Columns, m.prefs.Wide = words, false
+	m.table.Columns, m.table.Wide = words, false
 	if slices.Equal(words, page.LockWords(false)) {
-		m.prefs.Columns = nil
+		m.table.Columns = nil
 	}
 	m.LockView.Choose(words, false)
-	return m.save()
+	if m.LockView.HidesState() {
+		m.say(m.St.Warn, "without STATE nobody sees what needs a person: :columns default")
+	}
+	return m.keepTable()
 }
 
 func (m *model) markBy(what string) tea.Cmd {

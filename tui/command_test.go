@@ -24,7 +24,7 @@ func TestCommands(t *testing.T) {
 		{"filter state:orphaned", func(r *rig) { r.sees("/state:orphaned 1") }},
 		{"filter ttl<5", func(r *rig) { r.sees("a number with a unit is wanted") }},
 		{"sort name", func(r *rig) { r.sees("sorted: name"); r.sameOrder(page.OrderName) }},
-		{"sort upside-down", func(r *rig) { r.sees("have: name, state, copies, ends") }},
+		{"sort upside-down", func(r *rig) { r.sees("have: name, state, copies, ttls, n1") }},
 		{"force-release orders:42", func(r *rig) { r.sees("Force-release orders:42 ?") }},
 		{"force-release", func(r *rig) { r.sees("Force-release stuck ?") }},
 		{"node cordon n3", func(r *rig) { r.sees("Cordon n3 ?") }},

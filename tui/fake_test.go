@@ -251,7 +251,11 @@ type fakeStore struct {
 	err   error
 }
 
-func (s *fakeStore) Load() (Preferences, error) { return s.p, s.err }
+func (s *fakeStore) Load() (Preferences, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.p, s.err
+}
 
 func (s *fakeStore) Save(p Preferences) error {
 	s.mu.Lock()

@@ -36,6 +36,7 @@ type model struct {
 	line      *commandLine
 	typed     bool // what is done is a command that was typed, not a key
 	prefs     Preferences
+	table     Table // of this cluster, in prefs if it is kept
 	saver     *saver
 	moving    bool    // another cluster is being opened
 	replay    *replay // the past that is shown; nil: it is the present

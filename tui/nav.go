@@ -283,8 +283,11 @@ func (m *model) whyNoSuspend() string {
 func (m *model) sortBy(o page.Order) tea.Cmd {
 	m.Locks.SetOrder(o)
 	m.say(m.St.Info, "sorted: "+o.String())
-	m.prefs.Sort = string(o)
-	return m.save()
+	m.table.Sort = string(o)
+	if o == page.OrderNeeds {
+		m.table.Sort = ""
+	}
+	return m.keepTable()
 }
 
 func (m *model) toggleFreeze() tea.Cmd {
@@ -315,9 +318,9 @@ func (m *model) whyNoFollow() string {
 }
 
 func (m *model) toggleWide() tea.Cmd {
-	m.prefs.Wide = !m.prefs.Wide
-	m.LockView.Choose(m.prefs.Columns, m.prefs.Wide)
-	return m.save()
+	m.table.Wide = !m.table.Wide
+	m.LockView.Choose(m.table.Columns, m.table.Wide)
+	return m.keepTable()
 }
 
 // save keeps the preferences as they are now.

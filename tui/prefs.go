@@ -1,6 +1,7 @@
 package tui
 
 import (
+	"maps"
 	"slices"
 	"sync"
 
@@ -19,14 +20,25 @@ type Store interface {
 // Preferences are what a person has chosen and finds again the next time. The
 // zero value is the defaults.
 type Preferences struct {
-	Columns []string     `json:"columns,omitempty"` // of the lock table; empty: the default ones
-	Wide    bool         `json:"wide,omitempty"`
-	Sort    string       `json:"sort,omitempty"`
-	Theme   styles.Theme `json:"theme,omitempty"`
-	Mouse   bool         `json:"mouse,omitempty"`
-	Hinted  bool         `json:"hinted,omitempty"`  // the hints of the first start were shown
-	History []string     `json:"history,omitempty"` // of the command line, the latest last
+	// Table is for clusters that have none of their own.
+	Table
+	Clusters map[string]Table `json:"clusters,omitempty"` // by their names
+	Theme    styles.Theme     `json:"theme,omitempty"`
+	Mouse    bool             `json:"mouse,omitempty"`
+	Hinted   bool             `json:"hinted,omitempty"`  // the hints of the first start were shown
+	History  []string         `json:"history,omitempty"` // of the command line, the latest last
 }
+
+// Table is how the locks of a cluster are listed. A filter is never kept: it would hide locks
+// from somebody who does not know of it.
+type Table struct {
+	Columns []string `json:"columns,omitempty"` // empty: the default ones
+	Wide    bool     `json:"wide,omitempty"`
+	Sort    string   `json:"sort,omitempty"`
+}
+
+// mostTables bounds how many clusters are remembered.
+const mostTables = 200
 
 // mostHistory bounds what is kept of the command line.
 const mostHistory = 100
@@ -38,6 +50,7 @@ type saver struct {
 
 	mu     sync.Mutex
 	latest Preferences
+	own    map[string]bool // the clusters whose tables were chosen here
 
 	writing sync.Mutex
 }
@@ -60,6 +73,34 @@ func newSaver(store Store) (*saver, Preferences, error) {
 	return s, p, err
 }
 
+// choose notes that the table of a cluster was chosen here.
+func (s *saver) choose(cluster string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.own == nil {
+		s.own = map[string]bool{}
+	}
+	s.own[cluster] = true
+}
+
+// merged are the tables of clusters as they are to be kept: those that were not chosen here are
+// as another console may have left them meanwhile.
+func (s *saver) merged(chosen map[string]Table) map[string]Table {
+	kept := map[string]Table{}
+	if now, err := s.store.Load(); err == nil {
+		maps.Copy(kept, now.Clusters)
+	}
+	for name := range s.own {
+		kept[name] = chosen[name]
+	}
+	for _, name := range slices.Sorted(maps.Keys(kept)) {
+		if len(kept) > mostTables && !s.own[name] {
+			delete(kept, name)
+		}
+	}
+	return kept
+}
+
 // savedMsg tells that preferences could not be kept.
 type savedMsg struct{ err error }
 
@@ -68,7 +109,7 @@ func (s *saver) save(p Preferences, run *action.Running) tea.Cmd {
 	if s.store == nil {
 		return nil
 	}
-	p.Columns, p.History = slices.Clone(p.Columns), slices.Clone(p.History)
+	p.History, p.Clusters = slices.Clone(p.History), maps.Clone(p.Clusters)
 	s.mu.Lock()
 	s.latest = p
 	s.mu.Unlock()
@@ -81,6 +122,7 @@ func (s *saver) save(p Preferences, run *action.Running) tea.Cmd {
 		defer s.writing.Unlock()
 		s.mu.Lock()
 		p := s.latest
+		p.Clusters = s.merged(p.Clusters)
 		s.mu.Unlock()
 		if err := s.store.Save(p); err != nil {
 			return savedMsg{err}

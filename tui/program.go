@@ -98,17 +98,14 @@ func newModel(ctx context.Context, opt Options, now func() time.Time) *model {
 	m.Set = page.New(&page.Screen{St: &st, IsMine: m.IsMine, Kept: m.KeptText}, now(), m.labLines, m.helpLines)
 	m.page = m.Overview
 	m.opt.Mouse = opt.Mouse || prefs.Mouse
-	m.LockView.Choose(prefs.Columns, prefs.Wide)
-	m.Locks.Order = page.OrderOf(prefs.Sort)
 	if opt.Replay != nil {
 		m.replay = &replay{rec: opt.Replay, speed: 1, only: true}
 		m.Off, m.feed.source, m.feed.guard = offInReplay, opt.Replay, opt.Replay
 	}
 	m.seeGuard(m.feed.status())
-	m.Receive(m.feed.source.Snapshot(), nil, false, nil)
-	if m.Locks.Order != page.OrderNeeds {
-		m.say(m.St.Info, "the locks are sorted by "+m.Locks.Order.String()+", as you left them: s changes it")
-	}
+	first := m.feed.source.Snapshot()
+	m.lay(first)
+	m.Receive(first, nil, false, nil)
 	switch {
 	case opt.Tour:
 		m.tour = &tour{}
@@ -331,7 +328,9 @@ func (m *model) moved(msg clusterMsg) tea.Cmd {
 	m.Reset(m.Now())
 	m.arrive(m.Overview)
 	m.seeGuard(m.feed.status())
-	m.Set.Receive(c.Source.Snapshot(), nil, false, nil)
 	m.say(m.St.Good, "this is "+m.St.Escape(msg.name, 40))
+	first := c.Source.Snapshot()
+	m.lay(first)
+	m.Set.Receive(first, nil, false, nil)
 	return tea.Batch(m.feed.next(m.Latest, m.Events.Seq, 0), m.feed.tick())
 }

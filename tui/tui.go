@@ -55,10 +55,12 @@ type Cluster struct {
 
 // Options of the UI.
 type Options struct {
-	Source  Source               // must not be nil, but for Replay
-	Guard   Guard                // nil: no guard runs in this process
-	Actions Actions              // nil: the screen only shows
-	Lab     Lab                  // nil: nothing to crash
+	Source  Source  // must not be nil, but for Replay
+	Guard   Guard   // nil: no guard runs in this process
+	Actions Actions // nil: the screen only shows
+	Lab     Lab     // nil: nothing to crash
+	// Passing: the cluster is gone with the screen, and nothing that is chosen for it is kept.
+	Passing bool
 	Tour    bool                 // it begins with the tour of the demo
 	Delay   time.Duration        // D: the length of a fence's countdown; where no guard is, it is only named
 	ASCII   bool                 // no character beyond ASCII

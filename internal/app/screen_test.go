@@ -30,7 +30,7 @@ func TestUIStore(t *testing.T) {
 	if p, err := s.Load(); err != nil || !reflect.DeepEqual(p, tui.Preferences{}) {
 		t.Errorf("a file that is not there: %+v, %v", p, err)
 	}
-	want := tui.Preferences{Columns: []string{"state", "ends"}, Sort: "name", Theme: styles.ThemeLight, History: []string{"filter state:bare", "q"}}
+	want := tui.Preferences{Clusters: map[string]tui.Table{"orders": {Columns: []string{"state", "ends"}, Sort: "name"}}, Theme: styles.ThemeLight, History: []string{"filter state:bare", "q"}}
 	for range 2 {
 		if err := s.Save(want); err != nil {
 			t.Fatal(err)

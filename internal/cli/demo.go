@@ -130,6 +130,7 @@ func (a *commandLine) demo(ctx context.Context, o demoOptions) (err error) {
 		return a.plainDemo(ctx, d, o)
 	}
 	opt := screenOf(d.Session.Screen())
+	opt.Passing = true
 	opt.Tour = o.nodes > 1 && !o.noGuard && !a.readOnly
 	// The heap is small: collecting it a quarter as often costs some MiB and saves a
 	// percent of a core.

@@ -138,7 +138,7 @@ func ClusterColumns() []Column[*ClusterRow] {
 			return Cell{Text: Count(r.locks())}
 		}, Rank: 4, Width: 6,
 	}, {
-		Name: "GUARD", Help: "on which hosts guards are seen that watch it", Fields: []string{"guards", "guards_known"}, Cell: clusterGuards, Rank: 6, Width: 10, Most: 22, Cut: 40,
+		Name: "GUARD", Help: "on which hosts guards are seen that watch it", Compare: compareBy(func(r *ClusterRow) int { all, _ := r.guards(); return len(all) }), Fields: []string{"guards", "guards_known"}, Cell: clusterGuards, Rank: 6, Width: 10, Most: 22, Cut: 40,
 	}, {
 		Name: "D", Help: "the greatest delay of these guards; in brackets that of this configuration, where no guard is seen", Fields: []string{"delay_ms"},
 		Compare: compareBy((*ClusterRow).delay), Right: true,
@@ -160,7 +160,7 @@ func ClusterColumns() []Column[*ClusterRow] {
 			return 0
 		}), First: "the worst", Cell: worstFinding, Rank: 5, Width: 20, Most: 400, Cut: 80,
 	}, {
-		Name: "REASON", Help: "why the verdict is not safe", Fields: []string{"reason", "error"}, Wide: true,
+		Name: "REASON", Help: "why the verdict is not safe", Compare: compareBy((*ClusterRow).reason), Fields: []string{"reason", "error"}, Wide: true,
 		Cell: func(c *Context, r *ClusterRow) Cell {
 			if r.Err != "" {
 				return Cell{Text: c.Whole(r.Err), Tone: Bad}
@@ -230,4 +230,12 @@ func worstFinding(c *Context, r *ClusterRow) Cell {
 		cell.Text += fmt.Sprintf(" (+%d)", n-1)
 	}
 	return cell
+}
+
+// reason is why the verdict is not safe, or why there is none.
+func (r *ClusterRow) reason() string {
+	if r.Snap == nil {
+		return r.Err
+	}
+	return r.Snap.Cluster.Reason
 }

@@ -24,6 +24,7 @@ type Column[T any] struct {
 	// Compare sorts by the column; nil: it cannot be sorted by. It looks at nothing
 	// but the two.
 	Compare func(a, b T) int
+	SortAs  string // it is sorted by as the column of this word is, which tells the same
 	First   string // what comes first then, in words; empty: the name says it
 	Right   bool   // set to the right, as numbers are
 	Wide    bool   // in a table of the command line only where everything is wanted
@@ -111,22 +112,40 @@ func Choose[T any](all []Column[T], said []string) (chosen []Column[T], err erro
 	return chosen, nil
 }
 
+// sortWord is how the column is named to sort by it: one of a group by its own name.
+func (c *Column[T]) sortWord() string {
+	if c.Group != "" {
+		return strings.ReplaceAll(strings.ToLower(c.Name), " ", "-")
+	}
+	return c.Word()
+}
+
+// SortWords are the columns that rows can be sorted by.
+func SortWords[T any](all []Column[T]) (words []string) {
+	for i := range all {
+		if c := &all[i]; c.Compare != nil || c.SortAs != "" {
+			words = append(words, c.sortWord())
+		}
+	}
+	return words
+}
+
 // Sort is how rows are sorted by what is said: COLUMN or COLUMN:desc. Rows that are
 // equal stay as they were.
 func Sort[T any](all []Column[T], said string) (compare func(a, b T) int, err error) {
 	name, way, _ := strings.Cut(said, ":")
-	var sortable []Column[T]
-	for _, c := range all {
-		if c.Compare != nil {
-			sortable = append(sortable, c)
-		}
-	}
-	w, err := WordOf(name, Words(sortable))
+	w, err := WordOf(name, SortWords(all))
 	if err != nil {
 		return nil, err
 	}
-	i := slices.IndexFunc(sortable, func(c Column[T]) bool { return c.Word() == w })
-	compare = sortable[i].Compare
+	is := func(word string) *Column[T] {
+		return &all[slices.IndexFunc(all, func(c Column[T]) bool { return c.sortWord() == word })]
+	}
+	by := is(w)
+	if by.Compare == nil {
+		by = is(by.SortAs)
+	}
+	compare = by.Compare
 	switch way {
 	case "", "asc":
 	case "desc":
@@ -156,6 +175,34 @@ func countOf[T any](of func(T) int) func(*Context, T) Cell {
 		}
 		return Cell{Text: Count(of(row))}
 	}
+}
+
+// natural compares texts in which numbers count by their value: n2 before n10, 7.2 before 7.10.
+func natural(a, b string) int {
+	for a != "" && b != "" {
+		na, nb := digits(a), digits(b)
+		if na > 0 && nb > 0 {
+			x, y := strings.TrimLeft(a[:na], "0"), strings.TrimLeft(b[:nb], "0")
+			if n := cmp.Or(cmp.Compare(len(x), len(y)), cmp.Compare(x, y)); n != 0 {
+				return n
+			}
+			a, b = a[na:], b[nb:]
+			continue
+		}
+		if a[0] != b[0] {
+			return cmp.Compare(a[0], b[0])
+		}
+		a, b = a[1:], b[1:]
+	}
+	return cmp.Compare(len(a), len(b))
+}
+
+// digits is how many digits a text begins with.
+func digits(s string) int { return len(s) - len(strings.TrimLeft(s, "0123456789")) }
+
+// byText compares by a text of each, its numbers by their value.
+func byText[T any](key func(T) string) func(a, b T) int {
+	return func(a, b T) int { return natural(key(a), key(b)) }
 }
 
 // Table is rows of cells under their columns, as the command line prints it.

@@ -304,11 +304,69 @@ func TestColumnsAreChosenAndSortedBy(t *testing.T) {
 			t.Errorf("%s: %v first, %v", said, locks[0].Key, err)
 		}
 	}
-	for _, said := range []string{"keys", "name:down", ""} {
+	for _, said := range []string{"nodes", "name:down", ""} {
 		if _, err := Sort(all, said); err == nil {
 			t.Errorf("sorted by %q", said)
 		}
 	}
+}
+
+// Rows can be sorted by each of their columns, and numbers in names count by their value.
+func TestEachColumnSorts(t *testing.T) {
+	for name, words := range map[string][2][]string{
+		"locks": each(LockColumns([]monitor.Node{{Name: "n1"}, {Name: "n2"}})), "nodes": each(NodeColumns()), "guard": each(GuardColumns(false)),
+		"clusters": each(ClusterColumns()), "findings": each(FindingColumns()), "events": each(EventColumns()), "audit": each(AuditColumns()),
+		"grants": each(GrantColumns(false)), "history": each(PastEventColumns(false)),
+	} {
+		if !slices.Equal(words[0], words[1]) {
+			t.Errorf("%s: columns %q, and sorted by %q", name, words[0], words[1])
+		}
+	}
+	now := time.Now()
+	lock := func(key string, left ...time.Duration) *monitor.Lock {
+		var copies []monitor.Copy
+		for _, d := range left {
+			c := monitor.Copy{}
+			if d >= 0 {
+				c.State = monitor.CopyPresent
+			}
+			if d > 0 {
+				c.Expires = now.Add(d)
+			}
+			copies = append(copies, c)
+		}
+		return &monitor.Lock{Key: safetext.New(key), Copies: monitor.PackCopies(copies...)}
+	}
+	locks := []*monitor.Lock{lock("none", 5, -1), lock("endless", 1, 0), lock("late", 2, time.Minute), lock("soon", 3, time.Second)}
+	compare, err := Sort(LockColumns([]monitor.Node{{Name: "n1"}, {Name: "n2"}}), "n2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	slices.SortStableFunc(locks, compare)
+	var keys []string
+	for _, l := range locks {
+		keys = append(keys, l.Key.Raw())
+	}
+	if got := strings.Join(keys, " "); got != "soon late endless none" {
+		t.Errorf("by the copies on n2: %s", got)
+	}
+	names := []string{"n10", "n2", "n", "n02x", "7.10", "7.2"}
+	slices.SortFunc(names, natural)
+	if got := strings.Join(names, " "); got != "7.2 7.10 n n2 n02x n10" {
+		t.Errorf("in order: %s", got)
+	}
+}
+
+// each is the columns, and those that can be sorted by.
+func each[T any](all []Column[T]) [2][]string {
+	var names []string
+	for i := range all {
+		names = append(names, all[i].sortWord())
+		if s := all[i].SortAs; s != "" && !slices.Contains(Words(all), s) {
+			names = append(names, "no column "+s)
+		}
+	}
+	return [2][]string{names, SortWords(all)}
 }
 
 // Columns never take more than there is, and what is there is used.

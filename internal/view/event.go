@@ -59,16 +59,16 @@ func EventAbout(e *monitor.Event) string {
 // beforehand.
 func EventColumns() []Column[*monitor.Event] {
 	return []Column[*monitor.Event]{{
-		Name: "TIME", Help: "when, by this machine's clock", Fields: []string{"at"}, Width: 8,
+		Name: "TIME", Help: "when, by this machine's clock", Compare: func(a, b *monitor.Event) int { return a.At.Compare(b.At) }, First: "the oldest", Fields: []string{"at"}, Width: 8,
 		Cell: func(_ *Context, e *monitor.Event) Cell { return Cell{Text: Clock(e.At)} },
 	}, {
-		Name: "LEVEL", Help: "below", Fields: []string{"level"}, Width: 6,
+		Name: "LEVEL", Help: "below", Compare: compareBy(func(e *monitor.Event) int { return -int(e.Level) }), First: "the gravest", Fields: []string{"level"}, Width: 6,
 		Cell: func(c *Context, e *monitor.Event) Cell { return c.Level(e.Level) },
 	}, {
-		Name: "KIND", Help: "what happened, in a word: `redlockctl watch --help` has all", Fields: []string{"kind"}, Width: 14,
+		Name: "KIND", Help: "what happened, in a word: `redlockctl watch --help` has all", Compare: compareBy(func(e *monitor.Event) string { return e.Kind }), Fields: []string{"kind"}, Width: 14,
 		Cell: func(_ *Context, e *monitor.Event) Cell { return Cell{Text: safetext.Escape(e.Kind)} },
 	}, {
-		Name: "ABOUT", Help: "the lock or the node that it concerns", Fields: []string{"node", "key"}, Width: 1,
+		Name: "ABOUT", Help: "the lock or the node that it concerns", Compare: byText(func(e *monitor.Event) string { return e.Key.Raw() + e.Node }), Fields: []string{"node", "key"}, Width: 1,
 		Cell: func(c *Context, e *monitor.Event) Cell {
 			about := e.Key.Raw()
 			if about == "" {
@@ -80,7 +80,7 @@ func EventColumns() []Column[*monitor.Event] {
 			return Cell{Text: c.Name(about)}
 		},
 	}, {
-		Name: "TEXT", Help: "what happened, as a sentence", Fields: []string{"text"}, Width: 1,
+		Name: "TEXT", Help: "what happened, as a sentence", Compare: byText(func(e *monitor.Event) string { return e.Text.Raw() }), Fields: []string{"text"}, Width: 1,
 		Cell: func(c *Context, e *monitor.Event) Cell { return Cell{Text: c.Whole(e.Text.Raw())} },
 	}}
 }

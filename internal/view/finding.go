@@ -43,7 +43,7 @@ func FindingColumns() []Column[*monitor.Finding] {
 			return Cell{Text: c.Name(f.Node)}
 		},
 	}, {
-		Name: "FINDING", Help: "what is found, in a few words", Fields: []string{"title", "evidence"}, Rank: 2, Width: 20, Most: 400,
+		Name: "FINDING", Help: "what is found, in a few words", Compare: compareBy(func(f *monitor.Finding) string { return f.Title }), Fields: []string{"title", "evidence"}, Rank: 2, Width: 20, Most: 400,
 		Cell: func(c *Context, f *monitor.Finding) Cell { return Cell{Text: FindingTitle(c, f)} },
 	}, {
 		Name: "LOCKS", Help: "how many locks it concerns", Fields: []string{"count", "key"}, Compare: compareBy(func(f *monitor.Finding) int { return f.Count }), Right: true,

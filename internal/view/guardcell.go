@@ -1,6 +1,7 @@
 package view
 
 import (
+	"cmp"
 	"strings"
 	"time"
 
@@ -147,16 +148,16 @@ func GuardColumns(stopped bool) []Column[GuardDoc] {
 			return Cell{Text: n.State, Tone: Warn}
 		},
 	}, {
-		Name: "REJOINS IN", Help: "when the guard lets it rejoin", Fields: []string{"rejoin_ms"},
+		Name: "REJOINS IN", Help: "when the guard lets it rejoin", Compare: byRejoin, Fields: []string{"rejoin_ms"},
 		Cell: func(c *Context, n GuardDoc) Cell { return c.orNone(n.Rejoins(stopped)) },
 	}, {
-		Name: "BOOT FENCE", Help: "did it start fenced last, as far as a guard saw: verified, not verified, unknown", Fields: []string{"boot_fence"},
+		Name: "BOOT FENCE", Help: "did it start fenced last, as far as a guard saw: verified, not verified, unknown", Compare: compareBy(func(n GuardDoc) string { return n.BootFence }), Fields: []string{"boot_fence"},
 		Cell: textOf(func(n GuardDoc) string { return n.BootFence }),
 	}, {
 		Name: "INCARNATIONS", Help: "how many incarnations of it the guard has seen", Fields: []string{"incarnations"}, Compare: compareBy(func(n GuardDoc) int { return n.Incarnations }), Right: true,
 		Cell: countOf(func(n GuardDoc) int { return n.Incarnations }),
 	}, {
-		Name: "METHOD", Help: "how it is fenced: `fence` in the configuration", Fields: []string{"method"}, Cell: textOf(func(n GuardDoc) string { return n.Method }),
+		Name: "METHOD", Help: "how it is fenced: `fence` in the configuration", Compare: compareBy(func(n GuardDoc) string { return n.Method }), Fields: []string{"method"}, Cell: textOf(func(n GuardDoc) string { return n.Method }),
 	}}
 }
 
@@ -173,4 +174,17 @@ func (n GuardDoc) Rejoins(stopped bool) string {
 		return "no guard runs"
 	}
 	return "not known here"
+}
+
+// byRejoin compares by when nodes rejoin; those of which it is not known come last.
+func byRejoin(a, b GuardDoc) int {
+	switch {
+	case a.RejoinMs == nil && b.RejoinMs == nil:
+		return 0
+	case a.RejoinMs == nil:
+		return 1
+	case b.RejoinMs == nil:
+		return -1
+	}
+	return cmp.Compare(*a.RejoinMs, *b.RejoinMs)
 }

@@ -65,10 +65,10 @@ func GrantColumns(utc bool) []Column[*GrantDoc] {
 	}
 	began, byBegan := at(func(g *GrantDoc) time.Time { return g.Began })
 	ended, byEnded := at(func(g *GrantDoc) time.Time { return g.Ended })
-	extended, _ := at(func(g *GrantDoc) time.Time { return g.Extended })
-	until, _ := at(func(g *GrantDoc) time.Time { return g.Until })
+	extended, byExtended := at(func(g *GrantDoc) time.Time { return g.Extended })
+	until, byUntil := at(func(g *GrantDoc) time.Time { return g.Until })
 	return []Column[*GrantDoc]{{
-		Name: "LOCK", Help: "its key", Fields: []string{"lock"}, Wide: true,
+		Name: "LOCK", Help: "its key", Compare: byText(func(g *GrantDoc) string { return g.Lock.Raw() }), Fields: []string{"lock"}, Wide: true,
 		Cell: func(c *Context, g *GrantDoc) Cell { return Cell{Text: c.Name(g.Lock.Raw())} },
 	}, {
 		Name: "BEGAN", Help: "when it was granted, or first seen (`≥` before HELD)", Fields: []string{"began", "partly"}, Cell: began, Compare: byBegan,
@@ -98,21 +98,21 @@ func GrantColumns(utc bool) []Column[*GrantDoc] {
 		Name: "EXTENDED", Help: "how often", Fields: []string{"extensions"}, Right: true, Compare: compareBy(func(g *GrantDoc) int { return g.Extensions }),
 		Cell: func(c *Context, g *GrantDoc) Cell { return Cell{Text: strconv.Itoa(g.Extensions) + " " + c.Our("×")} },
 	}, {
-		Name: "LAST EXTENDED", Help: "when it was extended for the last time", Fields: []string{"last_extended"}, Wide: true, Cell: extended,
+		Name: "LAST EXTENDED", Help: "when it was extended for the last time", Compare: byExtended, Fields: []string{"last_extended"}, Wide: true, Cell: extended,
 	}, {
-		Name: "UNTIL", Help: "when it would have ended, as last seen; none (`–`): no TTL", Fields: []string{"until"}, Wide: true, Cell: until,
+		Name: "UNTIL", Help: "when it would have ended, as last seen; none (`–`): no TTL", Compare: byUntil, Fields: []string{"until"}, Wide: true, Cell: until,
 	}, {
-		Name: "TOKEN SHA-256", Help: "the beginning of that of its token, as in the audit log", Fields: []string{"token_sha256"},
+		Name: "TOKEN SHA-256", Help: "the beginning of that of its token, as in the audit log", Compare: compareBy(func(g *GrantDoc) string { return g.TokenSHA }), Fields: []string{"token_sha256"},
 		Cell: func(c *Context, g *GrantDoc) Cell { return Cell{Text: c.Whole(g.TokenSHA)} },
 	}, {
 		Name: "OWNER", Help: "what its token tells of its owner", Fields: []string{"owner"}, Cut: 48,
 		Compare: compareBy(func(g *GrantDoc) string { return g.Who() }),
 		Cell:    textOf(func(g *GrantDoc) string { return rawOf(g.Owner) }),
 	}, {
-		Name: "LIBRARY", Help: "that made it, as far as its form tells", Fields: []string{"library"}, Wide: true,
+		Name: "LIBRARY", Help: "that made it, as far as its form tells", Compare: compareBy(func(g *GrantDoc) string { return g.Library }), Fields: []string{"library"}, Wide: true,
 		Cell: textOf(func(g *GrantDoc) string { return g.Library }),
 	}, {
-		Name: "NOTE", Help: "`OVERLAP`: it began before the one before it had ended: two believed that they held the lock", Fields: []string{"overlaps"},
+		Name: "NOTE", Help: "`OVERLAP`: it began before the one before it had ended: two believed that they held the lock", Compare: compareBy(func(g *GrantDoc) string { return strconv.FormatBool(!g.Overlaps) }), Fields: []string{"overlaps"},
 		Cell: func(_ *Context, g *GrantDoc) Cell {
 			if g.Overlaps {
 				return Cell{Text: "OVERLAP", Tone: Bad}
@@ -151,7 +151,7 @@ func PastEventColumns(utc bool) []Column[*PastEventDoc] {
 		Name: "LOCK", Help: "that it is about", Fields: []string{"lock"}, Compare: compareBy(func(e *PastEventDoc) string { return rawOf(e.Lock) }), Cut: 48,
 		Cell: func(c *Context, e *PastEventDoc) Cell { return said(c, e.Lock) },
 	}, {
-		Name: "WHAT", Help: "happened", Fields: []string{"text"},
+		Name: "WHAT", Help: "happened", Compare: byText(func(e *PastEventDoc) string { return e.Text.Raw() }), Fields: []string{"text"},
 		Cell: func(c *Context, e *PastEventDoc) Cell { return Cell{Text: c.Whole(e.Text.Raw())} },
 	}}
 }

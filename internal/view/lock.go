@@ -1,6 +1,7 @@
 package view
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 	"time"
@@ -36,7 +37,7 @@ func LockColumns(nodes []monitor.Node) []Column[*monitor.Lock] {
 		Cell: func(_ *Context, l *monitor.Lock) Cell { return Cell{Text: Copies(l)} }, Right: true, Rank: 3, Width: max(6, 3+2*len(strconv.Itoa(len(nodes)))),
 	}, {
 		Name: "TTLS", Help: "the copies in the order of the nodes: as high as the time that each has left beside the longest, all full where they agree within a second. `·` none there, `◇` another token's, `?` not known (`.`, `Y` and `?` with `--ascii`). `W` opens it: the time left on each node",
-		Cell: lockChart, Wide: true, Rank: 6, Width: max(4, len(nodes)),
+		SortAs: "ends", Cell: lockChart, Wide: true, Rank: 6, Width: max(4, len(nodes)),
 	}}
 	for i := range nodes {
 		at := "nodes." + strconv.Itoa(i) + "."
@@ -44,15 +45,15 @@ func LockColumns(nodes []monitor.Node) []Column[*monitor.Lock] {
 			Name: nodes[i].Name, Group: "nodes",
 			Help: "time left of the copy on that node: none (`–`); `?` the node does not answer (`?~8s` its copy as last seen); `…` it answers and has not been read to the end yet (`..` with `--ascii`); " +
 				"`∞`, or `no TTL`, a copy that never expires. Another token's copy has a `'`; a value that is no lock is named by its type",
-			Fields: []string{at + "state", at + "ttl_ms"},
-			Cell:   func(c *Context, l *monitor.Lock) Cell { return copyCell(c, l, i) }, Right: true, Folded: true, Rank: 7, Width: min(6, max(4, Width(nodes[i].Name))),
+			Fields: []string{at + "state", at + "ttl_ms"}, Compare: byCopy(i),
+			Cell: func(c *Context, l *monitor.Lock) Cell { return copyCell(c, l, i) }, Right: true, Folded: true, Rank: 7, Width: min(6, max(4, Width(nodes[i].Name))),
 		})
 	}
 	return append(columns, column{
 		Name: "ENDS", Help: "time until the holder falls below a quorum: the Q-th latest expiry of its copies",
 		Fields: []string{"majority_ends_ms"}, Compare: compareEnds, First: "ends soonest", Cell: lockEnds, Right: true, Rank: 4, Width: 4,
 	}, column{
-		Name: "AT", Help: "the same as a time of day", Wide: true, Rank: 10, Width: 8,
+		Name: "AT", Help: "the same as a time of day", SortAs: "ends", Wide: true, Rank: 10, Width: 8,
 		Cell: func(c *Context, l *monitor.Lock) Cell {
 			if l.MajorityEnd().IsZero() {
 				return Cell{}
@@ -73,7 +74,7 @@ func LockColumns(nodes []monitor.Node) []Column[*monitor.Lock] {
 		Name: "TOKENS", Help: "how many tokens have copies", Fields: []string{"tokens"}, Compare: compareBy(func(l *monitor.Lock) int { return l.Tokens }), Right: true, Wide: true,
 		Cell: func(_ *Context, l *monitor.Lock) Cell { return Cell{Text: strconv.Itoa(l.Tokens)} },
 	}, column{
-		Name: "KEYS", Help: "the keys of one lock, where it is several", Wide: true,
+		Name: "KEYS", Help: "the keys of one lock, where it is several", Compare: compareBy(func(l *monitor.Lock) int { return len(l.Keys()) }), Wide: true,
 		Cell: func(c *Context, l *monitor.Lock) Cell { return c.orNone(lockKeys(c, l, " ")) },
 	}, column{
 		Name: "SEEN FOR", Help: "for how long this holder has been seen, by this process; with `≥` (`>=` with `--ascii`) where it was there when the looking began",
@@ -179,6 +180,29 @@ func lockChart(c *Context, l *monitor.Lock) Cell {
 }
 
 // compareEnds sorts by when a lock ends, those that never do last.
+// byCopy compares by the time left of the copies on a node: first those that end soonest, last
+// what is not there.
+func byCopy(node int) func(a, b *monitor.Lock) int {
+	sort := func(l *monitor.Lock) (rank int, end time.Time) {
+		if node >= l.Copies.Len() {
+			return 3, end
+		}
+		switch c := l.Copies.At(node); {
+		case c.State != monitor.CopyPresent && c.State != monitor.CopySeen:
+			return 2, end
+		case c.Expires.IsZero():
+			return 1, end
+		default:
+			return 0, c.Expires
+		}
+	}
+	return func(a, b *monitor.Lock) int {
+		rankA, endA := sort(a)
+		rankB, endB := sort(b)
+		return cmp.Or(cmp.Compare(rankA, rankB), endA.Compare(endB))
+	}
+}
+
 func compareEnds(a, b *monitor.Lock) int {
 	endA, foreverA := a.End()
 	endB, foreverB := b.End()

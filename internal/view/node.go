@@ -15,10 +15,10 @@ import (
 // NodeColumns are the columns of nodes.
 func NodeColumns() []Column[*monitor.Node] {
 	return []Column[*monitor.Node]{{
-		Name: "NODE", Help: "its name in the configuration", Fields: []string{"name"}, Compare: compareBy(func(n *monitor.Node) string { return n.Name }),
+		Name: "NODE", Help: "its name in the configuration", Fields: []string{"name"}, Compare: byText(func(n *monitor.Node) string { return n.Name }),
 		Cell: func(c *Context, n *monitor.Node) Cell { return Cell{Text: c.Name(n.Name), Tone: Strong} }, Rank: 1, Width: 4, Most: 12, Middle: true,
 	}, {
-		Name: "ADDR", Help: "its address in the configuration", Fields: []string{"addr"},
+		Name: "ADDR", Help: "its address in the configuration", Compare: byText(func(n *monitor.Node) string { return n.Addr }), Fields: []string{"addr"},
 		Cell: textOf(func(n *monitor.Node) string { return n.Addr }),
 	}, {
 		Name: "STATE", Help: "below", Fields: []string{"state", "state_for_ms"}, Compare: compareBy(func(n *monitor.Node) int { return int(n.State) }),
@@ -40,7 +40,7 @@ func NodeColumns() []Column[*monitor.Node] {
 			return Milliseconds(n.RTT)
 		}),
 	}, {
-		Name: "RTTS", Help: "the latest round trips", Wide: true, Rank: 9, Width: 8,
+		Name: "RTTS", Help: "the latest round trips", SortAs: "rtt", Wide: true, Rank: 9, Width: 8,
 		Cell: func(c *Context, n *monitor.Node) Cell {
 			if !n.State.Answers() {
 				return Cell{}
@@ -69,7 +69,7 @@ func NodeColumns() []Column[*monitor.Node] {
 			return c.Signed(n.Drift.PPM, 0) + " ppm"
 		}),
 	}, {
-		Name: "FENCE", Help: "`none`, `fenced` (by a boot fence or a guard), `cordoned` (by an operator), or how many replicas a write needs there",
+		Name: "FENCE", Help: "`none`, `fenced` (by a boot fence or a guard), `cordoned` (by an operator), or how many replicas a write needs there", Compare: compareBy(func(n *monitor.Node) int64 { return n.MinReplicasToWrite }),
 		Fields: []string{"min_replicas_to_write"}, Cell: func(_ *Context, n *monitor.Node) Cell { return fenceCell(n) },
 	}, {
 		Name: "RESTARTS", Help: "restarts that this process has seen; `-` where it has only just begun to look, as a command without `--watch` has",
@@ -81,13 +81,13 @@ func NodeColumns() []Column[*monitor.Node] {
 			return Cell{Text: Count(n.Restarts)}
 		},
 	}, {
-		Name: "VERSION", Help: "of the server", Fields: []string{"version"}, Compare: compareBy(func(n *monitor.Node) string { return n.Version }),
+		Name: "VERSION", Help: "of the server", Fields: []string{"version"}, Compare: byText(func(n *monitor.Node) string { return n.Version }),
 		Cell: textOf(func(n *monitor.Node) string { return n.Version }),
 	}, {
-		Name: "ROLE", Help: "`master`, or the node is none of Redlock's", Fields: []string{"role"}, Wide: true,
+		Name: "ROLE", Help: "`master`, or the node is none of Redlock's", Compare: compareBy(func(n *monitor.Node) string { return n.Role }), Fields: []string{"role"}, Wide: true,
 		Cell: textOf(func(n *monitor.Node) string { return n.Role }),
 	}, {
-		Name: "PERSISTENT", Help: "yes: every write is synced before it is answered. No is right for lock masters, if a guard runs", Fields: []string{"persistent"}, Wide: true,
+		Name: "PERSISTENT", Help: "yes: every write is synced before it is answered. No is right for lock masters, if a guard runs", Compare: compareBy(func(n *monitor.Node) string { return strconv.FormatBool(n.Persistent) }), Fields: []string{"persistent"}, Wide: true,
 		Cell: textOf(func(n *monitor.Node) string {
 			if n.RunID == "" {
 				return ""
@@ -95,7 +95,7 @@ func NodeColumns() []Column[*monitor.Node] {
 			return map[bool]string{true: "yes", false: "no"}[n.Persistent]
 		}),
 	}, {
-		Name: "EVICTION", Help: "`maxmemory-policy`; anything but `noeviction` can remove locks", Fields: []string{"maxmemory_policy"}, Wide: true,
+		Name: "EVICTION", Help: "`maxmemory-policy`; anything but `noeviction` can remove locks", Compare: compareBy(func(n *monitor.Node) string { return n.Eviction }), Fields: []string{"maxmemory_policy"}, Wide: true,
 		Cell: textOf(func(n *monitor.Node) string { return n.Eviction }),
 	}, {
 		Name: "REPLICAS", Help: "attached ones", Fields: []string{"replicas"}, Compare: compareBy(func(n *monitor.Node) int { return n.Replicas }), Right: true, Wide: true,
@@ -107,12 +107,12 @@ func NodeColumns() []Column[*monitor.Node] {
 		Name: "MEMORY", Help: "used, as the server says", Fields: []string{"used_memory_bytes"}, Compare: compareBy(func(n *monitor.Node) int64 { return n.UsedMemory }), Right: true, Wide: true,
 		Cell: answerCell(ofServer(func(n *monitor.Node) string { return Bytes(n.UsedMemory) })),
 	}, {
-		Name: "RUN ID", Help: "a new one is a new incarnation, with nothing left of the old one's locks", Fields: []string{"run_id"}, Wide: true,
+		Name: "RUN ID", Help: "a new one is a new incarnation, with nothing left of the old one's locks", Compare: compareBy(func(n *monitor.Node) string { return n.RunID }), Fields: []string{"run_id"}, Wide: true,
 		Cell: textOf(func(n *monitor.Node) string { return n.RunID }),
 	}, {
-		Name: "GUARD", Help: "what keeps the node out of the quorum or lets it in; below", Cell: GuardCell, Cut: 60, Rank: 4, Width: 26, Most: 400,
+		Name: "GUARD", Help: "what keeps the node out of the quorum or lets it in; below", SortAs: "state", Cell: GuardCell, Cut: 60, Rank: 4, Width: 26, Most: 400,
 	}, {
-		Name: "NOTE", Help: "what else there is to say", Fields: []string{"error", "notes"}, Cut: 100,
+		Name: "NOTE", Help: "what else there is to say", Compare: compareBy(func(n *monitor.Node) string { return strings.Join(n.Notes, "; ") }), Fields: []string{"error", "notes"}, Cut: 100,
 		Cell: func(c *Context, n *monitor.Node) Cell { return Cell{Text: c.Whole(strings.Join(n.Notes, "; "))} },
 	}}
 }

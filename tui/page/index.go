@@ -23,7 +23,7 @@ type lockIndex struct {
 // NewLockIndex sorts all locks that the filter chooses. It touches nothing else,
 // and may take long.
 func NewLockIndex(set monitor.Locks, nodes []monitor.Node, o Order, f monitor.Filter) *lockIndex {
-	compare := o.compare()
+	compare := o.compare(nodes)
 	x := &lockIndex{order: compare, Filter: f, nodes: nodes, set: set,
 		tree: btree.NewBTreeGOptions(func(a, b *monitor.Lock) bool { return compare(a, b) < 0 }, btree.Options{NoLocks: true})}
 	listed := make([]*monitor.Lock, 0, set.Len())

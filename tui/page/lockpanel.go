@@ -129,11 +129,8 @@ func (m *lockPanel) title(focused bool) Pane {
 		chosen = append([]string{st.Info.Of(line)}, chosen...)
 	}
 	p.More = strings.Join(append(chosen, parts...), " "+st.Sep+" ")
-	if !reading || m.W >= 100 {
-		p.Right = st.Dim.Of(m.locks.Order.String())
-	}
-	if m.locks.Order != OrderNeeds { // it is remembered, and the usual one expected
-		p.Right = st.Info.Of("sort: " + m.locks.Order.String())
+	if m.unusual() || !reading || m.W >= 100 {
+		p.Right = m.told()
 	}
 	return p
 }
@@ -141,6 +138,25 @@ func (m *lockPanel) title(focused bool) Pane {
 // titleChrome is how many cells of a pane's first line stand around its title and what is
 // beside it.
 const titleChrome = 10
+
+// unusual reports whether the locks are listed in another way than what needs a person first.
+func (m *lockPanel) unusual() bool { return m.locks.Order != OrderNeeds || m.lockView.HidesState() }
+
+// told says how the locks are listed: what hides or moves what needs a person is no silence that
+// could be taken for calm.
+func (m *lockPanel) told() string {
+	st, order := m.St, m.locks.Order
+	sorted := st.Info.Of("sort: " + order.String())
+	switch hides := m.lockView.HidesState(); {
+	case hides && order == OrderNeeds:
+		return st.Warn.Of("without STATE")
+	case hides:
+		return st.Warn.Of("without STATE") + " " + st.Sep + " " + sorted
+	case order != OrderNeeds:
+		return sorted
+	}
+	return st.Dim.Of(order.String())
+}
 
 // locksPage is the table of the locks alone.
 type locksPage struct{ *lockPanel }

@@ -57,6 +57,9 @@ func (v *lockView) Choose(words []string, wide bool) {
 	v.Restyle()
 }
 
+// HidesState reports whether the column is not chosen that tells what needs a person.
+func (v *lockView) HidesState() bool { return !slices.Contains(v.Chosen, "state") }
+
 // Restyle draws all rows anew.
 func (v *lockView) Restyle() { v.grid.width = 0 }
 
@@ -128,12 +131,31 @@ func Orders() (all []Order) {
 	return all
 }
 
-// OrderOf is the order that a person had chosen; the usual one, if there is no such.
-func OrderOf(word string) Order {
-	if o := Order(word); slices.Contains(Orders(), o.Column()) {
-		return o
+// OrderOf is the order that a person had chosen; the usual one, and false, if there is no such.
+// None is the usual one.
+func OrderOf(word string, nodes []monitor.Node) (Order, bool) {
+	if word == "" {
+		return OrderNeeds, true
 	}
-	return OrderNeeds
+	o, err := ParseOrder(word, nodes)
+	if err != nil {
+		return OrderNeeds, false
+	}
+	return o, true
+}
+
+// ParseOrder reads an order: COLUMN, by its word or the beginning of it, COLUMN:asc or COLUMN:desc.
+func ParseOrder(said string, nodes []monitor.Node) (Order, error) {
+	columns := view.LockColumns(nodes)
+	if _, err := view.Sort(columns, said); err != nil {
+		return "", err
+	}
+	name, way, _ := strings.Cut(said, ":")
+	word, err := view.WordOf(name, view.SortWords(columns))
+	if o := Order(word); way == "desc" {
+		return o.Reversed(), err
+	}
+	return Order(word), err
 }
 
 // desc ends the word of an order that begins with what comes last otherwise.
@@ -151,8 +173,8 @@ func (o Order) Reversed() Order {
 }
 
 // compare compares locks by an order; those that are equal, by their keys.
-func (o Order) compare() func(a, b *monitor.Lock) int {
-	by, err := view.Sort(lockColumns, string(o))
+func (o Order) compare(nodes []monitor.Node) func(a, b *monitor.Lock) int {
+	by, err := view.Sort(view.LockColumns(nodes), string(o))
 	if err != nil {
 		by, _ = view.Sort(lockColumns, string(OrderNeeds))
 	}
