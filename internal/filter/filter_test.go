@@ -83,7 +83,7 @@ func TestOffers(t *testing.T) {
 	}
 	for said, want := range map[string]string{
 		"": "state:/owner:/tries:/age</age>", "s": "state:", "!S": "!state:", "a t": "a tries:", "tries": "tries:/tries</tries>", "age": "age</age>", "x": "", "a ": "a state:/a owner:/a tries:/a age</a age>",
-		"state:": "state:done/state:not-done/state:no-TTL", "state:no": "state:not-done/state:no-TTL", "state:NOT_D": "state:not-done", "state:no-t": "state:no-TTL", "state:nodone": "", "state:nott": "state:no-TTL", "state:done|": "state:done|not-done/state:done|no-TTL",
+		"state:": "state:done/state:not-done/state:no-TTL", "state:no": "state:not-done/state:no-TTL", "state:NOT_D": "state:not-done", "state:no-t": "state:no-TTL", "state:nodone": "", "state:nottl": "state:no-TTL", "state:done|": "state:done|not-done/state:done|no-TTL",
 		`state:"`: `state:"done"/state:"not done"/state:"no TTL"`, `state:"no `: `state:"no TTL"`, `state:done|"no t`: `state:done|"no TTL"`, `state:"no TTL"`: "", `state:"no TTL"|d`: `state:"no TTL"|done`,
 		"a !state:d": "a !state:done", "owner:web": `owner:web-1/owner:web-2/owner:"orders web"`, "who:web-1|": `who:web-1|"orders web"/who:web-1|web-2`, "owner:zzz": "",
 		`"state:`: "", "~state:": "", "age<": "", "tries:": "", "name:d": "",
