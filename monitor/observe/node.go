@@ -184,17 +184,17 @@ func (w *watch) readInfo(info map[string]string) (restarted bool) {
 	set(&w.Version, "redis_version")
 	set(&w.Version, "valkey_version")
 	set(&w.Role, "role")
-	w.Uptime = time.Duration(number(info, "uptime_in_seconds", int64(w.Uptime/time.Second))) * time.Second
-	w.Replicas = int(number(info, "connected_slaves", int64(w.Replicas)))
-	w.UsedMemory = number(info, "used_memory", w.UsedMemory)
-	w.Clients = int(number(info, "connected_clients", int64(w.Clients)))
+	w.Uptime = time.Duration(monitor.Integer(info, "uptime_in_seconds", int64(w.Uptime/time.Second))) * time.Second
+	w.Replicas = int(monitor.Integer(info, "connected_slaves", int64(w.Replicas)))
+	w.UsedMemory = monitor.Integer(info, "used_memory", w.UsedMemory)
+	w.Clients = int(monitor.Integer(info, "connected_clients", int64(w.Clients)))
 	w.Keys = keysOf(info, w.db, w.Keys)
-	w.ops = number(info, "instantaneous_ops_per_sec", w.ops)
-	readFacts(&w.Facts, info)
+	w.ops = monitor.Integer(info, "instantaneous_ops_per_sec", w.ops)
+	w.Facts.ReadInfo(info)
 	if _, ok := info["role"]; ok {
 		// The field is there only while min-replicas-to-write is in force.
 		_, w.inForce = info["min_slaves_good_slaves"]
-		w.good = number(info, "min_slaves_good_slaves", int64(w.Replicas))
+		w.good = monitor.Integer(info, "min_slaves_good_slaves", int64(w.Replicas))
 	}
 	w.loading = info["loading"] == "1"
 	w.foreign = ""
@@ -245,9 +245,9 @@ func (w *watch) keysMost() int64 {
 }
 
 func (w *watch) readConfig(config map[string]string) {
-	w.MinReplicasToWrite = number(config, "min-replicas-to-write", -1)
-	w.maxLag = number(config, "min-replicas-max-lag", -1)
-	readSettings(&w.Facts, config)
+	w.MinReplicasToWrite = monitor.Integer(config, "min-replicas-to-write", -1)
+	w.maxLag = monitor.Integer(config, "min-replicas-max-lag", -1)
+	w.Facts.ReadConfig(config)
 	if v, ok := config["maxmemory-policy"]; ok {
 		w.Eviction = safetext.Escape(v)
 	}

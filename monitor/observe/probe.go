@@ -16,7 +16,7 @@ import (
 
 // infoSections are asked for one by one: not every server knows several at
 // once, and one that does not know a section answers with nothing.
-var infoSections = [...]string{"server", "replication", "memory", "persistence", "clients", "stats", "keyspace", "cluster", infoCommands}
+var infoSections = [...]string{"server", "replication", "memory", "persistence", "clients", "stats", "keyspace", "cluster", monitor.FactSection}
 
 // fenceParameters are read with every probe, so that a fence shows at once.
 var fenceParameters = [...]string{"min-replicas-to-write", "min-replicas-max-lag"}
@@ -183,7 +183,7 @@ func (p *prober) ask(ctx context.Context, v *sight, sections []string, whole boo
 		params = append(params, fenceParameters[:]...)
 		if whole {
 			params = append(params, otherParameters[:]...)
-			params = append(params, findingParameters[:]...)
+			params = append(params, monitor.FactParameters[:]...)
 		}
 	}
 	configs := make([]*redis.MapStringStringCmd, len(params))
