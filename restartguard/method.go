@@ -1,59 +1,101 @@
 package restartguard
 
 import (
-	"context"
-
-	"github.com/redis/go-redis/v9"
+	"fmt"
+	"strings"
 )
-
-// codec is what a method knows. It has a file of its own, a constant above, and a row of methods.
-type codec interface {
-	// check tells why the method cannot be used.
-	check() error
-	// ask reads the fence. Whatever the method, the answer says what min-replicas-to-write
-	// would: 0, FenceUp, FenceCordon, or another number that is no fence.
-	ask(context.Context, redis.Pipeliner) func() (Params, error)
-	// set puts the fence to a value; lag: the server has min-replicas-max-lag 0.
-	set(ctx context.Context, p redis.Pipeliner, value int64, lag bool) []redis.Cmder
-	// canary tries a write of a key that nobody else has, and that leaves nothing.
-	canary(ctx context.Context, p redis.Pipeliner, key string) func() (Canary, error)
-	// words are params for people; "" where the numbers are those of the server.
-	words(Params) string
-	// assessBoot says how a server that is started with a text starts.
-	assessBoot(*BootVerdict, BootText)
-	traits() traits
-}
-
-// traits of a method, as names of commands.
-type traits struct {
-	command string // by which the fence is set
-	refusal string // the error by which a server refuses a write behind the fence
-	// sets are the counters of commandstats that show that the fence was changed at run
-	// time, and rewrites those of commands that change the files on which it rests.
-	sets, rewrites []string
-	// boot: assessBoot has to know which commands write.
-	boot bool
-}
 
 // MethodKind says how a node is fenced.
 type MethodKind uint8
 
 const (
-	// MinReplicas sets min-replicas-to-write; the guard's user needs CONFIG.
+	// MethodMinReplicas sets min-replicas-to-write; the guard's user needs CONFIG.
 	MethodMinReplicas MethodKind = iota
-	// ACL takes the commands that write from the user as whom the lock clients log
+	// MethodACL takes the commands that write from the user as whom the lock clients log
 	// in. It needs ACL, and Redis 7.0. Users that are not named are not stopped.
 	MethodACL
-	// Advice fences nothing: the guard watches, and says what should be done.
+	// MethodNone fences nothing: the guard watches, and says what should be done.
 	MethodNone
 )
 
-// Method is how one node is fenced and let rejoin. The zero Method is MinReplicas.
+// Method is how one node is fenced and let rejoin. The zero Method is MethodMinReplicas.
 type Method struct {
 	Kind MethodKind
-	// User is the ACL user of the lock clients; of ACL.
+	// User is the ACL user of the lock clients; of MethodACL.
 	User string
 	// Allow are the rules that give the user its commands back, in the order of
-	// ACL SETUSER; of ACL. Empty stands for [DefaultAllow].
+	// ACL SETUSER; of MethodACL. Empty stands for [DefaultAllow].
 	Allow []string
+}
+
+// methods are the words of the configuration, and who knows each method.
+var methods = [...]struct {
+	word  string
+	codec func(Method) codec
+}{
+	MethodMinReplicas: {"min-replicas", func(Method) codec { return paramFence{} }},
+	MethodACL:         {"acl", func(m Method) codec { return userFence{m.User, m.Allow} }},
+	MethodNone:        {"none", func(Method) codec { return noFence{} }},
+}
+
+// String is the word of the configuration.
+func (k MethodKind) String() string { return methods[k].word }
+
+// MethodWords are the words of all methods.
+func MethodWords() []string {
+	words := make([]string, len(methods))
+	for i, m := range methods {
+		words[i] = m.word
+	}
+	return words
+}
+
+// MethodOf is the method of a word, and false if there is none.
+func MethodOf(word string) (MethodKind, bool) {
+	for i, m := range methods {
+		if m.word == word {
+			return MethodKind(i), true
+		}
+	}
+	return 0, false
+}
+
+// StartLines are the lines of the server's files that start it fenced; nil: no lines do.
+func (m Method) StartLines() []string {
+	switch m.Kind {
+	case MethodMinReplicas:
+		return FenceLines
+	case MethodACL:
+		return []string{"user " + m.User + " on >PASSWORD ~* &* -@all +@read +@connection +@transaction +@scripting +@pubsub -@write", "user default off"}
+	}
+	return nil
+}
+
+func (m Method) codec() codec { return methods[m.Kind].codec(m) }
+
+func (m Method) check() error {
+	if int(m.Kind) >= len(methods) {
+		return fmt.Errorf("method %d is not known", m.Kind)
+	}
+	return m.codec().check()
+}
+
+// id tells two methods of a node apart.
+func (m Method) id() string { return strings.TrimSpace(m.Kind.String() + " " + m.User) }
+
+// AssessBoot says whether a server that is started with these texts starts
+// fenced, and whether that outlives whatever CONFIG REWRITE and ACL SAVE write
+// into its files.
+func AssessBoot(t BootText, method Method) BootVerdict {
+	var v BootVerdict
+	method.codec().assessBoot(&v, t)
+	return v
+}
+
+// noFence sees a fence by min-replicas-to-write that somebody else put up.
+type noFence struct{ paramFence }
+
+func (noFence) assessBoot(v *BootVerdict, _ BootText) {
+	v.Boot, v.Form = BootUnfenced, FormNone
+	v.because(`its fence is "none": nothing starts it fenced`)
 }
