@@ -76,6 +76,11 @@ func (f *auditFilter) read(terms string) error {
 	return nil
 }
 
+// all reports whether no line is left out.
+func (f auditFilter) all() bool {
+	return f.since.IsZero() && f.until.IsZero() && f.resource+f.act+f.cluster+f.tokenSHA == "" && f.terms.Empty()
+}
+
 func (f auditFilter) match(e audit.Entry) bool {
 	switch {
 	case !f.since.IsZero() && e.Time.Before(f.since):
@@ -177,7 +182,7 @@ func (a *commandLine) showAudit(path string, f auditFilter, last int, as *listin
 	case a.output == "json":
 		return printJSON(a.out, document{"audit", auditJSON{Path: safetext.New(path), Records: auditDocs(kept)}})
 	case len(kept) == 0 && a.output != "csv":
-		fmt.Fprintln(a.out, nothingLogged(f.terms.Empty()))
+		fmt.Fprintln(a.out, nothingLogged(f.all()))
 		if hint := f.terms.Hint(); hint != "" {
 			fmt.Fprintf(a.errOut, "redlockctl: filter: %s\n", safetext.Printable(hint))
 		}
@@ -191,7 +196,7 @@ func nothingLogged(all bool) string {
 	if all {
 		return "nothing is logged"
 	}
-	return "no line matches the filter"
+	return "no line of the log matches"
 }
 
 func (a *commandLine) auditVerifyCommand() *cobra.Command {
