@@ -180,6 +180,9 @@ func (b *batch) follow(e monitor.Event) {
 			b.grants.change(one)
 		}
 	case "released", "expired", "revoked", "force-released", "lost majority":
+		if !b.follows && !e.Token.Empty() && b.openGrant(lock) == nil { // it was there at the start
+			b.begin(lock, e.Token.Raw(), b.began, e.Until, true)
+		}
 		b.end(lock, e.At, e.Kind)
 	}
 }

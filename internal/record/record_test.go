@@ -107,6 +107,36 @@ func TestTheFirstViewIsTakenInLater(t *testing.T) {
 	}
 }
 
+// What locks go through before the first view is taken in is told by how it ended, also when
+// that is known only then.
+func TestGrantsBeforeTheFirstViewIsTakenIn(t *testing.T) {
+	path, now := filepath.Join(t.TempDir(), "record.db"), time.Now().Truncate(time.Millisecond)
+	second := func(n float64) time.Time { return now.Add(time.Duration(n * float64(time.Second))) }
+	from := &told{s: cluster(now)}
+	from.s.Settled = now
+	w := begin(t, path, from, now)
+	from.tell("acquired", "job:1", "a", second(0.2), second(60))
+	write(t, w, from, second(1))
+	from.tell("released", "job:1", "a", second(1.2), time.Time{})
+	from.tell("acquired", "job:1", "b", second(1.3), second(60))
+	from.tell("force-released", "job:2", "c", second(1.5), time.Time{})
+	from.s.At, from.s.Locks = second(2), monitor.NewLocks(monitortest.LockOf(now, "job:1", monitor.LockHeld, "b", "60 60 60"))
+	write(t, w, from, second(2))
+	from.tell("released", "job:1", "b", second(2.5), time.Time{})
+	from.s.Locks = monitor.Locks{}
+	write(t, w, from, second(3))
+	for lock, want := range map[string]string{"job:1": "released released", "job:2": "force-released"} {
+		var how []string
+		grants, err := read(t, path).GrantsOf(lock, Span{now.Add(-time.Hour), now.Add(time.Hour)}, 10)
+		for _, g := range grants {
+			how = append(how, g.How)
+		}
+		if got := strings.Join(how, " "); err != nil || got != want {
+			t.Errorf("%s ended as %q, not %q: %v", lock, got, want, err)
+		}
+	}
+}
+
 // eitherWay runs a test with open grants that are remembered, and with ones that are read
 // from the file each time.
 func eitherWay(t *testing.T, test func(*testing.T, func(*writer))) {

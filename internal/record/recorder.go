@@ -149,6 +149,7 @@ type writer struct {
 	seq     uint64 // of the last event
 	follows bool   // the locks that are there were taken in
 	seen    time.Time
+	began   time.Time // of this recorder
 
 	names    []string          // of the nodes, with their addresses
 	states   map[string]string // by node; "" is the cluster
@@ -160,7 +161,7 @@ type writer struct {
 }
 
 func newWriter(db *sql.DB, about monitor.Cluster, opt Options, now time.Time) (*writer, error) {
-	w := &writer{db: db, fences: opt.Fences, seen: now, states: map[string]string{}, findings: map[string]int64{}, grants: newGrants(), looks: looks{open: map[string]*look{}}}
+	w := &writer{db: db, fences: opt.Fences, seen: now, began: now, states: map[string]string{}, findings: map[string]int64{}, grants: newGrants(), looks: looks{open: map[string]*look{}}}
 	err := db.QueryRow(`INSERT INTO clusters (name, n, quorum, max_ttl_ms) VALUES (?, ?, ?, ?)
 		ON CONFLICT (name) DO UPDATE SET n = excluded.n, quorum = excluded.quorum, max_ttl_ms = excluded.max_ttl_ms RETURNING id`,
 		about.Name, about.N, about.Quorum, about.MaxTTL.Milliseconds()).Scan(&w.cluster)
@@ -207,19 +208,19 @@ func (w *writer) write(from Source, now time.Time) error {
 	}
 	defer func() { _ = tx.Rollback() }()
 	b := batch{writer: w, tx: tx, now: now, statements: map[string]*sql.Stmt{}}
-	if begins || w.follows && missed > 0 && w.seq > 0 {
-		if w.follows {
-			b.event(monitor.Event{At: now, Level: monitor.LevelNotice, Kind: "recorder", Text: gapText(missed)})
-		}
+	if w.follows && missed > 0 && w.seq > 0 {
+		b.event(monitor.Event{At: now, Level: monitor.LevelNotice, Kind: "recorder", Text: gapText(missed)})
 		b.takeIn(s)
-		if !w.follows {
-			b.exec(`UPDATE runs SET locks_ms = ? WHERE id = ?`, millis(now), w.run)
-		}
-		w.follows, b.caughtUp = true, true
+		b.caughtUp = true
 	}
 	for _, e := range events {
 		w.seq = e.Seq
 		b.event(e)
+	}
+	if begins {
+		b.takeIn(s)
+		b.exec(`UPDATE runs SET locks_ms = ? WHERE id = ?`, millis(now), w.run)
+		w.follows = true
 	}
 	var fences []restartguard.NodeStatus
 	if w.fences != nil {
