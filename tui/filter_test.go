@@ -48,7 +48,7 @@ func TestFilterCompletion(t *testing.T) {
 		r.sees("1 of 39")
 		r.press("esc", "/")
 		r.typed("stat:held")
-		r.sees("0 of 39", "stat is no field and is looked for in the name (fields: state,")
+		r.sees("0 of 39", `no field is called "stat": it is looked for in the name (fields: state,`)
 		r.press("esc", "/")
 		r.typed("state:x")
 		r.sees("! state:x: no state begins so (have:")
@@ -133,7 +133,7 @@ func TestFilterOfEventsAndActs(t *testing.T) {
 	}
 	r.press("/")
 	r.typed("who:x")
-	r.sees("0 of 3", "no line matches the filter: esc clears it", "who is no field")
+	r.sees("0 of 3", "no line matches the filter: esc clears it", `no field is called "who"`)
 	r.press("esc")
 	r.sees("orders:42")
 }

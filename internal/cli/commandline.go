@@ -72,7 +72,7 @@ func (a *commandLine) color() bool {
 // tableOnly refuses --output json for a command that prints no document.
 func (a *commandLine) tableOnly(instead string) error {
 	if a.output == "json" {
-		return usageError{fmt.Errorf("there is no JSON here; %s", instead)}
+		return usageError{fmt.Errorf("this has no JSON output; %s", instead)}
 	}
 	return nil
 }

@@ -199,7 +199,7 @@ func (f *Filter[T]) Hint() string {
 		if t.about != nil || t.any != nil || t.kind != part || !ok || word == "" || strings.Trim(word, "abcdefghijklmnopqrstuvwxyz-") != "" {
 			continue
 		}
-		return fmt.Sprintf("%s is no field and is looked for in %s (fields: %s)", word, f.language.Text, strings.Join(f.language.names(), ", "))
+		return fmt.Sprintf("no field is called %q: it is looked for in %s (fields: %s)", word, f.language.Text, strings.Join(f.language.names(), ", "))
 	}
 	return ""
 }

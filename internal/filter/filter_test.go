@@ -68,7 +68,7 @@ func TestBadTermsAreTold(t *testing.T) {
 		}
 	}
 	for said, want := range map[string]string{
-		"a stat:done": "stat is no field and is looked for in the name (fields: state, owner, tries, age)", "agee<5s": "agee is no field and is looked for in the name (fields: state, owner, tries, age)",
+		"a stat:done": "no field is called \"stat\": it is looked for in the name (fields: state, owner, tries, age)", "agee<5s": "no field is called \"agee\": it is looked for in the name (fields: state, owner, tries, age)",
 		"a": "", `"stat:done"`: "", "job:*": "", "~a:b": "", "state:done": "", "2026:1": "",
 	} {
 		if f := tasks.Parse(said); f.Hint() != want {

@@ -13,7 +13,7 @@ import (
 
 // EventLanguage is what a filter of events may be about.
 var EventLanguage = filter.Language[*monitor.Event]{
-	Text: "what happened, of what kind and to what",
+	Text: "all that an event says",
 	Texts: func(e *monitor.Event, such func(safetext.Text) bool) bool {
 		return such(e.Text) || such(e.Key) || such(safetext.New(e.Kind)) || such(safetext.New(e.Node))
 	},
@@ -60,7 +60,7 @@ const mostValues = 500
 
 // AuditLanguage is what a filter of the audit log may be about.
 var AuditLanguage = filter.Language[*audit.Entry]{
-	Text: "who did what to what, why and with what outcome",
+	Text: "all that an entry says",
 	Texts: func(e *audit.Entry, such func(safetext.Text) bool) bool {
 		return slices.ContainsFunc([]string{e.Actor, audit.PresentAct(e.Act), e.Target, e.Reason, e.Detail, e.Phase, e.Cluster},
 			func(s string) bool { return such(safetext.New(s)) })
