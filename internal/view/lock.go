@@ -270,10 +270,12 @@ func (c *Context) owner(l *monitor.Lock) string {
 
 // lockOwner is who holds a lock, as far as that is known.
 func lockOwner(c *Context, l *monitor.Lock) Cell {
-	if c.NoHolder {
+	switch {
+	case l.State == monitor.LockRevoked: // its token is that of the revocation
+		return c.orNone("")
+	case c.NoHolder:
 		return LockHolder(c, l)
-	}
-	if l.Nobody {
+	case l.Nobody:
 		return c.orNone("")
 	}
 	return c.orNone(c.owner(l))

@@ -17,6 +17,7 @@ func TestColumnOwner(t *testing.T) {
 	l := monitortest.LockOf(monitortest.Epoch, "job:1", monitor.LockHeld, monitortest.TokenA, "9 9 9 9 9")
 	told := l
 	told.Form = &lockform.Form{Library: "DistributedLock", Owner: safetext.New("web-7 (pid 811)")}
+	revoked := monitortest.LockOf(monitortest.Epoch, "job:1", monitor.LockRevoked, "redlockctl:revoked:x", "9 9 9 9 9")
 	inferred := &who.Answer{Method: who.Inferred, P: 0.99897, Group: &who.Group{Name: "billing"}, Liveness: who.Gone}
 	unknown := &who.Answer{Method: who.Unknown}
 	for _, c := range []struct {
@@ -28,6 +29,7 @@ func TestColumnOwner(t *testing.T) {
 	}{
 		{"nobody knows", &l, nil, true, false, "-"},
 		{"nobody knows and no room for HOLDER", &l, nil, true, true, "77c0aa..d1e"},
+		{"revoked, and no room for HOLDER", &revoked, nil, true, true, "-"},
 		{"asked in vain", &l, unknown, true, false, "-"},
 		{"told by the token", &told, nil, true, false, "web-7 (pid 811), told"},
 		{"told by the token, no room for HOLDER", &told, nil, true, true, "web-7 (pid 811), told"},
