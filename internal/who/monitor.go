@@ -160,6 +160,7 @@ func readTraffic(ctx context.Context, node *redlock.Node, side *redis.Client, ti
 func watchOutput(ctx context.Context, side *redis.Client, id int64, behind *atomic.Bool) {
 	tick := time.NewTicker(monitorCheck)
 	defer tick.Stop()
+	end, _ := ctx.Deadline()
 	for {
 		select {
 		case <-ctx.Done():
@@ -167,7 +168,8 @@ func watchOutput(ctx context.Context, side *redis.Client, id int64, behind *atom
 		case <-tick.C:
 		}
 		list, err := side.Do(ctx, "CLIENT", "LIST", "ID", id).Text()
-		if ctx.Err() != nil {
+		// A connection can know that the time is over before the context does.
+		if ctx.Err() != nil || !end.IsZero() && !time.Now().Before(end) {
 			return
 		}
 		conns := ParseList(list)
