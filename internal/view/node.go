@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"redlockctl/internal/words"
 	"redlockctl/monitor"
 	"redlockctl/restartguard"
 )
@@ -105,7 +106,7 @@ func NodeColumns() []Column[*monitor.Node] {
 		Cell: answerCell(ofServer(func(n *monitor.Node) string { return Count(n.Clients) })),
 	}, {
 		Name: "MEMORY", Help: "used, as the server says", Fields: []string{"used_memory_bytes"}, Compare: compareBy(func(n *monitor.Node) int64 { return n.UsedMemory }), Right: true, Wide: true,
-		Cell: answerCell(ofServer(func(n *monitor.Node) string { return Bytes(n.UsedMemory) })),
+		Cell: answerCell(ofServer(func(n *monitor.Node) string { return words.Bytes(n.UsedMemory) })),
 	}, {
 		Name: "RUN ID", Help: "a new one is a new incarnation, with nothing left of the old one's locks", Compare: compareBy(func(n *monitor.Node) string { return n.RunID }), Fields: []string{"run_id"}, Wide: true,
 		Cell: textOf(func(n *monitor.Node) string { return n.RunID }),
@@ -237,9 +238,9 @@ func serverFacts(c *Context, n *monitor.Node) []Fact {
 		}
 		data += ")"
 	}
-	memory := Bytes(n.UsedMemory)
+	memory := words.Bytes(n.UsedMemory)
 	if n.Facts.MaxMemory > 0 {
-		memory += " of " + Bytes(n.Facts.MaxMemory)
+		memory += " of " + words.Bytes(n.Facts.MaxMemory)
 	}
 	memory += ", eviction " + cmp.Or(c.Whole(n.Eviction), "not known")
 	if n.Facts.Evicted > 0 {

@@ -118,16 +118,3 @@ func Plural(n int, one string, many ...string) string {
 	}
 	return Count(n) + " " + one + "s"
 }
-
-// Bytes is a size in powers of 1024, with one decimal.
-func Bytes(n int64) string {
-	f, unit := float64(n), 0
-	for f >= 1024 && unit < 4 {
-		f /= 1024
-		unit++
-	}
-	if unit == 0 {
-		return strconv.FormatInt(n, 10) + " B"
-	}
-	return strconv.FormatFloat(f, 'f', 1, 64) + " " + [...]string{"", "KiB", "MiB", "GiB", "TiB"}[unit]
-}

@@ -43,11 +43,6 @@ func TestTimes(t *testing.T) {
 			t.Errorf("Milliseconds(%s) = %q, not %q", d, got, want)
 		}
 	}
-	for n, want := range map[int64]string{1023: "1023 B", 1 << 20: "1.0 MiB", 5 << 40: "5.0 TiB", 1 << 60: "1048576.0 TiB"} {
-		if got := Bytes(n); got != want {
-			t.Errorf("Bytes(%d) = %q, not %q", n, got, want)
-		}
-	}
 	if a, b, c := Plural(1, "copy", "copies"), Plural(1200, "copy", "copies"), Plural(0, "node"); a != "1 copy" || b != "1,200 copies" || c != "0 nodes" {
 		t.Error(a, b, c)
 	}

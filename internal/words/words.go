@@ -3,6 +3,7 @@ package words
 
 import (
 	"fmt"
+	"strconv"
 	"time"
 )
 
@@ -30,13 +31,13 @@ func Signed(d time.Duration) string {
 
 // Bytes is a size in powers of 1024, with one decimal.
 func Bytes(n int64) string {
-	switch {
-	case n >= 1<<30:
-		return fmt.Sprintf("%.1f GB", float64(n)/(1<<30))
-	case n >= 1<<20:
-		return fmt.Sprintf("%.1f MB", float64(n)/(1<<20))
-	case n >= 1<<10:
-		return fmt.Sprintf("%.1f kB", float64(n)/(1<<10))
+	f, unit := float64(n), 0
+	for f >= 1024 && unit < 4 {
+		f /= 1024
+		unit++
 	}
-	return fmt.Sprintf("%d bytes", n)
+	if unit == 0 {
+		return strconv.FormatInt(n, 10) + " B"
+	}
+	return strconv.FormatFloat(f, 'f', 1, 64) + " " + [...]string{"", "KiB", "MiB", "GiB", "TiB"}[unit]
 }

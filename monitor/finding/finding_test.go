@@ -157,7 +157,7 @@ func TestFindings(t *testing.T) {
 	}{
 		"a cluster in good order": {nil, nil, ""},
 		"eviction with a limit": {node(0, func(n *monitor.Node) { n.Eviction, n.Facts.MaxMemory = "volatile-lru", 100<<20 }),
-			[]string{"danger eviction-policy n1"}, "volatile-lru, 1.0 MB of maxmemory 100.0 MB used"},
+			[]string{"danger eviction-policy n1"}, "volatile-lru, 1.0 MiB of maxmemory 100.0 MiB used"},
 		"eviction without a limit": {node(0, func(n *monitor.Node) { n.Eviction = "allkeys-lru" }), []string{"info eviction-policy n1"}, "maxmemory 0"},
 		"eviction, the limit is not known": {node(0, func(n *monitor.Node) { n.Eviction, n.Facts.MaxMemory = "allkeys-lru", -1 }),
 			[]string{"warning eviction-policy n1"}, ""},
