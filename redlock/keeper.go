@@ -19,7 +19,7 @@ type KeepOptions struct {
 	// Every is how long after an extension the next one is due; each time up to a
 	// fifth of it is taken away by chance, so that clients that began together do
 	// not stay together. Shorter: more time to try again when an extension fails,
-	// and a lock that was taken away is noticed sooner; longer: less to send. More
+	// and a lock that was revoked or force-released is noticed sooner; longer: less to send. More
 	// than half of the validity counts as half. Default a third of the TTL.
 	Every time.Duration
 	// MaxExtensions is how many extensions are made at most; then the validity

@@ -186,11 +186,11 @@ func TestAForceReleasedLockIsNotPutBack(t *testing.T) {
 			taken++
 		}
 		if after {
-			t.Fatalf("seed %d: extended after it was taken away", seed)
+			t.Fatalf("seed %d: extended after it was revoked or force-released", seed)
 		}
 	}
 	if taken < 100 {
-		t.Errorf("only %d were taken away: this shows nothing", taken)
+		t.Errorf("only %d were revoked or force-released: this shows nothing", taken)
 	}
 }
 

@@ -104,7 +104,7 @@ func TestForceReleaseOfAHash(t *testing.T) {
 	r.sent(fmt.Sprintf("force-release %q %q because %q", "job:redisson", holder, "host burnt down"))
 }
 
-// What a form says is not to be taken away is not, by any key.
+// What a form says is not to be revoked or force-released is not, by any key.
 func TestFormsThatAreRefused(t *testing.T) {
 	list := redisson(nil)
 	monitortest.Change(&list, func(c *monitor.Copy) { c.Type = "list" })

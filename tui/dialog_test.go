@@ -121,7 +121,7 @@ func TestForceReleaseRefuses(t *testing.T) {
 	}
 }
 
-// A token that cannot be compared is not taken away, or anybody's would be.
+// A token that cannot be compared is not revoked or force-released, or anybody's would be.
 func TestForceReleaseNeedsAToken(t *testing.T) {
 	for _, c := range []struct {
 		name   string

@@ -105,7 +105,7 @@ func grantsOf(role string, cfg *config.Config, libraries []lockform.Needs) grant
 			g = g.and(grants{write: l.Keys, channels: l.Channels, commands: l.Commands})
 		}
 		return g
-	case Operator: // both, and the taking away
+	case Operator: // both, and force-release
 		g := grantsOf(Observer, cfg, nil).and(grantsOf(Client, cfg, ownNeeds()))
 		g.channels = []string{"redisson_lock__channel:*"}
 		g.commands = append(g.commands, "exists", "hexists", "publish")

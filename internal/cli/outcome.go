@@ -26,7 +26,7 @@ type releaseJSON struct {
 	NameBase64 string        `json:"name_base64,omitempty"`
 	Gone       bool          `json:"gone"`
 	Nodes      []resultJSON  `json:"nodes"`
-	Tokens     []tokenJSON   `json:"tokens,omitempty"` // there were several, and all are taken away
+	Tokens     []tokenJSON   `json:"tokens,omitempty"` // there were several, and all are revoked or force-released
 	Keys       []keyJSON     `json:"keys,omitempty"`   // further ones of the same lock
 }
 

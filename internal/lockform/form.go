@@ -50,6 +50,6 @@ type Form struct {
 	// TakingAway is what to know before taking the lock from its holder, in a
 	// sentence; empty: nothing special.
 	TakingAway string
-	// Refused is why it must not be taken away with this program; empty: it may.
+	// Refused is why it must not be revoked or force-released with this program; empty: it may.
 	Refused string
 }

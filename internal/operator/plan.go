@@ -355,7 +355,7 @@ func formOf(key string, r redlock.NodeResult) *lockform.Form {
 	return lockform.Recognize(key, r.Type, r.Token, max(r.Len, int64(len(r.Token))), time.Now())
 }
 
-// refusal is why what a node has under key is not taken away in this way; empty:
+// refusal is why what a node has under key is not revoked or force-released in this way; empty:
 // it may be. named: it has the token that was asked for, as the holder of a hash.
 func refusal(way Way, key string, r redlock.NodeResult, f *lockform.Form, named bool) string {
 	switch {

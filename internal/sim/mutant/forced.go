@@ -172,7 +172,7 @@ func leaving(p *schedule.Plan) {
 }
 
 // rolling makes plans in which a lock is kept while masters restart, and perhaps is
-// taken away as soon as copies are put back.
+// revoked or force-released as soon as copies are put back.
 func rolling(p *schedule.Plan) {
 	p.N, p.Fenced, p.LagZero, p.ACL, p.Blind, p.Guards = max(p.N, 3), true, false, false, 0, 1
 	g := &p.Guard[0]

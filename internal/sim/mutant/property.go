@@ -18,7 +18,7 @@ const (
 	// NeedlessFence: where nothing goes wrong no guard closes a master, however far
 	// clocks differ within their bounds.
 	NeedlessFence
-	// Resurrected: a lock that was taken away is not extended any more, and no copy of
+	// Resurrected: a lock that was revoked or force-released is not extended any more, and no copy of
 	// a lock is put back that has ended, in the place of another's, or on a fenced
 	// master.
 	Resurrected

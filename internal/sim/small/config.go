@@ -49,7 +49,7 @@ func (m Config) String() string {
 		s += fmt.Sprintf(", a lock that is kept by %d extensions", m.Extensions)
 	}
 	if m.Taken {
-		s += " and taken away"
+		s += " and removed by force"
 	}
 	return s
 }

@@ -297,7 +297,7 @@ func (x *keptModel) decide(s *keptState, last int) {
 		s.asking, s.granted, s.until = false, true, max(s.until, a.Until().Sub(epoch))
 		x.say(s.now, "c", 0, "has extended the lock, and believes in it until %s", trace.At(s.until))
 		if s.afterTold {
-			s.wrong = "c1 has extended its lock by an extension that began when it had been taken away"
+			s.wrong = "c1 has extended its lock by an extension that began when it had been revoked or force-released"
 		}
 		x.believers(s)
 	default:

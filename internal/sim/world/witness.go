@@ -55,13 +55,13 @@ func (w *World) excusable(second, first uint8) bool {
 }
 
 // resurrected is the witness of an extension: none that began after the lock was
-// taken away may be granted, unless its acquisition was under way when that began.
+// revoked or force-released may be granted, unless its acquisition was under way when that began.
 func (w *World) resurrected(c *client) {
 	g := &w.grants[c.token]
 	if g.takenAt == 0 || c.asked <= g.takenAt || g.takeBegan <= g.until {
 		return
 	}
-	w.breach(mutant.Resurrected, "c%d has extended its lock, begun at %s, which was taken away at %s", c.index+1, trace.At(c.asked), trace.At(g.takenAt))
+	w.breach(mutant.Resurrected, "c%d has extended its lock, begun at %s, which was revoked or force-released at %s", c.index+1, trace.At(c.asked), trace.At(g.takenAt))
 }
 
 // intrudes is the witness of the place of a copy that is put back: a master that
