@@ -1,6 +1,6 @@
 // Command redlockctl is an operations console for Redis locks held by the
 // Redlock algorithm over N independent masters: a terminal UI, its
-// command-line twin, and a guard that keeps a crashed master out of the quorum
+// CLI, and a guard that keeps a crashed master out of the quorum
 // until no lock that it may have forgotten can still be believed in.
 package main
 

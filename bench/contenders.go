@@ -15,6 +15,7 @@ import (
 	"github.com/redis/rueidis/rueidislock"
 
 	"redlockctl/internal/lab"
+	"redlockctl/internal/resp"
 	"redlockctl/redlock"
 )
 
@@ -161,8 +162,8 @@ func newFloor(servers []*lab.Server) (contender, error) {
 
 func (f *floor) lock(_ context.Context, key string) (func() error, error) {
 	token := fmt.Sprintf("%028d", f.next.Add(1))
-	set := command("SET", key, token, "NX", "PX", "8000")
-	del := command("EVALSHA", f.sha, "1", key, token)
+	set := resp.AppendCommand(nil, "SET", key, token, "NX", "PX", "8000")
+	del := resp.AppendCommand(nil, "EVALSHA", f.sha, "1", key, token)
 	if !f.round(set) {
 		return nil, errors.New("floor: contended")
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"redlockctl/internal/lab"
@@ -87,14 +86,7 @@ func serversCPU(servers []*lab.Server) (sum float64, failed error) {
 	for _, s := range servers {
 		info, err := s.Do(context.Background(), "INFO", "cpu")
 		failed = errors.Join(failed, err)
-		for line := range strings.Lines(fmt.Sprint(info)) {
-			name, value, _ := strings.Cut(strings.TrimSpace(line), ":")
-			if name == "used_cpu_user" || name == "used_cpu_sys" {
-				var v float64
-				_, _ = fmt.Sscan(value, &v)
-				sum += v
-			}
-		}
+		sum += usedCPU(fmt.Sprint(info))
 	}
 	return sum, failed
 }

@@ -20,16 +20,6 @@ import (
 	"redlockctl/internal/lab"
 )
 
-// figure is one measured number of one contender in one round.
-type figure struct {
-	Scenario  string  `json:"scenario"`
-	Contender string  `json:"contender"`
-	Round     int     `json:"round"`
-	Unit      string  `json:"unit"`
-	Value     float64 `json:"value"`
-	Note      string  `json:"note,omitempty"`
-}
-
 // lockBench measures locks beside the rivals'.
 func lockBench(args []string) error {
 	var w wanted
@@ -406,8 +396,3 @@ func flush(servers []*lab.Server) {
 }
 
 func us(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1000 }
-
-func percentile(d []time.Duration, p int) time.Duration {
-	slices.Sort(d)
-	return d[min(len(d)-1, len(d)*p/100)]
-}

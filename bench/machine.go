@@ -8,11 +8,13 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
 
 	"redlockctl/internal/lab"
+	"redlockctl/internal/serverinfo"
 )
 
 // fact is a line of what has to be known about a run to compare it.
@@ -104,6 +106,15 @@ func cpu() time.Duration {
 	var u syscall.Rusage
 	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u)
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// usedCPU is the processor time that a server has used, in seconds, by its INFO cpu.
+func usedCPU(info string) (sum float64) {
+	for _, name := range []string{"used_cpu_user", "used_cpu_sys"} {
+		v, _ := strconv.ParseFloat(serverinfo.Field(info, name), 64)
+		sum += v
+	}
+	return sum
 }
 
 // rss is the resident memory of this process in MiB.

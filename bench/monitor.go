@@ -239,21 +239,6 @@ func (b *monitorRun) watching(opt observe.Options, f func(ctx context.Context, m
 	return f(ctx, m)
 }
 
-// between does something between two measures of what it is compared with.
-func between(base func() (float64, error), do func() error) (both []float64, err error) {
-	before, err := base()
-	if err == nil {
-		err = do()
-	}
-	if err != nil {
-		return nil, err
-	}
-	after, err := base()
-	return []float64{before, after}, err
-}
-
-func mean(both []float64) float64 { return (both[0] + both[1]) / 2 }
-
 func (b *monitorRun) rounds(few, many int) int {
 	if b.quick {
 		return few

@@ -251,14 +251,7 @@ func (b *monitorRun) serverCPU() (float64, error) {
 	used := make([]float64, len(b.nodes))
 	err := b.each(func(i int, c *redis.Client) error {
 		text, err := c.Info(context.Background(), "cpu").Result()
-		for line := range strings.Lines(text) {
-			name, value, _ := strings.Cut(strings.TrimSpace(line), ":")
-			if name == "used_cpu_user" || name == "used_cpu_sys" {
-				var v float64
-				_, _ = fmt.Sscan(value, &v)
-				used[i] += v
-			}
-		}
+		used[i] = usedCPU(text)
 		return err
 	})
 	sum := 0.0
@@ -272,14 +265,6 @@ func settled(m *observe.Monitor) bool {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	return m.Settled(ctx) == nil
-}
-
-func list(v []float64) string {
-	var out []string
-	for _, x := range v {
-		out = append(out, fmt.Sprintf("%.2f", x))
-	}
-	return strings.Join(out, " ")
 }
 
 func (b *monitorRun) setNX(d time.Duration) (float64, error) {

@@ -3,7 +3,6 @@ package main
 import (
 	"bufio"
 	"net"
-	"strconv"
 	"sync"
 )
 
@@ -99,16 +98,4 @@ func (p *pipe) read() {
 func (p *pipe) close() {
 	_ = p.conn.Close()
 	close(p.kick)
-}
-
-func command(args ...string) []byte {
-	b := []byte{'*'}
-	b = strconv.AppendInt(b, int64(len(args)), 10)
-	for _, a := range args {
-		b = append(b, "\r\n$"...)
-		b = strconv.AppendInt(b, int64(len(a)), 10)
-		b = append(b, "\r\n"...)
-		b = append(b, a...)
-	}
-	return append(b, "\r\n"...)
 }

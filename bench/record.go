@@ -163,5 +163,3 @@ func recordSize(path string, grants int) error {
 	}
 	return nil
 }
-
-func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

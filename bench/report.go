@@ -115,17 +115,6 @@ on one server, the others one key on each of five.
 	}
 }
 
-// number has four digits that count, and no exponent.
-func number(v float64) string {
-	switch {
-	case v >= 1000:
-		return fmt.Sprintf("%.0f", v)
-	case v >= 100:
-		return fmt.Sprintf("%.1f", v)
-	}
-	return fmt.Sprintf("%.4g", v)
-}
-
 func (r *report) values(scenario, contender string) ([]float64, string) {
 	var out []float64
 	unit := ""
@@ -154,11 +143,12 @@ func (r *report) ratio(scenario, contender, to string) string {
 	return fmt.Sprintf("%.2f", median(ratios))
 }
 
-func median(v []float64) float64 {
-	v = slices.Clone(v)
-	slices.Sort(v)
-	if n := len(v); n%2 == 0 {
-		return (v[n/2-1] + v[n/2]) / 2
-	}
-	return v[len(v)/2]
+// figure is one measured number of one contender in one round.
+type figure struct {
+	Scenario  string  `json:"scenario"`
+	Contender string  `json:"contender"`
+	Round     int     `json:"round"`
+	Unit      string  `json:"unit"`
+	Value     float64 `json:"value"`
+	Note      string  `json:"note,omitempty"`
 }

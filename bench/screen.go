@@ -10,7 +10,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -19,6 +18,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"redlockctl/internal/lab"
+	"redlockctl/internal/serverinfo"
 	"redlockctl/monitor"
 )
 
@@ -242,9 +242,7 @@ func quiet(servers []*lab.Server) error {
 			if err != nil {
 				return err
 			}
-			_, rest, _ := strings.Cut(fmt.Sprint(info), "instantaneous_ops_per_sec:")
-			n, _, _ := strings.Cut(rest, "\r")
-			if ops, err := strconv.Atoi(n); err == nil && ops < 50 {
+			if ops, ok := serverinfo.Number(fmt.Sprint(info), "instantaneous_ops_per_sec"); ok && ops < 50 {
 				break
 			}
 			time.Sleep(100 * time.Millisecond)
@@ -338,13 +336,25 @@ func (b *screenBench) rest(t *terminal, servers []*lab.Server) error {
 	return nil
 }
 
-// kind is a kind of key, and what is drawn by nothing else: the pointer where the cursor
+// kind is a kind of key, and what is drawn by nothing else: the row under the cursor where it
 // moved, a letter of a filter that no name has, and a notice of the new order.
 type kind struct {
 	what  string
 	press []string // in turn
 	see   []string // "": it is not measured
 	share int      // of the presses, one in so many
+}
+
+// moved is what a move of the cursor draws: the pointer, or where the rows move below it and it
+// stays, another row in the colours of the cursor.
+const moved = "▸"
+
+// seen are the texts one of which shows what a key did.
+func seen(see string) []string {
+	if see == moved {
+		return []string{moved, "\x1b[7m"}
+	}
+	return []string{see}
 }
 
 // keys measures the time from a key to the bytes that draw what it does, beside what else
@@ -355,8 +365,8 @@ func (b *screenBench) keys(t *terminal, beside string) error {
 		n = 150
 	}
 	for _, k := range []kind{
-		{"move", []string{"j", "j", "k"}, []string{"▸", "▸", "▸"}, 1},
-		{"page, ends", []string{"\x1b[6~", "\x1b[6~", "\x1b[5~", "G", "g"}, []string{"▸", "▸", "▸", "▸", "▸"}, 1},
+		{"move", []string{"j", "j", "k"}, []string{moved, moved, moved}, 1},
+		{"page, ends", []string{"\x1b[6~", "\x1b[6~", "\x1b[5~", "G", "g"}, []string{moved, moved, moved, moved, moved}, 1},
 		{"filter", []string{"/", "Z", "Q", "X", "\x1b", "\x1b"}, []string{"", "Z", "Q", "X", "", ""}, 2},
 		{"sort", []string{"s", "j"}, []string{"sorted", ""}, 4},
 	} {
@@ -371,7 +381,7 @@ func (b *screenBench) keys(t *terminal, beside string) error {
 				time.Sleep(100 * time.Millisecond)
 				continue
 			}
-			d, ok := t.press([]byte(key), 5*time.Second, see)
+			d, ok := t.press([]byte(key), 5*time.Second, seen(see)...)
 			if !ok {
 				return fmt.Errorf("no frame after %q:\n%s", key, t.tail())
 			}
@@ -433,15 +443,6 @@ func (b *screenBench) document(w io.Writer, about []fact) {
 	for _, l := range b.lines {
 		fmt.Fprintf(w, "| %s | %s | %s %s | %s | %s |\n", l.What, l.toReach(), number(l.Value), l.Unit, l.reached(), l.More)
 	}
-}
-
-// grouped writes n with a comma every three digits.
-func grouped(n int) string {
-	s := strconv.Itoa(n)
-	for i := len(s) - 3; i > 0; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
 }
 
 // churn changes so many locks a second: each gets a new token on all servers.

@@ -1,6 +1,9 @@
 package monitor
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Estimate is a clock offset with the bound that the round trip leaves.
 type Estimate struct {
@@ -48,3 +51,32 @@ func RateSpread(nodes []Node) Spread {
 
 // ThisMachine is the name of our own clock and host beside those of nodes.
 const ThisMachine = "this machine"
+
+// clockApart is from where on a clock shows another time than others.
+const clockApart = time.Second
+
+// ClockApart is a node whose clock shows another time than most.
+type ClockApart struct {
+	Node string
+	By   time.Duration // ahead of them
+}
+
+// ClocksApart are the nodes whose clocks certainly show another time than most of the nodes' and our own.
+// Redlock counts durations, and does not mind; but a step that nobody saw leaves it behind.
+func ClocksApart(nodes []Node) (apart []ClockApart) {
+	shown := []time.Duration{0}
+	for i := range nodes {
+		if nodes[i].Offset.Valid && nodes[i].State.Readable() {
+			shown = append(shown, nodes[i].Offset.Offset)
+		}
+	}
+	slices.Sort(shown)
+	most := shown[(len(shown)-1)/2]
+	for i := range nodes {
+		n := &nodes[i]
+		if by := n.Offset.Offset - most; n.Offset.Valid && n.State.Readable() && by.Abs()-n.Offset.Bound > clockApart {
+			apart = append(apart, ClockApart{n.Name, by})
+		}
+	}
+	return apart
+}

@@ -41,7 +41,7 @@ var lockLanguage = filter.Language[lockRow]{Text: "the name", Texts: lockTexts, 
 }, {
 	Name: "lib", Also: "library", Example: "lib:redsync", Help: "made by this library; lib:unknown by none that is known", Has: libraryHas,
 }, {
-	Name: "ttl", Example: "ttl<5s  ttl>1m", Help: "that end within, or later; what never ends is longer",
+	Name: "ttl", Example: "ttl<5s  ttl>1m", Help: "that end within, or later; what never expires counts as longer",
 	Span: func(l lockRow, now time.Time) (time.Duration, bool) {
 		end, forever := l.End()
 		if forever {

@@ -94,5 +94,5 @@ func (l *Lock) EndlessText() string {
 	if block {
 		return on + "nobody else gets the lock until its holder or an operator removes it"
 	}
-	return on + "it never ends there by itself; the lock can be had on the others, with so many nodes fewer to lose"
+	return on + "it never expires there; the lock can be taken on the others, which can lose so many nodes fewer"
 }

@@ -33,6 +33,18 @@ func SeverityOf(name string) Severity {
 	return SeverityDanger
 }
 
+// LocksUnrecorded is why locks are unread at a moment of the past at which nobody recorded them, and
+// AdviceRecordLocks how they are.
+const (
+	LocksUnrecorded   = "its locks were not recorded"
+	AdviceRecordLocks = "`redlockctl guard --watch-locks` records them, and so does the console"
+)
+
+// Unrecorded reports whether this is a moment of the past at which nobody recorded locks.
+func (s *Snapshot) Unrecorded() bool {
+	return slices.ContainsFunc(s.Nodes, func(n Node) bool { return n.WhyUnread == LocksUnrecorded })
+}
+
 // Recall makes a snapshot of the past whole, of which the nodes, the locks and the
 // verdict are set: what follows from them is counted. unread is why the locks are not
 // known; empty: they are.

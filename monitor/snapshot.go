@@ -29,7 +29,7 @@ type Snapshot struct {
 	// Settled is when the first view was complete, so since when changes are seen;
 	// zero: it is not yet.
 	Settled time.Time
-	// Findings are the assumptions of Redlock that do not hold now, the gravest
+	// Findings are the assumptions of Redlock that do not hold now, the most severe
 	// first.
 	Findings []Finding
 	// Ripening is how many locks are in a state that is a danger if it lasts and has
@@ -143,6 +143,7 @@ type Node struct {
 	Version            string        // of the server, e.g. "7.0.15"
 	Uptime             time.Duration // as the server says, whole seconds
 	Restarts           int           // changes of RunID seen since the start
+	StartedAfter       time.Time     // this incarnation of the server did not start before; zero: not known
 	Role               string        // "master", "slave"
 	Persistent         bool          // appendonly with appendfsync always
 	Eviction           string        // maxmemory-policy

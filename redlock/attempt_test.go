@@ -154,7 +154,7 @@ type decided struct {
 	yesAt    time.Time // when the deciding yes came
 }
 
-// stepper is what the property tests drive: the attempt, or a broken twin.
+// stepper is what the property tests drive: the attempt, or a broken mutant.
 type stepper interface {
 	Answer(node int, s Status, now time.Time) (Send, Verdict)
 	Tick(now time.Time) (Send, Verdict)

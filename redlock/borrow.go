@@ -3,11 +3,13 @@ package redlock
 import (
 	"context"
 	"net"
-	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"redlockctl/internal/resp"
+	"redlockctl/internal/serverinfo"
 )
 
 // borrowed is a connection that go-redis dials, encrypts, authenticates and
@@ -21,7 +23,7 @@ type borrowed struct {
 // each step of the greeting. Whoever borrows closes the client.
 func borrow(n *Node, protocol int, timeout time.Duration) *borrowed {
 	b := &borrowed{}
-	b.client = n.Within(NewBudget(lockReply, 0)).OneConnection(timeout, func(opt *redis.Options) {
+	b.client = n.Within(NewBudget(resp.MostBytes, 0)).OneConnection(timeout, func(opt *redis.Options) {
 		opt.Protocol = protocol
 		dial := opt.Dialer
 		opt.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
@@ -57,12 +59,7 @@ func (b *borrowed) identify(ctx context.Context) (string, error) {
 	if err != nil && (!isReply(err) || b.conn.closed.Load()) {
 		return "", err
 	}
-	for line := range strings.Lines(info) {
-		if id, ok := strings.CutPrefix(line, "run_id:"); ok {
-			return strings.TrimSpace(id), b.conn.SetDeadline(time.Time{})
-		}
-	}
-	return "", b.conn.SetDeadline(time.Time{})
+	return serverinfo.Field(info, "run_id"), b.conn.SetDeadline(time.Time{})
 }
 
 // tappedConn reports whether the client library has closed it.

@@ -5,10 +5,23 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"strconv"
 	"sync/atomic"
 	"syscall"
+
+	"redlockctl/internal/resp"
 )
+
+var (
+	// ErrBadReply is returned when what a server sends is no reply, or none to what
+	// was asked.
+	ErrBadReply = resp.ErrBad
+	// ErrLongReply is returned when a server sends more than was asked for, see
+	// [Budget]. It wraps [ErrBadReply].
+	ErrLongReply = resp.ErrLong
+)
+
+// ItemCost is what an item of a list is reckoned at, in bytes.
+const ItemCost = resp.ItemCost
 
 // Budget is how much memory the replies of one server may take: a reply, and all
 // that comes between one request and the next, as a pipeline brings it. An item
@@ -16,6 +29,9 @@ import (
 // length is known. It may be changed while the connections are in use, and then
 // holds from the next request on. Each connection has all of it.
 type Budget struct{ reply, exchange atomic.Int64 }
+
+// defaultReply is the budget of clients that nobody has set one for, in bytes.
+const defaultReply = 1 << 20
 
 // NewBudget is a budget in bytes; an exchange of 0 has no bound but that of
 // each of its replies.
@@ -203,14 +219,15 @@ func (f *frames) pass(b []byte) error {
 
 // readHead takes in the line that begins a value.
 func (f *frames) readHead(line []byte) error {
-	if len(line) < 2 || line[len(line)-1] != '\r' {
-		return fmt.Errorf("%w: %.40q", ErrBadReply, line)
+	kind, n, text, err := resp.ParseHead(line)
+	if err != nil {
+		return err
 	}
 	if err := f.charge(int64(len(line)) + 1); err != nil {
 		return err
 	}
 	each := int64(1)
-	switch kind := line[0]; kind {
+	switch kind {
 	case '+', '-', ':', ',', '#', '(', '_':
 		f.whole()
 		return nil
@@ -218,18 +235,10 @@ func (f *frames) readHead(line []byte) error {
 		each = 0
 	case '%':
 		each = 2
-	case '*', '~', '>':
-	default:
-		// Attributes ('|') too: no server sends them unasked, and the client library
-		// reads one after the other by recursion.
-		return fmt.Errorf("%w: it begins with %q", ErrBadReply, kind)
 	}
-	n, err := strconv.ParseInt(string(line[1:len(line)-1]), 10, 64)
 	switch {
-	case err != nil || n < -1:
-		return fmt.Errorf("%w: a length of %.40q", ErrBadReply, line[1:len(line)-1])
 	case n > f.left: // whatever it is: each byte, and each item, costs one at least
-		return fmt.Errorf("%w: a length of %.40q", ErrLongReply, line[1:len(line)-1])
+		return fmt.Errorf("%w: a length of %.40q", ErrLongReply, text)
 	case each == 0 && n >= 0:
 		if err := f.charge(n + 2); err != nil {
 			return err

@@ -187,7 +187,7 @@ func TestFencingUnderFaults(t *testing.T) {
 	}
 }
 
-// A twin that does not write the numbers, and whose masters' clocks stand
+// A mutant that does not write the numbers, and whose masters' clocks stand
 // still, must be noticed.
 func TestFencingMutant(t *testing.T) {
 	forgetful := func(n *memNode) func([]*call) []*call {

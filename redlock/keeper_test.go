@@ -322,6 +322,7 @@ func TestKeeperAfterASleep(t *testing.T) {
 	}
 	asleep(t, func(t *testing.T, nodes []*memNode, l *Lock, k *Keeper, sleep func(time.Duration)) {
 		time.Sleep(5 * time.Second)
+		synctest.Wait() // the keeper looks at this very moment too
 		ctx := k.Context()
 		sleep(29700*time.Millisecond - 5*time.Second - 2*time.Millisecond - 1)
 		if ctx.Err() != nil || k.State() != Held {

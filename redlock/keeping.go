@@ -16,7 +16,7 @@ const (
 	// [Keeper.Until], and may be held longer, since the extension is tried again
 	// until then. See [Keeper.Err] for what is in the way.
 	Uncertain
-	// Lost is a lock that must not be relied on any more: its validity is over, or
+	// Lost is a lock that must not be relied on any more: its validity has ended, or
 	// the token holds no quorum. It never becomes anything else.
 	Lost
 	// Released is a lock that was given back by [Keeper.Release].

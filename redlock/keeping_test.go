@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// keepMachine is what a driver needs of a [keeping]; twins override it.
+// keepMachine is what a driver needs of a [keeping]; mutants override it.
 type keepMachine interface {
 	next(now time.Time) (keepAction, time.Time)
 	expire(now time.Time)
@@ -18,7 +18,7 @@ type keepMachine interface {
 
 func (k *keeping) sees() *keeping { return k }
 
-// Twins of the machine, each of which breaks a rule.
+// Mutants of the machine, each of which breaks a rule.
 type (
 	endsWithTTL     struct{ *keeping }
 	ignoresNotHeld  struct{ *keeping }

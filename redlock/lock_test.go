@@ -213,6 +213,7 @@ func TestReleaseDuringAnExtension(t *testing.T) {
 func TestExtensionThatNobodyAnswersIsUncertain(t *testing.T) {
 	inMemory(t, 3, func(t *testing.T, nodes []*memNode, c *Client) {
 		l := mustAcquire(t, c, 10*time.Second)
+		synctest.Wait() // all three have voted: a copy of which nothing was heard does not count
 		until := l.Until()
 		nodes[0].hang()
 		nodes[1].hang()

@@ -180,7 +180,7 @@ type inbox chan answer
 
 func (b inbox) answered(a answer) { b <- a }
 
-// memWire is a wire to a memNode. Twins break a rule on the way.
+// memWire is a wire to a memNode. Mutants break a rule on the way.
 type memWire struct {
 	node  *memNode
 	twist func(batch []*call) []*call // what arrives instead

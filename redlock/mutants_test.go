@@ -12,17 +12,17 @@ import (
 	"pgregory.net/rapid"
 )
 
-// brokenRule is a deliberately broken twin of the algorithm, which breaks one
+// brokenRule is a deliberately broken mutant of the algorithm, which breaks one
 // rule, and the check that has to notice. The same check passes on the whole
 // algorithm, in the test that check names.
 type brokenRule struct {
 	rule   string
-	broken string // what the twin does instead
+	broken string // what the mutant does instead
 	check  string
 	mutant finder
 }
 
-// finder plays a schedule of a twin; an error says that its check has noticed.
+// finder plays a schedule of a mutant; an error says that its check has noticed.
 type finder func(t *testing.T, seed uint64) error
 
 // Where the whole algorithm passes the checks.
@@ -36,7 +36,7 @@ const (
 )
 
 // brokenRules are all rules of the lock core that safety rests on. What the
-// keeper and the fencing tokens add has its twins beside their tests.
+// keeper and the fencing tokens add has its mutants beside their tests.
 func brokenRules() []brokenRule {
 	return []brokenRule{
 		// Quorum.
@@ -88,14 +88,14 @@ func brokenRules() []brokenRule {
 	}
 }
 
-// twinSchedules bounds the search for a schedule on which a twin fails, and
+// mutantSchedules bounds the search for a schedule on which a mutant fails, and
 // twinSearch the time that it takes: whole schedules of clients are slow.
 const (
 	mutantSchedules = 20_000
 	mutantSearch    = time.Minute
 )
 
-// TestMutants expects that each twin is noticed, and prints how many schedules
+// TestMutants expects that each mutant is noticed, and prints how many schedules
 // that took.
 func TestMutants(t *testing.T) {
 	var table strings.Builder
@@ -123,7 +123,7 @@ func TestMutants(t *testing.T) {
 	t.Log("\n" + table.String())
 }
 
-// twin is an attempt with one rule broken.
+// mutant is an attempt with one rule broken.
 type mutant struct {
 	*Attempt
 	answer func(a *Attempt, node int, s Status, now time.Time) (Send, Verdict)

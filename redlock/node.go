@@ -32,7 +32,7 @@ func NewNode(name string, opt *redis.Options) (*Node, error) {
 		return nil, errors.New("a node needs a name")
 	}
 	if opt == nil || opt.Addr == "" {
-		return nil, fmt.Errorf("node %q: address is empty", name)
+		return nil, fmt.Errorf("node %s: address is empty", quote(name))
 	}
 	return &Node{name: name, opt: *opt}, nil
 }

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"redlockctl/internal/resp"
 )
 
 // The scripts compare lengths first, so that a huge foreign value under the key
@@ -165,10 +167,10 @@ func (c *call) replies() int {
 func (c *call) appendTo(b []byte) []byte {
 	switch c.op {
 	case opSet:
-		b = appendCommand(b, "SET", c.key, c.token, "NX", "PX", millis(c.ttl))
+		b = resp.AppendCommand(b, "SET", c.key, c.token, "NX", "PX", millis(c.ttl))
 		if c.numbered {
-			b = appendCommand(b, "GET", fencingKey(c.key))
-			b = appendCommand(b, "TIME")
+			b = resp.AppendCommand(b, "GET", fencingKey(c.key))
+			b = resp.AppendCommand(b, "TIME")
 		}
 		return b
 	case opExtend:
@@ -184,12 +186,12 @@ func (c *call) appendTo(b []byte) []byte {
 	case opInspect:
 		// A transaction, and no script: it works on every version, for users
 		// without the right to scripts, and on a fenced node.
-		b = appendCommand(b, "MULTI")
-		b = appendCommand(b, "TYPE", c.key)
-		b = appendCommand(b, "PTTL", c.key)
-		b = appendCommand(b, "STRLEN", c.key)
-		b = appendCommand(b, "GETRANGE", c.key, "0", strconv.Itoa(inspectPrefix-1))
-		return appendCommand(b, "EXEC")
+		b = resp.AppendCommand(b, "MULTI")
+		b = resp.AppendCommand(b, "TYPE", c.key)
+		b = resp.AppendCommand(b, "PTTL", c.key)
+		b = resp.AppendCommand(b, "STRLEN", c.key)
+		b = resp.AppendCommand(b, "GETRANGE", c.key, "0", strconv.Itoa(inspectPrefix-1))
+		return resp.AppendCommand(b, "EXEC")
 	}
 	panic("unknown operation")
 }
@@ -199,7 +201,7 @@ func (c *call) appendScript(b []byte, s luaScript, keys []string, args ...string
 	if c.eval {
 		cmd[0], cmd[1] = "EVAL", s.text
 	}
-	return appendCommand(b, append(append(cmd, keys...), args...)...)
+	return resp.AppendCommand(b, append(append(cmd, keys...), args...)...)
 }
 
 func millis(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
@@ -217,45 +219,45 @@ func (l *redisLink) receive(oldest func() *call) (*call, answer, error) {
 	if c.numbered {
 		return l.receiveNumbered(c)
 	}
-	r, err := readReply(l.in, 0)
+	r, err := resp.ReadValue(l.in)
 	refused := r
 	for n := c.replies(); n > 1 && err == nil; n-- {
-		if r, err = readReply(l.in, 0); refused.kind != '-' {
+		if r, err = resp.ReadValue(l.in); refused.Kind != '-' {
 			refused = r
 		}
 	}
 	switch {
 	case err != nil:
 		return c, answer{}, err
-	case refused.kind != '-':
+	case refused.Kind != '-':
 		return c, c.read(r), nil
-	case strings.HasPrefix(refused.text, "NOSCRIPT") && !c.eval:
+	case strings.HasPrefix(refused.Text, "NOSCRIPT") && !c.eval:
 		return c, answer{}, errAgain
 	}
 	// Of several the first: the end of a transaction does not say what spoilt it.
-	return c, c.refusal(refused.text), nil
+	return c, c.refusal(refused.Text), nil
 }
 
 // receiveNumbered reads the reply to a SET, and those to the reading of the
 // fencing number behind it. A refusal of the latter leaves the vote what it is.
 func (l *redisLink) receiveNumbered(c *call) (*call, answer, error) {
-	var r [3]reply
+	var r [3]resp.Value
 	for i := range r {
 		var err error
-		if r[i], err = readReply(l.in, 0); err != nil {
+		if r[i], err = resp.ReadValue(l.in); err != nil {
 			return c, answer{}, err
 		}
 	}
 	set, counter, clock := r[0], r[1], r[2]
-	if set.kind == '-' {
-		return c, c.refusal(set.text), nil
+	if set.Kind == '-' {
+		return c, c.refusal(set.Text), nil
 	}
 	a := c.read(set)
 	switch n, ok := readCounter(counter, clock); {
-	case counter.kind == '-':
-		a.numbers = c.refusal(counter.text).NodeResult
-	case clock.kind == '-':
-		a.numbers = c.refusal(clock.text).NodeResult
+	case counter.Kind == '-':
+		a.numbers = c.refusal(counter.Text).NodeResult
+	case clock.Kind == '-':
+		a.numbers = c.refusal(clock.Text).NodeResult
 	case !ok:
 		a.numbers = NodeResult{Status: StatusProtocol, Err: fmt.Errorf("%w: no number", ErrBadReply)}
 	default:
@@ -265,24 +267,24 @@ func (l *redisLink) receiveNumbered(c *call) (*call, answer, error) {
 }
 
 // read makes an answer of the last reply to the call, when none was an error.
-func (c *call) read(r reply) answer {
+func (c *call) read(r resp.Value) answer {
 	says := func(s Status) answer { return answer{NodeResult: NodeResult{Status: s}} }
 	switch c.op {
 	case opSet:
 		switch {
-		case r.kind == '_':
+		case r.Kind == '_':
 			return says(StatusHeld)
-		case r.kind == '+' && r.text == "OK":
+		case r.Kind == '+' && r.Text == "OK":
 			return says(StatusOK)
 		}
 	case opExtend, opRelease, opRevoke, opTakeHash:
 		switch {
-		case r.kind != ':':
-		case r.n == 1:
+		case r.Kind != ':':
+		case r.N == 1:
 			return says(StatusOK)
-		case r.n == 0:
+		case r.N == 0:
 			return says(StatusAbsent)
-		case r.n == -1:
+		case r.N == -1:
 			return says(StatusHeld)
 		}
 	case opInspect:
@@ -291,63 +293,63 @@ func (c *call) read(r reply) answer {
 		}
 	case opFence:
 		switch {
-		case r.kind != ':':
-		case r.n < 0: // the lock's token is not there
+		case r.Kind != ':':
+		case r.N < 0: // the lock's token is not there
 			return says(StatusAbsent)
 		default:
 			a := says(StatusOK)
-			a.number = uint64(r.n)
+			a.number = uint64(r.N)
 			return a
 		}
 	}
-	return answer{NodeResult: NodeResult{Status: StatusProtocol, Err: fmt.Errorf("%w: unexpected %q", ErrBadReply, r.kind)}}
+	return answer{NodeResult: NodeResult{Status: StatusProtocol, Err: fmt.Errorf("%w: unexpected %q", ErrBadReply, r.Kind)}}
 }
 
 // readCounter takes the greater of a counter, if there is one, and the time of
 // the node in microseconds.
-func readCounter(counter, clock reply) (uint64, bool) {
-	if clock.kind != '*' || len(clock.items) != 2 {
+func readCounter(counter, clock resp.Value) (uint64, bool) {
+	if clock.Kind != '*' || len(clock.Items) != 2 {
 		return 0, false
 	}
-	sec, err := strconv.ParseUint(clock.items[0].text, 10, 42)
-	usec, err2 := strconv.ParseUint(clock.items[1].text, 10, 32)
+	sec, err := strconv.ParseUint(clock.Items[0].Text, 10, 42)
+	usec, err2 := strconv.ParseUint(clock.Items[1].Text, 10, 32)
 	if err != nil || err2 != nil {
 		return 0, false
 	}
 	n := sec*1e6 + usec
-	switch counter.kind {
+	switch counter.Kind {
 	case '_':
 		return n, true
 	case '$':
-		c, err := strconv.ParseUint(counter.text, 10, 53)
+		c, err := strconv.ParseUint(counter.Text, 10, 53)
 		return max(n, c), err == nil
 	}
 	return 0, false
 }
 
-func (c *call) readInspect(r reply) (NodeResult, bool) {
-	if r.kind != '*' || len(r.items) != 4 {
+func (c *call) readInspect(r resp.Value) (NodeResult, bool) {
+	if r.Kind != '*' || len(r.Items) != 4 {
 		return NodeResult{}, false
 	}
-	kind, pttl, length, prefix := r.items[0], r.items[1], r.items[2], r.items[3]
+	kind, pttl, length, prefix := r.Items[0], r.Items[1], r.Items[2], r.Items[3]
 	switch {
-	case kind.kind == '-':
-		return c.refusal(kind.text).NodeResult, true
-	case kind.kind != '+' || pttl.kind != ':':
+	case kind.Kind == '-':
+		return c.refusal(kind.Text).NodeResult, true
+	case kind.Kind != '+' || pttl.Kind != ':':
 		return NodeResult{}, false
-	case kind.text == "none":
+	case kind.Text == "none":
 		return NodeResult{Status: StatusAbsent}, true
 	}
-	res := NodeResult{Type: kind.text, TTL: time.Duration(pttl.n) * time.Millisecond}
-	if pttl.n < 0 {
+	res := NodeResult{Type: kind.Text, TTL: time.Duration(pttl.N) * time.Millisecond}
+	if pttl.N < 0 {
 		res.TTL = -1
 	}
-	if kind.text != "string" {
-		res.Status, res.Err = StatusProtocol, fmt.Errorf("the key holds a %s, not a token", kind.text)
+	if kind.Text != "string" {
+		res.Status, res.Err = StatusProtocol, fmt.Errorf("the key holds a %s, not a token", kind.Text)
 		return res, true
 	}
-	res.Status, res.Len, res.Token = StatusHeld, length.n, prefix.text
-	return res, length.kind == ':' && prefix.kind == '$'
+	res.Status, res.Len, res.Token = StatusHeld, length.N, prefix.Text
+	return res, length.Kind == ':' && prefix.Kind == '$'
 }
 
 // refusal makes an answer of an error that the server sent.

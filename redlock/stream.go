@@ -30,7 +30,7 @@ const (
 var (
 	errQueueFull = errors.New("not sent: too many requests wait for this node")
 	errTooLate   = errors.New("not sent in time: the requests before it took too long")
-	errOver      = errors.New("not sent: the attempt was over")
+	errOver      = errors.New("not sent: the attempt had ended")
 	errSlow      = fmt.Errorf("its answers come too late: %w", os.ErrDeadlineExceeded)
 )
 

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"redlockctl/internal/resp"
 )
 
 // redisTap is a tap on a Redis server: a connection that go-redis has opened
@@ -56,8 +58,8 @@ func (t *redisTap) open(ctx context.Context) (tracking bool, err error) {
 	}
 	// A server that knows no RESP3, or denies it, would accept the tracking all the
 	// same, and have no way to tell of anything.
-	out := appendCommand(nil, "HELLO", "3")
-	if _, err := conn.Write(appendCommand(out, "CLIENT", "TRACKING", "ON")); err != nil {
+	out := resp.AppendCommand(nil, "HELLO", "3")
+	if _, err := conn.Write(resp.AppendCommand(out, "CLIENT", "TRACKING", "ON")); err != nil {
 		return false, err
 	}
 	t.in, t.later = bufio.NewReader(conn), nil
@@ -75,7 +77,7 @@ func (t *redisTap) open(ctx context.Context) (tracking bool, err error) {
 	if !t.use(b.client, conn) {
 		return false, ErrClosed
 	}
-	return hello.kind == '%' && r.kind == '+', nil
+	return hello.Kind == '%' && r.Kind == '+', nil
 }
 
 // use makes a connection the current one, unless the tap has ended.
@@ -100,8 +102,8 @@ func (t *redisTap) ask(key string) error {
 	if t.conn == nil {
 		return errSpent
 	}
-	t.out = appendCommand(t.out[:0], "PTTL", key)
-	t.out = appendCommand(t.out, "GETRANGE", key, "0", strconv.Itoa(tokenPrefix-1))
+	t.out = resp.AppendCommand(t.out[:0], "PTTL", key)
+	t.out = resp.AppendCommand(t.out, "GETRANGE", key, "0", strconv.Itoa(tokenPrefix-1))
 	// A few bytes for each of a bounded number of questions: the kernel takes them
 	// at once, whether the server reads them or not.
 	if err := t.conn.SetWriteDeadline(time.Now().Add(t.timeout)); err != nil {
@@ -140,18 +142,18 @@ func (t *redisTap) hear() (message, error) {
 }
 
 // reply reads a reply, and keeps for later what is pushed ahead of it.
-func (t *redisTap) reply() (reply, error) {
+func (t *redisTap) reply() (resp.Value, error) {
 	for {
 		kind, err := t.in.Peek(1)
 		if err != nil {
-			return reply{}, err
+			return resp.Value{}, err
 		}
 		if kind[0] != '>' {
-			return readReply(t.in, 0)
+			return resp.ReadValue(t.in)
 		}
 		m, ok, err := readPush(t.in)
 		if err != nil {
-			return reply{}, err
+			return resp.Value{}, err
 		}
 		if ok {
 			t.later = append(t.later, m)
@@ -160,21 +162,21 @@ func (t *redisTap) reply() (reply, error) {
 }
 
 // readSight makes a message of the replies to PTTL and GETRANGE.
-func readSight(left, value reply) message {
+func readSight(left, value resp.Value) message {
 	switch {
-	case left.kind == '-':
-		return message{err: ServerError(left.text)}
-	case left.kind != ':':
+	case left.Kind == '-':
+		return message{err: ServerError(left.Text)}
+	case left.Kind != ':':
 		return message{err: ErrBadReply}
-	case left.n == -2:
+	case left.N == -2:
 		return message{}
 	}
 	m := message{there: true, ttl: -1}
-	if left.n >= 0 {
-		m.ttl = min(time.Duration(min(left.n, int64(maxTTL/time.Millisecond)))*time.Millisecond, maxTTL)
+	if left.N >= 0 {
+		m.ttl = min(time.Duration(min(left.N, int64(maxTTL/time.Millisecond)))*time.Millisecond, maxTTL)
 	}
-	if value.kind == '$' {
-		m.token = value.text // something that is no string has none
+	if value.Kind == '$' {
+		m.token = value.Text // something that is no string has none
 	}
 	return m
 }
@@ -187,32 +189,32 @@ func readPush(r *bufio.Reader) (message, bool, error) {
 		return message{}, false, err
 	}
 	n, err := strconv.Atoi(string(bytes.TrimSpace(line[1:])))
-	if err != nil || n < 1 || n > maxItems {
+	if err != nil || n < 1 || n > resp.MostItems {
 		return message{}, false, fmt.Errorf("%w: %q", ErrBadReply, line)
 	}
-	items, left := make([]reply, n), lockReply
+	items, left := make([]resp.Value, n), resp.MostBytes
 	for i := range items {
 		if items[i], err = readPushed(r, &left); err != nil {
 			return message{}, false, err
 		}
 	}
-	if n != 2 || items[0].text != "invalidate" {
+	if n != 2 || items[0].Text != "invalidate" {
 		return message{}, false, nil
 	}
-	m := message{changed: true, all: items[1].kind == '_'} // all: the database was flushed
-	for _, k := range items[1].items {
-		m.keys = append(m.keys, k.text)
+	m := message{changed: true, all: items[1].Kind == '_'} // all: the database was flushed
+	for _, k := range items[1].Items {
+		m.keys = append(m.keys, k.Text)
 	}
 	return m, true, nil
 }
 
 // readPushed reads an item of a pushed message, which may be the nil of RESP3.
-func readPushed(r *bufio.Reader, left *int) (reply, error) {
+func readPushed(r *bufio.Reader, left *int) (resp.Value, error) {
 	if b, err := r.Peek(3); err == nil && string(b) == "_\r\n" {
 		_, err = r.Discard(3)
-		return reply{kind: '_'}, err
+		return resp.Value{Kind: '_'}, err
 	}
-	return readValue(r, 1, left)
+	return resp.ReadItem(r, 1, left)
 }
 
 func (t *redisTap) deadline(at time.Time) {

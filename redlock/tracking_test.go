@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"redlockctl/internal/resp"
 )
 
 // TestTapReadsPushes: messages come between answers and in the midst of them.
@@ -98,10 +100,10 @@ func serve(conn net.Conn, replies map[string]string) {
 	}()
 	in := bufio.NewReader(conn)
 	for {
-		command, err := readReply(in, 0)
-		if err != nil || len(command.items) == 0 {
+		command, err := resp.ReadValue(in)
+		if err != nil || len(command.Items) == 0 {
 			return
 		}
-		out <- replies[strings.ToUpper(command.items[0].text)]
+		out <- replies[strings.ToUpper(command.Items[0].Text)]
 	}
 }

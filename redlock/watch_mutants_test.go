@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// waiting is a way to wait: the whole of it, or a twin with one rule broken.
+// waiting is a way to wait: the whole of it, or a mutant with one rule broken.
 // Nothing in it can make a lock unsafe: what the checks notice is that somebody
 // waits too long, or costs the others too much.
 type waiting struct {
@@ -229,7 +229,7 @@ func byTurns(t *testing.T, w waiting) error {
 	return nil
 }
 
-// brokenWaits are the rules of waiting, each with a twin that breaks it.
+// brokenWaits are the rules of waiting, each with a mutant that breaks it.
 func brokenWaits() []struct {
 	rule, broken string
 	check        func(*testing.T, waiting) error
@@ -274,7 +274,7 @@ func brokenWaits() []struct {
 	}
 }
 
-// TestWaitingMutants expects that the whole passes each check, and that the twin
+// TestWaitingMutants expects that the whole passes each check, and that the mutant
 // does not.
 func TestWaitingMutants(t *testing.T) {
 	t.Parallel()

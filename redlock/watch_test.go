@@ -319,7 +319,7 @@ func TestPatienceEndsInTheLine(t *testing.T) {
 }
 
 // TestTwoTakeTurns: the smallest round; those of eight and fifty are with the
-// twins.
+// mutants.
 func TestTwoTakeTurns(t *testing.T) {
 	t.Parallel()
 	is, err := take(t, waiting{}, 2, 2*time.Second)

@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/redis/go-redis/v9"
+
+	"redlockctl/internal/safetext"
 )
 
 // DefaultAllow gives back all commands that write, but those that wipe a whole
@@ -171,7 +173,7 @@ func userRulesOf(raw any) (userRules, error) {
 		return err
 	})
 	if err == nil && !seen {
-		err = errors.New("the answer tells no commands; Redis 7.0 or later is needed")
+		err = errors.New("the answer names no commands; Redis 7.0 or later is needed")
 	}
 	return u, err
 }
@@ -342,14 +344,14 @@ func (v *BootVerdict) assessRewrites(t BootText, d directive, aclFile, main stri
 		return
 	case FormFixedACL:
 		v.Boot = BootFenced
-		v.because("the server cannot write %s, so ACL SAVE fails", shown(filepath.Dir(aclFile)))
+		v.because("the server cannot write %s, so ACL SAVE fails", safetext.Escape(filepath.Dir(aclFile)))
 		return
 	case FormACLFile:
 		v.Boot = BootFragile
 		if t.Writes == nil || t.Writes(aclFile) == WritableUnknown {
-			v.because("whether the server can write %s cannot be seen; if it can, ACL SAVE while the node serves writes the user with its commands: from then on it starts unfenced", shown(filepath.Dir(aclFile)))
+			v.because("whether the server can write %s cannot be seen; if it can, ACL SAVE while the node serves writes the user with its commands: from then on it starts unfenced", safetext.Escape(filepath.Dir(aclFile)))
 		} else {
-			v.because("the server can write %s: ACL SAVE while the node serves writes the user with its commands, and from then on it starts unfenced", shown(filepath.Dir(aclFile)))
+			v.because("the server can write %s: ACL SAVE while the node serves writes the user with its commands, and from then on it starts unfenced", safetext.Escape(filepath.Dir(aclFile)))
 		}
 	case FormUserLine:
 		v.Boot = BootFragile

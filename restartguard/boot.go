@@ -11,6 +11,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"redlockctl/internal/safetext"
+	"redlockctl/internal/serverinfo"
 	"redlockctl/redlock"
 )
 
@@ -83,9 +85,9 @@ func CheckBoot(ctx context.Context, node *redlock.Node, method Method, remembere
 	if err != nil {
 		return c, handError(node, err, ErrUnreachable)
 	}
-	c.File, c.Program = infoField(info.Val(), "config_file"), infoField(info.Val(), "executable")
+	c.File, c.Program = serverinfo.Field(info.Val(), "config_file"), serverinfo.Field(info.Val(), "executable")
 	c.Rewrites = -1
-	if infoField(stats.Val(), "cmdstat_info") != "" {
+	if serverinfo.Field(stats.Val(), "cmdstat_info") != "" {
 		c.Rewrites, _ = callsOf(stats.Val(), method.codec().traits().rewrites...)
 	}
 	var names []string
@@ -114,7 +116,7 @@ func CheckBoot(ctx context.Context, node *redlock.Node, method Method, remembere
 		c.because("it runs without a configuration file")
 		filesRead = true
 	default:
-		c.because("its files cannot be read from here: %s", shown(why))
+		c.because("its files cannot be read from here: %s", safetext.Escape(why))
 	}
 	known := remembered != nil && remembered.Known && remembered.RunID == o.RunID
 	c.StartedUnfenced = known && !remembered.Verified
@@ -181,7 +183,7 @@ func CheckBootFile(ctx context.Context, node *redlock.Node, method Method, file 
 		c.Process.ExecStart = execStartOf(f.Text)
 		args := serverArgs(c.Process.ExecStart)
 		if args == nil {
-			c.because("%s has no single ExecStart whose options of a server can be told", shown(file))
+			c.because("%s has no single ExecStart whose options of a server can be told", safetext.Escape(file))
 			c.do("use the output of systemctl cat, and give the two options last")
 			return c, nil
 		}
@@ -258,7 +260,7 @@ func whyWaiting(before string, o Observation, err error, over bool) string {
 	case cordoned:
 		return "an operator has cordoned it"
 	case o.Lacking:
-		return fmt.Sprintf("it refuses writes for want of replicas: %s is %d", paramMinReplicas, o.Params.MinReplicas)
+		return fmt.Sprintf("it refuses writes for lack of replicas: %s is %d", paramMinReplicas, o.Params.MinReplicas)
 	}
 	return "it is fenced"
 }

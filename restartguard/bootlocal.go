@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"redlockctl/internal/private"
+	"redlockctl/internal/serverinfo"
 )
 
 // BootProcess is how a server of this host is started.
@@ -42,9 +43,9 @@ func (p BootProcess) Fences() bool {
 // empty, the server's files are not known to be those of this host: its address
 // must be one of ours, and the process must run here, under its name.
 func findProcess(ctx context.Context, addr, info string) (p BootProcess, why string) {
-	p.PID = infoField(info, "process_id")
+	p.PID = serverinfo.Field(info, "process_id")
 	if n, err := strconv.Atoi(p.PID); err != nil || n <= 0 {
-		return p, "the server tells no process"
+		return p, "the server does not name its process"
 	}
 	if runtime.GOOS == "windows" { // where anybody can make a directory \proc
 		return p, "processes cannot be looked at on Windows"
@@ -80,7 +81,7 @@ func findProcess(ctx context.Context, addr, info string) (p BootProcess, why str
 // of.
 func isServer(cmdline, info string) bool {
 	words := strings.ReplaceAll(cmdline, "\x00", " ")
-	port := infoField(info, "tcp_port")
+	port := serverinfo.Field(info, "tcp_port")
 	return (strings.Contains(words, "redis") || strings.Contains(words, "valkey")) &&
 		(port == "0" || strings.Contains(words, ":"+port) || strings.Contains(words, " "+port+" "))
 }
@@ -91,7 +92,7 @@ func startedThen(pid, info string) bool {
 	if err != nil || !strings.Contains(string(comm), "redis") && !strings.Contains(string(comm), "valkey") {
 		return false
 	}
-	up, err := strconv.ParseFloat(infoField(info, "uptime_in_seconds"), 64)
+	up, err := strconv.ParseFloat(serverinfo.Field(info, "uptime_in_seconds"), 64)
 	stat, statErr := os.ReadFile(filepath.Join("/proc", pid, "stat"))
 	since, sinceErr := os.ReadFile("/proc/uptime")
 	if err != nil || statErr != nil || sinceErr != nil {

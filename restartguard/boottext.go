@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+
+	"redlockctl/internal/safetext"
 )
 
 // source is where a line of a server's configuration stands.
@@ -29,7 +31,7 @@ func (d directive) place() string {
 	if d.file == "" {
 		return "the command line"
 	}
-	return fmt.Sprintf("%s:%d", shown(d.file), d.line)
+	return fmt.Sprintf("%s:%d", safetext.Escape(d.file), d.line)
 }
 
 // What is read of a server's configuration is bounded.
@@ -73,7 +75,7 @@ func (r *bootReader) add(d directive, depth int) error {
 // include takes in the files of a pattern.
 func (r *bootReader) include(pattern string, depth int, from source) error {
 	if depth > mostIncludes {
-		return fmt.Errorf("%s: too many includes in each other", shown(pattern))
+		return fmt.Errorf("%s: too many includes in each other", safetext.Escape(pattern))
 	}
 	files, err := r.text.Read(absolute(pattern, r.dir))
 	if err != nil {
@@ -81,7 +83,7 @@ func (r *bootReader) include(pattern string, depth int, from source) error {
 	}
 	for _, f := range files {
 		if r.files++; r.files > mostFiles {
-			return fmt.Errorf("%s: more than %d files", shown(f.Path), mostFiles)
+			return fmt.Errorf("%s: more than %d files", safetext.Escape(f.Path), mostFiles)
 		}
 		n := 0
 		for line := range strings.Lines(f.Text) {
@@ -95,7 +97,7 @@ func (r *bootReader) include(pattern string, depth int, from source) error {
 				words, ok = strings.Fields(line), true
 			}
 			if !ok {
-				return fmt.Errorf("%s:%d: its quotes are not balanced: the server does not start with it", shown(f.Path), n)
+				return fmt.Errorf("%s:%d: its quotes are not balanced: the server does not start with it", safetext.Escape(f.Path), n)
 			}
 			if len(words) == 0 {
 				continue
@@ -237,8 +239,7 @@ const (
 	BootUnfenced             // unfenced
 )
 
-// String is the verdict as JSON shows it, in the words that it began with.
-func (b Boot) String() string { return [...]string{"unknown", "closed", "fragile", "open"}[b] }
+func (b Boot) String() string { return [...]string{"unknown", "fenced", "fragile", "unfenced"}[b] }
 
 // BootForm is how the fence of a server's start is written down.
 type BootForm uint8
@@ -313,5 +314,5 @@ func nameOf(main string) string {
 	if main == "" {
 		return "no file"
 	}
-	return shown(main)
+	return safetext.Escape(main)
 }

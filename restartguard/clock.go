@@ -60,9 +60,9 @@ func (m *machine) readClock(r Reading) (stepped, within time.Duration) {
 	if m.ClockStep < 0 {
 		switch m.again(off) {
 		case 1:
-			m.tell("clock", "its wall clock went ahead by %s in %s; by the configuration that is no loss", round(off), round(passed))
+			m.tell("clock", "its wall clock went ahead by %s in %s; by the configuration that is not a loss", round(off), round(passed))
 		case 2:
-			m.tell("clock", "its wall clock goes on getting ahead, by %s in %s; by the configuration that is no loss", round(off), round(passed))
+			m.tell("clock", "its wall clock keeps getting ahead, by %s in %s; by the configuration that is not a loss", round(off), round(passed))
 		}
 		return 0, 0
 	}
@@ -101,7 +101,7 @@ func (m *machine) ahead(step, within time.Duration) {
 		m.tell("clock", "its wall clock stepped forward by %s in %s: its locks end too early", round(step), round(within))
 		return
 	case 2:
-		m.tell("clock", "its wall clock goes on getting ahead, by %s in %s: its locks end too early, and D begins anew until that is over", round(step), round(within))
+		m.tell("clock", "its wall clock keeps getting ahead, by %s in %s: its locks end too early, and D begins anew until that ends", round(step), round(within))
 	default:
 		m.announced = m.Deadline // nor is the new deadline told each time
 	}
@@ -114,7 +114,7 @@ func (m *machine) behind(step, within time.Duration) {
 	case 1:
 		m.tell("clock back", "its wall clock stepped back by %s in %s: its locks live longer", round(-step), round(within))
 	case 2:
-		m.tell("clock back", "its wall clock goes on falling behind, by %s in %s: its locks live longer", round(-step), round(within))
+		m.tell("clock back", "its wall clock keeps falling behind, by %s in %s: its locks live longer", round(-step), round(within))
 	}
 }
 

@@ -158,7 +158,7 @@ func TestClock(t *testing.T) {
 		if s.state.Phase != PhaseFenced || last < 2*testDelay {
 			t.Fatalf("%s, D last began at %s", s.state.Phase, last)
 		}
-		s.told("clock", "stepped forward").told("clock", "goes on getting ahead")
+		s.told("clock", "stepped forward").told("clock", "keeps getting ahead")
 		if n := s.count("clock"); n != 2 {
 			t.Errorf("told %d times: %+v", n, s.events)
 		}
@@ -182,7 +182,7 @@ func TestClock(t *testing.T) {
 		if n := s.count("clock back"); n != 2 {
 			t.Errorf("told %d times: %+v", n, s.events)
 		}
-		s.told("clock back", "stepped back").told("clock back", "goes on falling behind").phase(PhaseServing).does()
+		s.told("clock back", "stepped back").told("clock back", "keeps falling behind").phase(PhaseServing).does()
 		s.wall(at+2*testDelay, -time.Second, rtt)
 		if n := s.count("clock back"); n != 3 {
 			t.Errorf("told %d times: %+v", n, s.events)
@@ -197,7 +197,7 @@ func TestClock(t *testing.T) {
 	t.Run("where steps are no loss they are told", func(t *testing.T) {
 		s := newScript(t)
 		s.policy.ClockStep = -1
-		s.wall(tick, 0, rtt).wall(2*tick, time.Second, rtt).wall(3*tick, time.Second, rtt).phase(PhaseServing).told("clock", "no loss")
+		s.wall(tick, 0, rtt).wall(2*tick, time.Second, rtt).wall(3*tick, time.Second, rtt).phase(PhaseServing).told("clock", "not a loss")
 	})
 	t.Run("a step while the node is out of reach is seen at its return", func(t *testing.T) {
 		newScript(t).wall(tick, 0, rtt).wall(100*time.Second, time.Second, rtt).wall(100*time.Second+tick, time.Second, rtt).phase(PhaseExposed)

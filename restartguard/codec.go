@@ -21,6 +21,8 @@ type codec interface {
 	words(Params) string
 	// assessBoot says how a server that is started with a text starts.
 	assessBoot(*BootVerdict, BootText)
+	// howToStart says what starts a server fenced, in the method's own words.
+	howToStart(BootCheck) BootHow
 	traits() traits
 }
 

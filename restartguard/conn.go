@@ -13,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"redlockctl/internal/announce"
+	"redlockctl/internal/serverinfo"
 	"redlockctl/redlock"
 )
 
@@ -368,13 +369,14 @@ func isGuardName(name string) bool {
 // connsNamed are the ids in an answer to CLIENT LIST of connections whose name is
 // asked for, but for one's own.
 func connsNamed(list string, bears func(name string) bool, own int64) (ids []int64) {
-	for line := range strings.Lines(list) {
+	for client := range serverinfo.Clients(list) {
 		var id int64
 		asked := false
-		for field := range strings.FieldsSeq(line) {
-			if v, ok := strings.CutPrefix(field, "id="); ok {
+		for field, v := range client {
+			switch field {
+			case "id":
 				id, _ = strconv.ParseInt(v, 10, 64)
-			} else if v, ok := strings.CutPrefix(field, "name="); ok {
+			case "name":
 				asked = asked || bears(v)
 			}
 		}

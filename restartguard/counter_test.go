@@ -86,7 +86,7 @@ func TestAdviceSendsNothing(t *testing.T) {
 		after(testDelay).sees("b", servingParams).phase(PhaseServing).does().told("rejoined", "nothing may fence it").
 		after(tick).sees("c", fenced).phase(PhaseFenced).does().
 		after(testDelay).sees("c", fenced).phase(PhaseFenced).does()
-	if s.state.Reason != "may rejoin: its delay is over, and no guard lets it in" {
+	if s.state.Reason != "may rejoin: its delay has passed, and no guard lets it rejoin" {
 		t.Fatalf("reason %q", s.state.Reason)
 	}
 }

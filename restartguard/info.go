@@ -2,32 +2,30 @@ package restartguard
 
 import (
 	"errors"
-	"fmt"
-	"strconv"
-	"strings"
 	"syscall"
 
 	"github.com/redis/go-redis/v9"
 
 	"redlockctl/internal/minreplicas"
+	"redlockctl/internal/serverinfo"
 )
 
 // read takes what sections of INFO tell.
 func (o *Observation) read(server, replication, stats, commands string, sets []string) error {
-	o.RunID = infoField(server, "run_id")
+	o.RunID = serverinfo.Field(server, "run_id")
 	if !isWord(o.RunID) {
-		return errors.New("INFO server tells no run_id")
+		return errors.New("INFO server has no run_id")
 	}
-	o.Role = infoField(replication, "role")
+	o.Role = serverinfo.Field(replication, "role")
 	if !isWord(o.Role) {
-		return errors.New("INFO replication tells no role")
+		return errors.New("INFO replication has no role")
 	}
-	if f := infoField(replication, "master_replid2"); isWord(f) {
+	if f := serverinfo.Field(replication, "master_replid2"); isWord(f) {
 		o.Former = f
 	}
-	o.Commands, _ = strconv.ParseInt(infoField(stats, "total_commands_processed"), 10, 64)
+	o.Commands, _ = serverinfo.Number(stats, "total_commands_processed")
 	// A server that does not count evictions has none to tell of.
-	o.Evicted, _ = strconv.ParseInt(infoField(stats, "evicted_keys"), 10, 64)
+	o.Evicted, _ = serverinfo.Number(stats, "evicted_keys")
 	var err error
 	if o.Wipes, err = callsOf(commands, "flushall", "flushdb", "swapdb", "debug"); err != nil {
 		return err
@@ -42,9 +40,9 @@ func (o *Observation) read(server, replication, stats, commands string, sets []s
 // else only that it has none is certain to be too few.
 func lacksReplicas(info string, p Params, known bool) bool {
 	// The field is there only while both parameters are above 0.
-	good, err := strconv.ParseInt(infoField(info, "min_slaves_good_slaves"), 10, 64)
+	good, ok := serverinfo.Number(info, "min_slaves_good_slaves")
 	switch {
-	case err != nil || known && (p.fenced() || p.cordoned()):
+	case !ok || known && (p.fenced() || p.cordoned()):
 		return false
 	case known:
 		return !minreplicas.Accepts(p.MinReplicas, p.MaxLag, good)
@@ -58,27 +56,13 @@ func lacksReplicas(info string, p Params, known bool) bool {
 // be a GET.
 func callsOf(info string, commands ...string) (calls int64, err error) {
 	for _, command := range commands {
-		stats := infoField(info, "cmdstat_"+command)
-		if stats == "" {
-			continue
-		}
-		number, _, _ := strings.Cut(strings.TrimPrefix(stats, "calls="), ",")
-		n, err := strconv.ParseInt(number, 10, 64)
-		if err != nil || n < 0 {
-			return 0, fmt.Errorf("INFO commandstats: %s has no count of calls", command)
+		n, err := serverinfo.Calls(info, command)
+		if err != nil {
+			return 0, err
 		}
 		calls += n
 	}
 	return calls, nil
-}
-
-func infoField(info, name string) string {
-	for line := range strings.Lines(info) {
-		if k, v, ok := strings.Cut(strings.TrimSpace(line), ":"); ok && k == name {
-			return v
-		}
-	}
-	return ""
 }
 
 // isWord reports whether s is a short word of ASCII letters and digits, so that it

@@ -2,6 +2,7 @@ package restartguard
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -60,15 +61,24 @@ func MethodOf(word string) (MethodKind, bool) {
 	return 0, false
 }
 
-// StartLines are the lines of the server's files that start it fenced; nil: no lines do.
-func (m Method) StartLines() []string {
-	switch m.Kind {
-	case MethodMinReplicas:
-		return FenceLines
-	case MethodACL:
-		return []string{"user " + m.User + " on >PASSWORD ~* &* -@all +@read +@connection +@transaction +@scripting +@pubsub -@write", "user default off"}
+// FencingWords are the words of the methods that fence.
+func FencingWords() []string {
+	return slices.DeleteFunc(MethodWords(), func(word string) bool { return word == MethodNone.String() })
+}
+
+// Instead is the method of a word that fences, with the user of this one, or of "locks" where it
+// has none.
+func (m Method) Instead(word string) (Method, error) {
+	kind, ok := MethodOf(word)
+	switch {
+	case !ok || kind == MethodNone:
+		return m, fmt.Errorf("%q: it is %s", word, strings.Join(FencingWords(), " or "))
+	case kind == m.Kind:
+		return m, nil
+	case kind == MethodACL:
+		return Method{Kind: kind, User: "locks"}, nil
 	}
-	return nil
+	return Method{Kind: kind}, nil
 }
 
 func (m Method) codec() codec { return methods[m.Kind].codec(m) }

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"redlockctl/internal/safetext"
 )
 
 // setLag is the server's own default of min-replicas-max-lag, in seconds.
@@ -120,7 +122,7 @@ func settingsOf(lines []directive) (settings []setting, err error) {
 			s.value, err = strconv.ParseInt(d.words[1], 10, 32)
 		}
 		if len(d.words) != 2 || err != nil || s.value < 0 || strconv.FormatInt(s.value, 10) != d.words[1] {
-			return nil, fmt.Errorf("%s: %s is not one number that the server takes: it does not start with it", d.place(), shown(d.words[0]))
+			return nil, fmt.Errorf("%s: %s is not one number that the server takes: it does not start with it", d.place(), safetext.Escape(d.words[0]))
 		}
 		settings = append(settings, s)
 	}
@@ -238,7 +240,7 @@ func (paramFence) assessBoot(v *BootVerdict, t BootText) {
 		if main == "" {
 			v.because("its command line sets no %s, and it has no file", paramMinReplicas)
 		} else {
-			v.because("neither %s nor its command line sets %s", shown(main), paramMinReplicas)
+			v.because("neither %s nor its command line sets %s", safetext.Escape(main), paramMinReplicas)
 		}
 	case value == nil:
 		v.because("%s sets no %s; whether its command line does cannot be seen", nameOf(main), paramMinReplicas)

@@ -14,36 +14,6 @@ const (
 	FenceNone   = 0
 )
 
-// FirstContact is what to do with an open node that is seen for the first time.
-type FirstContact uint8
-
-const (
-	Adopt FirstContact = iota // take it as it is, show it as unverified
-	Fence                     // close it and wait D
-)
-
-// Policy is what [Step] decides by.
-type Policy struct {
-	Delay        time.Duration // D, see [Delay]
-	FirstContact FirstContact
-	// Advice: nothing is ever sent. A node that must not vote is shown as
-	// exposed until D is over, and one that may vote again as closed.
-	Advice bool
-	// ClockStep is the least forward step of a node's wall clock that is a loss;
-	// it never goes below what can be told from the error of the reading. 0: as
-	// little as can be told. Negative: steps are reported, and no loss.
-	ClockStep time.Duration
-	// CountEvery is how often the counter key of an open node is raised; 0: there
-	// is none. See [CounterTTL].
-	CountEvery time.Duration
-	// Sweep: at the first look at a node the connections of the guard that had
-	// this one's state directory before are ended.
-	Sweep bool
-	// EarlyAfter is how long after the first sight of a loss a node may be opened
-	// by [Evidence], see the function of this name; 0: never before D.
-	EarlyAfter time.Duration
-}
-
 // CounterTTL is how long the counter key lives that shows a restored snapshot:
 // a guard that went away leaves nothing behind. It is renewed with each count.
 const CounterTTL = 24 * time.Hour

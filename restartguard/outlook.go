@@ -27,7 +27,7 @@ type Outlook struct {
 	// Down, Held and Closed are the nodes on which somebody has to act. Those that
 	// are Closed wait for a moment that is not known.
 	Down, Cordoned, Fenced []string
-	// Lacking are those that refuse writes for want of replicas, behind no fence, and
+	// Lacking are those that refuse writes for lack of replicas, behind no fence, and
 	// Same those that are the server of another node.
 	Lacking, Same []string
 }
@@ -116,7 +116,7 @@ func (o Outlook) Text(now time.Time) string {
 			fmt.Fprintf(&b, "; %s refused the guard: its password or its rights are wrong", strings.Join(o.Denied, ", "))
 		}
 		if len(o.Silent) > 0 {
-			b.WriteString("; no node is heard of: they are all down, or this host's network is")
+			b.WriteString("; no node answers: all are down, or this host's network is")
 		}
 		return b.String()
 	}
@@ -168,7 +168,7 @@ type NodeStatus struct {
 	Err      string        // last failure to talk to it, or to close or open it
 	Out      time.Time     // since when it has no vote; zero while it has one
 	Method   Method        // how it is closed
-	// Lacking: it refuses writes for want of replicas, although no fence is up.
+	// Lacking: it refuses writes for lack of replicas, although no fence is up.
 	Lacking bool
 	// Delay is the D that counts for it: the guard's own, or the greatest that
 	// another guard announces.

@@ -37,7 +37,7 @@ func TestOutlook(t *testing.T) {
 		},
 		"none is heard of": {
 			[]NodeStatus{{Node: "a", Phase: PhaseUnreachable}, {Node: "b", Phase: PhaseUnreachable}, {Node: "c", Phase: PhaseUnreachable}}, 3, false,
-			"not known if locks can be taken: 0 of 3 nodes are seen to vote, a quorum is 2; no node is heard of: they are all down, or this host's network is",
+			"not known if locks can be taken: 0 of 3 nodes are seen to vote, a quorum is 2; no node answers: all are down, or this host's network is",
 		},
 		"nobody listens": {
 			[]NodeStatus{{Node: "a", Phase: PhaseUnreachable, Nobody: true}, {Node: "b", Phase: PhaseUnreachable}, {Node: "c", Phase: PhaseUnreachable}}, 3, false,

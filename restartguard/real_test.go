@@ -501,7 +501,7 @@ func TestAMasterWithoutTheReplicasThatItWantsDoesNotServe(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
-	if err := restartguard.WaitServing(ctx, s.Node(), restartguard.Method{}); !errors.Is(err, restartguard.ErrWait) || !strings.Contains(err.Error(), "want of replicas") {
+	if err := restartguard.WaitServing(ctx, s.Node(), restartguard.Method{}); !errors.Is(err, restartguard.ErrWait) || !strings.Contains(err.Error(), "lack of replicas") {
 		t.Errorf("wait: %v", err)
 	}
 	g := guard(t, restartguard.Config{}, s.Node())

@@ -97,7 +97,7 @@ type LastLook struct {
 	Heard time.Duration
 	// Proven: a canary was refused with NOREPLICAS since it was fenced.
 	Proven bool
-	// Blind: its fence cannot be read. Lacking: it refuses writes for want of replicas,
+	// Blind: its fence cannot be read. Lacking: it refuses writes for lack of replicas,
 	// and so has no vote, although no fence is up.
 	Blind, Lacking bool
 }

@@ -109,7 +109,7 @@ func (m *machine) seen(o *Observation) {
 		m.UnfencedSince = m.asked.Add(level.Clock.Sent - o.Clock.Sent)
 		m.ahead(stepped, within)
 	case back:
-		m.tell("reachable", "answers again, in the same life")
+		m.tell("reachable", "answers again, in the same incarnation")
 	}
 	if stepped < 0 {
 		m.behind(stepped, within)
@@ -212,7 +212,7 @@ func (m *machine) settleFenced() {
 	m.confirm(FenceUp)
 	switch {
 	case m.due() && m.Advice:
-		m.Reason = "may rejoin: its delay is over, and no guard lets it in"
+		m.Reason = "may rejoin: its delay has passed, and no guard lets it rejoin"
 	case m.due() && m.unsettled():
 		m.Reason = "its clock may have stepped: it is read once more before the node rejoins"
 	case m.due():
@@ -247,7 +247,7 @@ func (m *machine) settleServing(o *Observation) {
 	reason := m.Cause
 	switch {
 	case m.Lacking:
-		reason = "refuses writes for want of replicas: no fence, and nothing that a guard can change"
+		reason = "refuses writes for lack of replicas: no fence, and nothing that a guard can change"
 	case o.Params.MinReplicas != FenceNone && o.Params.MaxLag > 0:
 		reason = fmt.Sprintf("min-replicas-to-write is %d: no fence", o.Params.MinReplicas)
 	case o.Params.MinReplicas != FenceNone:

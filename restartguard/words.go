@@ -3,7 +3,6 @@ package restartguard
 // Words for people, and how numbers and other people's text are shown in them.
 
 import (
-	"errors"
 	"fmt"
 	"time"
 
@@ -40,9 +39,6 @@ func show(err error) string {
 	}
 	return safetext.Escape(err.Error())
 }
-
-// shown makes text of a server or a file fit for a screen.
-func shown(s string) string { return show(errors.New(s)) }
 
 // clockless is what a guard that may not send TIME misses.
 const clockless = "TIME is denied to the guard: a forward step of its clock ends locks too early, and would go unnoticed"

@@ -54,12 +54,12 @@ func TestForceReleaseOfMarked(t *testing.T) {
 	r.sees("! a reason is missing")
 	r.typed("host gone")
 	r.press("tab", "enter")
-	r.sees("! how many are they? type \"3 locks\"")
+	r.sees("! how many are there? type \"3 locks\"")
 	for _, wrong := range []string{"2 locks", "3", "stuck", "3 Locks"} {
 		r.press("ctrl+u")
 		r.typed(wrong)
 		r.press("enter")
-		r.sees("! that is not how many they are: type \"3 locks\"")
+		r.sees("! that is not how many there are: type \"3 locks\"")
 	}
 	nothingSent(t, r)
 	r.press("ctrl+u")
@@ -70,7 +70,7 @@ func TestForceReleaseOfMarked(t *testing.T) {
 	r.acts.failing = map[string]error{"orders:42": errFake}
 	r.step()
 	r.sent(forced("job:003", monitortest.TokenB))
-	r.sees("1 of 3", "◐ job:003 1 copy deleted; a copy may live on n4 until 12:03:19", "◌ orders:42 working…")
+	r.sees("1 of 3", "◐ job:003 1 copy deleted; a copy may remain n4 until 12:03:19", "◌ orders:42 working…")
 	r.seesNot("stuck working")
 	r.press("q", "X", "enter") // none of them is for a dialog that works
 	r.pending = r.pending[:1]

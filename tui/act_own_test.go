@@ -64,10 +64,10 @@ func TestExtendRefuses(t *testing.T) {
 	r.settle()
 	r.clock = r.clock.Add(10 * time.Second) // the validity ends while it is asked
 	r.press("enter")
-	r.sees("! its validity is over")
+	r.sees("! its validity has ended")
 	nothingSent(t, r)
 	r.press("esc", "e")
-	r.sees("its validity is over: release it, and acquire it anew")
+	r.sees("its validity has ended: release it, and acquire it anew")
 	if r.m.Dialog != nil {
 		t.Error("a dialog opened")
 	}
@@ -165,7 +165,7 @@ func TestKeepForATime(t *testing.T) {
 	k.is(redlock.Released, r.clock, nil)
 	k.terms.End = r.clock
 	r.wait(time.Second)
-	r.sees("orders:43, kept here, was released: its time is over")
+	r.sees("orders:43, kept here, was released: its time has ended")
 	r.seesNot("KEPT HERE")
 }
 

@@ -43,7 +43,7 @@ func TestRevoke(t *testing.T) {
 	r := newRig(t, monitortest.Degraded(monitortest.Epoch), 120, 40)
 	r.under("orders:42")
 	r.press("R")
-	r.sees("Revoke orders:42 ?", "n1 9s · n3 9s · n5 9s; margin 0", "no extension any more, and nobody else gets in before",
+	r.sees("Revoke orders:42 ?", "n1 9s · n3 9s · n5 9s; margin 0", "no more extensions; others wait until",
 		"works on after that shares it", "Made by DistributedLock, web-7 (pid 811): its thread works on until it asks again")
 	r.settle()
 	r.press("enter")
@@ -229,7 +229,7 @@ func TestDialogsOnTheSmallestScreen(t *testing.T) {
 		sees []string
 	}{
 		{"force-release", []string{"X"}, []string{"Effect all copies deleted now", "two clients will work on orders:42", "Reason >", "Type the name", "a reason is missing", "esc leave"}},
-		{"revoke", []string{"R"}, []string{"Effect no extension any more", "works on after that shares it", "Reason >", "Type the name", "a reason is missing", "esc leave"}},
+		{"revoke", []string{"R"}, []string{"Effect no more extensions", "works on after that shares it", "Reason >", "Type the name", "a reason is missing", "esc leave"}},
 		{"marked", []string{"m", "m", "X"}, []string{"Force-release 2 marked locks ?", "Effect of each: all copies deleted", "two clients", "Reason >", "Type \"2 locks\"", "a reason is missing", "esc leave"}},
 		{"fence", []string{"tab", "C"}, []string{"Effect", "NOTHING can be locked", "Reason >", "Type the name", "a reason is missing", "esc leave"}},
 		{"open", []string{"tab", "down", "J"}, []string{"Effect it accepts writes", "granted a second time", "Reason >", "Type the name", "a reason is missing", "esc leave"}},

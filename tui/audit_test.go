@@ -10,6 +10,7 @@ import (
 	"redlockctl/internal/view"
 	"redlockctl/monitor/monitortest"
 	"redlockctl/tui/page"
+	"redlockctl/tui/source"
 )
 
 // anAudit is a log of three acts, of which the last has no outcome.
@@ -41,7 +42,7 @@ func TestAuditPage(t *testing.T) {
 	r.press("enter")
 	r.where(page.Audit)
 	r.sees("reading the audit log")
-	next := r.pending[0]().(auditMsg)
+	next := r.pending[0]().(source.SeenMsg[*view.AuditLog])
 	r.m.Update(next)
 	r.sees("intact: 5 lines in the chain", "force-release orders:42", "failed", `revoke job:7\x1b[2J`)
 	if n := len(r.m.Set.Audit.Selected().Audit.ID); n != 1 || r.m.selected().Audit.ID != "c" {
@@ -50,7 +51,7 @@ func TestAuditPage(t *testing.T) {
 	r.press("down", "down", "enter")
 	r.sees("Who ops@host1", "Why host burnt", "Outcome done: released on n1, n3, n5", "begun")
 	r.press("o")
-	r.sees("it is about no lock and no node")
+	r.sees("it is not about a lock or a node")
 
 	grown := anAudit()
 	more := grown.Entries[4]
@@ -58,16 +59,15 @@ func TestAuditPage(t *testing.T) {
 	grown.Entries = append(grown.Entries, more)
 	grown.Report.Broken = []audit.Remark{{File: "audit.jsonl", Line: 3, Text: "the line was changed"}, {}}
 	log = grown
-	r.m.auditTurn++ // what an older look brings is not shown
-	r.m.Update(auditMsg{turn: next.turn, log: log})
-	r.sees("intact")
-	r.m.Update(auditMsg{turn: r.m.auditTurn, log: log})
+	next.It = log
+	r.m.Update(next)
 	r.sees("BROKEN at line 3: the line was changed, and 1 more place", "Why host burnt")
 	if r.m.selected().Audit.ID != "a" {
 		t.Error("the cursor left its act")
 	}
 	for err, says := range map[error]string{fs.ErrNotExist: "no log yet", errors.New("permission denied"): "cannot be read: permission denied"} {
-		r.m.Update(auditMsg{turn: r.m.auditTurn, log: &view.AuditLog{Err: err}})
+		next.It = &view.AuditLog{Err: err}
+		r.m.Update(next)
 		r.sees(says, "nothing is logged")
 	}
 	r.press("esc", "esc")

@@ -11,6 +11,7 @@ import (
 	"redlockctl/monitor"
 	"redlockctl/monitor/monitortest"
 	"redlockctl/tui/page"
+	"redlockctl/tui/source"
 )
 
 // benchModel shows many locks, all listed.
@@ -22,7 +23,7 @@ func benchModel(locks int) (*model, *time.Time) {
 		more = append(more, monitortest.LockOf(now, fmt.Sprintf("z:%07d", i), monitor.LockHeld, monitortest.TokenA, "60 60 60 ? 60"))
 	}
 	monitortest.Put(s, more...)
-	m := newModel(context.Background(), Options{Source: newFakeSource(s), Guard: fakeGuardStatus(now)}, func() time.Time { return now })
+	m := newModel(context.Background(), Options{Cluster: Cluster{Source: newFakeSource(s), Guard: fakeGuardStatus(now)}}, func() time.Time { return now })
 	if _, build := m.Update(tea.WindowSizeMsg{Width: 120, Height: 40}); build != nil {
 		m.Update(build())
 	}
@@ -56,7 +57,7 @@ func BenchmarkTick(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		*now = now.Add(time.Second)
-		m.Update(tickMsg{guard: m.feed.status()})
+		m.Update(source.TickMsg{Guard: m.feed.Status()})
 		m.View()
 	}
 }
@@ -76,7 +77,7 @@ func BenchmarkSnapshot(b *testing.B) {
 	pics := []*monitor.Snapshot{m.Latest, &other}
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
-		m.Update(snapshotMsg{snap: pics[(i+1)%2], changed: keys, known: true})
+		m.Update(source.SnapshotMsg{Snap: pics[(i+1)%2], Changed: keys, Known: true})
 		m.View()
 	}
 }
@@ -85,6 +86,6 @@ func BenchmarkSnapshot(b *testing.B) {
 func BenchmarkBuild(b *testing.B) {
 	m, _ := benchModel(100_000)
 	for b.Loop() {
-		page.NewLockIndex(m.Latest.Locks, m.Latest.Nodes, page.OrderEnds, monitor.ParseFilter("z !x"))
+		page.NewLockIndex(b.Context(), m.Latest.Locks, m.Latest.Nodes, page.OrderEnds, monitor.ParseFilter("z !x"))
 	}
 }

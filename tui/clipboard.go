@@ -60,7 +60,7 @@ func (m *model) copyPicked() tea.Cmd {
 	text, what := m.copyText()
 	m.say(m.St.Info, "copied "+what+": "+m.St.Sentence(strings.ReplaceAll(text, "\n", " "), max(10, m.W-30)))
 	osc := tea.SetClipboard(text)
-	put := m.opt.Clipboard
+	put := m.clipboard
 	if put == nil {
 		return osc
 	}

@@ -9,6 +9,7 @@ import (
 	"redlockctl/monitor/monitortest"
 	"redlockctl/tui/action"
 	"redlockctl/tui/page"
+	"redlockctl/tui/source"
 )
 
 type fakeClusters struct {
@@ -100,8 +101,8 @@ func TestAnotherCluster(t *testing.T) {
 	r.press("a")
 	r.sees("read-only")
 	// What the old cluster still brings is not shown.
-	r.m.Update(snapshotMsg{cluster: old.cluster, snap: monitortest.Degraded(monitortest.Epoch)})
-	r.m.Update(tickMsg{cluster: old.cluster, guard: guardState{"own", fakeGuardStatus(monitortest.Epoch)}})
+	r.m.Update(source.SnapshotMsg{Turn: old.Turn, Snap: monitortest.Degraded(monitortest.Epoch)})
+	r.m.Update(source.TickMsg{Turn: old.Turn, Guard: source.GuardState{ID: "own", Status: fakeGuardStatus(monitortest.Epoch)}})
 	r.m.dirty = true
 	r.seesNot("stuck")
 }

@@ -174,7 +174,7 @@ func TestPreferences(t *testing.T) {
 
 	store.err = errors.New("disk \x1b[31m full")
 	r = newRig(t, monitortest.Degraded(monitortest.Epoch), 120, 40, with)
-	r.sees("what was chosen last time cannot be read: disk \\x1b[31m full")
+	r.sees("default columns, order and theme: disk \\x1b[31m full")
 	do(r, "sort name")
 	r.m.dirty = true
 	r.sees("your choice is not remembered")

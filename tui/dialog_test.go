@@ -69,7 +69,7 @@ func TestForceRelease(t *testing.T) {
 		t.Errorf("sent %q, not %q", got, want)
 	}
 	r.sees("force-release orders:42: done", "2 copies deleted", "n1 ● ok copy deleted", "n2 ○ absent held no copy",
-		"n4 ✗ down a copy may live there until 12:03:19 (9s); NOPERM \\x1b[31mthis user", "n5 ○ held another token's copy, left alone")
+		"n4 ✗ down a copy may remain there until 12:03:19 (9s); NOPERM \\x1b[31mthis user", "n5 ○ held another token's copy, left alone")
 	r.press("enter") // came too early to have been read
 	if r.m.Result == nil {
 		t.Error("the result was closed by a key that came before it was drawn")
@@ -195,15 +195,15 @@ func TestReadOnlyRefusesEachAct(t *testing.T) {
 	r.under("orders:42")
 	for _, k := range []string{"a", "e", "r", "R", "X"} {
 		r.press(k)
-		r.sees("read-only: acts are refused")
+		r.sees("read-only: actions are refused")
 	}
 	r.press("tab", "down")
 	for _, k := range []string{"C", "U", "J"} {
 		r.press(k)
-		r.sees("read-only: acts are refused")
+		r.sees("read-only: actions are refused")
 	}
 	r.press("tab", "m", "down", "m", "R")
-	r.sees("read-only: acts are refused")
+	r.sees("read-only: actions are refused")
 	if r.m.Dialog != nil {
 		t.Error("a dialog opened")
 	}
@@ -227,7 +227,7 @@ func TestOrderStandsWhileADialogIsOpen(t *testing.T) {
 	if after := listed(r); !slices.Equal(after, before) {
 		t.Errorf("a row that is gone moved the others:\n%q\n%q", before, after)
 	}
-	if page := flat(ansi.Strip(strings.Join(r.m.page.Lines(37), " "))); !strings.Contains(page, "report ✗ gone") {
+	if page := flat(ansi.Strip(strings.Join(r.m.Page.Lines(37), " "))); !strings.Contains(page, "report ✗ gone") {
 		t.Errorf("the row of a lock that is gone does not say so: %s", page)
 	}
 	s = monitortest.Degraded(monitortest.Epoch)
@@ -338,7 +338,7 @@ func TestGrantIsForgottenWhenItEnds(t *testing.T) {
 func TestFenceAndOpen(t *testing.T) {
 	r := newRig(t, monitortest.Degraded(monitortest.Epoch), 120, 40)
 	r.press("tab", "C")
-	r.sees("Cordon n1 ?", "2 of 5 nodes go on serving, the quorum is 3: NOTHING can be locked")
+	r.sees("Cordon n1 ?", "2 of 5 nodes keep serving, the quorum is 3: NOTHING can be locked")
 	r.settle()
 	r.typed("disk")
 	r.press("tab")
@@ -404,7 +404,7 @@ func TestActInTheBackground(t *testing.T) {
 		t.Fatal("esc does not send it to the background")
 	}
 	r.press("a")
-	r.sees("an act is still running")
+	r.sees("an action is still running")
 	r.press("q")
 	r.sees("wait for it, or ctrl+c")
 	if r.ended {

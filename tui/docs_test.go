@@ -33,7 +33,7 @@ func TestFilterIsDocumented(t *testing.T) {
 // A letter has one meaning, whatever page is shown.
 func TestLettersHaveOneMeaning(t *testing.T) {
 	means := map[string]string{}
-	for _, b := range newKeyMap() {
+	for _, b := range newKeyMap(&model{}) {
 		for _, k := range b.Keys() {
 			if utf8.RuneCountInString(k) > 1 {
 				continue
@@ -52,7 +52,7 @@ func TestLettersHaveOneMeaning(t *testing.T) {
 // The keys that the run book tells to press are there.
 func TestKeysOfTheRunBookExist(t *testing.T) {
 	known := map[string]bool{}
-	for _, b := range newKeyMap() {
+	for _, b := range newKeyMap(&model{}) {
 		for _, k := range b.Keys() {
 			known[k] = true
 		}

@@ -10,7 +10,7 @@ import (
 func CommandNames(t *testing.T) (names []string) {
 	r := newRig(t, monitortest.Safe(monitortest.Epoch), 80, 24, severalClusters)
 	for _, c := range r.m.commands() {
-		names = append(names, c.name)
+		names = append(names, c.Name)
 	}
 	return names
 }

@@ -17,6 +17,7 @@ import (
 	"redlockctl/redlock"
 	"redlockctl/restartguard"
 	"redlockctl/tui/action"
+	"redlockctl/tui/prefs"
 )
 
 // fakeSource is a Source whose pictures are pushed by hand.
@@ -131,7 +132,7 @@ func (a *fakeActions) Extend(ctx context.Context, resource, token string, ttl ti
 	return &redlock.Lock{}, a.call(ctx, "extend %q %q %s", resource, token, ttl)
 }
 
-func (a *fakeActions) Keep(ctx context.Context, resource string, ttl time.Duration, opt operator.AcquireOptions) (Kept, error) {
+func (a *fakeActions) Keep(ctx context.Context, resource string, ttl time.Duration, opt operator.AcquireOptions) (action.Kept, error) {
 	more := ""
 	if opt.For > 0 {
 		more = fmt.Sprintf(" for %s because %q", opt.For, opt.Reason)
@@ -246,24 +247,25 @@ func (l fakeLab) ClientKinds() []action.ClientKind {
 // fakeStore keeps preferences in memory.
 type fakeStore struct {
 	mu    sync.Mutex
-	p     Preferences
+	p     prefs.Preferences
 	saves int
 	err   error
 }
 
-func (s *fakeStore) Load() (Preferences, error) {
+func (s *fakeStore) Load() (prefs.Preferences, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.p, s.err
 }
 
-func (s *fakeStore) Save(p Preferences) error {
+func (s *fakeStore) Change(change func(*prefs.Preferences)) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.err != nil {
 		return s.err
 	}
-	s.p, s.saves = p, s.saves+1
+	change(&s.p)
+	s.saves++
 	return nil
 }
 

@@ -10,6 +10,7 @@ import (
 	"redlockctl/monitor"
 	"redlockctl/monitor/monitortest"
 	"redlockctl/tui/page"
+	"redlockctl/tui/source"
 )
 
 // Fields and values are completed where a filter is typed, while the hits are counted.
@@ -49,6 +50,12 @@ func TestFilterCompletion(t *testing.T) {
 		r.press("esc", "/")
 		r.typed("stat:held")
 		r.sees("0 of 39", `no field is called "stat": it is looked for in the name (fields: state,`)
+		r.press("esc", "/")
+		r.typed("state:no TTL")
+		r.sees("1 of 39")
+		r.press("esc", "/")
+		r.typed("no TTL")
+		r.sees("0 of 39", `"no TTL" is looked for in the name: state:no-TTL chooses by state`)
 		r.press("esc", "/")
 		r.typed("state:x")
 		r.sees("! state:x: no state begins so (have:")
@@ -111,12 +118,12 @@ func TestFilterOfEventsAndActs(t *testing.T) {
 	r.seesNot("n4 unreachable", "job:014")
 	r.where(page.Events)
 
-	r.m.opt.Audit = func() *view.AuditLog { return anAudit() }
+	r.m.here.Audit = func() *view.AuditLog { return anAudit() }
 	r.press(":")
 	r.typed("audit show")
 	r.pending = nil
 	r.press("enter")
-	r.m.Update(r.pending[0]().(auditMsg))
+	r.m.Update(r.pending[0]().(source.SeenMsg[*view.AuditLog]))
 	r.m.dirty = true
 	r.sees("Audit 3", "orders:42", "node cordon")
 	r.press("/")

@@ -15,6 +15,7 @@ import (
 	"redlockctl/monitor"
 	"redlockctl/monitor/monitortest"
 	"redlockctl/restartguard"
+	"redlockctl/tui/source"
 	"redlockctl/tui/styles"
 )
 
@@ -38,7 +39,7 @@ type frames struct {
 func (f *frames) console() *model {
 	if f.life--; f.life < 0 {
 		f.life = frameLife
-		m := newModel(context.Background(), Options{Source: newFakeSource(f.pic), Guard: f.guard, Actions: &fakeActions{}, ASCII: f.ascii, Theme: styles.ThemeNone},
+		m := newModel(context.Background(), Options{Cluster: Cluster{Source: newFakeSource(f.pic), Guard: f.guard, Actions: &fakeActions{}}, ASCII: f.ascii, Theme: styles.ThemeNone},
 			func() time.Time { return monitortest.Epoch })
 		m.Update(tea.WindowSizeMsg{Width: frameWidth, Height: frameHeight})
 		f.watchedFrames = watchFrames(m)
@@ -72,7 +73,7 @@ func small() *monitor.Snapshot {
 }
 
 // fill makes s all of that.
-func fill(pic *monitor.Snapshot, s string) snapshotMsg {
+func fill(pic *monitor.Snapshot, s string) source.SnapshotMsg {
 	next := *pic
 	l := monitortest.LockOf(monitortest.Epoch, s, monitor.LockSplit, s, "9.8")
 	l.Form = &lockform.Form{Library: s, Owner: safetext.New(s), TakingAway: s}
@@ -80,7 +81,7 @@ func fill(pic *monitor.Snapshot, s string) snapshotMsg {
 	for _, v := range []any{&next.Nodes[0], &next.Cluster, &next.Findings[0], &next.Events[0]} {
 		poison(reflect.ValueOf(v), s)
 	}
-	return snapshotMsg{snap: &next, guard: guardState{"g", []restartguard.NodeStatus{{Node: s, Reason: s, Err: s, Until: monitortest.Epoch.Add(time.Minute)}}}, events: next.Events}
+	return source.SnapshotMsg{Snap: &next, Guard: source.GuardState{ID: "g", Status: []restartguard.NodeStatus{{Node: s, Reason: s, Err: s, Until: monitortest.Epoch.Add(time.Minute)}}}, Events: next.Events}
 }
 
 // FuzzFrame: whatever stands in keys, tokens, names, errors and events, each page

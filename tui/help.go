@@ -1,13 +1,12 @@
 package tui
 
 import (
-	"slices"
 	"strings"
 
 	"redlockctl/internal/view"
 	"redlockctl/monitor"
 	"redlockctl/tui/action"
-	"redlockctl/tui/page"
+	"redlockctl/tui/keys"
 	"redlockctl/tui/styles"
 )
 
@@ -26,42 +25,6 @@ func filterHelp() (terms [][2]string) {
 		[2]string{"a|b", "of a field: one of these; tab completes fields and values"})
 }
 
-// offWidth is for what a key would do that is off, in lines of w cells.
-func offWidth(w int) int {
-	if w < 90 {
-		return 18
-	}
-	return 25 // no label is cut
-}
-
-// pageKeys are the keys of the page that the help was opened from, as lines: those that
-// work there, those that are off with the reason, and those of other pages.
-func (m *model) pageKeys(w int) (from string, works, off, away []string) {
-	st := m.St
-	from = m.behind(func() {
-		for i := range m.keys {
-			b := &m.keys[i]
-			h := b.Help()
-			switch keys, text := h.Key, h.Desc; {
-			case !slices.Contains([]string{groupLook, groupAct, groupPast, groupLab, groupTour}, b.group) || !m.has(b.group):
-			case b.in&m.mode() == 0:
-				away = append(away, "   "+st.Pad(keys, 9)+text+st.Dim.Of(places(b.in)))
-			case b.disabled(m) != "":
-				why := b.disabled(m)
-				if name := b.name[strings.LastIndexByte(b.name, ' ')+1:]; name != "" && view.Width(text) > offWidth(w) {
-					text = name
-				}
-				off = append(off, "   "+st.Pad(keys, 9)+st.Pad(text, offWidth(w))+" "+st.Dim.Of(why))
-			case b.danger:
-				works = append(works, "   "+st.Pad(keys, 9)+text+st.Dim.Of("  asks first"))
-			default:
-				works = append(works, "   "+st.Pad(keys, 9)+text)
-			}
-		}
-	})
-	return from, works, off, away
-}
-
 // helpLines is the help, made from the key map: first what works on the page that it
 // was opened from, then what is off there and why, then the rest.
 func (m *model) helpLines(w int) []string {
@@ -74,11 +37,19 @@ func (m *model) helpLines(w int) []string {
 		}
 		add(" " + st.Title.Of(s))
 	}
-	from, works, off, away := m.pageKeys(w)
+	var from string
+	var works, off, away []string
+	line := m.line
+	m.line = nil
+	m.Behind(func() {
+		from = m.Viewed().String()
+		works, off, away = m.keys.Help(st, m.mode(), w, m.has)
+	})
+	m.line = line
 	for _, part := range []struct {
 		head  string
 		lines []string
-	}{{"Works here: " + from, works}, {"Off here, and why", off}, {"On other pages", away}} {
+	}{{"Works here: " + from, works}, {"Disabled here, and why", off}, {"On other pages", away}} {
 		if len(part.lines) > 0 {
 			head(part.head)
 		}
@@ -86,21 +57,21 @@ func (m *model) helpLines(w int) []string {
 			add(l)
 		}
 	}
-	for _, g := range []string{groupMove, groupDialog, groupEdit} {
+	for _, g := range []string{keys.Moving, keys.InDialog, keys.Typing} {
 		head(g)
 		for i := range m.keys {
-			if b := &m.keys[i]; b.group == g {
-				keys, text := b.Help().Key, b.Help().Desc
-				if b.says == nil {
-					keys, text = b.help(m)
+			if b := &m.keys[i]; b.Group == g {
+				k, text := b.Help().Key, b.Help().Desc
+				if b.Says == nil {
+					k, text = b.Text(st.ASCII)
 				}
-				add("   " + st.Pad(keys, 12) + text)
+				add("   " + st.Pad(k, 12) + text)
 			}
 		}
 	}
 	head("Commands: after a colon, completed by tab")
 	for _, c := range m.commands() {
-		add("   " + st.Pad(strings.TrimSpace(c.name+" "+c.takes), 24) + c.help)
+		add("   " + st.Pad(strings.TrimSpace(c.Name+" "+c.Takes), 24) + c.Help)
 	}
 	head("Filter")
 	for _, f := range filterHelp() {
@@ -125,50 +96,22 @@ func (m *model) helpLines(w int) []string {
 	return out
 }
 
-// places is where a key is known that is not known everywhere.
-func places(in page.Mode) string {
-	switch in {
-	case page.ModeLab:
-		return "  7 lab"
-	case page.ModeList:
-		return "  on a list"
-	}
-	return ""
-}
-
-// has reports whether keys of this group may work here at all.
-func (m *model) has(group string) bool {
-	return (group != groupLab || m.Lab != nil) && (group != groupTour || m.opt.Tour)
-}
-
-// behind does something as on the page that the help was opened from, and returns that
-// page's name.
-func (m *model) behind(do func()) string {
-	if m.viewed() == page.Help && len(m.trail) > 0 {
-		here, line := m.page, m.line
-		m.page, m.line = m.trail[len(m.trail)-1], nil
-		defer func() { m.page, m.line = here, line }()
-	}
-	do()
-	return m.viewed().String()
-}
-
 // labLines are the keys of the lab, what each shows or why it is off, and the
 // clients that run.
 func (m *model) labLines(w int) (lines []string) {
 	st := m.St
 	for i := range m.keys {
 		b := &m.keys[i]
-		if b.group != groupLab {
+		if b.Group != keys.Lab {
 			continue
 		}
-		k, text := b.help(m)
+		k, text := b.Text(st.ASCII)
 		line := "   " + st.Strong.Of(st.Pad(k, 4)) + st.Pad(text, 12)
 		// While a dialog stands over the page, it alone is why no key acts.
-		if why := b.disabled(m); why != "" && m.Dialog == nil {
+		if why := b.Disabled(); why != "" && m.Dialog == nil {
 			line += st.Dim.Of("off: " + why)
 		} else {
-			line += action.LabActions[b.name].Shows
+			line += action.LabActions[b.Name].Shows
 		}
 		lines = append(lines, st.Cut(line, w))
 	}

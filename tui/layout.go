@@ -2,16 +2,16 @@ package tui
 
 import (
 	"fmt"
-	"redlockctl/internal/view"
-	"redlockctl/tui/page"
-	"redlockctl/tui/styles"
 	"strconv"
 	"strings"
 
 	tea "charm.land/bubbletea/v2"
 	"charm.land/lipgloss/v2"
 
+	"redlockctl/internal/view"
 	"redlockctl/tui/action"
+	"redlockctl/tui/page"
+	"redlockctl/tui/styles"
 )
 
 // View implements [tea.Model]. The frame is made only when something changed.
@@ -22,7 +22,7 @@ func (m *model) View() tea.View {
 	m.dirty = false
 	m.view = tea.NewView(m.frame())
 	m.view.AltScreen = true
-	if m.opt.Mouse {
+	if m.mouseOn {
 		m.view.MouseMode = tea.MouseModeCellMotion
 	}
 	for _, d := range []*action.Dialog{m.Dialog, m.Result} {
@@ -64,29 +64,29 @@ func (m *model) lastLine() string {
 	case m.notice != "":
 		return " " + m.notice
 	case mode == page.ModeFilter:
-		f := m.page.(page.Filtered)
+		f := m.Page.(page.Filtered)
 		found := "looking" + st.Ellipsis
 		if n, of, ok := f.Found(); ok {
 			found = fmt.Sprintf("%s of %s", view.Count(n), view.Count(of))
 		}
-		m.completes.ask(f.FilterLine(), f.FilterOffers)
-		if why := f.FilterProblem(); why != "" && len(m.completes.offers) == 0 { // else it is half typed
+		m.completes.Ask(f.FilterLine(), f.FilterOffers)
+		if why := f.FilterProblem(); why != "" && len(m.completes.Offers) == 0 { // else it is half typed
 			found = st.Bad.Of(st.Cut("! "+why, max(m.W/2, m.W-view.Width(f.FilterLine().String())-11)))
 		} else {
 			found = st.Dim.Of(found)
 		}
-		return m.completes.view(st, " / ", f.FilterLine(), f.FilterOffers, found, m.W)
+		return m.prompt(" / ", f.FilterLine(), &m.completes, f.FilterOffers, found)
 	case mode == page.ModeCommand:
-		return m.line.view(m.St, m.offers, m.W)
+		return m.prompt(" : ", &m.line.Line, &m.line.Completion, m.offers, "")
 	default:
-		return m.keyLine(m.W)
+		return m.keys.Line(st, mode, m.W)
 	}
 }
 
 // body is everything above the last line.
 func (m *model) body() []string {
 	st, now := m.St, m.Screen.Now
-	lines := []string{m.Header(m.viewed())}
+	lines := []string{m.Header(m.Viewed())}
 	if m.Frozen.On() {
 		s := " FROZEN at " + view.Clock(now) + " (" + view.Age(m.Now().Sub(now)) + ") " + st.Sep + " still collecting " + st.Sep + " space: resume"
 		lines = append(lines, st.Banner.Of(st.Pad(s, m.W)))
@@ -102,7 +102,7 @@ func (m *model) body() []string {
 	}
 	m.hits.base = len(lines)
 	room := m.H - 1 - len(lines)
-	lines = append(lines, m.page.Lines(room)...)
+	lines = append(lines, m.Page.Lines(room)...)
 	switch {
 	case m.Dialog != nil:
 		box := m.Dialog.Box(st, m.boxWidth(), room, m.Now())
@@ -149,7 +149,7 @@ func (m *model) tabs(w int) string {
 
 func (m *model) tabLine(pad int, names bool) string {
 	st := m.St
-	current := m.viewed().Tab()
+	current := m.Viewed().Tab()
 	line := " "
 	m.hits.tabs = m.hits.tabs[:0]
 	for v := range page.NumTabs {
@@ -178,44 +178,4 @@ func (m *model) tabLine(pad int, names bool) string {
 		line += " "
 	}
 	return strings.TrimRight(line, " ")
-}
-
-// keyLine is the keys of now in one line: as many as fit. The first, and the
-// last that is offered (the way out), are always there.
-func (m *model) keyLine(w int) string {
-	var items []string
-	mode := m.mode()
-	for i := range m.keys {
-		b := &m.keys[i]
-		if b.brief&mode == 0 || b.in&mode == 0 {
-			continue
-		}
-		k, text := b.help(m)
-		if b.disabled(m) != "" {
-			if b.danger || b.in&(page.ModeDialog|page.ModeMain) != 0 && b.name != "" {
-				continue // its reason is in the help, and is shown when it is pressed
-			}
-			items = append(items, m.St.Dim.Of(k+" "+text))
-			continue
-		}
-		items = append(items, m.St.Strong.Of(k)+" "+text)
-	}
-	if len(items) == 0 {
-		return ""
-	}
-	apart := "   "
-	if w < 100 {
-		apart = "  "
-	}
-	last := items[len(items)-1]
-	line := " " + items[0]
-	for i, it := range items[1:] {
-		final := i == len(items)-2
-		n := len(apart)
-		if need := view.Width(line) + n + view.Width(it); need > w-1 || !final && need+n+view.Width(last) > w-1 {
-			continue
-		}
-		line += apart + it
-	}
-	return m.St.Cut(line, w)
 }

@@ -9,6 +9,7 @@ import (
 	"redlockctl/monitor"
 	"redlockctl/monitor/monitortest"
 	"redlockctl/tui/page"
+	"redlockctl/tui/source"
 )
 
 // listed are the keys in the table of locks.
@@ -64,7 +65,7 @@ func TestManyLocksInTheProgram(t *testing.T) {
 	next.Locks = s.Locks
 	monitortest.Put(next, monitortest.LockOf(monitortest.Epoch, "k04595", monitor.LockSplit, monitortest.TokenC, "9 9 9 9 9"))
 	r.src.push(next)
-	r.m.Update(snapshotMsg{snap: next, changed: []string{"k04595"}, known: true, guard: r.m.feed.status()})
+	r.m.Update(source.SnapshotMsg{Snap: next, Changed: []string{"k04595"}, Known: true, Guard: r.m.feed.Status()})
 	if r.cursor() != "k04595" || r.m.Locks.Pos > 3 || r.m.Locks.Stale {
 		t.Errorf("one change: the cursor is on %s, place %d", r.cursor(), r.m.Locks.Pos)
 	}

@@ -14,7 +14,7 @@ func (m *model) whyNoMark() string {
 	case m.selected().Lock == nil:
 		return "no lock under the cursor"
 	case len(m.Marks) >= page.MostMarks && !m.Marks[m.selected().Lock.Key.Raw()]:
-		return view.Count(page.MostMarks) + " are marked: that is the most"
+		return view.Count(page.MostMarks) + " are marked, and no more can be"
 	}
 	return ""
 }
@@ -54,4 +54,23 @@ func (m *model) markAll() int {
 		}
 	}
 	return n
+}
+
+func (m *model) markBy(what string) tea.Cmd {
+	switch what {
+	case "":
+		if why := m.whyNoMark(); why != "" {
+			m.say(m.St.Warn, why)
+			return nil
+		}
+		return m.toggleMark()
+	case "all":
+		n := m.markAll()
+		m.say(m.St.Info, view.Plural(n, "lock")+" more marked")
+	case "none":
+		return m.clearMarks()
+	default:
+		m.say(m.St.Bad, "mark what? all, none, or nothing for the one under the cursor")
+	}
+	return nil
 }

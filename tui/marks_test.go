@@ -121,7 +121,7 @@ func TestMouse(t *testing.T) {
 	r.settle()
 	d := r.m.Dialog
 	click("2 locks")
-	if r.m.Dialog != d || d == nil || r.m.viewed() != page.Nodes {
+	if r.m.Dialog != d || d == nil || r.m.Viewed() != page.Nodes {
 		t.Error("a click went past a dialog")
 	}
 }

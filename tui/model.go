@@ -1,16 +1,21 @@
 package tui
 
 import (
-	"strings"
+	"context"
 	"time"
 
-	"charm.land/bubbles/v2/key"
 	tea "charm.land/bubbletea/v2"
 
+	"redlockctl/internal/view"
 	"redlockctl/tui/action"
+	"redlockctl/tui/command"
 	"redlockctl/tui/input"
+	"redlockctl/tui/keys"
 	"redlockctl/tui/page"
+	"redlockctl/tui/prefs"
+	"redlockctl/tui/source"
 	"redlockctl/tui/styles"
+	"redlockctl/tui/tour"
 )
 
 // The smallest terminal that the screen fits.
@@ -19,33 +24,58 @@ const (
 	minHeight = 15
 )
 
+// Clusters are those that a person may change to.
+type Clusters interface {
+	Names() []string
+	// Open opens another cluster and ends with the one before; it may take as long
+	// as the first look at it.
+	Open(ctx context.Context, name string) (Cluster, error)
+	// Watch looks at all of them until ctx ends; rows are what is known of each by
+	// now, in the order of Names.
+	Watch(ctx context.Context) (rows func() []view.ClusterRow)
+}
+
+// Cluster is all that is shown of one cluster, and what acts on it.
+type Cluster struct {
+	Source  source.Source
+	Guard   source.Guard   // nil: no guard runs in this process
+	Actions action.Actions // nil: the screen only shows
+	Delay   time.Duration  // D: the length of a fence's countdown; where no guard is, it is only named
+
+	Record func() (source.Recording, error) // opens what was recorded of it; nil: nothing is
+	Audit  func() *view.AuditLog            // reads the audit log, or knows it still; nil: there is none
+}
+
 // model is the only tea.Model: it routes messages, owns focus and layout, and
 // lets its pages draw. All of it is touched by the program's goroutine alone;
 // commands work on what they were given.
 type model struct {
 	*action.Desk // what is shown, and what is done to it
-	opt          Options
-	feed         feed
-	keys         keyMap
 
-	page  page.Page
-	trail []page.Page // where esc leads back to
+	here     Cluster
+	clusters Clusters // nil: there is one
+	moving   bool     // another cluster is being opened
+	feed     source.Feed
+	replay   *source.Player // the past that is shown; nil: it is the present
+	audit    source.Watch[*view.AuditLog]
+	fleet    source.Watch[[]view.ClusterRow]
 
-	filtering bool
-	completes completion // of the filter that is typed
-	line      *commandLine
-	typed     bool // what is done is a command that was typed, not a key
-	prefs     Preferences
-	table     Table // of this cluster, in prefs if it is kept
-	saver     *saver
-	moving    bool    // another cluster is being opened
-	replay    *replay // the past that is shown; nil: it is the present
-	fleet     fleet
-	// auditTurn grows with each look at the audit log: what an old one still brings is
-	// not shown.
-	auditTurn int
-	tour      *tour // nil: none is under way
-	hints     bool  // those of a first start are shown
+	keys      keys.Map
+	commands  func() []command.Command // those of now
+	completes input.Completion         // of the filter that is typed
+	line      *input.Prompt            // the command that is typed; nil: none is
+	typed     bool                     // what is done is a command that was typed, not a key
+
+	prefs     *prefs.Keeper
+	lasting   bool         // how the locks of a cluster are listed is kept
+	table     prefs.Table  // of this cluster
+	theme     styles.Theme // that the configuration names; "": none
+	noColor   bool
+	mouseOn   bool
+	clipboard func(ctx context.Context, text string) error
+	demo      bool       // there is a tour
+	tour      *tour.Tour // nil: none is under way
+	hints     bool       // those of a first start are shown
 
 	notice   string // painted
 	noticeAt time.Time
@@ -64,18 +94,18 @@ func (m *model) mode() page.Mode {
 		return m.Dialog.Mode()
 	case m.line != nil:
 		return page.ModeCommand
-	case m.filtering:
+	case m.Filtering:
 		return page.ModeFilter
 	}
-	return m.page.Mode()
+	return m.Page.Mode()
 }
 
 // selected is what the cursor of the page is on, while the page has the keys.
 func (m *model) selected() page.Selection {
-	if m.Dialog != nil || m.line != nil || m.filtering {
+	if m.Dialog != nil || m.line != nil || m.Filtering {
 		return page.Selection{}
 	}
-	return m.page.Selected()
+	return m.Page.Selected()
 }
 
 // cursorAt is what an action is about. A command that is typed is about one lock,
@@ -84,22 +114,18 @@ func (m *model) cursorAt() action.CursorAt {
 	return action.CursorAt{Selection: m.selected(), Mode: m.mode(), One: m.typed}
 }
 
-// viewed is what kind of page is shown.
-func (m *model) viewed() page.Kind { return m.page.Place().Kind }
-
-// editor is the line that takes letters now; nil where none does.
-func (m *model) editor() *input.Line {
-	switch m.mode() {
-	case page.ModeFilter:
-		return m.page.(page.Filtered).FilterLine()
-	case page.ModeCommand:
-		return &m.line.Line
-	case page.ModeDialog:
-		if f := m.Dialog.Focused(); f != nil && f.Choices == nil {
-			return &f.Line
-		}
+// shownNow is the moment that is shown.
+func (m *model) shownNow() time.Time {
+	if m.replay != nil {
+		return m.Latest.At
 	}
-	return nil
+	return m.ShownAt(m.Now())
+}
+
+// hinting reports whether the hints are on the screen: on the first page alone, where
+// esc has nothing else to do.
+func (m *model) hinting() bool {
+	return m.hints && m.H >= 20 && m.Viewed() == page.Overview && m.replay == nil
 }
 
 // say puts a message into the last line; s is safe to show.
@@ -111,7 +137,31 @@ func (m *model) say(p styles.Paint, s string) {
 	m.noticeAt = m.Now()
 }
 
+// try does what a binding does, or says why not.
+func (m *model) try(b *keys.Binding) tea.Cmd {
+	if why := b.Disabled(); why != "" {
+		k, text := b.Text(m.St.ASCII)
+		m.say(m.St.Warn, k+" "+text+": "+why)
+		return nil
+	}
+	return b.Do()
+}
+
 func (m *model) tooSmall() bool { return m.W < minWidth || m.H < minHeight }
+
+func (m *model) whyNoView(v page.Kind) string {
+	if v == page.Lab && m.Lab == nil {
+		return action.NoLab
+	}
+	return ""
+}
+
+// has reports whether keys of this group may work here at all.
+func (m *model) has(group string) bool {
+	return (group != keys.Lab || m.Lab != nil) && (group != keys.Tour || m.demo)
+}
+
+func (m *model) seeGuard(g source.GuardState) { m.TakeGuard(g.ID, g.Status, m.here.Delay) }
 
 // hits is where things are on the last frame, for the mouse.
 type hits struct {
@@ -126,65 +176,3 @@ type tabHit struct {
 }
 
 func (h *hits) reset() { *h = hits{tabRow: -1, tabs: h.tabs[:0]} }
-
-func (m *model) seeGuard(g guardState) { m.TakeGuard(g.id, g.status, m.opt.Delay) }
-
-// binding is one key and all that is known of it.
-type binding struct {
-	key.Binding
-	in     page.Mode
-	group  string
-	brief  page.Mode            // where it is in the key line
-	danger bool                 // changes something on a server
-	name   string               // as a command; "": it is none
-	takes  page.Mode            // what its command may be told to be about: a lock or a node
-	why    func(*model) string  // why it is disabled now; nil or "": it is not
-	says   func(*model) string  // help that depends on what is open; nil: Binding.Help
-	do     func(*model) tea.Cmd // nil: it is a key of the line that is typed
-}
-
-// keyMap is every key of the program. The keys that are obeyed, the help page,
-// the key line and many commands are all made from it.
-type keyMap []binding
-
-const (
-	groupMove   = "Moving"
-	groupLook   = "Looking"
-	groupPast   = "Back in time"
-	groupAct    = "Acting"
-	groupLab    = "In the lab"
-	groupTour   = "On the tour"
-	groupDialog = "In a dialog"
-	groupEdit   = "Typing"
-)
-
-// disabled is why the binding does nothing now, or "".
-func (b *binding) disabled(m *model) string {
-	if b.why == nil {
-		return ""
-	}
-	return b.why(m)
-}
-
-func (b *binding) help(m *model) (keys, text string) {
-	h := b.Help()
-	text = h.Desc
-	if b.says != nil {
-		text = b.says(m)
-	}
-	keys = h.Key
-	if m.St.ASCII {
-		keys = strings.NewReplacer("↑", "up", "↓", "down", "←", "left", "→", "right").Replace(keys)
-	}
-	return keys, text
-}
-
-// try does what a binding does, or says why not.
-func (m *model) try(b *binding) tea.Cmd {
-	if why := b.disabled(m); why != "" {
-		k, text := b.help(m)
-		m.say(m.St.Warn, k+" "+text+": "+why)
-		return nil
-	}
-	return b.do(m)
-}

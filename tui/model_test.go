@@ -17,6 +17,7 @@ import (
 	"redlockctl/monitor"
 	"redlockctl/monitor/monitortest"
 	"redlockctl/tui/page"
+	"redlockctl/tui/prefs"
 )
 
 // Every view fits every screen, whatever the servers send.
@@ -106,7 +107,7 @@ func TestTooSmallTakesNoKeys(t *testing.T) {
 	r := newRig(t, monitortest.Degraded(monitortest.Epoch), 59, 15)
 	r.sees("terminal too small: 59×15 of at least 60×15")
 	r.press("X", "a", "?")
-	if r.m.Dialog != nil || r.m.viewed() != page.Overview {
+	if r.m.Dialog != nil || r.m.Viewed() != page.Overview {
 		t.Error("a key did something that cannot be seen")
 	}
 	r.press("q")
@@ -160,7 +161,7 @@ func TestRowsAreKeptUntilTheyChange(t *testing.T) {
 	if n := drawn(); n != all {
 		t.Errorf("%d of %d rows were drawn again after a second", n, all)
 	}
-	r.m.page.Move(1)
+	r.m.Page.Move(1)
 	if n := drawn(); n != 2 {
 		t.Errorf("%d rows were drawn again when the cursor moved by one", n)
 	}
@@ -231,16 +232,16 @@ func TestHelpIsMadeFromTheKeyMap(t *testing.T) {
 	r := newRig(t, monitortest.Degraded(monitortest.Epoch), 120, 150)
 	r.press("?")
 	for i := range r.m.keys {
-		if b := &r.m.keys[i]; r.m.has(b.group) {
+		if b := &r.m.keys[i]; r.m.has(b.Group) {
 			r.sees(b.Help().Key)
-			if b.says == nil {
+			if b.Says == nil {
 				r.sees(b.Help().Desc)
 			}
 		}
 	}
-	r.sees("Works here: overview", "Off here, and why", "release not acquired here")
+	r.sees("Works here: overview", "Disabled here, and why", "release not acquired here")
 	r.press("q")
-	if r.ended || r.m.viewed() != page.Overview {
+	if r.ended || r.m.Viewed() != page.Overview {
 		t.Error("q in the help does not just close it")
 	}
 }
@@ -249,8 +250,8 @@ func TestHelpIsMadeFromTheKeyMap(t *testing.T) {
 func TestKeysAreUnambiguous(t *testing.T) {
 	for bit := page.ModeLocks; bit <= page.ModeWorking; bit <<= 1 {
 		seen := map[string]string{}
-		for _, b := range newKeyMap() {
-			if b.in&bit == 0 {
+		for _, b := range newKeyMap(&model{}) {
+			if b.In&bit == 0 {
 				continue
 			}
 			for _, k := range b.Keys() {
@@ -277,10 +278,15 @@ func TestMonitorAloneInventsNoDeadline(t *testing.T) {
 // counts, which is the greatest; not that of this program's configuration.
 func TestWhichGuardWatches(t *testing.T) {
 	r := newRig(t, guardElsewhere(monitortest.Epoch), 160, 40, withoutGuard)
-	r.sees("guard@ops1, D 30.35s", "waits for guard@ops1, D = 30.35s", "boot fence verified")
+	r.sees("guard@ops1, D 30.35s", "n2 fenced, rejoins not before 12:03:25 (15s)", "not before 12:03:25 (15s): guard@ops1", "boot fence verified")
 	r.seesNot("1.1s", "no guard here")
 	r.press("6")
 	r.sees("D = 30.35s, guard@ops1 watches; this console runs no guard")
+	late := guardElsewhere(monitortest.Epoch)
+	late.Nodes[1].StartedAfter = monitortest.Epoch.Add(-time.Minute) // it waits for something else, or since later
+	r = newRig(t, late, 160, 40, withoutGuard)
+	r.sees("waits for guard@ops1, D = 30.35s")
+	r.seesNot("not before")
 
 	s := guardElsewhere(monitortest.Epoch)
 	for i := range s.Nodes {
@@ -334,7 +340,7 @@ func TestRunIsOverWithItsContext(t *testing.T) {
 	defer end.Close()
 	done := make(chan error, 1)
 	go func() {
-		done <- Run(ctx, Options{Source: newFakeSource(monitortest.Degraded(monitortest.Epoch)), In: in, Out: &out})
+		done <- Run(ctx, Options{Cluster: Cluster{Source: newFakeSource(monitortest.Degraded(monitortest.Epoch))}, In: in, Out: &out})
 	}()
 	cancel()
 	if err := <-done; err != nil {
@@ -387,7 +393,7 @@ func TestTwoEscapesInABurst(t *testing.T) {
 func TestTheOrderIsAlwaysNamed(t *testing.T) {
 	for _, w := range []int{60, 80, 120} {
 		for _, filter := range []string{"", "o state:held lib:unknown age>0s"} {
-			r := newRig(t, monitortest.Degraded(monitortest.Epoch), w, 24, func(o *Options) { o.Store = &fakeStore{p: Preferences{Table: Table{Sort: "ends"}}} })
+			r := newRig(t, monitortest.Degraded(monitortest.Epoch), w, 24, func(o *Options) { o.Store = &fakeStore{p: prefs.Preferences{Table: prefs.Table{Sort: "ends"}}} })
 			r.press("m")
 			r.press(":")
 			r.typed("filter " + filter)

@@ -1,8 +1,6 @@
 package tui
 
-import (
-	tea "charm.land/bubbletea/v2"
-)
+import tea "charm.land/bubbletea/v2"
 
 // wheelStep is how many rows a notch of the wheel moves.
 const wheelStep = 3
@@ -18,9 +16,9 @@ func (m *model) mouse(msg tea.MouseMsg) tea.Cmd {
 	case tea.MouseWheelMsg:
 		switch at.Button {
 		case tea.MouseWheelUp:
-			m.page.Move(-wheelStep)
+			m.Page.Move(-wheelStep)
 		case tea.MouseWheelDown:
-			m.page.Move(wheelStep)
+			m.Page.Move(wheelStep)
 		}
 	case tea.MouseClickMsg:
 		if at.Button == tea.MouseLeft {
@@ -39,7 +37,7 @@ func (m *model) click(x, y int) tea.Cmd {
 		}
 		return nil
 	}
-	if m.page.Click(x, y-m.hits.base) && !m.filtering { // a second click is enter
+	if m.Page.Click(x, y-m.hits.base) && !m.Filtering { // a second click is enter
 		return m.enter()
 	}
 	return nil

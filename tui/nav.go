@@ -1,47 +1,24 @@
 package tui
 
 import (
+	"cmp"
+	"context"
 	"slices"
+	"strings"
+	"time"
 
 	tea "charm.land/bubbletea/v2"
 
+	"redlockctl/internal/safetext"
 	"redlockctl/internal/view"
-	"redlockctl/tui/action"
+	"redlockctl/monitor"
 	"redlockctl/tui/page"
 )
 
-// mostTrail bounds how far back one can go.
-const mostTrail = 20
-
 // open goes to a place; esc comes back from it.
-func (m *model) open(to page.Place) tea.Cmd {
-	if m.page.Place() == to {
-		return nil
-	}
-	// Where one was before is not gone to a second time: esc would walk in circles.
-	for i, p := range m.trail {
-		if p.Place() == to {
-			m.trail = m.trail[:i]
-			return m.arrive(p)
-		}
-	}
-	m.trail = append(m.trail, m.page)
-	if len(m.trail) > mostTrail {
-		m.trail = m.trail[1:]
-	}
-	return m.arrive(m.Set.At(to))
-}
-
-func (m *model) arrive(p page.Page) tea.Cmd {
-	m.page = p
-	m.filtering = false
-	if d, ok := p.(page.Detailed); ok {
-		*d.Detail() = false
-	}
-	if m.viewed() == page.Findings {
-		m.Findings.GoTo(0) // the gravest
-	}
-	return tea.Batch(m.lookAtClusters(), m.lookAtAudit())
+func (m *model) open(kind page.Kind, name string) tea.Cmd {
+	m.Open(page.Place{Kind: kind, Name: name})
+	return nil
 }
 
 // goTo is open for one of the pages that have a number.
@@ -50,20 +27,13 @@ func (m *model) goTo(v page.Kind) tea.Cmd {
 		m.say(m.St.Warn, v.String()+": "+why)
 		return nil
 	}
-	return m.open(page.Place{Kind: v})
-}
-
-func (m *model) whyNoView(v page.Kind) string {
-	if v == page.Lab && m.Lab == nil {
-		return action.NoLab
-	}
-	return ""
+	return m.open(v, "")
 }
 
 // turn goes to the page d tabs further; from the page of one lock or node back to
 // its list, or on from there.
 func (m *model) turn(d int) tea.Cmd {
-	v := m.viewed()
+	v := m.Viewed()
 	if v >= page.NumTabs {
 		if v = v.Tab(); d < 0 {
 			return m.goTo(v)
@@ -77,38 +47,64 @@ func (m *model) turn(d int) tea.Cmd {
 	}
 }
 
-// back closes what is open: a detail, the page, a filter.
-func (m *model) back() tea.Cmd {
-	if d, ok := m.page.(page.Detailed); ok && *d.Detail() {
-		*d.Detail() = false
-		return nil
-	}
-	home := m.viewed() == page.Overview
-	switch f, ok := m.page.(page.Filtered); {
-	case ok && f.FilterSource() != "":
-		return m.clearFilter()
-	case home:
-		return nil
-	case len(m.trail) == 0:
-		return m.arrive(m.Overview)
-	}
-	last := m.trail[len(m.trail)-1]
-	m.trail = m.trail[:len(m.trail)-1]
-	return m.arrive(last)
-}
-
 func (m *model) tab() tea.Cmd {
-	if m.viewed() != page.Overview {
+	if m.Viewed() != page.Overview {
 		return m.turn(1)
 	}
 	m.Overview.TurnFocus()
 	return nil
 }
 
+// back closes what is open: a detail, a filter, the page.
+func (m *model) back() tea.Cmd { m.Back(m.Now()); return nil }
+
+// escape is esc on a page: first of all what was lost has been seen.
+func (m *model) escape() tea.Cmd {
+	switch {
+	case len(m.Losses) > 0:
+		m.Losses = nil
+		return nil
+	case m.hinting():
+		m.hints = false
+		return nil
+	}
+	return m.back()
+}
+
+func (m *model) toggleHelp() tea.Cmd {
+	if m.Viewed() == page.Help {
+		return m.back()
+	}
+	return m.goTo(page.Help)
+}
+
+// leave leaves what is shown: the help, or the program.
+func (m *model) leave() tea.Cmd {
+	if m.Viewed() == page.Help && !m.typed {
+		return m.back()
+	}
+	return m.AskQuit()
+}
+
+func (m *model) whyNoLeave() string {
+	if m.Viewed() == page.Help && !m.typed {
+		return ""
+	}
+	return m.WhyNoQuit()
+}
+
+// whyNoSuspend is why this process may not be stopped: what it holds would end.
+func (m *model) whyNoSuspend() string {
+	if n := len(m.Mine); n > 0 {
+		return view.Plural(n, "lock") + " acquired here: nothing would extend them"
+	}
+	return ""
+}
+
 // enter opens what is under the cursor: below it where there is a place for it,
 // else on a page of its own.
 func (m *model) enter() tea.Cmd {
-	d, ok := m.page.(page.Detailed)
+	d, ok := m.Page.(page.Detailed)
 	if !ok {
 		return m.openPicked()
 	}
@@ -133,7 +129,7 @@ func (m *model) whyNoOpenPicked() string {
 	case mode&page.ModeOnNode != 0:
 		return "no node under the cursor"
 	case mode&(page.ModeEvents|page.ModeFindings|page.ModeAudit) != 0:
-		return "it is about no lock and no node"
+		return "it is not about a lock or a node"
 	}
 	return ""
 }
@@ -152,154 +148,99 @@ func (m *model) openPicked() tea.Cmd {
 	}
 	key, node := s.About()
 	if key != "" || s.Lock != nil {
-		return m.open(page.Place{Kind: page.Lock, Name: key})
+		return m.open(page.Lock, key)
 	}
-	return m.open(page.Place{Kind: page.Node, Name: node})
+	return m.open(page.Node, node)
 }
 
-// escape is esc on a page: first of all what was lost has been seen.
-func (m *model) escape() tea.Cmd {
-	switch {
-	case len(m.Losses) > 0:
-		m.Losses = nil
-		return nil
-	case m.hinting():
-		m.hints = false
-		return nil
+// openLock is :locks, or the page of one.
+func (m *model) openLock(name string) tea.Cmd {
+	if name == "" {
+		return m.goTo(page.Locks)
 	}
-	return m.back()
-}
-
-func (m *model) whyNoFilter() string {
-	if _, ok := m.page.(page.Filtered); !ok {
-		return "there is nothing to filter on this page: 2 are the locks, 4 the events, :audit show the log"
-	}
-	return ""
-}
-
-func (m *model) openFilter() tea.Cmd {
-	m.filtering = true
-	m.completes.typed()
-	f := m.page.(page.Filtered)
-	f.FilterLine().End()
-	return learn(f)
-}
-
-// valuesMsg are the values that a filter of locks may ask for.
-type valuesMsg struct{ values page.Values }
-
-// learn looks for the values that a filter may ask for; of many rows aside.
-func learn(f page.Filtered) tea.Cmd {
-	look := f.FilterLearn()
-	if look == nil {
+	if m.Shown.Locks.Get(name) == nil {
+		m.say(m.St.Bad, "there is no lock "+m.St.Escape(name, 40))
 		return nil
 	}
-	return func() tea.Msg { return valuesMsg{look()} }
+	return m.open(page.Lock, name)
 }
 
-// know takes in values that were looked for aside.
-func (m *model) know(msg valuesMsg) {
-	m.Locks.Know(msg.values)
-	if m.filtering && m.completes.offer < 0 {
-		m.completes.typed()
+// openNode is :nodes, or the page of one.
+func (m *model) openNode(name string) tea.Cmd {
+	if name == "" {
+		return m.goTo(page.Nodes)
 	}
-	if m.line != nil && m.line.offer < 0 {
-		m.line.typed()
+	if n := m.nodeNamed(name); n != nil {
+		return m.open(page.Node, n.Name)
 	}
-}
-
-// completeFilter puts the next of what the filter may become into its line.
-func completeFilter(d int) func(*model) tea.Cmd {
-	return func(m *model) tea.Cmd {
-		f := m.page.(page.Filtered)
-		m.completes.complete(f.FilterLine(), f.FilterOffers, d)
-		f.Filter(m.shownNow())
-		return nil
-	}
-}
-
-// completeLine puts the next of what the command may become into its line.
-func completeLine(d int) func(*model) tea.Cmd {
-	return func(m *model) tea.Cmd {
-		m.line.complete(&m.line.Line, m.offers, d)
-		return nil
-	}
-}
-
-func (m *model) keepFilter() tea.Cmd { m.filtering = false; return nil }
-
-func (m *model) clearFilter() tea.Cmd {
-	m.filtering = false
-	f := m.page.(page.Filtered)
-	f.FilterLine().Set("")
-	f.Filter(m.Now())
+	m.say(m.St.Bad, "there is no node "+m.St.Escape(name, 40))
 	return nil
 }
 
-func (m *model) whyNoSort() string {
-	if m.mode()&page.ModeLocks == 0 {
-		return "it is for the table of locks"
-	}
-	return ""
-}
-
-func (m *model) nextOrder() tea.Cmd {
-	all := page.Orders()
-	return m.sortBy(all[(slices.Index(all, m.Locks.Order.Column())+1)%len(all)])
-}
-
-func (m *model) toggleHelp() tea.Cmd {
-	if m.viewed() == page.Help {
-		return m.back()
-	}
-	return m.goTo(page.Help)
-}
-
-// leave leaves what is shown: the help, or the program.
-func (m *model) leave() tea.Cmd {
-	if m.viewed() == page.Help && !m.typed {
-		return m.back()
-	}
-	return m.AskQuit()
-}
-
-func (m *model) whyNoLeave() string {
-	if m.viewed() == page.Help && !m.typed {
+// pickLock puts the cursor on a lock.
+func (m *model) pickLock(name string) string {
+	if m.Page.Place() == (page.Place{Kind: page.Lock, Name: name}) {
 		return ""
 	}
-	return m.WhyNoQuit()
+	if m.Viewed() != page.Overview && m.Viewed() != page.Locks {
+		m.goTo(page.Locks)
+	}
+	if m.Viewed() == page.Overview {
+		m.Overview.OnNodes, m.Overview.OnEvents = false, false
+	}
+	switch {
+	case m.Locks.Jump(name):
+		return ""
+	case m.Shown.Locks.Get(name) != nil:
+		return "the filter hides it: esc clears the filter"
+	}
+	return "there is no lock " + m.St.Escape(name, 40)
 }
 
-func (m *model) turnOrder() tea.Cmd { return m.sortBy(m.Locks.Order.Reversed()) }
-
-// whyNoSuspend is why this process may not be stopped: what it holds would end.
-func (m *model) whyNoSuspend() string {
-	if n := len(m.Mine); n > 0 {
-		return view.Plural(n, "lock") + " acquired here: nothing would extend them"
+// pickNode puts the cursor on a node.
+func (m *model) pickNode(name string) string {
+	n := m.nodeNamed(name)
+	if n == nil {
+		return "there is no node " + m.St.Escape(name, 40)
 	}
+	if m.mode()&page.ModeOnNode == 0 || m.mode() == page.ModeNode {
+		m.goTo(page.Nodes)
+	}
+	m.Nodes.Name = n.Name
 	return ""
 }
 
-func (m *model) sortBy(o page.Order) tea.Cmd {
-	m.Locks.SetOrder(o)
-	m.say(m.St.Info, "sorted: "+o.String())
-	m.table.Sort = string(o)
-	if o == page.OrderNeeds {
-		m.table.Sort = ""
+// nodeNamed is the node with this name, in letters of either case.
+func (m *model) nodeNamed(name string) *monitor.Node {
+	i := slices.IndexFunc(m.Shown.Nodes, func(n monitor.Node) bool { return strings.EqualFold(n.Name, name) })
+	if i < 0 {
+		return nil
 	}
-	return m.keepTable()
+	return &m.Shown.Nodes[i]
 }
 
-func (m *model) toggleFreeze() tea.Cmd {
-	if m.replay != nil {
-		return m.togglePlay()
+// mostNames bounds what is offered of names.
+const mostNames = 200
+
+// lockNames are names of locks that begin so.
+func (m *model) lockNames(word string) (names []string) {
+	for l := range m.Shown.Locks.From(word) {
+		key := l.Key.Raw()
+		if !strings.HasPrefix(key, word) || len(names) >= mostNames {
+			break
+		}
+		if safetext.Escape(key) == key { // what cannot be typed is picked with the cursor
+			names = append(names, key)
+		}
 	}
-	if m.Frozen.On() {
-		m.Thaw()
-	} else {
-		m.Freeze(m.Now())
+	return names
+}
+
+func (m *model) nodeNames(string) (names []string) {
+	for i := range m.Shown.Nodes {
+		names = append(names, m.Shown.Nodes[i].Name)
 	}
-	return nil
+	return names
 }
 
 func (m *model) toggleFollow() tea.Cmd {
@@ -311,17 +252,61 @@ func (m *model) toggleFollow() tea.Cmd {
 }
 
 func (m *model) whyNoFollow() string {
-	if m.viewed() != page.Events {
+	if m.Viewed() != page.Events {
 		return "only the page of events follows: 4"
 	}
 	return ""
 }
 
-func (m *model) toggleWide() tea.Cmd {
-	m.table.Wide = !m.table.Wide
-	m.LockView.Choose(m.table.Columns, m.table.Wide)
-	return m.keepTable()
+func (m *model) openClusters(string) tea.Cmd {
+	m.Set.Clusters.Name = cmp.Or(m.Set.Clusters.Name, m.Shown.Cluster.Name)
+	return m.open(page.Clusters, "")
 }
 
-// save keeps the preferences as they are now.
-func (m *model) save() tea.Cmd { return m.saver.save(m.prefs, &m.Running) }
+func (m *model) severalClusters() bool { return m.clusters != nil && len(m.clusters.Names()) > 1 }
+
+func (m *model) clusterNames(string) []string { return m.clusters.Names() }
+
+// clusterTime bounds the change to another cluster.
+const clusterTime = 20 * time.Second
+
+// clusterMsg is another cluster that was opened.
+type clusterMsg struct {
+	name    string
+	cluster Cluster
+	err     error
+}
+
+// changeCluster opens another cluster. Locks that were acquired here are
+// released first: nothing but this screen knows their tokens.
+func (m *model) changeCluster(name string) tea.Cmd {
+	names := m.clusters.Names()
+	switch {
+	case !slices.Contains(names, name):
+		m.say(m.St.Bad, "a cluster is one of "+m.St.Whole(strings.Join(names, ", ")))
+		return nil
+	case m.Busy > 0 || m.moving:
+		m.say(m.St.Warn, "something is still running")
+		return nil
+	case len(m.Mine) > 0:
+		m.say(m.St.Warn, view.Plural(len(m.Mine), "lock")+" acquired here: release them first, or let them end")
+		return nil
+	}
+	return m.AskLeave("Change to "+m.St.Escape(name, 40)+" ?", "change the cluster", func() tea.Cmd {
+		m.CloseDialog()
+		return m.openCluster(name)
+	})
+}
+
+// openCluster opens another cluster in place of this one.
+func (m *model) openCluster(name string) tea.Cmd {
+	m.moving = true
+	m.say(m.St.Info, "opening "+m.St.Escape(name, 40)+m.St.Ellipsis)
+	all, ctx := m.clusters, m.Ctx
+	return func() tea.Msg {
+		ctx, cancel := context.WithTimeout(ctx, clusterTime)
+		defer cancel()
+		c, err := all.Open(ctx, name)
+		return clusterMsg{name, c, err}
+	}
+}

@@ -72,6 +72,26 @@ func TestMajorityEndIsMarkedOnTheAxis(t *testing.T) {
 	}
 }
 
+// A lock without TTL never expires: there is no axis of time, also where there was one before, and there is
+// one where only some of its copies never expire.
+func TestALockWithoutTTLHasNoAxis(t *testing.T) {
+	put := func(copies string) *monitor.Snapshot {
+		s := monitortest.Degraded(monitortest.Epoch)
+		monitortest.Put(s, monitortest.LockOf(monitortest.Epoch, "endless", monitor.LockNoTTL, monitortest.TokenA, copies))
+		return s
+	}
+	r := newRig(t, put("30 30 30 - -"), 100, 40)
+	r.press(":")
+	r.typed("lock endless")
+	r.press("enter")
+	r.sees("15s", "30s", r.m.St.Full)
+	r.push(put("i i i - -"))
+	r.sees("never expires: no TTL", "n1 "+r.m.St.NodeState(monitor.NodeServing).Sign+" no TTL")
+	r.seesNot("15s", "30s", r.m.St.Full)
+	r.push(put("i i 5 - -"))
+	r.sees("3s", r.m.St.Full)
+}
+
 // What can be done in the lab is said of the node under the cursor, also while
 // the answer to the last act is on the screen.
 func TestLabPageUnderADialog(t *testing.T) {

@@ -2,130 +2,24 @@ package tui
 
 import (
 	"context"
-	"errors"
-	"redlockctl/tui/page"
-	"redlockctl/tui/styles"
 	"time"
-
-	"charm.land/bubbles/v2/key"
 
 	tea "charm.land/bubbletea/v2"
 
+	"redlockctl/internal/view"
 	"redlockctl/tui/action"
-
-	"github.com/charmbracelet/colorprofile"
+	"redlockctl/tui/page"
+	"redlockctl/tui/prefs"
+	"redlockctl/tui/source"
 )
-
-const (
-	defaultFPS = 15
-	// frameRate is how often what was drawn is sent: a key's answer must not wait
-	// for the next picture.
-	frameRate = 60
-)
-
-// Run shows the UI until the person quits or ctx ends, and leaves the terminal
-// as it found it; then it returns nil. It handles no signal: whoever calls it ends
-// ctx on one. Acts that are on their way are given a
-// moment to end, so that their outcome is recorded. Nothing is extended any more.
-func Run(ctx context.Context, opt Options) error {
-	ctx, cancel := context.WithCancel(ctx)
-	m := newModel(ctx, opt, time.Now)
-	defer func() {
-		cancel()
-		m.Running.Close(goodbye)
-		if p := m.LetGo(); opt.Tell != nil {
-			opt.Tell(p)
-		}
-	}()
-	_, err := newProgram(m).Run()
-	if ctx.Err() != nil && errors.Is(err, tea.ErrProgramKilled) && !errors.Is(err, tea.ErrProgramPanic) {
-		return nil
-	}
-	return err
-}
-
-// goodbye is how long Run waits for acts whose context it has ended.
-const goodbye = 3 * time.Second
-
-// newProgram makes the program around a model. The terminal is not asked for
-// its colours: the environment tells how many there are, and an answer
-// that never comes must not hold up the first screen. Signals end the context,
-// and that ends the program: the toolkit's own handler waits for a place in the
-// queue that nobody reads any more by then, and the program for the handler.
-func newProgram(m *model, more ...tea.ProgramOption) *tea.Program {
-	profile := max(m.opt.Profile, colorprofile.ANSI)
-	if m.opt.NoColor {
-		profile = colorprofile.ASCII
-	}
-	opts := []tea.ProgramOption{
-		tea.WithContext(m.Ctx),
-		tea.WithoutSignalHandler(),
-		tea.WithFPS(frameRate),
-		tea.WithColorProfile(profile),
-	}
-	if m.opt.In != nil {
-		opts = append(opts, tea.WithInput(m.opt.In))
-	}
-	if m.opt.Out != nil {
-		opts = append(opts, tea.WithOutput(m.opt.Out))
-	}
-	return tea.NewProgram(m, append(opts, more...)...)
-}
-
-func newModel(ctx context.Context, opt Options, now func() time.Time) *model {
-	if opt.FPS <= 0 {
-		opt.FPS = defaultFPS
-	}
-	saver, prefs, loadErr := newSaver(opt.Store)
-	theme := opt.Theme
-	switch {
-	case opt.NoColor:
-		theme = styles.ThemeNone
-	case theme == "":
-		theme = prefs.Theme
-	}
-	st := styles.New(styles.Look{Theme: theme, Own: opt.Colors, ASCII: opt.ASCII, Sixteen: opt.Profile <= colorprofile.ANSI})
-	m := &model{
-		Desk:  &action.Desk{Ctx: ctx, Now: now, Actions: opt.Actions, Lab: opt.Lab, Mine: map[string]action.Grant{}},
-		opt:   opt,
-		feed:  feed{ctx: ctx, source: opt.Source, guard: opt.Guard, pace: time.Second / time.Duration(opt.FPS)},
-		keys:  newKeyMap(),
-		prefs: prefs,
-		saver: saver,
-		dirty: true,
-	}
-	m.On, m.Desk.Say = m.cursorAt, m.say
-	m.Set = page.New(&page.Screen{St: &st, IsMine: m.IsMine, Kept: m.KeptText}, now(), m.labLines, m.helpLines)
-	m.page = m.Overview
-	m.opt.Mouse = opt.Mouse || prefs.Mouse
-	if opt.Replay != nil {
-		m.replay = &replay{rec: opt.Replay, speed: 1, only: true}
-		m.Off, m.feed.source, m.feed.guard = offInReplay, opt.Replay, opt.Replay
-	}
-	m.seeGuard(m.feed.status())
-	first := m.feed.source.Snapshot()
-	m.lay(first)
-	m.Receive(first, nil, false, nil)
-	switch {
-	case opt.Tour:
-		m.tour = &tour{}
-	case opt.Store != nil && loadErr == nil:
-		m.hints = !prefs.Hinted
-		m.prefs.Hinted = true
-	}
-	if loadErr != nil {
-		m.say(m.St.Warn, "what was chosen last time cannot be read: "+m.St.Whole(loadErr.Error()))
-	}
-	return m
-}
 
 // Init implements [tea.Model].
 func (m *model) Init() tea.Cmd {
 	var hinted tea.Cmd
 	if m.hints {
-		hinted = m.save()
+		hinted = m.prefs.Keep(func(p *prefs.Preferences) { p.Hinted = true })
 	}
-	return tea.Batch(m.feed.next(m.Latest, m.Events.Seq, 0), m.feed.tick(), m.wanted(), hinted)
+	return tea.Batch(m.feed.Begin(m.Latest, m.Events.Seq), m.wanted(), hinted)
 }
 
 // Update implements [tea.Model]: each message has one place where it goes. Frames are
@@ -143,18 +37,18 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		cmd = m.mouse(msg)
 	case tea.PasteMsg:
 		m.paste(msg.Content)
-	case snapshotMsg:
+	case source.SnapshotMsg:
 		cmd = m.receive(msg)
-	case tickMsg:
+	case source.TickMsg:
 		cmd = m.tick(msg)
-	case replayMsg:
+	case source.MovedMsg:
 		cmd = m.replayed(msg)
-	case playMsg:
+	case source.BeatMsg:
 		cmd = m.playOn(msg)
-	case historyMsg:
-		m.Lock.Watched.Before(msg.key, msg.events)
-	case holdersMsg:
-		m.Lock.Held(msg.key, msg.grants, msg.from)
+	case source.HistoryMsg:
+		m.Lock.Watched.Before(msg.Key, msg.Events)
+	case source.HoldersMsg:
+		m.Lock.Holders.Take(msg.Key, msg.Grants, msg.From)
 	case page.Built:
 		m.Locks.Take(msg)
 	case valuesMsg:
@@ -165,12 +59,12 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		m.TakeAnswer(msg)
 	case clusterMsg:
 		cmd = m.moved(msg)
-	case clustersMsg:
+	case source.SeenMsg[[]view.ClusterRow]:
 		cmd = m.takeClusters(msg)
-	case auditMsg:
+	case source.SeenMsg[*view.AuditLog]:
 		cmd = m.takeAudit(msg)
-	case savedMsg:
-		m.say(m.St.Warn, "your choice is not remembered: "+m.St.Whole(msg.err.Error()))
+	case prefs.Failed:
+		m.say(m.St.Warn, "your choice is not remembered: "+m.St.Whole(msg.Err.Error()))
 	case copiedMsg:
 		m.copied(msg)
 	default:
@@ -189,9 +83,43 @@ func (m *model) wanted() tea.Cmd {
 	}
 	if key := m.Lock.Watched.Wants; key != "" {
 		m.Lock.Watched.Wants = ""
-		history = m.feed.history(key)
+		history = m.feed.History(key)
 	}
-	return tea.Batch(sort, history, m.askHolders())
+	read := m.here.Audit
+	audit := m.audit.While(m.Ctx, m.Viewed() == page.Audit, auditPace, func(context.Context) func() *view.AuditLog { return read })
+	var fleet tea.Cmd
+	if m.clusters != nil {
+		fleet = m.fleet.While(m.Ctx, m.Viewed() == page.Clusters, fleetPace, m.clusters.Watch)
+	}
+	return tea.Batch(sort, history, m.askHolders(), audit, fleet)
+}
+
+// The time between two looks at the audit log and at all clusters, at least.
+const (
+	auditPace = time.Second
+	fleetPace = time.Second / 2
+)
+
+// takeAudit takes in the audit log, and waits for more of it.
+func (m *model) takeAudit(msg source.SeenMsg[*view.AuditLog]) tea.Cmd {
+	if !m.audit.Shows(msg) {
+		return nil
+	}
+	if !m.Frozen.On() {
+		m.Set.Audit.Take(msg.It)
+	}
+	return msg.Next
+}
+
+// takeClusters takes in what is known of all clusters, and waits for more.
+func (m *model) takeClusters(msg source.SeenMsg[[]view.ClusterRow]) tea.Cmd {
+	if !m.fleet.Shows(msg) {
+		return nil
+	}
+	if !m.Frozen.On() || len(m.Set.Clusters.All) == 0 {
+		m.Set.Clusters.Take(msg.It)
+	}
+	return msg.Next
 }
 
 func (m *model) resize(w, h int) tea.Cmd {
@@ -203,24 +131,32 @@ func (m *model) resize(w, h int) tea.Cmd {
 }
 
 // receive takes in a snapshot, and waits for the next one.
-func (m *model) receive(msg snapshotMsg) tea.Cmd {
-	if msg.cluster != m.feed.cluster {
+func (m *model) receive(msg source.SnapshotMsg) tea.Cmd {
+	if msg.Turn != m.feed.Turn {
 		return nil
 	}
 	if m.replay != nil {
 		m.Rewind(m.Now())
 	}
-	m.seeGuard(msg.guard)
-	m.Receive(msg.snap, msg.changed, msg.known, msg.events)
-	return m.feed.next(msg.snap, m.Events.Seq, m.feed.pace)
+	m.seeGuard(msg.Guard)
+	m.Receive(msg.Snap, msg.Changed, msg.Known, msg.Events)
+	return m.feed.Next(msg.Snap, m.Events.Seq, m.pace())
+}
+
+// pace is the least time until the next picture.
+func (m *model) pace() time.Duration {
+	if m.Latest.Settled.IsZero() && m.Latest.Locks.Len() == 0 {
+		return min(firstPace, m.feed.Pace)
+	}
+	return m.feed.Pace
 }
 
 // tick is a second that has passed.
-func (m *model) tick(msg tickMsg) tea.Cmd {
-	if msg.cluster != m.feed.cluster {
+func (m *model) tick(msg source.TickMsg) tea.Cmd {
+	if msg.Turn != m.feed.Turn {
 		return nil
 	}
-	m.seeGuard(msg.guard)
+	m.seeGuard(msg.Guard)
 	m.Set.Tick(m.Now())
 	m.LookAfter()
 	m.ExpireResult()
@@ -228,7 +164,7 @@ func (m *model) tick(msg tickMsg) tea.Cmd {
 	if m.notice != "" && m.Now().Sub(m.noticeAt) >= noticeTime {
 		m.notice = ""
 	}
-	return m.feed.tick()
+	return m.feed.Tick()
 }
 
 // takeKey takes a key. Two escapes that come in one burst, as over a slow line, are
@@ -255,19 +191,15 @@ func (m *model) press(msg tea.KeyPressMsg) tea.Cmd {
 	if mode != page.ModeWorking && m.ResultKey(msg.String()) {
 		return nil
 	}
-	for i := range m.keys {
-		b := &m.keys[i]
-		if b.in&mode == 0 || b.do == nil || !key.Matches(msg, b.Binding) {
-			continue
-		}
+	if b := m.keys.Find(msg, mode); b != nil {
 		return m.try(b)
 	}
 	if e := m.editor(); e != nil {
 		switch mode {
 		case page.ModeFilter:
-			m.completes.join(e, msg.Text)
+			m.completes.Join(e, msg.Text)
 		case page.ModeCommand:
-			m.line.join(e, msg.Text)
+			m.line.Join(e, msg.Text)
 		}
 		if e.Press(msg) {
 			m.edited()
@@ -281,33 +213,6 @@ func (m *model) press(msg tea.KeyPressMsg) tea.Cmd {
 	return nil
 }
 
-func (m *model) paste(s string) {
-	if m.tooSmall() {
-		return
-	}
-	if d := m.Dialog; d != nil && !d.Listens(m.Now()) {
-		d.Early = m.Now()
-		return
-	}
-	if e := m.editor(); e != nil {
-		e.Paste(s)
-		m.edited()
-	}
-}
-
-// edited is called after the editor's text has changed.
-func (m *model) edited() {
-	switch m.mode() {
-	case page.ModeFilter:
-		m.completes.typed()
-		m.page.(page.Filtered).Filter(m.shownNow())
-	case page.ModeCommand:
-		m.line.typed()
-	case page.ModeDialog:
-		m.Dialog.Pressed = false
-	}
-}
-
 // moved shows the other cluster.
 func (m *model) moved(msg clusterMsg) tea.Cmd {
 	m.moving = false
@@ -317,20 +222,18 @@ func (m *model) moved(msg clusterMsg) tea.Cmd {
 	}
 	c := msg.cluster
 	if m.replay != nil {
-		_ = m.replay.rec.Close()
+		_ = m.replay.Close()
 		m.replay, m.Off = nil, ""
 	}
-	m.opt.Source, m.opt.Guard, m.opt.Record, m.opt.Audit = c.Source, c.Guard, c.Record, c.Audit
-	m.Actions, m.opt.Delay = c.Actions, c.Delay
-	m.feed.source, m.feed.guard = c.Source, c.Guard
-	m.feed.cluster++
-	m.trail, m.Dialog, m.line = nil, nil, nil
+	m.here, m.Actions = c, c.Actions
+	m.feed.Show(c.Source, c.Guard)
+	m.Dialog, m.line = nil, nil
 	m.Reset(m.Now())
-	m.arrive(m.Overview)
-	m.seeGuard(m.feed.status())
+	m.Home()
+	m.seeGuard(m.feed.Status())
 	m.say(m.St.Good, "this is "+m.St.Escape(msg.name, 40))
 	first := c.Source.Snapshot()
 	m.lay(first)
 	m.Set.Receive(first, nil, false, nil)
-	return tea.Batch(m.feed.next(m.Latest, m.Events.Seq, 0), m.feed.tick())
+	return m.feed.Begin(m.Latest, m.Events.Seq)
 }

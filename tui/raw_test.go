@@ -56,9 +56,9 @@ func shows(r rune) bool {
 // no style of the program put there.
 type watchedFrames struct {
 	*model
-	own  *strings.Replacer
-	odd  string
-	twin func(frame string) string // a fault on purpose
+	own    *strings.Replacer
+	odd    string
+	mutant func(frame string) string // a fault on purpose
 }
 
 func watchFrames(m *model) *watchedFrames {
@@ -85,8 +85,8 @@ func (f *watchedFrames) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 
 func (f *watchedFrames) View() tea.View {
 	v := f.model.View()
-	if f.twin != nil {
-		v.Content = f.twin(v.Content)
+	if f.mutant != nil {
+		v.Content = f.mutant(v.Content)
 	}
 	if f.odd == "" {
 		rest := v.Content
@@ -167,7 +167,7 @@ var everywhere = []string{"enter", "tab", "enter", "2", "W", "o", "y", "3", "o",
 
 // capture runs the real program on a screen full of s, and tells what it wrote
 // and what was odd about its frames.
-func capture(t *testing.T, s string, theme styles.Theme, ascii bool, twin func(string) string) (out []byte, odd string) {
+func capture(t *testing.T, s string, theme styles.Theme, ascii bool, mutant func(string) string) (out []byte, odd string) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -179,12 +179,16 @@ func capture(t *testing.T, s string, theme styles.Theme, ascii bool, twin func(s
 		}
 		var buf lockedBuffer
 		m := newModel(ctx, Options{
-			Source: newFakeSource(pic), Guard: guard, Actions: &fakeActions{err: errors.New(s)}, Lab: fakeLab{make(chan string, 9)},
-			Store: &fakeStore{err: errors.New(s)}, Theme: theme, ASCII: ascii, Out: &buf,
+			Cluster:   Cluster{Source: newFakeSource(pic), Guard: guard, Actions: &fakeActions{err: errors.New(s)}},
+			Lab:       fakeLab{make(chan string, 9)},
+			Store:     &fakeStore{err: errors.New(s)},
+			Theme:     theme,
+			ASCII:     ascii,
+			Out:       &buf,
 			Clipboard: func(context.Context, string) error { return errors.New(s) },
 		}, time.Now)
 		frames := watchFrames(m)
-		frames.twin = twin
+		frames.mutant = mutant
 		p := tea.NewProgram(frames, tea.WithContext(ctx), tea.WithOutput(&buf), tea.WithInput(nil), tea.WithoutSignals(), tea.WithoutSignalHandler(),
 			tea.WithFPS(frameRate), tea.WithWindowSize(120, 40), tea.WithColorProfile(colorprofile.ANSI), tea.WithEnvironment([]string{"TERM=xterm-256color"}))
 		done := make(chan error, 1)
@@ -251,7 +255,7 @@ func TestNoRawByteLeaves(t *testing.T) {
 	}
 }
 
-// A twin that shows names as they came is caught, by its frames and, where the
+// A mutant that shows names as they came is caught, by its frames and, where the
 // renderer does not swallow it, by the bytes that leave.
 func TestRawTwinIsCaught(t *testing.T) {
 	for i, leaves := range map[int]bool{0: false, 3: true, 4: true} {

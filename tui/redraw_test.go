@@ -19,8 +19,9 @@ func TestResizeTakesMarginsBack(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		var all lockedBuffer
-		m := newModel(ctx, Options{Source: newFakeSource(monitortest.Degraded(time.Now())), Out: &all}, time.Now)
-		p := newProgram(m, tea.WithInput(nil), tea.WithWindowSize(80, 24))
+		opt := Options{Cluster: Cluster{Source: newFakeSource(monitortest.Degraded(time.Now()))}, Out: &all}
+		m := newModel(ctx, opt, time.Now)
+		p := newProgram(m, opt, tea.WithInput(nil), tea.WithWindowSize(80, 24))
 		done := make(chan error, 1)
 		go func() { _, err := p.Run(); done <- err }()
 		time.Sleep(3 * time.Second)

@@ -13,6 +13,7 @@ import (
 	"redlockctl/monitor"
 	"redlockctl/monitor/monitortest"
 	"redlockctl/restartguard"
+	"redlockctl/tui/source"
 )
 
 // fakeRecording is a record of an hour: in its last half all was not well.
@@ -88,16 +89,16 @@ func (r *rig) arrives(cmd tea.Cmd) {
 		return
 	}
 	switch msg := cmd().(type) {
-	case replayMsg:
+	case source.MovedMsg:
 		r.m.Update(msg)
 	case tea.BatchMsg:
 		for _, one := range msg {
-			if msg, ok := one().(replayMsg); ok {
+			if msg, ok := one().(source.MovedMsg); ok {
 				r.m.Update(msg)
 			}
 		}
 	}
-	r.m.Update(snapshotMsg{cluster: r.m.feed.cluster, snap: r.m.feed.source.Snapshot(), guard: r.m.feed.status()})
+	r.m.Update(source.SnapshotMsg{Turn: r.m.feed.Turn, Snap: r.m.feed.Source.Snapshot(), Guard: r.m.feed.Status()})
 	r.m.View()
 }
 
@@ -107,7 +108,7 @@ func TestReplay(t *testing.T) {
 	var rec *fakeRecording
 	opened := 0
 	record := func(o *Options) {
-		o.Record = func() (Recording, error) { opened++; rec = newFakeRecording(); return rec, nil }
+		o.Record = func() (source.Recording, error) { opened++; rec = newFakeRecording(); return rec, nil }
 	}
 	for name, look := range map[string]func(*Options){
 		"dark": record, "ascii": func(o *Options) { record(o); o.ASCII = true }, "no colour": func(o *Options) { record(o); o.NoColor = true },
@@ -147,16 +148,16 @@ func TestReplay(t *testing.T) {
 // back with it.
 func TestNoActionInThePast(t *testing.T) {
 	r := newRig(t, monitortest.Degraded(monitortest.Epoch), 140, 40, func(o *Options) {
-		o.Record = func() (Recording, error) { return newFakeRecording(), nil }
+		o.Record = func() (source.Recording, error) { return newFakeRecording(), nil }
 	})
 	r.past("[", "}")
 	for i := range r.m.keys {
 		b := &r.m.keys[i]
-		if !b.danger || b.do == nil || b.in&r.m.mode() == 0 {
+		if !b.Danger || b.Do == nil || b.In&r.m.mode() == 0 {
 			continue
 		}
-		if why := b.disabled(r.m); why == "" {
-			t.Errorf("%s is possible", b.name)
+		if why := b.Disabled(); why == "" {
+			t.Errorf("%s is possible", b.Name)
 		}
 	}
 	for _, k := range []string{"a", "R", "X", "c"} {
@@ -193,10 +194,10 @@ func TestPlay(t *testing.T) {
 	r.sees("10", "space pause")
 	beat := func(d time.Duration) {
 		r.clock = r.clock.Add(d)
-		if cmd := r.m.playOn(playMsg{r.m.replay.beat}); cmd != nil {
-			_ = rec.Shift(d * time.Duration(r.m.replay.speed)) // what the command does before the next beat
+		if cmd := r.m.playOn(r.m.replay.Beat); cmd != nil {
+			_ = rec.Shift(d * time.Duration(r.m.replay.Speed)) // what the command does before the next beat
 		}
-		r.m.Update(snapshotMsg{cluster: r.m.feed.cluster, snap: rec.Snapshot()})
+		r.m.Update(source.SnapshotMsg{Turn: r.m.feed.Turn, Snap: rec.Snapshot()})
 		r.m.View()
 	}
 	beat(time.Second)
@@ -214,7 +215,7 @@ func TestPlay(t *testing.T) {
 // What cannot be read is said, and the present stays.
 func TestNoRecord(t *testing.T) {
 	broken := errors.New("nothing has been recorded")
-	r := newRig(t, monitortest.Degraded(monitortest.Epoch), 120, 30, func(o *Options) { o.Record = func() (Recording, error) { return nil, broken } })
+	r := newRig(t, monitortest.Degraded(monitortest.Epoch), 120, 30, func(o *Options) { o.Record = func() (source.Recording, error) { return nil, broken } })
 	r.past("[")
 	r.sees("nothing has been recorded")
 	r.seesNot("REPLAY")
@@ -227,7 +228,7 @@ func TestNoRecord(t *testing.T) {
 // Who left an orphaned lock behind is told by the record, on its page and before it is
 // force-released.
 func TestMakerOfAnOrphan(t *testing.T) {
-	r := newRig(t, monitortest.Degraded(monitortest.Epoch), 120, 40, func(o *Options) { o.Record = func() (Recording, error) { return newFakeRecording(), nil } })
+	r := newRig(t, monitortest.Degraded(monitortest.Epoch), 120, 40, func(o *Options) { o.Record = func() (source.Recording, error) { return newFakeRecording(), nil } })
 	r.press("/")
 	r.typed("invoices")
 	r.press("enter", "X")
@@ -241,7 +242,7 @@ func TestMakerOfAnOrphan(t *testing.T) {
 
 // The page of a lock has a band of its holders, where something is recorded.
 func TestBandOnALocksPage(t *testing.T) {
-	r := newRig(t, monitortest.Degraded(monitortest.Epoch), 120, 40, func(o *Options) { o.Record = func() (Recording, error) { return newFakeRecording(), nil } })
+	r := newRig(t, monitortest.Degraded(monitortest.Epoch), 120, 40, func(o *Options) { o.Record = func() (source.Recording, error) { return newFakeRecording(), nil } })
 	r.press(":")
 	r.typed("lock orders:42")
 	r.press("enter")
@@ -252,4 +253,14 @@ func TestBandOnALocksPage(t *testing.T) {
 	if r.m.askHolders() != nil {
 		t.Error("it is asked for again at once")
 	}
+}
+
+// A moment at which nobody recorded locks says so with the command that records them, also on a narrow screen.
+func TestLocksThatNobodyRecorded(t *testing.T) {
+	s := monitortest.Safe(monitortest.Epoch)
+	s.Locks, s.Counts = monitor.Locks{}, monitor.Counts{}
+	s.Recall(monitor.LocksUnrecorded)
+	r := newRig(t, s, 80, 24)
+	r.sees("locks were not recorded then: `redlockctl guard --watch-locks` records them")
+	r.seesNot("keys that have been read")
 }

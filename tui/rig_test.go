@@ -13,6 +13,7 @@ import (
 	"redlockctl/monitor"
 	"redlockctl/monitor/monitortest"
 	"redlockctl/tui/action"
+	"redlockctl/tui/source"
 )
 
 // rig is a model on a screen, with a clock that stands until it is moved.
@@ -31,7 +32,7 @@ type rig struct {
 func newRig(t *testing.T, s *monitor.Snapshot, w, h int, with ...func(*Options)) *rig {
 	t.Helper()
 	r := &rig{t: t, clock: monitortest.Epoch, src: newFakeSource(s), acts: &fakeActions{}, lab: fakeLab{make(chan string, 9)}}
-	opt := Options{Source: r.src, Guard: fakeGuardStatus(monitortest.Epoch), Actions: r.acts, Lab: r.lab, Delay: 30350 * time.Millisecond}
+	opt := Options{Cluster: Cluster{Source: r.src, Guard: fakeGuardStatus(monitortest.Epoch), Actions: r.acts, Delay: 30350 * time.Millisecond}, Lab: r.lab}
 	for _, f := range with {
 		f(&opt)
 	}
@@ -96,7 +97,7 @@ func (r *rig) wait(d time.Duration) {
 		r.clock = r.clock.Add(step)
 		d -= step
 		if step == time.Second {
-			r.m.Update(tickMsg{guard: r.m.feed.status()})
+			r.m.Update(source.TickMsg{Guard: r.m.feed.Status()})
 		}
 		r.m.View()
 	}
@@ -116,7 +117,7 @@ func (r *rig) run() {
 
 func (r *rig) push(s *monitor.Snapshot) {
 	r.src.push(s)
-	r.m.Update(snapshotMsg{snap: r.src.Snapshot(), guard: r.m.feed.status()})
+	r.m.Update(source.SnapshotMsg{Snap: r.src.Snapshot(), Guard: r.m.feed.Status()})
 	r.m.View()
 }
 

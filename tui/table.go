@@ -9,20 +9,15 @@ import (
 	"redlockctl/internal/view"
 	"redlockctl/monitor"
 	"redlockctl/tui/page"
+	"redlockctl/tui/prefs"
 )
-
-// keepsTables reports whether the columns and the order of a cluster are kept: not those of a
-// demo, and not those of nodes that have no name together.
-func (m *model) keepsTables(cluster string) bool {
-	return m.opt.Store != nil && !m.opt.Passing && cluster != ""
-}
 
 // lay lists the locks of a cluster as they were left the last time. What is not known here is
 // left out, and said; so is what hides or moves what needs a person.
 func (m *model) lay(s *monitor.Snapshot) {
-	m.table = Table{}
+	m.table = prefs.Table{}
 	name := s.Cluster.Name
-	if m.keepsTables(name) {
+	if m.lasting && name != "" {
 		kept, own := m.prefs.Clusters[name]
 		if !own {
 			kept = m.prefs.Table
@@ -53,18 +48,18 @@ func (m *model) lay(s *monitor.Snapshot) {
 	}
 }
 
-// keepTable keeps how the locks of this cluster are listed.
+// keepTable keeps how the locks of this cluster are listed; nodes that have no name together are
+// none.
 func (m *model) keepTable() tea.Cmd {
 	name := m.Shown.Cluster.Name
-	if !m.keepsTables(name) {
+	switch {
+	case !m.lasting || name == "":
 		return nil
+	case m.replay != nil && m.replay.Only:
+		return nil // who looks into a record leaves the console of the cluster as it is
 	}
-	if m.prefs.Clusters == nil {
-		m.prefs.Clusters = map[string]Table{}
-	}
-	m.prefs.Clusters[name] = Table{slices.Clone(m.table.Columns), m.table.Wide, m.table.Sort}
-	m.saver.choose(name)
-	return m.save()
+	chosen := prefs.Table{Columns: slices.Clone(m.table.Columns), Wide: m.table.Wide, Sort: m.table.Sort}
+	return m.prefs.Keep(func(p *prefs.Preferences) { p.List(name, chosen) })
 }
 
 // unsorted is what takes an order back.
@@ -92,4 +87,86 @@ func (m *model) sortWord(word string) tea.Cmd {
 		return nil
 	}
 	return m.sortBy(order)
+}
+
+func (m *model) whyNoSort() string {
+	if m.mode()&page.ModeLocks == 0 {
+		return "it is for the table of locks"
+	}
+	return ""
+}
+
+func (m *model) nextOrder() tea.Cmd {
+	all := page.Orders()
+	return m.sortBy(all[(slices.Index(all, m.Locks.Order.Column())+1)%len(all)])
+}
+
+func (m *model) turnOrder() tea.Cmd { return m.sortBy(m.Locks.Order.Reversed()) }
+
+func (m *model) sortBy(o page.Order) tea.Cmd {
+	m.Locks.SetOrder(o)
+	m.say(m.St.Info, "sorted: "+o.String())
+	m.table.Sort = string(o)
+	if o == page.OrderNeeds {
+		m.table.Sort = ""
+	}
+	return m.keepTable()
+}
+
+func (m *model) toggleWide() tea.Cmd {
+	m.table.Wide = !m.table.Wide
+	m.LockView.Choose(m.table.Columns, m.table.Wide)
+	return m.keepTable()
+}
+
+func (m *model) columnWords(string) []string {
+	words := append([]string{"default"}, page.LockWords(true)...)
+	for _, w := range page.LockWords(true) {
+		words = append(words, "+"+w, "-"+w)
+	}
+	return words
+}
+
+// columnsBy chooses columns: these, or those until now with some more or less.
+func (m *model) columnsBy(text string) tea.Cmd {
+	said := strings.Fields(strings.ReplaceAll(text, ",", " "))
+	set := slices.Clone(m.LockView.Chosen)
+	if m.table.Wide {
+		m.LockView.Choose(m.table.Columns, false)
+		set = slices.Clone(m.LockView.Chosen)
+	}
+	if len(said) == 0 {
+		m.say(m.St.Info, "columns: "+strings.Join(m.LockView.Chosen, " "))
+		return nil
+	}
+	whole := false
+	for _, w := range said {
+		name := strings.TrimLeft(w, "+-")
+		if w == "default" {
+			set, whole = page.LockWords(false), false
+			continue
+		}
+		name, err := view.WordOf(name, page.LockWords(true))
+		switch {
+		case err != nil:
+			m.say(m.St.Bad, m.St.Our(err.Error()))
+			return nil
+		case w[0] == '-':
+			set = slices.DeleteFunc(set, func(s string) bool { return s == name })
+			continue
+		case w[0] != '+' && !whole:
+			set, whole = nil, true
+		}
+		set = append(set, name)
+	}
+	words := slices.DeleteFunc(page.LockWords(true), func(w string) bool { return !slices.Contains(set, w) })
+	m.table.Columns, m.table.Wide = words, false
+	if slices.Equal(words, page.LockWords(false)) {
+		m.table.Columns = nil
+	}
+	m.LockView.Choose(words, false)
+	if m.LockView.HidesState() {
+		m.say(m.St.Warn, "without STATE nobody sees what needs a person: :columns default")
+	}
+	return m.keepTable()
 }

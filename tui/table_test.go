@@ -1,6 +1,7 @@
 package tui
 
 import (
+	"slices"
 	"testing"
 
 	tea "charm.land/bubbletea/v2"
@@ -8,6 +9,7 @@ import (
 	"redlockctl/monitor"
 	"redlockctl/monitor/monitortest"
 	"redlockctl/tui/page"
+	"redlockctl/tui/prefs"
 )
 
 // Columns and order are kept for each cluster; a filter never is. What another console left of
@@ -46,13 +48,16 @@ func TestTablesOfClusters(t *testing.T) {
 	other.sees("STATE", "MARGIN", "needs you first")
 	do(one, "sort default")
 	one.seesNot("sort: ")
+	if got := store.p.History; !slices.Contains(got, "sort n2:desc") || !slices.Contains(got, "columns -state -margin") {
+		t.Errorf("of the lines of both these are kept: %q", got)
+	}
 	for name, table := range store.p.Clusters {
 		if len(table.Columns) > 0 || table.Sort != "" {
 			t.Errorf("%s is kept as %+v", name, table)
 		}
 	}
 
-	store.p.Clusters["one"] = Table{Columns: []string{"state", "no\x1bne"}, Sort: "colour"}
+	store.p.Clusters["one"] = prefs.Table{Columns: []string{"state", "no\x1bne"}, Sort: "colour"}
 	one = open("one")
 	one.sees(`this is not known here, and left out: column no\x1bne, sort colour`)
 	one.sameOrder(page.OrderNeeds)
@@ -65,6 +70,20 @@ func TestTablesOfClusters(t *testing.T) {
 	do(open("demo", func(o *Options) { o.Passing = true }), "sort ends")
 	if _, ok := store.p.Clusters["demo"]; ok {
 		t.Errorf("the demo is kept, after %d saves more", store.saves-saved)
+	}
+}
+
+// A replay lists the locks as the console was left, and keeps nothing of what is chosen in it.
+func TestAReplayKeepsNoTable(t *testing.T) {
+	rec := newFakeRecording()
+	store := &fakeStore{p: prefs.Preferences{Clusters: map[string]prefs.Table{rec.Snapshot().Cluster.Name: {Sort: "ends"}}}}
+	r := newRig(t, monitortest.Degraded(monitortest.Epoch), 120, 30, func(o *Options) { o.Store, o.Replay, o.Source = store, rec, nil })
+	r.sameOrder(page.OrderEnds)
+	_, cmd := r.m.Update(keyPress("S"))
+	runAll(r.m, cmd)
+	r.sameOrder(page.OrderEnds.Reversed())
+	if got := store.p.Clusters[rec.Snapshot().Cluster.Name]; got.Sort != "ends" || store.saves > 1 {
+		t.Errorf("kept as %+v, in %d saves", got, store.saves)
 	}
 }
 

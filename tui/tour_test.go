@@ -5,6 +5,7 @@ import (
 
 	"redlockctl/monitor/monitortest"
 	"redlockctl/tui/page"
+	"redlockctl/tui/prefs"
 )
 
 // The tour goes on when its step was done, or by a key, and ends by another.
@@ -43,15 +44,15 @@ func TestHints(t *testing.T) {
 	store := &fakeStore{}
 	with := func(o *Options) { o.Store = store }
 	r := newRig(t, monitortest.Safe(monitortest.Epoch), 80, 24, with)
-	r.sees("what works on the page", "esc: seen")
+	r.sees("what works on this page", "esc: close")
 	r.press("o")
-	r.seesNot("esc: seen")
+	r.seesNot("esc: close")
 	r.press("esc") // leads back: it is not for the hints, which are on the first page alone
 	r.where(page.Overview)
-	r.sees("esc: seen")
-	runAll(r.m, r.m.save())
+	r.sees("esc: close")
+	runAll(r.m, r.m.prefs.Keep(func(p *prefs.Preferences) { p.Hinted = true }))
 	r.press("esc")
-	r.seesNot("esc: seen")
+	r.seesNot("esc: close")
 	r = newRig(t, monitortest.Safe(monitortest.Epoch), 80, 24, with)
-	r.seesNot("what works on the page")
+	r.seesNot("what works on this page")
 }

@@ -1,69 +1,40 @@
 // Package tui is the terminal UI. It draws snapshots and reaches acts through
-// the interfaces that it declares here.
+// the interfaces that it and its packages declare.
 //
-// One [tea.Model] routes messages (program.go); what it owns is little (model.go). The
-// pages are in package page, dialogs and actions in package action. Snapshots and the
-// passing of seconds come in as messages (feed.go); actions run as commands on values
-// that were copied, and come back as an outcome. Every key is a binding of the one key
-// map (keymap.go), which also makes the help and the key line.
+// One [tea.Model] routes messages (program.go); what it owns is little (model.go). What
+// stands by itself is a package: pages, what a person does (action), where snapshots come
+// from (source), keys and commands as data, the line that is typed (input), what is kept
+// (prefs), the tour. The other files here are what keys and commands do with these, bound to
+// them in keymap.go and commands.go, and the frame around the page (layout.go).
 //
 // Text from servers reaches the screen through package styles and in no other way.
 package tui
 
 import (
 	"context"
+	"errors"
 	"io"
 	"time"
 
+	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/colorprofile"
 
-	"redlockctl/internal/view"
 	"redlockctl/tui/action"
+	"redlockctl/tui/page"
+	"redlockctl/tui/prefs"
+	"redlockctl/tui/source"
 	"redlockctl/tui/styles"
+	"redlockctl/tui/tour"
 )
-
-// What the screen does it does through these.
-type (
-	Actions    = action.Actions
-	Kept       = action.Kept
-	Parting    = action.Parting
-	Left       = action.Left
-	Lab        = action.Lab
-	ClientKind = action.ClientKind
-)
-
-// Clusters are those that a person may change to.
-type Clusters interface {
-	Names() []string
-	// Open opens another cluster and ends with the one before; it may take as long
-	// as the first look at it.
-	Open(ctx context.Context, name string) (Cluster, error)
-	// Watch looks at all of them until ctx ends; rows are what is known of each by
-	// now, in the order of Names.
-	Watch(ctx context.Context) (rows func() []view.ClusterRow)
-}
-
-// Cluster is all that is shown of one cluster.
-type Cluster struct {
-	Source  Source
-	Guard   Guard
-	Actions Actions
-	Delay   time.Duration
-	Record  func() (Recording, error) // opens what was recorded of it; nil: nothing is
-	Audit   func() *view.AuditLog     // reads the audit log, or knows it still; nil: there is none
-}
 
 // Options of the UI.
 type Options struct {
-	Source  Source  // must not be nil, but for Replay
-	Guard   Guard   // nil: no guard runs in this process
-	Actions Actions // nil: the screen only shows
-	Lab     Lab     // nil: nothing to crash
+	Cluster            // its Source must not be nil, but for Replay
+	Lab     action.Lab // nil: nothing to crash
 	// Passing: the cluster is gone with the screen, and nothing that is chosen for it is kept.
 	Passing bool
 	Tour    bool                 // it begins with the tour of the demo
-	Delay   time.Duration        // D: the length of a fence's countdown; where no guard is, it is only named
-	ASCII   bool                 // no character beyond ASCII
+	ASCII   bool                 // ASCII characters only
 	NoColor bool                 // attributes such as bold and reverse stay; Theme does not count
 	Theme   styles.Theme         // default: what was chosen last, else styles.ThemeANSI
 	Colors  styles.Palette       // single ones in place of the theme's
@@ -73,16 +44,124 @@ type Options struct {
 	In      io.Reader            // default: the terminal
 	Out     io.Writer            // default: standard output
 
-	Record func() (Recording, error) // as that of a [Cluster]
-	Audit  func() *view.AuditLog     // the same
-	Replay Recording                 // all that is shown is this, and there is no present; nil: there is
+	Replay source.Recording // all that is shown is this, and there is no present; nil: there is
 
-	Store    Store    // nil: nothing is remembered
-	Clusters Clusters // nil: there is one
+	Store    prefs.Store // nil: nothing is remembered
+	Clusters Clusters    // nil: there is one
 	// Clipboard puts text into the clipboard of this machine; nil: the terminal is
 	// asked to, which is right over SSH.
 	Clipboard func(ctx context.Context, text string) error
 	// Tell is told what became of the locks that were acquired on the screen, once the
 	// terminal is as it was; nil: nobody is.
-	Tell func(Parting)
+	Tell func(action.Parting)
+}
+
+const (
+	defaultFPS = 15
+	// frameRate is how often what was drawn is sent: a key's answer must not wait
+	// for the next picture, and hardly for this.
+	frameRate = 120
+	// firstPace is the least time between two pictures until the first locks are there:
+	// whoever has just begun waits for them.
+	firstPace = 10 * time.Millisecond
+)
+
+// Run shows the UI until the person quits or ctx ends, and leaves the terminal
+// as it found it; then it returns nil. It handles no signal: whoever calls it ends
+// ctx on one. Acts that are on their way are given a
+// moment to end, so that their outcome is recorded. Nothing is extended any more.
+func Run(ctx context.Context, opt Options) error {
+	ctx, cancel := context.WithCancel(ctx)
+	m := newModel(ctx, opt, time.Now)
+	defer func() {
+		cancel()
+		m.Running.Close(goodbye)
+		if p := m.LetGo(); opt.Tell != nil {
+			opt.Tell(p)
+		}
+	}()
+	_, err := newProgram(m, opt).Run()
+	if ctx.Err() != nil && errors.Is(err, tea.ErrProgramKilled) && !errors.Is(err, tea.ErrProgramPanic) {
+		return nil
+	}
+	return err
+}
+
+// goodbye is how long Run waits for acts whose context it has ended.
+const goodbye = 3 * time.Second
+
+// newProgram makes the program around a model. The terminal is not asked for
+// its colours: the environment tells how many there are, and an answer
+// that never comes must not hold up the first screen. Signals end the context,
+// and that ends the program: the toolkit's own handler waits for a place in the
+// queue that nobody reads any more by then, and the program for the handler.
+func newProgram(m *model, opt Options, more ...tea.ProgramOption) *tea.Program {
+	profile := max(opt.Profile, colorprofile.ANSI)
+	if opt.NoColor {
+		profile = colorprofile.ASCII
+	}
+	opts := []tea.ProgramOption{
+		tea.WithContext(m.Ctx),
+		tea.WithoutSignalHandler(),
+		tea.WithFPS(frameRate),
+		tea.WithColorProfile(profile),
+	}
+	if opt.In != nil {
+		opts = append(opts, tea.WithInput(opt.In))
+	}
+	if opt.Out != nil {
+		opts = append(opts, tea.WithOutput(opt.Out))
+	}
+	return tea.NewProgram(m, append(opts, more...)...)
+}
+
+func newModel(ctx context.Context, opt Options, now func() time.Time) *model {
+	if opt.FPS <= 0 {
+		opt.FPS = defaultFPS
+	}
+	desk := &action.Desk{Ctx: ctx, Now: now, Actions: opt.Actions, Lab: opt.Lab, Mine: map[string]action.Grant{}}
+	kept, loadErr := prefs.Load(opt.Store, &desk.Running)
+	theme := opt.Theme
+	switch {
+	case opt.NoColor:
+		theme = styles.ThemeNone
+	case theme == "":
+		theme = kept.Theme
+	}
+	st := styles.New(styles.Look{Theme: theme, Own: opt.Colors, ASCII: opt.ASCII, Sixteen: opt.Profile <= colorprofile.ANSI})
+	m := &model{
+		Desk:      desk,
+		here:      opt.Cluster,
+		clusters:  opt.Clusters,
+		feed:      source.NewFeed(ctx, opt.Source, opt.Guard, time.Second/time.Duration(opt.FPS)),
+		prefs:     kept,
+		lasting:   opt.Store != nil && !opt.Passing,
+		theme:     opt.Theme,
+		noColor:   opt.NoColor,
+		mouseOn:   opt.Mouse || kept.Mouse,
+		clipboard: opt.Clipboard,
+		demo:      opt.Tour,
+		dirty:     true,
+	}
+	m.On, m.Desk.Say = m.cursorAt, m.say
+	m.Set = page.New(&page.Screen{St: &st, IsMine: m.IsMine, Kept: m.KeptText}, now(), m.labLines, m.helpLines)
+	m.keys, m.commands = newKeyMap(m), m.commandsNow
+	if opt.Replay != nil {
+		m.replay, m.Off = source.NewPlayer(opt.Replay, true), offInReplay
+		m.feed.Source, m.feed.Guard = opt.Replay, opt.Replay
+	}
+	m.seeGuard(m.feed.Status())
+	first := m.feed.Source.Snapshot()
+	m.lay(first)
+	m.Receive(first, nil, false, nil)
+	switch {
+	case opt.Tour:
+		m.tour = &tour.Tour{}
+	case opt.Store != nil && loadErr == nil:
+		m.hints = !kept.Hinted
+	}
+	if loadErr != nil {
+		m.say(m.St.Warn, "default columns, order and theme: "+m.St.Whole(loadErr.Error()))
+	}
+	return m
 }

@@ -18,7 +18,9 @@ import (
 	"redlockctl/monitor"
 	"redlockctl/monitor/monitortest"
 	"redlockctl/tui/action"
+	"redlockctl/tui/keys"
 	"redlockctl/tui/page"
+	"redlockctl/tui/prefs"
 )
 
 // terminal takes what the program writes.
@@ -52,8 +54,9 @@ func TestAnHour(t *testing.T) {
 		src := newFakeSource(monitortest.Degraded(time.Now()))
 		out := &terminal{}
 		acts := &fakeActions{err: errFake}
-		m := newModel(ctx, Options{Source: src, Guard: fakeGuardStatus(time.Now()), Actions: acts, Out: out, FPS: 4}, time.Now)
-		p := newProgram(m, tea.WithFPS(4), tea.WithInput(nil), tea.WithWindowSize(60, 15),
+		opt := Options{Cluster: Cluster{Source: src, Guard: fakeGuardStatus(time.Now()), Actions: acts}, Out: out, FPS: 4}
+		m := newModel(ctx, opt, time.Now)
+		p := newProgram(m, opt, tea.WithFPS(4), tea.WithInput(nil), tea.WithWindowSize(60, 15),
 			tea.WithEnvironment([]string{"TERM=xterm-256color"}))
 		done := make(chan error, 1)
 		go func() { _, err := p.Run(); done <- err }()
@@ -112,7 +115,7 @@ func TestAnHour(t *testing.T) {
 				t.Errorf("%s: %d turns and %d offsets are kept", name, len(past.Turns), len(past.Offsets))
 			}
 		}
-		if a, b, c, d := len(m.Lock.Watched.Events), len(m.trail), len(m.prefs.History), len(m.Frozen.Missed); a > 2*page.MostWatched || b > mostTrail || c > mostHistory || d > page.MostChanges {
+		if a, b, c, d := len(m.Lock.Watched.Events), len(m.Before), len(m.prefs.History), len(m.Frozen.Missed); a > 2*page.MostWatched || b > page.MostBefore || c > prefs.MostHistory || d > page.MostChanges {
 			t.Errorf("kept: %d events of a lock, %d places, %d commands, %d changes", a, b, c, d)
 		}
 		if n := len(m.LockView.Cached); n > 15 {
@@ -137,8 +140,9 @@ func TestBytesAtRest(t *testing.T) {
 			monitortest.Put(s, l.Timed(l.Since(), time.Now().Add(90*time.Second)))
 		}
 		out := &terminal{}
-		m := newModel(ctx, Options{Source: newFakeSource(s), Guard: fakeGuardStatus(time.Now()), Out: out}, time.Now)
-		p := newProgram(m, tea.WithInput(nil), tea.WithWindowSize(120, 40),
+		opt := Options{Cluster: Cluster{Source: newFakeSource(s), Guard: fakeGuardStatus(time.Now())}, Out: out}
+		m := newModel(ctx, opt, time.Now)
+		p := newProgram(m, opt, tea.WithInput(nil), tea.WithWindowSize(120, 40),
 			tea.WithEnvironment([]string{"TERM=xterm-256color"}))
 		done := make(chan error, 1)
 		go func() { _, err := p.Run(); done <- err }()
@@ -205,11 +209,12 @@ func TestTerminalIsRestored(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
 				var all lockedBuffer
-				m := newModel(ctx, Options{Source: newFakeSource(monitortest.Degraded(time.Now())), Out: &all}, time.Now)
+				opt := Options{Cluster: Cluster{Source: newFakeSource(monitortest.Degraded(time.Now()))}, Out: &all}
+				m := newModel(ctx, opt, time.Now)
 				if how == "panic" {
-					m.keys = keyMap{{Binding: m.keys[0].Binding, in: page.ModeAny, do: func(*model) tea.Cmd { panic("on purpose") }}}
+					m.keys = keys.Map{{Binding: m.keys[0].Binding, In: page.ModeAny, Do: func() tea.Cmd { panic("on purpose") }}}
 				}
-				p := newProgram(m, tea.WithInput(nil), tea.WithWindowSize(80, 24))
+				p := newProgram(m, opt, tea.WithInput(nil), tea.WithWindowSize(80, 24))
 				done := make(chan error, 1)
 				go func() { _, err := p.Run(); done <- err }()
 				time.Sleep(3 * time.Second)

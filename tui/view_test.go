@@ -17,13 +17,14 @@ import (
 	"redlockctl/monitor/monitortest"
 	"redlockctl/tui/action"
 	"redlockctl/tui/page"
+	"redlockctl/tui/source"
 )
 
 // where is the page that is shown.
 func (r *rig) where(want page.Kind) {
 	r.t.Helper()
-	if r.m.viewed() != want {
-		r.t.Errorf("the page is %s, not %s:\n%s", r.m.viewed(), want, r.screen())
+	if r.m.Viewed() != want {
+		r.t.Errorf("the page is %s, not %s:\n%s", r.m.Viewed(), want, r.screen())
 	}
 }
 
@@ -168,8 +169,8 @@ func TestHistoryOfALock(t *testing.T) {
 	if src.asked != "orders:42" {
 		t.Errorf("asked for %q", src.asked)
 	}
-	msg := r.m.feed.next(&monitor.Snapshot{}, 23, 0)().(snapshotMsg)
-	if !msg.known || !slices.Equal(msg.changed, []string{"a"}) || len(msg.events) != 1 {
+	msg := r.m.feed.Next(&monitor.Snapshot{}, 23, 0)().(source.SnapshotMsg)
+	if !msg.Known || !slices.Equal(msg.Changed, []string{"a"}) || len(msg.Events) != 1 {
 		t.Errorf("%+v", msg)
 	}
 }
@@ -256,7 +257,7 @@ func TestRandomUse(t *testing.T) {
 			}
 			checkFrame(t, r.m.View().Content, w, h, seed%4 == 3)
 			if t.Failed() {
-				t.Fatalf("seed %d, page %s, %d×%d", seed, r.m.viewed(), w, h)
+				t.Fatalf("seed %d, page %s, %d×%d", seed, r.m.Viewed(), w, h)
 			}
 		}
 	}

@@ -57,7 +57,7 @@ const checkTime = 10 * time.Second
 // what install.sh has read in the servers' files. It changes nothing.
 func Check(ctx context.Context, f Folder, getenv func(string) string) (*Progress, error) {
 	if _, err := os.Stat(filepath.Join(f.Path, opsConfig)); err != nil {
-		return nil, fmt.Errorf("--out %q: is no folder that init has written with a guard: %w", f.Path, err)
+		return nil, fmt.Errorf("--out %q: is not a folder that init has written with a guard: %w", f.Path, err)
 	}
 	secrets, err := f.Secrets()
 	if err != nil {

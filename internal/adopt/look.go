@@ -20,6 +20,8 @@ import (
 	"redlockctl/internal/app"
 	"redlockctl/internal/config"
 	"redlockctl/internal/safetext"
+	"redlockctl/internal/serverinfo"
+	"redlockctl/internal/view"
 	"redlockctl/monitor"
 	"redlockctl/monitor/observe"
 	"redlockctl/redlock"
@@ -105,15 +107,7 @@ func ask(ctx context.Context, cfg config.Node, node *redlock.Node) Server {
 		s.Err = err
 		return s
 	}
-	field := func(name string) string {
-		for line := range strings.Lines(info) {
-			if v, ok := strings.CutPrefix(line, name+":"); ok {
-				return strings.TrimSpace(v)
-			}
-		}
-		return ""
-	}
-	s.Version = cmp.Or(field("valkey_version"), field("redis_version"))
+	s.Version = cmp.Or(serverinfo.Field(info, "valkey_version"), serverinfo.Field(info, "redis_version"))
 	parameters, err := c.ConfigGet(ctx, "aclfile").Result()
 	if err != nil {
 		s.Err = err
@@ -305,4 +299,22 @@ func (f *Facts) MaxTTL() time.Duration {
 		}
 	}
 	return 0
+}
+
+// ReadMaxTTL reads the longest TTL that a person names, which is no shorter than what was seen.
+func (f *Facts) ReadMaxTTL(text string) (time.Duration, error) {
+	seen := "no lock was seen in " + f.Watched.String()
+	if f.LongestTTL > 0 {
+		seen = fmt.Sprintf("the longest that was seen in %s had %s left", f.Watched, view.Left(f.LongestTTL))
+	}
+	d, err := time.ParseDuration(text)
+	switch {
+	case text == "":
+		return 0, fmt.Errorf("--max-ttl is missing: name the longest TTL that any client uses; %s", seen)
+	case err != nil || d <= 0:
+		return 0, fmt.Errorf("--max-ttl %q: is not a duration such as 30s", text)
+	case d < f.LongestTTL:
+		return 0, fmt.Errorf("--max-ttl %s is too short: %s", text, seen)
+	}
+	return d, nil
 }

@@ -4,10 +4,13 @@ import (
 	"context"
 	"strings"
 	"sync"
+	"time"
 
 	"redlockctl/internal/config"
 	"redlockctl/internal/safetext"
+	"redlockctl/monitor"
 	"redlockctl/monitor/finding"
+	"redlockctl/monitor/observe"
 	"redlockctl/redlock"
 	"redlockctl/restartguard"
 )
@@ -80,4 +83,28 @@ func BootSights(ctx context.Context, cfg *config.Config) map[string]finding.Boot
 		sights[l.Node.Name()] = s
 	}
 	return sights
+}
+
+// Examine watches the cluster for this long, and for as long as the first view
+// takes beyond it, if that is not bounded. reading is called while
+// the locks are read.
+func Examine(ctx context.Context, cfg *config.Config, span, most time.Duration, reading func(*observe.Monitor) (done func())) (s *monitor.Snapshot, err error) {
+	err = Watch(ctx, cfg, Aim{}, func(mon *observe.Monitor) error {
+		mon.Booted(BootSights(ctx, cfg))
+		t := time.NewTimer(span)
+		defer t.Stop()
+		done := reading(mon)
+		_, err := Decided(ctx, mon, Aim{Most: most})
+		if done(); err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-t.C:
+		}
+		s = mon.Snapshot()
+		return nil
+	})
+	return s, err
 }

@@ -149,7 +149,7 @@ func (d *Daemon) keep(ctx context.Context, name string, of int) {
 			if errors.Is(err, operator.ErrReadOnly) {
 				level = slog.LevelInfo
 			}
-			d.Log.Log(ctx, level, "this cluster is not guarded until that is over; the others are", "cluster", safetext.Escape(name), "error", safetext.Printable(text))
+			d.Log.Log(ctx, level, "this cluster is not guarded while this error lasts; the others are", "cluster", safetext.Escape(name), "error", safetext.Printable(text))
 			said = text
 		}
 		d.beaten(name, beat{sick: err, met: true, status: "not guarded"})

@@ -15,7 +15,7 @@ import (
 	"redlockctl/monitor/observe"
 	"redlockctl/redlock"
 	"redlockctl/restartguard"
-	"redlockctl/tui"
+	"redlockctl/tui/action"
 )
 
 // DemoOptions are what a demo is made of.
@@ -122,7 +122,7 @@ func (d *Demo) Start() {
 }
 
 // Lab is what a person can do to the masters. The demo has been started.
-func (d *Demo) Lab() tui.Lab { return demoLab{d.crash, d.wrong} }
+func (d *Demo) Lab() action.Lab { return demoLab{d.crash, d.wrong} }
 
 // Close ends everything, as far as it was begun.
 func (d *Demo) Close() error {
@@ -163,7 +163,7 @@ type crasher struct {
 }
 
 // A demo on the screen crashes by key.
-var _ tui.Lab = demoLab{}
+var _ action.Lab = demoLab{}
 
 // CrashNode crashes a node by name; it returns as soon as the node is gone.
 func (c *crasher) CrashNode(name string) error {

@@ -10,7 +10,7 @@ import (
 	"redlockctl/internal/safetext"
 	"redlockctl/monitor"
 	"redlockctl/redlock"
-	"redlockctl/tui"
+	"redlockctl/tui/action"
 )
 
 // demoLab is what the screen of the demo can do to its masters besides crashing
@@ -20,7 +20,7 @@ type demoLab struct {
 	wrong *lab.Wrong
 }
 
-// Cannot implements [tui.Lab].
+// Cannot implements [action.Lab].
 func (l demoLab) Cannot(action string) string {
 	if _, ok := l.cluster.(lab.Shifter); !ok && action == "skew" {
 		return "its masters have no clock of their own"
@@ -41,10 +41,10 @@ func (c *crasher) tell(kind, name, format string, args ...any) {
 	c.note(monitor.Event{At: time.Now(), Level: monitor.LevelNotice, Kind: kind, Node: name, Text: safetext.New(name + " " + fmt.Sprintf(format, args...))})
 }
 
-// StopNode implements [tui.Lab].
+// StopNode implements [action.Lab].
 func (l demoLab) StopNode(name string) error { return l.pause(name, true) }
 
-// ContinueNode implements [tui.Lab].
+// ContinueNode implements [action.Lab].
 func (l demoLab) ContinueNode(name string) error { return l.pause(name, false) }
 
 func (l demoLab) pause(name string, still bool) error {
@@ -70,7 +70,7 @@ func (l demoLab) pause(name string, still bool) error {
 // flushTimeout bounds a FLUSHALL of a node that may hang.
 const flushTimeout = 2 * time.Second
 
-// FlushNode implements [tui.Lab].
+// FlushNode implements [action.Lab].
 func (l demoLab) FlushNode(name string) error {
 	i, err := l.find(name)
 	if err != nil {
@@ -87,7 +87,7 @@ func (l demoLab) FlushNode(name string) error {
 	return nil
 }
 
-// SkewNode implements [tui.Lab].
+// SkewNode implements [action.Lab].
 func (l demoLab) SkewNode(name string, by time.Duration) error {
 	i, err := l.find(name)
 	if err != nil {
@@ -104,13 +104,13 @@ func (l demoLab) SkewNode(name string, by time.Duration) error {
 	return nil
 }
 
-// ClientKinds implements [tui.Lab].
-func (l demoLab) ClientKinds() (kinds []tui.ClientKind) {
+// ClientKinds implements [action.Lab].
+func (l demoLab) ClientKinds() (kinds []action.ClientKind) {
 	for _, k := range lab.WrongKinds() {
-		kinds = append(kinds, tui.ClientKind{Name: k.Name, Does: k.Does, Running: l.wrong.Running(k.Name)})
+		kinds = append(kinds, action.ClientKind{Name: k.Name, Does: k.Does, Running: l.wrong.Running(k.Name)})
 	}
 	return kinds
 }
 
-// StartClients implements [tui.Lab].
+// StartClients implements [action.Lab].
 func (l demoLab) StartClients(kind string, n int) error { return l.wrong.Start(kind, n) }

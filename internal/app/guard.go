@@ -22,7 +22,7 @@ func newGuardEvents(path string, tell func(restartguard.Event)) *guardEvents {
 	trouble := func(err error) {
 		e := restartguard.Event{At: time.Now(), Kind: "audit log", Text: "the audit log can be written again"}
 		if err != nil {
-			e.Text, e.Alarm = "the audit log cannot be written; the guard goes on: "+err.Error(), true
+			e.Text, e.Alarm = "the audit log cannot be written; the guard continues: "+err.Error(), true
 		}
 		tell(e)
 	}

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -72,7 +73,7 @@ func (g Guards) Running() *bool {
 // Missing says that no guard runs, or that it is not known if one does, and what
 // that means for these nodes; empty where one runs.
 func (g Guards) Missing(nodes ...string) string {
-	effect := "no node that is fenced rejoins"
+	effect := "fenced nodes do not rejoin"
 	if len(nodes) > 0 {
 		effect = "nothing lets " + strings.Join(nodes, ", ") + " rejoin"
 	}
@@ -85,6 +86,21 @@ func (g Guards) Missing(nodes ...string) string {
 		return fmt.Sprintf("no guard runs on this state directory (%s), and it is not known if one runs elsewhere, since guards cannot be seen on the nodes: if none does, %s", g.dir, effect)
 	}
 	return "it is not known if a guard runs, since guards cannot be seen on the nodes: if none does, " + effect
+}
+
+// Forsaken says which fenced nodes nobody is known to let rejoin; empty where there are
+// none, or where a guard runs.
+func (g Guards) Forsaken() string {
+	var fenced []string
+	for _, n := range g.s.Nodes {
+		if n.State == monitor.NodeFenced {
+			fenced = append(fenced, n.Name)
+		}
+	}
+	if fenced == nil {
+		return ""
+	}
+	return g.Missing(fenced...)
 }
 
 // On are the nodes on which a guard announces itself.
@@ -161,4 +177,23 @@ func OutlookBy(s *monitor.Snapshot, waits map[string]time.Duration) (restartguar
 		status = append(status, st)
 	}
 	return restartguard.OutlookOf(status, len(s.Nodes), redlock.Quorum(len(s.Nodes))), known
+}
+
+// GuardAt reports whether a guard runs that watches a node; nil: it is not known.
+func GuardAt(ctx context.Context, cfg *config.Config, name string) *bool {
+	runs, _ := GuardRuns(cfg)
+	if runs {
+		return &runs
+	}
+	s, err := Look(ctx, cfg, Aim{Nodes: true})
+	if err != nil {
+		return nil
+	}
+	for _, n := range s.Nodes {
+		if n.Name == name && (n.GuardsKnown || len(n.Guards) > 0) {
+			runs = len(n.Guards) > 0
+			return &runs
+		}
+	}
+	return nil
 }

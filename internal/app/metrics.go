@@ -47,13 +47,13 @@ func (m *Metrics) Serve(ctx context.Context, log *slog.Logger) (wait func()) {
 		return func() {}
 	}
 	if !m.protected && metrics.Exposed(m.l.Addr()) {
-		log.Warn("the metrics are for everybody who can reach this address: there is no TLS and no password, which a file given by --web-config may ask for", "addr", m.l.Addr().String())
+		log.Warn("everybody who can reach this address can read the metrics: there is no TLS and no password; a file given by --web-config sets them", "addr", m.l.Addr().String())
 	}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		if err := m.Metrics.Serve(ctx, m.l, m.webConfig, log); err != nil && ctx.Err() == nil {
-			log.Error("the metrics are not told any more", "error", safetext.Printable(err.Error()))
+			log.Error("the metrics are no longer served", "error", safetext.Printable(err.Error()))
 		}
 	}()
 	return func() { <-done }

@@ -10,7 +10,7 @@ import (
 	"redlockctl/internal/view"
 	"redlockctl/monitor"
 	"redlockctl/restartguard"
-	"redlockctl/tui"
+	"redlockctl/tui/source"
 )
 
 // Player is a record that stands at a moment, as a source of snapshots: the screen shows it
@@ -24,7 +24,7 @@ type Player struct {
 	closed  bool
 }
 
-var _ tui.Recording = (*Player)(nil)
+var _ source.Recording = (*Player)(nil)
 
 // NewPlayer begins at a moment.
 func NewPlayer(r *record.Reader, at time.Time) (*Player, error) {
@@ -67,7 +67,7 @@ func (p *Player) Shift(d time.Duration) error {
 	return p.moveTo(p.moment.Snapshot.At.Add(d))
 }
 
-// Step implements [tui.Recording].
+// Step implements [source.Recording].
 func (p *Player) Step(back bool, lock string) (bool, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -105,10 +105,10 @@ func (p *Player) at() *record.Moment {
 // By is who recorded this moment.
 func (p *Player) By() string { return p.at().By }
 
-// Snapshot implements [tui.Source].
+// Snapshot implements [source.Source].
 func (p *Player) Snapshot() *monitor.Snapshot { return p.at().Snapshot }
 
-// Changed implements [tui.Source].
+// Changed implements [source.Source].
 func (p *Player) Changed(version uint64) <-chan struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -120,16 +120,16 @@ func (p *Player) Changed(version uint64) <-chan struct{} {
 	return p.changed
 }
 
-// ChangedSince implements [tui.Source]: every moment is another one.
+// ChangedSince implements [source.Source]: every moment is another one.
 func (p *Player) ChangedSince(uint64) ([]string, bool) { return nil, false }
 
-// EventsSince implements [tui.Source].
+// EventsSince implements [source.Source].
 func (p *Player) EventsSince(uint64) ([]monitor.Event, uint64) { return p.Snapshot().Events, 0 }
 
 // historyGrants are as many holders as the history of a lock has.
 const historyGrants = 50
 
-// History implements [tui.Source]: the holders that a lock had until the moment.
+// History implements [source.Source]: the holders that a lock had until the moment.
 func (p *Player) History(lock string) (out []monitor.Event) {
 	at := p.Snapshot().At
 	grants, err := p.reader.GrantsOf(lock, record.Span{Until: at.Add(time.Millisecond)}, historyGrants)
@@ -148,15 +148,15 @@ func (p *Player) History(lock string) (out []monitor.Event) {
 	return out
 }
 
-// Holders implements [tui.Recording].
+// Holders implements [source.Recording].
 func (p *Player) Holders(lock string, from, to time.Time) ([]view.GrantDoc, error) {
 	return HoldersOf(p.reader, lock, from, to)
 }
 
-// ID implements [tui.Guard]: none runs here.
+// ID implements [source.Guard]: none runs here.
 func (p *Player) ID() string { return "" }
 
-// Status implements [tui.Guard]: what one said then.
+// Status implements [source.Guard]: what one said then.
 func (p *Player) Status() []restartguard.NodeStatus { return p.at().Fences }
 
 // Close ends the reading.
@@ -194,12 +194,21 @@ func PastGrants(grants []record.Grant) []view.GrantDoc {
 	return docs
 }
 
+// PastEvents are the documents of events.
+func PastEvents(events []record.Event) []view.PastEventDoc {
+	docs := make([]view.PastEventDoc, 0, len(events))
+	for _, e := range events {
+		docs = append(docs, view.PastEventDoc{At: e.At, Kind: e.Kind, Node: safetext.Optional(e.Node), Lock: safetext.Optional(e.Lock), Text: safetext.New(e.Text)})
+	}
+	return docs
+}
+
 // OpenRecording is what opens the record of a cluster for the screen; nil: there is none.
-func OpenRecording(path, cluster string) func() (tui.Recording, error) {
+func OpenRecording(path, cluster string) func() (source.Recording, error) {
 	if path == "" {
 		return nil
 	}
-	return func() (tui.Recording, error) {
+	return func() (source.Recording, error) {
 		r, err := record.OpenReader(path, cluster)
 		if err != nil {
 			return nil, err

@@ -101,7 +101,7 @@ func (d *post) run(ctx context.Context) error {
 		d.log.Warn("nothing is remembered: fenced nodes wait for all of D", "error", safetext.Printable(err.Error()))
 	}
 	if err := d.memory.Full(); err != nil {
-		d.log.Error("the disk is full: the guard guards, but what it learns is forgotten at its end until there is room", "error", safetext.Printable(err.Error()))
+		d.log.Error("the disk is full: the guard works, but until there is room, what it learns is lost when it ends", "error", safetext.Printable(err.Error()))
 	}
 	if d.metrics, err = d.listen(); err != nil {
 		return err
@@ -229,7 +229,7 @@ func (d *post) watch(ctx context.Context, guard *restartguard.Guard, plan guardP
 	}
 	mon, err := newMonitor(plan.Nodes, plan.Monitor)
 	if err != nil {
-		d.log.Error("the locks cannot be watched; the guard goes on", "error", safetext.Printable(err.Error()))
+		d.log.Error("the locks cannot be watched; the guard continues", "error", safetext.Printable(err.Error()))
 		return func() {}
 	}
 	mon.Guarded(func() monitor.GuardView { return sightOf(guard) })
@@ -241,7 +241,7 @@ func (d *post) watch(ctx context.Context, guard *restartguard.Guard, plan guardP
 		most := int64(d.share)*plan.Monitor.MaxMemory + guardMemory
 		if errors.Is(withinMemory(ctx, most, usedMemory, mon.Run), errTooMuchMemory) {
 			d.metrics.Show(about)
-			d.log.Error("watching the locks takes too much memory and is given up; the guard goes on", "max_memory", plan.Monitor.MaxMemory)
+			d.log.Error("watching the locks takes too much memory and is given up; the guard continues", "max_memory", plan.Monitor.MaxMemory)
 		}
 	})
 	return wg.Wait

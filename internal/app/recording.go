@@ -39,7 +39,7 @@ func recorded(ctx context.Context, wg *sync.WaitGroup, opt record.Options, from 
 		case errors.Is(err, record.ErrInUse):
 			e.Level, e.Text = monitor.LevelInfo, safetext.New("another process on this machine records this cluster")
 		case err != nil:
-			e.Level, e.Text = monitor.LevelAlarm, safetext.New("nothing is recorded; all else goes on: "+err.Error())
+			e.Level, e.Text = monitor.LevelAlarm, safetext.New("nothing is recorded; everything else continues: "+err.Error())
 		}
 		from.Note(e)
 	}

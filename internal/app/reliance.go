@@ -59,7 +59,7 @@ func (s *Session) runOrRely(ctx context.Context, g *restartguard.Guard) {
 		s.show()
 		_ = g.Run(ctx)
 	case cannotTell:
-		s.noteGuard(true, "this user may not call PUBSUB CHANNELS, so that it is not known if a guard watches: this console runs none. "+
+		s.noteGuard(true, "this user may not call PUBSUB CHANNELS, so it is not known whether a guard watches: this console runs none. "+
 			"Give it the rights that redlockctl config acl prints; where no other guard runs, start the console with --guard")
 	default:
 		s.rely(ctx, others)
@@ -94,7 +94,7 @@ func (s *Session) rely(ctx context.Context, others []announce.Guard) {
 			seen = time.Now() // nothing can be told
 		case !gone && time.Since(seen) > goneAfter:
 			gone = true
-			s.noteGuard(true, monitor.GuardName(others[0])+" is gone, on which this console relied, and no other guard is seen: "+
+			s.noteGuard(true, monitor.GuardName(others[0])+" is gone; this console relied on it, and no other guard is seen: "+
 				"nodes that are fenced do not rejoin. Start redlockctl guard, or start this console again")
 		}
 	}

@@ -13,12 +13,14 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"time"
 
 	"github.com/charmbracelet/colorprofile"
 
 	"redlockctl/internal/config"
 	"redlockctl/internal/private"
 	"redlockctl/tui"
+	"redlockctl/tui/prefs"
 )
 
 // OnMachine adds to the options of the screen what a machine gives it: where it
@@ -36,37 +38,75 @@ func OnMachine(opt tui.Options, getenv func(string) string) tui.Options {
 // filter in the history may name holders.
 type uiStore struct{ path string }
 
-// mostUI bounds what is read.
-const mostUI = 1 << 20
+const (
+	mostUI = 1 << 20         // bytes of it that are read
+	uiWait = 2 * time.Second // for another console that changes it
+)
 
-// Load reads the file; one that is not there holds the defaults.
-func (s uiStore) Load() (p tui.Preferences, err error) {
-	f, err := os.Open(s.path)
-	if errors.Is(err, fs.ErrNotExist) {
+var errDamaged = errors.New("is damaged")
+
+// Load reads the file; one that is not there holds the defaults. What is wrong comes first in an error, and
+// the path last: a narrow screen cuts it.
+func (s uiStore) Load() (p prefs.Preferences, err error) {
+	doc, err := s.read()
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
 		return p, nil
-	}
-	if err != nil {
-		return p, err
-	}
-	defer f.Close()
-	doc, err := io.ReadAll(io.LimitReader(f, mostUI))
-	if err != nil {
-		return p, err
+	case err != nil:
+		return p, s.failed("cannot be read", err)
 	}
 	if err := json.Unmarshal(doc, &p); err != nil {
-		return tui.Preferences{}, fmt.Errorf("%s: %w", s.path, err)
+		return prefs.Preferences{}, fmt.Errorf("ui.json %w (%s: %w)", errDamaged, s.path, err)
 	}
 	return p, nil
 }
 
-// Save replaces the file as a whole: who reads it never sees a half.
-func (s uiStore) Save(p tui.Preferences) error {
-	doc, err := json.MarshalIndent(p, "", "  ")
+func (s uiStore) read() ([]byte, error) {
+	f, err := os.Open(s.path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, mostUI))
+}
+
+// failed is an error of the file with its cause before its path.
+func (s uiStore) failed(what string, err error) error {
+	cause := err
+	if at := (*fs.PathError)(nil); errors.As(err, &at) {
+		cause = at.Err
+	}
+	return fmt.Errorf("ui.json %s: %w (%s)", what, cause, s.path)
+}
+
+// Change reads the file and replaces it as a whole, while no other console does so: who reads it never
+// sees a half, and no console takes back what another one kept. A file that is damaged is made anew.
+func (s uiStore) Change(change func(*prefs.Preferences)) error {
+	if err := s.change(change); err != nil {
+		return s.failed("cannot be written", err)
+	}
+	return nil
+}
+
+func (s uiStore) change(change func(*prefs.Preferences)) error {
+	if err := os.MkdirAll(filepath.Dir(s.path), 0o700); err != nil {
+		return err
+	}
+	lock, err := private.Open(s.path+".lock", os.O_RDWR|os.O_CREATE, 0o600, private.Nobody)
 	if err != nil {
 		return err
 	}
-	dir := filepath.Dir(s.path)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	defer lock.Close() // which gives the lock back
+	if err := private.Lock(lock, false, uiWait); err != nil {
+		return err
+	}
+	p, err := s.Load()
+	if err != nil && !errors.Is(err, errDamaged) {
+		return err
+	}
+	change(&p)
+	doc, err := json.MarshalIndent(p, "", "  ")
+	if err != nil {
 		return err
 	}
 	return private.Replace(s.path, append(doc, '\n'))

@@ -1,13 +1,16 @@
 package app
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
+	"strings"
+	"sync"
 	"testing"
 
 	"redlockctl/internal/config"
-	"redlockctl/tui"
+	"redlockctl/tui/prefs"
 	"redlockctl/tui/styles"
 )
 
@@ -27,12 +30,12 @@ func TestUIStore(t *testing.T) {
 	}
 
 	s := uiStore{path}
-	if p, err := s.Load(); err != nil || !reflect.DeepEqual(p, tui.Preferences{}) {
+	if p, err := s.Load(); err != nil || !reflect.DeepEqual(p, prefs.Preferences{}) {
 		t.Errorf("a file that is not there: %+v, %v", p, err)
 	}
-	want := tui.Preferences{Clusters: map[string]tui.Table{"orders": {Columns: []string{"state", "ends"}, Sort: "name"}}, Theme: styles.ThemeLight, History: []string{"filter state:bare", "q"}}
+	want := prefs.Preferences{Clusters: map[string]prefs.Table{"orders": {Columns: []string{"state", "ends"}, Sort: "name"}}, Theme: styles.ThemeLight, History: []string{"filter state:bare", "q"}}
 	for range 2 {
-		if err := s.Save(want); err != nil {
+		if err := s.Change(func(p *prefs.Preferences) { *p = want }); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -43,14 +46,68 @@ func TestUIStore(t *testing.T) {
 	if err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("%v, %v", info.Mode(), err)
 	}
-	if left, _ := os.ReadDir(filepath.Dir(path)); len(left) != 1 {
+	if left, _ := os.ReadDir(filepath.Dir(path)); len(left) != 2 || left[1].Name() != "ui.json.lock" {
 		t.Errorf("%v is left", left)
 	}
 	if err := os.WriteFile(path, []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if p, err := s.Load(); err == nil || !reflect.DeepEqual(p, tui.Preferences{}) {
+	if p, err := s.Load(); err == nil || !reflect.DeepEqual(p, prefs.Preferences{}) {
 		t.Errorf("a damaged file: %+v, %v", p, err)
+	} else if !strings.HasPrefix(err.Error(), "ui.json is damaged ("+path+": ") {
+		t.Errorf("a narrow screen cuts what is wrong: %v", err)
+	}
+	taken := uiStore{filepath.Join(path, "ui.json")} // below a file
+	if err := taken.Change(func(*prefs.Preferences) {}); err == nil || !strings.HasPrefix(err.Error(), "ui.json cannot be written: not a directory (") {
+		t.Errorf("a narrow screen cuts why: %v", err)
+	}
+	if _, err := taken.Load(); err == nil || !strings.HasPrefix(err.Error(), "ui.json cannot be read: not a directory (") {
+		t.Errorf("a narrow screen cuts why: %v", err)
+	}
+	if err := s.Change(func(p *prefs.Preferences) { p.Mouse = true }); err != nil {
+		t.Error(err)
+	}
+	if p, err := s.Load(); err != nil || !p.Mouse {
+		t.Errorf("made anew: %+v, %v", p, err)
+	}
+	if err := os.Chmod(path, 0); err == nil && os.Geteuid() != 0 {
+		if err := s.Change(func(*prefs.Preferences) {}); err == nil {
+			t.Error("what cannot be read was replaced")
+		}
+	}
+}
+
+// Consoles that keep something at the same moment do not take back what another one kept.
+func TestConsolesKeepTheirOwnChoices(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "ui.json")
+	const consoles, choices = 4, 10
+	var all sync.WaitGroup
+	for i := range consoles {
+		all.Go(func() {
+			s := uiStore{path}
+			for range choices {
+				err := s.Change(func(p *prefs.Preferences) {
+					if p.Clusters == nil {
+						p.Clusters = map[string]prefs.Table{}
+					}
+					name := fmt.Sprint("cluster", i)
+					p.Clusters[name] = prefs.Table{Columns: append(p.Clusters[name].Columns, "state")}
+				})
+				if err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	p, err := uiStore{path}.Load()
+	if err != nil || len(p.Clusters) != consoles {
+		t.Fatalf("%v, %v", p.Clusters, err)
+	}
+	for name, table := range p.Clusters {
+		if len(table.Columns) != choices {
+			t.Errorf("%s kept %d of %d choices", name, len(table.Columns), choices)
+		}
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"redlockctl/monitor/observe"
 	"redlockctl/restartguard"
 	"redlockctl/tui"
+	"redlockctl/tui/source"
 )
 
 // GuardMode is whether a session runs a guard.
@@ -39,8 +40,8 @@ type Session struct {
 	cluster string
 	metrics *Metrics
 	export  metrics.Export
-	record  func() (tui.Recording, error) // nil: nothing is recorded
-	audit   func() *view.AuditLog         // nil: nothing is logged
+	record  func() (source.Recording, error) // nil: nothing is recorded
+	audit   func() *view.AuditLog            // nil: nothing is logged
 	showing sync.Mutex
 }
 

@@ -15,7 +15,7 @@ import (
 	"redlockctl/internal/operator"
 	"redlockctl/redlock"
 	"redlockctl/restartguard"
-	"redlockctl/tui"
+	"redlockctl/tui/action"
 )
 
 // twoClusters is what the screen changes between: bank is read-only, shop is
@@ -72,7 +72,7 @@ func TestReadOnlyIsAClustersOwn(t *testing.T) {
 		}
 		errs := map[string]error{}
 		_, errs["acquire"] = a.AcquireWith(ctx, "job:2", time.Second, operator.AcquireOptions{})
-		var k tui.Kept
+		var k action.Kept
 		if k, errs["keep"] = a.Keep(ctx, "job:3", 10*time.Second, operator.AcquireOptions{}); k != nil {
 			_, errs["release of what is kept"] = k.Release(ctx)
 		}

@@ -33,9 +33,9 @@ func NewWaiter(ctx context.Context, cfg *config.Config, names []string) (w *Wait
 	w.seen = &seen
 	var waiting []string
 	for _, n := range s.Nodes {
-		// One that is down may come up fenced; one that is held no guard opens.
-		closed := n.State == monitor.NodeFenced || n.State == monitor.NodeDown && methods[n.Name].Kind != restartguard.MethodNone
-		if closed && slices.Contains(names, n.Name) {
+		// One that is down may start fenced; no guard lets a cordoned one rejoin.
+		fenced := n.State == monitor.NodeFenced || n.State == monitor.NodeDown && methods[n.Name].Kind != restartguard.MethodNone
+		if fenced && slices.Contains(names, n.Name) {
 			waiting = append(waiting, n.Name)
 		}
 	}
@@ -45,7 +45,7 @@ func NewWaiter(ctx context.Context, cfg *config.Config, names []string) (w *Wait
 	return w, seen.Missing(waiting...)
 }
 
-// Serves waits until a node serves, or ctx ends; the error says who opens it.
+// Serves waits until a node serves, or ctx ends; the error says who lets it rejoin.
 func (w *Waiter) Serves(ctx context.Context, name string) error {
 	node, method, err := NodeOf(w.cfg, name)
 	if err != nil {

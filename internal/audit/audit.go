@@ -11,53 +11,16 @@
 package audit
 
 import (
-	"cmp"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
-	"os/user"
 	"path/filepath"
-	"strings"
 	"sync"
 	"time"
 
 	"redlockctl/internal/private"
 )
-
-// The phases of an act.
-const (
-	Intent = "intent"
-	Done   = "done"
-	Failed = "failed"
-)
-
-// formerActs are the names that acts had in older lines, with those that they have now.
-var formerActs = map[string]string{
-	"node fence": "node cordon", "node hold": "node cordon", "node open": "node rejoin",
-	"node closed": "node fenced", "node opened": "node rejoined", "node held": "node cordoned",
-}
-
-// PresentAct is the name that an act has now; older lines of a log keep theirs.
-func PresentAct(act string) string { return cmp.Or(formerActs[strings.ToLower(act)], act) }
-
-// Record is one line of the log.
-type Record struct {
-	Time     time.Time `json:"time"`
-	ID       string    `json:"id"`    // the same for the intent and its outcome
-	Phase    string    `json:"phase"` // "intent", then "done" or "failed"
-	Actor    string    `json:"actor"` // user@host
-	Cluster  string    `json:"cluster"`
-	Act      string    `json:"act"` // "force-release", "node cordon", …
-	Target   string    `json:"target"`
-	Reason   string    `json:"reason,omitempty"`
-	TokenSHA string    `json:"token_sha256,omitempty"` // never the token itself
-	Detail   string    `json:"detail,omitempty"`
-}
-
-// NewID is a random id for an intent and its outcome.
-func NewID() string { return rand.Text() }
 
 // TokenSHA is what stands in the log for a token: who knows the token can find
 // its lines, and nobody learns it from them. The empty token has none.
@@ -66,21 +29,6 @@ func TokenSHA(token string) string {
 		return ""
 	}
 	return sumOf([]byte(token))
-}
-
-// Actor is user@host of this process, with the user behind sudo: who stands in a
-// record.
-func Actor(getenv func(string) string) string {
-	name := ""
-	if u, err := user.Current(); err == nil {
-		name = u.Username
-	}
-	host, _ := os.Hostname()
-	actor := cmp.Or(name, getenv("USER"), fmt.Sprintf("uid %d", os.Getuid())) + "@" + cmp.Or(host, "unknown")
-	if by := getenv("SUDO_USER"); by != "" && by != name {
-		actor += " (sudo of " + by + ")"
-	}
-	return actor
 }
 
 // HeadPath is the file beside a log that holds the end of its chain.
@@ -92,7 +40,7 @@ func HeadPath(path string) string { return path + ".head" }
 const lockWait = 5 * time.Second
 
 // ErrBusy is returned when another process does not give the log free.
-var ErrBusy = errors.New("another process is writing to it, and does not come to an end")
+var ErrBusy = errors.New("another process keeps writing to it")
 
 // Log is an open audit log. It is safe for use by many goroutines, and several
 // processes may append to the same file.
@@ -242,17 +190,13 @@ func (l *Log) setHead(h head) error {
 
 // lock takes the lock of the side file, shared or not.
 func lock(f *os.File, share bool, wait time.Duration) (unlock func(), err error) {
-	for deadline := time.Now().Add(wait); ; time.Sleep(2 * time.Millisecond) {
-		err := private.TryLock(f, share)
-		switch {
-		case err == nil:
-			return func() { _ = private.Unlock(f) }, nil
-		case !errors.Is(err, private.ErrLocked):
-			return nil, err
-		case time.Now().After(deadline):
-			return nil, ErrBusy
-		}
+	switch err := private.Lock(f, share, wait); {
+	case errors.Is(err, private.ErrLocked):
+		return nil, ErrBusy
+	case err != nil:
+		return nil, err
 	}
+	return func() { _ = private.Unlock(f) }, nil
 }
 
 // follow opens both files anew if those at the paths are others by now: a log

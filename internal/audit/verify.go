@@ -9,6 +9,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
 )
 
@@ -64,7 +65,7 @@ const leastKnown = 16
 const mostBroken = 100
 
 // ErrHash is returned for what cannot be the hash of a line.
-var ErrHash = errors.New("it is no hash of a line: 16 to 64 hexadecimal digits")
+var ErrHash = errors.New("it is not the hash of a line: 16 to 64 hexadecimal digits")
 
 // Verify looks at the chain of a log: the file at the last path, and those that
 // were rotated away before it, the oldest first. It is [fs.ErrNotExist] where
@@ -233,7 +234,7 @@ func (v *verifier) link(path string, n int, l link, sum string, err error, befor
 		v.broken(path, n, "the chain could not simply go on here: %s", l.Chain)
 	case first && l.Seq == 1, l.Seq == 1 && v.Last == 0:
 		if l.Prev != before {
-			v.broken(path, n, "what stands above it, from before there was a chain, is not what stood there when it was written")
+			v.broken(path, n, "the lines above it, from before there was a chain, have changed since it was written")
 		}
 		v.Before += above
 	case first:
@@ -339,4 +340,24 @@ func Read(path string, each func(Entry) error) error {
 			return err
 		}
 	}
+}
+
+// Latest are the lines of a log that match, the oldest first; with last only so many,
+// the latest. A log that is not there is an empty one.
+func Latest(path string, last int, match func(Entry) bool) (kept []Entry, err error) {
+	err = Read(path, func(e Entry) error {
+		if match(e) {
+			if kept = append(kept, e); last > 0 && len(kept) > 2*last { // a log may be long
+				kept = slices.Delete(kept, 0, len(kept)-last)
+			}
+		}
+		return nil
+	})
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	if last > 0 {
+		kept = kept[max(0, len(kept)-last):]
+	}
+	return kept, nil
 }

@@ -128,7 +128,7 @@ func TestVerifyNamesTheLine(t *testing.T) {
 		{"a line was repeated", func(_ *testing.T, l []string) []string { return slices.Insert(l, 2, l[1]) }, 3, "moved or repeated"},
 		{"a line was inserted", func(_ *testing.T, l []string) []string { return slices.Insert(l, 2, `{"id":"x"}`+"\n") }, 3, "has no hash"},
 		{"the first line was removed", func(_ *testing.T, l []string) []string { return l[1:] }, 1, "begins with number 2"},
-		{"a line was put in front", func(_ *testing.T, l []string) []string { return slices.Insert(l, 0, `{"id":"x"}`+"\n") }, 2, "what stands above it"},
+		{"a line was put in front", func(_ *testing.T, l []string) []string { return slices.Insert(l, 0, `{"id":"x"}`+"\n") }, 2, "the lines above it"},
 		{"the tail was cut", func(_ *testing.T, l []string) []string { return l[:3] }, 0, "at the end of the log: numbers 4 to 5 are missing"},
 		{"the last line was removed", func(_ *testing.T, l []string) []string { return l[:4] }, 0, "number 5 is missing"},
 		{"the last line was replaced", func(t *testing.T, l []string) []string {

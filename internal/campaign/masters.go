@@ -7,7 +7,6 @@ import (
 	"net"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -15,20 +14,9 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"redlockctl/internal/lab"
+	"redlockctl/internal/serverinfo"
 	"redlockctl/redlock"
 )
-
-// master is a server that is killed.
-type master interface {
-	Node() *redlock.Node
-	// crash kills it, and sees to its next start. lost is a moment before the end of
-	// the incarnation, or the start of the next; zero if there was none to kill.
-	crash(ctx context.Context) (lost time.Time, err error)
-	// watch opens what asks the next incarnation whether it serves, and how many SETs
-	// it has executed; !ok when it has ended.
-	watch() (ask func(context.Context) (serves bool, sets int, ok bool), end func())
-	end()
-}
 
 // lockUser is the ACL user of the clients.
 const lockUser, lockPassword = "locks", "campaign"
@@ -110,17 +98,11 @@ func (f fenced) watch() (func(context.Context) (bool, int, bool), func()) {
 // accepted is how many SETs an incarnation has executed. Those that the fence refused
 // are not among the calls.
 func accepted(info string) int {
-	for line := range strings.Lines(info) {
-		if rest, ok := strings.CutPrefix(strings.TrimSpace(line), "cmdstat_set:calls="); ok {
-			calls, _, _ := strings.Cut(rest, ",")
-			n, err := strconv.Atoi(calls)
-			if err != nil {
-				return 1 // it counts something
-			}
-			return n
-		}
+	calls, err := serverinfo.Calls(info, "set")
+	if err != nil {
+		return 1 // it counts something
 	}
-	return 0
+	return int(calls)
 }
 
 // supervised is a server under "redlockctl supervise".
@@ -169,10 +151,8 @@ func (s *supervised) end() {
 func (s *supervised) pid(ctx context.Context) int {
 	c := s.node.OneConnection(watchTimeout)
 	defer c.Close()
-	_, rest, _ := strings.Cut(c.Info(ctx, "server").Val(), "process_id:")
-	line, _, _ := strings.Cut(rest, "\r")
-	pid, _ := strconv.Atoi(line)
-	return pid
+	pid, _ := serverinfo.Number(c.Info(ctx, "server").Val(), "process_id")
+	return int(pid)
 }
 
 // crash kills the server, or its supervisor and the server with it.

@@ -70,3 +70,12 @@ func (p *program) killed() int {
 	defer p.mu.Unlock()
 	return p.kills
 }
+
+func sleep(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+	case <-t.C:
+	}
+}

@@ -94,12 +94,3 @@ func (r *record) saw(node string, serves bool, sets int, took, delay time.Durati
 	}
 	return true
 }
-
-func sleep(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-	case <-t.C:
-	}
-}

@@ -4,11 +4,14 @@ import (
 	"io"
 	"strings"
 	"testing"
+
+	"redlockctl/internal/cli/flags"
+	"redlockctl/internal/cli/printer"
 )
 
 // What needs Unix is refused on Windows before anything is done, and nothing else is.
 func TestWhatRunsOnWindows(t *testing.T) {
-	root := (&commandLine{in: strings.NewReader(""), out: io.Discard, errOut: io.Discard, getenv: func(string) string { return "" }}).rootCommand()
+	root := newCommandLine(&printer.Printer{In: strings.NewReader(""), Out: io.Discard, Err: io.Discard, Getenv: func(string) string { return "" }}).rootCommand()
 	for line, runs := range map[string]bool{
 		"guard": false, "run": false, "supervise": false, "lab up": false, "lab down": false,
 		"status": true, "locks": true, "guard status": true, "acquire": true, "revoke": true, "demo": true, "history": true, "audit show": true,
@@ -17,10 +20,10 @@ func TestWhatRunsOnWindows(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := runsOn(cmd, "windows"); (err == nil) != runs {
+		if err := flags.RunsOn(cmd, "windows"); (err == nil) != runs {
 			t.Errorf("%s on Windows: %v", line, err)
 		}
-		if err := runsOn(cmd, "freebsd"); err != nil {
+		if err := flags.RunsOn(cmd, "freebsd"); err != nil {
 			t.Errorf("%s on FreeBSD: %v", line, err)
 		}
 	}

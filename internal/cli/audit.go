@@ -9,9 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"redlockctl/internal/app"
 	"redlockctl/internal/audit"
-	"redlockctl/internal/config"
+	"redlockctl/internal/cli/exit"
+	"redlockctl/internal/cli/flags"
 	"redlockctl/internal/filter"
 	"redlockctl/internal/safetext"
 	"redlockctl/internal/view"
@@ -33,25 +33,6 @@ type verifyJSON struct {
 // errNotIntact is returned when the audit log is not what was written.
 var errNotIntact = errors.New("the audit log is not intact")
 
-// auditPath is the log of the configuration.
-func (a *commandLine) auditPath() (string, error) {
-	cfg, err := a.load()
-	if errors.Is(err, config.ErrNoCluster) { // it is the same for all of a file
-		set, _, serr := a.loadAll()
-		if serr != nil {
-			return "", serr
-		}
-		cfg, err = set.Clusters[0], nil
-	}
-	if err != nil {
-		return "", err
-	}
-	if cfg.Audit.Path == "" {
-		return "", app.ConfigError{Err: errors.New("[audit] path is missing, and neither XDG_STATE_HOME nor HOME gives a default")}
-	}
-	return cfg.Audit.Path, nil
-}
-
 // auditFilter chooses lines of the log.
 type auditFilter struct {
 	since    time.Time
@@ -68,10 +49,10 @@ type auditFilter struct {
 func (f *auditFilter) read(terms string) error {
 	f.terms, f.now = view.AuditLanguage.Parse(terms), time.Now()
 	if f.terms.Unclosed() {
-		return usageError{errOpenQuote}
+		return exit.Usage(flags.ErrOpenQuote)
 	}
 	if err := f.terms.Check(nil); err != nil {
-		return usageError{err}
+		return exit.Usage(err)
 	}
 	return nil
 }
@@ -101,9 +82,9 @@ func (a *commandLine) auditShowCommand() *cobra.Command {
 	var from, to, terms string
 	var f auditFilter
 	var last int
-	var tok tokenFlags
-	var as listing
-	cmd := as.add(outputs(&cobra.Command{
+	var tok flags.Token
+	var as flags.Listing
+	cmd := as.Add(flags.Outputs(&cobra.Command{
 		Use:   "show",
 		Short: "What was done: when, by whom, with what outcome",
 		Long: `Prints the audit log, the oldest line first. Each act has two lines of one id: the
@@ -118,7 +99,7 @@ one of them, with ! before a term the opposite. --columns chooses columns, --sor
 		Example: `redlockctl audit show --since 1h
 redlockctl audit show --filter "phase:failed actor:alice"
 redlockctl audit show --act force-release -o jsonl`,
-		Args: noArgs,
+		Args: flags.NoArgs,
 		RunE: a.run(func(context.Context, []string) error {
 			err := f.read(terms)
 			if err != nil {
@@ -132,13 +113,10 @@ redlockctl audit show --act force-release -o jsonl`,
 					continue
 				}
 				if *m.at, err = view.ParseMoment(m.said, time.Now()); err != nil {
-					return usageError{fmt.Errorf("%s %w", m.flag, err)}
+					return exit.Usagef("%s %w", m.flag, err)
 				}
 			}
-			if last < 0 {
-				return usageError{fmt.Errorf("--last %d is negative", last)}
-			}
-			token, err := tok.read(a.in)
+			token, err := tok.Read(a.In)
 			if err != nil {
 				return err
 			}
@@ -153,42 +131,42 @@ redlockctl audit show --act force-release -o jsonl`,
 	fl := cmd.Flags()
 	fl.StringVar(&from, "since", "", `only what is not older: "1h30m ago", or a time such as "yesterday 03:12" or "2026-01-31 15:04"`)
 	fl.StringVar(&to, "until", "", `only what is not later: "10m ago", or a time`)
-	fl.StringVar(&f.resource, "resource", "", "only acts on this lock or node")
-	fl.StringVar(&f.act, "act", "", "only this act: acquire, release, revoke, force-release, node cordon, run, …")
+	fl.StringVar(&f.resource, "resource", "", "only actions on this lock or node")
+	fl.StringVar(&f.act, "act", "", "only this action: acquire, release, revoke, force-release, node cordon, run, …")
 	fl.StringVar(&terms, "filter", "", "only what these terms choose: a part of what is told, actor:PART, act:PART, phase:failed, …")
 	_ = cmd.RegisterFlagCompletionFunc("filter", a.completeAuditFilter)
 	fl.IntVar(&last, "last", 0, "only so many lines, the latest (0: all)")
-	tok.add(cmd)
+	tok.Add(cmd)
 	return cmd
 }
 
 // showAudit prints the lines that a filter chooses.
-func (a *commandLine) showAudit(path string, f auditFilter, last int, as *listing) error {
-	kept, err := latest(path, last, f.match)
+func (a *commandLine) showAudit(path string, f auditFilter, last int, as *flags.Listing) error {
+	kept, err := audit.Latest(path, last, f.match)
 	if err != nil {
 		return err
 	}
-	if kept, err = sorted(as, view.AuditColumns(), kept); err != nil {
+	if kept, err = flags.Sorted(as, view.AuditColumns(), kept); err != nil {
 		return err
 	}
 	switch {
-	case a.output == "jsonl":
+	case a.Output == "jsonl":
 		for _, e := range kept {
-			if err := printLine(a.out, document{"audit line", view.DocOfAudit(e)}); err != nil {
+			if err := a.Line("audit line", view.DocOfAudit(e)); err != nil {
 				return err
 			}
 		}
 		return nil
-	case a.output == "json":
-		return printJSON(a.out, document{"audit", auditJSON{Path: safetext.New(path), Records: auditDocs(kept)}})
-	case len(kept) == 0 && a.output != "csv":
-		fmt.Fprintln(a.out, nothingLogged(f.all()))
+	case a.Output == "json":
+		return a.JSON("audit", auditJSON{Path: safetext.New(path), Records: view.Docs(kept, view.DocOfAudit)})
+	case len(kept) == 0 && a.Output != "csv":
+		fmt.Fprintln(a.Out, nothingLogged(f.all()))
 		if hint := f.terms.Hint(); hint != "" {
-			fmt.Fprintf(a.errOut, "redlockctl: filter: %s\n", safetext.Printable(hint))
+			a.Note("filter: %s", safetext.Printable(hint))
 		}
 		return nil
 	}
-	return a.listAudit(as, view.AuditColumns(), kept)
+	return a.listAudit(as.Columns, kept)
 }
 
 // nothingLogged says why no line is listed; all: none was left out by a filter.
@@ -203,7 +181,7 @@ func (a *commandLine) auditVerifyCommand() *cobra.Command {
 	var opt audit.VerifyOptions
 	cmd := &cobra.Command{
 		Use:   "verify [FILE...]",
-		Short: "Is the audit log what was written?",
+		Short: "Check the audit log for tampering",
 		Long: `Each line of the log has the SHA-256 of the line before, and the end of this chain
 stands in a file beside it (".head"). So it is seen when a line was changed,
 inserted, moved or removed, and when the end is missing. Exit code 0 when the chain
@@ -229,11 +207,11 @@ redlockctl audit verify --contains 5f70bf18a0860070`,
 				}
 				files = []string{path}
 			}
-			done := a.progress("reading the audit log")
+			done := a.Progress("reading the audit log")
 			r, err := audit.Verify(files, opt)
 			done()
 			if errors.Is(err, audit.ErrHash) {
-				return usageError{fmt.Errorf("--contains: %w", err)}
+				return exit.Usagef("--contains: %w", err)
 			} else if err != nil {
 				return err
 			}
@@ -246,8 +224,8 @@ redlockctl audit verify --contains 5f70bf18a0860070`,
 }
 
 func (a *commandLine) printVerified(path string, r audit.Report) error {
-	if a.output == "json" {
-		if err := printJSON(a.out, document{"audit verify", verifyJSON{r.Intact(), safetext.New(path), r}}); err != nil {
+	if a.Output == "json" {
+		if err := a.JSON("audit verify", verifyJSON{r.Intact(), safetext.New(path), r}); err != nil {
 			return err
 		}
 	} else {
@@ -255,21 +233,21 @@ func (a *commandLine) printVerified(path string, r audit.Report) error {
 		if !r.Intact() {
 			word, tone = "BROKEN", view.Bad
 		}
-		fmt.Fprintf(a.out, "%s: %s\n", safetext.Escape(path), a.paint(word, tone))
+		fmt.Fprintf(a.Out, "%s: %s\n", safetext.Escape(path), a.Paint(word, tone))
 		if r.Links > 0 {
-			fmt.Fprintf(a.out, "%s in the chain, numbers %d to %d\n", view.Plural(r.Links, "line"), r.First, r.Last)
+			fmt.Fprintf(a.Out, "%s in the chain, numbers %d to %d\n", view.Plural(r.Links, "line"), r.First, r.Last)
 		}
 		if r.Before > 0 {
-			fmt.Fprintf(a.out, "%s from before it\n", view.Plural(r.Before, "line"))
+			fmt.Fprintf(a.Out, "%s from before it\n", view.Plural(r.Before, "line"))
 		}
 		if r.Links > 0 {
-			fmt.Fprintf(a.out, "number %d has the hash %s\n", r.Last, r.Head)
+			fmt.Fprintf(a.Out, "number %d has the hash %s\n", r.Last, r.Head)
 		}
 		for _, b := range r.Broken {
-			fmt.Fprintf(a.out, "  %s\n", safetext.Escape(b.String()))
+			fmt.Fprintf(a.Out, "  %s\n", safetext.Escape(b.String()))
 		}
 		for _, m := range r.Remarks {
-			fmt.Fprintf(a.errOut, "redlockctl: note: %s\n", safetext.Printable(m.String()))
+			a.Note("note: %s", safetext.Printable(m.String()))
 		}
 	}
 	if !r.Intact() {

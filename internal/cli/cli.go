@@ -2,9 +2,9 @@
 // each thing that an operator looks at or does. One file per command.
 //
 // What is asked for goes to standard output, as a plain table or, with
-// --output json, as one document of the schema [Schema]. What went wrong goes
+// --output json, as one document of the schema [printer.Schema]. What went wrong goes
 // to standard error as a line that begins with "redlockctl: ", and into the
-// exit code (see [Exit]). Escape codes are written to terminals only.
+// exit code (see [exit.Code]). Escape codes are written to terminals only.
 package cli
 
 import (
@@ -23,10 +23,10 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/spf13/cobra"
 
-	"redlockctl/internal/adopt"
 	"redlockctl/internal/app"
-	"redlockctl/internal/config"
-	"redlockctl/internal/safetext"
+	"redlockctl/internal/cli/exit"
+	"redlockctl/internal/cli/flags"
+	"redlockctl/internal/cli/printer"
 )
 
 // Main runs the command line with the arguments after the program's name, and
@@ -40,28 +40,26 @@ func Main(args []string, in io.Reader, out, errOut io.Writer) int {
 	go func() {
 		s := <-signals
 		signal.Stop(signals)
-		end(interruption{s})
+		end(exit.Interruption{By: s})
 	}()
 	// go-redis would write lines of its own to standard error, into the middle of
 	// the screen; each failure is an error of a command, or a state of a node.
 	redis.SetLogger(noLog{})
-	a := &commandLine{
-		in: in, out: out, errOut: errOut, getenv: os.Getenv,
-		inTTY: isTerminal(in), outTTY: isTerminal(out), errTTY: isTerminal(errOut),
-	}
+	a := newCommandLine(&printer.Printer{
+		In: in, Out: out, Err: errOut, Getenv: os.Getenv,
+		InTTY: isTerminal(in), OutTTY: isTerminal(out), ErrTTY: isTerminal(errOut),
+	})
 	return int(a.main(ctx, args))
 }
 
-func (a *commandLine) main(ctx context.Context, args []string) Exit {
-	if !a.outTTY {
-		a.out = &remembering{to: a.out}
-	}
+func (a *commandLine) main(ctx context.Context, args []string) exit.Code {
+	a.Remember()
 	a.args = args
 	root := a.rootCommand()
 	root.SetArgs(append([]string{}, args...)) // nil would mean os.Args
-	root.SetIn(a.in)
-	root.SetOut(a.out)
-	root.SetErr(a.errOut)
+	root.SetIn(a.In)
+	root.SetOut(a.Out)
+	root.SetErr(a.Err)
 
 	var err error
 	if a.styledHelp(args) {
@@ -73,67 +71,39 @@ func (a *commandLine) main(ctx context.Context, args []string) Exit {
 		err = root.ExecuteContext(ctx)
 	}
 	if err != nil && !a.began {
-		err = usageError{err}
+		err = exit.Usage(err)
 	}
 	if err != nil && a.began && ctx.Err() != nil && errors.Is(err, context.Canceled) {
-		by := errInterrupted
-		if cause := context.Cause(ctx); errors.As(cause, new(interruption)) {
+		by := exit.ErrInterrupted
+		if cause := context.Cause(ctx); errors.As(cause, new(exit.Interruption)) {
 			by = cause
 		}
-		if _, said := resultsOf(err); said == nil {
+		if _, said := exit.Results(err); said == nil {
 			err = by
 		} else {
 			err = fmt.Errorf("%w: %w", by, err) // nodes have something to tell
 		}
 	}
-	a.report(err)
-	if lost := a.unwritten(); lost != nil && !errors.Is(err, lost) {
-		a.report(lost)
+	exit.Report(a.Err, err)
+	if lost := a.Unwritten(); lost != nil && !errors.Is(err, lost) {
+		exit.Report(a.Err, lost)
 		if err == nil {
-			return ExitFailed
+			return exit.Failed
 		}
 	}
-	return exitOf(err)
+	return exit.Of(err)
 }
 
 // styledHelp reports whether this run is for a page of help on a terminal: what fang is
 // for.
 func (a *commandLine) styledHelp(args []string) bool {
-	if !a.outTTY || a.getenv("NO_COLOR") != "" || slices.Contains(args, "--no-color") {
+	if !a.OutTTY || a.Getenv("NO_COLOR") != "" || slices.Contains(args, "--no-color") {
 		return false
 	}
 	if end := slices.Index(args, "--"); end >= 0 {
 		args = args[:end]
 	}
 	return slices.Contains(args, "--help") || slices.Contains(args, "-h") || len(args) > 0 && args[0] == "help"
-}
-
-// report writes what went wrong to standard error, a line for each problem.
-func (a *commandLine) report(err error) {
-	if err == nil || errors.Is(err, errSilent) {
-		return
-	}
-	if problems := (adopt.Problems)(nil); errors.As(err, &problems) {
-		for _, p := range problems {
-			fmt.Fprintf(a.errOut, "redlockctl: %s\n", safetext.Printable(p.Error()))
-		}
-		return
-	}
-	var several *config.Error
-	if !errors.As(err, &several) {
-		fmt.Fprintf(a.errOut, "redlockctl: %s\n", safetext.Printable(err.Error()))
-		return
-	}
-	for _, p := range several.Problems {
-		// The advice of a problem may have an example of several lines.
-		for i, line := range strings.Split(p.String(), "\n") {
-			if i == 0 {
-				fmt.Fprintf(a.errOut, "redlockctl: %s\n", safetext.Printable(line))
-			} else {
-				fmt.Fprintf(a.errOut, "    %s\n", safetext.Printable(strings.TrimLeft(line, "\t")))
-			}
-		}
-	}
 }
 
 func (a *commandLine) rootCommand() *cobra.Command {
@@ -156,8 +126,7 @@ The configuration is the first of: --config, $REDLOCKCTL_CONFIG, ./config.toml,
 $XDG_CONFIG_HOME/redlockctl/config.toml, /etc/redlockctl/config.toml. With --nodes none
 is read.
 
-Exit codes: 0 done, 1 failed, 2 wrong usage or configuration, 3 contended,
-4 no quorum, 5 not the owner, or lost, 6 refused (read-only, not confirmed).`,
+Exit codes: ` + exit.Help,
 		Example: `# five masters in this process, simulated clients, the console on them
 redlockctl demo
 
@@ -182,7 +151,7 @@ redlockctl locks`,
 			mode := app.GuardUnlessSeen
 			switch {
 			case guard && noGuard:
-				return usageError{errors.New("--guard and --no-guard: give one of them")}
+				return exit.Usagef("--guard and --no-guard: give one of them")
 			case guard:
 				mode = app.GuardAlways
 			case noGuard:
@@ -206,18 +175,21 @@ redlockctl locks`,
 
 // checkGlobals checks the flags that all commands have, before one runs.
 func (a *commandLine) checkGlobals(cmd *cobra.Command, _ []string) error {
-	if err := runsOn(cmd, runtime.GOOS); err != nil {
+	if err := flags.RunsOn(cmd, runtime.GOOS); err != nil {
 		return err
 	}
-	words := outputsOf(cmd)
-	if !slices.Contains(words, a.output) {
-		return fmt.Errorf("--output %q: it is %s", a.output, either(words))
+	if err := flags.NoneNegative(cmd); err != nil {
+		return err
+	}
+	words := flags.OutputsOf(cmd)
+	if !slices.Contains(words, a.Output) {
+		return fmt.Errorf("--output %q: it is %s", a.Output, flags.Either(words))
 	}
 	switch a.jsonSchema {
 	case "v2":
 	case "v1":
-		if a.output == "json" || a.output == "jsonl" {
-			a.out = &remembering{to: &inV1{to: bareOut(a.out)}}
+		if a.Output == "json" || a.Output == "jsonl" {
+			a.InV1()
 		}
 	default:
 		return fmt.Errorf("--json-schema %q: it is v2 or v1", a.jsonSchema)
@@ -234,13 +206,13 @@ func (a *commandLine) addFlags(root *cobra.Command) {
 	pf.StringArrayVar(&a.configPaths, "config", nil, "configuration file; several for the clusters of all of them")
 	pf.StringVar(&a.cluster, "cluster", "", "which cluster of the configuration, where it has several (also $REDLOCKCTL_CLUSTER); the name of that of --nodes")
 	a.nodeFlags(pf)
-	pf.StringVarP(&a.output, "output", "o", "table", "what to print: table or json; of some commands also wide, jsonl or csv")
+	pf.StringVarP(&a.Output, "output", "o", "table", "what to print: table or json; of some commands also wide, jsonl or csv")
 	pf.StringVar(&a.jsonSchema, "json-schema", "v2", "of JSON: v2, or v1 with its older words, for one release")
-	pf.BoolVar(&a.readOnly, "read-only", false, "refuse every act that changes anything")
-	pf.BoolVar(&a.noColor, "no-color", false, "no colours (also $NO_COLOR)")
-	pf.BoolVar(&a.ascii, "ascii", false, "no character beyond ASCII")
+	pf.BoolVar(&a.readOnly, "read-only", false, "refuse every action that changes anything")
+	pf.BoolVar(&a.NoColor, "no-color", false, "no colours (also $NO_COLOR)")
+	pf.BoolVar(&a.ASCII, "ascii", false, "ASCII characters only")
 	_ = root.RegisterFlagCompletionFunc("output", func(cmd *cobra.Command, _ []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
-		return outputsOf(cmd), cobra.ShellCompDirectiveNoFileComp
+		return flags.OutputsOf(cmd), cobra.ShellCompDirectiveNoFileComp
 	})
 	_ = root.RegisterFlagCompletionFunc("cluster", a.completeClusters)
 }
@@ -252,19 +224,19 @@ func (a *commandLine) addCommands(root *cobra.Command) {
 		needsGroups  = "process groups and signals"
 		needsOwners  = "a state directory with owner and mode"
 	)
-	node, guard := a.nodeCommand(), onUnix(a.guardCommand(), needsOwners)
+	node, guard := a.nodeCommand(), flags.OnUnix(a.guardCommand(), needsOwners)
 	node.AddCommand(a.waitCommand(), a.bootFenceCommand())
 	guard.AddCommand(a.guardStatusCommand())
 	root.AddCommand(
 		a.demoCommand(), a.initCommand(),
-		groupOf("lab", "Real masters on this machine, to try things out on", onUnix(a.labUpCommand(), needsServers), onUnix(a.labDownCommand(), needsServers)),
-		groupOf("clusters", "All clusters of the configuration", a.clustersStatusCommand()),
+		flags.GroupOf("lab", "Real masters on this machine, to try things out on", flags.OnUnix(a.labUpCommand(), needsServers), flags.OnUnix(a.labDownCommand(), needsServers)),
+		flags.GroupOf("clusters", "All clusters of the configuration", a.clustersStatusCommand()),
 		a.statusCommand(), a.nodesCommand(), a.locksCommand(),
 		a.acquireCommand(), a.extendCommand(), a.releaseCommand(), a.forceReleaseCommand(), a.revokeCommand(),
-		onUnix(a.superviseCommand(), needsGroups), onUnix(a.runCommand(), needsGroups),
+		flags.OnUnix(a.superviseCommand(), needsGroups), flags.OnUnix(a.runCommand(), needsGroups),
 		node, guard,
-		groupOf("config", "The configuration", a.configCheckCommand(), a.configACLCommand()),
-		groupOf("audit", "The log of what people did with this program", a.auditShowCommand(), a.auditVerifyCommand()),
+		flags.GroupOf("config", "The configuration", a.configCheckCommand(), a.configACLCommand()),
+		flags.GroupOf("audit", "The log of what people did with this program", a.auditShowCommand(), a.auditVerifyCommand()),
 		a.historyCommand(), a.reportCommand(), a.replayCommand(), a.whoCommand(), a.infoCommand(), a.doctorCommand(), a.watchCommand(), a.simulateCommand(), a.manCommand(), a.versionCommand(),
 	)
 }
@@ -278,7 +250,7 @@ func strict(root *cobra.Command) {
 	for _, cmd := range root.Commands() {
 		switch cmd.Name() {
 		case "completion":
-			cmd.Args, cmd.RunE = cobra.ArbitraryArgs, group
+			cmd.Args, cmd.RunE = cobra.ArbitraryArgs, flags.Group
 		case "help":
 			cmd.Args = func(_ *cobra.Command, args []string) error {
 				found, rest, err := root.Find(args)

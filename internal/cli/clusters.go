@@ -2,13 +2,15 @@ package cli
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"redlockctl/internal/app"
+	"redlockctl/internal/cli/exit"
+	"redlockctl/internal/cli/flags"
+	"redlockctl/internal/cli/printer"
 	"redlockctl/internal/safetext"
 	"redlockctl/internal/view"
 	"redlockctl/redlock"
@@ -25,8 +27,8 @@ const fleetTime = 3 * time.Second
 
 func (a *commandLine) clustersStatusCommand() *cobra.Command {
 	var again live
-	var as listing
-	cmd := as.add(again.add(&cobra.Command{
+	var as flags.Listing
+	cmd := as.Add(again.add(&cobra.Command{
 		Use:   "status",
 		Short: "A row for each cluster: verdict, serving, locks, worst finding, guards, D",
 		Long: `Looks at all clusters of the configuration at the same time and prints a row for
@@ -38,7 +40,7 @@ NAME status" looks at one.
 Exit code 4 when a cluster has no quorum, else 7 when not everything could be read in
 time, else 0. With --watch it is 0. In the console the page is :clusters.`,
 		Example: "redlockctl clusters status --sort verdict\nredlockctl clusters status -o json | jq -r '.clusters[] | select(.verdict != \"safe\") | .cluster'",
-		Args:    noArgs,
+		Args:    flags.NoArgs,
 		RunE: a.run(func(ctx context.Context, _ []string) error {
 			if err := again.check(); err != nil {
 				return err
@@ -48,7 +50,7 @@ time, else 0. With --watch it is 0. In the console the page is :clusters.`,
 				return err
 			}
 			for _, cfg := range set.Clusters {
-				a.ascii = a.ascii || cfg.TUI.ASCII
+				a.ASCII = a.ASCII || cfg.TUI.ASCII
 			}
 			if again.most == 0 {
 				again.most = fleetTime
@@ -61,7 +63,7 @@ time, else 0. With --watch it is 0. In the console the page is :clusters.`,
 }
 
 // fleet prints the clusters once, or again and again.
-func (a *commandLine) fleet(ctx context.Context, f *app.Fleet, again *live, as *listing) error {
+func (a *commandLine) fleet(ctx context.Context, f *app.Fleet, again *live, as *flags.Listing) error {
 	run, stop := context.WithCancel(ctx)
 	ended := make(chan struct{})
 	go func() { defer close(ended); f.Run(run) }()
@@ -76,19 +78,15 @@ func (a *commandLine) fleet(ctx context.Context, f *app.Fleet, again *live, as *
 }
 
 // showClusters prints the clusters, and what is missing on standard error.
-func (a *commandLine) showClusters(rows []view.ClusterRow, as *listing) error {
-	sortedRows, err := sorted(as, view.ClusterColumns(), pointers(rows))
+func (a *commandLine) showClusters(rows []view.ClusterRow, as *flags.Listing) error {
+	sortedRows, err := flags.Sorted(as, view.ClusterColumns(), view.Rows(rows))
 	if err != nil {
 		return err
 	}
-	doc := clustersJSON{Clusters: []view.ClusterRowDoc{}}
-	for _, r := range sortedRows {
-		doc.Clusters = append(doc.Clusters, view.DocOfClusterRow(r))
-	}
-	printed, err := a.document(document{"clusters", doc})
+	printed, err := a.Document("clusters", clustersJSON{view.Docs(sortedRows, view.DocOfClusterRow)})
 	if err == nil && !printed {
-		ctx := &view.Context{Glyphs: view.Plain(a.ascii), Now: time.Now()}
-		err = printList(a, as, ctx, view.ClusterColumns(), sortedRows, func(r *view.ClusterRow) any { return view.DocOfClusterRow(r) })
+		ctx := &view.Context{Glyphs: a.Glyphs(), Now: time.Now()}
+		err = printer.List(a.Printer, as.Columns, ctx, view.ClusterColumns(), sortedRows, func(r *view.ClusterRow) any { return view.DocOfClusterRow(r) })
 	}
 	if err != nil {
 		return err
@@ -102,13 +100,13 @@ func (a *commandLine) showClusters(rows []view.ClusterRow, as *listing) error {
 		}
 	}
 	if unread != nil {
-		fmt.Fprintf(a.errOut, "redlockctl: incomplete: locks may be missing: %s\n", strings.Join(unread, ", "))
+		a.Note("incomplete: locks may be missing: %s", strings.Join(unread, ", "))
 	}
 	switch {
 	case down:
-		return silent{redlock.ErrNoQuorum}
+		return exit.Silently(redlock.ErrNoQuorum)
 	case unread != nil:
-		return silent{errIncomplete}
+		return exit.Silently(exit.ErrIncomplete)
 	}
 	return nil
 }

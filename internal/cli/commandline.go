@@ -2,28 +2,24 @@ package cli
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"io"
 	"os"
 	"strings"
-	"syscall"
 
 	"github.com/charmbracelet/x/term"
 	"github.com/spf13/cobra"
 
+	"redlockctl/internal/cli/exit"
+	"redlockctl/internal/cli/printer"
+	"redlockctl/internal/cli/progress"
 	"redlockctl/internal/config"
 	"redlockctl/internal/operator"
 )
 
 // commandLine is one run of the command line: its streams and its global flags.
 type commandLine struct {
-	in          io.Reader
-	out, errOut io.Writer
-	getenv      func(string) string
-	args        []string // behind the name of the program
-
-	inTTY, outTTY, errTTY bool
+	*printer.Printer
+	*progress.Teller
+	args []string // behind the name of the program
 
 	configPaths []string
 	named       config.Flags // the nodes, where they are named without a file
@@ -31,16 +27,16 @@ type commandLine struct {
 	password    string // as it was typed
 	cluster     string
 	jsonSchema  string // v2 or v1
-	output      string
 	readOnly    bool
-	noColor     bool
-	ascii       bool
 
 	// began is set when a command's own code starts: an error before that is one
 	// of usage, whatever cobra calls it.
 	began bool
 	what  string // the command: "acquire", "node cordon"; "console" without one
-	drawn *bar   // the last one
+}
+
+func newCommandLine(p *printer.Printer) *commandLine {
+	return &commandLine{Printer: p, Teller: progress.New(p)}
 }
 
 // noLog drops what a library would log.
@@ -64,15 +60,10 @@ func (a *commandLine) run(f func(ctx context.Context, args []string) error) func
 	}
 }
 
-// color reports whether standard output may be coloured.
-func (a *commandLine) color() bool {
-	return a.outTTY && !a.noColor && a.getenv("NO_COLOR") == "" && a.getenv("TERM") != "dumb"
-}
-
 // tableOnly refuses --output json for a command that prints no document.
 func (a *commandLine) tableOnly(instead string) error {
-	if a.output == "json" {
-		return usageError{fmt.Errorf("this has no JSON output; %s", instead)}
+	if a.Output == "json" {
+		return exit.Usagef("-o json is not supported by this command; %s", instead)
 	}
 	return nil
 }
@@ -90,27 +81,11 @@ func mayAct(cfg *config.Config) error {
 // mayActAnywhere is [mayAct] for what is done without a configuration: what the
 // command line and the environment say.
 func (a *commandLine) mayActAnywhere() error {
-	switch strings.ToLower(a.getenv("REDLOCKCTL_READ_ONLY")) {
+	switch strings.ToLower(a.Getenv("REDLOCKCTL_READ_ONLY")) {
 	case "", "0", "false", "no":
 		if !a.readOnly {
 			return nil
 		}
 	}
 	return operator.ErrReadOnly
-}
-
-// unwritten is why something that was printed is not on standard output; nil as
-// long as all is, or where the reader has gone: it has what it wants.
-func (a *commandLine) unwritten() error {
-	w, ok := a.out.(*remembering)
-	if !ok {
-		return nil
-	}
-	if v, ok := w.to.(*inV1); ok && w.err == nil {
-		w.err = v.flush()
-	}
-	if errors.Is(w.err, syscall.EPIPE) || errors.Is(w.err, os.ErrClosed) {
-		return nil
-	}
-	return w.err
 }

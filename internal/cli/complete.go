@@ -10,6 +10,7 @@ import (
 
 	"redlockctl/internal/app"
 	"redlockctl/internal/audit"
+	"redlockctl/internal/record"
 	"redlockctl/internal/safetext"
 	"redlockctl/internal/view"
 	"redlockctl/monitor"
@@ -31,13 +32,11 @@ func (a *commandLine) completeClusters(*cobra.Command, []string, string) ([]cobr
 	return set.Names(), cobra.ShellCompDirectiveNoFileComp
 }
 
-// completeLocks offers the locks that are there now, with what they are. It says
-// nothing about what goes wrong: a shell that completes is no place for that.
+// completeLocks offers the locks that are there now, with what they are, but for those that
+// are named already. It says nothing about what goes wrong: a shell that completes is no
+// place for that.
 func (a *commandLine) completeLocks(cmd *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	const none = cobra.ShellCompDirectiveNoFileComp
-	if len(args) > 0 {
-		return nil, none
-	}
 	cfg, err := a.load()
 	if err != nil {
 		return nil, none
@@ -50,7 +49,10 @@ func (a *commandLine) completeLocks(cmd *cobra.Command, args []string, begun str
 	if err != nil {
 		return nil, none
 	}
-	return lockNames(s, begun, slices.Contains(a.args, "--")), none
+	return slices.DeleteFunc(lockNames(s, begun, slices.Contains(a.args, "--")), func(c cobra.Completion) bool {
+		name, _, _ := strings.Cut(c, "\t")
+		return slices.Contains(args, name)
+	}), none
 }
 
 // completeFilter offers the fields of a filter of locks and their values to the shell. Nodes are
@@ -83,11 +85,28 @@ func (a *commandLine) completeAuditFilter(_ *cobra.Command, _ []string, begun st
 		if err != nil {
 			return nil
 		}
-		kept, err := latest(path, mostCompleted, func(audit.Entry) bool { return true })
+		kept, err := audit.Latest(path, mostCompleted, func(audit.Entry) bool { return true })
 		if err != nil {
 			return nil
 		}
 		return view.AuditValues(kept)(field)
+	}))
+}
+
+// completePastFilter offers the fields of a filter of what happened, and what the last day has of them.
+func (a *commandLine) completePastFilter(_ *cobra.Command, _ []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	return filterWords(view.PastEventLanguage.Offers(begun, func(field string) []string {
+		r, err := a.openRecord("")
+		if err != nil {
+			return nil
+		}
+		defer r.Close()
+		now := time.Now()
+		events, err := r.Happened("", record.Span{Since: now.Add(-24 * time.Hour), Until: now}, mostCompleted)
+		if err != nil {
+			return nil
+		}
+		return view.PastEventValues(app.PastEvents(events))(field)
 	}))
 }
 
@@ -124,42 +143,22 @@ func lockNames(s *monitor.Snapshot, begun string, dashed bool) []cobra.Completio
 	return names
 }
 
-// beforeCommand is a completion for the first argument alone; of the command
-// behind it the shell knows better.
-func beforeCommand(complete cobra.CompletionFunc) cobra.CompletionFunc {
-	return func(cmd *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
-		if len(args) > 0 {
-			return nil, cobra.ShellCompDirectiveDefault
-		}
-		return complete(cmd, args, begun)
-	}
-}
-
-// completeNodes offers the configured nodes to the shell; none is contacted.
+// completeNodes offers the configured nodes to the shell, but for those that are named
+// already; none is contacted.
 func (a *commandLine) completeNodes(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-	if len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
 	cfg, err := a.load()
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	return app.NodeNames(cfg), cobra.ShellCompDirectiveNoFileComp
+	return slices.DeleteFunc(app.NodeNames(cfg), func(name string) bool { return slices.Contains(args, name) }), cobra.ShellCompDirectiveNoFileComp
 }
 
-// completeSeveralNodes offers nodes for each argument, but those that are there
-// already.
-func (a *commandLine) completeSeveralNodes(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
-	offered, how := a.completeNodes(cmd, nil, begun)
-	return slices.DeleteFunc(offered, func(name string) bool { return slices.Contains(args, name) }), how
-}
-
-// completeSeveralLocks offers locks for each argument, but those that are there
-// already.
-func (a *commandLine) completeSeveralLocks(cmd *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	offered, how := a.completeLocks(cmd, nil, begun)
-	return slices.DeleteFunc(offered, func(c cobra.Completion) bool {
-		name, _, _ := strings.Cut(c, "\t")
-		return slices.Contains(args, name)
-	}), how
+// firstArgument is a completion for the first argument alone; behind it the shell does as it is told.
+func firstArgument(complete cobra.CompletionFunc, behind cobra.ShellCompDirective) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, behind
+		}
+		return complete(cmd, args, begun)
+	}
 }

@@ -8,6 +8,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"redlockctl/internal/app"
+	"redlockctl/internal/cli/flags"
+	"redlockctl/internal/cli/printer"
 	"redlockctl/internal/config"
 	"redlockctl/internal/safetext"
 	"redlockctl/internal/view"
@@ -60,7 +62,7 @@ func (a *commandLine) configCheckCommand() *cobra.Command {
 		Long: `Reads the configuration, secrets included, and prints what follows from it, or
 every problem with its line, the value and what would be right; of all clusters, if
 there are several. No node is contacted. Exit code 2 when it cannot be used.`,
-		Args: noArgs,
+		Args: flags.NoArgs,
 		RunE: a.run(func(context.Context, []string) error {
 			set, _, err := a.loadAll()
 			if err == nil {
@@ -75,15 +77,15 @@ there are several. No node is contacted. Exit code 2 when it cannot be used.`,
 				}
 			}
 			if err != nil {
-				if a.output == "json" {
-					if perr := printJSON(a.out, document{"config", badConfigDoc(err)}); perr != nil {
+				if a.Output == "json" {
+					if perr := a.JSON("config", badConfigDoc(err)); perr != nil {
 						return perr
 					}
 				}
 				return err
 			}
-			if a.output == "json" {
-				return printJSON(a.out, document{"config", a.configDoc(set)})
+			if a.Output == "json" {
+				return a.JSON("config", a.configDoc(set))
 			}
 			a.printConfig(set)
 			return nil
@@ -134,12 +136,12 @@ func (a *commandLine) printConfig(set *config.Set) {
 	for _, cfg := range set.Clusters {
 		if cfg.Path != path {
 			path = cfg.Path
-			fmt.Fprintf(a.out, "%s is valid\n", safetext.Escape(path))
+			fmt.Fprintf(a.Out, "%s is valid\n", safetext.Escape(path))
 		}
 	}
 	for i, cfg := range set.Clusters {
 		if i > 0 {
-			fmt.Fprintln(a.out)
+			fmt.Fprintln(a.Out)
 		}
 		n := len(cfg.Nodes)
 		more := ""
@@ -149,15 +151,15 @@ func (a *commandLine) printConfig(set *config.Set) {
 		if len(set.Clusters) > 1 && cfg.Cluster.Name == set.Default {
 			more += "; the default"
 		}
-		fmt.Fprintf(a.out, "cluster %s: %s, quorum %d, max TTL %s; a restarted node waits %s%s\n\n", safetext.Escape(cfg.Cluster.Name),
+		fmt.Fprintf(a.Out, "cluster %s: %s, quorum %d, max TTL %s; a restarted node waits %s%s\n\n", safetext.Escape(cfg.Cluster.Name),
 			view.Plural(n, "node"), redlock.Quorum(n), cfg.Cluster.MaxTTL, cfg.Guard.Delay, more)
 		t := view.NewTable("NODE", "ADDR", "FENCE")
 		for _, node := range cfg.Nodes {
-			t.Add(plain(node.Name), plain(node.Addr), plain(node.Fence))
+			t.Add(printer.Plain(node.Name), printer.Plain(node.Addr), printer.Plain(node.Fence))
 		}
-		printTable(a.out, t, a.color())
+		a.Table(t)
 		for _, w := range cfg.Warnings {
-			fmt.Fprintf(a.errOut, "redlockctl: warning: %s\n", safetext.Printable(w))
+			a.Note("warning: %s", safetext.Printable(w))
 		}
 	}
 }

@@ -10,6 +10,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"redlockctl/internal/acl"
+	"redlockctl/internal/cli/exit"
+	"redlockctl/internal/cli/flags"
 	"redlockctl/internal/config"
 	"redlockctl/internal/safetext"
 )
@@ -79,7 +81,7 @@ func (a *commandLine) configACLCommand() *cobra.Command {
 		Short: "The least rights that each part needs on the servers, as ACL rules",
 		Long: `Prints a line for each role, with no more rights than what the program sends:
 
-  observer  to look: the console without acts, status, nodes, locks, doctor, watch
+  observer  to look: the console without actions, status, nodes, locks, doctor, watch
   operator  to act on locks as well: acquire, extend, release, revoke,
             force-release, run
   guard     to fence nodes and let them rejoin: the guard, and node cordon, uncordon, rejoin
@@ -103,7 +105,7 @@ it: redis-cli ACL SETUSER NAME '>PASSWORD', or #SHA256 in the line.
 Nothing is contacted, and no password of the configuration is read.`,
 		Example: "redlockctl config acl\nredlockctl config acl --role operator,guard --user ops --password-env OPS_PASSWORD\n" +
 			"redlockctl config acl --role client --library node-redlock,redsync --setuser",
-		Args: noArgs,
+		Args: flags.NoArgs,
 		RunE: a.run(func(context.Context, []string) error {
 			return a.configACL(o, aclAgain(cmd))
 		}),
@@ -131,7 +133,7 @@ type aclOptions struct {
 func (o aclOptions) check() error {
 	for _, r := range o.roles {
 		if !slices.Contains(acl.Roles, r) {
-			return fmt.Errorf("--role %q: it is %s", r, either(acl.Roles))
+			return fmt.Errorf("--role %q: it is %s", r, flags.Either(acl.Roles))
 		}
 	}
 	switch {
@@ -142,7 +144,7 @@ func (o aclOptions) check() error {
 	case o.user == "default":
 		return fmt.Errorf("--user %q: whoever logs in without a name is this user; name another", o.user)
 	case !slices.Contains(acl.Servers, o.server):
-		return fmt.Errorf("--server %q: it is %s", o.server, either(acl.Servers))
+		return fmt.Errorf("--server %q: it is %s", o.server, flags.Either(acl.Servers))
 	case len(o.libraries) > 0 && len(o.roles) > 0 && !slices.Contains(o.roles, acl.Client):
 		return fmt.Errorf("--library: goes with --role %s", acl.Client)
 	}
@@ -152,20 +154,20 @@ func (o aclOptions) check() error {
 // configACL prints the rights; again is the command as it was given.
 func (a *commandLine) configACL(o aclOptions, again string) error {
 	if err := o.check(); err != nil {
-		return usageError{err}
+		return exit.Usage(err)
 	}
 	libraries := acl.PlainLibraries()
 	if len(o.libraries) > 0 {
 		var err error
 		if libraries, err = acl.LibrariesNamed(o.libraries); err != nil {
-			return usageError{err}
+			return exit.Usage(err)
 		}
 	}
 	hash := ""
 	if o.passwordEnv != "" {
-		password := a.getenv(o.passwordEnv)
+		password := a.Getenv(o.passwordEnv)
 		if password == "" {
-			return usageError{fmt.Errorf("--password-env: the variable %s is not set, or empty", safetext.Escape(o.passwordEnv))}
+			return exit.Usagef("--password-env: the variable %s is not set, or empty", safetext.Escape(o.passwordEnv))
 		}
 		hash = acl.Hash(password)
 	}
@@ -188,20 +190,20 @@ func (a *commandLine) configACL(o aclOptions, again string) error {
 	default:
 		add(strings.Join(o.roles, "+"), o.user, o.roles...)
 	}
-	if a.output == "json" {
-		return printJSON(a.out, document{"acl", doc})
+	if a.Output == "json" {
+		return a.JSON("acl", doc)
 	}
 	for _, r := range doc.Roles {
 		line := r.Line
 		if o.setUser {
 			line = r.SetUser
 		}
-		fmt.Fprintln(a.out, safetext.Printable(line.Raw()))
+		fmt.Fprintln(a.Out, safetext.Printable(line.Raw()))
 	}
 	later := aclSave
 	if slices.ContainsFunc(cfg.Nodes, func(n config.Node) bool { return n.Fence == "acl" }) {
 		later = again + aclNoSave
 	}
-	fmt.Fprintf(a.errOut, "\n"+aclGuide, again, later)
+	fmt.Fprintf(a.Err, "\n"+aclGuide, again, later)
 	return nil
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"redlockctl/internal/acl"
+	"redlockctl/internal/cli/printer"
 	"redlockctl/internal/lab"
 	"redlockctl/internal/lab/labtest"
 )
@@ -130,7 +131,7 @@ func printACL(t *testing.T, patterns string, args ...string) (lines []string, gu
 	}
 	env := map[string]string{"HOME": dir, "REDLOCKCTL_CONFIG": path, "APP_PASSWORD": "sesame"}
 	var out, errOut bytes.Buffer
-	a := &commandLine{in: strings.NewReader(""), out: &out, errOut: &errOut, getenv: func(k string) string { return env[k] }}
+	a := newCommandLine(&printer.Printer{In: strings.NewReader(""), Out: &out, Err: &errOut, Getenv: func(k string) string { return env[k] }})
 	if code := a.main(t.Context(), append([]string{"config", "acl"}, args...)); code != 0 {
 		t.Fatalf("config acl %v: exit code %d: %s", args, code, errOut.String())
 	}

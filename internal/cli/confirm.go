@@ -8,6 +8,7 @@ import (
 	"io"
 	"strings"
 
+	"redlockctl/internal/cli/exit"
 	"redlockctl/internal/safetext"
 )
 
@@ -15,22 +16,22 @@ import (
 // after what it will do has been printed. Without a person at a terminal it
 // refuses, and says how to confirm beforehand.
 func (a *commandLine) confirm(ctx context.Context, name string, effect func(io.Writer) error) error {
-	if !a.inTTY || !a.errTTY {
-		return fmt.Errorf("%w: add --yes to do it without being asked", errNotConfirmed)
+	if !a.InTTY || !a.ErrTTY {
+		return fmt.Errorf("%w: add --yes to do it without being asked", exit.ErrNotConfirmed)
 	}
-	if err := effect(a.errOut); err != nil {
+	if err := effect(a.Err); err != nil {
 		return err
 	}
 	shown := safetext.Escape(name)
-	fmt.Fprintf(a.errOut, "Type the name (%s) to go on: ", shown)
-	typed, err := readLine(ctx, a.in)
+	fmt.Fprintf(a.Err, "Type the name (%s) to go on: ", shown)
+	typed, err := readLine(ctx, a.In)
 	if err != nil {
-		fmt.Fprintln(a.errOut)
-		return fmt.Errorf("%w: %w", errNotConfirmed, err)
+		fmt.Fprintln(a.Err)
+		return fmt.Errorf("%w: %w", exit.ErrNotConfirmed, err)
 	}
 	// A name with characters that nobody can type is typed as it is shown.
 	if typed != name && typed != shown {
-		return fmt.Errorf("%w: %q is not the name", errNotConfirmed, typed)
+		return fmt.Errorf("%w: %q is not the name", exit.ErrNotConfirmed, typed)
 	}
 	return nil
 }
@@ -52,7 +53,7 @@ func readLine(ctx context.Context, r io.Reader) (string, error) {
 	}()
 	select {
 	case <-ctx.Done():
-		return "", errInterrupted
+		return "", exit.ErrInterrupted
 	case res := <-done:
 		return res.line, res.err
 	}

@@ -7,6 +7,9 @@ import (
 	"io"
 	"strings"
 	"testing"
+
+	"redlockctl/internal/cli/exit"
+	"redlockctl/internal/cli/printer"
 )
 
 func TestConfirm(t *testing.T) {
@@ -27,7 +30,7 @@ func TestConfirm(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			var w strings.Builder
 			shown := false
-			a := &commandLine{in: strings.NewReader(test.typed), errOut: &w, inTTY: test.inTTY, errTTY: test.errTTY}
+			a := newCommandLine(&printer.Printer{In: strings.NewReader(test.typed), Err: &w, InTTY: test.inTTY, ErrTTY: test.errTTY})
 			err := a.confirm(t.Context(), test.lock, func(w io.Writer) error {
 				shown = true
 				_, err := fmt.Fprintln(w, "the effect")
@@ -36,7 +39,7 @@ func TestConfirm(t *testing.T) {
 			if (err == nil) != test.want {
 				t.Fatalf("error %v", err)
 			}
-			if err != nil && !errors.Is(err, errNotConfirmed) {
+			if err != nil && !errors.Is(err, exit.ErrNotConfirmed) {
 				t.Errorf("error %v is not errNotConfirmed", err)
 			}
 			if asked := test.inTTY && test.errTTY; shown != asked {
@@ -50,7 +53,7 @@ func TestConfirm(t *testing.T) {
 }
 
 func TestConfirmStopsWhereTheEffectCannotBeShown(t *testing.T) {
-	a := &commandLine{in: strings.NewReader("job:1\n"), errOut: io.Discard, inTTY: true, errTTY: true}
+	a := newCommandLine(&printer.Printer{In: strings.NewReader("job:1\n"), Err: io.Discard, InTTY: true, ErrTTY: true})
 	boom := errors.New("boom")
 	if err := a.confirm(t.Context(), "job:1", func(io.Writer) error { return boom }); !errors.Is(err, boom) {
 		t.Errorf("error %v", err)
@@ -62,8 +65,8 @@ func TestConfirmEndsWithASignal(t *testing.T) {
 	defer w.Close()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	a := &commandLine{in: r, errOut: io.Discard, inTTY: true, errTTY: true}
-	if err := a.confirm(ctx, "job:1", func(io.Writer) error { return nil }); !errors.Is(err, errNotConfirmed) {
+	a := newCommandLine(&printer.Printer{In: r, Err: io.Discard, InTTY: true, ErrTTY: true})
+	if err := a.confirm(ctx, "job:1", func(io.Writer) error { return nil }); !errors.Is(err, exit.ErrNotConfirmed) {
 		t.Errorf("error %v", err)
 	}
 }

@@ -2,12 +2,13 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 
 	"redlockctl/internal/app"
+	"redlockctl/internal/cli/exit"
 	"redlockctl/monitor"
+	"redlockctl/tui"
 )
 
 // console is the program without a command: the screen on the configured masters; with
@@ -22,9 +23,9 @@ func (a *commandLine) console(ctx context.Context, guard app.GuardMode, where li
 		if err := a.tableOnly("redlockctl watch -o jsonl prints events"); err != nil {
 			return err
 		}
-	} else if !a.inTTY || !a.outTTY {
+	} else if !a.InTTY || !a.OutTTY {
 		if where.addr != "" {
-			return usageError{errors.New("--listen is for the console, which needs a terminal; without one use redlockctl guard --listen")}
+			return exit.Usagef("--listen is for the console, which needs a terminal; without one use redlockctl guard --listen")
 		}
 		if err := a.tableOnly("use redlockctl status, nodes or locks with -o json"); err != nil {
 			return err
@@ -33,16 +34,16 @@ func (a *commandLine) console(ctx context.Context, guard app.GuardMode, where li
 		if err != nil {
 			return err
 		}
-		if err := a.printStatus(a.out, s, guardsOf(cfg, s, nil).viewGuard(s)); err != nil {
+		if err := a.printStatus(s, app.DocOfGuards(cfg, s, nil).Guard(s)); err != nil {
 			return err
 		}
-		fmt.Fprintln(a.out)
+		fmt.Fprintln(a.Out)
 		a.printLocks(s, matching(s, monitor.Filter{}))
-		fmt.Fprintln(a.errOut, "redlockctl: no terminal, so no console; redlockctl --help names the commands")
+		a.Note("no terminal, so no console; redlockctl --help names the commands")
 		return a.incomplete(s)
 	}
 	if guard == app.GuardAlways && cfg.Cluster.ReadOnly {
-		return usageError{errors.New("--guard: a guard fences nodes, and this cluster is read-only")}
+		return exit.Usagef("--guard: a guard fences nodes, and this cluster is read-only")
 	}
 	set, _, err := a.loadAll()
 	if err != nil {
@@ -64,7 +65,7 @@ func (a *commandLine) console(ctx context.Context, guard app.GuardMode, where li
 	if plain {
 		return a.plainConsole(ctx, shown)
 	}
-	opt := screenOf(shown)
+	opt := tui.Options{Cluster: shown}
 	opt.Clusters, opt.NoColor, opt.FPS = clusters, !cfg.TUI.Color, cfg.TUI.FPS
 	opt = themed(opt, cfg.TUI)
 	return a.screen(ctx, opt)

@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"redlockctl/internal/cli/printer"
 )
 
 // Each command is run by a script, and is refused or fails in one.
@@ -39,7 +41,7 @@ func TestEveryCommandHasScripts(t *testing.T) {
 		}
 		return false
 	}
-	a := &commandLine{getenv: func(string) string { return "" }}
+	a := newCommandLine(&printer.Printer{Getenv: func(string) string { return "" }})
 	for _, cmd := range append(everyCommand(a.rootCommand()), a.manCommand()) {
 		path := strings.TrimPrefix(cmd.CommandPath(), "redlockctl")
 		path = strings.TrimSpace(path) + " "

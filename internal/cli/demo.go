@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os/exec"
 	"runtime"
 	"runtime/debug"
@@ -13,10 +12,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"redlockctl/internal/app"
-	"redlockctl/internal/safetext"
+	"redlockctl/internal/cli/exit"
+	"redlockctl/internal/cli/flags"
+	"redlockctl/internal/lab"
 	"redlockctl/internal/view"
 	"redlockctl/monitor"
 	"redlockctl/redlock"
+	"redlockctl/tui"
 )
 
 // demoOptions are the flags of demo.
@@ -28,11 +30,10 @@ type demoOptions struct {
 	redisServer      string
 }
 
-// Bounds of the demo's max TTL, and of its nodes: it is there to be watched.
+// Bounds of the demo's max TTL: it is there to be watched.
 const (
-	demoMinTTL   = time.Second
-	demoMaxTTL   = 10 * time.Second
-	demoMaxNodes = 15
+	demoMinTTL = time.Second
+	demoMaxTTL = 10 * time.Second
 )
 
 func (a *commandLine) demoCommand() *cobra.Command {
@@ -51,13 +52,13 @@ ports, and are killed for real.
 Without a terminal, or with --plain, events are printed as they happen and the
 nodes and locks at the end: after --for, or at SIGINT or SIGTERM.`,
 		Example: "redlockctl demo --crash-every 20s\nredlockctl demo --plain --for 8s --crash-every 3s\nredlockctl demo --redis-server redis-server",
-		Args:    noArgs,
+		Args:    flags.NoArgs,
 		RunE: a.run(func(ctx context.Context, _ []string) error {
 			if err := a.tableOnly("the demo prints events and tables"); err != nil {
 				return err
 			}
 			if err := o.check(); err != nil {
-				return usageError{err}
+				return exit.Usage(err)
 			}
 			return a.demo(ctx, o)
 		}),
@@ -77,17 +78,11 @@ nodes and locks at the end: after --for, or at SIGINT or SIGTERM.`,
 // check validates the flags and fills in the max TTL and the server's path.
 func (o *demoOptions) check() error {
 	switch {
-	case o.nodes < 1 || o.nodes > demoMaxNodes:
-		return fmt.Errorf("--nodes %d is not in 1..%d", o.nodes, demoMaxNodes)
-	case o.clients < 0:
-		return fmt.Errorf("--clients %d is negative", o.clients)
-	case o.crashEvery < 0:
-		return fmt.Errorf("--crash-every %s is negative", o.crashEvery)
+	case o.nodes < 1 || o.nodes > lab.MostNodes:
+		return fmt.Errorf("--nodes %d is not in 1..%d", o.nodes, lab.MostNodes)
 	case o.crashEvery > 0 && o.crashEvery < demoMinTTL:
 		return fmt.Errorf("--crash-every %s is too often: %s or more", o.crashEvery, demoMinTTL)
-	case o.stop < 0:
-		return fmt.Errorf("--for %s is negative", o.stop)
-	case o.maxTTL < 0 || o.maxTTL > 0 && o.maxTTL < demoMinTTL:
+	case o.maxTTL > 0 && o.maxTTL < demoMinTTL:
 		return fmt.Errorf("--max-ttl %s is too short: %s or more", o.maxTTL, demoMinTTL)
 	}
 	if o.maxTTL == 0 {
@@ -126,26 +121,26 @@ func (a *commandLine) demo(ctx context.Context, o demoOptions) (err error) {
 		defer end()
 	}
 	d.Start()
-	if o.plain || !a.inTTY || !a.outTTY {
+	if o.plain || !a.InTTY || !a.OutTTY {
 		return a.plainDemo(ctx, d, o)
 	}
-	opt := screenOf(d.Session.Screen())
+	opt := tui.Options{Cluster: d.Session.Screen()}
 	opt.Passing = true
 	opt.Tour = o.nodes > 1 && !o.noGuard && !a.readOnly
 	// The heap is small: collecting it a quarter as often costs some MiB and saves a
 	// percent of a core.
 	debug.SetGCPercent(400)
 	opt.FPS = 5
-	opt.Lab, opt.NoColor = d.Lab(), a.noColor || a.getenv("NO_COLOR") != ""
+	opt.Lab, opt.NoColor = d.Lab(), a.NoColor || a.Getenv("NO_COLOR") != ""
 	return a.screen(ctx, opt)
 }
 
 // plainDemo prints events until ctx ends, and then the tables.
 func (a *commandLine) plainDemo(ctx context.Context, d *app.Demo, o demoOptions) error {
 	ses := d.Session
-	fmt.Fprintf(a.out, "%s, quorum %d, %s, max TTL %s; a master that restarts stays fenced for %s\n",
+	fmt.Fprintf(a.Out, "%s, quorum %d, %s, max TTL %s; a master that restarts stays fenced for %s\n",
 		view.Plural(o.nodes, "master"), redlock.Quorum(o.nodes), view.Plural(o.clients, "client"), o.maxTTL, ses.Delay)
-	events := &eventPrinter{out: a.out}
+	events := &eventPrinter{out: a.Out}
 	last := ses.Monitor.Snapshot()
 	follow := func(ctx context.Context, enough func() bool) {
 		for ctx.Err() == nil && !enough() {
@@ -171,47 +166,14 @@ func (a *commandLine) plainDemo(ctx context.Context, d *app.Demo, o demoOptions)
 			return false
 		})
 	}
-	fmt.Fprintln(a.out)
-	if err := a.listNodes(&listing{}, last, pointers(last.Nodes), view.NewGuard("here", ses.GuardStatus())); err != nil {
+	fmt.Fprintln(a.Out)
+	if err := a.listNodes(nil, last, view.Rows(last.Nodes), view.NewGuard("here", ses.GuardStatus())); err != nil {
 		return err
 	}
-	fmt.Fprintln(a.out)
+	fmt.Fprintln(a.Out)
 	a.printLocks(last, matching(last, monitor.Filter{}))
 	n := d.Tally.Counts()
-	fmt.Fprintf(a.out, "\nlocks taken %d, contended %d, extended %d, released %d, left to expire %d, lost %d; attempts that failed otherwise %d\n",
+	fmt.Fprintf(a.Out, "\nlocks taken %d, contended %d, extended %d, released %d, left to expire %d, lost %d; attempts that failed otherwise %d\n",
 		n.Acquired, n.Contended, n.Extended, n.Released, n.Abandoned, n.Lost, n.Failed)
 	return nil
-}
-
-// eventPrinter prints each event once, as a line with the time of day.
-type eventPrinter struct {
-	out     io.Writer
-	weighty bool      // no everyday one
-	seq     uint64    // of the last event seen
-	sample  time.Time // of the last everyday one that was printed
-}
-
-// print prints what is new among events. Of the everyday ones a lock taken each
-// second is enough to see that the clients live.
-func (p *eventPrinter) print(events []monitor.Event) {
-	for _, e := range events {
-		if e.Seq <= p.seq {
-			continue
-		}
-		p.seq = e.Seq
-		if e.Part {
-			continue
-		}
-		if e.Level == monitor.LevelInfo {
-			if p.weighty || e.Kind != "acquired" || e.At.Sub(p.sample) < time.Second {
-				continue
-			}
-			p.sample = e.At
-		}
-		about := safetext.Escape(view.EventAbout(&e))
-		if about != "" {
-			about += " "
-		}
-		fmt.Fprintf(p.out, "%s  %s%s\n", view.Clock(e.At), about, e.Text)
-	}
 }

@@ -9,18 +9,20 @@ import (
 	"testing"
 	"time"
 
+	"redlockctl/internal/cli/exit"
+	"redlockctl/internal/cli/printer"
 	"redlockctl/internal/lab"
 	"redlockctl/internal/lab/labtest"
 )
 
 // person runs the command line as somebody at a terminal does who types text.
-func person(t *testing.T, servers []*lab.Server, typed string, args ...string) (code Exit, out, asked string) {
+func person(t *testing.T, servers []*lab.Server, typed string, args ...string) (code exit.Code, out, asked string) {
 	t.Helper()
 	return at(t.Context(), t, servers, strings.NewReader(typed), args...)
 }
 
 // at runs the command line at a terminal with the input in.
-func at(ctx context.Context, t *testing.T, servers []*lab.Server, in io.Reader, args ...string) (code Exit, out, asked string) {
+func at(ctx context.Context, t *testing.T, servers []*lab.Server, in io.Reader, args ...string) (code exit.Code, out, asked string) {
 	t.Helper()
 	dir := t.TempDir()
 	cfg := "[cluster]\nmax_ttl = \"30s\"\n[redlock]\nnode_timeout = \"1s\"\n" + lab.NodesConfig(servers...)
@@ -30,10 +32,10 @@ func at(ctx context.Context, t *testing.T, servers []*lab.Server, in io.Reader, 
 	}
 	env := map[string]string{"HOME": dir, "XDG_STATE_HOME": filepath.Join(dir, "state"), "REDLOCKCTL_CONFIG": path}
 	var w, e strings.Builder
-	a := &commandLine{
-		in: in, out: &w, errOut: &e, inTTY: true, errTTY: true,
-		getenv: func(k string) string { return env[k] },
-	}
+	a := newCommandLine(&printer.Printer{
+		In: in, Out: &w, Err: &e, InTTY: true, ErrTTY: true,
+		Getenv: func(k string) string { return env[k] },
+	})
 	code = a.main(ctx, args)
 	return code, w.String(), e.String()
 }
@@ -57,8 +59,8 @@ func TestForceReleaseDialog(t *testing.T) {
 	}
 
 	code, _, asked := person(t, servers, "yes\n", "force-release", name, "--reason", "dead")
-	if code != ExitRefused {
-		t.Errorf("exit code %d for another word than the name, want %d", code, ExitRefused)
+	if code != exit.Refused {
+		t.Errorf("exit code %d for another word than the name, want %d", code, exit.Refused)
 	}
 	for _, want := range []string{"n1", "n2", "n3", "s  tok", `tok\u202een`, `job:\x1b[2J`, "TOKEN", "not told"} {
 		if !strings.Contains(asked, want) {
@@ -73,14 +75,14 @@ func TestForceReleaseDialog(t *testing.T) {
 	}
 
 	code, out, asked := person(t, servers, `job:\x1b[2J`+"\n", "force-release", name, "--reason", "dead")
-	if code != ExitDone || !strings.Contains(out, "gone on n1 n2 n3") {
+	if code != exit.Done || !strings.Contains(out, "gone on n1 n2 n3") {
 		t.Errorf("exit code %d, %q\n%s", code, out, asked)
 	}
 	if got := get(t, servers[0], "EXISTS", name); got != int64(0) {
 		t.Error("not deleted")
 	}
-	if code, _, asked := person(t, servers, "gone\n", "force-release", "gone", "--reason", "dead"); code != ExitNotOwner {
-		t.Errorf("exit code %d for a lock that is not there, want %d\n%s", code, ExitNotOwner, asked)
+	if code, _, asked := person(t, servers, "gone\n", "force-release", "gone", "--reason", "dead"); code != exit.NotOwner {
+		t.Errorf("exit code %d for a lock that is not there, want %d\n%s", code, exit.NotOwner, asked)
 	}
 }
 
@@ -97,7 +99,7 @@ func TestForceReleaseDialogNamesAllTokens(t *testing.T) {
 			t.Errorf("%q is not shown in\n%s", want, asked)
 		}
 	}
-	if code != ExitDone || !strings.Contains(out, "there were 2 tokens") {
+	if code != exit.Done || !strings.Contains(out, "there were 2 tokens") {
 		t.Errorf("exit code %d\n%s", code, out)
 	}
 }
@@ -115,8 +117,8 @@ func TestForceReleaseDialogComparesAgain(t *testing.T) {
 		}
 		return copy(p, "job:1\n"), nil
 	})
-	if code, _, asked := at(t.Context(), t, servers, in, "force-release", "job:1", "--reason", "dead"); code != ExitNotOwner {
-		t.Errorf("exit code %d, want %d\n%s", code, ExitNotOwner, asked)
+	if code, _, asked := at(t.Context(), t, servers, in, "force-release", "job:1", "--reason", "dead"); code != exit.NotOwner {
+		t.Errorf("exit code %d, want %d\n%s", code, exit.NotOwner, asked)
 	}
 	if got := get(t, servers[0], "GET", "job:1"); got != "second" {
 		t.Errorf("the new holder's copy is %v", got)
@@ -130,18 +132,18 @@ func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 func TestNodeDialogs(t *testing.T) {
 	servers := labtest.Servers(t, 3)
 	code, _, asked := person(t, servers, "n1\n", "node", "cordon", "n2", "--reason", "r")
-	if code != ExitRefused || !strings.Contains(asked, "n2") || !strings.Contains(asked, "Then 2 of 3 nodes serve; a quorum is 2") {
+	if code != exit.Refused || !strings.Contains(asked, "n2") || !strings.Contains(asked, "Then 2 of 3 nodes serve; a quorum is 2") {
 		t.Errorf("exit code %d\n%s", code, asked)
 	}
-	if code, out, asked := person(t, servers, "n2\n", "node", "cordon", "n2", "--reason", "r"); code != ExitDone || !strings.HasPrefix(out, "cordoned n2\n") {
+	if code, out, asked := person(t, servers, "n2\n", "node", "cordon", "n2", "--reason", "r"); code != exit.Done || !strings.HasPrefix(out, "cordoned n2\n") {
 		t.Errorf("exit code %d, %q\n%s", code, out, asked)
 	}
 	code, _, asked = person(t, servers, "no\n", "node", "cordon", "n3", "--reason", "r")
-	if code != ExitRefused || !strings.Contains(asked, "NOTHING CAN BE LOCKED") {
+	if code != exit.Refused || !strings.Contains(asked, "NOTHING CAN BE LOCKED") {
 		t.Errorf("exit code %d\n%s", code, asked)
 	}
 	code, _, asked = person(t, servers, "n2\n", "node", "rejoin", "n2", "--now", "--reason", "r")
-	if code != ExitDone || !strings.Contains(asked, "TWO HOLDERS") || !strings.Contains(asked, "now cordoned") {
+	if code != exit.Done || !strings.Contains(asked, "TWO HOLDERS") || !strings.Contains(asked, "now cordoned") {
 		t.Errorf("exit code %d\n%s", code, asked)
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"redlockctl/internal/cli/printer"
 	"redlockctl/internal/lab"
 	"redlockctl/internal/lab/labtest"
 )
@@ -166,7 +167,7 @@ func shellWords(s string) (words []string) {
 
 // check says what is wrong with a command; "" is nothing.
 func (e example) check() string {
-	a := &commandLine{in: strings.NewReader(""), out: io.Discard, errOut: io.Discard, getenv: func(string) string { return "" }}
+	a := newCommandLine(&printer.Printer{In: strings.NewReader(""), Out: io.Discard, Err: io.Discard, Getenv: func(string) string { return "" }})
 	root := a.rootCommand()
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
@@ -261,9 +262,9 @@ func TestDocumentedQueriesAnswer(t *testing.T) {
 	}
 	run := func(args ...string) string {
 		var out, errOut bytes.Buffer
-		a := &commandLine{in: strings.NewReader(""), out: &out, errOut: &errOut, getenv: func(name string) string {
+		a := newCommandLine(&printer.Printer{In: strings.NewReader(""), Out: &out, Err: &errOut, Getenv: func(name string) string {
 			return map[string]string{"REDLOCKCTL_CONFIG": path, "XDG_STATE_HOME": dir, "HOME": dir}[name]
-		}}
+		}})
 		if code := a.main(t.Context(), args); code != 0 {
 			t.Errorf("redlockctl %s: exit code %d: %s", strings.Join(args, " "), code, errOut.String())
 		}
@@ -311,13 +312,18 @@ func TestEveryCommandIsDocumented(t *testing.T) {
 			if sub.Hidden || sub.Name() == "help" || sub.Name() == "completion" {
 				continue
 			}
-			if !sub.HasSubCommands() && !strings.Contains(page, "| `"+sub.CommandPath()) {
+			row := regexp.MustCompile("(?m)^\\| `" + sub.CommandPath() + "[ `].*? \\| (.*) \\|$").FindStringSubmatch(page)
+			switch {
+			case sub.HasSubCommands() && !sub.Flags().HasFlags():
+			case row == nil:
 				t.Errorf("docs/commands.md has no row that begins with `%s", sub.CommandPath())
+			case row[1] != sub.Short && !strings.HasPrefix(row[1], sub.Short+"; "):
+				t.Errorf("docs/commands.md: the row of %s begins otherwise than its help: %s", sub.CommandPath(), sub.Short)
 			}
 			visit(sub)
 		}
 	}
-	visit((&commandLine{}).rootCommand())
+	visit(newCommandLine(&printer.Printer{}).rootCommand())
 }
 
 // Links and pictures are there.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"redlockctl/internal/cli/flags"
 	"redlockctl/internal/config"
 	"redlockctl/internal/operator"
 	"redlockctl/redlock"
@@ -15,8 +16,8 @@ import (
 func (a *commandLine) extendCommand() *cobra.Command {
 	var ttl, span time.Duration
 	var keep bool
-	var tok tokenFlags
-	cmd := outputs(&cobra.Command{
+	var tok flags.Token
+	cmd := flags.Outputs(&cobra.Command{
 		Use:   "extend NAME",
 		Short: "Set the TTL of a lock anew, by its token",
 		Long: `Sets the TTL of the lock NAME anew on every node that still holds the token. A
@@ -27,23 +28,23 @@ lock runs out by itself, unless it is released. The first extension is in the au
 
 Exit code 5 when the token does not hold a quorum any more: the lock is lost.`,
 		Example:           "redlockctl extend job:1 --token-file job.token --ttl 20s",
-		Args:              oneName("lock"),
-		ValidArgsFunction: a.completeLocks,
+		Args:              flags.OneName("lock"),
+		ValidArgsFunction: firstArgument(a.completeLocks, cobra.ShellCompDirectiveNoFileComp),
 		RunE: a.run(func(ctx context.Context, args []string) error {
 			if err := keepsFor(keep, span); err != nil {
 				return err
 			}
-			token, err := tok.need(a.in)
+			token, err := tok.Need(a.In)
 			if err != nil {
 				return err
 			}
 			return a.act(nil, func(cfg *config.Config, op *operator.Operator) error {
 				var lock *redlock.Lock
 				var kept *operator.KeptLock
-				done := a.progress("extending")
+				done := a.Progress("extending")
 				if !keep {
-					lock, err = op.Extend(ctx, args[0], token, ttlFor(ttl, cfg))
-				} else if kept, err = op.ExtendToKeep(ctx, args[0], token, ttlFor(ttl, cfg), span, a.keepOptions(args[0])); kept != nil {
+					lock, err = op.Extend(ctx, args[0], token, cfg.HandTTL(ttl))
+				} else if kept, err = op.ExtendToKeep(ctx, args[0], token, cfg.HandTTL(ttl), span, a.keepOptions(args[0])); kept != nil {
 					lock = kept.Lock()
 					defer kept.Stop()
 				}
@@ -62,6 +63,6 @@ Exit code 5 when the token does not hold a quorum any more: the lock is lost.`,
 	cmd.Flags().DurationVar(&ttl, "ttl", 0, ttlUsage)
 	cmd.Flags().BoolVar(&keep, "keep", false, "go on extending it until interrupted")
 	cmd.Flags().DurationVar(&span, "for", 0, keepForUsage)
-	tok.add(cmd)
+	tok.Add(cmd)
 	return cmd
 }

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"redlockctl/internal/app"
-	"redlockctl/internal/config"
+	"redlockctl/internal/cli/exit"
 	"redlockctl/internal/operator"
 	"redlockctl/internal/safetext"
 	"redlockctl/internal/view"
@@ -17,53 +17,23 @@ import (
 
 // grantJSON is the document of acquire and extend.
 type grantJSON struct {
-	Name         safetext.Text `json:"name"`
-	NameBase64   string        `json:"name_base64,omitempty"`
-	Token        safetext.Text `json:"token"`
-	FencingToken uint64        `json:"fencing_token,omitempty"`
-	TTLms        int64         `json:"ttl_ms"`
-	ValidMs      int64         `json:"valid_ms"`
-	Copies       int           `json:"copies"`
-	N            int           `json:"n"`
-	Quorum       int           `json:"quorum"`
-	Nodes        []resultJSON  `json:"nodes"`
-}
-
-// defaultTTL is the TTL of a lock taken by hand where none is given.
-const defaultTTL = 30 * time.Second
-
-// ttlFor is the TTL asked for, or the default within the cluster's max.
-func ttlFor(given time.Duration, cfg *config.Config) time.Duration {
-	if given != 0 {
-		return given
-	}
-	if cfg.Cluster.MaxTTL > 0 {
-		return min(defaultTTL, cfg.Cluster.MaxTTL)
-	}
-	return defaultTTL
+	Name         safetext.Text    `json:"name"`
+	NameBase64   string           `json:"name_base64,omitempty"`
+	Token        safetext.Text    `json:"token"`
+	FencingToken uint64           `json:"fencing_token,omitempty"`
+	TTLms        int64            `json:"ttl_ms"`
+	ValidMs      int64            `json:"valid_ms"`
+	Copies       int              `json:"copies"`
+	N            int              `json:"n"`
+	Quorum       int              `json:"quorum"`
+	Nodes        []view.ResultDoc `json:"nodes"`
 }
 
 const ttlUsage = "time to live, e.g. 20s (default 30s, or max_ttl where that is less)"
 
-// printGrant prints a lock that was acquired or extended. The lock was decided
-// by the first quorum of answers; those that had not come by then are looked up
-// behind what was sent, so that the copies are there when the program ends and
-// the count is the whole truth.
+// printGrant prints a lock that was acquired or extended.
 func (a *commandLine) printGrant(ctx context.Context, did string, op *operator.Operator, lock *redlock.Lock) error {
-	results := lock.Nodes()
-	if seen, err := op.Inspect(ctx, lock.Resource()); err == nil {
-		for i, r := range seen {
-			// Of a refusal the look tells who is there instead; the other answers stand:
-			// a replica shows a copy that is no vote of its own.
-			if s := results[i].Status; s != redlock.StatusUnanswered && s != redlock.StatusHeld {
-				continue
-			}
-			results[i] = r
-			if r.Status == redlock.StatusHeld && r.Token == lock.Token() {
-				results[i] = redlock.NodeResult{Node: r.Node, Status: redlock.StatusOK}
-			}
-		}
-	}
+	results := op.Standing(ctx, lock)
 	var on, off []redlock.NodeResult
 	for _, r := range results {
 		if r.Status == redlock.StatusOK {
@@ -75,10 +45,10 @@ func (a *commandLine) printGrant(ctx context.Context, did string, op *operator.O
 	now := time.Now()
 	valid := max(0, lock.Until().Sub(now))
 	n := len(results)
-	if printed, err := a.document(document{"grant", grantJSON{
+	if printed, err := a.Document("grant", grantJSON{
 		Name: safetext.New(lock.Resource()), NameBase64: safetext.New(lock.Resource()).Base64(), Token: safetext.New(lock.Token()), FencingToken: lock.FencingToken(), TTLms: lock.TTL().Milliseconds(), ValidMs: valid.Milliseconds(),
-		Copies: len(on), N: n, Quorum: redlock.Quorum(n), Nodes: resultDocs(results, now),
-	}}); printed {
+		Copies: len(on), N: n, Quorum: redlock.Quorum(n), Nodes: view.DocsOfResults(results, now),
+	}); printed {
 		return err
 	}
 	names := make([]string, len(on))
@@ -89,14 +59,14 @@ func (a *commandLine) printGrant(ctx context.Context, did string, op *operator.O
 	if len(off) > 0 {
 		copies += "; " + describe(off)
 	}
-	fmt.Fprintf(a.out, "%s %s\n", did, safetext.Escape(lock.Resource()))
-	fmt.Fprintf(a.out, "token   %s\n", safetext.Escape(lock.Token()))
+	fmt.Fprintf(a.Out, "%s %s\n", did, safetext.Escape(lock.Resource()))
+	fmt.Fprintf(a.Out, "token   %s\n", safetext.Escape(lock.Token()))
 	if n := lock.FencingToken(); n > 0 {
-		fmt.Fprintf(a.out, "fencing %d\n", n)
+		fmt.Fprintf(a.Out, "fencing %d\n", n)
 	}
-	fmt.Fprintf(a.out, "valid   %s of %s\n", view.Left(valid), lock.TTL())
-	fmt.Fprintf(a.out, "copies  %s\n", safetext.Escape(copies))
-	return a.unwritten()
+	fmt.Fprintf(a.Out, "valid   %s of %s\n", view.Left(valid), lock.TTL())
+	fmt.Fprintf(a.Out, "copies  %s\n", safetext.Escape(copies))
+	return a.Unwritten()
 }
 
 // keptJSON is the document with which a lock ends that was kept: printed after
@@ -122,16 +92,16 @@ func retryFor(s *app.Spec, wait time.Duration) {
 // trying says that a lock is being acquired, and for how long still.
 func (a *commandLine) trying(wait time.Duration) (done func()) {
 	if wait > 0 {
-		return a.progressFor("trying to get the lock", wait)
+		return a.ProgressFor("trying to get the lock", wait)
 	}
-	return a.progress("trying to get the lock")
+	return a.Progress("trying to get the lock")
 }
 
 // keepOptions tell when a copy of a lock that is kept was put back, on nodes that have
 // restarted.
 func (a *commandLine) keepOptions(name string) redlock.KeepOptions {
 	return redlock.KeepOptions{Repaired: func(nodes []string) {
-		fmt.Fprintf(a.errOut, "redlockctl: \"%s\": its copy was put back on %s\n", safetext.Escape(name), safetext.Printable(strings.Join(nodes, ", ")))
+		a.Note("\"%s\": its copy was put back on %s", safetext.Escape(name), safetext.Printable(strings.Join(nodes, ", ")))
 	}}
 }
 
@@ -139,27 +109,30 @@ const keepForUsage = "with --keep: for so long (0: until interrupted)"
 
 // keepsFor is an error where --for is not for this command line.
 func keepsFor(keep bool, span time.Duration) error {
-	switch {
-	case span < 0:
-		return usageError{fmt.Errorf("--for %s is negative", span)}
-	case span > 0 && !keep:
-		return usageError{errors.New("--for says how long --keep extends the lock: give both")}
+	if span > 0 && !keep {
+		return exit.Usagef("--for says how long --keep extends the lock: give both")
 	}
 	return nil
 }
 
 // keep waits while a lock is extended, until ctx ends or the lock is lost, and tells
-// each change on standard error.
+// each change on standard error. It does not stop at Ctrl-Z: nothing would extend the lock.
 func (a *commandLine) keep(ctx context.Context, k *operator.KeptLock) error {
 	name, is := k.Resource(), k.Terms()
 	kept := view.KeptText(safetext.Escape(is.By), is.Since, is.End, safetext.Escape(is.Reason), time.Now())
-	fmt.Fprintf(a.errOut, "redlockctl: \"%s\" is kept %s; an interrupt ends that\n", safetext.Escape(name), kept)
+	a.Note("\"%s\" is kept %s; an interrupt ends that", safetext.Escape(name), kept)
+	defer unsuspended(func() {
+		a.Note("\"%s\" is still kept: this command does not stop at Ctrl-Z, since nothing would extend the lock; an interrupt ends that", safetext.Escape(name))
+	})()
 	state, err := k.Hold(ctx, func(s redlock.KeeperState, why error) {
+		if s == redlock.Lost {
+			return // which is how it ends
+		}
 		told := fmt.Sprintf("\"%s\" is %s, valid for %s", safetext.Escape(name), s, view.Left(time.Until(k.Until())))
 		if why != nil {
 			told += ": " + why.Error()
 		}
-		fmt.Fprintf(a.errOut, "redlockctl: %s\n", safetext.Printable(told))
+		a.Note("%s", safetext.Printable(told))
 	})
 	left := max(0, time.Until(k.Until()))
 	if state == redlock.Released {
@@ -170,13 +143,18 @@ func (a *commandLine) keep(ctx context.Context, k *operator.KeptLock) error {
 		KeptMs: time.Since(is.Since).Milliseconds(), ValidMs: left.Milliseconds(),
 		By: safetext.New(is.By), Reason: safetext.Optional(is.Reason), Error: safetext.OptionalError(err),
 	}
-	printed, perr := a.document(document{"kept", doc})
+	printed, perr := a.Document("kept", doc)
 	if !printed {
 		more := ""
-		if state == redlock.Held {
+		switch over := !is.End.IsZero() && !time.Now().Before(is.End); {
+		case state == redlock.Held:
 			more = ", and runs out in " + view.Left(left)
+		case state == redlock.Lost:
+			more = ": whatever was done under it must stop"
+		case over:
+			more = ": its time has passed"
 		}
-		_, perr = fmt.Fprintf(a.out, "%s %s after %s%s\n", state, safetext.Escape(name), view.Left(time.Since(is.Since)), more)
+		_, perr = fmt.Fprintf(a.Out, "%s %s after %s%s\n", state, safetext.Escape(name), view.Left(time.Since(is.Since)), more)
 	}
 	return errors.Join(err, perr)
 }

@@ -2,18 +2,19 @@ package cli
 
 import (
 	"context"
-	"errors"
 
 	"github.com/spf13/cobra"
 
 	"redlockctl/internal/app"
+	"redlockctl/internal/cli/exit"
+	"redlockctl/internal/cli/flags"
 	"redlockctl/internal/config"
 )
 
 func (a *commandLine) guardCommand() *cobra.Command {
 	var where listening
 	var locks, all bool
-	var about logging
+	var about flags.Log
 	cmd := &cobra.Command{
 		Use:   "guard",
 		Short: "Run the restart guard without a screen",
@@ -46,12 +47,12 @@ does, for the metrics of those.`,
 		Example: `redlockctl guard --log-format json
 redlockctl guard --listen 127.0.0.1:9622 --watch-locks
 redlockctl guard --all-clusters`,
-		Args: noArgs,
+		Args: flags.NoArgs,
 		RunE: a.run(func(ctx context.Context, _ []string) error {
 			if err := a.tableOnly("the guard writes a log to standard error, with --log-format json as JSON"); err != nil {
 				return err
 			}
-			log, err := about.logger(a.errOut)
+			log, err := about.Logger(a.Err)
 			if err != nil {
 				return err
 			}
@@ -60,7 +61,7 @@ redlockctl guard --all-clusters`,
 				Listen: where.listen, Log: log, WatchLocks: locks,
 			}
 			if all && a.cluster != "" {
-				return usageError{errors.New("--all-clusters and --cluster: give one of them")}
+				return exit.Usagef("--all-clusters and --cluster: give one of them")
 			}
 			if all {
 				d.Clusters = a.clusterNames
@@ -71,6 +72,6 @@ redlockctl guard --all-clusters`,
 	where.add(cmd)
 	cmd.Flags().BoolVar(&locks, "watch-locks", false, "read locks and clocks of the masters, for the record and the metrics")
 	cmd.Flags().BoolVar(&all, "all-clusters", false, "guard all clusters of the configuration; one that fails stops no other")
-	about.add(cmd)
+	about.Add(cmd)
 	return cmd
 }

@@ -11,6 +11,8 @@ import (
 
 	"redlockctl/internal/app"
 	"redlockctl/internal/audit"
+	"redlockctl/internal/cli/flags"
+	"redlockctl/internal/cli/printer"
 	"redlockctl/internal/config"
 	"redlockctl/internal/metrics"
 	"redlockctl/internal/safetext"
@@ -21,16 +23,16 @@ import (
 // guardPageJSON is the document of guard status.
 type guardPageJSON struct {
 	view.ClusterDoc
-	guardsJSON
+	view.GuardsDoc
 	History []view.AuditDoc `json:"history"` // of fences and rejoins, the latest last
 }
 
 func (a *commandLine) guardStatusCommand() *cobra.Command {
 	var again live
-	var as listing
+	var as flags.Listing
 	var last int
 	var where asking
-	cmd := as.add(again.add(&cobra.Command{
+	cmd := as.Add(again.add(&cobra.Command{
 		Use:   "status",
 		Short: "Which nodes are fenced, for how long, and what was fenced and rejoined",
 		Long: `Looks at every master once, and prints beside it what the guard on this machine has
@@ -46,11 +48,8 @@ user, or ask the guard by --url, if it runs with --listen; with --web-config it 
 a user, whose password stands in a file or in $REDLOCKCTL_URL_PASSWORD. Exit code 4 when there is
 no quorum.`,
 		Example: "redlockctl guard status --watch\nredlockctl guard status --url http://127.0.0.1:9622\nredlockctl guard status -o json | jq '.nodes[] | select(.rejoin_ms)'",
-		Args:    noArgs,
+		Args:    flags.NoArgs,
 		RunE: a.run(func(ctx context.Context, _ []string) error {
-			if last < 0 {
-				return usageError{fmt.Errorf("--last %d is negative", last)}
-			}
 			cfg, err := a.load()
 			if err != nil {
 				return err
@@ -60,31 +59,31 @@ no quorum.`,
 				if err != nil {
 					return err
 				}
-				guards := guardsOf(cfg, s, told)
+				guards := app.DocOfGuards(cfg, s, told)
 				history, err := fenceHistory(cfg, last)
 				if err != nil {
 					return err
 				}
 				columns := view.GuardColumns(guards.Running != nil && !*guards.Running)
-				nodes, err := sorted(&as, columns, guards.Nodes)
+				nodes, err := flags.Sorted(&as, columns, guards.Nodes)
 				if err != nil {
 					return err
 				}
-				printed, err := a.document(document{"guard", guardPageJSON{ClusterDoc: view.DocOfCluster(s), guardsJSON: guards, History: auditDocs(history)}})
+				printed, err := a.Document("guard", guardPageJSON{ClusterDoc: view.DocOfCluster(s), GuardsDoc: guards, History: view.Docs(history, view.DocOfAudit)})
 				if err != nil {
 					return err
 				}
 				if printed {
 					return unavailable(s)
 				}
-				if a.output != "csv" {
+				if a.Output != "csv" {
 					a.printGuards(app.GuardsOf(cfg, s), told, guards)
 				}
-				if err := printList(a, &as, a.viewContext(s), columns, nodes, func(n view.GuardDoc) any { return n }); err != nil {
+				if err := printer.List(a.Printer, as.Columns, a.ViewContext(s), columns, nodes, func(n view.GuardDoc) any { return n }); err != nil {
 					return err
 				}
-				if a.output != "csv" {
-					if err := a.printHistory(len(guards.Guards) > 0 && slices.ContainsFunc(nodes, guards.unknown), history); err != nil {
+				if a.Output != "csv" {
+					if err := a.printHistory(len(guards.Guards) > 0 && slices.ContainsFunc(nodes, guards.Elsewhere), history); err != nil {
 						return err
 					}
 				}
@@ -103,14 +102,14 @@ func fenceHistory(cfg *config.Config, last int) ([]audit.Entry, error) {
 	if cfg.Audit.Path == "" || last == 0 {
 		return nil, nil
 	}
-	return latest(cfg.Audit.Path, last, func(e audit.Entry) bool {
+	return audit.Latest(cfg.Audit.Path, last, func(e audit.Entry) bool {
 		// Intents are followed by what came of them.
 		return e.Cluster == cfg.Cluster.Name && strings.HasPrefix(e.Act, "node ") && e.Phase != audit.Intent
 	})
 }
 
-func (a *commandLine) printGuards(seen app.Guards, told *metrics.Told, g guardsJSON) {
-	w := a.out
+func (a *commandLine) printGuards(seen app.Guards, told *metrics.Told, g view.GuardsDoc) {
+	w := a.Out
 	switch {
 	case g.Memory == "none" && len(seen.All) > 0:
 		fmt.Fprintf(w, "guard: D is %s by this configuration\n", time.Duration(g.DelayMs)*time.Millisecond)
@@ -127,7 +126,7 @@ func (a *commandLine) printGuards(seen app.Guards, told *metrics.Told, g guardsJ
 	if told != nil {
 		fmt.Fprintf(w, "guard: asked %s, D %s\n", safetext.New(told.ID[:min(6, len(told.ID))]), told.Delay)
 		if told.Sick != "" {
-			fmt.Fprintf(w, "the guard is stuck: %s\n", a.cut(safetext.Escape(told.Sick), 200))
+			fmt.Fprintf(w, "the guard is stuck: %s\n", a.Cut(safetext.Escape(told.Sick), 200))
 		}
 	} else if none := seen.Missing(); none != "" {
 		fmt.Fprintln(w, safetext.Escape(none))
@@ -138,19 +137,14 @@ func (a *commandLine) printGuards(seen app.Guards, told *metrics.Told, g guardsJ
 	fmt.Fprintln(w)
 }
 
-// unknown reports whether only a guard elsewhere knows when a node rejoins.
-func (g guardsJSON) unknown(n view.GuardDoc) bool {
-	return n.RejoinMs == nil && !n.Cordoned && n.State == monitor.NodeFenced.String() && (g.Running == nil || *g.Running)
-}
-
 // printHistory prints what became of fences; ask: when nodes rejoin is known elsewhere.
 func (a *commandLine) printHistory(ask bool, history []audit.Entry) error {
 	if ask {
-		fmt.Fprintln(a.out, "\nWhen they rejoin is known to the guard: run this command on its host, as its user, or\nask it by --url http://HOST:PORT, if it runs with --listen.")
+		fmt.Fprintln(a.Out, "\nWhen they rejoin is known to the guard: run this command on its host, as its user, or\nask it by --url http://HOST:PORT, if it runs with --listen.")
 	}
 	if len(history) == 0 {
 		return nil
 	}
-	fmt.Fprintln(a.out)
-	return a.listAudit(&listing{columns: []string{"time", "actor", "target", "act", "phase", "reason", "detail"}}, view.AuditColumns(), history)
+	fmt.Fprintln(a.Out)
+	return a.listAudit([]string{"time", "actor", "target", "act", "phase", "reason", "detail"}, history)
 }

@@ -2,8 +2,8 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -12,10 +12,15 @@ import (
 	"github.com/spf13/pflag"
 
 	"redlockctl/internal/app"
+	"redlockctl/internal/cli/exit"
+	"redlockctl/internal/cli/flags"
+	"redlockctl/internal/cli/printer"
+	"redlockctl/internal/filter"
 	"redlockctl/internal/record"
 	"redlockctl/internal/report"
 	"redlockctl/internal/safetext"
 	"redlockctl/internal/view"
+	"redlockctl/monitor"
 )
 
 // historyJSON is the document of history.
@@ -24,23 +29,26 @@ type historyJSON struct {
 	Since   time.Time     `json:"since"`
 	Until   time.Time     `json:"until"`
 	// First and Last are what the record covers at all.
-	First  time.Time           `json:"recorded_since"`
-	Last   time.Time           `json:"recorded_until"`
-	Grants []view.GrantDoc     `json:"grants,omitempty"` // of the lock that was named
-	Events []view.PastEventDoc `json:"events"`
+	First time.Time `json:"recorded_since"`
+	Last  time.Time `json:"recorded_until"`
+	// LocksRecorded: somebody recorded locks at some moment of that time.
+	LocksRecorded bool                `json:"locks_recorded"`
+	Grants        []view.GrantDoc     `json:"grants,omitempty"` // of the lock that was named
+	Events        []view.PastEventDoc `json:"events"`
 }
 
 // historyOptions are the flags of history.
 type historyOptions struct {
-	since, until, node, file string
-	utc                      bool
-	most                     int
-	as                       listing
+	since, until, node, file, filter string
+
+	utc  bool
+	most int
+	as   flags.Listing
 }
 
 func (a *commandLine) historyCommand() *cobra.Command {
 	var o historyOptions
-	cmd := o.as.add(outputs(&cobra.Command{
+	cmd := o.as.Add(flags.Outputs(&cobra.Command{
 		Use:   "history [LOCK]",
 		Short: "What happened: to a lock, a node, or the cluster",
 		Long: `Reads what the guard's daemon or the console has recorded; no master is contacted.
@@ -54,18 +62,21 @@ With --node, the states and events of that node; else those of the cluster: its 
 nodes, restarts, findings that began and were cleared, what operators did.
 
 A moment is written "03:12" (the last one), "yesterday 03:12", "2026-01-31 15:04", RFC 3339
-or "2h ago". --columns, --sort and -o csv are about the holders where a LOCK is named, else
+or "2h ago". --filter chooses events, by the terms of the console's page of events: a part of
+what is told, kind:restart, node:n2, lock:orders, age<1h; the holders of a LOCK are all told.
+--columns, --sort and -o csv are about the holders where a LOCK is named, else
 about the events. What is recorded is kept for a week unless the configuration says otherwise.`,
-		Args:              optionalName("lock"),
+		Args:              flags.OptionalName("lock"),
 		ValidArgsFunction: cobra.NoFileCompletions,
 		Example: `redlockctl history orders:nightly --since "yesterday 03:00"
-redlockctl history --since 03:00 --until 03:30 -o csv`,
+redlockctl history --since 03:00 --until 03:30 -o csv
+redlockctl history --filter "kind:restart|fenced node:n2"`,
 		RunE: a.run(func(_ context.Context, args []string) error {
 			lock := ""
 			if len(args) > 0 {
 				lock = args[0]
 				if o.node != "" {
-					return usageError{errors.New("a lock and --node: give one of them")}
+					return exit.Usagef("a lock and --node: give one of them")
 				}
 			}
 			return a.history(lock, o)
@@ -74,28 +85,10 @@ redlockctl history --since 03:00 --until 03:30 -o csv`,
 	f := cmd.Flags()
 	o.add(f)
 	f.StringVar(&o.node, "node", "", "of this node alone")
+	f.StringVar(&o.filter, "filter", "", "only events that these terms choose: a part of what is told, kind:PART, node:NAME, …")
+	_ = cmd.RegisterFlagCompletionFunc("filter", a.completePastFilter)
 	f.IntVar(&o.most, "limit", 1000, "the latest of each kind at most")
 	return cmd
-}
-
-// openRecord opens the record of the configuration, or a file.
-func (a *commandLine) openRecord(file string) (*record.Reader, error) {
-	if file != "" {
-		return record.OpenReader(file, a.cluster)
-	}
-	cfg, err := a.loadWithoutSecrets()
-	if err != nil {
-		return nil, err
-	}
-	path := cfg.RecordPath()
-	if path == "" {
-		return nil, fmt.Errorf("%w: [record] is switched off", record.ErrNoRecord)
-	}
-	r, err := record.OpenReader(path, cfg.Cluster.Name)
-	if errors.Is(err, record.ErrNoRecord) {
-		err = fmt.Errorf("%w; `redlockctl guard` and the console record what they see", err)
-	}
-	return r, err
 }
 
 // asked is the time that the flags name.
@@ -105,13 +98,13 @@ func (o historyOptions) asked() (in record.Span, err error) {
 		now = now.UTC()
 	}
 	if in.Since, err = view.ParseMoment(o.since, now); err != nil {
-		return in, usageError{fmt.Errorf("--since %w", err)}
+		return in, exit.Usagef("--since %w", err)
 	}
 	if in.Until, err = view.ParseMoment(o.until, now); err != nil {
-		return in, usageError{fmt.Errorf("--until %w", err)}
+		return in, exit.Usagef("--until %w", err)
 	}
 	if !in.Since.Before(in.Until) {
-		return in, usageError{fmt.Errorf("--since %s is not before --until %s", view.Stamp(in.Since, o.utc), view.Stamp(in.Until, o.utc))}
+		return in, exit.Usagef("--since %s is not before --until %s", view.Stamp(in.Since, o.utc), view.Stamp(in.Until, o.utc))
 	}
 	return in, nil
 }
@@ -130,47 +123,69 @@ func (a *commandLine) history(lock string, o historyOptions) error {
 	case err != nil:
 		return err
 	case o.most < 1:
-		return usageError{fmt.Errorf("--limit %d is below 1", o.most)}
+		return exit.Usagef("--limit %d is below 1", o.most)
 	}
 	r, err := a.openRecord(o.file)
 	if err != nil {
 		return err
 	}
 	defer r.Close()
-	doc, err := historyOf(r, lock, o.node, in, o.most)
+	f, err := o.terms(r)
+	if err != nil {
+		return err
+	}
+	if lock != "" && a.Output == "csv" && !f.Empty() {
+		return exit.Usagef("--filter chooses events, and -o csv with a LOCK lists its holders: leave one of them out")
+	}
+	doc, err := historyOf(r, lock, o.node, in, f, o.most)
 	if err != nil {
 		return err
 	}
 	if o.node != "" && len(doc.Events) == 0 {
 		if names, err := r.Nodes(); err == nil && !slices.Contains(names, o.node) {
-			return usageError{fmt.Errorf("--node: the record has no node %q (have: %s)", o.node, safetext.Escape(strings.Join(names, ", ")))}
+			return exit.Usagef("--node: the record has no node %q (have: %s)", o.node, safetext.Escape(strings.Join(names, ", ")))
 		}
 	}
-	switch a.output {
+	if doc.LocksRecorded, err = r.SawLocks(in); err != nil {
+		return err
+	}
+	switch a.Output {
 	case "json":
-		return printJSON(a.out, document{"history", doc})
+		return a.JSON("history", doc)
 	case "jsonl":
 		for _, g := range doc.Grants {
-			if err := printLine(a.out, document{"recorded grant", g}); err != nil {
+			if err := a.Line("recorded grant", g); err != nil {
 				return err
 			}
 		}
 		for _, e := range doc.Events {
-			if err := printLine(a.out, document{"recorded event", e}); err != nil {
+			if err := a.Line("recorded event", e); err != nil {
 				return err
 			}
 		}
 		return nil
 	}
-	saw, err := r.SawLocks(in)
-	if err != nil {
-		return err
-	}
-	return a.tellHistory(doc, lock, saw, o)
+	return a.tellHistory(doc, lock, f.Hint(), o)
 }
 
-// historyOf collects what happened, oldest first.
-func historyOf(r *record.Reader, lock, node string, in record.Span, most int) (doc historyJSON, err error) {
+// terms reads the filter of events.
+func (o historyOptions) terms(r *record.Reader) (filter.Filter[*view.PastEventDoc], error) {
+	f := view.PastEventLanguage.Parse(o.filter)
+	if f.Unclosed() {
+		return f, exit.Usage(flags.ErrOpenQuote)
+	}
+	names, err := r.Nodes()
+	if err != nil {
+		return f, err
+	}
+	if err := f.Check(func(field string) []string { return map[string][]string{"node": names}[field] }); err != nil {
+		return f, exit.Usage(err)
+	}
+	return f, nil
+}
+
+// historyOf collects what happened, oldest first; of the events those that a filter chooses.
+func historyOf(r *record.Reader, lock, node string, in record.Span, f filter.Filter[*view.PastEventDoc], most int) (doc historyJSON, err error) {
 	doc = historyJSON{Cluster: safetext.New(r.Cluster.Name), Since: in.Since, Until: in.Until, First: r.Cluster.First, Last: r.Cluster.Last, Events: []view.PastEventDoc{}}
 	if lock != "" {
 		grants, err := r.GrantsOf(lock, in, most)
@@ -180,63 +195,84 @@ func historyOf(r *record.Reader, lock, node string, in record.Span, most int) (d
 		doc.Grants = app.PastGrants(grants)
 	}
 	var events []record.Event
+	read := most
+	if !f.Empty() {
+		read = math.MaxInt32 // the latest that are chosen may stand far back
+	}
 	if lock != "" {
-		events, err = r.Events("", lock, in, most)
+		events, err = r.Events("", lock, in, read)
 	} else {
-		events, err = r.Happened(node, in, most)
+		events, err = r.Happened(node, in, read)
 	}
-	for _, e := range events {
-		doc.Events = append(doc.Events, view.PastEventDoc{At: e.At, Kind: e.Kind, Node: safetext.Optional(e.Node), Lock: safetext.Optional(e.Lock), Text: safetext.New(e.Text)})
-	}
+	now := time.Now()
+	doc.Events = slices.DeleteFunc(app.PastEvents(events), func(e view.PastEventDoc) bool { return !f.Match(&e, now) })
+	doc.Events = doc.Events[max(0, len(doc.Events)-most):]
 	return doc, err
 }
 
-// tellHistory prints the holders of a lock, and what happened, as tables; saw: somebody
-// recorded locks.
-func (a *commandLine) tellHistory(doc historyJSON, lock string, saw bool, o historyOptions) error {
-	ctx := &view.Context{Glyphs: view.Plain(a.ascii), Now: earlier(doc.Until, doc.Last)}
-	grants, err := sorted(&o.as, view.GrantColumns(o.utc), pointers(doc.Grants))
-	if lock == "" {
-		grants, err = nil, nil
-	}
-	if err != nil {
-		return err
-	}
+// tellHistory prints the holders of a lock, and what happened, as tables; hint: what is to be said of the
+// filter where it chooses nothing.
+func (a *commandLine) tellHistory(doc historyJSON, lock, hint string, o historyOptions) error {
+	ctx := &view.Context{Glyphs: a.Glyphs(), Now: earlier(doc.Until, doc.Last)}
 	columns := o.as
 	if lock != "" {
-		columns = listing{} // they are of the grants
+		columns = flags.Listing{} // they are of the grants
+		if err := a.tellGrants(ctx, doc, lock, o); err != nil || a.Output == "csv" {
+			return err
+		}
 	}
-	events, err := sorted(&columns, view.PastEventColumns(o.utc), pointers(doc.Events))
+	events, err := flags.Sorted(&columns, view.PastEventColumns(o.utc), view.Rows(doc.Events))
 	if err != nil {
 		return err
 	}
+	span := "from " + view.Stamp(doc.Since, o.utc) + " to " + view.Stamp(doc.Until, o.utc)
+	covered := doc.Since.Before(doc.Last) && doc.First.Before(doc.Until)
 	switch {
-	case lock != "" && (len(grants) > 0 || a.output == "csv"):
-		if err := printList(a, &o.as, ctx, view.GrantColumns(o.utc), grants, func(g *view.GrantDoc) any { return g }); err != nil || a.output == "csv" {
-			return err
-		}
-	case lock != "" && !saw:
-		fmt.Fprintf(a.out, "locks were not recorded from %s to %s: the console records them, and `redlockctl guard --watch-locks`\n", view.Stamp(doc.Since, o.utc), view.Stamp(doc.Until, o.utc))
-	case lock != "":
-		fmt.Fprintf(a.out, "nobody was seen to hold %s from %s to %s\n", safetext.Escape(lock), view.Stamp(doc.Since, o.utc), view.Stamp(doc.Until, o.utc))
-	}
-	switch {
-	case len(events) > 0 || a.output == "csv":
+	case len(events) > 0 || a.Output == "csv":
 		if lock != "" {
-			fmt.Fprintln(a.out)
+			fmt.Fprintln(a.Out)
 		}
-		if err := printList(a, &columns, ctx, view.PastEventColumns(o.utc), events, func(e *view.PastEventDoc) any { return e }); err != nil {
+		if err := printer.List(a.Printer, columns.Columns, ctx, view.PastEventColumns(o.utc), events, func(e *view.PastEventDoc) any { return e }); err != nil {
 			return err
 		}
-	case lock == "" && (!doc.Since.Before(doc.Last) || !doc.First.Before(doc.Until)):
-		fmt.Fprintf(a.out, "nothing was recorded from %s to %s\n", view.Stamp(doc.Since, o.utc), view.Stamp(doc.Until, o.utc))
+	case lock == "" && !covered:
+		fmt.Fprintf(a.Out, "nothing was recorded %s\n", span)
+	case o.filter != "":
+		fmt.Fprintf(a.Out, "no event %s matches the filter\n", span)
+		if hint != "" {
+			a.Note("filter: %s", safetext.Printable(hint))
+		}
 	case lock == "":
-		fmt.Fprintf(a.out, "nothing happened from %s to %s\n", view.Stamp(doc.Since, o.utc), view.Stamp(doc.Until, o.utc))
+		fmt.Fprintf(a.Out, "nothing happened %s\n", span)
 	}
-	if a.output != "csv" && (doc.Since.Before(doc.First) || doc.Last.Add(time.Minute).Before(doc.Until)) {
-		fmt.Fprintf(a.errOut, "redlockctl: recorded from %s to %s\n", view.Stamp(doc.First, o.utc), view.Stamp(doc.Last, o.utc))
+	if lock == "" && o.node == "" && covered && !doc.LocksRecorded {
+		a.Note("%s", unrecordedLocks(doc, o))
+	}
+	if a.Output != "csv" && (doc.Since.Before(doc.First) || doc.Last.Add(time.Minute).Before(doc.Until)) {
+		a.Note("recorded from %s to %s", view.Stamp(doc.First, o.utc), view.Stamp(doc.Last, o.utc))
 	}
 	return nil
+}
+
+// tellGrants prints the holders of a lock.
+func (a *commandLine) tellGrants(ctx *view.Context, doc historyJSON, lock string, o historyOptions) error {
+	grants, err := flags.Sorted(&o.as, view.GrantColumns(o.utc), view.Rows(doc.Grants))
+	switch {
+	case err != nil:
+		return err
+	case len(grants) > 0 || a.Output == "csv":
+		return printer.List(a.Printer, o.as.Columns, ctx, view.GrantColumns(o.utc), grants, func(g *view.GrantDoc) any { return g })
+	case !doc.LocksRecorded:
+		fmt.Fprintln(a.Out, unrecordedLocks(doc, o))
+	default:
+		fmt.Fprintf(a.Out, "nobody was seen to hold %s from %s to %s\n", safetext.Escape(lock), view.Stamp(doc.Since, o.utc), view.Stamp(doc.Until, o.utc))
+	}
+	return nil
+}
+
+// unrecordedLocks says that nobody recorded locks in that time, and how they are recorded.
+func unrecordedLocks(doc historyJSON, o historyOptions) string {
+	return fmt.Sprintf("locks were not recorded from %s to %s: %s", view.Stamp(doc.Since, o.utc), view.Stamp(doc.Until, o.utc), monitor.AdviceRecordLocks)
 }
 
 func earlier(a, b time.Time) time.Time {
@@ -248,7 +284,7 @@ func earlier(a, b time.Time) time.Time {
 
 func (a *commandLine) reportCommand() *cobra.Command {
 	var o historyOptions
-	cmd := outputs(&cobra.Command{
+	cmd := flags.Outputs(&cobra.Command{
 		Use:   "report",
 		Short: "One page on what happened, for a post-mortem",
 		Long: `Reads what was recorded and writes one page: which nodes did not serve and for how long,
@@ -256,7 +292,7 @@ verdicts, findings, restarts and fences, what operators did, the locks that were
 longest and granted most often, and counts by the patterns of names.
 
 With -o html it is a page of its own that loads nothing, light or dark as the reader has it.`,
-		Args:    noArgs,
+		Args:    flags.NoArgs,
 		Example: `redlockctl report --since "yesterday 22:00" --until 04:00 -o html >night.html`,
 		RunE: a.run(func(context.Context, []string) error {
 			in, err := o.asked()
@@ -272,10 +308,10 @@ With -o html it is a page of its own that loads nothing, light or dark as the re
 			if err != nil {
 				return err
 			}
-			if a.output == "html" {
-				return page.HTML(a.out)
+			if a.Output == "html" {
+				return page.HTML(a.Out)
 			}
-			return page.Text(a.out)
+			return page.Text(a.Out)
 		}),
 	}, "table", "html")
 	o.add(cmd.Flags())

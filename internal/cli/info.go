@@ -11,6 +11,8 @@ import (
 
 	"redlockctl/internal/app"
 	"redlockctl/internal/audit"
+	"redlockctl/internal/cli/flags"
+	"redlockctl/internal/cli/printer"
 	"redlockctl/internal/config"
 	"redlockctl/internal/safetext"
 	"redlockctl/internal/view"
@@ -19,13 +21,13 @@ import (
 // infoJSON is the document of info. Source is "default", "file", a variable of
 // the environment or a flag.
 type infoJSON struct {
-	Version     string           `json:"version"`
-	Config      []infoPathJSON   `json:"config"`
-	Cluster     infoNameJSON     `json:"cluster"`
-	Clusters    []safetext.Text  `json:"clusters"`
-	Paths       []infoPathJSON   `json:"paths"`
-	Settings    []config.Setting `json:"settings"`
-	Environment []variable       `json:"environment"`
+	Version     string            `json:"version"`
+	Config      []infoPathJSON    `json:"config"`
+	Cluster     infoNameJSON      `json:"cluster"`
+	Clusters    []safetext.Text   `json:"clusters"`
+	Paths       []infoPathJSON    `json:"paths"`
+	Settings    []config.Setting  `json:"settings"`
+	Environment []config.Variable `json:"environment"`
 }
 
 type infoNameJSON struct {
@@ -52,7 +54,7 @@ node is contacted. Of a secret only the place is shown, never the value.
 
 Settings of nodes that have their defaults are left out; --all shows them too.`,
 		Example: "redlockctl info\nredlockctl info -o json | jq '.settings[] | select(.source != \"default\")'",
-		Args:    noArgs,
+		Args:    flags.NoArgs,
 		RunE: a.run(func(context.Context, []string) error {
 			set, source, err := a.loadAll()
 			if err != nil {
@@ -63,9 +65,9 @@ Settings of nodes that have their defaults are left out; --all shows them too.`,
 			if err != nil {
 				return app.ConfigError{Err: err}
 			}
-			doc := a.infoDoc(set, cfg, source, by, all || a.output == "json")
-			if a.output == "json" {
-				return printJSON(a.out, document{"info", doc})
+			doc := a.infoDoc(set, cfg, source, by, all || a.Output == "json")
+			if a.Output == "json" {
+				return a.JSON("info", doc)
 			}
 			a.printInfo(doc, set.Names())
 			return nil
@@ -92,7 +94,7 @@ func (a *commandLine) infoDoc(set *config.Set, cfg *config.Config, source, by st
 			s.File = ""
 		}
 		key := s.Key[strings.LastIndex(s.Key, " ")+1:]
-		switch flag := map[string]bool{"read_only": a.readOnly, "ascii": a.ascii && s.Value != "true", "color": a.noColor}[key]; {
+		switch flag := map[string]bool{"read_only": a.readOnly, "ascii": a.ASCII && s.Value != "true", "color": a.NoColor}[key]; {
 		case flag && key == "color":
 			s = config.Setting{Key: s.Key, Value: "never", Source: "--no-color"}
 		case flag:
@@ -115,9 +117,9 @@ func (a *commandLine) infoDoc(set *config.Set, cfg *config.Config, source, by st
 		path("end of its chain", audit.HeadPath(cfg.Audit.Path), from["path"])
 	}
 	path("guard's memory", cfg.Guard.StateDir, from["state_dir"])
-	for _, e := range environment {
-		e.Value = a.getenv(e.Name)
-		if e.secret {
+	for _, e := range config.Environment {
+		e.Value = a.Getenv(e.Name)
+		if e.Secret {
 			e.Value = map[bool]string{true: "set", false: "not set"}[e.Value != ""]
 		}
 		doc.Environment = append(doc.Environment, e)
@@ -126,7 +128,7 @@ func (a *commandLine) infoDoc(set *config.Set, cfg *config.Config, source, by st
 }
 
 func (a *commandLine) printInfo(doc infoJSON, clusters []string) {
-	fmt.Fprintf(a.out, "redlockctl %s\n\n", doc.Version)
+	fmt.Fprintf(a.Out, "redlockctl %s\n\n", doc.Version)
 	t := view.NewTable("WHAT", "WHERE", "FROM")
 	for _, p := range append(doc.Config, doc.Paths...) {
 		where := view.Cell{Text: p.Path.String()}
@@ -140,9 +142,9 @@ func (a *commandLine) printInfo(doc infoJSON, clusters []string) {
 		cluster += " (of " + safetext.Escape(strings.Join(clusters, ", ")) + ")"
 	}
 	t.Add(view.Cell{Text: "cluster"}, view.Cell{Text: cluster}, view.Cell{Text: doc.Cluster.Source})
-	printTable(a.out, t, a.color())
+	a.Table(t)
 
-	fmt.Fprintln(a.out)
+	fmt.Fprintln(a.Out)
 	t = view.NewTable("SETTING", "VALUE", "FROM")
 	for _, s := range doc.Settings {
 		source := view.Cell{Text: s.Source}
@@ -154,14 +156,14 @@ func (a *commandLine) printInfo(doc infoJSON, clusters []string) {
 		case !strings.HasPrefix(s.Source, "--"):
 			source.Text = "$" + s.Source
 		}
-		t.Add(plain(s.Key), view.Cell{Text: a.clip(cmp.Or(safetext.Escape(s.Value), "-"), 80)}, source)
+		t.Add(printer.Plain(s.Key), view.Cell{Text: a.Clip(cmp.Or(safetext.Escape(s.Value), "-"), 80)}, source)
 	}
-	printTable(a.out, t, a.color())
+	a.Table(t)
 
-	fmt.Fprintln(a.out)
+	fmt.Fprintln(a.Out)
 	t = view.NewTable("VARIABLE", "VALUE", "EFFECT")
 	for _, e := range doc.Environment {
-		t.Add(plain("$"+e.Name), view.Cell{Text: a.clip(cmp.Or(safetext.Escape(e.Value), "-"), 60)}, plain(e.Effect))
+		t.Add(printer.Plain("$"+e.Name), view.Cell{Text: a.Clip(cmp.Or(safetext.Escape(e.Value), "-"), 60)}, printer.Plain(e.Effect))
 	}
-	printTable(a.out, t, a.color())
+	a.Table(t)
 }

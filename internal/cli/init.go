@@ -16,47 +16,12 @@ import (
 
 	"redlockctl/internal/acl"
 	"redlockctl/internal/adopt"
+	"redlockctl/internal/cli/exit"
+	"redlockctl/internal/cli/flags"
 	"redlockctl/internal/config"
 	"redlockctl/internal/safetext"
 	"redlockctl/internal/view"
 )
-
-// initJSON is the document of init.
-type initJSON struct {
-	Servers  []initServerJSON `json:"servers"`
-	Prefixes []initPrefixJSON `json:"prefixes"`
-	// LongestTTLms is the longest remaining time that was seen of a lock.
-	LongestTTLms int64             `json:"longest_ttl_ms"`
-	WatchedMs    int64             `json:"looked_for_ms"`
-	Findings     []view.FindingDoc `json:"findings"`
-	Folder       safetext.Text     `json:"folder"`
-	Files        []adopt.Change    `json:"files"`
-	Written      bool              `json:"written"`
-}
-
-type initServerJSON struct {
-	Node        safetext.Text   `json:"node"`
-	Addr        safetext.Text   `json:"addr"`
-	Error       *safetext.Text  `json:"error,omitempty"`
-	Version     safetext.Text   `json:"version"`
-	Role        safetext.Text   `json:"role"`
-	Login       string          `json:"login"`
-	Persistence safetext.Text   `json:"persistence"`
-	Eviction    safetext.Text   `json:"eviction"`
-	Replicas    int             `json:"replicas"`
-	ConfigFile  *safetext.Text  `json:"config_file,omitempty"`
-	ACLFile     *safetext.Text  `json:"acl_file,omitempty"`
-	Unit        *safetext.Text  `json:"unit,omitempty"`
-	Users       []safetext.Text `json:"users,omitempty"`
-	Boot        string          `json:"boot"`
-}
-
-type initPrefixJSON struct {
-	Pattern      safetext.Text   `json:"pattern"`
-	Locks        int             `json:"locks"`
-	Libraries    []safetext.Text `json:"libraries,omitempty"`
-	LongestTTLms int64           `json:"longest_ttl_ms"`
-}
 
 // initCheckJSON is the document of init --check.
 type initCheckJSON struct {
@@ -105,18 +70,18 @@ redlockctl init --check --out redlockctl-orders`,
 			if cmd.Flags().Changed("kubernetes") && f.kubernetes == "" { // an empty variable must not mean that none are wanted
 				return errors.New("--kubernetes names no image")
 			}
-			return noArgs(cmd, args)
+			return flags.NoArgs(cmd, args)
 		},
 		RunE: a.run(func(ctx context.Context, _ []string) error {
 			switch {
 			case f.check && len(a.named.Nodes) > 0:
-				return usageError{errors.New("--check and --nodes: --check takes the masters from the folder of --out")}
+				return exit.Usagef("--check and --nodes: --check takes the masters from the folder of --out")
 			case f.check && f.out == "":
-				return usageError{errors.New("--check: name the folder by --out")}
+				return exit.Usagef("--check: name the folder by --out")
 			case f.check:
 				return a.initCheck(ctx, f)
 			case len(a.named.Nodes) == 0:
-				return usageError{errors.New("--nodes is missing: name all masters, such as --nodes 10.0.0.1:6379,10.0.0.2:6379,10.0.0.3:6379")}
+				return exit.Usagef("--nodes is missing: name all masters, such as --nodes 10.0.0.1:6379,10.0.0.2:6379,10.0.0.3:6379")
 			}
 			return a.init(ctx, f)
 		}),
@@ -141,27 +106,27 @@ redlockctl init --check --out redlockctl-orders`,
 func (a *commandLine) init(ctx context.Context, f initFlags) error {
 	asked := adopt.Answers{Kubernetes: f.kubernetes, WithoutGuard: f.withoutGuard, Cert: a.named.Cert, Key: a.named.Key}
 	if err := asked.Check(); err != nil { // before a look that may take minutes
-		return usageError{err}
+		return exit.Usage(err)
 	}
 	cfg, err := a.load()
 	if err != nil {
 		return err
 	}
-	done := a.progressFor("looking at the masters", f.watch)
+	done := a.ProgressFor("looking at the masters", f.watch)
 	facts, err := adopt.Look(ctx, cfg, f.watch)
 	done()
 	if err != nil {
 		return err
 	}
 	_ = a.incomplete(facts.Snapshot) // it is said; the answers are a person's
-	if a.output != "json" {
+	if a.Output != "json" {
 		a.printFacts(facts)
 	}
 	answers, err := a.initAnswers(ctx, f, facts)
 	if err != nil {
 		return err
 	}
-	folder := adopt.Folder{Path: cmp.Or(f.out, "redlockctl-"+notInNames.ReplaceAllString(answers.Cluster, "-"))}
+	folder := f.folder(answers.Cluster)
 	secrets, err := folder.Secrets()
 	if err != nil {
 		return err
@@ -175,7 +140,7 @@ func (a *commandLine) init(ctx context.Context, f initFlags) error {
 		return err
 	}
 	differs := slices.ContainsFunc(changes, func(c adopt.Change) bool { return c.Kind != adopt.Same })
-	if a.output != "json" {
+	if a.Output != "json" {
 		a.printChanges(f, folder, changes)
 	}
 	write := differs && !f.dryRun
@@ -189,20 +154,25 @@ func (a *commandLine) init(ctx context.Context, f initFlags) error {
 			return err
 		}
 	}
-	if a.output == "json" {
-		return printJSON(a.out, document{"init", initDoc(facts, folder, changes, write)})
+	if a.Output == "json" {
+		return a.JSON("init", initDoc(facts, folder, changes, write))
 	}
 	switch {
 	case write:
-		fmt.Fprintf(a.out, "\nNothing else was changed. Next: read %s and run its commands.\n", safetext.Escape(filepath.Join(folder.Path, "RUNBOOK.md")))
+		fmt.Fprintf(a.Out, "\nNothing else was changed. Next: read %s and run its commands.\n", safetext.Escape(filepath.Join(folder.Path, "RUNBOOK.md")))
 	case !differs:
-		fmt.Fprintf(a.out, "\nNothing to change. How far the runbook is: redlockctl init --check --out %s\n", safetext.New(folder.Path).Word())
+		fmt.Fprintf(a.Out, "\nNothing to change. How far the runbook is: redlockctl init --check --out %s\n", safetext.New(folder.Path).Word())
 	}
 	return nil
 }
 
 // notInNames is what a folder's name does not take from a cluster's.
 var notInNames = regexp.MustCompile(`[^A-Za-z0-9._-]`)
+
+// folder is where the files of a cluster go.
+func (f initFlags) folder(cluster string) adopt.Folder {
+	return adopt.Folder{Path: cmp.Or(f.out, "redlockctl-"+notInNames.ReplaceAllString(cluster, "-"))}
+}
 
 // initAnswers are the answers of flags, of the folder that is there, and of a person.
 func (a *commandLine) initAnswers(ctx context.Context, f initFlags, facts *adopt.Facts) (adopt.Answers, error) {
@@ -228,14 +198,14 @@ func (a *commandLine) initAnswers(ctx context.Context, f initFlags, facts *adopt
 		}
 		answers.CA = string(b)
 	}
-	asks := !f.yes && a.inTTY && a.errTTY
+	asks := !f.yes && a.InTTY && a.ErrTTY
 	if answers.Cluster == "" && asks {
 		if err := a.question(ctx, "Name of the cluster", "redlock", &answers.Cluster); err != nil {
 			return answers, err
 		}
 	}
 	answers.Cluster = cmp.Or(answers.Cluster, "redlock")
-	before := a.folderConfig(cmp.Or(f.out, "redlockctl-"+notInNames.ReplaceAllString(answers.Cluster, "-")))
+	before := a.folderConfig(f.folder(answers.Cluster).Path)
 	if before != nil && a.cluster == "" {
 		answers.Cluster = before.Cluster.Name
 	}
@@ -259,19 +229,9 @@ func (a *commandLine) initLimits(ctx context.Context, asks bool, maxTTL string, 
 	} else if maxTTL == "" && before != nil {
 		maxTTL = proposed.String()
 	}
-	seen := "no lock was seen in " + facts.Watched.String()
-	if facts.LongestTTL > 0 {
-		seen = fmt.Sprintf("the longest that was seen in %s had %s left", facts.Watched, view.Left(facts.LongestTTL))
-	}
-	if maxTTL == "" {
-		return usageError{fmt.Errorf("--max-ttl is missing: name the longest TTL that any client uses; %s", seen)}
-	}
 	var err error
-	if answers.MaxTTL, err = time.ParseDuration(maxTTL); err != nil || answers.MaxTTL <= 0 {
-		return usageError{fmt.Errorf("--max-ttl %q: is no duration such as 30s", maxTTL)}
-	}
-	if answers.MaxTTL < facts.LongestTTL {
-		return usageError{fmt.Errorf("--max-ttl %s is too short: %s", maxTTL, seen)}
+	if answers.MaxTTL, err = facts.ReadMaxTTL(maxTTL); err != nil {
+		return exit.Usage(err)
 	}
 	if len(answers.Patterns) == 0 && asks {
 		text := ""
@@ -288,7 +248,7 @@ func (a *commandLine) initLimits(ctx context.Context, asks bool, maxTTL string, 
 
 // folderConfig is what the folder was made with; nil: it is not there, or cannot be read.
 func (a *commandLine) folderConfig(path string) *config.Config {
-	set, err := config.LoadWith([]string{filepath.Join(path, "config.toml")}, a.getenv, config.Options{Secretless: true})
+	set, err := config.LoadWith([]string{filepath.Join(path, "config.toml")}, a.Getenv, config.Options{Secretless: true})
 	if err != nil {
 		return nil
 	}
@@ -300,11 +260,11 @@ func (a *commandLine) question(ctx context.Context, text, def string, to *string
 	if def != "" {
 		text += " [" + safetext.Escape(def) + "]"
 	}
-	fmt.Fprintf(a.errOut, "%s: ", text)
-	line, err := readLine(ctx, a.in)
+	fmt.Fprintf(a.Err, "%s: ", text)
+	line, err := readLine(ctx, a.In)
 	if err != nil {
-		fmt.Fprintln(a.errOut)
-		return fmt.Errorf("%w: %w", errNotConfirmed, err)
+		fmt.Fprintln(a.Err)
+		return fmt.Errorf("%w: %w", exit.ErrNotConfirmed, err)
 	}
 	*to = cmp.Or(strings.TrimSpace(line), def)
 	return nil
@@ -312,30 +272,30 @@ func (a *commandLine) question(ctx context.Context, text, def string, to *string
 
 // initConfirm asks if the folder may be written.
 func (a *commandLine) initConfirm(ctx context.Context, folder adopt.Folder) error {
-	if !a.inTTY || !a.errTTY {
-		return fmt.Errorf("%w: add --yes to write %s without being asked", errNotConfirmed, safetext.Escape(folder.Path))
+	if !a.InTTY || !a.ErrTTY {
+		return fmt.Errorf("%w: add --yes to write %s without being asked", exit.ErrNotConfirmed, safetext.Escape(folder.Path))
 	}
 	answer := ""
 	if err := a.question(ctx, "Write the folder "+safetext.Escape(folder.Path)+"? Nothing else is changed (y/n)", "n", &answer); err != nil {
 		return err
 	}
 	if !strings.HasPrefix(strings.ToLower(answer), "y") {
-		return errNotConfirmed
+		return exit.ErrNotConfirmed
 	}
 	return nil
 }
 
 // initCheck prints how far the runbook is.
 func (a *commandLine) initCheck(ctx context.Context, f initFlags) error {
-	done := a.progress("reading back")
-	p, err := adopt.Check(ctx, adopt.Folder{Path: f.out}, a.getenv)
+	done := a.Progress("reading back")
+	p, err := adopt.Check(ctx, adopt.Folder{Path: f.out}, a.Getenv)
 	done()
 	if err != nil {
 		return err
 	}
 	wrong := !p.Protected || slices.ContainsFunc(p.Steps, func(s adopt.Step) bool { return s.State == adopt.Wrong })
-	if a.output == "json" {
-		err = printJSON(a.out, document{"init check", initCheckJSON{safetext.New(f.out), p.Steps, p.Protected}})
+	if a.Output == "json" {
+		err = a.JSON("init check", initCheckJSON{safetext.New(f.out), p.Steps, p.Protected})
 	} else {
 		tone := map[adopt.State]view.Tone{adopt.Done: view.Good, adopt.Next: view.Warn, adopt.Wrong: view.Bad}
 		for _, s := range p.Steps {
@@ -343,12 +303,12 @@ func (a *commandLine) initCheck(ctx context.Context, f initFlags) error {
 			if s.Do != "" {
 				do = "; do: " + s.Do
 			}
-			fmt.Fprintf(a.out, "%s %-7s %s%s\n", a.paint(fmt.Sprintf("%-6s", s.State), tone[s.State]), s.Name, safetext.Printable(s.Text), do)
+			fmt.Fprintf(a.Out, "%s %-7s %s%s\n", a.Paint(fmt.Sprintf("%-6s", s.State), tone[s.State]), s.Name, safetext.Printable(s.Text), do)
 		}
-		fmt.Fprintf(a.out, "protected at the next crash: %s\n", map[bool]string{true: "yes", false: "no"}[p.Protected])
+		fmt.Fprintf(a.Out, "protected at the next crash: %s\n", map[bool]string{true: "yes", false: "no"}[p.Protected])
 	}
 	if err == nil && wrong {
-		err = silent{errors.New("not protected yet, or something is wrong")}
+		err = exit.Silently(errors.New("not protected yet, or something is wrong"))
 	}
 	return err
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"redlockctl/internal/adopt"
+	"redlockctl/internal/cli/printer"
 	"redlockctl/internal/safetext"
 	"redlockctl/internal/view"
 )
@@ -12,10 +13,47 @@ import (
 // mostPrefixes is how many groups of locks are shown.
 const mostPrefixes = 20
 
+// initJSON is the document of init.
+type initJSON struct {
+	Servers  []initServerJSON `json:"servers"`
+	Prefixes []initPrefixJSON `json:"prefixes"`
+	// LongestTTLms is the longest remaining time that was seen of a lock.
+	LongestTTLms int64             `json:"longest_ttl_ms"`
+	WatchedMs    int64             `json:"looked_for_ms"`
+	Findings     []view.FindingDoc `json:"findings"`
+	Folder       safetext.Text     `json:"folder"`
+	Files        []adopt.Change    `json:"files"`
+	Written      bool              `json:"written"`
+}
+
+type initServerJSON struct {
+	Node        safetext.Text   `json:"node"`
+	Addr        safetext.Text   `json:"addr"`
+	Error       *safetext.Text  `json:"error,omitempty"`
+	Version     safetext.Text   `json:"version"`
+	Role        safetext.Text   `json:"role"`
+	Login       string          `json:"login"`
+	Persistence safetext.Text   `json:"persistence"`
+	Eviction    safetext.Text   `json:"eviction"`
+	Replicas    int             `json:"replicas"`
+	ConfigFile  *safetext.Text  `json:"config_file,omitempty"`
+	ACLFile     *safetext.Text  `json:"acl_file,omitempty"`
+	Unit        *safetext.Text  `json:"unit,omitempty"`
+	Users       []safetext.Text `json:"users,omitempty"`
+	Boot        string          `json:"boot"`
+}
+
+type initPrefixJSON struct {
+	Pattern      safetext.Text   `json:"pattern"`
+	Locks        int             `json:"locks"`
+	Libraries    []safetext.Text `json:"libraries,omitempty"`
+	LongestTTLms int64           `json:"longest_ttl_ms"`
+}
+
 // printFacts prints what was found.
 func (a *commandLine) printFacts(f *adopt.Facts) {
 	t := view.NewTable("NODE", "ADDR", "ROLE", "VERSION", "LOGIN", "PERSISTENCE", "EVICTION", "REPLICAS", "CLOCK", "STARTS", "FILE", "UNIT")
-	ctx := a.viewContext(f.Snapshot)
+	ctx := a.ViewContext(f.Snapshot)
 	for i := range f.Servers {
 		s, n := &f.Servers[i], &f.Snapshot.Nodes[i]
 		clock := ""
@@ -26,47 +64,47 @@ func (a *commandLine) printFacts(f *adopt.Facts) {
 		if s.Guessed {
 			unit += " (?)"
 		}
-		t.Add(plain(s.Name), plain(s.Addr), plain(s.Role), plain(s.Version), plain(s.Login()), plain(s.Persistence), plain(s.Eviction),
-			plain(view.Count(s.Replicas)), view.Cell{Text: clock}, plain(s.Boot), plain(s.ConfigFile), plain(unit))
+		t.Add(printer.Plain(s.Name), printer.Plain(s.Addr), printer.Plain(s.Role), printer.Plain(s.Version), printer.Plain(s.Login()), printer.Plain(s.Persistence), printer.Plain(s.Eviction),
+			printer.Plain(view.Count(s.Replicas)), view.Cell{Text: clock}, printer.Plain(s.Boot), printer.Plain(s.ConfigFile), printer.Plain(unit))
 	}
-	printTable(a.out, t, a.color())
+	a.Table(t)
 	for _, s := range f.Servers {
 		if s.Err != nil {
-			fmt.Fprintf(a.out, "%s: %s\n", safetext.Escape(s.Name), safetext.Escape(s.Err.Error()))
+			fmt.Fprintf(a.Out, "%s: %s\n", safetext.Escape(s.Name), safetext.Escape(s.Err.Error()))
 		}
 	}
-	fmt.Fprintln(a.out)
+	fmt.Fprintln(a.Out)
 	if len(f.Prefixes) == 0 {
-		fmt.Fprintf(a.out, "no lock was seen in %s; --watch 10m looks longer\n", f.Watched)
+		fmt.Fprintf(a.Out, "no lock was seen in %s; --watch 10m looks longer\n", f.Watched)
 	} else {
 		p := view.NewTable("LOCKS", "SEEN", "LONGEST TTL LEFT", "MADE BY")
 		for _, prefix := range f.Prefixes[:min(len(f.Prefixes), mostPrefixes)] {
-			p.Add(plain(prefix.Pattern), view.Cell{Text: view.Count(prefix.Locks)}, view.Cell{Text: view.Left(prefix.Longest)}, plain(strings.Join(prefix.Libraries, ", ")))
+			p.Add(printer.Plain(prefix.Pattern), view.Cell{Text: view.Count(prefix.Locks)}, view.Cell{Text: view.Left(prefix.Longest)}, printer.Plain(strings.Join(prefix.Libraries, ", ")))
 		}
-		printTable(a.out, p, a.color())
+		a.Table(p)
 		if more := len(f.Prefixes) - mostPrefixes; more > 0 {
-			fmt.Fprintf(a.out, "and %s\n", view.Plural(more, "more group"))
+			fmt.Fprintf(a.Out, "and %s\n", view.Plural(more, "more group"))
 		}
 	}
 	if f.Others > 0 {
-		fmt.Fprintf(a.out, "%s that cannot be a lock\n", view.Plural(f.Others, "other key"))
+		fmt.Fprintf(a.Out, "%s that cannot be a lock\n", view.Plural(f.Others, "other key"))
 	}
-	a.printFindings(a.out, f.Snapshot, pointers(f.Snapshot.Findings))
-	fmt.Fprintln(a.out)
+	a.printFindings(f.Snapshot, view.Rows(f.Snapshot.Findings))
+	fmt.Fprintln(a.Out)
 }
 
 // printChanges prints what becomes of the folder.
 func (a *commandLine) printChanges(f initFlags, folder adopt.Folder, changes []adopt.Change) {
-	fmt.Fprintf(a.out, "%s:\n", safetext.Escape(folder.Path))
+	fmt.Fprintf(a.Out, "%s:\n", safetext.Escape(folder.Path))
 	for _, c := range changes {
-		fmt.Fprintf(a.out, "  %-8s %s\n", c.Kind, safetext.Escape(c.Path))
+		fmt.Fprintf(a.Out, "  %-8s %s\n", c.Kind, safetext.Escape(c.Path))
 	}
 	if !f.diff {
 		return
 	}
 	for _, c := range changes {
 		for line := range strings.Lines(c.Diff) {
-			fmt.Fprintln(a.out, safetext.Printable(strings.TrimRight(line, "\n")))
+			fmt.Fprintln(a.Out, safetext.Printable(strings.TrimRight(line, "\n")))
 		}
 	}
 }
@@ -75,7 +113,7 @@ func (a *commandLine) printChanges(f initFlags, folder adopt.Folder, changes []a
 func initDoc(f *adopt.Facts, folder adopt.Folder, changes []adopt.Change, written bool) initJSON {
 	doc := initJSON{
 		LongestTTLms: f.LongestTTL.Milliseconds(), WatchedMs: f.Watched.Milliseconds(), Folder: safetext.New(folder.Path), Written: written,
-		Servers: []initServerJSON{}, Prefixes: []initPrefixJSON{}, Findings: view.DocsOfFindings(pointers(f.Snapshot.Findings), f.Snapshot.At), Files: append([]adopt.Change{}, changes...),
+		Servers: []initServerJSON{}, Prefixes: []initPrefixJSON{}, Findings: view.DocsOfFindings(view.Rows(f.Snapshot.Findings), f.Snapshot.At), Files: append([]adopt.Change{}, changes...),
 	}
 	for _, s := range f.Servers {
 		doc.Servers = append(doc.Servers, initServerJSON{

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"redlockctl/internal/cli/exit"
+	"redlockctl/internal/cli/printer"
 	"redlockctl/internal/lab/labtest"
 )
 
@@ -37,23 +39,23 @@ func TestInitAsks(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		answers typed
-		exit    Exit
+		exit    exit.Code
 		want    string // in the configuration
 	}{
-		{"each default", typed{"", "", "", "y"}, ExitDone, "name = \"redlock\"\nmax_ttl = \"20s\"\nlock_patterns = [\"orders:*\"]\n"},
-		{"own answers", typed{"billing", "1m", "a:* b:*", "yes"}, ExitDone, "name = \"billing\"\nmax_ttl = \"1m\"\nlock_patterns = [\"a:*\", \"b:*\"]\n"},
-		{"no", typed{"", "", "", "n"}, ExitRefused, ""},
-		{"nothing is a no", typed{"", "", "", ""}, ExitRefused, ""},
-		{"a TTL below one that was seen", typed{"", "2s"}, ExitUsage, ""},
-		{"the end of the input", typed{""}, ExitRefused, ""},
+		{"each default", typed{"", "", "", "y"}, exit.Done, "name = \"redlock\"\nmax_ttl = \"20s\"\nlock_patterns = [\"orders:*\"]\n"},
+		{"own answers", typed{"billing", "1m", "a:* b:*", "yes"}, exit.Done, "name = \"billing\"\nmax_ttl = \"1m\"\nlock_patterns = [\"a:*\", \"b:*\"]\n"},
+		{"no", typed{"", "", "", "n"}, exit.Refused, ""},
+		{"nothing is a no", typed{"", "", "", ""}, exit.Refused, ""},
+		{"a TTL below one that was seen", typed{"", "2s"}, exit.WrongUsage, ""},
+		{"the end of the input", typed{""}, exit.Refused, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir := t.TempDir()
 			out := filepath.Join(dir, "folder")
 			var said strings.Builder
-			a := &commandLine{in: &c.answers, out: io.Discard, errOut: &said, inTTY: true, errTTY: true, getenv: func(name string) string {
+			a := newCommandLine(&printer.Printer{In: &c.answers, Out: io.Discard, Err: &said, InTTY: true, ErrTTY: true, Getenv: func(name string) string {
 				return map[string]string{"HOME": dir}[name]
-			}}
+			}})
 			nodes := fmt.Sprintf("%s,%s,%s", servers[0].Addr(), servers[1].Addr(), servers[2].Addr())
 			if exit := a.main(t.Context(), []string{"init", "--nodes", nodes, "--watch", "0s", "--out", out}); exit != c.exit {
 				t.Fatalf("exit code %d, want %d:\n%s", exit, c.exit, said.String())

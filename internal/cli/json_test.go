@@ -15,6 +15,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"redlockctl/internal/cli/printer"
 	"redlockctl/internal/view"
 )
 
@@ -22,7 +23,10 @@ const jsonPage = "../../docs/json.md"
 
 // documents are one of each kind of document that this package prints. Those of
 // the simulator are described elsewhere.
-var documents = []document{
+var documents = []struct {
+	kind string
+	body any
+}{
 	{"status", statusJSON{}}, {"clusters", clustersJSON{}}, {"nodes", nodesJSON{}}, {"node", nodePageJSON{}}, {"locks", locksJSON{}}, {"lock line", lockLineJSON{}},
 	{"locks end", locksEndJSON{}}, {"lock", lockPageJSON{}}, {"who", whoJSON{}}, {"guard", guardPageJSON{}}, {"doctor", doctorJSON{}},
 	{"audit", auditJSON{}}, {"audit line", view.AuditDoc{}}, {"audit verify", verifyJSON{}}, {"grant", grantJSON{}}, {"kept", keptJSON{}}, {"release", releaseJSON{}},
@@ -74,7 +78,7 @@ func TestDocumentsAreDocumented(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, m := range regexp.MustCompile(`document\{"([a-z ]+)", `).FindAllSubmatch(source, -1) {
+		for _, m := range regexp.MustCompile(`(?:\.(?:JSON|Line|Document|Encoded)\((?:w, |&head, )?|return )"([a-z ]+)", `).FindAllSubmatch(source, -1) {
 			printed[string(m[1])] = true
 		}
 	}
@@ -118,10 +122,10 @@ func fieldsOf(typ reflect.Type) (names []string) {
 func TestEnvelope(t *testing.T) {
 	for _, doc := range documents {
 		var line, page bytes.Buffer
-		if err := printLine(&line, doc); err != nil {
+		if err := printer.Line(&line, doc.kind, doc.body); err != nil {
 			t.Fatal(err)
 		}
-		if err := printJSON(&page, doc); err != nil {
+		if err := printer.JSON(&page, doc.kind, doc.body); err != nil {
 			t.Fatal(err)
 		}
 		want := `{"schema":"redlockctl/v2","kind":"` + doc.kind + `"`

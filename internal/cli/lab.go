@@ -3,17 +3,15 @@ package cli
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"net"
 	"path/filepath"
-	"slices"
-	"strconv"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"redlockctl/internal/app"
+	"redlockctl/internal/cli/exit"
+	"redlockctl/internal/cli/flags"
+	"redlockctl/internal/cli/printer"
 	"redlockctl/internal/config"
 	"redlockctl/internal/lab"
 	"redlockctl/internal/safetext"
@@ -44,10 +42,10 @@ func (a *commandLine) labDir(flag string) (string, error) {
 	if flag != "" {
 		return filepath.Abs(flag)
 	}
-	if dir := config.StateDir(a.getenv, "lab"); dir != "" {
+	if dir := config.StateDir(a.Getenv, "lab"); dir != "" {
 		return dir, nil
 	}
-	return "", usageError{errors.New("no place for the lab: $XDG_STATE_HOME and $HOME are not set; use --dir")}
+	return "", exit.Usagef("no place for the lab: $XDG_STATE_HOME and $HOME are not set; use --dir")
 }
 
 const labDirUsage = "where its files are (default $XDG_STATE_HOME/redlockctl/lab)"
@@ -71,9 +69,9 @@ settings, a replica, locks that are stuck. It is for trying out what the console
 and "redlockctl doctor" say to that.`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if o.nodes == 0 && cmd.Flags().Changed("nodes") { // 0 stands for the default
-				return fmt.Errorf("--nodes 0 is not in 1..%d", demoMaxNodes)
+				return fmt.Errorf("--nodes 0 is not in 1..%d", lab.MostNodes)
 			}
-			return noArgs(cmd, args)
+			return flags.NoArgs(cmd, args)
 		},
 		RunE: a.run(func(ctx context.Context, _ []string) error {
 			if err := a.mayActAnywhere(); err != nil {
@@ -101,17 +99,17 @@ type labOptions struct {
 func (a *commandLine) labUp(ctx context.Context, o labOptions) error {
 	cfg, _ := a.load() // nil: none, or one that another command complains of
 	nodes, port, bad := o.nodes, o.port, o.bad
-	if n, first := localPorts(cfg); nodes == 0 && port == 0 && n > 0 && n <= demoMaxNodes && (!bad || n >= lab.BadNodes) {
+	if n, first := app.LocalPorts(cfg); nodes == 0 && port == 0 && n > 0 && n <= lab.MostNodes && (!bad || n >= lab.BadNodes) {
 		nodes, port = n, first
 	}
 	nodes, port = cmp.Or(nodes, 5), cmp.Or(port, 7001)
 	switch {
-	case nodes < 1 || nodes > demoMaxNodes:
-		return usageError{fmt.Errorf("--nodes %d is not in 1..%d", nodes, demoMaxNodes)}
+	case nodes < 1 || nodes > lab.MostNodes:
+		return exit.Usagef("--nodes %d is not in 1..%d", nodes, lab.MostNodes)
 	case port < 1024 || port+nodes-1 > 65535:
-		return usageError{fmt.Errorf("--port %d: the ports of %d nodes are not in 1024..65535", port, nodes)}
+		return exit.Usagef("--port %d: the ports of %d nodes are not in 1024..65535", port, nodes)
 	case bad && (nodes < lab.BadNodes || port+nodes > 65535):
-		return usageError{fmt.Errorf("--bad needs %d nodes at least, not %d, and a port for a replica after theirs", lab.BadNodes, nodes)}
+		return exit.Usagef("--bad needs %d nodes at least, not %d, and a port for a replica after theirs", lab.BadNodes, nodes)
 	}
 	dir, err := a.labDir(o.dir)
 	if err != nil {
@@ -119,7 +117,7 @@ func (a *commandLine) labUp(ctx context.Context, o labOptions) error {
 	}
 	var started []lab.Started
 	var faults []string
-	done := a.progress("starting servers")
+	done := a.Progress("starting servers")
 	if bad {
 		started, faults, err = lab.UpBad(ctx, dir, o.bin, nodes, port)
 	} else {
@@ -137,82 +135,32 @@ func (a *commandLine) labUp(ctx context.Context, o labOptions) error {
 
 // printLab says what runs, and what is to be known of it.
 func (a *commandLine) printLab(cfg *config.Config, dir string, started []lab.Started, faults []string) error {
-	recalled, delay := a.recalled(started)
-	if a.output == "json" {
+	recalled, delay := app.Recalled(cfg, started)
+	if a.Output == "json" {
 		doc := labJSON{Dir: safetext.New(dir), Faults: faults, Recalled: safetext.Optional(recalled)}
 		for _, s := range started {
 			doc.Nodes = append(doc.Nodes, labNodeJSON{safetext.New(s.Name), safetext.New(s.Addr), s.Pid, startedAs(s), safetext.New(s.RestartCmd)})
 		}
-		return printJSON(a.out, document{"lab", doc})
+		return a.JSON("lab", doc)
 	}
 	t := view.NewTable("NODE", "ADDR", "PID", "STATE", "START IT AGAIN WITH")
 	for _, s := range started {
-		t.Add(plain(s.Name), plain(s.Addr), view.Cell{Text: fmt.Sprint(s.Pid)}, view.Cell{Text: startedAs(s)}, plain(s.RestartCmd))
+		t.Add(printer.Plain(s.Name), printer.Plain(s.Addr), view.Cell{Text: fmt.Sprint(s.Pid)}, view.Cell{Text: startedAs(s)}, printer.Plain(s.RestartCmd))
 	}
-	printTable(a.out, t, a.color())
-	if !namesAll(cfg, started) {
-		fmt.Fprintf(a.out, "\nto use it: redlockctl --config %s\n", safetext.New(lab.ConfigPath(dir)).Word())
+	a.Table(t)
+	if !app.NamesAll(cfg, started) {
+		fmt.Fprintf(a.Out, "\nto use it: redlockctl --config %s\n", safetext.New(lab.ConfigPath(dir)).Word())
 	}
 	for i, fault := range faults {
 		if i == 0 {
-			fmt.Fprintln(a.out, "\nwhat is wrong with it, as redlockctl doctor will say:")
+			fmt.Fprintln(a.Out, "\nwhat is wrong with it, as redlockctl doctor will say:")
 		}
-		fmt.Fprintf(a.out, "  %s\n", fault)
+		fmt.Fprintf(a.Out, "  %s\n", fault)
 	}
 	if recalled != "" {
-		fmt.Fprintf(a.out, "\nThe guard's memory in %s\nis of former servers at these addresses: a guard takes the new ones for restarts of those,\nand closes them all for %s. Where the clients of the former ones have ended too, and no\nguard runs, delete that directory first.\n", safetext.Escape(recalled), delay)
+		fmt.Fprintf(a.Out, "\nThe guard's memory in %s\nis of former servers at these addresses: a guard takes the new ones for restarts of those,\nand fences them all for %s. Where the clients of the former ones have ended too, and no\nguard runs, delete that directory first.\n", safetext.Escape(recalled), delay)
 	}
 	return nil
-}
-
-// localPorts is how many servers a configuration names, and the port of the first
-// one, if all are on loopback with one port after the other; else 0.
-func localPorts(cfg *config.Config) (n, first int) {
-	if cfg == nil {
-		return 0, 0
-	}
-	for i, node := range cfg.Nodes {
-		host, text, err := net.SplitHostPort(node.Addr)
-		port, perr := strconv.Atoi(text)
-		if err != nil || perr != nil || host != "127.0.0.1" && host != "localhost" || i > 0 && port != first+i {
-			return 0, 0
-		}
-		if i == 0 {
-			first = port
-		}
-	}
-	return len(cfg.Nodes), first
-}
-
-// namesAll reports whether a configuration names each of these servers.
-func namesAll(cfg *config.Config, started []lab.Started) bool {
-	_, first := localPorts(cfg)
-	for i, s := range started {
-		if s.Addr != net.JoinHostPort("127.0.0.1", strconv.Itoa(first+i)) {
-			return false
-		}
-	}
-	return first > 0
-}
-
-// recalled is the directory of the guard that remembers former servers at the
-// addresses of new ones, which are open, and for how long it will close those;
-// empty if there is none. Without a configuration there is no guard either.
-func (a *commandLine) recalled(started []lab.Started) (dir string, delay time.Duration) {
-	cfg, err := a.load()
-	if err != nil {
-		return "", 0
-	}
-	memory, err := app.Remembered(cfg)
-	if err != nil {
-		return "", 0
-	}
-	for _, m := range memory {
-		if slices.ContainsFunc(started, func(s lab.Started) bool { return s.Opened && s.Addr == m.Addr }) {
-			return cfg.Guard.StateDir, cfg.Guard.Delay
-		}
-	}
-	return "", 0
 }
 
 // startedAs is what lab up made of a node, in a word or two.
@@ -231,7 +179,7 @@ func (a *commandLine) labDownCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "down",
 		Short: "End the servers that lab up left running",
-		Args:  noArgs,
+		Args:  flags.NoArgs,
 		RunE: a.run(func(ctx context.Context, _ []string) error {
 			if err := a.mayActAnywhere(); err != nil {
 				return err
@@ -240,20 +188,20 @@ func (a *commandLine) labDownCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			done := a.progress("ending servers")
+			done := a.Progress("ending servers")
 			ended, err := lab.Down(ctx, dir)
 			done()
 			if err != nil {
 				return err
 			}
-			if a.output == "json" {
-				return printJSON(a.out, document{"lab", labJSON{Dir: safetext.New(dir), Ended: safetext.Texts(ended)}})
+			if a.Output == "json" {
+				return a.JSON("lab", labJSON{Dir: safetext.New(dir), Ended: safetext.Texts(ended)})
 			}
 			if len(ended) == 0 {
-				fmt.Fprintf(a.out, "nothing runs in %s\n", safetext.Escape(dir))
+				fmt.Fprintf(a.Out, "nothing runs in %s\n", safetext.Escape(dir))
 			}
 			for _, name := range ended {
-				fmt.Fprintf(a.out, "ended %s\n", safetext.Escape(name))
+				fmt.Fprintf(a.Out, "ended %s\n", safetext.Escape(name))
 			}
 			return nil
 		}),

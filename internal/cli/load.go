@@ -11,19 +11,18 @@ import (
 
 	"redlockctl/internal/app"
 	"redlockctl/internal/config"
+	"redlockctl/internal/record"
 	"redlockctl/internal/who"
 )
 
 // load finds and reads the configuration, and lays the global flags over it.
-func (a *commandLine) load() (*config.Config, error) { return a.loadBy(config.Options{}) }
+func (a *commandLine) load() (*config.Config, error) {
+	return a.loadCluster("", config.Options{})
+}
 
 // loadWithoutSecrets is load for what contacts nothing.
 func (a *commandLine) loadWithoutSecrets() (*config.Config, error) {
-	return a.loadBy(config.Options{Secretless: true})
-}
-
-func (a *commandLine) loadBy(opt config.Options) (*config.Config, error) {
-	return a.loadCluster("", opt)
+	return a.loadCluster("", config.Options{Secretless: true})
 }
 
 // clusterNames are the names of all clusters.
@@ -48,7 +47,7 @@ func (a *commandLine) loadCluster(name string, opt config.Options) (*config.Conf
 	if err != nil {
 		return nil, app.ConfigError{Err: err}
 	}
-	a.ascii = cfg.TUI.ASCII
+	a.ASCII = cfg.TUI.ASCII
 	return cfg, nil
 }
 
@@ -68,7 +67,7 @@ func (a *commandLine) loadAllBy(opt config.Options) (set *config.Set, source str
 	if err != nil {
 		return nil, source, app.ConfigError{Err: err}
 	}
-	self := who.Self(a.getenv)
+	self := who.Self(a.Getenv)
 	for _, cfg := range set.Clusters {
 		cfg.ConnName = who.ConnName(a.what, self)
 		switch cfg.Redlock.Owner {
@@ -78,8 +77,8 @@ func (a *commandLine) loadAllBy(opt config.Options) (set *config.Set, source str
 			cfg.Redlock.Owner = ""
 		}
 		cfg.Cluster.ReadOnly = cfg.Cluster.ReadOnly || a.readOnly
-		cfg.TUI.ASCII = cfg.TUI.ASCII || a.ascii
-		cfg.TUI.Color = cfg.TUI.Color && !a.noColor && a.getenv("NO_COLOR") == ""
+		cfg.TUI.ASCII = cfg.TUI.ASCII || a.ASCII
+		cfg.TUI.Color = cfg.TUI.Color && !a.NoColor && a.Getenv("NO_COLOR") == ""
 	}
 	return set, source, nil
 }
@@ -87,7 +86,7 @@ func (a *commandLine) loadAllBy(opt config.Options) (set *config.Set, source str
 // wanted is the name of the cluster that is asked for, "" for the default, and
 // who asks.
 func (a *commandLine) wanted(set *config.Set) (name, source string) {
-	switch env := a.getenv("REDLOCKCTL_CLUSTER"); {
+	switch env := a.Getenv("REDLOCKCTL_CLUSTER"); {
 	case a.cluster != "":
 		return a.cluster, "--cluster"
 	case env != "":
@@ -119,12 +118,12 @@ func (a *commandLine) loadFiles(opt config.Options) (*config.Set, string, error)
 	if flags := a.named; a.askPassword || flags.MaxTTL+flags.Username+flags.PasswordFile+flags.PasswordCommand+flags.CA+flags.Cert+flags.Key+flags.ServerName != "" || flags.TLS {
 		return nil, "", errors.New("--max-ttl, --user, --password-*, --ask-password and --tls* go with --nodes; a configuration has keys for them")
 	}
-	paths, source, err := config.Find(a.configPaths, a.getenv)
+	paths, source, err := config.Find(a.configPaths, a.Getenv)
 	if err != nil {
 		return nil, source, err
 	}
 	opt.Found = source == "default" && paths[0] == "config.toml"
-	set, err := config.LoadWith(paths, a.getenv, opt)
+	set, err := config.LoadWith(paths, a.Getenv, opt)
 	return set, source, err
 }
 
@@ -133,7 +132,7 @@ func (a *commandLine) loadNamed(opt config.Options) (*config.Set, error) {
 	if len(a.configPaths) > 0 {
 		return nil, errors.New("--nodes and --config: give one of them")
 	}
-	flags, getenv := a.named, a.getenv
+	flags, getenv := a.named, a.Getenv
 	flags.Cluster = a.cluster
 	if a.askPassword && !opt.Secretless {
 		password, err := a.typedPassword()
@@ -144,7 +143,7 @@ func (a *commandLine) loadNamed(opt config.Options) (*config.Set, error) {
 			if name == config.PasswordVariable {
 				return password
 			}
-			return a.getenv(name)
+			return a.Getenv(name)
 		}
 	}
 	return config.FromFlags(context.Background(), flags, getenv, opt)
@@ -152,42 +151,57 @@ func (a *commandLine) loadNamed(opt config.Options) (*config.Set, error) {
 
 // typedPassword asks for the password, once.
 func (a *commandLine) typedPassword() (string, error) {
-	in, ok := a.in.(*os.File)
+	in, ok := a.In.(*os.File)
 	switch {
 	case a.password != "":
 		return a.password, nil
-	case !ok || !a.inTTY:
+	case !ok || !a.InTTY:
 		return "", errors.New("--ask-password: standard input is not a terminal; use --password-file, --password-command or $" + config.PasswordVariable)
 	case a.named.PasswordFile+a.named.PasswordCommand != "":
-		return "", errors.New("--ask-password stands beside another place of the password; give one of them")
+		return "", errors.New("--ask-password: the password is given in another place too; keep one of them")
 	}
-	fmt.Fprint(a.errOut, "password of the masters: ")
+	fmt.Fprint(a.Err, "password of the masters: ")
 	b, err := term.ReadPassword(in.Fd())
-	fmt.Fprintln(a.errOut)
+	fmt.Fprintln(a.Err)
 	a.password = string(b)
 	return a.password, err
 }
 
-// variable is a variable of the environment that the program heeds. Of a secret nothing
-// but whether it is set is ever printed.
-type variable struct {
-	Name   string `json:"name"`
-	Value  string `json:"value,omitempty"` // of a secret "set" or "not set"
-	Effect string `json:"effect"`
-	secret bool
+// openRecord opens the record of the configuration, or a file.
+func (a *commandLine) openRecord(file string) (*record.Reader, error) {
+	if file != "" {
+		return record.OpenReader(file, a.cluster)
+	}
+	cfg, err := a.loadWithoutSecrets()
+	if err != nil {
+		return nil, err
+	}
+	path := cfg.RecordPath()
+	if path == "" {
+		return nil, fmt.Errorf("%w: [record] is switched off", record.ErrNoRecord)
+	}
+	r, err := record.OpenReader(path, cfg.Cluster.Name)
+	if errors.Is(err, record.ErrNoRecord) {
+		err = fmt.Errorf("%w; `redlockctl guard` and the console record what they see", err)
+	}
+	return r, err
 }
 
-// environment is what the program heeds, beside the variables that the
-// configuration names.
-var environment = []variable{
-	{Name: "REDLOCKCTL_CONFIG", Effect: "which configuration, where --config does not say"},
-	{Name: "REDLOCKCTL_CLUSTER", Effect: "which cluster of it, where --cluster does not say"},
-	{Name: "REDLOCKCTL_READ_ONLY", Effect: "1: every act is refused"},
-	{Name: config.PasswordVariable, Effect: "the password of the masters of --nodes; the value is never printed", secret: true},
-	{Name: config.URLPasswordVariable, Effect: "the password of the user in --url; the value is never printed", secret: true},
-	{Name: "NO_COLOR", Effect: "not empty: no colours"},
-	{Name: "TERM", Effect: "dumb: no colours"},
-	{Name: "XDG_CONFIG_HOME", Effect: "where the configuration is looked for; $HOME/.config otherwise"},
-	{Name: "XDG_STATE_HOME", Effect: "where audit log and guard remember; $HOME/.local/state otherwise"},
-	{Name: "HOME", Effect: "behind ~/ in paths"},
+// auditPath is the log of the configuration.
+func (a *commandLine) auditPath() (string, error) {
+	cfg, err := a.load()
+	if errors.Is(err, config.ErrNoCluster) { // it is the same for all of a file
+		set, _, serr := a.loadAll()
+		if serr != nil {
+			return "", serr
+		}
+		cfg, err = set.Clusters[0], nil
+	}
+	if err != nil {
+		return "", err
+	}
+	if cfg.Audit.Path == "" {
+		return "", app.ConfigError{Err: errors.New("[audit] path is missing, and neither XDG_STATE_HOME nor HOME gives a default")}
+	}
+	return cfg.Audit.Path, nil
 }

@@ -2,11 +2,11 @@ package cli
 
 import (
 	"fmt"
-	"io"
 	"slices"
 	"time"
 
 	"redlockctl/internal/app"
+	"redlockctl/internal/cli/exit"
 	"redlockctl/internal/operator"
 	"redlockctl/internal/safetext"
 	"redlockctl/internal/view"
@@ -38,9 +38,9 @@ func lockOf(s *monitor.Snapshot, name string) *monitor.Lock {
 
 // unseen is the error of a lock that is not there, or of which nobody can say.
 func unseen(s *monitor.Snapshot, name string) error {
-	answer := answering(s)
+	answer := view.Answering(s)
 	if !s.Complete {
-		return fmt.Errorf("\"%s\": %w: no copy on those that could", safetext.Escape(name), errIncomplete)
+		return fmt.Errorf("\"%s\": %w: no copy on those that could", safetext.Escape(name), exit.ErrIncomplete)
 	}
 	if answer < s.Cluster.Quorum {
 		return fmt.Errorf("\"%s\": %w: none of the %d of %d nodes that answer has a copy",
@@ -53,7 +53,7 @@ func unseen(s *monitor.Snapshot, name string) error {
 // snapshots it is none.
 func (a *commandLine) showLock(s *monitor.Snapshot, name string, again bool) error {
 	l := lockOf(s, name)
-	about := slices.DeleteFunc(pointers(s.Findings), func(f *monitor.Finding) bool { return l == nil || f.Key != l.Key })
+	about := slices.DeleteFunc(view.Rows(s.Findings), func(f *monitor.Finding) bool { return l == nil || f.Key != l.Key })
 	doc := lockPageJSON{ClusterDoc: view.DocOfCluster(s), Findings: view.DocsOfFindings(about, s.At)}
 	if l != nil {
 		doc.Lock = new(view.DocOfLock(l, s))
@@ -61,7 +61,7 @@ func (a *commandLine) showLock(s *monitor.Snapshot, name string, again bool) err
 	printed := false
 	if l != nil || again {
 		var err error
-		if printed, err = a.document(document{"lock", doc}); err != nil {
+		if printed, err = a.Document("lock", doc); err != nil {
 			return err
 		}
 	}
@@ -70,9 +70,9 @@ func (a *commandLine) showLock(s *monitor.Snapshot, name string, again bool) err
 		return unseen(s, name)
 	case printed:
 	case l == nil:
-		fmt.Fprintf(a.out, "%s: no node that answers has a copy\n", safetext.Escape(name))
+		fmt.Fprintf(a.Out, "%s: no node that answers has a copy\n", safetext.Escape(name))
 	default:
-		a.printLock(a.out, s, l, about)
+		a.printLock(s, l, about)
 	}
 	return nil
 }
@@ -81,20 +81,27 @@ func (a *commandLine) showLock(s *monitor.Snapshot, name string, again bool) err
 const axisWidth = 32
 
 // printLock prints all that is known of a lock.
-func (a *commandLine) printLock(w io.Writer, s *monitor.Snapshot, l *monitor.Lock, findings []*monitor.Finding) {
-	ctx := a.viewContext(s)
+func (a *commandLine) printLock(s *monitor.Snapshot, l *monitor.Lock, findings []*monitor.Finding) {
+	ctx := a.ViewContext(s)
 	state := ctx.LockState(l.State)
-	fmt.Fprintf(w, "%s: %s, %s copies, %s\n", l.Key, a.paint(state.Text, state.Tone), view.Copies(l), view.LockEnd(ctx, l))
-	a.facts(w, view.LockFacts(ctx, l))
+	fmt.Fprintf(a.Out, "%s: %s, %s copies, %s\n", l.Key, a.Paint(state.Text, state.Tone), view.Copies(l), view.LockEnd(ctx, l))
+	a.Facts(view.LockFacts(ctx, l))
 	axis := view.Axis(ctx, l)
-	t := view.NewTable("NODE", "COPY", view.AxisLabels(axis, axisWidth), "NOTE")
-	for _, b := range view.LockBars(ctx, l, axis, axisWidth) {
-		t.Add(view.Cell{Text: b.Node, Tone: b.State.Tone}, b.Left, b.Bar, b.Note)
+	t := view.NewTable("NODE", "COPY", "NOTE")
+	if axis > 0 {
+		t = view.NewTable("NODE", "COPY", view.AxisLabels(axis, axisWidth), "NOTE")
 	}
-	fmt.Fprintln(w)
-	printTable(w, t, a.color())
-	a.printHolders(w, ctx, l)
-	a.printFindings(w, s, findings)
+	for _, b := range view.LockBars(ctx, l, axis, axisWidth) {
+		cells := []view.Cell{{Text: b.Node, Tone: b.State.Tone}, b.Left, b.Note}
+		if axis > 0 {
+			cells = slices.Insert(cells, 2, b.Bar)
+		}
+		t.Add(cells...)
+	}
+	fmt.Fprintln(a.Out)
+	a.Table(t)
+	a.printHolders(ctx, l)
+	a.printFindings(s, findings)
 }
 
 // mostHolders are as many holders as a lock's page has.
@@ -102,7 +109,7 @@ const mostHolders = 8
 
 // printHolders prints who held a lock in the last hour, where that is recorded here, and of
 // an orphaned one what became of who made it.
-func (a *commandLine) printHolders(w io.Writer, ctx *view.Context, l *monitor.Lock) {
+func (a *commandLine) printHolders(ctx *view.Context, l *monitor.Lock) {
 	r, err := a.openRecord("")
 	if err != nil {
 		return // history says why
@@ -113,7 +120,7 @@ func (a *commandLine) printHolders(w io.Writer, ctx *view.Context, l *monitor.Lo
 	if err != nil || len(grants) == 0 {
 		return
 	}
-	fmt.Fprintln(w)
-	a.facts(w, view.MakerFacts(ctx, l, grants))
-	a.facts(w, (&view.Band{From: now.Add(-time.Hour), To: now, Grants: grants}).Lines(ctx, mostHolders))
+	fmt.Fprintln(a.Out)
+	a.Facts(view.MakerFacts(ctx, l, grants))
+	a.Facts((&view.Band{From: now.Add(-time.Hour), To: now, Grants: grants}).Lines(ctx, mostHolders))
 }

@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -13,6 +12,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"redlockctl/internal/app"
+	"redlockctl/internal/cli/exit"
+	"redlockctl/internal/cli/flags"
+	"redlockctl/internal/cli/printer"
 	"redlockctl/internal/lockform"
 	"redlockctl/internal/safetext"
 	"redlockctl/internal/view"
@@ -29,8 +31,8 @@ type locksJSON struct {
 func (a *commandLine) locksCommand() *cobra.Command {
 	var filter string
 	var again live
-	var as listing
-	cmd := as.add(again.add(&cobra.Command{
+	var as flags.Listing
+	cmd := as.Add(again.add(&cobra.Command{
 		Use:   "locks [NAME]",
 		Short: "The locks on every master: holder, copies, remaining TTLs",
 		Long: `Looks at every master once and prints a row for each lock. The column of a node
@@ -62,16 +64,16 @@ All keys of all nodes are read, however long that takes: a lock that is named by
 name alone, and where the filter fixes a part of the names only those. What
 --timeout cuts off is said on standard error and in JSON ("complete": false, and
 which nodes), and the exit code is 7. With -o jsonl each lock is a line.`,
-		Args:              optionalName("lock"),
-		ValidArgsFunction: a.completeLocks,
+		Args:              flags.OptionalName("lock"),
+		ValidArgsFunction: firstArgument(a.completeLocks, cobra.ShellCompDirectiveNoFileComp),
 		Example: `redlockctl locks --filter "state:orphaned lib:redsync"
 redlockctl locks --sort ends --columns name,holder,ends
 redlockctl locks job:1 --watch`,
 		RunE: a.run(func(ctx context.Context, args []string) error {
 			if len(args) > 0 && filter != "" {
-				return usageError{errors.New("--filter chooses among all locks: leave the name out")}
+				return exit.Usagef("--filter chooses among all locks: leave the name out")
 			}
-			f, err := readFilter(filter, nil)
+			f, err := flags.Filter(filter, nil)
 			if err != nil {
 				return err
 			}
@@ -97,25 +99,25 @@ redlockctl locks job:1 --watch`,
 }
 
 // listLocks prints the locks that a filter chooses; again: more such snapshots follow.
-func (a *commandLine) listLocks(s *monitor.Snapshot, f monitor.Filter, as *listing, again bool) error {
+func (a *commandLine) listLocks(s *monitor.Snapshot, f monitor.Filter, as *flags.Listing, again bool) error {
 	if err := f.Check(s.Nodes); err != nil {
-		return usageError{err}
+		return exit.Usage(err)
 	}
 	columns := view.LockColumns(s.Nodes)
-	locks, err := sorted(as, columns, matching(s, f.At(s.At)))
+	locks, err := flags.Sorted(as, columns, matching(s, f.At(s.At)))
 	switch {
 	case err != nil:
-	case a.output == "json":
-		err = printLocksJSON(a.out, s, locks)
-	case a.output == "jsonl":
-		err = printLockLines(a.out, s, locks, again)
-	case len(locks) == 0 && a.output != "csv":
-		fmt.Fprintln(a.out, noLocks(s))
+	case a.Output == "json":
+		err = printLocksJSON(a.Out, s, locks)
+	case a.Output == "jsonl":
+		err = printLockLines(a.Out, s, locks, again)
+	case len(locks) == 0 && a.Output != "csv":
+		fmt.Fprintln(a.Out, view.NoLocks(s))
 		if hint := f.Hint(); hint != "" {
-			fmt.Fprintf(a.errOut, "redlockctl: filter: %s\n", safetext.Printable(hint))
+			a.Note("filter: %s", safetext.Printable(hint))
 		}
 	default:
-		err = printList(a, as, a.viewContext(s), columns, locks, func(l *monitor.Lock) any { return view.DocOfLock(l, s) })
+		err = printer.List(a.Printer, as.Columns, a.ViewContext(s), columns, locks, func(l *monitor.Lock) any { return view.DocOfLock(l, s) })
 	}
 	if err != nil {
 		return err
@@ -127,29 +129,13 @@ func (a *commandLine) listLocks(s *monitor.Snapshot, f monitor.Filter, as *listi
 		switch n.State {
 		case monitor.NodeServing, monitor.NodeFenced, monitor.NodeCordoned:
 		default:
-			fmt.Fprintf(a.errOut, "redlockctl: %s is %s: its copies are unknown\n", safetext.Printable(n.Name), n.State)
+			a.Note("%s is %s: its copies are unknown", safetext.Printable(n.Name), n.State)
 		}
 	}
-	if answering(s) < s.Cluster.Quorum {
-		return silent{redlock.ErrNoQuorum} // a lock may be there that nobody tells of
+	if view.Answering(s) < s.Cluster.Quorum {
+		return exit.Silently(redlock.ErrNoQuorum) // a lock may be there that nobody tells of
 	}
 	return nil
-}
-
-// errOpenQuote is returned for a filter that ends in a quote.
-var errOpenQuote = errors.New("filter: a double quote is not closed")
-
-// readFilter reads a filter that is typed to its end: a double quote that is not closed is
-// a mistake. Without nodes their names are not checked.
-func readFilter(text string, nodes []monitor.Node) (monitor.Filter, error) {
-	f := monitor.ParseFilter(text)
-	if f.Unclosed() {
-		return f, usageError{errOpenQuote}
-	}
-	if err := f.Check(nodes); err != nil {
-		return f, usageError{err}
-	}
-	return f, nil
 }
 
 // locksEndJSON is the line behind the locks, where a reader has to know that there
@@ -170,7 +156,7 @@ type lockLineJSON struct {
 func printLocksJSON(to io.Writer, s *monitor.Snapshot, locks []*monitor.Lock) error {
 	w := bufio.NewWriter(to)
 	var head bytes.Buffer
-	if err := printJSON(&head, document{"locks", locksJSON{ClusterDoc: view.DocOfCluster(s), Locks: []view.LockDoc{}}}); err != nil {
+	if err := printer.JSON(&head, "locks", locksJSON{ClusterDoc: view.DocOfCluster(s), Locks: []view.LockDoc{}}); err != nil {
 		return err
 	}
 	before, after, _ := strings.Cut(head.String(), `"locks": [`)
@@ -206,12 +192,12 @@ func printLockLines(to io.Writer, s *monitor.Snapshot, locks []*monitor.Lock, mo
 	w := bufio.NewWriter(to)
 	cluster := safetext.New(s.Cluster.Name)
 	for _, l := range locks {
-		if err := printLine(w, document{"lock line", lockLineJSON{cluster, s.Complete, view.DocOfLock(l, s)}}); err != nil {
+		if err := printer.Line(w, "lock line", lockLineJSON{cluster, s.Complete, view.DocOfLock(l, s)}); err != nil {
 			return err
 		}
 	}
 	if more || !s.Complete {
-		if err := printLine(w, document{"locks end", locksEndJSON{view.DocOfCluster(s), len(locks)}}); err != nil {
+		if err := printer.Line(w, "locks end", locksEndJSON{view.DocOfCluster(s), len(locks)}); err != nil {
 			return err
 		}
 	}

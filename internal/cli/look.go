@@ -2,17 +2,17 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"os"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/charmbracelet/x/ansi"
 	"github.com/spf13/cobra"
 
 	"redlockctl/internal/app"
+	"redlockctl/internal/cli/exit"
+	"redlockctl/internal/cli/flags"
+	"redlockctl/internal/cli/printer"
 	"redlockctl/internal/config"
 	"redlockctl/internal/safetext"
 	"redlockctl/monitor"
@@ -32,7 +32,7 @@ func (a *commandLine) look(ctx context.Context, cfg *config.Config, of app.Aim) 
 
 // decided waits for the first complete snapshot, and says how far it is.
 func (a *commandLine) decided(ctx context.Context, mon *observe.Monitor, of app.Aim) (*monitor.Snapshot, error) {
-	defer a.reading(mon)()
+	defer a.Reading(mon)()
 	return app.Decided(ctx, mon, of)
 }
 
@@ -46,8 +46,8 @@ func (a *commandLine) incomplete(s *monitor.Snapshot) error {
 	for _, n := range s.Unread() {
 		nodes = append(nodes, safetext.Printable(n.Node)+" "+safetext.Printable(n.Why))
 	}
-	fmt.Fprintf(a.errOut, "redlockctl: incomplete: locks and copies may be missing: %s\n", strings.Join(nodes, ", "))
-	return silent{errIncomplete}
+	a.Note("incomplete: locks and copies may be missing: %s", strings.Join(nodes, ", "))
+	return exit.Silently(exit.ErrIncomplete)
 }
 
 // Bounds of --watch: oftener than the monitor makes snapshots nothing is new.
@@ -65,20 +65,17 @@ type live struct {
 
 func (l *live) add(cmd *cobra.Command) *cobra.Command {
 	f := cmd.Flags()
-	f.DurationVar(&l.every, "watch", 0, "show it again and again, every two seconds or --watch=INTERVAL, until interrupted")
+	f.DurationVar(&l.every, "watch", 0, "repeat every two seconds, or as --watch=INTERVAL says, until interrupted")
 	f.Lookup("watch").NoOptDefVal = defaultWatch.String()
 	l.set = func() bool { return f.Changed("watch") }
 	f.DurationVar(&l.most, "timeout", 0, "look for so long at most, and show what is known then: exit code 7 if that is not all; default: until all keys have been read")
-	return outputs(cmd, "table", "wide", "json", "jsonl")
+	return flags.Outputs(cmd, "table", "wide", "json", "jsonl")
 }
 
 // check refuses an interval that cannot be meant.
 func (l *live) check() error {
-	if l.most < 0 {
-		return usageError{fmt.Errorf("--timeout %s is negative", l.most)}
-	}
 	if l.set() && l.every < leastWatch {
-		return usageError{fmt.Errorf("--watch=%s is too often: %s at least", l.every, leastWatch)}
+		return exit.Usagef("--watch=%s is too often: %s at least", l.every, leastWatch)
 	}
 	return nil
 }
@@ -124,12 +121,12 @@ func (a *commandLine) repeat(ctx context.Context, every time.Duration, show func
 		a.separate(first)
 		err := show()
 		switch {
-		case errors.Is(err, syscall.EPIPE), errors.Is(err, os.ErrClosed):
+		case printer.Gone(err):
 			return nil
-		case err != nil && !errors.Is(err, errSilent): // that there is no quorum is in the snapshot
+		case err != nil && !exit.IsSilent(err): // that there is no quorum is in the snapshot
 			return err
-		case a.unwritten() != nil:
-			return a.unwritten()
+		case a.Unwritten() != nil:
+			return a.Unwritten()
 		}
 		select {
 		case <-ctx.Done():
@@ -142,10 +139,10 @@ func (a *commandLine) repeat(ctx context.Context, every time.Duration, show func
 // separate comes before each snapshot of several.
 func (a *commandLine) separate(first bool) {
 	switch {
-	case a.output == "json" || a.output == "jsonl":
-	case a.outTTY && a.getenv("TERM") != "dumb":
-		fmt.Fprint(a.out, ansi.CursorHomePosition+ansi.EraseScreenBelow)
+	case a.Output == "json" || a.Output == "jsonl":
+	case a.OutTTY && a.Getenv("TERM") != "dumb":
+		fmt.Fprint(a.Out, ansi.CursorHomePosition+ansi.EraseScreenBelow)
 	case !first:
-		fmt.Fprintln(a.out)
+		fmt.Fprintln(a.Out)
 	}
 }

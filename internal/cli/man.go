@@ -3,17 +3,19 @@ package cli
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"text/template"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"redlockctl/internal/cli/exit"
+	"redlockctl/internal/cli/flags"
+	"redlockctl/internal/config"
 )
 
 func (a *commandLine) manCommand() *cobra.Command {
@@ -33,7 +35,7 @@ redlockctl man --dir /usr/local/share/man/man1`,
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
 		var names []cobra.Completion
-		for _, sub := range subcommands(of) {
+		for _, sub := range flags.Subcommands(of) {
 			names = append(names, cobra.CompletionWithDesc(sub.Name(), sub.Short))
 		}
 		return names, cobra.ShellCompDirectiveNoFileComp
@@ -45,12 +47,12 @@ redlockctl man --dir /usr/local/share/man/man1`,
 		if dir == "" {
 			of, rest, err := cmd.Root().Find(args)
 			if err != nil || len(rest) > 0 {
-				return usageError{fmt.Errorf("there is no command %q", strings.Join(args, " "))}
+				return exit.Usagef("there is no command %q", strings.Join(args, " "))
 			}
-			return manPage.Execute(a.out, of)
+			return manPage.Execute(a.Out, of)
 		}
 		if len(args) > 0 {
-			return usageError{errors.New("--dir is for the pages of all commands")}
+			return exit.Usagef("--dir is for the pages of all commands")
 		}
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			return err
@@ -74,7 +76,7 @@ redlockctl man --dir /usr/local/share/man/man1`,
 // everyCommand is a command and all below it that people may use.
 func everyCommand(cmd *cobra.Command) []*cobra.Command {
 	all := []*cobra.Command{cmd}
-	for _, sub := range subcommands(cmd) {
+	for _, sub := range flags.Subcommands(cmd) {
 		all = append(all, everyCommand(sub)...)
 	}
 	return all
@@ -85,14 +87,15 @@ func pageName(cmd *cobra.Command) string { return strings.ReplaceAll(cmd.Command
 
 // manPage is the page of one command, in the macros of man(7).
 var manPage = template.Must(template.New("").Funcs(template.FuncMap{
-	"page": pageName, "roff": roff, "paragraphs": roffText, "flags": roffFlags, "subs": subcommands, "upper": strings.ToUpper,
+	"page": pageName, "roff": roff, "paragraphs": roffText, "flags": roffFlags, "subs": flags.Subcommands, "upper": strings.ToUpper,
 	"version":     func() string { return build().Version },
-	"environment": func() []variable { return environment },
+	"codes":       func() string { return exit.Help },
+	"environment": func() []config.Variable { return config.Environment },
 	"others": func(cmd *cobra.Command) []*cobra.Command {
 		if p := cmd.Parent(); p != nil {
-			return append([]*cobra.Command{p}, subcommands(cmd)...)
+			return append([]*cobra.Command{p}, flags.Subcommands(cmd)...)
 		}
-		return subcommands(cmd)
+		return flags.Subcommands(cmd)
 	},
 }).Parse(`.TH {{page . | upper | roff}} 1 "" "redlockctl {{version | roff}}" "redlockctl"
 .SH NAME
@@ -116,7 +119,7 @@ var manPage = template.Must(template.New("").Funcs(template.FuncMap{
 {{roff .}}
 .fi
 {{end}}.SH EXIT STATUS
-0 done, 1 failed, 2 wrong usage or configuration, 3 contended, 4 no quorum, 5 not the owner, or lost, 6 refused (read\-only, not confirmed). Where a command has further ones, its description names them.
+{{roff codes}} Where a command has further ones, its description names them.
 .SH ENVIRONMENT
 {{range environment}}.TP
 \fB{{roff .Name}}\fR
@@ -125,11 +128,6 @@ var manPage = template.Must(template.New("").Funcs(template.FuncMap{
 {{range $i, $other := others .}}{{if $i}},
 {{end}}.BR {{page $other | roff}} (1){{end}}
 `))
-
-// subcommands are those of a command that people may use.
-func subcommands(cmd *cobra.Command) []*cobra.Command {
-	return slices.DeleteFunc(slices.Clone(cmd.Commands()), func(sub *cobra.Command) bool { return !sub.IsAvailableCommand() })
-}
 
 // roffFlags are flags with their values and defaults.
 func roffFlags(set *pflag.FlagSet) string {

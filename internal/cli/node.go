@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -11,6 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"redlockctl/internal/app"
+	"redlockctl/internal/cli/exit"
+	"redlockctl/internal/cli/flags"
 	"redlockctl/internal/config"
 	"redlockctl/internal/operator"
 	"redlockctl/internal/safetext"
@@ -19,7 +20,7 @@ import (
 )
 
 func (a *commandLine) nodeCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "node", Short: "Cordon a master, let it rejoin, or wait for it; make it start fenced", RunE: group, Args: cobra.ArbitraryArgs}
+	cmd := &cobra.Command{Use: "node", Short: "Cordon a master, let it rejoin, or wait for it; make it start fenced", RunE: flags.Group, Args: cobra.ArbitraryArgs}
 	cordon := func() *cobra.Command { return a.nodeActCommand(nodeCordon) }
 	rejoin := func() *cobra.Command { return a.rejoinable(a.nodeActCommand(nodeRejoin)) }
 	cmd.AddCommand(cordon(), a.nodeActCommand(nodeUncordon), rejoin(),
@@ -34,7 +35,7 @@ func (a *commandLine) former(name, now string, cmd *cobra.Command) *cobra.Comman
 	run := cmd.RunE
 	cmd.Use, cmd.Hidden = name+" "+args, true
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		fmt.Fprintf(a.errOut, "redlockctl: \"node %s\" is now \"node %s\"\n", name, now)
+		a.Note("\"node %s\" is now \"node %s\"", name, now)
 		if f := cmd.Flags().Lookup("now"); f != nil && !cmd.Flags().Changed("new-cluster") {
 			_ = f.Value.Set("true")
 		}
@@ -78,7 +79,7 @@ var nodeRejoin = nodeAct{
 	verb: "rejoin", done: "serving", did: "serving",
 	short: "Let a master rejoin by hand, early",
 	long: `Removes the fence of a node at once, whoever fenced or cordoned it; --now confirms
-that. Before its delay is over that may give two clients the same lock: the node may
+that. Before its delay ends that may give two clients the same lock: the node may
 have forgotten votes that clients still rely on. A guard lets it rejoin when that is
 safe.`,
 	effect: rejoinEffect,
@@ -108,12 +109,12 @@ func (a *commandLine) nodeActCommand(act nodeAct) *cobra.Command {
 		Long: act.long + `
 
 Without --yes the effect is shown and the name must be typed; where nobody can be
-asked, the act is refused with exit code 6. Intent and outcome are written to the
-audit log. Several names are done one by one, each by itself: one that fails holds
-up none of the others.`,
+asked, the action is refused with exit code 6. Intent and outcome are written to the
+audit log. Several names are done one by one, each by itself: one that fails does
+not hold up the others.`,
 		Example:           fmt.Sprintf(`redlockctl node %s n2 --reason "kernel update" --yes`, act.verb),
-		Args:              severalNames("node"),
-		ValidArgsFunction: a.completeSeveralNodes,
+		Args:              flags.SeveralNames("node"),
+		ValidArgsFunction: a.completeNodes,
 		RunE: a.run(func(ctx context.Context, args []string) error {
 			check := func(cfg *config.Config, _ *app.Spec) error {
 				for _, name := range args {
@@ -138,7 +139,7 @@ up none of the others.`,
 			})
 		}),
 	}
-	outputs(cmd, "table", "json", "jsonl")
+	flags.Outputs(cmd, "table", "json", "jsonl")
 	cmd.Flags().StringVar(&reason, "reason", "", "why, for the audit log")
 	cmd.Flags().BoolVar(&yes, "yes", false, "do it without being asked")
 	_ = cmd.MarkFlagRequired("reason")
@@ -170,7 +171,7 @@ func (a *commandLine) actOnNode(ctx context.Context, act nodeAct, cfg *config.Co
 			return o
 		}
 	}
-	done := a.progress("node " + act.verb + " " + name)
+	done := a.Progress("node " + act.verb + " " + name)
 	o.err = act.run(op, ctx, name, reason)
 	done()
 	if o.err != nil {
@@ -178,28 +179,9 @@ func (a *commandLine) actOnNode(ctx context.Context, act nodeAct, cfg *config.Co
 	}
 	o.node = &nodeActJSON{Node: safetext.New(name), Done: act.done}
 	if act.cordon {
-		o.node.GuardRunning = a.guardAt(ctx, cfg, name)
+		o.node.GuardRunning = app.GuardAt(ctx, cfg, name)
 	}
 	return o
-}
-
-// guardAt reports whether a guard runs that watches a node; nil: it is not known.
-func (a *commandLine) guardAt(ctx context.Context, cfg *config.Config, name string) *bool {
-	runs, _ := app.GuardRuns(cfg)
-	if runs {
-		return &runs
-	}
-	s, err := app.Look(ctx, cfg, app.Aim{Nodes: true})
-	if err != nil {
-		return nil
-	}
-	for _, n := range s.Nodes {
-		if n.Name == name && (n.GuardsKnown || len(n.Guards) > 0) {
-			runs = len(n.Guards) > 0
-			return &runs
-		}
-	}
-	return nil
 }
 
 // rejoinable adds to node rejoin --now, and the case of a cluster that never was in use.
@@ -207,7 +189,7 @@ func (a *commandLine) rejoinable(cmd *cobra.Command) *cobra.Command {
 	var fresh, now bool
 	one, oneArgs := cmd.RunE, cmd.Args
 	cmd.Use = "rejoin --now NAME... | --new-cluster"
-	cmd.Example = `redlockctl node rejoin --now n2 --reason "its guard is gone, D is over" --yes`
+	cmd.Example = `redlockctl node rejoin --now n2 --reason "its guard is gone, D has passed" --yes`
 	cmd.Long += `
 
 --new-cluster lets all nodes of a cluster serve that was never in use, which start
@@ -218,16 +200,16 @@ started, and has no key under the lock patterns, and no guard has known any
 of them to serve or to restart.`
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		if fresh {
-			return noArgs(cmd, args)
+			return flags.NoArgs(cmd, args)
 		}
 		return oneArgs(cmd, args)
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		switch {
 		case fresh && now:
-			return usageError{errors.New("--now and --new-cluster: give one of them")}
+			return exit.Usagef("--now and --new-cluster: give one of them")
 		case !fresh && !now:
-			return usageError{errors.New("node rejoin removes the fence early: --now confirms that; a guard lets the node rejoin when it is safe")}
+			return exit.Usagef("node rejoin removes the fence early: --now confirms that; a guard lets the node rejoin when it is safe")
 		case !fresh:
 			return one(cmd, args)
 		}
@@ -251,10 +233,10 @@ type newClusterJSON struct {
 func (a *commandLine) startNewCluster(ctx context.Context, reason string, yes bool) error {
 	return a.act(func(cfg *config.Config, _ *app.Spec) error {
 		if err := cfg.Guardable(); err != nil {
-			return usageError{err}
+			return exit.Usage(err)
 		}
 		if yes && a.cluster != cfg.Cluster.Name {
-			return fmt.Errorf("%w: --yes needs --cluster %q, the name of the cluster in %s", errNotConfirmed, cfg.Cluster.Name, cfg.Path)
+			return fmt.Errorf("%w: --yes needs --cluster %q, the name of the cluster in %s", exit.ErrNotConfirmed, cfg.Cluster.Name, cfg.Path)
 		}
 		return nil
 	}, func(cfg *config.Config, op *operator.Operator) error {
@@ -278,8 +260,8 @@ func (a *commandLine) startNewCluster(ctx context.Context, reason string, yes bo
 			}
 		}
 		doc := newClusterJSON{Cluster: safetext.New(cfg.Cluster.Name)}
-		step, b := a.progressOf("rejoining", len(cfg.Nodes))
-		defer b.end()
+		step, b := a.ProgressOf("rejoining", len(cfg.Nodes))
+		defer b.End()
 		for i, name := range app.NodeNames(cfg) {
 			step(i)
 			if err := op.RejoinNow(ctx, name, "new cluster: "+reason); err != nil {
@@ -287,11 +269,11 @@ func (a *commandLine) startNewCluster(ctx context.Context, reason string, yes bo
 			}
 			doc.Serving = append(doc.Serving, safetext.New(name))
 		}
-		b.end()
-		if printed, err := a.document(document{"new cluster", doc}); printed {
+		b.End()
+		if printed, err := a.Document("new cluster", doc); printed {
 			return err
 		}
-		fmt.Fprintf(a.out, "serving %s\n", strings.Join(app.NodeNames(cfg), " "))
+		fmt.Fprintf(a.Out, "serving %s\n", strings.Join(app.NodeNames(cfg), " "))
 		return nil
 	})
 }

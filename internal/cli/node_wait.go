@@ -3,13 +3,15 @@ package cli
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"redlockctl/internal/app"
+	"redlockctl/internal/cli/exit"
+	"redlockctl/internal/cli/flags"
+	"redlockctl/internal/cli/printer"
 	"redlockctl/internal/config"
 	"redlockctl/internal/safetext"
 )
@@ -32,18 +34,15 @@ runs that after the former process has ended. TimeoutStartSec= must be longer th
 D. It is refused if something answers at the address.`,
 		Example: `redlockctl node wait n2 --timeout 1m
 ExecStartPre=/usr/bin/redlockctl node wait n2 --before-start`,
-		Args:              severalNames("node"),
-		ValidArgsFunction: a.completeSeveralNodes,
+		Args:              flags.SeveralNames("node"),
+		ValidArgsFunction: a.completeNodes,
 		RunE: a.run(func(ctx context.Context, args []string) error {
 			cfg, err := a.load()
 			if err != nil {
 				return err
 			}
-			switch {
-			case timeout < 0:
-				return usageError{fmt.Errorf("--timeout %s is negative", timeout)}
-			case before && len(args) > 1:
-				return usageError{errors.New("--before-start is for one node, which is about to be started")}
+			if before && len(args) > 1 {
+				return exit.Usagef("--before-start is for one node, which is about to be started")
 			}
 			for _, name := range args {
 				if err := app.CheckNode(cfg, name); err != nil {
@@ -71,23 +70,23 @@ func (a *commandLine) waitServing(ctx context.Context, cfg *config.Config, names
 	}
 	w, unguarded := app.NewWaiter(bounded, cfg, names)
 	if unguarded != "" {
-		fmt.Fprintf(a.errOut, "redlockctl: %s, or \"redlockctl node rejoin --now\" is called\n", safetext.Printable(unguarded))
+		a.Note("%s, or \"redlockctl node rejoin --now\" is called", safetext.Printable(unguarded))
 	}
 	all := actsJSON{Act: "node wait"}
 	for _, name := range names {
-		done := a.progress("waiting for " + name + " to serve")
+		done := a.Progress("waiting for " + name + " to serve")
 		err := w.Serves(bounded, name)
 		done()
 		if err := cmp.Or(ctx.Err(), err); err != nil {
 			return err
 		}
-		if a.output == "table" || len(names) == 1 {
+		if a.Output == "table" || len(names) == 1 {
 			if err := a.printWaited(name, "serves"); err != nil {
 				return err
 			}
 			continue
 		}
-		line, err := encoded(document{"node act", nodeActJSON{Node: safetext.New(name), Done: "serves"}})
+		line, err := printer.Encoded("node act", nodeActJSON{Node: safetext.New(name), Done: "serves"})
 		if err != nil {
 			return err
 		}
@@ -96,16 +95,16 @@ func (a *commandLine) waitServing(ctx context.Context, cfg *config.Config, names
 	if all.Results == nil {
 		return nil
 	}
-	return printJSON(a.out, document{"acts", all})
+	return a.JSON("acts", all)
 }
 
 func (a *commandLine) waitBeforeStart(ctx context.Context, cfg *config.Config, name string, timeout time.Duration) error {
 	if timeout > 0 && timeout < cfg.Guard.Delay {
-		return usageError{fmt.Errorf("--timeout %s is shorter than the delay %s", timeout, cfg.Guard.Delay)}
+		return exit.Usagef("--timeout %s is shorter than the delay %s", timeout, cfg.Guard.Delay)
 	}
 	err := app.WaitBeforeStart(ctx, cfg, name, func(delay time.Duration) func() {
-		fmt.Fprintf(a.errOut, "redlockctl: %s may start in %s\n", safetext.Escape(name), delay)
-		return a.progressFor("waiting for the votes of its last incarnation to expire", delay)
+		a.Note("%s may start in %s", safetext.Escape(name), delay)
+		return a.ProgressFor("waiting for the votes of its last incarnation to expire", delay)
 	})
 	if err != nil {
 		return err
@@ -114,9 +113,9 @@ func (a *commandLine) waitBeforeStart(ctx context.Context, cfg *config.Config, n
 }
 
 func (a *commandLine) printWaited(name, done string) error {
-	if a.output != "table" {
-		return printJSON(a.out, document{"node act", nodeActJSON{Node: safetext.New(name), Done: done}})
+	if a.Output != "table" {
+		return a.JSON("node act", nodeActJSON{Node: safetext.New(name), Done: done})
 	}
-	fmt.Fprintf(a.out, "%s %s\n", safetext.Escape(name), done)
+	fmt.Fprintf(a.Out, "%s %s\n", safetext.Escape(name), done)
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"redlockctl/internal/app"
+	"redlockctl/internal/cli/flags"
 	"redlockctl/internal/view"
 	"redlockctl/monitor"
 )
@@ -13,14 +14,14 @@ import (
 // nodesJSON is the document of nodes.
 type nodesJSON struct {
 	view.ClusterDoc
-	guardsSeenJSON
+	view.GuardsSeenDoc
 	Nodes []view.NodeDoc `json:"nodes"`
 }
 
 func (a *commandLine) nodesCommand() *cobra.Command {
 	var again live
-	var as listing
-	return as.add(again.add(&cobra.Command{
+	var as flags.Listing
+	return as.Add(again.add(&cobra.Command{
 		Use:   "nodes [NAME]",
 		Short: "The masters: state, clock, fence, what is wrong",
 		Long: `Looks at every master once and prints a row for each. CLOCK is how far the
@@ -35,8 +36,8 @@ Below are the guards that announce themselves on the nodes.
 With a NAME it prints all that is known of that node, what the guard on this
 machine remembers of it, and the findings about it.`,
 		Example:           "redlockctl nodes -o wide\nredlockctl nodes n2 --watch",
-		Args:              optionalName("node"),
-		ValidArgsFunction: a.completeNodes,
+		Args:              flags.OptionalName("node"),
+		ValidArgsFunction: firstArgument(a.completeNodes, cobra.ShellCompDirectiveNoFileComp),
 		RunE: a.run(func(ctx context.Context, args []string) error {
 			cfg, err := a.load()
 			if err != nil {
@@ -51,19 +52,19 @@ machine remembers of it, and the findings about it.`,
 				if len(args) > 0 {
 					return a.showNode(cfg, s, args[0])
 				}
-				nodes, err := sorted(&as, view.NodeColumns(), pointers(s.Nodes))
+				nodes, err := flags.Sorted(&as, view.NodeColumns(), view.Rows(s.Nodes))
 				if err != nil {
 					return err
 				}
-				guards := guardsOf(cfg, s, nil)
-				printed, err := a.document(document{"nodes", nodesJSON{ClusterDoc: view.DocOfCluster(s), guardsSeenJSON: guards.guardsSeenJSON, Nodes: nodeDocs(s, nodes)}})
+				guards := app.DocOfGuards(cfg, s, nil)
+				printed, err := a.Document("nodes", nodesJSON{ClusterDoc: view.DocOfCluster(s), GuardsSeenDoc: guards.GuardsSeenDoc, Nodes: view.DocsOfNodes(s.At, nodes)})
 				if err != nil || printed {
 					return err
 				}
-				if err := a.listNodes(&as, s, nodes, guards.viewGuard(s)); err != nil || a.output == "csv" {
+				if err := a.listNodes(as.Columns, s, nodes, guards.Guard(s)); err != nil || a.Output == "csv" {
 					return err
 				}
-				a.printSeen(a.out, app.GuardsOf(cfg, s))
+				a.printSeen(app.GuardsOf(cfg, s))
 				return nil
 			})
 		}),

@@ -12,6 +12,9 @@ import (
 	"time"
 
 	"redlockctl/internal/app"
+	"redlockctl/internal/cli/exit"
+	"redlockctl/internal/cli/printer"
+	"redlockctl/internal/cli/progress"
 	"redlockctl/internal/config"
 	"redlockctl/internal/operator"
 	"redlockctl/internal/safetext"
@@ -22,12 +25,12 @@ import (
 // releaseJSON is the document of release, revoke and force-release. Gone is true
 // when no node can hold a copy of the token any more.
 type releaseJSON struct {
-	Name       safetext.Text `json:"name"`
-	NameBase64 string        `json:"name_base64,omitempty"`
-	Gone       bool          `json:"gone"`
-	Nodes      []resultJSON  `json:"nodes"`
-	Tokens     []tokenJSON   `json:"tokens,omitempty"` // there were several, and all are revoked or force-released
-	Keys       []keyJSON     `json:"keys,omitempty"`   // further ones of the same lock
+	Name       safetext.Text    `json:"name"`
+	NameBase64 string           `json:"name_base64,omitempty"`
+	Gone       bool             `json:"gone"`
+	Nodes      []view.ResultDoc `json:"nodes"`
+	Tokens     []tokenJSON      `json:"tokens,omitempty"` // there were several, and all were removed
+	Keys       []keyJSON        `json:"keys,omitempty"`   // further ones of the same lock
 }
 
 // tokenJSON is one of several tokens of a lock, and where its copies were.
@@ -46,11 +49,11 @@ func tokenDocs(tokens []operator.TokenCopies) (docs []tokenJSON) {
 
 // keyJSON is what became of a further key of a lock.
 type keyJSON struct {
-	Key       safetext.Text  `json:"key"`
-	KeyBase64 string         `json:"key_base64,omitempty"`
-	Gone      bool           `json:"gone"`
-	Error     *safetext.Text `json:"error,omitempty"`
-	Nodes     []resultJSON   `json:"nodes,omitempty"`
+	Key       safetext.Text    `json:"key"`
+	KeyBase64 string           `json:"key_base64,omitempty"`
+	Gone      bool             `json:"gone"`
+	Error     *safetext.Text   `json:"error,omitempty"`
+	Nodes     []view.ResultDoc `json:"nodes,omitempty"`
 }
 
 // actsJSON is the document of an act on several locks: one of theirs for each, in
@@ -69,7 +72,7 @@ type outcome struct {
 	results   []redlock.NodeResult
 	tokens    []operator.TokenCopies // that were there, if several were
 	further   []operator.KeyOutcome
-	node      *nodeActJSON // of a node that was closed or opened
+	node      *nodeActJSON // of a node that was cordoned, uncordoned or let rejoin
 	err       error
 }
 
@@ -84,38 +87,37 @@ func (o outcome) partly() bool {
 
 // tell prints what became of one lock; of a failure by which nothing was changed
 // only the document, its sentence is the error that is returned.
-func (a *commandLine) tell(o outcome) error {
-	switch {
-	case a.output == "json":
-		return errors.Join(o.err, printJSON(a.out, docOf(o)))
-	case a.output == "jsonl":
-		return errors.Join(o.err, printLine(a.out, docOf(o)))
-	case o.succeeded() || o.partly():
-		o.print(a.out, time.Now())
+func (a *commandLine) tell(o outcome) error { return errors.Join(o.err, a.show(o)) }
+
+func (a *commandLine) show(o outcome) error {
+	printed, err := a.Document(docOf(o))
+	if !printed && (o.succeeded() || o.partly()) {
+		o.print(a.Out, time.Now())
 	}
-	return o.err
+	return err
 }
 
-func docOf(o outcome) document {
+// docOf is the document of an outcome, and of which kind it is.
+func docOf(o outcome) (kind string, doc any) {
 	now := time.Now()
 	if !o.succeeded() {
 		doc := failureDoc(o.name, o.results, o.err)
 		doc.Keys, doc.Tokens = keyDocs(o.further, now), tokenDocs(o.tokens)
-		return document{"failure", doc}
+		return "failure", doc
 	}
 	if o.node != nil {
-		return document{"node act", *o.node}
+		return "node act", *o.node
 	}
-	return document{"release", releaseJSON{
-		Name: safetext.New(o.name), NameBase64: safetext.New(o.name).Base64(), Gone: allGone(o.results), Nodes: resultDocs(o.results, now), Tokens: tokenDocs(o.tokens), Keys: keyDocs(o.further, now),
-	}}
+	return "release", releaseJSON{
+		Name: safetext.New(o.name), NameBase64: safetext.New(o.name).Base64(), Gone: allGone(o.results), Nodes: view.DocsOfResults(o.results, now), Tokens: tokenDocs(o.tokens), Keys: keyDocs(o.further, now),
+	}
 }
 
 func keyDocs(further []operator.KeyOutcome, now time.Time) (docs []keyJSON) {
 	for _, f := range further {
 		docs = append(docs, keyJSON{
 			Key: safetext.New(f.Key), KeyBase64: safetext.New(f.Key).Base64(), Gone: f.Err == nil && allGone(f.Results),
-			Error: safetext.OptionalError(f.Err), Nodes: resultDocs(f.Results, now),
+			Error: safetext.OptionalError(f.Err), Nodes: view.DocsOfResults(f.Results, now),
 		})
 	}
 	return docs
@@ -173,9 +175,9 @@ func printGone(w io.Writer, what, did string, results []redlock.NodeResult, now 
 		case r.Status == redlock.StatusHeld:
 			others = append(others, r.Node+" holds another token, which stays")
 		case !r.MayLiveUntil.IsZero():
-			others = append(others, fmt.Sprintf("%s is %s: a copy may live on there for %s", r.Node, r.Status, view.Left(r.MayLiveUntil.Sub(now))))
+			others = append(others, fmt.Sprintf("%s is %s: a copy may remain there for %s", r.Node, r.Status, view.Left(r.MayLiveUntil.Sub(now))))
 		default:
-			others = append(others, fmt.Sprintf("%s is %s: a copy may live on there until its TTL is over", r.Node, r.Status))
+			others = append(others, fmt.Sprintf("%s is %s: a copy may remain there until its TTL expires", r.Node, r.Status))
 		}
 	}
 	where := "gone on"
@@ -187,7 +189,7 @@ func printGone(w io.Writer, what, did string, results []redlock.NodeResult, now 
 		fmt.Fprintf(w, "  no copy was on %s\n", safetext.Escape(strings.Join(none, " ")))
 	}
 	if n := len(results); did == "revoked" && len(names) < redlock.Quorum(n) {
-		fmt.Fprintf(w, "  %d of %d is no quorum: nobody held the lock by these copies, and it can be had on the other nodes\n", len(names), n)
+		fmt.Fprintf(w, "  %d of %d is not a quorum: nobody held the lock by these copies, and it can be taken on the other nodes\n", len(names), n)
 	}
 	for _, o := range others {
 		fmt.Fprintf(w, "  %s\n", safetext.Escape(o))
@@ -199,44 +201,44 @@ func printGone(w io.Writer, what, did string, results []redlock.NodeResult, now 
 func (a *commandLine) oneByOne(ctx context.Context, act string, names []string, quiet bool, do func(context.Context, string) outcome) error {
 	doc := actsJSON{Act: act, Results: []json.RawMessage{}}
 	step := func(int) {}
-	var b *bar
+	var b *progress.Bar
 	if quiet {
-		step, b = a.progressOf(act, len(names))
-		defer b.end()
+		step, b = a.ProgressOf(act, len(names))
+		defer b.End()
 	}
-	code := ExitDone
+	code := exit.Done
 	for i, name := range names {
 		if ctx.Err() != nil {
-			fmt.Fprintf(a.errOut, "redlockctl: interrupted: %s not done\n", view.Plural(len(names)-i, "name is", "names are"))
-			code = exitOf(context.Cause(ctx))
+			a.Note("interrupted: %s not done", view.Plural(len(names)-i, "name is", "names are"))
+			code = exit.Of(context.Cause(ctx))
 			break
 		}
 		step(i)
 		o := do(ctx, name)
-		o.err = explained(o.err)
+		o.err = exit.Explained(o.err)
 		switch {
 		case o.err == nil:
 			doc.Done++
 		default:
-			if doc.Failed++; code == ExitDone {
-				code = exitOf(o.err)
-			} else if code != exitOf(o.err) {
-				code = ExitFailed
+			if doc.Failed++; code == exit.Done {
+				code = exit.Of(o.err)
+			} else if code != exit.Of(o.err) {
+				code = exit.Failed
 			}
 		}
 		var err error
-		b.aside(func() { err = a.tellOne(o, &doc) })
+		b.Aside(func() { err = a.tellOne(o, &doc) })
 		if err != nil {
 			return err
 		}
 	}
-	if a.output == "json" {
-		if err := printJSON(a.out, document{"acts", doc}); err != nil {
+	if a.Output == "json" {
+		if err := a.JSON("acts", doc); err != nil {
 			return err
 		}
 	}
-	if code != ExitDone {
-		return silent{serverExit(code)}
+	if code != exit.Done {
+		return exit.Silently(exit.Status(code))
 	}
 	return nil
 }
@@ -244,19 +246,14 @@ func (a *commandLine) oneByOne(ctx context.Context, act string, names []string, 
 // tellOne tells what became of one of several locks.
 func (a *commandLine) tellOne(o outcome, doc *actsJSON) error {
 	if o.err != nil {
-		defer fmt.Fprintf(a.errOut, "redlockctl: %s\n", safetext.Printable(o.err.Error()))
+		defer a.Note("%s", safetext.Printable(o.err.Error()))
 	}
-	switch {
-	case a.output == "json":
-		line, err := encoded(docOf(o))
-		doc.Results = append(doc.Results, line)
-		return err
-	case a.output == "jsonl":
-		return printLine(a.out, docOf(o))
-	case o.succeeded() || o.partly():
-		o.print(a.out, time.Now())
+	if a.Output != "json" {
+		return a.show(o)
 	}
-	return nil
+	line, err := printer.Encoded(docOf(o))
+	doc.Results = append(doc.Results, line)
+	return err
 }
 
 // act runs f with what an act needs: the configuration, with prepare's changes
@@ -283,27 +280,27 @@ func (a *commandLine) act(prepare func(*config.Config, *app.Spec) error, f func(
 		return err
 	}
 	defer op.Close()
-	return explained(f(cfg, op))
+	return exit.Explained(f(cfg, op))
 }
 
 // failureJSON is the document of an act on a lock that failed. Error is
 // contended, no quorum, not held, expired, refused, denied, invalid or failed.
 type failureJSON struct {
-	Name       safetext.Text `json:"name"`
-	NameBase64 string        `json:"name_base64,omitempty"`
-	Error      string        `json:"error"`
-	ExitCode   int           `json:"exit_code"`
-	Message    safetext.Text `json:"message"`
-	Attempts   int           `json:"attempts,omitempty"`
-	Nodes      []resultJSON  `json:"nodes,omitempty"`
-	Tokens     []tokenJSON   `json:"tokens,omitempty"`
-	Keys       []keyJSON     `json:"keys,omitempty"` // further ones of the same lock
+	Name       safetext.Text    `json:"name"`
+	NameBase64 string           `json:"name_base64,omitempty"`
+	Error      string           `json:"error"`
+	ExitCode   int              `json:"exit_code"`
+	Message    safetext.Text    `json:"message"`
+	Attempts   int              `json:"attempts,omitempty"`
+	Nodes      []view.ResultDoc `json:"nodes,omitempty"`
+	Tokens     []tokenJSON      `json:"tokens,omitempty"`
+	Keys       []keyJSON        `json:"keys,omitempty"` // further ones of the same lock
 }
 
 // nodeActJSON is the document of node cordon, uncordon and rejoin.
 type nodeActJSON struct {
 	Node safetext.Text `json:"node"`
-	Done string        `json:"done"` // fenced or opened
+	Done string        `json:"done"` // cordoned, serving or serves
 	// Already: it was so before, and nothing was done.
 	Already bool `json:"already,omitempty"`
 	// Of hold: a guard watches the node, and so remembers the hold; left out: not known.
@@ -313,22 +310,22 @@ type nodeActJSON struct {
 // failed is the error of an act on a lock; for --output json its document is
 // printed too, so that a script need not read sentences.
 func (a *commandLine) failed(name string, err error) error {
-	err = explained(err)
-	_, perr := a.document(document{"failure", failureDoc(name, nil, err)})
+	err = exit.Explained(err)
+	_, perr := a.Document("failure", failureDoc(name, nil, err))
 	return cmp.Or(perr, err)
 }
 
 // failureDoc is the document of a failure. Without results those that the error
 // carries are told.
 func failureDoc(name string, results []redlock.NodeResult, err error) failureJSON {
-	err = explained(err)
-	e, carried := resultsOf(err)
+	err = exit.Explained(err)
+	e, carried := exit.Results(err)
 	if results == nil {
 		results = carried
 	}
 	doc := failureJSON{
-		Name: safetext.New(name), NameBase64: safetext.New(name).Base64(), Error: failureWord(err), ExitCode: int(exitOf(err)),
-		Message: safetext.New(err.Error()), Nodes: resultDocs(results, time.Now()),
+		Name: safetext.New(name), NameBase64: safetext.New(name).Base64(), Error: failureWord(err), ExitCode: int(exit.Of(err)),
+		Message: safetext.New(err.Error()), Nodes: view.DocsOfResults(results, time.Now()),
 	}
 	if e != nil {
 		doc.Attempts = e.Attempts
@@ -337,22 +334,22 @@ func failureDoc(name string, results []redlock.NodeResult, err error) failureJSO
 }
 
 func failureWord(err error) string {
-	if errors.As(err, new(deniedError)) {
+	if errors.As(err, new(exit.Denied)) {
 		return "denied"
 	}
-	switch exitOf(err) {
-	case ExitContended:
+	switch exit.Of(err) {
+	case exit.Contended:
 		return "contended"
-	case ExitNoQuorum:
+	case exit.NoQuorum:
 		return "no quorum"
-	case ExitNotOwner:
+	case exit.NotOwner:
 		if errors.Is(err, redlock.ErrExpired) {
 			return "expired"
 		}
 		return "not held"
-	case ExitRefused:
+	case exit.Refused:
 		return "refused"
-	case ExitUsage:
+	case exit.WrongUsage:
 		return "invalid"
 	}
 	return "failed"

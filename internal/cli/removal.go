@@ -13,6 +13,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"redlockctl/internal/app"
+	"redlockctl/internal/cli/exit"
+	"redlockctl/internal/cli/flags"
+	"redlockctl/internal/cli/printer"
 	"redlockctl/internal/config"
 	"redlockctl/internal/lockform"
 	"redlockctl/internal/operator"
@@ -49,7 +52,7 @@ func (a *commandLine) revokeCommand() *cobra.Command {
 		short: "Revoke locks: no more extensions; others wait until the TTL expires",
 		long: `Puts a tombstone in the place of the token of the lock NAME on all nodes, with the
 TTL that is left. The holder cannot extend any more, and nobody else gets the lock
-before the TTL is over: a holder that is alive may finish in peace. Needs Redis 6.0.`,
+before the TTL expires: a holder that is alive may finish in peace. Needs Redis 6.0.`,
 		example: `redlockctl revoke job:1 --reason "runs for hours" --yes`,
 		did:     "revoked",
 		way:     operator.Revoke,
@@ -59,8 +62,8 @@ before the TTL is over: a holder that is alive may finish in peace. Needs Redis 
 func (a *commandLine) removalCommand(way removalCommand) *cobra.Command {
 	t := remover{commandLine: a, removalCommand: way}
 	verb := way.way.String()
-	var tok tokenFlags
-	cmd := outputs(&cobra.Command{
+	var tok flags.Token
+	cmd := flags.Outputs(&cobra.Command{
 		Use:   verb + " NAME...",
 		Short: way.short,
 		Long: way.long + `
@@ -70,23 +73,23 @@ those of node-redlock and its kin are found by a look at all locks. --only-key
 takes the named key alone.
 
 Without --yes the holder, the TTLs and the effect are shown, and the name must be
-typed; where nobody can be asked, the act is refused with exit code 6. Each node
-compares the token again when the act runs; with --token only copies of that
+typed; where nobody can be asked, the action is refused with exit code 6. Each node
+compares the token again when the action runs; with --token only copies of that
 token are touched. Intent and outcome are written to the audit log.
 
-Several names are done one by one, each by itself: one that fails holds up none
-of the others. The exit code is that of those that failed, 1 where they failed in
+Several names are done one by one, each by itself: one that fails does not
+hold up the others. The exit code is that of those that failed, 1 where they failed in
 different ways.`,
 		Example:           way.example + "\nredlockctl " + verb + ` job:1 job:2 --reason "host job-7 burnt down" --yes -o jsonl`,
-		Args:              severalNames("lock"),
-		ValidArgsFunction: a.completeSeveralLocks,
+		Args:              flags.SeveralNames("lock"),
+		ValidArgsFunction: a.completeLocks,
 		RunE: a.run(func(ctx context.Context, args []string) error {
 			var err error
-			if t.token, err = tok.read(a.in); err != nil {
+			if t.token, err = tok.Read(a.In); err != nil {
 				return err
 			}
 			if t.token != "" && len(args) > 1 {
-				return usageError{errors.New("a token is that of one lock: give one name with it")}
+				return exit.Usagef("a token is that of one lock: give one name with it")
 			}
 			return a.act(nil, func(cfg *config.Config, op *operator.Operator) error {
 				t.cfg, t.op = cfg, op
@@ -102,7 +105,7 @@ different ways.`,
 	cmd.Flags().BoolVar(&t.yes, "yes", false, "do it without being asked")
 	cmd.Flags().BoolVar(&t.onlyKey, "only-key", false, "not the other keys of the same lock")
 	_ = cmd.MarkFlagRequired("reason")
-	tok.add(cmd)
+	tok.Add(cmd)
 	return cmd
 }
 
@@ -138,7 +141,7 @@ func (t *remover) remove(ctx context.Context, name string) outcome {
 	} else if len(plan.Tokens) > 1 {
 		o.tokens = plan.Tokens
 	}
-	done := t.progress(t.way.String() + " " + safetext.Escape(name))
+	done := t.Progress(t.way.String() + " " + safetext.Escape(name))
 	defer done()
 	out := t.op.Remove(ctx, removal)
 	o.results, o.err = out[0].Results, out.Err()
@@ -150,7 +153,7 @@ func (t *remover) remove(ctx context.Context, name string) outcome {
 func (t *remover) lookAtAll(ctx context.Context, name string) (*monitor.Snapshot, error) {
 	seen, err := t.look(ctx, t.cfg, app.Aim{})
 	if err == nil && !seen.Complete {
-		fmt.Fprintf(t.errOut, "redlockctl: not all keys could be read: a further key of the lock of %s may be left\n", safetext.Escape(name))
+		t.Note("not all keys could be read: a further key of the lock of %s may be left", safetext.Escape(name))
 	}
 	return seen, err
 }
@@ -186,11 +189,11 @@ func (t *remover) confirmRemoval(ctx context.Context, name string, plan operator
 			}
 			status := view.Cell{Text: r.Status.String()}
 			if r.Type != "" && r.Type != "string" {
-				status = plain(r.Type)
+				status = printer.Plain(r.Type)
 			}
-			tab.Add(plain(r.Node), status, view.Cell{Text: ttl}, view.Cell{Text: t.clip(safetext.Escape(r.Token), 48)})
+			tab.Add(printer.Plain(r.Node), status, view.Cell{Text: ttl}, view.Cell{Text: t.Clip(safetext.Escape(r.Token), 48)})
 		}
-		printTable(w, tab, t.errTTY && t.color())
+		printer.Table(w, tab, t.ErrTTY && t.Color())
 		fmt.Fprintln(w)
 		t.tellHolder(ctx, w, name, plan)
 		for _, said := range append([]string{"effect: " + plan.Effect, "risk: " + plan.Risk}, plan.Known...) {

@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"redlockctl/internal/app"
+	"redlockctl/internal/cli/exit"
+	"redlockctl/internal/cli/flags"
+	"redlockctl/internal/cli/printer"
 	"redlockctl/internal/safetext"
 	"redlockctl/internal/view"
 	"redlockctl/monitor"
@@ -39,7 +41,7 @@ type pastNodeJSON struct {
 
 func (a *commandLine) replayCommand() *cobra.Command {
 	var at, file string
-	cmd := outputs(&cobra.Command{
+	cmd := flags.Outputs(&cobra.Command{
 		Use:   "replay",
 		Short: "The console at a moment of the past, out of the record",
 		Long: `Reads what the guard's daemon or the console has recorded, and shows a moment of it on the
@@ -53,13 +55,13 @@ another moment. What was not recorded is shown as not known.
 A moment is written "03:12" (the last one), "yesterday 03:12", "2026-01-31 15:04", RFC 3339
 or "2h ago". With --file nothing but that file is read: no configuration is needed. Without a
 terminal, or with -o json, it prints that moment.`,
-		Args: noArgs,
+		Args: flags.NoArgs,
 		Example: `redlockctl replay --at 03:12
 redlockctl replay --at "yesterday 03:12" --file orders.db -o json`,
 		RunE: a.run(func(ctx context.Context, _ []string) error {
 			when, err := view.ParseMoment(at, time.Now())
 			if err != nil {
-				return usageError{fmt.Errorf("--at %w", err)}
+				return exit.Usagef("--at %w", err)
 			}
 			r, err := a.openRecord(file)
 			if err != nil {
@@ -70,13 +72,13 @@ redlockctl replay --at "yesterday 03:12" --file orders.db -o json`,
 				return errors.Join(err, r.Close())
 			}
 			defer p.Close()
-			if printed, err := a.document(document{"replay", replayDoc(p)}); err != nil || printed {
+			if printed, err := a.Document("replay", replayDoc(p)); err != nil || printed {
 				return err
 			}
-			if a.inTTY && a.outTTY {
-				return a.screen(ctx, tui.Options{Replay: p, NoColor: !a.color()})
+			if a.InTTY && a.OutTTY {
+				return a.screen(ctx, tui.Options{Replay: p, NoColor: !a.Color()})
 			}
-			return a.printMoment(a.out, p)
+			return a.printMoment(p)
 		}),
 	}, "table", "json", "jsonl")
 	cmd.Flags().StringVar(&at, "at", "now", "the moment; the record's first or last one where it does not reach it")
@@ -86,7 +88,7 @@ redlockctl replay --at "yesterday 03:12" --file orders.db -o json`,
 
 func replayDoc(p *app.Player) replayJSON {
 	s := p.Snapshot()
-	doc := replayJSON{At: s.At, By: p.By(), ClusterDoc: view.DocOfCluster(s), Nodes: []pastNodeJSON{}, Locks: []view.LockDoc{}, Findings: view.DocsOfFindings(pointers(s.Findings), s.At)}
+	doc := replayJSON{At: s.At, By: p.By(), ClusterDoc: view.DocOfCluster(s), Nodes: []pastNodeJSON{}, Locks: []view.LockDoc{}, Findings: view.DocsOfFindings(view.Rows(s.Findings), s.At)}
 	for i := range s.Nodes {
 		n := view.DocOfNode(s.Nodes[i], s.At)
 		one := pastNodeJSON{Name: n.Name, Addr: n.Addr, State: n.State, StateForMs: n.StateForMs, Error: n.Error}
@@ -104,23 +106,23 @@ func replayDoc(p *app.Player) replayJSON {
 }
 
 // printMoment prints a moment of a record as status, locks and doctor print now.
-func (a *commandLine) printMoment(w io.Writer, p *app.Player) error {
+func (a *commandLine) printMoment(p *app.Player) error {
 	s, by := p.Snapshot(), "not recorded then"
 	if who := p.By(); who != "" {
 		by = "recorded by " + safetext.Escape(who)
 	}
-	fmt.Fprintf(w, "REPLAY of %s, %s ago, %s\n", view.Stamp(s.At, false), view.Age(time.Since(s.At)), by)
+	fmt.Fprintf(a.Out, "REPLAY of %s, %s ago, %s\n", view.Stamp(s.At, false), view.Age(time.Since(s.At)), by)
 	guard := view.NewGuard("", p.Status())
 	guard.See(s)
-	if err := a.printStatus(w, s, guard); err != nil {
+	if err := a.printStatus(s, guard); err != nil {
 		return err
 	}
-	fmt.Fprintln(w)
+	fmt.Fprintln(a.Out)
 	if locks := matching(s, monitor.Filter{}); len(locks) == 0 {
-		fmt.Fprintln(w, noLocks(s))
-	} else if err := printList(a, &listing{columns: []string{"name", "state", "copies", "nodes", "ends", "margin", "seen-for", "owner", "holder"}}, a.viewContext(s), view.LockColumns(s.Nodes), locks, nil); err != nil {
+		fmt.Fprintln(a.Out, view.NoLocks(s))
+	} else if err := printer.List(a.Printer, []string{"name", "state", "copies", "nodes", "ends", "margin", "seen-for", "owner", "holder"}, a.ViewContext(s), view.LockColumns(s.Nodes), locks, nil); err != nil {
 		return err
 	}
-	a.printFindings(w, s, pointers(s.Findings))
+	a.printFindings(s, view.Rows(s.Findings))
 	return nil
 }

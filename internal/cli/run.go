@@ -12,6 +12,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"redlockctl/internal/app"
+	"redlockctl/internal/cli/exit"
+	"redlockctl/internal/cli/flags"
 	"redlockctl/internal/config"
 	"redlockctl/internal/operator"
 	"redlockctl/internal/run"
@@ -21,18 +23,18 @@ import (
 
 // The exit codes of a command that could not be run, as shells have them.
 const (
-	exitNotExecutable Exit = 126
-	exitNotFound      Exit = 127
+	exitNotExecutable exit.Code = 126
+	exitNotFound      exit.Code = 127
 )
 
 // notRun is why a command could not be run, with the exit code of a shell for
 // that.
 type notRun struct {
 	error
-	code Exit
+	code exit.Code
 }
 
-func (e notRun) Unwrap() error { return serverExit(e.code) }
+func (e notRun) Unwrap() error { return exit.Status(e.code) }
 
 func (a *commandLine) runCommand() *cobra.Command {
 	var o runOptions
@@ -72,7 +74,7 @@ cannot be executed or found.`,
 		Example: `redlockctl run backup:nightly --ttl 30s -- /usr/local/bin/backup --full
 redlockctl run job:1 --wait 1m --kill-after 2s -- sh -c 'work; more-work'
 redlockctl run account:7 account:9 -- transfer`,
-		ValidArgsFunction: beforeCommand(a.completeLocks),
+		ValidArgsFunction: firstArgument(a.completeLocks, cobra.ShellCompDirectiveDefault),
 		Args: func(cmd *cobra.Command, args []string) error {
 			dash := cmd.ArgsLenAtDash()
 			switch {
@@ -81,7 +83,7 @@ redlockctl run account:7 account:9 -- transfer`,
 			case dash < 0:
 				dash = len(args)
 			}
-			if err := severalNames("lock")(cmd, args[:dash]); err != nil {
+			if err := flags.SeveralNames("lock")(cmd, args[:dash]); err != nil {
 				return err
 			}
 			if len(args) == dash || args[dash] == "" {
@@ -113,27 +115,21 @@ type runOptions struct {
 }
 
 func (a *commandLine) runUnderLock(ctx context.Context, o runOptions, names, argv []string) error {
-	switch {
-	case o.Wait < 0:
-		return usageError{fmt.Errorf("--wait %s is negative", o.Wait)}
-	case o.extensions < 0:
-		return usageError{fmt.Errorf("--max-extensions %d is negative", o.extensions)}
-	}
 	if err := a.tableOnly("what is printed is the command's"); err != nil {
 		return err
 	}
 	order := redlock.InOrder(names)
 	name := order[len(order)-1]
 	c := run.Command{
-		Argv: argv, In: a.in, Out: bareOut(a.out), Err: a.errOut, Terminal: a.inTTY && a.outTTY, Keep: a.keepOptions(name), Names: names,
+		Argv: argv, In: a.In, Out: a.Bare(), Err: a.Err, Terminal: a.InTTY && a.OutTTY, Keep: a.keepOptions(name), Names: names,
 		Tell: func(err error) {
-			fmt.Fprintf(a.errOut, "redlockctl: run \"%s\": %s\n", safetext.Escape(name), safetext.Printable(err.Error()))
+			a.Note("run \"%s\": %s", safetext.Escape(name), safetext.Printable(err.Error()))
 		},
 	}
 	c.Keep.MaxExtensions = o.extensions
 	return a.act(func(cfg *config.Config, s *app.Spec) (err error) {
-		if c.KillAfter, err = run.KillAfter(o.killAfter, o.killSet, ttlFor(o.ttl, cfg)); err != nil {
-			return usageError{fmt.Errorf("--kill-after %w", err)}
+		if c.KillAfter, err = run.KillAfter(o.killAfter, o.killSet, cfg.HandTTL(o.ttl)); err != nil {
+			return exit.Usagef("--kill-after %w", err)
 		}
 		c.Env = cfg.ChildEnv(os.Environ())
 		retryFor(s, o.Wait)
@@ -141,7 +137,7 @@ func (a *commandLine) runUnderLock(ctx context.Context, o runOptions, names, arg
 	}, func(cfg *config.Config, op *operator.Operator) error {
 		done := a.trying(o.Wait)
 		var err error
-		if c.Others, err = op.KeepAll(ctx, order[:len(order)-1], ttlFor(o.ttl, cfg), o.AcquireOptions, func(name string) redlock.KeepOptions {
+		if c.Others, err = op.KeepAll(ctx, order[:len(order)-1], cfg.HandTTL(o.ttl), o.AcquireOptions, func(name string) redlock.KeepOptions {
 			keep := a.keepOptions(name)
 			keep.MaxExtensions = o.extensions
 			return keep
@@ -149,7 +145,7 @@ func (a *commandLine) runUnderLock(ctx context.Context, o runOptions, names, arg
 			done()
 			return err
 		}
-		lock, err := op.AcquireWith(ctx, name, ttlFor(o.ttl, cfg), o.AcquireOptions)
+		lock, err := op.AcquireWith(ctx, name, cfg.HandTTL(o.ttl), o.AcquireOptions)
 		done()
 		if err != nil {
 			return errors.Join(err, operator.ReleaseAll(ctx, c.Others))
@@ -183,7 +179,7 @@ func exitError(code int, err error) error {
 	case errors.As(err, &unstarted):
 		return cannotRun(unstarted.Err)
 	case err == nil && code != 0:
-		return silent{serverExit(code)}
+		return exit.Silently(exit.Status(code))
 	}
 	return err
 }

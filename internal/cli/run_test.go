@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"redlockctl/internal/cli/exit"
 	"redlockctl/internal/run"
 )
 
@@ -13,7 +14,7 @@ func TestExitCodeOfACommand(t *testing.T) {
 	for _, test := range []struct {
 		name string
 		err  error
-		want Exit
+		want exit.Code
 	}{
 		{"success", exitError(0, nil), 0},
 		{"failure", exitError(3, nil), 3},
@@ -23,7 +24,7 @@ func TestExitCodeOfACommand(t *testing.T) {
 		{"not executable", cannotRun(&exec.Error{Name: "./x", Err: fs.ErrPermission}), 126},
 		{"ended by us", run.LostError{Name: "a", Left: time.Second}, 5},
 	} {
-		if got := exitOf(test.err); got != test.want {
+		if got := exit.Of(test.err); got != test.want {
 			t.Errorf("%s: %d, want %d", test.name, got, test.want)
 		}
 	}

@@ -11,10 +11,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"redlockctl/internal/app"
+	"redlockctl/internal/cli/exit"
 	"redlockctl/internal/config"
 	"redlockctl/internal/metrics"
 	"redlockctl/internal/safetext"
 	"redlockctl/tui"
+	"redlockctl/tui/action"
 	"redlockctl/tui/styles"
 )
 
@@ -23,8 +25,8 @@ import (
 func (a *commandLine) screen(ctx context.Context, opt tui.Options) error {
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGHUP)
 	defer stop()
-	opt.ASCII, opt.In, opt.Out = a.ascii, a.in, a.out
-	opt = app.OnMachine(opt, a.getenv)
+	opt.ASCII, opt.In, opt.Out = a.ASCII, a.In, a.Out
+	opt = app.OnMachine(opt, a.Getenv)
 	opt.Tell = a.tellParting
 	err := tui.Run(ctx, opt)
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
@@ -42,19 +44,14 @@ func themed(opt tui.Options, is config.TUI) tui.Options {
 	return opt
 }
 
-// screenOf are the options of a screen on a cluster.
-func screenOf(c tui.Cluster) tui.Options {
-	return tui.Options{Source: c.Source, Guard: c.Guard, Actions: c.Actions, Delay: c.Delay, Record: c.Record, Audit: c.Audit}
-}
-
 // tellParting says which locks that were acquired on the screen were released on
 // quitting, and which outlive it.
-func (a *commandLine) tellParting(p tui.Parting) {
+func (a *commandLine) tellParting(p action.Parting) {
 	for _, key := range p.Released {
-		fmt.Fprintf(a.errOut, "redlockctl: %s released\n", safetext.Escape(key.Raw()))
+		a.Note("%s released", safetext.Escape(key.Raw()))
 	}
 	for _, l := range p.Left {
-		fmt.Fprintf(a.errOut, "redlockctl: %s stays locked until %s; nothing extends it any more\n", safetext.Escape(l.Key.Raw()), l.Until.Format("15:04:05"))
+		a.Note("%s stays locked until %s; nothing extends it any more", safetext.Escape(l.Key.Raw()), l.Until.Format("15:04:05"))
 	}
 }
 
@@ -63,22 +60,22 @@ type listening struct{ addr, webConfig string }
 
 // add adds the flags to a command.
 func (l *listening) add(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&l.addr, "listen", "", "tell Prometheus and health checks at this address, such as 127.0.0.1:9622")
+	cmd.Flags().StringVar(&l.addr, "listen", "", "serve metrics and health checks at this address, such as 127.0.0.1:9622")
 	cmd.Flags().StringVar(&l.webConfig, "web-config", "", "with --listen: a file of TLS and passwords, in the form of Prometheus' exporter toolkit")
 }
 
 // listen begins to listen for those who ask for metrics; an empty address is none.
 func (l *listening) listen() (*app.Metrics, error) {
 	if l.addr == "" && l.webConfig != "" {
-		return nil, usageError{errors.New("--web-config is for --listen")}
+		return nil, exit.Usagef("--web-config is for --listen")
 	}
 	v := build()
 	m, err := app.Listen(l.addr, l.webConfig, metrics.Build{Version: v.Version, Go: v.Go, Revision: v.Revision})
 	switch {
 	case errors.Is(err, metrics.ErrAddress):
-		return nil, usageError{fmt.Errorf("--listen %w", err)}
+		return nil, exit.Usagef("--listen %w", err)
 	case errors.Is(err, metrics.ErrWebConfig):
-		return nil, usageError{fmt.Errorf("--web-config %w", err)}
+		return nil, exit.Usagef("--web-config %w", err)
 	case err != nil:
 		return nil, fmt.Errorf("--listen: %w", err)
 	}

@@ -5,12 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
+	"math"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"redlockctl/internal/cli/exit"
+	"redlockctl/internal/cli/flags"
+	"redlockctl/internal/cli/printer"
 	"redlockctl/internal/safetext"
 	"redlockctl/internal/sim"
 	"redlockctl/internal/sim/mutant"
@@ -23,6 +27,22 @@ import (
 
 // errViolation is returned when the simulator found what must not be.
 var errViolation = errors.New("a property does not hold")
+
+// schedules is a number that may be written as 200000, 200_000 or 1e6.
+type schedules int64
+
+func (s *schedules) String() string { return strconv.FormatInt(int64(*s), 10) }
+
+func (s *schedules) Type() string { return "number" }
+
+func (s *schedules) Set(v string) error {
+	f, err := strconv.ParseFloat(strings.ReplaceAll(v, "_", ""), 64)
+	if err != nil || f != math.Trunc(f) || f < 1 || f > 1e12 {
+		return errors.New("it is a whole number from 1 to 1e12")
+	}
+	*s = schedules(f)
+	return nil
+}
 
 // simulateOptions are the flags of simulate.
 type simulateOptions struct {
@@ -59,7 +79,7 @@ command that plays it again. The exit code is then 1.
 three masters, two clients, two crashes, and variants with FLUSHALL, restarts of the
 guard and early rejoin. It takes a minute or so.`,
 		Example: "redlockctl simulate --schedules 200000\nredlockctl simulate --without-guard\nredlockctl simulate --delay 0.9\nredlockctl simulate --mutant token-reused\nredlockctl simulate --exhaustive",
-		Args:    noArgs,
+		Args:    flags.NoArgs,
 		RunE: a.run(func(ctx context.Context, _ []string) error {
 			if o.list {
 				return a.listMutants()
@@ -78,7 +98,7 @@ guard and early rejoin. It takes a minute or so.`,
 	f.StringVar(&o.faults, "faults", "all", "what may go wrong: all, none, or of "+strings.Join(schedule.FaultNames(), ","))
 	f.StringVar(&o.mutant, "mutant", "", "break one rule on purpose")
 	f.BoolVar(&o.list, "list-mutants", false, "list the rules that can be broken")
-	f.BoolVar(&o.early, "early-rejoin", false, "guards may open masters before D, where the others prove that no lock needs their votes")
+	f.BoolVar(&o.early, "early-rejoin", false, "guards may let masters rejoin before D, where the others prove that no lock needs their votes")
 	f.BoolVar(&o.exhaustive, "exhaustive", false, "visit all states of a small model instead")
 	f.IntVar(&o.workers, "workers", 0, "how many processors to use (0: all); changes nothing in what is found")
 	var names []string
@@ -103,8 +123,6 @@ func (o simulateOptions) simConfig() (sim.Config, error) {
 		return sim.Config{}, errors.New("--mutant and --without-guard: one at a time")
 	case o.withoutGuard && o.early:
 		return sim.Config{}, errors.New("--early-rejoin is the guard's, and there is none with --without-guard")
-	case o.workers < 0:
-		return sim.Config{}, fmt.Errorf("--workers %d is negative", o.workers)
 	}
 	return sim.Config{
 		Seed: o.seed, Schedules: int64(o.schedules), WithoutGuard: o.withoutGuard, Delay: o.delay, Faults: faults,
@@ -115,33 +133,33 @@ func (o simulateOptions) simConfig() (sim.Config, error) {
 func (a *commandLine) simulate(ctx context.Context, o simulateOptions) error {
 	cfg, err := o.simConfig()
 	if err != nil {
-		return usageError{err}
+		return exit.Usage(err)
 	}
-	if a.errTTY {
+	if a.ErrTTY {
 		began, told := time.Now(), time.Now()
 		cfg.Progress = func(played int64) {
 			if now := time.Now(); now.Sub(told) >= 200*time.Millisecond {
 				told = now
-				fmt.Fprintf(a.errOut, "\r%d of %d schedules, %.0f a second ", played, cfg.Schedules, float64(played)/now.Sub(began).Seconds())
+				fmt.Fprintf(a.Err, "\r%d of %d schedules, %.0f a second ", played, cfg.Schedules, float64(played)/now.Sub(began).Seconds())
 			}
 		}
 		// The line is wiped with blanks, which any terminal knows.
-		defer fmt.Fprintf(a.errOut, "\r%60s\r", "")
+		defer fmt.Fprintf(a.Err, "\r%60s\r", "")
 	}
 	r, err := sim.Run(ctx, cfg)
 	switch {
 	case errors.Is(err, sim.ErrUnknownMutant):
-		return usageError{fmt.Errorf("%w; see redlockctl simulate --list-mutants", err)}
+		return exit.Usagef("%w; see redlockctl simulate --list-mutants", err)
 	case err != nil:
 		return err
 	}
-	if a.output == "json" {
-		err = printJSON(a.out, document{"simulation", simulateDoc(o, cfg, r)})
+	if a.Output == "json" {
+		err = a.JSON("simulation", simulateDoc(o, cfg, r))
 	} else {
-		writeSimulation(a.out, cfg, r)
+		writeSimulation(a.Out, cfg, r)
 	}
 	if err == nil && r.Violation != nil {
-		err = silent{errViolation}
+		err = exit.Silently(errViolation)
 	}
 	return err
 }
@@ -238,11 +256,13 @@ func simulateDoc(o simulateOptions, cfg sim.Config, r sim.Report) simulateJSON {
 			Property: safetext.New(v.Property.ID()), What: safetext.New(v.What), Seed: v.Seed, Schedule: v.Played,
 			About: safetext.New(v.About), Replay: safetext.New(replay(cfg, v.Seed)),
 		}
-		for _, l := range v.Trace {
-			doc.Violation.Trace = append(doc.Violation.Trace, lineJSON{l.At.Microseconds(), safetext.New(l.Who), safetext.New(l.Text)})
-		}
+		doc.Violation.Trace = view.Docs(v.Trace, lineDoc)
 	}
 	return doc
+}
+
+func lineDoc(l trace.Line) lineJSON {
+	return lineJSON{l.At.Microseconds(), safetext.New(l.Who), safetext.New(l.Text)}
 }
 
 // mutantsJSON is the document of simulate --list-mutants.
@@ -257,18 +277,16 @@ type mutantJSON struct {
 }
 
 func (a *commandLine) listMutants() error {
-	if a.output == "json" {
-		doc := mutantsJSON{}
-		for _, m := range mutant.All() {
-			doc.Mutants = append(doc.Mutants, mutantJSON{safetext.New(m.Name), safetext.New(m.Property.ID()), safetext.New(m.What)})
-		}
-		return printJSON(a.out, document{"mutants", doc})
+	if a.Output == "json" {
+		return a.JSON("mutants", mutantsJSON{view.Docs(mutant.All(), func(m mutant.Mutant) mutantJSON {
+			return mutantJSON{safetext.New(m.Name), safetext.New(m.Property.ID()), safetext.New(m.What)}
+		})})
 	}
 	t := view.NewTable("MUTANT", "BREAKS", "WHAT IT DOES WRONG")
 	for _, m := range mutant.All() {
-		t.Add(plain(m.Name), plain(m.Property.ID()), plain(m.What))
+		t.Add(printer.Plain(m.Name), printer.Plain(m.Property.ID()), printer.Plain(m.What))
 	}
-	printTable(a.out, t, a.color())
+	a.Table(t)
 	return nil
 }
 
@@ -287,40 +305,28 @@ type modelJSON struct {
 	Trace     []lineJSON    `json:"trace,omitempty"`
 }
 
-// models are those to visit; a mutant has one of its own.
-func (o simulateOptions) models() ([]small.Config, error) {
-	mutants := small.Mutants()
-	if o.withoutGuard {
-		if o.mutant != "" {
-			return nil, errors.New("--mutant and --without-guard: one at a time")
-		}
+// chosenModels are those to visit.
+func (o simulateOptions) chosenModels() ([]small.Config, error) {
+	switch {
+	case o.withoutGuard && o.mutant != "":
+		return nil, errors.New("--mutant and --without-guard: one at a time")
+	case o.delay != 1:
+		return nil, errors.New("--delay does not go with --exhaustive; there is --mutant delay-0.9")
+	case o.withoutGuard:
 		o.mutant = "no-guard"
 	}
-	if o.delay != 1 {
-		return nil, errors.New("--delay does not go with --exhaustive; there is --mutant delay-0.9")
+	models, err := small.Chosen(o.mutant, o.early)
+	if err != nil {
+		return nil, fmt.Errorf("--exhaustive %w", err)
 	}
-	if o.mutant == "" {
-		models := small.Models()
-		if o.early {
-			models = slices.DeleteFunc(models, func(m small.Config) bool { return !m.EarlyRejoin })
-		}
-		return models, nil
-	}
-	var names []string
-	for _, w := range mutants {
-		if w.Name == o.mutant {
-			return []small.Config{w.Model()}, nil
-		}
-		names = append(names, w.Name)
-	}
-	return nil, fmt.Errorf("--exhaustive has no mutant %q; there are %s", safetext.Escape(o.mutant), strings.Join(names, ", "))
+	return models, nil
 }
 
 // explore visits all states of small models.
 func (a *commandLine) explore(ctx context.Context, o simulateOptions) error {
-	models, err := o.models()
+	models, err := o.chosenModels()
 	if err != nil {
-		return usageError{err}
+		return exit.Usage(err)
 	}
 	began := time.Now()
 	doc := exploreJSON{Mutant: safetext.Optional(models[0].Mutant)}
@@ -330,32 +336,28 @@ func (a *commandLine) explore(ctx context.Context, o simulateOptions) error {
 		if err != nil {
 			return err
 		}
-		part := modelJSON{Model: safetext.New(m.String()), States: r.States, Steps: r.Steps, ElapsedMs: r.Elapsed.Milliseconds()}
-		for _, l := range r.Trace {
-			part.Trace = append(part.Trace, lineJSON{l.At.Microseconds(), safetext.New(l.Who), safetext.New(l.Text)})
-		}
-		doc.Models = append(doc.Models, part)
+		doc.Models = append(doc.Models, modelJSON{safetext.New(m.String()), r.States, r.Steps, r.Elapsed.Milliseconds(), view.Docs(r.Trace, lineDoc)})
 		if r.Trace != nil {
 			broken = r.Trace
 		}
-		if a.output == "json" {
+		if a.Output == "json" {
 			continue
 		}
 		verdict := "no violation"
 		if r.Trace != nil {
 			verdict = "VIOLATION: two clients hold one lock"
 		}
-		fmt.Fprintf(a.out, "3 masters, 2 clients, %s: %d states visited, %s (%s)\n", m, r.States, verdict, r.Elapsed.Round(100*time.Millisecond))
+		fmt.Fprintf(a.Out, "3 masters, 2 clients, %s: %d states visited, %s (%s)\n", m, r.States, verdict, r.Elapsed.Round(100*time.Millisecond))
 	}
 	doc.ElapsedMs = time.Since(began).Milliseconds()
 	switch {
-	case a.output == "json":
-		err = printJSON(a.out, document{"exploration", doc})
+	case a.Output == "json":
+		err = a.JSON("exploration", doc)
 	case broken != nil:
-		writeTrace(a.out, broken)
+		writeTrace(a.Out, broken)
 	}
 	if err == nil && broken != nil {
-		err = silent{errViolation}
+		err = exit.Silently(errViolation)
 	}
 	return err
 }

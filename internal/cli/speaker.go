@@ -3,13 +3,13 @@ package cli
 import (
 	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"strings"
-	"syscall"
 	"time"
 
 	"redlockctl/internal/app"
+	"redlockctl/internal/cli/flags"
+	"redlockctl/internal/cli/progress"
 	"redlockctl/internal/safetext"
 	"redlockctl/internal/view"
 	"redlockctl/monitor"
@@ -29,7 +29,7 @@ func (a *commandLine) plainConsole(ctx context.Context, shown tui.Cluster) error
 			return nil // a signal: nothing has begun
 		}
 	}
-	p := &speaker{commandLine: a, shown: shown, events: &eventPrinter{out: a.out, weighty: true}}
+	p := &speaker{commandLine: a, shown: shown, events: &eventPrinter{out: a.Out, weighty: true}}
 	first := shown.Source.Snapshot()
 	if n := len(first.Events); n > 0 {
 		p.events.seq = first.Events[n-1].Seq
@@ -39,7 +39,7 @@ func (a *commandLine) plainConsole(ctx context.Context, shown tui.Cluster) error
 	p.tellVerdict()
 	p.tellNodes()
 	p.tellFindings()
-	fmt.Fprintln(a.out, plainHelp)
+	fmt.Fprintln(a.Out, plainHelp)
 	lines := a.typedLines(ctx)
 	for ctx.Err() == nil {
 		select {
@@ -51,11 +51,8 @@ func (a *commandLine) plainConsole(ctx context.Context, shown tui.Cluster) error
 		case <-shown.Source.Changed(p.last.Version):
 			p.take(shown.Source.Snapshot())
 		}
-		if w, ok := a.out.(*remembering); ok && w.err != nil {
-			if errors.Is(w.err, syscall.EPIPE) {
-				return nil
-			}
-			return w.err
+		if err := a.Lost(); err != nil {
+			return a.Unwritten()
 		}
 	}
 	return nil
@@ -66,7 +63,7 @@ func (a *commandLine) plainConsole(ctx context.Context, shown tui.Cluster) error
 func (a *commandLine) typedLines(ctx context.Context) <-chan string {
 	lines := make(chan string)
 	go func() {
-		read := bufio.NewScanner(a.in)
+		read := bufio.NewScanner(a.In)
 		for read.Scan() {
 			select {
 			case lines <- read.Text():
@@ -74,7 +71,7 @@ func (a *commandLine) typedLines(ctx context.Context) <-chan string {
 				return
 			}
 		}
-		if a.inTTY {
+		if a.InTTY {
 			close(lines)
 		}
 	}()
@@ -94,16 +91,18 @@ type speaker struct {
 }
 
 func (p *speaker) context() *view.Context {
-	ctx := p.viewContext(p.last)
+	ctx := p.ViewContext(p.last)
 	ctx.Guard = p.guard()
 	return ctx
 }
 
-func (p *speaker) guard() view.Guard {
-	if p.shown.Guard == nil {
-		return view.Guard{}
+func (p *speaker) guard() (g view.Guard) {
+	if p.shown.Guard != nil {
+		g = view.NewGuard(p.shown.Guard.ID(), p.shown.Guard.Status())
 	}
-	return view.NewGuard(p.shown.Guard.ID(), p.shown.Guard.Status())
+	g.Configured = p.shown.Delay
+	g.See(p.last)
+	return g
 }
 
 // take says what is new: events, and then the verdict if that is another one.
@@ -155,7 +154,7 @@ func (p *speaker) tellReading(longer time.Duration) {
 	if p.reading.IsZero() {
 		p.reading = p.last.At
 	}
-	if p.last.At.Sub(p.reading) >= longer && p.last.At.Sub(p.told) >= nextReport {
+	if p.last.At.Sub(p.reading) >= longer && p.last.At.Sub(p.told) >= progress.NextReport {
 		p.told = p.last.At
 		p.say("%s: locks may be missing until all are read", view.ReadingText(p.context().Glyphs, r, p.last))
 	}
@@ -167,6 +166,8 @@ func (p *speaker) tellNodes() {
 		text := n.State.String()
 		if left, ok := guard.Countdown(&n, p.last.At); ok {
 			text += ", rejoins in " + view.Remaining(left)
+		} else if n.State == monitor.NodeFenced {
+			text += ", " + view.GuardCell(p.context(), &n).Text
 		}
 		locks := view.Plural(n.Locks, "lock")
 		if n.Read < 1 && n.State.Answers() {
@@ -184,8 +185,30 @@ func (p *speaker) tellFindings() {
 	}
 }
 
+// tellLocks lists the locks that a filter chooses, and says before how many these are.
+func (p *speaker) tellLocks(f *monitor.Filter) {
+	found := matching(p.last, f.At(p.last.At))
+	if f.Empty() {
+		p.printLocks(p.last, found)
+		return
+	}
+	of := view.Plural(p.last.Locks.Len(), "lock")
+	if !p.last.Complete {
+		of += " so far"
+	}
+	if len(found) > 0 {
+		p.say("the filter matches %s of %s", view.Count(len(found)), of)
+		p.printLocks(p.last, found)
+		return
+	}
+	p.say("the filter matches none of %s", of)
+	if hint := f.Hint(); hint != "" {
+		p.say("filter: %s", safetext.Printable(hint))
+	}
+}
+
 func (p *speaker) say(format string, args ...any) {
-	fmt.Fprintf(p.out, "%s  %s\n", view.Clock(p.last.At), fmt.Sprintf(format, args...))
+	fmt.Fprintf(p.Out, "%s  %s\n", view.Clock(p.last.At), fmt.Sprintf(format, args...))
 }
 
 // command does what was typed; false: that is the end.
@@ -198,7 +221,7 @@ func (p *speaker) command(line string) bool {
 		return false
 	case "status":
 		p.tellVerdict()
-		p.say("locks: %s", lockCount(p.last))
+		p.say("locks: %s", view.LocksText(p.last))
 	case "nodes":
 		p.tellNodes()
 	case "findings":
@@ -207,17 +230,17 @@ func (p *speaker) command(line string) bool {
 			p.say("no findings")
 		}
 	case "locks":
-		f, err := readFilter(rest, p.last.Nodes)
+		f, err := flags.Filter(rest, p.last.Nodes)
 		if err != nil {
 			p.say("%s", safetext.Printable(err.Error()))
 			return true
 		}
-		p.printLocks(p.last, matching(p.last, f.At(p.last.At)))
+		p.tellLocks(&f)
 	default:
 		if word != "help" && word != "?" {
 			p.say("there is no command %s", safetext.Escape(word))
 		}
-		fmt.Fprintln(p.out, plainHelp)
+		fmt.Fprintln(p.Out, plainHelp)
 	}
 	return true
 }

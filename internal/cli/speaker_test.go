@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"redlockctl/internal/cli/printer"
 	"redlockctl/monitor"
 	"redlockctl/monitor/monitortest"
 	"redlockctl/tui"
@@ -15,7 +16,7 @@ import (
 // ended; a read that is over at once is not told.
 func TestReadingIsSaid(t *testing.T) {
 	var out bytes.Buffer
-	a := &commandLine{out: &out, ascii: true}
+	a := newCommandLine(&printer.Printer{Out: &out, ASCII: true})
 	p := &speaker{commandLine: a, shown: tui.Cluster{}, last: monitortest.Loading(monitortest.Epoch)}
 	said := func(after time.Duration, s *monitor.Snapshot) string {
 		out.Reset()

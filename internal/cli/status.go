@@ -3,11 +3,11 @@ package cli
 import (
 	"context"
 	"fmt"
-	"io"
 
 	"github.com/spf13/cobra"
 
 	"redlockctl/internal/app"
+	"redlockctl/internal/cli/flags"
 	"redlockctl/internal/config"
 	"redlockctl/internal/safetext"
 	"redlockctl/internal/view"
@@ -19,12 +19,8 @@ type statusJSON struct {
 	view.ClusterDoc
 	Nodes []view.NodeDoc `json:"nodes"`
 	Locks map[string]int `json:"locks"` // by state, and "total"
-	guardsSeenJSON
-	// Where a guard on this machine keeps what it knows, and runs: the node that it
-	// opens first, and when there is a quorum again.
-	FirstNode    *safetext.Text `json:"first_rejoin_node,omitempty"`
-	FirstMs      *int64         `json:"first_rejoin_ms,omitempty"`
-	QuorumBackMs *int64         `json:"quorum_back_ms,omitempty"`
+	view.GuardsSeenDoc
+	view.OutlookDoc // where a guard on this machine keeps what it knows, and runs
 }
 
 func (a *commandLine) statusCommand() *cobra.Command {
@@ -49,23 +45,23 @@ The exit code says whether locks can be taken, not whether they are safe: 0 when
 quorum of the masters serves, 4 when none does. With --watch it is 0. For one by
 the verdict use "doctor".`,
 		Example: "redlockctl status --watch\nredlockctl status -o jsonl --watch=10s | jq --unbuffered .verdict",
-		Args:    noArgs,
+		Args:    flags.NoArgs,
 		RunE: a.run(func(ctx context.Context, _ []string) error {
 			cfg, err := a.load()
 			if err != nil {
 				return err
 			}
 			return a.snapshots(ctx, cfg, &again, app.Aim{}, func(s *monitor.Snapshot) error {
-				printed, err := a.document(document{"status", statusDoc(cfg, s)})
+				printed, err := a.Document("status", statusDoc(cfg, s))
 				if err != nil {
 					return err
 				}
 				if !printed {
-					if err := a.printStatus(a.out, s, guardsOf(cfg, s, nil).viewGuard(s)); err != nil {
+					if err := a.printStatus(s, app.DocOfGuards(cfg, s, nil).Guard(s)); err != nil {
 						return err
 					}
-					a.printSeen(a.out, app.GuardsOf(cfg, s))
-					a.printOutlook(a.out, cfg, s)
+					a.printSeen(app.GuardsOf(cfg, s))
+					a.printOutlook(cfg, s)
 				}
 				return unavailable(s)
 			})
@@ -74,42 +70,24 @@ the verdict use "doctor".`,
 }
 
 func statusDoc(cfg *config.Config, s *monitor.Snapshot) statusJSON {
-	doc := statusJSON{ClusterDoc: view.DocOfCluster(s), Nodes: nodeDocs(s, pointers(s.Nodes)), Locks: view.LockCounts(s), guardsSeenJSON: seenDoc(app.GuardsOf(cfg, s))}
+	doc := statusJSON{ClusterDoc: view.DocOfCluster(s), Nodes: view.DocsOfNodes(s.At, view.Rows(s.Nodes)), Locks: view.LockCounts(s), GuardsSeenDoc: app.DocOfSeen(app.GuardsOf(cfg, s))}
 	if o, known := app.OutlookOf(cfg, s); known {
-		if o.First != "" {
-			doc.FirstNode, doc.FirstMs = safetext.Optional(o.First), view.MSUntil(o.FirstAt, s.At)
-		}
-		doc.QuorumBackMs = view.MSUntil(o.Until, s.At)
+		doc.OutlookDoc = view.DocOfOutlook(o, s.At)
 	}
 	return doc
 }
 
 // printOutlook says what the guard on this machine is waiting for.
-func (a *commandLine) printOutlook(w io.Writer, cfg *config.Config, s *monitor.Snapshot) {
+func (a *commandLine) printOutlook(cfg *config.Config, s *monitor.Snapshot) {
 	o, known := app.OutlookOf(cfg, s)
-	if idle := forsaken(cfg, s); idle != "" {
-		fmt.Fprintf(w, "\n%s\n", safetext.Escape(idle))
+	if idle := app.GuardsOf(cfg, s).Forsaken(); idle != "" {
+		fmt.Fprintf(a.Out, "\n%s\n", safetext.Escape(idle))
 	}
 	switch {
 	case !known:
 	case !o.Possible():
-		fmt.Fprintf(w, "\n%s\n", safetext.Escape(o.Text(s.At)))
+		fmt.Fprintf(a.Out, "\n%s\n", safetext.Escape(o.Text(s.At)))
 	case o.First != "":
-		fmt.Fprintf(w, "\nguard: %s rejoins in %s\n", safetext.Escape(o.First), view.Left(o.FirstAt.Sub(s.At)))
+		fmt.Fprintf(a.Out, "\nguard: %s rejoins in %s\n", safetext.Escape(o.First), view.Left(o.FirstAt.Sub(s.At)))
 	}
-}
-
-// forsaken says which closed nodes nobody is known to open; empty where there are
-// none, or where a guard runs.
-func forsaken(cfg *config.Config, s *monitor.Snapshot) string {
-	var closed []string
-	for _, n := range s.Nodes {
-		if n.State == monitor.NodeFenced {
-			closed = append(closed, n.Name)
-		}
-	}
-	if closed == nil {
-		return ""
-	}
-	return app.GuardsOf(cfg, s).Missing(closed...)
 }

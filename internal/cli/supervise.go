@@ -14,6 +14,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"redlockctl/internal/app"
+	"redlockctl/internal/cli/exit"
+	"redlockctl/internal/cli/flags"
 	"redlockctl/internal/config"
 	"redlockctl/internal/supervise"
 	"redlockctl/restartguard"
@@ -26,7 +28,7 @@ type superviseOptions struct {
 	dir        string
 	once       bool
 	firstStart bool
-	log        logging
+	log        flags.Log
 }
 
 func (a *commandLine) superviseCommand() *cobra.Command {
@@ -80,7 +82,7 @@ redlockctl supervise --node n1 --max-ttl 30s --once -- redis-server --port 7001`
 	f.StringVar(&o.dir, "state-dir", "", "where to keep when the server ended (default $XDG_STATE_HOME/redlockctl/supervise)")
 	f.BoolVar(&o.once, "once", false, "end when the server has ended: something else starts both again")
 	f.BoolVar(&o.firstStart, "new", false, "the server has never run: do not wait where there is no record")
-	o.log.add(cmd)
+	o.log.Add(cmd)
 	_ = cmd.MarkFlagRequired("node")
 	return cmd
 }
@@ -94,9 +96,9 @@ func (a *commandLine) supervise(ctx context.Context, o superviseOptions, command
 		return ctx.Err()
 	}
 	if err := supervise.CheckName(o.node); err != nil {
-		return usageError{err}
+		return exit.Usage(err)
 	}
-	log, err := o.log.logger(a.errOut)
+	log, err := o.log.Logger(a.Err)
 	if err != nil {
 		return err
 	}
@@ -109,11 +111,11 @@ func (a *commandLine) supervise(ctx context.Context, o superviseOptions, command
 	}
 	path, err := exec.LookPath(command[0])
 	if err != nil {
-		return usageError{err}
+		return exit.Usage(err)
 	}
 	if o.dir == "" {
-		if o.dir = config.StateDir(a.getenv, "supervise"); o.dir == "" {
-			return usageError{errors.New("neither XDG_STATE_HOME nor HOME says where to keep the record: --state-dir does")}
+		if o.dir = config.StateDir(a.Getenv, "supervise"); o.dir == "" {
+			return exit.Usagef("neither XDG_STATE_HOME nor HOME says where to keep the record: --state-dir does")
 		}
 	}
 	if o.dir, err = filepath.Abs(o.dir); err != nil {
@@ -131,7 +133,7 @@ func (a *commandLine) supervise(ctx context.Context, o superviseOptions, command
 	case err != nil:
 		return fmt.Errorf("supervise: %w", err)
 	case code != 0:
-		return silent{serverExit(code)}
+		return exit.Silently(exit.Status(code))
 	}
 	return nil
 }
@@ -140,8 +142,8 @@ func (a *commandLine) supervise(ctx context.Context, o superviseOptions, command
 // --max-ttl gives it.
 func (a *commandLine) superviseDelay(o superviseOptions) (time.Duration, *config.Config, error) {
 	switch {
-	case o.maxTTL < 0 || o.maxTTL > 0 && o.maxTTL < time.Millisecond:
-		return 0, nil, usageError{fmt.Errorf("--max-ttl %s is below 1ms", o.maxTTL)}
+	case o.maxTTL > 0 && o.maxTTL < time.Millisecond:
+		return 0, nil, exit.Usagef("--max-ttl %s is below 1ms", o.maxTTL)
 	case o.maxTTL > 0:
 		return restartguard.DefaultDelay(o.maxTTL), nil, nil
 	}
@@ -156,7 +158,7 @@ func (a *commandLine) superviseDelay(o superviseOptions) (time.Duration, *config
 		return 0, nil, err
 	}
 	if err := cfg.Guardable(); err != nil {
-		return 0, nil, usageError{err}
+		return 0, nil, exit.Usage(err)
 	}
 	return cfg.Guard.Delay, cfg, nil
 }

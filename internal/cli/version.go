@@ -7,6 +7,8 @@ import (
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
+
+	"redlockctl/internal/cli/flags"
 )
 
 // version is that of a release, set when it is linked.
@@ -25,13 +27,13 @@ func (a *commandLine) versionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
 		Short: "The version of this program",
-		Args:  noArgs,
+		Args:  flags.NoArgs,
 		RunE: a.run(func(context.Context, []string) error {
 			doc := build()
-			if a.output == "json" {
-				return printJSON(a.out, document{"version", doc})
+			if a.Output == "json" {
+				return a.JSON("version", doc)
 			}
-			fmt.Fprintln(a.out, doc.line())
+			fmt.Fprintln(a.Out, doc.line())
 			return nil
 		}),
 	}

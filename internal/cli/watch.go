@@ -3,10 +3,8 @@ package cli
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"os"
 	"os/signal"
 	"strings"
 	"syscall"
@@ -15,6 +13,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"redlockctl/internal/app"
+	"redlockctl/internal/cli/exit"
+	"redlockctl/internal/cli/flags"
+	"redlockctl/internal/cli/printer"
 	"redlockctl/internal/safetext"
 	"redlockctl/internal/view"
 	"redlockctl/monitor"
@@ -62,7 +63,7 @@ func (a *commandLine) watchCommand() *cobra.Command {
 	var filter string
 	var span time.Duration
 	var columns []string
-	cmd := outputs(&cobra.Command{
+	cmd := flags.Outputs(&cobra.Command{
 		Use:   "watch",
 		Short: "Events as they happen, a line for each, until interrupted",
 		Long: `Prints how things stand, and then a line for each event: what happens to locks,
@@ -96,19 +97,16 @@ Further kinds may come. --filter chooses locks, as in "redlockctl locks"; what
 concerns no lock is shown in any case. It ends at SIGINT or SIGTERM, after --for,
 or when nobody reads any more; exit code 0 in each case.`,
 		Example: "redlockctl watch\nredlockctl watch -o jsonl --filter job: | jq -r 'select(.level == \"alarm\").text'",
-		Args:    noArgs,
+		Args:    flags.NoArgs,
 		RunE: a.run(func(ctx context.Context, _ []string) error {
-			if span < 0 {
-				return usageError{fmt.Errorf("--for %s is negative", span)}
-			}
-			f, err := readFilter(filter, nil)
+			f, err := flags.Filter(filter, nil)
 			if err != nil {
 				return err
 			}
 			chosen := view.EventColumns()
 			if len(columns) > 0 {
 				if chosen, err = view.Choose(chosen, columns); err != nil {
-					return usageError{fmt.Errorf("--columns: %w", err)}
+					return exit.Usagef("--columns: %w", err)
 				}
 			}
 			cfg, err := a.load()
@@ -129,7 +127,7 @@ or when nobody reads any more; exit code 0 in each case.`,
 		}),
 	}, "table", "text", "json", "jsonl", "csv")
 	f := cmd.Flags()
-	f.StringVar(&filter, "filter", "", "only these locks: a part of the name, state:WORD, lib:PART, …")
+	f.StringVar(&filter, "filter", "", "only events of locks that these terms choose: a part of the name, state:WORD, lib:PART, …; and those of no lock")
 	_ = cmd.RegisterFlagCompletionFunc("filter", a.completeFilter)
 	f.StringSliceVar(&columns, "columns", nil, "only these columns, in this order: "+strings.Join(view.Words(view.EventColumns()), ","))
 	f.DurationVar(&span, "for", 0, "end after this time (0: never)")
@@ -139,15 +137,15 @@ or when nobody reads any more; exit code 0 in each case.`,
 // watch writes the events until ctx ends or nobody reads any more.
 func (a *commandLine) watch(ctx context.Context, mon *observe.Monitor, f monitor.Filter, columns []view.Column[*monitor.Event]) error {
 	if err := f.Check(mon.Snapshot().Nodes); err != nil {
-		return usageError{err}
+		return exit.Usage(err)
 	}
 	first, err := app.Settled(ctx, mon)
 	if err != nil {
 		return nil // interrupted before anything was to be said
 	}
-	w := &watcher{out: a.out, json: a.output == "json" || a.output == "jsonl", filter: f, columns: columns, ctx: a.viewContext(first)}
-	if a.output == "csv" {
-		w.csv = view.NewCSV(a.out, columns, func(e *monitor.Event) any { return view.DocOfEvent(e) })
+	w := &watcher{out: a.Out, json: a.Output == "json" || a.Output == "jsonl", filter: f, columns: columns, ctx: a.ViewContext(first)}
+	if a.Output == "csv" {
+		w.csv = view.NewCSV(a.Out, columns, func(e *monitor.Event) any { return view.DocOfEvent(e) })
 	}
 	w.begin(first)
 	gone := time.NewTicker(time.Second)
@@ -156,7 +154,7 @@ func (a *commandLine) watch(ctx context.Context, mon *observe.Monitor, f monitor
 		select {
 		case <-ctx.Done():
 		case <-gone.C:
-			if unread(a.out) {
+			if a.Unread() {
 				return nil
 			}
 		case <-mon.Changed(w.last.Version):
@@ -165,10 +163,10 @@ func (a *commandLine) watch(ctx context.Context, mon *observe.Monitor, f monitor
 			w.take(s, events, missed)
 		}
 	}
-	if w.err != nil && !errors.Is(w.err, syscall.EPIPE) && !errors.Is(w.err, os.ErrClosed) {
-		return w.err
+	if printer.Gone(w.err) {
+		return nil
 	}
-	return nil
+	return w.err
 }
 
 // watcher writes the events of snapshots, each once. Its writes may block; the
@@ -198,12 +196,12 @@ func (w *watcher) begin(s *monitor.Snapshot) {
 	if !w.json {
 		c := s.Cluster
 		w.print("%s  watching cluster %s: %s, %d of %d nodes serve, locks: %s, findings: %d\n", s.At.Format("15:04:05"),
-			safetext.Escape(c.Name), c.Verdict, c.Serving, c.N, lockCount(s), len(s.Findings))
+			safetext.Escape(c.Name), c.Verdict, c.Serving, c.N, view.LocksText(s), len(s.Findings))
 		return
 	}
 	doc := watchStateJSON{
-		watchJSON: watchJSON{Schema, "state", s.At}, Seq: w.seq, ClusterDoc: view.DocOfCluster(s),
-		Locks: view.LockCounts(s), Findings: view.DocsOfFindings(pointers(s.Findings), s.At),
+		watchJSON: watchJSON{printer.Schema, "state", s.At}, Seq: w.seq, ClusterDoc: view.DocOfCluster(s),
+		Locks: view.LockCounts(s), Findings: view.DocsOfFindings(view.Rows(s.Findings), s.At),
 	}
 	for _, n := range s.Nodes {
 		doc.Nodes = append(doc.Nodes, watchNodeJSON{safetext.New(n.Name), safetext.New(n.Addr), n.State.String(), n.Locks})
@@ -251,7 +249,7 @@ func (w *watcher) wants(e monitor.Event, before, s *monitor.Snapshot) bool {
 func (w *watcher) event(e *monitor.Event) {
 	switch {
 	case w.json:
-		w.line(watchEventJSON{Schema, view.DocOfEvent(e)})
+		w.line(watchEventJSON{printer.Schema, view.DocOfEvent(e)})
 	case w.csv != nil:
 		w.csv.Add(e)
 		w.err = w.csv.Flush()
@@ -263,7 +261,7 @@ func (w *watcher) event(e *monitor.Event) {
 
 func (w *watcher) missed(n uint64, at time.Time) {
 	if w.json {
-		w.line(watchMissedJSON{watchJSON{Schema, "missed", at}, n})
+		w.line(watchMissedJSON{watchJSON{printer.Schema, "missed", at}, n})
 		return
 	}
 	text := view.Plural(int(n), "event was", "events were") + " not kept: too many at once"

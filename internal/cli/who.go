@@ -9,6 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"redlockctl/internal/app"
+	"redlockctl/internal/cli/exit"
+	"redlockctl/internal/cli/flags"
 	"redlockctl/internal/config"
 	"redlockctl/internal/operator"
 	"redlockctl/internal/safetext"
@@ -28,16 +30,16 @@ type whoJSON struct {
 	Owner   safetext.Text `json:"owner,omitzero"`
 	// Application is the connections that belong together: by name, by user and
 	// address, by address.
-	Application string          `json:"application,omitempty"`
-	P           float64         `json:"p,omitempty"`
-	Events      int             `json:"events"`
-	Liveness    who.Liveness    `json:"liveness,omitempty"`
-	Extensions  int             `json:"extensions"`
-	ExtendedMS  int64           `json:"last_extended_ms,omitempty"` // ago
-	UsuallyMS   int64           `json:"usual_interval_ms,omitempty"`
-	Connections []whoConnJSON   `json:"connections"`
-	Candidates  []candidateJSON `json:"candidates"`
-	Unusable    []whoNodeJSON   `json:"unusable"`
+	Application string           `json:"application,omitempty"`
+	P           float64          `json:"p,omitempty"`
+	Events      int              `json:"events"`
+	Liveness    who.Liveness     `json:"liveness,omitempty"`
+	Extensions  int              `json:"extensions"`
+	ExtendedMS  int64            `json:"last_extended_ms,omitempty"` // ago
+	UsuallyMS   int64            `json:"usual_interval_ms,omitempty"`
+	Connections []whoConnJSON    `json:"connections"`
+	Candidates  []candidateJSON  `json:"candidates"`
+	Unusable    []view.UnreadDoc `json:"unusable"`
 }
 
 type whoConnJSON struct {
@@ -54,11 +56,6 @@ type whoConnJSON struct {
 type candidateJSON struct {
 	Application string  `json:"application"`
 	P           float64 `json:"p"`
-}
-
-type whoNodeJSON struct {
-	Node safetext.Text `json:"node"`
-	Why  safetext.Text `json:"why"`
 }
 
 // whoFor is how long an inference takes at most by default.
@@ -90,17 +87,17 @@ What defeats it: connections that are busy in every second, proxies, NAT, short-
 connections, and applications without a name that share an address.`,
 		Example: "redlockctl who job:1\nredlockctl who orders:7 --for 1m -o json\n" +
 			"redlockctl who job:1 --monitor --node n1 --reason 'holder of job:1 hangs, INC-7'",
-		Args:              oneName("lock"),
-		ValidArgsFunction: a.completeLocks,
+		Args:              flags.OneName("lock"),
+		ValidArgsFunction: firstArgument(a.completeLocks, cobra.ShellCompDirectiveNoFileComp),
 		RunE: a.run(func(ctx context.Context, args []string) error {
 			if opt.For <= 0 {
-				return usageError{errors.New("--for: must be positive")}
+				return exit.Usagef("--for: must be positive")
 			}
 			switch {
 			case traffic && node == "":
-				return usageError{errors.New("--monitor: of which --node?")}
+				return exit.Usagef("--monitor: of which --node?")
 			case !traffic && (node != "" || reason != ""):
-				return usageError{errors.New("--node and --reason: go with --monitor")}
+				return exit.Usagef("--node and --reason: go with --monitor")
 			}
 			if traffic {
 				return a.act(nil, func(cfg *config.Config, op *operator.Operator) error {
@@ -116,12 +113,12 @@ connections, and applications without a name that share an address.`,
 				return err
 			}
 			opt.Key, opt.Timeout = args[0], cfg.Monitor.Timeout
-			done := a.progressFor("watching "+args[0], opt.For)
+			done := a.ProgressFor("watching "+args[0], opt.For)
 			found, err := who.Observe(ctx, s.Nodes, opt)
 			done()
 			switch {
 			case errors.Is(err, who.ErrTooMany):
-				return fmt.Errorf("%w (--force: all the same)", err)
+				return fmt.Errorf("%w (--force overrides this)", err)
 			case err != nil:
 				return err
 			}
@@ -140,7 +137,7 @@ connections, and applications without a name that share an address.`,
 // whoByTraffic reads the traffic of a node for the holder.
 func (a *commandLine) whoByTraffic(ctx context.Context, cfg *config.Config, op *operator.Operator, name, node, reason string, force bool) error {
 	var found *who.Answer
-	done := a.progress("reading the traffic of " + node)
+	done := a.Progress("reading the traffic of " + node)
 	err := op.MonitorLock(ctx, node, name, reason, func(ctx context.Context, n *redlock.Node) (string, error) {
 		var err error
 		if found, err = who.Monitor(ctx, n, name, force, cfg.Monitor.Timeout); err != nil {
@@ -157,8 +154,8 @@ func (a *commandLine) whoByTraffic(ctx context.Context, cfg *config.Config, op *
 
 // printWho prints an answer; it is an error if nobody can answer, or nobody holds it.
 func (a *commandLine) printWho(cluster string, w *who.Answer) error {
-	if a.output == "json" {
-		if err := printJSON(a.out, document{"who", whoDoc(cluster, w)}); err != nil {
+	if a.Output == "json" {
+		if err := a.JSON("who", whoDoc(cluster, w)); err != nil {
 			return err
 		}
 	} else {
@@ -177,21 +174,21 @@ func (a *commandLine) printWho(cluster string, w *who.Answer) error {
 // showWho prints an answer for people.
 func (a *commandLine) showWho(w *who.Answer) {
 	for node, why := range w.Unusable {
-		fmt.Fprintf(a.errOut, "redlockctl: %s: %s\n", safetext.Escape(node), why)
+		a.Note("%s: %s", safetext.Escape(node), why)
 	}
 	if w.Held == 0 {
 		return
 	}
-	fmt.Fprintf(a.out, "%s: %s\n", safetext.Escape(w.Key), view.WhoHeadline(w))
+	fmt.Fprintf(a.Out, "%s: %s\n", safetext.Escape(w.Key), view.WhoHeadline(w))
 	if w.Held < redlock.Quorum(w.N) {
-		fmt.Fprintf(a.out, "  it has %d of %d copies: no majority\n", w.Held, w.N)
+		fmt.Fprintf(a.Out, "  it has %d of %d copies: no majority\n", w.Held, w.N)
 	}
 	if life := view.WhoLiveness(w, 0); life != "" {
-		fmt.Fprintf(a.out, "  %s\n", life)
+		fmt.Fprintf(a.Out, "  %s\n", life)
 	}
 	if len(w.Conns) > 0 {
-		fmt.Fprintln(a.out)
-		printTable(a.out, view.WhoConns(w), a.color())
+		fmt.Fprintln(a.Out)
+		a.Table(view.WhoConns(w))
 	}
 }
 
@@ -200,7 +197,7 @@ func whoDoc(cluster string, w *who.Answer) whoJSON {
 		Cluster: safetext.New(cluster), Name: safetext.New(w.Key), Copies: w.Held, Nodes: w.N, Token: w.Token,
 		Method: w.Method, Owner: w.Owner, P: w.P, Events: w.Events, Liveness: w.Liveness, Extensions: w.Extends,
 		ExtendedMS: w.Extended.Milliseconds(), UsuallyMS: w.Usually.Milliseconds(),
-		Connections: []whoConnJSON{}, Candidates: []candidateJSON{}, Unusable: []whoNodeJSON{},
+		Connections: []whoConnJSON{}, Candidates: []candidateJSON{}, Unusable: []view.UnreadDoc{},
 	}
 	if w.Group != nil {
 		d.Application = w.Group.String()
@@ -215,7 +212,7 @@ func whoDoc(cluster string, w *who.Answer) whoJSON {
 		d.Candidates = append(d.Candidates, candidateJSON{l.Group.String(), l.P})
 	}
 	for node, why := range w.Unusable {
-		d.Unusable = append(d.Unusable, whoNodeJSON{safetext.New(node), why})
+		d.Unusable = append(d.Unusable, view.UnreadDoc{Node: safetext.New(node), Why: why})
 	}
 	return d
 }

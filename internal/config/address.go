@@ -53,9 +53,9 @@ func parseAddress(text string) (at endpoint, why string) {
 	case scheme != "redis" && scheme != "rediss" && scheme != "unix":
 		return at, "is a URL of a kind that is not known here; write " + addressForms
 	case err != nil && strings.Contains(text, "@"):
-		return at, "is no URL that can be read; write redis://user@host:port/db"
+		return at, "is not a URL that can be read; write redis://user@host:port/db"
 	case err != nil:
-		return at, "is no URL that can be read: " + strings.TrimPrefix(err.Error(), "redis: ")
+		return at, "is not a URL that can be read: " + strings.TrimPrefix(err.Error(), "redis: ")
 	case opt.Password != "":
 		return at, "holds a password, which does not belong here; name an environment variable by password_env, a file by password_file, or a command by password_command"
 	case u.RawQuery != "" && scheme != "unix" || u.Fragment != "":
@@ -103,7 +103,7 @@ func hostPort(text string) (at endpoint, why string) {
 	if ip, err := netip.ParseAddr(host); err == nil {
 		ip = ip.Unmap()
 		if ip.IsUnspecified() || ip.IsMulticast() {
-			return endpoint{}, fmt.Sprintf("has the host %q, which is no server's address", host)
+			return endpoint{}, fmt.Sprintf("has the host %q, which is not the address of a server", host)
 		}
 		at.addr = net.JoinHostPort(ip.String(), port)
 		at.server = at.addr

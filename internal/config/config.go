@@ -393,7 +393,7 @@ func (f *configFile) guard(c *Config, t *table, maxTTL span, drift setting) {
 	}
 	for _, s := range []span{poll, timeout} {
 		if s.set && s.ok && s.Duration >= maxTTL.Duration {
-			s.problem("is not below %s: a restart would be noticed only when all is over; a tenth of it, %s, would be right",
+			s.problem("is not below %s: a restart would be noticed too late; a tenth of it, %s, would be right",
 				maxTTL.refer(), show((maxTTL.Duration / 10).Round(time.Millisecond)))
 		}
 	}
@@ -518,4 +518,19 @@ func (c *Config) Masters() ([]*redlock.Node, error) {
 		masters[i] = m
 	}
 	return masters, nil
+}
+
+// handTTL is the TTL of a lock taken by hand where none is given.
+const handTTL = 30 * time.Second
+
+// HandTTL is the TTL of a lock taken by hand: what is given, or the default within the
+// cluster's max.
+func (c *Config) HandTTL(given time.Duration) time.Duration {
+	switch {
+	case given != 0:
+		return given
+	case c.Cluster.MaxTTL > 0:
+		return min(handTTL, c.Cluster.MaxTTL)
+	}
+	return handTTL
 }

@@ -151,7 +151,7 @@ func (f *configFile) node(t *table, getenv func(string) string) (n Node, server 
 		if !usernameSetting.set {
 			usernameSetting = addr
 		}
-		usernameSetting.problem("stands without a password; add password_env, password_file or password_command")
+		usernameSetting.problem("has no password; add password_env, password_file or password_command")
 	}
 
 	// Its keys are asked for in any case, so that hints can name them.
@@ -162,7 +162,7 @@ func (f *configFile) node(t *table, getenv func(string) string) (n Node, server 
 	}
 	switch n.TLS = table || at.tls; {
 	case table && at.network == "unix":
-		t.get("tls").problem("is set for %s: a unix socket speaks no TLS; remove one of the two", addr.refer(""))
+		t.get("tls").problem("is set for %s: a unix socket does not use TLS; remove one of the two", addr.refer(""))
 	case table && at.scheme == "redis":
 		t.get("tls").problem("is set for %s, a URL without TLS; write rediss://", addr.refer(""))
 	case !n.TLS:
@@ -255,9 +255,9 @@ func (f *configFile) tls(t *table, getenv func(string) string) *tls.Config {
 	}
 	switch {
 	case certSetting.set && !keySetting.set:
-		certSetting.problem("stands without key; give both for a client certificate, or neither")
+		certSetting.problem("needs key beside it; give both for a client certificate, or neither")
 	case keySetting.set && !certSetting.set:
-		keySetting.problem("stands without cert; give both for a client certificate, or neither")
+		keySetting.problem("needs cert beside it; give both for a client certificate, or neither")
 	case certSetting.set:
 		path := f.resolve(cert, getenv)
 		b, err := os.ReadFile(path)

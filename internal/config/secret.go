@@ -28,7 +28,7 @@ func (f *configFile) password(t *table, getenv func(string) string) string {
 		in.problem("stands beside password_env (line %d); give one of the two", env.line())
 		return ""
 	case by.set && (env.set || in.set):
-		by.problem("stands beside another place of the password; give one of them")
+		by.problem("the password is given in another place too; keep one of them")
 		return ""
 	case env.set:
 		if !variableName(variable) {

@@ -254,7 +254,7 @@ func colors(t *table) map[string]string {
 	for _, meaning := range Meanings() {
 		word, s := t.text(meaning, "")
 		if s.set && !colorForm.MatchString(word) {
-			s.problem("is no colour: write \"#rrggbb\", or the number of one of the terminal's, \"0\" to \"255\"")
+			s.problem("is not a colour: write \"#rrggbb\", or the number of one of the terminal's, \"0\" to \"255\"")
 		} else if s.set {
 			if out == nil {
 				out = map[string]string{}

@@ -404,7 +404,7 @@ func (t *table) bytes(key string, def, least int64) int64 {
 			return n << shift
 		}
 	}
-	s.problem(`is no amount of memory; write a whole number with its unit (KiB, MiB, GiB), such as "512MiB", or "auto"`)
+	s.problem(`is not an amount of memory; write a whole number with its unit (KiB, MiB, GiB), such as "512MiB", or "auto"`)
 	return def
 }
 

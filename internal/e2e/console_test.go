@@ -133,7 +133,7 @@ func markedForceRelease(t *testing.T, bin string) {
 	term.keys("Tab")
 	term.text("4 locks")
 	term.keys("Enter")
-	term.shows("that is not how many they are: type \"3 locks\"")
+	term.shows("that is not how many there are: type \"3 locks\"")
 	term.keys("C-u")
 	term.text("3 locks")
 	if n := c.exists(t, "job:1") + c.exists(t, "job:2") + c.exists(t, "job:3"); n != 15 {
@@ -283,12 +283,12 @@ func readOnly(t *testing.T, bin string) {
 	term.shows("job:1", "5/5")
 	for _, key := range []string{"a", "e", "r", "R", "X"} {
 		term.keys(key)
-		term.shows("read-only: acts are refused")
+		term.shows("read-only: actions are refused")
 		term.keys("g") // takes the message away
 		term.until("no message", func(s string) bool { return !strings.Contains(s, "read-only") })
 	}
 	term.keys("3", "C")
-	term.shows("read-only: acts are refused")
+	term.shows("read-only: actions are refused")
 	if n := c.exists(t, "job:1"); n != 5 {
 		t.Errorf("%d of 5 copies are left", n)
 	}

@@ -83,7 +83,7 @@ func TestConsoleYieldsToADaemon(t *testing.T) {
 	asked.shows("exit code 0")
 
 	stop()
-	console.shows("is gone, on which this console relied")
+	console.shows("is gone; this console relied on it")
 	console.keys("6")
 	console.shows("no guard is seen")
 	if n := c.announced(t); n != 0 {

@@ -85,7 +85,8 @@ func (l *Language[T]) Terms() (terms [][2]string) {
 //	orders:*        with * or ?: the whole text is so
 //	~^job:[0-9]+$   a text matches this regular expression
 //	"a b"           the same, with blanks; what is quoted is never a field
-//	state:a|b       the field is one of these; "a b" for what has blanks
+//	state:a|b       the field is one of these; "a b" for what has blanks, which one of
+//	                our own words may also do without: state:no TTL
 //	ttl<5s margin:0 a number or a time is compared
 //	!…              the opposite
 //
@@ -190,9 +191,14 @@ func (f *Filter[T]) Texts(yield func(text string, stars bool)) {
 	}
 }
 
-// Hint says of a term that looks like a field and is none what the fields are; it is worth
-// saying where nothing is chosen.
+// Hint says of a term that looks like a field and is none what the fields are, and of a word of a
+// field how it is chosen by; it is worth saying where nothing is chosen.
 func (f *Filter[T]) Hint() string {
+	for i := range f.terms {
+		if about, said := f.spelled(f.terms[i:]); about != nil {
+			return fmt.Sprintf("%q is looked for in %s: %s:%s chooses by %s", said, f.language.Text, about.Name, strings.ReplaceAll(said, " ", "-"), about.Name)
+		}
+	}
 	for i := range f.terms {
 		t := &f.terms[i]
 		word, _, ok := cutAny(t.text, ":<>")
@@ -202,6 +208,26 @@ func (f *Filter[T]) Hint() string {
 		return fmt.Sprintf("no field is called %q: it is looked for in %s (fields: %s)", word, f.language.Text, strings.Join(f.language.names(), ", "))
 	}
 	return ""
+}
+
+// spelled is the field one of whose words the first terms are, and that word; nil: there is none.
+func (f *Filter[T]) spelled(terms []term[T]) (about *Field[T], word string) {
+	said := ""
+	for i := range terms {
+		if t := &terms[i]; t.about != nil || t.any != nil || t.kind != part || i > 0 && t.not {
+			break
+		}
+		said += bare(terms[i].text)
+		for k := range f.language.Fields {
+			about := &f.language.Fields[k]
+			for _, word := range about.Words {
+				if bare(word) == said {
+					return about, word
+				}
+			}
+		}
+	}
+	return nil, ""
 }
 
 func cutAny(s, signs string) (before, after string, ok bool) {

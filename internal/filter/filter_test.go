@@ -34,7 +34,8 @@ func TestMatch(t *testing.T) {
 	for said, want := range map[string]string{
 		"": "a|a b|job:9", "A": "a|a b", `"a b"`: "a b", "a*b": "a b", "~^.$": "a", "job:": "job:9", "!a": "job:9",
 		"state:not-done|done": "a|a b", `state:"NO ttl"`: "job:9", "state:no": "a b|job:9", "who:web": "a|a b", `owner:"web 2"`: "a b",
-		"tries:0": "a", "tries>9": "a b", "tries<2": "a", "tries:0|12": "a|a b", "age<=1m": "a", "age>1m": "a b", "!age>1m": "a|job:9",
+		"tries:0": "a", "tries>9": "a b", "tries<2": "a", "tries:0|12": "a|a b", "state:no TTL": "job:9", "state:No  ttl|done": "a|job:9", "state:done|not done": "a|a b", "state:no 9": "job:9", `state:no "TTL"`: "", "state:not done b": "a b", "!state:no TTL": "a|a b", "state:no T": "",
+		"age<=1m": "a", "age>1m": "a b", "!age>1m": "a|job:9",
 	} {
 		f := tasks.Parse(said)
 		var got []string
@@ -69,6 +70,7 @@ func TestBadTermsAreTold(t *testing.T) {
 	}
 	for said, want := range map[string]string{
 		"a stat:done": "no field is called \"stat\": it is looked for in the name (fields: state, owner, tries, age)", "agee<5s": "no field is called \"agee\": it is looked for in the name (fields: state, owner, tries, age)",
+		"no TTL": `"no TTL" is looked for in the name: state:no-TTL chooses by state`, "a not-done": `"not done" is looked for in the name: state:not-done chooses by state`, "no a TTL": "", `"no TTL"`: "", "no": "",
 		"a": "", `"stat:done"`: "", "job:*": "", "~a:b": "", "state:done": "", "2026:1": "",
 	} {
 		if f := tasks.Parse(said); f.Hint() != want {
@@ -84,7 +86,7 @@ func TestOffers(t *testing.T) {
 	for said, want := range map[string]string{
 		"": "state:/owner:/tries:/age</age>", "s": "state:", "!S": "!state:", "a t": "a tries:", "tries": "tries:/tries</tries>", "age": "age</age>", "x": "", "a ": "a state:/a owner:/a tries:/a age</a age>",
 		"state:": "state:done/state:not-done/state:no-TTL", "state:no": "state:not-done/state:no-TTL", "state:NOT_D": "state:not-done", "state:no-t": "state:no-TTL", "state:nodone": "", "state:nottl": "state:no-TTL", "state:done|": "state:done|not-done/state:done|no-TTL",
-		`state:"`: `state:"done"/state:"not done"/state:"no TTL"`, `state:"no `: `state:"no TTL"`, `state:done|"no t`: `state:done|"no TTL"`, `state:"no TTL"`: "", `state:"no TTL"|d`: `state:"no TTL"|done`,
+		`state:"`: `state:"done"/state:"not done"/state:"no TTL"`, `state:"no `: `state:"no TTL"`, `state:done|"no t`: `state:done|"no TTL"`, `state:"no TTL"`: "", "state:no TTL": "", "state:no TTL ": "state:no TTL state:/state:no TTL owner:/state:no TTL tries:/state:no TTL age</state:no TTL age>", `state:"no TTL"|d`: `state:"no TTL"|done`,
 		"a !state:d": "a !state:done", "owner:web": `owner:web-1/owner:web-2/owner:"orders web"`, "who:web-1|": `who:web-1|"orders web"/who:web-1|web-2`, "owner:zzz": "",
 		`"state:`: "", "~state:": "", "age<": "", "tries:": "", "name:d": "",
 	} {
@@ -105,7 +107,7 @@ func TestOffers(t *testing.T) {
 // Whatever is typed, what is offered is a filter without an open quote, and begins as what was typed
 // before its last term.
 func FuzzOffers(f *testing.F) {
-	for _, s := range []string{"", "state:", `state:"no`, "a !owner:x|", `"a`, "~(", "tries", "!", `who:"a b"|"`, "a  \t"} {
+	for _, s := range []string{"", "state:", "state:no TTL", "state:not done|no", `state:"no`, "a !owner:x|", `"a`, "~(", "tries", "!", `who:"a b"|"`, "a  \t"} {
 		f.Add(s)
 	}
 	there := func(string) []string { return []string{"a b", "c"} }

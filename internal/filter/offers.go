@@ -44,6 +44,9 @@ func (l *Language[T]) Offers(line string, there func(field string) []string) (li
 	if quote && !open {
 		return nil // it is closed
 	}
+	if !quote && strings.ContainsAny(last, blanks) {
+		return nil // it is spelled out
+	}
 	head += name + ":" + before
 	for _, v := range about.offers(last, there) {
 		v = quoteValue(v, quote, about.Is != nil)

@@ -1,6 +1,7 @@
 package filter
 
 import (
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -37,7 +38,7 @@ func (l *Language[T]) split(line string) []word {
 			w.text, s, ok = strings.Cut(rest, `"`)
 			w.unclosed = !ok
 		} else if f := l.field(field); f != nil && f.Span == nil && strings.Contains(s, ":") {
-			s = w.values(s)
+			s = w.spelled(f.Words, w.values(s))
 		} else if i := strings.IndexAny(s, blanks); i >= 0 {
 			w.text, s = s[:i], s[i:]
 		} else {
@@ -64,6 +65,24 @@ func (w *word) values(s string) (rest string) {
 	}
 	w.text = text.String()
 	return ""
+}
+
+// spelled takes the words off the front of s with which the last value spells one of a field's words:
+// state:no TTL.
+func (w *word) spelled(words []string, s string) (rest string) {
+	for !w.unclosed {
+		var more word
+		after := more.values(strings.TrimLeft(s, blanks))
+		value := w.text[strings.LastIndexAny(w.text, ":|")+1:]
+		next, _, _ := strings.Cut(more.text, "|")
+		said := strings.ToLower(value + " " + next + " ")
+		begins := func(one string) bool { return strings.HasPrefix(strings.ToLower(one)+" ", said) }
+		if next == "" || !slices.ContainsFunc(words, begins) {
+			return s
+		}
+		w.text, w.unclosed, s = w.text+" "+more.text, more.unclosed, after
+	}
+	return s
 }
 
 // starred reports whether all of a text is as a pattern says, in which * is any text and

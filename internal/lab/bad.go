@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"redlockctl/internal/serverinfo"
 )
 
 // ErrNotFresh is returned by [UpBad] when there is a lab in dir already.
@@ -170,7 +172,7 @@ func (b *badLab) replicate(ctx context.Context, bin string, master *redis.Client
 	}
 	return until(ctx, func() (bool, error) {
 		info, err := master.Info(ctx, "replication").Result()
-		return strings.Contains(info, "connected_slaves:1"), err
+		return serverinfo.Field(info, "connected_slaves") == "1", err
 	})
 }
 

@@ -13,9 +13,11 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
+	"redlockctl/internal/serverinfo"
 	"redlockctl/redlock"
 )
 
@@ -27,11 +29,15 @@ type daemon struct {
 	pid  int // of the process that was found or started; 0: none
 }
 
-func (d *daemon) addr() string    { return loopback(d.port) }
-func (d *daemon) conf() string    { return filepath.Join(d.dir, "redis.conf") }
-func (d *daemon) fence() string   { return filepath.Join(d.dir, "fence.conf") }
+func (d *daemon) addr() string { return loopback(d.port) }
+
+func (d *daemon) conf() string { return filepath.Join(d.dir, "redis.conf") }
+
+func (d *daemon) fence() string { return filepath.Join(d.dir, "fence.conf") }
+
 func (d *daemon) pidfile() string { return filepath.Join(d.dir, "redis.pid") }
-func (d *daemon) log() string     { return filepath.Join(d.dir, "redis.log") }
+
+func (d *daemon) log() string { return filepath.Join(d.dir, "redis.log") }
 
 // header is the first line of a redis.conf of the lab, by which Down knows it.
 const header = "# A master of redlockctl's lab."
@@ -146,16 +152,8 @@ func (d *daemon) ask(ctx context.Context) (c *redis.Client, pid int, who string,
 		_ = conn.Close() // if it was never handed over
 		return nil, 0, "", fmt.Errorf("%w: %w", errNotOurs, err)
 	}
-	conf := ""
-	for line := range strings.SplitSeq(text, "\r\n") {
-		switch k, v, _ := strings.Cut(line, ":"); k {
-		case "process_id":
-			pid, _ = strconv.Atoi(v)
-		case "config_file":
-			conf = v
-		}
-	}
-	if pid <= 1 || !sameFile(conf, d.conf()) {
+	pid, _ = strconv.Atoi(serverinfo.Field(text, "process_id"))
+	if pid <= 1 || !sameFile(serverinfo.Field(text, "config_file"), d.conf()) {
 		_ = c.Close()
 		return nil, 0, fmt.Sprintf("a redis-server with pid %d", pid), errNotOurs
 	}
@@ -325,4 +323,34 @@ func alive(proc *os.Process) bool {
 	}
 	_, state, _ := strings.Cut(string(stat[strings.LastIndexByte(string(stat), ')')+1:]), " ")
 	return !strings.HasPrefix(state, "Z")
+}
+
+// ErrOtherLab is returned by [Up] when dir holds a lab with other ports.
+var ErrOtherLab = errors.New("another lab is there")
+
+// How long Up and Down wait for a server to answer, to come up, and to end.
+const (
+	daemonAnswers = time.Second
+	daemonStarts  = 10 * time.Second
+	daemonEnds    = 5 * time.Second
+	daemonPoll    = 10 * time.Millisecond
+)
+
+// confQuote is s as one word of a redis.conf.
+func confQuote(s string) string {
+	var b strings.Builder
+	b.WriteByte('"')
+	for i := range len(s) {
+		switch c := s[i]; {
+		case c == '"' || c == '\\':
+			b.WriteByte('\\')
+			b.WriteByte(c)
+		case c < ' ' || c == 0x7f:
+			fmt.Fprintf(&b, `\x%02x`, c)
+		default:
+			b.WriteByte(c)
+		}
+	}
+	b.WriteByte('"')
+	return b.String()
 }

@@ -11,50 +11,6 @@ import (
 	"github.com/alicebob/miniredis/v2/server"
 )
 
-// embeddedVersion is the version of Redis that an embedded master stands for.
-const embeddedVersion = "7.0.0"
-
-// stats are what INFO tells of an incarnation.
-type stats struct {
-	runID   string
-	replID  string
-	started time.Time // by the master's own clock
-	port    int
-	calls   map[string]*calls // by the name in commandstats
-}
-
-type calls struct{ done, rejected int }
-
-func newStats(started time.Time, port int) stats {
-	return stats{runID: randomID(), replID: randomID(), started: started, port: port, calls: map[string]*calls{}}
-}
-
-func (s *stats) reset() { clear(s.calls) }
-
-// containers are the commands that commandstats tells apart by subcommand.
-var containers = set("CLIENT", "CLUSTER", "COMMAND", "CONFIG", "MEMORY", "OBJECT", "PUBSUB", "SCRIPT", "XGROUP", "XINFO")
-
-func (s *stats) count(cmd string, args []string, rejected bool) {
-	name := strings.ToLower(cmd)
-	if containers[cmd] && len(args) > 0 {
-		name += "|" + strings.ToLower(args[0])
-	}
-	n := s.calls[name]
-	if n == nil {
-		// Names come from clients: do not let them fill the memory.
-		if len(s.calls) >= 512 {
-			return
-		}
-		n = &calls{}
-		s.calls[name] = n
-	}
-	if rejected {
-		n.rejected++
-	} else {
-		n.done++
-	}
-}
-
 // sections are those of INFO in a real server's order, and if they belong to
 // its default set.
 var sections = []struct {
@@ -62,6 +18,7 @@ var sections = []struct {
 	always bool
 	text   func(in *instance, b *strings.Builder)
 }{
+
 	{"server", true, (*instance).infoServer},
 	{"clients", true, (*instance).infoClients},
 	{"memory", true, (*instance).infoMemory},

@@ -3,7 +3,6 @@ package lab
 import (
 	"bufio"
 	"bytes"
-	"crypto/rand"
 	"crypto/sha1"
 	"encoding/hex"
 	"errors"
@@ -343,26 +342,12 @@ func (in *instance) writes(cmd string) bool {
 // harmless are the commands that miniredis does not mark as read-only, and that
 // are no writes either. Of a script each command counts by itself.
 var harmless = set("AUTH", "CLIENT", "CLUSTER", "COMMAND", "CONFIG", "DISCARD", "ECHO", "EVAL", "EVALSHA", "EXEC", "HELLO",
+
 	"INFO", "MEMORY", "MULTI", "OBJECT", "PING", "PSUBSCRIBE", "PUBLISH", "PUBSUB", "PUNSUBSCRIBE", "QUIT", "ROLE", "SCRIPT",
 	"SELECT", "SUBSCRIBE", "TIME", "UNSUBSCRIBE", "UNWATCH", "WAIT", "WATCH", "XINFO")
 
 // blocking are the commands that may wait.
 var blocking = set("BLMOVE", "BLPOP", "BRPOP", "BRPOPLPUSH", "BZMPOP", "BZPOPMAX", "BZPOPMIN", "WAIT", "XREAD", "XREADGROUP")
-
-func set(words ...string) map[string]bool {
-	m := make(map[string]bool, len(words))
-	for _, w := range words {
-		m[w] = true
-	}
-	return m
-}
-
-// randomID is a fresh name for an incarnation, 40 hex digits.
-func randomID() string {
-	b := make([]byte, 20)
-	_, _ = rand.Read(b) // never fails
-	return hex.EncodeToString(b)
-}
 
 // ownCommands are answered here. A handler that returns false leaves the
 // command to miniredis.
@@ -436,5 +421,48 @@ func (in *instance) hello(p *peer, c *server.Peer, args []string) bool {
 	c.WriteBulk("master")
 	c.WriteBulk("modules")
 	c.WriteLen(0)
+	return true
+}
+
+// configure answers CONFIG.
+func (in *instance) configure(_ *peer, c *server.Peer, args []string) bool {
+	if len(args) == 0 {
+		c.WriteError("ERR wrong number of arguments for 'config' command")
+		return true
+	}
+	sub, args := strings.ToLower(args[0]), args[1:]
+	wrong := "ERR wrong number of arguments for 'config|" + sub + "' command"
+	switch sub {
+	case "get":
+		if len(args) == 0 {
+			c.WriteError(wrong)
+			return true
+		}
+		found := in.config.get(args)
+		c.Block(func(w *server.Writer) {
+			w.WriteMapLen(len(found))
+			for k, v := range found {
+				w.WriteBulk(k)
+				w.WriteBulk(v)
+			}
+		})
+	case "set":
+		if len(args) < 2 {
+			c.WriteError(wrong)
+		} else if len(args)%2 != 0 {
+			c.WriteError("ERR syntax error")
+		} else if why := in.config.set(args); why != "" {
+			c.WriteError(why)
+		} else {
+			c.WriteOK()
+		}
+	case "resetstat":
+		in.stats.reset()
+		c.WriteOK()
+	case "rewrite":
+		c.WriteError("ERR The server is running without a config file")
+	default:
+		c.WriteError("ERR unknown subcommand '" + sub + "'. Try CONFIG HELP.")
+	}
 	return true
 }

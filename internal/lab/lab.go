@@ -10,6 +10,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"strconv"
 	"time"
 
 	"redlockctl/redlock"
@@ -55,6 +57,9 @@ var ErrNotFirstIncarnation = errors.New("not in its first incarnation")
 // ErrClosed is returned by a cluster after its Close.
 var ErrClosed = errors.New("the lab is closed")
 
+// MostNodes is how many masters a lab or a demo has at most: it is there to be watched.
+const MostNodes = 15
+
 // unfenceTimeout bounds each command to a master of our own on loopback.
 const unfenceTimeout = 2 * time.Second
 
@@ -88,4 +93,19 @@ func unfenceFirst(ctx context.Context, c Cluster, i int, node *redlock.Node) err
 		return ErrNotFirstIncarnation
 	}
 	return client.ConfigSet(ctx, "min-replicas-to-write", "0").Err()
+}
+
+// loopback is host:port of a server of the lab.
+func loopback(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
+
+// sleep waits for d, or less if ctx ends.
+func sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-t.C:
+		return nil
+	}
 }

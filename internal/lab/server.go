@@ -48,23 +48,21 @@ var ErrPortTaken = errors.New("port is taken")
 // one.
 const portTries = 10
 
-// FreePort is a loopback port that was free a moment ago. It lies below the
+// FreePort is a loopback port that is nobody's, and on Linux nobody else's who asks
+// here until this process ends: the port of a server that has crashed must
+// not become that of another process's server before it comes back. It lies below the
 // range from which the kernel gives ports to outgoing connections: in there, a
 // client that dials the port of a crashed server can be given that very port,
 // is then connected to itself, and the server cannot come back.
-func FreePort() (int, error) {
+func FreePort() (port int, err error) {
 	const low, high = 15000, 32000
-	var last error
 	for range 100 {
-		l, err := net.Listen("tcp", loopback(low+rand.IntN(high-low)))
-		if err != nil {
-			last = err
-			continue
+		port = low + rand.IntN(high-low)
+		if err = reserve(port); err == nil {
+			return port, nil
 		}
-		port := l.Addr().(*net.TCPAddr).Port
-		return port, l.Close()
 	}
-	return 0, fmt.Errorf("no free port: %w", last)
+	return 0, fmt.Errorf("no free port: %w", err)
 }
 
 // NewServer describes a server named name with its files in dir; port 0 takes a

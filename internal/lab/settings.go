@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-
-	"github.com/alicebob/miniredis/v2/server"
 )
 
 // settings are the parameters that CONFIG of an embedded master knows.
@@ -41,6 +39,7 @@ var aliases = map[string]string{"min-slaves-to-write": paramFence, "min-slaves-m
 var fixed = set("appendonly", "appendfsync", "bind", "cluster-enabled", "databases", "dir", "port", "save")
 
 var evictionPolicies = []string{"volatile-lru", "volatile-lfu", "volatile-random", "volatile-ttl",
+
 	"allkeys-lru", "allkeys-lfu", "allkeys-random", "noeviction"}
 
 // get returns the parameters that match any of the glob patterns.
@@ -105,45 +104,10 @@ func checkSetting(key, value string) (string, string) {
 	return value, ""
 }
 
-// configure answers CONFIG.
-func (in *instance) configure(_ *peer, c *server.Peer, args []string) bool {
-	if len(args) == 0 {
-		c.WriteError("ERR wrong number of arguments for 'config' command")
-		return true
+func set(words ...string) map[string]bool {
+	m := make(map[string]bool, len(words))
+	for _, w := range words {
+		m[w] = true
 	}
-	sub, args := strings.ToLower(args[0]), args[1:]
-	wrong := "ERR wrong number of arguments for 'config|" + sub + "' command"
-	switch sub {
-	case "get":
-		if len(args) == 0 {
-			c.WriteError(wrong)
-			return true
-		}
-		found := in.config.get(args)
-		c.Block(func(w *server.Writer) {
-			w.WriteMapLen(len(found))
-			for k, v := range found {
-				w.WriteBulk(k)
-				w.WriteBulk(v)
-			}
-		})
-	case "set":
-		if len(args) < 2 {
-			c.WriteError(wrong)
-		} else if len(args)%2 != 0 {
-			c.WriteError("ERR syntax error")
-		} else if why := in.config.set(args); why != "" {
-			c.WriteError(why)
-		} else {
-			c.WriteOK()
-		}
-	case "resetstat":
-		in.stats.reset()
-		c.WriteOK()
-	case "rewrite":
-		c.WriteError("ERR The server is running without a config file")
-	default:
-		c.WriteError("ERR unknown subcommand '" + sub + "'. Try CONFIG HELP.")
-	}
-	return true
+	return m
 }

@@ -5,14 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"redlockctl/internal/private"
 	"redlockctl/internal/safetext"
@@ -20,9 +18,6 @@ import (
 
 // ErrNoServer is returned when there is no redis-server to run.
 var ErrNoServer = errors.New("no redis-server")
-
-// ErrOtherLab is returned by [Up] when dir holds a lab with other ports.
-var ErrOtherLab = errors.New("another lab is there")
 
 // lookServer finds the redis-server at, or named, bin.
 func lookServer(bin string) (string, error) {
@@ -220,46 +215,4 @@ func makeDir(dir string) (fresh bool, err error) {
 		return false, private.Dir(dir, private.Nobody)
 	}
 	return err == nil, err
-}
-
-// confQuote is s as one word of a redis.conf.
-func confQuote(s string) string {
-	var b strings.Builder
-	b.WriteByte('"')
-	for i := range len(s) {
-		switch c := s[i]; {
-		case c == '"' || c == '\\':
-			b.WriteByte('\\')
-			b.WriteByte(c)
-		case c < ' ' || c == 0x7f:
-			fmt.Fprintf(&b, `\x%02x`, c)
-		default:
-			b.WriteByte(c)
-		}
-	}
-	b.WriteByte('"')
-	return b.String()
-}
-
-// How long Up and Down wait for a server to answer, to come up, and to end.
-const (
-	daemonAnswers = time.Second
-	daemonStarts  = 10 * time.Second
-	daemonEnds    = 5 * time.Second
-	daemonPoll    = 10 * time.Millisecond
-)
-
-// loopback is host:port of a server of the lab.
-func loopback(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
-
-// sleep waits for d, or less if ctx ends.
-func sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-t.C:
-		return nil
-	}
 }

@@ -14,9 +14,6 @@ type row struct {
 	Form
 }
 
-// matcher reports whether a key is of a form, and what it tells.
-type matcher func(s sight) (telling, bool)
-
 // fits reports whether type and size are the row's.
 func (r *row) fits(typ string, s sight) bool {
 	return r.typ == typ && (r.size == 0 || s.whole && r.size == len(s.value))
@@ -274,16 +271,6 @@ func machineAndPID(value string) (owner string, ok bool) {
 	return value[:n] + " (pid " + value[n+1:] + ")", true
 }
 
-// named cuts the name of a lock out of a key that is kept beside it: PREFIX:{NAME},
-// or PREFIX:NAME where NAME has a brace of its own.
-func named(key, prefix string) (name string, ok bool) {
-	name, ok = strings.CutPrefix(key, prefix)
-	if inner, braces := strings.CutPrefix(name, "{"); braces && strings.HasSuffix(inner, "}") && !strings.Contains(inner[:len(inner)-1], "{") {
-		return inner[:len(inner)-1], ok
-	}
-	return name, ok && strings.Contains(name, "{")
-}
-
 func uuid(s sight) (telling, bool) { return telling{}, isUUID(s.value, '4') }
 
 // under matches a value under keys that begin with prefix.
@@ -321,24 +308,6 @@ func hexDigits(s sight) (telling, bool) {
 
 func upperHex40(s sight) (telling, bool) {
 	return telling{}, all(s.value, upperHex) && !all(s.value, digits)
-}
-
-// hexUUIDv1 is a UUID with a time in it, without hyphens. One in 64 of random
-// hex values has its marks, and one in 30,000 of all a plausible time too.
-func hexUUIDv1(s sight) (telling, bool) {
-	v := s.value
-	if v[12] != '1' || strings.IndexByte("89ab", v[16]) < 0 || !all(v, lowerHex) {
-		return telling{}, false
-	}
-	// 60 bits: the low, middle and high part, from the lowest on.
-	ticks := parseHex(v[13:16])<<48 | parseHex(v[8:12])<<32 | parseHex(v[:8])
-	const gregorian = 122_192_928_000_000_000 // hundreds of nanoseconds from 1582-10-15 to 1970
-	if ticks < gregorian {
-		return telling{}, false
-	}
-	ticks -= gregorian
-	created := time.Unix(ticks/1e7, ticks%1e7*100).UTC()
-	return telling{created: created}, plausible(created, since2020, s.now.Add(day))
 }
 
 // uniqid is the time in PHP: 8 hex digits of seconds, 5 of microseconds.
@@ -391,9 +360,6 @@ func rawGUID(s sight) (telling, bool) {
 func raw20(s sight) (telling, bool) {
 	return telling{}, !utf8.ValidString(s.value)
 }
-
-// plausible reports whether t lies between the two.
-func plausible(t, first, last time.Time) bool { return t.After(first) && t.Before(last) }
 
 // timestamp is a UNIX time in seconds, with or without a fraction, or in
 // milliseconds, under a key whose name says that it is a lock: any counter

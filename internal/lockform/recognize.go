@@ -12,10 +12,6 @@ import (
 // Owners whose names are longer than that leaves room for stay unknown.
 const PrefixLen = 128
 
-// most is the length of a value, in bytes, beyond which no string is taken for
-// a lock: the longest form is a token with metadata behind it.
-const most = 4096
-
 // Recognize tells what made the key: by its name, its type as TYPE says it, the
 // beginning of its value, and its length as STRLEN, HLEN and so on say it. now
 // is the wall clock, against which times in values are checked for being
@@ -44,23 +40,6 @@ func Recognize(key, typ, value string, length int64, now time.Time) *Form {
 		}
 	}
 	return nil
-}
-
-// sight is what is seen of a key.
-type sight struct {
-	key    string
-	value  string
-	length int64
-	whole  bool // value is all of it
-	now    time.Time
-}
-
-// telling is what one key tells beyond the row that it matches.
-type telling struct {
-	owner    string
-	group    string
-	created  time.Time
-	deadline time.Time
 }
 
 // form is the row's form with what the key tells; where it tells nothing, the

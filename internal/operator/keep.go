@@ -250,3 +250,27 @@ func (k *KeptLock) Release(ctx context.Context) ([]redlock.NodeResult, error) {
 	results, err := k.keeper.Release(ctx)
 	return results, a.end(summary(results), err)
 }
+
+// HoldAll holds locks that belong together: they end with the first that is lost, in the reverse
+// of the order in which they were acquired. hold holds one until its context ends.
+func HoldAll(ctx context.Context, kept []*KeptLock, hold func(context.Context, *KeptLock) error) error {
+	if len(kept) == 1 {
+		return hold(ctx, kept[0])
+	}
+	together, end := context.WithCancel(ctx)
+	defer end()
+	var after func(i int) error
+	after = func(i int) error {
+		if i == len(kept) {
+			<-together.Done()
+			return nil
+		}
+		own, stop := context.WithCancel(context.WithoutCancel(ctx))
+		held := make(chan error, 1)
+		go func() { held <- hold(own, kept[i]); end() }()
+		inner := after(i + 1)
+		stop()
+		return errors.Join(inner, <-held)
+	}
+	return after(0)
+}

@@ -121,7 +121,7 @@ func mayBeUsed(ctx context.Context, n *redlock.Node, method restartguard.Method,
 	case !fenced:
 		return fmt.Errorf("node %q is neither fenced nor cordoned", n.Name())
 	case is.Configured:
-		return fmt.Errorf("node %q was configured since it started, so that it may have been open", n.Name())
+		return fmt.Errorf("node %q was configured since it started, so that it may have served", n.Name())
 	}
 	keys, err := restartguard.CountKeys(ctx, n, patterns)
 	if err == nil && keys > 0 {

@@ -53,7 +53,7 @@ type locks interface {
 	Inspect(ctx context.Context, resource string) ([]redlock.NodeResult, error)
 }
 
-// hand is one of restartguard's functions that close or open a node.
+// hand is one of restartguard's functions that fence a node or let it serve.
 type hand func(context.Context, *redlock.Node) error
 
 // Operator acts on one cluster. It is safe for use by many goroutines.
@@ -71,12 +71,12 @@ type Options struct {
 	Log      *audit.Log // nil only while ReadOnly
 	// MaxTTL is the longest TTL that may be asked for; 0 is no limit.
 	MaxTTL time.Duration
-	// Methods are how nodes are closed, by name; default min-replicas.
+	// Methods are how nodes are fenced, by name; default min-replicas.
 	Methods map[string]restartguard.Method
 	// Actor is who acts, for the audit log; default user@host of the process,
 	// with the user behind sudo.
 	Actor string
-	// Note, if not nil, is told of each act once it is over, and of what becomes of a
+	// Note, if not nil, is told of each act when it ended, and of what becomes of a
 	// lock that is kept.
 	Note func(monitor.Event)
 	// Acquired, if not nil, is told how long each acquisition took.
@@ -432,4 +432,26 @@ func hashes(found []redlock.NodeResult) string {
 // joined is parts that are not empty with sep between them.
 func joined(sep string, parts ...string) string {
 	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), sep)
+}
+
+// Standing are the results of the nodes for a lock that was acquired or extended. It was decided
+// by the first quorum of answers; those that had not come by then are looked up
+// behind what was sent, so that the copies are there when the program ends and
+// the count is the whole truth.
+func (o *Operator) Standing(ctx context.Context, lock *redlock.Lock) []redlock.NodeResult {
+	results := lock.Nodes()
+	if seen, err := o.Inspect(ctx, lock.Resource()); err == nil {
+		for i, r := range seen {
+			// Of a refusal the look tells who is there instead; the other answers stand:
+			// a replica shows a copy that is no vote of its own.
+			if s := results[i].Status; s != redlock.StatusUnanswered && s != redlock.StatusHeld {
+				continue
+			}
+			results[i] = r
+			if r.Status == redlock.StatusHeld && r.Token == lock.Token() {
+				results[i] = redlock.NodeResult{Node: r.Node, Status: redlock.StatusOK}
+			}
+		}
+	}
+	return results
 }

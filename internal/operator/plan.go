@@ -29,7 +29,7 @@ func (w Way) String() string { return [...]string{"force-release", "revoke"}[w] 
 func (w Way) Effect() string {
 	return [...]string{
 		"all copies deleted now: the name is free at once",
-		"no extension any more, and nobody else gets in before the time that is left is over",
+		"no more extensions; others wait until the time that is left has passed",
 	}[w]
 }
 
@@ -321,7 +321,7 @@ func (p *Plan) describe(a Asked, endless, revoked bool) {
 	case Revoke:
 		switch {
 		case majority:
-			p.Effect = "no extension any more, and nobody else gets in before the time that is left is over"
+			p.Effect = "no more extensions; others wait until the time that is left has passed"
 			p.Risk = "a holder that works on after that shares it with the next one"
 		case perhaps:
 			p.Effect = "no extension on the nodes that answer; whether a quorum is revoked is not known: " + strings.Join(p.Silent, ", ") + " may have more copies"
@@ -355,7 +355,7 @@ func formOf(key string, r redlock.NodeResult) *lockform.Form {
 	return lockform.Recognize(key, r.Type, r.Token, max(r.Len, int64(len(r.Token))), time.Now())
 }
 
-// refusal is why what a node has under key is not revoked or force-released in this way; empty:
+// refusal is why what a node has under key is not removed in this way; empty:
 // it may be. named: it has the token that was asked for, as the holder of a hash.
 func refusal(way Way, key string, r redlock.NodeResult, f *lockform.Form, named bool) string {
 	switch {

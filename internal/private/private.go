@@ -18,6 +18,7 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+	"time"
 )
 
 // ErrUnsafe is returned for a file or directory that others may have prepared or
@@ -94,6 +95,17 @@ func Open(path string, flags int, mode fs.FileMode, shared Shared) (*os.File, er
 
 func errLink(path string) error {
 	return fmt.Errorf("%s is a symbolic link, name the file itself: %w", path, ErrUnsafe)
+}
+
+// Lock takes the lock of an open file as [TryLock] does, and waits for it. It fails with [ErrLocked]
+// when another process has it for all that time.
+func Lock(f *os.File, share bool, wait time.Duration) error {
+	for deadline := time.Now().Add(wait); ; time.Sleep(2 * time.Millisecond) {
+		err := TryLock(f, share)
+		if !errors.Is(err, ErrLocked) || time.Now().After(deadline) {
+			return err
+		}
+	}
 }
 
 // temporary ends the names of the files in which [Replace] writes.

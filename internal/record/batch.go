@@ -111,9 +111,6 @@ func (b *batch) event(e monitor.Event) {
 		b.cluster, millis(e.At), level, e.Kind, node, lock, text)
 }
 
-// partLevel is the level of events that another one tells too.
-const partLevel = "part"
-
 func gapText(missed uint64) safetext.Text {
 	return safetext.New(fmt.Sprintf("%d events were missed: more happened than could be kept until they were written", missed))
 }

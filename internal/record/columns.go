@@ -63,3 +63,6 @@ func (d *msLong) Scan(column any) error {
 	*d = msLong(time.Duration(n.Int64) * time.Millisecond)
 	return err
 }
+
+// TokenName is how a token is shown of which a record has the beginning of its SHA-256.
+func TokenName(sha string) string { return "sha256:" + sha }

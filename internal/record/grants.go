@@ -12,9 +12,6 @@ import (
 	"redlockctl/monitor"
 )
 
-// How a grant ended, beside the kinds of the events that tell it.
-const notSeen = "not seen"
-
 // grant is one holder's time with a lock.
 type grant struct {
 	id         int64 // of its row; 0: it has none yet

@@ -29,10 +29,6 @@ type Moment struct {
 // momentEvents are as many events as a moment has of what happened before.
 const momentEvents = 300
 
-// slack is how much later than it is seen a moment is still known: it is written once a
-// second.
-const slack = 3 * time.Second
-
 // At is what was known at a moment.
 func (r *Reader) At(t time.Time) (*Moment, error) {
 	c := r.Cluster
@@ -59,13 +55,13 @@ func (r *Reader) At(t time.Time) (*Moment, error) {
 	if s.Findings, err = r.findingsAt(t); err != nil {
 		return nil, err
 	}
-	unread := "its locks were not recorded"
+	unread := monitor.LocksUnrecorded
 	if !locks.IsZero() && !locks.After(t) {
 		s.Settled = locks
 		unread, err = r.locksAt(s)
 	}
 	if s.Cluster.Verdict == monitor.VerdictUnknown && s.Cluster.Reason == "" {
-		s.Cluster.Reason = "locks and verdict were not recorded: a guard records them with --watch-locks"
+		s.Cluster.Reason = "locks were not recorded: " + monitor.AdviceRecordLocks
 	}
 	s.Recall(unread)
 	return m, err
@@ -255,9 +251,6 @@ func recallCopies(s *monitor.Snapshot, l *monitor.Lock, letters, tokens string) 
 		l.Held = strings.Count(strings.ToUpper(letters), "A")
 	}
 }
-
-// TokenName is how a token is shown of which a record has the beginning of its SHA-256.
-func TokenName(sha string) string { return "sha256:" + sha }
 
 // Step is the next moment after t at which something happened, or with back the last one
 // before; of a lock alone if it is not "". What happened within a second is one step, and

@@ -333,3 +333,7 @@ func (r *Reader) Busiest(in Span, n int) ([]Use, error) {
 		JOIN locks l ON l.id = most.lock JOIN grants g ON g.lock = most.lock AND g.began_ms >= ?2 AND g.began_ms < ?3
 		GROUP BY most.lock ORDER BY most.times DESC, l.name`, r.cluster, millis(in.Since), millis(in.Until), n)
 }
+
+// slack is how much later than it is seen a moment is still known: it is written once a
+// second.
+const slack = 3 * time.Second

@@ -40,6 +40,7 @@ CREATE TABLE grants (
 );
 CREATE INDEX grants_of_lock ON grants (lock, began_ms);
 CREATE INDEX grants_by_length ON grants (` + lengthClass + `, began_ms);
+
 CREATE TABLE lock_states (       -- what a lock was for a time, where its grant does not say it
   id INTEGER PRIMARY KEY, lock INTEGER NOT NULL REFERENCES locks,
   state TEXT NOT NULL,
@@ -113,3 +114,9 @@ func classes() (conditions []string) {
 func inClass(class int) string {
 	return fmt.Sprintf("%s = %d AND began_ms >= ?1 AND began_ms < ?2", lengthClass, class)
 }
+
+// partLevel is the level of events that another one tells too.
+const partLevel = "part"
+
+// How a grant ended, beside the kinds of the events that tell it.
+const notSeen = "not seen"

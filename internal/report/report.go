@@ -16,6 +16,7 @@ import (
 	"redlockctl/internal/record"
 	"redlockctl/internal/safetext"
 	"redlockctl/internal/view"
+	"redlockctl/monitor"
 )
 
 // Report is what happened in a span.
@@ -30,7 +31,9 @@ type Report struct {
 	Longest  []record.Grant
 	Busiest  []record.Use
 	Patterns []record.Minute
-	utc      bool
+	// LocksUnrecorded says that nobody recorded locks in that time, and how they are recorded; empty: somebody did.
+	LocksUnrecorded string
+	utc             bool
 }
 
 // Lane is the states of a node, or of the cluster, one after the other.
@@ -92,6 +95,13 @@ func Make(r *record.Reader, in record.Span, utc bool) (*Report, error) {
 	}
 	if rep.Busiest, err = r.Busiest(in, mostLocks); err != nil {
 		return nil, err
+	}
+	saw, err := r.SawLocks(in)
+	if err != nil {
+		return nil, err
+	}
+	if !saw {
+		rep.LocksUnrecorded = "locks were not recorded then: " + monitor.AdviceRecordLocks
 	}
 	rep.Patterns, err = r.Patterns(in, mostLocks)
 	return rep, err
@@ -235,6 +245,9 @@ func (rep *Report) Text(w io.Writer) error {
 		fmt.Fprintf(&b, "  %s  %-19s %s\n", rep.at(e.At), e.Kind, about)
 	}
 	heading("Held longest")
+	if rep.LocksUnrecorded != "" {
+		fmt.Fprintf(&b, "  %s\n", rep.LocksUnrecorded)
+	}
 	hold := held(rep.Until)
 	for _, g := range rep.Longest {
 		fmt.Fprintf(&b, "  %-8s %s from %s, %s %s\n", hold(g), safetext.Escape(g.Lock), rep.at(g.Began), cmp.Or(g.How, "still held"), safetext.Escape(g.Owner))

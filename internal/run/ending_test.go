@@ -11,12 +11,12 @@ import (
 	"redlockctl/redlock"
 )
 
-// endingDriver is what endsInTime needs of an [ending]; twins override it.
+// endingDriver is what endsInTime needs of an [ending]; mutants override it.
 type endingDriver interface {
 	step(now time.Time, state redlock.KeeperState, until time.Time) (syscall.Signal, time.Time)
 }
 
-// Twins of an ending, each of which breaks a rule.
+// Mutants of an ending, each of which breaks a rule.
 type (
 	waitsForLoss struct{ *ending } // as if uncertainty were no danger
 	forgetsKill  struct{ *ending }
@@ -53,11 +53,11 @@ func (e relents) step(now time.Time, state redlock.KeeperState, until time.Time)
 // endsInTime drives an ending through the life of a random lock, and checks
 // that a command which heeds nothing but SIGKILL is dead before the validity
 // ends, after it had as long to heed SIGTERM as there was time.
-func endsInTime(seed uint64, twin func(*ending) endingDriver) error {
+func endsInTime(seed uint64, mutant func(*ending) endingDriver) error {
 	rnd := rand.New(rand.NewPCG(seed, 5))
 	ttl := time.Duration(1+rnd.IntN(60)) * time.Second
 	e := &ending{killAfter: time.Duration(rnd.Float64() * float64(ttl/2)), margin: endMargin(ttl)}
-	d := twin(e)
+	d := mutant(e)
 	now := time.Unix(1e9, 0)
 	until := now.Add(ttl - ttl/100)
 	state := redlock.Held
@@ -132,7 +132,7 @@ func TestEndingIsInTime(t *testing.T) {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
 	}
-	for name, twin := range map[string]func(*ending) endingDriver{
+	for name, mutant := range map[string]func(*ending) endingDriver{
 		"waits for the loss":     func(e *ending) endingDriver { return waitsForLoss{e} },
 		"never kills":            func(e *ending) endingDriver { return forgetsKill{e} },
 		"patient beyond the end": func(e *ending) endingDriver { return fullPatience{e} },
@@ -141,7 +141,7 @@ func TestEndingIsInTime(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			for seed := range uint64(seeds) {
-				if err := endsInTime(seed, twin); err != nil {
+				if err := endsInTime(seed, mutant); err != nil {
 					t.Logf("seed %d: %v", seed, err)
 					return
 				}

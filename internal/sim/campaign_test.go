@@ -32,15 +32,18 @@ func few(n int64) int64 {
 }
 
 func TestTheGuardLetsNothingHappen(t *testing.T) {
-	n := max(few(20_000), 4000) // below, chance decides how much has happened
+	n := few(20_000)
 	r := play(t, Config{Seed: 500_000, Schedules: n, Faults: schedule.AllFaults})
 	if v := r.Violation; v != nil {
 		t.Fatalf("seed %d: %s: %s\n%s\n%v", v.Seed, v.Property, v.What, v.About, v.Trace)
 	}
+	if simtest.Race {
+		return // of so few schedules chance decides how much has happened
+	}
 	// That nothing was found means something only if much has happened.
 	for what, got := range map[string]int64{
 		"grants": r.Grants, "extensions": 3 * r.Extensions, "crashes": r.Crashes, "votes forgotten": r.LostVotes,
-		"lifts": r.Removals, "crashes of guards": 20 * r.GuardCrashes,
+		"rejoins": r.Removals, "crashes of guards": 20 * r.GuardCrashes,
 	} {
 		if got < n {
 			t.Errorf("too few %s in %d schedules: %+v", what, n, r.Stats)

@@ -15,38 +15,27 @@ import (
 // mutantSchedules is how many schedules a mutant may take to be found.
 const mutantSchedules = 30_000
 
-// raceSchedules is the same under the race detector, where one that takes more is
-// left to the run without.
-const raceSchedules = 100
-
 // TestMutants breaks one rule after the other and expects each to be found. With
 // -v it prints how many schedules that took, and the score.
 func TestMutants(t *testing.T) {
+	simtest.NotUnderRace(t)
 	began := time.Now()
-	mutants, limit := mutant.All(), int64(mutantSchedules)
-	if simtest.Race {
-		limit = raceSchedules
-	}
+	mutants := mutant.All()
 	if len(mutants) < 30 {
 		t.Errorf("only %d mutants", len(mutants))
 	}
-	killed, left := 0, 0 // left: to the run without the race detector
+	killed := 0
 	var total int64
 	for _, m := range mutants {
-		cfg := Config{Seed: 1, Schedules: limit, Faults: schedule.AllFaults, Mutant: m.Name}
+		cfg := Config{Seed: 1, Schedules: mutantSchedules, Faults: schedule.AllFaults, Mutant: m.Name}
 		r, force, err := cfg.rules()
 		if err != nil {
 			t.Fatal(err)
 		}
 		stats, found := search(context.Background(), cfg, r, force)
 		total += stats.Schedules
-		if found < 0 && simtest.Race {
-			left++
-			t.Logf("%-22s not yet found in %d schedules; the run without the race detector has more", m.Name, limit)
-			continue
-		}
 		if found < 0 {
-			t.Errorf("%-22s SURVIVED %d schedules: %s", m.Name, limit, m.What)
+			t.Errorf("%-22s SURVIVED %d schedules: %s", m.Name, mutantSchedules, m.What)
 			continue
 		}
 		alone, p := world.New(), new(schedule.Plan)
@@ -58,18 +47,15 @@ func TestMutants(t *testing.T) {
 		killed++
 		t.Logf("%-22s killed by schedule %5d: %s (%s)", m.Name, found+1, m.Property, m.What)
 	}
-	decided := len(mutants) - left
 	t.Logf("score: %d of %d killed (%d %%), %d schedules in %s",
-		killed, decided, 100*killed/decided, total, time.Since(began).Round(100*time.Millisecond))
+		killed, len(mutants), 100*killed/len(mutants), total, time.Since(began).Round(100*time.Millisecond))
 }
 
 // TestMutantsAreKilled plays what is forced upon the schedules of a
 // mutant with the right rules: that alone must break nothing.
 func TestMutantsAreKilled(t *testing.T) {
-	n := 1500
-	if simtest.Race {
-		n = 50
-	}
+	simtest.NotUnderRace(t)
+	const n = 1500
 	for _, m := range mutant.All() {
 		if m.Force == nil || m.Rules().NoExcuse {
 			continue

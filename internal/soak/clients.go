@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -65,4 +66,16 @@ func (c *clients) end() error {
 	case <-time.After(patience):
 		return fmt.Errorf("the clients do not end:\n%s", stacks())
 	}
+}
+
+// maxTTL of the cluster: short, so that locks and fences come and go.
+const maxTTL = 2 * time.Second
+
+// patience is how long anything here may take on a machine that is busy.
+const patience = time.Minute
+
+// stacks are the goroutines of this process.
+func stacks() []byte {
+	b := make([]byte, 1<<20)
+	return b[:runtime.Stack(b, true)]
 }

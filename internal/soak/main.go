@@ -25,13 +25,6 @@ import (
 	"github.com/redis/go-redis/v9/logging"
 )
 
-type config struct {
-	program string // redlockctl
-	length  time.Duration
-	warm    time.Duration // which is not judged
-	clients int
-}
-
 func main() {
 	logging.Disable() // go-redis writes each failed dial to stderr
 	os.Exit(run())

@@ -22,12 +22,6 @@ import (
 	"redlockctl/redlock"
 )
 
-// maxTTL of the cluster: short, so that locks and fences come and go.
-const maxTTL = 2 * time.Second
-
-// patience is how long anything here may take on a machine that is busy.
-const patience = time.Minute
-
 // stage is all that runs.
 type stage struct {
 	dir          string
@@ -290,12 +284,6 @@ func (s *stage) logs() string {
 	return out.String()
 }
 
-// stacks are the goroutines of this process.
-func stacks() []byte {
-	b := make([]byte, 1<<20)
-	return b[:runtime.Stack(b, true)]
-}
-
 // close ends whatever is left.
 func (s *stage) close() {
 	if s.clients != nil {
@@ -325,4 +313,11 @@ func until(ctx context.Context, what string, met func() error) error {
 		case <-time.After(50 * time.Millisecond):
 		}
 	}
+}
+
+type config struct {
+	program string // redlockctl
+	length  time.Duration
+	warm    time.Duration // which is not judged
+	clients int
 }

@@ -241,7 +241,7 @@ func (sh *shell) tellWait(now time.Duration) {
 // extend asks the service manager for patience.
 func (sh *shell) extend(now time.Duration) {
 	left := max(sh.state.NotBefore-now, 0).Round(time.Second)
-	sh.notify(fmt.Sprintf("EXTEND_TIMEOUT_USEC=%d\nSTATUS=closed for another %s: %s", extendBy.Microseconds(), left, sh.state.Reason))
+	sh.notify(fmt.Sprintf("EXTEND_TIMEOUT_USEC=%d\nSTATUS=kept down for another %s: %s", extendBy.Microseconds(), left, sh.state.Reason))
 }
 
 func (sh *shell) notify(state string) {

@@ -35,7 +35,7 @@ func (r *ClusterRow) delay() (d time.Duration) {
 	return d
 }
 
-// worst is the gravest finding; nil: there is none.
+// worst is the most severe finding; nil: there is none.
 func (r *ClusterRow) worst() *monitor.Finding {
 	if r.Snap == nil || len(r.Snap.Findings) == 0 {
 		return nil
@@ -152,7 +152,7 @@ func ClusterColumns() []Column[*ClusterRow] {
 			return c.orNone("")
 		}, Rank: 7, Width: 8,
 	}, {
-		Name: "WORST FINDING", Help: "the gravest of its findings, and how many more there are", Fields: []string{"findings", "worst_finding.severity", "worst_finding.id"},
+		Name: "WORST FINDING", Help: "its most severe finding, and how many more there are", Fields: []string{"findings", "worst_finding.severity", "worst_finding.id"},
 		Compare: compareBy(func(r *ClusterRow) int {
 			if f := r.worst(); f != nil {
 				return -int(f.Severity) - 1

@@ -99,6 +99,11 @@ func DocOfNode(n monitor.Node, now time.Time) NodeDoc {
 	return doc
 }
 
+// DocsOfNodes are nodes as they are now.
+func DocsOfNodes(now time.Time, nodes []*monitor.Node) []NodeDoc {
+	return Docs(nodes, func(n *monitor.Node) NodeDoc { return DocOfNode(*n, now) })
+}
+
 // LockDoc is one resource over all nodes.
 type LockDoc struct {
 	Key          safetext.Text  `json:"key"`
@@ -229,11 +234,7 @@ func DocOfFinding(f monitor.Finding, now time.Time) FindingDoc {
 
 // DocsOfFindings are findings as they are now.
 func DocsOfFindings(found []*monitor.Finding, now time.Time) []FindingDoc {
-	docs := make([]FindingDoc, 0, len(found))
-	for _, f := range found {
-		docs = append(docs, DocOfFinding(*f, now))
-	}
-	return docs
+	return Docs(found, func(f *monitor.Finding) FindingDoc { return DocOfFinding(*f, now) })
 }
 
 // LockCounts are how many locks there are, by state and in all.

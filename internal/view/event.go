@@ -62,7 +62,7 @@ func EventColumns() []Column[*monitor.Event] {
 		Name: "TIME", Help: "when, by this machine's clock", Compare: func(a, b *monitor.Event) int { return a.At.Compare(b.At) }, First: "the oldest", Fields: []string{"at"}, Width: 8,
 		Cell: func(_ *Context, e *monitor.Event) Cell { return Cell{Text: Clock(e.At)} },
 	}, {
-		Name: "LEVEL", Help: "below", Compare: compareBy(func(e *monitor.Event) int { return -int(e.Level) }), First: "the gravest", Fields: []string{"level"}, Width: 6,
+		Name: "LEVEL", Help: "below", Compare: compareBy(func(e *monitor.Event) int { return -int(e.Level) }), First: "the most severe", Fields: []string{"level"}, Width: 6,
 		Cell: func(c *Context, e *monitor.Event) Cell { return c.Level(e.Level) },
 	}, {
 		Name: "KIND", Help: "what happened, in a word: `redlockctl watch --help` has all", Compare: compareBy(func(e *monitor.Event) string { return e.Kind }), Fields: []string{"kind"}, Width: 14,

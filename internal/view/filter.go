@@ -13,26 +13,49 @@ import (
 
 // EventLanguage is what a filter of events may be about.
 var EventLanguage = filter.Language[*monitor.Event]{
-	Text: "all that an event says",
+	Text: textOfEvents,
 	Texts: func(e *monitor.Event, such func(safetext.Text) bool) bool {
 		return such(e.Text) || such(e.Key) || such(safetext.New(e.Kind)) || such(safetext.New(e.Node))
 	},
-	Fields: []filter.Field[*monitor.Event]{{
-		Name: "kind", Example: "kind:restart", Help: "of a kind that has this in it",
-		Has: func(e *monitor.Event, text string) bool { return filter.HasFold(safetext.New(e.Kind), text) },
-	}, {
-		Name: "node", Example: "node:n2", Help: "about this node",
-		Has: func(e *monitor.Event, text string) bool { return strings.EqualFold(e.Node, text) },
-	}, {
-		Name: "lock", Example: "lock:orders", Help: "about a lock with this in its name",
-		Has: func(e *monitor.Event, text string) bool { return !e.Key.Empty() && filter.HasFold(e.Key, text) },
-	}, {
+	Fields: slices.Insert(eventFields(
+		func(e *monitor.Event) string { return e.Kind }, func(e *monitor.Event) string { return e.Node },
+		func(e *monitor.Event) safetext.Text { return e.Key }, func(e *monitor.Event) time.Time { return e.At },
+	), 3, filter.Field[*monitor.Event]{
 		Name: "level", Example: "level:alarm", Help: "of this level: info, notice, alarm",
 		Is: func(e *monitor.Event) string { return e.Level.String() }, Words: levelNames(),
+	}),
+}
+
+// PastEventLanguage is what a filter of what happened may be about.
+var PastEventLanguage = filter.Language[*PastEventDoc]{
+	Text: textOfEvents,
+	Texts: func(e *PastEventDoc, such func(safetext.Text) bool) bool {
+		return such(e.Text) || e.Lock != nil && such(*e.Lock) || such(safetext.New(e.Kind)) || e.Node != nil && such(*e.Node)
+	},
+	Fields: eventFields(
+		func(e *PastEventDoc) string { return e.Kind }, func(e *PastEventDoc) string { return rawOf(e.Node) },
+		func(e *PastEventDoc) safetext.Text { return safetext.New(rawOf(e.Lock)) }, func(e *PastEventDoc) time.Time { return e.At },
+	),
+}
+
+// textOfEvents is what a term without a field is looked for in.
+const textOfEvents = "all that an event says"
+
+// eventFields are the fields of events, of now and of the past.
+func eventFields[T any](kind, node func(T) string, lock func(T) safetext.Text, at func(T) time.Time) []filter.Field[T] {
+	return []filter.Field[T]{{
+		Name: "kind", Example: "kind:restart", Help: "of a kind that has this in it",
+		Has: func(e T, text string) bool { return filter.HasFold(safetext.New(kind(e)), text) },
+	}, {
+		Name: "node", Example: "node:n2", Help: "about this node",
+		Has: func(e T, text string) bool { return strings.EqualFold(node(e), text) },
+	}, {
+		Name: "lock", Example: "lock:orders", Help: "about a lock with this in its name",
+		Has: func(e T, text string) bool { l := lock(e); return !l.Empty() && filter.HasFold(l, text) },
 	}, {
 		Name: "age", Example: "age<5m", Help: "that happened within, or before",
-		Span: func(e *monitor.Event, now time.Time) (time.Duration, bool) { return now.Sub(e.At), true },
-	}},
+		Span: func(e T, now time.Time) (time.Duration, bool) { return now.Sub(at(e)), true },
+	}}
 }
 
 func levelNames() (names []string) {
@@ -53,6 +76,22 @@ func EventValues(events []monitor.Event, nodes []monitor.Node) func(field string
 		values["node"] = append(values["node"], nodes[i].Name)
 	}
 	return func(field string) []string { return values[field] }
+}
+
+// PastEventValues are the values of the fields of a filter that some past events have.
+func PastEventValues(events []PastEventDoc) func(field string) []string {
+	values := map[string]*filter.Values{"kind": filter.NewValues(mostValues), "node": filter.NewValues(mostValues), "lock": filter.NewValues(mostValues)}
+	for i := range events {
+		values["kind"].Add(events[i].Kind)
+		values["node"].Add(rawOf(events[i].Node))
+		values["lock"].Add(rawOf(events[i].Lock))
+	}
+	return func(field string) []string {
+		if v := values[field]; v != nil {
+			return v.Sorted()
+		}
+		return nil
+	}
 }
 
 // mostValues bounds what is offered of a field.

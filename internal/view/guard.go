@@ -104,6 +104,15 @@ func (g *Guard) Countdown(n *monitor.Node, now time.Time) (time.Duration, bool) 
 	return max(0, s.Until.Sub(now)), true
 }
 
+// NotBefore is the moment before which no guard elsewhere lets a node rejoin that it keeps out after a
+// restart: D after the server can have started at the earliest. The guard counts from its own first look at
+// it, which is not known here, so that it may be later.
+func (g *Guard) NotBefore(n *monitor.Node, now time.Time) (time.Time, bool) {
+	at := n.StartedAfter.Add(g.Delay)
+	known := n.State == monitor.NodeFenced && len(n.Guards) > 0 && g.Delay > 0 && !n.StartedAfter.IsZero()
+	return at, known && at.After(now)
+}
+
 // BootFence is how a node started last: verified, not verified or unknown.
 func (g *Guard) BootFence(n *monitor.Node) string {
 	if s, ok := g.Status[n.Name]; ok && s.Known {

@@ -43,7 +43,9 @@ func GuardCell(c *Context, n *monitor.Node) Cell {
 			who = guardName(n.Guards[0])
 		}
 		text := "waits for " + who
-		if g.Delay > 0 {
+		if at, ok := g.NotBefore(n, c.Now); ok {
+			text = notBefore(at, c.Now) + ": " + who
+		} else if g.Delay > 0 {
 			text += ", D = " + Span(g.Delay)
 		}
 		return Cell{Text: text, Tone: Warn}
@@ -109,6 +111,11 @@ func countdownText(c *Context, s restartguard.NodeStatus) string {
 		text += "  " + c.Whole(s.Reason)
 	}
 	return text
+}
+
+// notBefore is a moment that something waits for at least.
+func notBefore(at, now time.Time) string {
+	return "not before " + Clock(at) + " (" + Remaining(at.Sub(now)) + ")"
 }
 
 // lastClause is the end of an error, which says what went wrong; what is before it

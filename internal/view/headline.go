@@ -139,6 +139,8 @@ func absentNodes(c *Context) (parts []HeadlinePart) {
 		if left, ok := c.Guard.Countdown(n, c.Now); ok {
 			p.Text += ", rejoins in " + Remaining(left)
 			p.Brief = name + " " + n.State.String() + " " + Remaining(left)
+		} else if at, ok := c.Guard.NotBefore(n, c.Now); ok {
+			p.Text += ", rejoins " + notBefore(at, c.Now)
 		} else if n.State == monitor.NodeDown && !c.Began && !n.Since.IsZero() {
 			p.Text += " " + c.age(n.Since)
 		}

@@ -15,6 +15,9 @@ func LockEnd(c *Context, l *monitor.Lock) string {
 	case !l.MajorityEnd().IsZero():
 		return "ends in " + Left(l.MajorityEnd().Sub(c.Now)) + " (" + Clock(l.MajorityEnd()) + ")"
 	case l.State == monitor.LockNoTTL:
+		if _, block := l.Endless(); block {
+			return "never expires: no TTL"
+		}
 		return "no TTL"
 	case l.Held < 0, hasMajority(l, c.Snap.Cluster.Quorum):
 		return "when it ends is not known"
@@ -126,7 +129,8 @@ type CopyBar struct {
 	Note  Cell // where there is more to say
 }
 
-// LockBars are the copies of a lock on an axis of w cells, which is this long.
+// LockBars are the copies of a lock on an axis of w cells, which is this long; without bars where there
+// is no axis.
 func LockBars(c *Context, l *monitor.Lock, axis time.Duration, w int) []CopyBar {
 	cells := func(end time.Time) int {
 		return min(w, int(float64(w)*float64(max(0, end.Sub(c.Now)))/float64(axis)))
@@ -152,7 +156,10 @@ func LockBars(c *Context, l *monitor.Lock, axis time.Duration, w int) []CopyBar 
 			bar.Held = true
 			full := w
 			bar.Left = Cell{Text: "no TTL", Tone: Bad}
-			if !one.Expires.IsZero() {
+			switch {
+			case axis == 0:
+				full = 0
+			case !one.Expires.IsZero():
 				full = cells(one.Expires)
 				bar.Left = Cell{Text: Left(one.Expires.Sub(c.Now))}
 			}
@@ -210,13 +217,17 @@ func UnknownCopy(c *Context, n *monitor.Node, one monitor.Copy) string {
 }
 
 // Axis is a length of time that holds what is left of all copies, and whose half is
-// good to read.
+// good to read; zero: none of them expires, as far as is known.
 func Axis(c *Context, l *monitor.Lock) time.Duration {
 	var d time.Duration
+	expires := false
 	for _, one := range l.Copies.All() {
 		if one.State == monitor.CopyPresent && !one.Expires.IsZero() {
-			d = max(d, one.Expires.Sub(c.Now))
+			d, expires = max(d, one.Expires.Sub(c.Now)), true
 		}
+	}
+	if !expires {
+		return 0
 	}
 	for _, axis := range []time.Duration{1, 2, 4, 6, 10, 20, 30, 60, 120, 240, 600, 1200, 1800} {
 		if d <= axis*time.Second {

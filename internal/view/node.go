@@ -85,7 +85,7 @@ func NodeColumns() []Column[*monitor.Node] {
 		Name: "VERSION", Help: "of the server", Fields: []string{"version"}, Compare: byText(func(n *monitor.Node) string { return n.Version }),
 		Cell: textOf(func(n *monitor.Node) string { return n.Version }),
 	}, {
-		Name: "ROLE", Help: "`master`, or the node is none of Redlock's", Compare: compareBy(func(n *monitor.Node) string { return n.Role }), Fields: []string{"role"}, Wide: true,
+		Name: "ROLE", Help: "`master`, or the node is not a master of Redlock", Compare: compareBy(func(n *monitor.Node) string { return n.Role }), Fields: []string{"role"}, Wide: true,
 		Cell: textOf(func(n *monitor.Node) string { return n.Role }),
 	}, {
 		Name: "PERSISTENT", Help: "yes: every write is synced before it is answered. No is right for lock masters, if a guard runs", Compare: compareBy(func(n *monitor.Node) string { return strconv.FormatBool(n.Persistent) }), Fields: []string{"persistent"}, Wide: true,

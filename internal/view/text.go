@@ -71,8 +71,8 @@ func (g *Glyphs) Cut(s string, w int) string {
 // Middle makes a plain s at most w cells wide by leaving out its middle: names
 // that begin alike tend to differ at their end.
 func (g *Glyphs) Middle(s string, w int) string {
-	n := Width(s)
-	if n <= w {
+	s = ends(s, w)
+	if Width(s) <= w {
 		return s
 	}
 	e := Width(g.Ellipsis)
@@ -82,6 +82,21 @@ func (g *Glyphs) Middle(s string, w int) string {
 	head := (w - e) * 2 / 3
 	tail := w - e - head
 	return ansi.Truncate(s, head, "") + g.Ellipsis + CutLeft(s, tail)
+}
+
+// ends leaves out of a long s what cannot be seen in w cells: each character takes a
+// cell or more once it is escaped, and up to four bytes.
+func ends(s string, w int) string {
+	most := utf8.UTFMax * (max(0, w) + 2)
+	if len(s) <= 2*most {
+		return s
+	}
+	head, tail := most, len(s)-most
+	for ; head < most+utf8.UTFMax && !utf8.RuneStart(s[head]); head++ {
+	}
+	for ; tail > len(s)-most-utf8.UTFMax && !utf8.RuneStart(s[tail]); tail-- {
+	}
+	return s[:head] + s[tail:]
 }
 
 // CutLeft keeps the last w cells of a plain s; one less where a wide character
@@ -105,12 +120,7 @@ func (g *Glyphs) Escape(raw string, w int) string {
 	if w <= 0 {
 		return ""
 	}
-	// Each character takes a cell or more once it is escaped, and up to four
-	// bytes: what is beyond that at both ends cannot be seen.
-	if most := 4 * (w + 2); len(raw) > 2*most {
-		raw = raw[:most] + raw[len(raw)-most:]
-	}
-	return g.Middle(g.Name(raw), w)
+	return g.Middle(g.Name(ends(raw, w)), w)
 }
 
 // Name renders an untrusted name. Blanks at its ends are spelt out, or two

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"redlockctl/internal/safetext"
+	"redlockctl/internal/serverinfo"
 )
 
 // Conn is a connection, as a line of CLIENT LIST tells of it.
@@ -23,13 +24,12 @@ type Conn struct {
 
 // ParseList reads an answer to CLIENT LIST.
 func ParseList(list string) (conns []Conn) {
-	for line := range strings.Lines(list) {
+	for client := range serverinfo.Clients(list) {
 		var c Conn
 		var lib, version string
-		for field := range strings.FieldsSeq(line) {
-			key, v, _ := strings.Cut(field, "=")
+		for field, v := range client {
 			n, _ := strconv.ParseInt(v, 10, 64)
-			switch key {
+			switch field {
 			case "id":
 				c.ID = n
 			case "addr":

@@ -7,14 +7,14 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"regexp"
-	"strconv"
 	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
+	"redlockctl/internal/resp"
 	"redlockctl/internal/safetext"
+	"redlockctl/internal/serverinfo"
 	"redlockctl/redlock"
 )
 
@@ -50,10 +50,8 @@ func Monitor(ctx context.Context, node *redlock.Node, key string, force bool, ti
 	if err != nil {
 		return nil, err
 	}
-	if m := opsPerSecond.FindStringSubmatch(info); m != nil && !force {
-		if n, _ := strconv.Atoi(m[1]); n > MostOps {
-			return nil, fmt.Errorf("%w: %s does %d commands a second", ErrBusy, node.Name(), n)
-		}
+	if n, _ := serverinfo.Number(info, "instantaneous_ops_per_sec"); n > MostOps && !force {
+		return nil, fmt.Errorf("%w: %s does %d commands a second", ErrBusy, node.Name(), n)
 	}
 	ttl, err := side.PTTL(ctx, key).Result()
 	if err != nil {
@@ -87,8 +85,6 @@ func Monitor(ctx context.Context, node *redlock.Node, key string, force bool, ti
 	a.Conns = []NodeConn{{Node: node.Name(), Conn: hit, Find: findProcess(addr)}}
 	return a, nil
 }
-
-var opsPerSecond = regexp.MustCompile(`(?m)^instantaneous_ops_per_sec:(\d+)`)
 
 // readTraffic is the address of the first client whose command has all of these words;
 // empty when there was none in time. side ends the connection when the server falls
@@ -125,7 +121,7 @@ func readTraffic(ctx context.Context, node *redlock.Node, side *redis.Client, ti
 		_ = raw.Close()
 	}()
 	defer func() { cancel(); <-done }()
-	if _, err := raw.Write([]byte("*1\r\n$7\r\nMONITOR\r\n")); err != nil {
+	if _, err := raw.Write(resp.AppendCommand(nil, "MONITOR")); err != nil {
 		return "", err
 	}
 	in := bufio.NewReaderSize(raw, monitorLine)

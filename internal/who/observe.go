@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -17,6 +16,7 @@ import (
 	"github.com/redis/go-redis/v9/push"
 
 	"redlockctl/internal/safetext"
+	"redlockctl/internal/serverinfo"
 	"redlockctl/redlock"
 )
 
@@ -141,8 +141,6 @@ func (w *nodeWatch) HandlePushNotification(_ context.Context, _ push.Notificatio
 	return nil
 }
 
-var connected = regexp.MustCompile(`(?m)^connected_clients:(\d+)`)
-
 func (w *nodeWatch) run(ctx context.Context, node *redlock.Node) error {
 	hears := push.NewProcessor()
 	if err := hears.RegisterHandler("invalidate", w, false); err != nil {
@@ -159,10 +157,8 @@ func (w *nodeWatch) run(ctx context.Context, node *redlock.Node) error {
 	if err != nil {
 		return err
 	}
-	if m := connected.FindStringSubmatch(info); m != nil && !w.opt.Force {
-		if n, _ := strconv.Atoi(m[1]); n > MostConns {
-			return fmt.Errorf("%w: %s has %d; each list would stop it for milliseconds", ErrTooMany, node.Name(), n)
-		}
+	if n, _ := serverinfo.Number(info, "connected_clients"); n > MostConns && !w.opt.Force {
+		return fmt.Errorf("%w: %s has %d; each list would stop it for milliseconds", ErrTooMany, node.Name(), n)
 	}
 	if err := conn.Do(ctx, "CLIENT", "TRACKING", "ON", "BCAST", "PREFIX", w.opt.Key).Err(); err != nil {
 		return fmt.Errorf("CLIENT TRACKING: %w", err)

@@ -42,6 +42,13 @@ func (o *Own) Alive(mono, most time.Duration) (gap time.Duration, stopped bool) 
 	return gap, stopped
 }
 
+// Beat takes the time of a sign of life that was given elsewhere. It may be older than the last one.
+func (o *Own) Beat(mono time.Duration) {
+	if o.beats {
+		o.beat = max(o.beat, mono)
+	}
+}
+
 // Discontinuity is a moment from which on nothing that was measured before is believed:
 // this process was stopped, or its clock moved.
 type Discontinuity struct {

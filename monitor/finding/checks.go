@@ -23,7 +23,7 @@ func noQuorum(k known, f *found) bool {
 	if k.guard != nil && k.guard.Outlook != "" {
 		evidence += "; " + k.guard.Outlook
 	} else if len(fenced) > 0 && k.Cluster.MaxTTL > 0 {
-		evidence += "; a guard opens " + strings.Join(fenced, ", ") + " when each has waited for a bit more than " + k.Cluster.MaxTTL.String()
+		evidence += "; a guard lets " + strings.Join(fenced, ", ") + " rejoin when each has waited for a bit more than " + k.Cluster.MaxTTL.String()
 	}
 	return k.Cluster.Verdict == monitor.VerdictUnavailable && f.seen("%s", evidence)
 }
@@ -152,7 +152,7 @@ func unsafePersistence(k known, n *monitor.Node, f *found) bool {
 		return f.seen(`snapshots only: save "%s", appendonly no`, n.Facts.Save)
 	}
 	// It is right for lock masters, if a guard watches: see notProtected.
-	return k.guard != nil && f.seen("no persistence, and no guard closes this node")
+	return k.guard != nil && f.seen("no persistence, and no guard fences this node")
 }
 
 func clientsFull(k known, n *monitor.Node, f *found) bool {
@@ -222,7 +222,7 @@ func locksUnread(k known, n *monitor.Node, f *found) bool {
 	case n.NoRoomLocks > 0:
 		return f.seen("no room for about %s in [monitor] max_memory, which is %s", words.Count(n.NoRoomLocks, "key", "keys"), words.Bytes(k.opt.MaxMemory))
 	}
-	f.Severity, f.Title = monitor.SeverityInfo, "more keys that are no locks than this program has room for"
+	f.Severity, f.Title = monitor.SeverityInfo, "more keys that are not locks than this program has room for"
 	f.Consequence = "They are not listed. All locks are."
 	return f.seen("no room for about %s: such keys have a quarter of [monitor] max_memory, which is %s", words.Count(n.NoRoom, "key", "keys"), words.Bytes(k.opt.MaxMemory))
 }

@@ -15,6 +15,7 @@ const stepHold = time.Minute
 
 func clockStep(k known, n *monitor.Node, f *found) bool {
 	by := n.Facts.StepBy
+	f.Title = "its clock was stepped by " + words.Signed(by)
 	if by < 0 {
 		f.Severity, f.Consequence = monitor.SeverityWarning, "All locks on it live longer than they should: they block, but do not let anybody in."
 	}
@@ -86,5 +87,6 @@ func consoleStopped(k known, f *found) bool {
 	if k.discontinuity.Jump != 0 || k.discontinuity.Gap >= longGap {
 		f.Severity = monitor.SeverityWarning
 	}
+	f.Title = k.discontinuity.Text
 	return k.discontinuity.Recent(k.At, discontinuityHold) && f.seen("%s, %s", k.discontinuity.Text, words.Ago(k.discontinuity.At, k.At))
 }

@@ -102,7 +102,7 @@ func (f *Findings) Discontinued(d clock.Discontinuity) { f.discontinuity = d }
 // Note takes in the keys of locks that have changed.
 func (f *Findings) Note(keys []string) { f.locks.note(keys) }
 
-// Look takes in a moment of the cluster and returns what holds now, the gravest
+// Look takes in a moment of the cluster and returns what holds now, the most severe
 // first. emit is told of findings that open and close. The snapshot is that of a
 // settled view; its own findings are not looked at.
 func (f *Findings) Look(s *monitor.Snapshot, emit func(monitor.Event)) []monitor.Finding {
@@ -205,7 +205,7 @@ func (f *Findings) Ripening(now, complete time.Time) (locks int, young bool) {
 	return f.locks.ripening, now.Sub(complete) < youngView
 }
 
-// sorted are all findings, the gravest first, then in the order of the checks,
+// sorted are all findings, the most severe first, then in the order of the checks,
 // so that the list does not jump about.
 func (f *Findings) sorted() []*openFinding {
 	all := slices.Collect(maps.Values(f.open))
@@ -242,7 +242,7 @@ type check struct {
 	title    string           // what is found, in a few words
 	why      string           // it matters
 	do       string           // to end it
-	state    bool             // events of the node's state tell when it begins and ends
+	state    bool             // events of the node's state, or of what it is about, tell it too
 	more     string           // for docs/findings.md: when its severity is another one, and what else to know
 	// after is how long it must be seen before it is told, before is how long it must
 	// be gone before it is taken back: that keeps a finding from flickering.

@@ -475,3 +475,20 @@ func TestSeverityDoesNotFlicker(t *testing.T) {
 		t.Error(seen)
 	}
 }
+
+// What is found of a clock says by how much it moved, and what an event of its own tells is a part of that.
+func TestWhatMovedAClockIsOneLine(t *testing.T) {
+	for want, change := range map[string]func(*scene, time.Duration){
+		"its clock was stepped by -1s": func(s *scene, _ time.Duration) {
+			s.Nodes[1].Facts.StepAt, s.Nodes[1].Facts.StepBy = findingEpoch, -time.Second
+		},
+		"this process was stopped for 3s": func(s *scene, _ time.Duration) {
+			s.discontinuity = clock.Discontinuity{At: findingEpoch, Gap: 3 * time.Second, Text: "this process was stopped for 3s"}
+		},
+	} {
+		events, got := film(t, goodScene(), 20*time.Second, change)
+		if len(got) != 1 || got[0].Title != want || len(events) != 1 || !events[0].Part {
+			t.Errorf("%q: %v, %v", want, got, events)
+		}
+	}
+}

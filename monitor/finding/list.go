@@ -39,7 +39,7 @@ func allChecks() []check {
 		more:  "It is a warning if they were evicted before this program looked.",
 	}, {
 		id: "fence-off", part: aboutMemory, severity: monitor.SeverityDanger, after: certain, before: settles, find: each(fenceOff),
-		title: "its fence cannot close",
+		title: "its fence has no effect",
 		why:   "After a crash this node votes again at once, with its votes forgotten, whatever the boot fence and the guard set.",
 		do:    "Set min-replicas-max-lag 10, with the boot fence too (redlockctl node boot-fence prints it).",
 		more:  "min-replicas-max-lag 0 switches min-replicas-to-write off.",
@@ -61,7 +61,7 @@ func allChecks() []check {
 	}, {
 		id: "open-server", part: aboutMemory, severity: monitor.SeverityWarning, after: certain, before: settles, find: each(openServer),
 		title: "no password is needed",
-		why:   "Whoever reaches this server can take, extend and delete every lock, and remove its fence.",
+		why:   "Everybody who reaches this server can take, extend and delete every lock, and remove its fence.",
 		do:    `Set a password for the default user (CONFIG SET requirepass; with an ACL file a line "user default on >PASSWORD …"), or switch it off: ACL SETUSER default off. Then one user for each role: redlockctl config acl.`,
 		more:  "Servers on this host are left out. A firewall in between cannot be seen.",
 	}, {
@@ -93,7 +93,7 @@ func allChecks() []check {
 		why:   "A node that was restarted is kept fenced for the maximum only. A client with a longer lock still believes in it when the node votes again.",
 		do:    "Raise max_ttl in the configuration of every guard, or shorten the TTL in the client.",
 	}, {
-		id: "clock-step", part: aboutTime, severity: monitor.SeverityDanger, after: certain, before: settles, find: each(clockStep),
+		id: "clock-step", state: true, part: aboutTime, severity: monitor.SeverityDanger, after: certain, before: settles, find: each(clockStep),
 		title: "its clock was stepped",
 		why:   "All locks on it end sooner than their holders believe: another client may get in.",
 		do:    "Let the time daemon slew (chrony: makestep only at the start; ntpd -x). A node whose clock went forward has to stay fenced for the longest TTL.",
@@ -192,14 +192,14 @@ func allChecks() []check {
 		do:    "Find out who writes it, and give other data names that lock_patterns do not match.",
 		more:  "A value is of more than a megabyte, or a name of more than 4 kB. This program never reads them whole.",
 	}, {
-		id: "console-stopped", part: aboutTime, severity: monitor.SeverityInfo, after: certain, before: settles, find: once(consoleStopped),
+		id: "console-stopped", state: true, part: aboutTime, severity: monitor.SeverityInfo, after: certain, before: settles, find: once(consoleStopped),
 		title: "this console was stopped, or its clock moved",
 		why:   "What it measured before is not believed: clocks and round trips begin anew. A guard on this machine waits longer, never shorter.",
 		do:    "Do not suspend this machine or process while it watches, and let its clock be slewed, not stepped.",
 		more:  "It is a warning when the clock moved or the stop was long. Locks are read again.",
 	}, {
 		id: "foreign-keys", part: aboutLocks, severity: monitor.SeverityInfo, after: certain, before: settles, find: once(ofLocks(badForeign)),
-		title: "keys under the lock patterns that are no locks",
+		title: "keys under the lock patterns that are not locks",
 		why:   "Nobody can take a lock of that name, and they make the list longer.",
 		do:    "Narrow lock_patterns, or give them other names.",
 		more:  "They cannot be locks, by their type. What a library keeps beside its locks, as Redisson its queues, is not counted.",

@@ -105,7 +105,7 @@ func Nodes(now time.Time) []monitor.Node {
 		node("n4", monitor.NodeDown, 0, 0),
 		node("n5", monitor.NodeServing, 3*day+4*time.Hour, 1201),
 	}
-	n[1].Drift.Valid = false
+	n[1].Drift.Valid, n[1].StartedAfter = false, now.Add(-15*time.Second)
 	n[1].Offset.Offset = ms(-1.1)
 	n[1].Restarts = 1
 	n[2].Drift.PPM = -2

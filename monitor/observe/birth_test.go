@@ -31,3 +31,29 @@ func TestARestartThatStartsUnfenced(t *testing.T) {
 		})
 	}
 }
+
+// What is told of a server's start is never later than it was: by its uptime, or since the one before it still
+// answered; with neither nothing is.
+func TestAStartIsNotToldTooLate(t *testing.T) {
+	now := time.Now()
+	w := newTestWorld(t, now, "n1")
+	see := func(at time.Time, run string, more ...string) time.Time {
+		w.answered(0, sight{sent: at, received: at, info: master(append(more, "run_id", run)...), config: fence("0")}, at)
+		return w.nodes[0].StartedAfter
+	}
+	if got := see(now, "one"); !got.IsZero() {
+		t.Errorf("without an uptime: %s", got.Sub(now))
+	}
+	if got := see(now.Add(time.Minute), "two", "uptime_in_seconds", "50"); !got.Equal(now.Add(10*time.Second - uptimeBlur)) {
+		t.Errorf("by its uptime: %s", got.Sub(now))
+	}
+	if got := see(now.Add(61*time.Second), "two", "uptime_in_seconds", "0"); !got.Equal(now.Add(10*time.Second - uptimeBlur)) {
+		t.Errorf("of the same incarnation: %s", got.Sub(now))
+	}
+	if got := see(now.Add(62*time.Second), "three", "uptime_in_seconds", "0"); !got.Equal(now.Add(61 * time.Second)) {
+		t.Errorf("since the one before answered: %s", got.Sub(now))
+	}
+	if got := see(now.Add(63*time.Second), "four"); !got.Equal(now.Add(62 * time.Second)) {
+		t.Errorf("without an uptime, after another one: %s", got.Sub(now))
+	}
+}

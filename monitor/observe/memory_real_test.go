@@ -26,7 +26,7 @@ func TestAnEndlessScanIsGivenUp(t *testing.T) {
 			peak := labtest.HeapPeak(t)
 			m := watch(t, nodes, observe.Options{MaxMemory: 32 << 20, Timeout: 5 * time.Second})
 			s := until(t, m, "the endless one is given up", func(s *monitor.Snapshot) bool {
-				return slices.ContainsFunc(s.Nodes[2].Notes, func(n string) bool { return strings.Contains(n, "SCAN has no end") }) &&
+				return slices.ContainsFunc(s.Nodes[2].Notes, func(n string) bool { return strings.Contains(n, "SCAN does not end") }) &&
 					found(s, "limited-sight", "n3") && found(s, "locks-unread", "n3") == locks
 			})
 			if n := peak(); n > 96<<20 {

@@ -34,7 +34,9 @@ const (
 	publishEvery = 5 * time.Millisecond   // changes are collected for so long
 	refreshEvery = 250 * time.Millisecond // round trips, clocks: the numbers that always change
 	workMost     = 50 * time.Millisecond  // before a snapshot
+	workFirst    = 250 * time.Millisecond // before one of the first view, when all nodes are read
 	nudgeEvery   = 50 * time.Millisecond
+	beatEvery    = 250 * time.Millisecond // that this process runs
 	loadEvery    = 100 * time.Millisecond // snapshots before the first view is complete, but the first ones
 )
 
@@ -60,6 +62,7 @@ type Monitor struct {
 	isAssessed, isDecided bool // assessed, decided are closed
 
 	snapshot atomic.Pointer[monitor.Snapshot]
+	beat     atomic.Pointer[time.Time] // when this process was last known to run, see [Monitor.live]
 }
 
 // New makes a monitor; nothing is contacted before Run. It fails if there are
@@ -86,6 +89,8 @@ func New(nodes []*redlock.Node, opt Options) (*Monitor, error) {
 	for range nodes {
 		m.changes = append(m.changes, wire.NewChanges())
 	}
+	m.beat.Store(&m.world.base)
+	m.world.beat = func() time.Time { return *m.beat.Load() }
 	m.snapshot.Store(m.world.snapshot(time.Now(), 1))
 	return m, nil
 }
@@ -247,11 +252,11 @@ func (m *Monitor) read(i int, runID string, sent, received time.Time, rows []tab
 	return ok
 }
 
-// passed takes in how much of the keys of node i its full read has passed.
-func (m *Monitor) passed(i int, part float64) {
+// passed takes in how much of the keys of node i its full read of this epoch has passed.
+func (m *Monitor) passed(i int, epoch uint32, part float64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.world.nodes[i].passed(part)
+	m.world.passed(i, epoch, part)
 }
 
 // seed asks the other nodes for the first locks that one of them has found, so
@@ -273,11 +278,12 @@ func (m *Monitor) seed(i int, rows []table.Row) {
 // table asks for a snapshot if locks changed, and the nodes to confirm it if it
 // is not certain; m.mu is held.
 func (m *Monitor) table() {
-	if !m.world.table.Pending() {
+	now := time.Now()
+	if !m.world.table.Due(now) {
 		return
 	}
 	m.hurry()
-	if now := time.Now(); now.Sub(m.nudged) >= nudgeEvery {
+	if now.Sub(m.nudged) >= nudgeEvery {
 		m.nudged = now
 		for _, c := range m.changes {
 			wire.Poke(c.Wake)

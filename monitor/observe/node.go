@@ -51,6 +51,7 @@ type watch struct {
 	probed bool
 	base   monitor.NodeState // as the probe says
 	denied error             // why the scan may not look; nil: it may
+	told   time.Time         // when it said last whose incarnation it is
 	fails  int               // failed scans in a row
 	tried  bool              // a scan has ended, well or for good
 	db     int               // number of the database that holds the locks
@@ -88,7 +89,12 @@ func (w *watch) answered(s sight) (restarted bool) {
 		w.note(topic, note)
 	}
 	if s.info != nil {
+		was := w.RunID
 		restarted = w.readInfo(s.info)
+		if w.RunID != was {
+			w.StartedAfter = startedAfter(w.told, s.sent, s.info)
+		}
+		w.told = s.sent
 	}
 	if s.config != nil {
 		w.readConfig(s.config)
@@ -222,9 +228,6 @@ func keysOf(info map[string]string, db int, unknown int64) int64 {
 	return keys
 }
 
-// passed takes in how much of its keys a full read has passed.
-func (w *watch) passed(part float64) { w.Read = max(w.Read, part) }
-
 const (
 	// keysBelieved is how many keys a server may have.
 	keysBelieved = 1 << 30
@@ -256,7 +259,7 @@ func (w *watch) readConfig(config map[string]string) {
 	}
 	switch {
 	case w.MinReplicasToWrite < 0:
-		l := monitor.Limit{Text: "CONFIG unreadable: a fence is inferred from INFO, a hold cannot be told from it", Do: monitor.AdviceRights}
+		l := monitor.Limit{Text: "CONFIG unreadable: a fence is inferred from INFO, and a cordon looks the same there", Do: monitor.AdviceRights}
 		if w.Facts.ConfigMissing {
 			l.Do = "" // no right helps, see fenceDenied
 		}

@@ -4,18 +4,37 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"redlockctl/monitor/clock"
 )
 
 // Run watches until ctx ends and returns when all its goroutines have. It is
 // to be called once.
 func (m *Monitor) Run(ctx context.Context) {
 	var wg sync.WaitGroup
+	wg.Go(func() { m.live(ctx) })
 	for i := range m.nodes {
 		wg.Go(func() { m.probe(ctx, i) })
 		wg.Go(func() { m.scan(ctx, i) })
 	}
 	m.publishUntil(ctx)
 	wg.Wait()
+}
+
+// live gives signs of life until ctx ends. Those who wait for m.mu give none while somebody
+// works on very many locks, and yet this process was not stopped. After a stop no sign of life
+// hides it: it is told first.
+func (m *Monitor) live(ctx context.Context) {
+	for last := time.Now(); ctx.Err() == nil; sleep(ctx, beatEvery, nil) {
+		now := time.Now()
+		if now.Sub(last) > clock.OwnGap {
+			m.mu.Lock()
+			m.world.awake(now)
+			m.mu.Unlock()
+		}
+		last = time.Now()
+		m.beat.Store(&last)
+	}
 }
 
 // publishUntil publishes snapshots until ctx ends, and a last one then.
@@ -52,8 +71,8 @@ func (m *Monitor) publishUntil(ctx context.Context) {
 func (m *Monitor) due(last time.Time, least time.Duration) time.Time {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.world.done && !m.isSettled() {
-		least = publishEvery // the first whole view is waited for
+	if !m.isSettled() && !m.world.loading() {
+		least = publishEvery // all is read: the first whole view is waited for
 	}
 	soonest, due := last.Add(least), last.Add(max(least, refreshEvery))
 	if m.urgent {
@@ -72,17 +91,20 @@ func (m *Monitor) due(last time.Time, least time.Duration) time.Time {
 // not wait for all of it. It reports whether it stopped before the end, so that
 // a snapshot is not held up for long.
 func (m *Monitor) work() (more bool) {
-	begun := time.Now()
+	begun, most := time.Now(), workMost
 	for {
 		m.mu.Lock()
 		now := time.Now()
 		more = m.world.tick(now)
 		loading := m.world.loading()
+		if !m.world.done {
+			most = workFirst
+		}
 		m.hasten()
 		m.mu.Unlock()
 		// Before the first view is complete each lock changes with each node that is
 		// read: to assess it once in the end is enough.
-		if !more || loading || now.Sub(begun) >= workMost {
+		if !more || loading || now.Sub(begun) >= most {
 			return more && !loading
 		}
 	}

@@ -49,7 +49,7 @@ const (
 var errSuperseded = errors.New("the node restarted or is out of sight")
 
 // errMute ends a session whose feed gives no sign of life.
-var errMute = errors.New("no sign of life from the connection that tells of changes")
+var errMute = errors.New("no answer on the connection that reports changes")
 
 // errRetryFeed ends a session without a feed, to ask whether there is one now.
 var errRetryFeed = errors.New("time to ask for changes again")
@@ -388,7 +388,7 @@ func (l *follower) step(ctx context.Context) error {
 		return nil
 	})
 	if err == nil {
-		m.passed(l.node, f.part)
+		m.passed(l.node, f.epoch, f.part)
 		if f.pace != paceShare {
 			f.setPace(l.urgentPace())
 		}
@@ -494,7 +494,7 @@ func (f *fullRead) step(ctx context.Context, r *wire.Reader, s sought, count int
 			}
 			f.batch = f.batch[1:]
 		default:
-			f.batch = nil
+			f.batch = f.batch[:0]
 			if err := take(p.Sent, p.Received, p.Rows); err != nil {
 				return false, err
 			}
@@ -546,13 +546,18 @@ func passedBy(cursor uint64) float64 { return float64(bits.Reverse64(cursor)) / 
 // clients wait for long.
 type stride struct {
 	times int64         // as many as the setting says
+	most  int64         // of them, as far as is known by now
 	least time.Duration // that a step took
+	best  time.Duration // that one of as many keys took
+	tries int           // of them
 	fixed bool          // longer pages are more than a reply may bring
 }
 
 const (
-	strideMost = 16
-	strideWork = time.Millisecond // of a server for one step, and up to four of them
+	strideMost  = 16
+	strideWork  = time.Millisecond // of a server for one step, and up to four of them
+	strideLeast = 8                // steps before more keys are asked for: each may have waited for a processor or the network
+	strideSlow  = 64               // that were all slow, before fewer are
 )
 
 func (s *stride) count(setting int64) int64 { return setting * max(1, s.times) }
@@ -562,14 +567,23 @@ func (s *stride) took(d time.Duration) {
 	if s.fixed {
 		return
 	}
-	s.times = max(1, s.times)
+	if s.times == 0 {
+		s.times, s.most = 1, strideMost
+	}
+	if s.tries++; s.tries == 1 || d < s.best {
+		s.best = d
+	}
 	if s.least == 0 || d < s.least {
 		s.least = d
 	}
-	switch over := d - s.least; {
-	case over < max(strideWork, s.least/4):
-		s.times = min(2*s.times, strideMost)
-	case over > max(4*strideWork, s.least):
-		s.times = max(1, s.times/2)
+	switch over := s.best - s.least; {
+	case s.times < s.most && s.tries >= strideLeast && over < max(3*strideWork/2, s.least/4):
+		s.set(2 * s.times)
+	case s.times > 1 && over > max(4*strideWork, s.least) && s.tries >= strideSlow:
+		s.most = s.times / 2
+		s.set(s.most)
 	}
 }
+
+// set has steps be of so many keys.
+func (s *stride) set(times int64) { s.times, s.tries, s.best = times, 0, 0 }

@@ -84,3 +84,29 @@ func TestReadsInVainAreFewer(t *testing.T) {
 		t.Error("the pause does not follow from what was gone")
 	}
 }
+
+// A page of keys grows as long as that costs the server little. A step that was slow for another
+// reason (this machine or the network was busy) does not make the next ones short.
+func TestPagesAreAsLongAsTheServerBears(t *testing.T) {
+	for name, c := range map[string]struct {
+		perPage time.Duration // of the server, for as many keys as the setting says
+		want    int64
+	}{
+		"a fast server":      {100 * time.Microsecond, strideMost},
+		"a usual one":        {800 * time.Microsecond, 4},
+		"a slow one":         {10 * time.Millisecond, 2},
+		"far away, but fast": {0, strideMost},
+	} {
+		var s stride
+		for i := range 400 {
+			took := time.Millisecond + time.Duration(s.count(1))*c.perPage
+			if i%4 != 1 {
+				took += 30 * time.Millisecond // waited for a processor
+			}
+			s.took(took)
+		}
+		if got := s.count(1); got != c.want {
+			t.Errorf("%s: %d pages at once, not %d", name, got, c.want)
+		}
+	}
+}

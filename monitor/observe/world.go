@@ -29,6 +29,7 @@ type world struct {
 	events        eventLog
 	log           changeLog // of the snapshots
 	own           clock.Own
+	beat          func() time.Time    // the last sign of life of this process that needed no turn here
 	discontinuity clock.Discontinuity // the last of our own
 	findings      *finding.Findings
 	steps         []step          // the latest step of each node
@@ -45,7 +46,7 @@ type step struct {
 }
 
 func newWorld(nodes []*redlock.Node, opt Options, now time.Time) *world {
-	w := &world{opt: opt, quorum: redlock.Quorum(len(nodes)), base: now, wall: now.Round(0), steps: make([]step, len(nodes))}
+	w := &world{opt: opt, beat: func() time.Time { return now }, quorum: redlock.Quorum(len(nodes)), base: now, wall: now.Round(0), steps: make([]step, len(nodes))}
 	w.events.keep = opt.EventsKept
 	w.findings = finding.New(finding.Options{
 		Fences: opt.Fences, Meant: opt.Meant, MaxMemory: opt.MaxMemory,
@@ -262,8 +263,9 @@ func (w *world) allSettled(now time.Time) bool {
 			return false
 		}
 	}
-	if w.table.Pending() && w.table.Work(now, table.Slice) {
-		return false // the next tick will know
+	// Of many locks the rest is for the ticks: who tells of a node waits for this.
+	if w.table.Pending() && (w.table.Work(now, table.Slice/10) || w.table.Pending()) {
+		return false
 	}
 	if w.second.IsZero() && w.table.Doubtful() {
 		w.second, w.hasten = now, true
@@ -276,7 +278,12 @@ func (w *world) stepped(i int, by time.Duration, now time.Time) {
 	n := w.nodes[i]
 	w.steps[i] = step{now, by}
 	n.Facts.StepAt, n.Facts.StepBy = now, by
-	w.events.add(monitor.NodeEvent(now, monitor.LevelAlarm, "clock step", n.Name, "%s's clock was stepped by %s", n.Name, words.Signed(by)))
+	when := "early"
+	if by < 0 {
+		when = "late"
+	}
+	w.events.add(monitor.NodeEvent(now, monitor.LevelAlarm, "clock step", n.Name, "%s's clock was stepped by %s: the locks on it end %s %s",
+		n.Name, words.Signed(by), by.Abs().Round(time.Millisecond), when))
 	together := 0
 	for k, other := range w.nodes {
 		switch {
@@ -289,7 +296,7 @@ func (w *world) stepped(i int, by time.Duration, now time.Time) {
 	}
 	if together > 1 {
 		w.events.add(monitor.NodeEvent(now, monitor.LevelAlarm, "own clock", "",
-			"all clocks were stepped by %s at once: rather ours than theirs, or the time server that they share", words.Signed(by)))
+			"all clocks were stepped by %s at once: more likely our own clock, or the time server that they share", words.Signed(by)))
 	}
 }
 
@@ -314,6 +321,14 @@ func (w *world) read(i int, runID string, sent, received time.Time, rows []table
 	}
 	w.table.Read(i, sent, received, rows)
 	return true
+}
+
+// passed takes in how much of the keys of node i a full read of this epoch has passed: one that began
+// before sight was lost, or before what it read was doubted, says nothing of the next.
+func (w *world) passed(i int, epoch uint32, part float64) {
+	if n := w.nodes[i]; epoch == w.table.Epoch(i) {
+		n.Read = max(n.Read, part)
+	}
 }
 
 // told takes in that all changes of node i until then have been read. It tells
@@ -366,7 +381,7 @@ func (w *world) tick(now time.Time) (more bool) {
 	w.tellContacts(now)
 	budget := table.Slice
 	if w.loading() {
-		budget /= 4
+		budget /= 40
 		w.table.First(now, seedMost)
 	}
 	if more = w.table.Work(now, budget); !more {
@@ -407,6 +422,7 @@ func (w *world) snapshot(now time.Time, version uint64) *monitor.Snapshot {
 
 // awake takes note that this process runs.
 func (w *world) awake(now time.Time) {
+	w.own.Beat(w.beat().Sub(w.base))
 	if gap, stopped := w.own.Alive(now.Sub(w.base), clock.OwnGap+w.opt.ProbeEvery); stopped {
 		w.noteDiscontinuity(clock.Discontinuity{At: now, Gap: gap, Text: fmt.Sprintf("this process was stopped for %s", gap.Round(100*time.Millisecond))})
 	}
@@ -422,14 +438,15 @@ func (w *world) lookAtOwnClock(now time.Time) {
 }
 
 // noteDiscontinuity forgets what was measured before. The locks are read again: the
-// expiries that a suspended machine computed are too late.
+// expiries that a suspended machine computed are too late. Until that is done, how far
+// it is is told as at the start.
 func (w *world) noteDiscontinuity(t clock.Discontinuity) {
 	w.hasten = true
 	w.discontinuity = t
 	w.findings.Discontinued(t)
 	for i, n := range w.nodes {
 		n.clock = clock.Clock{}
-		n.RTTs = nil
+		n.RTTs, n.tried, n.Read = nil, false, 0
 		w.steps[i] = step{}
 		w.table.Doubt(i)
 	}
@@ -444,4 +461,4 @@ func (w *world) excused(err error, now time.Time) bool {
 }
 
 // errEndless ends a full read that brings more than a server can have.
-var errEndless = errors.New("SCAN has no end: it brings more keys than the server says it has")
+var errEndless = errors.New("SCAN does not end: it returns more keys than the server says it has")

@@ -1,9 +1,11 @@
 package observe
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -207,6 +209,12 @@ func TestNodesThatStepTogether(t *testing.T) {
 	if k := kinds(); k["clock step"] != 1 || k["own clock"] != 0 {
 		t.Error(k)
 	}
+	step := func(e monitor.Event) bool {
+		return e.Text.Raw() == "n1's clock was stepped by +1s: the locks on it end 1s early"
+	}
+	if !slices.ContainsFunc(w.events.latest(), step) {
+		t.Errorf("what the step means is not told: %v", w.events.latest())
+	}
 	offset[0] += time.Second
 	offset[1] += time.Second
 	for range 20 {
@@ -308,6 +316,32 @@ func TestAnExpiredLockGoesWithoutAScan(t *testing.T) {
 	})
 }
 
+// Work on very many locks may take long. Who waits for its end gives no sign of life, and yet
+// this process was not stopped.
+func TestLongWorkIsNoStop(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, err := New(nodes(t, "n1"), Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		go m.live(ctx)
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.world.tick(time.Now())
+		time.Sleep(10 * time.Second)
+		if m.world.tick(time.Now()); !m.world.discontinuity.At.IsZero() {
+			t.Errorf("%+v", m.world.discontinuity)
+		}
+		cancel()
+		synctest.Wait()
+		time.Sleep(10 * time.Second)
+		if m.world.tick(time.Now()); m.world.discontinuity.Gap < 9*time.Second {
+			t.Errorf("a stop is not seen: %+v", m.world.discontinuity)
+		}
+	})
+}
+
 // After this process was stopped, or its clock moved, nothing that was measured
 // before is believed, and a node that could not be heard is not down for that.
 func TestClockDiscontinuity(t *testing.T) {
@@ -351,6 +385,51 @@ func TestClockDiscontinuity(t *testing.T) {
 	}
 	if discontinuities != 1 {
 		t.Errorf("told %d times", discontinuities)
+	}
+}
+
+// After a clock discontinuity all is read again, and until then that is told as at the start; what a read
+// brings that began before it counts for nothing.
+func TestWhatADiscontinuityLeavesUnreadIsTold(t *testing.T) {
+	base := time.Now()
+	w := newTestWorld(t, base, "n1", "n2")
+	at := base
+	answer := func() {
+		at = at.Add(200 * time.Millisecond)
+		for i := range w.nodes {
+			w.answered(i, sight{sent: at, received: at, server: at.Round(0), info: master("run_id", fmt.Sprint(i)), config: fence("0")}, at)
+		}
+		w.tick(at)
+	}
+	read := func(i int) { w.scanned(i, fmt.Sprint(i), w.table.Epoch(i), at, at) }
+	told := func() (complete bool, nodes string) {
+		s := w.snapshot(at, 1)
+		r, _ := s.Reading()
+		return s.Complete, strings.Join(r.Nodes, " ")
+	}
+	answer()
+	read(0)
+	read(1)
+	if complete, nodes := told(); !complete || nodes != "" || !w.done {
+		t.Fatalf("at the start: complete %v, reading %q", complete, nodes)
+	}
+	began := w.table.Epoch(0) // of a read that is under way
+	at = at.Add(time.Minute)
+	answer()
+	w.passed(0, began, 1)
+	if complete, nodes := told(); complete || nodes != "n1 n2" {
+		t.Errorf("after it: complete %v, reading %q", complete, nodes)
+	}
+	if read(0); w.nodes[0].Read != 1 {
+		t.Errorf("n1 is read to %v", w.nodes[0].Read)
+	}
+	w.passed(1, w.table.Epoch(1), 0.5)
+	if complete, nodes := told(); complete || nodes != "n2" || w.nodes[1].Read != 0.5 {
+		t.Errorf("meanwhile: complete %v, reading %q", complete, nodes)
+	}
+	read(1)
+	if complete, nodes := told(); !complete || nodes != "" {
+		t.Errorf("in the end: complete %v, reading %q", complete, nodes)
 	}
 }
 

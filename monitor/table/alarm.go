@@ -78,7 +78,7 @@ var alarmTexts = map[monitor.LockState]string{
 	monitor.LockOrphaned: "orphaned copies, left behind by a client: they keep others out of those nodes until they expire",
 	monitor.LockOverTTL:  "a TTL longer than the cluster's maximum: a restart may forget it too early",
 	monitor.LockSplit:    "several tokens at once",
-	monitor.LockNoTTL:    "a copy without TTL: it never ends by itself",
+	monitor.LockNoTTL:    "a copy without TTL: it never expires",
 }
 
 // alarmText is what the state of the lock means.

@@ -46,7 +46,7 @@ func (t *Table) trackExtension(r *record, a *assessment) {
 	}
 	often := ""
 	if g.extensions > 1 {
-		often = fmt.Sprintf(" (%d times since that was last told)", g.extensions)
+		often = fmt.Sprintf(" (%d times since this was last reported)", g.extensions)
 	}
 	t.emit(t.grantEvent(r, a.holder, a.end, int(g.extensions), monitor.LockEvent(t.Time(a.now), monitor.LevelInfo, "extended", r.key(), "extended by %s: ends in %s%s", r.Tokens[a.holder].Prefix, left(a.end, a.now), often)))
 	g.extended, g.extensions = a.now, 0
@@ -197,7 +197,7 @@ const lostTold = 20
 func (t *Table) emitUntold(at time.Time) {
 	for i := range t.nodes {
 		if l := &t.nodes[i].lost; l.untold > 0 && t.Moment(at)-l.since >= packed.Moment(time.Second) {
-			t.emit(monitor.NodeEvent(at, monitor.LevelNotice, lostCopy, t.names[i], "%s: %s of held locks gone before their time, and not released",
+			t.emit(monitor.NodeEvent(at, monitor.LevelNotice, lostCopy, t.names[i], "%s: %s of held locks lost: gone before their TTL expired, and not released",
 				t.names[i], words.Count(l.untold, "more copy", "more copies")))
 			l.untold = 0
 		}

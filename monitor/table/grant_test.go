@@ -155,7 +155,7 @@ func TestLostCopiesAreToldWithinBounds(t *testing.T) {
 		r.pass(time.Second)
 	}
 	last := r.events[len(r.events)-1]
-	if len(r.events) != lostTold+1 || last.Node != "n2" || last.Text.Raw() != "n2: 4980 more copies of held locks gone before their time, and not released" {
+	if len(r.events) != lostTold+1 || last.Node != "n2" || last.Text.Raw() != "n2: 4980 more copies of held locks lost: gone before their TTL expired, and not released" {
 		t.Errorf("%d: %+v", len(r.events), last)
 	}
 	if e := r.events[0]; e.Kind != "lost copy" || e.Node != "n2" || e.Level != monitor.LevelNotice ||
@@ -180,7 +180,7 @@ func TestExtensionsAreToldOnceInAWhile(t *testing.T) {
 	if first := r.events[1].At.Sub(r.events[0].At); first > 2*time.Second {
 		t.Errorf("the first extension is told after %s", first)
 	}
-	if text := r.events[2].Text.Raw(); !strings.Contains(text, "(10 times since that was last told)") {
+	if text := r.events[2].Text.Raw(); !strings.Contains(text, "(10 times since this was last reported)") {
 		t.Error(text)
 	}
 }

@@ -1,6 +1,7 @@
 package table
 
 import (
+	"slices"
 	"time"
 
 	"redlockctl/internal/lockform"
@@ -46,9 +47,12 @@ func NewRow(key, typ string, pttl, length int64, prefix string) Row {
 // most.
 func (t *Table) Read(i int, sentAt, receivedAt time.Time, rows []Row) {
 	sent, received := t.Moment(sentAt), t.Moment(receivedAt)
+	found := t.lookUp(rows)
 	for k := range rows {
-		w := &rows[k]
-		r := t.records[w.Key]
+		w, r := &rows[k], found[k]
+		if r == nil || r.buried { // unless by an earlier row of the same key
+			r = t.records[w.Key]
+		}
 		var expires packed.Moment
 		if w.TTL >= 0 {
 			expires = sent + packed.Moment(w.TTL)
@@ -71,19 +75,8 @@ func (t *Table) Read(i int, sentAt, receivedAt time.Time, rows []Row) {
 		if r != nil && r.Copies[i].Have() && r.Copies[i].Sent > sent {
 			continue // a later read was faster
 		}
-		typ, isLock := t.TypeNumber(w.Type), w.Type == "string"
-		tok, shared := packed.Token{Prefix: w.Prefix, Length: w.Len}, false
-		if !isLock {
-			// Some libraries keep a lock in a hash.
-			if w.Prefix != "" {
-				f := lockform.Recognize(w.Key, w.Type, w.Prefix, w.Len, receivedAt)
-				isLock = f != nil && !f.Companion && !f.Shared
-				shared = f != nil && f.Shared
-			}
-			if !isLock && !shared {
-				tok = packed.Token{Length: w.Len}
-			}
-		}
+		typ := t.TypeNumber(w.Type)
+		tok, isLock := tokenOf(w, receivedAt)
 		if r == nil {
 			if !t.room.admits(int64(costKey+costCopy*len(t.nodes)+len(w.Key)+costToken+len(tok.Prefix)), isLock) {
 				t.nodes[i].refused.add(1, isLock)
@@ -118,11 +111,51 @@ func (t *Table) Read(i int, sentAt, receivedAt time.Time, rows []Row) {
 		}
 		r.Copies[i] = next
 		t.markDirty(r)
-		if t.weigh(r, r.foreign); t.room.bursts() {
+		if t.room.bursts() {
 			t.bury(r)
 			t.nodes[i].refused.add(1, true)
 		}
 	}
+}
+
+// tokenOf is the token of what was read, and reports whether it can be a lock. Some
+// libraries keep a lock in a hash.
+func tokenOf(w *Row, at time.Time) (tok packed.Token, isLock bool) {
+	tok = packed.Token{Prefix: w.Prefix, Length: w.Len}
+	if w.Type == "string" {
+		return tok, true
+	}
+	if w.Prefix != "" {
+		if f := lockform.Recognize(w.Key, w.Type, w.Prefix, w.Len, at); f != nil {
+			if isLock = !f.Companion && !f.Shared; isLock || f.Shared {
+				return tok, isLock
+			}
+		}
+	}
+	return packed.Token{Length: w.Len}, false
+}
+
+// lookUp are the records of rows; nil: there is none yet. Records lie far apart in memory, and to
+// reach all parts of one takes longer than the work on it. So they are reached here, one part
+// for all rows before the next part: a processor waits for several at once then, and not for one
+// after the other. That halves what a read costs.
+func (t *Table) lookUp(rows []Row) []*record {
+	found := t.found[:0]
+	for k := range rows {
+		found = append(found, t.records[rows[k].Key])
+	}
+	t.found = found
+	for _, r := range found {
+		if r != nil {
+			_ = r.Set.Tokens
+		}
+	}
+	for k, r := range found {
+		if r != nil {
+			_ = slices.Contains(r.Tokens, packed.Token{Prefix: rows[k].Prefix, Length: rows[k].Len})
+		}
+	}
+	return found
 }
 
 // dropVanished drops the copy of r on node i if it belongs to an earlier incarnation, or if

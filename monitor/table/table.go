@@ -36,6 +36,7 @@ type Table struct {
 	records map[string]*record
 	all     []*record     // in no order
 	dirty   []*record     // to be assessed
+	ordered int           // how many of them, the last ones, are in the order of their keys
 	waiting []*record     // perhaps not confirmed by all nodes; those without the mark are to be left out
 	asked   bool          // a node has confirmed something
 	askNext packed.Moment // when to look which of them that makes certain
@@ -45,6 +46,7 @@ type Table struct {
 	timers  timerQueue
 	groups  map[string]*group
 	room    room
+	found   []*record // of the rows that are being taken in
 
 	locks   *btree.BTreeG[*monitor.Lock]
 	counts  monitor.Counts
@@ -130,6 +132,7 @@ func (t *Table) token(r *record, i int, tok packed.Token) uint8 {
 	}
 	tok.Prefix = strings.Clone(tok.Prefix)
 	r.Tokens = append(r.Tokens, tok)
+	t.weigh(r, r.foreign)
 	return uint8(len(r.Tokens) - 1)
 }
 

@@ -357,7 +357,7 @@ func TestTheFirstViewIsNoNews(t *testing.T) {
 	if want := []string{"over max TTL", "no TTL"}; !slices.Equal(r.kinds(), want) {
 		t.Fatal(r.kinds())
 	}
-	if r.events[0].Key.Raw() != "long" || r.events[1].Text.Raw() != "20 locks: a copy without TTL: it never ends by itself" {
+	if r.events[0].Key.Raw() != "long" || r.events[1].Text.Raw() != "20 locks: a copy without TTL: it never expires" {
 		t.Error(r.events)
 	}
 	r.set("more", "a", 0, 0)

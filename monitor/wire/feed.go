@@ -7,13 +7,13 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
+	"redlockctl/internal/resp"
 	"redlockctl/monitor"
 	"redlockctl/redlock"
 )
@@ -91,7 +91,7 @@ func (f *Feed) start(ctx context.Context, prefixes []string) error {
 		{[]string{"HELLO", "3"}, '%', "no RESP3"},
 		{args, '+', "no CLIENT TRACKING"},
 	} {
-		if _, err := f.conn.Write(command(c.args...)); err != nil {
+		if _, err := f.conn.Write(resp.AppendCommand(nil, c.args...)); err != nil {
 			return err
 		}
 		switch kind, line, err := readAnswer(f.in); {
@@ -127,7 +127,7 @@ func (f *Feed) Ping(now time.Time) error {
 	if err := f.conn.SetWriteDeadline(now.Add(f.Timeout)); err != nil {
 		return err
 	}
-	_, err := f.conn.Write(command("PING"))
+	_, err := f.conn.Write(resp.AppendCommand(nil, "PING"))
 	return err
 }
 
@@ -257,21 +257,18 @@ func readHead(in *bufio.Reader) (kind byte, n int, line string, err error) {
 		}
 		return 0, 0, "", err
 	}
-	if len(b) < 3 || b[len(b)-2] != '\r' || len(b) > longestLine {
+	kind, length, text, err := resp.ParseHead(b[:len(b)-1])
+	switch {
+	case err != nil:
+		return 0, 0, "", fmt.Errorf("%w: %w", ErrBadPush, err)
+	case len(b) > longestLine || length > 512<<20:
 		return 0, 0, "", fmt.Errorf("%w: %.80q", ErrBadPush, b)
 	}
-	kind, rest := b[0], b[1:len(b)-2]
 	switch kind {
-	case '$', '*', '>', '%', '~', '=', '!':
-		n, err := strconv.Atoi(string(rest))
-		if err != nil || n < -1 || n > 512<<20 {
-			return 0, 0, "", fmt.Errorf("%w: a length of %.80q", ErrBadPush, rest)
-		}
-		return kind, n, "", nil
 	case '+', '-', ':', ',', '#', '(', '_':
-		return kind, 0, string(rest), nil
+		line = string(text)
 	}
-	return 0, 0, "", fmt.Errorf("%w: it begins with %q", ErrBadPush, kind)
+	return kind, int(length), line, nil
 }
 
 // readShort reads a short string.
@@ -357,16 +354,4 @@ func unexpected(err error) error {
 		return io.ErrUnexpectedEOF
 	}
 	return err
-}
-
-// command is a command as servers read it.
-func command(args ...string) []byte {
-	b := strconv.AppendInt([]byte{'*'}, int64(len(args)), 10)
-	for _, a := range args {
-		b = append(b, "\r\n$"...)
-		b = strconv.AppendInt(b, int64(len(a)), 10)
-		b = append(b, "\r\n"...)
-		b = append(b, a...)
-	}
-	return append(b, "\r\n"...)
 }

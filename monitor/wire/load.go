@@ -1,10 +1,9 @@
 package wire
 
 import (
-	"strconv"
-	"strings"
 	"time"
 
+	"redlockctl/internal/serverinfo"
 	"redlockctl/monitor/table"
 )
 
@@ -110,14 +109,8 @@ func (l *load) saw(total int64, ours spent, now time.Time) {
 // commandsOf is how many commands a server has processed, by INFO stats; −1: it does
 // not say.
 func commandsOf(info string) int64 {
-	_, rest, ok := strings.Cut(info, "total_commands_processed:")
-	if !ok {
-		return -1
+	if n, ok := serverinfo.Number(info, "total_commands_processed"); ok {
+		return n
 	}
-	line, _, _ := strings.Cut(rest, "\n")
-	n, err := strconv.ParseInt(strings.TrimSpace(line), 10, 64)
-	if err != nil {
-		return -1
-	}
-	return n
+	return -1
 }

@@ -5,15 +5,17 @@ import (
 	"crypto/sha1"
 	"encoding/hex"
 	"errors"
-	"redlockctl/internal/safetext"
-	"redlockctl/monitor"
-	"redlockctl/monitor/table"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"redlockctl/internal/resp"
+	"redlockctl/internal/safetext"
+	"redlockctl/internal/serverinfo"
+	"redlockctl/monitor"
+	"redlockctl/monitor/table"
 )
 
 // readScript reads type, PTTL, length and the first bytes of each key, in one
@@ -77,6 +79,7 @@ type Reader struct {
 	sha   string        // of the script
 	Note  monitor.Limit // what is missing in this mode
 	spent spent         // by all reads
+	rows  []table.Row   // of the last sweep; the next one writes over them
 	Load  load          // by others
 	// patient: it matters what others do.
 	Patient bool
@@ -106,14 +109,12 @@ func (r *Reader) RunID(ctx context.Context) (string, error) {
 	if err != nil && !Says(err, "NOPERM") {
 		return "", err
 	}
-	fields := map[string]string{}
-	ParseInfo(text, fields)
 	r.wire = newWire(r.raw, r.Timeout)
-	return fields["run_id"], nil
+	return safetext.Escape(serverinfo.Field(text, "run_id")), nil
 }
 
 // Sweep reads the rows of some keys and the next page of SCAN, in one round trip.
-// It is to be used while fast says so. refused is the answer of a server that
+// It is to be used while fast says so; the rows are there until the next one. refused is the answer of a server that
 // does not run the script as it was sent: the keys are to be read by read, which
 // finds out why. Now and then the server is asked how many commands it has processed.
 func (r *Reader) Sweep(ctx context.Context, keys []string, cursor uint64, pattern string, count int64) (p swept, err error) {
@@ -123,12 +124,12 @@ func (r *Reader) Sweep(ctx context.Context, keys []string, cursor uint64, patter
 	}
 	batches := slices.Collect(slices.Chunk(keys, BatchKeys))
 	for _, batch := range batches {
-		w.head(3 + len(batch))
-		w.arg(evalsha)
-		w.arg(r.sha)
-		w.arg(strconv.Itoa(len(batch)))
+		w.out = resp.AppendLen(w.out, 3+len(batch))
+		for _, arg := range []string{evalsha, r.sha, strconv.Itoa(len(batch))} {
+			w.out = resp.AppendArg(w.out, arg)
+		}
 		for _, key := range batch {
-			w.arg(key)
+			w.out = resp.AppendArg(w.out, key)
 		}
 	}
 	w.put("SCAN", strconv.FormatUint(cursor, 10), "MATCH", pattern, "COUNT", strconv.FormatInt(count, 10))
@@ -140,7 +141,8 @@ func (r *Reader) Sweep(ctx context.Context, keys []string, cursor uint64, patter
 	if err := w.send(ctx); err != nil {
 		return p, err
 	}
-	p.Rows = make([]table.Row, 0, len(keys))
+	p.Rows = slices.Grow(r.rows[:0], len(keys))
+	defer func() { r.rows = p.Rows }()
 	for _, batch := range batches {
 		rows, err := w.rows(p.Rows, batch)
 		switch {
@@ -315,10 +317,7 @@ func (r *Reader) readMulti(ctx context.Context, keys []string) ([]table.Row, err
 
 // ParseInfo adds the fields of an INFO answer to fields, made safe to show.
 func ParseInfo(text string, fields map[string]string) {
-	for line := range strings.Lines(text) {
-		line = strings.TrimRight(line, "\r\n")
-		if name, value, ok := strings.Cut(line, ":"); ok && !strings.HasPrefix(line, "#") {
-			fields[name] = safetext.Escape(value)
-		}
+	for name, value := range serverinfo.Fields(text) {
+		fields[name] = safetext.Escape(value)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"redlockctl/internal/resp"
 	"redlockctl/monitor/table"
 	"redlockctl/redlock"
 )
@@ -41,25 +42,7 @@ func newWire(conn net.Conn, timeout time.Duration) *wire {
 
 // put queues a command.
 func (w *wire) put(args ...string) {
-	w.head(len(args))
-	for _, a := range args {
-		w.arg(a)
-	}
-}
-
-// head begins a command of n arguments.
-func (w *wire) head(n int) {
-	w.out = append(w.out, '*')
-	w.out = strconv.AppendInt(w.out, int64(n), 10)
-	w.out = append(w.out, "\r\n"...)
-}
-
-func (w *wire) arg(a string) {
-	w.out = append(w.out, '$')
-	w.out = strconv.AppendInt(w.out, int64(len(a)), 10)
-	w.out = append(w.out, "\r\n"...)
-	w.out = append(w.out, a...)
-	w.out = append(w.out, "\r\n"...)
+	w.out = resp.AppendCommand(w.out, args...)
 }
 
 // send sends what is queued. The replies have to come within the timeout.
@@ -95,17 +78,10 @@ func (v value) long() bool { return v.kind == '$' && int64(len(v.text)) < v.n }
 // only its length is told.
 func (w *wire) next(most int) (value, error) {
 	for {
-		line, err := w.in.ReadSlice('\n')
+		kind, n, rest, err := resp.ReadHead(w.in)
 		if err != nil {
-			if errors.Is(err, bufio.ErrBufferFull) {
-				err = fmt.Errorf("%w: a line without end", redlock.ErrBadReply)
-			}
 			return value{}, unexpected(err)
 		}
-		if len(line) < 3 || line[len(line)-2] != '\r' {
-			return value{}, fmt.Errorf("%w: %.40q", redlock.ErrBadReply, line)
-		}
-		kind, rest := line[0], line[1:len(line)-2]
 		switch kind {
 		case '+':
 			return value{kind: '$', n: int64(len(rest)), text: string(rest)}, nil
@@ -114,15 +90,14 @@ func (w *wire) next(most int) (value, error) {
 		case '_':
 			return value{kind: '_'}, nil
 		case ':':
-			n, ok := integer(rest)
+			n, ok := resp.Number(rest)
 			if !ok {
-				return value{}, fmt.Errorf("%w: %.40q", redlock.ErrBadReply, line)
+				return value{}, fmt.Errorf("%w: a number of %.40q", redlock.ErrBadReply, rest)
 			}
 			return value{kind: ':', n: n}, nil
 		case '$', '=': // of a verbatim text the kind is left in it
-			n, ok := integer(rest)
 			switch {
-			case !ok || n < -1 || n > 512<<20:
+			case n > 512<<20:
 				return value{}, fmt.Errorf("%w: a length of %.40q", redlock.ErrBadReply, rest)
 			case n == -1:
 				return value{kind: '_'}, nil
@@ -132,17 +107,15 @@ func (w *wire) next(most int) (value, error) {
 			text, err := w.bulk(int(n))
 			return value{kind: '$', n: n, text: text}, err
 		case '*', '~':
-			n, ok := integer(rest)
 			switch {
-			case !ok || n < -1 || n > wireItems:
+			case n > wireItems:
 				return value{}, fmt.Errorf("%w: a length of %.40q", redlock.ErrBadReply, rest)
 			case n == -1:
 				return value{kind: '_'}, nil
 			}
 			return value{kind: '*', n: n}, nil
 		case '>': // told unasked, between replies
-			n, ok := integer(rest)
-			if !ok || n < 0 || n > 64 {
+			if n < 0 || n > 64 {
 				return value{}, fmt.Errorf("%w: a push of %.40q", redlock.ErrBadReply, rest)
 			}
 			for range n {
@@ -154,28 +127,6 @@ func (w *wire) next(most int) (value, error) {
 			return value{}, fmt.Errorf("%w: it begins with %q", redlock.ErrBadReply, kind)
 		}
 	}
-}
-
-// integer is what strconv.ParseInt says of most replies, without a string.
-func integer(b []byte) (n int64, ok bool) {
-	digits := b
-	if len(b) > 0 && b[0] == '-' {
-		digits = b[1:]
-	}
-	if len(digits) == 0 || len(digits) > 18 {
-		n, err := strconv.ParseInt(string(b), 10, 64)
-		return n, err == nil
-	}
-	for _, c := range digits {
-		if c < '0' || c > '9' {
-			return 0, false
-		}
-		n = 10*n + int64(c-'0')
-	}
-	if len(digits) < len(b) {
-		n = -n
-	}
-	return n, true
 }
 
 // bulk reads a text of n bytes and the end of its line.

@@ -192,9 +192,9 @@ func (m *Desk) WhyNoAction() string {
 	case m.Actions == nil:
 		return "there is nothing here to act with"
 	case m.Actions.ReadOnly():
-		return "read-only: acts are refused"
+		return "read-only: actions are refused"
 	case m.Busy > 0:
-		return "an act is still running"
+		return "an action is still running"
 	}
 	return ""
 }

@@ -9,7 +9,6 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"redlockctl/internal/view"
-	"redlockctl/redlock"
 	"redlockctl/tui/input"
 	"redlockctl/tui/page"
 	"redlockctl/tui/styles"
@@ -44,7 +43,7 @@ func (f *field) Choose(text string) {
 func (f *field) line(st *styles.Styles, w int, focused bool) string {
 	switch {
 	case f.Choices == nil && focused:
-		return f.View(st, w)
+		return st.Typed(f.View(&st.Glyphs, w))
 	case f.Choices == nil:
 		return st.Cut(st.Whole(f.String()), w)
 	case focused:
@@ -86,17 +85,6 @@ type step struct {
 	name string // safe to show
 	run  func(context.Context) Outcome
 	end  *Outcome // nil: not yet
-}
-
-// Outcome is how a step ended.
-type Outcome struct {
-	what  string // "force-release orders:42", safe to show
-	words map[redlock.Status]string
-	nodes []redlock.NodeResult
-	err   error
-	done  string   // what to say where there is no error
-	also  []string // what became of further keys of the lock, safe to show
-	apply func()   // what it changes here, in the program's goroutine; nil: nothing
 }
 
 // oneStep is a dialog's only step.
@@ -197,14 +185,6 @@ func (d *Dialog) Box(st *styles.Styles, w, h int, now time.Time) []string {
 	return title.Box(st, lines, w, len(lines)+2)
 }
 
-// indented is a text in lines of w cells, with a blank at both ends.
-func indented(text string, w, indent int) (lines []string) {
-	for _, l := range styles.Wrap(text, w-2, indent) {
-		lines = append(lines, " "+l)
-	}
-	return lines
-}
-
 // form is the fields, one a line.
 func (d *Dialog) form(st *styles.Styles, w int) (lines []string) {
 	label := 0
@@ -246,4 +226,71 @@ func (d *Dialog) hint(st *styles.Styles, w int, now time.Time) string {
 	default:
 		return st.Warn.Of(st.Cut(missing, w))
 	}
+}
+
+// counts are how many of several locks failed, and how many had ended before.
+func (d *Dialog) counts() (failed, gone int) {
+	for _, s := range d.steps {
+		switch {
+		case s.end == nil || s.end.err == nil:
+		case s.end.gone():
+			gone++
+		default:
+			failed++
+		}
+	}
+	return failed, gone
+}
+
+// summary sums the results for several locks up.
+func (d *Dialog) summary(st *styles.Styles) (*styles.Paint, string) {
+	failed, gone := d.counts()
+	text := view.Plural(d.at-failed-gone, "lock") + " " + d.Did
+	p, glyph := &st.Good, st.On
+	if gone > 0 {
+		text += ", " + view.Count(gone) + " had ended by then"
+	}
+	if failed > 0 {
+		text += ", " + view.Count(failed) + " failed"
+		p, glyph = &st.Bad, st.Off
+	}
+	if left := len(d.steps) - d.at; left > 0 {
+		text += ", " + view.Count(left) + " left as they are"
+		if failed == 0 {
+			p, glyph = &st.Warn, st.Half
+		}
+	}
+	return p, glyph + " " + text
+}
+
+// progress is the results for several locks so far, in the order of the names.
+func (d *Dialog) progress(st *styles.Styles, w int) (out []string) {
+	name := 4
+	for _, s := range d.steps {
+		name = max(name, min(w/3, view.Width(s.name)))
+	}
+	for i, s := range d.steps {
+		glyph, p, text := st.BareMajority, styles.Paint{}, "not begun"
+		switch {
+		case s.end == nil && i == d.at && d.running():
+			glyph, p, text = st.Wait, st.Info, "working"+st.Ellipsis
+		case s.end == nil && d.running():
+			return out // what is still to come has nothing to tell
+		case s.end == nil:
+		case s.end.gone():
+			text = "it had ended: nothing of this token was left"
+		case s.end.err != nil:
+			glyph, p, text = st.Off, st.Bad, st.Whole(s.end.err.Error())
+		default:
+			glyph, p, text = st.On, st.Good, s.end.done
+			if silent := s.end.silent(st); silent != "" {
+				glyph, p, text = st.Half, st.Warn, text+"; "+silent
+			}
+		}
+		if s.end != nil {
+			text = strings.Join(append([]string{text}, s.end.also...), "; ")
+		}
+		out = append(out, hanging(" "+p.Of(glyph)+" "+st.Pad(s.name, name)+"  ", text, w)...)
+	}
+	return out
 }

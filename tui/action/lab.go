@@ -26,7 +26,7 @@ func (m *Desk) WhyNoLab(action string) string {
 	case m.Lab.Cannot(action) != "":
 		return "this lab cannot: " + m.Lab.Cannot(action)
 	case m.Busy > 0:
-		return "an act is still running"
+		return "an action is still running"
 	case action == "clients":
 		return ""
 	}
@@ -59,8 +59,8 @@ var LabActions = map[string]labAction{
 	},
 	"flush": {
 		"lost votes without a restart",
-		"it forgets every lock while it runs, as by FLUSHALL: unlike a restart no boot fence closes it",
-		"its locks are gone, and nothing closed it", Lab.FlushNode,
+		"it forgets every lock while it runs, as by FLUSHALL: unlike a restart no boot fence keeps it out",
+		"its locks are gone, and nothing fenced it", Lab.FlushNode,
 	},
 	"skew":    {Shows: "a clock that jumps: copies that end too early or too late"},
 	"clients": {Shows: "that leak, overstay or split locks"},

@@ -11,47 +11,24 @@ import (
 	"redlockctl/restartguard"
 )
 
+// nodeStates are why a node in one of these states is not acted on; "": it is.
+type nodeStates map[monitor.NodeState]string
+
 func (m *Desk) WhyNoCordon() string {
-	return m.whyNotNode(func(n monitor.NodeState) string {
-		switch n {
-		case monitor.NodeServing, monitor.NodeFenced:
-			return ""
-		case monitor.NodeCordoned:
-			return "is cordoned already"
-		}
-		return "cannot be cordoned: " + n.String()
-	})
+	return m.whyNotNode("cannot be cordoned: ", nodeStates{monitor.NodeServing: "", monitor.NodeFenced: "", monitor.NodeCordoned: "is cordoned already"})
 }
 
 func (m *Desk) WhyNoUncordon() string {
-	return m.whyNotNode(func(n monitor.NodeState) string {
-		switch n {
-		case monitor.NodeCordoned:
-			return ""
-		case monitor.NodeFenced:
-			return "is not cordoned but fenced: J lets it rejoin early"
-		}
-		return "is not cordoned: " + n.String()
-	})
+	return m.whyNotNode("is not cordoned: ", nodeStates{monitor.NodeCordoned: "", monitor.NodeFenced: "is not cordoned but fenced: J lets it rejoin early"})
 }
 
 func (m *Desk) WhyNoRejoin() string {
-	return m.whyNotNode(func(n monitor.NodeState) string {
-		switch n {
-		case monitor.NodeFenced:
-			return ""
-		case monitor.NodeServing:
-			return "is serving already"
-		case monitor.NodeCordoned:
-			return "is cordoned: U uncordons it"
-		}
-		return "cannot rejoin: " + n.String()
-	})
+	return m.whyNotNode("cannot rejoin: ", nodeStates{monitor.NodeFenced: "", monitor.NodeServing: "is serving already", monitor.NodeCordoned: "is cordoned: U uncordons it"})
 }
 
-// whyNotNode is why the node under the cursor cannot be done something to; of its
-// state says why that one is in the way.
-func (m *Desk) whyNotNode(of func(monitor.NodeState) string) string {
+// whyNotNode is why the node under the cursor is not acted on: what says knows of its state, or
+// that it is in another one.
+func (m *Desk) whyNotNode(other string, says nodeStates) string {
 	if why := m.WhyNoAction(); why != "" {
 		return why
 	}
@@ -62,7 +39,11 @@ func (m *Desk) whyNotNode(of func(monitor.NodeState) string) string {
 	if n == nil {
 		return "the node is gone"
 	}
-	if why := of(n.State); why != "" {
+	why, known := says[n.State]
+	switch {
+	case !known:
+		return m.St.Whole(n.Name) + " " + other + n.State.String()
+	case why != "":
 		return m.St.Whole(n.Name) + " " + why
 	}
 	return ""
@@ -77,7 +58,7 @@ func (m *Desk) AskCordon() tea.Cmd {
 		if n := m.latestNode(name); n != nil && n.State == monitor.NodeServing {
 			serving--
 		}
-		left := fmt.Sprintf("%d of %d nodes go on serving, the quorum is %d", serving, c.N, c.Quorum)
+		left := fmt.Sprintf("%d of %d nodes keep serving, the quorum is %d", serving, c.N, c.Quorum)
 		if serving < c.Quorum {
 			left = m.St.Bad.Of(left + ": NOTHING can be locked any more")
 		}

@@ -11,6 +11,17 @@ import (
 	"redlockctl/tui/styles"
 )
 
+// Outcome is how a step ended.
+type Outcome struct {
+	what  string // "force-release orders:42", safe to show
+	words map[redlock.Status]string
+	nodes []redlock.NodeResult
+	err   error
+	done  string   // what to say where there is no error
+	also  []string // what became of further keys of the lock, safe to show
+	apply func()   // what it changes here, in the program's goroutine; nil: nothing
+}
+
 // partly reports whether an action that failed did something all the same.
 func (o *Outcome) partly() bool {
 	return slices.ContainsFunc(o.nodes, func(n redlock.NodeResult) bool { return n.Status == redlock.StatusOK })
@@ -31,7 +42,7 @@ func (o *Outcome) silent(st *styles.Styles) string {
 	if names == nil {
 		return ""
 	}
-	return "a copy may live on " + strings.Join(names, ", ")
+	return "a copy may remain " + strings.Join(names, ", ")
 }
 
 // lines tell what happened, on each node.
@@ -98,7 +109,7 @@ func nodeResult(st *styles.Styles, n redlock.NodeResult, words map[redlock.Statu
 		parts = append(parts, s)
 	}
 	if left := n.MayLiveUntil.Sub(now); !n.MayLiveUntil.IsZero() && left > 0 {
-		parts = append(parts, "a copy may live there until "+view.Clock(n.MayLiveUntil)+" ("+view.Remaining(left)+")")
+		parts = append(parts, "a copy may remain there until "+view.Clock(n.MayLiveUntil)+" ("+view.Remaining(left)+")")
 	}
 	if n.Err != nil {
 		parts = append(parts, st.Whole(n.Err.Error()))
@@ -114,7 +125,7 @@ func nodeResult(st *styles.Styles, n redlock.NodeResult, words map[redlock.Statu
 }
 
 // missingRight is what to do about a user that must not do what was asked.
-const missingRight = "redlockctl config acl operator prints the rights that its user needs, unless its guard has closed it"
+const missingRight = "redlockctl config acl operator prints the rights that its user needs, unless its guard has fenced it"
 
 // hanging is a text behind a head, its further lines below its first.
 func hanging(head, text string, w int) (lines []string) {
@@ -128,69 +139,10 @@ func hanging(head, text string, w int) (lines []string) {
 	return lines
 }
 
-// counts are how many of several locks failed, and how many had ended before.
-func (d *Dialog) counts() (failed, gone int) {
-	for _, s := range d.steps {
-		switch {
-		case s.end == nil || s.end.err == nil:
-		case s.end.gone():
-			gone++
-		default:
-			failed++
-		}
+// indented is a text in lines of w cells, with a blank at both ends.
+func indented(text string, w, indent int) (lines []string) {
+	for _, l := range styles.Wrap(text, w-2, indent) {
+		lines = append(lines, " "+l)
 	}
-	return failed, gone
-}
-
-// summary sums the results for several locks up.
-func (d *Dialog) summary(st *styles.Styles) (*styles.Paint, string) {
-	failed, gone := d.counts()
-	text := view.Plural(d.at-failed-gone, "lock") + " " + d.Did
-	p, glyph := &st.Good, st.On
-	if gone > 0 {
-		text += ", " + view.Count(gone) + " had ended by then"
-	}
-	if failed > 0 {
-		text += ", " + view.Count(failed) + " failed"
-		p, glyph = &st.Bad, st.Off
-	}
-	if left := len(d.steps) - d.at; left > 0 {
-		text += ", " + view.Count(left) + " left as they are"
-		if failed == 0 {
-			p, glyph = &st.Warn, st.Half
-		}
-	}
-	return p, glyph + " " + text
-}
-
-// progress is the results for several locks so far, in the order of the names.
-func (d *Dialog) progress(st *styles.Styles, w int) (out []string) {
-	name := 4
-	for _, s := range d.steps {
-		name = max(name, min(w/3, view.Width(s.name)))
-	}
-	for i, s := range d.steps {
-		glyph, p, text := st.BareMajority, styles.Paint{}, "not begun"
-		switch {
-		case s.end == nil && i == d.at && d.running():
-			glyph, p, text = st.Wait, st.Info, "working"+st.Ellipsis
-		case s.end == nil && d.running():
-			return out // what is still to come has nothing to tell
-		case s.end == nil:
-		case s.end.gone():
-			text = "it had ended: nothing of this token was left"
-		case s.end.err != nil:
-			glyph, p, text = st.Off, st.Bad, st.Whole(s.end.err.Error())
-		default:
-			glyph, p, text = st.On, st.Good, s.end.done
-			if silent := s.end.silent(st); silent != "" {
-				glyph, p, text = st.Half, st.Warn, text+"; "+silent
-			}
-		}
-		if s.end != nil {
-			text = strings.Join(append([]string{text}, s.end.also...), "; ")
-		}
-		out = append(out, hanging(" "+p.Of(glyph)+" "+st.Pad(s.name, name)+"  ", text, w)...)
-	}
-	return out
+	return lines
 }

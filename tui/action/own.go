@@ -91,7 +91,7 @@ func (m *Desk) LookAfter() {
 		name := m.St.Escape(key, 40)
 		switch {
 		case g.state == redlock.Lost:
-			why := "its validity is over"
+			why := "its validity has ended"
 			if err := g.Kept.Err(); err != nil {
 				why = err.Error()
 			}
@@ -99,7 +99,7 @@ func (m *Desk) LookAfter() {
 			g.Kept = nil
 		case g.state == redlock.Released:
 			if end := g.Kept.Terms().End; !end.IsZero() && !m.Now().Before(end) {
-				m.Say(m.St.Info, name+", kept here, was released: its time is over")
+				m.Say(m.St.Info, name+", kept here, was released: its time has ended")
 			}
 			g.Kept = nil
 		case g.state != before && g.state == redlock.Uncertain:
@@ -124,7 +124,7 @@ func (m *Desk) KeptLines(w int) (lines []string) {
 		if more := len(m.Losses) - 1; more > 0 {
 			text += " and " + view.Count(more) + " before"
 		}
-		text += ", kept here: whatever was done under it must stop " + st.Sep + " esc: seen " + st.Sep + " " + st.Whole(l.why)
+		text += ", kept here: whatever was done under it must stop " + st.Sep + " esc: close " + st.Sep + " " + st.Whole(l.why)
 		lines = append(lines, st.Bad.Of(st.Pad(text, w)))
 	}
 	kept := m.keptGrants()
@@ -295,7 +295,7 @@ func (m *Desk) WhyNoExtend() string {
 	case g.Kept != nil:
 		return "it is kept: it is extended until r releases it"
 	case !m.Now().Before(g.Until):
-		return "its validity is over: release it, and acquire it anew"
+		return "its validity has ended: release it, and acquire it anew"
 	}
 	return ""
 }
@@ -322,7 +322,7 @@ func (m *Desk) AskExtend() tea.Cmd {
 		Fields: []*field{span},
 		check: func() string {
 			if !m.Now().Before(g.Until) {
-				return "its validity is over: esc, release it, and acquire it anew"
+				return "its validity has ended: esc, release it, and acquire it anew"
 			}
 			_, why := parse()
 			return why
@@ -412,7 +412,7 @@ func (m *Desk) AskRelease() tea.Cmd {
 
 func (m *Desk) WhyNoQuit() string {
 	if m.Busy > 0 {
-		return "an act is still running: wait for it, or ctrl+c"
+		return "an action is still running: wait for it, or ctrl+c"
 	}
 	return ""
 }

@@ -73,9 +73,9 @@ func (m *Desk) askSeveral(a lockAct, keys []string) tea.Cmd {
 			case a.reasoned && why() == "":
 				return noReason
 			case typed.String() == "":
-				return "how many are they? type \"" + want + "\""
+				return "how many are there? type \"" + want + "\""
 			case strings.Trim(typed.String(), `"`) != want:
-				return "that is not how many they are: type \"" + want + "\""
+				return "that is not how many there are: type \"" + want + "\""
 			}
 			return ""
 		},

@@ -344,23 +344,7 @@ func (m *Desk) takeFacts(way operator.Way, t target, opened operator.Plan) []str
 			effect, risk = plan.Effect, plan.Risk
 		}
 	}
-	out := []string{st.Fact("Held by", m.heldBy(t, l))}
-	if w := m.Answers[t.token]; w != nil && !several {
-		later := max(0, m.Now().Sub(w.At))
-		out = append(out, st.Fact("Owner", view.WhoHeadline(w)+", asked "+view.Age(later)+" ago"))
-		if life := view.WhoLiveness(w, later); life != "" {
-			out = append(out, st.Fact("Alive", life))
-		}
-		for _, f := range view.WhoFind(&view.Context{Glyphs: &st.Glyphs}, w) {
-			out = append(out, st.Fact(f.Label, f.Text))
-		}
-	}
-	if ctx := (&view.Context{Glyphs: &st.Glyphs, Snap: m.Latest, Now: m.Now()}); l != nil && view.LeftBehind(ctx, l) {
-		m.Lock.Watch(t.keys[0]) // so that the record is asked
-		for _, f := range m.Lock.Maker(ctx, l) {
-			out = append(out, st.Fact(f.Label, f.Text))
-		}
-	}
+	out := append([]string{st.Fact("Held by", m.heldBy(t, l))}, m.ownerFacts(t, l, several)...)
 	if several {
 		for i, c := range opened.Tokens {
 			label := ""
@@ -378,10 +362,7 @@ func (m *Desk) takeFacts(way operator.Way, t target, opened operator.Plan) []str
 	if risk != "" {
 		out = append(out, st.Fact("Risk", st.Warn.Of(st.Our(risk))))
 	}
-	if several {
-		lacks = ""
-	}
-	if lacks != "" {
+	if lacks != "" && !several {
 		out = append(out, st.Fact("Else", lacks))
 	}
 	if n := len(t.keys); n > 1 {
@@ -394,20 +375,46 @@ func (m *Desk) takeFacts(way operator.Way, t target, opened operator.Plan) []str
 	if m.Answers[t.token] == nil && way == operator.ForceRelease && !several {
 		out = append(out, st.Fact("Alive", "not asked: esc, then w says whether its holder is alive, silent or gone"))
 	}
-	if l == nil {
-		return out
-	}
-	if f := l.Form; f != nil {
-		made := st.Whole(f.Library)
-		if !f.Owner.Empty() && f.Owner.Raw() != t.token {
-			made += ", " + st.Text(f.Owner, 40)
-		}
-		if f.TakingAway != "" {
-			made += ": " + st.Whole(f.TakingAway)
-		}
-		out = append(out, st.Fact("Made by", made))
+	if l != nil && l.Form != nil {
+		out = append(out, st.Fact("Made by", m.madeBy(l, t.token)))
 	}
 	return out
+}
+
+// ownerFacts are what was answered and what is recorded of who holds the lock of a target, or
+// left it behind; several: more tokens than one have copies.
+func (m *Desk) ownerFacts(t target, l *monitor.Lock, several bool) (out []string) {
+	ctx := &view.Context{Glyphs: &m.St.Glyphs, Snap: m.Latest, Now: m.Now()}
+	if w := m.Answers[t.token]; w != nil && !several {
+		later := max(0, m.Now().Sub(w.At))
+		out = append(out, m.St.Fact("Owner", view.WhoHeadline(w)+", asked "+view.Age(later)+" ago"))
+		if life := view.WhoLiveness(w, later); life != "" {
+			out = append(out, m.St.Fact("Alive", life))
+		}
+		for _, f := range view.WhoFind(ctx, w) {
+			out = append(out, m.St.Fact(f.Label, f.Text))
+		}
+	}
+	if l != nil && view.LeftBehind(ctx, l) {
+		m.Lock.Watch(t.keys[0]) // so that the record is asked
+		for _, f := range m.Lock.Holders.Maker(ctx, l) {
+			out = append(out, m.St.Fact(f.Label, f.Text))
+		}
+	}
+	return out
+}
+
+// madeBy is the library that made a lock, and what taking it away means there.
+func (m *Desk) madeBy(l *monitor.Lock, token string) string {
+	f := l.Form
+	made := m.St.Whole(f.Library)
+	if !f.Owner.Empty() && f.Owner.Raw() != token {
+		made += ", " + m.St.Text(f.Owner, 40)
+	}
+	if f.TakingAway != "" {
+		made += ": " + m.St.Whole(f.TakingAway)
+	}
+	return made
 }
 
 // copyFacts says which nodes have copies of the lock and for how long, and what

@@ -1,4 +1,5 @@
-// Package input is one line of text that a person types.
+// Package input is one line of text that a person types: its letters, what it may become, and
+// what was typed before.
 package input
 
 import (
@@ -10,7 +11,6 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"redlockctl/internal/view"
-	"redlockctl/tui/styles"
 )
 
 // Longest bounds, in characters, what a paste may put into a line.
@@ -83,22 +83,21 @@ func (l *Line) Paste(s string) {
 	l.text, _ = l.text.Update(tea.PasteMsg{Content: s})
 }
 
-// View draws the line with its cursor in at most w cells; the part around the
-// cursor stays in sight. What was pasted is as untrusted as what was read, so the
-// text input does not draw it itself.
-func (l *Line) View(st *styles.Styles, w int) string {
+// View is the line before its cursor, at it and after it in at most w cells; the part
+// around the cursor stays in sight. What was pasted is as untrusted as what was read, so
+// the text input does not draw it itself.
+func (l *Line) View(g *view.Glyphs, w int) (before, at, after string) {
 	if w < 2 {
-		return ""
+		return "", "", ""
 	}
 	runes, pos := []rune(l.text.Value()), l.text.Position()
-	before := st.Whole(string(runes[:pos]))
-	at, after := " ", ""
+	before, at = g.Whole(string(runes[:pos])), " "
 	if pos < len(runes) {
-		at, after = st.Whole(string(runes[pos])), st.Whole(string(runes[pos+1:]))
+		at, after = g.Whole(string(runes[pos])), g.Whole(string(runes[pos+1:]))
 	}
 	if room := w - view.Width(at); view.Width(before) > room {
 		before = view.CutLeft(before, room)
 	}
-	after = st.Cut(after, w-view.Width(before)-view.Width(at))
-	return before + st.Cursor.Of(at) + after
+	after = g.Cut(after, w-view.Width(before)-view.Width(at))
+	return before, at, after
 }

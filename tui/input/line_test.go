@@ -51,7 +51,7 @@ func TestLine(t *testing.T) {
 	for _, pos := range []int{0, 5, Longest} {
 		l.text.SetCursor(pos)
 		for w := range 30 {
-			if s := l.View(&st, w); view.Width(s) > max(w, 0) && w >= 8 {
+			if s := st.Typed(l.View(&st.Glyphs, w)); view.Width(s) > max(w, 0) && w >= 8 {
 				t.Errorf("%d cells of %d: %q", view.Width(s), w, s)
 			} else if strings.ContainsRune(s, '\u202e') {
 				t.Error("a pasted bidi control is drawn raw")

@@ -19,49 +19,47 @@ type heldBy struct {
 // bandEvery is how often the holders are asked for anew.
 const bandEvery = 10 * time.Second
 
-// Asks is the lock whose holders are to be read from a record; "": none is.
-func (m *lockFacts) Asks(now time.Time) string {
-	key := m.Watched.key
-	if !m.Watched.on || key == m.heldBy.key && now.Sub(m.heldBy.asked) < bandEvery {
-		return ""
+// due reports whether the holders of a lock are to be read now.
+func (h *heldBy) due(key string, now time.Time) bool {
+	if key == h.key && now.Sub(h.asked) < bandEvery {
+		return false
 	}
-	if key != m.heldBy.key {
-		m.heldBy = heldBy{key: key}
+	if key != h.key {
+		*h = heldBy{key: key}
 	}
-	m.heldBy.asked = now
-	return key
+	h.asked = now
+	return true
 }
 
-// Held takes in the holders of a lock, and since when they are recorded.
-func (m *lockFacts) Held(key string, grants []view.GrantDoc, from time.Time) {
-	if key == m.heldBy.key {
-		m.heldBy.grants, m.heldBy.from = grants, from
+// Take takes in the holders of a lock, and since when they are recorded.
+func (h *heldBy) Take(key string, grants []view.GrantDoc, from time.Time) {
+	if key == h.key {
+		h.grants, h.from = grants, from
 	}
 }
 
 // Maker is what is recorded of who left an orphaned lock behind.
-func (m *lockFacts) Maker(ctx *view.Context, l *monitor.Lock) []view.Fact {
-	if m.heldBy.key != l.Key.Raw() {
+func (h *heldBy) Maker(ctx *view.Context, l *monitor.Lock) []view.Fact {
+	if h.key != l.Key.Raw() {
 		return nil
 	}
-	return view.MakerFacts(ctx, l, m.heldBy.grants)
+	return view.MakerFacts(ctx, l, h.grants)
 }
 
-// bandLines is who held the lock lately, on one axis of time.
-func (m *lockFacts) bandLines(w int) []string {
-	h := &m.heldBy
-	if h.key != m.Watched.key || len(h.grants) == 0 {
+// lines is who held a lock lately, on one axis of time.
+func (h *heldBy) lines(p *Screen, key string, w int) []string {
+	if h.key != key || len(h.grants) == 0 {
 		return nil
 	}
-	length := view.BandLength(h.grants, h.from, m.Now)
-	band := view.Band{From: m.Now.Add(-length), To: m.Now, Grants: h.grants}
+	length := view.BandLength(h.grants, h.from, p.Now)
+	band := view.Band{From: p.Now.Add(-length), To: p.Now, Grants: h.grants}
 	said := "  last " + view.Age(length)
 	line := ""
-	for _, part := range band.Line(m.context(), w-styles.FactIndent-view.Width(said)-2) {
-		line += m.St.Paint(part.Tone).Of(part.Text)
+	for _, part := range band.Line(p.context(), w-styles.FactIndent-view.Width(said)-2) {
+		line += p.St.Paint(part.Tone).Of(part.Text)
 	}
 	if line == "" {
 		return nil
 	}
-	return []string{" " + m.St.Fact("Holders", line+m.St.Dim.Of(said))}
+	return []string{" " + p.St.Fact("Holders", line+p.St.Dim.Of(said))}
 }

@@ -10,7 +10,7 @@ import (
 
 // Header is the first line of the screen: which cluster, and on the right what it is;
 // where no line below says the verdict, that instead.
-func (p *Set) Header(on Kind) string {
+func (p *Screen) Header(on Kind) string {
 	st, ctx, w := p.St, p.context(), p.W
 	c := &p.Shown.Cluster
 	name := st.Escape(c.Name, max(8, w/4))
@@ -65,3 +65,6 @@ func (p *Screen) verdict(heads []view.Headline) (lines []string) {
 	}
 	return lines
 }
+
+// spelt reports whether a screen of h lines has some for the verdict in words.
+func spelt(h int) bool { return h >= 24 }

@@ -1,6 +1,8 @@
 package page
 
 import (
+	"context"
+	"runtime"
 	"slices"
 
 	"github.com/tidwall/btree"
@@ -20,23 +22,93 @@ type lockIndex struct {
 	tree   *btree.BTreeG[*monitor.Lock]
 }
 
-// NewLockIndex sorts all locks that the filter chooses. It touches nothing else,
-// and may take long.
-func NewLockIndex(set monitor.Locks, nodes []monitor.Node, o Order, f monitor.Filter) *lockIndex {
+// NewLockIndex sorts all locks that the filter chooses. It touches nothing else, and may take
+// long: when ctx ends it gives up and returns nil.
+func NewLockIndex(ctx context.Context, set monitor.Locks, nodes []monitor.Node, o Order, f monitor.Filter) *lockIndex {
 	compare := o.compare(nodes)
 	x := &lockIndex{order: compare, Filter: f, nodes: nodes, set: set,
 		tree: btree.NewBTreeGOptions(func(a, b *monitor.Lock) bool { return compare(a, b) < 0 }, btree.Options{NoLocks: true})}
+	work := portions{ctx: ctx}
 	listed := make([]*monitor.Lock, 0, set.Len())
 	for l := range set.All() {
+		if !work.goOn() {
+			return nil
+		}
 		if f.Match(l, nodes) {
 			listed = append(listed, l)
 		}
 	}
-	slices.SortFunc(listed, compare)
+	if !work.sort(listed, compare) {
+		return nil
+	}
 	for _, l := range listed {
+		if !work.goOn() {
+			return nil
+		}
 		x.tree.Load(l)
 	}
 	return x
+}
+
+// portions is work on very many locks that is done in portions: between two of them others
+// have their turn, as the goroutine that draws what a key does, and it is looked whether the
+// work is still wanted.
+type portions struct {
+	ctx  context.Context
+	done int // locks
+}
+
+// portion is so many locks: less than a millisecond.
+const portion = 1024
+
+// goOn counts a lock. It reports whether the work is still wanted.
+func (p *portions) goOn() bool {
+	if p.done++; p.done%portion != 0 {
+		return true
+	}
+	runtime.Gosched()
+	return p.ctx.Err() == nil
+}
+
+// sort sorts locks: portions of them, and then two neighbours at a time into one. It reports
+// whether it got to the end.
+func (p *portions) sort(locks []*monitor.Lock, compare func(a, b *monitor.Lock) int) bool {
+	for some := range slices.Chunk(locks, portion) {
+		slices.SortFunc(some, compare)
+		if p.done += portion - 1; !p.goOn() {
+			return false
+		}
+	}
+	var spare []*monitor.Lock
+	for n := portion; n < len(locks); n *= 2 {
+		for from := 0; from+n < len(locks); from += 2 * n {
+			both := locks[from:min(from+2*n, len(locks))]
+			if compare(both[n-1], both[n]) <= 0 {
+				continue // as where they come in the order that is wanted
+			}
+			spare = append(spare[:0], both[:n]...)
+			if !p.merge(both, spare, both[n:], compare) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// merge puts the locks of a and b, which are sorted, into both in their order; b is the end of
+// both. It reports whether it got to the end.
+func (p *portions) merge(both, a, b []*monitor.Lock, compare func(a, b *monitor.Lock) int) bool {
+	for i := 0; len(a) > 0; i++ {
+		if !p.goOn() {
+			return false
+		}
+		if len(b) > 0 && compare(b[0], a[0]) < 0 {
+			both[i], b = b[0], b[1:]
+		} else {
+			both[i], a = a[0], a[1:]
+		}
+	}
+	return true
 }
 
 // update brings the index to another set, which differs from its own in these

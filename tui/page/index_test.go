@@ -1,6 +1,7 @@
 package page
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -19,7 +20,7 @@ func TestIndexFollowsEachChange(t *testing.T) {
 			f := monitor.ParseFilter(source).At(monitortest.Epoch)
 			nodes := monitortest.Nodes(monitortest.Epoch)
 			var set monitor.Locks
-			x := NewLockIndex(set, nodes, o, f)
+			x := NewLockIndex(t.Context(), set, nodes, o, f)
 			for step := range 60 {
 				locks := monitortest.List(set)
 				var keys []string
@@ -38,7 +39,7 @@ func TestIndexFollowsEachChange(t *testing.T) {
 				if step%4 != 0 {
 					continue // a few comparisons are enough
 				}
-				want := NewLockIndex(set, nodes, o, f)
+				want := NewLockIndex(t.Context(), set, nodes, o, f)
 				if x.len() != want.len() {
 					t.Fatalf("%s %q: %d locks are listed, not %d", o, source, x.len(), want.len())
 				}
@@ -48,6 +49,66 @@ func TestIndexFollowsEachChange(t *testing.T) {
 					}
 				}
 			}
+		}
+	}
+}
+
+// While many locks are read for the first time, the first of them stand, as they are now; all are
+// sorted when they are there, or when a person asks for them in another way, or once in a while.
+func TestManyLocksAreSortedWhenTheyAreRead(t *testing.T) {
+	locks := many(t)
+	few, all := monitor.NewLocks(locks[:100]...), monitor.NewLocks(locks...)
+	begin := func() *lockTable {
+		tb := newLockTable()
+		tb.show(few, nil, nil, false, true)
+		tb.show(all, nil, nil, false, true)
+		if tb.builds() != 0 || tb.Len() != 100 || !tb.Stale {
+			t.Fatalf("%d are listed", tb.Len())
+		}
+		return &tb
+	}
+	for name, next := range map[string]func(tb *lockTable){
+		"all are there":  func(tb *lockTable) { tb.show(all, nil, nil, true, false) },
+		"another order":  func(tb *lockTable) { tb.SetOrder(OrderName) },
+		"another filter": func(tb *lockTable) { tb.setFilter(monitor.ParseFilter("k"), "k") },
+		"it takes very long": func(tb *lockTable) {
+			for range putOff {
+				tb.tick(tb.filter)
+			}
+		},
+	} {
+		tb := begin()
+		if next(tb); tb.builds() != 1 || tb.Len() != len(locks) {
+			t.Errorf("%s: %d are listed", name, tb.Len())
+		}
+	}
+	tb := begin()
+	locks[7] = monitortest.LockOf(monitortest.Epoch, "k00007", monitor.LockOrphaned, monitortest.TokenA, "60 - - - -")
+	tb.show(monitor.NewLocks(locks...), nil, []string{"k00007"}, true, true)
+	if l := tb.latest(tb.Listing().Find("k00007")); tb.builds() != 0 || l.State != monitor.LockOrphaned {
+		t.Error("a row is an old one")
+	}
+}
+
+// Many locks that come in any order are sorted in portions, and yet as one.
+func TestManyLocksAreSorted(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 6))
+	for _, n := range []int{0, 1, portion - 1, portion, portion + 1, 3*portion + 17, 8 * portion} {
+		var locks []*monitor.Lock
+		for range n {
+			locks = append(locks, &monitor.Lock{Held: rng.IntN(50), Tokens: len(locks)})
+		}
+		compare := func(a, b *monitor.Lock) int { return cmp.Or(a.Held-b.Held, a.Tokens-b.Tokens) }
+		work := portions{ctx: t.Context()}
+		if !work.sort(locks, compare) || len(locks) != n || !slices.IsSortedFunc(locks, compare) {
+			t.Errorf("%d are not sorted", n)
+		}
+		seen := map[*monitor.Lock]bool{}
+		for _, l := range locks {
+			seen[l] = true
+		}
+		if len(seen) != n {
+			t.Errorf("%d of %d are left", len(seen), n)
 		}
 	}
 }
@@ -96,7 +157,7 @@ func TestManyLocksAreSortedAside(t *testing.T) {
 	}
 	locks[4500] = monitortest.LockOf(monitortest.Epoch, "k04500", monitor.LockOrphaned, monitortest.TokenA, "60 - - - -")
 	set := monitor.NewLocks(append(slices.Clone(locks[:10]), locks[11:]...)...)
-	tb.show(set, nil, []string{"k04500", "k00010"}, true)
+	tb.show(set, nil, []string{"k04500", "k00010"}, true, false)
 	tb.Take(build())
 	if tb.Listing().At(0).Key.Raw() != "k04500" || tb.Listing().Find("k00010") != nil || tb.Len() != len(locks)-1 || tb.key != "k02000" {
 		t.Errorf("first is %s, %d are listed, the cursor is on %s", tb.Listing().At(0).Key, tb.Len(), tb.key)
@@ -115,13 +176,26 @@ func TestManyLocksAreSortedAside(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 
+	// What is typed next ends the build before.
+	tb.setFilter(monitor.ParseFilter("k01"), "k01")
+	before := tb.Build()
+	tb.setFilter(monitor.ParseFilter("k012"), "k012")
+	if b := before(); b.index != nil {
+		t.Error("a build went on that nobody wanted any more")
+	} else {
+		tb.Take(b)
+	}
+	if tb.builds(); tb.Len() != 100 {
+		t.Errorf("%d are listed", tb.Len())
+	}
+
 	// So much changes during a build that it is not kept: it is looked for.
 	tb.setFilter(monitor.Filter{}, "")
 	build = tb.Build()
 	for i := range locks {
 		locks[i] = monitortest.LockOf(monitortest.Epoch, locks[i].Key.Raw(), monitor.LockHeld, monitortest.TokenB, "60 60 - 60 60")
 	}
-	tb.show(monitor.NewLocks(locks...), nil, nil, false)
+	tb.show(monitor.NewLocks(locks...), nil, nil, false, false)
 	tb.Take(build())
 	tb.builds()
 	for i := range tb.Len() {

@@ -1,7 +1,6 @@
 package page
 
 import (
-	"slices"
 	"strings"
 	"time"
 
@@ -77,6 +76,8 @@ func (m *lockPanel) lines(top, h int, at cursorState) []string {
 			why = "looking" + m.St.Ellipsis
 		case !m.locks.filter.Empty() && m.Shown.Locks.Len() > 0:
 			rows = nothing(m.St, "lock", m.locks.filter.Hint(), m.In())
+		case m.Shown.Unrecorded():
+			why = "locks were not recorded then: " + monitor.AdviceRecordLocks
 		case m.Shown.Cluster.Verdict == monitor.VerdictUnknown && m.Shown.Cluster.Serving < m.Shown.Cluster.N:
 			why = "waiting for the first look at the nodes" + m.St.Ellipsis
 		case !m.Shown.Complete:
@@ -156,36 +157,4 @@ func (m *lockPanel) told() string {
 		return sorted
 	}
 	return st.Dim.Of(order.String())
-}
-
-// locksPage is the table of the locks alone.
-type locksPage struct{ *lockPanel }
-
-func (m *locksPage) Place() Place         { return Place{Kind: Locks} }
-func (m *locksPage) Lines(h int) []string { return m.lockPanel.lines(0, h, m.cursor()) }
-
-// Marks are the keys of the locks that a person has marked, to act on several.
-type Marks map[string]bool
-
-// MostMarks bounds them: nobody reads the results of more.
-const MostMarks = 1000
-
-// Sorted are the marked keys in order.
-func (k Marks) Sorted() []string {
-	keys := make([]string, 0, len(k))
-	for key := range k {
-		keys = append(keys, key)
-	}
-	slices.Sort(keys)
-	return keys
-}
-
-// keep forgets the marks of locks that are gone: one that comes again under the
-// same name is another one.
-func (k Marks) keep(locks monitor.Locks) {
-	for key := range k {
-		if locks.Get(key) == nil {
-			delete(k, key)
-		}
-	}
 }

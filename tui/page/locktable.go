@@ -1,6 +1,8 @@
 package page
 
 import (
+	"context"
+
 	"redlockctl/monitor"
 	"redlockctl/tui/input"
 )
@@ -25,10 +27,13 @@ type lockTable struct {
 	values Values     // that it may ask for
 
 	generation int      // of what is wanted; a build of an older one is too late
-	building   bool     // a build is on its way
+	stop       func()   // ends the build that is on its way; nil: none is
 	missed     []string // keys that changed since it began
 	lost       bool     // too many of them to keep
 	Stale      bool     // what is listed is not what is wanted
+	reading    bool     // the first view is not complete: all is going to change
+	later      bool     // a build is put off until then
+	ticks      int      // since it was
 
 	key    string // of the lock under the cursor
 	Pos    int    // its place; -1: there is none
@@ -42,24 +47,29 @@ const (
 	// mostChanges is the most changes that are taken in one by one; a build is
 	// cheaper than more of them.
 	MostChanges = 4096
+	// putOff is for how many seconds the first of many locks stand while the others are being
+	// read, so that what is read is not sorted again and again.
+	putOff = 5
 )
 
 func newLockTable() lockTable {
-	return lockTable{line: input.New(""), Pos: -1, index: NewLockIndex(monitor.Locks{}, nil, OrderNeeds, monitor.Filter{})}
+	return lockTable{line: input.New(""), Pos: -1, index: NewLockIndex(context.Background(), monitor.Locks{}, nil, OrderNeeds, monitor.Filter{})}
 }
 
 // show lists another set of locks. keys are those in which it differs from the
-// one before, if that is known.
-func (t *lockTable) show(set monitor.Locks, nodes []monitor.Node, keys []string, known bool) {
+// one before, if that is known; reading says that the first view is not complete.
+func (t *lockTable) show(set monitor.Locks, nodes []monitor.Node, keys []string, known, reading bool) {
 	same := sameNames(t.nodes, nodes)
-	t.set, t.nodes = set, nodes
+	t.set, t.nodes, t.reading = set, nodes, reading
 	much := !known || len(keys) > MostChanges
 	switch {
-	case !same || !t.building && (t.Stale || much):
+	case same && reading && t.stop == nil && set.Len() > atOnce && t.Len() > 0:
+		t.Stale, t.later = true, true
+	case !same || t.stop == nil && (t.Stale || much):
 		t.invalidate()
-	case t.building && (much || len(t.missed) > MostChanges):
+	case t.stop != nil && (much || len(t.missed) > MostChanges):
 		t.missed, t.lost = nil, true
-	case t.building:
+	case t.stop != nil:
 		// The listing stands as it is until the build is done.
 		t.missed = append(t.missed, keys...)
 	default:
@@ -82,19 +92,28 @@ func sameNames(a, b []monitor.Node) bool {
 	return true
 }
 
+// abandon ends the build that is on its way: it is for what nobody wants any more.
+func (t *lockTable) abandon() {
+	if t.stop != nil {
+		t.stop()
+	}
+	t.generation++
+	t.stop, t.missed, t.lost = nil, nil, false
+	t.later, t.ticks = false, 0
+}
+
 // invalidate has the listing made anew: at once if that is quick.
 func (t *lockTable) invalidate() {
-	t.generation++
-	t.building, t.missed, t.lost = false, nil, false
+	t.abandon()
 	if t.set.Len() <= atOnce {
 		t.Stale = false
-		t.use(NewLockIndex(t.set, t.nodes, t.Order, t.filter))
+		t.use(NewLockIndex(context.Background(), t.set, t.nodes, t.Order, t.filter))
 		return
 	}
 	t.Stale = true
 }
 
-// Built is an index that was made aside.
+// Built is an index that was made aside; none where the build was abandoned.
 type Built struct {
 	generation int
 	index      *lockIndex
@@ -102,25 +121,23 @@ type Built struct {
 
 // Build is what has to be run aside to make the listing anew; nil: nothing has.
 func (t *lockTable) Build() func() Built {
-	if !t.Stale || t.building {
+	if !t.Stale || t.stop != nil || t.later {
 		return nil
 	}
-	t.building = true
+	ctx, stop := context.WithCancel(context.Background())
+	t.stop = stop
 	g, set, nodes, o, f := t.generation, t.set, t.nodes, t.Order, t.filter
-	return func() Built { return Built{g, NewLockIndex(set, nodes, o, f)} }
+	return func() Built { return Built{g, NewLockIndex(ctx, set, nodes, o, f)} }
 }
 
 // Take uses an index that was made aside.
 func (t *lockTable) Take(b Built) {
-	if b.generation != t.generation || !t.building {
+	if b.generation != t.generation || t.stop == nil {
 		return // something else is wanted by now
 	}
 	missed, lost := t.missed, t.lost
-	t.building, t.Stale, t.missed, t.lost = false, false, nil, false
-	if lost { // it is used all the same, and the next one made
-		t.generation++
-		t.Stale = true
-	} else {
+	t.abandon()
+	if t.Stale = lost; !lost { // else it is used all the same, and the next one made
 		b.index.update(t.set, missed)
 	}
 	t.use(b.index)
@@ -166,7 +183,13 @@ func (t *lockTable) Know(v Values) {
 
 // tick brings what depends on time alone up to now.
 func (t *lockTable) tick(f monitor.Filter) {
-	if f.Timed() && !t.building {
+	if t.later {
+		if t.ticks++; t.ticks >= putOff {
+			t.invalidate()
+		}
+		return
+	}
+	if f.Timed() && t.stop == nil {
 		t.filter = f
 		t.invalidate()
 	}

@@ -34,7 +34,9 @@ func (t *lockTable) Listed() (keys []string) {
 }
 
 // put lists a set of which it is not known what changed.
-func (t *lockTable) put(set monitor.Locks, nodes []monitor.Node) { t.show(set, nodes, nil, false) }
+func (t *lockTable) put(set monitor.Locks, nodes []monitor.Node) {
+	t.show(set, nodes, nil, false, false)
+}
 
 func TestCursorStaysOnItsLock(t *testing.T) {
 	tb := tableOf(held("a", "b", "c", "d")...)

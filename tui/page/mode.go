@@ -73,12 +73,3 @@ const (
 	ModeEdit   = ModeFilter | ModeCommand | ModeDialog
 	ModeAny    = ModeMain | ModeEdit | ModeWorking
 )
-
-// cursorState is how a table draws its cursor.
-type cursorState uint8
-
-const (
-	cursorAway cursorState = iota // the other table has it
-	cursorHere
-	cursorKept // a dialog is about what it points at
-)

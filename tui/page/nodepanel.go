@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"redlockctl/internal/view"
-	"redlockctl/monitor"
 )
 
 // nodePanel is the table of the nodes on a page.
@@ -59,14 +58,4 @@ func (m *nodePanel) Click(x, y int) (again bool) {
 	again = m.nodes.Name == name
 	m.nodes.Name = name
 	return again
-}
-
-// NodeOf is the node with this name in a snapshot; nil: there is none.
-func NodeOf(s *monitor.Snapshot, name string) *monitor.Node {
-	for i := range s.Nodes {
-		if s.Nodes[i].Name == name {
-			return &s.Nodes[i]
-		}
-	}
-	return nil
 }

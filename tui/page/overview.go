@@ -1,8 +1,6 @@
 package page
 
 import (
-	"time"
-
 	"redlockctl/internal/view"
 	"redlockctl/tui/input"
 	"redlockctl/tui/styles"
@@ -12,6 +10,7 @@ import (
 // person first, and the latest events or a detail.
 type overview struct {
 	*Screen
+	Filtered // the locks are
 	locks    *lockPanel
 	nodes    *nodePanel
 	lock     *lockFacts
@@ -66,13 +65,6 @@ func (m *overview) FilterLine() *input.Line {
 	m.OnNodes, m.OnEvents = false, false
 	return m.locks.FilterLine()
 }
-func (m *overview) Filter(now time.Time)        { m.locks.Filter(now) }
-func (m *overview) FilterSource() string        { return m.locks.FilterSource() }
-func (m *overview) FilterProblem() string       { return m.locks.FilterProblem() }
-func (m *overview) Found() (n, of int, ok bool) { return m.locks.Found() }
-
-func (m *overview) FilterOffers(line string) []string { return m.locks.FilterOffers(line) }
-func (m *overview) FilterLearn() func() Values        { return m.locks.FilterLearn() }
 
 func (m *overview) Lines(h int) []string {
 	var lines []string
@@ -138,9 +130,6 @@ func (m *overview) wideLines(top, h int) []string {
 	})...)
 }
 
-// spelt reports whether a screen of h lines has some for the verdict in words.
-func spelt(h int) bool { return h >= 24 }
-
 // eventRows is how many events a screen of h lines shows.
 func eventRows(h int) int {
 	switch {
@@ -175,7 +164,7 @@ func (m *overview) detail(n int) (title Pane, lines []string) {
 	case s.Node != nil:
 		title.Title, lines = m.node.pane(s.Node, n)
 	case s.Event != nil:
-		title.Title, lines = m.events.full(s.Event, m.latest.eventView, m.In())
+		title.Title, lines = m.latest.eventView.full(s.Event, m.events.All, m.In())
 	case s.Lock != nil:
 		title.Title, lines = m.lock.pane(s.Lock, n)
 		title.Right = m.lock.ends(s.Lock)

@@ -4,59 +4,11 @@
 package page
 
 import (
-	"time"
-
 	"redlockctl/internal/audit"
 	"redlockctl/internal/view"
-	"redlockctl/internal/who"
 	"redlockctl/monitor"
 	"redlockctl/tui/styles"
 )
-
-// Screen is what the pages draw from: all of it is of one moment.
-type Screen struct {
-	St     *styles.Styles
-	W, H   int               // of the whole screen, in cells; W: of the part that is drawn
-	left   int               // the first cell of that part
-	Now    time.Time         // the moment that is shown
-	Shown  *monitor.Snapshot // what was known then
-	drawn  view.Guard        // and what the guards said
-	Asking bool              // a dialog is open: its keys are not the page's
-	IsMine func(key, token string) bool
-	// Kept says who keeps a lock here and for how long still; "": nobody does.
-	Kept func(key, token string) string
-	// Answers are who holds locks, as far as it was asked for, by their tokens.
-	Answers map[string]*who.Answer
-}
-
-// context is what cells and facts are made of.
-func (p *Screen) context() *view.Context {
-	return &view.Context{Glyphs: &p.St.Glyphs, Snap: p.Shown, Now: p.Now, Guard: p.drawn, Own: p.IsMine, Known: p.known, Short: true}
-}
-
-// known is the answer that was given of a token; nil: none was.
-func (p *Screen) known(token string) *who.Answer { return p.Answers[token] }
-
-// facts draws facts, in lines of at most w cells.
-func (p *Screen) facts(facts []view.Fact, w int) (lines []string) {
-	for _, f := range facts {
-		if f.Text == "" {
-			continue
-		}
-		for _, l := range styles.Wrap(p.St.Fact(f.Label, p.St.Paint(f.Tone).Of(f.Text)), w-2, styles.FactIndent) {
-			lines = append(lines, " "+l)
-		}
-	}
-	return lines
-}
-
-// cursor is how a table that has the focus draws its cursor.
-func (p *Screen) cursor() cursorState {
-	if p.Asking {
-		return cursorKept
-	}
-	return cursorHere
-}
 
 // Page is one page of the screen. It draws the screen that it was made with and
 // keeps its own cursor; it knows no other page, no key and no server.
@@ -141,41 +93,4 @@ func scrollTo(top, pos, n, h int) int {
 	top = min(top, pos)
 	top = max(top, pos-h+1)
 	return max(0, min(top, n-h))
-}
-
-// textPage is a text that is read.
-type textPage struct {
-	*Screen
-	text func(w int) []string
-	reading
-}
-
-func (p *textPage) Place() Place        { return Place{Kind: Help} }
-func (p *textPage) Mode() Mode          { return ModeHelp }
-func (p *textPage) Selected() Selection { return Selection{} }
-func (p *textPage) Lines(h int) []string {
-	return p.frame(Pane{Title: "Help", Focused: true}, p.inSight(p.St, p.inColumns(p.text), h-p.chrome()), h)
-}
-
-// inColumns is a text in as many columns as have room in a pane: two on a wide screen,
-// the second from the blank line on that is nearest to the middle.
-func (p *Screen) inColumns(text func(w int) []string) []string {
-	if !p.wide() {
-		return text(p.In())
-	}
-	w := p.In() / 2
-	lines := text(w)
-	cut := len(lines)
-	for i, l := range lines {
-		if l == "" && max(i, len(lines)-i) < max(cut, len(lines)-cut) {
-			cut = i
-		}
-	}
-	left, right := lines[:cut], lines[min(len(lines), cut+1):]
-	out := make([]string, max(len(left), len(right)))
-	copy(out, left)
-	for i, r := range right {
-		out[i] = p.St.Pad(out[i], w) + r
-	}
-	return out
 }

@@ -26,6 +26,7 @@ type Set struct {
 	Past     nodePasts
 	began    time.Time // of what is in it
 
+	Trail
 	tabs     [NumTabs]Page
 	Overview *overview
 	Lock     *lockFacts
@@ -44,7 +45,8 @@ func New(s *Screen, now time.Time, lab, help func(w int) []string) *Set {
 	}
 	p.Lock = &lockFacts{Screen: s, eventView: ev, events: &p.Events}
 	p.Node = &nodeFacts{Screen: s, eventView: ev, events: &p.Events, past: p.Past}
-	p.Overview = &overview{Screen: s, locks: locks(), nodes: table(), lock: p.Lock, node: p.Node, events: &p.Events, latest: &latestEvents{Screen: s, eventView: ev}}
+	listed := locks()
+	p.Overview = &overview{Screen: s, Filtered: listed, locks: listed, nodes: table(), lock: p.Lock, node: p.Node, events: &p.Events, latest: &latestEvents{Screen: s, eventView: ev}}
 	p.Clusters = &clustersPage{Screen: s}
 	p.Audit = &auditPage{Screen: s, choice: newChoice(&view.AuditLanguage)}
 	p.tabs = [NumTabs]Page{
@@ -57,7 +59,15 @@ func New(s *Screen, now time.Time, lab, help func(w int) []string) *Set {
 		Lab:      &labPage{table(), lab},
 		Help:     &textPage{Screen: s, text: help},
 	}
+	p.Trail = Trail{Page: p.Overview, home: p.Overview}
 	return p
+}
+
+// Open goes to a place; esc comes back from it.
+func (p *Set) Open(to Place) {
+	if p.Page.Place() != to {
+		p.open(to, p.At)
+	}
 }
 
 // At is the page of a place, ready to be looked at.
@@ -79,6 +89,7 @@ func (p *Set) At(to Place) Page {
 // Reset empties the pages for another cluster.
 func (p *Set) Reset(now time.Time) {
 	order := p.Locks.Order
+	p.Locks.abandon()
 	p.Locks = newLockTable()
 	p.Locks.Order = order
 	p.Nodes, p.Findings, p.Events = nodeTable{}, findingTable{}, NewEventTable()
@@ -129,7 +140,8 @@ func (p *Set) Receive(s *monitor.Snapshot, changed []string, known bool, events 
 func (p *Set) show(changed []string, known bool) {
 	p.Shown = p.Latest
 	p.Nodes.set(p.Shown.Nodes, false)
-	p.Locks.show(p.Shown.Locks, p.Shown.Nodes, changed, known)
+	first := p.Shown.Settled.IsZero() && p.Shown.Cluster.Verdict == monitor.VerdictUnknown
+	p.Locks.show(p.Shown.Locks, p.Shown.Nodes, changed, known, first)
 	p.Findings.set(p.Shown.Findings)
 }
 
@@ -182,4 +194,15 @@ func (p *Set) ShownAt(now time.Time) time.Time {
 		return p.Frozen.since
 	}
 	return now
+}
+
+// Rewind forgets what happened, for a source that stands at another moment. The cursor,
+// filters and orders stay.
+func (p *Set) Rewind(now time.Time) {
+	t := &p.Events
+	t.All, t.weighs, t.Seq, t.until, t.stale = nil, 0, 0, 0, true
+	p.Lock.Watched, p.Lock.Holders.asked = lockLog{}, time.Time{}
+	clear(p.Past)
+	clear(p.Marks)
+	p.began, p.Frozen = now, freeze{}
 }

@@ -17,64 +17,6 @@ type Pane struct {
 	Paint   *styles.Paint // of title and border; nil: as the focus says
 }
 
-// boxed reports whether panes have borders.
-func (p *Screen) boxed() bool { return p.H >= 30 && p.W >= 76 }
-
-// besideFrom is the least width of a screen on which panes stand side by side: each
-// has as much room then as on a small one.
-const besideFrom = 160
-
-// wide reports whether panes stand side by side.
-func (p *Screen) wide() bool { return p.boxed() && p.W >= besideFrom }
-
-// beside draws h lines of two parts of the page side by side, the left one w cells
-// wide. Each is drawn as on a screen of its own width.
-func (p *Screen) beside(w, h int, left, right func(h int) []string) []string {
-	whole, from := p.W, p.left
-	defer func() { p.W, p.left = whole, from }()
-	p.W = w
-	lines := styles.Fill(left(h), h)
-	p.W, p.left = whole-w, from+w
-	for i, r := range styles.Fill(right(h), h) {
-		if r != "" {
-			lines[i] = p.St.Pad(lines[i], w) + r
-		}
-	}
-	return lines
-}
-
-// rowsAt are n rows from a line of the page on, in the part that is drawn.
-func (p *Screen) rowsAt(from, n int) lineSpan { return lineSpan{from, n, p.left, p.W} }
-
-// In is how many cells a pane has for what stands in it.
-func (p *Screen) In() int {
-	if p.boxed() {
-		return p.W - 2
-	}
-	return p.W
-}
-
-// chrome is how many lines a pane takes beside what stands in it.
-func (p *Screen) chrome() int {
-	if p.boxed() {
-		return 2
-	}
-	return 1
-}
-
-// frame draws lines as a pane of h lines: the first of them is its line 1.
-func (p *Screen) frame(pn Pane, lines []string, h int) []string {
-	switch {
-	case h <= 0:
-		return nil
-	case p.boxed():
-		return pn.Box(p.St, lines, p.W, h)
-	}
-	b, paint, title := pn.looks(p.St)
-	top := " " + pn.top(p.St, b.Rule, b.Rule, b.Rule, paint, title, p.W-2)
-	return styles.Fill(append([]string{top}, lines...), h)
-}
-
 // looks are the border of a pane, its colour and that of the title.
 func (pn Pane) looks(st *styles.Styles) (b *styles.Border, border, title styles.Paint) {
 	b, border, title = &st.Thin, st.Dim, st.Label

@@ -33,6 +33,9 @@ func (g *glyphs) PadLeft(s string, w int) string {
 // Bare is s without its colours: for a row that is a block of one.
 func Bare(s string) string { return ansi.Strip(s) }
 
+// Typed paints a line that is typed: what stands before its cursor, at it and after it.
+func (st *Styles) Typed(before, at, after string) string { return before + st.Cursor.Of(at) + after }
+
 // Blanks is n blank cells.
 func Blanks(n int) string {
 	if n <= 0 {

@@ -1,6 +1,7 @@
 package styles
 
 import (
+	"cmp"
 	"fmt"
 	"image/color"
 	"strconv"
@@ -95,25 +96,19 @@ func Color(word string) (color.Color, error) {
 	if rgb, err := strconv.ParseUint(word[1:], 16, 24); err == nil && word[0] == '#' && len(word) == 7 {
 		return color.RGBA{R: uint8(rgb >> 16), G: uint8(rgb >> 8), B: uint8(rgb), A: 0xff}, nil
 	}
-	return nil, fmt.Errorf("%q is no colour: write #rrggbb, or a number from 0 to 255", word)
+	return nil, fmt.Errorf("%q is not a colour: write #rrggbb, or a number from 0 to 255", word)
 }
 
 // over is p with the colours of q where p has none.
 func (p Palette) over(q Palette) Palette {
-	either := func(a, b color.Color) color.Color {
-		if a != nil {
-			return a
-		}
-		return b
-	}
-	return Palette{Good: either(p.Good, q.Good), Info: either(p.Info, q.Info), Warn: either(p.Warn, q.Warn), Bad: either(p.Bad, q.Bad)}
+	return Palette{Good: cmp.Or(p.Good, q.Good), Info: cmp.Or(p.Info, q.Info), Warn: cmp.Or(p.Warn, q.Warn), Bad: cmp.Or(p.Bad, q.Bad)}
 }
 
 // Look is how a person wants the screen to look.
 type Look struct {
 	Theme   Theme
 	Own     Palette // single colours in place of the theme's, but of ThemeNone
-	ASCII   bool    // no character beyond ASCII
+	ASCII   bool    // ASCII characters only
 	Sixteen bool    // the terminal has no more colours
 }
 

@@ -26,7 +26,7 @@ func run() int {
 	var without, killGuard, supervised bool
 	var server, fence string
 	flag.IntVar(&cfg.Cycles, "cycles", 40, "how many `kills`: of masters, or of the guard with --kill-guard")
-	flag.BoolVar(&without, "without-guard", false, "masters start unfenced, and nobody closes them")
+	flag.BoolVar(&without, "without-guard", false, "masters start unfenced, and nobody fences them")
 	flag.BoolVar(&killGuard, "kill-guard", false, "kill the guard, too, all the time")
 	flag.BoolVar(&supervised, "supervise", false, "servers run by redlockctl supervise, which is killed at times, and no guard")
 	flag.StringVar(&cfg.Redlockctl, "redlockctl", "redlockctl", "the `program`, for --supervise and --kill-guard")

@@ -1,6 +1,5 @@
 //go:build !race
 
-// Package simtest says how much of a simulation a test can afford.
 package simtest
 
 // Race: the race detector is on. It makes schedules ten times slower, and there is

@@ -1,6 +1,12 @@
 package small
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"redlockctl/internal/safetext"
+)
 
 // Config is a model: what may happen in it, and how often.
 type Config struct {
@@ -73,7 +79,7 @@ func Mutants() []Mutant {
 		{"delay-0.9", "waits for 0.9 × D", Config{Crashes: 1}},
 		{"from-last-seen", "counts D from when the master was last seen alive", Config{Crashes: 1}},
 		{"rejoin-retried", "sends a rejoin without answer again, to the next incarnation of the server", Config{Crashes: 2}},
-		{"amnesia", "after its own restart takes a closed master as free to open", Config{Crashes: 1, GuardCrashes: 1}},
+		{"amnesia", "after its own restart takes a fenced master as free to rejoin", Config{Crashes: 1, GuardCrashes: 1}},
 		{"wipes-ignored", "does not notice FLUSHALL", Config{Flushes: 1}},
 		{"clock-unread", "after its own restart does not compare a master's clock with what it was before", Config{Steps: 1}},
 		{"early-without-bound", "early rejoin that does not wait until attempts from before the loss are over", Config{Crashes: 1, EarlyRejoin: true}},
@@ -90,3 +96,19 @@ func Mutants() []Mutant {
 
 // is reports whether a mutant is played.
 func (m Config) is(mutant string) bool { return m.Mutant == mutant }
+
+// Chosen are the models to visit: that of a mutant, or all without one; early: those in which nodes
+// rejoin before D.
+func Chosen(mutant string, early bool) ([]Config, error) {
+	if mutant == "" {
+		return slices.DeleteFunc(Models(), func(m Config) bool { return early && !m.EarlyRejoin }), nil
+	}
+	var names []string
+	for _, w := range Mutants() {
+		if w.Name == mutant {
+			return []Config{w.Model()}, nil
+		}
+		names = append(names, w.Name)
+	}
+	return nil, fmt.Errorf("has no mutant %q; there are %s", safetext.Escape(mutant), strings.Join(names, ", "))
+}

@@ -82,7 +82,7 @@ func (x *restartModel) step(s *state, i int, o restartguard.Observation) {
 			case x.is("amnesia") && old.RunID == "":
 				n.state.Deadline = s.time()
 			}
-			x.say(s.now, "g", 0, "sees %s run %d, and may open it at %s", nodeNames[i], n.incarnation, trace.At(n.state.Deadline.Sub(epoch)))
+			x.say(s.now, "g", 0, "sees %s run %d, and may let it rejoin at %s", nodeNames[i], n.incarnation, trace.At(n.state.Deadline.Sub(epoch)))
 		}
 		if len(actions) == 0 {
 			return
@@ -92,7 +92,7 @@ func (x *restartModel) step(s *state, i int, o restartguard.Observation) {
 		switch a.Kind {
 		case restartguard.Raise:
 			o.About, n.closed = restartguard.Raising, true
-			x.say(s.now, "n", uint8(i), "is closed by g1")
+			x.say(s.now, "n", uint8(i), "is fenced by g1")
 		case restartguard.Prove:
 			o.About, o.Canary = restartguard.Proving, restartguard.CanaryAccepted
 			if n.closed {
@@ -105,7 +105,7 @@ func (x *restartModel) step(s *state, i int, o restartguard.Observation) {
 			}
 		case restartguard.Remove:
 			n.removal, n.removalConn = removalSent, n.conn
-			x.say(s.now, "g", 0, "orders %s to be opened", nodeNames[i])
+			x.say(s.now, "g", 0, "orders %s to rejoin", nodeNames[i])
 			return
 		default:
 			return

@@ -130,7 +130,7 @@ func (x *restartModel) make(s *state, m move) bool {
 		if n.removalConn != n.conn {
 			n.removal = removalNone
 		}
-		x.say(s.now, "n", m.at, "is opened by g1")
+		x.say(s.now, "n", m.at, "rejoins by g1")
 	case moveRemoved:
 		x.removed(s, int(m.at))
 	case moveGiveUp:

@@ -43,9 +43,7 @@ func TestNoOrderOfEventsBreaksTheSmallModel(t *testing.T) {
 
 // All of it, beside the mutants that it must find.
 func TestSmallModelsWithoutMutants(t *testing.T) {
-	if simtest.Race || testing.Short() {
-		t.Skip("too many states for the race detector; the run of the mutants has them")
-	}
+	simtest.NotUnderRace(t)
 	for _, m := range Models() {
 		t.Run(m.String(), func(t *testing.T) {
 			t.Parallel()
@@ -56,12 +54,10 @@ func TestSmallModelsWithoutMutants(t *testing.T) {
 
 // The model finds what it must.
 func TestMutantsOfTheSmallModel(t *testing.T) {
+	simtest.NotUnderRace(t)
 	for _, w := range Mutants() {
 		t.Run(w.Name, func(t *testing.T) {
 			t.Parallel()
-			if simtest.Race && (w.Name == "from-last-seen" || w.Name == "rejoin-retried") {
-				t.Skip("takes too many states; the run without the race detector has it")
-			}
 			r := explore(t, w.Model())
 			if r.Trace == nil {
 				t.Fatalf("survives %d states: %s", r.States, w.What)

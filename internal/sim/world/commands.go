@@ -141,7 +141,7 @@ func (w *World) showTo(g *guard, m *master, node int, o *restartguard.Observatio
 
 func (w *World) raiseFence(g *guard, m *master, node int, e *event) {
 	if w.plan.Faults == 0 && !m.harmed && !g.watches[node].away && int64(e.x) == restartguard.FenceUp {
-		w.breach(mutant.NeedlessFence, "g%d closes %s, which has lost nothing", g.index+1, nodeNames[node])
+		w.breach(mutant.NeedlessFence, "g%d fences %s, which has lost nothing", g.index+1, nodeNames[node])
 	}
 	if e.code != 0 {
 		m.maxLag = 10
@@ -151,7 +151,7 @@ func (w *World) raiseFence(g *guard, m *master, node int, e *event) {
 	if x := &g.watches[node]; x.telling {
 		m.crossUntil = w.now + x.ending
 	}
-	w.say("n", node, "is closed by g%d", e.who+1)
+	w.say("n", node, "is fenced by g%d", e.who+1)
 }
 
 func (w *World) removeFence(g *guard, m *master, node int, e *event) {
@@ -161,7 +161,7 @@ func (w *World) removeFence(g *guard, m *master, node int, e *event) {
 		if x := &g.watches[node]; x.gen != e.gen {
 			late = ", by a command that was under way on a connection given up since"
 		}
-		w.say("n", node, "is opened by g%d%s", e.who+1, late)
+		w.say("n", node, "rejoins by g%d%s", e.who+1, late)
 	}
 	w.mayRejoin(g, m, node, e)
 	switch {

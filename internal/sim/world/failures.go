@@ -70,9 +70,9 @@ func (w *World) boot(i int, incarnation uint16) {
 	}
 	w.announceAgain(i)
 	if m.refuses() {
-		w.say("n", i, "is back, empty and closed (run %d)", m.incarnation)
+		w.say("n", i, "is back, empty and fenced (run %d)", m.incarnation)
 	} else {
-		w.say("n", i, "is back, empty and OPEN (run %d)", m.incarnation)
+		w.say("n", i, "is back, empty and UNFENCED (run %d)", m.incarnation)
 	}
 	w.wakeGuards(i)
 	w.emit(schedule.OnUp, i)
@@ -222,7 +222,7 @@ func (w *World) cordon(i int, length time.Duration) {
 	if !m.up || m.cordoned() || m.blind {
 		return
 	}
-	w.say("n", i, "is held closed by an operator")
+	w.say("n", i, "is cordoned by an operator")
 	m.minReplicas, m.maxLag, m.configured, m.heldSince = restartguard.FenceCordon, max(m.maxLag, 10), true, w.now
 	w.push(event{at: w.now + length, kind: evCordonOver, node: uint8(i), incarnation: m.incarnation})
 }
@@ -233,7 +233,7 @@ func (w *World) handBack(i int, incarnation uint16) {
 	if !m.up || m.incarnation != incarnation || !m.cordoned() {
 		return
 	}
-	w.say("n", i, "is handed back to the guards, still closed")
+	w.say("n", i, "is uncordoned, still fenced")
 	m.minReplicas = restartguard.FenceUp
 }
 

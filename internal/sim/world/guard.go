@@ -27,7 +27,7 @@ const (
 	askKillOthers
 )
 
-var askNames = [...]string{"a look", "to close", "a canary write", "to open", "its locks", "to end an earlier connection", "to count", "to end the connections of other guards"}
+var askNames = [...]string{"a look", "to fence", "a canary write", "to rejoin", "its locks", "to end an earlier connection", "to count", "to end the connections of other guards"}
 
 // codes of what came of an exchange.
 const (

@@ -329,19 +329,19 @@ func (w *World) step(g *guard, node int, o restartguard.Observation) {
 	if w.rules.Early.On {
 		if oldEarly == "" && next.Early != "" {
 			w.Stats.Early++
-			w.say("g", g.index, "needs not wait for D before it opens %s: every lock elsewhere has a quorum", nodeNames[node])
+			w.say("g", g.index, "need not wait for D before %s rejoins: every lock elsewhere has a quorum", nodeNames[node])
 		}
 		w.looked(g, node, &o, now)
 	}
 	if w.Trace != nil && oldRun != next.RunID && next.RunID != "" && o.About == restartguard.Seen {
 		if next.Deadline.IsZero() {
-			w.say("g", g.index, "sees %s for the first time, open, and takes it as it is", nodeNames[node])
+			w.say("g", g.index, "sees %s for the first time, serving, and takes it as it is", nodeNames[node])
 		} else {
-			w.say("g", g.index, "sees %s run %d, and may open it at %s", nodeNames[node], w.masters[node].incarnation, trace.At(g.clock.whenTime(x.state.Deadline)))
+			w.say("g", g.index, "sees %s run %d, and may let it rejoin at %s", nodeNames[node], w.masters[node].incarnation, trace.At(g.clock.whenTime(x.state.Deadline)))
 		}
 	}
 	if w.Trace != nil && oldRun == next.RunID && waited && oldDelay < next.Delay && !next.Deadline.IsZero() {
-		w.say("g", g.index, "hears that D is %s, and may open %s at %s", trace.Span(next.Delay), nodeNames[node], trace.At(g.clock.whenTime(next.Deadline)))
+		w.say("g", g.index, "hears that D is %s, and may let %s rejoin at %s", trace.Span(next.Delay), nodeNames[node], trace.At(g.clock.whenTime(next.Deadline)))
 	}
 }
 

@@ -86,7 +86,7 @@ func (w *World) outlives(c *client, e *event) {
 // mayRejoin is the witness of a lift.
 func (w *World) mayRejoin(g *guard, m *master, node int, e *event) {
 	if m.cordoned() && e.y >= m.heldSince {
-		w.breach(mutant.CordonRemoved, "g%d opens %s, which it has seen cordoned by an operator", g.index+1, nodeNames[node])
+		w.breach(mutant.CordonRemoved, "g%d lets %s rejoin, which it has seen cordoned by an operator", g.index+1, nodeNames[node])
 		return
 	}
 	right := w.right
@@ -105,7 +105,7 @@ func (w *World) mayRejoin(g *guard, m *master, node int, e *event) {
 		m.unguarded = 0
 	}
 	if m.lostAt > 0 && m.refuses() && since < least {
-		w.breach(mutant.EarlyRejoin, "g%d opens %s %s after its last crash, and D is %s", g.index+1, nodeNames[node], trace.Span(since), trace.Span(right))
+		w.breach(mutant.EarlyRejoin, "g%d lets %s rejoin %s after its last crash, and D is %s", g.index+1, nodeNames[node], trace.Span(since), trace.Span(right))
 	}
 }
 

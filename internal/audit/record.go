@@ -1,0 +1,59 @@
+package audit
+
+import (
+	"cmp"
+	"crypto/rand"
+	"fmt"
+	"os"
+	"os/user"
+	"strings"
+	"time"
+)
+
+// The phases of an act.
+const (
+	Intent = "intent"
+	Done   = "done"
+	Failed = "failed"
+)
+
+// formerActs are the names that acts had in older lines, with those that they have now.
+var formerActs = map[string]string{
+	"node fence": "node cordon", "node hold": "node cordon", "node open": "node rejoin",
+	"node closed": "node fenced", "node opened": "node rejoined", "node held": "node cordoned",
+}
+
+// PresentAct is the name that an act has now; older lines of a log keep theirs.
+func PresentAct(act string) string { return cmp.Or(formerActs[strings.ToLower(act)], act) }
+
+// Record is one line of the log.
+type Record struct {
+	Time     time.Time `json:"time"`
+	ID       string    `json:"id"`    // the same for the intent and its outcome
+	Phase    string    `json:"phase"` // "intent", then "done" or "failed"
+	Actor    string    `json:"actor"` // user@host
+	Cluster  string    `json:"cluster"`
+	Act      string    `json:"act"` // "force-release", "node cordon", …
+	Target   string    `json:"target"`
+	Reason   string    `json:"reason,omitempty"`
+	TokenSHA string    `json:"token_sha256,omitempty"` // never the token itself
+	Detail   string    `json:"detail,omitempty"`
+}
+
+// NewID is a random id for an intent and its outcome.
+func NewID() string { return rand.Text() }
+
+// Actor is user@host of this process, with the user behind sudo: who stands in a
+// record.
+func Actor(getenv func(string) string) string {
+	name := ""
+	if u, err := user.Current(); err == nil {
+		name = u.Username
+	}
+	host, _ := os.Hostname()
+	actor := cmp.Or(name, getenv("USER"), fmt.Sprintf("uid %d", os.Getuid())) + "@" + cmp.Or(host, "unknown")
+	if by := getenv("SUDO_USER"); by != "" && by != name {
+		actor += " (sudo of " + by + ")"
+	}
+	return actor
+}

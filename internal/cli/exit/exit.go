@@ -1,0 +1,179 @@
+// Package exit says how a command ended: the exit codes, the errors that have one of
+// their own, and which error has which.
+package exit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"syscall"
+
+	"redlockctl/internal/app"
+	"redlockctl/internal/operator"
+	"redlockctl/internal/safetext"
+	"redlockctl/redlock"
+)
+
+// Code is how a command ended, for scripts to tell apart.
+type Code int
+
+// The exit codes.
+const (
+	Done       Code = 0
+	Failed     Code = 1 // anything that has no code of its own
+	WrongUsage Code = 2 // wrong usage or configuration; nothing was contacted
+	Contended  Code = 3 // another token holds the lock
+	NoQuorum   Code = 4 // too few nodes serve
+	NotOwner   Code = 5 // the token does not hold the lock, or its validity ended
+	Refused    Code = 6 // read-only, not confirmed, or not as asked
+	// Incomplete is of a look that ended before all keys were read.
+	Incomplete Code = 7
+)
+
+// Help says what the codes of all commands mean.
+const Help = "0 done, 1 failed, 2 wrong usage or configuration, 3 contended,\n4 no quorum, 5 not the owner, or lost, 6 refused (read-only, not confirmed)."
+
+// usageError is a command line that cannot be meant.
+type usageError struct{ error }
+
+func (e usageError) Unwrap() error { return e.error }
+
+// Usage is err as the error of a command line that cannot be meant.
+func Usage(err error) error { return usageError{err} }
+
+// Usagef is [Usage] of a text.
+func Usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
+
+var (
+	// ErrNotConfirmed is returned when a dangerous act was not confirmed.
+	ErrNotConfirmed = errors.New("refused: not confirmed")
+	// ErrInterrupted is returned when a signal ended a command before its end.
+	ErrInterrupted = errors.New("interrupted")
+)
+
+// Interruption is the cause of a context that a signal ended.
+type Interruption struct{ By os.Signal }
+
+func (Interruption) Error() string   { return ErrInterrupted.Error() }
+func (Interruption) Unwrap() []error { return []error{ErrInterrupted, context.Canceled} }
+
+// exit is the number of the signal.
+func (i Interruption) exit() Code {
+	if s, ok := i.By.(syscall.Signal); ok {
+		return Code(s)
+	}
+	return Code(syscall.SIGINT)
+}
+
+// silent is err without a message of its own.
+type silent struct{ error }
+
+// Silently is err without a message: what it would say is on standard output already.
+func Silently(err error) error { return silent{err} }
+
+// IsSilent reports whether an error has no message of its own.
+func IsSilent(err error) bool { return errors.As(err, new(silent)) }
+
+func (e silent) Unwrap() error { return e.error }
+
+// Status is the error of an exit code that something else decided, such as a program that
+// was run for somebody.
+type Status int
+
+func (e Status) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
+
+// Of is the exit code of an error: the one place that decides it.
+func Of(err error) Code {
+	is := func(targets ...error) bool {
+		for _, t := range targets {
+			if errors.Is(err, t) {
+				return true
+			}
+		}
+		return false
+	}
+	var server Status
+	var signalled Interruption
+	switch {
+	case err == nil:
+		return Done
+	case errors.As(err, &server):
+		return Code(server)
+	case errors.As(err, new(usageError)), errors.As(err, new(app.ConfigError)), is(redlock.ErrInvalid):
+		return WrongUsage
+	case is(operator.ErrReadOnly, ErrNotConfirmed):
+		return Refused
+	case errors.As(err, new(Denied)):
+		return Failed
+	case is(redlock.ErrContended):
+		return Contended
+	case is(redlock.ErrNoQuorum):
+		return NoQuorum
+	case is(redlock.ErrNotHeld, redlock.ErrExpired, operator.ErrChanged):
+		return NotOwner
+	case is(ErrIncomplete):
+		return Incomplete
+	case is(operator.ErrRefused, operator.ErrUnsupported):
+		return Refused
+	case errors.As(err, &signalled):
+		return exitSignal + signalled.exit()
+	case is(ErrInterrupted, context.Canceled):
+		return exitSignal + Code(syscall.SIGINT)
+	}
+	return Failed
+}
+
+// ErrIncomplete is returned when a look ended before everything had been read.
+var ErrIncomplete = errors.New("not everything could be read")
+
+// exitSignal is added to the number of the signal that ended a command.
+const exitSignal Code = 128
+
+// Denied is a failure that comes of rights which the servers deny: they
+// answer, and would be enough. Its exit code is 1, not that of a missing quorum,
+// since nothing is wrong with the cluster.
+type Denied struct{ Err error }
+
+func (e Denied) Error() string { return e.Err.Error() }
+func (e Denied) Unwrap() error { return e.Err }
+
+// Explained says what to do about rights that are missing, where they are what an
+// act failed of. A fence that takes rights away is no such case: this program is
+// another user than the one who is fenced.
+func Explained(err error) error {
+	e, _ := Results(err)
+	if e == nil || errors.As(err, new(Denied)) || !errors.Is(err, redlock.ErrNoQuorum) {
+		return err
+	}
+	answer := 0
+	var nodes []string
+	why := ""
+	for _, r := range e.Nodes {
+		switch r.Status {
+		case redlock.StatusOK, redlock.StatusHeld, redlock.StatusAbsent:
+			answer++
+		case redlock.StatusDenied:
+			answer++
+			nodes = append(nodes, r.Node)
+			if r.Err != nil {
+				why = r.Err.Error()
+			}
+		}
+	}
+	if len(nodes) == 0 || answer < redlock.Quorum(len(e.Nodes)) {
+		return err
+	}
+	return Denied{fmt.Errorf("denied by %s: %s; the rights that are needed are printed by `redlockctl config acl --role operator`: %w",
+		safetext.Escape(strings.Join(nodes, ", ")), safetext.Escape(why), err)}
+}
+
+// Results are the nodes' results that an error of the lock core carries.
+func Results(err error) (*redlock.Error, []redlock.NodeResult) {
+	var e *redlock.Error
+	if errors.As(err, &e) {
+		return e, e.Nodes
+	}
+	return nil, nil
+}

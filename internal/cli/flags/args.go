@@ -1,0 +1,147 @@
+// Package flags has the flags and arguments that several commands take: how they are
+// declared, and how they are read.
+package flags
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// OneName accepts exactly one argument, which is not empty.
+func OneName(what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		switch {
+		case len(args) == 0:
+			return fmt.Errorf("%s: the name of the %s is missing", cmd.CommandPath(), what)
+		case len(args) > 1:
+			return fmt.Errorf("%s: one name, not %d", cmd.CommandPath(), len(args))
+		case args[0] == "":
+			return fmt.Errorf("%s: the name of the %s is empty", cmd.CommandPath(), what)
+		}
+		return nil
+	}
+}
+
+// OptionalName accepts one argument, which is not empty, or none.
+func OptionalName(what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return nil
+		}
+		return OneName(what)(cmd, args)
+	}
+}
+
+// SeveralNames accepts one argument or more, none empty or twice there.
+func SeveralNames(what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		for i, arg := range args {
+			if arg != "" && slices.Contains(args[:i], arg) {
+				return fmt.Errorf("%s: %q is there twice", cmd.CommandPath(), arg)
+			}
+			if err := OneName(what)(cmd, args[i:i+1]); err != nil {
+				return err
+			}
+		}
+		if len(args) == 0 {
+			return OneName(what)(cmd, nil)
+		}
+		return nil
+	}
+}
+
+// NoArgs accepts no argument.
+func NoArgs(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return fmt.Errorf("%s takes no argument, not %q", cmd.CommandPath(), args[0])
+	}
+	return nil
+}
+
+// GroupOf is a command that has only subcommands.
+func GroupOf(use, short string, subs ...*cobra.Command) *cobra.Command {
+	cmd := &cobra.Command{Use: use, Short: short, RunE: Group, Args: cobra.ArbitraryArgs}
+	cmd.AddCommand(subs...)
+	return cmd
+}
+
+// Group is the code of a command that has only subcommands.
+func Group(cmd *cobra.Command, args []string) error {
+	var names []string
+	for _, sub := range Subcommands(cmd) {
+		names = append(names, sub.Name())
+	}
+	what := "a command is missing"
+	if len(args) > 0 {
+		what = fmt.Sprintf("unknown command %q", args[0])
+	}
+	return fmt.Errorf("%s: %s; there is %s", cmd.CommandPath(), what, strings.Join(names, ", "))
+}
+
+// outputsKey is where a command says what --output may be.
+const outputsKey = "outputs"
+
+// Subcommands are those of a command that people may use.
+func Subcommands(cmd *cobra.Command) []*cobra.Command {
+	return slices.DeleteFunc(slices.Clone(cmd.Commands()), func(sub *cobra.Command) bool { return !sub.IsAvailableCommand() })
+}
+
+// Outputs says what --output may be for a command that knows more than table and
+// json.
+func Outputs(cmd *cobra.Command, words ...string) *cobra.Command {
+	if cmd.Annotations == nil {
+		cmd.Annotations = map[string]string{}
+	}
+	cmd.Annotations[outputsKey] = strings.Join(words, " ")
+	return cmd
+}
+
+// unixKey is where a command says what it needs that only Unix has.
+const unixKey = "unix"
+
+// OnUnix is a command that needs what Windows has not.
+func OnUnix(cmd *cobra.Command, why string) *cobra.Command {
+	if cmd.Annotations == nil {
+		cmd.Annotations = map[string]string{}
+	}
+	cmd.Annotations[unixKey] = why
+	return cmd
+}
+
+// RunsOn refuses a command on a system that has not what it needs.
+func RunsOn(cmd *cobra.Command, goos string) error {
+	if why := cmd.Annotations[unixKey]; why != "" && goos == "windows" {
+		return fmt.Errorf("%s does not run on Windows: it needs %s; run it on Linux, macOS or FreeBSD, or in WSL", cmd.CommandPath(), why)
+	}
+	return nil
+}
+
+// OutputsOf are the words of --output that a command knows.
+func OutputsOf(cmd *cobra.Command) []string {
+	if words := cmd.Annotations[outputsKey]; words != "" {
+		return strings.Fields(words)
+	}
+	return []string{"table", "json"}
+}
+
+// NoneNegative refuses a number or a time that is below zero: no flag means one.
+func NoneNegative(cmd *cobra.Command) (err error) {
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		if typ := f.Value.Type(); (typ == "int" || typ == "duration") && strings.HasPrefix(f.Value.String(), "-") {
+			err = fmt.Errorf("--%s %s is negative", f.Name, f.Value)
+		}
+	})
+	return err
+}
+
+// Either is "a, b or c".
+func Either(words []string) string {
+	if len(words) < 2 {
+		return strings.Join(words, "")
+	}
+	return strings.Join(words[:len(words)-1], ", ") + " or " + words[len(words)-1]
+}

@@ -1,0 +1,64 @@
+package flags
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"redlockctl/internal/cli/exit"
+)
+
+// Token is the ways to name a token. An argument can be read in the list
+// of processes by anyone on the machine; a file and standard input cannot.
+type Token struct{ token, file string }
+
+// Add adds the flags to a command.
+func (f *Token) Add(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.token, "token", "", "the token of the grant; - reads it from standard input")
+	cmd.Flags().StringVar(&f.file, "token-file", "", "file that holds the token")
+	cmd.MarkFlagsMutuallyExclusive("token", "token-file")
+}
+
+// longestToken bounds what is read: the values of locks are short.
+const longestToken = 64 << 10
+
+// Read is the token; empty if none is named.
+func (f *Token) Read(in io.Reader) (string, error) {
+	switch {
+	case f.file != "":
+		file, err := os.Open(f.file)
+		if err != nil {
+			return "", exit.Usagef("--token-file: %w", err)
+		}
+		defer file.Close()
+		return firstLine(file, "--token-file "+f.file)
+	case f.token == "-":
+		return firstLine(in, "--token -")
+	}
+	return f.token, nil
+}
+
+// Need is the token, which must be named.
+func (f *Token) Need(in io.Reader) (string, error) {
+	token, err := f.Read(in)
+	if err == nil && token == "" {
+		err = exit.Usagef("the token is missing: --token T, --token - or --token-file FILE")
+	}
+	return token, err
+}
+
+func firstLine(r io.Reader, what string) (string, error) {
+	line, err := bufio.NewReader(io.LimitReader(r, longestToken)).ReadString('\n')
+	if err != nil && !errors.Is(err, io.EOF) {
+		return "", exit.Usagef("%s: %w", what, err)
+	}
+	line = strings.TrimRight(line, "\r\n")
+	if line == "" {
+		return "", exit.Usagef("%s: there is no token", what)
+	}
+	return line, nil
+}

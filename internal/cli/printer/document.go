@@ -1,0 +1,76 @@
+package printer
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+
+	"redlockctl/internal/safetext"
+)
+
+// Schema names the form of the JSON documents; docs/json.md describes them.
+// Within a version fields are added, never renamed, retyped or removed.
+// Durations are integer milliseconds with the suffix _ms, times of day RFC 3339;
+// a field that does not apply is left out. Text that came from a server keeps its
+// characters by JSON escapes; where its bytes are no UTF-8, a second field with
+// the suffix _base64 holds them exactly.
+const Schema = "redlockctl/v2"
+
+// Document prints a document as --output asks for; false: a table is wanted. kind says
+// which document it is, in a word: "schema" and "kind" come first in each.
+func (p *Printer) Document(kind string, body any) (printed bool, err error) {
+	switch p.Output {
+	case "json":
+		return true, p.JSON(kind, body)
+	case "jsonl":
+		return true, p.Line(kind, body)
+	}
+	return false, nil
+}
+
+// JSON writes one document.
+func (p *Printer) JSON(kind string, body any) error { return JSON(p.Out, kind, body) }
+
+// JSON writes one document.
+func JSON(w io.Writer, kind string, body any) error {
+	line, err := Encoded(kind, body)
+	if err != nil {
+		return err
+	}
+	var b bytes.Buffer
+	if err := json.Indent(&b, line, "", "  "); err != nil {
+		return err
+	}
+	_, err = b.WriteTo(w)
+	return err
+}
+
+// Line writes one document on one line.
+func (p *Printer) Line(kind string, body any) error { return Line(p.Out, kind, body) }
+
+// Line writes one document on one line.
+func Line(w io.Writer, kind string, body any) error {
+	line, err := Encoded(kind, body)
+	if err != nil {
+		return err
+	}
+	_, err = w.Write(line)
+	return err
+}
+
+// Encoded is a document on one line, which it ends, safe for a terminal.
+func Encoded(kind string, body any) ([]byte, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(body); err != nil {
+		return nil, err
+	}
+	rest := safetext.EscapeJSON(b.Bytes()[1:])
+	head := fmt.Appendf(nil, `{"schema":%q,"kind":%q`, Schema, kind)
+	if rest[0] != '}' {
+		head = append(head, ',')
+	}
+	return append(head, rest...), nil
+}

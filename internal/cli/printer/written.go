@@ -1,0 +1,73 @@
+package printer
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"syscall"
+)
+
+// remembering is standard output that is no terminal. It remembers the first
+// write that failed, so that no command has to look after each of its lines, and
+// none ends well whose answer was lost on a full disk.
+type remembering struct {
+	to  io.Writer
+	err error
+}
+
+func (w *remembering) Write(p []byte) (int, error) {
+	if w.err != nil {
+		return 0, w.err
+	}
+	n, err := w.to.Write(p)
+	if err != nil {
+		w.err = fmt.Errorf("standard output cannot be written: %w", err)
+	}
+	return n, w.err
+}
+
+// Remember makes standard output remember the first write that failed, for [Printer.Unwritten].
+func (p *Printer) Remember() {
+	if !p.OutTTY {
+		p.Out = &remembering{to: p.Out}
+	}
+}
+
+// InV1 writes all documents in the words of schema v1 from now on.
+func (p *Printer) InV1() { p.Out = &remembering{to: &inV1{to: p.Bare()}} }
+
+// Bare is standard output as the process was given it, for a child.
+func (p *Printer) Bare() io.Writer {
+	out := p.Out
+	if w, ok := out.(*remembering); ok {
+		out = w.to
+	}
+	if v, ok := out.(*inV1); ok {
+		out = v.to
+	}
+	return out
+}
+
+// Lost is why something that was printed is not on standard output; nil as long as all is.
+func (p *Printer) Lost() error {
+	w, ok := p.Out.(*remembering)
+	if !ok {
+		return nil
+	}
+	if v, ok := w.to.(*inV1); ok && w.err == nil {
+		w.err = v.flush()
+	}
+	return w.err
+}
+
+// Unwritten is [Printer.Lost], and nil too where the reader has gone: it has what it wants.
+func (p *Printer) Unwritten() error {
+	if err := p.Lost(); !Gone(err) {
+		return err
+	}
+	return nil
+}
+
+// Gone reports whether a write failed because nobody reads any more.
+func Gone(err error) bool { return errors.Is(err, syscall.EPIPE) || errors.Is(err, os.ErrClosed) }

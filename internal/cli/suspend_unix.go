@@ -1,0 +1,29 @@
+//go:build unix
+
+package cli
+
+import (
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+// unsuspended has Ctrl-Z tell something in place of stopping this process, until end is called.
+func unsuspended(tell func()) (end func()) {
+	asked, done := make(chan os.Signal, 1), make(chan struct{})
+	signal.Notify(asked, syscall.SIGTSTP)
+	go func() {
+		for {
+			select {
+			case <-asked:
+				tell()
+			case <-done:
+				return
+			}
+		}
+	}()
+	return func() {
+		signal.Stop(asked)
+		close(done)
+	}
+}

@@ -1,0 +1,25 @@
+package config
+
+// Variable is a variable of the environment that the program heeds. Of a secret nothing
+// but whether it is set is ever printed.
+type Variable struct {
+	Name   string `json:"name"`
+	Value  string `json:"value,omitempty"` // of a secret "set" or "not set"
+	Effect string `json:"effect"`
+	Secret bool   `json:"-"`
+}
+
+// Environment is what the program heeds, beside the variables that the
+// configuration names.
+var Environment = []Variable{
+	{Name: "REDLOCKCTL_CONFIG", Effect: "which configuration, where --config does not say"},
+	{Name: "REDLOCKCTL_CLUSTER", Effect: "which cluster of it, where --cluster does not say"},
+	{Name: "REDLOCKCTL_READ_ONLY", Effect: "1: every action is refused"},
+	{Name: PasswordVariable, Effect: "the password of the masters of --nodes; the value is never printed", Secret: true},
+	{Name: URLPasswordVariable, Effect: "the password of the user in --url; the value is never printed", Secret: true},
+	{Name: "NO_COLOR", Effect: "not empty: no colours"},
+	{Name: "TERM", Effect: "dumb: no colours"},
+	{Name: "XDG_CONFIG_HOME", Effect: "where the configuration is looked for; $HOME/.config otherwise"},
+	{Name: "XDG_STATE_HOME", Effect: "where the audit log, the record and the memory of guards are; $HOME/.local/state otherwise"},
+	{Name: "HOME", Effect: "behind ~/ in paths"},
+}

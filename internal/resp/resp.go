@@ -1,0 +1,105 @@
+// Package resp is the protocol of Redis servers (RESP2 and RESP3), for the connections that this
+// program reads and writes itself: how a command is written, the line that begins each value, and
+// short values as a whole.
+package resp
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"strconv"
+)
+
+// ErrBad is returned when what a server sends is no reply, or none to what was asked.
+var ErrBad = errors.New("not a reply of a Redis server")
+
+// ErrLong is returned when a server sends more than was asked for.
+var ErrLong = fmt.Errorf("%w: longer than any answer to what was asked", ErrBad)
+
+// ItemCost is what an item of a list is reckoned at, in bytes.
+const ItemCost = 64
+
+// ParseHead reads the line that begins a value, up to its "\r". Of a text, a list or a map n is
+// the length, in bytes, items or pairs; −1: null. text is what stands behind the kind.
+func ParseHead(line []byte) (kind byte, n int64, text []byte, err error) {
+	if len(line) < 2 || line[len(line)-1] != '\r' {
+		return 0, 0, nil, fmt.Errorf("%w: %.40q", ErrBad, line)
+	}
+	kind, text = line[0], line[1:len(line)-1]
+	switch kind {
+	case '+', '-', ':', ',', '#', '(', '_':
+		return kind, 0, text, nil
+	case '$', '=', '!', '*', '~', '>', '%':
+		n, ok := Number(text)
+		if !ok || n < -1 {
+			return 0, 0, nil, fmt.Errorf("%w: a length of %.40q", ErrBad, text)
+		}
+		return kind, n, text, nil
+	}
+	// Attributes ('|') too: no server sends them unasked, and the client library reads one
+	// after the other by recursion.
+	return 0, 0, nil, fmt.Errorf("%w: it begins with %q", ErrBad, kind)
+}
+
+// ReadHead is [ParseHead] of the next line. text is valid until the next read.
+func ReadHead(in *bufio.Reader) (kind byte, n int64, text []byte, err error) {
+	line, err := in.ReadSlice('\n')
+	if err != nil {
+		if errors.Is(err, bufio.ErrBufferFull) {
+			err = fmt.Errorf("%w: a line without end", ErrBad)
+		}
+		return 0, 0, nil, err
+	}
+	return ParseHead(line[:len(line)-1])
+}
+
+// Number is what strconv.ParseInt says of a text, without a string where it is short and plain.
+func Number(text []byte) (n int64, ok bool) {
+	digits := text
+	if len(digits) > 0 && digits[0] == '-' {
+		digits = digits[1:]
+	}
+	if len(digits) == 0 || len(digits) > 18 {
+		return longNumber(text)
+	}
+	for _, c := range digits {
+		if c < '0' || c > '9' {
+			return longNumber(text)
+		}
+		n = 10*n + int64(c-'0')
+	}
+	if len(digits) < len(text) {
+		n = -n
+	}
+	return n, true
+}
+
+func longNumber(text []byte) (int64, bool) {
+	n, err := strconv.ParseInt(string(text), 10, 64)
+	return n, err == nil
+}
+
+// AppendCommand appends a command as servers read it.
+func AppendCommand(b []byte, args ...string) []byte {
+	b = AppendLen(b, len(args))
+	for _, a := range args {
+		b = AppendArg(b, a)
+	}
+	return b
+}
+
+// AppendLen begins a command of n arguments, each of which is for [AppendArg].
+func AppendLen(b []byte, n int) []byte {
+	b = append(b, '*')
+	b = strconv.AppendInt(b, int64(n), 10)
+	return append(b, "\r\n"...)
+}
+
+// AppendArg appends an argument of a command.
+func AppendArg(b []byte, arg string) []byte {
+	b = append(b, '$')
+	b = strconv.AppendInt(b, int64(len(arg)), 10)
+	b = append(b, "\r\n"...)
+	b = append(b, arg...)
+	return append(b, "\r\n"...)
+}

@@ -1,0 +1,95 @@
+package resp
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+)
+
+// Value is one reply, read as a whole.
+type Value struct {
+	Kind  byte    // '+', '$', ':', '-', '*', '%' of RESP3, or '_' for null
+	Text  string  // of '+', '$' and '-'
+	N     int64   // of ':'
+	Items []Value // of '*', and of '%' keys and values in turn
+}
+
+// Bounds of a value that is read as a whole: no reply to a lock command is longer.
+const (
+	MostBytes = 64 << 10 // of all of it, and of one text
+	MostItems = 64       // of one list
+	mostDepth = 4
+)
+
+// ReadValue reads a value. What is longer or deeper than any reply to a lock command is an
+// error, so that a server that is none cannot fill the memory.
+func ReadValue(in *bufio.Reader) (Value, error) {
+	left := MostBytes
+	return ReadItem(in, 0, &left)
+}
+
+// ReadItem reads a value that stands in depth others, of all of which no more than left bytes
+// are left.
+func ReadItem(in *bufio.Reader, depth int, left *int) (Value, error) {
+	kind, n, text, err := ReadHead(in)
+	if err != nil {
+		return Value{}, err
+	}
+	switch kind {
+	case '+':
+		if string(text) == "OK" { // without an allocation
+			return Value{Kind: '+', Text: "OK"}, nil
+		}
+		return Value{Kind: '+', Text: string(text)}, nil
+	case '-':
+		return Value{Kind: '-', Text: string(text)}, nil
+	case ':':
+		n, ok := Number(text)
+		if !ok {
+			return Value{}, fmt.Errorf("%w: integer %.40q", ErrBad, text)
+		}
+		return Value{Kind: ':', N: n}, nil
+	case '$', '*', '%':
+		switch {
+		case kind == '$' && n > MostBytes, kind != '$' && (n > MostItems || depth == mostDepth):
+			return Value{}, fmt.Errorf("%w: length %.40q", ErrBad, text)
+		case n == -1:
+			return Value{Kind: '_'}, nil
+		case kind == '$':
+			return readText(in, int(n), left)
+		}
+		return readList(in, kind, int(n), depth, left)
+	}
+	return Value{}, fmt.Errorf("%w: it begins with %q", ErrBad, kind)
+}
+
+func readText(in *bufio.Reader, n int, left *int) (Value, error) {
+	if *left -= n; *left < 0 {
+		return Value{}, ErrLong
+	}
+	b := make([]byte, n+2)
+	if _, err := io.ReadFull(in, b); err != nil {
+		return Value{}, err
+	}
+	if b[n] != '\r' || b[n+1] != '\n' {
+		return Value{}, fmt.Errorf("%w: a string longer than it says", ErrBad)
+	}
+	return Value{Kind: '$', Text: string(b[:n])}, nil
+}
+
+func readList(in *bufio.Reader, kind byte, n, depth int, left *int) (Value, error) {
+	if kind == '%' {
+		n *= 2
+	}
+	if *left -= n * ItemCost; *left < 0 {
+		return Value{}, ErrLong
+	}
+	items := make([]Value, n)
+	for i := range items {
+		var err error
+		if items[i], err = ReadItem(in, depth+1, left); err != nil {
+			return Value{}, err
+		}
+	}
+	return Value{Kind: kind, Items: items}, nil
+}

@@ -1,0 +1,102 @@
+// Package command is the language of the command line: which command a line begins, what
+// follows its name, and what the line may become.
+package command
+
+import (
+	"slices"
+	"strings"
+
+	tea "charm.land/bubbletea/v2"
+
+	"redlockctl/internal/safetext"
+)
+
+// Command is one of the command line.
+type Command struct {
+	Name  string
+	Takes string // what may follow, for help; "": nothing
+	Help  string
+	Next  func(string) []string // what may follow, for the word that is being typed
+	Do    func(string) tea.Cmd  // with what follows
+}
+
+// What a command takes, where more than its last word is completed.
+const (
+	Names = "NAMES" // several: the last is completed
+	Terms = "TERMS" // a filter, which completes itself
+)
+
+// begins is how many of a line's words stand for the command's name: the words of the
+// name or the start of each; 0: it is another command. rest is what follows them.
+func (c *Command) begins(line string) (n int, whole bool, rest string) {
+	rest, whole = strings.TrimLeft(line, " "), true
+	for i, part := range strings.Fields(c.Name) {
+		if rest == "" && i > 0 {
+			return n, false, ""
+		}
+		var word string
+		word, rest, _ = strings.Cut(rest, " ")
+		if rest = strings.TrimLeft(rest, " "); !strings.HasPrefix(part, word) {
+			return 0, false, ""
+		}
+		n, whole = n+1, whole && part == word
+	}
+	return n, whole, rest
+}
+
+// Find is the command that a line begins with, or the only one of which the line has the
+// start; rest is what follows its name.
+func Find(all []Command, line string) (found Command, rest, why string) {
+	var names, near []string
+	best, wholly := 0, false
+	first, _, _ := strings.Cut(line, " ")
+	for _, c := range all {
+		n, whole, behind := c.begins(line)
+		whole = whole || line == "q" && c.Name == "quit" || line == "h" && c.Name == "help"
+		switch {
+		case whole && (!wholly || n > best), n > best && !wholly:
+			found, rest, best, wholly, names = c, behind, n, whole, []string{c.Name}
+		case n > 0 && n == best && !wholly:
+			names = append(names, c.Name)
+		}
+		if slices.Contains(strings.Fields(c.Name), first) {
+			near = append(near, c.Name)
+		}
+	}
+	word := safetext.Escape(strings.TrimSpace(line))
+	switch {
+	case len(names) == 1:
+		return found, rest, ""
+	case len(names) > 1:
+		return Command{}, "", word + " may be " + strings.Join(names, ", ")
+	case len(near) > 0:
+		return Command{}, "", "there is no command " + word + ": it is " + strings.Join(near, ", ")
+	}
+	return Command{}, "", "there is no command " + word
+}
+
+// Offers are whole lines that the line may become.
+func Offers(all []Command, line string) []string {
+	line = strings.TrimLeft(line, " ")
+	var out []string
+	for _, c := range all {
+		if strings.HasPrefix(c.Name, line) {
+			out = append(out, c.Name)
+		}
+	}
+	c, word, why := Find(all, line)
+	if len(out) > 0 || why != "" || c.Next == nil {
+		return out
+	}
+	// What takes a name takes all of the rest.
+	head := c.Name + " "
+	if i := strings.LastIndexByte(word, ' '); i >= 0 && c.Takes == Names {
+		head, word = head+word[:i+1], word[i+1:]
+	}
+	for _, o := range c.Next(word) {
+		if c.Takes == Terms || strings.HasPrefix(strings.ToLower(o), strings.ToLower(word)) {
+			out = append(out, head+o)
+		}
+	}
+	return out
+}

@@ -1,0 +1,18 @@
+package page
+
+// textPage is a text that is read.
+type textPage struct {
+	*Screen
+	text func(w int) []string
+	reading
+}
+
+func (p *textPage) Place() Place { return Place{Kind: Help} }
+
+func (p *textPage) Mode() Mode { return ModeHelp }
+
+func (p *textPage) Selected() Selection { return Selection{} }
+
+func (p *textPage) Lines(h int) []string {
+	return p.frame(Pane{Title: "Help", Focused: true}, p.inSight(p.St, p.inColumns(p.text), h-p.chrome()), h)
+}

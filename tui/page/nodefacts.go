@@ -1,0 +1,155 @@
+package page
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"redlockctl/internal/view"
+	"redlockctl/monitor"
+	"redlockctl/tui/styles"
+)
+
+// nodeFacts is all that is known of a node.
+type nodeFacts struct {
+	*Screen
+	eventView eventView
+	events    *eventTable
+	past      nodePasts
+}
+
+// besideEvents is what is known of a node, as frame draws it, and its last events beside
+// it, in h lines.
+func (m *nodeFacts) besideEvents(n *monitor.Node, h int, frame func(title string, lines []string, h int) []string) []string {
+	return m.beside(m.W*3/5, h,
+		func(h int) []string {
+			title, lines := m.pane(n, 0)
+			return frame(title, lines, h)
+		},
+		func(h int) []string {
+			events, room := m.nodeEvents(n, h, m.In()), max(0, h-m.chrome())
+			return m.eventsPane(events[max(0, len(events)-room):], h)
+		})
+}
+
+// pane is what is known of a node under a title, with at most that many of its last events.
+func (m *nodeFacts) pane(n *monitor.Node, events int) (title string, lines []string) {
+	if n == nil {
+		return "Node", []string{m.St.Dim.Of(" there is no such node")}
+	}
+	st, ctx, w := m.St, m.context(), m.In()
+	state := ctx.NodeState(n.State)
+	title = st.Escape(n.Name, 20) + " " + st.Thin.Rule + " " + state.Sign + " " + state.Text + view.NodeSince(ctx, n) + " " + st.Thin.Rule + " " + st.Sentence(n.Addr, 40)
+	facts := view.NodeFacts(ctx, n)
+	add := func(label, text string, tone view.Tone) {
+		facts = append(facts, view.Fact{Label: label, Text: text, Tone: tone})
+	}
+	sparks := max(8, min(60, w-styles.FactIndent-30))
+	if past := m.past[n.Name]; past != nil && len(past.Offsets) > 1 {
+		last := past.Offsets[max(0, len(past.Offsets)-sparks):]
+		add("Clocks", st.Info.Of(st.Sparkline(last, len(last)))+" "+st.SignedMS(slices.Min(last))+" to "+st.SignedMS(slices.Max(last)), view.None)
+	}
+	if len(n.RTTs) > 1 {
+		last := n.RTTs[max(0, len(n.RTTs)-sparks):]
+		add("RTTs", st.Info.Of(st.Sparkline(last, len(last)))+" "+view.Milliseconds(slices.Min(last))+" to "+view.Milliseconds(slices.Max(last)), view.None)
+	}
+	label := "Hour"
+	for _, line := range m.Hour(n.Minutes, w-styles.FactIndent-2) {
+		add(label, line, view.None)
+		label = ""
+	}
+	for i := range m.Shown.Findings {
+		if f := &m.Shown.Findings[i]; f.Node == n.Name {
+			c := ctx.Severity(f.Severity)
+			add("Finding", c.Sign+" "+c.Text+"  "+st.Whole(f.Title), c.Tone)
+		}
+	}
+	out := m.facts(facts, w)
+	if log := m.nodeEvents(n, events, w); len(log) > 0 {
+		out = append(append(out, ""), log...)
+	}
+	return title, out
+}
+
+// nodeEvents are the last events of a node, at most that many, each with the locks that it
+// cost a copy, in lines of at most w cells.
+func (m *nodeFacts) nodeEvents(n *monitor.Node, most, w int) (out []string) {
+	for _, e := range lastEvents(m.events.All, most, func(e *monitor.Event) bool {
+		return e.Node == n.Name && !e.Part && (m.events.until == 0 || e.Seq <= m.events.until)
+	}) {
+		out = append(out, m.eventView.row(e, w, false))
+		if names := lostLocks(e, m.St); names != "" {
+			for _, l := range styles.Wrap(names, w-14, 0)[:1] {
+				out = append(out, styles.Blanks(12)+m.St.Dim.Of(l))
+			}
+		}
+	}
+	return out
+}
+
+// Hour is what was measured of a node in the whole minutes that are kept, in
+// lines of at most w cells: round trips and clock, each drawn with a cell for a
+// minute, and what it was at the beginning; and how many probes were lost.
+func (m *nodeFacts) Hour(minutes []monitor.Minute, w int) (out []string) {
+	if len(minutes) < 2 {
+		return nil
+	}
+	st := m.St
+	var means, offsets []time.Duration
+	var drawn, clocked []bool // which minutes have one
+	var lost, probes int
+	var worst, first, measured, lossy *monitor.Minute
+	for i := range minutes {
+		one := &minutes[i]
+		probes += one.Answered + one.Failed
+		if one.Failed > 0 {
+			lost += one.Failed
+			lossy = one
+		}
+		answered := one.Answered > 0
+		if drawn = append(drawn, answered); answered {
+			means = append(means, one.Mean)
+			if first == nil {
+				first = one
+			}
+			if worst == nil || one.Most > worst.Most {
+				worst = one
+			}
+		}
+		if clocked = append(clocked, one.Offset.Valid); one.Offset.Valid {
+			offsets = append(offsets, one.Offset.Offset)
+			if measured == nil {
+				measured = one
+			}
+		}
+	}
+	add := func(ds []time.Duration, known []bool, text string) {
+		cells := []rune(st.Sparkline(ds, len(ds)))
+		line := ""
+		for _, ok := range known {
+			if ok {
+				line, cells = line+string(cells[0]), cells[1:]
+			} else {
+				line += " "
+			}
+		}
+		line = view.CutLeft(line, min(w, len(known)))
+		if out = append(out, st.Info.Of(line)); view.Width(line)+1+view.Width(text) <= w {
+			out[len(out)-1] += " " + text
+		} else {
+			out = append(out, text)
+		}
+	}
+	at := func(one *monitor.Minute) string { return one.At.Format("15:04") }
+	if first != nil {
+		add(means, drawn, "RTT at "+at(first)+" "+view.Milliseconds(first.Least)+" to "+view.Milliseconds(first.Most)+", mean "+view.Milliseconds(first.Mean)+
+			"; the longest "+view.Milliseconds(worst.Most)+" at "+at(worst))
+	}
+	if measured != nil {
+		add(offsets, clocked, "clock at "+at(measured)+" "+st.Offset(measured.Offset))
+	}
+	if lost > 0 {
+		out = append(out, st.Warn.Of(fmt.Sprintf("%s of %s probes unanswered, the last at %s", view.Count(lost), view.Count(probes), at(lossy))))
+	}
+	return out
+}

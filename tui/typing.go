@@ -1,0 +1,184 @@
+package tui
+
+import (
+	"strings"
+
+	tea "charm.land/bubbletea/v2"
+
+	"redlockctl/internal/filter"
+	"redlockctl/internal/view"
+	"redlockctl/tui/command"
+	"redlockctl/tui/input"
+	"redlockctl/tui/page"
+	"redlockctl/tui/prefs"
+	"redlockctl/tui/styles"
+)
+
+func (m *model) paste(s string) {
+	if m.tooSmall() {
+		return
+	}
+	if d := m.Dialog; d != nil && !d.Listens(m.Now()) {
+		d.Early = m.Now()
+		return
+	}
+	if e := m.editor(); e != nil {
+		e.Paste(s)
+		m.edited()
+	}
+}
+
+// edited is called after the editor's text has changed.
+func (m *model) edited() {
+	switch m.mode() {
+	case page.ModeFilter:
+		m.completes.Typed()
+		m.Page.(page.Filtered).Filter(m.shownNow())
+	case page.ModeCommand:
+		m.line.Typed()
+	case page.ModeDialog:
+		m.Dialog.Pressed = false
+	}
+}
+
+// editor is the line that takes letters now; nil where none does.
+func (m *model) editor() *input.Line {
+	switch m.mode() {
+	case page.ModeFilter:
+		return m.Page.(page.Filtered).FilterLine()
+	case page.ModeCommand:
+		return &m.line.Line
+	case page.ModeDialog:
+		if f := m.Dialog.Focused(); f != nil && f.Choices == nil {
+			return &f.Line
+		}
+	}
+	return nil
+}
+
+func (m *model) whyNoFilter() string {
+	if _, ok := m.Page.(page.Filtered); !ok {
+		return "there is nothing to filter on this page: 2 are the locks, 4 the events, :audit show the log"
+	}
+	return ""
+}
+
+func (m *model) openFilter() tea.Cmd {
+	m.Filtering = true
+	m.completes.Typed()
+	f := m.Page.(page.Filtered)
+	f.FilterLine().End()
+	return learn(f)
+}
+
+// valuesMsg are the values that a filter of locks may ask for.
+type valuesMsg struct{ values page.Values }
+
+// learn looks for the values that a filter may ask for; of many rows aside.
+func learn(f page.Filtered) tea.Cmd {
+	look := f.FilterLearn()
+	if look == nil {
+		return nil
+	}
+	return func() tea.Msg { return valuesMsg{look()} }
+}
+
+// know takes in values that were looked for aside.
+func (m *model) know(msg valuesMsg) {
+	m.Locks.Know(msg.values)
+	if m.Filtering && m.completes.At < 0 {
+		m.completes.Typed()
+	}
+	if m.line != nil && m.line.At < 0 {
+		m.line.Typed()
+	}
+}
+
+// completeFilter puts the next of what the filter may become into its line.
+func (m *model) completeFilter(d int) {
+	f := m.Page.(page.Filtered)
+	m.completes.Complete(f.FilterLine(), f.FilterOffers, d)
+	f.Filter(m.shownNow())
+}
+
+func (m *model) keepFilter() tea.Cmd { m.Filtering = false; return nil }
+
+func (m *model) clearFilter() tea.Cmd { m.ClearFilter(m.Now()); return nil }
+
+// filterPage is the page whose rows a command filters: that which is shown, or the locks.
+func (m *model) filterPage() page.Filtered {
+	if f, ok := m.Page.(page.Filtered); ok {
+		return f
+	}
+	return m.Set.At(page.Place{Kind: page.Locks}).(page.Filtered)
+}
+
+func (m *model) filterBy(text string) tea.Cmd {
+	if _, ok := m.Page.(page.Filtered); !ok {
+		m.Open(page.Place{Kind: page.Locks})
+	}
+	f := m.filterPage()
+	f.FilterLine().Set(text)
+	f.Filter(m.Now())
+	if why := f.FilterProblem(); why != "" {
+		m.say(m.St.Bad, why)
+	}
+	return nil
+}
+
+// offers are whole lines that the command may become.
+func (m *model) offers(line string) []string { return command.Offers(m.commands(), line) }
+
+func (m *model) openLine() tea.Cmd {
+	m.line = input.NewPrompt(m.prefs.History)
+	return learn(m.filterPage())
+}
+
+func (m *model) closeLine() tea.Cmd { m.line = nil; return nil }
+
+// doLine does what was typed, and keeps it.
+func (m *model) doLine() tea.Cmd {
+	line := strings.TrimSpace(m.line.String())
+	m.line = nil
+	if line == "" {
+		return nil
+	}
+	save := m.prefs.Keep(func(p *prefs.Preferences) { p.Remember(line) })
+	c, rest, why := command.Find(m.commands(), line)
+	if why != "" {
+		m.say(m.St.Bad, why)
+		return save
+	}
+	return tea.Batch(save, c.Do(rest))
+}
+
+// prompt draws a line behind its sign, what it may become, and what is painted for its end.
+func (m *model) prompt(left string, line *input.Line, c *input.Completion, offers func(string) []string, right string) string {
+	st, w := m.St, m.W
+	c.Ask(line, offers)
+	var words []string
+	for i, o := range c.Offers[:min(len(c.Offers), mostOffered)] {
+		word := st.Whole(filter.Line(c.From, o))
+		if i == c.At {
+			word = st.Cursor.Of(word)
+		}
+		words = append(words, word)
+	}
+	hint := strings.Join(words, " ")
+	end := view.Width(right)
+	if end > 0 {
+		end += 2
+	}
+	room := max((w-end)/2, w-end-view.Width(left)-view.Width(hint)-4)
+	text := left + st.Typed(line.View(&st.Glyphs, min(room, max(16, view.Width(st.Whole(line.String()))+2))))
+	if hint != "" {
+		text += "  " + st.Dim.Of(st.Cut(hint, max(0, w-end-view.Width(text)-3)))
+	}
+	if end > 0 {
+		text += styles.Blanks(max(2, w-1-view.Width(text)-end+2)) + right
+	}
+	return text
+}
+
+// mostOffered is how many offers are shown at most.
+const mostOffered = 12
