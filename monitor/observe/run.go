@@ -26,15 +26,20 @@ func (m *Monitor) Run(ctx context.Context) {
 // hides it: it is told first.
 func (m *Monitor) live(ctx context.Context) {
 	for last := time.Now(); ctx.Err() == nil; sleep(ctx, beatEvery, nil) {
-		now := time.Now()
-		if now.Sub(last) > clock.OwnGap {
-			m.mu.Lock()
-			m.world.awake(now)
-			m.mu.Unlock()
-		}
-		last = time.Now()
-		m.beat.Store(&last)
+		last = m.lives(last)
 	}
+}
+
+// lives gives a sign of life, the last one of which was given at last.
+func (m *Monitor) lives(last time.Time) time.Time {
+	if now := time.Now(); now.Sub(last) > clock.OwnGap {
+		m.mu.Lock()
+		m.world.awake(now)
+		m.mu.Unlock()
+	}
+	now := time.Now()
+	m.beat.Store(&now)
+	return now
 }
 
 // publishUntil publishes snapshots until ctx ends, and a last one then.

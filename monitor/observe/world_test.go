@@ -342,6 +342,23 @@ func TestLongWorkIsNoStop(t *testing.T) {
 	})
 }
 
+// What wakes first after a stop may be the sign of life: the stop is told all the same.
+func TestASignOfLifeHidesNoStop(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, err := New(nodes(t, "n1"), Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		last := m.lives(time.Now())
+		m.world.tick(last)
+		time.Sleep(10 * time.Second)
+		m.lives(last)
+		if m.world.tick(time.Now()); m.world.discontinuity.Gap < 9*time.Second {
+			t.Errorf("a stop is not seen: %+v", m.world.discontinuity)
+		}
+	})
+}
+
 // After this process was stopped, or its clock moved, nothing that was measured
 // before is believed, and a node that could not be heard is not down for that.
 func TestClockDiscontinuity(t *testing.T) {
@@ -430,6 +447,32 @@ func TestWhatADiscontinuityLeavesUnreadIsTold(t *testing.T) {
 	read(1)
 	if complete, nodes := told(); !complete || nodes != "" {
 		t.Errorf("in the end: complete %v, reading %q", complete, nodes)
+	}
+}
+
+// A clock discontinuity before the first view is complete: what was read before it does not
+// complete the view.
+func TestADiscontinuityBeforeTheFirstViewIsComplete(t *testing.T) {
+	base := time.Now()
+	w := newTestWorld(t, base, "n1", "n2")
+	at := base
+	answer := func() {
+		at = at.Add(200 * time.Millisecond)
+		for i := range w.nodes {
+			w.answered(i, sight{sent: at, received: at, server: at.Round(0), info: master("run_id", fmt.Sprint(i)), config: fence("0")}, at)
+		}
+		w.tick(at)
+	}
+	read := func(i int) { w.scanned(i, fmt.Sprint(i), w.table.Epoch(i), at, at) }
+	answer()
+	read(0)
+	at = at.Add(time.Minute)
+	answer()
+	if read(1); w.done || w.snapshot(at, 1).Complete {
+		t.Error("n1 was not read again, and the view is complete")
+	}
+	if read(0); !w.done || !w.snapshot(at, 2).Complete {
+		t.Error("all is read again, and the view is not complete")
 	}
 }
 
