@@ -20,7 +20,7 @@ func TestConsole(t *testing.T) {
 		"Revoke":             revoke,
 		"MarkedForceRelease": markedForceRelease,
 		"Forms":              forms,
-		"HoldAndOpen":        holdAndOpen,
+		"CordonAndUncordon":  cordonAndUncordon,
 		"Keep":               keep,
 		"ReadOnly":           readOnly,
 		"CrashFenceRejoin":   crashFenceRejoin,
@@ -205,24 +205,24 @@ func forms(t *testing.T, bin string) {
 	}
 }
 
-// A master that is held refuses writes until it is opened, and the guard in the
+// A cordoned master refuses writes until it is uncordoned, and the guard in the
 // console leaves it so.
-func holdAndOpen(t *testing.T, bin string) {
-	c := newCluster(t, bin, "1s") // the guard would open a fence of its own within about a second
+func cordonAndUncordon(t *testing.T, bin string) {
+	c := newCluster(t, bin, "1s") // the guard would end a fence of its own within about a second
 	term := c.terminal(t, 100, 30)
 	term.shows("n2", "● serving")
 	term.keys("3", "Down", "C")
 	term.confirm("Cordon n2", "disk is failing", "n2")
 	term.shows("it refuses writes now")
 	if _, err := c.do(t, 1, "SET", "x", "y"); err == nil || !strings.HasPrefix(err.Error(), "NOREPLICAS") {
-		t.Errorf("a write to the held node: %v; want NOREPLICAS", err)
+		t.Errorf("a write to the cordoned node: %v; want NOREPLICAS", err)
 	}
 	term.settle()
 	term.keys("Enter")
 	term.shows("n2", "cordoned")
 	time.Sleep(1500 * time.Millisecond) // longer than the guard's delay
 	if _, err := c.do(t, 1, "SET", "x", "y"); err == nil {
-		t.Error("the guard opened a node that an operator holds")
+		t.Error("the guard uncordoned a node that an operator cordoned")
 	}
 	term.keys("U")
 	term.shows("Uncordon n2")
@@ -294,7 +294,7 @@ func readOnly(t *testing.T, bin string) {
 	}
 }
 
-// A master that is killed and comes back closed is shown with its countdown
+// A master that is killed and comes back fenced is shown with its countdown
 // and rejoins by the guard in the console.
 func crashFenceRejoin(t *testing.T, bin string) {
 	c := newCluster(t, bin, "3s")
