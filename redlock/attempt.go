@@ -194,7 +194,7 @@ func (a *Attempt) judge() (Send, Verdict) {
 		return a.end(VerdictNotHeld)
 	case a.terms.Extend && pending > 0 && a.no+pending > spare:
 		// It cannot succeed any more; but whether the token is lost or only out of
-		// sight makes all the difference to its holder, and another answer may tell.
+		// view makes all the difference to its holder, and another answer may tell.
 		return SendNothing, VerdictPending
 	case a.terms.Extend || a.failed > spare:
 		return a.end(VerdictNoQuorum)

@@ -13,9 +13,9 @@ import (
 // the right in the same line, and no other:
 //
 //	Keeper.mu → Lock.mu → run.mu
-//	watcher.mu → line.mu → ear.mu → redisTap.mu
+//	waitQueues.mu → waitQueue.mu → tracker.mu → redisTracking.mu
 //
-// All the others are leaves: while Client.mu, warmth.mu, gate.mu, servers.mu,
+// All the others are leaves: while Client.mu, warmup.mu, admission.mu, servers.mu,
 // gather.mu, numbers.mu, stream.mu, life.mu or sleepClock.mu is held, no other mutex
 // is locked and no sink is called. A sink ([sink.answered]) is called with nothing
 // held, and locks its own alone.
@@ -24,14 +24,14 @@ import (
 // for use by many goroutines. It has one connection for each node, whatever the
 // number of requests, and one more while somebody waits for a lock.
 type Client struct {
-	nodes   []*Node
-	opt     Options
-	streams []*stream
-	gate    *gate
-	warm    *warmth
-	watcher *watcher
-	token   func(note) string // draws one
-	closing chan struct{}     // closed when Close is called
+	nodes     []*Node
+	opt       Options
+	streams   []*stream
+	admission *admission
+	warm      *warmup
+	waits     *waitQueues
+	token     func(note) string // draws one
+	closing   chan struct{}     // closed when Close is called
 	// suspended is for how long the machine has slept since it was started.
 	suspended func() time.Duration
 
@@ -40,26 +40,26 @@ type Client struct {
 	ops    sync.WaitGroup
 }
 
-// newClient opens a client over any kind of wire and tap.
-func newClient(nodes []*Node, opt Options, to func(*Node) wire, tapTo func(*Node) tap) *Client {
+// newClient opens a client over any kind of dialer and tracking connection.
+func newClient(nodes []*Node, opt Options, to func(*Node) dialer, trackingTo func(*Node) trackingConn) *Client {
 	c := &Client{
 		nodes: slices.Clone(nodes), opt: opt, token: tokenWith(opt.Owner), suspended: newSleepClock(suspended).suspended,
 		streams: make([]*stream, len(nodes)), closing: make(chan struct{}),
-		warm: newWarmth(len(nodes)),
+		warm: newWarmup(len(nodes)),
 	}
-	c.gate = &gate{}
-	names, taps := make([]string, len(c.nodes)), make([]tap, len(c.nodes))
+	c.admission = &admission{}
+	names, conns := make([]string, len(c.nodes)), make([]trackingConn, len(c.nodes))
 	for i, n := range c.nodes {
-		names[i], taps[i] = n.Name(), tapTo(n)
+		names[i], conns[i] = n.Name(), trackingTo(n)
 	}
-	c.watcher = newWatcher(taps, opt)
+	c.waits = newWaitQueues(conns, opt)
 	servers := newServers(names)
 	for i, n := range c.nodes {
 		c.streams[i] = newStream(to(n), opt.NodeTimeout, opt.ConnectTimeout, hooks{
-			first: c.warm.tried, freed: c.gate.poke,
+			first: c.warm.tried, freed: c.admission.poke,
 			claim: func(id string) error { return servers.claim(i, id) },
 		})
-		c.gate.rooms = append(c.gate.rooms, c.streams[i].room)
+		c.admission.windows = append(c.admission.windows, c.streams[i].window)
 	}
 	for _, s := range c.streams { // which may ask for the others' room
 		s.start()
@@ -82,7 +82,7 @@ func (c *Client) Close() error {
 	c.mu.Unlock()
 	c.ops.Wait()
 	var wg sync.WaitGroup
-	wg.Go(c.watcher.close)
+	wg.Go(c.waits.close)
 	for _, s := range c.streams {
 		wg.Go(func() { s.close(2 * c.opt.NodeTimeout) })
 	}
@@ -187,7 +187,7 @@ func (g *gather) overdue(timeout time.Duration, last bool) (complete bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for i := range g.results {
-		if r := &g.results[i]; !g.ended && r.Status == StatusUnanswered && (last || !g.client.streams[i].room.well.Load()) {
+		if r := &g.results[i]; !g.ended && r.Status == StatusUnanswered && (last || !g.client.streams[i].window.well.Load()) {
 			r.Status, r.Err = StatusSlow, fmt.Errorf("no answer within %s", timeout)
 			g.left--
 		}

@@ -34,7 +34,7 @@ type call struct {
 	to         sink         // nil: nobody waits
 	queued     time.Time    // when it was handed to the stream
 	sentAt     time.Time    // when it was handed to the connection
-	admitted   bool         // room was taken for it; see gate
+	admitted   bool         // room was taken for it; see admission
 
 	// Of a release:
 	clean []bool    // of each node, if it is known to have nothing to release; nil: not known

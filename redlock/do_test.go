@@ -49,7 +49,7 @@ func TestDeadlineTellsWhatWasInTheWay(t *testing.T) {
 func TestOptionsOfOneAcquisition(t *testing.T) {
 	inMemory(t, 3, func(t *testing.T, nodes []*memNode, c *Client) {
 		for _, n := range nodes {
-			n.set(func(n *memNode) { n.deaf, n.tapsDown = true, true })
+			n.set(func(n *memNode) { n.deaf, n.trackingDown = true, true })
 		}
 		mustAcquire(t, c, time.Hour)
 		for retries, most := range map[int]time.Duration{-1: 0, 2: 2 * time.Second} {

@@ -53,7 +53,7 @@
 //
 // # Waiting
 //
-// Who finds a lock held does not poll. Those of one client stand in a line, first
+// Who finds a lock held does not poll. Those of one client stand in a queue, first
 // in, first out, and only the first makes attempts. It reads the copies over one
 // more connection for each node, which tells of their next change (CLIENT
 // TRACKING), and is woken by the release, or by the end of their TTL, of which nodes

@@ -2,12 +2,12 @@ package redlock
 
 // Listened is how many copies of a kept lock were seen, of which the loss is told.
 func Listened(k *Keeper) (n int) {
-	for _, e := range k.lock.client.watcher.ears {
+	for _, e := range k.lock.client.waits.trackers {
 		e.mu.Lock()
-		of := e.lines[k.lock.resource]
+		of := e.listeners[k.lock.resource]
 		e.mu.Unlock()
 		for _, l := range of {
-			if s, ok := l.(*sentry); ok && s.resource == k.lock.resource && s.token == k.lock.token {
+			if s, ok := l.(*copyWatch); ok && s.resource == k.lock.resource && s.token == k.lock.token {
 				s.mu.Lock()
 				if s.seen[e.node] {
 					n++

@@ -275,7 +275,7 @@ func TestFencingTokenThatNodesRefuse(t *testing.T) {
 // wait for the other with its own lock in hand.
 func TestBlameWhileANumberComes(t *testing.T) {
 	machine, _ := Begin(Terms{N: 1, Start: time.Now(), TTL: time.Minute, Wait: time.Minute})
-	r := &attemptRun{machine: machine, results: make([]NodeResult, 1), copies: make([]remnant, 1), decided: make(chan struct{}, 1)}
+	r := &attemptRun{machine: machine, results: make([]NodeResult, 1), copies: make([]leftCopy, 1), decided: make(chan struct{}, 1)}
 	r.client = &Client{nodes: []*Node{{}}, suspended: suspended}
 	r.reads = newNumbers(1, 1)
 	waits := func(held, other *sync.Mutex, what func()) {

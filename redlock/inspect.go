@@ -42,7 +42,7 @@ func (c *Client) look(ctx context.Context, resource string) []NodeResult {
 }
 
 func (c *Client) lookUntil(ctx context.Context, resource string, enough func([]NodeResult) bool) []NodeResult {
-	if c.gate.enter(ctx, false, c.closing) != nil {
+	if c.admission.enter(ctx, false, c.closing) != nil {
 		return c.blank()
 	}
 	return c.ask(call{op: opInspect, key: resource, admitted: true, notAfter: time.Now().Add(c.opt.NodeTimeout)}, ctx.Done(), enough)

@@ -66,7 +66,7 @@ type Keeper struct {
 	hint    chan struct{} // a copy is gone
 
 	mu      sync.Mutex
-	machine keeping
+	machine keepPlan
 	slept   time.Duration // by the machine, before the validity was known
 	timer   *time.Timer   // for the end of validity
 }
@@ -89,7 +89,7 @@ func (l *Lock) Keep(opt KeepOptions) *Keeper {
 		lock: l, slept: l.client.suspended(), // before Until
 		repairs: &repairs{lock: l, tell: opt.Repaired},
 		done:    make(chan struct{}), changes: make(chan KeeperState, 1), hint: make(chan struct{}, 1),
-		machine: keeping{
+		machine: keepPlan{
 			resource: l.Resource(), ttl: opt.TTL, allowance: l.client.opt.Drift(opt.TTL),
 			extensions: opt.MaxExtensions, until: l.Until(),
 		},
@@ -241,8 +241,8 @@ func (k *Keeper) missed() {
 // run carries out what the machine decides, one thing after the other.
 func (k *Keeper) run(halted context.Context) {
 	defer close(k.done)
-	sentry := k.lock.client.postSentry(k.lock.Resource(), k.lock.Token(), k.missed)
-	defer sentry.end()
+	watch := k.lock.client.watchCopies(k.lock.Resource(), k.lock.Token(), k.missed)
+	defer watch.end()
 	for {
 		var action keepAction
 		var pause time.Duration
@@ -358,7 +358,7 @@ func (p *repairs) round(halted context.Context, r *attemptRun, granted bool, unt
 	case <-halted.Done():
 		return false
 	}
-	copies, _ := r.remnants()
+	copies, _ := r.leftCopies()
 	for i, m := range copies {
 		if m.heard {
 			p.copies.Extended(i, m.said.status, m.said.incarnation, m.said.at)

@@ -22,7 +22,7 @@ type Lock struct {
 	results  []NodeResult
 	released bool
 	lost     bool
-	copies   []remnant     // what is known to be left on the nodes
+	copies   []leftCopy    // what is known to be left on the nodes
 	runs     []*attemptRun // of which some nodes have not answered yet
 }
 
@@ -140,7 +140,7 @@ func (l *Lock) extend(ctx context.Context, ttl time.Duration, copies *Copies) (*
 // tell. l.mu is held.
 func (l *Lock) settle() {
 	l.runs = slices.DeleteFunc(l.runs, func(r *attemptRun) bool {
-		copies, all := r.remnants()
+		copies, all := r.leftCopies()
 		if !all {
 			return false
 		}
@@ -166,7 +166,7 @@ func (l *Lock) Release(ctx context.Context) ([]NodeResult, error) {
 	again := l.released
 	valid := !l.lost && time.Now().Before(l.end())
 	l.released = true
-	copies := make([]remnant, len(l.copies))
+	copies := make([]leftCopy, len(l.copies))
 	for i := range copies {
 		copies[i] = l.known(i)
 	}
@@ -204,7 +204,7 @@ func (l *Lock) Release(ctx context.Context) ([]NodeResult, error) {
 
 // remains counts, by the answers to a release, the copies that were there and
 // those that can have been there. missing reports whether one was gone that had been there.
-func remains(results []NodeResult, copies []remnant, clean []bool) (deleted, possible int, missing bool) {
+func remains(results []NodeResult, copies []leftCopy, clean []bool) (deleted, possible int, missing bool) {
 	for i, r := range results {
 		switch {
 		case r.Status == StatusOK:
@@ -239,10 +239,10 @@ func (l *Lock) mayLive(node int) time.Time {
 }
 
 // known is what is known of the copy on a node; l.mu is held.
-func (l *Lock) known(node int) remnant {
+func (l *Lock) known(node int) leftCopy {
 	m := l.copies[node]
 	for _, r := range l.runs {
-		m.merge(r.remnant(node))
+		m.merge(r.leftCopy(node))
 	}
 	return m
 }
@@ -308,7 +308,7 @@ func (r *attemptRun) lock() *Lock {
 	return &Lock{
 		client: r.client, resource: r.resource, token: r.token, ttl: r.machine.terms.TTL,
 		until: r.machine.Until(), slept: r.slept, results: r.results, runs: []*attemptRun{r},
-		copies: make([]remnant, len(r.copies)),
+		copies: make([]leftCopy, len(r.copies)),
 	}
 }
 
@@ -360,29 +360,29 @@ func (c *Client) AcquireWith(ctx context.Context, resource string, opt AcquireOp
 		return nil, err
 	}
 	defer c.ops.Done()
-	spot := spot{client: c, resource: resource, opt: c.opt.with(opt)}
-	spot.attempts = max(spot.opt.Retries, 0)
-	if spot.attempts < UntilContextEnds {
-		spot.attempts++ // the first is not a retry
+	loop := retryLoop{client: c, resource: resource, opt: c.opt.with(opt)}
+	loop.attempts = max(loop.opt.Retries, 0)
+	if loop.attempts < UntilContextEnds {
+		loop.attempts++ // the first is not a retry
 	}
-	defer spot.leave()
+	defer loop.leave()
 	var last *Error
-	for made := 1; spot.next(ctx, last); made++ {
+	for made := 1; loop.next(ctx, last); made++ {
 		run, err := c.try(ctx, false, func() *attemptRun {
-			return c.attempt(ctx, resource, c.token(spot.note()), ttl, Terms{}, fenced)
+			return c.attempt(ctx, resource, c.token(loop.note()), ttl, Terms{}, fenced)
 		})
 		if err != nil {
-			spot.err = err
+			loop.err = err
 			break
 		}
 		if run.verdict() == VerdictGranted {
 			lock := run.lock()
 			if !fenced {
-				spot.granted = true
+				loop.granted = true
 				return lock, nil
 			}
 			if lock.fencing, run.unfenced = run.draw(); run.unfenced == nil {
-				spot.granted = true
+				loop.granted = true
 				return lock, nil
 			}
 			run.giveUp()
@@ -395,13 +395,13 @@ func (c *Client) AcquireWith(ctx context.Context, resource string, opt AcquireOp
 		}
 	}
 	switch {
-	case spot.err != nil:
+	case loop.err != nil:
 		given := &Error{Nodes: c.blank()}
 		if last != nil {
 			given = last
 		}
 		made := given.Attempts
-		given = c.endedBy(ctx, op, resource, spot.err, given.Nodes).(*Error)
+		given = c.endedBy(ctx, op, resource, loop.err, given.Nodes).(*Error)
 		given.Attempts = made
 		c.explain(ctx, given, last)
 		return nil, given

@@ -304,13 +304,13 @@ func TestNodesErrorsAreNotTheOperations(t *testing.T) {
 	}
 }
 
-// TestLongHangKeepsDebts: a node that hung while other locks came and went is
+// TestLongHangKeepsOwedReleases: a node that hung while other locks came and went is
 // still told of the release whose SET lies in its buffer.
-func TestLongHangKeepsDebts(t *testing.T) {
+func TestLongHangKeepsOwedReleases(t *testing.T) {
 	inMemory(t, 3, func(t *testing.T, nodes []*memNode, c *Client) {
 		first := mustAcquire(t, c, time.Hour)
 		nodes[0].hang()
-		for i := range 2 * debtSize {
+		for i := range 2 * owedSize {
 			l, err := c.TryAcquire(t.Context(), fmt.Sprint("b", i), time.Hour)
 			if err != nil {
 				t.Fatal(err)

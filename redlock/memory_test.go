@@ -22,27 +22,27 @@ import (
 type memNode struct {
 	rate float64 // how much faster than true its clock runs: 0.004 is 0.4 %
 
-	mu          sync.Mutex
-	keys        map[string]memCopy
-	numbers     map[string]uint64 // of fencing
-	still       uint64            // what the clock shows for ever; zero: it runs
-	down        bool
-	fenced      bool
-	hung        bool
-	resumed     chan struct{}                   // closed at the end of a hang
-	buffer      []func()                        // what came meanwhile
-	delay       func() (to, back time.Duration) // of a pipeline; nil: none
-	connect     time.Duration                   // that dialling and greeting take
-	sent        int                             // pipelines that arrived
-	taps        map[*memTap]bool
-	deaf        bool // it denies tracking
-	tapsDown    bool // it refuses taps
-	sets        int  // SETs that arrived
-	incarnation int  // its incarnation
-	mute        bool // it does not tell its incarnation
-	links       []*memLink
-	reads       int // that arrived over taps
-	opened      int // taps
+	mu           sync.Mutex
+	keys         map[string]memCopy
+	numbers      map[string]uint64 // of fencing
+	still        uint64            // what the clock shows for ever; zero: it runs
+	down         bool
+	fenced       bool
+	hung         bool
+	resumed      chan struct{}                   // closed at the end of a hang
+	buffer       []func()                        // what came meanwhile
+	delay        func() (to, back time.Duration) // of a pipeline; nil: none
+	connect      time.Duration                   // that dialling and greeting take
+	sent         int                             // pipelines that arrived
+	trackings    map[*memTracking]bool
+	deaf         bool // it denies tracking
+	trackingDown bool // it refuses tracking connections
+	sets         int  // SETs that arrived
+	incarnation  int  // its incarnation
+	mute         bool // it does not tell its incarnation
+	links        []*memLink
+	reads        int // that arrived over tracking connections
+	opened       int // tracking connections
 }
 
 type memCopy struct {
@@ -167,7 +167,7 @@ func (n *memNode) apply(c *call) answer {
 
 // changed tells those who have read the key; n.mu is held.
 func (n *memNode) changed(key string) {
-	for t := range n.taps {
+	for t := range n.trackings {
 		if t.tracked[key] {
 			delete(t.tracked, key)
 			t.say(message{changed: true, keys: []string{key}})
@@ -180,13 +180,13 @@ type inbox chan answer
 
 func (b inbox) answered(a answer) { b <- a }
 
-// memWire is a wire to a memNode. Mutants break a rule on the way.
-type memWire struct {
+// memDialer is a wire to a memNode. Mutants break a rule on the way.
+type memDialer struct {
 	node  *memNode
 	twist func(batch []*call) []*call // what arrives instead
 }
 
-func (w memWire) open(ctx context.Context) (link, error) {
+func (w memDialer) open(ctx context.Context) (link, error) {
 	w.node.mu.Lock()
 	down, hung, resumed, connect := w.node.down, w.node.hung, w.node.resumed, w.node.connect
 	w.node.mu.Unlock()
@@ -201,7 +201,7 @@ func (w memWire) open(ctx context.Context) (link, error) {
 			return nil, ctx.Err()
 		}
 	}
-	l := &memLink{memWire: w, kick: make(chan struct{}, 1)}
+	l := &memLink{memDialer: w, kick: make(chan struct{}, 1)}
 	w.node.set(func(n *memNode) {
 		if l.incarnation = n.incarnation; !n.mute {
 			l.runID = fmt.Sprintf("%p run %d", n, n.incarnation)
@@ -214,7 +214,7 @@ func (w memWire) open(ctx context.Context) (link, error) {
 // memLink is a connection to a memNode. Whatever the delays, requests arrive
 // in order, and so do replies.
 type memLink struct {
-	memWire
+	memDialer
 	kick        chan struct{}
 	incarnation int
 	runID       string
@@ -362,8 +362,8 @@ func newMemClient(t testing.TB, nodes []*memNode, opt Options, twist func(*memNo
 	return wired(t, nodes, opt, twist, nil, nil)
 }
 
-// wired makes clients with wires and taps of another kind; nil: as they are.
-func wired(t testing.TB, nodes []*memNode, opt Options, twist func(*memNode) func([]*call) []*call, to func(memWire) wire, tapTo func(*memTap) tap) *Client {
+// wired makes clients with connections of another kind; nil: as they are.
+func wired(t testing.TB, nodes []*memNode, opt Options, twist func(*memNode) func([]*call) []*call, to func(memDialer) dialer, trackingTo func(*memTracking) trackingConn) *Client {
 	t.Helper()
 	opt, err := opt.withDefaults()
 	if err != nil {
@@ -376,8 +376,8 @@ func wired(t testing.TB, nodes []*memNode, opt Options, twist func(*memNode) fun
 		}
 		by[named[i]] = nodes[i]
 	}
-	c := newClient(named, opt, func(n *Node) wire {
-		w := memWire{node: by[n]}
+	c := newClient(named, opt, func(n *Node) dialer {
+		w := memDialer{node: by[n]}
 		if twist != nil {
 			w.twist = twist(by[n])
 		}
@@ -385,10 +385,10 @@ func wired(t testing.TB, nodes []*memNode, opt Options, twist func(*memNode) fun
 			return to(w)
 		}
 		return w
-	}, func(n *Node) tap {
-		m := &memTap{node: by[n], heard: make(chan message, 10_000)}
-		if tapTo != nil {
-			return tapTo(m)
+	}, func(n *Node) trackingConn {
+		m := &memTracking{node: by[n], heard: make(chan message, 10_000)}
+		if trackingTo != nil {
+			return trackingTo(m)
 		}
 		return m
 	})
@@ -404,8 +404,8 @@ func sleepy(c *Client) (sleep func(time.Duration)) {
 	return func(d time.Duration) { slept.Add(int64(d)) }
 }
 
-// memTap is a tap on a memNode. As with Redis, an expiry is not told of.
-type memTap struct {
+// memTracking is the trackingConn of a memNode. As with Redis, an expiry is not told of.
+type memTracking struct {
 	node    *memNode
 	heard   chan message
 	tracked map[string]bool // under node.mu, nil: not open
@@ -417,13 +417,13 @@ type memTap struct {
 	gone  bool          // for good
 }
 
-func (t *memTap) open(ctx context.Context) (bool, error) {
+func (t *memTracking) open(ctx context.Context) (bool, error) {
 	n := t.node
 	n.mu.Lock()
-	down, hung, resumed, connect, tapsDown := n.down, n.hung, n.resumed, n.connect, n.tapsDown
+	down, hung, resumed, connect, trackingDown := n.down, n.hung, n.resumed, n.connect, n.trackingDown
 	n.mu.Unlock()
 	time.Sleep(connect)
-	if down || tapsDown {
+	if down || trackingDown {
 		return false, syscall.ECONNREFUSED
 	}
 	if hung {
@@ -444,17 +444,17 @@ func (t *memTap) open(ctx context.Context) (bool, error) {
 	t.by, t.moved, t.ended = time.Time{}, make(chan struct{}), make(chan struct{})
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.taps == nil {
-		n.taps = make(map[*memTap]bool)
+	if n.trackings == nil {
+		n.trackings = make(map[*memTracking]bool)
 	}
-	n.taps[t], t.tracked = true, make(map[string]bool)
+	n.trackings[t], t.tracked = true, make(map[string]bool)
 	n.opened++
 	return !n.deaf, nil
 }
 
-func (t *memTap) say(m message) { t.heard <- m }
+func (t *memTracking) say(m message) { t.heard <- m }
 
-func (t *memTap) ask(key string) error {
+func (t *memTracking) ask(key string) error {
 	n := t.node
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -465,7 +465,7 @@ func (t *memTap) ask(key string) error {
 	f := func() {
 		n.reads++
 		at := n.get(key)
-		if n.taps[t] {
+		if n.trackings[t] {
 			t.say(message{there: at.token != "", token: at.token, ttl: time.Until(at.expires)})
 			tracked[key] = !n.deaf
 		}
@@ -481,7 +481,7 @@ func (t *memTap) ask(key string) error {
 	return nil
 }
 
-func (t *memTap) hear() (message, error) {
+func (t *memTracking) receive() (message, error) {
 	for {
 		t.mu.Lock()
 		by, moved, ended := t.by, t.moved, t.ended
@@ -505,7 +505,7 @@ func (t *memTap) hear() (message, error) {
 	}
 }
 
-func (t *memTap) deadline(by time.Time) {
+func (t *memTracking) deadline(by time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.moved != nil {
@@ -515,7 +515,7 @@ func (t *memTap) deadline(by time.Time) {
 	}
 }
 
-func (t *memTap) close() {
+func (t *memTracking) close() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.ended == nil {
@@ -524,12 +524,12 @@ func (t *memTap) close() {
 	close(t.ended)
 	t.ended, t.moved = nil, nil
 	t.node.set(func(n *memNode) {
-		delete(n.taps, t)
+		delete(n.trackings, t)
 		t.tracked = nil
 	})
 }
 
-func (t *memTap) end() {
+func (t *memTracking) end() {
 	t.mu.Lock()
 	t.gone = true
 	t.mu.Unlock()

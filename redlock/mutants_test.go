@@ -31,7 +31,7 @@ const (
 	byExclusion = "TestExclusion"
 	byLeftover  = "TestNothingLeftBehind"
 	byExtension = "TestExtendsWhatIsThere"
-	byDebts     = "TestSkippedNodeIsToldOfReleases"
+	byOwed      = "TestSkippedNodeIsToldOfReleases"
 	byAdmission = "TestAdmission"
 )
 
@@ -66,7 +66,7 @@ func brokenRules() []brokenRule {
 		{"released on unanswered nodes too", "only where the SET was answered", byLeftover, notWhereUnanswered},
 		{"released where the answer was no", "only where it was yes", byLeftover, onlyWhereYes},
 		{"a SET and its DEL in order", "releases overtake", byLeftover, releasesOvertake},
-		{"an unheard release is sent again", "what is owed to a node is forgotten", byDebts, debtsForgotten},
+		{"an unheard release is sent again", "what is owed to a node is forgotten", byOwed, owedForgotten},
 		{"released after the context's end", "nothing is sent any more", byLeftover, noReleaseAfterTheEnd},
 
 		// Extension.
@@ -352,7 +352,7 @@ func releaseWithoutComparing(t *testing.T, seed uint64) error {
 // keptWire gives out the same connection again after it was closed, with the
 // replies that come late on it.
 type keptWire struct {
-	memWire
+	memDialer
 	kept *keptLink
 }
 
@@ -369,7 +369,7 @@ func (l *keptLink) receive(oldest func() *call) (*call, answer, error) {
 }
 
 func (w *keptWire) open(ctx context.Context) (link, error) {
-	l, err := w.memWire.open(ctx)
+	l, err := w.memDialer.open(ctx)
 	if err != nil {
 		w.kept = nil
 		return nil, err
@@ -387,7 +387,7 @@ func (w *keptWire) open(ctx context.Context) (link, error) {
 func connectionKept(t *testing.T, seed uint64) error {
 	s := contenders()
 	s.client = func(t testing.TB, nodes []*memNode, opt Options, twist func(*memNode) func([]*call) []*call) *Client {
-		return wired(t, nodes, opt, twist, func(w memWire) wire { return &keptWire{memWire: w} }, nil)
+		return wired(t, nodes, opt, twist, func(w memDialer) dialer { return &keptWire{memDialer: w} }, nil)
 	}
 	return excludes(t, seed, s)
 }
@@ -449,19 +449,19 @@ func notWhereUnanswered(t *testing.T, seed uint64) error {
 func onlyWhereYes(t *testing.T, seed uint64) error {
 	s := tidyHung()
 	s.client = func(t testing.TB, nodes []*memNode, opt Options, twist func(*memNode) func([]*call) []*call) *Client {
-		return wired(t, nodes, opt, twist, func(w memWire) wire { return yesWire{w, make(map[string]bool)} }, nil)
+		return wired(t, nodes, opt, twist, func(w memDialer) dialer { return yesWire{w, make(map[string]bool)} }, nil)
 	}
 	return tidies(t, seed, s, nil)
 }
 
 // yesWire releases only what it has seen a yes for.
 type yesWire struct {
-	memWire
+	memDialer
 	yes map[string]bool
 }
 
 func (w yesWire) open(ctx context.Context) (link, error) {
-	l, err := w.memWire.open(ctx)
+	l, err := w.memDialer.open(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -84,7 +84,7 @@ type redisWire struct {
 
 func (w redisWire) open(ctx context.Context) (link, error) {
 	// RESP2 has no messages out of turn: the n-th reply is that of the n-th request.
-	b := borrow(w.node, 2, w.connect)
+	b := newRawConn(w.node, 2, w.connect)
 	if err := b.greet(ctx); err != nil {
 		_ = b.client.Close()
 		return nil, err
@@ -100,7 +100,7 @@ func (w redisWire) open(ctx context.Context) (link, error) {
 // redisLink is a connection to a Redis server.
 type redisLink struct {
 	client *redis.Client // owns the connection, and does not use it any more
-	conn   *tappedConn
+	conn   *observedConn
 	id     string // of the server
 	in     *bufio.Reader
 	out    []byte
@@ -406,9 +406,9 @@ func New(nodes []*Node, opt Options) (*Client, error) {
 		}
 		seen[n.Name()] = true
 	}
-	return newClient(nodes, opt, func(n *Node) wire {
+	return newClient(nodes, opt, func(n *Node) dialer {
 		return redisWire{n, opt.NodeTimeout, opt.ConnectTimeout}
-	}, func(n *Node) tap { return newRedisTap(n, opt.ConnectTimeout) }), nil
+	}, func(n *Node) trackingConn { return newRedisTracking(n, opt.ConnectTimeout) }), nil
 }
 
 // fencingPrefix begins the keys of counters.

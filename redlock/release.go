@@ -35,7 +35,7 @@ func (c *Client) release(ctx context.Context, ask call, enough func([]NodeResult
 	results := c.ask(ask, nil, enough)
 	err := c.assessRelease(op, resource, results)
 	if err == nil {
-		c.watcher.released(resource)
+		c.waits.released(resource)
 	}
 	return results, err
 }
@@ -43,12 +43,12 @@ func (c *Client) release(ctx context.Context, ask call, enough func([]NodeResult
 // enterRelease waits for room for a release, and reports whether there is any: as long
 // as ctx runs, and after its end for no longer than a node may take to answer.
 func (c *Client) enterRelease(ctx context.Context) bool {
-	if ctx.Err() == nil && c.gate.enter(ctx, true, nil) == nil {
+	if ctx.Err() == nil && c.admission.enter(ctx, true, nil) == nil {
 		return true
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.opt.NodeTimeout)
 	defer cancel()
-	return c.gate.enter(ctx, true, nil) == nil
+	return c.admission.enter(ctx, true, nil) == nil
 }
 
 // assessRelease says what the answers to a release mean.

@@ -74,7 +74,7 @@ func (c *Client) remove(ctx context.Context, op string, ask call) ([]NodeResult,
 		return nil, err
 	}
 	defer c.ops.Done()
-	if err := c.gate.enter(ctx, true, c.closing); err != nil {
+	if err := c.admission.enter(ctx, true, c.closing); err != nil {
 		return nil, c.endedBy(ctx, op, ask.key, err, nil)
 	}
 	ask.admitted = true

@@ -39,15 +39,15 @@ func FuzzSession(f *testing.F) {
 			}
 			link.abort()
 		}
-		tap := newRedisTap(scripted(t, text), time.Second)
-		if _, err := tap.open(ctx); err == nil {
-			_ = tap.ask("k")
+		conn := newRedisTracking(scripted(t, text), time.Second)
+		if _, err := conn.open(ctx); err == nil {
+			_ = conn.ask("k")
 			for range 8 {
-				if _, err := tap.hear(); err != nil {
+				if _, err := conn.receive(); err != nil {
 					break
 				}
 			}
 		}
-		tap.end()
+		conn.end()
 	})
 }

@@ -11,20 +11,20 @@ import (
 	"time"
 )
 
-// wire is how to connect to a node.
-type wire interface {
+// dialer is how to connect to a node.
+type dialer interface {
 	// open connects, and makes sure that the node answers.
 	open(ctx context.Context) (link, error)
 }
 
 const (
-	queueSize    = 4 * roomMost // calls waiting for one node, more than the gate lets in
-	queueReserve = 1024         // further room that only releases may use
-	batchSize    = 256          // calls in one write
-	flightSize   = 4096         // calls sent and not answered
-	debtSize     = 8192         // releases kept for a node that does not take them
-	payAtOnce    = 64           // of those, that go with what is sent
-	breakAfter   = 3            // consecutive failures
+	queueSize    = 4 * windowMost // calls waiting for one node, more than admission lets in
+	queueReserve = 1024           // further room that only releases may use
+	batchSize    = 256            // calls in one write
+	flightSize   = 4096           // calls sent and not answered
+	owedSize     = 8192           // releases kept for a node that does not take them
+	owedAtOnce   = 64             // of those, that go with what is sent
+	breakAfter   = 3              // consecutive failures
 )
 
 var (
@@ -34,8 +34,8 @@ var (
 	errSlow      = fmt.Errorf("its answers come too late: %w", os.ErrDeadlineExceeded)
 )
 
-// debt is a release that a node still has to hear of.
-type debt struct {
+// owedRelease is a release that a node still has to hear of.
+type owedRelease struct {
 	key, token string
 	until      time.Time // as in call
 }
@@ -58,25 +58,25 @@ type hooks struct {
 // it, and sent first when it answers again; to one that refused, one at a time. However
 // late, they do no harm: they compare the token, which is never used again.
 type stream struct {
-	wire    wire
-	reply   time.Duration // that a node has to answer a request
-	connect time.Duration // to open a connection
-	ctx     context.Context
-	cancel  context.CancelFunc
-	wake    chan struct{}
-	done    chan struct{} // closed when the writer has ended
-	hooks   hooks
-	room    *room
-	debts   atomic.Int32 // owed, also read without mu
+	dialer    dialer
+	reply     time.Duration // that a node has to answer a request
+	connect   time.Duration // to open a connection
+	ctx       context.Context
+	cancel    context.CancelFunc
+	wake      chan struct{}
+	done      chan struct{} // closed when the writer has ended
+	hooks     hooks
+	window    *window
+	owedCount atomic.Int32 // owed, also read without mu
 
-	mu      sync.Mutex
-	queue   []*call
-	spare   []*call // of the writer: the queue before
-	owed    []debt
-	refused int       // how often the node has refused a release, since it took one
-	payFrom time.Time // when it is asked again
-	broken  error     // why the node is skipped; nil while it is not
-	closed  bool
+	mu       sync.Mutex
+	queue    []*call
+	spare    []*call // of the writer: the queue before
+	owed     []owedRelease
+	refused  int       // how often the node has refused a release, since it took one
+	owedFrom time.Time // when it is asked again
+	broken   error     // why the node is skipped; nil while it is not
+	closed   bool
 
 	// Of the writer alone:
 	conn     *nodeConn // nil: not connected
@@ -86,9 +86,9 @@ type stream struct {
 	backoff  time.Duration
 }
 
-func newStream(w wire, reply, connect time.Duration, h hooks) *stream {
+func newStream(w dialer, reply, connect time.Duration, h hooks) *stream {
 	s := &stream{
-		wire: w, reply: reply, connect: connect, hooks: h, backoff: backoffMin, room: newRoom(reply),
+		dialer: w, reply: reply, connect: connect, hooks: h, backoff: backoffMin, window: newWindow(reply),
 		wake: make(chan struct{}, 1), done: make(chan struct{}),
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
@@ -105,7 +105,7 @@ func (s *stream) start() *stream {
 // never blocks.
 func (s *stream) enqueue(c *call) {
 	if !c.admitted {
-		s.room.used.Add(1)
+		s.window.used.Add(1)
 	}
 	if err := s.admit(c); err != nil {
 		s.hand(c, answer{NodeResult: NodeResult{Status: StatusSkipped, Err: err}, at: time.Now()})
@@ -116,8 +116,8 @@ func (s *stream) enqueue(c *call) {
 
 // hand hands out the answer to a call that the stream has done with.
 func (s *stream) hand(c *call, a answer) {
-	s.room.give()
-	if s.debts.Load() > 0 && s.room.well.Load() {
+	s.window.give()
+	if s.owedCount.Load() > 0 && s.window.well.Load() {
 		s.poke() // there may be room for them
 	}
 	c.answerWith(a)
@@ -168,52 +168,52 @@ func (s *stream) owe(c *call) {
 	if c.op != opRelease || c.clean != nil && c.clean[c.node] {
 		return
 	}
-	if len(s.owed) == debtSize {
+	if len(s.owed) == owedSize {
 		s.owed = append(s.owed[:0], s.owed[1:]...)
 	}
-	s.owed = append(s.owed, debt{c.key, c.token, c.until})
-	s.countDebts()
+	s.owed = append(s.owed, owedRelease{c.key, c.token, c.until})
+	s.countOwed()
 }
 
-// countDebts makes known how much is owed; s.mu is held. What the node refuses for
+// countOwed makes known how much is owed; s.mu is held. What the node refuses for
 // now is not waited for.
-func (s *stream) countDebts() {
-	s.debts.Store(int32(len(s.owed)))
+func (s *stream) countOwed() {
+	s.owedCount.Store(int32(len(s.owed)))
 	if s.refused > 0 {
-		s.room.owed.Store(0)
+		s.window.owed.Store(0)
 		return
 	}
-	s.room.owed.Store(int32(len(s.owed)))
+	s.window.owed.Store(int32(len(s.owed)))
 }
 
-// pay puts so much of what is owed into the queue, behind all that is there; s.mu
+// sendOwed puts so much of what is owed into the queue, behind all that is there; s.mu
 // is held.
-func (s *stream) pay(most int, now time.Time) {
+func (s *stream) sendOwed(most int, now time.Time) {
 	if s.refused > 0 {
-		if now.Before(s.payFrom) {
+		if now.Before(s.owedFrom) {
 			return
 		}
 		most = 1
-		s.payFrom = now.Add(s.payPause())
+		s.owedFrom = now.Add(s.owedPause())
 	}
-	paid := 0
-	for ; len(s.owed) > 0 && paid < most; s.owed = s.owed[1:] {
+	sent := 0
+	for ; len(s.owed) > 0 && sent < most; s.owed = s.owed[1:] {
 		d := s.owed[0]
 		if !d.until.IsZero() && !now.Before(d.until) {
 			continue
 		}
-		paid++
+		sent++
 		s.queue = append(s.queue, &call{op: opRelease, key: d.key, token: d.token, until: d.until})
 	}
 	if len(s.owed) == 0 {
 		s.owed = nil
 	}
-	s.room.used.Add(int32(paid))
-	s.countDebts()
+	s.window.used.Add(int32(sent))
+	s.countOwed()
 }
 
-// payPause is for how long a node that refuses releases is left alone.
-func (s *stream) payPause() time.Duration {
+// owedPause is for how long a node that refuses releases is left alone.
+func (s *stream) owedPause() time.Duration {
 	return min(backoffMin<<min(s.refused-1, 10), backoffMax)
 }
 
@@ -272,10 +272,10 @@ func (s *stream) watch(closed bool) {
 	var answered, due <-chan time.Time
 	if closed { // the last answers are still to come
 		answered = time.After(time.Millisecond)
-	} else if s.debts.Load() > 0 {
+	} else if s.owedCount.Load() > 0 {
 		s.mu.Lock()
 		if s.refused > 0 {
-			timer := time.NewTimer(time.Until(s.payFrom))
+			timer := time.NewTimer(time.Until(s.owedFrom))
 			defer timer.Stop()
 			due = timer.C
 		}
@@ -309,13 +309,13 @@ func (s *stream) await() {
 
 // take gives the writer what is queued, which is its own until it takes the next.
 func (s *stream) take() (batch []*call, closed bool) {
-	if s.debts.Load() > 0 {
-		defer s.freed() // some are not worth paying any more
+	if s.owedCount.Load() > 0 {
+		defer s.freed() // some are not worth sending any more
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.owed) > 0 && s.conn != nil && s.ctx.Err() == nil {
-		s.pay(min(payAtOnce, int(s.room.most.Load()-s.room.used.Load())), time.Now())
+		s.sendOwed(min(owedAtOnce, int(s.window.most.Load()-s.window.used.Load())), time.Now())
 	}
 	if len(s.queue) <= batchSize {
 		batch, s.queue = s.queue, s.spare[:0]
@@ -405,7 +405,7 @@ func (s *stream) listen(l *nodeConn) {
 			if asked.IsZero() {
 				asked = c.sentAt
 			}
-			s.room.answered(a.at.Sub(asked), a.at)
+			s.window.answered(a.at.Sub(asked), a.at)
 			s.settle(c, a)
 			if isReadOnly(a.NodeResult) {
 				l.lower = true
@@ -425,7 +425,7 @@ func (s *stream) listen(l *nodeConn) {
 func (s *stream) bury(l *nodeConn, c *call, err error) {
 	l.end(err)
 	s.abort(l)
-	s.room.end()
+	s.window.end()
 	s.freed()
 	now := time.Now()
 	left := l.rest()
@@ -492,12 +492,12 @@ func (s *stream) hangUp() {
 	s.conn = nil
 }
 
-// open connects, and pays what is owed to the node. It reports whether the node can
+// open connects, and sends the releases that are owed to the node. It reports whether the node can
 // be used.
 func (s *stream) open() bool {
 	ctx, cancel := context.WithTimeout(s.ctx, 2*s.connect) // to dial, and to be greeted
 	s.claim("")
-	link, err := s.wire.open(ctx)
+	link, err := s.dialer.open(ctx)
 	cancel()
 	if err == nil {
 		if err = s.claim(link.serverID()); err != nil {
@@ -514,10 +514,10 @@ func (s *stream) open() bool {
 	s.mu.Lock()
 	s.broken = nil
 	s.refused = 0
-	s.room.begin()
+	s.window.begin()
 	queue := s.queue
 	s.queue = nil
-	s.pay(roomFirst, time.Now())
+	s.sendOwed(windowFirst, time.Now())
 	s.queue = append(s.queue, queue...)
 	s.mu.Unlock()
 	go s.listen(s.conn)
@@ -544,7 +544,7 @@ func (s *stream) skip() {
 	if s.failures < breakAfter {
 		return
 	}
-	s.room.end()
+	s.window.end()
 	s.mu.Lock()
 	s.broken = fmt.Errorf("not asked after %d failures: %w", s.failures, s.why)
 	broken, left := s.broken, s.queue
@@ -571,11 +571,11 @@ func (s *stream) settle(c *call, a answer) {
 			s.owe(c)
 		case !isClean(a.NodeResult):
 			s.refused++
-			s.payFrom = a.at.Add(s.payPause())
+			s.owedFrom = a.at.Add(s.owedPause())
 			s.owe(c)
 		case s.refused > 0:
 			s.refused = 0
-			s.countDebts()
+			s.countOwed()
 		}
 		s.mu.Unlock()
 	}

@@ -23,7 +23,7 @@ func inStream(t *testing.T, test func(t *testing.T, n *memNode, s *stream)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		n := newMemNodes(1)[0]
-		s := newStream(memWire{node: n}, 50*time.Millisecond, 500*time.Millisecond, hooks{}).start()
+		s := newStream(memDialer{node: n}, 50*time.Millisecond, 500*time.Millisecond, hooks{}).start()
 		defer s.close(time.Second)
 		synctest.Wait()
 		test(t, n, s)
@@ -98,7 +98,7 @@ func TestStreamNeverBlocksAndIsBounded(t *testing.T) {
 		s.mu.Lock()
 		queued, owed := len(s.queue), len(s.owed)
 		s.mu.Unlock()
-		if queued > queueSize+queueReserve || owed > debtSize {
+		if queued > queueSize+queueReserve || owed > owedSize {
 			t.Errorf("%d queued, %d owed", queued, owed)
 		}
 		if grown := runtime.NumGoroutine() - before; grown > 0 {
@@ -114,7 +114,7 @@ func TestStreamDropsWhatIsOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newMemNodes(1)[0]
 		n.connect = 20 * time.Millisecond // what is queued waits for so long
-		s := newStream(memWire{node: n}, 50*time.Millisecond, 500*time.Millisecond, hooks{}).start()
+		s := newStream(memDialer{node: n}, 50*time.Millisecond, 500*time.Millisecond, hooks{}).start()
 		defer s.close(time.Second)
 		answers := make(inbox, 3)
 		over := new(atomic.Bool)
@@ -202,7 +202,7 @@ func TestHungNodeIsToldOfReleases(t *testing.T) {
 func TestStreamClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newMemNodes(1)[0]
-		s := newStream(memWire{node: n}, 50*time.Millisecond, 500*time.Millisecond, hooks{}).start()
+		s := newStream(memDialer{node: n}, 50*time.Millisecond, 500*time.Millisecond, hooks{}).start()
 		synctest.Wait()
 		answers := make(inbox, 10)
 		s.enqueue(set("a", "t", answers))
@@ -219,7 +219,7 @@ func TestStreamClose(t *testing.T) {
 		}
 
 		n.hang()
-		s = newStream(memWire{node: n}, 50*time.Millisecond, 500*time.Millisecond, hooks{}).start()
+		s = newStream(memDialer{node: n}, 50*time.Millisecond, 500*time.Millisecond, hooks{}).start()
 		for range 5 {
 			s.enqueue(set("a", "t", answers))
 		}
@@ -279,7 +279,7 @@ func TestMemLinkKeepsOrder(t *testing.T) {
 // greeter is a wire to a node that greets whatever its state is, as a server
 // does whose disk is stuck, or a proxy in front of a dead one.
 type greeter struct {
-	memWire
+	memDialer
 	refusal *atomic.Pointer[ServerError] // of the greeting; nil within: none
 	opened  *atomic.Int64
 }
@@ -289,11 +289,11 @@ func (w greeter) open(context.Context) (link, error) {
 	if err := w.refusal.Load(); err != nil {
 		return nil, *err
 	}
-	return &memLink{memWire: w.memWire, kick: make(chan struct{}, 1)}, nil
+	return &memLink{memDialer: w.memDialer, kick: make(chan struct{}, 1)}, nil
 }
 
 func newGreeter(n *memNode) greeter {
-	return greeter{memWire{node: n}, new(atomic.Pointer[ServerError]), new(atomic.Int64)}
+	return greeter{memDialer{node: n}, new(atomic.Pointer[ServerError]), new(atomic.Int64)}
 }
 
 // TestBreakerIsNotFooledByAGreeting: a node that lets itself be connected to, and
@@ -330,9 +330,9 @@ func TestBreakerIsNotFooledByAGreeting(t *testing.T) {
 	})
 }
 
-// TestRefusedLoginKeepsDebts: a release that could not be sent, since the node
+// TestRefusedLoginKeepsOwedReleases: a release that could not be sent, since the node
 // refused the greeting, is owed to it like any other.
-func TestRefusedLoginKeepsDebts(t *testing.T) {
+func TestRefusedLoginKeepsOwedReleases(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newMemNodes(1)[0]
 		w := newGreeter(n)

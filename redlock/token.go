@@ -23,7 +23,7 @@ const (
 	tokenChars = 27 // in base64url
 )
 
-// note is what a token tells of the wait for it; see [lookout]. Of another's
+// note is what a token tells of the wait for it; see [retryPlan]. Of another's
 // token that looks like one of ours it is two numbers that mean nothing, which
 // costs somebody a little time at most.
 type note struct {

@@ -16,7 +16,7 @@ import (
 
 // TestTapReadsPushes: messages come between answers and in the midst of them.
 func TestTapReadsPushes(t *testing.T) {
-	tap := &redisTap{in: bufio.NewReader(strings.NewReader("" +
+	conn := &redisTracking{in: bufio.NewReader(strings.NewReader("" +
 		":-2\r\n$0\r\n\r\n" +
 		">2\r\n$10\r\ninvalidate\r\n*1\r\n$1\r\na\r\n" +
 		">3\r\n+message\r\n+x\r\n:1\r\n" + // of another kind
@@ -33,19 +33,19 @@ func TestTapReadsPushes(t *testing.T) {
 		{err: ServerError("NOPERM no")},
 		{err: ErrBadReply},
 	} {
-		if got, err := tap.hear(); err != nil || !reflect.DeepEqual(got, want) {
+		if got, err := conn.receive(); err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("message %d: %+v, %v", i, got, err)
 		}
 	}
-	if _, err := tap.hear(); err == nil {
+	if _, err := conn.receive(); err == nil {
 		t.Error("there is no more")
 	}
 }
 
 func TestTapRefusesBadPushes(t *testing.T) {
 	for _, in := range []string{">x\r\n", ">0\r\n", ">1000000\r\n", ">2\r\n$10\r\ninvalidate\r\n*100000\r\n", ">1\r\n!1\r\n"} {
-		tap := &redisTap{in: bufio.NewReader(strings.NewReader(in))}
-		if m, err := tap.hear(); err == nil {
+		conn := &redisTracking{in: bufio.NewReader(strings.NewReader(in))}
+		if m, err := conn.receive(); err == nil {
 			t.Errorf("%q: %+v", in, m)
 		}
 	}
@@ -76,9 +76,9 @@ func TestTapKnowsIfItWillBeTold(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			tap := newRedisTap(node, 10*time.Second)
-			defer tap.end()
-			if got, err := tap.open(t.Context()); got != c.want || err != nil {
+			conn := newRedisTracking(node, 10*time.Second)
+			defer conn.end()
+			if got, err := conn.open(t.Context()); got != c.want || err != nil {
 				t.Errorf("it will tell: %v, %v", got, err)
 			}
 		})

@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// spot is what one acquisition does between its attempts. The first attempt is
+// retryLoop is what one acquisition does between its attempts. The first attempt is
 // made at once, unless others of the same client wait already. Each pause
 // between attempts ends with an attempt, and so does each wake-up within it,
 // which does not end the pause.
-type spot struct {
+type retryLoop struct {
 	client   *Client
 	resource string
 	opt      Options
@@ -27,14 +27,14 @@ type spot struct {
 
 // next waits for the moment of the next attempt. last is the failure of the one
 // before; nil: there was none. It is false when there shall be none.
-func (s *spot) next(ctx context.Context, last *Error) bool {
+func (s *retryLoop) next(ctx context.Context, last *Error) bool {
 	if last == nil {
 		s.due++
 		if s.attempts == 1 {
 			return true
 		}
 		var atOnce bool
-		if s.place, atOnce = s.client.watcher.place(s.resource); atOnce {
+		if s.place, atOnce = s.client.waits.place(s.resource); atOnce {
 			return true
 		}
 	} else {
@@ -46,7 +46,7 @@ func (s *spot) next(ctx context.Context, last *Error) bool {
 		case s.due == s.attempts:
 			return false
 		case s.place == nil && contended:
-			s.place = s.client.watcher.wait(s.resource)
+			s.place = s.client.waits.wait(s.resource)
 		}
 		if !contended {
 			return s.pause(ctx)
@@ -64,7 +64,7 @@ func (s *spot) next(ctx context.Context, last *Error) bool {
 		}
 		s.ended = true
 		s.due++
-		// Who is not the first in the line leaves it to that one, up to the end.
+		// Who is not the first in the queue leaves it to that one, up to the end.
 		if s.place.first() || s.due == s.attempts {
 			return true
 		}
@@ -72,7 +72,7 @@ func (s *spot) next(ctx context.Context, last *Error) bool {
 }
 
 // start begins a pause, unless one is under way.
-func (s *spot) start() {
+func (s *retryLoop) start() {
 	if s.timer != nil && !s.ended {
 		return
 	}
@@ -87,7 +87,7 @@ func (s *spot) start() {
 
 // pause waits for the end of the pause, whatever the nodes say: those that fail
 // do not tell when they are well again.
-func (s *spot) pause(ctx context.Context) bool {
+func (s *retryLoop) pause(ctx context.Context) bool {
 	s.start()
 	select {
 	case <-s.timer.C:
@@ -103,7 +103,7 @@ func (s *spot) pause(ctx context.Context) bool {
 }
 
 // note is what the token of the next attempt tells of the wait before it.
-func (s *spot) note() note {
+func (s *retryLoop) note() note {
 	if s.place == nil {
 		return note{waited: unwaited}
 	}
@@ -113,10 +113,10 @@ func (s *spot) note() note {
 	if l.queue[0] != s.place || !l.begun {
 		return note{waited: unwaited}
 	}
-	return l.look.note()
+	return l.plan.note()
 }
 
-func (s *spot) leave() {
+func (s *retryLoop) leave() {
 	if s.timer != nil {
 		s.timer.Stop()
 	}

@@ -18,7 +18,7 @@ import (
 // Nothing in it can make a lock unsafe: what the checks notice is that somebody
 // waits too long, or costs the others too much.
 type waiting struct {
-	hear     func(message) (m message, heard bool) // of what comes over the taps; nil: all
+	hear     func(message) (m message, heard bool) // of what comes over the tracking connections; nil: all
 	opt      func(*Options)
 	note     func(note) note // what a token tells
 	released func(*Client)   // what a client does when it has released
@@ -28,7 +28,7 @@ func (w waiting) client(t testing.TB, nodes []*memNode, opt Options) *Client {
 	if w.opt != nil {
 		w.opt(&opt)
 	}
-	c := wired(t, nodes, opt, nil, nil, func(m *memTap) tap {
+	c := wired(t, nodes, opt, nil, nil, func(m *memTracking) trackingConn {
 		if w.hear == nil {
 			return m
 		}
@@ -42,13 +42,13 @@ func (w waiting) client(t testing.TB, nodes []*memNode, opt Options) *Client {
 
 // bentTap changes what is heard, or leaves it out.
 type bentTap struct {
-	*memTap
+	*memTracking
 	bend func(message) (message, bool)
 }
 
-func (b bentTap) hear() (message, error) {
+func (b bentTap) receive() (message, error) {
 	for {
-		m, err := b.memTap.hear()
+		m, err := b.memTracking.receive()
 		if err != nil {
 			return m, err
 		}
@@ -265,10 +265,10 @@ func brokenWaits() []struct {
 		}},
 		{"others go first", "who has just had the lock forgets them, and goes again", byTurns, waiting{
 			released: func(c *Client) {
-				c.watcher.mu.Lock()
-				defer c.watcher.mu.Unlock()
-				clear(c.watcher.queues)
-				c.watcher.some.Store(false)
+				c.waits.mu.Lock()
+				defer c.waits.mu.Unlock()
+				clear(c.waits.queues)
+				c.waits.some.Store(false)
 			},
 		}},
 	}

@@ -7,15 +7,15 @@ import (
 	"sync/atomic"
 )
 
-// gate lets operations in when there is room on the way to every node that is
+// admission lets operations in when there is room on the way to every node that is
 // well, first come, first served, those that keep or give back a lock before those
 // that want one. Who finds no room waits here, before the time of its attempt
 // begins, within its own context: so a burst costs its callers time, instead of
 // attempts that fail and releases that are late. A node that is not well (not
 // connected, skipped) is not waited for; one that hangs is not connected any more
 // after the node timeout.
-type gate struct {
-	rooms   []*room      // of the nodes
+type admission struct {
+	windows []*window    // of the nodes
 	waiting atomic.Int32 // who waits; also read without mu
 
 	mu     sync.Mutex
@@ -53,7 +53,7 @@ func (f *fifo) pop() {
 // enter waits until there is room for a call to each node, and takes it: the
 // caller must send one to all nodes that is admitted. An error is
 // that of ctx, or ErrClosed when closing was closed first.
-func (g *gate) enter(ctx context.Context, urgent bool, closing <-chan struct{}) error {
+func (g *admission) enter(ctx context.Context, urgent bool, closing <-chan struct{}) error {
 	if g.waiting.Load() == 0 && g.take() {
 		// Thousands that begin at the same time come here first, and wait, before the
 		// time of any attempt begins. It would be over before they let anyone read.
@@ -92,13 +92,13 @@ func (g *gate) enter(ctx context.Context, urgent bool, closing <-chan struct{}) 
 }
 
 // admit lets in who can be; g.mu is held.
-func (g *gate) admit() {
+func (g *admission) admit() {
 	for {
-		line := &g.urgent
-		e := line.first()
+		queue := &g.urgent
+		e := queue.first()
 		if e == nil {
-			line = &g.others
-			e = line.first()
+			queue = &g.others
+			e = queue.first()
 		}
 		if e == nil {
 			return
@@ -106,14 +106,14 @@ func (g *gate) admit() {
 		if !g.take() {
 			return
 		}
-		line.pop()
+		queue.pop()
 		g.waiting.Add(-1)
 		close(e.in)
 	}
 }
 
 // poke is told that there may be room.
-func (g *gate) poke() {
+func (g *admission) poke() {
 	if g.waiting.Load() == 0 {
 		return
 	}
@@ -123,12 +123,12 @@ func (g *gate) poke() {
 }
 
 // take takes room for a call on the way to each node that is well, or none.
-func (g *gate) take() bool {
-	for i, r := range g.rooms {
+func (g *admission) take() bool {
+	for i, r := range g.windows {
 		if r.take() {
 			continue
 		}
-		for _, r := range g.rooms[:i+1] {
+		for _, r := range g.windows[:i+1] {
 			r.give()
 		}
 		return false
@@ -137,8 +137,8 @@ func (g *gate) take() bool {
 }
 
 // leave gives back room that was taken and is not needed.
-func (g *gate) leave() {
-	for _, r := range g.rooms {
+func (g *admission) leave() {
+	for _, r := range g.windows {
 		r.give()
 	}
 	g.poke()

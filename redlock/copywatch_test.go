@@ -9,7 +9,7 @@ import (
 // first may have been sent before.
 func TestALossMeanwhileIsNotForgotten(t *testing.T) {
 	now := time.Now()
-	k := keeping{ttl: time.Minute, every: 20 * time.Second, until: now.Add(time.Minute)}
+	k := keepPlan{ttl: time.Minute, every: 20 * time.Second, until: now.Add(time.Minute)}
 	k.plan(0)
 	if act, _ := k.next(now); act != keepWait {
 		t.Fatalf("%d before there is a reason", act)
@@ -22,7 +22,7 @@ func TestALossMeanwhileIsNotForgotten(t *testing.T) {
 		k.missed(now)
 		k.extended(now, now.Add(time.Minute), 0)
 	}
-	limited := keeping{ttl: time.Minute, every: 20 * time.Second, until: now.Add(time.Minute), extensions: 3}
+	limited := keepPlan{ttl: time.Minute, every: 20 * time.Second, until: now.Add(time.Minute), extensions: 3}
 	limited.plan(0)
 	limited.missed(now)
 	if act, _ := limited.next(now); act != keepWait {

@@ -6,18 +6,18 @@ import (
 )
 
 const (
-	roomFirst = 256  // calls under way to a node that nothing is known of
-	roomLeast = 64   // however slow it is
-	roomMost  = 1024 // more make no node faster
-	// roomDelay is how much longer than its fastest reply the replies of a node may
+	windowFirst = 256  // calls under way to a node that nothing is known of
+	windowLeast = 64   // however slow it is
+	windowMost  = 1024 // more make no node faster
+	// windowDelay is how much longer than its fastest reply the replies of a node may
 	// take until there shall be less under way. It is a small part of the node timeout:
 	// what is under way must be answered within that.
-	roomDelay = 10 * time.Millisecond
+	windowDelay = 10 * time.Millisecond
 )
 
-// room is how much may be under way to one node: as much as it answers without
+// window is how much may be under way to one node: as much as it answers without
 // delay. Releases that are owed to it count, so that they go before new attempts.
-type room struct {
+type window struct {
 	patience time.Duration // the node timeout
 	most     atomic.Int32
 	used     atomic.Int32 // calls queued, or sent and not answered
@@ -29,47 +29,47 @@ type room struct {
 	shrunk  time.Time
 }
 
-func newRoom(patience time.Duration) *room {
-	r := &room{patience: patience}
-	r.most.Store(roomFirst)
+func newWindow(patience time.Duration) *window {
+	r := &window{patience: patience}
+	r.most.Store(windowFirst)
 	return r
 }
 
 // take takes room for a call, and reports whether there was any, or none is waited
 // for. If not, the caller gives back what it took.
-func (r *room) take() bool {
+func (r *window) take() bool {
 	return r.used.Add(1)+r.owed.Load() <= r.most.Load() || !r.well.Load()
 }
 
 // give gives room back.
-func (r *room) give() { r.used.Add(-1) }
+func (r *window) give() { r.used.Add(-1) }
 
 // begin is told that the node is connected anew.
-func (r *room) begin() {
+func (r *window) begin() {
 	r.fastest = 0
-	r.most.Store(roomFirst)
+	r.most.Store(windowFirst)
 	r.well.Store(true)
 }
 
 // end is told that it cannot be used.
-func (r *room) end() { r.well.Store(false) }
+func (r *window) end() { r.well.Store(false) }
 
 // answered is told that a reply came at now, took after it was asked for. So much
 // may be under way as is answered without delay.
-func (r *room) answered(took time.Duration, now time.Time) {
+func (r *window) answered(took time.Duration, now time.Time) {
 	if r.fastest == 0 || took < r.fastest {
 		r.fastest = took
 	}
 	most := r.most.Load()
-	delay := min(roomDelay, (r.patience-r.fastest)/2)
+	delay := min(windowDelay, (r.patience-r.fastest)/2)
 	switch late := took - r.fastest; {
 	case late > delay:
 		// What is under way already will be as late: it is no reason to shrink again.
 		if now.Sub(r.shrunk) > took {
 			r.shrunk = now
-			r.most.Store(max(most/2, roomLeast))
+			r.most.Store(max(most/2, windowLeast))
 		}
-	case late < delay/2 && most < roomMost && 2*r.used.Load() > most:
+	case late < delay/2 && most < windowMost && 2*r.used.Load() > most:
 		r.most.Store(most + 1)
 	}
 }

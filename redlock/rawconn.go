@@ -12,17 +12,17 @@ import (
 	"redlockctl/internal/serverinfo"
 )
 
-// borrowed is a connection that go-redis dials, encrypts, authenticates and
+// rawConn is a connection that go-redis dials, encrypts, authenticates and
 // greets, and that is then used without it.
-type borrowed struct {
+type rawConn struct {
 	client *redis.Client // owns the connection, and does not use it after greet
-	conn   *tappedConn   // nil: not dialled yet
+	conn   *observedConn // nil: not dialled yet
 }
 
-// borrow makes a connection that is not dialled yet. timeout is to dial, and for
-// each step of the greeting. Whoever borrows closes the client.
-func borrow(n *Node, protocol int, timeout time.Duration) *borrowed {
-	b := &borrowed{}
+// newRawConn makes a connection that is not dialled yet. timeout is to dial, and for
+// each step of the greeting. The caller closes the client.
+func newRawConn(n *Node, protocol int, timeout time.Duration) *rawConn {
+	b := &rawConn{}
 	b.client = n.Within(NewBudget(resp.MostBytes, 0)).OneConnection(timeout, func(opt *redis.Options) {
 		opt.Protocol = protocol
 		dial := opt.Dialer
@@ -34,7 +34,7 @@ func borrow(n *Node, protocol int, timeout time.Duration) *borrowed {
 			if err != nil {
 				return nil, err
 			}
-			b.conn = &tappedConn{Conn: c}
+			b.conn = &observedConn{Conn: c}
 			return b.conn, nil
 		}
 	})
@@ -42,7 +42,7 @@ func borrow(n *Node, protocol int, timeout time.Duration) *borrowed {
 }
 
 // greet connects, and makes sure that the node answers.
-func (b *borrowed) greet(ctx context.Context) error {
+func (b *rawConn) greet(ctx context.Context) error {
 	err := b.client.Ping(ctx).Err()
 	// To the PING any reply will do, NOPERM too, of a server that is ready. One that
 	// refused the greeting before it has closed the connection.
@@ -54,7 +54,7 @@ func (b *borrowed) greet(ctx context.Context) error {
 
 // identify asks which process answers: its run_id, or nothing where the user must
 // not know, or the server has none.
-func (b *borrowed) identify(ctx context.Context) (string, error) {
+func (b *rawConn) identify(ctx context.Context) (string, error) {
 	info, err := b.client.Info(ctx, "server").Result()
 	if err != nil && (!isReply(err) || b.conn.closed.Load()) {
 		return "", err
@@ -62,20 +62,20 @@ func (b *borrowed) identify(ctx context.Context) (string, error) {
 	return serverinfo.Field(info, "run_id"), b.conn.SetDeadline(time.Time{})
 }
 
-// tappedConn reports whether the client library has closed it.
-type tappedConn struct {
+// observedConn reports whether the client library has closed it.
+type observedConn struct {
 	net.Conn
 	closed atomic.Bool
 }
 
-func (c *tappedConn) Close() error {
+func (c *observedConn) Close() error {
 	c.closed.Store(true)
 	return c.Conn.Close()
 }
 
 // abort closes the connection with a reset, and what lies underneath TLS without
 // its goodbye, which a hung server may hold up.
-func (c *tappedConn) abort() {
+func (c *observedConn) abort() {
 	c.closed.Store(true)
 	below := c.Conn
 	if enc, ok := below.(interface{ NetConn() net.Conn }); ok {

@@ -25,17 +25,17 @@ type attemptRun struct {
 	machine *Attempt
 	next    Send // what the verdict asks to be sent
 	results []NodeResult
-	copies  []remnant
+	copies  []leftCopy
 	left    int           // nodes that have not answered
 	all     chan struct{} // closed when there are none
 }
 
 // attempt drives an [Attempt] of which terms says whether it extends, and not
-// after when, to its verdict. There must be room for its call, see [gate].
+// after when, to its verdict. There must be room for its call, see [admission].
 func (c *Client) attempt(ctx context.Context, resource, token string, ttl time.Duration, terms Terms, fenced bool) *attemptRun {
 	r := &attemptRun{
 		client: c, resource: resource, token: token, results: c.blank(),
-		copies: make([]remnant, len(c.nodes)), decided: make(chan struct{}, 1),
+		copies: make([]leftCopy, len(c.nodes)), decided: make(chan struct{}, 1),
 		left: len(c.nodes), all: make(chan struct{}),
 	}
 	terms.N, terms.TTL, terms.Drift, terms.Wait = len(c.nodes), ttl, c.opt.Drift(ttl), c.opt.wait(ttl)
@@ -56,7 +56,7 @@ func (c *Client) attempt(ctx context.Context, resource, token string, ttl time.D
 		proto.op = opExtend
 		c.send(proto)
 	default:
-		c.gate.leave()
+		c.admission.leave()
 		return r
 	}
 	timer := time.NewTimer(time.Until(deadline))
@@ -92,7 +92,7 @@ const lateMost = 20
 // that was too late for its node timeout, and not the nodes.
 func (c *Client) try(ctx context.Context, urgent bool, attempt func() *attemptRun) (*attemptRun, error) {
 	for late := 0; ; late++ {
-		if err := c.gate.enter(ctx, urgent, c.closing); err != nil {
+		if err := c.admission.enter(ctx, urgent, c.closing); err != nil {
 			return nil, err
 		}
 		if r := attempt(); late == lateMost || !r.late(ctx) {
@@ -132,7 +132,7 @@ func (r *attemptRun) onlyLate(maybe bool) bool {
 	failed := 0
 	for i, m := range r.copies {
 		s := r.machine.Status(i)
-		well := r.client.streams[i].room.well.Load()
+		well := r.client.streams[i].window.well.Load()
 		switch {
 		case s == StatusOK, s == StatusHeld, s == StatusAbsent, s == StatusUnanswered:
 		case s != StatusSlow: // it failed
@@ -152,7 +152,7 @@ func (r *attemptRun) onlyLate(maybe bool) bool {
 // find any is owed.
 func (r *attemptRun) giveUp() {
 	r.over.Store(true)
-	copies, _ := r.remnants()
+	copies, _ := r.leftCopies()
 	ask := releaseOf(r.resource, r.token, copies)
 	ask.neverSent = r.neverSent
 	r.client.send(ask)
@@ -225,19 +225,19 @@ func (r *attemptRun) verdict() Verdict {
 
 // neverSent reports whether it is known that nothing was sent to a node.
 func (r *attemptRun) neverSent(node int) bool {
-	m := r.remnant(node)
+	m := r.leftCopy(node)
 	return m.heard && !m.sent
 }
 
-// remnants is what is known of the copies by now, and whether that is all.
-func (r *attemptRun) remnants() (copies []remnant, all bool) {
+// leftCopies is what is known of the copies by now, and whether that is all.
+func (r *attemptRun) leftCopies() (copies []leftCopy, all bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return slices.Clone(r.copies), !slices.ContainsFunc(r.copies, func(m remnant) bool { return !m.heard })
+	return slices.Clone(r.copies), !slices.ContainsFunc(r.copies, func(m leftCopy) bool { return !m.heard })
 }
 
-// remnant is what is known of the copy on a node by now.
-func (r *attemptRun) remnant(node int) remnant {
+// leftCopy is what is known of the copy on a node by now.
+func (r *attemptRun) leftCopy(node int) leftCopy {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.copies[node]

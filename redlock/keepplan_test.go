@@ -13,79 +13,79 @@ type keepMachine interface {
 	expire(now time.Time)
 	extended(now, until time.Time, random float64)
 	failed(now time.Time, err error, random float64)
-	sees() *keeping
+	sees() *keepPlan
 }
 
-func (k *keeping) sees() *keeping { return k }
+func (k *keepPlan) sees() *keepPlan { return k }
 
 // Mutants of the machine, each of which breaks a rule.
 type (
-	endsWithTTL     struct{ *keeping }
-	ignoresNotHeld  struct{ *keeping }
-	revives         struct{ *keeping }
-	countsNothing   struct{ *keeping }
-	sleepsPastEnd   struct{ *keeping }
-	neverTriesAgain struct{ *keeping }
-	triesAgainLate  struct{ *keeping }
-	forgetsTrouble  struct{ *keeping }
-	extendsLate     struct{ *keeping }
+	endsWithTTL     struct{ *keepPlan }
+	ignoresNotHeld  struct{ *keepPlan }
+	revives         struct{ *keepPlan }
+	countsNothing   struct{ *keepPlan }
+	sleepsPastEnd   struct{ *keepPlan }
+	neverTriesAgain struct{ *keepPlan }
+	triesAgainLate  struct{ *keepPlan }
+	forgetsTrouble  struct{ *keepPlan }
+	extendsLate     struct{ *keepPlan }
 )
 
 func (k endsWithTTL) extended(now, until time.Time, random float64) {
-	k.keeping.extended(now, until.Add(k.allowance), random)
+	k.keepPlan.extended(now, until.Add(k.allowance), random)
 }
 
 func (k ignoresNotHeld) failed(now time.Time, err error, random float64) {
-	k.keeping.failed(now, ErrNoQuorum, random)
+	k.keepPlan.failed(now, ErrNoQuorum, random)
 }
 
 func (k revives) extended(now, until time.Time, random float64) {
-	k.keeping.extended(now, until, random)
+	k.keepPlan.extended(now, until, random)
 	k.state, k.until = Held, until
 }
 
 func (k countsNothing) extended(now, until time.Time, random float64) {
-	k.keeping.extended(now, until, random)
+	k.keepPlan.extended(now, until, random)
 	k.made = 0
 }
 
 func (k sleepsPastEnd) next(now time.Time) (keepAction, time.Time) {
-	act, wake := k.keeping.next(now)
+	act, wake := k.keepPlan.next(now)
 	return act, wake.Add(time.Second)
 }
 
 func (k neverTriesAgain) failed(now time.Time, err error, random float64) {
-	k.keeping.failed(now, err, random)
+	k.keepPlan.failed(now, err, random)
 	k.due = time.Time{}
 }
 
 func (k triesAgainLate) failed(now time.Time, err error, random float64) {
-	k.keeping.failed(now, err, random)
+	k.keepPlan.failed(now, err, random)
 	k.due = now.Add(k.every)
 }
 
 func (k forgetsTrouble) failed(now time.Time, err error, random float64) {
-	k.keeping.failed(now, err, random)
+	k.keepPlan.failed(now, err, random)
 	if k.state == Uncertain {
 		k.state = Held
 	}
 }
 
 func (k extendsLate) extended(now, until time.Time, random float64) {
-	k.keeping.extended(now, until, random)
+	k.keepPlan.extended(now, until, random)
 	k.due = k.due.Add(k.every)
 }
 
 // driveKeeping drives a machine through random outcomes, and compares what it
 // says with what is so.
-func driveKeeping(seed uint64, mutant func(*keeping) keepMachine) error {
+func driveKeeping(seed uint64, mutant func(*keepPlan) keepMachine) error {
 	rnd := rand.New(rand.NewPCG(seed, 3))
 	ttl := time.Duration(1+rnd.IntN(60)) * time.Second
 	allowance := ttl/100 + 2*time.Millisecond
 	now := time.Unix(1e9, 0)
 	limit := rnd.IntN(3) * 5
 	until := now.Add(ttl - allowance)
-	k := &keeping{ttl: ttl, allowance: allowance, every: ttl / 3, extensions: limit, until: until}
+	k := &keepPlan{ttl: ttl, allowance: allowance, every: ttl / 3, extensions: limit, until: until}
 	k.plan(rnd.Float64())
 	m := mutant(k)
 	// What is so: until, and these.
@@ -156,20 +156,20 @@ func driveKeeping(seed uint64, mutant func(*keeping) keepMachine) error {
 func TestKeepingMachine(t *testing.T) {
 	const seeds = 2000
 	for seed := range uint64(seeds) {
-		if err := driveKeeping(seed, func(k *keeping) keepMachine { return k }); err != nil {
+		if err := driveKeeping(seed, func(k *keepPlan) keepMachine { return k }); err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
 	}
-	for name, mutant := range map[string]func(*keeping) keepMachine{
-		"ends with the TTL":           func(k *keeping) keepMachine { return endsWithTTL{k} },
-		"a token that is gone may be": func(k *keeping) keepMachine { return ignoresNotHeld{k} },
-		"an extension revives":        func(k *keeping) keepMachine { return revives{k} },
-		"counts no extension":         func(k *keeping) keepMachine { return countsNothing{k} },
-		"sleeps past the end":         func(k *keeping) keepMachine { return sleepsPastEnd{k} },
-		"never tries again":           func(k *keeping) keepMachine { return neverTriesAgain{k} },
-		"tries again as usual":        func(k *keeping) keepMachine { return triesAgainLate{k} },
-		"a failure is not told":       func(k *keeping) keepMachine { return forgetsTrouble{k} },
-		"extends at two thirds":       func(k *keeping) keepMachine { return extendsLate{k} },
+	for name, mutant := range map[string]func(*keepPlan) keepMachine{
+		"ends with the TTL":           func(k *keepPlan) keepMachine { return endsWithTTL{k} },
+		"a token that is gone may be": func(k *keepPlan) keepMachine { return ignoresNotHeld{k} },
+		"an extension revives":        func(k *keepPlan) keepMachine { return revives{k} },
+		"counts no extension":         func(k *keepPlan) keepMachine { return countsNothing{k} },
+		"sleeps past the end":         func(k *keepPlan) keepMachine { return sleepsPastEnd{k} },
+		"never tries again":           func(k *keepPlan) keepMachine { return neverTriesAgain{k} },
+		"tries again as usual":        func(k *keepPlan) keepMachine { return triesAgainLate{k} },
+		"a failure is not told":       func(k *keepPlan) keepMachine { return forgetsTrouble{k} },
+		"extends at two thirds":       func(k *keepPlan) keepMachine { return extendsLate{k} },
 	} {
 		t.Run(name, func(t *testing.T) {
 			for seed := range uint64(seeds) {

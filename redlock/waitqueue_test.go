@@ -102,7 +102,7 @@ func TestWaiterIsWokenByTheExpiry(t *testing.T) {
 func TestWaiterWithoutTracking(t *testing.T) {
 	for what, spoil := range map[string]func(*memNode){
 		"tracking denied": func(n *memNode) { n.deaf = true },
-		"no connection":   func(n *memNode) { n.tapsDown = true },
+		"no connection":   func(n *memNode) { n.trackingDown = true },
 	} {
 		t.Run(what, func(t *testing.T) {
 			opt := Options{RetryDelay: 200 * time.Millisecond, Retries: 1000}
@@ -198,7 +198,7 @@ func TestWaitersOfOneClientGoInOrder(t *testing.T) {
 func TestNothingIsLeftOfWaiting(t *testing.T) {
 	contest(t, endless, time.Hour, func(t *testing.T, nodes []*memNode, lock *Lock, next func() *Client) {
 		c := next()
-		nodes[4].set(func(n *memNode) { n.tapsDown = true })
+		nodes[4].set(func(n *memNode) { n.trackingDown = true })
 		nodes[3].hang()
 		ctx, cancel := context.WithCancel(t.Context())
 		var gots []<-chan grant
@@ -206,7 +206,7 @@ func TestNothingIsLeftOfWaiting(t *testing.T) {
 			gots = append(gots, waitFor(ctx, c))
 		}
 		time.Sleep(time.Second)
-		if n := taps(nodes[0]); n != 1 {
+		if n := trackings(nodes[0]); n != 1 {
 			t.Errorf("%d connections", n)
 		}
 		cancel()
@@ -216,13 +216,13 @@ func TestNothingIsLeftOfWaiting(t *testing.T) {
 			}
 		}
 		nodes[3].resume()
-		time.Sleep(earIdle + 2*backoffMax)
+		time.Sleep(trackerIdle + 2*backoffMax)
 		synctest.Wait()
 		for i, n := range nodes {
-			e := c.watcher.ears[i]
+			e := c.waits.trackers[i]
 			e.mu.Lock()
-			if taps(n) != 0 || e.state != earClosed {
-				t.Errorf("node %d: %d connections, state %d", i, taps(n), e.state)
+			if trackings(n) != 0 || e.state != trackerClosed {
+				t.Errorf("node %d: %d connections, state %d", i, trackings(n), e.state)
 			}
 			e.mu.Unlock()
 		}
@@ -236,16 +236,16 @@ func TestNothingIsLeftOfWaiting(t *testing.T) {
 		} else {
 			giveBack(t, g.lock)
 		}
-		time.Sleep(2 * lineIdle)
+		time.Sleep(2 * queueIdle)
 		_, _ = c.Acquire(t.Context(), "b", time.Hour)
-		if n := len(c.watcher.queues); n != 0 {
+		if n := len(c.waits.queues); n != 0 {
 			t.Errorf("%d lines are remembered", n)
 		}
 	})
 }
 
-func taps(n *memNode) (open int) {
-	n.set(func(n *memNode) { open = len(n.taps) })
+func trackings(n *memNode) (open int) {
+	n.set(func(n *memNode) { open = len(n.trackings) })
 	return open
 }
 

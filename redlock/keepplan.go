@@ -43,11 +43,11 @@ const (
 	keepLook = time.Second
 )
 
-// keeping is what a [Keeper] decides, as a pure step machine: no clock, no
+// keepPlan is what a [Keeper] decides, as a pure step machine: no clock, no
 // goroutine, no randomness. Its driver asks next what to do, carries it out,
 // tells the outcome of an extension to extended or failed, and asks again;
 // expire may be called at any time, also meanwhile. Each says what time it is.
-type keeping struct {
+type keepPlan struct {
 	resource   string
 	ttl        time.Duration // of an extension
 	allowance  time.Duration // by which its validity is shorter
@@ -73,17 +73,17 @@ const (
 )
 
 // ended reports whether the state is final.
-func (k *keeping) ended() bool { return k.state == Lost || k.state == Released }
+func (k *keepPlan) ended() bool { return k.state == Lost || k.state == Released }
 
 // expire notices the end of validity.
-func (k *keeping) expire(now time.Time) {
+func (k *keepPlan) expire(now time.Time) {
 	if !k.ended() && !now.Before(k.until) {
 		k.lose(ErrExpired, k.err)
 	}
 }
 
 // next is what to do now.
-func (k *keeping) next(now time.Time) (keepAction, time.Time) {
+func (k *keepPlan) next(now time.Time) (keepAction, time.Time) {
 	k.expire(now)
 	switch {
 	case k.ended(), k.stopped:
@@ -104,7 +104,7 @@ func (k *keeping) next(now time.Time) (keepAction, time.Time) {
 
 // extended is told of an extension that a quorum confirmed, and of the end of
 // validity that the lock has since. random is uniform in [0, 1).
-func (k *keeping) extended(now, until time.Time, random float64) {
+func (k *keepPlan) extended(now, until time.Time, random float64) {
 	if k.expire(now); k.ended() {
 		return // it came too late to be told as held
 	}
@@ -124,14 +124,14 @@ func (k *keeping) extended(now, until time.Time, random float64) {
 
 // plan makes an extension due, counted like the validity from before the one
 // that it follows.
-func (k *keeping) plan(random float64) {
+func (k *keepPlan) plan(random float64) {
 	pause := time.Duration(float64(k.every) * (1 - keepJitter*random))
 	k.due = k.until.Add(k.allowance - k.ttl + pause)
 }
 
 // failed is told of an extension that failed, and why. random is uniform in
 // [0, 1).
-func (k *keeping) failed(now time.Time, err error, random float64) {
+func (k *keepPlan) failed(now time.Time, err error, random float64) {
 	if k.expire(now); k.ended() {
 		return
 	}
@@ -152,7 +152,7 @@ func (k *keeping) failed(now time.Time, err error, random float64) {
 
 // hurry brings the next extension forward: a copy was put back that does not count
 // yet, or is still to be put back.
-func (k *keeping) hurry(now time.Time) {
+func (k *keepPlan) hurry(now time.Time) {
 	if k.due.IsZero() || k.extensions > 0 {
 		return
 	}
@@ -163,13 +163,13 @@ func (k *keeping) hurry(now time.Time) {
 
 // missed is told that a copy is gone: an extension that begins after that says what it
 // means.
-func (k *keeping) missed(time.Time) { k.gone = k.extensions == 0 }
+func (k *keepPlan) missed(time.Time) { k.gone = k.extensions == 0 }
 
 // stop ends the extensions.
-func (k *keeping) stop() { k.stopped = true }
+func (k *keepPlan) stop() { k.stopped = true }
 
 // release is told that the lock is about to be given back.
-func (k *keeping) release(now time.Time) {
+func (k *keepPlan) release(now time.Time) {
 	k.stopped = true
 	if k.expire(now); !k.ended() {
 		k.state, k.err = Released, nil
@@ -177,7 +177,7 @@ func (k *keeping) release(now time.Time) {
 }
 
 // lose ends it; last is what the last extension failed of.
-func (k *keeping) lose(kind, last error) {
+func (k *keepPlan) lose(kind, last error) {
 	lost := &Error{Op: "keep", Resource: k.resource, Kind: lostError{kind: kind}}
 	if k.extensions > 0 && k.made >= k.extensions {
 		lost.Kind = lostError{kind: kind, after: k.made}

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// remnant is what is known of the copy that a request may have left on a node.
-type remnant struct {
+// leftCopy is what is known of the copy that a request may have left on a node.
+type leftCopy struct {
 	heard   bool      // the request was answered, or has failed
 	sent    bool      // it may have reached the node
 	until   time.Time // the latest end that a known copy can have; zero: none known
@@ -27,7 +27,7 @@ type said struct {
 }
 
 // learn takes in what became of a SET or an extension.
-func (m *remnant) learn(a answer, t Terms) {
+func (m *leftCopy) learn(a answer, t Terms) {
 	m.heard = true
 	m.sent = m.sent || a.sent
 	m.said = said{a.Status, a.incarnation, a.at}
@@ -46,7 +46,7 @@ func (m *remnant) learn(a answer, t Terms) {
 }
 
 // merge takes in what is known of another request to the same node.
-func (m *remnant) merge(o remnant) {
+func (m *leftCopy) merge(o leftCopy) {
 	if o.until.After(m.until) {
 		m.until = o.until
 	}
@@ -63,7 +63,7 @@ func (m *remnant) merge(o remnant) {
 }
 
 // releaseOf is the release of copies of which this is known.
-func releaseOf(resource, token string, copies []remnant) call {
+func releaseOf(resource, token string, copies []leftCopy) call {
 	c := call{op: opRelease, key: resource, token: token, clean: make([]bool, len(copies))}
 	known := true
 	for i, m := range copies {

@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// warmth lets the first operations of a client wait for connections that are
+// warmup lets the first operations of a client wait for connections that are
 // being opened, so that opening them does not use up their node timeout. It is
 // over for good when all nodes have been tried, or when a node has held an
 // operation up once.
-type warmth struct {
+type warmup struct {
 	mu      sync.Mutex
 	untried int
 	up      int
@@ -20,14 +20,14 @@ type warmth struct {
 	end     func() // closes over
 }
 
-func newWarmth(n int) *warmth {
-	w := &warmth{untried: n, need: Quorum(n), ready: make(chan struct{}), over: make(chan struct{})}
+func newWarmup(n int) *warmup {
+	w := &warmup{untried: n, need: Quorum(n), ready: make(chan struct{}), over: make(chan struct{})}
 	w.end = sync.OnceFunc(func() { close(w.over) })
 	return w
 }
 
 // tried is told the end of each node's first try to connect.
-func (w *warmth) tried(up bool) {
+func (w *warmup) tried(up bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if up {
@@ -42,7 +42,7 @@ func (w *warmth) tried(up bool) {
 
 // wait waits until all nodes have been tried, but no longer than it may take
 // to connect, and once a quorum is up no longer than a node timeout.
-func (w *warmth) wait(ctx context.Context, closing <-chan struct{}, opt Options) error {
+func (w *warmup) wait(ctx context.Context, closing <-chan struct{}, opt Options) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}

@@ -16,11 +16,11 @@ import (
 	"redlockctl/internal/resp"
 )
 
-// redisTap is a tap on a Redis server: a connection that go-redis has opened
+// redisTracking is the trackingConn of a Redis server: a connection that go-redis has opened
 // and greeted, and that is read here, since go-redis hands out pushed messages
 // only while it waits for a reply. A server that knows no RESP3 or denies
 // tracking can still be asked.
-type redisTap struct {
+type redisTracking struct {
 	node    *Node
 	timeout time.Duration // to dial, for each step of the greeting, and for a write
 
@@ -30,17 +30,17 @@ type redisTap struct {
 	out    []byte
 	ended  bool
 
-	// Of the goroutine that hears:
+	// Of the goroutine that receives:
 	in    *bufio.Reader
 	later []message // pushed into the midst of an answer
 }
 
-func newRedisTap(n *Node, timeout time.Duration) *redisTap {
-	return &redisTap{node: n, timeout: timeout}
+func newRedisTracking(n *Node, timeout time.Duration) *redisTracking {
+	return &redisTracking{node: n, timeout: timeout}
 }
 
-func (t *redisTap) open(ctx context.Context) (tracking bool, err error) {
-	b := borrow(t.node, 3, t.timeout)
+func (t *redisTracking) open(ctx context.Context) (tracking bool, err error) {
+	b := newRawConn(t.node, 3, t.timeout)
 	if !t.use(b.client, nil) {
 		return false, errors.Join(ErrClosed, b.client.Close())
 	}
@@ -80,8 +80,8 @@ func (t *redisTap) open(ctx context.Context) (tracking bool, err error) {
 	return hello.Kind == '%' && r.Kind == '+', nil
 }
 
-// use makes a connection the current one, unless the tap has ended.
-func (t *redisTap) use(client *redis.Client, conn net.Conn) bool {
+// use makes a connection the current one, unless it has ended.
+func (t *redisTracking) use(client *redis.Client, conn net.Conn) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if !t.ended {
@@ -96,7 +96,7 @@ const tokenPrefix = 64
 // ask reads what is left of the key and a little of its value, which may be
 // huge. That both belong together does not matter: what has changed between
 // them is told as a change.
-func (t *redisTap) ask(key string) error {
+func (t *redisTracking) ask(key string) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.conn == nil {
@@ -113,7 +113,7 @@ func (t *redisTap) ask(key string) error {
 	return err
 }
 
-func (t *redisTap) hear() (message, error) {
+func (t *redisTracking) receive() (message, error) {
 	if len(t.later) > 0 {
 		m := t.later[0]
 		t.later = t.later[1:]
@@ -137,12 +137,12 @@ func (t *redisTap) hear() (message, error) {
 		if err != nil {
 			return message{}, err
 		}
-		return readSight(left, value), nil
+		return readCopy(left, value), nil
 	}
 }
 
 // reply reads a reply, and keeps for later what is pushed ahead of it.
-func (t *redisTap) reply() (resp.Value, error) {
+func (t *redisTracking) reply() (resp.Value, error) {
 	for {
 		kind, err := t.in.Peek(1)
 		if err != nil {
@@ -161,8 +161,8 @@ func (t *redisTap) reply() (resp.Value, error) {
 	}
 }
 
-// readSight makes a message of the replies to PTTL and GETRANGE.
-func readSight(left, value resp.Value) message {
+// readCopy makes a message of the replies to PTTL and GETRANGE.
+func readCopy(left, value resp.Value) message {
 	switch {
 	case left.Kind == '-':
 		return message{err: ServerError(left.Text)}
@@ -217,7 +217,7 @@ func readPushed(r *bufio.Reader, left *int) (resp.Value, error) {
 	return resp.ReadItem(r, 1, left)
 }
 
-func (t *redisTap) deadline(at time.Time) {
+func (t *redisTracking) deadline(at time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.conn != nil {
@@ -225,7 +225,7 @@ func (t *redisTap) deadline(at time.Time) {
 	}
 }
 
-func (t *redisTap) close() {
+func (t *redisTracking) close() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.client != nil {
@@ -237,7 +237,7 @@ func (t *redisTap) close() {
 	t.client, t.conn = nil, nil
 }
 
-func (t *redisTap) end() {
+func (t *redisTracking) end() {
 	t.mu.Lock()
 	t.ended = true
 	t.mu.Unlock()

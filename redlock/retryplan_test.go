@@ -5,15 +5,15 @@ import (
 	"time"
 )
 
-// newTestLookout is a lookout over n nodes that are up, its first reads
+// newTestRetryPlan is a retryPlan over n nodes that are up, its first reads
 // answered by see.
-func newTestLookout(n int, see func(m *lookout, node int, now time.Time)) (*lookout, time.Time) {
+func newTestRetryPlan(n int, see func(m *retryPlan, node int, now time.Time)) (*retryPlan, time.Time) {
 	now := time.Now()
-	m := newLookout(n, time.Second, func() float64 { return 0.5 })
+	m := newRetryPlan(n, time.Second, func() float64 { return 0.5 })
 	for i := range n {
 		m.up(i)
 	}
-	m.habit = habit{known: true}
+	m.rotation = rotation{known: true}
 	m.begin(false, now)
 	for _, i := range m.step(slotMin, now).ask {
 		see(m, i, now)
@@ -22,12 +22,12 @@ func newTestLookout(n int, see func(m *lookout, node int, now time.Time)) (*look
 	return m, now
 }
 
-func heldBy(token string, ttl time.Duration) func(*lookout, int, time.Time) {
-	return func(m *lookout, node int, now time.Time) { m.read(node, true, true, token, ttl, now) }
+func heldBy(token string, ttl time.Duration) func(*retryPlan, int, time.Time) {
+	return func(m *retryPlan, node int, now time.Time) { m.read(node, true, true, token, ttl, now) }
 }
 
 func TestLookoutWakesWithTheQuorum(t *testing.T) {
-	m, now := newTestLookout(5, heldBy("t", time.Hour))
+	m, now := newTestRetryPlan(5, heldBy("t", time.Hour))
 	for i := range 3 {
 		if m.step(slotMin, now).attempt {
 			t.Fatalf("an attempt with %d free", i)
@@ -40,7 +40,7 @@ func TestLookoutWakesWithTheQuorum(t *testing.T) {
 }
 
 func TestLookoutKnowsTheMajorityEnd(t *testing.T) {
-	m, now := newTestLookout(5, func(m *lookout, node int, now time.Time) {
+	m, now := newTestRetryPlan(5, func(m *retryPlan, node int, now time.Time) {
 		m.read(node, true, true, "t", time.Duration(node+1)*time.Second-time.Millisecond, now)
 	})
 	at := m.step(slotMin, now).at
@@ -51,7 +51,7 @@ func TestLookoutKnowsTheMajorityEnd(t *testing.T) {
 		t.Error("an attempt before the end, or none at it")
 	}
 	// A copy without a TTL never ends.
-	m, now = newTestLookout(5, heldBy("t", -1))
+	m, now = newTestRetryPlan(5, heldBy("t", -1))
 	if do := m.step(slotMin, now); do.attempt || !do.at.IsZero() {
 		t.Errorf("%+v", do)
 	}
@@ -60,8 +60,8 @@ func TestLookoutKnowsTheMajorityEnd(t *testing.T) {
 // TestLookoutHoldsBack: who has seen fewer changes of hands than the last winner
 // waits a slot for each, and finds the lock taken.
 func TestLookoutHoldsBack(t *testing.T) {
-	m, now := newTestLookout(5, heldBy("t", time.Hour))
-	m.habit.round = 3
+	m, now := newTestRetryPlan(5, heldBy("t", time.Hour))
+	m.rotation.round = 3
 	for i := range 5 {
 		m.changed(i)
 	}
@@ -103,17 +103,17 @@ func TestLookoutHoldsBack(t *testing.T) {
 
 // TestLookoutLearnsFromTheWinner: its token says how long it has waited.
 func TestLookoutLearnsFromTheWinner(t *testing.T) {
-	m, now := newTestLookout(5, heldBy(newToken(note{waited: 7}), time.Hour))
-	if want := (habit{known: true, round: 7}); m.habit != want {
-		t.Errorf("%+v", m.habit)
+	m, now := newTestRetryPlan(5, heldBy(newToken(note{waited: 7}), time.Hour))
+	if want := (rotation{known: true, round: 7}); m.rotation != want {
+		t.Errorf("%+v", m.rotation)
 	}
 	for _, token := range []string{newToken(note{waited: unwaited}), "a foreign one", ""} {
 		for i := range 5 {
 			m.changed(i)
 			m.read(i, true, true, token, time.Hour, now)
 		}
-		if m.step(slotMin, now); m.habit.round != 7 {
-			t.Errorf("%q: %+v", token, m.habit)
+		if m.step(slotMin, now); m.rotation.round != 7 {
+			t.Errorf("%q: %+v", token, m.rotation)
 		}
 	}
 	for _, losses := range []int{0, 3, 254, 255, 1000} {
@@ -127,14 +127,14 @@ func TestLookoutLearnsFromTheWinner(t *testing.T) {
 // TestLookoutIsNotFooled: where what can be seen looks free for ever and is
 // not, attempts become as rare as by the pauses.
 func TestLookoutIsNotFooled(t *testing.T) {
-	see := func(m *lookout, node int, now time.Time) {
+	see := func(m *retryPlan, node int, now time.Time) {
 		if node < 2 {
 			m.read(node, false, true, "", 0, now)
 		} else {
 			m.down(node)
 		}
 	}
-	m, now := newTestLookout(5, see)
+	m, now := newTestRetryPlan(5, see)
 	end, attempts := now.Add(time.Minute), 0
 	for now.Before(end) {
 		do := m.step(slotMin, now)
@@ -158,7 +158,7 @@ func TestLookoutIsNotFooled(t *testing.T) {
 
 // TestLookoutMakesNoLoop: with nothing to be seen it leaves it to the pauses.
 func TestLookoutMakesNoLoop(t *testing.T) {
-	m, now := newTestLookout(3, func(m *lookout, node int, _ time.Time) { m.down(node) })
+	m, now := newTestRetryPlan(3, func(m *retryPlan, node int, _ time.Time) { m.down(node) })
 	for range 3 {
 		if do := m.step(slotMin, now); do.attempt || !do.at.IsZero() || do.ask != nil {
 			t.Fatalf("%+v", do)

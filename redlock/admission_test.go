@@ -40,7 +40,7 @@ func TestCrowdWaitsForRoom(t *testing.T) {
 		for _, n := range nodes {
 			n.away(10)
 		}
-		const many = 10 * roomMost
+		const many = 10 * windowMost
 		if failed, _ := crowd(t, c, many); failed > 0 {
 			t.Errorf("%d of %d failed", failed, many)
 		}
@@ -51,11 +51,11 @@ func TestCrowdWaitsForRoom(t *testing.T) {
 			}
 		}
 		for _, s := range c.streams {
-			if used, owed := s.room.used.Load(), s.room.owed.Load(); used != 0 || owed != 0 {
+			if used, owed := s.window.used.Load(), s.window.owed.Load(); used != 0 || owed != 0 {
 				t.Errorf("%d under way and %d owed when nothing is", used, owed)
 			}
 		}
-		if n := c.gate.waiting.Load(); n != 0 || c.gate.others.waits != nil {
+		if n := c.admission.waiting.Load(); n != 0 || c.admission.others.waits != nil {
 			t.Errorf("%d wait", n)
 		}
 	})
@@ -67,7 +67,7 @@ func besideHungNodes(t *testing.T, spoil func(*Client)) (err error) {
 		spoil(c)
 		nodes[1].hang()
 		nodes[4].hang()
-		const many = 5 * roomFirst
+		const many = 5 * windowFirst
 		switch failed, slowest := crowd(t, c, many); {
 		case failed > 0:
 			err = fmt.Errorf("%d of %d failed", failed, many)
@@ -99,7 +99,7 @@ func TestContextEndsTheWaitForRoom(t *testing.T) {
 			n.away(10)
 		}
 		for _, s := range c.streams {
-			s.room.used.Add(2 * roomMost) // and no sign of the node: it is not waited for for ever
+			s.window.used.Add(2 * windowMost) // and no sign of the node: it is not waited for for ever
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 		defer cancel()
@@ -108,7 +108,7 @@ func TestContextEndsTheWaitForRoom(t *testing.T) {
 			t.Errorf("after %s: %v", time.Since(begin), err)
 		}
 		for _, s := range c.streams {
-			s.room.used.Add(-2 * roomMost)
+			s.window.used.Add(-2 * windowMost)
 		}
 		if _, err := c.TryAcquire(t.Context(), "a", time.Hour); err != nil {
 			t.Error(err)
@@ -120,10 +120,10 @@ func TestContextEndsTheWaitForRoom(t *testing.T) {
 // goes before who wants one.
 func TestReleasesGoFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newStream(memWire{node: newMemNodes(1)[0]}, 50*time.Millisecond, time.Second, hooks{})
-		s.room.begin()
-		s.room.used.Add(roomFirst)
-		g := &gate{rooms: []*room{s.room}}
+		s := newStream(memDialer{node: newMemNodes(1)[0]}, 50*time.Millisecond, time.Second, hooks{})
+		s.window.begin()
+		s.window.used.Add(windowFirst)
+		g := &admission{windows: []*window{s.window}}
 		var mu sync.Mutex
 		var wg sync.WaitGroup
 		var order []string
@@ -143,7 +143,7 @@ func TestReleasesGoFirst(t *testing.T) {
 			synctest.Wait()
 		}
 		for range 6 {
-			s.room.give()
+			s.window.give()
 			g.poke()
 			synctest.Wait()
 		}
@@ -154,26 +154,26 @@ func TestReleasesGoFirst(t *testing.T) {
 	})
 }
 
-// TestDebtsArePaidWithoutAReconnect: what found the queue full is sent when there is
+// TestOwedReleasesGoWithoutAReconnect: what found the queue full is sent when there is
 // room, over the connection that there is.
-func TestDebtsArePaidWithoutAReconnect(t *testing.T) {
+func TestOwedReleasesGoWithoutAReconnect(t *testing.T) {
 	inStream(t, func(t *testing.T, n *memNode, s *stream) {
 		n.away(10)
 		before := s.conn
-		const many = queueSize + queueReserve + flightSize + debtSize/2
+		const many = queueSize + queueReserve + flightSize + owedSize/2
 		for i := range many {
 			n.set(func(n *memNode) { n.keys[fmt.Sprint(i)] = memCopy{"t", time.Now().Add(time.Hour)} })
 		}
 		for i := range many {
 			s.enqueue(del(fmt.Sprint(i), "t", nil))
 		}
-		if owed := s.debts.Load(); owed == 0 {
+		if owed := s.owedCount.Load(); owed == 0 {
 			t.Fatal("nothing is owed: this shows nothing")
 		}
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
-		if n.live() > 0 || s.debts.Load() > 0 {
-			t.Errorf("%d copies are left, %d releases owed", n.live(), s.debts.Load())
+		if n.live() > 0 || s.owedCount.Load() > 0 {
+			t.Errorf("%d copies are left, %d releases owed", n.live(), s.owedCount.Load())
 		}
 		if s.conn != before {
 			t.Error("over another connection")
@@ -184,7 +184,7 @@ func TestDebtsArePaidWithoutAReconnect(t *testing.T) {
 // TestRoomFollowsTheNode: as much is under way as a node answers without delay.
 func TestRoomFollowsTheNode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRoom(50 * time.Millisecond)
+		r := newWindow(50 * time.Millisecond)
 		r.begin()
 		answer := func(n int, took time.Duration) {
 			for range n {
@@ -193,25 +193,25 @@ func TestRoomFollowsTheNode(t *testing.T) {
 			}
 		}
 		answer(10_000, time.Millisecond)
-		if got := r.most.Load(); got != roomFirst {
+		if got := r.most.Load(); got != windowFirst {
 			t.Errorf("%d although nobody wants more", got)
 		}
-		r.used.Store(roomMost)
+		r.used.Store(windowMost)
 		answer(10_000, time.Millisecond)
-		if got := r.most.Load(); got != roomMost {
+		if got := r.most.Load(); got != windowMost {
 			t.Errorf("%d for a node that is fast", got)
 		}
 		answer(10_000, 30*time.Millisecond)
-		if got := r.most.Load(); got != roomLeast {
+		if got := r.most.Load(); got != windowLeast {
 			t.Errorf("%d for a node that is late", got)
 		}
 		answer(10_000, time.Millisecond)
-		if got := r.most.Load(); got != roomMost {
+		if got := r.most.Load(); got != windowMost {
 			t.Errorf("%d for a node that is fast again", got)
 		}
 		r.begin() // far away, and no slower for what is under way
 		answer(10_000, 40*time.Millisecond)
-		if got := r.most.Load(); got != roomMost {
+		if got := r.most.Load(); got != windowMost {
 			t.Errorf("%d for a node that is far away", got)
 		}
 	})
@@ -323,9 +323,9 @@ func TestSlowNodeIsCutOff(t *testing.T) {
 	})
 }
 
-// TestCloseGivesDebtsUp: what is owed when the time to close is over is not queued, and
+// TestCloseGivesOwedReleasesUp: what is owed when the time to close is over is not queued, and
 // failed, for ever.
-func TestCloseGivesDebtsUp(t *testing.T) {
+func TestCloseGivesOwedReleasesUp(t *testing.T) {
 	for range 20 { // by chance the writer hears of the end or of the release first
 		inStream(t, func(t *testing.T, n *memNode, s *stream) {
 			s.enqueue(del("a", "t", nil))

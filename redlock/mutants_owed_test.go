@@ -11,15 +11,15 @@ import (
 	"time"
 )
 
-// forgetful is a wire with whose opening the debts of its stream are forgotten.
+// forgetful is a wire with whose opening what its stream owes is forgotten.
 type forgetful struct {
-	memWire
+	memDialer
 	on     bool
 	stream atomic.Pointer[stream]
 }
 
 func (w *forgetful) open(ctx context.Context) (link, error) {
-	l, err := w.memWire.open(ctx)
+	l, err := w.memDialer.open(ctx)
 	if s := w.stream.Load(); s != nil {
 		s.mu.Lock()
 		s.owed = nil
@@ -28,12 +28,12 @@ func (w *forgetful) open(ctx context.Context) (link, error) {
 	return l, err
 }
 
-// checkDebts lets a node hang with a SET in its buffer until it is skipped, and
+// checkOwed lets a node hang with a SET in its buffer until it is skipped, and
 // releases only then.
-func checkDebts(t *testing.T, w func(memWire) *forgetful) (err error) {
+func checkOwed(t *testing.T, w func(memDialer) *forgetful) (err error) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newMemNodes(1)[0]
-		wire := w(memWire{node: n})
+		wire := w(memDialer{node: n})
 		s := newStream(wire, 50*time.Millisecond, 500*time.Millisecond, hooks{}).start()
 		defer s.close(time.Second)
 		synctest.Wait()
@@ -61,13 +61,13 @@ func (w *forgetful) forget(s *stream) {
 }
 
 func TestSkippedNodeIsToldOfReleases(t *testing.T) {
-	if err := checkDebts(t, func(w memWire) *forgetful { return &forgetful{memWire: w} }); err != nil {
+	if err := checkOwed(t, func(w memDialer) *forgetful { return &forgetful{memDialer: w} }); err != nil {
 		t.Error(err)
 	}
 }
 
-func debtsForgotten(t *testing.T, _ uint64) error {
-	return checkDebts(t, func(w memWire) *forgetful { return &forgetful{memWire: w, on: true} })
+func owedForgotten(t *testing.T, _ uint64) error {
+	return checkOwed(t, func(w memDialer) *forgetful { return &forgetful{memDialer: w, on: true} })
 }
 
 func noReleaseAfterTheEnd(t *testing.T, seed uint64) error {
@@ -92,7 +92,7 @@ func noReleaseAfterTheEnd(t *testing.T, seed uint64) error {
 func checkAdmission(t *testing.T, admit func(s *stream, c *call, end <-chan struct{})) (err error) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newMemNodes(1)[0]
-		s := newStream(memWire{node: n}, 50*time.Millisecond, 500*time.Millisecond, hooks{}).start()
+		s := newStream(memDialer{node: n}, 50*time.Millisecond, 500*time.Millisecond, hooks{}).start()
 		end := make(chan struct{})
 		defer s.close(time.Second)
 		defer close(end)
@@ -111,7 +111,7 @@ func checkAdmission(t *testing.T, admit func(s *stream, c *call, end <-chan stru
 			err = fmt.Errorf("%d goroutines more", grown)
 		case queued > queueSize+queueReserve:
 			err = fmt.Errorf("%d are queued", queued)
-		case owed > debtSize:
+		case owed > owedSize:
 			err = fmt.Errorf("%d are owed", owed)
 		case !time.Now().Equal(start):
 			err = fmt.Errorf("blocked for %s", time.Since(start))

@@ -9,56 +9,56 @@ import (
 	"time"
 )
 
-// watcher lets those who wait for a resource wait without polling. Those of
-// one client stand in a line, first in, first out, and only the first in the
-// line makes attempts; it is woken when the lock looks free, see [lookout]. What
-// it sees comes over one more connection for each node, an [ear], that is opened
+// waitQueues lets those who wait for a resource wait without polling. Those of
+// one client stand in a queue, first in, first out, and only the first in the
+// queue makes attempts; it is woken when the lock looks free, see [retryPlan]. What
+// it sees comes over one more connection for each node, a [tracker], that is opened
 // when somebody has to wait and is closed when nobody has for a while.
 //
-// Where an ear hears nothing (the node is down or hung, or denies tracking) the
-// random pause between attempts is what is left, as if there were no watcher.
-type watcher struct {
-	opt   Options
-	ears  []*ear // one for each node
-	hears hearing
-	rtt   atomic.Int64 // of a read, smoothed, in nanoseconds
+// Where a tracker receives nothing (the node is down or hung, or denies tracking) the
+// random pause between attempts is what is left, as if there were no waitQueues.
+type waitQueues struct {
+	opt      Options
+	trackers []*tracker // one for each node
+	tracking trackerShared
+	rtt      atomic.Int64 // of a read, smoothed, in nanoseconds
 
-	some   atomic.Bool // lines is not empty
+	some   atomic.Bool // queues is not empty
 	mu     sync.Mutex
 	queues map[string]*waitQueue
 	swept  time.Time
 }
 
 const (
-	// lineIdle is for how long a line without waiters is remembered, with what it
+	// queueIdle is for how long a queue without waiters is remembered, with what it
 	// has learnt about turns.
-	lineIdle = 10 * time.Second
+	queueIdle = 10 * time.Second
 	// politeFor is how long after its own release a client lets those go first who
 	// may have waited for it.
 	politeFor = 50 * time.Millisecond
 )
 
-// newWatcher makes a watcher over the connections to the nodes.
-func newWatcher(taps []tap, opt Options) *watcher {
-	w := &watcher{opt: opt, queues: make(map[string]*waitQueue)}
-	w.hears.connect, w.hears.took, w.hears.ended = opt.ConnectTimeout, w.took, make(chan struct{})
-	for i, t := range taps {
-		w.ears = append(w.ears, newEar(&w.hears, i, t))
+// newWaitQueues makes the queues over the connections to the nodes.
+func newWaitQueues(conns []trackingConn, opt Options) *waitQueues {
+	w := &waitQueues{opt: opt, queues: make(map[string]*waitQueue)}
+	w.tracking.connect, w.tracking.took, w.tracking.ended = opt.ConnectTimeout, w.took, make(chan struct{})
+	for i, t := range conns {
+		w.trackers = append(w.trackers, newTracker(&w.tracking, i, t))
 	}
 	return w
 }
 
 // close ends all connections. Nobody may be waiting any more.
-func (w *watcher) close() {
-	close(w.hears.ended)
-	for _, e := range w.ears {
+func (w *waitQueues) close() {
+	close(w.tracking.ended)
+	for _, e := range w.trackers {
 		e.close()
 	}
-	w.hears.wg.Wait()
+	w.tracking.wg.Wait()
 }
 
 // took learns how long a read takes.
-func (w *watcher) took(d time.Duration) {
+func (w *waitQueues) took(d time.Duration) {
 	old := w.rtt.Load()
 	if old == 0 {
 		old = int64(d)
@@ -67,37 +67,37 @@ func (w *watcher) took(d time.Duration) {
 }
 
 // slot is the time after which an attempt of one client can be seen by
-// another, see [lookout.step].
-func (w *watcher) slot() time.Duration { return 2 * time.Duration(w.rtt.Load()) }
+// another, see [retryPlan.step].
+func (w *waitQueues) slot() time.Duration { return 2 * time.Duration(w.rtt.Load()) }
 
 // waitQueue are those of one client who wait for one resource.
 type waitQueue struct {
-	watcher  *watcher
+	queues   *waitQueues
 	resource string
-	bell     chan struct{} // rung for the first in the line
+	wake     chan struct{} // woken: the first in the queue
 
 	mu        sync.Mutex
 	queue     []*waiter
-	look      *lookout
-	listening bool      // the ears tell what they hear
-	begun     bool      // the lookout has begun for the first in the line
-	active    bool      // the first in the line waits for the bell
-	at        time.Time // when it will step without the bell
+	plan      *retryPlan
+	listening bool      // the trackers tell what they receive
+	begun     bool      // the plan has begun for the first in the queue
+	active    bool      // the first in the queue waits to be woken
+	at        time.Time // when it will step without being woken
 	granted   bool      // the last grant was waited for while somebody had the lock
 	left      time.Time // when the last waiter left
 	released  time.Time // when this client last released the lock
 }
 
-// waiter is a place in a line.
+// waiter is a place in a queue.
 type waiter struct {
 	queue *waitQueue
 	turn  chan struct{} // closed when it is the first
 	tried bool          // has made an attempt
 }
 
-// place gives the caller a place in the line of a resource, if there is a
-// line. It reports whether the caller should make an attempt at once.
-func (w *watcher) place(resource string) (p *waiter, atOnce bool) {
+// place gives the caller a place in the queue of a resource, if there is
+// one. It reports whether the caller should make an attempt at once.
+func (w *waitQueues) place(resource string) (p *waiter, atOnce bool) {
 	if !w.some.Load() {
 		return nil, true
 	}
@@ -116,15 +116,15 @@ func (w *watcher) place(resource string) (p *waiter, atOnce bool) {
 	return l.join(), false
 }
 
-// wait gives the caller, whose attempt has failed, a place in the line.
-func (w *watcher) wait(resource string) *waiter {
+// wait gives the caller, whose attempt has failed, a place in the queue.
+func (w *waitQueues) wait(resource string) *waiter {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	l := w.queues[resource]
 	if l == nil {
 		l = &waitQueue{
-			watcher: w, resource: resource, bell: make(chan struct{}, 1),
-			look: newLookout(len(w.ears), w.opt.RetryDelay, rand.Float64),
+			queues: w, resource: resource, wake: make(chan struct{}, 1),
+			plan: newRetryPlan(len(w.trackers), w.opt.RetryDelay, rand.Float64),
 		}
 		w.queues[resource] = l
 		w.some.Store(true)
@@ -137,7 +137,7 @@ func (w *watcher) wait(resource string) *waiter {
 }
 
 // released is told that this client has released the lock.
-func (w *watcher) released(resource string) {
+func (w *waitQueues) released(resource string) {
 	if !w.some.Load() {
 		return
 	}
@@ -150,22 +150,22 @@ func (w *watcher) released(resource string) {
 	l.mu.Lock()
 	l.released = time.Now()
 	if l.begun {
-		l.look.released()
+		l.plan.released()
 	}
 	ask := l.step()
 	l.mu.Unlock()
 	l.ask(ask)
 }
 
-// sweep forgets lines that nobody has used for a while; w.mu is held.
-func (w *watcher) sweep(now time.Time) {
-	if now.Sub(w.swept) < lineIdle {
+// sweep forgets queues that nobody has used for a while; w.mu is held.
+func (w *waitQueues) sweep(now time.Time) {
+	if now.Sub(w.swept) < queueIdle {
 		return
 	}
 	w.swept = now
 	for resource, l := range w.queues {
 		l.mu.Lock()
-		if len(l.queue) == 0 && now.Sub(l.left) > lineIdle && now.Sub(l.released) > lineIdle {
+		if len(l.queue) == 0 && now.Sub(l.left) > queueIdle && now.Sub(l.released) > queueIdle {
 			delete(w.queues, resource)
 		}
 		l.mu.Unlock()
@@ -180,12 +180,12 @@ func (l *waitQueue) polite(now time.Time) bool {
 		return false
 	}
 	up := 0
-	for _, e := range l.watcher.ears {
-		if e.hears() {
+	for _, e := range l.queues.trackers {
+		if e.tracks() {
 			up++
 		}
 	}
-	return up >= l.look.quorum
+	return up >= l.plan.quorum
 }
 
 // join adds a place; l.mu is held.
@@ -198,21 +198,21 @@ func (l *waitQueue) join() *waiter {
 	return p
 }
 
-// first gives the turn to the first in the line; l.mu is held.
+// first gives the turn to the first in the queue; l.mu is held.
 func (l *waitQueue) first() {
 	close(l.queue[0].turn)
 	if l.listening {
 		return
 	}
 	l.listening = true
-	for i, e := range l.watcher.ears {
+	for i, e := range l.queues.trackers {
 		switch e.attach(l) {
-		case earUp:
-			l.look.up(i)
-		case earOpening:
-			l.look.opening(i)
+		case trackerUp:
+			l.plan.up(i)
+		case trackerOpening:
+			l.plan.opening(i)
 		default:
-			l.look.down(i)
+			l.plan.down(i)
 		}
 	}
 }
@@ -225,15 +225,15 @@ func (p *waiter) leave(granted bool) {
 	was := l.queue[0] == p
 	l.queue = slices.DeleteFunc(l.queue, func(o *waiter) bool { return o == p })
 	if was && granted {
-		l.granted = l.look.holder != ""
-		l.look.granted()
+		l.granted = l.plan.holder != ""
+		l.plan.granted()
 		l.begun = false
 	}
 	switch {
 	case len(l.queue) == 0:
 		l.listening, l.begun = false, false
 		l.left = time.Now()
-		for _, e := range l.watcher.ears {
+		for _, e := range l.queues.trackers {
 			e.detach(l)
 		}
 	case was:
@@ -248,7 +248,7 @@ func (p *waiter) failed() {
 	defer l.mu.Unlock()
 	p.tried = true
 	if l.queue[0] == p && l.begun {
-		l.look.failed(l.watcher.slot(), time.Now())
+		l.plan.failed(l.queues.slot(), time.Now())
 	}
 }
 
@@ -268,12 +268,12 @@ func (p *waiter) wait(ctx context.Context, expired <-chan time.Time, closing <-c
 	l.mu.Lock()
 	if !l.begun {
 		l.begun = true
-		l.look.begin(!p.tried, time.Now())
+		l.plan.begin(!p.tried, time.Now())
 	}
 	l.active = true
 	l.at = time.Time{}
 	select {
-	case <-l.bell:
+	case <-l.wake:
 	default:
 	}
 	ask := l.step()
@@ -293,7 +293,7 @@ func (p *waiter) wait(ctx context.Context, expired <-chan time.Time, closing <-c
 			alarm.Reset(time.Until(at))
 		}
 		select {
-		case <-l.bell:
+		case <-l.wake:
 		case <-alarm.C:
 		case <-expired:
 			return false, nil
@@ -303,7 +303,7 @@ func (p *waiter) wait(ctx context.Context, expired <-chan time.Time, closing <-c
 			return false, ErrClosed
 		}
 		l.mu.Lock()
-		if l.look.phase == attempting {
+		if l.plan.phase == attempting {
 			l.mu.Unlock()
 			return true, nil
 		}
@@ -323,18 +323,18 @@ func (p *waiter) first() bool {
 	}
 }
 
-// step lets the lookout do what is due, and rings the bell if that is an
+// step lets the plan do what is due, and wakes the first if that is an
 // attempt, or another time for the next step. l.mu is held. The caller asks the
-// nodes that it returns when it has let go of the line.
+// nodes that it returns when it has let go of the queue.
 func (l *waitQueue) step() (ask []int) {
 	if !l.active {
 		return nil
 	}
-	do := l.look.step(l.watcher.slot(), time.Now())
+	do := l.plan.step(l.queues.slot(), time.Now())
 	if do.attempt || !do.at.Equal(l.at) {
 		l.at = do.at
 		select {
-		case l.bell <- struct{}{}:
+		case l.wake <- struct{}{}:
 		default:
 		}
 	}
@@ -344,7 +344,7 @@ func (l *waitQueue) step() (ask []int) {
 // ask reads the key on these nodes.
 func (l *waitQueue) ask(nodes []int) {
 	for _, i := range nodes {
-		if !l.watcher.ears[i].ask(l) {
+		if !l.queues.trackers[i].ask(l) {
 			l.down(i)
 		}
 	}
@@ -352,22 +352,22 @@ func (l *waitQueue) ask(nodes []int) {
 
 func (l *waitQueue) key() string { return l.resource }
 
-func (l *waitQueue) up(node int)      { l.hear(func(m *lookout) { m.up(node) }) }
-func (l *waitQueue) down(node int)    { l.hear(func(m *lookout) { m.down(node) }) }
-func (l *waitQueue) changed(node int) { l.hear(func(m *lookout) { m.changed(node) }) }
+func (l *waitQueue) up(node int)      { l.observe(func(m *retryPlan) { m.up(node) }) }
+func (l *waitQueue) down(node int)    { l.observe(func(m *retryPlan) { m.down(node) }) }
+func (l *waitQueue) changed(node int) { l.observe(func(m *retryPlan) { m.changed(node) }) }
 
 func (l *waitQueue) read(node int, m message, armed bool, now time.Time) {
-	l.hear(func(look *lookout) { look.read(node, m.there, armed, m.token, m.ttl, now) })
+	l.observe(func(plan *retryPlan) { plan.read(node, m.there, armed, m.token, m.ttl, now) })
 }
 
-// hear takes in what an ear has heard.
-func (l *waitQueue) hear(what func(*lookout)) {
+// observe takes in what a tracker has received.
+func (l *waitQueue) observe(what func(*retryPlan)) {
 	l.mu.Lock()
 	if !l.listening {
 		l.mu.Unlock()
 		return
 	}
-	what(l.look)
+	what(l.plan)
 	ask := l.step()
 	l.mu.Unlock()
 	l.ask(ask)

@@ -1,0 +1,58 @@
+package redlock
+
+import (
+	"sync"
+	"time"
+)
+
+// copyWatch listens to the copies of a lock that is kept, over the connections of the
+// [waitQueues]: when one is gone, or is another's, before the keeper took it away, the
+// keeper looks at once and not at its next extension. What it hears decides only when
+// an extension is made; the extension alone says how the lock stands.
+type copyWatch struct {
+	resource, token string
+	gone            func() // a copy is
+	trackers        []*tracker
+
+	mu   sync.Mutex
+	seen []bool // by node: the copy was there when it was last read
+}
+
+// watchCopies begins to listen; nil where the client has ended.
+func (c *Client) watchCopies(resource, token string, gone func()) *copyWatch {
+	if c.enter("keep", resource) != nil {
+		return nil
+	}
+	defer c.ops.Done()
+	s := &copyWatch{resource: resource, token: token, gone: gone, trackers: c.waits.trackers, seen: make([]bool, len(c.nodes))}
+	for i, e := range s.trackers {
+		if e.attach(s) == trackerUp {
+			s.up(i)
+		}
+	}
+	return s
+}
+
+func (s *copyWatch) end() {
+	if s != nil {
+		for _, e := range s.trackers {
+			e.detach(s)
+		}
+	}
+}
+
+func (s *copyWatch) key() string      { return s.resource }
+func (s *copyWatch) up(node int)      { s.trackers[node].ask(s) }
+func (s *copyWatch) down(int)         {}
+func (s *copyWatch) changed(node int) { s.trackers[node].ask(s) }
+
+func (s *copyWatch) read(node int, m message, _ bool, _ time.Time) {
+	here := m.there && m.token == s.token
+	s.mu.Lock()
+	gone := s.seen[node] && !here
+	s.seen[node] = here
+	s.mu.Unlock()
+	if gone {
+		s.gone()
+	}
+}
