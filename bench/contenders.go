@@ -31,7 +31,7 @@ type contender interface {
 // maker makes a contender anew for each use, with connections of its own.
 type maker struct {
 	name      string
-	make      func(servers []*lab.Server) (contender, error)
+	make      func(servers lab.Servers) (contender, error)
 	oneServer bool // the lock lives on one server, not on five
 	floor     bool // no lock at all, but what the wire allows
 }
@@ -39,8 +39,8 @@ type maker struct {
 func makers() []maker {
 	return []maker{
 		{name: "redlockctl", make: newOurs},
-		{name: "redsync", make: func(s []*lab.Server) (contender, error) { return newRedsync(s) }},
-		{name: "redsync FailFast", make: func(s []*lab.Server) (contender, error) { return newRedsync(s, redsync.WithFailFast(true)) }},
+		{name: "redsync", make: func(s lab.Servers) (contender, error) { return newRedsync(s) }},
+		{name: "redsync FailFast", make: func(s lab.Servers) (contender, error) { return newRedsync(s, redsync.WithFailFast(true)) }},
 		{name: "rueidislock (1 server)", make: newRueidis, oneServer: true},
 		{name: "floor", make: newFloor, floor: true},
 	}
@@ -48,12 +48,8 @@ func makers() []maker {
 
 type ours struct{ c *redlock.Client }
 
-func newOurs(servers []*lab.Server) (contender, error) {
-	nodes := make([]*redlock.Node, len(servers))
-	for i, s := range servers {
-		nodes[i] = s.Node()
-	}
-	c, err := redlock.New(nodes, redlock.Options{Retries: 1 << 20})
+func newOurs(servers lab.Servers) (contender, error) {
+	c, err := redlock.New(servers.Nodes(), redlock.Options{Retries: 1 << 20})
 	if err != nil {
 		return nil, err
 	}
@@ -78,7 +74,7 @@ type rs struct {
 	opts    []redsync.Option
 }
 
-func newRedsync(servers []*lab.Server, opts ...redsync.Option) (contender, error) {
+func newRedsync(servers lab.Servers, opts ...redsync.Option) (contender, error) {
 	r := &rs{opts: append([]redsync.Option{redsync.WithExpiry(ttl)}, opts...)}
 	var pools []rsredis.Pool
 	for _, s := range servers {
@@ -112,7 +108,7 @@ func (r *rs) close() {
 
 type rueidisLock struct{ l rueidislock.Locker }
 
-func newRueidis(servers []*lab.Server) (contender, error) {
+func newRueidis(servers lab.Servers) (contender, error) {
 	l, err := rueidislock.NewLocker(rueidislock.LockerOption{
 		ClientOption:   rueidis.ClientOption{InitAddress: []string{servers[0].Addr()}},
 		KeyValidity:    ttl,
@@ -143,7 +139,7 @@ type floor struct {
 	next  atomic.Int64
 }
 
-func newFloor(servers []*lab.Server) (contender, error) {
+func newFloor(servers lab.Servers) (contender, error) {
 	f := &floor{}
 	for _, s := range servers {
 		v, err := s.Do(context.Background(), "SCRIPT", "LOAD", "if redis.call('get',KEYS[1])==ARGV[1] then return redis.call('del',KEYS[1]) end return 0")

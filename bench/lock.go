@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"os"
 	"runtime"
@@ -15,23 +14,18 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/redis/go-redis/v9/logging"
-
 	"redlockctl/internal/lab"
 )
 
 // lockBench measures locks beside the rivals'.
 func lockBench(args []string) error {
 	var w wanted
-	fs := w.flags("lock", "few short rounds: under two minutes")
-	w.partFlags(fs, "one scenario: sequential, parallel, contended or fault", "write a CPU profile of redlockctl's own slices to this file")
-	_ = fs.Parse(args)
-	servers, stop, err := start(w.server, 5)
+	_ = w.flags("lock", "sequential, parallel, contended or fault").Parse(args)
+	servers, err := lab.StartServers(w.server, 5)
 	if err != nil {
 		return err
 	}
-	defer stop()
-	logging.Disable() // go-redis writes each failed dial to stderr
+	defer servers.Close()
 	makers := makers()
 	if w.profile != "" {
 		makers = makers[:1]
@@ -41,35 +35,36 @@ func lockBench(args []string) error {
 		return err
 	}
 	defer ended()
-	rounds, slice := 5, 1500*time.Millisecond
+	slice := 1500 * time.Millisecond
 	if w.quick {
-		rounds, slice = 3, 300*time.Millisecond
+		slice = 300 * time.Millisecond
 	}
-	r := &report{}
+	rounds := w.rounds(3, 5)
+	var r report
+	r.about("Locks", machine(servers, lockFacts(args, rounds)...)...)
+	var all figures
 	for round := range rounds {
 		fmt.Fprintf(os.Stderr, "round %d of %d\n", round+1, rounds)
-		if err := w.round(r, servers, makers, round, slice); err != nil {
+		if err := w.round(&all, servers, makers, round, slice); err != nil {
 			return err
 		}
 	}
-	about := about(w.server, lockFacts(args, rounds)...)
-	r.print(os.Stdout, about)
-	return errors.Join(writeJSON(w.json, about, r.figures), writeMarkdown(w.markdown, func(to io.Writer) { r.document(to, about) }))
+	all.print()
+	return r.writeJSON(w.json, all)
 }
 
 // round measures each maker once, in an order of its own.
-func (w *wanted) round(r *report, servers []*lab.Server, makers []maker, round int, slice time.Duration) error {
-	want := func(s string) bool { return w.only == "" || w.only == s }
+func (w *wanted) round(r *figures, servers lab.Servers, makers []maker, round int, slice time.Duration) error {
 	order := slices.Clone(makers)
 	rand.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
-	if want("sequential") {
+	if w.wants("sequential") {
 		for _, m := range order {
 			if err := throughput(r, servers, m, round, "sequential", 1, slice); err != nil {
 				return err
 			}
 		}
 	}
-	if want("parallel") {
+	if w.wants("parallel") {
 		for _, g := range []int{16, 64} {
 			for _, m := range order {
 				if err := throughput(r, servers, m, round, fmt.Sprintf("parallel %d", g), g, slice); err != nil {
@@ -78,7 +73,7 @@ func (w *wanted) round(r *report, servers []*lab.Server, makers []maker, round i
 			}
 		}
 	}
-	if want("contended") {
+	if w.wants("contended") {
 		ceiling(r, round, slice)
 		for _, m := range order {
 			if err := contended(r, servers, m, round, 1, slice); err != nil {
@@ -92,7 +87,7 @@ func (w *wanted) round(r *report, servers []*lab.Server, makers []maker, round i
 			}
 		}
 	}
-	if want("fault") {
+	if w.wants("fault") {
 		for _, m := range order {
 			if m.floor || m.oneServer {
 				continue
@@ -166,7 +161,7 @@ func drive(c contender, g int, d time.Duration, prefix string) ([]sample, error)
 	return all, nil
 }
 
-func throughput(r *report, servers []*lab.Server, m maker, round int, scenario string, g int, d time.Duration) error {
+func throughput(r *figures, servers lab.Servers, m maker, round int, scenario string, g int, d time.Duration) error {
 	c, err := m.make(servers)
 	if err != nil {
 		return err
@@ -177,12 +172,12 @@ func throughput(r *report, servers []*lab.Server, m maker, round int, scenario s
 	}
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	spent, t := cpu(), time.Now()
+	spent, t := processCPU(), time.Now()
 	all, err := drive(c, g, d, "bench")
 	if err != nil {
 		return fmt.Errorf("%s: %w", m.name, err)
 	}
-	took, used := time.Since(t), cpu()-spent
+	took, used := time.Since(t), processCPU()-spent
 	runtime.ReadMemStats(&after)
 	n := float64(len(all))
 	total := make([]time.Duration, len(all))
@@ -200,7 +195,7 @@ func throughput(r *report, servers []*lab.Server, m maker, round int, scenario s
 
 // fault measures lock and unlock with all nodes healthy, with one stopped, and
 // with one that refuses, and what is left over on any node afterwards.
-func fault(r *report, servers []*lab.Server, m maker, round int, d time.Duration) error {
+func fault(r *figures, servers lab.Servers, m maker, round int, d time.Duration) error {
 	c, err := m.make(servers)
 	if err != nil {
 		return err
@@ -257,8 +252,7 @@ func fault(r *report, servers []*lab.Server, m maker, round int, d time.Duration
 	}
 	time.Sleep(500 * time.Millisecond)
 	r.add("fault: left over after one refused", m.name, round, "keys", leftOver(servers))
-	flush(servers)
-	return err
+	return errors.Join(err, command(context.Background(), servers, "FLUSHALL"))
 }
 
 // What is held for how long by how many in the fight for one key.
@@ -282,7 +276,7 @@ func sleep(d time.Duration) {
 
 // ceiling measures how often one can hold nothing at all for 5 ms: no lock can
 // be handed on more often than that.
-func ceiling(r *report, round int, d time.Duration) {
+func ceiling(r *figures, round int, d time.Duration) {
 	n, begin := 0, time.Now()
 	for time.Since(begin) < d {
 		sleep(hold)
@@ -304,7 +298,7 @@ func oneKey(clients int) string {
 // process of its own, fight for one key and hold it for 5 ms. The handover is
 // from the moment at which a holder calls unlock to the moment at which the next
 // one's lock returns. With one client alone it is an unlock and a lock.
-func contended(r *report, servers []*lab.Server, m maker, round, clients int, d time.Duration) error {
+func contended(r *figures, servers lab.Servers, m maker, round, clients int, d time.Duration) error {
 	all := make([]contender, clients)
 	for i := range all {
 		c, err := m.make(servers)
@@ -373,26 +367,5 @@ func contended(r *report, servers []*lab.Server, m maker, round, clients int, d 
 			r.add(name+": left over", m.name, round, "keys", leftOver(servers))
 		}
 	}
-	flush(servers)
-	return nil
+	return command(context.Background(), servers, "FLUSHALL")
 }
-
-// leftOver counts the keys on all servers.
-func leftOver(servers []*lab.Server) float64 {
-	var n float64
-	for _, s := range servers {
-		v, err := s.Do(context.Background(), "DBSIZE")
-		if size, ok := v.(int64); ok && err == nil {
-			n += float64(size)
-		}
-	}
-	return n
-}
-
-func flush(servers []*lab.Server) {
-	for _, s := range servers {
-		_, _ = s.Do(context.Background(), "FLUSHALL")
-	}
-}
-
-func us(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1000 }

@@ -1,7 +1,7 @@
 // Command bench measures redlockctl beside its rivals, on five real
 // redis-servers of its own on loopback. It is a module of its own, so that no
 // rival becomes a dependency of the program. Without arguments it lists the
-// benchmarks.
+// benchmarks. What they print is Markdown.
 //
 // Rounds are interleaved, so that drift of the machine hits all alike; what is
 // printed are medians over the rounds and ratios within a round. Absolute
@@ -11,19 +11,23 @@ package main
 import (
 	"fmt"
 	"os"
+
+	"github.com/redis/go-redis/v9/logging"
 )
 
 func main() {
+	logging.Disable() // go-redis writes each failed dial to stderr
 	benches := []struct {
-		name, usage string
-		run         func(args []string) error
+		name, what string
+		run        func(args []string) error
 	}{
-		{"lock", "[--quick] [--markdown FILE] [--json FILE] [--only SCENARIO]", lockBench},
-		{"monitor", "[--quick] [--markdown FILE] [--json FILE] [--only PART] [--locks N --others N]", runMonitor},
-		{"screen", "[--quick] [--locks N]", screen},
-		{"who", "[--for 90s] [--node DIR]", whoBench},
-		{"record", "[--quick] [--grants N]", keepRecord},
-		{"who-app", "", whoApp}, // a process of who
+		{"lock", "locks, beside other libraries", lockBench},
+		{"monitor", "how fast the monitor sees, and what it costs", monitorBench},
+		{"screen", "the console on a terminal", screenBench},
+		{"who", "how often redlockctl who is right", whoBench},
+		{"record", "the flight recorder", recordBench},
+		{"who-app", "", whoApp},     // a process of who
+		{"clients", "", runClients}, // and of monitor
 	}
 	for _, b := range benches {
 		if len(os.Args) > 1 && os.Args[1] == b.name {
@@ -34,10 +38,10 @@ func main() {
 			return
 		}
 	}
-	fmt.Fprintln(os.Stderr, "usage:")
+	fmt.Fprintln(os.Stderr, "usage: go run . BENCHMARK [--quick] [other flags: --help]")
 	for _, b := range benches {
-		if b.usage != "" {
-			fmt.Fprintln(os.Stderr, "  go run .", b.name, b.usage)
+		if b.what != "" {
+			fmt.Fprintf(os.Stderr, "  %-8s %s\n", b.name, b.what)
 		}
 	}
 	os.Exit(2)

@@ -94,9 +94,9 @@ func (b *monitorRun) changes() error {
 		defer cancel()
 		var wg sync.WaitGroup
 		wg.Go(func() { f.follow(ctx, m) })
-		clients := make([]*redis.Client, len(b.nodes))
-		for i, n := range b.nodes {
-			clients[i] = n.Client(4, 5*time.Second)
+		clients := make([]*redis.Client, len(b.servers))
+		for i, s := range b.servers {
+			clients[i] = s.Node().Client(4, 5*time.Second)
 			defer clients[i].Close()
 		}
 		begun := time.Now()
@@ -121,15 +121,13 @@ func (b *monitorRun) changes() error {
 		lost := f.left()
 		cancel()
 		wg.Wait()
-		slices.Sort(f.took)
-		p50, p99 := f.took[len(f.took)/2], f.took[len(f.took)*99/100]
-		b.line("change to snapshot, p50", p50 <= 10, "≤ 10 ms", "%.1f ms at %.0f changes/s", p50, float64(total)/spent.Seconds())
-		b.line("change to snapshot, p99", p99 <= 40, "≤ 40 ms", "%.1f ms", p99)
+		b.line("change to snapshot, p50", "ms", percentile(f.took, 50), 10, "at %.0f changes/s", float64(total)/spent.Seconds())
+		b.line("change to snapshot, p99", "ms", percentile(f.took, 99), 40, "")
 		different, err := b.compare(m)
 		if err != nil {
 			return err
 		}
-		b.line("changes lost", lost == 0 && different == 0, "none", "%d of %d not seen (%d overtaken by the next), %d copies differ at the end", lost, total, overtaken, different)
+		b.line("changes lost", "", float64(lost+different), 0, "%d of %d not seen (%d overtaken by the next), %d copies differ at the end", lost, total, overtaken, different)
 		return nil
 	})
 }
@@ -137,8 +135,8 @@ func (b *monitorRun) changes() error {
 // compare counts the copies that differ from what the servers say.
 func (b *monitorRun) compare(m *observe.Monitor) (int, error) {
 	s := m.Snapshot()
-	different := make([]int, len(b.nodes))
-	err := b.each(func(i int, c *redis.Client) error {
+	different := make([]int, len(b.servers))
+	err := each(b.servers, func(i int, c *redis.Client) error {
 		var keys []string
 		flush := func() error {
 			if len(keys) == 0 {
@@ -178,11 +176,12 @@ func (b *monitorRun) cost() error {
 	if b.quick {
 		slice = 1500 * time.Millisecond
 	}
-	var steady, scanning []float64
+	alone := func() (float64, error) { return b.setNX(slice) }
+	var steady, scanning ratios
 	for range b.rounds(3, 7) {
-		var first, watching float64
-		alone, err := between(func() (float64, error) { return b.setNX(slice) }, func() error {
-			return b.watching(b.patient(), func(ctx context.Context, m *observe.Monitor) (err error) {
+		var first float64
+		err := steady.round(alone, func() (watching float64, err error) {
+			err = b.watchedPatiently(func(ctx context.Context, m *observe.Monitor) (err error) {
 				first, err = b.setNXUntil(func() bool { return m.Snapshot().Cluster.Serving == len(m.Snapshot().Nodes) && settled(m) }, time.Minute)
 				if err != nil {
 					return err
@@ -194,14 +193,15 @@ func (b *monitorRun) cost() error {
 				watching, err = b.setNX(slice)
 				return err
 			})
+			return watching, err
 		})
 		if err != nil {
 			return err
 		}
-		steady, scanning = append(steady, watching/mean(alone)), append(scanning, first/mean(alone))
+		scanning.ratio = append(scanning.ratio, first/steady.base[len(steady.base)-1])
 	}
-	b.line("SET NX p99 while watching, to not watching", median(steady) <= 1.25, "≤ 1.25", "%.2f (%s)", median(steady), list(steady))
-	b.line("SET NX p99 during the first scan, to not watching", median(scanning) <= 3, "≤ 3", "%.2f (%s)", median(scanning), list(scanning))
+	b.line("SET NX p99 while watching, to not watching", "×", median(steady.ratio), 1.25, "%s", &steady)
+	b.line("SET NX p99 during the first scan, to not watching", "×", median(scanning.ratio), 3, "%s", &scanning)
 	return nil
 }
 
@@ -213,21 +213,20 @@ func (b *monitorRun) price() error {
 		slice = 3 * time.Second
 	}
 	spend := func() (float64, error) {
-		from, err := b.serverCPU()
+		from, err := serversCPU(b.servers)
 		if err != nil {
 			return 0, err
 		}
 		if _, err := b.setNX(slice); err != nil {
 			return 0, err
 		}
-		to, err := b.serverCPU()
+		to, err := serversCPU(b.servers)
 		return (to - from) / slice.Seconds(), err
 	}
-	var ratios, alones []float64
+	var r ratios
 	for range b.rounds(3, 5) {
-		var watched float64
-		alone, err := between(spend, func() error {
-			return b.watching(b.patient(), func(ctx context.Context, m *observe.Monitor) (err error) {
+		err := r.round(spend, func() (watched float64, err error) {
+			err = b.watchedPatiently(func(ctx context.Context, m *observe.Monitor) (err error) {
 				if err := m.Settled(ctx); err != nil {
 					return err
 				}
@@ -235,30 +234,14 @@ func (b *monitorRun) price() error {
 				watched, err = spend()
 				return err
 			})
+			return watched, err
 		})
 		if err != nil {
 			return err
 		}
-		ratios, alones = append(ratios, watched/mean(alone)), append(alones, alone...)
 	}
-	r := median(ratios)
-	b.line("CPU of the servers for each lock change, watched to not watched", r <= 1.6, "≤ 1.6", "%.2f (%s); %.1f %% of a core not watched", r, list(ratios), 100*median(alones))
+	b.line("CPU of the servers for each lock change, watched to not watched", "×", median(r.ratio), 1.6, "%s; %.1f %% of a core not watched", &r, 100*median(r.base))
 	return nil
-}
-
-// serverCPU is the CPU time that all servers have used, in seconds.
-func (b *monitorRun) serverCPU() (float64, error) {
-	used := make([]float64, len(b.nodes))
-	err := b.each(func(i int, c *redis.Client) error {
-		text, err := c.Info(context.Background(), "cpu").Result()
-		used[i] = usedCPU(text)
-		return err
-	})
-	sum := 0.0
-	for _, v := range used {
-		sum += v
-	}
-	return sum, err
 }
 
 func settled(m *observe.Monitor) bool {
@@ -281,12 +264,11 @@ func (b *monitorRun) setNXUntil(done func() bool, most time.Duration) (float64, 
 	if err != nil {
 		return 0, err
 	}
-	var addrs []string
-	for _, n := range b.nodes {
-		addrs = append(addrs, n.Addr())
+	args := []string{"clients"}
+	for _, s := range b.servers {
+		args = append(args, s.Addr())
 	}
-	cmd := exec.Command(self, "monitor", "--only", clientPart)
-	cmd.Env = append(os.Environ(), clientAddrs+"="+strings.Join(addrs, ","))
+	cmd := exec.Command(self, args...)
 	cmd.Stderr = os.Stderr
 	stop, err := cmd.StdinPipe()
 	if err != nil {
@@ -309,14 +291,8 @@ func (b *monitorRun) setNXUntil(done func() bool, most time.Duration) (float64, 
 	return p99, err
 }
 
-// The process of the clients: what it is started with.
-const (
-	clientPart  = "client"
-	clientAddrs = "REDLOCKCTL_BENCH_ADDRS"
-)
-
-// runClients takes and releases locks until standard input ends, and prints the
-// p99 of SET NX in milliseconds.
+// runClients is the process of clients, which takes and releases locks at these
+// addresses until standard input ends, and prints the p99 of SET NX in milliseconds.
 func runClients(addrs []string) error {
 	stop := make(chan struct{})
 	go func() { _, _ = io.Copy(io.Discard, os.Stdin); close(stop) }()
@@ -358,8 +334,7 @@ func runClients(addrs []string) error {
 	if len(took) == 0 {
 		return errors.New("no SET NX at all")
 	}
-	slices.Sort(took)
-	fmt.Println(took[len(took)*99/100])
+	fmt.Println(percentile(took, 99))
 	return nil
 }
 
@@ -375,8 +350,8 @@ func (b *monitorRun) burst() error {
 			return err
 		}
 		begun := time.Now()
-		err := b.each(func(i int, c *redis.Client) error {
-			for n := 0; n < total/len(b.nodes); n += 100 {
+		err := each(b.servers, func(i int, c *redis.Client) error {
+			for n := 0; n < total/len(b.servers); n += 100 {
 				_, err := c.Pipelined(ctx, func(p redis.Pipeliner) error {
 					for k := range 100 {
 						p.Set(ctx, fmt.Sprintf("lock:%08d", 1+((n+k)*7919+i)%b.locks), fmt.Sprintf("burst%d%018d", i, n+k), 2*time.Hour)
@@ -407,8 +382,7 @@ func (b *monitorRun) burst() error {
 		if err != nil {
 			return err
 		}
-		b.line(fmt.Sprintf("changes lost of %d in a burst", total), different == 0, "none",
-			"%d copies differ at the end; all was seen %s after the last change, at %.0f changes/s", different, (last.Sub(begun) - spent).Round(10*time.Millisecond), float64(total)/spent.Seconds())
+		b.line(fmt.Sprintf("copies that differ after %d changes in a burst", total), "", float64(different), 0, "all was seen %s after the last change, at %.0f changes/s", (last.Sub(begun) - spent).Round(10*time.Millisecond), float64(total)/spent.Seconds())
 		return nil
 	})
 }

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -17,22 +16,28 @@ import (
 	"redlockctl/monitor"
 )
 
-// keepRecord measures the flight recorder: what it costs at 1,000 changes of locks a second,
+// recordRun measures the flight recorder: what it costs at 1,000 changes of locks a second,
 // how large it grows, and how fast it answers.
-func keepRecord(args []string) error {
+type recordRun struct {
+	report
+	grants int
+}
+
+func recordBench(args []string) error {
+	var b recordRun
 	fs := flag.NewFlagSet("record", flag.ExitOnError)
 	quick := fs.Bool("quick", false, "a hundredth of the grants")
-	grants := fs.Int("grants", 10_000_000, "grants in the record that is asked")
+	fs.IntVar(&b.grants, "grants", 10_000_000, "grants in the record that is asked")
 	_ = fs.Parse(args)
 	if *quick {
-		*grants /= 100
+		b.grants /= 100
 	}
-	dir, err := os.MkdirTemp("", "bench-record")
+	dir, err := os.MkdirTemp("", "redlockctl-bench-")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	return errors.Join(recordCost(filepath.Join(dir, "cost.db")), recordSize(filepath.Join(dir, "size.db"), *grants))
+	return errors.Join(b.cost(filepath.Join(dir, "cost.db")), b.size(filepath.Join(dir, "size.db")))
 }
 
 // grantChurn is a source in which locks are acquired and released, so many times between two
@@ -80,24 +85,25 @@ func (c *grantChurn) EventsSince(uint64) ([]monitor.Event, uint64) {
 	return c.events, 0
 }
 
-// recordCost writes 1,000 changes a second for twenty seconds.
-func recordCost(path string) error {
+// cost writes 1,000 changes a second for twenty seconds.
+func (b *recordRun) cost(path string) error {
 	c := &grantChurn{now: time.Now().Add(-time.Minute), each: 500, names: 200}
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
 	r := record.New(record.Options{Path: path})
-	before, began := cpu(), time.Now()
+	before, began := processCPU(), time.Now()
 	r.Run(ctx, c)
 	if r.Err() != nil {
 		return r.Err()
 	}
-	share := 100 * float64(cpu()-before) / float64(time.Since(began))
-	fmt.Printf("CPU at 1,000 changes/s    %6.2f %% of a core (wanted ≤ 5)\n", share)
+	share := 100 * float64(processCPU()-before) / float64(time.Since(began))
+	b.line("CPU at 1,000 changes/s", "% of a core", share, 5, "")
 	return nil
 }
 
-// recordSize fills a record and asks it.
-func recordSize(path string, grants int) error {
+// size fills a record and asks it.
+func (b *recordRun) size(path string) error {
+	grants := b.grants
 	c := &grantChurn{now: time.Now().Add(-time.Duration(grants) * time.Millisecond), each: 100_000, most: int64(grants), names: 10_000}
 	began := c.now
 	ctx, cancel := context.WithCancel(context.Background())
@@ -116,7 +122,7 @@ func recordSize(path string, grants int) error {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("bytes a grant             %6.1f of %d grants (wanted ≤ 200)\n", float64(info.Size())/float64(grants), grants)
+	b.line("bytes a grant", "B", float64(info.Size())/float64(grants), 200, "of %d grants", grants)
 	db, err := sql.Open("sqlite", path) // these grants were long ago, their recorder only now
 	if err != nil {
 		return err
@@ -158,8 +164,7 @@ func recordSize(path string, grants int) error {
 			}
 			took = append(took, time.Since(start))
 		}
-		slices.Sort(took)
-		fmt.Printf("%-24s  %6.1f ms p50, %.1f ms the longest (wanted ≤ 100)\n", what, ms(took[10]), ms(took[19]))
+		b.times(what, took, 100, 100*time.Millisecond)
 	}
 	return nil
 }

@@ -20,11 +20,9 @@ import (
 	redsyncredis "github.com/go-redsync/redsync/v4/redis"
 	"github.com/go-redsync/redsync/v4/redis/goredis/v9"
 	"github.com/redis/go-redis/v9"
-	"github.com/redis/go-redis/v9/logging"
 
 	"redlockctl/internal/lab"
 	"redlockctl/internal/who"
-	"redlockctl/redlock"
 )
 
 // The world of the benchmark: applications in processes of their own, a third of each
@@ -73,11 +71,11 @@ func whoBench(args []string) error {
 
 // run asks who holds locks, again and again, and compares the answers with the truth.
 func (w whoWorld) run(pool string) error {
-	servers, stop, err := start(w.server, 5)
+	servers, err := lab.StartServers(w.server, 5)
 	if err != nil {
 		return err
 	}
-	defer stop()
+	defer servers.Close()
 	dir, err := os.MkdirTemp("", "redlockctl-who-")
 	if err != nil {
 		return err
@@ -88,12 +86,8 @@ func (w whoWorld) run(pool string) error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), w.lasts)
 	defer cancel()
-	var nodes []*redlock.Node
 	var apps sync.WaitGroup
 	defer apps.Wait()
-	for _, s := range servers {
-		nodes = append(nodes, s.Node())
-	}
 	for app := range whoApps {
 		cmd := w.app(ctx, filepath.Join(dir, "whoapps"), app, pool, servers)
 		if err := cmd.Start(); err != nil {
@@ -114,7 +108,7 @@ func (w whoWorld) run(pool string) error {
 		asking.Go(func() {
 			for ctx.Err() == nil {
 				app, begun := rand.IntN(whoApps), time.Now()
-				got, err := who.Observe(ctx, nodes, who.Options{Key: "held:" + appName(app), For: time.Minute, Timeout: 5 * time.Second})
+				got, err := who.Observe(ctx, servers.Nodes(), who.Options{Key: "held:" + appName(app), For: time.Minute, Timeout: 5 * time.Second})
 				if err != nil || ctx.Err() != nil {
 					if err != nil && !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) {
 						fmt.Fprintln(os.Stderr, "bench:", err)
@@ -122,7 +116,7 @@ func (w whoWorld) run(pool string) error {
 					return
 				}
 				mu.Lock()
-				sum.add(app, got, time.Since(begun))
+				sum.count(app, got, time.Since(begun))
 				mu.Unlock()
 			}
 		})
@@ -132,8 +126,8 @@ func (w whoWorld) run(pool string) error {
 	return nil
 }
 
-// add counts an answer to who holds the lock of an application.
-func (r *whoResult) add(app int, got *who.Answer, took time.Duration) {
+// count counts an answer to who holds the lock of an application.
+func (r *whoResult) count(app int, got *who.Answer, took time.Duration) {
 	r.asked++
 	if got.Method != who.Inferred {
 		return
@@ -150,17 +144,13 @@ func (r *whoResult) add(app int, got *who.Answer, took time.Duration) {
 func (r whoResult) String() string {
 	s := fmt.Sprintf("%d asked, %d claims, %d right, %d abstained", r.asked, r.claims, r.right, r.asked-r.claims)
 	if len(r.took) > 0 {
-		var secs []float64
-		for _, d := range r.took {
-			secs = append(secs, d.Seconds())
-		}
-		s += fmt.Sprintf("; median %.1f s to a claim", median(secs))
+		s += fmt.Sprintf("; median %.1f s to a claim", percentile(r.took, 50).Seconds())
 	}
 	return s
 }
 
 // app is the process of an application: of redsync, node-redlock or redis-py.
-func (w whoWorld) app(ctx context.Context, scripts string, app int, pool string, servers []*lab.Server) *exec.Cmd {
+func (w whoWorld) app(ctx context.Context, scripts string, app int, pool string, servers lab.Servers) *exec.Cmd {
 	conns := whoConns
 	if pool == "single" {
 		conns = 1
@@ -188,7 +178,6 @@ func appName(app int) string { return fmt.Sprint("app-", app) }
 // lock held:NAME, extends it about once a second, and takes and releases others, one to
 // three in a second.
 func whoApp(args []string) error {
-	logging.Disable()
 	ctx, app := context.Background(), args[0]
 	conns, _ := strconv.Atoi(args[2])
 	var pools []redsyncredis.Pool
@@ -228,15 +217,13 @@ func pause(ctx context.Context, least, more time.Duration) {
 }
 
 // listCost is how many lists the servers have made, and how long one took.
-func listCost(servers []*lab.Server, during time.Duration) string {
+func listCost(servers lab.Servers, during time.Duration) string {
 	stat := regexp.MustCompile(`cmdstat_client\|list:calls=(\d+),usec=\d+,usec_per_call=([\d.]+)`)
 	calls := 0
 	var times []string
 	for _, s := range servers {
-		c := s.Node().Client(1, 5*time.Second)
-		text, _ := c.Info(context.Background(), "commandstats").Result()
-		_ = c.Close()
-		if m := stat.FindStringSubmatch(text); m != nil {
+		text, _ := s.Do(context.Background(), "INFO", "commandstats")
+		if m := stat.FindStringSubmatch(fmt.Sprint(text)); m != nil {
 			n, _ := strconv.Atoi(m[1])
 			calls += n
 			times = append(times, m[2])

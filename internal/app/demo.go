@@ -51,7 +51,7 @@ func OpenDemo(ctx context.Context, o DemoOptions) (d *Demo, err error) {
 		}
 	}()
 	if o.RedisServer != "" {
-		d.cluster, err = lab.Processes(o.RedisServer, o.Nodes)
+		d.cluster, err = lab.StartServers(o.RedisServer, o.Nodes, lab.BootFence...)
 	} else {
 		d.cluster, err = lab.Embedded(o.Nodes)
 	}

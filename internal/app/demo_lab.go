@@ -52,15 +52,11 @@ func (l demoLab) pause(name string, still bool) error {
 	if err != nil {
 		return err
 	}
-	p, ok := l.cluster.(lab.Pauser)
-	if !ok {
-		return fmt.Errorf("%s cannot be stopped", name)
-	}
 	if !still {
 		l.tell("lab", name, "goes on")
-		return p.Resume(i)
+		return l.cluster.Resume(i)
 	}
-	if err := p.Pause(i); err != nil {
+	if err := l.cluster.Pause(i); err != nil {
 		return err
 	}
 	l.tell("lab", name, "was stopped by the demo: it answers nothing")

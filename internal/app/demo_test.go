@@ -9,12 +9,14 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"redlockctl/internal/lab"
 	"redlockctl/monitor"
 	"redlockctl/redlock"
 )
 
 // fakeCluster counts what the crasher does.
 type fakeCluster struct {
+	lab.Cluster
 	nodes []*redlock.Node
 
 	mu       sync.Mutex
@@ -36,7 +38,6 @@ func newFakeCluster(t *testing.T, names ...string) *fakeCluster {
 }
 
 func (c *fakeCluster) Nodes() []*redlock.Node { return c.nodes }
-func (c *fakeCluster) Close() error           { return nil }
 
 func (c *fakeCluster) Up(i int) bool {
 	c.mu.Lock()

@@ -16,16 +16,16 @@ import (
 )
 
 // person runs the command line as somebody at a terminal does who types text.
-func person(t *testing.T, servers []*lab.Server, typed string, args ...string) (code exit.Code, out, asked string) {
+func person(t *testing.T, servers lab.Servers, typed string, args ...string) (code exit.Code, out, asked string) {
 	t.Helper()
 	return at(t.Context(), t, servers, strings.NewReader(typed), args...)
 }
 
 // at runs the command line at a terminal with the input in.
-func at(ctx context.Context, t *testing.T, servers []*lab.Server, in io.Reader, args ...string) (code exit.Code, out, asked string) {
+func at(ctx context.Context, t *testing.T, servers lab.Servers, in io.Reader, args ...string) (code exit.Code, out, asked string) {
 	t.Helper()
 	dir := t.TempDir()
-	cfg := "[cluster]\nmax_ttl = \"30s\"\n[redlock]\nnode_timeout = \"1s\"\n" + lab.NodesConfig(servers...)
+	cfg := "[cluster]\nmax_ttl = \"30s\"\n[redlock]\nnode_timeout = \"1s\"\n" + servers.NodesConfig()
 	path := filepath.Join(dir, "config.toml")
 	if err := os.WriteFile(path, []byte(cfg), 0o600); err != nil {
 		t.Fatal(err)

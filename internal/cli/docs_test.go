@@ -14,7 +14,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"redlockctl/internal/cli/printer"
-	"redlockctl/internal/lab"
 	"redlockctl/internal/lab/labtest"
 )
 
@@ -257,7 +256,7 @@ func TestDocumentedQueriesAnswer(t *testing.T) {
 	servers := labtest.Servers(t, 3)
 	dir := t.TempDir()
 	path := filepath.Join(dir, "config.toml")
-	if err := os.WriteFile(path, []byte("[cluster]\nmax_ttl = \"30s\"\n"+lab.NodesConfig(servers...)), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte("[cluster]\nmax_ttl = \"30s\"\n"+servers.NodesConfig()), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	run := func(args ...string) string {

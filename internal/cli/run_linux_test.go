@@ -13,7 +13,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"redlockctl/internal/lab"
 	"redlockctl/internal/lab/labtest"
 )
 
@@ -149,7 +148,7 @@ func TestJobControl(t *testing.T) {
 	servers := labtest.Servers(t, 3)
 	dir := t.TempDir()
 	for name, text := range map[string]string{
-		"config.toml": "[cluster]\nmax_ttl = \"30s\"\n[redlock]\nnode_timeout = \"1s\"\n" + lab.NodesConfig(servers...),
+		"config.toml": "[cluster]\nmax_ttl = \"30s\"\n[redlock]\nnode_timeout = \"1s\"\n" + servers.NodesConfig(),
 		"ints.sh":     "trap 'n=$((n+1)); echo interrupt $n' INT\ntrap 'echo ended with $n; exit 0' TERM\necho ready $$ $(ps -o tpgid= -p $$)\nwhile :; do sleep 0.02; done\n",
 		"script.sh":   "redlockctl run job -- sh -c 'echo inside; exec sleep 60'\necho the script went on\n",
 	} {

@@ -1,6 +1,6 @@
 // Package lab runs masters for trying out and for testing: embedded ones in
 // this process ([Embedded]), real redis-server processes that end with this
-// process ([Processes]), and real ones that outlive it ([Up] and [Down]). All
+// process ([StartServers]), and real ones that outlive it ([Up] and [Down]). All
 // listen on 127.0.0.1 only, keep nothing on disk, and start fenced by the
 // boot fence: a master that crashed and comes back refuses writes until a
 // guard, or [Unfence] in the first incarnation of a cluster, removes the fence.
@@ -31,15 +31,12 @@ type Cluster interface {
 	Up(i int) bool
 	// Close ends all masters. They cannot be restarted.
 	Close() error
-}
-
-// Pauser is a [Cluster] whose masters can be made to hang; those of this package
-// are.
-type Pauser interface {
 	// Pause stops master i, as SIGSTOP does: it keeps its data and connections and
 	// answers nothing until Resume. It fails if the master is down.
 	Pause(i int) error
 	Resume(i int) error
+	// incarnation is how often master i was started.
+	incarnation(i int) int
 }
 
 // Shifter is a [Cluster] whose masters have clocks that can be moved; an embedded
@@ -63,13 +60,9 @@ const MostNodes = 15
 // unfenceTimeout bounds each command to a master of our own on loopback.
 const unfenceTimeout = 2 * time.Second
 
-// starts knows how often each master was started; the clusters of this package
-// know it.
-type starts interface{ incarnation(i int) int }
-
 // Unfence removes the boot fence of all nodes: right only in the first incarnation of a
 // new cluster, which has no votes to forget. It fails with [ErrNotFirstIncarnation] if
-// a master of a cluster of this package has been restarted, and removes the fence
+// a master has been restarted, and removes the fence
 // of no later incarnation.
 func Unfence(ctx context.Context, c Cluster) error {
 	for i, node := range c.Nodes() {
@@ -89,7 +82,7 @@ func unfenceFirst(ctx context.Context, c Cluster, i int, node *redlock.Node) err
 	if err := client.Ping(ctx).Err(); err != nil {
 		return err
 	}
-	if l, ok := c.(starts); ok && l.incarnation(i) != 1 {
+	if c.incarnation(i) != 1 {
 		return ErrNotFirstIncarnation
 	}
 	return client.ConfigSet(ctx, "min-replicas-to-write", "0").Err()

@@ -31,11 +31,13 @@ type Server struct {
 	dir  string
 	args []string
 
-	mu    sync.Mutex
-	cmd   *exec.Cmd
-	done  <-chan struct{} // closed when cmd has been waited for
-	env   []string        // more of it for the process
-	clock *ownClock       // nil: the one of the machine
+	mu     sync.Mutex
+	cmd    *exec.Cmd
+	done   <-chan struct{} // closed when cmd has been waited for
+	starts int             // how often it was started
+	closed bool            // it is not started again
+	env    []string        // more of it for the process
+	clock  *ownClock       // nil: the one of the machine
 }
 
 // BootFence are the arguments that let a server start fenced.
@@ -65,26 +67,19 @@ func FreePort() (port int, err error) {
 	return 0, fmt.Errorf("no free port: %w", err)
 }
 
-// NewServer describes a server named name with its files in dir; port 0 takes a
-// free one. Start it with [Server.Start]. Further args go to redis-server.
-func NewServer(bin, name, dir string, port int, args ...string) (*Server, error) {
-	if port == 0 {
-		var err error
-		if port, err = FreePort(); err != nil {
-			return nil, err
-		}
-	}
-	return &Server{bin: bin, name: name, dir: dir, args: args, addr: loopback(port)}, nil
-}
-
-// StartServer is [NewServer] and [Server.Start] on a free port. It takes
-// another port if somebody was faster.
+// StartServer starts a server named name on a free port, with its files in a folder of
+// that name in dir; args go to redis-server. It takes another port if somebody was faster.
 func StartServer(bin, name, dir string, args ...string) (*Server, error) {
+	dir = filepath.Join(dir, name)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
 	for try := 1; ; try++ {
-		s, err := NewServer(bin, name, dir, 0, args...)
+		port, err := FreePort()
 		if err != nil {
 			return nil, err
 		}
+		s := &Server{bin: bin, name: name, dir: dir, args: args, addr: loopback(port)}
 		if err = s.Start(); err == nil || try == portTries || !errors.Is(err, ErrPortTaken) {
 			return s, err
 		}
@@ -103,26 +98,21 @@ func (s *Server) Node() *redlock.Node {
 // Addr is host:port.
 func (s *Server) Addr() string { return s.addr }
 
-// NodesConfig is the servers as a configuration names its nodes.
-func NodesConfig(servers ...*Server) string {
-	var text strings.Builder
-	for _, s := range servers {
-		fmt.Fprintf(&text, "[[nodes]]\nname = %q\naddr = %q\n", s.name, s.addr)
-	}
-	return text.String()
-}
-
 // Start runs the process and returns as soon as it accepts connections. More
 // args go to this incarnation of the server only. It fails with [ErrPortTaken] if
 // something else listens there.
 func (s *Server) Start(args ...string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.running() {
+	switch {
+	case s.closed:
+		return fmt.Errorf("start %s: %w", s.name, ErrClosed)
+	case s.running():
 		return fmt.Errorf("%s runs already", s.name)
 	}
+	s.starts++ // before it starts, so that nobody takes the new incarnation for the first
 	_, port, _ := net.SplitHostPort(s.addr)
-	pidfile := filepath.Join(s.dir, s.name+".pid")
+	pidfile := filepath.Join(s.dir, "redis.pid")
 	base := []string{"--port", port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--pidfile", pidfile,
 		"--dir", s.dir, "--logfile", s.log(), "--enable-debug-command", "yes"}
 	cmd := exec.Command(s.bin, append(append(base, s.args...), args...)...)
@@ -162,7 +152,10 @@ func (s *Server) Start(args ...string) error {
 	}
 }
 
-func (s *Server) log() string { return filepath.Join(s.dir, s.name+".log") }
+func (s *Server) log() string { return filepath.Join(s.dir, "redis.log") }
+
+// LastLog is the end of what it has logged.
+func (s *Server) LastLog() string { return lastLog(s.log(), 0) }
 
 // logEnd is the length of a log: behind it stands what the next incarnation logs.
 func logEnd(path string) int64 {

@@ -265,7 +265,7 @@ func TestUpNeedsAServer(t *testing.T) {
 	if !errors.Is(err, lab.ErrNoServer) || !strings.Contains(err.Error(), "apt-get install redis-server") {
 		t.Errorf("%v", err)
 	}
-	if _, err := lab.Processes("no-such-redis-server", 1); !errors.Is(err, lab.ErrNoServer) {
+	if _, err := lab.StartServers("no-such-redis-server", 1); !errors.Is(err, lab.ErrNoServer) {
 		t.Errorf("%v", err)
 	}
 }

@@ -88,8 +88,7 @@ func TestEmbeddedStandsStill(t *testing.T) {
 	if err := c.Set(t.Context(), "k", "v", 0).Err(); err != nil {
 		t.Fatal(err)
 	}
-	still := cluster.(Pauser)
-	if err := still.Pause(0); err != nil {
+	if err := cluster.Pause(0); err != nil {
 		t.Fatal(err)
 	}
 	answer := make(chan error, 1)
@@ -99,13 +98,13 @@ func TestEmbeddedStandsStill(t *testing.T) {
 		t.Fatalf("it answered: %v", err)
 	case <-time.After(50 * time.Millisecond): // that it never answers cannot be seen
 	}
-	if err := still.Resume(0); err != nil {
+	if err := cluster.Resume(0); err != nil {
 		t.Fatal(err)
 	}
 	if err := <-answer; err != nil {
 		t.Errorf("after it goes on: %v", err)
 	}
-	if err := still.Pause(0); err != nil {
+	if err := cluster.Pause(0); err != nil {
 		t.Fatal(err)
 	}
 	go func() { answer <- c.Get(t.Context(), "k").Err() }()
@@ -115,7 +114,7 @@ func TestEmbeddedStandsStill(t *testing.T) {
 	if err := <-answer; err == nil {
 		t.Error("a crashed master answered")
 	}
-	if err := still.Resume(0); err == nil {
+	if err := cluster.Resume(0); err == nil {
 		t.Error("a master that is down goes on")
 	}
 }

@@ -19,7 +19,6 @@ import (
 
 	"redlockctl/internal/child"
 	"redlockctl/internal/lab"
-	"redlockctl/redlock"
 )
 
 // stage is all that runs.
@@ -27,7 +26,7 @@ type stage struct {
 	dir          string
 	socket       string // of tmux
 	env          []string
-	servers      []*lab.Server
+	servers      lab.Servers
 	started      []*command
 	console      int // its pid
 	clients      *clients
@@ -51,10 +50,18 @@ func newStage(ctx context.Context, cfg config) (*stage, error) {
 		return nil, err
 	}
 	s := &stage{dir: dir, socket: filepath.Join(dir, "tmux")}
-	nodes, err := s.startMasters(ctx)
-	if err != nil {
+	if s.servers, err = lab.StartServers("redis-server", 5, lab.BootFence...); err != nil {
 		return s, err
 	}
+	// The first incarnation of a new cluster has no votes to forget.
+	if err := lab.Unfence(ctx, s.servers); err != nil {
+		return s, err
+	}
+	file := filepath.Join(dir, "config.toml")
+	if err := os.WriteFile(file, fmt.Appendf(nil, "[cluster]\nname = \"soak\"\nmax_ttl = %q\n%s", maxTTL, s.servers.NodesConfig()), 0o600); err != nil {
+		return s, err
+	}
+	s.env = append(os.Environ(), "REDLOCKCTL_CONFIG="+file, "XDG_STATE_HOME="+dir, "LANG=C.UTF-8", "TERM=xterm-256color")
 	addr := make([]string, 2)
 	for i := range addr {
 		port, err := lab.FreePort()
@@ -88,7 +95,7 @@ func newStage(ctx context.Context, cfg config) (*stage, error) {
 	if s.console, err = strconv.Atoi(strings.TrimSpace(pid)); err != nil {
 		return s, err
 	}
-	s.clients = startClients(nodes, cfg.clients)
+	s.clients = startClients(s.servers.Nodes(), cfg.clients)
 	s.processes = []*process{
 		{"guard", fmt.Sprint("/proc/", guard.cmd.Process.Pid), metricGoroutines(addr[0])},
 		{"console", fmt.Sprint("/proc/", s.console), metricGoroutines(addr[1])},
@@ -104,28 +111,6 @@ func newStage(ctx context.Context, cfg config) (*stage, error) {
 		}
 		return nil
 	})
-}
-
-// startMasters starts five masters, which serve, and writes their configuration.
-func (s *stage) startMasters(ctx context.Context) (nodes []*redlock.Node, err error) {
-	server, err := exec.LookPath("redis-server")
-	if err != nil {
-		return nil, err
-	}
-	for i := range 5 {
-		n, err := lab.StartServer(server, "n"+strconv.Itoa(i+1), s.dir, lab.BootFence...)
-		if err != nil {
-			return nil, err
-		}
-		s.servers, nodes = append(s.servers, n), append(nodes, n.Node())
-		// The first incarnation of a new cluster has no votes to forget.
-		if _, err := n.Do(ctx, "CONFIG", "SET", "min-replicas-to-write", "0"); err != nil {
-			return nil, err
-		}
-	}
-	file := filepath.Join(s.dir, "config.toml")
-	s.env = append(os.Environ(), "REDLOCKCTL_CONFIG="+file, "XDG_STATE_HOME="+s.dir, "LANG=C.UTF-8", "TERM=xterm-256color")
-	return nodes, os.WriteFile(file, fmt.Appendf(nil, "[cluster]\nname = \"soak\"\nmax_ttl = %q\n%s", maxTTL, lab.NodesConfig(s.servers...)), 0o600)
 }
 
 // start runs a program that ends with this one.
@@ -292,9 +277,7 @@ func (s *stage) close() {
 	for _, c := range s.started {
 		_ = c.cmd.Process.Kill()
 	}
-	for _, n := range s.servers {
-		_ = n.Kill()
-	}
+	_ = s.servers.Close()
 	_ = os.RemoveAll(s.dir)
 }
 

@@ -2,7 +2,6 @@
 package labtest
 
 import (
-	"fmt"
 	"os"
 	"os/exec"
 	"strings"
@@ -28,30 +27,27 @@ func RedisServer(tb testing.TB) string {
 }
 
 // Servers starts n real redis-servers named n1, n2, …, open, with more
-// arguments args, and ends them with the test.
-func Servers(tb testing.TB, n int, args ...string) []*lab.Server {
+// arguments args, and ends them with the test. Of a test that failed it says what those
+// logged last that do not run any more.
+func Servers(tb testing.TB, n int, args ...string) lab.Servers {
 	tb.Helper()
-	bin, dir := RedisServer(tb), tb.TempDir()
-	servers := make([]*lab.Server, n)
-	for i := range servers {
-		s, err := lab.StartServer(bin, fmt.Sprintf("n%d", i+1), dir, args...)
-		if err != nil {
-			tb.Fatal(err)
-		}
-		tb.Cleanup(func() { _ = s.Kill() })
-		servers[i] = s
+	servers, err := lab.StartServers(RedisServer(tb), n, args...)
+	if err != nil {
+		tb.Fatal(err)
 	}
+	tb.Cleanup(func() {
+		for _, s := range servers {
+			if tb.Failed() && !s.Up() {
+				tb.Logf("%s does not run: %s", s.Node().Name(), s.LastLog())
+			}
+		}
+		_ = servers.Close()
+	})
 	return servers
 }
 
 // Nodes are the servers as masters of one cluster.
-func Nodes(servers []*lab.Server) []*redlock.Node {
-	nodes := make([]*redlock.Node, len(servers))
-	for i, s := range servers {
-		nodes[i] = s.Node()
-	}
-	return nodes
-}
+func Nodes(servers []*lab.Server) []*redlock.Node { return lab.Servers(servers).Nodes() }
 
 // Generation is a server program, and the generation of its ACLs.
 type Generation struct{ Name, Bin string }

@@ -3,15 +3,14 @@ package lab_test
 import (
 	"errors"
 	"net"
-	"strconv"
 	"testing"
 
 	"redlockctl/internal/lab"
 	"redlockctl/internal/lab/labtest"
 )
 
-func TestProcesses(t *testing.T) {
-	c, err := lab.Processes(labtest.RedisServer(t), 2)
+func TestServers(t *testing.T) {
+	c, err := lab.StartServers(labtest.RedisServer(t), 2, lab.BootFence...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,20 +80,16 @@ func TestServerNoticesItsEnd(t *testing.T) {
 
 // Another server on the port is not taken for ours.
 func TestServerOnATakenPort(t *testing.T) {
-	a := labtest.Servers(t, 1)[0]
-	_, text, err := net.SplitHostPort(a.Addr())
+	s := labtest.Servers(t, 1)[0]
+	if err := s.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	other, err := net.Listen("tcp", s.Addr())
 	if err != nil {
 		t.Fatal(err)
 	}
-	port, err := strconv.Atoi(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	b, err := lab.NewServer(labtest.RedisServer(t), "b", t.TempDir(), port)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := b.Start(); !errors.Is(err, lab.ErrPortTaken) || b.Up() {
+	defer other.Close()
+	if err := s.Start(); !errors.Is(err, lab.ErrPortTaken) || s.Up() {
 		t.Errorf("start on a taken port: %v", err)
 	}
 }

@@ -26,7 +26,7 @@ return out`
 func (b *monitorRun) bare() (seconds float64, err error) {
 	begun := time.Now()
 	ctx := context.Background()
-	err = b.each(func(_ int, c *redis.Client) error {
+	err = each(b.servers, func(_ int, c *redis.Client) error {
 		sha, err := c.ScriptLoad(ctx, bareScript).Result()
 		if err != nil {
 			return err
@@ -55,28 +55,19 @@ func (b *monitorRun) bare() (seconds float64, err error) {
 }
 
 func (b *monitorRun) view() error {
-	var ratios, firsts, wholes, bares []float64
+	var r ratios
+	var firsts []time.Duration
 	for range b.rounds(3, 5) {
-		var first, whole time.Duration
-		bare, err := between(b.bare, func() error {
+		err := r.round(b.bare, func() (seconds float64, err error) {
 			runtime.GC()
 			begun := time.Now()
-			return b.watched(func(ctx context.Context, m *observe.Monitor) error {
+			err = b.watched(func(ctx context.Context, m *observe.Monitor) error {
 				settled := make(chan error, 1)
-				go func() { err := m.Settled(ctx); whole = time.Since(begun); settled <- err }()
-				for {
+				go func() { err := m.Settled(ctx); seconds = time.Since(begun).Seconds(); settled <- err }()
+				for seen := false; ; {
 					s := m.Snapshot()
-					full := 0
-					for l := range s.Locks.All() {
-						if l.Held == len(b.nodes) && l.State == monitor.LockHeld {
-							full++
-						}
-						if full == 40 {
-							break
-						}
-					}
-					if first == 0 && full == 40 {
-						first = time.Since(begun)
+					if !seen && b.screenful(s) {
+						seen, firsts = true, append(firsts, time.Since(begun))
 					}
 					select {
 					case err := <-settled:
@@ -88,30 +79,39 @@ func (b *monitorRun) view() error {
 					}
 				}
 			})
+			return seconds, err
 		})
 		if err != nil {
 			return err
 		}
-		ratios = append(ratios, whole.Seconds()/mean(bare))
-		firsts, wholes, bares = append(firsts, float64(first.Milliseconds())), append(wholes, whole.Seconds()), append(bares, bare...)
 	}
-	r := median(ratios)
-	b.line("first full view, to a bare SCAN and read", r <= 1.3, "≤ 1.3", "%.2f (%.2f s to %.2f s)", r, median(wholes), median(bares))
-	f := median(firsts)
-	b.line("first screen: 40 locks with all copies", f <= 300, "≤ 300 ms", "%.0f ms", f)
+	b.line("first full view, to a bare SCAN and read", "×", median(r.ratio), 1.3, "%.2f s to %.2f s", median(r.value), median(r.base))
+	b.times("first screen: 40 locks with all copies", firsts, 50, 300*time.Millisecond)
 	return nil
+}
+
+// screenful reports whether forty locks have all their copies.
+func (b *monitorRun) screenful(s *monitor.Snapshot) bool {
+	full := 0
+	for l := range s.Locks.All() {
+		if l.Held == len(b.servers) && l.State == monitor.LockHeld {
+			full++
+		}
+		if full == 40 {
+			return true
+		}
+	}
+	return false
 }
 
 // oneshot is what a command takes that looks once: all keys of all nodes, and an end.
 func (b *monitorRun) oneshot() error {
-	var ratios, looks, bares []float64
+	var r ratios
 	for range b.rounds(3, 5) {
-		var look float64
-		bare, err := between(b.bare, func() error {
+		err := r.round(b.bare, func() (float64, error) {
 			runtime.GC()
 			begun := time.Now()
-			defer func() { look = time.Since(begun).Seconds() }()
-			return b.watched(func(ctx context.Context, m *observe.Monitor) error {
+			err := b.watched(func(ctx context.Context, m *observe.Monitor) error {
 				if err := m.Assessed(ctx); err != nil {
 					return err
 				}
@@ -120,15 +120,13 @@ func (b *monitorRun) oneshot() error {
 				}
 				return nil
 			})
+			return time.Since(begun).Seconds(), err
 		})
 		if err != nil {
 			return err
 		}
-		ratios = append(ratios, look/mean(bare))
-		looks, bares = append(looks, look), append(bares, bare...)
 	}
-	r := median(ratios)
-	b.line("a command that looks once, to a bare SCAN and read", r <= 1.5, "≤ 1.5", "%.2f (%.2f s to %.2f s)", r, median(looks), median(bares))
+	b.line("a command that looks once, to a bare SCAN and read", "×", median(r.ratio), 1.5, "%.2f s to %.2f s", median(r.value), median(r.base))
 	return nil
 }
 
@@ -149,7 +147,7 @@ func (b *monitorRun) million() error {
 	if b.quick {
 		return nil
 	}
-	if err := b.fillWith("million", n); err != nil {
+	if err := fillWith(b.servers, "million", n); err != nil {
 		return err
 	}
 	return b.weigh(observe.Options{LockPatterns: []string{"million:*"}}, n, 1200)
@@ -164,7 +162,7 @@ func (b *monitorRun) weigh(opt observe.Options, n int, limit float64) error {
 		return float64(m.HeapAlloc) / (1 << 20)
 	}
 	before, rssBefore := heap(), rss()
-	return b.watching(opt, func(ctx context.Context, m *observe.Monitor) error {
+	return watching(b.servers, opt, func(ctx context.Context, m *observe.Monitor) error {
 		begun := time.Now()
 		if err := m.Settled(ctx); err != nil {
 			return err
@@ -175,8 +173,8 @@ func (b *monitorRun) weigh(opt observe.Options, n int, limit float64) error {
 		}
 		time.Sleep(2 * time.Second)
 		live := heap() - before
-		b.line(fmt.Sprintf("memory, %d locks", n), peak <= limit, fmt.Sprintf("≤ %.0f MB", limit),
-			"%.0f MB resident at the end of the first view (after %.1f s), %.0f MB live (%.0f bytes a lock)", peak, took.Seconds(), live, live*(1<<20)/float64(n))
+		b.line(fmt.Sprintf("memory, %d locks", n), "MiB", peak, limit, "resident at the end of the first view (after %.1f s); %.0f MiB live (%.0f bytes a lock)",
+			took.Seconds(), live, live*(1<<20)/float64(n))
 		return nil
 	})
 }
@@ -192,10 +190,10 @@ func (b *monitorRun) rest() error {
 		if b.quick {
 			rest = 12 * time.Second
 		}
-		from, begun := cpu(), time.Now()
+		from, begun := processCPU(), time.Now()
 		time.Sleep(rest)
-		share := 100 * (cpu() - from).Seconds() / time.Since(begun).Seconds()
-		b.line("CPU at rest", share <= 3, "≤ 3 % of a core", "%.1f %% over %s, reconciliations of all nodes included", share, rest)
+		share := 100 * (processCPU() - from).Seconds() / time.Since(begun).Seconds()
+		b.line("CPU at rest", "% of a core", share, 3, "over %s, reconciliations of all nodes included", rest)
 		return nil
 	})
 }
