@@ -112,9 +112,9 @@ func TestCoveredOutlastsEveryBelief(t *testing.T) {
 	})
 }
 
-// bench is an inquest about n1 of five, with the others in good order.
+// bench is a survey about n1 of five, with the others in good order.
 type bench struct {
-	*Inquest
+	*Survey
 	t      *testing.T
 	state  State
 	others []Other
@@ -124,7 +124,7 @@ type bench struct {
 const testBound = 2 * time.Second
 
 func newBench(t *testing.T, n int) *bench {
-	b := &bench{t: t, now: epoch, Inquest: &Inquest{N: n, Quorum: n/2 + 1, After: testBound, Apart: testBound / 2}}
+	b := &bench{t: t, now: epoch, Survey: &Survey{N: n, Quorum: n/2 + 1, After: testBound, Apart: testBound / 2}}
 	b.state = State{Phase: PhaseFenced, Incarnation: Incarnation{RunID: "run1"}, Duty: Duty{Kind: DutyWait, Deadline: epoch.Add(testDelay), Holds: true}, Fencing: Fencing{Delay: testDelay}}
 	for i := 2; i <= n; i++ {
 		s := State{Phase: PhaseServing, Incarnation: Incarnation{RunID: fmt.Sprintf("run%d", i), Role: "master"}, Trust: Trust{Trusted: epoch.Add(-time.Hour)}}
@@ -157,7 +157,7 @@ func (b *bench) all(copies func(node int) []Copy) {
 		if !ok {
 			b.t.Fatalf("%s is not asked", o.Name)
 		}
-		t := Testimony{Round: q.Round, RunID: o.State.RunID, Began: b.now}
+		t := Answer{Round: q.Round, RunID: o.State.RunID, Began: b.now}
 		b.now = b.now.Add(time.Millisecond)
 		t.Ended = b.now
 		for _, c := range copies(i + 2) {
@@ -166,7 +166,7 @@ func (b *bench) all(copies func(node int) []Copy) {
 				t.Copies = append(t.Copies, c)
 			}
 		}
-		b.Testify(o.Name, t)
+		b.Answer(o.Name, t)
 		b.now = b.now.Add(time.Millisecond)
 		b.Confirm(o.Name, o.State, b.now, b.now)
 	}
@@ -286,16 +286,16 @@ func TestDoubtsThatMeanWaiting(t *testing.T) {
 }
 
 // What was told counts after a look that was begun later has found nothing lost.
-func TestTestimonyNeedsALaterLook(t *testing.T) {
-	for name, spoil := range map[string]func(*Testimony, *State, *time.Time){
-		"a look from before":   func(t *Testimony, _ *State, asked *time.Time) { *asked = t.Ended.Add(-1) },
-		"another life":         func(_ *Testimony, s *State, _ *time.Time) { s.RunID = "other" },
-		"a loss":               func(t *Testimony, s *State, _ *time.Time) { s.Trusted = t.Ended.Add(time.Hour) },
-		"an earlier loss":      func(t *Testimony, s *State, _ *time.Time) { s.Trusted = t.Began.Add(1) },
-		"closed":               func(_ *Testimony, s *State, _ *time.Time) { s.Phase = PhaseFenced },
-		"an earlier question":  func(t *Testimony, _ *State, _ *time.Time) { t.Round-- },
-		"begun before it":      func(t *Testimony, _ *State, _ *time.Time) { t.Began = epoch.Add(testBound - 1) },
-		"a scan that was hurt": func(t *Testimony, _ *State, _ *time.Time) { t.Doubt = "cannot be read" },
+func TestAnswerNeedsALaterLook(t *testing.T) {
+	for name, spoil := range map[string]func(*Answer, *State, *time.Time){
+		"a look from before":   func(t *Answer, _ *State, asked *time.Time) { *asked = t.Ended.Add(-1) },
+		"another life":         func(_ *Answer, s *State, _ *time.Time) { s.RunID = "other" },
+		"a loss":               func(t *Answer, s *State, _ *time.Time) { s.Trusted = t.Ended.Add(time.Hour) },
+		"an earlier loss":      func(t *Answer, s *State, _ *time.Time) { s.Trusted = t.Began.Add(1) },
+		"closed":               func(_ *Answer, s *State, _ *time.Time) { s.Phase = PhaseFenced },
+		"an earlier question":  func(t *Answer, _ *State, _ *time.Time) { t.Round-- },
+		"begun before it":      func(t *Answer, _ *State, _ *time.Time) { t.Began = epoch.Add(testBound - 1) },
+		"a scan that was hurt": func(t *Answer, _ *State, _ *time.Time) { t.Doubt = "cannot be read" },
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, 2)
@@ -305,11 +305,11 @@ func TestTestimonyNeedsALaterLook(t *testing.T) {
 			if !ok {
 				t.Fatal("not asked")
 			}
-			told := Testimony{Round: q.Round, RunID: "run2", Began: b.now, Ended: b.now.Add(time.Millisecond)}
+			told := Answer{Round: q.Round, RunID: "run2", Began: b.now, Ended: b.now.Add(time.Millisecond)}
 			asked, s := told.Ended.Add(time.Millisecond), b.others[0].State
 			b.now = asked.Add(time.Millisecond)
 			spoil(&told, &s, &asked)
-			b.Testify("n2", told)
+			b.Answer("n2", told)
 			b.Confirm("n2", s, asked, b.now)
 			if e := b.EvidenceFor("n1", b.state, b.others, b.now); e.Doubt == "" {
 				t.Fatalf("%+v", e)
@@ -418,7 +418,7 @@ func TestDoubtsAreToldOnce(t *testing.T) {
 	}
 }
 
-func TestOnlyWhoIsKnownForLongMayTestify(t *testing.T) {
+func TestOnlyWhoIsKnownForLongMayAnswer(t *testing.T) {
 	s := newScript(t).sees("a", servingParams).phase(PhaseServing)
 	if s.state.unsound(s.now.Add(testDelay-1)) == "" {
 		t.Error("one that was just adopted")

@@ -88,8 +88,8 @@ type Guard struct {
 
 	telling sync.Mutex // one event at a time
 
-	asking  sync.Mutex
-	inquest *Inquest // nil: no early rejoin
+	asking sync.Mutex
+	survey *Survey // nil: no early rejoin
 
 	outlooking sync.Mutex
 	noQuorum   bool // what was told last
@@ -154,7 +154,7 @@ func New(nodes []*redlock.Node, cfg Config) (*Guard, error) {
 		g.cfg.N = len(nodes)
 	}
 	if b := cfg.Early.AttemptBound; b > 0 {
-		g.inquest = &Inquest{N: g.cfg.N, Quorum: redlock.Quorum(g.cfg.N), After: EarlyAfter(b), Apart: b / 2}
+		g.survey = &Survey{N: g.cfg.N, Quorum: redlock.Quorum(g.cfg.N), After: EarlyAfter(b), Apart: b / 2}
 	}
 	if cfg.Memory != nil {
 		cfg.Memory.keep(names)
@@ -321,7 +321,7 @@ func (w *member) status(now time.Time, delay time.Duration) NodeStatus {
 	return st
 }
 
-// EarlyRejoin is how nodes may rejoin before D, see [Inquest]. The zero value: never.
+// EarlyRejoin is how nodes may rejoin before D, see [Survey]. The zero value: never.
 type EarlyRejoin struct {
 	// AttemptBound is the longest time from the moment at which any client of the
 	// cluster sends the first request of an attempt, or of an extension, to the
@@ -345,7 +345,7 @@ func (e EarlyRejoin) check(delay time.Duration) error {
 
 // evidence is what there is for a node that is closed.
 func (g *Guard) evidence(of *member) *Evidence {
-	if g.inquest == nil || of.state.Phase != PhaseFenced {
+	if g.survey == nil || of.state.Phase != PhaseFenced {
 		return nil
 	}
 	others := make([]Other, 0, len(g.members))
@@ -358,37 +358,37 @@ func (g *Guard) evidence(of *member) *Evidence {
 	}
 	g.asking.Lock()
 	defer g.asking.Unlock()
-	return g.inquest.EvidenceFor(of.node.Name(), of.state, others, time.Now())
+	return g.survey.EvidenceFor(of.node.Name(), of.state, others, time.Now())
 }
 
-// looked tells the inquest what a step has made of a node.
+// looked tells the survey what a step has made of a node.
 func (g *Guard) looked(w *member, o Observation) {
-	if g.inquest == nil {
+	if g.survey == nil {
 		return
 	}
 	g.asking.Lock()
 	defer g.asking.Unlock()
 	if w.state.Phase != PhaseFenced {
-		g.inquest.Drop(w.node.Name())
+		g.survey.Drop(w.node.Name())
 	}
 	if o.About == Seen {
-		g.inquest.Confirm(w.node.Name(), w.state, o.Asked, time.Now())
+		g.survey.Confirm(w.node.Name(), w.state, o.Asked, time.Now())
 	}
 }
 
 func (g *Guard) question(node string) (Question, bool) {
-	if g.inquest == nil {
+	if g.survey == nil {
 		return Question{}, false
 	}
 	g.asking.Lock()
 	defer g.asking.Unlock()
-	return g.inquest.Question(node, time.Now())
+	return g.survey.Question(node, time.Now())
 }
 
-func (g *Guard) testify(node string, t Testimony) {
+func (g *Guard) answer(node string, t Answer) {
 	g.asking.Lock()
 	defer g.asking.Unlock()
-	g.inquest.Testify(node, t)
+	g.survey.Answer(node, t)
 }
 
 // Others are the guards that announce themselves beside this one, or did within

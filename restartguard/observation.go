@@ -165,7 +165,7 @@ type Action struct {
 	All, Others bool
 }
 
-// Evidence is what an [Inquest] has found so far, for the node that it is about.
+// Evidence is what an [Survey] has found so far, for the node that it is about.
 type Evidence struct {
 	RunID string    // of that node's life
 	Began time.Time // when the first of the scans began

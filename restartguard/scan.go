@@ -26,7 +26,7 @@ const (
 
 // scan reads the copies that one incarnation of a node has, step by step.
 type scan struct {
-	Testimony
+	Answer
 	question Question
 	begun    bool
 	done     bool
@@ -39,7 +39,7 @@ type scan struct {
 
 func (s *scan) begin(q Question, runID string) {
 	*s = scan{question: q, begun: true, seen: map[string]struct{}{}}
-	s.Testimony = Testimony{Round: q.Round, RunID: runID, Began: time.Now()}
+	s.Answer = Answer{Round: q.Round, RunID: runID, Began: time.Now()}
 }
 
 // step goes on for a little. It fails with errBroken.

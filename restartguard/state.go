@@ -110,7 +110,7 @@ type InFlight struct {
 
 // Trust is if the node's word counts for others, and if theirs let it rejoin early.
 type Trust struct {
-	// Trusted is from when on the node's word counts in an [Inquest] for another:
+	// Trusted is from when on the node's word counts in an [Survey] for another:
 	// D after its last loss, and after its first contact. Zero: not seen yet.
 	Trusted time.Time
 	// Blur is how closely its clock was read last, and Offset by how much that is before

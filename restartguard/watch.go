@@ -131,7 +131,7 @@ func (w *watcher) step(o Observation) []Action {
 		Delay: cfg.Delay, FirstContact: cfg.FirstContact, ClockStep: cfg.ClockStep, CountEvery: cfg.CountEvery,
 		Advice: w.method.Kind == MethodNone, Sweep: cfg.Memory != nil,
 	}
-	if w.guard.inquest != nil {
+	if w.guard.survey != nil {
 		p.EarlyAfter = EarlyAfter(cfg.Early.AttemptBound)
 		if o.About == Seen {
 			o.Evidence = w.guard.evidence(w.member)
@@ -227,12 +227,12 @@ func (w *watcher) inquire(ctx context.Context, l *nodeConn, s *scan) bool {
 		if err := s.step(ctx, l, w.guard.cfg.Early.Patterns); err != nil {
 			if errors.Is(err, redlock.ErrLongReply) { // and would be again
 				s.Doubt, s.Ended = "has names too long to be read", time.Now()
-				w.guard.testify(w.node.Name(), s.Testimony)
+				w.guard.answer(w.node.Name(), s.Answer)
 			}
 			return false
 		}
 		if s.done {
-			w.guard.testify(w.node.Name(), s.Testimony)
+			w.guard.answer(w.node.Name(), s.Answer)
 			s.begun = false
 			return true
 		}

@@ -56,7 +56,7 @@ func (x *restartModel) look(s *state, i int) {
 		o.Wipes = 0
 	}
 	if x.EarlyRejoin && n.state.Phase == restartguard.PhaseFenced {
-		_, o.Evidence = x.inquest(s, i)
+		_, o.Evidence = x.survey(s, i)
 	}
 	x.step(s, i, o)
 }
@@ -130,9 +130,9 @@ func (x *restartModel) others(s *state, i int) []restartguard.Other {
 	return others
 }
 
-// inquest is the one about a node that is closed, with all that was read so far.
-func (x *restartModel) inquest(s *state, i int) (*restartguard.Inquest, *restartguard.Evidence) {
-	q := &restartguard.Inquest{N: nodeCount, Quorum: redlock.Quorum(nodeCount), After: x.after, Apart: attemptBound / 2}
+// survey is the one about a node that is closed, with all that was read so far.
+func (x *restartModel) survey(s *state, i int) (*restartguard.Survey, *restartguard.Evidence) {
+	q := &restartguard.Survey{N: nodeCount, Quorum: redlock.Quorum(nodeCount), After: x.after, Apart: attemptBound / 2}
 	others, st, now := x.others(s, i), s.node[i].state, s.time()
 	if e := q.EvidenceFor(nodeNames[i], st, others, now); now.Before(st.Deadline.Add(x.after - st.Delay)) {
 		return q, e
@@ -145,14 +145,14 @@ func (x *restartModel) inquest(s *state, i int) (*restartguard.Inquest, *restart
 		question, ok := q.Question(nodeNames[k], now)
 		if ok && n.readAt > 0 {
 			read := epoch.Add(n.readAt)
-			t := restartguard.Testimony{Round: question.Round, RunID: runIDs[k][n.readIncarnation%8], Began: read, Ended: read}
+			t := restartguard.Answer{Round: question.Round, RunID: runIDs[k][n.readIncarnation%8], Began: read, Ended: read}
 			if n.readToken != 0 {
 				t.Copies = []restartguard.Copy{{Key: "k", Token: fmt.Sprintf("c%d", n.readToken), Sent: read, Got: read, Left: n.readLeft}}
 				if x.is("early-counts-lost-node") {
 					t.Copies = append(t.Copies, t.Copies[0])
 				}
 			}
-			q.Testify(nodeNames[k], t)
+			q.Answer(nodeNames[k], t)
 			q.Confirm(nodeNames[k], others[o].State, read, now)
 		}
 		o++

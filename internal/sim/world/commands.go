@@ -203,7 +203,7 @@ func (w *World) copyOn(m *master) restartguard.Copy {
 
 // seenBefore takes note of what is there while nothing may be asked yet.
 func (w *World) seenBefore(g *guard, node int, m *master) {
-	if _, ok := g.inquest.Question(nodeNames[node], g.clock.time(w.now)); !ok {
+	if _, ok := g.survey.Question(nodeNames[node], g.clock.time(w.now)); !ok {
 		g.watches[node].oldCopy = w.copyOn(m)
 	}
 }

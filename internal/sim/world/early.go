@@ -9,10 +9,10 @@ import (
 	"redlockctl/restartguard"
 )
 
-// inquest is a guard's, as the rules have it.
-func (w *World) inquest() restartguard.Inquest {
+// survey is a guard's, as the rules have it.
+func (w *World) survey() restartguard.Survey {
 	n := w.plan.N
-	q := restartguard.Inquest{N: n, Quorum: redlock.Quorum(n), After: w.earlyAfter(), Apart: schedule.AttemptBound / 2}
+	q := restartguard.Survey{N: n, Quorum: redlock.Quorum(n), After: w.earlyAfter(), Apart: schedule.AttemptBound / 2}
 	if w.rules.Early.LostNodeCounts {
 		q.Quorum--
 	}
@@ -41,16 +41,16 @@ func (w *World) evidence(g *guard, node int, now time.Time) *restartguard.Eviden
 		others = append(others, restartguard.Other{Name: nodeNames[i], State: s})
 	}
 	if r.UnreachableIsFine {
-		g.inquest.N = len(others) + 1
+		g.survey.N = len(others) + 1
 	}
-	return g.inquest.EvidenceFor(nodeNames[node], x.state, others, now)
+	return g.survey.EvidenceFor(nodeNames[node], x.state, others, now)
 }
 
-// testify takes the answer to a scan to the inquest.
-func (w *World) testify(g *guard, node int) {
+// answerSurvey takes the answer to a scan to the survey.
+func (w *World) answerSurvey(g *guard, node int) {
 	x := &g.watches[node]
 	sent, got := g.clock.time(x.asked), g.clock.time(w.now)
-	t := restartguard.Testimony{Round: x.question.Round, RunID: x.state.RunID, Began: sent, Ended: got}
+	t := restartguard.Answer{Round: x.question.Round, RunID: x.state.RunID, Began: sent, Ended: got}
 	c := x.inCopy
 	if w.rules.Early.OldScans {
 		c = x.oldCopy
@@ -66,7 +66,7 @@ func (w *World) testify(g *guard, node int) {
 		t.Copies = []restartguard.Copy{c}
 	}
 	w.say("g", g.index, "asks %s for its locks: %s", nodeNames[node], copyText(c))
-	g.inquest.Testify(nodeNames[node], t)
+	g.survey.Answer(nodeNames[node], t)
 }
 
 func copyText(c restartguard.Copy) string {
@@ -76,11 +76,11 @@ func copyText(c restartguard.Copy) string {
 	return c.Token + " for another " + trace.Span(c.Left)
 }
 
-// looked is what a look means for the inquest.
+// looked is what a look means for the survey.
 func (w *World) looked(g *guard, node int, o *restartguard.Observation, now time.Time) {
 	s := g.watches[node].state
 	if s.Phase != restartguard.PhaseFenced {
-		g.inquest.Drop(nodeNames[node])
+		g.survey.Drop(nodeNames[node])
 	}
 	if o.About != restartguard.Seen {
 		return
@@ -88,5 +88,5 @@ func (w *World) looked(g *guard, node int, o *restartguard.Observation, now time
 	if w.rules.Early.LossesIgnored {
 		s.Phase, s.Trusted, s.Holds = restartguard.PhaseServing, epoch, true
 	}
-	g.inquest.Confirm(nodeNames[node], s, o.Asked, now)
+	g.survey.Confirm(nodeNames[node], s, o.Asked, now)
 }

@@ -47,7 +47,7 @@ type guard struct {
 	cut      [schedule.MaxNodes]time.Duration
 	trip     int // index of the next trip
 	watches  [schedule.MaxNodes]watch
-	inquest  restartguard.Inquest
+	survey   restartguard.Survey
 	peers    restartguard.Peers
 	heardAt  time.Duration // of the witness: when it last heard of a longer D; 0: never
 }

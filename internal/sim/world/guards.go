@@ -21,7 +21,7 @@ func (w *World) startGuard(g *guard, at time.Duration) {
 	g.up = true
 	g.clock = clock{ppm: w.plan.Guard[g.index].PPM, offset: time.Hour}
 	g.memory = false
-	g.inquest = w.inquest()
+	g.survey = w.survey()
 	g.peers, g.heardAt = restartguard.Peers{}, 0
 	for i := range w.plan.N {
 		x := &g.watches[i]
@@ -217,7 +217,7 @@ func (w *World) told(g *guard, node int, code uint8) {
 	}
 	x.first = false
 	if op == askScan {
-		w.testify(g, node)
+		w.answerSurvey(g, node)
 		w.look(g, node)
 		return
 	}
@@ -347,7 +347,7 @@ func (w *World) step(g *guard, node int, o restartguard.Observation) {
 
 // inquire asks a master for its copies if a guard wants to know them now.
 func (w *World) inquire(g *guard, node int) bool {
-	q, ok := g.inquest.Question(nodeNames[node], g.clock.time(w.now))
+	q, ok := g.survey.Question(nodeNames[node], g.clock.time(w.now))
 	if !ok || w.plan.N == 1 {
 		return false
 	}

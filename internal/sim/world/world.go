@@ -40,7 +40,7 @@ type World struct {
 	exposed bool       // two believers, for want of a boot fence
 	Trace   *trace.Log // nil: nobody reads
 
-	others [schedule.MaxNodes]restartguard.Other // room for one inquest
+	others [schedule.MaxNodes]restartguard.Other // room for one survey
 	policy restartguard.Policy                   // and for one step
 	seen   restartguard.Observation
 	voices [schedule.MaxGuards]announce.Guard // and for what one look hears

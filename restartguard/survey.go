@@ -36,7 +36,7 @@ const (
 	// forever is how long a copy without a TTL lives.
 	forever = 100 * 365 * 24 * time.Hour
 
-	// rounds of an inquest follow each other no faster.
+	// rounds of a survey follow each other no faster.
 	roundPause = 100 * time.Millisecond
 	// mostDoubtful is how many keys are read again one by one; with more of them
 	// all are scanned again.
@@ -131,7 +131,7 @@ func (s State) unsound(now time.Time) string {
 	return ""
 }
 
-// Other is another node than the one that an inquest is about.
+// Other is another node than the one that a survey is about.
 type Other struct {
 	Name  string
 	State State
@@ -145,8 +145,8 @@ type Question struct {
 	Keys []string
 }
 
-// Testimony is the answer to a [Question].
-type Testimony struct {
+// Answer is what a node says to a [Question].
+type Answer struct {
 	Round        int
 	RunID        string    // of the life that was asked
 	Began, Ended time.Time // around all of it
@@ -154,14 +154,14 @@ type Testimony struct {
 	Doubt        string    // why it is not complete; "" if it is
 }
 
-// Inquest gathers from the other nodes what allows one that is closed to rejoin
+// Survey gathers from the other nodes what allows one that is fenced to rejoin
 // early. It is pure: no clock, no I/O, one goroutine at a time. There is at most
 // one node at a time that it can help, since it needs the word of all others.
 //
-// For each node, [Inquest.Question] says what to ask it now; [Inquest.Testify] takes
-// the answer; and [Inquest.Confirm] takes it for true after a look that was begun
+// For each node, [Survey.Question] says what to ask it now; [Survey.Answer] takes
+// the answer; and [Survey.Confirm] takes it for true after a look that was begun
 // later has shown that the node lost nothing before.
-type Inquest struct {
+type Survey struct {
 	N, Quorum int
 	// After is how long after its loss the node can be helped, see [EarlyAfter].
 	After time.Duration
@@ -176,17 +176,17 @@ type Inquest struct {
 	round  int
 	from   time.Time // the round begins no sooner
 	keys   []string
-	given  map[string]Testimony // not confirmed yet
-	heard  map[string]Testimony
+	given  map[string]Answer // not confirmed yet
+	heard  map[string]Answer
 	began  time.Time
 	locks  int
 	doubt  string
 	proven bool
 }
 
-// EvidenceFor is what there is for a node that is closed and in a state, at a
+// EvidenceFor is what there is for a node that is fenced and in a state, at a
 // moment; others are all other nodes that are watched.
-func (q *Inquest) EvidenceFor(node string, s State, others []Other, now time.Time) *Evidence {
+func (q *Survey) EvidenceFor(node string, s State, others []Other, now time.Time) *Evidence {
 	e := &Evidence{RunID: s.RunID}
 	lost := s.Deadline.Add(-s.Delay)
 	if e.Doubt = q.doubtful(s, others, now); e.Doubt != "" {
@@ -216,14 +216,14 @@ func (q *Inquest) EvidenceFor(node string, s State, others []Other, now time.Tim
 }
 
 // Drop ends what is under way for a node, if anything is.
-func (q *Inquest) Drop(node string) {
+func (q *Survey) Drop(node string) {
 	if q.node == node {
-		*q = Inquest{N: q.N, Quorum: q.Quorum, After: q.After, Apart: q.Apart, round: q.round + 1}
+		*q = Survey{N: q.N, Quorum: q.Quorum, After: q.After, Apart: q.Apart, round: q.round + 1}
 	}
 }
 
 // doubtful is why nothing can be found out for a node now.
-func (q *Inquest) doubtful(s State, others []Other, now time.Time) string {
+func (q *Survey) doubtful(s State, others []Other, now time.Time) string {
 	switch {
 	case q.N < 2:
 		return "there is no other node"
@@ -251,19 +251,19 @@ func (q *Inquest) doubtful(s State, others []Other, now time.Time) string {
 }
 
 // restart begins with a full scan of all.
-func (q *Inquest) restart(from time.Time) {
+func (q *Survey) restart(from time.Time) {
 	q.next(from, nil)
 	q.began, q.locks, q.proven = time.Time{}, 0, false
 }
 
-func (q *Inquest) next(from time.Time, keys []string) {
+func (q *Survey) next(from time.Time, keys []string) {
 	q.round++
 	q.from, q.keys = from, keys
-	q.given, q.heard = map[string]Testimony{}, map[string]Testimony{}
+	q.given, q.heard = map[string]Answer{}, map[string]Answer{}
 }
 
 // Question is what a node is to be asked now, if anything.
-func (q *Inquest) Question(node string, now time.Time) (Question, bool) {
+func (q *Survey) Question(node string, now time.Time) (Question, bool) {
 	if q.node == "" || q.proven || now.Before(q.from) || !slices.Contains(q.others, node) {
 		return Question{}, false
 	}
@@ -273,16 +273,16 @@ func (q *Inquest) Question(node string, now time.Time) (Question, bool) {
 	return Question{Round: q.round, Keys: q.keys}, true
 }
 
-// Testify takes a node's answer. What answers an earlier question is forgotten.
-func (q *Inquest) Testify(node string, t Testimony) {
+// Answer takes a node's answer. What answers an earlier question is forgotten.
+func (q *Survey) Answer(node string, t Answer) {
 	if q.node != "" && t.Round == q.round && slices.Contains(q.others, node) {
 		q.given[node] = t
 	}
 }
 
-// Confirm takes what a node has testified for true, or not, by the state that a
+// Confirm takes what a node has answered for true, or not, by the state that a
 // look has left which was asked for at a moment.
-func (q *Inquest) Confirm(node string, s State, asked, now time.Time) {
+func (q *Survey) Confirm(node string, s State, asked, now time.Time) {
 	t, ok := q.given[node]
 	if !ok || q.node == "" {
 		return
@@ -304,7 +304,7 @@ func (q *Inquest) Confirm(node string, s State, asked, now time.Time) {
 }
 
 // assess looks at the answers of all to one question.
-func (q *Inquest) assess(now time.Time) {
+func (q *Survey) assess(now time.Time) {
 	found := map[string][]Copy{}
 	for _, name := range q.others {
 		t := q.heard[name]
