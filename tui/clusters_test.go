@@ -49,7 +49,7 @@ func TestClustersPage(t *testing.T) {
 	}
 	open()
 	r.sees("Clusters 3", "prod-locks", "broken", "no password", "SERVING")
-	if got := r.m.Set.Clusters.Name; got != "prod-locks" {
+	if got := r.m.Set.Clusters.Selected().Cluster; got != "prod-locks" {
 		t.Errorf("the cursor is on %q", got)
 	}
 	r.press("esc")

@@ -164,7 +164,7 @@ func TestPreferences(t *testing.T) {
 	r.theme(styles.ThemeNone)
 
 	r = newRig(t, monitortest.Degraded(monitortest.Epoch), 120, 40, with) // by key, as by command
-	for _, k := range []string{"s", "W"} {
+	for _, k := range []string{"W", "s"} {
 		_, cmd := r.m.Update(keyPress(k))
 		runAll(r.m, cmd)
 	}

@@ -40,13 +40,13 @@ func TestEventsFollow(t *testing.T) {
 		t.Errorf("the newest is not followed: %d of %d", got, r.m.Events.Seq)
 	}
 	r.press("space") // frozen: what comes is kept, and not shown
-	before := len(r.m.Events.List())
+	before := r.m.Events.List().Len()
 	more(7)
-	if n := len(r.m.Events.List()); n != before {
+	if n := r.m.Events.List().Len(); n != before {
 		t.Errorf("%d events are listed in a frozen screen, not %d", n, before)
 	}
 	r.press("space")
-	if n := len(r.m.Events.List()); n != before+7 {
+	if n := r.m.Events.List().Len(); n != before+7 {
 		t.Errorf("%d events after it, not %d", n, before+7)
 	}
 	r.press("/")
@@ -60,7 +60,7 @@ func TestEventsFollow(t *testing.T) {
 
 // What weighs is kept however much else happens, and there is an end to it.
 func TestEventsAreBounded(t *testing.T) {
-	et := page.NewEventTable()
+	et := page.New(&page.Screen{}, monitortest.Epoch, nil, nil).Events
 	et.Add([]monitor.Event{{Seq: 1, Level: monitor.LevelAlarm, Text: safetext.New("the one that matters")}})
 	for i := range 20 {
 		var batch []monitor.Event

@@ -82,10 +82,15 @@ func (m *model) helpLines(w int) []string {
 		c := st.LockState(state)
 		add("   " + st.Paint(c.Tone).Of(st.Pad(c.Sign+" "+c.Text, 14)) + view.States[state])
 	}
-	head("Columns")
-	for _, c := range append(view.Explain(view.LockColumns(make([]monitor.Node, 1))), view.Explain(view.NodeColumns())...) {
-		for _, l := range styles.Wrap("   "+st.Pad(c[0], 14)+c[1], w-1, 17) {
-			add(l)
+	for _, t := range []struct {
+		of      string
+		columns [][2]string
+	}{{"locks", view.Explain(view.LockColumns(make([]monitor.Node, 1)))}, {"nodes", view.Explain(view.NodeColumns())}} {
+		head("Columns of " + t.of + ": :columns chooses, s sorts by the next, S the other way round")
+		for _, c := range t.columns {
+			for _, l := range styles.Wrap("   "+st.Pad(c[0], 14)+c[1], w-1, 17) {
+				add(l)
+			}
 		}
 	}
 	if st.ASCII {

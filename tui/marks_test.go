@@ -88,8 +88,8 @@ func TestMouse(t *testing.T) {
 		t.Errorf("the cursor is on %s", r.cursor())
 	}
 	click("n3 ")
-	if !r.m.Overview.OnNodes || r.m.Nodes.Name != "n3" {
-		t.Errorf("the cursor is on %s", r.m.Nodes.Name)
+	if !r.m.Overview.OnNodes || r.m.Nodes.Selected().Name != "n3" {
+		t.Errorf("the cursor is on %s", r.m.Nodes.Selected().Name)
 	}
 	click("job:003")
 	click("job:003") // again: enter
@@ -107,7 +107,7 @@ func TestMouse(t *testing.T) {
 	}
 	click("5 findings")
 	click("keys may be evicted")
-	if f := r.m.Findings.Selected(); f.ID != "eviction" {
+	if f := r.m.selected().Finding; f.ID != "eviction" {
 		t.Errorf("the cursor is on %s", f.ID)
 	}
 	click("4 events")

@@ -67,8 +67,7 @@ type model struct {
 	typed     bool                     // what is done is a command that was typed, not a key
 
 	prefs     *prefs.Keeper
-	lasting   bool         // how the locks of a cluster are listed is kept
-	table     prefs.Table  // of this cluster
+	lasting   bool         // how the rows of a cluster are listed is kept
 	theme     styles.Theme // that the configuration names; "": none
 	noColor   bool
 	mouseOn   bool

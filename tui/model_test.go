@@ -393,7 +393,9 @@ func TestTwoEscapesInABurst(t *testing.T) {
 func TestTheOrderIsAlwaysNamed(t *testing.T) {
 	for _, w := range []int{60, 80, 120} {
 		for _, filter := range []string{"", "o state:held lib:unknown age>0s"} {
-			r := newRig(t, monitortest.Degraded(monitortest.Epoch), w, 24, func(o *Options) { o.Store = &fakeStore{p: prefs.Preferences{Table: prefs.Table{Sort: "ends"}}} })
+			r := newRig(t, monitortest.Degraded(monitortest.Epoch), w, 24, func(o *Options) {
+				o.Store = &fakeStore{p: prefs.Preferences{Tables: prefs.Tables{Table: prefs.Table{Sort: "ends"}}}}
+			})
 			r.press("m")
 			r.press(":")
 			r.typed("filter " + filter)

@@ -1,7 +1,6 @@
 package tui
 
 import (
-	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -206,7 +205,7 @@ func (m *model) pickNode(name string) string {
 	if m.mode()&page.ModeOnNode == 0 || m.mode() == page.ModeNode {
 		m.goTo(page.Nodes)
 	}
-	m.Nodes.Name = n.Name
+	m.Nodes.Pick(n.Name)
 	return ""
 }
 
@@ -244,8 +243,8 @@ func (m *model) nodeNames(string) (names []string) {
 }
 
 func (m *model) toggleFollow() tea.Cmd {
-	m.Events.Follow = !m.Events.Follow
-	if m.Events.Follow {
+	m.Events.Follow(!m.Events.Follows())
+	if m.Events.Follows() {
 		m.say(m.St.Info, "following the newest event")
 	}
 	return nil
@@ -255,11 +254,11 @@ func (m *model) whyNoFollow() string {
 	if m.Viewed() != page.Events {
 		return "only the page of events follows: 4"
 	}
-	return ""
+	return m.Events.WhyNoFollow()
 }
 
 func (m *model) openClusters(string) tea.Cmd {
-	m.Set.Clusters.Name = cmp.Or(m.Set.Clusters.Name, m.Shown.Cluster.Name)
+	m.Set.Clusters.Begin(m.Shown.Cluster.Name)
 	return m.open(page.Clusters, "")
 }
 

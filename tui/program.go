@@ -116,7 +116,7 @@ func (m *model) takeClusters(msg source.SeenMsg[[]view.ClusterRow]) tea.Cmd {
 	if !m.fleet.Shows(msg) {
 		return nil
 	}
-	if !m.Frozen.On() || len(m.Set.Clusters.All) == 0 {
+	if !m.Frozen.On() || m.Set.Clusters.Empty() {
 		m.Set.Clusters.Take(msg.It)
 	}
 	return msg.Next
@@ -233,7 +233,7 @@ func (m *model) moved(msg clusterMsg) tea.Cmd {
 	m.seeGuard(m.feed.Status())
 	m.say(m.St.Good, "this is "+m.St.Escape(msg.name, 40))
 	first := c.Source.Snapshot()
-	m.lay(first)
 	m.Set.Receive(first, nil, false, nil)
+	m.lay()
 	return m.feed.Begin(m.Latest, m.Events.Seq)
 }

@@ -1,172 +1,160 @@
 package tui
 
 import (
-	"slices"
 	"strings"
 
 	tea "charm.land/bubbletea/v2"
 
-	"redlockctl/internal/view"
-	"redlockctl/monitor"
 	"redlockctl/tui/page"
 	"redlockctl/tui/prefs"
 )
 
-// lay lists the locks of a cluster as they were left the last time. What is not known here is
+// lay lists the rows of each resource as they were left the last time. What is not known here is
 // left out, and said; so is what hides or moves what needs a person.
-func (m *model) lay(s *monitor.Snapshot) {
-	m.table = prefs.Table{}
-	name := s.Cluster.Name
-	if m.lasting && name != "" {
-		kept, own := m.prefs.Clusters[name]
-		if !own {
-			kept = m.prefs.Table
-		}
-		m.table = kept
-	}
+func (m *model) lay() {
 	var strange []string
-	m.table.Columns = slices.DeleteFunc(slices.Clone(m.table.Columns), func(w string) bool {
-		known := slices.Contains(page.LockWords(true), w)
-		if !known {
-			strange = append(strange, "column "+w)
+	for _, l := range m.Layouts() {
+		var kept prefs.Tables
+		if m.lasting {
+			own, ok := m.prefs.Clusters[m.keptUnder(l)]
+			if kept = own; !ok {
+				kept = m.prefs.Tables
+			}
 		}
-		return !known
-	})
-	order, ok := page.OrderOf(m.table.Sort, s.Nodes)
-	if !ok {
-		strange = append(strange, "sort "+m.table.Sort)
+		strange = append(strange, l.Lay(kept.Of(l.Of))...)
 	}
-	m.LockView.Choose(m.table.Columns, m.table.Wide)
-	m.Locks.SetOrder(order)
-	switch {
+	switch locks := m.Layouts()[0]; {
 	case strange != nil:
 		m.say(m.St.Warn, "of what you chose last time this is not known here, and left out: "+m.St.Whole(strings.Join(strange, ", ")))
-	case m.LockView.HidesState():
-		m.say(m.St.Warn, "the locks are listed without their STATE, as you left them: :columns default")
-	case order != page.OrderNeeds:
-		m.say(m.St.Info, "the locks are sorted by "+order.String()+", as you left them: :sort default")
+	case locks.Hides() != "":
+		m.say(m.St.Warn, "the locks are listed without their "+locks.Hides()+", as you left them: :columns default")
+	case locks.Unusual():
+		m.say(m.St.Info, "the locks are sorted by "+locks.Say()+", as you left them: :sort default")
 	}
 }
 
-// keepTable keeps how the locks of this cluster are listed; nodes that have no name together are
-// none.
-func (m *model) keepTable() tea.Cmd {
-	name := m.Shown.Cluster.Name
+// keptUnder is the cluster for which a layout is kept; "": it is no cluster's.
+func (m *model) keptUnder(l *page.Layout) string {
+	if l == m.Set.Clusters.Layout() {
+		return ""
+	}
+	return m.Shown.Cluster.Name
+}
+
+// keep keeps how rows of this cluster are listed; nodes that have no name together are none.
+func (m *model) keep(l *page.Layout) tea.Cmd {
+	name, of, chosen := m.keptUnder(l), l.Of, l.Kept
 	switch {
-	case !m.lasting || name == "":
+	case !m.lasting || m.Shown.Cluster.Name == "":
 		return nil
 	case m.replay != nil && m.replay.Only:
 		return nil // who looks into a record leaves the console of the cluster as it is
 	}
-	chosen := prefs.Table{Columns: slices.Clone(m.table.Columns), Wide: m.table.Wide, Sort: m.table.Sort}
-	return m.prefs.Keep(func(p *prefs.Preferences) { p.List(name, chosen) })
+	return m.prefs.Keep(func(p *prefs.Preferences) { p.List(name, of, chosen) })
 }
 
-// unsorted is what takes an order back.
-const unsorted = "default"
-
-// sortWords are the orders that a word may become; behind the whole of one, the other way round.
-func (m *model) sortWords(word string) []string {
-	words := view.SortWords(view.LockColumns(m.Shown.Nodes))
-	if slices.Contains(words, strings.ToLower(strings.TrimSuffix(word, ":"))) || strings.Contains(word, ":") {
-		for _, w := range slices.Clone(words) {
-			words = append(words, w+":desc")
-		}
+// layout is how the rows of the page that is shown are listed, or the locks where it has none.
+func (m *model) layout() *page.Layout {
+	if p, ok := m.Page.(page.Listed); ok {
+		return p.Layout()
 	}
-	return append(words, unsorted)
+	return m.Layouts()[0]
 }
 
-// sortWord sorts by what was typed.
-func (m *model) sortWord(word string) tea.Cmd {
-	if word != "" && strings.HasPrefix(unsorted, word) {
-		return m.sortBy(page.OrderNeeds)
-	}
-	order, err := page.ParseOrder(word, m.Shown.Nodes)
-	if err != nil {
-		m.say(m.St.Bad, "sort by: "+m.St.Our(m.St.Whole(err.Error())))
-		return nil
-	}
-	return m.sortBy(order)
-}
-
+// whyNoSort is why a key does not sort here.
 func (m *model) whyNoSort() string {
-	if m.mode()&page.ModeLocks == 0 {
-		return "it is for the table of locks"
+	if _, ok := m.Page.(page.Listed); !ok {
+		return "it is for tables"
+	}
+	return m.whyNoLayout()
+}
+
+func (m *model) whyNoLayout() string {
+	if m.layout() == nil {
+		return "the latest events stand as they came: 4 has all, in any order"
 	}
 	return ""
 }
 
-func (m *model) nextOrder() tea.Cmd {
-	all := page.Orders()
-	return m.sortBy(all[(slices.Index(all, m.Locks.Order.Column())+1)%len(all)])
+func (m *model) whyNoColumns() string {
+	if m.Viewed() == page.Guard {
+		return "this page has its own columns: 3 has all of the nodes"
+	}
+	return m.whyNoLayout()
 }
 
-func (m *model) turnOrder() tea.Cmd { return m.sortBy(m.Locks.Order.Reversed()) }
-
-func (m *model) sortBy(o page.Order) tea.Cmd {
-	m.Locks.SetOrder(o)
-	m.say(m.St.Info, "sorted: "+o.String())
-	m.table.Sort = string(o)
-	if o == page.OrderNeeds {
-		m.table.Sort = ""
+func (m *model) whyNoWide() string {
+	if why := m.whyNoSort(); why != "" {
+		return why
 	}
-	return m.keepTable()
+	return m.whyNoColumns()
+}
+
+func (m *model) sortWords(word string) []string {
+	if m.whyNoLayout() != "" {
+		return nil
+	}
+	return m.layout().SortOffers(word)
+}
+
+// sortWord sorts by what was typed.
+func (m *model) sortWord(word string) tea.Cmd {
+	if why := m.whyNoLayout(); why != "" {
+		m.say(m.St.Warn, why)
+		return nil
+	}
+	if err := m.layout().SortAs(word); err != nil {
+		m.say(m.St.Bad, "sort by: "+m.St.Our(m.St.Whole(err.Error())))
+		return nil
+	}
+	return m.sorted()
+}
+
+func (m *model) nextOrder() tea.Cmd {
+	m.layout().Sort(m.layout().Next())
+	return m.sorted()
+}
+
+func (m *model) turnOrder() tea.Cmd {
+	m.layout().Sort(m.layout().Turned())
+	return m.sorted()
+}
+
+func (m *model) sorted() tea.Cmd {
+	l := m.layout()
+	m.say(m.St.Info, l.Of+" sorted: "+l.Say())
+	return m.keep(l)
 }
 
 func (m *model) toggleWide() tea.Cmd {
-	m.table.Wide = !m.table.Wide
-	m.LockView.Choose(m.table.Columns, m.table.Wide)
-	return m.keepTable()
+	m.layout().Widen()
+	return m.keep(m.layout())
 }
 
 func (m *model) columnWords(string) []string {
-	words := append([]string{"default"}, page.LockWords(true)...)
-	for _, w := range page.LockWords(true) {
-		words = append(words, "+"+w, "-"+w)
+	if m.whyNoColumns() != "" {
+		return nil
 	}
-	return words
+	return m.layout().ColumnOffers()
 }
 
 // columnsBy chooses columns: these, or those until now with some more or less.
 func (m *model) columnsBy(text string) tea.Cmd {
-	said := strings.Fields(strings.ReplaceAll(text, ",", " "))
-	set := slices.Clone(m.LockView.Chosen)
-	if m.table.Wide {
-		m.LockView.Choose(m.table.Columns, false)
-		set = slices.Clone(m.LockView.Chosen)
-	}
-	if len(said) == 0 {
-		m.say(m.St.Info, "columns: "+strings.Join(m.LockView.Chosen, " "))
+	if why := m.whyNoColumns(); why != "" {
+		m.say(m.St.Warn, why)
 		return nil
 	}
-	whole := false
-	for _, w := range said {
-		name := strings.TrimLeft(w, "+-")
-		if w == "default" {
-			set, whole = page.LockWords(false), false
-			continue
-		}
-		name, err := view.WordOf(name, page.LockWords(true))
-		switch {
-		case err != nil:
-			m.say(m.St.Bad, m.St.Our(err.Error()))
-			return nil
-		case w[0] == '-':
-			set = slices.DeleteFunc(set, func(s string) bool { return s == name })
-			continue
-		case w[0] != '+' && !whole:
-			set, whole = nil, true
-		}
-		set = append(set, name)
+	l, said := m.layout(), strings.Fields(strings.ReplaceAll(text, ",", " "))
+	if len(said) == 0 {
+		m.say(m.St.Info, "columns of the "+l.Of+": "+strings.Join(l.Chosen, " "))
+		return nil
 	}
-	words := slices.DeleteFunc(page.LockWords(true), func(w string) bool { return !slices.Contains(set, w) })
-	m.table.Columns, m.table.Wide = words, false
-	if slices.Equal(words, page.LockWords(false)) {
-		m.table.Columns = nil
+	if err := l.ChooseAs(said); err != nil {
+		m.say(m.St.Bad, m.St.Our(err.Error()))
+		return nil
 	}
-	m.LockView.Choose(words, false)
-	if m.LockView.HidesState() {
-		m.say(m.St.Warn, "without STATE nobody sees what needs a person: :columns default")
+	if w := l.Hides(); w != "" {
+		m.say(m.St.Warn, "without "+w+" nobody sees what needs a person: :columns default")
 	}
-	return m.keepTable()
+	return m.keep(l)
 }

@@ -2,11 +2,11 @@ package tui
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	tea "charm.land/bubbletea/v2"
 
-	"redlockctl/monitor"
 	"redlockctl/monitor/monitortest"
 	"redlockctl/tui/page"
 	"redlockctl/tui/prefs"
@@ -57,7 +57,7 @@ func TestTablesOfClusters(t *testing.T) {
 		}
 	}
 
-	store.p.Clusters["one"] = prefs.Table{Columns: []string{"state", "no\x1bne"}, Sort: "colour"}
+	store.p.Clusters["one"] = prefs.Tables{Table: prefs.Table{Columns: []string{"state", "no\x1bne"}, Sort: "colour"}}
 	one = open("one")
 	one.sees(`this is not known here, and left out: column no\x1bne, sort colour`)
 	one.sameOrder(page.OrderNeeds)
@@ -76,7 +76,7 @@ func TestTablesOfClusters(t *testing.T) {
 // A replay lists the locks as the console was left, and keeps nothing of what is chosen in it.
 func TestAReplayKeepsNoTable(t *testing.T) {
 	rec := newFakeRecording()
-	store := &fakeStore{p: prefs.Preferences{Clusters: map[string]prefs.Table{rec.Snapshot().Cluster.Name: {Sort: "ends"}}}}
+	store := &fakeStore{p: prefs.Preferences{Clusters: map[string]prefs.Tables{rec.Snapshot().Cluster.Name: {Table: prefs.Table{Sort: "ends"}}}}}
 	r := newRig(t, monitortest.Degraded(monitortest.Epoch), 120, 30, func(o *Options) { o.Store, o.Replay, o.Source = store, rec, nil })
 	r.sameOrder(page.OrderEnds)
 	_, cmd := r.m.Update(keyPress("S"))
@@ -101,15 +101,138 @@ func TestSortCompletion(t *testing.T) {
 	r.press("tab", "enter")
 	r.sameOrder("n2:desc")
 	for _, o := range r.m.sortWords(":") {
-		if o == unsorted {
-			continue
-		}
-		if order, ok := page.OrderOf(o, r.m.Shown.Nodes); !ok || string(order) != o {
-			t.Errorf("%q is offered, and is the order %q", o, order)
+		if l := r.m.layout(); o != page.Unsorted && (l.SortAs(o) != nil || string(l.Order) != o) {
+			t.Errorf("%q is offered, and is the order %q", o, l.Order)
 		}
 	}
-	var many []monitor.Node
-	if _, ok := page.OrderOf("n2", many); ok {
+	r.m.Shown.Nodes = nil
+	if err := r.m.layout().SortAs("n2"); err == nil {
 		t.Error("sorted by a node that is not there")
 	}
+}
+
+// Each table is sorted and its columns are chosen, and both are kept for the cluster; what is no
+// cluster's is kept for all. Its rows stay the same, and so does the row under the cursor.
+func TestEachTableIsChosen(t *testing.T) {
+	store := &fakeStore{}
+	open := func(place page.Kind) *rig {
+		r := newRig(t, monitortest.Degraded(monitortest.Epoch), 120, 40, withAudit, func(o *Options) {
+			o.Store, o.Clusters = store, &fakeClusters{}
+		})
+		r.m.Open(page.Place{Kind: place})
+		if _, cmd := r.m.Update(nil); cmd != nil {
+			runAll(r.m, cmd)
+		}
+		r.m.dirty = true
+		return r
+	}
+	do := func(r *rig, line string) {
+		r.press(":")
+		r.m.Update(tea.PasteMsg{Content: line})
+		_, cmd := r.m.Update(keyPress("enter"))
+		runAll(r.m, cmd)
+	}
+	for _, c := range []struct {
+		place                     page.Kind
+		of, sort, columns         string
+		first, sorted, has, hides string
+	}{
+		{page.Nodes, "nodes", "node:desc", "state memory", "n1", "n5", "MEMORY", "GUARD"},
+		{page.Events, "events", "level", "-time +kind", "job:019 acquired", "n4 unreachable", "KIND", "TIME "},
+		{page.Findings, "findings", "finding:desc", "severity +id", "", "", "ID", "FOR"},
+		{page.Audit, "audit", "time", "time act phase", "revoke", "force-release", "PHASE", "ACTOR"},
+		{page.Clusters, "clusters", "cluster", "+reason -locks", "prod-locks", "broken", "REASON", "LOCKS"},
+	} {
+		t.Run(c.of, func(t *testing.T) {
+			under := func(r *rig, want string) {
+				t.Helper()
+				r.press("home")
+				if line := lineWith(r.screen(), r.m.St.Pointer); !strings.Contains(line, want) {
+					t.Errorf("first is %q, not %q", line, want)
+				}
+			}
+			r := open(c.place)
+			under(r, c.first)
+			do(r, "sort "+c.sort)
+			do(r, "columns "+c.columns)
+			for _, r := range []*rig{r, open(c.place)} {
+				r.sees("sort: ", c.has)
+				under(r, c.sorted)
+				if head := lineWith(r.screen(), c.has); strings.Contains(head, c.hides) {
+					t.Errorf("%s is shown: %s", c.hides, head)
+				}
+				checkFrame(t, r.m.View().Content, 120, 40, false)
+			}
+			kept := store.p.Clusters["prod-locks"]
+			if c.place == page.Clusters {
+				kept = store.p.Tables
+			}
+			if got := kept.Of(c.of); got.Sort != c.sort || len(got.Columns) == 0 {
+				t.Errorf("kept as %+v", got)
+			}
+			do(r, "sort default")
+			do(r, "columns default")
+			r.seesNot("sort: ")
+			under(r, c.first)
+			seen := map[string]bool{}
+			for range 20 { // the key goes through all orders and comes back
+				r.press("s")
+				seen[string(r.m.layout().Order)] = true
+			}
+			turned := r.m.layout().Order.Reversed()
+			if len(seen) < 2 || seen[string(turned)] {
+				t.Errorf("s goes through %v", seen)
+			}
+			if r.press("S"); r.m.layout().Order != turned {
+				t.Errorf("turned to %s, not %s", r.m.layout().Order, turned)
+			}
+			for _, line := range []string{"sort colour", "columns colour"} {
+				do(r, line)
+				r.sees(`no column "colour"`)
+			}
+		})
+	}
+}
+
+// A column that somebody chose and that has no room is named.
+func TestAColumnWithoutRoomIsNamed(t *testing.T) {
+	r := newRig(t, monitortest.Degraded(monitortest.Epoch), 80, 24)
+	r.press("3", ":")
+	r.typed("columns +memory +run-id +clients +eviction")
+	r.press("enter")
+	r.sees("no room: eviction +3")
+	r.press("6", "W")
+	r.sees("this page has its own columns: 3 has")
+	r.press(":")
+	r.typed("columns +memory")
+	r.press("enter")
+	r.sees("this page has its own columns")
+	r.press("1", "tab", "tab", "s")
+	r.sees("the latest events stand as they came: 4 has all")
+}
+
+// The newest event is followed only where it is the first, and the row under the cursor stays when
+// the order changes.
+func TestSortedEventsDoNotFollow(t *testing.T) {
+	r := newRig(t, monitortest.Degraded(monitortest.Epoch), 80, 24)
+	r.press("4", "down", "down")
+	at := r.m.Events.Selected().Seq
+	r.press(":")
+	r.typed("sort kind")
+	r.press("enter")
+	if got := r.m.Events.Selected().Seq; got != at {
+		t.Errorf("the cursor slid from event %d to %d", at, got)
+	}
+	r.press("f")
+	r.sees("f follow the newest: the newest is not the first: :sort default")
+}
+
+// lineWith is the first line of a screen with a text.
+func lineWith(screen, text string) string {
+	for line := range strings.Lines(screen) {
+		if strings.Contains(line, text) {
+			return line
+		}
+	}
+	return ""
 }

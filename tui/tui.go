@@ -152,8 +152,8 @@ func newModel(ctx context.Context, opt Options, now func() time.Time) *model {
 	}
 	m.seeGuard(m.feed.Status())
 	first := m.feed.Source.Snapshot()
-	m.lay(first)
 	m.Receive(first, nil, false, nil)
+	m.lay()
 	switch {
 	case opt.Tour:
 		m.tour = &tour.Tour{}

@@ -33,7 +33,7 @@ func TestUIStore(t *testing.T) {
 	if p, err := s.Load(); err != nil || !reflect.DeepEqual(p, prefs.Preferences{}) {
 		t.Errorf("a file that is not there: %+v, %v", p, err)
 	}
-	want := prefs.Preferences{Clusters: map[string]prefs.Table{"orders": {Columns: []string{"state", "ends"}, Sort: "name"}}, Theme: styles.ThemeLight, History: []string{"filter state:bare", "q"}}
+	want := prefs.Preferences{Clusters: map[string]prefs.Tables{"orders": {Table: prefs.Table{Columns: []string{"state", "ends"}, Sort: "name"}, Others: map[string]prefs.Table{"nodes": {Sort: "rtt:desc"}}}}, Theme: styles.ThemeLight, History: []string{"filter state:bare", "q"}}
 	for range 2 {
 		if err := s.Change(func(p *prefs.Preferences) { *p = want }); err != nil {
 			t.Fatal(err)
@@ -88,10 +88,10 @@ func TestConsolesKeepTheirOwnChoices(t *testing.T) {
 			for range choices {
 				err := s.Change(func(p *prefs.Preferences) {
 					if p.Clusters == nil {
-						p.Clusters = map[string]prefs.Table{}
+						p.Clusters = map[string]prefs.Tables{}
 					}
 					name := fmt.Sprint("cluster", i)
-					p.Clusters[name] = prefs.Table{Columns: append(p.Clusters[name].Columns, "state")}
+					p.Clusters[name] = prefs.Tables{Table: prefs.Table{Columns: append(p.Clusters[name].Columns, "state")}}
 				})
 				if err != nil {
 					t.Error(err)

@@ -1,6 +1,7 @@
 package view
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -41,7 +42,7 @@ func AuditColumns() []Column[audit.Entry] {
 		Name: "SEQ", Help: "its number in the chain of lines; none (`-`) before there was one", Fields: []string{"line", "seq"}, Compare: compareBy(func(e audit.Entry) int { return e.Line }), Right: true, Wide: true,
 		Cell: countOf(func(e audit.Entry) int { return int(e.Seq) }),
 	}, {
-		Name: "TIME", Help: "when the line was written", Fields: []string{"time"}, Compare: func(a, b audit.Entry) int { return a.Time.Compare(b.Time) }, First: "the oldest", Rank: 1, Width: 8, Most: 19,
+		Name: "TIME", Help: "when the line was written", Fields: []string{"time"}, Compare: func(a, b audit.Entry) int { return cmp.Or(a.Time.Compare(b.Time), cmp.Compare(a.Line, b.Line)) }, First: "oldest first", Last: "newest first", Rank: 1, Width: 8, Most: 19,
 		Cell: func(_ *Context, e audit.Entry) Cell { return Cell{Text: Moment(e.Time)} },
 	},
 		on(text("ACTOR", "who: `user@host`, or `guard@host/ID`", "actor", func(e audit.Entry) string { return e.Actor }, 40), 5, 8, 30),

@@ -116,7 +116,7 @@ func ClusterColumns() []Column[*ClusterRow] {
 		Name: "CLUSTER", Help: "its name in the configuration", Fields: []string{"cluster"}, Compare: compareBy(func(r *ClusterRow) string { return r.Name }),
 		Cell: func(c *Context, r *ClusterRow) Cell { return Cell{Text: c.Name(r.Name), Tone: Strong} }, Rank: 1, Width: 7, Most: 24, Middle: true,
 	}, {
-		Name: "VERDICT", Help: "above", Fields: []string{"verdict"}, Compare: compareBy(func(r *ClusterRow) int { return -verdictUrgency(r.verdict()) }), First: "the worst",
+		Name: "VERDICT", Help: "above", Fields: []string{"verdict"}, Compare: compareBy(func(r *ClusterRow) int { return -verdictUrgency(r.verdict()) }), First: "worst first",
 		Cell: func(c *Context, r *ClusterRow) Cell {
 			if r.Err != "" {
 				return Cell{Sign: c.Off, Text: "unreadable", Tone: Bad}
@@ -158,7 +158,7 @@ func ClusterColumns() []Column[*ClusterRow] {
 				return -int(f.Severity) - 1
 			}
 			return 0
-		}), First: "the worst", Cell: worstFinding, Rank: 5, Width: 20, Most: 400, Cut: 80,
+		}), First: "worst first", Cell: worstFinding, Rank: 5, Width: 20, Most: 400, Cut: 80,
 	}, {
 		Name: "REASON", Help: "why the verdict is not safe", Compare: compareBy((*ClusterRow).reason), Fields: []string{"reason", "error"}, Wide: true,
 		Cell: func(c *Context, r *ClusterRow) Cell {

@@ -26,15 +26,16 @@ type Column[T any] struct {
 	Compare func(a, b T) int
 	SortAs  string // it is sorted by as the column of this word is, which tells the same
 	First   string // what comes first then, in words; empty: the name says it
+	Last    string // what comes first in the other direction; empty: it is said to be reversed
 	Right   bool   // set to the right, as numbers are
 	Wide    bool   // in a table of the command line only where everything is wanted
-	Folded  bool   // on the screen only where it is asked for
+	Folded  bool   // on the screen only where it is asked for, as those without a Rank
 	// Idle: it is left out of a table that is not wide where all rows say this, or
 	// nothing.
 	Idle string
 	Cut  int // the most cells in a table that is not wide; 0: all of it
-	// Rank is the order in which the columns find room on the screen; 0: they have
-	// none. Width is how many cells it has there, Most how many if there is room.
+	// Rank is the order in which the columns find room on the screen; 0: only where they
+	// are asked for. Width is how many cells it has there, Most how many if there is room.
 	Rank, Width, Most int
 	// Least is how many cells are better than none where Width has no room; 0: it is whole,
 	// or not there.
@@ -120,21 +121,53 @@ func (c *Column[T]) sortWord() string {
 	return c.Word()
 }
 
+// Head is what is known of a column without its rows.
+type Head struct {
+	Word   string // by which it is chosen
+	Sort   string // by which it is sorted by; empty: it is not
+	First  string // what comes first then, in words; empty: the name says it
+	Last   string // what comes first the other way round
+	Folded bool   // on the screen only where it is asked for
+	Own    bool   // it has an order of its own, and is no part of a group
+}
+
+// Heads are the heads of columns.
+func Heads[T any](all []Column[T]) []Head {
+	heads := make([]Head, len(all))
+	for i := range all {
+		c := &all[i]
+		heads[i] = Head{Word: c.Word(), First: c.First, Last: c.Last, Folded: c.Folded || c.Rank == 0, Own: c.Compare != nil && c.Group == ""}
+		if c.Compare != nil || c.SortAs != "" {
+			heads[i].Sort = c.sortWord()
+		}
+	}
+	return heads
+}
+
 // SortWords are the columns that rows can be sorted by.
 func SortWords[T any](all []Column[T]) (words []string) {
-	for i := range all {
-		if c := &all[i]; c.Compare != nil || c.SortAs != "" {
-			words = append(words, c.sortWord())
+	for _, h := range Heads(all) {
+		if h.Sort != "" {
+			words = append(words, h.Sort)
 		}
 	}
 	return words
 }
 
+// ParseSort reads COLUMN, by its word or the beginning of it, COLUMN:asc or COLUMN:desc.
+func ParseSort(words []string, said string) (word string, reversed bool, err error) {
+	name, way, _ := strings.Cut(said, ":")
+	word, err = WordOf(name, words)
+	if err == nil && way != "" && way != "asc" && way != "desc" {
+		err = fmt.Errorf("%q: it is %s:asc or %s:desc", said, word, word)
+	}
+	return word, way == "desc", err
+}
+
 // Sort is how rows are sorted by what is said: COLUMN or COLUMN:desc. Rows that are
 // equal stay as they were.
 func Sort[T any](all []Column[T], said string) (compare func(a, b T) int, err error) {
-	name, way, _ := strings.Cut(said, ":")
-	w, err := WordOf(name, SortWords(all))
+	w, reversed, err := ParseSort(SortWords(all), said)
 	if err != nil {
 		return nil, err
 	}
@@ -146,13 +179,9 @@ func Sort[T any](all []Column[T], said string) (compare func(a, b T) int, err er
 		by = is(by.SortAs)
 	}
 	compare = by.Compare
-	switch way {
-	case "", "asc":
-	case "desc":
+	if reversed {
 		up := compare
 		compare = func(a, b T) int { return up(b, a) }
-	default:
-		return nil, fmt.Errorf("%q: it is %s:asc or %s:desc", said, w, w)
 	}
 	return compare, nil
 }
@@ -273,6 +302,24 @@ func Line[T any](ctx *Context, columns []Column[T], row T) string {
 		}
 	}
 	return b.String()
+}
+
+// OnScreen are the columns of these words, in their own order. Those without a rank find room
+// before what is of little weight where somebody asked for just these columns, else last.
+func OnScreen[T any](all []Column[T], words []string, asked bool) (chosen []Column[T]) {
+	for _, c := range all {
+		if !slices.Contains(words, c.Word()) {
+			continue
+		}
+		if c.Rank == 0 {
+			c.Rank, c.Width = 10*lastOfWeight, max(c.Width, Width(c.Name))
+			if c.Most = max(c.Most, c.Width); asked {
+				c.Rank, c.Most = lastOfWeight, max(c.Most, min(cmp.Or(c.Cut, 24), 40))
+			}
+		}
+		chosen = append(chosen, c)
+	}
+	return chosen
 }
 
 // Gap is how many blanks stand between two columns.

@@ -1,6 +1,7 @@
 package view
 
 import (
+	"cmp"
 	"strings"
 	"time"
 
@@ -43,6 +44,30 @@ func DocOfEvent(e *monitor.Event) EventDoc {
 	return doc
 }
 
+// tokenInEvent is how many cells a token has in the sentence of an event on the screen: its
+// beginning and its end, which may tell the owner, are enough there.
+const tokenInEvent = 22
+
+// aboutInEvent is how many cells a name has in front of the sentence of an event.
+const aboutInEvent = 24
+
+// mostOfEvent is how many cells the sentence of an event has on the screen at most.
+const mostOfEvent = 400
+
+// EventText is the sentence of an event on the screen; named says in front of it what it is about
+// where the sentence does not.
+func EventText(g *Glyphs, e *monitor.Event, named bool) Cell {
+	said := e.Text.Raw()
+	if token := e.Token.Raw(); token != "" {
+		said = strings.ReplaceAll(said, token, g.Middle(token, tokenInEvent))
+	}
+	cell := Cell{Sign: g.Level(e.Level).Sign, Text: g.Sentence(said, mostOfEvent), Tone: g.Level(e.Level).Tone}
+	if about := EventAbout(e); about != "" && named {
+		cell.Text = g.Escape(about, aboutInEvent) + ": " + cell.Text
+	}
+	return cell
+}
+
 // EventAbout is the lock or node of an event, as it is, whose sentence does not name
 // it; empty where it does.
 func EventAbout(e *monitor.Event) string {
@@ -59,16 +84,16 @@ func EventAbout(e *monitor.Event) string {
 // beforehand.
 func EventColumns() []Column[*monitor.Event] {
 	return []Column[*monitor.Event]{{
-		Name: "TIME", Help: "when, by this machine's clock", Compare: func(a, b *monitor.Event) int { return a.At.Compare(b.At) }, First: "the oldest", Fields: []string{"at"}, Width: 8,
-		Cell: func(_ *Context, e *monitor.Event) Cell { return Cell{Text: Clock(e.At)} },
+		Name: "TIME", Help: "when, by this machine's clock", Compare: func(a, b *monitor.Event) int { return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Seq, b.Seq)) }, First: "oldest first", Last: "newest first", Fields: []string{"at"}, Rank: 1, Width: 8,
+		Cell: func(_ *Context, e *monitor.Event) Cell { return Cell{Text: Clock(e.At), Tone: Dim} },
 	}, {
-		Name: "LEVEL", Help: "below", Compare: compareBy(func(e *monitor.Event) int { return -int(e.Level) }), First: "the most severe", Fields: []string{"level"}, Width: 6,
+		Name: "LEVEL", Help: "below", Compare: compareBy(func(e *monitor.Event) int { return -int(e.Level) }), First: "most severe first", Fields: []string{"level"}, Width: 6,
 		Cell: func(c *Context, e *monitor.Event) Cell { return c.Level(e.Level) },
 	}, {
 		Name: "KIND", Help: "what happened, in a word: `redlockctl watch --help` has all", Compare: compareBy(func(e *monitor.Event) string { return e.Kind }), Fields: []string{"kind"}, Width: 14,
 		Cell: func(_ *Context, e *monitor.Event) Cell { return Cell{Text: safetext.Escape(e.Kind)} },
 	}, {
-		Name: "ABOUT", Help: "the lock or the node that it concerns", Compare: byText(func(e *monitor.Event) string { return e.Key.Raw() + e.Node }), Fields: []string{"node", "key"}, Width: 1,
+		Name: "ABOUT", Help: "the lock or the node that it concerns", Compare: byText(func(e *monitor.Event) string { return e.Key.Raw() + e.Node }), Fields: []string{"node", "key"}, Width: 1, Most: 40,
 		Cell: func(c *Context, e *monitor.Event) Cell {
 			about := e.Key.Raw()
 			if about == "" {
@@ -80,7 +105,12 @@ func EventColumns() []Column[*monitor.Event] {
 			return Cell{Text: c.Name(about)}
 		},
 	}, {
-		Name: "TEXT", Help: "what happened, as a sentence", Compare: byText(func(e *monitor.Event) string { return e.Text.Raw() }), Fields: []string{"text"}, Width: 1,
-		Cell: func(c *Context, e *monitor.Event) Cell { return Cell{Text: c.Whole(e.Text.Raw())} },
+		Name: "TEXT", Help: "what happened, as a sentence; on the screen with what it is about in front, where it does not say that and ABOUT is not shown", Compare: byText(func(e *monitor.Event) string { return e.Text.Raw() }), Fields: []string{"text"}, Rank: 2, Width: 1, Most: mostOfEvent,
+		Cell: func(c *Context, e *monitor.Event) Cell {
+			if c.Short {
+				return EventText(c.Glyphs, e, c.NoAbout)
+			}
+			return Cell{Text: c.Whole(e.Text.Raw())}
+		},
 	}}
 }

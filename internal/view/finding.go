@@ -29,7 +29,7 @@ func FindingFacts(c *Context, f *monitor.Finding) []Fact {
 // FindingColumns are the columns of findings.
 func FindingColumns() []Column[*monitor.Finding] {
 	return []Column[*monitor.Finding]{{
-		Name: "SEVERITY", Help: "info, warning or danger", Fields: []string{"severity"}, Compare: compareBy(func(f *monitor.Finding) int { return -int(f.Severity) }),
+		Name: "SEVERITY", Help: "info, warning or danger", Fields: []string{"severity"}, Compare: compareBy(func(f *monitor.Finding) int { return -int(f.Severity) }), First: "most severe first",
 		Cell: func(c *Context, f *monitor.Finding) Cell { return c.Severity(f.Severity) }, Rank: 1, Width: 10,
 	}, {
 		Name: "ID", Help: "what is found, for good: [findings.md](findings.md)", Fields: []string{"id"}, Compare: compareBy(func(f *monitor.Finding) string { return f.ID }),

@@ -30,6 +30,8 @@ type Context struct {
 	// NoHolder says that there is no room for the column HOLDER: OWNER has the token of a
 	// lock whose owner is not known.
 	NoHolder bool
+	// NoAbout says that there is no column ABOUT: the sentence of an event says what it is about.
+	NoAbout bool
 	// Began says that the look has only just begun: what was there before it began
 	// is not known to be new.
 	Began bool

@@ -1,69 +1,43 @@
 package page
 
-import (
-	"slices"
+import "redlockctl/internal/view"
 
-	"redlockctl/internal/view"
-)
-
-// clustersPage is all configured clusters, a row for each; the one under the cursor is
-// told by its name.
+// clustersPage is all configured clusters, a row for each, by its name.
 type clustersPage struct {
 	*Screen
-	All    []view.ClusterRow
-	Name   string // of the one under the cursor
-	top    int
-	height int
-	span   lineSpan // of its rows
+	table[*view.ClusterRow, string]
+}
+
+func newClustersPage(s *Screen) *clustersPage {
+	m := &clustersPage{s, newTable(Layout{Of: "clusters", always: "cluster", tells: "verdict"}, view.ClusterColumns(), func(r *view.ClusterRow) string { return r.Name })}
+	m.layout.changed = m.list
+	return m
 }
 
 // Take takes in what is known of the clusters.
-func (m *clustersPage) Take(all []view.ClusterRow) {
-	if m.All = all; m.pos() < 0 && len(all) > 0 {
-		m.Name = all[0].Name
+func (m *clustersPage) Take(all []view.ClusterRow) { m.set(view.Rows(all)) }
+
+// Empty reports whether nothing is known of them yet.
+func (m *clustersPage) Empty() bool { return len(m.given) == 0 }
+
+// Begin puts the cursor on a cluster, where it has not been moved.
+func (m *clustersPage) Begin(name string) {
+	if m.under == "" {
+		m.under = name
 	}
 }
 
-func (m *clustersPage) pos() int {
-	return slices.IndexFunc(m.All, func(r view.ClusterRow) bool { return r.Name == m.Name })
-}
+func (m *clustersPage) Place() Place { return Place{Kind: Clusters} }
+func (m *clustersPage) Mode() Mode   { return ModeClusters }
 
-func (m *clustersPage) Place() Place        { return Place{Kind: Clusters} }
-func (m *clustersPage) Mode() Mode          { return ModeClusters }
-func (m *clustersPage) Rows() int           { return max(1, m.height-1) }
-func (m *clustersPage) Selected() Selection { return Selection{Cluster: m.Name} }
-
-func (m *clustersPage) Move(d int) {
-	if n := len(m.All); n > 0 {
-		m.Name = m.All[max(0, min(n-1, max(0, m.pos())+d))].Name
-	}
-}
-
-func (m *clustersPage) Click(x, y int) (again bool) {
-	i, ok := m.span.at(x, y)
-	if !ok || m.top+i >= len(m.All) {
-		return false
-	}
-	again = m.Name == m.All[m.top+i].Name
-	m.Name = m.All[m.top+i].Name
-	return again
-}
+func (m *clustersPage) Selected() Selection { return Selection{Cluster: m.under} }
 
 func (m *clustersPage) Lines(h int) []string {
-	st, ctx := m.St, m.context()
-	title := Pane{Title: "Clusters " + view.Count(len(m.All)), More: st.Dim.Of("each is read while this page is shown; enter changes to the one under the cursor"), Focused: true}
-	rows := make([]*view.ClusterRow, len(m.All))
-	for i := range m.All {
-		rows[i] = &m.All[i]
-	}
-	g := newGrid(st, measure(ctx, view.ClusterColumns(), rows), m.In())
-	lines := []string{g.header(true)}
-	pos := max(0, m.pos())
-	m.height = max(1, min(len(rows), h-len(lines)-m.chrome()))
-	m.top = scrollTo(m.top, pos, len(rows), m.height)
-	m.span = m.rowsAt(len(lines)+1, m.height)
-	for i := m.top; i < min(len(rows), m.top+m.height); i++ {
-		lines = append(lines, g.row(ctx, rows[i], rowLook{under: i == pos, block: true}))
+	st := m.St
+	title := Pane{Title: "Clusters " + view.Count(len(m.rows)), More: st.Dim.Of("each is read while this page is shown; enter changes to the one under the cursor"), Focused: true}
+	lines := m.lines(m.Screen, 1, h-m.chrome(), m.cursor())
+	if m.layout.Unusual() {
+		title.Right = m.layout.told(st)
 	}
 	return m.frame(title, lines, h)
 }

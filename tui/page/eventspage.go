@@ -14,22 +14,19 @@ type eventsPage struct {
 	*Screen
 	events    *eventTable
 	eventView eventView
-	height    int
-	span      lineSpan // of its rows
 	detailed  bool
 }
 
 func (m *eventsPage) Place() Place        { return Place{Kind: Events} }
 func (m *eventsPage) Mode() Mode          { return ModeEvents }
 func (m *eventsPage) Detail() *bool       { return &m.detailed }
-func (m *eventsPage) Move(d int)          { m.events.move(d) }
-func (m *eventsPage) Rows() int           { return max(1, m.height-1) }
+func (m *eventsPage) Layout() *Layout     { return m.events.table.Layout() }
+func (m *eventsPage) Move(d int)          { m.events.List().Move(d) }
+func (m *eventsPage) Rows() int           { return m.events.table.Rows() }
 func (m *eventsPage) Selected() Selection { return Selection{Event: m.events.Selected()} }
 
 func (m *eventsPage) Click(x, y int) bool {
-	if i, ok := m.span.at(x, y); ok {
-		m.events.goTo(m.events.top + i)
-	}
+	m.events.List().Click(x, y)
 	return false
 }
 
@@ -45,7 +42,7 @@ func (m *eventsPage) FilterOffers(line string) []string {
 func (m *eventsPage) FilterLearn() func() Values { return nil }
 
 func (m *eventsPage) Found() (n, of int, ok bool) {
-	return len(m.events.List()), len(m.events.All), true
+	return len(m.events.List().rows), len(m.events.All), true
 }
 
 func (m *eventsPage) Lines(h int) []string {
@@ -66,40 +63,22 @@ func (m *eventsPage) Lines(h int) []string {
 
 // list is the events in h lines.
 func (m *eventsPage) list(h int) []string {
-	st, t, w := m.St, m.events, m.In()
-	list := t.List()
-	title := Pane{Title: "Events " + view.Count(len(t.All)), More: st.Dim.Of("newest first"), Focused: true, Right: st.Dim.Of("f: follow")}
-	if t.on() {
-		title.More = t.title(st, len(list))
+	st, t := m.St, m.events.List()
+	lines := t.lines(m.Screen, 1, h-m.chrome(), m.cursor())
+	title := Pane{Title: "Events " + view.Count(len(m.events.All)), Right: t.layout.told(st), Focused: true}
+	if m.events.on() {
+		title.More = m.events.title(st, len(t.rows))
 	}
-	if t.Follow {
+	if m.events.Follows() {
 		title.Right = st.Good.Of(st.Points + " following")
-	}
-	room := max(0, h-m.chrome())
-	m.height = room
-	m.span = m.rowsAt(1, 0)
-	pos := max(0, t.pos())
-	if t.Follow {
-		t.top = pos
-	}
-	t.top = scrollTo(t.top, pos, len(list), room)
-	var lines []string
-	for i := t.top; i < min(len(list), t.top+room); i++ {
-		line := m.eventView.row(&t.All[list[i]], w-2, true)
-		if i == pos {
-			line = "  " + st.Pad(styles.Bare(line), w-2)
-			line = st.Cursor.Of(" " + st.Pointer + line[2:])
-		} else {
-			line = "  " + line
-		}
-		lines = append(lines, line)
-		m.span.n++
+	} else if m.events.WhyNoFollow() == "" {
+		title.Right += st.Dim.Of(" " + st.Sep + " f: follow")
 	}
 	switch {
-	case len(list) == 0 && t.on():
-		lines = nothing(st, "event", t.filter.Hint(), w)
-	case len(list) == 0:
-		lines = append(lines, styles.Blanks(styles.Lead)+st.Dim.Of("nothing has happened yet"))
+	case len(t.rows) == 0 && m.events.on():
+		lines = nothing(st, "event", m.events.filter.Hint(), m.In())
+	case len(t.rows) == 0:
+		lines = []string{styles.Blanks(styles.Lead) + st.Dim.Of("nothing has happened yet")}
 	}
 	return m.frame(title, lines, h)
 }

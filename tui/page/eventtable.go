@@ -12,23 +12,26 @@ import (
 // and as many everyday ones.
 const MostEvents = 2000
 
-// eventTable is the events since the console began, and which one is under the
-// cursor.
+// eventTable is the events since the console began. Its cursor floats: on the newest it follows.
 type eventTable struct {
 	All    []monitor.Event // oldest first
 	weighs int             // how many of them are more than everyday
 	Seq    uint64          // of the latest
 	until  uint64          // the latest that is shown, while frozen; 0: all are
 	choice[*monitor.Event]
-	Follow bool
-	under  uint64 // seq of the one under the cursor
-	top    int
-	listed []int // what the filter chooses: indexes into all, newest first
-	stale  bool
+	table table[*monitor.Event, uint64] // of those that the filter chooses, newest first
+	stale bool                          // it is to be made anew
 }
 
-func NewEventTable() eventTable {
-	return eventTable{choice: newChoice(&view.EventLanguage), Follow: true, stale: true}
+func newEventTable() eventTable {
+	t := newTable(Layout{Of: "events", usual: "time" + desc}, view.EventColumns(), func(e *monitor.Event) uint64 { return e.Seq })
+	t.floats = true
+	return eventTable{choice: newChoice(&view.EventLanguage), table: t, stale: true}
+}
+
+// clear forgets all events.
+func (t *eventTable) clear() {
+	t.All, t.weighs, t.Seq, t.until, t.stale = nil, 0, 0, 0, true
 }
 
 // Add takes in those events of a picture that are new.
@@ -83,55 +86,45 @@ func (t *eventTable) tick(now time.Time) {
 	}
 }
 
-// List is what is chosen, newest first.
-func (t *eventTable) List() []int {
-	if t.stale || t.until > 0 {
-		t.stale = t.until > 0
-		t.listed = t.listed[:0]
+// show shows the events up to one; 0: all.
+func (t *eventTable) show(until uint64) { t.until, t.stale = until, true }
+
+// List is what is chosen, as it is listed now.
+func (t *eventTable) List() *table[*monitor.Event, uint64] {
+	if t.stale {
+		t.stale = false
+		var listed []*monitor.Event
 		for i := len(t.All) - 1; i >= 0; i-- {
-			if (t.until == 0 || t.All[i].Seq <= t.until) && t.has(&t.All[i]) && (!t.All[i].Part || !t.filter.Empty()) {
-				t.listed = append(t.listed, i)
+			if e := &t.All[i]; (t.until == 0 || e.Seq <= t.until) && t.has(e) && (!e.Part || !t.filter.Empty()) {
+				listed = append(listed, e)
 			}
 		}
+		t.table.set(listed)
 	}
-	return t.listed
-}
-
-// pos is the place of the cursor in the list: its event's, or that of the next
-// older one that is left.
-func (t *eventTable) pos() int {
-	list := t.List()
-	if len(list) == 0 {
-		return -1
-	}
-	if t.Follow || t.under == 0 {
-		return 0
-	}
-	for i, e := range list {
-		if t.All[e].Seq <= t.under {
-			return i
-		}
-	}
-	return len(list) - 1
-}
-
-func (t *eventTable) move(d int) { t.goTo(t.pos() + d) }
-
-// goTo puts the cursor on a place of the list; away from the newest, it follows
-// no more.
-func (t *eventTable) goTo(i int) {
-	list := t.List()
-	if len(list) == 0 {
-		return
-	}
-	i = max(0, min(len(list)-1, i))
-	t.under = t.All[list[i]].Seq
-	t.Follow = t.Follow && i == 0
+	return &t.table
 }
 
 func (t *eventTable) Selected() *monitor.Event {
-	if i := t.pos(); i >= 0 {
-		return &t.All[t.listed[i]]
+	e, _ := t.List().selected()
+	return e
+}
+
+// Follows reports whether the cursor stays on the newest event.
+func (t *eventTable) Follows() bool { return t.WhyNoFollow() == "" && t.table.under == 0 }
+
+// WhyNoFollow is why the newest event cannot be followed.
+func (t *eventTable) WhyNoFollow() string {
+	if t.table.layout.Order != t.table.layout.usual {
+		return "the newest is not the first: :sort " + Unsorted
 	}
-	return nil
+	return ""
+}
+
+// Follow has the cursor stay on the newest event, or on the one that it is on.
+func (t *eventTable) Follow(on bool) {
+	if list := t.List(); on {
+		list.letGo()
+	} else if e, ok := list.selected(); ok {
+		list.under = e.Seq
+	}
 }

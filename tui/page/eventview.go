@@ -35,25 +35,11 @@ func (v *eventView) latest(events []monitor.Event, h int) []*monitor.Event {
 	return out
 }
 
-// tokenWidth is how many cells a token has in the sentence of an event.
-const tokenWidth = 22
-
 // row draws one event; named says what it is about where its sentence does not.
 func (v *eventView) row(e *monitor.Event, w int, named bool) string {
-	st := v.st
-	level := st.Level(e.Level)
 	at := " " + view.Clock(e.At) + " "
-	about := view.EventAbout(e)
-	if about != "" && named {
-		about = st.Escape(about, max(8, w/4)) + ": "
-	} else {
-		about = ""
-	}
-	said := e.Text.Raw()
-	if token := e.Token.Raw(); token != "" { // its beginning and its end, which may tell the owner, are enough here
-		said = strings.ReplaceAll(said, token, st.Middle(token, tokenWidth))
-	}
-	return st.Dim.Of(at) + st.Paint(level.Tone).Of(level.Sign+" "+about+st.Sentence(said, max(1, w-view.Width(at)-view.Width(about)-3)))
+	cell := view.EventText(&v.st.Glyphs, e, named)
+	return v.st.Dim.Of(at) + v.st.Paint(cell.Tone).Of(v.st.Cut(cell.Sign+" "+cell.Text, w-view.Width(at)-1))
 }
 
 // full is one event in full, under a title; all are the events that it is one of.

@@ -38,33 +38,26 @@ func (m *guardPage) Lines(h int) []string {
 	}
 	if m.wide() {
 		head := len(lines) + m.chrome()
-		title.Focused = false // the nodes below have it
+		nodes := Pane{Title: "Nodes", Right: title.Right, Focused: true}
+		title.Focused, title.Right = false, ""
 		lines = m.frame(title, lines, head)
 		return append(lines, m.beside(m.W/2, whole-head,
 			func(h int) []string {
-				return m.frame(Pane{Title: "Nodes", Focused: true}, m.states(head+1, h-m.chrome()), h)
+				return m.frame(nodes, m.states(head+1, h-m.chrome()), h)
 			},
 			func(h int) []string { return m.eventsPane(m.told(h-m.chrome()), h) })...)
 	}
-	lines = append(lines, m.states(len(lines)+1, max(1, h-len(lines)-2))...)
+	lines = append(lines, m.states(len(lines)+1, max(2, h-len(lines)-2))...)
 	if room := h - len(lines) - 1; room > 0 {
 		lines = append(append(lines, ""), m.told(room)...)
 	}
 	return m.frame(title, lines, whole)
 }
 
-// states are the nodes and what a guard makes of each, at most that many; the first is line
-// top of the page.
-func (m *guardPage) states(top, rows int) (lines []string) {
-	at, ctx := m.cursor(), m.context()
-	g := newGrid(m.St, guardColumns(ctx, m.nodes.pointers()), m.In())
-	from, to := m.nodes.window(min(rows, len(m.nodes.nodes)))
-	for i := from; i < to; i++ {
-		n := &m.nodes.nodes[i]
-		lines = append(lines, g.row(ctx, n, rowLook{under: n.Name == m.nodes.Name, block: at == cursorHere}))
-	}
-	m.span = m.rowsAt(top, len(lines))
-	return lines
+// states are the names of the columns, the nodes and what a guard makes of each, in at most h lines; the first
+// is line top of the page.
+func (m *guardPage) states(top, h int) []string {
+	return m.draw(m.Screen, top, h, m.cursor(), guardColumns())
 }
 
 // told are the latest events of restarts and fences, at most that many.
@@ -98,6 +91,9 @@ func (m *guardPage) state() (title Pane, lines []string) {
 		state = "D = " + view.Span(m.drawn.Delay) + ", " + state
 	}
 	title = Pane{Title: "Guard", More: st.Dim.Of(state), Focused: true}
+	if m.layout.Unusual() {
+		title.Right = m.layout.told(st)
+	}
 	if o := restartguard.OutlookOf(m.drawn.List, m.Shown.Cluster.N, m.Shown.Cluster.Quorum); len(m.drawn.List) > 0 {
 		p := st.Good
 		switch {
@@ -143,7 +139,7 @@ func (m *guardPage) timelines() []string {
 }
 
 // guardColumns are the columns of this page: what a guard makes of a node, in full.
-func guardColumns(ctx *view.Context, nodes []*monitor.Node) []view.Column[*monitor.Node] {
+func guardColumns() []view.Column[*monitor.Node] {
 	columns, _ := view.Choose(view.NodeColumns(), []string{"node", "state", "guard"})
 	guard := columns[2].Cell
 	columns[2].Cell = func(c *view.Context, n *monitor.Node) view.Cell {
@@ -153,5 +149,5 @@ func guardColumns(ctx *view.Context, nodes []*monitor.Node) []view.Column[*monit
 		}
 		return cell
 	}
-	return measure(ctx, columns, nodes)
+	return columns
 }

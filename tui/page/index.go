@@ -4,9 +4,11 @@ import (
 	"context"
 	"runtime"
 	"slices"
+	"strings"
 
 	"github.com/tidwall/btree"
 
+	"redlockctl/internal/view"
 	"redlockctl/monitor"
 )
 
@@ -25,7 +27,7 @@ type lockIndex struct {
 // NewLockIndex sorts all locks that the filter chooses. It touches nothing else, and may take
 // long: when ctx ends it gives up and returns nil.
 func NewLockIndex(ctx context.Context, set monitor.Locks, nodes []monitor.Node, o Order, f monitor.Filter) *lockIndex {
-	compare := o.compare(nodes)
+	compare := compareLocks(o, nodes)
 	x := &lockIndex{order: compare, Filter: f, nodes: nodes, set: set,
 		tree: btree.NewBTreeGOptions(func(a, b *monitor.Lock) bool { return compare(a, b) < 0 }, btree.Options{NoLocks: true})}
 	work := portions{ctx: ctx}
@@ -48,6 +50,21 @@ func NewLockIndex(ctx context.Context, set monitor.Locks, nodes []monitor.Node, 
 		x.tree.Load(l)
 	}
 	return x
+}
+
+// compareLocks compares locks by an order; those that are equal, by their keys.
+func compareLocks(o Order, nodes []monitor.Node) func(a, b *monitor.Lock) int {
+	columns := view.LockColumns(nodes)
+	by, err := view.Sort(columns, string(o))
+	if err != nil {
+		by, _ = view.Sort(columns, string(OrderNeeds))
+	}
+	return func(a, b *monitor.Lock) int {
+		if n := by(a, b); n != 0 {
+			return n
+		}
+		return strings.Compare(a.Key.Raw(), b.Key.Raw())
+	}
 }
 
 // portions is work on very many locks that is done in portions: between two of them others

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"redlockctl/internal/view"
 	"redlockctl/monitor"
 	"redlockctl/monitor/monitortest"
 )
@@ -15,12 +16,12 @@ import (
 // is made anew, in each order and under a filter.
 func TestIndexFollowsEachChange(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
-	for _, o := range Orders() {
+	for _, o := range view.SortWords(view.LockColumns(nil)) {
 		for _, source := range []string{"", "!7 state:held", "ttl<10s"} {
 			f := monitor.ParseFilter(source).At(monitortest.Epoch)
 			nodes := monitortest.Nodes(monitortest.Epoch)
 			var set monitor.Locks
-			x := NewLockIndex(t.Context(), set, nodes, o, f)
+			x := NewLockIndex(t.Context(), set, nodes, Order(o), f)
 			for step := range 60 {
 				locks := monitortest.List(set)
 				var keys []string
@@ -39,7 +40,7 @@ func TestIndexFollowsEachChange(t *testing.T) {
 				if step%4 != 0 {
 					continue // a few comparisons are enough
 				}
-				want := NewLockIndex(t.Context(), set, nodes, o, f)
+				want := NewLockIndex(t.Context(), set, nodes, Order(o), f)
 				if x.len() != want.len() {
 					t.Fatalf("%s %q: %d locks are listed, not %d", o, source, x.len(), want.len())
 				}

@@ -10,7 +10,7 @@ func (m *labPage) Place() Place { return Place{Kind: Lab} }
 func (m *labPage) Mode() Mode   { return ModeLab }
 
 func (m *labPage) Lines(h int) []string {
-	lines := m.nodePanel.lines(1, min(len(m.nodes.nodes), max(3, h-14)), m.cursor())
+	lines := m.lines(m.Screen, 1, 1+max(3, h-14), m.cursor())
 	lines = append(append(lines, ""), m.inColumns(m.text)...)
 	return m.frame(Pane{Title: "Lab", More: m.St.Dim.Of("nodes of your own: nothing here can hurt anybody"), Focused: true}, lines, h)
 }

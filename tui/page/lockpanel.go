@@ -24,6 +24,8 @@ func (m *lockPanel) Mode() Mode { return ModeLocks }
 func (m *lockPanel) Move(d int) { m.locks.Move(d) }
 func (m *lockPanel) Rows() int  { return max(1, m.height-1) }
 
+func (m *lockPanel) Layout() *Layout { return &m.lockView.layout }
+
 func (m *lockPanel) Selected() Selection { return Selection{Lock: m.locks.Selected()} }
 
 // Click puts the cursor on the lock in a line of the page.
@@ -130,8 +132,8 @@ func (m *lockPanel) title(focused bool) Pane {
 		chosen = append([]string{st.Info.Of(line)}, chosen...)
 	}
 	p.More = strings.Join(append(chosen, parts...), " "+st.Sep+" ")
-	if m.unusual() || !reading || m.W >= 100 {
-		p.Right = m.told()
+	if m.Layout().Unusual() || !reading || m.W >= 100 {
+		p.Right = m.Layout().told(st)
 	}
 	return p
 }
@@ -139,22 +141,3 @@ func (m *lockPanel) title(focused bool) Pane {
 // titleChrome is how many cells of a pane's first line stand around its title and what is
 // beside it.
 const titleChrome = 10
-
-// unusual reports whether the locks are listed in another way than what needs a person first.
-func (m *lockPanel) unusual() bool { return m.locks.Order != OrderNeeds || m.lockView.HidesState() }
-
-// told says how the locks are listed: what hides or moves what needs a person is no silence that
-// could be taken for calm.
-func (m *lockPanel) told() string {
-	st, order := m.St, m.locks.Order
-	sorted := st.Info.Of("sort: " + order.String())
-	switch hides := m.lockView.HidesState(); {
-	case hides && order == OrderNeeds:
-		return st.Warn.Of("without STATE")
-	case hides:
-		return st.Warn.Of("without STATE") + " " + st.Sep + " " + sorted
-	case order != OrderNeeds:
-		return sorted
-	}
-	return st.Dim.Of(order.String())
-}

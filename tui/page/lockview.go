@@ -17,8 +17,7 @@ type lockView struct {
 	Cached map[string]DrawnRow // rows of the last frame, by their keys
 	names  []string            // of the nodes for which the grid was made
 	ascii  bool
-	Chosen []string // words of columns
-	usual  bool     // nobody has chosen them: a wide screen shows all
+	layout Layout
 }
 
 // DrawnRow is a row and what it was drawn of. Locks are immutable.
@@ -31,33 +30,12 @@ type DrawnRow struct {
 	until time.Time // when it changes by itself; zero: it does not
 }
 
-func newLockView(st *styles.Styles) *lockView {
-	return &lockView{st: st, Chosen: LockWords(false), usual: true}
+// newLockView lists locks over the nodes of now.
+func newLockView(st *styles.Styles, nodes func() []monitor.Node) *lockView {
+	v := &lockView{st: st, layout: Layout{Of: "locks", always: "name", tells: "state", usual: OrderNeeds, Order: OrderNeeds}}
+	v.layout.heads = func() []view.Head { return view.Heads(view.LockColumns(nodes())) }
+	return v
 }
-
-// LockWords are the columns that a person may choose, but for the name, which is
-// always there; all of them, or the default ones.
-func LockWords(all bool) (words []string) {
-	for _, c := range view.LockColumns(make([]monitor.Node, 1))[1:] {
-		if c.Rank > 0 && (all || !c.Folded) {
-			words = append(words, c.Word())
-		}
-	}
-	return words
-}
-
-// Choose has these columns shown as far as they fit; none: the default ones.
-func (v *lockView) Choose(words []string, wide bool) {
-	v.usual = len(words) == 0
-	if len(words) == 0 || wide {
-		words = LockWords(wide)
-	}
-	v.Chosen = words
-	v.Restyle()
-}
-
-// HidesState reports whether the column is not chosen that tells what needs a person.
-func (v *lockView) HidesState() bool { return !slices.Contains(v.Chosen, "state") }
 
 // Restyle draws all rows anew.
 func (v *lockView) Restyle() { v.grid.width = 0 }
@@ -72,14 +50,11 @@ func (v *lockView) arrange(w int, nodes []monitor.Node) {
 	for i := range nodes {
 		v.names = append(v.names, nodes[i].Name)
 	}
-	chosen := v.Chosen
-	if v.usual && w >= besideFrom-2 {
-		chosen = LockWords(true)
+	columns := view.LockColumns(nodes)
+	if usual := len(v.layout.Kept.Columns) == 0 && !v.layout.Kept.Wide; !usual || w < besideFrom-2 {
+		columns = onScreen(&v.layout, columns)
 	}
-	columns := slices.DeleteFunc(view.LockColumns(nodes), func(c view.Column[*monitor.Lock]) bool {
-		return c.Word() != "name" && !slices.Contains(chosen, c.Word())
-	})
-	v.grid = newGrid(v.st, columns, w)
+	v.grid = fitted(&v.layout, v.st, columns, w)
 }
 
 // rows draws h rows, those of the last frame again where nothing in them changed.

@@ -39,6 +39,14 @@ func (m *overview) table() list {
 	return m.locks
 }
 
+// Layout is that of the table with the focus; the latest events have none.
+func (m *overview) Layout() *Layout {
+	if t, ok := m.table().(Listed); ok {
+		return t.Layout()
+	}
+	return nil
+}
+
 func (m *overview) Mode() Mode          { return m.table().Mode() }
 func (m *overview) Move(d int)          { m.table().Move(d) }
 func (m *overview) Rows() int           { return m.table().Rows() }
@@ -108,11 +116,12 @@ const leastBand = 8
 // wideLines are the nodes beside the events, and the locks below, in h lines from line
 // top of the page on; a detail stands beside the locks.
 func (m *overview) wideLines(top, h int) []string {
-	rows := min(len(m.nodes.nodes.nodes), max(3, h/3))
+	rows := min(len(m.nodes.rows), max(3, h/3))
 	band := max(leastBand, rows+1+m.chrome())
 	lines := m.beside(m.W*29/50, band,
 		func(h int) []string {
-			return m.frame(m.nodes.title(m.OnNodes), m.nodes.lines(top+1, rows, m.cursorOf(m.OnNodes)), h)
+			lines := m.nodes.lines(m.Screen, top+1, rows+1, m.cursorOf(m.OnNodes))
+			return m.frame(m.nodes.title(m.OnNodes), lines, h)
 		},
 		func(h int) []string {
 			events := m.latest.lines(h-m.chrome(), top+1, m.In(), m.OnEvents && !m.Asking)
@@ -187,7 +196,7 @@ func (m *overview) cursorOf(focused bool) cursorState {
 func (m *overview) nodeLines(top, room int) []string {
 	at := m.cursorOf(m.OnNodes)
 	if m.W < 76 || m.H < 20 {
-		return []string{m.nodes.nodes.strip(m.Screen, at != cursorAway)}
+		return []string{m.nodes.strip(m.Screen, at != cursorAway)}
 	}
-	return m.nodes.pane(top, min(len(m.nodes.nodes.nodes), max(3, room/3)), at)
+	return m.nodes.pane(top, min(len(m.nodes.rows), max(3, room/3)), at)
 }

@@ -22,7 +22,7 @@ type Set struct {
 	LockView *lockView
 	Marks    Marks
 	Events   eventTable
-	Findings findingTable
+	findings table[*monitor.Finding, string]
 	Past     nodePasts
 	began    time.Time // of what is in it
 
@@ -37,9 +37,12 @@ type Set struct {
 
 // New makes the pages that draw a screen; lab and help are the texts of two.
 func New(s *Screen, now time.Time, lab, help func(w int) []string) *Set {
-	p := &Set{Screen: s, began: now, Past: nodePasts{}, Marks: Marks{}, Locks: newLockTable(), Events: NewEventTable(), LockView: newLockView(s.St)}
+	p := &Set{Screen: s, began: now, Past: nodePasts{}, Marks: Marks{}, Nodes: newNodeTable(), Locks: newLockTable(), Events: newEventTable(), findings: newFindings()}
+	p.LockView = newLockView(s.St, func() []monitor.Node { return s.Shown.Nodes })
+	p.Nodes.layout.changed, p.findings.layout.changed, p.Events.table.layout.changed = p.Nodes.list, p.findings.list, p.Events.table.list
+	p.LockView.layout.changed = func() { p.Locks.SetOrder(p.LockView.layout.Order); p.LockView.Restyle() }
 	ev := eventView{s.St}
-	table := func() *nodePanel { return &nodePanel{Screen: s, nodes: &p.Nodes} }
+	table := func() *nodePanel { return &nodePanel{s, &p.Nodes} }
 	locks := func() *lockPanel {
 		return &lockPanel{Screen: s, locks: &p.Locks, lockView: p.LockView, marks: p.Marks}
 	}
@@ -47,20 +50,24 @@ func New(s *Screen, now time.Time, lab, help func(w int) []string) *Set {
 	p.Node = &nodeFacts{Screen: s, eventView: ev, events: &p.Events, past: p.Past}
 	listed := locks()
 	p.Overview = &overview{Screen: s, Filtered: listed, locks: listed, nodes: table(), lock: p.Lock, node: p.Node, events: &p.Events, latest: &latestEvents{Screen: s, eventView: ev}}
-	p.Clusters = &clustersPage{Screen: s}
-	p.Audit = &auditPage{Screen: s, choice: newChoice(&view.AuditLanguage)}
+	p.Clusters, p.Audit = newClustersPage(s), newAuditPage(s)
 	p.tabs = [NumTabs]Page{
 		Overview: p.Overview,
 		Locks:    &locksPage{locks()},
 		Nodes:    &nodesPage{table(), p.Node},
 		Events:   &eventsPage{Screen: s, events: &p.Events, eventView: ev},
-		Findings: &findingsPage{Screen: s, findings: &p.Findings},
+		Findings: &findingsPage{Screen: s, table: &p.findings},
 		Guard:    &guardPage{nodePanel: table(), events: &p.Events, eventView: ev, past: p.Past, began: &p.began},
 		Lab:      &labPage{table(), lab},
 		Help:     &textPage{Screen: s, text: help},
 	}
 	p.Trail = Trail{Page: p.Overview, home: p.Overview}
 	return p
+}
+
+// Layouts are how the rows of each resource are listed.
+func (p *Set) Layouts() []*Layout {
+	return []*Layout{&p.LockView.layout, p.Nodes.Layout(), p.Events.table.Layout(), p.findings.Layout(), p.Audit.Layout(), p.Clusters.Layout()}
 }
 
 // Open goes to a place; esc comes back from it.
@@ -92,7 +99,14 @@ func (p *Set) Reset(now time.Time) {
 	p.Locks.abandon()
 	p.Locks = newLockTable()
 	p.Locks.Order = order
-	p.Nodes, p.Findings, p.Events = nodeTable{}, findingTable{}, NewEventTable()
+	p.Nodes.set(nil)
+	p.Nodes.letGo()
+	p.findings.set(nil)
+	p.findings.letGo()
+	p.Events.clear()
+	p.Events.line.Set("")
+	p.Events.setFilter(now)
+	p.Events.Follow(true)
 	clear(p.Past)
 	clear(p.Marks)
 	p.Lock.Watched = lockLog{}
@@ -139,10 +153,10 @@ func (p *Set) Receive(s *monitor.Snapshot, changed []string, known bool, events 
 
 func (p *Set) show(changed []string, known bool) {
 	p.Shown = p.Latest
-	p.Nodes.set(p.Shown.Nodes, false)
+	p.Nodes.take(p.Shown.Nodes, false)
 	first := p.Shown.Settled.IsZero() && p.Shown.Cluster.Verdict == monitor.VerdictUnknown
 	p.Locks.show(p.Shown.Locks, p.Shown.Nodes, changed, known, first)
-	p.Findings.set(p.Shown.Findings)
+	p.findings.set(view.Rows(p.Shown.Findings))
 }
 
 // Tick is a second that has passed.
@@ -150,7 +164,7 @@ func (p *Set) Tick(now time.Time) {
 	p.Past.sample(p.Latest)
 	p.Marks.keep(p.Latest.Locks)
 	if !p.Frozen.On() {
-		p.Nodes.set(p.Shown.Nodes, true)
+		p.Nodes.take(p.Shown.Nodes, true)
 		p.Locks.tick(p.Locks.filter.At(now))
 		p.Events.tick(now)
 		p.Audit.tick(now)
@@ -178,13 +192,14 @@ func (f *freeze) miss(changed []string, known bool) {
 // Freeze has the screen stand still.
 func (p *Set) Freeze(now time.Time) {
 	p.Frozen.since = now
-	p.Events.until = p.Events.Seq
+	p.Events.show(p.Events.Seq)
 }
 
 // Thaw shows what went on meanwhile.
 func (p *Set) Thaw() {
 	missed, known := p.Frozen.Missed, !p.Frozen.lost
-	p.Frozen, p.Events.until, p.drawn = freeze{}, 0, p.Guards
+	p.Frozen, p.drawn = freeze{}, p.Guards
+	p.Events.show(0)
 	p.show(missed, known)
 }
 
@@ -199,8 +214,7 @@ func (p *Set) ShownAt(now time.Time) time.Time {
 // Rewind forgets what happened, for a source that stands at another moment. The cursor,
 // filters and orders stay.
 func (p *Set) Rewind(now time.Time) {
-	t := &p.Events
-	t.All, t.weighs, t.Seq, t.until, t.stale = nil, 0, 0, 0, true
+	p.Events.clear()
 	p.Lock.Watched, p.Lock.Holders.asked = lockLog{}, time.Time{}
 	clear(p.Past)
 	clear(p.Marks)

@@ -21,16 +21,46 @@ type Store interface {
 // Preferences are what a person has chosen and finds again the next time. The
 // zero value is the defaults.
 type Preferences struct {
-	// Table is for clusters that have none of their own.
-	Table
-	Clusters map[string]Table `json:"clusters,omitempty"` // by their names
-	Theme    styles.Theme     `json:"theme,omitempty"`
-	Mouse    bool             `json:"mouse,omitempty"`
-	Hinted   bool             `json:"hinted,omitempty"`  // the hints of the first start were shown
-	History  []string         `json:"history,omitempty"` // of the command line, the latest last
+	// Tables are for clusters that have none of their own, and of what is no cluster's.
+	Tables
+	Clusters map[string]Tables `json:"clusters,omitempty"` // by their names
+	Theme    styles.Theme      `json:"theme,omitempty"`
+	Mouse    bool              `json:"mouse,omitempty"`
+	Hinted   bool              `json:"hinted,omitempty"`  // the hints of the first start were shown
+	History  []string          `json:"history,omitempty"` // of the command line, the latest last
 }
 
-// Table is how the locks of a cluster are listed. A filter is never kept: it would hide locks
+// Tables are how the rows of resources are listed.
+type Tables struct {
+	Table                   // of the locks
+	Others map[string]Table `json:"tables,omitempty"` // by what the rows are: "nodes"
+}
+
+// locks is the resource that stands apart from the others in what is kept.
+const locks = "locks"
+
+// Of is how the rows of a resource are listed.
+func (t *Tables) Of(resource string) Table {
+	if resource == locks {
+		return t.Table
+	}
+	return t.Others[resource]
+}
+
+// with are the tables with another one of a resource.
+func (t Tables) with(resource string, of Table) Tables {
+	if resource == locks {
+		t.Table = of
+		return t
+	}
+	if t.Others = maps.Clone(t.Others); t.Others == nil {
+		t.Others = map[string]Table{}
+	}
+	t.Others[resource] = of
+	return t
+}
+
+// Table is how the rows of a resource are listed. A filter is never kept: it would hide rows
 // from somebody who does not know of it.
 type Table struct {
 	Columns []string `json:"columns,omitempty"` // empty: the default ones
@@ -128,13 +158,21 @@ func (p *Preferences) Remember(line string) {
 	p.History = history[max(0, len(history)-MostHistory):]
 }
 
-// List has the locks of a cluster listed so the next time.
-func (p *Preferences) List(cluster string, t Table) {
+// List has the rows of a resource listed so the next time that the cluster is shown; "": whichever is.
+func (p *Preferences) List(cluster, resource string, t Table) {
+	if cluster == "" {
+		p.Tables = p.Tables.with(resource, t)
+		return
+	}
 	clusters := maps.Clone(p.Clusters)
 	if clusters == nil {
-		clusters = map[string]Table{}
+		clusters = map[string]Tables{}
 	}
-	clusters[cluster] = t
+	own, ok := clusters[cluster]
+	if !ok {
+		own = p.Tables
+	}
+	clusters[cluster] = own.with(resource, t)
 	for _, name := range slices.Sorted(maps.Keys(clusters)) {
 		if len(clusters) > mostTables && name != cluster {
 			delete(clusters, name)

@@ -1,0 +1,294 @@
+package page
+
+import (
+	"slices"
+	"strings"
+
+	"redlockctl/internal/view"
+	"redlockctl/tui/prefs"
+	"redlockctl/tui/styles"
+)
+
+// Order is what rows are sorted by: a column by its word, with [desc] behind it the other way round;
+// empty: they stand as they come.
+type Order string
+
+// desc ends the word of an order that begins with what comes last otherwise.
+const desc = ":desc"
+
+// Column is the column by which an order sorts, either way.
+func (o Order) Column() Order { return Order(strings.TrimSuffix(string(o), desc)) }
+
+// Reversed is the order the other way round.
+func (o Order) Reversed() Order {
+	if o.Column() != o {
+		return o.Column()
+	}
+	return o + desc
+}
+
+// Listed is a page of rows whose columns and order a person chooses.
+type Listed interface {
+	Layout() *Layout // of the rows that the cursor is in; nil: they stand as they are
+}
+
+// Layout is how the rows of a resource are listed: which columns of it, in which order.
+type Layout struct {
+	Of      string   // what the rows are, in the plural: "locks"
+	Order   Order    //
+	Chosen  []string // columns
+	Kept    prefs.Table
+	usual   Order              // the one that nobody has to choose
+	always  string             // the column that is always there
+	tells   string             // the column that tells what needs a person
+	heads   func() []view.Head // of all columns
+	changed func()             // the rows are to be listed anew; nil: they are drawn anew anyway
+	dropped []string           // columns that somebody chose and that found no room
+}
+
+// Unsorted takes an order back, and a choice of columns.
+const Unsorted = "default"
+
+// Words are the columns that may be chosen, without the one that is always there; all of them, or
+// the default ones.
+func (l *Layout) Words(all bool) (words []string) {
+	for _, h := range l.heads() {
+		if h.Word != l.always && (all || !h.Folded) && !slices.Contains(words, h.Word) {
+			words = append(words, h.Word)
+		}
+	}
+	return words
+}
+
+func (l *Layout) sortWords() (words []string) {
+	for _, h := range l.heads() {
+		if h.Sort != "" {
+			words = append(words, h.Sort)
+		}
+	}
+	return words
+}
+
+// SortOffers are the orders that a word may become; behind the whole of one, the other way round.
+func (l *Layout) SortOffers(word string) []string {
+	words := l.sortWords()
+	if slices.Contains(words, strings.ToLower(strings.TrimSuffix(word, ":"))) || strings.Contains(word, ":") {
+		for _, w := range slices.Clone(words) {
+			words = append(words, w+desc)
+		}
+	}
+	return append(words, Unsorted)
+}
+
+// ColumnOffers are the words that a choice of columns is made of.
+func (l *Layout) ColumnOffers() []string {
+	all := l.Words(true)
+	words := append([]string{Unsorted}, all...)
+	for _, w := range all {
+		words = append(words, "+"+w, "-"+w)
+	}
+	return words
+}
+
+// SortAs sorts by what is said: COLUMN, by its word or the beginning of it, COLUMN:asc or COLUMN:desc.
+func (l *Layout) SortAs(said string) error {
+	if said == "" || strings.HasPrefix(Unsorted, said) {
+		l.Sort(l.usual)
+		return nil
+	}
+	word, reversed, err := view.ParseSort(l.sortWords(), said)
+	if err != nil {
+		return err
+	}
+	if reversed {
+		word += desc
+	}
+	l.Sort(Order(word))
+	return nil
+}
+
+// Sort sorts by an order.
+func (l *Layout) Sort(o Order) {
+	if l.Kept.Sort = string(o); o == l.usual {
+		l.Kept.Sort = ""
+	}
+	if l.Order != o {
+		l.Order = o
+		l.listAnew()
+	}
+}
+
+func (l *Layout) listAnew() {
+	if l.changed != nil {
+		l.changed()
+	}
+}
+
+// Next is the order by the next of the columns that are chosen; behind the last rows stand as they come.
+func (l *Layout) Next() Order {
+	var all []Order
+	if l.usual == "" {
+		all = append(all, l.usual)
+	}
+	for _, h := range l.heads() {
+		if h.Own && (h.Word == l.always || slices.Contains(l.Chosen, h.Word)) {
+			all = append(all, Order(h.Sort))
+		}
+	}
+	return all[(slices.Index(all, l.Order.Column())+1)%len(all)]
+}
+
+// Turned is the order the other way round; rows that stand as they come have none.
+func (l *Layout) Turned() Order {
+	if l.Order == "" {
+		return Order(l.sortWords()[0]) + desc
+	}
+	return l.Order.Reversed()
+}
+
+// Say says what stands first.
+func (l *Layout) Say() string {
+	by := l.Order.Column()
+	for _, h := range l.heads() {
+		switch {
+		case h.Sort != string(by) || by == "":
+		case by != l.Order && h.Last != "":
+			return h.Last
+		case by == l.Order && h.First != "":
+			return h.First
+		case h.First != "":
+			return h.First + ", reversed"
+		}
+	}
+	switch {
+	case by == "":
+		return "as configured"
+	case by != l.Order:
+		return string(by) + ", reversed"
+	}
+	return string(by)
+}
+
+// Lay lists the rows as they were left the last time; what is not known here is left out and returned.
+func (l *Layout) Lay(kept prefs.Table) (strange []string) {
+	all := l.Words(true)
+	kept.Columns = slices.DeleteFunc(slices.Clone(kept.Columns), func(w string) bool {
+		known := slices.Contains(all, w)
+		if !known {
+			strange = append(strange, "column "+w)
+		}
+		return !known
+	})
+	l.Kept = kept
+	if err := l.SortAs(kept.Sort); err != nil {
+		strange = append(strange, "sort "+kept.Sort)
+		l.Sort(l.usual)
+	}
+	l.choose()
+	return strange
+}
+
+// choose has the columns shown that are kept, as far as they fit; none: the default ones.
+func (l *Layout) choose() {
+	if l.Chosen = l.Kept.Columns; len(l.Chosen) == 0 || l.Kept.Wide {
+		l.Chosen = l.Words(l.Kept.Wide)
+	}
+	l.dropped = nil
+	l.listAnew()
+}
+
+// Widen shows every column, or those of before again.
+func (l *Layout) Widen() {
+	l.Kept.Wide = !l.Kept.Wide
+	l.choose()
+}
+
+// ChooseAs chooses columns: these, or those until now with some more or less.
+func (l *Layout) ChooseAs(said []string) error {
+	all := l.Words(true)
+	set := slices.Clone(l.Kept.Columns)
+	if len(set) == 0 {
+		set = l.Words(false)
+	}
+	whole := false
+	for _, w := range said {
+		if w == Unsorted {
+			set, whole = l.Words(false), false
+			continue
+		}
+		name, err := view.WordOf(strings.TrimLeft(w, "+-"), all)
+		switch {
+		case err != nil:
+			return err
+		case w[0] == '-':
+			set = slices.DeleteFunc(set, func(s string) bool { return s == name })
+			continue
+		case w[0] != '+' && !whole:
+			set, whole = nil, true
+		}
+		set = append(set, name)
+	}
+	words := slices.DeleteFunc(all, func(w string) bool { return !slices.Contains(set, w) })
+	if slices.Equal(words, l.Words(false)) {
+		words = nil
+	}
+	l.Kept.Columns, l.Kept.Wide = words, false
+	l.choose()
+	return nil
+}
+
+// Hides is the column that is not chosen and tells what needs a person; empty: it is there.
+func (l *Layout) Hides() string {
+	if l.tells == "" || slices.Contains(l.Chosen, l.tells) {
+		return ""
+	}
+	return strings.ToUpper(l.tells)
+}
+
+// Unusual reports whether the rows are listed in another way than what needs a person first.
+func (l *Layout) Unusual() bool { return l.Order != l.usual || l.Hides() != "" || len(l.dropped) > 0 }
+
+// told says in a title how the rows are listed: what hides or moves what needs a person is no silence that
+// could be taken for calm.
+func (l *Layout) told(st *styles.Styles) string {
+	var parts []string
+	if w := l.Hides(); w != "" {
+		parts = append(parts, st.Warn.Of("without "+w))
+	}
+	if n := len(l.dropped); n > 0 {
+		text := "no room: " + l.dropped[0]
+		if n > 1 {
+			text += " +" + view.Count(n-1)
+		}
+		parts = append(parts, st.Warn.Of(text))
+	}
+	if l.Order != l.usual {
+		parts = append(parts, st.Info.Of("sort: "+l.Say()))
+	} else if parts == nil {
+		return st.Dim.Of(l.Say())
+	}
+	return strings.Join(parts, " "+st.Sep+" ")
+}
+
+// onScreen are the chosen columns.
+func onScreen[T any](l *Layout, all []view.Column[T]) []view.Column[T] {
+	return view.OnScreen(all, append([]string{l.always}, l.Chosen...), l.asked())
+}
+
+// asked reports whether somebody chose the columns one by one.
+func (l *Layout) asked() bool { return len(l.Kept.Columns) > 0 && !l.Kept.Wide }
+
+// fitted are the chosen columns, and those of them that found no room are remembered.
+func fitted[T any](l *Layout, st *styles.Styles, columns []view.Column[T], w int) grid[T] {
+	g := newGrid(st, columns, w)
+	l.dropped = nil
+	if l.asked() {
+		told := l.Words(false) // those that anybody would miss there are not named
+		for i := range columns {
+			if word := columns[i].Word(); g.widths[i] == 0 && !slices.Contains(append(told, l.dropped...), word) {
+				l.dropped = append(l.dropped, word)
+			}
+		}
+	}
+	return g
+}
