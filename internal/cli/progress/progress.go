@@ -109,13 +109,16 @@ func (t *Teller) Reading(mon *observe.Monitor) (done func()) {
 	})
 }
 
-// barOf is a part of 1 as a bar.
+// barOf is a part of 1 as a bar; none where there is nothing to be a part of.
 func (t *Teller) barOf(part float64) string {
 	full, empty := "█", "░"
 	if t.to.ASCII {
 		full, empty = "#", "."
 	}
-	n := int(min(max(part, 0), 1) * barWidth)
+	n := 0
+	if part > 0 {
+		n = int(min(part, 1) * barWidth)
+	}
 	return "[" + strings.Repeat(full, n) + strings.Repeat(empty, barWidth-n) + "]"
 }
 

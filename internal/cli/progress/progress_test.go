@@ -55,3 +55,20 @@ func TestProgressOfSeveral(t *testing.T) {
 		}
 	})
 }
+
+// What has no time left, or nothing to do, draws an empty bar.
+func TestProgressOfNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var said strings.Builder
+		a := New(&printer.Printer{Err: &said, ErrTTY: true, ASCII: true, Getenv: func(string) string { return "" }})
+		done := a.ProgressFor("waiting", 0)
+		time.Sleep(1500 * time.Millisecond)
+		done()
+		_, b := a.ProgressOf("revoke", 0)
+		time.Sleep(1500 * time.Millisecond)
+		b.End()
+		if got := said.String(); strings.Count(got, "[........................]") != 2 {
+			t.Errorf("%q", got)
+		}
+	})
+}
