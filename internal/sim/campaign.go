@@ -29,7 +29,7 @@ type Config struct {
 	WithoutGuard bool
 	// Delay is a factor on D; default 1, which is right.
 	Delay float64
-	// EarlyRejoin lets guards open masters before D, by evidence.
+	// EarlyRejoin has guards let masters rejoin before D, by evidence.
 	EarlyRejoin bool
 	// Faults are the kinds of faults that may happen. It has no default: zero is
 	// [NoFaults].
@@ -165,7 +165,7 @@ func (cfg Config) rules() (mutant.Rules, func(*schedule.Plan), error) {
 		before := force
 		force = func(p *schedule.Plan) { before(p); p.Fenced = false }
 	}
-	r.Early.On = r.Early.On || cfg.EarlyRejoin
+	r.EarlyRejoin = r.EarlyRejoin || cfg.EarlyRejoin
 	if cfg.Delay != 0 {
 		r.Delay *= cfg.Delay
 		if cfg.Delay < 1 {

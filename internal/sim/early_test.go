@@ -26,9 +26,9 @@ func TestEarlyRejoinLetsNothingHappen(t *testing.T) {
 func TestMutantsOfEarlyRejoinAreKilled(t *testing.T) {
 	n := uint64(few(1500))
 	r := mutant.Right()
-	r.Early.On = true
+	r.EarlyRejoin = true
 	for _, m := range mutant.All() {
-		if !m.Rules().Early.On || m.Force == nil {
+		if !m.Rules().EarlyRejoin || m.Force == nil {
 			continue
 		}
 		w, p := world.New(), new(schedule.Plan)

@@ -2,6 +2,9 @@ package sim
 
 import (
 	"context"
+	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -79,5 +82,34 @@ func TestMutantsHaveNamesOfTheirOwn(t *testing.T) {
 			t.Errorf("%q: %q", m.Name, m.What)
 		}
 		seen[m.Name] = true
+	}
+}
+
+// What the world asks for is a mutant, and each mutant is asked for somewhere.
+func TestMutantsAreAskedFor(t *testing.T) {
+	files, err := filepath.Glob("world/*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked := map[string]bool{}
+	for _, f := range files {
+		text, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range regexp.MustCompile(`Breaks\("([^"]*)"\)`).FindAllStringSubmatch(string(text), -1) {
+			asked[m[1]] = true
+		}
+	}
+	for _, m := range mutant.All() {
+		r := m.Rules()
+		byNumber := r.NoGuard || r.NoExcuse || r.Delay != 1 || r.TTL != 1
+		if !asked[m.Name] && !byNumber {
+			t.Errorf("nothing asks for %s", m.Name)
+		}
+		delete(asked, m.Name)
+	}
+	for name := range asked {
+		t.Errorf("there is no mutant %s", name)
 	}
 }

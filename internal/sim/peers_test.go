@@ -10,7 +10,7 @@ import (
 
 // A guard with a shorter D opens nothing before the longer one is over, as long as the
 // guard that has the longer one lives. Where that is down, cut off, or not there yet,
-// nobody can tell it of that: such lifts are excused, and few.
+// nobody can tell it of that: such rejoins are excused, and few.
 func TestALongerDelayIsHeardWhereItsGuardLives(t *testing.T) {
 	for name, faults := range map[string]schedule.Faults{"it lives": schedule.AllFaults &^ schedule.FaultGuard, "all faults": schedule.AllFaults} {
 		t.Run(name, func(t *testing.T) {
@@ -24,12 +24,12 @@ func TestALongerDelayIsHeardWhereItsGuardLives(t *testing.T) {
 					t.Fatalf("seed %d: %s", seed, w.Broken.Text)
 				}
 			}
-			t.Logf("%d of %d lifts for want of a guard to hear of", w.Stats.Unheard, w.Stats.Removals)
+			t.Logf("%d of %d rejoins for want of a guard to hear of", w.Stats.Unheard, w.Stats.Removals)
 			if w.Stats.Removals < int64(n) {
-				t.Errorf("only %d lifts in %d schedules", w.Stats.Removals, n)
+				t.Errorf("only %d rejoins in %d schedules", w.Stats.Removals, n)
 			}
 			if faults.Has(schedule.FaultGuard) && w.Stats.Unheard*50 > w.Stats.Removals || !faults.Has(schedule.FaultGuard) && w.Stats.Unheard > 0 {
-				t.Errorf("%d of %d lifts are excused", w.Stats.Unheard, w.Stats.Removals)
+				t.Errorf("%d of %d rejoins are excused", w.Stats.Unheard, w.Stats.Removals)
 			}
 		})
 	}

@@ -11,7 +11,7 @@ import (
 const ms = time.Millisecond
 
 // inFlight makes plans of the rare kind in which a removal comes late: some of the guard's
-// commands are held up for long, and what was opened is flushed.
+// commands are held up for long, and what has rejoined is flushed.
 func inFlight(p *schedule.Plan) {
 	g := &p.Guard[0]
 	for k := 3; k < schedule.GuardTrips; k += 5 {
@@ -23,7 +23,7 @@ func inFlight(p *schedule.Plan) {
 }
 
 // lostAnswers makes plans in which the answer to many an order of the guard comes too
-// late, and what was granted after the first lift is lost.
+// late, and what was granted after the first rejoin is lost.
 func lostAnswers(p *schedule.Plan) {
 	p.Fenced, p.LagZero, p.Guards = true, false, 1
 	g := &p.Guard[0]
@@ -53,8 +53,8 @@ func forgottenInFlight(p *schedule.Plan) {
 	p.Faults = 3
 }
 
-// crossed makes plans in which an order of the first guard to open a master is held
-// up, while the second guard opens that master and closes it again for an eviction.
+// crossed makes plans in which a rejoin ordered by the first guard is held up,
+// while the second guard lets that master rejoin and fences it again for an eviction.
 func crossed(p *schedule.Plan) {
 	p.N, p.Fenced, p.LagZero, p.ACL, p.Blind, p.Guards, p.Shorter, p.Clients = 1, true, false, false, 0, 2, false, 2
 	for i := range p.Guards {
@@ -78,8 +78,8 @@ func crossed(p *schedule.Plan) {
 	p.Fault[0], p.Fault[1], p.Faults = crash, evict, 2
 }
 
-// steppedBehind makes plans in which the second guard opens a master and closes it again
-// for a step of its clock, when the first guard, which is about to open it, has read that
+// steppedBehind makes plans in which the second guard lets a master rejoin and fences it again
+// for a step of its clock, when the first guard, which is about to do so too, has read that
 // clock only once since.
 func steppedBehind(p *schedule.Plan) {
 	crossed(p)

@@ -10,12 +10,12 @@ const (
 	// released, does not outlive its release; but for what no client can help (a
 	// connection that broke, a master that refused).
 	LeftBehind
-	// EarlyRejoin: a guard opens a master no earlier than D after its last loss,
+	// EarlyRejoin: a guard lets a master rejoin no earlier than D after its last loss,
 	// less what its clock may be wrong.
 	EarlyRejoin
-	// CordonRemoved: no guard opens a master that it has seen cordoned by an operator.
+	// CordonRemoved: no guard lets a master rejoin that it has seen cordoned by an operator.
 	CordonRemoved
-	// NeedlessFence: where nothing goes wrong no guard closes a master, however far
+	// NeedlessFence: where nothing goes wrong no guard fences a master, however far
 	// clocks differ within their bounds.
 	NeedlessFence
 	// Resurrected: a lock that was revoked or force-released is not extended any more, and no copy of

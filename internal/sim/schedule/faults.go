@@ -17,7 +17,7 @@ const (
 	FaultNetwork                     // messages delayed by up to 1.5 × max TTL, connections that break
 	FaultPause                       // suspended clients
 	FaultGuard                       // guards that crash, are suspended or cut off, steps of their wall clock
-	FaultOperator                    // an operator holds masters closed
+	FaultOperator                    // an operator cordons masters
 	faultsEnd
 
 	NoFaults  Faults = 0

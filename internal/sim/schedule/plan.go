@@ -29,7 +29,7 @@ type Trigger uint8
 const (
 	OnTime    Trigger = iota // a time since the beginning; of an attempt: since the one before it
 	OnGrant                  // a client was granted a lock
-	OnRemoval                // a guard opened a master
+	OnRemoval                // a guard let a master rejoin
 	OnCrash                  // a master crashed
 	OnUp                     // a master came back
 	OnFree                   // so many masters would accept a SET that it would win
@@ -83,7 +83,7 @@ type Guard struct {
 	// eager: it happens to look just after a master came back.
 	Eager bool
 	Trips [GuardTrips]Trip // used in turn
-	// liftLate is how much longer its orders to open a master are under way.
+	// RemovalLate is how much longer its orders to rejoin are under way.
 	RemovalLate time.Duration
 }
 
@@ -95,7 +95,7 @@ const (
 	Flush                        // FLUSHALL
 	Evict                        // a lock is evicted for want of memory
 	Step                         // a master's wall clock steps by length
-	Cordon                       // an operator holds masters closed for length
+	Cordon                       // an operator cordons masters for length
 	GuardCrash                   // a guard crashes, and starts again after length
 	GuardPause                   // a guard is suspended for length
 	GuardStep                    // the wall clock of a guard's host steps by length
@@ -105,7 +105,7 @@ const (
 	Role                         // a master is made a replica of another server for length
 	Restore                      // a master's memory is put back to an earlier state
 	Reset                        // the counters of a master are reset (CONFIG RESETSTAT), and it is flushed
-	Take                         // an operator takes the lock granted last away, node by node
+	Take                         // an operator removes the lock granted last, node by node
 )
 
 // Choice is which nodes a fault strikes.
@@ -141,7 +141,7 @@ type Plan struct {
 	Fenced   bool  // masters start fenced
 	LagZero  bool  // they come up with min-replicas-max-lag 0
 	Replicas bool  // each has a replica attached
-	ACL      bool  // masters are closed by an ACL user, and administrators still may do all
+	ACL      bool  // fences are those of an ACL user, and administrators still may do all
 	Counter  bool  // guards raise the counter key
 	Blind    uint8 // nodes whose fence the guards may neither read nor set
 	NodePPM  [MaxNodes]int64

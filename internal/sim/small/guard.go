@@ -130,7 +130,7 @@ func (x *restartModel) others(s *state, i int) []restartguard.Other {
 	return others
 }
 
-// survey is the one about a node that is closed, with all that was read so far.
+// survey is the one about a node that is fenced, with all that was read so far.
 func (x *restartModel) survey(s *state, i int) (*restartguard.Survey, *restartguard.Evidence) {
 	q := &restartguard.Survey{N: nodeCount, Quorum: redlock.Quorum(nodeCount), After: x.after, Apart: attemptBound / 2}
 	others, st, now := x.others(s, i), s.node[i].state, s.time()

@@ -23,14 +23,14 @@ type keptNode struct {
 	ends        time.Duration
 
 	set, to uint8 // the rival's SET, see node
-	// ext is the extension, extLife the life at the end of its connection.
+	// ext is the extension, extIncarnation is that at the end of its connection.
 	ext, extIncarnation uint8
 	// put is a copy that is put back; putHeard: its answer reaches the holder.
 	put, putIncarnation uint8
 	known               redlock.Known // what the holder knows of its copy
 	heardAt             time.Duration // when it heard of it last
 	clean               bool          // the operator found it without the lock, in time
-	deleted             bool          // by the operator, in this life
+	deleted             bool          // by the operator, in this incarnation
 }
 
 // States of an extension.

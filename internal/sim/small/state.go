@@ -38,7 +38,7 @@ type node struct {
 	incarnation, wipes uint8
 	token              uint8
 	ends               time.Duration
-	set, to            [clientCount]uint8 // to: the life at the end of the connection, 0: none yet
+	set, to            [clientCount]uint8 // to: the incarnation at the end of the connection, 0: none yet
 
 	ahead       time.Duration // of its wall clock, by steps
 	conn        int64         // of the guard
@@ -73,7 +73,7 @@ func (n *node) forgets(now time.Duration) string {
 	return fmt.Sprintf(" and forgets the vote for c%d", n.token)
 }
 
-// States of a lift.
+// States of a rejoin.
 const (
 	removalNone uint8 = iota
 	removalSent

@@ -53,7 +53,7 @@ func (w *World) clientEvent(c *client, e *event) {
 func (w *World) begin(c *client) {
 	a := c.plan(w)
 	c.token = tokenOf(c.index, c.attempt)
-	if w.rules.SameToken {
+	if w.rules.Breaks("token-reused") {
 		c.token = tokenOf(c.index, 0)
 	}
 	c.state, c.extends, c.repair, c.repairing = clientAsking, 0, 0, 0
@@ -93,12 +93,12 @@ func (w *World) begin(c *client) {
 // ask begins a run of the machine.
 func (w *World) ask(c *client, t redlock.Terms) {
 	t.N = w.plan.N
-	if w.rules.Early.On && !w.rules.Early.LongAttempts {
+	if w.rules.EarlyRejoin && !w.rules.Breaks("early-long-attempts") {
 		t.Wait = min(t.Wait, schedule.AttemptBound)
 	}
 	t.Start = c.clock.time(w.now)
 	t.Drift = w.opt.Drift(t.TTL)
-	if w.rules.NoDrift {
+	if w.rules.Breaks("no-drift-allowance") {
 		t.Drift = 0
 	}
 	c.run++
@@ -135,17 +135,17 @@ func (w *World) answer(c *client, e *event) {
 	case status == redlock.StatusDown:
 		c.dead |= 1 << e.node
 	case status == redlock.StatusOK && (!c.extend || c.terms.Copies.Counts(int(e.node))),
-		status == redlock.StatusHeld && w.rules.HeldIsYes,
-		status == redlock.StatusFenced && w.rules.FencedIsYes:
+		status == redlock.StatusHeld && w.rules.Breaks("held-is-yes"),
+		status == redlock.StatusFenced && w.rules.Breaks("fenced-is-yes"):
 		c.yes |= 1 << e.node
 		status = redlock.StatusOK
 	}
 	defer w.putBack(c)
-	if !c.pending && !w.rules.LateAnswers {
+	if !c.pending && !w.rules.Breaks("late-answers") {
 		return
 	}
 	now := c.clock.time(w.now)
-	if w.rules.Early.On && !w.rules.Early.LongAttempts && c.pending {
+	if w.rules.EarlyRejoin && !w.rules.Breaks("early-long-attempts") && c.pending {
 		// The bound of an attempt holds for a client that was suspended too.
 		if send, verdict := c.machine.Tick(now); verdict != redlock.VerdictPending {
 			w.decide(c, send, verdict)
@@ -204,7 +204,7 @@ func (w *World) decide(c *client, send redlock.Send, verdict redlock.Verdict) {
 func (w *World) granted(c *client) {
 	a := c.plan(w)
 	until := c.machine.Until()
-	if w.rules.ValidityFromEnd {
+	if w.rules.Breaks("validity-from-end") {
 		until = c.clock.time(w.now).Add(c.terms.TTL - c.terms.Drift)
 	}
 	if c.extend {
@@ -219,7 +219,7 @@ func (w *World) granted(c *client) {
 	}
 	c.until = until
 	ends := c.clock.whenTime(until)
-	if w.rules.NeverEnds {
+	if w.rules.Breaks("validity-ignored") {
 		ends += c.terms.TTL / 2
 	}
 	if w.Trace != nil {
@@ -257,7 +257,7 @@ func (w *World) notExtended(c *client, v redlock.Verdict) {
 		c.believes = w.now
 		ends = w.now
 	}
-	if w.rules.Optimistic {
+	if w.rules.Breaks("extension-optimistic") {
 		return // it has counted it already, and its hold ends in its own time
 	}
 	w.push(event{at: max(ends, w.now), kind: evHoldEnd, who: uint8(c.index), run: c.run})
@@ -267,14 +267,14 @@ func (w *World) notExtended(c *client, v redlock.Verdict) {
 func (w *World) holdEnd(c *client) {
 	a := c.plan(w)
 	now := c.clock.time(w.now)
-	late := w.rules.ExtendAnyones // and so it does not look how late it is
+	late := w.rules.Breaks("extension-of-anyone") // and so it does not look how late it is
 	if c.extends < a.Extends && (late || now.Before(c.until)) {
 		e := &a.Ext[c.extends]
 		c.extends++
 		w.unheard(c)
 		ttl := time.Duration(float64(e.TTL) * w.rules.TTL).Truncate(ms)
 		terms := redlock.Terms{Extend: true, TTL: ttl, Wait: e.Wait, NotAfter: c.until, Copies: &c.copies}
-		if w.rules.Repair.CountsAtOnce {
+		if w.rules.Breaks("repair-counts-at-once") {
 			terms.Copies = nil
 		}
 		if late {
@@ -290,7 +290,7 @@ func (w *World) holdEnd(c *client) {
 				}
 				w.send(c, i, opExtend, ttl, e.Trips[i], code)
 			}
-			if w.rules.Optimistic {
+			if w.rules.Breaks("extension-optimistic") {
 				c.until = c.machine.Until()
 				ends := c.clock.whenTime(c.until)
 				w.say("c", c.index, "believes in the lock until %s, without waiting for answers", trace.At(ends))
@@ -301,7 +301,7 @@ func (w *World) holdEnd(c *client) {
 		}
 	}
 	if a.Keep {
-		if w.rules.NeverEnds && c.believes > w.now {
+		if w.rules.Breaks("validity-ignored") && c.believes > w.now {
 			w.push(event{at: c.believes, kind: evHoldEnd, who: uint8(c.index), run: c.run})
 			return
 		}
@@ -331,7 +331,7 @@ func (w *World) release(c *client) {
 	c.repair = 0
 	g := &w.grants[c.token]
 	for i := range w.plan.N {
-		if w.rules.ReleaseYesOnly && c.yes>>i&1 == 0 {
+		if w.rules.Breaks("release-yes-only") && c.yes>>i&1 == 0 {
 			continue
 		}
 		g.release[i] |= relSent
@@ -353,13 +353,13 @@ func (w *World) miscounts(c *client) bool {
 	switch {
 	case yes == 0:
 		return false
-	case r.QuorumOfHalf:
+	case r.Breaks("quorum-of-half"):
 		return yes >= (n+1)/2
-	case r.QuorumOfConnected:
+	case r.Breaks("quorum-of-connected"):
 		return yes >= redlock.Quorum(n-bits.OnesCount8(c.dead))
-	case r.ExtendMinority:
+	case r.Breaks("extension-of-minority"):
 		return c.extend
-	case r.LateAnswers:
+	case r.Breaks("late-answers"):
 		return yes >= redlock.Quorum(n)
 	}
 	return false
@@ -399,7 +399,7 @@ func (w *World) heard(c *client, e *event, s redlock.Status, cn *conn) {
 
 // unanswered takes note that a SET is under way, or may be.
 func (w *World) unanswered(c *client, node int, incarnation string) {
-	if w.rules.Repair.Unanswered {
+	if w.rules.Breaks("unanswered-counts") {
 		c.copies.May(node, incarnation)
 	} else {
 		c.copies.Unanswered(node, incarnation)
@@ -409,28 +409,28 @@ func (w *World) unanswered(c *client, node int, incarnation string) {
 // putBack puts back the copies that are missing, behind an extension that was
 // granted.
 func (w *World) putBack(c *client) {
-	r := &w.rules.Repair
-	if r.Unconfirmed && c.extend && c.state == clientHolding {
+	r := &w.rules
+	if r.Breaks("repair-unconfirmed") && c.extend && c.state == clientHolding {
 		c.repair = c.run
 	}
 	if c.repair == 0 || c.repair != c.run || c.state != clientHolding {
 		return
 	}
 	now := c.clock.time(w.now)
-	if !now.Before(c.until) && !r.Late {
+	if !now.Before(c.until) && !r.Breaks("repair-late") {
 		return
 	}
 	c.copies.Confirmed(c.terms.Start)
 	e := &c.plan(w).Ext[c.extends-1]
 	for i := range w.plan.N {
-		if c.repairing>>i&1 != 0 || !c.copies.Missing(i) && !(r.Anywhere && c.copies.Absent(i)) {
+		if c.repairing>>i&1 != 0 || !c.copies.Missing(i) && !(r.Breaks("repair-of-deleted") && c.copies.Absent(i)) {
 			continue
 		}
 		if c.believes <= w.now {
 			w.breach(mutant.Resurrected, "c%d puts back a copy of a lock that it does not hold any more, on %s", c.index+1, nodeNames[i])
 		}
 		ttl := c.terms.TTL
-		if r.Long {
+		if r.Breaks("repair-outlives") {
 			ttl += ttl / 3
 		}
 		if w.Trace != nil {

@@ -61,8 +61,8 @@ type client struct {
 	believes time.Duration // true time until which it believes in the lock
 }
 
-// conn is one connection: first in, first out, in both directions, to one life of
-// a master. What was sent by it may arrive after it was given up.
+// conn is one connection: first in, first out, in both directions, to one incarnation
+// of a master. What was sent by it may arrive after it was given up.
 type conn struct {
 	gen         uint16
 	incarnation uint16 // 0: not there yet

@@ -70,7 +70,7 @@ func (w *World) obey(g *guard, m *master, e *event) restartguard.Observation {
 		o.Counter, o.Counted = m.counter, true
 	case askKill:
 		o.About, o.Gone, o.Swept = restartguard.Killing, e.x != 0, e.code != 0
-		if w.rules.InFlightRemovals {
+		if w.rules.Breaks("late-rejoin") {
 			break
 		}
 		if o.Gone {
@@ -82,7 +82,7 @@ func (w *World) obey(g *guard, m *master, e *event) restartguard.Observation {
 	case askKillOthers:
 		o.About, o.Others, o.Swept = restartguard.Killing, true, true
 		for i := range w.plan.Guards {
-			if i != g.index && !w.rules.RivalRemovals {
+			if i != g.index && !w.rules.Breaks("rivals-ignored") {
 				m.swept[i] = max(m.swept[i], m.named[i])
 			}
 		}
@@ -123,7 +123,7 @@ func (w *World) obey(g *guard, m *master, e *event) restartguard.Observation {
 
 // showTo is what a look reads.
 func (w *World) showTo(g *guard, m *master, node int, o *restartguard.Observation) {
-	if w.rules.Early.OldScans {
+	if w.rules.Breaks("early-old-scan") {
 		w.seenBefore(g, node, m)
 	}
 	g.watches[node].inWhole = m.ghosts == 0 && m.incarnation == 1
@@ -165,7 +165,7 @@ func (w *World) removeFence(g *guard, m *master, node int, e *event) {
 	}
 	w.mayRejoin(g, m, node, e)
 	switch {
-	case !m.fenced(): // it opens nothing, and tells of a guard that has had its time to fence
+	case !m.fenced(): // it was not fenced, and this tells of a guard that has had its time to fence
 		if !w.inTime(node) {
 			m.fresh = 0
 		}
@@ -187,7 +187,7 @@ func (w *World) setFence(m *master, value int64) {
 	if value == restartguard.FenceCordon && !m.cordoned() {
 		m.heldSince = w.now
 	}
-	if w.rules.FenceOfOne && value == restartguard.FenceUp {
+	if w.rules.Breaks("fence-of-one") && value == restartguard.FenceUp {
 		value = 1
 	}
 	m.minReplicas, m.configured = value, true

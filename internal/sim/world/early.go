@@ -13,7 +13,7 @@ import (
 func (w *World) survey() restartguard.Survey {
 	n := w.plan.N
 	q := restartguard.Survey{N: n, Quorum: redlock.Quorum(n), After: w.earlyAfter(), Apart: schedule.AttemptBound / 2}
-	if w.rules.Early.LostNodeCounts {
+	if w.rules.Breaks("early-counts-lost-node") {
 		q.Quorum--
 	}
 	return q
@@ -25,7 +25,7 @@ func (w *World) evidence(g *guard, node int, now time.Time) *restartguard.Eviden
 	if x.state.Phase != restartguard.PhaseFenced {
 		return nil
 	}
-	r := &w.rules.Early
+	r := &w.rules
 	others := w.others[:0]
 	for i := range w.plan.N {
 		if i == node {
@@ -33,14 +33,14 @@ func (w *World) evidence(g *guard, node int, now time.Time) *restartguard.Eviden
 		}
 		s := g.watches[i].state
 		switch {
-		case r.UnreachableIsFine && s.Phase == restartguard.PhaseUnreachable:
+		case r.Breaks("early-ignores-unreachable") && s.Phase == restartguard.PhaseUnreachable:
 			continue
-		case r.LossesIgnored && s.RunID != "" && s.Phase != restartguard.PhaseUnreachable:
+		case r.Breaks("early-ignores-losses") && s.RunID != "" && s.Phase != restartguard.PhaseUnreachable:
 			s.Phase, s.Trusted, s.Holds = restartguard.PhaseServing, epoch, true
 		}
 		others = append(others, restartguard.Other{Name: nodeNames[i], State: s})
 	}
-	if r.UnreachableIsFine {
+	if r.Breaks("early-ignores-unreachable") {
 		g.survey.N = len(others) + 1
 	}
 	return g.survey.EvidenceFor(nodeNames[node], x.state, others, now)
@@ -52,15 +52,15 @@ func (w *World) answerSurvey(g *guard, node int) {
 	sent, got := g.clock.time(x.asked), g.clock.time(w.now)
 	t := restartguard.Answer{Round: x.question.Round, RunID: x.state.RunID, Began: sent, Ended: got}
 	c := x.inCopy
-	if w.rules.Early.OldScans {
+	if w.rules.Breaks("early-old-scan") {
 		c = x.oldCopy
 	}
 	if c.Key != "" {
 		c.Sent, c.Got = sent, got
-		if w.rules.Early.EndsIgnored {
+		if w.rules.Breaks("early-ignores-ends") {
 			c.Left = schedule.MaxTTL
 		}
-		if w.rules.Early.SameTokens {
+		if w.rules.Breaks("early-equal-tokens") {
 			c.Token = "locked"
 		}
 		t.Copies = []restartguard.Copy{c}
@@ -85,7 +85,7 @@ func (w *World) looked(g *guard, node int, o *restartguard.Observation, now time
 	if o.About != restartguard.Seen {
 		return
 	}
-	if w.rules.Early.LossesIgnored {
+	if w.rules.Breaks("early-ignores-losses") {
 		s.Phase, s.Trusted, s.Holds = restartguard.PhaseServing, epoch, true
 	}
 	g.survey.Confirm(nodeNames[node], s, o.Asked, now)

@@ -81,7 +81,7 @@ func (w *World) boot(i int, incarnation uint16) {
 	}
 }
 
-// flush is FLUSHALL by somebody. A closed server refuses it.
+// flush is FLUSHALL by somebody. A fenced server refuses it.
 func (w *World) flush(i int) {
 	m := &w.masters[i]
 	if !m.up || m.slave || m.fenced() && !m.acl {
@@ -136,7 +136,7 @@ func (w *World) lose(m *master, i int, seen bool) {
 			w.guards[g].watches[i].graceUntil = trace.Never
 		}
 	}
-	// A guard that is about to close it for an earlier loss has no more time for this.
+	// A guard that is about to fence it for an earlier loss has no more time for this.
 	m.excused, m.harmed = !m.refuses(), true
 }
 

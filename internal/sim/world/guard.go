@@ -68,7 +68,7 @@ type watch struct {
 	do, n       int // next of todo, and how many there are
 
 	// Of the witness: which losses the guard knows of, and until when it has time
-	// to close the master after it was told of one.
+	// to fence the master after it was told of one.
 	knows  bool
 	losses uint16
 	readAt time.Duration
@@ -85,16 +85,16 @@ type watch struct {
 	warned            bool
 	fencedBefore      bool          // at the look before
 	counter           int64         // it was told last
-	offset            time.Duration // of inLife offsetLife, at the last good reading, offsetAt
+	offset            time.Duration // of inIncarnation offsetIncarnation, at the last good reading, offsetAt
 	offsetAt          time.Duration
 	offsetIncarnation uint16
 	gained            time.Duration // by steps, beyond what may hide behind the rates of clocks
 	ahead             int
 	telling           bool
-	killing           bool // it was told, and ends earlier connections before it closes
+	killing           bool // it was told, and ends earlier connections before it fences
 	graceUntil        time.Duration
-	// ending is how long it takes from a closing until the connections of other guards
-	// are ended, and the master is closed again if one of them has opened it meanwhile.
+	// ending is how long it takes from a fencing until the connections of other guards
+	// are ended, and the master is fenced again if one of them has let it rejoin meanwhile.
 	ending time.Duration
 
 	// Of its memory on disk: the reading of the clock that was written last, and
@@ -111,7 +111,7 @@ type watch struct {
 	failed      time.Duration // first failed ping of this outage; 0: none
 	removeAgain bool
 	fencedRun   string
-	lateFor     time.Time // the deadline of a loss for which it has put off its closing
+	lateFor     time.Time // the deadline of a loss for which it has put off its fencing
 	refused     bool
 	reading     restartguard.Reading
 }

@@ -3,13 +3,12 @@ package world
 import (
 	"time"
 
-	"redlockctl/internal/sim/mutant"
 	"redlockctl/internal/sim/trace"
 	"redlockctl/restartguard"
 )
 
 // keepClock writes the reading of the clock down when it is time to, as late as the
-// product does; that of a new life at once.
+// product does; that of a new incarnation at once.
 func (w *World) keepClock(g *guard, x *watch) {
 	if s := &x.state; x.kept.runID != s.RunID || w.now-x.keptAt >= restartguard.MemoryEvery(w.delayOf(g)) {
 		x.kept, x.keptAt = clockMemory{s.RunID, s.ClockBase}, w.now
@@ -47,7 +46,7 @@ func (w *World) restartGuard(g *guard) {
 		old.state.ClockBase = old.kept.clock
 		x.state = w.remembered(g, old.state)
 		x.kept, x.keptAt = old.kept, old.keptAt
-		if w.rules.MemoryUnread && x.state.Deadline.IsZero() {
+		if w.rules.Breaks("memory-unread") && x.state.Deadline.IsZero() {
 			x.state.RunID = ""
 		}
 		// What it knew it knows, and so it must see what was lost meanwhile.
@@ -61,10 +60,10 @@ func (w *World) restartGuard(g *guard) {
 // written before anything is done that follows from it.
 func (w *World) remembered(g *guard, s restartguard.State) restartguard.State {
 	s = s.Remembered(g.clock.time(w.now), g.clock.at(w.now), w.delayOf(g))
-	if w.rules.ClockUnread {
+	if w.rules.Breaks("clock-unread") {
 		s.Clock = restartguard.Reading{}
 	}
-	if w.rules.InFlightForgotten {
+	if w.rules.Breaks("in-flight-forgotten") {
 		s.Pending, s.Swept = restartguard.InFlightCommand{}, true
 	}
 	return s
@@ -79,7 +78,7 @@ func (w *World) crashGuard(g *guard, length time.Duration, memory bool) {
 	w.say("g", g.index, "crashes")
 	for i := range w.plan.N {
 		x := &g.watches[i]
-		if w.rules.RejoinsOnExit && x.state.Phase == restartguard.PhaseFenced {
+		if w.rules.Breaks("rejoins-on-exit") && x.state.Phase == restartguard.PhaseFenced {
 			w.guardSend(g, i, restartguard.Action{Kind: restartguard.Remove})
 		}
 		x.gen++
@@ -141,7 +140,7 @@ func (w *World) exchange(g *guard, node int, op uint8, value int64, lag bool) {
 		t.Out += w.plan.Guard[g.index].RemovalLate
 	}
 	if op == askRaise {
-		// Its answer, the order to end the connections of others, and one to close again.
+		// Its answer, the order to end the connections of others, and one to fence again.
 		kill := g.laterTrip(w, 0)
 		x.ending = t.Back + kill.Out + kill.Back + g.laterTrip(w, 1).Out
 	}
@@ -194,7 +193,7 @@ func (w *World) hangUp(g *guard, node int, op uint8) {
 	x.incarnation, x.first, x.n, x.do, x.killing = 0, true, 0, 0, false
 	w.masters[node].announced &^= 1 << g.index
 	x.graceUntil = trace.Never
-	x.removeAgain = x.removeAgain || op == askRemove && w.rules.RemovalRetried
+	x.removeAgain = x.removeAgain || op == askRemove && w.rules.Breaks("rejoin-retried")
 }
 
 // told: an answer, or a failure, reaches the guard.
@@ -248,7 +247,7 @@ func (w *World) told(g *guard, node int, code uint8) {
 		x.graceUntil = w.now // it does nothing about it
 	}
 	x.n, x.do = 0, 0
-	if w.rules.Early.On && w.inquire(g, node) {
+	if w.rules.EarlyRejoin && w.inquire(g, node) {
 		return
 	}
 	w.pauseWatch(g, node, w.until(g, x))
@@ -263,7 +262,7 @@ func (w *World) until(g *guard, x *watch) time.Duration {
 	poll = max(poll, reconnect)
 	if x.state.Phase == restartguard.PhaseFenced && !x.state.Deadline.IsZero() {
 		now := g.clock.time(w.now)
-		if w.rules.From == mutant.FromWallClock {
+		if w.rules.Breaks("wall-clock") {
 			now = now.Add(g.wallStep)
 		}
 		if d := x.state.Deadline.Sub(now); d > 0 {
@@ -291,15 +290,15 @@ func (w *World) step(g *guard, node int, o restartguard.Observation) {
 		o.Heard = g.peers.Greatest(now)
 	}
 	if w.rules.GuardBroken {
-		if w.rules.From == mutant.FromWallClock {
+		if w.rules.Breaks("wall-clock") {
 			now = now.Add(g.wallStep)
 		}
-		if w.rules.LatestDelay && o.Heard > 0 {
+		if w.rules.Breaks("latest-delay") && o.Heard > 0 {
 			policy.Delay, o.Heard = o.Heard, 0
 		}
 		o = w.twistObservation(g, node, o, &x.state)
 	}
-	if w.rules.Early.On {
+	if w.rules.EarlyRejoin {
 		policy.EarlyAfter = w.earlyAfter()
 		if o.About == restartguard.Seen {
 			o.Evidence = w.evidence(g, node, now)
@@ -311,10 +310,10 @@ func (w *World) step(g *guard, node int, o restartguard.Observation) {
 	if o.About == restartguard.Seen {
 		w.keepClock(g, x)
 	}
-	if w.rules.Early.On && oldRun == "" && x.inWhole && o.About == restartguard.Seen {
+	if w.rules.EarlyRejoin && oldRun == "" && x.inWhole && o.About == restartguard.Seen {
 		next.Trusted = now // as if the guard had known it for long
 	}
-	if w.rules.KillUnanswered && len(actions) > 0 && actions[0].Kind == restartguard.Kill {
+	if w.rules.Breaks("kill-unanswered") && len(actions) > 0 && actions[0].Kind == restartguard.Kill {
 		x.state.Pending, x.state.Swept = restartguard.InFlightCommand{}, true
 	}
 	for _, a := range actions {
@@ -326,7 +325,7 @@ func (w *World) step(g *guard, node int, o restartguard.Observation) {
 	if w.rules.GuardBroken {
 		w.twistState(g, node, o, &old, now)
 	}
-	if w.rules.Early.On {
+	if w.rules.EarlyRejoin {
 		if oldEarly == "" && next.Early != "" {
 			w.Stats.Early++
 			w.say("g", g.index, "need not wait for D before %s rejoins: every lock elsewhere has a quorum", nodeNames[node])

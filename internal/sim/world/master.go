@@ -25,10 +25,10 @@ type master struct {
 	minReplicas, maxLag, replicas int64
 	heldSince                     time.Duration
 
-	acl        bool // closed by an ACL user
+	acl        bool // its fence is an ACL user
 	blind      bool // nobody may read or set its fence
 	slave      bool // it is a replica of another server
-	promotions int  // in this life
+	promotions int  // in this incarnation
 	wipes      int64
 	evicted    int64
 	commands   int64 // carried out since the counters were reset
@@ -49,19 +49,19 @@ type master struct {
 
 	// Of the witness:
 	ghosts uint64 // tokens whose copies it has forgotten
-	fresh  uint64 // those of them that it has forgotten since a guard opened it
-	// unguarded are those of which it was opened too early, by a guard that could not
+	fresh  uint64 // those of them that it has forgotten since a guard let it rejoin
+	// unguarded are those of which it was let rejoin too early, by a guard that could not
 	// have heard of the longer D.
 	unguarded uint64
 	forgotAt  time.Duration
 	lostAt    time.Duration // the last crash
 	harmed    bool          // it has lost something, ever
 	losses    uint16        // that a guard can see
-	// excused: it is open after a loss, and no guard has had the time to close it
+	// excused: it serves after a loss, and no guard has had the time to fence it
 	// yet. What it votes now may be a second vote that nobody can prevent.
 	excused bool
-	// crossUntil: a guard has closed it after a loss, and a lift of another guard that was
-	// under way may cross that closing until then.
+	// crossUntil: a guard has fenced it after a loss, and a rejoin by another guard that was
+	// under way may cross that fencing until then.
 	crossUntil time.Duration
 	released   uint64 // tokens of which a release was carried out here
 }

@@ -9,9 +9,9 @@ const (
 	evFault      eventKind = iota // a fault of the plan
 	evUp                          // a crashed master runs again
 	evExpiry                      // a copy may have reached its expiry
-	evCordonOver                  // an operator hands a held master back
+	evCordonOver                  // an operator uncordons a master
 	evPromoted                    // a master that was made a replica is one again
-	evTake                        // an operator's part in taking a lock away reaches a master
+	evTake                        // an operator's part in removing a lock reaches a master
 	evCreep                       // a clock that is set in many small steps is set again
 	evGuardUp                     // a crashed guard runs again
 	evBegin                       // a client begins its next attempt

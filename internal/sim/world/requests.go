@@ -22,10 +22,10 @@ func (w *World) send(c *client, node int, op uint8, ttl time.Duration, t schedul
 		cn.asked = c.run
 	}
 	arrives := cn.out
-	if op == opRepair && w.rules.Repair.Unordered {
+	if op == opRepair && w.rules.Breaks("repair-unordered") {
 		arrives += schedule.MaxTTL / 10
 	}
-	if op == opRelease && w.rules.Unordered {
+	if op == opRelease && w.rules.Breaks("unordered-release") {
 		arrives = w.now + t.Out/2
 	}
 	w.push(event{at: arrives, kind: evRequest, who: uint8(c.index), node: uint8(node), op: op, tok: c.token, code: code,
@@ -80,9 +80,9 @@ func (w *World) carryOut(m *master, e *event) redlock.Status {
 	case opSet, opRepair:
 		repair := e.op == opRepair
 		switch {
-		case m.refuses() && !(repair && w.rules.Repair.ThroughFence && !m.slave):
+		case m.refuses() && !(repair && w.rules.Breaks("repair-through-fence") && !m.slave):
 			return redlock.StatusFenced
-		case m.token != 0 && !w.rules.Overwrite && !(repair && w.rules.Repair.Overwrites):
+		case m.token != 0 && !w.rules.Breaks("set-overwrites") && !(repair && w.rules.Breaks("repair-overwrites")):
 			return redlock.StatusHeld
 		}
 		if repair {
@@ -97,7 +97,7 @@ func (w *World) carryOut(m *master, e *event) redlock.Status {
 		}
 		m.token, m.made = e.tok, e.op
 		w.setExpiry(m, e, e.x)
-		if w.rules.AbsoluteExpiry {
+		if w.rules.Breaks("absolute-expiry") {
 			c := &w.clients[e.who]
 			w.setExpiry(m, e, c.terms.Start.Sub(epoch)+w.plan.Client[c.index].Skew+time.Hour+e.x-m.clock.at(w.now))
 		}
@@ -123,7 +123,7 @@ func (w *World) carryOut(m *master, e *event) redlock.Status {
 
 func (w *World) carryExtension(m *master, e *event) redlock.Status {
 	switch {
-	case m.token == 0 && w.rules.ExtendCreates && !m.refuses():
+	case m.token == 0 && w.rules.Breaks("extension-creates") && !m.refuses():
 		m.token, m.made = e.tok, opExtend
 		w.setExpiry(m, e, e.x)
 		if m.released>>e.tok&1 != 0 {
@@ -132,9 +132,9 @@ func (w *World) carryExtension(m *master, e *event) redlock.Status {
 		return redlock.StatusOK
 	case m.token == 0:
 		return redlock.StatusAbsent
-	case m.token != e.tok && !w.rules.ExtendAnyones:
+	case m.token != e.tok && !w.rules.Breaks("extension-of-anyone"):
 		return redlock.StatusHeld
-	case m.expires-m.clock.at(w.now) >= e.x && !w.rules.ExtendShortens:
+	case m.expires-m.clock.at(w.now) >= e.x && !w.rules.Breaks("extension-shortens"):
 		return redlock.StatusOK
 	case m.refuses():
 		return redlock.StatusFenced
@@ -146,7 +146,7 @@ func (w *World) carryExtension(m *master, e *event) redlock.Status {
 func (w *World) carryRelease(m *master, e *event) redlock.Status {
 	node, g := int(e.node), &w.grants[e.tok]
 	switch {
-	case m.token != e.tok && !(w.rules.ReleaseAnyones && m.token != 0):
+	case m.token != e.tok && !(w.rules.Breaks("release-of-anyone") && m.token != 0):
 		g.release[node] |= relDone
 		m.released |= 1 << e.tok
 		if m.token == 0 {

@@ -3,7 +3,6 @@ package world
 import (
 	"time"
 
-	"redlockctl/internal/sim/mutant"
 	"redlockctl/redlock"
 	"redlockctl/restartguard"
 )
@@ -13,53 +12,53 @@ func (w *World) twistObservation(g *guard, node int, o restartguard.Observation,
 	r, x := &w.rules, &g.watches[node]
 	twist := func(p *restartguard.Params) {
 		switch {
-		case r.CordonIsFence && p.MinReplicas == restartguard.FenceCordon:
+		case r.Breaks("hold-is-fence") && p.MinReplicas == restartguard.FenceCordon:
 			p.MinReplicas = restartguard.FenceUp
-		case r.LagIgnored && p.MaxLag == 0:
+		case r.Breaks("lag-ignored") && p.MaxLag == 0:
 			p.MaxLag = 10
-		case r.FenceOfOne && p.MinReplicas == 1:
+		case r.Breaks("fence-of-one") && p.MinReplicas == 1:
 			p.MinReplicas = restartguard.FenceUp
 		}
 	}
 	twist(&o.Params)
 	twist(&o.Before)
-	if o.About == restartguard.Proving && (r.LagIgnored || r.FenceOfOne) && o.Params.MinReplicas == restartguard.FenceUp {
+	if o.About == restartguard.Proving && (r.Breaks("lag-ignored") || r.Breaks("fence-of-one")) && o.Params.MinReplicas == restartguard.FenceUp {
 		o.Canary = restartguard.CanaryFenced
 	}
-	if r.WipesIgnored {
+	if r.Breaks("wipes-ignored") {
 		o.Wipes = 0
 	}
 	switch {
-	case r.PeersIgnored:
+	case r.Breaks("peers-ignored"):
 		o.Heard = 0
-	case r.PeersForgotten && w.differ() && x.inGuards&^(1<<g.index) == 0:
+	case r.Breaks("peers-forgotten") && w.differ() && x.inGuards&^(1<<g.index) == 0:
 		o.Heard = 0
 	}
-	if r.EvictionsIgnored {
+	if r.Breaks("evictions-ignored") {
 		o.Evicted = 0
 	}
-	if r.StepsIgnored {
+	if r.Breaks("steps-ignored") {
 		o.Clock = restartguard.Reading{}
 	}
 	if o.About == restartguard.Seen {
-		if r.SmallStepsIgnored && s.Ahead == 0 && s.RunID == o.RunID {
+		if r.Breaks("small-steps-ignored") && s.Ahead == 0 && s.RunID == o.RunID {
 			s.Clock, s.ClockAt, s.ClockDrift = x.reading, x.reading.Sent+(x.reading.Got-x.reading.Sent)/2, 0
 		}
 		x.reading = o.Clock
-		if r.TightRate {
+		if r.Breaks("tight-rate") {
 			o.Clock.Wall += time.Duration(0.0031 * float64(o.Clock.Sent))
 		}
-		if r.RoleIgnored {
+		if r.Breaks("role-ignored") {
 			o.Role, o.Former = "master", ""
 		}
-		if r.BriefRoleIgnored {
+		if r.Breaks("brief-role-ignored") {
 			o.Former = ""
 		}
-		if r.ResetIgnored {
+		if r.Breaks("reset-ignored") {
 			o.Commands = s.Commands
 		}
 	}
-	if r.CounterIgnored {
+	if r.Breaks("counter-ignored") {
 		o.Counter, o.Counted = 0, false
 	}
 	switch o.About {
@@ -69,7 +68,7 @@ func (w *World) twistObservation(g *guard, node int, o restartguard.Observation,
 		}
 		x.refused = x.refused || o.Refused
 	case restartguard.Seen:
-		if r.RestartByRefusal && s.RunID != "" && s.RunID != o.RunID && !x.refused {
+		if r.Breaks("restart-by-refusal") && s.RunID != "" && s.RunID != o.RunID && !x.refused {
 			s.RunID, s.Wipes, s.Evicted = o.RunID, o.Wipes, o.Evicted
 		}
 	}
@@ -81,51 +80,51 @@ func (w *World) twistState(g *guard, node int, o restartguard.Observation, old *
 	r, x := &w.rules, &g.watches[node]
 	s := &x.state
 	if o.About == restartguard.Unreached {
-		if r.ForgetsUnreachable {
+		if r.Breaks("forgets-unreachable") {
 			*s = restartguard.State{}
 		}
 		return
 	}
-	if r.KillsForever && o.About == restartguard.Killing {
+	if r.Breaks("kills-forever") && o.About == restartguard.Killing {
 		s.Swept, x.n = false, 0
 		return
 	}
-	if r.FenceLate && x.n > x.do && x.todo[x.do].Kind == restartguard.Raise && !s.Deadline.Equal(x.lateFor) {
+	if r.Breaks("fence-late") && x.n > x.do && x.todo[x.do].Kind == restartguard.Raise && !s.Deadline.Equal(x.lateFor) {
 		x.lateFor, x.n = s.Deadline, 0
 	}
 	if o.About != restartguard.Seen {
 		return
 	}
-	if r.UnsettledRemovals && s.Ahead > 0 && x.n == 0 && s.Phase == restartguard.PhaseFenced && !now.Before(s.Deadline) {
+	if r.Breaks("unsettled-rejoin") && s.Ahead > 0 && x.n == 0 && s.Phase == restartguard.PhaseFenced && !now.Before(s.Deadline) {
 		x.todo[0], x.n = restartguard.Action{Kind: restartguard.Remove, RunID: s.RunID}, 1
 	}
-	if d := max(w.delayOf(g), o.Heard); r.FenceShortened && !s.Deadline.IsZero() && s.Delay > d && !s.Deadline.Before(now) {
+	if d := max(w.delayOf(g), o.Heard); r.Breaks("fence-shortened") && !s.Deadline.IsZero() && s.Delay > d && !s.Deadline.Before(now) {
 		s.Deadline, s.Delay = s.Deadline.Add(d-s.Delay), d
 	}
 	restarted := old.RunID != "" && old.RunID != s.RunID
 	if !s.Deadline.IsZero() && !s.Deadline.Equal(old.Deadline) {
 		switch {
-		case r.From == mutant.FromLastSeen && !old.LastSeen.IsZero():
+		case r.Breaks("from-last-seen") && !old.LastSeen.IsZero():
 			s.Deadline = old.LastSeen.Add(w.delay)
-		case r.From == mutant.FromFailedPing && x.failed > 0:
+		case r.Breaks("from-failed-ping") && x.failed > 0:
 			s.Deadline = g.clock.time(x.failed).Add(w.delay)
-		case r.From == mutant.FromUptime && restarted:
+		case r.Breaks("from-uptime") && restarted:
 			m := &w.masters[node]
 			up := m.clock.at(w.now).Truncate(time.Second) - m.booted.Truncate(time.Second)
 			s.Deadline = now.Add(w.delay - up)
-		case r.Amnesia && old.RunID == "":
+		case r.Breaks("amnesia") && old.RunID == "":
 			s.Deadline = now
-		case r.HalfForSecond && g.index == 1:
+		case r.Breaks("half-for-second") && g.index == 1:
 			s.Deadline = now.Add(w.delay / 2)
-		case r.FenceNotRestarted && restarted && !old.Deadline.IsZero():
+		case r.Breaks("fence-not-restarted") && restarted && !old.Deadline.IsZero():
 			s.Deadline = old.Deadline
-		case r.ClusterDeadline:
+		case r.Breaks("cluster-deadline"):
 			for k := range w.plan.N {
 				if d := g.watches[k].state.Deadline; !d.IsZero() && d.Before(s.Deadline) {
 					s.Deadline = d
 				}
 			}
-		case r.AvoidsOutage:
+		case r.Breaks("avoids-outage"):
 			voting := 0
 			for k := range w.plan.N {
 				if g.watches[k].state.Phase == restartguard.PhaseServing {
@@ -138,7 +137,7 @@ func (w *World) twistState(g *guard, node int, o restartguard.Observation, old *
 		}
 	}
 	x.failed, x.refused = 0, false
-	if r.FenceOnce && x.n > 0 && x.todo[0].Kind == restartguard.Raise {
+	if r.Breaks("fence-once") && x.n > 0 && x.todo[0].Kind == restartguard.Raise {
 		if x.fencedRun == s.RunID {
 			x.n = 0
 			s.Duty = restartguard.Duty{}

@@ -34,8 +34,8 @@ func (w *World) believe(c *client, until time.Duration) {
 }
 
 // excusable reports whether a grant stands on votes that masters gave a second time,
-// after one for another, while they were open after a loss and before any guard
-// could close them.
+// after one for another, while they served after a loss and before any guard
+// could fence them.
 func (w *World) excusable(second, first uint8) bool {
 	if w.rules.NoExcuse {
 		return false
@@ -83,14 +83,14 @@ func (w *World) outlives(c *client, e *event) {
 	}
 }
 
-// mayRejoin is the witness of a lift.
+// mayRejoin is the witness of a rejoin.
 func (w *World) mayRejoin(g *guard, m *master, node int, e *event) {
 	if m.cordoned() && e.y >= m.heldSince {
 		w.breach(mutant.CordonRemoved, "g%d lets %s rejoin, which it has seen cordoned by an operator", g.index+1, nodeNames[node])
 		return
 	}
 	right := w.right
-	if w.rules.Early.On {
+	if w.rules.EarlyRejoin {
 		right = w.earlyAfter()
 	}
 	since, least := w.now-m.lostAt, g.clock.lasts(right)
@@ -110,7 +110,7 @@ func (w *World) mayRejoin(g *guard, m *master, node int, e *event) {
 }
 
 // reckon is the witness of what a guard was told: from when on a master that
-// is open after a loss has no excuse any more.
+// serves after a loss has no excuse any more.
 func (w *World) reckon(g *guard, x *watch) {
 	if x.knows && x.inLosses != x.losses {
 		x.telling = true
@@ -120,7 +120,7 @@ func (w *World) reckon(g *guard, x *watch) {
 	}
 	x.knows, x.losses, x.readAt = true, x.inLosses, w.now
 	w.reckonClock(x)
-	if !x.inServing || x.inBlind { // one that it may not close is its to tell of, and no more
+	if !x.inServing || x.inBlind { // one that it may not fence is its to tell of, and no more
 		x.telling = false
 	}
 }
@@ -148,7 +148,7 @@ func (w *World) reckonClock(x *watch) {
 	x.offset, x.offsetAt = x.inOffset, w.now
 }
 
-// inTime reports whether no guard could have closed a node yet.
+// inTime reports whether no guard could have fenced a node yet.
 func (w *World) inTime(node int) bool {
 	for i := range w.plan.Guards {
 		if w.now > w.guards[i].watches[node].graceUntil {
@@ -158,7 +158,7 @@ func (w *World) inTime(node int) bool {
 	return true
 }
 
-// unaware reports whether a guard with a shorter D, which is about to open a master
+// unaware reports whether a guard with a shorter D, which is about to let a master rejoin
 // for the end of that D, had no chance to hear of the longer one.
 func (w *World) unaware(g *guard, x *watch) bool {
 	return w.delayOf(g) < w.delay && !x.warned && x.state.Early == ""

@@ -45,7 +45,7 @@ type World struct {
 	seen   restartguard.Observation
 	voices [schedule.MaxGuards]announce.Guard // and for what one look hears
 
-	// The run_ids of all lives of all masters, made once.
+	// The run_ids of all incarnations of all masters, made once.
 	runIDs [schedule.MaxNodes][incarnations]string
 }
 
@@ -77,11 +77,11 @@ type Stats struct {
 	// Early is how often a guard found that a master may rejoin before D.
 	Early int64 `json:"early_rejoins,omitempty"`
 	// Exposed are the schedules in which a master that had no boot fence, or was
-	// flushed, gave a vote a second time before any guard could close it, or after a
-	// lift of Unheard. No guard can prevent that; it can only show for how long the
-	// master was open.
+	// flushed, gave a vote a second time before any guard could fence it, or after a
+	// rejoin of Unheard. No guard can prevent that; it can only show for how long the
+	// master served.
 	Exposed int64 `json:"exposed"`
-	// Unheard are the lifts before the longest D of all guards, by one with a shorter D
+	// Unheard are the rejoins before the longest D of all guards, by one with a shorter D
 	// that had no chance to hear of it.
 	Unheard int64 `json:"unheard,omitempty"`
 }
@@ -186,7 +186,7 @@ type grant struct {
 	votes uint8         // nodes that accepted it
 	until time.Duration // the end of the attempt: what is answered later comes late
 	// seconds are the tokens for which a node had voted before, and forgotten it, and
-	// was open for no fault of a guard when it accepted this one.
+	// served for no fault of a guard when it accepted this one.
 	seconds     [schedule.MaxNodes]uint64
 	abandoned   bool // failed or released
 	abandonedAt time.Duration
@@ -194,14 +194,14 @@ type grant struct {
 	repaired    uint8 // nodes on which it was put back
 	relied      uint8 // the nodes that said yes to the last grant or extension
 
-	taking         bool // an operator takes it away
+	taking         bool // an operator removes it
 	takeBegan      time.Duration
 	clean, deleted uint8
 	takenAt        time.Duration // when he was told that it is gone
 }
 
 func (w *World) earlyAfter() time.Duration {
-	if w.rules.Early.AtOnce {
+	if w.rules.Breaks("early-without-bound") {
 		return 1
 	}
 	return restartguard.EarlyAfter(schedule.AttemptBound)
