@@ -42,7 +42,7 @@ for i = 1, #KEYS do
     out[n + 1] = pttl
     n = n + 1
   elseif kind == 'string' then
-    local text = call('GETRANGE', key, 0, 127)
+    local text = call('GETRANGE', key, '0', '127')
     out[n + 1], out[n + 2] = pttl, text
     n = n + 2
     if #text == 128 then
@@ -58,7 +58,7 @@ for i = 1, #KEYS do
         local weight = redis.pcall('MEMORY', 'USAGE', key, 'SAMPLES', '0')
         if type(weight) == 'number' and weight <= 4096 then
           local fields
-          if kind == 'hash' then fields = redis.pcall('HKEYS', key) else fields = redis.pcall('ZRANGE', key, 0, -1) end
+          if kind == 'hash' then fields = redis.pcall('HKEYS', key) else fields = redis.pcall('ZRANGE', key, '0', '-1') end
           if not fields['err'] then names = table.concat(fields, '\n') end
         end
       end
