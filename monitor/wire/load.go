@@ -23,15 +23,25 @@ type spent struct{ commands, calls int64 }
 
 func (s *spent) sent(n int64) { s.commands, s.calls = s.commands+n, s.calls+n }
 
-// script counts one call of the script and what it did for these rows.
-func (s *spent) script(rows []table.Row) {
+// script counts one call of the script and what it did for these rows. It reports whether the keys
+// are mixed, as the script knew before or found out.
+func (s *spent) script(rows []table.Row, mixed bool) bool {
 	s.sent(1)
 	for i := range rows {
 		s.calls += callsOfRow(&rows[i])
+		switch typ := rows[i].Type; {
+		case mixed || typ == "none":
+		case typ == "string":
+			s.calls-- // no TYPE
+		default:
+			s.calls++ // it was read in vain
+			mixed = true
+		}
 	}
+	return mixed
 }
 
-// callsOfRow is how many commands the script called for a row.
+// callsOfRow is how many commands the script calls for a row of mixed keys.
 func callsOfRow(r *table.Row) int64 {
 	switch r.Type {
 	case "none":

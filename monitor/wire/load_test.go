@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"redlockctl/internal/lab/labtest"
+	"redlockctl/internal/serverinfo"
 	"redlockctl/redlock"
 )
 
@@ -109,8 +110,19 @@ func TestOurReadsAreCountedAsTheServerDoes(t *testing.T) {
 		r.spent.sent(1)
 		return total, ours
 	}
+	refused := func() (n int64) {
+		t.Helper()
+		info, err := r.Conn.Info(ctx, "errorstats").Result()
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.spent.sent(1)
+		_, _ = fmt.Sscanf(serverinfo.Field(info, "errorstat_WRONGTYPE"), "count=%d", &n)
+		return n
+	}
 	for name, read := range map[string]func() error{
-		"read": func() error { _, _, _, err := r.Read(ctx, keys[:200]); return err },
+		"read":           func() error { _, _, _, err := r.Read(ctx, keys[:200]); return err },
+		"read, not told": func() error { r.mixed = nil; _, _, _, err := r.Read(ctx, keys); return err },
 		"sweep": func() error {
 			r.Patient = true
 			r.Load = load{}
@@ -123,12 +135,18 @@ func TestOurReadsAreCountedAsTheServerDoes(t *testing.T) {
 			t.Fatal(err)
 		}
 		total, ours := count()
+		failed := refused()
 		if err := read(); err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
 		now, spent := count()
 		if now-total != spent.calls-ours.calls {
 			t.Errorf("%s: the server counts %d commands, we %d", name, now-total, spent.calls-ours.calls)
+		}
+		switch failed = refused() - failed; {
+		case name == "a transaction": // STRLEN of a list
+		case failed > 1, failed == 1 && name != "read, not told":
+			t.Errorf("%s: %d errors counted by the server", name, failed)
 		}
 		if name == "sweep" && r.Load.total == 0 {
 			t.Error("the server was not asked for its load")

@@ -28,21 +28,28 @@ import (
 // value, and the length behind a value that may have been cut. Of any other the
 // type comes first, then PTTL, length and the names of fields. A key that is not
 // there is -2 alone.
+//
+// That a key is a string is known by its text, without TYPE; but a key that is none makes the
+// server count an error then. So with an argument, and from the first such key on, TYPE is asked
+// for first.
 const readScript = `
 local call, measures = redis.call, {hash = 'HLEN', list = 'LLEN', set = 'SCARD', zset = 'ZCARD', stream = 'XLEN'}
-local out, n = {}, 0
+local out, n, mixed = {}, 0, ARGV[1]
 for i = 1, #KEYS do
   local key = KEYS[i]
-  local pttl, kind = call('PTTL', key)
+  local pttl, kind, text = call('PTTL', key), 'string'
   if pttl ~= -2 then
-    kind = call('TYPE', key)
-    if type(kind) == 'table' then kind = kind['ok'] end
+    if not mixed then text = redis.pcall('GETRANGE', key, '0', '127') end
+    if type(text) ~= 'string' then
+      kind = call('TYPE', key)
+      if type(kind) == 'table' then kind = kind['ok'] end
+      if kind == 'string' then text = call('GETRANGE', key, '0', '127') else mixed = true end
+    end
   end
   if pttl == -2 then
     out[n + 1] = pttl
     n = n + 1
   elseif kind == 'string' then
-    local text = call('GETRANGE', key, '0', '127')
     out[n + 1], out[n + 2] = pttl, text
     n = n + 2
     if #text == 128 then
@@ -77,6 +84,7 @@ type Reader struct {
 	mode  readMode
 	noSHA bool          // the script is sent each time
 	sha   string        // of the script
+	mixed []any         // its argument: there are keys that are no strings
 	Note  monitor.Limit // what is missing in this mode
 	spent spent         // by all reads
 	rows  []table.Row   // of the last sweep; the next one writes over them
@@ -124,14 +132,18 @@ func (r *Reader) Sweep(ctx context.Context, keys []string, cursor uint64, patter
 	}
 	batches := slices.Collect(slices.Chunk(keys, BatchKeys))
 	for _, batch := range batches {
-		w.out = resp.AppendLen(w.out, 3+len(batch))
+		w.out = resp.AppendLen(w.out, 3+len(batch)+len(r.mixed))
 		for _, arg := range []string{evalsha, r.sha, strconv.Itoa(len(batch))} {
 			w.out = resp.AppendArg(w.out, arg)
 		}
 		for _, key := range batch {
 			w.out = resp.AppendArg(w.out, key)
 		}
+		for _, arg := range r.mixed {
+			w.out = resp.AppendArg(w.out, arg.(string))
+		}
 	}
+	mixed := len(r.mixed) > 0
 	w.put("SCAN", strconv.FormatUint(cursor, 10), "MATCH", pattern, "COUNT", strconv.FormatInt(count, 10))
 	p.Sent = time.Now()
 	counted := r.Patient && r.Load.due(p.Sent)
@@ -147,7 +159,7 @@ func (r *Reader) Sweep(ctx context.Context, keys []string, cursor uint64, patter
 		rows, err := w.rows(p.Rows, batch)
 		switch {
 		case err == nil:
-			r.spent.script(rows[len(p.Rows):])
+			r.ran(rows[len(p.Rows):], mixed)
 			p.Rows = rows
 		case IsAnswer(err):
 			r.spent.sent(1)
@@ -229,13 +241,13 @@ func (r *Reader) readScript(ctx context.Context, keys []string) ([]table.Row, er
 	var cmd *redis.Cmd
 	switch {
 	case r.mode == readByEvalRO && r.noSHA:
-		cmd = r.Conn.EvalRO(ctx, readScript, keys)
+		cmd = r.Conn.EvalRO(ctx, readScript, keys, r.mixed...)
 	case r.mode == readByEvalRO:
-		cmd = r.Conn.EvalShaRO(ctx, r.sha, keys)
+		cmd = r.Conn.EvalShaRO(ctx, r.sha, keys, r.mixed...)
 	case r.noSHA:
-		cmd = r.Conn.Eval(ctx, readScript, keys)
+		cmd = r.Conn.Eval(ctx, readScript, keys, r.mixed...)
 	default:
-		cmd = r.Conn.EvalSha(ctx, r.sha, keys)
+		cmd = r.Conn.EvalSha(ctx, r.sha, keys, r.mixed...)
 	}
 	values, err := cmd.Slice()
 	if err != nil {
@@ -243,8 +255,15 @@ func (r *Reader) readScript(ctx context.Context, keys []string) ([]table.Row, er
 		return nil, err
 	}
 	rows, err := parseRows(keys, values)
-	r.spent.script(rows)
+	r.ran(rows, len(r.mixed) > 0)
 	return rows, err
+}
+
+// ran takes in what the script said of some keys, and whether it was told that they are mixed.
+func (r *Reader) ran(rows []table.Row, mixed bool) {
+	if r.spent.script(rows, mixed) {
+		r.mixed = []any{"mixed"}
+	}
 }
 
 // readMulti reads within a transaction. The length of what is no string is
