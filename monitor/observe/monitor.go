@@ -346,6 +346,9 @@ func (m *Monitor) scanned(i int, runID string, epoch uint32, began time.Time, no
 	if m.world.done != was {
 		m.hurry()
 	}
+	if !m.world.done && !m.world.loading() {
+		wire.Poke(m.wake) // the publisher takes its time while nodes are read
+	}
 	m.hasten()
 	return ok
 }
