@@ -1,6 +1,7 @@
 package record
 
 import (
+	"context"
 	"database/sql"
 	"encoding/hex"
 	"fmt"
@@ -17,13 +18,12 @@ import (
 // batch is one transaction of a writer. After the first error it does nothing more.
 type batch struct {
 	*writer
+	ctx context.Context
 	tx  *sql.Tx
 	now time.Time
 	// caughtUp: all locks have just been taken in, with what the events of this batch say
 	// of them.
-	caughtUp bool
-	// noneOpen: no grant was open before all locks are taken in, each once.
-	noneOpen   bool
+	caughtUp   bool
 	statements map[string]*sql.Stmt // of this transaction, by their text
 	err        error
 }

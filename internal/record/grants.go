@@ -43,9 +43,6 @@ type grants struct {
 	owners  map[string]int64
 }
 
-// mostChanged bounds the grants that are written at once when all locks are taken in.
-const mostChanged = 4096
-
 func newGrants() grants {
 	return grants{most: mostKnown, open: map[string]*grant{}, last: map[string]time.Time{}, locks: map[string]int64{}, owners: map[string]int64{}}
 }
@@ -112,7 +109,7 @@ func (g *grants) change(one *grant) {
 func (b *batch) openGrant(lock string) *grant {
 	g := &b.grants
 	one, known := g.open[lock]
-	if known || g.all || b.noneOpen || b.err != nil {
+	if known || g.all || b.taking.none(lock) || b.err != nil {
 		return one
 	}
 	find := b.prepared(openGrantOf)
@@ -165,6 +162,9 @@ func (g *grants) end(one *grant, at time.Time, how string) {
 // follow goes on by an event of a lock.
 func (b *batch) follow(e monitor.Event) {
 	lock := e.Key.Raw()
+	if b.taking.noneOpen {
+		b.taking.told[lock] = true
+	}
 	switch e.Kind {
 	case "acquired":
 		if one := b.openGrant(lock); one == nil || one.token != shortSHA(e.Token.Raw()) {
@@ -187,18 +187,6 @@ func (b *batch) follow(e monitor.Event) {
 // granted reports whether a lock is one that somebody holds.
 func granted(l *monitor.Lock, quorum int) bool {
 	return l != nil && l.Held >= quorum && !l.Nobody
-}
-
-// takeIn brings the open grants in line with what is there, and looks at each lock.
-func (b *batch) takeIn(s *monitor.Snapshot) {
-	b.endGone(s)
-	b.noneOpen = b.grants.all && len(b.grants.open) == 0
-	defer func() { b.noneOpen = false }()
-	b.lookAtAll(s, func(l *monitor.Lock) {
-		if granted(l, s.Cluster.Quorum) {
-			b.takeInGrant(l)
-		}
-	})
 }
 
 func (b *batch) takeInGrant(l *monitor.Lock) {
@@ -245,7 +233,7 @@ func (b *batch) endGone(s *monitor.Snapshot) {
 	defer rows.Close()
 	for rows.Next() {
 		one, err := scanGrant(rows)
-		if err != nil {
+		if err != nil || b.ctx.Err() != nil {
 			b.err = err
 			return
 		}

@@ -84,34 +84,16 @@ func (b *batch) lookOf(l *monitor.Lock) *look {
 // lookAtLocks takes in the locks that may have changed since the last time.
 func (b *batch) lookAtLocks(from Source, s *monitor.Snapshot) {
 	keys, known := from.ChangedSince(b.looks.version)
-	if !known {
-		b.lookAtAll(s, func(*monitor.Lock) {})
-		return
-	}
 	b.looks.version = s.Version
-	for _, key := range keys {
-		b.look(key, s.Locks.Get(key))
-	}
-}
-
-// lookAtAll takes in all locks, each after first was called with it. What changes is
-// written as it goes: there may be a million.
-func (b *batch) lookAtAll(s *monitor.Snapshot, first func(*monitor.Lock)) {
-	b.looks.version = s.Version
-	for key := range b.looks.open {
-		if s.Locks.Get(key) == nil {
-			b.look(key, nil)
+	switch {
+	case known:
+		for _, key := range keys {
+			b.look(key, s.Locks.Get(key))
 		}
-	}
-	for l := range s.Locks.All() {
-		first(l)
-		b.look(l.Key.Raw(), l)
-		if g := &b.grants; len(g.changed) >= mostChanged || len(g.open) >= g.most+mostChanged {
-			b.writeGrants()
-		}
-		if b.err != nil {
-			return
-		}
+	case b.taking.on:
+		b.taking.again = true
+	default:
+		b.lookAtAll(s)
 	}
 }
 

@@ -61,7 +61,7 @@ func begin(t *testing.T, path string, from *told, now time.Time) *writer {
 
 func write(t *testing.T, w *writer, from *told, now time.Time) {
 	t.Helper()
-	if err := w.write(from, now); err != nil {
+	if err := w.write(t.Context(), from, now); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -133,6 +133,77 @@ func TestGrantsBeforeTheFirstViewIsTakenIn(t *testing.T) {
 		}
 		if got := strings.Join(how, " "); err != nil || got != want {
 			t.Errorf("%s ended as %q, not %q: %v", lock, got, want, err)
+		}
+	}
+}
+
+// Very many locks are taken in some at a time. What happens to them meanwhile is recorded as
+// ever, and each has one grant.
+func TestTakenInBitByBit(t *testing.T) { eitherWay(t, testTakenInBitByBit) }
+
+func testTakenInBitByBit(t *testing.T, limit func(*writer)) {
+	path, now := filepath.Join(t.TempDir(), "record.db"), time.Now().Truncate(time.Millisecond)
+	from := &told{s: cluster(now)}
+	var all []monitor.Lock
+	for i := range 3 * takeInSome {
+		all = append(all, monitortest.LockOf(now, fmt.Sprintf("job:%04d", i), monitor.LockHeld, "a", "60 60 60"))
+	}
+	late := fmt.Sprintf("job:%04d", 3*takeInSome)
+	with := func(first, token string) {
+		from.s.Locks = monitor.NewLocks(append(all[1:len(all):len(all)], monitortest.LockOf(now, first, monitor.LockHeld, token, "60 60 60"))...)
+	}
+	with("job:0000", "a")
+	w := begin(t, path, from, now)
+	w.most = 0
+	second := func(n int) time.Time { return now.Add(time.Duration(n) * time.Second) }
+	held := func() int {
+		got, err := read(t, path).HeldAt(second(50))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(got)
+	}
+	write(t, w, from, now)
+	if got := held(); got != takeInSome {
+		t.Fatalf("%d of %d locks at once", got, 3*takeInSome)
+	}
+	limit(w)
+	// One that was taken in is released, and one that was not is acquired.
+	from.tell("released", "job:0000", "a", second(1), time.Time{})
+	from.tell("acquired", late, "b", second(1), second(60))
+	with(late, "b")
+	write(t, w, from, second(1))
+	limit(w)
+	for i := range 3 {
+		write(t, w, from, second(2+i))
+	}
+	if got := held(); got != 3*takeInSome || !w.follows {
+		t.Errorf("%d held in the end, all %v", got, w.follows)
+	}
+	for lock, want := range map[string]string{"job:0000": "released", late: "", "job:0001": ""} {
+		grants, err := read(t, path).GrantsOf(lock, Span{now.Add(-time.Hour), second(60)}, 10)
+		if err != nil || len(grants) != 1 || grants[0].How != want {
+			t.Errorf("%s: %+v, %v", lock, grants, err)
+		}
+	}
+}
+
+// A recorder that is ended while it takes locks in leaves them, and writes what else there is.
+func TestTakingInEndsWithItsContext(t *testing.T) {
+	path, now := filepath.Join(t.TempDir(), "record.db"), time.Now().Truncate(time.Millisecond)
+	from := &told{s: cluster(now)}
+	from.s.Locks = monitor.NewLocks(monitortest.LockOf(now, "job:1", monitor.LockHeld, "a", "60 60 60"))
+	from.tell("acquired", "job:2", "b", now, now.Add(time.Minute))
+	w := begin(t, path, from, now)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := w.write(ctx, from, now); err != nil {
+		t.Fatal(err)
+	}
+	for lock, want := range map[string]int{"job:1": 0, "job:2": 1} {
+		got, err := read(t, path).GrantsOf(lock, Span{now.Add(-time.Hour), now.Add(time.Hour)}, 10)
+		if err != nil || len(got) != want || w.follows {
+			t.Errorf("%s: %+v, all %v, %v", lock, got, w.follows, err)
 		}
 	}
 }
@@ -371,14 +442,14 @@ func recordUntilKilled(path string, n int) {
 	if err == nil {
 		var w *writer
 		if w, err = newWriter(db, from.s.Cluster, Options{By: "test"}, now); err == nil {
-			err = w.write(from, now) // takes in what is there
+			err = w.write(context.Background(), from, now) // takes in what is there
 		}
 		for ; err == nil; n++ {
 			from.events, w.seq = nil, 0
 			for range 50 {
 				from.tell("acquired", fmt.Sprint("job:", n), strconv.Itoa(len(from.events)), now, now)
 			}
-			if err = w.write(from, time.Now()); err == nil {
+			if err = w.write(context.Background(), from, time.Now()); err == nil {
 				fmt.Println(n)
 			}
 		}

@@ -51,6 +51,11 @@ const (
 	// takeInAfter is how long after the first view all locks are taken in. That takes
 	// longer than to read them, and a person waits for the first view.
 	takeInAfter = 2 * time.Second
+	// A write takes in locks for takeInMost, some at a time, and pauses takeInPause times as long
+	// as that took: a person presses keys meanwhile.
+	takeInMost  = 800 * time.Millisecond
+	takeInSome  = 64
+	takeInPause = 3
 )
 
 // Recorder writes what a monitor saw into a file.
@@ -121,7 +126,7 @@ func (r *Recorder) record(ctx context.Context, from Source) error {
 				return err
 			}
 		}
-		if err := w.write(from, r.now()); err != nil {
+		if err := w.write(ctx, from, r.now()); err != nil {
 			return fmt.Errorf("the record cannot be written: %w", err)
 		}
 		if err := w.trim(r.opt, r.now()); err != nil {
@@ -146,8 +151,10 @@ type writer struct {
 	cluster int64
 	run     int64 // the row of this recorder
 	fences  func() []restartguard.NodeStatus
-	seq     uint64 // of the last event
-	follows bool   // the locks that are there were taken in
+	seq     uint64        // of the last event
+	follows bool          // the locks that are there were taken in
+	taking  taking        // them in, under way
+	most    time.Duration // for which a write takes them in
 	seen    time.Time
 	began   time.Time // of this recorder
 
@@ -161,7 +168,7 @@ type writer struct {
 }
 
 func newWriter(db *sql.DB, about monitor.Cluster, opt Options, now time.Time) (*writer, error) {
-	w := &writer{db: db, fences: opt.Fences, seen: now, began: now, states: map[string]string{}, findings: map[string]int64{}, grants: newGrants(), looks: looks{open: map[string]*look{}}}
+	w := &writer{db: db, most: takeInMost, fences: opt.Fences, seen: now, began: now, states: map[string]string{}, findings: map[string]int64{}, grants: newGrants(), looks: looks{open: map[string]*look{}}}
 	err := db.QueryRow(`INSERT INTO clusters (name, n, quorum, max_ttl_ms) VALUES (?, ?, ?, ?)
 		ON CONFLICT (name) DO UPDATE SET n = excluded.n, quorum = excluded.quorum, max_ttl_ms = excluded.max_ttl_ms RETURNING id`,
 		about.Name, about.N, about.Quorum, about.MaxTTL.Milliseconds()).Scan(&w.cluster)
@@ -191,12 +198,13 @@ func newWriter(db *sql.DB, about monitor.Cluster, opt Options, now time.Time) (*
 	return w, nil
 }
 
-// write takes in what the source has seen since the last time.
-func (w *writer) write(from Source, now time.Time) error {
+// write takes in what the source has seen since the last time; of all locks a part, and none
+// when ctx has ended.
+func (w *writer) write(ctx context.Context, from Source, now time.Time) error {
 	// The events first: what they tell has then happened in the snapshot, too.
 	events, missed := from.EventsSince(w.seq)
 	s := from.Snapshot()
-	begins := !w.follows && !s.Settled.IsZero() && s.At.Sub(s.Settled) >= takeInAfter
+	begins := !w.follows && !w.taking.on && !s.Settled.IsZero() && s.At.Sub(s.Settled) >= takeInAfter
 	if begins {
 		if err := w.grants.resume(w.db, w.cluster); err != nil {
 			return err
@@ -207,8 +215,8 @@ func (w *writer) write(from Source, now time.Time) error {
 		return err
 	}
 	defer func() { _ = tx.Rollback() }()
-	b := batch{writer: w, tx: tx, now: now, statements: map[string]*sql.Stmt{}}
-	if w.follows && missed > 0 && w.seq > 0 {
+	b := batch{writer: w, ctx: ctx, tx: tx, now: now, statements: map[string]*sql.Stmt{}}
+	if (w.follows || w.taking.on) && missed > 0 && w.seq > 0 {
 		b.event(monitor.Event{At: now, Level: monitor.LevelNotice, Kind: "recorder", Text: gapText(missed)})
 		b.takeIn(s)
 		b.caughtUp = true
@@ -219,8 +227,6 @@ func (w *writer) write(from Source, now time.Time) error {
 	}
 	if begins {
 		b.takeIn(s)
-		b.exec(`UPDATE runs SET locks_ms = ? WHERE id = ?`, millis(now), w.run)
-		w.follows = true
 	}
 	var fences []restartguard.NodeStatus
 	if w.fences != nil {
@@ -228,8 +234,11 @@ func (w *writer) write(from Source, now time.Time) error {
 	}
 	b.nodes(s, fences)
 	b.open(s.Findings)
-	if w.follows {
+	if w.follows || w.taking.on {
 		b.lookAtLocks(from, s)
+	}
+	if w.taking.on {
+		b.goOn(s)
 	}
 	b.writeGrants()
 	b.writeMinutes()
