@@ -253,7 +253,11 @@ func serverFacts(c *Context, n *monitor.Node) []Fact {
 	facts := []Fact{{Label: "Server", Text: server}, {Label: "Run id", Text: c.Whole(n.RunID)}, {Label: "Data", Text: data}}
 	if n.State.Answers() {
 		if locks := nodeLocks(c, n); locks != "" {
-			facts = append(facts, Fact{Label: "Locks", Text: locks + " copies"})
+			copies := "copies"
+			if n.Locks == 1 {
+				copies = "copy"
+			}
+			facts = append(facts, Fact{Label: "Locks", Text: locks + " " + copies})
 		}
 	}
 	return append(facts, Fact{Label: "Memory", Text: memory},

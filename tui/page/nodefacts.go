@@ -3,6 +3,7 @@ package page
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"redlockctl/internal/view"
@@ -41,6 +42,9 @@ func (m *nodeFacts) pane(n *monitor.Node, events int) (title string, lines []str
 	state := ctx.NodeState(n.State)
 	title = st.Escape(n.Name, 20) + " " + st.Thin.Rule + " " + state.Sign + " " + state.Text + view.NodeSince(ctx, n) + " " + st.Thin.Rule + " " + st.Sentence(n.Addr, 40)
 	facts := view.NodeFacts(ctx, n)
+	if i := slices.IndexFunc(facts, func(f view.Fact) bool { return f.Label == "Locks" }); i >= 0 {
+		facts[i].Text += m.copiesOn(n)
+	}
 	add := func(label, text string, tone view.Tone) {
 		facts = append(facts, view.Fact{Label: label, Text: text, Tone: tone})
 	}
@@ -69,6 +73,41 @@ func (m *nodeFacts) pane(n *monitor.Node, events int) (title string, lines []str
 		out = append(append(out, ""), log...)
 	}
 	return title, out
+}
+
+// Of how many locks copiesOn looks for copies, and how many it names.
+const (
+	copiesSought = 1000
+	copiesNamed  = 12
+)
+
+// copiesOn names locks of which a node has a copy: of the first thousand those first that
+// need a person.
+func (m *nodeFacts) copiesOn(n *monitor.Node) string {
+	at := slices.IndexFunc(m.Shown.Nodes, func(o monitor.Node) bool { return o.Name == n.Name })
+	var here []*monitor.Lock
+	sought := 0
+	for l := range m.Shown.Locks.All() {
+		if sought++; sought > copiesSought {
+			break
+		}
+		if l.Copies.At(at).State == monitor.CopyPresent {
+			here = append(here, l)
+		}
+	}
+	if len(here) == 0 {
+		return ""
+	}
+	slices.SortStableFunc(here, func(a, b *monitor.Lock) int { return view.Needs(b.State) - view.Needs(a.State) })
+	var names []string
+	for _, l := range here[:min(len(here), copiesNamed)] {
+		names = append(names, m.St.Text(l.Key, 40))
+	}
+	text := ": " + strings.Join(names, ", ")
+	if more := n.Locks - len(names); more > 0 {
+		text += " and " + view.Count(more) + " more"
+	}
+	return text
 }
 
 // nodeEvents are the last events of a node, at most that many, each with the locks that it
