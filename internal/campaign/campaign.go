@@ -10,14 +10,6 @@ import (
 	"time"
 
 	"redlockctl/redlock"
-	"redlockctl/restartguard"
-)
-
-const (
-	// rejoinTime bounds how long the last masters may take to rejoin.
-	rejoinTime = 30 * time.Second
-	// prefix begins the names of the locks.
-	prefix = "campaign:"
 )
 
 // Run is a campaign. It ends after cfg.Cycles kills, at the first violation, or
@@ -28,12 +20,12 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 	if err := cfg.defaults(); err != nil {
 		return nil, err
 	}
-	r := &run{
-		Config: cfg, delay: restartguard.DefaultDelay(cfg.MaxTTL),
-		rand: rand.New(rand.NewPCG(cfg.Seed, 1)), granted: make(chan grant, 1),
+	r := &campaign{
+		Config: cfg,
+		rand:   rand.New(rand.NewPCG(cfg.Seed, 1)), granted: make(chan grant, 1),
 		record: record{serving: map[string]bool{}}, began: time.Now(),
 	}
-	defer r.end()
+	defer r.close()
 	err := r.start(ctx)
 	if err == nil {
 		err = r.work(ctx)
@@ -43,12 +35,15 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 
 // start brings up masters that serve, as those of a new cluster, and connects the
 // clients.
-func (r *run) start(ctx context.Context) error {
+func (r *campaign) start(ctx context.Context) error {
 	nodes := make([]*redlock.Node, r.Nodes) // as the clients log in
 	for i := range nodes {
 		m, err := r.startMaster(ctx, i)
 		if err != nil {
 			return err
+		}
+		if s, ok := m.(*supervised); ok {
+			r.programs = append(r.programs, s.program)
 		}
 		r.masters, r.nodes = append(r.masters, m), append(r.nodes, m.Node())
 		if nodes[i], err = r.clientNode(m); err != nil {
@@ -66,7 +61,7 @@ func (r *run) start(ctx context.Context) error {
 	return nil
 }
 
-func (r *run) end() {
+func (r *campaign) close() {
 	for _, c := range r.lock {
 		_ = c.Close()
 	}
@@ -79,7 +74,7 @@ func (r *run) end() {
 var errFound = errors.New("found")
 
 // work lets clients, guards and killer loose on the masters.
-func (r *run) work(ctx context.Context) error {
+func (r *campaign) work(ctx context.Context) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	var wg sync.WaitGroup
 	defer wg.Wait()
@@ -98,10 +93,10 @@ func (r *run) work(ctx context.Context) error {
 		}
 		wg.Go(func() { c.run(ctx) })
 	}
-	err := r.kill(ctx)
+	err := r.killMasters(ctx)
 	close(spare)
 	if err == nil {
-		err = r.rejoin(ctx)
+		err = r.awaitRejoins(ctx)
 	}
 	if errors.Is(context.Cause(ctx), errFound) {
 		return nil
@@ -109,21 +104,21 @@ func (r *run) work(ctx context.Context) error {
 	return err
 }
 
-func (r *run) cycles() int {
+func (r *campaign) cycles() int {
 	if r.Guarding == Killed {
 		return r.guardKills()
 	}
 	return r.kills
 }
 
-// kill kills masters until there were enough cycles.
-func (r *run) kill(ctx context.Context) error {
+// killMasters kills masters until there were enough cycles.
+func (r *campaign) killMasters(ctx context.Context) error {
 	last := 0
 	for r.cycles() < r.Cycles {
 		var g grant
 		// Without a quorum there is no grant for the whole of D. Then any master will
 		// do, also a fenced one: a crash inside the fence.
-		timer := time.NewTimer(2 * r.delay)
+		timer := time.NewTimer(2 * r.delay())
 		select {
 		case g = <-r.granted:
 		case <-timer.C:
@@ -145,44 +140,44 @@ func (r *run) kill(ctx context.Context) error {
 			r.Progress(fmt.Sprintf("%d of %d cycles, %d grants, %s", n, r.Cycles, grants, time.Since(r.began).Round(time.Second)))
 		}
 		if r.Early && r.rand.IntN(8) > 0 { // nobody rejoins early while another master is out
-			if err := r.rejoin(ctx); err != nil {
+			if err := r.awaitRejoins(ctx); err != nil {
 				return err
 			}
 			continue
 		}
 		// Some follow at once, some when the first of them are about to rejoin.
-		sleep(ctx, time.Duration(r.rand.ExpFloat64()*float64(r.delay)/6))
+		sleep(ctx, time.Duration(r.rand.ExpFloat64()*float64(r.delay())/6))
 	}
 	return nil
 }
 
 // strike kills one to three masters, those that have just voted first, and
 // starts them again at once.
-func (r *run) strike(ctx context.Context, g grant) error {
+func (r *campaign) strike(ctx context.Context, g grant) error {
 	victims := r.victims(g)
 	errs := make([]error, len(victims))
 	var wg sync.WaitGroup
 	for i, v := range victims {
-		wg.Go(func() { errs[i] = r.crash(ctx, r.masters[v]) })
+		wg.Go(func() { errs[i] = r.crashMaster(ctx, r.masters[v]) })
 	}
 	wg.Wait()
 	r.kills += len(victims)
 	return errors.Join(errs...)
 }
 
-// crash kills a master, starts it, and has the incarnation that follows watched.
-func (r *run) crash(ctx context.Context, m master) error {
+// crashMaster kills a master, starts it, and has the incarnation that follows watched.
+func (r *campaign) crashMaster(ctx context.Context, m master) error {
 	lost, err := m.crash(ctx)
 	if err != nil || r.Guarding == Nothing || lost.IsZero() {
 		return err
 	}
 	r.record.started(m.Node().Name())
-	r.watchers.Go(func() { r.record.watch(ctx, m, lost, r.delay, r.Early) })
+	r.watchers.Go(func() { r.record.watch(ctx, m, lost, r.delay(), r.Early) })
 	return nil
 }
 
 // victims draws the masters to kill: mostly voters of the grant.
-func (r *run) victims(g grant) []int {
+func (r *campaign) victims(g grant) []int {
 	order := r.rand.Perm(len(r.nodes))
 	if time.Now().Before(g.until) && r.rand.IntN(10) > 0 {
 		slices.SortStableFunc(order, func(a, b int) int {
@@ -200,16 +195,16 @@ func (r *run) victims(g grant) []int {
 }
 
 // voted is 1 for a master that gave the lock, 0 for the others.
-func (r *run) voted(g grant, node int) int {
+func (r *campaign) voted(g grant, node int) int {
 	if slices.Contains(g.nodes, r.nodes[node].Name()) {
 		return 1
 	}
 	return 0
 }
 
-// rejoin waits until every master serves again: a guard that never lets one rejoin
+// awaitRejoins waits until every master serves again: a guard that never lets one rejoin
 // would pass every other check.
-func (r *run) rejoin(ctx context.Context) error {
+func (r *campaign) awaitRejoins(ctx context.Context) error {
 	if r.Guarding == Nothing {
 		return nil
 	}
@@ -226,9 +221,9 @@ func (r *run) rejoin(ctx context.Context) error {
 	}
 }
 
-func (r *run) report() *Report {
+func (r *campaign) report() *Report {
 	p := &Report{
-		Config: r.Config, Delay: r.delay, Took: time.Since(r.began),
+		Config: r.Config, Delay: r.delay(), Took: time.Since(r.began),
 		Kills: r.kills, Voters: r.voters, GuardKills: r.guardKills(), Rejoins: r.record.seen(),
 	}
 	p.Violations, p.Grants = r.witness.Violations()

@@ -9,12 +9,6 @@ import (
 	"redlockctl/redlock"
 )
 
-// grant is a lock that was just taken, and the nodes that gave it.
-type grant struct {
-	nodes []string
-	until time.Time
-}
-
 // client takes locks as fast as it can, over connections of its own.
 type client struct {
 	number    int

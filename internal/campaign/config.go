@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"redlockctl/restartguard"
 )
 
 // Guarding is who keeps a killed master out of the quorum.
@@ -82,4 +84,31 @@ func (cfg *Config) defaults() error {
 		return fmt.Errorf("share %g of D is not positive", cfg.DelayShare)
 	}
 	return nil
+}
+
+// delay is D.
+func (cfg *Config) delay() time.Duration { return restartguard.DefaultDelay(cfg.MaxTTL) }
+
+// waits is for how long a master is kept out: D, or a part of it.
+func (cfg *Config) waits() time.Duration { return time.Duration(float64(cfg.delay()) * cfg.DelayShare) }
+
+const (
+	// prefix begins the names of the locks.
+	prefix = "campaign:"
+	// lockUser is the ACL user of the clients.
+	lockUser, lockPassword = "locks", "campaign"
+	// guardPoll is how often the campaign's guards look at a node.
+	guardPoll = 10 * time.Millisecond
+	// attemptBound is the longest time that an attempt of the clients may take.
+	attemptBound = 300 * time.Millisecond
+	// rejoinTime bounds how long the last masters may take to rejoin.
+	rejoinTime   = 30 * time.Second
+	watchEvery   = 2 * time.Millisecond
+	watchTimeout = 2 * time.Second
+)
+
+// maxTTLOf is the max TTL of which a delay is D, in whole milliseconds.
+func maxTTLOf(delay time.Duration) time.Duration {
+	ttl := float64(delay-restartguard.DefaultMargin) / (1 + restartguard.DefaultFactor)
+	return max(time.Duration(ttl).Round(time.Millisecond), time.Millisecond)
 }

@@ -13,21 +13,8 @@ import (
 	"redlockctl/restartguard"
 )
 
-const (
-	// guardPoll is how often the campaign's guards look at a node.
-	guardPoll = 10 * time.Millisecond
-	// attemptBound is the longest time that an attempt of the clients may take.
-	attemptBound = 300 * time.Millisecond
-)
-
-// maxTTLOf is the max TTL of which a delay is D, in whole milliseconds.
-func maxTTLOf(delay time.Duration) time.Duration {
-	ttl := float64(delay-restartguard.DefaultMargin) / (1 + restartguard.DefaultFactor)
-	return max(time.Duration(ttl).Round(time.Millisecond), time.Millisecond)
-}
-
 // guard starts guard number i, if there is to be one.
-func (r *run) guard(ctx context.Context, i int, wg *sync.WaitGroup, stop context.CancelCauseFunc, spare <-chan struct{}) error {
+func (r *campaign) guard(ctx context.Context, i int, wg *sync.WaitGroup, stop context.CancelCauseFunc, spare <-chan struct{}) error {
 	switch r.Guarding {
 	case Inside:
 		g, err := r.guardInside()
@@ -49,7 +36,7 @@ func (r *run) guard(ctx context.Context, i int, wg *sync.WaitGroup, stop context
 		dice := rand.New(rand.NewPCG(r.Seed, uint64(i)+20))
 		wg.Go(func() {
 			for ctx.Err() == nil {
-				sleep(ctx, time.Duration(dice.Int64N(3*int64(r.delay))))
+				sleep(ctx, time.Duration(dice.Int64N(3*int64(r.delay()))))
 				select {
 				case <-spare: // the last incarnation of a campaign, to let the masters in again
 					return
@@ -62,7 +49,7 @@ func (r *run) guard(ctx context.Context, i int, wg *sync.WaitGroup, stop context
 	return nil
 }
 
-func (r *run) guardInside() (*restartguard.Guard, error) {
+func (r *campaign) guardInside() (*restartguard.Guard, error) {
 	cfg := restartguard.Config{Delay: r.waits(), Poll: guardPoll, Methods: map[string]restartguard.Method{}}
 	if r.ACL {
 		for _, n := range r.nodes {
@@ -77,7 +64,7 @@ func (r *run) guardInside() (*restartguard.Guard, error) {
 
 // guardProgram is a guard in a process of its own. The memory of one start in four is
 // lost.
-func (r *run) guardProgram(i int) (*program, error) {
+func (r *campaign) guardProgram(i int) (*program, error) {
 	name := filepath.Join(r.Dir, fmt.Sprintf("guard%d", i+1))
 	var text strings.Builder
 	fmt.Fprintf(&text, "[cluster]\nmax_ttl = %q\nlock_patterns = [%q]\n", maxTTLOf(r.waits()), r.Pattern)

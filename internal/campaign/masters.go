@@ -18,38 +18,47 @@ import (
 	"redlockctl/redlock"
 )
 
-// lockUser is the ACL user of the clients.
-const lockUser, lockPassword = "locks", "campaign"
+// master is a server that is killed.
+type master interface {
+	Node() *redlock.Node
+	// crash kills it, and sees to its next start. lost is a moment before the end of
+	// the incarnation, or the start of the next; zero if there was none to kill.
+	crash(ctx context.Context) (lost time.Time, err error)
+	// watch opens what asks the next incarnation whether it serves, and how many SETs
+	// it has executed; !ok when it has ended.
+	watch() (ask func(context.Context) (serves bool, sets int, ok bool), end func())
+	end()
+}
 
 // startMaster starts master number i, so that it serves.
-func (r *run) startMaster(ctx context.Context, i int) (master, error) {
+func (cfg *Config) startMaster(ctx context.Context, i int) (master, error) {
 	name := "n" + strconv.Itoa(i+1)
-	if r.Guarding == Supervised {
-		return r.startSupervised(ctx, name, uint64(i))
+	if cfg.Guarding == Supervised {
+		return cfg.startSupervised(ctx, name, uint64(i))
 	}
 	var args []string
 	serve := []any{"CONFIG", "SET", "min-replicas-to-write", "0"}
 	switch {
-	case r.ACL:
+	case cfg.ACL:
 		args = []string{"--user", lockUser, "on", ">" + lockPassword, "~*", "&*", "+@all"}
-		if r.Guarding != Nothing {
+		if cfg.Guarding != Nothing {
 			args = append(args, "-@write")
 		}
 		serve = []any{"ACL", "SETUSER", lockUser, "+@write"}
-	case r.Guarding != Nothing:
+	case cfg.Guarding != Nothing:
 		args = lab.BootFence
 	}
-	s, err := lab.StartServer(r.RedisServer, name, r.Dir, args...)
+	s, err := lab.StartServer(cfg.RedisServer, name, cfg.Dir, args...)
 	if err == nil {
 		_, err = s.Do(ctx, serve...)
 	}
-	return fenced{s, r.ACL}, err
+	return fenced{s, cfg.ACL}, err
 }
 
 // clientNode is a master as the clients log in.
-func (r *run) clientNode(m master) (*redlock.Node, error) {
+func (cfg *Config) clientNode(m master) (*redlock.Node, error) {
 	opt := &redis.Options{Addr: m.Node().Addr()}
-	if r.ACL {
+	if cfg.ACL {
 		opt.Username, opt.Password = lockUser, lockPassword
 	}
 	return redlock.NewNode(m.Node().Name(), opt)
@@ -114,7 +123,7 @@ type supervised struct {
 	ended sync.WaitGroup
 }
 
-func (r *run) startSupervised(ctx context.Context, name string, i uint64) (*supervised, error) {
+func (cfg *Config) startSupervised(ctx context.Context, name string, i uint64) (*supervised, error) {
 	port, err := lab.FreePort()
 	if err != nil {
 		return nil, err
@@ -124,12 +133,11 @@ func (r *run) startSupervised(ctx context.Context, name string, i uint64) (*supe
 		return nil, err
 	}
 	running, stop := context.WithCancel(context.WithoutCancel(ctx))
-	s := &supervised{node: node, rand: rand.New(rand.NewPCG(r.Seed, i+200)), stop: stop, program: &program{
-		argv: []string{r.Redlockctl, "supervise", "--node", name, "--max-ttl", maxTTLOf(r.waits()).String(), "--state-dir", filepath.Join(r.Dir, "supervise"), "--new",
-			"--", r.RedisServer, "--port", strconv.Itoa(port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", r.Dir},
-		log: filepath.Join(r.Dir, name+".log"), mayEnd: true, // where what its predecessor started has not ended yet
+	s := &supervised{node: node, rand: rand.New(rand.NewPCG(cfg.Seed, i+200)), stop: stop, program: &program{
+		argv: []string{cfg.Redlockctl, "supervise", "--node", name, "--max-ttl", maxTTLOf(cfg.waits()).String(), "--state-dir", filepath.Join(cfg.Dir, "supervise"), "--new",
+			"--", cfg.RedisServer, "--port", strconv.Itoa(port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", cfg.Dir},
+		log: filepath.Join(cfg.Dir, name+".log"), mayEnd: true, // where what its predecessor started has not ended yet
 	}}
-	r.programs = append(r.programs, s.program)
 	s.ended.Go(func() { _ = s.run(running) })
 	for end := time.Now().Add(10 * time.Second); s.pid(ctx) == 0; sleep(ctx, watchEvery) {
 		if time.Now().After(end) {

@@ -19,15 +19,6 @@ type Report struct {
 	Violations []Violation // two believers of one lock
 }
 
-// Rejoins is what was seen of masters between their start and their rejoining.
-type Rejoins struct {
-	Rejoined          int
-	Early             int           // of them before D
-	Shortest, Longest time.Duration // from a start to rejoining
-	Accepted          int           // SETs accepted before
-	Faults            []string      // masters that served too early, or accepted a SET
-}
-
 // Clean reports whether nothing was found.
 func (r *Report) Clean() bool { return len(r.Violations) == 0 && len(r.Faults) == 0 }
 

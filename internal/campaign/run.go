@@ -8,10 +8,15 @@ import (
 	"redlockctl/redlock"
 )
 
-// run is a campaign under way.
-type run struct {
+// grant is a lock that was just taken, and the nodes that gave it.
+type grant struct {
+	nodes []string
+	until time.Time
+}
+
+// campaign is one under way.
+type campaign struct {
 	Config
-	delay   time.Duration
 	rand    *rand.Rand
 	began   time.Time
 	witness Witness
@@ -27,10 +32,7 @@ type run struct {
 	watchers      sync.WaitGroup
 }
 
-// waits is for how long a master is kept out: D, or a part of it.
-func (r *run) waits() time.Duration { return time.Duration(float64(r.delay) * r.DelayShare) }
-
-func (r *run) guardKills() (n int) {
+func (r *campaign) guardKills() (n int) {
 	for _, p := range r.programs {
 		n += p.killed()
 	}

@@ -8,10 +8,14 @@ import (
 	"time"
 )
 
-const (
-	watchEvery   = 2 * time.Millisecond
-	watchTimeout = 2 * time.Second
-)
+// Rejoins is what was seen of masters between their start and their rejoining.
+type Rejoins struct {
+	Rejoined          int
+	Early             int           // of them before D
+	Shortest, Longest time.Duration // from a start to rejoining
+	Accepted          int           // SETs accepted before
+	Faults            []string      // masters that served too early, or accepted a SET
+}
 
 // record is what the watchers have seen.
 type record struct {

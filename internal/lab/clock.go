@@ -34,8 +34,8 @@ func (c *clock) at(now time.Time) time.Time {
 	return c.anchor.Round(0).Add(elapsed + drift + c.offset)
 }
 
-// set makes the clock show now + offset at the local moment now; the rate stays.
-func (c *clock) set(now time.Time, offset time.Duration) {
+// adjust makes the clock show now + offset at the local moment now; the rate stays.
+func (c *clock) adjust(now time.Time, offset time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.anchor, c.offset = now, offset

@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"sync/atomic"
 	"time"
 	"unsafe"
 )
@@ -44,21 +43,6 @@ func BuildClockShim(dir string) (string, error) {
 		return "", fmt.Errorf("%s: %w\n%s", cc, err, out)
 	}
 	return lib, nil
-}
-
-// clockSetting is the file that a server with a clock of its own reads; the C
-// source has the same view of it.
-type clockSetting struct {
-	version  atomic.Uint64 // odd while it is being written
-	anchorNs int64         // real time at which the rate began to count
-	offsetNs int64
-	ratePPB  int64
-}
-
-// ownClock is the wall clock of one server.
-type ownClock struct {
-	path    string
-	setting *clockSetting
 }
 
 // UseClock gives the server, from its next start on, a wall clock that

@@ -242,7 +242,7 @@ func (d *daemon) stop(ctx context.Context) (bool, error) {
 	if gone(ctx, proc) {
 		return true, nil
 	}
-	return kill(ctx, proc)
+	return killProcess(ctx, proc)
 }
 
 // stopDeaf ends a server that does not answer, if there is one: its pid file
@@ -281,11 +281,11 @@ func (d *daemon) stopDeaf(ctx context.Context) (bool, error) {
 	case !sameFile(cwd, d.dir):
 		return false, nil // the number belongs to somebody else by now
 	}
-	return kill(ctx, proc)
+	return killProcess(ctx, proc)
 }
 
-// kill ends the process with SIGKILL, and reports whether it was alive.
-func kill(ctx context.Context, proc *os.Process) (bool, error) {
+// killProcess ends the process with SIGKILL, and reports whether it was alive.
+func killProcess(ctx context.Context, proc *os.Process) (bool, error) {
 	err := proc.Signal(syscall.SIGKILL)
 	if errors.Is(err, os.ErrProcessDone) {
 		return false, nil

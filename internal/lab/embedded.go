@@ -82,14 +82,14 @@ func (c *EmbeddedCluster) incarnation(i int) int {
 // before) that of this process; it keeps its rate. A step forward expires copies
 // early, as on a real server.
 func (c *EmbeddedCluster) Skew(i int, offset time.Duration) {
-	c.masters[i].clock.set(time.Now(), offset)
+	c.masters[i].clock.adjust(time.Now(), offset)
 }
 
 // Shift moves the wall clock of master i by this much; it keeps its rate.
 func (c *EmbeddedCluster) Shift(i int, by time.Duration) error {
 	now := time.Now()
 	clock := c.masters[i].clock
-	clock.set(now, clock.at(now).Sub(now.Round(0))+by)
+	clock.adjust(now, clock.at(now).Sub(now.Round(0))+by)
 	return nil
 }
 
@@ -143,7 +143,7 @@ func (m *master) restart() error {
 	case m.inst != nil:
 		return fmt.Errorf("start %s: it runs already", m.name)
 	}
-	inst, err := startInstance(m.addr, m.clock)
+	inst, err := startInstance(m.addr, m.clock, ownCommands)
 	if err != nil {
 		return fmt.Errorf("start %s: %w", m.name, err)
 	}
@@ -158,7 +158,7 @@ func (m *master) stand(still bool) error {
 	if m.inst == nil {
 		return fmt.Errorf("%s is down", m.name)
 	}
-	m.inst.stand(still)
+	m.inst.hang(still)
 	return nil
 }
 
@@ -167,7 +167,7 @@ func (m *master) crash(last bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.inst != nil {
-		m.inst.kill()
+		m.inst.end()
 		m.inst = nil
 	}
 	m.closed = m.closed || last

@@ -33,7 +33,7 @@ var sections = []struct {
 // info answers INFO [section …].
 func (in *instance) info(_ *peer, c *server.Peer, args []string) bool {
 	var b strings.Builder
-	asked := set(args...)
+	asked := wordSet(args...)
 	for _, s := range sections {
 		wanted := len(args) == 0 && s.always
 		for a := range asked {

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"net"
 	"regexp"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -26,6 +25,7 @@ type instance struct {
 	clock    *clock
 	listener *net.TCPListener
 	accepted chan struct{} // closed when the accept loop has ended
+	own      map[string]command
 
 	connMu sync.Mutex
 	conns  map[*conn]struct{}
@@ -45,6 +45,9 @@ type instance struct {
 	peers  map[*server.Peer]*peer
 	lastID int
 }
+
+// command is one that is answered here. One that returns false leaves it to miniredis.
+type command func(in *instance, p *peer, c *server.Peer, args []string) bool
 
 // peer is what the hook knows of a connection.
 type peer struct {
@@ -69,10 +72,11 @@ func (c *conn) Close() error {
 	return c.TCPConn.Close()
 }
 
-func startInstance(addr string, clock *clock) (*instance, error) {
+func startInstance(addr string, clock *clock, own map[string]command) (*instance, error) {
 	in := &instance{
 		redis:    miniredis.NewMiniRedis(),
 		clock:    clock,
+		own:      own,
 		accepted: make(chan struct{}),
 		conns:    map[*conn]struct{}{},
 		peers:    map[*server.Peer]*peer{},
@@ -121,8 +125,8 @@ func (in *instance) accept() {
 	}
 }
 
-// stand has the instance answer nothing, or go on.
-func (in *instance) stand(still bool) {
+// hang has the instance answer nothing, or go on.
+func (in *instance) hang(still bool) {
 	in.stillMu.Lock()
 	defer in.stillMu.Unlock()
 	switch {
@@ -144,8 +148,8 @@ func (in *instance) standing() {
 	}
 }
 
-// kill ends the incarnation and waits for its goroutines.
-func (in *instance) kill() {
+// end ends the incarnation and waits for its goroutines.
+func (in *instance) end() {
 	_ = in.listener.Close()
 	<-in.accepted
 	in.connMu.Lock()
@@ -153,7 +157,7 @@ func (in *instance) kill() {
 		_ = c.SetLinger(0) // closing sends a reset
 	}
 	in.connMu.Unlock()
-	in.stand(false) // what waits for an answer gets none: its connection is gone
+	in.hang(false) // what waits for an answer gets none: its connection is gone
 	in.redis.Close()
 }
 
@@ -178,7 +182,7 @@ func (in *instance) hook(c *server.Peer, cmd string, args ...string) bool {
 		c.WriteError(refusal)
 		return true
 	}
-	switch own, ok := ownCommands[cmd]; {
+	switch own, ok := in.own[cmd]; {
 	case ok && p.multi:
 		p.dirty = true
 		c.WriteError("ERR Command not allowed inside a transaction")
@@ -253,7 +257,7 @@ func (in *instance) called(c *server.Peer, cmd string, args []string, byScript b
 	write := in.writes(cmd)
 	var refusal string
 	switch {
-	case ownCommands[cmd] != nil:
+	case in.own[cmd] != nil:
 		refusal = "ERR This Redis command is not allowed from script"
 	case write && in.readOnly:
 		refusal = "ERR Write commands are not allowed from read-only scripts."
@@ -341,128 +345,10 @@ func (in *instance) writes(cmd string) bool {
 
 // harmless are the commands that miniredis does not mark as read-only, and that
 // are no writes either. Of a script each command counts by itself.
-var harmless = set("AUTH", "CLIENT", "CLUSTER", "COMMAND", "CONFIG", "DISCARD", "ECHO", "EVAL", "EVALSHA", "EXEC", "HELLO",
+var harmless = wordSet("AUTH", "CLIENT", "CLUSTER", "COMMAND", "CONFIG", "DISCARD", "ECHO", "EVAL", "EVALSHA", "EXEC", "HELLO",
 
 	"INFO", "MEMORY", "MULTI", "OBJECT", "PING", "PSUBSCRIBE", "PUBLISH", "PUBSUB", "PUNSUBSCRIBE", "QUIT", "ROLE", "SCRIPT",
 	"SELECT", "SUBSCRIBE", "TIME", "UNSUBSCRIBE", "UNWATCH", "WAIT", "WATCH", "XINFO")
 
 // blocking are the commands that may wait.
-var blocking = set("BLMOVE", "BLPOP", "BRPOP", "BRPOPLPUSH", "BZMPOP", "BZPOPMAX", "BZPOPMIN", "WAIT", "XREAD", "XREADGROUP")
-
-// ownCommands are answered here. A handler that returns false leaves the
-// command to miniredis.
-var ownCommands = map[string]func(in *instance, p *peer, c *server.Peer, args []string) bool{
-	"CLIENT":  (*instance).client,
-	"CLUSTER": (*instance).cluster,
-	"CONFIG":  (*instance).configure,
-	"HELLO":   (*instance).hello,
-	"INFO":    (*instance).info,
-	"ROLE":    (*instance).role,
-}
-
-func (in *instance) client(p *peer, c *server.Peer, args []string) bool {
-	if len(args) == 0 {
-		return false
-	}
-	switch strings.ToUpper(args[0]) {
-	case "ID":
-		c.WriteInt(p.id)
-	case "NO-EVICT", "SETINFO":
-		c.WriteOK()
-	default:
-		return false
-	}
-	return true
-}
-
-func (in *instance) cluster(_ *peer, c *server.Peer, _ []string) bool {
-	c.WriteError("ERR This instance has cluster support disabled")
-	return true
-}
-
-// role is that of a master without replicas, at replication offset 0.
-func (in *instance) role(_ *peer, c *server.Peer, _ []string) bool {
-	c.Block(func(w *server.Writer) {
-		w.WriteLen(3)
-		w.WriteBulk("master")
-		w.WriteInt(0)
-		w.WriteLen(0)
-	})
-	return true
-}
-
-// hello switches the protocol as miniredis does, and says what a server of the
-// version in INFO says.
-func (in *instance) hello(p *peer, c *server.Peer, args []string) bool {
-	proto := 2
-	if c.Resp3 {
-		proto = 3
-	}
-	if len(args) > 0 {
-		if reply := in.capture(c, "HELLO", args); strings.HasPrefix(reply, "-") {
-			c.Block(func(w *server.Writer) { w.WriteRaw(reply) })
-			return true
-		}
-		proto, _ = strconv.Atoi(args[0]) // it was accepted
-	}
-	c.Resp3 = proto == 3
-	c.WriteMapLen(7)
-	c.WriteBulk("server")
-	c.WriteBulk("redis")
-	c.WriteBulk("version")
-	c.WriteBulk(embeddedVersion)
-	c.WriteBulk("proto")
-	c.WriteInt(proto)
-	c.WriteBulk("id")
-	c.WriteInt(p.id)
-	c.WriteBulk("mode")
-	c.WriteBulk("standalone")
-	c.WriteBulk("role")
-	c.WriteBulk("master")
-	c.WriteBulk("modules")
-	c.WriteLen(0)
-	return true
-}
-
-// configure answers CONFIG.
-func (in *instance) configure(_ *peer, c *server.Peer, args []string) bool {
-	if len(args) == 0 {
-		c.WriteError("ERR wrong number of arguments for 'config' command")
-		return true
-	}
-	sub, args := strings.ToLower(args[0]), args[1:]
-	wrong := "ERR wrong number of arguments for 'config|" + sub + "' command"
-	switch sub {
-	case "get":
-		if len(args) == 0 {
-			c.WriteError(wrong)
-			return true
-		}
-		found := in.config.get(args)
-		c.Block(func(w *server.Writer) {
-			w.WriteMapLen(len(found))
-			for k, v := range found {
-				w.WriteBulk(k)
-				w.WriteBulk(v)
-			}
-		})
-	case "set":
-		if len(args) < 2 {
-			c.WriteError(wrong)
-		} else if len(args)%2 != 0 {
-			c.WriteError("ERR syntax error")
-		} else if why := in.config.set(args); why != "" {
-			c.WriteError(why)
-		} else {
-			c.WriteOK()
-		}
-	case "resetstat":
-		in.stats.reset()
-		c.WriteOK()
-	case "rewrite":
-		c.WriteError("ERR The server is running without a config file")
-	default:
-		c.WriteError("ERR unknown subcommand '" + sub + "'. Try CONFIG HELP.")
-	}
-	return true
-}
+var blocking = wordSet("BLMOVE", "BLPOP", "BRPOP", "BRPOPLPUSH", "BZMPOP", "BZPOPMAX", "BZPOPMIN", "WAIT", "XREAD", "XREADGROUP")

@@ -11,6 +11,8 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os/exec"
+	"path/filepath"
 	"strconv"
 	"time"
 
@@ -54,6 +56,12 @@ var ErrNotFirstIncarnation = errors.New("not in its first incarnation")
 // ErrClosed is returned by a cluster after its Close.
 var ErrClosed = errors.New("the lab is closed")
 
+// The parameters of the fence.
+const (
+	paramFence = "min-replicas-to-write"
+	paramLag   = "min-replicas-max-lag"
+)
+
 // MostNodes is how many masters a lab or a demo has at most: it is there to be watched.
 const MostNodes = 15
 
@@ -86,6 +94,18 @@ func unfenceFirst(ctx context.Context, c Cluster, i int, node *redlock.Node) err
 		return ErrNotFirstIncarnation
 	}
 	return client.ConfigSet(ctx, "min-replicas-to-write", "0").Err()
+}
+
+// ErrNoServer is returned when there is no redis-server to run.
+var ErrNoServer = errors.New("no redis-server")
+
+// lookServer finds the redis-server at, or named, bin.
+func lookServer(bin string) (string, error) {
+	path, err := exec.LookPath(bin)
+	if err != nil {
+		return "", fmt.Errorf("%w at %q: on Debian and Ubuntu, sudo apt-get install redis-server (%w)", ErrNoServer, bin, err)
+	}
+	return filepath.Abs(path)
 }
 
 // loopback is host:port of a server of the lab.

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -241,3 +242,24 @@ func (s *Server) Do(ctx context.Context, args ...any) (any, error) {
 	defer c.Close()
 	return c.Do(ctx, args...).Result()
 }
+
+// clockSetting is the file that a server with a clock of its own reads; the C
+// source has the same view of it.
+type clockSetting struct {
+	version  atomic.Uint64 // odd while it is being written
+	anchorNs int64         // real time at which the rate began to count
+	offsetNs int64
+	ratePPB  int64
+}
+
+// ownClock is the wall clock of one server.
+type ownClock struct {
+	path    string
+	setting *clockSetting
+}
+
+// Pause stops the process (SIGSTOP): it stays connected and does not answer.
+func (s *Server) Pause() error { return s.signal(sigStop) }
+
+// Resume continues a paused process.
+func (s *Server) Resume() error { return s.signal(sigContinue) }

@@ -7,11 +7,10 @@ import (
 	"syscall"
 )
 
-// Pause stops the process (SIGSTOP): it stays connected and does not answer.
-func (s *Server) Pause() error { return s.signal(syscall.SIGSTOP) }
-
-// Resume continues a paused process.
-func (s *Server) Resume() error { return s.signal(syscall.SIGCONT) }
+const (
+	sigStop     = syscall.SIGSTOP
+	sigContinue = syscall.SIGCONT
+)
 
 // mapShared maps the beginning of a file, for as long as this process lives.
 func mapShared(f *os.File, size int) ([]byte, error) {

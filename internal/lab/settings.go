@@ -11,12 +11,6 @@ import (
 // settings are the parameters that CONFIG of an embedded master knows.
 type settings map[string]string
 
-// The parameters of the fence.
-const (
-	paramFence = "min-replicas-to-write"
-	paramLag   = "min-replicas-max-lag"
-)
-
 // bootSettings are those of a fresh process: closed, without persistence.
 func bootSettings(port int) settings {
 	return settings{
@@ -36,7 +30,7 @@ func (s settings) fenced() bool { return s[paramFence] != "0" && s[paramLag] != 
 var aliases = map[string]string{"min-slaves-to-write": paramFence, "min-slaves-max-lag": paramLag}
 
 // fixed are the parameters of a real server that cannot be changed here.
-var fixed = set("appendonly", "appendfsync", "bind", "cluster-enabled", "databases", "dir", "port", "save")
+var fixed = wordSet("appendonly", "appendfsync", "bind", "cluster-enabled", "databases", "dir", "port", "save")
 
 var evictionPolicies = []string{"volatile-lru", "volatile-lfu", "volatile-random", "volatile-ttl",
 
@@ -102,12 +96,4 @@ func checkSetting(key, value string) (string, string) {
 		value = strconv.FormatInt(n, 10)
 	}
 	return value, ""
-}
-
-func set(words ...string) map[string]bool {
-	m := make(map[string]bool, len(words))
-	for _, w := range words {
-		m[w] = true
-	}
-	return m
 }

@@ -7,6 +7,15 @@ import (
 	"time"
 )
 
+// wordSet is the words as a set.
+func wordSet(words ...string) map[string]bool {
+	m := make(map[string]bool, len(words))
+	for _, w := range words {
+		m[w] = true
+	}
+	return m
+}
+
 // randomID is a fresh name for an incarnation, 40 hex digits.
 func randomID() string {
 	b := make([]byte, 20)
@@ -35,7 +44,7 @@ func newStats(started time.Time, port int) stats {
 func (s *stats) reset() { clear(s.calls) }
 
 // containers are the commands that commandstats tells apart by subcommand.
-var containers = set("CLIENT", "CLUSTER", "COMMAND", "CONFIG", "MEMORY", "OBJECT", "PUBSUB", "SCRIPT", "XGROUP", "XINFO")
+var containers = wordSet("CLIENT", "CLUSTER", "COMMAND", "CONFIG", "MEMORY", "OBJECT", "PUBSUB", "SCRIPT", "XGROUP", "XINFO")
 
 func (s *stats) count(cmd string, args []string, rejected bool) {
 	name := strings.ToLower(cmd)

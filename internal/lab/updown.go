@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -15,18 +14,6 @@ import (
 	"redlockctl/internal/private"
 	"redlockctl/internal/safetext"
 )
-
-// ErrNoServer is returned when there is no redis-server to run.
-var ErrNoServer = errors.New("no redis-server")
-
-// lookServer finds the redis-server at, or named, bin.
-func lookServer(bin string) (string, error) {
-	path, err := exec.LookPath(bin)
-	if err != nil {
-		return "", fmt.Errorf("%w at %q: on Debian and Ubuntu, sudo apt-get install redis-server (%w)", ErrNoServer, bin, err)
-	}
-	return filepath.Abs(path)
-}
 
 // Started is one server that lab up left running.
 type Started struct {

@@ -1,0 +1,120 @@
+package lab
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/alicebob/miniredis/v2/server"
+)
+
+// ownCommands are those that miniredis lacks, or answers in another way than a server.
+var ownCommands = map[string]command{
+	"CLIENT":  (*instance).client,
+	"CLUSTER": (*instance).cluster,
+	"CONFIG":  (*instance).configure,
+	"HELLO":   (*instance).hello,
+	"INFO":    (*instance).info,
+	"ROLE":    (*instance).role,
+}
+
+func (in *instance) client(p *peer, c *server.Peer, args []string) bool {
+	if len(args) == 0 {
+		return false
+	}
+	switch strings.ToUpper(args[0]) {
+	case "ID":
+		c.WriteInt(p.id)
+	case "NO-EVICT", "SETINFO":
+		c.WriteOK()
+	default:
+		return false
+	}
+	return true
+}
+
+func (in *instance) cluster(_ *peer, c *server.Peer, _ []string) bool {
+	c.WriteError("ERR This instance has cluster support disabled")
+	return true
+}
+
+// role is that of a master without replicas, at replication offset 0.
+func (in *instance) role(_ *peer, c *server.Peer, _ []string) bool {
+	c.Block(func(w *server.Writer) {
+		w.WriteLen(3)
+		w.WriteBulk("master")
+		w.WriteInt(0)
+		w.WriteLen(0)
+	})
+	return true
+}
+
+// hello switches the protocol as miniredis does, and says what a server of the
+// version in INFO says.
+func (in *instance) hello(p *peer, c *server.Peer, args []string) bool {
+	proto := 2
+	if c.Resp3 {
+		proto = 3
+	}
+	if len(args) > 0 {
+		if reply := in.capture(c, "HELLO", args); strings.HasPrefix(reply, "-") {
+			c.Block(func(w *server.Writer) { w.WriteRaw(reply) })
+			return true
+		}
+		proto, _ = strconv.Atoi(args[0]) // it was accepted
+	}
+	c.Resp3 = proto == 3
+	c.WriteMapLen(7)
+	for _, v := range []any{"server", "redis", "version", embeddedVersion, "proto", proto, "id", p.id, "mode", "standalone", "role", "master"} {
+		if n, ok := v.(int); ok {
+			c.WriteInt(n)
+		} else {
+			c.WriteBulk(v.(string))
+		}
+	}
+	c.WriteBulk("modules")
+	c.WriteLen(0)
+	return true
+}
+
+// configure answers CONFIG.
+func (in *instance) configure(_ *peer, c *server.Peer, args []string) bool {
+	if len(args) == 0 {
+		c.WriteError("ERR wrong number of arguments for 'config' command")
+		return true
+	}
+	sub, args := strings.ToLower(args[0]), args[1:]
+	wrong := "ERR wrong number of arguments for 'config|" + sub + "' command"
+	switch sub {
+	case "get":
+		if len(args) == 0 {
+			c.WriteError(wrong)
+			return true
+		}
+		found := in.config.get(args)
+		c.Block(func(w *server.Writer) {
+			w.WriteMapLen(len(found))
+			for k, v := range found {
+				w.WriteBulk(k)
+				w.WriteBulk(v)
+			}
+		})
+	case "set":
+		if len(args) < 2 {
+			c.WriteError(wrong)
+		} else if len(args)%2 != 0 {
+			c.WriteError("ERR syntax error")
+		} else if why := in.config.set(args); why != "" {
+			c.WriteError(why)
+		} else {
+			c.WriteOK()
+		}
+	case "resetstat":
+		in.stats.reset()
+		c.WriteOK()
+	case "rewrite":
+		c.WriteError("ERR The server is running without a config file")
+	default:
+		c.WriteError("ERR unknown subcommand '" + sub + "'. Try CONFIG HELP.")
+	}
+	return true
+}
