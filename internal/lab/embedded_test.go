@@ -286,6 +286,7 @@ func info(t *testing.T, c *redis.Client, sections ...string) map[string]string {
 // What INFO tells has the names of a real server, and the values that a console
 // decides on.
 func TestEmbeddedInfo(t *testing.T) {
+	began := time.Now()
 	c := embedded(t, 1)
 	ours, real := client(t, c.Nodes()[0]), client(t, labtest.Servers(t, 1, lab.BootFence...)[0].Node())
 	for _, sections := range [][]string{nil, {"server"}, {"replication"}, {"memory", "stats", "clients"}, {"persistence"}, {"cluster"}, {"all"}} {
@@ -298,13 +299,17 @@ func TestEmbeddedInfo(t *testing.T) {
 	}
 	all := info(t, ours, "everything")
 	for name, want := range map[string]string{
-		"redis_version": "7.0.0", "redis_mode": "standalone", "config_file": "", "uptime_in_seconds": "0",
+		"redis_version": "7.0.0", "redis_mode": "standalone", "config_file": "",
 		"role": "master", "connected_slaves": "0", "min_slaves_good_slaves": "0", "cluster_enabled": "0",
 		"loading": "0", "aof_enabled": "0", "evicted_keys": "0", "maxmemory_policy": "noeviction",
 	} {
 		if got, ok := all[name]; !ok || got != want {
 			t.Errorf("%s is %q, want %q", name, got, want)
 		}
+	}
+	// Whole seconds of the wall clock: one more may have begun than have passed.
+	if up, err := strconv.Atoi(all["uptime_in_seconds"]); err != nil || up < 0 || float64(up) > time.Since(began).Seconds()+1 {
+		t.Errorf("uptime_in_seconds is %q, %s after the start", all["uptime_in_seconds"], time.Since(began))
 	}
 	_, port, _ := net.SplitHostPort(c.Nodes()[0].Addr())
 	if all["tcp_port"] != port {
