@@ -58,6 +58,21 @@ func TestHowToFindTheProcess(t *testing.T) {
 	}
 }
 
+// Where too few nodes can be watched nothing is said of the lock.
+func TestWhoCannotBeTold(t *testing.T) {
+	r := only(t, monitortest.LockOf(monitortest.Epoch, "job:1", monitor.LockHeld, monitortest.TokenA, "9 9 9 9 9"))
+	no := safetext.New("CLIENT TRACKING: ERR no\x1b[2J")
+	r.acts.answer = &who.Answer{Key: "job:1", N: 5, Unusable: map[string]safetext.Text{"n3": no, "n1": no, "n2": no}}
+	r.press("w")
+	r.run()
+	r.sees(`who holds it is not known: 2 of 5 nodes can be watched: n1: CLIENT TRACKING: ERR no\x1b[2J`)
+	r.seesNot("nobody holds it")
+	r.acts.answer = &who.Answer{Key: "job:1", N: 5, Unusable: map[string]safetext.Text{"n3": no}}
+	r.press("w")
+	r.run()
+	r.sees("nobody holds it any more")
+}
+
 // A question that is refused says what to do, and nothing is remembered.
 func TestWhoIsRefused(t *testing.T) {
 	r := only(t, monitortest.LockOf(monitortest.Epoch, "job:1", monitor.LockHeld, monitortest.TokenA, "9 9 9 9 9"))

@@ -112,20 +112,20 @@ func (m *model) labLines(w int) (lines []string) {
 		}
 		k, text := b.Text(st.ASCII)
 		line := "   " + st.Strong.Of(st.Pad(k, 4)) + st.Pad(text, 12)
-		// While a dialog stands over the page, it alone is why no key acts.
-		if why := b.Disabled(); why != "" && m.Dialog == nil {
+		// While a dialog stands over the page, or a command is typed, that alone is why no key acts.
+		if why := b.Disabled(); why != "" && m.Dialog == nil && m.line == nil {
 			line += st.Dim.Of("off: " + why)
 		} else {
 			line += action.LabActions[b.Name].Shows
 		}
-		lines = append(lines, st.Cut(line, w))
+		lines = append(lines, styles.Wrap(line, w-1, 19)...)
 	}
 	kinds := m.Lab.ClientKinds()
 	if len(kinds) > 0 {
 		lines = append(lines, "")
 	}
 	for _, k := range kinds {
-		lines = append(lines, "   "+st.Pad(view.Count(k.Running), 4)+st.Pad(k.Name, 12)+st.Dim.Of(st.Cut(k.Does, w-20)))
+		lines = append(lines, styles.Wrap("   "+st.Pad(view.Count(k.Running), 4)+st.Pad(k.Name, 12)+st.Dim.Of(k.Does), w-1, 19)...)
 	}
 	return lines
 }

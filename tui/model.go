@@ -2,6 +2,7 @@ package tui
 
 import (
 	"context"
+	"os"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
@@ -72,6 +73,7 @@ type model struct {
 	noColor   bool
 	mouseOn   bool
 	clipboard func(ctx context.Context, text string) error
+	resumed   <-chan os.Signal
 	demo      bool       // there is a tour
 	tour      *tour.Tour // nil: none is under way
 	hints     bool       // those of a first start are shown

@@ -1,6 +1,8 @@
 package tui
 
 import (
+	"io"
+
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/x/ansi"
 )
@@ -13,3 +15,25 @@ import (
 func redraw() tea.Msg {
 	return tea.Sequence(tea.Raw(ansi.SetTopBottomMargins(0, 0)), tea.ClearScreen)()
 }
+
+// resumedMsg tells that this process goes on after something else stopped it.
+type resumedMsg struct{}
+
+// untilResumed waits for that.
+func (m *model) untilResumed() tea.Msg {
+	select {
+	case <-m.resumed:
+		return resumedMsg{}
+	case <-m.Ctx.Done():
+		return nil
+	}
+}
+
+// nothing is a program that the terminal is left to for no time: it is taken anew afterwards, in raw mode and
+// with its other screen.
+type nothing struct{}
+
+func (nothing) Run() error          { return nil }
+func (nothing) SetStdin(io.Reader)  {}
+func (nothing) SetStdout(io.Writer) {}
+func (nothing) SetStderr(io.Writer) {}

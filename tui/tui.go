@@ -14,6 +14,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"os"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
@@ -51,6 +52,9 @@ type Options struct {
 	// Clipboard puts text into the clipboard of this machine; nil: the terminal is
 	// asked to, which is right over SSH.
 	Clipboard func(ctx context.Context, text string) error
+	// Resumed tells each time that the process goes on after something else stopped it: by then the
+	// terminal is as a shell left it. Nil: nothing tells.
+	Resumed <-chan os.Signal
 	// Tell is told what became of the locks that were acquired on the screen, once the
 	// terminal is as it was; nil: nobody is.
 	Tell func(action.Parting)
@@ -140,6 +144,7 @@ func newModel(ctx context.Context, opt Options, now func() time.Time) *model {
 		noColor:   opt.NoColor,
 		mouseOn:   opt.Mouse || kept.Mouse,
 		clipboard: opt.Clipboard,
+		resumed:   opt.Resumed,
 		demo:      opt.Tour,
 		dirty:     true,
 	}

@@ -24,12 +24,12 @@ import (
 )
 
 // OnMachine adds to the options of the screen what a machine gives it: where it
-// keeps what was chosen, and a clipboard.
+// keeps what was chosen, a clipboard, and when it goes on after it was stopped.
 func OnMachine(opt tui.Options, getenv func(string) string) tui.Options {
 	if path := config.StateDir(getenv, "ui.json"); path != "" {
 		opt.Store = uiStore{path}
 	}
-	opt.Clipboard = clipboard(getenv)
+	opt.Clipboard, opt.Resumed = clipboard(getenv), resumed()
 	opt.Profile = colorprofile.Env([]string{"TERM=" + getenv("TERM"), "COLORTERM=" + getenv("COLORTERM"), "WT_SESSION=" + getenv("WT_SESSION")})
 	return opt
 }

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -141,4 +142,85 @@ func endConsole(t *testing.T, c *cluster, how ending, after time.Duration) time.
 		}
 	}
 	return took
+}
+
+// seen is what a program has written to its terminal.
+type seen struct {
+	mu  sync.Mutex
+	all bytes.Buffer
+}
+
+func (s *seen) Write(b []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.all.Write(b)
+}
+
+// from is what was written from a byte on.
+func (s *seen) from(n int) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.all.String()[n:]
+}
+
+// TestConsoleGoesOn stops the real program from outside and lets it go on, after something else has
+// taken its terminal: it draws all of its screen, and reads single keys again.
+func TestConsoleGoesOn(t *testing.T) {
+	c := newCluster(t, build(t), "60s")
+	screen, tty, err := pty.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer screen.Close()
+	defer tty.Close()
+	_ = pty.Setsize(screen, &pty.Winsize{Rows: 30, Cols: 100})
+	modes := func() *unix.Termios {
+		now, err := unix.IoctlGetTermios(int(tty.Fd()), unix.TCGETS)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return now
+	}
+	shell := modes()
+	cmd := exec.Command(c.bin)
+	cmd.Env = append(os.Environ(), c.env()...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = tty, tty, tty
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
+	var written seen
+	go func() { _, _ = io.Copy(&written, screen) }()
+	until := func(what string, ok func() bool) {
+		t.Helper()
+		for end := time.Now().Add(hangs); !ok(); time.Sleep(20 * time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatalf("never: %s; written is %q", what, written.from(0))
+			}
+		}
+	}
+	drawn := func(from int) bool {
+		all := written.from(from)
+		return strings.Contains(all, "\x1b[?1049h") && strings.Contains(all, "overview") && strings.Contains(all, "quit")
+	}
+	raw := func() bool { return modes().Lflag&unix.ICANON == 0 }
+	until("the first screen", func() bool { return drawn(0) && raw() })
+
+	_ = cmd.Process.Signal(syscall.SIGSTOP)
+	time.Sleep(100 * time.Millisecond) // what was on its way
+	if err := unix.IoctlSetTermios(int(tty.Fd()), unix.TCSETS, shell); err != nil {
+		t.Fatal(err)
+	}
+	before := len(written.from(0))
+	_ = cmd.Process.Signal(syscall.SIGCONT)
+	until("all of the screen again", func() bool { return drawn(before) })
+	until("raw mode again", raw)
+	_, _ = screen.WriteString("q")
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("q ended it with %v", err)
+	}
+	if *modes() != *shell {
+		t.Error("the modes of the terminal are not what they were")
+	}
 }

@@ -3,6 +3,7 @@ package view
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -36,6 +37,16 @@ func WhoHeadline(w *who.Answer) string {
 		names = append(names, fmt.Sprintf("%s (p %.2f)", c.Group, c.P))
 	}
 	return "holder not known (" + times + " seen); candidates: " + strings.Join(names, ", ")
+}
+
+// WhoRefused is why too few nodes can be watched to say who holds a lock; empty: enough can.
+func WhoRefused(w *who.Answer) string {
+	can := w.N - len(w.Unusable)
+	if can >= redlock.Quorum(w.N) {
+		return ""
+	}
+	first := slices.Min(slices.Collect(maps.Keys(w.Unusable)))
+	return fmt.Sprintf("%d of %d nodes can be watched: %s: %s", can, w.N, safetext.Escape(first), w.Unusable[first])
 }
 
 // WhoLiveness says whether the holder is there still, and what tells so; empty where

@@ -60,6 +60,8 @@ func (m *Desk) TakeAnswer(a Answered) {
 		m.Say(m.St.Bad, m.St.Whole(a.err.Error())+". On the command line: redlockctl who --force")
 	case a.err != nil:
 		m.Say(m.St.Bad, a.name+": "+m.St.Whole(a.err.Error()))
+	case view.WhoRefused(a.answer) != "":
+		m.Say(m.St.Bad, a.name+": who holds it is not known: "+view.WhoRefused(a.answer))
 	case a.answer.Held == 0:
 		m.Say(m.St.Warn, a.name+": nobody holds it any more")
 	default:

@@ -86,7 +86,7 @@ func (k Map) Line(st *styles.Styles, mode page.Mode, w int) string {
 		}
 		keys, text := b.Text(st.ASCII)
 		if b.Disabled() != "" {
-			if b.Danger || b.In&(page.ModeDialog|page.ModeMain) != 0 && b.Name != "" {
+			if b.Danger || b.In&page.ModeDialog != 0 || b.In&page.ModeMain != 0 && b.Name != "" {
 				continue // its reason is in the help, and is shown when it is pressed
 			}
 			items = append(items, st.Dim.Of(keys+" "+text))
