@@ -1,6 +1,7 @@
 package tui
 
 import (
+	"slices"
 	"strconv"
 	"time"
 
@@ -14,216 +15,272 @@ import (
 	"redlockctl/tui/page"
 )
 
-// newKeyMap is every key of the program, and what it does to m.
+// newKeyMap is every key of the program, and what it does to m, in the order of the key line and
+// of the help.
 func newKeyMap(m *model) keys.Map {
-	k := func(in page.Mode, group, show, help string, do func() tea.Cmd, on ...string) keys.Binding {
-		return keys.Binding{Binding: key.NewBinding(key.WithKeys(on...), key.WithHelp(show, help)), In: in, Group: group, Do: do}
+	all := slices.Concat(m.firstKeys(), m.movingKeys(), m.pastKeys(), m.lookKeys(), m.actingKeys(), m.labKeys(), m.tableKeys(), m.programKeys(),
+		m.dialogKeys(), m.filterKeys(), m.commandKeys())
+	for _, b := range input.Keys() {
+		all = append(all, keys.Binding{Binding: b, In: page.ModeEdit, Group: keys.Typing}) // the line that is typed obeys them
 	}
-	move := func(d func() int) func() tea.Cmd {
-		return func() tea.Cmd { m.Page.Move(d()); return nil }
+	return all
+}
+
+func bind(in page.Mode, group, show, help string, do func() tea.Cmd, on ...string) keys.Binding {
+	return keys.Binding{Binding: key.NewBinding(key.WithKeys(on...), key.WithHelp(show, help)), In: in, Group: group, Do: do}
+}
+
+// onMain is a key of all pages that is named as it is pressed.
+func onMain(group, k, help string, do func() tea.Cmd) keys.Binding {
+	return bind(page.ModeMain, group, k, help, do, k)
+}
+
+func brief(in page.Mode, b keys.Binding) keys.Binding        { b.Brief = in; return b }
+func when(b keys.Binding, why func() string) keys.Binding    { b.Why = why; return b }
+func named(name string, b keys.Binding) keys.Binding         { b.Name = name; return b }
+func saying(b keys.Binding, says func() string) keys.Binding { b.Says = says; return b }
+
+// without is a command that nothing follows.
+func without(do func()) func() tea.Cmd { return func() tea.Cmd { do(); return nil } }
+
+// firstKeys stand first in the key line.
+func (m *model) firstKeys() keys.Map {
+	// The help is a page that covers another one: what opens it closes it.
+	help := onMain(keys.Looking, "?", "help, and back from it", m.toggleHelp)
+	return keys.Map{
+		brief(page.ModeMain&^page.ModeHelp, saying(help, func() string { return m.inHelp("close", "help") })),
+		brief(page.ModeLocks|page.ModeEvents|page.ModeAudit, when(onMain(keys.Looking, "/", "filter", m.openFilter), m.whyNoFilter)),
+		brief(page.ModeList, onMain(keys.Looking, ":", "command", m.openLine)),
 	}
-	turn := func(by int) func() tea.Cmd {
-		return func() tea.Cmd { m.Dialog.TurnField(by); return nil }
+}
+
+// inHelp is one text on the page of help, and another elsewhere.
+func (m *model) inHelp(there, elsewhere string) string {
+	if m.Viewed() == page.Help {
+		return there
 	}
-	read := func(lines int) func() tea.Cmd {
-		return func() tea.Cmd { m.Dialog.Scroll = max(0, m.Dialog.Scroll+lines); return nil }
-	}
-	complete := func(d int) func() tea.Cmd {
-		return func() tea.Cmd { m.line.Complete(&m.line.Line, m.offers, d); return nil }
-	}
-	whyOneField := func() string {
-		if len(m.Dialog.Fields) < 2 {
-			return "there is no other field"
-		}
-		return ""
+	return elsewhere
+}
+
+func (m *model) movingKeys() keys.Map {
+	move := func(show, help string, d func() int, on ...string) keys.Binding {
+		return bind(page.ModeMain, keys.Moving, show, help, without(func() { m.Page.Move(d()) }), on...)
 	}
 	by := func(d int) func() int { return func() int { return d } }
-	to := func(v page.Kind) keys.Binding {
-		n := strconv.Itoa(int(v) + 1)
-		b := k(page.ModeMain, keys.Moving, n, v.String(), func() tea.Cmd { return m.goTo(v) }, n)
-		b.Why = func() string { return m.whyNoView(v) }
-		return b
+	tab := brief(page.ModeLocks|page.ModeNodes, onMain(keys.Moving, "tab", "the other table of the overview, or the next page", m.tab))
+	all := keys.Map{
+		move("↑ k", "up", by(-1), "up", "k"),
+		move("↓ j", "down", by(1), "down", "j"),
+		move("pgup", "a page up", func() int { return -m.Page.Rows() }, "pgup", "ctrl+b"),
+		move("pgdn", "a page down", func() int { return m.Page.Rows() }, "pgdown", "ctrl+f"),
+		move("home g", "to the first", by(-1<<30), "home", "g"),
+		move("end G", "to the last", by(1<<30), "end", "G"),
+		saying(tab, func() string {
+			switch {
+			case m.Viewed() != page.Overview:
+				return "next page"
+			case m.Overview.OnNodes:
+				return "events"
+			case m.Overview.OnEvents:
+				return "locks"
+			}
+			return "nodes"
+		}),
+		bind(page.ModeMain, keys.Moving, "→ l", "the next page", func() tea.Cmd { return m.turn(1) }, "right", "l"),
+		bind(page.ModeMain, keys.Moving, "← h", "the page before", func() tea.Cmd { return m.turn(-1) }, "left", "h", "shift+tab"),
 	}
-	brief := func(in page.Mode, b keys.Binding) keys.Binding { b.Brief = in; return b }
-	when := func(b keys.Binding, why func() string) keys.Binding { b.Why = why; return b }
-	// An act is a command too, by the name that its help gives it; on is what it
-	// may be told to be about. Its key is known on all pages, and says where it
-	// belongs.
-	act := func(on page.Mode, b keys.Binding, why func() string) keys.Binding {
-		b.Danger, b.Brief, b.Takes, b.Why = true, on, on, why
-		b.Name = b.Help().Desc
-		return b
+	for v := range page.NumTabs {
+		to := onMain(keys.Moving, strconv.Itoa(int(v)+1), v.String(), func() tea.Cmd { return m.goTo(v) })
+		all = append(all, when(to, func() string { return m.whyNoView(v) }))
 	}
-	onNode := func(key, action string, do func() tea.Cmd, why func() string) keys.Binding {
-		b := act(page.ModeOnNode, k(page.ModeMain, keys.Acting, key, action, do, key), why)
-		b.Name = "node " + action
-		return b
+	return all
+}
+
+func (m *model) pastKeys() keys.Map {
+	past := func(k, help string, do func() tea.Cmd, why func() string) keys.Binding {
+		return when(onMain(keys.Past, k, help, do), why)
 	}
-	inLab := func(on, in page.Mode, key, action string) keys.Binding {
-		return act(on, k(in, keys.Lab, key, action, func() tea.Cmd { return m.AskLab(action) }, key),
-			func() string { return m.WhyNoLab(action) })
+	return keys.Map{
+		past("[", "one event back", m.stepPast(true), m.whyNoReplay),
+		past("]", "one event forward", m.stepPast(false), m.whyNotInReplay),
+		past("{", "a minute back", m.shiftPast(-time.Minute), m.whyNoReplay),
+		past("}", "a minute forward", m.shiftPast(time.Minute), m.whyNotInReplay),
+		past(".", "to now", m.toNow, m.whyNotInReplay),
+		past("+", "play faster", m.faster(1), m.whyNotInReplay),
+		past("-", "play slower", m.faster(-1), m.whyNotInReplay),
+	}
+}
+
+// lookKeys open what is under the cursor.
+func (m *model) lookKeys() keys.Map {
+	detail := brief(page.ModeList, bind(page.ModeList, keys.Looking, "enter", "a look at it, below", m.enter, "enter"))
+	return keys.Map{
+		saying(detail, func() string {
+			switch d, ok := m.Page.(page.Detailed); {
+			case !ok:
+				return "look"
+			case *d.Detail():
+				return "close detail"
+			}
+			return "detail"
+		}),
+		when(onMain(keys.Looking, "o", "open it on a page of its own", m.openPicked), m.whyNoOpenPicked),
+	}
+}
+
+// acting makes an action of a key. It is a command too, by the name that its help gives it; on is what it
+// may be told to be about. Its key is known on all pages, and says where it belongs.
+func acting(on page.Mode, b keys.Binding, why func() string) keys.Binding {
+	b.Danger, b.Brief, b.Takes, b.Why = true, on, on, why
+	b.Name = b.Help().Desc
+	return b
+}
+
+func (m *model) actingKeys() keys.Map {
+	onLock := func(k, action string, do func() tea.Cmd, why func() string) keys.Binding {
+		return acting(page.ModeOnLock, onMain(keys.Acting, k, action, do), why)
+	}
+	onNode := func(k, action string, do func() tea.Cmd, why func() string) keys.Binding {
+		return named("node "+action, acting(page.ModeOnNode, onMain(keys.Acting, k, action, do), why))
 	}
 	marked := func(b keys.Binding) keys.Binding {
-		verb := b.Help().Desc
-		b.Says = func() string {
+		return saying(b, func() string {
 			if n := len(m.Marked()); n > 0 {
-				return verb + " (" + view.Count(n) + ")"
+				return b.Name + " (" + view.Count(n) + ")"
 			}
-			return verb
-		}
-		return b
+			return b.Name
+		})
 	}
-	named := func(name string, b keys.Binding) keys.Binding { b.Name = name; return b }
-
-	dialogEnter := brief(page.ModeDialog, k(page.ModeDialog, keys.InDialog, "enter", "do it, once nothing is missing", m.Submit, "enter"))
-	dialogEnter.Says = func() string { return m.Dialog.Verb }
-
-	leave := brief(page.ModeWorking, k(page.ModeWorking, keys.InDialog, "esc", "let it work in the background; of several: stop after this one", m.LeaveWork, "esc"))
-	leave.Says = func() string {
-		if m.Dialog.Did != "" {
-			return "stop after this one"
-		}
-		return "let it work in the background"
-	}
-
-	tab := brief(page.ModeLocks|page.ModeNodes, k(page.ModeMain, keys.Moving, "tab", "the other table of the overview, or the next page", m.tab, "tab"))
-	tab.Says = func() string {
-		switch {
-		case m.Viewed() != page.Overview:
-			return "next page"
-		case m.Overview.OnNodes:
-			return "events"
-		case m.Overview.OnEvents:
-			return "locks"
-		default:
-			return "nodes"
-		}
-	}
-	detail := brief(page.ModeList, k(page.ModeList, keys.Looking, "enter", "a look at it, below", m.enter, "enter"))
-	detail.Says = func() string {
-		switch d, ok := m.Page.(page.Detailed); {
-		case !ok:
-			return "look"
-		case *d.Detail():
-			return "close detail"
-		default:
-			return "detail"
-		}
-	}
-
-	freeze := k(page.ModeMain&^page.ModeHelp, keys.Looking, "space", "freeze; play and pause the past", m.toggleFreeze, "space")
-	freeze.Says = func() string {
-		switch {
-		case m.Viewed() == page.Help:
-			return "freeze; play and pause the past"
-		case m.replay == nil:
-			return "freeze"
-		case m.replay.Playing:
-			return "pause"
-		}
-		return "play"
-	}
-
-	whoKey := brief(page.ModeOnLock, named("who", when(k(page.ModeMain, keys.Looking, "w", "who holds it: watches it for up to a minute", m.AskWho, "w"), m.WhyNoWho)))
-	whoKey.Takes = page.ModeOnLock
-	whoKey.Says = func() string { return "who" }
-
-	// The help is a page that covers another one: what opens it closes it, and what
-	// leaves the program leaves the help first.
-	helpKey := k(page.ModeMain, keys.Looking, "?", "help, and back from it", m.toggleHelp, "?")
-	helpKey.Says = func() string {
-		if m.Viewed() == page.Help {
-			return "close"
-		}
-		return "help"
-	}
-	leaveKey := when(k(page.ModeMain, keys.Looking, "q", "quit; leaves the help first", m.leave, "q"), m.whyNoLeave)
-	leaveKey.Says = func() string {
-		if m.Viewed() == page.Help {
-			return "close"
-		}
-		return "quit"
-	}
-
-	all := keys.Map{
-		brief(page.ModeMain&^page.ModeHelp, helpKey),
-		brief(page.ModeLocks|page.ModeEvents|page.ModeAudit, when(k(page.ModeMain, keys.Looking, "/", "filter", m.openFilter, "/"), m.whyNoFilter)),
-		brief(page.ModeList, k(page.ModeMain, keys.Looking, ":", "command", m.openLine, ":")),
-		k(page.ModeMain, keys.Moving, "↑ k", "up", move(by(-1)), "up", "k"),
-		k(page.ModeMain, keys.Moving, "↓ j", "down", move(by(1)), "down", "j"),
-		k(page.ModeMain, keys.Moving, "pgup", "a page up", move(func() int { return -m.Page.Rows() }), "pgup", "ctrl+b"),
-		k(page.ModeMain, keys.Moving, "pgdn", "a page down", move(func() int { return m.Page.Rows() }), "pgdown", "ctrl+f"),
-		k(page.ModeMain, keys.Moving, "home g", "to the first", move(by(-1<<30)), "home", "g"),
-		k(page.ModeMain, keys.Moving, "end G", "to the last", move(by(1<<30)), "end", "G"),
-		tab,
-		k(page.ModeMain, keys.Moving, "→ l", "the next page", func() tea.Cmd { return m.turn(1) }, "right", "l"),
-		k(page.ModeMain, keys.Moving, "← h", "the page before", func() tea.Cmd { return m.turn(-1) }, "left", "h", "shift+tab"),
-		to(page.Overview), to(page.Locks), to(page.Nodes), to(page.Events), to(page.Findings), to(page.Guard), to(page.Lab), to(page.Help),
-		when(k(page.ModeMain, keys.Past, "[", "one event back", m.stepPast(true), "["), m.whyNoReplay),
-		when(k(page.ModeMain, keys.Past, "]", "one event forward", m.stepPast(false), "]"), m.whyNotInReplay),
-		when(k(page.ModeMain, keys.Past, "{", "a minute back", m.shiftPast(-time.Minute), "{"), m.whyNoReplay),
-		when(k(page.ModeMain, keys.Past, "}", "a minute forward", m.shiftPast(time.Minute), "}"), m.whyNotInReplay),
-		when(k(page.ModeMain, keys.Past, ".", "to now", m.toNow, "."), m.whyNotInReplay),
-		when(k(page.ModeMain, keys.Past, "+", "play faster", m.faster(1), "+"), m.whyNotInReplay),
-		when(k(page.ModeMain, keys.Past, "-", "play slower", m.faster(-1), "-"), m.whyNotInReplay),
-		detail,
-		when(k(page.ModeMain, keys.Looking, "o", "open it on a page of its own", m.openPicked, "o"), m.whyNoOpenPicked),
-
-		act(page.ModeOnLock, k(page.ModeMain, keys.Acting, "a", "acquire", m.AskAcquire, "a"), m.WhyNoAction),
-		act(page.ModeOnLock, k(page.ModeMain, keys.Acting, "e", "extend", m.AskExtend, "e"), m.WhyNoExtend),
-		marked(act(page.ModeOnLock, k(page.ModeMain, keys.Acting, "r", "release", m.AskRelease, "r"), m.WhyNoRelease)),
-		marked(act(page.ModeOnLock, k(page.ModeMain, keys.Acting, "R", "revoke", m.AskRevoke, "R"), m.WhyNoRevoke)),
-		marked(act(page.ModeOnLock, k(page.ModeMain, keys.Acting, "X", "force-release", m.AskForce, "X"), m.WhyNoForce)),
-		whoKey,
+	who := brief(page.ModeOnLock, named("who", when(onMain(keys.Looking, "w", "who holds it: watches it for up to a minute", m.AskWho), m.WhyNoWho)))
+	who.Takes = page.ModeOnLock
+	return keys.Map{
+		onLock("a", "acquire", m.AskAcquire, m.WhyNoAction),
+		onLock("e", "extend", m.AskExtend, m.WhyNoExtend),
+		marked(onLock("r", "release", m.AskRelease, m.WhyNoRelease)),
+		marked(onLock("R", "revoke", m.AskRevoke, m.WhyNoRevoke)),
+		marked(onLock("X", "force-release", m.AskForce, m.WhyNoForce)),
+		saying(who, func() string { return "who" }),
 		onNode("C", "cordon", m.AskCordon, m.WhyNoCordon),
 		onNode("U", "uncordon", m.AskUncordon, m.WhyNoUncordon),
 		onNode("J", "rejoin", m.AskRejoin, m.WhyNoRejoin),
+	}
+}
 
+// labKeys are of the demo: its nodes and clients, and the tour.
+func (m *model) labKeys() keys.Map {
+	inLab := func(on, in page.Mode, k, action string) keys.Binding {
+		return acting(on, bind(in, keys.Lab, k, action, func() tea.Cmd { return m.AskLab(action) }, k), func() string { return m.WhyNoLab(action) })
+	}
+	return keys.Map{
 		inLab(page.ModeOnNode, page.ModeMain, "c", "crash"),
 		inLab(page.ModeOnNode, page.ModeLab, "z", "stop"),
 		inLab(page.ModeOnNode, page.ModeLab, "Z", "continue"),
 		inLab(page.ModeOnNode, page.ModeLab, "t", "skew"),
 		inLab(page.ModeOnNode, page.ModeLab, "F", "flush"),
 		inLab(page.ModeLab, page.ModeLab, "n", "clients"),
-
-		named("tour", when(k(page.ModeMain, keys.Tour, "T", "begin or end the tour", m.toggleTour, "T"), m.whyNoTour)),
-		when(k(page.ModeMain, keys.Tour, "N", "the next step of the tour", m.nextStep, "N"), m.whyNoStep),
-
-		brief(page.ModeLocks|page.ModeNodes|page.ModeFindings|page.ModeClusters|page.ModeAudit, when(k(page.ModeMain, keys.Looking, "s", "sort", m.nextOrder, "s"), m.whyNoSort)),
-		when(k(page.ModeMain, keys.Looking, "S", "sort the other way round", m.turnOrder, "S"), m.whyNoSort),
-		brief(page.ModeMain&^page.ModeHelp, named("freeze", freeze)),
-		brief(page.ModeEvents, named("follow", when(k(page.ModeMain, keys.Looking, "f", "follow the newest", m.toggleFollow, "f"), m.whyNoFollow))),
-		brief(page.ModeLocks, when(k(page.ModeMain, keys.Looking, "m", "mark", m.toggleMark, "m"), m.whyNoMark)),
-		when(k(page.ModeMain, keys.Looking, "M", "unmark all", m.clearMarks, "M"), m.whyNoMarks),
-		named("wide", when(k(page.ModeMain, keys.Looking, "W", "wide: every column", m.toggleWide, "W"), m.whyNoWide)),
-		named("copy", when(k(page.ModeMain, keys.Looking, "y", "copy its name to the clipboard", m.copyPicked, "y"), m.whyNoCopy)),
-		k(page.ModeMain, keys.Looking, "esc", "back: close the detail or the page, clear the filter", m.escape, "esc"),
-		brief(page.ModeMain, named("quit", leaveKey)),
-		named("redraw", k(page.ModeAny, keys.Looking, "ctrl+l", "draw the screen anew", func() tea.Cmd { return redraw }, "ctrl+l")),
-		when(k(page.ModeAny, keys.Looking, "ctrl+z", "suspend: fg goes on", func() tea.Cmd { return tea.Suspend }, "ctrl+z"), m.whyNoSuspend),
-		k(page.ModeAny, keys.Looking, "ctrl+c", "quit at once", func() tea.Cmd { return action.Quit() }, "ctrl+c"),
-
-		dialogEnter,
-		brief(page.ModeDialog, when(k(page.ModeDialog, keys.InDialog, "tab", "next field", turn(1), "tab", "down"), whyOneField)),
-		k(page.ModeDialog, keys.InDialog, "shift+tab", "field before", turn(-1), "shift+tab", "up"),
-		k(page.ModeDialog, keys.InDialog, "pgdn", "read on", read(3), "pgdown"),
-		k(page.ModeDialog, keys.InDialog, "pgup", "read back", read(-3), "pgup"),
-		brief(page.ModeDialog, k(page.ModeDialog, keys.InDialog, "esc", "leave everything as it is", m.CloseDialog, "esc")),
-		leave,
-
-		brief(page.ModeFilter, k(page.ModeFilter, keys.Typing, "enter", "keep the filter", m.keepFilter, "enter")),
-		brief(page.ModeFilter, k(page.ModeFilter, keys.Typing, "tab", "complete a field or a value", func() tea.Cmd { m.completeFilter(1); return nil }, "tab")),
-		k(page.ModeFilter, keys.Typing, "shift+tab", "the completion before", func() tea.Cmd { m.completeFilter(-1); return nil }, "shift+tab"),
-		brief(page.ModeFilter, k(page.ModeFilter, keys.Typing, "esc", "clear it", m.clearFilter, "esc")),
-		brief(page.ModeCommand, k(page.ModeCommand, keys.Typing, "enter", "do the command", m.doLine, "enter")),
-		brief(page.ModeCommand, k(page.ModeCommand, keys.Typing, "tab", "complete it", complete(1), "tab")),
-		k(page.ModeCommand, keys.Typing, "shift+tab", "the completion before", complete(-1), "shift+tab"),
-		k(page.ModeCommand, keys.Typing, "↑", "the command before", func() tea.Cmd { m.line.Recall(-1); return nil }, "up", "ctrl+p"),
-		k(page.ModeCommand, keys.Typing, "↓", "the command after", func() tea.Cmd { m.line.Recall(1); return nil }, "down", "ctrl+n"),
-		brief(page.ModeCommand, k(page.ModeCommand, keys.Typing, "esc", "leave it", m.closeLine, "esc")),
+		named("tour", when(onMain(keys.Tour, "T", "begin or end the tour", m.toggleTour), m.whyNoTour)),
+		when(onMain(keys.Tour, "N", "the next step of the tour", m.nextStep), m.whyNoStep),
 	}
-	for _, b := range input.Keys() {
-		all = append(all, keys.Binding{Binding: b, In: page.ModeEdit, Group: keys.Typing}) // the line that is typed obeys them
+}
+
+// tableKeys say how rows are listed, and which of them an action is about.
+func (m *model) tableKeys() keys.Map {
+	sorted := page.ModeLocks | page.ModeNodes | page.ModeFindings | page.ModeClusters | page.ModeAudit
+	freeze := named("freeze", bind(page.ModeMain&^page.ModeHelp, keys.Looking, "space", "freeze; play and pause the past", m.toggleFreeze, "space"))
+	return keys.Map{
+		brief(sorted, when(onMain(keys.Looking, "s", "sort", m.nextOrder), m.whyNoSort)),
+		when(onMain(keys.Looking, "S", "sort the other way round", m.turnOrder), m.whyNoSort),
+		brief(page.ModeMain&^page.ModeHelp, saying(freeze, func() string {
+			switch {
+			case m.Viewed() == page.Help:
+				return "freeze; play and pause the past"
+			case m.replay == nil:
+				return "freeze"
+			case m.replay.Playing:
+				return "pause"
+			}
+			return "play"
+		})),
+		brief(page.ModeEvents, named("follow", when(onMain(keys.Looking, "f", "follow the newest", m.toggleFollow), m.whyNoFollow))),
+		brief(page.ModeLocks, when(onMain(keys.Looking, "m", "mark", m.toggleMark), m.whyNoMark)),
+		when(onMain(keys.Looking, "M", "unmark all", m.clearMarks), m.whyNoMarks),
+		named("wide", when(onMain(keys.Looking, "W", "wide: every column", m.toggleWide), m.whyNoWide)),
+		named("copy", when(onMain(keys.Looking, "y", "copy its name to the clipboard", m.copyPicked), m.whyNoCopy)),
 	}
-	return all
+}
+
+// programKeys leave what is open, and the program. What leaves the program leaves the help first.
+func (m *model) programKeys() keys.Map {
+	anywhere := func(k, help string, do func() tea.Cmd) keys.Binding {
+		return bind(page.ModeAny, keys.Looking, k, help, do, k)
+	}
+	quit := named("quit", when(onMain(keys.Looking, "q", "quit; leaves the help first", m.leave), m.whyNoLeave))
+	return keys.Map{
+		onMain(keys.Looking, "esc", "back: close the detail or the page, clear the filter", m.escape),
+		brief(page.ModeMain, saying(quit, func() string { return m.inHelp("close", "quit") })),
+		named("redraw", anywhere("ctrl+l", "draw the screen anew", func() tea.Cmd { return redraw })),
+		when(anywhere("ctrl+z", "suspend: fg goes on", func() tea.Cmd { return tea.Suspend }), m.whyNoSuspend),
+		anywhere("ctrl+c", "quit at once", func() tea.Cmd { return action.Quit() }),
+	}
+}
+
+func (m *model) dialogKeys() keys.Map {
+	in := func(show, help string, do func() tea.Cmd, on ...string) keys.Binding {
+		return bind(page.ModeDialog, keys.InDialog, show, help, do, on...)
+	}
+	read := func(lines int) func() tea.Cmd {
+		return without(func() { m.Dialog.Scroll = max(0, m.Dialog.Scroll+lines) })
+	}
+	turn := func(by int) func() tea.Cmd { return without(func() { m.Dialog.TurnField(by) }) }
+	whyOneField := func() string {
+		if len(m.Dialog.Fields) < 2 {
+			return "there is no other field"
+		}
+		return ""
+	}
+	leave := bind(page.ModeWorking, keys.InDialog, "esc", "let it work in the background; of several: stop after this one", m.LeaveWork, "esc")
+	return keys.Map{
+		brief(page.ModeDialog, saying(in("enter", "do it, once nothing is missing", m.Submit, "enter"), func() string { return m.Dialog.Verb })),
+		brief(page.ModeDialog, when(in("tab", "next field", turn(1), "tab", "down"), whyOneField)),
+		in("shift+tab", "field before", turn(-1), "shift+tab", "up"),
+		in("pgdn", "read on", read(3), "pgdown"),
+		in("pgup", "read back", read(-3), "pgup"),
+		brief(page.ModeDialog, in("esc", "leave everything as it is", m.CloseDialog, "esc")),
+		brief(page.ModeWorking, saying(leave, func() string {
+			if m.Dialog.Did != "" {
+				return "stop after this one"
+			}
+			return "let it work in the background"
+		})),
+	}
+}
+
+func (m *model) filterKeys() keys.Map {
+	in := func(show, help string, do func() tea.Cmd) keys.Binding {
+		return bind(page.ModeFilter, keys.Typing, show, help, do, show)
+	}
+	complete := func(d int) func() tea.Cmd { return without(func() { m.completeFilter(d) }) }
+	return keys.Map{
+		brief(page.ModeFilter, in("enter", "keep the filter", m.keepFilter)),
+		brief(page.ModeFilter, in("tab", "complete a field or a value", complete(1))),
+		in("shift+tab", "the completion before", complete(-1)),
+		brief(page.ModeFilter, in("esc", "clear it", m.clearFilter)),
+	}
+}
+
+func (m *model) commandKeys() keys.Map {
+	in := func(show, help string, do func() tea.Cmd, on ...string) keys.Binding {
+		return bind(page.ModeCommand, keys.Typing, show, help, do, on...)
+	}
+	complete := func(d int) func() tea.Cmd {
+		return without(func() { m.line.Complete(&m.line.Line, m.offers, d) })
+	}
+	return keys.Map{
+		brief(page.ModeCommand, in("enter", "do the command", m.doLine, "enter")),
+		brief(page.ModeCommand, in("tab", "complete it", complete(1), "tab")),
+		in("shift+tab", "the completion before", complete(-1), "shift+tab"),
+		in("↑", "the command before", without(func() { m.line.Recall(-1) }), "up", "ctrl+p"),
+		in("↓", "the command after", without(func() { m.line.Recall(1) }), "down", "ctrl+n"),
+		brief(page.ModeCommand, in("esc", "leave it", m.closeLine, "esc")),
+	}
 }
