@@ -118,14 +118,14 @@ func (m *model) labLines(w int) (lines []string) {
 		} else {
 			line += action.LabActions[b.Name].Shows
 		}
-		lines = append(lines, styles.Wrap(line, w-1, 19)...)
+		lines = append(lines, st.Cut(line, w))
 	}
 	kinds := m.Lab.ClientKinds()
 	if len(kinds) > 0 {
 		lines = append(lines, "")
 	}
 	for _, k := range kinds {
-		lines = append(lines, styles.Wrap("   "+st.Pad(view.Count(k.Running), 4)+st.Pad(k.Name, 12)+st.Dim.Of(k.Does), w-1, 19)...)
+		lines = append(lines, "   "+st.Pad(view.Count(k.Running), 4)+st.Pad(k.Name, 12)+st.Dim.Of(st.Cut(k.Does, w-20)))
 	}
 	return lines
 }

@@ -285,8 +285,11 @@ func TestWhichGuardWatches(t *testing.T) {
 	late := guardElsewhere(monitortest.Epoch)
 	late.Nodes[1].StartedAfter = monitortest.Epoch.Add(-time.Minute) // it waits for something else, or since later
 	r = newRig(t, late, 160, 40, withoutGuard)
-	r.sees("waits for guard@ops1, D = 30.35s")
-	r.seesNot("not before")
+	r.sees("seen fenced 12s, D = 30.35s: guard@ops1")
+	r.seesNot("not before", "over D")
+	late.Nodes[1].Since = monitortest.Epoch.Add(-time.Minute)
+	r = newRig(t, late, 200, 40, withoutGuard)
+	r.sees("seen fenced 1m00s, over D = 30.35s: guard@")
 
 	s := guardElsewhere(monitortest.Epoch)
 	for i := range s.Nodes {

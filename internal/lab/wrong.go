@@ -23,8 +23,8 @@ type WrongKind struct{ Name, Does string }
 // WrongKinds are all of them.
 func WrongKinds() []WrongKind {
 	return []WrongKind{
-		{"leak", "set a lock without a TTL and never release it: it blocks for ever"},
-		{"overstay", "ask for three times the cluster's max TTL: a guard's delay does not cover it"},
+		{"leak", "lock without a TTL and never release: blocked for ever"},
+		{"overstay", "ask for three times max TTL: longer than D covers"},
 		{"split", "give up half way and do not clean up: copies of two tokens"},
 	}
 }

@@ -47,6 +47,13 @@ func GuardCell(c *Context, n *monitor.Node) Cell {
 			text = notBefore(at, c.Now) + ": " + who
 		} else if g.Delay > 0 {
 			text += ", D = " + Span(g.Delay)
+			if len(n.Guards) > 0 && !n.Since.IsZero() { // when it began to count is not announced
+				over := ""
+				if c.Now.Sub(n.Since) > g.Delay+fenceSlack {
+					over = "over "
+				}
+				text = "seen fenced " + c.age(n.Since) + ", " + over + "D = " + Span(g.Delay) + ": " + who
+			}
 		}
 		return Cell{Text: text, Tone: Warn}
 	case ok && s.Phase == restartguard.PhaseUnreachable:
@@ -66,6 +73,9 @@ func GuardCell(c *Context, n *monitor.Node) Cell {
 	}
 	return Cell{Text: "no guard here", Tone: Dim}
 }
+
+// fenceSlack is how much longer than D a guard may take to let a node rejoin.
+const fenceSlack = 5 * time.Second
 
 // GuardMore is what else a guard knows of a node that is out.
 func GuardMore(c *Context, n *monitor.Node) string {

@@ -43,7 +43,7 @@ type labAction struct {
 
 var LabActions = map[string]labAction{
 	"crash": {
-		"a restart that forgets every vote; the boot fence and the guard answer it",
+		"a restart that forgets all votes: boot fence and guard act",
 		"it dies as by SIGKILL, forgets its locks, and comes back empty and fenced a moment later",
 		"watch it come back fenced", Lab.CrashNode,
 	},
