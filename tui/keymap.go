@@ -18,56 +18,56 @@ import (
 // newKeyMap is every key of the program, and what it does to m, in the order of the key line and
 // of the help.
 func newKeyMap(m *model) keys.Map {
-	all := slices.Concat(m.firstKeys(), m.movingKeys(), m.pastKeys(), m.lookKeys(), m.actingKeys(), m.labKeys(), m.tableKeys(), m.programKeys(),
-		m.dialogKeys(), m.filterKeys(), m.commandKeys())
+	all := slices.Concat(firstKeys(m), movingKeys(m), pastKeys(m), lookKeys(m), actingKeys(m), labKeys(m), tableKeys(m), programKeys(m),
+		dialogKeys(m), filterKeys(m), commandKeys(m))
 	for _, b := range input.Keys() {
 		all = append(all, keys.Binding{Binding: b, In: page.ModeEdit, Group: keys.Typing}) // the line that is typed obeys them
 	}
 	return all
 }
 
-func bind(in page.Mode, group, show, help string, do func() tea.Cmd, on ...string) keys.Binding {
+func keyBound(in page.Mode, group, show, help string, do func() tea.Cmd, on ...string) keys.Binding {
 	return keys.Binding{Binding: key.NewBinding(key.WithKeys(on...), key.WithHelp(show, help)), In: in, Group: group, Do: do}
 }
 
 // onMain is a key of all pages that is named as it is pressed.
 func onMain(group, k, help string, do func() tea.Cmd) keys.Binding {
-	return bind(page.ModeMain, group, k, help, do, k)
+	return keyBound(page.ModeMain, group, k, help, do, k)
 }
 
-func brief(in page.Mode, b keys.Binding) keys.Binding        { b.Brief = in; return b }
-func when(b keys.Binding, why func() string) keys.Binding    { b.Why = why; return b }
-func named(name string, b keys.Binding) keys.Binding         { b.Name = name; return b }
-func saying(b keys.Binding, says func() string) keys.Binding { b.Says = says; return b }
+func inKeyLine(in page.Mode, b keys.Binding) keys.Binding     { b.Brief = in; return b }
+func offWhen(b keys.Binding, why func() string) keys.Binding  { b.Why = why; return b }
+func asCommand(name string, b keys.Binding) keys.Binding      { b.Name = name; return b }
+func helpNow(b keys.Binding, says func() string) keys.Binding { b.Says = says; return b }
 
-// without is a command that nothing follows.
-func without(do func()) func() tea.Cmd { return func() tea.Cmd { do(); return nil } }
+// doing is a command that nothing follows.
+func doing(do func()) func() tea.Cmd { return func() tea.Cmd { do(); return nil } }
 
 // firstKeys stand first in the key line.
-func (m *model) firstKeys() keys.Map {
+func firstKeys(m *model) keys.Map {
 	// The help is a page that covers another one: what opens it closes it.
 	help := onMain(keys.Looking, "?", "help, and back from it", m.toggleHelp)
 	return keys.Map{
-		brief(page.ModeMain&^page.ModeHelp, saying(help, func() string { return m.inHelp("close", "help") })),
-		brief(page.ModeLocks|page.ModeEvents|page.ModeAudit, when(onMain(keys.Looking, "/", "filter", m.openFilter), m.whyNoFilter)),
-		brief(page.ModeList, onMain(keys.Looking, ":", "command", m.openLine)),
+		inKeyLine(page.ModeMain&^page.ModeHelp, helpNow(help, func() string { return inHelp(m, "close", "help") })),
+		inKeyLine(page.ModeLocks|page.ModeEvents|page.ModeAudit, offWhen(onMain(keys.Looking, "/", "filter", m.openFilter), m.whyNoFilter)),
+		inKeyLine(page.ModeList, onMain(keys.Looking, ":", "command", m.openLine)),
 	}
 }
 
 // inHelp is one text on the page of help, and another elsewhere.
-func (m *model) inHelp(there, elsewhere string) string {
+func inHelp(m *model, there, elsewhere string) string {
 	if m.Viewed() == page.Help {
 		return there
 	}
 	return elsewhere
 }
 
-func (m *model) movingKeys() keys.Map {
+func movingKeys(m *model) keys.Map {
 	move := func(show, help string, d func() int, on ...string) keys.Binding {
-		return bind(page.ModeMain, keys.Moving, show, help, without(func() { m.Page.Move(d()) }), on...)
+		return keyBound(page.ModeMain, keys.Moving, show, help, doing(func() { m.Page.Move(d()) }), on...)
 	}
 	by := func(d int) func() int { return func() int { return d } }
-	tab := brief(page.ModeLocks|page.ModeNodes, onMain(keys.Moving, "tab", "the other table of the overview, or the next page", m.tab))
+	tab := inKeyLine(page.ModeLocks|page.ModeNodes, onMain(keys.Moving, "tab", "the other table of the overview, or the next page", m.tab))
 	all := keys.Map{
 		move("↑ k", "up", by(-1), "up", "k"),
 		move("↓ j", "down", by(1), "down", "j"),
@@ -75,7 +75,7 @@ func (m *model) movingKeys() keys.Map {
 		move("pgdn", "a page down", func() int { return m.Page.Rows() }, "pgdown", "ctrl+f"),
 		move("home g", "to the first", by(-1<<30), "home", "g"),
 		move("end G", "to the last", by(1<<30), "end", "G"),
-		saying(tab, func() string {
+		helpNow(tab, func() string {
 			switch {
 			case m.Viewed() != page.Overview:
 				return "next page"
@@ -86,19 +86,19 @@ func (m *model) movingKeys() keys.Map {
 			}
 			return "nodes"
 		}),
-		bind(page.ModeMain, keys.Moving, "→ l", "the next page", func() tea.Cmd { return m.turn(1) }, "right", "l"),
-		bind(page.ModeMain, keys.Moving, "← h", "the page before", func() tea.Cmd { return m.turn(-1) }, "left", "h", "shift+tab"),
+		keyBound(page.ModeMain, keys.Moving, "→ l", "the next page", func() tea.Cmd { return m.turn(1) }, "right", "l"),
+		keyBound(page.ModeMain, keys.Moving, "← h", "the page before", func() tea.Cmd { return m.turn(-1) }, "left", "h", "shift+tab"),
 	}
 	for v := range page.NumTabs {
 		to := onMain(keys.Moving, strconv.Itoa(int(v)+1), v.String(), func() tea.Cmd { return m.goTo(v) })
-		all = append(all, when(to, func() string { return m.whyNoView(v) }))
+		all = append(all, offWhen(to, func() string { return m.whyNoView(v) }))
 	}
 	return all
 }
 
-func (m *model) pastKeys() keys.Map {
+func pastKeys(m *model) keys.Map {
 	past := func(k, help string, do func() tea.Cmd, why func() string) keys.Binding {
-		return when(onMain(keys.Past, k, help, do), why)
+		return offWhen(onMain(keys.Past, k, help, do), why)
 	}
 	return keys.Map{
 		past("[", "one event back", m.stepPast(true), m.whyNoReplay),
@@ -112,10 +112,10 @@ func (m *model) pastKeys() keys.Map {
 }
 
 // lookKeys open what is under the cursor.
-func (m *model) lookKeys() keys.Map {
-	detail := brief(page.ModeList, bind(page.ModeList, keys.Looking, "enter", "a look at it, below", m.enter, "enter"))
+func lookKeys(m *model) keys.Map {
+	detail := inKeyLine(page.ModeList, keyBound(page.ModeList, keys.Looking, "enter", "a look at it, below", m.enter, "enter"))
 	return keys.Map{
-		saying(detail, func() string {
+		helpNow(detail, func() string {
 			switch d, ok := m.Page.(page.Detailed); {
 			case !ok:
 				return "look"
@@ -124,34 +124,34 @@ func (m *model) lookKeys() keys.Map {
 			}
 			return "detail"
 		}),
-		when(onMain(keys.Looking, "o", "open it on a page of its own", m.openPicked), m.whyNoOpenPicked),
+		offWhen(onMain(keys.Looking, "o", "open it on a page of its own", m.openPicked), m.whyNoOpenPicked),
 	}
 }
 
-// acting makes an action of a key. It is a command too, by the name that its help gives it; on is what it
+// actionKey makes an action of a key. It is a command too, by the name that its help gives it; on is what it
 // may be told to be about. Its key is known on all pages, and says where it belongs.
-func acting(on page.Mode, b keys.Binding, why func() string) keys.Binding {
+func actionKey(on page.Mode, b keys.Binding, why func() string) keys.Binding {
 	b.Danger, b.Brief, b.Takes, b.Why = true, on, on, why
 	b.Name = b.Help().Desc
 	return b
 }
 
-func (m *model) actingKeys() keys.Map {
+func actingKeys(m *model) keys.Map {
 	onLock := func(k, action string, do func() tea.Cmd, why func() string) keys.Binding {
-		return acting(page.ModeOnLock, onMain(keys.Acting, k, action, do), why)
+		return actionKey(page.ModeOnLock, onMain(keys.Acting, k, action, do), why)
 	}
 	onNode := func(k, action string, do func() tea.Cmd, why func() string) keys.Binding {
-		return named("node "+action, acting(page.ModeOnNode, onMain(keys.Acting, k, action, do), why))
+		return asCommand("node "+action, actionKey(page.ModeOnNode, onMain(keys.Acting, k, action, do), why))
 	}
 	marked := func(b keys.Binding) keys.Binding {
-		return saying(b, func() string {
+		return helpNow(b, func() string {
 			if n := len(m.Marked()); n > 0 {
 				return b.Name + " (" + view.Count(n) + ")"
 			}
 			return b.Name
 		})
 	}
-	who := brief(page.ModeOnLock, named("who", when(onMain(keys.Looking, "w", "who holds it: watches it for up to a minute", m.AskWho), m.WhyNoWho)))
+	who := inKeyLine(page.ModeOnLock, asCommand("who", offWhen(onMain(keys.Looking, "w", "who holds it: watches it for up to a minute", m.AskWho), m.WhyNoWho)))
 	who.Takes = page.ModeOnLock
 	return keys.Map{
 		onLock("a", "acquire", m.AskAcquire, m.WhyNoAction),
@@ -159,7 +159,7 @@ func (m *model) actingKeys() keys.Map {
 		marked(onLock("r", "release", m.AskRelease, m.WhyNoRelease)),
 		marked(onLock("R", "revoke", m.AskRevoke, m.WhyNoRevoke)),
 		marked(onLock("X", "force-release", m.AskForce, m.WhyNoForce)),
-		saying(who, func() string { return "who" }),
+		helpNow(who, func() string { return "who" }),
 		onNode("C", "cordon", m.AskCordon, m.WhyNoCordon),
 		onNode("U", "uncordon", m.AskUncordon, m.WhyNoUncordon),
 		onNode("J", "rejoin", m.AskRejoin, m.WhyNoRejoin),
@@ -167,9 +167,9 @@ func (m *model) actingKeys() keys.Map {
 }
 
 // labKeys are of the demo: its nodes and clients, and the tour.
-func (m *model) labKeys() keys.Map {
+func labKeys(m *model) keys.Map {
 	inLab := func(on, in page.Mode, k, action string) keys.Binding {
-		return acting(on, bind(in, keys.Lab, k, action, func() tea.Cmd { return m.AskLab(action) }, k), func() string { return m.WhyNoLab(action) })
+		return actionKey(on, keyBound(in, keys.Lab, k, action, func() tea.Cmd { return m.AskLab(action) }, k), func() string { return m.WhyNoLab(action) })
 	}
 	return keys.Map{
 		inLab(page.ModeOnNode, page.ModeMain, "c", "crash"),
@@ -178,19 +178,19 @@ func (m *model) labKeys() keys.Map {
 		inLab(page.ModeOnNode, page.ModeLab, "t", "skew"),
 		inLab(page.ModeOnNode, page.ModeLab, "F", "flush"),
 		inLab(page.ModeLab, page.ModeLab, "n", "clients"),
-		named("tour", when(onMain(keys.Tour, "T", "begin or end the tour", m.toggleTour), m.whyNoTour)),
-		when(onMain(keys.Tour, "N", "the next step of the tour", m.nextStep), m.whyNoStep),
+		asCommand("tour", offWhen(onMain(keys.Tour, "T", "begin or end the tour", m.toggleTour), m.whyNoTour)),
+		offWhen(onMain(keys.Tour, "N", "the next step of the tour", m.nextStep), m.whyNoStep),
 	}
 }
 
 // tableKeys say how rows are listed, and which of them an action is about.
-func (m *model) tableKeys() keys.Map {
+func tableKeys(m *model) keys.Map {
 	sorted := page.ModeLocks | page.ModeNodes | page.ModeFindings | page.ModeClusters | page.ModeAudit
-	freeze := named("freeze", bind(page.ModeMain&^page.ModeHelp, keys.Looking, "space", "freeze; play and pause the past", m.toggleFreeze, "space"))
+	freeze := asCommand("freeze", keyBound(page.ModeMain&^page.ModeHelp, keys.Looking, "space", "freeze; play and pause the past", m.toggleFreeze, "space"))
 	return keys.Map{
-		brief(sorted, when(onMain(keys.Looking, "s", "sort", m.nextOrder), m.whyNoSort)),
-		when(onMain(keys.Looking, "S", "sort the other way round", m.turnOrder), m.whyNoSort),
-		brief(page.ModeMain&^page.ModeHelp, saying(freeze, func() string {
+		inKeyLine(sorted, offWhen(onMain(keys.Looking, "s", "sort", m.nextOrder), m.whyNoSort)),
+		offWhen(onMain(keys.Looking, "S", "sort the other way round", m.turnOrder), m.whyNoSort),
+		inKeyLine(page.ModeMain&^page.ModeHelp, helpNow(freeze, func() string {
 			switch {
 			case m.Viewed() == page.Help:
 				return "freeze; play and pause the past"
@@ -201,52 +201,52 @@ func (m *model) tableKeys() keys.Map {
 			}
 			return "play"
 		})),
-		brief(page.ModeEvents, named("follow", when(onMain(keys.Looking, "f", "follow the newest", m.toggleFollow), m.whyNoFollow))),
-		brief(page.ModeLocks, when(onMain(keys.Looking, "m", "mark", m.toggleMark), m.whyNoMark)),
-		when(onMain(keys.Looking, "M", "unmark all", m.clearMarks), m.whyNoMarks),
-		named("wide", when(onMain(keys.Looking, "W", "wide: every column", m.toggleWide), m.whyNoWide)),
-		named("copy", when(onMain(keys.Looking, "y", "copy its name to the clipboard", m.copyPicked), m.whyNoCopy)),
+		inKeyLine(page.ModeEvents, asCommand("follow", offWhen(onMain(keys.Looking, "f", "follow the newest", m.toggleFollow), m.whyNoFollow))),
+		inKeyLine(page.ModeLocks, offWhen(onMain(keys.Looking, "m", "mark", m.toggleMark), m.whyNoMark)),
+		offWhen(onMain(keys.Looking, "M", "unmark all", m.clearMarks), m.whyNoMarks),
+		asCommand("wide", offWhen(onMain(keys.Looking, "W", "wide: every column", m.toggleWide), m.whyNoWide)),
+		asCommand("copy", offWhen(onMain(keys.Looking, "y", "copy its name to the clipboard", m.copyPicked), m.whyNoCopy)),
 	}
 }
 
 // programKeys leave what is open, and the program. What leaves the program leaves the help first.
-func (m *model) programKeys() keys.Map {
+func programKeys(m *model) keys.Map {
 	anywhere := func(k, help string, do func() tea.Cmd) keys.Binding {
-		return bind(page.ModeAny, keys.Looking, k, help, do, k)
+		return keyBound(page.ModeAny, keys.Looking, k, help, do, k)
 	}
-	quit := named("quit", when(onMain(keys.Looking, "q", "quit; leaves the help first", m.leave), m.whyNoLeave))
+	quit := asCommand("quit", offWhen(onMain(keys.Looking, "q", "quit; leaves the help first", m.leave), m.whyNoLeave))
 	return keys.Map{
 		onMain(keys.Looking, "esc", "back: close the detail or the page, clear the filter", m.escape),
-		brief(page.ModeMain, saying(quit, func() string { return m.inHelp("close", "quit") })),
-		named("redraw", anywhere("ctrl+l", "draw the screen anew", func() tea.Cmd { return redraw })),
-		when(anywhere("ctrl+z", "suspend: fg goes on", func() tea.Cmd { return tea.Suspend }), m.whyNoSuspend),
+		inKeyLine(page.ModeMain, helpNow(quit, func() string { return inHelp(m, "close", "quit") })),
+		asCommand("redraw", anywhere("ctrl+l", "draw the screen anew", func() tea.Cmd { return redraw })),
+		offWhen(anywhere("ctrl+z", "suspend: fg goes on", func() tea.Cmd { return tea.Suspend }), m.whyNoSuspend),
 		anywhere("ctrl+c", "quit at once", func() tea.Cmd { return action.Quit() }),
 	}
 }
 
-func (m *model) dialogKeys() keys.Map {
+func dialogKeys(m *model) keys.Map {
 	in := func(show, help string, do func() tea.Cmd, on ...string) keys.Binding {
-		return bind(page.ModeDialog, keys.InDialog, show, help, do, on...)
+		return keyBound(page.ModeDialog, keys.InDialog, show, help, do, on...)
 	}
 	read := func(lines int) func() tea.Cmd {
-		return without(func() { m.Dialog.Scroll = max(0, m.Dialog.Scroll+lines) })
+		return doing(func() { m.Dialog.Scroll = max(0, m.Dialog.Scroll+lines) })
 	}
-	turn := func(by int) func() tea.Cmd { return without(func() { m.Dialog.TurnField(by) }) }
+	turn := func(by int) func() tea.Cmd { return doing(func() { m.Dialog.TurnField(by) }) }
 	whyOneField := func() string {
 		if len(m.Dialog.Fields) < 2 {
 			return "there is no other field"
 		}
 		return ""
 	}
-	leave := bind(page.ModeWorking, keys.InDialog, "esc", "let it work in the background; of several: stop after this one", m.LeaveWork, "esc")
+	leave := keyBound(page.ModeWorking, keys.InDialog, "esc", "let it work in the background; of several: stop after this one", m.LeaveWork, "esc")
 	return keys.Map{
-		brief(page.ModeDialog, saying(in("enter", "do it, once nothing is missing", m.Submit, "enter"), func() string { return m.Dialog.Verb })),
-		brief(page.ModeDialog, when(in("tab", "next field", turn(1), "tab", "down"), whyOneField)),
+		inKeyLine(page.ModeDialog, helpNow(in("enter", "do it, once nothing is missing", m.Submit, "enter"), func() string { return m.Dialog.Verb })),
+		inKeyLine(page.ModeDialog, offWhen(in("tab", "next field", turn(1), "tab", "down"), whyOneField)),
 		in("shift+tab", "field before", turn(-1), "shift+tab", "up"),
 		in("pgdn", "read on", read(3), "pgdown"),
 		in("pgup", "read back", read(-3), "pgup"),
-		brief(page.ModeDialog, in("esc", "leave everything as it is", m.CloseDialog, "esc")),
-		brief(page.ModeWorking, saying(leave, func() string {
+		inKeyLine(page.ModeDialog, in("esc", "leave everything as it is", m.CloseDialog, "esc")),
+		inKeyLine(page.ModeWorking, helpNow(leave, func() string {
 			if m.Dialog.Did != "" {
 				return "stop after this one"
 			}
@@ -255,32 +255,32 @@ func (m *model) dialogKeys() keys.Map {
 	}
 }
 
-func (m *model) filterKeys() keys.Map {
+func filterKeys(m *model) keys.Map {
 	in := func(show, help string, do func() tea.Cmd) keys.Binding {
-		return bind(page.ModeFilter, keys.Typing, show, help, do, show)
+		return keyBound(page.ModeFilter, keys.Typing, show, help, do, show)
 	}
-	complete := func(d int) func() tea.Cmd { return without(func() { m.completeFilter(d) }) }
+	complete := func(d int) func() tea.Cmd { return doing(func() { m.completeFilter(d) }) }
 	return keys.Map{
-		brief(page.ModeFilter, in("enter", "keep the filter", m.keepFilter)),
-		brief(page.ModeFilter, in("tab", "complete a field or a value", complete(1))),
+		inKeyLine(page.ModeFilter, in("enter", "keep the filter", m.keepFilter)),
+		inKeyLine(page.ModeFilter, in("tab", "complete a field or a value", complete(1))),
 		in("shift+tab", "the completion before", complete(-1)),
-		brief(page.ModeFilter, in("esc", "clear it", m.clearFilter)),
+		inKeyLine(page.ModeFilter, in("esc", "clear it", m.clearFilter)),
 	}
 }
 
-func (m *model) commandKeys() keys.Map {
+func commandKeys(m *model) keys.Map {
 	in := func(show, help string, do func() tea.Cmd, on ...string) keys.Binding {
-		return bind(page.ModeCommand, keys.Typing, show, help, do, on...)
+		return keyBound(page.ModeCommand, keys.Typing, show, help, do, on...)
 	}
 	complete := func(d int) func() tea.Cmd {
-		return without(func() { m.line.Complete(&m.line.Line, m.offers, d) })
+		return doing(func() { m.line.Complete(&m.line.Line, m.offers, d) })
 	}
 	return keys.Map{
-		brief(page.ModeCommand, in("enter", "do the command", m.doLine, "enter")),
-		brief(page.ModeCommand, in("tab", "complete it", complete(1), "tab")),
+		inKeyLine(page.ModeCommand, in("enter", "do the command", m.doLine, "enter")),
+		inKeyLine(page.ModeCommand, in("tab", "complete it", complete(1), "tab")),
 		in("shift+tab", "the completion before", complete(-1), "shift+tab"),
-		in("↑", "the command before", without(func() { m.line.Recall(-1) }), "up", "ctrl+p"),
-		in("↓", "the command after", without(func() { m.line.Recall(1) }), "down", "ctrl+n"),
-		brief(page.ModeCommand, in("esc", "leave it", m.closeLine, "esc")),
+		in("↑", "the command before", doing(func() { m.line.Recall(-1) }), "up", "ctrl+p"),
+		in("↓", "the command after", doing(func() { m.line.Recall(1) }), "down", "ctrl+n"),
+		inKeyLine(page.ModeCommand, in("esc", "leave it", m.closeLine, "esc")),
 	}
 }

@@ -19,7 +19,7 @@ func (m *model) Init() tea.Cmd {
 	if m.hints {
 		hinted = m.prefs.Keep(func(p *prefs.Preferences) { p.Hinted = true })
 	}
-	return tea.Batch(m.feed.Begin(m.Latest, m.Events.Seq), m.wanted(), hinted, m.untilResumed)
+	return tea.Batch(m.feed.Begin(m.Latest, m.Events.Seq), m.wanted(), hinted, untilResumed(m.Ctx, m.resumed))
 }
 
 // Update implements [tea.Model]: each message has one place where it goes. Frames are
@@ -66,7 +66,7 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case prefs.Failed:
 		m.say(m.St.Warn, "your choice is not remembered: "+m.St.Whole(msg.Err.Error()))
 	case resumedMsg:
-		cmd = tea.Sequence(tea.Exec(nothing{}, nil), redraw, m.untilResumed)
+		cmd = tea.Sequence(tea.Exec(nothing{}, nil), redraw, untilResumed(m.Ctx, m.resumed))
 	case copiedMsg:
 		m.copied(msg)
 	default:

@@ -1,7 +1,9 @@
 package tui
 
 import (
+	"context"
 	"io"
+	"os"
 
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/x/ansi"
@@ -20,12 +22,14 @@ func redraw() tea.Msg {
 type resumedMsg struct{}
 
 // untilResumed waits for that.
-func (m *model) untilResumed() tea.Msg {
-	select {
-	case <-m.resumed:
-		return resumedMsg{}
-	case <-m.Ctx.Done():
-		return nil
+func untilResumed(ctx context.Context, resumed <-chan os.Signal) tea.Cmd {
+	return func() tea.Msg {
+		select {
+		case <-resumed:
+			return resumedMsg{}
+		case <-ctx.Done():
+			return nil
+		}
 	}
 }
 

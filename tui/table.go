@@ -41,8 +41,8 @@ func (m *model) keptUnder(l *page.Layout) string {
 	return m.Shown.Cluster.Name
 }
 
-// keep keeps how rows of this cluster are listed; nodes that have no name together are none.
-func (m *model) keep(l *page.Layout) tea.Cmd {
+// keepListing keeps how rows of this cluster are listed; nodes that have no name together are none.
+func (m *model) keepListing(l *page.Layout) tea.Cmd {
 	name, of, chosen := m.keptUnder(l), l.Of, l.Kept
 	switch {
 	case !m.lasting || m.Shown.Cluster.Name == "":
@@ -53,8 +53,8 @@ func (m *model) keep(l *page.Layout) tea.Cmd {
 	return m.prefs.Keep(func(p *prefs.Preferences) { p.List(name, of, chosen) })
 }
 
-// layout is how the rows of the page that is shown are listed, or the locks where it has none.
-func (m *model) layout() *page.Layout {
+// listed is how the rows of the page that is shown are listed, or the locks where it has none.
+func (m *model) listed() *page.Layout {
 	if p, ok := m.Page.(page.Listed); ok {
 		return p.Layout()
 	}
@@ -70,7 +70,7 @@ func (m *model) whyNoSort() string {
 }
 
 func (m *model) whyNoLayout() string {
-	if m.layout() == nil {
+	if m.listed() == nil {
 		return "the latest events stand as they came: 4 has all, in any order"
 	}
 	return ""
@@ -94,7 +94,7 @@ func (m *model) sortWords(word string) []string {
 	if m.whyNoLayout() != "" {
 		return nil
 	}
-	return m.layout().SortOffers(word)
+	return m.listed().SortOffers(word)
 }
 
 // sortWord sorts by what was typed.
@@ -103,39 +103,39 @@ func (m *model) sortWord(word string) tea.Cmd {
 		m.say(m.St.Warn, why)
 		return nil
 	}
-	if err := m.layout().SortAs(word); err != nil {
+	if err := m.listed().SortAs(word); err != nil {
 		m.say(m.St.Bad, "sort by: "+m.St.Our(m.St.Whole(err.Error())))
 		return nil
 	}
-	return m.sorted()
+	return m.saySorted()
 }
 
 func (m *model) nextOrder() tea.Cmd {
-	m.layout().Sort(m.layout().Next())
-	return m.sorted()
+	m.listed().Sort(m.listed().Next())
+	return m.saySorted()
 }
 
 func (m *model) turnOrder() tea.Cmd {
-	m.layout().Sort(m.layout().Turned())
-	return m.sorted()
+	m.listed().Sort(m.listed().Turned())
+	return m.saySorted()
 }
 
-func (m *model) sorted() tea.Cmd {
-	l := m.layout()
+func (m *model) saySorted() tea.Cmd {
+	l := m.listed()
 	m.say(m.St.Info, l.Of+" sorted: "+l.Say())
-	return m.keep(l)
+	return m.keepListing(l)
 }
 
 func (m *model) toggleWide() tea.Cmd {
-	m.layout().Widen()
-	return m.keep(m.layout())
+	m.listed().Widen()
+	return m.keepListing(m.listed())
 }
 
 func (m *model) columnWords(string) []string {
 	if m.whyNoColumns() != "" {
 		return nil
 	}
-	return m.layout().ColumnOffers()
+	return m.listed().ColumnOffers()
 }
 
 // columnsBy chooses columns: these, or those until now with some more or less.
@@ -144,7 +144,7 @@ func (m *model) columnsBy(text string) tea.Cmd {
 		m.say(m.St.Warn, why)
 		return nil
 	}
-	l, said := m.layout(), strings.Fields(strings.ReplaceAll(text, ",", " "))
+	l, said := m.listed(), strings.Fields(strings.ReplaceAll(text, ",", " "))
 	if len(said) == 0 {
 		m.say(m.St.Info, "columns of the "+l.Of+": "+strings.Join(l.Chosen, " "))
 		return nil
@@ -156,5 +156,5 @@ func (m *model) columnsBy(text string) tea.Cmd {
 	if w := l.Hides(); w != "" {
 		m.say(m.St.Warn, "without "+w+" nobody sees what needs a person: :columns default")
 	}
-	return m.keep(l)
+	return m.keepListing(l)
 }

@@ -101,12 +101,12 @@ func TestSortCompletion(t *testing.T) {
 	r.press("tab", "enter")
 	r.sameOrder("n2:desc")
 	for _, o := range r.m.sortWords(":") {
-		if l := r.m.layout(); o != page.Unsorted && (l.SortAs(o) != nil || string(l.Order) != o) {
+		if l := r.m.listed(); o != page.Unsorted && (l.SortAs(o) != nil || string(l.Order) != o) {
 			t.Errorf("%q is offered, and is the order %q", o, l.Order)
 		}
 	}
 	r.m.Shown.Nodes = nil
-	if err := r.m.layout().SortAs("n2"); err == nil {
+	if err := r.m.listed().SortAs("n2"); err == nil {
 		t.Error("sorted by a node that is not there")
 	}
 }
@@ -177,14 +177,14 @@ func TestEachTableIsChosen(t *testing.T) {
 			seen := map[string]bool{}
 			for range 20 { // the key goes through all orders and comes back
 				r.press("s")
-				seen[string(r.m.layout().Order)] = true
+				seen[string(r.m.listed().Order)] = true
 			}
-			turned := r.m.layout().Order.Reversed()
+			turned := r.m.listed().Order.Reversed()
 			if len(seen) < 2 || seen[string(turned)] {
 				t.Errorf("s goes through %v", seen)
 			}
-			if r.press("S"); r.m.layout().Order != turned {
-				t.Errorf("turned to %s, not %s", r.m.layout().Order, turned)
+			if r.press("S"); r.m.listed().Order != turned {
+				t.Errorf("turned to %s, not %s", r.m.listed().Order, turned)
 			}
 			for _, line := range []string{"sort colour", "columns colour"} {
 				do(r, line)

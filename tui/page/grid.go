@@ -21,6 +21,26 @@ func newGrid[T any](st *styles.Styles, columns []view.Column[T], w int) grid[T] 
 	return grid[T]{st, columns, view.Fit(columns, w-styles.Lead-1), w}
 }
 
+// onScreen are the chosen columns.
+func onScreen[T any](l *Layout, all []view.Column[T]) []view.Column[T] {
+	return view.OnScreen(all, append([]string{l.always}, l.Chosen...), l.asked())
+}
+
+// fitted are the chosen columns, and those of them that found no room are remembered.
+func fitted[T any](l *Layout, st *styles.Styles, columns []view.Column[T], w int) grid[T] {
+	g := newGrid(st, columns, w)
+	l.dropped = nil
+	if l.asked() {
+		told := l.Words(false) // those that anybody would miss there are not named
+		for i := range columns {
+			if word := columns[i].Word(); g.widths[i] == 0 && !slices.Contains(append(told, l.dropped...), word) {
+				l.dropped = append(l.dropped, word)
+			}
+		}
+	}
+	return g
+}
+
 // measure makes columns as wide as their names and as what stands in them, which is
 // for tables of few rows; those that can grow are no wider than that either, but for
 // the one that takes what is left.

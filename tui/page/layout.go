@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"redlockctl/internal/view"
-	"redlockctl/tui/prefs"
 	"redlockctl/tui/styles"
 )
 
@@ -32,12 +31,20 @@ type Listed interface {
 	Layout() *Layout // of the rows that the cursor is in; nil: they stand as they are
 }
 
+// Table is what a person chose of how the rows of a resource are listed. A filter is never kept: it would hide rows
+// from somebody who does not know of it.
+type Table struct {
+	Columns []string `json:"columns,omitempty"` // empty: the default ones
+	Wide    bool     `json:"wide,omitempty"`
+	Sort    string   `json:"sort,omitempty"`
+}
+
 // Layout is how the rows of a resource are listed: which columns of it, in which order.
 type Layout struct {
 	Of      string   // what the rows are, in the plural: "locks"
 	Order   Order    //
 	Chosen  []string // columns
-	Kept    prefs.Table
+	Kept    Table
 	usual   Order              // the one that nobody has to choose
 	always  string             // the column that is always there
 	tells   string             // the column that tells what needs a person
@@ -170,7 +177,7 @@ func (l *Layout) Say() string {
 }
 
 // Lay lists the rows as they were left the last time; what is not known here is left out and returned.
-func (l *Layout) Lay(kept prefs.Table) (strange []string) {
+func (l *Layout) Lay(kept Table) (strange []string) {
 	all := l.Words(true)
 	kept.Columns = slices.DeleteFunc(slices.Clone(kept.Columns), func(w string) bool {
 		known := slices.Contains(all, w)
@@ -270,25 +277,5 @@ func (l *Layout) told(st *styles.Styles) string {
 	return strings.Join(parts, " "+st.Sep+" ")
 }
 
-// onScreen are the chosen columns.
-func onScreen[T any](l *Layout, all []view.Column[T]) []view.Column[T] {
-	return view.OnScreen(all, append([]string{l.always}, l.Chosen...), l.asked())
-}
-
 // asked reports whether somebody chose the columns one by one.
 func (l *Layout) asked() bool { return len(l.Kept.Columns) > 0 && !l.Kept.Wide }
-
-// fitted are the chosen columns, and those of them that found no room are remembered.
-func fitted[T any](l *Layout, st *styles.Styles, columns []view.Column[T], w int) grid[T] {
-	g := newGrid(st, columns, w)
-	l.dropped = nil
-	if l.asked() {
-		told := l.Words(false) // those that anybody would miss there are not named
-		for i := range columns {
-			if word := columns[i].Word(); g.widths[i] == 0 && !slices.Contains(append(told, l.dropped...), word) {
-				l.dropped = append(l.dropped, word)
-			}
-		}
-	}
-	return g
-}

@@ -8,6 +8,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"redlockctl/tui/page"
 	"redlockctl/tui/styles"
 )
 
@@ -60,13 +61,8 @@ func (t Tables) with(resource string, of Table) Tables {
 	return t
 }
 
-// Table is how the rows of a resource are listed. A filter is never kept: it would hide rows
-// from somebody who does not know of it.
-type Table struct {
-	Columns []string `json:"columns,omitempty"` // empty: the default ones
-	Wide    bool     `json:"wide,omitempty"`
-	Sort    string   `json:"sort,omitempty"`
-}
+// Table is how the rows of a resource are listed.
+type Table = page.Table
 
 // mostTables bounds how many clusters are remembered.
 const mostTables = 200
