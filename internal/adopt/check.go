@@ -113,7 +113,6 @@ type login struct {
 	user string // who was refused
 }
 
-// checkLogins logs in to each node as each user.
 func checkLogins(ctx context.Context, nodes []*redlock.Node, secrets Secrets) []login {
 	out := make([]login, len(nodes))
 	var all sync.WaitGroup
@@ -135,7 +134,6 @@ func checkLogins(ctx context.Context, nodes []*redlock.Node, secrets Secrets) []
 	return out
 }
 
-// loginStep is the step of the users.
 func loginStep(logins []login) Step {
 	var missing, down []string
 	why := ""
@@ -161,7 +159,6 @@ func loginStep(logins []login) Step {
 
 func nodesText(names []string) string { return strings.Join(names, ", ") }
 
-// guardStep is the step of the guard: one announces itself on each node.
 func guardStep(s *monitor.Snapshot) Step {
 	const do = "sudo sh guard.sh"
 	var without, hidden []string
@@ -221,7 +218,6 @@ func startSteps(nodes []*redlock.Node, boots []restartguard.BootVerdict) []Step 
 	return steps
 }
 
-// stateSteps are what else is wrong, and what a restart has proved.
 func stateSteps(s *monitor.Snapshot) []Step {
 	var steps []Step
 	for i := range s.Findings {
@@ -266,7 +262,6 @@ func (f Folder) boot(ctx context.Context, n *redlock.Node, method restartguard.M
 	return v
 }
 
-// judgeSeen judges by the output of install.sh.
 func judgeSeen(seen string, method restartguard.Method) restartguard.BootVerdict {
 	var names []string
 	texts := map[string]string{}

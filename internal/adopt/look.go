@@ -95,7 +95,6 @@ func persistence(n *monitor.Node) string {
 	return "unknown"
 }
 
-// ask asks one server for what the monitor does not.
 func ask(ctx context.Context, cfg config.Node, node *redlock.Node) Server {
 	s := Server{Name: cfg.Name, Addr: cfg.Addr, TLS: cfg.TLS, DB: cfg.DB, MinReplicas: -1}
 	ctx, cancel := context.WithTimeout(ctx, 3*askTime)
@@ -251,7 +250,6 @@ func (m *summary) lock(l *monitor.Lock, now time.Time) {
 	m.longest = max(m.longest, g.longest)
 }
 
-// prefixes are the groups, the largest first.
 func (m *summary) prefixes() []Prefix {
 	var all []Prefix
 	for pattern, g := range m.groups {

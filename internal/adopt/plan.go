@@ -55,7 +55,6 @@ const (
 // PasswordVariable is what guard.env sets.
 const PasswordVariable = "REDLOCKCTL_GUARD_PASSWORD"
 
-// passwordFile is the file of a user's password.
 func passwordFile(user string) string {
 	if user == GuardUser {
 		return guardEnv
@@ -139,7 +138,6 @@ func Plan(f *Facts, a Answers, secrets Secrets) ([]File, error) {
 	return p.files(secrets, cluster)
 }
 
-// files renders the templates.
 func (p page) files(secrets Secrets, cluster kubernetesPage) ([]File, error) {
 	var files []File
 	var failed error
@@ -213,7 +211,6 @@ func (c configPage) PasswordFile() string {
 	return passwordFile(c.User)
 }
 
-// usersOf are the new users of one server.
 func usersOf(s Server, a Answers, libraries []lockform.Needs, secrets Secrets) []acl.User {
 	var out []acl.User
 	cfg := &config.Config{}
@@ -276,7 +273,6 @@ func fenceFile(main string) string {
 	return path.Join(path.Dir(main), name+"-redlockctl-fence.conf")
 }
 
-// render is one template.
 func render(name string, with any) (string, error) {
 	t, err := template.New("").Funcs(template.FuncMap{
 		"sh":   func(s string) string { return safetext.New(s).Word() },

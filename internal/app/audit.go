@@ -40,7 +40,6 @@ func stampOf(path string) (s stamp, err error) {
 	return stamp{info.Size(), info.ModTime()}, nil
 }
 
-// read is the log as it stands there.
 func (r *auditReader) read() *view.AuditLog {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -74,7 +74,6 @@ func (d *Daemon) Run(ctx context.Context) error {
 	return d.several(ctx, names)
 }
 
-// several guards clusters side by side.
 func (d *Daemon) several(ctx context.Context, names []string) error {
 	var first error
 	for _, name := range names {
@@ -162,21 +161,18 @@ func (d *Daemon) keep(ctx context.Context, name string, of int) {
 	}
 }
 
-// clusters are the names of the clusters in the configuration.
 func (d *Daemon) clusters() ([]string, error) {
 	d.loading.Lock()
 	defer d.loading.Unlock()
 	return d.Clusters()
 }
 
-// load reads the configuration of a cluster.
 func (d *Daemon) load(name string) (*config.Config, error) {
 	d.loading.Lock()
 	defer d.loading.Unlock()
 	return d.Load(name)
 }
 
-// post is the guard of a cluster.
 func (d *Daemon) post(name string, of int) *post {
 	return &post{
 		load: func() (*config.Config, error) { return d.load(name) }, log: d.Log, listen: d.metrics,
@@ -210,7 +206,6 @@ func (d *Daemon) beaten(name string, b beat) {
 	}
 }
 
-// beatEvery is how often systemd is told that the process lives.
 func beatEvery() time.Duration {
 	if watchdog, err := daemon.SdWatchdogEnabled(false); err == nil && watchdog > 0 {
 		return min(time.Second, watchdog/3)

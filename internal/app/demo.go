@@ -203,7 +203,6 @@ func (c *crasher) crash(i int) error {
 	return err
 }
 
-// run crashes one node after the other.
 func (c *crasher) run(ctx context.Context, every time.Duration) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()

@@ -20,7 +20,6 @@ type demoLab struct {
 	wrong *lab.Wrong
 }
 
-// Cannot implements [action.Lab].
 func (l demoLab) Cannot(action string) string {
 	if _, ok := l.cluster.(lab.Shifter); !ok && action == "skew" {
 		return "its masters have no clock of their own"
@@ -36,15 +35,12 @@ func (c *crasher) find(name string) (int, error) {
 	return i, nil
 }
 
-// tell notes what the demo did to a node.
 func (c *crasher) tell(kind, name, format string, args ...any) {
 	c.note(monitor.Event{At: time.Now(), Level: monitor.LevelNotice, Kind: kind, Node: name, Text: safetext.New(name + " " + fmt.Sprintf(format, args...))})
 }
 
-// StopNode implements [action.Lab].
 func (l demoLab) StopNode(name string) error { return l.pause(name, true) }
 
-// ContinueNode implements [action.Lab].
 func (l demoLab) ContinueNode(name string) error { return l.pause(name, false) }
 
 func (l demoLab) pause(name string, still bool) error {
@@ -66,7 +62,6 @@ func (l demoLab) pause(name string, still bool) error {
 // flushTimeout bounds a FLUSHALL of a node that may hang.
 const flushTimeout = 2 * time.Second
 
-// FlushNode implements [action.Lab].
 func (l demoLab) FlushNode(name string) error {
 	i, err := l.find(name)
 	if err != nil {
@@ -83,7 +78,6 @@ func (l demoLab) FlushNode(name string) error {
 	return nil
 }
 
-// SkewNode implements [action.Lab].
 func (l demoLab) SkewNode(name string, by time.Duration) error {
 	i, err := l.find(name)
 	if err != nil {
@@ -100,7 +94,6 @@ func (l demoLab) SkewNode(name string, by time.Duration) error {
 	return nil
 }
 
-// ClientKinds implements [action.Lab].
 func (l demoLab) ClientKinds() (kinds []action.ClientKind) {
 	for _, k := range lab.WrongKinds() {
 		kinds = append(kinds, action.ClientKind{Name: k.Name, Does: k.Does, Running: l.wrong.Running(k.Name)})
@@ -108,5 +101,4 @@ func (l demoLab) ClientKinds() (kinds []action.ClientKind) {
 	return kinds
 }
 
-// StartClients implements [action.Lab].
 func (l demoLab) StartClients(kind string, n int) error { return l.wrong.Start(kind, n) }

@@ -44,14 +44,12 @@ func (k *guardEvents) newGuard(s Spec, former *restartguard.Guard) (*restartguar
 	return g, err
 }
 
-// take passes an event of the guard of a cluster on.
 func (k *guardEvents) take(cluster string, e restartguard.Event) {
 	e.Alarm = alarming(e)
 	k.tell(e)
 	k.record.Take(cluster, e)
 }
 
-// alarming reports whether a person should look at an event of the guard.
 func alarming(e restartguard.Event) bool {
 	switch e.Kind {
 	case "exposed", "unreachable", "no quorum", "clock", "wiped", "evicted", "restored", "memory":
@@ -60,7 +58,6 @@ func alarming(e restartguard.Event) bool {
 	return e.Alarm
 }
 
-// sightOf is what findings know of a guard.
 func sightOf(g *restartguard.Guard) monitor.GuardView {
 	sight := monitor.GuardView{Nodes: map[string]monitor.GuardedNode{}, Delay: g.Delay()}
 	for _, s := range g.Status() {

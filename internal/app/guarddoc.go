@@ -69,7 +69,6 @@ func DocOfGuards(cfg *config.Config, s *monitor.Snapshot, told *metrics.Told) vi
 	return doc
 }
 
-// toldOf is what a guard that was asked told of a node.
 func toldOf(told *metrics.Told, name string) (metrics.ToldNode, bool) {
 	if told != nil {
 		for _, n := range told.Nodes {

@@ -58,7 +58,6 @@ func withinMemory(ctx context.Context, most int64, used func() int64, task func(
 	}
 }
 
-// usedMemory is how many bytes this process has from the operating system.
 func usedMemory() int64 {
 	sample := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
 	metrics.Read(sample)

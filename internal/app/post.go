@@ -127,13 +127,11 @@ func (d *post) run(ctx context.Context) error {
 	}
 }
 
-// next is the guard of a plan: the first, or the successor of the former one.
 func (d *post) next(p guardPlan, former *restartguard.Guard) (*restartguard.Guard, error) {
 	p.Guard.Memory = d.memory
 	return d.events.newGuard(p.Spec, former)
 }
 
-// tell logs an event of the guard, and puts it among those that are recorded.
 func (d *post) tell(e restartguard.Event) {
 	if into := d.recording.Load(); into != nil {
 		(*into).Note(eventOf(e))
@@ -247,7 +245,6 @@ func (d *post) watch(ctx context.Context, guard *restartguard.Guard, plan guardP
 	return wg.Wait
 }
 
-// record keeps what a source tells, and what the guard does, and exports its events.
 func (d *post) record(ctx context.Context, wg *sync.WaitGroup, plan guardPlan, from noted, guard *restartguard.Guard) metrics.Export {
 	d.recording.Store(&from)
 	recorded(ctx, wg, plan.Record, from, "guard", guard.Status)
@@ -255,7 +252,6 @@ func (d *post) record(ctx context.Context, wg *sync.WaitGroup, plan guardPlan, f
 	return exported(ctx, wg, plan.Monitor.ClusterName, from)
 }
 
-// reload reads the configuration again.
 func (d *post) reload(old guardPlan) (guardPlan, error) {
 	next, err := d.plan()
 	if err != nil {

@@ -145,7 +145,6 @@ type guardSource struct {
 // mostGuardEvents are kept until they are written: a second's worth.
 const mostGuardEvents = 1024
 
-// Note takes an event in.
 func (g *guardSource) Note(e monitor.Event) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -154,7 +153,6 @@ func (g *guardSource) Note(e monitor.Event) {
 	g.events = append(g.events[max(0, len(g.events)+1-mostGuardEvents):], e)
 }
 
-// EventsSince implements [record.Source].
 func (g *guardSource) EventsSince(seq uint64) (events []monitor.Event, missed uint64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -187,7 +185,6 @@ func (g *guardSource) Snapshot() *monitor.Snapshot {
 	return s
 }
 
-// eventOf is an event of the guard among those of a monitor.
 func eventOf(e restartguard.Event) monitor.Event {
 	level := monitor.LevelNotice
 	if e.Alarm {

@@ -91,7 +91,6 @@ func OpenSession(ctx context.Context, s Spec, mode GuardMode, metrics *Metrics) 
 	return ses, nil
 }
 
-// tell puts what the guard tells among the events.
 func (s *Session) tell(e restartguard.Event) { s.Monitor.Note(eventOf(e)) }
 
 // Close ends all parts and waits for them. No node rejoins on the way out.
@@ -140,7 +139,6 @@ func (s *Session) sit(g *restartguard.Guard) {
 	s.Monitor.Guarded(func() monitor.GuardView { return sightOf(g) })
 }
 
-// show tells the metrics of this session.
 func (s *Session) show() {
 	s.showing.Lock()
 	defer s.showing.Unlock()

@@ -97,7 +97,6 @@ func (f *Follower) Close() {
 	f.file, f.path = nil, ""
 }
 
-// read takes in what was added.
 func (f *Follower) read() {
 	if f.file == nil || time.Since(f.looked) >= reopenEvery {
 		f.reopen(io.SeekStart)

@@ -267,7 +267,6 @@ func (v *verifier) link(path string, n int, l link, sum string, err error, befor
 	}
 }
 
-// end compares the end of the chain with the side file.
 func (v *verifier) end(path string, g glimpse) {
 	side := HeadPath(path)
 	if g.err != nil {

@@ -140,7 +140,6 @@ redlockctl audit show --act force-release -o jsonl`,
 	return cmd
 }
 
-// showAudit prints the lines that a filter chooses.
 func (a *commandLine) showAudit(path string, f auditFilter, last int, as *flags.Listing) error {
 	kept, err := audit.Latest(path, last, f.match)
 	if err != nil {

@@ -145,7 +145,6 @@ func (a *commandLine) printBootLooks(looks []app.BootLook, verify bool) error {
 	return errors.Join(a.JSON("boot fences", docs), failed)
 }
 
-// bootDoc is the document of one node.
 func bootDoc(l app.BootLook, verify bool) bootFenceJSON {
 	doc := bootFenceJSON{Node: safetext.New(l.Node.Name()), Method: l.Method.Kind.String(), ConfigFile: safetext.Optional(l.Check.File)}
 	if verify {
@@ -182,7 +181,6 @@ func printBootCheck(w io.Writer, l app.BootLook) {
 	}
 }
 
-// printBootFence prints how to start a node fenced.
 func printBootFence(w io.Writer, l app.BootLook) {
 	how := l.Method.HowToStart(l.Check)
 	fmt.Fprintf(w, "%s (%s), method %s\n\n%s", safetext.Escape(l.Node.Name()), safetext.Escape(l.Node.Addr()), l.Method.Kind, how.Text)

@@ -173,7 +173,6 @@ redlockctl locks`,
 	return root
 }
 
-// checkGlobals checks the flags that all commands have, before one runs.
 func (a *commandLine) checkGlobals(cmd *cobra.Command, _ []string) error {
 	if err := flags.RunsOn(cmd, runtime.GOOS); err != nil {
 		return err
@@ -200,7 +199,6 @@ func (a *commandLine) checkGlobals(cmd *cobra.Command, _ []string) error {
 	return nil
 }
 
-// addFlags adds the flags that all commands have.
 func (a *commandLine) addFlags(root *cobra.Command) {
 	pf := root.PersistentFlags()
 	pf.StringArrayVar(&a.configPaths, "config", nil, "configuration file; several for the clusters of all of them")
@@ -217,7 +215,6 @@ func (a *commandLine) addFlags(root *cobra.Command) {
 	_ = root.RegisterFlagCompletionFunc("cluster", a.completeClusters)
 }
 
-// addCommands is the tree of commands.
 func (a *commandLine) addCommands(root *cobra.Command) {
 	const (
 		needsServers = "redis-server processes"

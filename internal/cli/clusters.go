@@ -62,7 +62,6 @@ time, else 0. With --watch it is 0. In the console the page is :clusters.`,
 	return cmd
 }
 
-// fleet prints the clusters once, or again and again.
 func (a *commandLine) fleet(ctx context.Context, f *app.Fleet, again *live, as *flags.Listing) error {
 	run, stop := context.WithCancel(ctx)
 	ended := make(chan struct{})

@@ -23,7 +23,6 @@ const completeTime = time.Second
 // mostCompleted bounds how many names are offered.
 const mostCompleted = 500
 
-// completeClusters offers the clusters of the configuration to the shell.
 func (a *commandLine) completeClusters(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	set, _, err := a.loadAll()
 	if err != nil {
@@ -78,7 +77,6 @@ func (a *commandLine) completeFilter(cmd *cobra.Command, _ []string, begun strin
 	}))
 }
 
-// completeAuditFilter offers the fields of a filter of the audit log, and what the log has of them.
 func (a *commandLine) completeAuditFilter(_ *cobra.Command, _ []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	return filterWords(view.AuditLanguage.Offers(begun, func(field string) []string {
 		path, err := a.auditPath()
@@ -93,7 +91,6 @@ func (a *commandLine) completeAuditFilter(_ *cobra.Command, _ []string, begun st
 	}))
 }
 
-// completePastFilter offers the fields of a filter of what happened, and what the last day has of them.
 func (a *commandLine) completePastFilter(_ *cobra.Command, _ []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	return filterWords(view.PastEventLanguage.Offers(begun, func(field string) []string {
 		r, err := a.openRecord("")

@@ -135,7 +135,6 @@ func (a *commandLine) demo(ctx context.Context, o demoOptions) (err error) {
 	return a.screen(ctx, opt)
 }
 
-// plainDemo prints events until ctx ends, and then the tables.
 func (a *commandLine) plainDemo(ctx context.Context, d *app.Demo, o demoOptions) error {
 	ses := d.Session
 	fmt.Fprintf(a.Out, "%s, quorum %d, %s, max TTL %s; a master that restarts stays fenced for %s\n",

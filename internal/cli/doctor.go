@@ -116,7 +116,6 @@ clean, warnings or dangers.`,
 	return cmd
 }
 
-// printDoctor prints the findings for people.
 func (a *commandLine) printDoctor(s *monitor.Snapshot, found []*monitor.Finding, gravest monitor.Severity, counts map[string]int, allowance float64) {
 	tones := [...]view.Tone{view.Good, view.Warn, view.Bad}
 	fmt.Fprintf(a.Out, "%s: cluster %s %s, %d of %d nodes serve, %s: %s, %s, %d info\n", a.Paint(doctorResults[gravest], tones[gravest]), safetext.Escape(s.Cluster.Name), a.verdict(s.Cluster.Verdict),

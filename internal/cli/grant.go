@@ -31,7 +31,6 @@ type grantJSON struct {
 
 const ttlUsage = "time to live, e.g. 20s (default 30s, or max_ttl where that is less)"
 
-// printGrant prints a lock that was acquired or extended.
 func (a *commandLine) printGrant(ctx context.Context, did string, op *operator.Operator, lock *redlock.Lock) error {
 	results := op.Standing(ctx, lock)
 	var on, off []redlock.NodeResult

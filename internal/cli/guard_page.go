@@ -96,8 +96,6 @@ no quorum.`,
 	return cmd
 }
 
-// fenceHistory are the latest lines of the audit log that are about fences of
-// this cluster.
 func fenceHistory(cfg *config.Config, last int) ([]audit.Entry, error) {
 	if cfg.Audit.Path == "" || last == 0 {
 		return nil, nil

@@ -17,14 +17,12 @@ import (
 // asking are the flags by which the guard that listens at an address is asked.
 type asking struct{ url, ca, passwordFile string }
 
-// add adds the flags to a command.
 func (k *asking) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&k.url, "url", "", "ask the guard that listens there too, such as http://127.0.0.1:9622 or https://USER@HOST:9622")
 	cmd.Flags().StringVar(&k.ca, "url-ca", "", "with --url: a file (PEM) of who vouches for its certificate")
 	cmd.Flags().StringVar(&k.passwordFile, "url-password-file", "", "with --url: a file (mode 0600) that holds the password of its user (default $"+config.URLPasswordVariable+")")
 }
 
-// access is what the flags and the environment give to be let in.
 func (k *asking) access(getenv func(string) string) (access metrics.Access, err error) {
 	access.Password = getenv(config.URLPasswordVariable)
 	if k.passwordFile != "" {

@@ -91,7 +91,6 @@ redlockctl history --filter "kind:restart|fenced node:n2"`,
 	return cmd
 }
 
-// asked is the time that the flags name.
 func (o historyOptions) asked() (in record.Span, err error) {
 	now := time.Now()
 	if o.utc {
@@ -109,7 +108,6 @@ func (o historyOptions) asked() (in record.Span, err error) {
 	return in, nil
 }
 
-// add adds the flags that say of when, and out of which record.
 func (o *historyOptions) add(f *pflag.FlagSet) {
 	f.StringVar(&o.since, "since", "24h ago", "from when on")
 	f.StringVar(&o.until, "until", "now", "until when")
@@ -168,7 +166,6 @@ func (a *commandLine) history(lock string, o historyOptions) error {
 	return a.tellHistory(doc, lock, f.Hint(), o)
 }
 
-// terms reads the filter of events.
 func (o historyOptions) terms(r *record.Reader) (filter.Filter[*view.PastEventDoc], error) {
 	f := view.PastEventLanguage.Parse(o.filter)
 	if f.Unclosed() {
@@ -254,7 +251,6 @@ func (a *commandLine) tellHistory(doc historyJSON, lock, hint string, o historyO
 	return nil
 }
 
-// tellGrants prints the holders of a lock.
 func (a *commandLine) tellGrants(ctx *view.Context, doc historyJSON, lock string, o historyOptions) error {
 	grants, err := flags.Sorted(&o.as, view.GrantColumns(o.utc), view.Rows(doc.Grants))
 	switch {

@@ -102,7 +102,6 @@ redlockctl init --check --out redlockctl-orders`,
 	return cmd
 }
 
-// init looks, asks, plans and writes.
 func (a *commandLine) init(ctx context.Context, f initFlags) error {
 	asked := adopt.Answers{Kubernetes: f.kubernetes, WithoutGuard: f.withoutGuard, Cert: a.named.Cert, Key: a.named.Key}
 	if err := asked.Check(); err != nil { // before a look that may take minutes
@@ -169,7 +168,6 @@ func (a *commandLine) init(ctx context.Context, f initFlags) error {
 // notInNames is what a folder's name does not take from a cluster's.
 var notInNames = regexp.MustCompile(`[^A-Za-z0-9._-]`)
 
-// folder is where the files of a cluster go.
 func (f initFlags) folder(cluster string) adopt.Folder {
 	return adopt.Folder{Path: cmp.Or(f.out, "redlockctl-"+notInNames.ReplaceAllString(cluster, "-"))}
 }
@@ -212,7 +210,6 @@ func (a *commandLine) initAnswers(ctx context.Context, f initFlags, facts *adopt
 	return answers, a.initLimits(ctx, asks, named.MaxTTL, facts, before, &answers)
 }
 
-// initLimits are the answers about the locks: their longest TTL, and their names.
 func (a *commandLine) initLimits(ctx context.Context, asks bool, maxTTL string, facts *adopt.Facts, before *config.Config, answers *adopt.Answers) error {
 	proposed, patterns := facts.MaxTTL(), facts.Patterns()
 	if before != nil {
@@ -270,7 +267,6 @@ func (a *commandLine) question(ctx context.Context, text, def string, to *string
 	return nil
 }
 
-// initConfirm asks if the folder may be written.
 func (a *commandLine) initConfirm(ctx context.Context, folder adopt.Folder) error {
 	if !a.InTTY || !a.ErrTTY {
 		return fmt.Errorf("%w: add --yes to write %s without being asked", exit.ErrNotConfirmed, safetext.Escape(folder.Path))
@@ -285,7 +281,6 @@ func (a *commandLine) initConfirm(ctx context.Context, folder adopt.Folder) erro
 	return nil
 }
 
-// initCheck prints how far the runbook is.
 func (a *commandLine) initCheck(ctx context.Context, f initFlags) error {
 	done := a.Progress("reading back")
 	p, err := adopt.Check(ctx, adopt.Folder{Path: f.out}, a.Getenv)

@@ -50,7 +50,6 @@ type initPrefixJSON struct {
 	LongestTTLms int64           `json:"longest_ttl_ms"`
 }
 
-// printFacts prints what was found.
 func (a *commandLine) printFacts(f *adopt.Facts) {
 	t := view.NewTable("NODE", "ADDR", "ROLE", "VERSION", "LOGIN", "PERSISTENCE", "EVICTION", "REPLICAS", "CLOCK", "STARTS", "FILE", "UNIT")
 	ctx := a.ViewContext(f.Snapshot)
@@ -93,7 +92,6 @@ func (a *commandLine) printFacts(f *adopt.Facts) {
 	fmt.Fprintln(a.Out)
 }
 
-// printChanges prints what becomes of the folder.
 func (a *commandLine) printChanges(f initFlags, folder adopt.Folder, changes []adopt.Change) {
 	fmt.Fprintf(a.Out, "%s:\n", safetext.Escape(folder.Path))
 	for _, c := range changes {
@@ -109,7 +107,6 @@ func (a *commandLine) printChanges(f initFlags, folder adopt.Folder, changes []a
 	}
 }
 
-// initDoc is the document of what was found and planned.
 func initDoc(f *adopt.Facts, folder adopt.Folder, changes []adopt.Change, written bool) initJSON {
 	doc := initJSON{
 		LongestTTLms: f.LongestTTL.Milliseconds(), WatchedMs: f.Watched.Milliseconds(), Folder: safetext.New(folder.Path), Written: written,

@@ -37,7 +37,6 @@ type labNodeJSON struct {
 	Restart safetext.Text `json:"restart"`
 }
 
-// labDir is where the lab keeps its files.
 func (a *commandLine) labDir(flag string) (string, error) {
 	if flag != "" {
 		return filepath.Abs(flag)
@@ -133,7 +132,6 @@ func (a *commandLine) labUp(ctx context.Context, o labOptions) error {
 	return a.printLab(cfg, dir, started, faults)
 }
 
-// printLab says what runs, and what is to be known of it.
 func (a *commandLine) printLab(cfg *config.Config, dir string, started []lab.Started, faults []string) error {
 	recalled, delay := app.Recalled(cfg, started)
 	if a.Output == "json" {

@@ -15,17 +15,14 @@ import (
 	"redlockctl/internal/who"
 )
 
-// load finds and reads the configuration, and lays the global flags over it.
 func (a *commandLine) load() (*config.Config, error) {
 	return a.loadCluster("", config.Options{})
 }
 
-// loadWithoutSecrets is load for what contacts nothing.
 func (a *commandLine) loadWithoutSecrets() (*config.Config, error) {
 	return a.loadCluster("", config.Options{Secretless: true})
 }
 
-// clusterNames are the names of all clusters.
 func (a *commandLine) clusterNames() ([]string, error) {
 	set, _, err := a.loadAllBy(config.Options{Secretless: true})
 	if err != nil {
@@ -97,7 +94,6 @@ func (a *commandLine) wanted(set *config.Set) (name, source string) {
 	return "", "default"
 }
 
-// nodeFlags are the flags that name a cluster without a configuration.
 func (a *commandLine) nodeFlags(pf *pflag.FlagSet) {
 	n := &a.named
 	pf.StringSliceVar(&n.Nodes, "nodes", nil, "the masters, without a configuration: host:port, [::1]:port, /path/of/socket, redis:// or rediss:// URLs with user and database, dns+tcp://NAME:PORT, srv://NAME")
@@ -113,7 +109,6 @@ func (a *commandLine) nodeFlags(pf *pflag.FlagSet) {
 	pf.StringVar(&n.ServerName, "tls-server-name", "", "with --nodes: the name in the servers' certificates")
 }
 
-// loadFiles reads the configuration that is named or found.
 func (a *commandLine) loadFiles(opt config.Options) (*config.Set, string, error) {
 	if flags := a.named; a.askPassword || flags.MaxTTL+flags.Username+flags.PasswordFile+flags.PasswordCommand+flags.CA+flags.Cert+flags.Key+flags.ServerName != "" || flags.TLS {
 		return nil, "", errors.New("--max-ttl, --user, --password-*, --ask-password and --tls* go with --nodes; a configuration has keys for them")
@@ -127,7 +122,6 @@ func (a *commandLine) loadFiles(opt config.Options) (*config.Set, string, error)
 	return set, source, err
 }
 
-// loadNamed is the cluster of --nodes.
 func (a *commandLine) loadNamed(opt config.Options) (*config.Set, error) {
 	if len(a.configPaths) > 0 {
 		return nil, errors.New("--nodes and --config: give one of them")
@@ -149,7 +143,6 @@ func (a *commandLine) loadNamed(opt config.Options) (*config.Set, error) {
 	return config.FromFlags(context.Background(), flags, getenv, opt)
 }
 
-// typedPassword asks for the password, once.
 func (a *commandLine) typedPassword() (string, error) {
 	in, ok := a.In.(*os.File)
 	switch {
@@ -167,7 +160,6 @@ func (a *commandLine) typedPassword() (string, error) {
 	return a.password, err
 }
 
-// openRecord opens the record of the configuration, or a file.
 func (a *commandLine) openRecord(file string) (*record.Reader, error) {
 	if file != "" {
 		return record.OpenReader(file, a.cluster)
@@ -187,7 +179,6 @@ func (a *commandLine) openRecord(file string) (*record.Reader, error) {
 	return r, err
 }
 
-// auditPath is the log of the configuration.
 func (a *commandLine) auditPath() (string, error) {
 	cfg, err := a.load()
 	if errors.Is(err, config.ErrNoCluster) { // it is the same for all of a file

@@ -80,7 +80,6 @@ func (a *commandLine) showLock(s *monitor.Snapshot, name string, again bool) err
 // axisWidth is how many cells the axis of remaining time has.
 const axisWidth = 32
 
-// printLock prints all that is known of a lock.
 func (a *commandLine) printLock(s *monitor.Snapshot, l *monitor.Lock, findings []*monitor.Finding) {
 	ctx := a.ViewContext(s)
 	state := ctx.LockState(l.State)

@@ -72,7 +72,6 @@ func (l *live) add(cmd *cobra.Command) *cobra.Command {
 	return flags.Outputs(cmd, "table", "wide", "json", "jsonl")
 }
 
-// check refuses an interval that cannot be meant.
 func (l *live) check() error {
 	if l.set() && l.every < leastWatch {
 		return exit.Usagef("--watch=%s is too often: %s at least", l.every, leastWatch)
@@ -136,7 +135,6 @@ func (a *commandLine) repeat(ctx context.Context, every time.Duration, show func
 	}
 }
 
-// separate comes before each snapshot of several.
 func (a *commandLine) separate(first bool) {
 	switch {
 	case a.Output == "json" || a.Output == "jsonl":

@@ -73,7 +73,6 @@ redlockctl man --dir /usr/local/share/man/man1`,
 	return cmd
 }
 
-// everyCommand is a command and all below it that people may use.
 func everyCommand(cmd *cobra.Command) []*cobra.Command {
 	all := []*cobra.Command{cmd}
 	for _, sub := range flags.Subcommands(cmd) {
@@ -82,7 +81,6 @@ func everyCommand(cmd *cobra.Command) []*cobra.Command {
 	return all
 }
 
-// pageName is the name of a command's page.
 func pageName(cmd *cobra.Command) string { return strings.ReplaceAll(cmd.CommandPath(), " ", "-") }
 
 // manPage is the page of one command, in the macros of man(7).
@@ -129,7 +127,6 @@ var manPage = template.Must(template.New("").Funcs(template.FuncMap{
 {{end}}.BR {{page $other | roff}} (1){{end}}
 `))
 
-// roffFlags are flags with their values and defaults.
 func roffFlags(set *pflag.FlagSet) string {
 	var b strings.Builder
 	set.VisitAll(func(f *pflag.Flag) {

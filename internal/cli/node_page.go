@@ -19,7 +19,6 @@ type nodePageJSON struct {
 	Findings []view.FindingDoc `json:"findings"` // that are about it
 }
 
-// showNode prints one node.
 func (a *commandLine) showNode(cfg *config.Config, s *monitor.Snapshot, name string) error {
 	var n monitor.Node
 	for _, m := range s.Nodes {
@@ -45,7 +44,6 @@ func (a *commandLine) showNode(cfg *config.Config, s *monitor.Snapshot, name str
 	return err
 }
 
-// printNode prints all that is known of a node.
 func (a *commandLine) printNode(s *monitor.Snapshot, n *monitor.Node, guard view.GuardsDoc) {
 	ctx := a.ViewContext(s)
 	ctx.Guard = guard.Guard(s)

@@ -97,7 +97,6 @@ func (a *commandLine) show(o outcome) error {
 	return err
 }
 
-// docOf is the document of an outcome, and of which kind it is.
 func docOf(o outcome) (kind string, doc any) {
 	now := time.Now()
 	if !o.succeeded() {
@@ -135,7 +134,6 @@ func allGone(results []redlock.NodeResult) bool {
 	return true
 }
 
-// print says where the copies are gone, and where one may live on.
 func (o outcome) print(w io.Writer, now time.Time) {
 	if o.node != nil {
 		fmt.Fprintf(w, "%s %s\n", o.did, safetext.Escape(o.name))
@@ -243,7 +241,6 @@ func (a *commandLine) oneByOne(ctx context.Context, act string, names []string, 
 	return nil
 }
 
-// tellOne tells what became of one of several locks.
 func (a *commandLine) tellOne(o outcome, doc *actsJSON) error {
 	if o.err != nil {
 		defer a.Note("%s", safetext.Printable(o.err.Error()))

@@ -121,7 +121,6 @@ type remover struct {
 	planner operator.Planner
 }
 
-// remove takes one lock from its holder, with the further keys that it has.
 func (t *remover) remove(ctx context.Context, name string) outcome {
 	o := outcome{did: t.did, name: name}
 	var tokens []string
@@ -149,7 +148,6 @@ func (t *remover) remove(ctx context.Context, name string) outcome {
 	return o
 }
 
-// lookAtAll looks at all locks, for the further keys of one.
 func (t *remover) lookAtAll(ctx context.Context, name string) (*monitor.Snapshot, error) {
 	seen, err := t.look(ctx, t.cfg, app.Aim{})
 	if err == nil && !seen.Complete {

@@ -105,7 +105,6 @@ func replayDoc(p *app.Player) replayJSON {
 	return doc
 }
 
-// printMoment prints a moment of a record as status, locks and doctor print now.
 func (a *commandLine) printMoment(p *app.Player) error {
 	s, by := p.Snapshot(), "not recorded then"
 	if who := p.By(); who != "" {

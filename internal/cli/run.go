@@ -163,7 +163,6 @@ func executable(name string) error {
 	return cannotRun(err)
 }
 
-// cannotRun is the end of run without its command.
 func cannotRun(err error) error {
 	code := exitNotExecutable
 	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {
@@ -172,7 +171,6 @@ func cannotRun(err error) error {
 	return notRun{err, code}
 }
 
-// exitError is the end of run as an error; nil for success.
 func exitError(code int, err error) error {
 	var unstarted run.StartError
 	switch {

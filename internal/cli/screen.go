@@ -58,7 +58,6 @@ func (a *commandLine) tellParting(p action.Parting) {
 // listening are the flags of where metrics are told.
 type listening struct{ addr, webConfig string }
 
-// add adds the flags to a command.
 func (l *listening) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&l.addr, "listen", "", "serve metrics and health checks at this address, such as 127.0.0.1:9622")
 	cmd.Flags().StringVar(&l.webConfig, "web-config", "", "with --listen: a file of TLS and passwords, in the form of Prometheus' exporter toolkit")

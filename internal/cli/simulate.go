@@ -109,7 +109,6 @@ guard and early rejoin. It takes a minute or so.`,
 	return cmd
 }
 
-// config checks the flags.
 func (o simulateOptions) simConfig() (sim.Config, error) {
 	faults, err := schedule.ParseFaults(o.faults)
 	switch {
@@ -208,7 +207,6 @@ func writeSimulation(w io.Writer, cfg sim.Config, r sim.Report) {
 	}
 }
 
-// writeTrace writes what happened, for people.
 func writeTrace(w io.Writer, lines []trace.Line) {
 	fmt.Fprintf(w, "%12s  %-3s  %s\n", "TIME", "WHO", "WHAT")
 	for _, l := range lines {
@@ -305,7 +303,6 @@ type modelJSON struct {
 	Trace     []lineJSON    `json:"trace,omitempty"`
 }
 
-// chosenModels are those to visit.
 func (o simulateOptions) chosenModels() ([]small.Config, error) {
 	switch {
 	case o.withoutGuard && o.mutant != "":
@@ -322,7 +319,6 @@ func (o simulateOptions) chosenModels() ([]small.Config, error) {
 	return models, nil
 }
 
-// explore visits all states of small models.
 func (a *commandLine) explore(ctx context.Context, o simulateOptions) error {
 	models, err := o.chosenModels()
 	if err != nil {

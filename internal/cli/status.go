@@ -77,7 +77,6 @@ func statusDoc(cfg *config.Config, s *monitor.Snapshot) statusJSON {
 	return doc
 }
 
-// printOutlook says what the guard on this machine is waiting for.
 func (a *commandLine) printOutlook(cfg *config.Config, s *monitor.Snapshot) {
 	o, known := app.OutlookOf(cfg, s)
 	if idle := app.GuardsOf(cfg, s).Forsaken(); idle != "" {

@@ -19,7 +19,6 @@ import (
 	"redlockctl/redlock"
 )
 
-// printLocks prints the table of locks.
 func (a *commandLine) printLocks(s *monitor.Snapshot, locks []*monitor.Lock) {
 	if len(locks) == 0 {
 		fmt.Fprintln(a.Out, view.NoLocks(s))
@@ -39,7 +38,6 @@ func matching(s *monitor.Snapshot, f monitor.Filter) []*monitor.Lock {
 	return kept
 }
 
-// printStatus prints verdict, nodes in short, and the number of locks.
 func (a *commandLine) printStatus(s *monitor.Snapshot, guard view.Guard) error {
 	c := s.Cluster
 	name := "cluster"
@@ -61,20 +59,17 @@ func (a *commandLine) printStatus(s *monitor.Snapshot, guard view.Guard) error {
 	return a.listNodes([]string{"node", "state", "up", "locks", "rtt", "guard", "note"}, s, view.Rows(s.Nodes), guard)
 }
 
-// verdict is the word for a verdict, in its colour.
 func (a *commandLine) verdict(v monitor.Verdict) string {
 	c := view.Unicode.Verdict(v)
 	return a.Paint(c.Text, c.Tone)
 }
 
-// listNodes prints nodes as a table or as csv.
 func (a *commandLine) listNodes(columns []string, s *monitor.Snapshot, nodes []*monitor.Node, guard view.Guard) error {
 	ctx := a.ViewContext(s)
 	ctx.Guard = guard
 	return printer.List(a.Printer, columns, ctx, view.NodeColumns(), nodes, func(n *monitor.Node) any { return view.DocOfNode(*n, s.At) })
 }
 
-// printSeen names the guards that run.
 func (a *commandLine) printSeen(g app.Guards) {
 	for i, line := range g.Lines() {
 		if i == 0 {
@@ -84,7 +79,6 @@ func (a *commandLine) printSeen(g app.Guards) {
 	}
 }
 
-// printFindings are the findings about what is shown above.
 func (a *commandLine) printFindings(s *monitor.Snapshot, findings []*monitor.Finding) {
 	ctx := a.ViewContext(s)
 	for _, f := range findings {
@@ -113,7 +107,6 @@ func unavailable(s *monitor.Snapshot) error {
 	return nil
 }
 
-// listAudit prints lines of the log as a table or as csv.
 func (a *commandLine) listAudit(columns []string, entries []audit.Entry) error {
 	ctx := &view.Context{Glyphs: a.Glyphs(), Now: time.Now()}
 	return printer.List(a.Printer, columns, ctx, view.AuditColumns(), entries, func(e audit.Entry) any { return view.DocOfAudit(e) })

@@ -39,7 +39,6 @@ func (a *commandLine) versionCommand() *cobra.Command {
 	}
 }
 
-// line is the version for people; --version prints it too.
 func (v versionJSON) line() string {
 	line := fmt.Sprintf("redlockctl %s, %s", v.Version, v.Go)
 	if v.Revision != "" {
@@ -54,7 +53,6 @@ func (v versionJSON) line() string {
 	return line
 }
 
-// build is what this program was built from.
 func build() versionJSON {
 	doc := versionJSON{Version: "(devel)", Go: runtime.Version()}
 	info, ok := debug.ReadBuildInfo()

@@ -134,7 +134,6 @@ or when nobody reads any more; exit code 0 in each case.`,
 	return cmd
 }
 
-// watch writes the events until ctx ends or nobody reads any more.
 func (a *commandLine) watch(ctx context.Context, mon *observe.Monitor, f monitor.Filter, columns []view.Column[*monitor.Event]) error {
 	if err := f.Check(mon.Snapshot().Nodes); err != nil {
 		return exit.Usage(err)
@@ -183,7 +182,6 @@ type watcher struct {
 	err     error // of the last write: nobody reads any more
 }
 
-// begin tells how things stand.
 func (w *watcher) begin(s *monitor.Snapshot) {
 	w.last = s
 	if n := len(s.Events); n > 0 {
@@ -274,7 +272,6 @@ func (w *watcher) print(format string, args ...any) {
 	}
 }
 
-// line writes a document on a line of its own.
 func (w *watcher) line(doc any) {
 	if w.err != nil {
 		return

@@ -134,7 +134,6 @@ connections, and applications without a name that share an address.`,
 	return cmd
 }
 
-// whoByTraffic reads the traffic of a node for the holder.
 func (a *commandLine) whoByTraffic(ctx context.Context, cfg *config.Config, op *operator.Operator, name, node, reason string, force bool) error {
 	var found *who.Answer
 	done := a.Progress("reading the traffic of " + node)
@@ -171,7 +170,6 @@ func (a *commandLine) printWho(cluster string, w *who.Answer) error {
 	return nil
 }
 
-// showWho prints an answer for people.
 func (a *commandLine) showWho(w *who.Answer) {
 	for node, why := range w.Unusable {
 		a.Note("%s: %s", safetext.Escape(node), why)

@@ -12,7 +12,6 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// redact is an address as it may be shown.
 func redact(raw any) string {
 	if s, ok := raw.(string); ok && !strings.Contains(s, "@") {
 		return strconv.Quote(s)
@@ -70,7 +69,6 @@ func parseAddress(text string) (at endpoint, why string) {
 	return at, why
 }
 
-// socket is the address of a unix socket.
 func socket(path string) (at endpoint, why string) {
 	if !strings.HasPrefix(path, "/") || filepath.Clean(path) == "/" {
 		return at, `is not the absolute path of a unix socket, such as "unix:///run/redis/redis.sock"`
@@ -83,7 +81,6 @@ func socket(path string) (at endpoint, why string) {
 	return at, ""
 }
 
-// hostPort is the address of a host.
 func hostPort(text string) (at endpoint, why string) {
 	host, port, err := net.SplitHostPort(text)
 	switch {

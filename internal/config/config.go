@@ -224,7 +224,6 @@ func readText(path string) (string, error) {
 	return string(b), nil
 }
 
-// syntax reports an error of the TOML library.
 func (f *configFile) syntax(text string, err error) {
 	var pe toml.ParseError
 	if !errors.As(err, &pe) {
@@ -399,7 +398,6 @@ func (f *configFile) guard(c *Config, t *table, maxTTL span, drift setting) {
 	}
 }
 
-// early reads how nodes may rejoin before D.
 func (f *configFile) early(c *Config, t *table, delay span, drift setting) {
 	on, _ := t.boolean("early_rejoin", false)
 	bound := t.duration("attempt_bound", 0, leastDuration)
@@ -433,7 +431,6 @@ func (f *configFile) audit(c *Config, t *table, getenv func(string) string) (mis
 	return setting{}
 }
 
-// record reads [record].
 func (f *configFile) record(c *Config, t *table, getenv func(string) string) {
 	on, _ := t.boolean("enabled", true)
 	dir, s := t.text("dir", "")

@@ -7,7 +7,6 @@ import (
 	"strings"
 )
 
-// hint is what may have been meant by an unknown key.
 func hint(key, label string, known, homes []string) string {
 	if slices.Contains(known, "password_env") && strings.Contains(strings.ToLower(key), "pass") {
 		return "; did you mean password_env, password_file or password_command?"

@@ -80,7 +80,6 @@ func (s *scanner) skip(prefix string) bool {
 	return true
 }
 
-// blank goes over white space, line ends and comments.
 func (s *scanner) blank() {
 	for s.more() {
 		switch s.peek() {
@@ -96,7 +95,6 @@ func (s *scanner) blank() {
 	}
 }
 
-// key reads the parts of a dotted key up to one of ends.
 func (s *scanner) key(ends string) []string {
 	var parts []string
 	for s.more() {
@@ -119,7 +117,6 @@ func (s *scanner) key(ends string) []string {
 	return parts
 }
 
-// header reads [table] or [[array of tables]].
 func (s *scanner) header() {
 	line := s.line
 	s.next()
@@ -142,7 +139,6 @@ func (s *scanner) header() {
 	s.note(path, line)
 }
 
-// pair reads key = value below the path of its table.
 func (s *scanner) pair(table string) {
 	line, start := s.line, s.pos
 	path := table
@@ -158,7 +154,6 @@ func (s *scanner) pair(table string) {
 	}
 }
 
-// value reads a value of any kind.
 func (s *scanner) value(path string) {
 	s.depth++
 	defer func() { s.depth-- }()

@@ -191,7 +191,6 @@ func (t *table) overrides(key string, addr setting) {
 	}
 }
 
-// fence reads what goes with the method of fencing a node.
 func (f *configFile) fence(t *table, n *Node) (user setting) {
 	n.FenceUser, user = t.text("fence_user", "")
 	allow := t.get("fence_allow")
@@ -233,7 +232,6 @@ func quotedOr(s, def string) string {
 	return strconv.Quote(s)
 }
 
-// tls reads [nodes.tls].
 func (f *configFile) tls(t *table, getenv func(string) string) *tls.Config {
 	out := &tls.Config{MinVersion: tls.VersionTLS12}
 	ca, caSetting := t.text("ca", "")

@@ -129,12 +129,10 @@ type loaded struct {
 	name, stateDir setting
 }
 
-// where names the place of a setting of another cluster.
 func (s setting) where() string {
 	return fmt.Sprintf("%s:%d", s.table.file.path, max(1, s.line()))
 }
 
-// together checks what clusters must not have in common.
 func together(all []loaded) {
 	for i, l := range all {
 		for _, other := range all[:i] {
@@ -173,7 +171,6 @@ func (f *configFile) load(getenv func(string) string) ([]loaded, setting, error)
 	return all, def, nil
 }
 
-// parse is load of what stands in the file.
 func (f *configFile) parse(text string, getenv func(string) string) ([]loaded, setting) {
 	values := map[string]any{}
 	if _, err := toml.Decode(text, &values); err != nil {
@@ -189,7 +186,6 @@ func (f *configFile) parse(text string, getenv func(string) string) ([]loaded, s
 	return f.configs(values, getenv)
 }
 
-// sorted is what was reported, in the order of the file.
 func (f *configFile) sorted() []Problem {
 	order := func(line int) int {
 		if line == 0 {
@@ -248,7 +244,6 @@ func (f *configFile) configs(values map[string]any, getenv func(string) string) 
 	return all, def
 }
 
-// colors reads single colours of the screen.
 func colors(t *table) map[string]string {
 	var out map[string]string
 	for _, meaning := range Meanings() {
@@ -277,7 +272,6 @@ func flat(parts ...[]*Setting) []Setting {
 	return out
 }
 
-// several are the tables [clusters.NAME], in the order of the file.
 func (f *configFile) several(root *table) []form {
 	clusters := root.sub("clusters", "[clusters]")
 	for _, key := range []string{"cluster", "nodes", "defaults", "redlock", "monitor", "guard"} {
@@ -338,7 +332,6 @@ func badCluster(name string) string {
 	return badName(name, 64, false)
 }
 
-// readOnly is what the environment says.
 func (f *configFile) readOnly(getenv func(string) string) bool {
 	v := getenv("REDLOCKCTL_READ_ONLY")
 	switch strings.ToLower(v) {
@@ -351,7 +344,6 @@ func (f *configFile) readOnly(getenv func(string) string) bool {
 	return false
 }
 
-// one builds one cluster.
 func (f *configFile) one(c *Config, of form, readOnly bool, getenv func(string) string) loaded {
 	l := loaded{Config: c}
 	maxTTL, name := f.cluster(c, of, readOnly)

@@ -93,7 +93,6 @@ type setting struct {
 	secret bool // its value is never shown
 }
 
-// name is the key with its section.
 func (s setting) name() string {
 	if s.table.label == "" {
 		return s.key
@@ -111,7 +110,6 @@ func (s setting) place() string {
 	return ""
 }
 
-// value is what the file says, as TOML.
 func (s setting) value() string {
 	if !s.set || s.secret {
 		return ""
@@ -119,12 +117,10 @@ func (s setting) value() string {
 	return literal(s.raw)
 }
 
-// problem reports what is wrong with the setting, and what would be right.
 func (s setting) problem(format string, args ...any) {
 	s.table.file.report(s.line(), s.name(), s.value(), format, args...)
 }
 
-// refer names the setting in a sentence about another one: key, value, line.
 func (s setting) refer(effective string) string {
 	if !s.set {
 		return fmt.Sprintf("%s = %s (the default)", s.name(), effective)
@@ -142,7 +138,6 @@ func (f *configFile) report(line int, key, value, format string, args ...any) {
 	}
 }
 
-// takes records what a setting came to, and from where.
 func (s setting) takes(value string) {
 	f := s.table.file
 	made := &Setting{Key: s.name(), Value: value, Source: FromDefault, File: f.path}
@@ -177,7 +172,6 @@ func (f *configFile) section(path, label string, values map[string]any) *table {
 	return t
 }
 
-// get is the setting of a key.
 func (t *table) get(key string) setting {
 	t.known = append(t.known, key)
 	if t.defaults != nil {
@@ -257,7 +251,6 @@ func (t *table) text(key, def string) (string, setting) {
 	return def, s
 }
 
-// choice is one of several words.
 func (t *table) choice(key, def string, words ...string) string {
 	v, s := t.text(key, def)
 	if slices.Contains(words, v) {
@@ -319,7 +312,6 @@ func (t *table) boolean(key string, def bool) (bool, setting) {
 	return v, s
 }
 
-// integer is a whole number of least to most.
 func (t *table) integer(key string, def, least, most int) int {
 	s := t.get(key)
 	if !s.set {
@@ -466,7 +458,6 @@ func (t *table) duration(key string, def, least time.Duration) span {
 	return bad
 }
 
-// unknown reports each key of the file that nothing asked for.
 func (f *configFile) unknown() {
 	home := map[string][]string{}
 	for _, t := range f.sections {
@@ -509,7 +500,6 @@ func bare(key string) string {
 	return key
 }
 
-// kindOf is the type of a value in words.
 func kindOf(v any) string {
 	switch v.(type) {
 	case string:
@@ -554,7 +544,6 @@ func literal(v any) string {
 	}
 }
 
-// show is a duration as it would be written in the file.
 func show(d time.Duration) string { return strconv.Quote(d.String()) }
 
 func quoteAll(words []string) string {

@@ -96,14 +96,12 @@ func newCatalogue() catalogue {
 // collector makes the series of the clusters that are shown.
 type collector struct{ m *Metrics }
 
-// Describe tells Prometheus what may be collected.
 func (c collector) Describe(out chan<- *prometheus.Desc) {
 	for _, s := range newCatalogue().all {
 		out <- s.desc
 	}
 }
 
-// Collect makes the series, from what is known already.
 func (c collector) Collect(out chan<- prometheus.Metric) {
 	c.m.look()
 	all := newCatalogue()

@@ -3,9 +3,9 @@
 //
 // The numbers are made when they are asked for, from the latest snapshot and the
 // guard's status: nothing is sent to a node because of a scrape. What must be
-// counted between two scrapes (lives of a server, the time that it was exposed) is
+// counted between two scrapes (incarnations of a server, the time that it was exposed) is
 // looked at once a second while [Metrics.Serve] runs. Names and labels are listed
-// in collect.go, and by deploy/prometheus.
+// in catalogue.go, and by deploy/prometheus.
 package metrics
 
 import (
@@ -148,15 +148,14 @@ func (m *Metrics) Acquired(cluster string, took time.Duration, err error) {
 // obey.
 func label(s string) string { return safetext.Escape(s) }
 
-// lives counts what is gone when the next scrape comes.
+// incarnations are counted of a node, since they are gone when the next scrape comes.
 type incarnations struct {
 	runID    string
 	exposed  time.Duration // of that incarnation
 	restarts uint64
-	total    time.Duration // exposed, of all lives
+	total    time.Duration // exposed, of all incarnations
 }
 
-// look takes in what the guard sees of the nodes' lives.
 func (m *Metrics) look() {
 	m.mu.Lock()
 	defer m.mu.Unlock()

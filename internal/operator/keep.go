@@ -160,7 +160,6 @@ func (o *Operator) KeepWith(ctx context.Context, resource string, ttl time.Durat
 	return &KeptLock{keeper: o.keep(lock, keep), lock: lock, o: o, terms: o.terms(opt)}, nil
 }
 
-// terms are those of a lock that is kept from now on.
 func (o *Operator) terms(opt AcquireOptions) Terms {
 	t := Terms{By: o.opt.Actor, Since: time.Now(), Reason: opt.Reason}
 	if opt.For > 0 {

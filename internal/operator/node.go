@@ -40,7 +40,6 @@ func (o *Operator) RejoinNow(ctx context.Context, node, reason string) error {
 	return o.node(ctx, "node rejoin", o.rejoin, node, reason)
 }
 
-// node does an act to a node.
 func (o *Operator) node(ctx context.Context, what string, do hand, name, reason string) error {
 	if err := o.mayAct(reason); err != nil {
 		return err
@@ -103,7 +102,6 @@ func (o *Operator) CheckNewCluster(ctx context.Context, memory map[string]restar
 	return nil
 }
 
-// mayBeUsed is why a node may have been in use.
 func mayBeUsed(ctx context.Context, n *redlock.Node, method restartguard.Method, m restartguard.Remembered, patterns []string) error {
 	if m.Served || m.Incarnations > 1 {
 		return fmt.Errorf("a guard has known node %q before", n.Name())

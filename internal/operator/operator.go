@@ -140,7 +140,6 @@ func (o *Operator) begin(r audit.Record) (*act, error) {
 	return a, nil
 }
 
-// unlogged is the refusal of an act because of the log's error.
 func unlogged(err error) error {
 	return fmt.Errorf("%w: an act that cannot be logged is not done: %w", ErrRefused, err)
 }
@@ -170,7 +169,6 @@ func (a *act) end(detail string, err error) error {
 	return fmt.Errorf("%w: %w", ErrUnlogged, logErr)
 }
 
-// note tells what came of the act.
 func (a *act) note(err error) {
 	r := a.record
 	e := monitor.Event{Level: monitor.LevelNotice}
@@ -190,7 +188,6 @@ func (a *act) note(err error) {
 	a.o.note(e, text)
 }
 
-// note tells of an act.
 func (o *Operator) note(e monitor.Event, text string) {
 	if o.opt.Note != nil {
 		e.At, e.Kind, e.Text = time.Now(), "operator", safetext.New("operator: "+text)
@@ -230,7 +227,6 @@ func (o *Operator) acquireWith(ctx context.Context, resource string, ttl time.Du
 	return lock, err
 }
 
-// waited says what stood in the way of a wait that ran out.
 func waited(wait time.Duration, err error) error {
 	var last *redlock.Error
 	if !errors.As(err, &last) {
@@ -354,7 +350,6 @@ func (o *Operator) mayAct(reason string) error {
 	return nil
 }
 
-// nodesOf are the results of the nodes in an error of the lock core.
 func nodesOf(err error) []redlock.NodeResult {
 	var e *redlock.Error
 	if errors.As(err, &e) {
@@ -403,7 +398,6 @@ func decided(results []redlock.NodeResult, err error) string {
 	return strings.Join(parts, ", ")
 }
 
-// summary is the part of each node in a few words, for the log.
 func summary(results []redlock.NodeResult) string {
 	parts := make([]string, len(results))
 	for i, r := range results {
@@ -415,7 +409,6 @@ func summary(results []redlock.NodeResult) string {
 	return strings.Join(parts, ", ")
 }
 
-// hashes is who holds copies, for the log.
 func hashes(found []redlock.NodeResult) string {
 	var parts []string
 	for _, r := range found {
@@ -429,7 +422,6 @@ func hashes(found []redlock.NodeResult) string {
 	return "found " + strings.Join(parts, ", ")
 }
 
-// joined is parts that are not empty with sep between them.
 func joined(sep string, parts ...string) string {
 	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), sep)
 }

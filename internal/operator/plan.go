@@ -45,7 +45,7 @@ func (w Way) Risk(revoked bool) string {
 	return "a holder that still works is not told: two clients will work on it. Safer: revoke"
 }
 
-// bareDelRisk is what a library that unlocks by a bare DEL does to the next holder.
+// plainDelRisk is what a library that unlocks by a bare DEL does to the next holder.
 func plainDelRisk(library string) string {
 	return library + " unlocks by a bare DEL: a holder that still works deletes the lock of the next one when it ends"
 }
@@ -239,7 +239,6 @@ func MakePlan(way Way, a Asked) (Plan, error) {
 	return p, nil
 }
 
-// learn takes in what is known of the library that made a copy.
 func (p *Plan) learn(f *lockform.Form, token string) {
 	if f == nil {
 		return
@@ -255,7 +254,6 @@ func (p *Plan) learn(f *lockform.Form, token string) {
 	}
 }
 
-// nothingThere is why there is nothing to be taken.
 func (p *Plan) nothingThere(name string, a Asked) error {
 	unheard := ""
 	if len(p.Silent) > 0 {
@@ -274,7 +272,6 @@ func (p *Plan) nothingThere(name string, a Asked) error {
 	return fmt.Errorf("%w%s", NotLocked(name, len(a.Copies)-len(p.Silent), len(a.Copies)), unheard)
 }
 
-// describe says what the plan does, in the state that the lock is in.
 func (p *Plan) describe(a Asked, endless, revoked bool) {
 	most := 0
 	for _, t := range p.Tokens {
@@ -339,7 +336,6 @@ func (p *Plan) describe(a Asked, endless, revoked bool) {
 	}
 }
 
-// addCopy counts a copy of token on node.
 func addCopy(of []TokenCopies, token, node string) []TokenCopies {
 	i := slices.IndexFunc(of, func(c TokenCopies) bool { return c.Token == token })
 	if i < 0 {
@@ -350,7 +346,6 @@ func addCopy(of []TokenCopies, token, node string) []TokenCopies {
 	return of
 }
 
-// formOf is the form of what a look found on a node.
 func formOf(key string, r redlock.NodeResult) *lockform.Form {
 	return lockform.Recognize(key, r.Type, r.Token, max(r.Len, int64(len(r.Token))), time.Now())
 }

@@ -198,7 +198,6 @@ func removeSiblings(ctx context.Context, do removing, key string, tokens []Token
 	return out
 }
 
-// removeTokens removes the copies of tokens, which a look has found.
 func removeTokens(ctx context.Context, do removing, resource string, tokens []TokenCopies, found []redlock.NodeResult) ([]redlock.NodeResult, error) {
 	results := slices.Clone(found)
 	var failed error

@@ -49,7 +49,6 @@ func (b *batch) exec(query string, args ...any) (done sql.Result) {
 	return done
 }
 
-// scan reads one row into dest.
 func (b *batch) scan(query string, args []any, dest ...any) {
 	if s := b.prepared(query); s != nil {
 		b.err = s.QueryRow(args...).Scan(dest...)
@@ -73,7 +72,6 @@ func (b *batch) id(known map[string]int64, key, query string, args ...any) (id i
 // mostKnown bounds the rows whose numbers are remembered.
 const mostKnown = 1 << 16
 
-// lock is the row of a lock.
 func (b *batch) lock(name string) int64 {
 	return b.id(b.grants.locks, name, `INSERT INTO locks (cluster, name) VALUES (?, ?)
 		ON CONFLICT (cluster, name) DO UPDATE SET name = name RETURNING id`, b.cluster, name)
@@ -154,7 +152,6 @@ func (b *batch) nodes(s *monitor.Snapshot, fences []restartguard.NodeStatus) {
 	}
 }
 
-// open writes findings that are new, and ends those that are no more.
 func (b *batch) open(found []monitor.Finding) {
 	there := make(map[string]bool, len(found))
 	for i := range found {

@@ -23,7 +23,6 @@ func null(t time.Time) any {
 	return millis(t)
 }
 
-// collect reads all rows of a query, each by scan.
 func collect[T any](db *sql.DB, scan func(*sql.Rows, *T) error, query string, args ...any) (out []T, err error) {
 	rows, err := db.Query(query, args...)
 	if err != nil {
@@ -43,7 +42,6 @@ func collect[T any](db *sql.DB, scan func(*sql.Rows, *T) error, query string, ar
 // ms reads a moment out of a column in milliseconds; NULL is the zero time.
 type ms time.Time
 
-// Scan implements [sql.Scanner].
 func (t *ms) Scan(column any) error {
 	var n sql.NullInt64
 	if err := n.Scan(column); err != nil || !n.Valid {
@@ -56,7 +54,6 @@ func (t *ms) Scan(column any) error {
 // msLong reads a span of time out of a column in milliseconds.
 type msLong time.Duration
 
-// Scan implements [sql.Scanner].
 func (d *msLong) Scan(column any) error {
 	var n sql.NullInt64
 	err := n.Scan(column)

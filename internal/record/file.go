@@ -25,7 +25,6 @@ var (
 	ErrOther = errors.New("not a record of redlockctl")
 )
 
-// source names a file for the driver.
 func source(path string, options url.Values) string {
 	if path = filepath.ToSlash(path); filepath.VolumeName(path) != "" {
 		path = "/" + path // C:/…, on Windows

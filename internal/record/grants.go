@@ -139,7 +139,6 @@ func (b *batch) begin(lock, token string, at, until time.Time, partly bool) {
 	g.change(one)
 }
 
-// end ends the open grant of a lock, if there is one.
 func (b *batch) end(lock string, at time.Time, how string) {
 	if one := b.openGrant(lock); one != nil {
 		b.grants.end(one, at, how)
@@ -159,7 +158,6 @@ func (g *grants) end(one *grant, at time.Time, how string) {
 	g.change(one)
 }
 
-// follow goes on by an event of a lock.
 func (b *batch) follow(e monitor.Event) {
 	lock := e.Key.Raw()
 	if b.taking.noneOpen {

@@ -81,7 +81,6 @@ func (b *batch) lookOf(l *monitor.Lock) *look {
 	return now
 }
 
-// lookAtLocks takes in the locks that may have changed since the last time.
 func (b *batch) lookAtLocks(from Source, s *monitor.Snapshot) {
 	keys, known := from.ChangedSince(b.looks.version)
 	b.looks.version = s.Version
@@ -97,7 +96,6 @@ func (b *batch) lookAtLocks(from Source, s *monitor.Snapshot) {
 	}
 }
 
-// look ends what a lock was until now, and begins what it is.
 func (b *batch) look(key string, l *monitor.Lock) {
 	if b.err != nil {
 		return

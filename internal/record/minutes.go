@@ -66,7 +66,6 @@ func (m *minutes) of(lock string) *minute {
 
 func (m *minutes) orphaned(lock string) { m.of(lock).orphaned++ }
 
-// ended counts a grant that ended.
 func (m *minutes) ended(one *grant) {
 	c := m.of(one.lock)
 	c.grants++
@@ -90,7 +89,6 @@ func quantile(samples []time.Duration, q float64) int64 {
 	return s[int(q*float64(len(s)-1)+0.5)].Milliseconds()
 }
 
-// writeMinutes adds what was counted since the last time to the rows of this minute.
 func (b *batch) writeMinutes() {
 	m := &b.minutes
 	if at := b.now.Truncate(time.Minute).UnixMilli(); at != m.at {

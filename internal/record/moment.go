@@ -22,7 +22,7 @@ type Moment struct {
 	// either: how long copies had to live, round trips, clocks, what servers say of
 	// themselves; tokens are the beginnings of their SHA-256.
 	Snapshot *monitor.Snapshot
-	Fences   []restartguard.NodeStatus // what a guard said of those that it had closed
+	Fences   []restartguard.NodeStatus // what a guard said of those that it had fenced
 	By       string                    // who recorded it; "": nobody did
 }
 

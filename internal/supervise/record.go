@@ -78,7 +78,6 @@ func (s store) save(r Record) error {
 	return nil
 }
 
-// erase removes the record.
 func (s store) erase() error {
 	err := os.Remove(s.path(".json"))
 	if errors.Is(err, fs.ErrNotExist) {

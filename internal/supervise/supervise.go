@@ -116,7 +116,7 @@ type shell struct {
 	state    State
 }
 
-// sight is what became of the server, and the lock that its end set free.
+// outcome is what became of the server, and the lock that its end set free.
 type outcome struct {
 	Observation
 	lifeLock *os.File
@@ -152,7 +152,6 @@ func (sh *shell) run(signals <-chan os.Signal) (int, error) {
 	return sh.state.Status, nil
 }
 
-// observe waits for the next thing to happen.
 func (sh *shell) observe(signals <-chan os.Signal) Observation {
 	var tick <-chan time.Time
 	if sh.state.Phase == PhaseWaiting {
@@ -179,7 +178,6 @@ func (sh *shell) observe(signals <-chan os.Signal) Observation {
 	}
 }
 
-// step decides, carries out and tells.
 func (sh *shell) step(o Observation) error {
 	now := sh.host.now().At
 	old := sh.state
@@ -238,7 +236,6 @@ func (sh *shell) tellWait(now time.Duration) {
 	sh.extend(now)
 }
 
-// extend asks the service manager for patience.
 func (sh *shell) extend(now time.Duration) {
 	left := max(sh.state.NotBefore-now, 0).Round(time.Second)
 	sh.notify(fmt.Sprintf("EXTEND_TIMEOUT_USEC=%d\nSTATUS=kept down for another %s: %s", extendBy.Microseconds(), left, sh.state.Reason))

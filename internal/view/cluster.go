@@ -43,7 +43,6 @@ func (r *ClusterRow) worst() *monitor.Finding {
 	return &r.Snap.Findings[0]
 }
 
-// verdict is that of the snapshot, unknown without one.
 func (r *ClusterRow) verdict() monitor.Verdict {
 	if r.Snap == nil {
 		return monitor.VerdictUnknown
@@ -56,7 +55,6 @@ func (r *ClusterRow) Quorum() bool {
 	return r.Snap != nil && r.Snap.Cluster.Serving >= r.Snap.Cluster.Quorum
 }
 
-// locks is how many locks were read.
 func (r *ClusterRow) locks() int {
 	if r.Snap == nil {
 		return 0
@@ -232,7 +230,6 @@ func worstFinding(c *Context, r *ClusterRow) Cell {
 	return cell
 }
 
-// reason is why the verdict is not safe, or why there is none.
 func (r *ClusterRow) reason() string {
 	if r.Snap == nil {
 		return r.Err

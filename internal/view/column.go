@@ -186,7 +186,6 @@ func Sort[T any](all []Column[T], said string) (compare func(a, b T) int, err er
 	return compare, nil
 }
 
-// compareBy compares by what a key function says of each.
 func compareBy[T any, K cmp.Ordered](key func(T) K) func(a, b T) int {
 	return func(a, b T) int { return cmp.Compare(key(a), key(b)) }
 }
@@ -226,7 +225,6 @@ func natural(a, b string) int {
 	return cmp.Compare(len(a), len(b))
 }
 
-// digits is how many digits a text begins with.
 func digits(s string) int { return len(s) - len(strings.TrimLeft(s, "0123456789")) }
 
 // byText compares by a text of each, its numbers by their value.

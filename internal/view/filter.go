@@ -41,7 +41,6 @@ var PastEventLanguage = filter.Language[*PastEventDoc]{
 // textOfEvents is what a term without a field is looked for in.
 const textOfEvents = "all that an event says"
 
-// eventFields are the fields of events, of now and of the past.
 func eventFields[T any](kind, node func(T) string, lock func(T) safetext.Text, at func(T) time.Time) []filter.Field[T] {
 	return []filter.Field[T]{{
 		Name: "kind", Example: "kind:restart", Help: "of a kind that has this in it",

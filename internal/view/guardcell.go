@@ -93,7 +93,6 @@ func GuardMore(c *Context, n *monitor.Node) string {
 	return strings.Join(more, ", ")
 }
 
-// either is what is said on the screen, or by the command line.
 func (c *Context) either(screen, command string) string {
 	if c.Short {
 		return screen
@@ -123,7 +122,6 @@ func countdownText(c *Context, s restartguard.NodeStatus) string {
 	return text
 }
 
-// notBefore is a moment that something waits for at least.
 func notBefore(at, now time.Time) string {
 	return "not before " + Clock(at) + " (" + Remaining(at.Sub(now)) + ")"
 }

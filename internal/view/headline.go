@@ -127,7 +127,6 @@ func Losses(cl *monitor.Cluster) string {
 	}
 }
 
-// absentNodes are the nodes that do not serve.
 func absentNodes(c *Context) (parts []HeadlinePart) {
 	for i := range c.Snap.Nodes {
 		n := &c.Snap.Nodes[i]

@@ -179,7 +179,6 @@ func lockChart(c *Context, l *monitor.Lock) Cell {
 	return Cell{Text: b.String(), Tone: c.LockState(l.State).Tone}
 }
 
-// compareEnds sorts by when a lock ends, those that never do last.
 // byCopy compares by the time left of the copies on a node: first those that end soonest, last
 // what is not there.
 func byCopy(node int) func(a, b *monitor.Lock) int {
@@ -203,6 +202,7 @@ func byCopy(node int) func(a, b *monitor.Lock) int {
 	}
 }
 
+// compareEnds sorts by when a lock expires, those that never do last.
 func compareEnds(a, b *monitor.Lock) int {
 	endA, foreverA := a.End()
 	endB, foreverB := b.End()
@@ -245,7 +245,7 @@ func lockMargin(c *Context, l *monitor.Lock) Cell {
 	return cell
 }
 
-// ownerOf is who holds a lock and how that is known; empty where nobody knows. What may be
+// owner is who holds a lock and how that is known; empty where nobody knows. What may be
 // wrong is marked right behind the name where little room is left for the rest.
 func (c *Context) owner(l *monitor.Lock) string {
 	var w *who.Answer
@@ -268,7 +268,6 @@ func (c *Context) owner(l *monitor.Lock) string {
 	return text + ", " + how
 }
 
-// lockOwner is who holds a lock, as far as that is known.
 func lockOwner(c *Context, l *monitor.Lock) Cell {
 	switch {
 	case l.State == monitor.LockRevoked: // its token is that of the revocation
@@ -308,7 +307,6 @@ func lockLibrary(c *Context, l *monitor.Lock) Cell {
 	return c.orNone(text)
 }
 
-// lockSeen is for how long the holder was seen.
 func lockSeen(c *Context, l *monitor.Lock) Cell {
 	if l.Since().IsZero() || c.Began && !l.Since().After(c.Snap.Settled) {
 		return Cell{Text: c.None, Tone: Dim}

@@ -86,7 +86,6 @@ func LockFacts(c *Context, l *monitor.Lock) []Fact {
 	return facts
 }
 
-// tokensText says which nodes have copies of which token.
 func tokensText(c *Context, l *monitor.Lock) string {
 	var tokens []string
 	nodes := map[string][]string{}

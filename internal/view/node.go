@@ -221,7 +221,6 @@ func NodeFacts(c *Context, n *monitor.Node) []Fact {
 	return facts
 }
 
-// serverFacts are what a server says of itself.
 func serverFacts(c *Context, n *monitor.Node) []Fact {
 	server := "version " + c.Whole(n.Version) + ", role " + c.Whole(n.Role) + ", up " + Age(n.Uptime)
 	if n.Restarts > 0 {

@@ -53,13 +53,11 @@ func (c *Context) changes(t time.Time) {
 	}
 }
 
-// seconds is how many whole seconds are left until end.
 func (c *Context) seconds(end time.Time) int {
 	c.remaining(end)
 	return int(max(0, end.Sub(c.Now)) / time.Second)
 }
 
-// remaining is [Remaining] until end.
 func (c *Context) remaining(end time.Time) string {
 	d := end.Sub(c.Now)
 	switch whole := d.Truncate(time.Second); {
@@ -71,7 +69,6 @@ func (c *Context) remaining(end time.Time) string {
 	return Remaining(d)
 }
 
-// age is [Age] since a moment.
 func (c *Context) age(since time.Time) string {
 	d := max(0, c.Now.Sub(since))
 	c.changes(c.Now.Add(time.Second - d%time.Second))

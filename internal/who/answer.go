@@ -113,7 +113,6 @@ func (c *openCase) remember(a *Answer, now time.Time) {
 // holds reports whether the holder is the one that is known from before.
 func (c *openCase) holds(token string) bool { return c.known != nil && c.known.Token.Raw() == token }
 
-// take takes in what a node told.
 func (c *openCase) take(r report) {
 	n := &c.nodes[r.list.Node]
 	if n.err = r.err; r.err != nil {
@@ -203,7 +202,6 @@ func (c *openCase) told(token string) *lockform.Form {
 // mostLikely is how many candidates are named.
 const mostLikely = 5
 
-// answer is what is known at a moment.
 func (c *openCase) answer(now time.Time) *Answer {
 	a := &Answer{At: now, Key: c.key, N: len(c.nodes), Method: Unknown, Unusable: map[string]safetext.Text{}}
 	for i, n := range c.nodes {

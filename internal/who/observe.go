@@ -196,7 +196,6 @@ func (w *nodeWatch) run(ctx context.Context, node *redlock.Node) error {
 	}
 }
 
-// look reads the lock and the list of connections.
 func (w *nodeWatch) look(ctx context.Context, conn *redis.Conn) (report, error) {
 	r := report{list: List{Node: w.node}}
 	pipe := conn.Pipeline()

@@ -241,7 +241,6 @@ func limitedSight(_ known, n *monitor.Node, f *found) bool {
 	return len(seen) > 0 && n.State.Readable() && f.seen("%s", strings.Join(seen, "; "))
 }
 
-// ofLocks is the check for one kind of bad locks.
 func ofLocks(kind int) func(known, *found) bool {
 	return func(k known, f *found) bool {
 		these := k.locks[kind]

@@ -57,10 +57,10 @@ func bootFenceUnverified(k known, f *found) bool {
 	return len(names) > 0 && f.seen("no start of %s has been seen", strings.Join(names, ", "))
 }
 
-// staysFenced: a guard opens a node after D. One that stays fenced for longer
-// has nobody who does.
+// staysFenced: a guard lets a node rejoin after D. One that stays fenced for longer
+// has no guard that does.
 func staysFenced(k known, n *monitor.Node, f *found) bool {
-	closed := k.At.Sub(n.Since)
+	fenced := k.At.Sub(n.Since)
 	f.Remedy = strings.ReplaceAll(f.Remedy, "NAME", n.Name)
 	switch {
 	case n.State == monitor.NodeCordoned:
@@ -68,12 +68,12 @@ func staysFenced(k known, n *monitor.Node, f *found) bool {
 		f.Consequence = "It has no vote, and no guard lets it rejoin."
 		f.Remedy = "redlockctl node rejoin --now " + n.Name + " when the work on it is done."
 		return f.seen("cordoned %s", words.Ago(n.Since, k.At))
-	case n.State != monitor.NodeFenced, k.Cluster.MaxTTL == 0, closed < 2*k.Cluster.MaxTTL+10*time.Second:
+	case n.State != monitor.NodeFenced, k.Cluster.MaxTTL == 0, fenced < 2*k.Cluster.MaxTTL+10*time.Second:
 		return false
-	case closed < 2*announce.Greatest(n.Guards, "")+10*time.Second:
+	case fenced < 2*announce.Greatest(n.Guards, "")+10*time.Second:
 		return false // the guard that watches it waits for longer
 	}
-	text := "fenced since " + closed.Round(time.Second).String() + ", far longer than a guard waits"
+	text := "fenced since " + fenced.Round(time.Second).String() + ", far longer than a guard waits"
 	if len(n.Guards) > 0 {
 		f.Title = "its guard does not let it rejoin"
 		f.Remedy = "See what the guard waits for: its log, and redlockctl guard status on its host. Or by hand: redlockctl node rejoin --now " + n.Name + "."

@@ -44,7 +44,6 @@ func guardDelays(k known, f *found) bool {
 	return f.seen("%s", text)
 }
 
-// notProtected is the finding of nodes on which no guard is seen.
 func notProtected(k known, f *found) bool {
 	var unguarded, hidden []string
 	for i := range k.Nodes {

@@ -79,7 +79,6 @@ type lockWatch struct {
 	ttls     ttlWatch
 }
 
-// kindsOf are the kinds of bad locks that l is of.
 func kindsOf(l *monitor.Lock) (kinds [badKinds]bool, any bool) {
 	switch l.State {
 	case monitor.LockNoTTL:
@@ -413,7 +412,6 @@ func exampleOf(l *monitor.Lock, nodes []monitor.Node) safetext.Text {
 	return safetext.New(b.String())
 }
 
-// clip is at most n bytes of s.
 func clip(s string, n int) string {
 	if len(s) <= n {
 		return s

@@ -59,7 +59,6 @@ type Interruption struct{ By os.Signal }
 func (Interruption) Error() string   { return ErrInterrupted.Error() }
 func (Interruption) Unwrap() []error { return []error{ErrInterrupted, context.Canceled} }
 
-// exit is the number of the signal.
 func (i Interruption) exit() Code {
 	if s, ok := i.By.(syscall.Signal); ok {
 		return Code(s)

@@ -39,7 +39,6 @@ func (b *Bar) over() bool {
 	}
 }
 
-// redraw draws what is shown anew, at once.
 func (b *Bar) redraw() {
 	if b == nil {
 		return
