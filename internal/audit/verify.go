@@ -92,12 +92,12 @@ func Verify(paths []string, opt VerifyOptions) (Report, error) {
 	for _, path := range paths[:len(paths)-1] {
 		f, err := os.Open(path)
 		if err != nil {
-			return v.Report, failed("open", path, err)
+			return v.Report, pathError("open", path, err)
 		}
 		err = v.read(path, f, 1<<62)
 		_ = f.Close()
 		if err != nil {
-			return v.Report, failed("read", path, err)
+			return v.Report, pathError("read", path, err)
 		}
 	}
 	path := paths[len(paths)-1]
@@ -111,7 +111,7 @@ func Verify(paths []string, opt VerifyOptions) (Report, error) {
 			v.want = end.head.seq
 		}
 		if err := v.read(path, end.file, end.size); err != nil {
-			return v.Report, failed("read", path, err)
+			return v.Report, pathError("read", path, err)
 		}
 	}
 	v.end(path, end)
@@ -137,20 +137,20 @@ func glance(path string) (glimpse, error) {
 		defer side.Close()
 		unlock, err := lock(side, true, lockWait)
 		if err != nil {
-			return g, failed("read", path, err)
+			return g, pathError("read", path, err)
 		}
 		defer unlock()
 		if g.head, g.err = readHead(side); g.err != nil && !errors.Is(g.err, errNoHead) && !errors.Is(g.err, errBadHead) {
-			return g, failed("read the end of the chain of", path, g.err)
+			return g, pathError("read the end of the chain of", path, g.err)
 		}
 	case !errors.Is(err, fs.ErrNotExist):
-		return g, failed("read the end of the chain of", path, err)
+		return g, pathError("read the end of the chain of", path, err)
 	}
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) && g.err == nil && g.head.seq > 0 {
 		return g, nil
 	} else if err != nil {
-		return g, failed("open", path, err)
+		return g, pathError("open", path, err)
 	}
 	info, err := f.Stat()
 	if err == nil && !info.Mode().IsRegular() {
@@ -158,13 +158,13 @@ func glance(path string) (glimpse, error) {
 	}
 	if err != nil {
 		_ = f.Close()
-		return g, failed("read", path, err)
+		return g, pathError("read", path, err)
 	}
 	g.file, g.size = f, info.Size()
 	return g, nil
 }
 
-func failed(what, path string, err error) error { return (&Log{path: path}).fail(what, err) }
+func pathError(what, path string, err error) error { return (&Log{path: path}).fail(what, err) }
 
 // verifier goes along a chain.
 type verifier struct {
@@ -320,7 +320,7 @@ type Entry struct {
 func Read(path string, each func(Entry) error) error {
 	f, err := os.Open(path)
 	if err != nil {
-		return failed("open", path, err)
+		return pathError("open", path, err)
 	}
 	defer f.Close()
 	r := bufio.NewReaderSize(f, 64<<10)
@@ -329,7 +329,7 @@ func Read(path string, each func(Entry) error) error {
 		if len(line) == 0 && errors.Is(err, io.EOF) {
 			return nil
 		} else if err != nil && !errors.Is(err, io.EOF) {
-			return failed("read", path, err)
+			return pathError("read", path, err)
 		}
 		l, sum, perr := parse(bytes.TrimSuffix(line, []byte("\n")))
 		if errors.Is(perr, errNoRecord) {

@@ -14,18 +14,6 @@ import (
 	"redlockctl/redlock"
 )
 
-// keeper is what an operator needs of *[redlock.Keeper].
-type keeper interface {
-	State() redlock.KeeperState
-	Until() time.Time
-	Err() error
-	Changes() <-chan redlock.KeeperState
-	Stop()
-	Release(ctx context.Context) ([]redlock.NodeResult, error)
-}
-
-func keepLock(l *redlock.Lock, opt redlock.KeepOptions) keeper { return l.Keep(opt) }
-
 // Kept is a lock that was acquired by hand and is extended until it is released
 // or stopped: one of the two must be called. The log has its acquisition and its
 // release; what is sent in between belongs to them.

@@ -10,15 +10,6 @@ import (
 	"redlockctl/restartguard"
 )
 
-// methodOf is how a person fences a node.
-func (opt *Options) methodOf(n *redlock.Node) restartguard.Method {
-	m := opt.Methods[n.Name()]
-	if m.Kind == restartguard.MethodNone {
-		return restartguard.Method{} // by hand a person may, what no guard does
-	}
-	return m
-}
-
 // Cordon keeps a node out until a person lets it rejoin.
 func (o *Operator) Cordon(ctx context.Context, node, reason string) error {
 	return o.node(ctx, "node cordon", o.cordon, node, reason)

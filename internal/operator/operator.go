@@ -53,6 +53,18 @@ type locks interface {
 	Inspect(ctx context.Context, resource string) ([]redlock.NodeResult, error)
 }
 
+// keeper is what an operator needs of *[redlock.Keeper].
+type keeper interface {
+	State() redlock.KeeperState
+	Until() time.Time
+	Err() error
+	Changes() <-chan redlock.KeeperState
+	Stop()
+	Release(ctx context.Context) ([]redlock.NodeResult, error)
+}
+
+func keepLock(l *redlock.Lock, opt redlock.KeepOptions) keeper { return l.Keep(opt) }
+
 // hand is one of restartguard's functions that fence a node or let it serve.
 type hand func(context.Context, *redlock.Node) error
 
@@ -81,6 +93,15 @@ type Options struct {
 	Note func(monitor.Event)
 	// Acquired, if not nil, is told how long each acquisition took.
 	Acquired func(took time.Duration, err error)
+}
+
+// methodOf is how a person fences a node.
+func (opt *Options) methodOf(n *redlock.Node) restartguard.Method {
+	m := opt.Methods[n.Name()]
+	if m.Kind == restartguard.MethodNone {
+		return restartguard.Method{} // by hand a person may, what no guard does
+	}
+	return m
 }
 
 // New makes an operator on the client's nodes. It sends nothing. Client and log are
@@ -119,6 +140,37 @@ func build(l locks, keep func(*redlock.Lock, redlock.KeepOptions) keeper, cordon
 
 // ReadOnly reports whether acts are refused.
 func (o *Operator) ReadOnly() bool { return o.opt.ReadOnly }
+
+// Way is one of the two ways to take a lock from its holder.
+type Way uint8
+
+const (
+	ForceRelease Way = iota // delete the copies now
+	Revoke                  // put a tombstone in their place
+)
+
+// String is the verb.
+func (w Way) String() string { return [...]string{"force-release", "revoke"}[w] }
+
+// Effect is what it does to each of several locks.
+func (w Way) Effect() string {
+	return [...]string{
+		"all copies deleted now: the name is free at once",
+		"no more extensions; others wait until the time that is left has passed",
+	}[w]
+}
+
+// Risk is to whoever works under one of several locks, all of which are revoked
+// already or not.
+func (w Way) Risk(revoked bool) string {
+	switch {
+	case w == Revoke:
+		return "a holder that works on after that shares it with the next one"
+	case revoked:
+		return "they are revoked already and end by themselves; a holder that still works is not told: two clients will work on it"
+	}
+	return "a holder that still works is not told: two clients will work on it. Safer: revoke"
+}
 
 // act is an act whose intent is in the log.
 type act struct {
@@ -407,19 +459,6 @@ func summary(results []redlock.NodeResult) string {
 		}
 	}
 	return strings.Join(parts, ", ")
-}
-
-func hashes(found []redlock.NodeResult) string {
-	var parts []string
-	for _, r := range found {
-		if copyOf(r) && r.Token != "" {
-			parts = append(parts, r.Node+" "+audit.TokenSHA(r.Token))
-		}
-	}
-	if parts == nil {
-		return ""
-	}
-	return "found " + strings.Join(parts, ", ")
 }
 
 func joined(sep string, parts ...string) string {

@@ -14,37 +14,6 @@ import (
 	"redlockctl/redlock"
 )
 
-// Way is one of the two ways to take a lock from its holder.
-type Way uint8
-
-const (
-	ForceRelease Way = iota // delete the copies now
-	Revoke                  // put a tombstone in their place
-)
-
-// String is the verb.
-func (w Way) String() string { return [...]string{"force-release", "revoke"}[w] }
-
-// Effect is what it does to each of several locks.
-func (w Way) Effect() string {
-	return [...]string{
-		"all copies deleted now: the name is free at once",
-		"no more extensions; others wait until the time that is left has passed",
-	}[w]
-}
-
-// Risk is to whoever works under one of several locks, all of which are revoked
-// already or not.
-func (w Way) Risk(revoked bool) string {
-	switch {
-	case w == Revoke:
-		return "a holder that works on after that shares it with the next one"
-	case revoked:
-		return "they are revoked already and end by themselves; a holder that still works is not told: two clients will work on it"
-	}
-	return "a holder that still works is not told: two clients will work on it. Safer: revoke"
-}
-
 // plainDelRisk is what a library that unlocks by a bare DEL does to the next holder.
 func plainDelRisk(library string) string {
 	return library + " unlocks by a bare DEL: a holder that still works deletes the lock of the next one when it ends"
@@ -94,15 +63,6 @@ type Plan struct {
 	// Shared are the tokens that a library sets on further keys, of which nothing but
 	// a look at all locks tells: see [Plan.AddKeys].
 	Shared []string
-}
-
-// Removal is what is done by the plan.
-func (p Plan) Removal(reason string) Removal {
-	r := Removal{Way: p.Way, Keys: p.Keys, Reason: reason}
-	for _, t := range p.Tokens {
-		r.Tokens = append(r.Tokens, t.Token)
-	}
-	return r
 }
 
 // Planner plans removals one after the other, by what a look at each lock finds.
@@ -371,3 +331,25 @@ func refusal(way Way, key string, r redlock.NodeResult, f *lockform.Form, named 
 	}
 	return ""
 }
+
+// copyOf reports whether a look found a string on the node.
+func copyOf(r redlock.NodeResult) bool {
+	return r.Status == redlock.StatusHeld || r.Status == redlock.StatusOK
+}
+
+// notLocked is the error of [NotLocked].
+type notLocked struct {
+	resource     string
+	answered, of int
+}
+
+// NotLocked is the error of an act on a lock, or a look for one, of which no copy
+// was found on the nodes that answered, so many of so many: a [redlock.ErrNotHeld]
+// for an act in which no token was named. Its text is safe to show.
+func NotLocked(resource string, answered, of int) error { return notLocked{resource, answered, of} }
+
+func (e notLocked) Error() string {
+	return fmt.Sprintf("\"%s\" is not locked: no copy on the %d of %d nodes that answered", safetext.Escape(e.resource), e.answered, e.of)
+}
+
+func (notLocked) Unwrap() error { return redlock.ErrNotHeld }

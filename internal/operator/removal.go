@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"redlockctl/internal/audit"
@@ -24,6 +25,15 @@ type Removal struct {
 	Reason string // for the audit log
 	// OnlyKeys leaves out the keys that follow from the name of one of them.
 	OnlyKeys bool
+}
+
+// Removal is what is done by the plan.
+func (p Plan) Removal(reason string) Removal {
+	r := Removal{Way: p.Way, Keys: p.Keys, Reason: reason}
+	for _, t := range p.Tokens {
+		r.Tokens = append(r.Tokens, t.Token)
+	}
+	return r
 }
 
 // KeyOutcome is what became of one key of a lock. The results, one for each node in
@@ -233,24 +243,15 @@ func removeTokens(ctx context.Context, do removing, resource string, tokens []To
 	return results, nil
 }
 
-// notLocked is the error of [NotLocked].
-type notLocked struct {
-	resource     string
-	answered, of int
-}
-
-// NotLocked is the error of an act on a lock, or a look for one, of which no copy
-// was found on the nodes that answered, so many of so many: a [redlock.ErrNotHeld]
-// for an act in which no token was named. Its text is safe to show.
-func NotLocked(resource string, answered, of int) error { return notLocked{resource, answered, of} }
-
-func (e notLocked) Error() string {
-	return fmt.Sprintf("\"%s\" is not locked: no copy on the %d of %d nodes that answered", safetext.Escape(e.resource), e.answered, e.of)
-}
-
-func (notLocked) Unwrap() error { return redlock.ErrNotHeld }
-
-// copyOf reports whether a look found a string on the node.
-func copyOf(r redlock.NodeResult) bool {
-	return r.Status == redlock.StatusHeld || r.Status == redlock.StatusOK
+func hashes(found []redlock.NodeResult) string {
+	var parts []string
+	for _, r := range found {
+		if copyOf(r) && r.Token != "" {
+			parts = append(parts, r.Node+" "+audit.TokenSHA(r.Token))
+		}
+	}
+	if parts == nil {
+		return ""
+	}
+	return "found " + strings.Join(parts, ", ")
 }

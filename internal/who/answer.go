@@ -2,6 +2,8 @@ package who
 
 import (
 	"cmp"
+	"context"
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -112,6 +114,16 @@ func (c *openCase) remember(a *Answer, now time.Time) {
 
 // holds reports whether the holder is the one that is known from before.
 func (c *openCase) holds(token string) bool { return c.known != nil && c.known.Token.Raw() == token }
+
+// report is what a node told at one moment.
+type report struct {
+	list    List
+	changed bool // the node has told of a change of the key since the last report
+	there   bool
+	token   string
+	ttl     time.Duration
+	err     error // the node can say no more
+}
 
 func (c *openCase) take(r report) {
 	n := &c.nodes[r.list.Node]
@@ -280,4 +292,54 @@ func (c *openCase) conns(a *Answer, now time.Time) {
 	slices.SortFunc(a.Conns, func(x, y NodeConn) int {
 		return cmp.Or(slices.Index(c.names, x.Node)-slices.Index(c.names, y.Node), cmp.Compare(x.ID, y.ID))
 	})
+}
+
+// signs are those of the holder with these moments of extensions.
+func (a *Answer) signs(now time.Time, extended []time.Time) (s Signs) {
+	if s.Extends = len(extended); s.Extends > 0 {
+		s.Extended = now.Sub(extended[s.Extends-1])
+	}
+	var gaps []time.Duration
+	for i := range extended[:max(s.Extends-1, 0)] {
+		gaps = append(gaps, extended[i+1].Sub(extended[i]))
+	}
+	if slices.Sort(gaps); len(gaps) > 0 {
+		s.Usually = gaps[len(gaps)/2]
+	}
+	s.Conns, s.Idle = len(a.Conns), time.Hour
+	for _, c := range a.Conns {
+		if c.Gone > 0 {
+			continue
+		}
+		s.Open++
+		if c.fits() {
+			s.Idle = min(s.Idle, time.Duration(c.Idle)*time.Second)
+		}
+	}
+	return s
+}
+
+// Nodes are the nodes on which the holder has open connections, and those on which
+// all are closed, with the time since the last one was.
+func (a *Answer) Nodes() (open []string, closed map[string]time.Duration) {
+	closed = map[string]time.Duration{}
+	for _, c := range a.Conns {
+		if c.Gone == 0 && !slices.Contains(open, c.Node) {
+			open = append(open, c.Node)
+		}
+	}
+	for _, c := range a.Conns {
+		if since, ok := closed[c.Node]; c.Gone > 0 && !slices.Contains(open, c.Node) && (!ok || c.Gone < since) {
+			closed[c.Node] = c.Gone
+		}
+	}
+	return open, closed
+}
+
+// nodeText is a failure of a node for people.
+func nodeText(err error) safetext.Text {
+	if errors.Is(err, context.DeadlineExceeded) {
+		return safetext.New("no answer in time")
+	}
+	return safetext.New(err.Error())
 }

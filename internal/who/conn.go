@@ -111,3 +111,16 @@ func (g Group) String() string {
 	}
 	return safetext.Escape(g.Host)
 }
+
+// findProcess is the command that finds, on the host of a connection, its process.
+func findProcess(addr string) string {
+	i := strings.LastIndexByte(addr, ':')
+	if i < 0 {
+		return ""
+	}
+	port := addr[i+1:]
+	if _, err := strconv.ParseUint(port, 10, 16); err != nil || port == "0" {
+		return ""
+	}
+	return "ss -tnp 'sport = :" + port + "'"
+}

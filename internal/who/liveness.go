@@ -1,7 +1,6 @@
 package who
 
 import (
-	"slices"
 	"time"
 )
 
@@ -45,46 +44,4 @@ func AssessLiveness(s Signs) Liveness {
 		return Silent
 	}
 	return ""
-}
-
-// signs are those of the holder with these moments of extensions.
-func (a *Answer) signs(now time.Time, extended []time.Time) (s Signs) {
-	if s.Extends = len(extended); s.Extends > 0 {
-		s.Extended = now.Sub(extended[s.Extends-1])
-	}
-	var gaps []time.Duration
-	for i := range extended[:max(s.Extends-1, 0)] {
-		gaps = append(gaps, extended[i+1].Sub(extended[i]))
-	}
-	if slices.Sort(gaps); len(gaps) > 0 {
-		s.Usually = gaps[len(gaps)/2]
-	}
-	s.Conns, s.Idle = len(a.Conns), time.Hour
-	for _, c := range a.Conns {
-		if c.Gone > 0 {
-			continue
-		}
-		s.Open++
-		if c.fits() {
-			s.Idle = min(s.Idle, time.Duration(c.Idle)*time.Second)
-		}
-	}
-	return s
-}
-
-// Nodes are the nodes on which the holder has open connections, and those on which
-// all are closed, with the time since the last one was.
-func (a *Answer) Nodes() (open []string, closed map[string]time.Duration) {
-	closed = map[string]time.Duration{}
-	for _, c := range a.Conns {
-		if c.Gone == 0 && !slices.Contains(open, c.Node) {
-			open = append(open, c.Node)
-		}
-	}
-	for _, c := range a.Conns {
-		if since, ok := closed[c.Node]; c.Gone > 0 && !slices.Contains(open, c.Node) && (!ok || c.Gone < since) {
-			closed[c.Node] = c.Gone
-		}
-	}
-	return open, closed
 }

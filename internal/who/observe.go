@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -15,7 +13,6 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/push"
 
-	"redlockctl/internal/safetext"
 	"redlockctl/internal/serverinfo"
 	"redlockctl/redlock"
 )
@@ -44,16 +41,6 @@ type Options struct {
 	// Known is an answer from before. Who it names is looked at again, as long as the same
 	// token holds the lock: that tells whether it has become silent, or is gone. It may be nil.
 	Known *Answer
-}
-
-// report is what a node told at one moment.
-type report struct {
-	list    List
-	changed bool // the node has told of a change of the key since the last report
-	there   bool
-	token   string
-	ttl     time.Duration
-	err     error // the node can say no more
 }
 
 // Observe watches a lock and the connections of its nodes, and says who holds it. It
@@ -221,25 +208,4 @@ func (w *nodeWatch) look(ctx context.Context, conn *redis.Conn) (report, error) 
 func answered(err error) bool {
 	var said redis.Error
 	return errors.As(err, &said)
-}
-
-// findProcess is the command that finds, on the host of a connection, its process.
-func findProcess(addr string) string {
-	i := strings.LastIndexByte(addr, ':')
-	if i < 0 {
-		return ""
-	}
-	port := addr[i+1:]
-	if _, err := strconv.ParseUint(port, 10, 16); err != nil || port == "0" {
-		return ""
-	}
-	return "ss -tnp 'sport = :" + port + "'"
-}
-
-// nodeText is a failure of a node for people.
-func nodeText(err error) safetext.Text {
-	if errors.Is(err, context.DeadlineExceeded) {
-		return safetext.New("no answer in time")
-	}
-	return safetext.New(err.Error())
 }
