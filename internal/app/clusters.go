@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"redlockctl/internal/config"
+	"redlockctl/internal/metrics"
 	"redlockctl/internal/view"
 	"redlockctl/tui"
 )
@@ -15,8 +16,8 @@ import (
 type Clusters struct {
 	Set     *config.Set
 	Guard   GuardMode
-	Metrics *Metrics        // nil: none
-	Context context.Context // of the screen: a cluster lives as long, not as its opening
+	Metrics *metrics.Metrics // nil: none
+	Context context.Context  // of the screen: a cluster lives as long, not as its opening
 
 	mu   sync.Mutex
 	open *Session

@@ -30,11 +30,11 @@ type Daemon struct {
 	Clusters   func() ([]string, error)
 	Load       func(cluster string) (*config.Config, error)
 	Log        *slog.Logger
-	Listen     func() (*Metrics, error) // nil metrics: none are wanted
-	WatchLocks bool                     // for the metrics and the record
+	Listen     func() (*metrics.Metrics, error) // nil metrics: none are wanted
+	WatchLocks bool                             // for the metrics and the record
 
 	wg      sync.WaitGroup
-	metrics func() (*Metrics, error)
+	metrics func() (*metrics.Metrics, error)
 
 	loading sync.Mutex // Clusters and Load are not called at the same time
 
@@ -59,10 +59,10 @@ func (d *Daemon) Run(ctx context.Context) error {
 			wait()
 		}
 	}()
-	d.metrics = sync.OnceValues(func() (*Metrics, error) {
+	d.metrics = sync.OnceValues(func() (*metrics.Metrics, error) {
 		m, err := d.Listen()
 		if err == nil {
-			served = append(served, m.Serve(serving, d.Log)) // to guard is what it is here for: it goes on without
+			served = append(served, m.Start(serving, d.Log)) // to guard is what it is here for: it goes on without
 		}
 		return m, err
 	})

@@ -27,15 +27,15 @@ import (
 type post struct {
 	load       func() (*config.Config, error) // at the start, and at each SIGHUP
 	log        *slog.Logger
-	listen     func() (*Metrics, error) // nil metrics: none are wanted
-	beat       func(beat)               // called about once a second
-	watchLocks bool                     // for the metrics and the record
-	share      int                      // how many clusters share the memory of this process
+	listen     func() (*metrics.Metrics, error) // nil metrics: none are wanted
+	beat       func(beat)                       // called about once a second
+	watchLocks bool                             // for the metrics and the record
+	share      int                              // how many clusters share the memory of this process
 
 	recording atomic.Pointer[noted] // what the events of the guard go into; nil: not yet
 	memory    *restartguard.Memory
 	events    *guardEvents
-	metrics   *Metrics
+	metrics   *metrics.Metrics
 	first     guardPlan // its state directory and its audit log stay
 }
 

@@ -38,7 +38,7 @@ type Session struct {
 	wg     sync.WaitGroup
 	// cluster is its name; metrics are nil if there are none.
 	cluster string
-	metrics *Metrics
+	metrics *metrics.Metrics
 	export  metrics.Export
 	record  func() (source.Recording, error) // nil: nothing is recorded
 	audit   func() *view.AuditLog            // nil: nothing is logged
@@ -46,20 +46,20 @@ type Session struct {
 }
 
 // OpenSession starts the parts; they run until ctx ends or the session is closed.
-// metrics may be nil.
-func OpenSession(ctx context.Context, s Spec, mode GuardMode, metrics *Metrics) (*Session, error) {
+// told may be nil.
+func OpenSession(ctx context.Context, s Spec, mode GuardMode, told *metrics.Metrics) (*Session, error) {
 	s.Monitor.Patient = true // it stays: the masters have other work
 	mon, err := newMonitor(s.Nodes, s.Monitor)
 	if err != nil {
 		return nil, err
 	}
-	ses := &Session{Monitor: mon, Delay: s.Guard.Delay, cluster: s.Monitor.ClusterName, metrics: metrics, record: OpenRecording(s.Record.Path, s.Monitor.ClusterName)}
+	ses := &Session{Monitor: mon, Delay: s.Guard.Delay, cluster: s.Monitor.ClusterName, metrics: told, record: OpenRecording(s.Record.Path, s.Monitor.ClusterName)}
 	if s.Audit != "" {
 		ses.audit = (&auditReader{path: s.Audit}).read
 	}
 	opt := operator.Options{Note: mon.Note}
-	if metrics != nil {
-		opt.Acquired = func(took time.Duration, err error) { metrics.Acquired(ses.cluster, took, err) }
+	if told != nil {
+		opt.Acquired = func(took time.Duration, err error) { told.Acquired(ses.cluster, took, err) }
 	}
 	if ses.Operator, err = openOperator(s, opt); err != nil {
 		return nil, err

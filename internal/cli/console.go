@@ -56,7 +56,7 @@ func (a *commandLine) console(ctx context.Context, guard app.GuardMode, where li
 	serving, stop := context.WithCancel(ctx)
 	clusters := &app.Clusters{Set: set, Guard: guard, Metrics: told, Context: ctx}
 	defer clusters.Close()
-	defer told.Serve(serving, slog.New(slog.DiscardHandler))() // the screen has the terminal
+	defer told.Start(serving, slog.New(slog.DiscardHandler))() // the screen has the terminal
 	defer stop()
 	shown, err := clusters.Open(ctx, cfg.Cluster.Name)
 	if err != nil {

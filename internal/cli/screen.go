@@ -64,12 +64,12 @@ func (l *listening) add(cmd *cobra.Command) {
 }
 
 // listen begins to listen for those who ask for metrics; an empty address is none.
-func (l *listening) listen() (*app.Metrics, error) {
+func (l *listening) listen() (*metrics.Metrics, error) {
 	if l.addr == "" && l.webConfig != "" {
 		return nil, exit.Usagef("--web-config is for --listen")
 	}
 	v := build()
-	m, err := app.Listen(l.addr, l.webConfig, metrics.Build{Version: v.Version, Go: v.Go, Revision: v.Revision})
+	m, err := metrics.Open(l.addr, l.webConfig, metrics.Build{Version: v.Version, Go: v.Go, Revision: v.Revision})
 	switch {
 	case errors.Is(err, metrics.ErrAddress):
 		return nil, exit.Usagef("--listen %w", err)

@@ -15,8 +15,6 @@ import (
 	"redlockctl/restartguard"
 )
 
-const namespace = "redlockctl_"
-
 // series is one metric that is made when it is asked for.
 type series struct {
 	desc *prometheus.Desc

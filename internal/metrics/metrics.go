@@ -13,27 +13,26 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net"
-	"net/http"
-	"os"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
-	"github.com/prometheus/exporter-toolkit/web"
-	"go.yaml.in/yaml/v2"
-	"golang.org/x/net/netutil"
 
 	"redlockctl/internal/announce"
 	"redlockctl/internal/safetext"
 	"redlockctl/monitor"
 	"redlockctl/redlock"
 	"redlockctl/restartguard"
+)
+
+const (
+	namespace = "redlockctl_"
+	// mostConns is how many connections are kept at a time; it is less where the
+	// process may have few descriptors, of which the guard needs the others.
+	mostConns = 64
 )
 
 // Monitor is what is there; *observe.Monitor is one.
@@ -73,8 +72,13 @@ type Cluster struct {
 // Build is what the program was made of.
 type Build struct{ Version, Go, Revision string }
 
-// Metrics are the numbers of one process. It is safe for use by many goroutines.
+// Metrics are the numbers of one process. It is safe for use by many goroutines. Of nil,
+// where nobody asked for them, Start, Show and Hide do nothing.
 type Metrics struct {
+	at        net.Listener // of [Open]
+	webConfig string
+	protected bool // by TLS or a password
+
 	registry *prometheus.Registry
 	acquires *prometheus.HistogramVec
 
@@ -88,27 +92,12 @@ type shown struct {
 	lives map[string]*incarnations // by the name of the node
 }
 
-// New makes metrics of nothing but the process itself, with a registry of its own.
-func New(build Build) *Metrics {
-	m := &Metrics{registry: prometheus.NewPedanticRegistry()}
-	info := prometheus.NewGaugeVec(prometheus.GaugeOpts{
-		Name: namespace + "build_info", Help: "What the program was built from; always 1.",
-	}, []string{"version", "goversion", "revision"})
-	info.WithLabelValues(build.Version, build.Go, build.Revision).Set(1)
-	m.acquires = prometheus.NewHistogramVec(prometheus.HistogramOpts{
-		Name: namespace + "acquire_duration_seconds",
-		Help: "How long acquisitions took that were made by this process, waiting included, by outcome.",
-		// From a round trip on loopback to the wait of a person.
-		Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 10, 60},
-	}, []string{"cluster", "outcome"})
-	m.registry.MustRegister(info, m.acquires, collector{m},
-		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	return m
-}
-
 // Show tells of this cluster from now on, in place of what was told of one with its
 // name; what was counted goes on.
 func (m *Metrics) Show(c Cluster) {
+	if m == nil {
+		return
+	}
 	m.mu.Lock()
 	if i := slices.IndexFunc(m.shown, func(s *shown) bool { return s.Name == c.Name }); i >= 0 {
 		m.shown[i].Cluster = c
@@ -121,6 +110,9 @@ func (m *Metrics) Show(c Cluster) {
 
 // Hide tells of the cluster with this name no longer.
 func (m *Metrics) Hide(name string) {
+	if m == nil {
+		return
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.shown = slices.DeleteFunc(m.shown, func(s *shown) bool { return s.Name == name })
@@ -257,141 +249,4 @@ func (m *Metrics) clusters(name string) (all []Cluster) {
 		}
 	}
 	return all
-}
-
-// Bounds of the server: a scraper is quick, and whoever is not must not hold
-// anything up.
-const (
-	headerTime  = 5 * time.Second
-	requestTime = 10 * time.Second
-	idleTime    = 30 * time.Second
-	mostHeader  = 16 << 10
-	mostAtOnce  = 4
-	endTime     = 2 * time.Second
-	// mostConns is how many connections are kept at a time; it is less where the
-	// process may have few descriptors, of which the guard needs the others.
-	mostConns = 64
-)
-
-// Exposed reports whether others than this host can reach an address of [Listen].
-// Without a web configuration there is no password: whoever can reach it can read.
-func Exposed(addr net.Addr) bool {
-	tcp, ok := addr.(*net.TCPAddr)
-	return ok && !tcp.IP.IsLoopback()
-}
-
-// Handler answers /metrics, /healthz, /readyz and /status.
-func (m *Metrics) Handler() http.Handler {
-	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{
-		MaxRequestsInFlight: mostAtOnce, Timeout: requestTime / 2,
-	}))
-	mux.HandleFunc("GET /healthz", m.answer(m.healthy))
-	mux.HandleFunc("GET /readyz", m.answer(m.ready))
-	mux.HandleFunc("GET /status", m.status)
-	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-		fmt.Fprintln(w, "redlockctl\n/metrics\n/healthz\n/readyz\n/status")
-	})
-	return mux
-}
-
-// answer says if all is well with all clusters, or with that of ?cluster=NAME.
-func (m *Metrics) answer(what func(cluster string) error) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-		w.Header().Set("Cache-Control", "no-store")
-		name := r.URL.Query().Get("cluster")
-		if name != "" && len(m.clusters(name)) == 0 {
-			http.Error(w, errNoCluster.Error(), http.StatusNotFound)
-			return
-		}
-		if err := what(name); err != nil {
-			w.WriteHeader(http.StatusServiceUnavailable)
-			for line := range strings.Lines(err.Error()) {
-				fmt.Fprintln(w, safetext.Escape(strings.TrimSuffix(line, "\n")))
-			}
-			return
-		}
-		fmt.Fprintln(w, "ok")
-	}
-}
-
-var errNoCluster = errors.New("no such cluster is watched here")
-
-// ErrAddress is returned for an address that says too little or too much.
-var ErrAddress = errors.New("it is no address to listen on: write host:port, such as 127.0.0.1:9622")
-
-// Listen listens at host:port. The host must be named: nothing listens to the
-// whole world by leaving it out.
-func Listen(addr string) (net.Listener, error) {
-	host, port, err := net.SplitHostPort(addr)
-	if err != nil || host == "" || port == "" {
-		return nil, fmt.Errorf("%q: %w", addr, ErrAddress)
-	}
-	return net.Listen("tcp", addr)
-}
-
-// ErrWebConfig is returned for a web configuration that cannot be used.
-var ErrWebConfig = errors.New("it is no web configuration")
-
-// CheckWebConfig says why a file cannot be the web configuration of [Metrics.Serve]: it
-// is read, and so are the certificate and key that it names. protects reports whether it
-// has TLS or a password.
-func CheckWebConfig(file string) (protects bool, err error) {
-	if err := web.Validate(file); err != nil {
-		return false, fmt.Errorf("%q: %w: %w", file, ErrWebConfig, err)
-	}
-	text, err := os.ReadFile(file)
-	if err != nil {
-		return false, err
-	}
-	var has web.Config
-	if err := yaml.Unmarshal(text, &has); err != nil {
-		return false, fmt.Errorf("%q: %w: %w", file, ErrWebConfig, err)
-	}
-	return has.TLSConfig.IsEnabled() || len(has.Users) > 0, nil
-}
-
-// Serve answers on l until ctx ends. webConfig is a file of Prometheus' exporter
-// toolkit that says which certificate and passwords are needed, read anew for each
-// connection; empty: none are. What goes wrong with single connections is told to log.
-// Connections beyond a bound wait until others end.
-func (m *Metrics) Serve(ctx context.Context, l net.Listener, webConfig string, log *slog.Logger) error {
-	l = netutil.LimitListener(l, connections())
-	server := &http.Server{
-		Handler: m.Handler(), ReadHeaderTimeout: headerTime, ReadTimeout: requestTime, WriteTimeout: requestTime,
-		IdleTimeout: idleTime, MaxHeaderBytes: mostHeader, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn),
-	}
-	var wg sync.WaitGroup
-	defer wg.Wait()
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	wg.Go(func() {
-		tick := time.NewTicker(time.Second)
-		defer tick.Stop()
-		for {
-			select {
-			case <-ctx.Done():
-				end, stop := context.WithTimeout(context.WithoutCancel(ctx), endTime)
-				defer stop()
-				if server.Shutdown(end) != nil {
-					_ = server.Close()
-				}
-				return
-			case <-tick.C:
-				m.look()
-			}
-		}
-	})
-	serve := server.Serve
-	if webConfig != "" {
-		serve = func(l net.Listener) error {
-			return web.Serve(l, server, &web.FlagConfig{WebConfigFile: &webConfig}, log)
-		}
-	}
-	if err := serve(l); !errors.Is(err, http.ErrServerClosed) {
-		return err
-	}
-	return nil
 }

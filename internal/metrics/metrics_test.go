@@ -415,7 +415,7 @@ func TestExposed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := Exposed(at); got != want {
+		if got := exposed(at); got != want {
 			t.Errorf("%s: %v", addr, got)
 		}
 	}

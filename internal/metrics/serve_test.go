@@ -1,4 +1,4 @@
-package app
+package metrics
 
 import (
 	"bytes"
@@ -9,8 +9,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"redlockctl/internal/metrics"
 )
 
 // anywhere is a listener that says that it listens at all addresses.
@@ -41,16 +39,16 @@ func TestUnprotectedMetricsAreTold(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			m, err := Listen("127.0.0.1:0", file, metrics.Build{})
+			m, err := Open("127.0.0.1:0", file, Build{})
 			if err != nil {
 				t.Fatal(err)
 			}
 			if !tt.loopback {
-				m.l = anywhere{m.l}
+				m.at = anywhere{m.at}
 			}
 			var log bytes.Buffer
 			ctx, end := context.WithCancel(t.Context())
-			wait := m.Serve(ctx, slog.New(slog.NewTextHandler(&log, nil)))
+			wait := m.Start(ctx, slog.New(slog.NewTextHandler(&log, nil)))
 			end()
 			wait()
 			if warned := strings.Contains(log.String(), "no TLS and no password"); warned != tt.warns {

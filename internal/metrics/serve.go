@@ -1,0 +1,212 @@
+package metrics
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"github.com/prometheus/exporter-toolkit/web"
+	"go.yaml.in/yaml/v2"
+	"golang.org/x/net/netutil"
+
+	"redlockctl/internal/safetext"
+)
+
+// Bounds of the server: a scraper is quick, and whoever is not must not hold
+// anything up.
+const (
+	headerTime  = 5 * time.Second
+	requestTime = 10 * time.Second
+	idleTime    = 30 * time.Second
+	mostHeader  = 16 << 10
+	mostAtOnce  = 4
+	endTime     = 2 * time.Second
+)
+
+// New makes metrics of nothing but the process itself, with a registry of its own.
+func New(build Build) *Metrics {
+	m := &Metrics{registry: prometheus.NewPedanticRegistry()}
+	info := prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: namespace + "build_info", Help: "What the program was built from; always 1.",
+	}, []string{"version", "goversion", "revision"})
+	info.WithLabelValues(build.Version, build.Go, build.Revision).Set(1)
+	m.acquires = prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name: namespace + "acquire_duration_seconds",
+		Help: "How long acquisitions took that were made by this process, waiting included, by outcome.",
+		// From a round trip on loopback to the wait of a person.
+		Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 10, 60},
+	}, []string{"cluster", "outcome"})
+	m.registry.MustRegister(info, m.acquires, collector{m},
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return m
+}
+
+// exposed reports whether others than this host can reach an address of [Listen].
+// Without a web configuration there is no password: whoever can reach it can read.
+func exposed(addr net.Addr) bool {
+	tcp, ok := addr.(*net.TCPAddr)
+	return ok && !tcp.IP.IsLoopback()
+}
+
+// Handler answers /metrics, /healthz, /readyz and /status.
+func (m *Metrics) Handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{
+		MaxRequestsInFlight: mostAtOnce, Timeout: requestTime / 2,
+	}))
+	mux.HandleFunc("GET /healthz", m.answer(m.healthy))
+	mux.HandleFunc("GET /readyz", m.answer(m.ready))
+	mux.HandleFunc("GET /status", m.status)
+	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		fmt.Fprintln(w, "redlockctl\n/metrics\n/healthz\n/readyz\n/status")
+	})
+	return mux
+}
+
+// answer says if all is well with all clusters, or with that of ?cluster=NAME.
+func (m *Metrics) answer(what func(cluster string) error) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		w.Header().Set("Cache-Control", "no-store")
+		name := r.URL.Query().Get("cluster")
+		if name != "" && len(m.clusters(name)) == 0 {
+			http.Error(w, errNoCluster.Error(), http.StatusNotFound)
+			return
+		}
+		if err := what(name); err != nil {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			for line := range strings.Lines(err.Error()) {
+				fmt.Fprintln(w, safetext.Escape(strings.TrimSuffix(line, "\n")))
+			}
+			return
+		}
+		fmt.Fprintln(w, "ok")
+	}
+}
+
+var errNoCluster = errors.New("no such cluster is watched here")
+
+// ErrAddress is returned for an address that says too little or too much.
+var ErrAddress = errors.New("it is no address to listen on: write host:port, such as 127.0.0.1:9622")
+
+// Listen listens at host:port. The host must be named: nothing listens to the
+// whole world by leaving it out.
+func Listen(addr string) (net.Listener, error) {
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil || host == "" || port == "" {
+		return nil, fmt.Errorf("%q: %w", addr, ErrAddress)
+	}
+	return net.Listen("tcp", addr)
+}
+
+// ErrWebConfig is returned for a web configuration that cannot be used.
+var ErrWebConfig = errors.New("it is no web configuration")
+
+// CheckWebConfig says why a file cannot be the web configuration of [Metrics.Serve]: it
+// is read, and so are the certificate and key that it names. protects reports whether it
+// has TLS or a password.
+func CheckWebConfig(file string) (protects bool, err error) {
+	if err := web.Validate(file); err != nil {
+		return false, fmt.Errorf("%q: %w: %w", file, ErrWebConfig, err)
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return false, err
+	}
+	var has web.Config
+	if err := yaml.Unmarshal(text, &has); err != nil {
+		return false, fmt.Errorf("%q: %w: %w", file, ErrWebConfig, err)
+	}
+	return has.TLSConfig.IsEnabled() || len(has.Users) > 0, nil
+}
+
+// Serve answers on l until ctx ends. webConfig is a file of Prometheus' exporter
+// toolkit that says which certificate and passwords are needed, read anew for each
+// connection; empty: none are. What goes wrong with single connections is told to log.
+// Connections beyond a bound wait until others end.
+func (m *Metrics) Serve(ctx context.Context, l net.Listener, webConfig string, log *slog.Logger) error {
+	l = netutil.LimitListener(l, connections())
+	server := &http.Server{
+		Handler: m.Handler(), ReadHeaderTimeout: headerTime, ReadTimeout: requestTime, WriteTimeout: requestTime,
+		IdleTimeout: idleTime, MaxHeaderBytes: mostHeader, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn),
+	}
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	wg.Go(func() {
+		tick := time.NewTicker(time.Second)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				end, stop := context.WithTimeout(context.WithoutCancel(ctx), endTime)
+				defer stop()
+				if server.Shutdown(end) != nil {
+					_ = server.Close()
+				}
+				return
+			case <-tick.C:
+				m.look()
+			}
+		}
+	})
+	serve := server.Serve
+	if webConfig != "" {
+		serve = func(l net.Listener) error {
+			return web.Serve(l, server, &web.FlagConfig{WebConfigFile: &webConfig}, log)
+		}
+	}
+	if err := serve(l); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}
+
+// Open makes metrics and begins to listen; nothing is answered before [Metrics.Start]. An
+// empty address is nil. It fails with [ErrAddress] for one that cannot be meant, and with
+// [ErrWebConfig] for a web configuration that cannot be used; an empty one is none.
+func Open(addr, webConfig string, build Build) (m *Metrics, err error) {
+	if addr == "" {
+		return nil, nil
+	}
+	m = New(build)
+	if m.webConfig = webConfig; webConfig != "" {
+		if m.protected, err = CheckWebConfig(webConfig); err != nil {
+			return nil, err
+		}
+	}
+	if m.at, err = Listen(addr); err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+// Start answers until ctx ends, in the background, and tells log what goes wrong.
+// wait returns when all is over.
+func (m *Metrics) Start(ctx context.Context, log *slog.Logger) (wait func()) {
+	if m == nil {
+		return func() {}
+	}
+	if !m.protected && exposed(m.at.Addr()) {
+		log.Warn("everybody who can reach this address can read the metrics: there is no TLS and no password; a file given by --web-config sets them", "addr", m.at.Addr().String())
+	}
+	var serving sync.WaitGroup
+	serving.Go(func() {
+		if err := m.Serve(ctx, m.at, m.webConfig, log); err != nil && ctx.Err() == nil {
+			log.Error("the metrics are no longer served", "error", safetext.Printable(err.Error()))
+		}
+	})
+	return serving.Wait
+}
