@@ -23,7 +23,7 @@ func told() map[string]bool {
 		names[namespace+"acquire_duration_seconds"+suffix] = true
 	}
 	name := regexp.MustCompile(`fqName: "([^"]+)"`)
-	for _, s := range newCatalogue().all {
+	for _, s := range newCatalogue() {
 		names[name.FindStringSubmatch(s.desc.String())[1]] = true
 	}
 	return names

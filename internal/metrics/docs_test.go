@@ -25,7 +25,7 @@ func TestMetricsAreDocumented(t *testing.T) {
 		namespace + "build_info":               "version,goversion,revision",
 		namespace + "acquire_duration_seconds": "cluster,outcome",
 	}
-	for _, s := range newCatalogue().all {
+	for _, s := range newCatalogue() {
 		m := desc.FindStringSubmatch(s.desc.String())
 		if m == nil {
 			t.Fatalf("%s is not as it was", s.desc)

@@ -250,3 +250,5 @@ func (m *Metrics) clusters(name string) (all []Cluster) {
 	}
 	return all
 }
+
+var errNoCluster = errors.New("no such cluster is watched here")

@@ -415,7 +415,7 @@ func TestExposed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := exposed(at); got != want {
+		if got := reachable(at); got != want {
 			t.Errorf("%s: %v", addr, got)
 		}
 	}

@@ -51,9 +51,9 @@ func New(build Build) *Metrics {
 	return m
 }
 
-// exposed reports whether others than this host can reach an address of [Listen].
+// reachable reports whether others than this host can reach an address of [Listen].
 // Without a web configuration there is no password: whoever can reach it can read.
-func exposed(addr net.Addr) bool {
+func reachable(addr net.Addr) bool {
 	tcp, ok := addr.(*net.TCPAddr)
 	return ok && !tcp.IP.IsLoopback()
 }
@@ -94,8 +94,6 @@ func (m *Metrics) answer(what func(cluster string) error) http.HandlerFunc {
 		fmt.Fprintln(w, "ok")
 	}
 }
-
-var errNoCluster = errors.New("no such cluster is watched here")
 
 // ErrAddress is returned for an address that says too little or too much.
 var ErrAddress = errors.New("it is no address to listen on: write host:port, such as 127.0.0.1:9622")
@@ -199,7 +197,7 @@ func (m *Metrics) Start(ctx context.Context, log *slog.Logger) (wait func()) {
 	if m == nil {
 		return func() {}
 	}
-	if !m.protected && exposed(m.at.Addr()) {
+	if !m.protected && reachable(m.at.Addr()) {
 		log.Warn("everybody who can reach this address can read the metrics: there is no TLS and no password; a file given by --web-config sets them", "addr", m.at.Addr().String())
 	}
 	var serving sync.WaitGroup
