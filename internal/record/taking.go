@@ -1,24 +1,20 @@
 package record
 
 import (
+	"slices"
+	"strings"
 	"time"
 
 	"redlockctl/monitor"
 )
 
-// taking is a pass through all locks, some at a time, in the order of their keys: there may be a
-// million. What happens to them meanwhile is followed as ever.
-type taking struct {
-	on    bool
-	next  string // the first that is not taken in yet
-	again bool   // more has changed meanwhile than is known: once more
-	// noneOpen: no grant was open when it began, but of locks of which something was told since.
-	noneOpen bool
-	told     map[string]bool
-}
-
-// none reports whether a lock has no open grant: it is not taken in yet.
-func (t *taking) none(lock string) bool { return t.noneOpen && lock >= t.next && !t.told[lock] }
+// A write takes in locks for takeInMost, some at a time, and pauses takeInPause times as long
+// as that took: a person presses keys meanwhile.
+const (
+	takeInMost  = 800 * time.Millisecond
+	takeInSome  = 64
+	takeInPause = 3
+)
 
 // takeIn begins to bring the open grants in line with what is there, and to look at each lock.
 func (b *batch) takeIn(s *monitor.Snapshot) {
@@ -79,4 +75,104 @@ func (b *batch) takeInNext(s *monitor.Snapshot) {
 	if b.taking = (taking{on: b.taking.again}); b.taking.on {
 		b.lookAtAll(s)
 	}
+}
+
+// copiesOf has a letter for each node: A where the holder's copy is, B, C … for those of
+// other tokens, small where the copy has no TTL, - for none, ? where it is not known; and
+// for each letter the beginning of the SHA-256 of its token.
+func copiesOf(l *monitor.Lock) (copies, tokens string) {
+	var b strings.Builder
+	known := []string{l.Holder.Raw()}
+	sha := shortSHA(known[0])
+	tokens = string(sha[:])
+	for _, c := range l.Copies.All() {
+		switch {
+		case c.State == monitor.CopyAbsent:
+			b.WriteByte('-')
+		case c.State != monitor.CopyPresent:
+			b.WriteByte('?')
+		default:
+			k := slices.Index(known, c.Token.Raw())
+			if k < 0 {
+				k = len(known)
+				known = append(known, c.Token.Raw())
+				sha := shortSHA(c.Token.Raw())
+				tokens += string(sha[:])
+			}
+			letter := byte('A' + min(k, 25))
+			if c.Expires.IsZero() {
+				letter += 'a' - 'A'
+			}
+			b.WriteByte(letter)
+		}
+	}
+	return b.String(), tokens
+}
+
+// lookOf is what a lock is worth to be recorded as; nil: nothing beside its grant, which
+// takes the copies of its first look.
+func (b *batch) lookOf(l *monitor.Lock) *look {
+	if l == nil || l.State == monitor.LockPartial || l.State == monitor.LockNotALock {
+		return nil // on its way, or no lock
+	}
+	now := &look{state: l.State}
+	now.copies, now.tokens = copiesOf(l)
+	if now.state == monitor.LockExpiring {
+		now.state = monitor.LockHeld
+	}
+	if now.state != monitor.LockHeld && now.state != monitor.LockBareMajority {
+		return now
+	}
+	one := b.openGrant(l.Key.Raw())
+	if one == nil || string(one.token[:]) != now.tokens[:8] {
+		return nil
+	}
+	if one.copies == "" {
+		one.copies = now.copies
+		b.grants.change(one)
+	}
+	if one.copies == now.copies {
+		return nil
+	}
+	return now
+}
+
+func (b *batch) look(key string, l *monitor.Lock) {
+	if b.err != nil {
+		return
+	}
+	was, now := b.looks.open[key], b.lookOf(l)
+	if was != nil && now != nil && was.state == now.state && was.tokens == now.tokens && was.copies == now.copies {
+		return
+	}
+	if was != nil {
+		b.exec(`UPDATE lock_states SET ended_ms = ? WHERE id = ?`, millis(b.now), was.id)
+		delete(b.looks.open, key)
+	}
+	if now == nil {
+		return
+	}
+	lock := b.lock(key)
+	if b.err != nil {
+		return
+	}
+	b.scan(`INSERT INTO lock_states (lock, state, tokens, copies, began_ms) VALUES (?, ?, ?, ?, ?) RETURNING id`,
+		[]any{lock, now.state.String(), []byte(now.tokens), now.copies, millis(b.now)}, &now.id)
+	b.looks.open[key] = now
+}
+
+func (b *batch) takeInGrant(l *monitor.Lock) {
+	lock, token := l.Key.Raw(), l.Holder.Raw()
+	if one := b.openGrant(lock); one != nil && one.token == shortSHA(token) {
+		if !one.until.Equal(l.MajorityEnd()) {
+			one.until = l.MajorityEnd()
+			b.grants.change(one)
+		}
+		return
+	}
+	at := b.now
+	if !l.Since().IsZero() {
+		at = l.Since()
+	}
+	b.begin(lock, token, at, l.MajorityEnd(), true)
 }

@@ -1,0 +1,199 @@
+package record
+
+import (
+	"cmp"
+	"database/sql"
+	"errors"
+	"time"
+
+	"redlockctl/internal/lockform"
+	"redlockctl/monitor"
+)
+
+// openGrant is the open grant of a lock; nil: it has none.
+func (b *batch) openGrant(lock string) *grant {
+	g := &b.grants
+	one, known := g.open[lock]
+	if known || g.all || b.taking.none(lock) || b.err != nil {
+		return one
+	}
+	find := b.prepared(openGrantOf)
+	if find == nil {
+		return nil
+	}
+	one, err := scanGrant(find.QueryRow(b.cluster, lock))
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		b.err = err
+	}
+	g.open[lock] = one
+	return one
+}
+
+// begin opens a grant; what was open of the lock has ended unseen.
+func (b *batch) begin(lock, token string, at, until time.Time, partly bool) {
+	g := &b.grants
+	b.end(lock, at, notSeen)
+	one := &grant{lock: lock, token: shortSHA(token), began: at, until: until, partly: partly}
+	if f := lockform.Recognize(lock, "string", token, int64(len(token)), at); f != nil {
+		one.owner, one.library = f.Owner.Raw(), f.Library
+	}
+	if last, ok := g.last[lock]; ok && !partly {
+		one.wait = max(at.Sub(last), 1)
+	}
+	g.open[lock] = one
+	g.change(one)
+}
+
+func (b *batch) end(lock string, at time.Time, how string) {
+	if one := b.openGrant(lock); one != nil {
+		b.grants.end(one, at, how)
+	}
+}
+
+func (b *batch) follow(e monitor.Event) {
+	lock := e.Key.Raw()
+	if b.taking.noneOpen {
+		b.taking.told[lock] = true
+	}
+	switch e.Kind {
+	case "acquired":
+		if one := b.openGrant(lock); one == nil || one.token != shortSHA(e.Token.Raw()) {
+			b.begin(lock, e.Token.Raw(), e.At, e.Until, false)
+		}
+	case "extended":
+		if one := b.openGrant(lock); one != nil {
+			one.until, one.extended = e.Until, e.At
+			one.extensions += max(1, e.Times)
+			b.grants.change(one)
+		}
+	case "released", "expired", "revoked", "force-released", "lost majority":
+		if !b.follows && !e.Token.Empty() && b.openGrant(lock) == nil { // it was there at the start
+			b.begin(lock, e.Token.Raw(), b.began, e.Until, true)
+		}
+		b.end(lock, e.At, e.Kind)
+	}
+}
+
+// endGone ends the open grants of locks that are gone: unseen, at the last moment at which
+// they were known, or at the TTL's end where that came first.
+func (b *batch) endGone(s *monitor.Snapshot) {
+	gone := func(lock string) bool { return !granted(s.Locks.Get(lock), s.Cluster.Quorum) }
+	ended := func(one *grant) {
+		at := b.seen
+		if !one.until.IsZero() && one.until.Before(at) {
+			at = one.until
+		}
+		b.grants.end(one, at, notSeen)
+	}
+	for lock, one := range b.grants.open {
+		if one != nil && gone(lock) {
+			ended(one)
+		}
+	}
+	if b.grants.all || b.err != nil {
+		return
+	}
+	b.writeGrants()
+	rows, err := b.tx.Query(openGrants, b.cluster)
+	if err != nil {
+		b.err = err
+		return
+	}
+	defer rows.Close()
+	for rows.Next() {
+		one, err := scanGrant(rows)
+		if err != nil || b.ctx.Err() != nil {
+			b.err = err
+			return
+		}
+		if gone(one.lock) {
+			ended(one)
+		}
+	}
+	b.err = cmp.Or(b.err, rows.Err())
+}
+
+// granted reports whether a lock is one that somebody holds.
+func granted(l *monitor.Lock, quorum int) bool {
+	return l != nil && l.Held >= quorum && !l.Nobody
+}
+
+// writeGrants writes what has changed of grants, and counts those that ended. Then the file
+// has all, and what is too much to be remembered is forgotten, also what was only read.
+func (b *batch) writeGrants() {
+	g := &b.grants
+	if b.err != nil {
+		return
+	}
+	for _, one := range g.changed {
+		one.dirty = false
+		var how any
+		if !one.ended.IsZero() {
+			how = one.how
+			b.minutes.ended(one)
+		}
+		if one.id != 0 {
+			b.exec(`UPDATE grants SET until_ms = ?, extended_ms = coalesce(?, extended_ms), extensions = ?, copies = ?, ended_ms = ?, ended = ? WHERE id = ?`,
+				null(one.until), null(one.extended), one.extensions, nothing(one.copies), null(one.ended), how, one.id)
+		} else {
+			var owner any
+			if one.owner+one.library != "" {
+				owner = b.id(g.owners, one.owner+"\x00"+one.library, `INSERT INTO owners (owner, library) VALUES (?, ?)
+					ON CONFLICT (owner, library) DO UPDATE SET owner = owner RETURNING id`, one.owner, one.library)
+			}
+			lock := b.lock(one.lock)
+			done := b.exec(`INSERT INTO grants (lock, token, owner, began_ms, partly, until_ms, extended_ms, extensions, copies, ended_ms, ended) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+				lock, one.token[:], owner, millis(one.began), one.partly, null(one.until), null(one.extended), one.extensions, nothing(one.copies), null(one.ended), how)
+			if b.err == nil {
+				one.id, b.err = done.LastInsertId()
+			}
+		}
+		if b.err != nil {
+			return
+		}
+	}
+	for _, one := range g.changed {
+		if g.all && !one.ended.IsZero() && g.open[one.lock] == nil {
+			delete(g.open, one.lock)
+		}
+	}
+	clear(g.changed)
+	g.changed = g.changed[:0]
+	g.forget()
+}
+
+func (m *minutes) ended(one *grant) {
+	c := m.of(one.lock)
+	c.total++
+	if one.how == "lost majority" {
+		c.lost++
+	}
+	if len(c.held) < mostSamples && !one.partly {
+		c.held = append(c.held, one.ended.Sub(one.began))
+	}
+	if one.wait > 0 && len(c.wait) < mostSamples {
+		c.wait = append(c.wait, one.wait)
+	}
+}
+
+func (b *batch) writeMinutes() {
+	m := &b.minutes
+	if at := b.now.Truncate(time.Minute).UnixMilli(); at != m.at {
+		for p, c := range m.by {
+			if c.held, c.wait = nil, nil; c.total+c.lost+c.orphaned == 0 {
+				delete(m.by, p)
+			}
+		}
+		m.at = at
+	}
+	for p, c := range m.by {
+		if c.total+c.lost+c.orphaned == 0 {
+			continue
+		}
+		b.exec(`INSERT INTO minutes VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (cluster, minute_ms, pattern) DO UPDATE SET
+			grants = grants + excluded.grants, lost = lost + excluded.lost, orphaned = orphaned + excluded.orphaned,
+			held_p50_ms = excluded.held_p50_ms, held_p99_ms = excluded.held_p99_ms, wait_p50_ms = excluded.wait_p50_ms`,
+			b.cluster, m.at, p, c.total, c.lost, c.orphaned, quantile(c.held, 0.5), quantile(c.held, 0.99), quantile(c.wait, 0.5))
+		c.total, c.lost, c.orphaned = 0, 0, 0
+	}
+}

@@ -1,0 +1,219 @@
+package record
+
+import (
+	"context"
+	"database/sql"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"redlockctl/internal/safetext"
+	"redlockctl/monitor"
+	"redlockctl/restartguard"
+)
+
+// takeInAfter is how long after the first view all locks are taken in. That takes
+// longer than to read them, and a person waits for the first view.
+const takeInAfter = 2 * time.Second
+
+func newWriter(db *sql.DB, about monitor.Cluster, opt Options, now time.Time) (*writer, error) {
+	w := &writer{db: db, most: takeInMost, fences: opt.Fences, seen: now, began: now, states: map[string]string{}, findings: map[string]int64{}, grants: newGrants(), looks: looks{open: map[string]*look{}}}
+	err := db.QueryRow(`INSERT INTO clusters (name, n, quorum, max_ttl_ms) VALUES (?, ?, ?, ?)
+		ON CONFLICT (name) DO UPDATE SET n = excluded.n, quorum = excluded.quorum, max_ttl_ms = excluded.max_ttl_ms RETURNING id`,
+		about.Name, about.N, about.Quorum, about.MaxTTL.Milliseconds()).Scan(&w.cluster)
+	if err != nil {
+		return nil, err
+	}
+	// What was open when the last recorder ended has ended, or goes on; in between nobody
+	// looked.
+	var last sql.NullInt64
+	if err := db.QueryRow(`SELECT max(seen_ms) FROM runs WHERE cluster = ?`, w.cluster).Scan(&last); err != nil {
+		return nil, err
+	}
+	if last.Valid {
+		w.seen = time.UnixMilli(last.Int64)
+		_, err = db.Exec(`INSERT INTO events (cluster, at_ms, level, kind, text) VALUES (?1, ?2, 'notice', 'recorder', ?3);
+			UPDATE findings SET cleared_ms = ?4 WHERE cluster = ?1 AND cleared_ms IS NULL;
+			UPDATE lock_states SET ended_ms = max(?4, began_ms) WHERE ended_ms IS NULL AND lock IN (SELECT id FROM locks WHERE cluster = ?1)`,
+			w.cluster, millis(now), "recording goes on; nothing was recorded since "+w.seen.UTC().Format(time.RFC3339), last.Int64)
+	}
+	if err != nil {
+		return nil, err
+	}
+	err = db.QueryRow(`INSERT INTO runs (cluster, by, began_ms, seen_ms) VALUES (?, ?, ?, ?) RETURNING id`, w.cluster, opt.By, millis(now), millis(now)).Scan(&w.run)
+	if err != nil {
+		return nil, err
+	}
+	return w, nil
+}
+
+// write takes in what the source has seen since the last time; of all locks a part, and none
+// when ctx has ended.
+func (w *writer) write(ctx context.Context, from Source, now time.Time) error {
+	// The events first: what they tell has then happened in the snapshot, too.
+	events, missed := from.EventsSince(w.seq)
+	s := from.Snapshot()
+	begins := !w.follows && !w.taking.on && !s.Settled.IsZero() && s.At.Sub(s.Settled) >= takeInAfter
+	if begins {
+		if err := w.grants.resume(w.db, w.cluster); err != nil {
+			return err
+		}
+	}
+	tx, err := w.db.Begin()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tx.Rollback() }()
+	b := batch{writer: w, ctx: ctx, tx: tx, now: now, statements: map[string]*sql.Stmt{}}
+	if (w.follows || w.taking.on) && missed > 0 && w.seq > 0 {
+		b.event(monitor.Event{At: now, Level: monitor.LevelNotice, Kind: "recorder", Text: gapText(missed)})
+		b.takeIn(s)
+		b.caughtUp = true
+	}
+	for _, e := range events {
+		w.seq = e.Seq
+		b.event(e)
+	}
+	if begins {
+		b.takeIn(s)
+	}
+	var fences []restartguard.NodeStatus
+	if w.fences != nil {
+		fences = w.fences()
+	}
+	b.nodes(s, fences)
+	b.open(s.Findings)
+	if w.follows || w.taking.on {
+		b.lookAtLocks(from, s)
+	}
+	if w.taking.on {
+		b.goOn(s)
+	}
+	b.writeGrants()
+	b.writeMinutes()
+	b.exec(`UPDATE runs SET seen_ms = ? WHERE id = ?`, millis(now), w.run)
+	if b.err != nil {
+		return b.err
+	}
+	if err := tx.Commit(); err != nil {
+		return err
+	}
+	w.seen = now
+	return nil
+}
+
+// event writes an event that is worth keeping by itself, and follows the grants of locks by
+// all of them.
+func (b *batch) event(e monitor.Event) {
+	if !e.Key.Empty() && !b.caughtUp {
+		b.follow(e)
+	}
+	if e.Level == monitor.LevelInfo && !e.Key.Empty() {
+		return // a grant's life
+	}
+	if e.Kind == "orphaned" {
+		b.minutes.orphaned(e.Key.Raw())
+	}
+	text := e.Text.Raw()
+	if token := e.Token.Raw(); token != "" { // which is for its holder alone
+		sha := shortSHA(token)
+		text = strings.ReplaceAll(text, token, TokenName(hex.EncodeToString(sha[:])))
+	}
+	var node, lock any
+	if e.Node != "" {
+		node = e.Node
+	}
+	if !e.Key.Empty() {
+		lock = b.lock(e.Key.Raw())
+	}
+	level := e.Level.String()
+	if e.Part {
+		level = partLevel
+	}
+	b.exec(`INSERT INTO events (cluster, at_ms, level, kind, node, lock, text) VALUES (?, ?, ?, ?, ?, ?, ?)`,
+		b.cluster, millis(e.At), level, e.Kind, node, lock, text)
+}
+
+func gapText(missed uint64) safetext.Text {
+	return safetext.New(fmt.Sprintf("%d events were missed: more happened than could be kept until they were written", missed))
+}
+
+// nodes writes states that have changed: of the cluster, its verdict.
+func (b *batch) nodes(s *monitor.Snapshot, fences []restartguard.NodeStatus) {
+	state := func(node, state, text, guards string, rejoins time.Time) {
+		said := strings.Join([]string{state, text, guards, strconv.FormatInt(millis(rejoins)/100, 10)}, "\x00")
+		if b.states[node] == said || b.states[node] == "" && state == "unknown" {
+			return // as before, or not looked at yet
+		}
+		b.states[node] = said
+		b.exec(`INSERT OR REPLACE INTO states VALUES (?, ?, ?, ?, ?, ?, ?)`, b.cluster, node, millis(b.now), state, text, guards, null(rejoins))
+	}
+	state("", s.Cluster.Verdict.String(), s.Cluster.Reason, s.Cluster.Missing, time.Time{})
+	for i := range s.Nodes {
+		n := &s.Nodes[i]
+		var guards []string
+		for _, g := range n.Guards {
+			guards = append(guards, g.Channel())
+		}
+		var rejoins time.Time
+		for _, f := range fences {
+			if f.Node == n.Name && f.Phase == restartguard.PhaseFenced {
+				rejoins = f.Until
+			}
+		}
+		state(n.Name, n.State.String(), n.Err.Raw(), strings.Join(guards, "\n"), rejoins)
+	}
+	names := make([]string, len(s.Nodes))
+	for i := range s.Nodes {
+		names[i] = s.Nodes[i].Name + "\x00" + s.Nodes[i].Addr
+	}
+	if slices.Equal(names, b.names) {
+		return
+	}
+	b.names = names
+	b.exec(`DELETE FROM nodes WHERE cluster = ?`, b.cluster)
+	for i := range s.Nodes {
+		b.exec(`INSERT INTO nodes VALUES (?, ?, ?, ?)`, b.cluster, i, s.Nodes[i].Name, s.Nodes[i].Addr)
+	}
+}
+
+func (b *batch) open(found []monitor.Finding) {
+	there := make(map[string]bool, len(found))
+	for i := range found {
+		f := &found[i]
+		key := f.ID + "\x00" + f.Node
+		there[key] = true
+		if _, ok := b.findings[key]; ok || b.err != nil {
+			continue
+		}
+		var id int64
+		b.scan(`INSERT INTO findings (cluster, finding, node, severity, title, evidence, consequence, remedy, lock, locks, opened_ms)
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id`,
+			[]any{b.cluster, f.ID, f.Node, f.Severity.String(), f.Title, f.Evidence.Raw(), f.Consequence, f.Remedy, f.Key.Raw(), f.Count, millis(b.now)}, &id)
+		b.findings[key] = id
+	}
+	for key, id := range b.findings {
+		if !there[key] {
+			b.exec(`UPDATE findings SET cleared_ms = ? WHERE id = ?`, millis(b.now), id)
+			delete(b.findings, key)
+		}
+	}
+}
+
+func (b *batch) lookAtLocks(from Source, s *monitor.Snapshot) {
+	keys, known := from.ChangedSince(b.looks.version)
+	b.looks.version = s.Version
+	switch {
+	case known:
+		for _, key := range keys {
+			b.look(key, s.Locks.Get(key))
+		}
+	case b.taking.on:
+		b.taking.again = true
+	default:
+		b.lookAtAll(s)
+	}
+}
