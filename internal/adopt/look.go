@@ -51,7 +51,7 @@ func Look(ctx context.Context, cfg *config.Config, span time.Duration) (*Facts, 
 	}
 	all.Wait()
 	err = app.Watch(ctx, cfg, app.Aim{Stays: span >= time.Minute}, func(mon *observe.Monitor) error {
-		sum := newSummary()
+		sum := &summary{groups: map[string]*group{}}
 		began := time.Now()
 		for {
 			s := mon.Snapshot()
@@ -197,8 +197,6 @@ const (
 	mostGroups  = 100
 	mostCounted = 100_000
 )
-
-func newSummary() *summary { return &summary{groups: map[string]*group{}} }
 
 // add takes in what has changed since the last snapshot, as far as that is known.
 func (m *summary) add(s *monitor.Snapshot, changedSince func(version uint64) (keys []string, ok bool)) {

@@ -262,15 +262,9 @@ func hostOf(s Server) (host, error) {
 		h.Manual = "the path of its configuration or of its ACL file is relative, or has characters that are not written into a script"
 		return h, nil
 	}
-	h.FenceFile = fenceFile(s.ConfigFile)
+	// The included file is beside the main file, and its own where several servers share a directory.
+	h.FenceFile = strings.TrimSuffix(s.ConfigFile, ".conf") + "-redlockctl-fence.conf"
 	return h, nil
-}
-
-// fenceFile is the included file: beside the main file, and its own where several servers
-// share a directory.
-func fenceFile(main string) string {
-	name := strings.TrimSuffix(path.Base(main), ".conf")
-	return path.Join(path.Dir(main), name+"-redlockctl-fence.conf")
 }
 
 func render(name string, with any) (string, error) {

@@ -136,9 +136,7 @@ func NodeOf(cfg *config.Config, name string) (*redlock.Node, restartguard.Method
 
 // OpenOperator opens what an act needs: the audit log, if anything may be changed,
 // and clients of the nodes.
-func OpenOperator(s Spec) (*operator.Operator, error) { return openOperator(s, operator.Options{}) }
-
-func openOperator(s Spec, opt operator.Options) (*operator.Operator, error) {
+func OpenOperator(s Spec, opt operator.Options) (*operator.Operator, error) {
 	opt.Cluster, opt.ReadOnly, opt.MaxTTL, opt.Methods = s.Monitor.ClusterName, s.ReadOnly, s.Monitor.MaxTTL, s.Guard.Methods
 	if !s.ReadOnly {
 		log, err := audit.Open(s.Audit)

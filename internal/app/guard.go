@@ -45,17 +45,12 @@ func (k *guardEvents) newGuard(s Spec, former *restartguard.Guard) (*restartguar
 }
 
 func (k *guardEvents) take(cluster string, e restartguard.Event) {
-	e.Alarm = alarming(e)
+	switch e.Kind { // a person should look at these
+	case "exposed", "unreachable", "no quorum", "clock", "wiped", "evicted", "restored", "memory":
+		e.Alarm = true
+	}
 	k.tell(e)
 	k.record.Take(cluster, e)
-}
-
-func alarming(e restartguard.Event) bool {
-	switch e.Kind {
-	case "exposed", "unreachable", "no quorum", "clock", "wiped", "evicted", "restored", "memory":
-		return true
-	}
-	return e.Alarm
 }
 
 func sightOf(g *restartguard.Guard) monitor.GuardView {

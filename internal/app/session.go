@@ -61,7 +61,7 @@ func OpenSession(ctx context.Context, s Spec, mode GuardMode, told *metrics.Metr
 	if told != nil {
 		opt.Acquired = func(took time.Duration, err error) { told.Acquired(ses.cluster, took, err) }
 	}
-	if ses.Operator, err = openOperator(s, opt); err != nil {
+	if ses.Operator, err = OpenOperator(s, opt); err != nil {
 		return nil, err
 	}
 	var guard *restartguard.Guard

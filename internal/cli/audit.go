@@ -57,11 +57,6 @@ func (f *auditFilter) read(terms string) error {
 	return nil
 }
 
-// all reports whether no line is left out.
-func (f auditFilter) all() bool {
-	return f.since.IsZero() && f.until.IsZero() && f.resource+f.act+f.cluster+f.tokenSHA == "" && f.terms.Empty()
-}
-
 func (f auditFilter) match(e audit.Entry) bool {
 	switch {
 	case !f.since.IsZero() && e.Time.Before(f.since):
@@ -159,21 +154,17 @@ func (a *commandLine) showAudit(path string, f auditFilter, last int, as *flags.
 	case a.Output == "json":
 		return a.JSON("audit", auditJSON{Path: safetext.New(path), Records: view.Docs(kept, view.DocOfAudit)})
 	case len(kept) == 0 && a.Output != "csv":
-		fmt.Fprintln(a.Out, nothingLogged(f.all()))
+		said := "no line of the log matches"
+		if f.since.IsZero() && f.until.IsZero() && f.resource+f.act+f.cluster+f.tokenSHA == "" && f.terms.Empty() {
+			said = "nothing is logged"
+		}
+		fmt.Fprintln(a.Out, said)
 		if hint := f.terms.Hint(); hint != "" {
 			a.Note("filter: %s", safetext.Printable(hint))
 		}
 		return nil
 	}
 	return a.listAudit(as.Columns, kept)
-}
-
-// nothingLogged says why no line is listed; all: none was left out by a filter.
-func nothingLogged(all bool) string {
-	if all {
-		return "nothing is logged"
-	}
-	return "no line of the log matches"
 }
 
 func (a *commandLine) auditVerifyCommand() *cobra.Command {

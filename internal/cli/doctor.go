@@ -117,8 +117,9 @@ clean, warnings or dangers.`,
 }
 
 func (a *commandLine) printDoctor(s *monitor.Snapshot, found []*monitor.Finding, gravest monitor.Severity, counts map[string]int, allowance float64) {
+	verdict := view.Unicode.Verdict(s.Cluster.Verdict)
 	tones := [...]view.Tone{view.Good, view.Warn, view.Bad}
-	fmt.Fprintf(a.Out, "%s: cluster %s %s, %d of %d nodes serve, %s: %s, %s, %d info\n", a.Paint(doctorResults[gravest], tones[gravest]), safetext.Escape(s.Cluster.Name), a.verdict(s.Cluster.Verdict),
+	fmt.Fprintf(a.Out, "%s: cluster %s %s, %d of %d nodes serve, %s: %s, %s, %d info\n", a.Paint(doctorResults[gravest], tones[gravest]), safetext.Escape(s.Cluster.Name), a.Paint(verdict.Text, verdict.Tone),
 		s.Cluster.Serving, s.Cluster.N, view.Plural(s.Counts.Total(), "lock"),
 		view.Plural(counts["danger"], "danger"), view.Plural(counts["warning"], "warning"), counts["info"])
 	if s.Cluster.Reason != "" {

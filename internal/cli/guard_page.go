@@ -124,7 +124,11 @@ func (a *commandLine) printGuards(seen app.Guards, told *metrics.Told, g view.Gu
 	if told != nil {
 		fmt.Fprintf(w, "guard: asked %s, D %s\n", safetext.New(told.ID[:min(6, len(told.ID))]), told.Delay)
 		if told.Sick != "" {
-			fmt.Fprintf(w, "the guard is stuck: %s\n", a.Cut(safetext.Escape(told.Sick), 200))
+			why := safetext.Escape(told.Sick)
+			if a.Output != "wide" {
+				why = a.Clip(why, 200)
+			}
+			fmt.Fprintf(w, "the guard is stuck: %s\n", why)
 		}
 	} else if none := seen.Missing(); none != "" {
 		fmt.Fprintln(w, safetext.Escape(none))

@@ -210,7 +210,7 @@ func historyOf(r *record.Reader, lock, node string, in record.Span, f filter.Fil
 // tellHistory prints the holders of a lock, and what happened, as tables; hint: what is to be said of the
 // filter where it chooses nothing.
 func (a *commandLine) tellHistory(doc historyJSON, lock, hint string, o historyOptions) error {
-	ctx := &view.Context{Glyphs: a.Glyphs(), Now: earlier(doc.Until, doc.Last)}
+	ctx := &view.Context{Glyphs: a.Glyphs(), Now: slices.MinFunc([]time.Time{doc.Until, doc.Last}, time.Time.Compare)}
 	columns := o.as
 	if lock != "" {
 		columns = flags.Listing{} // they are of the grants
@@ -269,13 +269,6 @@ func (a *commandLine) tellGrants(ctx *view.Context, doc historyJSON, lock string
 // unrecordedLocks says that nobody recorded locks in that time, and how they are recorded.
 func unrecordedLocks(doc historyJSON, o historyOptions) string {
 	return fmt.Sprintf("locks were not recorded from %s to %s: %s", view.Stamp(doc.Since, o.utc), view.Stamp(doc.Until, o.utc), monitor.AdviceRecordLocks)
-}
-
-func earlier(a, b time.Time) time.Time {
-	if b.Before(a) {
-		return b
-	}
-	return a
 }
 
 func (a *commandLine) reportCommand() *cobra.Command {

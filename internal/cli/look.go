@@ -99,16 +99,12 @@ func (a *commandLine) snapshots(ctx context.Context, cfg *config.Config, l *live
 		}
 		return a.incomplete(s)
 	}
-	return app.Watch(ctx, cfg, of, func(mon *observe.Monitor) error { return a.again(ctx, mon, l.every, of, show) })
-}
-
-// again calls show with the first full snapshot, and with another after each
-// interval.
-func (a *commandLine) again(ctx context.Context, mon *observe.Monitor, every time.Duration, of app.Aim, show func(*monitor.Snapshot) error) error {
-	if _, err := a.decided(ctx, mon, of); err != nil {
-		return nil // interrupted before anything was to be shown
-	}
-	return a.repeat(ctx, every, func() error { return show(mon.Snapshot()) })
+	return app.Watch(ctx, cfg, of, func(mon *observe.Monitor) error {
+		if _, err := a.decided(ctx, mon, of); err != nil {
+			return nil // interrupted before anything was to be shown
+		}
+		return a.repeat(ctx, l.every, func() error { return show(mon.Snapshot()) })
+	})
 }
 
 // repeat calls show now and after each interval, until ctx ends or nobody reads any

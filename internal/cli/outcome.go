@@ -272,7 +272,7 @@ func (a *commandLine) act(prepare func(*config.Config, *app.Spec) error, f func(
 			return err
 		}
 	}
-	op, err := app.OpenOperator(s)
+	op, err := app.OpenOperator(s, operator.Options{})
 	if err != nil {
 		return err
 	}

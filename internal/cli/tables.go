@@ -59,11 +59,6 @@ func (a *commandLine) printStatus(s *monitor.Snapshot, guard view.Guard) error {
 	return a.listNodes([]string{"node", "state", "up", "locks", "rtt", "guard", "note"}, s, view.Rows(s.Nodes), guard)
 }
 
-func (a *commandLine) verdict(v monitor.Verdict) string {
-	c := view.Unicode.Verdict(v)
-	return a.Paint(c.Text, c.Tone)
-}
-
 func (a *commandLine) listNodes(columns []string, s *monitor.Snapshot, nodes []*monitor.Node, guard view.Guard) error {
 	ctx := a.ViewContext(s)
 	ctx.Guard = guard

@@ -14,11 +14,6 @@ import (
 	"redlockctl/redlock"
 )
 
-// plainDelRisk is what a library that unlocks by a bare DEL does to the next holder.
-func plainDelRisk(library string) string {
-	return library + " unlocks by a bare DEL: a holder that still works deletes the lock of the next one when it ends"
-}
-
 // Asked is a lock that somebody wants to take from its holder, as it was last
 // seen.
 type Asked struct {
@@ -167,7 +162,7 @@ func MakePlan(way Way, a Asked) (Plan, error) {
 	}
 	endless, revoked := false, false
 	for _, r := range a.Copies {
-		f := formOf(name, r)
+		f := lockform.Recognize(name, r.Type, r.Token, max(r.Len, int64(len(r.Token))), time.Now())
 		if why := refusal(way, name, r, f, one != "" && (r.Token == one || r.Token == "")); why != "" {
 			return p, fmt.Errorf("%w: %s", ErrRefused, why)
 		}
@@ -204,7 +199,7 @@ func (p *Plan) learn(f *lockform.Form, token string) {
 		return
 	}
 	if f.BareDel && p.Way == ForceRelease {
-		p.BareDel = plainDelRisk(f.Library)
+		p.BareDel = f.Library + " unlocks by a bare DEL: a holder that still works deletes the lock of the next one when it ends"
 	}
 	if told := "made by " + f.Library + ": " + f.TakingAway; f.TakingAway != "" && !slices.Contains(p.Known, told) {
 		p.Known = append(p.Known, told)
@@ -304,10 +299,6 @@ func addCopy(of []TokenCopies, token, node string) []TokenCopies {
 	}
 	of[i].Nodes = append(of[i].Nodes, node)
 	return of
-}
-
-func formOf(key string, r redlock.NodeResult) *lockform.Form {
-	return lockform.Recognize(key, r.Type, r.Token, max(r.Len, int64(len(r.Token))), time.Now())
 }
 
 // refusal is why what a node has under key is not removed in this way; empty:

@@ -64,8 +64,6 @@ func (m *minutes) of(lock string) *minute {
 	return m.by[p]
 }
 
-func (m *minutes) orphaned(lock string) { m.of(lock).orphaned++ }
-
 // quantile is that of samples in ms; 0 without any.
 func quantile(samples []time.Duration, q float64) int64 {
 	if len(samples) == 0 {

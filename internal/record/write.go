@@ -69,7 +69,7 @@ func (w *writer) write(ctx context.Context, from Source, now time.Time) error {
 	defer func() { _ = tx.Rollback() }()
 	b := batch{writer: w, ctx: ctx, tx: tx, now: now, statements: map[string]*sql.Stmt{}}
 	if (w.follows || w.taking.on) && missed > 0 && w.seq > 0 {
-		b.event(monitor.Event{At: now, Level: monitor.LevelNotice, Kind: "recorder", Text: gapText(missed)})
+		b.event(monitor.Event{At: now, Level: monitor.LevelNotice, Kind: "recorder", Text: safetext.New(fmt.Sprintf("%d events were missed: more happened than could be kept until they were written", missed))})
 		b.takeIn(s)
 		b.caughtUp = true
 	}
@@ -115,7 +115,7 @@ func (b *batch) event(e monitor.Event) {
 		return // a grant's life
 	}
 	if e.Kind == "orphaned" {
-		b.minutes.orphaned(e.Key.Raw())
+		b.minutes.of(e.Key.Raw()).orphaned++
 	}
 	text := e.Text.Raw()
 	if token := e.Token.Raw(); token != "" { // which is for its holder alone
@@ -135,10 +135,6 @@ func (b *batch) event(e monitor.Event) {
 	}
 	b.exec(`INSERT INTO events (cluster, at_ms, level, kind, node, lock, text) VALUES (?, ?, ?, ?, ?, ?, ?)`,
 		b.cluster, millis(e.At), level, e.Kind, node, lock, text)
-}
-
-func gapText(missed uint64) safetext.Text {
-	return safetext.New(fmt.Sprintf("%d events were missed: more happened than could be kept until they were written", missed))
 }
 
 // nodes writes states that have changed: of the cluster, its verdict.

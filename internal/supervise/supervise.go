@@ -100,7 +100,7 @@ func Run(cfg Config, signals <-chan os.Signal) (int, error) {
 		return 0, err
 	}
 	sh := &shell{Config: cfg, host: h, store: st, lifeLock: lifeLock, seen: make(chan outcome)}
-	defer sh.close()
+	defer func() { _ = sh.lifeLock.Close() }() // of nil it is an error, and nothing else
 	return sh.run(signals)
 }
 
@@ -120,12 +120,6 @@ type shell struct {
 type outcome struct {
 	Observation
 	lifeLock *os.File
-}
-
-func (sh *shell) close() {
-	if sh.lifeLock != nil {
-		_ = sh.lifeLock.Close()
-	}
 }
 
 func (sh *shell) run(signals <-chan os.Signal) (int, error) {

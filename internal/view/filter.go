@@ -22,7 +22,7 @@ var EventLanguage = filter.Language[*monitor.Event]{
 		func(e *monitor.Event) safetext.Text { return e.Key }, func(e *monitor.Event) time.Time { return e.At },
 	), 3, filter.Field[*monitor.Event]{
 		Name: "level", Example: "level:alarm", Help: "of this level: info, notice, alarm",
-		Is: func(e *monitor.Event) string { return e.Level.String() }, Words: levelNames(),
+		Is: func(e *monitor.Event) string { return e.Level.String() }, Words: []string{monitor.LevelInfo.String(), monitor.LevelNotice.String(), monitor.LevelAlarm.String()},
 	}),
 }
 
@@ -55,13 +55,6 @@ func eventFields[T any](kind, node func(T) string, lock func(T) safetext.Text, a
 		Name: "age", Example: "age<5m", Help: "that happened within, or before",
 		Span: func(e T, now time.Time) (time.Duration, bool) { return now.Sub(at(e)), true },
 	}}
-}
-
-func levelNames() (names []string) {
-	for l := monitor.LevelInfo; l <= monitor.LevelAlarm; l++ {
-		names = append(names, l.String())
-	}
-	return names
 }
 
 // EventValues are the values of the fields of a filter that some events have.

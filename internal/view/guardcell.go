@@ -30,7 +30,10 @@ func GuardCell(c *Context, n *monitor.Node) Cell {
 	case ok && s.Phase == restartguard.PhaseFenced && !s.Until.IsZero():
 		return Cell{Text: countdownText(c, s), Tone: Warn}
 	case n.State == monitor.NodeCordoned, ok && s.Phase == restartguard.PhaseCordoned:
-		return Cell{Text: "cordoned by an operator: " + c.either("O uncordons it", "node uncordon ends that"), Tone: Warn}
+		if c.Short {
+			return Cell{Text: "cordoned by an operator: O uncordons it", Tone: Warn}
+		}
+		return Cell{Text: "cordoned by an operator: node uncordon ends that", Tone: Warn}
 	case ok && s.Phase == restartguard.PhaseFenced && s.Err == "":
 		return Cell{Text: "fenced by the guard", Tone: Warn}
 	case ok && s.Phase == restartguard.PhaseExposed:
@@ -91,13 +94,6 @@ func GuardMore(c *Context, n *monitor.Node) string {
 		more = append(more, "unfenced for "+restartguard.AtMost(s.BootExposed).String()+" at its start")
 	}
 	return strings.Join(more, ", ")
-}
-
-func (c *Context) either(screen, command string) string {
-	if c.Short {
-		return screen
-	}
-	return command
 }
 
 // barCells is how long the bar of a countdown is.

@@ -193,7 +193,8 @@ func (g *Glyphs) settle(s string) string {
 			break
 		}
 		one := utf8.RuneCountInString(cluster) == 1
-		if !one || cluster[0] >= utf8.RuneSelf && (g.ASCII || w <= 0 || w != ansi.StringWidthWc(cluster) || joinClusters(last, cluster)) {
+		// Two clusters may take fewer cells together, as a letter and the colour of a skin.
+		if !one || cluster[0] >= utf8.RuneSelf && (g.ASCII || w <= 0 || w != ansi.StringWidthWc(cluster) || ansi.StringWidth(last+cluster) != ansi.StringWidth(last)+ansi.StringWidth(cluster)) {
 			q := strconv.QuoteToASCII(cluster)
 			cluster = q[1 : len(q)-1]
 		}
@@ -202,12 +203,6 @@ func (g *Glyphs) settle(s string) string {
 		s = s[n:]
 	}
 	return b.String()
-}
-
-// joinClusters reports whether two clusters take fewer cells together, as a letter and the
-// colour of a skin.
-func joinClusters(a, b string) bool {
-	return ansi.StringWidth(a+b) != ansi.StringWidth(a)+ansi.StringWidth(b)
 }
 
 // Bar draws share (0 to 1) of w cells as full.

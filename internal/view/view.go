@@ -8,6 +8,7 @@ package view
 
 import (
 	"fmt"
+	"math"
 	"time"
 
 	"redlockctl/internal/who"
@@ -94,10 +95,7 @@ func (c *Context) orNone(text string) Cell {
 // WhoMethod says how an answer is known: "inferred p 0.998".
 func WhoMethod(w *who.Answer) string {
 	if w.Method == who.Inferred {
-		return fmt.Sprintf("%s p %.3f", w.Method, floor3(w.P))
+		return fmt.Sprintf("%s p %.3f", w.Method, math.Floor(w.P*1000)/1000) // never more than it is
 	}
 	return string(w.Method)
 }
-
-// floor3 is p with three digits and never more than it is.
-func floor3(p float64) float64 { return float64(int(p*1000)) / 1000 }

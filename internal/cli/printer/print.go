@@ -129,7 +129,8 @@ func (p *Printer) Clip(s string, width int) string { return p.Glyphs().Cut(s, wi
 
 // ViewContext is what rows and facts are made of.
 func (p *Printer) ViewContext(s *monitor.Snapshot) *view.Context {
-	return &view.Context{Glyphs: p.Glyphs(), Snap: s, Now: s.At, Began: justCame(s)}
+	began := s.Settled.IsZero() || s.At.Sub(s.Settled) < justCameTime
+	return &view.Context{Glyphs: p.Glyphs(), Snap: s, Now: s.At, Began: began}
 }
 
 // List prints rows as a table or as csv, with the columns that are chosen, all where none is;
@@ -146,20 +147,6 @@ func List[T any](p *Printer, chosen []string, ctx *view.Context, columns []view.
 	}
 	p.Table(view.Tabulate(ctx, columns, rows, p.Output == "wide"))
 	return nil
-}
-
-// Cut shortens text to a width, unless everything is wanted.
-func (p *Printer) Cut(s string, width int) string {
-	if p.Output == "wide" {
-		return s
-	}
-	return p.Clip(s, width)
-}
-
-// justCame reports whether the look has only just begun: what was there before it began is
-// not known to be new.
-func justCame(s *monitor.Snapshot) bool {
-	return s.Settled.IsZero() || s.At.Sub(s.Settled) < justCameTime
 }
 
 // justCameTime is longer than any look that is made once.
