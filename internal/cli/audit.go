@@ -45,18 +45,6 @@ type auditFilter struct {
 	now      time.Time // ages are counted to here
 }
 
-// read reads the terms of a filter that is typed to its end.
-func (f *auditFilter) read(terms string) error {
-	f.terms, f.now = view.AuditLanguage.Parse(terms), time.Now()
-	if f.terms.Unclosed() {
-		return exit.Usage(flags.ErrOpenQuote)
-	}
-	if err := f.terms.Check(nil); err != nil {
-		return exit.Usage(err)
-	}
-	return nil
-}
-
 func (f auditFilter) match(e audit.Entry) bool {
 	switch {
 	case !f.since.IsZero() && e.Time.Before(f.since):
@@ -96,10 +84,11 @@ redlockctl audit show --filter "phase:failed actor:alice"
 redlockctl audit show --act force-release -o jsonl`,
 		Args: flags.NoArgs,
 		RunE: a.run(func(context.Context, []string) error {
-			err := f.read(terms)
-			if err != nil {
+			var err error
+			if f.terms, err = flags.Terms(&view.AuditLanguage, terms, nil); err != nil {
 				return err
 			}
+			f.now = time.Now()
 			for _, m := range []struct {
 				flag, said string
 				at         *time.Time

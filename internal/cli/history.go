@@ -128,7 +128,11 @@ func (a *commandLine) history(lock string, o historyOptions) error {
 		return err
 	}
 	defer r.Close()
-	f, err := o.terms(r)
+	names, err := r.Nodes()
+	if err != nil {
+		return err
+	}
+	f, err := flags.Terms(&view.PastEventLanguage, o.filter, func(field string) []string { return map[string][]string{"node": names}[field] })
 	if err != nil {
 		return err
 	}
@@ -140,7 +144,7 @@ func (a *commandLine) history(lock string, o historyOptions) error {
 		return err
 	}
 	if o.node != "" && len(doc.Events) == 0 {
-		if names, err := r.Nodes(); err == nil && !slices.Contains(names, o.node) {
+		if !slices.Contains(names, o.node) {
 			return exit.Usagef("--node: the record has no node %q (have: %s)", o.node, safetext.Escape(strings.Join(names, ", ")))
 		}
 	}
@@ -164,21 +168,6 @@ func (a *commandLine) history(lock string, o historyOptions) error {
 		return nil
 	}
 	return a.tellHistory(doc, lock, f.Hint(), o)
-}
-
-func (o historyOptions) terms(r *record.Reader) (filter.Filter[*view.PastEventDoc], error) {
-	f := view.PastEventLanguage.Parse(o.filter)
-	if f.Unclosed() {
-		return f, exit.Usage(flags.ErrOpenQuote)
-	}
-	names, err := r.Nodes()
-	if err != nil {
-		return f, err
-	}
-	if err := f.Check(func(field string) []string { return map[string][]string{"node": names}[field] }); err != nil {
-		return f, exit.Usage(err)
-	}
-	return f, nil
 }
 
 // historyOf collects what happened, oldest first; of the events those that a filter chooses.

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"os/signal"
@@ -22,17 +21,10 @@ import (
 	"redlockctl/monitor/observe"
 )
 
-// watchJSON is what all lines of watch have.
-type watchJSON struct {
-	Schema string    `json:"schema"`
-	Kind   string    `json:"kind"`
-	At     time.Time `json:"at"`
-}
-
 // watchStateJSON is the first line: how things stand when it begins.
 type watchStateJSON struct {
-	watchJSON
-	Seq uint64 `json:"seq"` // of the last event before; 0: there was none
+	At  time.Time `json:"at"`
+	Seq uint64    `json:"seq"` // of the last event before; 0: there was none
 	view.ClusterDoc
 	Nodes    []watchNodeJSON   `json:"nodes"`
 	Locks    map[string]int    `json:"locks"` // by state, and "total"
@@ -46,17 +38,11 @@ type watchNodeJSON struct {
 	Locks int           `json:"locks"`
 }
 
-// watchEventJSON is one event.
-type watchEventJSON struct {
-	Schema string `json:"schema"`
-	view.EventDoc
-}
-
 // watchMissedJSON tells that the reader was too slow, or that too much happened
 // at once: so many events were never seen.
 type watchMissedJSON struct {
-	watchJSON
-	Count uint64 `json:"count"`
+	At    time.Time `json:"at"`
+	Count uint64    `json:"count"`
 }
 
 func (a *commandLine) watchCommand() *cobra.Command {
@@ -197,14 +183,10 @@ func (w *watcher) begin(s *monitor.Snapshot) {
 			safetext.Escape(c.Name), c.Verdict, c.Serving, c.N, view.LocksText(s), len(s.Findings))
 		return
 	}
-	doc := watchStateJSON{
-		watchJSON: watchJSON{printer.Schema, "state", s.At}, Seq: w.seq, ClusterDoc: view.DocOfCluster(s),
-		Locks: view.LockCounts(s), Findings: view.DocsOfFindings(view.Rows(s.Findings), s.At),
-	}
-	for _, n := range s.Nodes {
-		doc.Nodes = append(doc.Nodes, watchNodeJSON{safetext.New(n.Name), safetext.New(n.Addr), n.State.String(), n.Locks})
-	}
-	w.line(doc)
+	nodes := view.Docs(s.Nodes, func(n monitor.Node) watchNodeJSON {
+		return watchNodeJSON{safetext.New(n.Name), safetext.New(n.Addr), n.State.String(), n.Locks}
+	})
+	w.line("state", watchStateJSON{s.At, w.seq, view.DocOfCluster(s), nodes, view.LockCounts(s), view.DocsOfFindings(view.Rows(s.Findings), s.At)})
 }
 
 // take writes events that are new with s, after those that nobody kept.
@@ -247,7 +229,7 @@ func (w *watcher) wants(e monitor.Event, before, s *monitor.Snapshot) bool {
 func (w *watcher) event(e *monitor.Event) {
 	switch {
 	case w.json:
-		w.line(watchEventJSON{printer.Schema, view.DocOfEvent(e)})
+		w.line("", view.DocOfEvent(e))
 	case w.csv != nil:
 		w.csv.Add(e)
 		w.err = w.csv.Flush()
@@ -259,7 +241,7 @@ func (w *watcher) event(e *monitor.Event) {
 
 func (w *watcher) missed(n uint64, at time.Time) {
 	if w.json {
-		w.line(watchMissedJSON{watchJSON{printer.Schema, "missed", at}, n})
+		w.line("missed", watchMissedJSON{at, n})
 		return
 	}
 	text := view.Plural(int(n), "event was", "events were") + " not kept: too many at once"
@@ -272,14 +254,8 @@ func (w *watcher) print(format string, args ...any) {
 	}
 }
 
-func (w *watcher) line(doc any) {
-	if w.err != nil {
-		return
+func (w *watcher) line(kind string, doc any) {
+	if w.err == nil {
+		w.err = printer.Line(w.out, kind, doc)
 	}
-	b, err := json.Marshal(doc)
-	if err != nil {
-		w.err = err
-		return
-	}
-	_, w.err = w.out.Write(append(b, '\n'))
 }

@@ -57,35 +57,6 @@ func eventFields[T any](kind, node func(T) string, lock func(T) safetext.Text, a
 	}}
 }
 
-// EventValues are the values of the fields of a filter that some events have.
-func EventValues(events []monitor.Event, nodes []monitor.Node) func(field string) []string {
-	kinds := filter.NewValues(mostValues)
-	for i := range events {
-		kinds.Add(events[i].Kind)
-	}
-	values := map[string][]string{"kind": kinds.Sorted()}
-	for i := range nodes {
-		values["node"] = append(values["node"], nodes[i].Name)
-	}
-	return func(field string) []string { return values[field] }
-}
-
-// PastEventValues are the values of the fields of a filter that some past events have.
-func PastEventValues(events []PastEventDoc) func(field string) []string {
-	values := map[string]*filter.Values{"kind": filter.NewValues(mostValues), "node": filter.NewValues(mostValues), "lock": filter.NewValues(mostValues)}
-	for i := range events {
-		values["kind"].Add(events[i].Kind)
-		values["node"].Add(rawOf(events[i].Node))
-		values["lock"].Add(rawOf(events[i].Lock))
-	}
-	return func(field string) []string {
-		if v := values[field]; v != nil {
-			return v.Sorted()
-		}
-		return nil
-	}
-}
-
 // mostValues bounds what is offered of a field.
 const mostValues = 500
 
@@ -118,21 +89,41 @@ func auditField(name, example, help string, of func(*audit.Entry) string) filter
 		Has: func(e *audit.Entry, text string) bool { return filter.HasFold(safetext.New(of(e)), text) }}
 }
 
+// valuesOf are the values that rows have of some fields of a filter.
+func valuesOf[T any](rows []T, fields map[string]func(*T) string) func(field string) []string {
+	return func(field string) []string {
+		values, of := filter.NewValues(mostValues), fields[field]
+		for i := range rows {
+			if of != nil {
+				values.Add(of(&rows[i]))
+			}
+		}
+		return values.Sorted()
+	}
+}
+
+// EventValues are the values of the fields of a filter that some events have.
+func EventValues(events []monitor.Event, nodes []monitor.Node) func(field string) []string {
+	kinds := valuesOf(events, map[string]func(*monitor.Event) string{"kind": func(e *monitor.Event) string { return e.Kind }})
+	names := valuesOf(nodes, map[string]func(*monitor.Node) string{"node": func(n *monitor.Node) string { return n.Name }})
+	return func(field string) []string { return append(kinds(field), names(field)...) }
+}
+
+// PastEventValues are the values of the fields of a filter that some past events have.
+func PastEventValues(events []PastEventDoc) func(field string) []string {
+	return valuesOf(events, map[string]func(*PastEventDoc) string{
+		"kind": func(e *PastEventDoc) string { return e.Kind },
+		"node": func(e *PastEventDoc) string { return rawOf(e.Node) },
+		"lock": func(e *PastEventDoc) string { return rawOf(e.Lock) },
+	})
+}
+
 // AuditValues are the values of the fields of a filter that some entries have.
 func AuditValues(entries []audit.Entry) func(field string) []string {
-	actors, acts, targets, clusters := filter.NewValues(mostValues), filter.NewValues(mostValues), filter.NewValues(mostValues), filter.NewValues(mostValues)
-	for i := range entries {
-		e := &entries[i]
-		actors.Add(e.Actor)
-		acts.Add(audit.PresentAct(e.Act))
-		targets.Add(e.Target)
-		clusters.Add(e.Cluster)
-	}
-	values := map[string]*filter.Values{"actor": actors, "act": acts, "target": targets, "cluster": clusters}
-	return func(field string) []string {
-		if v := values[field]; v != nil {
-			return v.Sorted()
-		}
-		return nil
-	}
+	return valuesOf(entries, map[string]func(*audit.Entry) string{
+		"actor":   func(e *audit.Entry) string { return e.Actor },
+		"act":     func(e *audit.Entry) string { return audit.PresentAct(e.Act) },
+		"target":  func(e *audit.Entry) string { return e.Target },
+		"cluster": func(e *audit.Entry) string { return e.Cluster },
+	})
 }

@@ -59,7 +59,8 @@ func Line(w io.Writer, kind string, body any) error {
 	return err
 }
 
-// Encoded is a document on one line, which it ends, safe for a terminal.
+// Encoded is a document on one line, which it ends, safe for a terminal; an empty kind
+// stands in the body.
 func Encoded(kind string, body any) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -68,7 +69,10 @@ func Encoded(kind string, body any) ([]byte, error) {
 		return nil, err
 	}
 	rest := safetext.EscapeJSON(b.Bytes()[1:])
-	head := fmt.Appendf(nil, `{"schema":%q,"kind":%q`, Schema, kind)
+	head := fmt.Appendf(nil, `{"schema":%q`, Schema)
+	if kind != "" {
+		head = fmt.Appendf(head, `,"kind":%q`, kind)
+	}
 	if rest[0] != '}' {
 		head = append(head, ',')
 	}
