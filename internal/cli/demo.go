@@ -23,11 +23,9 @@ import (
 
 // demoOptions are the flags of demo.
 type demoOptions struct {
-	nodes, clients   int
-	crashEvery, stop time.Duration
-	maxTTL           time.Duration
-	plain, noGuard   bool
-	redisServer      string
+	app.DemoOptions
+	stop  time.Duration
+	plain bool
 }
 
 // Bounds of the demo's max TTL: it is there to be watched.
@@ -64,50 +62,49 @@ nodes and locks at the end: after --for, or at SIGINT or SIGTERM.`,
 		}),
 	}
 	f := cmd.Flags()
-	f.IntVar(&o.nodes, "nodes", 5, "how many masters")
-	f.IntVar(&o.clients, "clients", 12, "how many simulated clients")
-	f.DurationVar(&o.crashEvery, "crash-every", 0, "crash one master after the other, so often (0: never)")
-	f.DurationVar(&o.maxTTL, "max-ttl", 0, "longest TTL in use (default: what --crash-every says, within 1s and 10s)")
+	f.IntVar(&o.Nodes, "nodes", 5, "how many masters")
+	f.IntVar(&o.Clients, "clients", 12, "how many simulated clients")
+	f.DurationVar(&o.CrashEvery, "crash-every", 0, "crash one master after the other, so often (0: never)")
+	f.DurationVar(&o.MaxTTL, "max-ttl", 0, "longest TTL in use (default: what --crash-every says, within 1s and 10s)")
 	f.DurationVar(&o.stop, "for", 0, "end after this time (0: never)")
 	f.BoolVar(&o.plain, "plain", false, "lines of text also on a terminal")
-	f.BoolVar(&o.noGuard, "no-guard", false, "no guard: a crashed master stays fenced")
-	f.StringVar(&o.redisServer, "redis-server", "", "use this redis-server, a path or a name in $PATH")
+	f.BoolVar(&o.NoGuard, "no-guard", false, "no guard: a crashed master stays fenced")
+	f.StringVar(&o.RedisServer, "redis-server", "", "use this redis-server, a path or a name in $PATH")
 	return cmd
 }
 
 // check validates the flags and fills in the max TTL and the server's path.
 func (o *demoOptions) check() error {
 	switch {
-	case o.nodes < 1 || o.nodes > lab.MostNodes:
-		return fmt.Errorf("--nodes %d is not in 1..%d", o.nodes, lab.MostNodes)
-	case o.crashEvery > 0 && o.crashEvery < demoMinTTL:
-		return fmt.Errorf("--crash-every %s is too often: %s or more", o.crashEvery, demoMinTTL)
-	case o.maxTTL > 0 && o.maxTTL < demoMinTTL:
-		return fmt.Errorf("--max-ttl %s is too short: %s or more", o.maxTTL, demoMinTTL)
+	case o.Nodes < 1 || o.Nodes > lab.MostNodes:
+		return fmt.Errorf("--nodes %d is not in 1..%d", o.Nodes, lab.MostNodes)
+	case o.CrashEvery > 0 && o.CrashEvery < demoMinTTL:
+		return fmt.Errorf("--crash-every %s is too often: %s or more", o.CrashEvery, demoMinTTL)
+	case o.MaxTTL > 0 && o.MaxTTL < demoMinTTL:
+		return fmt.Errorf("--max-ttl %s is too short: %s or more", o.MaxTTL, demoMinTTL)
 	}
-	if o.maxTTL == 0 {
-		o.maxTTL = demoMaxTTL
-		if o.crashEvery > 0 {
-			o.maxTTL = min(o.crashEvery, demoMaxTTL)
+	if o.MaxTTL == 0 {
+		o.MaxTTL = demoMaxTTL
+		if o.CrashEvery > 0 {
+			o.MaxTTL = min(o.CrashEvery, demoMaxTTL)
 		}
 	}
-	if o.redisServer != "" {
+	if o.RedisServer != "" {
 		if runtime.GOOS == "windows" {
 			return errors.New("--redis-server: real servers are not started on Windows; leave it out for masters in this process")
 		}
-		path, err := exec.LookPath(o.redisServer)
+		path, err := exec.LookPath(o.RedisServer)
 		if err != nil {
 			return fmt.Errorf("--redis-server: %w", err)
 		}
-		o.redisServer = path
+		o.RedisServer = path
 	}
 	return nil
 }
 
 func (a *commandLine) demo(ctx context.Context, o demoOptions) (err error) {
-	d, err := app.OpenDemo(ctx, app.DemoOptions{
-		Nodes: o.nodes, Clients: o.clients, CrashEvery: o.crashEvery, MaxTTL: o.maxTTL, RedisServer: o.redisServer, NoGuard: o.noGuard, ReadOnly: a.readOnly,
-	})
+	o.ReadOnly = a.readOnly
+	d, err := app.OpenDemo(ctx, o.DemoOptions)
 	if err != nil {
 		return err
 	}
@@ -126,7 +123,7 @@ func (a *commandLine) demo(ctx context.Context, o demoOptions) (err error) {
 	}
 	opt := tui.Options{Cluster: d.Session.Screen()}
 	opt.Passing = true
-	opt.Tour = o.nodes > 1 && !o.noGuard && !a.readOnly
+	opt.Tour = o.Nodes > 1 && !o.NoGuard && !a.readOnly
 	// The heap is small: collecting it a quarter as often costs some MiB and saves a
 	// percent of a core.
 	debug.SetGCPercent(400)
@@ -138,7 +135,7 @@ func (a *commandLine) demo(ctx context.Context, o demoOptions) (err error) {
 func (a *commandLine) plainDemo(ctx context.Context, d *app.Demo, o demoOptions) error {
 	ses := d.Session
 	fmt.Fprintf(a.Out, "%s, quorum %d, %s, max TTL %s; a master that restarts stays fenced for %s\n",
-		view.Plural(o.nodes, "master"), redlock.Quorum(o.nodes), view.Plural(o.clients, "client"), o.maxTTL, ses.Delay)
+		view.Plural(o.Nodes, "master"), redlock.Quorum(o.Nodes), view.Plural(o.Clients, "client"), o.MaxTTL, ses.Delay)
 	events := &eventPrinter{out: a.Out}
 	last := ses.Monitor.Snapshot()
 	follow := func(ctx context.Context, enough func() bool) {
@@ -153,7 +150,7 @@ func (a *commandLine) plainDemo(ctx context.Context, d *app.Demo, o demoOptions)
 	}
 	follow(ctx, func() bool { return false })
 	// Between two locks the table would be empty: wait a moment for one.
-	if o.clients > 0 && last.Cluster.Serving >= last.Cluster.Quorum {
+	if o.Clients > 0 && last.Cluster.Serving >= last.Cluster.Quorum {
 		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), app.SettleTime)
 		defer cancel()
 		follow(bounded, func() bool {

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"redlockctl/internal/app"
 	"redlockctl/internal/safetext"
 	"redlockctl/monitor"
 )
@@ -36,9 +37,9 @@ func TestDemoMaxTTLFollowsCrashEvery(t *testing.T) {
 	for every, want := range map[time.Duration]time.Duration{
 		0: 10 * time.Second, time.Second: time.Second, 3 * time.Second: 3 * time.Second, time.Minute: 10 * time.Second,
 	} {
-		o := demoOptions{nodes: 5, crashEvery: every}
-		if err := o.check(); err != nil || o.maxTTL != want {
-			t.Errorf("--crash-every %s: max TTL %s, error %v; want %s", every, o.maxTTL, err, want)
+		o := demoOptions{DemoOptions: app.DemoOptions{Nodes: 5, CrashEvery: every}}
+		if err := o.check(); err != nil || o.MaxTTL != want {
+			t.Errorf("--crash-every %s: max TTL %s, error %v; want %s", every, o.MaxTTL, err, want)
 		}
 	}
 }

@@ -46,16 +46,10 @@ func (s *schedules) Set(v string) error {
 
 // simulateOptions are the flags of simulate.
 type simulateOptions struct {
-	schedules    schedules
-	seed         uint64
-	withoutGuard bool
-	delay        float64
-	faults       string
-	mutant       string
-	list         bool
-	workers      int
-	early        bool
-	exhaustive   bool
+	sim.Config
+	schedules        schedules
+	faults           string
+	list, exhaustive bool
 }
 
 func (a *commandLine) simulateCommand() *cobra.Command {
@@ -92,15 +86,15 @@ guard and early rejoin. It takes a minute or so.`,
 	}
 	f := cmd.Flags()
 	f.Var(&o.schedules, "schedules", "how many to play at most, e.g. 200000 or 1e6")
-	f.Uint64Var(&o.seed, "seed", 1, "of the first schedule; each further one has the next")
-	f.BoolVar(&o.withoutGuard, "without-guard", false, "no guard, and masters that start unfenced")
-	f.Float64Var(&o.delay, "delay", 1, "factor on D, the time for which a crashed master stays fenced")
+	f.Uint64Var(&o.Seed, "seed", 1, "of the first schedule; each further one has the next")
+	f.BoolVar(&o.WithoutGuard, "without-guard", false, "no guard, and masters that start unfenced")
+	f.Float64Var(&o.Delay, "delay", 1, "factor on D, the time for which a crashed master stays fenced")
 	f.StringVar(&o.faults, "faults", "all", "what may go wrong: all, none, or of "+strings.Join(schedule.FaultNames(), ","))
-	f.StringVar(&o.mutant, "mutant", "", "break one rule on purpose")
+	f.StringVar(&o.Mutant, "mutant", "", "break one rule on purpose")
 	f.BoolVar(&o.list, "list-mutants", false, "list the rules that can be broken")
-	f.BoolVar(&o.early, "early-rejoin", false, "guards may let masters rejoin before D, where the others prove that no lock needs their votes")
+	f.BoolVar(&o.EarlyRejoin, "early-rejoin", false, "guards may let masters rejoin before D, where the others prove that no lock needs their votes")
 	f.BoolVar(&o.exhaustive, "exhaustive", false, "visit all states of a small model instead")
-	f.IntVar(&o.workers, "workers", 0, "how many processors to use (0: all); changes nothing in what is found")
+	f.IntVar(&o.Workers, "workers", 0, "how many processors to use (0: all); changes nothing in what is found")
 	var names []string
 	for _, m := range mutant.All() {
 		names = append(names, m.Name)
@@ -109,24 +103,23 @@ guard and early rejoin. It takes a minute or so.`,
 	return cmd
 }
 
-func (o simulateOptions) simConfig() (sim.Config, error) {
-	faults, err := schedule.ParseFaults(o.faults)
+func (o simulateOptions) simConfig() (cfg sim.Config, err error) {
+	cfg = o.Config
+	cfg.Schedules = int64(o.schedules)
+	cfg.Faults, err = schedule.ParseFaults(o.faults)
 	switch {
 	case err != nil:
-		return sim.Config{}, fmt.Errorf("--faults: %w", err)
-	case !(o.delay > 0 && o.delay <= 10):
-		return sim.Config{}, fmt.Errorf("--delay %g is not in (0, 10]", o.delay)
-	case o.withoutGuard && o.delay != 1:
-		return sim.Config{}, errors.New("--delay is the guard's, and there is none with --without-guard")
-	case o.withoutGuard && o.mutant != "":
-		return sim.Config{}, errors.New("--mutant and --without-guard: one at a time")
-	case o.withoutGuard && o.early:
-		return sim.Config{}, errors.New("--early-rejoin is the guard's, and there is none with --without-guard")
+		err = fmt.Errorf("--faults: %w", err)
+	case !(o.Delay > 0 && o.Delay <= 10):
+		err = fmt.Errorf("--delay %g is not in (0, 10]", o.Delay)
+	case o.WithoutGuard && o.Delay != 1:
+		err = errors.New("--delay is the guard's, and there is none with --without-guard")
+	case o.WithoutGuard && o.Mutant != "":
+		err = errors.New("--mutant and --without-guard: one at a time")
+	case o.WithoutGuard && o.EarlyRejoin:
+		err = errors.New("--early-rejoin is the guard's, and there is none with --without-guard")
 	}
-	return sim.Config{
-		Seed: o.seed, Schedules: int64(o.schedules), WithoutGuard: o.withoutGuard, Delay: o.delay, Faults: faults,
-		Mutant: o.mutant, Workers: o.workers, EarlyRejoin: o.early,
-	}, nil
+	return cfg, err
 }
 
 func (a *commandLine) simulate(ctx context.Context, o simulateOptions) error {
@@ -153,7 +146,7 @@ func (a *commandLine) simulate(ctx context.Context, o simulateOptions) error {
 		return err
 	}
 	if a.Output == "json" {
-		err = a.JSON("simulation", simulateDoc(o, cfg, r))
+		err = a.JSON("simulation", simulateDoc(cfg, r))
 	} else {
 		writeSimulation(a.Out, cfg, r)
 	}
@@ -244,10 +237,10 @@ type lineJSON struct {
 	Text safetext.Text `json:"text"`
 }
 
-func simulateDoc(o simulateOptions, cfg sim.Config, r sim.Report) simulateJSON {
+func simulateDoc(cfg sim.Config, r sim.Report) simulateJSON {
 	doc := simulateJSON{
 		Seed: cfg.Seed, Limit: cfg.Schedules, Guard: !cfg.WithoutGuard, Delay: cfg.Delay, Early: cfg.EarlyRejoin,
-		Faults: safetext.New(cfg.Faults.String()), Mutant: safetext.Optional(o.mutant), ElapsedMs: r.Elapsed.Milliseconds(), Stats: r.Stats,
+		Faults: safetext.New(cfg.Faults.String()), Mutant: safetext.Optional(cfg.Mutant), ElapsedMs: r.Elapsed.Milliseconds(), Stats: r.Stats,
 	}
 	if v := r.Violation; v != nil {
 		doc.Violation = &violationJSON{
@@ -305,14 +298,14 @@ type modelJSON struct {
 
 func (o simulateOptions) chosenModels() ([]small.Config, error) {
 	switch {
-	case o.withoutGuard && o.mutant != "":
+	case o.WithoutGuard && o.Mutant != "":
 		return nil, errors.New("--mutant and --without-guard: one at a time")
-	case o.delay != 1:
+	case o.Delay != 1:
 		return nil, errors.New("--delay does not go with --exhaustive; there is --mutant delay-0.9")
-	case o.withoutGuard:
-		o.mutant = "no-guard"
+	case o.WithoutGuard:
+		o.Mutant = "no-guard"
 	}
-	models, err := small.Chosen(o.mutant, o.early)
+	models, err := small.Chosen(o.Mutant, o.EarlyRejoin)
 	if err != nil {
 		return nil, fmt.Errorf("--exhaustive %w", err)
 	}
