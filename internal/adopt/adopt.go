@@ -27,7 +27,6 @@ type Server struct {
 	// package would call it; empty: nobody can tell.
 	Unit    string
 	Guessed bool
-	Local   bool // it runs on this host
 	// User is who looked, and who may change users; empty: the user default. Password says
 	// that this one needs a password; Users are the others.
 	User     string

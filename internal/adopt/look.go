@@ -133,7 +133,7 @@ func ask(ctx context.Context, cfg config.Node, node *redlock.Node) Server {
 		s.Err = err
 		return s
 	}
-	s.ConfigFile, s.Local, s.Boot = boot.File, boot.Local, bootWords[boot.Boot]
+	s.ConfigFile, s.Boot = boot.File, bootWords[boot.Boot]
 	if s.Unit = boot.Process.Unit; s.Unit == "" {
 		s.Unit = debianUnit(s.ConfigFile)
 		s.Guessed = s.Unit != ""

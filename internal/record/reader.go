@@ -30,7 +30,6 @@ type Cluster struct {
 	MaxTTL    time.Duration
 	// First and Last are the first moment of which something is known, and the last.
 	First, Last time.Time
-	By          string // who recorded it last: "guard@ops-1"
 }
 
 // OpenReader opens a record; name is that of the cluster, "" for the only one. It fails
@@ -91,9 +90,9 @@ func (r *Reader) choose(name string) error {
 		id int64
 	}
 	all, err := collect(r.db, func(row *sql.Rows, c *known) error {
-		return row.Scan(&c.id, &c.Name, &c.N, &c.Quorum, (*msLong)(&c.MaxTTL), (*ms)(&c.Last), (*ms)(&c.First), &c.By)
+		return row.Scan(&c.id, &c.Name, &c.N, &c.Quorum, (*msLong)(&c.MaxTTL), (*ms)(&c.Last), (*ms)(&c.First))
 	}, `SELECT id, name, n, quorum, max_ttl_ms, coalesce((SELECT max(seen_ms) FROM runs WHERE cluster = clusters.id), 0),
-		coalesce((SELECT min(began_ms) FROM runs WHERE cluster = clusters.id), 0), coalesce((SELECT by FROM runs WHERE cluster = clusters.id ORDER BY id DESC LIMIT 1), '') FROM clusters`)
+		coalesce((SELECT min(began_ms) FROM runs WHERE cluster = clusters.id), 0) FROM clusters`)
 	if err != nil {
 		return err
 	}
@@ -278,7 +277,6 @@ func (r *Reader) Findings(in Span) ([]Finding, error) {
 
 // Minute is what became of the locks of a pattern in a minute, or in several.
 type Minute struct {
-	At                     time.Time
 	Pattern                string
 	Grants, Lost, Orphaned int
 	HeldP50, HeldP99       time.Duration
@@ -289,7 +287,6 @@ type Minute struct {
 // greatest of its minutes.
 func (r *Reader) Patterns(in Span, n int) ([]Minute, error) {
 	return collect(r.db, func(row *sql.Rows, m *Minute) error {
-		m.At = in.Since
 		return row.Scan(&m.Pattern, &m.Grants, &m.Lost, &m.Orphaned, (*msLong)(&m.HeldP50), (*msLong)(&m.HeldP99), (*msLong)(&m.WaitP50))
 	}, `SELECT pattern, sum(grants), sum(lost), sum(orphaned), max(held_p50_ms), max(held_p99_ms), max(wait_p50_ms) FROM minutes
 		WHERE cluster = ? AND minute_ms >= ? AND minute_ms < ? GROUP BY pattern ORDER BY sum(grants) DESC LIMIT ?`,
@@ -320,14 +317,14 @@ func (r *Reader) Longest(in Span, n int) ([]Grant, error) {
 
 // Use is how often a lock was granted.
 type Use struct {
-	Lock                  string
-	Grants, Lost, NotSeen int
+	Lock         string
+	Grants, Lost int
 }
 
 // Busiest are the n locks that were granted most often in a span.
 func (r *Reader) Busiest(in Span, n int) ([]Use, error) {
-	return collect(r.db, func(row *sql.Rows, u *Use) error { return row.Scan(&u.Lock, &u.Grants, &u.Lost, &u.NotSeen) },
-		`SELECT l.name, most.times, sum(g.ended IS 'lost majority'), sum(g.ended IS 'not seen') FROM
+	return collect(r.db, func(row *sql.Rows, u *Use) error { return row.Scan(&u.Lock, &u.Grants, &u.Lost) },
+		`SELECT l.name, most.times, sum(g.ended IS 'lost majority') FROM
 		(SELECT lock, count(*) AS times FROM grants INDEXED BY grants_of_lock WHERE lock IN (SELECT id FROM locks WHERE cluster = ?1) AND began_ms >= ?2 AND began_ms < ?3
 			GROUP BY lock ORDER BY count(*) DESC, lock LIMIT ?4) AS most
 		JOIN locks l ON l.id = most.lock JOIN grants g ON g.lock = most.lock AND g.began_ms >= ?2 AND g.began_ms < ?3

@@ -100,7 +100,6 @@ type State struct {
 	Status int
 
 	boot string
-	exit Exit
 }
 
 // ActionKind is what to do.
@@ -211,7 +210,7 @@ func Step(t Terms, s State, o Observation, now time.Duration) (State, []Action) 
 		return s, []Action{{Kind: Save, Record: *s.Last}}
 	case Exited:
 		if s.Phase == PhaseRunning {
-			s.Phase, s.exit = PhaseLingering, o.Exit
+			s.Phase = PhaseLingering
 		}
 		return s, nil
 	case Ended:

@@ -60,7 +60,6 @@ type nodeState struct {
 	heard bool
 	there bool
 	token string
-	at    time.Time
 	open  map[int64]Conn
 	past  map[int64]past
 	err   error
@@ -121,7 +120,6 @@ type report struct {
 	changed bool // the node has told of a change of the key since the last report
 	there   bool
 	token   string
-	ttl     time.Duration
 	err     error // the node can say no more
 }
 
@@ -142,7 +140,7 @@ func (c *openCase) take(r report) {
 			c.extended[r.token] = append(at, r.list.At)
 		}
 	}
-	n.heard, n.there, n.token, n.at = true, r.there, r.token, r.list.At
+	n.heard, n.there, n.token = true, r.there, r.token
 	now := make(map[int64]Conn, len(r.list.Conns))
 	for _, conn := range r.list.Conns {
 		now[conn.ID] = conn

@@ -199,8 +199,7 @@ func (w *nodeWatch) look(ctx context.Context, conn *redis.Conn) (report, error) 
 	}
 	r.list.At, r.list.Server, r.list.Conns = time.Now(), float64(clock.Val().UnixMicro())/1e6, ParseList(text)
 	// A hash or a sorted set has one holder here, whoever its fields name.
-	r.token, r.ttl = value.Val(), ttl.Val()
-	r.there = ttl.Val() != -2
+	r.token, r.there = value.Val(), ttl.Val() != -2
 	return r, nil
 }
 
