@@ -4,10 +4,12 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 
 	"redlockctl/internal/config"
 	"redlockctl/internal/metrics"
 	"redlockctl/internal/view"
+	"redlockctl/monitor/observe"
 	"redlockctl/tui"
 )
 
@@ -67,4 +69,83 @@ func (c *Clusters) Close() {
 		c.open.Close()
 		c.open = nil
 	}
+}
+
+// Of many clusters each is asked less often than one that is looked at alone.
+const (
+	fleetProbe = time.Second
+	fleetScan  = 30 * time.Second // where the node tells of its changes
+)
+
+// Fleet looks at all clusters of a configuration at the same time. What is wrong
+// with one of them is a row of its own, and stops no other.
+type Fleet struct {
+	rows     []view.ClusterRow
+	monitors []*observe.Monitor // of the rows; nil: it cannot be looked at
+}
+
+// NewFleet makes a fleet; nothing is contacted before Run. The clusters share the
+// memory that one cluster alone may take.
+func NewFleet(set *config.Set) *Fleet {
+	f := &Fleet{}
+	for _, cfg := range set.Clusters {
+		row := view.ClusterRow{Name: cfg.Cluster.Name, Delay: cfg.Guard.Delay}
+		mon, err := fleetMonitor(cfg, len(set.Clusters))
+		if err != nil {
+			row.Err = err.Error()
+		}
+		f.rows, f.monitors = append(f.rows, row), append(f.monitors, mon)
+	}
+	return f
+}
+
+func fleetMonitor(cfg *config.Config, of int) (*observe.Monitor, error) {
+	s, err := SpecOf(cfg)
+	if err != nil {
+		return nil, err
+	}
+	opt := s.Monitor
+	if opt.MaxMemory == 0 {
+		opt.MaxMemory = observe.DefaultMaxMemory()
+	}
+	opt.MaxMemory = max(opt.MaxMemory/int64(of), 1<<20)
+	opt.ProbeEvery, opt.InfoEvery, opt.ScanEvery = max(opt.ProbeEvery, fleetProbe), max(opt.InfoEvery, fleetProbe), max(opt.ScanEvery, fleetScan)
+	opt.EventsKept = 1
+	return newMonitor(s.Nodes, opt)
+}
+
+// Run looks at all clusters until ctx ends.
+func (f *Fleet) Run(ctx context.Context) {
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	for _, mon := range f.monitors {
+		if mon != nil {
+			wg.Go(func() { mon.Run(ctx) })
+		}
+	}
+}
+
+// Decided waits until all clusters are known as [observe.Monitor.Decided] means it,
+// for so long at most; 0: as long as it takes. Only the end of ctx is an error.
+func (f *Fleet) Decided(ctx context.Context, most time.Duration) error {
+	bounded, cancel := bound(ctx, most)
+	defer cancel()
+	for _, mon := range f.monitors {
+		if mon != nil {
+			_ = mon.Decided(bounded)
+		}
+	}
+	return ctx.Err()
+}
+
+// Rows are the clusters as they are known now, in the order of the configuration.
+func (f *Fleet) Rows() []view.ClusterRow {
+	rows := make([]view.ClusterRow, len(f.rows))
+	for i, row := range f.rows {
+		if f.monitors[i] != nil {
+			row.Snap = f.monitors[i].Snapshot()
+		}
+		rows[i] = row
+	}
+	return rows
 }

@@ -4,7 +4,9 @@ import (
 	"context"
 	"time"
 
+	"redlockctl/internal/audit"
 	"redlockctl/internal/who"
+	"redlockctl/redlock"
 )
 
 // What asking who holds a lock may take, without a word of the person who asks.
@@ -31,4 +33,23 @@ func (o *Operator) WhoNow(ctx context.Context, resource string) *who.Answer {
 // many connections.
 func (o *Operator) Who(ctx context.Context, resource string, known *who.Answer) (*who.Answer, error) {
 	return who.Observe(ctx, o.locks.Nodes(), who.Options{Key: resource, For: whoFor, Timeout: whoTimeout, Known: known})
+}
+
+// MonitorLock has the traffic of a node read for the holder of a lock, by do, which
+// returns what the log says of it. It changes nothing, and shows all data of all
+// clients: it needs a reason, and is in the log.
+func (o *Operator) MonitorLock(ctx context.Context, node, resource, reason string, do func(context.Context, *redlock.Node) (string, error)) error {
+	if err := o.mayAct(reason); err != nil {
+		return err
+	}
+	from, err := o.find(node)
+	if err != nil {
+		return err
+	}
+	a, err := o.begin(audit.Record{Act: "monitor", Target: resource, Reason: reason, Detail: "on " + node})
+	if err != nil {
+		return err
+	}
+	said, err := do(ctx, from)
+	return a.end(joined(", ", "on "+node, said), err)
 }

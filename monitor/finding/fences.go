@@ -2,6 +2,8 @@ package finding
 
 import (
 	"cmp"
+	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -80,4 +82,89 @@ func staysFenced(k known, n *monitor.Node, f *found) bool {
 		text += ", though " + monitor.GuardName(n.Guards[0]) + " watches it"
 	}
 	return f.seen("%s", text)
+}
+
+// Words of [Options.Fences], as in the configuration.
+const (
+	fenceByUser = "acl"
+	fenceByNone = "none"
+)
+
+const userRemedy = "Start the lock clients' user without commands that write, in an ACL file that the server cannot write: redlockctl node boot-fence NAME prints it."
+
+// bootFinding says what is wrong with how a node starts, beyond what a guard in
+// this process tells.
+func bootFinding(k known, n *monitor.Node, f *found) bool {
+	boot := k.boots[n.Name]
+	f.Remedy = cmp.Or(boot.Remedy, f.Remedy)
+	if boot.Form == BootUnfenced {
+		if isGuarded(k, n) {
+			f.Severity = monitor.SeverityDanger // the guard comes too late
+		}
+		return f.seen("%s", boot.Evidence)
+	}
+	for _, g := range n.Guards {
+		if g.Boot != announce.BootUnfenced {
+			continue
+		}
+		text := "its last start was unfenced, as the guard on " + g.Host.Raw() + " saw"
+		if g.Exposed > 0 {
+			text += fmt.Sprintf(", for at most %s", g.Exposed.Round(time.Millisecond))
+		}
+		return f.seen("%s", text)
+	}
+	if boot.StartedUnfenced {
+		return f.seen("its last start was unfenced, as a guard remembers")
+	}
+	f.Title = "its boot fence does not last"
+	f.Consequence = "One CONFIG REWRITE or ACL SAVE, by a person, a tool or another program, and it starts unfenced: it then votes a second time until a guard has fenced it."
+	return boot.Form == BootFragile && f.seen("%s", boot.Evidence)
+}
+
+// fenceRewritten: CONFIG REWRITE and ACL SAVE write what is set at that moment,
+// and so may write the fence away.
+func fenceRewritten(k known, n *monitor.Node, f *found) bool {
+	method, since := k.opt.Fences[n.Name], k.since[n.Name]
+	what := []string{calls("CONFIG REWRITE", since.configRewrites, n.Facts.ConfigRewrites, k.At)}
+	if method == fenceByUser {
+		f.Consequence = "ACL SAVE and CONFIG REWRITE while it serves write the lock clients' user with its commands that write: the next start is unfenced."
+		f.Remedy = "Check it on the server's own host: redlockctl node boot-fence NAME --verify. An ACL file that the server cannot write survives it."
+		what = append(what, calls("ACL SAVE", since.aclSaves, n.Facts.ACLSaves, k.At))
+	}
+	what = slices.DeleteFunc(what, func(w string) bool { return w == "" })
+	return len(what) > 0 && method != fenceByNone && rewriteMatters(k, n) && f.seen("%s", strings.Join(what, "; "))
+}
+
+// rewriteMatters reports whether a rewrite may undo the node's boot fence. Of a
+// node that is known to be firm or broken nothing needs to be guessed.
+func rewriteMatters(k known, n *monitor.Node) bool {
+	return isGuarded(k, n) && k.boots[n.Name].Form == BootUnseen
+}
+
+// fenceDenied: where CONFIG cannot be used, nobody can fence by
+// min-replicas-to-write, nor let the node rejoin.
+func fenceDenied(k known, n *monitor.Node, f *found) bool {
+	if method := k.opt.Fences[n.Name]; n.Facts.ConfigError == "" || method == fenceByUser || method == fenceByNone {
+		return false
+	}
+	guarded := isGuarded(k, n)
+	if guarded {
+		f.Severity = monitor.SeverityDanger
+	}
+	// Denied to this user. Another one, as which the guard logs in, may have the
+	// right: a guard that has seen the fence of a start has it.
+	saw := slices.ContainsFunc(n.Guards, func(g announce.Guard) bool { return g.Boot != announce.BootUnknown })
+	return (n.Facts.ConfigMissing || guarded && !saw) && f.seen("CONFIG GET min-replicas-to-write: %s", n.Facts.ConfigError)
+}
+
+// calls says how often a command was called on a node: as was seen, or by the server's
+// own count; empty: never.
+func calls(command string, seen count64, total int64, now time.Time) string {
+	switch {
+	case seen.lately(now):
+		return fmt.Sprintf("%s %d × while it was watched, the last %s", command, seen.n, words.Ago(seen.at, now))
+	case total > 0:
+		return fmt.Sprintf("%s %d × since its start", command, total)
+	}
+	return ""
 }
