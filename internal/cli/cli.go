@@ -161,6 +161,7 @@ redlockctl locks`,
 		}),
 	}
 	root.SuggestionsMinimumDistance = 2
+	root.SetFlagErrorFunc(flags.Plain)
 	root.Version = build().line()
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.Flags().BoolVar(&noGuard, "no-guard", false, "run no guard in the console")

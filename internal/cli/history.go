@@ -123,6 +123,10 @@ func (a *commandLine) history(lock string, o historyOptions) error {
 	case o.most < 1:
 		return exit.Usagef("--limit %d is below 1", o.most)
 	}
+	f, err := flags.Terms(&view.PastEventLanguage, o.filter, nil)
+	if err != nil {
+		return err
+	}
 	r, err := a.openRecord(o.file)
 	if err != nil {
 		return err
@@ -132,9 +136,8 @@ func (a *commandLine) history(lock string, o historyOptions) error {
 	if err != nil {
 		return err
 	}
-	f, err := flags.Terms(&view.PastEventLanguage, o.filter, func(field string) []string { return map[string][]string{"node": names}[field] })
-	if err != nil {
-		return err
+	if err := f.Check(func(field string) []string { return map[string][]string{"node": names}[field] }); err != nil {
+		return exit.Usage(err)
 	}
 	if lock != "" && a.Output == "csv" && !f.Empty() {
 		return exit.Usagef("--filter chooses events, and -o csv with a LOCK lists its holders: leave one of them out")

@@ -3,8 +3,10 @@
 package flags
 
 import (
+	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -136,6 +138,16 @@ func NoneNegative(cmd *cobra.Command) (err error) {
 		}
 	})
 	return err
+}
+
+// Plain is the error of a flag whose value cannot be read, without the words of package strconv.
+func Plain(_ *cobra.Command, err error) error {
+	var bad *pflag.InvalidValueError
+	if !errors.As(err, &bad) || !errors.As(err, new(*strconv.NumError)) {
+		return err
+	}
+	kind := map[string]string{"int": "a whole number", "uint64": "a whole number, not negative", "float64": "a number", "bool": "true or false"}
+	return fmt.Errorf("--%s %q: it is %s", bad.GetFlag().Name, bad.GetValue(), kind[bad.GetFlag().Value.Type()])
 }
 
 // Either is "a, b or c".
