@@ -324,7 +324,7 @@ func TestTheRiskFitsTheState(t *testing.T) {
 	r.sees("nobody holds job by these copies: no token has a quorum")
 	r.seesNot("two clients")
 	r.press("esc", "R")
-	r.sees("tombstones on 1 of 5 nodes, which keep others out of those until they end")
+	r.sees("tombstones on 1 of 5 nodes, which keep others out of those until they expire")
 	value := "ADDED:2026-01-01T00:00:00.000Z@host-7:0f8fad5b-d9cb-469f-a165-70867728950e"
 	shed := monitortest.LockOf(monitortest.Epoch, "job-lock:prod:report", monitor.LockHeld, value, "9 9 9 9 9")
 	shed.Form = lockform.Recognize("job-lock:prod:report", "string", value, int64(len(value)), monitortest.Epoch)

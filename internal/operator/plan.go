@@ -249,7 +249,7 @@ func (p *Plan) describe(a Asked, endless, revoked bool) {
 		case staying == 0 && len(p.Silent) == 0:
 			p.Effect += ": the name is free at once"
 		case staying > 0 && free < a.Quorum:
-			p.Effect += "; other copies stay, so the name is not free: only their owner, or who waits until they end, can get a quorum"
+			p.Effect += "; other copies stay, so the name is not free: only their owner, or who waits until they expire, can get a quorum"
 		case staying > 0:
 			p.Effect += "; other copies stay, on a minority: others can have a quorum of the rest"
 		case free >= a.Quorum:
@@ -279,11 +279,11 @@ func (p *Plan) describe(a Asked, endless, revoked bool) {
 			p.Effect = "no extension on the nodes that answer; whether a quorum is revoked is not known: " + strings.Join(p.Silent, ", ") + " may have more copies"
 			p.Risk = "a holder that works on after its time shares it with the next one"
 		default:
-			p.Effect = fmt.Sprintf("tombstones on %d of %d nodes, which keep others out of those until they end; the lock can be had on the rest", most, len(a.Copies))
+			p.Effect = fmt.Sprintf("tombstones on %d of %d nodes, which keep others out of those until they expire; the lock can be had on the rest", most, len(a.Copies))
 			p.Risk = "nobody holds " + name + " by these copies, so there is no holder to protect or to stop"
 		}
 		if endless {
-			p.Risk += "; a copy without TTL ends with the cluster's max TTL"
+			p.Risk += "; a copy without TTL gets the cluster's max TTL"
 			if a.MaxTTL > 0 {
 				p.Risk += ", " + a.MaxTTL.String()
 			}

@@ -238,7 +238,7 @@ func removeTokens(ctx context.Context, do removing, resource string, tokens []To
 	case deleted == 0 && changed:
 		return results, fmt.Errorf("%q: %w, a moment ago", resource, ErrChanged)
 	case deleted == 0:
-		return results, fmt.Errorf("%q: %w: its copies ended a moment ago", resource, redlock.ErrNotHeld)
+		return results, fmt.Errorf("%q: %w: its copies expired or were deleted a moment ago", resource, redlock.ErrNotHeld)
 	}
 	return results, nil
 }
