@@ -43,14 +43,9 @@ type whoJSON struct {
 }
 
 type whoConnJSON struct {
-	Node    safetext.Text `json:"node"`
-	Addr    safetext.Text `json:"addr"`
-	Name    safetext.Text `json:"name,omitzero"`
-	User    safetext.Text `json:"user,omitzero"`
-	Library safetext.Text `json:"library,omitzero"`
-	AgeMS   int64         `json:"age_ms"`
-	GoneMS  int64         `json:"gone_ms,omitempty"` // closed so long ago; left out: open
-	Find    string        `json:"find,omitempty"`    // the command that finds its process, on its host
+	who.NodeConn
+	AgeMS  int64 `json:"age_ms"`
+	GoneMS int64 `json:"gone_ms,omitempty"` // closed so long ago; left out: open
 }
 
 type candidateJSON struct {
@@ -201,10 +196,7 @@ func whoDoc(cluster string, w *who.Answer) whoJSON {
 		d.Application = w.Group.String()
 	}
 	for _, c := range w.Conns {
-		d.Connections = append(d.Connections, whoConnJSON{
-			Node: safetext.New(c.Node), Addr: c.Addr, Name: c.Name, User: c.User, Library: c.Library,
-			AgeMS: int64(c.Age) * 1000, GoneMS: c.Gone.Milliseconds(), Find: c.Find,
-		})
+		d.Connections = append(d.Connections, whoConnJSON{c, int64(c.Age) * 1000, c.Gone.Milliseconds()})
 	}
 	for _, l := range w.Likely {
 		d.Candidates = append(d.Candidates, candidateJSON{l.Group.String(), l.P})

@@ -26,10 +26,10 @@ const (
 
 // NodeConn is a connection of the holder on a node.
 type NodeConn struct {
-	Node string
+	Node string `json:"node"`
 	Conn
-	Find string        // the command that finds its process on its host
-	Gone time.Duration // since when it is not listed any more; 0: it is open
+	Find string        `json:"find,omitempty"` // the command that finds its process on its host
+	Gone time.Duration `json:"-"`              // since when it is not listed any more; 0: it is open
 }
 
 // Answer is who holds a lock, and how that is known.

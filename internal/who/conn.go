@@ -11,15 +11,15 @@ import (
 
 // Conn is a connection, as a line of CLIENT LIST tells of it.
 type Conn struct {
-	ID        int64
-	Addr      safetext.Text // of the client: host:port, or the path of a socket
-	Name      safetext.Text
-	User      safetext.Text
-	Library   safetext.Text // "go-redis 9.5.1", where client and server know of it
-	Age, Idle int           // whole seconds
-	Cmd       string        // the last command
-	Cmds      int64         // how many it has sent; 0: the server does not count them (Valkey does since 8.1)
-	Output    int64         // bytes that wait to be sent
+	ID        int64         `json:"-"`
+	Addr      safetext.Text `json:"addr"` // of the client: host:port, or the path of a socket
+	Name      safetext.Text `json:"name,omitzero"`
+	User      safetext.Text `json:"user,omitzero"`
+	Library   safetext.Text `json:"library,omitzero"` // "go-redis 9.5.1", where client and server know of it
+	Age, Idle int           `json:"-"`                // whole seconds
+	Cmd       string        `json:"-"`                // the last command
+	Cmds      int64         `json:"-"`                // how many it has sent; 0: the server does not count them (Valkey does since 8.1)
+	Output    int64         `json:"-"`                // bytes that wait to be sent
 }
 
 // ParseList reads an answer to CLIENT LIST.
