@@ -1,6 +1,7 @@
 package monitor
 
 import (
+	"iter"
 	"slices"
 	"strings"
 	"time"
@@ -149,9 +150,9 @@ const mostFilterValues = 2000
 
 // FilterValues are the values of the fields of a filter that some locks and nodes have. It
 // looks at all of them, and may take long.
-func FilterValues(locks Locks, nodes []Node) func(field string) []string {
+func FilterValues(locks iter.Seq[*Lock], nodes []Node) func(field string) []string {
 	owners, libraries := filter.NewValues(mostFilterValues), filter.NewValues(mostFilterValues)
-	for l := range locks.All() {
+	for l := range locks {
 		if l.Form == nil {
 			libraries.Add("unknown")
 			continue

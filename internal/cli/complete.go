@@ -73,7 +73,7 @@ func (a *commandLine) completeFilter(cmd *cobra.Command, _ []string, begun strin
 		if err != nil {
 			return nil
 		}
-		return monitor.FilterValues(s.Locks, s.Nodes)(field)
+		return monitor.FilterValues(s.Locks.All(), s.Nodes)(field)
 	}))
 }
 

@@ -2,9 +2,10 @@ package page
 
 import (
 	"context"
-	"runtime"
+	"iter"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/tidwall/btree"
 
@@ -32,15 +33,12 @@ func NewLockIndex(ctx context.Context, set monitor.Locks, nodes []monitor.Node, 
 		tree: btree.NewBTreeGOptions(func(a, b *monitor.Lock) bool { return compare(a, b) < 0 }, btree.Options{NoLocks: true})}
 	work := portions{ctx: ctx}
 	listed := make([]*monitor.Lock, 0, set.Len())
-	for l := range set.All() {
-		if !work.goOn() {
-			return nil
-		}
+	for l := range work.all(set) {
 		if f.Match(l, nodes) {
 			listed = append(listed, l)
 		}
 	}
-	if !work.sort(listed, compare) {
+	if ctx.Err() != nil || !work.sort(listed, compare) {
 		return nil
 	}
 	for _, l := range listed {
@@ -67,24 +65,46 @@ func compareLocks(o Order, nodes []monitor.Node) func(a, b *monitor.Lock) int {
 	}
 }
 
-// portions is work on very many locks that is done in portions: between two of them others
-// have their turn, as the goroutine that draws what a key does, and it is looked whether the
-// work is still wanted.
+// portions is work on very many locks that is done in portions: between two of them it is looked
+// whether the work is still wanted, and others have their turn, as the goroutine that draws what a
+// key does. For that it sleeps: while a processor always has work, nobody looks after the timers and
+// the input that wait for another one, which collects garbage for many milliseconds.
 type portions struct {
-	ctx  context.Context
-	done int // locks
+	ctx    context.Context
+	done   int // locks
+	rested time.Time
 }
 
-// portion is so many locks: less than a millisecond.
-const portion = 1024
+const (
+	portion   = 1024 // locks: a millisecond or two
+	restAfter = 3 * time.Millisecond
+	rest      = 100 * time.Microsecond
+)
 
 // goOn counts a lock. It reports whether the work is still wanted.
 func (p *portions) goOn() bool {
 	if p.done++; p.done%portion != 0 {
 		return true
 	}
-	runtime.Gosched()
+	switch {
+	case p.rested.IsZero():
+		p.rested = time.Now()
+	case time.Since(p.rested) >= restAfter:
+		time.Sleep(rest)
+		p.rested = time.Now()
+	}
 	return p.ctx.Err() == nil
+}
+
+// all are the locks of a set, while the work is wanted.
+func (p *portions) all(set monitor.Locks) iter.Seq[*monitor.Lock] {
+	return func(yield func(*monitor.Lock) bool) {
+		for l := range set.All() {
+			if !p.goOn() || !yield(l) {
+				return
+			}
+		}
+	}
 }
 
 // sort sorts locks: portions of them, and then two neighbours at a time into one. It reports
