@@ -188,12 +188,3 @@ func (g *grid[T]) row(ctx *view.Context, r T, look rowLook) string {
 	}
 	return line
 }
-
-// cursorState is how a table draws its cursor.
-type cursorState uint8
-
-const (
-	cursorAway cursorState = iota // the other table has it
-	cursorHere
-	cursorKept // a dialog is about what it points at
-)

@@ -56,13 +56,6 @@ func (s Selection) About() (key, node string) {
 	return "", ""
 }
 
-// lineSpan is n lines of a page from a line on, w cells wide from a cell on.
-type lineSpan struct{ from, n, left, w int }
-
-func (s lineSpan) at(x, y int) (int, bool) {
-	return y - s.from, y >= s.from && y < s.from+s.n && x >= s.left && x < s.left+s.w
-}
-
 // reading is a page that is read: it has no cursor, and is turned where it does
 // not fit.
 type reading struct{ top, height int }
@@ -85,12 +78,4 @@ func (r *reading) inSight(st *styles.Styles, all []string, h int) []string {
 		more = " " + view.Plural(n, "more line") + ": pgdn"
 	}
 	return append(out, st.Dim.Of(more))
-}
-
-// scrollTo is the first of n rows in sight when h fit: that of before, if the
-// cursor at pos is in sight then.
-func scrollTo(top, pos, n, h int) int {
-	top = min(top, pos)
-	top = max(top, pos-h+1)
-	return max(0, min(top, n-h))
 }
