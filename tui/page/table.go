@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"redlockctl/internal/view"
-	"redlockctl/tui/styles"
 )
 
 // table is rows under columns, and which one is under the cursor: it is known by its key, so that
@@ -167,9 +166,4 @@ func (t *table[T, K]) draw(s *Screen, top, h int, at cursorState, columns []view
 	}
 	t.span = s.rowsAt(top+1, len(seen))
 	return lines
-}
-
-// note is a line that stands in place of rows.
-func note(st *styles.Styles, p styles.Paint, text string) string {
-	return styles.Blanks(styles.Lead) + p.Of(text)
 }
