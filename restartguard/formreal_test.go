@@ -1,6 +1,7 @@
 package restartguard_test
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -165,7 +166,8 @@ func withFixedFile(t *testing.T, main string, more map[string]string, args ...st
 	as := ""
 	if os.Getuid() == 0 { // who may write everywhere
 		as = "setpriv --reuid=65534 --regid=65534 --clear-groups "
-		if err := os.Chmod(work, 0o777); err != nil {
+		own := filepath.Join(work, "n1") // the server's folder
+		if err := errors.Join(os.Mkdir(own, 0o700), os.Chmod(work, 0o755), os.Chmod(own, 0o777)); err != nil {
 			t.Fatal(err)
 		}
 	} else {
