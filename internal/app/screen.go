@@ -23,9 +23,17 @@ import (
 	"redlockctl/tui/prefs"
 )
 
+// fewProcessors are so few that work on very many locks and the collection of garbage can have them
+// all: a key would wait for its turn in this process. With more threads than that, the machine
+// shares them out, and one that has just been woken goes first.
+const fewProcessors = 4
+
 // OnMachine adds to the options of the screen what a machine gives it: where it
 // keeps what was chosen, a clipboard, and when it goes on after it was stopped.
 func OnMachine(opt tui.Options, getenv func(string) string) tui.Options {
+	if getenv("GOMAXPROCS") == "" && runtime.GOMAXPROCS(0) < fewProcessors {
+		runtime.GOMAXPROCS(fewProcessors)
+	}
 	if path := config.StateDir(getenv, "ui.json"); path != "" {
 		opt.Store = uiStore{path}
 	}
