@@ -188,7 +188,7 @@ func writeSimulation(w io.Writer, cfg sim.Config, r sim.Report) {
 	}
 	fmt.Fprintf(w, "%d schedules, no violation (%s, %.0f a second)\n", r.Schedules, r.Elapsed.Round(100*time.Millisecond), perSecond)
 	fmt.Fprintf(w, "%d grants, %d extensions, %d crashes, %d votes forgotten, %d rejoins, %d crashes of guards\n",
-		r.Grants, r.Extensions, r.Crashes, r.LostVotes, r.Removals, r.GuardCrashes)
+		r.Grants, r.Extensions, r.Crashes, r.LostVotes, r.Rejoins, r.GuardCrashes)
 	if cfg.EarlyRejoin {
 		fmt.Fprintf(w, "%d rejoins were allowed before D\n", r.Early)
 	}

@@ -43,7 +43,7 @@ func TestTheGuardLetsNothingHappen(t *testing.T) {
 	// That nothing was found means something only if much has happened.
 	for what, got := range map[string]int64{
 		"grants": r.Grants, "extensions": 3 * r.Extensions, "crashes": r.Crashes, "votes forgotten": r.LostVotes,
-		"rejoins": r.Removals, "crashes of guards": 20 * r.GuardCrashes,
+		"rejoins": r.Rejoins, "crashes of guards": 20 * r.GuardCrashes,
 	} {
 		if got < n {
 			t.Errorf("too few %s in %d schedules: %+v", what, n, r.Stats)

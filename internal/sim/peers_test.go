@@ -24,12 +24,12 @@ func TestALongerDelayIsHeardWhereItsGuardLives(t *testing.T) {
 					t.Fatalf("seed %d: %s", seed, w.Broken.Text)
 				}
 			}
-			t.Logf("%d of %d rejoins for want of a guard to hear of", w.Stats.Unheard, w.Stats.Removals)
-			if w.Stats.Removals < int64(n) {
-				t.Errorf("only %d rejoins in %d schedules", w.Stats.Removals, n)
+			t.Logf("%d of %d rejoins for want of a guard to hear of", w.Stats.Unheard, w.Stats.Rejoins)
+			if w.Stats.Rejoins < int64(n) {
+				t.Errorf("only %d rejoins in %d schedules", w.Stats.Rejoins, n)
 			}
-			if faults.Has(schedule.FaultGuard) && w.Stats.Unheard*50 > w.Stats.Removals || !faults.Has(schedule.FaultGuard) && w.Stats.Unheard > 0 {
-				t.Errorf("%d of %d rejoins are excused", w.Stats.Unheard, w.Stats.Removals)
+			if faults.Has(schedule.FaultGuard) && w.Stats.Unheard*50 > w.Stats.Rejoins || !faults.Has(schedule.FaultGuard) && w.Stats.Unheard > 0 {
+				t.Errorf("%d of %d rejoins are excused", w.Stats.Unheard, w.Stats.Rejoins)
 			}
 		})
 	}

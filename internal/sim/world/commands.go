@@ -155,7 +155,7 @@ func (w *World) raiseFence(g *guard, m *master, node int, e *event) {
 }
 
 func (w *World) removeFence(g *guard, m *master, node int, e *event) {
-	w.Stats.Removals++
+	w.Stats.Rejoins++
 	if w.Trace != nil {
 		late := ""
 		if x := &g.watches[node]; x.gen != e.gen {

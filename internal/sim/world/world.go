@@ -71,7 +71,7 @@ type Stats struct {
 	Extensions   int64 `json:"extensions"`
 	Crashes      int64 `json:"crashes"`
 	LostVotes    int64 `json:"lost_votes"`
-	Removals     int64 `json:"lifts"`
+	Rejoins      int64 `json:"rejoins"`
 	Repairs      int64 `json:"repairs"`
 	GuardCrashes int64 `json:"guard_crashes"`
 	// Early is how often a guard found that a master may rejoin before D.
@@ -93,7 +93,7 @@ func (s *Stats) Add(o Stats) {
 	s.Extensions += o.Extensions
 	s.Crashes += o.Crashes
 	s.LostVotes += o.LostVotes
-	s.Removals += o.Removals
+	s.Rejoins += o.Rejoins
 	s.Repairs += o.Repairs
 	s.GuardCrashes += o.GuardCrashes
 	s.Early += o.Early
