@@ -34,7 +34,7 @@ func TestCommands(t *testing.T) {
 		{"skew n2", func(r *rig) { r.sees("Skew the clock of n2 ?") }},
 		{"acquire", func(r *rig) { r.sees("Acquire a lock by hand") }},
 		{"freeze", func(r *rig) { r.sees("FROZEN") }},
-		{"columns name", func(r *rig) { r.sees("no column \"name\"") }},
+		{"columns name", func(r *rig) { r.sees("choose one column beside name at least") }},
 		{"columns ends holder", func(r *rig) { r.seesNot("STATE COPIES"); r.sees("NAME ENDS HOLDER") }},
 		{"columns -nodes -at +seen", func(r *rig) { r.sees("COPIES TTLS ENDS", "SEEN FOR") }},
 		{"theme light", func(r *rig) { r.theme(styles.ThemeLight) }},

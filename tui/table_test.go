@@ -194,6 +194,27 @@ func TestEachTableIsChosen(t *testing.T) {
 	}
 }
 
+// The column that is always there may be named among others, as in the commands' --columns; it
+// cannot go, nor be alone.
+func TestTheColumnThatIsAlwaysThere(t *testing.T) {
+	r := newRig(t, monitortest.Degraded(monitortest.Epoch), 120, 40)
+	r.m.Open(page.Place{Kind: page.Nodes})
+	for _, c := range []struct{ columns, says, chosen string }{
+		{"node state rtt", "", "state rtt"},
+		{"+Node +addr", "", "addr state rtt"},
+		{"-node", "node is always there", "addr state rtt"},
+		{"node", "choose one column beside node at least", "addr state rtt"},
+	} {
+		r.press(":")
+		r.m.Update(tea.PasteMsg{Content: "columns " + c.columns})
+		r.press("enter")
+		if got := strings.Join(r.m.listed().Chosen, " "); got != c.chosen {
+			t.Errorf("%s: %s", c.columns, got)
+		}
+		r.sees(c.says)
+	}
+}
+
 // A column that somebody chose and that has no room is named.
 func TestAColumnWithoutRoomIsNamed(t *testing.T) {
 	r := newRig(t, monitortest.Degraded(monitortest.Epoch), 80, 24)

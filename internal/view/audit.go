@@ -97,6 +97,8 @@ func (l *AuditLog) Integrity(c *Context) Cell {
 			text += ", and " + Plural(n, "more place")
 		}
 		return Cell{"!", text, Bad}
+	case r.Lines == 0:
+		return Cell{c.Off, "no lines yet: nothing was done with this program", Dim}
 	case r.Links == 0:
 		return Cell{c.Off, Plural(r.Lines, "line") + ", and no chain that could be verified", Dim}
 	}

@@ -1,6 +1,7 @@
 package page
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -223,10 +224,16 @@ func (l *Layout) ChooseAs(said []string) error {
 			set, whole = l.Words(false), false
 			continue
 		}
-		name, err := view.WordOf(strings.TrimLeft(w, "+-"), all)
+		word := strings.ToLower(strings.TrimLeft(w, "+-"))
+		name, err := view.WordOf(word, all)
+		if word == l.always { // as in the commands' --columns
+			name, err = word, nil
+		}
 		switch {
 		case err != nil:
 			return err
+		case name == l.always && w[0] == '-':
+			return fmt.Errorf("%s is always there", name)
 		case w[0] == '-':
 			set = slices.DeleteFunc(set, func(s string) bool { return s == name })
 			continue
@@ -236,6 +243,9 @@ func (l *Layout) ChooseAs(said []string) error {
 		set = append(set, name)
 	}
 	words := slices.DeleteFunc(all, func(w string) bool { return !slices.Contains(set, w) })
+	if len(words) == 0 {
+		return fmt.Errorf("choose one column beside %s at least", l.always)
+	}
 	if slices.Equal(words, l.Words(false)) {
 		words = nil
 	}
