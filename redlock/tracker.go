@@ -10,7 +10,7 @@ import (
 )
 
 // trackingConn is a connection over which a node tells of keys: what is there now, when
-// asked, and once for each answer that it is not so any more (CLIENT TRACKING).
+// asked, and once for each answer that it no longer holds (CLIENT TRACKING).
 // open and receive are called by one goroutine, the others by any.
 type trackingConn interface {
 	// open connects, and reports whether the node will tell of changes.

@@ -405,19 +405,20 @@ func TestClockDiscontinuity(t *testing.T) {
 	}
 }
 
+// allAnswer takes in an answer of each node.
+func (w *world) allAnswer(at time.Time) {
+	for i := range w.nodes {
+		w.answered(i, sight{sent: at, received: at, server: at.Round(0), info: master("run_id", fmt.Sprint(i)), config: fence("0")}, at)
+	}
+	w.tick(at)
+}
+
 // After a clock discontinuity all is read again, and until then that is told as at the start; what a read
 // brings that began before it counts for nothing.
 func TestWhatADiscontinuityLeavesUnreadIsTold(t *testing.T) {
-	base := time.Now()
-	w := newTestWorld(t, base, "n1", "n2")
-	at := base
-	answer := func() {
-		at = at.Add(200 * time.Millisecond)
-		for i := range w.nodes {
-			w.answered(i, sight{sent: at, received: at, server: at.Round(0), info: master("run_id", fmt.Sprint(i)), config: fence("0")}, at)
-		}
-		w.tick(at)
-	}
+	at := time.Now()
+	w := newTestWorld(t, at, "n1", "n2")
+	answer := func() { at = at.Add(200 * time.Millisecond); w.allAnswer(at) }
 	read := func(i int) { w.scanned(i, fmt.Sprint(i), w.table.Epoch(i), at, at) }
 	told := func() (complete bool, nodes string) {
 		s := w.snapshot(at, 1)
@@ -453,16 +454,9 @@ func TestWhatADiscontinuityLeavesUnreadIsTold(t *testing.T) {
 // A clock discontinuity before the first view is complete: what was read before it does not
 // complete the view.
 func TestADiscontinuityBeforeTheFirstViewIsComplete(t *testing.T) {
-	base := time.Now()
-	w := newTestWorld(t, base, "n1", "n2")
-	at := base
-	answer := func() {
-		at = at.Add(200 * time.Millisecond)
-		for i := range w.nodes {
-			w.answered(i, sight{sent: at, received: at, server: at.Round(0), info: master("run_id", fmt.Sprint(i)), config: fence("0")}, at)
-		}
-		w.tick(at)
-	}
+	at := time.Now()
+	w := newTestWorld(t, at, "n1", "n2")
+	answer := func() { at = at.Add(200 * time.Millisecond); w.allAnswer(at) }
 	read := func(i int) { w.scanned(i, fmt.Sprint(i), w.table.Epoch(i), at, at) }
 	answer()
 	read(0)
