@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"os"
+	"time"
 
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/x/ansi"
@@ -33,11 +34,16 @@ func untilResumed(ctx context.Context, resumed <-chan os.Signal) tea.Cmd {
 	}
 }
 
-// nothing is a program that the terminal is left to for no time: it is taken anew afterwards, in raw mode and
-// with its other screen.
+// settled is how long the renderer of Bubble Tea has to end before it is begun again. It is told to end, and not
+// waited for: where it is late, it stops the ticker of the next one, which then draws nothing any more
+// (https://github.com/charmbracelet/bubbletea/issues/1778).
+const settled = 100 * time.Millisecond
+
+// nothing is a program that the terminal is left to: it is taken anew afterwards, in raw mode and with its other
+// screen.
 type nothing struct{}
 
-func (nothing) Run() error          { return nil }
+func (nothing) Run() error          { time.Sleep(settled); return nil }
 func (nothing) SetStdin(io.Reader)  {}
 func (nothing) SetStdout(io.Writer) {}
 func (nothing) SetStderr(io.Writer) {}
