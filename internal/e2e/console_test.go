@@ -140,14 +140,16 @@ func markedForceRelease(t *testing.T, bin string) {
 		t.Fatalf("%d of 15 copies are there before it was confirmed", n)
 	}
 	term.keys("Enter")
-	term.shows("3 locks force-released")
+	told := term.shows("3 locks force-released")
 	for name, want := range map[string]int{"job:1": 0, "job:2": 0, "job:3": 0, "job:4": 5} {
 		if n := c.exists(t, name); n != want {
 			t.Errorf("%d copies of %s are left; want %d", n, name, want)
 		}
 	}
 	for _, name := range []string{"job:1", "job:2", "job:3"} {
-		term.shows(name, "5 copies deleted")
+		if lineWith(told, name, "5 copies deleted") == "" {
+			t.Errorf("%s is not told of:\n%s", name, told)
+		}
 		c.recorded(t, "force-release", name, "intent done")
 	}
 	c.recorded(t, "force-release", "job:4", "")
@@ -181,8 +183,9 @@ func forms(t *testing.T, bin string) {
 	}
 	take("job:a")
 	term.confirm("2 keys with this token", "holder is dead", "job:a")
-	term.shows("force-release job:a: done")
-	term.shows("job:b: 5 copies deleted")
+	term.until("both keys told as deleted", func(s string) bool {
+		return lineWith(s, "force-release job:a: done") != "" && lineWith(s, "job:b: 5 copies deleted") != ""
+	})
 	if n := c.exists(t, "job:a") + c.exists(t, "job:b"); n != 0 {
 		t.Errorf("%d copies of the two keys are left", n)
 	}
