@@ -62,11 +62,12 @@ func TestEarlyRejoinOnRealServers(t *testing.T) {
 	t.Parallel()
 	servers, g := five(t)
 	const locks = 300
+	end := time.Now().Add(time.Minute).UnixMilli() // of all copies, however long it takes to write them
 	for _, s := range servers {
-		c := s.Node().Client(1, time.Second)
+		c := s.Node().Client(1, 5*time.Second)
 		pipe := c.Pipeline()
 		for i := range locks {
-			pipe.SetNX(context.Background(), fmt.Sprintf("lock:%d:b", i), token(i), time.Minute)
+			pipe.Do(context.Background(), "SET", fmt.Sprintf("lock:%d:b", i), token(i), "NX", "PXAT", end)
 		}
 		if _, err := pipe.Exec(context.Background()); err != nil {
 			t.Fatal(err)

@@ -201,20 +201,22 @@ func cmdExits(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// until TIME PATTERN PROGRAM ARG...: within this time the program's standard
-// output matches.
+// hangs is after how long what has not come is said never to come.
+const hangs = 60 * time.Second
+
+// until PATTERN PROGRAM ARG...: runs the program until its standard output matches.
 func cmdUntil(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) < 3 {
-		ts.Fatalf("usage: until TIME PATTERN PROGRAM ARG...")
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: until PATTERN PROGRAM ARG...")
 	}
-	re := regexp.MustCompile("(?m)" + args[1])
-	for deadline := time.Now().Add(duration(ts, args[0])); ; {
-		_ = ts.Exec(args[2], args[3:]...)
+	re := regexp.MustCompile("(?m)" + args[0])
+	for deadline := time.Now().Add(hangs); ; {
+		_ = ts.Exec(args[1], args[2:]...)
 		if re.MatchString(ts.ReadFile("stdout")) {
 			return
 		}
 		if time.Now().After(deadline) {
-			ts.Fatalf("no match for %s within %s", args[1], args[0])
+			ts.Fatalf("no match for %s within %s", args[0], hangs)
 		}
 		time.Sleep(20 * time.Millisecond) // a real server makes us wait, and processes cost
 	}
@@ -244,7 +246,7 @@ func cmdAwait(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	j := bedOf(ts).jobs[args[0]]
 	re := regexp.MustCompile("(?m)" + args[1])
-	for deadline := time.Now().Add(30 * time.Second); !re.MatchString(j.output()); time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(hangs); !re.MatchString(j.output()); time.Sleep(10 * time.Millisecond) {
 		select {
 		case <-j.done:
 			ts.Fatalf("%s ended without %s:\n%s", args[0], args[1], j.output())
@@ -266,7 +268,7 @@ func cmdInterrupt(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(j.cmd.Process.Signal(syscall.SIGINT))
 	select {
 	case <-j.done:
-	case <-time.After(30 * time.Second):
+	case <-time.After(hangs):
 		ts.Fatalf("%s does not end:\n%s", args[0], j.output())
 	}
 	fmt.Fprint(ts.Stdout(), j.output())
@@ -296,7 +298,7 @@ func cmdEnds(ts *testscript.TestScript, neg bool, args []string) {
 	j := bedOf(ts).jobs[args[0]]
 	select {
 	case <-j.done:
-	case <-time.After(30 * time.Second):
+	case <-time.After(hangs):
 		ts.Fatalf("%s does not end:\n%s", args[0], j.output())
 	}
 	fmt.Fprint(ts.Stdout(), j.output())

@@ -20,10 +20,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// hangs is after how long a console that was told to end counts as hung. It ends
-// within a second; a busy machine may need more, one that hangs never ends.
-const hangs = 15 * time.Second
-
 // TestConsoleEnds ends the real program in a terminal at random moments of its
 // first five seconds, by each signal that ends a program and by closing its
 // terminal. It must end, and leave the terminal as it was.

@@ -161,10 +161,14 @@ func (m *terminal) confirm(title, reason, name string) {
 // settle lets a dialog stand until it listens: it ignores what was typed before.
 func (m *terminal) settle() { time.Sleep(500 * time.Millisecond) }
 
+// hangs is after how long a console that does not show or do what it is waited for counts as hung. It needs
+// a second; a busy machine may need more, one that hangs never does it.
+const hangs = 60 * time.Second
+
 // until waits for the screen to look as ok says.
 func (m *terminal) until(what string, ok func(screen string) bool) string {
 	m.t.Helper()
-	end := time.Now().Add(20 * time.Second)
+	end := time.Now().Add(hangs)
 	for {
 		s := m.screen()
 		if ok(s) {

@@ -238,7 +238,7 @@ func (s *Server) signal(sig syscall.Signal) error {
 
 // Do sends one command on a connection of its own, for tests and the lab.
 func (s *Server) Do(ctx context.Context, args ...any) (any, error) {
-	c := s.Node().Client(1, time.Second)
+	c := s.Node().Client(1, 5*time.Second)
 	defer c.Close()
 	return c.Do(ctx, args...).Result()
 }

@@ -40,7 +40,7 @@ func watch(t *testing.T, nodes []*redlock.Node, opt observe.Options) *observe.Mo
 // until waits for a snapshot that ok likes.
 func until(t *testing.T, m *observe.Monitor, what string, ok func(*monitor.Snapshot) bool) *monitor.Snapshot {
 	t.Helper()
-	deadline := time.After(15 * time.Second)
+	deadline := time.After(60 * time.Second)
 	for {
 		s := m.Snapshot()
 		if ok(s) {
