@@ -28,7 +28,8 @@ func TestACleanClusterIsClean(t *testing.T) {
 	}
 	servers := labtest.Servers(t, 5, "--save", "", "--appendonly", "yes", "--appendfsync", "always") // protected without a guard
 	nodes := labtest.Nodes(servers)
-	opt := observe.Options{MaxTTL: 30 * time.Second, Redlock: redlock.Options{NodeTimeout: 500 * time.Millisecond}}
+	const patience = 5 * time.Second // a disk that hangs for a second is the machine's, not the cluster's
+	opt := observe.Options{MaxTTL: 30 * time.Second, Timeout: patience, Redlock: redlock.Options{NodeTimeout: patience}}
 	m := watch(t, nodes, opt)
 	settled(t, m)
 
@@ -38,7 +39,7 @@ func TestACleanClusterIsClean(t *testing.T) {
 	defer work.Wait()
 	grants := make([]int, 8)
 	for i := range grants {
-		c, err := redlock.New(nodes, redlock.Options{NodeTimeout: 500 * time.Millisecond, Retries: 20})
+		c, err := redlock.New(nodes, redlock.Options{NodeTimeout: patience, Retries: 20})
 		if err != nil {
 			t.Fatal(err)
 		}
