@@ -111,7 +111,7 @@ redlockctl audit show --act force-release -o jsonl`,
 			}
 			return a.showAudit(path, f, last, &as)
 		}),
-	}, "table", "wide", "json", "jsonl"))
+	}, "table", "wide", "json", "jsonl"), view.Heads(view.AuditColumns()))
 	fl := cmd.Flags()
 	fl.StringVar(&from, "since", "", `only what is not older: "1h30m ago", or a time such as "yesterday 03:12" or "2026-01-31 15:04"`)
 	fl.StringVar(&to, "until", "", `only what is not later: "10m ago", or a time`)

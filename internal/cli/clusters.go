@@ -57,7 +57,7 @@ time, else 0. With --watch it is 0. In the console the page is :clusters.`,
 			}
 			return a.fleet(ctx, app.NewFleet(set), &again, &as)
 		}),
-	}))
+	}), view.Heads(view.ClusterColumns()))
 	cmd.Flags().Lookup("timeout").Usage = "look for so long at most, and show what is known then; default 3s"
 	return cmd
 }

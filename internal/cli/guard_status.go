@@ -93,7 +93,7 @@ no quorum.`,
 				return unavailable(s)
 			})
 		}),
-	}))
+	}), view.Heads(view.GuardColumns(false)))
 	cmd.Flags().IntVar(&last, "last", 20, "how many lines of the audit log")
 	where.add(cmd)
 	return cmd

@@ -81,7 +81,7 @@ redlockctl history --filter "kind:restart|fenced node:n2"`,
 			}
 			return a.history(lock, o)
 		}),
-	}, "table", "wide", "json", "jsonl"))
+	}, "table", "wide", "json", "jsonl"), view.Heads(view.PastEventColumns(false)), view.Heads(view.GrantColumns(false)))
 	f := cmd.Flags()
 	o.add(f)
 	f.StringVar(&o.node, "node", "", "of this node alone")

@@ -95,7 +95,7 @@ redlockctl locks job:1 --watch`,
 				return a.listLocks(s, f, &as, again.set())
 			})
 		}),
-	}))
+	}), view.Heads(view.LockColumns(nil)))
 	cmd.Flags().StringVar(&filter, "filter", "", "only locks that these terms choose: a part of the name, state:WORD, lib:PART, …")
 	_ = cmd.RegisterFlagCompletionFunc("filter", a.completeFilter)
 	return cmd

@@ -71,7 +71,7 @@ machine remembers of it, and the findings about it.`,
 				return nil
 			})
 		}),
-	}))
+	}), view.Heads(view.NodeColumns()))
 }
 
 // nodePageJSON is the document of nodes NAME.

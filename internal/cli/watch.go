@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"os/signal"
-	"strings"
 	"syscall"
 	"time"
 
@@ -115,7 +114,7 @@ or when nobody reads any more; exit code 0 in each case.`,
 	f := cmd.Flags()
 	f.StringVar(&filter, "filter", "", "only events of locks that these terms choose: a part of the name, state:WORD, lib:PART, …; and those of no lock")
 	_ = cmd.RegisterFlagCompletionFunc("filter", a.completeFilter)
-	f.StringSliceVar(&columns, "columns", nil, "only these columns, in this order: "+strings.Join(view.Words(view.EventColumns()), ","))
+	flags.Columns(cmd, &columns, view.Heads(view.EventColumns()))
 	f.DurationVar(&span, "for", 0, "end after this time (0: never)")
 	return cmd
 }

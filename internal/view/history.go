@@ -139,19 +139,19 @@ func PastEventColumns(utc bool) []Column[*PastEventDoc] {
 		return Cell{Text: c.Name(t.Raw())}
 	}
 	return []Column[*PastEventDoc]{{
-		Name: "WHEN", Help: "with date and zone", Fields: []string{"at"}, Compare: func(a, b *PastEventDoc) int { return a.At.Compare(b.At) },
+		Name: "TIME", Help: "when, with date and zone", Fields: []string{"at"}, Compare: func(a, b *PastEventDoc) int { return a.At.Compare(b.At) },
 		Cell: func(_ *Context, e *PastEventDoc) Cell { return Cell{Text: Stamp(e.At, utc)} },
 	}, {
-		Name: "EVENT", Help: "in a word; `state` of a node and `verdict` of the cluster: what it was from then on", Fields: []string{"event"}, Compare: compareBy(func(e *PastEventDoc) string { return e.Kind }),
+		Name: "KIND", Help: "what happened, in a word; `state` of a node and `verdict` of the cluster: what it was from then on", Fields: []string{"event"}, Compare: compareBy(func(e *PastEventDoc) string { return e.Kind }),
 		Cell: func(c *Context, e *PastEventDoc) Cell { return Cell{Text: c.Whole(e.Kind)} },
 	}, {
-		Name: "NODE", Help: "that it is about", Fields: []string{"node"}, Compare: compareBy(func(e *PastEventDoc) string { return rawOf(e.Node) }),
+		Name: "NODE", Help: "that it concerns", Fields: []string{"node"}, Compare: byText(func(e *PastEventDoc) string { return rawOf(e.Node) }),
 		Cell: func(c *Context, e *PastEventDoc) Cell { return said(c, e.Node) },
 	}, {
-		Name: "LOCK", Help: "that it is about", Fields: []string{"lock"}, Compare: compareBy(func(e *PastEventDoc) string { return rawOf(e.Lock) }), Cut: 48,
+		Name: "LOCK", Help: "that it concerns", Fields: []string{"lock"}, Compare: byText(func(e *PastEventDoc) string { return rawOf(e.Lock) }), Cut: 48,
 		Cell: func(c *Context, e *PastEventDoc) Cell { return said(c, e.Lock) },
 	}, {
-		Name: "WHAT", Help: "happened", Compare: byText(func(e *PastEventDoc) string { return e.Text.Raw() }), Fields: []string{"text"},
+		Name: "TEXT", Help: "what happened, as a sentence", Compare: byText(func(e *PastEventDoc) string { return e.Text.Raw() }), Fields: []string{"text"},
 		Cell: func(c *Context, e *PastEventDoc) Cell { return Cell{Text: c.Whole(e.Text.Raw())} },
 	}}
 }

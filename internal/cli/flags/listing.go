@@ -2,6 +2,7 @@ package flags
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -17,12 +18,33 @@ type Listing struct {
 	Sort    string
 }
 
-// Add adds the flags to a command.
-func (l *Listing) Add(cmd *cobra.Command) *cobra.Command {
-	f := cmd.Flags()
-	f.StringSliceVar(&l.Columns, "columns", nil, "only these columns, in this order: name,state,…")
-	f.StringVar(&l.Sort, "sort", "", "sort by a column, or by COLUMN:desc in the other direction")
+// Add adds the flags to a command; heads are those of its columns, and behind them those
+// that it has with an argument, where these are others.
+func (l *Listing) Add(cmd *cobra.Command, heads ...[]view.Head) *cobra.Command {
+	Columns(cmd, &l.Columns, heads...)
+	cmd.Flags().StringVar(&l.Sort, "sort", "", "sort by a column, or by COLUMN:desc in the other direction")
+	offer(cmd, "sort", heads, func(h view.Head) string { return h.Sort })
 	return Outputs(cmd, append(OutputsOf(cmd), "csv")...)
+}
+
+// Columns adds the flag by which columns are chosen; heads as of [Listing.Add].
+func Columns(cmd *cobra.Command, chosen *[]string, heads ...[]view.Head) {
+	first := heads[0]
+	cmd.Flags().StringSliceVar(chosen, "columns", nil, "only these columns, in this order: "+first[0].Word+","+first[1].Word+",…")
+	offer(cmd, "columns", heads, func(h view.Head) string { return h.Word })
+}
+
+// offer has a shell complete the words of columns, behind those that are there.
+func offer(cmd *cobra.Command, flag string, heads [][]view.Head, word func(view.Head) string) {
+	_ = cmd.RegisterFlagCompletionFunc(flag, func(_ *cobra.Command, args []string, begun string) (words []cobra.Completion, _ cobra.ShellCompDirective) {
+		before := begun[:strings.LastIndexByte(begun, ',')+1]
+		for _, h := range heads[min(len(args), len(heads)-1)] {
+			if w := before + word(h); w != before && !slices.Contains(words, w) {
+				words = append(words, w)
+			}
+		}
+		return words, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+	})
 }
 
 // Sorted are rows in the order that is wanted; what is wrong with the listing is
