@@ -34,7 +34,9 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"redlockctl/internal/announce"
+	"redlockctl/internal/record"
 	"redlockctl/internal/safetext"
+	"redlockctl/monitor/observe"
 	"redlockctl/redlock"
 	"redlockctl/restartguard"
 )
@@ -177,21 +179,11 @@ func (c *Config) ChildEnv(env []string) []string {
 	})
 }
 
-// Defaults of the keys that are no option of the lock algorithm; those are in
-// package redlock.
+// Defaults of the keys that are no option of another package; those are there.
 const (
-	defaultClusterName    = "redlock"
-	defaultMonitorTimeout = 500 * time.Millisecond
-	defaultProbeEvery     = 200 * time.Millisecond
-	defaultInfoEvery      = time.Second
-	defaultScanEvery      = 250 * time.Millisecond
-	defaultScanCount      = 250
-	defaultGuardPoll      = 200 * time.Millisecond
-	defaultGuardTimeout   = 500 * time.Millisecond
-	defaultClockStep      = 5 * time.Millisecond
-	defaultFPS            = 15
-	defaultKeep           = 7 * 24 * time.Hour
-	defaultRecord         = 512 << 20
+	defaultClusterName = "redlock"
+	defaultClockStep   = 5 * time.Millisecond
+	defaultFPS         = 15
 )
 
 const (
@@ -330,12 +322,12 @@ func (f *configFile) redlock(c *Config, t *table, maxTTL span) setting {
 
 func (f *configFile) monitor(c *Config, t *table) {
 	m := &c.Monitor
-	m.Timeout = t.duration("timeout", defaultMonitorTimeout, 5*time.Millisecond).Duration
-	probe := t.duration("probe_every", defaultProbeEvery, leastProbe)
-	info := t.duration("info_every", defaultInfoEvery, leastProbe)
+	m.Timeout = t.duration("timeout", observe.DefaultTimeout, 5*time.Millisecond).Duration
+	probe := t.duration("probe_every", observe.DefaultProbeEvery, leastProbe)
+	info := t.duration("info_every", observe.DefaultInfoEvery, leastProbe)
 	m.ProbeEvery, m.InfoEvery = probe.Duration, info.Duration
-	m.ScanEvery = t.duration("scan_every", defaultScanEvery, 10*time.Millisecond).Duration
-	m.ScanCount = t.integer("scan_count", defaultScanCount, 1, 10000)
+	m.ScanEvery = t.duration("scan_every", observe.DefaultScanEvery, 10*time.Millisecond).Duration
+	m.ScanCount = t.integer("scan_count", observe.DefaultScanCount, 1, 10000)
 	m.MaxMemory = t.bytes("max_memory", 0, leastMemory)
 	if probe.ok && info.ok && info.Duration < probe.Duration {
 		s, other := info, probe
@@ -365,8 +357,8 @@ func (f *configFile) guard(c *Config, t *table, maxTTL span, drift setting) {
 	if g.Delay = delay.Duration; !maxTTL.ok {
 		g.Delay = 0
 	}
-	poll := t.duration("poll", defaultGuardPoll, 10*time.Millisecond)
-	timeout := t.duration("timeout", defaultGuardTimeout, 5*time.Millisecond)
+	poll := t.duration("poll", restartguard.DefaultPoll, 10*time.Millisecond)
+	timeout := t.duration("timeout", restartguard.DefaultTimeout, 5*time.Millisecond)
 	g.Poll, g.Timeout = poll.Duration, timeout.Duration
 	f.early(c, t, delay, drift)
 	if g.Delay > announce.MostDelay && maxTTL.ok && delay.ok {
@@ -443,8 +435,8 @@ func (f *configFile) record(c *Config, t *table, getenv func(string) string) {
 	if on {
 		c.Record.Dir = dir
 	}
-	c.Record.Keep = t.duration("keep", defaultKeep, time.Hour).Duration
-	c.Record.MaxSize = t.bytes("max_size", defaultRecord, leastRecord)
+	c.Record.Keep = t.duration("keep", record.DefaultKeep, time.Hour).Duration
+	c.Record.MaxSize = t.bytes("max_size", record.DefaultMaxSize, leastRecord)
 }
 
 // resolve is a path of the configuration: absolute, below the home directory

@@ -8,6 +8,15 @@ import (
 	"redlockctl/redlock"
 )
 
+// Defaults of [Options].
+const (
+	DefaultTimeout    = 500 * time.Millisecond
+	DefaultProbeEvery = 200 * time.Millisecond
+	DefaultInfoEvery  = time.Second
+	DefaultScanEvery  = 250 * time.Millisecond
+	DefaultScanCount  = 250
+)
+
 // Options of a Monitor; the zero value of a field means its default.
 type Options struct {
 	ClusterName  string
@@ -57,10 +66,10 @@ func (o Options) withDefaults() (Options, error) {
 		value *time.Duration
 		or    time.Duration
 	}{
-		{"timeout", &o.Timeout, 500 * time.Millisecond},
-		{"probe interval", &o.ProbeEvery, 200 * time.Millisecond},
-		{"info interval", &o.InfoEvery, time.Second},
-		{"scan interval", &o.ScanEvery, 250 * time.Millisecond},
+		{"timeout", &o.Timeout, DefaultTimeout},
+		{"probe interval", &o.ProbeEvery, DefaultProbeEvery},
+		{"info interval", &o.InfoEvery, DefaultInfoEvery},
+		{"scan interval", &o.ScanEvery, DefaultScanEvery},
 		{"max TTL", &o.MaxTTL, 0},
 	} {
 		if *d.value < 0 {
@@ -80,7 +89,7 @@ func (o Options) withDefaults() (Options, error) {
 		name  string
 		value *int
 		or    int
-	}{{"scan count", &o.ScanCount, 250}, {"number of events kept", &o.EventsKept, 500}} {
+	}{{"scan count", &o.ScanCount, DefaultScanCount}, {"number of events kept", &o.EventsKept, 500}} {
 		if *d.value < 0 {
 			return o, fmt.Errorf("%s %d is negative", d.name, *d.value)
 		}
