@@ -117,8 +117,11 @@ func (m *machine) firstContact(o *Observation) {
 		m.waitFrom()
 		m.Holds = false
 		m.Cause = "first contact"
+	case m.Verified: // by who has just started it
+		m.tell("first contact", "seen for the first time: serving, started fenced")
+		m.Cause = "started fenced"
 	default:
-		m.tell("first contact", "seen for the first time, serving: taken as it is, not verified")
+		m.tell("first contact", "seen for the first time: serving, unverified: no start seen yet")
 		m.Cause = "adopted, not verified"
 	}
 }

@@ -132,6 +132,14 @@ func TestFirstContact(t *testing.T) {
 			t.Fatalf("reason %q", s.state.Reason)
 		}
 	})
+	t.Run("one whose start is known is not told as unverified", func(t *testing.T) {
+		s := newScript(t)
+		s.state.Known, s.state.Verified = true, true // as [Config] StartedFenced has it
+		s.sees("a1b2c3", servingParams).phase(PhaseServing).does().told("first contact", "started fenced")
+		if s.state.Reason != "started fenced" {
+			t.Errorf("reason %q", s.state.Reason)
+		}
+	})
 	t.Run("a closed node waits D from now", func(t *testing.T) {
 		newScript(t).after(time.Second).sees("a", fenced).phase(PhaseFenced).does(proveIt("a")).until(time.Second+testDelay).
 			canary(CanaryFenced, fenced).phase(PhaseFenced).
