@@ -134,7 +134,7 @@ func TestFallbacksOfChanges(t *testing.T) {
 		node *redlock.Node
 		note string
 	}{
-		"tracking denied":  {user("mute", "-client|tracking"), "scanning alone: no CLIENT TRACKING: NOPERM"},
+		"tracking denied":  {user("mute", "-client|tracking"), "scanning alone: its user may not use CLIENT TRACKING"},
 		"EVALSHA_RO alone": {user("short", "-evalsha_ro"), ""},
 	} {
 		t.Run(name, func(t *testing.T) {

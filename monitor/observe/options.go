@@ -46,7 +46,8 @@ type Options struct {
 	// min-replicas-to-write: "acl" or "none", as in the configuration.
 	Fences map[string]string
 	// Meant are findings, by their IDs, that are meant to be here, as in a lab whose
-	// masters share a host. They are not reported.
+	// masters share a host. They are not reported, and no note of a node tells what is seen by
+	// scanning alone where limited-sight is among them.
 	Meant []string
 	// TakenBy tells who took a lock from the holder of this token, as far as that
 	// is on record here; nil: nobody knows. It is asked when a lock has ended, and

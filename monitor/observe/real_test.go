@@ -517,7 +517,7 @@ func TestEmbeddedMasters(t *testing.T) {
 	m := watch(t, c.Nodes(), observe.Options{})
 	s := settled(t, m)
 	if l := lock(s, "job:1"); s.Cluster.Verdict != monitor.VerdictUnprotected || l == nil || l.Held != 3 ||
-		len(s.Nodes[0].Notes) != 1 || !strings.Contains(s.Nodes[0].Notes[0], "scanning alone: no CLIENT TRACKING") {
+		len(s.Nodes[0].Notes) != 1 || !strings.Contains(s.Nodes[0].Notes[0], "scanning alone: the server does not know CLIENT TRACKING") {
 		t.Fatal(describe(s))
 	}
 	if err := errors.Join(c.Crash(0), c.Restart(0)); err != nil {

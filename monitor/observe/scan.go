@@ -397,7 +397,7 @@ func (l *follower) step(ctx context.Context) error {
 		return err
 	}
 	notes := map[string]monitor.Limit{"read": l.reader.Note, "changes": {}, "names": {}}
-	if l.feed == nil && l.plan.why.Text != "" {
+	if l.feed == nil && l.plan.why.Text != "" && !slices.Contains(m.opt.Meant, "limited-sight") {
 		notes["changes"] = monitor.Limit{Text: "changes are seen by scanning alone: " + l.plan.why.Text, Do: l.plan.why.Do}
 	}
 	if f.long > 0 {

@@ -88,8 +88,8 @@ func (f *Feed) start(ctx context.Context, prefixes []string) error {
 		kind byte
 		lack string
 	}{
-		{[]string{"HELLO", "3"}, '%', "no RESP3"},
-		{args, '+', "no CLIENT TRACKING"},
+		{[]string{"HELLO", "3"}, '%', "RESP3"},
+		{args, '+', "CLIENT TRACKING"},
 	} {
 		if _, err := f.conn.Write(resp.AppendCommand(nil, c.args...)); err != nil {
 			return err
@@ -101,12 +101,23 @@ func (f *Feed) start(ctx context.Context, prefixes []string) error {
 			if err := redlock.ServerError(line); StateOf(err) != monitor.NodeDenied {
 				return err // it may pass
 			}
-			return ErrNoFeed{c.lack + ": " + line, strings.HasPrefix(line, "NOPERM")}
+			return noFeed(c.lack, line)
 		case kind != c.kind:
-			return ErrNoFeed{Why: c.lack}
+			return noFeed(c.lack, "ERR unknown")
 		}
 	}
 	return f.conn.SetDeadline(time.Time{})
+}
+
+// noFeed is why a node does not tell of changes, by what it answered.
+func noFeed(lack, answer string) ErrNoFeed {
+	switch {
+	case strings.HasPrefix(answer, "NOPERM"):
+		return ErrNoFeed{"its user may not use " + lack, true}
+	case strings.HasPrefix(answer, "ERR unknown"), strings.HasPrefix(answer, "NOPROTO"):
+		return ErrNoFeed{Why: "the server does not know " + lack}
+	}
+	return ErrNoFeed{Why: "the server refuses " + lack + ": " + answer}
 }
 
 // Close ends the connection, also for a next that waits.

@@ -120,11 +120,11 @@ func TestWhyThereIsNoFeed(t *testing.T) {
 		none            bool
 		says            string
 	}{
-		"old":            {"-ERR unknown command 'HELLO'\r\n", "+OK\r\n", true, "no RESP3: ERR unknown command"},
-		"RESP2 alone":    {"-NOPROTO unsupported protocol version\r\n", "+OK\r\n", true, "no RESP3: NOPROTO"},
-		"no map":         {"*2\r\n+a\r\n+b\r\n", "+OK\r\n", true, "no RESP3"},
-		"denied":         {"%1\r\n+proto\r\n:3\r\n", "-NOPERM no permissions\r\n", true, "no CLIENT TRACKING: NOPERM"},
-		"without":        {"%1\r\n+proto\r\n:3\r\n", "-ERR unknown subcommand\r\n", true, "no CLIENT TRACKING: ERR"},
+		"old":            {"-ERR unknown command 'HELLO'\r\n", "+OK\r\n", true, "the server does not know RESP3"},
+		"RESP2 alone":    {"-NOPROTO unsupported protocol version\r\n", "+OK\r\n", true, "the server does not know RESP3"},
+		"no map":         {"*2\r\n+a\r\n+b\r\n", "+OK\r\n", true, "the server does not know RESP3"},
+		"denied":         {"%1\r\n+proto\r\n:3\r\n", "-NOPERM no permissions\r\n", true, "its user may not use CLIENT TRACKING"},
+		"without":        {"%1\r\n+proto\r\n:3\r\n", "-ERR unknown subcommand\r\n", true, "the server does not know CLIENT TRACKING"},
 		"loading":        {"-LOADING not yet\r\n", "+OK\r\n", false, "LOADING"},
 		"cut off":        {"%1\r\n+pro", "", false, "EOF"},
 		"none of theirs": {"HTTP/1.1 400\r\n", "", false, "not a message"},
