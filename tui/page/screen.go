@@ -138,7 +138,7 @@ func (p *Screen) inColumns(text func(w int) []string) []string {
 // eventsPane is a pane of events beside what they are about.
 func (p *Screen) eventsPane(events []string, h int) []string {
 	if len(events) == 0 {
-		events = []string{p.St.Dim.Of(" nothing has happened since this screen began")}
+		events = []string{p.St.Dim.Of(" nothing of note since this screen began")}
 	}
 	return p.frame(Pane{Title: "Events"}, events, h)
 }
