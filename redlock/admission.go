@@ -53,23 +53,23 @@ func (f *fifo) pop() {
 // enter waits until there is room for a call to each node, and takes it: the
 // caller must send one to all nodes that is admitted. An error is
 // that of ctx, or ErrClosed when closing was closed first.
-func (g *admission) enter(ctx context.Context, urgent bool, closing <-chan struct{}) error {
-	if g.waiting.Load() == 0 && g.take() {
+func (a *admission) enter(ctx context.Context, urgent bool, closing <-chan struct{}) error {
+	if a.waiting.Load() == 0 && a.take() {
 		// Thousands that begin at the same time come here first, and wait, before the
 		// time of any attempt begins. It would be over before they let anyone read.
 		runtime.Gosched()
 		return nil
 	}
 	e := &entrant{in: make(chan struct{})}
-	g.mu.Lock()
+	a.mu.Lock()
 	if urgent {
-		g.urgent.waits = append(g.urgent.waits, e)
+		a.urgent.waits = append(a.urgent.waits, e)
 	} else {
-		g.others.waits = append(g.others.waits, e)
+		a.others.waits = append(a.others.waits, e)
 	}
-	g.waiting.Add(1) // before the look at the room: whoever makes room looks here after
-	g.admit()
-	g.mu.Unlock()
+	a.waiting.Add(1) // before the look at the room: whoever makes room looks here after
+	a.admit()
+	a.mu.Unlock()
 	var err error
 	select {
 	case <-e.in:
@@ -79,56 +79,56 @@ func (g *admission) enter(ctx context.Context, urgent bool, closing <-chan struc
 	case <-closing:
 		err = ErrClosed
 	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	select {
 	case <-e.in: // meanwhile
 		return nil
 	default:
 	}
 	e.gone = true
-	g.waiting.Add(-1)
+	a.waiting.Add(-1)
 	return err
 }
 
-// admit lets in who can be; g.mu is held.
-func (g *admission) admit() {
+// admit lets in who can be; a.mu is held.
+func (a *admission) admit() {
 	for {
-		queue := &g.urgent
+		queue := &a.urgent
 		e := queue.first()
 		if e == nil {
-			queue = &g.others
+			queue = &a.others
 			e = queue.first()
 		}
 		if e == nil {
 			return
 		}
-		if !g.take() {
+		if !a.take() {
 			return
 		}
 		queue.pop()
-		g.waiting.Add(-1)
+		a.waiting.Add(-1)
 		close(e.in)
 	}
 }
 
 // poke is told that there may be room.
-func (g *admission) poke() {
-	if g.waiting.Load() == 0 {
+func (a *admission) poke() {
+	if a.waiting.Load() == 0 {
 		return
 	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.admit()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.admit()
 }
 
 // take takes room for a call on the way to each node that is well, or none.
-func (g *admission) take() bool {
-	for i, r := range g.windows {
+func (a *admission) take() bool {
+	for i, r := range a.windows {
 		if r.take() {
 			continue
 		}
-		for _, r := range g.windows[:i+1] {
+		for _, r := range a.windows[:i+1] {
 			r.give()
 		}
 		return false
@@ -137,9 +137,9 @@ func (g *admission) take() bool {
 }
 
 // leave gives back room that was taken and is not needed.
-func (g *admission) leave() {
-	for _, r := range g.windows {
+func (a *admission) leave() {
+	for _, r := range a.windows {
 		r.give()
 	}
-	g.poke()
+	a.poke()
 }

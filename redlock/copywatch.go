@@ -33,26 +33,26 @@ func (c *Client) watchCopies(resource, token string, gone func()) *copyWatch {
 	return s
 }
 
-func (s *copyWatch) end() {
-	if s != nil {
-		for _, e := range s.trackers {
-			e.detach(s)
+func (w *copyWatch) end() {
+	if w != nil {
+		for _, e := range w.trackers {
+			e.detach(w)
 		}
 	}
 }
 
-func (s *copyWatch) key() string      { return s.resource }
-func (s *copyWatch) up(node int)      { s.trackers[node].ask(s) }
-func (s *copyWatch) down(int)         {}
-func (s *copyWatch) changed(node int) { s.trackers[node].ask(s) }
+func (w *copyWatch) key() string      { return w.resource }
+func (w *copyWatch) up(node int)      { w.trackers[node].ask(w) }
+func (w *copyWatch) down(int)         {}
+func (w *copyWatch) changed(node int) { w.trackers[node].ask(w) }
 
-func (s *copyWatch) read(node int, m message, _ bool, _ time.Time) {
-	here := m.there && m.token == s.token
-	s.mu.Lock()
-	gone := s.seen[node] && !here
-	s.seen[node] = here
-	s.mu.Unlock()
+func (w *copyWatch) read(node int, m message, _ bool, _ time.Time) {
+	here := m.there && m.token == w.token
+	w.mu.Lock()
+	gone := w.seen[node] && !here
+	w.seen[node] = here
+	w.mu.Unlock()
 	if gone {
-		s.gone()
+		w.gone()
 	}
 }

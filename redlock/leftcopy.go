@@ -27,39 +27,39 @@ type said struct {
 }
 
 // learn takes in what became of a SET or an extension.
-func (m *leftCopy) learn(a answer, t Terms) {
-	m.heard = true
-	m.sent = m.sent || a.sent
-	m.said = said{a.Status, a.incarnation, a.at}
+func (c *leftCopy) learn(a answer, t Terms) {
+	c.heard = true
+	c.sent = c.sent || a.sent
+	c.said = said{a.Status, a.incarnation, a.at}
 	if a.Status == StatusOK || a.sent && !answered(a.NodeResult) {
-		m.where, m.vague = a.incarnation, a.incarnation == ""
+		c.where, c.vague = a.incarnation, a.incarnation == ""
 	}
 	switch {
 	case a.Status == StatusOK:
 		// The node began to count between sending and answering, on a clock that may
 		// be slower than ours by the drift allowance.
-		m.until = a.at.Add(t.TTL + t.Drift)
-		m.inTime = m.inTime || !a.at.After(t.Start.Add(t.Wait))
+		c.until = a.at.Add(t.TTL + t.Drift)
+		c.inTime = c.inTime || !a.at.After(t.Start.Add(t.Wait))
 	case a.sent && (!answered(a.NodeResult) || errors.Is(a.Err, ErrBadReply)):
-		m.unknown = true
+		c.unknown = true
 	}
 }
 
 // merge takes in what is known of another request to the same node.
-func (m *leftCopy) merge(o leftCopy) {
-	if o.until.After(m.until) {
-		m.until = o.until
+func (c *leftCopy) merge(o leftCopy) {
+	if o.until.After(c.until) {
+		c.until = o.until
 	}
-	m.unknown = m.unknown || o.unknown || !o.heard
-	m.inTime = m.inTime || o.inTime
+	c.unknown = c.unknown || o.unknown || !o.heard
+	c.inTime = c.inTime || o.inTime
 	switch { // o is the later one
 	case !o.heard:
-		m.vague = true
+		c.vague = true
 	case o.where != "" || o.vague:
-		m.where, m.vague = o.where, o.vague
+		c.where, c.vague = o.where, o.vague
 	}
-	m.heard = true
-	m.sent = m.sent || o.sent || !o.heard
+	c.heard = true
+	c.sent = c.sent || o.sent || !o.heard
 }
 
 // releaseOf is the release of copies of which this is known.

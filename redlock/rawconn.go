@@ -42,24 +42,24 @@ func newRawConn(n *Node, protocol int, timeout time.Duration) *rawConn {
 }
 
 // greet connects, and makes sure that the node answers.
-func (b *rawConn) greet(ctx context.Context) error {
-	err := b.client.Ping(ctx).Err()
+func (c *rawConn) greet(ctx context.Context) error {
+	err := c.client.Ping(ctx).Err()
 	// To the PING any reply will do, NOPERM too, of a server that is ready. One that
 	// refused the greeting before it has closed the connection.
-	if err != nil && (!isReply(err) || b.conn == nil || b.conn.closed.Load() || says(err, "LOADING") || says(err, "BUSY")) {
+	if err != nil && (!isReply(err) || c.conn == nil || c.conn.closed.Load() || says(err, "LOADING") || says(err, "BUSY")) {
 		return err
 	}
-	return b.conn.SetDeadline(time.Time{})
+	return c.conn.SetDeadline(time.Time{})
 }
 
 // identify asks which process answers: its run_id, or nothing where the user must
 // not know, or the server has none.
-func (b *rawConn) identify(ctx context.Context) (string, error) {
-	info, err := b.client.Info(ctx, "server").Result()
-	if err != nil && (!isReply(err) || b.conn.closed.Load()) {
+func (c *rawConn) identify(ctx context.Context) (string, error) {
+	info, err := c.client.Info(ctx, "server").Result()
+	if err != nil && (!isReply(err) || c.conn.closed.Load()) {
 		return "", err
 	}
-	return serverinfo.Field(info, "run_id"), b.conn.SetDeadline(time.Time{})
+	return serverinfo.Field(info, "run_id"), c.conn.SetDeadline(time.Time{})
 }
 
 // observedConn reports whether the client library has closed it.

@@ -27,100 +27,100 @@ type retryLoop struct {
 
 // next waits for the moment of the next attempt. last is the failure of the one
 // before; nil: there was none. It is false when there shall be none.
-func (s *retryLoop) next(ctx context.Context, last *Error) bool {
+func (r *retryLoop) next(ctx context.Context, last *Error) bool {
 	if last == nil {
-		s.due++
-		if s.attempts == 1 {
+		r.due++
+		if r.attempts == 1 {
 			return true
 		}
 		var atOnce bool
-		if s.place, atOnce = s.client.waits.place(s.resource); atOnce {
+		if r.place, atOnce = r.client.waits.place(r.resource); atOnce {
 			return true
 		}
 	} else {
 		contended := errors.Is(last.Kind, ErrContended)
-		if s.place != nil && contended {
-			s.place.failed()
+		if r.place != nil && contended {
+			r.place.failed()
 		}
 		switch {
-		case s.due == s.attempts:
+		case r.due == r.attempts:
 			return false
-		case s.place == nil && contended:
-			s.place = s.client.waits.wait(s.resource)
+		case r.place == nil && contended:
+			r.place = r.client.waits.wait(r.resource)
 		}
 		if !contended {
-			return s.pause(ctx)
+			return r.pause(ctx)
 		}
 	}
 	for {
-		s.start()
-		woken, err := s.place.wait(ctx, s.timer.C, s.client.closing)
+		r.start()
+		woken, err := r.place.wait(ctx, r.timer.C, r.client.closing)
 		switch {
 		case err != nil:
-			s.err = err
+			r.err = err
 			return false
 		case woken:
 			return true
 		}
-		s.ended = true
-		s.due++
+		r.ended = true
+		r.due++
 		// Who is not the first in the queue leaves it to that one, up to the end.
-		if s.place.first() || s.due == s.attempts {
+		if r.place.first() || r.due == r.attempts {
 			return true
 		}
 	}
 }
 
 // start begins a pause, unless one is under way.
-func (s *retryLoop) start() {
-	if s.timer != nil && !s.ended {
+func (r *retryLoop) start() {
+	if r.timer != nil && !r.ended {
 		return
 	}
-	d := s.opt.pause(s.due+1, rand.Float64())
-	if s.timer == nil {
-		s.timer = time.NewTimer(d)
+	d := r.opt.pause(r.due+1, rand.Float64())
+	if r.timer == nil {
+		r.timer = time.NewTimer(d)
 	} else {
-		s.timer.Reset(d)
+		r.timer.Reset(d)
 	}
-	s.ended = false
+	r.ended = false
 }
 
 // pause waits for the end of the pause, whatever the nodes say: those that fail
 // do not tell when they are well again.
-func (s *retryLoop) pause(ctx context.Context) bool {
-	s.start()
+func (r *retryLoop) pause(ctx context.Context) bool {
+	r.start()
 	select {
-	case <-s.timer.C:
-		s.ended = true
-		s.due++
+	case <-r.timer.C:
+		r.ended = true
+		r.due++
 		return true
 	case <-ctx.Done():
-		s.err = ctx.Err()
-	case <-s.client.closing:
-		s.err = ErrClosed
+		r.err = ctx.Err()
+	case <-r.client.closing:
+		r.err = ErrClosed
 	}
 	return false
 }
 
 // note is what the token of the next attempt tells of the wait before it.
-func (s *retryLoop) note() note {
-	if s.place == nil {
+func (r *retryLoop) note() note {
+	if r.place == nil {
 		return note{waited: unwaited}
 	}
-	l := s.place.queue
+	l := r.place.queue
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.queue[0] != s.place || !l.begun {
+	if l.queue[0] != r.place || !l.begun {
 		return note{waited: unwaited}
 	}
 	return l.plan.note()
 }
 
-func (s *retryLoop) leave() {
-	if s.timer != nil {
-		s.timer.Stop()
+func (r *retryLoop) leave() {
+	if r.timer != nil {
+		r.timer.Stop()
 	}
-	if s.place != nil {
-		s.place.leave(s.granted)
+	if r.place != nil {
+		r.place.leave(r.granted)
 	}
 }

@@ -111,24 +111,24 @@ type retryStep struct {
 // begin starts a wait. Nodes of which the connection is there, or is being
 // opened, have been told by up and opening. eager is for who has made no attempt
 // yet.
-func (m *retryPlan) begin(eager bool, now time.Time) {
-	m.eager, m.losses, m.clashes, m.watchesAll, m.extends, m.told, m.holder = eager, 0, 0, false, false, false, ""
-	m.fresh, m.polite, m.prompt = true, eager, false
-	m.phase, m.at, m.until = holdingBack, now, now
+func (p *retryPlan) begin(eager bool, now time.Time) {
+	p.eager, p.losses, p.clashes, p.watchesAll, p.extends, p.told, p.holder = eager, 0, 0, false, false, false, ""
+	p.fresh, p.polite, p.prompt = true, eager, false
+	p.phase, p.at, p.until = holdingBack, now, now
 }
 
 // opening: the connection to a node is being opened.
-func (m *retryPlan) opening(node int) { m.views[node] = copyView{state: unconnected, asked: true} }
+func (p *retryPlan) opening(node int) { p.views[node] = copyView{state: unconnected, asked: true} }
 
 // up: the node can be read.
-func (m *retryPlan) up(node int) { m.views[node] = copyView{state: unread} }
+func (p *retryPlan) up(node int) { p.views[node] = copyView{state: unread} }
 
 // down: the node cannot be seen.
-func (m *retryPlan) down(node int) { m.views[node] = copyView{state: unconnected} }
+func (p *retryPlan) down(node int) { p.views[node] = copyView{state: unconnected} }
 
 // changed: the node says that the key is not what was read.
-func (m *retryPlan) changed(node int) {
-	s := &m.views[node]
+func (p *retryPlan) changed(node int) {
+	s := &p.views[node]
 	switch s.state {
 	case held:
 		s.state, s.armed = stale, false
@@ -138,7 +138,7 @@ func (m *retryPlan) changed(node int) {
 }
 
 // read: the answer to a read. A TTL below zero is none.
-func (m *retryPlan) read(node int, there, armed bool, token string, ttl time.Duration, now time.Time) {
+func (p *retryPlan) read(node int, there, armed bool, token string, ttl time.Duration, now time.Time) {
 	s := copyView{state: free, armed: armed}
 	if there {
 		s.state, s.token = held, token
@@ -147,103 +147,103 @@ func (m *retryPlan) read(node int, there, armed bool, token string, ttl time.Dur
 			s.until = now.Add(ttl + time.Millisecond)
 		}
 	}
-	m.views[node] = s
+	p.views[node] = s
 }
 
 // released: this client itself has released the lock.
-func (m *retryPlan) released() { m.told = true }
+func (p *retryPlan) released() { p.told = true }
 
 // failed: an attempt was made and was contended.
-func (m *retryPlan) failed(slot time.Duration, now time.Time) {
-	m.told, m.eager = false, false
-	if m.prompt && m.clashes == 0 {
-		m.lots = min(2*m.lots+1, slotsMost)
+func (p *retryPlan) failed(slot time.Duration, now time.Time) {
+	p.told, p.eager = false, false
+	if p.prompt && p.clashes == 0 {
+		p.lots = min(2*p.lots+1, slotsMost)
 	}
-	m.prompt = false
-	m.clashes++
-	d := min(float64(clampSlot(slot))*math.Exp2(float64(min(m.clashes, 30))), float64(m.most))
-	m.at = now.Add(time.Duration(m.random() * d))
-	m.phase, m.until = holdingBack, m.at
+	p.prompt = false
+	p.clashes++
+	d := min(float64(clampSlot(slot))*math.Exp2(float64(min(p.clashes, 30))), float64(p.most))
+	p.at = now.Add(time.Duration(p.random() * d))
+	p.phase, p.until = holdingBack, p.at
 }
 
 // granted: the wait is over.
-func (m *retryPlan) granted() {
-	if m.holder != "" {
-		m.rotation = rotation{known: true, round: m.losses}
+func (p *retryPlan) granted() {
+	if p.holder != "" {
+		p.rotation = rotation{known: true, round: p.losses}
 	}
-	m.phase = asleep
+	p.phase = asleep
 }
 
 // note is what a token tells of this wait.
-func (m *retryPlan) note() note {
-	if m.holder == "" {
+func (p *retryPlan) note() note {
+	if p.holder == "" {
 		return note{waited: unwaited}
 	}
-	return note{serial: m.serial + 1, waited: uint8(min(m.losses, unwaited-1))}
+	return note{serial: p.serial + 1, waited: uint8(min(p.losses, unwaited-1))}
 }
 
 // handedOn takes in that another token has the lock. The notes tell how often it
 // has changed hands since the last look, also if that was long ago, and who has
 // lost a clash for it has the same number as who has won.
-func (m *retryPlan) handedOn(to string) {
+func (p *retryPlan) handedOn(to string) {
 	n := noteOf(to)
-	times := n.serial - m.serial
-	if n.waited == unwaited || m.holder == "" || times > serialsMost {
+	times := n.serial - p.serial
+	if n.waited == unwaited || p.holder == "" || times > serialsMost {
 		times = 1
 	}
-	if m.serial += times; n.waited != unwaited {
-		m.serial = n.serial
-		m.rotation = rotation{known: true, round: int(n.waited)}
+	if p.serial += times; n.waited != unwaited {
+		p.serial = n.serial
+		p.rotation = rotation{known: true, round: int(n.waited)}
 	}
-	if m.holder != "" {
-		m.losses = min(m.losses+int(times), lossesMost)
-		m.lots *= math.Pow(lotsDecay, float64(times))
+	if p.holder != "" {
+		p.losses = min(p.losses+int(times), lossesMost)
+		p.lots *= math.Pow(lotsDecay, float64(times))
 	}
-	m.holder, m.polite = to, false
+	p.holder, p.polite = to, false
 }
 
 // step does what is due at now. slot is the time after which one client's
 // attempt can be seen by another.
-func (m *retryPlan) step(slot time.Duration, now time.Time) retryStep {
+func (p *retryPlan) step(slot time.Duration, now time.Time) retryStep {
 	slot = clampSlot(slot)
 	for {
-		switch m.phase {
+		switch p.phase {
 		case watching:
-			if !m.told && !m.looksFree(now) {
-				return retryStep{ask: m.unreadNodes(), at: m.freeAt(now)}
+			if !p.told && !p.looksFree(now) {
+				return retryStep{ask: p.unreadNodes(), at: p.freeAt(now)}
 			}
-			d := m.turn(slot)
-			if d == 0 && !m.extends {
-				m.phase, m.prompt = attempting, true
+			d := p.turn(slot)
+			if d == 0 && !p.extends {
+				p.phase, p.prompt = attempting, true
 				continue
 			}
-			m.phase, m.until = holdingBack, now.Add(d)
-			m.at = now.Add(min(d, lookAfter*slot))
+			p.phase, p.until = holdingBack, now.Add(d)
+			p.at = now.Add(min(d, lookAfter*slot))
 		case holdingBack:
-			if now.Before(m.at) {
-				return retryStep{at: m.at}
+			if now.Before(p.at) {
+				return retryStep{at: p.at}
 			}
-			m.phase, m.at = checking, now.Add(4*slot+checkMin)
-			for i := range m.views {
-				if s := &m.views[i]; s.state > unread && (s.state == stale || !s.armed || s.ended(now)) {
+			p.phase, p.at = checking, now.Add(4*slot+checkMin)
+			for i := range p.views {
+				if s := &p.views[i]; s.state > unread && (s.state == stale || !s.armed || s.ended(now)) {
 					*s = copyView{state: unread, asked: s.asked}
 				}
 			}
 		case checking:
-			ask := m.unreadNodes()
-			if !m.answered(now) {
-				return retryStep{ask: ask, at: m.at}
+			ask := p.unreadNodes()
+			if !p.answered(now) {
+				return retryStep{ask: ask, at: p.at}
 			}
-			if m.looksFree(now) && now.Before(m.until) {
-				m.phase, m.at = holdingBack, m.until
+			if p.looksFree(now) && now.Before(p.until) {
+				p.phase, p.at = holdingBack, p.until
 				continue
 			}
-			if m.far() && m.looksFree(now) {
-				m.watchesAll = true
-				m.at = now.Add(4*slot + checkMin)
+			if p.far() && p.looksFree(now) {
+				p.watchesAll = true
+				p.at = now.Add(4*slot + checkMin)
 				continue
 			}
-			m.judge(now)
+			p.judge(now)
 		case attempting:
 			return retryStep{attempt: true}
 		default:
@@ -258,59 +258,59 @@ func clampSlot(d time.Duration) time.Duration { return min(max(d, slotMin), slot
 const checkMin = 10 * time.Millisecond
 
 // judge ends a check.
-func (m *retryPlan) judge(now time.Time) {
-	seen, fresh := m.seen(), m.fresh
-	m.fresh = false
-	if m.views[m.sample].asked { // hung, perhaps
-		m.sample = (m.sample + 1) % len(m.views)
+func (p *retryPlan) judge(now time.Time) {
+	seen, fresh := p.seen(), p.fresh
+	p.fresh = false
+	if p.views[p.sample].asked { // hung, perhaps
+		p.sample = (p.sample + 1) % len(p.views)
 	}
 	switch {
-	case seen > 0 && m.looksFree(now) && fresh:
+	case seen > 0 && p.looksFree(now) && fresh:
 		// Somebody may be about to take it, whose turn it is.
-		m.phase = watching
+		p.phase = watching
 		return
-	case seen > 0 && m.looksFree(now), seen == 0 && (m.told || m.eager):
-		m.phase = attempting
+	case seen > 0 && p.looksFree(now), seen == 0 && (p.told || p.eager):
+		p.phase = attempting
 		return
 	case seen > 0:
-		m.told, m.clashes = false, 0
-		if who := m.majority(); who != "" {
-			if m.extends = who == m.holder; !m.extends {
-				m.handedOn(who)
+		p.told, p.clashes = false, 0
+		if who := p.majority(); who != "" {
+			if p.extends = who == p.holder; !p.extends {
+				p.handedOn(who)
 			}
 		}
 	}
-	m.eager, m.watchesAll = false, seen == 0
-	m.phase = watching
+	p.eager, p.watchesAll = false, seen == 0
+	p.phase = watching
 }
 
 // turn is for how long to hold back from a lock that looks free.
-func (m *retryPlan) turn(slot time.Duration) time.Duration {
-	if !m.rotation.known {
-		return time.Duration(m.random() * float64(max(0, slotsPrior-m.losses)) * float64(slot))
+func (p *retryPlan) turn(slot time.Duration) time.Duration {
+	if !p.rotation.known {
+		return time.Duration(p.random() * float64(max(0, slotsPrior-p.losses)) * float64(slot))
 	}
-	slots := min(max(0, m.rotation.round-m.losses), slotsMost)
-	if m.polite {
+	slots := min(max(0, p.rotation.round-p.losses), slotsMost)
+	if p.polite {
 		slots = max(slots, 1)
 	}
 	d := float64(slots)
-	if m.lots >= 0.5 {
-		d += m.random() * m.lots
+	if p.lots >= 0.5 {
+		d += p.random() * p.lots
 	}
 	return time.Duration(d * float64(slot))
 }
 
 // far reports whether the turn is so far away that it is enough to watch one node.
-func (m *retryPlan) far() bool {
-	return !m.watchesAll && m.rotation.known && m.rotation.round-m.losses > near
+func (p *retryPlan) far() bool {
+	return !p.watchesAll && p.rotation.known && p.rotation.round-p.losses > near
 }
 
 // unreadNodes are the nodes that are to be read, which it marks as asked.
-func (m *retryPlan) unreadNodes() (ask []int) {
-	far := m.far()
-	for k := range m.views {
-		i := (k + m.sample) % len(m.views)
-		s := &m.views[i]
+func (p *retryPlan) unreadNodes() (ask []int) {
+	far := p.far()
+	for k := range p.views {
+		i := (k + p.sample) % len(p.views)
+		s := &p.views[i]
 		if s.state == unread && !s.asked {
 			s.asked = true
 			ask = append(ask, i)
@@ -324,9 +324,9 @@ func (m *retryPlan) unreadNodes() (ask []int) {
 
 // answered reports whether a check has its answers, or enough of them, or has waited
 // for long enough.
-func (m *retryPlan) answered(now time.Time) bool {
+func (p *retryPlan) answered(now time.Time) bool {
 	asked, vacant, taken := 0, 0, 0
-	for _, s := range m.views {
+	for _, s := range p.views {
 		switch {
 		case s.asked:
 			asked++
@@ -336,19 +336,19 @@ func (m *retryPlan) answered(now time.Time) bool {
 			taken++
 		}
 	}
-	return asked == 0 || !now.Before(m.at) || vacant >= m.quorum || taken > len(m.views)-m.quorum
+	return asked == 0 || !now.Before(p.at) || vacant >= p.quorum || taken > len(p.views)-p.quorum
 }
 
-func (s copyView) known() bool { return s.state > unread && !s.asked }
+func (v copyView) known() bool { return v.state > unread && !v.asked }
 
 // ended tells of a copy whose TTL expired. Redis may tell of that much later.
-func (s copyView) ended(now time.Time) bool {
-	return s.state == held && !s.until.IsZero() && !now.Before(s.until)
+func (v copyView) ended(now time.Time) bool {
+	return v.state == held && !v.until.IsZero() && !now.Before(v.until)
 }
 
 // seen is how many nodes can be judged by.
-func (m *retryPlan) seen() (n int) {
-	for _, s := range m.views {
+func (p *retryPlan) seen() (n int) {
+	for _, s := range p.views {
 		if s.known() {
 			n++
 		}
@@ -358,9 +358,9 @@ func (m *retryPlan) seen() (n int) {
 
 // looksFree reports whether as many nodes look free as an attempt needs; if less than
 // that can be seen, all of those.
-func (m *retryPlan) looksFree(now time.Time) bool {
+func (p *retryPlan) looksFree(now time.Time) bool {
 	vacant, seen := 0, 0
-	for _, s := range m.views {
+	for _, s := range p.views {
 		if !s.known() {
 			continue
 		}
@@ -369,14 +369,14 @@ func (m *retryPlan) looksFree(now time.Time) bool {
 			vacant++
 		}
 	}
-	return seen > 0 && vacant >= min(m.quorum, seen)
+	return seen > 0 && vacant >= min(p.quorum, seen)
 }
 
 // freeAt is when so many copies will have ended that it looks free; zero: never.
-func (m *retryPlan) freeAt(now time.Time) time.Time {
+func (p *retryPlan) freeAt(now time.Time) time.Time {
 	var ends []time.Time
 	vacant, seen := 0, 0
-	for _, s := range m.views {
+	for _, s := range p.views {
 		switch {
 		case !s.known():
 			continue
@@ -387,7 +387,7 @@ func (m *retryPlan) freeAt(now time.Time) time.Time {
 		}
 		seen++
 	}
-	missing := min(m.quorum, seen) - vacant
+	missing := min(p.quorum, seen) - vacant
 	if seen == 0 || missing <= 0 || missing > len(ends) {
 		return time.Time{}
 	}
@@ -396,14 +396,14 @@ func (m *retryPlan) freeAt(now time.Time) time.Time {
 }
 
 // majority is the token with most copies.
-func (m *retryPlan) majority() (who string) {
+func (p *retryPlan) majority() (who string) {
 	most := 0
-	for i, s := range m.views {
+	for i, s := range p.views {
 		if !s.known() || s.state != held {
 			continue
 		}
 		n := 0
-		for _, o := range m.views[i:] {
+		for _, o := range p.views[i:] {
 			if o.known() && o.state == held && o.token == s.token {
 				n++
 			}

@@ -99,220 +99,220 @@ func newTracker(h *trackerShared, node int, t trackingConn) *tracker {
 	return &tracker{trackerShared: h, node: node, conn: t, wake: make(chan struct{}, 1), listeners: make(map[string][]listener)}
 }
 
-func (e *tracker) tracks() bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.state == trackerUp && e.tracking
+func (t *tracker) tracks() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.state == trackerUp && t.tracking
 }
 
 // attach begins to tell a listener what is received.
-func (e *tracker) attach(l listener) trackerState {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.listeners[l.key()] = append(e.listeners[l.key()], l)
-	switch e.state {
+func (t *tracker) attach(l listener) trackerState {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.listeners[l.key()] = append(t.listeners[l.key()], l)
+	switch t.state {
 	case trackerClosed:
-		e.state = trackerOpening
-		if time.Now().Before(e.rest) {
-			e.state = trackerResting
+		t.state = trackerOpening
+		if time.Now().Before(t.rest) {
+			t.state = trackerResting
 		}
-		e.wg.Go(e.run)
+		t.wg.Go(t.run)
 	case trackerUp:
-		if e.idle {
-			e.idle = false
-			e.limit()
+		if t.idle {
+			t.idle = false
+			t.limit()
 		}
 	}
-	return e.state
+	return t.state
 }
 
 // detach ends it.
-func (e *tracker) detach(l listener) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	left := slices.DeleteFunc(slices.Clone(e.listeners[l.key()]), func(o listener) bool { return o == l })
-	if e.listeners[l.key()] = left; len(left) == 0 {
-		delete(e.listeners, l.key())
+func (t *tracker) detach(l listener) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	left := slices.DeleteFunc(slices.Clone(t.listeners[l.key()]), func(o listener) bool { return o == l })
+	if t.listeners[l.key()] = left; len(left) == 0 {
+		delete(t.listeners, l.key())
 	}
-	if len(e.listeners) > 0 {
+	if len(t.listeners) > 0 {
 		return
 	}
-	switch e.state {
+	switch t.state {
 	case trackerUp:
-		e.idle = true
-		e.limit()
+		t.idle = true
+		t.limit()
 	case trackerResting:
 		select {
-		case e.wake <- struct{}{}:
+		case t.wake <- struct{}{}:
 		default:
 		}
 	}
 }
 
-// limit sets the deadline of the connection; e.mu is held.
-func (e *tracker) limit() {
+// limit sets the deadline of the connection; t.mu is held.
+func (t *tracker) limit() {
 	switch {
-	case len(e.asked) > 0:
-		e.conn.deadline(e.asked[0].at.Add(e.connect))
-	case e.idle:
-		e.conn.deadline(time.Now().Add(trackerIdle))
+	case len(t.asked) > 0:
+		t.conn.deadline(t.asked[0].at.Add(t.connect))
+	case t.idle:
+		t.conn.deadline(time.Now().Add(trackerIdle))
 	default:
-		e.conn.deadline(time.Time{})
+		t.conn.deadline(time.Time{})
 	}
 }
 
 // ask reads the key of a listener. It reports whether it could.
-func (e *tracker) ask(l listener) bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.state != trackerUp || len(e.asked) >= trackerRequests {
+func (t *tracker) ask(l listener) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.state != trackerUp || len(t.asked) >= trackerRequests {
 		return false
 	}
-	if e.conn.ask(l.key()) != nil {
+	if t.conn.ask(l.key()) != nil {
 		return false // receive will fail too
 	}
-	e.asked = append(e.asked, request{l, time.Now()})
-	if len(e.asked) == 1 {
-		e.limit()
+	t.asked = append(t.asked, request{l, time.Now()})
+	if len(t.asked) == 1 {
+		t.limit()
 	}
 	return true
 }
 
-func (e *tracker) close() {
-	e.conn.end()
+func (t *tracker) close() {
+	t.conn.end()
 }
 
 // run listens until nobody has waited for a while.
-func (e *tracker) run() {
-	for e.resume() && e.open() {
-		for e.next() {
+func (t *tracker) run() {
+	for t.resume() && t.open() {
+		for t.next() {
 		}
-		e.conn.close()
+		t.conn.close()
 	}
 }
 
 // resume rests after a failure. It reports whether there is anything more to do.
-func (e *tracker) resume() bool {
-	e.mu.Lock()
-	rest := time.Until(e.rest)
-	e.mu.Unlock()
+func (t *tracker) resume() bool {
+	t.mu.Lock()
+	rest := time.Until(t.rest)
+	t.mu.Unlock()
 	if rest > 0 {
 		timer := time.NewTimer(rest)
 		defer timer.Stop()
 		select {
 		case <-timer.C:
-		case <-e.wake:
-		case <-e.ended:
+		case <-t.wake:
+		case <-t.ended:
 		}
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	select {
-	case <-e.ended:
-		e.state = trackerClosed
+	case <-t.ended:
+		t.state = trackerClosed
 		return false
 	default:
 	}
-	if len(e.listeners) == 0 {
-		e.state = trackerClosed
+	if len(t.listeners) == 0 {
+		t.state = trackerClosed
 		return false
 	}
-	e.state = trackerOpening
+	t.state = trackerOpening
 	return true
 }
 
 // open connects. It is false only when the client has ended.
-func (e *tracker) open() bool {
+func (t *tracker) open() bool {
 	for {
-		ctx, cancel := context.WithTimeout(context.Background(), 2*e.connect)
-		tracking, err := e.conn.open(ctx)
+		ctx, cancel := context.WithTimeout(context.Background(), 2*t.connect)
+		tracking, err := t.conn.open(ctx)
 		cancel()
 		if err == nil {
-			e.mu.Lock()
-			e.state, e.tracking, e.asked, e.backoff = trackerUp, tracking, nil, 0
-			e.idle = len(e.listeners) == 0
-			e.limit()
-			e.mu.Unlock()
-			e.notify(func(l listener) { l.up(e.node) })
+			t.mu.Lock()
+			t.state, t.tracking, t.asked, t.backoff = trackerUp, tracking, nil, 0
+			t.idle = len(t.listeners) == 0
+			t.limit()
+			t.mu.Unlock()
+			t.notify(func(l listener) { l.up(t.node) })
 			return true
 		}
-		e.fail()
-		if !e.resume() {
+		t.fail()
+		if !t.resume() {
 			return false
 		}
 	}
 }
 
 // fail takes note that the node cannot be listened to for now.
-func (e *tracker) fail() {
-	e.mu.Lock()
-	e.backoff = min(max(2*e.backoff, backoffMin), backoffMax)
-	e.rest = time.Now().Add(e.backoff)
-	e.state, e.asked = trackerResting, nil
-	e.mu.Unlock()
-	e.notify(func(l listener) { l.down(e.node) })
+func (t *tracker) fail() {
+	t.mu.Lock()
+	t.backoff = min(max(2*t.backoff, backoffMin), backoffMax)
+	t.rest = time.Now().Add(t.backoff)
+	t.state, t.asked = trackerResting, nil
+	t.mu.Unlock()
+	t.notify(func(l listener) { l.down(t.node) })
 }
 
 // notify tells all listeners.
-func (e *tracker) notify(what func(listener)) {
-	e.mu.Lock()
-	all := make([]listener, 0, len(e.listeners))
-	for _, of := range e.listeners {
+func (t *tracker) notify(what func(listener)) {
+	t.mu.Lock()
+	all := make([]listener, 0, len(t.listeners))
+	for _, of := range t.listeners {
 		all = append(all, of...)
 	}
-	e.mu.Unlock()
+	t.mu.Unlock()
 	for _, l := range all {
 		what(l)
 	}
 }
 
 // next takes in one message. It reports whether the connection goes on.
-func (e *tracker) next() bool {
-	msg, err := e.conn.receive()
+func (t *tracker) next() bool {
+	msg, err := t.conn.receive()
 	now := time.Now()
 	if err != nil {
-		e.mu.Lock()
-		if isTimeout(err) && len(e.asked) == 0 {
-			idle := e.idle // else somebody has come just in time
-			e.mu.Unlock()
+		t.mu.Lock()
+		if isTimeout(err) && len(t.asked) == 0 {
+			idle := t.idle // else somebody has come just in time
+			t.mu.Unlock()
 			return !idle
 		}
-		e.mu.Unlock()
-		e.fail()
+		t.mu.Unlock()
+		t.fail()
 		return false
 	}
 	if msg.changed {
 		if msg.all {
-			e.notify(func(l listener) { l.changed(e.node) })
+			t.notify(func(l listener) { l.changed(t.node) })
 			return true
 		}
 		for _, k := range msg.keys {
-			e.mu.Lock()
-			of := slices.Clone(e.listeners[k])
-			e.mu.Unlock()
+			t.mu.Lock()
+			of := slices.Clone(t.listeners[k])
+			t.mu.Unlock()
 			for _, l := range of {
-				l.changed(e.node)
+				l.changed(t.node)
 			}
 		}
 		return true
 	}
-	e.mu.Lock()
-	if len(e.asked) == 0 {
-		e.mu.Unlock()
-		e.fail() // an answer to nothing
+	t.mu.Lock()
+	if len(t.asked) == 0 {
+		t.mu.Unlock()
+		t.fail() // an answer to nothing
 		return false
 	}
-	q := e.asked[0]
-	e.asked = e.asked[1:]
-	e.limit()
-	armed := e.tracking
-	e.mu.Unlock()
+	q := t.asked[0]
+	t.asked = t.asked[1:]
+	t.limit()
+	armed := t.tracking
+	t.mu.Unlock()
 	if msg.err != nil {
-		q.listener.down(e.node)
+		q.listener.down(t.node)
 		return true
 	}
-	e.took(now.Sub(q.at))
-	q.listener.read(e.node, msg, armed, now)
+	t.took(now.Sub(q.at))
+	q.listener.read(t.node, msg, armed, now)
 	return true
 }
 

@@ -174,56 +174,56 @@ func (w *waitQueues) sweep(now time.Time) {
 }
 
 // polite reports whether a newcomer should let others go first: this client has just
-// had the lock, after others, who may be waiting. l.mu is held.
-func (l *waitQueue) polite(now time.Time) bool {
-	if !l.granted || now.Sub(l.released) > politeFor {
+// had the lock, after others, who may be waiting. q.mu is held.
+func (q *waitQueue) polite(now time.Time) bool {
+	if !q.granted || now.Sub(q.released) > politeFor {
 		return false
 	}
 	up := 0
-	for _, e := range l.queues.trackers {
+	for _, e := range q.queues.trackers {
 		if e.tracks() {
 			up++
 		}
 	}
-	return up >= l.plan.quorum
+	return up >= q.plan.quorum
 }
 
-// join adds a place; l.mu is held.
-func (l *waitQueue) join() *waiter {
-	p := &waiter{queue: l, turn: make(chan struct{})}
-	l.queue = append(l.queue, p)
-	if len(l.queue) == 1 {
-		l.first()
+// join adds a place; q.mu is held.
+func (q *waitQueue) join() *waiter {
+	p := &waiter{queue: q, turn: make(chan struct{})}
+	q.queue = append(q.queue, p)
+	if len(q.queue) == 1 {
+		q.first()
 	}
 	return p
 }
 
-// first gives the turn to the first in the queue; l.mu is held.
-func (l *waitQueue) first() {
-	close(l.queue[0].turn)
-	if l.listening {
+// first gives the turn to the first in the queue; q.mu is held.
+func (q *waitQueue) first() {
+	close(q.queue[0].turn)
+	if q.listening {
 		return
 	}
-	l.listening = true
-	for i, e := range l.queues.trackers {
-		switch e.attach(l) {
+	q.listening = true
+	for i, e := range q.queues.trackers {
+		switch e.attach(q) {
 		case trackerUp:
-			l.plan.up(i)
+			q.plan.up(i)
 		case trackerOpening:
-			l.plan.opening(i)
+			q.plan.opening(i)
 		default:
-			l.plan.down(i)
+			q.plan.down(i)
 		}
 	}
 }
 
 // leave gives the place up; granted reports whether with the lock.
-func (p *waiter) leave(granted bool) {
-	l := p.queue
+func (w *waiter) leave(granted bool) {
+	l := w.queue
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	was := l.queue[0] == p
-	l.queue = slices.DeleteFunc(l.queue, func(o *waiter) bool { return o == p })
+	was := l.queue[0] == w
+	l.queue = slices.DeleteFunc(l.queue, func(o *waiter) bool { return o == w })
 	if was && granted {
 		l.granted = l.plan.holder != ""
 		l.plan.granted()
@@ -242,21 +242,21 @@ func (p *waiter) leave(granted bool) {
 }
 
 // failed tells that an attempt was contended.
-func (p *waiter) failed() {
-	l := p.queue
+func (w *waiter) failed() {
+	l := w.queue
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	p.tried = true
-	if l.queue[0] == p && l.begun {
+	w.tried = true
+	if l.queue[0] == w && l.begun {
 		l.plan.failed(l.queues.slot(), time.Now())
 	}
 }
 
 // wait waits for the moment of an attempt, and reports whether it is one because the
 // lock looks free. It is not when the pause is over, of which expired tells.
-func (p *waiter) wait(ctx context.Context, expired <-chan time.Time, closing <-chan struct{}) (woken bool, err error) {
+func (w *waiter) wait(ctx context.Context, expired <-chan time.Time, closing <-chan struct{}) (woken bool, err error) {
 	select {
-	case <-p.turn:
+	case <-w.turn:
 	case <-expired:
 		return false, nil
 	case <-ctx.Done():
@@ -264,11 +264,11 @@ func (p *waiter) wait(ctx context.Context, expired <-chan time.Time, closing <-c
 	case <-closing:
 		return false, ErrClosed
 	}
-	l := p.queue
+	l := w.queue
 	l.mu.Lock()
 	if !l.begun {
 		l.begun = true
-		l.plan.begin(!p.tried, time.Now())
+		l.plan.begin(!w.tried, time.Now())
 	}
 	l.active = true
 	l.at = time.Time{}
@@ -314,9 +314,9 @@ func (p *waiter) wait(ctx context.Context, expired <-chan time.Time, closing <-c
 }
 
 // first reports whether it is the turn of this place.
-func (p *waiter) first() bool {
+func (w *waiter) first() bool {
 	select {
-	case <-p.turn:
+	case <-w.turn:
 		return true
 	default:
 		return false
@@ -324,17 +324,17 @@ func (p *waiter) first() bool {
 }
 
 // step lets the plan do what is due, and wakes the first if that is an
-// attempt, or another time for the next step. l.mu is held. The caller asks the
+// attempt, or another time for the next step. q.mu is held. The caller asks the
 // nodes that it returns when it has let go of the queue.
-func (l *waitQueue) step() (ask []int) {
-	if !l.active {
+func (q *waitQueue) step() (ask []int) {
+	if !q.active {
 		return nil
 	}
-	do := l.plan.step(l.queues.slot(), time.Now())
-	if do.attempt || !do.at.Equal(l.at) {
-		l.at = do.at
+	do := q.plan.step(q.queues.slot(), time.Now())
+	if do.attempt || !do.at.Equal(q.at) {
+		q.at = do.at
 		select {
-		case l.wake <- struct{}{}:
+		case q.wake <- struct{}{}:
 		default:
 		}
 	}
@@ -342,33 +342,33 @@ func (l *waitQueue) step() (ask []int) {
 }
 
 // ask reads the key on these nodes.
-func (l *waitQueue) ask(nodes []int) {
+func (q *waitQueue) ask(nodes []int) {
 	for _, i := range nodes {
-		if !l.queues.trackers[i].ask(l) {
-			l.down(i)
+		if !q.queues.trackers[i].ask(q) {
+			q.down(i)
 		}
 	}
 }
 
-func (l *waitQueue) key() string { return l.resource }
+func (q *waitQueue) key() string { return q.resource }
 
-func (l *waitQueue) up(node int)      { l.observe(func(m *retryPlan) { m.up(node) }) }
-func (l *waitQueue) down(node int)    { l.observe(func(m *retryPlan) { m.down(node) }) }
-func (l *waitQueue) changed(node int) { l.observe(func(m *retryPlan) { m.changed(node) }) }
+func (q *waitQueue) up(node int)      { q.observe(func(m *retryPlan) { m.up(node) }) }
+func (q *waitQueue) down(node int)    { q.observe(func(m *retryPlan) { m.down(node) }) }
+func (q *waitQueue) changed(node int) { q.observe(func(m *retryPlan) { m.changed(node) }) }
 
-func (l *waitQueue) read(node int, m message, armed bool, now time.Time) {
-	l.observe(func(plan *retryPlan) { plan.read(node, m.there, armed, m.token, m.ttl, now) })
+func (q *waitQueue) read(node int, m message, armed bool, now time.Time) {
+	q.observe(func(plan *retryPlan) { plan.read(node, m.there, armed, m.token, m.ttl, now) })
 }
 
 // observe takes in what a tracker has received.
-func (l *waitQueue) observe(what func(*retryPlan)) {
-	l.mu.Lock()
-	if !l.listening {
-		l.mu.Unlock()
+func (q *waitQueue) observe(what func(*retryPlan)) {
+	q.mu.Lock()
+	if !q.listening {
+		q.mu.Unlock()
 		return
 	}
-	what(l.plan)
-	ask := l.step()
-	l.mu.Unlock()
-	l.ask(ask)
+	what(q.plan)
+	ask := q.step()
+	q.mu.Unlock()
+	q.ask(ask)
 }

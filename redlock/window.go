@@ -37,39 +37,39 @@ func newWindow(patience time.Duration) *window {
 
 // take takes room for a call, and reports whether there was any, or none is waited
 // for. If not, the caller gives back what it took.
-func (r *window) take() bool {
-	return r.used.Add(1)+r.owed.Load() <= r.most.Load() || !r.well.Load()
+func (w *window) take() bool {
+	return w.used.Add(1)+w.owed.Load() <= w.most.Load() || !w.well.Load()
 }
 
 // give gives room back.
-func (r *window) give() { r.used.Add(-1) }
+func (w *window) give() { w.used.Add(-1) }
 
 // begin is told that the node is connected anew.
-func (r *window) begin() {
-	r.fastest = 0
-	r.most.Store(windowFirst)
-	r.well.Store(true)
+func (w *window) begin() {
+	w.fastest = 0
+	w.most.Store(windowFirst)
+	w.well.Store(true)
 }
 
 // end is told that it cannot be used.
-func (r *window) end() { r.well.Store(false) }
+func (w *window) end() { w.well.Store(false) }
 
 // answered is told that a reply came at now, took after it was asked for. So much
 // may be under way as is answered without delay.
-func (r *window) answered(took time.Duration, now time.Time) {
-	if r.fastest == 0 || took < r.fastest {
-		r.fastest = took
+func (w *window) answered(took time.Duration, now time.Time) {
+	if w.fastest == 0 || took < w.fastest {
+		w.fastest = took
 	}
-	most := r.most.Load()
-	delay := min(windowDelay, (r.patience-r.fastest)/2)
-	switch late := took - r.fastest; {
+	most := w.most.Load()
+	delay := min(windowDelay, (w.patience-w.fastest)/2)
+	switch late := took - w.fastest; {
 	case late > delay:
 		// What is under way already will be as late: it is no reason to shrink again.
-		if now.Sub(r.shrunk) > took {
-			r.shrunk = now
-			r.most.Store(max(most/2, windowLeast))
+		if now.Sub(w.shrunk) > took {
+			w.shrunk = now
+			w.most.Store(max(most/2, windowLeast))
 		}
-	case late < delay/2 && most < windowMost && 2*r.used.Load() > most:
-		r.most.Store(most + 1)
+	case late < delay/2 && most < windowMost && 2*w.used.Load() > most:
+		w.most.Store(most + 1)
 	}
 }

@@ -26,22 +26,22 @@ type told struct {
 	missed uint64
 }
 
-func (f *told) Snapshot() *monitor.Snapshot { s := f.s; return &s }
+func (t *told) Snapshot() *monitor.Snapshot { s := t.s; return &s }
 
-func (f *told) ChangedSince(uint64) ([]string, bool) { return nil, false }
+func (t *told) ChangedSince(uint64) ([]string, bool) { return nil, false }
 
-func (f *told) EventsSince(seq uint64) (out []monitor.Event, missed uint64) {
-	for _, e := range f.events {
+func (t *told) EventsSince(seq uint64) (out []monitor.Event, missed uint64) {
+	for _, e := range t.events {
 		if e.Seq > seq {
 			out = append(out, e)
 		}
 	}
-	missed, f.missed = f.missed, 0
+	missed, t.missed = t.missed, 0
 	return out, missed
 }
 
-func (f *told) tell(kind, key, token string, at, until time.Time) {
-	f.events = append(f.events, monitor.Event{Seq: uint64(len(f.events) + 1), At: at, Kind: kind, Key: safetext.New(key), Token: safetext.New(token), Until: until, Times: 3, Text: safetext.New(kind)})
+func (t *told) tell(kind, key, token string, at, until time.Time) {
+	t.events = append(t.events, monitor.Event{Seq: uint64(len(t.events) + 1), At: at, Kind: kind, Key: safetext.New(key), Token: safetext.New(token), Until: until, Times: 3, Text: safetext.New(kind)})
 }
 
 // begin opens a record and a writer into it.

@@ -69,80 +69,80 @@ func startJob(cmd *exec.Cmd, front bool) (*job, error) {
 }
 
 // wait waits for the end, and tells of stops, which [exec.Cmd.Wait] does not.
-func (c *job) wait() {
+func (j *job) wait() {
 	for {
-		_, err := syscall.Wait4(c.cmd.Process.Pid, &c.status, syscall.WUNTRACED, nil)
+		_, err := syscall.Wait4(j.cmd.Process.Pid, &j.status, syscall.WUNTRACED, nil)
 		switch {
 		case err == syscall.EINTR:
-		case err == nil && c.status.Stopped():
+		case err == nil && j.status.Stopped():
 			select {
-			case <-c.stopped:
+			case <-j.stopped:
 			default:
 			}
-			c.stopped <- c.status.StopSignal()
+			j.stopped <- j.status.StopSignal()
 		default:
-			_ = c.cmd.Wait() // for what copies to streams that are no files; there is no process any more
+			_ = j.cmd.Wait() // for what copies to streams that are no files; there is no process any more
 			return
 		}
 	}
 }
 
 // close gives the terminal back to us.
-func (c *job) close() {
-	if c.tty == nil {
+func (j *job) close() {
+	if j.tty == nil {
 		return
 	}
-	if c.group != 0 && c.foreground() == c.group {
-		c.give(syscall.Getpgrp())
+	if j.group != 0 && j.foreground() == j.group {
+		j.give(syscall.Getpgrp())
 	}
-	_ = c.tty.Close()
+	_ = j.tty.Close()
 }
 
 // interrupted tells, after its end, if an interrupt from the keyboard ended it
 // that nobody else has had.
-func (c *job) interrupted() bool {
-	return c.tty != nil && c.status.Signaled() && c.status.Signal() == syscall.SIGINT && c.foreground() == c.group
+func (j *job) interrupted() bool {
+	return j.tty != nil && j.status.Signaled() && j.status.Signal() == syscall.SIGINT && j.foreground() == j.group
 }
 
 // send sends a signal to all of the group.
-func (c *job) send(s syscall.Signal) { _ = syscall.Kill(-c.group, s) }
+func (j *job) send(s syscall.Signal) { _ = syscall.Kill(-j.group, s) }
 
 // end ends the group; one that is stopped must go on to hear of SIGTERM.
-func (c *job) end(s syscall.Signal) {
-	if c.send(s); s != syscall.SIGKILL {
-		c.send(syscall.SIGCONT)
+func (j *job) end(s syscall.Signal) {
+	if j.send(s); s != syscall.SIGKILL {
+		j.send(syscall.SIGCONT)
 	}
 }
 
 // pass passes a signal on. Those without a meaning of their own are for the
 // program that was started; its children would die of them.
-func (c *job) pass(s syscall.Signal) {
+func (j *job) pass(s syscall.Signal) {
 	switch s {
 	case syscall.SIGCONT:
-		c.resume()
+		j.resume()
 	case syscall.SIGUSR1, syscall.SIGUSR2:
-		_ = syscall.Kill(c.group, s)
+		_ = syscall.Kill(j.group, s)
 	default:
-		c.send(s)
+		j.send(s)
 	}
 }
 
 // halted does what is to do when the command was stopped.
-func (c *job) halted(by syscall.Signal) {
-	if c.tty == nil || by == syscall.SIGSTOP {
+func (j *job) halted(by syscall.Signal) {
+	if j.tty == nil || by == syscall.SIGSTOP {
 		return // it was not the terminal, and whoever did it will continue it
 	}
 	wants := by == syscall.SIGTTIN || by == syscall.SIGTTOU
-	switch front := c.foreground(); {
+	switch front := j.foreground(); {
 	case wants && front == syscall.Getpgrp():
-		c.give(c.group)
-		c.send(syscall.SIGCONT)
+		j.give(j.group)
+		j.send(syscall.SIGCONT)
 		return
-	case front == c.group:
-		c.front = true
-		c.give(syscall.Getpgrp())
+	case front == j.group:
+		j.front = true
+		j.give(syscall.Getpgrp())
 	default:
-		c.front = c.front || wants
+		j.front = j.front || wants
 	}
 	// The shell watches us and the others of our job. Until it continues us nothing
 	// more happens here, not even an extension. Of the signals that stop a job, and
@@ -150,29 +150,29 @@ func (c *job) halted(by syscall.Signal) {
 	// stop us: a Go program that has once asked for SIGTSTP cannot be stopped by it
 	// any more.
 	_ = syscall.Kill(0, syscall.SIGTTIN)
-	c.again = time.After(discarded)
+	j.again = time.After(discarded)
 }
 
 // resume continues the command.
-func (c *job) resume() {
-	c.again = nil
-	if c.tty != nil && c.front && c.foreground() == syscall.Getpgrp() {
-		c.give(c.group)
+func (j *job) resume() {
+	j.again = nil
+	if j.tty != nil && j.front && j.foreground() == syscall.Getpgrp() {
+		j.give(j.group)
 	}
-	c.send(syscall.SIGCONT)
+	j.send(syscall.SIGCONT)
 }
 
 // foreground is the process group that has the terminal; 0 if that is unknown.
-func (c *job) foreground() int {
-	group, err := unix.IoctlGetInt(int(c.tty.Fd()), unix.TIOCGPGRP)
+func (j *job) foreground() int {
+	group, err := unix.IoctlGetInt(int(j.tty.Fd()), unix.TIOCGPGRP)
 	if err != nil {
 		return 0
 	}
 	return group
 }
 
-func (c *job) give(group int) {
-	_ = unix.IoctlSetPointerInt(int(c.tty.Fd()), unix.TIOCSPGRP, group)
+func (j *job) give(group int) {
+	_ = unix.IoctlSetPointerInt(int(j.tty.Fd()), unix.TIOCSPGRP, group)
 }
 
 // interruptJob interrupts our job, and so ourselves.

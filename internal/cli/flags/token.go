@@ -17,9 +17,9 @@ import (
 type Token struct{ token, file string }
 
 // Add adds the flags to a command.
-func (f *Token) Add(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.token, "token", "", "the token of the grant; - reads it from standard input")
-	cmd.Flags().StringVar(&f.file, "token-file", "", "file that holds the token")
+func (t *Token) Add(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&t.token, "token", "", "the token of the grant; - reads it from standard input")
+	cmd.Flags().StringVar(&t.file, "token-file", "", "file that holds the token")
 	cmd.MarkFlagsMutuallyExclusive("token", "token-file")
 }
 
@@ -27,24 +27,24 @@ func (f *Token) Add(cmd *cobra.Command) {
 const longestToken = 64 << 10
 
 // Read is the token; empty if none is named.
-func (f *Token) Read(in io.Reader) (string, error) {
+func (t *Token) Read(in io.Reader) (string, error) {
 	switch {
-	case f.file != "":
-		file, err := os.Open(f.file)
+	case t.file != "":
+		file, err := os.Open(t.file)
 		if err != nil {
 			return "", exit.Usagef("--token-file: %w", err)
 		}
 		defer file.Close()
-		return firstLine(file, "--token-file "+f.file)
-	case f.token == "-":
+		return firstLine(file, "--token-file "+t.file)
+	case t.token == "-":
 		return firstLine(in, "--token -")
 	}
-	return f.token, nil
+	return t.token, nil
 }
 
 // Need is the token, which must be named.
-func (f *Token) Need(in io.Reader) (string, error) {
-	token, err := f.Read(in)
+func (t *Token) Need(in io.Reader) (string, error) {
+	token, err := t.Read(in)
 	if err == nil && token == "" {
 		err = exit.Usagef("the token is missing: --token T, --token - or --token-file FILE")
 	}

@@ -5,7 +5,7 @@ import (
 	"redlockctl/redlock"
 )
 
-func (x *restartModel) beginAttempt(s *state, c int) {
+func (r *restartModel) beginAttempt(s *state, c int) {
 	s.client[c] = client{phase: clientAsking, start: s.now}
 	for i := range s.node {
 		n := &s.node[i]
@@ -14,12 +14,12 @@ func (x *restartModel) beginAttempt(s *state, c int) {
 			n.to[c] = n.incarnation
 		}
 	}
-	x.say(s.now, "c", uint8(c), "begins its attempt: SET with a TTL of %s on all", trace.Span(lockTTL))
+	r.say(s.now, "c", uint8(c), "begins its attempt: SET with a TTL of %s on all", trace.Span(lockTTL))
 }
 
 // attempt is the product's machine of an attempt, with all answers so far but that
 // of one node.
-func (x *restartModel) attempt(s *state, c, but int) *redlock.Attempt {
+func (r *restartModel) attempt(s *state, c, but int) *redlock.Attempt {
 	a, _ := redlock.Begin(redlock.Terms{
 		N: nodeCount, Start: epoch.Add(s.client[c].start), TTL: lockTTL, Drift: drift, Wait: attemptBound,
 	})
@@ -44,7 +44,7 @@ func (n *node) answer(c int) redlock.Status {
 }
 
 // arrive: a SET reaches a node, and its answer the client.
-func (x *restartModel) arrive(s *state, c, i int) bool {
+func (r *restartModel) arrive(s *state, c, i int) bool {
 	n := &s.node[i]
 	switch {
 	case !n.up && n.to[c] == 0:
@@ -55,19 +55,19 @@ func (x *restartModel) arrive(s *state, c, i int) bool {
 		n.set[c] = setNo
 	default:
 		n.set[c], n.token, n.ends = setYes, uint8(c+1), s.now+lockTTL
-		x.say(s.now, "n", uint8(i), "votes for c%d", c+1)
+		r.say(s.now, "n", uint8(i), "votes for c%d", c+1)
 	}
-	x.decide(s, c, i)
+	r.decide(s, c, i)
 	return true
 }
 
 // decide is what a client makes of an answer, or of the time.
-func (x *restartModel) decide(s *state, c, i int) {
+func (r *restartModel) decide(s *state, c, i int) {
 	cl := &s.client[c]
 	if cl.phase != clientAsking {
 		return
 	}
-	a := x.attempt(s, c, i)
+	a := r.attempt(s, c, i)
 	var v redlock.Verdict
 	if i >= 0 {
 		_, v = a.Answer(i, s.node[i].answer(c), s.time())
@@ -78,20 +78,20 @@ func (x *restartModel) decide(s *state, c, i int) {
 	case redlock.VerdictPending:
 	case redlock.VerdictGranted:
 		cl.phase, cl.until = clientHolding, a.Until().Sub(epoch)
-		x.say(s.now, "c", uint8(c), "is granted the lock, and believes in it until %s", trace.At(cl.until))
+		r.say(s.now, "c", uint8(c), "is granted the lock, and believes in it until %s", trace.At(cl.until))
 		if i >= 0 {
-			x.forget(s, c, false)
+			r.forget(s, c, false)
 		}
 	default:
 		cl.phase = clientDone
-		x.say(s.now, "c", uint8(c), "gives up: %s", v)
-		x.forget(s, c, true)
+		r.say(s.now, "c", uint8(c), "gives up: %s", v)
+		r.forget(s, c, true)
 	}
 }
 
 // forget drops what the attempt still has under way; and its copies, if it has
 // failed: a SET that arrives after that has its release right behind it.
-func (x *restartModel) forget(s *state, c int, release bool) {
+func (r *restartModel) forget(s *state, c int, release bool) {
 	for i := range s.node {
 		n := &s.node[i]
 		if release {

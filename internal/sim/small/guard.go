@@ -9,14 +9,14 @@ import (
 	"redlockctl/restartguard"
 )
 
-func (x *restartModel) crashGuard(s *state, memory bool) {
+func (r *restartModel) crashGuard(s *state, memory bool) {
 	for i := range s.node {
 		n := &s.node[i]
 		n.conn++
 		n.readAt = 0
 		if memory {
-			n.state = n.state.Remembered(s.time(), time.Hour+s.now, x.delay)
-			if x.is("clock-unread") {
+			n.state = n.state.Remembered(s.time(), time.Hour+s.now, r.delay)
+			if r.is("clock-unread") {
 				n.state.Clock = restartguard.Reading{}
 			}
 		} else {
@@ -30,21 +30,21 @@ func (x *restartModel) crashGuard(s *state, memory bool) {
 	if memory {
 		what = "crashes, and starts again with its memory"
 	}
-	x.say(s.now, "g", 0, "%s", what)
+	r.say(s.now, "g", 0, "%s", what)
 }
 
 // removed: the answer to a removal reaches the guard.
-func (x *restartModel) removed(s *state, i int) {
+func (r *restartModel) removed(s *state, i int) {
 	n := &s.node[i]
 	n.removal = removalNone
-	x.step(s, i, restartguard.Observation{About: restartguard.Removing, Before: params(true), Params: params(n.closed)})
+	r.step(s, i, restartguard.Observation{About: restartguard.Removing, Before: params(true), Params: params(n.closed)})
 }
 
 // look is a look with all that follows from it at once.
-func (x *restartModel) look(s *state, i int) {
+func (r *restartModel) look(s *state, i int) {
 	n := &s.node[i]
 	if !n.up {
-		x.step(s, i, restartguard.Observation{About: restartguard.Unreached, Refused: true, Err: "refused"})
+		r.step(s, i, restartguard.Observation{About: restartguard.Unreached, Refused: true, Err: "refused"})
 		return
 	}
 	wall := time.Hour + s.now
@@ -52,20 +52,20 @@ func (x *restartModel) look(s *state, i int) {
 		About: restartguard.Seen, Role: "master", Wipes: int64(n.wipes), Configured: n.incarnation == 1, Params: params(n.closed),
 		Clock: restartguard.Reading{Sent: wall, Got: wall, Wall: wall + n.ahead}, Asked: s.time(),
 	}
-	if x.is("wipes-ignored") {
+	if r.is("wipes-ignored") {
 		o.Wipes = 0
 	}
-	if x.EarlyRejoin && n.state.Phase == restartguard.PhaseFenced {
-		_, o.Evidence = x.survey(s, i)
+	if r.EarlyRejoin && n.state.Phase == restartguard.PhaseFenced {
+		_, o.Evidence = r.survey(s, i)
 	}
-	x.step(s, i, o)
+	r.step(s, i, o)
 }
 
-func (x *restartModel) step(s *state, i int, o restartguard.Observation) {
+func (r *restartModel) step(s *state, i int, o restartguard.Observation) {
 	n := &s.node[i]
-	policy := restartguard.Policy{Delay: x.delay, Sweep: true}
-	if x.EarlyRejoin {
-		policy.EarlyAfter = x.after
+	policy := restartguard.Policy{Delay: r.delay, Sweep: true}
+	if r.EarlyRejoin {
+		policy.EarlyAfter = r.after
 	}
 	for {
 		o.Conn = n.conn
@@ -77,12 +77,12 @@ func (x *restartModel) step(s *state, i int, o restartguard.Observation) {
 		n.state = next
 		if d := next.Deadline; o.About == restartguard.Seen && !d.IsZero() && !d.Equal(old.Deadline) {
 			switch {
-			case x.is("from-last-seen") && !old.LastSeen.IsZero():
-				n.state.Deadline = old.LastSeen.Add(x.delay)
-			case x.is("amnesia") && old.RunID == "":
+			case r.is("from-last-seen") && !old.LastSeen.IsZero():
+				n.state.Deadline = old.LastSeen.Add(r.delay)
+			case r.is("amnesia") && old.RunID == "":
 				n.state.Deadline = s.time()
 			}
-			x.say(s.now, "g", 0, "sees %s run %d, and may let it rejoin at %s", nodeNames[i], n.incarnation, trace.At(n.state.Deadline.Sub(epoch)))
+			r.say(s.now, "g", 0, "sees %s run %d, and may let it rejoin at %s", nodeNames[i], n.incarnation, trace.At(n.state.Deadline.Sub(epoch)))
 		}
 		if len(actions) == 0 {
 			return
@@ -92,7 +92,7 @@ func (x *restartModel) step(s *state, i int, o restartguard.Observation) {
 		switch a.Kind {
 		case restartguard.Raise:
 			o.About, n.closed = restartguard.Raising, true
-			x.say(s.now, "n", uint8(i), "is fenced by g1")
+			r.say(s.now, "n", uint8(i), "is fenced by g1")
 		case restartguard.Prove:
 			o.About, o.Canary = restartguard.Proving, restartguard.CanaryAccepted
 			if n.closed {
@@ -105,7 +105,7 @@ func (x *restartModel) step(s *state, i int, o restartguard.Observation) {
 			}
 		case restartguard.Remove:
 			n.removal, n.removalConn = removalSent, n.conn
-			x.say(s.now, "g", 0, "orders %s to rejoin", nodeNames[i])
+			r.say(s.now, "g", 0, "orders %s to rejoin", nodeNames[i])
 			return
 		default:
 			return
@@ -115,14 +115,14 @@ func (x *restartModel) step(s *state, i int, o restartguard.Observation) {
 }
 
 // others are the states of the other nodes, as the guard has them.
-func (x *restartModel) others(s *state, i int) []restartguard.Other {
+func (r *restartModel) others(s *state, i int) []restartguard.Other {
 	var others []restartguard.Other
 	for k := range s.node {
 		if k == i {
 			continue
 		}
 		st := s.node[k].state
-		if x.is("early-ignores-losses") && st.Phase != restartguard.PhaseUnreachable && st.RunID != "" {
+		if r.is("early-ignores-losses") && st.Phase != restartguard.PhaseUnreachable && st.RunID != "" {
 			st.Phase, st.Trusted, st.Holds = restartguard.PhaseServing, epoch, true
 		}
 		others = append(others, restartguard.Other{Name: nodeNames[k], State: st})
@@ -131,10 +131,10 @@ func (x *restartModel) others(s *state, i int) []restartguard.Other {
 }
 
 // survey is the one about a node that is fenced, with all that was read so far.
-func (x *restartModel) survey(s *state, i int) (*restartguard.Survey, *restartguard.Evidence) {
-	q := &restartguard.Survey{N: nodeCount, Quorum: redlock.Quorum(nodeCount), After: x.after, Apart: attemptBound / 2}
-	others, st, now := x.others(s, i), s.node[i].state, s.time()
-	if e := q.EvidenceFor(nodeNames[i], st, others, now); now.Before(st.Deadline.Add(x.after - st.Delay)) {
+func (r *restartModel) survey(s *state, i int) (*restartguard.Survey, *restartguard.Evidence) {
+	q := &restartguard.Survey{N: nodeCount, Quorum: redlock.Quorum(nodeCount), After: r.after, Apart: attemptBound / 2}
+	others, st, now := r.others(s, i), s.node[i].state, s.time()
+	if e := q.EvidenceFor(nodeNames[i], st, others, now); now.Before(st.Deadline.Add(r.after - st.Delay)) {
 		return q, e
 	}
 	for k, o := 0, 0; k < nodeCount; k++ {
@@ -148,7 +148,7 @@ func (x *restartModel) survey(s *state, i int) (*restartguard.Survey, *restartgu
 			t := restartguard.Answer{Round: question.Round, RunID: runIDs[k][n.readIncarnation%8], Began: read, Ended: read}
 			if n.readToken != 0 {
 				t.Copies = []restartguard.Copy{{Key: "k", Token: fmt.Sprintf("c%d", n.readToken), Sent: read, Got: read, Left: n.readLeft}}
-				if x.is("early-counts-lost-node") {
+				if r.is("early-counts-lost-node") {
 					t.Copies = append(t.Copies, t.Copies[0])
 				}
 			}
@@ -162,7 +162,7 @@ func (x *restartModel) survey(s *state, i int) (*restartguard.Survey, *restartgu
 
 // read: the guard reads the locks of a node for another one, and looks at it right
 // after.
-func (x *restartModel) read(s *state, k int) bool {
+func (r *restartModel) read(s *state, k int) bool {
 	n := &s.node[k]
 	if n.state.RunID != runIDs[k][n.incarnation%8] {
 		return false
@@ -171,7 +171,7 @@ func (x *restartModel) read(s *state, k int) bool {
 		if i == k || s.node[i].state.Phase != restartguard.PhaseFenced {
 			continue
 		}
-		if s.time().Before(s.node[i].state.Deadline.Add(x.after - s.node[i].state.Delay)) {
+		if s.time().Before(s.node[i].state.Deadline.Add(r.after - s.node[i].state.Delay)) {
 			continue
 		}
 		n.readAt, n.readToken, n.readLeft, n.readIncarnation = s.now, 0, 0, n.incarnation
@@ -180,8 +180,8 @@ func (x *restartModel) read(s *state, k int) bool {
 			n.readToken, n.readLeft = n.token, n.ends-s.now
 			what = fmt.Sprintf("c%d for another %s", n.token, trace.Span(n.readLeft))
 		}
-		x.say(s.now, "g", 0, "asks %s for its locks: %s", nodeNames[k], what)
-		x.look(s, k)
+		r.say(s.now, "g", 0, "asks %s for its locks: %s", nodeNames[k], what)
+		r.look(s, k)
 		return true
 	}
 	return false

@@ -9,16 +9,16 @@ import (
 	"redlockctl/restartguard"
 )
 
-func (x *restartModel) moment(s *state) time.Duration { return s.now }
+func (r *restartModel) moment(s *state) time.Duration { return s.now }
 
 // begin is the state in which the guard knows all masters for long.
-func (x *restartModel) begin() state {
-	s := state{crashes: x.Crashes, flushes: x.Flushes, guardCrashes: x.GuardCrashes, steps: x.Steps}
+func (r *restartModel) begin() state {
+	s := state{crashes: r.Crashes, flushes: r.Flushes, guardCrashes: r.GuardCrashes, steps: r.Steps}
 	for i := range s.node {
 		n := &s.node[i]
 		n.up, n.incarnation, n.conn = true, 1, 1
-		if !x.is("no-guard") {
-			x.look(&s, i)
+		if !r.is("no-guard") {
+			r.look(&s, i)
 			n.state.Trusted = epoch
 		}
 	}
@@ -26,7 +26,7 @@ func (x *restartModel) begin() state {
 }
 
 // broken: two clients believe at once.
-func (x *restartModel) broken(s *state) string {
+func (r *restartModel) broken(s *state) string {
 	a, b := s.client[0], s.client[1]
 	if a.phase == clientHolding && a.until > s.now && b.phase == clientHolding && b.until > s.now {
 		return fmt.Sprintf("c1 believes in the lock until %s, and c2 until %s", trace.At(a.until), trace.At(b.until))
@@ -35,7 +35,7 @@ func (x *restartModel) broken(s *state) string {
 }
 
 // over: whatever comes, one client at least does not believe again.
-func (x *restartModel) over(s *state) bool {
+func (r *restartModel) over(s *state) bool {
 	for c := range s.client {
 		cl := &s.client[c]
 		if cl.phase == clientDone || cl.phase == clientHolding && cl.until <= s.now {
@@ -46,7 +46,7 @@ func (x *restartModel) over(s *state) bool {
 }
 
 // moves are what may happen; make has the last word.
-func (x *restartModel) moves(s *state, m []move) []move {
+func (r *restartModel) moves(s *state, m []move) []move {
 	for c := range uint8(clientCount) {
 		// The clients are alike: the first is the one that begins first.
 		if s.client[c].phase == clientWaiting && (c == 0 || s.client[0].phase != clientWaiting) {
@@ -68,88 +68,88 @@ func (x *restartModel) moves(s *state, m []move) []move {
 		add(n.up && s.crashes > 0, moveCrash)
 		add(!n.up, moveBoot)
 		add(n.up && !n.closed && s.flushes > 0 && n.live(s.now), moveFlush)
-		if x.is("no-guard") {
+		if r.is("no-guard") {
 			continue
 		}
 		add(n.up && !n.closed && s.steps > 0 && n.live(s.now), moveStep)
 		add(n.removal == removalNone || n.removalConn != n.conn, moveLook) // or its answer is waited for
-		add(x.EarlyRejoin && n.up && n.removal == removalNone && n.readAt < s.now, moveRead)
+		add(r.EarlyRejoin && n.up && n.removal == removalNone && n.readAt < s.now, moveRead)
 		add(n.removal == removalSent && n.up, moveRemove)
 		add(n.removal == removalDone, moveRemoved)
 		add(n.removal != removalNone && n.removalConn == n.conn, moveGiveUp)
 	}
-	if s.guardCrashes > 0 && !x.is("no-guard") {
+	if s.guardCrashes > 0 && !r.is("no-guard") {
 		m = append(m, move{moveGuardCrash, 0, 0}, move{moveGuardForgets, 0, 0})
 	}
 	return append(m, move{moveTime, 0, 0})
 }
 
 // make makes a move, if it is possible.
-func (x *restartModel) make(s *state, m move) bool {
+func (r *restartModel) make(s *state, m move) bool {
 	n := &s.node[m.at]
 	switch m.kind {
 	case moveBegin:
-		x.beginAttempt(s, int(m.who))
+		r.beginAttempt(s, int(m.who))
 	case moveSet:
-		return x.arrive(s, int(m.who), int(m.at))
+		return r.arrive(s, int(m.who), int(m.at))
 	case moveCrash:
 		s.crashes--
-		x.say(s.now, "n", m.at, "crashes%s", n.forgets(s.now))
+		r.say(s.now, "n", m.at, "crashes%s", n.forgets(s.now))
 		n.up, n.token = false, 0
-		if n.removal != removalNone && x.is("rejoin-retried") {
+		if n.removal != removalNone && r.is("rejoin-retried") {
 			n.removal = removalSent
 		} else {
 			n.removal = removalNone
 		}
 	case moveBoot:
-		n.up, n.incarnation, n.wipes, n.closed = true, n.incarnation+1, 0, !x.is("no-guard")
+		n.up, n.incarnation, n.wipes, n.closed = true, n.incarnation+1, 0, !r.is("no-guard")
 		n.conn++
-		x.say(s.now, "n", m.at, "is back, empty (run %d)", n.incarnation)
+		r.say(s.now, "n", m.at, "is back, empty (run %d)", n.incarnation)
 	case moveFlush:
 		s.flushes--
-		x.say(s.now, "n", m.at, "is flushed%s", n.forgets(s.now))
+		r.say(s.now, "n", m.at, "is flushed%s", n.forgets(s.now))
 		n.token, n.wipes = 0, n.wipes+1
-		if !x.is("no-guard") { // at once, or nobody could prevent a second vote
+		if !r.is("no-guard") { // at once, or nobody could prevent a second vote
 			if n.removal == removalDone {
-				x.removed(s, int(m.at))
+				r.removed(s, int(m.at))
 			}
-			x.look(s, int(m.at))
+			r.look(s, int(m.at))
 		}
 	case moveStep:
 		s.steps--
-		x.say(s.now, "n", m.at, "has its wall clock set ahead by an hour%s, while the guard is away", n.forgets(s.now))
+		r.say(s.now, "n", m.at, "has its wall clock set ahead by an hour%s, while the guard is away", n.forgets(s.now))
 		n.token, n.ahead = 0, n.ahead+time.Hour
-		x.crashGuard(s, true)
-		x.look(s, int(m.at)) // at once, as after a flush
+		r.crashGuard(s, true)
+		r.look(s, int(m.at)) // at once, as after a flush
 	case moveLook:
-		x.look(s, int(m.at))
+		r.look(s, int(m.at))
 	case moveRead:
-		return x.read(s, int(m.at))
+		return r.read(s, int(m.at))
 	case moveRemove:
 		n.closed, n.removal = false, removalDone
 		if n.removalConn != n.conn {
 			n.removal = removalNone
 		}
-		x.say(s.now, "n", m.at, "rejoins by g1")
+		r.say(s.now, "n", m.at, "rejoins by g1")
 	case moveRemoved:
-		x.removed(s, int(m.at))
+		r.removed(s, int(m.at))
 	case moveGiveUp:
 		n.conn++
 		if n.removal == removalDone {
 			n.removal = removalNone
 		}
-		x.say(s.now, "g", 0, "has no answer from %s, and gives the connection up", nodeNames[m.at])
+		r.say(s.now, "g", 0, "has no answer from %s, and gives the connection up", nodeNames[m.at])
 	case moveGuardCrash, moveGuardForgets:
 		s.guardCrashes--
-		x.crashGuard(s, m.kind == moveGuardCrash)
+		r.crashGuard(s, m.kind == moveGuardCrash)
 	case moveTime:
-		return x.pass(s)
+		return r.pass(s)
 	}
 	return true
 }
 
 // pass lets time go on to the next moment at which something ends.
-func (x *restartModel) pass(s *state) bool {
+func (r *restartModel) pass(s *state) bool {
 	next := (s.now/grid + 1) * grid
 	stop := func(t time.Duration) {
 		if t > s.now && t < next {
@@ -171,19 +171,19 @@ func (x *restartModel) pass(s *state) bool {
 		}
 		if d := n.state.Deadline; !d.IsZero() {
 			stop(d.Sub(epoch))
-			if x.EarlyRejoin {
-				stop(d.Add(-n.state.Delay).Add(x.after).Sub(epoch))
+			if r.EarlyRejoin {
+				stop(d.Add(-n.state.Delay).Add(r.after).Sub(epoch))
 			}
 		}
 	}
-	if next > x.horizon {
+	if next > r.horizon {
 		return false
 	}
 	s.now = next
-	x.say(s.now, "", 0, "time passes")
+	r.say(s.now, "", 0, "time passes")
 	for c := range s.client {
-		if s.client[c].phase == clientAsking && !s.time().Before(x.attempt(s, c, -1).Deadline()) {
-			x.decide(s, c, -1)
+		if s.client[c].phase == clientAsking && !s.time().Before(r.attempt(s, c, -1).Deadline()) {
+			r.decide(s, c, -1)
 		}
 	}
 	return true
@@ -192,7 +192,7 @@ func (x *restartModel) pass(s *state) bool {
 // key takes the state whole, but for what makes no difference: the nodes are alike, so
 // that states that differ by their order only are one; see [restartModel.alike]
 // and [restartguard.State.Deciding].
-func (x *restartModel) key(s *state) uint64 {
+func (r *restartModel) key(s *state) uint64 {
 	k := *s
 	for c := range k.client {
 		cl := &k.client[c]
@@ -206,13 +206,13 @@ func (x *restartModel) key(s *state) uint64 {
 	// What was read before it is of use is of none.
 	from := trace.Never
 	for i := range k.node {
-		if g := &k.node[i].state; x.EarlyRejoin && g.Phase == restartguard.PhaseFenced {
-			from = min(from, g.Deadline.Add(x.after-g.Delay).Sub(epoch))
+		if g := &k.node[i].state; r.EarlyRejoin && g.Phase == restartguard.PhaseFenced {
+			from = min(from, g.Deadline.Add(r.after-g.Delay).Sub(epoch))
 		}
 	}
 	var nodes [nodeCount]uint64
 	for i := range k.node {
-		nodes[i] = keyOf(x.alike(k.node[i], s.now, from))
+		nodes[i] = keyOf(r.alike(k.node[i], s.now, from))
 	}
 	slices.Sort(nodes[:])
 	k.node = [nodeCount]node{}
@@ -223,7 +223,7 @@ func (x *restartModel) key(s *state) uint64 {
 }
 
 // alike is a node without what says which one it is, or how it came to be so.
-func (x *restartModel) alike(n node, now, from time.Duration) node {
+func (r *restartModel) alike(n node, now, from time.Duration) node {
 	if !n.live(now) {
 		n.token, n.ends = 0, 0
 	}
@@ -237,7 +237,7 @@ func (x *restartModel) alike(n node, now, from time.Duration) node {
 	}
 	last := n.state.LastSeen
 	g := n.state.Deciding()
-	if x.is("from-last-seen") {
+	if r.is("from-last-seen") {
 		g.LastSeen = last
 	}
 	if g.RunID != "" {
@@ -246,7 +246,7 @@ func (x *restartModel) alike(n node, now, from time.Duration) node {
 	if g.Early != "" {
 		g.Early = "yes"
 	}
-	if !x.EarlyRejoin || !g.Trusted.IsZero() && !g.Trusted.After(epoch.Add(now)) {
+	if !r.EarlyRejoin || !g.Trusted.IsZero() && !g.Trusted.After(epoch.Add(now)) {
 		g.Trusted = epoch
 	}
 	// All clocks are right but for their steps: when they were read says nothing.
