@@ -28,41 +28,54 @@ type lockIndex struct {
 // NewLockIndex sorts all locks that the filter chooses. It touches nothing else, and may take
 // long: when ctx ends it gives up and returns nil.
 func NewLockIndex(ctx context.Context, set monitor.Locks, nodes []monitor.Node, o Order, f monitor.Filter) *lockIndex {
-	compare := compareLocks(o, nodes)
-	x := &lockIndex{order: compare, Filter: f, nodes: nodes, set: set,
-		tree: btree.NewBTreeGOptions(func(a, b *monitor.Lock) bool { return compare(a, b) < 0 }, btree.Options{NoLocks: true})}
-	work := portions{ctx: ctx}
-	listed := make([]*monitor.Lock, 0, set.Len())
-	for l := range work.all(set) {
-		if f.Match(l, nodes) {
-			listed = append(listed, l)
+	by := compareLocks(o, nodes)
+	x := &lockIndex{Filter: f, nodes: nodes, set: set, order: func(a, b *monitor.Lock) int {
+		if n := by(a, b); n != 0 {
+			return n
 		}
-	}
-	if ctx.Err() != nil || !work.sort(listed, compare) {
+		return strings.Compare(a.Key.Raw(), b.Key.Raw())
+	}}
+	work := portions{ctx: ctx}
+	listed := slices.Collect(work.chosen(set.All(), f, nodes))
+	if !work.sort(listed, by) {
 		return nil
 	}
-	for _, l := range listed {
-		if !work.goOn() {
-			return nil
-		}
-		x.tree.Load(l)
+	x.load(work.all(slices.Values(listed)))
+	if ctx.Err() != nil {
+		return nil
 	}
 	return x
 }
 
-// compareLocks compares locks by an order; those that are equal, by their keys.
+// choose is the index of those of its locks that the filter chooses: they stand sorted in it. It only
+// reads x, and gives up as [NewLockIndex] does.
+func (x *lockIndex) choose(ctx context.Context, f monitor.Filter) *lockIndex {
+	work, c := portions{ctx: ctx}, *x
+	c.Filter = f
+	c.load(work.chosen(func(yield func(*monitor.Lock) bool) { x.tree.Scan(yield) }, f, x.nodes))
+	if ctx.Err() != nil {
+		return nil
+	}
+	return &c
+}
+
+// load makes the tree of locks that come sorted.
+func (x *lockIndex) load(sorted iter.Seq[*monitor.Lock]) {
+	order := x.order
+	x.tree = btree.NewBTreeGOptions(func(a, b *monitor.Lock) bool { return order(a, b) < 0 }, btree.Options{NoLocks: true})
+	for l := range sorted {
+		x.tree.Load(l)
+	}
+}
+
+// compareLocks compares locks by an order. Those that are equal stand in the order of their keys.
 func compareLocks(o Order, nodes []monitor.Node) func(a, b *monitor.Lock) int {
 	columns := view.LockColumns(nodes)
 	by, err := view.Sort(columns, string(o))
 	if err != nil {
 		by, _ = view.Sort(columns, string(OrderNeeds))
 	}
-	return func(a, b *monitor.Lock) int {
-		if n := by(a, b); n != 0 {
-			return n
-		}
-		return strings.Compare(a.Key.Raw(), b.Key.Raw())
-	}
+	return by
 }
 
 // portions is work on very many locks that is done in portions: between two of them it is looked
@@ -96,10 +109,10 @@ func (p *portions) goOn() bool {
 	return p.ctx.Err() == nil
 }
 
-// all are the locks of a set, while the work is wanted.
-func (p *portions) all(set monitor.Locks) iter.Seq[*monitor.Lock] {
+// all are these locks, while the work is wanted.
+func (p *portions) all(locks iter.Seq[*monitor.Lock]) iter.Seq[*monitor.Lock] {
 	return func(yield func(*monitor.Lock) bool) {
-		for l := range set.All() {
+		for l := range locks {
 			if !p.goOn() || !yield(l) {
 				return
 			}
@@ -107,11 +120,22 @@ func (p *portions) all(set monitor.Locks) iter.Seq[*monitor.Lock] {
 	}
 }
 
-// sort sorts locks: portions of them, and then two neighbours at a time into one. It reports
-// whether it got to the end.
+// chosen are those of these locks that the filter chooses, while the work is wanted.
+func (p *portions) chosen(locks iter.Seq[*monitor.Lock], f monitor.Filter, nodes []monitor.Node) iter.Seq[*monitor.Lock] {
+	return func(yield func(*monitor.Lock) bool) {
+		for l := range p.all(locks) {
+			if f.Match(l, nodes) && !yield(l) {
+				return
+			}
+		}
+	}
+}
+
+// sort sorts locks, and leaves those that are equal in their order: portions of them, and then two
+// neighbours at a time into one. It reports whether it got to the end.
 func (p *portions) sort(locks []*monitor.Lock, compare func(a, b *monitor.Lock) int) bool {
 	for some := range slices.Chunk(locks, portion) {
-		slices.SortFunc(some, compare)
+		slices.SortStableFunc(some, compare)
 		if p.done += portion - 1; !p.goOn() {
 			return false
 		}

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+	"time"
 
 	"redlockctl/internal/view"
 	"redlockctl/monitor"
@@ -101,7 +102,8 @@ func TestManyLocksAreSorted(t *testing.T) {
 		}
 		compare := func(a, b *monitor.Lock) int { return cmp.Or(a.Held-b.Held, a.Tokens-b.Tokens) }
 		work := portions{ctx: t.Context()}
-		if !work.sort(locks, compare) || len(locks) != n || !slices.IsSortedFunc(locks, compare) {
+		// Those that are equal stay in their order.
+		if !work.sort(locks, func(a, b *monitor.Lock) int { return a.Held - b.Held }) || len(locks) != n || !slices.IsSortedFunc(locks, compare) {
 			t.Errorf("%d are not sorted", n)
 		}
 		seen := map[*monitor.Lock]bool{}
@@ -131,6 +133,127 @@ func (t *lockTable) builds() (n int) {
 		n++
 	}
 	return n
+}
+
+// Whatever is changed, filtered and sorted, and whenever what is made aside comes: what is listed in the
+// end is what one made anew lists.
+func TestManyLocksAreListedAsMadeAnew(t *testing.T) {
+	rng := rand.New(rand.NewPCG(7, 8))
+	tb := newLockTable()
+	tree := monitor.NewLockTree()
+	for _, l := range many(t) {
+		tree.Set(&l)
+	}
+	nodes := monitortest.Nodes(monitortest.Epoch)
+	orders, filters := view.SortWords(view.LockColumns(nodes)), []string{"", "", "k0", "k04 !7", "state:held", "node:n1", "ttl<10s"}
+	change := func() (keys []string) {
+		tree = tree.Copy()
+		for range 1 + rng.IntN(20) {
+			key := fmt.Sprintf("k%05d", rng.IntN(atOnce+900))
+			keys = append(keys, key)
+			left := fmt.Sprintf("%d %d %d - -", 1+rng.IntN(20), 1+rng.IntN(20), 1+rng.IntN(20))
+			if l := monitortest.LockOf(monitortest.Epoch, key, monitor.LockState(rng.IntN(10)), monitortest.TokenA, left); rng.IntN(9) > 0 {
+				tree.Set(&l)
+			} else {
+				tree.Delete(&l)
+			}
+		}
+		return keys
+	}
+	var builds []func() Built
+	made := 0
+	tb.show(monitor.LocksOf(tree), nodes, nil, false, false)
+	for range 1500 {
+		switch n := rng.IntN(18); {
+		case n < 8:
+			keys := change()
+			tb.show(monitor.LocksOf(tree), nodes, keys, n > 1, false)
+		case n < 9:
+			nodes = slices.Clone(nodes)
+			if nodes[0].Name = "n1"; rng.IntN(2) == 0 {
+				nodes[0].Name = "n1x"
+			}
+			tb.show(monitor.LocksOf(tree), nodes, nil, true, false)
+		case n < 12:
+			f := filters[rng.IntN(len(filters))]
+			tb.setFilter(monitor.ParseFilter(f).At(monitortest.Epoch), f)
+		case n < 13:
+			tb.SetOrder(Order(orders[rng.IntN(len(orders))]))
+		case n < 14:
+			tb.tick(tb.filter.At(monitortest.Epoch.Add(time.Duration(rng.IntN(9)) * time.Second)))
+		case n < 15 && tb.Len() > 0:
+			tb.Jump(tb.Listing().At(rng.IntN(tb.Len())).Key.Raw())
+		default:
+			for _, b := range builds {
+				tb.Take(b())
+			}
+			builds = nil
+		}
+		if b := tb.Build(); b != nil {
+			builds = append(builds, b)
+		}
+		if tb.Stale {
+			continue
+		}
+		made++
+		want := NewLockIndex(t.Context(), tb.set, nodes, tb.Order, tb.filter)
+		if tb.Len() != want.len() {
+			t.Fatalf("%s %q: %d locks are listed, not %d", tb.Order, tb.Source, tb.Len(), want.len())
+		}
+		for i := range want.len() {
+			if tb.Listing().At(i) != want.At(i) {
+				t.Fatalf("%s %q: place %d is %s, not %s", tb.Order, tb.Source, i, tb.Listing().At(i).Key, want.At(i).Key)
+			}
+		}
+		if at := tb.Selected(); want.len() > 0 && (at != want.At(tb.Pos) || at.Key.Raw() != tb.key) {
+			t.Fatalf("%s %q: the cursor at place %d is on %s", tb.Order, tb.Source, tb.Pos, tb.key)
+		}
+	}
+	if made < 300 {
+		t.Errorf("only %d listings were compared", made)
+	}
+}
+
+// Without a filter all locks are listed at once as they were before there was one: what changed
+// meanwhile is in it.
+func TestAllLocksAreListedAtOnceBehindAFilter(t *testing.T) {
+	tb, locks := newLockTable(), many(t)
+	tb.put(monitor.NewLocks(locks...), nil)
+	tb.builds()
+	tb.setFilter(monitor.ParseFilter("k0450"), "k0450")
+	if tb.builds() != 1 || tb.Len() != 10 {
+		t.Fatalf("%d are listed", tb.Len())
+	}
+	locks[0] = monitortest.LockOf(monitortest.Epoch, "k00000", monitor.LockSplit, monitortest.TokenA, "60 - - - -")
+	tb.show(monitor.NewLocks(locks...), nil, []string{"k00000"}, true, false)
+	tb.setFilter(monitor.ParseFilter("k01"), "k01")
+	build := tb.Build()
+	locks[1] = monitortest.LockOf(monitortest.Epoch, "k00001", monitor.LockNoTTL, monitortest.TokenA, "60 - - - -")
+	tb.show(monitor.NewLocks(locks...), nil, []string{"k00001"}, true, false)
+	tb.setFilter(monitor.Filter{}, "")
+	if tb.Take(build()); tb.Stale || tb.Len() != len(locks) {
+		t.Fatalf("%d are listed", tb.Len())
+	}
+	for i, want := range []string{"k00000", "k00001", "k00002"} {
+		if at := tb.Listing().At(i); at.Key.Raw() != want {
+			t.Errorf("place %d is %s, not %s", i, at.Key, want)
+		}
+	}
+
+	// Where the nodes are others, the same filter may choose other locks.
+	nodes := monitortest.Nodes(monitortest.Epoch)
+	tb.show(tb.set, nodes, nil, true, false)
+	tb.builds()
+	tb.setFilter(monitor.ParseFilter("node:"+nodes[0].Name), "node")
+	if tb.builds(); tb.Len() != len(locks) {
+		t.Errorf("%d are listed of the first node", tb.Len())
+	}
+	nodes = slices.Clone(nodes)
+	nodes[0].Name = "other"
+	tb.show(tb.set, nodes, nil, true, false)
+	if tb.builds(); tb.Len() != 0 {
+		t.Errorf("%d are listed of a node that is not there any more", tb.Len())
+	}
 }
 
 // Many locks are sorted aside: meanwhile the old listing stands, and what changes
@@ -191,7 +314,7 @@ func TestManyLocksAreSortedAside(t *testing.T) {
 	}
 
 	// So much changes during a build that it is not kept: it is looked for.
-	tb.setFilter(monitor.Filter{}, "")
+	tb.SetOrder(OrderName)
 	build = tb.Build()
 	for i := range locks {
 		locks[i] = monitortest.LockOf(monitortest.Epoch, locks[i].Key.Raw(), monitor.LockHeld, monitortest.TokenB, "60 60 - 60 60")

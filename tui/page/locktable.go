@@ -19,6 +19,7 @@ type lockTable struct {
 	set    monitor.Locks // the latest
 	nodes  []monitor.Node
 	index  *lockIndex
+	all    *lockIndex // all locks in that order, also while a filter is on; nil: not at hand
 	fixed  *lockIndex // the listing as it was when a dialog opened; nil: none is open
 	Order  Order
 	filter monitor.Filter
@@ -66,25 +67,38 @@ func newLockTable() lockTable {
 // show lists another set of locks. keys are those in which it differs from the
 // one before, if that is known; reading says that the first view is not complete.
 func (t *lockTable) show(set monitor.Locks, nodes []monitor.Node, keys []string, known, reading bool) {
-	same := sameNames(t.nodes, nodes)
+	same, before := sameNames(t.nodes, nodes), t.set
 	t.set, t.nodes, t.reading = set, nodes, reading
 	much := !known || len(keys) > MostChanges
 	switch {
 	case same && reading && t.stop == nil && set.Len() > atOnce && t.Len() > 0:
 		t.Stale, t.later = true, true
-	case !same || t.stop == nil && (t.Stale || much):
+	case !same:
+		t.all = nil
 		t.invalidate()
-	case t.stop != nil && (much || len(t.missed) > MostChanges):
+	case t.stop == nil && (t.Stale || much):
+		t.invalidate()
+	case much || len(t.missed) > MostChanges:
 		t.missed, t.lost = nil, true
-	case t.stop != nil:
-		// The listing stands as it is until the build is done.
-		t.missed = append(t.missed, keys...)
 	default:
-		old := t.index.copy()
-		t.index.nodes = nodes
-		t.index.update(set, keys)
-		t.settle(old)
+		if t.stop != nil {
+			t.missed = append(t.missed, keys...)
+		}
+		t.follow(before, keys)
 	}
+}
+
+// follow brings the listings of the set before the latest to that one; keys are those in which they
+// differ.
+func (t *lockTable) follow(before monitor.Locks, keys []string) {
+	old := t.index.copy()
+	for _, x := range []*lockIndex{t.all, t.index} {
+		if x != nil && x.set == before {
+			x.nodes = t.nodes
+			x.update(t.set, keys)
+		}
+	}
+	t.settle(old)
 }
 
 func sameNames(a, b []monitor.Node) bool {
@@ -112,12 +126,23 @@ func (t *lockTable) abandon() {
 // invalidate has the listing made anew: at once if that is quick.
 func (t *lockTable) invalidate() {
 	t.abandon()
-	if t.set.Len() <= atOnce {
-		t.Stale = false
+	t.Stale = false
+	switch all := t.whole(); {
+	case all != nil && t.filter.Empty():
+		t.use(all)
+	case t.set.Len() <= atOnce:
 		t.use(NewLockIndex(context.Background(), t.set, t.nodes, t.Order, t.filter))
-		return
+	default:
+		t.Stale = true
 	}
-	t.Stale = true
+}
+
+// whole is the listing of all locks in the order that is wanted; nil: it is not at hand.
+func (t *lockTable) whole() *lockIndex {
+	if t.all != nil && t.all.set != t.set {
+		t.all = nil
+	}
+	return t.all
 }
 
 // Built is an index that was made aside; none where the build was abandoned.
@@ -134,6 +159,10 @@ func (t *lockTable) Build() func() Built {
 	ctx, stop := context.WithCancel(context.Background())
 	t.stop = stop
 	g, set, nodes, o, f := t.generation, t.set, t.nodes, t.Order, t.filter
+	if all := t.whole(); all != nil {
+		all = all.copy()
+		return func() Built { return Built{g, all.choose(ctx, f)} }
+	}
 	return func() Built { return Built{g, NewLockIndex(ctx, set, nodes, o, f)} }
 }
 
@@ -146,6 +175,9 @@ func (t *lockTable) Take(b Built) {
 	t.abandon()
 	if t.Stale = lost; !lost { // else it is used all the same, and the next one made
 		b.index.update(t.set, missed)
+		if b.index.Filter.Empty() {
+			t.all = b.index
+		}
 	}
 	t.use(b.index)
 }
@@ -158,7 +190,7 @@ func (t *lockTable) use(x *lockIndex) {
 
 func (t *lockTable) SetOrder(o Order) {
 	if t.Order != o {
-		t.Order = o
+		t.Order, t.all = o, nil
 		t.invalidate()
 	}
 }
@@ -174,7 +206,7 @@ func (t *lockTable) learn() func() Values {
 	t.values.made++
 	set, nodes, made := t.set, t.nodes, t.values.made
 	work := portions{ctx: context.Background()}
-	look := func() Values { return Values{monitor.FilterValues(work.all(set), nodes), made} }
+	look := func() Values { return Values{monitor.FilterValues(work.all(set.All()), nodes), made} }
 	if set.Len() > atOnce {
 		return look
 	}
