@@ -21,9 +21,10 @@ type Column[T any] struct {
 	// Fields are the fields of the JSON document that say the same: the columns of
 	// csv. A dot leads into a field of a field, or to an element of a list.
 	Fields []string
-	// Compare sorts by the column; nil: it cannot be sorted by. It looks at nothing
-	// but the two.
+	// Compare sorts by the column, or Key where a number says the order; both nil: it cannot
+	// be sorted by. They look at nothing but the rows.
 	Compare func(a, b T) int
+	Key     func(T) int64
 	SortAs  string // it is sorted by as the column of this word is, which tells the same
 	First   string // what comes first then, in words; empty: the name says it
 	Last    string // what comes first in the other direction; empty: it is said to be reversed
@@ -131,13 +132,15 @@ type Head struct {
 	Own    bool   // it has an order of its own, and is no part of a group
 }
 
+func (c *Column[T]) sorts() bool { return c.Compare != nil || c.Key != nil }
+
 // Heads are the heads of columns.
 func Heads[T any](all []Column[T]) []Head {
 	heads := make([]Head, len(all))
 	for i := range all {
 		c := &all[i]
-		heads[i] = Head{Word: c.Word(), First: c.First, Last: c.Last, Folded: c.Folded || c.Rank == 0, Own: c.Compare != nil && c.Group == ""}
-		if c.Compare != nil || c.SortAs != "" {
+		heads[i] = Head{Word: c.Word(), First: c.First, Last: c.Last, Folded: c.Folded || c.Rank == 0, Own: c.sorts() && c.Group == ""}
+		if c.sorts() || c.SortAs != "" {
 			heads[i].Sort = c.sortWord()
 		}
 	}
@@ -165,25 +168,30 @@ func ParseSort(words []string, said string) (word string, reversed bool, err err
 }
 
 // Sort is how rows are sorted by what is said: COLUMN or COLUMN:desc. Rows that are
-// equal stay as they were.
-func Sort[T any](all []Column[T], said string) (compare func(a, b T) int, err error) {
+// equal stay as they were. Where key is not nil, compare compares the rows' keys.
+func Sort[T any](all []Column[T], said string) (compare func(a, b T) int, key func(T) int64, err error) {
 	w, reversed, err := ParseSort(SortWords(all), said)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	is := func(word string) *Column[T] {
 		return &all[slices.IndexFunc(all, func(c Column[T]) bool { return c.sortWord() == word })]
 	}
 	by := is(w)
-	if by.Compare == nil {
+	if !by.sorts() {
 		by = is(by.SortAs)
 	}
-	compare = by.Compare
-	if reversed {
-		up := compare
-		compare = func(a, b T) int { return up(b, a) }
+	switch up := by.Compare; {
+	case by.Key != nil && reversed:
+		key = func(row T) int64 { return ^by.Key(row) }
+	case by.Key != nil:
+		key = by.Key
+	case reversed:
+		return func(a, b T) int { return up(b, a) }, nil, nil
+	default:
+		return up, nil, nil
 	}
-	return compare, nil
+	return compareBy(key), key, nil
 }
 
 func compareBy[T any, K cmp.Ordered](key func(T) K) func(a, b T) int {

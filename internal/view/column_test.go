@@ -297,7 +297,7 @@ func TestColumnsAreChosenAndSortedBy(t *testing.T) {
 		}
 	}
 	for said, want := range map[string]string{"state": "stuck", "ends": "=cmd", "ends:desc": "stuck", "name:desc": "stuck", "copies:desc": "held"} {
-		compare, err := Sort(all, said)
+		compare, _, err := Sort(all, said)
 		locks := sample().locks()
 		if err == nil {
 			slices.SortStableFunc(locks, compare)
@@ -307,7 +307,7 @@ func TestColumnsAreChosenAndSortedBy(t *testing.T) {
 		}
 	}
 	for _, said := range []string{"nodes", "name:down", ""} {
-		if _, err := Sort(all, said); err == nil {
+		if _, _, err := Sort(all, said); err == nil {
 			t.Errorf("sorted by %q", said)
 		}
 	}
@@ -340,7 +340,7 @@ func TestEachColumnSorts(t *testing.T) {
 		return &monitor.Lock{Key: safetext.New(key), Copies: monitor.PackCopies(copies...)}
 	}
 	locks := []*monitor.Lock{lock("none", 5, -1), lock("endless", 1, 0), lock("late", 2, time.Minute), lock("soon", 3, time.Second)}
-	compare, err := Sort(LockColumns([]monitor.Node{{Name: "n1"}, {Name: "n2"}}), "n2")
+	compare, _, err := Sort(LockColumns([]monitor.Node{{Name: "n1"}, {Name: "n2"}}), "n2")
 	if err != nil {
 		t.Fatal(err)
 	}

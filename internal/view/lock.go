@@ -1,7 +1,7 @@
 package view
 
 import (
-	"cmp"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -23,7 +23,7 @@ func LockColumns(nodes []monitor.Node) []Column[*monitor.Lock] {
 		Cell: lockName, Cut: 60, Rank: 1, Width: 14, Good: 24, Most: 60, Middle: true,
 	}, {
 		Name: "STATE", Help: "below; sorted by it, what needs a person comes first",
-		Fields: []string{"state"}, Compare: compareBy(func(l *monitor.Lock) int { return -Needs(l.State) }), First: "needs you first",
+		Fields: []string{"state"}, Key: func(l *monitor.Lock) int64 { return -int64(Needs(l.State)) }, First: "needs you first",
 		Cell: func(c *Context, l *monitor.Lock) Cell {
 			cell := c.LockState(l.State)
 			if c.Short {
@@ -33,7 +33,7 @@ func LockColumns(nodes []monitor.Node) []Column[*monitor.Lock] {
 		}, Rank: 2, Width: 12,
 	}, {
 		Name: "COPIES", Help: "how many of the N nodes hold the holder's copy. `2+1/5`: one more is another's",
-		Fields: []string{"copies", "n"}, Compare: compareBy(func(l *monitor.Lock) int { return l.Held }), First: "fewest copies",
+		Fields: []string{"copies", "n"}, Key: func(l *monitor.Lock) int64 { return int64(l.Held) }, First: "fewest copies",
 		Cell: func(_ *Context, l *monitor.Lock) Cell { return Cell{Text: Copies(l)} }, Right: true, Rank: 3, Width: max(6, 3+2*len(strconv.Itoa(len(nodes)))),
 	}, {
 		Name: "TTLS", Help: "the copies in the order of the nodes: as high as the time that each has left beside the longest, all full where they agree within a second. `·` none there, `◇` another token's, `?` not known (`.`, `Y` and `?` with `--ascii`). `W` opens it: the time left on each node",
@@ -45,13 +45,13 @@ func LockColumns(nodes []monitor.Node) []Column[*monitor.Lock] {
 			Name: nodes[i].Name, Group: "nodes",
 			Help: "time left of the copy on that node: none (`–`); `?` the node does not answer (`?~8s` its copy as last seen); `…` it answers and has not been read to the end yet (`..` with `--ascii`); " +
 				"`∞`, or `no TTL`, a copy that never expires. Another token's copy has a `'`; a value that is no lock is named by its type",
-			Fields: []string{at + "state", at + "ttl_ms"}, Compare: byCopy(i),
+			Fields: []string{at + "state", at + "ttl_ms"}, Key: copyEnd(i),
 			Cell: func(c *Context, l *monitor.Lock) Cell { return copyCell(c, l, i) }, Right: true, Folded: true, Rank: 7, Width: min(6, max(4, Width(nodes[i].Name))),
 		})
 	}
 	return append(columns, column{
 		Name: "ENDS", Help: "time until the holder falls below a quorum: the Q-th latest expiry of its copies",
-		Fields: []string{"majority_ends_ms"}, Compare: compareEnds, First: "ends soonest", Cell: lockEnds, Right: true, Rank: 4, Width: 4,
+		Fields: []string{"majority_ends_ms"}, Key: lockEnd, First: "ends soonest", Cell: lockEnds, Right: true, Rank: 4, Width: 4,
 	}, column{
 		Name: "AT", Help: "the same as a time of day", SortAs: "ends", Wide: true, Rank: 10, Width: 8,
 		Cell: func(c *Context, l *monitor.Lock) Cell {
@@ -62,7 +62,7 @@ func LockColumns(nodes []monitor.Node) []Column[*monitor.Lock] {
 		},
 	}, column{
 		Name: "MARGIN", Help: "crash margin: how many of its copies the holder may lose before another client can reach a quorum ([exactly](#margin)). 0 is a lock one restart away from two holders; none (`–`) where there is no majority",
-		Fields: []string{"margin"}, Compare: compareBy(func(l *monitor.Lock) int { return l.Margin() }), Cell: lockMargin, Right: true, Rank: 8, Width: 6,
+		Fields: []string{"margin"}, Key: func(l *monitor.Lock) int64 { return int64(l.Margin()) }, Cell: lockMargin, Right: true, Rank: 8, Width: 6,
 	}, column{
 		Name: "OWNER", Help: "who holds it, and how that is known: `told` by the token, or the answer to `w` (`redlockctl who`) as long as this token holds it (`inferred` with its p, `seen`; `?` behind the name: not certain). Where the screen has no room for HOLDER, the token stands here of a lock whose owner is not known",
 		Fields: []string{"owner", "owner_method"}, Compare: compareBy(ownerOf), Cell: lockOwner, Idle: "–", Cut: 48, Rank: 5, Width: 11, Good: 22, Most: 44,
@@ -71,14 +71,14 @@ func LockColumns(nodes []monitor.Node) []Column[*monitor.Lock] {
 		Fields: []string{"library"}, Compare: compareBy(func(l *monitor.Lock) string { return libraryOf(l) }),
 		Cell: lockLibrary, Idle: ownLibrary, Cut: 48, Rank: 9, Width: 10, Most: 16,
 	}, column{
-		Name: "TOKENS", Help: "how many tokens have copies", Fields: []string{"tokens"}, Compare: compareBy(func(l *monitor.Lock) int { return l.Tokens }), Right: true, Wide: true,
+		Name: "TOKENS", Help: "how many tokens have copies", Fields: []string{"tokens"}, Key: func(l *monitor.Lock) int64 { return int64(l.Tokens) }, Right: true, Wide: true,
 		Cell: func(_ *Context, l *monitor.Lock) Cell { return Cell{Text: strconv.Itoa(l.Tokens)} },
 	}, column{
-		Name: "KEYS", Help: "the keys of one lock, where it is several", Compare: compareBy(func(l *monitor.Lock) int { return len(l.Keys()) }), Wide: true,
+		Name: "KEYS", Help: "the keys of one lock, where it is several", Key: func(l *monitor.Lock) int64 { return int64(len(l.Keys())) }, Wide: true,
 		Cell: func(c *Context, l *monitor.Lock) Cell { return c.orNone(lockKeys(c, l, " ")) },
 	}, column{
 		Name: "SEEN FOR", Help: "for how long this holder has been seen, by this process; with `≥` (`>=` with `--ascii`) where it was there when the looking began",
-		Fields: []string{"seen_for_ms"}, Compare: func(a, b *monitor.Lock) int { return b.Since().Compare(a.Since()) }, Cell: lockSeen, Right: true, Wide: true, Folded: true, Rank: 11, Width: 8,
+		Fields: []string{"seen_for_ms"}, Key: func(l *monitor.Lock) int64 { return -l.Since().UnixMicro() }, Cell: lockSeen, Right: true, Wide: true, Folded: true, Rank: 11, Width: 8,
 	}, column{
 		Name: "HOLDER", Help: "the token that has most copies, shortened in the middle on the screen; `here` before it: acquired in this console; `+1`: there is another token. `nobody: 2 + 2 of 5`: several tokens have copies, and none can have a quorum",
 		Fields: []string{"holder"}, Compare: compareBy(func(l *monitor.Lock) string { return l.Holder.Raw() }),
@@ -179,42 +179,31 @@ func lockChart(c *Context, l *monitor.Lock) Cell {
 	return Cell{Text: b.String(), Tone: c.LockState(l.State).Tone}
 }
 
-// byCopy compares by the time left of the copies on a node: first those that end soonest, last
+// copyEnd sorts by the time left of the copies on a node: first those that end soonest, last
 // what is not there.
-func byCopy(node int) func(a, b *monitor.Lock) int {
-	sort := func(l *monitor.Lock) (rank int, end time.Time) {
+func copyEnd(node int) func(*monitor.Lock) int64 {
+	return func(l *monitor.Lock) int64 {
 		if node >= l.Copies.Len() {
-			return 3, end
+			return math.MaxInt64
 		}
 		switch c := l.Copies.At(node); {
 		case c.State != monitor.CopyPresent && c.State != monitor.CopySeen:
-			return 2, end
+			return math.MaxInt64 - 1
 		case c.Expires.IsZero():
-			return 1, end
+			return math.MaxInt64 - 2
 		default:
-			return 0, c.Expires
+			return c.Expires.UnixMicro()
 		}
-	}
-	return func(a, b *monitor.Lock) int {
-		rankA, endA := sort(a)
-		rankB, endB := sort(b)
-		return cmp.Or(cmp.Compare(rankA, rankB), endA.Compare(endB))
 	}
 }
 
-// compareEnds sorts by when a lock expires, those that never do last.
-func compareEnds(a, b *monitor.Lock) int {
-	endA, foreverA := a.End()
-	endB, foreverB := b.End()
-	switch {
-	case foreverA && foreverB:
-		return 0
-	case foreverA:
-		return 1
-	case foreverB:
-		return -1
+// lockEnd sorts by when a lock expires, those that never do last.
+func lockEnd(l *monitor.Lock) int64 {
+	end, forever := l.End()
+	if forever {
+		return math.MaxInt64
 	}
-	return endA.Compare(endB)
+	return end.UnixMicro()
 }
 
 func lockEnds(c *Context, l *monitor.Lock) Cell {

@@ -1,6 +1,7 @@
 package page
 
 import (
+	"cmp"
 	"context"
 	"iter"
 	"slices"
@@ -28,23 +29,49 @@ type lockIndex struct {
 // NewLockIndex sorts all locks that the filter chooses. It touches nothing else, and may take
 // long: when ctx ends it gives up and returns nil.
 func NewLockIndex(ctx context.Context, set monitor.Locks, nodes []monitor.Node, o Order, f monitor.Filter) *lockIndex {
-	by := compareLocks(o, nodes)
+	compare, key := orderOf(o, nodes)
 	x := &lockIndex{Filter: f, nodes: nodes, set: set, order: func(a, b *monitor.Lock) int {
-		if n := by(a, b); n != 0 {
+		if n := compare(a, b); n != 0 {
 			return n
 		}
 		return strings.Compare(a.Key.Raw(), b.Key.Raw())
 	}}
+	var rows []row
+	if f.Empty() {
+		rows = make([]row, 0, set.Len())
+	}
 	work := portions{ctx: ctx}
-	listed := slices.Collect(work.chosen(set.All(), f, nodes))
-	if !work.sort(listed, by) {
+	for l := range work.chosen(set.All(), f, nodes) {
+		r := row{lock: l}
+		if key != nil {
+			r.key = key(l)
+		}
+		rows = append(rows, r)
+	}
+	by := func(a, b row) int { return cmp.Compare(a.key, b.key) }
+	if key == nil {
+		by = func(a, b row) int { return compare(a.lock, b.lock) }
+	}
+	if !work.sort(rows, by) {
 		return nil
 	}
-	x.load(work.all(slices.Values(listed)))
+	x.load(func(yield func(*monitor.Lock) bool) {
+		for _, r := range rows {
+			if !work.goOn() || !yield(r.lock) {
+				return
+			}
+		}
+	})
 	if ctx.Err() != nil {
 		return nil
 	}
 	return x
+}
+
+// row is a lock that is being sorted, and the number to sort it by, if one says the order.
+type row struct {
+	key  int64
+	lock *monitor.Lock
 }
 
 // choose is the index of those of its locks that the filter chooses: they stand sorted in it. It only
@@ -68,14 +95,15 @@ func (x *lockIndex) load(sorted iter.Seq[*monitor.Lock]) {
 	}
 }
 
-// compareLocks compares locks by an order. Those that are equal stand in the order of their keys.
-func compareLocks(o Order, nodes []monitor.Node) func(a, b *monitor.Lock) int {
+// orderOf compares locks by an order, by a key of each if there is one. Those that are equal stand
+// in the order of their names.
+func orderOf(o Order, nodes []monitor.Node) (compare func(a, b *monitor.Lock) int, key func(*monitor.Lock) int64) {
 	columns := view.LockColumns(nodes)
-	by, err := view.Sort(columns, string(o))
+	compare, key, err := view.Sort(columns, string(o))
 	if err != nil {
-		by, _ = view.Sort(columns, string(OrderNeeds))
+		compare, key, _ = view.Sort(columns, string(OrderNeeds))
 	}
-	return by
+	return compare, key
 }
 
 // portions is work on very many locks that is done in portions: between two of them it is looked
@@ -131,19 +159,19 @@ func (p *portions) chosen(locks iter.Seq[*monitor.Lock], f monitor.Filter, nodes
 	}
 }
 
-// sort sorts locks, and leaves those that are equal in their order: portions of them, and then two
+// sort sorts rows, and leaves those that are equal in their order: portions of them, and then two
 // neighbours at a time into one. It reports whether it got to the end.
-func (p *portions) sort(locks []*monitor.Lock, compare func(a, b *monitor.Lock) int) bool {
-	for some := range slices.Chunk(locks, portion) {
+func (p *portions) sort(rows []row, compare func(a, b row) int) bool {
+	for some := range slices.Chunk(rows, portion) {
 		slices.SortStableFunc(some, compare)
 		if p.done += portion - 1; !p.goOn() {
 			return false
 		}
 	}
-	var spare []*monitor.Lock
-	for n := portion; n < len(locks); n *= 2 {
-		for from := 0; from+n < len(locks); from += 2 * n {
-			both := locks[from:min(from+2*n, len(locks))]
+	var spare []row
+	for n := portion; n < len(rows); n *= 2 {
+		for from := 0; from+n < len(rows); from += 2 * n {
+			both := rows[from:min(from+2*n, len(rows))]
 			if compare(both[n-1], both[n]) <= 0 {
 				continue // as where they come in the order that is wanted
 			}
@@ -156,9 +184,9 @@ func (p *portions) sort(locks []*monitor.Lock, compare func(a, b *monitor.Lock) 
 	return true
 }
 
-// merge puts the locks of a and b, which are sorted, into both in their order; b is the end of
+// merge puts the rows of a and b, which are sorted, into both in their order; b is the end of
 // both. It reports whether it got to the end.
-func (p *portions) merge(both, a, b []*monitor.Lock, compare func(a, b *monitor.Lock) int) bool {
+func (p *portions) merge(both, a, b []row, compare func(a, b row) int) bool {
 	for i := 0; len(a) > 0; i++ {
 		if !p.goOn() {
 			return false

@@ -96,19 +96,19 @@ func TestManyLocksAreSortedWhenTheyAreRead(t *testing.T) {
 func TestManyLocksAreSorted(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
 	for _, n := range []int{0, 1, portion - 1, portion, portion + 1, 3*portion + 17, 8 * portion} {
-		var locks []*monitor.Lock
-		for range n {
-			locks = append(locks, &monitor.Lock{Held: rng.IntN(50), Tokens: len(locks)})
+		var rows []row
+		for i := range n {
+			rows = append(rows, row{int64(rng.IntN(50)), &monitor.Lock{Held: i}})
 		}
-		compare := func(a, b *monitor.Lock) int { return cmp.Or(a.Held-b.Held, a.Tokens-b.Tokens) }
 		work := portions{ctx: t.Context()}
 		// Those that are equal stay in their order.
-		if !work.sort(locks, func(a, b *monitor.Lock) int { return a.Held - b.Held }) || len(locks) != n || !slices.IsSortedFunc(locks, compare) {
+		compare := func(a, b row) int { return cmp.Or(cmp.Compare(a.key, b.key), a.lock.Held-b.lock.Held) }
+		if !work.sort(rows, func(a, b row) int { return cmp.Compare(a.key, b.key) }) || len(rows) != n || !slices.IsSortedFunc(rows, compare) {
 			t.Errorf("%d are not sorted", n)
 		}
 		seen := map[*monitor.Lock]bool{}
-		for _, l := range locks {
-			seen[l] = true
+		for _, r := range rows {
+			seen[r.lock] = true
 		}
 		if len(seen) != n {
 			t.Errorf("%d of %d are left", len(seen), n)

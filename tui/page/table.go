@@ -42,7 +42,7 @@ func (t *table[T, K]) set(rows []T) {
 func (t *table[T, K]) list() {
 	t.rows = t.given
 	if t.layout.Order != t.layout.usual {
-		if compare, err := view.Sort(t.columns, string(t.layout.Order)); err == nil {
+		if compare, _, err := view.Sort(t.columns, string(t.layout.Order)); err == nil {
 			t.rows = slices.Clone(t.given)
 			slices.SortStableFunc(t.rows, compare)
 		}

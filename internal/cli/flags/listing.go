@@ -56,7 +56,7 @@ func Sorted[T any](as *Listing, all []view.Column[T], rows []T) ([]T, error) {
 	if as.Sort == "" {
 		return rows, nil
 	}
-	compare, err := view.Sort(all, as.Sort)
+	compare, _, err := view.Sort(all, as.Sort)
 	if err != nil {
 		return nil, exit.Usagef("--sort: %w", err)
 	}
