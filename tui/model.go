@@ -64,6 +64,7 @@ type model struct {
 	keys      keys.Map
 	commands  func() []command.Command // those of now
 	completes input.Completion         // of the filter that is typed
+	learnt    bool                     // the values for it are known, or looked for
 	line      *input.Prompt            // the command that is typed; nil: none is
 	typed     bool                     // what is done is a command that was typed, not a key
 

@@ -76,8 +76,8 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	return m, tea.Batch(cmd, m.wanted())
 }
 
-// wanted are the commands that the pages want to be run: many locks sorted anew, and
-// what happened to a lock before it was looked at.
+// wanted are the commands that the pages want to be run: many locks sorted anew, what happened to
+// a lock before it was looked at, and the values for the filter that is typed.
 func (m *model) wanted() tea.Cmd {
 	var sort, history tea.Cmd
 	if build := m.Locks.Build(); build != nil {
@@ -93,7 +93,7 @@ func (m *model) wanted() tea.Cmd {
 	if m.clusters != nil {
 		fleet = m.fleet.While(m.Ctx, m.Viewed() == page.Clusters, fleetPace, m.clusters.Watch)
 	}
-	return tea.Batch(sort, history, m.askHolders(), audit, fleet)
+	return tea.Batch(sort, history, m.learn(), m.askHolders(), audit, fleet)
 }
 
 // The time between two looks at the audit log and at all clusters, at least.

@@ -66,17 +66,25 @@ func (m *model) whyNoFilter() string {
 func (m *model) openFilter() tea.Cmd {
 	m.Filtering = true
 	m.completes.Typed()
-	f := m.Page.(page.Filtered)
-	f.FilterLine().End()
-	return learn(f)
+	m.Page.(page.Filtered).FilterLine().End()
+	return nil
 }
 
 // valuesMsg are the values that a filter of locks may ask for.
 type valuesMsg struct{ values page.Values }
 
-// learn looks for the values that a filter may ask for; of many rows aside.
-func learn(f page.Filtered) tea.Cmd {
-	look := f.FilterLearn()
+// learn looks for the values that a filter may ask for, once for each line that is typed, when it
+// has a field; of many rows aside.
+func (m *model) learn() tea.Cmd {
+	if mode := m.mode(); mode != page.ModeFilter && mode != page.ModeCommand {
+		m.learnt = false
+		return nil
+	}
+	if m.learnt || !strings.Contains(m.editor().String(), ":") {
+		return nil
+	}
+	m.learnt = true
+	look := m.filterPage().FilterLearn()
 	if look == nil {
 		return nil
 	}
@@ -131,7 +139,7 @@ func (m *model) offers(line string) []string { return command.Offers(m.commands(
 
 func (m *model) openLine() tea.Cmd {
 	m.line = input.NewPrompt(m.prefs.History)
-	return learn(m.filterPage())
+	return nil
 }
 
 func (m *model) closeLine() tea.Cmd { m.line = nil; return nil }
