@@ -81,7 +81,10 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 func (m *model) wanted() tea.Cmd {
 	var sort, history tea.Cmd
 	if build := m.Locks.Build(); build != nil {
-		sort = func() tea.Msg { return build() }
+		sort = func() tea.Msg {
+			time.Sleep(afterFrame)
+			return build()
+		}
 	}
 	if key := m.Lock.Watched.Wants; key != "" {
 		m.Lock.Watched.Wants = ""
@@ -95,6 +98,10 @@ func (m *model) wanted() tea.Cmd {
 	}
 	return tea.Batch(sort, history, m.learn(), m.askHolders(), audit, fleet)
 }
+
+// afterFrame is how long work aside waits for the frame of the key that wants it: with few processors
+// the two would share one. A key that follows within it ends the work before it began.
+const afterFrame = 4 * time.Second / frameRate
 
 // The time between two looks at the audit log and at all clusters, at least.
 const (

@@ -37,7 +37,7 @@ func NewLockIndex(ctx context.Context, set monitor.Locks, nodes []monitor.Node, 
 		return strings.Compare(a.Key.Raw(), b.Key.Raw())
 	}}
 	var rows []row
-	if f.Empty() {
+	if f.Empty() && ctx.Err() == nil {
 		rows = make([]row, 0, set.Len())
 	}
 	work := portions{ctx: ctx}
@@ -117,8 +117,8 @@ type portions struct {
 }
 
 const (
-	portion   = 1024 // locks: a millisecond or two
-	restAfter = 3 * time.Millisecond
+	portion   = 256 // locks: less than a millisecond
+	restAfter = time.Millisecond
 	rest      = 100 * time.Microsecond
 )
 
