@@ -74,7 +74,7 @@ func OpenDemo(ctx context.Context, o DemoOptions) (d *Demo, err error) {
 		// looks at them does so as often as a person sees a difference.
 		watch.Meant = append(watch.Meant, "limited-sight")
 		watch.ScanEvery, watch.ProbeEvery = time.Second, time.Second
-		guard.Poll = 500 * time.Millisecond
+		guard.Poll = time.Second
 	}
 	mode := GuardAlways
 	if o.NoGuard || o.ReadOnly {
@@ -93,7 +93,8 @@ func OpenDemo(ctx context.Context, o DemoOptions) (d *Demo, err error) {
 		return d, err
 	}
 	for _, owner := range demoOwners {
-		c, err := redlock.New(nodes, redlock.Options{Owner: owner})
+		// Nobody wakes who waits for a lock of an embedded master: each attempt costs all of them.
+		c, err := redlock.New(nodes, redlock.Options{Owner: owner, RetryDelay: 500 * time.Millisecond})
 		if err != nil {
 			return d, err
 		}
