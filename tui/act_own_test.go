@@ -174,7 +174,7 @@ func TestKeptStaysWhenItsReleaseFails(t *testing.T) {
 	r, _ := keeping(t)
 	r.press("r")
 	r.settle()
-	r.acts.err = errors.New("refused: an act that cannot be logged is not done")
+	r.acts.err = errors.New("refused: an action that cannot be logged is not done")
 	r.press("enter")
 	r.run()
 	r.sees("release orders:43: failed", "cannot be logged")

@@ -70,7 +70,7 @@ func (a *commandLine) auditShowCommand() *cobra.Command {
 	cmd := as.Add(flags.Outputs(&cobra.Command{
 		Use:   "show",
 		Short: "What was done: when, by whom, with what outcome",
-		Long: `Prints the audit log, the oldest line first. Each act has two lines of one id: the
+		Long: `Prints the audit log, the oldest line first. Each action has two lines of one id: the
 intent, which was on disk before anything was sent, and the outcome, done or
 failed. An intent alone was cut short: by a crash, or because it still goes on.
 
@@ -78,7 +78,8 @@ A token is never in the log, only its hash; with --token the lines of one that i
 known are found. A filter chooses by its terms as the page of the console does: a part of
 what is told, * globs, ~regular expressions, actor:PART, act:PART, target:PART,
 phase:WORD (intent, done, failed), reason:PART, cluster:PART, age<1h; with | between values
-one of them, with ! before a term the opposite. --columns chooses columns, --sort sorts by one. Whether the log is what was written says "audit verify".`,
+one of them, with ! before a term the opposite. --columns chooses columns, --sort
+sorts by one. "audit verify" checks the log for tampering.`,
 		Example: `redlockctl audit show --since 1h
 redlockctl audit show --filter "phase:failed actor:alice"
 redlockctl audit show --act force-release -o jsonl`,

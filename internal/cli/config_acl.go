@@ -85,7 +85,7 @@ func (a *commandLine) configACLCommand() *cobra.Command {
   operator  to act on locks as well: acquire, extend, release, revoke,
             force-release, run
   guard     to fence nodes and let them rejoin: the guard, and node cordon, uncordon, rejoin
-            and fence
+            and boot-fence
   client    for the applications that take locks; --library names what they use,
             else the rights fit every library that keeps a lock in one string
 

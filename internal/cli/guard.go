@@ -31,8 +31,9 @@ node that waits never waits for less because of it.
 What it must not forget is kept in [guard] state_dir, which one guard at a time
 may use (exit code 6). Each fence and rejoin goes into the audit log too, as
 done by guard@HOST/ID; it never waits for that: where the log cannot be written, it
-says so, goes on, and writes the lines when it can. Several guards with directories of their own may watch one
-cluster. systemd is told READY, STOPPING and, if it asks, WATCHDOG.
+says so, goes on, and writes the lines when it can. Several guards with directories
+of their own may watch one cluster. systemd is told READY, STOPPING and, if it asks,
+WATCHDOG.
 
 With --all-clusters it guards all clusters of the configuration, each with its own
 state_dir and connections. What is wrong with one stops no other: its guard is started

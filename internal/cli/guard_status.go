@@ -44,12 +44,13 @@ last start started fenced. Below are the fences and rejoins of the audit log, by
 guards and by people, the latest last.
 
 The guards that run are named, on whatever host and with whatever state directory:
-they announce themselves on the nodes. If none runs, no fenced node
-rejoins, and this is said. The memory of a guard on another
-machine, or of another user, cannot be read from here: run this command there as that
-user, or ask the guard by --url, if it runs with --listen; with --web-config it may want
-a user, whose password stands in a file or in $REDLOCKCTL_URL_PASSWORD. Exit code 4 when there is
-no quorum.`,
+they announce themselves on the nodes. If none runs, no fenced node rejoins, and this
+is said. The memory of a guard on another machine, or of another user, cannot be read
+from here: run this command there as that user, or ask the guard by --url, if it runs
+with --listen; with --web-config it may want a user, whose password stands in a file
+or in $REDLOCKCTL_URL_PASSWORD.
+
+Exit code 4 when there is no quorum.`,
 		Example: "redlockctl guard status --watch\nredlockctl guard status --url http://127.0.0.1:9622\nredlockctl guard status -o json | jq '.nodes[] | select(.rejoin_ms)'",
 		Args:    flags.NoArgs,
 		RunE: a.run(func(ctx context.Context, _ []string) error {

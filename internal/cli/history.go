@@ -62,10 +62,15 @@ With --node, the states and events of that node; else those of the cluster: its 
 nodes, restarts, findings that began and were cleared, what operators did.
 
 A moment is written "03:12" (the last one), "yesterday 03:12", "2026-01-31 15:04", RFC 3339
-or "2h ago". --filter chooses events, by the terms of the console's page of events: a part of
-what is told, kind:restart, node:n2, lock:orders, age<1h; the holders of a LOCK are all told.
---columns, --sort and -o csv are about the holders where a LOCK is named, else
-about the events. What is recorded is kept for a week unless the configuration says otherwise.`,
+or "2h ago". What is recorded is kept for a week unless the configuration says otherwise.
+
+A filter chooses events (that of watch and locks chooses locks) by its terms, all of which
+must hold: a part of what is told, * globs, ~regular expressions, kind:PART, node:NAME,
+lock:PART, age<1h; with | between values one of them (kind:restart|fenced), with ! before a
+term the opposite. The holders of a LOCK are all told.
+
+--columns, --sort and -o csv are about the holders where a LOCK is named, else about the
+events.`,
 		Args:              flags.OptionalName("lock"),
 		ValidArgsFunction: cobra.NoFileCompletions,
 		Example: `redlockctl history orders:nightly --since "yesterday 03:00"
@@ -85,7 +90,7 @@ redlockctl history --filter "kind:restart|fenced node:n2"`,
 	f := cmd.Flags()
 	o.add(f)
 	f.StringVar(&o.node, "node", "", "of this node alone")
-	f.StringVar(&o.filter, "filter", "", "only events that these terms choose: a part of what is told, kind:PART, node:NAME, …")
+	f.StringVar(&o.filter, "filter", "", "only events that these terms choose: a part of what is told, kind:PART, node:NAME, lock:PART, …")
 	_ = cmd.RegisterFlagCompletionFunc("filter", a.completePastFilter)
 	f.IntVar(&o.most, "limit", 1000, "the latest of each kind at most")
 	return cmd
@@ -270,7 +275,8 @@ func (a *commandLine) reportCommand() *cobra.Command {
 		Short: "One page on what happened, for a post-mortem",
 		Long: `Reads what was recorded and writes one page: which nodes did not serve and for how long,
 verdicts, findings, restarts and fences, what operators did, the locks that were held
-longest and granted most often, and counts by the patterns of names.
+longest and granted most often, and counts by the patterns of names. Moments are
+written as for history.
 
 With -o html it is a page of its own that loads nothing, light or dark as the reader has it.`,
 		Args:    flags.NoArgs,

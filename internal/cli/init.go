@@ -98,7 +98,7 @@ redlockctl init --check --out redlockctl-orders`,
 	fl.BoolVar(&f.yes, "yes", false, "ask nothing")
 	fl.BoolVar(&f.dryRun, "dry-run", false, "write nothing")
 	fl.BoolVar(&f.diff, "diff", false, "show what changes in the folder")
-	fl.BoolVar(&f.check, "check", false, "read back how far the runbook of the folder of --out is")
+	fl.BoolVar(&f.check, "check", false, "read back from the servers which steps of the runbook in --out are done")
 	_ = cmd.RegisterFlagCompletionFunc("library", cobra.FixedCompletions(append([]string{"all"}, acl.LibraryNames()...), cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }

@@ -56,10 +56,10 @@ func (a *commandLine) labUpCommand() *cobra.Command {
 		Short: "Start real redis-servers on loopback ports and leave them running",
 		Long: `Starts redis-servers on 127.0.0.1:7001 and the ports after it, without
 persistence and with the boot fence as anchors and an included file, and lets them
-serve: a new cluster's first incarnation has no votes to forget. Where the configuration names servers on
-loopback with one port after the other, it starts those. A configuration that
-names the servers is left in the lab's directory. They run on in the background until
-"lab down". The command that starts a node again after a crash is printed; every
+serve: a new cluster's first incarnation has no votes to forget. Where the
+configuration names servers on loopback with one port after the other, it starts
+those. A configuration that names the servers is left in the lab's directory. They run
+on in the background until "lab down". The command that starts a node again after a crash is printed; every
 such restart starts fenced, until a guard lets it rejoin. So does a node that "lab
 up" finds ended and starts again.
 

@@ -40,10 +40,11 @@ func (a *commandLine) locksCommand() *cobra.Command {
 		Short: "The locks on every master: holder, copies, remaining TTLs",
 		Long: `Looks at every master once and prints a row for each lock. The column of a node
 is the remaining TTL of the copy there: - no copy, ? the node does not answer
-(~ its copy as last seen), … it answers but could not be read to the end, ' another token than the holder's, which COPIES counts
-behind a +; a copy that never expires says so, and a value that is no lock is named by its type. ENDS is when
-the holder falls below a quorum, MARGIN how many copies may be lost before
-another client can reach one: 0 is a lock one restart away from two holders.
+(~ its copy as last seen), … it answers but could not be read to the end, ' another
+token than the holder's, which COPIES counts behind a +; a copy that never expires
+says so, and a value that is no lock is named by its type. ENDS is when the holder
+falls below a quorum, MARGIN how many copies may be lost before another client can
+reach one: 0 is a lock one restart away from two holders.
 LIBRARY is the one whose locks look so, where another than this program is
 known, with what the lock tells: that it is several keys, or ends by its value
 and not by a TTL. JSON has more: owner, time of creation, what to know before
@@ -57,8 +58,8 @@ lib:unknown for nobody known), ttl<5s, age>1h, margin:0, copies<3; with | betwee
 values one of them (state:split|orphaned), with ! before a term the opposite.
 
 With a NAME it prints all that is known of that lock: holder, who made it and what
-to know before it is revoked or force-released, its keys, the findings about it, and what is left
-of each copy on one axis of time. Exit code 5 if no node that answers has a copy.
+to know before it is revoked or force-released, its keys, the findings about it, and
+what is left of each copy on one axis of time. Exit code 5 if no node that answers has a copy.
 
 Exit code 4 if fewer than a quorum of the nodes answer, so that locks may be missing;
 what is known is printed all the same. With --watch it is 0.

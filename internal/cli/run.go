@@ -51,8 +51,9 @@ reverse. The command is ended when the first of them is lost.
 
 The command has the standard streams of redlockctl, and in its environment
 REDLOCKCTL_LOCK_NAME, REDLOCKCTL_LOCK_TOKEN, REDLOCKCTL_LOCK_TTL_MS and, with
---fencing, REDLOCKCTL_FENCING_TOKEN; of a second lock these end with _2. It runs in a process group of its own. HUP, INT, QUIT and TERM are passed on to the group,
-USR1, USR2 and WINCH too; on a terminal it can be stopped and continued.
+--fencing, REDLOCKCTL_FENCING_TOKEN; of a second lock these end with _2. It runs in
+a process group of its own. HUP, INT, QUIT and TERM are passed on to the group, USR1,
+USR2 and WINCH too; on a terminal it can be stopped and continued.
 
 When the lock is lost, or cannot be extended and its validity is about to end,
 the group gets SIGTERM and after --kill-after SIGKILL, so that it is dead before

@@ -78,8 +78,8 @@ how many there were. Who force-released or revoked a lock is told where the audi
 log of this machine has it; one that was taken from elsewhere is "released".
 Split and no TTL are told when they have lasted for a moment.
 
-Further kinds may come. --filter chooses locks, as in "redlockctl locks"; what
-concerns no lock is shown in any case. It ends at SIGINT or SIGTERM, after --for,
+Further kinds may come. A filter chooses locks, by the terms of "redlockctl locks"
+(that of history chooses events); what concerns no lock is shown in any case. It ends at SIGINT or SIGTERM, after --for,
 or when nobody reads any more; exit code 0 in each case.`,
 		Example: "redlockctl watch\nredlockctl watch -o jsonl --filter job: | jq -r 'select(.level == \"alarm\").text'",
 		Args:    flags.NoArgs,
@@ -112,7 +112,7 @@ or when nobody reads any more; exit code 0 in each case.`,
 		}),
 	}, "table", "text", "json", "jsonl", "csv")
 	f := cmd.Flags()
-	f.StringVar(&filter, "filter", "", "only events of locks that these terms choose: a part of the name, state:WORD, lib:PART, …; and those of no lock")
+	f.StringVar(&filter, "filter", "", "only events of locks that these terms choose, and those of no lock: a part of the name, state:WORD, lib:PART, …")
 	_ = cmd.RegisterFlagCompletionFunc("filter", a.completeFilter)
 	flags.Columns(cmd, &columns, view.Heads(view.EventColumns()))
 	f.DurationVar(&span, "for", 0, "end after this time (0: never)")

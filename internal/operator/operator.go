@@ -193,7 +193,7 @@ func (o *Operator) begin(r audit.Record) (*act, error) {
 }
 
 func unlogged(err error) error {
-	return fmt.Errorf("%w: an act that cannot be logged is not done: %w", ErrRefused, err)
+	return fmt.Errorf("%w: an action that cannot be logged is not done: %w", ErrRefused, err)
 }
 
 func (a *act) write(phase, detail string) error {

@@ -151,7 +151,7 @@ func MakePlan(way Way, a Asked) (Plan, error) {
 	p := Plan{Way: way, Keys: slices.Clone(a.Keys), Copies: a.Copies}
 	name := a.Keys[0]
 	if slices.Contains(a.Keys, "") {
-		return p, fmt.Errorf("%w: its name is empty, and a lock needs a name to be acted on: no act can be recorded of it", ErrRefused)
+		return p, fmt.Errorf("%w: its name is empty, and a lock needs a name to be acted on: no action on it can be recorded", ErrRefused)
 	}
 	if a.Form != nil && a.Form.Refused != "" {
 		return p, fmt.Errorf("%w: %s", ErrRefused, a.Form.Refused)

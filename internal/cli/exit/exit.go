@@ -36,7 +36,7 @@ const (
 )
 
 // Help says what the codes of all commands mean.
-const Help = "0 done, 1 failed, 2 wrong usage or configuration, 3 contended,\n4 no quorum, 5 not the owner, or lost, 6 refused (read-only, not confirmed)."
+const Help = "0 done, 1 failed, 2 wrong usage or configuration, 3 contended,\n4 no quorum, 5 not the owner, or lost, 6 refused (read-only, not confirmed),\n7 incomplete (not everything could be read)."
 
 // usageError is a command line that cannot be meant.
 type usageError struct{ error }
