@@ -44,20 +44,23 @@ func GuardRuns(cfg *config.Config) (bool, error) {
 
 // Guards is what can be told from here of the guards that run: those that announce
 // themselves on the nodes, wherever they run, and the one on this machine's state
-// directory.
+// directory, by what it has written down.
 type Guards struct {
 	All   []announce.Guard // the one with the greatest D first
 	Known bool             // nobody else is there
-	here  *bool            // nil: none ever wrote to the directory, or it cannot be told
-	dir   string
-	s     *monitor.Snapshot
+
+	cfg    *config.Config
+	s      *monitor.Snapshot
+	memory map[string]restartguard.Remembered
+	err    error // the memory cannot be read
+	here   *bool // whether a guard runs on it; nil: none ever wrote to the directory, or it cannot be told
 }
 
 // GuardsOf is what a snapshot and the state directory tell of the guards.
 func GuardsOf(cfg *config.Config, s *monitor.Snapshot) Guards {
-	g := Guards{dir: cfg.Guard.StateDir, s: s}
+	g := Guards{cfg: cfg, s: s}
 	g.All, g.Known = s.Guards()
-	if memory, err := Remembered(cfg); err == nil && len(memory) > 0 {
+	if g.memory, g.err = Remembered(cfg); len(g.memory) > 0 {
 		if running, err := GuardRuns(cfg); err == nil {
 			g.here = &running
 		}
@@ -87,7 +90,7 @@ func (g Guards) Missing(nodes ...string) string {
 	case running != nil:
 		return "no guard runs (none announces itself on the nodes): " + effect + " until one is started"
 	case g.here != nil:
-		return fmt.Sprintf("no guard runs on this state directory (%s), and it is not known if one runs elsewhere, since guards cannot be seen on the nodes: if none does, %s", g.dir, effect)
+		return fmt.Sprintf("no guard runs on this state directory (%s), and it is not known if one runs elsewhere, since guards cannot be seen on the nodes: if none does, %s", g.cfg.Guard.StateDir, effect)
 	}
 	return "it is not known if a guard runs, since guards cannot be seen on the nodes: if none does, " + effect
 }
@@ -137,34 +140,32 @@ func (g Guards) Lines() (lines []string) {
 	return lines
 }
 
-// OutlookOf is what the fences mean, as far as a guard on this machine has
-// written down what it knows, and runs; false where there is nothing to be read.
-// A node that is fenced and of which nothing is known comes back nobody knows
-// when. Since when nothing can be locked is not known to one who has just come.
-func OutlookOf(cfg *config.Config, s *monitor.Snapshot) (restartguard.Outlook, bool) {
-	memory, err := Remembered(cfg)
-	if err != nil || len(memory) == 0 {
-		return restartguard.Outlook{}, false
-	}
-	running, err := GuardRuns(cfg)
-	if err != nil {
-		return restartguard.Outlook{}, false
-	}
+// waits is for how long fenced nodes still wait for the guard on this machine. What it
+// remembers of another incarnation or another server says nothing.
+func (g Guards) waits() map[string]time.Duration {
 	waits := map[string]time.Duration{}
-	for _, n := range s.Nodes {
-		// What was remembered of another incarnation or another server says nothing.
-		if m, ok := memory[n.Name]; ok && running && m.Addr == n.Addr && m.RunID == n.RunID && m.Wait > 0 {
+	if g.here == nil || !*g.here {
+		return waits
+	}
+	for _, n := range g.s.Nodes {
+		if m := g.memory[n.Name]; m.Addr == n.Addr && m.RunID == n.RunID && m.Wait > 0 && n.State == monitor.NodeFenced {
 			waits[n.Name] = m.Wait
 		}
 	}
-	return OutlookBy(s, waits)
+	return waits
 }
 
-// OutlookBy is what the fences mean, where it is known how long some nodes wait.
-func OutlookBy(s *monitor.Snapshot, waits map[string]time.Duration) (restartguard.Outlook, bool) {
-	known := false
-	status := make([]restartguard.NodeStatus, 0, len(s.Nodes))
-	for _, n := range s.Nodes {
+// Outlook is what the fences mean, as far as the guard on this machine tells; false where
+// it tells of none that ends. Since when nothing can be locked is not known to one who has
+// just come.
+func (g Guards) Outlook() (restartguard.Outlook, bool) { return g.outlook(g.waits()) }
+
+// outlook is what the fences mean, where it is known how long some nodes wait. A node that
+// is fenced and of which that is not known comes back nobody knows when.
+func (g Guards) outlook(waits map[string]time.Duration) (restartguard.Outlook, bool) {
+	nodes := g.s.Nodes
+	status := make([]restartguard.NodeStatus, 0, len(nodes))
+	for _, n := range nodes {
 		st := restartguard.NodeStatus{Node: n.Name, Phase: restartguard.PhaseUnreachable}
 		switch n.State {
 		case monitor.NodeServing:
@@ -174,13 +175,12 @@ func OutlookBy(s *monitor.Snapshot, waits map[string]time.Duration) (restartguar
 		case monitor.NodeFenced:
 			st.Phase = restartguard.PhaseFenced
 			if wait, ok := waits[n.Name]; ok {
-				st.Until = s.At.Add(wait)
-				known = true
+				st.Until = g.s.At.Add(wait)
 			}
 		}
 		status = append(status, st)
 	}
-	return restartguard.OutlookOf(status, len(s.Nodes), redlock.Quorum(len(s.Nodes))), known
+	return restartguard.OutlookOf(status, len(nodes), redlock.Quorum(len(nodes))), len(waits) > 0
 }
 
 // GuardAt reports whether a guard runs that watches a node; nil: it is not known.
@@ -202,76 +202,60 @@ func GuardAt(ctx context.Context, cfg *config.Config, name string) *bool {
 	return nil
 }
 
-// DocOfGuards is what is known of the guards: of the one on this machine by what it has
-// written down, and of the one that was asked, if told is not nil.
-func DocOfGuards(cfg *config.Config, s *monitor.Snapshot, told *metrics.Told) view.GuardsDoc {
-	doc := view.GuardsDoc{DelayMs: cfg.Guard.Delay.Milliseconds(), StateDir: safetext.New(cfg.Guard.StateDir), Memory: "none"}
-	memory, err := Remembered(cfg)
+// Doc is what is known of the guards: of the one on this machine by what it has written
+// down, and of the one that was asked, if told is not nil.
+func (g Guards) Doc(told *metrics.Told) view.GuardsDoc {
+	doc := view.GuardsDoc{
+		DelayMs: g.cfg.Guard.Delay.Milliseconds(), StateDir: safetext.New(g.cfg.Guard.StateDir), Memory: "none", GuardsSeenDoc: g.docOfSeen(),
+	}
 	switch {
-	case err != nil:
-		doc.Memory, doc.Error = "unreadable", safetext.OptionalError(err)
-	case memory != nil:
+	case g.err != nil:
+		doc.Memory, doc.Error = "unreadable", safetext.OptionalError(g.err)
+	case g.memory != nil:
 		doc.Memory = "there"
 	}
-	doc.GuardsSeenDoc = DocOfSeen(GuardsOf(cfg, s))
-	running, _ := GuardRuns(cfg)
+	waits, boots := g.waits(), map[string]string{}
 	if told != nil {
-		doc.Running = new(true)
+		doc.Running, waits = new(true), map[string]time.Duration{}
+		for _, n := range told.Nodes {
+			boots[n.Name] = n.Boot
+			if i := slices.IndexFunc(g.s.Nodes, func(m monitor.Node) bool { return m.Name == n.Name }); i >= 0 && n.Wait >= 0 && g.s.Nodes[i].State == monitor.NodeFenced {
+				waits[n.Name] = n.Wait
+			}
+		}
 	}
-	methods, waits := Methods(cfg), map[string]time.Duration{}
-	for _, n := range s.Nodes {
+	methods := Methods(g.cfg)
+	for _, n := range g.s.Nodes {
 		one := view.GuardDoc{Name: safetext.New(n.Name), Addr: safetext.New(n.Addr), State: n.State.String(), Method: methods[n.Name].Kind.String(), BootFence: (&view.Guard{}).BootFence(&n)}
 		// Of a node that does not answer it is not known whose incarnation comes next.
-		if m, ok := memory[n.Name]; ok && m.Addr == n.Addr {
+		if m, ok := g.memory[n.Name]; ok && m.Addr == n.Addr {
 			one.Incarnations, one.Cordoned = m.Incarnations, m.Cordoned
-			if one.Known = m.RunID == n.RunID && n.RunID != ""; one.Known {
-				if m.Known {
-					one.BootFence = "not verified"
-					if m.Verified {
-						one.BootFence = "verified"
-					}
-				}
-				if running && m.Wait > 0 && n.State == monitor.NodeFenced {
-					one.RejoinMs = new(m.Wait.Milliseconds())
+			if one.Known = m.RunID == n.RunID && n.RunID != ""; one.Known && m.Known {
+				one.BootFence = "not verified"
+				if m.Verified {
+					one.BootFence = "verified"
 				}
 			}
 		}
-		if t, ok := toldOf(told, n.Name); ok {
-			one.Known = t.Boot != announce.BootUnknown.String()
+		if boot, ok := boots[n.Name]; ok {
+			one.Known = boot != announce.BootUnknown.String()
 			one.BootFence = cmp.Or(map[string]string{
 				announce.BootFenced.String(): "verified", announce.BootUnfenced.String(): "not verified",
-			}[t.Boot], "unknown")
-			one.RejoinMs = nil
-			if t.Wait >= 0 && n.State == monitor.NodeFenced {
-				one.RejoinMs, waits[n.Name] = new(t.Wait.Milliseconds()), t.Wait
-			}
+			}[boot], "unknown")
+		}
+		if wait, ok := waits[n.Name]; ok {
+			one.RejoinMs = new(wait.Milliseconds())
 		}
 		doc.Nodes = append(doc.Nodes, one)
 	}
-	o, known := OutlookOf(cfg, s)
-	if told != nil {
-		o, known = OutlookBy(s, waits)
-	}
-	if known || err == nil && memory != nil && !o.Possible() {
-		doc.Outlook = safetext.Optional(o.Text(s.At))
-		doc.OutlookDoc = view.DocOfOutlook(o, s.At)
+	if o, known := g.outlook(waits); known || g.here != nil && !o.Possible() {
+		doc.Outlook = safetext.Optional(o.Text(g.s.At))
+		doc.OutlookDoc = view.DocOfOutlook(o, g.s.At)
 	}
 	return doc
 }
 
-func toldOf(told *metrics.Told, name string) (metrics.ToldNode, bool) {
-	if told != nil {
-		for _, n := range told.Nodes {
-			if n.Name == name {
-				return n, true
-			}
-		}
-	}
-	return metrics.ToldNode{}, false
-}
-
-// DocOfSeen is what can be told of the guards.
-func DocOfSeen(g Guards) view.GuardsSeenDoc {
+func (g Guards) docOfSeen() view.GuardsSeenDoc {
 	doc := view.GuardsSeenDoc{Running: g.Running(), GuardsKnown: g.Known, Guards: []view.SeenGuardDoc{}}
 	for _, one := range g.All {
 		on := append([]safetext.Text{}, safetext.Texts(g.On(one))...)

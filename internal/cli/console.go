@@ -34,7 +34,7 @@ func (a *commandLine) console(ctx context.Context, guard app.GuardMode, where li
 		if err != nil {
 			return err
 		}
-		if err := a.printStatus(s, app.DocOfGuards(cfg, s, nil).Guard(s)); err != nil {
+		if err := a.printStatus(s, app.GuardsOf(cfg, s).Doc(nil).Guard(s)); err != nil {
 			return err
 		}
 		fmt.Fprintln(a.Out)

@@ -63,7 +63,8 @@ Exit code 4 when there is no quorum.`,
 				if err != nil {
 					return err
 				}
-				guards := app.DocOfGuards(cfg, s, told)
+				seen := app.GuardsOf(cfg, s)
+				guards := seen.Doc(told)
 				history, err := fenceHistory(cfg, last)
 				if err != nil {
 					return err
@@ -81,7 +82,7 @@ Exit code 4 when there is no quorum.`,
 					return unavailable(s)
 				}
 				if a.Output != "csv" {
-					a.printGuards(app.GuardsOf(cfg, s), told, guards)
+					a.printGuards(seen, told, guards)
 				}
 				if err := printer.List(a.Printer, as.Columns, a.ViewContext(s), columns, nodes, func(n view.GuardDoc) any { return n }); err != nil {
 					return err

@@ -59,7 +59,8 @@ machine remembers of it, and the findings about it.`,
 				if err != nil {
 					return err
 				}
-				guards := app.DocOfGuards(cfg, s, nil)
+				seen := app.GuardsOf(cfg, s)
+				guards := seen.Doc(nil)
 				printed, err := a.Document("nodes", nodesJSON{ClusterDoc: view.DocOfCluster(s), GuardsSeenDoc: guards.GuardsSeenDoc, Nodes: view.DocsOfNodes(s.At, nodes)})
 				if err != nil || printed {
 					return err
@@ -67,7 +68,7 @@ machine remembers of it, and the findings about it.`,
 				if err := a.listNodes(as.Columns, s, nodes, guards.Guard(s)); err != nil || a.Output == "csv" {
 					return err
 				}
-				a.printSeen(app.GuardsOf(cfg, s))
+				a.printSeen(seen)
 				return nil
 			})
 		}),
@@ -90,7 +91,8 @@ func (a *commandLine) showNode(cfg *config.Config, s *monitor.Snapshot, name str
 			n = m
 		}
 	}
-	guards := app.DocOfGuards(cfg, s, nil)
+	seen := app.GuardsOf(cfg, s)
+	guards := seen.Doc(nil)
 	var guard view.GuardDoc
 	for _, g := range guards.Nodes {
 		if g.Name.Raw() == name {
@@ -102,7 +104,7 @@ func (a *commandLine) showNode(cfg *config.Config, s *monitor.Snapshot, name str
 	printed, err := a.Document("node", doc)
 	if err == nil && !printed {
 		a.printNode(s, &n, guards)
-		a.printSeen(app.GuardsOf(cfg, s))
+		a.printSeen(seen)
 		a.printFindings(s, about)
 	}
 	return err

@@ -8,7 +8,6 @@ import (
 
 	"redlockctl/internal/app"
 	"redlockctl/internal/cli/flags"
-	"redlockctl/internal/config"
 	"redlockctl/internal/safetext"
 	"redlockctl/internal/view"
 	"redlockctl/monitor"
@@ -52,16 +51,20 @@ the verdict use "doctor".`,
 				return err
 			}
 			return a.snapshots(ctx, cfg, &again, app.Aim{}, func(s *monitor.Snapshot) error {
-				printed, err := a.Document("status", statusDoc(cfg, s))
+				seen := app.GuardsOf(cfg, s)
+				guards := seen.Doc(nil)
+				printed, err := a.Document("status", statusJSON{
+					view.DocOfCluster(s), view.DocsOfNodes(s.At, view.Rows(s.Nodes)), view.LockCounts(s), guards.GuardsSeenDoc, guards.OutlookDoc,
+				})
+				if err == nil && !printed {
+					err = a.printStatus(s, guards.Guard(s))
+				}
 				if err != nil {
 					return err
 				}
 				if !printed {
-					if err := a.printStatus(s, app.DocOfGuards(cfg, s, nil).Guard(s)); err != nil {
-						return err
-					}
-					a.printSeen(app.GuardsOf(cfg, s))
-					a.printOutlook(cfg, s)
+					a.printSeen(seen)
+					a.printOutlook(seen, s)
 				}
 				return unavailable(s)
 			})
@@ -69,20 +72,11 @@ the verdict use "doctor".`,
 	})
 }
 
-func statusDoc(cfg *config.Config, s *monitor.Snapshot) statusJSON {
-	doc := statusJSON{ClusterDoc: view.DocOfCluster(s), Nodes: view.DocsOfNodes(s.At, view.Rows(s.Nodes)), Locks: view.LockCounts(s), GuardsSeenDoc: app.DocOfSeen(app.GuardsOf(cfg, s))}
-	if o, known := app.OutlookOf(cfg, s); known {
-		doc.OutlookDoc = view.DocOfOutlook(o, s.At)
-	}
-	return doc
-}
-
-func (a *commandLine) printOutlook(cfg *config.Config, s *monitor.Snapshot) {
-	o, known := app.OutlookOf(cfg, s)
-	if idle := app.GuardsOf(cfg, s).Forsaken(); idle != "" {
+func (a *commandLine) printOutlook(seen app.Guards, s *monitor.Snapshot) {
+	if idle := seen.Forsaken(); idle != "" {
 		fmt.Fprintf(a.Out, "\n%s\n", safetext.Escape(idle))
 	}
-	switch {
+	switch o, known := seen.Outlook(); {
 	case !known:
 	case !o.Possible():
 		fmt.Fprintf(a.Out, "\n%s\n", safetext.Escape(o.Text(s.At)))
