@@ -372,7 +372,7 @@ func TestCrash(t *testing.T) {
 	r.settle()
 	r.press("enter")
 	r.run()
-	if got := <-r.lab.crashed; got != "n1" {
+	if got := <-r.lab.crashed; got != "crash n1" {
 		t.Errorf("crashed %s", got)
 	}
 }

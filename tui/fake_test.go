@@ -229,11 +229,8 @@ func (l fakeLab) did(what string, name string) error {
 	return nil
 }
 
-func (l fakeLab) Cannot(string) string           { return "" }
-func (l fakeLab) CrashNode(name string) error    { return l.did("", name) }
-func (l fakeLab) StopNode(name string) error     { return l.did("stop ", name) }
-func (l fakeLab) ContinueNode(name string) error { return l.did("continue ", name) }
-func (l fakeLab) FlushNode(name string) error    { return l.did("flush ", name) }
+func (l fakeLab) Cannot(string) string         { return "" }
+func (l fakeLab) Do(action, node string) error { return l.did(action+" ", node) }
 func (l fakeLab) SkewNode(name string, by time.Duration) error {
 	return l.did(fmt.Sprintf("skew %s ", by), name)
 }

@@ -168,15 +168,7 @@ type crasher struct {
 // A demo on the screen crashes by key.
 var _ action.Lab = demoLab{}
 
-// CrashNode crashes a node by name; it returns as soon as the node is gone.
-func (c *crasher) CrashNode(name string) error {
-	i, err := c.find(name)
-	if err != nil {
-		return err
-	}
-	return c.crash(i)
-}
-
+// crash crashes a node; it returns as soon as the node is gone.
 func (c *crasher) crash(i int) error {
 	name := c.cluster.Nodes()[i].Name()
 	c.mu.Lock()
@@ -259,43 +251,32 @@ func (c *crasher) tell(kind, name, format string, args ...any) {
 	c.note(monitor.Event{At: time.Now(), Level: monitor.LevelNotice, Kind: kind, Node: name, Text: safetext.New(name + " " + fmt.Sprintf(format, args...))})
 }
 
-func (l demoLab) StopNode(name string) error { return l.pause(name, true) }
-
-func (l demoLab) ContinueNode(name string) error { return l.pause(name, false) }
-
-func (l demoLab) pause(name string, still bool) error {
-	i, err := l.find(name)
-	if err != nil {
-		return err
-	}
-	if !still {
-		l.tell("lab", name, "goes on")
-		return l.cluster.Resume(i)
-	}
-	if err := l.cluster.Pause(i); err != nil {
-		return err
-	}
-	l.tell("lab", name, "was stopped by the demo: it answers nothing")
-	return nil
-}
-
 // flushTimeout bounds a FLUSHALL of a node that may hang.
 const flushTimeout = 2 * time.Second
 
-func (l demoLab) FlushNode(name string) error {
+func (l demoLab) Do(action, name string) error {
 	i, err := l.find(name)
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), flushTimeout)
-	defer cancel()
-	client := l.cluster.Nodes()[i].Client(1, flushTimeout)
-	defer client.Close()
-	if err := client.FlushAll(ctx).Err(); err != nil {
-		return err
+	said := ""
+	switch action {
+	case "crash":
+		return l.crash(i)
+	case "stop":
+		said, err = "was stopped by the demo: it answers nothing", l.cluster.Pause(i)
+	case "continue":
+		said, err = "goes on", l.cluster.Resume(i)
+	case "flush":
+		said = "was flushed by the demo: its locks are gone"
+		client := l.cluster.Nodes()[i].Client(1, flushTimeout)
+		defer client.Close()
+		err = client.FlushAll(context.Background()).Err()
 	}
-	l.tell("lab", name, "was flushed by the demo: its locks are gone")
-	return nil
+	if err == nil {
+		l.tell("lab", name, "%s", said)
+	}
+	return err
 }
 
 func (l demoLab) SkewNode(name string, by time.Duration) error {

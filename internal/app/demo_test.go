@@ -65,13 +65,13 @@ func TestCrasherBringsANodeBackOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newFakeCluster(t, "n1", "n2")
 		k := &crasher{cluster: c, note: func(monitor.Event) {}}
-		if err := k.CrashNode("n2"); err != nil {
+		if err := k.crash(1); err != nil {
 			t.Fatal(err)
 		}
-		if err := k.CrashNode("n2"); err == nil {
+		if err := k.crash(1); err == nil {
 			t.Error("crashed a node that is down")
 		}
-		if err := k.CrashNode("n3"); err == nil {
+		if err := (demoLab{crasher: k}).Do("crash", "n3"); err == nil {
 			t.Error("crashed a node that does not exist")
 		}
 		time.Sleep(downtime - 1)
@@ -82,7 +82,7 @@ func TestCrasherBringsANodeBackOnce(t *testing.T) {
 		if !c.Up(1) || len(c.crashes) != 1 || len(c.restarts) != 1 {
 			t.Errorf("crashes %v, restarts %v", c.crashes, c.restarts)
 		}
-		if err := k.CrashNode("n1"); err == nil {
+		if err := k.crash(0); err == nil {
 			t.Error("crashed a node after the end")
 		}
 	})

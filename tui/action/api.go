@@ -51,16 +51,11 @@ type Lab interface {
 	// Cannot is why an action ("stop", "skew", "flush", "clients") cannot be done in
 	// this lab; empty: it can.
 	Cannot(action string) string
-	// CrashNode crashes a node and brings it back empty a moment later.
-	CrashNode(name string) error
-	// StopNode stops a node as SIGSTOP does: it keeps its data and its connections,
-	// and answers nothing.
-	StopNode(name string) error
-	ContinueNode(name string) error
+	// Do does one of [LabActions] to a node: "crash" (it comes back empty a moment later),
+	// "stop" as SIGSTOP does, "continue", or "flush".
+	Do(action, node string) error
 	// SkewNode puts the node's wall clock off by this much from what it is.
 	SkewNode(name string, by time.Duration) error
-	// FlushNode makes a node forget its data while it runs.
-	FlushNode(name string) error
 	ClientKinds() []ClientKind
 	// StartClients starts n more of a kind; 0 ends all of that kind.
 	StartClients(kind string, n int) error

@@ -38,29 +38,28 @@ type labAction struct {
 	Shows  string // on the page of the lab
 	effect string
 	done   string
-	do     func(l Lab, node string) error
 }
 
 var LabActions = map[string]labAction{
 	"crash": {
 		"a restart that forgets all votes: boot fence and guard act",
 		"it dies as by SIGKILL, forgets its locks, and comes back empty and fenced a moment later",
-		"watch it come back fenced", Lab.CrashNode,
+		"watch it come back fenced",
 	},
 	"stop": {
 		"a node that hangs: the lock algorithm goes on with the others",
 		"as by SIGSTOP: it keeps its data and connections, and answers nothing until it is continued",
-		"it answers nothing until it is continued: Z", Lab.StopNode,
+		"it answers nothing until it is continued: Z",
 	},
 	"continue": {
 		"and comes back",
 		"it goes on where it was stopped",
-		"its clock went on while it stood still: what has expired is gone", Lab.ContinueNode,
+		"its clock went on while it stood still: what has expired is gone",
 	},
 	"flush": {
 		"lost votes without a restart",
 		"it forgets every lock while it runs, as by FLUSHALL: unlike a restart no boot fence keeps it out",
-		"its locks are gone, and nothing fenced it", Lab.FlushNode,
+		"its locks are gone, and nothing fenced it",
 	},
 	"skew":    {Shows: "a clock that jumps: copies that end too early or too late"},
 	"clients": {Shows: "that leak, overstay or split locks"},
@@ -102,7 +101,7 @@ func (m *Desk) AskLab(action string) tea.Cmd {
 			}
 			return out
 		},
-		start: func() []step { return inLab(action+" "+shown, a.done, func() error { return a.do(lab, node) }) },
+		start: func() []step { return inLab(action+" "+shown, a.done, func() error { return lab.Do(action, node) }) },
 	})
 }
 
