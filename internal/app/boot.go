@@ -86,16 +86,13 @@ func BootSights(ctx context.Context, cfg *config.Config) map[string]finding.Boot
 }
 
 // Examine watches the cluster for this long, and for as long as the first view
-// takes beyond it, if that is not bounded. reading is called while
-// the locks are read.
-func Examine(ctx context.Context, cfg *config.Config, span, most time.Duration, reading func(*observe.Monitor) (done func())) (s *monitor.Snapshot, err error) {
-	err = Watch(ctx, cfg, Aim{}, func(mon *observe.Monitor) error {
+// takes beyond it, if that is not bounded.
+func Examine(ctx context.Context, cfg *config.Config, span time.Duration, of Aim) (s *monitor.Snapshot, err error) {
+	err = Watch(ctx, cfg, of, func(mon *observe.Monitor) error {
 		mon.Booted(BootSights(ctx, cfg))
 		t := time.NewTimer(span)
 		defer t.Stop()
-		done := reading(mon)
-		_, err := Decided(ctx, mon, Aim{Most: most})
-		if done(); err != nil {
+		if _, err := Decided(ctx, mon, of); err != nil {
 			return err
 		}
 		select {

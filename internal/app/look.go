@@ -22,6 +22,8 @@ type Aim struct {
 	Match string        // the locks under this pattern alone
 	Most  time.Duration // 0: as long as it takes
 	Stays bool          // it goes on: the masters have other work
+	// Reading, if not nil, is called while it is waited for, and what it returns then.
+	Reading func(*observe.Monitor) (done func())
 }
 
 // Watch runs f beside a monitor of the cluster.
@@ -57,6 +59,9 @@ func Look(ctx context.Context, cfg *config.Config, of Aim) (s *monitor.Snapshot,
 // read, and what needs time to be told has been told. What is missing when the
 // bound is over is in the snapshot; only the end of ctx is an error.
 func Decided(ctx context.Context, mon *observe.Monitor, of Aim) (*monitor.Snapshot, error) {
+	if of.Reading != nil {
+		defer of.Reading(mon)()
+	}
 	if of.Locks {
 		return within(ctx, of.Most, mon, mon.Assessed)
 	}

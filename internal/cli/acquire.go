@@ -49,7 +49,7 @@ Exit code 3 when another token holds the lock, 4 when too few nodes serve.`,
 				retryFor(s, opt.Wait)
 				return nil
 			}, func(cfg *config.Config, op *operator.Operator) error {
-				return a.acquire(ctx, op, args, cfg.HandTTL(ttl), opt, keep)
+				return a.acquire(ctx, op, args, operator.HandTTL(ttl, cfg.Cluster.MaxTTL), opt, keep)
 			})
 		}),
 	}, "table", "json", "jsonl")

@@ -73,7 +73,7 @@ clean, warnings or dangers.`,
 				return err
 			}
 			began := time.Now()
-			s, err := app.Examine(ctx, cfg, span, most, a.Reading)
+			s, err := app.Examine(ctx, cfg, span, app.Aim{Most: most, Reading: a.Reading})
 			if err != nil {
 				return err
 			}

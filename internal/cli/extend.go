@@ -42,9 +42,10 @@ Exit code 5 when the token does not hold a quorum any more: the lock is lost.`,
 				var lock *redlock.Lock
 				var kept *operator.KeptLock
 				done := a.Progress("extending")
+				ttl := operator.HandTTL(ttl, cfg.Cluster.MaxTTL)
 				if !keep {
-					lock, err = op.Extend(ctx, args[0], token, cfg.HandTTL(ttl))
-				} else if kept, err = op.ExtendToKeep(ctx, args[0], token, cfg.HandTTL(ttl), span, a.keepOptions(args[0])); kept != nil {
+					lock, err = op.Extend(ctx, args[0], token, ttl)
+				} else if kept, err = op.ExtendToKeep(ctx, args[0], token, ttl, span, a.keepOptions(args[0])); kept != nil {
 					lock = kept.Lock()
 					defer kept.Stop()
 				}

@@ -22,18 +22,9 @@ import (
 // look is a snapshot of the cluster once all that is asked for has been read,
 // and what needs time to be told has been told; or, with a bound, what is known
 // when that is over. It says how far it is.
-func (a *commandLine) look(ctx context.Context, cfg *config.Config, of app.Aim) (s *monitor.Snapshot, err error) {
-	err = app.Watch(ctx, cfg, of, func(mon *observe.Monitor) error {
-		s, err = a.decided(ctx, mon, of)
-		return err
-	})
-	return s, err
-}
-
-// decided waits for the first complete snapshot, and says how far it is.
-func (a *commandLine) decided(ctx context.Context, mon *observe.Monitor, of app.Aim) (*monitor.Snapshot, error) {
-	defer a.Reading(mon)()
-	return app.Decided(ctx, mon, of)
+func (a *commandLine) look(ctx context.Context, cfg *config.Config, of app.Aim) (*monitor.Snapshot, error) {
+	of.Reading = a.Reading
+	return app.Look(ctx, cfg, of)
 }
 
 // incomplete says on standard error which nodes have not been read to the end, and
@@ -87,7 +78,7 @@ func (a *commandLine) snapshots(ctx context.Context, cfg *config.Config, l *live
 	if err := l.check(); err != nil {
 		return err
 	}
-	of.Most = l.most
+	of.Most, of.Reading = l.most, a.Reading
 	if !l.set() {
 		s, err := a.look(ctx, cfg, of)
 		if err != nil {
@@ -100,7 +91,7 @@ func (a *commandLine) snapshots(ctx context.Context, cfg *config.Config, l *live
 		return a.incomplete(s)
 	}
 	return app.Watch(ctx, cfg, of, func(mon *observe.Monitor) error {
-		if _, err := a.decided(ctx, mon, of); err != nil {
+		if _, err := app.Decided(ctx, mon, of); err != nil {
 			return nil // interrupted before anything was to be shown
 		}
 		return a.repeat(ctx, l.every, func() error { return show(mon.Snapshot()) })

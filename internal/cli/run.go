@@ -129,7 +129,8 @@ func (a *commandLine) runUnderLock(ctx context.Context, o runOptions, names, arg
 	}
 	c.Keep.MaxExtensions = o.extensions
 	return a.act(func(cfg *config.Config, s *app.Spec) (err error) {
-		if c.KillAfter, err = run.KillAfter(o.killAfter, o.killSet, cfg.HandTTL(o.ttl)); err != nil {
+		o.ttl = operator.HandTTL(o.ttl, cfg.Cluster.MaxTTL)
+		if c.KillAfter, err = run.KillAfter(o.killAfter, o.killSet, o.ttl); err != nil {
 			return exit.Usagef("--kill-after %w", err)
 		}
 		c.Env = cfg.ChildEnv(os.Environ())
@@ -138,7 +139,7 @@ func (a *commandLine) runUnderLock(ctx context.Context, o runOptions, names, arg
 	}, func(cfg *config.Config, op *operator.Operator) error {
 		done := a.trying(o.Wait)
 		var err error
-		if c.Others, err = op.KeepAll(ctx, order[:len(order)-1], cfg.HandTTL(o.ttl), o.AcquireOptions, func(name string) redlock.KeepOptions {
+		if c.Others, err = op.KeepAll(ctx, order[:len(order)-1], o.ttl, o.AcquireOptions, func(name string) redlock.KeepOptions {
 			keep := a.keepOptions(name)
 			keep.MaxExtensions = o.extensions
 			return keep
@@ -146,7 +147,7 @@ func (a *commandLine) runUnderLock(ctx context.Context, o runOptions, names, arg
 			done()
 			return err
 		}
-		lock, err := op.AcquireWith(ctx, name, cfg.HandTTL(o.ttl), o.AcquireOptions)
+		lock, err := op.AcquireWith(ctx, name, o.ttl, o.AcquireOptions)
 		done()
 		if err != nil {
 			return errors.Join(err, operator.ReleaseAll(ctx, c.Others))

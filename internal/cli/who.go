@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -52,9 +51,6 @@ type candidateJSON struct {
 	Application string  `json:"application"`
 	P           float64 `json:"p"`
 }
-
-// whoFor is how long an inference takes at most by default.
-const whoFor = time.Minute
 
 func (a *commandLine) whoCommand() *cobra.Command {
 	var opt who.Options
@@ -120,7 +116,7 @@ connections, and applications without a name that share an address.`,
 			return a.printWho(cfg.Cluster.Name, found)
 		}),
 	}
-	cmd.Flags().DurationVar(&opt.For, "for", whoFor, "how long to watch at most")
+	cmd.Flags().DurationVar(&opt.For, "for", operator.WhoFor, "how long to watch at most")
 	cmd.Flags().BoolVar(&opt.Force, "force", false, "also on nodes with more than 2,000 connections; with --monitor on busy ones")
 	cmd.Flags().BoolVar(&traffic, "monitor", false, "read the traffic of one node, which shows all data and costs it a third of its speed")
 	cmd.Flags().StringVar(&node, "node", "", "with --monitor: of which node")

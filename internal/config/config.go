@@ -508,18 +508,3 @@ func (c *Config) Masters() ([]*redlock.Node, error) {
 	}
 	return masters, nil
 }
-
-// handTTL is the TTL of a lock taken by hand where none is given.
-const handTTL = 30 * time.Second
-
-// HandTTL is the TTL of a lock taken by hand: what is given, or the default within the
-// cluster's max.
-func (c *Config) HandTTL(given time.Duration) time.Duration {
-	switch {
-	case given != 0:
-		return given
-	case c.Cluster.MaxTTL > 0:
-		return min(handTTL, c.Cluster.MaxTTL)
-	}
-	return handTTL
-}

@@ -247,6 +247,16 @@ func (o *Operator) note(e monitor.Event, text string) {
 	}
 }
 
+// HandTTL is the TTL of a lock taken by hand: what is given, or 30 s within the cluster's
+// max, which is 0 where it is not known.
+func HandTTL(given, most time.Duration) time.Duration {
+	const usual = 30 * time.Second
+	if most > 0 {
+		most = min(usual, most)
+	}
+	return cmp.Or(given, most, usual)
+}
+
 // AcquireOptions of [Operator.AcquireWith] and [Operator.Keep].
 type AcquireOptions struct {
 	Fencing bool          // draw a fencing token too

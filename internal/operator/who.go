@@ -9,14 +9,13 @@ import (
 	"redlockctl/redlock"
 )
 
-// What asking who holds a lock may take, without a word of the person who asks.
 const (
-	whoFor     = time.Minute
+	// WhoFor is how long asking who holds a lock takes at most, where nobody says.
+	WhoFor     = time.Minute
 	whoTimeout = 2 * time.Second
+	// whoGlance is for how long a node is waited for that does not tell of its connections.
+	whoGlance = 2 * time.Second
 )
-
-// whoGlance is for how long a node is waited for that does not tell of its connections.
-const whoGlance = 2 * time.Second
 
 // WhoNow is what the token and one list of connections on each node say of the holder,
 // nil where they say nothing.
@@ -32,7 +31,7 @@ func (o *Operator) WhoNow(ctx context.Context, resource string) *who.Answer {
 // before, or nil. It changes nothing, and is refused with [who.ErrTooMany] where a node has
 // many connections.
 func (o *Operator) Who(ctx context.Context, resource string, known *who.Answer) (*who.Answer, error) {
-	return who.Observe(ctx, o.locks.Nodes(), who.Options{Key: resource, For: whoFor, Timeout: whoTimeout, Known: known})
+	return who.Observe(ctx, o.locks.Nodes(), who.Options{Key: resource, For: WhoFor, Timeout: whoTimeout, Known: known})
 }
 
 // MonitorLock has the traffic of a node read for the holder of a lock, by do, which

@@ -179,12 +179,8 @@ func (m *Desk) ttlField(ttl time.Duration) (f *field, parse func() (time.Duratio
 var acquireWords = map[redlock.Status]string{redlock.StatusOK: "copy written", redlock.StatusHeld: "held by another"}
 
 func (m *Desk) AskAcquire() tea.Cmd {
-	ttl := 30 * time.Second
-	if most := m.Latest.Cluster.MaxTTL; most > 0 {
-		ttl = min(ttl, most)
-	}
 	name := newField("Name", "")
-	span, parse := m.ttlField(ttl)
+	span, parse := m.ttlField(operator.HandTTL(0, m.Latest.Cluster.MaxTTL))
 	keep := &field{label: "Keep", Choices: []string{"no", "yes"}}
 	kept := func() bool { return keep.chosen == 1 }
 	long, parseLong := keepField()
