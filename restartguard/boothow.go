@@ -12,13 +12,15 @@ import (
 
 // BootHow is what starts a server fenced.
 type BootHow struct {
-	Lines   []string // of its files, which stand before the include, too; nil: nothing starts it fenced
-	Include string   // the file with these lines
-	Args    []string // of its command line
+	Lines   []string `json:"lines,omitempty"`   // of its files, which stand before the include, too; nil: nothing starts it fenced
+	Include string   `json:"include,omitempty"` // the file with these lines
+	Args    []string `json:"args,omitempty"`    // of its command line
 	// Unit is the systemd unit that it runs in, and what its drop-in says; empty where they
 	// cannot be seen, or not be shown without passwords.
-	Unit, DropIn, ExecStart string
-	Text                    string // all of it for people, safe to print
+	Unit      string `json:"unit,omitempty"`
+	DropIn    string `json:"drop_in,omitempty"`
+	ExecStart string `json:"exec_start,omitempty"`
+	Text      string `json:"-"` // all of it for people, safe to print
 }
 
 // HowToStart says what starts a server fenced, with its own paths where a look found them.

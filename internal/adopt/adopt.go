@@ -13,33 +13,34 @@ import (
 
 // Server is what was found of one master.
 type Server struct {
-	Name, Addr string
-	TLS        bool
-	DB         int
-	// Err is why nothing is known of it.
-	Err error
-
-	Version, Role string
+	Name    string `json:"node"`
+	Addr    string `json:"addr"`
+	TLS     bool   `json:"-"`
+	DB      int    `json:"-"`
+	Err     error  `json:"-"` // why nothing is known of it
+	Version string `json:"version"`
+	Role    string `json:"role"`
 	// ConfigFile is the server's configuration file, and ACLFile its file of users; empty:
 	// it has none.
-	ConfigFile, ACLFile string
+	ConfigFile string `json:"config_file,omitempty"`
+	ACLFile    string `json:"acl_file,omitempty"`
 	// Unit is the systemd unit: the one that it runs in, or, where Guessed, what Debian's
 	// package would call it; empty: nobody can tell.
-	Unit    string
-	Guessed bool
+	Unit    string `json:"unit,omitempty"`
+	Guessed bool   `json:"-"`
 	// User is who looked, and who may change users; empty: the user default. Password says
 	// that this one needs a password; Users are the others.
-	User     string
-	Password bool
-	Users    []string
+	User     string   `json:"-"`
+	Password bool     `json:"-"`
+	Users    []string `json:"users,omitempty"`
 	// ACL is the generation of its ACLs; empty: it does not tell.
-	ACL string
+	ACL string `json:"-"`
 	// MinReplicas is how many replicas a write needs by the operator's own wish.
-	MinReplicas int64
-	Replicas    int
-	Persistence string
-	Eviction    string
-	Boot        string // how it starts, in words
+	MinReplicas int64  `json:"-"`
+	Replicas    int    `json:"replicas"`
+	Persistence string `json:"persistence"`
+	Eviction    string `json:"eviction"`
+	Boot        string `json:"boot"` // how it starts, in words
 }
 
 // Login is how clients log in to the server, in words.

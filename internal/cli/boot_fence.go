@@ -21,14 +21,7 @@ type bootFenceJSON struct {
 	Node       safetext.Text  `json:"node"`
 	Method     string         `json:"method"`
 	ConfigFile *safetext.Text `json:"config_file,omitempty"`
-
-	// What to write; Lines stand before the include, too.
-	Lines     []string       `json:"lines,omitempty"`
-	Include   *safetext.Text `json:"include,omitempty"`
-	Args      []string       `json:"args,omitempty"`
-	Unit      *safetext.Text `json:"unit,omitempty"` // the systemd unit that it runs in
-	DropIn    *safetext.Text `json:"drop_in,omitempty"`
-	ExecStart *safetext.Text `json:"exec_start,omitempty"`
+	restartguard.BootHow
 
 	// With --verify.
 	Boot    string          `json:"boot,omitempty"` // fenced, fragile, unfenced, unknown
@@ -152,9 +145,7 @@ func bootDoc(l app.BootLook, verify bool) bootFenceJSON {
 		doc.Because, doc.Do = safetext.Texts(l.Check.Because), safetext.Texts(l.Check.Do)
 		return doc
 	}
-	how := l.Method.HowToStart(l.Check)
-	doc.Lines, doc.Args, doc.Include = how.Lines, how.Args, safetext.Optional(how.Include)
-	doc.Unit, doc.DropIn, doc.ExecStart = safetext.Optional(how.Unit), safetext.Optional(how.DropIn), safetext.Optional(how.ExecStart)
+	doc.BootHow = l.Method.HowToStart(l.Check)
 	return doc
 }
 

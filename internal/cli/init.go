@@ -326,20 +326,9 @@ type initJSON struct {
 }
 
 type initServerJSON struct {
-	Node        safetext.Text   `json:"node"`
-	Addr        safetext.Text   `json:"addr"`
-	Error       *safetext.Text  `json:"error,omitempty"`
-	Version     safetext.Text   `json:"version"`
-	Role        safetext.Text   `json:"role"`
-	Login       string          `json:"login"`
-	Persistence safetext.Text   `json:"persistence"`
-	Eviction    safetext.Text   `json:"eviction"`
-	Replicas    int             `json:"replicas"`
-	ConfigFile  *safetext.Text  `json:"config_file,omitempty"`
-	ACLFile     *safetext.Text  `json:"acl_file,omitempty"`
-	Unit        *safetext.Text  `json:"unit,omitempty"`
-	Users       []safetext.Text `json:"users,omitempty"`
-	Boot        string          `json:"boot"`
+	adopt.Server
+	Login string         `json:"login"`
+	Error *safetext.Text `json:"error,omitempty"`
 }
 
 type initPrefixJSON struct {
@@ -412,12 +401,7 @@ func initDoc(f *adopt.Facts, folder adopt.Folder, changes []adopt.Change, writte
 		Servers: []initServerJSON{}, Prefixes: []initPrefixJSON{}, Findings: view.DocsOfFindings(view.Rows(f.Snapshot.Findings), f.Snapshot.At), Files: append([]adopt.Change{}, changes...),
 	}
 	for _, s := range f.Servers {
-		doc.Servers = append(doc.Servers, initServerJSON{
-			Node: safetext.New(s.Name), Addr: safetext.New(s.Addr), Version: safetext.New(s.Version), Role: safetext.New(s.Role), Login: s.Login(), Boot: s.Boot,
-			Persistence: safetext.New(s.Persistence), Eviction: safetext.New(s.Eviction), Replicas: s.Replicas,
-			ConfigFile: safetext.Optional(s.ConfigFile), ACLFile: safetext.Optional(s.ACLFile), Unit: safetext.Optional(s.Unit),
-			Error: safetext.OptionalError(s.Err), Users: safetext.Texts(s.Users),
-		})
+		doc.Servers = append(doc.Servers, initServerJSON{s, s.Login(), safetext.OptionalError(s.Err)})
 	}
 	for _, p := range f.Prefixes {
 		doc.Prefixes = append(doc.Prefixes, initPrefixJSON{Pattern: safetext.New(p.Pattern), Locks: p.Locks, LongestTTLms: p.Longest.Milliseconds(), Libraries: safetext.Texts(p.Libraries)})

@@ -222,19 +222,8 @@ type simulateJSON struct {
 }
 
 type violationJSON struct {
-	Property safetext.Text `json:"property"`
-	What     safetext.Text `json:"what"`
-	Seed     uint64        `json:"seed"`
-	Schedule int64         `json:"schedule"` // which one it was, from 1
-	About    safetext.Text `json:"about"`
-	Trace    []lineJSON    `json:"trace"`
-	Replay   safetext.Text `json:"replay"`
-}
-
-type lineJSON struct {
-	AtUs int64         `json:"at_us"`
-	Who  safetext.Text `json:"who"`
-	Text safetext.Text `json:"text"`
+	*sim.Violation
+	Replay string `json:"replay"`
 }
 
 func simulateDoc(cfg sim.Config, r sim.Report) simulateJSON {
@@ -243,35 +232,19 @@ func simulateDoc(cfg sim.Config, r sim.Report) simulateJSON {
 		Faults: safetext.New(cfg.Faults.String()), Mutant: safetext.Optional(cfg.Mutant), ElapsedMs: r.Elapsed.Milliseconds(), Stats: r.Stats,
 	}
 	if v := r.Violation; v != nil {
-		doc.Violation = &violationJSON{
-			Property: safetext.New(v.Property.ID()), What: safetext.New(v.What), Seed: v.Seed, Schedule: v.Played,
-			About: safetext.New(v.About), Replay: safetext.New(replay(cfg, v.Seed)),
-		}
-		doc.Violation.Trace = view.Docs(v.Trace, lineDoc)
+		doc.Violation = &violationJSON{v, replay(cfg, v.Seed)}
 	}
 	return doc
 }
 
-func lineDoc(l trace.Line) lineJSON {
-	return lineJSON{l.At.Microseconds(), safetext.New(l.Who), safetext.New(l.Text)}
-}
-
 // mutantsJSON is the document of simulate --list-mutants.
 type mutantsJSON struct {
-	Mutants []mutantJSON `json:"mutants"`
-}
-
-type mutantJSON struct {
-	Name     safetext.Text `json:"name"`
-	Property safetext.Text `json:"property"`
-	What     safetext.Text `json:"what"`
+	Mutants []mutant.Mutant `json:"mutants"`
 }
 
 func (a *commandLine) listMutants() error {
 	if a.Output == "json" {
-		return a.JSON("mutants", mutantsJSON{view.Docs(mutant.All(), func(m mutant.Mutant) mutantJSON {
-			return mutantJSON{safetext.New(m.Name), safetext.New(m.Property.ID()), safetext.New(m.What)}
-		})})
+		return a.JSON("mutants", mutantsJSON{mutant.All()})
 	}
 	t := view.NewTable("MUTANT", "BREAKS", "WHAT IT DOES WRONG")
 	for _, m := range mutant.All() {
@@ -293,7 +266,7 @@ type modelJSON struct {
 	States    int           `json:"states"`
 	Steps     int           `json:"steps"`
 	ElapsedMs int64         `json:"elapsed_ms"`
-	Trace     []lineJSON    `json:"trace,omitempty"`
+	Trace     []trace.Line  `json:"trace,omitempty"`
 }
 
 func (o simulateOptions) chosenModels() ([]small.Config, error) {
@@ -325,7 +298,7 @@ func (a *commandLine) explore(ctx context.Context, o simulateOptions) error {
 		if err != nil {
 			return err
 		}
-		doc.Models = append(doc.Models, modelJSON{safetext.New(m.String()), r.States, r.Steps, r.Elapsed.Milliseconds(), view.Docs(r.Trace, lineDoc)})
+		doc.Models = append(doc.Models, modelJSON{safetext.New(m.String()), r.States, r.Steps, r.Elapsed.Milliseconds(), r.Trace})
 		if r.Trace != nil {
 			broken = r.Trace
 		}

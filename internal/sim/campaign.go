@@ -54,16 +54,16 @@ type Report struct {
 
 // Violation is a schedule in which a property does not hold.
 type Violation struct {
-	Seed     uint64
-	Played   int64 // schedules up to and with this one
-	Property mutant.Property
-	What     string // what the witness saw
-	About    string // what the shortest trace is played with
+	Seed     uint64          `json:"seed"`
+	Played   int64           `json:"schedule"` // schedules up to and with this one
+	Property mutant.Property `json:"property"`
+	What     string          `json:"what"`  // what the witness saw
+	About    string          `json:"about"` // what the shortest trace is played with
 	// Trace is the shortest schedule that was found to break the same property: it
 	// was made of the one of Seed by leaving out and simplifying what it does not
 	// need.
-	Trace []trace.Line
-	Tries int // schedules that were played to shorten it
+	Trace []trace.Line `json:"trace"`
+	Tries int          `json:"-"` // schedules that were played to shorten it
 }
 
 // batch is how many schedules a worker takes at a time.

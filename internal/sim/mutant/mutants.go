@@ -10,10 +10,10 @@ import (
 // Mutant is a deliberate weakening of the guard, of the lock algorithm, or of
 // the scripts that clients send. The simulator must find each of them.
 type Mutant struct {
-	Name     string                 // one word, for --mutant
-	What     string                 // what it does wrong
-	Property Property               // what it breaks
-	Force    func(p *schedule.Plan) // what a schedule needs for it to matter; may be nil
+	Name     string                 `json:"name"`     // one word, for --mutant
+	What     string                 `json:"what"`     // what it does wrong
+	Property Property               `json:"property"` // what it breaks
+	Force    func(p *schedule.Plan) `json:"-"`        // what a schedule needs for it to matter; may be nil
 }
 
 // Rules are those of the mutant: one is broken, and only the property that it

@@ -34,3 +34,6 @@ func (p Property) String() string {
 func (p Property) ID() string {
 	return [...]string{"exclusion", "left-behind", "early-removal", "cordon-removed", "needless-fence", "resurrected"}[p]
 }
+
+// MarshalText is the property as a word, see [Property.ID].
+func (p Property) MarshalText() ([]byte, error) { return []byte(p.ID()), nil }

@@ -2,6 +2,7 @@
 package trace
 
 import (
+	"encoding/json"
 	"fmt"
 	"math"
 	"time"
@@ -12,6 +13,15 @@ type Line struct {
 	At   time.Duration // true time since the beginning
 	Who  string        // c1 a client, n1 a master, g1 a guard, !! the witness
 	Text string
+}
+
+// MarshalJSON has the moment in microseconds.
+func (l Line) MarshalJSON() ([]byte, error) {
+	return json.Marshal(struct {
+		AtUs int64  `json:"at_us"`
+		Who  string `json:"who"`
+		Text string `json:"text"`
+	}{l.At.Microseconds(), l.Who, l.Text})
 }
 
 // Log takes down what happens.
