@@ -3,7 +3,6 @@ package config
 import (
 	"fmt"
 	"slices"
-	"sort"
 	"strings"
 )
 
@@ -23,9 +22,8 @@ func hint(key, label string, known, homes []string) string {
 	if label == "" {
 		return "; the sections are [cluster], [[nodes]], [redlock], [monitor], [guard], [tui], [audit] and [record], or [clusters.NAME] for several clusters"
 	}
-	sorted := slices.DeleteFunc(slices.Clone(known), func(k string) bool { return k == "password" })
-	sort.Strings(sorted)
-	sorted = slices.Compact(sorted)
+	sorted := slices.Compact(slices.Sorted(slices.Values(known)))
+	sorted = slices.DeleteFunc(sorted, func(k string) bool { return k == "password" })
 	return fmt.Sprintf("; %s knows %s", label, strings.Join(sorted, ", "))
 }
 

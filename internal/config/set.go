@@ -1,12 +1,14 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
+	"math"
 	"regexp"
 	"slices"
-	"sort"
 	"strings"
 
 	"github.com/BurntSushi/toml"
@@ -187,15 +189,8 @@ func (f *configFile) parse(text string, getenv func(string) string) ([]loaded, s
 }
 
 func (f *configFile) sorted() []Problem {
-	order := func(line int) int {
-		if line == 0 {
-			return int(^uint(0) >> 1)
-		}
-		return line
-	}
-	sort.SliceStable(f.problems, func(i, j int) bool {
-		return order(f.problems[i].Line) < order(f.problems[j].Line)
-	})
+	order := func(p Problem) int { return cmp.Or(p.Line, math.MaxInt) }
+	slices.SortStableFunc(f.problems, func(a, b Problem) int { return cmp.Compare(order(a), order(b)) })
 	return f.problems
 }
 
@@ -284,16 +279,9 @@ func (f *configFile) several(root *table) []form {
 			s.problem("stands beside [clusters] (line %d); with several clusters each has sections of its own: write [clusters.%s]", f.lines.at("clusters"), section)
 		}
 	}
-	names := make([]string, 0, len(clusters.values))
-	for name := range clusters.values {
-		names = append(names, name)
-	}
 	line := func(name string) int { return f.lines.at(join("clusters", name)) }
-	sort.Slice(names, func(i, j int) bool {
-		if a, b := line(names[i]), line(names[j]); a != b {
-			return a < b
-		}
-		return names[i] < names[j]
+	names := slices.SortedFunc(maps.Keys(clusters.values), func(a, b string) int {
+		return cmp.Or(cmp.Compare(line(a), line(b)), cmp.Compare(a, b))
 	})
 	if len(names) == 0 && clusters.values != nil {
 		f.report(f.lines.at("clusters"), "[clusters]", "", "is empty; write [clusters.NAME] with max_ttl, and [[clusters.NAME.nodes]]")
@@ -321,13 +309,11 @@ func (f *configFile) several(root *table) []form {
 // badCluster says why a name of a table cannot be that of a cluster: it is typed,
 // and is the name of a directory.
 func badCluster(name string) string {
-	for _, r := range name {
-		if r != '_' && r != '-' && (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z') {
-			return "the name has characters other than letters, digits, _ and -; people must be able to type it"
-		}
-	}
-	if name == "" {
+	switch {
+	case name == "":
 		return "the name is empty"
+	case strings.ContainsFunc(name, notBare):
+		return "the name has characters other than letters, digits, _ and -; people must be able to type it"
 	}
 	return badName(name, 64, false)
 }

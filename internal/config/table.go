@@ -2,9 +2,9 @@ package config
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
-	"sort"
 	"strconv"
 	"strings"
 	"time"
@@ -297,32 +297,34 @@ func (t *table) texts(key string, def ...string) []string {
 	return out
 }
 
-func (t *table) boolean(key string, def bool) (bool, setting) {
-	s := t.get(key)
+// valueOf is the value of a key that is set and of the type that is wanted; else it is
+// not ok, and the default, as it is shown, holds.
+func valueOf[T any](t *table, key, def, want string) (v T, s setting, ok bool) {
+	s = t.get(key)
 	if !s.set {
-		s.takes(fmt.Sprint(def))
-		return def, s
+		s.takes(def)
+		return v, s, false
 	}
-	v, ok := s.raw.(bool)
+	if v, ok = s.raw.(T); !ok {
+		s.wrongType(want)
+		return v, s, false
+	}
 	s.takes(fmt.Sprint(v))
+	return v, s, true
+}
+
+func (t *table) boolean(key string, def bool) (bool, setting) {
+	v, s, ok := valueOf[bool](t, key, fmt.Sprint(def), "true or false, without quotes")
 	if !ok {
-		s.wrongType("true or false, without quotes")
 		return def, s
 	}
 	return v, s
 }
 
 func (t *table) integer(key string, def, least, most int) int {
-	s := t.get(key)
-	if !s.set {
-		s.takes(fmt.Sprint(def))
-		return def
-	}
-	v, ok := s.raw.(int64)
-	s.takes(fmt.Sprint(v))
+	v, s, ok := valueOf[int64](t, key, fmt.Sprint(def), fmt.Sprintf("a whole number from %d to %d", least, most))
 	switch {
 	case !ok:
-		s.wrongType(fmt.Sprintf("a whole number from %d to %d", least, most))
 		return def
 	case v < int64(least) || v > int64(most):
 		s.problem("is out of range; it must be from %d to %d", least, most)
@@ -359,22 +361,14 @@ func (t *table) number(key string, def, least, most float64) (float64, setting) 
 // bytes is an amount such as "512MiB"; where the default is 0, it is written "auto", and
 // what the machine has decides.
 func (t *table) bytes(key string, def, least int64) int64 {
-	s := t.get(key)
-	if !s.set {
-		if def == 0 {
-			s.takes("auto")
-		} else {
-			s.takes(fmt.Sprintf("%dMiB", def>>20))
-		}
-		return def
+	usual := "auto"
+	if def > 0 {
+		usual = fmt.Sprintf("%dMiB", def>>20)
 	}
-	text, ok := s.raw.(string)
+	text, s, ok := valueOf[string](t, key, usual, `an amount of memory in quotes with its unit, such as "512MiB"`)
 	if !ok {
-		s.takes(s.value())
-		s.wrongType(`an amount of memory in quotes with its unit, such as "512MiB"`)
 		return def
 	}
-	s.takes(text)
 	if text == "auto" && def == 0 {
 		return 0
 	}
@@ -422,20 +416,13 @@ func (s span) refer() string { return s.setting.refer(show(s.Duration)) }
 
 // duration is a length of time such as "30s", at least least.
 func (t *table) duration(key string, def, least time.Duration) span {
-	s := t.get(key)
-	if !s.set {
-		s.takes(def.String())
-		return span{s, def, true}
+	want := `a duration in quotes with its unit, such as "30s" or "500ms"`
+	if n, isInt := t.values[key].(int64); isInt {
+		want = fmt.Sprintf(`a duration in quotes with its unit: "%ds" or "%dms"?`, n, n)
 	}
-	bad := span{setting: s, Duration: def}
-	text, ok := s.raw.(string)
+	text, s, ok := valueOf[string](t, key, def.String(), want)
 	if !ok {
-		want := `a duration in quotes with its unit, such as "30s" or "500ms"`
-		if n, isInt := s.raw.(int64); isInt {
-			want = fmt.Sprintf(`a duration in quotes with its unit: "%ds" or "%dms"?`, n, n)
-		}
-		s.wrongType(want)
-		return bad
+		return span{s, def, !s.set}
 	}
 	v, err := time.ParseDuration(text)
 	switch {
@@ -452,10 +439,10 @@ func (t *table) duration(key string, def, least time.Duration) span {
 	case v%time.Millisecond != 0 && v < time.Second:
 		s.problem("is finer than a millisecond, which is what Redis counts; %s would be right", show(v.Round(time.Millisecond)))
 	default:
-		s.takes(v.String())
+		s.came(v.String(), "")
 		return span{s, v, true}
 	}
-	return bad
+	return span{setting: s, Duration: def}
 }
 
 func (f *configFile) unknown() {
@@ -466,18 +453,10 @@ func (f *configFile) unknown() {
 		}
 	}
 	for _, t := range f.sections {
-		known := map[string]bool{}
-		for _, k := range t.known {
-			known[k] = true
-		}
-		keys := make([]string, 0, len(t.values))
-		for k := range t.values {
-			if !known[k] {
-				keys = append(keys, k)
+		for _, k := range slices.Sorted(maps.Keys(t.values)) {
+			if slices.Contains(t.known, k) {
+				continue
 			}
-		}
-		sort.Strings(keys)
-		for _, k := range keys {
 			// The value is left out: an unknown key may well be a secret in the wrong
 			// place, "passwd" or "requirepass".
 			s := setting{table: t, key: k, raw: t.values[k], set: true, secret: true}
@@ -489,15 +468,14 @@ func (f *configFile) unknown() {
 
 // bare is a key as it would be written.
 func bare(key string) string {
-	for _, r := range key {
-		if r != '_' && r != '-' && (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z') {
-			return strconv.Quote(key)
-		}
-	}
-	if key == "" {
-		return `""`
+	if key == "" || strings.ContainsFunc(key, notBare) {
+		return strconv.Quote(key)
 	}
 	return key
+}
+
+func notBare(r rune) bool {
+	return r != '_' && r != '-' && (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z')
 }
 
 func kindOf(v any) string {
