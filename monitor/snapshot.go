@@ -80,6 +80,16 @@ type Cluster struct {
 	CanLose int
 }
 
+// Node is the node with this name; nil: there is none.
+func (s *Snapshot) Node(name string) *Node {
+	for i := range s.Nodes {
+		if s.Nodes[i].Name == name {
+			return &s.Nodes[i]
+		}
+	}
+	return nil
+}
+
 // Unread is a node that has not been read to the end, and why.
 type Unread struct{ Node, Why string }
 

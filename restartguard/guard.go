@@ -240,12 +240,7 @@ func (g *Guard) Sees() error {
 
 // Met reports whether every node was met, or tried, at least once.
 func (g *Guard) Met() bool {
-	for _, s := range g.Status() {
-		if s.Phase == PhaseUnknown {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(g.Status(), func(s NodeStatus) bool { return s.Phase == PhaseUnknown })
 }
 
 // Outlook is what the fences mean for the cluster.

@@ -193,13 +193,11 @@ func GuardAt(ctx context.Context, cfg *config.Config, name string) *bool {
 	if err != nil {
 		return nil
 	}
-	for _, n := range s.Nodes {
-		if n.Name == name && (n.GuardsKnown || len(n.Guards) > 0) {
-			runs = len(n.Guards) > 0
-			return &runs
-		}
+	n := s.Node(name)
+	if n == nil || !n.GuardsKnown && len(n.Guards) == 0 {
+		return nil
 	}
-	return nil
+	return new(len(n.Guards) > 0)
 }
 
 // Doc is what is known of the guards: of the one on this machine by what it has written
@@ -219,7 +217,7 @@ func (g Guards) Doc(told *metrics.Told) view.GuardsDoc {
 		doc.Running, waits = new(true), map[string]time.Duration{}
 		for _, n := range told.Nodes {
 			boots[n.Name] = n.Boot
-			if i := slices.IndexFunc(g.s.Nodes, func(m monitor.Node) bool { return m.Name == n.Name }); i >= 0 && n.Wait >= 0 && g.s.Nodes[i].State == monitor.NodeFenced {
+			if m := g.s.Node(n.Name); m != nil && n.Wait >= 0 && m.State == monitor.NodeFenced {
 				waits[n.Name] = n.Wait
 			}
 		}

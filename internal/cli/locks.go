@@ -130,9 +130,7 @@ func (a *commandLine) listLocks(s *monitor.Snapshot, f monitor.Filter, as *flags
 		return nil // the copies are marked, and once is enough to say why
 	}
 	for _, n := range s.Nodes {
-		switch n.State {
-		case monitor.NodeServing, monitor.NodeFenced, monitor.NodeCordoned:
-		default:
+		if !n.State.Readable() {
 			a.Note("%s is %s: its copies are unknown", safetext.Printable(n.Name), n.State)
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -161,8 +160,7 @@ func (a *commandLine) actOnNode(ctx context.Context, act nodeAct, cfg *config.Co
 			if err != nil {
 				return err
 			}
-			i := slices.IndexFunc(s.Nodes, func(n monitor.Node) bool { return n.Name == name })
-			n := s.Nodes[i]
+			n := *s.Node(name)
 			fmt.Fprintf(w, "%s %s: now %s, %s\n", safetext.Escape(n.Name), safetext.Escape(n.Addr), n.State, view.Plural(n.Locks, "copy of a lock", "copies of locks"))
 			act.effect(w, n, s.Cluster)
 			return nil

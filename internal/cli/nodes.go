@@ -85,12 +85,7 @@ type nodePageJSON struct {
 }
 
 func (a *commandLine) showNode(cfg *config.Config, s *monitor.Snapshot, name string) error {
-	var n monitor.Node
-	for _, m := range s.Nodes {
-		if m.Name == name {
-			n = m
-		}
-	}
+	n := s.Node(name)
 	seen := app.GuardsOf(cfg, s)
 	guards := seen.Doc(nil)
 	var guard view.GuardDoc
@@ -100,10 +95,10 @@ func (a *commandLine) showNode(cfg *config.Config, s *monitor.Snapshot, name str
 		}
 	}
 	about := slices.DeleteFunc(view.Rows(s.Findings), func(f *monitor.Finding) bool { return f.Node != name })
-	doc := nodePageJSON{ClusterDoc: view.DocOfCluster(s), Node: view.DocOfNode(n, s.At), Guard: guard, GuardsSeenDoc: guards.GuardsSeenDoc, Findings: view.DocsOfFindings(about, s.At)}
+	doc := nodePageJSON{ClusterDoc: view.DocOfCluster(s), Node: view.DocOfNode(*n, s.At), Guard: guard, GuardsSeenDoc: guards.GuardsSeenDoc, Findings: view.DocsOfFindings(about, s.At)}
 	printed, err := a.Document("node", doc)
 	if err == nil && !printed {
-		a.printNode(s, &n, guards)
+		a.printNode(s, n, guards)
 		a.printSeen(seen)
 		a.printFindings(s, about)
 	}

@@ -86,11 +86,10 @@ func (r *Reader) nodesAt(m *Moment, known bool) error {
 			c.Protected = c.Missing == "" && c.Verdict != monitor.VerdictUnknown
 			continue
 		}
-		i := slices.IndexFunc(s.Nodes, func(n monitor.Node) bool { return n.Name == st.Node })
-		if i < 0 {
+		n := s.Node(st.Node)
+		if n == nil {
 			continue // it is in the configuration no more
 		}
-		n := &s.Nodes[i]
 		n.State, n.Since, n.Err = monitor.NodeStateOf(st.State), st.At, safetext.New(st.Text)
 		if st.Guards != "" {
 			n.Guards, n.GuardsKnown = announce.DecodeAll(strings.Split(st.Guards, "\n")), true

@@ -121,8 +121,7 @@ func (g *Glyphs) Level(l monitor.Level) Cell {
 // Answering is how many nodes tell what is on them.
 func Answering(s *monitor.Snapshot) (n int) {
 	for i := range s.Nodes {
-		switch s.Nodes[i].State {
-		case monitor.NodeServing, monitor.NodeFenced, monitor.NodeCordoned:
+		if s.Nodes[i].State.Readable() {
 			n++
 		}
 	}

@@ -286,12 +286,7 @@ func (t *Table) Unconfirmed() bool {
 // Doubtful reports whether the first view has locks whose state another read of all
 // nodes may change: several tokens, or one that passed on meanwhile.
 func (t *Table) Doubtful() bool {
-	for _, r := range t.waiting {
-		if r.waits && r.changed != 0 {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(t.waiting, func(r *record) bool { return r.waits && r.changed != 0 })
 }
 
 // Pending reports whether there is something to do, now or soon.

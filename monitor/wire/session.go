@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -118,13 +119,7 @@ func Says(err error, words ...string) bool {
 	if !errors.As(err, &answer) {
 		return false
 	}
-	text := answer.Error()
-	for _, w := range words {
-		if strings.HasPrefix(text, w) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(words, func(w string) bool { return strings.HasPrefix(answer.Error(), w) })
 }
 
 // Refused reports whether the server knows no such command, or allows it to nobody

@@ -226,7 +226,7 @@ func (m *Desk) whyNoNode() string {
 // screen is frozen: nobody acts on an old one.
 func (m *Desk) LatestLock(key string) *monitor.Lock { return m.Latest.Locks.Get(key) }
 
-func (m *Desk) latestNode(name string) *monitor.Node { return page.NodeOf(m.Latest, name) }
+func (m *Desk) latestNode(name string) *monitor.Node { return m.Latest.Node(name) }
 
 const noReason = "a reason is missing: it is written to the audit log"
 

@@ -11,7 +11,7 @@ type nodePage struct {
 
 func (m *nodePage) Place() Place        { return Place{Node, m.name} }
 func (m *nodePage) Mode() Mode          { return ModeNode }
-func (m *nodePage) node() *monitor.Node { return NodeOf(m.Shown, m.name) }
+func (m *nodePage) node() *monitor.Node { return m.Shown.Node(m.name) }
 func (m *nodePage) Selected() Selection { return Selection{Node: m.node()} }
 
 func (m *nodePage) Lines(h int) []string {

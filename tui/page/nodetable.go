@@ -81,13 +81,3 @@ func (t *nodeTable) strip(s *Screen, focused bool) string {
 	}
 	return st.Cut(" "+strings.Join(cells, styles.Blanks(view.Gap)), s.W)
 }
-
-// NodeOf is the node with this name in a snapshot; nil: there is none.
-func NodeOf(s *monitor.Snapshot, name string) *monitor.Node {
-	for i := range s.Nodes {
-		if s.Nodes[i].Name == name {
-			return &s.Nodes[i]
-		}
-	}
-	return nil
-}

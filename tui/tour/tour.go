@@ -53,7 +53,7 @@ var steps = []step{
 			return name + " forgot the locks that it granted, so it started fenced: it grants none until all of them have expired. See when it rejoins: 6"
 		},
 		done: func(t *Tour, s Scene) bool {
-			n := page.NodeOf(s.Latest, t.node)
+			n := s.Latest.Node(t.node)
 			return n == nil || n.State == monitor.NodeServing
 		},
 	},

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -89,12 +90,7 @@ func (e Status) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
 // Of is the exit code of an error: the one place that decides it.
 func Of(err error) Code {
 	is := func(targets ...error) bool {
-		for _, t := range targets {
-			if errors.Is(err, t) {
-				return true
-			}
-		}
-		return false
+		return slices.ContainsFunc(targets, func(t error) bool { return errors.Is(err, t) })
 	}
 	var server Status
 	var signalled Interruption

@@ -1,6 +1,7 @@
 package world
 
 import (
+	"slices"
 	"time"
 
 	"redlockctl/internal/sim/schedule"
@@ -97,15 +98,7 @@ func (m *master) kill(by uint8, gen uint16) {
 
 // hears reports whether it still reads from a guard's connection.
 func (m *master) hears(by uint8, gen uint16) bool {
-	if gen < m.swept[by] {
-		return false
-	}
-	for _, k := range m.killed[by] {
-		if k == gen+1 {
-			return false
-		}
-	}
-	return true
+	return gen >= m.swept[by] && !slices.Contains(m.killed[by][:], gen+1)
 }
 
 // cordoned reports whether an operator has fenced it.
