@@ -74,36 +74,28 @@
 //
 // # The rules
 //
-//   - A token names one attempt. A retry draws a new one.
-//   - On a node, requests travel in order on one connection, so that no SET
-//     arrives behind its own release. A connection on which a reply failed to
-//     come is thrown away, by a reset, so that the operating system does not
-//     deliver later what the network has lost; and nothing is ever sent twice.
+// Those of the algorithm, and how a lock travels, stand in docs/design.md. Besides:
+//
+//   - A connection on which a reply failed to come is thrown away, by a reset, so that
+//     the operating system does not deliver later what the network has lost; and
+//     nothing is ever sent twice.
 //   - A node that does not answer within its timeout counts as failed, as does one
 //     that refuses (it is fenced, it is loading, the user lacks a right), and one
 //     that keeps failing is not asked for a while; all count in N. A node hangs when
 //     nothing has come from it for the timeout although this process has looked. When
 //     it was this process that had no time to read the answers, the attempt fails as
 //     any other that is late, and is made again.
-//   - Only so much is under way to a node as it answers without delay. Beyond that
-//     callers wait, each within its context, before its attempt begins, so that a
-//     burst costs time and no failures: the slowest node that is well sets the pace.
-//     Extensions and releases go first. A node that is not connected is waited for
-//     by nobody, nor one that hangs: no caller is held up for longer than the node
-//     timeout, however many nodes hang. None costs a goroutine.
+//   - A burst costs time and no failures: the slowest node that is well sets the pace. A
+//     node that is not connected is waited for by nobody, nor one that hangs: no caller
+//     is held up for longer than the node timeout, however many nodes hang. None costs a
+//     goroutine.
 //   - An extension counts only with a quorum, and before the validity that it
 //     extends has ended. It never makes a missing copy anew and never shortens
 //     one. Only a [Keeper] does, behind an extension; see below.
-//   - A release is sent although the caller's context is over, and one that a
-//     node did not hear of, or refused for now, is sent again when the node takes it.
 //   - A server that is reached by two addresses has one voice: by the second it is
 //     refused, as far as the user may ask for its run_id (INFO).
-//   - Validity is counted on the monotonic clock from before the first request,
-//     and expiry is left to the nodes (PX); no wall clock decides anything. On
-//     Linux a sleep of the machine, for which that clock stands still, counts too.
-//
-// The decision itself, [Attempt], is a pure step machine without clock,
-// goroutine or connection.
+//   - Expiry is left to the nodes (PX); no wall clock decides anything. On Linux a sleep
+//     of the machine, for which the monotonic clock stands still, counts too.
 //
 // # Putting copies back
 //

@@ -32,12 +32,10 @@
 // fenced without our doing waits D from then, since whoever fenced it may know
 // of a loss that we did not see.
 //
-// Guards announce their D on every node that they can fence (package announce), and each
-// waits for the greatest that it sees. What was heard on one node counts for all, since
-// a node that has just restarted knows of nobody yet; for [PeerKept] after it was last
-// heard; and once heard in a fence, to the end of that fence. An absurd D
-// ([announce.MostDelay]) counts as a day: to ignore it would be wrong, since who writes
-// nonsense may be a guard that means something.
+// Guards announce their D (package announce), and each waits for the greatest that it
+// sees. What was heard on one node counts for all, since a node that has just restarted
+// knows of nobody yet; for [PeerKept] after it was last heard; and once heard in a fence,
+// to the end of that fence.
 //
 // A guard never lifts an operator's cordon. A restart makes the server forget it, so a
 // guard that saw it puts it up again in the new incarnation. Redis has no compare-and-set
@@ -48,9 +46,7 @@
 //
 // # Commands
 //
-// A command meant for one incarnation of a server must not reach the next: it travels on
-// the very connection that read the run_id, which is dialled once and never again
-// ([redlock.Node.OneConnection]). A proxy that shares its connections breaks that.
+// A command travels on the very connection that read the run_id ([redlock.Node.OneConnection]).
 // What has no answer may still arrive ([InFlightCommand]): the next connection to that
 // incarnation ends the one on which it was sent, before anything else is sent.
 // Of two guards that end each other's connections after a loss one at least has its

@@ -113,17 +113,20 @@ func NodeNames(cfg *config.Config) []string {
 	return names
 }
 
-// CheckNode refuses the name of a node that is not configured.
-func CheckNode(cfg *config.Config, name string) error {
-	if names := NodeNames(cfg); !slices.Contains(names, name) {
-		return ConfigError{fmt.Errorf("there is no node %q; there is %s", name, strings.Join(names, ", "))}
+// CheckNodes refuses the name of a node that is not configured.
+func CheckNodes(cfg *config.Config, names ...string) error {
+	there := NodeNames(cfg)
+	for _, name := range names {
+		if !slices.Contains(there, name) {
+			return ConfigError{fmt.Errorf("there is no node %q; there is %s", name, strings.Join(there, ", "))}
+		}
 	}
 	return nil
 }
 
 // NodeOf is a configured node, and how it is fenced.
 func NodeOf(cfg *config.Config, name string) (*redlock.Node, restartguard.Method, error) {
-	if err := CheckNode(cfg, name); err != nil {
+	if err := CheckNodes(cfg, name); err != nil {
 		return nil, restartguard.Method{}, err
 	}
 	nodes, err := cfg.Masters()

@@ -163,23 +163,20 @@ func printLocksJSON(to io.Writer, s *monitor.Snapshot, locks []*monitor.Lock) er
 	}
 	before, after, _ := strings.Cut(head.String(), `"locks": [`)
 	_, _ = w.WriteString(before + `"locks": [`)
-	var line, doc bytes.Buffer
+	var doc bytes.Buffer
+	enc := json.NewEncoder(&doc)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("    ", "  ")
 	for i, l := range locks {
-		line.Reset()
 		doc.Reset()
-		enc := json.NewEncoder(&line)
-		enc.SetEscapeHTML(false)
 		if err := enc.Encode(view.DocOfLock(l, s)); err != nil {
-			return err
-		}
-		if err := json.Indent(&doc, bytes.TrimSpace(line.Bytes()), "    ", "  "); err != nil {
 			return err
 		}
 		if i > 0 {
 			_ = w.WriteByte(',')
 		}
 		_, _ = w.WriteString("\n    ")
-		_, _ = w.Write(doc.Bytes())
+		_, _ = w.Write(bytes.TrimSpace(doc.Bytes()))
 	}
 	if len(locks) > 0 {
 		_, _ = w.WriteString("\n  ")

@@ -115,14 +115,7 @@ not hold up the others.`,
 		Args:              flags.SeveralNames("node"),
 		ValidArgsFunction: a.completeNodes,
 		RunE: a.run(func(ctx context.Context, args []string) error {
-			check := func(cfg *config.Config, _ *app.Spec) error {
-				for _, name := range args {
-					if err := app.CheckNode(cfg, name); err != nil {
-						return err
-					}
-				}
-				return nil
-			}
+			check := func(cfg *config.Config, _ *app.Spec) error { return app.CheckNodes(cfg, args...) }
 			return a.act(check, func(cfg *config.Config, op *operator.Operator) error {
 				do := func(ctx context.Context, name string) outcome {
 					return a.actOnNode(ctx, act, cfg, op, name, reason, yes)

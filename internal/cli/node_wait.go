@@ -44,10 +44,8 @@ ExecStartPre=/usr/bin/redlockctl node wait n2 --before-start`,
 			if before && len(args) > 1 {
 				return exit.Usagef("--before-start is for one node, which is about to be started")
 			}
-			for _, name := range args {
-				if err := app.CheckNode(cfg, name); err != nil {
-					return err
-				}
+			if err := app.CheckNodes(cfg, args...); err != nil {
+				return err
 			}
 			if before {
 				return a.waitBeforeStart(ctx, cfg, args[0], timeout)

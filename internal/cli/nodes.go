@@ -46,10 +46,8 @@ machine remembers of it, and the findings about it.`,
 			if err != nil {
 				return err
 			}
-			if len(args) > 0 {
-				if err := app.CheckNode(cfg, args[0]); err != nil {
-					return err
-				}
+			if err := app.CheckNodes(cfg, args...); err != nil {
+				return err
 			}
 			return a.snapshots(ctx, cfg, &again, app.Aim{}, func(s *monitor.Snapshot) error {
 				if len(args) > 0 {
@@ -88,32 +86,25 @@ func (a *commandLine) showNode(cfg *config.Config, s *monitor.Snapshot, name str
 	n := s.Node(name)
 	seen := app.GuardsOf(cfg, s)
 	guards := seen.Doc(nil)
-	var guard view.GuardDoc
-	for _, g := range guards.Nodes {
-		if g.Name.Raw() == name {
-			guard = g
-		}
-	}
+	guard := guards.Nodes[slices.IndexFunc(guards.Nodes, func(g view.GuardDoc) bool { return g.Name.Raw() == name })]
 	about := slices.DeleteFunc(view.Rows(s.Findings), func(f *monitor.Finding) bool { return f.Node != name })
 	doc := nodePageJSON{ClusterDoc: view.DocOfCluster(s), Node: view.DocOfNode(*n, s.At), Guard: guard, GuardsSeenDoc: guards.GuardsSeenDoc, Findings: view.DocsOfFindings(about, s.At)}
 	printed, err := a.Document("node", doc)
 	if err == nil && !printed {
-		a.printNode(s, n, guards)
+		a.printNode(s, n, guards.Guard(s), guard)
 		a.printSeen(seen)
 		a.printFindings(s, about)
 	}
 	return err
 }
 
-func (a *commandLine) printNode(s *monitor.Snapshot, n *monitor.Node, guard view.GuardsDoc) {
+func (a *commandLine) printNode(s *monitor.Snapshot, n *monitor.Node, guard view.Guard, own view.GuardDoc) {
 	ctx := a.ViewContext(s)
-	ctx.Guard = guard.Guard(s)
+	ctx.Guard = guard
 	state := ctx.NodeState(n.State)
 	fmt.Fprintf(a.Out, "%s %s: %s%s\n", ctx.Name(n.Name), ctx.Whole(n.Addr), a.Paint(state.Text, state.Tone), view.NodeSince(ctx, n))
 	a.Facts(view.NodeFacts(ctx, n))
-	for _, g := range guard.Nodes {
-		if g.Name.Raw() == n.Name && g.Incarnations > 0 {
-			a.Facts([]view.Fact{{Label: "Guard", Text: "has seen " + view.Plural(g.Incarnations, "incarnation")}})
-		}
+	if own.Incarnations > 0 {
+		a.Facts([]view.Fact{{Label: "Guard", Text: "has seen " + view.Plural(own.Incarnations, "incarnation")}})
 	}
 }

@@ -154,7 +154,7 @@ func (a *commandLine) superviseDelay(o superviseOptions) (time.Duration, *config
 	if err := mayAct(cfg); err != nil {
 		return 0, nil, err
 	}
-	if err := app.CheckNode(cfg, o.node); err != nil {
+	if err := app.CheckNodes(cfg, o.node); err != nil {
 		return 0, nil, err
 	}
 	if err := cfg.Guardable(); err != nil {

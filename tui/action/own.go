@@ -386,12 +386,8 @@ func (m *Desk) AskRelease() tea.Cmd {
 		return m.askSeveral(a, keys)
 	}
 	g := m.Mine[m.one(keys).Key.Raw()]
-	hidden := ""
-	if keys != nil {
-		hidden = m.hiddenMark(g.Key)
-	}
 	return m.open(&Dialog{
-		title: "Release " + m.St.Escape(g.Key, 60) + hidden + " ?",
+		title: "Release " + m.St.Escape(g.Key, 60) + m.hiddenMark(g.Key, keys) + " ?",
 		Verb:  "release",
 		facts: func() []string {
 			held := "this screen, " + m.St.Token(safetext.New(g.Token), 24)

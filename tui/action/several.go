@@ -21,9 +21,9 @@ func (m *Desk) hidden(key string) bool {
 	return !x.Filter.Empty() && x.Find(key) == nil
 }
 
-// hiddenMark says of a marked lock that it is not in the list; "": it is.
-func (m *Desk) hiddenMark(key string) string {
-	if m.hidden(key) {
+// hiddenMark says of a lock that it is marked and not in the list; "": it is, or is not marked.
+func (m *Desk) hiddenMark(key string, marked []string) string {
+	if marked != nil && m.hidden(key) {
 		return " (hidden by the filter)"
 	}
 	return ""

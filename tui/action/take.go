@@ -250,12 +250,8 @@ func (m *Desk) askTake(a lockAct) tea.Cmd {
 		}
 		return []string{opened.Tokens[which.chosen-2].Token}
 	}
-	hidden := ""
-	if keys != nil {
-		hidden = m.hiddenMark(key)
-	}
 	return m.open(&Dialog{
-		title: capital(a.verb) + " " + m.St.Escape(key, 60) + hidden + " ?",
+		title: capital(a.verb) + " " + m.St.Escape(key, 60) + m.hiddenMark(key, keys) + " ?",
 		Verb:  a.verb,
 		facts: func() []string {
 			u := t
