@@ -27,7 +27,7 @@ func TestWhoHoldsIt(t *testing.T) {
 	r.sees("watching job:1 for up to a minute")
 	r.run()
 	r.sent(`who "job:1"`)
-	r.sees("held by billing", "p 0.999, from 7 changes", "billing?, gone, inf")
+	r.sees("held by billing", "p 0.999, from 7 changes", "billing?, gone  ")
 	r.press("X")
 	r.sees("gone; last extended 3m", "its last connection was seen closed 3m", "on 1 of 5 nodes")
 	r.press("esc", "enter")

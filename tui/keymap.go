@@ -18,7 +18,7 @@ import (
 // newKeyMap is every key of the program, and what it does to m, in the order of the key line and
 // of the help.
 func newKeyMap(m *model) keys.Map {
-	all := slices.Concat(firstKeys(m), movingKeys(m), pastKeys(m), lookKeys(m), actingKeys(m), labKeys(m), tableKeys(m), programKeys(m),
+	all := slices.Concat(firstKeys(m), lookKeys(m), actingKeys(m), movingKeys(m), pastKeys(m), labKeys(m), tableKeys(m), programKeys(m),
 		dialogKeys(m), filterKeys(m), commandKeys(m))
 	for _, b := range input.Keys() {
 		all = append(all, keys.Binding{Binding: b, In: page.ModeEdit, Group: keys.Typing}) // the line that is typed obeys them
@@ -43,14 +43,14 @@ func helpNow(b keys.Binding, says func() string) keys.Binding { b.Says = says; r
 // doing is a command that nothing follows.
 func doing(do func()) func() tea.Cmd { return func() tea.Cmd { do(); return nil } }
 
-// firstKeys stand first in the key line.
+// firstKeys stand first in the key line; behind them what can be done with what the cursor is on, which has the
+// room of a small screen.
 func firstKeys(m *model) keys.Map {
 	// The help is a page that covers another one: what opens it closes it.
 	help := onMain(keys.Looking, "?", "help, and back from it", m.toggleHelp)
 	return keys.Map{
 		inKeyLine(page.ModeMain&^page.ModeHelp, helpNow(help, func() string { return inHelp(m, "close", "help") })),
 		inKeyLine(page.ModeLocks|page.ModeEvents|page.ModeAudit, offWhen(onMain(keys.Looking, "/", "filter", m.openFilter), m.whyNoFilter)),
-		inKeyLine(page.ModeList, onMain(keys.Looking, ":", "command", m.openLine)),
 	}
 }
 
@@ -69,6 +69,7 @@ func movingKeys(m *model) keys.Map {
 	by := func(d int) func() int { return func() int { return d } }
 	tab := inKeyLine(page.ModeLocks|page.ModeNodes, onMain(keys.Moving, "tab", "the other table of the overview, or the next page", m.tab))
 	all := keys.Map{
+		inKeyLine(page.ModeList, onMain(keys.Looking, ":", "command", m.openLine)),
 		move("↑ k", "up", by(-1), "up", "k"),
 		move("↓ j", "down", by(1), "down", "j"),
 		move("pgup", "a page up", func() int { return -m.Page.Rows() }, "pgup", "ctrl+b"),
@@ -154,12 +155,12 @@ func actingKeys(m *model) keys.Map {
 	who := inKeyLine(page.ModeOnLock, asCommand("who", offWhen(onMain(keys.Looking, "w", "who holds it: watches it for up to a minute", m.AskWho), m.WhyNoWho)))
 	who.Takes = page.ModeOnLock
 	return keys.Map{
-		onLock("a", "acquire", m.AskAcquire, m.WhyNoAction),
 		onLock("e", "extend", m.AskExtend, m.WhyNoExtend),
 		marked(onLock("r", "release", m.AskRelease, m.WhyNoRelease)),
 		marked(onLock("R", "revoke", m.AskRevoke, m.WhyNoRevoke)),
 		marked(onLock("X", "force-release", m.AskForce, m.WhyNoForce)),
 		helpNow(who, func() string { return "who" }),
+		onLock("a", "acquire", m.AskAcquire, m.WhyNoAction),
 		onNode("C", "cordon", m.AskCordon, m.WhyNoCordon),
 		onNode("U", "uncordon", m.AskUncordon, m.WhyNoUncordon),
 		onNode("J", "rejoin", m.AskRejoin, m.WhyNoRejoin),

@@ -230,7 +230,11 @@ func (k *KeptLock) Hold(ctx context.Context, tell func(redlock.KeeperState, erro
 
 // Release implements [Kept].
 func (k *KeptLock) Release(ctx context.Context) ([]redlock.NodeResult, error) {
-	a, err := k.o.begin(audit.Record{Act: "release", Target: k.Resource(), TokenSHA: audit.TokenSHA(k.Token())})
+	why := ""
+	if end := k.terms.End; !end.IsZero() && !time.Now().Before(end) {
+		why = "its time has ended"
+	}
+	a, err := k.o.begin(audit.Record{Act: "release", Target: k.Resource(), TokenSHA: audit.TokenSHA(k.Token()), Detail: why})
 	if err != nil {
 		return nil, err
 	}

@@ -65,8 +65,8 @@ func TestKeptForATimeIsReleasedThen(t *testing.T) {
 	if r[0].Reason != "rolling update" || !strings.Contains(r[0].Detail, "kept for 1ms") {
 		t.Errorf("the log says of its acquisition %+v", r[0])
 	}
-	if last := r[len(r)-1]; last.Act != "release" {
-		t.Errorf("the log ends with %+v; want the release", last)
+	if last := r[2]; last.Act != "release" || last.Detail != "its time has ended" {
+		t.Errorf("the log ends with %+v; want the release, and why", last)
 	}
 	if _, err := o.Keep(t.Context(), "job", time.Second, AcquireOptions{For: -1}); !errors.Is(err, redlock.ErrInvalid) {
 		t.Errorf("for a negative time: %v; want ErrInvalid", err)

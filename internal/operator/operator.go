@@ -156,7 +156,7 @@ func (w Way) String() string { return [...]string{"force-release", "revoke"}[w] 
 func (w Way) Effect() string {
 	return [...]string{
 		"all copies deleted now: the name is free at once",
-		"no more extensions; others wait until the time that is left has passed",
+		"no more extensions; others wait until the TTL expires",
 	}[w]
 }
 

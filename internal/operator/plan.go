@@ -273,7 +273,7 @@ func (p *Plan) describe(a Asked, endless, revoked bool) {
 	case Revoke:
 		switch {
 		case majority:
-			p.Effect = "no more extensions; others wait until the time that is left has passed"
+			p.Effect = "no more extensions; others wait until the TTL expires"
 			p.Risk = "a holder that works on after that shares it with the next one"
 		case perhaps:
 			p.Effect = "no extension on the nodes that answer; whether a quorum is revoked is not known: " + strings.Join(p.Silent, ", ") + " may have more copies"
@@ -283,9 +283,9 @@ func (p *Plan) describe(a Asked, endless, revoked bool) {
 			p.Risk = "nobody holds " + name + " by these copies, so there is no holder to protect or to stop"
 		}
 		if endless {
-			p.Risk += "; a copy without TTL gets the cluster's max TTL"
+			p.Effect += "; a copy without TTL gets the cluster's max TTL"
 			if a.MaxTTL > 0 {
-				p.Risk += ", " + a.MaxTTL.String()
+				p.Effect += ", " + a.MaxTTL.String()
 			}
 		}
 	}

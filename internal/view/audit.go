@@ -33,6 +33,10 @@ func AuditColumns() []Column[audit.Entry] {
 			Cell: func(c *Context, e audit.Entry) Cell { return Cell{Text: c.Whole(of(e))} },
 		}
 	}
+	short := func(c Column[audit.Entry], good, least int) Column[audit.Entry] {
+		c.Good, c.Least, c.Middle = good, least, true
+		return c
+	}
 	on := func(c Column[audit.Entry], rank, width, most int) Column[audit.Entry] {
 		c.Rank, c.Width, c.Most = rank, width, most
 		return c
@@ -43,14 +47,19 @@ func AuditColumns() []Column[audit.Entry] {
 		Cell: countOf(func(e audit.Entry) int { return int(e.Seq) }),
 	}, {
 		Name: "TIME", Help: "when the line was written", Fields: []string{"time"}, Compare: func(a, b audit.Entry) int { return cmp.Or(a.Time.Compare(b.Time), cmp.Compare(a.Line, b.Line)) }, First: "oldest first", Last: "newest first", Rank: 1, Width: 8, Most: 19,
-		Cell: func(_ *Context, e audit.Entry) Cell { return Cell{Text: Moment(e.Time)} },
+		Cell: func(c *Context, e audit.Entry) Cell {
+			if c.Short {
+				return Cell{Text: momentSince(e.Time, c.Now)}
+			}
+			return Cell{Text: Moment(e.Time)}
+		},
 	},
-		on(text("ACTOR", "who: `user@host`, or `guard@host/ID`", "actor", func(e audit.Entry) string { return e.Actor }, 40), 5, 8, 30),
+		short(on(text("ACTOR", "who: `user@host`, or `guard@host/ID`", "actor", func(e audit.Entry) string { return e.Actor }, 40), 4, 8, 30), 16, 10),
 		on(text("CLUSTER", "in which cluster", "cluster", func(e audit.Entry) string { return e.Cluster }, 24), 8, 7, 24),
 		on(text("ACT", "what was done", "act", func(e audit.Entry) string { return e.Act }, 0), 2, 7, 16),
-		on(text("TARGET", "to which lock or node", "target", func(e audit.Entry) string { return e.Target }, 60), 3, 8, 40),
+		short(on(text("TARGET", "to which lock or node", "target", func(e audit.Entry) string { return e.Target }, 60), 3, 8, 40), 20, 0),
 		{
-			Name: "PHASE", Help: "`intent` before it was sent; then `done` or `failed`. `CHANGED`: the line is not what was written", Fields: []string{"phase", "doubt"}, Compare: compareBy(func(e audit.Entry) string { return e.Phase }), Rank: 4, Width: 6, Most: 16,
+			Name: "PHASE", Help: "`intent` before it was sent; then `done` or `failed`. `CHANGED`: the line is not what was written", Fields: []string{"phase", "doubt"}, Compare: compareBy(func(e audit.Entry) string { return e.Phase }), Rank: 5, Width: 6, Most: 16,
 			Cell: func(c *Context, e audit.Entry) Cell {
 				phase := Cell{Text: c.Whole(e.Phase)}
 				switch {

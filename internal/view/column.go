@@ -41,8 +41,10 @@ type Column[T any] struct {
 	// Least is how many cells are better than none where Width has no room; 0: it is whole,
 	// or not there.
 	Least  int
-	Good   int  // how many cells it has before columns of little weight find room
+	Good   int  // how many cells it has before columns of little weight find room; of one as wide as its rows, at first
 	Middle bool // what is too long is cut in its middle
+	// Clauses: what is too long loses its last clauses, each of which begins with a comma.
+	Clauses bool
 }
 
 // Word is how the column is chosen: "seen-for".

@@ -72,6 +72,8 @@ func EventText(g *Glyphs, e *monitor.Event, named bool) Cell {
 // it; empty where it does.
 func EventAbout(e *monitor.Event) string {
 	switch {
+	case e.Kind == "operator": // an act names its target
+		return ""
 	case !e.Key.Empty() && !strings.HasPrefix(e.Text.Raw(), e.Key.Raw()+" "):
 		return e.Key.Raw()
 	case e.Node != "" && !strings.Contains(e.Text.Raw(), e.Node):

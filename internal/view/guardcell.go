@@ -17,7 +17,7 @@ func GuardCell(c *Context, n *monitor.Node) Cell {
 	case monitor.NodeDown, monitor.NodeSlow, monitor.NodeDenied, monitor.NodeWrongRole:
 		why := n.State.String()
 		if !n.Err.Empty() && c.Short {
-			why = c.Sentence(lastClause(n.Err.Raw()), 32)
+			why = c.Sentence(strings.TrimSuffix(lastClause(n.Err.Raw()), " at "+n.Addr), 32)
 		} else if !n.Err.Empty() {
 			why = c.Whole(n.Err.Raw())
 		}
@@ -31,10 +31,10 @@ func GuardCell(c *Context, n *monitor.Node) Cell {
 		return Cell{Text: countdownText(c, s), Tone: Warn}
 	case n.State == monitor.NodeCordoned, ok && s.Phase == restartguard.PhaseCordoned:
 		if c.Short {
-			return Cell{Text: "cordoned by an operator: O uncordons it", Tone: Warn}
+			return Cell{Text: "cordoned by an operator: U uncordons it", Tone: Warn}
 		}
 		return Cell{Text: "cordoned by an operator: node uncordon ends that", Tone: Warn}
-	case ok && s.Phase == restartguard.PhaseFenced && s.Err == "":
+	case g.Here && ok && s.Phase == restartguard.PhaseFenced && s.Err == "":
 		return Cell{Text: "fenced by the guard", Tone: Warn}
 	case ok && s.Phase == restartguard.PhaseExposed:
 		return Cell{Text: "EXPOSED: must be fenced, and serves !", Tone: Bad}

@@ -78,7 +78,8 @@ func nodesHeadline(c *Context) Headline {
 	}
 	switch verdict {
 	case monitor.VerdictUnavailable:
-		add(HeadlinePart{nothingText(c), "no locks"})
+		nothing := nothingText(c)
+		add(HeadlinePart{nothing, strings.Replace(nothing, "nothing can be locked", "no locks", 1)})
 		add(absentNodes(c)...)
 		add(partOf(fmt.Sprintf("%d of %d nodes serve, a quorum is %d", cl.Serving, cl.N, cl.Quorum)))
 	case monitor.VerdictUnknown:
@@ -140,6 +141,7 @@ func absentNodes(c *Context) (parts []HeadlinePart) {
 			p.Brief = name + " " + n.State.String() + " " + Remaining(left)
 		} else if at, ok := c.Guard.NotBefore(n, c.Now); ok {
 			p.Text += ", rejoins " + notBefore(at, c.Now)
+			p.Brief = name + " " + n.State.String() + " " + c.Our("≥") + Remaining(at.Sub(c.Now))
 		} else if n.State == monitor.NodeDown && !c.Began && !n.Since.IsZero() {
 			p.Text += " " + c.age(n.Since)
 		}

@@ -53,7 +53,7 @@ func LockColumns(nodes []monitor.Node) []Column[*monitor.Lock] {
 		Name: "ENDS", Help: "time until the holder falls below a quorum: the Q-th latest expiry of its copies",
 		Fields: []string{"majority_ends_ms"}, Key: lockEnd, First: "ends soonest", Cell: lockEnds, Right: true, Rank: 4, Width: 4,
 	}, column{
-		Name: "AT", Help: "the same as a time of day", SortAs: "ends", Wide: true, Rank: 10, Width: 8,
+		Name: "AT", Help: "the same as a time of day", SortAs: "ends", Wide: true, Rank: 11, Width: 8,
 		Cell: func(c *Context, l *monitor.Lock) Cell {
 			if l.MajorityEnd().IsZero() {
 				return Cell{}
@@ -62,14 +62,14 @@ func LockColumns(nodes []monitor.Node) []Column[*monitor.Lock] {
 		},
 	}, column{
 		Name: "MARGIN", Help: "crash margin: how many of its copies the holder may lose before another client can reach a quorum ([exactly](#margin)). 0 is a lock one restart away from two holders; none (`–`) where there is no majority",
-		Fields: []string{"margin"}, Key: func(l *monitor.Lock) int64 { return int64(l.Margin()) }, Cell: lockMargin, Right: true, Rank: 8, Width: 6,
+		Fields: []string{"margin"}, Key: func(l *monitor.Lock) int64 { return int64(l.Margin()) }, Cell: lockMargin, Right: true, Rank: 9, Width: 6,
 	}, column{
 		Name: "OWNER", Help: "who holds it, and how that is known: `told` by the token, or the answer to `w` (`redlockctl who`) as long as this token holds it (`inferred` with its p, `seen`; `?` behind the name: not certain). Where the screen has no room for HOLDER, the token stands here of a lock whose owner is not known",
-		Fields: []string{"owner", "owner_method"}, Compare: compareBy(ownerOf), Cell: lockOwner, Idle: "–", Cut: 48, Rank: 5, Width: 11, Good: 22, Most: 44,
+		Fields: []string{"owner", "owner_method"}, Compare: compareBy(ownerOf), Cell: lockOwner, Idle: "–", Cut: 48, Rank: 5, Width: 11, Good: 19, Most: 44, Clauses: true,
 	}, column{
 		Name: "LIBRARY", Help: "who made the lock, as far as the form of key and value tells: [forms.md](forms.md); and what the lock tells: that it is several keys, or ends by its value and not by a TTL",
 		Fields: []string{"library"}, Compare: compareBy(func(l *monitor.Lock) string { return libraryOf(l) }),
-		Cell: lockLibrary, Idle: ownLibrary, Cut: 48, Rank: 9, Width: 10, Most: 16,
+		Cell: lockLibrary, Idle: ownLibrary, Cut: 48, Rank: 10, Width: 10, Most: 16,
 	}, column{
 		Name: "TOKENS", Help: "how many tokens have copies", Fields: []string{"tokens"}, Key: func(l *monitor.Lock) int64 { return int64(l.Tokens) }, Right: true, Wide: true,
 		Cell: func(_ *Context, l *monitor.Lock) Cell { return Cell{Text: strconv.Itoa(l.Tokens)} },
@@ -78,11 +78,11 @@ func LockColumns(nodes []monitor.Node) []Column[*monitor.Lock] {
 		Cell: func(c *Context, l *monitor.Lock) Cell { return c.orNone(lockKeys(c, l, " ")) },
 	}, column{
 		Name: "SEEN FOR", Help: "for how long this holder has been seen, by this process; with `≥` (`>=` with `--ascii`) where it was there when the looking began",
-		Fields: []string{"seen_for_ms"}, Key: func(l *monitor.Lock) int64 { return -l.Since().UnixMicro() }, Cell: lockSeen, Right: true, Wide: true, Folded: true, Rank: 11, Width: 8,
+		Fields: []string{"seen_for_ms"}, Key: func(l *monitor.Lock) int64 { return -l.Since().UnixMicro() }, Cell: lockSeen, Right: true, Wide: true, Folded: true, Rank: 12, Width: 8,
 	}, column{
 		Name: "HOLDER", Help: "the token that has most copies, shortened in the middle on the screen; `here` before it: acquired in this console; `+1`: there is another token. `nobody: 2 + 2 of 5`: several tokens have copies, and none can have a quorum",
 		Fields: []string{"holder"}, Compare: compareBy(func(l *monitor.Lock) string { return l.Holder.Raw() }),
-		Cell: func(c *Context, l *monitor.Lock) Cell { return c.holder(l, c.Token(l.Holder)) }, Cut: 48, Rank: 12, Width: 11, Most: 20,
+		Cell: func(c *Context, l *monitor.Lock) Cell { return c.holder(l, c.Token(l.Holder)) }, Cut: 48, Rank: 13, Width: 11, Most: 20,
 	})
 }
 

@@ -51,3 +51,21 @@ func TestColumnOwner(t *testing.T) {
 		t.Error("OWNER stands in a table where somebody is known, and always in a wide one")
 	}
 }
+
+// What has no room of OWNER goes a clause at a time: a half of one says nothing.
+func TestOwnerLosesItsLastClauses(t *testing.T) {
+	const owner = "billing?, alive, inferred p 0.998"
+	for w, want := range map[int]string{40: owner, 33: owner, 32: "billing?, alive", 15: "billing?, alive", 14: "billing?", 4: "billing?"} {
+		if got := Clauses(owner, w); got != want {
+			t.Errorf("in %d cells: %q; want %q", w, got, want)
+		}
+	}
+}
+
+// An act names its target: nothing stands in front of it twice.
+func TestAnActNamesItsTargetOnce(t *testing.T) {
+	e := monitor.Event{Kind: "operator", Key: safetext.New("maint"), Text: safetext.New("operator: release maint (its time has ended)")}
+	if got := EventText(&Unicode, &e, true).Text; got != e.Text.Raw() {
+		t.Errorf("%q; want %q", got, e.Text.Raw())
+	}
+}

@@ -68,6 +68,19 @@ func (g *Glyphs) Cut(s string, w int) string {
 	return ansi.Truncate(s, w, tail)
 }
 
+// Clauses is s without its last clauses, as far as it is wider than w: "billing, alive, told"
+// becomes "billing, alive".
+func Clauses(s string, w int) string {
+	for Width(s) > w {
+		i := strings.LastIndex(s, ", ")
+		if i < 0 {
+			break
+		}
+		s = s[:i]
+	}
+	return s
+}
+
 // Middle makes a plain s at most w cells wide by leaving out its middle: names
 // that begin alike tend to differ at their end.
 func (g *Glyphs) Middle(s string, w int) string {

@@ -100,6 +100,19 @@ func Clock(t time.Time) string { return t.Format("15:04:05") }
 // Moment is a time of any day, on this machine's clock.
 func Moment(t time.Time) string { return t.Local().Format("2006-01-02 15:04:05") }
 
+// momentSince is a time as short as it can be said now: with its date where that is not today's, with its
+// year where that is another one.
+func momentSince(t, now time.Time) string {
+	t, now = t.Local(), now.Local()
+	switch {
+	case t.Year() != now.Year():
+		return Moment(t)
+	case t.YearDay() != now.YearDay():
+		return t.Format("01-02 15:04:05")
+	}
+	return Clock(t)
+}
+
 // Count writes n with a comma every three digits.
 func Count(n int) string {
 	s := strconv.Itoa(n)

@@ -69,3 +69,17 @@ func TestSparkline(t *testing.T) {
 		t.Errorf("noise looks like trouble: %q", got)
 	}
 }
+
+// A time of another day has its date, and one of another year has that too.
+func TestMomentSince(t *testing.T) {
+	now := time.Date(2026, 11, 20, 3, 12, 9, 0, time.Local)
+	for want, at := range map[string]time.Time{
+		"03:12:04":            now.Add(-5 * time.Second),
+		"11-19 23:12:09":      now.Add(-4 * time.Hour),
+		"2025-11-20 03:12:09": now.AddDate(-1, 0, 0),
+	} {
+		if got := momentSince(at, now); got != want {
+			t.Errorf("%s is told as %q; want %q", at, got, want)
+		}
+	}
+}

@@ -134,6 +134,7 @@ func WhoFacts(c *Context, w *who.Answer) []Fact {
 		}
 		facts = append(facts, Fact{"Alive", life, tone})
 	}
+	facts = append(facts, WhoFind(c, w)...)
 	best := map[string]who.NodeConn{}
 	for _, conn := range w.Conns {
 		if was, ok := best[conn.Node]; !ok || cmp.Or(cmp.Compare(conn.Gone, was.Gone), cmp.Compare(conn.Idle, was.Idle)) < 0 {
@@ -155,7 +156,7 @@ func WhoFacts(c *Context, w *who.Answer) []Fact {
 		facts = append(facts, Fact{Label: label, Text: text})
 		label = ""
 	}
-	return append(facts, WhoFind(c, w)...)
+	return facts
 }
 
 // WhoFind are the commands that find the holder's process, one for each of its hosts: each

@@ -219,6 +219,8 @@ func (d *Dialog) hint(st *styles.Styles, w int, now time.Time) string {
 		return st.Info.Of(st.Bar(float64(d.at)/float64(len(d.steps)), bar)) + st.Cut(text, room-bar) + since
 	}
 	switch missing := d.missing(); {
+	case !d.Early.IsZero() && !d.Listens(now):
+		return st.Warn.Of(st.Cut("not taken yet: pause for a moment, then type", w))
 	case missing == "":
 		return st.Strong.Of(st.Cut("enter: "+d.Verb, w))
 	case d.Pressed:

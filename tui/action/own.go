@@ -182,8 +182,8 @@ func (m *Desk) AskAcquire() tea.Cmd {
 	name := newField("Name", "")
 	span, parse := m.ttlField(operator.HandTTL(0, m.Latest.Cluster.MaxTTL))
 	keep := &field{label: "Keep", Choices: []string{"no", "yes"}}
-	kept := func() bool { return keep.chosen == 1 }
 	long, parseLong := keepField()
+	kept := func() bool { return keep.chosen == 1 || strings.TrimSpace(long.String()) != "" }
 	reason := newField("Reason", "")
 	return m.open(&Dialog{
 		title: "Acquire a lock by hand",
@@ -212,10 +212,7 @@ func (m *Desk) AskAcquire() tea.Cmd {
 				return "the name of the lock is missing"
 			}
 			_, why := parse()
-			d, whyLong := parseLong()
-			if whyLong == "" && d > 0 && !kept() {
-				whyLong = "what is not kept ends with its TTL: keep it, or leave For empty"
-			}
+			_, whyLong := parseLong()
 			return cmp.Or(why, whyLong)
 		},
 		start: func() []step {
@@ -228,7 +225,7 @@ func (m *Desk) AskAcquire() tea.Cmd {
 
 // keepField is a field for how long a lock is kept; empty: until it is released.
 func keepField() (f *field, parse func() (time.Duration, string)) {
-	f = newField("For", "")
+	f = newField("Keep for", "")
 	return f, func() (time.Duration, string) {
 		text := strings.TrimSpace(f.String())
 		if text == "" {

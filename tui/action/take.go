@@ -430,7 +430,7 @@ func (m *Desk) copyFacts(l *monitor.Lock, t target) (has, lacks string) {
 		}
 		switch c.State {
 		case monitor.CopyPresent:
-			left := "no end"
+			left := "no TTL"
 			if !c.Expires.IsZero() {
 				left = view.Remaining(c.Expires.Sub(now))
 			}

@@ -68,6 +68,9 @@ func measure[T any](ctx *view.Context, columns []view.Column[T], rows []T) []vie
 		if !last {
 			c.Most = 0
 		}
+		if c.Good > 0 && c.Width > c.Good { // the rest only when every other column has its room
+			c.Width, c.Most = c.Good, max(c.Most, c.Width)
+		}
 	}
 	return columns
 }
@@ -161,8 +164,11 @@ func (g *grid[T]) row(ctx *view.Context, r T, look rowLook) string {
 		if cell.Sign != "" {
 			text = cell.Sign + " " + text
 		}
-		if c.Middle {
+		switch {
+		case c.Middle:
 			text = st.Middle(text, w)
+		case c.Clauses:
+			text = view.Clauses(text, w)
 		}
 		switch {
 		case c.Right && !done:
