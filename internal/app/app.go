@@ -35,6 +35,7 @@ type Spec struct {
 	Guarded  []*redlock.Node // what a guard of this cluster watches; empty: nothing is to be guarded
 	ReadOnly bool
 	Audit    string         // path of the audit log
+	Memory   string         // where a guard on this machine writes down what it knows; no path: nowhere
 	Record   record.Options // where what is seen is kept; no path: nowhere
 }
 
@@ -53,6 +54,7 @@ func SpecOf(cfg *config.Config) (Spec, error) {
 		Redlock:  cfg.Redlock,
 		ReadOnly: cfg.Cluster.ReadOnly,
 		Audit:    cfg.Audit.Path,
+		Memory:   cfg.Guard.StateDir,
 		Record:   record.Options{Path: cfg.RecordPath(), Keep: cfg.Record.Keep, MaxSize: cfg.Record.MaxSize},
 		Monitor: observe.Options{
 			ClusterName:  cfg.Cluster.Name,

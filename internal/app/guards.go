@@ -140,15 +140,20 @@ func (g Guards) Lines() (lines []string) {
 	return lines
 }
 
-// waits is for how long fenced nodes still wait for the guard on this machine. What it
-// remembers of another incarnation or another server says nothing.
+// waits is for how long fenced nodes still wait for the guard on this machine.
 func (g Guards) waits() map[string]time.Duration {
-	waits := map[string]time.Duration{}
 	if g.here == nil || !*g.here {
-		return waits
+		return nil
 	}
-	for _, n := range g.s.Nodes {
-		if m := g.memory[n.Name]; m.Addr == n.Addr && m.RunID == n.RunID && m.Wait > 0 && n.State == monitor.NodeFenced {
+	return waitsIn(g.memory, g.s)
+}
+
+// waitsIn is for how long fenced nodes still wait for the guard with this memory. What it
+// remembers of another incarnation or another server says nothing.
+func waitsIn(memory map[string]restartguard.Remembered, s *monitor.Snapshot) map[string]time.Duration {
+	waits := map[string]time.Duration{}
+	for _, n := range s.Nodes {
+		if m := memory[n.Name]; m.Addr == n.Addr && m.RunID == n.RunID && m.Wait > 0 && n.State == monitor.NodeFenced {
 			waits[n.Name] = m.Wait
 		}
 	}
@@ -160,12 +165,18 @@ func (g Guards) waits() map[string]time.Duration {
 // just come.
 func (g Guards) Outlook() (restartguard.Outlook, bool) { return g.outlook(g.waits()) }
 
-// outlook is what the fences mean, where it is known how long some nodes wait. A node that
-// is fenced and of which that is not known comes back nobody knows when.
+// outlook is what the fences mean, where it is known how long some nodes wait.
 func (g Guards) outlook(waits map[string]time.Duration) (restartguard.Outlook, bool) {
-	nodes := g.s.Nodes
-	status := make([]restartguard.NodeStatus, 0, len(nodes))
-	for _, n := range nodes {
+	n := len(g.s.Nodes)
+	return restartguard.OutlookOf(statusBy(g.s, waits), n, redlock.Quorum(n)), len(waits) > 0
+}
+
+// statusBy is what can be told of the fences by one who runs no guard, where it is known
+// how long some nodes wait. A node that is fenced and of which that is not known comes
+// back nobody knows when.
+func statusBy(s *monitor.Snapshot, waits map[string]time.Duration) []restartguard.NodeStatus {
+	status := make([]restartguard.NodeStatus, 0, len(s.Nodes))
+	for _, n := range s.Nodes {
 		st := restartguard.NodeStatus{Node: n.Name, Phase: restartguard.PhaseUnreachable}
 		switch n.State {
 		case monitor.NodeServing:
@@ -175,12 +186,36 @@ func (g Guards) outlook(waits map[string]time.Duration) (restartguard.Outlook, b
 		case monitor.NodeFenced:
 			st.Phase = restartguard.PhaseFenced
 			if wait, ok := waits[n.Name]; ok {
-				st.Until = g.s.At.Add(wait)
+				st.Until = s.At.Add(wait)
 			}
 		}
 		status = append(status, st)
 	}
-	return restartguard.OutlookOf(status, len(nodes), redlock.Quorum(len(nodes))), len(waits) > 0
+	return status
+}
+
+// toldBy is what the guard on this state directory has written down of nodes that are
+// fenced, and what that means for the others that do not serve; nil: nothing.
+func toldBy(dir string, s *monitor.Snapshot) []restartguard.NodeStatus {
+	fenced := func(n monitor.Node) bool { return n.State == monitor.NodeFenced }
+	if dir == "" || !slices.ContainsFunc(s.Nodes, fenced) {
+		return nil
+	}
+	if runs, err := restartguard.Running(dir); err != nil || !runs {
+		return nil
+	}
+	memory, err := restartguard.ReadMemory(dir)
+	if err != nil {
+		return nil
+	}
+	waits := waitsIn(memory, s)
+	if len(waits) == 0 {
+		return nil
+	}
+	return slices.DeleteFunc(statusBy(s, waits), func(st restartguard.NodeStatus) bool {
+		n := s.Node(st.Node)
+		return n.State == monitor.NodeServing || n.State == monitor.NodeUnknown
+	})
 }
 
 // GuardAt reports whether a guard runs that watches a node; nil: it is not known.

@@ -83,7 +83,10 @@ func (s *Session) rely(ctx context.Context, others []announce.Guard) {
 			return
 		case <-tick.C:
 		}
-		does, all := relianceOf(s.Monitor.Snapshot())
+		snap := s.Monitor.Snapshot()
+		told := toldBy(s.memory, snap)
+		s.guard.told.Store(&told)
+		does, all := relianceOf(snap)
 		switch {
 		case does == reliesOn && gone:
 			s.noteGuard(false, monitor.GuardName(all[0])+" watches this cluster again")

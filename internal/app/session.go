@@ -38,6 +38,7 @@ type Session struct {
 	wg     sync.WaitGroup
 	// cluster is its name; metrics are nil if there are none.
 	cluster string
+	memory  string // where a guard on this machine writes down what it knows
 	metrics *metrics.Metrics
 	export  metrics.Export
 	record  func() (source.Recording, error) // nil: nothing is recorded
@@ -53,7 +54,7 @@ func OpenSession(ctx context.Context, s Spec, mode GuardMode, told *metrics.Metr
 	if err != nil {
 		return nil, err
 	}
-	ses := &Session{Monitor: mon, Delay: s.Guard.Delay, cluster: s.Monitor.ClusterName, metrics: told, record: OpenRecording(s.Record.Path, s.Monitor.ClusterName)}
+	ses := &Session{Monitor: mon, Delay: s.Guard.Delay, cluster: s.Monitor.ClusterName, memory: s.Memory, metrics: told, record: OpenRecording(s.Record.Path, s.Monitor.ClusterName)}
 	if s.Audit != "" {
 		ses.audit = (&auditReader{path: s.Audit}).read
 	}
@@ -104,7 +105,8 @@ func (s *Session) Close() {
 	_ = s.Operator.Close()
 }
 
-// GuardStatus is the status of the guard; nil: none runs.
+// GuardStatus is the status of the guard, or what another one on this machine has written down; nil:
+// there is none.
 func (s *Session) GuardStatus() []restartguard.NodeStatus { return s.guard.Status() }
 
 // Screen is the session as a screen takes it.
@@ -115,6 +117,8 @@ func (s *Session) Screen() tui.Cluster {
 // seat is the place of a session's guard: empty until it runs.
 type seat struct {
 	at atomic.Pointer[restartguard.Guard]
+	// told is what the guard on which the session relies has written down, if it runs on this machine.
+	told atomic.Pointer[[]restartguard.NodeStatus]
 }
 
 // ID is that of the guard's announcements; empty: none runs.
@@ -125,10 +129,13 @@ func (s *seat) ID() string {
 	return ""
 }
 
-// Status is the guard's; nil: none runs.
+// Status is the guard's, or what is told of another one; nil: there is none.
 func (s *seat) Status() []restartguard.NodeStatus {
 	if g := s.at.Load(); g != nil {
 		return g.Status()
+	}
+	if told := s.told.Load(); told != nil {
+		return *told
 	}
 	return nil
 }

@@ -1,11 +1,13 @@
 package app
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -133,4 +135,42 @@ func get(t *testing.T, s *lab.Server, args ...any) any {
 		t.Fatal(err)
 	}
 	return v
+}
+
+// A console that relies on the guard of this machine tells what that one has written down: when a node
+// rejoins, and when there is a quorum again.
+func TestConsoleTellsWhatAGuardHereWaitsFor(t *testing.T) {
+	s := labtest.Servers(t, 1)[0]
+	dir := filepath.Join(t.TempDir(), "guard")
+	memory, err := restartguard.OpenMemory(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer memory.Close()
+	guard, err := restartguard.New([]*redlock.Node{s.Node()}, restartguard.Config{Delay: time.Minute, Cluster: "shop", FirstContact: restartguard.Fence, Memory: memory, N: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var run sync.WaitGroup
+	defer run.Wait()
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	run.Go(func() { _ = guard.Run(ctx) })
+	all := switchOf(t, fmt.Sprintf("[cluster]\nname = \"shop\"\nmax_ttl = \"30s\"\n[guard]\nstate_dir = %q\n[[nodes]]\nname = %q\naddr = %q\n", dir, s.Node().Name(), s.Addr()))
+	c, err := all.Open(t.Context(), "shop")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		told := c.Guard.Status()
+		if len(told) == 1 && told[0].Phase == restartguard.PhaseFenced && time.Until(told[0].Until) > 30*time.Second {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the guard on this machine waits for %v, and the console is told %v", guard.Status(), told)
+		}
+	}
+	if c.Guard.ID() != "" {
+		t.Error("the console says that it runs a guard")
+	}
 }
