@@ -66,9 +66,9 @@ func (b *Binding) Text(ascii bool) (keys, text string) {
 type Map []Binding
 
 // Find is the binding of a key in a mode; nil: it has none.
-func (k Map) Find(msg tea.KeyPressMsg, mode page.Mode) *Binding {
-	for i := range k {
-		if b := &k[i]; b.In&mode != 0 && b.Do != nil && key.Matches(msg, b.Binding) {
+func (m Map) Find(msg tea.KeyPressMsg, mode page.Mode) *Binding {
+	for i := range m {
+		if b := &m[i]; b.In&mode != 0 && b.Do != nil && key.Matches(msg, b.Binding) {
 			return b
 		}
 	}
@@ -77,10 +77,10 @@ func (k Map) Find(msg tea.KeyPressMsg, mode page.Mode) *Binding {
 
 // Line is the keys of a mode in one line: as many as fit. The first, and the
 // last that is offered (the way out), are always there.
-func (k Map) Line(st *styles.Styles, mode page.Mode, w int) string {
+func (m Map) Line(st *styles.Styles, mode page.Mode, w int) string {
 	var items []string
-	for i := range k {
-		b := &k[i]
+	for i := range m {
+		b := &m[i]
 		if b.Brief&mode == 0 || b.In&mode == 0 {
 			continue
 		}
@@ -117,9 +117,9 @@ func (k Map) Line(st *styles.Styles, mode page.Mode, w int) string {
 // Help is the keys of a page in a mode as lines of w cells: those that work there, those that
 // are off with the reason, and those of other pages. has reports whether keys of a group may
 // work at all.
-func (k Map) Help(st *styles.Styles, mode page.Mode, w int, has func(group string) bool) (works, off, away []string) {
-	for i := range k {
-		b := &k[i]
+func (m Map) Help(st *styles.Styles, mode page.Mode, w int, has func(group string) bool) (works, off, away []string) {
+	for i := range m {
+		b := &m[i]
 		h := b.Binding.Help()
 		switch keys, text := h.Key, h.Desc; {
 		case !slices.Contains([]string{Looking, Acting, Past, Lab, Tour}, b.Group) || !has(b.Group):

@@ -30,89 +30,89 @@ func newAuditPage(s *Screen) *auditPage {
 }
 
 // Take takes in the log.
-func (m *auditPage) Take(log *view.AuditLog) {
-	m.log, m.all = log, nil
+func (p *auditPage) Take(log *view.AuditLog) {
+	p.log, p.all = log, nil
 	if log != nil {
-		m.all = log.Acts()
+		p.all = log.Acts()
 	}
-	m.apply()
+	p.apply()
 }
 
 // apply lists what the filter chooses.
-func (m *auditPage) apply() {
+func (p *auditPage) apply() {
 	var acts []audit.Entry
-	for i := range m.all {
-		if m.has(&m.all[i]) {
-			acts = append(acts, m.all[i])
+	for i := range p.all {
+		if p.has(&p.all[i]) {
+			acts = append(acts, p.all[i])
 		}
 	}
-	m.set(acts)
+	p.set(acts)
 }
 
 // tick brings what depends on time alone up to now.
-func (m *auditPage) tick(now time.Time) {
-	if m.filter.Timed() {
-		m.at = now
-		m.apply()
+func (p *auditPage) tick(now time.Time) {
+	if p.filter.Timed() {
+		p.at = now
+		p.apply()
 	}
 }
 
-func (m *auditPage) FilterLine() *input.Line { return &m.line }
-func (m *auditPage) FilterSource() string    { return m.source }
-func (m *auditPage) FilterProblem() string   { return m.problem(m.St) }
+func (p *auditPage) FilterLine() *input.Line { return &p.line }
+func (p *auditPage) FilterSource() string    { return p.source }
+func (p *auditPage) FilterProblem() string   { return p.problem(p.St) }
 
-func (m *auditPage) Filter(now time.Time) {
-	m.choice.apply(now)
-	m.apply()
+func (p *auditPage) Filter(now time.Time) {
+	p.choice.apply(now)
+	p.apply()
 }
 
-func (m *auditPage) Found() (n, of int, ok bool) { return len(m.rows), len(m.all), m.log != nil }
+func (p *auditPage) Found() (n, of int, ok bool) { return len(p.rows), len(p.all), p.log != nil }
 
-func (m *auditPage) FilterOffers(line string) []string {
-	return view.AuditLanguage.Offers(line, view.AuditValues(m.all))
+func (p *auditPage) FilterOffers(line string) []string {
+	return view.AuditLanguage.Offers(line, view.AuditValues(p.all))
 }
 
-func (m *auditPage) FilterLearn() func() Values { return nil }
+func (p *auditPage) FilterLearn() func() Values { return nil }
 
-func (m *auditPage) Place() Place  { return Place{Kind: Audit} }
-func (m *auditPage) Mode() Mode    { return ModeAudit }
-func (m *auditPage) Detail() *bool { return &m.detailed }
+func (p *auditPage) Place() Place  { return Place{Kind: Audit} }
+func (p *auditPage) Mode() Mode    { return ModeAudit }
+func (p *auditPage) Detail() *bool { return &p.detailed }
 
-func (m *auditPage) Selected() (s Selection) {
-	if i := m.pos(); i >= 0 {
-		s.Audit = &m.rows[i]
+func (p *auditPage) Selected() (s Selection) {
+	if i := p.pos(); i >= 0 {
+		s.Audit = &p.rows[i]
 	}
 	return s
 }
 
-func (m *auditPage) Lines(h int) []string {
-	st, ctx := m.St, m.context()
-	title := Pane{Title: "Audit " + view.Count(len(m.all)), Focused: true}
-	if m.log == nil {
-		return m.frame(title, []string{"", styles.Blanks(styles.Lead) + st.Dim.Of(st.Wait+" reading the audit log"+st.Ellipsis)}, h)
+func (p *auditPage) Lines(h int) []string {
+	st, ctx := p.St, p.context()
+	title := Pane{Title: "Audit " + view.Count(len(p.all)), Focused: true}
+	if p.log == nil {
+		return p.frame(title, []string{"", styles.Blanks(styles.Lead) + st.Dim.Of(st.Wait+" reading the audit log"+st.Ellipsis)}, h)
 	}
-	head := m.log.Integrity(ctx)
+	head := p.log.Integrity(ctx)
 	title.More = st.Paint(head.Tone).Of(head.Sign + " " + head.Text)
-	if m.on() {
-		title.More = m.choice.title(st, len(m.rows)) + " " + st.Sep + " " + title.More
+	if p.on() {
+		title.More = p.choice.title(st, len(p.rows)) + " " + st.Sep + " " + title.More
 	}
 	var dock []string
-	if e := m.Selected().Audit; e != nil && m.detailed {
-		facts := m.facts(m.log.AuditFacts(ctx, e), m.In())
-		n := min(len(facts)+m.chrome(), max(0, h-m.chrome()-4))
-		dock = m.frame(Pane{Title: ctx.Whole(e.Act) + " " + ctx.Whole(e.Target)}, facts, n)
+	if e := p.Selected().Audit; e != nil && p.detailed {
+		facts := p.facts(p.log.AuditFacts(ctx, e), p.In())
+		n := min(len(facts)+p.chrome(), max(0, h-p.chrome()-4))
+		dock = p.frame(Pane{Title: ctx.Whole(e.Act) + " " + ctx.Whole(e.Target)}, facts, n)
 	}
-	lines := m.lines(m.Screen, 1, h-m.chrome()-len(dock), m.cursor())
-	if m.W >= 76 || m.layout.Unusual() { // the verdict on the log has the room first
-		title.Right = m.layout.told(st)
+	lines := p.lines(p.Screen, 1, h-p.chrome()-len(dock), p.cursor())
+	if p.W >= 76 || p.layout.Unusual() { // the verdict on the log has the room first
+		title.Right = p.layout.told(st)
 	}
-	switch n := m.log.Older; {
-	case len(m.rows) == 0 && m.on():
-		lines = nothing(st, "line", m.filter.Hint(), m.In())
-	case len(m.rows) == 0:
+	switch n := p.log.Older; {
+	case len(p.rows) == 0 && p.on():
+		lines = nothing(st, "line", p.filter.Hint(), p.In())
+	case len(p.rows) == 0:
 		lines = []string{"", styles.Blanks(styles.Lead) + st.Dim.Of("nothing is logged")}
-	case n > 0 && m.top+m.height == len(m.rows) && len(lines) < h-len(dock)-m.chrome():
+	case n > 0 && p.top+p.height == len(p.rows) && len(lines) < h-len(dock)-p.chrome():
 		lines = append(lines, styles.Blanks(styles.Lead)+st.Dim.Of(view.Plural(n, "older line")+": redlockctl audit show"))
 	}
-	return append(m.frame(title, lines, h-len(dock)), dock...)
+	return append(p.frame(title, lines, h-len(dock)), dock...)
 }

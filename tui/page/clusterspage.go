@@ -15,29 +15,29 @@ func newClustersPage(s *Screen) *clustersPage {
 }
 
 // Take takes in what is known of the clusters.
-func (m *clustersPage) Take(all []view.ClusterRow) { m.set(view.Rows(all)) }
+func (p *clustersPage) Take(all []view.ClusterRow) { p.set(view.Rows(all)) }
 
 // Empty reports whether nothing is known of them yet.
-func (m *clustersPage) Empty() bool { return len(m.given) == 0 }
+func (p *clustersPage) Empty() bool { return len(p.given) == 0 }
 
 // Begin puts the cursor on a cluster, where it has not been moved.
-func (m *clustersPage) Begin(name string) {
-	if m.under == "" {
-		m.under = name
+func (p *clustersPage) Begin(name string) {
+	if p.under == "" {
+		p.under = name
 	}
 }
 
-func (m *clustersPage) Place() Place { return Place{Kind: Clusters} }
-func (m *clustersPage) Mode() Mode   { return ModeClusters }
+func (p *clustersPage) Place() Place { return Place{Kind: Clusters} }
+func (p *clustersPage) Mode() Mode   { return ModeClusters }
 
-func (m *clustersPage) Selected() Selection { return Selection{Cluster: m.under} }
+func (p *clustersPage) Selected() Selection { return Selection{Cluster: p.under} }
 
-func (m *clustersPage) Lines(h int) []string {
-	st := m.St
-	title := Pane{Title: "Clusters " + view.Count(len(m.rows)), More: st.Dim.Of("each is read while this page is shown; enter changes to the one under the cursor"), Focused: true}
-	lines := m.lines(m.Screen, 1, h-m.chrome(), m.cursor())
-	if m.layout.Unusual() {
-		title.Right = m.layout.told(st)
+func (p *clustersPage) Lines(h int) []string {
+	st := p.St
+	title := Pane{Title: "Clusters " + view.Count(len(p.rows)), More: st.Dim.Of("each is read while this page is shown; enter changes to the one under the cursor"), Focused: true}
+	lines := p.lines(p.Screen, 1, h-p.chrome(), p.cursor())
+	if p.layout.Unusual() {
+		title.Right = p.layout.told(st)
 	}
-	return m.frame(title, lines, h)
+	return p.frame(title, lines, h)
 }

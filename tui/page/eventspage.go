@@ -17,68 +17,68 @@ type eventsPage struct {
 	detailed  bool
 }
 
-func (m *eventsPage) Place() Place        { return Place{Kind: Events} }
-func (m *eventsPage) Mode() Mode          { return ModeEvents }
-func (m *eventsPage) Detail() *bool       { return &m.detailed }
-func (m *eventsPage) Layout() *Layout     { return m.events.table.Layout() }
-func (m *eventsPage) Move(d int)          { m.events.List().Move(d) }
-func (m *eventsPage) Rows() int           { return m.events.table.Rows() }
-func (m *eventsPage) Selected() Selection { return Selection{Event: m.events.Selected()} }
+func (p *eventsPage) Place() Place        { return Place{Kind: Events} }
+func (p *eventsPage) Mode() Mode          { return ModeEvents }
+func (p *eventsPage) Detail() *bool       { return &p.detailed }
+func (p *eventsPage) Layout() *Layout     { return p.events.table.Layout() }
+func (p *eventsPage) Move(d int)          { p.events.List().Move(d) }
+func (p *eventsPage) Rows() int           { return p.events.table.Rows() }
+func (p *eventsPage) Selected() Selection { return Selection{Event: p.events.Selected()} }
 
-func (m *eventsPage) Click(x, y int) bool {
-	m.events.List().Click(x, y)
+func (p *eventsPage) Click(x, y int) bool {
+	p.events.List().Click(x, y)
 	return false
 }
 
-func (m *eventsPage) FilterLine() *input.Line { return &m.events.line }
-func (m *eventsPage) Filter(now time.Time)    { m.events.setFilter(now) }
-func (m *eventsPage) FilterSource() string    { return m.events.source }
-func (m *eventsPage) FilterProblem() string   { return m.events.problem(m.St) }
+func (p *eventsPage) FilterLine() *input.Line { return &p.events.line }
+func (p *eventsPage) Filter(now time.Time)    { p.events.setFilter(now) }
+func (p *eventsPage) FilterSource() string    { return p.events.source }
+func (p *eventsPage) FilterProblem() string   { return p.events.problem(p.St) }
 
-func (m *eventsPage) FilterOffers(line string) []string {
-	return view.EventLanguage.Offers(line, view.EventValues(m.events.All, m.Shown.Nodes))
+func (p *eventsPage) FilterOffers(line string) []string {
+	return view.EventLanguage.Offers(line, view.EventValues(p.events.All, p.Shown.Nodes))
 }
 
-func (m *eventsPage) FilterLearn() func() Values { return nil }
+func (p *eventsPage) FilterLearn() func() Values { return nil }
 
-func (m *eventsPage) Found() (n, of int, ok bool) {
-	return len(m.events.List().rows), len(m.events.All), true
+func (p *eventsPage) Found() (n, of int, ok bool) {
+	return len(p.events.List().rows), len(p.events.All), true
 }
 
-func (m *eventsPage) Lines(h int) []string {
-	e := m.events.Selected()
-	if !m.detailed || e == nil {
-		return m.list(h)
+func (p *eventsPage) Lines(h int) []string {
+	e := p.events.Selected()
+	if !p.detailed || e == nil {
+		return p.list(h)
 	}
-	if m.wide() {
-		return m.beside(m.W*11/20, h, m.list, func(h int) []string {
-			title, d := m.eventView.full(e, m.events.All, m.In())
-			return m.frame(Pane{Title: title}, d, h)
+	if p.wide() {
+		return p.beside(p.W*11/20, h, p.list, func(h int) []string {
+			title, d := p.eventView.full(e, p.events.All, p.In())
+			return p.frame(Pane{Title: title}, d, h)
 		})
 	}
-	title, d := m.eventView.full(e, m.events.All, m.In())
-	dock := min(len(d)+m.chrome(), h/2)
-	return append(m.list(h-dock), m.frame(Pane{Title: title}, d, dock)...)
+	title, d := p.eventView.full(e, p.events.All, p.In())
+	dock := min(len(d)+p.chrome(), h/2)
+	return append(p.list(h-dock), p.frame(Pane{Title: title}, d, dock)...)
 }
 
 // list is the events in h lines.
-func (m *eventsPage) list(h int) []string {
-	st, t := m.St, m.events.List()
-	lines := t.lines(m.Screen, 1, h-m.chrome(), m.cursor())
-	title := Pane{Title: "Events " + view.Count(len(m.events.All)), Right: t.layout.told(st), Focused: true}
-	if m.events.on() {
-		title.More = m.events.title(st, len(t.rows))
+func (p *eventsPage) list(h int) []string {
+	st, t := p.St, p.events.List()
+	lines := t.lines(p.Screen, 1, h-p.chrome(), p.cursor())
+	title := Pane{Title: "Events " + view.Count(len(p.events.All)), Right: t.layout.told(st), Focused: true}
+	if p.events.on() {
+		title.More = p.events.title(st, len(t.rows))
 	}
-	if m.events.Follows() {
+	if p.events.Follows() {
 		title.Right = st.Good.Of(st.Points + " following")
-	} else if m.events.WhyNoFollow() == "" {
+	} else if p.events.WhyNoFollow() == "" {
 		title.Right += st.Dim.Of(" " + st.Sep + " f: follow")
 	}
 	switch {
-	case len(t.rows) == 0 && m.events.on():
-		lines = nothing(st, "event", m.events.filter.Hint(), m.In())
+	case len(t.rows) == 0 && p.events.on():
+		lines = nothing(st, "event", p.events.filter.Hint(), p.In())
 	case len(t.rows) == 0:
 		lines = []string{styles.Blanks(styles.Lead) + st.Dim.Of("nothing has happened yet")}
 	}
-	return m.frame(title, lines, h)
+	return p.frame(title, lines, h)
 }

@@ -25,76 +25,76 @@ type guardPage struct {
 	began     *time.Time // of what is in it
 }
 
-func (m *guardPage) Place() Place { return Place{Kind: Guard} }
-func (m *guardPage) Mode() Mode   { return modeGuard }
+func (g *guardPage) Place() Place { return Place{Kind: Guard} }
+func (g *guardPage) Mode() Mode   { return modeGuard }
 
-func (m *guardPage) Lines(h int) []string {
+func (g *guardPage) Lines(h int) []string {
 	whole := h
-	h -= m.chrome()
-	title, lines := m.state()
-	rows := len(m.Shown.Nodes)
+	h -= g.chrome()
+	title, lines := g.state()
+	rows := len(g.Shown.Nodes)
 	if h-len(lines) >= 2*rows+6 {
-		lines = append(lines, m.timelines()...)
+		lines = append(lines, g.timelines()...)
 	}
-	if m.wide() {
-		head := len(lines) + m.chrome()
+	if g.wide() {
+		head := len(lines) + g.chrome()
 		nodes := Pane{Title: "Nodes", Right: title.Right, Focused: true}
 		title.Focused, title.Right = false, ""
-		lines = m.frame(title, lines, head)
-		return append(lines, m.beside(m.W/2, whole-head,
+		lines = g.frame(title, lines, head)
+		return append(lines, g.beside(g.W/2, whole-head,
 			func(h int) []string {
-				return m.frame(nodes, m.states(head+1, h-m.chrome()), h)
+				return g.frame(nodes, g.states(head+1, h-g.chrome()), h)
 			},
-			func(h int) []string { return m.eventsPane(m.told(h-m.chrome()), h) })...)
+			func(h int) []string { return g.eventsPane(g.told(h-g.chrome()), h) })...)
 	}
-	lines = append(lines, m.states(len(lines)+1, max(2, h-len(lines)-2))...)
+	lines = append(lines, g.states(len(lines)+1, max(2, h-len(lines)-2))...)
 	if room := h - len(lines) - 1; room > 0 {
-		lines = append(append(lines, ""), m.told(room)...)
+		lines = append(append(lines, ""), g.told(room)...)
 	}
-	return m.frame(title, lines, whole)
+	return g.frame(title, lines, whole)
 }
 
 // states are the names of the columns, the nodes and what a guard makes of each, in at most h lines; the first
 // is line top of the page.
-func (m *guardPage) states(top, h int) []string {
-	return m.draw(m.Screen, top, h, m.cursor(), guardColumns())
+func (g *guardPage) states(top, h int) []string {
+	return g.draw(g.Screen, top, h, g.cursor(), guardColumns())
 }
 
 // told are the latest events of restarts and fences, at most that many.
-func (m *guardPage) told(most int) (lines []string) {
-	for i := len(m.events.All) - 1; i >= 0 && len(lines) < most; i-- {
-		e := &m.events.All[i]
+func (g *guardPage) told(most int) (lines []string) {
+	for i := len(g.events.All) - 1; i >= 0 && len(lines) < most; i-- {
+		e := &g.events.All[i]
 		// What is told of a node is of its restarts and fences, but for its clock.
-		if e.Node != "" && e.Level > monitor.LevelInfo && e.Kind != "clock step" && e.Key.Empty() && (m.events.until == 0 || e.Seq <= m.events.until) {
-			lines = append(lines, m.eventView.row(e, m.In(), true))
+		if e.Node != "" && e.Level > monitor.LevelInfo && e.Kind != "clock step" && e.Key.Empty() && (g.events.until == 0 || e.Seq <= g.events.until) {
+			lines = append(lines, g.eventView.row(e, g.In(), true))
 		}
 	}
 	return lines
 }
 
 // state is who guards, and when locking is possible again.
-func (m *guardPage) state() (title Pane, lines []string) {
-	st, now := m.St, m.Now
-	others := m.drawn.Elsewhere()
+func (g *guardPage) state() (title Pane, lines []string) {
+	st, now := g.St, g.Now
+	others := g.drawn.Elsewhere()
 	state := "no guard is seen: nothing lets a fenced node rejoin"
-	switch _, known := m.Shown.Guards(); {
-	case m.drawn.Here && others != "":
+	switch _, known := g.Shown.Guards(); {
+	case g.drawn.Here && others != "":
 		state = "a guard runs in this console, and " + others + " watches too"
-	case m.drawn.Here:
+	case g.drawn.Here:
 		state = "a guard runs in this console"
 	case others != "":
 		state = others + " watches; this console runs no guard"
 	case !known:
 		state = "guards cannot be seen on all nodes, and none runs in this console"
 	}
-	if m.drawn.Delay > 0 {
-		state = "D = " + view.Span(m.drawn.Delay) + ", " + state
+	if g.drawn.Delay > 0 {
+		state = "D = " + view.Span(g.drawn.Delay) + ", " + state
 	}
 	title = Pane{Title: "Guard", More: st.Dim.Of(state), Focused: true}
-	if m.layout.Unusual() {
-		title.Right = m.layout.told(st)
+	if g.layout.Unusual() {
+		title.Right = g.layout.told(st)
 	}
-	if o := restartguard.OutlookOf(m.drawn.List, m.Shown.Cluster.N, m.Shown.Cluster.Quorum); len(m.drawn.List) > 0 {
+	if o := restartguard.OutlookOf(g.drawn.List, g.Shown.Cluster.N, g.Shown.Cluster.Quorum); len(g.drawn.List) > 0 {
 		p := st.Good
 		switch {
 		case o.Unknown():
@@ -102,7 +102,7 @@ func (m *guardPage) state() (title Pane, lines []string) {
 		case !o.Possible():
 			p = st.Bad
 		}
-		for _, l := range styles.Wrap(p.Of(st.Whole(o.Text(now))), m.In()-2, 2) {
+		for _, l := range styles.Wrap(p.Of(st.Whole(o.Text(now))), g.In()-2, 2) {
 			lines = append(lines, " "+l)
 		}
 	}
@@ -110,16 +110,16 @@ func (m *guardPage) state() (title Pane, lines []string) {
 }
 
 // timelines is what became of each node over time.
-func (m *guardPage) timelines() []string {
-	st, now := m.St, m.Now
+func (g *guardPage) timelines() []string {
+	st, now := g.St, g.Now
 	name := 4
-	for i := range m.Shown.Nodes {
-		name = max(name, min(10, view.Width(st.Whole(m.Shown.Nodes[i].Name))))
+	for i := range g.Shown.Nodes {
+		name = max(name, min(10, view.Width(st.Whole(g.Shown.Nodes[i].Name))))
 	}
 	lead := styles.Lead + name + view.Gap
-	w := m.In() - lead - 1
+	w := g.In() - lead - 1
 	length := timelineLeast
-	if first := *m.began; !first.IsZero() {
+	if first := *g.began; !first.IsZero() {
 		for length < now.Sub(first) && length < timelineMost {
 			length *= 2
 		}
@@ -127,9 +127,9 @@ func (m *guardPage) timelines() []string {
 	}
 	ago := view.Age(length) + " ago"
 	lines := []string{"", styles.Blanks(lead) + st.Label.Of(ago+styles.Blanks(w-view.Width(ago)-3)+"now")}
-	for i := range m.Shown.Nodes {
-		n := &m.Shown.Nodes[i]
-		past := m.past[n.Name]
+	for i := range g.Shown.Nodes {
+		n := &g.Shown.Nodes[i]
+		past := g.past[n.Name]
 		if past == nil {
 			past = &nodePast{}
 		}

@@ -10,9 +10,9 @@ import (
 
 // Header is the first line of the screen: which cluster, and on the right what it is;
 // where no line below says the verdict, that instead.
-func (p *Screen) Header(on Kind) string {
-	st, ctx, w := p.St, p.context(), p.W
-	c := &p.Shown.Cluster
+func (s *Screen) Header(on Kind) string {
+	st, ctx, w := s.St, s.context(), s.W
+	c := &s.Shown.Cluster
 	name := st.Escape(c.Name, max(8, w/4))
 	sep := " " + st.Sep + " "
 	facts := []string{view.Plural(c.N, "node"), fmt.Sprintf("quorum %d", c.Quorum)}
@@ -20,10 +20,10 @@ func (p *Screen) Header(on Kind) string {
 		facts = append(facts, "max TTL "+view.Span(c.MaxTTL))
 	}
 	all := facts
-	if who := p.drawn.Protectors(); who != "" {
-		all = append(facts[:len(facts):len(facts)], who+", D "+view.Span(p.drawn.Delay))
+	if who := s.drawn.Protectors(); who != "" {
+		all = append(facts[:len(facts):len(facts)], who+", D "+view.Span(s.drawn.Delay))
 	}
-	if on == Overview && spelt(p.H) {
+	if on == Overview && spelt(s.H) {
 		left := " " + st.Strong.Of("redlockctl") + "  " + st.Strong.Of(name)
 		for _, right := range []string{strings.Join(all, sep), strings.Join(facts, sep), strings.Join(facts[:1], sep)} {
 			if gap := w - view.Width(left) - view.Width(right) - 1; gap >= 2 {
@@ -43,20 +43,20 @@ func (p *Screen) Header(on Kind) string {
 
 // verdict is the state of the cluster in words, the worst first: a line for each
 // headline.
-func (p *Screen) verdict(heads []view.Headline) (lines []string) {
-	st := p.St
+func (s *Screen) verdict(heads []view.Headline) (lines []string) {
+	st := s.St
 	word := 0
 	for _, h := range heads {
 		word = max(word, view.Width(h.Verdict.Text))
 	}
 	for i, h := range heads {
 		more := ""
-		if n := len(p.Shown.Findings); i == 0 && n > 0 {
+		if n := len(s.Shown.Findings); i == 0 && n > 0 {
 			more = "5: " + view.Plural(n, "finding")
 		}
 		paint := st.Paint(h.Verdict.Tone)
 		left := " " + paint.Of(h.Verdict.Sign+" "+st.Pad(strings.ToUpper(h.Verdict.Text), word)) + "  "
-		room := p.W - view.Width(left) - 1
+		room := s.W - view.Width(left) - 1
 		text := h.Line(&st.Glyphs, room)
 		if gap := room - view.Width(text) - view.Width(more); more != "" && gap >= 2 {
 			text += styles.Blanks(gap) + st.Dim.Of(more)

@@ -6,11 +6,11 @@ type labPage struct {
 	text func(w int) []string
 }
 
-func (m *labPage) Place() Place { return Place{Kind: Lab} }
-func (m *labPage) Mode() Mode   { return ModeLab }
+func (p *labPage) Place() Place { return Place{Kind: Lab} }
+func (p *labPage) Mode() Mode   { return ModeLab }
 
-func (m *labPage) Lines(h int) []string {
-	lines := m.lines(m.Screen, 1, 1+max(3, h-14), m.cursor())
-	lines = append(append(lines, ""), m.inColumns(m.text)...)
-	return m.frame(Pane{Title: "Lab", More: m.St.Dim.Of("nodes of your own: nothing here can hurt anybody"), Focused: true}, lines, h)
+func (p *labPage) Lines(h int) []string {
+	lines := p.lines(p.Screen, 1, 1+max(3, h-14), p.cursor())
+	lines = append(append(lines, ""), p.inColumns(p.text)...)
+	return p.frame(Pane{Title: "Lab", More: p.St.Dim.Of("nodes of your own: nothing here can hurt anybody"), Focused: true}, lines, h)
 }

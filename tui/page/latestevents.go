@@ -15,63 +15,63 @@ type latestEvents struct {
 	span      lineSpan
 }
 
-func (m *latestEvents) picked() []*monitor.Event {
-	return m.eventView.latest(m.Shown.Events, max(1, m.rows))
+func (l *latestEvents) picked() []*monitor.Event {
+	return l.eventView.latest(l.Shown.Events, max(1, l.rows))
 }
 
 // pos is the place of the cursor: the first that is no newer than what it was on.
-func (m *latestEvents) pos(all []*monitor.Event) int {
+func (l *latestEvents) pos(all []*monitor.Event) int {
 	for i, e := range all {
-		if m.seq == 0 || e.Seq <= m.seq {
+		if l.seq == 0 || e.Seq <= l.seq {
 			return i
 		}
 	}
 	return len(all) - 1
 }
 
-func (m *latestEvents) Mode() Mode { return ModeEvents }
-func (m *latestEvents) Rows() int  { return max(1, m.rows) }
+func (l *latestEvents) Mode() Mode { return ModeEvents }
+func (l *latestEvents) Rows() int  { return max(1, l.rows) }
 
-func (m *latestEvents) Move(d int) {
-	all := m.picked()
-	m.goTo(all, max(0, m.pos(all))+d)
+func (l *latestEvents) Move(d int) {
+	all := l.picked()
+	l.goTo(all, max(0, l.pos(all))+d)
 }
 
 // goTo puts the cursor on a place; on the first it stays on the newest.
-func (m *latestEvents) goTo(all []*monitor.Event, i int) {
-	if m.seq = 0; i > 0 && len(all) > 0 {
-		m.seq = all[min(i, len(all)-1)].Seq
+func (l *latestEvents) goTo(all []*monitor.Event, i int) {
+	if l.seq = 0; i > 0 && len(all) > 0 {
+		l.seq = all[min(i, len(all)-1)].Seq
 	}
 }
 
-func (m *latestEvents) Selected() Selection {
-	all := m.picked()
-	if i := m.pos(all); i >= 0 {
+func (l *latestEvents) Selected() Selection {
+	all := l.picked()
+	if i := l.pos(all); i >= 0 {
 		return Selection{Event: all[i]}
 	}
 	return Selection{}
 }
 
-func (m *latestEvents) Click(x, y int) (again bool) {
-	i, ok := m.span.at(x, y)
+func (l *latestEvents) Click(x, y int) (again bool) {
+	i, ok := l.span.at(x, y)
 	if !ok {
 		return false
 	}
-	all := m.picked()
-	again = m.pos(all) == i
-	m.goTo(all, i)
+	all := l.picked()
+	again = l.pos(all) == i
+	l.goTo(all, i)
 	return again
 }
 
 // lines draws n of them in w cells; the first is line top of the page.
-func (m *latestEvents) lines(n, top, w int, focused bool) (out []string) {
-	m.rows = n
-	all := m.picked()
-	m.span = m.rowsAt(top, len(all))
+func (l *latestEvents) lines(n, top, w int, focused bool) (out []string) {
+	l.rows = n
+	all := l.picked()
+	l.span = l.rowsAt(top, len(all))
 	for i, e := range all {
-		line := m.eventView.row(e, w, true)
-		if focused && i == m.pos(all) {
-			line = m.St.Cursor.Of(m.St.Pointer + m.St.Pad(styles.Bare(line), w)[1:])
+		line := l.eventView.row(e, w, true)
+		if focused && i == l.pos(all) {
+			line = l.St.Cursor.Of(l.St.Pointer + l.St.Pad(styles.Bare(line), w)[1:])
 		}
 		out = append(out, line)
 	}

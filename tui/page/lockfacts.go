@@ -22,67 +22,67 @@ type lockFacts struct {
 }
 
 // Asks is the lock whose holders are to be read from a record; "": none is.
-func (m *lockFacts) Asks(now time.Time) string {
-	if !m.Watched.on || !m.Holders.due(m.Watched.key, now) {
+func (f *lockFacts) Asks(now time.Time) string {
+	if !f.Watched.on || !f.Holders.due(f.Watched.key, now) {
 		return ""
 	}
-	return m.Watched.key
+	return f.Watched.key
 }
 
 // Watch begins the history of a lock, unless it is watched already.
-func (m *lockFacts) Watch(key string) { m.Watched.begin(key, m.events.All) }
+func (f *lockFacts) Watch(key string) { f.Watched.begin(key, f.events.All) }
 
 // pane is one lock under a title: what each node knows of it, on one axis of time, and
 // at most n of its events.
-func (m *lockFacts) pane(l *monitor.Lock, n int) (title string, lines []string) {
-	m.Watch(l.Key.Raw())
-	ctx, w := m.context(), m.In()
+func (f *lockFacts) pane(l *monitor.Lock, n int) (title string, lines []string) {
+	f.Watch(l.Key.Raw())
+	ctx, w := f.context(), f.In()
 	state := ctx.LockState(l.State)
-	title = m.St.Text(l.Key, max(8, w/3)) + " " + m.St.Thin.Rule + " " + state.Sign + " " + state.Text + ", " + view.Copies(l) + ", by " + view.LockHolder(ctx, l).Text
-	lines = append(m.lockBars(ctx, l, w), "")
-	kept := view.Fact{Label: "Kept", Text: m.Kept(l.Key.Raw(), l.Holder.Raw()), Tone: view.Good}
-	lines = append(lines, m.facts(append(append([]view.Fact{kept}, view.LockFacts(ctx, l)...), m.Holders.Maker(ctx, l)...), w)...)
-	lines = append(lines, m.Holders.lines(m.Screen, m.Watched.key, w)...)
-	if log := m.lockEvents(w, n); len(log) > 0 {
+	title = f.St.Text(l.Key, max(8, w/3)) + " " + f.St.Thin.Rule + " " + state.Sign + " " + state.Text + ", " + view.Copies(l) + ", by " + view.LockHolder(ctx, l).Text
+	lines = append(f.lockBars(ctx, l, w), "")
+	kept := view.Fact{Label: "Kept", Text: f.Kept(l.Key.Raw(), l.Holder.Raw()), Tone: view.Good}
+	lines = append(lines, f.facts(append(append([]view.Fact{kept}, view.LockFacts(ctx, l)...), f.Holders.Maker(ctx, l)...), w)...)
+	lines = append(lines, f.Holders.lines(f.Screen, f.Watched.key, w)...)
+	if log := f.lockEvents(w, n); len(log) > 0 {
 		lines = append(append(lines, ""), log...)
 	}
 	return title, lines
 }
 
 // ends is when a lock ends, for the end of a title.
-func (m *lockFacts) ends(l *monitor.Lock) string {
-	ctx := m.context()
-	return m.St.Dim.Of(view.LockEnd(ctx, l))
+func (f *lockFacts) ends(l *monitor.Lock) string {
+	ctx := f.context()
+	return f.St.Dim.Of(view.LockEnd(ctx, l))
 }
 
 // lockEvents are the last n events of the lock that is looked at.
-func (m *lockFacts) lockEvents(w, n int) (out []string) {
-	for _, e := range lastEvents(m.Watched.Events, n, func(e *monitor.Event) bool { return m.events.until == 0 || e.Seq <= m.events.until }) {
-		out = append(out, m.eventView.row(e, w, false))
+func (f *lockFacts) lockEvents(w, n int) (out []string) {
+	for _, e := range lastEvents(f.Watched.Events, n, func(e *monitor.Event) bool { return f.events.until == 0 || e.Seq <= f.events.until }) {
+		out = append(out, f.eventView.row(e, w, false))
 	}
 	return out
 }
 
 // lockBars is the time that each copy has left, on one axis, which never shrinks
 // while one lock is looked at: its bars do. Where none expires there is no axis.
-func (m *lockFacts) lockBars(ctx *view.Context, l *monitor.Lock, w int) []string {
-	st := m.St
+func (f *lockFacts) lockBars(ctx *view.Context, l *monitor.Lock, w int) []string {
+	st := f.St
 	name := 2
-	for i := range m.Shown.Nodes {
-		name = max(name, min(10, view.Width(st.Whole(m.Shown.Nodes[i].Name))))
+	for i := range f.Shown.Nodes {
+		name = max(name, min(10, view.Width(st.Whole(f.Shown.Nodes[i].Name))))
 	}
 	lead := 1 + name + 3
 	barW := max(8, w-lead-32)
-	if m.axisKey != l.Key.Raw() {
-		m.axisKey, m.axis = l.Key.Raw(), 0
+	if f.axisKey != l.Key.Raw() {
+		f.axisKey, f.axis = l.Key.Raw(), 0
 	}
 	axis := view.Axis(ctx, l)
 	var out []string
 	if axis > 0 {
-		axis = max(m.axis, axis)
+		axis = max(f.axis, axis)
 		out = []string{styles.Blanks(lead) + st.Label.Of(view.AxisLabels(axis, barW))}
 	}
-	m.axis = axis
+	f.axis = axis
 	paint := func(c view.Cell) string { return st.Paint(c.Tone).Of(c.Text) }
 	for _, b := range view.LockBars(ctx, l, axis, barW) {
 		line := " " + st.Pad(st.Middle(b.Node, name), name) + " " + st.Paint(b.State.Tone).Of(b.State.Sign) + " "

@@ -7,29 +7,29 @@ type lockPage struct {
 	reading
 }
 
-func (m *lockPage) Place() Place { return Place{Lock, m.key} }
+func (p *lockPage) Place() Place { return Place{Lock, p.key} }
 
-func (m *lockPage) Mode() Mode { return ModeLock }
+func (p *lockPage) Mode() Mode { return ModeLock }
 
-func (m *lockPage) Selected() Selection { return Selection{Lock: m.Shown.Locks.Get(m.key)} }
+func (p *lockPage) Selected() Selection { return Selection{Lock: p.Shown.Locks.Get(p.key)} }
 
-func (m *lockPage) Lines(h int) []string {
-	l, n := m.Shown.Locks.Get(m.key), h-m.chrome()
-	if l != nil && m.wide() {
-		return m.beside(m.W*3/5, h,
+func (p *lockPage) Lines(h int) []string {
+	l, n := p.Shown.Locks.Get(p.key), h-p.chrome()
+	if l != nil && p.wide() {
+		return p.beside(p.W*3/5, h,
 			func(h int) []string {
-				title, lines := m.pane(l, 0)
-				return m.frame(Pane{Title: title, Right: m.ends(l), Focused: true}, m.inSight(m.St, lines, n), h)
+				title, lines := p.pane(l, 0)
+				return p.frame(Pane{Title: title, Right: p.ends(l), Focused: true}, p.inSight(p.St, lines, n), h)
 			},
 			func(h int) []string {
-				return m.eventsPane(m.lockEvents(m.In(), n), h)
+				return p.eventsPane(p.lockEvents(p.In(), n), h)
 			})
 	}
 	if l != nil {
-		title, lines := m.pane(l, n)
-		return m.frame(Pane{Title: title, Right: m.ends(l), Focused: true}, m.inSight(m.St, lines, n), h)
+		title, lines := p.pane(l, n)
+		return p.frame(Pane{Title: title, Right: p.ends(l), Focused: true}, p.inSight(p.St, lines, n), h)
 	}
-	m.Watch(m.key)
-	title := m.St.Escape(m.key, max(8, m.W/2)) + " " + m.St.Thin.Rule + " " + m.St.Off + " gone: no node has a copy of it"
-	return m.frame(Pane{Title: title, Focused: true}, m.inSight(m.St, append(m.Holders.lines(m.Screen, m.key, m.In()), m.lockEvents(m.In(), n)...), n), h)
+	p.Watch(p.key)
+	title := p.St.Escape(p.key, max(8, p.W/2)) + " " + p.St.Thin.Rule + " " + p.St.Off + " gone: no node has a copy of it"
+	return p.frame(Pane{Title: title, Focused: true}, p.inSight(p.St, append(p.Holders.lines(p.Screen, p.key, p.In()), p.lockEvents(p.In(), n)...), n), h)
 }

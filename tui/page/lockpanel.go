@@ -20,84 +20,84 @@ type lockPanel struct {
 	span     lineSpan // of its rows
 }
 
-func (m *lockPanel) Mode() Mode { return ModeLocks }
-func (m *lockPanel) Move(d int) { m.locks.Move(d) }
-func (m *lockPanel) Rows() int  { return max(1, m.height-1) }
+func (l *lockPanel) Mode() Mode { return ModeLocks }
+func (l *lockPanel) Move(d int) { l.locks.Move(d) }
+func (l *lockPanel) Rows() int  { return max(1, l.height-1) }
 
-func (m *lockPanel) Layout() *Layout { return &m.lockView.layout }
+func (l *lockPanel) Layout() *Layout { return &l.lockView.layout }
 
-func (m *lockPanel) Selected() Selection { return Selection{Lock: m.locks.Selected()} }
+func (l *lockPanel) Selected() Selection { return Selection{Lock: l.locks.Selected()} }
 
 // Click puts the cursor on the lock in a line of the page.
-func (m *lockPanel) Click(x, y int) (again bool) {
-	i, ok := m.span.at(x, y)
-	if !ok || m.locks.top+i >= m.locks.Len() {
+func (l *lockPanel) Click(x, y int) (again bool) {
+	i, ok := l.span.at(x, y)
+	if !ok || l.locks.top+i >= l.locks.Len() {
 		return false
 	}
-	again = m.locks.Pos == m.locks.top+i
-	m.locks.Chosen = true
-	m.locks.place(m.locks.top + i)
+	again = l.locks.Pos == l.locks.top+i
+	l.locks.Chosen = true
+	l.locks.place(l.locks.top + i)
 	return again
 }
 
-func (m *lockPanel) FilterLine() *input.Line { return &m.locks.line }
-func (m *lockPanel) FilterSource() string    { return m.locks.Source }
+func (l *lockPanel) FilterLine() *input.Line { return &l.locks.line }
+func (l *lockPanel) FilterSource() string    { return l.locks.Source }
 
-func (m *lockPanel) Filter(now time.Time) {
-	s := strings.TrimSpace(m.locks.line.String())
-	m.locks.setFilter(monitor.ParseFilter(s).At(now), s)
+func (l *lockPanel) Filter(now time.Time) {
+	s := strings.TrimSpace(l.locks.line.String())
+	l.locks.setFilter(monitor.ParseFilter(s).At(now), s)
 }
 
-func (m *lockPanel) FilterProblem() string {
-	return problem(m.St, m.locks.filter.Check(m.Shown.Nodes))
+func (l *lockPanel) FilterProblem() string {
+	return problem(l.St, l.locks.filter.Check(l.Shown.Nodes))
 }
 
-func (m *lockPanel) FilterOffers(line string) []string {
-	return monitor.FilterOffers(line, m.locks.values.of)
+func (l *lockPanel) FilterOffers(line string) []string {
+	return monitor.FilterOffers(line, l.locks.values.of)
 }
 
-func (m *lockPanel) FilterLearn() func() Values { return m.locks.learn() }
+func (l *lockPanel) FilterLearn() func() Values { return l.locks.learn() }
 
-func (m *lockPanel) Found() (n, of int, ok bool) {
-	return m.locks.Len(), m.Shown.Locks.Len(), !m.locks.Stale
+func (l *lockPanel) Found() (n, of int, ok bool) {
+	return l.locks.Len(), l.Shown.Locks.Len(), !l.locks.Stale
 }
 
 // lines are the title, columns and rows in h lines; the first of them is line top
 // of the page.
-func (m *lockPanel) lines(top, h int, at cursorState) []string {
-	m.lockView.arrange(m.In(), m.Shown.Nodes)
-	lines := []string{m.lockView.grid.header(at != cursorAway)}
-	m.height = max(0, h-len(lines)-m.chrome())
-	rows := m.lockView.rows(m.locks, m.height, m.context(), at, m.marks)
-	m.span = m.rowsAt(top+2, len(rows))
+func (l *lockPanel) lines(top, h int, at cursorState) []string {
+	l.lockView.arrange(l.In(), l.Shown.Nodes)
+	lines := []string{l.lockView.grid.header(at != cursorAway)}
+	l.height = max(0, h-len(lines)-l.chrome())
+	rows := l.lockView.rows(l.locks, l.height, l.context(), at, l.marks)
+	l.span = l.rowsAt(top+2, len(rows))
 	if len(rows) == 0 {
 		why := "no locks"
 		rows = nil
 		switch {
-		case m.locks.Stale:
-			why = "looking" + m.St.Ellipsis
-		case !m.locks.filter.Empty() && m.Shown.Locks.Len() > 0:
-			rows = nothing(m.St, "lock", m.locks.filter.Hint(), m.In())
-		case m.Shown.Unrecorded():
+		case l.locks.Stale:
+			why = "looking" + l.St.Ellipsis
+		case !l.locks.filter.Empty() && l.Shown.Locks.Len() > 0:
+			rows = nothing(l.St, "lock", l.locks.filter.Hint(), l.In())
+		case l.Shown.Unrecorded():
 			why = "locks were not recorded then: " + monitor.AdviceRecordLocks
-		case m.Shown.Cluster.Verdict == monitor.VerdictUnknown && m.Shown.Cluster.Serving < m.Shown.Cluster.N:
-			why = "waiting for the first look at the nodes" + m.St.Ellipsis
-		case !m.Shown.Complete:
+		case l.Shown.Cluster.Verdict == monitor.VerdictUnknown && l.Shown.Cluster.Serving < l.Shown.Cluster.N:
+			why = "waiting for the first look at the nodes" + l.St.Ellipsis
+		case !l.Shown.Complete:
 			why = "no locks among the keys that have been read"
 		}
 		if rows == nil {
-			rows = []string{styles.Blanks(styles.Lead) + m.St.Dim.Of(why)}
+			rows = []string{styles.Blanks(styles.Lead) + l.St.Dim.Of(why)}
 		}
 	}
-	return m.frame(m.title(at != cursorAway), append(lines, rows...), h)
+	return l.frame(l.title(at != cursorAway), append(lines, rows...), h)
 }
 
 // title counts the locks by state and says what is listed and how.
-func (m *lockPanel) title(focused bool) Pane {
-	st := m.St
+func (l *lockPanel) title(focused bool) Pane {
+	st := l.St
 	var parts []string
 	// Those that are well first, then what needs a person most.
-	counts := m.Shown.Counts
+	counts := l.Shown.Counts
 	for i := range counts {
 		s := monitor.LockHeld
 		if i > 0 {
@@ -112,28 +112,28 @@ func (m *lockPanel) title(focused bool) Pane {
 		}
 	}
 	var chosen []string
-	if n := len(m.marks); n > 0 {
+	if n := len(l.marks); n > 0 {
 		chosen = append(chosen, st.Info.Of(view.Count(n)+" marked"))
 	}
-	if m.locks.Source != "" {
-		p, n := st.Info, view.Count(m.locks.Len())
-		if m.FilterProblem() != "" {
+	if l.locks.Source != "" {
+		p, n := st.Info, view.Count(l.locks.Len())
+		if l.FilterProblem() != "" {
 			p = st.Bad
 		}
-		if m.locks.Stale {
+		if l.locks.Stale {
 			n = st.Ellipsis
 		}
-		chosen = append(chosen, p.Of("/"+st.Escape(m.locks.Source, 24))+" "+n)
+		chosen = append(chosen, p.Of("/"+st.Escape(l.locks.Source, 24))+" "+n)
 	}
-	p := Pane{Title: "Locks " + view.Count(m.Shown.Locks.Len()), Focused: focused}
-	r, reading := m.Shown.Reading()
+	p := Pane{Title: "Locks " + view.Count(l.Shown.Locks.Len()), Focused: focused}
+	r, reading := l.Shown.Reading()
 	if reading { // first of all: what follows is not all
-		line := view.ReadingLine(&st.Glyphs, r, m.Shown, m.W-view.Width(p.Title)-titleChrome)
+		line := view.ReadingLine(&st.Glyphs, r, l.Shown, l.W-view.Width(p.Title)-titleChrome)
 		chosen = append([]string{st.Info.Of(line)}, chosen...)
 	}
 	p.More = strings.Join(append(chosen, parts...), " "+st.Sep+" ")
-	if m.Layout().Unusual() || !reading || m.W >= 100 {
-		p.Right = m.Layout().told(st)
+	if l.Layout().Unusual() || !reading || l.W >= 100 {
+		p.Right = l.Layout().told(st)
 	}
 	return p
 }

@@ -14,16 +14,16 @@ type Marks map[string]bool
 const MostMarks = 1000
 
 // Sorted are the marked keys in order.
-func (k Marks) Sorted() []string {
-	return slices.Sorted(maps.Keys(k))
+func (m Marks) Sorted() []string {
+	return slices.Sorted(maps.Keys(m))
 }
 
 // keep forgets the marks of locks that are gone: one that comes again under the
 // same name is another one.
-func (k Marks) keep(locks monitor.Locks) {
-	for key := range k {
+func (m Marks) keep(locks monitor.Locks) {
+	for key := range m {
 		if locks.Get(key) == nil {
-			delete(k, key)
+			delete(m, key)
 		}
 	}
 }

@@ -23,11 +23,11 @@ const (
 var viewNames = [...]string{"overview", "locks", "nodes", "events", "findings", "guard", "lab", "help", "lock", "node", "clusters", "audit"}
 
 // String is the view's name: in the line of tabs, and as a command.
-func (v Kind) String() string { return viewNames[v] }
+func (k Kind) String() string { return viewNames[k] }
 
 // Tab is the number of the tab that the view belongs to.
-func (v Kind) Tab() Kind {
-	switch v {
+func (k Kind) Tab() Kind {
+	switch k {
 	case Lock:
 		return Locks
 	case Node:
@@ -37,7 +37,7 @@ func (v Kind) Tab() Kind {
 	case Audit:
 		return Events
 	}
-	return v
+	return k
 }
 
 // Place tells pages apart.

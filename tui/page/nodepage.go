@@ -9,18 +9,18 @@ type nodePage struct {
 	reading
 }
 
-func (m *nodePage) Place() Place        { return Place{Node, m.name} }
-func (m *nodePage) Mode() Mode          { return ModeNode }
-func (m *nodePage) node() *monitor.Node { return m.Shown.Node(m.name) }
-func (m *nodePage) Selected() Selection { return Selection{Node: m.node()} }
+func (p *nodePage) Place() Place        { return Place{Node, p.name} }
+func (p *nodePage) Mode() Mode          { return ModeNode }
+func (p *nodePage) node() *monitor.Node { return p.Shown.Node(p.name) }
+func (p *nodePage) Selected() Selection { return Selection{Node: p.node()} }
 
-func (m *nodePage) Lines(h int) []string {
+func (p *nodePage) Lines(h int) []string {
 	frame := func(title string, lines []string, h int) []string {
-		return m.frame(Pane{Title: title, Focused: true}, m.inSight(m.St, lines, h-m.chrome()), h)
+		return p.frame(Pane{Title: title, Focused: true}, p.inSight(p.St, lines, h-p.chrome()), h)
 	}
-	if n := m.node(); n != nil && m.wide() {
-		return m.besideEvents(n, h, frame)
+	if n := p.node(); n != nil && p.wide() {
+		return p.besideEvents(n, h, frame)
 	}
-	title, lines := m.pane(m.node(), 12)
+	title, lines := p.pane(p.node(), 12)
 	return frame(title, lines, h)
 }

@@ -8,26 +8,26 @@ type nodesPage struct {
 	facts *nodeFacts
 }
 
-func (m *nodesPage) Place() Place { return Place{Kind: Nodes} }
+func (p *nodesPage) Place() Place { return Place{Kind: Nodes} }
 
-func (m *nodesPage) Lines(h int) []string {
-	rows := min(len(m.rows), max(1, h-3))
+func (p *nodesPage) Lines(h int) []string {
+	rows := min(len(p.rows), max(1, h-3))
 	if h < 20 {
 		rows = min(rows, max(3, h/2))
 	}
-	lines := m.nodePanel.pane(0, rows, m.cursor())
+	lines := p.nodePanel.pane(0, rows, p.cursor())
 	room := h - len(lines)
-	if n := m.nodeTable.Selected(); n != nil && room >= 4 && m.wide() {
-		return append(lines, m.facts.besideEvents(n, room, func(title string, lines []string, h int) []string {
-			return m.frame(Pane{Title: title}, lines, h)
+	if n := p.nodeTable.Selected(); n != nil && room >= 4 && p.wide() {
+		return append(lines, p.facts.besideEvents(n, room, func(title string, lines []string, h int) []string {
+			return p.frame(Pane{Title: title}, lines, h)
 		})...)
 	}
 	if room >= 4 {
-		title, d := m.facts.pane(m.nodeTable.Selected(), 12)
-		if len(d)+m.chrome() > room {
+		title, d := p.facts.pane(p.nodeTable.Selected(), 12)
+		if len(d)+p.chrome() > room {
 			d = styles.DropBlank(d)
 		}
-		lines = append(lines, m.frame(Pane{Title: title}, d, room)...)
+		lines = append(lines, p.frame(Pane{Title: title}, d, room)...)
 	}
 	return lines
 }

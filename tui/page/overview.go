@@ -22,91 +22,91 @@ type overview struct {
 	detailed bool // what is under the cursor is shown below
 }
 
-func (m *overview) Place() Place  { return Place{Kind: Overview} }
-func (m *overview) Detail() *bool { return &m.detailed }
+func (o *overview) Place() Place  { return Place{Kind: Overview} }
+func (o *overview) Detail() *bool { return &o.detailed }
 
 // TurnFocus is from the locks to the nodes, to the events, and back.
-func (m *overview) TurnFocus() { m.OnNodes, m.OnEvents = !m.OnNodes && !m.OnEvents, m.OnNodes }
+func (o *overview) TurnFocus() { o.OnNodes, o.OnEvents = !o.OnNodes && !o.OnEvents, o.OnNodes }
 
 // table is the one that has the focus.
-func (m *overview) table() list {
+func (o *overview) table() list {
 	switch {
-	case m.OnNodes:
-		return m.nodes
-	case m.OnEvents:
-		return m.latest
+	case o.OnNodes:
+		return o.nodes
+	case o.OnEvents:
+		return o.latest
 	}
-	return m.locks
+	return o.locks
 }
 
 // Layout is that of the table with the focus; the latest events have none.
-func (m *overview) Layout() *Layout {
-	if t, ok := m.table().(Listed); ok {
+func (o *overview) Layout() *Layout {
+	if t, ok := o.table().(Listed); ok {
 		return t.Layout()
 	}
 	return nil
 }
 
-func (m *overview) Mode() Mode          { return m.table().Mode() }
-func (m *overview) Move(d int)          { m.table().Move(d) }
-func (m *overview) Rows() int           { return m.table().Rows() }
-func (m *overview) Selected() Selection { return m.table().Selected() }
+func (o *overview) Mode() Mode          { return o.table().Mode() }
+func (o *overview) Move(d int)          { o.table().Move(d) }
+func (o *overview) Rows() int           { return o.table().Rows() }
+func (o *overview) Selected() Selection { return o.table().Selected() }
 
-func (m *overview) Click(x, y int) (again bool) {
-	before := m.table()
+func (o *overview) Click(x, y int) (again bool) {
+	before := o.table()
 	in := func(s lineSpan) bool { _, ok := s.at(x, y); return ok }
 	switch {
-	case in(m.locks.span):
-		m.OnNodes, m.OnEvents = false, false
-		again = m.locks.Click(x, y)
-	case in(m.nodes.span):
-		m.OnNodes, m.OnEvents = true, false
-		again = m.nodes.Click(x, y)
-	case in(m.latest.span):
-		m.OnNodes, m.OnEvents = false, true
-		again = m.latest.Click(x, y)
+	case in(o.locks.span):
+		o.OnNodes, o.OnEvents = false, false
+		again = o.locks.Click(x, y)
+	case in(o.nodes.span):
+		o.OnNodes, o.OnEvents = true, false
+		again = o.nodes.Click(x, y)
+	case in(o.latest.span):
+		o.OnNodes, o.OnEvents = false, true
+		again = o.latest.Click(x, y)
 	}
-	return again && m.table() == before
+	return again && o.table() == before
 }
 
-func (m *overview) FilterLine() *input.Line {
-	m.OnNodes, m.OnEvents = false, false
-	return m.locks.FilterLine()
+func (o *overview) FilterLine() *input.Line {
+	o.OnNodes, o.OnEvents = false, false
+	return o.locks.FilterLine()
 }
 
-func (m *overview) Lines(h int) []string {
+func (o *overview) Lines(h int) []string {
 	var lines []string
-	if spelt(m.H) {
-		lines = m.verdict(view.Headlines(m.context()))
-		if m.boxed() {
+	if spelt(o.H) {
+		lines = o.verdict(view.Headlines(o.context()))
+		if o.boxed() {
 			lines = append([]string{""}, lines...)
 		}
 	}
-	if m.wide() {
-		return append(lines, m.wideLines(len(lines), h-len(lines))...)
+	if o.wide() {
+		return append(lines, o.wideLines(len(lines), h-len(lines))...)
 	}
-	lines = append(lines, m.nodeLines(len(lines), h-len(lines))...)
+	lines = append(lines, o.nodeLines(len(lines), h-len(lines))...)
 	room, top := h-len(lines), len(lines)
-	at := m.cursorOf(!m.OnNodes && !m.OnEvents)
-	if m.detailed {
-		dock := m.dock(room)
-		m.latest.span = lineSpan{}
+	at := o.cursorOf(!o.OnNodes && !o.OnEvents)
+	if o.detailed {
+		dock := o.dock(room)
+		o.latest.span = lineSpan{}
 		const least = 3 + 4                                               // title, columns, rows
-		if n := eventRows(m.H); m.OnEvents && n+len(dock)+least <= room { // what is unfolded stays in sight
-			dock = append(m.latest.lines(n, h-len(dock)-n, m.W, true), dock...)
+		if n := eventRows(o.H); o.OnEvents && n+len(dock)+least <= room { // what is unfolded stays in sight
+			dock = append(o.latest.lines(n, h-len(dock)-n, o.W, true), dock...)
 		}
 		if len(dock)+least > room {
 			return append(lines, dock[:min(len(dock), room)]...)
 		}
-		lines = append(lines, m.locks.lines(top, room-len(dock), at)...)
+		lines = append(lines, o.locks.lines(top, room-len(dock), at)...)
 		return append(lines, dock...)
 	}
-	n := eventRows(m.H)
-	events := m.latest.lines(n, h-n, m.W, m.OnEvents && !m.Asking)
-	if m.H >= 24 && !m.boxed() {
-		events, n = m.frame(Pane{Title: "Events"}, events, n+1), n+1
+	n := eventRows(o.H)
+	events := o.latest.lines(n, h-n, o.W, o.OnEvents && !o.Asking)
+	if o.H >= 24 && !o.boxed() {
+		events, n = o.frame(Pane{Title: "Events"}, events, n+1), n+1
 	}
-	lines = append(lines, m.locks.lines(top, room-n, at)...)
+	lines = append(lines, o.locks.lines(top, room-n, at)...)
 	return append(lines, events...)
 }
 
@@ -115,27 +115,27 @@ const leastBand = 8
 
 // wideLines are the nodes beside the events, and the locks below, in h lines from line
 // top of the page on; a detail stands beside the locks.
-func (m *overview) wideLines(top, h int) []string {
-	rows := min(len(m.nodes.rows), max(3, h/3))
-	band := max(leastBand, rows+1+m.chrome())
-	lines := m.beside(m.W*29/50, band,
+func (o *overview) wideLines(top, h int) []string {
+	rows := min(len(o.nodes.rows), max(3, h/3))
+	band := max(leastBand, rows+1+o.chrome())
+	lines := o.beside(o.W*29/50, band,
 		func(h int) []string {
-			lines := m.nodes.lines(m.Screen, top+1, rows+1, m.cursorOf(m.OnNodes))
-			return m.frame(m.nodes.title(m.OnNodes), lines, h)
+			lines := o.nodes.lines(o.Screen, top+1, rows+1, o.cursorOf(o.OnNodes))
+			return o.frame(o.nodes.title(o.OnNodes), lines, h)
 		},
 		func(h int) []string {
-			events := m.latest.lines(h-m.chrome(), top+1, m.In(), m.OnEvents && !m.Asking)
-			return m.frame(Pane{Title: "Events", Focused: m.OnEvents}, events, h)
+			events := o.latest.lines(h-o.chrome(), top+1, o.In(), o.OnEvents && !o.Asking)
+			return o.frame(Pane{Title: "Events", Focused: o.OnEvents}, events, h)
 		})
 	top, h = top+band, h-band
-	at := m.cursorOf(!m.OnNodes && !m.OnEvents)
-	locks := func(h int) []string { return m.locks.lines(top, h, at) }
-	if !m.detailed {
+	at := o.cursorOf(!o.OnNodes && !o.OnEvents)
+	locks := func(h int) []string { return o.locks.lines(top, h, at) }
+	if !o.detailed {
 		return append(lines, locks(h)...)
 	}
-	return append(lines, m.beside(m.W*11/20, h, locks, func(h int) []string {
-		title, d := m.detail(h)
-		return m.frame(title, d, h)
+	return append(lines, o.beside(o.W*11/20, h, locks, func(h int) []string {
+		title, d := o.detail(h)
+		return o.frame(title, d, h)
 	})...)
 }
 
@@ -156,47 +156,47 @@ func eventRows(h int) int {
 }
 
 // dock is the detail at the foot of the overview, of at most h lines.
-func (m *overview) dock(h int) []string {
-	if m.Selected().Event != nil {
-		h = max(h/2, m.chrome()+3)
+func (o *overview) dock(h int) []string {
+	if o.Selected().Event != nil {
+		h = max(h/2, o.chrome()+3)
 	}
-	title, d := m.detail(3)
-	if len(d)+m.chrome() > h {
+	title, d := o.detail(3)
+	if len(d)+o.chrome() > h {
 		d = styles.DropBlank(d)
 	}
-	return m.frame(title, d, min(h, len(d)+m.chrome()))
+	return o.frame(title, d, min(h, len(d)+o.chrome()))
 }
 
 // detail is what is under the cursor in full, with at most n events of it.
-func (m *overview) detail(n int) (title Pane, lines []string) {
-	switch s := m.Selected(); {
+func (o *overview) detail(n int) (title Pane, lines []string) {
+	switch s := o.Selected(); {
 	case s.Node != nil:
-		title.Title, lines = m.node.pane(s.Node, n)
+		title.Title, lines = o.node.pane(s.Node, n)
 	case s.Event != nil:
-		title.Title, lines = m.latest.eventView.full(s.Event, m.events.All, m.In())
+		title.Title, lines = o.latest.eventView.full(s.Event, o.events.All, o.In())
 	case s.Lock != nil:
-		title.Title, lines = m.lock.pane(s.Lock, n)
-		title.Right = m.lock.ends(s.Lock)
+		title.Title, lines = o.lock.pane(s.Lock, n)
+		title.Right = o.lock.ends(s.Lock)
 	default:
-		title.Title, lines = "Detail", []string{m.St.Dim.Of(" nothing under the cursor")}
+		title.Title, lines = "Detail", []string{o.St.Dim.Of(" nothing under the cursor")}
 	}
 	return title, lines
 }
 
 // cursorOf is how a table draws its cursor.
-func (m *overview) cursorOf(focused bool) cursorState {
+func (o *overview) cursorOf(focused bool) cursorState {
 	if !focused {
 		return cursorAway
 	}
-	return m.cursor()
+	return o.cursor()
 }
 
 // nodeLines is the table of nodes, or one line for all of them on a small
 // screen.
-func (m *overview) nodeLines(top, room int) []string {
-	at := m.cursorOf(m.OnNodes)
-	if m.W < 76 || m.H < 20 {
-		return []string{m.nodes.strip(m.Screen, at != cursorAway)}
+func (o *overview) nodeLines(top, room int) []string {
+	at := o.cursorOf(o.OnNodes)
+	if o.W < 76 || o.H < 20 {
+		return []string{o.nodes.strip(o.Screen, at != cursorAway)}
 	}
-	return m.nodes.pane(top, min(len(m.nodes.rows), max(3, room/3)), at)
+	return o.nodes.pane(top, min(len(o.nodes.rows), max(3, room/3)), at)
 }

@@ -26,20 +26,20 @@ type Screen struct {
 }
 
 // context is what cells and facts are made of.
-func (p *Screen) context() *view.Context {
-	return &view.Context{Glyphs: &p.St.Glyphs, Snap: p.Shown, Now: p.Now, Guard: p.drawn, Own: p.IsMine, Known: p.known, Short: true}
+func (s *Screen) context() *view.Context {
+	return &view.Context{Glyphs: &s.St.Glyphs, Snap: s.Shown, Now: s.Now, Guard: s.drawn, Own: s.IsMine, Known: s.known, Short: true}
 }
 
 // known is the answer that was given of a token; nil: none was.
-func (p *Screen) known(token string) *who.Answer { return p.Answers[token] }
+func (s *Screen) known(token string) *who.Answer { return s.Answers[token] }
 
 // facts draws facts, in lines of at most w cells.
-func (p *Screen) facts(facts []view.Fact, w int) (lines []string) {
+func (s *Screen) facts(facts []view.Fact, w int) (lines []string) {
 	for _, f := range facts {
 		if f.Text == "" {
 			continue
 		}
-		for _, l := range styles.Wrap(p.St.Fact(f.Label, p.St.Paint(f.Tone).Of(f.Text)), w-2, styles.FactIndent) {
+		for _, l := range styles.Wrap(s.St.Fact(f.Label, s.St.Paint(f.Tone).Of(f.Text)), w-2, styles.FactIndent) {
 			lines = append(lines, " "+l)
 		}
 	}
@@ -47,78 +47,78 @@ func (p *Screen) facts(facts []view.Fact, w int) (lines []string) {
 }
 
 // cursor is how a table that has the focus draws its cursor.
-func (p *Screen) cursor() cursorState {
-	if p.Asking {
+func (s *Screen) cursor() cursorState {
+	if s.Asking {
 		return cursorKept
 	}
 	return cursorHere
 }
 
 // boxed reports whether panes have borders.
-func (p *Screen) boxed() bool { return p.H >= 30 && p.W >= 76 }
+func (s *Screen) boxed() bool { return s.H >= 30 && s.W >= 76 }
 
 // besideFrom is the least width of a screen on which panes stand side by side: each
 // has as much room then as on a small one.
 const besideFrom = 160
 
 // wide reports whether panes stand side by side.
-func (p *Screen) wide() bool { return p.boxed() && p.W >= besideFrom }
+func (s *Screen) wide() bool { return s.boxed() && s.W >= besideFrom }
 
 // beside draws h lines of two parts of the page side by side, the left one w cells
 // wide. Each is drawn as on a screen of its own width.
-func (p *Screen) beside(w, h int, left, right func(h int) []string) []string {
-	whole, from := p.W, p.left
-	defer func() { p.W, p.left = whole, from }()
-	p.W = w
+func (s *Screen) beside(w, h int, left, right func(h int) []string) []string {
+	whole, from := s.W, s.left
+	defer func() { s.W, s.left = whole, from }()
+	s.W = w
 	lines := styles.Fill(left(h), h)
-	p.W, p.left = whole-w, from+w
+	s.W, s.left = whole-w, from+w
 	for i, r := range styles.Fill(right(h), h) {
 		if r != "" {
-			lines[i] = p.St.Pad(lines[i], w) + r
+			lines[i] = s.St.Pad(lines[i], w) + r
 		}
 	}
 	return lines
 }
 
 // rowsAt are n rows from a line of the page on, in the part that is drawn.
-func (p *Screen) rowsAt(from, n int) lineSpan { return lineSpan{from, n, p.left, p.W} }
+func (s *Screen) rowsAt(from, n int) lineSpan { return lineSpan{from, n, s.left, s.W} }
 
 // In is how many cells a pane has for what stands in it.
-func (p *Screen) In() int {
-	if p.boxed() {
-		return p.W - 2
+func (s *Screen) In() int {
+	if s.boxed() {
+		return s.W - 2
 	}
-	return p.W
+	return s.W
 }
 
 // chrome is how many lines a pane takes beside what stands in it.
-func (p *Screen) chrome() int {
-	if p.boxed() {
+func (s *Screen) chrome() int {
+	if s.boxed() {
 		return 2
 	}
 	return 1
 }
 
 // frame draws lines as a pane of h lines: the first of them is its line 1.
-func (p *Screen) frame(pn Pane, lines []string, h int) []string {
+func (s *Screen) frame(pn Pane, lines []string, h int) []string {
 	switch {
 	case h <= 0:
 		return nil
-	case p.boxed():
-		return pn.Box(p.St, lines, p.W, h)
+	case s.boxed():
+		return pn.Box(s.St, lines, s.W, h)
 	}
-	b, paint, title := pn.looks(p.St)
-	top := " " + pn.top(p.St, b.Rule, b.Rule, b.Rule, paint, title, p.W-2)
+	b, paint, title := pn.looks(s.St)
+	top := " " + pn.top(s.St, b.Rule, b.Rule, b.Rule, paint, title, s.W-2)
 	return styles.Fill(append([]string{top}, lines...), h)
 }
 
 // inColumns is a text in as many columns as have room in a pane: two on a wide screen,
 // the second from the blank line on that is nearest to the middle.
-func (p *Screen) inColumns(text func(w int) []string) []string {
-	if !p.wide() {
-		return text(p.In())
+func (s *Screen) inColumns(text func(w int) []string) []string {
+	if !s.wide() {
+		return text(s.In())
 	}
-	w := p.In() / 2
+	w := s.In() / 2
 	lines := text(w)
 	cut := len(lines)
 	for i, l := range lines {
@@ -130,15 +130,15 @@ func (p *Screen) inColumns(text func(w int) []string) []string {
 	out := make([]string, max(len(left), len(right)))
 	copy(out, left)
 	for i, r := range right {
-		out[i] = p.St.Pad(out[i], w) + r
+		out[i] = s.St.Pad(out[i], w) + r
 	}
 	return out
 }
 
 // eventsPane is a pane of events beside what they are about.
-func (p *Screen) eventsPane(events []string, h int) []string {
+func (s *Screen) eventsPane(events []string, h int) []string {
 	if len(events) == 0 {
-		events = []string{p.St.Dim.Of(" nothing of note since this screen began")}
+		events = []string{s.St.Dim.Of(" nothing of note since this screen began")}
 	}
-	return p.frame(Pane{Title: "Events"}, events, h)
+	return s.frame(Pane{Title: "Events"}, events, h)
 }
