@@ -227,6 +227,27 @@ func TestTrafficOfABusyNode(t *testing.T) {
 	awaitNone(t, server, "reads the traffic", func(c who.Conn) bool { return c.Cmd == "monitor" })
 }
 
+// late is a context that does not notice when its time is over.
+type late struct {
+	context.Context
+	end time.Time
+}
+
+func (l late) Deadline() (time.Time, bool) { return l.end, true }
+
+// TestTrafficEndsInTime: what watches the reading may see the end before the context does. It is
+// no error.
+func TestTrafficEndsInTime(t *testing.T) {
+	server := labtest.Servers(t, 1)[0]
+	admin := server.Node().Client(1, 5*time.Second)
+	defer admin.Close()
+	admin.Set(t.Context(), "quiet", "nobody's", time.Minute)
+	ctx := late{t.Context(), time.Now().Add(time.Second)}
+	if got, err := who.Monitor(ctx, server.Node(), "quiet", true, 5*time.Second); err != nil || got.Method != who.Unknown {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
 // TestTrafficReadTooSlowly: a reading that does not keep up with 20,000 commands a second
 // is ended on the server, long before the lock's TTL.
 func TestTrafficReadTooSlowly(t *testing.T) {

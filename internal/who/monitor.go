@@ -141,8 +141,8 @@ func readTraffic(ctx context.Context, node *redlock.Node, side *redis.Client, ti
 		case err == nil:
 		case ctx.Err() != nil && !errors.Is(ctx.Err(), context.DeadlineExceeded):
 			return "", ctx.Err()
-		case ctx.Err() != nil || errors.As(err, &late) && late.Timeout():
-			return "", nil // its time is over, whatever the other connection makes of the end
+		case over(ctx) || errors.As(err, &late) && late.Timeout():
+			return "", nil // whatever the other connection makes of the end
 		case behind.Load():
 			return "", fmt.Errorf("%s: %w", node.Name(), ErrBehind)
 		default:
@@ -156,7 +156,6 @@ func readTraffic(ctx context.Context, node *redlock.Node, side *redis.Client, ti
 func watchOutput(ctx context.Context, side *redis.Client, id int64, behind *atomic.Bool) {
 	tick := time.NewTicker(monitorCheck)
 	defer tick.Stop()
-	end, _ := ctx.Deadline()
 	for {
 		select {
 		case <-ctx.Done():
@@ -164,8 +163,7 @@ func watchOutput(ctx context.Context, side *redis.Client, id int64, behind *atom
 		case <-tick.C:
 		}
 		list, err := side.Do(ctx, "CLIENT", "LIST", "ID", id).Text()
-		// A connection can know that the time is over before the context does.
-		if ctx.Err() != nil || !end.IsZero() && !time.Now().Before(end) {
+		if over(ctx) {
 			return
 		}
 		conns := ParseList(list)
@@ -176,6 +174,12 @@ func watchOutput(ctx context.Context, side *redis.Client, id int64, behind *atom
 		_ = side.Do(ctx, "CLIENT", "KILL", "ID", id).Err()
 		return
 	}
+}
+
+// over reports whether the time is over, which a connection can know before the context does.
+func over(ctx context.Context) bool {
+	end, bounded := ctx.Deadline()
+	return ctx.Err() != nil || bounded && !time.Now().Before(end)
 }
 
 // clientOf is the address of the client of a line of MONITOR that has all of these
