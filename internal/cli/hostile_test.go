@@ -36,7 +36,7 @@ var hostileCommands = []struct {
 	{"status", 0, []int{0, 7}, "n2 ", false},
 	{"locks", 0, []int{0, 7}, "", false},
 	{"doctor", 0, []int{0, 1, 2}, "", false},
-	{"acquire JOB --ttl 1s", 0, []int{0}, "token", false},
+	{"acquire JOB --ttl 2s", 0, []int{0}, "token", false},
 	{"run JOB --wait 10s -- echo it ran", 0, []int{0}, "it ran", false},
 	{"guard", 2 * time.Second, []int{0, 130}, "n2", false},
 	{"watch", 2 * time.Second, []int{0, 130}, "", false},
@@ -62,7 +62,7 @@ func TestOneHostileServerHarmsNoCommand(t *testing.T) {
 			t.Parallel()
 			bad := labtest.Misbehaving(t, "n3", servers[2].Addr(), m)
 			dir := t.TempDir()
-			text := "[cluster]\nmax_ttl = \"10s\"\n[guard]\nstate_dir = \"" + filepath.Join(dir, "guard") + "\"\n"
+			text := "[cluster]\nmax_ttl = \"10s\"\n[redlock]\nnode_timeout = \"300ms\"\n[monitor]\ntimeout = \"2s\"\n[guard]\nstate_dir = \"" + filepath.Join(dir, "guard") + "\"\n"
 			for k, addr := range []string{servers[0].Addr(), servers[1].Addr(), bad.Addr()} {
 				text += fmt.Sprintf("[[nodes]]\nname = \"n%d\"\naddr = %q\n", k+1, addr)
 			}
