@@ -97,4 +97,8 @@ func TestFilterKeys(t *testing.T) {
 	if r.m.Locks.Len() != 39 {
 		t.Error("esc does not clear a kept filter")
 	}
+	r.press("/")
+	r.typed("zzz ttl:>20m")
+	r.press("enter")
+	r.sees("no lock matches the filter: esc clears it", "ttl:>20m: ttl is compared")
 }

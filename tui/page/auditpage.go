@@ -1,6 +1,7 @@
 package page
 
 import (
+	"cmp"
 	"strconv"
 	"time"
 
@@ -108,7 +109,7 @@ func (p *auditPage) Lines(h int) []string {
 	}
 	switch n := p.log.Older; {
 	case len(p.rows) == 0 && p.on():
-		lines = nothing(st, "line", p.filter.Hint(), p.In())
+		lines = nothing(st, "line", cmp.Or(p.FilterProblem(), p.filter.Hint()), p.In())
 	case len(p.rows) == 0:
 		lines = []string{"", styles.Blanks(styles.Lead) + st.Dim.Of("nothing is logged")}
 	case n > 0 && p.top+p.height == len(p.rows) && len(lines) < h-len(dock)-p.chrome():

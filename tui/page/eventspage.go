@@ -1,6 +1,7 @@
 package page
 
 import (
+	"cmp"
 	"time"
 
 	"redlockctl/internal/view"
@@ -76,7 +77,7 @@ func (p *eventsPage) list(h int) []string {
 	}
 	switch {
 	case len(t.rows) == 0 && p.events.on():
-		lines = nothing(st, "event", p.events.filter.Hint(), p.In())
+		lines = nothing(st, "event", cmp.Or(p.FilterProblem(), p.events.filter.Hint()), p.In())
 	case len(t.rows) == 0:
 		lines = []string{styles.Blanks(styles.Lead) + st.Dim.Of("nothing has happened yet")}
 	}

@@ -72,7 +72,7 @@ func (c *choice[T]) title(st *styles.Styles, n int) string {
 	return paint.Of("/"+st.Escape(c.source, 24)) + " " + view.Count(n)
 }
 
-// nothing says that no row is chosen, and a hint where there is one, in lines of w cells.
+// nothing says that no row is chosen, and what is wrong with the filter or may be, in lines of w cells.
 func nothing(st *styles.Styles, what, hint string, w int) []string {
 	lines := []string{styles.Blanks(styles.Lead) + st.Dim.Of("no "+what+" matches the filter: esc clears it")}
 	if hint != "" {

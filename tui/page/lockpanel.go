@@ -1,6 +1,7 @@
 package page
 
 import (
+	"cmp"
 	"strings"
 	"time"
 
@@ -77,7 +78,7 @@ func (l *lockPanel) lines(top, h int, at cursorState) []string {
 		case l.locks.Stale:
 			why = "looking" + l.St.Ellipsis
 		case !l.locks.filter.Empty() && l.Shown.Locks.Len() > 0:
-			rows = nothing(l.St, "lock", l.locks.filter.Hint(), l.In())
+			rows = nothing(l.St, "lock", cmp.Or(l.FilterProblem(), l.locks.filter.Hint()), l.In())
 		case l.Shown.Unrecorded():
 			why = "locks were not recorded then: " + monitor.AdviceRecordLocks
 		case l.Shown.Cluster.Verdict == monitor.VerdictUnknown && l.Shown.Cluster.Serving < l.Shown.Cluster.N:
