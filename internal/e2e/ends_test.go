@@ -204,7 +204,10 @@ func TestConsoleGoesOn(t *testing.T) {
 	until("the first screen", func() bool { return drawn(0) && raw() })
 
 	_ = cmd.Process.Signal(syscall.SIGSTOP)
-	time.Sleep(100 * time.Millisecond) // what was on its way
+	var status unix.WaitStatus
+	if _, err := unix.Wait4(cmd.Process.Pid, &status, unix.WUNTRACED, nil); err != nil || !status.Stopped() {
+		t.Fatalf("it does not stop: %v, %v", status, err)
+	}
 	if err := unix.IoctlSetTermios(int(tty.Fd()), unix.TCSETS, shell); err != nil {
 		t.Fatal(err)
 	}
