@@ -144,7 +144,7 @@ func TestKeepForATime(t *testing.T) {
 	r.sees("! how long to keep it is a number with a unit, such as 10m")
 	r.press("ctrl+u")
 	r.typed("10m")
-	r.sees("Keep no", "extended for 10m0s and released then, or by r") // whoever says for how long wants it kept
+	r.sees("Keep yes", "extended for 10m0s and released then, or by r") // who says for how long says that it is kept
 	r.press("tab")
 	r.typed("rolling update")
 	r.press("enter")

@@ -183,7 +183,12 @@ func (m *Desk) AskAcquire() tea.Cmd {
 	span, parse := m.ttlField(operator.HandTTL(0, m.Latest.Cluster.MaxTTL))
 	keep := &field{label: "Keep", Choices: []string{"no", "yes"}}
 	long, parseLong := keepField()
-	kept := func() bool { return keep.chosen == 1 || strings.TrimSpace(long.String()) != "" }
+	kept := func() bool {
+		if strings.TrimSpace(long.String()) != "" {
+			keep.chosen = 1 // who says for how long says that it is kept
+		}
+		return keep.chosen == 1
+	}
 	reason := newField("Reason", "")
 	return m.open(&Dialog{
 		title: "Acquire a lock by hand",
