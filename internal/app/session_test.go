@@ -173,4 +173,15 @@ func TestConsoleTellsWhatAGuardHereWaitsFor(t *testing.T) {
 	if c.Guard.ID() != "" {
 		t.Error("the console says that it runs a guard")
 	}
+	// What one that has ended wrote down promises nothing.
+	stop()
+	run.Wait()
+	if err := memory.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(30 * time.Second); len(c.Guard.Status()) > 0; time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("the guard has ended, and the console is told %v", c.Guard.Status())
+		}
+	}
 }
