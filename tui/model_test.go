@@ -278,18 +278,18 @@ func TestMonitorAloneInventsNoDeadline(t *testing.T) {
 // counts, which is the greatest; not that of this program's configuration.
 func TestWhichGuardWatches(t *testing.T) {
 	r := newRig(t, guardElsewhere(monitortest.Epoch), 160, 40, withoutGuard)
-	r.sees("guard@ops1, D 30.35s", "n2 fenced, rejoins not before 12:03:25 (15s)", "not before 12:03:25 (15s): guard@ops1", "boot fence verified")
+	r.sees("guard@ops1, D 30.35s", "n2 fenced, rejoins not before 12:03:25 (15s)", "not before 12:03:25 (15s), guard@ops1", "boot fence verified")
 	r.seesNot("1.1s", "no guard here")
 	r.press("6")
 	r.sees("D = 30.35s, guard@ops1 watches; this console runs no guard")
 	late := guardElsewhere(monitortest.Epoch)
 	late.Nodes[1].StartedAfter = monitortest.Epoch.Add(-time.Minute) // it waits for something else, or since later
 	r = newRig(t, late, 160, 40, withoutGuard)
-	r.sees("seen fenced 12s, D = 30.35s: guard@ops1")
+	r.sees("seen fenced 12s, D = 30.35s, guard@ops1")
 	r.seesNot("not before", "over D")
 	late.Nodes[1].Since = monitortest.Epoch.Add(-time.Minute)
 	r = newRig(t, late, 200, 40, withoutGuard)
-	r.sees("seen fenced 1m00s, over D = 30.35s: guard@")
+	r.sees("seen fenced 1m00s, over D = 30.35s, guard@")
 
 	s := guardElsewhere(monitortest.Epoch)
 	for i := range s.Nodes {

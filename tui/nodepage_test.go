@@ -46,6 +46,25 @@ func TestNodePageTellsOfAnHourAgo(t *testing.T) {
 	}
 }
 
+// At 80 columns a long reason of the guard loses whole clauses, and never takes the room of RTT.
+func TestALongReasonLeavesRTTItsRoom(t *testing.T) {
+	long := func(o *Options) {
+		g := fakeGuardStatus(monitortest.Epoch)
+		g[1].Reason = "restarted, 1,180 copies lost, 12 of them of locks that are still held"
+		o.Guard = g
+	}
+	for _, page := range []string{"1", "3"} {
+		r := newRig(t, monitortest.Degraded(monitortest.Epoch), 80, 24, long)
+		r.press(page)
+		if head := lineWith(r.screen(), "STATE"); !strings.Contains(head, "RTT") || !strings.Contains(head, "LOCKS") {
+			t.Errorf("page %s: %s", page, head)
+		}
+		if line := lineWith(r.screen(), "█"); !strings.HasSuffix(strings.TrimSpace(line), "18s  restarted") {
+			t.Errorf("page %s: %s", page, line)
+		}
+	}
+}
+
 // One time axis: a copy that outlives the majority shows where that ends.
 func TestMajorityEndIsMarkedOnTheAxis(t *testing.T) {
 	s := monitortest.Degraded(monitortest.Epoch)

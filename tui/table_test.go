@@ -221,7 +221,7 @@ func TestAColumnWithoutRoomIsNamed(t *testing.T) {
 	r.press("3", ":")
 	r.typed("columns +memory +run-id +clients +eviction")
 	r.press("enter")
-	r.sees("no room: eviction +3")
+	r.sees("no room: clients +2")
 	r.press("6", "W")
 	r.sees("this page has its own columns: 3 has")
 	r.press(":")

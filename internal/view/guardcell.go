@@ -47,7 +47,7 @@ func GuardCell(c *Context, n *monitor.Node) Cell {
 		}
 		text := "waits for " + who
 		if at, ok := g.NotBefore(n, c.Now); ok {
-			text = notBefore(at, c.Now) + ": " + who
+			text = notBefore(at, c.Now) + ", " + who
 		} else if g.Delay > 0 {
 			text += ", D = " + Span(g.Delay)
 			if len(n.Guards) > 0 && !n.Since.IsZero() { // when it began to count is not announced
@@ -55,7 +55,7 @@ func GuardCell(c *Context, n *monitor.Node) Cell {
 				if c.Now.Sub(n.Since) > g.Delay+fenceSlack {
 					over = "over "
 				}
-				text = "seen fenced " + c.age(n.Since) + ", " + over + "D = " + Span(g.Delay) + ": " + who
+				text = "seen fenced " + c.age(n.Since) + ", " + over + "D = " + Span(g.Delay) + ", " + who
 			}
 		}
 		return Cell{Text: text, Tone: Warn}

@@ -26,7 +26,7 @@ func NodeColumns() []Column[*monitor.Node] {
 		Cell: func(c *Context, n *monitor.Node) Cell { return c.NodeState(n.State) }, Rank: 2, Width: 12,
 	}, {
 		Name: "UP", Help: "for how long the server has run, by what it says. For reading only: a guard never counts from it", Fields: []string{"uptime_ms"},
-		Compare: compareBy(func(n *monitor.Node) time.Duration { return n.Uptime }), Right: true, Rank: 6, Width: 6,
+		Compare: compareBy(func(n *monitor.Node) time.Duration { return n.Uptime }), Right: true, Rank: 9, Width: 6,
 		Cell: answerCell(ofServer(func(n *monitor.Node) string { return Age(n.Uptime) })),
 	}, {
 		Name: "LOCKS", Help: "copies of locks on it; `≥` before it until all its keys were read", Fields: []string{"locks"},
@@ -41,7 +41,7 @@ func NodeColumns() []Column[*monitor.Node] {
 			return Milliseconds(n.RTT)
 		}),
 	}, {
-		Name: "RTTS", Help: "the latest round trips", SortAs: "rtt", Wide: true, Rank: 9, Width: 8,
+		Name: "RTTS", Help: "the latest round trips", SortAs: "rtt", Wide: true, Rank: 12, Width: 8,
 		Cell: func(c *Context, n *monitor.Node) Cell {
 			if !n.State.Answers() {
 				return Cell{}
@@ -50,7 +50,7 @@ func NodeColumns() []Column[*monitor.Node] {
 		},
 	}, {
 		Name: "CLOCK", Help: "how far the node's clock is ahead of this machine's, ± half a round trip. A constant offset does no harm",
-		Fields: []string{"clock_offset_us", "clock_offset_bound_us"}, Compare: compareBy(func(n *monitor.Node) time.Duration { return n.Offset.Offset }), Right: true, Rank: 7, Width: 14, Most: 20,
+		Fields: []string{"clock_offset_us", "clock_offset_bound_us"}, Compare: compareBy(func(n *monitor.Node) time.Duration { return n.Offset.Offset }), Right: true, Rank: 10, Width: 14, Most: 20,
 		Cell: answerCell(func(c *Context, n *monitor.Node) string {
 			if !n.Offset.Valid {
 				return ""
@@ -59,7 +59,7 @@ func NodeColumns() []Column[*monitor.Node] {
 		}),
 	}, {
 		Name: "DRIFT", Help: "by how much its clock runs faster, in millionths. The drift allowance of 1 % is 10,000 ppm. `…`: not known yet",
-		Fields: []string{"drift_ppm", "drift_bound_ppm"}, Compare: compareBy(func(n *monitor.Node) float64 { return n.Drift.PPM }), Right: true, Wide: true, Rank: 8, Width: 9,
+		Fields: []string{"drift_ppm", "drift_bound_ppm"}, Compare: compareBy(func(n *monitor.Node) float64 { return n.Drift.PPM }), Right: true, Wide: true, Rank: 11, Width: 9,
 		Cell: answerCell(func(c *Context, n *monitor.Node) string {
 			switch {
 			case n.RunID == "":
@@ -111,7 +111,7 @@ func NodeColumns() []Column[*monitor.Node] {
 		Name: "RUN ID", Help: "a new one is a new incarnation, with nothing left of the old one's locks", Compare: compareBy(func(n *monitor.Node) string { return n.RunID }), Fields: []string{"run_id"}, Wide: true,
 		Cell: textOf(func(n *monitor.Node) string { return n.RunID }),
 	}, {
-		Name: "GUARD", Help: "what keeps the node out of the quorum or lets it in; below", SortAs: "state", Cell: GuardCell, Cut: 60, Rank: 4, Width: 26, Most: 400,
+		Name: "GUARD", Help: "what keeps the node out of the quorum or lets it in; below", SortAs: "state", Cell: GuardCell, Cut: 60, Rank: 4, Width: 26, Good: 26, Most: 400, Clauses: true,
 	}, {
 		Name: "NOTE", Help: "what else there is to say", Compare: compareBy(func(n *monitor.Node) string { return strings.Join(n.Notes, "; ") }), Fields: []string{"error", "notes"}, Cut: 100,
 		Cell: func(c *Context, n *monitor.Node) Cell { return Cell{Text: c.Whole(strings.Join(n.Notes, "; "))} },

@@ -68,8 +68,8 @@ func measure[T any](ctx *view.Context, columns []view.Column[T], rows []T) []vie
 		if !last {
 			c.Most = 0
 		}
-		if c.Good > 0 && c.Width > c.Good { // the rest only when every other column has its room
-			c.Width, c.Most = c.Good, max(c.Most, c.Width)
+		if c.Good > 0 && c.Width > c.Good { // the rest only when every other column of weight has its room
+			c.Width, c.Good, c.Most = c.Good, c.Width, max(c.Most, c.Width)
 		}
 	}
 	return columns
