@@ -25,7 +25,11 @@ func TestWhoHoldsIt(t *testing.T) {
 	}
 	r.press("w")
 	r.sees("watching job:1 for up to a minute")
+	r.wait(15 * time.Second) // it is said for as long as it lasts
+	r.press("j")
+	r.sees("watching job:1 for up to a minute")
 	r.run()
+	r.seesNot("watching job:1")
 	r.sent(`who "job:1"`)
 	r.sees("held by billing", "p 0.999, from 7 changes", "billing?, gone  ")
 	r.press("X")

@@ -57,7 +57,7 @@ func (m *model) frame() string {
 	return strings.Join(lines, "\n")
 }
 
-// lastLine is a message, what is being typed, or the keys.
+// lastLine is a message, what is being typed, or the keys, behind what is being watched.
 func (m *model) lastLine() string {
 	st := m.St
 	switch mode := m.mode(); {
@@ -79,7 +79,12 @@ func (m *model) lastLine() string {
 	case mode == page.ModeCommand:
 		return m.prompt(" : ", &m.line.Line, &m.line.Completion, m.offers, "")
 	default:
-		return m.keys.Line(st, mode, m.W)
+		watching := m.Watching()
+		if watching == "" {
+			return m.keys.Line(st, mode, m.W)
+		}
+		watching = " " + st.Cut(watching, m.W-2)
+		return st.Info.Of(watching) + " " + m.keys.Line(st, mode, m.W-view.Width(watching)-1)
 	}
 }
 

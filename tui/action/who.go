@@ -44,11 +44,18 @@ func (m *Desk) AskWho() tea.Cmd {
 	key, known := l.Key.Raw(), m.Answers[l.Holder.Raw()]
 	name := m.St.Escape(key, 40)
 	m.watching = name
-	m.Say(m.St.Info, "watching "+name+" for up to a minute: who holds it"+m.St.Ellipsis)
 	return func() tea.Msg {
 		a, err := by.Who(ctx, key, known)
 		return Answered{by, name, a, err}
 	}
+}
+
+// Watching says which lock is watched for who holds it; empty: none.
+func (m *Desk) Watching() string {
+	if m.watching == "" {
+		return ""
+	}
+	return "watching " + m.watching + " for up to a minute: who holds it" + m.St.Ellipsis
 }
 
 // TakeAnswer remembers who holds a lock, for as long as its token does.
