@@ -20,7 +20,7 @@ const (
 	LockExpiring                      // held, ends within a second
 	LockBareMajority                  // held with crash margin 0: one restart lets another in
 	LockRevoked                       // taken from its holder: kept until the TTL ends
-	LockPartial                       // copies, no majority, younger than an attempt takes
+	LockPartial                       // copies, and no majority is seen: younger than an attempt takes, or nodes that do not answer may have the rest
 	LockNotALock                      // a key under the pattern that cannot be a lock
 	LockOrphaned                      // a minority that nobody completed
 	LockOverTTL                       // held for longer than the cluster's max TTL allows

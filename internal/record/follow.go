@@ -77,7 +77,10 @@ func (b *batch) follow(e monitor.Event) {
 // endGone ends the open grants of locks that are gone: unseen, at the last moment at which
 // they were known, or at the TTL's end where that came first.
 func (b *batch) endGone(s *monitor.Snapshot) {
-	gone := func(lock string) bool { return !granted(s.Locks.Get(lock), s.Cluster.Quorum) }
+	gone := func(one *grant) bool {
+		l := s.Locks.Get(one.lock)
+		return !granted(l, s.Cluster.Quorum) && !(unseen(l) && one.token == shortSHA(l.Holder.Raw()))
+	}
 	ended := func(one *grant) {
 		at := b.seen
 		if !one.until.IsZero() && one.until.Before(at) {
@@ -85,8 +88,8 @@ func (b *batch) endGone(s *monitor.Snapshot) {
 		}
 		b.grants.end(one, at, notSeen)
 	}
-	for lock, one := range b.grants.open {
-		if one != nil && gone(lock) {
+	for _, one := range b.grants.open {
+		if one != nil && gone(one) {
 			ended(one)
 		}
 	}
@@ -106,7 +109,7 @@ func (b *batch) endGone(s *monitor.Snapshot) {
 			b.err = err
 			return
 		}
-		if gone(one.lock) {
+		if gone(one) {
 			ended(one)
 		}
 	}
@@ -116,6 +119,20 @@ func (b *batch) endGone(s *monitor.Snapshot) {
 // granted reports whether a lock is one that somebody holds.
 func granted(l *monitor.Lock, quorum int) bool {
 	return l != nil && l.Held >= quorum && !l.Nobody
+}
+
+// unseen reports whether no majority of a lock is seen, and nodes that do not tell may have
+// the rest.
+func unseen(l *monitor.Lock) bool {
+	if l == nil || l.State != monitor.LockPartial {
+		return false
+	}
+	for _, c := range l.Copies.All() {
+		if c.State == monitor.CopyUnknown || c.State == monitor.CopyUnread {
+			return true
+		}
+	}
+	return false
 }
 
 // writeGrants writes what has changed of grants, and counts those that ended. Then the file

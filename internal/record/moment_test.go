@@ -150,6 +150,32 @@ func TestUnknownLockState(t *testing.T) {
 	}
 }
 
+// Nodes go down, and no majority of a lock is seen any more: the record says what was seen then,
+// and the grant goes on.
+func TestALockOfWhichNoMajorityIsSeen(t *testing.T) {
+	path, now := filepath.Join(t.TempDir(), "record.db"), time.Now().Truncate(time.Millisecond)
+	from := &told{s: *monitortest.Safe(now)}
+	from.s.Settled, from.s.Version = now.Add(-takeInAfter), 1
+	monitortest.Put(&from.s, monitortest.LockOf(now, "import", monitor.LockHeld, monitortest.TokenA, "30 30 30 30 30"))
+	w := begin(t, path, from, now)
+	write(t, w, from, now)
+	from.s.Version, from.missed, w.seq = 2, 1, 1
+	monitortest.Put(&from.s, monitortest.LockOf(now, "import", monitor.LockPartial, monitortest.TokenA, "20 20 ? ? ?"))
+	write(t, w, from, now.Add(10*time.Second))
+	for at, want := range map[time.Duration]monitor.Lock{
+		time.Second:      {State: monitor.LockHeld, Held: 5},
+		11 * time.Second: {State: monitor.LockPartial, Held: 2},
+	} {
+		m, err := read(t, path).At(now.Add(at))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if l := m.Snapshot.Locks.Get("import"); l == nil || l.State != want.State || l.Held != want.Held {
+			t.Errorf("after %s: %+v", at, l)
+		}
+	}
+}
+
 // All locks are taken in a second time, by the same recorder and by the next one: each that
 // is still there goes on with its one grant, and no more grants are remembered than may be.
 func TestLocksThatStayKeepTheirGrant(t *testing.T) { eitherWay(t, testLocksThatStayKeepTheirGrant) }

@@ -112,7 +112,7 @@ func copiesOf(l *monitor.Lock) (copies, tokens string) {
 // lookOf is what a lock is worth to be recorded as; nil: nothing beside its grant, which
 // takes the copies of its first look.
 func (b *batch) lookOf(l *monitor.Lock) *look {
-	if l == nil || l.State == monitor.LockPartial || l.State == monitor.LockNotALock {
+	if l == nil || l.State == monitor.LockPartial && !unseen(l) || l.State == monitor.LockNotALock {
 		return nil // on its way, or no lock
 	}
 	now := &look{state: l.State}
@@ -120,7 +120,7 @@ func (b *batch) lookOf(l *monitor.Lock) *look {
 	if now.state == monitor.LockExpiring {
 		now.state = monitor.LockHeld
 	}
-	if now.state != monitor.LockHeld && now.state != monitor.LockBareMajority {
+	if !unseen(l) && now.state != monitor.LockHeld && now.state != monitor.LockBareMajority {
 		return now
 	}
 	one := b.openGrant(l.Key.Raw())

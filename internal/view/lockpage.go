@@ -24,6 +24,8 @@ func LockEnd(c *Context, l *monitor.Lock) string {
 		return "no TTL"
 	case l.Held < 0, hasMajority(l, c.Snap.Cluster.Quorum):
 		return "when it ends is not known"
+	case l.State == monitor.LockPartial:
+		return "no majority is seen"
 	}
 	return "no majority"
 }
@@ -44,7 +46,7 @@ func lockMarginText(c *Context, l *monitor.Lock) string {
 // LockFacts are what is known of a lock, beside its copies.
 func LockFacts(c *Context, l *monitor.Lock) []Fact {
 	var facts []Fact
-	if Needs(l.State) > 0 {
+	if Needs(l.State) > 0 || l.State == monitor.LockPartial {
 		means := States[l.State]
 		if l.State == monitor.LockNoTTL {
 			means = l.EndlessText()

@@ -89,7 +89,7 @@ var States = map[monitor.LockState]string{
 	monitor.LockExpiring:     "held, ends within a second",
 	monitor.LockBareMajority: "held with margin 0: one more restart lets another client in",
 	monitor.LockRevoked:      "taken from its holder: others wait until the TTL expires",
-	monitor.LockPartial:      "copies but no majority: being acquired or released",
+	monitor.LockPartial:      "copies, but no majority is seen: an attempt under way, or nodes that do not answer have the rest",
 	monitor.LockNotALock:     "a key under the lock pattern that cannot be a lock",
 	monitor.LockOrphaned:     "a minority left behind by a failed or dead client: blocks others until it expires",
 	monitor.LockOverTTL:      "lives longer than the cluster's max TTL: the guard's delay does not cover it",

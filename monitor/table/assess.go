@@ -83,8 +83,9 @@ func (t *Table) assessLock(r *record, now packed.Moment) assessment {
 		deadline = t.Moment(a.form.Deadline)
 		a.wakeAt(deadline)
 	}
-	a.end, a.never = t.majorityEnd(r, a.holder, deadline)
-	a.majority = a.best.present >= t.quorum
+	if a.majority = a.best.present >= t.quorum; a.majority {
+		a.end, a.never = t.majorityEnd(r, a.holder, deadline)
+	}
 	// A node that does not answer may have kept its copy, and the holder counts
 	// on it.
 	a.perhaps = !a.majority && a.best.present+a.best.last >= t.quorum
@@ -195,7 +196,9 @@ func (t *Table) holderState(r *record, a *assessment) monitor.LockState {
 	}
 	margin := monitor.CrashMargin(len(t.nodes), t.quorum, a.best.present)
 	switch {
-	case a.perhaps, a.majority && margin <= 0 && margin+t.possibleNews(r, a.holder) <= 0:
+	case a.perhaps:
+		return monitor.LockPartial // its majority is not seen, and nobody left it behind
+	case a.majority && margin <= 0 && margin+t.possibleNews(r, a.holder) <= 0:
 		return monitor.LockBareMajority
 	case a.majority && !a.never && time.Duration(a.end-a.now) <= time.Second:
 		return monitor.LockExpiring
@@ -249,9 +252,9 @@ func (t *Table) possibleNews(r *record, tok int8) int {
 	return k
 }
 
-// majorityEnd is the quorum-th latest expiry of the copies of tok. never: a
-// quorum of them has no TTL. Both zero: there is no majority. A copy without
-// TTL whose value tells its deadline ends then.
+// majorityEnd is the quorum-th latest expiry of the copies of tok, which has a
+// quorum. never: a quorum of them has no TTL. A copy without TTL whose value
+// tells its deadline ends then.
 func (t *Table) majorityEnd(r *record, tok int8, deadline packed.Moment) (end packed.Moment, never bool) {
 	var few [8]packed.Moment
 	ends := few[:0]
@@ -268,11 +271,8 @@ func (t *Table) majorityEnd(r *record, tok int8, deadline packed.Moment) (end pa
 			forever++
 		}
 	}
-	switch {
-	case forever >= t.quorum:
+	if forever >= t.quorum {
 		return 0, true
-	case forever+len(ends) < t.quorum:
-		return 0, false
 	}
 	slices.Sort(ends)
 	return ends[len(ends)-(t.quorum-forever)], false
